@@ -1,0 +1,154 @@
+# pg_posterior: build, install, test.  `make help` lists the targets.
+#
+# Three kinds of objects come from the same sources, all below build/:
+#   build/module/   position independent, for pg_posterior.so (engine, cpu, pg)
+#   build/plain/    engine and cpu for the unit tests and the command-line tool
+#   build/sanitized/  the same under AddressSanitizer and UndefinedBehaviorSanitizer
+# The engine and the cpu provider never see PostgreSQL's include path: a server header there does not compile.
+
+PG_CONFIG ?= pg_config
+FUZZ_CC ?= clang
+FUZZ_SECONDS ?= 20
+
+ENGINE_SOURCES := $(wildcard src/engine/*.c src/cpu/*.c)
+PG_SOURCES := $(wildcard src/pg/*.c)
+MODELS := $(wildcard models/*.safetensors)
+UNIT_TESTS := $(notdir $(basename $(wildcard test/unit/*_test.c)))
+FUZZERS := $(notdir $(basename $(wildcard test/fuzz/*_fuzz.c)))
+
+ENGINE_CPPFLAGS = -D_DEFAULT_SOURCE -iquote src -iquote src/engine -iquote src/cpu
+ENGINE_WARNINGS = -Wall -Wextra -Wvla -Wmissing-prototypes -Wpointer-arith -Wformat-security
+ENGINE_CFLAGS = -std=c11 -g $(ENGINE_WARNINGS) -fvisibility=hidden -ffp-contract=off \
+	-fno-math-errno -fno-trapping-math
+ENGINE_OPTIMIZE = -O2 -ftree-vectorize -fstack-protector-strong -D_FORTIFY_SOURCE=2
+ENGINE_LIBS = -ljansson -lm -lpthread
+SANITIZE = -O1 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
+DEPEND = -MMD -MP
+
+# Goals that need no PostgreSQL at parse time, because `make check` may have to install it first.
+OWN_GOALS := check demo bench help layers unit unit-programs valgrind fuzz fuzzers regress isolation tap sanitized reference docs train \
+	test-models build/tnp
+ifneq ($(filter-out $(OWN_GOALS),$(or $(MAKECMDGOALS),all)),)
+
+EXTENSION = control/pg_posterior
+DATA = $(wildcard control/*--*.sql)
+MODULE_big = pg_posterior
+OBJS = $(patsubst src/%.c,build/module/%.o,$(ENGINE_SOURCES) $(PG_SOURCES))
+SHLIB_LINK = $(ENGINE_LIBS)
+EXTRA_CLEAN = build
+PG_CPPFLAGS = -iquote src -iquote src/engine -iquote src/cpu
+PG_CFLAGS = -std=gnu11 -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
+
+# No bitcode: the module is numerical code that inlining into queries does not help, and clang is not needed to build.
+override with_llvm = no
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+ifeq ($(PGXS),)
+$(error $(PG_CONFIG) not found: install the server's development files (Debian: postgresql-server-dev-15), set PG_CONFIG, or run `make check`, which installs what is missing)
+endif
+include $(PGXS)
+
+MODEL_DIRECTORY = $(DESTDIR)$(datadir)/extension/pg_posterior
+
+install: install-models
+.PHONY: install-models uninstall-models
+install-models: installdirs
+	$(MKDIR_P) '$(MODEL_DIRECTORY)'
+	$(if $(MODELS),$(INSTALL_DATA) $(MODELS) '$(MODEL_DIRECTORY)/')
+
+uninstall: uninstall-models
+uninstall-models:
+	rm -f $(addprefix '$(MODEL_DIRECTORY)'/,$(notdir $(MODELS)))
+	if [ -d '$(MODEL_DIRECTORY)' ]; then rmdir '$(MODEL_DIRECTORY)'; fi
+
+build/module/pg/%.o: src/pg/%.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(CPPFLAGS) $(CFLAGS_SL) $(CFLAGS_SL_MODULE) $(DEPEND) -c -o $@ $<
+
+endif
+
+# Vector kernels: fused multiply-add is meant, row loops are unrolled, and no vector crosses a function boundary.
+build/module/cpu/%.o build/plain/src/cpu/%.o build/sanitized/src/cpu/%.o: ENGINE_CFLAGS += -ffp-contract=fast -Wno-psabi
+build/module/cpu/%.o build/plain/src/cpu/%.o: ENGINE_OPTIMIZE = -O3 -fstack-protector-strong
+
+build/module/%.o: src/%.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(ENGINE_CFLAGS) $(ENGINE_OPTIMIZE) $(ENGINE_CPPFLAGS) -fPIC $(DEPEND) -c -o $@ $<
+
+build/plain/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(ENGINE_CFLAGS) $(ENGINE_OPTIMIZE) $(ENGINE_CPPFLAGS) -iquote test/unit $(DEPEND) -c -o $@ $<
+
+build/sanitized/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(ENGINE_CFLAGS) $(SANITIZE) $(ENGINE_CPPFLAGS) -iquote test/unit $(DEPEND) -c -o $@ $<
+
+# Sources of test/unit that are not programs of their own are shared by all of them.
+UNIT_SHARED := $(filter-out %_test.c,$(wildcard test/unit/*.c))
+PLAIN_ENGINE := $(patsubst %.c,build/plain/%.o,$(ENGINE_SOURCES))
+SANITIZED_ENGINE := $(patsubst %.c,build/sanitized/%.o,$(ENGINE_SOURCES))
+.SECONDARY:
+
+build/unit/%: build/plain/test/unit/%.o $(patsubst %.c,build/plain/%.o,$(UNIT_SHARED)) $(PLAIN_ENGINE)
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ $(ENGINE_LIBS)
+
+build/unit-sanitized/%: build/sanitized/test/unit/%.o $(patsubst %.c,build/sanitized/%.o,$(UNIT_SHARED)) $(SANITIZED_ENGINE)
+	@mkdir -p $(@D)
+	$(CC) $(SANITIZE) -o $@ $^ $(ENGINE_LIBS)
+
+build/tnp: build/plain/test/tool/tnp.o $(PLAIN_ENGINE)
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ $(ENGINE_LIBS)
+
+# A fuzzer is compiled in one step, engine included, so that every branch of the reader guides it.
+build/fuzz/%: test/fuzz/%.c $(ENGINE_SOURCES) $(wildcard src/engine/*.h src/cpu/*.h test/fuzz/*.h) Makefile
+	@mkdir -p $(@D)
+	$(FUZZ_CC) $(ENGINE_CFLAGS) -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+		$(ENGINE_CPPFLAGS) -o $@ $< $(ENGINE_SOURCES) $(ENGINE_LIBS)
+
+.PHONY: $(filter-out build/tnp,$(OWN_GOALS))
+
+# Models that only tests use are written by a script, deterministically.
+MODEL_WRITERS := $(wildcard test/reference/*.py)
+test-models: $(if $(wildcard test/reference/make_models.py),build/models/.written)
+build/models/.written: $(MODEL_WRITERS)
+	@mkdir -p build/models.new
+	PYTHONDONTWRITEBYTECODE=1 test/python test/reference/make_models.py build/models.new
+	@rm -rf build/models && mv build/models.new build/models && touch $@
+
+unit-programs: $(addprefix build/unit/,$(UNIT_TESTS)) $(addprefix build/unit-sanitized/,$(UNIT_TESTS))
+
+fuzzers: $(addprefix build/fuzz/,$(FUZZERS))
+
+layers docs unit sanitized valgrind reference regress isolation tap train fuzz:
+	+@test/check $@
+
+demo:
+	+@test/install-dependencies demo
+	+@test/with-server docs/demo/run
+
+bench:
+	+@test/install-dependencies demo
+	+@test/with-server bench/run
+
+help:
+	@sed -n 's/^#: //p' Makefile
+
+# The server's makefiles have a target of this name, which only says that it is not supported.
+ifneq ($(filter check,$(MAKECMDGOALS)),)
+check:
+	+@test/check
+endif
+
+-include $(shell [ ! -d build ] || find build -name '*.d')
+
+#: make             build the module (needs the server's development files, libjansson-dev, librandom123-dev)
+#: make install     install it into the server that PG_CONFIG names (default: pg_config); then CREATE EXTENSION pg_posterior
+#: make uninstall   remove it again
+#: make demo        install what is missing, build, start a temporary server, show what it does
+#: make check       install what is missing, build, run all tests
+#: make layers | docs | unit | sanitized | valgrind | reference | regress | isolation | tap | train | fuzz    one suite
+#: make bench       measure, against PyTorch where it is installed
+#: make build/tnp   the engine's command-line tool
+#: make clean       remove everything that was built
+#: Variables: PG_CONFIG, PYTHON, FUZZ_SECONDS (per fuzzer)

@@ -1,0 +1,22 @@
+/*
+ * cpu.h: the CPU provider's kernel tables.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TNP_CPU_H
+#define TNP_CPU_H
+
+#include "../engine/kernels.h"
+
+/* The best table that this machine runs; chosen at the first call, the same ever after. */
+TNP_EXPORT const TnpKernels *tnp_cpu_kernels(void);
+
+/* All tables that this machine runs, the best first; returns their number, at most max. */
+TNP_EXPORT int tnp_cpu_all_kernels(const TnpKernels **tables, int max);
+
+/* One per instruction set; those this build does not have are absent from tnp_cpu_all_kernels. */
+extern const TnpKernels tnp_cpu_baseline_kernels;
+extern const TnpKernels tnp_cpu_avx2_kernels;
+extern const TnpKernels tnp_cpu_avx512_kernels;
+
+#endif							/* TNP_CPU_H */

@@ -1,0 +1,20 @@
+/*
+ * kernels_avx2.c: the CPU provider's kernels for AVX2 and FMA.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#if defined(__x86_64__)
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
+#pragma GCC target("avx2,fma")
+#endif
+#define KERNELS_TABLE tnp_cpu_avx2_kernels
+#define KERNELS_NAME "cpu-avx2"
+#include "kernels_simd.h"
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
+#else
+typedef int tnp_no_avx2;		/* an empty translation unit is not C */
+#endif

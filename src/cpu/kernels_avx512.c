@@ -1,0 +1,20 @@
+/*
+ * kernels_avx512.c: the CPU provider's kernels for AVX-512.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#if defined(__x86_64__)
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx2,fma"))), apply_to = function)
+#else
+#pragma GCC target("avx512f,avx512dq,avx2,fma,prefer-vector-width=512")
+#endif
+#define KERNELS_TABLE tnp_cpu_avx512_kernels
+#define KERNELS_NAME "cpu-avx512"
+#include "kernels_simd.h"
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
+#else
+typedef int tnp_no_avx512;		/* an empty translation unit is not C */
+#endif

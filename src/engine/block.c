@@ -1,0 +1,112 @@
+/*
+ * block.c: one transformer block on a tile of rows (docs/model-format.md section 6).
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "block.h"
+
+#include <math.h>
+#include <string.h>
+
+TnpStatus
+tnp_work_make(const TnpModel *model, int d, int heads, int feedforward, int64_t keys, TnpWork *work, TnpError *error)
+{
+	/* two segments, each rounded up to panels */
+	int64_t		row = tnp_panels(keys) + 2 * TNP_PANEL;
+	size_t		sizes[6] = {(size_t) TNP_TILE * d, (size_t) TNP_TILE * d, (size_t) TNP_TILE * d, (size_t) TNP_TILE * feedforward,
+	(size_t) TNP_TILE * heads, (size_t) TNP_ATTEND_ROWS * row};
+	float	  **parts[6] = {&work->u, &work->q, &work->att, &work->ff, &work->scale, &work->scores};
+	size_t		total = 0;
+	char	   *at;
+
+	for (int i = 0; i < 6; i++)
+	{
+		sizes[i] = (sizes[i] + 15) / 16 * 16;
+		total += sizes[i];
+	}
+	work->memory = tnp_alloc(&model->env, total + 16, sizeof(float));
+	if (work->memory == NULL)
+		return tnp_no_memory(error);
+	at = (char *) work->memory;
+	at += (64 - (uintptr_t) at % 64) % 64;
+	for (int i = 0; i < 6; i++)
+	{
+		*parts[i] = (float *) at;
+		at += sizes[i] * sizeof(float);
+	}
+	work->scores_row = row;
+	return TNP_OK;
+}
+
+void
+tnp_work_free(const TnpModel *model, TnpWork *work)
+{
+	tnp_free(&model->env, work->memory);
+	work->memory = NULL;
+}
+
+/* The block input as attention reads it: normed if pre-norm, else as it is. */
+static const float *
+attention_input(const TnpModel *model, const TnpLayer *layer, bool post_norm, int n, const float *h, TnpWork *work)
+{
+	if (post_norm)
+		return h;
+	model->kernels->norm(&layer->norm1, n, h, work->u);
+	return work->u;
+}
+
+void
+tnp_block_keys(const TnpModel *model, const TnpLayer *layer, bool post_norm, int n, const float *h, TnpWork *work)
+{
+	const float *u = attention_input(model, layer, post_norm, n, h, work);
+
+	model->kernels->linear(&layer->k, n, u, TNP_IDENTITY, false, work->q);
+	model->kernels->linear(&layer->v, n, u, TNP_IDENTITY, false, work->att);
+}
+
+/* Multipliers of q.k for every row and head: 1/sqrt(dh), times a ln n + b with n the visible keys. */
+static void
+fill_scale(const TnpLayer *layer, int heads, int head_width, int n, const TnpView *view, float *scale)
+{
+	double		base = 1 / sqrt((double) head_width);
+
+	for (int i = 0; i < n; i++)
+	{
+		int64_t		keys = view->context[i] + view->own[i].n;
+		double		log_keys = keys > 0 ? log((double) keys) : 0;
+
+		for (int j = 0; j < heads; j++)
+			scale[i * heads + j] = (float) (layer->log_scale == NULL ? base :
+											base * (layer->log_scale[2 * j] * log_keys + layer->log_scale[2 * j + 1]));
+	}
+}
+
+void
+tnp_block(const TnpModel *model, const TnpLayer *layer, int heads, bool post_norm, int n, float *h, const TnpView *view, TnpWork *work)
+{
+	const TnpKernels *kernels = model->kernels;
+	int			d = layer->q.out;
+	const float *u = attention_input(model, layer, post_norm, n, h, work);
+	TnpAttention a;
+
+	kernels->linear(&layer->q, n, u, TNP_IDENTITY, false, work->q);
+	fill_scale(layer, heads, d / heads, n, view, work->scale);
+	a = (TnpAttention) {heads, d / heads, n, work->q, work->scale, view->k, view->v, view->context, view->own,
+		work->scores, work->scores_row, work->att};
+	kernels->attend(&a);
+	kernels->linear(&layer->o, n, work->att, TNP_IDENTITY, true, h);
+	if (post_norm)
+	{
+		kernels->norm(&layer->norm1, n, h, h);
+		u = h;
+	}
+	else
+	{
+		kernels->norm(&layer->norm2, n, h, work->u);
+		u = work->u;
+	}
+	kernels->linear(&layer->ff0, n, u, model->config.activation, false, work->ff);
+	kernels->linear(&layer->ff1, n, work->ff, TNP_IDENTITY, true, h);
+	if (post_norm)
+		kernels->norm(&layer->norm2, n, h, h);
+}

@@ -1,0 +1,88 @@
+/*
+ * cache.c: keys and values of rows. One allocation per cache, blocks aligned to 64 bytes, zeroed so that the unused
+ * slots of a started panel are readable and harmless.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "cache.h"
+
+#include <string.h>
+
+TnpStatus
+tnp_cache_make(const TnpEnv *env, int layers, int width, int64_t slots, TnpCache *cache, TnpError *error)
+{
+	int64_t		capacity = tnp_panels(slots > 0 ? slots : 1);
+	size_t		pointers = (2 * (size_t) layers * sizeof(float *) + 63) / 64 * 64,
+				block;
+	char	   *at;
+
+	memset(cache, 0, sizeof(*cache));
+	if ((size_t) capacity > SIZE_MAX / 64 / sizeof(float) / (size_t) width / (size_t) layers)
+		return tnp_no_memory(error);
+	block = (size_t) capacity * width * sizeof(float);	/* a multiple of 64, as TNP_PANEL floats are 64 bytes */
+	/* 64 bytes to align, 64 so that a vector load may reach past the last value */
+	cache->memory = tnp_alloc_zero(env, pointers + 2 * layers * block + 128, 1);
+	if (cache->memory == NULL)
+		return tnp_no_memory(error);
+	at = (char *) cache->memory;
+	at += (64 - (uintptr_t) at % 64) % 64;
+	cache->k = (float **) at;
+	cache->v = cache->k + layers;
+	at += pointers;
+	for (int l = 0; l < layers; l++)
+	{
+		cache->k[l] = (float *) at;
+		cache->v[l] = (float *) (at + block);
+		at += 2 * block;
+	}
+	cache->layers = layers;
+	cache->width = width;
+	cache->capacity = capacity;
+	return TNP_OK;
+}
+
+TnpStatus
+tnp_cache_reserve(const TnpEnv *env, int64_t used, int64_t slots, TnpCache *cache, TnpError *error)
+{
+	TnpCache	larger;
+	TnpStatus	status;
+	size_t		bytes = (size_t) tnp_panels(used) * cache->width * sizeof(float);
+
+	if (slots <= cache->capacity)
+		return TNP_OK;
+	status = tnp_cache_make(env, cache->layers, cache->width, slots > 2 * cache->capacity ? slots : 2 * cache->capacity, &larger, error);
+	if (status != TNP_OK)
+		return status;
+	for (int l = 0; l < cache->layers; l++)
+	{
+		memcpy(larger.k[l], cache->k[l], bytes);
+		memcpy(larger.v[l], cache->v[l], bytes);
+	}
+	tnp_cache_free(env, cache);
+	*cache = larger;
+	return TNP_OK;
+}
+
+void
+tnp_cache_put(TnpCache *cache, int layer, int64_t slot, const float *k, const float *v)
+{
+	int			d = cache->width;
+	float	   *panel = cache->k[layer] + slot / TNP_PANEL * d * TNP_PANEL + slot % TNP_PANEL;
+
+	for (int f = 0; f < d; f++)
+		panel[(size_t) f * TNP_PANEL] = k[f];
+	memcpy(cache->v[layer] + slot * d, v, d * sizeof(float));
+}
+
+void
+tnp_cache_free(const TnpEnv *env, TnpCache *cache)
+{
+	tnp_free(env, cache->memory);
+	memset(cache, 0, sizeof(*cache));
+}
+
+size_t
+tnp_cache_bytes(const TnpCache *cache)
+{
+	return 2 * (size_t) cache->layers * (size_t) cache->capacity * cache->width * sizeof(float);
+}

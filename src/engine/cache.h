@@ -1,0 +1,34 @@
+/*
+ * cache.h: keys and values of rows, one pair of blocks per layer, in the layout of kernels.h.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TNP_CACHE_H
+#define TNP_CACHE_H
+
+#include "error.h"
+#include "kernels.h"
+
+typedef struct TnpCache
+{
+	int			layers,
+				width;
+	int64_t		capacity;		/* slots, whole panels */
+	float	  **k,				/* [layers] */
+			  **v;
+	void	   *memory;			/* blocks and pointers */
+} TnpCache;
+
+/* Room for `slots` rows. On failure the cache is zeroed. */
+TnpStatus	tnp_cache_make(const TnpEnv *env, int layers, int width, int64_t slots, TnpCache *cache, TnpError *error);
+
+/* At least `slots` rows, keeping the first `used`. On failure nothing has changed. */
+TnpStatus	tnp_cache_reserve(const TnpEnv *env, int64_t used, int64_t slots, TnpCache *cache, TnpError *error);
+
+/* Store one row's key [width] and value [width] of one layer. */
+void		tnp_cache_put(TnpCache *cache, int layer, int64_t slot, const float *k, const float *v);
+
+void		tnp_cache_free(const TnpEnv *env, TnpCache *cache);
+size_t		tnp_cache_bytes(const TnpCache *cache);
+
+#endif							/* TNP_CACHE_H */

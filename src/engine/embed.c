@@ -1,0 +1,204 @@
+/*
+ * embed.c: embedders: concatenated, additive, and the row tokeniser's flat path (docs/model-format.md sections 4 and 5).
+ * Path B of the tokeniser is in tokens.c.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "embed.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tokens.h"
+
+int
+tnp_mlp_width(const TnpMlp *mlp)
+{
+	int			width = 1;
+
+	for (int i = 0; i + 1 < mlp->n; i++)
+		if (mlp->linear[i].out > width)
+			width = mlp->linear[i].out;
+	return width;
+}
+
+void
+tnp_mlp(const TnpModel *model, const TnpMlp *mlp, int n, const float *x, float *scratch, float *y)
+{
+	float	   *other = scratch + (size_t) n * tnp_mlp_width(mlp);
+
+	for (int i = 0; i < mlp->n; i++)
+	{
+		bool		last = i == mlp->n - 1;
+		float	   *out = last ? y : (i % 2 == 0 ? scratch : other);
+
+		model->kernels->linear(&mlp->linear[i], n, x, last ? TNP_IDENTITY : mlp->activation, false, out);
+		x = out;
+	}
+}
+
+/* Scratch floats per row of one encoder. */
+static int
+encoder_scratch(const TnpModel *model, const TnpEncoderConfig *config, const TnpEncoder *encoder)
+{
+	if (config->kind == TNP_ENCODE_ROWS)
+		return config->hidden.size[0];
+	return 2 * tnp_mlp_width(&encoder->mlp) + model->config.width;
+}
+
+/* y [n, d] = E(v [n, in]) for the encoders of a plain vector. */
+static void
+encode_vector(const TnpModel *model, const TnpEncoderConfig *config, const TnpEncoder *encoder, int n, const float *v, float *scratch, float *y)
+{
+	int			d = model->config.width;
+	float	   *rest = scratch + (size_t) n * 2 * tnp_mlp_width(&encoder->mlp);
+
+	if (config->kind != TNP_ENCODE_SKIP_MLP)
+	{
+		tnp_mlp(model, &encoder->mlp, n, v, scratch, y);
+		return;
+	}
+	model->kernels->linear(&encoder->first, n, v, TNP_IDENTITY, false, y);
+	tnp_mlp(model, &encoder->mlp, n, y, scratch, rest);
+	for (size_t i = 0; i < (size_t) n * d; i++)
+		y[i] += rest[i];
+}
+
+/* Path A: the sum of the slots' matrices times their cells, an activation, a linear. cells [n, n_slots * 8]. */
+static void
+encode_flat(const TnpModel *model, int n, int n_slots, const float *cells, float *scratch, float *y)
+{
+	const TnpConfig *c = &model->config;
+	TnpLinear	slots = model->tokeniser.slot;
+
+	slots.in = n_slots * TNP_CELL;
+	model->kernels->linear(&slots, n, cells, c->embedder_activation, false, scratch);
+	model->kernels->linear(&model->tokeniser.out, n, scratch, TNP_IDENTITY, false, y);
+}
+
+/* E_x of one tile; features as tnp_scale_features wrote them. */
+static TnpStatus
+encode_x(const TnpModel *model, const TnpStats *stats, int n, const float *features, float *scratch, float *y, TnpError *error)
+{
+	const TnpConfig *c = &model->config;
+
+	if (c->encode_x.kind != TNP_ENCODE_ROWS)
+	{
+		encode_vector(model, &c->encode_x, &model->embed_x, n, features, scratch, y);
+		return TNP_OK;
+	}
+	encode_flat(model, n, stats->n_slots, features, scratch, y);
+	return c->encode_x.token_width > 0 ? tnp_encode_tokens(model, n, stats->n_slots, features, y, error) : TNP_OK;
+}
+
+TnpStatus
+tnp_half_build(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int64_t first, int64_t n, bool in_context,
+			   TnpHalf *half, TnpError *error)
+{
+	const TnpConfig *c = &model->config;
+	bool		concat = c->embedder == TNP_CONCAT;
+	int			width = tnp_features_width(model, stats);
+	float	   *features,
+			   *scratch;
+	TnpStatus	status = TNP_OK;
+
+	half->n = n;
+	half->width = concat ? width : c->width;
+	half->values = tnp_alloc(&model->env, n, half->width * sizeof(float));
+	features = tnp_alloc(&model->env, TNP_TILE, width * sizeof(float));
+	scratch = tnp_alloc(&model->env, TNP_TILE, (concat ? 1 : encoder_scratch(model, &c->encode_x, &model->embed_x)) * sizeof(float));
+	if (half->values == NULL || features == NULL || scratch == NULL)
+		status = tnp_no_memory(error);
+
+	for (int64_t start = 0; status == TNP_OK && start < n; start += TNP_TILE)
+	{
+		int			tile = n - start < TNP_TILE ? (int) (n - start) : TNP_TILE;
+		float	   *target = concat ? half->values + start * width : features;
+
+		for (int i = 0; status == TNP_OK && i < tile; i++)
+		{
+			int64_t		row = first + start + i;
+			double		own = in_context && row < stats->n0 ? rows->y[row] : NAN;
+
+			tnp_scale_features(model, stats, rows->x + row * rows->n_features, own, target + (size_t) i * width);
+			for (int f = 0; f < width; f++)
+				if (!isfinite(target[(size_t) i * width + f]))
+				{
+					status = tnp_fail(error, TNP_BAD_VALUE, "a feature is too large for the model");
+					tnp_detail(error, "row %lld", (long long) row + 1);
+				}
+		}
+		if (status == TNP_OK && tnp_interrupted(&model->env))
+			status = tnp_fail(error, TNP_INTERRUPTED, "interrupted");
+		if (status == TNP_OK && !concat)
+			status = encode_x(model, stats, tile, features, scratch, half->values + start * c->width, error);
+	}
+	tnp_free(&model->env, features);
+	tnp_free(&model->env, scratch);
+	if (status != TNP_OK)
+		tnp_half_free(&model->env, half);
+	return status;
+}
+
+void
+tnp_half_free(const TnpEnv *env, TnpHalf *half)
+{
+	tnp_free(env, half->values);
+	half->values = NULL;
+	half->n = 0;
+}
+
+int
+tnp_embed_scratch(const TnpModel *model)
+{
+	const TnpConfig *c = &model->config;
+
+	if (c->embedder == TNP_CONCAT)
+		return model->embed_xy.linear[0].in + 2 * tnp_mlp_width(&model->embed_xy);
+	return encoder_scratch(model, &c->encode_y, &model->embed_y);
+}
+
+static void
+add_row(int d, const float *row, float *token)
+{
+	for (int f = 0; f < d; f++)
+		token[f] += row[f];
+}
+
+void
+tnp_embed(const TnpModel *model, int n, const float *const *row, const float *y, TnpRole role, const int *position,
+		  float *scratch, float *tokens)
+{
+	const TnpConfig *c = &model->config;
+	int			d = c->width;
+
+	if (c->embedder == TNP_CONCAT)
+	{
+		int			in = model->embed_xy.linear[0].in;
+
+		/* [x, y, 0] with a target, [x, 0, 1] without; the flag only where configured */
+		for (int i = 0; i < n; i++)
+		{
+			float	   *v = scratch + (size_t) i * in;
+
+			memcpy(v, row[i], c->n_features * sizeof(float));
+			v[c->n_features] = y != NULL ? y[i] : 0;
+			if (c->concat_flag)
+				v[c->n_features + 1] = y != NULL ? 0 : 1;
+		}
+		tnp_mlp(model, &model->embed_xy, n, scratch, scratch + (size_t) n * in, tokens);
+		return;
+	}
+	if (y != NULL)
+		encode_vector(model, &c->encode_y, &model->embed_y, n, y, scratch, tokens);
+	else
+		memset(tokens, 0, (size_t) n * d * sizeof(float));
+	for (int i = 0; i < n; i++)
+	{
+		add_row(d, row[i], tokens + (size_t) i * d);
+		if (model->role != NULL)
+			add_row(d, model->role + (size_t) role * d, tokens + (size_t) i * d);
+		if (model->position != NULL && position != NULL && position[i] >= 0)
+			add_row(d, model->position + (size_t) position[i] * d, tokens + (size_t) i * d);
+	}
+}

@@ -1,0 +1,46 @@
+/*
+ * embed.h: from rows to tokens (docs/model-format.md sections 4 and 5).
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TNP_EMBED_H
+#define TNP_EMBED_H
+
+#include "scale.h"
+
+/* A token's role: the rows of the tensor "role". */
+typedef enum TnpRole { TNP_ROLE_QUERY, TNP_ROLE_PREFIX, TNP_ROLE_LATER } TnpRole;
+
+/*
+ * The part of a token that depends on its features alone, computed once however often the row is used: E_x(x) [n, d] for additive
+ * embedders, the scaled features [n, F] for concatenating ones.
+ */
+typedef struct TnpHalf
+{
+	int64_t		n;
+	int			width;
+	float	   *values;			/* [n, width] */
+} TnpHalf;
+
+/* Halves of rows first … first + n - 1; rows below stats->n0 of a context (in_context) are left out of their own target means. */
+TnpStatus	tnp_half_build(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int64_t first, int64_t n, bool in_context,
+						   TnpHalf *half, TnpError *error);
+void		tnp_half_free(const TnpEnv *env, TnpHalf *half);
+
+/* Floats of scratch that tnp_embed needs per row. */
+int			tnp_embed_scratch(const TnpModel *model);
+
+/*
+ * Tokens of n rows (at most TNP_TILE), each given by its half row[i] [width]: with a target y[i] (network's units), or y NULL for queries.
+ * position is the row of the position table, or -1.
+ */
+void		tnp_embed(const TnpModel *model, int n, const float *const *row, const float *y, TnpRole role, const int *position,
+					  float *scratch, float *tokens);
+
+/* y [n, out] = MLP(x [n, in]); scratch holds two rows of the widest hidden size per row. n at most TNP_TILE. */
+void		tnp_mlp(const TnpModel *model, const TnpMlp *mlp, int n, const float *x, float *scratch, float *y);
+
+/* Widest hidden size of an MLP. */
+int			tnp_mlp_width(const TnpMlp *mlp);
+
+#endif							/* TNP_EMBED_H */

@@ -1,0 +1,47 @@
+/*
+ * encode.h: the encoding of a context, and the parts of it that the questions share.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TNP_ENCODE_H
+#define TNP_ENCODE_H
+
+#include "cache.h"
+#include "embed.h"
+#include "scale.h"
+#include "trunk.h"
+
+struct TnpEncoding
+{
+	const TnpModel *model;
+	int64_t		n,				/* rows */
+				prefix,			/* rows that see each other */
+				capacity;		/* rows that x and y have room for */
+	int			n_features;
+	TnpColumnKind *kinds;		/* [n_features] */
+	double	   *x,				/* [n, n_features] raw rows, for re-encoding */
+			   *y;				/* [n] */
+	TnpStats	stats;
+	bool		borrowed_stats;	/* a merged encoding: they belong to another */
+	TnpCache	cache;			/* slots: sinks, then rows */
+};
+
+/* The rows that an encoding keeps. */
+TnpRows		tnp_encoding_view(const TnpEncoding *e);
+
+/* Slots in use: sinks and rows. */
+int64_t		tnp_encoding_slots(const TnpEncoding *e);
+
+/*
+ * An encoding of the same rows and further `more` rows, all in the prefix, with the statistics of `e`: how a finished block of a chain is
+ * merged. more->kinds is ignored.
+ */
+TnpStatus	tnp_merge(const TnpEncoding *e, const TnpRows *more, TnpEncoding **merged, TnpError *error);
+
+/* Query rows fit the encoding: same columns, acceptable cells. */
+TnpStatus	tnp_queries_check(const TnpEncoding *e, const TnpRows *rows, bool need_y, TnpError *error);
+
+/* Answers of n query states h [n, d] (overwritten): final norm, head, back to original units. params [n, size]. */
+TnpStatus	tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h, double *params, TnpError *error);
+
+#endif							/* TNP_ENCODE_H */

@@ -1,0 +1,93 @@
+/*
+ * error.c: how the engine reports a failure, and small allocation helpers.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TnpStatus
+tnp_fail(TnpError *error, TnpStatus status, const char *format,...)
+{
+	va_list		args;
+
+	if (error == NULL)
+		return status;
+	error->status = status;
+	error->detail[0] = '\0';
+	va_start(args, format);
+	vsnprintf(error->message, sizeof(error->message), format, args);
+	va_end(args);
+	return status;
+}
+
+void
+tnp_detail(TnpError *error, const char *format,...)
+{
+	va_list		args;
+
+	if (error == NULL)
+		return;
+	va_start(args, format);
+	vsnprintf(error->detail, sizeof(error->detail), format, args);
+	va_end(args);
+}
+
+TnpStatus
+tnp_no_memory(TnpError *error)
+{
+	return tnp_fail(error, TNP_NO_MEMORY, "out of memory");
+}
+
+void *
+tnp_alloc(const TnpEnv *env, size_t count, size_t size)
+{
+	if (size != 0 && count > (SIZE_MAX / 2) / size)
+		return NULL;
+	if (count * size == 0)
+		return env->alloc(env->arg, 1);
+	return env->alloc(env->arg, count * size);
+}
+
+void *
+tnp_alloc_zero(const TnpEnv *env, size_t count, size_t size)
+{
+	void	   *p = tnp_alloc(env, count, size);
+
+	if (p != NULL)
+		memset(p, 0, count * size);
+	return p;
+}
+
+void
+tnp_free(const TnpEnv *env, void *pointer)
+{
+	if (pointer != NULL)
+		env->free(env->arg, pointer);
+}
+
+bool
+tnp_interrupted(const TnpEnv *env)
+{
+	return env->interrupted != NULL && env->interrupted(env->arg);
+}
+
+static void *
+default_alloc(void *arg, size_t size)
+{
+	(void) arg;
+	return malloc(size);
+}
+
+static void
+default_free(void *arg, void *pointer)
+{
+	(void) arg;
+	free(pointer);
+}
+
+const TnpEnv tnp_default_env = {default_alloc, default_free, NULL, NULL, NULL};

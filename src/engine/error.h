@@ -1,0 +1,26 @@
+/*
+ * error.h: how the engine reports a failure, and small allocation helpers.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TNP_ERROR_H
+#define TNP_ERROR_H
+
+#include "tnp.h"
+
+/* Fill *error (which may be NULL) and return status, so that callers write: return tnp_fail(error, TNP_BAD_FILE, "…"). */
+TnpStatus	tnp_fail(TnpError *error, TnpStatus status, const char *format,...) TNP_PRINTF(3, 4);
+
+/* The same with a detail line; set the message first. */
+void		tnp_detail(TnpError *error, const char *format,...) TNP_PRINTF(2, 3);
+
+/* tnp_fail(TNP_NO_MEMORY) with the one message that this has. */
+TnpStatus	tnp_no_memory(TnpError *error);
+
+/* count * size bytes, NULL if that overflows or there is none; never returns NULL for success, even for 0 bytes. */
+void	   *tnp_alloc(const TnpEnv *env, size_t count, size_t size);
+void	   *tnp_alloc_zero(const TnpEnv *env, size_t count, size_t size);
+void		tnp_free(const TnpEnv *env, void *pointer);	/* NULL is fine */
+bool		tnp_interrupted(const TnpEnv *env);
+
+#endif							/* TNP_ERROR_H */

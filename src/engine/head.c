@@ -1,0 +1,128 @@
+/*
+ * head.c: from query states to distributions in original units (docs/model-format.md section 8).
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <math.h>
+
+#include "encode.h"
+
+void
+tnp_answer_shape(const TnpModel *model, TnpDistributionKind *kind, int *n)
+{
+	const TnpConfig *c = &model->config;
+
+	*n = c->head_outputs;
+	if (c->head == TNP_HEAD_GAUSSIAN)
+		*kind = TNP_GAUSSIAN;
+	else if (c->head == TNP_HEAD_MIXTURE)
+		*kind = TNP_MIXTURE;
+	else
+		*kind = c->half_normal_tails ? TNP_BARS_HALF_NORMAL : TNP_BARS;
+}
+
+static double
+softplus(double r)
+{
+	return fmax(r, 0) + log1p(exp(-fabs(r)));
+}
+
+/* Standard deviation of a raw head output. */
+static double
+map_std(const TnpConfig *c, double raw)
+{
+	switch (c->std_map)
+	{
+		case TNP_STD_EXP:
+			return exp(raw);
+		case TNP_STD_BOUNDED:
+			return 0.05 + 0.95 * softplus(raw);
+		case TNP_STD_SOFTPLUS:
+			return c->std_floor + softplus(raw);
+		case TNP_STD_SOFTPLUS_COMPLEMENT:
+			return c->std_floor + (1 - c->std_floor) * softplus(raw);
+		case TNP_STD_SQRT_SOFTPLUS:
+			return sqrt(softplus(raw)) + c->std_floor;
+	}
+	return NAN;
+}
+
+/* out [n] = softmax of logits [n]. */
+static void
+softmax(int n, const float *logits, double *out)
+{
+	double		max = logits[0],
+				sum = 0;
+
+	for (int i = 1; i < n; i++)
+		max = fmax(max, logits[i]);
+	for (int i = 0; i < n; i++)
+		sum += out[i] = exp(logits[i] - max);
+	for (int i = 0; i < n; i++)
+		out[i] /= sum;
+}
+
+/* Parameters of one answer from the head's raw outputs. */
+static void
+answer(const TnpModel *model, const TnpStats *stats, const float *raw, double *params)
+{
+	const TnpConfig *c = &model->config;
+	int			n = c->head_outputs;
+
+	switch (c->head)
+	{
+		case TNP_HEAD_GAUSSIAN:
+			params[0] = stats->y_center + stats->y_scale * raw[0];
+			params[1] = stats->y_scale * map_std(c, raw[1]);
+			break;
+		case TNP_HEAD_MIXTURE:
+			softmax(n, raw, params);
+			for (int i = 0; i < n; i++)
+			{
+				params[n + i] = stats->y_center + stats->y_scale * raw[n + i];
+				params[2 * n + i] = stats->y_scale * map_std(c, raw[2 * n + i]);
+			}
+			break;
+		case TNP_HEAD_BARS:
+			softmax(n, raw, params);
+			for (int i = 0; i <= n; i++)
+				params[n + i] = stats->y_center + stats->y_scale * model->borders[i];
+			break;
+	}
+}
+
+TnpStatus
+tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h, double *params, TnpError *error)
+{
+	const TnpConfig *c = &model->config;
+	int			outputs = model->head.linear[model->head.n - 1].out,
+				size,
+				count;
+	TnpDistributionKind kind;
+	float	   *raw = tnp_alloc(&model->env, TNP_TILE, outputs * sizeof(float)),
+			   *scratch = tnp_alloc(&model->env, TNP_TILE, 2 * tnp_mlp_width(&model->head) * sizeof(float));
+	TnpStatus	status = raw == NULL || scratch == NULL ? tnp_no_memory(error) : TNP_OK;
+
+	tnp_answer_shape(model, &kind, &count);
+	size = tnp_distribution_size(kind, count);
+	for (int64_t start = 0; status == TNP_OK && start < n; start += TNP_TILE)
+	{
+		int			tile = n - start < TNP_TILE ? (int) (n - start) : TNP_TILE;
+		float	   *state = h + start * c->width;
+
+		if (c->final_norm)
+			model->kernels->norm(&model->final_norm, tile, state, state);
+		tnp_mlp(model, &model->head, tile, state, scratch, raw);
+		for (int i = 0; status == TNP_OK && i < tile; i++)
+		{
+			TnpDistribution d = {kind, count, params + (start + i) * size};
+
+			answer(model, stats, raw + (size_t) i * outputs, params + (start + i) * size);
+			if (tnp_distribution_check(&d, NULL) != TNP_OK)
+				status = tnp_fail(error, TNP_BAD_VALUE, "the model's prediction is not finite for these values");
+		}
+	}
+	tnp_free(&model->env, raw);
+	tnp_free(&model->env, scratch);
+	return status;
+}

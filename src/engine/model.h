@@ -1,0 +1,80 @@
+/*
+ * model.h: a model in memory: configuration and weights bound to the places where they are used.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TNP_MODEL_H
+#define TNP_MODEL_H
+
+#include "error.h"
+#include "kernels.h"
+
+/* Linears with the activation between them and none after the last. */
+typedef struct TnpMlp
+{
+	int			n;
+	TnpActivation activation;
+	TnpLinear	linear[TNP_MAX_HIDDEN + 1];
+} TnpMlp;
+
+/* A transformer block. */
+typedef struct TnpLayer
+{
+	TnpLinear	q,
+				k,
+				v,
+				o,
+				ff0,
+				ff1;
+	TnpNorm		norm1,
+				norm2;
+	const float *log_scale;		/* [heads, 2] or NULL */
+} TnpLayer;
+
+/* E_x or E_y (section 4). */
+typedef struct TnpEncoder
+{
+	TnpMlp		mlp;			/* linear: one linear; skip-mlp: the rest */
+	TnpLinear	first;			/* skip-mlp */
+} TnpEncoder;
+
+/* The row tokeniser (section 5). */
+typedef struct TnpTokeniser
+{
+	TnpLinear	slot;			/* [hidden, 8 * max_features] */
+	TnpLinear	out;
+	TnpMlp		cell;			/* path B, from here on */
+	const float *code;			/* [max_features, width] */
+	const float *readout;		/* [readouts, width] */
+	TnpLayer   *blocks;
+	TnpLinear	pool;
+} TnpTokeniser;
+
+struct TnpModel
+{
+	TnpEnv		env;
+	const TnpKernels *kernels;	/* never NULL */
+	TnpConfig	config;
+	TnpModelInfo info;
+
+	TnpMlp		embed_xy;		/* concat */
+	TnpEncoder	embed_x,		/* additive */
+				embed_y;
+	TnpTokeniser tokeniser;
+	const float *role;			/* [3, d] or NULL: query, prefix, later rows */
+	const float *position;		/* [positions, d] or NULL */
+	const float *sinks;			/* [sinks, d] or NULL */
+	TnpLayer   *layers;			/* packed: the stack; two-stream: self */
+	TnpLayer   *cross;			/* two-stream */
+	TnpNorm		final_norm;
+	TnpMlp		head;
+	const float *borders;		/* bars: [buckets + 1] */
+
+	void	  **blocks;			/* everything allocated for the weights */
+	int			n_blocks,
+				max_blocks;
+};
+
+#define TNP_CELL 8				/* numbers per cell of the row tokeniser */
+
+#endif							/* TNP_MODEL_H */

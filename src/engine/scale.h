@@ -1,0 +1,65 @@
+/*
+ * scale.h: from raw rows to what the network sees: statistics frozen at the prefix, scaling, clipping, cells
+ * (docs/model-format.md sections 3 and 5).
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TNP_SCALE_H
+#define TNP_SCALE_H
+
+#include "model.h"
+
+#define TNP_EDGES 7				/* cuts between the bins of a numeric column */
+#define TNP_MISSING_BIN 16		/* after 16 bins for categories, or 8 for numbers */
+#define TNP_BINS 17
+
+/* One column's frozen statistics. */
+typedef struct TnpColumn
+{
+	TnpColumnKind kind;
+	bool		constant;
+	double		mean,
+				sd;
+	double		edges[TNP_EDGES];
+	int64_t		n_levels;		/* categories known from the prefix */
+	double	   *levels;			/* [n_levels] ascending identities */
+	unsigned char *level_bin;	/* [n_levels] */
+	double		count[TNP_BINS],
+				sum[TNP_BINS];	/* of scaled, clipped targets */
+	double		correlation,
+				between,		/* adjusted between-bin variance share */
+				missing_rate;
+} TnpColumn;
+
+typedef struct TnpStats
+{
+	int64_t		n0;				/* rows they come from */
+	double		y_center,
+				y_scale;
+	int			n_columns;
+	TnpColumn  *columns;		/* [n_columns] with prefix scaling, else NULL */
+	int			n_slots;		/* row tokeniser: columns used */
+	int		   *slot;			/* [n_slots] column of each slot */
+} TnpStats;
+
+/* Refuse rows that the model cannot take: wrong count or kind of columns, missing cells, infinities, NaN targets when y is needed. */
+TnpStatus	tnp_rows_check(const TnpModel *model, const TnpRows *rows, bool need_y, TnpError *error);
+
+/* Statistics of the first n0 rows; tnp_stats_free is safe after failure and on zeroed memory. */
+TnpStatus	tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats *stats, TnpError *error);
+void		tnp_stats_free(const TnpEnv *env, TnpStats *stats);
+size_t		tnp_stats_bytes(const TnpStats *stats);
+
+/* Width of the vector that tnp_scale_features writes for a row. */
+int			tnp_features_width(const TnpModel *model, const TnpStats *stats);
+
+/*
+ * Scaled features of one row x [F]; for the row tokeniser its cells [n_slots, TNP_CELL]. y is the row's raw target if it is one
+ * of the n0 rows (leave-one-out), else NaN.
+ */
+void		tnp_scale_features(const TnpModel *model, const TnpStats *stats, const double *x, double y, float *out);
+
+/* The target as the network's input. */
+float		tnp_scale_target(const TnpModel *model, const TnpStats *stats, double y);
+
+#endif							/* TNP_SCALE_H */

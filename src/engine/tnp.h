@@ -1,0 +1,234 @@
+/*
+ * tnp.h: the whole public face of the engine.
+ *
+ * The engine is a plain C11 library: it reads a model file, keeps the encoding (keys and values) of a context,
+ * and answers with predictive distributions, joint draws and joint log densities. It knows nothing of PostgreSQL,
+ * has no global state, never exits and never longjmps: every function that can fail returns a TnpStatus and fills
+ * a TnpError. The mathematics of every model is docs/model-format.md.
+ *
+ * Words: model, context, row, query, encoding, prefix, suffix, chain, draw, order, provider, distribution: see
+ * src/README.md. Shapes are in brackets, row-major: x [n, F].
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TNP_H
+#define TNP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* From PostgreSQL 16 on, PGXS compiles modules with hidden visibility. */
+#if defined(__GNUC__)
+#define TNP_EXPORT __attribute__((visibility("default")))
+#define TNP_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define TNP_EXPORT
+#define TNP_PRINTF(fmt, args)
+#endif
+
+/* ---- status and errors ------------------------------------------------------------------------------------- */
+
+typedef enum TnpStatus
+{
+	TNP_OK = 0,
+	TNP_NO_MEMORY,				/* the allocator returned NULL, or a size would overflow */
+	TNP_BAD_FILE,				/* not a well-formed safetensors file */
+	TNP_BAD_CONFIG,				/* the configuration is malformed, unknown or contradicts itself */
+	TNP_BAD_TENSOR,				/* a tensor is missing, unexpected, of the wrong shape, or not finite */
+	TNP_BAD_SHAPE,				/* the number of feature columns does not fit the model */
+	TNP_BAD_VALUE,				/* a value the model cannot take: infinite, or missing or a category where the model has neither */
+	TNP_TOO_FEW_ROWS,			/* the context has fewer rows than the model's min_rows */
+	TNP_BAD_ARGUMENT,			/* an argument outside its stated range */
+	TNP_INTERRUPTED				/* the interrupt callback said stop */
+} TnpStatus;
+
+typedef struct TnpError
+{
+	TnpStatus	status;
+	char		message[256];	/* one sentence in lower case without full stop, never empty on failure */
+	char		detail[256];	/* the numbers behind it, or empty */
+} TnpError;
+
+/* ---- environment ------------------------------------------------------------------------------------------- */
+
+/*
+ * What the caller lends to the engine. alloc returns memory aligned for a double, or NULL; free accepts what
+ * alloc returned. interrupted is polled at least every few milliseconds of work; when it returns true the call
+ * returns TNP_INTERRUPTED and has freed all it allocated. interrupted may be NULL. No callback may longjmp.
+ */
+typedef struct TnpEnv
+{
+	void	   *(*alloc) (void *arg, size_t size);
+	void		(*free) (void *arg, void *pointer);
+	bool		(*interrupted) (void *arg);
+	void	   *arg;
+	const struct TnpKernels *kernels;	/* the provider's; NULL means the reference provider */
+} TnpEnv;
+
+/* malloc, free, no interrupts, reference kernels. */
+extern const TnpEnv tnp_default_env;
+
+/* ---- rows -------------------------------------------------------------------------------------------------- */
+
+typedef enum TnpColumnKind
+{
+	TNP_NUMERIC = 0,
+	TNP_CATEGORICAL				/* the cell is an opaque identity: a whole number in [0, 2^53) */
+} TnpColumnKind;
+
+/* Rows of a table. A missing feature is NaN. Infinite values are refused; a NaN target is refused where y is read. */
+typedef struct TnpRows
+{
+	int64_t		n;				/* number of rows */
+	int			n_features;		/* F, number of feature columns */
+	const TnpColumnKind *kinds; /* [F], or NULL: all numeric */
+	const double *x;			/* [n, F] */
+	const double *y;			/* [n], or NULL for queries */
+} TnpRows;
+
+/* ---- model ------------------------------------------------------------------------------------------------- */
+
+typedef struct TnpModel TnpModel;
+
+/* What a caller may want to know about a model. Strings live as long as the model. */
+typedef struct TnpModelInfo
+{
+	const char *architecture;	/* "packed", "two-stream" */
+	const char *context;		/* "full", "causal", "prefix-causal" */
+	const char *description;
+	const char *head;			/* "gaussian", "mixture", "bars" */
+	int			n_features;		/* exact number of feature columns, or 0 when any number is taken */
+	int			max_features;	/* columns used at most when any number is taken, else n_features */
+	int			min_rows;		/* context rows needed before the first prediction */
+	int			buffer;			/* K of the chain, 0 = no limit */
+	bool		appendable;		/* appended rows cost the new rows only (causal, prefix-causal) */
+	bool		takes_missing;	/* NaN features are accepted */
+	bool		takes_categories;
+	bool		scales_by_prefix;	/* statistics come from the context's prefix */
+	int64_t		n_parameters;
+	size_t		encoding_bytes_per_row;
+} TnpModelInfo;
+
+/*
+ * Read a model file of length bytes from memory; bytes are untrusted and are not needed after the call.
+ * The environment is copied and used for everything made from this model. Frees everything on failure.
+ */
+TNP_EXPORT TnpStatus tnp_model_open(const TnpEnv *env, const void *bytes, size_t length, TnpModel **model, TnpError *error);
+TNP_EXPORT void tnp_model_close(TnpModel *model);
+TNP_EXPORT const TnpModelInfo *tnp_model_info(const TnpModel *model);
+
+/* ---- encoding ---------------------------------------------------------------------------------------------- */
+
+typedef struct TnpEncoding TnpEncoding;
+
+/* The canonical end of the prefix of n rows that arrive one after the other (model-format.md section 10). */
+TNP_EXPORT int64_t tnp_canonical_prefix(const TnpModel *model, int64_t n);
+
+/* The prefix of n rows that are given as a whole: n, or 0 for causal models. */
+TNP_EXPORT int64_t tnp_whole_prefix(const TnpModel *model, int64_t n);
+
+/*
+ * build: statistics from the first `prefix` rows, encoding of all rows (rows beyond the prefix causally). rows->n may be 0 if
+ * min_rows is 0. For `full` models rows after the prefix become chain rows: there may be at most buffer - 1 of them.
+ */
+TNP_EXPORT TnpStatus tnp_build(const TnpModel *model, const TnpRows *rows, int64_t prefix,
+							   TnpEncoding **encoding, TnpError *error);
+
+/*
+ * append: rows after the last one, with the statistics and the prefix as they are. Costs the new rows only. For causal and
+ * prefix-causal models any number; for `full` models chain rows while the buffer has room, else TNP_BAD_ARGUMENT.
+ * On failure the encoding is unchanged.
+ */
+TNP_EXPORT TnpStatus tnp_append(TnpEncoding *encoding, const TnpRows *rows, TnpError *error);
+
+/*
+ * grow: append under the canonical rule: append while tnp_canonical_prefix stays, build anew (from the rows the encoding keeps) where it moves.
+ * The result equals tnp_build(all rows, tnp_canonical_prefix(all rows)) bitwise. On failure the encoding is unchanged.
+ */
+TNP_EXPORT TnpStatus tnp_grow(TnpEncoding *encoding, const TnpRows *rows, TnpError *error);
+
+TNP_EXPORT void tnp_encoding_free(TnpEncoding *encoding);
+TNP_EXPORT int64_t tnp_encoding_rows(const TnpEncoding *encoding);
+TNP_EXPORT int64_t tnp_encoding_prefix(const TnpEncoding *encoding);
+TNP_EXPORT size_t tnp_encoding_bytes(const TnpEncoding *encoding);
+
+/* ---- distributions ----------------------------------------------------------------------------------------- */
+
+typedef enum TnpDistributionKind
+{
+	TNP_GAUSSIAN = 1,			/* parameters: mean, sd */
+	TNP_MIXTURE = 2,			/* n weights (sum 1), n means, n sds */
+	TNP_BARS = 3,				/* n masses (sum 1), n + 1 borders; bounded */
+	TNP_BARS_HALF_NORMAL = 4,	/* the same, with half-normal first and last bucket; n >= 2 */
+	TNP_CLASSES = 5				/* n probabilities (sum 1); labels are kept by the caller */
+} TnpDistributionKind;
+
+/* A distribution over the target in original units. params [tnp_distribution_size(kind, n)]. */
+typedef struct TnpDistribution
+{
+	TnpDistributionKind kind;
+	int			n;				/* components, buckets or classes; 1 for Gaussian */
+	const double *params;
+} TnpDistribution;
+
+/* Number of doubles in params. */
+TNP_EXPORT int tnp_distribution_size(TnpDistributionKind kind, int n);
+
+/* Check untrusted parameters: finite, positive sds, weights that sum to 1 within 1e-6, increasing borders. */
+TNP_EXPORT TnpStatus tnp_distribution_check(const TnpDistribution *d, TnpError *error);
+
+/* Moments and shape. Not defined for TNP_CLASSES (NaN), except entropy. All by closed form where one exists. */
+TNP_EXPORT double tnp_mean(const TnpDistribution *d);
+TNP_EXPORT double tnp_variance(const TnpDistribution *d);
+TNP_EXPORT double tnp_mode(const TnpDistribution *d);
+TNP_EXPORT double tnp_entropy(const TnpDistribution *d);		/* differential, nats; mixtures by quadrature to 1e-8 */
+TNP_EXPORT double tnp_pdf(const TnpDistribution *d, double y);
+TNP_EXPORT double tnp_log_pdf(const TnpDistribution *d, double y);
+TNP_EXPORT double tnp_cdf(const TnpDistribution *d, double y);
+TNP_EXPORT double tnp_quantile(const TnpDistribution *d, double p);	/* p in [0,1]; the support's ends at 0 and 1 */
+TNP_EXPORT double tnp_crps(const TnpDistribution *d, double y);
+
+/* One draw from the four words of a counter-based generator (model-format.md section 11). */
+TNP_EXPORT double tnp_draw(const TnpDistribution *d, uint64_t seed, uint64_t draw, uint32_t step);
+
+/* ---- the questions ----------------------------------------------------------------------------------------- */
+
+/* The kind and number of components of every answer of this model, so that callers can size the parameters. */
+TNP_EXPORT void tnp_answer_shape(const TnpModel *model, TnpDistributionKind *kind, int *n);
+
+/*
+ * predict: the marginal predictive distribution of every query. params [queries->n, tnp_distribution_size(answer shape)].
+ * An answer does not depend on the other queries (bitwise).
+ */
+TNP_EXPORT TnpStatus tnp_predict(const TnpEncoding *encoding, const TnpRows *queries, double *params, TnpError *error);
+
+/*
+ * sample: joint draws of all queries, in their order. y [draws, queries->n]; draws are numbered first_draw, first_draw+1, …
+ * and each depends on (seed, number) only (bitwise).
+ */
+TNP_EXPORT TnpStatus tnp_sample(const TnpEncoding *encoding, const TnpRows *queries, uint64_t seed, uint64_t first_draw, int64_t draws,
+								double *y, TnpError *error);
+
+/*
+ * score: the joint log density of rows (y given), in the given order when orders = 0, else the log of the mean density over `orders` random orders.
+ * per_row, if not NULL and orders = 0, receives the conditional log densities [n].
+ */
+TNP_EXPORT TnpStatus tnp_score(const TnpEncoding *encoding, const TnpRows *rows, int64_t orders, uint64_t seed,
+							   double *log_density, double *per_row, TnpError *error);
+
+/*
+ * evidence: the log marginal likelihood of rows in their order, by the chain rule under the canonical prefix, conditional on the first min_rows rows (nothing if min_rows is 0). *conditioned receives min_rows.
+ * per_row, if not NULL, receives [n] conditionals (NaN for the conditioned rows).
+ */
+TNP_EXPORT TnpStatus tnp_evidence(const TnpModel *model, const TnpRows *rows, double *log_evidence, int64_t *conditioned,
+								  double *per_row, TnpError *error);
+
+/* ---- providers --------------------------------------------------------------------------------------------- */
+
+/* The kernels of a CPU-class provider: src/engine/kernels.h. */
+typedef struct TnpKernels TnpKernels;
+
+TNP_EXPORT extern const TnpKernels tnp_reference_kernels;	/* straightforward C, float64 accumulation: the oracle */
+
+#endif							/* TNP_H */

@@ -1,0 +1,34 @@
+/*
+ * trunk.h: tokens walk through the layers of a stack (docs/model-format.md sections 6 and 7).
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TNP_TRUNK_H
+#define TNP_TRUNK_H
+
+#include "cache.h"
+#include "model.h"
+
+/*
+ * What one token may see and where its keys and values go. The shared keys are the context's; the private ones are
+ * those of one chain. A token that stores does so in its private cache if it has one, else in the shared cache.
+ */
+typedef struct TnpToken
+{
+	int64_t		context;		/* visible shared keys */
+	int64_t		chain;			/* visible private keys */
+	TnpCache   *own;			/* private cache, or NULL */
+	int64_t		slot;			/* where to store, or -1: a query */
+} TnpToken;
+
+/* Layers of caches for this model: one per layer, or self and cross for two streams. */
+int			tnp_cache_layers(const TnpModel *model);
+
+/*
+ * Carry n tokens through the stack, h [n, d] in place. The first n_store tokens store their keys and values (slot >= 0), the others are queries.
+ * Every token of the call sees the keys that the others of the same call store, as far as its own counts reach. After the call the states of
+ * queries are those after the last layer; the states of storing tokens are undefined.
+ */
+TnpStatus	tnp_trunk(const TnpModel *model, TnpCache *context, int64_t n, int64_t n_store, const TnpToken *tokens, float *h, TnpError *error);
+
+#endif							/* TNP_TRUNK_H */

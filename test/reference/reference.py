@@ -1,0 +1,129 @@
+"""The oracle: docs/model-format.md in float64, as simply as it can be said.
+
+There are no caches. A context is its raw rows; every question encodes them again with full masks and a dense softmax. Nothing here
+is shared with the engine but the page. The parts: scaling.py (section 3), rows.py (5), layers.py and trunk.py (4, 6, 7), heads.py (8),
+random_numbers.py (11); this file has the verbs and chains (9, 10).
+
+SPDX-License-Identifier: PostgreSQL
+"""
+import math
+from types import SimpleNamespace
+
+import numpy as np
+
+from heads import distribution
+from random_numbers import permutation, value_uniforms
+from rows import RowTokeniser
+from safetensors_io import read_model
+from scaling import Scaling
+from trunk import head_outputs, run
+
+
+class Model:
+    """A configuration and its tensors (float64)."""
+
+    def __init__(self, config, tensors):
+        self.config = config
+        self.tensors = {name: np.asarray(value, dtype=np.float64) for name, value in tensors.items()}
+        self.embedder_activation = config["embedder"].get("activation", config["activation"])
+        self.context = config["context"]
+        self.min_rows = config["min_rows"]
+        self.buffer = config["chain"]["buffer"]
+
+    @classmethod
+    def open(cls, path):
+        return cls(*read_model(path))
+
+    @property
+    def takes_any_columns(self):
+        return "max_features" in self.config["inputs"]
+
+
+def canonical_prefix(model, n):
+    """Section 10, for n rows that arrived one after the other; n >= min_rows where rows are needed."""
+    if model.context == "causal":
+        return 0
+    if model.context == "full" and model.buffer is not None:
+        return model.min_rows + model.buffer * ((n - model.min_rows) // model.buffer)
+    return 2 ** int(math.floor(math.log2(n))) if n > 0 else 0
+
+
+def whole_prefix(model, n):
+    return 0 if model.context == "causal" else n
+
+
+class Encoding:
+    """
+    A context: rows x [n, F], y [n] of which the first `prefix` see each other, and the statistics of the first `statistics.n`.
+    """
+
+    def __init__(self, model, x, y, prefix, statistics):
+        self.model, self.x, self.y, self.prefix, self.statistics = model, x, y, prefix, statistics
+
+    def predict(self, queries):
+        """One distribution for every query."""
+        model = self.model
+        states = run(model, self.statistics, self.x, self.y, self.prefix, np.asarray(queries, dtype=float))
+        scaling = self.statistics.scaling
+        return [distribution(model.config["head"], outputs, model.tensors.get("head.borders"), scaling.y_center, scaling.y_scale)
+                for outputs in head_outputs(model, states)]
+
+    def append(self, x, y):
+        """More rows behind the last one; prefix and statistics stay."""
+        return Encoding(self.model, np.concatenate([self.x, x]), np.concatenate([self.y, y]), self.prefix, self.statistics)
+
+    def step(self, x, y):
+        """One row of a chain: appended, and its block merged once K predictions are done (section 9)."""
+        longer = self.append(np.reshape(x, (1, -1)), np.reshape(y, 1))
+        model = self.model
+        if model.context == "full" and model.buffer is not None and len(longer.x) - longer.prefix == model.buffer:
+            longer.prefix = len(longer.x)
+        return longer
+
+    def conditionals(self, x, y):
+        """The log density of each row given those before it, by one encoding per row."""
+        at, out = self, []
+        for row, target in zip(x, y):
+            out.append(at.predict([row])[0].log_pdf(target))
+            at = at.step(row, target)
+        return np.array(out)
+
+    def score(self, x, y, orders=0, seed=0):
+        """The joint log density, or the log of its mean over random orders."""
+        if orders == 0:
+            return float(np.sum(self.conditionals(x, y)))
+        logs = []
+        for order in range(orders):
+            places = permutation(seed, order, len(y))
+            logs.append(np.sum(self.conditionals(x[places], y[places])))
+        return max(logs) + math.log(np.mean(np.exp(np.array(logs) - max(logs))))
+
+    def sample(self, queries, seed, draws, first=0):
+        """Joint draws [draws, m]."""
+        out = np.zeros((draws, len(queries)))
+        for d in range(draws):
+            at = self
+            for step, row in enumerate(queries):
+                u = value_uniforms(seed, first + d, step)
+                out[d, step] = at.predict([row])[0].draw(*u)
+                at = at.step(row, out[d, step])
+        return out
+
+
+def build(model, x, y, prefix, kinds=None):
+    """An encoding of raw rows x [n, F] (NaN: missing), y [n]; statistics from the first `prefix`."""
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    kinds = kinds or ["numeric"] * x.shape[1]
+    scaling = Scaling(model.config, kinds, x[:prefix], y[:prefix])
+    statistics = SimpleNamespace(scaling=scaling, n=prefix, tokeniser=None)
+    if model.takes_any_columns:
+        statistics.tokeniser = RowTokeniser(model, scaling, kinds, x[:prefix], y[:prefix])
+    return Encoding(model, x, y, prefix, statistics)
+
+
+def evidence(model, x, y, kinds=None):
+    """Conditionals [n] of rows that arrive one after the other, NaN for the first min_rows; their sum is the log evidence."""
+    out = np.full(len(y), np.nan)
+    for i in range(model.min_rows, len(y)):
+        out[i] = build(model, x[:i], y[:i], canonical_prefix(model, i), kinds).predict([x[i]])[0].log_pdf(y[i])
+    return out

@@ -1,0 +1,118 @@
+"""The row tokeniser (docs/model-format.md section 5).
+
+SPDX-License-Identifier: PostgreSQL
+"""
+import numpy as np
+
+from layers import activate, block, linear, mlp
+
+NUMERIC_BINS, CATEGORICAL_BINS = 8, 16
+
+
+class Bins:
+    """The bins of one column, from its prefix cells (codes for categorical columns); missing cells have the last bin."""
+
+    def __init__(self, column, categorical):
+        self.categorical = categorical
+        self.count = (CATEGORICAL_BINS if categorical else NUMERIC_BINS) + 1
+        values = np.sort(column[~np.isnan(column)])
+        if categorical:
+            distinct = sorted(set(values), key=lambda v: (-np.sum(values == v), v))
+            self.bin_of = {v: min(i, CATEGORICAL_BINS - 1) for i, v in enumerate(distinct)}
+        else:
+            self.edges = [self.edge(values, j) for j in range(1, NUMERIC_BINS)] if len(values) else []
+
+    @staticmethod
+    def edge(values, j):
+        h = (len(values) - 1) * j / NUMERIC_BINS
+        low = int(np.floor(h))
+        high = min(low + 1, len(values) - 1)
+        return values[low] + (values[high] - values[low]) * (h - low)
+
+    def __call__(self, value):
+        if np.isnan(value):
+            return self.count - 1
+        if self.categorical:
+            return self.bin_of[value]
+        return sum(edge < value for edge in self.edges)
+
+
+class Card:
+    """What is known of one column: codes [n0] of the prefix, its scaled features z [n0] and targets [n0]."""
+
+    def __init__(self, codes, z, y, categorical):
+        self.categorical = categorical
+        self.bins = Bins(codes, categorical)
+        which = np.array([self.bins(value) for value in codes])
+        self.count = np.array([np.sum(which == b) for b in range(self.bins.count)], dtype=float)
+        self.sum = np.array([np.sum(y[which == b]) for b in range(self.bins.count)])
+        self.missing = np.mean(np.isnan(codes))
+        present = ~np.isnan(codes)
+        self.r = self.correlation(z[present], y[present])
+        self.e = self.explained(y)
+        self.relevance = max(self.e, self.r ** 2)
+
+    @staticmethod
+    def correlation(a, b):
+        if len(a) == 0 or a.min() == a.max() or b.min() == b.max():
+            return 0.0
+        a, b = a - a.mean(), b - b.mean()
+        return np.sum(a * b) / np.sqrt(np.sum(a * a) * np.sum(b * b))
+
+    def explained(self, y):
+        n, k = len(y), np.sum(self.count > 0)
+        if n <= k or y.min() == y.max():
+            return 0.0
+        filled = self.count > 0
+        between = np.sum(self.count[filled] * (self.sum[filled] / self.count[filled] - y.mean()) ** 2)
+        total = np.sum((y - y.mean()) ** 2)
+        return max(0.0, 1 - (1 - between / total) * (n - 1) / (n - k))
+
+
+class RowTokeniser:
+    """Rows -> vectors, with statistics frozen at the prefix x [n0, F], y [n0] (raw)."""
+
+    def __init__(self, model, scaling, kinds, x, y):
+        self.model = model
+        self.scaling = scaling
+        self.n0 = len(y)
+        codes, z, targets = scaling.encode(x), scaling.features(x), scaling.target(y)
+        self.cards = [Card(codes[:, f], z[:, f], targets, kind == "categorical") for f, kind in enumerate(kinds)]
+        order = sorted(range(len(kinds)), key=lambda f: (-self.cards[f].relevance, f))
+        self.slots = order[:model.config["inputs"]["max_features"]]
+
+    def cell(self, f, code, z, target):
+        """The 8 numbers of one cell; target is the scaled target of a prefix row, else None."""
+        card = self.cards[f]
+        b = card.bins(code)
+        if target is None:
+            mean = card.sum[b] / (card.count[b] + 1.5)
+        else:
+            mean = (card.sum[b] - target) / (card.count[b] + 0.5)
+        missing = np.isnan(code)
+        return [0.0 if missing else z, float(missing), float(card.categorical), mean, np.log(1 + self.n0) / 8, card.r, card.e, card.missing]
+
+    def __call__(self, x, prefix_y):
+        """x [n, F] raw; prefix_y: the raw targets of its leading rows that are prefix rows. -> [n, d]"""
+        codes, z, targets = self.scaling.encode(x), self.scaling.features(x), self.scaling.target(prefix_y)
+        out = []
+        for i in range(len(x)):
+            target = targets[i] if i < len(targets) else None
+            out.append(self.embed([self.cell(f, codes[i, f], z[i, f], target) for f in self.slots]))
+        return np.array(out).reshape(len(x), self.model.config["width"])
+
+    def embed(self, cells):
+        """Paths A and B for one row's cells, in slot order."""
+        model, tensors = self.model, self.model.tensors
+        config, activation = model.config, model.embedder_activation
+        hidden = tensors["embed.x.slot.bias"] + sum(tensors["embed.x.slot.weight"][s] @ cell for s, cell in enumerate(cells))
+        out = linear(tensors, "embed.x.out", activate(activation, hidden))
+        tokens = config["embedder"]["x"]["tokens"]
+        if tokens is None:
+            return out
+        readouts = tokens["readouts"]
+        made = mlp(tensors, "embed.x.cell", np.array(cells), activation) + tensors["embed.x.code"][:len(cells)]
+        h = np.concatenate([tensors["embed.x.readout"], made])
+        for i in range(tokens["layers"]):
+            h = block(tensors, f"embed.x.block.{i}", {**config, "norm": {**config["norm"], "placement": "pre"}}, tokens["heads"], h, h)
+        return out + linear(tensors, "embed.x.pool", h[:readouts].reshape(-1))

@@ -1,0 +1,71 @@
+"""Scaling of inputs and targets (docs/model-format.md section 3) and the codes of categorical columns (section 5).
+
+SPDX-License-Identifier: PostgreSQL
+"""
+import numpy as np
+
+
+def soft_clip(z, knee):
+    """Section 3's clip; a knee of 0 means none."""
+    if not knee:
+        return z
+    size = np.abs(z)
+    return np.where(size <= knee, z, np.sign(z) * (knee + np.log1p(np.maximum(size - knee, 0))))
+
+
+class Codes:
+    """Identities of one categorical column -> ranks among the identities of the prefix; unknown ones become missing."""
+
+    def __init__(self, column):
+        self.known = sorted(set(column[~np.isnan(column)]))
+
+    def __call__(self, column):
+        rank = {identity: float(i) for i, identity in enumerate(self.known)}
+        return np.array([rank.get(value, np.nan) for value in column])
+
+
+class Scaling:
+    """The frozen statistics of a prefix. x [n, F] and y [n] are raw; kinds [F] says which columns are categorical."""
+
+    def __init__(self, config, kinds, x, y):
+        self.config = config
+        self.codes = [Codes(x[:, f]) if kind == "categorical" else None for f, kind in enumerate(kinds)]
+        x = self.encode(x)
+        features = x.shape[1]
+        self.center, self.scale = np.zeros(features), np.ones(features)
+        if config["inputs"]["scaling"] == "fixed":
+            self.center, self.scale = np.array(config["inputs"]["center"]), np.array(config["inputs"]["scale"])
+        elif config["inputs"]["scaling"] == "prefix":
+            for f in range(features):
+                self.center[f], self.scale[f] = self.column_statistics(x[:, f])
+        self.y_center, self.y_scale = self.target_statistics(y)
+
+    def encode(self, x):
+        """Categorical cells become codes."""
+        columns = [codes(x[:, f]) if codes else x[:, f] for f, codes in enumerate(self.codes)]
+        return np.stack(columns, axis=1) if columns else x
+
+    @staticmethod
+    def column_statistics(column):
+        """(center, scale); scale is infinite, so that z is 0, where all values are equal."""
+        column = column[~np.isnan(column)]
+        if len(column) == 0 or column.min() == column.max():
+            return 0.0, np.inf
+        return column.mean(), column.std()
+
+    def target_statistics(self, y):
+        target = self.config["target"]
+        if target["scaling"] == "none":
+            return 0.0, 1.0
+        if target["scaling"] == "fixed":
+            return target["center"], target["scale"]
+        center = y[0] if y.min() == y.max() else y.mean()
+        return center, max(y.std(), 1e-6 * max(abs(center), 1e-3))
+
+    def features(self, x):
+        """What the network sees of raw features [n, F]; missing cells are NaN."""
+        return soft_clip((self.encode(x) - self.center) / self.scale, self.config["inputs"].get("clip", 0))
+
+    def target(self, y):
+        """What the network sees of raw targets [n]."""
+        return soft_clip((y - self.y_center) / self.y_scale, self.config["target"].get("clip", 0))

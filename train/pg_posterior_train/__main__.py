@@ -1,0 +1,46 @@
+"""Command line: `python -m pg_posterior_train train configs/gp1d.json --minutes 25 --out ../models/gp1d.safetensors`."""
+import argparse
+import json
+import os
+
+from . import evaluate, export, trainer
+
+
+def add_train(commands):
+    p = commands.add_parser("train", help="train a model, or continue a training run")
+    p.add_argument("config", help="a file of configs/")
+    p.add_argument("--run", help="folder of the checkpoints (default: runs/<name of the config>)")
+    p.add_argument("--out", help="model file to write at intervals and at the end")
+    p.add_argument("--minutes", type=float, help="time budget, counted over all continuations")
+    p.add_argument("--steps", type=int, help="step budget instead of a time budget")
+    p.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
+    p.add_argument("--workers", type=int, default=1, help="processes with gradient averaging (CPU)")
+    p.add_argument("--threads", type=int, default=1, help="threads of each process")
+    p.add_argument("--compile", action="store_true", help="torch.compile of the blocks (PyTorch 2)")
+    p.add_argument("--resume", default="latest", help="checkpoint to go on from: latest, stable (before the decay), none")
+    p.add_argument("--export-minutes", type=float, default=5.0, help="interval of the exports")
+    p.set_defaults(call=run_train)
+
+
+def run_train(a):
+    if not a.minutes and not a.steps:
+        raise SystemExit("give a budget: --minutes or --steps")
+    with open(a.config) as f:
+        config = json.load(f)
+    folder = a.run or os.path.join("runs", os.path.splitext(os.path.basename(a.config))[0])
+    trainer.train(config, folder, minutes=a.minutes, steps=a.steps, out=a.out, device=a.device, workers=a.workers,
+                  threads=a.threads, compile=a.compile, resume=a.resume, export_minutes=a.export_minutes)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="pg_posterior_train", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    add_train(commands)
+    export.add_command(commands)
+    evaluate.add_command(commands)
+    a = parser.parse_args()
+    a.call(a)
+
+
+if __name__ == "__main__":
+    main()

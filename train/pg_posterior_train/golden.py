@@ -1,0 +1,64 @@
+"""Golden answers: inputs and outputs of a model as JSON, against which another implementation can be checked.
+
+Each case is a question with a prefix, a causal suffix and independent queries. All numbers are computed in float64 from
+the float32 (or float16) weights of the file.
+"""
+import json
+import math
+import random
+
+import torch
+
+from .export import load_model
+from .predict import predict
+from .prior import PRIORS
+from .tasks import Tasks
+
+
+def listed(values):
+    """Nested lists with None for NaN."""
+    if isinstance(values, list):
+        return [listed(v) for v in values]
+    return None if isinstance(values, float) and math.isnan(values) else values
+
+
+def one_case(model, tasks, prefix, suffix):
+    rows = prefix + suffix
+    answer = predict(model, tasks, rows, prefix=prefix)
+    mean, sd = answer.moments()
+    mixture = answer.mixture
+    return listed({
+        "prefix_rows": prefix,
+        "suffix_rows": suffix,
+        "categorical": tasks.categorical[0].tolist(),
+        "x": tasks.x[0, :rows].tolist(),
+        "y": tasks.y[0, :rows].tolist(),
+        "query_x": tasks.x[0, rows:].tolist(),
+        "query_y": tasks.y[0, rows:].tolist(),
+        "mean": mean[0].tolist(),
+        "sd": sd[0].tolist(),
+        "log_density": answer.log_prob(tasks.y[:, rows:])[0].tolist(),
+        "quantile_10": answer.quantile(0.1)[0].tolist(),
+        "quantile_90": answer.quantile(0.9)[0].tolist(),
+        "standardised": {
+            "weight": mixture.log_weight.exp()[0].tolist(),
+            "mean": mixture.mean[0].tolist(),
+            "sd": mixture.sd[0].tolist(),
+        },
+    })
+
+
+def golden(path, prior, out, seed=7):
+    """Write golden answers of the model file `path` on tasks of `prior`."""
+    model = load_model(path, torch.float64)
+    least = model.config["min_rows"]
+    sizes = [(p, s) for p, s in ((0, 0), (0, 5), (1, 0), (4, 0), (5, 3), (16, 0), (33, 7), (64, 16)) if p >= least]
+    options = dict(prior)
+    sample = PRIORS[options.pop("name")]
+    cases = []
+    for i, (prefix, suffix) in enumerate(sizes):
+        generator = torch.Generator().manual_seed(seed * 1000 + i)
+        tasks = sample(generator, 1, prefix + suffix + 5, shared=random.Random(i), **options)
+        cases.append(one_case(model, Tasks(tasks.x.double(), tasks.y.double(), tasks.categorical), prefix, suffix))
+    with open(out, "w") as f:
+        json.dump({"config": model.config, "cases": cases}, f)

@@ -1,0 +1,189 @@
+"""Statistics frozen at the prefix, and the network inputs they give (docs/model-format.md, sections 3 and 5).
+
+Everything is batched over tasks: x [B, N, F], y [B, N]; the first `prefix` rows define every statistic.
+"""
+import math
+from dataclasses import dataclass
+
+import torch
+
+NUMERIC_BINS, CATEGORY_BINS, MISSING_BIN = 8, 16, 16
+
+
+@dataclass
+class Inputs:
+    """What the network sees.
+
+    x [B, N, F] or cells [B, N, F, 8]; y [B, N] scaled, y_input [B, N] scaled and clipped;
+    scale [B]: width of the target's unit, for densities in raw units.
+    """
+
+    x: torch.Tensor
+    y: torch.Tensor
+    y_input: torch.Tensor
+    center: torch.Tensor
+    scale: torch.Tensor
+
+
+def soft_clip(z, knee):
+    """Identity up to the knee, logarithmic beyond; knee 0 is off."""
+    if not knee:
+        return z
+    excess = (z.abs() - knee).clamp_min(0)
+    return torch.where(z.abs() <= knee, z, z.sign() * (knee + torch.log1p(excess)))
+
+
+def target_scale(y, prefix):
+    """Centre and scale of the targets from the prefix, [B] each."""
+    head = y[:, :prefix]
+    mean = head.mean(1)
+    sd = head.std(1, unbiased=False)
+    return mean, torch.maximum(sd, 1e-6 * mean.abs().clamp_min(1e-3))
+
+
+def scale_targets(y, prefix, config):
+    """(y scaled, y as an input, centre, scale)."""
+    kind = config["target"]["scaling"]
+    if kind == "prefix":
+        center, scale = target_scale(y, prefix)
+    else:
+        fixed = kind == "fixed"
+        center = torch.full_like(y[:, 0], config["target"]["center"] if fixed else 0.0)
+        scale = torch.full_like(y[:, 0], config["target"]["scale"] if fixed else 1.0)
+    z = (y - center[:, None]) / scale[:, None]
+    return z, soft_clip(z, config["target"].get("clip", 0)), center, scale
+
+
+def scale_features(x, prefix):
+    """Standardise by the non-missing prefix values of each column; a constant column gives 0. Missing stays NaN."""
+    head = x[:, :prefix]
+    present = ~head.isnan()
+    filled = head.nan_to_num(0.0)
+    count = present.sum(1, keepdim=True)
+    mean = filled.sum(1, keepdim=True) / count.clamp_min(1)
+    deviation = torch.where(present, head - mean, torch.zeros_like(head))
+    sd = (deviation.square().sum(1, keepdim=True) / count.clamp_min(1)).sqrt()
+    big = torch.finfo(x.dtype).max
+    low = torch.where(present, head, torch.full_like(head, big)).amin(1, keepdim=True)
+    high = torch.where(present, head, torch.full_like(head, -big)).amax(1, keepdim=True)
+    constant = (low >= high) | (sd == 0)
+    z = (x - mean) / torch.where(constant, torch.ones_like(sd), sd)
+    return torch.where(constant & ~x.isnan(), torch.zeros_like(z), z)
+
+
+def numeric_bins(x, prefix):
+    """Bin 0…7 of every value by the seven edges of its column, [B, N, F] (missing values get some bin)."""
+    head = x[:, :prefix]
+    ordered, _ = torch.where(head.isnan(), torch.full_like(head, float("inf")), head).sort(1)
+    count = (~head.isnan()).sum(1)
+    bins = torch.zeros(x.shape, dtype=torch.long, device=x.device)
+    for j in range(1, NUMERIC_BINS):
+        # (m - 1) j / 8 in integers, so that no rounding decides which two values an edge lies between.
+        place = (count - 1).clamp_min(0) * j
+        low = place // NUMERIC_BINS
+        share = (place % NUMERIC_BINS).to(x.dtype) / NUMERIC_BINS
+        high = torch.minimum(low + 1, (count - 1).clamp_min(0))
+        a = ordered.gather(1, low[:, None])
+        b = ordered.gather(1, high[:, None])
+        edge = a + (b - a).nan_to_num(0.0) * share[:, None]
+        bins += edge < x
+    return bins
+
+
+def encode_categories(x, prefix, categorical):
+    """Codes and bins of categorical cells.
+
+    Returns (codes [B, N, F] with NaN for missing and unseen identities, bins [B, N, F]). Identities are small integers >= 0;
+    columns that are not categorical are ignored.
+    """
+    ignore = x.isnan() | ~categorical[:, None, :]
+    identity = torch.where(ignore, torch.zeros_like(x), x).long()
+    levels = int(identity.max()) + 1
+    counts = torch.zeros(x.shape[0], levels, x.shape[2], dtype=torch.long, device=x.device)
+    counts.scatter_add_(1, identity[:, :prefix], (~ignore[:, :prefix]).long())
+    seen = counts > 0
+    code = seen.long().cumsum(1) - 1
+    # Descending count, ties by ascending identity: one integer key makes the order unique.
+    key = counts * (levels + 1) - torch.arange(levels, device=x.device)[None, :, None]
+    rank = key.argsort(1, descending=True).argsort(1).clamp_max(CATEGORY_BINS - 1)
+    known = seen.gather(1, identity) & ~ignore
+    codes = torch.where(known, code.gather(1, identity).to(x.dtype), torch.full_like(x, float("nan")))
+    return codes, rank.gather(1, identity)
+
+
+def pearson(z, y, present):
+    """Correlation over the present rows, [B, F]; z, present [B, n, F], y [B, n]; 0 where either is constant."""
+    w = present.to(z.dtype)
+    count = w.sum(1).clamp_min(1)
+    y = y[..., None]
+    dz = (z - ((z * w).sum(1) / count)[:, None]) * w
+    dy = (y - ((y * w).sum(1) / count)[:, None]) * w
+    szz, syy = dz.square().sum(1), dy.square().sum(1)
+    r = (dz * dy).sum(1) / (szz * syy).sqrt().clamp_min(1e-30)
+    tiny = torch.finfo(z.dtype).eps ** 2 * 16
+    flat = (szz <= tiny * count) | (syy <= tiny * count)
+    return torch.where(flat, torch.zeros_like(r), r.clamp(-1, 1))
+
+
+def between_bin_share(counts, sums, y):
+    """Adjusted share of the target's variance between bins, [B, F]; counts and sums [B, bins, F], y [B, n]."""
+    n = y.shape[1]
+    mean = y.mean(1)[:, None, None]
+    bin_mean = sums / counts.clamp_min(1)
+    ssb = (counts * (bin_mean - mean).square()).sum(1)
+    sst = (y - y.mean(1, keepdim=True)).square().sum(1)[:, None]
+    bins = (counts > 0).sum(1)
+    e = 1 - (1 - ssb / sst.clamp_min(1e-30)) * (n - 1) / (n - bins).clamp_min(1)
+    return torch.where((bins >= n) | (sst <= 0), torch.zeros_like(e), e.clamp_min(0))
+
+
+def cells(tasks, y_input, prefix, config):
+    """Cell vectors in slot order, [B, N, min(F, max_features), 8]."""
+    x, categorical = tasks.x, tasks.categorical
+    if categorical.any():
+        codes, category_bins = encode_categories(x, prefix, categorical)
+        x = torch.where(categorical[:, None, :], codes, x)
+        bins = torch.where(categorical[:, None, :], category_bins, numeric_bins(x, prefix))
+    else:
+        bins = numeric_bins(x, prefix)
+    missing = x.isnan()
+    bins = torch.where(missing, torch.full_like(bins, MISSING_BIN), bins)
+    z = soft_clip(scale_features(x, prefix), config["inputs"].get("clip", 0)).nan_to_num(0.0)
+
+    head_y = y_input[:, :prefix]
+    spread_y = head_y[..., None].expand(-1, -1, x.shape[2])
+    counts = torch.zeros(x.shape[0], MISSING_BIN + 1, x.shape[2], dtype=z.dtype, device=x.device)
+    sums = torch.zeros_like(counts)
+    counts.scatter_add_(1, bins[:, :prefix], torch.ones_like(spread_y))
+    sums.scatter_add_(1, bins[:, :prefix], spread_y)
+    r = pearson(z[:, :prefix], head_y, ~missing[:, :prefix])
+    e = between_bin_share(counts, sums, head_y)
+    w = missing[:, :prefix].to(z.dtype).mean(1)
+
+    in_prefix = torch.zeros(x.shape[1], 1, dtype=z.dtype, device=x.device)
+    in_prefix[:prefix] = 1
+    count, total = counts.gather(1, bins), sums.gather(1, bins)
+    t = (total - in_prefix * y_input[..., None]) / (count + 1.5 - in_prefix)
+    size = torch.full_like(z, math.log1p(prefix) / 8)
+    flags = categorical[:, None, :].to(z.dtype).expand_as(z)
+    card = (v[:, None, :].expand_as(z) for v in (r, e, w))
+    cell = torch.stack([z, missing.to(z.dtype), flags, t, size, *card], -1)
+    order = torch.maximum(e, r.square()).sort(stable=True, dim=1, descending=True).indices
+    order = order[:, :config["inputs"]["max_features"]]
+    return cell.gather(2, order[:, None, :, None].expand(-1, x.shape[1], -1, 8))
+
+
+def prepare(tasks, prefix, config):
+    """Network inputs of a batch of tasks whose statistics are frozen after `prefix` rows."""
+    y, y_input, center, scale = scale_targets(tasks.y, prefix, config)
+    inputs = config["inputs"]
+    if "max_features" in inputs:
+        x = cells(tasks, y_input, prefix, config)
+    elif inputs["scaling"] == "prefix":
+        x = soft_clip(scale_features(tasks.x, prefix), inputs.get("clip", 0))
+    elif inputs["scaling"] == "fixed":
+        center_x, scale_x = (tasks.x.new_tensor(inputs[k]) for k in ("center", "scale"))
+        x = soft_clip((tasks.x - center_x) / scale_x, inputs.get("clip", 0))
+    else:
+        x = soft_clip(tasks.x, inputs.get("clip", 0))
+    return Inputs(x, y, y_input, center, scale)

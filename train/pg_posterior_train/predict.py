@@ -1,0 +1,74 @@
+"""Answers of a trained model: predictive distributions for query rows, and one-pass chain densities."""
+import torch
+
+from .mixture import Mixture
+from .normalise import prepare
+from .tasks import Tasks
+
+
+class Prediction:
+    """Predictive mixtures in raw target units; one per query, [B, M]."""
+
+    def __init__(self, mixture, center, scale):
+        self.mixture, self.center, self.scale = mixture, center[:, None], scale[:, None]
+
+    def standard(self, y):
+        return (y - self.center) / self.scale
+
+    def log_prob(self, y):
+        """Log density of raw targets y [B, M]."""
+        return self.mixture.log_prob(self.standard(y)) - self.scale.log()
+
+    def cdf(self, y):
+        return self.mixture.cdf(self.standard(y))
+
+    def moments(self):
+        mean, sd = self.mixture.moments()
+        return self.center + self.scale * mean, self.scale * sd
+
+    def quantile(self, p):
+        return self.center + self.scale * self.mixture.quantile(p)
+
+    def crps(self, y):
+        """Continuous ranked probability score, [B, M]: closed form for Gaussian mixtures (Grimit et al. 2006)."""
+        m = self.mixture
+        w = m.log_weight.exp()
+        first = (w * folded(self.standard(y)[..., None] - m.mean, m.sd)).sum(-1)
+        difference = m.mean[..., :, None] - m.mean[..., None, :]
+        spread = (m.sd.square()[..., :, None] + m.sd.square()[..., None, :]).sqrt()
+        second = (w[..., :, None] * w[..., None, :] * folded(difference, spread)).sum((-2, -1))
+        return (first - 0.5 * second) * self.scale
+
+
+def folded(mean, sd):
+    """E|X| of a Gaussian."""
+    z = mean / sd
+    normal = torch.distributions.Normal(0.0, 1.0)
+    return mean * (2 * normal.cdf(z) - 1) + 2 * sd * torch.exp(-0.5 * z.square()) / (2 * torch.pi) ** 0.5
+
+
+@torch.no_grad()
+def predict(model, tasks, rows, prefix=None, visible=None):
+    """Predictions for the rows of `tasks` after the first `rows`.
+
+    prefix: rows that see each other and define the statistics (default: all context rows).
+    visible [M]: context rows that each query sees (default: all).
+    """
+    prefix = rows if prefix is None else prefix
+    inputs = prepare(tasks, prefix, model.config)
+    if visible is None:
+        visible = torch.full((tasks.y.shape[1] - rows,), rows)
+    outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, rows:], prefix, visible)
+    return Prediction(Mixture(outputs, model.config["head"]), inputs.center, inputs.scale)
+
+
+@torch.no_grad()
+def chain(model, tasks, rows):
+    """Predictions of a chain over the rows after the first `rows`, each given the context and the true rows before it.
+
+    The chain rows enter as causal context rows and, in the same pass, as queries that see the rows before them.
+    """
+    total = tasks.y.shape[1]
+    twice = torch.cat([torch.arange(total), torch.arange(rows, total)])
+    doubled = Tasks(tasks.x[:, twice], tasks.y[:, twice], tasks.categorical)
+    return predict(model, doubled, total, prefix=rows, visible=torch.arange(rows, total))

@@ -1,0 +1,80 @@
+"""The tabular prior: a mixture of families with shared corruptions.
+
+One call has one number of columns; the tasks of a batch are split over the families in small groups.
+"""
+import math
+from collections import Counter
+
+import torch
+
+from ..tasks import Tasks, concatenate
+from . import additive, corrupt, factor, gp, linear, panel, scm, timeseries, trees
+from .inputs import draw_inputs, relevance
+from .source import Source, standardise
+
+FUNCTIONS = {"trees": trees.function, "gp": gp.function, "linear": linear.function, "additive": additive.function}
+SAMPLERS = {"scm": scm.sample, "timeseries": timeseries.sample, "factor": factor.sample}
+WEIGHTS = {"scm": 0.24, "trees": 0.14, "gp": 0.14, "linear": 0.07, "additive": 0.08, "timeseries": 0.08, "panel": 0.16,
+           "factor": 0.09}
+FEWEST_COLUMNS = {"panel": 2, "factor": 12}
+GROUP = 4    # tasks of one family in a row
+
+
+def choose_features(rng, most):
+    """Number of columns: mostly few, sometimes many."""
+    u = rng.random()
+    low, high = (1, 16) if u < 0.5 else (6, 32) if u < 0.8 else (24, most)
+    low, high = min(low, most), min(high, most)
+    return int(math.exp(rng.uniform(math.log(low), math.log(high + 1))))
+
+
+def functional(s, family, tasks, rows, features):
+    """Inputs and a function of them; 30 % are sums of two families."""
+    x = corrupt.drift(s, draw_inputs(s, tasks, rows, features))
+    weight = relevance(s, tasks, features)
+    f = standardise(FUNCTIONS[family](s, x, weight))
+    other = list(FUNCTIONS)[s.one(0, len(FUNCTIONS) - 1)]
+    second = standardise(FUNCTIONS[other](s, x, relevance(s, tasks, features)))
+    return x, f + second * s.coin(0.3, tasks, 1) * s.rand(tasks, 1)
+
+
+def one_family(s, family, tasks, rows, features):
+    """`tasks` corrupted tasks of one family."""
+    x, categorical, hidden = None, torch.zeros(tasks, features, dtype=torch.bool, device=s.device), None
+    if family == "panel":
+        x, f, categorical, hidden = panel.sample(s, tasks, rows, features)
+    elif family in SAMPLERS:
+        x, f = SAMPLERS[family](s, tasks, rows, features)
+    else:
+        x, f = functional(s, family, tasks, rows, features)
+    y = corrupt.noisy_target(s, f, x)
+    missing = corrupt.missing_cells(s, x, y, 0.7 if family == "factor" else 0.35)
+    if family not in ("panel", "factor"):
+        x = corrupt.dull_columns(s, corrupt.warped_columns(s, x))
+        x, categorical = corrupt.categories(s, x, categorical)
+    x = torch.where(missing, torch.full_like(x, float("nan")), x)
+    if hidden is not None:
+        x = torch.where(hidden, torch.full_like(x, float("nan")), x)
+    column = s.order(tasks, features)
+    x = x.gather(2, column[:, None].expand(-1, rows, -1))
+    return Tasks(x, y, categorical.gather(1, column))
+
+
+def sample(generator, tasks, rows, shared, max_features=64, families=None):
+    """A batch of tasks; `shared` decides the number of columns alike for all workers."""
+    s = Source(generator)
+    features = choose_features(shared, max_features)
+    allowed = [f for f in (families or WEIGHTS) if features >= FEWEST_COLUMNS.get(f, 1)]
+    weight = torch.tensor([WEIGHTS[f] for f in allowed], device=s.device)
+    groups = -(-tasks // GROUP)
+    picks = torch.multinomial(weight, groups, replacement=True, generator=generator).tolist()
+    counts = Counter(picks)
+    drawn = concatenate([one_family(s, allowed[i], counts[i] * GROUP, rows, features) for i in sorted(counts)])
+    return usable(Tasks(drawn.x[:tasks], drawn.y[:tasks], drawn.categorical[:tasks]))
+
+
+def usable(tasks):
+    """Replace tasks with non-finite or enormous targets by noise."""
+    bad = ~torch.isfinite(tasks.y).all(1, keepdim=True) | (tasks.y.abs().amax(1, keepdim=True) > 1e6)
+    y = torch.where(bad, torch.arange(tasks.y.shape[1], device=tasks.y.device).to(tasks.y.dtype).sin(), tasks.y)
+    return Tasks(tasks.x.clamp(-1e6, 1e6), y, tasks.categorical)

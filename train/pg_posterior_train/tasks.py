@@ -1,0 +1,31 @@
+"""A batch of tasks: what every prior returns and what normalise.py turns into network inputs."""
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass
+class Tasks:
+    """`B` tables of `N` rows.
+
+    x [B, N, F]: raw features, NaN where missing; a categorical cell holds its identity, an integer >= 0.
+    y [B, N]: raw targets. categorical [B, F]: which columns are categorical.
+    """
+
+    x: torch.Tensor
+    y: torch.Tensor
+    categorical: torch.Tensor
+
+    def to(self, *args):
+        return Tasks(self.x.to(*args), self.y.to(*args), self.categorical.to(self.x.to(*args).device))
+
+
+def concatenate(parts):
+    """Join batches with equal N and F."""
+    return Tasks(torch.cat([p.x for p in parts]), torch.cat([p.y for p in parts]),
+                 torch.cat([p.categorical for p in parts]))
+
+
+def numeric(x, y):
+    """Tasks without categorical columns."""
+    return Tasks(x, y, torch.zeros(x.shape[0], x.shape[2], dtype=torch.bool, device=x.device))

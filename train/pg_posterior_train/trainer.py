@@ -1,0 +1,248 @@
+"""The training loop: dense causal loss, Muon + AdamW, warm-up-stable-decay, checkpoints that survive a kill.
+
+Objective (section 3 of Mortimer et al. 2025, restricted to the suffix): a task has `N` rows, a prefix of random length
+whose rows see each other, and a causal suffix. Every suffix row is predicted from the rows before it; some further rows
+are predicted from the prefix alone. Statistics are frozen at the prefix, as the database freezes them.
+
+All randomness is a function of (seed, step, worker), so a killed run continues with the tasks it would have seen.
+"""
+import json
+import math
+import os
+import random
+import time
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+from .export import write_model
+from .mixture import Mixture
+from .model import Block, PackedTransformer
+from .normalise import prepare
+from .optim import make_optimisers, schedule
+from .prior import PRIORS
+
+LARGEST_TARGET = 12.0    # rows further out than this many prefix sds are left out of the loss
+LARGEST_DENSITY = 6.0    # cap of the log density, so that noise-free tasks do not own the gradient
+PROGRESS_SECONDS, CHECKPOINT_SECONDS = 10, 60
+
+
+def choose_shape(rng, training):
+    """Rows, tasks, extra queries and prefix length of one step; the same for all workers, so that none waits."""
+    shape = rng.choices(training["shapes"], [s["weight"] for s in training["shapes"]])[0]
+    options, rows = training["prefix"], shape["rows"]
+    low = options["minimum"]
+    u = rng.random()
+    if u < options["none"] and low == 0:
+        prefix = 0
+    elif u < options["none"] * (low == 0) + options["all"]:
+        prefix = rows
+    elif u < 0.5 + 0.5 * (options["none"] + options["all"]):
+        prefix = round(math.exp(rng.uniform(math.log(max(low, 1)), math.log(rows))))
+    else:
+        prefix = rng.randint(low, rows)
+    return rows, shape["tasks"], shape["extra"], prefix
+
+
+def batch_loss(model, tasks, rows, prefix):
+    """Mean negative log density per task, averaged over tasks, and the number of queries.
+
+    tasks: tables of `rows` context rows followed by extra rows, which are asked given the prefix alone.
+    """
+    inputs = prepare(tasks, prefix, model.config)
+    total = tasks.y.shape[1]
+    visible = torch.arange(prefix, total, device=tasks.y.device)
+    visible[rows - prefix:] = prefix
+    outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, prefix:], prefix, visible)
+    y = inputs.y[:, prefix:]
+    density = Mixture(outputs.float(), model.config["head"]).log_prob(y.clamp(-LARGEST_TARGET, LARGEST_TARGET))
+    kept = (y.abs() <= LARGEST_TARGET).to(density.dtype)
+    density = density.clamp_max(LARGEST_DENSITY) * kept
+    return -(density.sum(1) / kept.sum(1).clamp_min(1)).mean()
+
+
+class Run:
+    """One training run in a folder: model, optimisers, moving average and counters."""
+
+    def __init__(self, config, folder, device="cpu", rank=0, workers=1):
+        self.config, self.folder, self.device, self.rank, self.workers = config, folder, device, rank, workers
+        self.training = config["training"]
+        torch.manual_seed(self.training["seed"])
+        self.model = PackedTransformer(config["model"]).to(device)
+        self.average = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
+        self.optimisers = make_optimisers(self.model)
+        self.step = self.tasks = 0
+        self.seconds = 0.0
+        self.skipped = 0
+        self.stable_saved = False
+
+    # Checkpoints -----------------------------------------------------------------------------------------------
+
+    def path(self, name):
+        return os.path.join(self.folder, name + ".pt")
+
+    def save(self, name="latest"):
+        """Write a checkpoint atomically."""
+        if self.rank:
+            return
+        os.makedirs(self.folder, exist_ok=True)
+        state = dict(config=self.config, model=self.model.state_dict(), average=self.average,
+                     optimisers=[o.state_dict() for o in self.optimisers], step=self.step, tasks=self.tasks,
+                     seconds=self.seconds, skipped=self.skipped, stable_saved=self.stable_saved)
+        temporary = self.path(name) + ".tmp"
+        torch.save(state, temporary)
+        os.replace(temporary, self.path(name))
+
+    def load(self, name="latest"):
+        """Continue from a checkpoint if there is one."""
+        if not os.path.exists(self.path(name)):
+            return False
+        state = torch.load(self.path(name), map_location=self.device)
+        self.model.load_state_dict(state["model"])
+        self.average = state["average"]
+        for optimiser, saved in zip(self.optimisers, state["optimisers"]):
+            optimiser.load_state_dict(saved)
+        for key in ("step", "tasks", "seconds", "skipped", "stable_saved"):
+            setattr(self, key, state[key])
+        return True
+
+    def export(self, path):
+        """Write the averaged weights as a model file."""
+        if self.rank == 0:
+            write_model(path, self.config["model"], self.average)
+
+    # One step ----------------------------------------------------------------------------------------------------
+
+    def generator(self):
+        seed = (self.training["seed"] * 1_000_003 + self.step) * 1024 + self.rank
+        return torch.Generator(device=self.device).manual_seed(seed)
+
+    def draw(self):
+        """Tasks of this step and worker."""
+        shared = random.Random(self.training["seed"] * 1_000_003 + self.step)
+        rows, tasks, extra, prefix = choose_shape(shared, self.training)
+        prior = dict(self.config["prior"])
+        drawn = PRIORS[prior.pop("name")](self.generator(), tasks, rows + extra, shared=shared, **prior)
+        return drawn, rows, prefix
+
+    def share_gradients(self):
+        """Average the gradients over the workers."""
+        if self.workers == 1:
+            return
+        grads = [p.grad for p in self.model.parameters() if p.grad is not None]
+        flat = torch.cat([g.flatten() for g in grads])
+        dist.all_reduce(flat)
+        flat /= self.workers
+        for g, part in zip(grads, flat.split([g.numel() for g in grads])):
+            g.copy_(part.view_as(g))
+
+    def train_step(self, progress):
+        """One update; returns the loss of this worker."""
+        tasks, rows, prefix = self.draw()
+        autocast = torch.autocast("cuda", torch.bfloat16, enabled=self.device != "cpu")
+        with autocast:
+            loss = batch_loss(self.model, tasks, rows, prefix)
+        for p in self.model.parameters():
+            p.grad = None
+        loss.backward()
+        for p in self.model.parameters():
+            if p.grad is None:
+                p.grad = torch.zeros_like(p)
+        self.share_gradients()
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.training["clip"])
+        rate = self.training["learning_rate"] * schedule(
+            progress, self.step, self.training["warmup"], self.training["decay"])
+        if torch.isfinite(norm):
+            for optimiser in self.optimisers:
+                for group in optimiser.param_groups:
+                    group["lr"] = rate
+                optimiser.step()
+            keep = min(self.training["ema"], (1 + self.step) / (10 + self.step))
+            with torch.no_grad():
+                for name, value in self.model.state_dict().items():
+                    self.average[name].lerp_(value, 1 - keep)
+        else:
+            self.skipped += 1
+        self.step += 1
+        self.tasks += len(tasks.y) * self.workers
+        return loss.item(), rate
+
+    # The loop ------------------------------------------------------------------------------------------------------
+
+    def agree(self, value):
+        """Worker 0's number, for decisions that all workers must take alike."""
+        if self.workers == 1:
+            return value
+        shared = torch.tensor([value], dtype=torch.float64)
+        dist.broadcast(shared, 0)
+        return shared.item()
+
+    def train(self, minutes=None, steps=None, out=None, export_minutes=5.0):
+        """Train until the budget, counted over all continuations, is used up; then export."""
+        last = time.monotonic()
+        shown = saved = exported = self.seconds
+        recent, recent_tasks = [], self.tasks
+        parent = os.getppid()
+        while True:
+            if self.workers > 1 and os.getppid() != parent:
+                raise SystemExit("the parent process is gone")
+            progress = self.agree(self.step / steps if steps else self.seconds / (60 * minutes))
+            if progress >= 1:
+                break
+            if progress > 1 - self.training["decay"] and not self.stable_saved:
+                # Kept so that a later, longer run can go on from the weights before the decay.
+                self.stable_saved = True
+                self.save("stable")
+            loss, rate = self.train_step(progress)
+            recent.append(loss)
+            now = time.monotonic()
+            self.seconds += now - last
+            last = now
+            if self.rank:
+                continue
+            if self.seconds - shown >= PROGRESS_SECONDS:
+                print(f"minute {self.seconds / 60:6.1f}  {100 * progress:3.0f} %  step {self.step}  tasks {self.tasks}  "
+                      f"({(self.tasks - recent_tasks) / (self.seconds - shown):.0f}/s)  "
+                      f"log density {-sum(recent) / len(recent):+.4f}  rate {rate:.1e}  skipped {self.skipped}", flush=True)
+                shown, recent, recent_tasks = self.seconds, [], self.tasks
+            if self.seconds - saved >= CHECKPOINT_SECONDS:
+                self.save()
+                saved = self.seconds
+            if out and self.seconds - exported >= 60 * export_minutes:
+                self.export(out)
+                exported = self.seconds
+        self.save()
+        if out:
+            self.export(out)
+
+
+def work(rank, config, folder, options):
+    """Entry point of one worker process."""
+    torch.set_num_threads(options["threads"])
+    workers = options["workers"]
+    if workers > 1:
+        dist.init_process_group("gloo", init_method="file://" + os.path.abspath(options["store"]), rank=rank,
+                                world_size=workers, timeout=timedelta(minutes=5))
+    run = Run(config, folder, options["device"], rank, workers)
+    if options["compile"]:
+        # Fuses norms, activations and residuals: a quarter more tasks per second on CPU, for two minutes of warm-up.
+        Block.forward = torch.compile(Block.forward, dynamic=True)
+    if run.load(options["resume"]) and rank == 0:
+        print(f"continuing at step {run.step}, {run.seconds / 60:.1f} minutes, {run.tasks} tasks", flush=True)
+    run.train(options["minutes"], options["steps"], options["out"], options["export_minutes"])
+    if workers > 1:
+        dist.destroy_process_group()
+
+
+def train(config, folder, **options):
+    """Train with `workers` processes; see __main__.py for the options."""
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "config.json"), "w") as f:
+        json.dump(config, f, indent=1)
+    if options["workers"] == 1:
+        return work(0, config, folder, options)
+    options["store"] = os.path.join(folder, "store")
+    if os.path.exists(options["store"]):
+        os.remove(options["store"])
+    torch.multiprocessing.spawn(work, (config, folder, options), options["workers"])
