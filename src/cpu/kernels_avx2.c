@@ -10,6 +10,7 @@
 #pragma GCC target("avx2,fma")
 #endif
 #define KERNELS_TABLE tnp_cpu_avx2_kernels
+#define KERNELS_BYTES 32
 #define KERNELS_NAME "cpu-avx2"
 #include "kernels_simd.h"
 #if defined(__clang__)

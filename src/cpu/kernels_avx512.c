@@ -10,6 +10,7 @@
 #pragma GCC target("avx512f,avx512dq,avx2,fma,prefer-vector-width=512")
 #endif
 #define KERNELS_TABLE tnp_cpu_avx512_kernels
+#define KERNELS_BYTES 64
 #define KERNELS_NAME "cpu-avx512"
 #include "kernels_simd.h"
 #if defined(__clang__)

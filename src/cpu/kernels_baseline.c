@@ -4,5 +4,6 @@
  * SPDX-License-Identifier: PostgreSQL
  */
 #define KERNELS_TABLE tnp_cpu_baseline_kernels
+#define KERNELS_BYTES 16
 #define KERNELS_NAME "cpu-baseline"
 #include "kernels_simd.h"

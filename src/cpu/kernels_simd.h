@@ -1,6 +1,6 @@
 /*
- * kernels_simd.h: the kernels in portable vectors of 16 floats. Included once per instruction set by
- * kernels_{baseline,avx2,avx512}.c, which the Makefile compiles with the flags of that set.
+ * kernels_simd.h: the kernels in portable vectors. Included once per instruction set by
+ * kernels_{baseline,avx2,avx512}.c, which set KERNELS_BYTES, the size of a machine vector.
  *
  * Whatever the number of rows in a call, an output element is the same sequence of operations: sums over features run left
  * to right, sums over keys run left to right within a lane (lane = slot mod 16) and lanes are added in one fixed order. Blocking over rows only
@@ -13,13 +13,28 @@
 
 #include "cpu.h"
 
-#define LANES TNP_PANEL
+#define LANES TNP_PANEL			/* of a panel */
 #define ROWS TNP_ATTEND_ROWS
 #define INLINE static inline __attribute__((always_inline))
 
-typedef float Vector __attribute__((vector_size(64)));
-typedef int32_t IntVector __attribute__((vector_size(64)));
-typedef float HalfVector __attribute__((vector_size(32)));
+/*
+ * A panel of 16 is PARTS machine vectors. The tile of linear is chosen so that its sums fit the registers.
+ */
+#if KERNELS_BYTES == 64
+#define LINEAR_ROWS 6
+#define LINEAR_PANELS 2
+#elif KERNELS_BYTES == 32
+#define LINEAR_ROWS 6
+#define LINEAR_PANELS 1
+#else
+#define LINEAR_ROWS 2
+#define LINEAR_PANELS 1
+#endif
+#define WIDTH (KERNELS_BYTES / 4)	/* lanes of a machine vector */
+#define PARTS (LANES / WIDTH)
+
+typedef float Vector __attribute__((vector_size(KERNELS_BYTES)));
+typedef int32_t IntVector __attribute__((vector_size(KERNELS_BYTES)));
 
 INLINE Vector
 load(const float *p)
@@ -55,37 +70,38 @@ vector_max(Vector a, Vector b)
 	return choose(a > b, a, b);
 }
 
-/* Lanes below n. */
+/* Lanes of a vector whose first lane is number `first` that are below n. */
 INLINE IntVector
-first_lanes(int64_t n)
+lanes_below(int64_t first, int64_t n)
 {
 	static const int32_t number[LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 	IntVector	lanes;
+	int64_t		rest = n - first;
 
 	memcpy(&lanes, number, sizeof(lanes));
-	return lanes < (int32_t) n;
+	return lanes < (int32_t) (rest < 0 ? 0 : rest > LANES ? LANES : rest);
 }
 
-/* Sum and maximum of the lanes, always in the same order. */
+/* Sum and maximum of a panel's lanes, always in the same order. */
 INLINE float
-sum_lanes(Vector v)
+sum_lanes(const Vector *v)
 {
 	float		lane[LANES],
 				sum = 0;
 
-	store(lane, v);
+	memcpy(lane, v, sizeof(lane));
 	for (int i = 0; i < LANES; i++)
 		sum += lane[i];
 	return sum;
 }
 
 INLINE float
-max_lanes(Vector v)
+max_lanes(const Vector *v)
 {
 	float		lane[LANES],
 				max;
 
-	store(lane, v);
+	memcpy(lane, v, sizeof(lane));
 	max = lane[0];
 	for (int i = 1; i < LANES; i++)
 		max = lane[i] > max ? lane[i] : max;
@@ -168,56 +184,54 @@ pack(const float *weight, int out, int stride, float *packed)
 			packed[((size_t) (o / LANES) * stride + i) * LANES + o % LANES] = weight[(size_t) o * stride + i];
 }
 
-/* y[0 … width) from one panel's result. */
+/* y[0 … width) from one vector of results. */
 INLINE void
-finish_panel(Vector sum, TnpActivation activation, bool accumulate, int width, float *y)
+finish_vector(Vector sum, TnpActivation activation, bool accumulate, int width, float *y)
 {
-	if (width == LANES)
+	float		lane[WIDTH];
+
+	if (width >= WIDTH)
 	{
 		store(y, accumulate ? load(y) + sum : activate(sum, activation));
 		return;
 	}
-	float		lane[LANES];
-
 	store(lane, activate(sum, activation));
 	for (int i = 0; i < width; i++)
 		y[i] = accumulate ? y[i] + lane[i] : lane[i];
 }
 
-/* `rows` rows (a constant after inlining) times `panels` panels (1 or 2) from output o on. */
+/* `rows` rows times `panels` panels (constants after inlining) from output o on. */
 INLINE void
 linear_tile(const int rows, const int panels, const TnpLinear *w, int o, const float *x, TnpActivation activation, bool accumulate, float *y)
 {
 	const float *packed = w->packed + (size_t) o * w->stride;
 	size_t		next = (size_t) w->stride * LANES;
-	Vector		sum[6][2];
+	Vector		sum[LINEAR_ROWS][LINEAR_PANELS * PARTS];
+	float		bias[LINEAR_PANELS * LANES] = {0};
+	int			width = w->out - o < panels * LANES ? w->out - o : panels * LANES;
 
-	for (int p = 0; p < panels; p++)
-	{
-		float		bias[LANES] = {0};
-		int			from = o + p * LANES;
-
-		if (w->bias != NULL)
-			memcpy(bias, w->bias + from, (w->out - from < LANES ? w->out - from : LANES) * sizeof(float));
-		for (int r = 0; r < rows; r++)
-			sum[r][p] = load(bias);
-	}
+	if (w->bias != NULL)
+		memcpy(bias, w->bias + o, width * sizeof(float));
+	for (int r = 0; r < rows; r++)
+		for (int p = 0; p < panels * PARTS; p++)
+			sum[r][p] = load(bias + p * WIDTH);
 	for (int i = 0; i < w->in; i++)
-		for (int p = 0; p < panels; p++)
-		{
-			Vector		weight = load(packed + p * next + (size_t) i * LANES);
+	{
+		Vector		weight[LINEAR_PANELS * PARTS];
 
-			for (int r = 0; r < rows; r++)
-				sum[r][p] += weight * x[(size_t) r * w->in + i];
-		}
-	for (int p = 0; p < panels; p++)
+		for (int p = 0; p < panels * PARTS; p++)
+			weight[p] = load(packed + p / PARTS * next + (size_t) i * LANES + p % PARTS * WIDTH);
 		for (int r = 0; r < rows; r++)
 		{
-			int			from = o + p * LANES,
-						width = w->out - from < LANES ? w->out - from : LANES;
+			Vector		value = splat(x[(size_t) r * w->in + i]);
 
-			finish_panel(sum[r][p], activation, accumulate, width, y + (size_t) r * w->out + from);
+			for (int p = 0; p < panels * PARTS; p++)
+				sum[r][p] += weight[p] * value;
 		}
+	}
+	for (int r = 0; r < rows; r++)
+		for (int p = 0; p < panels * PARTS; p++)
+			finish_vector(sum[r][p], activation, accumulate, width - p * WIDTH, y + (size_t) r * w->out + o + p * WIDTH);
 }
 
 INLINE void
@@ -225,8 +239,8 @@ linear_rows(const int rows, const TnpLinear *w, const float *x, TnpActivation ac
 {
 	int			o = 0;
 
-	for (; o + LANES < w->out; o += 2 * LANES)
-		linear_tile(rows, 2, w, o, x, activation, accumulate, y);
+	for (; o + (LINEAR_PANELS - 1) * LANES < w->out; o += LINEAR_PANELS * LANES)
+		linear_tile(rows, LINEAR_PANELS, w, o, x, activation, accumulate, y);
 	if (o < w->out)
 		linear_tile(rows, 1, w, o, x, activation, accumulate, y);
 }
@@ -236,47 +250,48 @@ linear(const TnpLinear *w, int n, const float *x, TnpActivation activation, bool
 {
 	int			r = 0;
 
-	for (; r + 4 <= n; r += 4)
-		linear_rows(4, w, x + (size_t) r * w->in, activation, accumulate, y + (size_t) r * w->out);
+	for (; r + LINEAR_ROWS <= n; r += LINEAR_ROWS)
+		linear_rows(LINEAR_ROWS, w, x + (size_t) r * w->in, activation, accumulate, y + (size_t) r * w->out);
 	for (; r < n; r++)
 		linear_rows(1, w, x + (size_t) r * w->in, activation, accumulate, y + (size_t) r * w->out);
 }
 
 /* ---- norm -------------------------------------------------------------------------------------------------- */
 
+/* Sum over i of x[i] - mean, or of its square: 16 lanes, then the rest. */
+INLINE float
+sum_row(int d, const float *x, float mean, bool square)
+{
+	int			whole = d / LANES * LANES;
+	Vector		sum[PARTS];
+	float		rest = 0;
+
+	for (int p = 0; p < PARTS; p++)
+		sum[p] = splat(0);
+	for (int i = 0; i < whole; i += LANES)
+		for (int p = 0; p < PARTS; p++)
+		{
+			Vector		v = load(x + i + p * WIDTH) - mean;
+
+			sum[p] += square ? v * v : v;
+		}
+	for (int i = whole; i < d; i++)
+		rest += square ? (x[i] - mean) * (x[i] - mean) : x[i] - mean;
+	return sum_lanes(sum) + rest;
+}
+
 static void
 norm(const TnpNorm *norm, int n, const float *x, float *y)
 {
 	int			d = norm->width,
-				whole = d / LANES * LANES;
+				whole = d / WIDTH * WIDTH;
 
 	for (int r = 0; r < n; r++, x += d, y += d)
 	{
-		Vector		sum = splat(0);
-		float		rest = 0,
-					mean = 0,
-					scale;
+		float		mean = norm->kind == TNP_LAYER_NORM ? sum_row(d, x, 0, false) / d : 0,
+					scale = 1 / sqrtf(sum_row(d, x, mean, true) / d + norm->eps);
 
-		if (norm->kind == TNP_LAYER_NORM)
-		{
-			for (int i = 0; i < whole; i += LANES)
-				sum += load(x + i);
-			for (int i = whole; i < d; i++)
-				rest += x[i];
-			mean = (sum_lanes(sum) + rest) / d;
-		}
-		sum = splat(0);
-		rest = 0;
-		for (int i = 0; i < whole; i += LANES)
-		{
-			Vector		v = load(x + i) - mean;
-
-			sum += v * v;
-		}
-		for (int i = whole; i < d; i++)
-			rest += (x[i] - mean) * (x[i] - mean);
-		scale = 1 / sqrtf((sum_lanes(sum) + rest) / d + norm->eps);
-		for (int i = 0; i < whole; i += LANES)
+		for (int i = 0; i < whole; i += WIDTH)
 		{
 			Vector		v = (load(x + i) - mean) * scale * load(norm->weight + i);
 
@@ -297,98 +312,92 @@ score_panels(const int rows, int d, int head_width, const float *q, const float 
 	for (int64_t s = 0; s < n; s += LANES)
 	{
 		const float *panel = k + s * d;
-		Vector		sum[ROWS];
+		Vector		sum[ROWS][PARTS];
 
 		for (int r = 0; r < rows; r++)
-			sum[r] = splat(0);
+			for (int p = 0; p < PARTS; p++)
+				sum[r][p] = splat(0);
 		for (int f = 0; f < head_width; f++)
-		{
-			Vector		key = load(panel + (size_t) f * LANES);
+			for (int p = 0; p < PARTS; p++)
+			{
+				Vector		key = load(panel + (size_t) f * LANES + p * WIDTH);
 
-			for (int r = 0; r < rows; r++)
-				sum[r] += key * q[(size_t) r * d + f];
-		}
+				for (int r = 0; r < rows; r++)
+					sum[r][p] += key * q[(size_t) r * d + f];
+			}
 		for (int r = 0; r < rows; r++)
-			store(score + r * score_row + s, sum[r] * scale[r * heads]);
+			for (int p = 0; p < PARTS; p++)
+				store(score + r * score_row + s + p * WIDTH, sum[r][p] * scale[r * heads]);
 	}
 }
 
-/* Largest of n scores, not below max. */
-INLINE Vector
-max_scores(const float *score, int64_t n, Vector max)
+/* Raise max, 16 lanes, to the largest of n scores of each lane. */
+INLINE void
+max_scores(const float *score, int64_t n, Vector *max)
 {
-	int64_t		s = 0;
+	for (int64_t s = 0; s < n; s += LANES)
+		for (int p = 0; p < PARTS; p++)
+		{
+			Vector		v = load(score + s + p * WIDTH);
 
-	for (; s + LANES <= n; s += LANES)
-		max = vector_max(load(score + s), max);
-	if (s < n)
-		max = vector_max(choose(first_lanes(n - s), load(score + s), max), max);
-	return max;
+			if (s + LANES > n)
+				v = choose(lanes_below(s + p * WIDTH, n), v, max[p]);
+			max[p] = vector_max(v, max[p]);
+		}
 }
 
-/* Turn n scores into weights exp(score - max) in place, zero in the last panel's unused lanes; returns sum + their lane sums. */
-INLINE Vector
-weigh_scores(float *score, int64_t n, float max, Vector sum)
+/* Turn n scores into weights exp(score - max) in place, zero in the last panel's unused lanes, and add them to sum, 16 lanes. */
+INLINE void
+weigh_scores(float *score, int64_t n, float max, Vector *sum)
 {
-	int64_t		s = 0;
+	for (int64_t s = 0; s < n; s += LANES)
+		for (int p = 0; p < PARTS; p++)
+		{
+			Vector		weight = vector_exp(load(score + s + p * WIDTH) - max);
 
-	for (; s + LANES <= n; s += LANES)
-	{
-		Vector		weight = vector_exp(load(score + s) - max);
-
-		store(score + s, weight);
-		sum += weight;
-	}
-	if (s < n)
-	{
-		Vector		weight = choose(first_lanes(n - s), vector_exp(load(score + s) - max), splat(0));
-
-		store(score + s, weight);
-		sum += weight;
-	}
-	return sum;
+			if (s + LANES > n)
+				weight = choose(lanes_below(s + p * WIDTH, n), weight, splat(0));
+			store(score + s + p * WIDTH, weight);
+			sum[p] += weight;
+		}
 }
 
-/* mean[r][f] += Σ over slots [from, to) of weight[r][slot] v[slot][f], slots in order, 16 features at a time. */
+/* mean[r][f] += Σ over slots [from, to), in order, of weight[r][slot] v[slot][f], for `chunks` vectors of features. */
+INLINE void
+add_chunks(const int rows, const int chunks, int d, const float *v, int64_t from, int64_t to, const float *weight, int64_t weight_row,
+		   float *mean, int64_t mean_row)
+{
+	Vector		sum[ROWS][2];
+
+	for (int r = 0; r < rows; r++)
+		for (int c = 0; c < chunks; c++)
+			sum[r][c] = load(mean + r * mean_row + c * WIDTH);
+	for (int64_t s = from; s < to; s++)
+	{
+		Vector		value[2];
+
+		for (int c = 0; c < chunks; c++)
+			value[c] = load(v + s * d + c * WIDTH);
+		for (int r = 0; r < rows; r++)
+			for (int c = 0; c < chunks; c++)
+				sum[r][c] += value[c] * weight[r * weight_row + s];
+	}
+	for (int r = 0; r < rows; r++)
+		for (int c = 0; c < chunks; c++)
+			store(mean + r * mean_row + c * WIDTH, sum[r][c]);
+}
+
+/* The same for all features of a head; a vector may reach beyond them, into the next head or the cache's slack, and is then ignored. */
 INLINE void
 add_values(const int rows, int d, int head_width, const float *v, int64_t from, int64_t to, const float *weight, int64_t weight_row, float *mean,
 		   int64_t mean_row)
 {
 	int			f = 0;
 
-	for (; head_width - f > LANES / 2; f += LANES)
-	{
-		Vector		sum[ROWS];
-
-		for (int r = 0; r < rows; r++)
-			sum[r] = load(mean + r * mean_row + f);
-		for (int64_t s = from; s < to; s++)
-		{
-			Vector		value = load(v + s * d + f);
-
-			for (int r = 0; r < rows; r++)
-				sum[r] += value * weight[r * weight_row + s];
-		}
-		for (int r = 0; r < rows; r++)
-			store(mean + r * mean_row + f, sum[r]);
-	}
+	for (; head_width - f > WIDTH; f += 2 * WIDTH)
+		add_chunks(rows, 2, d, v + f, from, to, weight, weight_row, mean + f, mean_row);
 	if (f < head_width)
-	{
-		HalfVector	sum[ROWS];
-
-		for (int r = 0; r < rows; r++)
-			memcpy(&sum[r], mean + r * mean_row + f, sizeof(HalfVector));
-		for (int64_t s = from; s < to; s++)
-		{
-			HalfVector	value;
-
-			memcpy(&value, v + s * d + f, sizeof(value));
-			for (int r = 0; r < rows; r++)
-				sum[r] += value * weight[r * weight_row + s];
-		}
-		for (int r = 0; r < rows; r++)
-			memcpy(mean + r * mean_row + f, &sum[r], sizeof(HalfVector));
-	}
+		add_chunks(rows, 1, d, v + f, from, to, weight, weight_row, mean + f, mean_row);
 }
 
 /* One head of `rows` rows from row `row` on. Scores lie as [shared keys, rounded up to panels | own keys]. */
@@ -397,14 +406,14 @@ attend_rows(const int rows, const TnpAttention *a, int row, int head)
 {
 	int			d = a->heads * a->head_width,
 				first = head * a->head_width,
-				padded = (a->head_width + LANES - 1) / LANES * LANES;
+				padded = (a->head_width + 2 * LANES - 1) / (2 * LANES) * (2 * LANES);
 	const float *q = a->q + (size_t) row * d + first,
 			   *scale = a->scale + row * a->heads + head;
 	const float *k = a->k + (size_t) first * LANES;
 	int64_t		least = a->context[row],
 				most = a->context[row];
 	float		sum[ROWS];
-	float		mean[ROWS * TNP_MAX_WIDTH];
+	float		mean[ROWS * (TNP_MAX_WIDTH + 2 * LANES)];
 
 	for (int r = 1; r < rows; r++)
 	{
@@ -418,17 +427,26 @@ attend_rows(const int rows, const TnpAttention *a, int row, int head)
 		const TnpKeys *own = &a->own[row + r];
 		float	   *score = a->scratch + r * a->scratch_row,
 				   *own_score = score + tnp_panels(n);
-		Vector		max = max_scores(score, n, splat(-INFINITY));
+		Vector		max[PARTS],
+					total[PARTS];
 		float		top;
 
+		for (int p = 0; p < PARTS; p++)
+		{
+			max[p] = splat(-INFINITY);
+			total[p] = splat(0);
+		}
+		max_scores(score, n, max);
 		if (own->n > 0)
 		{
 			score_panels(1, d, a->head_width, q + (size_t) r * d, scale + r * a->heads, a->heads, own->k + (size_t) first * LANES, own->n,
 						 own_score, 0);
-			max = max_scores(own_score, own->n, max);
+			max_scores(own_score, own->n, max);
 		}
 		top = max_lanes(max);
-		sum[r] = sum_lanes(weigh_scores(own_score, own->n, top, weigh_scores(score, n, top, splat(0))));
+		weigh_scores(score, n, top, total);
+		weigh_scores(own_score, own->n, top, total);
+		sum[r] = sum_lanes(total);
 	}
 	memset(mean, 0, rows * padded * sizeof(float));
 	add_values(rows, d, a->head_width, a->v + first, 0, least, a->scratch, a->scratch_row, mean, padded);

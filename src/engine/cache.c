@@ -20,8 +20,8 @@ tnp_cache_make(const TnpEnv *env, int layers, int width, int64_t slots, TnpCache
 	if ((size_t) capacity > SIZE_MAX / 64 / sizeof(float) / (size_t) width / (size_t) layers)
 		return tnp_no_memory(error);
 	block = (size_t) capacity * width * sizeof(float);	/* a multiple of 64, as TNP_PANEL floats are 64 bytes */
-	/* 64 bytes to align, 64 so that a vector load may reach past the last value */
-	cache->memory = tnp_alloc_zero(env, pointers + 2 * layers * block + 128, 1);
+	/* 64 bytes to align, up to 124 so that vector loads may reach past the last value */
+	cache->memory = tnp_alloc_zero(env, pointers + 2 * layers * block + 192, 1);
 	if (cache->memory == NULL)
 		return tnp_no_memory(error);
 	at = (char *) cache->memory;
