@@ -3,10 +3,276 @@
 
 -- ---- distribution: type, input and output, accessors ------------------------------------------------------------
 
--- (section of src/pg/distribution*.c)
+CREATE TYPE posterior.distribution;
+
+CREATE FUNCTION posterior.distribution_in(cstring) RETURNS posterior.distribution
+	AS 'MODULE_PATHNAME', 'posterior_distribution_in' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.distribution_out(posterior.distribution) RETURNS cstring
+	AS 'MODULE_PATHNAME', 'posterior_distribution_out' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.distribution_recv(internal) RETURNS posterior.distribution
+	AS 'MODULE_PATHNAME', 'posterior_distribution_recv' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.distribution_send(posterior.distribution) RETURNS bytea
+	AS 'MODULE_PATHNAME', 'posterior_distribution_send' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE TYPE posterior.distribution (
+	INPUT = posterior.distribution_in,
+	OUTPUT = posterior.distribution_out,
+	RECEIVE = posterior.distribution_recv,
+	SEND = posterior.distribution_send,
+	INTERNALLENGTH = VARIABLE,
+	ALIGNMENT = double,
+	STORAGE = extended
+);
+COMMENT ON TYPE posterior.distribution IS 'a predictive distribution: normal, mixture of normals, bars or categorical';
+
+CREATE TYPE posterior.float8range AS RANGE (SUBTYPE = float8, SUBTYPE_DIFF = float8mi);
+COMMENT ON TYPE posterior.float8range IS 'a range of double precision numbers, as posterior.bounds returns it';
+
+CREATE FUNCTION posterior.normal(mean float8, sd float8) RETURNS posterior.distribution
+	AS 'MODULE_PATHNAME', 'posterior_normal' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1;
+COMMENT ON FUNCTION posterior.normal(mean float8, sd float8) IS 'normal distribution';
+CREATE FUNCTION posterior.mixture(weights float8[], means float8[], sds float8[]) RETURNS posterior.distribution
+	AS 'MODULE_PATHNAME', 'posterior_mixture' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+COMMENT ON FUNCTION posterior.mixture(weights float8[], means float8[], sds float8[]) IS 'mixture of normal distributions';
+CREATE FUNCTION posterior.bars(masses float8[], borders float8[], half_normal_tails boolean DEFAULT false) RETURNS posterior.distribution
+	AS 'MODULE_PATHNAME', 'posterior_bars' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+COMMENT ON FUNCTION posterior.bars(masses float8[], borders float8[], half_normal_tails boolean) IS 'piecewise uniform distribution, optionally with half-normal first and last bucket';
+CREATE FUNCTION posterior.categorical(labels text[], probabilities float8[]) RETURNS posterior.distribution
+	AS 'MODULE_PATHNAME', 'posterior_categorical' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+COMMENT ON FUNCTION posterior.categorical(labels text[], probabilities float8[]) IS 'distribution over labels';
+CREATE FUNCTION posterior.kind(d posterior.distribution) RETURNS text
+	AS 'MODULE_PATHNAME', 'posterior_kind' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1;
+COMMENT ON FUNCTION posterior.kind(d posterior.distribution) IS 'normal, mixture, bars, bars_half_normal or categorical';
+CREATE FUNCTION posterior.mean(d posterior.distribution) RETURNS float8
+	AS 'MODULE_PATHNAME', 'posterior_mean' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2;
+COMMENT ON FUNCTION posterior.mean(d posterior.distribution) IS 'mean';
+CREATE FUNCTION posterior.stddev(d posterior.distribution) RETURNS float8
+	AS 'MODULE_PATHNAME', 'posterior_stddev' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2;
+COMMENT ON FUNCTION posterior.stddev(d posterior.distribution) IS 'standard deviation';
+CREATE FUNCTION posterior.variance(d posterior.distribution) RETURNS float8
+	AS 'MODULE_PATHNAME', 'posterior_variance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2;
+COMMENT ON FUNCTION posterior.variance(d posterior.distribution) IS 'variance';
+CREATE FUNCTION posterior.median(d posterior.distribution) RETURNS float8
+	AS 'MODULE_PATHNAME', 'posterior_median' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION posterior.median(d posterior.distribution) IS 'median';
+CREATE FUNCTION posterior.mode(d posterior.distribution) RETURNS float8
+	AS 'MODULE_PATHNAME', 'posterior_mode' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION posterior.mode(d posterior.distribution) IS 'point of highest density';
+CREATE FUNCTION posterior.quantile(d posterior.distribution, p float8) RETURNS float8
+	AS 'MODULE_PATHNAME', 'posterior_quantile' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION posterior.quantile(d posterior.distribution, p float8) IS 'quantile at probability p';
+CREATE FUNCTION posterior.quantile(d posterior.distribution, p float8[]) RETURNS float8[]
+	AS 'MODULE_PATHNAME', 'posterior_quantiles' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 200;
+COMMENT ON FUNCTION posterior.quantile(d posterior.distribution, p float8[]) IS 'quantiles at several probabilities';
+CREATE FUNCTION posterior.bounds(d posterior.distribution, level float8) RETURNS posterior.float8range
+	AS 'MODULE_PATHNAME', 'posterior_bounds' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION posterior.bounds(d posterior.distribution, level float8) IS 'central interval that holds the given probability, so that y <@ posterior.bounds(d, 0.9)';
+CREATE FUNCTION posterior.pdf(d posterior.distribution, y float8) RETURNS float8
+	AS 'MODULE_PATHNAME', 'posterior_pdf' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+COMMENT ON FUNCTION posterior.pdf(d posterior.distribution, y float8) IS 'density at y';
+CREATE FUNCTION posterior.log_pdf(d posterior.distribution, y float8) RETURNS float8
+	AS 'MODULE_PATHNAME', 'posterior_log_pdf' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+COMMENT ON FUNCTION posterior.log_pdf(d posterior.distribution, y float8) IS 'natural logarithm of the density at y';
+CREATE FUNCTION posterior.cdf(d posterior.distribution, y float8) RETURNS float8
+	AS 'MODULE_PATHNAME', 'posterior_cdf' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+COMMENT ON FUNCTION posterior.cdf(d posterior.distribution, y float8) IS 'probability of a value of at most y';
+CREATE FUNCTION posterior.crps(d posterior.distribution, y float8) RETURNS float8
+	AS 'MODULE_PATHNAME', 'posterior_crps' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION posterior.crps(d posterior.distribution, y float8) IS 'continuous ranked probability score of the outcome y, lower is better';
+CREATE FUNCTION posterior.entropy(d posterior.distribution) RETURNS float8
+	AS 'MODULE_PATHNAME', 'posterior_entropy' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 200;
+COMMENT ON FUNCTION posterior.entropy(d posterior.distribution) IS 'entropy in nats, differential for distributions over numbers';
+CREATE FUNCTION posterior.probability(d posterior.distribution, label text) RETURNS float8
+	AS 'MODULE_PATHNAME', 'posterior_probability' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+COMMENT ON FUNCTION posterior.probability(d posterior.distribution, label text) IS 'probability of a label';
+CREATE FUNCTION posterior.most_probable(d posterior.distribution) RETURNS text
+	AS 'MODULE_PATHNAME', 'posterior_most_probable' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+COMMENT ON FUNCTION posterior.most_probable(d posterior.distribution) IS 'label of highest probability';
+CREATE FUNCTION posterior.draw(d posterior.distribution, n integer, seed bigint DEFAULT 0) RETURNS SETOF float8
+	AS 'MODULE_PATHNAME', 'posterior_draw' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION posterior.draw(d posterior.distribution, n integer, seed bigint) IS 'independent draws; the same seed gives the same draws';
+
+CREATE FUNCTION posterior.distribution_eq(posterior.distribution, posterior.distribution) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'posterior_distribution_eq' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.distribution_ne(posterior.distribution, posterior.distribution) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'posterior_distribution_ne' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.distribution_hash(posterior.distribution) RETURNS integer
+	AS 'MODULE_PATHNAME', 'posterior_distribution_hash' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE OPERATOR posterior.= (
+	LEFTARG = posterior.distribution, RIGHTARG = posterior.distribution, FUNCTION = posterior.distribution_eq,
+	COMMUTATOR = OPERATOR(posterior.=), NEGATOR = OPERATOR(posterior.<>), RESTRICT = eqsel, JOIN = eqjoinsel, HASHES
+);
+CREATE OPERATOR posterior.<> (
+	LEFTARG = posterior.distribution, RIGHTARG = posterior.distribution, FUNCTION = posterior.distribution_ne,
+	COMMUTATOR = OPERATOR(posterior.<>), NEGATOR = OPERATOR(posterior.=), RESTRICT = neqsel, JOIN = neqjoinsel
+);
+CREATE OPERATOR CLASS posterior.distribution_hash_ops DEFAULT FOR TYPE posterior.distribution USING hash AS
+	OPERATOR 1 posterior.= (posterior.distribution, posterior.distribution),
+	FUNCTION 1 posterior.distribution_hash(posterior.distribution);
 
 -- ---- models ----------------------------------------------------------------------------------------------------
 
+CREATE TABLE posterior.model_file (
+	name text PRIMARY KEY,
+	version uuid NOT NULL DEFAULT pg_catalog.gen_random_uuid(),
+	file bytea NOT NULL,
+	bundled boolean NOT NULL DEFAULT false,
+	loaded_by name NOT NULL DEFAULT CURRENT_USER,
+	loaded_at timestamptz NOT NULL DEFAULT pg_catalog.now(),
+	architecture text NOT NULL,
+	context text NOT NULL,
+	head text NOT NULL,
+	description text NOT NULL,
+	features integer,
+	max_features integer NOT NULL,
+	min_rows integer NOT NULL,
+	buffer integer,
+	takes_missing boolean NOT NULL,
+	takes_categories boolean NOT NULL,
+	parameters bigint NOT NULL
+);
+ALTER TABLE posterior.model_file ALTER COLUMN file SET STORAGE EXTERNAL;
+COMMENT ON TABLE posterior.model_file IS 'model files; use posterior.load_model, posterior.drop_model and the view posterior.models';
+SELECT pg_catalog.pg_extension_config_dump('posterior.model_file', 'WHERE NOT bundled');
+-- a prediction reads the model with the rights of whoever asks
+GRANT SELECT ON posterior.model_file TO PUBLIC;
+GRANT USAGE ON SCHEMA posterior TO PUBLIC;
+
+CREATE VIEW posterior.models AS
+	SELECT name, description, architecture, context, head, features, max_features, min_rows, buffer, takes_missing, takes_categories,
+		parameters, pg_catalog.octet_length(file) AS bytes, bundled, loaded_by, loaded_at
+	FROM posterior.model_file;
+COMMENT ON VIEW posterior.models IS 'the models of this database: what each takes and how it reads a context';
+GRANT SELECT ON posterior.models TO PUBLIC;
+
+CREATE FUNCTION posterior.load_model(name text, path text) RETURNS void
+	AS 'MODULE_PATHNAME', 'posterior_load_model_path' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION posterior.load_model(text, text) IS 'load a model from a file of the server; needs pg_read_server_files';
+REVOKE EXECUTE ON FUNCTION posterior.load_model(text, text) FROM PUBLIC;
+CREATE FUNCTION posterior.load_model(name text, file bytea) RETURNS void
+	AS 'MODULE_PATHNAME', 'posterior_load_model_bytes' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION posterior.load_model(text, bytea) IS 'load a model from the bytes of its file; needs INSERT on posterior.model_file';
+REVOKE EXECUTE ON FUNCTION posterior.load_model(text, bytea) FROM PUBLIC;
+CREATE FUNCTION posterior.drop_model(name text) RETURNS void
+	AS 'MODULE_PATHNAME', 'posterior_drop_model' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION posterior.drop_model(text) IS 'forget a model; needs DELETE on posterior.model_file';
+REVOKE EXECUTE ON FUNCTION posterior.drop_model(text) FROM PUBLIC;
+
 -- ---- context: type and aggregate ---------------------------------------------------------------------------------
 
+CREATE TYPE posterior.context;
+
+CREATE FUNCTION posterior.context_in(cstring) RETURNS posterior.context
+	AS 'MODULE_PATHNAME', 'posterior_context_in' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.context_out(posterior.context) RETURNS cstring
+	AS 'MODULE_PATHNAME', 'posterior_context_out' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.context_recv(internal) RETURNS posterior.context
+	AS 'MODULE_PATHNAME', 'posterior_context_recv' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.context_send(posterior.context) RETURNS bytea
+	AS 'MODULE_PATHNAME', 'posterior_context_send' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE TYPE posterior.context (
+	INPUT = posterior.context_in,
+	OUTPUT = posterior.context_out,
+	RECEIVE = posterior.context_recv,
+	SEND = posterior.context_send,
+	INTERNALLENGTH = VARIABLE,
+	ALIGNMENT = double,
+	STORAGE = extended
+);
+COMMENT ON TYPE posterior.context IS 'rows with a target and features, as the context of predictions';
+
+CREATE FUNCTION posterior.rows(context posterior.context) RETURNS bigint
+	AS 'MODULE_PATHNAME', 'posterior_context_rows' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION posterior.rows(posterior.context) IS 'number of rows of a context';
+CREATE FUNCTION posterior.features(context posterior.context) RETURNS text[]
+	AS 'MODULE_PATHNAME', 'posterior_context_features' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION posterior.features(posterior.context) IS 'kind of each feature column of a context';
+
+CREATE FUNCTION posterior.rows_accum(internal, float8, VARIADIC "any") RETURNS internal
+	AS 'MODULE_PATHNAME', 'posterior_rows_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION posterior.rows_combine(internal, internal) RETURNS internal
+	AS 'MODULE_PATHNAME', 'posterior_rows_combine' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION posterior.rows_serialize(internal) RETURNS bytea
+	AS 'MODULE_PATHNAME', 'posterior_rows_serialize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.rows_deserialize(bytea, internal) RETURNS internal
+	AS 'MODULE_PATHNAME', 'posterior_rows_deserialize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.context_final(internal) RETURNS posterior.context
+	AS 'MODULE_PATHNAME', 'posterior_context_final' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE AGGREGATE posterior.context(y float8, VARIADIC x "any") (
+	SFUNC = posterior.rows_accum,
+	STYPE = internal,
+	FINALFUNC = posterior.context_final,
+	COMBINEFUNC = posterior.rows_combine,
+	SERIALFUNC = posterior.rows_serialize,
+	DESERIALFUNC = posterior.rows_deserialize,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE posterior.context(float8, VARIADIC "any") IS 'rows as a context: target first, then features; rows whose target is NULL are left out';
+
 -- ---- predict, sample, log_density, log_evidence, regress ----------------------------------------------------------
+
+CREATE FUNCTION posterior.predict(context posterior.context, VARIADIC x "any") RETURNS posterior.distribution
+	AS 'MODULE_PATHNAME', 'posterior_predict' LANGUAGE C STABLE PARALLEL SAFE COST 100000;
+COMMENT ON FUNCTION posterior.predict(posterior.context, VARIADIC "any") IS 'predictive distribution of the target of a row with these features';
+
+CREATE FUNCTION posterior.predict_rows(context posterior.context, rows anyarray, OUT ord integer, OUT prediction posterior.distribution)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'posterior_predict_rows' LANGUAGE C STABLE STRICT PARALLEL SAFE COST 1000000 ROWS 100;
+COMMENT ON FUNCTION posterior.predict_rows(posterior.context, anyarray) IS 'predictive distributions for an array of rows, each as if asked alone';
+
+CREATE FUNCTION posterior.sample(context posterior.context, rows anyarray, draws integer DEFAULT 1, seed bigint DEFAULT 0,
+		OUT draw integer, OUT ord integer, OUT y float8)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'posterior_sample' LANGUAGE C STABLE STRICT PARALLEL SAFE COST 10000000 ROWS 1000;
+COMMENT ON FUNCTION posterior.sample(posterior.context, anyarray, integer, bigint) IS 'joint draws of the targets of several rows; rows of one draw belong together';
+
+CREATE FUNCTION posterior.density_accum(internal, posterior.context, float8, VARIADIC "any") RETURNS internal
+	AS 'MODULE_PATHNAME', 'posterior_density_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION posterior.density_averaged_accum(internal, posterior.context, integer, bigint, float8, VARIADIC "any") RETURNS internal
+	AS 'MODULE_PATHNAME', 'posterior_density_averaged_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION posterior.density_final(internal) RETURNS float8
+	AS 'MODULE_PATHNAME', 'posterior_density_final' LANGUAGE C STABLE PARALLEL SAFE COST 1000000;
+CREATE FUNCTION posterior.evidence_final(internal) RETURNS float8
+	AS 'MODULE_PATHNAME', 'posterior_evidence_final' LANGUAGE C STABLE PARALLEL SAFE COST 1000000;
+
+CREATE AGGREGATE posterior.log_density(context posterior.context, y float8, VARIADIC x "any") (
+	SFUNC = posterior.density_accum,
+	STYPE = internal,
+	FINALFUNC = posterior.density_final,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE posterior.log_density(posterior.context, float8, VARIADIC "any") IS 'joint log predictive density of the rows of a group, by the chain rule in their ORDER BY';
+
+CREATE AGGREGATE posterior.log_density_averaged(context posterior.context, orders integer, seed bigint, y float8, VARIADIC x "any") (
+	SFUNC = posterior.density_averaged_accum,
+	STYPE = internal,
+	FINALFUNC = posterior.density_final,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE posterior.log_density_averaged(posterior.context, integer, bigint, float8, VARIADIC "any") IS 'logarithm of the joint predictive density averaged over random orders of the rows';
+
+CREATE AGGREGATE posterior.log_evidence(y float8, VARIADIC x "any") (
+	SFUNC = posterior.rows_accum,
+	STYPE = internal,
+	FINALFUNC = posterior.evidence_final,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE posterior.log_evidence(float8, VARIADIC "any") IS 'log marginal likelihood of the rows in their ORDER BY, conditional on the first min_rows rows of the model';
+
+CREATE FUNCTION posterior.regress(y float8, VARIADIC x "any") RETURNS posterior.distribution
+	AS 'MODULE_PATHNAME', 'posterior_regress' LANGUAGE C STABLE WINDOW PARALLEL SAFE COST 1000000;
+COMMENT ON FUNCTION posterior.regress(float8, VARIADIC "any") IS 'predictive distribution of the current row given the rows of its window frame';
+
+CREATE FUNCTION posterior.stat_cache(OUT entries bigint, OUT bytes bigint, OUT hits bigint, OUT misses bigint, OUT evictions bigint)
+	RETURNS record
+	AS 'MODULE_PATHNAME', 'posterior_stat_cache' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION posterior.stat_cache() IS 'this session''s cache of encoded contexts';
+
+-- ---- bundled models -------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION posterior.load_bundled_models() RETURNS void
+	AS 'MODULE_PATHNAME', 'posterior_load_bundled_models' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+SELECT posterior.load_bundled_models();
+DROP FUNCTION posterior.load_bundled_models();

@@ -16,6 +16,7 @@ import zlib
 import numpy as np
 
 from safetensors_io import write_model
+from transparent import transparent_models
 
 BASE = {
     "format": 1,
@@ -243,6 +244,7 @@ def main():
     arguments = parser.parse_args()
     os.makedirs(arguments.outdir, exist_ok=True)
     models = {name: make_random(name, arguments.seed) for name in MODELS}
+    models.update({name: (config, tensors, "F32") for name, (config, tensors) in transparent_models().items()})
     for name, (config, tensors, dtype) in models.items():
         write_model(os.path.join(arguments.outdir, name + ".safetensors"), config, tensors, dtype)
 

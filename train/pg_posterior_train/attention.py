@@ -29,7 +29,7 @@ class Layout:
         suffix = torch.arange(prefix + 1, rows + 1, device=device)
         seen = torch.cat([suffix, visible]) + sinks
         keys = torch.cat([torch.full((self.head,), self.head, device=device), seen])
-        self.log_keys = keys.clamp_min(1).to(torch.get_default_dtype()).log()
+        self.log_keys = keys.clamp_min(1).double().log()
         key = torch.arange(sinks + rows, device=device)
         hidden = key[None, :] >= seen[:, None]
         self.tail_mask = torch.zeros(hidden.shape, device=device).masked_fill(hidden, float("-inf"))

@@ -178,7 +178,7 @@ class Run:
         dist.broadcast(shared, 0)
         return shared.item()
 
-    def train(self, minutes=None, steps=None, out=None, export_minutes=5.0):
+    def train(self, minutes=None, steps=None, out=None, export_minutes=5.0, checkpoint_seconds=CHECKPOINT_SECONDS):
         """Train until the budget, counted over all continuations, is used up; then export."""
         last = time.monotonic()
         shown = saved = exported = self.seconds
@@ -206,7 +206,7 @@ class Run:
                       f"({(self.tasks - recent_tasks) / (self.seconds - shown):.0f}/s)  "
                       f"log density {-sum(recent) / len(recent):+.4f}  rate {rate:.1e}  skipped {self.skipped}", flush=True)
                 shown, recent, recent_tasks = self.seconds, [], self.tasks
-            if self.seconds - saved >= CHECKPOINT_SECONDS:
+            if self.seconds - saved >= checkpoint_seconds:
                 self.save()
                 saved = self.seconds
             if out and self.seconds - exported >= 60 * export_minutes:
@@ -230,7 +230,8 @@ def work(rank, config, folder, options):
         Block.forward = torch.compile(Block.forward, dynamic=True)
     if run.load(options["resume"]) and rank == 0:
         print(f"continuing at step {run.step}, {run.seconds / 60:.1f} minutes, {run.tasks} tasks", flush=True)
-    run.train(options["minutes"], options["steps"], options["out"], options["export_minutes"])
+    run.train(options["minutes"], options["steps"], options["out"], options["export_minutes"],
+              options["checkpoint_seconds"])
     if workers > 1:
         dist.destroy_process_group()
 

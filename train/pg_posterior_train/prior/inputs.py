@@ -19,7 +19,19 @@ def draw_inputs(s, tasks, rows, features):
     strength = s.uniform(0, 1, tasks, 1, 1) * s.coin(0.5, tasks, 1, 1)
     factor = s.randn(tasks, rows, 1) * s.randn(tasks, 1, features)
     x = (1 - strength) * x + strength * (x @ mixing) + factor * s.coin(0.2, tasks, 1, 1) * s.rand(tasks, 1, 1)
-    return standardise(x)
+    return standardise(torch.where(s.coin(0.25, tasks, 1, 1), collinear(s, standardise(x)), x))
+
+
+def collinear(s, x):
+    """Columns in families of near copies, or mixtures whose spectrum falls off steeply, as in measured tables; x [B, N, F]."""
+    tasks, rows, features = x.shape
+    families = s.log_uniform(1, features + 0.99, tasks, 1, features).floor()
+    parent = (s.rand(tasks, 1, features) * families).long()
+    own = s.log_uniform(0.01, 1.0, tasks, 1, features)
+    copies = x.gather(2, parent.expand(-1, rows, -1)) * (0.5 + s.rand(tasks, 1, features)) + own * s.randn(tasks, rows, features)
+    decay = torch.arange(1, features + 1, device=x.device).float() ** -s.uniform(0.3, 2.0, tasks, 1, 1)
+    spectrum = (x * decay) @ s.randn(tasks, features, features)
+    return torch.where(s.coin(0.6, tasks, 1, 1), copies, spectrum)
 
 
 def relevance(s, tasks, features):

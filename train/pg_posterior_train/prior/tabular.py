@@ -14,8 +14,8 @@ from .source import Source, standardise
 
 FUNCTIONS = {"trees": trees.function, "gp": gp.function, "linear": linear.function, "additive": additive.function}
 SAMPLERS = {"scm": scm.sample, "timeseries": timeseries.sample, "factor": factor.sample}
-WEIGHTS = {"scm": 0.24, "trees": 0.14, "gp": 0.14, "linear": 0.07, "additive": 0.08, "timeseries": 0.08, "panel": 0.16,
-           "factor": 0.09}
+WEIGHTS = {"scm": 0.20, "trees": 0.12, "gp": 0.13, "linear": 0.15, "additive": 0.08, "timeseries": 0.06, "panel": 0.16,
+           "factor": 0.10}
 FEWEST_COLUMNS = {"panel": 2, "factor": 12}
 GROUP = 4    # tasks of one family in a row
 
@@ -63,8 +63,9 @@ def one_family(s, family, tasks, rows, features):
 def sample(generator, tasks, rows, shared, max_features=64, families=None):
     """A batch of tasks; `shared` decides the number of columns alike for all workers."""
     s = Source(generator)
-    features = choose_features(shared, max_features)
-    allowed = [f for f in (families or WEIGHTS) if features >= FEWEST_COLUMNS.get(f, 1)]
+    wanted = families or WEIGHTS
+    features = max(choose_features(shared, max_features), min(FEWEST_COLUMNS.get(f, 1) for f in wanted))
+    allowed = [f for f in wanted if features >= FEWEST_COLUMNS.get(f, 1)]
     weight = torch.tensor([WEIGHTS[f] for f in allowed], device=s.device)
     groups = -(-tasks // GROUP)
     picks = torch.multinomial(weight, groups, replacement=True, generator=generator).tolist()

@@ -1,0 +1,152 @@
+/*
+ * aggregate.c: the aggregates over rows: posterior.context and posterior.log_evidence.
+ *
+ * Both gather rows; a row whose target is NULL is left out. With ORDER BY inside the aggregate the rows keep that order; without,
+ * they are put in canonical byte order at the end, so that serial and parallel plans give the same value. The state is a set of rows in any order
+ * until then, which is why combining may simply append.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "context.h"
+
+#include "bridge.h"
+#include "models.h"
+
+#include "utils/builtins.h"
+
+/* Whether the call that we work for says ORDER BY. */
+static bool
+has_order(FunctionCallInfo fcinfo)
+{
+	Aggref	   *aggref = AggGetAggref(fcinfo);
+
+	return aggref != NULL && aggref->aggorder != NIL;
+}
+
+static MemoryContext
+aggregate_context(FunctionCallInfo fcinfo, const char *function)
+{
+	MemoryContext context;
+
+	if (!AggCheckCallContext(fcinfo, &context))
+		elog(ERROR, "%s called in non-aggregate context", function);
+	return context;
+}
+
+/* rows_accum(internal, y float8, VARIADIC "any") */
+PG_FUNCTION_INFO_V1(posterior_rows_accum);
+Datum
+posterior_rows_accum(PG_FUNCTION_ARGS)
+{
+	MemoryContext context = aggregate_context(fcinfo, "posterior_rows_accum");
+	PosteriorRows *rows = PG_ARGISNULL(0) ? NULL : (PosteriorRows *) PG_GETARG_POINTER(0);
+	double	   *x,
+				y;
+
+	if (rows == NULL)
+	{
+		Oid			types[FUNC_MAX_ARGS];
+		int			n = posterior_argument_types(fcinfo, 2, types);
+
+		rows = posterior_rows_make(context, n, types);
+	}
+	if (PG_ARGISNULL(1))
+		PG_RETURN_POINTER(rows);
+	y = posterior_check_target(PG_GETARG_FLOAT8(1));
+	x = posterior_rows_next(rows);
+	for (int f = 0; f < rows->n_features; f++)
+		x[f] = posterior_feature_cell(&rows->features[f], PG_GETARG_DATUM(2 + f), PG_ARGISNULL(2 + f), f + 1);
+	rows->y[rows->n++] = y;
+	PG_RETURN_POINTER(rows);
+}
+
+PG_FUNCTION_INFO_V1(posterior_rows_combine);
+Datum
+posterior_rows_combine(PG_FUNCTION_ARGS)
+{
+	MemoryContext context = aggregate_context(fcinfo, "posterior_rows_combine");
+	PosteriorRows *into = PG_ARGISNULL(0) ? NULL : (PosteriorRows *) PG_GETARG_POINTER(0),
+			   *from = PG_ARGISNULL(1) ? NULL : (PosteriorRows *) PG_GETARG_POINTER(1);
+
+	if (from == NULL)
+	{
+		if (into == NULL)
+			PG_RETURN_NULL();
+		PG_RETURN_POINTER(into);
+	}
+	if (into == NULL)
+		into = posterior_rows_of_classes(context, from->n_features, from->classes);
+	posterior_rows_append(into, from->n, from->x, from->y);
+	PG_RETURN_POINTER(into);
+}
+
+/* The serialized state is a context value. */
+PG_FUNCTION_INFO_V1(posterior_rows_serialize);
+Datum
+posterior_rows_serialize(PG_FUNCTION_ARGS)
+{
+	aggregate_context(fcinfo, "posterior_rows_serialize");
+	PG_RETURN_BYTEA_P((bytea *) posterior_make_context((PosteriorRows *) PG_GETARG_POINTER(0)));
+}
+
+PG_FUNCTION_INFO_V1(posterior_rows_deserialize);
+Datum
+posterior_rows_deserialize(PG_FUNCTION_ARGS)
+{
+	PosteriorContext *c = (PosteriorContext *) PG_DETOAST_DATUM_COPY(PG_GETARG_DATUM(0));
+	Size		size = VARSIZE(c);
+	PosteriorRows *rows;
+
+	aggregate_context(fcinfo, "posterior_rows_deserialize");
+	/* reachable through "internal" only, and yet bytes from elsewhere */
+	if (size < offsetof(PosteriorContext, classes) || c->version != POSTERIOR_CONTEXT_VERSION || c->n_features < 1 || c->n < 0
+		|| c->n > (int64) (size / 8 / (c->n_features + 1))
+		|| size != offsetof(PosteriorContext, classes) + MAXALIGN64(c->n_features) + (Size) c->n * (c->n_features + 1) * 8)
+		elog(ERROR, "invalid serialized state of posterior.context");
+	rows = posterior_rows_of_classes(CurrentMemoryContext, c->n_features, c->classes);
+	posterior_rows_append(rows, c->n, posterior_context_x(c), posterior_context_y(c));
+	PG_RETURN_POINTER(rows);
+}
+
+PG_FUNCTION_INFO_V1(posterior_context_final);
+Datum
+posterior_context_final(PG_FUNCTION_ARGS)
+{
+	PosteriorRows *rows;
+
+	aggregate_context(fcinfo, "posterior_context_final");
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	rows = (PosteriorRows *) PG_GETARG_POINTER(0);
+	if (!has_order(fcinfo))
+		posterior_rows_sort(rows);
+	PG_RETURN_POINTER(posterior_make_context(rows));
+}
+
+PG_FUNCTION_INFO_V1(posterior_evidence_final);
+Datum
+posterior_evidence_final(PG_FUNCTION_ARGS)
+{
+	PosteriorRows *rows;
+	PosteriorModel *model;
+	TnpRows		view;
+	TnpError	error;
+	double		evidence;
+	int64		conditioned;
+
+	aggregate_context(fcinfo, "posterior_evidence_final");
+	if (!has_order(fcinfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("posterior.log_evidence needs ORDER BY"),
+				 errdetail("The chain rule depends on the order of the rows, and a table has none."),
+				 errhint("Write posterior.log_evidence(y, x ORDER BY ...).")));
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	rows = (PosteriorRows *) PG_GETARG_POINTER(0);
+	model = posterior_model_pin(CurrentMemoryContext);
+	view = posterior_rows_view(rows, true);
+	if (tnp_evidence(model->model, &view, &evidence, &conditioned, NULL, &error) != TNP_OK)
+		posterior_raise(&error, model->name);
+	PG_RETURN_FLOAT8(evidence);
+}

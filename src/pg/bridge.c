@@ -1,0 +1,106 @@
+/*
+ * bridge.c: lends PostgreSQL's memory and interrupts to the engine, and turns its status codes into errors.
+ *
+ * The engine never longjmps and neither do its callbacks: memory is asked for without an error, and an interrupt is reported by a
+ * return value and raised only after the engine has unwound.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "bridge.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "cpu.h"
+
+static void *
+bridge_alloc(void *arg, size_t size)
+{
+	/* a size beyond MaxAllocHugeSize is an error even with NO_OOM */
+	if (size > MaxAllocHugeSize)
+		return NULL;
+	return MemoryContextAllocExtended((MemoryContext) arg, size, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+}
+
+static void
+bridge_free(void *arg, void *pointer)
+{
+	(void) arg;
+	pfree(pointer);
+}
+
+static bool
+bridge_interrupted(void *arg)
+{
+	(void) arg;
+	return InterruptPending && (QueryCancelPending || ProcDiePending) && InterruptHoldoffCount == 0;
+}
+
+TnpEnv
+posterior_env(MemoryContext context)
+{
+	TnpEnv		env = {bridge_alloc, bridge_free, bridge_interrupted, context, NULL};
+
+	env.kernels = posterior_kernels == 0 ? tnp_cpu_kernels() : &tnp_reference_kernels;
+	return env;
+}
+
+static int
+sqlstate(TnpStatus status)
+{
+	switch (status)
+	{
+		case TNP_NO_MEMORY:
+			return ERRCODE_OUT_OF_MEMORY;
+		case TNP_BAD_FILE:
+		case TNP_BAD_CONFIG:
+		case TNP_BAD_TENSOR:
+			return ERRCODE_INVALID_BINARY_REPRESENTATION;
+		case TNP_BAD_SHAPE:
+			return ERRCODE_DATATYPE_MISMATCH;
+		case TNP_BAD_VALUE:
+			return ERRCODE_INVALID_PARAMETER_VALUE;
+		case TNP_TOO_FEW_ROWS:
+			return ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+		case TNP_BAD_ARGUMENT:
+			return ERRCODE_INVALID_PARAMETER_VALUE;
+		default:
+			return ERRCODE_INTERNAL_ERROR;
+	}
+}
+
+static const char *
+hint(TnpStatus status)
+{
+	switch (status)
+	{
+		case TNP_NO_MEMORY:
+			return "Use fewer context rows, fewer draws or a smaller model, or give the server more memory.";
+		case TNP_BAD_FILE:
+		case TNP_BAD_CONFIG:
+		case TNP_BAD_TENSOR:
+			return "docs/model-format.md describes the file that is expected.";
+		case TNP_BAD_SHAPE:
+			return "The view posterior.models shows how many features each model takes.";
+		case TNP_BAD_VALUE:
+			return "The view posterior.models shows what each model takes; the setting posterior.model chooses one.";
+		case TNP_TOO_FEW_ROWS:
+			return "Give it more rows with a target that is not NULL, or choose a model with a smaller min_rows in posterior.models.";
+		default:
+			return NULL;
+	}
+}
+
+void
+posterior_raise(const TnpError *error, const char *model)
+{
+	const char *advice = hint(error->status);
+
+	CHECK_FOR_INTERRUPTS();
+	ereport(ERROR,
+			(errcode(error->status == TNP_INTERRUPTED ? ERRCODE_QUERY_CANCELED : sqlstate(error->status)),
+			 errmsg("%s", error->message),
+			 error->detail[0] != '\0' ? (model != NULL ? errdetail("Model \"%s\": %s.", model, error->detail) : errdetail("%s.", error->detail))
+			 : (model != NULL ? errdetail("Model \"%s\".", model) : 0),
+			 advice != NULL ? errhint("%s", advice) : 0));
+}

@@ -1,0 +1,29 @@
+/*
+ * bridge.h: between PostgreSQL and the engine: memory, interrupts, errors, settings.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_BRIDGE_H
+#define POSTERIOR_BRIDGE_H
+
+#include "compat.h"
+
+#include "tnp.h"
+
+typedef enum PosteriorCacheMode { POSTERIOR_CACHE_ON, POSTERIOR_CACHE_OFF, POSTERIOR_CACHE_VERIFY } PosteriorCacheMode;
+
+extern char *posterior_model_name;	/* posterior.model */
+extern int	posterior_cache_mode;	/* posterior.cache */
+extern int	posterior_cache_size;	/* posterior.cache_size, kB */
+extern int	posterior_kernels;	/* posterior.kernels: 0 cpu, 1 reference */
+
+/* An environment whose memory belongs to `context`; interrupts and kernels as the settings say. */
+TnpEnv		posterior_env(MemoryContext context);
+
+/*
+ * Raise the engine's failure as an error of the right class. what names the operation for the CONTEXT-free message, e.g. the model's name. Never
+ * returns; a pending cancel is raised as such.
+ */
+void		posterior_raise(const TnpError *error, const char *model) pg_attribute_noreturn();
+
+#endif							/* POSTERIOR_BRIDGE_H */

@@ -1,0 +1,248 @@
+/*
+ * call.c: the state of a call site. Looking a model up costs a query and finding an encoding costs a hash of the context, so both are
+ * done when something may have changed, not for every row. A call site can outlive its statement (a simple expression in PL/pgSQL), so the
+ * snapshot is part of what is compared.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "call.h"
+
+#include "bridge.h"
+
+#include "access/htup_details.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/typcache.h"
+
+static void
+forget_encoding(PosteriorCall *call)
+{
+	PosteriorEncoding *e = call->encoding;
+
+	call->encoding = NULL;
+	if (e != NULL)
+		posterior_encoding_release(e);
+}
+
+static void
+forget_model(PosteriorCall *call)
+{
+	PosteriorModel *m = call->model;
+
+	forget_encoding(call);
+	call->model = NULL;
+	if (m != NULL)
+		posterior_model_release(m);
+}
+
+static void
+end_call(void *call)
+{
+	forget_model(call);
+}
+
+PosteriorCall *
+posterior_call_make(MemoryContext owner)
+{
+	PosteriorCall *call = MemoryContextAllocZero(owner, sizeof(PosteriorCall));
+	MemoryContextCallback *callback = MemoryContextAlloc(owner, sizeof(MemoryContextCallback));
+
+	call->memory = owner;
+	callback->func = end_call;
+	callback->arg = call;
+	MemoryContextRegisterResetCallback(owner, callback);
+	return call;
+}
+
+PosteriorCall *
+posterior_call(FunctionCallInfo fcinfo)
+{
+	if (fcinfo->flinfo->fn_extra == NULL)
+		fcinfo->flinfo->fn_extra = posterior_call_make(fcinfo->flinfo->fn_mcxt);
+	return fcinfo->flinfo->fn_extra;
+}
+
+/*
+ * Make call->model the one that the settings and the active snapshot say now. Two snapshots of equal xmin, xmax and number of running transactions see
+ * the same transactions: whoever of them ended would have moved one of the three.
+ */
+static void
+refresh_model(PosteriorCall *call)
+{
+	Snapshot	s = GetActiveSnapshot();
+	MemoryContext temporary;
+
+	if (call->model != NULL && call->kernels == posterior_kernels && call->cache_mode == posterior_cache_mode
+		&& strcmp(call->name, posterior_model_name) == 0
+		&& call->xmin == s->xmin && call->xmax == s->xmax && call->command == s->curcid
+		&& call->running == s->xcnt)
+		return;
+	forget_model(call);
+	temporary = AllocSetContextCreate(CurrentMemoryContext, "posterior model lookup", ALLOCSET_SMALL_SIZES);
+	call->model = posterior_model_pin(temporary);
+	posterior_model_hold(call->model);	/* ours; the lookup's own goes with its memory */
+	MemoryContextDelete(temporary);
+	strlcpy(call->name, posterior_model_name, sizeof(call->name));
+	call->kernels = posterior_kernels;
+	call->cache_mode = posterior_cache_mode;
+	call->xmin = s->xmin;
+	call->xmax = s->xmax;
+	call->command = s->curcid;
+	call->running = s->xcnt;
+}
+
+void
+posterior_call_context(PosteriorCall *call, Datum context)
+{
+	struct varlena *raw = (struct varlena *) DatumGetPointer(context);
+	Size		size = VARSIZE_ANY(raw);
+	PosteriorContext *value;
+
+	/* an expanded or indirect value's address says nothing about its content; this type has neither, but callers may */
+	if (VARATT_IS_EXTERNAL(raw) && !VARATT_IS_EXTERNAL_ONDISK(raw))
+	{
+		raw = (struct varlena *) PG_DETOAST_DATUM(context);
+		size = VARSIZE_ANY(raw);
+	}
+	refresh_model(call);
+	if (call->encoding != NULL && posterior_cache_mode != POSTERIOR_CACHE_OFF
+		&& call->raw_size == size && memcmp(call->raw, raw, size) == 0)
+		return;
+	forget_encoding(call);
+	if (call->raw_room < size)
+	{
+		if (call->raw != NULL)
+			pfree(call->raw);
+		call->raw = NULL;
+		call->raw_room = 0;
+		call->raw = MemoryContextAllocHuge(call->memory, size);
+		call->raw_room = size;
+	}
+	value = (PosteriorContext *) PG_DETOAST_DATUM(context);
+	call->encoding = posterior_encoding_hold(call->model, value);
+	memcpy(call->raw, raw, size);
+	call->raw_size = size;
+	if ((Pointer) value != DatumGetPointer(context))
+		pfree(value);
+}
+
+/* ---- rows of an array ------------------------------------------------------------------------------------------- */
+
+/* Columns of a composite type that are not dropped: their places and types. */
+static int
+composite_columns(TupleDesc desc, int *places, Oid *types)
+{
+	int			n = 0;
+
+	for (int i = 0; i < desc->natts; i++)
+		if (!TupleDescAttr(desc, i)->attisdropped)
+		{
+			places[n] = i;
+			types[n++] = TupleDescAttr(desc, i)->atttypid;
+		}
+	return n;
+}
+
+static void
+null_row(int64 i)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+			 errmsg("row %lld of the array is NULL", (long long) i + 1),
+			 errhint("A row may have NULL columns, which are missing features, but must itself be there.")));
+}
+
+static PosteriorRows *
+rows_of_composites(PosteriorCall *call, Datum *elements, bool *nulls, int64 n)
+{
+	Oid			type = InvalidOid;
+	int32		typmod = -1;
+	TupleDesc	desc = NULL;
+	int		   *places = NULL,
+				n_features = 0;
+	Datum	   *values = NULL;
+	bool	   *missing = NULL;
+	PosteriorRows *rows = NULL;
+
+	for (int64 i = 0; i < n; i++)
+	{
+		HeapTupleHeader header;
+		HeapTupleData tuple;
+		double	   *x;
+
+		if (nulls[i])
+			null_row(i);
+		header = DatumGetHeapTupleHeader(elements[i]);
+		if (rows == NULL)
+		{
+			Oid		   *types;
+
+			type = HeapTupleHeaderGetTypeId(header);
+			typmod = HeapTupleHeaderGetTypMod(header);
+			desc = lookup_rowtype_tupdesc_copy(type, typmod);
+			places = palloc(Max(desc->natts, 1) * sizeof(int));
+			types = palloc(Max(desc->natts, 1) * sizeof(Oid));
+			values = palloc(Max(desc->natts, 1) * sizeof(Datum));
+			missing = palloc(Max(desc->natts, 1) * sizeof(bool));
+			n_features = composite_columns(desc, places, types);
+			rows = posterior_rows_make(CurrentMemoryContext, n_features, types);
+			posterior_check_columns(call->encoding->context, n_features, rows->features);
+		}
+		else if (HeapTupleHeaderGetTypeId(header) != type || HeapTupleHeaderGetTypMod(header) != typmod)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATATYPE_MISMATCH),
+					 errmsg("the rows of the array have different columns"),
+					 errdetail("Row %lld differs from row 1.", (long long) i + 1)));
+		tuple.t_len = HeapTupleHeaderGetDatumLength(header);
+		ItemPointerSetInvalid(&tuple.t_self);
+		tuple.t_tableOid = InvalidOid;
+		tuple.t_data = header;
+		heap_deform_tuple(&tuple, desc, values, missing);
+		x = posterior_rows_next(rows);
+		for (int f = 0; f < n_features; f++)
+			x[f] = posterior_feature_cell(&rows->features[f], values[places[f]], missing[places[f]], f + 1);
+		rows->n++;
+	}
+	return rows;
+}
+
+PosteriorRows *
+posterior_rows_of_array(PosteriorCall *call, ArrayType *array)
+{
+	Oid			type = ARR_ELEMTYPE(array);
+	int16		length;
+	bool		byval;
+	char		align;
+	Datum	   *elements;
+	bool	   *nulls;
+	int			n;
+	PosteriorRows *rows;
+
+	get_typlenbyvalalign(type, &length, &byval, &align);
+	deconstruct_array(array, type, length, byval, align, &elements, &nulls, &n);
+	if (n > 0 && type_is_rowtype(type))
+		return rows_of_composites(call, elements, nulls, n);
+	if (n == 0)
+		return posterior_rows_of_classes(CurrentMemoryContext, call->encoding->context->n_features, call->encoding->context->classes);
+	rows = posterior_rows_make(CurrentMemoryContext, 1, &type);
+	posterior_check_columns(call->encoding->context, 1, rows->features);
+	for (int i = 0; i < n; i++)
+	{
+		*posterior_rows_next(rows) = posterior_feature_cell(&rows->features[0], elements[i], nulls[i], 1);
+		rows->n++;
+	}
+	return rows;
+}
+
+void
+posterior_verify(const char *what, int64 n, const double *cached, const double *fresh)
+{
+	for (int64 i = 0; i < n; i++)
+		if (memcmp(&cached[i], &fresh[i], sizeof(double)) != 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_INTERNAL_ERROR),
+					 errmsg("%s from the cache differs from the one computed from scratch", what),
+					 errdetail("Number %lld of %lld: cached %.17g, fresh %.17g.", (long long) i + 1, (long long) n, cached[i], fresh[i]),
+					 errhint("This is a bug of pg_posterior; SET posterior.cache = off avoids the cache.")));
+}

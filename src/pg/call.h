@@ -1,0 +1,49 @@
+/*
+ * call.h: what a call site of predict, sample or log_density remembers between rows: model, encoding, how to read its arguments.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_CALL_H
+#define POSTERIOR_CALL_H
+
+#include "cache.h"
+
+#include "utils/array.h"
+
+typedef struct PosteriorCall
+{
+	MemoryContext memory;		/* lives as long as the call site */
+	PosteriorModel *model;
+	char		name[NAMEDATALEN];	/* posterior.model and posterior.kernels when the model was found */
+	int			kernels;
+	TransactionId xmin,			/* and the snapshot it was found under */
+				xmax;
+	uint32		running;
+	CommandId	command;
+	int			cache_mode;
+	PosteriorEncoding *encoding;
+	struct varlena *raw;		/* the context argument as it came, toasted or not */
+	Size		raw_size,
+				raw_room;
+	PosteriorRows *rows;		/* argument rows, reused; its features say how to read them */
+} PosteriorCall;
+
+/* The call site's memory, made at its first row. */
+PosteriorCall *posterior_call(FunctionCallInfo fcinfo);
+
+/* One that ends with `owner`. */
+PosteriorCall *posterior_call_make(MemoryContext owner);
+
+/* Make call->model and call->encoding those of this context argument (a posterior.context, toasted or not). */
+void		posterior_call_context(PosteriorCall *call, Datum context);
+
+/* Rows of an array: of composites, one feature per column; of scalars, one feature each. Checked against the call's context. */
+PosteriorRows *posterior_rows_of_array(PosteriorCall *call, ArrayType *array);
+
+/* Make this call of a set-returning function fill a tuplestore: its setResult and setDesc. */
+struct ReturnSetInfo *posterior_materialize(FunctionCallInfo fcinfo);
+
+/* Raise XX000 when two answers of n numbers differ in any bit: what posterior.cache = verify is for. */
+void		posterior_verify(const char *what, int64 n, const double *cached, const double *fresh);
+
+#endif							/* POSTERIOR_CALL_H */

@@ -1,0 +1,44 @@
+/*
+ * compat.h: the only place that knows about server versions (13 to 18).
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_COMPAT_H
+#define POSTERIOR_COMPAT_H
+
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "nodes/execnodes.h"
+#include "utils/guc.h"
+
+#if PG_VERSION_NUM < 130000
+#error "pg_posterior needs PostgreSQL 13 or newer"
+#endif
+
+#if PG_VERSION_NUM < 150000
+#define MarkGUCPrefixReserved(prefix) EmitWarningsOnPlaceholders(prefix)
+#endif
+
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
+/* 16 added soft errors to make_range. */
+#if PG_VERSION_NUM >= 160000
+#define posterior_make_range(type, lower, upper) make_range(type, lower, upper, false, NULL)
+#else
+#define posterior_make_range(type, lower, upper) make_range(type, lower, upper, false)
+#endif
+
+/*
+ * The head of the private WindowObjectData (nodeWindowAgg.c). Its first two members have been these since window functions exist; they are
+ * the only way for a window function to learn its frame clause.
+ */
+typedef struct PosteriorWindowHead
+{
+	NodeTag		type;
+	WindowAggState *winstate;
+} PosteriorWindowHead;
+
+#endif							/* POSTERIOR_COMPAT_H */

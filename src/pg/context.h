@@ -1,0 +1,50 @@
+/*
+ * context.h: type posterior.context: rows as a value.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_CONTEXT_H
+#define POSTERIOR_CONTEXT_H
+
+#include "rows.h"
+
+#define POSTERIOR_CONTEXT_VERSION 1
+
+/*
+ * ALIGNMENT = double. After the head: the columns' classes [n_features], padded to 8 bytes with zeros; cells x [n, n_features], NaN = missing; targets y
+ * [n]. Equal contexts have equal bytes.
+ */
+typedef struct PosteriorContext
+{
+	int32		vl_len_;
+	uint8		version;
+	uint8		unused;			/* 0 */
+	uint16		n_features;
+	int64		n;
+	uint8		classes[FLEXIBLE_ARRAY_MEMBER];
+} PosteriorContext;
+
+#define PG_GETARG_CONTEXT(n) ((PosteriorContext *) PG_DETOAST_DATUM(PG_GETARG_DATUM(n)))
+
+static inline const double *
+posterior_context_x(const PosteriorContext *c)
+{
+	return (const double *) (c->classes + MAXALIGN64(c->n_features));
+}
+
+static inline const double *
+posterior_context_y(const PosteriorContext *c)
+{
+	return posterior_context_x(c) + c->n * c->n_features;
+}
+
+/* A value with these rows, as they stand, in the current memory context. */
+PosteriorContext *posterior_make_context(const PosteriorRows *rows);
+
+/*
+ * Columns of rows to be asked about must be those of the context: as many, of the same classes. Raises otherwise; a column that is NULL of unknown
+ * class passes as missing.
+ */
+void		posterior_check_columns(const PosteriorContext *context, int n_features, const PosteriorFeature *features);
+
+#endif							/* POSTERIOR_CONTEXT_H */

@@ -1,0 +1,163 @@
+/*
+ * density.c: the aggregates posterior.log_density and posterior.log_density_averaged: the joint log predictive density of a
+ * group's rows given a context.
+ *
+ * Rows whose target is NULL have no density and are left out, as posterior.context leaves them out. The order of the chain is the aggregate's ORDER BY, or
+ * the canonical byte order without one.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "bridge.h"
+#include "call.h"
+
+#include "utils/builtins.h"
+
+#define MAX_ORDERS 1000000
+
+typedef struct DensityState
+{
+	PosteriorContext *context;
+	PosteriorRows *rows;
+	int64		orders;			/* 0: the given order */
+	int64		seed;
+} DensityState;
+
+static MemoryContext
+aggregate_context(FunctionCallInfo fcinfo)
+{
+	MemoryContext context;
+
+	if (!AggCheckCallContext(fcinfo, &context))
+		elog(ERROR, "posterior.log_density called in non-aggregate context");
+	return context;
+}
+
+/* The group's context must be one: the first row's value, and the same bytes ever after. */
+static void
+take_context(DensityState *state, Datum argument, MemoryContext memory)
+{
+	PosteriorContext *c = (PosteriorContext *) PG_DETOAST_DATUM(argument);
+
+	if (state->context == NULL)
+	{
+		state->context = MemoryContextAllocHuge(memory, VARSIZE(c));
+		memcpy(state->context, c, VARSIZE(c));
+		posterior_check_columns(c, state->rows->n_features, state->rows->features);
+	}
+	else if (VARSIZE(c) != VARSIZE(state->context) || memcmp(c, state->context, VARSIZE(c)) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the rows of a group have different contexts"),
+				 errhint("GROUP BY what distinguishes the contexts.")));
+	if ((Pointer) c != DatumGetPointer(argument))
+		pfree(c);
+}
+
+/* Add one row: context in argument 1, target in argument `y`, features after it. */
+static Datum
+accumulate(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
+{
+	MemoryContext memory = aggregate_context(fcinfo);
+	DensityState *state = PG_ARGISNULL(0) ? NULL : (DensityState *) PG_GETARG_POINTER(0);
+	PosteriorRows *rows;
+	double	   *x,
+				target;
+
+	if (PG_ARGISNULL(1))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("the context is NULL"),
+				 errhint("posterior.context over no rows is NULL.")));
+	if (state == NULL)
+	{
+		Oid			types[FUNC_MAX_ARGS];
+		int			n = posterior_argument_types(fcinfo, y + 1, types);
+
+		state = MemoryContextAllocZero(memory, sizeof(DensityState));
+		state->rows = posterior_rows_make(memory, n, types);
+		state->orders = orders;
+		state->seed = seed;
+	}
+	else if (state->orders != orders || state->seed != seed)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the rows of a group have different numbers of orders or seeds")));
+	rows = state->rows;
+	take_context(state, PG_GETARG_DATUM(1), memory);
+	if (PG_ARGISNULL(y))
+		PG_RETURN_POINTER(state);
+	target = posterior_check_target(PG_GETARG_FLOAT8(y));
+	x = posterior_rows_next(rows);
+	for (int f = 0; f < rows->n_features; f++)
+		x[f] = posterior_feature_cell(&rows->features[f], PG_GETARG_DATUM(y + 1 + f), PG_ARGISNULL(y + 1 + f), f + 1);
+	rows->y[rows->n++] = target;
+	PG_RETURN_POINTER(state);
+}
+
+/* log_density_accum(internal, context, y, VARIADIC "any") */
+PG_FUNCTION_INFO_V1(posterior_density_accum);
+Datum
+posterior_density_accum(PG_FUNCTION_ARGS)
+{
+	return accumulate(fcinfo, 2, 0, 0);
+}
+
+/* log_density_averaged_accum(internal, context, orders, seed, y, VARIADIC "any") */
+PG_FUNCTION_INFO_V1(posterior_density_averaged_accum);
+Datum
+posterior_density_averaged_accum(PG_FUNCTION_ARGS)
+{
+	int64		orders = PG_ARGISNULL(2) ? 0 : PG_GETARG_INT32(2);
+
+	if (orders < 1 || orders > MAX_ORDERS || PG_ARGISNULL(3))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the number of orders must be between 1 and %d and the seed not NULL", MAX_ORDERS),
+				 errdetail("%lld orders were asked for.", (long long) orders)));
+	return accumulate(fcinfo, 4, orders, PG_GETARG_INT64(3));
+}
+
+static double
+score(PosteriorCall *call, const PosteriorEncoding *e, const DensityState *state)
+{
+	TnpRows		view = posterior_rows_view(state->rows, true);
+	TnpError	error;
+	double		density;
+
+	if (tnp_score(e->encoding, &view, state->orders, (uint64) state->seed, &density, NULL, &error) != TNP_OK)
+		posterior_raise(&error, call->model->name);
+	return density;
+}
+
+PG_FUNCTION_INFO_V1(posterior_density_final);
+Datum
+posterior_density_final(PG_FUNCTION_ARGS)
+{
+	Aggref	   *aggref = AggGetAggref(fcinfo);
+	DensityState *state;
+	PosteriorCall *call;
+	double		density;
+
+	aggregate_context(fcinfo);
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	state = (DensityState *) PG_GETARG_POINTER(0);
+	if (aggref == NULL || aggref->aggorder == NIL)
+		posterior_rows_sort(state->rows);
+	call = posterior_call_make(CurrentMemoryContext);
+	posterior_call_context(call, PointerGetDatum(state->context));
+	density = score(call, call->encoding, state);
+	if (posterior_cache_mode == POSTERIOR_CACHE_VERIFY)
+	{
+		PosteriorEncoding *cached = call->encoding;
+		double		again;
+
+		/* held by the call until its memory goes, also when this raises */
+		call->encoding = NULL;
+		posterior_encoding_release(cached);
+		call->encoding = posterior_encoding_fresh(call->model, state->context);
+		again = score(call, call->encoding, state);
+		posterior_verify("a log density", 1, &density, &again);
+	}
+	PG_RETURN_FLOAT8(density);
+}

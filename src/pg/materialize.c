@@ -1,0 +1,31 @@
+/*
+ * materialize.c: results of set-returning functions in a tuplestore, which spills to disk beyond work_mem.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "call.h"
+
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/tuplestore.h"
+
+ReturnSetInfo *
+posterior_materialize(FunctionCallInfo fcinfo)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	MemoryContext old;
+	TupleDesc	desc;
+
+	if (result == NULL || !IsA(result, ReturnSetInfo) || !(result->allowedModes & SFRM_Materialize))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("set-valued function called in context that cannot accept a set")));
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	old = MemoryContextSwitchTo(result->econtext->ecxt_per_query_memory);
+	result->setDesc = CreateTupleDescCopy(desc);
+	result->setResult = tuplestore_begin_heap((result->allowedModes & SFRM_Materialize_Random) != 0, false, work_mem);
+	result->returnMode = SFRM_Materialize;
+	MemoryContextSwitchTo(old);
+	return result;
+}

@@ -1,0 +1,180 @@
+/*
+ * models.c: the models that a session uses. A model is a row of posterior.model_file; the session keeps the parsed form
+ * of those it has used lately, found again by name and the row's version, so that another file under an old name is another model.
+ *
+ * The row is read under the active snapshot with the caller's rights (SELECT is granted to everyone), so a prediction uses the model that its
+ * statement can see, on a standby as well.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "models.h"
+
+#include "bridge.h"
+
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+#define KEPT_MODELS 8			/* parsed models that are kept although nobody uses them */
+
+static PosteriorModel *models = NULL;	/* most recently used first */
+
+static void
+destroy(PosteriorModel *model)
+{
+	tnp_model_close(model->model);
+	MemoryContextDelete(model->memory);
+	pfree(model);
+}
+
+/* Forget parsed models that nobody uses, beyond the few most recent. */
+static void
+trim(void)
+{
+	PosteriorModel **link = &models;
+	int			kept = 0;
+
+	while (*link != NULL)
+	{
+		PosteriorModel *m = *link;
+
+		if (m->pins > 0 || kept++ < KEPT_MODELS)
+			link = &m->next;
+		else
+		{
+			*link = m->next;
+			destroy(m);
+		}
+	}
+}
+
+static PosteriorModel *
+find(const char *name, const pg_uuid_t *version)
+{
+	for (PosteriorModel **link = &models; *link != NULL; link = &(*link)->next)
+	{
+		PosteriorModel *m = *link;
+
+		if (m->kernels == posterior_kernels && strcmp(m->name, name) == 0 && memcmp(&m->version, version, sizeof(pg_uuid_t)) == 0)
+		{
+			*link = m->next;
+			m->next = models;
+			models = m;
+			return m;
+		}
+	}
+	return NULL;
+}
+
+/* Parse a file and put the model in front of the list. */
+static PosteriorModel *
+open_model(const char *name, const pg_uuid_t *version, bytea *file)
+{
+	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext, "posterior model", ALLOCSET_DEFAULT_SIZES);
+	TnpEnv		env = posterior_env(memory);
+	PosteriorModel *m = MemoryContextAllocZero(TopMemoryContext, sizeof(PosteriorModel));
+	TnpError	error;
+
+	if (tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &m->model, &error) != TNP_OK)
+	{
+		pfree(m);
+		MemoryContextDelete(memory);
+		posterior_raise(&error, name);
+	}
+	MemoryContextSetParent(memory, TopMemoryContext);
+	strlcpy(m->name, name, sizeof(m->name));
+	m->version = *version;
+	m->kernels = posterior_kernels;
+	m->memory = memory;
+	m->next = models;
+	models = m;
+	trim();
+	return m;
+}
+
+static void
+no_such_model(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_OBJECT),
+			 errmsg("model \"%s\" does not exist", name),
+			 errhint("The view posterior.models lists the models; the setting posterior.model chooses one; posterior.load_model loads another.")));
+}
+
+/* One row of posterior.model_file: a single value by model name, or an error; the result lives in the SPI context. */
+static Datum
+select_value(SPIPlanPtr *plan, const char *query, const char *name)
+{
+	Oid			type = TEXTOID;
+	Datum		argument = CStringGetTextDatum(name),
+				value;
+	bool		isnull;
+
+	if (*plan == NULL)
+	{
+		SPIPlanPtr	fresh = SPI_prepare(query, 1, &type);
+
+		if (fresh == NULL || SPI_keepplan(fresh) != 0)
+			elog(ERROR, "could not prepare \"%s\"", query);
+		*plan = fresh;
+	}
+	if (SPI_execute_plan(*plan, &argument, NULL, true, 1) != SPI_OK_SELECT)
+		elog(ERROR, "could not read posterior.model_file");
+	if (SPI_processed == 0)
+		no_such_model(name);
+	value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
+	if (isnull)
+		no_such_model(name);
+	return value;
+}
+
+void
+posterior_model_hold(PosteriorModel *model)
+{
+	model->pins++;
+}
+
+void
+posterior_model_release(PosteriorModel *model)
+{
+	Assert(model->pins > 0);
+	model->pins--;
+}
+
+static void
+release_callback(void *model)
+{
+	posterior_model_release(model);
+}
+
+PosteriorModel *
+posterior_model_pin(MemoryContext owner)
+{
+	static SPIPlanPtr version_plan = NULL,
+				file_plan = NULL;
+	MemoryContextCallback *callback;
+	PosteriorModel *m;
+	pg_uuid_t	version;
+	char	   *name = posterior_model_name;
+
+	if (name == NULL || name[0] == '\0')
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("no model is chosen"),
+				 errhint("SET posterior.model to one of the models in the view posterior.models.")));
+	callback = MemoryContextAlloc(owner, sizeof(MemoryContextCallback));
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	version = *DatumGetUUIDP(select_value(&version_plan, "SELECT version FROM posterior.model_file WHERE name OPERATOR(pg_catalog.=) $1", name));
+	m = find(name, &version);
+	if (m == NULL)
+		m = open_model(name, &version,
+					   DatumGetByteaPP(select_value(&file_plan, "SELECT file FROM posterior.model_file WHERE name OPERATOR(pg_catalog.=) $1", name)));
+	SPI_finish();
+	posterior_model_hold(m);
+	callback->func = release_callback;
+	callback->arg = m;
+	MemoryContextRegisterResetCallback(owner, callback);
+	return m;
+}

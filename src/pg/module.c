@@ -1,0 +1,44 @@
+/*
+ * module.c: loading of the library and its settings.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "bridge.h"
+
+PG_MODULE_MAGIC;
+
+PGDLLEXPORT void _PG_init(void);
+
+char	   *posterior_model_name = NULL;
+int			posterior_cache_mode = POSTERIOR_CACHE_ON;
+int			posterior_cache_size = 65536;
+int			posterior_kernels = 0;
+
+static const struct config_enum_entry cache_modes[] = {
+	{"on", POSTERIOR_CACHE_ON, false},
+	{"off", POSTERIOR_CACHE_OFF, false},
+	{"verify", POSTERIOR_CACHE_VERIFY, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry kernel_tables[] = {
+	{"cpu", 0, false},
+	{"reference", 1, false},
+	{NULL, 0, false}
+};
+
+void
+_PG_init(void)
+{
+	DefineCustomStringVariable("posterior.model", "Model that predictions use.",
+							   "The view posterior.models lists those that are loaded.",
+							   &posterior_model_name, "tabular_small", PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable("posterior.cache", "Whether encodings of contexts are kept and used again.",
+							 "verify answers every question twice, from the cache and from scratch, and raises an error when the answers differ.",
+							 &posterior_cache_mode, POSTERIOR_CACHE_ON, cache_modes, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("posterior.cache_size", "Memory that a session keeps for encodings of contexts.",
+							NULL, &posterior_cache_size, 65536, 64, MAX_KILOBYTES, PGC_USERSET, GUC_UNIT_KB, NULL, NULL, NULL);
+	DefineCustomEnumVariable("posterior.kernels", "Arithmetic of predictions: fast, or the slow reference that it is tested against.",
+							 NULL, &posterior_kernels, 0, kernel_tables, PGC_USERSET, 0, NULL, NULL, NULL);
+	MarkGUCPrefixReserved("posterior");
+}

@@ -1,0 +1,117 @@
+/*
+ * predict.c: posterior.predict and posterior.predict_rows: marginal predictive distributions given a context value.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "bridge.h"
+#include "call.h"
+#include "distribution.h"
+
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/tuplestore.h"
+
+#define BATCH 256				/* rows asked about at once */
+
+/* Answers of n queries, in verify mode compared with those of a fresh encoding. params [n, size]. */
+static void
+answer(PosteriorCall *call, const TnpRows *queries, int size, double *params)
+{
+	TnpError	error;
+
+	if (tnp_predict(call->encoding->encoding, queries, params, &error) != TNP_OK)
+		posterior_raise(&error, call->model->name);
+	if (posterior_cache_mode == POSTERIOR_CACHE_VERIFY)
+	{
+		double	   *again = palloc(queries->n * size * sizeof(double));
+		PosteriorEncoding *fresh = posterior_encoding_fresh(call->model, call->encoding->context);
+		TnpStatus	status = tnp_predict(fresh->encoding, queries, again, &error);
+
+		posterior_encoding_release(fresh);
+		if (status != TNP_OK)
+			posterior_raise(&error, call->model->name);
+		posterior_verify("a prediction", queries->n * size, params, again);
+		pfree(again);
+	}
+}
+
+/* predict(context, VARIADIC "any") */
+PG_FUNCTION_INFO_V1(posterior_predict);
+Datum
+posterior_predict(PG_FUNCTION_ARGS)
+{
+	PosteriorCall *call = posterior_call(fcinfo);
+	PosteriorRows *row;
+	TnpDistributionKind kind;
+	TnpRows		query;
+	double	   *x,
+			   *params;
+	int			n;
+
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	if (call->rows == NULL)
+	{
+		Oid			types[FUNC_MAX_ARGS];
+		int			n_features = posterior_argument_types(fcinfo, 1, types);
+
+		call->rows = posterior_rows_make(call->memory, n_features, types);
+	}
+	posterior_call_context(call, PG_GETARG_DATUM(0));
+	row = call->rows;
+	posterior_check_columns(call->encoding->context, row->n_features, row->features);
+	row->n = 0;
+	x = posterior_rows_next(row);
+	for (int f = 0; f < row->n_features; f++)
+		x[f] = posterior_feature_cell(&row->features[f], PG_GETARG_DATUM(1 + f), PG_ARGISNULL(1 + f), f + 1);
+	/* the column kinds are the context's: a NULL of unknown type may stand for any */
+	query = posterior_rows_view(row, false);
+	query.n = 1;
+	for (int f = 0; f < row->n_features; f++)
+		row->kinds[f] = call->encoding->context->classes[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
+	tnp_answer_shape(call->model->model, &kind, &n);
+	params = palloc(tnp_distribution_size(kind, n) * sizeof(double));
+	answer(call, &query, tnp_distribution_size(kind, n), params);
+	PG_RETURN_POINTER(posterior_make_distribution(kind, n, params, NULL, 0));
+}
+
+/* predict_rows(context, rows anyarray) returns table (ord int, prediction posterior.distribution) */
+PG_FUNCTION_INFO_V1(posterior_predict_rows);
+Datum
+posterior_predict_rows(PG_FUNCTION_ARGS)
+{
+	PosteriorCall *call = posterior_call(fcinfo);
+	PosteriorRows *rows;
+	ReturnSetInfo *result;
+	TnpDistributionKind kind;
+	double	   *params;
+	int			n,
+				size;
+
+	result = posterior_materialize(fcinfo);
+	posterior_call_context(call, PG_GETARG_DATUM(0));
+	rows = posterior_rows_of_array(call, PG_GETARG_ARRAYTYPE_P(1));
+	tnp_answer_shape(call->model->model, &kind, &n);
+	size = tnp_distribution_size(kind, n);
+	params = palloc((Size) BATCH * size * sizeof(double));
+	for (int64 start = 0; start < rows->n; start += BATCH)
+	{
+		TnpRows		queries = posterior_rows_view(rows, false);
+
+		CHECK_FOR_INTERRUPTS();
+		queries.n = Min(BATCH, rows->n - start);
+		queries.x += start * rows->n_features;
+		answer(call, &queries, size, params);
+		for (int64 i = 0; i < queries.n; i++)
+		{
+			PosteriorDistribution *d = posterior_make_distribution(kind, n, params + i * size, NULL, 0);
+			Datum		values[2] = {Int32GetDatum((int32) (start + i + 1)), PointerGetDatum(d)};
+			bool		nulls[2] = {false, false};
+
+			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+			pfree(d);
+		}
+	}
+	return (Datum) 0;
+}

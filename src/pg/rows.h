@@ -1,0 +1,48 @@
+/*
+ * rows.h: rows gathered from SQL: a growing table of cells and targets.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_ROWS_H
+#define POSTERIOR_ROWS_H
+
+#include "features.h"
+
+#include "tnp.h"
+
+/* Rows in one memory context. x and y are plain arrays, so that the engine reads them in place. */
+typedef struct PosteriorRows
+{
+	MemoryContext context;
+	int			n_features;
+	PosteriorFeature *features; /* [n_features], NULL when the classes came from a stored value */
+	uint8	   *classes;		/* [n_features] PosteriorClass */
+	TnpColumnKind *kinds;		/* [n_features] */
+	int64		n,
+				room;
+	double	   *x;				/* [n, n_features] */
+	double	   *y;				/* [n] */
+} PosteriorRows;
+
+/* Empty rows whose columns have these types. */
+PosteriorRows *posterior_rows_make(MemoryContext context, int n_features, const Oid *types);
+
+/* Empty rows whose columns have these classes. */
+PosteriorRows *posterior_rows_of_classes(MemoryContext context, int n_features, const uint8 *classes);
+
+/* Make room for one more row and return the place of its cells; the caller fills cells and posterior_rows_y, then counts it. */
+double	   *posterior_rows_next(PosteriorRows *rows);
+
+/* Append rows of the same classes. */
+void		posterior_rows_append(PosteriorRows *rows, int64 n, const double *x, const double *y);
+
+/* Put the rows in canonical order: by the bytes of features, then target; equal rows are interchangeable. */
+void		posterior_rows_sort(PosteriorRows *rows);
+
+/* The engine's view; y is NULL for queries. */
+TnpRows		posterior_rows_view(const PosteriorRows *rows, bool with_y);
+
+/* Types of the arguments of this call from `first` on; the number of them. */
+int			posterior_argument_types(FunctionCallInfo fcinfo, int first, Oid *types);
+
+#endif							/* POSTERIOR_ROWS_H */

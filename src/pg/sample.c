@@ -1,0 +1,88 @@
+/*
+ * sample.c: posterior.sample: joint draws for several rows. Rows of one draw belong together.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "bridge.h"
+#include "call.h"
+
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/tuplestore.h"
+
+#define MAX_VALUES INT64CONST(1000000000)	/* draws times rows */
+#define BATCH_VALUES 65536		/* values held in memory at once, or those of one draw */
+
+/* One batch of draws, in verify mode compared with those from a fresh encoding. */
+static void
+draw_batch(PosteriorCall *call, const TnpRows *queries, int64 seed, int64 first, int64 draws, double *y)
+{
+	TnpError	error;
+
+	if (tnp_sample(call->encoding->encoding, queries, (uint64) seed, (uint64) first, draws, y, &error) != TNP_OK)
+		posterior_raise(&error, call->model->name);
+	if (posterior_cache_mode == POSTERIOR_CACHE_VERIFY)
+	{
+		double	   *again = MemoryContextAllocHuge(CurrentMemoryContext, draws * queries->n * sizeof(double));
+		PosteriorEncoding *fresh = posterior_encoding_fresh(call->model, call->encoding->context);
+		TnpStatus	status = tnp_sample(fresh->encoding, queries, (uint64) seed, (uint64) first, draws, again, &error);
+
+		posterior_encoding_release(fresh);
+		if (status != TNP_OK)
+			posterior_raise(&error, call->model->name);
+		posterior_verify("a draw", draws * queries->n, y, again);
+		pfree(again);
+	}
+}
+
+/* sample(context, rows anyarray, draws int, seed bigint) returns table (draw int, ord int, y float8) */
+PG_FUNCTION_INFO_V1(posterior_sample);
+Datum
+posterior_sample(PG_FUNCTION_ARGS)
+{
+	PosteriorCall *call = posterior_call(fcinfo);
+	int64		draws = PG_GETARG_INT32(2),
+				seed = PG_GETARG_INT64(3),
+				batch;
+	ReturnSetInfo *result;
+	PosteriorRows *rows;
+	TnpRows		queries;
+	double	   *y;
+
+	if (draws < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the number of draws must be positive"),
+				 errdetail("It is %lld.", (long long) draws)));
+	result = posterior_materialize(fcinfo);
+	posterior_call_context(call, PG_GETARG_DATUM(0));
+	rows = posterior_rows_of_array(call, PG_GETARG_ARRAYTYPE_P(1));
+	queries = posterior_rows_view(rows, false);
+	if (rows->n == 0)
+		return (Datum) 0;
+	if (draws > MAX_VALUES / rows->n)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("too many draws"),
+				 errdetail("%lld draws of %lld rows are more than %lld values.", (long long) draws, (long long) rows->n, (long long) MAX_VALUES),
+				 errhint("Ask for fewer draws, or in several calls with different seeds.")));
+	batch = Max(1, Min(draws, BATCH_VALUES / rows->n));
+	y = MemoryContextAllocHuge(CurrentMemoryContext, batch * rows->n * sizeof(double));
+	for (int64 first = 0; first < draws; first += batch)
+	{
+		int64		n = Min(batch, draws - first);
+
+		draw_batch(call, &queries, seed, first, n, y);
+		for (int64 i = 0; i < n * rows->n; i++)
+		{
+			Datum		values[3] = {Int32GetDatum((int32) (first + i / rows->n + 1)), Int32GetDatum((int32) (i % rows->n + 1)), Float8GetDatum(y[i])};
+			bool		nulls[3] = {false, false, false};
+
+			if (i % 1024 == 0)
+				CHECK_FOR_INTERRUPTS();
+			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+		}
+	}
+	return (Datum) 0;
+}

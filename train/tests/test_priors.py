@@ -1,0 +1,76 @@
+"""Priors: finite, reproducible, and of the advertised distribution."""
+import random
+import unittest
+
+import torch
+
+from pg_posterior_train.mixture import Mixture
+from pg_posterior_train.normalise import prepare
+from pg_posterior_train.predict import Prediction
+from pg_posterior_train.prior import gp1d, tabular
+
+from .common import config, tasks
+
+
+class Priors(unittest.TestCase):
+    def test_every_family_gives_usable_inputs(self):
+        model = config("tabular_small")["model"]
+        for family in tabular.WEIGHTS:
+            for seed in range(3):
+                with self.subTest(family=family, seed=seed):
+                    data = tasks("tabular", 6, 30, seed, families=[family])
+                    self.assertEqual(data.x.shape[:2], (6, 30))
+                    self.assertTrue(torch.isfinite(data.y).all())
+                    self.assertTrue(torch.isfinite(prepare(data, 12, model).x).all())
+
+    def test_same_seed_same_tasks(self):
+        a, b = (tasks("tabular", 8, 20, 5) for _ in range(2))
+        self.assertTrue(torch.equal(a.y, b.y))
+        self.assertTrue(torch.equal(a.x.nan_to_num(99.0), b.x.nan_to_num(99.0)))
+
+    def test_panel_rows_of_a_group_share_features(self):
+        generator = torch.Generator().manual_seed(0)
+        x = tabular.sample(generator, 4, 60, random.Random(3), families=["panel"]).x[0].nan_to_num(-99.0)
+        same = (x[:, None] == x[None]).float().mean(-1)
+        self.assertGreater(float((same > 0.5).float().mean()), 1.5 / 60)
+
+    def test_gp_moments(self):
+        generator = torch.Generator().manual_seed(0)
+        x = torch.tensor([[-1.0, 0.0, 0.5]]).repeat(20000, 1)
+        lengthscale = torch.full((20000,), 0.5)
+        y = gp1d.draw(generator, x, lengthscale)
+        expected = gp1d.covariance(x[:1], x[:1], lengthscale[:1])[0] + gp1d.NOISE ** 2 * torch.eye(3)
+        self.assertTrue(torch.allclose(y.t() @ y / 20000, expected, atol=0.04))
+
+    def test_posterior_interpolates(self):
+        x = torch.tensor([[0.0, 1.0]])
+        mean, sd = gp1d.posterior(x, torch.tensor([[1.0, -1.0]]), torch.tensor([[0.0, 50.0]]), torch.tensor([0.5]))
+        self.assertAlmostEqual(float(mean[0, 0]), 1.0, delta=0.15)
+        self.assertAlmostEqual(float(sd[0, 1]), (1 + gp1d.NOISE ** 2) ** 0.5, places=6)
+
+
+class MixtureHead(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(0)
+        self.mixture = Mixture(torch.randn(1, 1, 9, dtype=torch.float64), {"std": "softplus", "floor": 1e-3})
+
+    def test_density_integrates_to_one(self):
+        grid = torch.linspace(-30, 30, 60001, dtype=torch.float64)
+        wide = Mixture(torch.cat([self.mixture.log_weight, self.mixture.mean, torch.zeros(1, 1, 3).double()], -1), {"std": "softplus"})
+        self.assertAlmostEqual(float(torch.trapz(wide.log_prob(grid[None]).exp()[0], grid)), 1.0, places=6)
+
+    def test_quantile_inverts_cdf(self):
+        for p in (0.05, 0.5, 0.9):
+            self.assertAlmostEqual(float(self.mixture.cdf(self.mixture.quantile(p))), p, places=9)
+
+    def test_crps_is_the_integral_of_squared_differences(self):
+        one = torch.ones(1, dtype=torch.float64)
+        y = torch.tensor([[0.3]], dtype=torch.float64)
+        grid = torch.linspace(-20, 20, 200001, dtype=torch.float64)
+        cdf = self.mixture.cdf(grid[None])[0]
+        expected = torch.trapz((cdf - (grid >= 0.3).double()).square(), grid)
+        self.assertAlmostEqual(float(Prediction(self.mixture, 0 * one, one).crps(y)), float(expected), places=3)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,75 @@
+"""Runs that are killed continue as if nothing had happened."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import torch
+
+from pg_posterior_train.export import load_model
+from pg_posterior_train.trainer import Run
+
+from .common import config
+
+ROOT = os.path.dirname(os.path.dirname(__file__))
+
+
+class Training(unittest.TestCase):
+    def setUp(self):
+        torch.set_num_threads(1)
+
+    def test_continuing_gives_the_same_weights(self):
+        for name in ("gp1d", "tabular_small"):
+            with self.subTest(model=name), tempfile.TemporaryDirectory() as folder:
+                whole = Run(config(name), folder)
+                for _ in range(6):
+                    whole.train_step(0)
+                half = Run(config(name), folder)
+                for _ in range(3):
+                    half.train_step(0)
+                half.save()
+                rest = Run(config(name), folder)
+                self.assertTrue(rest.load())
+                for _ in range(3):
+                    rest.train_step(0)
+                self.assertEqual(rest.tasks, whole.tasks)
+                for key, value in whole.average.items():
+                    self.assertTrue(torch.equal(value, rest.average[key]), key)
+
+    def test_loss_falls(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = Run(config("gp1d"), folder)
+            losses = [run.train_step(0)[0] for _ in range(60)]
+            self.assertLess(sum(losses[-10:]), sum(losses[:10]))
+
+    def test_killed_process_continues(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "small.json")
+            with open(path, "w") as f:
+                json.dump(config("gp1d"), f)
+            run, out = os.path.join(folder, "run"), os.path.join(folder, "model.safetensors")
+            command = [sys.executable, "-m", "pg_posterior_train", "train", path, "--run", run, "--out", out,
+                       "--checkpoint-seconds", "0"]
+            first = subprocess.Popen(command + ["--steps", "100000"], cwd=ROOT, stdout=subprocess.DEVNULL)
+            latest = os.path.join(run, "latest.pt")
+            try:
+                deadline = time.monotonic() + 120
+                while not os.path.exists(latest) and time.monotonic() < deadline:
+                    time.sleep(0.1)
+            finally:
+                first.send_signal(signal.SIGKILL)
+                first.wait()
+            reached = torch.load(latest)["step"]
+            self.assertGreater(reached, 0)
+            second = subprocess.run(command + ["--steps", str(reached + 2)], cwd=ROOT, capture_output=True, text=True, check=True)
+            self.assertIn(f"continuing at step {reached}", second.stdout)
+            self.assertEqual(torch.load(latest)["step"], reached + 2)
+            self.assertEqual(load_model(out).config["width"], 16)
+
+
+if __name__ == "__main__":
+    unittest.main()
