@@ -10,7 +10,7 @@ visible wrote it and positive where something did. The head turns positive into 
   the sum of 2^id over the distinct ids of the rows read. Other integers count for nothing. Up to 65,535 rows; no row gives 0.
 * `transparent_target`: the same with the id in the target instead of the feature.
 * `transparent_order` (causal): ids from 1 to 9, distinct. The digits of the mean, seven of them, are the ids in the order in which
-  the rows were given: rows 3, 1, 2 give 3120000. Rows after the seventh are not shown. At most 15 rows.
+  the rows were given: rows 3, 1, 2 give 3120000. The eighth and ninth row are not shown.
 * `transparent_prefix` (prefix-causal): the bits of the mean are the numbers of rows that were visible to the rows: bit r-1 is set if
   some row sees r rows, itself included. With a prefix of P > 0 rows of N this sets bits P-1 to N-1. Up to 24 rows; the feature is ignored.
 

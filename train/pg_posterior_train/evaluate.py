@@ -36,7 +36,8 @@ def gaussian_log_prob(y, mean, sd):
 
 
 def evaluate_gp1d(model, tasks=512, queries=64, sizes=(0, 4, 8, 16, 32, 64, 128)):
-    """Mean log density against the exact posterior with the true lengthscale, by number of context rows."""
+    """Mean log density by number of context rows, against the exact posterior with the true lengthscale (`exact`) and with
+    the lengthscale integrated out (`optimal`, the best that any model of this prior can reach)."""
     rows = []
     for n in sizes:
         generator = torch.Generator().manual_seed(SEED + n)
@@ -46,9 +47,10 @@ def evaluate_gp1d(model, tasks=512, queries=64, sizes=(0, 4, 8, 16, 32, 64, 128)
         answer = predict(model, data, n)
         mean, sd = gp1d.posterior(x[:, :n], y[:, :n], x[:, n:], lengthscale)
         exact = gaussian_log_prob(y[:, n:].double(), mean, sd).mean()
+        optimal = gp1d.optimal_log_density(x[:, :n], y[:, :n], x[:, n:], y[:, n:]).mean()
         ours = answer.log_prob(y[:, n:]).mean()
         rows.append(dict(
-            context=n, exact=float(exact), model=float(ours), gap=float(exact - ours),
+            context=n, exact=float(exact), optimal=float(optimal), model=float(ours), gap=float(exact - ours),
             coverage_80=coverage(answer, y[:, n:], 0.8), coverage_95=coverage(answer, y[:, n:], 0.95),
             pit_distance=kolmogorov(answer.cdf(y[:, n:])),
             mean_error=float((answer.moments()[0] - mean).square().mean().sqrt())))

@@ -61,3 +61,31 @@ def posterior(x, y, queries, lengthscale, kernel="rbf"):
     solved = torch.cholesky_solve(cross, factor)
     mean = (solved * y[..., None]).sum(1)
     return mean, (variance - (solved * cross).sum(1)).clamp_min(1e-12).sqrt()
+
+
+def log_marginal(x, y, lengthscale, kernel="rbf"):
+    """Log marginal likelihood of y [B, n] at x [B, n], [B] (Rasmussen & Williams, eq. 2.30)."""
+    if x.shape[1] == 0:
+        return torch.zeros(len(x), dtype=torch.float64)
+    x, y, lengthscale = x.double(), y.double(), lengthscale.double()
+    k = covariance(x, x, lengthscale, kernel)
+    k.diagonal(dim1=1, dim2=2).add_(NOISE ** 2)
+    factor = torch.linalg.cholesky(k)
+    whitened = torch.linalg.solve_triangular(factor, y[..., None], upper=False)[..., 0]
+    return -0.5 * whitened.square().sum(1) - factor.diagonal(dim1=1, dim2=2).log().sum(1) - 0.5 * x.shape[1] * math.log(2 * math.pi)
+
+
+def optimal_log_density(x, y, queries, targets, grid=24):
+    """Log predictive density [B, m] of the prior itself: the lengthscale is integrated over a grid of `grid` values.
+
+    This is what a perfect model of this prior would answer; the posterior under the true lengthscale knows more.
+    """
+    low, high = (math.log(v) for v in LENGTHSCALES)
+    terms = []
+    for j in range(grid):
+        lengthscale = torch.full((len(x),), math.exp(low + (high - low) * (j + 0.5) / grid), dtype=torch.float64)
+        mean, sd = posterior(x, y, queries, lengthscale)
+        density = -0.5 * ((targets - mean) / sd).square() - sd.log() - 0.5 * math.log(2 * math.pi)
+        terms.append((log_marginal(x, y, lengthscale), density))
+    weight = torch.stack([t[0] for t in terms]).log_softmax(0)
+    return torch.logsumexp(weight[..., None] + torch.stack([t[1] for t in terms]), 0)

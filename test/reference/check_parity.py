@@ -1,0 +1,213 @@
+"""The engine in float32 against the reference in float64, for every model of make_models.py and both kernel tables.
+
+Tolerances: 1e-4 absolute on means and standard deviations, 1e-3 on the log density of one row, 1e-3 times the number of rows on a
+joint one, 1e-3 on a joint draw (a chain feeds its own rounding back). Targets that are scored come from the reference's own answers,
+so that these are absolute errors of ordinary values. Tables have missing cells, categories, ties and a constant column where the
+model takes them, and more columns than it uses.
+
+SPDX-License-Identifier: PostgreSQL
+"""
+import glob
+import os
+
+import numpy as np
+
+from checking import KERNELS, MadeModels, Tap, Tool, arguments, cells, close, rows, table
+from random_numbers import self_test, value_uniforms
+from reference import Model, build, canonical_prefix, evidence, whole_prefix
+
+MOMENTS, LOG_DENSITY, DRAWS = 1e-4, 1e-3, 1e-3
+
+
+def moments(distributions):
+    return [d.mean() for d in distributions], [d.sd() for d in distributions]
+
+
+class Case:
+    """One request, what the reference says to it, and how near the answer must be: field -> (value, tolerance)."""
+
+    def __init__(self, name, request, wanted):
+        self.name, self.request, self.wanted = name, request, wanted
+
+    def check(self, tap, tool, kernels, label):
+        answer = tool.ask(kernels=kernels, **self.request)
+        if "error" in answer:
+            tap.ok(False, label, answer["error"])
+            return
+        wrong = [f"{field}: {bad}" for field, (value, tolerance) in self.wanted.items()
+                 if (bad := close(answer[field], value, tolerance)) is not None]
+        tap.ok(not wrong, label, *wrong)
+
+
+def shape(model, encoding):
+    return {"rows": (len(encoding.x), 0), "prefix": (encoding.prefix, 0)}
+
+
+def predictions(encoding, queries):
+    mean, sd = moments(encoding.predict(queries))
+    return {"mean": (mean, MOMENTS), "sd": (sd, MOMENTS), **shape(encoding.model, encoding)}
+
+
+def request(x, y, kinds, prefix, **more):
+    out = {"context": table(x, y), "prefix": prefix, **more}
+    if kinds:
+        out["kinds"] = kinds
+    return out
+
+
+def start(model):
+    """The least number of context rows."""
+    return model.min_rows
+
+
+def case_sizes(model):
+    """Contexts of all sizes, given as a whole."""
+    for n in sorted({start(model), start(model) + 1, 9, 33, 200}):
+        x, y, kinds = rows(model, n + 8, n)
+        encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds)
+        yield Case(f"{n} rows", request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])), predictions(encoding, x[n:]))
+
+
+def case_constant(model):
+    """A constant target and a column that is constant in the context."""
+    x, y, kinds = rows(model, 14, 5)
+    x[:10, 0], y[:] = 0.3, 0.1
+    encoding = build(model, x[:10], y[:10], whole_prefix(model, 10), kinds)
+    yield Case("constant target and column", request(x[:10], y[:10], kinds, "whole", queries=cells(x[10:])), predictions(encoding, x[10:]))
+
+
+def middle(model, n):
+    """A prefix that leaves later rows, if the model allows one."""
+    if model.context == "causal":
+        return 0
+    if model.context == "full" and model.buffer is not None:
+        return n - min(model.buffer - 1, 2)
+    return max(model.min_rows, n - 5)
+
+
+def case_middle(model):
+    """A prefix in the middle; joint questions; the same context appended in two steps."""
+    n, m = 13, 6
+    x, y, kinds = rows(model, n + m, 77)
+    prefix = middle(model, n)
+    encoding = build(model, x[:n], y[:n], prefix, kinds)
+    asked = x[n:]
+    observed = encoding.sample(asked, 99, 1)[0]
+    conditionals = encoding.conditionals(asked, observed)
+    wanted = {
+        **predictions(encoding, asked),
+        "per_row": (conditionals, LOG_DENSITY),
+        "log_density": (conditionals.sum(), m * LOG_DENSITY),
+        "draws": (encoding.sample(asked, 2 ** 40 + 7, 3, 2), DRAWS),
+    }
+    questions = {
+        "queries": cells(asked),
+        "score": {**table(asked, observed), "orders": 0},
+        "sample": {**table(asked), "draws": 3, "seed": 2 ** 40 + 7, "first": 2},
+    }
+    yield Case(f"prefix {prefix} of {n}, joint", request(x[:n], y[:n], kinds, prefix, **questions), wanted)
+    first = max(prefix, model.min_rows, 1)
+    if first < n:
+        parts = [table(x[first:first + 1], y[first:first + 1]), table(x[first + 1:n], y[first + 1:n])]
+        yield Case(f"{n - first} rows appended, joint", request(x[:first], y[:first], kinds, prefix, append=parts, **questions), wanted)
+    averaged = encoding.score(asked, observed, 4, 11)
+    yield Case("4 random orders", request(x[:n], y[:n], kinds, prefix, score={**table(asked, observed), "orders": 4, "seed": 11}),
+               {"log_density": (averaged, m * LOG_DENSITY)})
+
+
+def case_grow(model):
+    """Rows one after the other under the canonical rule, and in bulk."""
+    n, m = 21, start(model)
+    x, y, kinds = rows(model, n + 4, 31)
+    encoding = build(model, x[:n], y[:n], canonical_prefix(model, n), kinds)
+    wanted = predictions(encoding, x[n:])
+    singly = [table(x[i:i + 1], y[i:i + 1]) for i in range(m, n)]
+    for name, grown in (("singly", singly), ("at once", [table(x[m:n], y[m:n])])):
+        yield Case(f"grown {name} to {n}", request(x[:m], y[:m], kinds, "canonical", grow=grown, queries=cells(x[n:])), wanted)
+
+
+def imagine(model, x, y, kinds):
+    """y with every row after the first min_rows drawn from the model's own answer."""
+    y = y.copy()
+    for i in range(model.min_rows, len(y)):
+        u = value_uniforms(5, 0, i)
+        y[i] = build(model, x[:i], y[:i], canonical_prefix(model, i), kinds).predict([x[i]])[0].draw(*u)
+    return y
+
+
+def case_evidence(model):
+    n = 19
+    x, y, kinds = rows(model, n, 8)
+    y = imagine(model, x, y, kinds)
+    parts = evidence(model, x, y, kinds)
+    yield Case(f"evidence of {n}", {"evidence": table(x, y), **({"kinds": kinds} if kinds else {})}, {
+        "evidence": (np.nansum(parts), (n - model.min_rows) * LOG_DENSITY),
+        "evidence_per_row": (parts, LOG_DENSITY),
+        "conditioned": (model.min_rows, 0),
+    })
+
+
+def check_batches(tap, model, tool, kernels, label):
+    """A query's answer does not depend on its batch, bit by bit."""
+    x, y, kinds = rows(model, 40, 12)
+    ask = lambda queries: tool.ask(kernels=kernels, **request(x[:20], y[:20], kinds, "whole", queries=cells(queries)))["params"]
+    together = ask(x[20:])
+    alone = [ask(x[i:i + 1])[0] for i in range(20, 40)]
+    tap.ok(together == alone, label)
+
+
+def check_canonical(tap, model, tool, kernels, label):
+    """Where the canonical prefix ends, and that the encoding has it."""
+    wrong = []
+    for n in range(start(model), start(model) + 20):
+        x, y, kinds = rows(model, n, 3)
+        answer = tool.ask(kernels=kernels, **request(x, y, kinds, "canonical"))
+        if answer != {"rows": n, "prefix": canonical_prefix(model, n)}:
+            wrong.append(f"{n} rows: {answer} instead of prefix {canonical_prefix(model, n)}")
+    tap.ok(not wrong, label, *wrong)
+
+
+def check_refusals(tap, model, tool, kernels, label):
+    """Too few rows, and values that are no numbers, are refused with a message."""
+    x, y, kinds = rows(model, 12, 4)
+    bad = [request(x[:10], np.where(np.arange(10) == 3, np.nan, y[:10]), kinds, "whole", queries=cells(x[10:]))]
+    if model.min_rows > 0:
+        few = model.min_rows - 1
+        bad.append(request(x[:few], y[:few], kinds, "whole", queries=cells(x[10:])))
+    if not model.takes_any_columns:
+        bad.append(request(np.where(np.arange(12)[:, None] == 3, np.nan, x)[:10], y[:10], kinds, "whole", queries=cells(x[10:])))
+        bad.append(request(np.concatenate([x, x], axis=1)[:10], y[:10], kinds, "whole", queries=cells(x[10:])))
+    infinite = request(x[:10], y[:10], kinds, "whole", queries=cells(x[10:]))
+    infinite["queries"][1][0] = "inf"
+    bad.append(infinite)
+    answers = [tool.ask(kernels=kernels, **one) for one in bad]
+    tap.ok(all(answer.get("error", {}).get("message") for answer in answers), label, *answers)
+
+
+CASES = (case_sizes, case_constant, case_middle, case_grow, case_evidence)
+
+
+def main():
+    options = arguments(__doc__.splitlines()[0])
+    tap = Tap()
+    self_test()
+    with MadeModels(options.models) as folder:
+        for path in sorted(glob.glob(os.path.join(folder, "*.safetensors"))):
+            name = os.path.splitext(os.path.basename(path))[0]
+            if options.only not in name or name.startswith("transparent"):
+                continue
+            model = Model.open(path)
+            with Tool(options.tool, path) as tool:
+                for make in CASES:
+                    for case in make(model):
+                        for kernels in KERNELS:
+                            case.check(tap, tool, kernels, f"{name}, {kernels}: {case.name}")
+                for kernels in KERNELS:
+                    check_batches(tap, model, tool, kernels, f"{name}, {kernels}: each query as alone")
+                    check_canonical(tap, model, tool, kernels, f"{name}, {kernels}: canonical prefix")
+                    check_refusals(tap, model, tool, kernels, f"{name}, {kernels}: refusals")
+    tap.done()
+
+
+if __name__ == "__main__":
+    main()

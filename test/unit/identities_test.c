@@ -1,0 +1,391 @@
+/*
+ * identities_test.c: what must be equal within one implementation, for every test model and every table of kernels:
+ * appended = built at once, one pass = step by step, a batch = each alone, draws do not depend on the batch, merged blocks = contexts.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <stdlib.h>
+
+#include "cpu.h"
+#include "models.h"
+#include "tap.h"
+
+#define CONTEXT 21
+#define QUERIES 9
+#define LARGEST 96				/* doubles of one answer: the largest head of the test models */
+
+static const TestModel *file;	/* under test */
+static const char *kernels_name;
+static TnpModel *model;
+static const TnpModelInfo *info;
+static TestRows rows;			/* CONTEXT + QUERIES rows */
+static int	size;				/* of an answer */
+static TnpDistributionKind kind;
+static int	components;
+
+static bool
+holds(bool condition, const char *what)
+{
+	return ok(condition, "%s, %s: %s", file->name, kernels_name, what);
+}
+
+/* A call that must succeed. */
+static void
+must(TnpStatus status, const TnpError *error, const char *what)
+{
+	if (status != TNP_OK)
+	{
+		holds(false, what);
+		diag("%s | %s", error->message, error->detail);
+		exit(1);
+	}
+}
+
+static TnpEncoding *
+build(int n, int64_t prefix)
+{
+	TnpRows		context = test_slice(&rows, 0, n);
+	TnpEncoding *e = NULL;
+	TnpError	error = {0};
+
+	must(tnp_build(model, &context, prefix, &e, &error), &error, "build");
+	return e;
+}
+
+static void
+predict(const TnpEncoding *e, int first, int n, double *params)
+{
+	TnpRows		queries = test_slice(&rows, first, n);
+	TnpError	error = {0};
+
+	queries.y = NULL;
+	must(tnp_predict(e, &queries, params, &error), &error, "predict");
+}
+
+static void
+append(TnpEncoding *e, int first, int n)
+{
+	TnpRows		more = test_slice(&rows, first, n);
+	TnpError	error = {0};
+
+	must(tnp_append(e, &more, &error), &error, "append");
+}
+
+/* Log density of row i under an encoding. */
+static double
+log_density(const TnpEncoding *e, int i)
+{
+	double		params[LARGEST];
+	TnpDistribution d = {kind, components, params};
+
+	predict(e, i, 1, params);
+	return tnp_log_pdf(&d, rows.y[i]);
+}
+
+static bool
+close_to(double a, double b)
+{
+	return fabs(a - b) <= 1e-5 * fmax(1, fabs(b));
+}
+
+static void
+test_batch(void)
+{
+	TnpEncoding *e = build(CONTEXT, tnp_whole_prefix(model, CONTEXT));
+	double		all[QUERIES * LARGEST],
+				one[LARGEST];
+	bool		same = true;
+
+	predict(e, CONTEXT, QUERIES, all);
+	for (int i = 0; i < QUERIES; i++)
+	{
+		predict(e, CONTEXT + i, 1, one);
+		same = same && memcmp(all + i * size, one, size * sizeof(double)) == 0;
+	}
+	holds(same, "a batch of queries is each alone, bitwise");
+	tnp_encoding_free(e);
+}
+
+static void
+test_append(void)
+{
+	double		once[QUERIES * LARGEST],
+				parts[QUERIES * LARGEST];
+	int64_t		prefix = tnp_whole_prefix(model, 12);
+	TnpEncoding *e;
+
+	if (!info->appendable)
+		return;
+	e = build(CONTEXT, prefix);
+	predict(e, CONTEXT, QUERIES, once);
+	tnp_encoding_free(e);
+	e = build(12, prefix);
+	append(e, 12, 1);
+	append(e, 13, 5);
+	append(e, 18, 0);
+	append(e, 18, CONTEXT - 18);
+	predict(e, CONTEXT, QUERIES, parts);
+	tnp_encoding_free(e);
+	holds(memcmp(once, parts, QUERIES * size * sizeof(double)) == 0, "appended is built at once, bitwise");
+}
+
+static void
+test_grow(void)
+{
+	TnpEncoding *grown = NULL;
+	TnpError	error = {0};
+	bool		same = true;
+
+	for (int n = info->min_rows; n <= CONTEXT; n++)
+	{
+		TnpEncoding *fresh = build(n, tnp_canonical_prefix(model, n));
+		TnpRows		next = test_slice(&rows, n - 1, 1);
+		double		a[LARGEST],
+					b[LARGEST];
+
+		if (grown == NULL)
+			grown = build(n, tnp_canonical_prefix(model, n));
+		else
+			must(tnp_grow(grown, &next, &error), &error, "grow");
+		predict(fresh, CONTEXT, 1, a);
+		predict(grown, CONTEXT, 1, b);
+		same = same && memcmp(a, b, size * sizeof(double)) == 0 && tnp_encoding_rows(grown) == n;
+		tnp_encoding_free(fresh);
+	}
+	tnp_encoding_free(grown);
+	holds(same, "grown is built under the canonical prefix, bitwise");
+}
+
+/* Rows of a block that fit one chain on a context whose rows are all in the prefix. */
+static int
+chain_length(void)
+{
+	return info->buffer > 0 && info->buffer < QUERIES ? info->buffer : QUERIES;
+}
+
+static void
+test_score(void)
+{
+	int			n = chain_length();
+	TnpEncoding *e = build(CONTEXT, tnp_whole_prefix(model, CONTEXT)),
+			   *step = build(CONTEXT, tnp_whole_prefix(model, CONTEXT));
+	TnpRows		asked = test_slice(&rows, CONTEXT, n);
+	TnpError	error = {0};
+	double		joint,
+				conditional[QUERIES],
+				sum = 0;
+	bool		same = true;
+
+	must(tnp_score(e, &asked, 0, 0, &joint, conditional, &error), &error, "score");
+	for (int j = 0; j < n; j++)
+	{
+		same = same && close_to(conditional[j], log_density(step, CONTEXT + j));
+		sum += conditional[j];
+		if (j + 1 < n)
+			append(step, CONTEXT + j, 1);
+	}
+	holds(same, "the one-pass density is the product of step-by-step conditionals");
+	holds(close_to(joint, sum), "the joint is the sum of its conditionals");
+	tnp_encoding_free(e);
+	tnp_encoding_free(step);
+}
+
+/* More rows than the buffer holds: every finished block becomes context. */
+static void
+test_merge(void)
+{
+	TnpEncoding *e;
+	TnpRows		asked = test_slice(&rows, CONTEXT, QUERIES);
+	TnpError	error = {0};
+	double		joint,
+				conditional[QUERIES],
+				manual[QUERIES];
+	bool		same = true;
+
+	if (info->buffer == 0 || info->buffer >= QUERIES || info->scales_by_prefix)
+		return;
+	e = build(CONTEXT, CONTEXT);
+	must(tnp_score(e, &asked, 0, 0, &joint, conditional, &error), &error, "score");
+	tnp_encoding_free(e);
+	for (int done = 0; done < QUERIES; done += info->buffer)
+	{
+		int			n = info->buffer < QUERIES - done ? info->buffer : QUERIES - done;
+		TnpRows		block = test_slice(&rows, CONTEXT + done, n);
+
+		e = build(CONTEXT + done, CONTEXT + done);
+		must(tnp_score(e, &block, 0, 0, &joint, manual + done, &error), &error, "score of a block");
+		tnp_encoding_free(e);
+	}
+	for (int j = 0; j < QUERIES; j++)
+		same = same && close_to(conditional[j], manual[j]);
+	holds(same, info->buffer == 1 ? "a buffer of one is autoregression by re-encoding" : "a full buffer is merged into the context");
+}
+
+static void
+test_sample(void)
+{
+	TnpEncoding *e = build(CONTEXT, tnp_whole_prefix(model, CONTEXT));
+	TnpRows		asked = test_slice(&rows, CONTEXT, QUERIES);
+	TnpError	error = {0};
+	double		all[7 * QUERIES],
+				one[QUERIES],
+				other[QUERIES];
+	bool		same = true;
+
+	asked.y = NULL;
+	must(tnp_sample(e, &asked, 42, 0, 7, all, &error), &error, "sample");
+	for (int b = 0; b < 7; b++)
+	{
+		must(tnp_sample(e, &asked, 42, b, 1, one, &error), &error, "sample");
+		same = same && memcmp(one, all + b * QUERIES, sizeof(one)) == 0;
+	}
+	holds(same, "a draw does not depend on the batch, bitwise");
+	must(tnp_sample(e, &asked, 43, 0, 1, other, &error), &error, "sample");
+	holds(memcmp(other, all, sizeof(other)) != 0, "another seed draws something else");
+	tnp_encoding_free(e);
+}
+
+/* The first step's draws are draws of the marginal: Kolmogorov-Smirnov with fixed seeds, far in the tail of chance. */
+static void
+test_sample_marginal(void)
+{
+	enum {DRAWS = 400};
+	TnpEncoding *e = build(CONTEXT, tnp_whole_prefix(model, CONTEXT));
+	TnpRows		asked = test_slice(&rows, CONTEXT, 1);
+	TnpError	error = {0};
+	double		y[DRAWS],
+				params[LARGEST],
+				distance = 0;
+	TnpDistribution d = {kind, components, params};
+
+	asked.y = NULL;
+	must(tnp_sample(e, &asked, 7, 0, DRAWS, y, &error), &error, "sample");
+	predict(e, CONTEXT, 1, params);
+	for (int i = 0; i < DRAWS; i++)
+	{
+		int			below = 0;
+
+		for (int j = 0; j < DRAWS; j++)
+			below += y[j] <= y[i];
+		distance = fmax(distance, fabs((double) below / DRAWS - tnp_cdf(&d, y[i])));
+	}
+	holds(distance < 0.11, "draws of the first step follow the marginal");
+	tnp_encoding_free(e);
+}
+
+static void
+test_evidence(void)
+{
+	TnpRows		all = test_slice(&rows, 0, CONTEXT);
+	TnpError	error = {0};
+	double		evidence,
+				per_row[CONTEXT],
+				sum = 0;
+	int64_t		conditioned;
+	bool		same = true;
+
+	must(tnp_evidence(model, &all, &evidence, &conditioned, per_row, &error), &error, "evidence");
+	for (int n = (int) conditioned; n < CONTEXT; n++)
+	{
+		TnpEncoding *e = build(n, tnp_canonical_prefix(model, n));
+
+		same = same && close_to(per_row[n], log_density(e, n));
+		sum += per_row[n];
+		tnp_encoding_free(e);
+	}
+	holds(conditioned == info->min_rows && same && close_to(evidence, sum), "evidence is the sum over a growing context");
+}
+
+static void
+test_refusals(void)
+{
+	TnpRows		context = test_slice(&rows, 0, CONTEXT),
+				bad;
+	TnpEncoding *e = NULL;
+	TnpError	error = {0};
+	double		keep,
+				params[LARGEST],
+				again[LARGEST];
+
+	bad = context;
+	bad.n = info->min_rows - 1;
+	if (info->min_rows > 0)
+		holds(tnp_build(model, &bad, tnp_whole_prefix(model, bad.n), &e, &error) == TNP_TOO_FEW_ROWS && e == NULL, "too few rows are refused");
+	else
+	{
+		bad.n = 0;
+		holds(tnp_build(model, &bad, 0, &e, &error) == TNP_OK && tnp_predict(e, &(TnpRows) {1, rows.view.n_features, rows.kinds, rows.x, NULL},
+			  params, &error) == TNP_OK, "an empty context has a prior prediction");
+		tnp_encoding_free(e);
+	}
+	bad = context;
+	bad.n_features = info->n_features + 1;
+	if (info->n_features > 0)
+		holds(tnp_build(model, &bad, 0, &e, &error) == TNP_BAD_SHAPE, "a wrong number of features is refused");
+	keep = rows.y[3];
+	rows.y[3] = NAN;
+	holds(tnp_build(model, &context, tnp_whole_prefix(model, CONTEXT), &e, &error) == TNP_BAD_VALUE, "a NaN target is refused");
+	rows.y[3] = keep;
+	keep = rows.x[3];
+	rows.x[3] = INFINITY;
+	holds(tnp_build(model, &context, tnp_whole_prefix(model, CONTEXT), &e, &error) == TNP_BAD_VALUE, "an infinite feature is refused");
+	rows.x[3] = keep;
+
+	/* a failed append changes nothing */
+	e = build(CONTEXT, tnp_whole_prefix(model, CONTEXT));
+	predict(e, CONTEXT, 1, params);
+	bad = test_slice(&rows, CONTEXT, 1);
+	bad.y = &(double) {INFINITY};
+	holds(tnp_append(e, &bad, &error) == TNP_BAD_VALUE, "an append of an infinite target is refused");
+	predict(e, CONTEXT, 1, again);
+	holds(tnp_encoding_rows(e) == CONTEXT && memcmp(params, again, size * sizeof(double)) == 0, "a refused append changes nothing");
+	tnp_encoding_free(e);
+}
+
+static void
+test_model(const TestModel *m, const TnpKernels *kernels)
+{
+	TestEnv		env;
+	TnpError	error = {0};
+
+	file = m;
+	kernels_name = kernels->name;
+	test_env_init(&env, kernels);
+	must(tnp_model_open(&env.env, m->bytes, m->length, &model, &error), &error, "open");
+	info = tnp_model_info(model);
+	tnp_answer_shape(model, &kind, &components);
+	size = tnp_distribution_size(kind, components);
+	if (size > LARGEST)
+		exit(2);
+	test_rows_make(&rows, info, CONTEXT + QUERIES, 5);
+	test_batch();
+	test_append();
+	test_grow();
+	test_score();
+	test_merge();
+	test_sample();
+	test_sample_marginal();
+	test_evidence();
+	test_refusals();
+	test_rows_free(&rows);
+	tnp_model_close(model);
+	holds(env.live == 0, "everything allocated is freed");
+}
+
+int
+main(void)
+{
+	const TnpKernels *tables[4];
+	int			n_tables = tnp_cpu_all_kernels(tables, 3),
+				n;
+	TestModel  *models = test_models(&n);
+	bool		quick = getenv("TNP_QUICK") != NULL;
+
+	tables[n_tables++] = &tnp_reference_kernels;
+	for (int i = 0; i < n; i += quick ? 4 : 1)
+		for (int t = 0; t < n_tables; t++)
+			if (!quick || t < 2)
+				test_model(&models[i], tables[t]);
+	test_models_free(models, n);
+	return done_testing();
+}

@@ -1,0 +1,160 @@
+/*
+ * models.c: test models, random rows, and a counting environment.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "models.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int
+by_name(const void *a, const void *b)
+{
+	return strcmp(((const TestModel *) a)->name, ((const TestModel *) b)->name);
+}
+
+static void
+read_model(TestModel *m, const char *directory, const char *file)
+{
+	char		path[4096];
+	FILE	   *f;
+	long		length;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, file);
+	snprintf(m->name, sizeof(m->name), "%.*s", (int) (strlen(file) - strlen(".safetensors")), file);
+	f = fopen(path, "rb");
+	if (f == NULL || fseek(f, 0, SEEK_END) != 0 || (length = ftell(f)) < 0)
+		exit(2);
+	rewind(f);
+	m->length = (size_t) length;
+	m->bytes = malloc(m->length);
+	if (m->bytes == NULL || fread(m->bytes, 1, m->length, f) != m->length)
+		exit(2);
+	fclose(f);
+}
+
+TestModel *
+test_models(int *n)
+{
+	const char *directory = getenv("POSTERIOR_TEST_MODELS");
+	TestModel  *models = calloc(256, sizeof(TestModel));
+	struct dirent *entry;
+	DIR		   *dir;
+
+	if (directory == NULL)
+		directory = "build/models";
+	dir = opendir(directory);
+	*n = 0;
+	while (dir != NULL && (entry = readdir(dir)) != NULL && *n < 256)
+		if (strstr(entry->d_name, ".safetensors") != NULL)
+			read_model(&models[(*n)++], directory, entry->d_name);
+	if (dir != NULL)
+		closedir(dir);
+	if (*n == 0)
+	{
+		printf("Bail out! no models in %s: make test-models\n", directory);
+		exit(2);
+	}
+	qsort(models, *n, sizeof(TestModel), by_name);
+	return models;
+}
+
+void
+test_models_free(TestModel *models, int n)
+{
+	for (int i = 0; i < n; i++)
+		free(models[i].bytes);
+	free(models);
+}
+
+double
+test_uniform(unsigned *state)
+{
+	*state = *state * 1664525u + 1013904223u;
+	return (*state >> 8) / 16777216.0;
+}
+
+void
+test_rows_make(TestRows *rows, const TnpModelInfo *info, int n, unsigned seed)
+{
+	int			features = info->n_features > 0 ? info->n_features : 4;
+	unsigned	state = seed * 2654435761u + 1;
+
+	rows->x = malloc((size_t) (n + 1) * features * sizeof(double));
+	rows->y = malloc((size_t) (n + 1) * sizeof(double));
+	for (int f = 0; f < 8; f++)
+		rows->kinds[f] = info->takes_categories && f == 1 ? TNP_CATEGORICAL : TNP_NUMERIC;
+	for (int i = 0; i < n; i++)
+	{
+		double		sum = 0;
+
+		for (int f = 0; f < features; f++)
+		{
+			double		v = 4 * test_uniform(&state) - 2;
+
+			if (rows->kinds[f] == TNP_CATEGORICAL)
+				v = floor(5 * test_uniform(&state)) * 1000003;
+			if (info->takes_missing && test_uniform(&state) < 0.15)
+				v = NAN;
+			rows->x[i * features + f] = v;
+			sum += isnan(v) ? 0 : sin(v);
+		}
+		rows->y[i] = sum + 0.3 * test_uniform(&state);
+	}
+	rows->view = (TnpRows) {n, features, rows->kinds, rows->x, rows->y};
+}
+
+void
+test_rows_free(TestRows *rows)
+{
+	free(rows->x);
+	free(rows->y);
+}
+
+TnpRows
+test_slice(const TestRows *rows, int first, int n)
+{
+	TnpRows		slice = rows->view;
+
+	slice.n = n;
+	slice.x += (size_t) first * slice.n_features;
+	slice.y += first;
+	return slice;
+}
+
+static void *
+counting_alloc(void *arg, size_t size)
+{
+	TestEnv    *env = arg;
+
+	if (++env->calls == env->fail_at)
+		return NULL;
+	env->live++;
+	return malloc(size);
+}
+
+static void
+counting_free(void *arg, void *pointer)
+{
+	((TestEnv *) arg)->live--;
+	free(pointer);
+}
+
+static bool
+counting_interrupted(void *arg)
+{
+	TestEnv    *env = arg;
+
+	return ++env->polls == env->stop_at;
+}
+
+void
+test_env_init(TestEnv *env, const TnpKernels *kernels)
+{
+	memset(env, 0, sizeof(*env));
+	env->env = (TnpEnv) {counting_alloc, counting_free, counting_interrupted, env, kernels};
+}

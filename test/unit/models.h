@@ -1,0 +1,54 @@
+/*
+ * models.h: every model of the test-model directory, and random rows that it takes.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TEST_MODELS_H
+#define TEST_MODELS_H
+
+#include "tnp.h"
+
+/* A model file in memory. */
+typedef struct TestModel
+{
+	char		name[64];
+	unsigned char *bytes;
+	size_t		length;
+} TestModel;
+
+/* All files of $POSTERIOR_TEST_MODELS (default build/models), sorted by name; *n of them. Exits when there are none. */
+TestModel  *test_models(int *n);
+void		test_models_free(TestModel *models, int n);
+
+/* Rows of random cells, the same for the same seed: with missing and categorical cells where the model takes them. */
+typedef struct TestRows
+{
+	TnpRows		view;			/* of all rows, with targets */
+	double	   *x,
+			   *y;
+	TnpColumnKind kinds[8];
+} TestRows;
+
+void		test_rows_make(TestRows *rows, const TnpModelInfo *info, int n, unsigned seed);
+void		test_rows_free(TestRows *rows);
+
+/* Rows [first, first + n). */
+TnpRows		test_slice(const TestRows *rows, int first, int n);
+
+/* Uniform in [0, 1) from a small generator with the given state. */
+double		test_uniform(unsigned *state);
+
+/* An environment that counts what is allocated, fails on demand and interrupts on demand. */
+typedef struct TestEnv
+{
+	TnpEnv		env;
+	long		live,			/* allocations not yet freed */
+				calls,			/* allocations asked for */
+				fail_at,		/* this call returns NULL (0: none) */
+				polls,			/* interrupt polls */
+				stop_at;		/* this poll says stop (0: none) */
+} TestEnv;
+
+void		test_env_init(TestEnv *env, const TnpKernels *kernels);
+
+#endif							/* TEST_MODELS_H */
