@@ -2,11 +2,9 @@
 --
 -- feeder.situation has one row for each case: its 64 load inputs p2 .. p33, q2 .. q33, NULL where a meter is silent. In every
 -- second case the branch `south` (buses 26 to 33, 16 of the inputs) does not report. Cases 1 to 300 are the history, later
--- ones are unseen. Sets the psql variable loads to the list of the 64 columns.
+-- ones are unseen.
 --
 -- SPDX-License-Identifier: PostgreSQL
-
-SELECT string_agg('p' || bus, ', ' ORDER BY bus) || ', ' || string_agg('q' || bus, ', ' ORDER BY bus) AS loads FROM feeder.bus \gset
 
 CREATE VIEW feeder.report AS
 	SELECT case_no, bus, CASE WHEN reports THEN p_kw END AS p_kw, CASE WHEN reports THEN q_kvar END AS q_kvar

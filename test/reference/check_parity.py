@@ -72,6 +72,8 @@ def case_constant(model):
     """A constant target and a column that is constant in the context."""
     x, y, kinds = rows(model, 14, 5)
     x[:10, 0], y[:] = 0.3, 0.1
+    if model.takes_any_columns:
+        x[:10, 6] = np.nan              # and one that only queries have
     encoding = build(model, x[:10], y[:10], whole_prefix(model, 10), kinds)
     yield Case("constant target and column", request(x[:10], y[:10], kinds, "whole", queries=cells(x[10:])), predictions(encoding, x[10:]))
 
@@ -113,6 +115,15 @@ def case_middle(model):
     averaged = encoding.score(asked, observed, 4, 11)
     yield Case("4 random orders", request(x[:n], y[:n], kinds, prefix, score={**table(asked, observed), "orders": 4, "seed": 11}),
                {"log_density": (averaged, m * LOG_DENSITY)})
+
+
+def case_short(model):
+    """A prefix shorter than the rows that the statistics need."""
+    n = model.min_rows + 6
+    x, y, kinds = rows(model, n + 4, 55)
+    for prefix in {0, 1, model.min_rows // 2} if model.context == "prefix-causal" else ():
+        encoding = build(model, x[:n], y[:n], prefix, kinds)
+        yield Case(f"prefix {prefix} of {n}", request(x[:n], y[:n], kinds, prefix, queries=cells(x[n:])), predictions(encoding, x[n:]))
 
 
 def case_grow(model):
@@ -184,7 +195,7 @@ def check_refusals(tap, model, tool, kernels, label):
     tap.ok(all(answer.get("error", {}).get("message") for answer in answers), label, *answers)
 
 
-CASES = (case_sizes, case_constant, case_middle, case_grow, case_evidence)
+CASES = (case_sizes, case_constant, case_middle, case_short, case_grow, case_evidence)
 
 
 def main():

@@ -111,13 +111,15 @@ class Encoding:
 
 
 def build(model, x, y, prefix, kinds=None):
-    """An encoding of raw rows x [n, F] (NaN: missing), y [n]; statistics from the first `prefix`."""
+    """An encoding of raw rows x [n, F] (NaN: missing), y [n]; statistics from the first `prefix`, or min_rows where that is more."""
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     kinds = kinds or ["numeric"] * x.shape[1]
-    scaling = Scaling(model.config, kinds, x[:prefix], y[:prefix])
-    statistics = SimpleNamespace(scaling=scaling, n=prefix, tokeniser=None)
+    n0 = max(prefix, model.min_rows)
+    assert n0 <= len(x) and 0 <= prefix
+    scaling = Scaling(model.config, kinds, x[:n0], y[:n0])
+    statistics = SimpleNamespace(scaling=scaling, n=n0, tokeniser=None)
     if model.takes_any_columns:
-        statistics.tokeniser = RowTokeniser(model, scaling, kinds, x[:prefix], y[:prefix])
+        statistics.tokeniser = RowTokeniser(model, scaling, kinds, x[:n0], y[:n0])
     return Encoding(model, x, y, prefix, statistics)
 
 

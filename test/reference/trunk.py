@@ -31,7 +31,7 @@ def embed_features(model, statistics, x, prefix_y):
 def embed(model, statistics, x, y, prefix, queries):
     """
     Vectors of the rows x, y (of which the first `prefix` are the prefix) and of the queries: ([n, d], [m, d]).
-    The statistics may come from fewer rows than the prefix has, after a block was merged.
+    The statistics come from other rows where the prefix is shorter than min_rows or a block was merged.
     """
     embedder, tensors, scaling = model.config["embedder"], model.tensors, statistics.scaling
     n, m = len(x), len(queries)

@@ -336,7 +336,7 @@ test_widen_half(void)
 		}
 		if (i & 0x8000)
 			expected = -expected;
-		if (!tnp_file_widen(&t, i, 1, &got) || got != (float) expected || signbit(got) != signbit(expected))
+		if (!tnp_file_widen(&t, i, 1, &got) || got != (float) expected || !signbit(got) != !signbit(expected))
 			wrong++;
 	}
 	is_int(wrong, 0, "all finite float16 values widen exactly, signs of zero and subnormals included");

@@ -1,0 +1,3 @@
+\sleep 1700 ms
+CREATE INDEX neighbour ON pgbench_accounts (abalance, filler);
+DROP INDEX neighbour;
