@@ -414,7 +414,6 @@ check_rules(const TnpConfig *c, TnpError *error)
 		{c->min_rows < 1 && c->sinks == 0, "min_rows must be at least 1 in a model without attention.sinks",
 		"min_rows", c->min_rows, NULL, 0},
 		{c->min_rows < 2 && prefix, "min_rows must be at least 2 where a scaling is \"prefix\"", "min_rows", c->min_rows, NULL, 0},
-		{c->context == TNP_CAUSAL && prefix, "context \"causal\" has no prefix, so that no scaling can be \"prefix\"", NULL, 0, NULL, 0},
 		{!full && c->buffer != 0, "chain.buffer must be null unless context is \"full\"", "chain.buffer", c->buffer, NULL, 0},
 		{!full && c->positions > 0, "embedder.positions must be 0 unless context is \"full\"",
 		"embedder.positions", c->positions, NULL, 0},

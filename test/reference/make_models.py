@@ -96,6 +96,8 @@ MODELS = {
     "incremental_fixed": {**INCREMENTAL, "inputs": {"features": 2, "scaling": "fixed", "center": [0.5, -1.0], "scale": [2.0, 0.5], "clip": 2.0},
                           "target": {"scaling": "fixed", "center": 1.5, "scale": 3.0, "clip": 1.0}, "norm": RMS_POST, "activation": "gelu", "head": MIXTURE},
     "incremental_roles": {**INCREMENTAL, "embedder": additive(LINEAR, LINEAR, True, 0), "attention": {"bias": "none"}},
+    "incremental_scaled": {**INCREMENTAL, "min_rows": 4, "inputs": {**PREFIX, "features": 2}, "target": PREFIX},
+    "rows_causal": {**TABULAR, "architecture": "two-stream", "context": "causal", "embedder": additive(rows(None), MLP), "attention": {"bias": "output"}},
     "two_stream_full": {**INCREMENTAL, "context": "full", "chain": {"buffer": 1, "mask": "inclusive"}},
     "two_stream_buffer": {**INCREMENTAL, "context": "full", "chain": {"buffer": 3, "mask": "inclusive"}, "embedder": additive(SKIP, LINEAR, True, 0), "norm": LAYER_POST},
     "two_stream_strict": {**INCREMENTAL, "context": "full", "chain": {"buffer": None, "mask": "strict"}},

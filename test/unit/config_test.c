@@ -212,7 +212,6 @@ static const BadConfig bad_configs[] = {
 	{additive, "\"target\": {\"scaling\": \"none\"", "\"target\": {\"scaling\": \"prefix\"",
 	"min_rows must be at least 2 where a scaling is \"prefix\"", "min_rows is 1"},
 	{tabular, "\"min_rows\": 2", "\"min_rows\": 1", "min_rows must be at least 2 where a scaling is \"prefix\"", "min_rows is 1"},
-	{tabular, "\"prefix-causal\"", "\"causal\"", "context \"causal\" has no prefix", NULL},
 	{two_stream, "\"buffer\": null", "\"buffer\": 4", "chain.buffer must be null unless context is \"full\"", "chain.buffer is 4"},
 	{tabular, "\"buffer\": null", "\"buffer\": 4", "chain.buffer must be null unless context is \"full\"", "chain.buffer is 4"},
 	{tabular, "\"positions\": 0", "\"positions\": 1", "embedder.positions must be 0 unless context is \"full\"", "embedder.positions is 1"},
