@@ -92,23 +92,53 @@ CREATE FUNCTION posterior.draw(d posterior.distribution, n integer, seed bigint 
 	AS 'MODULE_PATHNAME', 'posterior_draw' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION posterior.draw(d posterior.distribution, n integer, seed bigint) IS 'independent draws; the same seed gives the same draws';
 
+-- compared by bytes, for GROUP BY, DISTINCT, sorts and joins
 CREATE FUNCTION posterior.distribution_eq(posterior.distribution, posterior.distribution) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'posterior_distribution_eq' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+	AS 'MODULE_PATHNAME', 'posterior_bytes_eq' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION posterior.distribution_ne(posterior.distribution, posterior.distribution) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'posterior_distribution_ne' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+	AS 'MODULE_PATHNAME', 'posterior_bytes_ne' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.distribution_lt(posterior.distribution, posterior.distribution) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'posterior_bytes_lt' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.distribution_le(posterior.distribution, posterior.distribution) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'posterior_bytes_le' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.distribution_gt(posterior.distribution, posterior.distribution) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'posterior_bytes_gt' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.distribution_ge(posterior.distribution, posterior.distribution) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'posterior_bytes_ge' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.distribution_cmp(posterior.distribution, posterior.distribution) RETURNS integer
+	AS 'MODULE_PATHNAME', 'posterior_bytes_cmp' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION posterior.distribution_hash(posterior.distribution) RETURNS integer
-	AS 'MODULE_PATHNAME', 'posterior_distribution_hash' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+	AS 'MODULE_PATHNAME', 'posterior_bytes_hash' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE OPERATOR posterior.= (
 	LEFTARG = posterior.distribution, RIGHTARG = posterior.distribution, FUNCTION = posterior.distribution_eq,
-	COMMUTATOR = OPERATOR(posterior.=), NEGATOR = OPERATOR(posterior.<>), RESTRICT = eqsel, JOIN = eqjoinsel, HASHES
+	COMMUTATOR = OPERATOR(posterior.=), NEGATOR = OPERATOR(posterior.<>), RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES
 );
 CREATE OPERATOR posterior.<> (
 	LEFTARG = posterior.distribution, RIGHTARG = posterior.distribution, FUNCTION = posterior.distribution_ne,
 	COMMUTATOR = OPERATOR(posterior.<>), NEGATOR = OPERATOR(posterior.=), RESTRICT = neqsel, JOIN = neqjoinsel
 );
+CREATE OPERATOR posterior.< (
+	LEFTARG = posterior.distribution, RIGHTARG = posterior.distribution, FUNCTION = posterior.distribution_lt,
+	COMMUTATOR = OPERATOR(posterior.>), NEGATOR = OPERATOR(posterior.>=), RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+);
+CREATE OPERATOR posterior.<= (
+	LEFTARG = posterior.distribution, RIGHTARG = posterior.distribution, FUNCTION = posterior.distribution_le,
+	COMMUTATOR = OPERATOR(posterior.>=), NEGATOR = OPERATOR(posterior.>), RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+);
+CREATE OPERATOR posterior.> (
+	LEFTARG = posterior.distribution, RIGHTARG = posterior.distribution, FUNCTION = posterior.distribution_gt,
+	COMMUTATOR = OPERATOR(posterior.<), NEGATOR = OPERATOR(posterior.<=), RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+);
+CREATE OPERATOR posterior.>= (
+	LEFTARG = posterior.distribution, RIGHTARG = posterior.distribution, FUNCTION = posterior.distribution_ge,
+	COMMUTATOR = OPERATOR(posterior.<=), NEGATOR = OPERATOR(posterior.<), RESTRICT = scalargesel, JOIN = scalargejoinsel
+);
 CREATE OPERATOR CLASS posterior.distribution_hash_ops DEFAULT FOR TYPE posterior.distribution USING hash AS
 	OPERATOR 1 posterior.= (posterior.distribution, posterior.distribution),
 	FUNCTION 1 posterior.distribution_hash(posterior.distribution);
+CREATE OPERATOR CLASS posterior.distribution_ops DEFAULT FOR TYPE posterior.distribution USING btree AS
+	OPERATOR 1 posterior.<, OPERATOR 2 posterior.<=, OPERATOR 3 posterior.=, OPERATOR 4 posterior.>=, OPERATOR 5 posterior.>,
+	FUNCTION 1 posterior.distribution_cmp(posterior.distribution, posterior.distribution);
 
 -- ---- models ----------------------------------------------------------------------------------------------------
 
@@ -181,6 +211,54 @@ CREATE TYPE posterior.context (
 	STORAGE = extended
 );
 COMMENT ON TYPE posterior.context IS 'rows with a target and features, as the context of predictions';
+
+-- compared by bytes, for GROUP BY, DISTINCT, sorts and joins
+CREATE FUNCTION posterior.context_eq(posterior.context, posterior.context) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'posterior_bytes_eq' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.context_ne(posterior.context, posterior.context) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'posterior_bytes_ne' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.context_lt(posterior.context, posterior.context) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'posterior_bytes_lt' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.context_le(posterior.context, posterior.context) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'posterior_bytes_le' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.context_gt(posterior.context, posterior.context) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'posterior_bytes_gt' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.context_ge(posterior.context, posterior.context) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'posterior_bytes_ge' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.context_cmp(posterior.context, posterior.context) RETURNS integer
+	AS 'MODULE_PATHNAME', 'posterior_bytes_cmp' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.context_hash(posterior.context) RETURNS integer
+	AS 'MODULE_PATHNAME', 'posterior_bytes_hash' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE OPERATOR posterior.= (
+	LEFTARG = posterior.context, RIGHTARG = posterior.context, FUNCTION = posterior.context_eq,
+	COMMUTATOR = OPERATOR(posterior.=), NEGATOR = OPERATOR(posterior.<>), RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES
+);
+CREATE OPERATOR posterior.<> (
+	LEFTARG = posterior.context, RIGHTARG = posterior.context, FUNCTION = posterior.context_ne,
+	COMMUTATOR = OPERATOR(posterior.<>), NEGATOR = OPERATOR(posterior.=), RESTRICT = neqsel, JOIN = neqjoinsel
+);
+CREATE OPERATOR posterior.< (
+	LEFTARG = posterior.context, RIGHTARG = posterior.context, FUNCTION = posterior.context_lt,
+	COMMUTATOR = OPERATOR(posterior.>), NEGATOR = OPERATOR(posterior.>=), RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+);
+CREATE OPERATOR posterior.<= (
+	LEFTARG = posterior.context, RIGHTARG = posterior.context, FUNCTION = posterior.context_le,
+	COMMUTATOR = OPERATOR(posterior.>=), NEGATOR = OPERATOR(posterior.>), RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+);
+CREATE OPERATOR posterior.> (
+	LEFTARG = posterior.context, RIGHTARG = posterior.context, FUNCTION = posterior.context_gt,
+	COMMUTATOR = OPERATOR(posterior.<), NEGATOR = OPERATOR(posterior.<=), RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+);
+CREATE OPERATOR posterior.>= (
+	LEFTARG = posterior.context, RIGHTARG = posterior.context, FUNCTION = posterior.context_ge,
+	COMMUTATOR = OPERATOR(posterior.<=), NEGATOR = OPERATOR(posterior.<), RESTRICT = scalargesel, JOIN = scalargejoinsel
+);
+CREATE OPERATOR CLASS posterior.context_hash_ops DEFAULT FOR TYPE posterior.context USING hash AS
+	OPERATOR 1 posterior.= (posterior.context, posterior.context),
+	FUNCTION 1 posterior.context_hash(posterior.context);
+CREATE OPERATOR CLASS posterior.context_ops DEFAULT FOR TYPE posterior.context USING btree AS
+	OPERATOR 1 posterior.<, OPERATOR 2 posterior.<=, OPERATOR 3 posterior.=, OPERATOR 4 posterior.>=, OPERATOR 5 posterior.>,
+	FUNCTION 1 posterior.context_cmp(posterior.context, posterior.context);
 
 CREATE FUNCTION posterior.rows(context posterior.context) RETURNS bigint
 	AS 'MODULE_PATHNAME', 'posterior_context_rows' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;

@@ -29,7 +29,7 @@ CREATE TEMPORARY TABLE baseline AS
 	WHERE case_no > 300;
 
 \echo
-\echo '40 unseen cases x 32 buses. error and width in thousandths of a p.u.; log density: higher is better.'
+\echo '40 unseen cases, 32 buses each. Error and width in thousandths of a p.u.'
 SELECT CASE WHEN case_no % 2 = 0 THEN 'south silent' ELSE 'all report' END AS meters, method,
 	round(avg((v <@ posterior.bounds(d, 0.9))::integer) * 100, 1) || ' %' AS "inside 90 % band",
 	round(avg(upper(posterior.bounds(d, 0.9)) - lower(posterior.bounds(d, 0.9)))::numeric * 1000, 2) AS width,

@@ -2,15 +2,16 @@
 --
 -- SPDX-License-Identifier: PostgreSQL
 
-\echo 'Each transaction was predicted before it was seen. Latencies in milliseconds (medians of the column).'
+\echo 'Every transaction predicted from those before it. 90 % bands; medians in milliseconds.'
 \set ECHO all
 SELECT kind, count(*) AS predicted,
-	round(avg((log(ms) <@ posterior.bounds(p, 0.9))::integer) * 100, 1) || ' %' AS "inside 90 % band",
-	round(percentile_cont(0.5) WITHIN GROUP (ORDER BY 10 ^ posterior.quantile(p, 0.05))::numeric, 2) AS low,
+	round(avg((log(ms) <@ posterior.bounds(p, 0.9))::integer) * 100, 1) || ' %' AS "inside band",
+	round(percentile_cont(0.5) WITHIN GROUP (ORDER BY low)::numeric, 2) AS low,
 	round(percentile_cont(0.5) WITHIN GROUP (ORDER BY ms)::numeric, 2) AS real,
-	round(percentile_cont(0.5) WITHIN GROUP (ORDER BY 10 ^ posterior.quantile(p, 0.95))::numeric, 2) AS high,
+	round(percentile_cont(0.5) WITHIN GROUP (ORDER BY high)::numeric, 2) AS high,
 	count(*) FILTER (WHERE posterior.cdf(p, log(ms)) > 0.995) AS flagged
-FROM server.latency JOIN server.watch USING (n)
+FROM server.latency JOIN server.watch USING (n),
+	LATERAL (SELECT 10 ^ posterior.quantile(p, 0.05), 10 ^ posterior.quantile(p, 0.95)) b (low, high)
 GROUP BY kind ORDER BY kind;
 \set ECHO none
 \echo 'The worst of the flagged ones'

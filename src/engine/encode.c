@@ -7,6 +7,7 @@
  */
 #include "encode.h"
 
+#include <math.h>
 #include <string.h>
 
 TnpRows
@@ -157,6 +158,8 @@ embed_context(TnpEncoding *e, int64_t first, int64_t n, float *h, TnpError *erro
 
 			row[tile] = half.values + (start + tile) * half.width;
 			y[tile] = tnp_scale_target(model, &e->stats, e->y[i]);
+			if (!isfinite(y[tile]))
+				status = tnp_fail(error, TNP_BAD_VALUE, "a target is too large for the model");
 			position[tile] = later ? (int) (i - e->prefix) : -1;
 			tile++;
 		}

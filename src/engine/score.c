@@ -203,6 +203,9 @@ tnp_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint64_t se
 	*log_density = 0;
 	if (rows->n == 0)
 		return TNP_OK;
+	for (int64_t i = 0; i < rows->n; i++)
+		if (!isfinite(tnp_scale_target(e->model, &e->stats, rows->y[i])))
+			return tnp_fail(error, TNP_BAD_VALUE, "a target is too large for the model");
 	if ((status = make_score(e, rows, &s, error)) != TNP_OK)
 		return status;
 	place = tnp_alloc(env, rows->n, sizeof(int64_t));

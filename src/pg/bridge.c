@@ -91,6 +91,16 @@ hint(TnpStatus status)
 	}
 }
 
+const char *
+posterior_sentence(const char *detail)
+{
+	size_t		length = strlen(detail);
+	char	   *sentence = psprintf("%s%s", detail, length > 0 && detail[length - 1] == '.' ? "" : ".");
+
+	sentence[0] = pg_toupper((unsigned char) sentence[0]);
+	return sentence;
+}
+
 void
 posterior_raise(const TnpError *error, const char *model)
 {
@@ -100,7 +110,8 @@ posterior_raise(const TnpError *error, const char *model)
 	ereport(ERROR,
 			(errcode(error->status == TNP_INTERRUPTED ? ERRCODE_QUERY_CANCELED : sqlstate(error->status)),
 			 errmsg("%s", error->message),
-			 error->detail[0] != '\0' ? (model != NULL ? errdetail("Model \"%s\": %s.", model, error->detail) : errdetail("%s.", error->detail))
+			 error->detail[0] != '\0' ? (model != NULL ? errdetail("%s (Model \"%s\".)", posterior_sentence(error->detail), model)
+									 : errdetail("%s", posterior_sentence(error->detail)))
 			 : (model != NULL ? errdetail("Model \"%s\".", model) : 0),
 			 advice != NULL ? errhint("%s", advice) : 0));
 }

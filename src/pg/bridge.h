@@ -20,6 +20,9 @@ extern int	posterior_kernels;	/* posterior.kernels: 0 cpu, 1 reference */
 /* An environment whose memory belongs to `context`; interrupts and kernels as the settings say. */
 TnpEnv		posterior_env(MemoryContext context);
 
+/* The engine's detail as a sentence: capital letter, full stop. */
+const char *posterior_sentence(const char *detail);
+
 /*
  * Raise the engine's failure as an error of the right class. what names the operation for the CONTEXT-free message, e.g. the model's name. Never
  * returns; a pending cancel is raised as such.

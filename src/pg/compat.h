@@ -24,6 +24,11 @@
 #include "varatt.h"
 #endif
 
+/* 14 renamed the predefined roles. */
+#if PG_VERSION_NUM < 140000
+#define ROLE_PG_READ_SERVER_FILES DEFAULT_ROLE_READ_SERVER_FILES
+#endif
+
 /* 16 added soft errors to make_range. */
 #if PG_VERSION_NUM >= 160000
 #define posterior_make_range(type, lower, upper) make_range(type, lower, upper, false, NULL)

@@ -57,7 +57,7 @@ posterior_check_columns(const PosteriorContext *context, int n_features, const P
 		if (features[f].class != context->classes[f] && features[f].base != UNKNOWNOID)
 			ereport(ERROR,
 					(errcode(ERRCODE_DATATYPE_MISMATCH),
-					 errmsg("feature %d is a %s, in the context it is a %s", f + 1,
+					 errmsg("feature %d is of kind \"%s\", in the context it is of kind \"%s\"", f + 1,
 							posterior_class_name(features[f].class), posterior_class_name(context->classes[f])),
 					 errhint("Cast it to the type that it has in the context.")));
 }

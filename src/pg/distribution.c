@@ -1,14 +1,14 @@
 /*
- * distribution.c: making values of posterior.distribution, constructors in SQL, binary input and output, equality.
+ * distribution.c: making values of posterior.distribution, constructors in SQL, binary input and output.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
+#include "bridge.h"
 #include "distribution.h"
 
 #include <math.h>
 
 #include "catalog/pg_type.h"
-#include "common/hashfn.h"
 #include "libpq/pqformat.h"
 #include "mb/pg_wchar.h"
 #include "utils/array.h"
@@ -47,7 +47,7 @@ posterior_check_distribution(TnpDistributionKind kind, int n, const double *para
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid distribution: %s", error.message),
-				 error.detail[0] != '\0' ? errdetail("%s.", error.detail) : 0,
+				 error.detail[0] != '\0' ? errdetail("%s", posterior_sentence(error.detail)) : 0,
 				 errhint("Numbers must be finite, standard deviations positive, weights non-negative with sum 1, borders increasing.")));
 	return posterior_make_distribution(kind, n, params, labels, label_bytes);
 }
@@ -209,32 +209,4 @@ posterior_categorical(PG_FUNCTION_ARGS)
 		appendStringInfoChar(&labels, '\0');
 	}
 	PG_RETURN_POINTER(posterior_check_distribution(TNP_CLASSES, n, probabilities, labels.data, labels.len));
-}
-
-/* ---- equality by bytes: what DISTINCT, GROUP BY and hash joins need --------------------------------------------- */
-
-PG_FUNCTION_INFO_V1(posterior_distribution_eq);
-Datum
-posterior_distribution_eq(PG_FUNCTION_ARGS)
-{
-	PosteriorDistribution *a = PG_GETARG_DISTRIBUTION(0),
-			   *b = PG_GETARG_DISTRIBUTION(1);
-
-	PG_RETURN_BOOL(VARSIZE(a) == VARSIZE(b) && memcmp(VARDATA(a), VARDATA(b), VARSIZE(a) - VARHDRSZ) == 0);
-}
-
-PG_FUNCTION_INFO_V1(posterior_distribution_ne);
-Datum
-posterior_distribution_ne(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_BOOL(!DatumGetBool(posterior_distribution_eq(fcinfo)));
-}
-
-PG_FUNCTION_INFO_V1(posterior_distribution_hash);
-Datum
-posterior_distribution_hash(PG_FUNCTION_ARGS)
-{
-	PosteriorDistribution *d = PG_GETARG_DISTRIBUTION(0);
-
-	return hash_any((unsigned char *) VARDATA(d), VARSIZE(d) - VARHDRSZ);
 }

@@ -19,10 +19,6 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
-#if PG_VERSION_NUM < 140000
-#define ROLE_PG_READ_SERVER_FILES DEFAULT_ROLE_READ_SERVER_FILES
-#endif
-
 /* A name that can be written in a setting and shown in a table without surprises. */
 static void
 check_name(const char *name)
@@ -156,6 +152,7 @@ posterior_load_model_path(PG_FUNCTION_ARGS)
 				 errmsg("permission denied to read a model file of the server"),
 				 errdetail("Only roles with the privileges of pg_read_server_files may."),
 				 errhint("Anyone who may insert into posterior.model_file can load a model by posterior.load_model(name, bytes).")));
+	check_name(name);
 	canonicalize_path(path);
 	if (!is_absolute_path(path))
 		ereport(ERROR,

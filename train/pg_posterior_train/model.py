@@ -107,7 +107,7 @@ class Attention(nn.Module):
 
     def split(self, u):
         """[B, T, d] to [B, H, T, dh]."""
-        return u.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        return u.reshape(*u.shape[:2], self.heads, -1).transpose(1, 2)
 
     def forward(self, u, layout, queries_only=False):
         """u [B, S + N + M, d], in the order sinks, rows, queries; returns the same, or its queries [B, M, d]."""
@@ -194,9 +194,11 @@ class PackedTransformer(nn.Module):
         x: scaled features of the rows [B, N, F] (for `rows`: cells [B, N, F, 8]); y: scaled, clipped targets [B, N];
         queries: as x, [B, M, …]; prefix: number of prefix rows; visible [M]: rows that each query sees.
         """
-        rows = y.shape[1]
-        tokens = self.embed.x(torch.cat([x, queries], 1))
-        targets = self.embed.y(y[..., None])
+        rows, device = y.shape[1], y.device.type
+        # Raw numbers in, densities out: both ends stay in full precision under autocast.
+        with torch.autocast(device, enabled=False):
+            tokens = self.embed.x(torch.cat([x, queries], 1))
+            targets = self.embed.y(y[..., None])
         sinks = self.sinks.to(tokens.dtype).expand(len(tokens), -1, -1)
         h = torch.cat([sinks, tokens[:, :rows] + targets, tokens[:, rows:]], 1)
         layout = Layout(len(self.sinks), prefix, rows, visible)
@@ -204,4 +206,5 @@ class PackedTransformer(nn.Module):
             h = block(h, layout, queries_only=block is self.layer[-1])
         if self.config["norm"]["final"]:
             h = self.final_norm(h)
-        return self.head(h)
+        with torch.autocast(device, enabled=False):
+            return self.head(h)

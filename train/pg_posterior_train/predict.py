@@ -1,4 +1,6 @@
 """Answers of a trained model: predictive distributions for query rows, and one-pass chain densities."""
+import math
+
 import torch
 
 from .mixture import Mixture
@@ -44,7 +46,7 @@ def folded(mean, sd):
     """E|X| of a Gaussian."""
     z = mean / sd
     normal = torch.distributions.Normal(0.0, 1.0)
-    return mean * (2 * normal.cdf(z) - 1) + 2 * sd * torch.exp(-0.5 * z.square()) / (2 * torch.pi) ** 0.5
+    return mean * (2 * normal.cdf(z) - 1) + 2 * sd * torch.exp(-0.5 * z.square()) / math.sqrt(2 * math.pi)
 
 
 @torch.no_grad()

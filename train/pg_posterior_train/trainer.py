@@ -11,6 +11,7 @@ import math
 import os
 import random
 import time
+from contextlib import nullcontext
 from datetime import timedelta
 
 import torch
@@ -56,7 +57,7 @@ def batch_loss(model, tasks, rows, prefix):
     visible[rows - prefix:] = prefix
     outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, prefix:], prefix, visible)
     y = inputs.y[:, prefix:]
-    density = Mixture(outputs.float(), model.config["head"]).log_prob(y.clamp(-LARGEST_TARGET, LARGEST_TARGET))
+    density = Mixture(outputs, model.config["head"]).log_prob(y.clamp(-LARGEST_TARGET, LARGEST_TARGET))
     kept = (y.abs() <= LARGEST_TARGET).to(density.dtype)
     density = density.clamp_max(LARGEST_DENSITY) * kept
     return -(density.sum(1) / kept.sum(1).clamp_min(1)).mean()
@@ -140,8 +141,7 @@ class Run:
     def train_step(self, progress):
         """One update; returns the loss of this worker."""
         tasks, rows, prefix = self.draw()
-        autocast = torch.autocast("cuda", torch.bfloat16, enabled=self.device != "cpu")
-        with autocast:
+        with nullcontext() if self.device == "cpu" else torch.autocast("cuda", torch.bfloat16):
             loss = batch_loss(self.model, tasks, rows, prefix)
         for p in self.model.parameters():
             p.grad = None

@@ -1,0 +1,38 @@
+-- the window form: which rows a frame gives, and that it agrees with the other forms
+SET posterior.model = 'gp1d';
+CREATE TABLE t AS SELECT i, i / 10.0 - 2 AS x, CASE WHEN i % 7 > 0 THEN sin(i / 5.0) END AS y, i % 2 AS g FROM generate_series(1, 40) i;
+-- a moving frame is the context of its rows with a target; rows without one are predicted (imputation)
+WITH w AS (SELECT i, x, y, posterior.regress(y, x) OVER (ORDER BY i ROWS BETWEEN 8 PRECEDING AND 1 PRECEDING) AS d FROM t)
+SELECT count(*) AS rows, count(d) AS answered, bool_and(d::text = (SELECT posterior.predict(posterior.context(y, x ORDER BY i), w.x) FROM t WHERE t.i BETWEEN w.i - 8 AND w.i - 1)::text) AS same
+FROM w WHERE i > 1;
+SELECT i, round(posterior.mean(d)::numeric, 1) AS imputed, round(sin(i / 5.0)::numeric, 1) AS truth
+FROM (SELECT i, y, posterior.regress(y, x) OVER () AS d FROM t) s WHERE y IS NULL ORDER BY i;
+-- the first row has no rows before it; a whole-partition frame has all
+SELECT posterior.regress(y, x) OVER (ORDER BY i ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING) IS NULL AS empty FROM t ORDER BY i LIMIT 3;
+SELECT posterior.regress(y, x) OVER (ORDER BY i ROWS BETWEEN 5 FOLLOWING AND 9 FOLLOWING) IS NULL AS empty, count(*) FROM t GROUP BY i, x, y ORDER BY i DESC LIMIT 1;
+-- per group, leave-one-out, RANGE and GROUPS
+WITH w AS (SELECT i, x, g, posterior.regress(y, x) OVER (PARTITION BY g ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS d FROM t)
+SELECT bool_and(d::text = (SELECT posterior.predict(posterior.context(y, x ORDER BY i), w.x) FROM t WHERE t.g = w.g)::text) AS same FROM w;
+WITH w AS (SELECT i, x, posterior.regress(y, x) OVER (ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE CURRENT ROW) AS d FROM t)
+SELECT bool_and(d::text = (SELECT posterior.predict(posterior.context(y, x ORDER BY i), w.x) FROM t WHERE t.i <> w.i)::text) AS same FROM w;
+WITH w AS (SELECT i, x, posterior.regress(y, x) OVER (ORDER BY i / 4 GROUPS BETWEEN 2 PRECEDING AND 1 PRECEDING) AS d FROM t)
+SELECT bool_and(d IS NULL OR abs(posterior.mean(d) - posterior.mean((SELECT posterior.predict(posterior.context(y, x), w.x) FROM t WHERE t.i / 4 BETWEEN w.i / 4 - 2 AND w.i / 4 - 1))) < 1e-4) AS same FROM w;
+WITH w AS (SELECT i, x, posterior.regress(y, x) OVER (ORDER BY i RANGE BETWEEN 5 PRECEDING AND 1 PRECEDING) AS d FROM t)
+SELECT bool_and(d::text = (SELECT posterior.predict(posterior.context(y, x ORDER BY i), w.x) FROM t WHERE t.i BETWEEN w.i - 5 AND w.i - 1)::text) AS same FROM w WHERE i > 1;
+-- a growing frame and log_evidence are one chain rule. With min_rows 0 the first row's density is that of the empty context.
+SELECT abs(posterior.log_evidence(y, x ORDER BY i) - s.total) < 1e-4 AS evidence_is_the_sum
+FROM t, (SELECT sum(posterior.log_pdf(d, y)) + (SELECT posterior.log_pdf(posterior.predict(posterior.context(NULL, x), -1.9), sin(0.2)) FROM t) AS total
+	FROM (SELECT i, y, posterior.regress(y, x) OVER (ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS d FROM t) w) s GROUP BY s.total;
+SET posterior.model = 'tabular_small';
+SELECT count(d) AS answered, abs(max(e) - sum(posterior.log_pdf(d, y))) < 1e-4 AS evidence_is_the_sum
+FROM (SELECT i, y, posterior.regress(y, x, g) OVER (ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS d FROM t WHERE y IS NOT NULL) w,
+	(SELECT posterior.log_evidence(y, x, g ORDER BY i) AS e FROM t WHERE y IS NOT NULL) s;
+-- fewer rows than the model needs: NULL in a frame, an error elsewhere
+SELECT posterior.regress(y, x) OVER (ORDER BY i ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING) IS NULL AS too_few FROM t ORDER BY i DESC LIMIT 1;
+SELECT posterior.predict(posterior.context(y, x), 1) FROM t WHERE i <= 3;
+SELECT posterior.log_evidence(y, x ORDER BY i) FROM t WHERE i <= 3;
+SELECT posterior.log_evidence(y, x) FROM t;
+SELECT posterior.regress(y, x) FROM t;
+SELECT posterior.regress(y, ARRAY[x]) OVER () FROM t LIMIT 1;
+SELECT posterior.regress(y, 'NaN'::float8) OVER () FROM t LIMIT 1;
+DROP TABLE t;
