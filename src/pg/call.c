@@ -10,6 +10,7 @@
 #include "bridge.h"
 
 #include "access/htup_details.h"
+#include "access/xact.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -65,7 +66,8 @@ posterior_call(FunctionCallInfo fcinfo)
 
 /*
  * Make call->model the one that the settings and the active snapshot say now. Two snapshots of equal xmin, xmax and number of running transactions see
- * the same transactions: whoever of them ended would have moved one of the three.
+ * the same transactions: whoever of them ended would have moved one of the three. Our own subtransactions that were rolled back would not: they are
+ * compared by themselves.
  */
 static void
 refresh_model(PosteriorCall *call)
@@ -76,7 +78,7 @@ refresh_model(PosteriorCall *call)
 	if (call->model != NULL && call->kernels == posterior_kernels && call->cache_mode == posterior_cache_mode
 		&& strcmp(call->name, posterior_model_name) == 0
 		&& call->xmin == s->xmin && call->xmax == s->xmax && call->command == s->curcid
-		&& call->running == s->xcnt)
+		&& call->running == s->xcnt && call->subtransaction == GetCurrentSubTransactionId())
 		return;
 	forget_model(call);
 	temporary = AllocSetContextCreate(CurrentMemoryContext, "posterior model lookup", ALLOCSET_SMALL_SIZES);
@@ -90,6 +92,7 @@ refresh_model(PosteriorCall *call)
 	call->xmax = s->xmax;
 	call->command = s->curcid;
 	call->running = s->xcnt;
+	call->subtransaction = GetCurrentSubTransactionId();
 }
 
 void
@@ -187,7 +190,7 @@ rows_of_composites(PosteriorCall *call, Datum *elements, bool *nulls, int64 n)
 			missing = palloc(Max(desc->natts, 1) * sizeof(bool));
 			n_features = composite_columns(desc, places, types);
 			rows = posterior_rows_make(CurrentMemoryContext, n_features, types);
-			posterior_check_columns(call->encoding->context, n_features, rows->features);
+			posterior_adopt_columns(call->encoding->context, rows);
 		}
 		else if (HeapTupleHeaderGetTypeId(header) != type || HeapTupleHeaderGetTypMod(header) != typmod)
 			ereport(ERROR,
@@ -226,7 +229,7 @@ posterior_rows_of_array(PosteriorCall *call, ArrayType *array)
 	if (n == 0)
 		return posterior_rows_of_classes(CurrentMemoryContext, call->encoding->context->n_features, call->encoding->context->classes);
 	rows = posterior_rows_make(CurrentMemoryContext, 1, &type);
-	posterior_check_columns(call->encoding->context, 1, rows->features);
+	posterior_adopt_columns(call->encoding->context, rows);
 	for (int i = 0; i < n; i++)
 	{
 		*posterior_rows_next(rows) = posterior_feature_cell(&rows->features[0], elements[i], nulls[i], 1);

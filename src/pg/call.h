@@ -20,6 +20,7 @@ typedef struct PosteriorCall
 				xmax;
 	uint32		running;
 	CommandId	command;
+	SubTransactionId subtransaction;
 	int			cache_mode;
 	PosteriorEncoding *encoding;
 	struct varlena *raw;		/* the context argument as it came, toasted or not */

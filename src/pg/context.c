@@ -46,20 +46,29 @@ posterior_make_context(const PosteriorRows *rows)
 }
 
 void
-posterior_check_columns(const PosteriorContext *context, int n_features, const PosteriorFeature *features)
+posterior_adopt_columns(const PosteriorContext *context, PosteriorRows *rows)
 {
+	int			n_features = rows->n_features;
+
 	if (n_features != context->n_features)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
 				 errmsg("%d feature%s given, the context has %d", n_features, n_features == 1 ? "" : "s", context->n_features),
 				 errhint("Give the same features, in the same order, as to posterior.context, without the target.")));
 	for (int f = 0; f < n_features; f++)
-		if (features[f].class != context->classes[f] && features[f].base != UNKNOWNOID)
+	{
+		if (rows->features[f].class == context->classes[f])
+			continue;
+		if (rows->features[f].base != UNKNOWNOID)
 			ereport(ERROR,
 					(errcode(ERRCODE_DATATYPE_MISMATCH),
 					 errmsg("feature %d is of kind \"%s\", in the context it is of kind \"%s\"", f + 1,
-							posterior_class_name(features[f].class), posterior_class_name(context->classes[f])),
+							posterior_class_name(rows->features[f].class), posterior_class_name(context->classes[f])),
 					 errhint("Cast it to the type that it has in the context.")));
+		rows->features[f].class = context->classes[f];
+		rows->classes[f] = context->classes[f];
+		rows->kinds[f] = context->classes[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
+	}
 }
 
 /* ---- input and output ------------------------------------------------------------------------------------------ */

@@ -42,7 +42,7 @@ take_context(DensityState *state, Datum argument, MemoryContext memory)
 	{
 		state->context = MemoryContextAllocHuge(memory, VARSIZE(c));
 		memcpy(state->context, c, VARSIZE(c));
-		posterior_check_columns(c, state->rows->n_features, state->rows->features);
+		posterior_adopt_columns(c, state->rows);
 	}
 	else if (VARSIZE(c) != VARSIZE(state->context) || memcmp(c, state->context, VARSIZE(c)) != 0)
 		ereport(ERROR,

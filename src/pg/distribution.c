@@ -37,6 +37,30 @@ posterior_make_distribution(TnpDistributionKind kind, int n, const double *param
 	return d;
 }
 
+static int
+compare_labels(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
+/* A label that is there twice would have two probabilities. */
+static void
+check_labels(int n, const char *labels)
+{
+	const char **sorted = palloc(Max(n, 1) * sizeof(*sorted));
+
+	for (int i = 0; i < n; i++, labels += strlen(labels) + 1)
+		sorted[i] = labels;
+	qsort(sorted, n, sizeof(*sorted), compare_labels);
+	for (int i = 1; i < n; i++)
+		if (strcmp(sorted[i - 1], sorted[i]) == 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("invalid distribution: a label is there twice"),
+					 errdetail("It is \"%s\".", sorted[i])));
+	pfree(sorted);
+}
+
 PosteriorDistribution *
 posterior_check_distribution(TnpDistributionKind kind, int n, const double *params, const char *labels, int label_bytes)
 {
@@ -49,6 +73,8 @@ posterior_check_distribution(TnpDistributionKind kind, int n, const double *para
 				 errmsg("invalid distribution: %s", error.message),
 				 error.detail[0] != '\0' ? errdetail("%s", posterior_sentence(error.detail)) : 0,
 				 errhint("Numbers must be finite, standard deviations positive, weights non-negative with sum 1, borders increasing.")));
+	if (kind == TNP_CLASSES)
+		check_labels(n, labels);
 	return posterior_make_distribution(kind, n, params, labels, label_bytes);
 }
 

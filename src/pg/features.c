@@ -179,6 +179,14 @@ posterior_feature_cell(const PosteriorFeature *feature, Datum value, bool isnull
 		case INTERVALOID:
 			cell = interval_cell(value);
 			break;
+		case UNKNOWNOID:
+			if (feature->class != POSTERIOR_CATEGORY)
+				ereport(ERROR,
+						(errcode(ERRCODE_DATATYPE_MISMATCH),
+						 errmsg("feature %d is a literal without a type, in the context it is of kind \"%s\"", ordinal,
+								posterior_class_name(feature->class)),
+						 errhint("Cast it to the type that it has in the context.")));
+			return category_cell(feature, value);
 		default:
 			return category_cell(feature, value);
 	}

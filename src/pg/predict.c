@@ -60,16 +60,13 @@ posterior_predict(PG_FUNCTION_ARGS)
 	}
 	posterior_call_context(call, PG_GETARG_DATUM(0));
 	row = call->rows;
-	posterior_check_columns(call->encoding->context, row->n_features, row->features);
+	posterior_adopt_columns(call->encoding->context, row);
 	row->n = 0;
 	x = posterior_rows_next(row);
 	for (int f = 0; f < row->n_features; f++)
 		x[f] = posterior_feature_cell(&row->features[f], PG_GETARG_DATUM(1 + f), PG_ARGISNULL(1 + f), f + 1);
-	/* the column kinds are the context's: a NULL of unknown type may stand for any */
 	query = posterior_rows_view(row, false);
 	query.n = 1;
-	for (int f = 0; f < row->n_features; f++)
-		row->kinds[f] = call->encoding->context->classes[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
 	tnp_answer_shape(call->model->model, &kind, &n);
 	params = palloc(tnp_distribution_size(kind, n) * sizeof(double));
 	answer(call, &query, tnp_distribution_size(kind, n), params);
