@@ -407,7 +407,7 @@ tnp_mixture_entropy(const TnpDistribution *d)
 	double		total = tnp_total_weight(d);
 	double		sum = 0.0;
 	Point		from = {INFINITY, 0.0};
-	Point		end;
+	Point		end = from;
 
 	for (int i = 0; i < d->n; i++)
 	{
