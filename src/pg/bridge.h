@@ -27,6 +27,6 @@ const char *posterior_sentence(const char *detail);
  * Raise the engine's failure as an error of the right class. what names the operation for the CONTEXT-free message, e.g. the model's name. Never
  * returns; a pending cancel is raised as such.
  */
-void		posterior_raise(const TnpError *error, const char *model) pg_attribute_noreturn();
+pg_noreturn extern void posterior_raise(const TnpError *error, const char *model);
 
 #endif							/* POSTERIOR_BRIDGE_H */

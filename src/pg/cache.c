@@ -63,8 +63,8 @@ PosteriorEncoding *
 posterior_encoding_fresh(PosteriorModel *model, const PosteriorContext *context)
 {
 	Size		head = MAXALIGN64(sizeof(PosteriorEncoding));
+	TnpColumnKind *kinds = palloc(context->n_features * sizeof(TnpColumnKind));
 	PosteriorEncoding *e = MemoryContextAllocHuge(TopMemoryContext, head + VARSIZE(context));
-	TnpColumnKind kinds[UINT16_MAX];
 	TnpRows		rows = {context->n, context->n_features, kinds, posterior_context_x(context), posterior_context_y(context)};
 	TnpError	error;
 
@@ -76,6 +76,7 @@ posterior_encoding_fresh(PosteriorModel *model, const PosteriorContext *context)
 		pfree(e);
 		posterior_raise(&error, model->name);
 	}
+	pfree(kinds);
 	e->model = model;
 	e->context = (PosteriorContext *) ((char *) e + head);
 	memcpy(e->context, context, VARSIZE(context));

@@ -24,6 +24,11 @@
 #include "varatt.h"
 #endif
 
+/* 18 replaced pg_attribute_noreturn() by this prefix. */
+#ifndef pg_noreturn
+#define pg_noreturn __attribute__((noreturn))
+#endif
+
 /* 14 renamed the predefined roles. */
 #if PG_VERSION_NUM < 140000
 #define ROLE_PG_READ_SERVER_FILES DEFAULT_ROLE_READ_SERVER_FILES
