@@ -22,7 +22,7 @@ ENGINE_CFLAGS = -std=c11 -g $(ENGINE_WARNINGS) -fvisibility=hidden -ffp-contract
 	-fno-math-errno -fno-trapping-math
 ENGINE_OPTIMIZE = -O2 -ftree-vectorize -fstack-protector-strong -D_FORTIFY_SOURCE=2
 ENGINE_LIBS = -ljansson -lm -lpthread
-SANITIZE = -O1 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
+SANITIZE = -O2 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
 DEPEND = -MMD -MP
 
 # Goals that need no PostgreSQL at parse time, because `make check` may have to install it first.
