@@ -348,7 +348,7 @@ test_widen_single(void)
 {
 	static const float values[] = {0.0f, -0.0f, 1.0f, -1.5f, 3.4028234e38f, 1e-45f, 1.1754944e-38f, 0.1f};
 	static const uint32_t bad[] = {0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 0xffffffff};
-	unsigned char data[1 + 4 * 8];
+	unsigned char data[1 + 4 * 8] = {0};
 	float		out[8];
 	TnpFileTensor t = raw_tensor(false, 8, data + 1);
 
