@@ -46,21 +46,28 @@ tnp_cache_reserve(const TnpEnv *env, int64_t used, int64_t slots, TnpCache *cach
 {
 	TnpCache	larger;
 	TnpStatus	status;
-	size_t		bytes = (size_t) tnp_panels(used) * cache->width * sizeof(float);
 
 	if (slots <= cache->capacity)
 		return TNP_OK;
 	status = tnp_cache_make(env, cache->layers, cache->width, slots > 2 * cache->capacity ? slots : 2 * cache->capacity, &larger, error);
 	if (status != TNP_OK)
 		return status;
-	for (int l = 0; l < cache->layers; l++)
-	{
-		memcpy(larger.k[l], cache->k[l], bytes);
-		memcpy(larger.v[l], cache->v[l], bytes);
-	}
+	tnp_cache_copy(cache, used, &larger);
 	tnp_cache_free(env, cache);
 	*cache = larger;
 	return TNP_OK;
+}
+
+void
+tnp_cache_copy(const TnpCache *from, int64_t used, TnpCache *to)
+{
+	size_t		bytes = (size_t) tnp_panels(used) * from->width * sizeof(float);
+
+	for (int l = 0; l < from->layers; l++)
+	{
+		memcpy(to->k[l], from->k[l], bytes);
+		memcpy(to->v[l], from->v[l], bytes);
+	}
 }
 
 void

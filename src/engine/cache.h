@@ -28,6 +28,9 @@ TnpStatus	tnp_cache_reserve(const TnpEnv *env, int64_t used, int64_t slots, TnpC
 /* Store one row's key [width] and value [width] of one layer. */
 void		tnp_cache_put(TnpCache *cache, int layer, int64_t slot, const float *k, const float *v);
 
+/* Copy the first `used` slots of `from` to a cache of the same layers and width that has room for them. */
+void		tnp_cache_copy(const TnpCache *from, int64_t used, TnpCache *to);
+
 void		tnp_cache_free(const TnpEnv *env, TnpCache *cache);
 size_t		tnp_cache_bytes(const TnpCache *cache);
 

@@ -127,7 +127,7 @@ read_vector(TnpReader *reader, const char *path, const json_t *value, double min
 		snprintf(expected, sizeof(expected), "an array of one number for each of inputs.features");
 		return tnp_fail_value(reader, path, value, expected);
 	}
-	*vector = tnp_alloc(reader->env, (size_t) n, sizeof(double));
+	*vector = tnp_keep(reader->env, (size_t) n, sizeof(double));
 	if (*vector == NULL)
 		return tnp_no_memory(reader->error);
 	for (int i = 0; i < n; i++)
@@ -492,7 +492,7 @@ tnp_config_parse(const TnpEnv *env, const char *json, size_t length, TnpConfig *
 void
 tnp_config_free(const TnpEnv *env, TnpConfig *config)
 {
-	tnp_free(env, config->input_center);
-	tnp_free(env, config->input_scale);
+	tnp_drop(env, config->input_center);
+	tnp_drop(env, config->input_scale);
 	memset(config, 0, sizeof(*config));
 }

@@ -64,18 +64,21 @@ tnp_canonical_prefix(const TnpModel *model, int64_t n)
 void
 tnp_encoding_free(TnpEncoding *e)
 {
-	const TnpEnv *env;
+	TnpEnv		env;
 
 	if (e == NULL)
 		return;
-	env = &e->model->env;
-	tnp_free(env, e->kinds);
-	tnp_free(env, e->x);
-	tnp_free(env, e->y);
-	if (!e->borrowed_stats)
-		tnp_stats_free(env, &e->stats);
-	tnp_cache_free(env, &e->cache);
-	tnp_free(env, e);
+	env = e->kept ? tnp_lasting(&e->model->env) : e->model->env;
+	if (!e->borrowed)
+	{
+		tnp_free(&env, e->kinds);
+		tnp_free(&env, e->x);
+		tnp_free(&env, e->y);
+		if (!e->borrowed_stats)
+			tnp_stats_free(&env, &e->stats);
+		tnp_cache_free(&env, &e->cache);
+	}
+	tnp_free(&env, e);
 }
 
 /* Room for `capacity` rows in x and y, keeping what is there. */
@@ -316,6 +319,8 @@ tnp_append(TnpEncoding *e, const TnpRows *rows, TnpError *error)
 
 	if (status == TNP_OK)
 		status = check_buffer(e->model, e->n + rows->n - e->prefix, error);
+	if (status == TNP_OK && (e->borrowed || (e->kept && e->n + rows->n > e->capacity)))
+		status = tnp_fail(error, TNP_BAD_ARGUMENT, "the encoding has no room for more rows");
 	if (status == TNP_OK)
 		status = reserve_rows(e, e->n + rows->n, error);
 	if (status == TNP_OK)
@@ -340,8 +345,8 @@ tnp_grow(TnpEncoding *e, const TnpRows *rows, TnpError *error)
 	TnpRows		all;
 	TnpStatus	status;
 
-	if (prefix == e->prefix)
-		return tnp_append(e, rows, error);
+	if (prefix == e->prefix || e->borrowed || e->kept)
+		return prefix == e->prefix ? tnp_append(e, rows, error) : tnp_fail(error, TNP_BAD_ARGUMENT, "the encoding's prefix cannot move");
 	status = tnp_queries_check(e, rows, true, error);
 	if (status == TNP_OK)
 		status = reserve_rows(e, n, error);

@@ -23,11 +23,10 @@ struct TnpEncoding
 			   *y;				/* [n] */
 	TnpStats	stats;
 	bool		borrowed_stats;	/* a merged encoding: they belong to another */
+	bool		borrowed;		/* a view: all memory but the struct belongs to another */
+	bool		kept;			/* in the environment's lasting memory */
 	TnpCache	cache;			/* slots: sinks, then rows */
 };
-
-/* The rows that an encoding keeps. */
-TnpRows		tnp_encoding_view(const TnpEncoding *e);
 
 /* Slots in use: sinks and rows. */
 int64_t		tnp_encoding_slots(const TnpEncoding *e);

@@ -43,14 +43,21 @@ tnp_no_memory(TnpError *error)
 	return tnp_fail(error, TNP_NO_MEMORY, "out of memory");
 }
 
+/* count * size, at least 1; 0 if that overflows. */
+static size_t
+product(size_t count, size_t size)
+{
+	if (size != 0 && count > (SIZE_MAX / 2) / size)
+		return 0;
+	return count * size == 0 ? 1 : count * size;
+}
+
 void *
 tnp_alloc(const TnpEnv *env, size_t count, size_t size)
 {
-	if (size != 0 && count > (SIZE_MAX / 2) / size)
-		return NULL;
-	if (count * size == 0)
-		return env->alloc(env->arg, 1);
-	return env->alloc(env->arg, count * size);
+	size_t		bytes = product(count, size);
+
+	return bytes == 0 ? NULL : env->alloc(env->arg, bytes);
 }
 
 void *
@@ -68,6 +75,50 @@ tnp_free(const TnpEnv *env, void *pointer)
 {
 	if (pointer != NULL)
 		env->free(env->arg, pointer);
+}
+
+void *
+tnp_keep(const TnpEnv *env, size_t count, size_t size)
+{
+	size_t		bytes = product(count, size);
+
+	if (bytes == 0)
+		return NULL;
+	return env->keep != NULL ? env->keep(env->arg, bytes) : env->alloc(env->arg, bytes);
+}
+
+void *
+tnp_keep_zero(const TnpEnv *env, size_t count, size_t size)
+{
+	void	   *p = tnp_keep(env, count, size);
+
+	if (p != NULL)
+		memset(p, 0, count * size);
+	return p;
+}
+
+void
+tnp_drop(const TnpEnv *env, void *pointer)
+{
+	if (pointer == NULL)
+		return;
+	if (env->keep != NULL)
+		env->drop(env->arg, pointer);
+	else
+		env->free(env->arg, pointer);
+}
+
+TnpEnv
+tnp_lasting(const TnpEnv *env)
+{
+	TnpEnv		lasting = *env;
+
+	if (env->keep != NULL)
+	{
+		lasting.alloc = env->keep;
+		lasting.free = env->drop;
+	}
+	return lasting;
 }
 
 bool
@@ -90,4 +141,4 @@ default_free(void *arg, void *pointer)
 	free(pointer);
 }
 
-const TnpEnv tnp_default_env = {default_alloc, default_free, NULL, NULL, NULL};
+const TnpEnv tnp_default_env = {default_alloc, default_free, NULL, NULL, NULL, NULL, NULL};

@@ -21,6 +21,14 @@ TnpStatus	tnp_no_memory(TnpError *error);
 void	   *tnp_alloc(const TnpEnv *env, size_t count, size_t size);
 void	   *tnp_alloc_zero(const TnpEnv *env, size_t count, size_t size);
 void		tnp_free(const TnpEnv *env, void *pointer);	/* NULL is fine */
+
+/* The same for lasting memory. */
+void	   *tnp_keep(const TnpEnv *env, size_t count, size_t size);
+void	   *tnp_keep_zero(const TnpEnv *env, size_t count, size_t size);
+void		tnp_drop(const TnpEnv *env, void *pointer);
+
+/* The same environment with lasting memory as its only memory. */
+TnpEnv		tnp_lasting(const TnpEnv *env);
 bool		tnp_interrupted(const TnpEnv *env);
 
 #endif							/* TNP_ERROR_H */

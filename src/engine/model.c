@@ -36,7 +36,7 @@ keep_floats(Binder *b, size_t n)
 	if (m->n_blocks == m->max_blocks)
 	{
 		int			more = m->max_blocks > 0 ? 2 * m->max_blocks : 64;
-		void	  **blocks = tnp_alloc(&m->env, more, sizeof(void *));
+		void	  **blocks = tnp_keep(&m->env, more, sizeof(void *));
 
 		if (blocks == NULL)
 		{
@@ -45,11 +45,11 @@ keep_floats(Binder *b, size_t n)
 		}
 		if (m->n_blocks > 0)
 			memcpy(blocks, m->blocks, m->n_blocks * sizeof(void *));
-		tnp_free(&m->env, m->blocks);
+		tnp_drop(&m->env, m->blocks);
 		m->blocks = blocks;
 		m->max_blocks = more;
 	}
-	p = tnp_alloc(&m->env, n, sizeof(float));
+	p = tnp_keep(&m->env, n, sizeof(float));
 	if (p == NULL)
 		b->status = tnp_no_memory(b->error);
 	else
@@ -217,7 +217,7 @@ bind_layers(Binder *b, const char *name, int n, int d, int feedforward, bool log
 
 	if (b->status != TNP_OK)
 		return NULL;
-	layers = tnp_alloc_zero(&b->model->env, n, sizeof(TnpLayer));
+	layers = tnp_keep_zero(&b->model->env, n, sizeof(TnpLayer));
 	if (layers == NULL)
 	{
 		b->status = tnp_no_memory(b->error);
@@ -414,7 +414,7 @@ tnp_model_open(const TnpEnv *env, const void *bytes, size_t length, TnpModel **m
 	*model = NULL;
 	if (env == NULL)
 		env = &tnp_default_env;
-	m = tnp_alloc_zero(env, 1, sizeof(TnpModel));
+	m = tnp_keep_zero(env, 1, sizeof(TnpModel));
 	if (m == NULL)
 		return tnp_no_memory(error);
 	m->env = *env;
@@ -423,14 +423,14 @@ tnp_model_open(const TnpEnv *env, const void *bytes, size_t length, TnpModel **m
 	{
 		tnp_fail(error, TNP_BAD_ARGUMENT, "provider \"%s\" has interface version %d, this engine needs %d",
 				 m->kernels->name, m->kernels->api, TNP_KERNELS_API);
-		tnp_free(env, m);
+		tnp_drop(env, m);
 		return TNP_BAD_ARGUMENT;
 	}
 
 	status = tnp_file_open(env, bytes, length, &file, error);
 	if (status != TNP_OK)
 	{
-		tnp_free(env, m);
+		tnp_drop(env, m);
 		return status;
 	}
 	status = tnp_config_parse(env, file.config, file.config_length, &m->config, error);
@@ -456,13 +456,13 @@ tnp_model_close(TnpModel *model)
 		return;
 	env = model->env;
 	for (int i = 0; i < model->n_blocks; i++)
-		tnp_free(&env, model->blocks[i]);
-	tnp_free(&env, model->blocks);
-	tnp_free(&env, model->layers);
-	tnp_free(&env, model->cross);
-	tnp_free(&env, model->tokeniser.blocks);
+		tnp_drop(&env, model->blocks[i]);
+	tnp_drop(&env, model->blocks);
+	tnp_drop(&env, model->layers);
+	tnp_drop(&env, model->cross);
+	tnp_drop(&env, model->tokeniser.blocks);
 	tnp_config_free(&env, &model->config);
-	tnp_free(&env, model);
+	tnp_drop(&env, model);
 }
 
 const TnpModelInfo *

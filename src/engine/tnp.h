@@ -64,6 +64,13 @@ typedef struct TnpEnv
 	bool		(*interrupted) (void *arg);
 	void	   *arg;
 	const struct TnpKernels *kernels;	/* the provider's; NULL means the reference provider */
+
+	/*
+	 * Memory of models and of kept encodings (tnp_encoding_copy), where several processes may read it at one address; NULL: alloc and free. Everything in
+	 * the environment of such a model must then mean the same in all of these processes.
+	 */
+	void	   *(*keep) (void *arg, size_t size);
+	void		(*drop) (void *arg, void *pointer);
 } TnpEnv;
 
 /* malloc, free, no interrupts, reference kernels. */
@@ -147,6 +154,27 @@ TNP_EXPORT TnpStatus tnp_append(TnpEncoding *encoding, const TnpRows *rows, TnpE
  * The result equals tnp_build(all rows, tnp_canonical_prefix(all rows)) bitwise. On failure the encoding is unchanged.
  */
 TNP_EXPORT TnpStatus tnp_grow(TnpEncoding *encoding, const TnpRows *rows, TnpError *error);
+
+/*
+ * copy: an encoding of the first n rows, equal bitwise to what building them under the same prefix gives, with room for `capacity` rows, n being at least
+ * tnp_encoding_settled. A kept copy lies in the environment's lasting memory; appending to it fails with TNP_BAD_ARGUMENT where the room ends.
+ */
+TNP_EXPORT TnpStatus tnp_encoding_copy(const TnpEncoding *encoding, int64_t n, int64_t capacity, bool keep, TnpEncoding **copy, TnpError *error);
+
+/*
+ * first: a read-only encoding of the first n rows (at least tnp_encoding_settled) that shares the memory of another, which must outlive it. Rows may be
+ * appended to the other one meanwhile, by another process as well.
+ */
+TNP_EXPORT TnpStatus tnp_encoding_first(const TnpEncoding *encoding, int64_t n, TnpEncoding **view, TnpError *error);
+
+/* Rows that everything after them depends on: the prefix and those of the statistics. */
+TNP_EXPORT int64_t tnp_encoding_settled(const TnpEncoding *encoding);
+
+/* Rows there is room for. */
+TNP_EXPORT int64_t tnp_encoding_capacity(const TnpEncoding *encoding);
+
+/* The rows as they were given; they live as long as the encoding. */
+TNP_EXPORT TnpRows tnp_encoding_view(const TnpEncoding *encoding);
 
 TNP_EXPORT void tnp_encoding_free(TnpEncoding *encoding);
 TNP_EXPORT int64_t tnp_encoding_rows(const TnpEncoding *encoding);

@@ -30,12 +30,21 @@ work(TnpError *error)
 				draws[3 * QUERIES],
 				density;
 	int64_t		conditioned;
-	TnpEncoding *e;
+	TnpEncoding *e,
+			   *other;
 	TnpStatus	status = tnp_build(model, &context, tnp_canonical_prefix(model, context.n), &e, error);
 
 	if (status != TNP_OK)
 		return status;
-	status = tnp_grow(e, &next, error);
+	status = tnp_encoding_copy(e, tnp_encoding_rows(e), tnp_encoding_rows(e) + 1, true, &other, error);
+	if (status == TNP_OK)
+		tnp_encoding_free(other);
+	if (status == TNP_OK)
+		status = tnp_encoding_first(e, tnp_encoding_rows(e), &other, error);
+	if (status == TNP_OK)
+		tnp_encoding_free(other);
+	if (status == TNP_OK)
+		status = tnp_grow(e, &next, error);
 	if (status == TNP_OK)
 		status = tnp_score(e, &asked, 2, 1, &density, NULL, error);
 	asked.y = NULL;

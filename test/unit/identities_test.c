@@ -129,6 +129,52 @@ test_append(void)
 	holds(memcmp(once, parts, QUERIES * size * sizeof(double)) == 0, "appended is built at once, bitwise");
 }
 
+/* Views of the first rows and copies answer as encodings built from these rows. */
+static void
+test_copy(void)
+{
+	double		once[QUERIES * LARGEST],
+				parts[QUERIES * LARGEST];
+	int64_t		prefix = tnp_whole_prefix(model, 12);
+	int			n = info->appendable ? 14 : 12,
+				total = info->appendable ? CONTEXT : 12;
+	TnpRows		more = test_slice(&rows, total, 1);
+	TnpEncoding *e = build(total, prefix),
+			   *first = NULL,
+			   *copy = NULL;
+	TnpError	error = {0};
+
+	must(tnp_encoding_first(e, n, &first, &error), &error, "first");
+	must(tnp_encoding_copy(e, n, n + 5, true, &copy, &error), &error, "copy");
+	if (prefix > 0)
+	{
+		TnpEncoding *part;
+
+		holds(tnp_encoding_first(e, prefix - 1, &part, &error) == TNP_BAD_ARGUMENT && part == NULL, "part of a prefix is not an encoding");
+	}
+	holds(tnp_append(first, &more, &error) == TNP_BAD_ARGUMENT, "a view takes no rows");
+	predict(first, CONTEXT, QUERIES, parts);
+	tnp_encoding_free(first);
+	tnp_encoding_free(e);
+	e = build(n, prefix);
+	predict(e, CONTEXT, QUERIES, once);
+	holds(memcmp(once, parts, QUERIES * size * sizeof(double)) == 0, "a view of the first rows is built from them, bitwise");
+	predict(copy, CONTEXT, QUERIES, parts);
+	holds(memcmp(once, parts, QUERIES * size * sizeof(double)) == 0, "a copy of the first rows is built from them, bitwise");
+	if (info->appendable)
+	{
+		append(e, n, 5);
+		append(copy, n, 5);
+		predict(e, CONTEXT, QUERIES, once);
+		predict(copy, CONTEXT, QUERIES, parts);
+		holds(memcmp(once, parts, QUERIES * size * sizeof(double)) == 0, "appended to a copy is appended, bitwise");
+		more = test_slice(&rows, n + 5, 1);
+		holds(tnp_append(copy, &more, &error) == TNP_BAD_ARGUMENT && tnp_encoding_rows(copy) == n + 5, "a kept copy grows to its room only");
+	}
+	tnp_encoding_free(copy);
+	tnp_encoding_free(e);
+}
+
 static void
 test_grow(void)
 {
@@ -360,6 +406,7 @@ test_model(const TestModel *m, const TnpKernels *kernels)
 	test_rows_make(&rows, info, CONTEXT + QUERIES, 5);
 	test_batch();
 	test_append();
+	test_copy();
 	test_grow();
 	test_score();
 	test_merge();

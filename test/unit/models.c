@@ -144,6 +144,21 @@ counting_free(void *arg, void *pointer)
 	free(pointer);
 }
 
+/* Lasting memory begins inside a block, so that freeing it as the other kind, or the other way round, is seen. */
+static void *
+counting_keep(void *arg, size_t size)
+{
+	char	   *block = counting_alloc(arg, size + 64);
+
+	return block == NULL ? NULL : block + 64;
+}
+
+static void
+counting_drop(void *arg, void *pointer)
+{
+	counting_free(arg, (char *) pointer - 64);
+}
+
 static bool
 counting_interrupted(void *arg)
 {
@@ -156,5 +171,5 @@ void
 test_env_init(TestEnv *env, const TnpKernels *kernels)
 {
 	memset(env, 0, sizeof(*env));
-	env->env = (TnpEnv) {counting_alloc, counting_free, counting_interrupted, env, kernels};
+	env->env = (TnpEnv) {counting_alloc, counting_free, counting_interrupted, env, kernels, counting_keep, counting_drop};
 }
