@@ -144,7 +144,7 @@ posterior_evidence_final(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	rows = (PosteriorRows *) PG_GETARG_POINTER(0);
-	model = posterior_model_pin(CurrentMemoryContext);
+	model = posterior_model_pin(posterior_model_name, CurrentMemoryContext);
 	view = posterior_rows_view(rows, true);
 	if (tnp_evidence(model->model, &view, &evidence, &conditioned, NULL, &error) != TNP_OK)
 		posterior_raise(&error, model->name);

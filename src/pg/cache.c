@@ -80,10 +80,18 @@ posterior_encoding_fresh(PosteriorModel *model, const PosteriorContext *context)
 	e->model = model;
 	e->context = (PosteriorContext *) ((char *) e + head);
 	memcpy(e->context, context, VARSIZE(context));
+	e->n_features = e->context->n_features;
+	e->classes = e->context->classes;
 	e->bytes = head + VARSIZE(context) + tnp_encoding_bytes(e->encoding);
 	e->holds = 1;
 	posterior_model_hold(model);
 	return e;
+}
+
+PosteriorEncoding *
+posterior_encoding_again(const PosteriorEncoding *e)
+{
+	return posterior_encoding_fresh(e->model, e->context);
 }
 
 PosteriorEncoding *

@@ -14,7 +14,9 @@ typedef struct PosteriorEncoding
 {
 	PosteriorModel *model;
 	TnpEncoding *encoding;
-	PosteriorContext *context;	/* the very bytes that were encoded */
+	PosteriorContext *context;	/* the very bytes that were encoded, or NULL */
+	int			n_features;
+	const uint8 *classes;		/* [n_features] PosteriorClass */
 	uint32		hash;			/* of these bytes */
 	size_t		bytes;
 	int			holds;
@@ -27,6 +29,9 @@ PosteriorEncoding *posterior_encoding_hold(PosteriorModel *model, const Posterio
 
 /* The same, made now whatever the cache holds, and forgotten when released. */
 PosteriorEncoding *posterior_encoding_fresh(PosteriorModel *model, const PosteriorContext *context);
+
+/* Another encoding of the rows of this one, made now. */
+PosteriorEncoding *posterior_encoding_again(const PosteriorEncoding *e);
 
 void		posterior_encoding_release(PosteriorEncoding *e);
 

@@ -82,7 +82,7 @@ refresh_model(PosteriorCall *call)
 		return;
 	forget_model(call);
 	temporary = AllocSetContextCreate(CurrentMemoryContext, "posterior model lookup", ALLOCSET_SMALL_SIZES);
-	call->model = posterior_model_pin(temporary);
+	call->model = posterior_model_pin(posterior_model_name, temporary);
 	posterior_model_hold(call->model);	/* ours; the lookup's own goes with its memory */
 	MemoryContextDelete(temporary);
 	strlcpy(call->name, posterior_model_name, sizeof(call->name));
@@ -128,6 +128,12 @@ posterior_call_context(PosteriorCall *call, Datum context)
 	call->raw_size = size;
 	if ((Pointer) value != DatumGetPointer(context))
 		pfree(value);
+}
+
+PosteriorEncoding *
+posterior_call_fresh(PosteriorCall *call)
+{
+	return posterior_encoding_again(call->encoding);
 }
 
 /* ---- rows of an array ------------------------------------------------------------------------------------------- */
@@ -190,7 +196,7 @@ rows_of_composites(PosteriorCall *call, Datum *elements, bool *nulls, int64 n)
 			missing = palloc(Max(desc->natts, 1) * sizeof(bool));
 			n_features = composite_columns(desc, places, types);
 			rows = posterior_rows_make(CurrentMemoryContext, n_features, types);
-			posterior_adopt_columns(call->encoding->context, rows);
+			posterior_adopt_columns(call->encoding->n_features, call->encoding->classes, rows);
 		}
 		else if (HeapTupleHeaderGetTypeId(header) != type || HeapTupleHeaderGetTypMod(header) != typmod)
 			ereport(ERROR,
@@ -227,9 +233,9 @@ posterior_rows_of_array(PosteriorCall *call, ArrayType *array)
 	if (n > 0 && type_is_rowtype(type))
 		return rows_of_composites(call, elements, nulls, n);
 	if (n == 0)
-		return posterior_rows_of_classes(CurrentMemoryContext, call->encoding->context->n_features, call->encoding->context->classes);
+		return posterior_rows_of_classes(CurrentMemoryContext, call->encoding->n_features, call->encoding->classes);
 	rows = posterior_rows_make(CurrentMemoryContext, 1, &type);
-	posterior_adopt_columns(call->encoding->context, rows);
+	posterior_adopt_columns(call->encoding->n_features, call->encoding->classes, rows);
 	for (int i = 0; i < n; i++)
 	{
 		*posterior_rows_next(rows) = posterior_feature_cell(&rows->features[0], elements[i], nulls[i], 1);

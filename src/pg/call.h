@@ -38,6 +38,9 @@ PosteriorCall *posterior_call_make(MemoryContext owner);
 /* Make call->model and call->encoding those of this context argument (a posterior.context, toasted or not). */
 void		posterior_call_context(PosteriorCall *call, Datum context);
 
+/* What call->encoding holds, made from scratch: for posterior.cache = verify. Released by the caller. */
+PosteriorEncoding *posterior_call_fresh(PosteriorCall *call);
+
 /* Rows of an array: of composites, one feature per column; of scalars, one feature each. Checked against the call's context. */
 PosteriorRows *posterior_rows_of_array(PosteriorCall *call, ArrayType *array);
 

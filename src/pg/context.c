@@ -46,28 +46,26 @@ posterior_make_context(const PosteriorRows *rows)
 }
 
 void
-posterior_adopt_columns(const PosteriorContext *context, PosteriorRows *rows)
+posterior_adopt_columns(int n_features, const uint8 *classes, PosteriorRows *rows)
 {
-	int			n_features = rows->n_features;
-
-	if (n_features != context->n_features)
+	if (rows->n_features != n_features)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("%d feature%s given, the context has %d", n_features, n_features == 1 ? "" : "s", context->n_features),
+				 errmsg("%d feature%s given, the context has %d", rows->n_features, rows->n_features == 1 ? "" : "s", n_features),
 				 errhint("Give the same features, in the same order, as to posterior.context, without the target.")));
 	for (int f = 0; f < n_features; f++)
 	{
-		if (rows->features[f].class == context->classes[f])
+		if (rows->features[f].class == classes[f])
 			continue;
 		if (rows->features[f].base != UNKNOWNOID)
 			ereport(ERROR,
 					(errcode(ERRCODE_DATATYPE_MISMATCH),
 					 errmsg("feature %d is of kind \"%s\", in the context it is of kind \"%s\"", f + 1,
-							posterior_class_name(rows->features[f].class), posterior_class_name(context->classes[f])),
+							posterior_class_name(rows->features[f].class), posterior_class_name(classes[f])),
 					 errhint("Cast it to the type that it has in the context.")));
-		rows->features[f].class = context->classes[f];
-		rows->classes[f] = context->classes[f];
-		rows->kinds[f] = context->classes[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
+		rows->features[f].class = classes[f];
+		rows->classes[f] = classes[f];
+		rows->kinds[f] = classes[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
 	}
 }
 

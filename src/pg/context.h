@@ -42,9 +42,9 @@ posterior_context_y(const PosteriorContext *c)
 PosteriorContext *posterior_make_context(const PosteriorRows *rows);
 
 /*
- * Columns of rows to be asked about must be those of the context: as many, of the same classes. Raises otherwise. Columns of literals without
+ * Columns of rows to be asked about must be those of a context: as many, of the same classes. Raises otherwise. Columns of literals without
  * a type become what they are in the context: they may be NULL, or labels where labels are expected.
  */
-void		posterior_adopt_columns(const PosteriorContext *context, PosteriorRows *rows);
+void		posterior_adopt_columns(int n_features, const uint8 *classes, PosteriorRows *rows);
 
 #endif							/* POSTERIOR_CONTEXT_H */

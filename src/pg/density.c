@@ -42,7 +42,7 @@ take_context(DensityState *state, Datum argument, MemoryContext memory)
 	{
 		state->context = MemoryContextAllocHuge(memory, VARSIZE(c));
 		memcpy(state->context, c, VARSIZE(c));
-		posterior_adopt_columns(c, state->rows);
+		posterior_adopt_columns(c->n_features, c->classes, state->rows);
 	}
 	else if (VARSIZE(c) != VARSIZE(state->context) || memcmp(c, state->context, VARSIZE(c)) != 0)
 		ereport(ERROR,
@@ -153,9 +153,8 @@ posterior_density_final(PG_FUNCTION_ARGS)
 		double		again;
 
 		/* held by the call until its memory goes, also when this raises */
-		call->encoding = NULL;
+		call->encoding = posterior_call_fresh(call);
 		posterior_encoding_release(cached);
-		call->encoding = posterior_encoding_fresh(call->model, state->context);
 		again = score(call, call->encoding, state);
 		posterior_verify("a log density", 1, &density, &again);
 	}

@@ -149,14 +149,13 @@ release_callback(void *model)
 }
 
 PosteriorModel *
-posterior_model_pin(MemoryContext owner)
+posterior_model_pin(const char *name, MemoryContext owner)
 {
 	static SPIPlanPtr version_plan = NULL,
 				file_plan = NULL;
 	MemoryContextCallback *callback;
 	PosteriorModel *m;
 	pg_uuid_t	version;
-	char	   *name = posterior_model_name;
 
 	if (name == NULL || name[0] == '\0')
 		ereport(ERROR,

@@ -24,10 +24,8 @@ typedef struct PosteriorModel
 	struct PosteriorModel *next;
 } PosteriorModel;
 
-/*
- * The model that the setting posterior.model names, as the active snapshot shows it. It stays until `owner` is reset or deleted.
- */
-PosteriorModel *posterior_model_pin(MemoryContext owner);
+/* The model of this name, as the active snapshot shows it. It stays until `owner` is reset or deleted. */
+PosteriorModel *posterior_model_pin(const char *name, MemoryContext owner);
 
 /* Hold on to a model, or let it go, by hand. */
 void		posterior_model_hold(PosteriorModel *model);

@@ -25,7 +25,7 @@ answer(PosteriorCall *call, const TnpRows *queries, int size, double *params)
 	if (posterior_cache_mode == POSTERIOR_CACHE_VERIFY)
 	{
 		double	   *again = palloc(queries->n * size * sizeof(double));
-		PosteriorEncoding *fresh = posterior_encoding_fresh(call->model, call->encoding->context);
+		PosteriorEncoding *fresh = posterior_call_fresh(call);
 		TnpStatus	status = tnp_predict(fresh->encoding, queries, again, &error);
 
 		posterior_encoding_release(fresh);
@@ -60,7 +60,7 @@ posterior_predict(PG_FUNCTION_ARGS)
 	}
 	posterior_call_context(call, PG_GETARG_DATUM(0));
 	row = call->rows;
-	posterior_adopt_columns(call->encoding->context, row);
+	posterior_adopt_columns(call->encoding->n_features, call->encoding->classes, row);
 	row->n = 0;
 	x = posterior_rows_next(row);
 	for (int f = 0; f < row->n_features; f++)

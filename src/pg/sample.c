@@ -25,7 +25,7 @@ draw_batch(PosteriorCall *call, const TnpRows *queries, int64 seed, int64 first,
 	if (posterior_cache_mode == POSTERIOR_CACHE_VERIFY)
 	{
 		double	   *again = MemoryContextAllocHuge(CurrentMemoryContext, draws * queries->n * sizeof(double));
-		PosteriorEncoding *fresh = posterior_encoding_fresh(call->model, call->encoding->context);
+		PosteriorEncoding *fresh = posterior_call_fresh(call);
 		TnpStatus	status = tnp_sample(fresh->encoding, queries, (uint64) seed, (uint64) first, draws, again, &error);
 
 		posterior_encoding_release(fresh);

@@ -70,7 +70,7 @@ start_partition(Window *w, FunctionCallInfo fcinfo)
 	callback->func = end_partition;
 	callback->arg = w;
 	MemoryContextRegisterResetCallback(memory, callback);
-	w->model = posterior_model_pin(memory);
+	w->model = posterior_model_pin(posterior_model_name, memory);
 	w->kernels = posterior_kernels;
 }
 
