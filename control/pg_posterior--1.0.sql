@@ -343,10 +343,11 @@ CREATE FUNCTION posterior.regress(y float8, VARIADIC x "any") RETURNS posterior.
 	AS 'MODULE_PATHNAME', 'posterior_regress' LANGUAGE C STABLE WINDOW PARALLEL SAFE COST 1000000;
 COMMENT ON FUNCTION posterior.regress(float8, VARIADIC "any") IS 'predictive distribution of the current row given the rows of its window frame';
 
-CREATE FUNCTION posterior.stat_cache(OUT entries bigint, OUT bytes bigint, OUT hits bigint, OUT misses bigint, OUT evictions bigint)
+CREATE FUNCTION posterior.stat_cache(OUT entries bigint, OUT bytes bigint, OUT hits bigint, OUT misses bigint, OUT appends bigint,
+		OUT evictions bigint, OUT private bigint, OUT shared boolean)
 	RETURNS record
 	AS 'MODULE_PATHNAME', 'posterior_stat_cache' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
-COMMENT ON FUNCTION posterior.stat_cache() IS 'this session''s cache of encoded contexts';
+COMMENT ON FUNCTION posterior.stat_cache() IS 'the cache of encoded contexts: of the server when the library is preloaded, else of this session';
 
 -- ---- bundled models -------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@
 #include "utils/memutils.h"
 
 #include "cpu.h"
+#include "shared.h"
 
 static void *
 bridge_alloc(void *arg, size_t size)
@@ -39,9 +40,45 @@ bridge_interrupted(void *arg)
 TnpEnv
 posterior_env(MemoryContext context)
 {
-	TnpEnv		env = {bridge_alloc, bridge_free, bridge_interrupted, context, NULL};
+	TnpEnv		env = {.alloc = bridge_alloc,.free = bridge_free,.interrupted = bridge_interrupted,.arg = context};
 
 	env.kernels = posterior_kernels == 0 ? tnp_cpu_kernels() : &tnp_reference_kernels;
+	return env;
+}
+
+static void *
+scratch_alloc(void *arg, size_t size)
+{
+	static MemoryContext scratch = NULL;
+
+	(void) arg;
+	if (scratch == NULL)
+		scratch = AllocSetContextCreate(TopMemoryContext, "posterior scratch", ALLOCSET_DEFAULT_SIZES);
+	return bridge_alloc(scratch, size);
+}
+
+static void *
+arena_keep(void *arg, size_t size)
+{
+	(void) arg;
+	return posterior_arena_alloc(size);
+}
+
+static void
+arena_drop(void *arg, void *pointer)
+{
+	(void) arg;
+	posterior_arena_free(pointer);
+}
+
+TnpEnv
+posterior_shared_env(void)
+{
+	TnpEnv		env = posterior_env(NULL);
+
+	env.alloc = scratch_alloc;
+	env.keep = arena_keep;
+	env.drop = arena_drop;
 	return env;
 }
 

@@ -20,6 +20,11 @@ extern int	posterior_kernels;	/* posterior.kernels: 0 cpu, 1 reference */
 /* An environment whose memory belongs to `context`; interrupts and kernels as the settings say. */
 TnpEnv		posterior_env(MemoryContext context);
 
+/*
+ * The environment of a model that all sessions share: what it keeps lies in the arena, what it needs for a call in this process's own memory.
+ */
+TnpEnv		posterior_shared_env(void);
+
 /* The engine's detail as a sentence: capital letter, full stop. */
 const char *posterior_sentence(const char *detail);
 

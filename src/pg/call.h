@@ -6,7 +6,7 @@
 #ifndef POSTERIOR_CALL_H
 #define POSTERIOR_CALL_H
 
-#include "cache.h"
+#include "encoding.h"
 
 #include "utils/array.h"
 

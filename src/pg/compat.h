@@ -24,6 +24,13 @@
 #include "varatt.h"
 #endif
 
+/* 15 asks for shared memory in a hook of its own. */
+#if PG_VERSION_NUM >= 150000
+#define POSTERIOR_REQUEST_HOOK 1
+#else
+#define POSTERIOR_REQUEST_HOOK 0
+#endif
+
 /* 18 replaced pg_attribute_noreturn() by this prefix. */
 #ifndef pg_noreturn
 #define pg_noreturn __attribute__((noreturn))

@@ -10,8 +10,10 @@
 #include "models.h"
 
 #include "bridge.h"
+#include "runs.h"
 
 #include "catalog/pg_type.h"
+#include "miscadmin.h"
 #include "executor/spi.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
@@ -23,9 +25,25 @@ static PosteriorModel *models = NULL;	/* most recently used first */
 static void
 destroy(PosteriorModel *model)
 {
-	tnp_model_close(model->model);
-	MemoryContextDelete(model->memory);
+	if (model->weights != NULL)
+	{
+		posterior_lock(LW_EXCLUSIVE);
+		model->weights->pins--;
+		posterior_unlock();
+	}
+	else
+	{
+		tnp_model_close(model->model);
+		MemoryContextDelete(model->memory);
+	}
 	pfree(model);
+}
+
+void
+posterior_weights_destroy(PosteriorWeights *weights)
+{
+	tnp_model_close(weights->model);
+	posterior_arena_free(weights);
 }
 
 /* Forget parsed models that nobody uses, beyond the few most recent. */
@@ -67,28 +85,117 @@ find(const char *name, const pg_uuid_t *version)
 	return NULL;
 }
 
-/* Parse a file and put the model in front of the list. */
+/* Put a session's handle in front of the list. */
+static PosteriorModel *
+make_handle(const char *name, const pg_uuid_t *version)
+{
+	PosteriorModel *m = MemoryContextAllocZero(TopMemoryContext, sizeof(PosteriorModel));
+
+	strlcpy(m->name, name, sizeof(m->name));
+	m->version = *version;
+	m->kernels = posterior_kernels;
+	m->next = models;
+	models = m;
+	return m;
+}
+
+/* The shared model of this version, pinned, or NULL. */
+static PosteriorWeights *
+pin_weights(const pg_uuid_t *version)
+{
+	PosteriorWeights *found = NULL;
+	dlist_iter	iter;
+
+	posterior_lock(LW_EXCLUSIVE);
+	dlist_foreach(iter, &posterior_shared->weights)
+	{
+		PosteriorWeights *w = dlist_container(PosteriorWeights, node, iter.cur);
+
+		if (w->database == MyDatabaseId && w->kernels == posterior_kernels && memcmp(&w->version, version, sizeof(pg_uuid_t)) == 0)
+		{
+			w->pins++;
+			w->used = posterior_tick();
+			found = w;
+			break;
+		}
+	}
+	posterior_unlock();
+	return found;
+}
+
+/* Parse a file into the arena; the model is pinned. NULL if it does not fit there. */
+static PosteriorWeights *
+share_weights(const char *name, const pg_uuid_t *version, bytea *file)
+{
+	TnpEnv		env = posterior_shared_env();
+	PosteriorWeights *w,
+			   *other;
+	TnpModel   *model;
+	TnpError	error;
+	TnpStatus	status = tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &model, &error);
+
+	/* weights are there twice, as they are and packed */
+	if (status == TNP_NO_MEMORY && posterior_make_room(3 * VARSIZE_ANY(file)))
+		status = tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &model, &error);
+	if (status == TNP_NO_MEMORY)
+		return NULL;
+	if (status != TNP_OK)
+		posterior_raise(&error, name);
+	w = posterior_arena_alloc(sizeof(PosteriorWeights));
+	if (w == NULL)
+	{
+		tnp_model_close(model);
+		return NULL;
+	}
+	memset(w, 0, sizeof(*w));
+	w->database = MyDatabaseId;
+	w->version = *version;
+	w->kernels = posterior_kernels;
+	w->model = model;
+	w->pins = 1;
+	w->used = posterior_tick();
+	/* another session may have done the same meanwhile */
+	other = pin_weights(version);
+	if (other != NULL)
+	{
+		posterior_weights_destroy(w);
+		return other;
+	}
+	posterior_lock(LW_EXCLUSIVE);
+	dlist_push_head(&posterior_shared->weights, &w->node);
+	posterior_unlock();
+	return w;
+}
+
+static PosteriorModel *
+adopt_weights(const char *name, const pg_uuid_t *version, PosteriorWeights *weights)
+{
+	PosteriorModel *m = make_handle(name, version);
+
+	m->weights = weights;
+	m->model = weights->model;
+	return m;
+}
+
+/* Parse a file into memory of this session. */
 static PosteriorModel *
 open_model(const char *name, const pg_uuid_t *version, bytea *file)
 {
 	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext, "posterior model", ALLOCSET_DEFAULT_SIZES);
 	TnpEnv		env = posterior_env(memory);
-	PosteriorModel *m = MemoryContextAllocZero(TopMemoryContext, sizeof(PosteriorModel));
+	PosteriorModel *m;
+	TnpModel   *model;
 	TnpError	error;
 
-	if (tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &m->model, &error) != TNP_OK)
+	if (tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &model, &error) != TNP_OK)
 	{
-		pfree(m);
 		MemoryContextDelete(memory);
 		posterior_raise(&error, name);
 	}
 	MemoryContextSetParent(memory, TopMemoryContext);
-	strlcpy(m->name, name, sizeof(m->name));
-	m->version = *version;
-	m->kernels = posterior_kernels;
+	m = make_handle(name, version);
+	m->model = model;
 	m->memory = memory;
-	m->next = models;
-	models = m;
 	trim();
 	return m;
 }
@@ -139,7 +246,29 @@ void
 posterior_model_release(PosteriorModel *model)
 {
 	Assert(model->pins > 0);
-	model->pins--;
+	if (--model->pins > 0 || model->weights == NULL)
+		return;
+	/* an idle session holds no shared model */
+	for (PosteriorModel **link = &models; *link != NULL; link = &(*link)->next)
+		if (*link == model)
+		{
+			*link = model->next;
+			break;
+		}
+	destroy(model);
+}
+
+void
+posterior_models_exit(void)
+{
+	for (PosteriorModel *m = models; m != NULL; m = m->next)
+		if (m->weights != NULL)
+		{
+			posterior_lock(LW_EXCLUSIVE);
+			m->weights->pins--;
+			posterior_unlock();
+			m->weights = NULL;
+		}
 }
 
 static void
@@ -154,6 +283,7 @@ posterior_model_pin(const char *name, MemoryContext owner)
 	static SPIPlanPtr version_plan = NULL,
 				file_plan = NULL;
 	MemoryContextCallback *callback;
+	PosteriorWeights *weights = NULL;
 	PosteriorModel *m;
 	pg_uuid_t	version;
 
@@ -162,14 +292,23 @@ posterior_model_pin(const char *name, MemoryContext owner)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("no model is chosen"),
 				 errhint("SET posterior.model to one of the models in the view posterior.models.")));
+	posterior_shared_attach();
 	callback = MemoryContextAlloc(owner, sizeof(MemoryContextCallback));
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 	version = *DatumGetUUIDP(select_value(&version_plan, "SELECT version FROM posterior.model_file WHERE name OPERATOR(pg_catalog.=) $1", name));
 	m = find(name, &version);
+	if (m == NULL && posterior_is_shared && (weights = pin_weights(&version)) != NULL)
+		m = adopt_weights(name, &version, weights);
 	if (m == NULL)
-		m = open_model(name, &version,
-					   DatumGetByteaPP(select_value(&file_plan, "SELECT file FROM posterior.model_file WHERE name OPERATOR(pg_catalog.=) $1", name)));
+	{
+		bytea	   *file = DatumGetByteaPP(select_value(&file_plan, "SELECT file FROM posterior.model_file WHERE name OPERATOR(pg_catalog.=) $1", name));
+
+		if (posterior_is_shared && (weights = share_weights(name, &version, file)) != NULL)
+			m = adopt_weights(name, &version, weights);
+		else
+			m = open_model(name, &version, file);
+	}
 	SPI_finish();
 	posterior_model_hold(m);
 	callback->func = release_callback;

@@ -4,6 +4,9 @@
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "bridge.h"
+#include "shared.h"
+
+#include "miscadmin.h"
 
 PG_MODULE_MAGIC;
 
@@ -36,9 +39,13 @@ _PG_init(void)
 	DefineCustomEnumVariable("posterior.cache", "Whether encodings of contexts are kept and used again.",
 							 "verify answers every question twice, from the cache and from scratch, and raises an error when the answers differ.",
 							 &posterior_cache_mode, POSTERIOR_CACHE_ON, cache_modes, PGC_USERSET, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("posterior.cache_size", "Memory that a session keeps for encodings of contexts.",
-							NULL, &posterior_cache_size, 65536, 64, MAX_KILOBYTES, PGC_USERSET, GUC_UNIT_KB, NULL, NULL, NULL);
+	DefineCustomIntVariable("posterior.cache_size", "Memory for encodings of contexts and parsed models.",
+							"Shared by all sessions when shared_preload_libraries contains pg_posterior, else of each session, for encodings only.",
+							&posterior_cache_size, 65536, 64, MAX_KILOBYTES,
+							process_shared_preload_libraries_in_progress ? PGC_POSTMASTER : PGC_USERSET, GUC_UNIT_KB, NULL, NULL, NULL);
 	DefineCustomEnumVariable("posterior.kernels", "Arithmetic of predictions: fast, or the slow reference that it is tested against.",
 							 NULL, &posterior_kernels, 0, kernel_tables, PGC_USERSET, 0, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("posterior");
+	if (process_shared_preload_libraries_in_progress)
+		posterior_shared_request();
 }

@@ -1,0 +1,57 @@
+/*
+ * encoding.h: an encoding that a call site holds: all of a run in the cache, its first rows, or one of its own.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_ENCODING_H
+#define POSTERIOR_ENCODING_H
+
+#include "context.h"
+#include "models.h"
+#include "runs.h"
+
+/* It stays, and so does its model, while it is held. */
+typedef struct PosteriorEncoding
+{
+	dlist_node	node;			/* among all that this backend holds */
+	PosteriorModel *model;
+	TnpEncoding *encoding;		/* a view of the run, or its own */
+	PosteriorRun *run;			/* pinned, or NULL */
+	int			n_features;
+	uint8	   *classes;		/* [n_features] PosteriorClass */
+} PosteriorEncoding;
+
+/* What an encoding is asked for. */
+typedef struct PosteriorWanted
+{
+	PosteriorModel *model;
+	pg_uuid_t	context;		/* a named context and its definition, or zeros */
+	Oid			role;			/* who may find it, or InvalidOid: whoever may read the named context */
+	const uint8 *classes;		/* [rows.n_features] PosteriorClass */
+	TnpRows		rows;
+	int64		prefix;
+	bool		publish;		/* others may use what is encoded now */
+	bool		grows;			/* room for more rows is worth having */
+} PosteriorWanted;
+
+/* How it was come by. */
+typedef enum PosteriorOutcome { POSTERIOR_HIT, POSTERIOR_APPENDED, POSTERIOR_COPIED, POSTERIOR_BUILT, POSTERIOR_PRIVATE } PosteriorOutcome;
+
+/* The encoding of these rows, from the cache as far as it reaches. Raises what the engine reports. */
+PosteriorEncoding *posterior_encoding_find(const PosteriorWanted *wanted, PosteriorOutcome *outcome);
+
+/* The encoding of a run's first n rows; takes over the caller's pin, also when it raises. */
+PosteriorEncoding *posterior_encoding_of_run(PosteriorModel *model, int n_features, const uint8 *classes, PosteriorRun *run, int64 n);
+
+/* The encoding of these rows, made now whatever the cache holds, and forgotten when released. */
+PosteriorEncoding *posterior_encoding_fresh(const PosteriorWanted *wanted);
+
+/* The same for the rows of a context value, of which all belong to the prefix. */
+PosteriorEncoding *posterior_encoding_hold(PosteriorModel *model, const PosteriorContext *context);
+
+/* Another encoding of the rows of this one, made now. */
+PosteriorEncoding *posterior_encoding_again(const PosteriorEncoding *e);
+
+void		posterior_encoding_release(PosteriorEncoding *e);
+
+#endif							/* POSTERIOR_ENCODING_H */
