@@ -349,6 +349,122 @@ CREATE FUNCTION posterior.stat_cache(OUT entries bigint, OUT bytes bigint, OUT h
 	AS 'MODULE_PATHNAME', 'posterior_stat_cache' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION posterior.stat_cache() IS 'the cache of encoded contexts: of the server when the library is preloaded, else of this session';
 
+-- ---- named contexts -----------------------------------------------------------------------------------------------
+
+CREATE TYPE posterior.regcolumn;
+CREATE FUNCTION posterior.regcolumn_in(cstring) RETURNS posterior.regcolumn
+	AS 'MODULE_PATHNAME', 'posterior_regcolumn_in' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.regcolumn_out(posterior.regcolumn) RETURNS cstring
+	AS 'MODULE_PATHNAME', 'posterior_regcolumn_out' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+CREATE TYPE posterior.regcolumn (INPUT = posterior.regcolumn_in, OUTPUT = posterior.regcolumn_out, LIKE = int8);
+COMMENT ON TYPE posterior.regcolumn IS 'a column, as regclass is a relation: it follows renames';
+CREATE FUNCTION posterior.column_name(posterior.regcolumn) RETURNS text
+	AS 'MODULE_PATHNAME', 'posterior_regcolumn_name' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION posterior.column_name(posterior.regcolumn) IS 'name of a column, NULL when it does not exist any more';
+
+CREATE TYPE posterior.row_filter;
+CREATE FUNCTION posterior.row_filter_in(cstring) RETURNS posterior.row_filter
+	AS 'MODULE_PATHNAME', 'posterior_row_filter_in' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.row_filter_out(posterior.row_filter) RETURNS cstring
+	AS 'MODULE_PATHNAME', 'posterior_row_filter_out' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+CREATE TYPE posterior.row_filter (INPUT = posterior.row_filter_in, OUTPUT = posterior.row_filter_out, INTERNALLENGTH = VARIABLE, STORAGE = extended);
+COMMENT ON TYPE posterior.row_filter IS 'a condition on the rows of a relation: it follows renames';
+CREATE FUNCTION posterior.condition(posterior.row_filter) RETURNS text
+	AS 'MODULE_PATHNAME', 'posterior_row_filter_condition' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION posterior.condition(posterior.row_filter) IS 'the condition of a filter with the column names of the moment';
+
+CREATE TABLE posterior.context_definition (
+	name text PRIMARY KEY,
+	id uuid NOT NULL DEFAULT pg_catalog.gen_random_uuid(),
+	version uuid NOT NULL DEFAULT pg_catalog.gen_random_uuid(),
+	owner regrole NOT NULL,
+	relation regclass NOT NULL,
+	target posterior.regcolumn NOT NULL,
+	features posterior.regcolumn[] NOT NULL,
+	order_by posterior.regcolumn[] NOT NULL,
+	descending boolean[] NOT NULL,
+	filter posterior.row_filter,
+	model text NOT NULL,
+	max_rows integer,
+	maintain text NOT NULL CHECK (maintain IN ('trigger', 'read'))
+);
+COMMENT ON TABLE posterior.context_definition IS 'definitions of named contexts; use posterior.create_context, posterior.alter_context, posterior.drop_context and the view posterior.contexts';
+SELECT pg_catalog.pg_extension_config_dump('posterior.context_definition', '');
+GRANT SELECT ON posterior.context_definition TO PUBLIC;
+
+CREATE VIEW posterior.contexts AS
+	SELECT name, owner, relation, posterior.column_name(target) AS target,
+		ARRAY(SELECT posterior.column_name(f) FROM pg_catalog.unnest(features) WITH ORDINALITY u(f, i) ORDER BY i) AS features,
+		(SELECT pg_catalog.string_agg(pg_catalog.quote_ident(posterior.column_name(o)) || CASE WHEN d THEN ' DESC' ELSE '' END, ', ' ORDER BY i)
+			FROM ROWS FROM (pg_catalog.unnest(order_by), pg_catalog.unnest(descending)) WITH ORDINALITY u(o, d, i)) AS order_by,
+		posterior.condition(filter) AS filter, model, max_rows, maintain
+	FROM posterior.context_definition;
+COMMENT ON VIEW posterior.contexts IS 'the named contexts of this database';
+GRANT SELECT ON posterior.contexts TO PUBLIC;
+
+CREATE FUNCTION posterior.create_context(name text, relation regclass, target text, features text[] DEFAULT NULL, order_by text DEFAULT NULL,
+		model text DEFAULT NULL, max_rows integer DEFAULT NULL, filter text DEFAULT NULL, maintain text DEFAULT NULL) RETURNS void
+	AS 'MODULE_PATHNAME', 'posterior_create_context' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION posterior.create_context(text, regclass, text, text[], text, text, integer, text, text) IS 'give the rows of a relation a name under which they are the context of predictions';
+CREATE FUNCTION posterior.alter_context(name text, relation regclass DEFAULT NULL, target text DEFAULT NULL, features text[] DEFAULT NULL, order_by text DEFAULT NULL,
+		model text DEFAULT NULL, max_rows integer DEFAULT NULL, filter text DEFAULT NULL, maintain text DEFAULT NULL, new_name text DEFAULT NULL) RETURNS void
+	AS 'MODULE_PATHNAME', 'posterior_alter_context' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION posterior.alter_context(text, regclass, text, text[], text, text, integer, text, text, text) IS 'change a named context; what is NULL stays as it is';
+CREATE FUNCTION posterior.drop_context(name text) RETURNS void
+	AS 'MODULE_PATHNAME', 'posterior_drop_context' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION posterior.drop_context(text) IS 'forget a named context';
+CREATE FUNCTION posterior.refresh_context(name text) RETURNS void
+	AS 'MODULE_PATHNAME', 'posterior_refresh_context' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION posterior.refresh_context(text) IS 'have a named context encoded anew at its next use';
+CREATE FUNCTION posterior.warm_context(name text) RETURNS bigint
+	AS 'MODULE_PATHNAME', 'posterior_warm_context' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION posterior.warm_context(text) IS 'encode a named context now; the number of its rows';
+
+CREATE FUNCTION posterior.note_statement() RETURNS trigger
+	AS 'MODULE_PATHNAME', 'posterior_note_statement' LANGUAGE C;
+COMMENT ON FUNCTION posterior.note_statement() IS 'trigger of tables with named contexts: notes that this transaction writes the table';
+CREATE FUNCTION posterior.note_insert() RETURNS trigger
+	AS 'MODULE_PATHNAME', 'posterior_note_insert' LANGUAGE C;
+COMMENT ON FUNCTION posterior.note_insert() IS 'trigger of tables with named contexts: notes where a new row lies';
+CREATE FUNCTION posterior.note_change() RETURNS trigger
+	AS 'MODULE_PATHNAME', 'posterior_note_change' LANGUAGE C;
+COMMENT ON FUNCTION posterior.note_change() IS 'trigger of tables with named contexts, for replication: notes that this transaction writes the table';
+CREATE FUNCTION posterior.dropped() RETURNS event_trigger
+	AS 'MODULE_PATHNAME', 'posterior_dropped' LANGUAGE C;
+COMMENT ON FUNCTION posterior.dropped() IS 'event trigger: named contexts go with their relation';
+CREATE EVENT TRIGGER posterior_dropped ON sql_drop EXECUTE FUNCTION posterior.dropped();
+
+CREATE FUNCTION posterior.predict(context text, "row" anyelement) RETURNS posterior.distribution
+	AS 'MODULE_PATHNAME', 'posterior_predict_named' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 100000;
+COMMENT ON FUNCTION posterior.predict(text, anyelement) IS 'predictive distribution of the target of a row, given a named context; columns are matched by name';
+CREATE FUNCTION posterior.predict_rows(context text, rows anyarray, OUT ord integer, OUT prediction posterior.distribution)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'posterior_predict_rows_named' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000000 ROWS 100;
+COMMENT ON FUNCTION posterior.predict_rows(text, anyarray) IS 'predictive distributions for an array of rows, given a named context';
+CREATE FUNCTION posterior.sample(context text, rows anyarray, draws integer DEFAULT 1, seed bigint DEFAULT 0,
+		OUT draw integer, OUT ord integer, OUT y float8)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'posterior_sample_named' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000000 ROWS 1000;
+COMMENT ON FUNCTION posterior.sample(text, anyarray, integer, bigint) IS 'joint draws of the targets of several rows, given a named context';
+CREATE FUNCTION posterior.density_named_accum(internal, text, float8, anyelement) RETURNS internal
+	AS 'MODULE_PATHNAME', 'posterior_density_named_accum' LANGUAGE C STABLE PARALLEL RESTRICTED;
+CREATE FUNCTION posterior.density_averaged_named_accum(internal, text, integer, bigint, float8, anyelement) RETURNS internal
+	AS 'MODULE_PATHNAME', 'posterior_density_averaged_named_accum' LANGUAGE C STABLE PARALLEL RESTRICTED;
+CREATE AGGREGATE posterior.log_density(context text, y float8, "row" anyelement) (
+	SFUNC = posterior.density_named_accum,
+	STYPE = internal,
+	FINALFUNC = posterior.density_final,
+	PARALLEL = RESTRICTED
+);
+COMMENT ON AGGREGATE posterior.log_density(text, float8, anyelement) IS 'joint log predictive density of the rows of a group, given a named context';
+CREATE AGGREGATE posterior.log_density_averaged(context text, orders integer, seed bigint, y float8, "row" anyelement) (
+	SFUNC = posterior.density_averaged_named_accum,
+	STYPE = internal,
+	FINALFUNC = posterior.density_final,
+	PARALLEL = RESTRICTED
+);
+COMMENT ON AGGREGATE posterior.log_density_averaged(text, integer, bigint, float8, anyelement) IS 'logarithm of the joint predictive density averaged over random orders of the rows, given a named context';
+
 -- ---- bundled models -------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION posterior.load_bundled_models() RETURNS void

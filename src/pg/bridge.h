@@ -12,9 +12,12 @@
 
 typedef enum PosteriorCacheMode { POSTERIOR_CACHE_ON, POSTERIOR_CACHE_OFF, POSTERIOR_CACHE_VERIFY } PosteriorCacheMode;
 
+typedef enum PosteriorRowSecurity { POSTERIOR_ROW_SECURITY_REFUSE, POSTERIOR_ROW_SECURITY_PRIVATE } PosteriorRowSecurity;
+
 extern char *posterior_model_name;	/* posterior.model */
 extern int	posterior_cache_mode;	/* posterior.cache */
 extern int	posterior_cache_size;	/* posterior.cache_size, kB */
+extern int	posterior_row_security; /* posterior.row_security */
 extern int	posterior_kernels;	/* posterior.kernels: 0 cpu, 1 reference */
 
 /* An environment whose memory belongs to `context`; interrupts and kernels as the settings say. */

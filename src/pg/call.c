@@ -11,6 +11,8 @@
 
 #include "access/htup_details.h"
 #include "access/xact.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -43,6 +45,50 @@ end_call(void *call)
 	forget_model(call);
 }
 
+/*
+ * Whether the settings and the active snapshot are those that the model was found under. Two snapshots of equal xmin, xmax and number of running
+ * transactions see the same transactions: whoever of them ended would have moved one of the three. Our own subtransactions that were rolled back would not:
+ * they are compared by themselves.
+ */
+static bool
+nothing_has_changed(const PosteriorCall *call)
+{
+	Snapshot	s = GetActiveSnapshot();
+
+	return call->model != NULL && call->kernels == posterior_kernels && call->cache_mode == posterior_cache_mode
+		&& call->xmin == s->xmin && call->xmax == s->xmax && call->command == s->curcid
+		&& call->running == s->xcnt && call->subtransaction == GetCurrentSubTransactionId() && call->user == GetUserId();
+}
+
+static void
+remember_moment(PosteriorCall *call)
+{
+	Snapshot	s = GetActiveSnapshot();
+
+	call->kernels = posterior_kernels;
+	call->cache_mode = posterior_cache_mode;
+	call->xmin = s->xmin;
+	call->xmax = s->xmax;
+	call->command = s->curcid;
+	call->running = s->xcnt;
+	call->subtransaction = GetCurrentSubTransactionId();
+	call->user = GetUserId();
+}
+
+/* Make a model of this name the call's. */
+static void
+take_model(PosteriorCall *call, const char *name)
+{
+	MemoryContext temporary;
+
+	forget_model(call);
+	temporary = AllocSetContextCreate(CurrentMemoryContext, "posterior model lookup", ALLOCSET_SMALL_SIZES);
+	call->model = posterior_model_pin(name, temporary);
+	posterior_model_hold(call->model);	/* ours; the lookup's own goes with its memory */
+	MemoryContextDelete(temporary);
+	strlcpy(call->name, name, sizeof(call->name));
+}
+
 PosteriorCall *
 posterior_call_make(MemoryContext owner)
 {
@@ -64,35 +110,14 @@ posterior_call(FunctionCallInfo fcinfo)
 	return fcinfo->flinfo->fn_extra;
 }
 
-/*
- * Make call->model the one that the settings and the active snapshot say now. Two snapshots of equal xmin, xmax and number of running transactions see
- * the same transactions: whoever of them ended would have moved one of the three. Our own subtransactions that were rolled back would not: they are
- * compared by themselves.
- */
+/* Make call->model the one that the settings and the active snapshot say now. */
 static void
 refresh_model(PosteriorCall *call)
 {
-	Snapshot	s = GetActiveSnapshot();
-	MemoryContext temporary;
-
-	if (call->model != NULL && call->kernels == posterior_kernels && call->cache_mode == posterior_cache_mode
-		&& strcmp(call->name, posterior_model_name) == 0
-		&& call->xmin == s->xmin && call->xmax == s->xmax && call->command == s->curcid
-		&& call->running == s->xcnt && call->subtransaction == GetCurrentSubTransactionId())
+	if (nothing_has_changed(call) && strcmp(call->name, posterior_model_name) == 0)
 		return;
-	forget_model(call);
-	temporary = AllocSetContextCreate(CurrentMemoryContext, "posterior model lookup", ALLOCSET_SMALL_SIZES);
-	call->model = posterior_model_pin(posterior_model_name, temporary);
-	posterior_model_hold(call->model);	/* ours; the lookup's own goes with its memory */
-	MemoryContextDelete(temporary);
-	strlcpy(call->name, posterior_model_name, sizeof(call->name));
-	call->kernels = posterior_kernels;
-	call->cache_mode = posterior_cache_mode;
-	call->xmin = s->xmin;
-	call->xmax = s->xmax;
-	call->command = s->curcid;
-	call->running = s->xcnt;
-	call->subtransaction = GetCurrentSubTransactionId();
+	take_model(call, posterior_model_name);
+	remember_moment(call);
 }
 
 void
@@ -130,10 +155,31 @@ posterior_call_context(PosteriorCall *call, Datum context)
 		pfree(value);
 }
 
+void
+posterior_call_named(PosteriorCall *call, text *name)
+{
+	PosteriorNamed *named = call->named;
+
+	if (call->encoding != NULL && named != NULL && call->cache_mode != POSTERIOR_CACHE_OFF && nothing_has_changed(call)
+		&& strlen(named->name) == VARSIZE_ANY_EXHDR(name) && memcmp(named->name, VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name)) == 0)
+		return;
+	forget_encoding(call);
+	call->named = NULL;
+	call->match = NULL;
+	if (call->named_memory == NULL)
+		call->named_memory = AllocSetContextCreate(call->memory, "posterior named context", ALLOCSET_SMALL_SIZES);
+	MemoryContextReset(call->named_memory);
+	named = posterior_named_find(text_to_cstring(name), call->named_memory);
+	take_model(call, named->model);
+	call->encoding = posterior_named_hold(call->model, named);
+	call->named = named;
+	remember_moment(call);
+}
+
 PosteriorEncoding *
 posterior_call_fresh(PosteriorCall *call)
 {
-	return posterior_encoding_again(call->encoding);
+	return call->named != NULL ? posterior_named_fresh(call->model, call->named) : posterior_encoding_again(call->encoding);
 }
 
 /* ---- rows of an array ------------------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 #ifndef POSTERIOR_CALL_H
 #define POSTERIOR_CALL_H
 
-#include "encoding.h"
+#include "named_hold.h"
 
 #include "utils/array.h"
 
@@ -19,6 +19,7 @@ typedef struct PosteriorCall
 	TransactionId xmin,			/* and the snapshot it was found under */
 				xmax;
 	uint32		running;
+	Oid			user;
 	CommandId	command;
 	SubTransactionId subtransaction;
 	int			cache_mode;
@@ -27,6 +28,9 @@ typedef struct PosteriorCall
 	Size		raw_size,
 				raw_room;
 	PosteriorRows *rows;		/* argument rows, reused; its features say how to read them */
+	PosteriorNamed *named;		/* of a named context, or NULL */
+	MemoryContext named_memory; /* what belongs to it and ends with it */
+	struct PosteriorMatch *match;	/* where rows have its features, or NULL */
 } PosteriorCall;
 
 /* The call site's memory, made at its first row. */
@@ -37,6 +41,15 @@ PosteriorCall *posterior_call_make(MemoryContext owner);
 
 /* Make call->model and call->encoding those of this context argument (a posterior.context, toasted or not). */
 void		posterior_call_context(PosteriorCall *call, Datum context);
+
+/* Make call->model and call->encoding those of this named context, as the active snapshot shows it. */
+void		posterior_call_named(PosteriorCall *call, text *name);
+
+/* The cells x [n_features] of a row, its columns matched by name with the features of call->named. */
+void		posterior_match_row(PosteriorCall *call, Datum row, double *x);
+
+/* Rows of an array of composites, matched by name. */
+PosteriorRows *posterior_match_rows(PosteriorCall *call, ArrayType *array);
 
 /* What call->encoding holds, made from scratch: for posterior.cache = verify. Released by the caller. */
 PosteriorEncoding *posterior_call_fresh(PosteriorCall *call);

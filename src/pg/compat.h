@@ -48,6 +48,22 @@
 #define posterior_make_range(type, lower, upper) make_range(type, lower, upper, false)
 #endif
 
+/* 14 gave the raw parser a mode. */
+#if PG_VERSION_NUM >= 140000
+#define posterior_raw_parser(text) raw_parser(text, RAW_PARSE_DEFAULT)
+#else
+#define posterior_raw_parser(text) raw_parser(text)
+#endif
+
+/* 16 has one function for the rights on all kinds of objects, and other names for files. */
+#if PG_VERSION_NUM >= 160000
+#define posterior_schema_aclcheck(schema, user, mode) object_aclcheck(NamespaceRelationId, schema, user, mode)
+#define posterior_file_number(relation) ((relation)->rd_locator.relNumber)
+#else
+#define posterior_schema_aclcheck(schema, user, mode) pg_namespace_aclcheck(schema, user, mode)
+#define posterior_file_number(relation) ((relation)->rd_node.relNode)
+#endif
+
 /*
  * The head of the private WindowObjectData (nodeWindowAgg.c). Its first two members have been these since window functions exist; they are
  * the only way for a window function to learn its frame clause.

@@ -11,12 +11,14 @@
 #include "call.h"
 
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 
 #define MAX_ORDERS 1000000
 
 typedef struct DensityState
 {
-	PosteriorContext *context;
+	PosteriorContext *context;	/* a value, or: */
+	PosteriorCall *call;		/* a named context, found at the group's first row */
 	PosteriorRows *rows;
 	int64		orders;			/* 0: the given order */
 	int64		seed;
@@ -94,6 +96,79 @@ accumulate(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 	PG_RETURN_POINTER(state);
 }
 
+/* Add one row: name in argument 1, target in argument `y`, the row after it. */
+static Datum
+accumulate_named(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
+{
+	MemoryContext memory = aggregate_context(fcinfo);
+	DensityState *state = PG_ARGISNULL(0) ? NULL : (DensityState *) PG_GETARG_POINTER(0);
+	PosteriorRows *rows;
+	double		target;
+
+	if (PG_ARGISNULL(1) || PG_ARGISNULL(y + 1))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("the context's name and the row must not be NULL")));
+	if (!type_is_rowtype(get_fn_expr_argtype(fcinfo->flinfo, y + 1)))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("a row is needed, not %s", format_type_be(get_fn_expr_argtype(fcinfo->flinfo, y + 1))),
+				 errhint("SELECT posterior.log_density('name', r.target, r) FROM relation r")));
+	if (state == NULL)
+	{
+		state = MemoryContextAllocZero(memory, sizeof(DensityState));
+		state->call = posterior_call_make(memory);
+		posterior_call_named(state->call, PG_GETARG_TEXT_PP(1));
+		state->rows = posterior_rows_of_classes(memory, state->call->named->n_features, state->call->named->classes);
+		state->orders = orders;
+		state->seed = seed;
+	}
+	else if (state->orders != orders || state->seed != seed || strcmp(state->call->named->name, text_to_cstring(PG_GETARG_TEXT_PP(1))) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the rows of a group have different contexts, numbers of orders or seeds"),
+				 errhint("GROUP BY what distinguishes them.")));
+	if (PG_ARGISNULL(y))
+		PG_RETURN_POINTER(state);
+	rows = state->rows;
+	target = posterior_check_target(PG_GETARG_FLOAT8(y));
+	posterior_match_row(state->call, PG_GETARG_DATUM(y + 1), posterior_rows_next(rows));
+	rows->y[rows->n++] = target;
+	PG_RETURN_POINTER(state);
+}
+
+/* log_density_named_accum(internal, name, y, row) */
+PG_FUNCTION_INFO_V1(posterior_density_named_accum);
+Datum
+posterior_density_named_accum(PG_FUNCTION_ARGS)
+{
+	return accumulate_named(fcinfo, 2, 0, 0);
+}
+
+/* The argument `orders` and a seed that is not NULL. */
+static int64
+check_orders(FunctionCallInfo fcinfo)
+{
+	int64		orders = PG_ARGISNULL(2) ? 0 : PG_GETARG_INT32(2);
+
+	if (orders < 1 || orders > MAX_ORDERS || PG_ARGISNULL(3))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the number of orders must be between 1 and %d and the seed not NULL", MAX_ORDERS),
+				 errdetail("%lld orders were asked for.", (long long) orders)));
+	return orders;
+}
+
+/* log_density_averaged_named_accum(internal, name, orders, seed, y, row) */
+PG_FUNCTION_INFO_V1(posterior_density_averaged_named_accum);
+Datum
+posterior_density_averaged_named_accum(PG_FUNCTION_ARGS)
+{
+	int64		orders = check_orders(fcinfo);
+
+	return accumulate_named(fcinfo, 4, orders, PG_GETARG_INT64(3));
+}
+
 /* log_density_accum(internal, context, y, VARIADIC "any") */
 PG_FUNCTION_INFO_V1(posterior_density_accum);
 Datum
@@ -107,13 +182,8 @@ PG_FUNCTION_INFO_V1(posterior_density_averaged_accum);
 Datum
 posterior_density_averaged_accum(PG_FUNCTION_ARGS)
 {
-	int64		orders = PG_ARGISNULL(2) ? 0 : PG_GETARG_INT32(2);
+	int64		orders = check_orders(fcinfo);
 
-	if (orders < 1 || orders > MAX_ORDERS || PG_ARGISNULL(3))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("the number of orders must be between 1 and %d and the seed not NULL", MAX_ORDERS),
-				 errdetail("%lld orders were asked for.", (long long) orders)));
 	return accumulate(fcinfo, 4, orders, PG_GETARG_INT64(3));
 }
 
@@ -144,8 +214,12 @@ posterior_density_final(PG_FUNCTION_ARGS)
 	state = (DensityState *) PG_GETARG_POINTER(0);
 	if (aggref == NULL || aggref->aggorder == NIL)
 		posterior_rows_sort(state->rows);
-	call = posterior_call_make(CurrentMemoryContext);
-	posterior_call_context(call, PointerGetDatum(state->context));
+	call = state->call;
+	if (call == NULL)
+	{
+		call = posterior_call_make(CurrentMemoryContext);
+		posterior_call_context(call, PointerGetDatum(state->context));
+	}
 	density = score(call, call->encoding, state);
 	if (posterior_cache_mode == POSTERIOR_CACHE_VERIFY)
 	{

@@ -16,6 +16,7 @@ char	   *posterior_model_name = NULL;
 int			posterior_cache_mode = POSTERIOR_CACHE_ON;
 int			posterior_cache_size = 65536;
 int			posterior_kernels = 0;
+int			posterior_row_security = POSTERIOR_ROW_SECURITY_REFUSE;
 
 static const struct config_enum_entry cache_modes[] = {
 	{"on", POSTERIOR_CACHE_ON, false},
@@ -27,6 +28,12 @@ static const struct config_enum_entry cache_modes[] = {
 static const struct config_enum_entry kernel_tables[] = {
 	{"cpu", 0, false},
 	{"reference", 1, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry row_security_modes[] = {
+	{"refuse", POSTERIOR_ROW_SECURITY_REFUSE, false},
+	{"private", POSTERIOR_ROW_SECURITY_PRIVATE, false},
 	{NULL, 0, false}
 };
 
@@ -45,6 +52,9 @@ _PG_init(void)
 							process_shared_preload_libraries_in_progress ? PGC_POSTMASTER : PGC_USERSET, GUC_UNIT_KB, NULL, NULL, NULL);
 	DefineCustomEnumVariable("posterior.kernels", "Arithmetic of predictions: fast, or the slow reference that it is tested against.",
 							 NULL, &posterior_kernels, 0, kernel_tables, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable("posterior.row_security", "What a named context does for users to whom row-level security of its relation applies.",
+							 "refuse raises an error; private computes from the rows that the user may see and shares nothing.",
+							 &posterior_row_security, POSTERIOR_ROW_SECURITY_REFUSE, row_security_modes, PGC_USERSET, 0, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("posterior");
 	if (process_shared_preload_libraries_in_progress)
 		posterior_shared_request();

@@ -10,10 +10,12 @@
 #include "rows.h"
 
 #include "access/attnum.h"
+#include "executor/spi.h"
 
 /* A row of posterior.context_definition, resolved against the catalogs. */
 typedef struct PosteriorNamed
 {
+	MemoryContext memory;
 	char		name[NAMEDATALEN];
 	pg_uuid_t	id;				/* of the context, for life */
 	pg_uuid_t	version;		/* of this definition: another one after alter_context and refresh_context */
@@ -21,14 +23,21 @@ typedef struct PosteriorNamed
 	Oid			relation;
 	char		model[NAMEDATALEN];
 	bool		maintained;		/* triggers note who writes the relation */
+	bool		stable;			/* cells are functions of the relation's rows alone: no enum, whose labels can be renamed */
 	int64		max_rows;		/* 0: all */
 	AttrNumber	target;
 	int			n_features;
 	AttrNumber *features;		/* [n_features] */
+	char	  **names;			/* [n_features] */
 	Oid		   *types;			/* [n_features] */
 	uint8	   *classes;		/* [n_features] PosteriorClass */
-	char	   *query;			/* SELECT target::float8, features … of the rows with a target, in canonical order */
+	char	   *columns;		/* target::float8, features …: what queries select */
+	char	   *source;			/* FROM … WHERE …: the rows with a target that pass the filter */
+	char	   *order;			/* ORDER BY …: the canonical order */
 } PosteriorNamed;
+
+/* Name of the table with the definitions, and where it is read. */
+#define POSTERIOR_DEFINITIONS "posterior.context_definition"
 
 /*
  * The context of this name as the active snapshot shows it, in `memory`. Raises 42704 when there is none, and clear errors when its relation or
@@ -36,14 +45,40 @@ typedef struct PosteriorNamed
  */
 PosteriorNamed *posterior_named_find(const char *name, MemoryContext memory);
 
-/*
- * Raise unless the current user may read what the context reads: SELECT on all its columns. Row-level security that applies to the user is refused with a hint.
- */
-void		posterior_named_check(const PosteriorNamed *named);
+/* Name of a relation for queries. */
+char	   *posterior_relation_name(Oid relation);
 
 /*
- * The rows that the active snapshot shows, in canonical order, cut to the window of max_rows, in `memory`. Read with the rights of the current user.
+ * Whether row-level security applies to the current user, who may then only compute for himself. Raises if he may not do that
+ * either (posterior.row_security = refuse).
  */
-PosteriorRows *posterior_named_rows(const PosteriorNamed *named, MemoryContext memory);
+bool		posterior_named_policies(const PosteriorNamed *named);
+
+/* Whether the current user may surely read every column of the relation; if not, reading will tell. */
+bool		posterior_named_readable(const PosteriorNamed *named);
+
+/* Rows of a named context. */
+typedef struct PosteriorContent
+{
+	PosteriorRows *rows;		/* in canonical order, from the window's start */
+	int64		total;			/* with those before the window */
+	ItemPointerData last;		/* where the last row lies; invalid if that is unknown */
+} PosteriorContent;
+
+/* The rows that the active snapshot shows, in canonical order, in `memory`; read with the rights of the current user. */
+void		posterior_named_read(const PosteriorNamed *named, bool plain, MemoryContext memory, PosteriorContent *content);
+
+/*
+ * Those of the rows at these places that the active snapshot shows, in canonical order, each checked to have the xmin that was noted. False unless the row at
+ * `last` comes first: it is then left out.
+ */
+bool		posterior_named_read_new(const PosteriorNamed *named, ItemPointerData last, int n, const ItemPointerData *places, const TransactionId *xmins,
+									 MemoryContext memory, PosteriorContent *content);
+
+/* Rows before the window of a context with this many rows. */
+int64		posterior_named_start(const PosteriorNamed *named, int64 total);
+
+/* A kept plan of this text, from a few that the session keeps. SPI must be connected. */
+SPIPlanPtr	posterior_plan(const char *query, int n, Oid *types);
 
 #endif							/* POSTERIOR_NAMED_H */

@@ -10,6 +10,7 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/tuplestore.h"
 
 #define BATCH 256				/* rows asked about at once */
@@ -73,22 +74,43 @@ posterior_predict(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(posterior_make_distribution(kind, n, params, NULL, 0));
 }
 
-/* predict_rows(context, rows anyarray) returns table (ord int, prediction posterior.distribution) */
-PG_FUNCTION_INFO_V1(posterior_predict_rows);
+/* predict(name text, row anyelement): a row for a named context */
+PG_FUNCTION_INFO_V1(posterior_predict_named);
 Datum
-posterior_predict_rows(PG_FUNCTION_ARGS)
+posterior_predict_named(PG_FUNCTION_ARGS)
 {
 	PosteriorCall *call = posterior_call(fcinfo);
-	PosteriorRows *rows;
-	ReturnSetInfo *result;
+	TnpDistributionKind kind;
+	TnpRows		query;
+	double	   *params;
+	int			n;
+
+	if (!type_is_rowtype(get_fn_expr_argtype(fcinfo->flinfo, 1)))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("a row is needed, not %s", format_type_be(get_fn_expr_argtype(fcinfo->flinfo, 1))),
+				 errhint("SELECT posterior.predict('name', r) FROM relation r")));
+	posterior_call_named(call, PG_GETARG_TEXT_PP(0));
+	query = (TnpRows) {1, call->encoding->n_features, palloc(call->encoding->n_features * sizeof(TnpColumnKind)), NULL, NULL};
+	query.x = palloc(query.n_features * sizeof(double));
+	posterior_match_row(call, PG_GETARG_DATUM(1), (double *) query.x);
+	for (int f = 0; f < query.n_features; f++)
+		((TnpColumnKind *) query.kinds)[f] = call->encoding->classes[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
+	tnp_answer_shape(call->model->model, &kind, &n);
+	params = palloc(tnp_distribution_size(kind, n) * sizeof(double));
+	answer(call, &query, tnp_distribution_size(kind, n), params);
+	PG_RETURN_POINTER(posterior_make_distribution(kind, n, params, NULL, 0));
+}
+
+/* Fill the function's result with the predictions of rows. */
+static void
+predict_rows(PosteriorCall *call, PosteriorRows *rows, ReturnSetInfo *result)
+{
 	TnpDistributionKind kind;
 	double	   *params;
 	int			n,
 				size;
 
-	result = posterior_materialize(fcinfo);
-	posterior_call_context(call, PG_GETARG_DATUM(0));
-	rows = posterior_rows_of_array(call, PG_GETARG_ARRAYTYPE_P(1));
 	tnp_answer_shape(call->model->model, &kind, &n);
 	size = tnp_distribution_size(kind, n);
 	params = palloc((Size) BATCH * size * sizeof(double));
@@ -110,5 +132,30 @@ posterior_predict_rows(PG_FUNCTION_ARGS)
 			pfree(d);
 		}
 	}
+}
+
+/* predict_rows(context, rows anyarray) returns table (ord int, prediction posterior.distribution) */
+PG_FUNCTION_INFO_V1(posterior_predict_rows);
+Datum
+posterior_predict_rows(PG_FUNCTION_ARGS)
+{
+	PosteriorCall *call = posterior_call(fcinfo);
+	ReturnSetInfo *result = posterior_materialize(fcinfo);
+
+	posterior_call_context(call, PG_GETARG_DATUM(0));
+	predict_rows(call, posterior_rows_of_array(call, PG_GETARG_ARRAYTYPE_P(1)), result);
+	return (Datum) 0;
+}
+
+/* predict_rows(name text, rows anyarray) */
+PG_FUNCTION_INFO_V1(posterior_predict_rows_named);
+Datum
+posterior_predict_rows_named(PG_FUNCTION_ARGS)
+{
+	PosteriorCall *call = posterior_call(fcinfo);
+	ReturnSetInfo *result = posterior_materialize(fcinfo);
+
+	posterior_call_named(call, PG_GETARG_TEXT_PP(0));
+	predict_rows(call, posterior_match_rows(call, PG_GETARG_ARRAYTYPE_P(1)), result);
 	return (Datum) 0;
 }

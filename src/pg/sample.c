@@ -36,10 +36,9 @@ draw_batch(PosteriorCall *call, const TnpRows *queries, int64 seed, int64 first,
 	}
 }
 
-/* sample(context, rows anyarray, draws int, seed bigint) returns table (draw int, ord int, y float8) */
-PG_FUNCTION_INFO_V1(posterior_sample);
-Datum
-posterior_sample(PG_FUNCTION_ARGS)
+/* Both forms: (context or name, rows anyarray, draws int, seed bigint) returns table (draw int, ord int, y float8). */
+static Datum
+sample(FunctionCallInfo fcinfo, bool named)
 {
 	PosteriorCall *call = posterior_call(fcinfo);
 	int64		draws = PG_GETARG_INT32(2),
@@ -56,8 +55,11 @@ posterior_sample(PG_FUNCTION_ARGS)
 				 errmsg("the number of draws must be positive"),
 				 errdetail("It is %lld.", (long long) draws)));
 	result = posterior_materialize(fcinfo);
-	posterior_call_context(call, PG_GETARG_DATUM(0));
-	rows = posterior_rows_of_array(call, PG_GETARG_ARRAYTYPE_P(1));
+	if (named)
+		posterior_call_named(call, PG_GETARG_TEXT_PP(0));
+	else
+		posterior_call_context(call, PG_GETARG_DATUM(0));
+	rows = named ? posterior_match_rows(call, PG_GETARG_ARRAYTYPE_P(1)) : posterior_rows_of_array(call, PG_GETARG_ARRAYTYPE_P(1));
 	queries = posterior_rows_view(rows, false);
 	if (rows->n == 0)
 		return (Datum) 0;
@@ -85,4 +87,18 @@ posterior_sample(PG_FUNCTION_ARGS)
 		}
 	}
 	return (Datum) 0;
+}
+
+PG_FUNCTION_INFO_V1(posterior_sample);
+Datum
+posterior_sample(PG_FUNCTION_ARGS)
+{
+	return sample(fcinfo, false);
+}
+
+PG_FUNCTION_INFO_V1(posterior_sample_named);
+Datum
+posterior_sample_named(PG_FUNCTION_ARGS)
+{
+	return sample(fcinfo, true);
 }

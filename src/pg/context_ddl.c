@@ -1,0 +1,433 @@
+/*
+ * context_ddl.c: posterior.create_context, alter_context, drop_context, refresh_context and what follows a dropped table.
+ *
+ * Definitions are rows of a table that nobody may write but its owner: these functions check the caller's rights first and then write, with fixed
+ * statements, as the table's owner.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "context_ddl.h"
+#include "named_hold.h"
+#include "regcolumn.h"
+#include "row_filter.h"
+
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/objectaddress.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "commands/event_trigger.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+#include "bridge.h"
+
+/* Arguments of create_context and alter_context. */
+enum { NAME, RELATION, TARGET, FEATURES, ORDER_BY, MODEL, MAX_ROWS, FILTER, MAINTAIN, NEW_NAME };
+
+/* Run a statement that writes the definitions, as their owner; the number of rows. */
+static uint64
+write_definitions(const char *statement, int n, Oid *types, Datum *values, const char *nulls)
+{
+	Oid			table = RangeVarGetRelid(makeRangeVar("posterior", "context_definition", -1), NoLock, false),
+				user;
+	Relation	rel = table_open(table, AccessShareLock);
+	Oid			owner = rel->rd_rel->relowner;
+	int			security;
+	uint64		count;
+
+	table_close(rel, NoLock);
+	/* an error restores the user with the (sub)transaction */
+	GetUserIdAndSecContext(&user, &security);
+	SetUserIdAndSecContext(owner, security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	if (SPI_execute_with_args(statement, n, types, values, nulls, false, 0) < 0)
+		elog(ERROR, "could not write " POSTERIOR_DEFINITIONS);
+	count = SPI_processed;
+	SPI_finish();
+	SetUserIdAndSecContext(user, security);
+	return count;
+}
+
+/* The OID of a type of ours. */
+static Oid
+own_type(const char *name)
+{
+	return GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum(name), ObjectIdGetDatum(get_namespace_oid("posterior", false)));
+}
+
+static Datum
+column_array(Oid relation, const AttrNumber *columns, int n)
+{
+	Datum	   *elements = palloc(Max(n, 1) * sizeof(Datum));
+
+	for (int i = 0; i < n; i++)
+		elements[i] = posterior_regcolumn_datum(relation, columns[i]);
+	return PointerGetDatum(construct_array(elements, n, own_type("regcolumn"), 8, FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+}
+
+static void
+check_name(const char *name)
+{
+	if (name[0] == '\0' || strlen(name) >= NAMEDATALEN)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_NAME),
+				 errmsg("invalid name of a context: \"%s\"", name),
+				 errdetail("A name has 1 to %d bytes.", NAMEDATALEN - 1)));
+}
+
+/* An argument as text, or NULL. */
+static char *
+text_argument(FunctionCallInfo fcinfo, int i)
+{
+	return PG_ARGISNULL(i) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(i));
+}
+
+/* The relation, target, owner and upkeep of a context that the caller may change; raises if he may not. */
+static void
+own_context(const char *name, PosteriorColumns *columns, bool *maintained)
+{
+	Oid			type = TEXTOID;
+	Datum		argument = CStringGetTextDatum(name);
+	Oid			owner;
+	bool		isnull;
+
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	if (SPI_execute_with_args("SELECT owner::pg_catalog.oid, relation::pg_catalog.oid, target, maintain OPERATOR(pg_catalog.=) 'trigger' FROM "
+							  POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1", 1, &type, &argument, NULL, false, 1) != SPI_OK_SELECT)
+		elog(ERROR, "could not read " POSTERIOR_DEFINITIONS);
+	if (SPI_processed == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("context \"%s\" does not exist", name),
+				 errhint("The view posterior.contexts lists the contexts.")));
+	owner = DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
+	columns->relation = DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 2, &isnull));
+	columns->target = posterior_regcolumn_number(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 3, &isnull));
+	*maintained = DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 4, &isnull));
+	SPI_finish();
+	if (!has_privs_of_role(GetUserId(), owner))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("must be owner of context \"%s\"", name)));
+}
+
+static Oid
+relation_owner(Oid relation)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+	Oid			owner = InvalidOid;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+		ReleaseSysCache(tuple);
+	}
+	return owner;
+}
+
+static bool
+owns(Oid relation)
+{
+	return has_privs_of_role(GetUserId(), relation_owner(relation));
+}
+
+/* Whether triggers shall maintain the context: as asked, or where that is possible. */
+static bool
+decide_maintain(Oid relation, const char *asked)
+{
+	if (asked == NULL)
+		return posterior_can_be_maintained(relation) && owns(relation);
+	if (strcmp(asked, "read") == 0)
+		return false;
+	if (strcmp(asked, "trigger") != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid value for maintain: \"%s\"", asked),
+				 errhint("Values are trigger and read.")));
+	if (!owns(relation))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("must be owner of relation %s", get_rel_name(relation)),
+				 errhint("With maintain => 'read' a context needs no triggers on its relation.")));
+	if (!posterior_can_be_maintained(relation))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("triggers cannot tell what changes the rows of \"%s\"", get_rel_name(relation)),
+				 errdetail("That takes an ordinary, permanent table that is no partition and has neither parents nor children."),
+				 errhint("Use maintain => 'read'.")));
+	return true;
+}
+
+/* The model must be there. */
+static void
+check_model(const char *model)
+{
+	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext, "posterior model lookup", ALLOCSET_SMALL_SIZES);
+
+	posterior_model_pin(model, memory);
+	MemoryContextDelete(memory);
+}
+
+static int
+check_max_rows(int max_rows)
+{
+	if (max_rows < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("max_rows must not be negative"),
+				 errhint("0 means all rows.")));
+	return max_rows;
+}
+
+/* Parameters $1 … of the statements that write a definition. */
+enum { P_NAME, P_RELATION, P_TARGET, P_FEATURES, P_ORDER, P_DESCENDING, P_FILTER, P_MODEL, P_MAX_ROWS, P_MAINTAIN, P_NEW_NAME, P_OWNER, PARAMETERS };
+
+typedef struct Parameters
+{
+	Oid			types[PARAMETERS];
+	Datum		values[PARAMETERS];
+	char		nulls[PARAMETERS + 1];
+} Parameters;
+
+static void
+set(Parameters *p, int i, Datum value)
+{
+	p->values[i] = value;
+	p->nulls[i] = ' ';
+}
+
+/* What create and alter have in common: the arguments that are given, as parameters. */
+static void
+take_arguments(FunctionCallInfo fcinfo, const char *name, PosteriorColumns *c, bool all, Parameters *p)
+{
+	char	   *target = text_argument(fcinfo, TARGET),
+			   *order = text_argument(fcinfo, ORDER_BY),
+			   *model = text_argument(fcinfo, MODEL),
+			   *filter = text_argument(fcinfo, FILTER);
+
+	memset(p->values, 0, sizeof(p->values));
+	memset(p->nulls, 'n', PARAMETERS);
+	p->nulls[PARAMETERS] = '\0';
+	for (int i = 0; i < PARAMETERS; i++)
+		p->types[i] = TEXTOID;
+	p->types[P_RELATION] = OIDOID;
+	p->types[P_TARGET] = own_type("regcolumn");
+	p->types[P_FEATURES] = p->types[P_ORDER] = get_array_type(own_type("regcolumn"));
+	p->types[P_DESCENDING] = BOOLARRAYOID;
+	p->types[P_FILTER] = own_type("row_filter");
+	p->types[P_MAX_ROWS] = INT4OID;
+	p->types[P_OWNER] = OIDOID;
+
+	set(p, P_NAME, CStringGetTextDatum(name));
+	set(p, P_RELATION, ObjectIdGetDatum(c->relation));
+	if (target != NULL)
+	{
+		posterior_set_target(c, target);
+		set(p, P_TARGET, posterior_regcolumn_datum(c->relation, c->target));
+	}
+	if (all || !PG_ARGISNULL(FEATURES))
+	{
+		posterior_set_features(c, PG_ARGISNULL(FEATURES) ? NULL : PG_GETARG_ARRAYTYPE_P(FEATURES));
+		set(p, P_FEATURES, column_array(c->relation, c->features, c->n_features));
+	}
+	if (all || order != NULL)
+	{
+		Datum	   *descending;
+
+		posterior_set_order(c, order, name);
+		descending = palloc(Max(c->n_order, 1) * sizeof(Datum));
+		for (int i = 0; i < c->n_order; i++)
+			descending[i] = BoolGetDatum(c->descending[i]);
+		set(p, P_ORDER, column_array(c->relation, c->order, c->n_order));
+		set(p, P_DESCENDING, PointerGetDatum(construct_array(descending, c->n_order, BOOLOID, 1, true, TYPALIGN_CHAR)));
+	}
+	if (filter != NULL && filter[0] != '\0')
+		set(p, P_FILTER, posterior_make_row_filter(c->relation, filter));
+	if (all && model == NULL)
+		model = posterior_model_name;
+	if (model != NULL)
+	{
+		check_model(model);
+		set(p, P_MODEL, CStringGetTextDatum(model));
+	}
+	if (!PG_ARGISNULL(MAX_ROWS) && (!all || PG_GETARG_INT32(MAX_ROWS) != 0))
+		set(p, P_MAX_ROWS, Int32GetDatum(check_max_rows(PG_GETARG_INT32(MAX_ROWS))));
+}
+
+/* Look the definition up as a prediction would, for the errors that this raises. */
+static void
+check_definition(const char *name)
+{
+	CommandCounterIncrement();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	posterior_named_find(name, CurrentMemoryContext);
+	PopActiveSnapshot();
+}
+
+/* create_context(name, relation, target, features, order_by, model, max_rows, filter, maintain) */
+PG_FUNCTION_INFO_V1(posterior_create_context);
+Datum
+posterior_create_context(PG_FUNCTION_ARGS)
+{
+	char	   *name;
+	PosteriorColumns columns = {0};
+	Parameters	p;
+	bool		maintained;
+
+	if (PG_ARGISNULL(NAME) || PG_ARGISNULL(RELATION) || PG_ARGISNULL(TARGET))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("name, relation and target of a context must not be NULL")));
+	name = text_argument(fcinfo, NAME);
+	check_name(name);
+	columns.relation = PG_GETARG_OID(RELATION);
+	if (get_rel_name(columns.relation) == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation with OID %u does not exist", columns.relation)));
+	if (pg_class_aclcheck(columns.relation, GetUserId(), ACL_SELECT) != ACLCHECK_OK
+		&& pg_attribute_aclcheck_all(columns.relation, GetUserId(), ACL_SELECT, ACLMASK_ANY) != ACLCHECK_OK)
+		aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(get_rel_relkind(columns.relation)), get_rel_name(columns.relation));
+	maintained = decide_maintain(columns.relation, text_argument(fcinfo, MAINTAIN));
+	take_arguments(fcinfo, name, &columns, true, &p);
+	set(&p, P_MAINTAIN, CStringGetTextDatum(maintained ? "trigger" : "read"));
+	set(&p, P_OWNER, ObjectIdGetDatum(GetUserId()));
+	if (write_definitions("INSERT INTO " POSTERIOR_DEFINITIONS " (name, owner, relation, target, features, order_by, descending, filter, model, max_rows, maintain)"
+						  " VALUES ($1, $12::pg_catalog.regrole, $2::pg_catalog.regclass, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING",
+						  PARAMETERS, p.types, p.values, p.nulls) == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_DUPLICATE_OBJECT),
+				 errmsg("context \"%s\" already exists", name),
+				 errhint("Drop it first by posterior.drop_context, change it by posterior.alter_context, or choose another name.")));
+	check_definition(name);
+	if (maintained)
+		posterior_make_triggers(columns.relation);
+	PG_RETURN_VOID();
+}
+
+/* alter_context(name, target, features, order_by, model, max_rows, filter, maintain, new_name); NULL leaves as it is */
+PG_FUNCTION_INFO_V1(posterior_alter_context);
+Datum
+posterior_alter_context(PG_FUNCTION_ARGS)
+{
+	char	   *name,
+			   *maintain = text_argument(fcinfo, MAINTAIN),
+			   *new_name = text_argument(fcinfo, NEW_NAME),
+			   *filter = text_argument(fcinfo, FILTER);
+	PosteriorColumns columns = {0};
+	Parameters	p;
+	bool		maintained;
+
+	if (PG_ARGISNULL(NAME))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("the name of a context must not be NULL")));
+	name = text_argument(fcinfo, NAME);
+	own_context(name, &columns, &maintained);
+	if (!PG_ARGISNULL(RELATION) && PG_GETARG_OID(RELATION) != columns.relation)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("the relation of a context cannot be changed"),
+				 errhint("Drop the context and create it anew.")));
+	take_arguments(fcinfo, name, &columns, false, &p);
+	if (maintain != NULL)
+	{
+		maintained = decide_maintain(columns.relation, maintain);
+		set(&p, P_MAINTAIN, CStringGetTextDatum(maintained ? "trigger" : "read"));
+	}
+	if (new_name != NULL)
+	{
+		check_name(new_name);
+		set(&p, P_NEW_NAME, CStringGetTextDatum(new_name));
+	}
+	if (write_definitions(psprintf("UPDATE " POSTERIOR_DEFINITIONS " SET version = pg_catalog.gen_random_uuid(), target = coalesce($3, target),"
+								   " features = coalesce($4, features), order_by = coalesce($5, order_by), descending = coalesce($6, descending),"
+								   " filter = %s, model = coalesce($8, model), max_rows = CASE WHEN $9 OPERATOR(pg_catalog.=) 0 THEN NULL ELSE coalesce($9, max_rows) END,"
+								   " maintain = coalesce($10, maintain), name = coalesce($11, name)"
+								   " WHERE name OPERATOR(pg_catalog.=) $1 AND $2 IS NOT NULL AND $12 IS NULL",
+								   filter != NULL && filter[0] == '\0' ? "CASE WHEN $7 IS NULL THEN NULL ELSE $7 END" : "coalesce($7, filter)"),
+						  PARAMETERS, p.types, p.values, p.nulls) == 0)
+		elog(ERROR, "context \"%s\" has vanished", name);
+	check_definition(new_name != NULL ? new_name : name);
+	if (maintained)
+		posterior_make_triggers(columns.relation);
+	else
+		posterior_drop_triggers(columns.relation);
+	PG_RETURN_VOID();
+}
+
+/* drop_context(name) */
+PG_FUNCTION_INFO_V1(posterior_drop_context);
+Datum
+posterior_drop_context(PG_FUNCTION_ARGS)
+{
+	Datum		name = PG_GETARG_DATUM(0);
+	Oid			type = TEXTOID;
+	PosteriorColumns columns = {0};
+	bool		maintained;
+
+	own_context(TextDatumGetCString(name), &columns, &maintained);
+	write_definitions("DELETE FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1", 1, &type, &name, NULL);
+	if (maintained && owns(columns.relation))
+		posterior_drop_triggers(columns.relation);
+	PG_RETURN_VOID();
+}
+
+/* refresh_context(name): another version, so that nothing of the old encoding is used */
+PG_FUNCTION_INFO_V1(posterior_refresh_context);
+Datum
+posterior_refresh_context(PG_FUNCTION_ARGS)
+{
+	Datum		name = PG_GETARG_DATUM(0);
+	Oid			type = TEXTOID;
+	PosteriorColumns columns = {0};
+	bool		maintained;
+
+	own_context(TextDatumGetCString(name), &columns, &maintained);
+	write_definitions("UPDATE " POSTERIOR_DEFINITIONS " SET version = pg_catalog.gen_random_uuid() WHERE name OPERATOR(pg_catalog.=) $1",
+					  1, &type, &name, NULL);
+	PG_RETURN_VOID();
+}
+
+/* warm_context(name): encode now; the number of rows */
+PG_FUNCTION_INFO_V1(posterior_warm_context);
+Datum
+posterior_warm_context(PG_FUNCTION_ARGS)
+{
+	PosteriorNamed *named = posterior_named_find(text_to_cstring(PG_GETARG_TEXT_PP(0)), CurrentMemoryContext);
+	PosteriorModel *model = posterior_model_pin(named->model, CurrentMemoryContext);
+	PosteriorEncoding *e = posterior_named_hold(model, named);
+	int64		rows = tnp_encoding_rows(e->encoding);
+
+	posterior_encoding_release(e);
+	PG_RETURN_INT64(rows);
+}
+
+/* The event trigger for dropped tables: their contexts go with them. */
+PG_FUNCTION_INFO_V1(posterior_dropped);
+Datum
+posterior_dropped(PG_FUNCTION_ARGS)
+{
+	if (!CALLED_AS_EVENT_TRIGGER(fcinfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_EVENT_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("not called by an event trigger")));
+	/* the extension itself may be among what is dropped */
+	if (OidIsValid(get_relname_relid("context_definition", get_namespace_oid("posterior", true))))
+		write_definitions("DELETE FROM " POSTERIOR_DEFINITIONS " d USING pg_catalog.pg_event_trigger_dropped_objects() o"
+						  " WHERE o.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass"
+						  " AND o.objsubid OPERATOR(pg_catalog.=) 0 AND d.relation::pg_catalog.oid OPERATOR(pg_catalog.=) o.objid", 0, NULL, NULL, NULL);
+	PG_RETURN_POINTER(NULL);
+}

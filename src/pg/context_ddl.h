@@ -1,0 +1,37 @@
+/*
+ * context_ddl.h: the parts of defining a named context.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_CONTEXT_DDL_H
+#define POSTERIOR_CONTEXT_DDL_H
+
+#include "named.h"
+
+#include "access/htup_details.h"
+
+/* The columns of a definition. */
+typedef struct PosteriorColumns
+{
+	Oid			relation;
+	AttrNumber	target;
+	int			n_features,
+				n_order;
+	AttrNumber	features[MaxHeapAttributeNumber],
+				order[MaxHeapAttributeNumber];
+	bool		descending[MaxHeapAttributeNumber];
+} PosteriorColumns;
+
+/* Fill in parts of the columns from the names that the user gave, or by default where NULL is given. Raise what is wrong with them. */
+void		posterior_set_target(PosteriorColumns *c, const char *name);
+void		posterior_set_features(PosteriorColumns *c, ArrayType *names);
+void		posterior_set_order(PosteriorColumns *c, const char *order, const char *context);
+
+/* Whether triggers can tell everything that changes the relation's rows: an ordinary table that has no parents and no children. */
+bool		posterior_can_be_maintained(Oid relation);
+
+/* Make the triggers of a table unless they are there; drop them when no context needs them any more. */
+void		posterior_make_triggers(Oid relation);
+void		posterior_drop_triggers(Oid relation);
+
+#endif							/* POSTERIOR_CONTEXT_DDL_H */

@@ -1,0 +1,125 @@
+/*
+ * match.c: rows for a named context: their columns are matched with its features by name. Columns that are no features are not looked at.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "call.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/typcache.h"
+
+/* Where rows of one type have the features. */
+typedef struct PosteriorMatch
+{
+	Oid			type;
+	int32		typmod;
+	TupleDesc	desc;
+	int		   *places;			/* [n_features] */
+	PosteriorFeature *features; /* [n_features] */
+	Datum	   *values;			/* [desc->natts] */
+	bool	   *nulls;
+} PosteriorMatch;
+
+/* The place of a column, or -1. */
+static int
+find_place(TupleDesc desc, const char *name)
+{
+	for (int i = 0; i < desc->natts; i++)
+		if (!TupleDescAttr(desc, i)->attisdropped && strcmp(NameStr(TupleDescAttr(desc, i)->attname), name) == 0)
+			return i;
+	return -1;
+}
+
+static PosteriorMatch *
+make_match(const PosteriorNamed *named, Oid type, int32 typmod)
+{
+	MemoryContext before = MemoryContextSwitchTo(named->memory);
+	PosteriorMatch *m = palloc0(sizeof(PosteriorMatch));
+
+	m->type = type;
+	m->typmod = typmod;
+	m->desc = lookup_rowtype_tupdesc_copy(type, typmod);
+	m->places = palloc(named->n_features * sizeof(int));
+	m->features = palloc(named->n_features * sizeof(PosteriorFeature));
+	m->values = palloc(Max(m->desc->natts, 1) * sizeof(Datum));
+	m->nulls = palloc(Max(m->desc->natts, 1) * sizeof(bool));
+	for (int f = 0; f < named->n_features; f++)
+	{
+		int			place = find_place(m->desc, named->names[f]);
+
+		if (place < 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_COLUMN),
+					 errmsg("the row has no column \"%s\"", named->names[f]),
+					 errdetail("It is a feature of context \"%s\".", named->name),
+					 errhint("Give a row whose columns have the names of the features; a column may be NULL.")));
+		m->places[f] = place;
+		posterior_feature_init(&m->features[f], TupleDescAttr(m->desc, place)->atttypid, f + 1, named->memory);
+		if (m->features[f].base == UNKNOWNOID)
+			m->features[f].class = named->classes[f];
+		if (m->features[f].class != named->classes[f])
+			ereport(ERROR,
+					(errcode(ERRCODE_DATATYPE_MISMATCH),
+					 errmsg("column \"%s\" is of kind \"%s\", in context \"%s\" it is of kind \"%s\"", named->names[f],
+							posterior_class_name(m->features[f].class), named->name, posterior_class_name(named->classes[f])),
+					 errhint("Cast it to the type that it has in the context.")));
+	}
+	MemoryContextSwitchTo(before);
+	return m;
+}
+
+void
+posterior_match_row(PosteriorCall *call, Datum row, double *x)
+{
+	HeapTupleHeader header = DatumGetHeapTupleHeader(row);
+	Oid			type = HeapTupleHeaderGetTypeId(header);
+	int32		typmod = HeapTupleHeaderGetTypMod(header);
+	PosteriorMatch *m = call->match;
+	HeapTupleData tuple;
+
+	if (m == NULL || m->type != type || m->typmod != typmod)
+		m = call->match = make_match(call->named, type, typmod);
+	tuple.t_len = HeapTupleHeaderGetDatumLength(header);
+	ItemPointerSetInvalid(&tuple.t_self);
+	tuple.t_tableOid = InvalidOid;
+	tuple.t_data = header;
+	heap_deform_tuple(&tuple, m->desc, m->values, m->nulls);
+	for (int f = 0; f < call->named->n_features; f++)
+		x[f] = posterior_feature_cell(&m->features[f], m->values[m->places[f]], m->nulls[m->places[f]], f + 1);
+}
+
+PosteriorRows *
+posterior_match_rows(PosteriorCall *call, ArrayType *array)
+{
+	PosteriorRows *rows = posterior_rows_of_classes(CurrentMemoryContext, call->named->n_features, call->named->classes);
+	Oid			type = ARR_ELEMTYPE(array);
+	int16		length;
+	bool		byval;
+	char		align;
+	Datum	   *elements;
+	bool	   *nulls;
+	int			n;
+
+	if (!type_is_rowtype(type))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("an array of rows is needed, not of %s", format_type_be(type)),
+				 errhint("ARRAY(SELECT r FROM relation r) is an array of rows.")));
+	get_typlenbyvalalign(type, &length, &byval, &align);
+	deconstruct_array(array, type, length, byval, align, &elements, &nulls, &n);
+	for (int i = 0; i < n; i++)
+	{
+		if (nulls[i])
+			ereport(ERROR,
+					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+					 errmsg("row %d of the array is NULL", i + 1),
+					 errhint("A row may have NULL columns, which are missing features, but must itself be there.")));
+		posterior_match_row(call, elements[i], posterior_rows_next(rows));
+		rows->n++;
+	}
+	return rows;
+}

@@ -1,0 +1,256 @@
+/*
+ * named.c: finds the definition of a named context and turns it into queries with the names of the moment.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "named.h"
+
+#include "regcolumn.h"
+#include "row_filter.h"
+
+#include "access/htup_details.h"
+#include "access/sysattr.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_namespace.h"
+#include "catalog/pg_type.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rls.h"
+
+#include "bridge.h"
+
+#define KEPT_PLANS 32
+
+SPIPlanPtr
+posterior_plan(const char *query, int n, Oid *types)
+{
+	static struct
+	{
+		char	   *query;
+		SPIPlanPtr	plan;
+	}			kept[KEPT_PLANS];
+	static int	next = 0;
+	SPIPlanPtr	plan;
+
+	for (int i = 0; i < KEPT_PLANS; i++)
+		if (kept[i].query != NULL && strcmp(kept[i].query, query) == 0)
+			return kept[i].plan;
+	plan = SPI_prepare(query, n, types);
+	if (plan == NULL || SPI_keepplan(plan) != 0)
+		elog(ERROR, "could not prepare \"%s\"", query);
+	if (kept[next].query != NULL)
+	{
+		char	   *old = kept[next].query;
+
+		kept[next].query = NULL;
+		SPI_freeplan(kept[next].plan);
+		pfree(old);
+	}
+	kept[next].plan = plan;
+	kept[next].query = MemoryContextStrdup(TopMemoryContext, query);
+	next = (next + 1) % KEPT_PLANS;
+	return plan;
+}
+
+char *
+posterior_relation_name(Oid relation)
+{
+	char	   *name = get_rel_name(relation);
+
+	if (name == NULL)
+		return NULL;
+	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)), name);
+}
+
+pg_noreturn static void
+column_is_gone(const PosteriorNamed *named, const char *what)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_COLUMN),
+			 errmsg("a column of context \"%s\" does not exist any more", named->name),
+			 errdetail("It was %s.", what),
+			 errhint("Give the context other columns by posterior.alter_context, or drop it by posterior.drop_context.")));
+}
+
+/* The quoted name of a column that must be there. */
+static const char *
+column_name(const PosteriorNamed *named, AttrNumber column, const char *what)
+{
+	char	   *name = get_attname(named->relation, column, true);
+
+	if (name == NULL)
+		column_is_gone(named, what);
+	return quote_identifier(name);
+}
+
+/* One column of the canonical order; labels are compared as bytes. */
+static void
+order_by(StringInfo order, const PosteriorNamed *named, AttrNumber column, const char *what, bool descending, bool bytes)
+{
+	Oid			type,
+				collation;
+	int32		typmod;
+
+	appendStringInfo(order, "%s%s", order->len == 0 ? "ORDER BY " : ", ", column_name(named, column, what));
+	get_atttypetypmodcoll(named->relation, column, &type, &typmod, &collation);
+	if (bytes && OidIsValid(collation))
+		appendStringInfoString(order, " COLLATE pg_catalog.\"C\"");
+	appendStringInfo(order, "%s NULLS LAST", descending ? " DESC" : "");
+}
+
+/* Columns of an array of posterior.regcolumn. */
+static AttrNumber *
+column_numbers(Datum array, int *n)
+{
+	Datum	   *elements;
+	AttrNumber *numbers;
+
+	deconstruct_array(DatumGetArrayTypeP(array), ARR_ELEMTYPE(DatumGetArrayTypeP(array)), 8, FLOAT8PASSBYVAL, TYPALIGN_DOUBLE, &elements, NULL, n);
+	numbers = palloc(Max(*n, 1) * sizeof(AttrNumber));
+	for (int i = 0; i < *n; i++)
+		numbers[i] = posterior_regcolumn_number(elements[i]);
+	return numbers;
+}
+
+/* Types and classes of the features, from the catalogs. */
+static void
+resolve_features(PosteriorNamed *named)
+{
+	named->types = palloc(named->n_features * sizeof(Oid));
+	named->classes = palloc(named->n_features);
+	named->names = palloc(named->n_features * sizeof(char *));
+	named->stable = true;
+	for (int f = 0; f < named->n_features; f++)
+	{
+		PosteriorFeature feature;
+
+		named->names[f] = get_attname(named->relation, named->features[f], true);
+		if (named->names[f] == NULL)
+			column_is_gone(named, psprintf("feature %d", f + 1));
+		named->types[f] = get_atttype(named->relation, named->features[f]);
+		posterior_feature_init(&feature, named->types[f], f + 1, CurrentMemoryContext);
+		named->classes[f] = feature.class;
+		if (feature.out != NULL)
+			named->stable = false;
+	}
+}
+
+/* The parts of the queries. */
+static void
+write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_columns, const Datum *descending, const char *filter)
+{
+	StringInfoData columns,
+				source,
+				order;
+	const char *target = column_name(named, named->target, "the target");
+
+	initStringInfo(&columns);
+	initStringInfo(&source);
+	initStringInfo(&order);
+	appendStringInfo(&columns, "%s::pg_catalog.float8", target);
+	for (int f = 0; f < named->n_features; f++)
+		appendStringInfo(&columns, ", %s", quote_identifier(named->names[f]));
+	appendStringInfo(&source, "FROM %s WHERE %s IS NOT NULL", posterior_relation_name(named->relation), target);
+	if (filter != NULL)
+		appendStringInfo(&source, " AND (%s)", filter);
+	for (int i = 0; i < n_order; i++)
+		order_by(&order, named, order_columns[i], "a column of the order", DatumGetBool(descending[i]), false);
+	order_by(&order, named, named->target, "the target", false, true);
+	for (int f = 0; f < named->n_features; f++)
+		order_by(&order, named, named->features[f], "a feature", false, true);
+	named->columns = columns.data;
+	named->source = source.data;
+	named->order = order.data;
+}
+
+/* Columns of the query of posterior_named_find. */
+enum { ID = 1, VERSION, OWNER, RELATION, TARGET, FEATURES, ORDER, DESCENDING, FILTER, MODEL, MAX_ROWS, MAINTAIN };
+
+PosteriorNamed *
+posterior_named_find(const char *name, MemoryContext memory)
+{
+	static const char query[] = "SELECT id, version, owner::pg_catalog.oid, relation::pg_catalog.oid, target, features, order_by, descending, filter,"
+		" model, max_rows, maintain OPERATOR(pg_catalog.=) 'trigger' FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1";
+	Oid			type = TEXTOID;
+	Datum		argument = CStringGetTextDatum(name),
+			   *descending;
+	MemoryContext before = CurrentMemoryContext;
+	PosteriorNamed *named;
+	AttrNumber *order;
+	HeapTuple	row;
+	TupleDesc	desc;
+	bool		isnull;
+	int			n_order,
+				n;
+
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	if (SPI_execute_plan(posterior_plan(query, 1, &type), &argument, NULL, true, 1) != SPI_OK_SELECT)
+		elog(ERROR, "could not read " POSTERIOR_DEFINITIONS);
+	if (SPI_processed == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("context \"%s\" does not exist", name),
+				 errhint("The view posterior.contexts lists the contexts; posterior.create_context makes one.")));
+	row = SPI_tuptable->vals[0];
+	desc = SPI_tuptable->tupdesc;
+#define VALUE(column) SPI_getbinval(row, desc, column, &isnull)
+	MemoryContextSwitchTo(memory);
+	named = palloc0(sizeof(PosteriorNamed));
+	named->memory = memory;
+	strlcpy(named->name, name, sizeof(named->name));
+	named->id = *DatumGetUUIDP(VALUE(ID));
+	named->version = *DatumGetUUIDP(VALUE(VERSION));
+	named->owner = DatumGetObjectId(VALUE(OWNER));
+	named->relation = DatumGetObjectId(VALUE(RELATION));
+	if (get_rel_name(named->relation) == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("the relation of context \"%s\" does not exist any more", name),
+				 errhint("Drop the context by posterior.drop_context.")));
+	strlcpy(named->model, TextDatumGetCString(VALUE(MODEL)), sizeof(named->model));
+	named->max_rows = DatumGetInt32(VALUE(MAX_ROWS));
+	if (isnull)
+		named->max_rows = 0;
+	named->maintained = DatumGetBool(VALUE(MAINTAIN));
+	named->target = posterior_regcolumn_number(VALUE(TARGET));
+	named->features = column_numbers(VALUE(FEATURES), &named->n_features);
+	resolve_features(named);
+	order = column_numbers(VALUE(ORDER), &n_order);
+	deconstruct_array(DatumGetArrayTypeP(VALUE(DESCENDING)), BOOLOID, 1, true, TYPALIGN_CHAR, &descending, NULL, &n);
+	{
+		Datum		filter = VALUE(FILTER);
+
+		write_queries(named, n_order, order, descending, isnull ? NULL : posterior_row_filter_text(filter));
+	}
+#undef VALUE
+	MemoryContextSwitchTo(before);
+	SPI_finish();
+	return named;
+}
+
+bool
+posterior_named_policies(const PosteriorNamed *named)
+{
+	if (check_enable_rls(named->relation, InvalidOid, true) != RLS_ENABLED)
+		return false;
+	if (posterior_row_security == POSTERIOR_ROW_SECURITY_REFUSE)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("row-level security of \"%s\" applies to you", get_rel_name(named->relation)),
+				 errdetail("The encoding of context \"%s\" is shared by all who may read all of its rows.", named->name),
+				 errhint("SET posterior.row_security = private computes the answers for you alone, from the rows that you may see.")));
+	return true;
+}
+
+bool
+posterior_named_readable(const PosteriorNamed *named)
+{
+	return posterior_schema_aclcheck(get_rel_namespace(named->relation), GetUserId(), ACL_USAGE) == ACLCHECK_OK
+		&& pg_class_aclcheck(named->relation, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
+}

@@ -1,0 +1,18 @@
+/*
+ * named_hold.h: the encoding of a named context, as the active snapshot shows its rows.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_NAMED_HOLD_H
+#define POSTERIOR_NAMED_HOLD_H
+
+#include "encoding.h"
+#include "named.h"
+
+/* From the cache as far as it reaches. Raises what reading and the engine report. */
+PosteriorEncoding *posterior_named_hold(PosteriorModel *model, const PosteriorNamed *named);
+
+/* From the rows, read and encoded now. */
+PosteriorEncoding *posterior_named_fresh(PosteriorModel *model, const PosteriorNamed *named);
+
+#endif							/* POSTERIOR_NAMED_HOLD_H */

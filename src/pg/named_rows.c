@@ -1,0 +1,155 @@
+/*
+ * named_rows.c: reads the rows of a named context under the active snapshot.
+ *
+ * The rows come through an ordinary query with the rights of whoever asks, so privileges, policies, filters and the order are the server's own
+ * business; a cursor keeps memory bounded by the cells.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "named.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+#define BATCH 1000				/* rows fetched at once */
+
+int64
+posterior_named_start(const PosteriorNamed *named, int64 total)
+{
+	int64		step = Max(1, named->max_rows / 2);
+
+	if (named->max_rows == 0 || total <= named->max_rows)
+		return 0;
+	return (total - named->max_rows + step - 1) / step * step;
+}
+
+/* Add a row: cells are columns 2 …, the target is column 1. */
+static void
+add_row(const PosteriorNamed *named, HeapTuple tuple, TupleDesc desc, PosteriorRows *rows)
+{
+	double	   *x = posterior_rows_next(rows);
+	bool		isnull;
+	double		y = DatumGetFloat8(SPI_getbinval(tuple, desc, 1, &isnull));
+
+	for (int f = 0; f < named->n_features; f++)
+	{
+		Datum		value = SPI_getbinval(tuple, desc, 2 + f, &isnull);
+
+		x[f] = posterior_feature_cell(&rows->features[f], value, isnull, f + 1);
+	}
+	rows->y[rows->n++] = posterior_check_target(y);
+}
+
+/* The number of rows without a window. */
+static int64
+count_rows(const PosteriorNamed *named)
+{
+	bool		isnull;
+
+	if (SPI_execute_plan(posterior_plan(psprintf("SELECT pg_catalog.count(*) %s", named->source), 0, NULL), NULL, NULL, true, 1) != SPI_OK_SELECT
+		|| SPI_processed != 1)
+		elog(ERROR, "could not count the rows of context \"%s\"", named->name);
+	return DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
+}
+
+void
+posterior_named_read(const PosteriorNamed *named, bool plain, MemoryContext memory, PosteriorContent *content)
+{
+	PosteriorRows *rows = posterior_rows_make(memory, named->n_features, named->types);
+	Oid			type = INT8OID;
+	Datum		start;
+	Portal		cursor;
+	MemoryContext batch;
+
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	content->rows = rows;
+	ItemPointerSetInvalid(&content->last);
+	content->total = named->max_rows > 0 ? count_rows(named) : 0;
+	start = Int64GetDatum(posterior_named_start(named, content->total));
+	cursor = SPI_cursor_open(NULL, posterior_plan(psprintf("SELECT %s%s %s %s OFFSET $1", named->columns, plain ? ", ctid" : "", named->source, named->order),
+												  1, &type), &start, NULL, true);
+	batch = AllocSetContextCreate(CurrentMemoryContext, "posterior rows", ALLOCSET_DEFAULT_SIZES);
+	for (;;)
+	{
+		MemoryContext before;
+
+		CHECK_FOR_INTERRUPTS();
+		SPI_cursor_fetch(cursor, true, BATCH);
+		if (SPI_processed == 0)
+			break;
+		before = MemoryContextSwitchTo(batch);
+		for (uint64 i = 0; i < SPI_processed; i++)
+			add_row(named, SPI_tuptable->vals[i], SPI_tuptable->tupdesc, rows);
+		if (plain)
+		{
+			bool		isnull;
+			Datum		place = SPI_getbinval(SPI_tuptable->vals[SPI_processed - 1], SPI_tuptable->tupdesc, 2 + named->n_features, &isnull);
+
+			content->last = *(ItemPointer) DatumGetPointer(place);
+		}
+		MemoryContextSwitchTo(before);
+		MemoryContextReset(batch);
+		SPI_freetuptable(SPI_tuptable);
+	}
+	SPI_cursor_close(cursor);
+	if (named->max_rows == 0)
+		content->total = rows->n;
+	SPI_finish();
+}
+
+bool
+posterior_named_read_new(const PosteriorNamed *named, ItemPointerData last, int n, const ItemPointerData *places, const TransactionId *xmins,
+						 MemoryContext memory, PosteriorContent *content)
+{
+	PosteriorRows *rows = posterior_rows_make(memory, named->n_features, named->types);
+	Oid			type = TIDARRAYOID;
+	Datum	   *elements = palloc((n + 1) * sizeof(Datum)),
+				argument;
+	bool		good = true;
+
+	for (int i = 0; i < n; i++)
+		elements[i] = PointerGetDatum(&places[i]);
+	elements[n] = PointerGetDatum(&last);
+	argument = PointerGetDatum(construct_array(elements, n + 1, TIDOID, sizeof(ItemPointerData), false, TYPALIGN_SHORT));
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	if (SPI_execute_plan(posterior_plan(psprintf("SELECT %s, ctid, xmin %s AND ctid OPERATOR(pg_catalog.=) ANY ($1) %s", named->columns, named->source, named->order),
+										1, &type), &argument, NULL, true, 0) != SPI_OK_SELECT)
+		elog(ERROR, "could not read the rows of context \"%s\"", named->name);
+	content->rows = rows;
+	content->last = last;
+	for (uint64 i = 0; good && i < SPI_processed; i++)
+	{
+		HeapTuple	tuple = SPI_tuptable->vals[i];
+		TupleDesc	desc = SPI_tuptable->tupdesc;
+		bool		isnull,
+					noted = false;
+		ItemPointer place = (ItemPointer) DatumGetPointer(SPI_getbinval(tuple, desc, 2 + named->n_features, &isnull));
+		TransactionId xmin = DatumGetTransactionId(SPI_getbinval(tuple, desc, 3 + named->n_features, &isnull));
+
+		if (i == 0)
+		{
+			good = ItemPointerEquals(place, &last);
+			continue;
+		}
+		/* a place can have been used again by a transaction whose rows are noted too */
+		for (int j = 0; j < n; j++)
+#ifdef POSTERIOR_MUTANT_8
+			noted = noted || ItemPointerEquals(place, (ItemPointer) &places[j]);
+#else
+			noted = noted || (ItemPointerEquals(place, (ItemPointer) &places[j]) && xmins[j] == xmin);
+#endif
+		if (!noted)
+			continue;
+		add_row(named, tuple, desc, rows);
+		content->last = *place;
+	}
+	good = good && SPI_processed > 0;
+	SPI_finish();
+	return good;
+}

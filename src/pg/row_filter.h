@@ -1,0 +1,17 @@
+/*
+ * row_filter.h: type posterior.row_filter: a condition on the rows of one relation.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_ROW_FILTER_H
+#define POSTERIOR_ROW_FILTER_H
+
+#include "compat.h"
+
+/* A condition on `relation`, from the text of a boolean expression over its columns; checked. The result is a varlena. */
+Datum		posterior_make_row_filter(Oid relation, const char *condition);
+
+/* The condition as text with the names of the moment, for a query whose only relation is this one. */
+char	   *posterior_row_filter_text(Datum filter);
+
+#endif							/* POSTERIOR_ROW_FILTER_H */
