@@ -465,6 +465,21 @@ CREATE AGGREGATE posterior.log_density_averaged(context text, orders integer, se
 );
 COMMENT ON AGGREGATE posterior.log_density_averaged(text, integer, bigint, float8, anyelement) IS 'logarithm of the joint predictive density averaged over random orders of the rows, given a named context';
 
+CREATE FUNCTION posterior.context_state(id uuid, OUT skips bigint, OUT deltas bigint, OUT reads bigint, OUT extensions bigint, OUT rebuilds bigint,
+		OUT private bigint, OUT rows bigint, OUT prefix_rows bigint, OUT suffix_rows bigint, OUT bytes bigint)
+	RETURNS record
+	AS 'MODULE_PATHNAME', 'posterior_context_state' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION posterior.context_state(uuid) IS 'counters of a named context; the view posterior.stat_contexts shows them';
+CREATE VIEW posterior.stat_contexts AS
+	SELECT d.name, d.relation, s.*
+	FROM posterior.context_definition d, LATERAL posterior.context_state(d.id) s;
+COMMENT ON VIEW posterior.stat_contexts IS 'how statements got at the encodings of named contexts since the server''s start, and how large these are';
+GRANT SELECT ON posterior.stat_contexts TO PUBLIC;
+CREATE FUNCTION posterior.stat_reset() RETURNS void
+	AS 'MODULE_PATHNAME', 'posterior_stat_reset' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION posterior.stat_reset() IS 'set the counters of the cache and of this database''s named contexts to zero';
+REVOKE EXECUTE ON FUNCTION posterior.stat_reset() FROM PUBLIC;
+
 -- ---- bundled models -------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION posterior.load_bundled_models() RETURNS void

@@ -271,6 +271,35 @@ extend(const PosteriorWanted *w, PosteriorRun *run, int64 common, TnpError *erro
 	return status;
 }
 
+PosteriorEncoding *
+posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, PosteriorRun *run, int64 n, const TnpRows *more)
+{
+	int64		length = posterior_run_length(run),
+				total = n + more->n;
+	TnpRows		there = tnp_encoding_view(run->encoding);
+	TnpError	error;
+
+	if (length >= total)
+	{
+		/* somebody has appended these rows, or others */
+		if (memcmp(there.y + n, more->y, more->n * sizeof(double)) != 0
+			|| memcmp(there.x + n * there.n_features, more->x, more->n * there.n_features * sizeof(double)) != 0)
+			return NULL;
+		return posterior_encoding_of_run(model, there.n_features, classes, run, total);
+	}
+	if (length != n || total > tnp_encoding_capacity(run->encoding) || !posterior_run_claim(run))
+		return NULL;
+	if (posterior_run_length(run) != n || tnp_append(run->encoding, more, &error) != TNP_OK)
+	{
+		/* whatever it was, the long way round says it */
+		posterior_run_yield(run);
+		return NULL;
+	}
+	posterior_run_set_length(run, total);
+	posterior_run_yield(run);
+	return posterior_encoding_of_run(model, there.n_features, classes, run, total);
+}
+
 static PosteriorEncoding *
 find(const PosteriorWanted *w, PosteriorOutcome *outcome)
 {

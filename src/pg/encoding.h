@@ -43,6 +43,12 @@ PosteriorEncoding *posterior_encoding_find(const PosteriorWanted *wanted, Poster
 /* The encoding of a run's first n rows; takes over the caller's pin, also when it raises. */
 PosteriorEncoding *posterior_encoding_of_run(PosteriorModel *model, int n_features, const uint8 *classes, PosteriorRun *run, int64 n);
 
+/*
+ * The encoding of the first n rows of a pinned run and `more` after them, if that takes nothing but appending to the run: NULL if not. The pin is taken
+ * over if the answer is not NULL.
+ */
+PosteriorEncoding *posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, PosteriorRun *run, int64 n, const TnpRows *more);
+
 /* The encoding of these rows, made now whatever the cache holds, and forgotten when released. */
 PosteriorEncoding *posterior_encoding_fresh(const PosteriorWanted *wanted);
 

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "bridge.h"
+#include "note.h"
 #include "shared.h"
 
 #include "miscadmin.h"
@@ -57,5 +58,8 @@ _PG_init(void)
 							 &posterior_row_security, POSTERIOR_ROW_SECURITY_REFUSE, row_security_modes, PGC_USERSET, 0, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("posterior");
 	if (process_shared_preload_libraries_in_progress)
+	{
 		posterior_shared_request();
+		posterior_note_register();
+	}
 }

@@ -1,5 +1,6 @@
 /*
- * named_hold.c: the encoding of a named context under the active snapshot.
+ * named_hold.c: the encoding of a named context under the active snapshot, by the shortest way that is surely right: a proof that the rows are those of
+ * an earlier reader, or those and a few new ones; else by reading the rows.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -7,36 +8,287 @@
 
 #include "bridge.h"
 
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_trigger.h"
+#include "commands/trigger.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/inval.h"
 #include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
 
-/* Read the rows and find or make their encoding. */
-static PosteriorEncoding *
-by_content(PosteriorModel *model, const PosteriorNamed *named, bool fresh, bool publish)
+/* One question. */
+typedef struct Question
 {
-	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext, "posterior rows", ALLOCSET_DEFAULT_SIZES);
+	PosteriorModel *model;
+	const PosteriorNamed *named;
+	MemoryContext memory;		/* ends with the question */
+	bool		share;			/* what is encoded may be used by others */
+	bool		prove;			/* the ring knows about the snapshot: what is read may be published with `sight` */
+	bool		plain;			/* rows have places */
+	Oid			file;
+	PosteriorSight sight;
+} Question;
+
+/* Say why the cache was not used, for log_min_messages = debug1. */
+static void
+explain(const PosteriorNamed *named, const char *why)
+{
+	ereport(DEBUG1,
+			(errmsg_internal("context \"%s\": rows are read because %s", named->name, why)));
+}
+
+static void
+count(const Question *q, PosteriorRung rung, const PosteriorEncoding *e)
+{
+	if (posterior_is_shared)
+		posterior_state_count(&q->named->id, rung, tnp_encoding_rows(e->encoding), tnp_encoding_prefix(e->encoding),
+							  (int64) tnp_encoding_bytes(e->encoding));
+}
+
+/* Let later readers know what this one saw. */
+static void
+publish(const Question *q, const PosteriorEncoding *e, int64 total, ItemPointerData last)
+{
+	PosteriorProof proof;
+
+	if (!q->prove || e->run == NULL)
+		return;
+	memset(&proof, 0, sizeof(proof));
+	proof.version = q->named->version;
+	proof.model = q->model->version;
+	proof.kernels = q->model->kernels;
+	proof.file = q->file;
+	proof.key = e->run->key;
+	proof.serial = e->run->serial;
+	proof.n = tnp_encoding_rows(e->encoding);
+	proof.total = total;
+	proof.last = last;
+	proof.sight = q->sight;
+	posterior_state_prove(&q->named->id, &proof);
+}
+
+/* ---- reading all rows ---------------------------------------------------------------------------------------------- */
+
+static PosteriorEncoding *
+by_content(const Question *q, bool fresh)
+{
+	static const PosteriorRung rungs[] = {
+		[POSTERIOR_HIT] = POSTERIOR_READ,[POSTERIOR_APPENDED] = POSTERIOR_EXTENDED,[POSTERIOR_COPIED] = POSTERIOR_EXTENDED,
+		[POSTERIOR_BUILT] = POSTERIOR_REBUILT,[POSTERIOR_PRIVATE] = POSTERIOR_COMPUTED
+	};
 	PosteriorContent content;
-	PosteriorWanted wanted = {.model = model,.context = named->id,.classes = named->classes,.publish = publish,.grows = true};
+	PosteriorWanted wanted = {.model = q->model,.context = q->named->id,.classes = q->named->classes,.publish = q->share,.grows = true};
 	PosteriorOutcome outcome;
 	PosteriorEncoding *e;
 
-	posterior_named_read(named, false, memory, &content);
+	posterior_named_read(q->named, q->plain, q->memory, &content);
 	wanted.rows = posterior_rows_view(content.rows, true);
-	wanted.prefix = tnp_canonical_prefix(model->model, wanted.rows.n);
-	e = fresh ? posterior_encoding_fresh(&wanted) : posterior_encoding_find(&wanted, &outcome);
-	MemoryContextDelete(memory);
+	wanted.prefix = tnp_canonical_prefix(q->model->model, wanted.rows.n);
+	if (fresh)
+		return posterior_encoding_fresh(&wanted);
+	e = posterior_encoding_find(&wanted, &outcome);
+	count(q, rungs[outcome], e);
+	publish(q, e, content.total, content.last);
 	return e;
+}
+
+/* ---- proofs -------------------------------------------------------------------------------------------------------- */
+
+/* Whether the trigger of this name and function is there and fires always. */
+static bool
+fires_always(Relation relation, const char *name)
+{
+	TriggerDesc *triggers = relation->trigdesc;
+
+	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
+		if (strcmp(triggers->triggers[i].tgname, name) == 0)
+			return triggers->triggers[i].tgenabled == TRIGGER_FIRES_ALWAYS;
+	return false;
+}
+
+/* Why the ring cannot tell everything about this table, or NULL. */
+static const char *
+cannot_be_watched(Relation relation)
+{
+	if (relation->rd_rel->relkind != RELKIND_RELATION || relation->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
+		return "its relation is no permanent table";
+	if (relation->rd_rel->relhassubclass || relation->rd_rel->relispartition || has_superclass(RelationGetRelid(relation)))
+		return "its table has parents or children, or is a partition";
+	if (!fires_always(relation, "posterior_note_statement") || !fires_always(relation, "posterior_note_insert"))
+		return "its table's triggers are missing or not enabled always";
+	return NULL;
+}
+
+/* Whether a proof speaks of what is asked for now. */
+static bool
+applies(const PosteriorProof *proof, const Question *q)
+{
+	return memcmp(&proof->version, &q->named->version, sizeof(pg_uuid_t)) == 0
+		&& memcmp(&proof->model, &q->model->version, sizeof(pg_uuid_t)) == 0
+		&& proof->kernels == q->model->kernels && proof->file == q->file;
+}
+
+/* The rows of the proof and the new ones, if these come last and the window and the prefix stay. NULL if not. */
+static PosteriorEncoding *
+by_delta(const Question *q, const PosteriorProof *proof, const PosteriorNew *more)
+{
+	PosteriorContent content;
+	PosteriorEncoding *e;
+	PosteriorRun *run;
+	TnpRows		rows;
+
+	if (!ItemPointerIsValid(&proof->last))
+		return NULL;
+	if (!posterior_named_read_new(q->named, proof->last, more->n, more->places, more->xmins, q->memory, &content))
+		return NULL;
+	rows = posterior_rows_view(content.rows, true);
+	if (posterior_named_start(q->named, proof->total + rows.n) != posterior_named_start(q->named, proof->total)
+		|| tnp_canonical_prefix(q->model->model, proof->n + rows.n) != proof->key.prefix)
+		return NULL;
+	run = posterior_run_pin(&proof->key, proof->serial);
+	if (run == NULL)
+		return NULL;
+	e = posterior_encoding_extend(q->model, q->named->classes, run, proof->n, &rows);
+	if (e == NULL)
+	{
+		posterior_run_unpin(run);
+		return NULL;
+	}
+	count(q, POSTERIOR_DELTA, e);
+	publish(q, e, proof->total + rows.n, content.last);
+	return e;
+}
+
+/* The encoding without reading the table, or NULL; q->prove says whether what is then read may be published. */
+static PosteriorEncoding *
+by_proof(Question *q, Relation relation)
+{
+	Snapshot	snapshot = GetActiveSnapshot();
+	PosteriorProof proof;
+	PosteriorNew more;
+	bool		proven = posterior_state_proof(&q->named->id, &proof) && applies(&proof, q);
+	PosteriorVerdict verdict = posterior_ring_look(RelationGetRelid(relation), q->file, snapshot, proven ? &proof.sight : NULL, &q->sight, &more);
+
+	q->prove = verdict != POSTERIOR_UNKNOWN;
+	q->plain = q->prove;
+	if (!proven || verdict == POSTERIOR_UNKNOWN || verdict == POSTERIOR_OTHER)
+	{
+		explain(q->named, verdict == POSTERIOR_UNKNOWN ? "the table's writers are not all known" : proven ? "rows have changed" : "nobody has yet");
+		return NULL;
+	}
+	/* column privileges and the like are the query's business */
+	if (!posterior_named_readable(q->named))
+	{
+		explain(q->named, "the right to read the whole table is missing");
+		return NULL;
+	}
+	if (verdict == POSTERIOR_SAME)
+	{
+		PosteriorRun *run = posterior_run_pin(&proof.key, proof.serial);
+
+		if (run != NULL)
+		{
+			PosteriorEncoding *e = posterior_encoding_of_run(q->model, q->named->n_features, q->named->classes, run, proof.n);
+
+			count(q, POSTERIOR_SKIPPED, e);
+			return e;
+		}
+		explain(q->named, "its encoding was evicted");
+		return NULL;
+	}
+	else
+	{
+		PosteriorEncoding *e = by_delta(q, &proof, &more);
+
+		if (e == NULL)
+			explain(q->named, "new rows do not simply come last");
+		return e;
+	}
+}
+
+/* ---- the question -------------------------------------------------------------------------------------------------- */
+
+/* Why no proof is possible for this statement, or NULL. */
+static const char *
+cannot_be_proven(const Question *q)
+{
+	Snapshot	snapshot = GetActiveSnapshot();
+
+	if (!posterior_is_shared)
+		return "the library is not preloaded";
+	if (!q->named->maintained)
+		return "it is not maintained by triggers";
+	if (!q->named->stable)
+		return "labels of an enum may be renamed";
+	if (!IsMVCCSnapshot(snapshot) || snapshot->takenDuringRecovery)
+		return "the snapshot is not one of a primary's";
+	if (IsolationIsSerializable())
+		return "serializable transactions must be seen reading";
+	if (IsInParallelMode())
+		return "the query is parallel";
+	if (q->model->weights == NULL)
+		return "the model is not shared";
+	return NULL;
+}
+
+static PosteriorEncoding *
+ask(Question *q)
+{
+	const char *why = cannot_be_proven(q);
+	Relation	relation;
+	PosteriorEncoding *e = NULL;
+
+	q->share = !posterior_named_policies(q->named);
+	if (posterior_cache_mode == POSTERIOR_CACHE_OFF)
+		return by_content(q, true);
+	/* the lock stays to the end of the transaction: what is answered from the cache must not be truncated under later functions of the statement */
+	relation = table_open(q->named->relation, AccessShareLock);
+	AcceptInvalidationMessages();
+	q->file = posterior_file_number(relation);
+	/* rows of this transaction, whose fate is open: share nothing. The lock tells also before any trigger has run. */
+#ifndef POSTERIOR_MUTANT_5
+	if (CheckRelationLockedByMe(relation, RowExclusiveLock, true))
+	{
+		why = "this transaction has written the table";
+		q->share = false;
+	}
+#endif
+	if (why == NULL)
+		why = cannot_be_watched(relation);
+	if (why == NULL && q->share)
+		e = by_proof(q, relation);
+	else if (why != NULL)
+		explain(q->named, why);
+	table_close(relation, NoLock);
+	return e != NULL ? e : by_content(q, false);
 }
 
 PosteriorEncoding *
 posterior_named_hold(PosteriorModel *model, const PosteriorNamed *named)
 {
-	bool		policies = posterior_named_policies(named);
+	Question	q = {.model = model,.named = named};
+	PosteriorEncoding *e;
 
-	return by_content(model, named, posterior_cache_mode == POSTERIOR_CACHE_OFF, !policies);
+	posterior_shared_attach();
+	q.memory = AllocSetContextCreate(CurrentMemoryContext, "posterior question", ALLOCSET_DEFAULT_SIZES);
+	e = ask(&q);
+	MemoryContextDelete(q.memory);
+	return e;
 }
 
 PosteriorEncoding *
 posterior_named_fresh(PosteriorModel *model, const PosteriorNamed *named)
 {
-	return by_content(model, named, true, false);
+	Question	q = {.model = model,.named = named};
+	PosteriorEncoding *e;
+
+	q.memory = AllocSetContextCreate(CurrentMemoryContext, "posterior question", ALLOCSET_DEFAULT_SIZES);
+	e = by_content(&q, true);
+	MemoryContextDelete(q.memory);
+	return e;
 }

@@ -1,5 +1,94 @@
+/*
+ * ring.h: who has written a table: one ring of transactions per table with a maintained context, in shared memory.
+ *
+ * A transaction enters the ring before its commit can become visible. So a reader whose snapshot sees every transaction of the ring exactly as an earlier
+ * reader's snapshot did, and nothing older than the ring remembers, sees the same rows, and need not read them. docs/snapshots.md has the proof.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
 #ifndef POSTERIOR_RING_H
 #define POSTERIOR_RING_H
-#define POSTERIOR_RINGS 64
-typedef struct PosteriorRing { int unused; } PosteriorRing;
-#endif
+
+#include "compat.h"
+
+#include "storage/itemptr.h"
+#include "utils/snapshot.h"
+
+#define POSTERIOR_RINGS 64		/* tables that are watched at once; the least recently used one gives way */
+#define POSTERIOR_WRITERS 64	/* transactions that a ring remembers */
+#define POSTERIOR_TUPLES 16		/* inserted rows of a transaction that it remembers */
+
+/* A top-level transaction that wrote the table. */
+typedef struct PosteriorWriter
+{
+	uint64		xid;			/* with its epoch */
+	uint64		sequence;		/* of its entry */
+	bool		other;			/* it did more than insert the rows that are noted here */
+	bool		ddl;			/* it changed the table or a trigger */
+	uint8		n;
+	Oid			file;			/* that the rows lie in */
+	ItemPointerData places[POSTERIOR_TUPLES];
+	TransactionId xmins[POSTERIOR_TUPLES];	/* as in the tuple: a subtransaction's, perhaps */
+} PosteriorWriter;
+
+typedef struct PosteriorRing
+{
+	Oid			database,
+				relation;		/* InvalidOid: free */
+	bool		ready;			/* those who were running when it was made are entered */
+	uint64		generation;		/* another one each time it is made */
+	uint64		used;			/* when last, by the clock */
+	uint64		next;			/* sequence number */
+	uint64		low;			/* transactions below it may have been forgotten while they ran */
+	uint64		floor;			/* transactions forgotten had ended for every snapshot with a higher xmax */
+	int			n;
+	PosteriorWriter writers[POSTERIOR_WRITERS];
+} PosteriorRing;
+
+/*
+ * What a reader saw of the ring: with this, a later reader can tell whether he sees the same. Transactions of the ring that are not among
+ * the unseen, and had entered it by `next`, were seen.
+ */
+typedef struct PosteriorSight
+{
+	uint64		generation;
+	uint64		next;
+	uint64		xmin,
+				xmax;
+	bool		quiet;			/* nothing below xmax was running */
+	int			n_unseen;
+	uint64		unseen[POSTERIOR_WRITERS];
+} PosteriorSight;
+
+/* A row that the reader sees and the earlier one did not. */
+typedef struct PosteriorNew
+{
+	int			n;
+	ItemPointerData places[POSTERIOR_TUPLES * 4];
+	TransactionId xmins[POSTERIOR_TUPLES * 4];
+} PosteriorNew;
+
+typedef enum PosteriorVerdict
+{
+	POSTERIOR_UNKNOWN,			/* the ring proves nothing, not even for later readers */
+	POSTERIOR_OTHER,			/* the rows may be others; what the reader sees can be proven by his sight */
+	POSTERIOR_SAME,				/* the same rows */
+	POSTERIOR_MORE				/* the same rows and some new ones */
+} PosteriorVerdict;
+
+/*
+ * Look at the ring of a table with a snapshot, making it if there is none. `earlier` may be NULL. *sight is what a reader may publish with what he reads,
+ * unless the answer is unknown. file: the table's file now.
+ */
+PosteriorVerdict posterior_ring_look(Oid relation, Oid file, Snapshot snapshot, const PosteriorSight *earlier, PosteriorSight *sight, PosteriorNew *more);
+
+/* Enter this transaction, which has an xid, in the ring of a table, if there is one; the ring's generation, or 0. */
+uint64		posterior_ring_enter(Oid relation, bool ddl);
+
+/* The same in all rings of the database. */
+void		posterior_ring_enter_all(void);
+
+/* Say that this transaction has only inserted these rows. */
+void		posterior_ring_inserted(Oid relation, uint64 generation, Oid file, int n, const ItemPointerData *places, const TransactionId *xmins);
+
+#endif							/* POSTERIOR_RING_H */

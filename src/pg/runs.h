@@ -13,19 +13,6 @@
 #include "models.h"
 #include "shared.h"
 
-/* What all rows of a run depend on. Zeroed before it is filled: it is compared as bytes. */
-typedef struct PosteriorRunKey
-{
-	Oid			database;
-	Oid			role;			/* who may find it, or InvalidOid */
-	pg_uuid_t	context;		/* the named context, or zeros */
-	pg_uuid_t	model;
-	int32		kernels;
-	int32		n_features;
-	int64		prefix;
-	uint64		head;			/* hash of the columns' classes and of the rows that everything depends on */
-} PosteriorRunKey;
-
 typedef struct PosteriorRun
 {
 	dlist_node	node;			/* in its bucket, or among the doomed */

@@ -6,6 +6,8 @@
 #include "runs.h"
 
 #include "funcapi.h"
+#include "utils/builtins.h"
+#include "utils/uuid.h"
 
 /* stat_cache(OUT entries, bytes, hits, misses, appends, evictions, private bigint, OUT shared boolean) */
 PG_FUNCTION_INFO_V1(posterior_stat_cache);
@@ -33,4 +35,46 @@ posterior_stat_cache(PG_FUNCTION_ARGS)
 	values[6] = Int64GetDatum((int64) pg_atomic_read_u64(&counters->privates));
 	values[7] = BoolGetDatum(posterior_is_shared);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
+}
+
+/* context_state(id uuid, OUT skips, deltas, reads, extensions, rebuilds, private, rows, prefix_rows, suffix_rows, bytes bigint) */
+PG_FUNCTION_INFO_V1(posterior_context_state);
+Datum
+posterior_context_state(PG_FUNCTION_ARGS)
+{
+	TupleDesc	desc;
+	Datum		values[POSTERIOR_RUNGS + 4];
+	bool		nulls[POSTERIOR_RUNGS + 4] = {false};
+	int64		rungs[POSTERIOR_RUNGS] = {0},
+				rows = 0,
+				prefix = 0,
+				bytes = 0;
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	posterior_shared_attach();
+	if (!posterior_state_read(PG_GETARG_UUID_P(0), rungs, &rows, &prefix, &bytes))
+		nulls[POSTERIOR_RUNGS] = nulls[POSTERIOR_RUNGS + 1] = nulls[POSTERIOR_RUNGS + 2] = nulls[POSTERIOR_RUNGS + 3] = true;
+	for (int i = 0; i < POSTERIOR_RUNGS; i++)
+		values[i] = Int64GetDatum(rungs[i]);
+	values[POSTERIOR_RUNGS] = Int64GetDatum(rows);
+	values[POSTERIOR_RUNGS + 1] = Int64GetDatum(prefix);
+	values[POSTERIOR_RUNGS + 2] = Int64GetDatum(rows - prefix);
+	values[POSTERIOR_RUNGS + 3] = Int64GetDatum(bytes);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
+}
+
+/* stat_reset(): all counters of the cache and of this database's contexts to zero */
+PG_FUNCTION_INFO_V1(posterior_stat_reset);
+Datum
+posterior_stat_reset(PG_FUNCTION_ARGS)
+{
+	posterior_shared_attach();
+	pg_atomic_write_u64(&posterior_shared->counters.hits, 0);
+	pg_atomic_write_u64(&posterior_shared->counters.misses, 0);
+	pg_atomic_write_u64(&posterior_shared->counters.appends, 0);
+	pg_atomic_write_u64(&posterior_shared->counters.evictions, 0);
+	pg_atomic_write_u64(&posterior_shared->counters.privates, 0);
+	posterior_state_reset();
+	PG_RETURN_VOID();
 }

@@ -1,16 +1,83 @@
 /*
- * state.h: what all sessions know of one named context: counters, and the proof of the last reader that published one.
+ * state.h: what all sessions know of a named context: counters, and the proof of the last reader who published one.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #ifndef POSTERIOR_STATE_H
 #define POSTERIOR_STATE_H
 
-#define POSTERIOR_STATES 128	/* named contexts that are watched at once; the least recently used one gives way */
+#include "ring.h"
+
+#include "port/atomics.h"
+#include "utils/uuid.h"
+
+#define POSTERIOR_STATES 128	/* named contexts that are known at once; the least recently used one gives way */
+
+/* What all rows of a run depend on. Zeroed before it is filled: it is compared as bytes. */
+typedef struct PosteriorRunKey
+{
+	Oid			database;
+	Oid			role;			/* who may find it, or InvalidOid */
+	pg_uuid_t	context;		/* the named context, or zeros */
+	pg_uuid_t	model;
+	int32		kernels;
+	int32		n_features;
+	int64		prefix;
+	uint64		head;			/* hash of the columns' classes and of the rows that everything depends on */
+} PosteriorRunKey;
+
+/* "A reader with this sight of the table's ring saw the first n rows of this run." */
+typedef struct PosteriorProof
+{
+	pg_uuid_t	version;		/* of the definition */
+	pg_uuid_t	model;
+	int			kernels;
+	Oid			file;			/* of the table */
+	PosteriorRunKey key;
+	uint64		serial;			/* of the run */
+	int64		n,				/* rows in the context's window */
+				total;			/* rows in all */
+	ItemPointerData last;		/* where the last row lies; invalid if there is none */
+	PosteriorSight sight;
+} PosteriorProof;
+
+/* How statements got at a named context's encoding. */
+typedef enum PosteriorRung
+{
+	POSTERIOR_SKIPPED,			/* proven to be the same: no row was read */
+	POSTERIOR_DELTA,			/* only new rows were read */
+	POSTERIOR_READ,				/* all rows were read, and were encoded already */
+	POSTERIOR_EXTENDED,			/* all rows were read, some were encoded */
+	POSTERIOR_REBUILT,			/* all rows were read and encoded */
+	POSTERIOR_COMPUTED,			/* privately */
+	POSTERIOR_RUNGS
+} PosteriorRung;
 
 typedef struct PosteriorState
 {
-	int			unused;
+	bool		taken;
+	Oid			database;
+	pg_uuid_t	context;
+	uint64		used;			/* when last, by the clock */
+	bool		proven;
+	PosteriorProof proof;
+	pg_atomic_uint64 rungs[POSTERIOR_RUNGS];
+	pg_atomic_uint64 rows,		/* as last seen by anybody */
+				prefix,
+				bytes;
 } PosteriorState;
+
+/* The proof of a context, if there is one. */
+bool		posterior_state_proof(const pg_uuid_t *context, PosteriorProof *proof);
+void		posterior_state_prove(const pg_uuid_t *context, const PosteriorProof *proof);
+
+/* Count a statement; rows, prefix and bytes are those of the encoding. */
+void		posterior_state_count(const pg_uuid_t *context, PosteriorRung rung, int64 rows, int64 prefix, int64 bytes);
+
+/* A copy of the counters of a context; false if nothing is known of it. */
+bool		posterior_state_read(const pg_uuid_t *context, int64 *rungs, int64 *rows, int64 *prefix, int64 *bytes);
+
+/* Set all counters of this database to zero. */
+void		posterior_state_reset(void);
 
 #endif							/* POSTERIOR_STATE_H */

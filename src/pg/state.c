@@ -1,0 +1,133 @@
+/*
+ * state.c: counters and proofs of named contexts. They are found by the context's identity, which no other context ever has.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "state.h"
+
+#include "shared.h"
+
+#include "miscadmin.h"
+
+/* The state of a context, or NULL. The lock is held. */
+static PosteriorState *
+find(const pg_uuid_t *context)
+{
+	for (int i = 0; i < POSTERIOR_STATES; i++)
+	{
+		PosteriorState *s = &posterior_shared->states[i];
+
+		if (s->taken && s->database == MyDatabaseId && memcmp(&s->context, context, sizeof(pg_uuid_t)) == 0)
+			return s;
+	}
+	return NULL;
+}
+
+/* The state of a context, taking over another one's place if need be. The lock is held exclusively. */
+static PosteriorState *
+make(const pg_uuid_t *context)
+{
+	PosteriorState *oldest = NULL,
+			   *s = find(context);
+
+	if (s != NULL)
+		return s;
+	for (int i = 0; i < POSTERIOR_STATES; i++)
+	{
+		s = &posterior_shared->states[i];
+		if (oldest == NULL || (oldest->taken && (!s->taken || s->used < oldest->used)))
+			oldest = s;
+	}
+	oldest->taken = true;
+	oldest->database = MyDatabaseId;
+	oldest->context = *context;
+	oldest->proven = false;
+	for (int i = 0; i < POSTERIOR_RUNGS; i++)
+		pg_atomic_init_u64(&oldest->rungs[i], 0);
+	pg_atomic_init_u64(&oldest->rows, 0);
+	pg_atomic_init_u64(&oldest->prefix, 0);
+	pg_atomic_init_u64(&oldest->bytes, 0);
+	return oldest;
+}
+
+bool
+posterior_state_proof(const pg_uuid_t *context, PosteriorProof *proof)
+{
+	PosteriorState *s;
+	bool		proven;
+
+	posterior_lock(LW_SHARED);
+	s = find(context);
+	proven = s != NULL && s->proven;
+	if (proven)
+		*proof = s->proof;
+	posterior_unlock();
+	return proven;
+}
+
+void
+posterior_state_prove(const pg_uuid_t *context, const PosteriorProof *proof)
+{
+	PosteriorState *s;
+
+	posterior_lock(LW_EXCLUSIVE);
+	s = make(context);
+	s->proof = *proof;
+	s->proven = true;
+	posterior_unlock();
+}
+
+void
+posterior_state_count(const pg_uuid_t *context, PosteriorRung rung, int64 rows, int64 prefix, int64 bytes)
+{
+	PosteriorState *s;
+
+	posterior_lock(LW_SHARED);
+	s = find(context);
+	if (s == NULL)
+	{
+		posterior_unlock();
+		posterior_lock(LW_EXCLUSIVE);
+		s = make(context);
+	}
+	s->used = posterior_tick();
+	pg_atomic_fetch_add_u64(&s->rungs[rung], 1);
+	pg_atomic_write_u64(&s->rows, rows);
+	pg_atomic_write_u64(&s->prefix, prefix);
+	pg_atomic_write_u64(&s->bytes, bytes);
+	posterior_unlock();
+}
+
+bool
+posterior_state_read(const pg_uuid_t *context, int64 *rungs, int64 *rows, int64 *prefix, int64 *bytes)
+{
+	PosteriorState *s;
+
+	posterior_lock(LW_SHARED);
+	s = find(context);
+	if (s != NULL)
+	{
+		for (int i = 0; i < POSTERIOR_RUNGS; i++)
+			rungs[i] = (int64) pg_atomic_read_u64(&s->rungs[i]);
+		*rows = (int64) pg_atomic_read_u64(&s->rows);
+		*prefix = (int64) pg_atomic_read_u64(&s->prefix);
+		*bytes = (int64) pg_atomic_read_u64(&s->bytes);
+	}
+	posterior_unlock();
+	return s != NULL;
+}
+
+void
+posterior_state_reset(void)
+{
+	posterior_lock(LW_EXCLUSIVE);
+	for (int i = 0; i < POSTERIOR_STATES; i++)
+	{
+		PosteriorState *s = &posterior_shared->states[i];
+
+		if (s->taken && s->database == MyDatabaseId)
+			for (int j = 0; j < POSTERIOR_RUNGS; j++)
+				pg_atomic_write_u64(&s->rungs[j], 0);
+	}
+	posterior_unlock();
+}
