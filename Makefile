@@ -26,8 +26,8 @@ SANITIZE = -O2 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-o
 DEPEND = -MMD -MP
 
 # Goals that need no PostgreSQL at parse time, because `make check` may have to install it first.
-OWN_GOALS := check demo bench help layers unit unit-programs valgrind fuzz fuzzers regress isolation tap sanitized reference docs train \
-	test-models build/tnp
+OWN_GOALS := check demo bench help layers unit unit-programs valgrind fuzz fuzzers regress isolation history tap sanitized reference docs train \
+	soak mutants test-models build/tnp
 ifneq ($(filter-out $(OWN_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 EXTENSION = control/pg_posterior
@@ -120,12 +120,18 @@ unit-programs: $(addprefix build/unit/,$(UNIT_TESTS)) $(addprefix build/unit-san
 
 fuzzers: $(addprefix build/fuzz/,$(FUZZERS))
 
-layers docs unit sanitized valgrind reference regress isolation tap train fuzz:
+layers docs unit sanitized valgrind reference regress isolation history tap train fuzz:
 	+@test/check $@
 
 demo:
 	+@test/install-dependencies demo
 	+@test/with-server docs/demo/run
+
+soak:
+	+@HISTORY_PREDICTIONS=10000000 HISTORY_SECONDS=36000 test/history/soak
+
+mutants:
+	+@test/history/mutants
 
 bench:
 	+@test/install-dependencies demo
@@ -147,7 +153,9 @@ endif
 #: make uninstall   remove it again
 #: make demo        install what is missing, build, start a temporary server, show what it does
 #: make check       install what is missing, build, run all tests
-#: make layers | docs | unit | sanitized | valgrind | reference | regress | isolation | tap | train | fuzz    one suite
+#: make layers | docs | unit | sanitized | valgrind | reference | regress | isolation | history | tap | train | fuzz    one suite
+#: make soak        the history checker until ten million predictions have been compared
+#: make mutants     one build without each guard of the cache: the tests must find it
 #: make bench       measure, against PyTorch where it is installed
 #: make build/tnp   the engine's command-line tool
 #: make clean       remove everything that was built

@@ -1,0 +1,2 @@
+SELECT posterior.refresh_context('causal');
+SELECT check_causal('causal');

@@ -1,0 +1,1 @@
+SELECT many_subtransactions(12);

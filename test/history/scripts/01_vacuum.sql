@@ -1,0 +1,2 @@
+VACUUM h;
+SELECT check_causal('causal');

@@ -1,0 +1,2 @@
+SELECT violate();
+SELECT check_causal('causal');

@@ -1,0 +1,4 @@
+BEGIN;
+INSERT INTO other VALUES (1);
+SELECT check_causal('causal');
+COMMIT;

@@ -1,0 +1,1 @@
+INSERT INTO via SELECT random() FROM generate_series(1, 2);

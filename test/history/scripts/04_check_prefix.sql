@@ -1,0 +1,2 @@
+SELECT check_prefix();
+SELECT check_inherited();

@@ -1,0 +1,2 @@
+SELECT check_causal('causal');
+SELECT check_all();

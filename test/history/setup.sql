@@ -1,0 +1,120 @@
+-- The tables, contexts and checks of the history checker.
+CREATE EXTENSION pg_posterior;
+SELECT posterior.load_model(m, current_setting('test.models') || '/' || m || '.safetensors') FROM unnest(ARRAY['packed_causal', 'prefix_causal_scaled']) m;
+ALTER DATABASE postgres SET posterior.model = 'packed_causal';
+SET posterior.model = 'packed_causal';
+
+CREATE TABLE h (k int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, x float8, label text, y float8, z int NOT NULL DEFAULT 1, u int UNIQUE DEFERRABLE INITIALLY DEFERRED);
+CREATE TABLE other (i int);
+CREATE TABLE via (x float8);
+CREATE TABLE parent (k int PRIMARY KEY, x float8, label text, y float8);
+CREATE TABLE child (PRIMARY KEY (k)) INHERITS (parent);
+-- rows before the checks begin, so that no context ever starts from nothing
+INSERT INTO h (x, label, y) SELECT random(), chr(65 + i % 3), random() FROM generate_series(1, 20) i;
+INSERT INTO child SELECT i, random(), 'A', random() FROM generate_series(1, 20) i;
+
+SELECT posterior.create_context('causal', 'h', 'y', features => '{x,z}', order_by => 'k', model => 'packed_causal');
+SELECT posterior.create_context('prefix', 'h', 'y', features => '{x,z}', order_by => 'k', model => 'prefix_causal_scaled');
+SELECT posterior.create_context('window', 'h', 'y', features => '{x,z}', order_by => 'k', max_rows => 16, model => 'packed_causal');
+SELECT posterior.create_context('filtered', 'h', 'y', features => '{x,z}', order_by => 'k', filter => 'x < 0.5', model => 'packed_causal');
+SELECT posterior.create_context('by_value', 'h', 'y', features => '{x,z}', order_by => 'x', model => 'packed_causal');
+SELECT posterior.create_context('read', 'h', 'y', features => '{x,z}', order_by => 'k', maintain => 'read', model => 'packed_causal');
+SELECT posterior.create_context('inherited', 'child', 'y', features => '{x,k}', order_by => 'k', maintain => 'read', model => 'packed_causal');
+
+-- how many predictions have been compared: sequences are not rolled back
+CREATE SEQUENCE compared;
+CREATE FUNCTION compare(name text, questions int, differ bigint, detail text) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+	IF differ > 0 THEN
+		RAISE EXCEPTION 'MISMATCH in context %', name USING DETAIL = detail, ERRCODE = 'P0004';
+	END IF;
+	PERFORM nextval('compared') FROM generate_series(1, questions);
+	RETURN questions;
+END $$;
+
+-- The questions: the same rows for the named context and for the value.
+CREATE FUNCTION questions() RETURNS TABLE (x float8, z int) IMMUTABLE LANGUAGE sql AS
+	$$ SELECT i / 5.0, i FROM generate_series(0, 4) i $$;
+
+/*
+ * One statement, so one snapshot: predictions from the named context, and from a context value gathered here, compared bit by bit. NULL where there are too
+ * few rows. The value of a causal model keeps the order it is gathered in.
+ */
+CREATE FUNCTION check_causal(name text, lo float8 DEFAULT '-Infinity', hi float8 DEFAULT 'Infinity') RETURNS int STABLE LANGUAGE sql AS $$
+	WITH c AS MATERIALIZED (SELECT posterior.context(y, x, z ORDER BY k, y, x, z) AS value FROM h WHERE x > lo AND x < hi),
+	d AS (SELECT count(*) FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ, count(*) AS n
+		FROM posterior.predict_rows(check_causal.name, ARRAY(SELECT q FROM questions() q)) named
+		JOIN posterior.predict_rows((SELECT value FROM c), ARRAY(SELECT q FROM questions() q)) scratch USING (ord)
+		WHERE (SELECT value FROM c) IS NOT NULL)
+	SELECT compare(name, n::int, differ, (SELECT posterior.rows(value)::text FROM c)) FROM d $$;
+
+CREATE FUNCTION check_by_value() RETURNS int STABLE LANGUAGE sql AS $$
+	WITH c AS MATERIALIZED (SELECT posterior.context(y, x, z ORDER BY x, y, z) AS value FROM h),
+	d AS (SELECT count(*) FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ, count(*) AS n
+		FROM posterior.predict_rows('by_value', ARRAY(SELECT q FROM questions() q)) named
+		JOIN posterior.predict_rows((SELECT value FROM c), ARRAY(SELECT q FROM questions() q)) scratch USING (ord)
+		WHERE (SELECT value FROM c) IS NOT NULL)
+	SELECT compare('by_value', n::int, differ, (SELECT posterior.rows(value)::text FROM c)) FROM d $$;
+
+CREATE FUNCTION check_window() RETURNS int STABLE LANGUAGE sql AS $$
+	WITH total AS (SELECT count(*) AS n FROM h WHERE y IS NOT NULL),
+	newest AS (SELECT * FROM h WHERE y IS NOT NULL ORDER BY k OFFSET (SELECT CASE WHEN n > 16 THEN (n - 16 + 7) / 8 * 8 ELSE 0 END FROM total)),
+	c AS MATERIALIZED (SELECT posterior.context(y, x, z ORDER BY k, y, x, z) AS value FROM newest),
+	d AS (SELECT count(*) FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ, count(*) AS n
+		FROM posterior.predict_rows('window', ARRAY(SELECT q FROM questions() q)) named
+		JOIN posterior.predict_rows((SELECT value FROM c), ARRAY(SELECT q FROM questions() q)) scratch USING (ord)
+		WHERE (SELECT value FROM c) IS NOT NULL)
+	SELECT compare('window', n::int, differ, (SELECT posterior.rows(value)::text FROM c)) FROM d $$;
+
+CREATE FUNCTION check_inherited() RETURNS int STABLE LANGUAGE sql AS $$
+	WITH c AS MATERIALIZED (SELECT posterior.context(y, x, k ORDER BY k, y, x) AS value FROM child),
+	d AS (SELECT count(*) FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ, count(*) AS n
+		FROM posterior.predict_rows('inherited', ARRAY(SELECT q FROM (SELECT x, z AS k FROM questions()) q)) named
+		JOIN posterior.predict_rows((SELECT value FROM c), ARRAY(SELECT q FROM questions() q)) scratch USING (ord)
+		WHERE (SELECT value FROM c) IS NOT NULL)
+	SELECT compare('inherited', n::int, differ, (SELECT posterior.rows(value)::text FROM c)) FROM d $$;
+
+-- A growing frame has the same canonical prefix as a named context of these rows.
+CREATE FUNCTION check_prefix() RETURNS int STABLE LANGUAGE sql SET posterior.model = 'prefix_causal_scaled' AS $$
+	WITH r AS (SELECT k, y, x, z FROM h WHERE y IS NOT NULL UNION ALL SELECT 2147483647, NULL, 0.3, 3),
+	f AS (SELECT k, posterior.regress(y, x, z) OVER (ORDER BY k, y, x, z ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS p FROM r),
+	d AS (SELECT count(*) FILTER (WHERE p OPERATOR(posterior.<>) posterior.predict('prefix', q)) AS differ, count(*) AS n
+		FROM f, (SELECT 0.3::float8 AS x, 3 AS z) q WHERE k = 2147483647 AND p IS NOT NULL)
+	SELECT compare('prefix', n::int, differ, (SELECT count(*)::text FROM r)) FROM d $$;
+
+CREATE FUNCTION check_all() RETURNS int STABLE LANGUAGE sql AS $$
+	SELECT check_causal('causal') + check_causal('read') + check_causal('filtered', '-Infinity', 0.5) + check_window() + check_by_value() $$;
+
+-- Rows written by triggers of other tables, some of them asking before and after.
+CREATE FUNCTION write_via() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM check_causal('causal');
+	INSERT INTO h (x, y, z) VALUES (NEW.x, NEW.x, 1);
+	PERFORM check_causal('causal');
+	RETURN NEW;
+END $$;
+CREATE TRIGGER via_row BEFORE INSERT ON via FOR EACH ROW EXECUTE FUNCTION write_via();
+
+-- Many subtransactions, some rolled back.
+CREATE FUNCTION many_subtransactions(n int) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1 .. n LOOP
+		BEGIN
+			INSERT INTO h (x, y, z) VALUES (random(), random(), i);
+			IF i % 3 = 0 THEN
+				RAISE EXCEPTION 'undone' USING ERRCODE = 'P0005';
+			END IF;
+		EXCEPTION WHEN SQLSTATE 'P0005' THEN
+			NULL;
+		END;
+	END LOOP;
+END $$;
+
+-- A transaction whose deferred constraint fails, seen from a function: in a subtransaction, as a commit would abort the client.
+CREATE FUNCTION violate() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO h (x, y, u) SELECT random(), random(), 1 FROM generate_series(1, 2);
+	SET CONSTRAINTS ALL IMMEDIATE;
+EXCEPTION WHEN unique_violation THEN
+	NULL;
+END $$;
