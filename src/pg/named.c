@@ -81,7 +81,7 @@ column_is_gone(const PosteriorNamed *named, const char *what)
 static const char *
 column_name(const PosteriorNamed *named, AttrNumber column, const char *what)
 {
-	char	   *name = get_attname(named->relation, column, true);
+	char	   *name = posterior_column_name(named->relation, column);
 
 	if (name == NULL)
 		column_is_gone(named, what);
@@ -129,7 +129,7 @@ resolve_features(PosteriorNamed *named)
 	{
 		PosteriorFeature feature;
 
-		named->names[f] = get_attname(named->relation, named->features[f], true);
+		named->names[f] = posterior_column_name(named->relation, named->features[f]);
 		if (named->names[f] == NULL)
 			column_is_gone(named, psprintf("feature %d", f + 1));
 		named->types[f] = get_atttype(named->relation, named->features[f]);
