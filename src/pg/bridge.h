@@ -17,6 +17,7 @@ typedef enum PosteriorRowSecurity { POSTERIOR_ROW_SECURITY_REFUSE, POSTERIOR_ROW
 extern char *posterior_model_name;	/* posterior.model */
 extern int	posterior_cache_mode;	/* posterior.cache */
 extern int	posterior_cache_size;	/* posterior.cache_size, kB */
+extern int	posterior_maintenance_delay;	/* posterior.maintenance_delay, ms, -1: off */
 extern int	posterior_row_security; /* posterior.row_security */
 extern int	posterior_kernels;	/* posterior.kernels: 0 cpu, 1 reference */
 

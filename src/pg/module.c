@@ -6,6 +6,7 @@
 #include "bridge.h"
 #include "note.h"
 #include "shared.h"
+#include "worker.h"
 
 #include "miscadmin.h"
 
@@ -17,6 +18,7 @@ char	   *posterior_model_name = NULL;
 int			posterior_cache_mode = POSTERIOR_CACHE_ON;
 int			posterior_cache_size = 65536;
 int			posterior_kernels = 0;
+int			posterior_maintenance_delay = 1000;
 int			posterior_row_security = POSTERIOR_ROW_SECURITY_REFUSE;
 
 static const struct config_enum_entry cache_modes[] = {
@@ -56,10 +58,14 @@ _PG_init(void)
 	DefineCustomEnumVariable("posterior.row_security", "What a named context does for users to whom row-level security of its relation applies.",
 							 "refuse raises an error; private computes from the rows that the user may see and shares nothing.",
 							 &posterior_row_security, POSTERIOR_ROW_SECURITY_REFUSE, row_security_modes, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("posterior.maintenance_delay", "Time after a write until the contexts of the table are encoded ahead of the next read.",
+							"-1 leaves it to the next read.",
+							&posterior_maintenance_delay, 1000, -1, 3600000, PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("posterior");
 	if (process_shared_preload_libraries_in_progress)
 	{
 		posterior_shared_request();
 		posterior_note_register();
+		posterior_worker_register();
 	}
 }

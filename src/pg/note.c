@@ -9,6 +9,7 @@
 #include "note.h"
 
 #include "shared.h"
+#include "worker.h"
 
 #include "access/htup_details.h"
 #include "access/xact.h"
@@ -163,6 +164,10 @@ at_transaction_end(XactEvent event, void *arg)
 			for (Note *note = notes; note != NULL; note = note->next)
 				posterior_ring_enter(note->relation, false);
 #endif
+			for (Note *note = notes; note != NULL; note = note->next)
+				posterior_ring_mark_dirty(note->relation);
+			if (notes != NULL)
+				posterior_worker_wake();
 			/* FALLTHROUGH */
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PREPARE:

@@ -206,6 +206,15 @@ posterior_ring_enter(Oid relation, bool ddl)
 }
 
 void
+posterior_ring_mark_dirty(Oid relation)
+{
+	/* without a lock: at worst another table's contexts are looked at */
+	for (int i = 0; i < POSTERIOR_RINGS; i++)
+		if (posterior_shared->rings[i].relation == relation && posterior_shared->rings[i].database == MyDatabaseId)
+			posterior_shared->rings[i].dirty = true;
+}
+
+void
 posterior_ring_enter_all(void)
 {
 	uint64		xid = own_xid();
@@ -281,7 +290,7 @@ make_ring(Oid relation)
 	generation = ring->generation = posterior_tick();
 	ring->database = MyDatabaseId;
 	ring->relation = relation;
-	ring->ready = false;
+	ring->ready = ring->dirty = false;
 	ring->used = generation;
 	ring->next = 1;
 	ring->low = ring->floor = 0;

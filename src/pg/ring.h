@@ -37,6 +37,7 @@ typedef struct PosteriorRing
 {
 	Oid			database,
 				relation;		/* InvalidOid: free */
+	bool		dirty;			/* written since its contexts were last encoded ahead */
 	bool		ready;			/* those who were running when it was made are entered */
 	uint64		generation;		/* another one each time it is made */
 	uint64		used;			/* when last, by the clock */
@@ -89,6 +90,9 @@ uint64		posterior_ring_enter(Oid relation, bool ddl);
 
 /* The same in all rings of the database. */
 void		posterior_ring_enter_all(void);
+
+/* Have the contexts of a table encoded ahead. Cannot fail: called when the transaction has committed. */
+void		posterior_ring_mark_dirty(Oid relation);
 
 /* Say that this transaction has only inserted these rows. */
 void		posterior_ring_inserted(Oid relation, uint64 generation, Oid file, int n, const ItemPointerData *places, const TransactionId *xmins);

@@ -40,6 +40,7 @@ typedef struct PosteriorShared
 	dlist_head	runs[POSTERIOR_BUCKETS];
 	dlist_head	doomed;			/* runs that nobody can find any more and somebody still reads */
 	int64		n_runs;
+	struct Latch *launcher;		/* of the maintenance worker's launcher, or NULL */
 	PosteriorState states[POSTERIOR_STATES];
 	PosteriorRing rings[POSTERIOR_RINGS];
 } PosteriorShared;

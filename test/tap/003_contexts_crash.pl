@@ -39,6 +39,13 @@ $node->safe_psql('postgres', 'INSERT INTO t (x, y) VALUES (1, 1)');
 is(same(), '31 same', 'right after an INSERT of another session');
 cmp_ok(state('deltas'), '>', 0, 'by reading the new row only');
 
+# the maintenance worker encodes what nobody has asked for yet: the size of the encoding changes only when somebody encodes
+$node->safe_psql('postgres', 'INSERT INTO t (x, y) SELECT 1, 1 FROM generate_series(1, 5)');
+ok($node->poll_query_until('postgres', "SELECT rows = 36 FROM posterior.stat_contexts WHERE name = 'c'"), 'encoded ahead');
+is(same(), '36 same', 'and right');
+$node->safe_psql('postgres', 'BEGIN; INSERT INTO t (x, y) VALUES (1, 1); SELECT pg_sleep(1.5); COMMIT');
+ok($node->poll_query_until('postgres', "SELECT rows = 37 FROM posterior.stat_contexts WHERE name = 'c'"), 'also when the commit comes late');
+
 # many kills of backends that write and ask: the server restarts each time, and forgets what it had encoded
 for my $statement (
 	'SELECT posterior.predict(\'c\', q) FROM (SELECT g::float8 AS x, 2 AS z FROM generate_series(1, 100000000) g) q',

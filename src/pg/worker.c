@@ -1,0 +1,269 @@
+/*
+ * worker.c: the maintenance worker. A launcher without a database waits until somebody has committed a write to a table whose contexts are in use; a
+ * little later, so that many writes are encoded at once, it starts a worker in that database, which asks for the encodings like any reader, after the commit and
+ * under a snapshot of its own, with the rights of each context's owner. The worker ends at once, so that it stands in nobody's way.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "worker.h"
+
+#include "bridge.h"
+#include "named_hold.h"
+#include "shared.h"
+
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/procsignal.h"
+#include "storage/proc.h"
+#include "tcop/tcopprot.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+void
+posterior_worker_register(void)
+{
+	BackgroundWorker worker;
+
+	memset(&worker, 0, sizeof(worker));
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
+	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_restart_time = 10;
+	strlcpy(worker.bgw_library_name, "pg_posterior", sizeof(worker.bgw_library_name));
+	strlcpy(worker.bgw_function_name, "posterior_launcher_main", sizeof(worker.bgw_function_name));
+	strlcpy(worker.bgw_name, "posterior launcher", sizeof(worker.bgw_name));
+	strlcpy(worker.bgw_type, "posterior launcher", sizeof(worker.bgw_type));
+	RegisterBackgroundWorker(&worker);
+}
+
+void
+posterior_worker_wake(void)
+{
+	Latch	   *launcher = posterior_shared->launcher;
+
+	if (launcher != NULL)
+		SetLatch(launcher);
+}
+
+/* ---- the launcher -------------------------------------------------------------------------------------------------- */
+
+/* Databases with tables that have been written since their contexts were last encoded ahead. */
+static int
+dirty_databases(Oid *databases)
+{
+	int			n = 0;
+
+	posterior_lock(LW_SHARED);
+	for (int i = 0; i < POSTERIOR_RINGS; i++)
+	{
+		PosteriorRing *ring = &posterior_shared->rings[i];
+		bool		known = false;
+
+		if (!OidIsValid(ring->relation) || !ring->dirty)
+			continue;
+		for (int j = 0; j < n; j++)
+			known = known || databases[j] == ring->database;
+		if (!known)
+			databases[n++] = ring->database;
+	}
+	posterior_unlock();
+	return n;
+}
+
+/* Run a worker in a database and wait until it has ended. */
+static void
+maintain(Oid database)
+{
+	BackgroundWorker worker;
+	BackgroundWorkerHandle *handle;
+
+	memset(&worker, 0, sizeof(worker));
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_restart_time = BGW_NEVER_RESTART;
+	worker.bgw_main_arg = ObjectIdGetDatum(database);
+	worker.bgw_notify_pid = MyProcPid;
+	strlcpy(worker.bgw_library_name, "pg_posterior", sizeof(worker.bgw_library_name));
+	strlcpy(worker.bgw_function_name, "posterior_worker_main", sizeof(worker.bgw_function_name));
+	strlcpy(worker.bgw_name, "posterior worker", sizeof(worker.bgw_name));
+	strlcpy(worker.bgw_type, "posterior worker", sizeof(worker.bgw_type));
+	/* without a free place the next read encodes */
+	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
+		return;
+	if (WaitForBackgroundWorkerShutdown(handle) == BGWH_POSTMASTER_DIED)
+		proc_exit(1);
+	pfree(handle);
+}
+
+static void
+forget_launcher(int code, Datum argument)
+{
+	posterior_shared->launcher = NULL;
+}
+
+/* Wait until there is something to do, or for `timeout` ms. */
+static void
+wait_for(long timeout)
+{
+	int			events = WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | (timeout >= 0 ? WL_TIMEOUT : 0), timeout, PG_WAIT_EXTENSION);
+
+	if (events & WL_LATCH_SET)
+		ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+	if (ShutdownRequestPending)
+		proc_exit(0);
+	if (ConfigReloadPending)
+	{
+		ConfigReloadPending = false;
+		ProcessConfigFile(PGC_SIGHUP);
+	}
+}
+
+void
+posterior_launcher_main(Datum argument)
+{
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGUSR1, procsignal_sigusr1_handler);
+	BackgroundWorkerUnblockSignals();
+	posterior_shared_attach();
+	on_shmem_exit(forget_launcher, (Datum) 0);
+	posterior_shared->launcher = &MyProc->procLatch;
+	for (;;)
+	{
+		Oid			databases[POSTERIOR_RINGS];
+		TimestampTz began = GetCurrentTimestamp();
+		int			n;
+
+		/* let writes come together; the latch may be set again and again meanwhile */
+		while (posterior_maintenance_delay >= 0 && !TimestampDifferenceExceeds(began, GetCurrentTimestamp(), posterior_maintenance_delay))
+			wait_for(Max(1, posterior_maintenance_delay));
+		n = posterior_maintenance_delay >= 0 ? dirty_databases(databases) : 0;
+		for (int i = 0; i < n; i++)
+			maintain(databases[i]);
+		if (n == 0)
+			wait_for(-1);
+	}
+}
+
+/* ---- the worker ---------------------------------------------------------------------------------------------------- */
+
+/* Tables of this database that have been written; from now on they count as not written. */
+static ArrayType *
+take_dirty_tables(void)
+{
+	Datum		tables[POSTERIOR_RINGS];
+	int			n = 0;
+
+	for (int i = 0; i < POSTERIOR_RINGS; i++)
+	{
+		PosteriorRing *ring = &posterior_shared->rings[i];
+
+		LWLockAcquire(posterior_ring_lock(i), LW_EXCLUSIVE);
+		if (ring->database == MyDatabaseId && ring->dirty)
+		{
+			ring->dirty = false;
+			tables[n++] = ObjectIdGetDatum(ring->relation);
+		}
+		LWLockRelease(posterior_ring_lock(i));
+	}
+	return construct_array(tables, n, OIDOID, sizeof(Oid), true, TYPALIGN_INT);
+}
+
+/* Encode one context ahead, as its owner. What goes wrong will be the next reader's error, not the log's. */
+static void
+warm(const char *name, Oid owner)
+{
+	MemoryContext before = CurrentMemoryContext;
+	Oid			user;
+	int			security;
+
+	StartTransactionCommand();
+	GetUserIdAndSecContext(&user, &security);
+	PG_TRY();
+	{
+		PosteriorNamed *named;
+		PosteriorModel *model;
+
+		PushActiveSnapshot(GetTransactionSnapshot());
+		SetUserIdAndSecContext(owner, security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+		named = posterior_named_find(name, CurrentMemoryContext);
+		model = posterior_model_pin(named->model, CurrentMemoryContext);
+		posterior_encoding_release(posterior_named_hold(model, named));
+		SetUserIdAndSecContext(user, security);
+		PopActiveSnapshot();
+		CommitTransactionCommand();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(before);
+		error = CopyErrorData();
+		FlushErrorState();
+		AbortCurrentTransaction();
+		ereport(DEBUG1,
+				(errmsg_internal("context \"%s\" was not encoded ahead: %s", name, error->message)));
+		FreeErrorData(error);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(before);
+}
+
+void
+posterior_worker_main(Datum argument)
+{
+	Oid			type = OIDARRAYOID;
+	Datum		tables;
+	MemoryContext memory;
+	uint64		n = 0;
+	char	  **names = NULL;
+	Oid		   *owners = NULL;
+
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(argument), InvalidOid, 0);
+	posterior_shared_attach();
+	memory = AllocSetContextCreate(TopMemoryContext, "posterior worker", ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(memory);
+	pgstat_report_activity(STATE_RUNNING, "encoding named contexts");
+	tables = PointerGetDatum(take_dirty_tables());
+
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	if (OidIsValid(get_relname_relid("context_definition", get_namespace_oid("posterior", true))))
+	{
+		SPI_connect();
+		if (SPI_execute_with_args("SELECT name, owner::pg_catalog.oid FROM " POSTERIOR_DEFINITIONS " WHERE maintain OPERATOR(pg_catalog.=) 'trigger'"
+								  " AND relation::pg_catalog.oid OPERATOR(pg_catalog.=) ANY ($1)", 1, &type, &tables, NULL, true, 0) == SPI_OK_SELECT)
+		{
+			n = SPI_processed;
+			names = MemoryContextAlloc(memory, (n + 1) * sizeof(char *));
+			owners = MemoryContextAlloc(memory, (n + 1) * sizeof(Oid));
+			for (uint64 i = 0; i < n; i++)
+			{
+				bool		isnull;
+
+				names[i] = MemoryContextStrdup(memory, TextDatumGetCString(SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull)));
+				owners[i] = DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 2, &isnull));
+			}
+		}
+		SPI_finish();
+	}
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(memory);
+	for (uint64 i = 0; i < n; i++)
+		warm(names[i], owners[i]);
+	proc_exit(0);
+}
