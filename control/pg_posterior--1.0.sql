@@ -475,6 +475,15 @@ CREATE VIEW posterior.stat_contexts AS
 	FROM posterior.context_definition d, LATERAL posterior.context_state(d.id) s;
 COMMENT ON VIEW posterior.stat_contexts IS 'how statements got at the encodings of named contexts since the server''s start, and how large these are';
 GRANT SELECT ON posterior.stat_contexts TO PUBLIC;
+CREATE FUNCTION posterior.progress(OUT pid integer, OUT context_id uuid, OUT phase text, OUT done bigint, OUT total bigint)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'posterior_progress_rows' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 100 ROWS 10;
+COMMENT ON FUNCTION posterior.progress() IS 'what backends are doing for named contexts; the view posterior.stat_progress shows it';
+CREATE VIEW posterior.stat_progress AS
+	SELECT p.pid, d.name, p.phase, p.done, p.total
+	FROM posterior.progress() p JOIN posterior.context_definition d ON d.id OPERATOR(pg_catalog.=) p.context_id;
+COMMENT ON VIEW posterior.stat_progress IS 'rows that backends have read or encoded for named contexts so far';
+GRANT SELECT ON posterior.stat_progress TO PUBLIC;
 CREATE FUNCTION posterior.stat_reset() RETURNS void
 	AS 'MODULE_PATHNAME', 'posterior_stat_reset' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION posterior.stat_reset() IS 'set the counters of the cache and of this database''s named contexts to zero';

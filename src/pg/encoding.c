@@ -9,6 +9,7 @@
 #include "encoding.h"
 
 #include "bridge.h"
+#include "progress.h"
 
 #include "miscadmin.h"
 #include "storage/ipc.h"
@@ -105,19 +106,6 @@ posterior_encoding_of_run(PosteriorModel *model, int n_features, const uint8 *cl
 	return e;
 }
 
-PosteriorEncoding *
-posterior_encoding_fresh(const PosteriorWanted *w)
-{
-	PosteriorEncoding *e = make(w->model, w->rows.n_features, w->classes);
-	TnpError	error;
-
-	if (e == NULL)
-		no_memory();
-	if (tnp_build(w->model->model, &w->rows, w->prefix, &e->encoding, &error) != TNP_OK)
-		fail(e, &error);
-	return e;
-}
-
 /* Rows of `all` from row n on. */
 static TnpRows
 rest(const TnpRows *all, int64 n)
@@ -130,11 +118,64 @@ rest(const TnpRows *all, int64 n)
 	return rows;
 }
 
+#define CHUNK 1024				/* rows appended between two looks of whoever watches */
+
+/* Append the rows from `from` on. */
+static TnpStatus
+append_rest(const PosteriorWanted *w, TnpEncoding *e, int64 from, TnpError *error)
+{
+	TnpStatus	status = TNP_OK;
+
+	while (status == TNP_OK && from < w->rows.n)
+	{
+		TnpRows		more = rest(&w->rows, from);
+
+		more.n = Min(more.n, CHUNK);
+		posterior_progress(POSTERIOR_SUFFIX, from, w->rows.n);
+		status = tnp_append(e, &more, error);
+		from += more.n;
+	}
+	return status;
+}
+
+/* Rows that must be there before others can be appended: the prefix and those of the statistics. */
+static int64
+settled_rows(const PosteriorWanted *w)
+{
+	int64		settled = Max(w->prefix, (int64) tnp_model_info(w->model->model)->min_rows);
+
+	return Min(settled, w->rows.n);
+}
+
+/* Build the first rows, to which the rest can be appended. All of them, where the model takes rows only as a whole. */
+static TnpStatus
+build_first(const PosteriorWanted *w, TnpEncoding **built, TnpError *error)
+{
+	TnpRows		first = w->rows;
+
+	if (tnp_model_info(w->model->model)->appendable)
+		first.n = settled_rows(w);
+	posterior_progress(POSTERIOR_PREFIX, 0, w->rows.n);
+	return tnp_build(w->model->model, &first, w->prefix, built, error);
+}
+
+PosteriorEncoding *
+posterior_encoding_fresh(const PosteriorWanted *w)
+{
+	PosteriorEncoding *e = make(w->model, w->rows.n_features, w->classes);
+	TnpError	error;
+
+	if (e == NULL)
+		no_memory();
+	if (build_first(w, &e->encoding, &error) != TNP_OK || append_rest(w, e->encoding, tnp_encoding_rows(e->encoding), &error) != TNP_OK)
+		fail(e, &error);
+	return e;
+}
+
 /* An encoding of one's own that begins with the first `common` rows of a run, whose pin is taken over. */
 static PosteriorEncoding *
 private_copy(const PosteriorWanted *w, PosteriorRun *run, int64 common)
 {
-	TnpRows		more = rest(&w->rows, common);
 	PosteriorEncoding *e = posterior_encoding_of_run(w->model, w->rows.n_features, w->classes, run, common);
 	TnpEncoding *own;
 	TnpError	error;
@@ -145,7 +186,7 @@ private_copy(const PosteriorWanted *w, PosteriorRun *run, int64 common)
 	e->encoding = own;
 	e->run = NULL;
 	posterior_run_unpin(run);
-	if (tnp_append(own, &more, &error) != TNP_OK)
+	if (append_rest(w, own, common, &error) != TNP_OK)
 		fail(e, &error);
 	return e;
 }
@@ -209,28 +250,34 @@ new_run(const PosteriorWanted *w, const PosteriorRunKey *key, PosteriorRun *from
 	e->run = run;
 	if (from != NULL)
 	{
-		TnpRows		more = rest(&w->rows, common);
-
 		status = keep(w, from->encoding, common, room(w), &kept, &error);
-		if (status == TNP_OK && more.n > 0)
-			status = tnp_append(kept, &more, &error);
+		if (status == TNP_OK)
+			status = append_rest(w, kept, common, &error);
 	}
 	else
 	{
 		TnpEncoding *built;
 
-		status = tnp_build(w->model->model, &w->rows, w->prefix, &built, &error);
+		status = build_first(w, &built, &error);
 		if (status == TNP_OK)
 		{
-			status = keep(w, built, w->rows.n, room(w), &kept, &error);
+			int64		n = tnp_encoding_rows(built);
+
+			status = keep(w, built, n, room(w), &kept, &error);
 			if (status == TNP_NO_MEMORY)
 			{
 				/* what is built is of use all the same */
 				e->encoding = built;
 				*full = true;
+				if ((status = append_rest(w, built, n, &error)) == TNP_OK)
+					status = TNP_NO_MEMORY;
 			}
 			else
+			{
 				tnp_encoding_free(built);
+				if (status == TNP_OK)
+					status = append_rest(w, kept, n, &error);
+			}
 		}
 	}
 	if (status == TNP_OK)
@@ -243,7 +290,7 @@ new_run(const PosteriorWanted *w, const PosteriorRunKey *key, PosteriorRun *from
 	tnp_encoding_free(kept);
 	posterior_run_unlist(run);
 	posterior_run_yield(run);
-	if (e->encoding != NULL)
+	if (e->encoding != NULL && status == TNP_NO_MEMORY)
 	{
 		e->run = NULL;
 		posterior_run_unpin(run);
@@ -304,8 +351,7 @@ static PosteriorEncoding *
 find(const PosteriorWanted *w, PosteriorOutcome *outcome)
 {
 	PosteriorRunKey key;
-	int64		min_rows = tnp_model_info(w->model->model)->min_rows,
-				settled = Max(w->prefix, min_rows);
+	int64		settled = Max(w->prefix, (int64) tnp_model_info(w->model->model)->min_rows);
 
 	memset(&key, 0, sizeof(key));
 	key.database = MyDatabaseId;

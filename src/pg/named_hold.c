@@ -86,12 +86,18 @@ by_content(const Question *q, bool fresh)
 	PosteriorOutcome outcome;
 	PosteriorEncoding *e;
 
+	posterior_progress_begin(&q->named->id);
 	posterior_named_read(q->named, q->plain, q->memory, &content);
 	wanted.rows = posterior_rows_view(content.rows, true);
 	wanted.prefix = tnp_canonical_prefix(q->model->model, wanted.rows.n);
 	if (fresh)
-		return posterior_encoding_fresh(&wanted);
+	{
+		e = posterior_encoding_fresh(&wanted);
+		posterior_progress_end();
+		return e;
+	}
 	e = posterior_encoding_find(&wanted, &outcome);
+	posterior_progress_end();
 	count(q, rungs[outcome], e);
 	publish(q, e, content.total, content.last);
 	return e;

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "named.h"
+#include "progress.h"
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
@@ -95,6 +96,7 @@ posterior_named_read(const PosteriorNamed *named, bool plain, MemoryContext memo
 		MemoryContextSwitchTo(before);
 		MemoryContextReset(batch);
 		SPI_freetuptable(SPI_tuptable);
+		posterior_progress(POSTERIOR_READING, rows->n, 0);
 	}
 	SPI_cursor_close(cursor);
 	if (named->max_rows == 0)

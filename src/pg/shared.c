@@ -55,6 +55,13 @@ initialize(PosteriorShared *s)
 	pg_atomic_init_u64(&s->counters.appends, 0);
 	pg_atomic_init_u64(&s->counters.evictions, 0);
 	pg_atomic_init_u64(&s->counters.privates, 0);
+	for (int i = 0; i < POSTERIOR_PROGRESSES; i++)
+	{
+		pg_atomic_init_u32(&s->progresses[i].pid, 0);
+		pg_atomic_init_u32(&s->progresses[i].phase, 0);
+		pg_atomic_init_u64(&s->progresses[i].done, 0);
+		pg_atomic_init_u64(&s->progresses[i].total, 0);
+	}
 	dlist_init(&s->weights);
 	dlist_init(&s->doomed);
 	for (int i = 0; i < POSTERIOR_BUCKETS; i++)

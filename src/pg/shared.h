@@ -15,6 +15,7 @@
 #include "storage/condition_variable.h"
 #include "storage/lwlock.h"
 
+#include "progress.h"
 #include "ring.h"
 #include "state.h"
 
@@ -41,6 +42,7 @@ typedef struct PosteriorShared
 	dlist_head	doomed;			/* runs that nobody can find any more and somebody still reads */
 	int64		n_runs;
 	struct Latch *launcher;		/* of the maintenance worker's launcher, or NULL */
+	PosteriorProgress progresses[POSTERIOR_PROGRESSES];
 	PosteriorState states[POSTERIOR_STATES];
 	PosteriorRing rings[POSTERIOR_RINGS];
 } PosteriorShared;
