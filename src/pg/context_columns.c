@@ -16,6 +16,7 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
+#include "utils/typcache.h"
 
 static AttrNumber
 find_column(Oid relation, const char *name)
@@ -154,6 +155,11 @@ parse_order(PosteriorColumns *d, const char *text)
 			break;
 		}
 		d->order[d->n_order] = find_column(d->relation, strVal(linitial(column->fields)));
+		if (!OidIsValid(lookup_type_cache(get_atttype(d->relation, d->order[d->n_order]), TYPECACHE_LT_OPR)->lt_opr))
+			ereport(ERROR,
+					(errcode(ERRCODE_DATATYPE_MISMATCH),
+					 errmsg("rows cannot be ordered by column \"%s\"", strVal(linitial(column->fields))),
+					 errdetail("Values of type %s have no order.", format_type_be(get_atttype(d->relation, d->order[d->n_order])))));
 		d->descending[d->n_order++] = item->sortby_dir == SORTBY_DESC;
 	}
 	if (!good)

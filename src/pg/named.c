@@ -225,8 +225,11 @@ posterior_named_find(const char *name, MemoryContext memory)
 	deconstruct_array(DatumGetArrayTypeP(VALUE(DESCENDING)), BOOLOID, 1, true, TYPALIGN_CHAR, &descending, NULL, &n);
 	{
 		Datum		filter = VALUE(FILTER);
+		char	   *condition = NULL;
 
-		write_queries(named, n_order, order, descending, isnull ? NULL : posterior_row_filter_text(filter));
+		if (!isnull && (condition = posterior_row_filter_text(filter)) == NULL)
+			column_is_gone(named, "part of the filter");
+		write_queries(named, n_order, order, descending, condition);
 	}
 #undef VALUE
 	MemoryContextSwitchTo(before);
