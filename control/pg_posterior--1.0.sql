@@ -433,6 +433,8 @@ CREATE FUNCTION posterior.dropped() RETURNS event_trigger
 	AS 'MODULE_PATHNAME', 'posterior_dropped' LANGUAGE C;
 COMMENT ON FUNCTION posterior.dropped() IS 'event trigger: named contexts go with their relation';
 CREATE EVENT TRIGGER posterior_dropped ON sql_drop EXECUTE FUNCTION posterior.dropped();
+-- also in sessions that replicate
+ALTER EVENT TRIGGER posterior_dropped ENABLE ALWAYS;
 
 CREATE FUNCTION posterior.predict(context text, "row" anyelement) RETURNS posterior.distribution
 	AS 'MODULE_PATHNAME', 'posterior_predict_named' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 100000;

@@ -30,9 +30,8 @@ find_column(Oid relation, const char *name)
 	return column;
 }
 
-/* Whether a column can be a feature. */
-static bool
-can_be_feature(Oid type)
+bool
+posterior_can_be_feature(Oid type)
 {
 	switch (getBaseType(type))
 	{
@@ -57,11 +56,10 @@ can_be_feature(Oid type)
 	}
 }
 
-void
-posterior_set_target(PosteriorColumns *d, const char *name)
+bool
+posterior_can_be_target(Oid type)
 {
-	d->target = find_column(d->relation, name);
-	switch (getBaseType(get_atttype(d->relation, d->target)))
+	switch (getBaseType(type))
 	{
 		case INT2OID:
 		case INT4OID:
@@ -69,14 +67,22 @@ posterior_set_target(PosteriorColumns *d, const char *name)
 		case FLOAT4OID:
 		case FLOAT8OID:
 		case NUMERICOID:
-			return;
+			return true;
 		default:
-			ereport(ERROR,
-					(errcode(ERRCODE_DATATYPE_MISMATCH),
-					 errmsg("column \"%s\" cannot be a target", name),
-					 errdetail("Its type is %s.", format_type_be(get_atttype(d->relation, d->target))),
-					 errhint("A target is a number.")));
+			return false;
 	}
+}
+
+void
+posterior_set_target(PosteriorColumns *d, const char *name)
+{
+	d->target = find_column(d->relation, name);
+	if (!posterior_can_be_target(get_atttype(d->relation, d->target)))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("column \"%s\" cannot be a target", name),
+				 errdetail("Its type is %s.", format_type_be(get_atttype(d->relation, d->target))),
+				 errhint("A target is a number.")));
 }
 
 /* The named columns, or all that can be features. */
@@ -122,7 +128,7 @@ posterior_set_features(PosteriorColumns *d, ArrayType *names)
 		TupleDesc	desc = RelationGetDescr(rel);
 
 		for (int i = 0; i < desc->natts; i++)
-			if (!TupleDescAttr(desc, i)->attisdropped && i + 1 != d->target && can_be_feature(TupleDescAttr(desc, i)->atttypid))
+			if (!TupleDescAttr(desc, i)->attisdropped && i + 1 != d->target && posterior_can_be_feature(TupleDescAttr(desc, i)->atttypid))
 				d->features[d->n_features++] = i + 1;
 		table_close(rel, NoLock);
 	}

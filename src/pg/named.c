@@ -5,6 +5,7 @@
  */
 #include "named.h"
 
+#include "context_ddl.h"
 #include "regcolumn.h"
 #include "row_filter.h"
 
@@ -81,11 +82,21 @@ column_is_gone(const PosteriorNamed *named, const char *what)
 static const char *
 column_name(const PosteriorNamed *named, AttrNumber column, const char *what)
 {
-	char	   *name = get_attname(named->relation, column, true);
+	char	   *name = posterior_column_name(named->relation, column);
 
 	if (name == NULL)
 		column_is_gone(named, what);
 	return quote_identifier(name);
+}
+
+pg_noreturn static void
+type_is_wrong(const PosteriorNamed *named, const char *column, Oid type, const char *role)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATATYPE_MISMATCH),
+			 errmsg("column \"%s\" cannot be a %s of context \"%s\" any more", column, role, named->name),
+			 errdetail("Its type is %s now.", format_type_be(type)),
+			 errhint("Give the context other columns by posterior.alter_context, or drop it by posterior.drop_context.")));
 }
 
 /* One column of the canonical order; labels are compared as bytes. */
@@ -129,10 +140,12 @@ resolve_features(PosteriorNamed *named)
 	{
 		PosteriorFeature feature;
 
-		named->names[f] = get_attname(named->relation, named->features[f], true);
+		named->names[f] = posterior_column_name(named->relation, named->features[f]);
 		if (named->names[f] == NULL)
 			column_is_gone(named, psprintf("feature %d", f + 1));
 		named->types[f] = get_atttype(named->relation, named->features[f]);
+		if (!posterior_can_be_feature(named->types[f]))
+			type_is_wrong(named, named->names[f], named->types[f], "feature");
 		posterior_feature_init(&feature, named->types[f], f + 1, CurrentMemoryContext);
 		named->classes[f] = feature.class;
 		if (feature.out != NULL)
@@ -149,6 +162,8 @@ write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_column
 				order;
 	const char *target = column_name(named, named->target, "the target");
 
+	if (!posterior_can_be_target(get_atttype(named->relation, named->target)))
+		type_is_wrong(named, posterior_column_name(named->relation, named->target), get_atttype(named->relation, named->target), "target");
 	initStringInfo(&columns);
 	initStringInfo(&source);
 	initStringInfo(&order);

@@ -6,10 +6,31 @@
  */
 #include "regcolumn.h"
 
+#include "access/htup_details.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_attribute.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 #include "utils/varlena.h"
+
+char *
+posterior_column_name(Oid relation, AttrNumber column)
+{
+	HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(relation), Int16GetDatum(column));
+	char	   *name = NULL;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		Form_pg_attribute a = (Form_pg_attribute) GETSTRUCT(tuple);
+
+		/* a dropped column keeps its number and has a name that is none */
+		if (!a->attisdropped)
+			name = pstrdup(NameStr(a->attname));
+		ReleaseSysCache(tuple);
+	}
+	return name;
+}
 
 PG_FUNCTION_INFO_V1(posterior_regcolumn_in);
 Datum
@@ -47,7 +68,7 @@ posterior_regcolumn_out(PG_FUNCTION_ARGS)
 	Oid			relation = posterior_regcolumn_relation(PG_GETARG_DATUM(0));
 	AttrNumber	number = posterior_regcolumn_number(PG_GETARG_DATUM(0));
 	char	   *name = get_rel_name(relation),
-			   *column = name != NULL ? get_attname(relation, number, true) : NULL;
+			   *column = name != NULL ? posterior_column_name(relation, number) : NULL;
 
 	if (column == NULL)
 		PG_RETURN_CSTRING(pstrdup("-"));
@@ -60,7 +81,7 @@ PG_FUNCTION_INFO_V1(posterior_regcolumn_name);
 Datum
 posterior_regcolumn_name(PG_FUNCTION_ARGS)
 {
-	char	   *column = get_attname(posterior_regcolumn_relation(PG_GETARG_DATUM(0)), posterior_regcolumn_number(PG_GETARG_DATUM(0)), true);
+	char	   *column = posterior_column_name(posterior_regcolumn_relation(PG_GETARG_DATUM(0)), posterior_regcolumn_number(PG_GETARG_DATUM(0)));
 
 	if (column == NULL)
 		PG_RETURN_NULL();

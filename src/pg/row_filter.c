@@ -10,6 +10,8 @@
  */
 #include "row_filter.h"
 
+#include "regcolumn.h"
+
 #include "access/table.h"
 #include "access/transam.h"
 #include "catalog/namespace.h"
@@ -258,7 +260,7 @@ read_text(const RowFilter *filter)
 	for (int i = 0; i < filter->n_places; i++)
 	{
 		const ColumnPlace *place = &filter->places[i];
-		char	   *name = get_attname(filter->relation, place->column, false);
+		char	   *name = posterior_column_name(filter->relation, place->column);
 
 		appendBinaryStringInfo(&now, text + done, place->offset - done);
 		appendStringInfoString(&now, quote_identifier(name));
@@ -288,7 +290,7 @@ posterior_row_filter_text(Datum datum)
 	if (get_rel_name(filter->relation) == NULL)
 		return NULL;
 	for (int i = 0; i < filter->n_places; i++)
-		if (get_attname(filter->relation, filter->places[i].column, true) == NULL)
+		if (posterior_column_name(filter->relation, filter->places[i].column) == NULL)
 			return NULL;
 	return print(filter->relation, filter->major == MAJOR ? stringToNode(expression_of(filter)) : read_text(filter));
 }
