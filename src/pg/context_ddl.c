@@ -19,7 +19,6 @@
 #include "catalog/pg_type.h"
 #include "commands/event_trigger.h"
 #include "miscadmin.h"
-#include "nodes/makefuncs.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -38,7 +37,8 @@ enum { NAME, RELATION, TARGET, FEATURES, ORDER_BY, MODEL, MAX_ROWS, FILTER, MAIN
 static uint64
 write_definitions(const char *statement, int n, Oid *types, Datum *values, const char *nulls)
 {
-	Oid			table = RangeVarGetRelid(makeRangeVar("posterior", "context_definition", -1), NoLock, false),
+	/* without asking for the caller's rights on the schema: whoever drops a table comes here */
+	Oid			table = get_relname_relid("context_definition", get_namespace_oid("posterior", false)),
 				user;
 	Relation	rel = table_open(table, AccessShareLock);
 	Oid			owner = rel->rd_rel->relowner;

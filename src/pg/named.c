@@ -33,13 +33,14 @@ posterior_plan(const char *query, int n, Oid *types)
 	static struct
 	{
 		char	   *query;
+		Oid			user;		/* rights on schemas are asked for when a query is analysed */
 		SPIPlanPtr	plan;
 	}			kept[KEPT_PLANS];
 	static int	next = 0;
 	SPIPlanPtr	plan;
 
 	for (int i = 0; i < KEPT_PLANS; i++)
-		if (kept[i].query != NULL && strcmp(kept[i].query, query) == 0)
+		if (kept[i].query != NULL && kept[i].user == GetUserId() && strcmp(kept[i].query, query) == 0)
 			return kept[i].plan;
 	plan = SPI_prepare(query, n, types);
 	if (plan == NULL || SPI_keepplan(plan) != 0)
@@ -53,6 +54,7 @@ posterior_plan(const char *query, int n, Oid *types)
 		pfree(old);
 	}
 	kept[next].plan = plan;
+	kept[next].user = GetUserId();
 	kept[next].query = MemoryContextStrdup(TopMemoryContext, query);
 	next = (next + 1) % KEPT_PLANS;
 	return plan;

@@ -175,7 +175,8 @@ by_proof(Question *q, Relation relation)
 	PosteriorVerdict verdict = posterior_ring_look(RelationGetRelid(relation), q->file, snapshot, proven ? &proof.sight : NULL, &q->sight, &more);
 
 	q->prove = verdict != POSTERIOR_UNKNOWN;
-	q->plain = q->prove;
+	/* where rows lie is told to those who may read the whole table only: rights on columns do not extend to ctid */
+	q->plain = q->prove && posterior_named_readable(q->named);
 	if (!proven || verdict == POSTERIOR_UNKNOWN || verdict == POSTERIOR_OTHER)
 	{
 		explain(q->named, verdict == POSTERIOR_UNKNOWN ? "the table's writers are not all known" : proven ? "rows have changed" : "nobody has yet");
