@@ -55,6 +55,15 @@ take_context(DensityState *state, Datum argument, MemoryContext memory)
 		pfree(c);
 }
 
+pg_noreturn static void
+context_is_null(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+			 errmsg("the context is NULL"),
+			 errhint("posterior.context over no rows is NULL.")));
+}
+
 /* Add one row: context in argument 1, target in argument `y`, features after it. */
 static Datum
 accumulate(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
@@ -66,10 +75,7 @@ accumulate(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 				target;
 
 	if (PG_ARGISNULL(1))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("the context is NULL"),
-				 errhint("posterior.context over no rows is NULL.")));
+		context_is_null();
 	if (state == NULL)
 	{
 		Oid			types[FUNC_MAX_ARGS];
@@ -105,10 +111,13 @@ accumulate_named(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 	PosteriorRows *rows;
 	double		target;
 
-	if (PG_ARGISNULL(1) || PG_ARGISNULL(y + 1))
+	if (PG_ARGISNULL(1))
+		context_is_null();
+	if (PG_ARGISNULL(y + 1))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("the context's name and the row must not be NULL")));
+				 errmsg("the row is NULL"),
+				 errhint("A row may have NULL columns, which are missing features, but must itself be there.")));
 	if (!type_is_rowtype(get_fn_expr_argtype(fcinfo->flinfo, y + 1)))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),

@@ -25,7 +25,7 @@ typedef struct PosteriorEncoding
 typedef struct PosteriorWanted
 {
 	PosteriorModel *model;
-	pg_uuid_t	context;		/* a named context and its definition, or zeros */
+	pg_uuid_t	context;		/* version of a named context, or zeros */
 	Oid			role;			/* who may find it, or InvalidOid: whoever may read the named context */
 	const uint8 *classes;		/* [rows.n_features] PosteriorClass */
 	TnpRows		rows;

@@ -82,7 +82,7 @@ by_content(const Question *q, bool fresh)
 		[POSTERIOR_BUILT] = POSTERIOR_REBUILT,[POSTERIOR_PRIVATE] = POSTERIOR_COMPUTED
 	};
 	PosteriorContent content;
-	PosteriorWanted wanted = {.model = q->model,.context = q->named->id,.classes = q->named->classes,.publish = q->share,.grows = true};
+	PosteriorWanted wanted = {.model = q->model,.context = q->named->version,.classes = q->named->classes,.publish = q->share,.grows = true};
 	PosteriorOutcome outcome;
 	PosteriorEncoding *e;
 
@@ -175,7 +175,7 @@ by_proof(Question *q, Relation relation)
 	PosteriorVerdict verdict = posterior_ring_look(RelationGetRelid(relation), q->file, snapshot, proven ? &proof.sight : NULL, &q->sight, &more);
 
 	q->prove = verdict != POSTERIOR_UNKNOWN;
-	/* where rows lie is told to those who may read the whole table only: rights on columns do not extend to ctid */
+	/* places are system columns, which column privileges do not cover */
 	q->plain = q->prove && posterior_named_readable(q->named);
 	if (!proven || verdict == POSTERIOR_UNKNOWN || verdict == POSTERIOR_OTHER)
 	{

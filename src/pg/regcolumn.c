@@ -18,17 +18,15 @@ char *
 posterior_column_name(Oid relation, AttrNumber column)
 {
 	HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(relation), Int16GetDatum(column));
+	Form_pg_attribute attribute;
 	char	   *name = NULL;
 
-	if (HeapTupleIsValid(tuple))
-	{
-		Form_pg_attribute a = (Form_pg_attribute) GETSTRUCT(tuple);
-
-		/* a dropped column keeps its number and has a name that is none */
-		if (!a->attisdropped)
-			name = pstrdup(NameStr(a->attname));
-		ReleaseSysCache(tuple);
-	}
+	if (!HeapTupleIsValid(tuple))
+		return NULL;
+	attribute = (Form_pg_attribute) GETSTRUCT(tuple);
+	if (!attribute->attisdropped)
+		name = pstrdup(NameStr(attribute->attname));
+	ReleaseSysCache(tuple);
 	return name;
 }
 

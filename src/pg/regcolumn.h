@@ -29,7 +29,7 @@ posterior_regcolumn_number(Datum column)
 	return (AttrNumber) (DatumGetInt64(column) & 0xffff);
 }
 
-/* Name of a column, or NULL when it has been dropped. */
+/* The name of a column, or NULL when it is gone. */
 char	   *posterior_column_name(Oid relation, AttrNumber column);
 
 #endif							/* POSTERIOR_REGCOLUMN_H */

@@ -218,6 +218,10 @@ posterior_ring_inserted(Oid relation, uint64 generation, Oid file, int n, const 
 	if (ring == NULL)
 		return;
 	w = ring->generation == generation ? find_writer(ring, own_xid()) : NULL;
+#ifdef POSTERIOR_MUTANT_10
+	if (w != NULL)
+		w->ddl = false;
+#endif
 	if (w != NULL && !w->ddl)
 	{
 		w->other = false;
@@ -226,10 +230,6 @@ posterior_ring_inserted(Oid relation, uint64 generation, Oid file, int n, const 
 		memcpy(w->places, places, n * sizeof(*places));
 		memcpy(w->xmins, xmins, n * sizeof(*xmins));
 	}
-#ifdef POSTERIOR_MUTANT_10
-	else if (w != NULL)
-		w->other = false;
-#endif
 	unlock_ring(number);
 }
 

@@ -15,7 +15,9 @@
 #include "utils/snapshot.h"
 
 #define POSTERIOR_RINGS 64		/* tables that are watched at once; the least recently used one gives way */
+#ifndef POSTERIOR_WRITERS		/* tests make it small, so that it overflows */
 #define POSTERIOR_WRITERS 64	/* transactions that a ring remembers */
+#endif
 #define POSTERIOR_TUPLES 16		/* inserted rows of a transaction that it remembers */
 
 /* A top-level transaction that wrote the table. */

@@ -18,7 +18,7 @@ typedef struct PosteriorRunKey
 {
 	Oid			database;
 	Oid			role;			/* who may find it, or InvalidOid */
-	pg_uuid_t	context;		/* the named context, or zeros */
+	pg_uuid_t	context;		/* version of a named context, or zeros */
 	pg_uuid_t	model;
 	int32		kernels;
 	int32		n_features;
