@@ -4,13 +4,13 @@
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "context_ddl.h"
+#include "row_filter.h"
 
 #include "access/genam.h"
 #include "access/table.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "nodes/parsenodes.h"
-#include "parser/parser.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -143,7 +143,7 @@ posterior_set_features(PosteriorColumns *d, ArrayType *names)
 static void
 parse_order(PosteriorColumns *d, const char *text)
 {
-	List	   *statements = posterior_raw_parser(psprintf("SELECT 1 ORDER BY %s", text));
+	List	   *statements = posterior_parse(psprintf("SELECT 1 ORDER BY %s", text), "order_by", text);
 	SelectStmt *select = (SelectStmt *) linitial_node(RawStmt, statements)->stmt;
 	ListCell   *cell;
 	bool		good = list_length(statements) == 1 && IsA(select, SelectStmt) && select->limitCount == NULL && select->limitOffset == NULL

@@ -59,6 +59,7 @@ make_match(const PosteriorNamed *named, Oid type, int32 typmod)
 					 errhint("Give a row whose columns have the names of the features; a column may be NULL.")));
 		m->places[f] = place;
 		posterior_feature_init(&m->features[f], TupleDescAttr(m->desc, place)->atttypid, f + 1, named->memory);
+		m->features[f].name = named->names[f];
 		if (m->features[f].base == UNKNOWNOID)
 			m->features[f].class = named->classes[f];
 		if (m->features[f].class != named->classes[f])

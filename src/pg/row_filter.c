@@ -102,11 +102,41 @@ check_parts(Node *node, const char *shown)
 	return expression_tree_walker(node, check_parts, (void *) shown);
 }
 
+/* What is being parsed, for errors. */
+typedef struct Parsing
+{
+	const char *what,
+			   *shown;
+} Parsing;
+
+static void
+add_context(void *arg)
+{
+	Parsing    *p = arg;
+
+	/* a position would be taken for one in the query of the caller */
+	errposition(0);
+	errcontext("%s \"%s\"", p->what, p->shown);
+}
+
+List *
+posterior_parse(const char *sql, const char *what, const char *shown)
+{
+	Parsing		parsing = {what, shown};
+	ErrorContextCallback callback = {.previous = error_context_stack,.callback = add_context,.arg = &parsing};
+	List	   *statements;
+
+	error_context_stack = &callback;
+	statements = posterior_raw_parser(sql);
+	error_context_stack = callback.previous;
+	return statements;
+}
+
 /* The raw expression of "SELECT 1 FROM `source`", and its relation. */
 static Node *
 parse(const char *source, const char *shown, RangeVar **relation)
 {
-	List	   *statements = posterior_raw_parser(psprintf("SELECT 1 FROM %s", source));
+	List	   *statements = posterior_parse(psprintf("SELECT 1 FROM %s", source), "filter", shown);
 	SelectStmt *select;
 
 	if (list_length(statements) != 1)

@@ -8,6 +8,9 @@
 
 #include "compat.h"
 
+/* The raw statements of `sql`, which has been made around what the user wrote; errors tell `what` he wrote, not where in the whole it is wrong. */
+struct List *posterior_parse(const char *sql, const char *what, const char *shown);
+
 /* A condition on `relation`, from the text of a boolean expression over its columns; checked. The result is a varlena. */
 Datum		posterior_make_row_filter(Oid relation, const char *condition);
 
