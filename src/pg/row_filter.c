@@ -28,8 +28,6 @@
 #include "utils/rel.h"
 #include "utils/ruleutils.h"
 
-#define MAJOR (PG_VERSION_NUM / 100)
-
 /* Where the text names a column. */
 typedef struct ColumnPlace
 {
@@ -261,7 +259,7 @@ make_filter(Oid relation, Node *condition)
 	filter = palloc0(size);
 	SET_VARSIZE(filter, size);
 	filter->relation = relation;
-	filter->major = MAJOR;
+	filter->major = POSTERIOR_SERVER_MAJOR;
 	filter->n_places = p.n;
 	for (int i = 0; i < p.n; i++)
 	{
@@ -322,7 +320,7 @@ posterior_row_filter_text(Datum datum)
 	for (int i = 0; i < filter->n_places; i++)
 		if (posterior_column_name(filter->relation, filter->places[i].column) == NULL)
 			return NULL;
-	return print(filter->relation, filter->major == MAJOR ? stringToNode(expression_of(filter)) : read_text(filter));
+	return print(filter->relation, filter->major == POSTERIOR_SERVER_MAJOR ? stringToNode(expression_of(filter)) : read_text(filter));
 }
 
 PG_FUNCTION_INFO_V1(posterior_row_filter_in);
