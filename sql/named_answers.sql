@@ -1,4 +1,6 @@
 -- named contexts answer as a frame over the same rows, in the canonical order, answers
+-- compiling the plans would take longer than running them
+SET jit = off;
 SELECT posterior.load_model('pair', current_setting('test.models') || '/prefix_causal_post.safetensors'), posterior.load_model('chain', current_setting('test.models') || '/packed_causal.safetensors'), posterior.load_model('rows', current_setting('test.models') || '/rows_tokens.safetensors');
 -- The oracle: reads the definition in the view alone, orders and cuts the rows by itself, and asks a growing frame. Counts equal answers.
 CREATE FUNCTION agrees(named text, queries regclass) RETURNS text LANGUAGE plpgsql AS $$
