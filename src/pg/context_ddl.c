@@ -95,6 +95,15 @@ name_is_taken(const char *name)
 			 errhint("Drop it first by posterior.drop_context, change it by posterior.alter_context, or choose another name.")));
 }
 
+pg_noreturn static void
+has_vanished(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_OBJECT),
+			 errmsg("context \"%s\" does not exist", name),
+			 errdetail("It was dropped or renamed meanwhile.")));
+}
+
 static void
 check_free(const char *name)
 {
@@ -430,7 +439,7 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 								   " WHERE name OPERATOR(pg_catalog.=) $1 AND $2 IS NOT NULL AND $12 IS NULL",
 								   filter != NULL && filter[0] == '\0' ? "CASE WHEN $7 IS NULL THEN NULL ELSE $7 END" : "coalesce($7, filter)"),
 						  PARAMETERS, p.types, p.values, p.nulls) == 0)
-		elog(ERROR, "context \"%s\" has vanished", name);
+		has_vanished(name);
 	check_definition(new_name != NULL ? new_name : name);
 	if (maintained)
 		posterior_make_triggers(columns.relation);
@@ -450,7 +459,8 @@ posterior_drop_context(PG_FUNCTION_ARGS)
 	bool		maintained;
 
 	own_context(TextDatumGetCString(name), &columns, &maintained);
-	write_definitions("DELETE FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1", 1, &type, &name, NULL);
+	if (write_definitions("DELETE FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1", 1, &type, &name, NULL) == 0)
+		has_vanished(TextDatumGetCString(name));
 	if (maintained && owns(columns.relation))
 		posterior_drop_triggers(columns.relation);
 	PG_RETURN_VOID();
@@ -467,8 +477,9 @@ posterior_refresh_context(PG_FUNCTION_ARGS)
 	bool		maintained;
 
 	own_context(TextDatumGetCString(name), &columns, &maintained);
-	write_definitions("UPDATE " POSTERIOR_DEFINITIONS " SET version = pg_catalog.gen_random_uuid() WHERE name OPERATOR(pg_catalog.=) $1",
-					  1, &type, &name, NULL);
+	if (write_definitions("UPDATE " POSTERIOR_DEFINITIONS " SET version = pg_catalog.gen_random_uuid() WHERE name OPERATOR(pg_catalog.=) $1",
+						  1, &type, &name, NULL) == 0)
+		has_vanished(TextDatumGetCString(name));
 	PG_RETURN_VOID();
 }
 

@@ -14,6 +14,7 @@
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
+#include "storage/lmgr.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
@@ -76,6 +77,8 @@ posterior_make_triggers(Oid relation)
 {
 	char	   *name = posterior_relation_name(relation);
 
+	/* nobody may drop them while we rely on them */
+	LockRelationOid(relation, ShareRowExclusiveLock);
 	for (int i = 0; i < lengthof(triggers); i++)
 	{
 		char		how = fires(relation, triggers[i].name);
@@ -94,9 +97,16 @@ posterior_drop_triggers(Oid relation)
 	Oid			type = OIDOID;
 	Datum		value = ObjectIdGetDatum(relation);
 	uint64		others;
+	bool		any = false;
 
 	if (name == NULL)
 		return;
+	for (int i = 0; i < lengthof(triggers); i++)
+		any = any || fires(relation, triggers[i].name) != 0;
+	if (!any)
+		return;
+	/* whoever makes a context meanwhile is waited for, and then seen */
+	LockRelationOid(relation, ShareRowExclusiveLock);
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 	if (SPI_execute_with_args("SELECT FROM " POSTERIOR_DEFINITIONS " WHERE relation::pg_catalog.oid OPERATOR(pg_catalog.=) $1"
