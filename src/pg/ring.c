@@ -54,22 +54,35 @@ find_ring(Oid relation)
 	return found;
 }
 
+/* Lock the ring of this number if it is the table's. */
+static PosteriorRing *
+lock_number(Oid relation, LWLockMode mode, int number)
+{
+	PosteriorRing *ring = &posterior_shared->rings[number];
+
+	LWLockAcquire(posterior_ring_lock(number), mode);
+	if (ring->relation == relation && ring->database == MyDatabaseId)
+		return ring;
+	LWLockRelease(posterior_ring_lock(number));
+	return NULL;
+}
+
 /* Lock a table's ring; NULL if there is none. */
 static PosteriorRing *
 lock_ring(Oid relation, LWLockMode mode, int *number)
 {
-	PosteriorRing *ring;
+	static int	last = 0;		/* a session mostly writes one table: look there first, without the directory */
+	PosteriorRing *ring = lock_number(relation, mode, last);
 
+	*number = last;
+	if (ring != NULL)
+		return ring;
 	*number = find_ring(relation);
 	if (*number < 0)
 		return NULL;
-	ring = &posterior_shared->rings[*number];
-	LWLockAcquire(posterior_ring_lock(*number), mode);
+	last = *number;
 	/* it may have become another table's meanwhile */
-	if (ring->relation == relation && ring->database == MyDatabaseId)
-		return ring;
-	LWLockRelease(posterior_ring_lock(*number));
-	return NULL;
+	return lock_number(relation, mode, *number);
 }
 
 static void

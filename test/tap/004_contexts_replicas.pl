@@ -1,0 +1,92 @@
+# Named contexts on a hot standby, through promotion, and fed by logical replication.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $models = $ENV{TEST_MODELS};
+my $setup = qq{
+	CREATE EXTENSION pg_posterior;
+	SELECT posterior.load_model('causal', '$models/packed_causal.safetensors');
+	CREATE TABLE t (k int PRIMARY KEY, x float8, z int NOT NULL DEFAULT 1, y float8);
+	CREATE TABLE other (i int);
+	SELECT posterior.create_context('c', 't', 'y', features => '{x,z}', order_by => 'k', model => 'causal');
+	CREATE FUNCTION same() RETURNS text STABLE LANGUAGE sql SET posterior.model = 'causal' AS \$\$
+		WITH s AS MATERIALIZED (SELECT posterior.context(y, x, z ORDER BY k) AS value, count(*) AS n FROM t)
+		SELECT n || CASE WHEN posterior.predict(value, 0.5::float8, 2) OPERATOR(posterior.=)
+			(SELECT posterior.predict('c', q) FROM (SELECT 0.5::float8 AS x, 2 AS z) q) THEN ' same' ELSE ' differ' END FROM s \$\$;
+};
+my $rows = 'INSERT INTO t (k, x, y) SELECT i, i / 10.0, sin(i) FROM generate_series(1, 30) i';
+my $primary = PostgreSQL::Test::Cluster->new('primary');
+$primary->init(allows_streaming => 'logical');
+$primary->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_posterior'\n");
+$primary->start;
+$primary->safe_psql('postgres', $setup . $rows);
+sub same { return $_[0]->safe_psql('postgres', 'SELECT same()') }
+
+# ---- hot standby ----
+$primary->backup('copy');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($primary, 'copy', has_streaming => 1);
+$standby->start;
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+is(same($standby), '30 same', 'the standby answers');
+is(same($standby), '30 same', 'and again');
+is($standby->safe_psql('postgres', 'SELECT reads > 0 AND skips = 0 FROM posterior.stat_contexts'), 't', 'from what is encoded, after reading the rows');
+for my $i (31 .. 35)
+{
+	$primary->safe_psql('postgres', "INSERT INTO t (k, x, y) VALUES ($i, 1, $i)");
+	$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+	is(same($standby), "$i same", 'and follows the primary');
+}
+$primary->safe_psql('postgres', 'UPDATE t SET y = 0 WHERE k = 7; DELETE FROM t WHERE k = 35');
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+is(same($standby), '34 same', 'through UPDATE and DELETE');
+$standby->promote;
+is(same($standby), '34 same', 'promotion needs no action');
+$standby->safe_psql('postgres', 'INSERT INTO other VALUES (1)');
+is(same($standby), '34 same', 'a proof is published');
+is(same($standby), '34 same', 'and used');
+$standby->safe_psql('postgres', 'INSERT INTO t (k, x, y) VALUES (36, 1, 1)');
+is(same($standby), '35 same', 'what it writes itself is seen');
+is($standby->safe_psql('postgres', 'SELECT skips > 0 AND deltas > 0 FROM posterior.stat_contexts'), 't', 'without reading all');
+$standby->stop;
+
+# ---- logical replication ----
+my $subscriber = PostgreSQL::Test::Cluster->new('subscriber');
+$subscriber->init;
+$subscriber->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_posterior'\n");
+$subscriber->start;
+$subscriber->safe_psql('postgres', $setup);
+$primary->safe_psql('postgres', 'CREATE PUBLICATION p FOR TABLE t');
+my $connection = $primary->connstr . ' dbname=postgres';
+$subscriber->safe_psql('postgres', "CREATE SUBSCRIPTION s CONNECTION '$connection' PUBLICATION p");
+$subscriber->poll_query_until('postgres', "SELECT count(1) = 0 FROM pg_subscription_rel WHERE srsubstate NOT IN ('r', 's')") or die 'no sync';
+$primary->wait_for_catchup('s');
+is(same($subscriber), '34 same', 'the subscriber has the initial copy');
+$subscriber->safe_psql('postgres', 'INSERT INTO other VALUES (1)');
+is(same($subscriber), '34 same', 'a proof is published');
+is(same($subscriber), '34 same', 'and used');
+for my $step (
+	[ 'INSERT INTO t (k, x, y) VALUES (40, 1, 1)', 35 ],
+	[ 'INSERT INTO t (k, x, y) VALUES (41, 1, 1), (42, 1, 2)', 37 ],
+	[ 'UPDATE t SET y = 5 WHERE k = 40', 37 ],
+	[ 'DELETE FROM t WHERE k = 41', 36 ],
+	[ 'BEGIN; TRUNCATE t; ' . $rows . '; COMMIT', 30 ],
+	[ 'INSERT INTO t (k, x, y) VALUES (50, 1, 1)', 31 ])
+{
+	my ($statement, $n) = @$step;
+	$primary->safe_psql('postgres', $statement);
+	$primary->wait_for_catchup('s');
+	is(same($subscriber), "$n same", "replicated: $statement");
+	is(same($subscriber), "$n same", 'and again');
+}
+is($subscriber->safe_psql('postgres', 'SELECT skips > 0 AND deltas > 0 FROM posterior.stat_contexts'), 't', 'skips and deltas were used');
+$subscriber->safe_psql('postgres', 'DROP SUBSCRIPTION s');
+$subscriber->stop;
+$primary->stop;
+done_testing();
