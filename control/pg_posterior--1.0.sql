@@ -398,8 +398,9 @@ CREATE VIEW posterior.contexts AS
 		(SELECT pg_catalog.string_agg(pg_catalog.quote_ident(posterior.column_name(o)) || CASE WHEN d THEN ' DESC' ELSE '' END, ', ' ORDER BY i)
 			FROM ROWS FROM (pg_catalog.unnest(order_by), pg_catalog.unnest(descending)) WITH ORDINALITY u(o, d, i)) AS order_by,
 		posterior.condition(filter) AS filter, model, max_rows, maintain
-	FROM posterior.context_definition;
-COMMENT ON VIEW posterior.contexts IS 'the named contexts of this database';
+	FROM posterior.context_definition
+	WHERE pg_catalog.has_any_column_privilege(relation, 'SELECT') OR pg_catalog.pg_has_role(owner, 'USAGE');
+COMMENT ON VIEW posterior.contexts IS 'the named contexts of this database that the user owns or whose relation he may read';
 GRANT SELECT ON posterior.contexts TO PUBLIC;
 
 CREATE FUNCTION posterior.create_context(name text, relation regclass, target text, features text[] DEFAULT NULL, order_by text DEFAULT NULL,
@@ -433,6 +434,8 @@ CREATE FUNCTION posterior.dropped() RETURNS event_trigger
 	AS 'MODULE_PATHNAME', 'posterior_dropped' LANGUAGE C;
 COMMENT ON FUNCTION posterior.dropped() IS 'event trigger: named contexts go with their relation';
 CREATE EVENT TRIGGER posterior_dropped ON sql_drop EXECUTE FUNCTION posterior.dropped();
+-- also in sessions that replicate
+ALTER EVENT TRIGGER posterior_dropped ENABLE ALWAYS;
 
 CREATE FUNCTION posterior.predict(context text, "row" anyelement) RETURNS posterior.distribution
 	AS 'MODULE_PATHNAME', 'posterior_predict_named' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 100000;
@@ -472,7 +475,8 @@ CREATE FUNCTION posterior.context_state(id uuid, OUT skips bigint, OUT deltas bi
 COMMENT ON FUNCTION posterior.context_state(uuid) IS 'counters of a named context; the view posterior.stat_contexts shows them';
 CREATE VIEW posterior.stat_contexts AS
 	SELECT d.name, d.relation, s.*
-	FROM posterior.context_definition d, LATERAL posterior.context_state(d.id) s;
+	FROM posterior.context_definition d, LATERAL posterior.context_state(d.id) s
+	WHERE pg_catalog.has_any_column_privilege(relation, 'SELECT') OR pg_catalog.pg_has_role(owner, 'USAGE');
 COMMENT ON VIEW posterior.stat_contexts IS 'how statements got at the encodings of named contexts since the server''s start, and how large these are';
 GRANT SELECT ON posterior.stat_contexts TO PUBLIC;
 CREATE FUNCTION posterior.progress(OUT pid integer, OUT context_id uuid, OUT phase text, OUT done bigint, OUT total bigint)

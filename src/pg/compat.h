@@ -16,6 +16,9 @@
 #error "pg_posterior needs PostgreSQL 13 or newer"
 #endif
 
+/* Expression trees are read by servers of the major version that wrote them. */
+#define POSTERIOR_SERVER_MAJOR (PG_VERSION_NUM / 100)
+
 #if PG_VERSION_NUM < 150000
 #define MarkGUCPrefixReserved(prefix) EmitWarningsOnPlaceholders(prefix)
 #endif

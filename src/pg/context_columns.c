@@ -4,18 +4,19 @@
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "context_ddl.h"
+#include "row_filter.h"
 
 #include "access/genam.h"
 #include "access/table.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "nodes/parsenodes.h"
-#include "parser/parser.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
+#include "utils/typcache.h"
 
 static AttrNumber
 find_column(Oid relation, const char *name)
@@ -29,9 +30,8 @@ find_column(Oid relation, const char *name)
 	return column;
 }
 
-/* Whether a column can be a feature. */
-static bool
-can_be_feature(Oid type)
+bool
+posterior_can_be_feature(Oid type)
 {
 	switch (getBaseType(type))
 	{
@@ -56,11 +56,10 @@ can_be_feature(Oid type)
 	}
 }
 
-void
-posterior_set_target(PosteriorColumns *d, const char *name)
+bool
+posterior_can_be_target(Oid type)
 {
-	d->target = find_column(d->relation, name);
-	switch (getBaseType(get_atttype(d->relation, d->target)))
+	switch (getBaseType(type))
 	{
 		case INT2OID:
 		case INT4OID:
@@ -68,14 +67,22 @@ posterior_set_target(PosteriorColumns *d, const char *name)
 		case FLOAT4OID:
 		case FLOAT8OID:
 		case NUMERICOID:
-			return;
+			return true;
 		default:
-			ereport(ERROR,
-					(errcode(ERRCODE_DATATYPE_MISMATCH),
-					 errmsg("column \"%s\" cannot be a target", name),
-					 errdetail("Its type is %s.", format_type_be(get_atttype(d->relation, d->target))),
-					 errhint("A target is a number.")));
+			return false;
 	}
+}
+
+void
+posterior_set_target(PosteriorColumns *d, const char *name)
+{
+	d->target = find_column(d->relation, name);
+	if (!posterior_can_be_target(get_atttype(d->relation, d->target)))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("column \"%s\" cannot be a target", name),
+				 errdetail("Its type is %s.", format_type_be(get_atttype(d->relation, d->target))),
+				 errhint("A target is a number.")));
 }
 
 /* The named columns, or all that can be features. */
@@ -121,7 +128,7 @@ posterior_set_features(PosteriorColumns *d, ArrayType *names)
 		TupleDesc	desc = RelationGetDescr(rel);
 
 		for (int i = 0; i < desc->natts; i++)
-			if (!TupleDescAttr(desc, i)->attisdropped && i + 1 != d->target && can_be_feature(TupleDescAttr(desc, i)->atttypid))
+			if (!TupleDescAttr(desc, i)->attisdropped && i + 1 != d->target && posterior_can_be_feature(TupleDescAttr(desc, i)->atttypid))
 				d->features[d->n_features++] = i + 1;
 		table_close(rel, NoLock);
 	}
@@ -136,7 +143,7 @@ posterior_set_features(PosteriorColumns *d, ArrayType *names)
 static void
 parse_order(PosteriorColumns *d, const char *text)
 {
-	List	   *statements = posterior_raw_parser(psprintf("SELECT 1 ORDER BY %s", text));
+	List	   *statements = posterior_parse(psprintf("SELECT 1 ORDER BY %s", text), "order_by", text);
 	SelectStmt *select = (SelectStmt *) linitial_node(RawStmt, statements)->stmt;
 	ListCell   *cell;
 	bool		good = list_length(statements) == 1 && IsA(select, SelectStmt) && select->limitCount == NULL && select->limitOffset == NULL
@@ -154,6 +161,11 @@ parse_order(PosteriorColumns *d, const char *text)
 			break;
 		}
 		d->order[d->n_order] = find_column(d->relation, strVal(linitial(column->fields)));
+		if (!OidIsValid(lookup_type_cache(get_atttype(d->relation, d->order[d->n_order]), TYPECACHE_LT_OPR)->lt_opr))
+			ereport(ERROR,
+					(errcode(ERRCODE_DATATYPE_MISMATCH),
+					 errmsg("rows cannot be ordered by column \"%s\"", strVal(linitial(column->fields))),
+					 errdetail("Values of type %s have no order.", format_type_be(get_atttype(d->relation, d->order[d->n_order])))));
 		d->descending[d->n_order++] = item->sortby_dir == SORTBY_DESC;
 	}
 	if (!good)

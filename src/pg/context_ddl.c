@@ -19,7 +19,6 @@
 #include "catalog/pg_type.h"
 #include "commands/event_trigger.h"
 #include "miscadmin.h"
-#include "nodes/makefuncs.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -38,7 +37,8 @@ enum { NAME, RELATION, TARGET, FEATURES, ORDER_BY, MODEL, MAX_ROWS, FILTER, MAIN
 static uint64
 write_definitions(const char *statement, int n, Oid *types, Datum *values, const char *nulls)
 {
-	Oid			table = RangeVarGetRelid(makeRangeVar("posterior", "context_definition", -1), NoLock, false),
+	/* without asking for the caller's rights on the schema: whoever drops a table comes here */
+	Oid			table = get_relname_relid("context_definition", get_namespace_oid("posterior", false)),
 				user;
 	Relation	rel = table_open(table, AccessShareLock);
 	Oid			owner = rel->rd_rel->relowner;
@@ -84,6 +84,39 @@ check_name(const char *name)
 				(errcode(ERRCODE_INVALID_NAME),
 				 errmsg("invalid name of a context: \"%s\"", name),
 				 errdetail("A name has 1 to %d bytes.", NAMEDATALEN - 1)));
+}
+
+pg_noreturn static void
+name_is_taken(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DUPLICATE_OBJECT),
+			 errmsg("context \"%s\" already exists", name),
+			 errhint("Drop it first by posterior.drop_context, change it by posterior.alter_context, or choose another name.")));
+}
+
+pg_noreturn static void
+has_vanished(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_OBJECT),
+			 errmsg("context \"%s\" does not exist", name),
+			 errdetail("It was dropped or renamed meanwhile.")));
+}
+
+static void
+check_free(const char *name)
+{
+	Oid			type = TEXTOID;
+	Datum		argument = CStringGetTextDatum(name);
+
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	if (SPI_execute_with_args("SELECT FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1", 1, &type, &argument, NULL, false, 1) != SPI_OK_SELECT)
+		elog(ERROR, "could not read " POSTERIOR_DEFINITIONS);
+	if (SPI_processed > 0)
+		name_is_taken(name);
+	SPI_finish();
 }
 
 /* An argument as text, or NULL. */
@@ -170,6 +203,32 @@ decide_maintain(Oid relation, const char *asked)
 	return true;
 }
 
+/* Raise unless rows can be read from it by every session. */
+static void
+check_relation(Oid relation)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+	Form_pg_class c;
+
+	if (!HeapTupleIsValid(tuple))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation with OID %u does not exist", relation)));
+	c = (Form_pg_class) GETSTRUCT(tuple);
+	if (strchr((char[]) {RELKIND_RELATION, RELKIND_PARTITIONED_TABLE, RELKIND_VIEW, RELKIND_MATVIEW, RELKIND_FOREIGN_TABLE, '\0'}, c->relkind) == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" has no rows for a context", NameStr(c->relname)),
+				 errhint("A context reads a table or a view.")));
+	if (c->relpersistence == RELPERSISTENCE_TEMP)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("a named context cannot read the temporary relation \"%s\"", NameStr(c->relname)),
+				 errdetail("Other sessions cannot see it, and it goes without notice."),
+				 errhint("The aggregate posterior.context makes a value of its rows.")));
+	ReleaseSysCache(tuple);
+}
+
 /* The model must be there. */
 static void
 check_model(const char *model)
@@ -246,7 +305,7 @@ take_arguments(FunctionCallInfo fcinfo, const char *name, PosteriorColumns *c, b
 	{
 		Datum	   *descending;
 
-		posterior_set_order(c, order, name);
+		posterior_set_order(c, order != NULL && order[0] == '\0' ? NULL : order, name);
 		descending = palloc(Max(c->n_order, 1) * sizeof(Datum));
 		for (int i = 0; i < c->n_order; i++)
 			descending[i] = BoolGetDatum(c->descending[i]);
@@ -266,13 +325,39 @@ take_arguments(FunctionCallInfo fcinfo, const char *name, PosteriorColumns *c, b
 		set(p, P_MAX_ROWS, Int32GetDatum(check_max_rows(PG_GETARG_INT32(MAX_ROWS))));
 }
 
+/* Raise unless the model can read what the context has. */
+static void
+check_features(const PosteriorNamed *named)
+{
+	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext, "posterior model lookup", ALLOCSET_SMALL_SIZES);
+	const TnpModelInfo *model = tnp_model_info(posterior_model_pin(named->model, memory)->model);
+
+	for (int f = 0; f < named->n_features; f++)
+		if (named->features[f] == named->target)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("column \"%s\" cannot be both target and feature", named->names[f]),
+					 errhint("Give features as well.")));
+		else if (named->classes[f] == POSTERIOR_CATEGORY && !model->takes_categories)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("feature \"%s\" is a category, and model \"%s\" takes numbers only", named->names[f], named->model),
+					 errhint("The view posterior.models shows what each model takes.")));
+	if (model->n_features > 0 && model->n_features != named->n_features)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("model \"%s\" takes %d feature%s, not %d", named->model, model->n_features, model->n_features == 1 ? "" : "s", named->n_features),
+				 errhint("Give features, or another model; the view posterior.models shows how many each takes.")));
+	MemoryContextDelete(memory);
+}
+
 /* Look the definition up as a prediction would, for the errors that this raises. */
 static void
 check_definition(const char *name)
 {
 	CommandCounterIncrement();
 	PushActiveSnapshot(GetTransactionSnapshot());
-	posterior_named_find(name, CurrentMemoryContext);
+	check_features(posterior_named_find(name, CurrentMemoryContext));
 	PopActiveSnapshot();
 }
 
@@ -293,10 +378,7 @@ posterior_create_context(PG_FUNCTION_ARGS)
 	name = text_argument(fcinfo, NAME);
 	check_name(name);
 	columns.relation = PG_GETARG_OID(RELATION);
-	if (get_rel_name(columns.relation) == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("relation with OID %u does not exist", columns.relation)));
+	check_relation(columns.relation);
 	if (pg_class_aclcheck(columns.relation, GetUserId(), ACL_SELECT) != ACLCHECK_OK
 		&& pg_attribute_aclcheck_all(columns.relation, GetUserId(), ACL_SELECT, ACLMASK_ANY) != ACLCHECK_OK)
 		aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(get_rel_relkind(columns.relation)), get_rel_name(columns.relation));
@@ -307,10 +389,7 @@ posterior_create_context(PG_FUNCTION_ARGS)
 	if (write_definitions("INSERT INTO " POSTERIOR_DEFINITIONS " (name, owner, relation, target, features, order_by, descending, filter, model, max_rows, maintain)"
 						  " VALUES ($1, $12::pg_catalog.regrole, $2::pg_catalog.regclass, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING",
 						  PARAMETERS, p.types, p.values, p.nulls) == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_DUPLICATE_OBJECT),
-				 errmsg("context \"%s\" already exists", name),
-				 errhint("Drop it first by posterior.drop_context, change it by posterior.alter_context, or choose another name.")));
+		name_is_taken(name);
 	check_definition(name);
 	if (maintained)
 		posterior_make_triggers(columns.relation);
@@ -347,9 +426,10 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 		maintained = decide_maintain(columns.relation, maintain);
 		set(&p, P_MAINTAIN, CStringGetTextDatum(maintained ? "trigger" : "read"));
 	}
-	if (new_name != NULL)
+	if (new_name != NULL && strcmp(new_name, name) != 0)
 	{
 		check_name(new_name);
+		check_free(new_name);
 		set(&p, P_NEW_NAME, CStringGetTextDatum(new_name));
 	}
 	if (write_definitions(psprintf("UPDATE " POSTERIOR_DEFINITIONS " SET version = pg_catalog.gen_random_uuid(), target = coalesce($3, target),"
@@ -359,11 +439,11 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 								   " WHERE name OPERATOR(pg_catalog.=) $1 AND $2 IS NOT NULL AND $12 IS NULL",
 								   filter != NULL && filter[0] == '\0' ? "CASE WHEN $7 IS NULL THEN NULL ELSE $7 END" : "coalesce($7, filter)"),
 						  PARAMETERS, p.types, p.values, p.nulls) == 0)
-		elog(ERROR, "context \"%s\" has vanished", name);
+		has_vanished(name);
 	check_definition(new_name != NULL ? new_name : name);
 	if (maintained)
 		posterior_make_triggers(columns.relation);
-	else
+	else if (owns(columns.relation))
 		posterior_drop_triggers(columns.relation);
 	PG_RETURN_VOID();
 }
@@ -379,7 +459,8 @@ posterior_drop_context(PG_FUNCTION_ARGS)
 	bool		maintained;
 
 	own_context(TextDatumGetCString(name), &columns, &maintained);
-	write_definitions("DELETE FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1", 1, &type, &name, NULL);
+	if (write_definitions("DELETE FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1", 1, &type, &name, NULL) == 0)
+		has_vanished(TextDatumGetCString(name));
 	if (maintained && owns(columns.relation))
 		posterior_drop_triggers(columns.relation);
 	PG_RETURN_VOID();
@@ -396,8 +477,9 @@ posterior_refresh_context(PG_FUNCTION_ARGS)
 	bool		maintained;
 
 	own_context(TextDatumGetCString(name), &columns, &maintained);
-	write_definitions("UPDATE " POSTERIOR_DEFINITIONS " SET version = pg_catalog.gen_random_uuid() WHERE name OPERATOR(pg_catalog.=) $1",
-					  1, &type, &name, NULL);
+	if (write_definitions("UPDATE " POSTERIOR_DEFINITIONS " SET version = pg_catalog.gen_random_uuid() WHERE name OPERATOR(pg_catalog.=) $1",
+						  1, &type, &name, NULL) == 0)
+		has_vanished(TextDatumGetCString(name));
 	PG_RETURN_VOID();
 }
 

@@ -22,6 +22,10 @@ typedef struct PosteriorColumns
 	bool		descending[MaxHeapAttributeNumber];
 } PosteriorColumns;
 
+/* Whether columns of this type can be features, or the target. */
+bool		posterior_can_be_feature(Oid type);
+bool		posterior_can_be_target(Oid type);
+
 /* Fill in parts of the columns from the names that the user gave, or by default where NULL is given. Raise what is wrong with them. */
 void		posterior_set_target(PosteriorColumns *c, const char *name);
 void		posterior_set_features(PosteriorColumns *c, ArrayType *names);

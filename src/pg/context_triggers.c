@@ -8,12 +8,15 @@
  */
 #include "context_ddl.h"
 
+#include "access/table.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
+#include "storage/lmgr.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
 #include "utils/syscache.h"
 
 /* Run a statement as the caller. */
@@ -42,19 +45,49 @@ posterior_can_be_maintained(Oid relation)
 	return can && !has_superclass(relation);
 }
 
+static const struct
+{
+	const char *name,
+			   *events,
+			   *function,
+			   *enable;
+	char		how;
+}			triggers[] = {
+	{"posterior_note_statement", "INSERT OR UPDATE OR DELETE OR TRUNCATE", "STATEMENT EXECUTE FUNCTION posterior.note_statement()", "ALWAYS", TRIGGER_FIRES_ALWAYS},
+	{"posterior_note_insert", "INSERT", "ROW EXECUTE FUNCTION posterior.note_insert()", "ALWAYS", TRIGGER_FIRES_ALWAYS},
+	{"posterior_note_change", "UPDATE OR DELETE", "ROW EXECUTE FUNCTION posterior.note_change()", "REPLICA", TRIGGER_FIRES_ON_REPLICA},
+};
+
+/* How a trigger fires, or 0 when it is not there. */
+static char
+fires(Oid relation, const char *name)
+{
+	Relation	rel = table_open(relation, AccessShareLock);
+	char		how = 0;
+
+	for (int i = 0; rel->trigdesc != NULL && i < rel->trigdesc->numtriggers; i++)
+		if (strcmp(rel->trigdesc->triggers[i].tgname, name) == 0)
+			how = rel->trigdesc->triggers[i].tgenabled;
+	table_close(rel, NoLock);
+	return how;
+}
+
 void
 posterior_make_triggers(Oid relation)
 {
 	char	   *name = posterior_relation_name(relation);
 
-	if (OidIsValid(get_trigger_oid(relation, "posterior_note_statement", true)))
-		return;
-	execute(psprintf("CREATE TRIGGER posterior_note_statement AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON %s"
-					 " FOR EACH STATEMENT EXECUTE FUNCTION posterior.note_statement()", name));
-	execute(psprintf("CREATE TRIGGER posterior_note_insert AFTER INSERT ON %s FOR EACH ROW EXECUTE FUNCTION posterior.note_insert()", name));
-	execute(psprintf("CREATE TRIGGER posterior_note_change AFTER UPDATE OR DELETE ON %s FOR EACH ROW EXECUTE FUNCTION posterior.note_change()", name));
-	execute(psprintf("ALTER TABLE %s ENABLE ALWAYS TRIGGER posterior_note_statement, ENABLE ALWAYS TRIGGER posterior_note_insert,"
-					 " ENABLE REPLICA TRIGGER posterior_note_change", name));
+	/* nobody may drop them while we rely on them */
+	LockRelationOid(relation, ShareRowExclusiveLock);
+	for (int i = 0; i < lengthof(triggers); i++)
+	{
+		char		how = fires(relation, triggers[i].name);
+
+		if (how == 0)
+			execute(psprintf("CREATE TRIGGER %s AFTER %s ON %s FOR EACH %s", triggers[i].name, triggers[i].events, name, triggers[i].function));
+		if (how != triggers[i].how)
+			execute(psprintf("ALTER TABLE %s ENABLE %s TRIGGER %s", name, triggers[i].enable, triggers[i].name));
+	}
 }
 
 void
@@ -64,9 +97,16 @@ posterior_drop_triggers(Oid relation)
 	Oid			type = OIDOID;
 	Datum		value = ObjectIdGetDatum(relation);
 	uint64		others;
+	bool		any = false;
 
-	if (name == NULL || !OidIsValid(get_trigger_oid(relation, "posterior_note_statement", true)))
+	if (name == NULL)
 		return;
+	for (int i = 0; i < lengthof(triggers); i++)
+		any = any || fires(relation, triggers[i].name) != 0;
+	if (!any)
+		return;
+	/* whoever makes a context meanwhile is waited for, and then seen */
+	LockRelationOid(relation, ShareRowExclusiveLock);
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 	if (SPI_execute_with_args("SELECT FROM " POSTERIOR_DEFINITIONS " WHERE relation::pg_catalog.oid OPERATOR(pg_catalog.=) $1"
@@ -76,7 +116,7 @@ posterior_drop_triggers(Oid relation)
 	SPI_finish();
 	if (others > 0)
 		return;
-	execute(psprintf("DROP TRIGGER posterior_note_statement ON %s", name));
-	execute(psprintf("DROP TRIGGER IF EXISTS posterior_note_insert ON %s", name));
-	execute(psprintf("DROP TRIGGER IF EXISTS posterior_note_change ON %s", name));
+	for (int i = 0; i < lengthof(triggers); i++)
+		if (fires(relation, triggers[i].name) != 0)
+			execute(psprintf("DROP TRIGGER %s ON %s", triggers[i].name, name));
 }

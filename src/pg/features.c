@@ -31,6 +31,7 @@ posterior_feature_init(PosteriorFeature *feature, Oid type, int ordinal, MemoryC
 	feature->type = type;
 	feature->base = getBaseType(type);
 	feature->out = NULL;
+	feature->name = NULL;
 	switch (feature->base)
 	{
 		case INT2OID:
@@ -193,7 +194,8 @@ posterior_feature_cell(const PosteriorFeature *feature, Datum value, bool isnull
 	if (!isfinite(cell))
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-				 errmsg("feature %d is %s", ordinal, isnan(cell) ? "NaN" : "infinite"),
+				 feature->name != NULL ? errmsg("feature \"%s\" is %s", feature->name, isnan(cell) ? "NaN" : "infinite")
+				 : errmsg("feature %d is %s", ordinal, isnan(cell) ? "NaN" : "infinite"),
 				 errhint("Use NULL for a missing value.")));
 	return cell + 0.0;			/* -0 becomes 0 */
 }

@@ -25,6 +25,7 @@ typedef struct PosteriorFeature
 	Oid			base;			/* without domains */
 	PosteriorClass class;
 	FmgrInfo   *out;			/* enum: its output function */
+	const char *name;			/* for errors: of a column of a named context, else NULL */
 } PosteriorFeature;
 
 /* Find out how to read a type; ordinal (from 1) is for the message when it cannot be a feature. Memory comes from context. */

@@ -15,6 +15,7 @@
 /* Where rows of one type have the features. */
 typedef struct PosteriorMatch
 {
+	MemoryContext memory;		/* its own */
 	Oid			type;
 	int32		typmod;
 	TupleDesc	desc;
@@ -37,9 +38,11 @@ find_place(TupleDesc desc, const char *name)
 static PosteriorMatch *
 make_match(const PosteriorNamed *named, Oid type, int32 typmod)
 {
-	MemoryContext before = MemoryContextSwitchTo(named->memory);
+	MemoryContext memory = AllocSetContextCreate(named->memory, "posterior match", ALLOCSET_SMALL_SIZES);
+	MemoryContext before = MemoryContextSwitchTo(memory);
 	PosteriorMatch *m = palloc0(sizeof(PosteriorMatch));
 
+	m->memory = memory;
 	m->type = type;
 	m->typmod = typmod;
 	m->desc = lookup_rowtype_tupdesc_copy(type, typmod);
@@ -58,7 +61,8 @@ make_match(const PosteriorNamed *named, Oid type, int32 typmod)
 					 errdetail("It is a feature of context \"%s\".", named->name),
 					 errhint("Give a row whose columns have the names of the features; a column may be NULL.")));
 		m->places[f] = place;
-		posterior_feature_init(&m->features[f], TupleDescAttr(m->desc, place)->atttypid, f + 1, named->memory);
+		posterior_feature_init(&m->features[f], TupleDescAttr(m->desc, place)->atttypid, f + 1, memory);
+		m->features[f].name = named->names[f];
 		if (m->features[f].base == UNKNOWNOID)
 			m->features[f].class = named->classes[f];
 		if (m->features[f].class != named->classes[f])
@@ -82,7 +86,13 @@ posterior_match_row(PosteriorCall *call, Datum row, double *x)
 	HeapTupleData tuple;
 
 	if (m == NULL || m->type != type || m->typmod != typmod)
+	{
+		/* rows of many types may come by in turn */
+		call->match = NULL;
+		if (m != NULL)
+			MemoryContextDelete(m->memory);
 		m = call->match = make_match(call->named, type, typmod);
+	}
 	tuple.t_len = HeapTupleHeaderGetDatumLength(header);
 	ItemPointerSetInvalid(&tuple.t_self);
 	tuple.t_tableOid = InvalidOid;

@@ -5,6 +5,7 @@
  */
 #include "named.h"
 
+#include "context_ddl.h"
 #include "regcolumn.h"
 #include "row_filter.h"
 
@@ -32,13 +33,14 @@ posterior_plan(const char *query, int n, Oid *types)
 	static struct
 	{
 		char	   *query;
+		Oid			user;		/* rights on schemas are asked for when a query is analysed */
 		SPIPlanPtr	plan;
 	}			kept[KEPT_PLANS];
 	static int	next = 0;
 	SPIPlanPtr	plan;
 
 	for (int i = 0; i < KEPT_PLANS; i++)
-		if (kept[i].query != NULL && strcmp(kept[i].query, query) == 0)
+		if (kept[i].query != NULL && kept[i].user == GetUserId() && strcmp(kept[i].query, query) == 0)
 			return kept[i].plan;
 	plan = SPI_prepare(query, n, types);
 	if (plan == NULL || SPI_keepplan(plan) != 0)
@@ -52,6 +54,7 @@ posterior_plan(const char *query, int n, Oid *types)
 		pfree(old);
 	}
 	kept[next].plan = plan;
+	kept[next].user = GetUserId();
 	kept[next].query = MemoryContextStrdup(TopMemoryContext, query);
 	next = (next + 1) % KEPT_PLANS;
 	return plan;
@@ -86,6 +89,16 @@ column_name(const PosteriorNamed *named, AttrNumber column, const char *what)
 	if (name == NULL)
 		column_is_gone(named, what);
 	return quote_identifier(name);
+}
+
+pg_noreturn static void
+type_is_wrong(const PosteriorNamed *named, const char *column, Oid type, const char *role)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATATYPE_MISMATCH),
+			 errmsg("column \"%s\" cannot be a %s of context \"%s\" any more", column, role, named->name),
+			 errdetail("Its type is %s now.", format_type_be(type)),
+			 errhint("Give the context other columns by posterior.alter_context, or drop it by posterior.drop_context.")));
 }
 
 /* One column of the canonical order; labels are compared as bytes. */
@@ -133,6 +146,8 @@ resolve_features(PosteriorNamed *named)
 		if (named->names[f] == NULL)
 			column_is_gone(named, psprintf("feature %d", f + 1));
 		named->types[f] = get_atttype(named->relation, named->features[f]);
+		if (!posterior_can_be_feature(named->types[f]))
+			type_is_wrong(named, named->names[f], named->types[f], "feature");
 		posterior_feature_init(&feature, named->types[f], f + 1, CurrentMemoryContext);
 		named->classes[f] = feature.class;
 		if (feature.out != NULL)
@@ -149,6 +164,8 @@ write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_column
 				order;
 	const char *target = column_name(named, named->target, "the target");
 
+	if (!posterior_can_be_target(get_atttype(named->relation, named->target)))
+		type_is_wrong(named, posterior_column_name(named->relation, named->target), get_atttype(named->relation, named->target), "target");
 	initStringInfo(&columns);
 	initStringInfo(&source);
 	initStringInfo(&order);
@@ -225,8 +242,11 @@ posterior_named_find(const char *name, MemoryContext memory)
 	deconstruct_array(DatumGetArrayTypeP(VALUE(DESCENDING)), BOOLOID, 1, true, TYPALIGN_CHAR, &descending, NULL, &n);
 	{
 		Datum		filter = VALUE(FILTER);
+		char	   *condition = NULL;
 
-		write_queries(named, n_order, order, descending, isnull ? NULL : posterior_row_filter_text(filter));
+		if (!isnull && (condition = posterior_row_filter_text(filter)) == NULL)
+			column_is_gone(named, "part of the filter");
+		write_queries(named, n_order, order, descending, condition);
 	}
 #undef VALUE
 	MemoryContextSwitchTo(before);

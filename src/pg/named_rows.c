@@ -28,6 +28,16 @@ posterior_named_start(const PosteriorNamed *named, int64 total)
 	return (total - named->max_rows + step - 1) / step * step;
 }
 
+static PosteriorRows *
+make_rows(const PosteriorNamed *named, MemoryContext memory)
+{
+	PosteriorRows *rows = posterior_rows_make(memory, named->n_features, named->types);
+
+	for (int f = 0; f < named->n_features; f++)
+		rows->features[f].name = named->names[f];
+	return rows;
+}
+
 /* Add a row: cells are columns 2 …, the target is column 1. */
 static void
 add_row(const PosteriorNamed *named, HeapTuple tuple, TupleDesc desc, PosteriorRows *rows)
@@ -60,7 +70,7 @@ count_rows(const PosteriorNamed *named)
 void
 posterior_named_read(const PosteriorNamed *named, bool plain, MemoryContext memory, PosteriorContent *content)
 {
-	PosteriorRows *rows = posterior_rows_make(memory, named->n_features, named->types);
+	PosteriorRows *rows = make_rows(named, memory);
 	Oid			type = INT8OID;
 	Datum		start;
 	Portal		cursor;
@@ -108,7 +118,7 @@ bool
 posterior_named_read_new(const PosteriorNamed *named, ItemPointerData last, int n, const ItemPointerData *places, const TransactionId *xmins,
 						 MemoryContext memory, PosteriorContent *content)
 {
-	PosteriorRows *rows = posterior_rows_make(memory, named->n_features, named->types);
+	PosteriorRows *rows = make_rows(named, memory);
 	Oid			type = TIDARRAYOID;
 	Datum	   *elements = palloc((n + 1) * sizeof(Datum)),
 				argument;

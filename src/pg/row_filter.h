@@ -8,10 +8,13 @@
 
 #include "compat.h"
 
+/* The raw statements of `sql`, which has been made around what the user wrote; errors tell `what` he wrote, not where in the whole it is wrong. */
+struct List *posterior_parse(const char *sql, const char *what, const char *shown);
+
 /* A condition on `relation`, from the text of a boolean expression over its columns; checked. The result is a varlena. */
 Datum		posterior_make_row_filter(Oid relation, const char *condition);
 
-/* The condition as text with the names of the moment, for a query whose only relation is this one. */
+/* The condition as text with the names of the moment, for a query whose only relation is this one. NULL when the relation or a column is gone. */
 char	   *posterior_row_filter_text(Datum filter);
 
 #endif							/* POSTERIOR_ROW_FILTER_H */

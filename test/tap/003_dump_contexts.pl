@@ -1,0 +1,106 @@
+# Named contexts in dumps: definitions, filters and triggers come back, in whatever order things were made and whatever they are called now.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('primary');
+$node->init(allows_streaming => 1);
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_posterior'\n");
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION pg_posterior;
+	CREATE ROLE keeper;
+	CREATE SCHEMA "Odd schema";
+	CREATE TYPE sky AS ENUM ('sun', 'rain');
+	CREATE TABLE "Odd schema"."T.able" (gone int, id int PRIMARY KEY, "x.y ""z" float8, sky sky, at timestamptz, y float8);
+	ALTER TABLE "Odd schema"."T.able" DROP COLUMN gone;
+	ALTER TABLE "Odd schema"."T.able" OWNER TO keeper;
+	GRANT ALL ON SCHEMA "Odd schema" TO keeper;
+	INSERT INTO "Odd schema"."T.able" SELECT i, sin(i), (ARRAY['sun', 'rain']::sky[])[1 + i % 2], '2024-01-01 UTC'::timestamptz + i * interval '1 day', cos(i) FROM generate_series(1, 40) i;
+	SET ROLE keeper;
+	SELECT posterior.create_context('all', '"Odd schema"."T.able"', 'y');
+	SELECT posterior.create_context('some', '"Odd schema"."T.able"', 'y', '{"x.y \"z",sky}', 'at DESC, id', max_rows => 20,
+		filter => '"x.y ""z" < 0.1::float8 * 9 AND at > ''2024-01-05 12:00+01'' AND (sky = ''sun'' OR id < 30)');
+	SELECT posterior.create_context('watched', '"Odd schema"."T.able"', 'y', maintain => 'read');
+	RESET ROLE;
+	CREATE VIEW aa_view AS SELECT id, y FROM "Odd schema"."T.able";
+	SELECT posterior.create_context('seen', 'aa_view', 'y', order_by => 'id');
+	CREATE TABLE broken (id int PRIMARY KEY, x int, y int);
+	SELECT posterior.create_context('broken', 'broken', 'y', filter => 'x > 0');
+	ALTER TABLE broken DROP COLUMN x;
+	ALTER TYPE sky RENAME VALUE 'sun' TO 'shine';
+	ALTER TABLE "Odd schema"."T.able" RENAME COLUMN y TO "Target";
+});
+
+# what a user sees, and what is answered
+my $definitions = q{SELECT name, owner, relation, target, features, order_by, filter, model, max_rows, maintain FROM posterior.contexts ORDER BY name};
+my $answers = q{
+	SELECT name, posterior.predict(name, q) FROM posterior.contexts, (SELECT 50 AS id, 0.5::float8 AS "x.y ""z", 'shine'::sky AS sky, timestamptz '2024-03-01 UTC' AS at) q WHERE name <> 'broken' ORDER BY name};
+my $triggers = q{SELECT tgrelid::regclass, tgname, tgenabled, tgfoid::regproc FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1, 2};
+my %before = map { $_ => $node->safe_psql('postgres', $_) } $definitions, $answers, $triggers;
+like($before{$definitions}, qr/^some\|keeper\|"Odd schema"\."T\.able"\|Target\|\{"x\.y \\"z",sky\}\|at DESC, id\|.*sky = 'shine'::sky.*\|20\|trigger$/m, 'definitions');
+is(() = $before{$answers} =~ /mixture/g, 4, 'answers');
+is(() = $before{$triggers} =~ /\|A\|/g, 4, 'triggers');
+is(() = $before{$triggers} =~ /\|R\|/g, 2, 'triggers for replicas');
+
+for my $format ('plain', 'custom')
+{
+	my $dump = $node->data_dir . "/../dump.$format";
+	$node->safe_psql('postgres', "CREATE DATABASE $format");
+	$node->command_ok([ 'pg_dump', "-F$format", '-f', $dump, '-d', $node->connstr('postgres') ], "pg_dump, $format");
+	if ($format eq 'plain')
+	{
+		$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $node->connstr($format) ], 'restore');
+	}
+	else
+	{
+		$node->command_ok([ 'pg_restore', '-e', '-j', '2', '-d', $node->connstr($format), $dump ], 'parallel restore');
+	}
+	is($node->safe_psql($format, $definitions), $before{$definitions}, "definitions, $format");
+	is($node->safe_psql($format, $answers), $before{$answers}, "answers, $format");
+	is($node->safe_psql($format, $triggers), $before{$triggers}, "triggers, $format");
+	my ($status, $out, $err) = $node->psql($format, q{SELECT posterior.predict('broken', q) FROM (SELECT 1 AS id) q});
+	like($err, qr/a column of context "broken" does not exist any more/, "what was broken is broken, $format");
+	# the restored context is alive: it follows its table
+	$node->safe_psql($format, q{INSERT INTO "Odd schema"."T.able" VALUES (41, 0.5, 'shine', '2024-02-20', 3)});
+	isnt($node->safe_psql($format, $answers), $before{$answers}, "new rows are read, $format");
+	$node->safe_psql($format, q{DELETE FROM "Odd schema"."T.able" WHERE id = 41});
+	is($node->safe_psql($format, $answers), $before{$answers}, "deleted ones are not, $format");
+	$node->safe_psql($format, q{DROP SCHEMA "Odd schema" CASCADE});
+	is($node->safe_psql($format, 'SELECT name FROM posterior.contexts'), 'broken', "a dropped table takes its contexts along, $format");
+	$node->safe_psql($format, q{SELECT posterior.alter_context('broken', filter => '', order_by => 'id', features => '{id}')});
+	is($node->safe_psql($format, q{INSERT INTO broken SELECT i, i FROM generate_series(1, 9) i; SELECT posterior.warm_context('broken')}), '9', "repaired, $format");
+}
+
+# a dump of a dump is the same
+$node->safe_psql('postgres', 'CREATE DATABASE again');
+my $one = $node->data_dir . '/../one.sql';
+my $two = $node->data_dir . '/../two.sql';
+$node->command_ok([ 'pg_dump', '-t', 'posterior.context_definition', '--data-only', '-f', $one, '-d', $node->connstr('postgres') ], 'the definitions alone');
+my $all = $node->data_dir . '/../dump.plain';
+$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $all, '-d', $node->connstr('again') ], 'restored once more');
+$node->command_ok([ 'pg_dump', '-t', 'posterior.context_definition', '--data-only', '-f', $two, '-d', $node->connstr('again') ], 'and dumped');
+my @lines = map { join("\n", grep { !/^\\(un)?restrict/ } split(/\n/, slurp_file($_))) } $one, $two;
+is($lines[1], $lines[0], 'the same bytes');
+like($lines[0], qr/"Odd schema"\."T\.able" WHERE/, 'filters name their relation');
+
+# the standby reads the same definitions, and changes none
+$node->backup('copy');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'copy', has_streaming => 1);
+$standby->start;
+$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+is($standby->safe_psql('postgres', $answers), $before{$answers}, 'the standby answers the same');
+my ($status, $out, $err) = $standby->psql('postgres', q{SELECT posterior.drop_context('all')});
+like($err, qr/read-only transaction/, 'and drops nothing');
+$node->safe_psql('postgres', q{DELETE FROM "Odd schema"."T.able" WHERE id > 30});
+$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+is($standby->safe_psql('postgres', $answers), $node->safe_psql('postgres', $answers), 'it follows the primary');
+$standby->stop;
+$node->stop;
+done_testing();
