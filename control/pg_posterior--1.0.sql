@@ -292,18 +292,18 @@ COMMENT ON AGGREGATE posterior.context(float8, VARIADIC "any") IS 'rows as a con
 -- ---- predict, sample, log_density, log_evidence, regress ----------------------------------------------------------
 
 CREATE FUNCTION posterior.predict(context posterior.context, VARIADIC x "any") RETURNS posterior.distribution
-	AS 'MODULE_PATHNAME', 'posterior_predict' LANGUAGE C STABLE PARALLEL SAFE COST 100000;
+	AS 'MODULE_PATHNAME', 'posterior_predict' LANGUAGE C STABLE PARALLEL SAFE COST 10000;
 COMMENT ON FUNCTION posterior.predict(posterior.context, VARIADIC "any") IS 'predictive distribution of the target of a row with these features';
 
 CREATE FUNCTION posterior.predict_rows(context posterior.context, rows anyarray, OUT ord integer, OUT prediction posterior.distribution)
 	RETURNS SETOF record
-	AS 'MODULE_PATHNAME', 'posterior_predict_rows' LANGUAGE C STABLE STRICT PARALLEL SAFE COST 1000000 ROWS 100;
+	AS 'MODULE_PATHNAME', 'posterior_predict_rows' LANGUAGE C STABLE STRICT PARALLEL SAFE COST 100000 ROWS 100;
 COMMENT ON FUNCTION posterior.predict_rows(posterior.context, anyarray) IS 'predictive distributions for an array of rows, each as if asked alone';
 
 CREATE FUNCTION posterior.sample(context posterior.context, rows anyarray, draws integer DEFAULT 1, seed bigint DEFAULT 0,
 		OUT draw integer, OUT ord integer, OUT y float8)
 	RETURNS SETOF record
-	AS 'MODULE_PATHNAME', 'posterior_sample' LANGUAGE C STABLE STRICT PARALLEL SAFE COST 10000000 ROWS 1000;
+	AS 'MODULE_PATHNAME', 'posterior_sample' LANGUAGE C STABLE STRICT PARALLEL SAFE COST 1000000 ROWS 1000;
 COMMENT ON FUNCTION posterior.sample(posterior.context, anyarray, integer, bigint) IS 'joint draws of the targets of several rows; rows of one draw belong together';
 
 CREATE FUNCTION posterior.density_accum(internal, posterior.context, float8, VARIADIC "any") RETURNS internal
@@ -311,9 +311,9 @@ CREATE FUNCTION posterior.density_accum(internal, posterior.context, float8, VAR
 CREATE FUNCTION posterior.density_averaged_accum(internal, posterior.context, integer, bigint, float8, VARIADIC "any") RETURNS internal
 	AS 'MODULE_PATHNAME', 'posterior_density_averaged_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION posterior.density_final(internal) RETURNS float8
-	AS 'MODULE_PATHNAME', 'posterior_density_final' LANGUAGE C STABLE PARALLEL SAFE COST 1000000;
+	AS 'MODULE_PATHNAME', 'posterior_density_final' LANGUAGE C STABLE PARALLEL SAFE COST 100000;
 CREATE FUNCTION posterior.evidence_final(internal) RETURNS float8
-	AS 'MODULE_PATHNAME', 'posterior_evidence_final' LANGUAGE C STABLE PARALLEL SAFE COST 1000000;
+	AS 'MODULE_PATHNAME', 'posterior_evidence_final' LANGUAGE C STABLE PARALLEL SAFE COST 100000;
 
 CREATE AGGREGATE posterior.log_density(context posterior.context, y float8, VARIADIC x "any") (
 	SFUNC = posterior.density_accum,
@@ -340,7 +340,7 @@ CREATE AGGREGATE posterior.log_evidence(y float8, VARIADIC x "any") (
 COMMENT ON AGGREGATE posterior.log_evidence(float8, VARIADIC "any") IS 'log marginal likelihood of the rows in their ORDER BY, conditional on the first min_rows rows of the model';
 
 CREATE FUNCTION posterior.regress(y float8, VARIADIC x "any") RETURNS posterior.distribution
-	AS 'MODULE_PATHNAME', 'posterior_regress' LANGUAGE C STABLE WINDOW PARALLEL SAFE COST 1000000;
+	AS 'MODULE_PATHNAME', 'posterior_regress' LANGUAGE C STABLE WINDOW PARALLEL SAFE COST 100000;
 COMMENT ON FUNCTION posterior.regress(float8, VARIADIC "any") IS 'predictive distribution of the current row given the rows of its window frame';
 
 CREATE FUNCTION posterior.stat_cache(OUT entries bigint, OUT bytes bigint, OUT hits bigint, OUT misses bigint, OUT appends bigint,
@@ -438,16 +438,16 @@ CREATE EVENT TRIGGER posterior_dropped ON sql_drop EXECUTE FUNCTION posterior.dr
 ALTER EVENT TRIGGER posterior_dropped ENABLE ALWAYS;
 
 CREATE FUNCTION posterior.predict(context text, "row" anyelement) RETURNS posterior.distribution
-	AS 'MODULE_PATHNAME', 'posterior_predict_named' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 100000;
+	AS 'MODULE_PATHNAME', 'posterior_predict_named' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
 COMMENT ON FUNCTION posterior.predict(text, anyelement) IS 'predictive distribution of the target of a row, given a named context; columns are matched by name';
 CREATE FUNCTION posterior.predict_rows(context text, rows anyarray, OUT ord integer, OUT prediction posterior.distribution)
 	RETURNS SETOF record
-	AS 'MODULE_PATHNAME', 'posterior_predict_rows_named' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000000 ROWS 100;
+	AS 'MODULE_PATHNAME', 'posterior_predict_rows_named' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 100000 ROWS 100;
 COMMENT ON FUNCTION posterior.predict_rows(text, anyarray) IS 'predictive distributions for an array of rows, given a named context';
 CREATE FUNCTION posterior.sample(context text, rows anyarray, draws integer DEFAULT 1, seed bigint DEFAULT 0,
 		OUT draw integer, OUT ord integer, OUT y float8)
 	RETURNS SETOF record
-	AS 'MODULE_PATHNAME', 'posterior_sample_named' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000000 ROWS 1000;
+	AS 'MODULE_PATHNAME', 'posterior_sample_named' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000000 ROWS 1000;
 COMMENT ON FUNCTION posterior.sample(text, anyarray, integer, bigint) IS 'joint draws of the targets of several rows, given a named context';
 CREATE FUNCTION posterior.density_named_accum(internal, text, float8, anyelement) RETURNS internal
 	AS 'MODULE_PATHNAME', 'posterior_density_named_accum' LANGUAGE C STABLE PARALLEL RESTRICTED;

@@ -10,6 +10,7 @@
 
 #include "access/table.h"
 #include "access/xact.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_trigger.h"
@@ -17,6 +18,7 @@
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/inval.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -105,15 +107,24 @@ by_content(const Question *q, bool fresh)
 
 /* ---- proofs -------------------------------------------------------------------------------------------------------- */
 
-/* Whether the trigger of this name and function is there and fires always. */
+/* Whether the trigger of this name is there, is ours, and fires always and for everything that it is for. */
 static bool
-fires_always(Relation relation, const char *name)
+fires_always(Relation relation, const char *name, const char *function, int16 type)
 {
 	TriggerDesc *triggers = relation->trigdesc;
 
 	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
-		if (strcmp(triggers->triggers[i].tgname, name) == 0)
-			return triggers->triggers[i].tgenabled == TRIGGER_FIRES_ALWAYS;
+	{
+		const Trigger *t = &triggers->triggers[i];
+		char	   *called;
+
+		if (strcmp(t->tgname, name) != 0)
+			continue;
+		called = get_func_name(t->tgfoid);
+		return t->tgenabled == TRIGGER_FIRES_ALWAYS && t->tgtype == type && t->tgqual == NULL && t->tgnattr == 0
+			&& called != NULL && strcmp(called, function) == 0
+			&& get_func_namespace(t->tgfoid) == get_namespace_oid("posterior", true);
+	}
 	return false;
 }
 
@@ -125,7 +136,9 @@ cannot_be_watched(Relation relation)
 		return "its relation is no permanent table";
 	if (relation->rd_rel->relhassubclass || relation->rd_rel->relispartition || has_superclass(RelationGetRelid(relation)))
 		return "its table has parents or children, or is a partition";
-	if (!fires_always(relation, "posterior_note_statement") || !fires_always(relation, "posterior_note_insert"))
+	if (!fires_always(relation, "posterior_note_statement", "note_statement",
+					  TRIGGER_TYPE_INSERT | TRIGGER_TYPE_DELETE | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_TRUNCATE)
+		|| !fires_always(relation, "posterior_note_insert", "note_insert", TRIGGER_TYPE_ROW | TRIGGER_TYPE_INSERT))
 		return "its table's triggers are missing or not enabled always";
 	return NULL;
 }
