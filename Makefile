@@ -27,7 +27,7 @@ DEPEND = -MMD -MP
 
 # Goals that need no PostgreSQL at parse time, because `make check` may have to install it first.
 OWN_GOALS := check demo bench help layers unit unit-programs valgrind fuzz fuzzers regress isolation history tap sanitized reference docs train \
-	soak mutants test-models build/tnp
+	soak mutants bench-contexts test-models build/tnp
 ifneq ($(filter-out $(OWN_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 EXTENSION = control/pg_posterior
@@ -133,6 +133,10 @@ soak:
 mutants:
 	+@test/history/mutants
 
+bench-contexts:
+	+@test/install-dependencies demo
+	+@test/with-server --conf shared_preload_libraries=pg_posterior --conf max_connections=100 --conf posterior.cache_size=512MB bench/contexts
+
 bench:
 	+@test/install-dependencies demo
 	+@test/with-server bench/run
@@ -156,6 +160,7 @@ endif
 #: make layers | docs | unit | sanitized | valgrind | reference | regress | isolation | history | tap | train | fuzz    one suite
 #: make soak        the history checker until ten million predictions have been compared
 #: make mutants     one build without each guard of the cache: the tests must find it
+#: make bench-contexts   what named contexts cost writers and save readers
 #: make bench       measure, against PyTorch where it is installed
 #: make build/tnp   the engine's command-line tool
 #: make clean       remove everything that was built

@@ -165,9 +165,8 @@ at_transaction_end(XactEvent event, void *arg)
 				posterior_ring_enter(note->relation, false);
 #endif
 			for (Note *note = notes; note != NULL; note = note->next)
-				posterior_ring_mark_dirty(note->relation);
-			if (notes != NULL)
-				posterior_worker_wake();
+				if (posterior_ring_mark_dirty(note->relation))
+					posterior_worker_wake();
 			/* FALLTHROUGH */
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PREPARE:

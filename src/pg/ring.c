@@ -205,13 +205,19 @@ posterior_ring_enter(Oid relation, bool ddl)
 	return enter(relation, xid, ddl);
 }
 
-void
+bool
 posterior_ring_mark_dirty(Oid relation)
 {
+	bool		news = false;
+
 	/* without a lock: at worst another table's contexts are looked at */
 	for (int i = 0; i < POSTERIOR_RINGS; i++)
 		if (posterior_shared->rings[i].relation == relation && posterior_shared->rings[i].database == MyDatabaseId)
+		{
+			news = news || !posterior_shared->rings[i].dirty;
 			posterior_shared->rings[i].dirty = true;
+		}
+	return news;
 }
 
 void

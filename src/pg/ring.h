@@ -91,8 +91,8 @@ uint64		posterior_ring_enter(Oid relation, bool ddl);
 /* The same in all rings of the database. */
 void		posterior_ring_enter_all(void);
 
-/* Have the contexts of a table encoded ahead. Cannot fail: called when the transaction has committed. */
-void		posterior_ring_mark_dirty(Oid relation);
+/* Have the contexts of a table encoded ahead; true if nobody had asked for that yet. Cannot fail: called when the transaction has committed. */
+bool		posterior_ring_mark_dirty(Oid relation);
 
 /* Say that this transaction has only inserted these rows. */
 void		posterior_ring_inserted(Oid relation, uint64 generation, Oid file, int n, const ItemPointerData *places, const TransactionId *xmins);

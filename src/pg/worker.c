@@ -139,18 +139,21 @@ posterior_launcher_main(Datum argument)
 	posterior_shared_attach();
 	on_shmem_exit(forget_launcher, (Datum) 0);
 	posterior_shared->launcher = &MyProc->procLatch;
-	for (;;)
+	for (long spent = 0;;)
 	{
 		Oid			databases[POSTERIOR_RINGS];
 		TimestampTz began = GetCurrentTimestamp();
 		int			n;
 
-		/* let writes come together; the latch may be set again and again meanwhile */
-		while (posterior_maintenance_delay >= 0 && !TimestampDifferenceExceeds(began, GetCurrentTimestamp(), posterior_maintenance_delay))
-			wait_for(Max(1, posterior_maintenance_delay));
+		/* let writes come together, and leave nine tenths of a core to others; the latch may be set again and again meanwhile */
+		while (posterior_maintenance_delay >= 0
+			   && !TimestampDifferenceExceeds(began, GetCurrentTimestamp(), (int) Min(Max(posterior_maintenance_delay, 9 * spent), 3600000)))
+			wait_for(Max(100, Max(posterior_maintenance_delay, 9 * spent)));
+		began = GetCurrentTimestamp();
 		n = posterior_maintenance_delay >= 0 ? dirty_databases(databases) : 0;
 		for (int i = 0; i < n; i++)
 			maintain(databases[i]);
+		spent = (long) ((GetCurrentTimestamp() - began) / 1000);
 		if (n == 0)
 			wait_for(-1);
 	}

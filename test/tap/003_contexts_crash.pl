@@ -11,7 +11,7 @@ use Test::More;
 my $models = $ENV{TEST_MODELS};
 my $node = PostgreSQL::Test::Cluster->new('contexts');
 $node->init;
-$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_posterior'\nmax_prepared_transactions = 10\nrestart_after_crash = on\nposterior.cache_size = '16MB'\n");
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_posterior'\nmax_prepared_transactions = 10\nrestart_after_crash = on\nwal_level = replica\nmax_wal_senders = 2\nposterior.cache_size = '16MB'\n");
 $node->start;
 
 my $setup = qq{
@@ -83,6 +83,22 @@ for my $statement (
 		$victim->finish;
 	}
 	is(same(), "$before same", 'right after backends were terminated');
+}
+
+# committed in the log, and waiting for a standby that nobody has: still running for everybody else
+{
+	my $n = $node->safe_psql('postgres', 'SELECT count(*) FROM t');
+	is(same(), "$n same", 'before the wait');
+	$node->safe_psql('postgres', "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+	$node->reload;
+	my $waiting = $node->background_psql_or_start('SET synchronous_commit = on; INSERT INTO t (x, y) VALUES (1, 1)');
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), 'a commit waits for a standby');
+	is(same(), "$n same", 'its row is not seen');
+	is(same(), "$n same", 'nor later');
+	$node->safe_psql('postgres', 'ALTER SYSTEM RESET synchronous_standby_names');
+	$node->reload;
+	$waiting->finish;
+	is(same(), ($n + 1) . ' same', 'then it is');
 }
 
 # prepared transactions outlive the shared memory that knew of them
