@@ -239,7 +239,7 @@ answer_carried(Window *w, WindowObject object, bool grows, int size, double *par
 		if (also != some)
 			elog(ERROR, "a frame has an answer from the cache or from scratch, but not both");
 		if (some)
-			posterior_verify("a prediction over a frame", size, params, again);
+			posterior_verify("a prediction over a frame", size, params, again, true);
 		pfree(again);
 	}
 	return some;

@@ -55,7 +55,7 @@ static bool
 same_encoding(const TnpClient *a, const TnpClient *b)
 {
 	return b->header.kind == TNP_ASK && memcmp(&a->question->ask->key, &b->question->ask->key, sizeof(TnpWireKey)) == 0
-		&& memcmp(a->question->ask->model, b->question->ask->model, 16) == 0;
+		&& memcmp(a->question->ask->model, b->question->ask->model, TNP_WIRE_MODEL) == 0;
 }
 
 /* The oldest question, and all others about its encoding. */
@@ -231,6 +231,13 @@ load(TnpServer *server, TnpClient *c)
 	TnpError	error;
 	TnpStatus	status = tnp_wire_read_load(c->payload.bytes, c->payload.length, &l, &file, &error);
 
+	if (status == TNP_OK && l->length == 0 && tnp_store_model(&server->store, l->model) == NULL)
+	{
+		TnpWireMissing missing = {1, 0};
+
+		tnp_reply(server, c, TNP_MISSING, &missing, sizeof(missing));
+		return;
+	}
 	if (status == TNP_OK)
 		status = tnp_store_load(&server->store, l->model, file, l->length, &error);
 	if (status == TNP_OK)

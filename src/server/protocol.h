@@ -28,7 +28,7 @@
 typedef enum TnpMessage
 {
 	TNP_HELLO = 1,				/* first of all; reply TNP_WELCOME */
-	TNP_LOAD,					/* TnpWireLoad, model file; reply TNP_DONE */
+	TNP_LOAD,					/* TnpWireLoad, model file or nothing; reply TNP_DONE, or TNP_MISSING if nothing was given and it is not there */
 	TNP_ASK,					/* TnpWireAsk and what it counts; reply TNP_ANSWER, TNP_MISSING */
 	TNP_FORGET,					/* TnpWireKey: an encoding of this client's own; no reply */
 	TNP_STATS,					/* reply TNP_STATISTICS */
@@ -60,9 +60,11 @@ typedef struct TnpWireKey
 	uint64_t	serial;
 } TnpWireKey;
 
+#define TNP_WIRE_MODEL 24		/* bytes that name a model: its version, its database */
+
 typedef struct TnpWireLoad
 {
-	uint8_t		model[16];		/* the file follows, padded to 8 bytes */
+	uint8_t		model[TNP_WIRE_MODEL];	/* the file follows, padded to 8 bytes */
 	uint64_t	length;			/* of the file */
 } TnpWireLoad;
 
@@ -75,7 +77,7 @@ typedef struct TnpWireLoad
  */
 typedef struct TnpWireAsk
 {
-	uint8_t		model[16];
+	uint8_t		model[TNP_WIRE_MODEL];
 	TnpWireKey	key;
 	int64_t		rows,
 				prefix,

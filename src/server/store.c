@@ -156,7 +156,7 @@ evict(TnpStore *store, const TnpStored *needed, const TnpStoredModel *needed_mod
 /* ---- models ------------------------------------------------------------------------------------------------------------------ */
 
 TnpStoredModel *
-tnp_store_model(TnpStore *store, const uint8_t id[16])
+tnp_store_model(TnpStore *store, const uint8_t id[TNP_WIRE_MODEL])
 {
 	for (TnpStoredModel *m = store->newest_model; m != NULL; m = m->older)
 		if (memcmp(m->id, id, sizeof(m->id)) == 0)
@@ -169,7 +169,7 @@ tnp_store_model(TnpStore *store, const uint8_t id[16])
 }
 
 TnpStatus
-tnp_store_load(TnpStore *store, const uint8_t id[16], const void *bytes, uint64_t length, TnpError *error)
+tnp_store_load(TnpStore *store, const uint8_t id[TNP_WIRE_MODEL], const void *bytes, uint64_t length, TnpError *error)
 {
 	TnpStoredModel *m;
 	TnpStatus	status;

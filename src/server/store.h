@@ -14,7 +14,7 @@ typedef struct TnpStoredModel
 {
 	struct TnpStoredModel *newer,
 			   *older;
-	uint8_t		id[16];
+	uint8_t		id[TNP_WIRE_MODEL];
 	TnpDeviceModel *model;
 	int64_t		encodings;		/* of this model; it stays while there are any */
 	uint64_t	used;			/* when last, by the store's clock */
@@ -58,10 +58,10 @@ void		tnp_store_init(TnpStore *store, const TnpDeviceApi *api, TnpDevice *device
 void		tnp_store_clear(TnpStore *store);
 
 /* Take a model in. One that is there already stays. */
-TnpStatus	tnp_store_load(TnpStore *store, const uint8_t id[16], const void *bytes, uint64_t length, TnpError *error);
+TnpStatus	tnp_store_load(TnpStore *store, const uint8_t id[TNP_WIRE_MODEL], const void *bytes, uint64_t length, TnpError *error);
 
 /* The model, and it was used now; NULL if it is not there. */
-TnpStoredModel *tnp_store_model(TnpStore *store, const uint8_t id[16]);
+TnpStoredModel *tnp_store_model(TnpStore *store, const uint8_t id[TNP_WIRE_MODEL]);
 
 /*
  * Bring the encoding that a question asks about to at least as many rows as it wants, from those that came with it. TNP_OK with *stored = NULL: missing says what is
