@@ -50,6 +50,8 @@ request_work(const PosteriorModel *model, int64 n, const TnpRequest *r)
 bool
 posterior_may_fall_back(const TnpError *fault)
 {
+	if (posterior_is_shared)
+		pg_atomic_fetch_add_u64(&posterior_shared->server.faults, 1);
 	if (posterior_on_device_error != POSTERIOR_ON_ERROR_CPU)
 		return false;
 	if (posterior_is_shared)

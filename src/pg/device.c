@@ -39,6 +39,7 @@ static TnpWireWelcome welcome;
 static pg_uuid_t known[KNOWN_MODELS];	/* models that the server of this connection has, or had */
 static int	n_known = 0;
 static bool model_evicted = false;	/* by the last question's reply */
+static bool no_server = false;	/* why the last connection failed: nobody was there */
 
 /* ---- failures ------------------------------------------------------------------------------------------------------ */
 
@@ -63,8 +64,6 @@ fault(TnpError *error, const char *message, const char *format,...)
 	vsnprintf(error->detail, sizeof(error->detail), format, args);
 	va_end(args);
 	posterior_fault_sqlstate = ERRCODE_SYSTEM_ERROR;
-	if (posterior_is_shared)
-		pg_atomic_fetch_add_u64(&posterior_shared->server.faults, 1);
 	return POSTERIOR_FAULT;
 }
 
@@ -94,6 +93,7 @@ static TnpStatus
 lost_connection(TnpError *error)
 {
 	hang_up();
+	no_server = true;
 	return fault(error, "the connection to the posterior server was lost", "the server has ended, or was restarted; the server's log says why");
 }
 
@@ -367,6 +367,7 @@ connect_server(TimestampTz until, TnpError *error)
 			return TNP_OK;
 		hang_up();
 	}
+	no_server = false;
 	connection = socket(AF_UNIX, SOCK_STREAM, 0);
 	if (connection < 0)
 		return fault(error, "the posterior server cannot be reached", "%s", strerror(errno));
@@ -382,6 +383,7 @@ connect_server(TimestampTz until, TnpError *error)
 		if (why != EAGAIN && why != EINTR)
 		{
 			hang_up();
+			no_server = true;
 			return fault(error, "the posterior server cannot be reached", "%s", strerror(why));
 		}
 		connection = -1;
@@ -424,12 +426,23 @@ posterior_device_ready(const PosteriorModel *model, TnpError *error)
 		TnpError	why;
 
 		if (state == POSTERIOR_SERVER_READY)
-			return true;
+		{
+			if (connect_server(0, error) == TNP_OK)
+			{
+				error->status = TNP_OK;
+				return true;
+			}
+			/* it has just ended, which the supervisor may not know yet: nothing was asked, so nothing has failed */
+			if (error->status == POSTERIOR_FAULT && !demanded)
+				error->status = TNP_OK;
+			if (!demanded || error->status != POSTERIOR_FAULT || !no_server)
+				return false;
+		}
 		if (!demanded)
 			return false;
 		if (until == 0)
 			until = GetCurrentTimestamp() + START_WAIT * 1000L;
-		if (state != POSTERIOR_SERVER_STARTING || GetCurrentTimestamp() > until)
+		if (state == POSTERIOR_SERVER_OFF || state == POSTERIOR_SERVER_WAITING || GetCurrentTimestamp() > until)
 		{
 			posterior_supervisor_explain(&why);
 			fault(error, "the posterior server is not running", "%s", why.message);
