@@ -27,6 +27,8 @@ tnp_say(TnpServer *s, char level, const char *format,...)
 	int			n = s->supervised ? snprintf(line, sizeof(line), "%c ", level) : 0;
 	va_list		args;
 
+	if (s->silent)
+		return;
 	va_start(args, format);
 	n += vsnprintf(line + n, sizeof(line) - (size_t) n - 1, format, args);
 	va_end(args);

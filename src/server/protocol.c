@@ -230,9 +230,9 @@ TnpStatus
 tnp_wire_read_load(const void *payload, uint64_t length, const TnpWireLoad **load, const void **file, TnpError *error)
 {
 	*load = payload;
-	*file = (const unsigned char *) payload + sizeof(TnpWireLoad);
 	if (length < sizeof(TnpWireLoad) || (*load)->length > length || PADDED((*load)->length) != length - sizeof(TnpWireLoad))
 		return malformed(error, "a model in %llu bytes", (unsigned long long) length);
+	*file = *load + 1;
 	return TNP_OK;
 }
 

@@ -57,6 +57,7 @@ typedef struct TnpServer
 	TnpStore	store;
 	TnpWireWelcome welcome;
 	int			listener;
+	bool		silent;			/* nothing is said to anybody */
 	bool		supervised;		/* standard input ends with the supervisor, standard error is read by it */
 	TnpClient  *clients;
 	TnpClient  *queue,
