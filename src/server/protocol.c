@@ -244,8 +244,9 @@ tnp_wire_failure(TnpStatus status, bool fault, const TnpError *error)
 	memset(&f, 0, sizeof(f));
 	f.status = status;
 	f.fault = fault;
-	memcpy(f.message, error->message, sizeof(f.message));
-	memcpy(f.detail, error->detail, sizeof(f.detail));
+	/* what is behind the texts is nobody's business */
+	snprintf(f.message, sizeof(f.message), "%s", error->message);
+	snprintf(f.detail, sizeof(f.detail), "%s", error->detail);
 	return f;
 }
 

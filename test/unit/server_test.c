@@ -121,7 +121,7 @@ get(int s, uint64_t id, TnpParcel *parcel)
 
 	*parcel = (TnpParcel) {NULL, 0, false};
 	if (n <= 0)
-		return n == 0 ? -1 : 0;
+		return n == 0 || errno == ECONNRESET ? -1 : 0;
 	if (n != sizeof(h) || tnp_wire_check_header(&h, &foreign, &error) != TNP_OK || h.id != id)
 	{
 		ok(false, "a well-formed reply to question %llu", (unsigned long long) id);
