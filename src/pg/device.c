@@ -31,7 +31,7 @@
 
 int			posterior_device = POSTERIOR_DEVICE_AUTO;
 int			posterior_on_device_error = POSTERIOR_ON_ERROR_ERROR;
-double		posterior_device_threshold = 3;
+double		posterior_device_threshold = 2;
 
 static int	connection = -1;
 static uint64 last_id = 0;

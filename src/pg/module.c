@@ -80,7 +80,7 @@ define_device_settings(void)
 							 &posterior_on_device_error, POSTERIOR_ON_ERROR_ERROR, on_error_modes, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomRealVariable("posterior.device_threshold", "Million multiply-adds from which a question is one for the device.",
 							 "docs/device.md says how they are counted. 0 sends everything to the device.",
-							 &posterior_device_threshold, 3, 0, 1e12, PGC_USERSET, 0, NULL, NULL, NULL);
+							 &posterior_device_threshold, 2, 0, 1e12, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("posterior.device_memory", "Device memory for models, encodings and questions.",
 							"0 is three quarters of what is free when the server starts.",
 							&posterior_device_memory, 0, 0, MAX_KILOBYTES, PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
