@@ -579,3 +579,13 @@ posterior_encoding_twin(PosteriorEncoding *e)
 	e->twin = e->run != NULL && posterior_cache_mode != POSTERIOR_CACHE_OFF ? find(&a, &outcome) : fresh(&a);
 	return e->twin;
 }
+
+void
+posterior_encoding_grow(PosteriorEncoding *e, const TnpRows *rows)
+{
+	TnpError	error;
+
+	if (posterior_body_grow(e->model, e->body, rows, &error) != TNP_OK
+		|| (e->twin != NULL && posterior_body_grow(e->model, e->twin->body, rows, &error) != TNP_OK))
+		posterior_raise(&error, e->model->name);
+}

@@ -65,6 +65,9 @@ PosteriorEncoding *posterior_encoding_hold(PosteriorModel *model, const Posterio
 /* The encoding of the same rows for the other provider, held by this one. NULL if the device has failed and the CPU may answer. */
 PosteriorEncoding *posterior_encoding_twin(PosteriorEncoding *e);
 
+/* tnp_grow of an encoding of one's own. */
+void		posterior_encoding_grow(PosteriorEncoding *e, const TnpRows *rows);
+
 /* Another encoding of the rows of this one, made now. */
 PosteriorEncoding *posterior_encoding_again(const PosteriorEncoding *e);
 
