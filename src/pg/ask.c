@@ -74,7 +74,7 @@ device_is_ready(PosteriorModel *model)
 		if (status == TNP_OK)
 			return true;
 		/* what was refused once is not asked again, and nobody who left the choice to us need know */
-		if (status == POSTERIOR_FAULT && model->refused && posterior_device == POSTERIOR_DEVICE_AUTO)
+		if (status == POSTERIOR_FAULT && model->refused_by != 0 && posterior_device == POSTERIOR_DEVICE_AUTO)
 			return false;
 	}
 	if (error.status != TNP_OK && (error.status != POSTERIOR_FAULT || !posterior_may_fall_back(&error)))

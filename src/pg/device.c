@@ -418,8 +418,6 @@ posterior_device_ready(const PosteriorModel *model, TnpError *error)
 		}
 		return false;
 	}
-	if (model->refused && !demanded)
-		return false;
 	for (;;)
 	{
 		PosteriorServerState state = (PosteriorServerState) pg_atomic_read_u32(&posterior_shared->server.state);
@@ -430,7 +428,7 @@ posterior_device_ready(const PosteriorModel *model, TnpError *error)
 			if (connect_server(0, error) == TNP_OK)
 			{
 				error->status = TNP_OK;
-				return true;
+				return demanded || model->refused_by != welcome.pid;
 			}
 			/* it has just ended, which the supervisor may not know yet: nothing was asked, so nothing has failed */
 			if (error->status == POSTERIOR_FAULT && !demanded)
@@ -625,7 +623,7 @@ static TnpStatus
 load_model(const PosteriorModel *model, const bytea *file, bool *missing, TnpError *error)
 {
 	uint64		size = file != NULL ? VARSIZE_ANY_EXHDR(file) : 0,
-				length = sizeof(TnpWireLoad) + TYPEALIGN64(8, size);
+				length = sizeof(TnpWireLoad) + MAXALIGN64(size);
 	TnpWireLoad *load = MemoryContextAllocExtended(CurrentMemoryContext, length, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	TnpHeader	header;
 	TnpParcel	parcel;
@@ -661,7 +659,7 @@ posterior_device_prepare(PosteriorModel *model, TnpError *error)
 	for (int i = 0; i < n_known; i++)
 		if (memcmp(&known[i], &model->version, sizeof(pg_uuid_t)) == 0)
 			return TNP_OK;
-	if (model->refused)
+	if (model->refused_by == welcome.pid)
 		return fault(error, "the device cannot compute this model", "the posterior server has refused it; posterior.device = cpu answers without a device");
 	status = load_model(model, NULL, &missing, error);
 	if (status == TNP_OK && missing)
@@ -677,7 +675,7 @@ posterior_device_prepare(PosteriorModel *model, TnpError *error)
 			char		text[256];
 
 			strlcpy(text, error->message, sizeof(text));
-			model->refused = true;
+			model->refused_by = welcome.pid;
 			return fault(error, "the device cannot compute this model", "%s", text);
 		}
 	}

@@ -36,7 +36,7 @@ typedef struct PosteriorModel
 	pg_uuid_t	version;		/* of the row in posterior.model_file: another file has another one */
 	int			kernels;		/* setting posterior.kernels when it was opened */
 	TnpModel   *model;
-	bool		refused;		/* by the device, which cannot compute it */
+	uint64		refused_by;		/* pid of the server whose device cannot compute it, or 0 */
 	PosteriorWeights *weights;	/* pinned, or NULL */
 	MemoryContext memory;		/* of a model of its own */
 	int			pins;

@@ -365,6 +365,8 @@ end_child(int code, Datum argument)
 		close(input);
 		input = -1;
 		reap(true);
+		(void) read_lines();
+		unlink(POSTERIOR_SOCKET);
 		child = 0;
 	}
 	pg_atomic_write_u64(&posterior_shared->server.pid, 0);
@@ -387,6 +389,7 @@ reconsider(void)
 				(errmsg("posterior server is ended because its settings have changed")));
 		set_state(POSTERIOR_SERVER_STARTING);
 		reap(true);
+		(void) read_lines();
 		close_child();
 	}
 	next_start = 0;

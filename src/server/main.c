@@ -248,7 +248,9 @@ main(int argc, char **argv)
 		tnp_answer_queued(&server);
 	}
 	/* whoever has got a reply should receive it */
-	unlink(o.socket);
+	/* a supervisor removes it himself: by now it may be a successor's */
+	if (!o.supervised)
+		unlink(o.socket);
 	server.supervised = false;
 	deadline = tnp_now() + 1000;
 	for (bool some = true; some && tnp_now() < deadline;)

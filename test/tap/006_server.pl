@@ -172,7 +172,9 @@ my ($status, $out, $err) = (0, '', '');
 	{
 		my @victims = map { begin(@own) } 1 .. 3;
 		wait_until("SELECT encodings > $encodings FROM posterior.stat_server", 't', 'the server works for them');
-		wait_until("SELECT count($how) = 3 FROM pg_stat_activity WHERE query LIKE '%2000)%' AND wait_event = 'Extension'", 't', $how);
+		my $waiting = "FROM pg_stat_activity WHERE query LIKE '%2000)%' AND wait_event = 'Extension'";
+		wait_until("SELECT count(*) = 3 $waiting", 't', 'three questions are in flight');
+		is($node->safe_psql('postgres', "SELECT count($how) $waiting"), '3', $how);
 		finish($_) for @victims;
 		wait_until("SELECT clients = 1 AND waiting = 0 AND encodings = $encodings AND memory_used = $memory FROM posterior.stat_server", 't', 'nothing stays behind');
 	}
