@@ -117,6 +117,13 @@ build/pg_posterior_server: build/plain/src/server/main.o $(PLAIN_SERVER) $(PLAIN
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(ENGINE_LIBS) -ldl
 
+build/bench-engine: build/plain/bench/engine.o build/plain/bench/limits.o $(PLAIN_ENGINE)
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ $(ENGINE_LIBS)
+
+build/plain/bench/limits.o: ENGINE_CFLAGS += -ffp-contract=fast -Wno-psabi
+build/plain/bench/limits.o: ENGINE_OPTIMIZE = -O3
+
 # A fuzzer is compiled in one step, engine included, so that every branch of the reader guides it.
 build/fuzz/%: test/fuzz/%.c $(ENGINE_SOURCES) $(SERVER_PARTS) $(wildcard src/engine/*.h src/cpu/*.h src/server/*.h test/fuzz/*.h) Makefile
 	@mkdir -p $(@D)
