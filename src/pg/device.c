@@ -452,6 +452,22 @@ posterior_device_ready(const PosteriorModel *model, TnpError *error)
 	}
 }
 
+static bool
+is_known(const PosteriorModel *model)
+{
+	for (int i = 0; i < n_known; i++)
+		if (memcmp(&known[i], &model->version, sizeof(pg_uuid_t)) == 0)
+			return true;
+	return false;
+}
+
+bool
+posterior_device_at_hand(const PosteriorModel *model)
+{
+	return posterior_device != POSTERIOR_DEVICE_CPU && posterior_kernels == 0 && posterior_is_shared && connection >= 0
+		&& pg_atomic_read_u32(&posterior_shared->server.state) == POSTERIOR_SERVER_READY && is_known(model);
+}
+
 bool
 posterior_device_exact(void)
 {
@@ -656,9 +672,8 @@ posterior_device_prepare(PosteriorModel *model, TnpError *error)
 
 	if (status != TNP_OK)
 		return status;
-	for (int i = 0; i < n_known; i++)
-		if (memcmp(&known[i], &model->version, sizeof(pg_uuid_t)) == 0)
-			return TNP_OK;
+	if (is_known(model))
+		return TNP_OK;
 	if (model->refused_by == welcome.pid)
 		return fault(error, "the device cannot compute this model", "the posterior server has refused it; posterior.device = cpu answers without a device");
 	status = load_model(model, NULL, &missing, error);

@@ -26,6 +26,9 @@ extern double posterior_device_threshold;	/* posterior.device_threshold, million
  */
 bool		posterior_device_ready(const PosteriorModel *model, TnpError *fault);
 
+/* Whether the device can be asked about this model right now, as far as is known here. Neither waits nor raises. */
+bool		posterior_device_at_hand(const PosteriorModel *model);
+
 /*
  * Have the server know this model. POSTERIOR_FAULT if it cannot be had; may raise whatever reading the model's row raises.
  */

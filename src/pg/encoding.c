@@ -375,8 +375,8 @@ posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, Posterior
 			return NULL;
 		return posterior_encoding_of_run(model, there.n_features, classes, run, total);
 	}
-	/* a device is for those who may use one */
-	if (posterior_body_on_device(run->body) && !posterior_build_on_device(model, total))
+	/* nothing may raise while the caller has the pin: whatever has to be prepared goes the long way */
+	if (posterior_body_on_device(run->body) && !posterior_device_at_hand(model))
 		return NULL;
 	if (length != n || total > posterior_body_capacity(run->body) || !posterior_run_claim(run))
 		return NULL;

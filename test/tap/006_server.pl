@@ -21,6 +21,7 @@ $node->append_conf('postgresql.conf', qq{
 	posterior.model = 'tabular_small'
 	posterior.maintenance_delay = -1
 	log_min_messages = debug1
+	restart_after_crash = on
 });
 $node->start;
 $node->safe_psql('postgres', q{
@@ -60,6 +61,13 @@ sub wait_until
 	ok($node->poll_query_until('postgres', $query, $value), $what);
 }
 sub pid_of_server { wait_until("SELECT state FROM posterior.stat_server", 'ready', 'the server is ready') ; return server('pid') }
+
+sub has_ended
+{
+	my ($pid) = @_;
+	for (1 .. 100) { return 1 if !kill(0, $pid); sleep(0.1) }
+	return 0;
+}
 
 # A question that takes long anywhere, and one that does not.
 my $long = 'SELECT count(*) FROM c, posterior.sample(ctx, ARRAY(SELECT ROW(x, z) FROM t WHERE i <= 300), 2000) WHERE k = 1';
@@ -222,6 +230,25 @@ my ($status, $out, $err) = (0, '', '');
 	wait_until("SELECT memory_limit = 1073741824 FROM posterior.stat_server", 't', 'and back');
 }
 
+# two models that do not fit together: each gives way to the other
+{
+	my $other = 'SELECT posterior.mean(posterior.predict(ctx, 1)) FROM d';
+	$node->safe_psql('postgres', 'CREATE TABLE d AS SELECT posterior.context(y, x / 300) AS ctx FROM t WHERE i <= 300');
+	my $expected = $node->safe_psql('postgres', "SET posterior.device = cpu; SET posterior.model = gp1d; $other");
+	$node->safe_psql('postgres', "ALTER SYSTEM SET posterior.device_memory = '9MB'");
+	$node->reload;
+	wait_until("SELECT memory_limit = 9437184 FROM posterior.stat_server", 't', 'a server with room for one model');
+	my $both = "SET posterior.model = gp1d; $other; SET posterior.model = tabular_small; $short;";
+	is($node->safe_psql('postgres', $both x 4), join("\n", ($expected, $right) x 4), 'two models by turns in one session');
+	my @clients = map { begin(("SET posterior.model = gp1d", $other, "SET posterior.model = tabular_small", $short) x 3) } 1 .. 4;
+	my @said = map { my ($o, $e) = finish($_); $o . $e } @clients;
+	is_deeply(\@said, [ (join("\n", ($expected, $right) x 3) . "\ngoes on\n") x 4 ], 'and in several');
+	cmp_ok(server('evictions'), '>', 0, 'they give way to each other');
+	$node->safe_psql('postgres', 'ALTER SYSTEM RESET posterior.device_memory');
+	$node->reload;
+	wait_until("SELECT memory_limit = 1073741824 FROM posterior.stat_server", 't', 'and back again');
+}
+
 # questions of several sessions about one context are answered together
 {
 	my $gate = 'SELECT count(*) FROM n, LATERAL posterior.predict(\'n\', n)';
@@ -285,6 +312,20 @@ my ($status, $out, $err) = (0, '', '');
 	cmp_ok($failed, '>', 0, 'some statements failed, with 58000');
 	is($node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()'), $postmaster, 'PostgreSQL did not notice');
 	is($node->safe_psql('postgres', $short), $right, 'and it works');
+}
+
+# ---- a backend is killed: PostgreSQL starts over, and the server with it --------------------------------------------------
+
+{
+	my $pid = pid_of_server();
+	my $victim = begin($long);
+	wait_until("SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE '%2000)%' AND wait_event = 'Extension'", 't', 'a question is in flight');
+	kill 'KILL', $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query LIKE '%2000)%' AND wait_event = 'Extension'");
+	finish($victim);
+	ok($node->poll_query_until('postgres', "SELECT state = 'ready' AND pid <> $pid FROM posterior.server_state()", 't'), 'another server after a crash');
+	is($node->safe_psql('postgres', $short), $right, 'which answers');
+	is(server('encodings'), '1', 'and holds what was asked since');
+	ok(has_ended($pid), 'the old one has ended');
 }
 
 # ---- servers that are not what they should be ------------------------------------------------------------------------
@@ -382,9 +423,7 @@ is($node->safe_psql('postgres', $short), $right, 'it works again');
 # ---- without it, and at the end --------------------------------------------------------------------------------------
 
 $node->stop('immediate');
-my $gone = 0;
-for (1 .. 100) { $gone = !kill(0, $last); last if $gone; sleep(0.1) }
-ok($gone, 'it ends with PostgreSQL, however that ends');
+ok(has_ended($last), 'it ends with PostgreSQL, however that ends');
 $node->append_conf('postgresql.conf', "posterior.device = auto\nposterior.server_device = cuda\n");
 $node->start;
 if (-e '/dev/nvidiactl')
