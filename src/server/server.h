@@ -1,7 +1,7 @@
 /*
  * server.h: the server process from within: clients, what they wait for, and the turns of its one thread.
  *
- * One thread does everything, because a hand-over between threads would cost a small question as much as its answer. It turns the loop (clients.c: accept, receive, send, notice who has
+ * One thread does everything, because a hand-over between threads would cost a small question as much as its answer. It turns the loop (clients.c, messages.c: accept, receive, send, notice who has
  * left) between two calls of the device, and from within them whenever the device polls for cancellation; so clients are served and missed also while a
  * long answer is computed. What is received meanwhile waits in a queue, and is then answered together as far as it asks the same encoding (answers.c).
  *
@@ -98,6 +98,20 @@ bool		tnp_add_client(TnpServer *server, int socket);
 /* Accept, receive, send; wait up to `timeout` ms for something to do. */
 void		tnp_turn(TnpServer *server, int timeout);
 
+/* The client has left, or is told to. Its question is dropped unless the device is at it. */
+void		tnp_leave(TnpServer *server, TnpClient *client);
+
+/* Have an encoding of the client's own freed, or all of them (NULL), between two calls of the device. */
+void		tnp_release(TnpServer *server, const TnpClient *client, const TnpWireKey *key);
+
+/* Free clients that are gone and that nothing refers to. */
+void		tnp_sweep(TnpServer *server);
+
+/* Send what can be sent, close everything. */
+void		tnp_close(TnpServer *server);
+
+/* ---- messages.c ---- */
+
 /* Give a client its reply: `length` bytes of payload, copied; sent as far as the socket takes them. */
 void		tnp_reply(TnpServer *server, TnpClient *client, TnpMessage kind, const void *payload, uint64_t length);
 
@@ -107,11 +121,13 @@ void		tnp_reply_parcel(TnpServer *server, TnpClient *client, TnpMessage kind, Tn
 /* Reply with a failure. */
 void		tnp_reply_failure(TnpServer *server, TnpClient *client, TnpStatus status, bool fault, const TnpError *error);
 
-/* Free clients that are gone and that nothing refers to. */
-void		tnp_sweep(TnpServer *server);
+/* Send what the socket takes of a reply, read what there is of the next message. */
+void		tnp_send_some(TnpServer *server, TnpClient *client);
+void		tnp_receive_some(TnpServer *server, TnpClient *client);
 
-/* Send what can be sent, close everything. */
-void		tnp_close(TnpServer *server);
+/* Forget a message that was received, or a reply. */
+void		tnp_drop_message(TnpClient *client);
+void		tnp_drop_reply(TnpClient *client);
 
 /* ---- answers.c ---- */
 
