@@ -187,5 +187,6 @@ endif
 #: make bench-contexts   what named contexts cost writers and save readers
 #: make bench       measure, against PyTorch where it is installed
 #: make build/tnp   the engine's command-line tool
+#: make build/pg_posterior_server   the server process for devices; `make install` puts it beside PostgreSQL's programs
 #: make clean       remove everything that was built
 #: Variables: PG_CONFIG, PYTHON, FUZZ_SECONDS (per fuzzer)
