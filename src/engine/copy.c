@@ -8,6 +8,8 @@
  */
 #include "encode.h"
 
+#include "classes.h"
+
 #include <string.h>
 
 int64_t
@@ -51,6 +53,8 @@ copy_stats(const TnpEnv *env, const TnpStats *from, TnpStats *to)
 	to->columns = NULL;
 	to->slot = NULL;
 	to->n_columns = 0;
+	if (!tnp_class_stats_copy(env, from, to))
+		return false;
 	if (from->slot != NULL && (to->slot = duplicate(env, from->slot, (size_t) from->n_columns * sizeof(int))) == NULL)
 		return false;
 	if (from->columns == NULL)

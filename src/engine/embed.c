@@ -53,6 +53,12 @@ encode_vector(const TnpModel *model, const TnpEncoderConfig *config, const TnpEn
 	int			d = model->config.width;
 	float	   *rest = scratch + (size_t) n * 2 * tnp_mlp_width(&encoder->mlp);
 
+	if (config->kind == TNP_ENCODE_CLASSES)
+	{
+		for (int i = 0; i < n; i++)
+			memcpy(y + (size_t) i * d, encoder->table + (size_t) v[i] * d, d * sizeof(float));
+		return;
+	}
 	if (config->kind != TNP_ENCODE_SKIP_MLP)
 	{
 		tnp_mlp(model, &encoder->mlp, n, v, scratch, y);
@@ -71,7 +77,7 @@ encode_flat(const TnpModel *model, int n, int n_slots, const float *cells, float
 	const TnpConfig *c = &model->config;
 	TnpLinear	slots = model->tokeniser.slot;
 
-	slots.in = n_slots * TNP_CELL;
+	slots.in = n_slots * tnp_cell_width(model);
 	model->kernels->linear(&slots, n, cells, c->embedder_activation, false, scratch);
 	model->kernels->linear(&model->tokeniser.out, n, scratch, TNP_IDENTITY, false, y);
 }

@@ -7,13 +7,15 @@
  */
 #include "encode.h"
 
+#include "classes.h"
+
 #include <math.h>
 #include <string.h>
 
 TnpRows
 tnp_encoding_view(const TnpEncoding *e)
 {
-	return (TnpRows) {e->n, e->n_features, e->kinds, e->x, e->y};
+	return (TnpRows) {e->n, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes};
 }
 
 int64_t
@@ -140,7 +142,7 @@ static TnpStatus
 embed_context(TnpEncoding *e, int64_t first, int64_t n, float *h, TnpError *error)
 {
 	const TnpModel *model = e->model;
-	TnpRows		view = {first + n, e->n_features, e->kinds, e->x, e->y};
+	TnpRows		view = {first + n, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes};
 	float	   *scratch = tnp_alloc(&model->env, TNP_TILE, tnp_embed_scratch(model) * sizeof(float));
 	TnpHalf		half = {0, 0, NULL};
 	TnpStatus	status = scratch == NULL ? tnp_no_memory(error)
@@ -308,8 +310,17 @@ TnpStatus
 tnp_queries_check(const TnpEncoding *e, const TnpRows *rows, bool need_y, TnpError *error)
 {
 	TnpStatus	status = check_columns(e, rows, error);
+	int			classes = e->stats.n_classes;
 
-	return status == TNP_OK ? tnp_rows_check(e->model, rows, need_y, error) : status;
+	if (status == TNP_OK)
+		status = tnp_rows_check(e->model, rows, need_y, error);
+	if (status != TNP_OK || !need_y || classes == 0)
+		return status;
+	if (rows->n_classes != 0 && rows->n_classes != classes)
+		return tnp_fail(error, TNP_BAD_VALUE, "%d classes given, the context has %d", rows->n_classes, classes);
+	for (int64_t i = 0; status == TNP_OK && i < rows->n; i++)
+		status = tnp_class_check(rows->y[i], classes, i, error);
+	return status;
 }
 
 TnpStatus
@@ -353,7 +364,7 @@ tnp_grow(TnpEncoding *e, const TnpRows *rows, TnpError *error)
 	if (status != TNP_OK)
 		return status;
 	copy_rows(e, e->n, rows);
-	all = (TnpRows) {n, e->n_features, e->kinds, e->x, e->y};
+	all = (TnpRows) {n, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes};
 	status = tnp_build(model, &all, prefix, &fresh, error);
 	if (status != TNP_OK)
 		return status;

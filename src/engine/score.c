@@ -238,13 +238,13 @@ tnp_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint64_t se
 static TnpRows
 head_rows(const TnpRows *rows, int64_t n)
 {
-	return (TnpRows) {n, rows->n_features, rows->kinds, rows->x, rows->y};
+	return (TnpRows) {n, rows->n_features, rows->kinds, rows->x, rows->y, rows->n_classes};
 }
 
 static TnpRows
 slice_rows(const TnpRows *rows, int64_t first, int64_t end)
 {
-	return (TnpRows) {end - first, rows->n_features, rows->kinds, rows->x + first * rows->n_features, rows->y + first};
+	return (TnpRows) {end - first, rows->n_features, rows->kinds, rows->x + first * rows->n_features, rows->y + first, rows->n_classes};
 }
 
 /* The first number of rows above n at which the canonical prefix moves, at most `end`. */

@@ -8,7 +8,7 @@
 
 #include "model.h"
 
-/* Add path B of n rows to y [n, d]; cells [n, n_slots * TNP_CELL]. */
+/* Add path B of n rows to y [n, d]; cells [n, n_slots * cell width]. */
 TnpStatus	tnp_encode_tokens(const TnpModel *model, int n, int n_slots, const float *cells, float *y, TnpError *error);
 
 #endif							/* TNP_TOKENS_H */

@@ -130,6 +130,9 @@ def rows(model, n, seed):
     y = np.sin(1.5 * known[:, 0]) + 0.3 * known[:, -1] + 0.2 * random.standard_normal(n)
     if kinds:
         y += 0.7 * (known[:, 1] == 17.0)
+    if model.config["target"]["scaling"] == "classes":
+        room = model.config["head"]["classes"]
+        y = np.clip(np.floor(y + room / 2), 0, room - 1)
     if model.config["target"]["scaling"] == "fixed":
         y = model.config["target"]["center"] + model.config["target"]["scale"] * y
     return x, y, kinds
