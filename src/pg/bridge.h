@@ -15,6 +15,7 @@ typedef enum PosteriorCacheMode { POSTERIOR_CACHE_ON, POSTERIOR_CACHE_OFF, POSTE
 typedef enum PosteriorRowSecurity { POSTERIOR_ROW_SECURITY_REFUSE, POSTERIOR_ROW_SECURITY_PRIVATE } PosteriorRowSecurity;
 
 extern char *posterior_model_name;	/* posterior.model */
+extern char *posterior_class_model_name;	/* posterior.class_model */
 extern int	posterior_cache_mode;	/* posterior.cache */
 extern int	posterior_cache_size;	/* posterior.cache_size, kB */
 extern int	posterior_maintenance_delay;	/* posterior.maintenance_delay, ms, -1: off */

@@ -15,6 +15,7 @@ PG_MODULE_MAGIC;
 PGDLLEXPORT void _PG_init(void);
 
 char	   *posterior_model_name = NULL;
+char	   *posterior_class_model_name = NULL;
 int			posterior_cache_mode = POSTERIOR_CACHE_ON;
 int			posterior_cache_size = 65536;
 int			posterior_kernels = 0;
@@ -46,6 +47,9 @@ _PG_init(void)
 	DefineCustomStringVariable("posterior.model", "Model that predictions use.",
 							   "The view posterior.models lists those that are loaded.",
 							   &posterior_model_name, "tabular_small", PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomStringVariable("posterior.class_model", "Model that predictions of labels use.",
+							   "The view posterior.models lists those that are loaded; such a model has classes.",
+							   &posterior_class_model_name, "tabular_class", PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("posterior.cache", "Whether encodings of contexts are kept and used again.",
 							 "verify answers every question twice, from the cache and from scratch, and raises an error when the answers differ.",
 							 &posterior_cache_mode, POSTERIOR_CACHE_ON, cache_modes, PGC_USERSET, 0, NULL, NULL, NULL);
