@@ -161,7 +161,7 @@ posterior_context_final(PG_FUNCTION_ARGS)
 		PG_RETURN_NULL();
 	rows = (PosteriorRows *) PG_GETARG_POINTER(0);
 	/* a final function may be called again on the same state */
-	if (rows->list.n == 0)
+	if (rows->list.text == NULL)
 		posterior_rows_settle(rows);
 	if (!has_order(fcinfo))
 		posterior_rows_sort(rows);
@@ -189,11 +189,12 @@ posterior_evidence_final(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	rows = (PosteriorRows *) PG_GETARG_POINTER(0);
-	if (rows->list.n == 0)
+	if (rows->list.text == NULL)
 		posterior_rows_settle(rows);
 	model = posterior_model_pin(rows->labels != NULL ? posterior_class_model_name : posterior_model_name, CurrentMemoryContext);
 	posterior_check_model_labels(model->model, model->name, rows->labels != NULL);
-	posterior_check_model_room(model->model, model->name, rows->list.n);
+	if (rows->labels != NULL)
+		posterior_check_model_room(model->model, model->name, rows->list.n);
 	view = posterior_rows_view(rows, true);
 	if (tnp_evidence(model->model, &view, &evidence, &conditioned, NULL, &error) != TNP_OK)
 		posterior_raise(&error, model->name);

@@ -140,7 +140,7 @@ posterior_call_context(PosteriorCall *call, Datum context)
 	if (!same)
 	{
 		value = (PosteriorContext *) PG_DETOAST_DATUM(context);
-		call->labelled = value->n_labels > 0;
+		call->labelled = posterior_context_labelled(value);
 		call->raw_size = 0;
 	}
 	refresh_model(call, call->labelled);

@@ -35,7 +35,7 @@ posterior_make_context(const PosteriorRows *rows)
 				 errhint("Use fewer rows.")));
 	c = palloc0(size);
 	SET_VARSIZE(c, size);
-	c->version = rows->list.n > 0 ? POSTERIOR_CONTEXT_LABELLED : POSTERIOR_CONTEXT_VERSION;
+	c->version = rows->labels != NULL ? POSTERIOR_CONTEXT_LABELLED : POSTERIOR_CONTEXT_VERSION;
 	c->n_labels = rows->list.n;
 	c->n_features = rows->n_features;
 	c->n = rows->n;
@@ -87,7 +87,7 @@ send_context(StringInfo buffer, const PosteriorContext *c)
 	pq_sendbytes(buffer, (const char *) c->classes, c->n_features);
 	for (int64 i = 0; i < c->n * (c->n_features + 1); i++)
 		pq_sendfloat8(buffer, numbers[i]);
-	if (c->n_labels > 0)
+	if (posterior_context_labelled(c))
 	{
 		PosteriorLabelList list = posterior_context_labels(c);
 
@@ -118,20 +118,19 @@ check_cell(double cell, int class)
 }
 
 /* The labels at the end of untrusted bytes: all that is left of them. */
-static PosteriorLabelList
-receive_labels(StringInfo buffer)
+static void
+receive_labels(StringInfo buffer, PosteriorRows *rows)
 {
 	int			n = pq_getmsgbyte(buffer),
 				bytes = buffer->len - buffer->cursor,
 				found = 0;
 	const char *text = pq_getmsgbytes(buffer, bytes);
-	PosteriorLabels *labels;
+	PosteriorLabels *labels = posterior_labels_make(CurrentMemoryContext, TEXTOID, POSTERIOR_MOST_LABELS);
 
 	for (int i = 0; i < bytes; i++)
 		found += text[i] == '\0';
-	if (n < 1 || n > POSTERIOR_MOST_LABELS || found != n || text[bytes - 1] != '\0')
+	if (n > POSTERIOR_MOST_LABELS || found != n || (bytes > 0 && text[bytes - 1] != '\0'))
 		bad_context(psprintf("%d labels are announced, %d are there.", n, found));
-	labels = posterior_labels_make(CurrentMemoryContext, TEXTOID, n);
 	for (const char *label = text; label < text + bytes; label += strlen(label) + 1)
 	{
 		pg_verifymbstr(label, strlen(label), false);
@@ -139,7 +138,8 @@ receive_labels(StringInfo buffer)
 			bad_context("A label is there twice.");
 		posterior_labels_add(labels, label);
 	}
-	return (PosteriorLabelList) {n, bytes, text};
+	rows->labels = labels;
+	rows->list = (PosteriorLabelList) {n, bytes, text};
 }
 
 static PosteriorContext *
@@ -155,7 +155,7 @@ receive_context(StringInfo buffer)
 		bad_context(psprintf("Version %d is unknown.", version));
 	if (n_features < 1 || n < 0 || n > (buffer->len - buffer->cursor) / 8 / (n_features + 1)
 		|| (version == POSTERIOR_CONTEXT_VERSION ? buffer->len - buffer->cursor != n_features + n * (n_features + 1) * 8
-			: buffer->len - buffer->cursor < n_features + n * (n_features + 1) * 8 + 2))
+			: buffer->len - buffer->cursor < n_features + n * (n_features + 1) * 8 + 1))
 		bad_context(psprintf("%lld rows of %d features do not fit %d bytes.", (long long) n, n_features, buffer->len - buffer->cursor));
 	classes = pq_getmsgbytes(buffer, n_features);
 	for (int f = 0; f < n_features; f++)
@@ -182,8 +182,8 @@ receive_context(StringInfo buffer)
 			bad_context("A target is not finite.");
 	}
 	if (version == POSTERIOR_CONTEXT_LABELLED)
-		rows->list = receive_labels(buffer);
-	for (int64 i = 0; i < n && rows->list.n > 0; i++)
+		receive_labels(buffer, rows);
+	for (int64 i = 0; i < n && rows->labels != NULL; i++)
 		if (!(rows->y[i] >= 0 && rows->y[i] < rows->list.n && rows->y[i] == floor(rows->y[i])))
 			bad_context("A target is not the index of a label.");
 	return posterior_make_context(rows);
@@ -270,7 +270,7 @@ posterior_context_label_array(PG_FUNCTION_ARGS)
 	PosteriorContext *c = PG_GETARG_CONTEXT(0);
 	PosteriorLabelList list = posterior_context_labels(c);
 
-	if (list.n == 0)
+	if (!posterior_context_labelled(c))
 		PG_RETURN_NULL();
 	PG_RETURN_ARRAYTYPE_P(posterior_label_array(&list));
 }

@@ -19,7 +19,7 @@ typedef struct PosteriorContext
 {
 	int32		vl_len_;
 	uint8		version;
-	uint8		n_labels;		/* 0: targets are numbers */
+	uint8		n_labels;		/* with the version for them; 0 where there is no row */
 	uint16		n_features;
 	int64		n;
 	uint8		classes[FLEXIBLE_ARRAY_MEMBER];
@@ -37,6 +37,13 @@ static inline const double *
 posterior_context_y(const PosteriorContext *c)
 {
 	return posterior_context_x(c) + c->n * c->n_features;
+}
+
+/* Whether its targets are labels. */
+static inline bool
+posterior_context_labelled(const PosteriorContext *c)
+{
+	return c->version == POSTERIOR_CONTEXT_LABELLED;
 }
 
 /* Its labels, in the value's own memory. */

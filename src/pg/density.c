@@ -72,17 +72,17 @@ takes_labels(FunctionCallInfo fcinfo, int y)
 	return get_fn_expr_argtype(fcinfo->flinfo, y) == TEXTOID;
 }
 
-/* The target in argument `y`, which is not NULL, as the engine wants it: of a label, its class in `list`. */
+/* The target in argument `y`, which is not NULL, as the engine wants it: of a label, its class in `list`; NULL says that targets are numbers. */
 static double
 target(FunctionCallInfo fcinfo, int y, const PosteriorLabelList *list)
 {
 	bool		labelled = takes_labels(fcinfo, y);
 
-	if (labelled != (list->n > 0))
+	if (labelled != (list != NULL))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("the targets of the context are %s", list->n > 0 ? "labels, not numbers" : "numbers, not labels"),
-				 list->n > 0 ? errhint("Give a label; a value that is no text becomes one by ::text.") : errhint("Give a number.")));
+				 errmsg("the targets of the context are %s", list != NULL ? "labels, not numbers" : "numbers, not labels"),
+				 list != NULL ? errhint("Give a label; a value that is no text becomes one by ::text.") : errhint("Give a number.")));
 	if (labelled)
 		return posterior_label_class(list, text_to_cstring(PG_GETARG_TEXT_PP(y)));
 	return posterior_check_target(PG_GETARG_FLOAT8(y));
@@ -120,7 +120,7 @@ accumulate(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 	if (PG_ARGISNULL(y))
 		PG_RETURN_POINTER(state);
 	list = posterior_context_labels(state->context);
-	observed = target(fcinfo, y, &list);
+	observed = target(fcinfo, y, posterior_context_labelled(state->context) ? &list : NULL);
 	x = posterior_rows_next(rows);
 	for (int f = 0; f < rows->n_features; f++)
 		x[f] = posterior_feature_cell(&rows->features[f], PG_GETARG_DATUM(y + 1 + f), PG_ARGISNULL(y + 1 + f), f + 1);
@@ -166,7 +166,7 @@ accumulate_named(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 	if (PG_ARGISNULL(y))
 		PG_RETURN_POINTER(state);
 	rows = state->rows;
-	observed = target(fcinfo, y, &state->call->encoding->labels);
+	observed = target(fcinfo, y, state->call->encoding->labels.n > 0 ? &state->call->encoding->labels : NULL);
 	posterior_match_row(state->call, PG_GETARG_DATUM(y + 1), posterior_rows_next(rows));
 	rows->y[rows->n++] = observed;
 	PG_RETURN_POINTER(state);

@@ -497,8 +497,9 @@ posterior_encoding_hold(PosteriorModel *model, const PosteriorContext *context)
 	PosteriorEncoding *e;
 	PosteriorOutcome outcome;
 
-	posterior_check_model_labels(model->model, model->name, context->n_labels > 0);
-	posterior_check_model_room(model->model, model->name, context->n_labels);
+	posterior_check_model_labels(model->model, model->name, posterior_context_labelled(context));
+	if (posterior_context_labelled(context))
+		posterior_check_model_room(model->model, model->name, context->n_labels);
 	for (int f = 0; f < context->n_features; f++)
 		kinds[f] = context->classes[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
 	e = posterior_cache_mode == POSTERIOR_CACHE_OFF ? posterior_encoding_fresh(&wanted) : posterior_encoding_find(&wanted, &outcome);

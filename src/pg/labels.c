@@ -145,6 +145,15 @@ posterior_labels_add(PosteriorLabels *labels, const char *text)
 	return labels->n++;
 }
 
+pg_noreturn static void
+no_labels(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("the context has no labels"),
+			 errhint("Give it rows whose label is not NULL.")));
+}
+
 /* ---- the order of the classes ----------------------------------------------------------------------------------------- */
 
 /* A label with its place in the order of its type; equal places, as all of text, are told apart by bytes. */
@@ -229,6 +238,8 @@ posterior_label_class(const PosteriorLabelList *list, const char *text)
 	for (int i = 0; i < list->n; i++, label += strlen(label) + 1)
 		if (strcmp(label, text) == 0)
 			return i;
+	if (list->n == 0)
+		no_labels();
 	initStringInfo(&known);
 	label = list->text;
 	for (int i = 0; i < list->n; i++, label += strlen(label) + 1)
@@ -264,6 +275,8 @@ posterior_check_model_room(const TnpModel *model, const char *name, int n)
 {
 	int			room = tnp_model_info(model)->n_classes;
 
+	if (n == 0)
+		no_labels();
 	if (n > room)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),

@@ -76,7 +76,7 @@ int			posterior_label_class(const PosteriorLabelList *list, const char *text);
 /* Raise unless the model predicts labels (or, where `labels` is false, numbers). */
 void		posterior_check_model_labels(const TnpModel *model, const char *name, bool labels);
 
-/* Raise unless a model has room for so many classes. */
+/* Raise unless there are labels, and no more than a model has room for. */
 void		posterior_check_model_room(const TnpModel *model, const char *name, int n);
 
 #endif							/* POSTERIOR_LABELS_H */

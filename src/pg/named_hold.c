@@ -95,6 +95,8 @@ by_content(const Question *q, bool fresh)
 	posterior_progress_begin(&q->named->id);
 	posterior_named_read(q->named, tnp_model_info(q->model->model)->n_classes, q->plain, q->memory, &content);
 	wanted.labels = content.rows->list;
+	if (content.rows->labels != NULL)
+		posterior_check_model_room(q->model->model, q->model->name, wanted.labels.n);
 	wanted.rows = posterior_rows_view(content.rows, true);
 	wanted.prefix = tnp_canonical_prefix(q->model->model, wanted.rows.n);
 	if (fresh)
