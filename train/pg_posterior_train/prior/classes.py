@@ -14,7 +14,7 @@ from .source import Source, standardise
 
 MOST = 10
 LATENTS = 3
-WEIGHTS = {"scm": 0.26, "clusters": 0.20, "trees": 0.15, "linear": 0.14, "gp": 0.10, "additive": 0.08, "panel": 0.04, "timeseries": 0.03}
+WEIGHTS = {"scm": 0.23, "clusters": 0.26, "trees": 0.13, "linear": 0.18, "gp": 0.08, "additive": 0.06, "panel": 0.04, "timeseries": 0.02}
 NUMBERS = (0.36, 0.20, 0.12, 0.08, 0.06, 0.05, 0.04, 0.04, 0.05)    # of 2 … 10 classes
 
 
@@ -46,7 +46,7 @@ def strongest(s, latents, share, classes):
     # Larger classes have larger scores throughout.
     score = score + (share.clamp_min(1e-3).log() - share.amax(1, keepdim=True).log())[:, None]
     gumbel = -(-s.rand(tasks, rows, MOST).clamp(1e-9, 1 - 1e-7).log()).log()
-    temperature = s.log_uniform(0.03, 1.0, tasks, 1, 1) * s.coin(0.7, tasks, 1, 1)
+    temperature = s.log_uniform(0.03, 1.0, tasks, 1, 1) * s.coin(0.5, tasks, 1, 1)
     absent = torch.arange(MOST, device=s.device) >= classes
     return (score + temperature * gumbel).masked_fill(absent[:, None], float("-inf")).argmax(-1)
 
@@ -57,7 +57,7 @@ def clusters(s, tasks, rows, features, share):
     clouds = s.integers(1, 3, tasks, 1)
     member = y * 3 + (s.rand(tasks, rows) * clouds).long()
     weight = relevance(s, tasks, features)[:, None]
-    separation = s.log_uniform(0.4, 4.0, tasks, 1, 1)
+    separation = s.log_uniform(0.4, 6.0, tasks, 1, 1)
     # The clouds of one class lie near each other, or anywhere.
     centre = s.randn(tasks, MOST, 1, features) + s.rand(tasks, 1, 1, 1) * 1.5 * s.randn(tasks, MOST, 3, features)
     centre = centre.flatten(1, 2) * weight * separation
@@ -95,11 +95,11 @@ def draw_classes(s, latents, classes, share):
     """Classes [B, N] from latent numbers: half by cutting one, half by competing scores."""
     tasks, rows, _ = latents.shape
     latents = standardise(latents)
-    noise = s.log_uniform(0.01, 1.0, tasks, 1, 1) * s.coin(0.85, tasks, 1, 1)
+    noise = s.log_uniform(0.01, 1.0, tasks, 1, 1) * s.coin(0.75, tasks, 1, 1)
     latents = latents + noise * s.randn(*latents.shape)
     by_score = s.coin(0.55, tasks, 1) & torch.tensor(latents.shape[2] > 1, device=s.device)
     y = torch.where(by_score, strongest(s, latents, share, classes), cut(latents[..., 0], share))
-    wrong = s.coin(s.uniform(0, 0.25, tasks, 1) * s.coin(0.3, tasks, 1), tasks, rows)
+    wrong = s.coin(s.uniform(0, 0.25, tasks, 1) * s.coin(0.2, tasks, 1), tasks, rows)
     return torch.where(wrong, (s.rand(tasks, rows) * classes).long(), y)
 
 
@@ -110,7 +110,7 @@ def one_family(s, family, tasks, rows, features):
     hidden, categorical = None, torch.zeros(tasks, features, dtype=torch.bool, device=s.device)
     if family == "clusters":
         x, y = clusters(s, tasks, rows, features, share)
-        wrong = s.coin(s.uniform(0, 0.2, tasks, 1) * s.coin(0.2, tasks, 1), tasks, rows)
+        wrong = s.coin(s.uniform(0, 0.2, tasks, 1) * s.coin(0.15, tasks, 1), tasks, rows)
         y = torch.where(wrong, (s.rand(tasks, rows) * classes).long(), y)
     else:
         x, latents, categorical, hidden = latent_numbers(s, family, tasks, rows, features)
