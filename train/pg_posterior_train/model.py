@@ -56,7 +56,7 @@ def encoder(config, inputs, width, activation, max_features=None):
     if kind == "rows":
         if config["tokens"] is not None:
             raise ValueError("this trainer has no feature tokens; use \"tokens\": null")
-        return RowTokeniser(max_features, config["hidden"], width, ACTIVATIONS[activation])
+        return RowTokeniser(max_features, config["hidden"], width, ACTIVATIONS[activation], config.get("ridge", False))
     raise ValueError(f"unknown encoder kind {kind!r}")
 
 
@@ -191,7 +191,7 @@ class PackedTransformer(nn.Module):
     def forward(self, x, y, queries, prefix, visible):
         """Head outputs for the queries, [B, M, 3C], in standardised target units.
 
-        x: scaled features of the rows [B, N, F] (for `rows`: cells [B, N, F, 8]); y: scaled, clipped targets [B, N];
+        x: scaled features of the rows [B, N, F] (for `rows`: flat cells [B, N, F * 8 (+ 3)]); y: scaled, clipped targets [B, N];
         queries: as x, [B, M, …]; prefix: number of prefix rows; visible [M]: rows that each query sees.
         """
         rows, device = y.shape[1], y.device.type
