@@ -191,7 +191,7 @@ class PackedTransformer(nn.Module):
     def forward(self, x, y, queries, prefix, visible):
         """Head outputs for the queries, [B, M, 3C], in standardised target units.
 
-        x: scaled features of the rows [B, N, F] (for `rows`: flat cells [B, N, F * 8 (+ 3)]); y: scaled, clipped targets [B, N];
+        x: scaled features of the rows [B, N, F] (for `rows`: flat cells [B, N, F * 8 (+ 6)]); y: scaled, clipped targets [B, N];
         queries: as x, [B, M, …]; prefix: number of prefix rows; visible [M]: rows that each query sees.
         """
         rows, device = y.shape[1], y.device.type

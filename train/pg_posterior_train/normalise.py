@@ -17,7 +17,7 @@ RELEVANCE_STEPS = 2.0 ** 20    # relevance is compared in steps: equal up to rou
 class Inputs:
     """What the network sees.
 
-    x [B, N, F], or of the row tokeniser its cells, flat, [B, N, F * 8 (+ 3)]; y [B, N] scaled, y_input [B, N] scaled and clipped;
+    x [B, N, F], or of the row tokeniser its cells, flat, [B, N, F * 8 (+ 6)]; y [B, N] scaled, y_input [B, N] scaled and clipped;
     scale [B]: width of the target's unit, for densities in raw units.
     """
 
@@ -141,7 +141,7 @@ def between_bin_share(counts, sums, y):
 
 
 def cells(tasks, y_input, prefix, config):
-    """Cell vectors in slot order, flat, [B, N, min(F, max_features) * 8], with `ridge` followed by its three numbers."""
+    """Cell vectors in slot order, flat, [B, N, min(F, max_features) * 8], with `ridge` followed by its NUMBERS."""
     x, categorical = tasks.x, tasks.categorical
     if categorical.any():
         codes, category_bins = encode_categories(x, prefix, categorical)
@@ -178,8 +178,8 @@ def cells(tasks, y_input, prefix, config):
     if not config["embedder"]["x"].get("ridge", False):
         return flat
     filled = (counts > 0).gather(2, order[:, None].expand(-1, counts.shape[1], -1))
-    said = ridge.opinion(z.gather(2, wide), bins.gather(2, wide), filled, categorical.gather(1, order), y_input, prefix,
-                         config["target"].get("clip", 0))
+    said = ridge.opinions(z.gather(2, wide), bins.gather(2, wide), filled, categorical.gather(1, order), y_input, prefix,
+                          config["target"].get("clip", 0))
     return torch.cat([flat, said], 2)
 
 

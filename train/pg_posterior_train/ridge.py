@@ -1,7 +1,8 @@
-"""What a linear model of the prefix says about every row (docs/model-format.md, section 5, "Ridge").
+"""What two regressions of the prefix say about every row (docs/model-format.md, section 5, "Ridge").
 
 Attention has to invert the design's covariance to regress on nearly collinear columns, which a few layers cannot; a
-closed form can. The network sees the answer as three more numbers of a row and learns when to believe it.
+closed form can. One regression is linear, the other a sum of functions of single columns (linear splines). The network
+sees the answers as six more numbers of a row and learns when to believe which.
 
 All in float64: the penalty is the best of a grid, and which is best should not hang on rounding.
 """
@@ -10,14 +11,15 @@ import torch
 LARGEST_DESIGN = 128     # entries, the intercept included
 PENALTIES = [4.0 ** k for k in range(-6, 9)]
 SMALLEST_NOISE = 1e-8    # variance, in units of the target's
-VALUE = -1               # a design entry that is the value of its slot; others are the bin that they indicate
+KNOTS = (-0.7, 0.0, 0.7)
+NUMBERS = 6              # per row: three of each regression
 
 
 def design_entries(used):
-    """Which slots and bins make up the design.
+    """Which entries make up the design.
 
-    used [B, F, E] booleans: which of the E possible entries of each slot (value, bins) the task has. Slots are taken in order
-    as long as all entries fit beside the intercept. Returns (entry [B, D] indices into F * E, valid [B, D]).
+    used [B, F, E] booleans: which of the E possible entries of each slot (value, hinges, bins) the task has. Slots are taken in
+    order as long as all entries fit beside the intercept. Returns (entry [B, D] indices into F * E, valid [B, D]).
     """
     room = LARGEST_DESIGN - 1
     fits = used.sum(2).cumsum(1) <= room
@@ -27,23 +29,29 @@ def design_entries(used):
     return entry, taken.gather(1, entry)
 
 
-def design(z, bins, filled, categorical):
+def design(z, bins, filled, categorical, splines):
     """Design matrices U [B, N, D + 1]; the last column is the intercept.
 
     z [B, N, F] scaled values (0 where missing) and bins [B, N, F] in slot order; filled [B, bins, F]: which bins the prefix
-    fills; categorical [B, F]. A number contributes its value, and where the prefix has missing cells their indicator; a category
-    one indicator for every bin of the prefix.
+    fills; categorical [B, F]. A number contributes its value, with `splines` also max(z - knot, 0) for every knot, and where
+    the prefix has missing cells their indicator; a category one indicator for every bin of the prefix.
     """
     tasks, rows, slots = z.shape
-    possible = 1 + filled.shape[1]
+    knots = len(KNOTS)
+    possible = 1 + knots + filled.shape[1]
     used = torch.zeros(tasks, slots, possible, dtype=torch.bool, device=z.device)
     used[:, :, 0] = ~categorical
-    used[:, :, 1:] = (filled & categorical[:, None]).transpose(1, 2)
+    used[:, :, 1:1 + knots] = ~categorical[..., None] if splines else False
+    used[:, :, 1 + knots:] = (filled & categorical[:, None]).transpose(1, 2)
     used[:, :, -1] = filled[:, -1]
     entry, valid = design_entries(used)
-    slot, kind = entry // possible, entry % possible + VALUE
+    slot, kind = entry // possible, entry % possible
     wide = slot[:, None].expand(-1, rows, -1)
-    value = torch.where(kind[:, None] == VALUE, z.gather(2, wide), (bins.gather(2, wide) == kind[:, None]).to(z.dtype))
+    own = z.gather(2, wide)
+    knot = z.new_tensor((0.0,) + KNOTS)[kind.clamp_max(knots)][:, None]
+    kind = kind[:, None]
+    value = torch.where(kind == 0, own, torch.where(kind <= knots, (own - knot).clamp_min(0),
+                                                    (bins.gather(2, wide) == kind - 1 - knots).to(z.dtype)))
     value = torch.where(valid[:, None], value, torch.zeros_like(value)).double()
     return torch.cat([value, value.new_ones(tasks, rows, 1)], 2)
 
@@ -64,11 +72,9 @@ def choose_penalty(gram, moment, square, n):
     return factor[best, every], weights[best, every], noise[best, every]
 
 
-@torch.no_grad()
-def opinion(z, bins, filled, categorical, y_input, prefix, clip):
-    """[B, N, 3]: prediction (leave-one-out for prefix rows, clipped), log of the noise's standard deviation, half the log of one plus the leverage."""
-    u = design(z, bins, filled, categorical)
-    y = y_input.double()
+def regression(u, y, prefix, clip):
+    """[B, N, 3]: prediction (leave-one-out for prefix rows, clipped), log of the noise's standard deviation, half the log of one plus
+    the leverage. u [B, N, D], y [B, N] targets as inputs."""
     head, target = u[:, :prefix], y[:, :prefix]
     transposed = head.transpose(1, 2)
     factor, weights, noise = choose_penalty(transposed @ head, (transposed @ target[..., None])[..., 0], target.square().sum(1), prefix)
@@ -81,5 +87,12 @@ def opinion(z, bins, filled, categorical, y_input, prefix, clip):
     if clip:
         excess = (mean.abs() - clip).clamp_min(0)
         mean = mean.clamp(-clip, clip) + mean.sign() * excess.log1p()
-    spread = 0.5 * noise.log()[:, None].expand_as(mean)
-    return torch.stack([mean, spread, 0.5 * leverage.log1p()], -1).to(z.dtype)
+    return torch.stack([mean, 0.5 * noise.log()[:, None].expand_as(mean), 0.5 * leverage.log1p()], -1)
+
+
+@torch.no_grad()
+def opinions(z, bins, filled, categorical, y_input, prefix, clip):
+    """[B, N, NUMBERS]: the linear regression, then the one with splines; arguments as for `design`."""
+    y = y_input.double()
+    both = [regression(design(z, bins, filled, categorical, splines), y, prefix, clip) for splines in (False, True)]
+    return torch.cat(both, -1).to(z.dtype)

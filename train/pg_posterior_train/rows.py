@@ -2,6 +2,8 @@
 import torch
 from torch import nn
 
+from .ridge import NUMBERS
+
 
 class RowTokeniser(nn.Module):
     """`out(act(sum_f W_f cell_f + R ridge + bias))`. The column statistics are in normalise.py, `ridge` in ridge.py."""
@@ -14,13 +16,13 @@ class RowTokeniser(nn.Module):
         if ridge:
             # From zero, so that a model without grows into one with the same answers.
             self.ridge = nn.Module()
-            self.ridge.weight = nn.Parameter(torch.zeros(hidden, 3))
+            self.ridge.weight = nn.Parameter(torch.zeros(hidden, NUMBERS))
         self.has_ridge = ridge
         self.out = nn.Linear(hidden, width)
         self.activation = activation
 
     def forward(self, cells):
-        """cells [..., F * 8 (+ 3)] with F <= max_features, in slot order; returns [..., d]."""
+        """cells [..., F * 8 (+ NUMBERS)] with F <= max_features, in slot order; returns [..., d]."""
         used = cells.shape[-1] // 8
         weight = self.slot.weight[:used].transpose(0, 1).flatten(1)
         if self.has_ridge:
