@@ -216,6 +216,7 @@ static const TnpKey encoder_rows_keys[] = {
 	CHOICE("kind", TnpEncoderConfig, kind, encoders_x),
 	OTHER("hidden", TnpEncoderConfig, hidden, read_one_hidden),
 	OTHER("tokens", TnpEncoderConfig, kind, read_tokens),
+	BOOLEAN_OPTIONAL("ridge", TnpEncoderConfig, ridge),
 	END
 };
 static const TnpVariant encoder_variants[] = {
@@ -400,6 +401,8 @@ check_rules(const TnpConfig *c, TnpError *error)
 		{rows && c->max_features == 0, "the embedder's x.kind \"rows\" needs inputs.max_features", NULL, 0, NULL, 0},
 		{rows && c->input_scaling != TNP_SCALE_PREFIX, "the embedder's x.kind \"rows\" needs inputs.scaling \"prefix\"", NULL, 0, NULL, 0},
 		{rows && c->target_scaling != TNP_SCALE_PREFIX, "the embedder's x.kind \"rows\" needs target.scaling \"prefix\"", NULL, 0, NULL, 0},
+		{rows && c->encode_x.ridge && !(c->input_clip > 0 && c->target_clip > 0),
+		"embedder.x.ridge needs inputs.clip and target.clip", NULL, 0, NULL, 0},
 		{input_fixed && (c->input_center == NULL || c->input_scale == NULL),
 		"inputs.scaling \"fixed\" needs inputs.center and inputs.scale", NULL, 0, NULL, 0},
 		{!input_fixed && (c->input_center != NULL || c->input_scale != NULL),

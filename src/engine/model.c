@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "file.h"
+#include "scale.h"
 
 #define MAX_PARAMETERS ((int64_t) 1 << 28)
 #define NAME_LENGTH 128
@@ -235,13 +236,16 @@ bind_layers(Binder *b, const char *name, int n, int d, int feedforward, bool log
 
 /*
  * The slot matrices [max_features, hidden, 8] become one linear [hidden, 8 * max_features], so that a row with fewer columns is the same
- * linear with a shorter input.
+ * linear with a shorter input. The opinions' weights stand in front of them.
  */
 static TnpLinear
 bind_slots(Binder *b, int max_features, int hidden)
 {
-	TnpLinear	w = {TNP_CELL * max_features, hidden, TNP_CELL * max_features, NULL, NULL, NULL};
-	const float *slots = bind_tensor(b, "embed.x.slot.weight", 3, max_features, hidden, TNP_CELL);
+	int			opinions = tnp_opinions_width(b->model),
+				in = opinions + TNP_CELL * max_features;
+	TnpLinear	w = {in, hidden, in, NULL, NULL, NULL};
+	const float *slots = bind_tensor(b, "embed.x.slot.weight", 3, max_features, hidden, TNP_CELL),
+			   *ridge = opinions > 0 ? bind_tensor(b, "embed.x.ridge.weight", 2, hidden, opinions, 0) : NULL;
 	float	   *weight;
 
 	w.bias = bind_tensor(b, "embed.x.slot.bias", 1, hidden, 0, 0);
@@ -252,7 +256,9 @@ bind_slots(Binder *b, int max_features, int hidden)
 		return w;
 	for (int f = 0; f < max_features; f++)
 		for (int o = 0; o < hidden; o++)
-			memcpy(weight + (size_t) o * w.stride + f * TNP_CELL, slots + ((size_t) f * hidden + o) * TNP_CELL, TNP_CELL * sizeof(float));
+			memcpy(weight + (size_t) o * w.stride + opinions + f * TNP_CELL, slots + ((size_t) f * hidden + o) * TNP_CELL, TNP_CELL * sizeof(float));
+	for (int o = 0; opinions > 0 && o < hidden; o++)
+		memcpy(weight + (size_t) o * w.stride, ridge + (size_t) o * opinions, opinions * sizeof(float));
 	w.weight = weight;
 	pack_linear(b, &w);
 	return w;
