@@ -117,6 +117,22 @@ def case_middle(model):
                {"log_density": (averaged, m * LOG_DENSITY)})
 
 
+def case_wide(model):
+    """More columns than slots, and than a regression's design holds; some are negatives of others, which are as relevant."""
+    if not model.takes_any_columns:
+        return
+    n, m, wide = 60, 6, 48
+    random = np.random.RandomState(91)
+    x = random.standard_normal((n + m, wide)) + random.standard_normal((n + m, 1))
+    x[:, 8:16] = -x[:, :8]
+    x[:, 16] = np.round(2 * x[:, 16]) + 20
+    x[random.uniform(size=n + m) < 0.2, 3] = np.nan
+    y = x[:, 0] - 0.99 * x[:, 1] + 0.5 * np.abs(x[:, 2]) + 0.1 * x[:, 16] + 0.05 * random.standard_normal(n + m)
+    kinds = ["categorical" if f == 16 else "numeric" for f in range(wide)]
+    encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds)
+    yield Case(f"{wide} columns", request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])), predictions(encoding, x[n:]))
+
+
 def case_short(model):
     """A prefix shorter than the rows that the statistics need."""
     n = model.min_rows + 6
@@ -195,7 +211,7 @@ def check_refusals(tap, model, tool, kernels, label):
     tap.ok(all(answer.get("error", {}).get("message") for answer in answers), label, *answers)
 
 
-CASES = (case_sizes, case_constant, case_middle, case_short, case_grow, case_evidence)
+CASES = (case_sizes, case_constant, case_middle, case_wide, case_short, case_grow, case_evidence)
 
 
 def main():

@@ -14,7 +14,7 @@ from pg_posterior_train.golden import golden
 
 from .common import MODELS, random_model
 
-PRIORS = {"gp1d": "gp1d", "tabular_small": "tabular"}
+PRIORS = {"gp1d": "gp1d", "tabular_small": "tabular", "tabular": "tabular"}
 REFERENCE = os.path.join(os.path.dirname(MODELS), "test", "reference")
 
 
