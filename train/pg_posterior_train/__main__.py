@@ -27,11 +27,17 @@ def add_train(commands):
 def run_train(a):
     if not a.minutes and not a.steps:
         raise SystemExit("give a budget: --minutes or --steps")
-    with open(a.config) as f:
-        config = json.load(f)
+    try:
+        with open(a.config) as f:
+            config = json.load(f)
+    except (OSError, ValueError) as e:
+        raise SystemExit(f"{a.config}: {e}") from e
+    # A configuration that grows out of a bundled model names its file, relative to its own folder.
+    grown = config["training"].get("start")
+    start = a.start or (os.path.join(os.path.dirname(a.config), grown) if grown else None)
     folder = a.run or os.path.join("runs", os.path.splitext(os.path.basename(a.config))[0])
     trainer.train(config, folder, minutes=a.minutes, steps=a.steps, out=a.out, device=a.device, workers=a.workers,
-                  threads=a.threads, compile=a.compile, resume=a.resume, start=a.start, export_minutes=a.export_minutes, checkpoint_seconds=a.checkpoint_seconds)
+                  threads=a.threads, compile=a.compile, resume=a.resume, start=start, export_minutes=a.export_minutes, checkpoint_seconds=a.checkpoint_seconds)
 
 
 def main():
