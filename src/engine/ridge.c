@@ -155,6 +155,21 @@ sum_rows(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, cons
 	return TNP_OK;
 }
 
+/* Sum of a[i] b[i]; four partial sums, so that an addition need not wait for the one before it. */
+static double
+dot(int n, const double *a, const double *b)
+{
+	double		sum[4] = {0, 0, 0, 0};
+	int			i = 0;
+
+	for (; i + 4 <= n; i += 4)
+		for (int k = 0; k < 4; k++)
+			sum[k] += a[i + k] * b[i + k];
+	for (; i < n; i++)
+		sum[0] += a[i] * b[i];
+	return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
 /* Lower Cholesky factor of gram + penalty * I, row by row; false where rounding has made the matrix indefinite. */
 static bool
 factorise(const double *gram, int n, double penalty, double *factor)
@@ -166,10 +181,8 @@ factorise(const double *gram, int n, double penalty, double *factor)
 		for (int j = 0; j <= i; j++)
 		{
 			const double *other = factor + (size_t) j * n;
-			double		sum = gram[(size_t) i * n + j] + (i == j ? penalty : 0);
+			double		sum = gram[(size_t) i * n + j] + (i == j ? penalty : 0) - dot(j, row, other);
 
-			for (int k = 0; k < j; k++)
-				sum -= row[k] * other[k];
 			if (i != j)
 				row[j] = sum / other[j];
 			else if (sum > 0)
@@ -188,11 +201,8 @@ solve_lower(const double *factor, int n, double *v)
 	for (int i = 0; i < n; i++)
 	{
 		const double *row = factor + (size_t) i * n;
-		double		sum = v[i];
 
-		for (int j = 0; j < i; j++)
-			sum -= row[j] * v[j];
-		v[i] = sum / row[i];
+		v[i] = (v[i] - dot(i, row, v)) / row[i];
 	}
 }
 
@@ -343,15 +353,13 @@ tnp_ridge_opinions(const TnpModel *model, const TnpStats *stats, const double *x
 	for (int k = 0; k < TNP_RIDGES; k++, out += TNP_OPINIONS / TNP_RIDGES)
 	{
 		const TnpRidge *ridge = &stats->ridge[k];
-		double		mean = 0,
-					leverage = 0;
+		double		mean,
+					leverage;
 
 		design_row(model, stats, ridge, x, u);
-		for (int i = 0; i < ridge->n; i++)
-			mean += u[i] * ridge->weights[i];
+		mean = dot(ridge->n, u, ridge->weights);
 		solve_lower(ridge->factor, ridge->n, u);
-		for (int i = 0; i < ridge->n; i++)
-			leverage += u[i] * u[i];
+		leverage = dot(ridge->n, u, u);
 		if (!isnan(y))
 		{
 			/* without its own row (Sherman-Morrison): residual and leverage grow by 1 / (1 - leverage) */

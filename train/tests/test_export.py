@@ -85,7 +85,7 @@ class Export(unittest.TestCase):
 
 class BundledModels(unittest.TestCase):
     def test_bundled_models_load(self):
-        for name in ("toy", "gp1d", "tabular_small"):
+        for name in ("toy", "gp1d", "tabular", "tabular_small"):
             path = os.path.join(MODELS, name + ".safetensors")
             if os.path.exists(path):
                 model = load_model(path)
