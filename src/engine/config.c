@@ -222,6 +222,7 @@ static const TnpKey encoder_rows_keys[] = {
 	CHOICE("kind", TnpEncoderConfig, kind, encoders_x),
 	OTHER("hidden", TnpEncoderConfig, hidden, read_one_hidden),
 	OTHER("tokens", TnpEncoderConfig, kind, read_tokens),
+	BOOLEAN_OPTIONAL("ridge", TnpEncoderConfig, ridge),
 	END
 };
 static const TnpKey encoder_classes_keys[] = {
@@ -419,6 +420,8 @@ check_rules(const TnpConfig *c, TnpError *error)
 		{rows && c->input_scaling != TNP_SCALE_PREFIX, "the embedder's x.kind \"rows\" needs inputs.scaling \"prefix\"", NULL, 0, NULL, 0},
 		{rows && c->target_scaling != TNP_SCALE_PREFIX && !classes,
 		"the embedder's x.kind \"rows\" needs target.scaling \"prefix\" or \"classes\"", NULL, 0, NULL, 0},
+		{rows && c->encode_x.ridge && !(c->input_clip > 0 && c->target_clip > 0),
+		"embedder.x.ridge needs inputs.clip and target.clip", NULL, 0, NULL, 0},
 		{classes && c->head != TNP_HEAD_CLASSES, "target.scaling \"classes\" needs head.kind \"classes\"", NULL, 0, NULL, 0},
 		{!classes && c->head == TNP_HEAD_CLASSES, "head.kind \"classes\" needs target.scaling \"classes\"", NULL, 0, NULL, 0},
 		{classes && !encodes_classes, "target.scaling \"classes\" needs the embedder's y.kind \"classes\"", NULL, 0, NULL, 0},

@@ -38,6 +38,7 @@ typedef struct TnpEncoderConfig
 				token_heads,
 				token_feedforward,
 				token_readouts;
+	bool		ridge;			/* rows: opinions of regressions beside the cells */
 } TnpEncoderConfig;
 
 typedef struct TnpConfig

@@ -70,15 +70,15 @@ encode_vector(const TnpModel *model, const TnpEncoderConfig *config, const TnpEn
 		y[i] += rest[i];
 }
 
-/* Path A: the sum of the slots' matrices times their cells, an activation, a linear. cells [n, n_slots * 8]. */
+/* Path A: the sum of the slots' matrices times their cells, an activation, a linear. rows [n, width]: opinions, cells. */
 static void
-encode_flat(const TnpModel *model, int n, int n_slots, const float *cells, float *scratch, float *y)
+encode_flat(const TnpModel *model, int n, int width, const float *rows, float *scratch, float *y)
 {
 	const TnpConfig *c = &model->config;
 	TnpLinear	slots = model->tokeniser.slot;
 
-	slots.in = n_slots * tnp_cell_width(model);
-	model->kernels->linear(&slots, n, cells, c->embedder_activation, false, scratch);
+	slots.in = width;
+	model->kernels->linear(&slots, n, rows, c->embedder_activation, false, scratch);
 	model->kernels->linear(&model->tokeniser.out, n, scratch, TNP_IDENTITY, false, y);
 }
 
@@ -87,14 +87,17 @@ static TnpStatus
 encode_x(const TnpModel *model, const TnpStats *stats, int n, const float *features, float *scratch, float *y, TnpError *error)
 {
 	const TnpConfig *c = &model->config;
+	int			width = tnp_features_width(model, stats);
 
 	if (c->encode_x.kind != TNP_ENCODE_ROWS)
 	{
 		encode_vector(model, &c->encode_x, &model->embed_x, n, features, scratch, y);
 		return TNP_OK;
 	}
-	encode_flat(model, n, stats->n_slots, features, scratch, y);
-	return c->encode_x.token_width > 0 ? tnp_encode_tokens(model, n, stats->n_slots, features, y, error) : TNP_OK;
+	encode_flat(model, n, width, features, scratch, y);
+	if (c->encode_x.token_width == 0)
+		return TNP_OK;
+	return tnp_encode_tokens(model, n, stats->n_slots, features + tnp_opinions_width(model), width, y, error);
 }
 
 TnpStatus

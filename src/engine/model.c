@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "file.h"
+#include "scale.h"
 
 #define MAX_PARAMETERS ((int64_t) 1 << 28)
 #define NAME_LENGTH 128
@@ -235,14 +236,17 @@ bind_layers(Binder *b, const char *name, int n, int d, int feedforward, bool log
 
 /*
  * The slot matrices [max_features, hidden, cell] become one linear [hidden, cell * max_features], so that a row with fewer columns is the same
- * linear with a shorter input.
+ * linear with a shorter input. The opinions' weights stand in front of them.
  */
 static TnpLinear
 bind_slots(Binder *b, int max_features, int hidden)
 {
-	int			cell = tnp_cell_width(b->model);
-	TnpLinear	w = {cell * max_features, hidden, cell * max_features, NULL, NULL, NULL};
-	const float *slots = bind_tensor(b, "embed.x.slot.weight", 3, max_features, hidden, cell);
+	int			opinions = tnp_opinions_width(b->model),
+				cell = tnp_cell_width(b->model),
+				in = opinions + cell * max_features;
+	TnpLinear	w = {in, hidden, in, NULL, NULL, NULL};
+	const float *slots = bind_tensor(b, "embed.x.slot.weight", 3, max_features, hidden, cell),
+			   *ridge = opinions > 0 ? bind_tensor(b, "embed.x.ridge.weight", 2, hidden, opinions, 0) : NULL;
 	float	   *weight;
 
 	w.bias = bind_tensor(b, "embed.x.slot.bias", 1, hidden, 0, 0);
@@ -253,7 +257,9 @@ bind_slots(Binder *b, int max_features, int hidden)
 		return w;
 	for (int f = 0; f < max_features; f++)
 		for (int o = 0; o < hidden; o++)
-			memcpy(weight + (size_t) o * w.stride + f * cell, slots + ((size_t) f * hidden + o) * cell, cell * sizeof(float));
+			memcpy(weight + (size_t) o * w.stride + opinions + f * cell, slots + ((size_t) f * hidden + o) * cell, cell * sizeof(float));
+	for (int o = 0; opinions > 0 && o < hidden; o++)
+		memcpy(weight + (size_t) o * w.stride, ridge + (size_t) o * opinions, opinions * sizeof(float));
 	w.weight = weight;
 	pack_linear(b, &w);
 	return w;

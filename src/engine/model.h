@@ -42,7 +42,7 @@ typedef struct TnpEncoder
 /* The row tokeniser (section 5). */
 typedef struct TnpTokeniser
 {
-	TnpLinear	slot;			/* [hidden, cell * max_features] */
+	TnpLinear	slot;			/* [hidden, opinions + cell * max_features] */
 	TnpLinear	out;
 	TnpMlp		cell;			/* path B, from here on */
 	const float *code;			/* [max_features, width] */

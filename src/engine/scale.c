@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "classes.h"
+#include "ridge.h"
 #include "stats.h"
 
 /* Refuse one cell that the model has no meaning for. */
@@ -164,9 +165,17 @@ tnp_scale_target(const TnpModel *model, const TnpStats *stats, double y)
 }
 
 int
+tnp_opinions_width(const TnpModel *model)
+{
+	return model->config.encode_x.ridge ? TNP_OPINIONS : 0;
+}
+
+int
 tnp_features_width(const TnpModel *model, const TnpStats *stats)
 {
-	return model->info.takes_missing ? stats->n_slots * tnp_cell_width(model) : model->config.n_features;
+	if (!model->info.takes_missing)
+		return model->config.n_features;
+	return tnp_opinions_width(model) + stats->n_slots * tnp_cell_width(model);
 }
 
 /* The eight numbers of one cell (section 5). */
@@ -200,6 +209,9 @@ tnp_scale_features(const TnpModel *model, const TnpStats *stats, const double *x
 
 	if (model->info.takes_missing)
 	{
+		if (c->encode_x.ridge)
+			tnp_ridge_opinions(model, stats, x, y, out);
+		out += tnp_opinions_width(model);
 		for (int s = 0; s < stats->n_slots; s++)
 		{
 			int			f = stats->slot[s];

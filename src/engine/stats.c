@@ -13,7 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ridge.h"
+
 #define CATEGORY_BINS 15		/* most frequent identities with a bin of their own; the rest share one more */
+#define RELEVANCE_STEPS 1048576.0	/* steps in which the relevance of columns is compared */
 
 static int
 compare_doubles(const void *a, const void *b)
@@ -226,10 +229,11 @@ build_card(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, in
 		column->between = fmax(0, 1 - (1 - between / total) * (double) (n0 - 1) / (double) (n0 - bins));
 }
 
+/* In steps of 2^-20, so that what is equal up to rounding is equal: a column and a decreasing function of it, for one. */
 static double
 relevance(const TnpColumn *column)
 {
-	return fmax(column->between, column->correlation * column->correlation);
+	return rint(fmax(column->between, column->correlation * column->correlation) * RELEVANCE_STEPS);
 }
 
 /* Assign the most relevant columns to slots: descending relevance, ties by column number. */
@@ -322,6 +326,8 @@ tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats
 	tnp_free(&model->env, work);
 	if (status == TNP_OK && model->info.takes_missing)
 		status = build_slots(model, stats, error);
+	if (status == TNP_OK && c->encode_x.ridge)
+		status = tnp_ridge_build(model, rows, stats, error);
 	if (status != TNP_OK)
 		tnp_stats_free(&model->env, stats);
 	return status;
@@ -335,6 +341,8 @@ tnp_stats_free(const TnpEnv *env, TnpStats *stats)
 		tnp_free(env, stats->columns[f].levels);
 		tnp_free(env, stats->columns[f].level_bin);
 	}
+	for (int k = 0; k < TNP_RIDGES; k++)
+		tnp_ridge_free(env, &stats->ridge[k]);
 	tnp_free(env, stats->columns);
 	tnp_free(env, stats->slot);
 	tnp_free(env, stats->class_share);
@@ -348,5 +356,7 @@ tnp_stats_bytes(const TnpStats *stats)
 
 	for (int f = 0; f < stats->n_columns; f++)
 		bytes += (size_t) stats->columns[f].n_levels * (sizeof(double) + 1);
+	for (int k = 0; k < TNP_RIDGES; k++)
+		bytes += tnp_ridge_bytes(&stats->ridge[k]);
 	return bytes + tnp_class_stats_bytes(stats);
 }

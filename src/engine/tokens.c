@@ -105,7 +105,7 @@ mix_tokens(const TnpModel *model, const TnpLayer *layer, int tokens, int wanted,
 }
 
 TnpStatus
-tnp_encode_tokens(const TnpModel *model, int n, int n_slots, const float *cells, float *y, TnpError *error)
+tnp_encode_tokens(const TnpModel *model, int n, int n_slots, const float *cells, int stride, float *y, TnpError *error)
 {
 	const TnpEncoderConfig *e = &model->config.encode_x;
 	int			tokens = e->token_readouts + n_slots;
@@ -116,7 +116,7 @@ tnp_encode_tokens(const TnpModel *model, int n, int n_slots, const float *cells,
 		return status;
 	for (int i = 0; i < n; i++)
 	{
-		embed_cells(model, n_slots, cells + (size_t) i * n_slots * tnp_cell_width(model), &w);
+		embed_cells(model, n_slots, cells + (size_t) i * stride, &w);
 		for (int l = 0; l < e->token_layers; l++)
 			mix_tokens(model, &model->tokeniser.blocks[l], tokens, l == e->token_layers - 1 ? e->token_readouts : tokens, &w);
 		/* the read-out states are already side by side */

@@ -8,7 +8,7 @@
 
 #include "model.h"
 
-/* Add path B of n rows to y [n, d]; cells [n, n_slots * cell width]. */
-TnpStatus	tnp_encode_tokens(const TnpModel *model, int n, int n_slots, const float *cells, float *y, TnpError *error);
+/* Add path B of n rows to y [n, d]; cells [n_slots, cell width] of every row, `stride` floats from one row to the next. */
+TnpStatus	tnp_encode_tokens(const TnpModel *model, int n, int n_slots, const float *cells, int stride, float *y, TnpError *error);
 
 #endif							/* TNP_TOKENS_H */

@@ -12,7 +12,7 @@ import os
 
 import numpy as np
 
-from checking import KERNELS, MadeModels, Tap, Tool, arguments, cells, close, rows, table
+from checking import KERNELS, MadeModels, Tap, Tool, arguments, as_targets, cells, close, rows, table
 from random_numbers import self_test, value_uniforms
 from reference import Model, build, canonical_prefix, evidence, whole_prefix
 
@@ -118,6 +118,23 @@ def case_middle(model):
     averaged = encoding.score(asked, observed, 4, 11)
     yield Case("4 random orders", request(x[:n], y[:n], kinds, prefix, score={**table(asked, observed), "orders": 4, "seed": 11}),
                {"log_density": (averaged, m * LOG_DENSITY)})
+
+
+def case_wide(model):
+    """More columns than slots, and than a regression's design holds; some are negatives of others, which are as relevant."""
+    if not model.takes_any_columns:
+        return
+    n, m, wide = 60, 6, 48
+    random = np.random.RandomState(91)
+    x = random.standard_normal((n + m, wide)) + random.standard_normal((n + m, 1))
+    x[:, 8:16] = -x[:, :8]
+    x[:, 16] = np.round(2 * x[:, 16]) + 20
+    x[random.uniform(size=n + m) < 0.2, 3] = np.nan
+    y = x[:, 0] - 0.99 * x[:, 1] + 0.5 * np.abs(x[:, 2]) + 0.1 * x[:, 16] + 0.05 * random.standard_normal(n + m)
+    y = as_targets(model, y)
+    kinds = ["categorical" if f == 16 else "numeric" for f in range(wide)]
+    encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds)
+    yield Case(f"{wide} columns", request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])), predictions(encoding, x[n:]))
 
 
 def case_short(model):
@@ -229,7 +246,7 @@ def check_refusals(tap, model, tool, kernels, label):
     tap.ok(all(answer.get("error", {}).get("message") for answer in answers), label, *answers)
 
 
-CASES = (case_sizes, case_constant, case_middle, case_short, case_grow, case_evidence, case_classes)
+CASES = (case_sizes, case_constant, case_middle, case_wide, case_short, case_grow, case_evidence, case_classes)
 
 
 def main():

@@ -52,8 +52,8 @@ def additive(x, y, roles=False, positions=0, **more):
     return {"kind": "additive", "x": x, "y": y, "roles": roles, "positions": positions, **more}
 
 
-def rows(tokens, hidden=20):
-    return {"kind": "rows", "hidden": hidden, "tokens": tokens}
+def rows(tokens, hidden=20, **more):
+    return {"kind": "rows", "hidden": hidden, "tokens": tokens, **more}
 
 
 def gaussian(std, floor=0.0, hidden=(32,)):
@@ -112,6 +112,9 @@ MODELS = {
     "packed_causal": {"context": "causal", "min_rows": 0, "attention": {"bias": "all", "sinks": 1, "log_scale": False}, "activation": "gelu-tanh"},
     "packed_causal_roles": {"context": "causal", "embedder": additive(SKIP, MLP, True), "norm": RMS_PRE},
     "rows_flat": {**TABULAR, "embedder": additive(rows(None), MLP)},
+    "rows_ridge": {**TABULAR, "embedder": additive(rows(None, ridge=True), MLP)},
+    "rows_ridge_tokens": {**TABULAR, "min_rows": 2, "inputs": {"max_features": 40, "scaling": "prefix", "clip": 3},
+                          "embedder": additive(rows(TOKENS, ridge=True), MLP)},
     "rows_tokens": {**TABULAR, "embedder": additive(rows(TOKENS), MLP)},
     "rows_layer_norm": {**TABULAR, "embedder": additive(rows(TOKENS), LINEAR, True, activation="relu"), "norm": LAYER_POST,
                         "attention": {"bias": "all", "sinks": 1, "log_scale": False}},
@@ -194,6 +197,8 @@ class Weights:
         numbers = 8 + config["head"].get("classes", 0)
         self.normal(f"{name}.slot.weight", (slots, hidden, numbers), 0.6)
         self.normal(f"{name}.slot.bias", (hidden,), 0.2)
+        if encoder.get("ridge"):
+            self.normal(f"{name}.ridge.weight", (hidden, 6), 0.4)
         self.linear(f"{name}.out", hidden, width, 1.4)
         if tokens is None:
             return

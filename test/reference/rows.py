@@ -5,8 +5,10 @@ SPDX-License-Identifier: PostgreSQL
 import numpy as np
 
 from layers import activate, block, linear, mlp
+from scaling import soft_clip
 
 NUMERIC_BINS, CATEGORICAL_BINS = 8, 16
+KNOTS = (-0.7, 0.0, 0.7)
 
 
 class Bins:
@@ -50,7 +52,7 @@ class Card:
         present = ~np.isnan(codes)
         self.r = self.correlation(z[present], y[present])
         self.e = self.explained(y)
-        self.relevance = max(self.e, self.r ** 2)
+        self.relevance = np.rint(max(self.e, self.r ** 2) * 2 ** 20)
 
     @staticmethod
     def correlation(a, b):
@@ -69,6 +71,50 @@ class Card:
         return max(0.0, 1 - (1 - between / total) * (n - 1) / (n - k))
 
 
+class Ridge:
+    """One of the two regressions of the prefix: cards of the slots, codes and scaled features [n0, slots], targets [n0]."""
+
+    def __init__(self, cards, codes, z, y, splines, knee):
+        self.cards, self.knee = cards, knee
+        self.entries = []
+        for s, card in enumerate(cards):
+            bins = [b for b in range(card.bins.count) if card.count[b] > 0]
+            if card.categorical:
+                more = [(s, "bin", b) for b in bins]
+            else:
+                more = [(s, "value", None)] + [(s, "hinge", knot) for knot in KNOTS if splines]
+                more += [(s, "bin", b) for b in bins if b == card.bins.count - 1]
+            if len(self.entries) + len(more) > 127:
+                break
+            self.entries += more
+        u = np.array([self.design(c, v) for c, v in zip(codes, z)])
+        n, best = len(y), -np.inf
+        for penalty in 4.0 ** np.arange(-6, 9):
+            inverse = np.linalg.inv(u.T @ u + penalty * np.eye(u.shape[1]))
+            weights = inverse @ (u.T @ y)
+            noise = max((y @ y - weights @ (u.T @ y)) / n, 1e-8)
+            evidence = -0.5 * (n * np.log(noise) + np.linalg.slogdet(u.T @ u / penalty + np.eye(u.shape[1]))[1])
+            if evidence > best:
+                best, self.inverse, self.weights, self.noise = evidence, inverse, weights, noise
+
+    def design(self, codes, z):
+        """One row of the design; the intercept is last."""
+        out = []
+        for s, what, which in self.entries:
+            value = 0.0 if np.isnan(codes[s]) else z[s]
+            out.append({"value": lambda: value, "hinge": lambda: max(value - which, 0.0),
+                        "bin": lambda: float(self.cards[s].bins(codes[s]) == which)}[what]())
+        return np.array(out + [1.0])
+
+    def __call__(self, codes, z, target):
+        u = self.design(codes, z)
+        mean, leverage = u @ self.weights, u @ self.inverse @ u
+        if target is not None:
+            rest = max(1 - leverage, 1e-6)
+            mean, leverage = target - (target - mean) / rest, leverage / rest
+        return [float(soft_clip(mean, self.knee)), 0.5 * np.log(self.noise), 0.5 * np.log1p(leverage)]
+
+
 class ClassCard:
     """The same for targets that are classes, of which the model has room for `room`: y [n0] holds their indices."""
 
@@ -84,7 +130,7 @@ class ClassCard:
         present = ~np.isnan(codes)
         self.r = np.sqrt(self.between(np.unique(y[present], return_inverse=True)[1], z[present, None]))
         self.e = self.between(which, self.onehot)
-        self.relevance = max(self.e, self.r ** 2)
+        self.relevance = np.rint(max(self.e, self.r ** 2) * 2 ** 20)
 
     @staticmethod
     def between(group, values):
@@ -110,6 +156,11 @@ class RowTokeniser:
         self.cards = [make(codes[:, f], z[:, f], targets, kind == "categorical") for f, kind in enumerate(kinds)]
         order = sorted(range(len(kinds)), key=lambda f: (-self.cards[f].relevance, f))
         self.slots = order[:model.config["inputs"]["max_features"]]
+        self.ridges = []
+        if model.config["embedder"]["x"].get("ridge", False):
+            cards = [self.cards[f] for f in self.slots]
+            knee = model.config["target"]["clip"]
+            self.ridges = [Ridge(cards, codes[:, self.slots], z[:, self.slots], targets, splines, knee) for splines in (False, True)]
 
     def cell(self, f, code, z, target):
         """The numbers of one cell; target is the scaled target of a prefix row, else None."""
@@ -139,14 +190,17 @@ class RowTokeniser:
         out = []
         for i in range(len(x)):
             target = targets[i] if i < len(targets) else None
-            out.append(self.embed([self.cell(f, codes[i, f], z[i, f], target) for f in self.slots]))
+            opinions = [number for ridge in self.ridges for number in ridge(codes[i, self.slots], z[i, self.slots], target)]
+            out.append(self.embed([self.cell(f, codes[i, f], z[i, f], target) for f in self.slots], opinions))
         return np.array(out).reshape(len(x), self.model.config["width"])
 
-    def embed(self, cells):
-        """Paths A and B for one row's cells, in slot order."""
+    def embed(self, cells, opinions):
+        """Paths A and B for one row's cells, in slot order, and the regressions' opinions of it, if the model has them."""
         model, tensors = self.model, self.model.tensors
         config, activation = model.config, model.embedder_activation
         hidden = tensors["embed.x.slot.bias"] + sum(tensors["embed.x.slot.weight"][s] @ cell for s, cell in enumerate(cells))
+        if opinions:
+            hidden = hidden + tensors["embed.x.ridge.weight"] @ opinions
         out = linear(tensors, "embed.x.out", activate(activation, hidden))
         tokens = config["embedder"]["x"]["tokens"]
         if tokens is None:

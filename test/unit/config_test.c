@@ -43,7 +43,7 @@ static const char tabular[] =
 " \"norm\": {\"kind\": \"rms\", \"placement\": \"pre\", \"eps\": 1e-6, \"final\": true}, \"activation\": \"gelu\","
 " \"attention\": {\"bias\": \"none\", \"sinks\": 2, \"log_scale\": true},"
 " \"embedder\": {\"kind\": \"additive\","
-"  \"x\": {\"kind\": \"rows\", \"hidden\": 24, \"tokens\": {\"width\": 8, \"layers\": 1, \"heads\": 2, \"feedforward\": 16, \"readouts\": 2}},"
+"  \"x\": {\"kind\": \"rows\", \"hidden\": 24, \"tokens\": {\"width\": 8, \"layers\": 1, \"heads\": 2, \"feedforward\": 16, \"readouts\": 2}, \"ridge\": true},"
 "  \"y\": {\"kind\": \"mlp\", \"hidden\": [12]}, \"roles\": false, \"positions\": 0},"
 " \"head\": {\"kind\": \"bars\", \"hidden\": [16], \"activation\": \"relu\", \"buckets\": 7, \"tails\": \"half-normal\"}}";
 
@@ -221,6 +221,8 @@ static const BadConfig bad_configs[] = {
 	{additive, "\"target\": {\"scaling\": \"none\"", "\"target\": {\"scaling\": \"none\", \"scale\": 1", "are for target.scaling \"fixed\"", NULL},
 	{additive, "\"target\": {\"scaling\": \"none\"", "\"target\": {\"scaling\": \"fixed\", \"center\": 0, \"scale\": -1",
 	"\"target.scale\" must be a finite number above 0", "it is -1"},
+	{tabular, "\"clip\": 4.5", "\"clip\": 0", "embedder.x.ridge needs inputs.clip and target.clip", NULL},
+	{tabular, "\"clip\": 3}", "\"clip\": 0}", "embedder.x.ridge needs inputs.clip and target.clip", NULL},
 	{two_stream, "\"causal\"", "\"prefix-causal\"", "two-stream models exclude context \"prefix-causal\"", NULL},
 	{two_stream, "\"bias\": \"output\"", "\"bias\": \"output\", \"sinks\": 1", "two-stream models exclude attention.sinks", "attention.sinks is 1"},
 	{two_stream, "\"bias\": \"output\"", "\"bias\": \"output\", \"log_scale\": true", "two-stream models exclude attention.log_scale", NULL},

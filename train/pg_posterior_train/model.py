@@ -57,7 +57,7 @@ def encoder(config, inputs, width, activation, max_features=None, cell=8):
     if kind == "rows":
         if config["tokens"] is not None:
             raise ValueError("this trainer has no feature tokens; use \"tokens\": null")
-        return RowTokeniser(max_features, config["hidden"], width, ACTIVATIONS[activation], cell)
+        return RowTokeniser(max_features, config["hidden"], width, ACTIVATIONS[activation], config.get("ridge", False), cell)
     raise ValueError(f"unknown encoder kind {kind!r}")
 
 
@@ -197,7 +197,7 @@ class PackedTransformer(nn.Module):
     def forward(self, x, y, queries, prefix, visible):
         """Head outputs for the queries, [B, M, 3C], in standardised target units.
 
-        x: scaled features of the rows [B, N, F] (for `rows`: cells [B, N, F, 8]); y: scaled, clipped targets [B, N];
+        x: scaled features of the rows [B, N, F] (for `rows`: flat cells [B, N, F * 8 (+ 6)]); y: scaled, clipped targets [B, N];
         queries: as x, [B, M, …]; prefix: number of prefix rows; visible [M]: rows that each query sees.
         """
         rows, device = y.shape[1], y.device.type
