@@ -10,7 +10,8 @@ import unittest
 import numpy as np
 import torch
 
-from pg_posterior_train import evaluate_classes
+from pg_posterior_train import evaluate_classes, measure_classes
+from pg_posterior_train.class_scores import Frequencies, calibration_error, score
 from pg_posterior_train.begin import begin
 from pg_posterior_train.classes import class_chain, class_loss, classify, known_classes
 from pg_posterior_train.export import write_model
@@ -199,19 +200,37 @@ class Training(unittest.TestCase):
 class Evaluation(unittest.TestCase):
     def test_scores(self):
         y = np.array([0, 1, 1, 0])
-        sure, _ = evaluate_classes.score(np.eye(2)[y], y)
+        sure, _ = score(np.eye(2)[y], y)
         self.assertEqual((sure["log_loss"], sure["accuracy"], sure["brier"]), (0.0, 1.0, 0.0))
-        half, pairs = evaluate_classes.score(np.full((4, 2), 0.5), y)
+        half, pairs = score(np.full((4, 2), 0.5), y)
         self.assertAlmostEqual(half["log_loss"], math.log(2))
         self.assertAlmostEqual(half["brier"], 0.5)
-        self.assertAlmostEqual(evaluate_classes.calibration_error(pairs), 0.0)
-        self.assertAlmostEqual(evaluate_classes.calibration_error(np.array([[0.9, 1], [0.9, 0]])), 0.4)
+        self.assertAlmostEqual(calibration_error(pairs), 0.0)
+        self.assertAlmostEqual(calibration_error(np.array([[0.9, 1], [0.9, 0]])), 0.4)
+
+    def test_class_columns_of_a_table(self):
+        tables = dict(measure_classes.class_tables(os.path.join(os.path.dirname(__file__), "data")))
+        table = tables["heights kind"]
+        self.assertEqual(table.columns, ["day", "site", "depth", "salt", "level"])
+        self.assertEqual(sorted(set(table.y)), list(range(len(set(table.y)))))
+        self.assertEqual(table.categorical.tolist(), [False, True, False, False, False])
+        context, asked = measure_classes.split(table, 40, 60, 3)
+        self.assertEqual(len(context.y), 40)
+        self.assertTrue(set(asked.y) <= set(context.y))
+
+    def test_kind_of_a_model_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, wanted in (("tabular_class", True), ("tabular_small", False)):
+                model = random_model(name).float()
+                path = os.path.join(folder, name)
+                write_model(path, model.config, model.state_dict())
+                self.assertEqual(measure_classes.is_classifier_file(path), wanted)
 
     def test_comparison_on_the_prior(self):
         model = random_model("tabular_class").float()
         splits = list(evaluate_classes.prior_splits(8, 20, queries=10))
         self.assertEqual(len(splits), 8)
-        result = evaluate_classes.compare(model, splits, {"frequencies": evaluate_classes.Frequencies})
+        result = evaluate_classes.compare(model, splits, {"frequencies": Frequencies})
         self.assertEqual(set(result), {"model", "frequencies"})
         gain = result["frequencies"]["log_loss"] - result["model"]["log_loss"]
         self.assertAlmostEqual(gain, result["frequencies"]["behind_model"], places=9)
