@@ -30,7 +30,7 @@ SANITIZE = -O2 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-o
 DEPEND = -MMD -MP
 
 # Goals that need no PostgreSQL at parse time, because `make check` may have to install it first.
-OWN_GOALS := check demo bench help layers unit unit-programs valgrind fuzz fuzzers regress isolation history tap sanitized reference docs train \
+OWN_GOALS := check demo bench help layers unit unit-programs valgrind fuzz fuzzers regress isolation history tap sanitized reference docs train evaluate check-train \
 	soak mutants bench-contexts test-models build/tnp build/pg_posterior_server
 ifneq ($(filter-out $(OWN_GOALS),$(or $(MAKECMDGOALS),all)),)
 
@@ -144,8 +144,23 @@ unit-programs: $(addprefix build/unit/,$(UNIT_TESTS)) $(addprefix build/unit-san
 
 fuzzers: $(addprefix build/fuzz/,$(FUZZERS))
 
-layers docs unit sanitized valgrind reference regress isolation history tap train fuzz:
+layers docs unit sanitized valgrind reference regress isolation history tap fuzz:
 	+@test/check $@
+
+# The suite of train/tests: `make train` itself trains.
+check-train:
+	+@test/check train
+
+train evaluate: export MODEL := $(MODEL)
+train evaluate: export MINUTES := $(MINUTES)
+train evaluate: export OUT := $(OUT)
+train evaluate: export DATA := $(DATA)
+train evaluate: export WORKERS := $(WORKERS)
+train evaluate: export DEVICE := $(DEVICE)
+train evaluate: export COMPILE := $(COMPILE)
+train evaluate: export OPTIONS := $(OPTIONS)
+train evaluate:
+	+@train/run $@
 
 demo:
 	+@test/install-dependencies demo
@@ -161,7 +176,7 @@ bench-contexts:
 	+@test/install-dependencies demo
 	+@test/with-server --conf shared_preload_libraries=pg_posterior --conf max_connections=100 --conf posterior.cache_size=512MB bench/contexts
 
-bench:
+bench: build/bench-engine
 	+@test/install-dependencies demo
 	+@test/with-server bench/run
 
@@ -181,7 +196,9 @@ endif
 #: make uninstall   remove it again
 #: make demo        install what is missing, build, start a temporary server, show what it does
 #: make check       install what is missing, build, run all tests
-#: make layers | docs | unit | sanitized | valgrind | reference | regress | isolation | history | tap | train | fuzz    one suite
+#: make layers | docs | unit | sanitized | valgrind | reference | regress | isolation | history | tap | check-train | fuzz    one suite
+#: make train       train a model: MODEL=gp1d MINUTES=25 [OUT=file] [WORKERS=n] [DEVICE=cuda] [COMPILE=1]; see train/README.md
+#: make evaluate    measure a model through SQL: MODEL=tabular DATA=<folder of CSV files> [OUT=file.json]
 #: make soak        the history checker until ten million predictions have been compared
 #: make mutants     one build without each guard of the cache: the tests must find it
 #: make bench-contexts   what named contexts cost writers and save readers

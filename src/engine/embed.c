@@ -53,6 +53,12 @@ encode_vector(const TnpModel *model, const TnpEncoderConfig *config, const TnpEn
 	int			d = model->config.width;
 	float	   *rest = scratch + (size_t) n * 2 * tnp_mlp_width(&encoder->mlp);
 
+	if (config->kind == TNP_ENCODE_CLASSES)
+	{
+		for (int i = 0; i < n; i++)
+			memcpy(y + (size_t) i * d, encoder->table + (size_t) v[i] * d, d * sizeof(float));
+		return;
+	}
 	if (config->kind != TNP_ENCODE_SKIP_MLP)
 	{
 		tnp_mlp(model, &encoder->mlp, n, v, scratch, y);
@@ -64,15 +70,15 @@ encode_vector(const TnpModel *model, const TnpEncoderConfig *config, const TnpEn
 		y[i] += rest[i];
 }
 
-/* Path A: the sum of the slots' matrices times their cells, an activation, a linear. cells [n, n_slots * 8]. */
+/* Path A: the sum of the slots' matrices times their cells, an activation, a linear. rows [n, width]: opinions, cells. */
 static void
-encode_flat(const TnpModel *model, int n, int n_slots, const float *cells, float *scratch, float *y)
+encode_flat(const TnpModel *model, int n, int width, const float *rows, float *scratch, float *y)
 {
 	const TnpConfig *c = &model->config;
 	TnpLinear	slots = model->tokeniser.slot;
 
-	slots.in = n_slots * TNP_CELL;
-	model->kernels->linear(&slots, n, cells, c->embedder_activation, false, scratch);
+	slots.in = width;
+	model->kernels->linear(&slots, n, rows, c->embedder_activation, false, scratch);
 	model->kernels->linear(&model->tokeniser.out, n, scratch, TNP_IDENTITY, false, y);
 }
 
@@ -81,15 +87,16 @@ static void
 encode_x(const TnpModel *model, const TnpStats *stats, int n, const float *features, TnpWork *work, float *y)
 {
 	const TnpConfig *c = &model->config;
+	int			width = tnp_features_width(model, stats);
 
 	if (c->encode_x.kind != TNP_ENCODE_ROWS)
 	{
 		encode_vector(model, &c->encode_x, &model->embed_x, n, features, work->scratch, y);
 		return;
 	}
-	encode_flat(model, n, stats->n_slots, features, work->scratch, y);
+	encode_flat(model, n, width, features, work->scratch, y);
 	if (c->encode_x.token_width > 0)
-		tnp_encode_tokens(model, n, stats->n_slots, features, &work->tokens, y);
+		tnp_encode_tokens(model, n, stats->n_slots, features + tnp_opinions_width(model), width, &work->tokens, y);
 }
 
 int

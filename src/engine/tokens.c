@@ -27,7 +27,7 @@ embed_cells(const TnpModel *model, int n_slots, const float *cells, TnpTokenWork
 	{
 		int			tile = n_slots - start < TNP_TILE ? n_slots - start : TNP_TILE;
 
-		tnp_mlp(model, &model->tokeniser.cell, tile, cells + start * TNP_CELL, w->scratch, h + (size_t) start * dc);
+		tnp_mlp(model, &model->tokeniser.cell, tile, cells + start * tnp_cell_width(model), w->scratch, h + (size_t) start * dc);
 	}
 	for (size_t i = 0; i < (size_t) n_slots * dc; i++)
 		h[i] += model->tokeniser.code[i];
@@ -65,14 +65,14 @@ mix_tokens(const TnpModel *model, const TnpLayer *layer, int tokens, int wanted,
 }
 
 void
-tnp_encode_tokens(const TnpModel *model, int n, int n_slots, const float *cells, TnpTokenWork *work, float *y)
+tnp_encode_tokens(const TnpModel *model, int n, int n_slots, const float *cells, int stride, TnpTokenWork *work, float *y)
 {
 	const TnpEncoderConfig *e = &model->config.encode_x;
 	int			tokens = e->token_readouts + n_slots;
 
 	for (int i = 0; i < n; i++)
 	{
-		embed_cells(model, n_slots, cells + (size_t) i * n_slots * TNP_CELL, work);
+		embed_cells(model, n_slots, cells + (size_t) i * stride, work);
 		for (int l = 0; l < e->token_layers; l++)
 			mix_tokens(model, &model->tokeniser.blocks[l], tokens, l == e->token_layers - 1 ? e->token_readouts : tokens, work);
 		/* the read-out states are already side by side */

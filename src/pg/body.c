@@ -97,16 +97,20 @@ posterior_body_bytes(const PosteriorBody *b)
 TnpRows
 posterior_body_view(const PosteriorBody *b)
 {
-	return b->encoding != NULL ? tnp_encoding_view(b->encoding) : (TnpRows) {b->n, b->n_features, b->kinds, b->x, b->y};
+	return b->encoding != NULL ? tnp_encoding_view(b->encoding) : (TnpRows) {b->n, b->n_features, b->kinds, b->x, b->y, b->n_classes};
 }
 
 /* ---- rows alone ---------------------------------------------------------------------------------------------------- */
 
-/* Memory for `capacity` rows in an empty body. */
+/* Memory for `capacity` rows like these in an empty body. */
 static bool
-make_room(PosteriorBody *b, int n_features, const TnpColumnKind *kinds, int64 capacity)
+make_room(PosteriorBody *b, const TnpRows *rows, int64 capacity)
 {
+	int			n_features = rows->n_features;
+	const TnpColumnKind *kinds = rows->kinds;
+
 	b->n_features = n_features;
+	b->n_classes = rows->n_classes;
 	b->capacity = Max(capacity, 1);
 	b->kinds = get(b->kept, n_features * sizeof(TnpColumnKind));
 	b->x = get(b->kept, (Size) b->capacity * n_features * sizeof(double));
@@ -172,7 +176,7 @@ renumber(PosteriorBody *b)
 TnpStatus
 posterior_body_settle(PosteriorModel *model, PosteriorBody *b, TnpError *error)
 {
-	TnpRequest	request = {.kind = TNP_REQUEST_PREDICT,.rows = b->n,.queries = {0, b->n_features, b->kinds, NULL, NULL}};
+	TnpRequest	request = {.kind = TNP_REQUEST_PREDICT,.rows = b->n,.queries = {0, b->n_features, b->kinds, NULL, NULL, 0}};
 	TnpStatus	status;
 
 	if (b->encoding != NULL)
@@ -196,7 +200,7 @@ posterior_body_build(PosteriorModel *model, bool device, const TnpRows *rows, in
 		return no_memory(error);
 	if (!device)
 		status = tnp_build(model->model, rows, prefix, &b->encoding, error);
-	else if (make_room(b, rows->n_features, rows->kinds, rows->n))
+	else if (make_room(b, rows, rows->n))
 	{
 		b->prefix = prefix;
 		b->serial = posterior_tick();
@@ -263,7 +267,7 @@ posterior_body_copy(PosteriorModel *model, PosteriorBody *from, int64 n, int64 c
 	rows.n = n;
 	if (from->encoding != NULL)
 		status = tnp_encoding_copy(from->encoding, n, capacity, keep, &b->encoding, error);
-	else if (make_room(b, rows.n_features, rows.kinds, Max(capacity, n)))
+	else if (make_room(b, &rows, Max(capacity, n)))
 	{
 		put_rows(b, &rows);
 		b->n = n;

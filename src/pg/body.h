@@ -19,7 +19,8 @@ typedef struct PosteriorBody
 	TnpEncoding *encoding;		/* NULL: the rows alone */
 	bool		kept;			/* in the arena: room is fixed, other processes may read it */
 	bool		borrowed;		/* rows belong to another body */
-	int			n_features;
+	int			n_features,
+				n_classes;		/* of the targets, as in TnpRows */
 	int64		n,
 				capacity,
 				prefix;

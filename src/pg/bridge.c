@@ -49,8 +49,9 @@ bridge_interrupted(void *arg)
 	return posterior_interrupted();
 }
 
-int
-posterior_default_threads(void)
+/* Threads that a question may use when posterior.threads is 0. */
+static int
+machine_threads(void)
 {
 	long		processors = sysconf(_SC_NPROCESSORS_ONLN);
 
@@ -62,7 +63,9 @@ static int
 bridge_threads(void *arg)
 {
 	(void) arg;
-	return IsParallelWorker() || MyBackendType != B_BACKEND ? 1 : posterior_threads;
+	if (IsParallelWorker() || MyBackendType != B_BACKEND)
+		return 1;
+	return posterior_threads > 0 ? posterior_threads : machine_threads();
 }
 
 TnpEnv

@@ -51,7 +51,7 @@ release_all(int code, Datum argument)
 
 /* An empty one; NULL without memory, so that callers can let go of what they have. */
 static PosteriorEncoding *
-make(PosteriorModel *model, int n_features, const uint8 *classes)
+make(PosteriorModel *model, int n_features, const uint8 *classes, const PosteriorLabelList *labels)
 {
 	static bool registered = false;
 	Size		head = MAXALIGN(sizeof(PosteriorEncoding));
@@ -62,12 +62,15 @@ make(PosteriorModel *model, int n_features, const uint8 *classes)
 		on_shmem_exit(release_all, (Datum) 0);
 		registered = true;
 	}
-	e = MemoryContextAllocExtended(TopMemoryContext, head + n_features, MCXT_ALLOC_ZERO | MCXT_ALLOC_NO_OOM);
+	e = MemoryContextAllocExtended(TopMemoryContext, head + n_features + labels->bytes, MCXT_ALLOC_ZERO | MCXT_ALLOC_NO_OOM);
 	if (e == NULL)
 		return NULL;
 	e->classes = (uint8 *) e + head;
 	memcpy(e->classes, classes, n_features);
 	e->n_features = n_features;
+	e->labels = (PosteriorLabelList) {labels->n, labels->bytes, (char *) e->classes + n_features};
+	if (labels->bytes > 0)
+		memcpy((char *) e->labels.text, labels->text, labels->bytes);
 	e->model = model;
 	posterior_model_hold(model);
 	dlist_push_head(&held, &e->node);
@@ -110,9 +113,9 @@ no_memory(void)
 }
 
 PosteriorEncoding *
-posterior_encoding_of_run(PosteriorModel *model, int n_features, const uint8 *classes, PosteriorRun *run, int64 n)
+posterior_encoding_of_run(PosteriorModel *model, int n_features, const uint8 *classes, const PosteriorLabelList *labels, PosteriorRun *run, int64 n)
 {
-	PosteriorEncoding *e = make(model, n_features, classes);
+	PosteriorEncoding *e = make(model, n_features, classes, labels);
 	TnpError	error;
 
 	if (e == NULL)
@@ -189,7 +192,7 @@ build_first(const Attempt *a, PosteriorBody **built, TnpError *error)
 static PosteriorEncoding *
 fresh(Attempt *a)
 {
-	PosteriorEncoding *e = make(a->w->model, a->w->rows.n_features, a->w->classes);
+	PosteriorEncoding *e = make(a->w->model, a->w->rows.n_features, a->w->classes, &a->w->labels);
 	TnpError	error;
 
 	if (e == NULL)
@@ -212,7 +215,7 @@ static PosteriorEncoding *
 private_copy(Attempt *a, PosteriorRun *run, int64 common)
 {
 	const PosteriorWanted *w = a->w;
-	PosteriorEncoding *e = posterior_encoding_of_run(w->model, w->rows.n_features, w->classes, run, common);
+	PosteriorEncoding *e = posterior_encoding_of_run(w->model, w->rows.n_features, w->classes, &w->labels, run, common);
 	PosteriorBody *own;
 	TnpError	error;
 
@@ -295,7 +298,7 @@ static PosteriorEncoding *
 new_run(Attempt *a, const PosteriorRunKey *key, PosteriorRun *from, int64 common)
 {
 	const PosteriorWanted *w = a->w;
-	PosteriorEncoding *e = make(w->model, w->rows.n_features, w->classes);
+	PosteriorEncoding *e = make(w->model, w->rows.n_features, w->classes, &w->labels);
 	PosteriorRun *run = e != NULL ? posterior_run_announce(key, w->model, &a->full) : NULL;
 	PosteriorBody *kept = NULL;
 	TnpError	error;
@@ -360,7 +363,8 @@ extend(const PosteriorWanted *w, PosteriorRun *run, int64 common, TnpError *erro
 }
 
 PosteriorEncoding *
-posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, PosteriorRun *run, int64 n, const TnpRows *more)
+posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, const PosteriorLabelList *labels, PosteriorRun *run, int64 n,
+						  const TnpRows *more)
 {
 	int64		length = posterior_run_length(run),
 				total = n + more->n;
@@ -373,7 +377,7 @@ posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, Posterior
 		if (memcmp(there.y + n, more->y, more->n * sizeof(double)) != 0
 			|| memcmp(there.x + n * there.n_features, more->x, more->n * there.n_features * sizeof(double)) != 0)
 			return NULL;
-		return posterior_encoding_of_run(model, there.n_features, classes, run, total);
+		return posterior_encoding_of_run(model, there.n_features, classes, labels, run, total);
 	}
 	/* nothing may raise while the caller has the pin: whatever has to be prepared goes the long way */
 	if (posterior_body_on_device(run->body) && !posterior_device_at_hand(model))
@@ -388,7 +392,7 @@ posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, Posterior
 	}
 	posterior_run_set_length(run, total);
 	posterior_run_yield(run);
-	return posterior_encoding_of_run(model, there.n_features, classes, run, total);
+	return posterior_encoding_of_run(model, there.n_features, classes, labels, run, total);
 }
 
 static PosteriorEncoding *
@@ -405,6 +409,7 @@ find(Attempt *a, PosteriorOutcome *outcome)
 	key.model = w->model->version;
 	key.kernels = a->device ? DEVICE_KERNELS : w->model->kernels;
 	key.n_features = w->rows.n_features;
+	key.n_classes = w->labels.n;
 	key.prefix = w->prefix;
 	posterior_run_key_head(&key, w->classes, &w->rows, settled);
 
@@ -418,7 +423,7 @@ find(Attempt *a, PosteriorOutcome *outcome)
 		if (run != NULL && common == w->rows.n)
 		{
 			*outcome = POSTERIOR_HIT;
-			return posterior_encoding_of_run(w->model, w->rows.n_features, w->classes, run, common);
+			return posterior_encoding_of_run(w->model, w->rows.n_features, w->classes, &w->labels, run, common);
 		}
 		/* a prefix that differs although its hash is the same */
 		if (run != NULL && common < settled)
@@ -469,7 +474,7 @@ find(Attempt *a, PosteriorOutcome *outcome)
 					a->failed = true;
 					return NULL;
 				}
-				return posterior_encoding_of_run(w->model, w->rows.n_features, w->classes, run, w->rows.n);
+				return posterior_encoding_of_run(w->model, w->rows.n_features, w->classes, &w->labels, run, w->rows.n);
 			}
 			*outcome = POSTERIOR_COPIED;
 			e = new_run(a, &key, run, common);
@@ -539,12 +544,16 @@ posterior_encoding_hold(PosteriorModel *model, const PosteriorContext *context)
 {
 	TnpColumnKind *kinds = palloc(Max(context->n_features, 1) * sizeof(TnpColumnKind));
 	PosteriorWanted wanted = {.model = model,.role = GetUserId(),.classes = context->classes,
-		.rows = {context->n, context->n_features, kinds, posterior_context_x(context), posterior_context_y(context)},
+		.labels = posterior_context_labels(context),
+		.rows = {context->n, context->n_features, kinds, posterior_context_x(context), posterior_context_y(context), context->n_labels},
 		.prefix = tnp_whole_prefix(model->model, context->n),
 	.publish = true};
 	PosteriorEncoding *e;
 	PosteriorOutcome outcome;
 
+	posterior_check_model_labels(model->model, model->name, posterior_context_labelled(context));
+	if (posterior_context_labelled(context))
+		posterior_check_model_room(model->model, model->name, context->n_labels);
 	for (int f = 0; f < context->n_features; f++)
 		kinds[f] = context->classes[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
 	e = posterior_cache_mode == POSTERIOR_CACHE_OFF ? posterior_encoding_fresh(&wanted) : posterior_encoding_find(&wanted, &outcome);
@@ -555,7 +564,7 @@ posterior_encoding_hold(PosteriorModel *model, const PosteriorContext *context)
 PosteriorEncoding *
 posterior_encoding_again(const PosteriorEncoding *e)
 {
-	PosteriorWanted wanted = {.model = e->model,.classes = e->classes,.rows = posterior_body_view(e->body),
+	PosteriorWanted wanted = {.model = e->model,.classes = e->classes,.labels = e->labels,.rows = posterior_body_view(e->body),
 	.prefix = posterior_body_prefix(e->body)};
 
 	return posterior_encoding_fresh(&wanted);
@@ -564,7 +573,7 @@ posterior_encoding_again(const PosteriorEncoding *e)
 PosteriorEncoding *
 posterior_encoding_twin(PosteriorEncoding *e)
 {
-	PosteriorWanted wanted = {.model = e->model,.classes = e->classes,.rows = posterior_body_view(e->body),
+	PosteriorWanted wanted = {.model = e->model,.classes = e->classes,.labels = e->labels,.rows = posterior_body_view(e->body),
 	.prefix = posterior_body_prefix(e->body),.publish = e->run != NULL,.grows = e->run != NULL};
 	Attempt		a = {.w = &wanted,.device = !posterior_body_on_device(e->body)};
 	PosteriorOutcome outcome;

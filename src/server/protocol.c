@@ -96,8 +96,10 @@ objection(const TnpWireAsk *a)
 {
 	bool		targets = (a->flags & TNP_ASK_TARGETS) != 0;
 
-	if ((a->flags & ~(uint32_t) (TNP_ASK_OWN | TNP_ASK_TARGETS)) != 0 || a->unused != 0)
+	if ((a->flags & ~(uint32_t) (TNP_ASK_OWN | TNP_ASK_TARGETS)) != 0)
 		return "unknown flags";
+	if (a->n_classes < 0 || a->n_classes > TNP_WIRE_MAX_CLASSES)
+		return "number of classes out of range";
 	if (a->rows < 0 || a->rows > TNP_WIRE_MAX_ROWS || a->prefix < 0 || a->prefix > a->rows || a->capacity < 0 || a->capacity > TNP_WIRE_MAX_ROWS)
 		return "numbers of rows out of range";
 	if (a->first < 0 || a->first > a->rows || a->given > a->rows - a->first)
@@ -157,9 +159,9 @@ tnp_wire_read_ask(const void *payload, uint64_t length, TnpQuestion *q, TnpError
 		if (!(numbers[i] >= 0 && numbers[i] <= 1))
 			return malformed(error, "level %d of the quantiles is not between 0 and 1", i + 1);
 	numbers += a->n_levels;
-	q->given = (TnpRows) {a->given, a->n_features, q->kinds, numbers, numbers + a->given * a->n_features};
+	q->given = (TnpRows) {a->given, a->n_features, q->kinds, numbers, numbers + a->given * a->n_features, a->n_classes};
 	numbers += a->given * (a->n_features + 1);
-	q->queries = (TnpRows) {a->queries, a->n_features, q->kinds, numbers, NULL};
+	q->queries = (TnpRows) {a->queries, a->n_features, q->kinds, numbers, NULL, 0};
 	if ((a->flags & TNP_ASK_TARGETS) != 0)
 		q->queries.y = numbers + a->queries * a->n_features;
 	return TNP_OK;

@@ -23,6 +23,7 @@
 #define TNP_WIRE_MAX ((uint64_t) 1 << 40)	/* no payload is longer */
 #define TNP_WIRE_MAX_INLINE ((uint64_t) 1 << 32)
 #define TNP_WIRE_MAX_FEATURES 4096
+#define TNP_WIRE_MAX_CLASSES 65536
 #define TNP_WIRE_MAX_ROWS ((int64_t) 1 << 34)
 
 typedef enum TnpMessage
@@ -94,7 +95,7 @@ typedef struct TnpWireAsk
 	uint32_t	reductions;
 	int32_t		n_levels;
 	uint32_t	flags;
-	uint32_t	unused;			/* 0 */
+	int32_t		n_classes;		/* of the targets, as in TnpRows */
 } TnpWireAsk;
 
 /* What the server lacks for a question. */

@@ -210,6 +210,7 @@ question(uint8_t model, uint64_t serial, const TestRows *all, int64_t n, int64_t
 	a.given = n - first;
 	a.queries = m;
 	a.n_features = all->view.n_features;
+	a.n_classes = all->view.n_classes;
 	a.kind = TNP_REQUEST_PREDICT;
 	return a;
 }
@@ -288,13 +289,13 @@ test_model(const TestModel *file)
 	ok(((TnpWireMissing *) parcel.bytes)->model == 0 && ((TnpWireMissing *) parcel.bytes)->rows == 0, "all of them");
 	tnp_parcel_free(&parcel);
 
-	if (tnp_build(model, &(TnpRows) {n, rows.view.n_features, rows.view.kinds, rows.x, rows.y}, a.prefix, &e, &error) != TNP_OK)
+	if (tnp_build(model, &(TnpRows) {n, rows.view.n_features, rows.view.kinds, rows.x, rows.y, rows.view.n_classes}, a.prefix, &e, &error) != TNP_OK)
 	{
 		ok(false, "%s: builds: %s", file->name, error.message);
 		return;
 	}
 	a = question(1, 1, &rows, n, a.prefix, 0, m);
-	tnp_predict(e, &(TnpRows) {m, rows.view.n_features, rows.view.kinds, rows.x + n * rows.view.n_features, NULL}, expected, &error);
+	tnp_predict(e, &(TnpRows) {m, rows.view.n_features, rows.view.kinds, rows.x + n * rows.view.n_features, NULL, 0}, expected, &error);
 	expect(file->name, "predictions", ask(s, &a, &rows, (int) n, NULL, &parcel), &parcel, expected, (uint64_t) (m * size));
 	a.first = n;
 	a.given = 0;
@@ -325,19 +326,19 @@ test_model(const TestModel *file)
 	a.draws = 7;
 	a.first_draw = 3;
 	a.seed = 11;
-	tnp_sample(e, &(TnpRows) {m, rows.view.n_features, rows.view.kinds, rows.x + n * rows.view.n_features, NULL}, 11, 3, 7, expected, &error);
+	tnp_sample(e, &(TnpRows) {m, rows.view.n_features, rows.view.kinds, rows.x + n * rows.view.n_features, NULL, 0}, 11, 3, 7, expected, &error);
 	expect(file->name, "draws", ask(s, &a, &rows, (int) n, NULL, &parcel), &parcel, expected, (uint64_t) (7 * m));
 	a = question(1, 1, &rows, n, a.prefix, n, m);
 	a.kind = TNP_REQUEST_SCORE;
 	a.flags = TNP_ASK_TARGETS;
 	a.orders = 3;
-	tnp_score(e, &(TnpRows) {m, rows.view.n_features, rows.view.kinds, rows.x + n * rows.view.n_features, rows.y + n}, 3, 0, &density, NULL, &error);
+	tnp_score(e, &(TnpRows) {m, rows.view.n_features, rows.view.kinds, rows.x + n * rows.view.n_features, rows.y + n, 0}, 3, 0, &density, NULL, &error);
 	expect(file->name, "a density", ask(s, &a, &rows, (int) n, NULL, &parcel), &parcel, &density, 1);
 
 	/* appended rows, and the first rows of what has grown */
 	if (tnp_model_info(model)->appendable)
 	{
-		tnp_predict(e, &(TnpRows) {1, rows.view.n_features, rows.view.kinds, rows.x, NULL}, expected, &error);
+		tnp_predict(e, &(TnpRows) {1, rows.view.n_features, rows.view.kinds, rows.x, NULL, 0}, expected, &error);
 		a = question(1, 1, &rows, n + 2, a.prefix, n, 1);
 		is_int(ask(s, &a, &rows, 0, NULL, &parcel), TNP_ANSWER, "two rows are appended");
 		tnp_parcel_free(&parcel);
