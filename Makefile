@@ -26,7 +26,7 @@ SANITIZE = -O2 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-o
 DEPEND = -MMD -MP
 
 # Goals that need no PostgreSQL at parse time, because `make check` may have to install it first.
-OWN_GOALS := check demo bench help layers unit unit-programs valgrind fuzz fuzzers regress isolation history tap sanitized reference docs train \
+OWN_GOALS := cuda cuda-suite cuda-tests gpu-check check demo bench help layers unit unit-programs valgrind fuzz fuzzers regress isolation history tap sanitized reference docs train \
 	soak mutants bench-contexts test-models build/tnp
 ifneq ($(filter-out $(OWN_GOALS),$(or $(MAKECMDGOALS),all)),)
 
@@ -49,13 +49,18 @@ include $(PGXS)
 
 MODEL_DIRECTORY = $(DESTDIR)$(datadir)/extension/pg_posterior
 
-install: install-models
-.PHONY: install-models uninstall-models
+install: install-models install-cuda
+.PHONY: install-models uninstall-models install-cuda uninstall-cuda
+# what `make cuda` has built, if anything
+install-cuda: installdirs
+	$(if $(wildcard build/pg_posterior_cuda.so),$(INSTALL_SHLIB) build/pg_posterior_cuda.so '$(DESTDIR)$(pkglibdir)/')
 install-models: installdirs
 	$(MKDIR_P) '$(MODEL_DIRECTORY)'
 	$(if $(MODELS),$(INSTALL_DATA) $(MODELS) '$(MODEL_DIRECTORY)/')
 
-uninstall: uninstall-models
+uninstall: uninstall-models uninstall-cuda
+uninstall-cuda:
+	rm -f '$(DESTDIR)$(pkglibdir)/pg_posterior_cuda.so'
 uninstall-models:
 	rm -f $(addprefix '$(MODEL_DIRECTORY)'/,$(notdir $(MODELS)))
 	if [ -d '$(MODEL_DIRECTORY)' ]; then rmdir '$(MODEL_DIRECTORY)'; fi
@@ -106,6 +111,72 @@ build/fuzz/%: test/fuzz/%.c $(ENGINE_SOURCES) $(wildcard src/engine/*.h src/cpu/
 	$(FUZZ_CC) $(ENGINE_CFLAGS) -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
 		$(ENGINE_CPPFLAGS) -o $@ $< $(ENGINE_SOURCES) $(ENGINE_LIBS)
 
+# The CUDA device: one shared object per list of machine codes, with the engine inside it, loaded by the server process alone. Without
+# nvcc nothing of this is built, and nothing else is different.
+NVCC ?= $(or $(shell command -v nvcc 2> /dev/null),$(wildcard /usr/local/cuda/bin/nvcc))
+CUDA_ARCHS ?= 80 90
+CUDA_BUILD = build/cuda-$(subst $() $(),-,$(strip $(CUDA_ARCHS)))
+CUDA_HOST := $(wildcard cuda/*.c)
+CUDA_KERNEL_LISTS := HALF_16 HALF_32 HALF_64 FLOAT_16 FLOAT_32
+CUDA_CPPFLAGS = $(ENGINE_CPPFLAGS) -iquote src/server -iquote cuda
+CUDA_NEWEST = $(lastword $(CUDA_ARCHS))
+# machine code for each, and an intermediate form of the newest for what comes after it
+NVCC_ARCHS = $(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(a),code=sm_$(a)) -gencode=arch=compute_$(CUDA_NEWEST),code=compute_$(CUDA_NEWEST)
+NVCC_FLAGS = -std=c++17 -O3 $(NVCC_ARCHS) -Xcompiler -Wall,-Wextra,-fPIC,-fvisibility=hidden -Icuda
+CUDA_OBJECTS = $(patsubst cuda/%.c,$(CUDA_BUILD)/%.o,$(CUDA_HOST)) $(patsubst %,$(CUDA_BUILD)/kernels_%.o,$(CUDA_KERNEL_LISTS)) $(CUDA_BUILD)/gpu_cuda.o
+CUDA_HEADERS := $(filter-out cuda/host.h cuda/gpu.h,$(wildcard cuda/*.h))
+
+$(CUDA_BUILD)/%.o: cuda/%.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(ENGINE_CFLAGS) $(ENGINE_OPTIMIZE) $(CUDA_CPPFLAGS) -fPIC $(DEPEND) -c -o $@ $<
+
+$(CUDA_BUILD)/kernels_%.o: cuda/kernels.cu $(CUDA_HEADERS) Makefile
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCC_FLAGS) -DKERNELS_OF=$* -c -o $@ $<
+
+$(CUDA_BUILD)/gpu_cuda.o: cuda/gpu_cuda.cu cuda/gpu.h cuda/layout.h Makefile
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCC_FLAGS) -c -o $@ $<
+
+CUDA_ENGINE := $(patsubst src/%.c,build/module/%.o,$(wildcard src/engine/*.c))
+
+$(CUDA_BUILD)/pg_posterior_cuda.so: $(CUDA_OBJECTS) $(CUDA_ENGINE)
+	$(NVCC) -shared $(NVCC_ARCHS) -cudart static -Xlinker -z,defs -Xlinker --exclude-libs,ALL -o $@ $^ -ljansson -lm -lpthread
+
+ifeq ($(NVCC),)
+cuda:
+	@echo "no nvcc: pg_posterior_cuda.so is left out (set NVCC, or put nvcc into the PATH)"
+else
+cuda: $(CUDA_BUILD)/pg_posterior_cuda.so
+	@cp -f $< build/pg_posterior_cuda.so
+endif
+
+# The same sources on the emulator, for machines without a GPU; and, with the real device, on one.
+CUDA_TESTS := $(notdir $(basename $(wildcard test/cuda/*_test.c)))
+CUDA_TEST_SHARED = $(patsubst %.c,build/sanitized/%.o,test/cuda/cuda_tests.c test/unit/models.c)
+CUDA_EMULATED = $(patsubst %.c,build/sanitized/%.o,$(CUDA_HOST)) build/emulated/emulator.o build/emulated/gpu_emulated.o \
+	$(patsubst %,build/emulated/kernels_%.o,$(CUDA_KERNEL_LISTS))
+build/sanitized/cuda/%.o build/sanitized/test/cuda/%.o build/plain/cuda/%.o build/plain/test/cuda/%.o: ENGINE_CPPFLAGS += -iquote src/server -iquote cuda -iquote test/cuda
+
+# The kernels' own arithmetic is not instrumented for undefined behaviour: it is many times slower, and addresses are what goes wrong there.
+EMULATOR_FLAGS = -std=c++17 -O1 -g -Wall -Wextra -ffp-contract=off -fsanitize=address -fno-omit-frame-pointer -iquote cuda -iquote test/cuda
+build/emulated/kernels_%.o: test/cuda/kernels_emulated.cpp $(CUDA_HEADERS) test/cuda/emulator.h Makefile
+	@mkdir -p $(@D)
+	$(CXX) $(EMULATOR_FLAGS) -DKERNELS_OF=$* -c -o $@ $<
+
+build/emulated/%.o: test/cuda/%.cpp $(wildcard cuda/*.h test/cuda/*.h) Makefile
+	@mkdir -p $(@D)
+	$(CXX) $(EMULATOR_FLAGS) -c -o $@ $<
+
+build/cuda-tests/%: build/sanitized/test/cuda/%.o $(CUDA_TEST_SHARED) $(CUDA_EMULATED) $(SANITIZED_ENGINE)
+	@mkdir -p $(@D)
+	$(CXX) $(SANITIZE) -o $@ $^ $(ENGINE_LIBS)
+
+cuda-tests: $(addprefix build/cuda-tests/,$(CUDA_TESTS))
+
+gpu-check:
+	+@test/gpu-check
+
 .PHONY: $(filter-out build/tnp,$(OWN_GOALS))
 
 # Models that only tests use are written by a script, deterministically.
@@ -120,8 +191,8 @@ unit-programs: $(addprefix build/unit/,$(UNIT_TESTS)) $(addprefix build/unit-san
 
 fuzzers: $(addprefix build/fuzz/,$(FUZZERS))
 
-layers docs unit sanitized valgrind reference regress isolation history tap train fuzz:
-	+@test/check $@
+layers docs unit sanitized valgrind cuda-suite reference regress isolation history tap train fuzz:
+	+@test/check $(@:-suite=)
 
 demo:
 	+@test/install-dependencies demo
@@ -158,6 +229,8 @@ endif
 #: make demo        install what is missing, build, start a temporary server, show what it does
 #: make check       install what is missing, build, run all tests
 #: make layers | docs | unit | sanitized | valgrind | reference | regress | isolation | history | tap | train | fuzz    one suite
+#: make cuda        the CUDA device, where nvcc is found (CUDA_ARCHS: 80 90); make cuda-suite tests it, with or without a GPU
+#: make gpu-check   on a machine with a GPU: parity, faults, sanitizer, benchmark; needs no PostgreSQL
 #: make soak        the history checker until ten million predictions have been compared
 #: make mutants     one build without each guard of the cache: the tests must find it
 #: make bench-contexts   what named contexts cost writers and save readers

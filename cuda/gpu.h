@@ -68,6 +68,10 @@ GpuResult	gpu_launch(const GpuKernel *kernel, const CudaWalk *walk, int shared);
 /* Whether everything asked for so far has been done; does not wait. */
 GpuResult	gpu_done(bool *done);
 
+/* Measure the kernels launched from now on, or no longer; and the time they took since the last call, with their number. Everything must be done then. */
+void		gpu_profile(bool on);
+GpuResult	gpu_profiled(double *milliseconds, int *launches);
+
 /* Let the processor rest for a moment between two looks. */
 void		gpu_pause(int looks);
 

@@ -103,6 +103,17 @@ typedef struct CudaPlan
 /* keys: largest number of shared slots that a row sees. private_slots: slots of a group of streams, for chains. */
 TnpStatus	cuda_plan(const TnpDeviceModel *m, int64_t keys, int64_t private_slots, CudaWalk *walk, CudaPlan *plan, TnpError *error);
 
+/* What tests and benchmarks choose instead of cuda_plan, where it is possible; 0: its own choice. */
+typedef struct CudaForce
+{
+	int			rows,			/* 16, 32, 64 */
+				team;			/* 1, 2, 4, 8 */
+	int			split,
+				part_in_memory;
+} CudaForce;
+
+extern CudaForce cuda_force;
+
 /* Whether a tile of any height fits the device. */
 bool		cuda_fits(const TnpDeviceModel *m);
 

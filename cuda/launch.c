@@ -12,6 +12,8 @@
 
 #include "kernels.h"
 
+CudaForce	cuda_force;
+
 /* Bytes of weights and keys that a block should read per layer before sharing them out is worth the barriers. */
 #define WORTH_A_BLOCK ((int64_t) 16 << 10)
 
@@ -90,6 +92,8 @@ choose_rows(const TnpDeviceModel *m, const CudaWalk *walk)
 	/* few rows gain nothing from a tile that is mostly empty */
 	while (best > 16 && count_tiles(walk, best / 2, walk->n) <= 1)
 		best /= 2;
+	if (cuda_force.rows > 0 && cuda_force.rows <= cuda_largest_tile(m->shape.precision, m->shape.head_tiles))
+		best = cuda_force.rows;
 	return best;
 }
 
@@ -104,6 +108,8 @@ choose_team(const TnpDeviceModel *m, const CudaWalk *walk, int64_t tiles, int64_
 
 	if (walk->mode == CUDA_ENCODE || walk->mode == CUDA_HALVES)
 		return 1;
+	if (cuda_force.team > 0)
+		return cuda_force.team < facts->team ? cuda_force.team : facts->team;
 	while (2 * team <= facts->team && tiles * 2 * team <= facts->multiprocessors && per_layer / (2 * team) >= WORTH_A_BLOCK)
 		team *= 2;
 	return team;
@@ -129,13 +135,15 @@ cuda_plan(const TnpDeviceModel *m, int64_t keys, int64_t private_slots, CudaWalk
 	used = lay_out(s, rows, walk->team, walk);
 	heads = walk->team > s->heads ? 1 : (s->heads + walk->team - 1) / walk->team;
 	walk->split = walk->team > s->heads || heads * (rows / 16) / together < CUDA_WARPS;
+	if (cuda_force.split && walk->mode != CUDA_HALVES)
+		walk->split = 1;
 	walk->at_part = -1;
 	if (walk->split)
 	{
 		bool		shared = walk->team / s->heads > 1;
 
 		part = (shared ? s->heads : heads) * chunks * rows * (s->head_tiles * 8 + 2);
-		if (!shared && part * 4 <= m->device->facts.shared_bytes - used)
+		if (!shared && !cuda_force.part_in_memory && part * 4 <= m->device->facts.shared_bytes - used)
 		{
 			walk->at_part = used;
 			used += round_up((int) part * 4, 128);

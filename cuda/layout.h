@@ -32,13 +32,15 @@
 #define CUDA_SHARED static inline
 #endif
 
-/* Tiles of 8 features of a head, as compiled: the sizes for which there are kernels. */
+/* Tiles of 8 features of a head, as compiled: the sizes for which there are kernels (kernels.h). */
 CUDA_SHARED int
-cuda_head_tiles(int head_width)
+cuda_head_tiles(int precision, int head_width)
 {
 	int			tiles = (head_width + 7) / 8;
 
-	return tiles <= 2 ? 2 : tiles <= 4 ? tiles : tiles <= 8 ? 8 : 16;
+	if (tiles == 3 && precision == 0)
+		return 3;
+	return tiles <= 2 ? 2 : tiles <= 4 ? 4 : tiles <= 8 ? 8 : 16;
 }
 
 /* Inputs per product and per step of two products. */

@@ -26,6 +26,7 @@
 #define DEVICE_CALL __device__ __noinline__
 #define GRID_CONSTANT __grid_constant__
 #define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1")
 #define KERNEL(threads) __global__ void __launch_bounds__(threads, 1)
 
 typedef __half half16;

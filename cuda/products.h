@@ -161,11 +161,23 @@ multiply_rows(const CudaLinear *w, const T *x, int stride, int first, int end, i
 		float		b0 = bias != nullptr ? bias[column] : 0.0f,
 					b1 = bias != nullptr ? bias[column + 1] : 0.0f;
 
-		UNROLL
-		for (int m = 0; m < MT; m++)
+		/* one copy of put, which is long: its arguments are picked, not its code repeated */
+		ROLLED
+		for (int part = 0; part < 2 * MT; part++)
 		{
-			put(m * 16 + lane / 4, column, c[m][0] + b0, c[m][1] + b1);
-			put(m * 16 + lane / 4 + 8, column, c[m][2] + b0, c[m][3] + b1);
+			float		first_value = 0.0f,
+						second_value = 0.0f;
+
+			UNROLL
+			for (int m = 0; m < MT; m++)
+				UNROLL
+				for (int half = 0; half < 2; half++)
+					if (part == 2 * m + half)
+					{
+						first_value = c[m][2 * half];
+						second_value = c[m][2 * half + 1];
+					}
+			put(part / 2 * 16 + part % 2 * 8 + lane / 4, column, first_value + b0, second_value + b1);
 		}
 	}
 }

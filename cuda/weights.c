@@ -346,7 +346,7 @@ cuda_load_weights(TnpDeviceModel *m, TnpPrecision precision, TnpError *error)
 		tnp_detail(error, "a head has %d features, at most %d are supported", b.head_width, CUDA_MAX_HEAD);
 		return TNP_BAD_CONFIG;
 	}
-	b.head_tiles = cuda_head_tiles(b.head_width);
+	b.head_tiles = cuda_head_tiles(b.precision, b.head_width);
 	m->halves_on_host = c->embedder == TNP_ADDITIVE && c->encode_x.kind == TNP_ENCODE_ROWS && c->encode_x.token_width > 0;
 	place_model(&b, model, m->halves_on_host, &m->shape);
 	if (!cuda_fits(m))

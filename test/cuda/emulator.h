@@ -20,6 +20,7 @@
 #define DEVICE inline
 #define DEVICE_CALL inline __attribute__((noinline))
 #define UNROLL
+#define ROLLED
 #define KERNEL(threads) static void
 #define GRID_CONSTANT
 

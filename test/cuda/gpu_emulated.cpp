@@ -11,10 +11,20 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "kernels.h"
-#include "walk.h"
+#include "emulator.h"
+
+typedef bool RunKernel(int precision, int rows, int head_tiles, const CudaWalk *walk, int shared);
+
+extern "C" RunKernel emulated_kernel_HALF_16,
+			emulated_kernel_HALF_32,
+			emulated_kernel_HALF_64,
+			emulated_kernel_FLOAT_16,
+			emulated_kernel_FLOAT_32;
 
 GpuEmulated gpu_emulated;
+
+static RunKernel *const run_kernel[] = {emulated_kernel_HALF_16, emulated_kernel_HALF_32, emulated_kernel_HALF_64, emulated_kernel_FLOAT_16,
+emulated_kernel_FLOAT_32};
 
 static const char *failure = "";
 
@@ -133,14 +143,9 @@ gpu_launch(const GpuKernel *kernel, const CudaWalk *walk, int shared)
 	gpu_emulated.launches++;
 	if (shared > (gpu_emulated.shared_bytes > 0 ? gpu_emulated.shared_bytes : 227 << 10) || shared % 16 != 0)
 		emulator_stop("a launch with more shared memory than there is");
-#define ENTRY(type, height, wide) \
-	if (kernel->precision == Precision<type>::code && kernel->rows == height && kernel->head_tiles == wide) \
-	{ \
-		emulator_run(walk->tiles, walk->team, CUDA_THREADS, (size_t) shared, [&]() { cuda_walk<type, height, wide>(*walk); }); \
-		return GPU_OK; \
-	}
-	CUDA_KERNELS_OF_HALF(ENTRY)
-	CUDA_KERNELS_OF_FLOAT(ENTRY)
+	for (RunKernel *run : run_kernel)
+		if (run(kernel->precision, kernel->rows, kernel->head_tiles, walk, shared))
+			return GPU_OK;
 	emulator_stop("a launch of a kernel that does not exist");
 }
 
@@ -155,6 +160,20 @@ gpu_done(bool *done)
 }
 
 void
+gpu_profile(bool on)
+{
+	(void) on;
+}
+
+GpuResult
+gpu_profiled(double *milliseconds, int *launches)
+{
+	*milliseconds = 0;
+	*launches = (int) gpu_emulated.launches;
+	return GPU_OK;
+}
+
+void
 gpu_pause(int looks)
 {
 	(void) looks;
@@ -164,4 +183,68 @@ void
 gpu_emulated_order(int order)
 {
 	emulator_order = (EmulatorOrder) order;
+}
+
+/* ---- kernels with one mistake each ----------------------------------------------------------------------------------- */
+
+static void
+broken(int mistake)
+{
+	uint32_t	one = bits_of(1.0f),
+				odd = bits_of(1.0f) + 1,
+				a[4] = {one, one, one, one};
+	float		c[4] = {0, 0, 0, 0};
+	float	   *shared = (float *) shared_memory();
+
+	switch (mistake)
+	{
+		case 1:
+			if (thread_index() < 100)
+				sync_block();
+			break;
+		case 2:
+			if (thread_index() < 64)
+				sync_block();
+			else
+				sync_block();
+			break;
+		case 3:
+			if (thread_index() % 32 < 7)
+				(void) shuffle_xor(1.0f, 1);
+			break;
+		case 4:
+			if (thread_index() % 2 == 0)
+				(void) shuffle_xor(1.0f, 1);
+			else
+				(void) warp_ballot(true);
+			break;
+		case 5:
+			mma_tf32(c, a, one, odd);
+			break;
+		case 6:
+			(void) load_words((const uint32_t *) (shared + 1));
+			break;
+		case 7:
+			shared[64 + thread_index()] = 1.0f;
+			break;
+		case 8:
+			*team_peer(shared, 2, 2) = 1.0f;
+			break;
+		case 9:
+			if (team_rank() == 0)
+				sync_team(2);
+			break;
+		default:
+			sync_block();
+			(void) shuffle_xor(1.0f, 1);
+			sync_team(2);
+			shared[thread_index()] = 1.0f;
+			break;
+	}
+}
+
+void
+gpu_emulated_broken(int mistake)
+{
+	emulator_run(1, 2, 128, 128 * sizeof(float), [=]() { broken(mistake); });
 }

@@ -29,6 +29,9 @@ typedef struct GpuEmulated
 
 extern GpuEmulated gpu_emulated;
 
+/* Run a kernel of two blocks that makes the given mistake (1 ... 9), or none (0). */
+void		gpu_emulated_broken(int mistake);
+
 /* In which order warps run: 0 forward, 1 backward, 2 shuffled. */
 void		gpu_emulated_order(int order);
 
