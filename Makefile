@@ -26,7 +26,7 @@ SANITIZE = -O2 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-o
 DEPEND = -MMD -MP
 
 # Goals that need no PostgreSQL at parse time, because `make check` may have to install it first.
-OWN_GOALS := cuda cuda-suite cuda-tests gpu-check check demo bench help layers unit unit-programs valgrind fuzz fuzzers regress isolation history tap sanitized reference docs train \
+OWN_GOALS := gpu-programs build/cuda-tests-open cuda-tests-open cuda cuda-suite cuda-tests gpu-check check demo bench help layers unit unit-programs valgrind fuzz fuzzers regress isolation history tap sanitized reference docs train \
 	soak mutants bench-contexts test-models build/tnp
 ifneq ($(filter-out $(OWN_GOALS),$(or $(MAKECMDGOALS),all)),)
 
@@ -130,7 +130,7 @@ $(CUDA_BUILD)/%.o: cuda/%.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(ENGINE_CFLAGS) $(ENGINE_OPTIMIZE) $(CUDA_CPPFLAGS) -fPIC $(DEPEND) -c -o $@ $<
 
-$(CUDA_BUILD)/kernels_%.o: cuda/kernels.cu $(CUDA_HEADERS) Makefile
+$(CUDA_BUILD)/kernels_%.o: cuda/kernels.cu $(CUDA_HEADERS)
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCC_FLAGS) -DKERNELS_OF=$* -c -o $@ $<
 
@@ -160,7 +160,7 @@ build/sanitized/cuda/%.o build/sanitized/test/cuda/%.o build/plain/cuda/%.o buil
 
 # The kernels' own arithmetic is not instrumented for undefined behaviour: it is many times slower, and addresses are what goes wrong there.
 EMULATOR_FLAGS = -std=c++17 -O1 -g -Wall -Wextra -ffp-contract=off -fsanitize=address -fno-omit-frame-pointer -iquote cuda -iquote test/cuda
-build/emulated/kernels_%.o: test/cuda/kernels_emulated.cpp $(CUDA_HEADERS) test/cuda/emulator.h Makefile
+build/emulated/kernels_%.o: test/cuda/kernels_emulated.cpp $(CUDA_HEADERS) test/cuda/emulator.h
 	@mkdir -p $(@D)
 	$(CXX) $(EMULATOR_FLAGS) -DKERNELS_OF=$* -c -o $@ $<
 
@@ -174,10 +174,28 @@ build/cuda-tests/%: build/sanitized/test/cuda/%.o $(CUDA_TEST_SHARED) $(CUDA_EMU
 
 cuda-tests: $(addprefix build/cuda-tests/,$(CUDA_TESTS))
 
+# Opens the shared object as the server does.
+build/cuda-tests-open: test/cuda/open.c test/unit/tap.h src/server/device.h Makefile
+	@mkdir -p $(@D)
+	$(CC) $(ENGINE_CFLAGS) -O1 $(ENGINE_CPPFLAGS) -iquote src/server -iquote test/unit -o $@ $< -ldl -lm
+cuda-tests-open: build/cuda-tests-open
+
+# The suites that need nothing of the emulator, and the benchmark, on the GPU of this machine.
+GPU_PROGRAMS := parity half shapes
+GPU_SHARED = build/plain/test/cuda/cuda_tests.o build/plain/test/cuda/gpu_real.o build/plain/test/unit/models.o
+build/gpu/%_test: build/plain/test/cuda/%_test.o $(GPU_SHARED) $(CUDA_OBJECTS) $(PLAIN_ENGINE)
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCC_ARCHS) -cudart static -o $@ $^ $(ENGINE_LIBS)
+build/gpu/bench: build/plain/bench/cuda.o $(GPU_SHARED) $(CUDA_OBJECTS) $(PLAIN_ENGINE)
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCC_ARCHS) -cudart static -o $@ $^ $(ENGINE_LIBS)
+build/plain/bench/%.o: ENGINE_CPPFLAGS += -iquote src/server -iquote cuda -iquote test/cuda
+gpu-programs: $(patsubst %,build/gpu/%_test,$(GPU_PROGRAMS)) build/gpu/bench
+
 gpu-check:
 	+@test/gpu-check
 
-.PHONY: $(filter-out build/tnp,$(OWN_GOALS))
+.PHONY: $(filter-out build/%,$(OWN_GOALS))
 
 # Models that only tests use are written by a script, deterministically.
 MODEL_WRITERS := $(wildcard test/reference/*.py)

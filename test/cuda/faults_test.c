@@ -171,7 +171,7 @@ check_neighbours(const TestModel *file)
 	TnpRequest	r[6];
 	TnpError	error;
 	double		answers[6][QUERIES],
-				bad[2 * QUERIES];
+				bad[4 * QUERIES];
 
 	test_rows_make(&rows, tnp_device.model_info(m), ROWS + QUERIES, 3);
 	context = test_slice(&rows, 0, ROWS);
@@ -186,12 +186,12 @@ check_neighbours(const TestModel *file)
 		r[i].answer = answers[i];
 		r[i].status = TNP_INTERRUPTED;
 	}
-	for (int i = 0; i < 2 * QUERIES; i++)
-		bad[i] = i == 1 ? NAN : i == 4 ? 1e39 : 0.5;
+	for (int i = 0; i < 4 * QUERIES; i++)
+		bad[i] = i == 1 ? NAN : i == 8 ? 1e39 : 0.5;
 	r[1].queries.x = bad;
 	r[2].queries.n_features++;
 	r[3].rows = 3;
-	r[4].queries.x = bad + 2;
+	r[4].queries.x = bad + 2 * QUERIES;
 	ok(tnp_device.encoding_build(m, &context, 16, 0, &e, &error) == TNP_OK, "built");
 	ok(tnp_device.answer(e, 6, r, &error) == TNP_OK, "all requests have a status");
 	is_int(r[0].status, TNP_OK, "a good request");
