@@ -26,7 +26,7 @@ SANITIZE = -O2 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-o
 DEPEND = -MMD -MP
 
 # Goals that need no PostgreSQL at parse time, because `make check` may have to install it first.
-OWN_GOALS := gpu-programs build/cuda-tests-open cuda-tests-open cuda cuda-suite cuda-tests gpu-check check demo bench help layers unit unit-programs valgrind fuzz fuzzers regress isolation history tap sanitized reference docs train \
+OWN_GOALS := gpu-carry gpu-programs build/cuda-tests-open cuda-tests-open cuda cuda-suite cuda-tests gpu-check check demo bench help layers unit unit-programs valgrind fuzz fuzzers regress isolation history tap sanitized reference docs train \
 	soak mutants bench-contexts test-models build/tnp
 ifneq ($(filter-out $(OWN_GOALS),$(or $(MAKECMDGOALS),all)),)
 
@@ -194,6 +194,14 @@ gpu-programs: $(patsubst %,build/gpu/%_test,$(GPU_PROGRAMS)) build/gpu/bench
 
 gpu-check:
 	+@test/gpu-check
+
+# Headers and libraries for a GPU machine that lacks them; take build/carry along.
+gpu-carry:
+	@mkdir -p build/carry/include build/carry/lib
+	cp -r $(firstword $(wildcard /usr/include/Random123 /usr/local/include/Random123)) build/carry/include/
+	cp $(wildcard /usr/include/jansson*.h /usr/local/include/jansson*.h) build/carry/include/
+	cp -L $$($(CC) -print-file-name=libjansson.so) build/carry/lib/libjansson.so
+	cp -L $$($(CC) -print-file-name=libjansson.so) build/carry/lib/libjansson.so.4
 
 .PHONY: $(filter-out build/%,$(OWN_GOALS))
 
