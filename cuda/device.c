@@ -10,6 +10,8 @@
 #include <string.h>
 
 #define RESERVE ((size_t) 1 << 20)	/* scratch grows by at least this */
+#define POLL_EVERY 64			/* looks at the device per poll for interrupts, */
+#define POLL_ALWAYS 2000		/* until so many: gpu_pause then sleeps */
 
 TnpStatus
 cuda_failed(TnpDevice *device, GpuResult result, TnpError *error)
@@ -62,7 +64,8 @@ cuda_wait(TnpDevice *device, TnpError *error)
 
 		if (result != GPU_OK)
 			return cuda_failed(device, result, error);
-		if (device->config.interrupted(device->config.arg))
+		/* the caller's look at its clients is not free; once the wait sleeps between looks it is */
+		if ((looks % POLL_EVERY == 0 || looks > POLL_ALWAYS) && device->config.interrupted(device->config.arg))
 			stopped = true;
 		if (!done)
 			gpu_pause(looks);

@@ -35,7 +35,7 @@ static int	measured = 0;
 static cudaEvent_t begun[MOST_MEASURED],
 			ended[MOST_MEASURED];
 
-/* Spins of a wait before it begins to sleep: a few tens of microseconds, the length of a small question. */
+/* Looks of a wait before it begins to sleep between them: about a millisecond, longer than small questions take. */
 #define SPINS 2000
 
 static GpuResult
@@ -167,6 +167,23 @@ gpu_clear(void *memory, size_t bytes)
 	return bytes == 0 ? GPU_OK : result_of(cudaMemsetAsync(memory, 0, bytes, stream));
 }
 
+/* Allow a kernel all the shared memory that there is, the first time that it is launched. */
+static cudaError_t
+prepare(const void *function)
+{
+	static const void *prepared[64];
+	static int	n = 0;
+	cudaError_t error;
+
+	for (int i = 0; i < n; i++)
+		if (prepared[i] == function)
+			return cudaSuccess;
+	error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_limit);
+	if (error == cudaSuccess && n < 64)
+		prepared[n++] = function;
+	return error;
+}
+
 GpuResult
 gpu_launch(const GpuKernel *kernel, const CudaWalk *walk, int shared)
 {
@@ -184,7 +201,7 @@ gpu_launch(const GpuKernel *kernel, const CudaWalk *walk, int shared)
 		snprintf(failure, sizeof(failure), "there is no kernel for tiles of %d rows and heads of %d columns", kernel->rows, kernel->head_tiles * 8);
 		return GPU_FAILED;
 	}
-	error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_limit);
+	error = prepare(function);
 	if (error != cudaSuccess)
 		return result_of(error);
 	config.gridDim = dim3((unsigned) walk->tiles * (unsigned) walk->team);
