@@ -26,7 +26,7 @@ SANITIZE = -O2 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-o
 DEPEND = -MMD -MP
 
 # Goals that need no PostgreSQL at parse time, because `make check` may have to install it first.
-OWN_GOALS := gpu-carry gpu-programs build/cuda-tests-open cuda-tests-open cuda cuda-suite cuda-tests gpu-check check demo bench help layers unit unit-programs valgrind fuzz fuzzers regress isolation history tap sanitized reference docs train \
+OWN_GOALS := gpu-carry gpu-programs build/cuda-tests-open cuda-tests-open cuda cuda-suite cuda-tests gpu-check check demo bench help layers unit unit-programs valgrind fuzz fuzzers regress isolation history tap sanitized reference docs train evaluate check-train \
 	soak mutants bench-contexts test-models build/tnp
 ifneq ($(filter-out $(OWN_GOALS),$(or $(MAKECMDGOALS),all)),)
 
@@ -104,6 +104,13 @@ build/unit-sanitized/%: build/sanitized/test/unit/%.o $(patsubst %.c,build/sanit
 build/tnp: build/plain/test/tool/tnp.o $(PLAIN_ENGINE)
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(ENGINE_LIBS)
+
+build/bench-engine: build/plain/bench/engine.o build/plain/bench/limits.o $(PLAIN_ENGINE)
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ $(ENGINE_LIBS)
+
+build/plain/bench/limits.o: ENGINE_CFLAGS += -ffp-contract=fast -Wno-psabi
+build/plain/bench/limits.o: ENGINE_OPTIMIZE = -O3
 
 # A fuzzer is compiled in one step, engine included, so that every branch of the reader guides it.
 build/fuzz/%: test/fuzz/%.c $(ENGINE_SOURCES) $(wildcard src/engine/*.h src/cpu/*.h test/fuzz/*.h) Makefile
@@ -217,8 +224,23 @@ unit-programs: $(addprefix build/unit/,$(UNIT_TESTS)) $(addprefix build/unit-san
 
 fuzzers: $(addprefix build/fuzz/,$(FUZZERS))
 
-layers docs unit sanitized valgrind cuda-suite reference regress isolation history tap train fuzz:
+layers docs unit sanitized valgrind cuda-suite reference regress isolation history tap fuzz:
 	+@test/check $(@:-suite=)
+
+# The suite of train/tests: `make train` itself trains.
+check-train:
+	+@test/check train
+
+train evaluate: export MODEL := $(MODEL)
+train evaluate: export MINUTES := $(MINUTES)
+train evaluate: export OUT := $(OUT)
+train evaluate: export DATA := $(DATA)
+train evaluate: export WORKERS := $(WORKERS)
+train evaluate: export DEVICE := $(DEVICE)
+train evaluate: export COMPILE := $(COMPILE)
+train evaluate: export OPTIONS := $(OPTIONS)
+train evaluate:
+	+@train/run $@
 
 demo:
 	+@test/install-dependencies demo
@@ -234,7 +256,7 @@ bench-contexts:
 	+@test/install-dependencies demo
 	+@test/with-server --conf shared_preload_libraries=pg_posterior --conf max_connections=100 --conf posterior.cache_size=512MB bench/contexts
 
-bench:
+bench: build/bench-engine
 	+@test/install-dependencies demo
 	+@test/with-server bench/run
 
@@ -254,9 +276,11 @@ endif
 #: make uninstall   remove it again
 #: make demo        install what is missing, build, start a temporary server, show what it does
 #: make check       install what is missing, build, run all tests
-#: make layers | docs | unit | sanitized | valgrind | reference | regress | isolation | history | tap | train | fuzz    one suite
+#: make layers | docs | unit | sanitized | valgrind | reference | regress | isolation | history | tap | check-train | fuzz    one suite
+#: make train       train a model: MODEL=gp1d MINUTES=25 [OUT=file] [WORKERS=n] [DEVICE=cuda] [COMPILE=1]; see train/README.md
+#: make evaluate    measure a model through SQL: MODEL=tabular DATA=<folder of CSV files> [OUT=file.json]
 #: make cuda        the CUDA device, where nvcc is found (CUDA_ARCHS: 80 90); make cuda-suite tests it, with or without a GPU
-#: make gpu-check   on a machine with a GPU: parity, faults, sanitizer, benchmark; needs no PostgreSQL
+#: make gpu-check   on a machine with a GPU: parity, sanitizer, benchmark; needs no PostgreSQL (make gpu-carry collects what else it may lack)
 #: make soak        the history checker until ten million predictions have been compared
 #: make mutants     one build without each guard of the cache: the tests must find it
 #: make bench-contexts   what named contexts cost writers and save readers

@@ -135,7 +135,7 @@ make_rows(int features, int64_t n, unsigned seed)
 		}
 		y[i] += 0.1 * (test_uniform(&state) - 0.5);
 	}
-	return (TnpRows) {n, features, NULL, x, y};
+	return (TnpRows) {n, features, NULL, x, y, 0};
 }
 
 static void

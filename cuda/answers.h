@@ -139,16 +139,17 @@ is_finite(double v)
 /* A distribution as the engine lays it out, read by a warp. */
 struct Distribution
 {
-	int			kind;			/* 0 gaussian, 1 mixture, 2 bars */
+	int			kind;			/* 0 gaussian, 1 mixture, 2 bars, 3 classes */
 	bool		half_normal;
 	int			n;
 	const double *params;
 
-	/* Warp: parameters of one row from raw outputs into `to`; whether they are finite and proper. */
+	/* Warp: parameters of one row from raw outputs into `to`; whether they are finite and proper. Of a classifier's outputs the first `classes` count. */
 	static DEVICE_CALL bool
-	make(const CudaModel *model, const float *raw, double center, double scale, double *to, int lane)
+	make(const CudaModel *model, const float *raw, double center, double scale, int classes, double *to, int lane)
 	{
-		int			n = model->components;
+		int			all = model->components,
+					n = model->head_kind == 3 ? classes : all;
 		double		most = -INFINITY,
 					sum = 0.0;
 		bool		good = true;
@@ -189,6 +190,8 @@ struct Distribution
 				good = good && is_finite(to[n + i]) && is_finite(sd) && sd > 0.0;
 			}
 		}
+		for (int i = n + lane; i < all; i += WARP)
+			to[i] = 0.0;
 		if (model->head_kind == 2)
 			for (int i = lane; i <= n; i += WARP)
 			{
@@ -267,6 +270,8 @@ struct Distribution
 
 		if (kind == 0)
 			return params[0];
+		if (kind == 3)
+			return (double) NAN;
 		for (int i = lane; i < n; i += WARP)
 		{
 			sum += weight(i) * (kind == 1 ? mean_of(i) : bucket_mean(i));
@@ -284,6 +289,8 @@ struct Distribution
 
 		if (kind == 0)
 			return params[1] * params[1];
+		if (kind == 3)
+			return (double) NAN;
 		for (int i = lane; i < n; i += WARP)
 		{
 			double		offset = (kind == 1 ? mean_of(i) : bucket_mean(i)) - middle;
@@ -309,6 +316,8 @@ struct Distribution
 		}
 		if (kind == 2)
 			return bars_log_density(y, lane);
+		if (kind == 3)
+			return y >= 0.0 && y < n && y == floor(y) ? log(weight((int) y) / total_weight(lane)) : -INFINITY;
 		for (int i = lane; i < n; i += WARP)
 		{
 			double		z = (y - mean_of(i)) / sd_of(i);
@@ -540,6 +549,8 @@ struct Distribution
 	DEVICE double
 	quantile(double p, int lane) const
 	{
+		if (kind == 3 || !(p >= 0.0 && p <= 1.0))
+			return (double) NAN;
 		if (kind == 0)
 			return params[0] + params[1] * normal_quantile(p);
 		return kind == 1 ? mixture_quantile(p, lane) : bars_quantile(p, lane);
@@ -560,6 +571,8 @@ struct Distribution
 
 			return mean_of(i) + sd_of(i) * normal_quantile(u[1]);
 		}
+		if (kind == 3)
+			return part_at(u[0], false, 1, lane, &before);
 		return bars_quantile(u[0], lane);
 	}
 };

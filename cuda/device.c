@@ -219,7 +219,7 @@ free_model(TnpDeviceModel *m)
 static TnpStatus
 load_model(TnpDevice *device, const void *bytes, size_t length, TnpDeviceModel **model, TnpError *error)
 {
-	TnpEnv		env = {plain_alloc, plain_free, engine_interrupted, device, NULL, NULL, NULL};
+	TnpEnv		env = {.alloc = plain_alloc,.free = plain_free,.interrupted = engine_interrupted,.arg = device};
 	TnpDeviceModel *m = calloc(1, sizeof(TnpDeviceModel));
 	TnpStatus	status;
 

@@ -6,6 +6,7 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
+#include "classes.h"
 #include "host.h"
 
 #include <math.h>
@@ -30,15 +31,19 @@ cuda_fill_x(const TnpDeviceModel *m, const TnpStats *stats, const TnpRows *rows,
 
 	if (m->halves_on_host)
 	{
-		TnpHalf		half;
-		TnpStatus	status = tnp_half_build(model, stats, rows, first, n, in_context, &half, error);
+		TnpWork		work;
+		TnpStatus	status = tnp_work_make(model, stats, TNP_TILE, &work, error);
 
 		if (status != TNP_OK)
 			return status;
-		if (n > 0)
-			memcpy(x, half.values, (size_t) n * width * sizeof(float));
-		tnp_half_free(&model->env, &half);
-		return TNP_OK;
+		for (int64_t i = 0; status == TNP_OK && i < n; i += TNP_TILE)
+		{
+			status = tnp_half_tile(model, stats, rows, first + i, n - i < TNP_TILE ? (int) (n - i) : TNP_TILE, in_context, &work, x + i * width, error);
+			if (status == TNP_OK && tnp_interrupted(&model->env))
+				status = tnp_fail(error, TNP_INTERRUPTED, "interrupted");
+		}
+		tnp_work_free(model, &work);
+		return status;
 	}
 	for (int64_t i = 0; i < n; i++)
 	{
@@ -75,13 +80,23 @@ fill_targets(const TnpDeviceEncoding *e, const TnpRows *rows, int64_t first, int
 TnpStatus
 cuda_rows_check(const TnpDeviceEncoding *e, const TnpRows *rows, bool need_y, TnpError *error)
 {
+	int			classes = e->stats.n_classes;
+	TnpStatus	status;
+
 	if (rows->n_features != e->n_features)
 		return tnp_fail(error, TNP_BAD_SHAPE, "%d feature columns given, the context has %d", rows->n_features, e->n_features);
 	for (int f = 0; f < e->n_features; f++)
 		if ((rows->kinds != NULL ? rows->kinds[f] : TNP_NUMERIC) != e->kinds[f])
 			return tnp_fail(error, TNP_BAD_VALUE, "feature %d is %s, in the context it is %s", f + 1,
 							e->kinds[f] == TNP_NUMERIC ? "categorical" : "numeric", e->kinds[f] == TNP_NUMERIC ? "numeric" : "categorical");
-	return tnp_rows_check(e->model->model, rows, need_y, error);
+	status = tnp_rows_check(e->model->model, rows, need_y, error);
+	if (status != TNP_OK || !need_y || classes == 0)
+		return status;
+	if (rows->n_classes != 0 && rows->n_classes != classes)
+		return tnp_fail(error, TNP_BAD_VALUE, "%d classes given, the context has %d", rows->n_classes, classes);
+	for (int64_t i = 0; status == TNP_OK && i < rows->n; i++)
+		status = tnp_class_check(rows->y[i], classes, i, error);
+	return status;
 }
 
 /* Whether `later` rows after the prefix fit the chain buffer of a model whose rows otherwise all belong to the prefix. */
@@ -406,7 +421,7 @@ TnpStatus
 cuda_encoding_merge(const TnpDeviceEncoding *e, int64_t rows, const TnpRows *more, TnpDeviceEncoding **merged, TnpError *error)
 {
 	TnpDeviceEncoding *m;
-	TnpRows		old = {rows, e->n_features, e->kinds, e->x, e->y},
+	TnpRows		old = {rows, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes},
 				all;
 	TnpStatus	status = make_encoding(e->model, e->n_features, e->kinds, e->model->shape.sinks + rows + more->n, &m, error);
 
@@ -420,7 +435,7 @@ cuda_encoding_merge(const TnpDeviceEncoding *e, int64_t rows, const TnpRows *mor
 	m->n = rows;
 	if (status == TNP_OK)
 		status = keep_rows(m, more, error);
-	all = (TnpRows) {rows + more->n, e->n_features, e->kinds, m->x, m->y};
+	all = (TnpRows) {rows + more->n, e->n_features, e->kinds, m->x, m->y, e->stats.n_classes};
 	if (status == TNP_OK)
 		status = encode_rows(m, &all, 0, all.n, 0, true, error);
 	if (status != TNP_OK)

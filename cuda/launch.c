@@ -186,6 +186,7 @@ cuda_walk_of(const TnpDeviceEncoding *e, int64_t rows, CudaMode mode)
 	walk.y_center = e->stats.y_center;
 	walk.y_scale = e->stats.y_scale;
 	walk.y_clip = c->target_clip;
+	walk.classes = e->stats.n_classes;
 	walk.group = 1;
 	return walk;
 }

@@ -206,6 +206,7 @@ typedef struct CudaModel
 	int			operand;		/* widest operand of any linear */
 	CudaEncoder x,				/* concat: the one MLP */
 				y;
+	const float *y_table;		/* classifier: E_y of every class, [components, d]; else NULL */
 	const float *role,			/* [3, d] or NULL */
 			   *position,		/* [positions, d] or NULL */
 			   *sink;			/* [sinks, d] */
@@ -312,6 +313,7 @@ typedef struct CudaWalk
 	double		y_center,
 				y_scale,
 				y_clip;
+	int			classes;		/* classifier: of the context */
 	float	   *raw;			/* [teams, R, outputs] */
 	double	   *params;			/* [teams, R, params] */
 	float	   *part;			/* [blocks, part_floats] when not in shared memory */

@@ -523,6 +523,8 @@ template <class T, int R, int NV> struct Walker : Tile<T, R, NV>
 					v += model->role[rows.role[row] * d + i];
 				if (model->position != nullptr && rows.position[row] >= 0)
 					v += model->position[rows.position[row] * d + i];
+				if (model->y_table != nullptr && (flags & ROW_Y) != 0)
+					v += model->y_table[(int) rows.target[row] * d + i];
 			}
 			h[row * walk->row_h + i] = v;
 		}
@@ -534,7 +536,7 @@ template <class T, int R, int NV> struct Walker : Tile<T, R, NV>
 		}
 		if (!walk->x_is_half)
 			encode(&model->x, walk->x_width, walk->x_width, ROW_X);
-		if (targets)
+		if (targets && model->y_table == nullptr)
 			encode(&model->y, 1, 0, ROW_Y);
 	}
 
@@ -704,7 +706,7 @@ template <class T, int R, int NV> struct Walker : Tile<T, R, NV>
 				if (wanted->reductions == 0)
 					params = walk->out + wanted->out + (stream - wanted->first) * size;
 			}
-			if (!Distribution::make(model, raw + (int64_t) row * model->outputs, walk->y_center, walk->y_scale, params, lane) && lane == 0)
+			if (!Distribution::make(model, raw + (int64_t) row * model->outputs, walk->y_center, walk->y_scale, walk->classes, params, lane) && lane == 0)
 				atomic_or(&walk->flags[wanted != nullptr ? walk->answer_of[stream] : 0], 1);
 			sync_warp();
 			d.kind = model->head_kind;

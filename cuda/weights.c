@@ -225,6 +225,8 @@ place_model(Block *b, const TnpModel *m, bool halves_on_host, CudaModel *shape)
 	CudaModel  *to,
 				s;
 	const void *address;
+	TnpDistributionKind kind;
+	int			n;
 
 	b->used = 0;
 	b->operand = c->width;
@@ -253,7 +255,10 @@ place_model(Block *b, const TnpModel *m, bool halves_on_host, CudaModel *shape)
 			s.x = halves_on_host ? s.x : place_slots(b, m);
 		else
 			s.x = place_encoder(b, &m->embed_x, c->encode_x.kind == TNP_ENCODE_SKIP_MLP);
-		s.y = place_encoder(b, &m->embed_y, c->encode_y.kind == TNP_ENCODE_SKIP_MLP);
+		if (c->encode_y.kind == TNP_ENCODE_CLASSES)
+			s.y_table = place_floats(b, m->embed_y.table, (size_t) c->head_outputs * c->width);
+		else
+			s.y = place_encoder(b, &m->embed_y, c->encode_y.kind == TNP_ENCODE_SKIP_MLP);
 	}
 	s.role = place_floats(b, m->role, 3 * (size_t) c->width);
 	s.position = place_floats(b, m->position, (size_t) c->positions * c->width);
@@ -270,7 +275,8 @@ place_model(Block *b, const TnpModel *m, bool halves_on_host, CudaModel *shape)
 	s.half_normal = c->half_normal_tails;
 	s.std_floor = c->std_floor;
 	s.borders = place_floats(b, m->borders, (size_t) c->head_outputs + 1);
-	s.params = c->head == TNP_HEAD_GAUSSIAN ? 2 : c->head == TNP_HEAD_MIXTURE ? 3 * c->head_outputs : 2 * c->head_outputs + 1;
+	tnp_answer_shape(m, &kind, &n);
+	s.params = tnp_distribution_size(kind, n);
 	s.operand = b->operand;
 	if (to != NULL)
 		*to = s;

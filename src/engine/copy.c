@@ -8,7 +8,11 @@
  */
 #include "encode.h"
 
+#include "classes.h"
+
 #include <string.h>
+
+#include "ridge.h"
 
 int64_t
 tnp_encoding_settled(const TnpEncoding *e)
@@ -48,11 +52,17 @@ static bool
 copy_stats(const TnpEnv *env, const TnpStats *from, TnpStats *to)
 {
 	*to = *from;
+	memset(to->ridge, 0, sizeof(to->ridge));
 	to->columns = NULL;
 	to->slot = NULL;
 	to->n_columns = 0;
+	if (!tnp_class_stats_copy(env, from, to))
+		return false;
 	if (from->slot != NULL && (to->slot = duplicate(env, from->slot, (size_t) from->n_columns * sizeof(int))) == NULL)
 		return false;
+	for (int k = 0; k < TNP_RIDGES; k++)
+		if (!tnp_ridge_copy(env, &from->ridge[k], &to->ridge[k]))
+			return false;
 	if (from->columns == NULL)
 		return true;
 	to->columns = tnp_alloc_zero(env, from->n_columns, sizeof(TnpColumn));
@@ -106,7 +116,8 @@ tnp_encoding_copy(const TnpEncoding *e, int64_t n, int64_t capacity, bool keep, 
 	if (c->kinds == NULL || c->x == NULL || c->y == NULL || !copy_stats(&env, &e->stats, &c->stats))
 		status = tnp_no_memory(error);
 	if (status == TNP_OK)
-		status = tnp_cache_make(&env, e->cache.layers, e->cache.width, model->config.sinks + capacity, &c->cache, error);
+		status = tnp_cache_make(&env, e->cache.layers, e->cache.width, e->cache.head_width, e->cache.block, model->config.sinks + capacity, &c->cache,
+								error);
 	if (status != TNP_OK)
 	{
 		tnp_encoding_free(c);

@@ -31,6 +31,20 @@ typedef struct TnpColumn
 				missing_rate;
 } TnpColumn;
 
+#define TNP_RIDGES 2			/* a linear regression, and one with splines */
+#define TNP_OPINIONS (3 * TNP_RIDGES)	/* numbers of a row that they give */
+
+/* One regression of the prefix (ridge.c); n = 0 in models without. */
+typedef struct TnpRidge
+{
+	int			n;				/* entries of the design, the intercept last */
+	unsigned char *slot;		/* slot of every other entry */
+	unsigned char *kind;		/* what it is of its slot */
+	double	   *weights;		/* [n] */
+	double	   *factor;			/* [n, n] lower Cholesky factor of U'U + penalty * I */
+	double		log_noise;		/* log of the noise's standard deviation */
+} TnpRidge;
+
 typedef struct TnpStats
 {
 	int64_t		n0;				/* rows they come from */
@@ -40,6 +54,11 @@ typedef struct TnpStats
 	TnpColumn  *columns;		/* [n_columns] with prefix scaling, else NULL */
 	int			n_slots;		/* row tokeniser: columns used */
 	int		   *slot;			/* [n_slots] column of each slot */
+	int			n_classes;		/* K; 0 in a regression model */
+	int			class_room;		/* C, with cells of a classifier, else 0 */
+	double	   *class_share;	/* [C] of the n0 rows, or NULL; behind it: */
+	double	   *class_excess;	/* [n_columns, TNP_BINS, C] members of a class in a bin beyond those expected */
+	TnpRidge	ridge[TNP_RIDGES];
 } TnpStats;
 
 /* Refuse rows that the model cannot take: wrong count or kind of columns, missing cells, infinities, NaN targets when y is needed. */
@@ -50,11 +69,15 @@ TnpStatus	tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0
 void		tnp_stats_free(const TnpEnv *env, TnpStats *stats);
 size_t		tnp_stats_bytes(const TnpStats *stats);
 
+/* How many numbers stand in front of a row's cells. */
+int			tnp_opinions_width(const TnpModel *model);
+
 /* Width of the vector that tnp_scale_features writes for a row. */
 int			tnp_features_width(const TnpModel *model, const TnpStats *stats);
 
 /*
- * Scaled features of one row x [F]; for the row tokeniser its cells [n_slots, TNP_CELL]. y is the row's raw target if it is one
+ * Scaled features of one row x [F]; for the row tokeniser its opinions [TNP_OPINIONS], if it has them, and its cells
+ * [n_slots, cell width]. y is the row's raw target if it is one
  * of the n0 rows (leave-one-out), else NaN.
  */
 void		tnp_scale_features(const TnpModel *model, const TnpStats *stats, const double *x, double y, float *out);

@@ -7,11 +7,16 @@
  */
 #include "stats.h"
 
+#include "classes.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ridge.h"
+
 #define CATEGORY_BINS 15		/* most frequent identities with a bin of their own; the rest share one more */
+#define RELEVANCE_STEPS 1048576.0	/* steps in which the relevance of columns is compared */
 
 static int
 compare_doubles(const void *a, const void *b)
@@ -224,10 +229,11 @@ build_card(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, in
 		column->between = fmax(0, 1 - (1 - between / total) * (double) (n0 - 1) / (double) (n0 - bins));
 }
 
+/* In steps of 2^-20, so that what is equal up to rounding is equal: a column and a decreasing function of it, for one. */
 static double
 relevance(const TnpColumn *column)
 {
-	return fmax(column->between, column->correlation * column->correlation);
+	return rint(fmax(column->between, column->correlation * column->correlation) * RELEVANCE_STEPS);
 }
 
 /* Assign the most relevant columns to slots: descending relevance, ties by column number. */
@@ -266,6 +272,7 @@ build_target(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpErr
 
 	stats->y_center = 0;
 	stats->y_scale = 1;
+	stats->n_classes = tnp_classes(model) > 0 && rows->n_classes > 0 ? rows->n_classes : tnp_classes(model);
 	if (c->target_scaling == TNP_SCALE_FIXED)
 	{
 		stats->y_center = c->target_center;
@@ -300,18 +307,27 @@ tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats
 		status = tnp_no_memory(error);
 	else
 		stats->n_columns = rows->n_features;
+	if (status == TNP_OK && model->info.takes_missing && tnp_classes(model) > 0)
+		status = tnp_class_stats_make(model, rows, stats, error);
 	for (int f = 0; status == TNP_OK && f < rows->n_features; f++)
 	{
 		if (tnp_interrupted(&model->env))
 			status = tnp_fail(error, TNP_INTERRUPTED, "interrupted");
 		else
 			status = build_column(model, rows, n0, f, work, &stats->columns[f], error);
-		if (status == TNP_OK && model->info.takes_missing)
+		if (status == TNP_OK && tnp_classes(model) > 0)
+		{
+			if (model->info.takes_missing)
+				status = tnp_class_card(model, stats, rows, f, error);
+		}
+		else if (status == TNP_OK && model->info.takes_missing)
 			build_card(model, stats, rows, f, &stats->columns[f]);
 	}
 	tnp_free(&model->env, work);
 	if (status == TNP_OK && model->info.takes_missing)
 		status = build_slots(model, stats, error);
+	if (status == TNP_OK && c->encode_x.ridge)
+		status = tnp_ridge_build(model, rows, stats, error);
 	if (status != TNP_OK)
 		tnp_stats_free(&model->env, stats);
 	return status;
@@ -325,8 +341,11 @@ tnp_stats_free(const TnpEnv *env, TnpStats *stats)
 		tnp_free(env, stats->columns[f].levels);
 		tnp_free(env, stats->columns[f].level_bin);
 	}
+	for (int k = 0; k < TNP_RIDGES; k++)
+		tnp_ridge_free(env, &stats->ridge[k]);
 	tnp_free(env, stats->columns);
 	tnp_free(env, stats->slot);
+	tnp_free(env, stats->class_share);
 	memset(stats, 0, sizeof(*stats));
 }
 
@@ -337,5 +356,7 @@ tnp_stats_bytes(const TnpStats *stats)
 
 	for (int f = 0; f < stats->n_columns; f++)
 		bytes += (size_t) stats->columns[f].n_levels * (sizeof(double) + 1);
-	return bytes;
+	for (int k = 0; k < TNP_RIDGES; k++)
+		bytes += tnp_ridge_bytes(&stats->ridge[k]);
+	return bytes + tnp_class_stats_bytes(stats);
 }

@@ -44,7 +44,7 @@ make_rows(TestRows *rows, int features, int n, unsigned seed)
 		}
 		rows->y[i] = sum + 0.2 * (test_uniform(&state) - 0.5);
 	}
-	rows->view = (TnpRows) {n, features, NULL, rows->x, rows->y};
+	rows->view = (TnpRows) {n, features, NULL, rows->x, rows->y, 0};
 }
 
 static void
@@ -145,6 +145,58 @@ check_model(TnpDevice *device, const TestModel *file, int context)
 	tnp_device.model_free(m);
 }
 
+/* A classifier: probabilities, and draws of classes. */
+static void
+check_classifier(TnpDevice *device, const TestModel *file, int context)
+{
+	TnpDeviceModel *m = cuda_load(device, file);
+	TnpModel   *model;
+	TnpDistributionKind kind;
+	int			classes;
+	TnpError	error;
+	TestRows	rows;
+	TnpRows		given,
+				queries;
+	TnpEncoding *want;
+	TnpDeviceEncoding *got;
+	TnpRequest	r;
+	double	   *wanted,
+			   *answer,
+				largest = 0;
+
+	tnp_model_open(&tnp_default_env, file->bytes, file->length, &model, &error);
+	tnp_answer_shape(model, &kind, &classes);
+	make_rows(&rows, 3, context + QUERIES, 5);
+	for (int i = 0; i < context + QUERIES; i++)
+		rows.y[i] = rows.y[i] < -0.3 ? 0 : rows.y[i] < 0.4 ? 1 : 2;
+	rows.view.n_classes = 3;
+	given = test_slice(&rows, 0, context);
+	queries = test_slice(&rows, context, QUERIES);
+	wanted = malloc((size_t) QUERIES * classes * sizeof(double));
+	answer = malloc((size_t) QUERIES * classes * sizeof(double));
+	memset(&r, 0, sizeof(r));
+	r.kind = TNP_REQUEST_PREDICT;
+	r.rows = context;
+	r.queries = queries;
+	r.answer = answer;
+	if (tnp_build(model, &given, context, &want, &error) == TNP_OK && tnp_device.encoding_build(m, &given, context, 0, &got, &error) == TNP_OK)
+	{
+		ok(cuda_ask(got, &r) == TNP_OK && tnp_predict(want, &queries, wanted, &error) == TNP_OK, "%s: answered", file->name);
+		for (int i = 0; i < QUERIES * classes; i++)
+			largest = fmax(largest, fabs(answer[i] - wanted[i]));
+		ok(largest <= 0.01, "%s, %d rows: largest error of a probability %.1e", file->name, context, largest);
+		tnp_encoding_free(want);
+		tnp_device.encoding_free(got);
+	}
+	else
+		ok(false, "%s: %s", file->name, error.message);
+	free(wanted);
+	free(answer);
+	test_rows_free(&rows);
+	tnp_model_close(model);
+	tnp_device.model_free(m);
+}
+
 int
 main(void)
 {
@@ -156,6 +208,11 @@ main(void)
 	models = test_models(&n);
 	for (int i = 0; i < n; i++)
 	{
+		if (strstr(models[i].name, "class") != NULL)
+		{
+			check_classifier(device, &models[i], 96);
+			continue;
+		}
 		check_model(device, &models[i], 24);
 		check_model(device, &models[i], 96);
 	}

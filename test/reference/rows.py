@@ -5,8 +5,10 @@ SPDX-License-Identifier: PostgreSQL
 import numpy as np
 
 from layers import activate, block, linear, mlp
+from scaling import soft_clip
 
 NUMERIC_BINS, CATEGORICAL_BINS = 8, 16
+KNOTS = (-0.7, 0.0, 0.7)
 
 
 class Bins:
@@ -50,7 +52,7 @@ class Card:
         present = ~np.isnan(codes)
         self.r = self.correlation(z[present], y[present])
         self.e = self.explained(y)
-        self.relevance = max(self.e, self.r ** 2)
+        self.relevance = np.rint(max(self.e, self.r ** 2) * 2 ** 20)
 
     @staticmethod
     def correlation(a, b):
@@ -69,22 +71,103 @@ class Card:
         return max(0.0, 1 - (1 - between / total) * (n - 1) / (n - k))
 
 
-class RowTokeniser:
-    """Rows -> vectors, with statistics frozen at the prefix x [n0, F], y [n0] (raw)."""
+class Ridge:
+    """One of the two regressions of the prefix: cards of the slots, codes and scaled features [n0, slots], targets [n0]."""
 
-    def __init__(self, model, scaling, kinds, x, y):
+    def __init__(self, cards, codes, z, y, splines, knee):
+        self.cards, self.knee = cards, knee
+        self.entries = []
+        for s, card in enumerate(cards):
+            bins = [b for b in range(card.bins.count) if card.count[b] > 0]
+            if card.categorical:
+                more = [(s, "bin", b) for b in bins]
+            else:
+                more = [(s, "value", None)] + [(s, "hinge", knot) for knot in KNOTS if splines]
+                more += [(s, "bin", b) for b in bins if b == card.bins.count - 1]
+            if len(self.entries) + len(more) > 127:
+                break
+            self.entries += more
+        u = np.array([self.design(c, v) for c, v in zip(codes, z)])
+        n, best = len(y), -np.inf
+        for penalty in 4.0 ** np.arange(-6, 9):
+            inverse = np.linalg.inv(u.T @ u + penalty * np.eye(u.shape[1]))
+            weights = inverse @ (u.T @ y)
+            noise = max((y @ y - weights @ (u.T @ y)) / n, 1e-8)
+            evidence = -0.5 * (n * np.log(noise) + np.linalg.slogdet(u.T @ u / penalty + np.eye(u.shape[1]))[1])
+            if evidence > best:
+                best, self.inverse, self.weights, self.noise = evidence, inverse, weights, noise
+
+    def design(self, codes, z):
+        """One row of the design; the intercept is last."""
+        out = []
+        for s, what, which in self.entries:
+            value = 0.0 if np.isnan(codes[s]) else z[s]
+            out.append({"value": lambda: value, "hinge": lambda: max(value - which, 0.0),
+                        "bin": lambda: float(self.cards[s].bins(codes[s]) == which)}[what]())
+        return np.array(out + [1.0])
+
+    def __call__(self, codes, z, target):
+        u = self.design(codes, z)
+        mean, leverage = u @ self.weights, u @ self.inverse @ u
+        if target is not None:
+            rest = max(1 - leverage, 1e-6)
+            mean, leverage = target - (target - mean) / rest, leverage / rest
+        return [float(soft_clip(mean, self.knee)), 0.5 * np.log(self.noise), 0.5 * np.log1p(leverage)]
+
+
+class ClassCard:
+    """The same for targets that are classes, of which the model has room for `room`: y [n0] holds their indices."""
+
+    def __init__(self, codes, z, y, categorical, room):
+        self.categorical = categorical
+        self.bins = Bins(codes, categorical)
+        self.onehot = np.array([[target == c for c in range(room)] for target in y], dtype=float)
+        self.share = self.onehot.mean(axis=0)
+        which = np.array([self.bins(value) for value in codes])
+        self.count = np.array([np.sum(which == b) for b in range(self.bins.count)], dtype=float)
+        self.sum = np.array([np.sum(self.onehot[which == b] - self.share, axis=0) for b in range(self.bins.count)])
+        self.missing = np.mean(np.isnan(codes))
+        present = ~np.isnan(codes)
+        self.r = np.sqrt(self.between(np.unique(y[present], return_inverse=True)[1], z[present, None]))
+        self.e = self.between(which, self.onehot)
+        self.relevance = np.rint(max(self.e, self.r ** 2) * 2 ** 20)
+
+    @staticmethod
+    def between(group, values):
+        """The share of the variance of values [n, k] that lies between groups [n], adjusted."""
+        n, groups = len(values), len(set(group))
+        if n <= groups or np.all(values == values[0]):
+            return 0.0
+        center = values.mean(axis=0)
+        inside = sum(np.sum(group == g) * np.sum((values[group == g].mean(axis=0) - center) ** 2) for g in set(group))
+        return max(0.0, 1 - (1 - inside / np.sum((values - center) ** 2)) * (n - 1) / (n - groups))
+
+
+class RowTokeniser:
+    """Rows -> vectors, with statistics frozen at the prefix x [n0, F], y [n0] (raw); `classes` is the number of classes, or None."""
+
+    def __init__(self, model, scaling, kinds, x, y, classes=None):
+        self.classes, self.room = classes, model.config["head"].get("classes")
         self.model = model
         self.scaling = scaling
         self.n0 = len(y)
         codes, z, targets = scaling.encode(x), scaling.features(x), scaling.target(y)
-        self.cards = [Card(codes[:, f], z[:, f], targets, kind == "categorical") for f, kind in enumerate(kinds)]
+        make = (lambda *given: ClassCard(*given, self.room)) if classes else Card
+        self.cards = [make(codes[:, f], z[:, f], targets, kind == "categorical") for f, kind in enumerate(kinds)]
         order = sorted(range(len(kinds)), key=lambda f: (-self.cards[f].relevance, f))
         self.slots = order[:model.config["inputs"]["max_features"]]
+        self.ridges = []
+        if model.config["embedder"]["x"].get("ridge", False):
+            cards = [self.cards[f] for f in self.slots]
+            knee = model.config["target"]["clip"]
+            self.ridges = [Ridge(cards, codes[:, self.slots], z[:, self.slots], targets, splines, knee) for splines in (False, True)]
 
     def cell(self, f, code, z, target):
-        """The 8 numbers of one cell; target is the scaled target of a prefix row, else None."""
+        """The numbers of one cell; target is the scaled target of a prefix row, else None."""
         card = self.cards[f]
         b = card.bins(code)
+        if self.classes:
+            return self.class_cell(card, b, code, z, target)
         if target is None:
             mean = card.sum[b] / (card.count[b] + 1.5)
         else:
@@ -92,20 +175,32 @@ class RowTokeniser:
         missing = np.isnan(code)
         return [0.0 if missing else z, float(missing), float(card.categorical), mean, np.log(1 + self.n0) / 8, card.r, card.e, card.missing]
 
+    def class_cell(self, card, b, code, z, target):
+        missing = np.isnan(code)
+        common = [0.0 if missing else z, float(missing), float(card.categorical), self.classes / self.room, np.log(1 + self.n0) / 8,
+                  card.r, card.e, card.missing]
+        if target is None:
+            return common + list(card.sum[b] / (card.count[b] + 1.5))
+        own = np.arange(self.room) == target
+        return common + list((card.sum[b] - (own - card.share)) / (card.count[b] + 0.5))
+
     def __call__(self, x, prefix_y):
         """x [n, F] raw; prefix_y: the raw targets of its leading rows that are prefix rows. -> [n, d]"""
         codes, z, targets = self.scaling.encode(x), self.scaling.features(x), self.scaling.target(prefix_y)
         out = []
         for i in range(len(x)):
             target = targets[i] if i < len(targets) else None
-            out.append(self.embed([self.cell(f, codes[i, f], z[i, f], target) for f in self.slots]))
+            opinions = [number for ridge in self.ridges for number in ridge(codes[i, self.slots], z[i, self.slots], target)]
+            out.append(self.embed([self.cell(f, codes[i, f], z[i, f], target) for f in self.slots], opinions))
         return np.array(out).reshape(len(x), self.model.config["width"])
 
-    def embed(self, cells):
-        """Paths A and B for one row's cells, in slot order."""
+    def embed(self, cells, opinions):
+        """Paths A and B for one row's cells, in slot order, and the regressions' opinions of it, if the model has them."""
         model, tensors = self.model, self.model.tensors
         config, activation = model.config, model.embedder_activation
         hidden = tensors["embed.x.slot.bias"] + sum(tensors["embed.x.slot.weight"][s] @ cell for s, cell in enumerate(cells))
+        if opinions:
+            hidden = hidden + tensors["embed.x.ridge.weight"] @ opinions
         out = linear(tensors, "embed.x.out", activate(activation, hidden))
         tokens = config["embedder"]["x"]["tokens"]
         if tokens is None:

@@ -104,8 +104,10 @@ test_rows_make(TestRows *rows, const TnpModelInfo *info, int n, unsigned seed)
 			sum += isnan(v) ? 0 : sin(v);
 		}
 		rows->y[i] = sum + 0.3 * test_uniform(&state);
+		if (info->n_classes > 0)
+			rows->y[i] = fmod(fabs(floor(2 * rows->y[i])), info->n_classes);
 	}
-	rows->view = (TnpRows) {n, features, rows->kinds, rows->x, rows->y};
+	rows->view = (TnpRows) {n, features, rows->kinds, rows->x, rows->y, 0};
 }
 
 void
@@ -171,5 +173,6 @@ void
 test_env_init(TestEnv *env, const TnpKernels *kernels)
 {
 	memset(env, 0, sizeof(*env));
-	env->env = (TnpEnv) {counting_alloc, counting_free, counting_interrupted, env, kernels, counting_keep, counting_drop};
+	env->env = (TnpEnv) {.alloc = counting_alloc,.free = counting_free,.interrupted = counting_interrupted,.arg = env,.kernels = kernels,
+	.keep = counting_keep,.drop = counting_drop};
 }

@@ -3,7 +3,7 @@ import argparse
 import json
 import os
 
-from . import evaluate, export, trainer
+from . import begin, evaluate, export, trainer
 
 
 def add_train(commands):
@@ -18,6 +18,7 @@ def add_train(commands):
     p.add_argument("--threads", type=int, default=1, help="threads of each process")
     p.add_argument("--compile", action="store_true", help="torch.compile of the blocks (PyTorch 2)")
     p.add_argument("--resume", default="latest", help="checkpoint to go on from: latest, stable (before the decay), none")
+    p.add_argument("--start", help="model file (or checkpoint) whose weights a new run begins with; parts that it lacks begin at zero")
     p.add_argument("--export-minutes", type=float, default=5.0, help="interval of the exports")
     p.add_argument("--checkpoint-seconds", type=float, default=60.0, help="interval of the checkpoints")
     p.set_defaults(call=run_train)
@@ -26,17 +27,24 @@ def add_train(commands):
 def run_train(a):
     if not a.minutes and not a.steps:
         raise SystemExit("give a budget: --minutes or --steps")
-    with open(a.config) as f:
-        config = json.load(f)
+    try:
+        with open(a.config) as f:
+            config = json.load(f)
+    except (OSError, ValueError) as e:
+        raise SystemExit(f"{a.config}: {e}") from e
+    # A configuration that grows out of a bundled model names its file, relative to its own folder.
+    grown = config["training"].get("start")
+    start = a.start or (os.path.join(os.path.dirname(a.config), grown) if grown else None)
     folder = a.run or os.path.join("runs", os.path.splitext(os.path.basename(a.config))[0])
     trainer.train(config, folder, minutes=a.minutes, steps=a.steps, out=a.out, device=a.device, workers=a.workers,
-                  threads=a.threads, compile=a.compile, resume=a.resume, export_minutes=a.export_minutes, checkpoint_seconds=a.checkpoint_seconds)
+                  threads=a.threads, compile=a.compile, resume=a.resume, start=start, export_minutes=a.export_minutes, checkpoint_seconds=a.checkpoint_seconds)
 
 
 def main():
     parser = argparse.ArgumentParser(prog="pg_posterior_train", description=__doc__)
     commands = parser.add_subparsers(required=True)
     add_train(commands)
+    begin.add_command(commands)
     export.add_command(commands)
     evaluate.add_command(commands)
     a = parser.parse_args()

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 
 import torch
 
+from . import ridge
+
 NUMERIC_BINS, CATEGORY_BINS, MISSING_BIN = 8, 16, 16
+RELEVANCE_STEPS = 2.0 ** 20    # relevance is compared in steps: equal up to rounding is equal
 
 
 @dataclass
 class Inputs:
     """What the network sees.
 
-    x [B, N, F] or cells [B, N, F, 8]; y [B, N] scaled, y_input [B, N] scaled and clipped;
+    x [B, N, F], or of the row tokeniser its cells, flat, [B, N, F * 8 (+ 6)]; y [B, N] scaled, y_input [B, N] scaled and clipped;
     scale [B]: width of the target's unit, for densities in raw units.
     """
 
@@ -138,7 +141,7 @@ def between_bin_share(counts, sums, y):
 
 
 def cells(tasks, y_input, prefix, config):
-    """Cell vectors in slot order, [B, N, min(F, max_features), 8]."""
+    """Cell vectors in slot order, flat, [B, N, min(F, max_features) * 8], with `ridge` followed by its NUMBERS."""
     x, categorical = tasks.x, tasks.categorical
     if categorical.any():
         codes, category_bins = encode_categories(x, prefix, categorical)
@@ -168,9 +171,16 @@ def cells(tasks, y_input, prefix, config):
     flags = categorical[:, None, :].to(z.dtype).expand_as(z)
     card = (v[:, None, :].expand_as(z) for v in (r, e, w))
     cell = torch.stack([z, missing.to(z.dtype), flags, t, size, *card], -1)
-    order = torch.maximum(e, r.square()).sort(stable=True, dim=1, descending=True).indices
-    order = order[:, :config["inputs"]["max_features"]]
-    return cell.gather(2, order[:, None, :, None].expand(-1, x.shape[1], -1, 8))
+    relevance = (torch.maximum(e, r.square()).double() * RELEVANCE_STEPS).round()
+    order = relevance.sort(stable=True, dim=1, descending=True).indices[:, :config["inputs"]["max_features"]]
+    wide = order[:, None].expand(-1, x.shape[1], -1)
+    flat = cell.gather(2, wide[..., None].expand(-1, -1, -1, 8)).flatten(2)
+    if not config["embedder"]["x"].get("ridge", False):
+        return flat
+    filled = (counts > 0).gather(2, order[:, None].expand(-1, counts.shape[1], -1))
+    said = ridge.opinions(z.gather(2, wide), bins.gather(2, wide), filled, categorical.gather(1, order), y_input, prefix,
+                          config["target"].get("clip", 0))
+    return torch.cat([flat, said], 2)
 
 
 def prepare(tasks, prefix, config):

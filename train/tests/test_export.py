@@ -14,7 +14,7 @@ from pg_posterior_train.golden import golden
 
 from .common import MODELS, random_model
 
-PRIORS = {"gp1d": "gp1d", "tabular_small": "tabular"}
+PRIORS = {"gp1d": "gp1d", "tabular_small": "tabular", "tabular": "tabular"}
 REFERENCE = os.path.join(os.path.dirname(MODELS), "test", "reference")
 
 
@@ -85,7 +85,7 @@ class Export(unittest.TestCase):
 
 class BundledModels(unittest.TestCase):
     def test_bundled_models_load(self):
-        for name in ("toy", "gp1d", "tabular_small"):
+        for name in ("toy", "gp1d", "tabular", "tabular_small"):
             path = os.path.join(MODELS, name + ".safetensors")
             if os.path.exists(path):
                 model = load_model(path)

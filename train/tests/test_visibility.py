@@ -8,7 +8,7 @@ from pg_posterior_train.tasks import Tasks, numeric
 
 from .common import random_model, tasks
 
-PRIOR_OF = {"gp1d": "gp1d", "tabular_small": "tabular"}
+PRIOR_OF = {"gp1d": "gp1d", "tabular_small": "tabular", "tabular": "tabular"}
 
 
 def select(data, rows):

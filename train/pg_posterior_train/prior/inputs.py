@@ -4,8 +4,8 @@ import torch
 from .source import standardise
 
 
-def draw_inputs(s, tasks, rows, features):
-    """Features [B, N, F] of unit scale: Gaussian, uniform, clustered or heavy-tailed, often correlated."""
+def draw_inputs(s, tasks, rows, features, near_copies=0.25):
+    """Features [B, N, F] of unit scale: Gaussian, uniform, clustered or heavy-tailed, often correlated, collinear in the share `near_copies`."""
     shape = (tasks, rows, features)
     normal = s.randn(*shape)
     uniform = s.uniform(-1.7, 1.7, *shape)
@@ -19,7 +19,7 @@ def draw_inputs(s, tasks, rows, features):
     strength = s.uniform(0, 1, tasks, 1, 1) * s.coin(0.5, tasks, 1, 1)
     factor = s.randn(tasks, rows, 1) * s.randn(tasks, 1, features)
     x = (1 - strength) * x + strength * (x @ mixing) + factor * s.coin(0.2, tasks, 1, 1) * s.rand(tasks, 1, 1)
-    return standardise(torch.where(s.coin(0.25, tasks, 1, 1), collinear(s, standardise(x)), x))
+    return standardise(torch.where(s.coin(near_copies, tasks, 1, 1), collinear(s, standardise(x)), x))
 
 
 def collinear(s, x):

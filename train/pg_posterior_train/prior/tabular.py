@@ -28,9 +28,9 @@ def choose_features(rng, most):
     return int(math.exp(rng.uniform(math.log(low), math.log(high + 1))))
 
 
-def functional(s, family, tasks, rows, features):
+def functional(s, family, tasks, rows, features, near_copies):
     """Inputs and a function of them; 30 % are sums of two families."""
-    x = corrupt.drift(s, draw_inputs(s, tasks, rows, features))
+    x = corrupt.drift(s, draw_inputs(s, tasks, rows, features, near_copies))
     weight = relevance(s, tasks, features)
     f = standardise(FUNCTIONS[family](s, x, weight))
     other = list(FUNCTIONS)[s.one(0, len(FUNCTIONS) - 1)]
@@ -38,7 +38,7 @@ def functional(s, family, tasks, rows, features):
     return x, f + second * s.coin(0.3, tasks, 1) * s.rand(tasks, 1)
 
 
-def one_family(s, family, tasks, rows, features):
+def one_family(s, family, tasks, rows, features, near_copies):
     """`tasks` corrupted tasks of one family."""
     x, categorical, hidden = None, torch.zeros(tasks, features, dtype=torch.bool, device=s.device), None
     if family == "panel":
@@ -46,7 +46,7 @@ def one_family(s, family, tasks, rows, features):
     elif family in SAMPLERS:
         x, f = SAMPLERS[family](s, tasks, rows, features)
     else:
-        x, f = functional(s, family, tasks, rows, features)
+        x, f = functional(s, family, tasks, rows, features, near_copies)
     y = corrupt.noisy_target(s, f, x)
     missing = corrupt.missing_cells(s, x, y, 0.7 if family == "factor" else 0.35)
     if family not in ("panel", "factor"):
@@ -60,17 +60,22 @@ def one_family(s, family, tasks, rows, features):
     return Tasks(x, y, categorical.gather(1, column))
 
 
-def sample(generator, tasks, rows, shared, max_features=64, families=None):
-    """A batch of tasks; `shared` decides the number of columns alike for all workers."""
+def sample(generator, tasks, rows, shared, max_features=64, families=None, weights=None, near_copies=0.25):
+    """A batch of tasks; `shared` decides the number of columns alike for all workers.
+
+    families: the names that take part (default: all); weights: their shares where they differ from WEIGHTS; near_copies: share of
+    the functional tasks whose columns are nearly collinear.
+    """
     s = Source(generator)
+    shares = {**WEIGHTS, **(weights or {})}
     wanted = families or WEIGHTS
     features = max(choose_features(shared, max_features), min(FEWEST_COLUMNS.get(f, 1) for f in wanted))
     allowed = [f for f in wanted if features >= FEWEST_COLUMNS.get(f, 1)]
-    weight = torch.tensor([WEIGHTS[f] for f in allowed], device=s.device)
+    weight = torch.tensor([shares[f] for f in allowed], device=s.device)
     groups = -(-tasks // GROUP)
     picks = torch.multinomial(weight, groups, replacement=True, generator=generator).tolist()
     counts = Counter(picks)
-    drawn = concatenate([one_family(s, allowed[i], counts[i] * GROUP, rows, features) for i in sorted(counts)])
+    drawn = concatenate([one_family(s, allowed[i], counts[i] * GROUP, rows, features, near_copies) for i in sorted(counts)])
     return usable(Tasks(drawn.x[:tasks], drawn.y[:tasks], drawn.categorical[:tasks]))
 
 

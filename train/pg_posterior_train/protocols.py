@@ -1,0 +1,163 @@
+"""Measures a one-dimensional model on the tasks of the papers, as their tables do.
+
+    python3 -m pg_posterior_train.protocols MODEL.safetensors [--config CONFIG.json] [--tasks N] [--out FILE]
+
+What is measured stands in the configuration's `evaluation` (default: the configuration with the model's name): a list of
+
+    title     what the table is
+    prior     options of prior/curves.py, without its name
+    context   sizes, or {"from": a, "to": b} for a size drawn for every batch
+    targets   rows asked
+    orders    random orders over which joint densities are averaged (log of the mean density), default 1
+    blocks    sizes K of the buffer: after K answers, all rows so far are encoded again as context; 1 is plain autoregression
+    paper     the published figures, shown beside ours
+
+Figures are nats per target; ± is the standard error over tasks. `exact` is the process that drew the tasks, with its true
+hyperparameters; a sawtooth has none.
+"""
+import argparse
+import json
+import math
+import os
+
+import torch
+
+from .export import load_model
+from .predict import chain, predict
+from .prior import curves
+from .tasks import Tasks
+
+SEED = 880_001
+BATCH = 16           # tasks drawn together
+SEQUENCES = 256      # sequences encoded together
+
+
+def choose(tasks, order):
+    """Tasks with rows in another order, [B, N] or [N]."""
+    order = order.expand(tasks.y.shape[0], -1)
+    return Tasks(tasks.x.gather(1, order[..., None].expand(-1, -1, tasks.x.shape[2])), tasks.y.gather(1, order), tasks.categorical)
+
+
+def repeat(tasks, times):
+    return Tasks(tasks.x.repeat_interleave(times, 0), tasks.y.repeat_interleave(times, 0), tasks.categorical.repeat_interleave(times, 0))
+
+
+def chain_density(model, tasks, given, block):
+    """Joint log density [B] of the rows after the first `given`, encoded again after every `block` of them."""
+    total = torch.zeros(tasks.y.shape[0], dtype=torch.float64)
+    for start in range(given, tasks.y.shape[1], block):
+        end = min(start + block, tasks.y.shape[1])
+        part = Tasks(tasks.x[:, :end], tasks.y[:, :end], tasks.categorical)
+        total += chain(model, part, start).log_prob(part.y[:, start:]).double().sum(1)
+    return total
+
+
+def averaged_density(model, tasks, given, block, orders, generator):
+    """The logarithm [B] of the joint density averaged over random orders of the rows after the first `given`."""
+    count, rows = tasks.y.shape
+    many = repeat(tasks, orders)
+    later = torch.rand(count * orders, rows - given, generator=generator).argsort(1) + given
+    order = torch.cat([torch.arange(given).expand(count * orders, -1), later], 1)
+    many = choose(many, order)
+    parts = [chain_density(model, Tasks(many.x[i:i + SEQUENCES], many.y[i:i + SEQUENCES], many.categorical[i:i + SEQUENCES]), given, block)
+             for i in range(0, count * orders, SEQUENCES)]
+    return torch.cat(parts).reshape(count, orders).logsumexp(1) - math.log(orders)
+
+
+def sizes(spec):
+    """(label, function that gives the size of batch i)."""
+    if isinstance(spec, dict):
+        low, high = spec["from"], spec["to"]
+        # Evenly over the range, so that every run sees the same sizes.
+        return [(f"{low} to {high}", lambda i, n: low + round((i + 0.5) / n * (high - low + 1) - 0.5))]
+    return [(str(size), lambda i, n, size=size: size) for size in spec]
+
+
+def one_size(model, protocol, size_of, tasks):
+    """Mean and standard error of every figure of one row of the table."""
+    batches, found = -(-tasks // BATCH), {}
+    for i in range(batches):
+        given, m = size_of(i, batches), protocol["targets"]
+        generator = torch.Generator().manual_seed(SEED + 1000 * i + given)
+        drawn = curves.draw(generator, BATCH, given + m, **protocol["prior"])
+        data = drawn.tasks
+        row = {"factorised": predict(model, data, given).log_prob(data.y[:, given:]).double().mean(1)}
+        for block in protocol.get("blocks", [m]):
+            joint = averaged_density(model, data, given, block, protocol.get("orders", 1), generator)
+            row["autoregressive" if block >= m and "blocks" not in protocol else f"K = {block}"] = joint / m
+        if drawn.kernels:
+            alone, joint = curves.exact(drawn, given)
+            row["exact, factorised"], row["exact, joint"] = alone.mean(1), joint / m
+        for name, values in row.items():
+            found.setdefault(name, []).append(values)
+    out = {}
+    for name, values in found.items():
+        v = torch.cat(values)[:tasks]
+        out[name] = {"mean": float(v.mean()), "se": float(v.std() / math.sqrt(len(v)))}
+    return out
+
+
+@torch.no_grad()
+def evaluate(model, protocols, tasks):
+    """All tables of a configuration: a list of {title, rows}."""
+    result = []
+    for protocol in protocols:
+        rows = {label: one_size(model, protocol, size_of, tasks) for label, size_of in sizes(protocol["context"])}
+        result.append({"title": protocol["title"], "targets": protocol["targets"], "orders": protocol.get("orders", 1), "tasks": tasks,
+                       "rows": rows, "paper": protocol.get("paper", {})})
+    return result
+
+
+def markdown(result):
+    lines = []
+    for table in result:
+        names = list(next(iter(table["rows"].values())))
+        lines += [f"## {table['title']}", "", f"{table['targets']} targets, {table['orders']} order{'s' if table['orders'] > 1 else ''}, "
+                  f"{table['tasks']} tasks per row; nats per target.", "",
+                  "| context rows | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]
+        for label, row in table["rows"].items():
+            lines.append(f"| {label} | " + " | ".join(f"{row[n]['mean']:.3f} ± {row[n]['se']:.3f}" for n in names) + " |")
+        if len(table["rows"]) > 1:
+            means = [sum(row[n]["mean"] for row in table["rows"].values()) / len(table["rows"]) for n in names]
+            lines.append("| mean | " + " | ".join(f"{v:.3f}" for v in means) + " |")
+        lines.append("")
+        if table["paper"]:
+            lines += ["Published: " + "; ".join(f"{k} {v}" for k, v in table["paper"].items()) + ".", ""]
+    return "\n".join(lines)
+
+
+def find_config(model_file, config):
+    """The evaluation part of the configuration."""
+    name = os.path.splitext(os.path.basename(model_file))[0]
+    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "configs")
+    path = config or os.path.join(folder, name + ".json")
+    if not os.path.exists(path):
+        raise SystemExit(f"protocols: there is no configuration {path}; name one with --config")
+    with open(path, encoding="utf-8") as f:
+        found = json.load(f).get("evaluation")
+    if not found:
+        raise SystemExit(f"protocols: {os.path.basename(path)} has no evaluation; table models are measured with a folder of tables (DATA)")
+    return found
+
+
+def main():
+    p = argparse.ArgumentParser(prog="pg_posterior_train.protocols", description=__doc__.splitlines()[0])
+    p.add_argument("model")
+    p.add_argument("--config", help="configuration whose evaluation is run")
+    p.add_argument("--tasks", type=int, default=256, help="tasks for every row of a table")
+    p.add_argument("--out", help="write the numbers as JSON")
+    a = p.parse_args()
+    protocols = find_config(a.model, a.config)
+    model = load_model(a.model)
+    if model.config["inputs"].get("features") != 1:
+        raise SystemExit("protocols: the model must take one feature")
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
+    result = evaluate(model, protocols, a.tasks)
+    print(f"# {os.path.splitext(os.path.basename(a.model))[0]}\n\n{markdown(result)}")
+    if a.out:
+        with open(a.out, "w", encoding="utf-8") as f:
+            json.dump(result, f, indent=1)
+
+
+if __name__ == "__main__":
+    main()

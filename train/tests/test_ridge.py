@@ -1,0 +1,117 @@
+"""The regressions that the row tokeniser sees, against leaving rows out by hand, and against the format's rules."""
+import unittest
+
+import numpy as np
+import torch
+
+from pg_posterior_train import ridge
+from pg_posterior_train.normalise import cells, scale_targets
+from pg_posterior_train.tasks import Tasks
+
+from .common import config, random_model
+
+
+def random_inputs(tasks=3, rows=30, slots=4, seed=0):
+    """z, bins, filled and categorical of tables whose slot 1 is a category with missing cells, in float64."""
+    g = torch.Generator().manual_seed(seed)
+    z = torch.randn(tasks, rows, slots, generator=g, dtype=torch.float64)
+    bins = torch.randint(0, 8, (tasks, rows, slots), generator=g)
+    bins[:, ::5, 1] = 16
+    z[:, :, 1] = 0
+    categorical = torch.zeros(tasks, slots, dtype=torch.bool)
+    categorical[:, 1] = True
+    y = z[..., 0] + 0.5 * z[..., 2].abs() + 0.3 * torch.randn(tasks, rows, generator=g, dtype=torch.float64)
+    return z, bins, categorical, y
+
+
+def filled_bins(bins, prefix):
+    counts = torch.zeros(bins.shape[0], 17, bins.shape[2])
+    return counts.scatter_add_(1, bins[:, :prefix], torch.ones(bins[:, :prefix].shape)) > 0
+
+
+class Ridge(unittest.TestCase):
+    def test_prefix_rows_are_left_out(self):
+        """Each prefix row's numbers are those of the fit without it, at the same penalty."""
+        z, bins, categorical, y = random_inputs(tasks=1)
+        prefix = 20
+        filled = filled_bins(bins, prefix)
+        for splines in (False, True):
+            u = ridge.design(z, bins, filled, categorical, splines)
+            said = ridge.regression(u, y, prefix, 0)[0].numpy()
+            a, b = u[0, :prefix].numpy(), y[0, :prefix].numpy()
+            for penalty in ridge.PENALTIES:
+                weights = np.linalg.solve(a.T @ a + penalty * np.eye(a.shape[1]), a.T @ b)
+                if np.allclose(u[0, prefix:].numpy() @ weights, said[prefix:, 0], atol=1e-9):
+                    break
+            else:
+                self.fail("no penalty of the grid gives the queries' predictions")
+            for i in (0, 7, 19):
+                rest = np.delete(a, i, 0), np.delete(b, i)
+                inverse = np.linalg.inv(rest[0].T @ rest[0] + penalty * np.eye(a.shape[1]))
+                self.assertAlmostEqual(said[i, 0], a[i] @ inverse @ rest[0].T @ rest[1], places=8)
+                self.assertAlmostEqual(said[i, 2], 0.5 * np.log1p(a[i] @ inverse @ a[i]), places=8)
+
+    def test_penalty_has_the_largest_evidence(self):
+        """The evidence is the density of the targets under their Gaussian marginal, the noise at its maximum."""
+        z, bins, categorical, y = random_inputs(tasks=1, seed=3)
+        u = ridge.design(z, bins, filled_bins(bins, 30), categorical, True)[0]
+        gram, moment, square = u.T @ u, u.T @ y[0], y[0] @ y[0]
+        _, _, noise = ridge.choose_penalty(gram[None], moment[None], square[None], 30)
+        best = -np.inf
+        for penalty in ridge.PENALTIES:
+            shape = np.eye(30) + (u @ u.T).numpy() / penalty
+            s2 = y[0].numpy() @ np.linalg.solve(shape, y[0].numpy()) / 30
+            evidence = -0.5 * (30 * np.log(s2) + np.linalg.slogdet(shape)[1])
+            if evidence > best:
+                best, wanted = evidence, s2
+        self.assertAlmostEqual(float(noise), wanted, places=9)
+
+    def test_no_target_of_a_query_is_seen(self):
+        z, bins, categorical, y = random_inputs()
+        filled = filled_bins(bins, 20)
+        changed = y.clone()
+        changed[:, 20:] += 100
+        a, b = (ridge.opinions(z, bins, filled, categorical, v, 20, 5) for v in (y, changed))
+        self.assertTrue(torch.equal(a, b))
+        own = y.clone()
+        own[:, 3] += 1
+        change = ridge.opinions(z, bins, filled, categorical, own, 20, 5) - a
+        self.assertGreater(float(change[:, 5, 0].abs().max()), 0)
+
+    def test_whole_slots_while_they_fit(self):
+        z = torch.randn(1, 40, 50, dtype=torch.float64)
+        bins = torch.zeros(1, 40, 50, dtype=torch.long)
+        filled = torch.zeros(1, 17, 50, dtype=torch.bool)
+        filled[:, 0] = True
+        none = torch.zeros(1, 50, dtype=torch.bool)
+        self.assertEqual(ridge.design(z, bins, filled, none, False).shape[2], 51)
+        self.assertEqual(ridge.design(z, bins, filled, none, True).shape[2], 31 * 4 + 1)
+        self.assertLessEqual(ridge.design(z, bins, filled, none, True).shape[2], ridge.LARGEST_DESIGN)
+
+    def test_nearly_equal_columns(self):
+        """The information in the difference of two nearly equal columns arrives."""
+        g = torch.Generator().manual_seed(1)
+        common = torch.randn(1, 120, 1, generator=g, dtype=torch.float64)
+        own = 0.01 * torch.randn(1, 120, 2, generator=g, dtype=torch.float64)
+        x = common + own
+        y = (own[..., 0] - own[..., 1]) * 100
+        model = config("tabular")["model"]
+        _, y_input, _, _ = scale_targets(y, 100, model)
+        flat = cells(Tasks(x, y, torch.zeros(1, 2, dtype=torch.bool)), y_input, 100, model)
+        self.assertEqual(flat.shape[2], 2 * 8 + ridge.NUMBERS)
+        error = (flat[0, 100:, 16] - y_input[0, 100:]).abs().mean()
+        self.assertLess(float(error), 0.1)
+
+    def test_growing_keeps_the_answers(self):
+        """The ridge path starts from zero: adding it to a model changes nothing."""
+        model = random_model("tabular")
+        with torch.no_grad():
+            model.embed.x.ridge.weight.zero_()
+        cell = torch.randn(2, 5, 3 * 8 + ridge.NUMBERS, dtype=torch.float64)
+        other = cell.clone()
+        other[..., 24:] = 7
+        self.assertTrue(torch.equal(model.embed.x(cell), model.embed.x(other)))
+
+
+if __name__ == "__main__":
+    unittest.main()
