@@ -161,7 +161,7 @@ tnp_wire_read_ask(const void *payload, uint64_t length, TnpQuestion *q, TnpError
 	numbers += a->n_levels;
 	q->given = (TnpRows) {a->given, a->n_features, q->kinds, numbers, numbers + a->given * a->n_features, a->n_classes};
 	numbers += a->given * (a->n_features + 1);
-	q->queries = (TnpRows) {a->queries, a->n_features, q->kinds, numbers, NULL, 0};
+	q->queries = (TnpRows) {a->queries, a->n_features, q->kinds, numbers, NULL, a->n_classes};
 	if ((a->flags & TNP_ASK_TARGETS) != 0)
 		q->queries.y = numbers + a->queries * a->n_features;
 	return TNP_OK;
