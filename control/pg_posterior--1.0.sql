@@ -405,6 +405,10 @@ CREATE FUNCTION posterior.stat_cache(OUT entries bigint, OUT bytes bigint, OUT h
 	AS 'MODULE_PATHNAME', 'posterior_stat_cache' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION posterior.stat_cache() IS 'the cache of encoded contexts: of the server when the library is preloaded, else of this session';
 
+CREATE FUNCTION posterior.kernels(OUT name text, OUT used boolean) RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'posterior_kernels_list' LANGUAGE C STABLE STRICT PARALLEL SAFE ROWS 4;
+COMMENT ON FUNCTION posterior.kernels() IS 'the arithmetic that this machine has, the fastest first, and which of it is used';
+
 -- ---- named contexts -----------------------------------------------------------------------------------------------
 
 CREATE TYPE posterior.regcolumn;

@@ -203,7 +203,7 @@ encode_rows(TnpEncoding *e, int64_t first, int64_t n, bool with_sinks, TnpError 
 
 	if (total == 0)
 		return TNP_OK;
-	status = tnp_team_make(model, &e->stats, total < TNP_TILE ? (int) total : TNP_TILE,
+	status = tnp_team_make(model, &e->stats, total < TNP_TILE ? (int) total : TNP_TILE, TNP_MAX_THREADS,
 						   tnp_cost(model, (double) total, model->config.sinks + (double) (first + n)), &team, error);
 	if (status != TNP_OK)
 		return status;

@@ -19,7 +19,7 @@ char	   *posterior_class_model_name = NULL;
 int			posterior_cache_mode = POSTERIOR_CACHE_ON;
 int			posterior_cache_size = 65536;
 int			posterior_kernels = 0;
-int			posterior_threads = 1;
+int			posterior_threads = 0;
 int			posterior_maintenance_delay = 1000;
 int			posterior_row_security = POSTERIOR_ROW_SECURITY_REFUSE;
 
@@ -61,8 +61,8 @@ _PG_init(void)
 	DefineCustomEnumVariable("posterior.kernels", "Arithmetic of predictions: fast, or the slow reference that it is tested against.",
 							 NULL, &posterior_kernels, 0, kernel_tables, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("posterior.threads", "Threads, the session's own included, that work on one large question.",
-							"Answers do not depend on it. Small questions, parallel workers and background workers use one.",
-							&posterior_threads, posterior_default_threads(), 1, 64, PGC_USERSET, 0, NULL, NULL, NULL);
+							"0: four, or as many as there are processors. Answers do not depend on it. Small questions, parallel workers and background workers use one.",
+							&posterior_threads, 0, 0, 64, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("posterior.row_security", "What a named context does for users to whom row-level security of its relation applies.",
 							 "refuse raises an error; private computes from the rows that the user may see and shares nothing.",
 							 &posterior_row_security, POSTERIOR_ROW_SECURITY_REFUSE, row_security_modes, PGC_USERSET, 0, NULL, NULL, NULL);
