@@ -30,7 +30,7 @@ SANITIZE = -O2 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-o
 DEPEND = -MMD -MP
 
 # Goals that need no PostgreSQL at parse time, because `make check` may have to install it first.
-OWN_GOALS := check demo bench help layers unit unit-programs valgrind fuzz fuzzers regress isolation history tap sanitized reference docs train evaluate check-train \
+OWN_GOALS := gpu-carry gpu-programs build/cuda-tests-open cuda-tests-open cuda cuda-suite cuda-tests gpu-check check demo bench help layers unit unit-programs valgrind fuzz fuzzers regress isolation history tap sanitized reference docs train evaluate check-train \
 	soak mutants bench-contexts test-models build/tnp build/pg_posterior_server
 ifneq ($(filter-out $(OWN_GOALS),$(or $(MAKECMDGOALS),all)),)
 
@@ -54,20 +54,25 @@ include $(PGXS)
 MODEL_DIRECTORY = $(DESTDIR)$(datadir)/extension/pg_posterior
 
 all: build/pg_posterior_server
-install: install-models install-server
-.PHONY: install-models uninstall-models install-server uninstall-server
+install: install-models install-server install-cuda
+.PHONY: install-models uninstall-models install-server uninstall-server install-cuda uninstall-cuda
 install-server: installdirs build/pg_posterior_server
 	$(MKDIR_P) '$(DESTDIR)$(bindir)'
 	$(INSTALL_PROGRAM) build/pg_posterior_server '$(DESTDIR)$(bindir)/pg_posterior_server'
 
+# what `make cuda` has built, if anything
+install-cuda: installdirs
+	$(if $(wildcard build/pg_posterior_cuda.so),$(INSTALL_SHLIB) build/pg_posterior_cuda.so '$(DESTDIR)$(pkglibdir)/')
 install-models: installdirs
 	$(MKDIR_P) '$(MODEL_DIRECTORY)'
 	$(if $(MODELS),$(INSTALL_DATA) $(MODELS) '$(MODEL_DIRECTORY)/')
 
-uninstall: uninstall-models uninstall-server
+uninstall: uninstall-models uninstall-server uninstall-cuda
 uninstall-server:
 	rm -f '$(DESTDIR)$(bindir)/pg_posterior_server'
 
+uninstall-cuda:
+	rm -f '$(DESTDIR)$(pkglibdir)/pg_posterior_cuda.so'
 uninstall-models:
 	rm -f $(addprefix '$(MODEL_DIRECTORY)'/,$(notdir $(MODELS)))
 	if [ -d '$(MODEL_DIRECTORY)' ]; then rmdir '$(MODEL_DIRECTORY)'; fi
@@ -130,7 +135,99 @@ build/fuzz/%: test/fuzz/%.c $(ENGINE_SOURCES) $(SERVER_PARTS) $(wildcard src/eng
 	$(FUZZ_CC) $(ENGINE_CFLAGS) -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
 		$(ENGINE_CPPFLAGS) -o $@ $< $(ENGINE_SOURCES) $(SERVER_PARTS) $(ENGINE_LIBS)
 
-.PHONY: $(filter-out build/tnp build/pg_posterior_server,$(OWN_GOALS))
+# The CUDA device: one shared object per list of machine codes, with the engine inside it, loaded by the server process alone. Without
+# nvcc nothing of this is built, and nothing else is different.
+NVCC ?= $(or $(shell command -v nvcc 2> /dev/null),$(wildcard /usr/local/cuda/bin/nvcc))
+CUDA_ARCHS ?= 80 90
+CUDA_BUILD = build/cuda-$(subst $() $(),-,$(strip $(CUDA_ARCHS)))
+CUDA_HOST := $(wildcard cuda/*.c)
+CUDA_KERNEL_LISTS := HALF_16 HALF_32 HALF_64 FLOAT_16 FLOAT_32
+CUDA_CPPFLAGS = $(ENGINE_CPPFLAGS) -iquote src/server -iquote cuda
+CUDA_NEWEST = $(lastword $(CUDA_ARCHS))
+# machine code for each, and an intermediate form of the newest for what comes after it
+NVCC_ARCHS = $(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(a),code=sm_$(a)) -gencode=arch=compute_$(CUDA_NEWEST),code=compute_$(CUDA_NEWEST)
+NVCC_FLAGS = -std=c++17 -O3 $(NVCC_ARCHS) -Xcompiler -Wall,-Wextra,-fPIC,-fvisibility=hidden -Icuda
+CUDA_OBJECTS = $(patsubst cuda/%.c,$(CUDA_BUILD)/%.o,$(CUDA_HOST)) $(patsubst %,$(CUDA_BUILD)/kernels_%.o,$(CUDA_KERNEL_LISTS)) $(CUDA_BUILD)/gpu_cuda.o
+CUDA_HEADERS := $(filter-out cuda/host.h cuda/gpu.h,$(wildcard cuda/*.h))
+
+$(CUDA_BUILD)/%.o: cuda/%.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(ENGINE_CFLAGS) $(ENGINE_OPTIMIZE) $(CUDA_CPPFLAGS) -fPIC $(DEPEND) -c -o $@ $<
+
+$(CUDA_BUILD)/kernels_%.o: cuda/kernels.cu $(CUDA_HEADERS)
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCC_FLAGS) -DKERNELS_OF=$* -c -o $@ $<
+
+$(CUDA_BUILD)/gpu_cuda.o: cuda/gpu_cuda.cu cuda/gpu.h cuda/layout.h Makefile
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCC_FLAGS) -c -o $@ $<
+
+CUDA_ENGINE := $(patsubst src/%.c,build/module/%.o,$(wildcard src/engine/*.c))
+
+$(CUDA_BUILD)/pg_posterior_cuda.so: $(CUDA_OBJECTS) $(CUDA_ENGINE)
+	$(NVCC) -shared $(NVCC_ARCHS) -cudart static -Xlinker -z,defs -Xlinker --exclude-libs,ALL -o $@ $^ -ljansson -lm -lpthread
+
+ifeq ($(NVCC),)
+cuda:
+	@echo "no nvcc: pg_posterior_cuda.so is left out (set NVCC, or put nvcc into the PATH)"
+else
+cuda: $(CUDA_BUILD)/pg_posterior_cuda.so
+	@cp -f $< build/pg_posterior_cuda.so
+endif
+
+# The same sources on the emulator, for machines without a GPU; and, with the real device, on one.
+CUDA_TESTS := $(notdir $(basename $(wildcard test/cuda/*_test.c)))
+CUDA_TEST_SHARED = $(patsubst %.c,build/sanitized/%.o,test/cuda/cuda_tests.c test/unit/models.c)
+CUDA_EMULATED = $(patsubst %.c,build/sanitized/%.o,$(CUDA_HOST)) build/emulated/emulator.o build/emulated/gpu_emulated.o \
+	$(patsubst %,build/emulated/kernels_%.o,$(CUDA_KERNEL_LISTS))
+build/sanitized/cuda/%.o build/sanitized/test/cuda/%.o build/plain/cuda/%.o build/plain/test/cuda/%.o: ENGINE_CPPFLAGS += -iquote src/server -iquote cuda -iquote test/cuda
+
+# The kernels' own arithmetic is not instrumented for undefined behaviour: it is many times slower, and addresses are what goes wrong there.
+EMULATOR_FLAGS = -std=c++17 -O1 -g -Wall -Wextra -ffp-contract=off -fsanitize=address -fno-omit-frame-pointer -iquote cuda -iquote test/cuda
+build/emulated/kernels_%.o: test/cuda/kernels_emulated.cpp $(CUDA_HEADERS) test/cuda/emulator.h
+	@mkdir -p $(@D)
+	$(CXX) $(EMULATOR_FLAGS) -DKERNELS_OF=$* -c -o $@ $<
+
+build/emulated/%.o: test/cuda/%.cpp $(wildcard cuda/*.h test/cuda/*.h) Makefile
+	@mkdir -p $(@D)
+	$(CXX) $(EMULATOR_FLAGS) -c -o $@ $<
+
+build/cuda-tests/%: build/sanitized/test/cuda/%.o $(CUDA_TEST_SHARED) $(CUDA_EMULATED) $(SANITIZED_ENGINE)
+	@mkdir -p $(@D)
+	$(CXX) $(SANITIZE) -o $@ $^ $(ENGINE_LIBS)
+
+cuda-tests: $(addprefix build/cuda-tests/,$(CUDA_TESTS))
+
+# Opens the shared object as the server does.
+build/cuda-tests-open: test/cuda/open.c test/unit/tap.h src/server/device.h Makefile
+	@mkdir -p $(@D)
+	$(CC) $(ENGINE_CFLAGS) -O1 $(ENGINE_CPPFLAGS) -iquote src/server -iquote test/unit -o $@ $< -ldl -lm
+cuda-tests-open: build/cuda-tests-open
+
+# The suites that need nothing of the emulator, and the benchmark, on the GPU of this machine.
+GPU_PROGRAMS := parity half shapes
+GPU_SHARED = build/plain/test/cuda/cuda_tests.o build/plain/test/cuda/gpu_real.o build/plain/test/unit/models.o
+build/gpu/%_test: build/plain/test/cuda/%_test.o $(GPU_SHARED) $(CUDA_OBJECTS) $(PLAIN_ENGINE)
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCC_ARCHS) -cudart static -o $@ $^ $(ENGINE_LIBS)
+build/gpu/bench: build/plain/bench/cuda.o $(GPU_SHARED) $(CUDA_OBJECTS) $(PLAIN_ENGINE)
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCC_ARCHS) -cudart static -o $@ $^ $(ENGINE_LIBS)
+build/plain/bench/%.o: ENGINE_CPPFLAGS += -iquote src/server -iquote cuda -iquote test/cuda
+gpu-programs: $(patsubst %,build/gpu/%_test,$(GPU_PROGRAMS)) build/gpu/bench
+
+gpu-check:
+	+@test/gpu-check
+
+# Headers and libraries for a GPU machine that lacks them; take build/carry along.
+gpu-carry:
+	@mkdir -p build/carry/include build/carry/lib
+	cp -r $(firstword $(wildcard /usr/include/Random123 /usr/local/include/Random123)) build/carry/include/
+	cp $(wildcard /usr/include/jansson*.h /usr/local/include/jansson*.h) build/carry/include/
+	cp -L $$($(CC) -print-file-name=libjansson.so) build/carry/lib/libjansson.so
+	cp -L $$($(CC) -print-file-name=libjansson.so) build/carry/lib/libjansson.so.4
+
+.PHONY: $(filter-out build/%,$(OWN_GOALS))
 
 # Models that only tests use are written by a script, deterministically.
 MODEL_WRITERS := $(wildcard test/reference/*.py)
@@ -144,8 +241,8 @@ unit-programs: $(addprefix build/unit/,$(UNIT_TESTS)) $(addprefix build/unit-san
 
 fuzzers: $(addprefix build/fuzz/,$(FUZZERS))
 
-layers docs unit sanitized valgrind reference regress isolation history tap fuzz:
-	+@test/check $@
+layers docs unit sanitized valgrind cuda-suite reference regress isolation history tap fuzz:
+	+@test/check $(@:-suite=)
 
 # The suite of train/tests: `make train` itself trains.
 check-train:
@@ -199,6 +296,8 @@ endif
 #: make layers | docs | unit | sanitized | valgrind | reference | regress | isolation | history | tap | check-train | fuzz    one suite
 #: make train       train a model: MODEL=gp1d MINUTES=25 [OUT=file] [WORKERS=n] [DEVICE=cuda] [COMPILE=1]; see train/README.md
 #: make evaluate    measure a model through SQL: MODEL=tabular DATA=<folder of CSV files> [OUT=file.json]
+#: make cuda        the CUDA device, where nvcc is found (CUDA_ARCHS: 80 90); make cuda-suite tests it, with or without a GPU
+#: make gpu-check   on a machine with a GPU: parity, sanitizer, benchmark; needs no PostgreSQL (make gpu-carry collects what else it may lack)
 #: make soak        the history checker until ten million predictions have been compared
 #: make mutants     one build without each guard of the cache: the tests must find it
 #: make bench-contexts   what named contexts cost writers and save readers
