@@ -100,6 +100,13 @@ build/tnp: build/plain/test/tool/tnp.o $(PLAIN_ENGINE)
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(ENGINE_LIBS)
 
+build/bench-engine: build/plain/bench/engine.o build/plain/bench/limits.o $(PLAIN_ENGINE)
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ $(ENGINE_LIBS)
+
+build/plain/bench/limits.o: ENGINE_CFLAGS += -ffp-contract=fast -Wno-psabi
+build/plain/bench/limits.o: ENGINE_OPTIMIZE = -O3
+
 # A fuzzer is compiled in one step, engine included, so that every branch of the reader guides it.
 build/fuzz/%: test/fuzz/%.c $(ENGINE_SOURCES) $(wildcard src/engine/*.h src/cpu/*.h test/fuzz/*.h) Makefile
 	@mkdir -p $(@D)

@@ -8,46 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-TnpStatus
-tnp_work_make(const TnpModel *model, int d, int heads, int feedforward, int64_t keys, TnpWork *work, TnpError *error)
-{
-	/* two segments, each rounded up to panels */
-	int64_t		row = tnp_panels(keys) + 2 * TNP_PANEL;
-	size_t		sizes[6] = {(size_t) TNP_TILE * d, (size_t) TNP_TILE * d, (size_t) TNP_TILE * d, (size_t) TNP_TILE * feedforward,
-	(size_t) TNP_TILE * heads, (size_t) TNP_ATTEND_ROWS * row};
-	float	  **parts[6] = {&work->u, &work->q, &work->att, &work->ff, &work->scale, &work->scores};
-	size_t		total = 0;
-	char	   *at;
-
-	for (int i = 0; i < 6; i++)
-	{
-		sizes[i] = (sizes[i] + 15) / 16 * 16;
-		total += sizes[i];
-	}
-	work->memory = tnp_alloc(&model->env, total + 16, sizeof(float));
-	if (work->memory == NULL)
-		return tnp_no_memory(error);
-	at = (char *) work->memory;
-	at += (64 - (uintptr_t) at % 64) % 64;
-	for (int i = 0; i < 6; i++)
-	{
-		*parts[i] = (float *) at;
-		at += sizes[i] * sizeof(float);
-	}
-	work->scores_row = row;
-	return TNP_OK;
-}
-
-void
-tnp_work_free(const TnpModel *model, TnpWork *work)
-{
-	tnp_free(&model->env, work->memory);
-	work->memory = NULL;
-}
-
 /* The block input as attention reads it: normed if pre-norm, else as it is. */
 static const float *
-attention_input(const TnpModel *model, const TnpLayer *layer, bool post_norm, int n, const float *h, TnpWork *work)
+attention_input(const TnpModel *model, const TnpLayer *layer, bool post_norm, int n, const float *h, TnpBlockWork *work)
 {
 	if (post_norm)
 		return h;
@@ -56,7 +19,7 @@ attention_input(const TnpModel *model, const TnpLayer *layer, bool post_norm, in
 }
 
 void
-tnp_block_keys(const TnpModel *model, const TnpLayer *layer, bool post_norm, int n, const float *h, TnpWork *work)
+tnp_block_keys(const TnpModel *model, const TnpLayer *layer, bool post_norm, int n, const float *h, TnpBlockWork *work)
 {
 	const float *u = attention_input(model, layer, post_norm, n, h, work);
 
@@ -82,24 +45,26 @@ fill_scale(const TnpLayer *layer, int heads, int head_width, int n, const TnpVie
 }
 
 void
-tnp_block(const TnpModel *model, const TnpLayer *layer, int heads, bool post_norm, int n, float *h, const TnpView *view, TnpWork *work)
+tnp_block_ask(const TnpModel *model, const TnpLayer *layer, int heads, bool post_norm, int n, const float *h, const TnpView *view,
+			  TnpBlockWork *work, TnpAttention *attention)
 {
-	const TnpKernels *kernels = model->kernels;
 	int			d = layer->q.out;
 	const float *u = attention_input(model, layer, post_norm, n, h, work);
-	TnpAttention a;
 
-	kernels->linear(&layer->q, n, u, TNP_IDENTITY, false, work->q);
+	model->kernels->linear(&layer->q, n, u, TNP_IDENTITY, false, work->q);
 	fill_scale(layer, heads, d / heads, n, view, work->scale);
-	a = (TnpAttention) {heads, d / heads, n, work->q, work->scale, view->k, view->v, view->context, view->own,
-		work->scores, work->scores_row, work->att};
-	kernels->attend(&a);
+	*attention = (TnpAttention) {heads, d / heads, n, work->q, work->scale, view->k, view->v, view->context, view->own, work->attend, work->att};
+}
+
+void
+tnp_block_finish(const TnpModel *model, const TnpLayer *layer, bool post_norm, int n, float *h, TnpBlockWork *work)
+{
+	const TnpKernels *kernels = model->kernels;
+	const float *u = h;
+
 	kernels->linear(&layer->o, n, work->att, TNP_IDENTITY, true, h);
 	if (post_norm)
-	{
 		kernels->norm(&layer->norm1, n, h, h);
-		u = h;
-	}
 	else
 	{
 		kernels->norm(&layer->norm2, n, h, work->u);
@@ -109,4 +74,14 @@ tnp_block(const TnpModel *model, const TnpLayer *layer, int heads, bool post_nor
 	kernels->linear(&layer->ff1, n, work->ff, TNP_IDENTITY, true, h);
 	if (post_norm)
 		kernels->norm(&layer->norm2, n, h, h);
+}
+
+void
+tnp_block(const TnpModel *model, const TnpLayer *layer, int heads, bool post_norm, int n, float *h, const TnpView *view, TnpBlockWork *work)
+{
+	TnpAttention attention;
+
+	tnp_block_ask(model, layer, heads, post_norm, n, h, view, work, &attention);
+	model->kernels->attend(&attention);
+	tnp_block_finish(model, layer, post_norm, n, h, work);
 }

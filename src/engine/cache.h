@@ -12,15 +12,17 @@
 typedef struct TnpCache
 {
 	int			layers,
-				width;
-	int64_t		capacity;		/* slots, whole panels */
+				width,
+				head_width,
+				block;			/* TNP_BLOCK, or TNP_PANEL for the keys of one chain */
+	int64_t		capacity;		/* slots, whole blocks */
 	float	  **k,				/* [layers] */
 			  **v;
 	void	   *memory;			/* blocks and pointers */
 } TnpCache;
 
 /* Room for `slots` rows. On failure the cache is zeroed. */
-TnpStatus	tnp_cache_make(const TnpEnv *env, int layers, int width, int64_t slots, TnpCache *cache, TnpError *error);
+TnpStatus	tnp_cache_make(const TnpEnv *env, int layers, int width, int head_width, int block, int64_t slots, TnpCache *cache, TnpError *error);
 
 /* At least `slots` rows, keeping the first `used`. On failure nothing has changed. */
 TnpStatus	tnp_cache_reserve(const TnpEnv *env, int64_t used, int64_t slots, TnpCache *cache, TnpError *error);
@@ -28,7 +30,7 @@ TnpStatus	tnp_cache_reserve(const TnpEnv *env, int64_t used, int64_t slots, TnpC
 /* Store one row's key [width] and value [width] of one layer. */
 void		tnp_cache_put(TnpCache *cache, int layer, int64_t slot, const float *k, const float *v);
 
-/* Copy the first `used` slots of `from` to a cache of the same layers and width that has room for them. */
+/* Copy the first `used` slots of `from` to a cache of the same shape that has room for them. */
 void		tnp_cache_copy(const TnpCache *from, int64_t used, TnpCache *to);
 
 void		tnp_cache_free(const TnpEnv *env, TnpCache *cache);

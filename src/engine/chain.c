@@ -24,6 +24,14 @@ tnp_chain_position(const TnpEncoding *e, int64_t j)
 	return e->model->config.positions > 0 ? (int) (e->n - e->prefix + j) : -1;
 }
 
+TnpStatus
+tnp_chain_cache(const TnpModel *model, int64_t slots, TnpCache *cache, TnpError *error)
+{
+	const TnpConfig *c = &model->config;
+
+	return tnp_cache_make(&model->env, tnp_cache_layers(model), c->width, c->width / c->heads, TNP_PANEL, slots, cache, error);
+}
+
 TnpToken
 tnp_chain_row(const TnpEncoding *e, TnpCache *own, int64_t j)
 {

@@ -14,6 +14,9 @@ int64_t		tnp_chain_room(const TnpEncoding *e);
 /* Row of the position table of chain row j of a block on e, or -1. */
 int			tnp_chain_position(const TnpEncoding *e, int64_t j);
 
+/* A private cache for `slots` rows of a chain. */
+TnpStatus	tnp_chain_cache(const TnpModel *model, int64_t slots, TnpCache *cache, TnpError *error);
+
 /* What chain row j, and query j, of a block with private cache `own` see. */
 TnpToken	tnp_chain_row(const TnpEncoding *e, TnpCache *own, int64_t j);
 TnpToken	tnp_chain_query(const TnpEncoding *e, TnpCache *own, int64_t j);

@@ -77,67 +77,99 @@ encode_flat(const TnpModel *model, int n, int width, const float *rows, float *s
 }
 
 /* E_x of one tile; features as tnp_scale_features wrote them. */
-static TnpStatus
-encode_x(const TnpModel *model, const TnpStats *stats, int n, const float *features, float *scratch, float *y, TnpError *error)
+static void
+encode_x(const TnpModel *model, const TnpStats *stats, int n, const float *features, TnpWork *work, float *y)
 {
 	const TnpConfig *c = &model->config;
 	int			width = tnp_features_width(model, stats);
 
 	if (c->encode_x.kind != TNP_ENCODE_ROWS)
 	{
-		encode_vector(model, &c->encode_x, &model->embed_x, n, features, scratch, y);
-		return TNP_OK;
+		encode_vector(model, &c->encode_x, &model->embed_x, n, features, work->scratch, y);
+		return;
 	}
-	encode_flat(model, n, width, features, scratch, y);
-	if (c->encode_x.token_width == 0)
-		return TNP_OK;
-	return tnp_encode_tokens(model, n, stats->n_slots, features + tnp_opinions_width(model), width, y, error);
+	encode_flat(model, n, width, features, work->scratch, y);
+	if (c->encode_x.token_width > 0)
+		tnp_encode_tokens(model, n, stats->n_slots, features + tnp_opinions_width(model), width, &work->tokens, y);
+}
+
+int
+tnp_half_width(const TnpModel *model, const TnpStats *stats)
+{
+	return model->config.embedder == TNP_CONCAT ? tnp_features_width(model, stats) : model->config.width;
+}
+
+int
+tnp_half_scratch(const TnpModel *model)
+{
+	const TnpConfig *c = &model->config;
+
+	return c->embedder == TNP_CONCAT ? 0 : encoder_scratch(model, &c->encode_x, &model->embed_x);
 }
 
 TnpStatus
-tnp_half_build(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int64_t first, int64_t n, bool in_context,
-			   TnpHalf *half, TnpError *error)
+tnp_half_tile(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int64_t first, int n, bool in_context, TnpWork *work,
+			  float *values, TnpError *error)
 {
-	const TnpConfig *c = &model->config;
-	bool		concat = c->embedder == TNP_CONCAT;
+	bool		concat = model->config.embedder == TNP_CONCAT;
 	int			width = tnp_features_width(model, stats);
-	float	   *features,
-			   *scratch;
-	TnpStatus	status = TNP_OK;
+	float	   *features = concat ? values : work->features;
 
-	half->n = n;
-	half->width = concat ? width : c->width;
-	half->values = tnp_alloc(&model->env, n, half->width * sizeof(float));
-	features = tnp_alloc(&model->env, TNP_TILE, width * sizeof(float));
-	scratch = tnp_alloc(&model->env, TNP_TILE, (concat ? 1 : encoder_scratch(model, &c->encode_x, &model->embed_x)) * sizeof(float));
-	if (half->values == NULL || features == NULL || scratch == NULL)
-		status = tnp_no_memory(error);
-
-	for (int64_t start = 0; status == TNP_OK && start < n; start += TNP_TILE)
+	for (int i = 0; i < n; i++)
 	{
-		int			tile = n - start < TNP_TILE ? (int) (n - start) : TNP_TILE;
-		float	   *target = concat ? half->values + start * width : features;
+		int64_t		row = first + i;
+		float	   *cells = features + (size_t) i * width;
+		double		own = in_context && row < stats->n0 ? rows->y[row] : NAN;
 
-		for (int i = 0; status == TNP_OK && i < tile; i++)
-		{
-			int64_t		row = first + start + i;
-			double		own = in_context && row < stats->n0 ? rows->y[row] : NAN;
-
-			tnp_scale_features(model, stats, rows->x + row * rows->n_features, own, target + (size_t) i * width);
-			for (int f = 0; f < width; f++)
-				if (!isfinite(target[(size_t) i * width + f]))
-				{
-					status = tnp_fail(error, TNP_BAD_VALUE, "a feature is too large for the model");
-					tnp_detail(error, "row %lld", (long long) row + 1);
-				}
-		}
-		if (status == TNP_OK && tnp_interrupted(&model->env))
-			status = tnp_fail(error, TNP_INTERRUPTED, "interrupted");
-		if (status == TNP_OK && !concat)
-			status = encode_x(model, stats, tile, features, scratch, half->values + start * c->width, error);
+		tnp_scale_features(model, stats, rows->x + row * rows->n_features, own, cells);
+		for (int f = 0; f < width; f++)
+			if (!isfinite(cells[f]))
+			{
+				tnp_fail(error, TNP_BAD_VALUE, "a feature is too large for the model");
+				tnp_detail(error, "row %lld", (long long) row + 1);
+				return TNP_BAD_VALUE;
+			}
 	}
-	tnp_free(&model->env, features);
-	tnp_free(&model->env, scratch);
+	if (!concat)
+		encode_x(model, stats, n, features, work, values);
+	return TNP_OK;
+}
+
+/* What the items of tnp_half_build share. */
+typedef struct HalfBuild
+{
+	const TnpModel *model;
+	const TnpStats *stats;
+	const TnpRows *rows;
+	TnpHalf    *half;
+	int			tile;
+} HalfBuild;
+
+static TnpStatus
+half_item(void *state, TnpWorker *worker, int64_t item, TnpError *error)
+{
+	HalfBuild  *b = state;
+	int64_t		first = item * b->tile;
+	int			n = b->half->n - first < b->tile ? (int) (b->half->n - first) : b->tile;
+	TnpStatus	status = tnp_worker_check(worker, error);
+
+	if (status != TNP_OK)
+		return status;
+	return tnp_half_tile(b->model, b->stats, b->rows, first, n, false, &worker->work, b->half->values + first * b->half->width, error);
+}
+
+TnpStatus
+tnp_half_build(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, TnpTeam *team, TnpHalf *half, TnpError *error)
+{
+	HalfBuild	build = {model, stats, rows, half, tnp_team_self(team)->work.rows};
+	TnpStatus	status;
+
+	half->n = rows->n;
+	half->width = tnp_half_width(model, stats);
+	half->values = tnp_alloc(&model->env, rows->n, half->width * sizeof(float));
+	if (half->values == NULL)
+		return tnp_no_memory(error);
+	status = tnp_team_run(team, (rows->n + build.tile - 1) / build.tile, half_item, &build, error);
 	if (status != TNP_OK)
 		tnp_half_free(&model->env, half);
 	return status;

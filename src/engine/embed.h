@@ -7,6 +7,7 @@
 #define TNP_EMBED_H
 
 #include "scale.h"
+#include "team.h"
 
 /* A token's role: the rows of the tensor "role". */
 typedef enum TnpRole { TNP_ROLE_QUERY, TNP_ROLE_PREFIX, TNP_ROLE_LATER } TnpRole;
@@ -22,9 +23,19 @@ typedef struct TnpHalf
 	float	   *values;			/* [n, width] */
 } TnpHalf;
 
-/* Halves of rows first … first + n - 1; rows below stats->n0 of a context (in_context) are left out of their own target means. */
-TnpStatus	tnp_half_build(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int64_t first, int64_t n, bool in_context,
-						   TnpHalf *half, TnpError *error);
+/* Numbers of a half, and floats of scratch per row while it is made. */
+int			tnp_half_width(const TnpModel *model, const TnpStats *stats);
+int			tnp_half_scratch(const TnpModel *model);
+
+/*
+ * Halves [n, half width] of rows first … first + n - 1, n at most work->rows; rows below stats->n0 of a context (in_context) are left out of their own target
+ * means.
+ */
+TnpStatus	tnp_half_tile(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int64_t first, int n, bool in_context, TnpWork *work,
+						  float *values, TnpError *error);
+
+/* Halves of all rows, none of a context, by a team. */
+TnpStatus	tnp_half_build(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, TnpTeam *team, TnpHalf *half, TnpError *error);
 void		tnp_half_free(const TnpEnv *env, TnpHalf *half);
 
 /* Floats of scratch that tnp_embed needs per row. */

@@ -135,42 +135,53 @@ visible_keys(const TnpEncoding *e, int64_t i)
 	return c->sinks + i + (c->strict ? 0 : 1);
 }
 
-/* Tokens of rows [first, first + n) into h [n, d], which the caller has. */
-static TnpStatus
-embed_context(TnpEncoding *e, int64_t first, int64_t n, float *h, TnpError *error)
+/* What the items of embedding share: rows [first, first + n) of a context. */
+typedef struct Embed
 {
-	const TnpModel *model = e->model;
-	TnpRows		view = {first + n, e->n_features, e->kinds, e->x, e->y};
-	float	   *scratch = tnp_alloc(&model->env, TNP_TILE, tnp_embed_scratch(model) * sizeof(float));
-	TnpHalf		half = {0, 0, NULL};
-	TnpStatus	status = scratch == NULL ? tnp_no_memory(error)
-		: tnp_half_build(model, &e->stats, &view, first, n, true, &half, error);
+	TnpEncoding *e;
+	int64_t		first,
+				n;
+	int			tile;
+	float	   *h;				/* [n, d] */
+} Embed;
 
-	for (int64_t start = 0; status == TNP_OK && start < n;)
+/* Tokens of one tile of rows. */
+static TnpStatus
+embed_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
+{
+	Embed	   *b = state;
+	const TnpEncoding *e = b->e;
+	const TnpModel *model = e->model;
+	TnpWork    *work = &worker->work;
+	int64_t		start = b->first + item * b->tile,
+				end = b->first + b->n < start + b->tile ? b->first + b->n : start + b->tile;
+	TnpRows		view = {end, e->n_features, e->kinds, e->x, e->y};
+	int			width = tnp_half_width(model, &e->stats);
+	TnpStatus	status = tnp_worker_check(worker, error);
+
+	if (status == TNP_OK)
+		status = tnp_half_tile(model, &e->stats, &view, start, (int) (end - start), true, work, work->half, error);
+	for (int64_t i = start; status == TNP_OK && i < end;)
 	{
 		const float *row[TNP_TILE];
 		float		y[TNP_TILE];
 		int			position[TNP_TILE],
-					tile = 0;
-		bool		later = first + start >= e->prefix;
+					n = 0;
+		int64_t		begin = i;
+		bool		later = i >= e->prefix;
 
-		/* a tile has one role */
-		while (tile < TNP_TILE && start + tile < n && (first + start + tile >= e->prefix) == later)
+		/* one call, one role */
+		for (; i < end && (i >= e->prefix) == later; i++, n++)
 		{
-			int64_t		i = first + start + tile;
-
-			row[tile] = half.values + (start + tile) * half.width;
-			y[tile] = tnp_scale_target(model, &e->stats, e->y[i]);
-			if (!isfinite(y[tile]))
-				status = tnp_fail(error, TNP_BAD_VALUE, "a target is too large for the model");
-			position[tile] = later ? (int) (i - e->prefix) : -1;
-			tile++;
+			row[n] = work->half + (i - start) * width;
+			y[n] = tnp_scale_target(model, &e->stats, e->y[i]);
+			if (!isfinite(y[n]))
+				return tnp_fail(error, TNP_BAD_VALUE, "a target is too large for the model");
+			position[n] = later ? (int) (i - e->prefix) : -1;
 		}
-		tnp_embed(model, tile, row, y, later ? TNP_ROLE_LATER : TNP_ROLE_PREFIX, position, scratch, h + start * model->config.width);
-		start += tile;
+		tnp_embed(model, n, row, y, later ? TNP_ROLE_LATER : TNP_ROLE_PREFIX, position, work->scratch,
+				  b->h + (begin - b->first) * model->config.width);
 	}
-	tnp_half_free(&model->env, &half);
-	tnp_free(&model->env, scratch);
 	return status;
 }
 
@@ -182,12 +193,18 @@ encode_rows(TnpEncoding *e, int64_t first, int64_t n, bool with_sinks, TnpError 
 	int			d = model->config.width;
 	int64_t		sinks = with_sinks ? model->config.sinks : 0,
 				total = sinks + n;
-	float	   *h;
+	Embed		embed = {.e = e,.first = first,.n = n};
+	TnpTeam    *team;
 	TnpToken   *tokens;
+	float	   *h;
 	TnpStatus	status;
 
 	if (total == 0)
 		return TNP_OK;
+	status = tnp_team_make(model, &e->stats, total < TNP_TILE ? (int) total : TNP_TILE,
+						   tnp_cost(model, (double) total, model->config.sinks + (double) (first + n)), &team, error);
+	if (status != TNP_OK)
+		return status;
 	h = tnp_alloc(&model->env, total, d * sizeof(float));
 	tokens = tnp_alloc(&model->env, total, sizeof(TnpToken));
 	status = h == NULL || tokens == NULL ? tnp_no_memory(error) : TNP_OK;
@@ -195,7 +212,9 @@ encode_rows(TnpEncoding *e, int64_t first, int64_t n, bool with_sinks, TnpError 
 	{
 		if (sinks > 0)
 			memcpy(h, model->sinks, (size_t) sinks * d * sizeof(float));
-		status = embed_context(e, first, n, h + sinks * d, error);
+		embed.tile = tnp_team_tile(team, n);
+		embed.h = h + sinks * d;
+		status = tnp_team_run(team, (n + embed.tile - 1) / embed.tile, embed_tile, &embed, error);
 	}
 	if (status == TNP_OK)
 	{
@@ -203,10 +222,11 @@ encode_rows(TnpEncoding *e, int64_t first, int64_t n, bool with_sinks, TnpError 
 			tokens[s] = (TnpToken) {sinks + e->prefix, 0, NULL, s};
 		for (int64_t i = 0; i < n; i++)
 			tokens[sinks + i] = (TnpToken) {visible_keys(e, first + i), 0, NULL, model->config.sinks + first + i};
-		status = tnp_trunk(model, &e->cache, total, total, tokens, h, error);
+		status = tnp_trunk(team, model, &e->cache, total, total, tokens, h, error);
 	}
 	tnp_free(&model->env, h);
 	tnp_free(&model->env, tokens);
+	tnp_team_free(team);
 	return status;
 }
 
@@ -227,7 +247,8 @@ make_encoding(const TnpModel *model, int n_features, const TnpColumnKind *kinds,
 	if (status == TNP_OK && kinds != NULL)
 		memcpy(e->kinds, kinds, n_features * sizeof(TnpColumnKind));
 	if (status == TNP_OK)
-		status = tnp_cache_make(&model->env, tnp_cache_layers(model), model->config.width, model->config.sinks + capacity, &e->cache, error);
+		status = tnp_cache_make(&model->env, tnp_cache_layers(model), model->config.width, model->config.width / model->config.heads, TNP_BLOCK,
+								model->config.sinks + capacity, &e->cache, error);
 	if (status != TNP_OK)
 	{
 		tnp_encoding_free(e);

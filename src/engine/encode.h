@@ -41,6 +41,6 @@ TnpStatus	tnp_merge(const TnpEncoding *e, const TnpRows *more, TnpEncoding **mer
 TnpStatus	tnp_queries_check(const TnpEncoding *e, const TnpRows *rows, bool need_y, TnpError *error);
 
 /* Answers of n query states h [n, d] (overwritten): final norm, head, back to original units. params [n, size]. */
-TnpStatus	tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h, double *params, TnpError *error);
+TnpStatus	tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h, TnpWork *work, double *params, TnpError *error);
 
 #endif							/* TNP_ENCODE_H */

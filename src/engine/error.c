@@ -141,4 +141,4 @@ default_free(void *arg, void *pointer)
 	free(pointer);
 }
 
-const TnpEnv tnp_default_env = {default_alloc, default_free, NULL, NULL, NULL, NULL, NULL};
+const TnpEnv tnp_default_env = {.alloc = default_alloc,.free = default_free};

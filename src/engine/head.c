@@ -92,37 +92,32 @@ answer(const TnpModel *model, const TnpStats *stats, const float *raw, double *p
 }
 
 TnpStatus
-tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h, double *params, TnpError *error)
+tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h, TnpWork *work, double *params, TnpError *error)
 {
 	const TnpConfig *c = &model->config;
 	int			outputs = model->head.linear[model->head.n - 1].out,
 				size,
 				count;
 	TnpDistributionKind kind;
-	float	   *raw = tnp_alloc(&model->env, TNP_TILE, outputs * sizeof(float)),
-			   *scratch = tnp_alloc(&model->env, TNP_TILE, 2 * tnp_mlp_width(&model->head) * sizeof(float));
-	TnpStatus	status = raw == NULL || scratch == NULL ? tnp_no_memory(error) : TNP_OK;
 
 	tnp_answer_shape(model, &kind, &count);
 	size = tnp_distribution_size(kind, count);
-	for (int64_t start = 0; status == TNP_OK && start < n; start += TNP_TILE)
+	for (int64_t start = 0; start < n; start += work->rows)
 	{
-		int			tile = n - start < TNP_TILE ? (int) (n - start) : TNP_TILE;
+		int			tile = n - start < work->rows ? (int) (n - start) : work->rows;
 		float	   *state = h + start * c->width;
 
 		if (c->final_norm)
 			model->kernels->norm(&model->final_norm, tile, state, state);
-		tnp_mlp(model, &model->head, tile, state, scratch, raw);
-		for (int i = 0; status == TNP_OK && i < tile; i++)
+		tnp_mlp(model, &model->head, tile, state, work->scratch, work->raw);
+		for (int i = 0; i < tile; i++)
 		{
 			TnpDistribution d = {kind, count, params + (start + i) * size};
 
-			answer(model, stats, raw + (size_t) i * outputs, params + (start + i) * size);
+			answer(model, stats, work->raw + (size_t) i * outputs, params + (start + i) * size);
 			if (tnp_distribution_check(&d, NULL) != TNP_OK)
-				status = tnp_fail(error, TNP_BAD_VALUE, "the model's prediction is not finite for these values");
+				return tnp_fail(error, TNP_BAD_VALUE, "the model's prediction is not finite for these values");
 		}
 	}
-	tnp_free(&model->env, raw);
-	tnp_free(&model->env, scratch);
-	return status;
+	return TNP_OK;
 }

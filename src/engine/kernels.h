@@ -5,9 +5,9 @@
  * operations on its own row's inputs, whatever the number of rows in the call: that is what makes an answer independent of its batch mates,
  * bitwise. A provider may block over rows, but may not change the order of a sum with the size of the tile.
  *
- * Key cache layout, one per layer: keys in panels of TNP_PANEL slots, feature-major inside a panel (a kernel reads
- * TNP_PANEL keys of one feature with one load); values row-major. Slot s, feature f: k[((s / P) * d + f) * P + s % P], v[s * d + f].
- * Blocks are aligned to 64 bytes and every slot of a started panel is readable memory.
+ * Key cache layout, one per layer: blocks of slots, TNP_BLOCK where many rows read them and TNP_PANEL in the small caches of chains. In a block, one head after
+ * the other; a head's keys in panels of TNP_PANEL slots, feature-major inside a panel (a kernel reads TNP_PANEL keys of one feature with one load), its
+ * values slot by slot. So what one head needs of a block is two runs of memory. Layers are aligned to 64 bytes and every slot of a started block is readable.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -16,16 +16,34 @@
 
 #include "config.h"
 
-#define TNP_KERNELS_API 1
+#define TNP_KERNELS_API 2
 #define TNP_PANEL 16
-#define TNP_TILE 64				/* rows per call at most */
-#define TNP_ATTEND_ROWS 4		/* rows whose scores are held at once by attend */
+#define TNP_BLOCK 64
+#define TNP_TILE 96				/* rows per call at most */
+#define TNP_SPAN 512			/* shared keys that are summed up by themselves before the sums are added, whole panels */
 
-/* Number of slots rounded up to whole panels. */
+/* Number of slots rounded up to whole blocks. */
 static inline int64_t
-tnp_panels(int64_t n)
+tnp_blocks(int64_t n, int block)
 {
-	return (n + TNP_PANEL - 1) / TNP_PANEL * TNP_PANEL;
+	return (n + block - 1) / block * block;
+}
+
+/* Where the key of a slot has feature f of a head of a width in a cache of d features per slot; the next slot's is one further, feature f + 1 is TNP_PANEL further. */
+static inline size_t
+tnp_key_at(int64_t slot, int block, int d, int head, int head_width, int f)
+{
+	int			in_block = (int) (slot % block);
+
+	return (size_t) (slot / block) * block * d + (size_t) head * block * head_width
+		+ (size_t) (in_block / TNP_PANEL * head_width + f) * TNP_PANEL + in_block % TNP_PANEL;
+}
+
+/* Where the value of a slot has a head's features. */
+static inline size_t
+tnp_value_at(int64_t slot, int block, int d, int head, int head_width)
+{
+	return (size_t) (slot / block) * block * d + ((size_t) head * block + (size_t) (slot % block)) * head_width;
 }
 
 /* y = W x + b with W [out, in]; stride is the row length of W in memory, at least in (only the row tokeniser has in < stride). */
@@ -56,7 +74,10 @@ typedef struct TnpKeys
 	int64_t		n;
 } TnpKeys;
 
-/* One tile of attention: row i reads the first context[i] slots of the shared keys and then the keys own[i] of its chain. */
+/*
+ * One tile of attention: row i reads the first context[i] slots of the shared keys and then the keys own[i] of its chain. Shared keys are taken in
+ * spans of TNP_SPAN; the sums of the spans and that of the own keys are added in this order, so that spans may be worked on apart.
+ */
 typedef struct TnpAttention
 {
 	int			heads,
@@ -64,12 +85,11 @@ typedef struct TnpAttention
 	int			n;				/* rows, at most TNP_TILE */
 	const float *q;				/* [n, d] */
 	const float *scale;			/* [n, heads], multiplies q.k */
-	const float *k,				/* shared keys and values */
+	const float *k,				/* shared keys and values, in blocks of TNP_BLOCK */
 			   *v;
 	const int64_t *context;		/* [n] */
-	const TnpKeys *own;			/* [n] */
-	float	   *scratch;		/* TNP_ATTEND_ROWS * scratch_row floats, 64-byte aligned */
-	int64_t		scratch_row;	/* at least panels(context) + panels(own), the same for all rows */
+	const TnpKeys *own;			/* [n] in blocks of TNP_PANEL */
+	float	   *scratch;		/* attend_floats of n rows, 64-byte aligned */
 	float	   *out;			/* [n, d]; must not overlap q */
 } TnpAttention;
 
@@ -89,8 +109,20 @@ struct TnpKernels
 	/* y [n, width] = norm(x [n, width]); y may be x. */
 	void		(*norm) (const TnpNorm *norm, int n, const float *x, float *y);
 
+	/* Floats of scratch for a tile of n rows, and of the sum of one span. */
+	size_t		(*attend_floats) (int heads, int head_width, int n);
+	size_t		(*sum_floats) (int heads, int head_width, int n);
+
 	/* Softmax attention of one tile; a row with no visible key gives zeros. */
 	void		(*attend) (const TnpAttention *a);
+
+	/*
+	 * The same in parts, bitwise: begin, then the sum of each span number 0 … n - 1 that any row sees, by whichever thread, and then the rest, which adds them.
+	 * NULL where a provider cannot.
+	 */
+	void		(*attend_begin) (const TnpAttention *a);
+	void		(*attend_span) (const TnpAttention *a, int64_t span, float *sum);
+	void		(*attend_rest) (const TnpAttention *a, int64_t spans, float *sums);
 };
 
 #endif							/* TNP_KERNELS_H */

@@ -84,13 +84,15 @@ reference_norm(const TnpNorm *norm, int n, const float *x, float *y)
 	}
 }
 
+/* q . k of one head of a slot. */
 static double
-key_score(const float *q, const float *k, int64_t slot, int d, int first, int width)
+key_score(const TnpAttention *a, int block, const float *q, const float *k, int64_t slot, int head)
 {
+	const float *key = k + tnp_key_at(slot, block, a->heads * a->head_width, head, a->head_width, 0);
 	double		sum = 0;
 
-	for (int f = 0; f < width; f++)
-		sum += (double) q[f] * k[((slot / TNP_PANEL) * d + first + f) * TNP_PANEL + slot % TNP_PANEL];
+	for (int f = 0; f < a->head_width; f++)
+		sum += (double) q[f] * key[(size_t) f * TNP_PANEL];
 	return sum;
 }
 
@@ -106,10 +108,11 @@ attend_head(const TnpAttention *a, int row, int head)
 				max = -INFINITY,
 				sum = 0;
 	TnpKeys		part[2] = {{a->k, a->v, a->context[row]}, a->own[row]};
+	const int	block[2] = {TNP_BLOCK, TNP_PANEL};
 
 	for (int p = 0; p < 2; p++)
 		for (int64_t s = 0; s < part[p].n; s++)
-			max = fmax(max, scale * key_score(q, part[p].k, s, d, first, a->head_width));
+			max = fmax(max, scale * key_score(a, block[p], q, part[p].k, s, head));
 
 	double		mean[TNP_MAX_WIDTH];
 
@@ -118,11 +121,12 @@ attend_head(const TnpAttention *a, int row, int head)
 	for (int p = 0; p < 2; p++)
 		for (int64_t s = 0; s < part[p].n; s++)
 		{
-			double		weight = exp(scale * key_score(q, part[p].k, s, d, first, a->head_width) - max);
+			const float *value = part[p].v + tnp_value_at(s, block[p], d, head, a->head_width);
+			double		weight = exp(scale * key_score(a, block[p], q, part[p].k, s, head) - max);
 
 			sum += weight;
 			for (int f = 0; f < a->head_width; f++)
-				mean[f] += weight * part[p].v[s * d + first + f];
+				mean[f] += weight * value[f];
 		}
 	for (int f = 0; f < a->head_width; f++)
 		out[f] = (float) (sum > 0 ? mean[f] / sum : 0);
@@ -136,7 +140,17 @@ reference_attend(const TnpAttention *a)
 			attend_head(a, r, h);
 }
 
+static size_t
+reference_sum_floats(int heads, int head_width, int n)
+{
+	(void) heads;
+	(void) head_width;
+	(void) n;
+	return 0;
+}
+
 const TnpKernels tnp_reference_kernels = {
 	TNP_KERNELS_API, sizeof(TnpKernels), "reference",
-	reference_packed_floats, reference_pack, reference_linear, reference_norm, reference_attend
+	reference_packed_floats, reference_pack, reference_linear, reference_norm,
+	reference_sum_floats, reference_sum_floats, reference_attend, NULL, NULL, NULL
 };

@@ -50,11 +50,15 @@ keep_floats(Binder *b, size_t n)
 		m->blocks = blocks;
 		m->max_blocks = more;
 	}
-	p = tnp_keep(&m->env, n, sizeof(float));
+	/* aligned to 64 bytes, so that no vector lies across two cache lines */
+	p = n > SIZE_MAX - 16 ? NULL : tnp_keep(&m->env, n + 16, sizeof(float));
 	if (p == NULL)
 		b->status = tnp_no_memory(b->error);
 	else
+	{
 		m->blocks[m->n_blocks++] = p;
+		p += (64 - (uintptr_t) p % 64) % 64 / sizeof(float);
+	}
 	return p;
 }
 

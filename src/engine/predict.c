@@ -1,67 +1,97 @@
 /*
- * predict.c: marginal predictive distributions of query rows.
+ * predict.c: marginal predictive distributions of query rows. A tile of rows goes from its cells to its answers by itself.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "encode.h"
 
-#define CHUNK (4 * TNP_TILE)	/* rows whose states are held at once */
+#define FEW_ROWS 6				/* for which sharing out the keys may be better than sharing out the rows */
 
-/* Answers of queries [first, first + n), n <= CHUNK; h [CHUNK, d] and scratch are the caller's. */
+/* What the items of a prediction share. */
+typedef struct Predict
+{
+	const TnpEncoding *e;
+	const TnpRows *queries;
+	int			tile,
+				size;			/* of a distribution */
+	double	   *params;
+} Predict;
+
+/* Embed queries [first, first + n), n within the worker's rows, into its states, and say what they see. */
 static TnpStatus
-predict_chunk(const TnpEncoding *e, const TnpRows *queries, int64_t first, int64_t n, float *scratch, float *h, double *params, TnpError *error)
+embed_queries(const TnpEncoding *e, const TnpRows *queries, int64_t first, int n, TnpWork *work, TnpToken *tokens, TnpError *error)
 {
 	const TnpModel *model = e->model;
-	TnpToken	tokens[CHUNK];
-	TnpHalf		half;
-	TnpStatus	status = tnp_half_build(model, &e->stats, queries, first, n, false, &half, error);
+	const float *row[TNP_TILE];
+	int			width = tnp_half_width(model, &e->stats);
+	TnpStatus	status = tnp_half_tile(model, &e->stats, queries, first, n, false, work, work->half, error);
 
-	if (status != TNP_OK)
-		return status;
-	for (int64_t start = 0; start < n; start += TNP_TILE)
+	for (int i = 0; i < n; i++)
 	{
-		int			tile = n - start < TNP_TILE ? (int) (n - start) : TNP_TILE;
-		const float *row[TNP_TILE];
-
-		for (int i = 0; i < tile; i++)
-		{
-			row[i] = half.values + (start + i) * half.width;
-			tokens[start + i] = (TnpToken) {tnp_encoding_slots(e), 0, NULL, -1};
-		}
-		tnp_embed(model, tile, row, NULL, TNP_ROLE_QUERY, NULL, scratch, h + start * model->config.width);
+		row[i] = work->half + (size_t) i * width;
+		tokens[i] = (TnpToken) {tnp_encoding_slots(e), 0, NULL, -1};
 	}
-	tnp_half_free(&model->env, &half);
+	if (status == TNP_OK)
+		tnp_embed(model, n, row, NULL, TNP_ROLE_QUERY, NULL, work->scratch, work->h);
+	return status;
+}
+
+static TnpStatus
+predict_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
+{
+	Predict    *p = state;
+	const TnpEncoding *e = p->e;
+	TnpWork    *work = &worker->work;
+	TnpToken	tokens[TNP_TILE];
+	int64_t		first = item * p->tile;
+	int			n = p->queries->n - first < p->tile ? (int) (p->queries->n - first) : p->tile;
+	TnpStatus	status = tnp_worker_check(worker, error);
+
+	if (status == TNP_OK)
+		status = embed_queries(e, p->queries, first, n, work, tokens, error);
 	/* queries store nothing, so the shared cache is only read */
-	status = tnp_trunk(model, (TnpCache *) &e->cache, n, 0, tokens, h, error);
-	return status == TNP_OK ? tnp_answers(model, &e->stats, n, h, params, error) : status;
+	if (status == TNP_OK)
+		status = tnp_walk(worker, e->model, (TnpCache *) &e->cache, n, 0, tokens, work->h, error);
+	return status == TNP_OK ? tnp_answers(e->model, &e->stats, n, work->h, work, p->params + first * p->size, error) : status;
+}
+
+/* Few queries on a long context: all threads work on the same rows. */
+static TnpStatus
+predict_few(TnpTeam *team, const TnpEncoding *e, const TnpRows *queries, double *params, TnpError *error)
+{
+	TnpWork    *work = &tnp_team_self(team)->work;
+	TnpToken	tokens[TNP_TILE];
+	int			n = (int) queries->n;
+	TnpStatus	status = embed_queries(e, queries, 0, n, work, tokens, error);
+
+	if (status == TNP_OK)
+		status = tnp_trunk(team, e->model, (TnpCache *) &e->cache, n, 0, tokens, work->h, error);
+	return status == TNP_OK ? tnp_answers(e->model, &e->stats, n, work->h, work, params, error) : status;
 }
 
 TnpStatus
 tnp_predict(const TnpEncoding *e, const TnpRows *queries, double *params, TnpError *error)
 {
 	const TnpModel *model = e->model;
+	Predict		p = {e, queries, 0, 0, params};
 	TnpDistributionKind kind;
-	int			components,
-				size;
-	float	   *h,
-			   *scratch;
+	TnpTeam    *team;
+	int			components;
 	TnpStatus	status = tnp_queries_check(e, queries, false, error);
 
-	if (status != TNP_OK)
+	if (status != TNP_OK || queries->n == 0)
 		return status;
 	tnp_answer_shape(model, &kind, &components);
-	size = tnp_distribution_size(kind, components);
-	h = tnp_alloc(&model->env, CHUNK, model->config.width * sizeof(float));
-	scratch = tnp_alloc(&model->env, TNP_TILE, tnp_embed_scratch(model) * sizeof(float));
-	if (h == NULL || scratch == NULL)
-		status = tnp_no_memory(error);
-	for (int64_t first = 0; status == TNP_OK && first < queries->n; first += CHUNK)
-	{
-		int64_t		n = queries->n - first < CHUNK ? queries->n - first : CHUNK;
-
-		status = predict_chunk(e, queries, first, n, scratch, h, params + first * size, error);
-	}
-	tnp_free(&model->env, h);
-	tnp_free(&model->env, scratch);
+	p.size = tnp_distribution_size(kind, components);
+	status = tnp_team_make(model, &e->stats, queries->n < TNP_TILE ? (int) queries->n : TNP_TILE,
+						   tnp_cost(model, (double) queries->n, (double) tnp_encoding_slots(e)), &team, error);
+	if (status != TNP_OK)
+		return status;
+	p.tile = tnp_team_tile(team, queries->n);
+	if (queries->n <= FEW_ROWS && tnp_team_size(team) > 1)
+		status = predict_few(team, e, queries, params, error);
+	else
+		status = tnp_team_run(team, (queries->n + p.tile - 1) / p.tile, predict_tile, &p, error);
+	tnp_team_free(team);
 	return status;
 }

@@ -9,22 +9,31 @@
 
 #include "chain.h"
 
-#define GROUP_BYTES ((size_t) 16 << 20)	/* private caches of one group */
-#define GROUP_DRAWS 256
+#define GROUP_DRAWS (TNP_TILE / 2)	/* draws of one walk: a tile of their rows and queries */
 
-/* One question and the memory of one group of draws. */
+/* The memory of one worker's group of draws. */
+typedef struct Group
+{
+	TnpCache   *caches;			/* [draws] */
+	float	   *h;				/* [2 * draws, d] */
+	double	   *params;			/* [draws, size] */
+	TnpToken   *tokens;			/* [2 * draws] */
+} Group;
+
+/* One question. */
 typedef struct Sample
 {
 	const TnpEncoding *root;
 	const TnpRows *queries;
-	uint64_t	seed;
+	uint64_t	seed,
+				first_draw;
+	int64_t		draws,
+				first;			/* steps before the first block must be merged */
+	double	   *y;				/* [draws, M] */
 	TnpHalf		half;			/* of all queries */
 	int			group;			/* draws at once */
-	TnpCache   *caches;			/* [group] */
-	float	   *h;				/* [2 * group, d] */
-	float	   *scratch;
-	double	   *params;			/* [group, size] */
-	TnpToken   *tokens;			/* [2 * group] */
+	TnpTeam    *team;
+	Group	   *groups;			/* one per worker */
 	int64_t    *place;			/* [M]: 0, 1, 2, … for merging */
 } Sample;
 
@@ -33,61 +42,76 @@ free_sample(Sample *s)
 {
 	const TnpEnv *env = &s->root->model->env;
 
-	for (int b = 0; s->caches != NULL && b < s->group; b++)
-		tnp_cache_free(env, &s->caches[b]);
-	tnp_free(env, s->caches);
+	for (int w = 0; s->groups != NULL && w < tnp_team_size(s->team); w++)
+	{
+		Group	   *g = &s->groups[w];
+
+		for (int b = 0; g->caches != NULL && b < s->group; b++)
+			tnp_cache_free(env, &g->caches[b]);
+		tnp_free(env, g->caches);
+		tnp_free(env, g->h);
+		tnp_free(env, g->params);
+		tnp_free(env, g->tokens);
+	}
+	tnp_free(env, s->groups);
 	tnp_half_free(env, &s->half);
-	tnp_free(env, s->h);
-	tnp_free(env, s->scratch);
-	tnp_free(env, s->params);
-	tnp_free(env, s->tokens);
 	tnp_free(env, s->place);
+	tnp_team_free(s->team);
 }
 
 static TnpStatus
-make_sample(const TnpEncoding *e, const TnpRows *queries, uint64_t seed, int64_t draws, Sample *s, TnpError *error)
+make_group(Sample *s, int64_t block, Group *g, TnpError *error)
 {
-	const TnpModel *model = e->model;
+	const TnpModel *model = s->root->model;
 	const TnpEnv *env = &model->env;
-	int64_t		m = queries->n,
-				block = model->config.context == TNP_FULL && model->config.buffer > 0 && model->config.buffer < m ? model->config.buffer : m;
-	size_t		per_draw = 2 * (size_t) tnp_cache_layers(model) * (size_t) tnp_panels(block) * model->config.width * sizeof(float);
 	TnpDistributionKind kind;
 	int			components;
 	TnpStatus	status = TNP_OK;
 
-	memset(s, 0, sizeof(*s));
-	s->root = e;
-	s->queries = queries;
-	s->seed = seed;
-	s->group = GROUP_BYTES / per_draw < GROUP_DRAWS ? (int) (GROUP_BYTES / per_draw) : GROUP_DRAWS;
-	if (s->group < 1)
-		s->group = 1;
-	if (s->group > draws)
-		s->group = (int) draws;
 	tnp_answer_shape(model, &kind, &components);
-	s->caches = tnp_alloc_zero(env, s->group, sizeof(TnpCache));
-	s->h = tnp_alloc(env, 2 * (size_t) s->group, model->config.width * sizeof(float));
-	s->scratch = tnp_alloc(env, TNP_TILE, tnp_embed_scratch(model) * sizeof(float));
-	s->params = tnp_alloc(env, s->group, tnp_distribution_size(kind, components) * sizeof(double));
-	s->tokens = tnp_alloc(env, 2 * (size_t) s->group, sizeof(TnpToken));
-	s->place = tnp_alloc(env, m, sizeof(int64_t));
-	if (s->caches == NULL || s->h == NULL || s->scratch == NULL || s->params == NULL || s->tokens == NULL || s->place == NULL)
-		status = tnp_no_memory(error);
+	g->caches = tnp_alloc_zero(env, s->group, sizeof(TnpCache));
+	g->h = tnp_alloc(env, 2 * (size_t) s->group, model->config.width * sizeof(float));
+	g->params = tnp_alloc(env, s->group, tnp_distribution_size(kind, components) * sizeof(double));
+	g->tokens = tnp_alloc(env, 2 * (size_t) s->group, sizeof(TnpToken));
+	if (g->caches == NULL || g->h == NULL || g->params == NULL || g->tokens == NULL)
+		return tnp_no_memory(error);
 	for (int b = 0; status == TNP_OK && b < s->group; b++)
-		status = tnp_cache_make(env, tnp_cache_layers(model), model->config.width, block, &s->caches[b], error);
-	for (int64_t i = 0; status == TNP_OK && i < m; i++)
-		s->place[i] = i;
-	if (status == TNP_OK)
-		status = tnp_half_build(model, &e->stats, queries, 0, m, false, &s->half, error);
-	if (status != TNP_OK)
-		free_sample(s);
+		status = tnp_chain_cache(model, block, &g->caches[b], error);
 	return status;
+}
+
+/* Make what a question needs; s has the question and is freed by the caller also on failure. */
+static TnpStatus
+make_sample(Sample *s, TnpError *error)
+{
+	const TnpEncoding *e = s->root;
+	const TnpModel *model = e->model;
+	const TnpEnv *env = &model->env;
+	int64_t		m = s->queries->n,
+				share;
+	TnpStatus	status = tnp_team_make(model, &e->stats, TNP_TILE,
+									   tnp_cost(model, 2.0 * (double) s->draws * (double) m, (double) (tnp_encoding_slots(e) + m)), &s->team, error);
+
+	if (status != TNP_OK)
+		return status;
+	s->first = m < tnp_chain_room(e) ? m : tnp_chain_room(e);
+	share = (s->draws + tnp_team_size(s->team) - 1) / tnp_team_size(s->team);
+	s->group = share < GROUP_DRAWS ? (int) share : GROUP_DRAWS;
+	s->groups = tnp_alloc_zero(env, tnp_team_size(s->team), sizeof(Group));
+	s->place = tnp_alloc(env, m, sizeof(int64_t));
+	if (s->groups == NULL || s->place == NULL)
+		return tnp_no_memory(error);
+	for (int64_t i = 0; i < m; i++)
+		s->place[i] = i;
+	for (int w = 0; status == TNP_OK && w < tnp_team_size(s->team); w++)
+		status = make_group(s, model->config.context == TNP_FULL && model->config.buffer > 0 && model->config.buffer < m ? model->config.buffer : m,
+							&s->groups[w], error);
+	return status == TNP_OK ? tnp_half_build(model, &e->stats, s->queries, s->team, &s->half, error) : status;
 }
 
 /* The chain rows that `draws` draws have made of query `row`: tokens h [draws, d]; their targets are y[b * stride]. */
 static void
-embed_drawn(Sample *s, const TnpEncoding *e, int64_t row, int64_t j, int draws, const double *y, int64_t stride, float *h)
+embed_drawn(Sample *s, const TnpEncoding *e, int64_t row, int64_t j, int draws, const double *y, int64_t stride, float *scratch, float *h)
 {
 	const TnpModel *model = e->model;
 
@@ -104,7 +128,7 @@ embed_drawn(Sample *s, const TnpEncoding *e, int64_t row, int64_t j, int draws, 
 			target[i] = tnp_scale_target(model, &e->stats, y[(start + i) * stride]);
 			position[i] = tnp_chain_position(e, j);
 		}
-		tnp_embed(model, tile, half, target, TNP_ROLE_LATER, position, s->scratch, h + (size_t) start * model->config.width);
+		tnp_embed(model, tile, half, target, TNP_ROLE_LATER, position, scratch, h + (size_t) start * model->config.width);
 	}
 }
 
@@ -113,9 +137,12 @@ embed_drawn(Sample *s, const TnpEncoding *e, int64_t row, int64_t j, int draws, 
  * answer, rows of stride M.
  */
 static TnpStatus
-sample_block(Sample *s, const TnpEncoding *e, int64_t first, int64_t n, uint64_t first_draw, int draws, double *y, TnpError *error)
+sample_block(Sample *s, TnpWorker *worker, const TnpEncoding *e, int64_t first, int64_t n, uint64_t first_draw, int draws, double *y,
+			 TnpError *error)
 {
 	const TnpModel *model = e->model;
+	Group	   *g = &s->groups[worker->number];
+	float	   *scratch = worker->work.scratch;
 	int			d = model->config.width,
 				components,
 				size;
@@ -131,24 +158,24 @@ sample_block(Sample *s, const TnpEncoding *e, int64_t first, int64_t n, uint64_t
 		int			stored = j > 0 ? draws : 0,
 					asked = j > 0 ? draws : 1;
 		const float *row = s->half.values + (first + j) * s->half.width;
-		float	   *query = s->h + (size_t) stored * d;
+		float	   *query = g->h + (size_t) stored * d;
 
 		if (stored > 0)
-			embed_drawn(s, e, first + j - 1, j - 1, draws, y + first + j - 1, stride, s->h);
-		tnp_embed(model, 1, &row, NULL, TNP_ROLE_QUERY, NULL, s->scratch, query);
+			embed_drawn(s, e, first + j - 1, j - 1, draws, y + first + j - 1, stride, scratch, g->h);
+		tnp_embed(model, 1, &row, NULL, TNP_ROLE_QUERY, NULL, scratch, query);
 		for (int b = 1; b < asked; b++)
 			memcpy(query + (size_t) b * d, query, d * sizeof(float));
 		for (int b = 0; b < stored; b++)
-			s->tokens[b] = tnp_chain_row(e, &s->caches[b], j - 1);
+			g->tokens[b] = tnp_chain_row(e, &g->caches[b], j - 1);
 		for (int b = 0; b < asked; b++)
-			s->tokens[stored + b] = tnp_chain_query(e, &s->caches[b], j);
+			g->tokens[stored + b] = tnp_chain_query(e, &g->caches[b], j);
 
-		status = tnp_trunk(model, (TnpCache *) &e->cache, stored + asked, stored, s->tokens, s->h, error);
+		status = tnp_walk(worker, model, (TnpCache *) &e->cache, stored + asked, stored, g->tokens, g->h, error);
 		if (status == TNP_OK)
-			status = tnp_answers(model, &e->stats, asked, query, s->params, error);
+			status = tnp_answers(model, &e->stats, asked, query, &worker->work, g->params, error);
 		for (int b = 0; status == TNP_OK && b < draws; b++)
 		{
-			TnpDistribution answer = {kind, components, s->params + (asked > 1 ? b : 0) * size};
+			TnpDistribution answer = {kind, components, g->params + (asked > 1 ? b : 0) * size};
 
 			y[b * stride + first + j] = tnp_draw(&answer, s->seed, first_draw + b, (uint32_t) (first + j));
 		}
@@ -158,10 +185,11 @@ sample_block(Sample *s, const TnpEncoding *e, int64_t first, int64_t n, uint64_t
 
 /* The steps of one draw after its first block: merge, encode again, go on. y is the draw's row. */
 static TnpStatus
-continue_draw(Sample *s, int64_t done, uint64_t draw, double *y, TnpError *error)
+continue_draw(Sample *s, uint64_t draw, double *y, TnpError *error)
 {
 	const TnpEncoding *e = s->root;
 	int64_t		m = s->queries->n,
+				done = s->first,
 				merged = 0;
 	TnpStatus	status = TNP_OK;
 
@@ -174,7 +202,7 @@ continue_draw(Sample *s, int64_t done, uint64_t draw, double *y, TnpError *error
 			break;
 		merged = done;
 		count = m - done < tnp_chain_room(e) ? m - done : tnp_chain_room(e);
-		status = sample_block(s, e, done, count, draw, 1, y, error);
+		status = sample_block(s, tnp_team_self(s->team), e, done, count, draw, 1, y, error);
 		done += count;
 	}
 	if (e != s->root)
@@ -182,31 +210,35 @@ continue_draw(Sample *s, int64_t done, uint64_t draw, double *y, TnpError *error
 	return status;
 }
 
+/* The first block of one group of draws. */
+static TnpStatus
+sample_group(void *state, TnpWorker *worker, int64_t item, TnpError *error)
+{
+	Sample	   *s = state;
+	int64_t		done = item * s->group;
+	int			draws = s->draws - done < s->group ? (int) (s->draws - done) : s->group;
+
+	return sample_block(s, worker, s->root, 0, s->first, s->first_draw + (uint64_t) done, draws, s->y + done * s->queries->n, error);
+}
+
 TnpStatus
 tnp_sample(const TnpEncoding *e, const TnpRows *queries, uint64_t seed, uint64_t first_draw, int64_t draws, double *y, TnpError *error)
 {
-	int64_t		m = queries->n,
-				first;
-	Sample		s;
+	Sample		s = {.root = e,.queries = queries,.seed = seed,.first_draw = first_draw,.draws = draws,.y = y};
 	TnpStatus	status = tnp_queries_check(e, queries, false, error);
 
 	if (status != TNP_OK)
 		return status;
 	if (draws < 1)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "the number of draws must be positive");
-	if (m == 0)
+	if (queries->n == 0)
 		return TNP_OK;
-	if ((status = make_sample(e, queries, seed, draws, &s, error)) != TNP_OK)
-		return status;
-	first = m < tnp_chain_room(e) ? m : tnp_chain_room(e);
-	for (int64_t done = 0; status == TNP_OK && done < draws; done += s.group)
-	{
-		int			group = draws - done < s.group ? (int) (draws - done) : s.group;
-
-		status = sample_block(&s, e, 0, first, first_draw + (uint64_t) done, group, y + done * m, error);
-		for (int b = 0; status == TNP_OK && first < m && b < group; b++)
-			status = continue_draw(&s, first, first_draw + (uint64_t) (done + b), y + (done + b) * m, error);
-	}
+	status = make_sample(&s, error);
+	if (status == TNP_OK)
+		status = tnp_team_run(s.team, (draws + s.group - 1) / s.group, sample_group, &s, error);
+	/* merging allocates, which is the calling thread's alone; encoding the merged rows has a team of its own */
+	for (int64_t b = 0; status == TNP_OK && s.first < queries->n && b < draws; b++)
+		status = continue_draw(&s, first_draw + (uint64_t) b, y + b * queries->n, error);
 	free_sample(&s);
 	return status;
 }

@@ -10,19 +10,30 @@
 #include "chain.h"
 #include "random.h"
 
-/* One question: rows, their halves, and memory for one block. */
+/* The memory of one worker. */
+typedef struct Pass
+{
+	float	   *h;				/* [2 * block - 1, d] */
+	double	   *params,			/* [block, size] */
+			   *y,				/* [block] */
+			   *steps;			/* [n] conditional log densities by step */
+	int64_t    *place;			/* [n] the order */
+	TnpToken   *tokens;			/* [2 * block - 1] */
+	TnpCache	cache;			/* keys of the block's chain rows */
+} Pass;
+
+/* One question: rows and their halves. */
 typedef struct Score
 {
 	const TnpEncoding *root;
 	const TnpRows *rows;
+	uint64_t	seed;
+	int64_t		orders;
+	double	   *joint;			/* [orders] */
 	TnpHalf		half;			/* of all rows */
 	int64_t		block;			/* longest block */
-	float	   *h;				/* [2 * block - 1, d] */
-	float	   *scratch;
-	double	   *params;			/* [block, size] */
-	TnpToken   *tokens;			/* [2 * block - 1] */
-	double	   *y;				/* [block] */
-	TnpCache	cache;			/* keys of the block's chain rows */
+	TnpTeam    *team;
+	Pass	   *passes;			/* one per worker */
 } Score;
 
 static void
@@ -30,49 +41,69 @@ free_score(Score *s)
 {
 	const TnpEnv *env = &s->root->model->env;
 
+	for (int w = 0; s->passes != NULL && w < tnp_team_size(s->team); w++)
+	{
+		Pass	   *p = &s->passes[w];
+
+		tnp_free(env, p->h);
+		tnp_free(env, p->params);
+		tnp_free(env, p->y);
+		tnp_free(env, p->steps);
+		tnp_free(env, p->place);
+		tnp_free(env, p->tokens);
+		tnp_cache_free(env, &p->cache);
+	}
+	tnp_free(env, s->passes);
+	tnp_free(env, s->joint);
 	tnp_half_free(env, &s->half);
-	tnp_free(env, s->h);
-	tnp_free(env, s->scratch);
-	tnp_free(env, s->params);
-	tnp_free(env, s->tokens);
-	tnp_free(env, s->y);
-	tnp_cache_free(env, &s->cache);
+	tnp_team_free(s->team);
 }
 
 static TnpStatus
-make_score(const TnpEncoding *e, const TnpRows *rows, Score *s, TnpError *error)
+make_pass(const Score *s, Pass *p, TnpError *error)
 {
-	const TnpModel *model = e->model;
+	const TnpModel *model = s->root->model;
 	const TnpEnv *env = &model->env;
-	int64_t		room = model->config.context == TNP_FULL && model->config.buffer > 0 ? model->config.buffer : rows->n;
 	TnpDistributionKind kind;
 	int			components;
-	TnpStatus	status;
 
-	memset(s, 0, sizeof(*s));
-	s->root = e;
-	s->rows = rows;
-	s->block = rows->n < room ? rows->n : room;
 	tnp_answer_shape(model, &kind, &components);
-	s->h = tnp_alloc(env, 2 * s->block, model->config.width * sizeof(float));
-	s->scratch = tnp_alloc(env, TNP_TILE, tnp_embed_scratch(model) * sizeof(float));
-	s->params = tnp_alloc(env, s->block, tnp_distribution_size(kind, components) * sizeof(double));
-	s->tokens = tnp_alloc(env, 2 * s->block, sizeof(TnpToken));
-	s->y = tnp_alloc(env, s->block, sizeof(double));
-	if (s->h == NULL || s->scratch == NULL || s->params == NULL || s->tokens == NULL || s->y == NULL)
-		status = tnp_no_memory(error);
-	else
-		status = tnp_cache_make(env, tnp_cache_layers(model), model->config.width, s->block, &s->cache, error);
-	if (status == TNP_OK)
-		status = tnp_half_build(model, &e->stats, rows, 0, rows->n, false, &s->half, error);
+	p->h = tnp_alloc(env, 2 * s->block, model->config.width * sizeof(float));
+	p->params = tnp_alloc(env, s->block, tnp_distribution_size(kind, components) * sizeof(double));
+	p->y = tnp_alloc(env, s->block, sizeof(double));
+	p->steps = tnp_alloc(env, s->rows->n, sizeof(double));
+	p->place = tnp_alloc(env, s->rows->n, sizeof(int64_t));
+	p->tokens = tnp_alloc(env, 2 * s->block, sizeof(TnpToken));
+	if (p->h == NULL || p->params == NULL || p->y == NULL || p->steps == NULL || p->place == NULL || p->tokens == NULL)
+		return tnp_no_memory(error);
+	return tnp_chain_cache(model, s->block, &p->cache, error);
+}
+
+/* Make what a question needs; s has the question and is freed by the caller also on failure. */
+static TnpStatus
+make_score(Score *s, TnpError *error)
+{
+	const TnpEncoding *e = s->root;
+	const TnpModel *model = e->model;
+	int64_t		room = model->config.context == TNP_FULL && model->config.buffer > 0 ? model->config.buffer : s->rows->n;
+	TnpStatus	status = tnp_team_make(model, &e->stats, TNP_TILE,
+									   tnp_cost(model, 2.0 * (double) s->orders * (double) s->rows->n, (double) (tnp_encoding_slots(e) + s->rows->n)), &s->team, error);
+
 	if (status != TNP_OK)
-		free_score(s);
-	return status;
+		return status;
+	s->block = s->rows->n < room ? s->rows->n : room;
+	s->joint = tnp_alloc(&model->env, s->orders, sizeof(double));
+	s->passes = tnp_alloc_zero(&model->env, tnp_team_size(s->team), sizeof(Pass));
+	if (s->joint == NULL || s->passes == NULL)
+		return tnp_no_memory(error);
+	for (int w = 0; status == TNP_OK && w < tnp_team_size(s->team); w++)
+		status = make_pass(s, &s->passes[w], error);
+	return status == TNP_OK ? tnp_half_build(model, &e->stats, s->rows, s->team, &s->half, error) : status;
 }
 
 /* Tokens of n rows place[…] from h on: chain rows (with targets) or queries. */
 static void
-embed_rows(Score *s, const TnpEncoding *e, const int64_t *place, int64_t n, bool chain, float *h)
+embed_rows(Score *s, const TnpEncoding *e, const int64_t *place, int64_t n, bool chain, float *scratch, float *h)
 {
 	const TnpModel *model = e->model;
 
@@ -91,16 +122,18 @@ embed_rows(Score *s, const TnpEncoding *e, const int64_t *place, int64_t n, bool
 			y[i] = chain ? tnp_scale_target(model, &e->stats, s->rows->y[r]) : 0;
 			position[i] = chain ? tnp_chain_position(e, start + i) : -1;
 		}
-		tnp_embed(model, tile, row, chain ? y : NULL, chain ? TNP_ROLE_LATER : TNP_ROLE_QUERY, position, s->scratch,
+		tnp_embed(model, tile, row, chain ? y : NULL, chain ? TNP_ROLE_LATER : TNP_ROLE_QUERY, position, scratch,
 				  h + start * model->config.width);
 	}
 }
 
-/* Conditional log densities of rows place[0 … n-1] on e, n within the room; out [n]. */
+/* Conditional log densities of rows place[0 … n-1] on e, n within the room; out [n]. By the whole team or by the one worker. */
 static TnpStatus
-score_block(Score *s, const TnpEncoding *e, const int64_t *place, int64_t n, double *out, TnpError *error)
+score_block(Score *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, const int64_t *place, int64_t n, double *out, TnpError *error)
 {
 	const TnpModel *model = e->model;
+	Pass	   *p = &s->passes[worker->number];
+	TnpCache   *context = (TnpCache *) &e->cache;
 	int			d = model->config.width,
 				components,
 				size;
@@ -108,33 +141,37 @@ score_block(Score *s, const TnpEncoding *e, const int64_t *place, int64_t n, dou
 	TnpStatus	status;
 
 	/* the last row of the block need not be stored: nothing after it */
-	embed_rows(s, e, place, n - 1, true, s->h);
-	embed_rows(s, e, place, n, false, s->h + (n - 1) * d);
+	embed_rows(s, e, place, n - 1, true, worker->work.scratch, p->h);
+	embed_rows(s, e, place, n, false, worker->work.scratch, p->h + (n - 1) * d);
 	for (int64_t j = 0; j < n - 1; j++)
-		s->tokens[j] = tnp_chain_row(e, &s->cache, j);
+		p->tokens[j] = tnp_chain_row(e, &p->cache, j);
 	for (int64_t j = 0; j < n; j++)
-		s->tokens[n - 1 + j] = tnp_chain_query(e, &s->cache, j);
-	status = tnp_trunk(model, (TnpCache *) &e->cache, 2 * n - 1, n - 1, s->tokens, s->h, error);
+		p->tokens[n - 1 + j] = tnp_chain_query(e, &p->cache, j);
+	if (by_team)
+		status = tnp_trunk(s->team, model, context, 2 * n - 1, n - 1, p->tokens, p->h, error);
+	else
+		status = tnp_walk(worker, model, context, 2 * n - 1, n - 1, p->tokens, p->h, error);
 	if (status == TNP_OK)
-		status = tnp_answers(model, &e->stats, n, s->h + (n - 1) * d, s->params, error);
+		status = tnp_answers(model, &e->stats, n, p->h + (n - 1) * d, &worker->work, p->params, error);
 	if (status != TNP_OK)
 		return status;
 	tnp_answer_shape(model, &kind, &components);
 	size = tnp_distribution_size(kind, components);
 	for (int64_t j = 0; j < n; j++)
 	{
-		TnpDistribution answer = {kind, components, s->params + j * size};
+		TnpDistribution answer = {kind, components, p->params + j * size};
 
 		out[j] = tnp_log_pdf(&answer, s->rows->y[place[j]]);
 	}
 	return TNP_OK;
 }
 
-/* Conditional log densities of all rows in the order place; out [n] by step. */
+/* Conditional log densities of all rows in the order of the calling thread's pass, into its steps; blocks are merged one after the other. */
 static TnpStatus
-score_order(Score *s, const int64_t *place, double *out, TnpError *error)
+score_blocks(Score *s, TnpError *error)
 {
 	const TnpEncoding *e = s->root;
+	Pass	   *p = &s->passes[0];
 	int64_t		n = s->rows->n,
 				done = 0;
 	TnpStatus	status = TNP_OK;
@@ -144,12 +181,12 @@ score_order(Score *s, const int64_t *place, double *out, TnpError *error)
 		int64_t		room = tnp_chain_room(e),
 					count = n - done < room ? n - done : room;
 
-		status = score_block(s, e, place + done, count, out + done, error);
+		status = score_block(s, tnp_team_self(s->team), true, e, p->place + done, count, p->steps + done, error);
 		if (status == TNP_OK && done + count < n)
 		{
 			for (int64_t j = 0; j < count; j++)
-				s->y[j] = s->rows->y[place[done + j]];
-			status = tnp_chain_merge(s->root, &e, s->rows, place + done, s->y, count, error);
+				p->y[j] = s->rows->y[p->place[done + j]];
+			status = tnp_chain_merge(s->root, &e, s->rows, p->place + done, p->y, count, error);
 		}
 		done += count;
 	}
@@ -186,14 +223,36 @@ log_add(double a, double b)
 	return isinf(max) ? max : max + log(exp(a - max) + exp(b - max));
 }
 
+static double
+sum_steps(const Score *s, const Pass *p)
+{
+	double		joint = 0;
+
+	for (int64_t j = 0; j < s->rows->n; j++)
+		joint += p->steps[j];
+	return joint;
+}
+
+/* One order that is a single block. */
+static TnpStatus
+score_order(void *state, TnpWorker *worker, int64_t order, TnpError *error)
+{
+	Score	   *s = state;
+	Pass	   *p = &s->passes[worker->number];
+	TnpStatus	status;
+
+	fill_order(s->rows->n, s->seed, order, p->place);
+	status = score_block(s, worker, false, s->root, p->place, s->rows->n, p->steps, error);
+	if (status == TNP_OK)
+		s->joint[order] = sum_steps(s, p);
+	return status;
+}
+
 TnpStatus
 tnp_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint64_t seed, double *log_density, double *per_row, TnpError *error)
 {
-	const TnpEnv *env = &e->model->env;
-	int64_t	   *place;
-	double	   *steps,
-				total = -INFINITY;
-	Score		s;
+	double		total = -INFINITY;
+	Score		s = {.root = e,.rows = rows,.seed = seed,.orders = orders > 0 ? orders : 1};
 	TnpStatus	status = tnp_queries_check(e, rows, true, error);
 
 	if (status != TNP_OK)
@@ -206,30 +265,26 @@ tnp_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint64_t se
 	for (int64_t i = 0; i < rows->n; i++)
 		if (!isfinite(tnp_scale_target(e->model, &e->stats, rows->y[i])))
 			return tnp_fail(error, TNP_BAD_VALUE, "a target is too large for the model");
-	if ((status = make_score(e, rows, &s, error)) != TNP_OK)
-		return status;
-	place = tnp_alloc(env, rows->n, sizeof(int64_t));
-	steps = tnp_alloc(env, rows->n, sizeof(double));
-	if (place == NULL || steps == NULL)
-		status = tnp_no_memory(error);
-	for (int64_t r = 0; status == TNP_OK && r < (orders > 0 ? orders : 1); r++)
-	{
-		double		joint = 0;
-
-		fill_order(rows->n, seed, orders > 0 ? r : -1, place);
-		status = score_order(&s, place, steps, error);
-		for (int64_t j = 0; status == TNP_OK && j < rows->n; j++)
-			joint += steps[j];
-		total = log_add(total, joint);
-	}
+	status = make_score(&s, error);
+	/* orders are shared out unless blocks must be merged, which allocates, or there is but one */
+	if (status == TNP_OK && orders > 1 && rows->n <= tnp_chain_room(e))
+		status = tnp_team_run(s.team, orders, score_order, &s, error);
+	else
+		for (int64_t r = 0; status == TNP_OK && r < s.orders; r++)
+		{
+			fill_order(rows->n, seed, orders > 0 ? r : -1, s.passes[0].place);
+			status = score_blocks(&s, error);
+			if (status == TNP_OK)
+				s.joint[r] = sum_steps(&s, &s.passes[0]);
+		}
+	for (int64_t r = 0; status == TNP_OK && r < s.orders; r++)
+		total = log_add(total, s.joint[r]);
 	if (status == TNP_OK)
 	{
 		*log_density = orders > 0 ? total - log((double) orders) : total;
 		if (per_row != NULL && orders == 0)
-			memcpy(per_row, steps, (size_t) rows->n * sizeof(double));
+			memcpy(per_row, s.passes[0].steps, (size_t) rows->n * sizeof(double));
 	}
-	tnp_free(env, place);
-	tnp_free(env, steps);
 	free_score(&s);
 	return status;
 }

@@ -71,6 +71,12 @@ typedef struct TnpEnv
 	 */
 	void	   *(*keep) (void *arg, size_t size);
 	void		(*drop) (void *arg, void *pointer);
+
+	/*
+	 * How many threads, the caller's included, may work on one large call; NULL: 1; -n: n, however small the call, for tests. Helpers are started for the call and have ended when it returns; they have all
+	 * signals blocked and use no callback, and answers do not depend on their number, bitwise.
+	 */
+	int			(*threads) (void *arg);
 } TnpEnv;
 
 /* malloc, free, no interrupts, reference kernels. */

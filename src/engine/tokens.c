@@ -14,49 +14,9 @@
 #include "cache.h"
 #include "embed.h"
 
-/* Memory for the tokens of one row. */
-typedef struct TokenWork
-{
-	TnpWork		block;
-	TnpCache	cache;			/* one layer, reused */
-	float	   *h;				/* [readouts + slots, dc] */
-	float	   *scratch;		/* the cell MLP's */
-} TokenWork;
-
-static void
-free_work(const TnpModel *model, TokenWork *w)
-{
-	tnp_work_free(model, &w->block);
-	tnp_cache_free(&model->env, &w->cache);
-	tnp_free(&model->env, w->h);
-	tnp_free(&model->env, w->scratch);
-}
-
-static TnpStatus
-make_work(const TnpModel *model, int tokens, TokenWork *w, TnpError *error)
-{
-	const TnpEncoderConfig *e = &model->config.encode_x;
-	TnpStatus	status;
-
-	memset(w, 0, sizeof(*w));
-	status = tnp_work_make(model, e->token_width, e->token_heads, e->token_feedforward, tokens, &w->block, error);
-	if (status == TNP_OK)
-		status = tnp_cache_make(&model->env, 1, e->token_width, tokens, &w->cache, error);
-	if (status == TNP_OK)
-	{
-		w->h = tnp_alloc(&model->env, tokens, e->token_width * sizeof(float));
-		w->scratch = tnp_alloc(&model->env, TNP_TILE, 2 * tnp_mlp_width(&model->tokeniser.cell) * sizeof(float));
-		if (w->h == NULL || w->scratch == NULL)
-			status = tnp_no_memory(error);
-	}
-	if (status != TNP_OK)
-		free_work(model, w);
-	return status;
-}
-
 /* Tokens of one row entering the first block: read-outs, then cells with their slot's code. */
 static void
-embed_cells(const TnpModel *model, int n_slots, const float *cells, TokenWork *w)
+embed_cells(const TnpModel *model, int n_slots, const float *cells, TnpTokenWork *w)
 {
 	const TnpEncoderConfig *e = &model->config.encode_x;
 	int			dc = e->token_width;
@@ -75,7 +35,7 @@ embed_cells(const TnpModel *model, int n_slots, const float *cells, TokenWork *w
 
 /* One block with full attention among the first `tokens` states; only the first `wanted` are updated. */
 static void
-mix_tokens(const TnpModel *model, const TnpLayer *layer, int tokens, int wanted, TokenWork *w)
+mix_tokens(const TnpModel *model, const TnpLayer *layer, int tokens, int wanted, TnpTokenWork *w)
 {
 	const TnpEncoderConfig *e = &model->config.encode_x;
 	int			dc = e->token_width;
@@ -104,24 +64,18 @@ mix_tokens(const TnpModel *model, const TnpLayer *layer, int tokens, int wanted,
 	}
 }
 
-TnpStatus
-tnp_encode_tokens(const TnpModel *model, int n, int n_slots, const float *cells, int stride, float *y, TnpError *error)
+void
+tnp_encode_tokens(const TnpModel *model, int n, int n_slots, const float *cells, int stride, TnpTokenWork *work, float *y)
 {
 	const TnpEncoderConfig *e = &model->config.encode_x;
 	int			tokens = e->token_readouts + n_slots;
-	TokenWork	w;
-	TnpStatus	status = make_work(model, tokens, &w, error);
 
-	if (status != TNP_OK)
-		return status;
 	for (int i = 0; i < n; i++)
 	{
-		embed_cells(model, n_slots, cells + (size_t) i * stride, &w);
+		embed_cells(model, n_slots, cells + (size_t) i * stride, work);
 		for (int l = 0; l < e->token_layers; l++)
-			mix_tokens(model, &model->tokeniser.blocks[l], tokens, l == e->token_layers - 1 ? e->token_readouts : tokens, &w);
+			mix_tokens(model, &model->tokeniser.blocks[l], tokens, l == e->token_layers - 1 ? e->token_readouts : tokens, work);
 		/* the read-out states are already side by side */
-		model->kernels->linear(&model->tokeniser.pool, 1, w.h, TNP_IDENTITY, true, y + (size_t) i * model->config.width);
+		model->kernels->linear(&model->tokeniser.pool, 1, work->h, TNP_IDENTITY, true, y + (size_t) i * model->config.width);
 	}
-	free_work(model, &w);
-	return TNP_OK;
 }

@@ -6,9 +6,9 @@
 #ifndef TNP_TOKENS_H
 #define TNP_TOKENS_H
 
-#include "model.h"
+#include "work.h"
 
 /* Add path B of n rows to y [n, d]; cells [n_slots, TNP_CELL] of every row, `stride` floats from one row to the next. */
-TnpStatus	tnp_encode_tokens(const TnpModel *model, int n, int n_slots, const float *cells, int stride, float *y, TnpError *error);
+void		tnp_encode_tokens(const TnpModel *model, int n, int n_slots, const float *cells, int stride, TnpTokenWork *work, float *y);
 
 #endif							/* TNP_TOKENS_H */

@@ -19,80 +19,180 @@ tnp_cache_layers(const TnpModel *model)
 	return model->config.layers * (model->config.architecture == TNP_TWO_STREAM ? 2 : 1);
 }
 
-/* Number of tokens of the tile that starts at `start`. */
+/* Tokens on their way, and what is being done to them. */
+typedef struct Walk
+{
+	TnpTeam    *team;			/* NULL: one worker alone */
+	TnpWorker  *worker;
+	const TnpModel *model;
+	TnpCache   *context;
+	const TnpToken *tokens;
+	float	   *h;
+	int			tile;			/* tokens per item */
+
+	const TnpLayer *layer;
+	int			at;				/* cache layer */
+	int64_t		first,			/* the tokens that this step is about */
+				end;
+
+	const TnpAttention *attention;	/* of the tile whose spans are summed up */
+	float	   *sums;			/* [spans] */
+	size_t		sum_floats;
+} Walk;
+
+/* Number of tokens of item number `item`, and the first. */
 static int
-tile_size(int64_t start, int64_t end)
+tile_of(const Walk *w, int64_t item, int64_t *start)
 {
-	return end - start < TNP_TILE ? (int) (end - start) : TNP_TILE;
+	*start = w->first + item * w->tile;
+	return w->end - *start < w->tile ? (int) (w->end - *start) : w->tile;
 }
 
+/* Do a step to tokens [first, end), tile by tile. */
 static TnpStatus
-check_interrupt(const TnpModel *model, TnpError *error)
+run(Walk *w, int64_t first, int64_t end, TnpItem item, TnpError *error)
 {
-	return tnp_interrupted(&model->env) ? tnp_fail(error, TNP_INTERRUPTED, "interrupted") : TNP_OK;
+	int64_t		items = (end - first + w->tile - 1) / w->tile;
+	TnpStatus	status = TNP_OK;
+
+	w->first = first;
+	w->end = end;
+	if (w->team != NULL)
+		return tnp_team_run(w->team, items, item, w, error);
+	for (int64_t i = 0; status == TNP_OK && i < items; i++)
+		status = item(w, w->worker, i, error);
+	return status;
 }
 
-/* Store what `layer` makes of the states of tokens [0, n) into cache layer `at`. */
+/* A tile stores what the layer makes of its states. */
 static TnpStatus
-store_keys(const TnpModel *model, const TnpLayer *layer, int at, TnpCache *context, int64_t n, const TnpToken *tokens, const float *h,
-		   TnpWork *work, TnpError *error)
+store_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 {
-	int			d = model->config.width;
+	Walk	   *w = state;
+	TnpBlockWork *work = &worker->work.block;
+	int			d = w->model->config.width;
+	int64_t		start;
+	int			n = tile_of(w, item, &start);
+	TnpStatus	status = tnp_worker_check(worker, error);
 
-	for (int64_t start = 0; start < n; start += TNP_TILE)
+	if (status != TNP_OK)
+		return status;
+	tnp_block_keys(w->model, w->layer, w->model->config.post_norm, n, w->h + start * d, work);
+	for (int i = 0; i < n; i++)
 	{
-		int			tile = tile_size(start, n);
-		TnpStatus	status = check_interrupt(model, error);
+		const TnpToken *t = &w->tokens[start + i];
 
-		if (status != TNP_OK)
-			return status;
-		tnp_block_keys(model, layer, model->config.post_norm, tile, h + start * d, work);
-		for (int i = 0; i < tile; i++)
-		{
-			const TnpToken *t = &tokens[start + i];
-
-			tnp_cache_put(t->own != NULL ? t->own : context, at, t->slot, work->q + (size_t) i * d, work->att + (size_t) i * d);
-		}
+		tnp_cache_put(t->own != NULL ? t->own : w->context, w->at, t->slot, work->q + (size_t) i * d, work->att + (size_t) i * d);
 	}
 	return TNP_OK;
 }
 
-/* Tokens [first, end) attend to cache layer `at` and go through the rest of the block. */
-static TnpStatus
-attend(const TnpModel *model, const TnpLayer *layer, int at, const TnpCache *context, int64_t first, int64_t end, const TnpToken *tokens,
-	   float *h, TnpWork *work, TnpError *error)
+/* What n tokens from `start` on see; the arrays [n] are the caller's. */
+static TnpView
+view_of(const Walk *w, int64_t start, int n, int64_t *visible, TnpKeys *own)
 {
-	int			d = model->config.width;
+	for (int i = 0; i < n; i++)
+	{
+		const TnpToken *t = &w->tokens[start + i];
+
+		visible[i] = t->context;
+		if (t->own != NULL)
+			own[i] = (TnpKeys) {t->own->k[w->at], t->own->v[w->at], t->chain};
+		else
+			own[i] = (TnpKeys) {NULL, NULL, 0};
+	}
+	return (TnpView) {w->context->k[w->at], w->context->v[w->at], visible, own};
+}
+
+/* A tile attends and goes through the rest of the block. */
+static TnpStatus
+attend_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
+{
+	Walk	   *w = state;
+	const TnpConfig *c = &w->model->config;
 	int64_t		visible[TNP_TILE];
 	TnpKeys		own[TNP_TILE];
-	TnpView		view = {context->k[at], context->v[at], visible, own};
+	TnpView		view;
+	int64_t		start;
+	int			n = tile_of(w, item, &start);
+	TnpStatus	status = tnp_worker_check(worker, error);
 
-	for (int64_t start = first; start < end; start += TNP_TILE)
-	{
-		int			tile = tile_size(start, end);
-		TnpStatus	status = check_interrupt(model, error);
-
-		if (status != TNP_OK)
-			return status;
-		for (int i = 0; i < tile; i++)
-		{
-			const TnpToken *t = &tokens[start + i];
-
-			visible[i] = t->context;
-			if (t->own != NULL)
-				own[i] = (TnpKeys) {t->own->k[at], t->own->v[at], t->chain};
-			else
-				own[i] = (TnpKeys) {NULL, NULL, 0};
-		}
-		tnp_block(model, layer, model->config.heads, model->config.post_norm, tile, h + start * d, &view, work);
-	}
+	if (status != TNP_OK)
+		return status;
+	view = view_of(w, start, n, visible, own);
+	tnp_block(w->model, w->layer, c->heads, c->post_norm, n, w->h + start * c->width, &view, &worker->work.block);
 	return TNP_OK;
+}
+
+static TnpStatus
+sum_span(void *state, TnpWorker *worker, int64_t item, TnpError *error)
+{
+	Walk	   *w = state;
+	TnpStatus	status = tnp_worker_check(worker, error);
+
+	if (status == TNP_OK)
+		w->model->kernels->attend_span(w->attention, item, w->sums + item * w->sum_floats);
+	return status;
+}
+
+/* Few tokens with many keys: the team shares out the keys. */
+static TnpStatus
+attend_split(Walk *w, int64_t first, int64_t end, int64_t spans, TnpError *error)
+{
+	const TnpConfig *c = &w->model->config;
+	TnpBlockWork *work = &tnp_team_self(w->team)->work.block;
+	TnpStatus	status = TNP_OK;
+
+	for (int64_t start = first; status == TNP_OK && start < end; start += w->tile)
+	{
+		int64_t		visible[TNP_TILE];
+		TnpKeys		own[TNP_TILE];
+		int			n = end - start < w->tile ? (int) (end - start) : w->tile;
+		TnpView		view = view_of(w, start, n, visible, own);
+		TnpAttention attention;
+		float	   *h = w->h + start * c->width;
+
+		tnp_block_ask(w->model, w->layer, c->heads, c->post_norm, n, h, &view, work, &attention);
+		w->model->kernels->attend_begin(&attention);
+		w->attention = &attention;
+		w->sum_floats = w->model->kernels->sum_floats(attention.heads, attention.head_width, n);
+		status = tnp_team_run(w->team, spans, sum_span, w, error);
+		if (status == TNP_OK)
+		{
+			w->model->kernels->attend_rest(&attention, spans, w->sums);
+			tnp_block_finish(w->model, w->layer, c->post_norm, n, h, work);
+		}
+	}
+	return status;
+}
+
+static TnpStatus
+store(Walk *w, const TnpLayer *layer, int at, int64_t end, TnpError *error)
+{
+	w->layer = layer;
+	w->at = at;
+	return run(w, 0, end, store_tile, error);
+}
+
+static TnpStatus
+attend(Walk *w, const TnpLayer *layer, int at, int64_t first, int64_t end, TnpError *error)
+{
+	int64_t		keys = 0;
+
+	w->layer = layer;
+	w->at = at;
+	if (w->sums == NULL)
+		return run(w, first, end, attend_tile, error);
+	for (int64_t i = first; i < end; i++)
+		keys = w->tokens[i].context > keys ? w->tokens[i].context : keys;
+	return attend_split(w, first, end, keys < 1 ? 1 : (keys + TNP_SPAN - 1) / TNP_SPAN, error);
 }
 
 /* One set of weights for all tokens; keys come from the state that enters the layer. */
 static TnpStatus
-walk_packed(const TnpModel *model, TnpCache *context, int64_t n, int64_t n_store, const TnpToken *tokens, float *h, TnpWork *work, TnpError *error)
+walk_packed(Walk *w, int64_t n, int64_t n_store, TnpError *error)
 {
+	const TnpModel *model = w->model;
 	TnpStatus	status = TNP_OK;
 
 	for (int l = 0; status == TNP_OK && l < model->config.layers; l++)
@@ -100,9 +200,10 @@ walk_packed(const TnpModel *model, TnpCache *context, int64_t n, int64_t n_store
 		/* after the last layer nobody reads the states of tokens that only store */
 		int64_t		first = l == model->config.layers - 1 ? n_store : 0;
 
-		status = store_keys(model, &model->layers[l], l, context, n_store, tokens, h, work, error);
+		if (n_store > 0)
+			status = store(w, &model->layers[l], l, n_store, error);
 		if (status == TNP_OK)
-			status = attend(model, &model->layers[l], l, context, first, n, tokens, h, work, error);
+			status = attend(w, &model->layers[l], l, first, n, error);
 	}
 	return status;
 }
@@ -111,9 +212,9 @@ walk_packed(const TnpModel *model, TnpCache *context, int64_t n, int64_t n_store
  * Separate weights for rows and queries; queries read the row states that leave the layer. Cache layers: self 0 … L-1, then cross.
  */
 static TnpStatus
-walk_two_stream(const TnpModel *model, TnpCache *context, int64_t n, int64_t n_store, const TnpToken *tokens, float *h, TnpWork *work,
-				TnpError *error)
+walk_two_stream(Walk *w, int64_t n, int64_t n_store, TnpError *error)
 {
+	const TnpModel *model = w->model;
 	int			layers = model->config.layers;
 	TnpStatus	status = TNP_OK;
 
@@ -121,40 +222,51 @@ walk_two_stream(const TnpModel *model, TnpCache *context, int64_t n, int64_t n_s
 	{
 		if (n_store > 0)
 		{
-			status = store_keys(model, &model->layers[l], l, context, n_store, tokens, h, work, error);
+			status = store(w, &model->layers[l], l, n_store, error);
 			if (status == TNP_OK)
-				status = attend(model, &model->layers[l], l, context, 0, n_store, tokens, h, work, error);
+				status = attend(w, &model->layers[l], l, 0, n_store, error);
 			if (status == TNP_OK)
-				status = store_keys(model, &model->cross[l], layers + l, context, n_store, tokens, h, work, error);
+				status = store(w, &model->cross[l], layers + l, n_store, error);
 		}
 		if (status == TNP_OK)
-			status = attend(model, &model->cross[l], layers + l, context, n_store, n, tokens, h, work, error);
+			status = attend(w, &model->cross[l], layers + l, n_store, n, error);
 	}
 	return status;
 }
 
+static TnpStatus
+walk(Walk *w, int64_t n, int64_t n_store, TnpError *error)
+{
+	return w->model->config.architecture == TNP_TWO_STREAM ? walk_two_stream(w, n, n_store, error) : walk_packed(w, n, n_store, error);
+}
+
 TnpStatus
-tnp_trunk(const TnpModel *model, TnpCache *context, int64_t n, int64_t n_store, const TnpToken *tokens, float *h, TnpError *error)
+tnp_walk(TnpWorker *worker, const TnpModel *model, TnpCache *context, int64_t n, int64_t n_store, const TnpToken *tokens, float *h,
+		 TnpError *error)
+{
+	Walk		w = {.worker = worker,.model = model,.context = context,.tokens = tokens,.h = h,.tile = worker->work.rows};
+
+	return walk(&w, n, n_store, error);
+}
+
+TnpStatus
+tnp_trunk(TnpTeam *team, const TnpModel *model, TnpCache *context, int64_t n, int64_t n_store, const TnpToken *tokens, float *h, TnpError *error)
 {
 	const TnpConfig *c = &model->config;
+	Walk		w = {.team = team,.model = model,.context = context,.tokens = tokens,.h = h,.tile = tnp_team_tile(team, n)};
 	int64_t		keys = 0;
-	TnpWork		work;
 	TnpStatus	status;
 
 	for (int64_t i = 0; i < n; i++)
-		if (tokens[i].context + tokens[i].chain > keys)
-			keys = tokens[i].context + tokens[i].chain;
-	status = tnp_work_make(model, c->width, c->heads, c->feedforward, keys, &work, error);
-	if (status != TNP_OK)
-		return status;
-	if (c->architecture == TNP_TWO_STREAM)
-		status = walk_two_stream(model, context, n, n_store, tokens, h, &work, error);
-	else if (n_store > 0)
-		status = walk_packed(model, context, n, n_store, tokens, h, &work, error);
-	else
-		/* queries only: a tile walks all layers while it is warm */
-		for (int64_t start = 0; status == TNP_OK && start < n; start += TNP_TILE)
-			status = walk_packed(model, context, tile_size(start, n), 0, tokens + start, h + start * c->width, &work, error);
-	tnp_work_free(model, &work);
+		keys = tokens[i].context > keys ? tokens[i].context : keys;
+	if (model->kernels->attend_span != NULL && (n + w.tile - 1) / w.tile < tnp_team_size(team) && keys >= 2 * tnp_team_size(team) * TNP_SPAN)
+	{
+		w.sums = tnp_alloc(&model->env, (keys + TNP_SPAN - 1) / TNP_SPAN,
+						   model->kernels->sum_floats(c->heads, c->width / c->heads, w.tile) * sizeof(float));
+		if (w.sums == NULL)
+			return tnp_no_memory(error);
+	}
+	status = walk(&w, n, n_store, error);
+	tnp_free(&model->env, w.sums);
 	return status;
 }

@@ -6,8 +6,7 @@
 #ifndef TNP_TRUNK_H
 #define TNP_TRUNK_H
 
-#include "cache.h"
-#include "model.h"
+#include "team.h"
 
 /*
  * What one token may see and where its keys and values go. The shared keys are the context's; the private ones are
@@ -28,7 +27,12 @@ int			tnp_cache_layers(const TnpModel *model);
  * Carry n tokens through the stack, h [n, d] in place. The first n_store tokens store their keys and values (slot >= 0), the others are queries.
  * Every token of the call sees the keys that the others of the same call store, as far as its own counts reach. After the call the states of
  * queries are those after the last layer; the states of storing tokens are undefined.
+ *
+ * trunk shares out the tokens of each layer to a team; walk is one worker's alone, so that a team can have many walks at a time.
  */
-TnpStatus	tnp_trunk(const TnpModel *model, TnpCache *context, int64_t n, int64_t n_store, const TnpToken *tokens, float *h, TnpError *error);
+TnpStatus	tnp_trunk(TnpTeam *team, const TnpModel *model, TnpCache *context, int64_t n, int64_t n_store, const TnpToken *tokens, float *h,
+					  TnpError *error);
+TnpStatus	tnp_walk(TnpWorker *worker, const TnpModel *model, TnpCache *context, int64_t n, int64_t n_store, const TnpToken *tokens, float *h,
+					 TnpError *error);
 
 #endif							/* TNP_TRUNK_H */

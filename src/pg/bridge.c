@@ -8,6 +8,9 @@
  */
 #include "bridge.h"
 
+#include <unistd.h>
+
+#include "access/parallel.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
@@ -37,10 +40,26 @@ bridge_interrupted(void *arg)
 	return InterruptPending && (QueryCancelPending || ProcDiePending) && InterruptHoldoffCount == 0;
 }
 
+int
+posterior_default_threads(void)
+{
+	long		processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return processors < 1 ? 1 : processors > 4 ? 4 : (int) processors;
+}
+
+/* Where processes already work side by side, or in the background, each has one thread. */
+static int
+bridge_threads(void *arg)
+{
+	(void) arg;
+	return IsParallelWorker() || MyBackendType != B_BACKEND ? 1 : posterior_threads;
+}
+
 TnpEnv
 posterior_env(MemoryContext context)
 {
-	TnpEnv		env = {.alloc = bridge_alloc,.free = bridge_free,.interrupted = bridge_interrupted,.arg = context};
+	TnpEnv		env = {.alloc = bridge_alloc,.free = bridge_free,.interrupted = bridge_interrupted,.arg = context,.threads = bridge_threads};
 
 	env.kernels = posterior_kernels == 0 ? tnp_cpu_kernels() : &tnp_reference_kernels;
 	return env;

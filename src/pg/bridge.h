@@ -20,6 +20,10 @@ extern int	posterior_cache_size;	/* posterior.cache_size, kB */
 extern int	posterior_maintenance_delay;	/* posterior.maintenance_delay, ms, -1: off */
 extern int	posterior_row_security; /* posterior.row_security */
 extern int	posterior_kernels;	/* posterior.kernels: 0 cpu, 1 reference */
+extern int	posterior_threads;	/* posterior.threads */
+
+/* Threads that a question may use when posterior.threads is left alone: four, or as many as there are processors. */
+int			posterior_default_threads(void);
 
 /* An environment whose memory belongs to `context`; interrupts and kernels as the settings say. */
 TnpEnv		posterior_env(MemoryContext context);

@@ -18,6 +18,7 @@ char	   *posterior_model_name = NULL;
 int			posterior_cache_mode = POSTERIOR_CACHE_ON;
 int			posterior_cache_size = 65536;
 int			posterior_kernels = 0;
+int			posterior_threads = 1;
 int			posterior_maintenance_delay = 1000;
 int			posterior_row_security = POSTERIOR_ROW_SECURITY_REFUSE;
 
@@ -55,6 +56,9 @@ _PG_init(void)
 							process_shared_preload_libraries_in_progress ? PGC_POSTMASTER : PGC_USERSET, GUC_UNIT_KB, NULL, NULL, NULL);
 	DefineCustomEnumVariable("posterior.kernels", "Arithmetic of predictions: fast, or the slow reference that it is tested against.",
 							 NULL, &posterior_kernels, 0, kernel_tables, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("posterior.threads", "Threads, the session's own included, that work on one large question.",
+							"Answers do not depend on it. Small questions, parallel workers and background workers use one.",
+							&posterior_threads, posterior_default_threads(), 1, 64, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("posterior.row_security", "What a named context does for users to whom row-level security of its relation applies.",
 							 "refuse raises an error; private computes from the rows that the user may see and shares nothing.",
 							 &posterior_row_security, POSTERIOR_ROW_SECURITY_REFUSE, row_security_modes, PGC_USERSET, 0, NULL, NULL, NULL);

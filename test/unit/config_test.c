@@ -66,7 +66,7 @@ count_free(void *arg, void *pointer)
 	free(pointer);
 }
 
-static const TnpEnv counting = {count_alloc, count_free, NULL, NULL, NULL};
+static const TnpEnv counting = {.alloc = count_alloc,.free = count_free};
 
 static TnpStatus
 parse(const char *text, TnpConfig *config, TnpError *error)

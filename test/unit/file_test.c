@@ -33,7 +33,7 @@ count_free(void *arg, void *pointer)
 	free(pointer);
 }
 
-static const TnpEnv counting = {count_alloc, count_free, NULL, NULL, NULL};
+static const TnpEnv counting = {.alloc = count_alloc,.free = count_free};
 
 /* The bytes of a file; the data counts up from 0. The caller frees them. */
 static unsigned char *

@@ -171,5 +171,6 @@ void
 test_env_init(TestEnv *env, const TnpKernels *kernels)
 {
 	memset(env, 0, sizeof(*env));
-	env->env = (TnpEnv) {counting_alloc, counting_free, counting_interrupted, env, kernels, counting_keep, counting_drop};
+	env->env = (TnpEnv) {.alloc = counting_alloc,.free = counting_free,.interrupted = counting_interrupted,.arg = env,.kernels = kernels,
+	.keep = counting_keep,.drop = counting_drop};
 }

@@ -1,0 +1,205 @@
+/*
+ * limits.c: what this machine's vector units and memory can do at most: loops that do nothing but multiply and add in registers, or take exponentials, or read.
+ *
+ * They are compiled for AVX-512, AVX2 and the baseline, and the one that the CPU provider would choose is measured.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "limits.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cpu.h"
+
+typedef double (*Loop) (const float *data, size_t floats, long rounds);
+
+/* One thread's share. */
+typedef struct Share
+{
+	Loop		loop;
+	float	   *data;
+	size_t		floats;
+	double		seconds,
+				rate;			/* what the loop counts, 1e9 per second */
+} Share;
+
+#define LOOPS(SUFFIX, BYTES, TARGET) \
+typedef float Vector##SUFFIX __attribute__((vector_size(BYTES))); \
+typedef int Int##SUFFIX __attribute__((vector_size(BYTES))); \
+static volatile float sink##SUFFIX; \
+TARGET static double \
+fma##SUFFIX(const float *data, size_t floats, long rounds) \
+{ \
+	Vector##SUFFIX s0 = {data[0]}, s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0, s8 = s0, s9 = s0, a = s0 + data[1], b = s0 + data[2]; \
+	(void) floats; \
+	for (long i = 0; i < rounds; i++) \
+	{ \
+		s0 = s0 * a + b; s1 = s1 * a + b; s2 = s2 * a + b; s3 = s3 * a + b; s4 = s4 * a + b; \
+		s5 = s5 * a + b; s6 = s6 * a + b; s7 = s7 * a + b; s8 = s8 * a + b; s9 = s9 * a + b; \
+	} \
+	s0 += s1 + s2 + s3 + s4 + s5 + s6 + s7 + s8 + s9; \
+	sink##SUFFIX = s0[0]; \
+	return 10.0 * (BYTES / 4) * (double) rounds; \
+} \
+TARGET static double \
+exp##SUFFIX(const float *data, size_t floats, long rounds) \
+{ \
+	Vector##SUFFIX sum = {0}; \
+	(void) floats; \
+	for (long i = 0; i < rounds; i++) \
+		for (int j = 0; j < 16; j++) \
+		{ \
+			Vector##SUFFIX x, y, f, p; \
+			memcpy(&x, data + j * (BYTES / 4), BYTES); \
+			x = x - (float) (i & 15); \
+			y = x + 12582912.0f; \
+			f = x - (y - 12582912.0f); \
+			p = ((((f * 1.3e-3f + 9.6e-3f) * f + 5.5e-2f) * f + 2.4e-1f) * f + 6.9e-1f) * f + 1.0f; \
+			sum += (Vector##SUFFIX) ((Int##SUFFIX) p + ((Int##SUFFIX) y << 23)); \
+		} \
+	sink##SUFFIX = sum[0]; \
+	return 16.0 * (BYTES / 4) * (double) rounds; \
+} \
+TARGET static double \
+read##SUFFIX(const float *data, size_t floats, long rounds) \
+{ \
+	Vector##SUFFIX s[8] = {{0}}; \
+	for (long i = 0; i < rounds; i++) \
+		for (size_t at = 0; at < floats; at += 8 * (BYTES / 4)) \
+			for (int j = 0; j < 8; j++) \
+			{ \
+				Vector##SUFFIX v; \
+				memcpy(&v, data + at + j * (BYTES / 4), BYTES); \
+				s[j] += v; \
+			} \
+	s[0] += s[1] + s[2] + s[3] + s[4] + s[5] + s[6] + s[7]; \
+	sink##SUFFIX = s[0][0]; \
+	return 4.0 * (double) floats * (double) rounds; \
+}
+
+#if defined(__x86_64__)
+LOOPS(512, 64, __attribute__((target("avx512f,avx512dq,avx2,fma"))))
+LOOPS(256, 32, __attribute__((target("avx2,fma"))))
+#endif
+LOOPS(128, 16, )
+
+static void
+choose_loops(Loop *loops)
+{
+	const char *name = tnp_cpu_kernels()->name;
+
+	loops[0] = fma128;
+	loops[1] = exp128;
+	loops[2] = read128;
+#if defined(__x86_64__)
+	if (strcmp(name, "cpu-avx512") == 0)
+	{
+		loops[0] = fma512;
+		loops[1] = exp512;
+		loops[2] = read512;
+	}
+	else if (strcmp(name, "cpu-avx2") == 0)
+	{
+		loops[0] = fma256;
+		loops[1] = exp256;
+		loops[2] = read256;
+	}
+#else
+	(void) name;
+#endif
+}
+
+static double
+now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double) t.tv_sec + (double) t.tv_nsec * 1e-9;
+}
+
+/* The best of several stretches of about a fiftieth of the time each. */
+static void *
+measure(void *arg)
+{
+	Share	   *s = arg;
+	long		rounds = 1;
+	double		start,
+				took,
+				end = now() + s->seconds;
+
+	for (;;)
+	{
+		start = now();
+		s->loop(s->data, s->floats, rounds);
+		took = now() - start;
+		if (took > s->seconds / 50)
+			break;
+		rounds *= 2;
+	}
+	s->rate = 0;
+	do
+	{
+		double		rate;
+
+		start = now();
+		rate = s->loop(s->data, s->floats, rounds) / (now() - start) * 1e-9;
+		s->rate = rate > s->rate ? rate : s->rate;
+	} while (now() < end);
+	return NULL;
+}
+
+/* The sum over threads, each with `bytes` of its own. */
+static double
+together(Loop loop, size_t bytes, int threads, double seconds)
+{
+	pthread_t	id[64];
+	Share		share[64];
+	double		sum = 0;
+
+	for (int t = 0; t < threads; t++)
+	{
+		share[t] = (Share) {loop, aligned_alloc(4096, bytes), bytes / sizeof(float), seconds, 0};
+		for (size_t i = 0; i < share[t].floats; i++)
+			share[t].data[i] = 1e-3f * (float) (i % 7);
+	}
+	for (int t = 1; t < threads; t++)
+		pthread_create(&id[t], NULL, measure, &share[t]);
+	measure(&share[0]);
+	for (int t = 1; t < threads; t++)
+		pthread_join(id[t], NULL);
+	for (int t = 0; t < threads; t++)
+	{
+		sum += share[t].rate;
+		free(share[t].data);
+	}
+	return sum;
+}
+
+void
+print_limits(int threads, double seconds)
+{
+	static const size_t bytes[4] = {(size_t) 16 << 10, (size_t) 256 << 10, (size_t) 4 << 20, (size_t) 256 << 20};
+	Loop		loops[3];
+	double		each = seconds / 12;
+
+	if (threads > 64)
+		threads = 64;
+	choose_loops(loops);
+	printf("{\"kernels\": \"%s\"", tnp_cpu_kernels()->name);
+	for (int all = 0; all < 2; all++)
+	{
+		int			t = all ? threads : 1;
+
+		printf(", \"%s\": {\"multiply_add\": %.2f, \"exp\": %.2f", all ? "all" : "one", together(loops[0], 4096, t, each),
+			   together(loops[1], 4096, t, each));
+		for (int i = 0; i < 4; i++)
+			printf(", \"read %zu KiB\": %.1f", bytes[i] >> 10, together(loops[2], bytes[i], t, each));
+		printf("}");
+	}
+	printf("}\n");
+}

@@ -1,0 +1,175 @@
+/*
+ * linear_simd.h: linear layers with their activations, and norms.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+/* ---- linear ------------------------------------------------------------------------------------------------ */
+
+/* Weights in panels of 16 outputs: packed[((o / 16) * stride + i) * 16 + o % 16], missing outputs 0. */
+static size_t
+packed_floats(int out, int stride)
+{
+	return (size_t) tnp_blocks(out, TNP_PANEL) * stride;
+}
+
+static void
+pack(const float *weight, int out, int stride, float *packed)
+{
+	memset(packed, 0, packed_floats(out, stride) * sizeof(float));
+	for (int o = 0; o < out; o++)
+		for (int i = 0; i < stride; i++)
+			packed[((size_t) (o / LANES) * stride + i) * LANES + o % LANES] = weight[(size_t) o * stride + i];
+}
+
+/* y[0 … width) from one vector of results. */
+INLINE void
+finish_vector(Vector sum, TnpActivation activation, bool accumulate, int width, float *y)
+{
+	float		lane[WIDTH];
+
+	if (width >= WIDTH)
+	{
+		store(y, accumulate ? load(y) + sum : activate(sum, activation));
+		return;
+	}
+	store(lane, activate(sum, activation));
+	for (int i = 0; i < width; i++)
+		y[i] = accumulate ? y[i] + lane[i] : lane[i];
+}
+
+/* `rows` rows times `panels` panels (constants after inlining) from output o on. */
+INLINE void
+linear_tile(const int rows, const int panels, const TnpLinear *w, int o, const float *x, TnpActivation activation, bool accumulate, float *y)
+{
+	const float *packed = w->packed + (size_t) o * w->stride;
+	size_t		next = (size_t) w->stride * LANES;
+	Vector		sum[LINEAR_ROWS][LONE * PARTS];
+	float		bias[LONE * LANES] = {0};
+	int			width = w->out - o < panels * LANES ? w->out - o : panels * LANES;
+
+	if (w->bias != NULL)
+		memcpy(bias, w->bias + o, width * sizeof(float));
+	for (int r = 0; r < rows; r++)
+		for (int p = 0; p < panels * PARTS; p++)
+			sum[r][p] = load(bias + p * WIDTH);
+	for (int i = 0; i < w->in; i++)
+	{
+		Vector		weight[LONE * PARTS];
+
+		for (int p = 0; p < panels * PARTS; p++)
+			weight[p] = load(packed + p / PARTS * next + (size_t) i * LANES + p % PARTS * WIDTH);
+		for (int r = 0; r < rows; r++)
+		{
+			Vector		value = splat(x[(size_t) r * w->in + i]);
+
+			for (int p = 0; p < panels * PARTS; p++)
+				sum[r][p] += weight[p] * value;
+		}
+	}
+	for (int r = 0; r < rows; r++)
+		for (int p = 0; p < panels * PARTS; p++)
+			if (width > p * WIDTH)
+				finish_vector(sum[r][p], activation, accumulate, width - p * WIDTH, y + (size_t) r * w->out + o + p * WIDTH);
+}
+
+/* All n rows, `rows` or what is left of them at a time, times `panels` panels: the weights stay in the first cache. */
+INLINE void
+linear_panels(const int panels, const TnpLinear *w, int n, int o, const float *x, TnpActivation activation, bool accumulate, float *y)
+{
+	const float *next = w->packed + (size_t) (o + panels * LANES) * w->stride;
+	size_t		ahead = o + panels * LANES < w->out ? (size_t) panels * w->stride * LANES : 0,
+				share = n >= 2 * LINEAR_ROWS ? (ahead / (n / LINEAR_ROWS - 1) + LANES - 1) / LANES * LANES : 0;
+	int			r = 0;
+
+	for (; r + LINEAR_ROWS <= n; r += LINEAR_ROWS)
+	{
+		/* while the first rows wait for these weights, the others ask for the next */
+		for (size_t i = r / LINEAR_ROWS * share; r > 0 && i < (r / LINEAR_ROWS + 1) * share; i += LANES)
+			__builtin_prefetch(next + i - share, 0, 2);
+		linear_tile(LINEAR_ROWS, panels, w, o, x + (size_t) r * w->in, activation, accumulate, y + (size_t) r * w->out);
+	}
+	for (; ROWS < LINEAR_ROWS && r + ROWS <= n; r += ROWS)
+		linear_tile(ROWS, panels, w, o, x + (size_t) r * w->in, activation, accumulate, y + (size_t) r * w->out);
+	x += (size_t) r * w->in;
+	y += (size_t) r * w->out;
+	switch (n - r)
+	{
+#if ROWS > 2
+		case 5:
+			linear_tile(5, panels, w, o, x, activation, accumulate, y);
+			break;
+		case 4:
+			linear_tile(4, panels, w, o, x, activation, accumulate, y);
+			break;
+		case 3:
+			linear_tile(3, panels, w, o, x, activation, accumulate, y);
+			break;
+		case 2:
+			linear_tile(2, panels, w, o, x, activation, accumulate, y);
+			break;
+#endif
+		case 1:
+			linear_tile(1, panels, w, o, x, activation, accumulate, y);
+			break;
+	}
+}
+
+static void
+linear(const TnpLinear *w, int n, const float *x, TnpActivation activation, bool accumulate, float *y)
+{
+	int			o = 0;
+
+	if (n == 1)
+		for (; o + (LONE - 1) * LANES < w->out; o += LONE * LANES)
+			linear_tile(1, LONE, w, o, x, activation, accumulate, y);
+	for (; LINEAR_PANELS > 1 && o + (LINEAR_PANELS - 1) * LANES < w->out; o += LINEAR_PANELS * LANES)
+		linear_panels(LINEAR_PANELS, w, n, o, x, activation, accumulate, y);
+	for (; o < w->out; o += LANES)
+		linear_panels(1, w, n, o, x, activation, accumulate, y);
+}
+
+/* ---- norm -------------------------------------------------------------------------------------------------- */
+
+/* Sum over i of x[i] - mean, or of its square: 16 lanes, then the rest. */
+INLINE float
+sum_row(int d, const float *x, float mean, bool square)
+{
+	int			whole = d / LANES * LANES;
+	Vector		sum[PARTS];
+	float		rest = 0;
+
+	for (int p = 0; p < PARTS; p++)
+		sum[p] = splat(0);
+	for (int i = 0; i < whole; i += LANES)
+		for (int p = 0; p < PARTS; p++)
+		{
+			Vector		v = load(x + i + p * WIDTH) - mean;
+
+			sum[p] += square ? v * v : v;
+		}
+	for (int i = whole; i < d; i++)
+		rest += square ? (x[i] - mean) * (x[i] - mean) : x[i] - mean;
+	return sum_lanes(sum) + rest;
+}
+
+static void
+norm(const TnpNorm *norm, int n, const float *x, float *y)
+{
+	int			d = norm->width,
+				whole = d / WIDTH * WIDTH;
+
+	for (int r = 0; r < n; r++, x += d, y += d)
+	{
+		float		mean = norm->kind == TNP_LAYER_NORM ? sum_row(d, x, 0, false) / d : 0,
+					scale = 1 / sqrtf(sum_row(d, x, mean, true) / d + norm->eps);
+
+		for (int i = 0; i < whole; i += WIDTH)
+		{
+			Vector		v = (load(x + i) - mean) * scale * load(norm->weight + i);
+
+			store(y + i, norm->bias != NULL ? v + load(norm->bias + i) : v);
+		}
+		for (int i = whole; i < d; i++)
+			y[i] = (x[i] - mean) * scale * norm->weight[i] + (norm->bias != NULL ? norm->bias[i] : 0);
+	}
+}

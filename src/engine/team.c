@@ -1,0 +1,331 @@
+/*
+ * team.c: the threads that work on one call.
+ *
+ * The number of the round, that of its items and the next item to be taken are one atomic word. A thread that was late and has read an old round cannot take
+ * anything from the new one, and the caller has only to wait for items that were taken, not for threads to wake up.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "team.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define COST_PER_THREAD 8e6		/* multiplications: some tenths of a millisecond, against some hundredths for starting a thread */
+#define SPINS 2000				/* looks at what is awaited before sleeping: some ten microseconds */
+#define WAIT_NS 2000000			/* how long the caller sleeps between looks for interrupts */
+#define STACK_BYTES ((size_t) 1 << 20)
+#define ITEM_BITS 24			/* of the next item, and of their number */
+#define ITEM_MASK (((uint64_t) 1 << ITEM_BITS) - 1)
+#define ROUND_SHIFT (2 * ITEM_BITS)
+
+struct TnpTeam
+{
+	const TnpModel *model;
+	int			size,			/* workers */
+				started;		/* threads that run */
+	TnpWorker  *workers;		/* [size] */
+	pthread_t	threads[TNP_MAX_THREADS];
+	pthread_mutex_t lock;
+	pthread_cond_t work,		/* a new round, or the end */
+				done;			/* the last item of a round */
+	int			sleeping;		/* threads that wait for work; under lock */
+	bool		ending;			/* under lock */
+	atomic_bool stop,			/* the caller was interrupted */
+				over;			/* ending, to be looked at without the lock */
+
+	_Atomic uint64_t next;		/* round, number of items, next item */
+	_Atomic int64_t finished;	/* items of this round */
+	_Atomic TnpItem item;
+	_Atomic (void *) state;
+
+	pthread_mutex_t error_lock;
+	_Atomic int64_t failed;		/* first item that failed, or INT64_MAX */
+	TnpError	error;			/* its error */
+};
+
+static inline void
+pause_briefly(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+int
+tnp_team_size(const TnpTeam *team)
+{
+	return team->size;
+}
+
+TnpWorker *
+tnp_team_self(TnpTeam *team)
+{
+	return &team->workers[0];
+}
+
+TnpStatus
+tnp_worker_check(TnpWorker *worker, TnpError *error)
+{
+	TnpTeam    *team = worker->team;
+
+	if (worker->number == 0 && tnp_interrupted(&team->model->env))
+		atomic_store(&team->stop, true);
+	return atomic_load(&team->stop) ? tnp_fail(error, TNP_INTERRUPTED, "interrupted") : TNP_OK;
+}
+
+double
+tnp_cost(const TnpModel *model, double rows, double keys)
+{
+	const TnpConfig *c = &model->config;
+	double		d = c->width;
+
+	return rows * c->layers * (c->architecture == TNP_TWO_STREAM ? 2 : 1) * (4 * d * d + 2 * d * c->feedforward + 2 * d * keys);
+}
+
+int
+tnp_team_tile(const TnpTeam *team, int64_t n)
+{
+	int64_t		tile = TNP_TILE;
+
+	/* two items for each, in sizes that kernels like */
+	if (team->size > 1 && n < 2 * (int64_t) team->size * TNP_TILE)
+		tile = (n / (2 * team->size) + 5) / 6 * 6;
+	return (int) (tile < 6 ? 6 : tile > TNP_TILE ? TNP_TILE : tile);
+}
+
+/* ---- items ------------------------------------------------------------------------------------------------- */
+
+static void
+note_failure(TnpTeam *team, int64_t item, const TnpError *error)
+{
+	pthread_mutex_lock(&team->error_lock);
+	if (item < atomic_load(&team->failed))
+	{
+		team->error = *error;
+		atomic_store(&team->failed, item);
+	}
+	pthread_mutex_unlock(&team->error_lock);
+}
+
+/* Do items of the round until there is none left; returns the round that was seen to have none. */
+static uint64_t
+take_items(TnpTeam *team, TnpWorker *worker)
+{
+	for (;;)
+	{
+		uint64_t	next = atomic_load(&team->next);
+		int64_t		item = (int64_t) (next & ITEM_MASK),
+					n = (int64_t) (next >> ITEM_BITS & ITEM_MASK);
+		TnpItem		work = atomic_load(&team->item);
+		void	   *state = atomic_load(&team->state);
+
+		if (item >= n)
+			return next >> ROUND_SHIFT;
+		/* fails if the round has changed since; while it has items to be taken, what was read above belongs to it */
+		if (!atomic_compare_exchange_strong(&team->next, &next, next + 1))
+			continue;
+		if (item < atomic_load(&team->failed))
+		{
+			TnpError	error;
+
+			if (work(state, worker, item, &error) != TNP_OK)
+				note_failure(team, item, &error);
+		}
+		if (atomic_fetch_add(&team->finished, 1) + 1 == n && worker->number > 0)
+		{
+			pthread_mutex_lock(&team->lock);
+			pthread_cond_signal(&team->done);
+			pthread_mutex_unlock(&team->lock);
+		}
+	}
+}
+
+static void *
+thread_main(void *arg)
+{
+	TnpWorker  *worker = arg;
+	TnpTeam    *team = worker->team;
+
+	for (;;)
+	{
+		uint64_t	round = take_items(team, worker);
+
+		for (int i = 0; i < SPINS && atomic_load(&team->next) >> ROUND_SHIFT == round && !atomic_load(&team->over); i++)
+			pause_briefly();
+		pthread_mutex_lock(&team->lock);
+		while (atomic_load(&team->next) >> ROUND_SHIFT == round && !team->ending)
+		{
+			team->sleeping++;
+			pthread_cond_wait(&team->work, &team->lock);
+			team->sleeping--;
+		}
+		if (team->ending)
+		{
+			pthread_mutex_unlock(&team->lock);
+			return NULL;
+		}
+		pthread_mutex_unlock(&team->lock);
+	}
+}
+
+/* Wait until all items of the round are done, looking for interrupts meanwhile. */
+static void
+await_items(TnpTeam *team, int64_t n)
+{
+	for (int i = 0; i < SPINS && atomic_load(&team->finished) < n; i++)
+		pause_briefly();
+	if (atomic_load(&team->finished) >= n)
+		return;
+	pthread_mutex_lock(&team->lock);
+	while (atomic_load(&team->finished) < n)
+	{
+		struct timespec until;
+
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += WAIT_NS;
+		if (until.tv_nsec >= 1000000000)
+		{
+			until.tv_nsec -= 1000000000;
+			until.tv_sec++;
+		}
+		pthread_cond_timedwait(&team->done, &team->lock, &until);
+		tnp_worker_check(&team->workers[0], NULL);
+	}
+	pthread_mutex_unlock(&team->lock);
+}
+
+TnpStatus
+tnp_team_run(TnpTeam *team, int64_t n, TnpItem item, void *state, TnpError *error)
+{
+	TnpStatus	status = TNP_OK;
+
+	/* so many items would be more rows than memory holds; they need no help */
+	if (team->started == 0 || n <= 1 || n > (int64_t) ITEM_MASK)
+	{
+		for (int64_t i = 0; status == TNP_OK && i < n; i++)
+			status = item(state, &team->workers[0], i, error);
+		return status;
+	}
+	atomic_store(&team->item, item);
+	atomic_store(&team->state, state);
+	atomic_store(&team->finished, 0);
+	atomic_store(&team->failed, INT64_MAX);
+	atomic_store(&team->next, ((atomic_load(&team->next) >> ROUND_SHIFT) + 1) << ROUND_SHIFT | (uint64_t) n << ITEM_BITS);
+	pthread_mutex_lock(&team->lock);
+	if (team->sleeping > 0)
+		pthread_cond_broadcast(&team->work);
+	pthread_mutex_unlock(&team->lock);
+	take_items(team, &team->workers[0]);
+	await_items(team, n);
+	if (atomic_load(&team->failed) == INT64_MAX)
+		return TNP_OK;
+	if (error != NULL)
+		*error = team->error;
+	return team->error.status;
+}
+
+/* ---- making and ending ------------------------------------------------------------------------------------- */
+
+/* Start threads for workers 1 … size - 1; fewer if the system has no more. No signal is delivered to them. */
+static void
+start_threads(TnpTeam *team)
+{
+	sigset_t	all,
+				before;
+	pthread_attr_t attributes;
+
+	if (pthread_attr_init(&attributes) != 0)
+		return;
+	pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	while (team->started < team->size - 1 &&
+		   pthread_create(&team->threads[team->started], &attributes, thread_main, &team->workers[team->started + 1]) == 0)
+		team->started++;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+}
+
+TnpStatus
+tnp_team_make(const TnpModel *model, const TnpStats *stats, int rows, double cost, TnpTeam **out, TnpError *error)
+{
+	const TnpEnv *env = &model->env;
+	int			threads = env->threads != NULL ? env->threads(env->arg) : 1;
+	TnpTeam    *team = tnp_alloc_zero(env, 1, sizeof(TnpTeam));
+	TnpStatus	status = TNP_OK;
+
+	*out = NULL;
+	if (team == NULL)
+		return tnp_no_memory(error);
+	if (threads < 0)
+		threads = -threads;
+	else if (cost < threads * COST_PER_THREAD)
+		threads = (int) (cost / COST_PER_THREAD);
+	if (threads > TNP_MAX_THREADS)
+		threads = TNP_MAX_THREADS;
+	team->model = model;
+	team->size = threads < 1 ? 1 : threads;
+	team->workers = tnp_alloc_zero(env, team->size, sizeof(TnpWorker));
+	if (team->workers == NULL)
+	{
+		tnp_free(env, team);
+		return tnp_no_memory(error);
+	}
+	if (rows > TNP_TILE)
+		rows = TNP_TILE;
+	for (int i = 0; status == TNP_OK && i < team->size; i++)
+	{
+		team->workers[i].team = team;
+		team->workers[i].number = i;
+		status = tnp_work_make(model, stats, rows, &team->workers[i].work, error);
+	}
+	pthread_mutex_init(&team->lock, NULL);
+	pthread_mutex_init(&team->error_lock, NULL);
+	pthread_cond_init(&team->work, NULL);
+	pthread_cond_init(&team->done, NULL);
+	if (status != TNP_OK)
+	{
+		tnp_team_free(team);
+		return status;
+	}
+	if (team->size > 1)
+		start_threads(team);
+	*out = team;
+	return TNP_OK;
+}
+
+void
+tnp_team_free(TnpTeam *team)
+{
+	const TnpEnv *env;
+
+	if (team == NULL)
+		return;
+	env = &team->model->env;
+	if (team->started > 0)
+	{
+		atomic_store(&team->over, true);
+		pthread_mutex_lock(&team->lock);
+		team->ending = true;
+		pthread_cond_broadcast(&team->work);
+		pthread_mutex_unlock(&team->lock);
+		for (int i = 0; i < team->started; i++)
+			pthread_join(team->threads[i], NULL);
+	}
+	pthread_cond_destroy(&team->done);
+	pthread_cond_destroy(&team->work);
+	pthread_mutex_destroy(&team->error_lock);
+	pthread_mutex_destroy(&team->lock);
+	for (int i = 0; i < team->size; i++)
+		tnp_work_free(team->model, &team->workers[i].work);
+	tnp_free(env, team->workers);
+	tnp_free(env, team);
+}

@@ -1,0 +1,56 @@
+/*
+ * team.h: the threads that work on one call.
+ *
+ * A team is made for a call and ends with it. Work is handed out item by item, so that whoever has time takes the next one, and nobody waits for a thread that
+ * has not begun: where the machine is busy, the calling thread does all of it. Threads neither allocate nor call back: what an item needs is in
+ * its worker. What is computed does not depend on who does it.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TNP_TEAM_H
+#define TNP_TEAM_H
+
+#include "work.h"
+
+/* More threads than this are never of use. */
+#define TNP_MAX_THREADS 64
+
+typedef struct TnpTeam TnpTeam;
+
+/* One thread's place: number 0 is the calling thread. */
+typedef struct TnpWorker
+{
+	TnpTeam    *team;
+	int			number;
+	TnpWork		work;
+} TnpWorker;
+
+/* One item; it returns a status and describes a failure. */
+typedef TnpStatus (*TnpItem) (void *state, TnpWorker *worker, int64_t item, TnpError *error);
+
+/*
+ * A team for a call of about `cost` multiplications, each worker with scratch for tiles of `rows` rows on contexts with these statistics (NULL: any that the model
+ * takes). On failure *team is NULL.
+ */
+TnpStatus	tnp_team_make(const TnpModel *model, const TnpStats *stats, int rows, double cost, TnpTeam **team, TnpError *error);
+void		tnp_team_free(TnpTeam *team);
+
+/* Number of workers, the calling thread included. */
+int			tnp_team_size(const TnpTeam *team);
+
+/* The calling thread's worker. */
+TnpWorker  *tnp_team_self(TnpTeam *team);
+
+/* Do items 0 … n - 1, in any order, by all workers. Of the items that fail, the first's error is reported; those after it may be left out. */
+TnpStatus	tnp_team_run(TnpTeam *team, int64_t n, TnpItem item, void *state, TnpError *error);
+
+/* Fails with TNP_INTERRUPTED if the caller wants the call to end. For items that take more than some milliseconds. */
+TnpStatus	tnp_worker_check(TnpWorker *worker, TnpError *error);
+
+/* Rows per item, at most TNP_TILE, when n rows are to be shared out. */
+int			tnp_team_tile(const TnpTeam *team, int64_t n);
+
+/* Multiplications of carrying `rows` rows through the model, each seeing `keys` keys. */
+double		tnp_cost(const TnpModel *model, double rows, double keys);
+
+#endif							/* TNP_TEAM_H */

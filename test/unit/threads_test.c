@@ -1,0 +1,173 @@
+/*
+ * threads_test.c: answers do not depend on the number of threads, bitwise; interrupts and missing memory end calls of many threads, and leave nothing behind.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu.h"
+#include "models.h"
+#include "tap.h"
+
+#define CONTEXT 150				/* several tiles */
+#define LONG_CONTEXT 2100		/* several spans for each of two threads */
+#define MORE 31
+#define QUERIES 100
+#define DRAWS 29
+#define STEPS 3
+#define ORDERS 7
+
+static int	n_threads;
+
+static int
+threads(void *arg)
+{
+	(void) arg;
+	return -n_threads;
+}
+
+/* All that the engine can say about some rows, as doubles in one array. */
+typedef struct Answers
+{
+	double	   *at;
+	size_t		n;
+} Answers;
+
+static void
+must(TnpStatus status, const TnpError *error)
+{
+	if (status == TNP_OK)
+		return;
+	ok(false, "a call that must succeed");
+	diag("%s | %s", error->message, error->detail);
+	exit(1);
+}
+
+/* Ask everything, building the context from the first n rows of which all but MORE are appended where the model can; the answers are the caller's. */
+static TnpStatus
+ask(const TnpModel *model, const TestRows *rows, int n, Answers *out, TnpError *error)
+{
+	bool		appends = tnp_model_info(model)->appendable;
+	TnpRows		context = test_slice(rows, 0, appends ? n - MORE : n),
+				more = test_slice(rows, n - MORE, MORE),
+				queries = test_slice(rows, n, QUERIES),
+				one = test_slice(rows, n, 1),
+				few = test_slice(rows, n, STEPS);
+	TnpDistributionKind kind;
+	TnpEncoding *e = NULL;
+	int			components,
+				size;
+	double	   *at;
+	TnpStatus	status;
+
+	tnp_answer_shape(model, &kind, &components);
+	size = tnp_distribution_size(kind, components);
+	out->n = (size_t) (QUERIES + 1) * size + DRAWS * STEPS + 2 + STEPS;
+	out->at = at = calloc(out->n, sizeof(double));
+	status = tnp_build(model, &context, tnp_whole_prefix(model, context.n), &e, error);
+	if (status == TNP_OK && appends)
+		status = tnp_append(e, &more, error);
+	if (status == TNP_OK)
+		status = tnp_predict(e, &queries, at, error);
+	at += QUERIES * size;
+	if (status == TNP_OK)
+		status = tnp_predict(e, &one, at, error);
+	at += size;
+	if (status == TNP_OK)
+		status = tnp_sample(e, &few, 3, 0, DRAWS, at, error);
+	at += DRAWS * STEPS;
+	if (status == TNP_OK)
+		status = tnp_score(e, &few, ORDERS, 5, at, NULL, error);
+	if (status == TNP_OK)
+		status = tnp_score(e, &few, 0, 0, at + 1, at + 2, error);
+	tnp_encoding_free(e);
+	return status;
+}
+
+static void
+test_model(const TestModel *file, const TnpKernels *kernels, int n)
+{
+	static const int several[] = {2, 3, 4, 7};
+	TestEnv		env;
+	TnpModel   *model;
+	TnpError	error = {0};
+	TestRows	rows;
+	Answers		alone;
+	long		polls;
+
+	test_env_init(&env, kernels);
+	env.env.threads = threads;
+	n_threads = 1;
+	must(tnp_model_open(&env.env, file->bytes, file->length, &model, &error), &error);
+	test_rows_make(&rows, tnp_model_info(model), n + QUERIES, 11);
+	env.polls = 0;
+	must(ask(model, &rows, n, &alone, &error), &error);
+	for (size_t i = 0; i < sizeof(several) / sizeof(several[0]); i++)
+	{
+		Answers		together;
+
+		n_threads = several[i];
+		must(ask(model, &rows, n, &together, &error), &error);
+		ok(memcmp(alone.at, together.at, alone.n * sizeof(double)) == 0, "%s, %s, %d rows: %d threads say what one says", file->name, kernels->name, n,
+		   n_threads);
+		for (size_t j = 0; j < alone.n; j++)
+			if (memcmp(&alone.at[j], &together.at[j], sizeof(double)) != 0)
+			{
+				diag("number %zu of %zu: %.17g, %.17g", j, alone.n, alone.at[j], together.at[j]);
+				break;
+			}
+		free(together.at);
+	}
+
+	/* from here on with four threads; polls of the caller's thread depend on who does what, so stop at any of the first */
+	n_threads = 4;
+	polls = 0;
+	for (int stop = 1; stop <= 4; stop++)
+	{
+		Answers		answers;
+		long		live = env.live;
+
+		env.polls = 0;
+		env.stop_at = stop;
+		polls += ask(model, &rows, n, &answers, &error) == TNP_INTERRUPTED && env.live == live;
+		env.stop_at = 0;
+		free(answers.at);
+	}
+	ok(polls == 4, "%s, %s, %d rows: an interrupt ends calls of four threads, nothing is left behind", file->name, kernels->name, n);
+	polls = 0;
+	for (int fail = 1; fail <= 40; fail += 3)
+	{
+		Answers		answers;
+		long		live = env.live;
+
+		env.fail_at = env.calls + fail;
+		polls += ask(model, &rows, n, &answers, &error) == TNP_NO_MEMORY && env.live == live;
+		env.fail_at = 0;
+		free(answers.at);
+	}
+	ok(polls == 14, "%s, %s, %d rows: so does missing memory", file->name, kernels->name, n);
+	free(alone.at);
+	test_rows_free(&rows);
+	tnp_model_close(model);
+	ok(env.live == 0, "%s, %s: all memory is freed", file->name, kernels->name);
+}
+
+int
+main(void)
+{
+	const TnpKernels *tables[3];
+	int			n_tables = tnp_cpu_all_kernels(tables, 3),
+				n;
+	TestModel  *models = test_models(&n);
+	bool		quick = getenv("TNP_QUICK") != NULL;
+
+	for (int i = 0; i < n; i += quick ? 4 : 1)
+		test_model(&models[i], tables[i % n_tables], CONTEXT);
+	/* so many keys that threads share them out for a single row */
+	for (int i = 0, t = 0; i < n && t < n_tables; i++)
+		if (strstr(models[i].name, "prefix") != NULL)
+			test_model(&models[i], tables[t++], LONG_CONTEXT);
+	test_models_free(models, n);
+	return done_testing();
+}
