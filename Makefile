@@ -159,7 +159,7 @@ bench-contexts:
 	+@test/install-dependencies demo
 	+@test/with-server --conf shared_preload_libraries=pg_posterior --conf max_connections=100 --conf posterior.cache_size=512MB bench/contexts
 
-bench:
+bench: build/bench-engine
 	+@test/install-dependencies demo
 	+@test/with-server bench/run
 

@@ -99,7 +99,7 @@ open_model(void)
 static TnpRows
 rows(int64_t first, int64_t n)
 {
-	return (TnpRows) {n, 1, NULL, x + first, y + first};
+	return (TnpRows) {.n = n,.n_features = 1,.x = x + first,.y = y + first};
 }
 
 static void

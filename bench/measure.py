@@ -1,9 +1,15 @@
-"""Measure questions from SQL by pgbench, interleaved with PyTorch eager on the same weights, and print one table.
+"""Measure questions three ways on the same weights, in turns within one run, and print one table.
 
-Run by bench/run in a private server. Times are per statement, end to end from a client on a socket, prepared, warm: p50, p95 and best. PyTorch's times are
-the calls alone, in-process, without any database. Ratios compare medians of the same run.
+Run by bench/run in a private server. From SQL: per statement, end to end from a client on a socket, prepared, warm. The engine alone: the same question asked by
+bench/engine.c, which also says what the machine's vector units and memory can do at most. PyTorch eager: the calls alone, in-process, at its best of a few
+numbers of threads, with the context encoded once and shared by all draws. Ratios compare medians of the same run. Before anything is timed, the three must
+agree.
+
+SPDX-License-Identifier: PostgreSQL
 """
 import argparse
+import json
+import math
 import os
 import statistics
 import subprocess
@@ -11,60 +17,12 @@ import sys
 import tempfile
 import time
 
-MODEL = os.path.join("models", "gp1d.safetensors")
 STEPS = 16
+WIDTH, LAYERS, FEEDFORWARD, HEADS = 128, 6, 256, 4
 
 
 def psql(sql):
     return subprocess.run(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1"], input=sql, text=True, check=True, capture_output=True).stdout
-
-
-def prepare(contexts, queries):
-    """Contexts of n rows of one function, and arrays of m queries; the same numbers for both sides."""
-    psql("""
-        CREATE EXTENSION IF NOT EXISTS pg_posterior;
-        CREATE TABLE row AS SELECT i, -2 + 4 * (i * 0.6180339887 - floor(i * 0.6180339887)) AS x FROM generate_series(1, 4096) i;
-        ALTER TABLE row ADD y float8;
-        UPDATE row SET y = sin(3 * x) + 0.1 * cos(57 * x);
-        CREATE TABLE context (n int PRIMARY KEY, ctx posterior.context);
-        CREATE TABLE query (m int PRIMARY KEY, xs float8[]);
-        CREATE TABLE target AS SELECT x, y FROM row WHERE i > 4096 - %d;
-    """ % STEPS)
-    for n in contexts:
-        psql(f"INSERT INTO context SELECT {n}, posterior.context(y, x ORDER BY i) FROM row WHERE i <= {n}")
-    for m in queries:
-        psql(f"INSERT INTO query SELECT {m}, array_agg(x ORDER BY i) FROM row WHERE i > 4096 - {m}")
-
-
-def latencies(sql, seconds):
-    """Milliseconds of each statement over `seconds` of one pgbench client."""
-    with tempfile.TemporaryDirectory() as place:
-        script = os.path.join(place, "statement.sql")
-        with open(script, "w") as f:
-            f.write(sql + ";\n")
-        subprocess.run(["pgbench", "-n", "-M", "prepared", "-T", str(seconds), "-l", "--log-prefix", os.path.join(place, "log"), "-f", script],
-                       check=True, capture_output=True, env={**os.environ, "PGOPTIONS": "-c posterior.model=gp1d"})
-        found = []
-        for name in os.listdir(place):
-            if name.startswith("log"):
-                with open(os.path.join(place, name)) as f:
-                    found += [int(line.split()[2]) / 1000 for line in f if line.split()[2] != "0"]
-    # the first statement of a session encodes the context
-    return found[1:] or found
-
-
-def time_torch(call, seconds):
-    import torch
-
-    found = []
-    with torch.no_grad():
-        call()
-        end = time.perf_counter() + seconds
-        while time.perf_counter() < end or len(found) < 3:
-            start = time.perf_counter()
-            call()
-            found.append(1000 * (time.perf_counter() - start))
-    return found
 
 
 def quantile(values, p):
@@ -72,100 +30,241 @@ def quantile(values, p):
     return values[min(len(values) - 1, int(p * len(values)))]
 
 
-def workloads(contexts):
-    """(name, SQL, PyTorch's question or None)"""
-    yield "B0 SELECT 1", "SELECT 1", None
-    yield "B0 an accessor", "SELECT posterior.mean('normal(1, 2)')", None
-    for n in contexts:
-        yield (f"B1 predict, N {n}, M 1", f"SELECT posterior.predict(ctx, 0.5) FROM context WHERE n = {n}", ("predict", n, 1))
-        for m in (16, 1024):
-            yield (f"B1 predict, N {n}, M {m}",
-                   f"SELECT count(*) FROM context, query, posterior.predict_rows(ctx, xs) WHERE n = {n} AND m = {m}", ("predict", n, m))
-        for draws in (1, 16, 256):
-            yield (f"B3 sample, N {n}, K {STEPS}, B {draws}",
-                   f"SELECT count(*) FROM context, query, posterior.sample(ctx, xs, {draws}) WHERE n = {n} AND m = {STEPS}", ("sample", n, draws))
-        yield (f"B4 log density, N {n}, K {STEPS}", f"SELECT posterior.log_density(ctx, y, x) FROM context, target WHERE n = {n}", ("density", n, 1))
-        yield (f"B4 averaged over 128 orders, N {n}", f"SELECT posterior.log_density_averaged(ctx, 128, 1, y, x) FROM context, target WHERE n = {n}", ("density", n, 128))
+class Server:
+    """The SQL side: contexts of n rows and arrays of m queries."""
+
+    def __init__(self, path, contexts, queries):
+        psql(f"""
+            CREATE EXTENSION IF NOT EXISTS pg_posterior;
+            SELECT posterior.load_model('bench', pg_read_binary_file('{path}'));
+            CREATE TABLE row AS SELECT i, -2 + 4 * (i * 0.6180339887 - floor(i * 0.6180339887)) AS x FROM generate_series(1, 20000) i;
+            ALTER TABLE row ADD y float8;
+            UPDATE row SET y = sin(3 * x) + 0.1 * cos(57 * x);
+            CREATE TABLE context (n int PRIMARY KEY, ctx posterior.context);
+            CREATE TABLE query (n int, m int, xs float8[]);
+            CREATE TABLE target AS SELECT n, x, y, i FROM row, unnest(ARRAY{list(contexts)}) n WHERE i > n AND i <= n + {STEPS};
+        """)
+        for n in contexts:
+            psql(f"INSERT INTO context SELECT {n}, posterior.context(y, x ORDER BY i) FROM row WHERE i <= {n}")
+            for m in queries:
+                psql(f"INSERT INTO query SELECT {n}, {m}, array_agg(x ORDER BY i) FROM row WHERE i > {n} AND i <= {n + m}")
+
+    @staticmethod
+    def statement(operation, n, size):
+        """The SQL of a question, or None."""
+        if operation == "predict" and size == 1:
+            return f"SELECT posterior.predict(ctx, 0.5) FROM context WHERE n = {n}"
+        if operation == "predict":
+            return f"SELECT count(*) FROM context c, query q, posterior.predict_rows(ctx, xs) WHERE c.n = {n} AND q.n = {n} AND m = {size}"
+        if operation == "sample":
+            return f"SELECT count(*) FROM context c, query q, posterior.sample(ctx, xs, {size}) WHERE c.n = {n} AND q.n = {n} AND m = {STEPS}"
+        if operation == "density" and size == 1:
+            return f"SELECT posterior.log_density(ctx, y, x ORDER BY i) FROM context c, target t WHERE c.n = {n} AND t.n = {n} GROUP BY ctx"
+        if operation == "density":
+            return f"SELECT posterior.log_density_averaged(ctx, {size}, 1, y, x ORDER BY i) FROM context c, target t WHERE c.n = {n} AND t.n = {n} GROUP BY ctx"
+        return None
+
+    @staticmethod
+    def time(sql, seconds):
+        """Milliseconds of each statement over `seconds` of one pgbench client."""
+        with tempfile.TemporaryDirectory() as place:
+            script = os.path.join(place, "statement.sql")
+            with open(script, "w") as f:
+                f.write(sql + ";\n")
+            subprocess.run(["pgbench", "-n", "-M", "prepared", "-T", str(max(1, round(seconds))), "-l", "--log-prefix", os.path.join(place, "log"), "-f", script],
+                           check=True, capture_output=True, env={**os.environ, "PGOPTIONS": os.environ["PGOPTIONS"] + " -c posterior.model=bench"})
+            found = []
+            for name in os.listdir(place):
+                if name.startswith("log"):
+                    with open(os.path.join(place, name)) as f:
+                        found += [int(line.split()[2]) / 1000 for line in f if line.split()[2] != "0"]
+        # the first statement of a session encodes the context
+        return found[1:] or found
+
+
+class Engine:
+    """The engine alone, in a process of its own."""
+
+    def __init__(self, path, threads):
+        self.process = subprocess.Popen(["build/bench-engine", path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.rows = None
+        self.say(f"threads {threads}")
+
+    def say(self, command):
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        answer = []
+        for line in self.process.stdout:
+            if not line.strip():
+                return answer
+            answer.append(line)
+        sys.exit(f"the engine ended at {command}")
+
+    def time(self, operation, n, size, seconds):
+        if self.rows != n:
+            self.say(f"rows {n}")
+            self.rows = n
+        return [float(line) for line in self.say(f"time {operation} {size} {seconds}")]
+
+    def limits(self, seconds):
+        return json.loads(self.say(f"limits {seconds}")[0])
 
 
 class Torch:
-    """The baseline with the same rows, one encoding per context size, at the best of a few thread settings."""
+    """PyTorch eager with the same rows, one encoding per context size."""
 
-    def __init__(self, contexts):
+    def __init__(self, path):
         import torch
 
-        sys.path.insert(0, "bench")
-        sys.path.insert(0, "train")
+        sys.path[:0] = ["bench", "train"]
         from torch_baseline import Baseline
 
         self.torch = torch
-        rows = [line.split("|") for line in psql("SELECT x, y FROM row ORDER BY i").split()]
-        x, y = (torch.tensor([float(r[i]) for r in rows]) for i in range(2))
-        self.x, self.y = x, y
-        self.context = {}
-        with torch.no_grad():
-            for n in contexts:
-                self.context[n] = Baseline(MODEL)
-                self.context[n].encode(x[:n], y[:n])
+        self.path = path
+        self.baseline = Baseline
+        self.contexts = {}
+        i = torch.arange(1, 20001, dtype=torch.float64)
+        x = -2 + 4 * (i * 0.6180339887).frac()
+        self.x, self.y = x.float(), (torch.sin(3 * x) + 0.1 * torch.cos(57 * x)).float()
+
+    def context(self, n):
+        if n not in self.contexts:
+            with self.torch.no_grad():
+                self.contexts[n] = self.baseline(self.path)
+                self.contexts[n].encode(self.x[:n], self.y[:n])
+        return self.contexts[n]
+
+    def call(self, operation, n, size):
+        model = self.context(n)
+        more = slice(n, n + (size if operation in ("predict", "append") else STEPS))
+        x, y = self.x[more], self.y[more]
+        if operation == "again":
+            return lambda: model.sample_again(self.x[:n], self.y[:n], x, size)
+        return {"predict": lambda: model.predict(x), "sample": lambda: model.sample(x, size), "density": lambda: model.density(x, y, size),
+                "append": lambda: model.append(x, y), "build": lambda: self.baseline(self.path, model.model).encode(self.x[:n], self.y[:n])}[operation]
+
+    def time(self, operation, n, size, seconds, threads):
+        self.torch.set_num_threads(threads)
+        call = self.call(operation, n, size)
+        found = []
+        with self.torch.no_grad():
+            end = time.perf_counter() + seconds
+            while time.perf_counter() < end or len(found) < 2:
+                start = time.perf_counter()
+                call()
+                found.append(1000 * (time.perf_counter() - start))
+        return found
 
     def verify(self, n):
-        """Both sides give the same mean and sd at 0.5."""
+        """Both sides give the same mean and sd, after an append as well, and the same joint density."""
         with self.torch.no_grad():
-            weights, means, sds = self.context[n].predict(self.torch.tensor([0.5]))
+            weights, means, sds = self.context(n).predict(self.torch.tensor([0.5]))
             mean = float((weights.exp() * means).sum())
             sd = float((weights.exp() * (sds ** 2 + means ** 2)).sum() - mean ** 2) ** 0.5
-        sql = psql(f"SET posterior.model = 'gp1d'; SELECT posterior.mean(p), posterior.stddev(p) FROM (SELECT posterior.predict(ctx, 0.5) p FROM context WHERE n = {n}) s")
+            joint = float(self.call("density", n, 1)())
+        sql = psql(f"""SET posterior.model = 'bench';
+            SELECT posterior.mean(p), posterior.stddev(p), ({Server.statement("density", n, 1)}) FROM (SELECT posterior.predict(ctx, 0.5) p FROM context WHERE n = {n}) s""")
         theirs = [float(v) for v in sql.strip().split("|")]
-        if abs(theirs[0] - mean) > 1e-4 or abs(theirs[1] - sd) > 1e-4:
-            sys.exit(f"the two sides disagree at N = {n}: SQL {theirs}, PyTorch {[mean, sd]}")
+        if any(abs(a - b) > 1e-3 * (1 + abs(b)) for a, b in zip(theirs, (mean, sd, joint))):
+            sys.exit(f"the two sides disagree at N = {n}: SQL {theirs}, PyTorch {[mean, sd, joint]}")
 
-    def call(self, question):
-        kind, n, size = question
-        model = self.context[n]
-        last = slice(len(self.x) - (size if kind == "predict" else STEPS), None)
-        if kind == "predict":
-            return lambda: model.predict(self.x[last])
-        if kind == "sample":
-            return lambda: model.sample(self.x[last], size)
-        return lambda: model.density(self.x[last], self.y[last], size)
 
-    def measure(self, question, seconds):
-        best = None
-        for threads in sorted({1, os.cpu_count()}):
-            self.torch.set_num_threads(threads)
-            found = time_torch(self.call(question), seconds / 2)
-            if best is None or statistics.median(found) < statistics.median(best):
-                best = found
-        return best
+def limit(operation, n, size, machine):
+    """Milliseconds below which this machine cannot be: multiply-adds and exponentials one after the other, or keys, values and weights read once."""
+    row = LAYERS * (4 * WIDTH ** 2 + 2 * WIDTH * FEEDFORWARD)
+    rows, pairs, reads = {
+        "predict": (size, size * n, 1),
+        "sample": (2 * size * STEPS, 2 * size * STEPS * (n + STEPS / 2), STEPS),
+        "density": (2 * size * STEPS, 2 * size * STEPS * (n + STEPS / 2), 1),
+        "append": (size, size * (n + size / 2), 1),
+        "build": (n, n * n, 1),
+    }[operation]
+    compute = (rows * row + 2 * LAYERS * WIDTH * pairs) / machine["multiply_add"] + LAYERS * HEADS * pairs / machine["exp"]
+    memory = 4 * (row + 2 * LAYERS * WIDTH * n)
+    rate = machine["read 4096 KiB"] if memory < 24 << 20 else machine["read 262144 KiB"]
+    return max(compute, reads * memory / rate) * 1e-6
+
+
+WORK = [  # operation, N, size, what it is called
+    ("predict", 1024, 1, "predict, N 1,024, M 1"), ("predict", 1024, 16, "predict, N 1,024, M 16"), ("predict", 1024, 1024, "predict, N 1,024, M 1,024"),
+    ("sample", 1024, 1, "sample K 16, N 1,024, B 1"), ("sample", 1024, 16, "sample K 16, N 1,024, B 16"), ("sample", 1024, 256, "sample K 16, N 1,024, B 256"),
+    ("density", 1024, 1, "joint density, 16 rows"), ("density", 1024, 128, "joint density, 128 orders"),
+    ("append", 1024, 1, "append 1 row, N 1,024"), ("append", 10000, 1, "append 1 row, N 10,000"), ("append", 10000, 1000, "append 1,000 rows, N 10,000"),
+    ("build", 1024, 0, "build, N 1,024"), ("build", 10000, 0, "build, N 10,000"),
+]
+
+
+def spin(processes):
+    return [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=1, help="per measurement and side")
     parser.add_argument("--rounds", type=int, default=3, help="A B A B …")
-    parser.add_argument("--contexts", type=int, nargs="+", default=[128, 1024])
+    parser.add_argument("--threads", type=int, default=min(4, os.cpu_count()), help="posterior.threads, and the engine's")
+    parser.add_argument("--only", default="", help="operations that start with this")
     a = parser.parse_args()
-    prepare(a.contexts, [16, 1024])
+    place = tempfile.TemporaryDirectory()
+    path = os.path.join(place.name, "bench.safetensors")
+    subprocess.run(["test/python", "bench/make_model.py", path], check=True)
+    os.chmod(place.name, 0o755)
+    engine = Engine(path, a.threads)
+    os.environ["PGOPTIONS"] = f"-c posterior.threads={a.threads}"
+    Server(path, [1024, 10000], [16, 1024])
     try:
-        torch = Torch(a.contexts)
+        torch = Torch(path)
+        torch.verify(1024)
     except ImportError as missing:
         torch = None
-        print(f"without PyTorch ({missing}); set PYTHON to a Python that has it for the ratios")
-    if torch is not None:
-        for n in a.contexts:
-            torch.verify(n)
-        print(f"PyTorch {torch.torch.__version__}, best of 1 and {os.cpu_count()} threads; this side: one backend, one thread")
-    print(f"{'ms per statement':34s} {'p50':>9s} {'p95':>9s} {'best':>9s} {'PyTorch p50':>12s} {'ratio':>7s}")
-    for name, sql, question in workloads(a.contexts):
-        ours, theirs = [], []
+        print(f"without PyTorch ({missing}); set PYTHON to a Python that has it for the ratios\n")
+    limits = engine.limits(a.seconds * 4)
+    machine = limits["all" if a.threads > 1 else "one"]
+    say = sys.stdout.write
+    say(f"{os.cpu_count()} processors, kernels {limits['kernels']}, {a.threads} threads")
+    say(f", PyTorch {torch.torch.__version__} at its best of 1 and {os.cpu_count()} threads\n" if torch else "\n")
+    say("1e9 per second, one thread / all: " + ", ".join(f"{key} {limits['one'][key]:g} / {limits['all'][key]:g}" for key in limits["one"]) + "\n\n")
+    say("| milliseconds | engine p50 | p95 | best | from SQL p50 | PyTorch p50 | PyTorch / engine | engine / limit |\n|---|---|---|---|---|---|---|---|\n")
+    for operation, n, size, name in WORK:
+        if not operation.startswith(a.only):
+            continue
+        ours, sql, theirs = [], [], {}
         for _ in range(a.rounds):
-            ours += latencies(sql, max(1, round(a.seconds)))
-            if torch is not None and question is not None:
-                theirs += torch.measure(question, a.seconds)
-        line = f"{name:34s} {quantile(ours, .5):9.3f} {quantile(ours, .95):9.3f} {min(ours):9.3f}"
-        if theirs:
-            line += f" {quantile(theirs, .5):12.3f} {quantile(theirs, .5) / quantile(ours, .5):7.1f}"
-        print(line, flush=True)
+            ours += engine.time(operation, n, size, a.seconds)
+            if Server.statement(operation, n, size):
+                sql += Server.time(Server.statement(operation, n, size), a.seconds)
+            for threads in sorted({1, os.cpu_count()}) if torch else ():
+                theirs.setdefault(threads, []).extend(torch.time(operation, n, size, a.seconds / 2, threads))
+        p50 = quantile(ours, .5)
+        best = min((quantile(v, .5) for v in theirs.values()), default=math.nan)
+        say(f"| {name} | {p50:.3f} | {quantile(ours, .95):.3f} | {min(ours):.3f} | {f'{quantile(sql, .5):.3f}' if sql else ''} | {best:.2f} | {best / p50:.1f} | "
+            f"{p50 / limit(operation, n, size, machine):.1f} |\n")
+        sys.stdout.flush()
+    if not a.only:
+        others(engine, torch, a, say)
+
+
+def others(engine, torch, a, say):
+    """What is compared with something else than PyTorch's best."""
+    again = statistics.median(engine.time("again", 1024, 1, 0.1))
+    buffered = quantile(engine.time("sample", 1024, 16, a.seconds), .5)
+    say(f"\nDrawing 16 steps by encoding context and drawn rows anew at every step, {again:.0f} ms per draw: {16 * again / buffered:.0f} times the buffered 16 draws")
+    if torch:
+        theirs = statistics.median(torch.time("again", 1024, 1, 0.1, os.cpu_count()))
+        say(f"; in PyTorch {theirs:.0f} ms per draw: {16 * theirs / buffered:.0f} times")
+    nothing, one = [], []
+    for _ in range(a.rounds):
+        nothing += Server.time("SELECT 1", a.seconds)
+        one += Server.time(Server.statement("predict", 1024, 1), a.seconds)
+    say(f".\nA scalar predict from SQL takes {quantile(one, .5):.3f} ms, SELECT 1 {quantile(nothing, .5):.3f} ms.\n")
+    for operation, size in (("predict", 1024), ("sample", 16)):
+        quiet = quantile(engine.time(operation, 1024, size, a.seconds), .5)
+        spinners = spin(os.cpu_count())
+        contended = quantile(engine.time(operation, 1024, size, 2 * a.seconds), .5)
+        for process in spinners:
+            process.kill()
+            process.wait()
+        say(f"{operation} {size} beside {os.cpu_count()} busy processes: {contended / quiet:.1f} times slower.\n")
 
 
 if __name__ == "__main__":

@@ -12,8 +12,9 @@ from pg_posterior_train.export import load_model
 class Baseline:
     """A model and one encoded context."""
 
-    def __init__(self, path):
-        self.model = load_model(path)
+    def __init__(self, path, model=None):
+        """The model of a file, or one that has been read before."""
+        self.model = model or load_model(path)
         self.model.requires_grad_(False)
         self.heads = self.model.config["heads"]
 
@@ -27,10 +28,14 @@ class Baseline:
         if layer.attn.log_scale is not None:
             a, b = layer.attn.log_scale.unbind(-1)
             scale = scale * (a[:, None] * visible.log() + b[:, None])[..., None]
-        logits = (q * scale) @ keys.transpose(-1, -2)
-        if mask is not None:
-            logits = logits.masked_fill(~mask, -math.inf)
-        out = logits.softmax(-1) @ values
+        if mask is None and keys.dim() == 3:
+            # PyTorch's own fused attention
+            out = torch.nn.functional.scaled_dot_product_attention((q * scale)[None], keys[None], values[None], scale=1.0)[0]
+        else:
+            logits = (q * scale) @ keys.transpose(-1, -2)
+            if mask is not None:
+                logits = logits.masked_fill(~mask, -math.inf)
+            out = logits.softmax(-1) @ values
         h = h + layer.attn.o(out.transpose(-2, -3).flatten(-2))
         return h + layer.ff(layer.norm2(h))
 
@@ -55,6 +60,30 @@ class Baseline:
             self.cache.append((k, v))
             h = self.block(layer, h, k, v, visible=visible)
         self.keys = len(h)
+
+    def append(self, x, y):
+        """Keys and values of further rows x, y [M], each seeing those before it; the context stays as it is."""
+        m = len(x)
+        h = self.model.embed.x(x[:, None]) + self.model.embed.y(y[:, None])
+        counts = torch.arange(m)
+        mask = None if m == 1 else torch.cat([torch.ones(m, self.keys, dtype=torch.bool), counts <= counts[:, None]], 1)
+        new = []
+        for i, (layer, (ck, cv)) in enumerate(zip(self.model.layer, self.cache)):
+            k, v = self.store(layer, h)
+            new.append((k, v))
+            if i + 1 < len(self.cache):
+                h = self.block(layer, h, torch.cat([ck, k], 1), torch.cat([cv, v], 1), mask, (self.keys + counts + 1).float())
+        return new
+
+    def sample_again(self, x, y, queries, draws):
+        """Draws at `queries` by encoding context x, y and what was drawn anew at every step: no buffer."""
+        for _ in range(draws):
+            xs, ys = x, y
+            for k in range(len(queries)):
+                self.encode(xs, ys)
+                drawn = self.draw(self.predict(queries[k:k + 1]))
+                xs, ys = torch.cat([xs, queries[k:k + 1]]), torch.cat([ys, drawn])
+        self.encode(x, y)
 
     def predict(self, x):
         """Mixture parameters for queries x [M]."""

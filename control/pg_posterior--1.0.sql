@@ -88,6 +88,9 @@ COMMENT ON FUNCTION posterior.probability(d posterior.distribution, label text) 
 CREATE FUNCTION posterior.most_probable(d posterior.distribution) RETURNS text
 	AS 'MODULE_PATHNAME', 'posterior_most_probable' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
 COMMENT ON FUNCTION posterior.most_probable(d posterior.distribution) IS 'label of highest probability';
+CREATE FUNCTION posterior.probabilities(d posterior.distribution, OUT label text, OUT probability float8) RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'posterior_probabilities' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 ROWS 4;
+COMMENT ON FUNCTION posterior.probabilities(d posterior.distribution) IS 'labels and their probabilities, in the order of the classes';
 CREATE FUNCTION posterior.draw(d posterior.distribution, n integer, seed bigint DEFAULT 0) RETURNS SETOF float8
 	AS 'MODULE_PATHNAME', 'posterior_draw' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION posterior.draw(d posterior.distribution, n integer, seed bigint) IS 'independent draws; the same seed gives the same draws';
@@ -159,7 +162,8 @@ CREATE TABLE posterior.model_file (
 	buffer integer,
 	takes_missing boolean NOT NULL,
 	takes_categories boolean NOT NULL,
-	parameters bigint NOT NULL
+	parameters bigint NOT NULL,
+	classes integer
 );
 ALTER TABLE posterior.model_file ALTER COLUMN file SET STORAGE EXTERNAL;
 COMMENT ON TABLE posterior.model_file IS 'model files; use posterior.load_model, posterior.drop_model and the view posterior.models';
@@ -169,7 +173,7 @@ GRANT SELECT ON posterior.model_file TO PUBLIC;
 GRANT USAGE ON SCHEMA posterior TO PUBLIC;
 
 CREATE VIEW posterior.models AS
-	SELECT name, description, architecture, context, head, features, max_features, min_rows, buffer, takes_missing, takes_categories,
+	SELECT name, description, architecture, context, head, classes, features, max_features, min_rows, buffer, takes_missing, takes_categories,
 		parameters, pg_catalog.octet_length(file) AS bytes, bundled, loaded_by, loaded_at
 	FROM posterior.model_file;
 COMMENT ON VIEW posterior.models IS 'the models of this database: what each takes and how it reads a context';
@@ -289,6 +293,19 @@ CREATE AGGREGATE posterior.context(y float8, VARIADIC x "any") (
 );
 COMMENT ON AGGREGATE posterior.context(float8, VARIADIC "any") IS 'rows as a context: target first, then features; rows whose target is NULL are left out';
 
+CREATE FUNCTION posterior.labels(context posterior.context) RETURNS text[]
+	AS 'MODULE_PATHNAME', 'posterior_context_label_array' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION posterior.labels(posterior.context) IS 'labels of a context in the order of its classes, NULL where its targets are numbers';
+CREATE FUNCTION posterior.class_rows_accum(internal, "any", VARIADIC "any") RETURNS internal
+	AS 'MODULE_PATHNAME', 'posterior_class_rows_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE posterior.class_context(label "any", VARIADIC x "any") (
+	SFUNC = posterior.class_rows_accum,
+	STYPE = internal,
+	FINALFUNC = posterior.context_final,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE posterior.class_context("any", VARIADIC "any") IS 'rows as a context of labels: label first, then features; rows whose label is NULL are left out';
+
 -- ---- predict, sample, log_density, log_evidence, regress ----------------------------------------------------------
 
 CREATE FUNCTION posterior.predict(context posterior.context, VARIADIC x "any") RETURNS posterior.distribution
@@ -306,8 +323,18 @@ CREATE FUNCTION posterior.sample(context posterior.context, rows anyarray, draws
 	AS 'MODULE_PATHNAME', 'posterior_sample' LANGUAGE C STABLE STRICT PARALLEL SAFE COST 1000000 ROWS 1000;
 COMMENT ON FUNCTION posterior.sample(posterior.context, anyarray, integer, bigint) IS 'joint draws of the targets of several rows; rows of one draw belong together';
 
+CREATE FUNCTION posterior.sample_labels(context posterior.context, rows anyarray, draws integer DEFAULT 1, seed bigint DEFAULT 0,
+		OUT draw integer, OUT ord integer, OUT label text)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'posterior_sample_labels' LANGUAGE C STABLE STRICT PARALLEL SAFE COST 1000000 ROWS 1000;
+COMMENT ON FUNCTION posterior.sample_labels(posterior.context, anyarray, integer, bigint) IS 'joint draws of the labels of several rows; rows of one draw belong together';
+
 CREATE FUNCTION posterior.density_accum(internal, posterior.context, float8, VARIADIC "any") RETURNS internal
 	AS 'MODULE_PATHNAME', 'posterior_density_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION posterior.density_accum(internal, posterior.context, text, VARIADIC "any") RETURNS internal
+	AS 'MODULE_PATHNAME', 'posterior_density_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION posterior.density_averaged_accum(internal, posterior.context, integer, bigint, text, VARIADIC "any") RETURNS internal
+	AS 'MODULE_PATHNAME', 'posterior_density_averaged_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION posterior.density_averaged_accum(internal, posterior.context, integer, bigint, float8, VARIADIC "any") RETURNS internal
 	AS 'MODULE_PATHNAME', 'posterior_density_averaged_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION posterior.density_final(internal) RETURNS float8
@@ -322,6 +349,22 @@ CREATE AGGREGATE posterior.log_density(context posterior.context, y float8, VARI
 	PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE posterior.log_density(posterior.context, float8, VARIADIC "any") IS 'joint log predictive density of the rows of a group, by the chain rule in their ORDER BY';
+
+CREATE AGGREGATE posterior.log_density(context posterior.context, label text, VARIADIC x "any") (
+	SFUNC = posterior.density_accum,
+	STYPE = internal,
+	FINALFUNC = posterior.density_final,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE posterior.log_density(posterior.context, text, VARIADIC "any") IS 'joint log probability of the labels of a group''s rows, by the chain rule in their ORDER BY';
+
+CREATE AGGREGATE posterior.log_density_averaged(context posterior.context, orders integer, seed bigint, label text, VARIADIC x "any") (
+	SFUNC = posterior.density_averaged_accum,
+	STYPE = internal,
+	FINALFUNC = posterior.density_final,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE posterior.log_density_averaged(posterior.context, integer, bigint, text, VARIADIC "any") IS 'logarithm of the joint probability of labels averaged over random orders of the rows';
 
 CREATE AGGREGATE posterior.log_density_averaged(context posterior.context, orders integer, seed bigint, y float8, VARIADIC x "any") (
 	SFUNC = posterior.density_averaged_accum,
@@ -339,15 +382,32 @@ CREATE AGGREGATE posterior.log_evidence(y float8, VARIADIC x "any") (
 );
 COMMENT ON AGGREGATE posterior.log_evidence(float8, VARIADIC "any") IS 'log marginal likelihood of the rows in their ORDER BY, conditional on the first min_rows rows of the model';
 
+CREATE FUNCTION posterior.class_rows_accum(internal, text, VARIADIC "any") RETURNS internal
+	AS 'MODULE_PATHNAME', 'posterior_class_rows_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE posterior.log_evidence(label text, VARIADIC x "any") (
+	SFUNC = posterior.class_rows_accum,
+	STYPE = internal,
+	FINALFUNC = posterior.evidence_final,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE posterior.log_evidence(text, VARIADIC "any") IS 'log marginal likelihood of labels in the ORDER BY of their rows, conditional on the first min_rows rows of the model';
+
 CREATE FUNCTION posterior.regress(y float8, VARIADIC x "any") RETURNS posterior.distribution
 	AS 'MODULE_PATHNAME', 'posterior_regress' LANGUAGE C STABLE WINDOW PARALLEL SAFE COST 100000;
 COMMENT ON FUNCTION posterior.regress(float8, VARIADIC "any") IS 'predictive distribution of the current row given the rows of its window frame';
+CREATE FUNCTION posterior.classify(label "any", VARIADIC x "any") RETURNS posterior.distribution
+	AS 'MODULE_PATHNAME', 'posterior_classify' LANGUAGE C STABLE WINDOW PARALLEL SAFE COST 100000;
+COMMENT ON FUNCTION posterior.classify("any", VARIADIC "any") IS 'probabilities of the labels of the current row given the rows of its window frame';
 
 CREATE FUNCTION posterior.stat_cache(OUT entries bigint, OUT bytes bigint, OUT hits bigint, OUT misses bigint, OUT appends bigint,
 		OUT evictions bigint, OUT private bigint, OUT shared boolean)
 	RETURNS record
 	AS 'MODULE_PATHNAME', 'posterior_stat_cache' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION posterior.stat_cache() IS 'the cache of encoded contexts: of the server when the library is preloaded, else of this session';
+
+CREATE FUNCTION posterior.kernels(OUT name text, OUT used boolean) RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'posterior_kernels_list' LANGUAGE C STABLE STRICT PARALLEL SAFE ROWS 4;
+COMMENT ON FUNCTION posterior.kernels() IS 'the arithmetic that this machine has, the fastest first, and which of it is used';
 
 -- ---- named contexts -----------------------------------------------------------------------------------------------
 
@@ -449,6 +509,15 @@ CREATE FUNCTION posterior.sample(context text, rows anyarray, draws integer DEFA
 	RETURNS SETOF record
 	AS 'MODULE_PATHNAME', 'posterior_sample_named' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000000 ROWS 1000;
 COMMENT ON FUNCTION posterior.sample(text, anyarray, integer, bigint) IS 'joint draws of the targets of several rows, given a named context';
+CREATE FUNCTION posterior.sample_labels(context text, rows anyarray, draws integer DEFAULT 1, seed bigint DEFAULT 0,
+		OUT draw integer, OUT ord integer, OUT label text)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'posterior_sample_labels_named' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000000 ROWS 1000;
+COMMENT ON FUNCTION posterior.sample_labels(text, anyarray, integer, bigint) IS 'joint draws of the labels of several rows, given a named context';
+CREATE FUNCTION posterior.density_named_accum(internal, text, text, anyelement) RETURNS internal
+	AS 'MODULE_PATHNAME', 'posterior_density_named_accum' LANGUAGE C STABLE PARALLEL RESTRICTED;
+CREATE FUNCTION posterior.density_averaged_named_accum(internal, text, integer, bigint, text, anyelement) RETURNS internal
+	AS 'MODULE_PATHNAME', 'posterior_density_averaged_named_accum' LANGUAGE C STABLE PARALLEL RESTRICTED;
 CREATE FUNCTION posterior.density_named_accum(internal, text, float8, anyelement) RETURNS internal
 	AS 'MODULE_PATHNAME', 'posterior_density_named_accum' LANGUAGE C STABLE PARALLEL RESTRICTED;
 CREATE FUNCTION posterior.density_averaged_named_accum(internal, text, integer, bigint, float8, anyelement) RETURNS internal
@@ -460,6 +529,20 @@ CREATE AGGREGATE posterior.log_density(context text, y float8, "row" anyelement)
 	PARALLEL = RESTRICTED
 );
 COMMENT ON AGGREGATE posterior.log_density(text, float8, anyelement) IS 'joint log predictive density of the rows of a group, given a named context';
+CREATE AGGREGATE posterior.log_density(context text, label text, "row" anyelement) (
+	SFUNC = posterior.density_named_accum,
+	STYPE = internal,
+	FINALFUNC = posterior.density_final,
+	PARALLEL = RESTRICTED
+);
+COMMENT ON AGGREGATE posterior.log_density(text, text, anyelement) IS 'joint log probability of the labels of a group''s rows, given a named context';
+CREATE AGGREGATE posterior.log_density_averaged(context text, orders integer, seed bigint, label text, "row" anyelement) (
+	SFUNC = posterior.density_averaged_named_accum,
+	STYPE = internal,
+	FINALFUNC = posterior.density_final,
+	PARALLEL = RESTRICTED
+);
+COMMENT ON AGGREGATE posterior.log_density_averaged(text, integer, bigint, text, anyelement) IS 'logarithm of the joint probability of labels averaged over random orders of the rows, given a named context';
 CREATE AGGREGATE posterior.log_density_averaged(context text, orders integer, seed bigint, y float8, "row" anyelement) (
 	SFUNC = posterior.density_averaged_named_accum,
 	STYPE = internal,

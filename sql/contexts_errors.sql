@@ -2,7 +2,7 @@
 CREATE TABLE t (k int PRIMARY KEY, x float8, label text, y float8, doc jsonb);
 INSERT INTO t SELECT i, i, 'a', i FROM generate_series(1, 20) i;
 SELECT posterior.predict('nothing', t) FROM t;
-SELECT posterior.create_context('c', 't', 'label');
+SELECT posterior.create_context('c', 't', 'doc');
 SELECT posterior.create_context('c', 't', 'z');
 SELECT posterior.create_context('c', 't', 'y', features => '{x,y}');
 SELECT posterior.create_context('c', 't', 'y', features => '{x,x}');
@@ -31,7 +31,7 @@ SELECT count(*) AS contexts FROM posterior.contexts;
 SELECT posterior.create_context('c', 't', 'y', features => '{x,label}');
 SELECT posterior.create_context('c', 't', 'y');
 SELECT posterior.alter_context('c', relation => 'pg_class');
-SELECT posterior.alter_context('c', target => 'label');
+SELECT posterior.alter_context('c', target => 'doc');
 SELECT posterior.alter_context('nothing');
 SELECT posterior.drop_context('nothing');
 SELECT posterior.refresh_context('nothing');

@@ -86,6 +86,7 @@ SELECT s AS statement, try('SELECT posterior.' || s) AS answer FROM (VALUES
 	($$create_context('new', 'plain', 'ctid')$$),
 	($$create_context('new', 'plain', 'b')$$),
 	($$create_context('new', 'rides', 'sky')$$),
+	($$create_context('new', 'rides', 'place')$$),
 	($$create_context('new', 'rides', 'cnt', '{sky,nothing}')$$),
 	($$create_context('new', 'rides', 'cnt', '{sky,note}')$$),
 	($$create_context('new', 'rides', 'cnt', '{sky,xmin}')$$),

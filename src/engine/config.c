@@ -25,6 +25,7 @@
 #define MAX_FEEDFORWARD 16384
 #define MAX_COMPONENTS 1024
 #define MAX_BUCKETS 65536
+#define MAX_CLASSES 64
 #define MAX_SINKS 64
 #define MAX_READOUTS 64
 #define MIN_EPS 1e-30			/* below it, eps would not be a normal float32 */
@@ -158,6 +159,9 @@ static TnpStatus read_head(TnpReader *reader, const char *path, const json_t *va
 
 static const TnpChoice architectures[] = {{"packed", TNP_PACKED}, {"two-stream", TNP_TWO_STREAM}, {0}};
 static const TnpChoice scalings[] = {{"none", TNP_SCALE_NONE}, {"fixed", TNP_SCALE_FIXED}, {"prefix", TNP_SCALE_PREFIX}, {0}};
+static const TnpChoice target_scalings[] = {
+	{"none", TNP_SCALE_NONE}, {"fixed", TNP_SCALE_FIXED}, {"prefix", TNP_SCALE_PREFIX}, {"classes", TNP_SCALE_CLASSES}, {0}
+};
 static const TnpChoice contexts[] = {{"full", TNP_FULL}, {"causal", TNP_CAUSAL}, {"prefix-causal", TNP_PREFIX_CAUSAL}, {0}};
 static const TnpChoice masks[] = {{"inclusive", false}, {"strict", true}, {0}};
 static const TnpChoice norms[] = {{"layer", TNP_LAYER_NORM}, {"rms", TNP_RMS_NORM}, {0}};
@@ -169,9 +173,11 @@ static const TnpChoice encoders_x[] = {
 	{"linear", TNP_ENCODE_LINEAR}, {"mlp", TNP_ENCODE_MLP}, {"skip-mlp", TNP_ENCODE_SKIP_MLP}, {"rows", TNP_ENCODE_ROWS}, {0}
 };
 static const TnpChoice encoders_y[] = {
-	{"linear", TNP_ENCODE_LINEAR}, {"mlp", TNP_ENCODE_MLP}, {"skip-mlp", TNP_ENCODE_SKIP_MLP}, {0}
+	{"linear", TNP_ENCODE_LINEAR}, {"mlp", TNP_ENCODE_MLP}, {"skip-mlp", TNP_ENCODE_SKIP_MLP}, {"classes", TNP_ENCODE_CLASSES}, {0}
 };
-static const TnpChoice head_kinds[] = {{"gaussian", TNP_HEAD_GAUSSIAN}, {"mixture", TNP_HEAD_MIXTURE}, {"bars", TNP_HEAD_BARS}, {0}};
+static const TnpChoice head_kinds[] = {
+	{"gaussian", TNP_HEAD_GAUSSIAN}, {"mixture", TNP_HEAD_MIXTURE}, {"bars", TNP_HEAD_BARS}, {"classes", TNP_HEAD_CLASSES}, {0}
+};
 static const TnpChoice tails[] = {{"bounded", false}, {"half-normal", true}, {0}};
 static const TnpChoice std_maps[] = {
 	{"exp", TNP_STD_EXP}, {"bounded", TNP_STD_BOUNDED}, {"softplus", TNP_STD_SOFTPLUS},
@@ -219,11 +225,16 @@ static const TnpKey encoder_rows_keys[] = {
 	BOOLEAN_OPTIONAL("ridge", TnpEncoderConfig, ridge),
 	END
 };
+static const TnpKey encoder_classes_keys[] = {
+	CHOICE("kind", TnpEncoderConfig, kind, encoders_y),
+	END
+};
 static const TnpVariant encoder_variants[] = {
 	{TNP_ENCODE_LINEAR, encoder_linear_keys},
 	{TNP_ENCODE_MLP, encoder_mlp_keys},
 	{TNP_ENCODE_SKIP_MLP, encoder_mlp_keys},
-	{TNP_ENCODE_ROWS, encoder_rows_keys}
+	{TNP_ENCODE_ROWS, encoder_rows_keys},
+	{TNP_ENCODE_CLASSES, encoder_classes_keys}
 };
 
 static const TnpKey concat_keys[] = {
@@ -265,8 +276,13 @@ static const TnpKey bars_keys[] = {
 	FLAG("tails", TnpConfig, half_normal_tails, tails),
 	END
 };
+static const TnpKey classes_keys[] = {
+	HEAD_KEYS,
+	INTEGER("classes", TnpConfig, head_outputs, 2, MAX_CLASSES),
+	END
+};
 static const TnpVariant head_variants[] = {
-	{TNP_HEAD_GAUSSIAN, gaussian_keys}, {TNP_HEAD_MIXTURE, mixture_keys}, {TNP_HEAD_BARS, bars_keys}
+	{TNP_HEAD_GAUSSIAN, gaussian_keys}, {TNP_HEAD_MIXTURE, mixture_keys}, {TNP_HEAD_BARS, bars_keys}, {TNP_HEAD_CLASSES, classes_keys}
 };
 
 static const TnpKey inputs_keys[] = {
@@ -279,7 +295,7 @@ static const TnpKey inputs_keys[] = {
 	END
 };
 static const TnpKey target_keys[] = {
-	CHOICE("scaling", TnpConfig, target_scaling, scalings),
+	CHOICE("scaling", TnpConfig, target_scaling, target_scalings),
 	NUMBER_OPTIONAL("center", TnpConfig, target_center, -DBL_MAX, DBL_MAX),
 	NUMBER_OPTIONAL("scale", TnpConfig, target_scale, DBL_MIN, DBL_MAX),
 	NUMBER_OPTIONAL("clip", TnpConfig, target_clip, 0, DBL_MAX),
@@ -380,6 +396,8 @@ check_rules(const TnpConfig *c, TnpError *error)
 	const bool	target_fixed = c->target_scaling == TNP_SCALE_FIXED;
 	const bool	prefix = c->input_scaling == TNP_SCALE_PREFIX || c->target_scaling == TNP_SCALE_PREFIX;
 	const bool	full = c->context == TNP_FULL;
+	const bool	classes = c->target_scaling == TNP_SCALE_CLASSES;
+	const bool	encodes_classes = c->embedder == TNP_ADDITIVE && c->encode_y.kind == TNP_ENCODE_CLASSES;
 	const bool	target_numbers = !isnan(c->target_center) || !isnan(c->target_scale);
 	const int	tokens = c->encode_x.token_width;
 	const int	token_heads = c->encode_x.token_heads;
@@ -400,9 +418,15 @@ check_rules(const TnpConfig *c, TnpError *error)
 		{c->max_features != 0 && !rows, "inputs.max_features needs the embedder's x.kind \"rows\"", NULL, 0, NULL, 0},
 		{rows && c->max_features == 0, "the embedder's x.kind \"rows\" needs inputs.max_features", NULL, 0, NULL, 0},
 		{rows && c->input_scaling != TNP_SCALE_PREFIX, "the embedder's x.kind \"rows\" needs inputs.scaling \"prefix\"", NULL, 0, NULL, 0},
-		{rows && c->target_scaling != TNP_SCALE_PREFIX, "the embedder's x.kind \"rows\" needs target.scaling \"prefix\"", NULL, 0, NULL, 0},
+		{rows && c->target_scaling != TNP_SCALE_PREFIX && !classes,
+		"the embedder's x.kind \"rows\" needs target.scaling \"prefix\" or \"classes\"", NULL, 0, NULL, 0},
 		{rows && c->encode_x.ridge && !(c->input_clip > 0 && c->target_clip > 0),
 		"embedder.x.ridge needs inputs.clip and target.clip", NULL, 0, NULL, 0},
+		{classes && c->head != TNP_HEAD_CLASSES, "target.scaling \"classes\" needs head.kind \"classes\"", NULL, 0, NULL, 0},
+		{!classes && c->head == TNP_HEAD_CLASSES, "head.kind \"classes\" needs target.scaling \"classes\"", NULL, 0, NULL, 0},
+		{classes && !encodes_classes, "target.scaling \"classes\" needs the embedder's y.kind \"classes\"", NULL, 0, NULL, 0},
+		{!classes && encodes_classes, "the embedder's y.kind \"classes\" needs target.scaling \"classes\"", NULL, 0, NULL, 0},
+		{classes && c->target_clip != 0, "target.clip must be 0 for target.scaling \"classes\"", NULL, 0, NULL, 0},
 		{input_fixed && (c->input_center == NULL || c->input_scale == NULL),
 		"inputs.scaling \"fixed\" needs inputs.center and inputs.scale", NULL, 0, NULL, 0},
 		{!input_fixed && (c->input_center != NULL || c->input_scale != NULL),

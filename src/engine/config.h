@@ -12,14 +12,14 @@
 #define TNP_MAX_WIDTH 4096		/* largest width of a stack */
 
 typedef enum TnpArchitecture { TNP_PACKED, TNP_TWO_STREAM } TnpArchitecture;
-typedef enum TnpScaling { TNP_SCALE_NONE, TNP_SCALE_FIXED, TNP_SCALE_PREFIX } TnpScaling;
+typedef enum TnpScaling { TNP_SCALE_NONE, TNP_SCALE_FIXED, TNP_SCALE_PREFIX, TNP_SCALE_CLASSES } TnpScaling;
 typedef enum TnpContextKind { TNP_FULL, TNP_CAUSAL, TNP_PREFIX_CAUSAL } TnpContextKind;
 typedef enum TnpNormKind { TNP_LAYER_NORM, TNP_RMS_NORM } TnpNormKind;
 typedef enum TnpActivation { TNP_IDENTITY, TNP_RELU, TNP_GELU, TNP_GELU_TANH } TnpActivation;
 typedef enum TnpBias { TNP_BIAS_ALL, TNP_BIAS_OUTPUT, TNP_BIAS_NONE } TnpBias;
 typedef enum TnpEmbedderKind { TNP_CONCAT, TNP_ADDITIVE } TnpEmbedderKind;
-typedef enum TnpEncoderKind { TNP_ENCODE_LINEAR, TNP_ENCODE_MLP, TNP_ENCODE_SKIP_MLP, TNP_ENCODE_ROWS } TnpEncoderKind;
-typedef enum TnpHeadKind { TNP_HEAD_GAUSSIAN, TNP_HEAD_MIXTURE, TNP_HEAD_BARS } TnpHeadKind;
+typedef enum TnpEncoderKind { TNP_ENCODE_LINEAR, TNP_ENCODE_MLP, TNP_ENCODE_SKIP_MLP, TNP_ENCODE_ROWS, TNP_ENCODE_CLASSES } TnpEncoderKind;
+typedef enum TnpHeadKind { TNP_HEAD_GAUSSIAN, TNP_HEAD_MIXTURE, TNP_HEAD_BARS, TNP_HEAD_CLASSES } TnpHeadKind;
 typedef enum TnpStdMap { TNP_STD_EXP, TNP_STD_BOUNDED, TNP_STD_SOFTPLUS, TNP_STD_SOFTPLUS_COMPLEMENT, TNP_STD_SQRT_SOFTPLUS } TnpStdMap;
 
 typedef struct TnpHidden
@@ -52,7 +52,7 @@ typedef struct TnpConfig
 	double	   *input_center,	/* [n_features] when TNP_SCALE_FIXED, else NULL; freed by tnp_config_free */
 			   *input_scale;
 	double		input_clip;
-	TnpScaling	target_scaling;
+	TnpScaling	target_scaling; /* TNP_SCALE_CLASSES: targets are class indices, and so are E_y and the head */
 	double		target_center,
 				target_scale,
 				target_clip;
@@ -87,7 +87,7 @@ typedef struct TnpConfig
 	TnpHeadKind head;
 	TnpActivation head_activation;
 	TnpHidden	head_hidden;
-	int			head_outputs;	/* components or buckets; 1 for gaussian */
+	int			head_outputs;	/* components, buckets or classes; 1 for gaussian */
 	TnpStdMap	std_map;
 	double		std_floor;
 	bool		half_normal_tails;

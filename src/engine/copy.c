@@ -8,6 +8,8 @@
  */
 #include "encode.h"
 
+#include "classes.h"
+
 #include <string.h>
 
 #include "ridge.h"
@@ -54,6 +56,8 @@ copy_stats(const TnpEnv *env, const TnpStats *from, TnpStats *to)
 	to->columns = NULL;
 	to->slot = NULL;
 	to->n_columns = 0;
+	if (!tnp_class_stats_copy(env, from, to))
+		return false;
 	if (from->slot != NULL && (to->slot = duplicate(env, from->slot, (size_t) from->n_columns * sizeof(int))) == NULL)
 		return false;
 	for (int k = 0; k < TNP_RIDGES; k++)

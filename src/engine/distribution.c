@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stddef.h>
 
-/* NULL for a categorical distribution, which has no values on the line. */
+/* NULL for an unknown kind. */
 static const TnpFamily *
 family(const TnpDistribution *d)
 {
@@ -25,7 +25,7 @@ family(const TnpDistribution *d)
 		case TNP_BARS_HALF_NORMAL:
 			return &tnp_bars_family;
 		case TNP_CLASSES:
-			break;
+			return &tnp_classes_family;
 	}
 	return NULL;
 }
@@ -230,22 +230,8 @@ double
 tnp_entropy(const TnpDistribution *d)
 {
 	const TnpFamily *f = family(d);
-	double		total,
-				sum = 0.0;
 
-	if (f != NULL)
-		return f->entropy(d);
-	if (d->kind != TNP_CLASSES)
-		return NAN;
-	total = tnp_total_weight(d);
-	for (int i = 0; i < d->n; i++)
-	{
-		double		p = d->params[i] / total;
-
-		if (p > 0.0)
-			sum -= p * log(p);
-	}
-	return fmax(sum, 0.0);
+	return f != NULL ? f->entropy(d) : NAN;
 }
 
 double
@@ -289,7 +275,7 @@ tnp_crps(const TnpDistribution *d, double y)
 
 	if (f == NULL || isnan(y))
 		return NAN;
-	return isinf(y) ? INFINITY : f->crps(d, y);
+	return isinf(y) && d->kind != TNP_CLASSES ? INFINITY : f->crps(d, y);
 }
 
 double

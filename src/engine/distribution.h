@@ -41,6 +41,7 @@ typedef struct TnpFamily
 extern const TnpFamily tnp_gaussian_family;
 extern const TnpFamily tnp_mixture_family;
 extern const TnpFamily tnp_bars_family;
+extern const TnpFamily tnp_classes_family;
 
 /* The sum of the first n parameters: weights, masses or probabilities. */
 double		tnp_total_weight(const TnpDistribution *d);

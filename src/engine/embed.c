@@ -53,6 +53,12 @@ encode_vector(const TnpModel *model, const TnpEncoderConfig *config, const TnpEn
 	int			d = model->config.width;
 	float	   *rest = scratch + (size_t) n * 2 * tnp_mlp_width(&encoder->mlp);
 
+	if (config->kind == TNP_ENCODE_CLASSES)
+	{
+		for (int i = 0; i < n; i++)
+			memcpy(y + (size_t) i * d, encoder->table + (size_t) v[i] * d, d * sizeof(float));
+		return;
+	}
 	if (config->kind != TNP_ENCODE_SKIP_MLP)
 	{
 		tnp_mlp(model, &encoder->mlp, n, v, scratch, y);

@@ -7,13 +7,15 @@
  */
 #include "encode.h"
 
+#include "classes.h"
+
 #include <math.h>
 #include <string.h>
 
 TnpRows
 tnp_encoding_view(const TnpEncoding *e)
 {
-	return (TnpRows) {e->n, e->n_features, e->kinds, e->x, e->y};
+	return (TnpRows) {e->n, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes};
 }
 
 int64_t
@@ -155,7 +157,7 @@ embed_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 	TnpWork    *work = &worker->work;
 	int64_t		start = b->first + item * b->tile,
 				end = b->first + b->n < start + b->tile ? b->first + b->n : start + b->tile;
-	TnpRows		view = {end, e->n_features, e->kinds, e->x, e->y};
+	TnpRows		view = {end, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes};
 	int			width = tnp_half_width(model, &e->stats);
 	TnpStatus	status = tnp_worker_check(worker, error);
 
@@ -201,7 +203,7 @@ encode_rows(TnpEncoding *e, int64_t first, int64_t n, bool with_sinks, TnpError 
 
 	if (total == 0)
 		return TNP_OK;
-	status = tnp_team_make(model, &e->stats, total < TNP_TILE ? (int) total : TNP_TILE,
+	status = tnp_team_make(model, &e->stats, total < TNP_TILE ? (int) total : TNP_TILE, TNP_MAX_THREADS,
 						   tnp_cost(model, (double) total, model->config.sinks + (double) (first + n)), &team, error);
 	if (status != TNP_OK)
 		return status;
@@ -329,8 +331,17 @@ TnpStatus
 tnp_queries_check(const TnpEncoding *e, const TnpRows *rows, bool need_y, TnpError *error)
 {
 	TnpStatus	status = check_columns(e, rows, error);
+	int			classes = e->stats.n_classes;
 
-	return status == TNP_OK ? tnp_rows_check(e->model, rows, need_y, error) : status;
+	if (status == TNP_OK)
+		status = tnp_rows_check(e->model, rows, need_y, error);
+	if (status != TNP_OK || !need_y || classes == 0)
+		return status;
+	if (rows->n_classes != 0 && rows->n_classes != classes)
+		return tnp_fail(error, TNP_BAD_VALUE, "%d classes given, the context has %d", rows->n_classes, classes);
+	for (int64_t i = 0; status == TNP_OK && i < rows->n; i++)
+		status = tnp_class_check(rows->y[i], classes, i, error);
+	return status;
 }
 
 TnpStatus
@@ -374,7 +385,7 @@ tnp_grow(TnpEncoding *e, const TnpRows *rows, TnpError *error)
 	if (status != TNP_OK)
 		return status;
 	copy_rows(e, e->n, rows);
-	all = (TnpRows) {n, e->n_features, e->kinds, e->x, e->y};
+	all = (TnpRows) {n, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes};
 	status = tnp_build(model, &all, prefix, &fresh, error);
 	if (status != TNP_OK)
 		return status;

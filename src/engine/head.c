@@ -17,6 +17,8 @@ tnp_answer_shape(const TnpModel *model, TnpDistributionKind *kind, int *n)
 		*kind = TNP_GAUSSIAN;
 	else if (c->head == TNP_HEAD_MIXTURE)
 		*kind = TNP_MIXTURE;
+	else if (c->head == TNP_HEAD_CLASSES)
+		*kind = TNP_CLASSES;
 	else
 		*kind = c->half_normal_tails ? TNP_BARS_HALF_NORMAL : TNP_BARS;
 }
@@ -87,6 +89,11 @@ answer(const TnpModel *model, const TnpStats *stats, const float *raw, double *p
 			softmax(n, raw, params);
 			for (int i = 0; i <= n; i++)
 				params[n + i] = stats->y_center + stats->y_scale * model->borders[i];
+			break;
+		case TNP_HEAD_CLASSES:
+			softmax(stats->n_classes, raw, params);
+			for (int i = stats->n_classes; i < n; i++)
+				params[i] = 0;
 			break;
 	}
 }

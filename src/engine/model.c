@@ -239,16 +239,17 @@ bind_layers(Binder *b, const char *name, int n, int d, int feedforward, bool log
 }
 
 /*
- * The slot matrices [max_features, hidden, 8] become one linear [hidden, 8 * max_features], so that a row with fewer columns is the same
+ * The slot matrices [max_features, hidden, cell] become one linear [hidden, cell * max_features], so that a row with fewer columns is the same
  * linear with a shorter input. The opinions' weights stand in front of them.
  */
 static TnpLinear
 bind_slots(Binder *b, int max_features, int hidden)
 {
 	int			opinions = tnp_opinions_width(b->model),
-				in = opinions + TNP_CELL * max_features;
+				cell = tnp_cell_width(b->model),
+				in = opinions + cell * max_features;
 	TnpLinear	w = {in, hidden, in, NULL, NULL, NULL};
-	const float *slots = bind_tensor(b, "embed.x.slot.weight", 3, max_features, hidden, TNP_CELL),
+	const float *slots = bind_tensor(b, "embed.x.slot.weight", 3, max_features, hidden, cell),
 			   *ridge = opinions > 0 ? bind_tensor(b, "embed.x.ridge.weight", 2, hidden, opinions, 0) : NULL;
 	float	   *weight;
 
@@ -260,7 +261,7 @@ bind_slots(Binder *b, int max_features, int hidden)
 		return w;
 	for (int f = 0; f < max_features; f++)
 		for (int o = 0; o < hidden; o++)
-			memcpy(weight + (size_t) o * w.stride + opinions + f * TNP_CELL, slots + ((size_t) f * hidden + o) * TNP_CELL, TNP_CELL * sizeof(float));
+			memcpy(weight + (size_t) o * w.stride + opinions + f * cell, slots + ((size_t) f * hidden + o) * cell, cell * sizeof(float));
 	for (int o = 0; opinions > 0 && o < hidden; o++)
 		memcpy(weight + (size_t) o * w.stride, ridge + (size_t) o * opinions, opinions * sizeof(float));
 	w.weight = weight;
@@ -282,7 +283,7 @@ bind_tokeniser(Binder *b)
 	t->out = bind_linear(b, "embed.x.out", e->hidden.size[0], c->width, true);
 	if (dc == 0)
 		return;
-	t->cell = bind_mlp(b, "embed.x.cell", TNP_CELL, &cell_hidden, dc, c->embedder_activation);
+	t->cell = bind_mlp(b, "embed.x.cell", tnp_cell_width(m), &cell_hidden, dc, c->embedder_activation);
 	t->code = bind_tensor(b, "embed.x.code", 2, c->max_features, dc, 0);
 	t->readout = bind_tensor(b, "embed.x.readout", 2, e->token_readouts, dc, 0);
 	t->blocks = bind_layers(b, "embed.x.block", e->token_layers, dc, e->token_feedforward, false);
@@ -317,6 +318,10 @@ bind_encoder(Binder *b, const char *name, const TnpEncoderConfig *e, int in)
 			break;
 		case TNP_ENCODE_ROWS:
 			bind_tokeniser(b);
+			break;
+		case TNP_ENCODE_CLASSES:
+			snprintf(full, sizeof(full), "%s.weight", name);
+			encoder.table = bind_tensor(b, full, 2, c->head_outputs, c->width, 0);
 			break;
 	}
 	return encoder;
@@ -395,7 +400,7 @@ static void
 fill_info(TnpModel *m)
 {
 	static const char *const contexts[] = {"full", "causal", "prefix-causal"};
-	static const char *const heads[] = {"gaussian", "mixture", "bars"};
+	static const char *const heads[] = {"gaussian", "mixture", "bars", "classes"};
 	const TnpConfig *c = &m->config;
 	TnpModelInfo *info = &m->info;
 	bool		rows = c->embedder == TNP_ADDITIVE && c->encode_x.kind == TNP_ENCODE_ROWS;
@@ -404,6 +409,7 @@ fill_info(TnpModel *m)
 	info->context = contexts[c->context];
 	info->description = c->description;
 	info->head = heads[c->head];
+	info->n_classes = tnp_classes(m);
 	info->n_features = c->n_features;
 	info->max_features = c->max_features;
 	info->min_rows = c->min_rows;

@@ -36,12 +36,13 @@ typedef struct TnpEncoder
 {
 	TnpMlp		mlp;			/* linear: one linear; skip-mlp: the rest */
 	TnpLinear	first;			/* skip-mlp */
+	const float *table;			/* classes: [C, d] */
 } TnpEncoder;
 
 /* The row tokeniser (section 5). */
 typedef struct TnpTokeniser
 {
-	TnpLinear	slot;			/* [hidden, opinions + 8 * max_features] */
+	TnpLinear	slot;			/* [hidden, opinions + cell * max_features] */
 	TnpLinear	out;
 	TnpMlp		cell;			/* path B, from here on */
 	const float *code;			/* [max_features, width] */
@@ -75,6 +76,20 @@ struct TnpModel
 				max_blocks;
 };
 
-#define TNP_CELL 8				/* numbers per cell of the row tokeniser */
+#define TNP_CELL 8				/* numbers per cell of the row tokeniser, before its classes' shares */
+
+/* Classes that the model has room for, 0 in a regression model. */
+static inline int
+tnp_classes(const TnpModel *model)
+{
+	return model->config.head == TNP_HEAD_CLASSES ? model->config.head_outputs : 0;
+}
+
+/* Numbers per cell of the row tokeniser. */
+static inline int
+tnp_cell_width(const TnpModel *model)
+{
+	return TNP_CELL + tnp_classes(model);
+}
 
 #endif							/* TNP_MODEL_H */

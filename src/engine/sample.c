@@ -89,7 +89,7 @@ make_sample(Sample *s, TnpError *error)
 	const TnpEnv *env = &model->env;
 	int64_t		m = s->queries->n,
 				share;
-	TnpStatus	status = tnp_team_make(model, &e->stats, TNP_TILE,
+	TnpStatus	status = tnp_team_make(model, &e->stats, TNP_TILE, s->draws,
 									   tnp_cost(model, 2.0 * (double) s->draws * (double) m, (double) (tnp_encoding_slots(e) + m)), &s->team, error);
 
 	if (status != TNP_OK)

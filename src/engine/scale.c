@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "classes.h"
 #include "ridge.h"
 #include "stats.h"
 
@@ -41,6 +42,12 @@ tnp_rows_check(const TnpModel *model, const TnpRows *rows, bool need_y, TnpError
 	}
 	if (need_y && rows->y == NULL && rows->n > 0)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "rows of a context need targets");
+	if (tnp_classes(model) > 0 && (rows->n_classes < 0 || rows->n_classes > tnp_classes(model)))
+	{
+		tnp_fail(error, TNP_BAD_VALUE, "more classes than the model has room for");
+		tnp_detail(error, "%d classes, room for %d", rows->n_classes, tnp_classes(model));
+		return TNP_BAD_VALUE;
+	}
 	if (rows->kinds != NULL && !model->info.takes_categories)
 		for (int f = 0; f < rows->n_features; f++)
 			if (rows->kinds[f] == TNP_CATEGORICAL)
@@ -57,7 +64,14 @@ tnp_rows_check(const TnpModel *model, const TnpRows *rows, bool need_y, TnpError
 				return status;
 			}
 		}
-		if (need_y && !isfinite(rows->y[i]))
+		if (need_y && tnp_classes(model) > 0)
+		{
+			TnpStatus	status = tnp_class_check(rows->y[i], rows->n_classes > 0 ? rows->n_classes : tnp_classes(model), i, error);
+
+			if (status != TNP_OK)
+				return status;
+		}
+		else if (need_y && !isfinite(rows->y[i]))
 		{
 			tnp_fail(error, TNP_BAD_VALUE, "a target is %s", isnan(rows->y[i]) ? "NaN" : "infinite");
 			tnp_detail(error, "row %lld", (long long) i + 1);
@@ -161,7 +175,7 @@ tnp_features_width(const TnpModel *model, const TnpStats *stats)
 {
 	if (!model->info.takes_missing)
 		return model->config.n_features;
-	return tnp_opinions_width(model) + stats->n_slots * TNP_CELL;
+	return tnp_opinions_width(model) + stats->n_slots * tnp_cell_width(model);
 }
 
 /* The eight numbers of one cell (section 5). */
@@ -199,7 +213,14 @@ tnp_scale_features(const TnpModel *model, const TnpStats *stats, const double *x
 			tnp_ridge_opinions(model, stats, x, y, out);
 		out += tnp_opinions_width(model);
 		for (int s = 0; s < stats->n_slots; s++)
-			write_cell(model, stats, &stats->columns[stats->slot[s]], x[stats->slot[s]], y, out + s * TNP_CELL);
+		{
+			int			f = stats->slot[s];
+
+			if (tnp_classes(model) > 0)
+				tnp_class_cell(model, stats, f, x[f], y, out + s * tnp_cell_width(model));
+			else
+				write_cell(model, stats, &stats->columns[f], x[f], y, out + s * TNP_CELL);
+		}
 		return;
 	}
 	for (int f = 0; f < c->n_features; f++)

@@ -54,6 +54,10 @@ typedef struct TnpStats
 	TnpColumn  *columns;		/* [n_columns] with prefix scaling, else NULL */
 	int			n_slots;		/* row tokeniser: columns used */
 	int		   *slot;			/* [n_slots] column of each slot */
+	int			n_classes;		/* K; 0 in a regression model */
+	int			class_room;		/* C, with cells of a classifier, else 0 */
+	double	   *class_share;	/* [C] of the n0 rows, or NULL; behind it: */
+	double	   *class_excess;	/* [n_columns, TNP_BINS, C] members of a class in a bin beyond those expected */
 	TnpRidge	ridge[TNP_RIDGES];
 } TnpStats;
 
@@ -73,7 +77,7 @@ int			tnp_features_width(const TnpModel *model, const TnpStats *stats);
 
 /*
  * Scaled features of one row x [F]; for the row tokeniser its opinions [TNP_OPINIONS], if it has them, and its cells
- * [n_slots, TNP_CELL]. y is the row's raw target if it is one
+ * [n_slots, cell width]. y is the row's raw target if it is one
  * of the n0 rows (leave-one-out), else NaN.
  */
 void		tnp_scale_features(const TnpModel *model, const TnpStats *stats, const double *x, double y, float *out);

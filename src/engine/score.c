@@ -86,7 +86,7 @@ make_score(Score *s, TnpError *error)
 	const TnpEncoding *e = s->root;
 	const TnpModel *model = e->model;
 	int64_t		room = model->config.context == TNP_FULL && model->config.buffer > 0 ? model->config.buffer : s->rows->n;
-	TnpStatus	status = tnp_team_make(model, &e->stats, TNP_TILE,
+	TnpStatus	status = tnp_team_make(model, &e->stats, TNP_TILE, s->orders > 1 ? s->orders : (2 * s->rows->n + 5) / 6,
 									   tnp_cost(model, 2.0 * (double) s->orders * (double) s->rows->n, (double) (tnp_encoding_slots(e) + s->rows->n)), &s->team, error);
 
 	if (status != TNP_OK)
@@ -293,13 +293,13 @@ tnp_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint64_t se
 static TnpRows
 head_rows(const TnpRows *rows, int64_t n)
 {
-	return (TnpRows) {n, rows->n_features, rows->kinds, rows->x, rows->y};
+	return (TnpRows) {n, rows->n_features, rows->kinds, rows->x, rows->y, rows->n_classes};
 }
 
 static TnpRows
 slice_rows(const TnpRows *rows, int64_t first, int64_t end)
 {
-	return (TnpRows) {end - first, rows->n_features, rows->kinds, rows->x + first * rows->n_features, rows->y + first};
+	return (TnpRows) {end - first, rows->n_features, rows->kinds, rows->x + first * rows->n_features, rows->y + first, rows->n_classes};
 }
 
 /* The first number of rows above n at which the canonical prefix moves, at most `end`. */

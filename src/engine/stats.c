@@ -7,6 +7,8 @@
  */
 #include "stats.h"
 
+#include "classes.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -270,6 +272,7 @@ build_target(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpErr
 
 	stats->y_center = 0;
 	stats->y_scale = 1;
+	stats->n_classes = tnp_classes(model) > 0 && rows->n_classes > 0 ? rows->n_classes : tnp_classes(model);
 	if (c->target_scaling == TNP_SCALE_FIXED)
 	{
 		stats->y_center = c->target_center;
@@ -304,13 +307,20 @@ tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats
 		status = tnp_no_memory(error);
 	else
 		stats->n_columns = rows->n_features;
+	if (status == TNP_OK && model->info.takes_missing && tnp_classes(model) > 0)
+		status = tnp_class_stats_make(model, rows, stats, error);
 	for (int f = 0; status == TNP_OK && f < rows->n_features; f++)
 	{
 		if (tnp_interrupted(&model->env))
 			status = tnp_fail(error, TNP_INTERRUPTED, "interrupted");
 		else
 			status = build_column(model, rows, n0, f, work, &stats->columns[f], error);
-		if (status == TNP_OK && model->info.takes_missing)
+		if (status == TNP_OK && tnp_classes(model) > 0)
+		{
+			if (model->info.takes_missing)
+				status = tnp_class_card(model, stats, rows, f, error);
+		}
+		else if (status == TNP_OK && model->info.takes_missing)
 			build_card(model, stats, rows, f, &stats->columns[f]);
 	}
 	tnp_free(&model->env, work);
@@ -335,6 +345,7 @@ tnp_stats_free(const TnpEnv *env, TnpStats *stats)
 		tnp_ridge_free(env, &stats->ridge[k]);
 	tnp_free(env, stats->columns);
 	tnp_free(env, stats->slot);
+	tnp_free(env, stats->class_share);
 	memset(stats, 0, sizeof(*stats));
 }
 
@@ -347,5 +358,5 @@ tnp_stats_bytes(const TnpStats *stats)
 		bytes += (size_t) stats->columns[f].n_levels * (sizeof(double) + 1);
 	for (int k = 0; k < TNP_RIDGES; k++)
 		bytes += tnp_ridge_bytes(&stats->ridge[k]);
-	return bytes;
+	return bytes + tnp_class_stats_bytes(stats);
 }

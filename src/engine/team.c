@@ -255,7 +255,7 @@ start_threads(TnpTeam *team)
 }
 
 TnpStatus
-tnp_team_make(const TnpModel *model, const TnpStats *stats, int rows, double cost, TnpTeam **out, TnpError *error)
+tnp_team_make(const TnpModel *model, const TnpStats *stats, int rows, int64_t most, double cost, TnpTeam **out, TnpError *error)
 {
 	const TnpEnv *env = &model->env;
 	int			threads = env->threads != NULL ? env->threads(env->arg) : 1;
@@ -271,6 +271,8 @@ tnp_team_make(const TnpModel *model, const TnpStats *stats, int rows, double cos
 		threads = (int) (cost / COST_PER_THREAD);
 	if (threads > TNP_MAX_THREADS)
 		threads = TNP_MAX_THREADS;
+	if (threads > most)
+		threads = (int) most;
 	team->model = model;
 	team->size = threads < 1 ? 1 : threads;
 	team->workers = tnp_alloc_zero(env, team->size, sizeof(TnpWorker));

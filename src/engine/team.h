@@ -29,10 +29,10 @@ typedef struct TnpWorker
 typedef TnpStatus (*TnpItem) (void *state, TnpWorker *worker, int64_t item, TnpError *error);
 
 /*
- * A team for a call of about `cost` multiplications, each worker with scratch for tiles of `rows` rows on contexts with these statistics (NULL: any that the model
- * takes). On failure *team is NULL.
+ * A team for a call of about `cost` multiplications in at most `most` items at a time, each worker with scratch for tiles of `rows` rows on contexts with these
+ * statistics. On failure *team is NULL.
  */
-TnpStatus	tnp_team_make(const TnpModel *model, const TnpStats *stats, int rows, double cost, TnpTeam **team, TnpError *error);
+TnpStatus	tnp_team_make(const TnpModel *model, const TnpStats *stats, int rows, int64_t most, double cost, TnpTeam **team, TnpError *error);
 void		tnp_team_free(TnpTeam *team);
 
 /* Number of workers, the calling thread included. */

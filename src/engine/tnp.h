@@ -97,7 +97,8 @@ typedef struct TnpRows
 	int			n_features;		/* F, number of feature columns */
 	const TnpColumnKind *kinds; /* [F], or NULL: all numeric */
 	const double *x;			/* [n, F] */
-	const double *y;			/* [n], or NULL for queries */
+	const double *y;			/* [n], or NULL for queries; a classifier's are class indices */
+	int			n_classes;		/* K: the classes of a context are 0 … K - 1; 0: all that the model has room for. Regression: ignored */
 } TnpRows;
 
 /* ---- model ------------------------------------------------------------------------------------------------- */
@@ -110,7 +111,8 @@ typedef struct TnpModelInfo
 	const char *architecture;	/* "packed", "two-stream" */
 	const char *context;		/* "full", "causal", "prefix-causal" */
 	const char *description;
-	const char *head;			/* "gaussian", "mixture", "bars" */
+	const char *head;			/* "gaussian", "mixture", "bars", "classes" */
+	int			n_classes;		/* classes that a classifier has room for, 0: a regression model */
 	int			n_features;		/* exact number of feature columns, or 0 when any number is taken */
 	int			max_features;	/* columns used at most when any number is taken, else n_features */
 	int			min_rows;		/* context rows needed before the first prediction */
@@ -195,10 +197,10 @@ typedef enum TnpDistributionKind
 	TNP_MIXTURE = 2,			/* n weights (sum 1), n means, n sds */
 	TNP_BARS = 3,				/* n masses (sum 1), n + 1 borders; bounded */
 	TNP_BARS_HALF_NORMAL = 4,	/* the same, with half-normal first and last bucket; n >= 2 */
-	TNP_CLASSES = 5				/* n probabilities (sum 1); labels are kept by the caller */
+	TNP_CLASSES = 5				/* n probabilities (sum 1) of the values 0 … n - 1; labels are kept by the caller */
 } TnpDistributionKind;
 
-/* A distribution over the target in original units. params [tnp_distribution_size(kind, n)]. */
+/* A distribution over the target in original units. Of a classifier: all classes it has room for, those from K on with probability 0. params [tnp_distribution_size(kind, n)]. */
 typedef struct TnpDistribution
 {
 	TnpDistributionKind kind;
@@ -212,7 +214,10 @@ TNP_EXPORT int tnp_distribution_size(TnpDistributionKind kind, int n);
 /* Check untrusted parameters: finite, positive sds, weights that sum to 1 within 1e-6, increasing borders. */
 TNP_EXPORT TnpStatus tnp_distribution_check(const TnpDistribution *d, TnpError *error);
 
-/* Moments and shape. Not defined for TNP_CLASSES (NaN), except entropy. All by closed form where one exists. */
+/*
+ * Moments and shape. All by closed form where one exists. For TNP_CLASSES the density is the probability of a class and the mode the most
+ * probable one; mean, variance, cdf, quantile and crps are not defined (NaN).
+ */
 TNP_EXPORT double tnp_mean(const TnpDistribution *d);
 TNP_EXPORT double tnp_variance(const TnpDistribution *d);
 TNP_EXPORT double tnp_mode(const TnpDistribution *d);

@@ -27,7 +27,7 @@ embed_cells(const TnpModel *model, int n_slots, const float *cells, TnpTokenWork
 	{
 		int			tile = n_slots - start < TNP_TILE ? n_slots - start : TNP_TILE;
 
-		tnp_mlp(model, &model->tokeniser.cell, tile, cells + start * TNP_CELL, w->scratch, h + (size_t) start * dc);
+		tnp_mlp(model, &model->tokeniser.cell, tile, cells + start * tnp_cell_width(model), w->scratch, h + (size_t) start * dc);
 	}
 	for (size_t i = 0; i < (size_t) n_slots * dc; i++)
 		h[i] += model->tokeniser.code[i];

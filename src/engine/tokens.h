@@ -8,7 +8,7 @@
 
 #include "work.h"
 
-/* Add path B of n rows to y [n, d]; cells [n_slots, TNP_CELL] of every row, `stride` floats from one row to the next. */
+/* Add path B of n rows to y [n, d]; cells [n_slots, cell width] of every row, `stride` floats from one row to the next. */
 void		tnp_encode_tokens(const TnpModel *model, int n, int n_slots, const float *cells, int stride, TnpTokenWork *work, float *y);
 
 #endif							/* TNP_TOKENS_H */

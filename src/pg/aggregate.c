@@ -33,12 +33,28 @@ aggregate_context(FunctionCallInfo fcinfo, const char *function)
 	return context;
 }
 
-/* rows_accum(internal, y float8, VARIADIC "any") */
-PG_FUNCTION_INFO_V1(posterior_rows_accum);
-Datum
-posterior_rows_accum(PG_FUNCTION_ARGS)
+/* How the labels of a call are read, made at its first row. */
+static PosteriorLabelType *
+label_type(FunctionCallInfo fcinfo)
 {
-	MemoryContext context = aggregate_context(fcinfo, "posterior_rows_accum");
+	PosteriorLabelType *label = fcinfo->flinfo->fn_extra;
+
+	if (label == NULL)
+	{
+		Oid			type = get_fn_expr_argtype(fcinfo->flinfo, 1);
+
+		label = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(PosteriorLabelType));
+		posterior_label_type_init(label, type, fcinfo->flinfo->fn_mcxt);
+		fcinfo->flinfo->fn_extra = label;
+	}
+	return label;
+}
+
+/* Add a row: target in argument 1, which is a label or a number, and the features after it. */
+static Datum
+accumulate(FunctionCallInfo fcinfo, bool labelled)
+{
+	MemoryContext context = aggregate_context(fcinfo, labelled ? "posterior_class_rows_accum" : "posterior_rows_accum");
 	PosteriorRows *rows = PG_ARGISNULL(0) ? NULL : (PosteriorRows *) PG_GETARG_POINTER(0);
 	double	   *x,
 				y;
@@ -49,15 +65,41 @@ posterior_rows_accum(PG_FUNCTION_ARGS)
 		int			n = posterior_argument_types(fcinfo, 2, types);
 
 		rows = posterior_rows_make(context, n, types);
+		if (labelled)
+			rows->labels = posterior_labels_make(context, label_type(fcinfo)->base, POSTERIOR_MOST_LABELS);
 	}
 	if (PG_ARGISNULL(1))
 		PG_RETURN_POINTER(rows);
-	y = posterior_check_target(PG_GETARG_FLOAT8(1));
+	if (labelled)
+	{
+		char	   *label = posterior_label_text(label_type(fcinfo), PG_GETARG_DATUM(1));
+
+		y = posterior_labels_add(rows->labels, label);
+		pfree(label);
+	}
+	else
+		y = posterior_check_target(PG_GETARG_FLOAT8(1));
 	x = posterior_rows_next(rows);
 	for (int f = 0; f < rows->n_features; f++)
 		x[f] = posterior_feature_cell(&rows->features[f], PG_GETARG_DATUM(2 + f), PG_ARGISNULL(2 + f), f + 1);
 	rows->y[rows->n++] = y;
 	PG_RETURN_POINTER(rows);
+}
+
+/* rows_accum(internal, y float8, VARIADIC "any") */
+PG_FUNCTION_INFO_V1(posterior_rows_accum);
+Datum
+posterior_rows_accum(PG_FUNCTION_ARGS)
+{
+	return accumulate(fcinfo, false);
+}
+
+/* class_rows_accum(internal, label "any", VARIADIC "any") */
+PG_FUNCTION_INFO_V1(posterior_class_rows_accum);
+Datum
+posterior_class_rows_accum(PG_FUNCTION_ARGS)
+{
+	return accumulate(fcinfo, true);
 }
 
 PG_FUNCTION_INFO_V1(posterior_rows_combine);
@@ -118,6 +160,9 @@ posterior_context_final(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	rows = (PosteriorRows *) PG_GETARG_POINTER(0);
+	/* a final function may be called again on the same state */
+	if (rows->list.text == NULL)
+		posterior_rows_settle(rows);
 	if (!has_order(fcinfo))
 		posterior_rows_sort(rows);
 	PG_RETURN_POINTER(posterior_make_context(rows));
@@ -144,7 +189,12 @@ posterior_evidence_final(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	rows = (PosteriorRows *) PG_GETARG_POINTER(0);
-	model = posterior_model_pin(posterior_model_name, CurrentMemoryContext);
+	if (rows->list.text == NULL)
+		posterior_rows_settle(rows);
+	model = posterior_model_pin(rows->labels != NULL ? posterior_class_model_name : posterior_model_name, CurrentMemoryContext);
+	posterior_check_model_labels(model->model, model->name, rows->labels != NULL);
+	if (rows->labels != NULL)
+		posterior_check_model_room(model->model, model->name, rows->list.n);
 	view = posterior_rows_view(rows, true);
 	if (tnp_evidence(model->model, &view, &evidence, &conditioned, NULL, &error) != TNP_OK)
 		posterior_raise(&error, model->name);

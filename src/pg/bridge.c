@@ -40,8 +40,9 @@ bridge_interrupted(void *arg)
 	return InterruptPending && (QueryCancelPending || ProcDiePending) && InterruptHoldoffCount == 0;
 }
 
-int
-posterior_default_threads(void)
+/* Threads that a question may use when posterior.threads is 0. */
+static int
+machine_threads(void)
 {
 	long		processors = sysconf(_SC_NPROCESSORS_ONLN);
 
@@ -53,7 +54,9 @@ static int
 bridge_threads(void *arg)
 {
 	(void) arg;
-	return IsParallelWorker() || MyBackendType != B_BACKEND ? 1 : posterior_threads;
+	if (IsParallelWorker() || MyBackendType != B_BACKEND)
+		return 1;
+	return posterior_threads > 0 ? posterior_threads : machine_threads();
 }
 
 TnpEnv

@@ -15,15 +15,13 @@ typedef enum PosteriorCacheMode { POSTERIOR_CACHE_ON, POSTERIOR_CACHE_OFF, POSTE
 typedef enum PosteriorRowSecurity { POSTERIOR_ROW_SECURITY_REFUSE, POSTERIOR_ROW_SECURITY_PRIVATE } PosteriorRowSecurity;
 
 extern char *posterior_model_name;	/* posterior.model */
+extern char *posterior_class_model_name;	/* posterior.class_model */
 extern int	posterior_cache_mode;	/* posterior.cache */
 extern int	posterior_cache_size;	/* posterior.cache_size, kB */
 extern int	posterior_maintenance_delay;	/* posterior.maintenance_delay, ms, -1: off */
 extern int	posterior_row_security; /* posterior.row_security */
 extern int	posterior_kernels;	/* posterior.kernels: 0 cpu, 1 reference */
-extern int	posterior_threads;	/* posterior.threads */
-
-/* Threads that a question may use when posterior.threads is left alone: four, or as many as there are processors. */
-int			posterior_default_threads(void);
+extern int	posterior_threads;	/* posterior.threads, 0: as the machine has */
 
 /* An environment whose memory belongs to `context`; interrupts and kernels as the settings say. */
 TnpEnv		posterior_env(MemoryContext context);

@@ -110,13 +110,15 @@ posterior_call(FunctionCallInfo fcinfo)
 	return fcinfo->flinfo->fn_extra;
 }
 
-/* Make call->model the one that the settings and the active snapshot say now. */
+/* Make call->model the one that the settings and the active snapshot say now, for a context of labels or of numbers. */
 static void
-refresh_model(PosteriorCall *call)
+refresh_model(PosteriorCall *call, bool labelled)
 {
-	if (nothing_has_changed(call) && strcmp(call->name, posterior_model_name) == 0)
+	const char *name = labelled ? posterior_class_model_name : posterior_model_name;
+
+	if (nothing_has_changed(call) && strcmp(call->name, name) == 0)
 		return;
-	take_model(call, posterior_model_name);
+	take_model(call, name);
 	remember_moment(call);
 }
 
@@ -125,7 +127,8 @@ posterior_call_context(PosteriorCall *call, Datum context)
 {
 	struct varlena *raw = (struct varlena *) DatumGetPointer(context);
 	Size		size = VARSIZE_ANY(raw);
-	PosteriorContext *value;
+	PosteriorContext *value = NULL;
+	bool		same;
 
 	/* an expanded or indirect value's address says nothing about its content; this type has neither, but callers may */
 	if (VARATT_IS_EXTERNAL(raw) && !VARATT_IS_EXTERNAL_ONDISK(raw))
@@ -133,10 +136,18 @@ posterior_call_context(PosteriorCall *call, Datum context)
 		raw = (struct varlena *) PG_DETOAST_DATUM(context);
 		size = VARSIZE_ANY(raw);
 	}
-	refresh_model(call);
-	if (call->encoding != NULL && posterior_cache_mode != POSTERIOR_CACHE_OFF
-		&& call->raw_size == size && memcmp(call->raw, raw, size) == 0)
+	same = call->raw_size == size && memcmp(call->raw, raw, size) == 0;
+	if (!same)
+	{
+		value = (PosteriorContext *) PG_DETOAST_DATUM(context);
+		call->labelled = posterior_context_labelled(value);
+		call->raw_size = 0;
+	}
+	refresh_model(call, call->labelled);
+	if (same && call->encoding != NULL && posterior_cache_mode != POSTERIOR_CACHE_OFF)
 		return;
+	if (value == NULL)
+		value = (PosteriorContext *) PG_DETOAST_DATUM(context);
 	forget_encoding(call);
 	if (call->raw_room < size)
 	{
@@ -147,7 +158,6 @@ posterior_call_context(PosteriorCall *call, Datum context)
 		call->raw = MemoryContextAllocHuge(call->memory, size);
 		call->raw_room = size;
 	}
-	value = (PosteriorContext *) PG_DETOAST_DATUM(context);
 	call->encoding = posterior_encoding_hold(call->model, value);
 	memcpy(call->raw, raw, size);
 	call->raw_size = size;

@@ -27,6 +27,7 @@ typedef struct PosteriorCall
 	struct varlena *raw;		/* the context argument as it came, toasted or not */
 	Size		raw_size,
 				raw_room;
+	bool		labelled;		/* its targets are labels */
 	PosteriorRows *rows;		/* argument rows, reused; its features say how to read them */
 	PosteriorNamed *named;		/* of a named context, or NULL */
 	MemoryContext named_memory; /* what belongs to it and ends with it */

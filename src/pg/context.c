@@ -12,6 +12,7 @@
 
 #include "catalog/pg_type.h"
 #include "libpq/pqformat.h"
+#include "mb/pg_wchar.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/float.h"
@@ -21,19 +22,21 @@ PosteriorContext *
 posterior_make_context(const PosteriorRows *rows)
 {
 	Size		head = offsetof(PosteriorContext, classes) + MAXALIGN64(rows->n_features),
-				numbers = (Size) rows->n * (rows->n_features + 1) * sizeof(double);
+				numbers = (Size) rows->n * (rows->n_features + 1) * sizeof(double),
+				size = head + numbers + rows->list.bytes;
 	PosteriorContext *c;
 
-	if (head + numbers > MaxAllocSize)
+	if (size > MaxAllocSize)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("the context is too large for a value"),
 				 errdetail("%lld rows of %d features need %zu bytes, a value holds at most %zu.",
-						   (long long) rows->n, rows->n_features, head + numbers, (Size) MaxAllocSize),
+						   (long long) rows->n, rows->n_features, size, (Size) MaxAllocSize),
 				 errhint("Use fewer rows.")));
-	c = palloc0(head + numbers);
-	SET_VARSIZE(c, head + numbers);
-	c->version = POSTERIOR_CONTEXT_VERSION;
+	c = palloc0(size);
+	SET_VARSIZE(c, size);
+	c->version = rows->labels != NULL ? POSTERIOR_CONTEXT_LABELLED : POSTERIOR_CONTEXT_VERSION;
+	c->n_labels = rows->list.n;
 	c->n_features = rows->n_features;
 	c->n = rows->n;
 	memcpy(c->classes, rows->classes, rows->n_features);
@@ -42,6 +45,8 @@ posterior_make_context(const PosteriorRows *rows)
 		memcpy((char *) c + head, rows->x, rows->n * rows->n_features * sizeof(double));
 		memcpy((char *) c + head + rows->n * rows->n_features * sizeof(double), rows->y, rows->n * sizeof(double));
 	}
+	if (rows->list.bytes > 0)
+		memcpy((char *) c + head + numbers, rows->list.text, rows->list.bytes);
 	return c;
 }
 
@@ -82,6 +87,14 @@ send_context(StringInfo buffer, const PosteriorContext *c)
 	pq_sendbytes(buffer, (const char *) c->classes, c->n_features);
 	for (int64 i = 0; i < c->n * (c->n_features + 1); i++)
 		pq_sendfloat8(buffer, numbers[i]);
+	if (posterior_context_labelled(c))
+	{
+		PosteriorLabelList list = posterior_context_labels(c);
+
+		pq_sendint8(buffer, list.n);
+		/* in the server's encoding, as the labels of features are */
+		pq_sendbytes(buffer, list.text, list.bytes);
+	}
 }
 
 static void
@@ -104,6 +117,31 @@ check_cell(double cell, int class)
 		bad_context("A category is not an identity.");
 }
 
+/* The labels at the end of untrusted bytes: all that is left of them. */
+static void
+receive_labels(StringInfo buffer, PosteriorRows *rows)
+{
+	int			n = pq_getmsgbyte(buffer),
+				bytes = buffer->len - buffer->cursor,
+				found = 0;
+	const char *text = pq_getmsgbytes(buffer, bytes);
+	PosteriorLabels *labels = posterior_labels_make(CurrentMemoryContext, TEXTOID, POSTERIOR_MOST_LABELS);
+
+	for (int i = 0; i < bytes; i++)
+		found += text[i] == '\0';
+	if (n > POSTERIOR_MOST_LABELS || found != n || (bytes > 0 && text[bytes - 1] != '\0'))
+		bad_context(psprintf("%d labels are announced, %d are there.", n, found));
+	for (const char *label = text; label < text + bytes; label += strlen(label) + 1)
+	{
+		pg_verifymbstr(label, strlen(label), false);
+		if (posterior_labels_find(labels, label) >= 0)
+			bad_context("A label is there twice.");
+		posterior_labels_add(labels, label);
+	}
+	rows->labels = labels;
+	rows->list = (PosteriorLabelList) {n, bytes, text};
+}
+
 static PosteriorContext *
 receive_context(StringInfo buffer)
 {
@@ -113,10 +151,11 @@ receive_context(StringInfo buffer)
 	const char *classes;
 	PosteriorRows *rows;
 
-	if (version != POSTERIOR_CONTEXT_VERSION)
+	if (version != POSTERIOR_CONTEXT_VERSION && version != POSTERIOR_CONTEXT_LABELLED)
 		bad_context(psprintf("Version %d is unknown.", version));
 	if (n_features < 1 || n < 0 || n > (buffer->len - buffer->cursor) / 8 / (n_features + 1)
-		|| buffer->len - buffer->cursor != n_features + n * (n_features + 1) * 8)
+		|| (version == POSTERIOR_CONTEXT_VERSION ? buffer->len - buffer->cursor != n_features + n * (n_features + 1) * 8
+			: buffer->len - buffer->cursor < n_features + n * (n_features + 1) * 8 + 1))
 		bad_context(psprintf("%lld rows of %d features do not fit %d bytes.", (long long) n, n_features, buffer->len - buffer->cursor));
 	classes = pq_getmsgbytes(buffer, n_features);
 	for (int f = 0; f < n_features; f++)
@@ -142,6 +181,11 @@ receive_context(StringInfo buffer)
 		if (!isfinite(rows->y[i]))
 			bad_context("A target is not finite.");
 	}
+	if (version == POSTERIOR_CONTEXT_LABELLED)
+		receive_labels(buffer, rows);
+	for (int64 i = 0; i < n && rows->labels != NULL; i++)
+		if (!(rows->y[i] >= 0 && rows->y[i] < rows->list.n && rows->y[i] == floor(rows->y[i])))
+			bad_context("A target is not the index of a label.");
 	return posterior_make_context(rows);
 }
 
@@ -217,4 +261,16 @@ posterior_context_features(PG_FUNCTION_ARGS)
 	for (int f = 0; f < c->n_features; f++)
 		names[f] = CStringGetTextDatum(posterior_class_name(c->classes[f]));
 	PG_RETURN_ARRAYTYPE_P(construct_array(names, c->n_features, TEXTOID, -1, false, TYPALIGN_INT));
+}
+
+PG_FUNCTION_INFO_V1(posterior_context_label_array);
+Datum
+posterior_context_label_array(PG_FUNCTION_ARGS)
+{
+	PosteriorContext *c = PG_GETARG_CONTEXT(0);
+	PosteriorLabelList list = posterior_context_labels(c);
+
+	if (!posterior_context_labelled(c))
+		PG_RETURN_NULL();
+	PG_RETURN_ARRAYTYPE_P(posterior_label_array(&list));
 }

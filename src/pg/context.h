@@ -9,16 +9,17 @@
 #include "rows.h"
 
 #define POSTERIOR_CONTEXT_VERSION 1
+#define POSTERIOR_CONTEXT_LABELLED 2	/* version with labels */
 
 /*
  * ALIGNMENT = double. After the head: the columns' classes [n_features], padded to 8 bytes with zeros; cells x [n, n_features], NaN = missing; targets y
- * [n]. Equal contexts have equal bytes.
+ * [n]; where these are classes, their labels in order, each ending with a NUL. Equal contexts have equal bytes.
  */
 typedef struct PosteriorContext
 {
 	int32		vl_len_;
 	uint8		version;
-	uint8		unused;			/* 0 */
+	uint8		n_labels;		/* with the version for them; 0 where there is no row */
 	uint16		n_features;
 	int64		n;
 	uint8		classes[FLEXIBLE_ARRAY_MEMBER];
@@ -38,7 +39,23 @@ posterior_context_y(const PosteriorContext *c)
 	return posterior_context_x(c) + c->n * c->n_features;
 }
 
-/* A value with these rows, as they stand, in the current memory context. */
+/* Whether its targets are labels. */
+static inline bool
+posterior_context_labelled(const PosteriorContext *c)
+{
+	return c->version == POSTERIOR_CONTEXT_LABELLED;
+}
+
+/* Its labels, in the value's own memory. */
+static inline PosteriorLabelList
+posterior_context_labels(const PosteriorContext *c)
+{
+	const char *text = (const char *) (posterior_context_y(c) + c->n);
+
+	return (PosteriorLabelList) {c->n_labels, c->n_labels == 0 ? 0 : (int) ((const char *) c + VARSIZE(c) - text), text};
+}
+
+/* A value with these rows, settled and as they stand, in the current memory context. */
 PosteriorContext *posterior_make_context(const PosteriorRows *rows);
 
 /*

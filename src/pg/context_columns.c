@@ -59,6 +59,12 @@ posterior_can_be_feature(Oid type)
 bool
 posterior_can_be_target(Oid type)
 {
+	return posterior_is_number(type) || posterior_can_be_label(type);
+}
+
+bool
+posterior_is_number(Oid type)
+{
 	switch (getBaseType(type))
 	{
 		case INT2OID:
@@ -82,7 +88,7 @@ posterior_set_target(PosteriorColumns *d, const char *name)
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
 				 errmsg("column \"%s\" cannot be a target", name),
 				 errdetail("Its type is %s.", format_type_be(get_atttype(d->relation, d->target))),
-				 errhint("A target is a number.")));
+				 errhint("A target is a number, or a label: text, an enum or a boolean.")));
 }
 
 /* The named columns, or all that can be features. */

@@ -315,7 +315,7 @@ take_arguments(FunctionCallInfo fcinfo, const char *name, PosteriorColumns *c, b
 	if (filter != NULL && filter[0] != '\0')
 		set(p, P_FILTER, posterior_make_row_filter(c->relation, filter));
 	if (all && model == NULL)
-		model = posterior_model_name;
+		model = posterior_is_number(get_atttype(c->relation, c->target)) ? posterior_model_name : posterior_class_model_name;
 	if (model != NULL)
 	{
 		check_model(model);
@@ -330,8 +330,10 @@ static void
 check_features(const PosteriorNamed *named)
 {
 	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext, "posterior model lookup", ALLOCSET_SMALL_SIZES);
-	const TnpModelInfo *model = tnp_model_info(posterior_model_pin(named->model, memory)->model);
+	PosteriorModel *pinned = posterior_model_pin(named->model, memory);
+	const TnpModelInfo *model = tnp_model_info(pinned->model);
 
+	posterior_named_check_target(named, pinned->model);
 	for (int f = 0; f < named->n_features; f++)
 		if (named->features[f] == named->target)
 			ereport(ERROR,

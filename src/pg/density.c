@@ -10,6 +10,7 @@
 #include "bridge.h"
 #include "call.h"
 
+#include "catalog/pg_type.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
@@ -64,6 +65,29 @@ context_is_null(void)
 			 errhint("posterior.context over no rows is NULL.")));
 }
 
+/* Whether the aggregate takes labels: the type of its argument `y`. */
+static bool
+takes_labels(FunctionCallInfo fcinfo, int y)
+{
+	return get_fn_expr_argtype(fcinfo->flinfo, y) == TEXTOID;
+}
+
+/* The target in argument `y`, which is not NULL, as the engine wants it: of a label, its class in `list`; NULL says that targets are numbers. */
+static double
+target(FunctionCallInfo fcinfo, int y, const PosteriorLabelList *list)
+{
+	bool		labelled = takes_labels(fcinfo, y);
+
+	if (labelled != (list != NULL))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("the targets of the context are %s", list != NULL ? "labels, not numbers" : "numbers, not labels"),
+				 list != NULL ? errhint("Give a label; a value that is no text becomes one by ::text.") : errhint("Give a number.")));
+	if (labelled)
+		return posterior_label_class(list, text_to_cstring(PG_GETARG_TEXT_PP(y)));
+	return posterior_check_target(PG_GETARG_FLOAT8(y));
+}
+
 /* Add one row: context in argument 1, target in argument `y`, features after it. */
 static Datum
 accumulate(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
@@ -71,8 +95,9 @@ accumulate(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 	MemoryContext memory = aggregate_context(fcinfo);
 	DensityState *state = PG_ARGISNULL(0) ? NULL : (DensityState *) PG_GETARG_POINTER(0);
 	PosteriorRows *rows;
+	PosteriorLabelList list;
 	double	   *x,
-				target;
+				observed;
 
 	if (PG_ARGISNULL(1))
 		context_is_null();
@@ -94,11 +119,12 @@ accumulate(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 	take_context(state, PG_GETARG_DATUM(1), memory);
 	if (PG_ARGISNULL(y))
 		PG_RETURN_POINTER(state);
-	target = posterior_check_target(PG_GETARG_FLOAT8(y));
+	list = posterior_context_labels(state->context);
+	observed = target(fcinfo, y, posterior_context_labelled(state->context) ? &list : NULL);
 	x = posterior_rows_next(rows);
 	for (int f = 0; f < rows->n_features; f++)
 		x[f] = posterior_feature_cell(&rows->features[f], PG_GETARG_DATUM(y + 1 + f), PG_ARGISNULL(y + 1 + f), f + 1);
-	rows->y[rows->n++] = target;
+	rows->y[rows->n++] = observed;
 	PG_RETURN_POINTER(state);
 }
 
@@ -109,7 +135,7 @@ accumulate_named(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 	MemoryContext memory = aggregate_context(fcinfo);
 	DensityState *state = PG_ARGISNULL(0) ? NULL : (DensityState *) PG_GETARG_POINTER(0);
 	PosteriorRows *rows;
-	double		target;
+	double		observed;
 
 	if (PG_ARGISNULL(1))
 		context_is_null();
@@ -140,9 +166,9 @@ accumulate_named(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 	if (PG_ARGISNULL(y))
 		PG_RETURN_POINTER(state);
 	rows = state->rows;
-	target = posterior_check_target(PG_GETARG_FLOAT8(y));
+	observed = target(fcinfo, y, state->call->encoding->labels.n > 0 ? &state->call->encoding->labels : NULL);
 	posterior_match_row(state->call, PG_GETARG_DATUM(y + 1), posterior_rows_next(rows));
-	rows->y[rows->n++] = target;
+	rows->y[rows->n++] = observed;
 	PG_RETURN_POINTER(state);
 }
 

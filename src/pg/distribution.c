@@ -37,6 +37,13 @@ posterior_make_distribution(TnpDistributionKind kind, int n, const double *param
 	return d;
 }
 
+PosteriorDistribution *
+posterior_answer(TnpDistributionKind kind, int n, const double *params, const PosteriorLabelList *labels)
+{
+	/* a classifier has room for more classes than the context has */
+	return posterior_make_distribution(kind, kind == TNP_CLASSES ? labels->n : n, params, labels->text, labels->bytes);
+}
+
 static int
 compare_labels(const void *a, const void *b)
 {

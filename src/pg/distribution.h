@@ -8,6 +8,8 @@
 
 #include "compat.h"
 
+#include "labels.h"
+
 #include "tnp.h"
 
 #define POSTERIOR_DISTRIBUTION_VERSION 1
@@ -28,6 +30,9 @@ typedef struct PosteriorDistribution
 
 /* A value from parameters that are known to be sound, in the current memory context. labels may be NULL. */
 PosteriorDistribution *posterior_make_distribution(TnpDistributionKind kind, int n, const double *params, const char *labels, int label_bytes);
+
+/* The answer of a model: its parameters, for a classifier with the labels of the context. */
+PosteriorDistribution *posterior_answer(TnpDistributionKind kind, int n, const double *params, const PosteriorLabelList *labels);
 
 /* A value from untrusted parameters: checked, or an error of class 22023. */
 PosteriorDistribution *posterior_check_distribution(TnpDistributionKind kind, int n, const double *params, const char *labels, int label_bytes);

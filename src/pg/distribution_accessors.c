@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
+#include "call.h"
 #include "distribution.h"
 
 #include <math.h>
@@ -13,6 +14,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/rangetypes.h"
+#include "utils/tuplestore.h"
 #include "utils/typcache.h"
 
 #define MAX_DRAWS 100000000
@@ -27,7 +29,7 @@ numeric_view(FunctionCallInfo fcinfo, const char *property)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("a categorical distribution has no %s", property),
-				 errhint("Use posterior.probability(d, label), posterior.most_probable(d) or posterior.entropy(d).")));
+				 errhint("Use posterior.probability(d, label), posterior.probabilities(d), posterior.most_probable(d) or posterior.entropy(d).")));
 	return posterior_view(d);
 }
 
@@ -177,6 +179,25 @@ posterior_most_probable(PG_FUNCTION_ARGS)
 			best = label;
 		}
 	PG_RETURN_TEXT_P(cstring_to_text(best));
+}
+
+/* probabilities(d) returns table (label text, probability float8), in the order of the classes */
+PG_FUNCTION_INFO_V1(posterior_probabilities);
+Datum
+posterior_probabilities(PG_FUNCTION_ARGS)
+{
+	PosteriorDistribution *d = categorical_argument(fcinfo);
+	ReturnSetInfo *result = posterior_materialize(fcinfo);
+	const char *label = posterior_labels(d);
+
+	for (int i = 0; i < d->n; i++, label += strlen(label) + 1)
+	{
+		Datum		values[2] = {CStringGetTextDatum(label), Float8GetDatum(d->params[i])};
+		bool		nulls[2] = {false, false};
+
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	}
+	return (Datum) 0;
 }
 
 /* ---- draws ---------------------------------------------------------------------------------------------------- */

@@ -36,7 +36,7 @@ release_all(int code, Datum argument)
 
 /* An empty one; NULL without memory, so that callers can let go of what they have. */
 static PosteriorEncoding *
-make(PosteriorModel *model, int n_features, const uint8 *classes)
+make(PosteriorModel *model, int n_features, const uint8 *classes, const PosteriorLabelList *labels)
 {
 	static bool registered = false;
 	Size		head = MAXALIGN(sizeof(PosteriorEncoding));
@@ -47,12 +47,15 @@ make(PosteriorModel *model, int n_features, const uint8 *classes)
 		on_shmem_exit(release_all, (Datum) 0);
 		registered = true;
 	}
-	e = MemoryContextAllocExtended(TopMemoryContext, head + n_features, MCXT_ALLOC_ZERO | MCXT_ALLOC_NO_OOM);
+	e = MemoryContextAllocExtended(TopMemoryContext, head + n_features + labels->bytes, MCXT_ALLOC_ZERO | MCXT_ALLOC_NO_OOM);
 	if (e == NULL)
 		return NULL;
 	e->classes = (uint8 *) e + head;
 	memcpy(e->classes, classes, n_features);
 	e->n_features = n_features;
+	e->labels = (PosteriorLabelList) {labels->n, labels->bytes, (char *) e->classes + n_features};
+	if (labels->bytes > 0)
+		memcpy((char *) e->labels.text, labels->text, labels->bytes);
 	e->model = model;
 	posterior_model_hold(model);
 	dlist_push_head(&held, &e->node);
@@ -90,9 +93,9 @@ no_memory(void)
 }
 
 PosteriorEncoding *
-posterior_encoding_of_run(PosteriorModel *model, int n_features, const uint8 *classes, PosteriorRun *run, int64 n)
+posterior_encoding_of_run(PosteriorModel *model, int n_features, const uint8 *classes, const PosteriorLabelList *labels, PosteriorRun *run, int64 n)
 {
-	PosteriorEncoding *e = make(model, n_features, classes);
+	PosteriorEncoding *e = make(model, n_features, classes, labels);
 	TnpError	error;
 
 	if (e == NULL)
@@ -162,7 +165,7 @@ build_first(const PosteriorWanted *w, TnpEncoding **built, TnpError *error)
 PosteriorEncoding *
 posterior_encoding_fresh(const PosteriorWanted *w)
 {
-	PosteriorEncoding *e = make(w->model, w->rows.n_features, w->classes);
+	PosteriorEncoding *e = make(w->model, w->rows.n_features, w->classes, &w->labels);
 	TnpError	error;
 
 	if (e == NULL)
@@ -176,7 +179,7 @@ posterior_encoding_fresh(const PosteriorWanted *w)
 static PosteriorEncoding *
 private_copy(const PosteriorWanted *w, PosteriorRun *run, int64 common)
 {
-	PosteriorEncoding *e = posterior_encoding_of_run(w->model, w->rows.n_features, w->classes, run, common);
+	PosteriorEncoding *e = posterior_encoding_of_run(w->model, w->rows.n_features, w->classes, &w->labels, run, common);
 	TnpEncoding *own;
 	TnpError	error;
 
@@ -233,7 +236,7 @@ keep(const PosteriorWanted *w, const TnpEncoding *e, int64 n, int64 capacity, Tn
 static PosteriorEncoding *
 new_run(const PosteriorWanted *w, const PosteriorRunKey *key, PosteriorRun *from, int64 common, bool *full)
 {
-	PosteriorEncoding *e = make(w->model, w->rows.n_features, w->classes);
+	PosteriorEncoding *e = make(w->model, w->rows.n_features, w->classes, &w->labels);
 	PosteriorRun *run = e != NULL ? posterior_run_announce(key, w->model, full) : NULL;
 	TnpEncoding *kept = NULL;
 	TnpError	error;
@@ -319,7 +322,8 @@ extend(const PosteriorWanted *w, PosteriorRun *run, int64 common, TnpError *erro
 }
 
 PosteriorEncoding *
-posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, PosteriorRun *run, int64 n, const TnpRows *more)
+posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, const PosteriorLabelList *labels, PosteriorRun *run, int64 n,
+						  const TnpRows *more)
 {
 	int64		length = posterior_run_length(run),
 				total = n + more->n;
@@ -332,7 +336,7 @@ posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, Posterior
 		if (memcmp(there.y + n, more->y, more->n * sizeof(double)) != 0
 			|| memcmp(there.x + n * there.n_features, more->x, more->n * there.n_features * sizeof(double)) != 0)
 			return NULL;
-		return posterior_encoding_of_run(model, there.n_features, classes, run, total);
+		return posterior_encoding_of_run(model, there.n_features, classes, labels, run, total);
 	}
 	if (length != n || total > tnp_encoding_capacity(run->encoding) || !posterior_run_claim(run))
 		return NULL;
@@ -344,7 +348,7 @@ posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, Posterior
 	}
 	posterior_run_set_length(run, total);
 	posterior_run_yield(run);
-	return posterior_encoding_of_run(model, there.n_features, classes, run, total);
+	return posterior_encoding_of_run(model, there.n_features, classes, labels, run, total);
 }
 
 static PosteriorEncoding *
@@ -360,6 +364,7 @@ find(const PosteriorWanted *w, PosteriorOutcome *outcome)
 	key.model = w->model->version;
 	key.kernels = w->model->kernels;
 	key.n_features = w->rows.n_features;
+	key.n_classes = w->labels.n;
 	key.prefix = w->prefix;
 	posterior_run_key_head(&key, w->classes, &w->rows, settled);
 
@@ -374,7 +379,7 @@ find(const PosteriorWanted *w, PosteriorOutcome *outcome)
 		if (run != NULL && common == w->rows.n)
 		{
 			*outcome = POSTERIOR_HIT;
-			return posterior_encoding_of_run(w->model, w->rows.n_features, w->classes, run, common);
+			return posterior_encoding_of_run(w->model, w->rows.n_features, w->classes, &w->labels, run, common);
 		}
 		/* a prefix that differs although its hash is the same */
 		if (run != NULL && common < settled)
@@ -422,7 +427,7 @@ find(const PosteriorWanted *w, PosteriorOutcome *outcome)
 					posterior_run_unpin(run);
 					posterior_raise(&error, w->model->name);
 				}
-				return posterior_encoding_of_run(w->model, w->rows.n_features, w->classes, run, w->rows.n);
+				return posterior_encoding_of_run(w->model, w->rows.n_features, w->classes, &w->labels, run, w->rows.n);
 			}
 			*outcome = POSTERIOR_COPIED;
 			e = new_run(w, &key, run, common, &full);
@@ -485,12 +490,16 @@ posterior_encoding_hold(PosteriorModel *model, const PosteriorContext *context)
 {
 	TnpColumnKind *kinds = palloc(Max(context->n_features, 1) * sizeof(TnpColumnKind));
 	PosteriorWanted wanted = {.model = model,.role = GetUserId(),.classes = context->classes,
-		.rows = {context->n, context->n_features, kinds, posterior_context_x(context), posterior_context_y(context)},
+		.labels = posterior_context_labels(context),
+		.rows = {context->n, context->n_features, kinds, posterior_context_x(context), posterior_context_y(context), context->n_labels},
 		.prefix = tnp_whole_prefix(model->model, context->n),
 	.publish = true};
 	PosteriorEncoding *e;
 	PosteriorOutcome outcome;
 
+	posterior_check_model_labels(model->model, model->name, posterior_context_labelled(context));
+	if (posterior_context_labelled(context))
+		posterior_check_model_room(model->model, model->name, context->n_labels);
 	for (int f = 0; f < context->n_features; f++)
 		kinds[f] = context->classes[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
 	e = posterior_cache_mode == POSTERIOR_CACHE_OFF ? posterior_encoding_fresh(&wanted) : posterior_encoding_find(&wanted, &outcome);
@@ -501,7 +510,7 @@ posterior_encoding_hold(PosteriorModel *model, const PosteriorContext *context)
 PosteriorEncoding *
 posterior_encoding_again(const PosteriorEncoding *e)
 {
-	PosteriorWanted wanted = {.model = e->model,.classes = e->classes,.rows = tnp_encoding_view(e->encoding),
+	PosteriorWanted wanted = {.model = e->model,.classes = e->classes,.labels = e->labels,.rows = tnp_encoding_view(e->encoding),
 	.prefix = tnp_encoding_prefix(e->encoding)};
 
 	return posterior_encoding_fresh(&wanted);

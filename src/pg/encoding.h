@@ -19,6 +19,7 @@ typedef struct PosteriorEncoding
 	PosteriorRun *run;			/* pinned, or NULL */
 	int			n_features;
 	uint8	   *classes;		/* [n_features] PosteriorClass */
+	PosteriorLabelList labels;	/* of its classes, or none */
 } PosteriorEncoding;
 
 /* What an encoding is asked for. */
@@ -28,6 +29,7 @@ typedef struct PosteriorWanted
 	pg_uuid_t	context;		/* version of a named context, or zeros */
 	Oid			role;			/* who may find it, or InvalidOid: whoever may read the named context */
 	const uint8 *classes;		/* [rows.n_features] PosteriorClass */
+	PosteriorLabelList labels;	/* of rows.n_classes classes, or none */
 	TnpRows		rows;
 	int64		prefix;
 	bool		publish;		/* others may use what is encoded now */
@@ -41,13 +43,15 @@ typedef enum PosteriorOutcome { POSTERIOR_HIT, POSTERIOR_APPENDED, POSTERIOR_COP
 PosteriorEncoding *posterior_encoding_find(const PosteriorWanted *wanted, PosteriorOutcome *outcome);
 
 /* The encoding of a run's first n rows; takes over the caller's pin, also when it raises. */
-PosteriorEncoding *posterior_encoding_of_run(PosteriorModel *model, int n_features, const uint8 *classes, PosteriorRun *run, int64 n);
+PosteriorEncoding *posterior_encoding_of_run(PosteriorModel *model, int n_features, const uint8 *classes, const PosteriorLabelList *labels,
+											 PosteriorRun *run, int64 n);
 
 /*
  * The encoding of the first n rows of a pinned run and `more` after them, if that takes nothing but appending to the run: NULL if not. The pin is taken
  * over if the answer is not NULL.
  */
-PosteriorEncoding *posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, PosteriorRun *run, int64 n, const TnpRows *more);
+PosteriorEncoding *posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, const PosteriorLabelList *labels, PosteriorRun *run,
+											 int64 n, const TnpRows *more);
 
 /* The encoding of these rows, made now whatever the cache holds, and forgotten when released. */
 PosteriorEncoding *posterior_encoding_fresh(const PosteriorWanted *wanted);

@@ -41,12 +41,12 @@ insert_model(const char *name, bytea *file, bool bundled)
 {
 	static const char query[] =
 		"INSERT INTO posterior.model_file (name, file, bundled, architecture, context, head, description, features, max_features, "
-		"min_rows, buffer, takes_missing, takes_categories, parameters) "
-		"VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING";
-	Oid			types[14] = {TEXTOID, BYTEAOID, BOOLOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT4OID, INT4OID,
-	INT4OID, INT4OID, BOOLOID, BOOLOID, INT8OID};
-	char		nulls[15] = "              ";
-	Datum		values[14];
+		"min_rows, buffer, takes_missing, takes_categories, parameters, classes) "
+		"VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING";
+	Oid			types[15] = {TEXTOID, BYTEAOID, BOOLOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT4OID, INT4OID,
+	INT4OID, INT4OID, BOOLOID, BOOLOID, INT8OID, INT4OID};
+	char		nulls[16] = "               ";
+	Datum		values[15];
 	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext, "posterior model check", ALLOCSET_DEFAULT_SIZES);
 	TnpEnv		env = posterior_env(memory);
 	const TnpModelInfo *info;
@@ -75,10 +75,13 @@ insert_model(const char *name, bytea *file, bool bundled)
 	values[11] = BoolGetDatum(info->takes_missing);
 	values[12] = BoolGetDatum(info->takes_categories);
 	values[13] = Int64GetDatum(info->n_parameters);
+	values[14] = Int32GetDatum(info->n_classes);
+	if (info->n_classes == 0)
+		nulls[14] = 'n';
 
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
-	if (SPI_execute_with_args(query, 14, types, values, nulls, false, 0) != SPI_OK_INSERT)
+	if (SPI_execute_with_args(query, 15, types, values, nulls, false, 0) != SPI_OK_INSERT)
 		elog(ERROR, "could not write posterior.model_file");
 	if (SPI_processed == 0)
 		ereport(ERROR,

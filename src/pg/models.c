@@ -206,7 +206,7 @@ no_such_model(const char *name)
 	ereport(ERROR,
 			(errcode(ERRCODE_UNDEFINED_OBJECT),
 			 errmsg("model \"%s\" does not exist", name),
-			 errhint("The view posterior.models lists the models; the setting posterior.model chooses one; posterior.load_model loads another.")));
+			 errhint("The view posterior.models lists the models; the settings posterior.model and posterior.class_model choose; posterior.load_model loads another.")));
 }
 
 /* One row of posterior.model_file: a single value by model name, or an error; the result lives in the SPI context. */
@@ -291,7 +291,7 @@ posterior_model_pin(const char *name, MemoryContext owner)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("no model is chosen"),
-				 errhint("SET posterior.model to one of the models in the view posterior.models.")));
+				 errhint("SET posterior.model, or for labels posterior.class_model, to one of the models in the view posterior.models.")));
 	posterior_shared_attach();
 	callback = MemoryContextAlloc(owner, sizeof(MemoryContextCallback));
 	if (SPI_connect() != SPI_OK_CONNECT)

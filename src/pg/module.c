@@ -15,10 +15,11 @@ PG_MODULE_MAGIC;
 PGDLLEXPORT void _PG_init(void);
 
 char	   *posterior_model_name = NULL;
+char	   *posterior_class_model_name = NULL;
 int			posterior_cache_mode = POSTERIOR_CACHE_ON;
 int			posterior_cache_size = 65536;
 int			posterior_kernels = 0;
-int			posterior_threads = 1;
+int			posterior_threads = 0;
 int			posterior_maintenance_delay = 1000;
 int			posterior_row_security = POSTERIOR_ROW_SECURITY_REFUSE;
 
@@ -47,6 +48,9 @@ _PG_init(void)
 	DefineCustomStringVariable("posterior.model", "Model that predictions use.",
 							   "The view posterior.models lists those that are loaded.",
 							   &posterior_model_name, "tabular_small", PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomStringVariable("posterior.class_model", "Model that predictions of labels use.",
+							   "The view posterior.models lists those that are loaded; such a model has classes.",
+							   &posterior_class_model_name, "tabular_class", PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("posterior.cache", "Whether encodings of contexts are kept and used again.",
 							 "verify answers every question twice, from the cache and from scratch, and raises an error when the answers differ.",
 							 &posterior_cache_mode, POSTERIOR_CACHE_ON, cache_modes, PGC_USERSET, 0, NULL, NULL, NULL);
@@ -57,8 +61,8 @@ _PG_init(void)
 	DefineCustomEnumVariable("posterior.kernels", "Arithmetic of predictions: fast, or the slow reference that it is tested against.",
 							 NULL, &posterior_kernels, 0, kernel_tables, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("posterior.threads", "Threads, the session's own included, that work on one large question.",
-							"Answers do not depend on it. Small questions, parallel workers and background workers use one.",
-							&posterior_threads, posterior_default_threads(), 1, 64, PGC_USERSET, 0, NULL, NULL, NULL);
+							"0: four, or as many as there are processors. Answers do not depend on it. Small questions, parallel workers and background workers use one.",
+							&posterior_threads, 0, 0, 64, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("posterior.row_security", "What a named context does for users to whom row-level security of its relation applies.",
 							 "refuse raises an error; private computes from the rows that the user may see and shares nothing.",
 							 &posterior_row_security, POSTERIOR_ROW_SECURITY_REFUSE, row_security_modes, PGC_USERSET, 0, NULL, NULL, NULL);

@@ -164,12 +164,12 @@ write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_column
 				order;
 	const char *target = column_name(named, named->target, "the target");
 
-	if (!posterior_can_be_target(get_atttype(named->relation, named->target)))
+	named->target_type = get_atttype(named->relation, named->target);
+	if (!posterior_can_be_target(named->target_type))
 		type_is_wrong(named, posterior_column_name(named->relation, named->target), get_atttype(named->relation, named->target), "target");
 	initStringInfo(&columns);
 	initStringInfo(&source);
 	initStringInfo(&order);
-	appendStringInfo(&columns, "%s::pg_catalog.float8", target);
 	for (int f = 0; f < named->n_features; f++)
 		appendStringInfo(&columns, ", %s", quote_identifier(named->names[f]));
 	appendStringInfo(&source, "FROM %s WHERE %s IS NOT NULL", posterior_relation_name(named->relation), target);
@@ -180,7 +180,13 @@ write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_column
 	order_by(&order, named, named->target, "the target", false, true);
 	for (int f = 0; f < named->n_features; f++)
 		order_by(&order, named, named->features[f], "a feature", false, true);
-	named->columns = columns.data;
+	if (posterior_is_number(named->target_type))
+		named->columns = psprintf("%s::pg_catalog.float8%s", target, columns.data);
+	if (posterior_can_be_label(named->target_type))
+		named->label_columns = psprintf("%s::pg_catalog.text%s", target, columns.data);
+	/* as for features */
+	if (type_is_enum(getBaseType(named->target_type)))
+		named->stable = false;
 	named->source = source.data;
 	named->order = order.data;
 }
@@ -252,6 +258,21 @@ posterior_named_find(const char *name, MemoryContext memory)
 	MemoryContextSwitchTo(before);
 	SPI_finish();
 	return named;
+}
+
+void
+posterior_named_check_target(const PosteriorNamed *named, const TnpModel *model)
+{
+	bool		labels = tnp_model_info(model)->n_classes > 0;
+
+	if ((labels ? named->label_columns : named->columns) != NULL)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_DATATYPE_MISMATCH),
+			 errmsg("model \"%s\" predicts %s, and the target \"%s\" of context \"%s\" is of type %s", named->model, labels ? "labels" : "numbers",
+					posterior_column_name(named->relation, named->target), named->name, format_type_be(named->target_type)),
+			 labels ? errhint("Give the context a model without classes, or a target that is text, an enum, a boolean or an integer.")
+			 : errhint("Give the context a model with classes, or a target that is a number; the view posterior.models shows the models.")));
 }
 
 bool

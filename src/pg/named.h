@@ -31,7 +31,9 @@ typedef struct PosteriorNamed
 	char	  **names;			/* [n_features] */
 	Oid		   *types;			/* [n_features] */
 	uint8	   *classes;		/* [n_features] PosteriorClass */
-	char	   *columns;		/* target::float8, features …: what queries select */
+	Oid			target_type;
+	char	   *columns;		/* target::float8, features …: what queries select; NULL where the target is no number */
+	char	   *label_columns;	/* target::text, features …; NULL where the target cannot be a label */
 	char	   *source;			/* FROM … WHERE …: the rows with a target that pass the filter */
 	char	   *order;			/* ORDER BY …: the canonical order */
 } PosteriorNamed;
@@ -57,6 +59,9 @@ bool		posterior_named_policies(const PosteriorNamed *named);
 /* Whether the current user may surely read every column of the relation; if not, reading will tell. */
 bool		posterior_named_readable(const PosteriorNamed *named);
 
+/* Raise unless a model can predict the target: numbers, or labels. */
+void		posterior_named_check_target(const PosteriorNamed *named, const TnpModel *model);
+
 /* Rows of a named context. */
 typedef struct PosteriorContent
 {
@@ -65,14 +70,17 @@ typedef struct PosteriorContent
 	ItemPointerData last;		/* where the last row lies; invalid if that is unknown */
 } PosteriorContent;
 
-/* The rows that the active snapshot shows, in canonical order, in `memory`; read with the rights of the current user. */
-void		posterior_named_read(const PosteriorNamed *named, bool plain, MemoryContext memory, PosteriorContent *content);
+/*
+ * The rows that the active snapshot shows, in canonical order, in `memory`; read with the rights of the current user. most_labels is the number of
+ * classes that the model has room for, 0 where it predicts numbers; labels are settled.
+ */
+void		posterior_named_read(const PosteriorNamed *named, int most_labels, bool plain, MemoryContext memory, PosteriorContent *content);
 
 /*
  * Those of the rows at these places that the active snapshot shows, in canonical order, each checked to have the xmin that was noted. False unless the row at
- * `last` comes first: it is then left out.
+ * `last` comes first: it is then left out. labels are those of the classes, whose order stays: a row with another one is no new row; or NULL.
  */
-bool		posterior_named_read_new(const PosteriorNamed *named, ItemPointerData last, int n, const ItemPointerData *places, const TransactionId *xmins,
+bool		posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *labels, ItemPointerData last, int n, const ItemPointerData *places, const TransactionId *xmins,
 									 MemoryContext memory, PosteriorContent *content);
 
 /* Rows before the window of a context with this many rows. */

@@ -58,7 +58,7 @@ publish(const Question *q, const PosteriorEncoding *e, int64 total, ItemPointerD
 {
 	PosteriorProof proof;
 
-	if (!q->prove || e->run == NULL)
+	if (!q->prove || e->run == NULL || e->labels.bytes > POSTERIOR_PROOF_LABELS)
 		return;
 	memset(&proof, 0, sizeof(proof));
 	proof.version = q->named->version;
@@ -71,6 +71,10 @@ publish(const Question *q, const PosteriorEncoding *e, int64 total, ItemPointerD
 	proof.total = total;
 	proof.last = last;
 	proof.sight = q->sight;
+	proof.n_labels = e->labels.n;
+	proof.label_bytes = e->labels.bytes;
+	if (e->labels.bytes > 0)
+		memcpy(proof.labels, e->labels.text, e->labels.bytes);
 	posterior_state_prove(&q->named->id, &proof);
 }
 
@@ -89,7 +93,10 @@ by_content(const Question *q, bool fresh)
 	PosteriorEncoding *e;
 
 	posterior_progress_begin(&q->named->id);
-	posterior_named_read(q->named, q->plain, q->memory, &content);
+	posterior_named_read(q->named, tnp_model_info(q->model->model)->n_classes, q->plain, q->memory, &content);
+	wanted.labels = content.rows->list;
+	if (content.rows->labels != NULL)
+		posterior_check_model_room(q->model->model, q->model->name, wanted.labels.n);
 	wanted.rows = posterior_rows_view(content.rows, true);
 	wanted.prefix = tnp_canonical_prefix(q->model->model, wanted.rows.n);
 	if (fresh)
@@ -103,6 +110,13 @@ by_content(const Question *q, bool fresh)
 	count(q, rungs[outcome], e);
 	publish(q, e, content.total, content.last);
 	return e;
+}
+
+/* The labels that a proof holds. */
+static PosteriorLabelList
+proof_labels(const PosteriorProof *proof)
+{
+	return (PosteriorLabelList) {proof->n_labels, proof->label_bytes, proof->labels};
 }
 
 /* ---- proofs -------------------------------------------------------------------------------------------------------- */
@@ -159,11 +173,12 @@ by_delta(const Question *q, const PosteriorProof *proof, const PosteriorNew *mor
 	PosteriorContent content;
 	PosteriorEncoding *e;
 	PosteriorRun *run;
+	PosteriorLabelList labels = proof_labels(proof);
 	TnpRows		rows;
 
 	if (!ItemPointerIsValid(&proof->last))
 		return NULL;
-	if (!posterior_named_read_new(q->named, proof->last, more->n, more->places, more->xmins, q->memory, &content))
+	if (!posterior_named_read_new(q->named, labels.n > 0 ? &labels : NULL, proof->last, more->n, more->places, more->xmins, q->memory, &content))
 		return NULL;
 	rows = posterior_rows_view(content.rows, true);
 	if (posterior_named_start(q->named, proof->total + rows.n) != posterior_named_start(q->named, proof->total)
@@ -172,7 +187,7 @@ by_delta(const Question *q, const PosteriorProof *proof, const PosteriorNew *mor
 	run = posterior_run_pin(&proof->key, proof->serial);
 	if (run == NULL)
 		return NULL;
-	e = posterior_encoding_extend(q->model, q->named->classes, run, proof->n, &rows);
+	e = posterior_encoding_extend(q->model, q->named->classes, &labels, run, proof->n, &rows);
 	if (e == NULL)
 	{
 		posterior_run_unpin(run);
@@ -213,7 +228,8 @@ by_proof(Question *q, Relation relation)
 
 		if (run != NULL)
 		{
-			PosteriorEncoding *e = posterior_encoding_of_run(q->model, q->named->n_features, q->named->classes, run, proof.n);
+			PosteriorLabelList labels = proof_labels(&proof);
+			PosteriorEncoding *e = posterior_encoding_of_run(q->model, q->named->n_features, q->named->classes, &labels, run, proof.n);
 
 			count(q, POSTERIOR_SKIPPED, e);
 			return e;
@@ -294,6 +310,7 @@ posterior_named_hold(PosteriorModel *model, const PosteriorNamed *named)
 	Question	q = {.model = model,.named = named};
 	PosteriorEncoding *e;
 
+	posterior_named_check_target(named, model->model);
 	posterior_shared_attach();
 	q.memory = AllocSetContextCreate(CurrentMemoryContext, "posterior question", ALLOCSET_DEFAULT_SIZES);
 	e = ask(&q);

@@ -14,6 +14,7 @@
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 #define BATCH 1000				/* rows fetched at once */
@@ -29,13 +30,27 @@ posterior_named_start(const PosteriorNamed *named, int64 total)
 }
 
 static PosteriorRows *
-make_rows(const PosteriorNamed *named, MemoryContext memory)
+make_rows(const PosteriorNamed *named, int most_labels, MemoryContext memory)
 {
 	PosteriorRows *rows = posterior_rows_make(memory, named->n_features, named->types);
 
 	for (int f = 0; f < named->n_features; f++)
 		rows->features[f].name = named->names[f];
+	if (most_labels > 0)
+		rows->labels = posterior_labels_make(memory, getBaseType(named->target_type), most_labels);
 	return rows;
+}
+
+/* The target in column 1; of labels, the number. */
+static double
+target(HeapTuple tuple, TupleDesc desc, const PosteriorRows *rows)
+{
+	bool		isnull;
+	Datum		value = SPI_getbinval(tuple, desc, 1, &isnull);
+
+	if (rows->labels == NULL)
+		return posterior_check_target(DatumGetFloat8(value));
+	return posterior_labels_add(rows->labels, TextDatumGetCString(value));
 }
 
 /* Add a row: cells are columns 2 …, the target is column 1. */
@@ -44,7 +59,7 @@ add_row(const PosteriorNamed *named, HeapTuple tuple, TupleDesc desc, PosteriorR
 {
 	double	   *x = posterior_rows_next(rows);
 	bool		isnull;
-	double		y = DatumGetFloat8(SPI_getbinval(tuple, desc, 1, &isnull));
+	double		y = target(tuple, desc, rows);
 
 	for (int f = 0; f < named->n_features; f++)
 	{
@@ -52,7 +67,7 @@ add_row(const PosteriorNamed *named, HeapTuple tuple, TupleDesc desc, PosteriorR
 
 		x[f] = posterior_feature_cell(&rows->features[f], value, isnull, f + 1);
 	}
-	rows->y[rows->n++] = posterior_check_target(y);
+	rows->y[rows->n++] = y;
 }
 
 /* The number of rows without a window. */
@@ -68,9 +83,10 @@ count_rows(const PosteriorNamed *named)
 }
 
 void
-posterior_named_read(const PosteriorNamed *named, bool plain, MemoryContext memory, PosteriorContent *content)
+posterior_named_read(const PosteriorNamed *named, int most_labels, bool plain, MemoryContext memory, PosteriorContent *content)
 {
-	PosteriorRows *rows = make_rows(named, memory);
+	PosteriorRows *rows = make_rows(named, most_labels, memory);
+	const char *columns = most_labels > 0 ? named->label_columns : named->columns;
 	Oid			type = INT8OID;
 	Datum		start;
 	Portal		cursor;
@@ -82,7 +98,7 @@ posterior_named_read(const PosteriorNamed *named, bool plain, MemoryContext memo
 	ItemPointerSetInvalid(&content->last);
 	content->total = named->max_rows > 0 ? count_rows(named) : 0;
 	start = Int64GetDatum(posterior_named_start(named, content->total));
-	cursor = SPI_cursor_open(NULL, posterior_plan(psprintf("SELECT %s%s %s %s OFFSET $1", named->columns, plain ? ", ctid" : "", named->source, named->order),
+	cursor = SPI_cursor_open(NULL, posterior_plan(psprintf("SELECT %s%s %s %s OFFSET $1", columns, plain ? ", ctid" : "", named->source, named->order),
 												  1, &type), &start, NULL, true);
 	batch = AllocSetContextCreate(CurrentMemoryContext, "posterior rows", ALLOCSET_DEFAULT_SIZES);
 	for (;;)
@@ -111,14 +127,16 @@ posterior_named_read(const PosteriorNamed *named, bool plain, MemoryContext memo
 	SPI_cursor_close(cursor);
 	if (named->max_rows == 0)
 		content->total = rows->n;
+	posterior_rows_settle(rows);
 	SPI_finish();
 }
 
 bool
-posterior_named_read_new(const PosteriorNamed *named, ItemPointerData last, int n, const ItemPointerData *places, const TransactionId *xmins,
+posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *labels, ItemPointerData last, int n, const ItemPointerData *places, const TransactionId *xmins,
 						 MemoryContext memory, PosteriorContent *content)
 {
-	PosteriorRows *rows = make_rows(named, memory);
+	PosteriorRows *rows = make_rows(named, labels != NULL ? labels->n : 0, memory);
+	const char *columns = labels != NULL ? named->label_columns : named->columns;
 	Oid			type = TIDARRAYOID;
 	Datum	   *elements = palloc((n + 1) * sizeof(Datum)),
 				argument;
@@ -130,11 +148,17 @@ posterior_named_read_new(const PosteriorNamed *named, ItemPointerData last, int 
 	argument = PointerGetDatum(construct_array(elements, n + 1, TIDOID, sizeof(ItemPointerData), false, TYPALIGN_SHORT));
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
-	if (SPI_execute_plan(posterior_plan(psprintf("SELECT %s, ctid, xmin %s AND ctid OPERATOR(pg_catalog.=) ANY ($1) %s", named->columns, named->source, named->order),
+	if (SPI_execute_plan(posterior_plan(psprintf("SELECT %s, ctid, xmin %s AND ctid OPERATOR(pg_catalog.=) ANY ($1) %s", columns, named->source, named->order),
 										1, &type), &argument, NULL, true, 0) != SPI_OK_SELECT)
 		elog(ERROR, "could not read the rows of context \"%s\"", named->name);
 	content->rows = rows;
 	content->last = last;
+	if (labels != NULL)
+	{
+		/* numbers are classes from the start */
+		posterior_labels_adopt(rows->labels, labels);
+		rows->list = *labels;
+	}
 	for (uint64 i = 0; good && i < SPI_processed; i++)
 	{
 		HeapTuple	tuple = SPI_tuptable->vals[i];
@@ -158,6 +182,11 @@ posterior_named_read_new(const PosteriorNamed *named, ItemPointerData last, int 
 #endif
 		if (!noted)
 			continue;
+		if (labels != NULL && posterior_labels_find(rows->labels, TextDatumGetCString(SPI_getbinval(tuple, desc, 1, &isnull))) < 0)
+		{
+			good = false;
+			break;
+		}
 		add_row(named, tuple, desc, rows);
 		content->last = *place;
 	}

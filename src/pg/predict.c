@@ -71,7 +71,7 @@ posterior_predict(PG_FUNCTION_ARGS)
 	tnp_answer_shape(call->model->model, &kind, &n);
 	params = palloc(tnp_distribution_size(kind, n) * sizeof(double));
 	answer(call, &query, tnp_distribution_size(kind, n), params);
-	PG_RETURN_POINTER(posterior_make_distribution(kind, n, params, NULL, 0));
+	PG_RETURN_POINTER(posterior_answer(kind, n, params, &call->encoding->labels));
 }
 
 /* predict(name text, row anyelement): a row for a named context */
@@ -91,7 +91,7 @@ posterior_predict_named(PG_FUNCTION_ARGS)
 				 errmsg("a row is needed, not %s", format_type_be(get_fn_expr_argtype(fcinfo->flinfo, 1))),
 				 errhint("SELECT posterior.predict('name', r) FROM relation r")));
 	posterior_call_named(call, PG_GETARG_TEXT_PP(0));
-	query = (TnpRows) {1, call->encoding->n_features, palloc(call->encoding->n_features * sizeof(TnpColumnKind)), NULL, NULL};
+	query = (TnpRows) {1, call->encoding->n_features, palloc(call->encoding->n_features * sizeof(TnpColumnKind)), NULL, NULL, 0};
 	query.x = palloc(query.n_features * sizeof(double));
 	posterior_match_row(call, PG_GETARG_DATUM(1), (double *) query.x);
 	for (int f = 0; f < query.n_features; f++)
@@ -99,7 +99,7 @@ posterior_predict_named(PG_FUNCTION_ARGS)
 	tnp_answer_shape(call->model->model, &kind, &n);
 	params = palloc(tnp_distribution_size(kind, n) * sizeof(double));
 	answer(call, &query, tnp_distribution_size(kind, n), params);
-	PG_RETURN_POINTER(posterior_make_distribution(kind, n, params, NULL, 0));
+	PG_RETURN_POINTER(posterior_answer(kind, n, params, &call->encoding->labels));
 }
 
 /* Fill the function's result with the predictions of rows. */
@@ -124,7 +124,7 @@ predict_rows(PosteriorCall *call, PosteriorRows *rows, ReturnSetInfo *result)
 		answer(call, &queries, size, params);
 		for (int64 i = 0; i < queries.n; i++)
 		{
-			PosteriorDistribution *d = posterior_make_distribution(kind, n, params + i * size, NULL, 0);
+			PosteriorDistribution *d = posterior_answer(kind, n, params + i * size, &call->encoding->labels);
 			Datum		values[2] = {Int32GetDatum((int32) (start + i + 1)), PointerGetDatum(d)};
 			bool		nulls[2] = {false, false};
 

@@ -162,10 +162,38 @@ posterior_rows_sort(PosteriorRows *rows)
 	rows->y = y;
 }
 
+double *
+posterior_rows_classes(const PosteriorRows *rows, int64 from, PosteriorLabelList *list)
+{
+	int			class[POSTERIOR_MOST_LABELS];
+	double	   *y = MemoryContextAllocHuge(CurrentMemoryContext, Max(rows->n - from, 1) * sizeof(double));
+
+	*list = posterior_labels_order(rows->labels, class);
+	for (int64 i = from; i < rows->n; i++)
+		y[i - from] = class[(int) rows->y[i]];
+	return y;
+}
+
+void
+posterior_rows_settle(PosteriorRows *rows)
+{
+	MemoryContext before = MemoryContextSwitchTo(rows->context);
+	double	   *y;
+
+	if (rows->labels != NULL)
+	{
+		y = posterior_rows_classes(rows, 0, &rows->list);
+		if (rows->n > 0)
+			memcpy(rows->y, y, rows->n * sizeof(double));
+		pfree(y);
+	}
+	MemoryContextSwitchTo(before);
+}
+
 TnpRows
 posterior_rows_view(const PosteriorRows *rows, bool with_y)
 {
-	return (TnpRows) {rows->n, rows->n_features, rows->kinds, rows->x, with_y ? rows->y : NULL};
+	return (TnpRows) {rows->n, rows->n_features, rows->kinds, rows->x, with_y ? rows->y : NULL, rows->list.n};
 }
 
 int

@@ -7,6 +7,7 @@
 #define POSTERIOR_ROWS_H
 
 #include "features.h"
+#include "labels.h"
 
 #include "tnp.h"
 
@@ -21,7 +22,9 @@ typedef struct PosteriorRows
 	int64		n,
 				room;
 	double	   *x;				/* [n, n_features] */
-	double	   *y;				/* [n] */
+	double	   *y;				/* [n] targets; where they are labels, their numbers in: */
+	PosteriorLabels *labels;	/* or NULL */
+	PosteriorLabelList list;	/* once settled: y are classes of it */
 } PosteriorRows;
 
 /* Empty rows whose columns have these types. */
@@ -39,7 +42,13 @@ void		posterior_rows_append(PosteriorRows *rows, int64 n, const double *x, const
 /* Put the rows in canonical order: by the bytes of features, then target; equal rows are interchangeable. */
 void		posterior_rows_sort(PosteriorRows *rows);
 
-/* The engine's view; y is NULL for queries. */
+/* The classes of the labels of rows from `from` on, in the current memory context, and the list that they are classes of. */
+double	   *posterior_rows_classes(const PosteriorRows *rows, int64 from, PosteriorLabelList *list);
+
+/* Turn numbers of labels into classes, after the last row; nothing where targets are numbers. */
+void		posterior_rows_settle(PosteriorRows *rows);
+
+/* The engine's view; y is NULL for queries. Labels are settled. */
 TnpRows		posterior_rows_view(const PosteriorRows *rows, bool with_y);
 
 /* Types of the arguments of this call from `first` on; the number of them. */

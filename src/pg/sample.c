@@ -8,6 +8,7 @@
 
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/tuplestore.h"
 
@@ -36,9 +37,33 @@ draw_batch(PosteriorCall *call, const TnpRows *queries, int64 seed, int64 first,
 	}
 }
 
-/* Both forms: (context or name, rows anyarray, draws int, seed bigint) returns table (draw int, ord int, y float8). */
+/* Raise unless the context has labels as targets, or numbers. */
+static void
+check_labelled(const PosteriorCall *call, bool labelled)
+{
+	if (labelled == (call->encoding->labels.n > 0))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_DATATYPE_MISMATCH),
+			 errmsg("the targets of the context are %s", labelled ? "numbers, not labels" : "labels, not numbers"),
+			 errhint("Use posterior.%s.", labelled ? "sample" : "sample_labels")));
+}
+
+/* The labels of a list, each a text. */
+static Datum *
+label_datums(const PosteriorLabelList *list)
+{
+	Datum	   *datums = palloc(list->n * sizeof(Datum));
+	const char *text = list->text;
+
+	for (int i = 0; i < list->n; i++, text += strlen(text) + 1)
+		datums[i] = CStringGetTextDatum(text);
+	return datums;
+}
+
+/* All forms: (context or name, rows anyarray, draws int, seed bigint) returns table (draw int, ord int, y float8 or label text). */
 static Datum
-sample(FunctionCallInfo fcinfo, bool named)
+sample(FunctionCallInfo fcinfo, bool named, bool labelled)
 {
 	PosteriorCall *call = posterior_call(fcinfo);
 	int64		draws = PG_GETARG_INT32(2),
@@ -47,6 +72,7 @@ sample(FunctionCallInfo fcinfo, bool named)
 	ReturnSetInfo *result;
 	PosteriorRows *rows;
 	TnpRows		queries;
+	Datum	   *labels = NULL;
 	double	   *y;
 
 	if (draws < 1)
@@ -59,6 +85,9 @@ sample(FunctionCallInfo fcinfo, bool named)
 		posterior_call_named(call, PG_GETARG_TEXT_PP(0));
 	else
 		posterior_call_context(call, PG_GETARG_DATUM(0));
+	check_labelled(call, labelled);
+	if (labelled)
+		labels = label_datums(&call->encoding->labels);
 	rows = named ? posterior_match_rows(call, PG_GETARG_ARRAYTYPE_P(1)) : posterior_rows_of_array(call, PG_GETARG_ARRAYTYPE_P(1));
 	queries = posterior_rows_view(rows, false);
 	if (rows->n == 0)
@@ -78,7 +107,8 @@ sample(FunctionCallInfo fcinfo, bool named)
 		draw_batch(call, &queries, seed, first, n, y);
 		for (int64 i = 0; i < n * rows->n; i++)
 		{
-			Datum		values[3] = {Int32GetDatum((int32) (first + i / rows->n + 1)), Int32GetDatum((int32) (i % rows->n + 1)), Float8GetDatum(y[i])};
+			Datum		values[3] = {Int32GetDatum((int32) (first + i / rows->n + 1)), Int32GetDatum((int32) (i % rows->n + 1)),
+			labelled ? labels[(int) y[i]] : Float8GetDatum(y[i])};
 			bool		nulls[3] = {false, false, false};
 
 			if (i % 1024 == 0)
@@ -93,12 +123,26 @@ PG_FUNCTION_INFO_V1(posterior_sample);
 Datum
 posterior_sample(PG_FUNCTION_ARGS)
 {
-	return sample(fcinfo, false);
+	return sample(fcinfo, false, false);
 }
 
 PG_FUNCTION_INFO_V1(posterior_sample_named);
 Datum
 posterior_sample_named(PG_FUNCTION_ARGS)
 {
-	return sample(fcinfo, true);
+	return sample(fcinfo, true, false);
+}
+
+PG_FUNCTION_INFO_V1(posterior_sample_labels);
+Datum
+posterior_sample_labels(PG_FUNCTION_ARGS)
+{
+	return sample(fcinfo, false, true);
+}
+
+PG_FUNCTION_INFO_V1(posterior_sample_labels_named);
+Datum
+posterior_sample_labels_named(PG_FUNCTION_ARGS)
+{
+	return sample(fcinfo, true, true);
 }

@@ -11,6 +11,7 @@
 #include "port/atomics.h"
 #include "utils/uuid.h"
 
+#define POSTERIOR_PROOF_LABELS 512	/* bytes of labels that a proof can hold: with more there is none */
 #define POSTERIOR_STATES 128	/* named contexts that are known at once; the least recently used one gives way */
 
 /* What all rows of a run depend on. Zeroed before it is filled: it is compared as bytes. */
@@ -22,6 +23,7 @@ typedef struct PosteriorRunKey
 	pg_uuid_t	model;
 	int32		kernels;
 	int32		n_features;
+	int32		n_classes;		/* 0: targets are numbers */
 	int64		prefix;
 	uint64		head;			/* hash of the columns' classes and of the rows that everything depends on */
 } PosteriorRunKey;
@@ -39,6 +41,9 @@ typedef struct PosteriorProof
 				total;			/* rows in all */
 	ItemPointerData last;		/* where the last row lies; invalid if there is none */
 	PosteriorSight sight;
+	int32		n_labels,		/* of the classes, where targets are labels */
+				label_bytes;
+	char		labels[POSTERIOR_PROOF_LABELS];
 } PosteriorProof;
 
 /* How statements got at a named context's encoding. */

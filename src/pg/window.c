@@ -1,9 +1,12 @@
 /*
- * window.c: posterior.regress(y, x…) OVER (…): the frame's rows are the context, the current row is the query.
+ * window.c: posterior.regress(y, x…) OVER (…) and posterior.classify(label, x…) OVER (…): the frame's rows are the context, the current
+ * row is the query.
  *
  * Rows of the frame whose target is NULL are not context. A frame that starts at UNBOUNDED PRECEDING and has a moving end grows: its rows are
  * encoded under the canonical prefix rule and the encoding is carried from row to row. In every other frame all rows see each other,
  * and the encoding is made anew when the frame's content has changed. With fewer rows than the model needs, or none, the answer is NULL.
+ *
+ * The classes of a frame are the labels of its rows: where a growing frame gains a label, its rows are encoded anew.
  *
  * State lives in the partition's memory and ends with it.
  *
@@ -22,6 +25,8 @@
 typedef struct Window
 {
 	PosteriorModel *model;
+	bool		labelled;		/* classify */
+	PosteriorLabelType label;	/* then: how labels are read */
 	TnpEncoding *encoding;		/* of `rows`, or NULL */
 	PosteriorRows *rows;		/* context rows of the current frame */
 	PosteriorRows *last;		/* the other buffer: the previous frame's rows */
@@ -56,8 +61,15 @@ frame_grows(WindowObject object)
 		&& (options & FRAMEOPTION_EXCLUSION) == 0;
 }
 
+/* Labels for rows of a frame. */
+static PosteriorLabels *
+no_labels(const Window *w, MemoryContext memory)
+{
+	return posterior_labels_make(memory, w->label.base, tnp_model_info(w->model->model)->n_classes);
+}
+
 static void
-start_partition(Window *w, FunctionCallInfo fcinfo)
+start_partition(Window *w, FunctionCallInfo fcinfo, bool labelled)
 {
 	MemoryContext memory = GetMemoryChunkContext(w);
 	MemoryContextCallback *callback = MemoryContextAlloc(memory, sizeof(MemoryContextCallback));
@@ -70,13 +82,47 @@ start_partition(Window *w, FunctionCallInfo fcinfo)
 	callback->func = end_partition;
 	callback->arg = w;
 	MemoryContextRegisterResetCallback(memory, callback);
-	w->model = posterior_model_pin(posterior_model_name, memory);
+	w->labelled = labelled;
 	w->kernels = posterior_kernels;
+	if (labelled)
+		posterior_label_type_init(&w->label, get_fn_expr_argtype(fcinfo->flinfo, 0), memory);
+	/* last: this is what says that the partition has begun */
+	w->model = posterior_model_pin(labelled ? posterior_class_model_name : posterior_model_name, memory);
+	posterior_check_model_labels(w->model->model, w->model->name, labelled);
+	if (labelled)
+	{
+		w->rows->labels = no_labels(w, memory);
+		w->last->labels = no_labels(w, memory);
+	}
+}
+
+/* Forget the rows of a frame. */
+static void
+empty(PosteriorRows *rows)
+{
+	rows->n = 0;
+	if (rows->labels != NULL)
+		posterior_labels_reset(rows->labels);
+}
+
+/* The target of a row of the frame; of a label, its number. */
+static double
+read_target(Window *w, Datum y, PosteriorRows *rows)
+{
+	char	   *text;
+	int			number;
+
+	if (!w->labelled)
+		return posterior_check_target(DatumGetFloat8(y));
+	text = posterior_label_text(&w->label, y);
+	number = posterior_labels_add(rows->labels, text);
+	pfree(text);
+	return number;
 }
 
 /* Read the frame from row `from` on into rows, those with a target; returns the number of rows in the frame. */
 static int64
-read_frame(WindowObject object, int64 from, PosteriorRows *rows)
+read_frame(Window *w, WindowObject object, int64 from, PosteriorRows *rows)
 {
 	for (int64 position = from;; position++)
 	{
@@ -96,7 +142,7 @@ read_frame(WindowObject object, int64 from, PosteriorRows *rows)
 		CHECK_FOR_INTERRUPTS();
 		if (isnull)
 			continue;
-		target = posterior_check_target(DatumGetFloat8(y));
+		target = read_target(w, y, rows);
 		x = posterior_rows_next(rows);
 		for (int f = 0; f < rows->n_features; f++)
 		{
@@ -108,27 +154,60 @@ read_frame(WindowObject object, int64 from, PosteriorRows *rows)
 	}
 }
 
+/* The engine's view of rows from `from` on; y and the list of labels are made in the current memory context. */
+static TnpRows
+view_rows(const PosteriorRows *rows, int64 from, PosteriorLabelList *list)
+{
+	TnpRows		view = posterior_rows_view(rows, true);
+
+	*list = (PosteriorLabelList) {0, 0, NULL};
+	view.n -= from;
+	view.x += from * rows->n_features;
+	view.y += from;
+	if (rows->labels != NULL)
+	{
+		view.y = posterior_rows_classes(rows, from, list);
+		view.n_classes = list->n;
+	}
+	return view;
+}
+
 /* Encode rows as a growing or as a whole frame; NULL when they are too few. */
 static TnpEncoding *
 encode(Window *w, const PosteriorRows *rows, bool grows)
 {
-	TnpRows		view = posterior_rows_view(rows, true);
+	PosteriorLabelList list;
+	TnpRows		view;
 	const TnpModel *model = w->model->model;
 	TnpEncoding *encoding;
 	TnpError	error;
 
 	if (rows->n < Max(tnp_model_info(model)->min_rows, 1))
 		return NULL;
+	view = view_rows(rows, 0, &list);
 	if (tnp_build(model, &view, grows ? tnp_canonical_prefix(model, rows->n) : tnp_whole_prefix(model, rows->n), &encoding, &error) != TNP_OK)
 		posterior_raise(&error, w->model->name);
 	return encoding;
+}
+
+/* Whether the same numbers stand for the same labels. */
+static bool
+same_labels(const PosteriorLabels *a, const PosteriorLabels *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (int i = 0; i < a->n; i++)
+		if (strcmp(a->text[i], b->text[i]) != 0)
+			return false;
+	return true;
 }
 
 static bool
 same_rows(const PosteriorRows *a, const PosteriorRows *b)
 {
 	return a->n == b->n && (a->n == 0 || (memcmp(a->x, b->x, a->n * a->n_features * sizeof(double)) == 0
-										  && memcmp(a->y, b->y, a->n * sizeof(double)) == 0));
+										  && memcmp(a->y, b->y, a->n * sizeof(double)) == 0))
+		&& (a->labels == NULL || same_labels(a->labels, b->labels));
 }
 
 /* Bring a growing frame's encoding up to date: read what is new and append it. */
@@ -136,18 +215,20 @@ static void
 follow_growing(Window *w, WindowObject object)
 {
 	int64		known = w->rows->n;
+	int			known_labels = w->labelled ? w->rows->labels->n : 0;
+	PosteriorLabelList list;
 	TnpRows		fresh;
 	TnpError	error;
 
-	w->seen = read_frame(object, w->seen, w->rows);
+	w->seen = read_frame(w, object, w->seen, w->rows);
+	/* another label may move the others */
+	if (w->labelled && w->rows->labels->n > known_labels)
+		forget_encoding(w);
 	if (w->encoding == NULL)
 		w->encoding = encode(w, w->rows, true);
 	else if (w->rows->n > known)
 	{
-		fresh = posterior_rows_view(w->rows, true);
-		fresh.n = w->rows->n - known;
-		fresh.x += known * w->rows->n_features;
-		fresh.y += known;
+		fresh = view_rows(w->rows, known, &list);
 		if (tnp_grow(w->encoding, &fresh, &error) != TNP_OK)
 			posterior_raise(&error, w->model->name);
 	}
@@ -159,8 +240,8 @@ follow_whole(Window *w, WindowObject object)
 {
 	PosteriorRows *rows = w->last;
 
-	rows->n = 0;
-	read_frame(object, 0, rows);
+	empty(rows);
+	read_frame(w, object, 0, rows);
 	w->last = w->rows;
 	w->rows = rows;
 	if (w->encoding != NULL && same_rows(w->rows, w->last))
@@ -191,8 +272,8 @@ answer_from_scratch(Window *w, WindowObject object, bool grows, double *params)
 	bool		some;
 
 	forget_encoding(w);
-	w->rows->n = w->seen = 0;
-	w->seen = read_frame(object, 0, w->rows);
+	empty(w->rows);
+	w->seen = read_frame(w, object, 0, w->rows);
 	w->encoding = encode(w, w->rows, grows);
 	some = answer(w, w->encoding, params);
 	if (posterior_cache_mode == POSTERIOR_CACHE_OFF)
@@ -219,8 +300,8 @@ answer_carried(Window *w, WindowObject object, bool grows, int size, double *par
 		Window		scratch = *w;
 
 		/* read into the spare buffer; compare answers, then restore it */
-		rows->n = 0;
-		read_frame(object, 0, rows);
+		empty(rows);
+		read_frame(w, object, 0, rows);
 		scratch.rows = rows;
 		scratch.encoding = encode(&scratch, rows, grows);
 		if (scratch.encoding != NULL)
@@ -245,13 +326,14 @@ answer_carried(Window *w, WindowObject object, bool grows, int size, double *par
 	return some;
 }
 
-PG_FUNCTION_INFO_V1(posterior_regress);
-Datum
-posterior_regress(PG_FUNCTION_ARGS)
+/* Both functions. */
+static Datum
+answer_row(FunctionCallInfo fcinfo, bool labelled)
 {
 	WindowObject object = PG_WINDOW_OBJECT();
 	Window	   *w = WinGetPartitionLocalMemory(object, sizeof(Window));
 	TnpDistributionKind kind;
+	PosteriorLabelList list = {0, 0, NULL};
 	double	   *x,
 			   *params;
 	bool		some;
@@ -259,7 +341,7 @@ posterior_regress(PG_FUNCTION_ARGS)
 				size;
 
 	if (w->model == NULL)
-		start_partition(w, fcinfo);
+		start_partition(w, fcinfo, labelled);
 	x = posterior_rows_next(w->query);
 	for (int f = 0; f < w->query->n_features; f++)
 	{
@@ -277,5 +359,26 @@ posterior_regress(PG_FUNCTION_ARGS)
 		some = answer_carried(w, object, frame_grows(object), size, params);
 	if (!some)
 		PG_RETURN_NULL();
-	PG_RETURN_POINTER(posterior_make_distribution(kind, n, params, NULL, 0));
+	if (labelled)
+	{
+		int			class[POSTERIOR_MOST_LABELS];
+
+		list = posterior_labels_order(w->rows->labels, class);
+	}
+	PG_RETURN_POINTER(posterior_answer(kind, n, params, &list));
+}
+
+PG_FUNCTION_INFO_V1(posterior_regress);
+Datum
+posterior_regress(PG_FUNCTION_ARGS)
+{
+	return answer_row(fcinfo, false);
+}
+
+/* classify(label "any", VARIADIC "any") */
+PG_FUNCTION_INFO_V1(posterior_classify);
+Datum
+posterior_classify(PG_FUNCTION_ARGS)
+{
+	return answer_row(fcinfo, true);
 }

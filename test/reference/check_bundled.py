@@ -3,7 +3,8 @@
 Every file of models/ is compared with the reference, 1e-4 on means and standard deviations and 1e-3 on log densities, on random tables.
 `gp1d` and exact inference with the true hyperparameters: mean log density within 0.1 nats, 80 % intervals cover 76 to 84 %.
 `tabular` and `tabular_small` must have a better mean log density than Bayesian linear regression and nearest neighbours on made-up tables that
-neither they nor their training have seen, and their 80 % intervals must cover 70 to 90 %. A model that is not there is skipped.
+neither they nor their training have seen, and their 80 % intervals must cover 70 to 90 %. `tabular_class` must have a smaller log loss than linear discriminant
+analysis and nearest neighbours on the same tables cut into classes, and be right as often as it says within 5 points. A model that is not there is skipped.
 
 SPDX-License-Identifier: PostgreSQL
 """
@@ -44,10 +45,10 @@ def check_parity(tap, tool, model, name):
         encoding = build(model, x[:n], y[:n], prefix, kinds)
         answers = encoding.predict(x[n:])
         observed = encoding.sample(x[n:n + 4], 3, 1)[0]
-        wanted = {
+        wanted = {"params": ([d.params for d in answers], 1e-4)} if "classes" in model.config["head"] else {
             "mean": ([d.mean() for d in answers], 1e-4), "sd": ([d.sd() for d in answers], 1e-4),
-            "per_row": (encoding.conditionals(x[n:n + 4], observed), 1e-3), "draws": (observed, 1e-3),
         }
+        wanted.update({"per_row": (encoding.conditionals(x[n:n + 4], observed), 1e-3), "draws": (observed, 1e-3)})
         question = {"context": table(x[:n], y[:n]), "prefix": prefix, "queries": cells(x[n:]), "score": table(x[n:n + 4], observed),
                     "sample": {**table(x[n:n + 4]), "draws": 1, "seed": 3}, **({"kinds": kinds} if kinds else {})}
         for kernels in KERNELS:
@@ -193,7 +194,57 @@ def check_tabular(tap, tool, name):
     tap.ok(0.7 <= share <= 0.9, f"{name}: 80 % intervals cover 70 to 90 %", f"they cover {100 * share:.1f} %")
 
 
-KNOWLEDGE = {"gp1d": check_gp, "tabular": check_tabular, "tabular_small": check_tabular}
+# ---- classes ------------------------------------------------------------------------------------------------------------------------
+
+def discriminant(x, y, n, classes):
+    """Linear discriminant analysis: one covariance, shrunk by a tenth; probabilities of all rows after the first n."""
+    means = np.array([x[:n][y[:n] == c].mean(axis=0) for c in range(classes)])
+    share = np.array([np.mean(y[:n] == c) for c in range(classes)])
+    rest = x[:n] - means[y[:n]]
+    covariance = 0.9 * rest.T @ rest / max(n - classes, 1) + 0.1 * np.eye(x.shape[1])
+    w = np.linalg.solve(covariance, means.T)
+    scores = x[n:] @ w - 0.5 * np.sum(means.T * w, axis=0) + np.log(share)
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def neighbour_shares(x, y, n, classes, k=9):
+    """Shares of the classes among the k nearest rows, one more row for all classes together."""
+    near = np.argsort(np.sum((x[n:, None, :] - x[None, :n, :]) ** 2, axis=2), axis=1)[:, :k]
+    return np.array([(np.bincount(y[row], minlength=classes) + 1 / classes) / (k + 1) for row in near])
+
+
+def check_classes(tap, tool, _):
+    random = np.random.RandomState(40)
+    losses, confidence, right = [], [], []
+    for family in FAMILIES:
+        results = []
+        for i in range(TABLES):
+            n, features, classes = TABLE_SIZES[i % len(TABLE_SIZES)], random.randint(3, 9), 2 + i % 4
+            x = random.standard_normal((n + TABLE_QUERIES, features))
+            latent = family(random, x)
+            kinds = ["categorical" if family is groups_table and f == 0 else "numeric" for f in range(features)]
+            y = np.searchsorted(np.quantile(latent, np.arange(1, classes) / classes), latent)
+            y = random.permutation(classes)[y]
+            answer = tool.ask(kernels="cpu", kinds=kinds, classes=classes, context=table(x[:n], y[:n]), queries=cells(x[n:]))
+            p = np.array(answer["params"])[:, :classes]
+            asked = np.arange(TABLE_QUERIES), y[n:]
+            matrix = numeric_matrix(x, kinds, n)
+            others = discriminant(matrix, y, n, classes), neighbour_shares(matrix, y, n, classes)
+            results.append([-np.mean(np.log(q[asked])) for q in (p, *others)])
+            confidence.append(p.max(axis=1))
+            right.append(p.argmax(axis=1) == y[n:])
+        mean = np.mean(results, axis=0)
+        losses.append(mean)
+        print(f"# {family.__name__}: ours {mean[0]:.3f}, discriminant {mean[1]:.3f}, neighbours {mean[2]:.3f}")
+    ours, linear, near = np.mean(losses, axis=0)
+    said, was = np.mean(confidence), np.mean(right)
+    tap.ok(ours < linear, "tabular_class: smaller log loss than linear discriminant analysis", f"{ours:.3f} against {linear:.3f}")
+    tap.ok(ours < near, "tabular_class: smaller log loss than nearest neighbours", f"{ours:.3f} against {near:.3f}")
+    tap.ok(abs(said - was) < 0.05, "tabular_class: right as often as it says", f"says {said:.3f}, is {was:.3f}")
+
+
+KNOWLEDGE = {"gp1d": check_gp, "tabular": check_tabular, "tabular_small": check_tabular, "tabular_class": check_classes}
 
 
 def main():

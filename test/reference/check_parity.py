@@ -12,7 +12,7 @@ import os
 
 import numpy as np
 
-from checking import KERNELS, MadeModels, Tap, Tool, arguments, cells, close, rows, table
+from checking import KERNELS, MadeModels, Tap, Tool, arguments, as_targets, cells, close, rows, table
 from random_numbers import self_test, value_uniforms
 from reference import Model, build, canonical_prefix, evidence, whole_prefix
 
@@ -44,7 +44,10 @@ def shape(model, encoding):
 
 
 def predictions(encoding, queries):
-    mean, sd = moments(encoding.predict(queries))
+    answers = encoding.predict(queries)
+    if encoding.statistics.classes:
+        return {"params": ([d.params for d in answers], MOMENTS), **shape(encoding.model, encoding)}
+    mean, sd = moments(answers)
     return {"mean": (mean, MOMENTS), "sd": (sd, MOMENTS), **shape(encoding.model, encoding)}
 
 
@@ -71,7 +74,7 @@ def case_sizes(model):
 def case_constant(model):
     """A constant target and a column that is constant in the context."""
     x, y, kinds = rows(model, 14, 5)
-    x[:10, 0], y[:] = 0.3, 0.1
+    x[:10, 0], y[:] = 0.3, 0 if "classes" in model.config["head"] else 0.1
     if model.takes_any_columns:
         x[:10, 6] = np.nan              # and one that only queries have
     encoding = build(model, x[:10], y[:10], whole_prefix(model, 10), kinds)
@@ -128,6 +131,7 @@ def case_wide(model):
     x[:, 16] = np.round(2 * x[:, 16]) + 20
     x[random.uniform(size=n + m) < 0.2, 3] = np.nan
     y = x[:, 0] - 0.99 * x[:, 1] + 0.5 * np.abs(x[:, 2]) + 0.1 * x[:, 16] + 0.05 * random.standard_normal(n + m)
+    y = as_targets(model, y)
     kinds = ["categorical" if f == 16 else "numeric" for f in range(wide)]
     encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds)
     yield Case(f"{wide} columns", request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])), predictions(encoding, x[n:]))
@@ -174,6 +178,37 @@ def case_evidence(model):
     })
 
 
+def case_classes(model):
+    """Fewer classes than the model has room for, one of them not in the prefix; joint questions about all of them."""
+    if "classes" not in model.config["head"]:
+        return
+    classes, n, m = 3, 12, 5
+    x, y, kinds = rows(model, n + m, 9)
+    prefix = middle(model, n)
+    y = y % classes
+    y[:prefix] %= classes - 1
+    encoding = build(model, x[:n], y[:n], prefix, kinds, classes)
+    asked, observed = x[n:], np.arange(m) % float(classes)
+    conditionals = encoding.conditionals(asked, observed)
+    yield Case(f"{classes} classes", {**request(x[:n], y[:n], kinds, prefix, queries=cells(asked), score=table(asked, observed),
+                                                sample={**table(asked), "draws": 20, "seed": 3}), "classes": classes},
+               {**predictions(encoding, asked), "per_row": (conditionals, LOG_DENSITY), "draws": (encoding.sample(asked, 3, 20), 0)})
+
+
+def check_classes(tap, model, tool, kernels, label):
+    """Targets that are no classes, and more classes than there is room for, are refused."""
+    room = model.config["head"].get("classes")
+    if room is None:
+        return
+    x, y, kinds = rows(model, 12, 4)
+    good = {**request(x[:10], np.minimum(y[:10], 1), kinds, "whole", queries=cells(x[10:])), "classes": 2}
+    bad = [{**request(x[:10], np.where(np.arange(10) == 3, wrong, y[:10] % 2), kinds, "whole"), "classes": 2} for wrong in (0.5, -1, 2, np.nan)]
+    bad += [{**good, "classes": room + 1}, {**good, "classes": -1}, {**good, "append": [table(x[10:11], [2])]},
+            {**good, "score": table(x[10:], [0, 2])}]
+    answers = [tool.ask(kernels=kernels, **one) for one in bad]
+    tap.ok("error" not in tool.ask(kernels=kernels, **good) and all("class" in a.get("error", {}).get("message", "") for a in answers), label, *answers)
+
+
 def check_batches(tap, model, tool, kernels, label):
     """A query's answer does not depend on its batch, bit by bit."""
     x, y, kinds = rows(model, 40, 12)
@@ -211,7 +246,7 @@ def check_refusals(tap, model, tool, kernels, label):
     tap.ok(all(answer.get("error", {}).get("message") for answer in answers), label, *answers)
 
 
-CASES = (case_sizes, case_constant, case_middle, case_wide, case_short, case_grow, case_evidence)
+CASES = (case_sizes, case_constant, case_middle, case_wide, case_short, case_grow, case_evidence, case_classes)
 
 
 def main():
@@ -232,6 +267,7 @@ def main():
                 for kernels in KERNELS:
                     check_batches(tap, model, tool, kernels, f"{name}, {kernels}: each query as alone")
                     check_canonical(tap, model, tool, kernels, f"{name}, {kernels}: canonical prefix")
+                    check_classes(tap, model, tool, kernels, f"{name}, {kernels}: classes that are none")
                     check_refusals(tap, model, tool, kernels, f"{name}, {kernels}: refusals")
     tap.done()
 

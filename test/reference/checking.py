@@ -122,6 +122,12 @@ def features(model, n, random):
     return x, kinds
 
 
+def as_targets(model, y):
+    """Numbers near 0 as what the model takes: for a classifier, classes."""
+    room = model.config["head"].get("classes")
+    return y if room is None else np.clip(np.floor(y + room / 2), 0, room - 1)
+
+
 def rows(model, n, seed):
     """(x, y, kinds) of n rows with some relation between them."""
     random = np.random.RandomState(seed)
@@ -130,6 +136,7 @@ def rows(model, n, seed):
     y = np.sin(1.5 * known[:, 0]) + 0.3 * known[:, -1] + 0.2 * random.standard_normal(n)
     if kinds:
         y += 0.7 * (known[:, 1] == 17.0)
+    y = as_targets(model, y)
     if model.config["target"]["scaling"] == "fixed":
         y = model.config["target"]["center"] + model.config["target"]["scale"] * y
     return x, y, kinds

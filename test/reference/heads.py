@@ -114,8 +114,29 @@ class Bars:
         return low + inside * (high - low)
 
 
-def distribution(head, outputs, borders, center, scale):
-    """The answer of the head's outputs, mapped back by y = center + scale * z."""
+class Classes:
+    """Probabilities of the classes 0, 1, …"""
+
+    def __init__(self, probabilities):
+        self.params = probabilities
+
+    def mean(self):
+        return math.nan
+
+    def sd(self):
+        return math.nan
+
+    def log_pdf(self, y):
+        return math.log(self.params[int(y)])
+
+    def draw(self, u1, u2):
+        return float(np.nonzero(np.cumsum(self.params) > u1)[0][0])
+
+
+def distribution(head, outputs, borders, center, scale, classes=None):
+    """The answer of the head's outputs, mapped back by y = center + scale * z; of a classifier, over the first `classes`."""
+    if head["kind"] == "classes":
+        return Classes(np.concatenate([softmax(outputs[:classes]), np.zeros(len(outputs[classes:]) if classes else 0)]))
     if head["kind"] == "bars":
         return Bars(softmax(outputs), center + scale * borders, head["tails"] == "half-normal")
     if head["kind"] == "gaussian":

@@ -41,8 +41,10 @@ BASE = {
 SKIP = {"kind": "skip-mlp", "hidden": [32]}
 MLP = {"kind": "mlp", "hidden": [32]}
 LINEAR = {"kind": "linear"}
+CLASS = {"kind": "classes"}
 MIXTURE = {"kind": "mixture", "hidden": [32], "components": 5, "std": "softplus", "floor": 1e-3}
 PREFIX = {"scaling": "prefix"}
+CLASSES = {"target": {"scaling": "classes"}, "head": {"kind": "classes", "hidden": [32], "classes": 5}}
 TOKENS = {"width": 16, "layers": 2, "heads": 2, "feedforward": 24, "readouts": 2}
 
 
@@ -78,6 +80,8 @@ INCREMENTAL = {
     "attention": {"bias": "output", "sinks": 0, "log_scale": False}, "heads": 4,
     "head": gaussian("sqrt-softplus", 0.01, (24, 24)),
 }
+
+CLASS_TABULAR = {**TABULAR, **CLASSES}
 
 # name -> what differs from BASE; "same weights as" shares the weights of another model
 MODELS = {
@@ -127,6 +131,11 @@ MODELS = {
     "head_bars": {**BUNDLED, "min_rows": 0, "embedder": additive(MLP, MLP), "head": {"kind": "bars", "hidden": [32], "buckets": 16, "tails": "bounded"}},
     "head_bars_half_normal": {**BUNDLED, "min_rows": 2, "inputs": {**PREFIX, "features": 2}, "target": PREFIX, "embedder": additive(MLP, MLP),
                               "head": {"kind": "bars", "hidden": [], "buckets": 9, "tails": "half-normal"}},
+    "classes_plain": {**BUNDLED, **CLASSES, "min_rows": 0, "inputs": {"features": 1, "scaling": "none"}, "embedder": additive(MLP, CLASS)},
+    "classes_rows": {**CLASS_TABULAR, "embedder": additive(rows(None), CLASS)},
+    "classes_tokens": {**CLASS_TABULAR, "min_rows": 7, "embedder": additive(rows(TOKENS), CLASS, True), "norm": LAYER_POST},
+    "classes_buffer": {**BUFFER, **CLASSES, "embedder": additive(SKIP, CLASS, True, 4)},
+    "classes_incremental": {**INCREMENTAL, **CLASSES, "embedder": additive(LINEAR, CLASS, True, 0), "attention": {"bias": "none"}},
 }
 SAME_WEIGHTS = {"buffer_one": "buffer_inclusive"}
 HALF = {"prefix_causal_half"}
@@ -178,12 +187,15 @@ class Weights:
         elif encoder["kind"] == "skip-mlp":
             self.linear(name + ".first", n_in, width)
             self.mlp(name + ".rest", [width, *encoder["hidden"], width])
+        elif encoder["kind"] == "classes":
+            self.normal(name + ".weight", (config["head"]["classes"], width), 1.0)
         else:
             self.row_tokeniser(name, encoder, config)
 
     def row_tokeniser(self, name, encoder, config):
         slots, width, hidden, tokens = config["inputs"]["max_features"], config["width"], encoder["hidden"], encoder["tokens"]
-        self.normal(f"{name}.slot.weight", (slots, hidden, 8), 0.6)
+        numbers = 8 + config["head"].get("classes", 0)
+        self.normal(f"{name}.slot.weight", (slots, hidden, numbers), 0.6)
         self.normal(f"{name}.slot.bias", (hidden,), 0.2)
         if encoder.get("ridge"):
             self.normal(f"{name}.ridge.weight", (hidden, 6), 0.4)
@@ -191,7 +203,7 @@ class Weights:
         if tokens is None:
             return
         cell = tokens["width"]
-        self.mlp(f"{name}.cell", [8, 2 * cell, cell])
+        self.mlp(f"{name}.cell", [numbers, 2 * cell, cell])
         self.normal(f"{name}.code", (slots, cell), 0.5)
         self.normal(f"{name}.readout", (tokens["readouts"], cell), 1.0)
         for i in range(tokens["layers"]):
@@ -213,7 +225,7 @@ class Weights:
 
     def head(self, config):
         head, width = config["head"], config["width"]
-        outputs = {"gaussian": 2, "mixture": 3 * head.get("components", 0), "bars": head.get("buckets", 0)}[head["kind"]]
+        outputs = {"gaussian": 2, "mixture": 3 * head.get("components", 0), "bars": head.get("buckets", 0), "classes": head.get("classes", 0)}[head["kind"]]
         self.mlp("head", [width, *head["hidden"], outputs], 1.4, 1.0)
         if head["kind"] == "bars":
             borders = np.linspace(-3, 3, head["buckets"] + 1) + self.random.uniform(-0.05, 0.05, head["buckets"] + 1)

@@ -65,7 +65,8 @@ class Encoding:
         model = self.model
         states = run(model, self.statistics, self.x, self.y, self.prefix, np.asarray(queries, dtype=float))
         scaling = self.statistics.scaling
-        return [distribution(model.config["head"], outputs, model.tensors.get("head.borders"), scaling.y_center, scaling.y_scale)
+        return [distribution(model.config["head"], outputs, model.tensors.get("head.borders"), scaling.y_center, scaling.y_scale,
+                             self.statistics.classes)
                 for outputs in head_outputs(model, states)]
 
     def append(self, x, y):
@@ -110,16 +111,20 @@ class Encoding:
         return out
 
 
-def build(model, x, y, prefix, kinds=None):
-    """An encoding of raw rows x [n, F] (NaN: missing), y [n]; statistics from the first `prefix`, or min_rows where that is more."""
+def build(model, x, y, prefix, kinds=None, classes=None):
+    """
+    An encoding of raw rows x [n, F] (NaN: missing), y [n]; statistics from the first `prefix`, or min_rows where that is more. A classifier's
+    targets are 0 … classes - 1, by default all that it has room for.
+    """
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     kinds = kinds or ["numeric"] * x.shape[1]
     n0 = max(prefix, model.min_rows)
     assert n0 <= len(x) and 0 <= prefix
     scaling = Scaling(model.config, kinds, x[:n0], y[:n0])
-    statistics = SimpleNamespace(scaling=scaling, n=n0, tokeniser=None)
+    classes = classes or model.config["head"].get("classes")
+    statistics = SimpleNamespace(scaling=scaling, n=n0, tokeniser=None, classes=classes)
     if model.takes_any_columns:
-        statistics.tokeniser = RowTokeniser(model, scaling, kinds, x[:n0], y[:n0])
+        statistics.tokeniser = RowTokeniser(model, scaling, kinds, x[:n0], y[:n0], classes)
     return Encoding(model, x, y, prefix, statistics)
 
 

@@ -115,15 +115,45 @@ class Ridge:
         return [float(soft_clip(mean, self.knee)), 0.5 * np.log(self.noise), 0.5 * np.log1p(leverage)]
 
 
-class RowTokeniser:
-    """Rows -> vectors, with statistics frozen at the prefix x [n0, F], y [n0] (raw)."""
+class ClassCard:
+    """The same for targets that are classes, of which the model has room for `room`: y [n0] holds their indices."""
 
-    def __init__(self, model, scaling, kinds, x, y):
+    def __init__(self, codes, z, y, categorical, room):
+        self.categorical = categorical
+        self.bins = Bins(codes, categorical)
+        self.onehot = np.array([[target == c for c in range(room)] for target in y], dtype=float)
+        self.share = self.onehot.mean(axis=0)
+        which = np.array([self.bins(value) for value in codes])
+        self.count = np.array([np.sum(which == b) for b in range(self.bins.count)], dtype=float)
+        self.sum = np.array([np.sum(self.onehot[which == b] - self.share, axis=0) for b in range(self.bins.count)])
+        self.missing = np.mean(np.isnan(codes))
+        present = ~np.isnan(codes)
+        self.r = np.sqrt(self.between(np.unique(y[present], return_inverse=True)[1], z[present, None]))
+        self.e = self.between(which, self.onehot)
+        self.relevance = np.rint(max(self.e, self.r ** 2) * 2 ** 20)
+
+    @staticmethod
+    def between(group, values):
+        """The share of the variance of values [n, k] that lies between groups [n], adjusted."""
+        n, groups = len(values), len(set(group))
+        if n <= groups or np.all(values == values[0]):
+            return 0.0
+        center = values.mean(axis=0)
+        inside = sum(np.sum(group == g) * np.sum((values[group == g].mean(axis=0) - center) ** 2) for g in set(group))
+        return max(0.0, 1 - (1 - inside / np.sum((values - center) ** 2)) * (n - 1) / (n - groups))
+
+
+class RowTokeniser:
+    """Rows -> vectors, with statistics frozen at the prefix x [n0, F], y [n0] (raw); `classes` is the number of classes, or None."""
+
+    def __init__(self, model, scaling, kinds, x, y, classes=None):
+        self.classes, self.room = classes, model.config["head"].get("classes")
         self.model = model
         self.scaling = scaling
         self.n0 = len(y)
         codes, z, targets = scaling.encode(x), scaling.features(x), scaling.target(y)
-        self.cards = [Card(codes[:, f], z[:, f], targets, kind == "categorical") for f, kind in enumerate(kinds)]
+        make = (lambda *given: ClassCard(*given, self.room)) if classes else Card
+        self.cards = [make(codes[:, f], z[:, f], targets, kind == "categorical") for f, kind in enumerate(kinds)]
         order = sorted(range(len(kinds)), key=lambda f: (-self.cards[f].relevance, f))
         self.slots = order[:model.config["inputs"]["max_features"]]
         self.ridges = []
@@ -133,15 +163,26 @@ class RowTokeniser:
             self.ridges = [Ridge(cards, codes[:, self.slots], z[:, self.slots], targets, splines, knee) for splines in (False, True)]
 
     def cell(self, f, code, z, target):
-        """The 8 numbers of one cell; target is the scaled target of a prefix row, else None."""
+        """The numbers of one cell; target is the scaled target of a prefix row, else None."""
         card = self.cards[f]
         b = card.bins(code)
+        if self.classes:
+            return self.class_cell(card, b, code, z, target)
         if target is None:
             mean = card.sum[b] / (card.count[b] + 1.5)
         else:
             mean = (card.sum[b] - target) / (card.count[b] + 0.5)
         missing = np.isnan(code)
         return [0.0 if missing else z, float(missing), float(card.categorical), mean, np.log(1 + self.n0) / 8, card.r, card.e, card.missing]
+
+    def class_cell(self, card, b, code, z, target):
+        missing = np.isnan(code)
+        common = [0.0 if missing else z, float(missing), float(card.categorical), self.classes / self.room, np.log(1 + self.n0) / 8,
+                  card.r, card.e, card.missing]
+        if target is None:
+            return common + list(card.sum[b] / (card.count[b] + 1.5))
+        own = np.arange(self.room) == target
+        return common + list((card.sum[b] - (own - card.share)) / (card.count[b] + 0.5))
 
     def __call__(self, x, prefix_y):
         """x [n, F] raw; prefix_y: the raw targets of its leading rows that are prefix rows. -> [n, d]"""

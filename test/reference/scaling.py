@@ -55,7 +55,7 @@ class Scaling:
 
     def target_statistics(self, y):
         target = self.config["target"]
-        if target["scaling"] == "none":
+        if target["scaling"] in ("none", "classes"):
             return 0.0, 1.0
         if target["scaling"] == "fixed":
             return target["center"], target["scale"]

@@ -10,12 +10,14 @@ QUERY, PREFIX, LATER = 0, 1, 2			# rows of the tensor "role"
 
 
 def encode(model, name, encoder, x):
-    """A linear, MLP or skip-MLP encoder of x [n, .]."""
+    """A linear, MLP, skip-MLP or class encoder of x [n, .]."""
     tensors, activation = model.tensors, model.embedder_activation
     if encoder["kind"] == "linear":
         return linear(tensors, name, x)
     if encoder["kind"] == "mlp":
         return mlp(tensors, name, x, activation)
+    if encoder["kind"] == "classes":
+        return tensors[name + ".weight"][x[:, 0].astype(int)]
     u = linear(tensors, name + ".first", x)
     return u + mlp(tensors, name + ".rest", u, activation)
 

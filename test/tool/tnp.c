@@ -9,7 +9,7 @@
  *     {"kernels": "reference" | "cpu", "kinds": ["numeric" | "categorical", ...],
  *      "context": {"x": [[...], ...], "y": [...]}, "prefix": number | "whole" | "canonical",
  *      "append": [rows, ...], "grow": [rows, ...], "queries": [[...], ...],
- *      "score": {"x", "y", "orders", "seed"}, "sample": {"x", "draws", "seed", "first"}, "evidence": {"x", "y"}}
+ *      "classes": number, "score": {"x", "y", "orders", "seed"}, "sample": {"x", "draws", "seed", "first"}, "evidence": {"x", "y"}}
  *
  * A cell that is null is missing. Answers carry 17 digits; values that JSON cannot say (NaN, infinities) are null, "inf" and "-inf".
  * A request that fails answers {"error": {"status", "message", "detail"}} and makes the exit status 1; the requests after it are still
@@ -72,6 +72,14 @@ allocate(size_t n, size_t size)
 }
 
 /* ---- JSON to rows ------------------------------------------------------------------------------------------ */
+
+static int64_t
+read_integer(const json_t *object, const char *key, int64_t otherwise)
+{
+	const json_t *value = json_object_get(object, key);
+
+	return json_is_integer(value) ? (int64_t) json_integer_value(value) : otherwise;
+}
 
 static bool
 read_number(const json_t *value, double *number)
@@ -141,7 +149,8 @@ read_rows(const TnpModel *model, const json_t *request, const json_t *x, const j
 		if (y != NULL && !read_number(json_array_get(y, i), &rows->y[i]))
 			return fail(error, "a target must be a number or null");
 	}
-	rows->rows = (TnpRows) {.n = (int64_t) n, .n_features = (int) n_features, .x = rows->x, .y = rows->y};
+	rows->rows = (TnpRows) {.n = (int64_t) n, .n_features = (int) n_features, .x = rows->x, .y = rows->y,
+		.n_classes = (int) read_integer(request, "classes", 0)};
 	return TNP_OK;
 }
 
@@ -160,14 +169,6 @@ read_table(const TnpModel *model, const json_t *request, const json_t *table, bo
 		status = read_kinds(request, rows->rows.n_features, &rows->kinds, error);
 	rows->rows.kinds = rows->kinds;
 	return status;
-}
-
-static int64_t
-read_integer(const json_t *object, const char *key, int64_t otherwise)
-{
-	const json_t *value = json_object_get(object, key);
-
-	return json_is_integer(value) ? (int64_t) json_integer_value(value) : otherwise;
 }
 
 /* ---- answers to JSON --------------------------------------------------------------------------------------- */

@@ -47,6 +47,18 @@ static const char tabular[] =
 "  \"y\": {\"kind\": \"mlp\", \"hidden\": [12]}, \"roles\": false, \"positions\": 0},"
 " \"head\": {\"kind\": \"bars\", \"hidden\": [16], \"activation\": \"relu\", \"buckets\": 7, \"tails\": \"half-normal\"}}";
 
+/* A classifier. */
+static const char classes[] =
+"{\"format\": 1, \"architecture\": \"packed\","
+" \"inputs\": {\"max_features\": 6, \"scaling\": \"prefix\"}, \"target\": {\"scaling\": \"classes\"},"
+" \"min_rows\": 2, \"context\": \"prefix-causal\", \"chain\": {\"buffer\": null},"
+" \"width\": 16, \"layers\": 2, \"heads\": 4, \"feedforward\": 32,"
+" \"norm\": {\"kind\": \"rms\", \"placement\": \"pre\", \"eps\": 1e-6, \"final\": true}, \"activation\": \"gelu\","
+" \"attention\": {\"bias\": \"none\", \"sinks\": 2},"
+" \"embedder\": {\"kind\": \"additive\", \"x\": {\"kind\": \"rows\", \"hidden\": 24, \"tokens\": null},"
+"  \"y\": {\"kind\": \"classes\"}, \"roles\": false, \"positions\": 0},"
+" \"head\": {\"kind\": \"classes\", \"hidden\": [16], \"classes\": 10}}";
+
 /* Counts what the reader holds, so that every failure is also a leak test. */
 static long held = 0;
 
@@ -178,8 +190,13 @@ static const BadConfig bad_configs[] = {
 	{additive, "\"additive\"", "\"fourier\"", "unknown embedder.kind \"fourier\"", "known are concat, additive"},
 	{additive, "\"skip-mlp\"", "\"cnn\"", "unknown embedder.x.kind \"cnn\"", "known are linear, mlp, skip-mlp, rows"},
 	{additive, "{\"kind\": \"linear\"}", "{\"kind\": \"rows\", \"hidden\": 8, \"tokens\": null}", "unknown embedder.y.kind \"rows\"",
-	"known are linear, mlp, skip-mlp"},
-	{additive, "\"mixture\"", "\"flow\"", "unknown head.kind \"flow\"", "known are gaussian, mixture, bars"},
+	"known are linear, mlp, skip-mlp, classes"},
+	{classes, "{\"kind\": \"rows\", \"hidden\": 24, \"tokens\": null}", "{\"kind\": \"classes\"}", "unknown embedder.x.kind \"classes\"",
+	"known are linear, mlp, skip-mlp, rows"},
+	{classes, "\"scaling\": \"prefix\"", "\"scaling\": \"classes\"", "unknown inputs.scaling \"classes\"", "known are none, fixed, prefix"},
+	{classes, "\"classes\": 10", "\"classes\": 65", "\"head.classes\" must be an integer from 2 to 64", "65"},
+	{classes, "\"classes\": 10", "\"classes\": 1", "\"head.classes\" must be an integer from 2 to 64", "1"},
+	{additive, "\"mixture\"", "\"flow\"", "unknown head.kind \"flow\"", "known are gaussian, mixture, bars, classes"},
 	{additive, "\"softplus\"", "\"abs\"", "unknown head.std \"abs\"", "known are exp, bounded, softplus, softplus-complement, sqrt-softplus"},
 	{tabular, "\"half-normal\"", "\"laplace\"", "unknown head.tails \"laplace\"", "known are bounded, half-normal"},
 	/* rules */
@@ -226,6 +243,13 @@ static const BadConfig bad_configs[] = {
 	{two_stream, "\"sqrt-softplus\"", "\"exp\"", "head.floor must be 0", NULL},
 	{two_stream, "\"sqrt-softplus\"", "\"bounded\"", "head.floor must be 0", NULL},
 	{two_stream, "\"sqrt-softplus\", \"floor\": 0.25", "\"softplus-complement\", \"floor\": 1", "head.floor must be below 1", NULL},
+	{classes, "\"kind\": \"classes\", \"hidden\": [16], \"classes\": 10", "\"kind\": \"gaussian\", \"hidden\": [16], \"std\": \"exp\"",
+	"target.scaling \"classes\" needs head.kind \"classes\"", NULL},
+	{classes, "\"target\": {\"scaling\": \"classes\"", "\"target\": {\"scaling\": \"prefix\"", "head.kind \"classes\" needs target.scaling \"classes\"", NULL},
+	{classes, "\"y\": {\"kind\": \"classes\"}", "\"y\": {\"kind\": \"linear\"}",
+	"target.scaling \"classes\" needs the embedder's y.kind \"classes\"", NULL},
+	{additive, "{\"kind\": \"linear\"}", "{\"kind\": \"classes\"}", "the embedder's y.kind \"classes\" needs target.scaling \"classes\"", NULL},
+	{classes, "\"scaling\": \"classes\"", "\"scaling\": \"classes\", \"clip\": 3", "target.clip must be 0", NULL},
 	{tabular, "\"buckets\": 7", "\"buckets\": 1", "head.tails \"half-normal\" needs at least 2 buckets", "head.buckets is 1"},
 };
 

@@ -594,6 +594,30 @@ test_extreme_entropy(void)
 	}
 }
 
+/* Every class as often as its probability says, within four standard deviations; one without any probability never. */
+static void
+test_class_draws(const TnpDistribution *c)
+{
+	static const double gap[] = {0, 0.3, 0, 0.7, 0};
+	TnpDistribution g = {TNP_CLASSES, 5, gap};
+	const int	n = 20000;
+	int			count[3] = {0, 0, 0};
+	bool		good = true;
+
+	for (int i = 0; i < n; i++)
+	{
+		double		y = tnp_draw(c, 7, (uint64_t) i, 0),
+					z = tnp_draw(&g, 7, (uint64_t) i, 1);
+
+		good = good && (y == 0 || y == 1 || y == 2) && (z == 1 || z == 3);
+		if (good)
+			count[(int) y]++;
+	}
+	for (int k = 0; k < 3; k++)
+		good = good && fabs(count[k] - n * c->params[k]) <= 4 * sqrt(n * c->params[k] * (1 - c->params[k]));
+	ok(good, "classes: draws");
+}
+
 /* Answers that can be worked out by hand. */
 static void
 test_by_hand(void)
@@ -646,9 +670,13 @@ test_by_hand(void)
 	   isfinite(tnp_quantile(&f, 5e-324)) && tnp_quantile(&f, 5e-324) <= tnp_quantile(&f, 1e-323), "mixture: far lower tail");
 
 	ok(close_to(tnp_entropy(&c), 1.5 * log(2), 1e-15), "classes: entropy");
-	ok(isnan(tnp_mean(&c)) && isnan(tnp_variance(&c)) && isnan(tnp_mode(&c)) && isnan(tnp_pdf(&c, 0)) &&
-	   isnan(tnp_log_pdf(&c, 0)) && isnan(tnp_cdf(&c, 0)) && isnan(tnp_quantile(&c, 0.5)) && isnan(tnp_crps(&c, 0)) &&
-	   isnan(tnp_draw(&c, 1, 2, 3)), "classes: everything else is NaN");
+	ok(tnp_mode(&c) == 0 && tnp_pdf(&c, 0) == 0.5 && tnp_pdf(&c, 2) == 0.25 && close_to(tnp_log_pdf(&c, 1), log(0.25), 1e-15),
+	   "classes: mode and probabilities");
+	ok(tnp_pdf(&c, 3) == 0 && tnp_pdf(&c, -1) == 0 && tnp_pdf(&c, 0.5) == 0 && tnp_pdf(&c, INFINITY) == 0 &&
+	   tnp_log_pdf(&c, 3) == -INFINITY && isnan(tnp_pdf(&c, NAN)), "classes: no probability of what is no class");
+	ok(isnan(tnp_mean(&c)) && isnan(tnp_variance(&c)) && isnan(tnp_cdf(&c, 0)) && isnan(tnp_quantile(&c, 0.5)) && isnan(tnp_crps(&c, 0)) &&
+	   isnan(tnp_crps(&c, INFINITY)), "classes: no mean and no distribution function");
+	test_class_draws(&c);
 	ok(isnan(tnp_quantile(&g, -0.1)) && isnan(tnp_quantile(&g, 1.1)) && isnan(tnp_quantile(&g, NAN)) && isnan(tnp_pdf(&m, NAN)) &&
 	   isnan(tnp_cdf(&b, NAN)) && isnan(tnp_crps(&f, NAN)), "NaN in, NaN out");
 	for (int k = 0; k < 4; k++)

@@ -104,8 +104,10 @@ test_rows_make(TestRows *rows, const TnpModelInfo *info, int n, unsigned seed)
 			sum += isnan(v) ? 0 : sin(v);
 		}
 		rows->y[i] = sum + 0.3 * test_uniform(&state);
+		if (info->n_classes > 0)
+			rows->y[i] = fmod(fabs(floor(2 * rows->y[i])), info->n_classes);
 	}
-	rows->view = (TnpRows) {n, features, rows->kinds, rows->x, rows->y};
+	rows->view = (TnpRows) {n, features, rows->kinds, rows->x, rows->y, 0};
 }
 
 void

@@ -3,7 +3,7 @@ import argparse
 import json
 import os
 
-from . import evaluate, export, trainer
+from . import begin, evaluate, export, trainer
 
 
 def add_train(commands):
@@ -44,6 +44,7 @@ def main():
     parser = argparse.ArgumentParser(prog="pg_posterior_train", description=__doc__)
     commands = parser.add_subparsers(required=True)
     add_train(commands)
+    begin.add_command(commands)
     export.add_command(commands)
     evaluate.add_command(commands)
     a = parser.parse_args()

@@ -5,7 +5,8 @@ import random
 import numpy as np
 import torch
 
-from . import baselines
+from . import baselines, evaluate_classes
+from .classes import is_classifier
 from .export import load_model
 from .predict import chain, predict
 from .prior import PRIORS, gp1d
@@ -201,7 +202,9 @@ def show(result):
 def run_evaluate(a):
     torch.set_num_threads(a.threads)
     model = load_model(a.model)
-    if "max_features" in model.config["inputs"]:
+    if is_classifier(model.config):
+        result = evaluate_classes.evaluate_classes(model, a.tables, a.tasks)
+    elif "max_features" in model.config["inputs"]:
         result = evaluate_tabular(model, a.tables, a.tasks, a.slow)
     else:
         result = {"factorised": evaluate_gp1d(model, a.tasks), "chains": evaluate_gp1d_chain(model)}

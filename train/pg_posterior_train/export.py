@@ -70,11 +70,12 @@ def add_command(commands):
     p.add_argument("--raw", action="store_true", help="the last weights instead of their moving average")
     p.add_argument("--half", action="store_true", help="store float16")
     p.add_argument("--golden", metavar="FILE", help="write inputs and float64 outputs as JSON")
-    p.add_argument("--prior", choices=["gp1d", "tabular"], help="tasks of the golden answers (default: by the model)")
+    p.add_argument("--prior", choices=["gp1d", "tabular", "classes"], help="tasks of the golden answers (default: by the model)")
     p.set_defaults(call=run_export)
 
 
 def run_export(a):
+    from .classes import is_classifier
     from .golden import golden
 
     model = a.checkpoint
@@ -85,5 +86,6 @@ def run_export(a):
         model = a.out
     if a.golden:
         config, _ = read_model(model)
-        prior = a.prior or ("tabular" if "max_features" in config["inputs"] else "gp1d")
+        own = "classes" if is_classifier(config) else "tabular" if "max_features" in config["inputs"] else "gp1d"
+        prior = a.prior or own
         golden(model, {"name": prior}, a.golden)

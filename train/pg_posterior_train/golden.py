@@ -9,6 +9,7 @@ import random
 
 import torch
 
+from .classes import classify, is_classifier, known_classes
 from .export import load_model
 from .predict import predict
 from .prior import PRIORS
@@ -22,7 +23,27 @@ def listed(values):
     return None if isinstance(values, float) and math.isnan(values) else values
 
 
+def class_case(model, tasks, prefix, suffix):
+    """A case of a classifier: classes are numbered as the context has them; a query whose class it lacks has none."""
+    rows = prefix + suffix
+    log_p, classes, true, known = classify(model, tasks, rows, prefix=prefix)
+    y = known_classes(tasks.y, rows, log_p.shape[2])[0]
+    return listed({
+        "prefix_rows": prefix,
+        "suffix_rows": suffix,
+        "categorical": tasks.categorical[0].tolist(),
+        "classes": int(classes),
+        "x": tasks.x[0, :rows].tolist(),
+        "y": y[0, :rows].tolist(),
+        "query_x": tasks.x[0, rows:].tolist(),
+        "query_y": [int(c) if k else None for c, k in zip(true[0], known[0])],
+        "log_probability": log_p[0, :, :int(classes)].tolist(),
+    })
+
+
 def one_case(model, tasks, prefix, suffix):
+    if is_classifier(model.config):
+        return class_case(model, tasks, prefix, suffix)
     rows = prefix + suffix
     answer = predict(model, tasks, rows, prefix=prefix)
     mean, sd = answer.moments()

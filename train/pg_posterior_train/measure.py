@@ -18,6 +18,8 @@ from importlib.util import find_spec
 import numpy as np
 
 from . import baselines
+from .measure_classes import is_classifier_file, measure_classes
+from .measure_classes import markdown as class_markdown
 from .server import Server, ServerError
 from .tables import BadTable, descriptions, read_table
 
@@ -355,10 +357,11 @@ def parse(arguments=None):
 def main():
     options = parse()
     try:
-        result = measure(options.model, options.folder, options)
+        classifier = is_classifier_file(options.model)
+        result = (measure_classes if classifier else measure)(options.model, options.folder, options)
     except (BadTable, ServerError, OSError) as e:
         raise SystemExit(f"evaluate: {e}") from e
-    print(markdown(result))
+    print((class_markdown if classifier else markdown)(result))
     if options.out:
         os.makedirs(os.path.dirname(os.path.abspath(options.out)), exist_ok=True)
         with open(options.out, "w", encoding="utf-8") as f:

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from .attention import Layout, attend
+from .classes import ClassEncoder, cell_width, is_classifier
 from .rows import RowTokeniser
 
 ACTIVATIONS = {
@@ -44,7 +45,7 @@ class SkipMLP(nn.Module):
         return u + self.rest(u)
 
 
-def encoder(config, inputs, width, activation, max_features=None):
+def encoder(config, inputs, width, activation, max_features=None, cell=8):
     """One `ENC` of docs/model-format.md, section 4."""
     kind = config["kind"]
     if kind == "linear":
@@ -56,7 +57,7 @@ def encoder(config, inputs, width, activation, max_features=None):
     if kind == "rows":
         if config["tokens"] is not None:
             raise ValueError("this trainer has no feature tokens; use \"tokens\": null")
-        return RowTokeniser(max_features, config["hidden"], width, ACTIVATIONS[activation], config.get("ridge", False))
+        return RowTokeniser(max_features, config["hidden"], width, ACTIVATIONS[activation], config.get("ridge", False), cell)
     raise ValueError(f"unknown encoder kind {kind!r}")
 
 
@@ -68,8 +69,11 @@ class Embedder(nn.Module):
         e = config["embedder"]
         activation = e.get("activation", config["activation"])
         inputs = config["inputs"]
-        self.x = encoder(e["x"], inputs.get("features"), config["width"], activation, inputs.get("max_features"))
-        self.y = encoder(e["y"], 1, config["width"], activation)
+        self.x = encoder(e["x"], inputs.get("features"), config["width"], activation, inputs.get("max_features"), cell_width(config))
+        if is_classifier(config):
+            self.y = ClassEncoder(config["head"]["classes"], config["width"])
+        else:
+            self.y = encoder(e["y"], 1, config["width"], activation)
 
 
 class RMSNorm(nn.Module):
@@ -167,8 +171,9 @@ class PackedTransformer(nn.Module):
         if config["norm"]["final"]:
             self.final_norm = make_norm(config)
         head = config["head"]
-        self.components = head["components"]
-        self.head = MLP([d] + head["hidden"] + [3 * self.components], head.get("activation", config["activation"]))
+        self.components = 0 if is_classifier(config) else head["components"]
+        outputs = 3 * self.components or head["classes"]
+        self.head = MLP([d] + head["hidden"] + [outputs], head.get("activation", config["activation"]))
         self.reset()
 
     @torch.no_grad()
@@ -181,7 +186,8 @@ class PackedTransformer(nn.Module):
         last, c = self.head[-1], self.components
         last.weight.mul_(0.3)
         last.bias.zero_()
-        last.bias[c:2 * c] = torch.linspace(-1.5, 1.5, c) if c > 1 else 0.0
+        if c:
+            last.bias[c:2 * c] = torch.linspace(-1.5, 1.5, c) if c > 1 else 0.0
         if isinstance(self.embed.x, MLP) and self.embed.x[0].in_features == 1:
             # Kinks spread over [-2.5, 2.5], steep enough to tell neighbouring inputs apart from the first step.
             first = self.embed.x[0]

@@ -8,10 +8,10 @@ from .ridge import NUMBERS
 class RowTokeniser(nn.Module):
     """`out(act(sum_f W_f cell_f + R ridge + bias))`. The column statistics are in normalise.py, `ridge` in ridge.py."""
 
-    def __init__(self, max_features, hidden, width, activation, ridge=False):
+    def __init__(self, max_features, hidden, width, activation, ridge=False, cell=8):
         super().__init__()
         self.slot = nn.Module()
-        self.slot.weight = nn.Parameter(torch.randn(max_features, hidden, 8) * 0.25)
+        self.slot.weight = nn.Parameter(torch.randn(max_features, hidden, cell) * 0.25)
         self.slot.bias = nn.Parameter(torch.zeros(hidden))
         if ridge:
             # From zero, so that a model without grows into one with the same answers.
@@ -22,8 +22,8 @@ class RowTokeniser(nn.Module):
         self.activation = activation
 
     def forward(self, cells):
-        """cells [..., F * 8 (+ NUMBERS)] with F <= max_features, in slot order; returns [..., d]."""
-        used = cells.shape[-1] // 8
+        """cells [..., F * cell (+ NUMBERS)] with F <= max_features, in slot order; returns [..., d]."""
+        used = cells.shape[-1] // self.slot.weight.shape[2]
         weight = self.slot.weight[:used].transpose(0, 1).flatten(1)
         if self.has_ridge:
             weight = torch.cat([weight, self.ridge.weight], 1)

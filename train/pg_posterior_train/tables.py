@@ -7,6 +7,7 @@ A description is a JSON object; those of well-known files are in train/tables, o
     target       column to predict, a number in every row that is used (rows without are left out)
     features     columns to predict from (default: all but the target and those of `drop`)
     drop         columns to leave out
+    classes      columns of labels that a classifier is measured on, each predicted from all others (default: none)
     categorical  columns that are labels though they look like numbers; text is always labels
     time         columns of timestamps, read as hours
     missing      texts that mean a missing cell (default: empty, NA, nan)
@@ -25,7 +26,7 @@ from datetime import datetime, timezone
 
 import numpy as np
 
-KEYS = {"file", "header", "target", "features", "drop", "categorical", "time", "missing", "order", "group", "splits", "ordered"}
+KEYS = {"file", "header", "target", "features", "drop", "categorical", "time", "missing", "order", "group", "splits", "ordered", "classes"}
 HERE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tables")
 
 

@@ -17,6 +17,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
+from .classes import class_loss, is_classifier
 from .export import read_model, write_model
 from .mixture import Mixture
 from .model import Block, PackedTransformer
@@ -51,6 +52,8 @@ def batch_loss(model, tasks, rows, prefix):
 
     tasks: tables of `rows` context rows followed by extra rows, which are asked given the prefix alone.
     """
+    if is_classifier(model.config):
+        return class_loss(model, tasks, rows, prefix)
     inputs = prepare(tasks, prefix, model.config)
     total = tasks.y.shape[1]
     visible = torch.arange(prefix, total, device=tasks.y.device)

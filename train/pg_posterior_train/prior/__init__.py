@@ -3,6 +3,6 @@
 Every family takes a `torch.Generator` and works on the generator's device without a Python loop over tasks.
 `sample(generator, tasks, rows, **options)` returns a `Tasks`.
 """
-from . import curves, gp1d, tabular
+from . import classes, curves, gp1d, tabular
 
-PRIORS = {"curves": curves.sample, "gp1d": gp1d.sample, "tabular": tabular.sample}
+PRIORS = {"classes": classes.sample, "curves": curves.sample, "gp1d": gp1d.sample, "tabular": tabular.sample}

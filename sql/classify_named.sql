@@ -1,0 +1,64 @@
+-- named contexts with labels: they answer as a frame over the same rows, whatever has been written
+SET jit = off;
+SELECT posterior.load_model('classes', current_setting('test.models') || '/classes_rows.safetensors');
+SET posterior.class_model = 'classes';
+CREATE TYPE size AS ENUM ('small', 'large', 'Huge');
+CREATE TABLE birds (id int PRIMARY KEY, wing float8, place text, species text, size size, rare boolean, rings int);
+INSERT INTO birds SELECT i, 20 + 5 * sin(i), (ARRAY['shore', 'wood'])[1 + i % 2], (ARRAY['gull', 'owl'])[1 + i % 2], (ARRAY['Huge', 'small']::size[])[1 + i % 2], i % 5 = 0, (ARRAY[10, 9])[1 + i % 2] FROM generate_series(1, 20) i;
+SELECT posterior.create_context(c, 'birds', c, '{wing,place}', 'id', model => 'classes') FROM unnest('{species,size,rare,rings}'::text[]) c;
+CREATE TABLE asked AS SELECT id, wing + 1 AS wing, place FROM birds WHERE id IN (2, 7, 11);
+-- The oracle: a growing frame over the rows. Counts equal answers.
+CREATE FUNCTION agrees(target text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	n int;
+	equal int;
+	labels text;
+BEGIN
+	EXECUTE format('SELECT count(*), count(*) FILTER (WHERE posterior.predict($1, q)::text = (SELECT d FROM (SELECT id, posterior.classify(k, wing, place) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)::text AS d
+		FROM (SELECT id, %1$I AS k, wing, place FROM birds UNION ALL SELECT 1000000, NULL, q.wing, q.place) u) w WHERE id = 1000000)),
+		(SELECT string_agg(p.label, '' '') FROM posterior.probabilities((SELECT posterior.predict($1, a) FROM asked a LIMIT 1)) p) FROM asked q', target) INTO n, equal, labels USING target;
+	RETURN format('%s: %s of %s equal, %s', target, equal, n, labels);
+END $$;
+SELECT agrees(c) FROM unnest('{species,size,rare,rings}'::text[]) c;
+-- rows that come last, with labels that are there
+INSERT INTO birds SELECT i, 20 + 5 * sin(i), 'shore', 'gull', 'small', false, 9 FROM generate_series(21, 24) i;
+SELECT agrees(c) FROM unnest('{species,size,rare,rings}'::text[]) c;
+-- a new label in the middle of the order, at the end and at the start of it
+INSERT INTO birds VALUES (25, 30, 'cave', 'heron', 'large', NULL, 100);
+SELECT agrees(c) FROM unnest('{species,size,rare,rings}'::text[]) c;
+INSERT INTO birds VALUES (26, 31, 'cave', 'auk', NULL, true, -3);
+SELECT agrees(c) FROM unnest('{species,size,rare,rings}'::text[]) c;
+-- own uncommitted rows, rolled back rows
+BEGIN;
+INSERT INTO birds VALUES (27, 30, 'cave', 'eider', NULL, NULL, 5);
+SELECT agrees(c) FROM unnest('{species,rings}'::text[]) c;
+ROLLBACK;
+SELECT agrees(c) FROM unnest('{species,rings}'::text[]) c;
+-- a label that goes with its last row, and one that changes
+DELETE FROM birds WHERE species = 'auk';
+UPDATE birds SET species = 'tern', rings = 11 WHERE id = 3;
+SELECT agrees(c) FROM unnest('{species,size,rare,rings}'::text[]) c;
+-- a label of an enum with another name, and one in between
+ALTER TYPE size RENAME VALUE 'Huge' TO 'enormous';
+SELECT agrees('size');
+ALTER TYPE size ADD VALUE 'tiny' BEFORE 'small';
+UPDATE birds SET size = 'tiny' WHERE id = 1;
+SELECT agrees('size');
+-- joint questions
+SELECT abs(sum(exp(joint)) - 1) < 1e-5 AS probabilities, count(*) FROM (SELECT posterior.log_density('species', l, q ORDER BY id) AS joint
+	FROM asked q, LATERAL posterior.probabilities(posterior.predict('species', q)) p (l) WHERE id = 2 GROUP BY l) s;
+SELECT count(*), count(DISTINCT draw) AS draws, bool_and(label IN (SELECT species FROM birds)) AS known FROM posterior.sample_labels('species', ARRAY(SELECT q FROM asked q ORDER BY id), 50, 3);
+SELECT count(*), bool_and(prediction OPERATOR(posterior.=) posterior.predict('species', q)) AS same FROM posterior.predict_rows('species', ARRAY(SELECT q FROM asked q ORDER BY id)) p JOIN (SELECT row_number() OVER (ORDER BY id) AS ord, asked AS q FROM asked) a USING (ord);
+-- labels too long for the proof of what has been read: rows are read every time, and the answers are the same
+UPDATE birds SET species = species || repeat('!', 300);
+SELECT replace(agrees('species'), repeat('!', 300), '!');
+INSERT INTO birds VALUES (28, 25, 'shore', 'gull' || repeat('!', 300));
+SELECT replace(agrees('species'), repeat('!', 300), '!');
+-- the window of the last rows has the labels of these rows alone
+SELECT posterior.alter_context('rings', max_rows => 6);
+SELECT string_agg(label, ' ') FROM posterior.probabilities((SELECT posterior.predict('rings', q) FROM asked q WHERE id = 2));
+DROP TABLE birds, asked;
+DROP FUNCTION agrees(text);
+DROP TYPE size;
+RESET posterior.class_model;
+SELECT posterior.drop_model('classes');

@@ -1,0 +1,182 @@
+"""Classification: cells, target encoder, head and loss of models whose targets are classes (docs/model-format.md, sections 3 to 5 and 8).
+
+A target is the index of its class, 0 … K - 1, where K, the number of classes of the task, is given: a class may be known and still be
+absent from the prefix. The model has room for C classes; those from K on have probability 0.
+"""
+import math
+
+import torch
+from torch import nn
+
+from .normalise import MISSING_BIN, Inputs, encode_categories, numeric_bins, scale_features, soft_clip
+from .tasks import Tasks
+
+COMMON = 8                     # numbers of a cell before its class shares
+RELEVANCE_STEPS = 2.0 ** 20    # relevance is compared in steps: equal up to rounding is equal
+
+
+def is_classifier(config):
+    """Whether the targets of this model are classes."""
+    return config["target"]["scaling"] == "classes"
+
+
+def cell_width(config):
+    """Numbers per cell of the row tokeniser."""
+    return COMMON + config["head"]["classes"] if is_classifier(config) else COMMON
+
+
+class ClassEncoder(nn.Embedding):
+    """E_y of a class: its row of a table."""
+
+    def forward(self, y):
+        """y [..., 1]: class indices as numbers; returns [..., d]."""
+        return super().forward(y[..., 0].long())
+
+
+def correlation_ratio(z, onehot, present):
+    """Adjusted correlation ratio of a number and the classes, [B, F]: z, present [B, n, F]; onehot [B, n, C].
+
+    The share of the variance of z that lies between the classes, adjusted as in `between`, its root. With two classes it is the size of
+    the Pearson correlation, but for the adjustment.
+    """
+    w = present.to(z.dtype)
+    count = w.sum(1)
+    z = (z - ((z * w).sum(1) / count.clamp_min(1))[:, None]) * w
+    members = torch.einsum("bnf,bnc->bcf", w, onehot)
+    sums = torch.einsum("bnf,bnc->bcf", z, onehot)
+    inside = (sums.square() / members.clamp_min(1)).sum(1)
+    total = z.square().sum(1)
+    classes = (members > 0).sum(1)
+    share = 1 - (1 - inside / total.clamp_min(1e-30)) * (count - 1) / (count - classes).clamp_min(1)
+    tiny = torch.finfo(z.dtype).eps ** 2 * 16
+    flat = (count <= classes) | (total <= tiny * count)
+    return torch.where(flat, torch.zeros_like(share), share.clamp(0, 1)).sqrt()
+
+
+def between(counts, excess, share, n):
+    """Adjusted share of the classes' variance between bins (Goodman and Kruskal's tau), [B, F].
+
+    counts [B, bins, F]; excess [B, bins, C, F]: members of a class beyond those expected; share [B, C] of the classes.
+    """
+    inside = (excess.square() / counts.clamp_min(1)[:, :, None]).sum((1, 2))
+    total = (n * (1 - share.square().sum(1)))[:, None]
+    bins = (counts > 0).sum(1)
+    e = 1 - (1 - inside / total.clamp_min(1e-30)) * (n - 1) / (n - bins).clamp_min(1)
+    return torch.where((bins >= n) | (total <= 1e-9), torch.zeros_like(e), e.clamp_min(0))
+
+
+def class_cells(tasks, y, classes, prefix, config):
+    """Cell vectors in slot order, flat, [B, N, min(F, max_features) * (8 + C)]; y [B, N] long, classes [B]."""
+    most = config["head"]["classes"]
+    x, categorical = tasks.x, tasks.categorical
+    rows, features = x.shape[1:]
+    bins = numeric_bins(x, prefix)
+    if categorical.any():
+        codes, category_bins = encode_categories(x, prefix, categorical)
+        x = torch.where(categorical[:, None, :], codes, x)
+        bins = torch.where(categorical[:, None, :], category_bins, bins)
+    missing = x.isnan()
+    bins = torch.where(missing, torch.full_like(bins, MISSING_BIN), bins)
+    z = soft_clip(scale_features(x, prefix), config["inputs"].get("clip", 0)).nan_to_num(0.0)
+
+    onehot = nn.functional.one_hot(y, most).to(z.dtype)
+    share = onehot[:, :prefix].mean(1)
+    members = torch.zeros(x.shape[0], (MISSING_BIN + 1) * most, features, dtype=z.dtype, device=x.device)
+    place = bins[:, :prefix] * most + y[:, :prefix, None]
+    members.scatter_add_(1, place, torch.ones_like(z[:, :prefix]))
+    members = members.unflatten(1, (MISSING_BIN + 1, most))
+    counts = members.sum(2)
+    excess = members - counts[:, :, None] * share[:, None, :, None]
+
+    r = correlation_ratio(z[:, :prefix], onehot[:, :prefix], ~missing[:, :prefix])
+    e = between(counts, excess, share, prefix)
+    w = missing[:, :prefix].to(z.dtype).mean(1)
+    relevance = (torch.maximum(e, r.square()).double() * RELEVANCE_STEPS).round()
+    order = relevance.sort(stable=True, dim=1, descending=True).indices[:, :config["inputs"]["max_features"]]
+
+    def slots(v):
+        """The used columns of v [B, …, F] in slot order."""
+        wide = order.reshape(len(order), *[1] * (v.dim() - 2), -1)
+        return v.gather(-1, wide.expand(*v.shape[:-1], -1))
+
+    # A row of the prefix does not count itself.
+    own = torch.zeros(rows, dtype=z.dtype, device=x.device)
+    own[:prefix] = 1
+    bins = slots(bins)
+    count = slots(counts).gather(1, bins)
+    gained = slots(excess).gather(1, bins[:, :, None].expand(-1, -1, most, -1))
+    gained = gained - (own[:, None] * (onehot - share[:, None]))[..., None]
+    t = gained / (count + 1.5 - own[:, None])[:, :, None]
+    z = slots(z)
+    common = [z, slots(missing).to(z.dtype), slots(categorical)[:, None].to(z.dtype).expand_as(z),
+              (classes.to(z.dtype) / most)[:, None, None].expand_as(z), torch.full_like(z, math.log1p(prefix) / 8)]
+    common += [slots(v)[:, None].expand_as(z) for v in (r, e, w)]
+    return torch.cat([torch.stack(common, -1), t.transpose(2, 3)], -1).flatten(2)
+
+
+def known_classes(y, rows, most):
+    """Classes as the first `rows` rows have them: (indices [B, N], their number [B], whether each row's class is one of them).
+
+    Classes that the rows have are numbered anew from 0, in their order.
+    """
+    present = torch.zeros(len(y), most, dtype=torch.bool, device=y.device)
+    present.scatter_(1, y[:, :rows].long(), True)
+    code = present.long().cumsum(1) - 1
+    known = present.gather(1, y.long())
+    return torch.where(known, code.gather(1, y.long()), torch.zeros_like(code[:, :1])), present.sum(1), known
+
+
+def prepare_classes(tasks, rows, prefix, config):
+    """(Inputs, classes [B], known [B, N]) of tasks whose statistics are frozen after `prefix` and whose classes are those of `rows` rows."""
+    y, classes, known = known_classes(tasks.y, rows, config["head"]["classes"])
+    if "max_features" in config["inputs"]:
+        x = class_cells(tasks, y, classes, prefix, config)
+    else:
+        scaled = scale_features(tasks.x, prefix) if config["inputs"]["scaling"] == "prefix" else tasks.x
+        x = soft_clip(scaled, config["inputs"].get("clip", 0))
+    targets = y.to(tasks.x.dtype)
+    one = torch.ones_like(targets[:, 0])
+    return Inputs(x, targets, targets, torch.zeros_like(one), one), classes, known
+
+
+def log_probabilities(outputs, classes):
+    """Log probabilities [B, M, C] from head outputs; -inf for the classes that a task does not have."""
+    absent = torch.arange(outputs.shape[-1], device=outputs.device) >= classes[:, None]
+    return outputs.masked_fill(absent[:, None], float("-inf")).log_softmax(-1)
+
+
+def class_loss(model, tasks, rows, prefix):
+    """Mean negative log probability per task, averaged over tasks (see trainer.batch_loss)."""
+    inputs, classes, known = prepare_classes(tasks, rows, prefix, model.config)
+    total = tasks.y.shape[1]
+    visible = torch.arange(prefix, total, device=tasks.y.device)
+    visible[rows - prefix:] = prefix
+    outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, prefix:], prefix, visible)
+    y, kept = inputs.y[:, prefix:].long(), known[:, prefix:]
+    log_p = log_probabilities(outputs, classes).gather(2, y[..., None])[..., 0]
+    log_p = torch.where(kept, log_p, torch.zeros_like(log_p))
+    return -(log_p.sum(1) / kept.sum(1).clamp_min(1)).mean()
+
+
+@torch.no_grad()
+def classify(model, tasks, rows, prefix=None, visible=None):
+    """Log probabilities [B, M, C] of the rows of `tasks` after the first `rows`, the number of classes [B], and the indices
+    [B, M] and known [B, M] of the true ones.
+
+    prefix: rows that see each other and define the statistics (default: all context rows).
+    """
+    prefix = rows if prefix is None else prefix
+    inputs, classes, known = prepare_classes(tasks, rows, prefix, model.config)
+    if visible is None:
+        visible = torch.full((tasks.y.shape[1] - rows,), rows)
+    outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, rows:], prefix, visible)
+    return log_probabilities(outputs, classes), classes, inputs.y[:, rows:].long(), known[:, rows:]
+
+
+@torch.no_grad()
+def class_chain(model, tasks, rows):
+    """Log probabilities of a chain over the rows after the first `rows`, as predict.chain."""
+    total = tasks.y.shape[1]
+    twice = torch.cat([torch.arange(total), torch.arange(rows, total)])
+    doubled = Tasks(tasks.x[:, twice], tasks.y[:, twice], tasks.categorical)
+    return classify(model, doubled, total, prefix=rows, visible=torch.arange(rows, total))
