@@ -12,11 +12,15 @@ FUZZ_SECONDS ?= 20
 
 ENGINE_SOURCES := $(wildcard src/engine/*.c src/cpu/*.c)
 PG_SOURCES := $(wildcard src/pg/*.c)
+# The server; what it shares with its clients is in the module, too, and all but main() in the tests.
+SERVER_SOURCES := $(wildcard src/server/*.c)
+WIRE_SOURCES := src/server/protocol.c src/server/parcel.c
+SERVER_PARTS := $(filter-out src/server/main.c,$(SERVER_SOURCES))
 MODELS := $(wildcard models/*.safetensors)
 UNIT_TESTS := $(notdir $(basename $(wildcard test/unit/*_test.c)))
 FUZZERS := $(notdir $(basename $(wildcard test/fuzz/*_fuzz.c)))
 
-ENGINE_CPPFLAGS = -D_DEFAULT_SOURCE -iquote src -iquote src/engine -iquote src/cpu
+ENGINE_CPPFLAGS = -D_DEFAULT_SOURCE -iquote src -iquote src/engine -iquote src/cpu -iquote src/server
 ENGINE_WARNINGS = -Wall -Wextra -Wvla -Wmissing-prototypes -Wpointer-arith -Wformat-security
 ENGINE_CFLAGS = -std=c11 -g $(ENGINE_WARNINGS) -fvisibility=hidden -ffp-contract=off \
 	-fno-math-errno -fno-trapping-math
@@ -26,17 +30,17 @@ SANITIZE = -O2 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-o
 DEPEND = -MMD -MP
 
 # Goals that need no PostgreSQL at parse time, because `make check` may have to install it first.
-OWN_GOALS := check demo bench help layers unit unit-programs valgrind fuzz fuzzers regress isolation history tap sanitized reference docs train evaluate check-train \
-	soak mutants bench-contexts test-models build/tnp
+OWN_GOALS := gpu-carry gpu-programs build/cuda-tests-open cuda-tests-open cuda cuda-suite cuda-tests gpu-check check demo bench help layers unit unit-programs valgrind fuzz fuzzers regress isolation history tap sanitized reference docs train evaluate check-train \
+	soak mutants bench-contexts test-models build/tnp build/pg_posterior_server
 ifneq ($(filter-out $(OWN_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 EXTENSION = control/pg_posterior
 DATA = $(wildcard control/*--*.sql)
 MODULE_big = pg_posterior
-OBJS = $(patsubst src/%.c,build/module/%.o,$(ENGINE_SOURCES) $(PG_SOURCES))
+OBJS = $(patsubst src/%.c,build/module/%.o,$(ENGINE_SOURCES) $(WIRE_SOURCES) $(PG_SOURCES))
 SHLIB_LINK = $(ENGINE_LIBS)
 EXTRA_CLEAN = build
-PG_CPPFLAGS = -iquote src -iquote src/engine -iquote src/cpu
+PG_CPPFLAGS = -iquote src -iquote src/engine -iquote src/cpu -iquote src/server
 PG_CFLAGS = -std=gnu11 -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
 
 # No bitcode: the module is numerical code that inlining into queries does not help, and clang is not needed to build.
@@ -49,13 +53,26 @@ include $(PGXS)
 
 MODEL_DIRECTORY = $(DESTDIR)$(datadir)/extension/pg_posterior
 
-install: install-models
-.PHONY: install-models uninstall-models
+all: build/pg_posterior_server
+install: install-models install-server install-cuda
+.PHONY: install-models uninstall-models install-server uninstall-server install-cuda uninstall-cuda
+install-server: installdirs build/pg_posterior_server
+	$(MKDIR_P) '$(DESTDIR)$(bindir)'
+	$(INSTALL_PROGRAM) build/pg_posterior_server '$(DESTDIR)$(bindir)/pg_posterior_server'
+
+# what `make cuda` has built, if anything
+install-cuda: installdirs
+	$(if $(wildcard build/pg_posterior_cuda.so),$(INSTALL_SHLIB) build/pg_posterior_cuda.so '$(DESTDIR)$(pkglibdir)/')
 install-models: installdirs
 	$(MKDIR_P) '$(MODEL_DIRECTORY)'
 	$(if $(MODELS),$(INSTALL_DATA) $(MODELS) '$(MODEL_DIRECTORY)/')
 
-uninstall: uninstall-models
+uninstall: uninstall-models uninstall-server uninstall-cuda
+uninstall-server:
+	rm -f '$(DESTDIR)$(bindir)/pg_posterior_server'
+
+uninstall-cuda:
+	rm -f '$(DESTDIR)$(pkglibdir)/pg_posterior_cuda.so'
 uninstall-models:
 	rm -f $(addprefix '$(MODEL_DIRECTORY)'/,$(notdir $(MODELS)))
 	if [ -d '$(MODEL_DIRECTORY)' ]; then rmdir '$(MODEL_DIRECTORY)'; fi
@@ -85,10 +102,11 @@ build/sanitized/%.o: %.c Makefile
 # Sources of test/unit that are not programs of their own are shared by all of them.
 UNIT_SHARED := $(filter-out %_test.c,$(wildcard test/unit/*.c))
 PLAIN_ENGINE := $(patsubst %.c,build/plain/%.o,$(ENGINE_SOURCES))
-SANITIZED_ENGINE := $(patsubst %.c,build/sanitized/%.o,$(ENGINE_SOURCES))
+PLAIN_SERVER := $(patsubst %.c,build/plain/%.o,$(SERVER_PARTS))
+SANITIZED_ENGINE := $(patsubst %.c,build/sanitized/%.o,$(ENGINE_SOURCES) $(SERVER_PARTS))
 .SECONDARY:
 
-build/unit/%: build/plain/test/unit/%.o $(patsubst %.c,build/plain/%.o,$(UNIT_SHARED)) $(PLAIN_ENGINE)
+build/unit/%: build/plain/test/unit/%.o $(patsubst %.c,build/plain/%.o,$(UNIT_SHARED)) $(PLAIN_SERVER) $(PLAIN_ENGINE)
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(ENGINE_LIBS)
 
@@ -100,6 +118,10 @@ build/tnp: build/plain/test/tool/tnp.o $(PLAIN_ENGINE)
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(ENGINE_LIBS)
 
+build/pg_posterior_server: build/plain/src/server/main.o $(PLAIN_SERVER) $(PLAIN_ENGINE)
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ $(ENGINE_LIBS) -ldl
+
 build/bench-engine: build/plain/bench/engine.o build/plain/bench/limits.o $(PLAIN_ENGINE)
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(ENGINE_LIBS)
@@ -108,12 +130,14 @@ build/plain/bench/limits.o: ENGINE_CFLAGS += -ffp-contract=fast -Wno-psabi
 build/plain/bench/limits.o: ENGINE_OPTIMIZE = -O3
 
 # A fuzzer is compiled in one step, engine included, so that every branch of the reader guides it.
-build/fuzz/%: test/fuzz/%.c $(ENGINE_SOURCES) $(wildcard src/engine/*.h src/cpu/*.h test/fuzz/*.h) Makefile
+build/fuzz/%: test/fuzz/%.c $(ENGINE_SOURCES) $(SERVER_PARTS) $(wildcard src/engine/*.h src/cpu/*.h src/server/*.h test/fuzz/*.h) Makefile
 	@mkdir -p $(@D)
 	$(FUZZ_CC) $(ENGINE_CFLAGS) -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-		$(ENGINE_CPPFLAGS) -o $@ $< $(ENGINE_SOURCES) $(ENGINE_LIBS)
+		$(ENGINE_CPPFLAGS) -o $@ $< $(ENGINE_SOURCES) $(SERVER_PARTS) $(ENGINE_LIBS)
 
-.PHONY: $(filter-out build/tnp,$(OWN_GOALS))
+include cuda/cuda.mk
+
+.PHONY: $(filter-out build/%,$(OWN_GOALS))
 
 # Models that only tests use are written by a script, deterministically.
 MODEL_WRITERS := $(wildcard test/reference/*.py)
@@ -127,8 +151,8 @@ unit-programs: $(addprefix build/unit/,$(UNIT_TESTS)) $(addprefix build/unit-san
 
 fuzzers: $(addprefix build/fuzz/,$(FUZZERS))
 
-layers docs unit sanitized valgrind reference regress isolation history tap fuzz:
-	+@test/check $@
+layers docs unit sanitized valgrind cuda-suite reference regress isolation history tap fuzz:
+	+@test/check $(@:-suite=)
 
 # The suite of train/tests: `make train` itself trains.
 check-train:
@@ -182,10 +206,13 @@ endif
 #: make layers | docs | unit | sanitized | valgrind | reference | regress | isolation | history | tap | check-train | fuzz    one suite
 #: make train       train a model: MODEL=gp1d MINUTES=25 [OUT=file] [WORKERS=n] [DEVICE=cuda] [COMPILE=1]; see train/README.md
 #: make evaluate    measure a model through SQL: MODEL=tabular DATA=<folder of CSV files> [OUT=file.json]
+#: make cuda        the CUDA device, where nvcc is found (CUDA_ARCHS: 80 90); make cuda-suite tests it, with or without a GPU
+#: make gpu-check   on a machine with a GPU: parity, sanitizer, benchmark; needs no PostgreSQL (make gpu-carry collects what else it may lack)
 #: make soak        the history checker until ten million predictions have been compared
 #: make mutants     one build without each guard of the cache: the tests must find it
 #: make bench-contexts   what named contexts cost writers and save readers
 #: make bench       measure, against PyTorch where it is installed
 #: make build/tnp   the engine's command-line tool
+#: make build/pg_posterior_server   the server process for devices; `make install` puts it beside PostgreSQL's programs
 #: make clean       remove everything that was built
 #: Variables: PG_CONFIG, PYTHON, FUZZ_SECONDS (per fuzzer)

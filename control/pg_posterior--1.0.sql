@@ -576,6 +576,31 @@ CREATE FUNCTION posterior.stat_reset() RETURNS void
 COMMENT ON FUNCTION posterior.stat_reset() IS 'set the counters of the cache and of this database''s named contexts to zero';
 REVOKE EXECUTE ON FUNCTION posterior.stat_reset() FROM PUBLIC;
 
+-- ---- the server for devices ----------------------------------------------------------------------------------------
+
+CREATE FUNCTION posterior.server_state(OUT state text, OUT pid integer, OUT started timestamptz, OUT starts bigint, OUT faults bigint,
+		OUT fallbacks bigint, OUT last_end text, OUT clients bigint, OUT waiting bigint, OUT requests bigint, OUT batches bigint,
+		OUT largest_batch bigint, OUT failures bigint, OUT cancelled bigint, OUT rows_received bigint, OUT builds bigint, OUT appends bigint,
+		OUT evictions bigint, OUT models bigint, OUT encodings bigint, OUT memory_used bigint, OUT memory_limit bigint)
+	RETURNS record
+	AS 'MODULE_PATHNAME', 'posterior_server_state' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION posterior.server_state() IS 'the server for devices; the view posterior.stat_server shows it';
+CREATE VIEW posterior.stat_server AS SELECT * FROM posterior.server_state();
+COMMENT ON VIEW posterior.stat_server IS 'the server process for devices: its state, what it has answered, the memory it uses; counters are NULL while it does not answer';
+GRANT SELECT ON posterior.stat_server TO PUBLIC;
+CREATE FUNCTION posterior.server_device(OUT provider text, OUT name text, OUT version text, OUT "precision" text, OUT memory bigint,
+		OUT memory_limit bigint, OUT memory_used bigint)
+	RETURNS record
+	AS 'MODULE_PATHNAME', 'posterior_server_device_info' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION posterior.server_device() IS 'the device of the server; the view posterior.devices shows it';
+CREATE VIEW posterior.devices AS
+	SELECT 'session' AS place, 'cpu' AS provider, 'the processor, in the session that asks' AS name, NULL::text AS version, 'fp32' AS "precision",
+		NULL::bigint AS memory, NULL::bigint AS memory_limit, NULL::bigint AS memory_used
+	UNION ALL
+	SELECT 'server', provider, name, version, "precision", memory, memory_limit, memory_used FROM posterior.server_device() WHERE provider IS NOT NULL;
+COMMENT ON VIEW posterior.devices IS 'what can compute predictions: the processor always, and the device of the server process when that is ready';
+GRANT SELECT ON posterior.devices TO PUBLIC;
+
 -- ---- bundled models -------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION posterior.load_bundled_models() RETURNS void

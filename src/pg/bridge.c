@@ -14,8 +14,11 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
+#include "body.h"
 #include "cpu.h"
 #include "shared.h"
+
+int			posterior_fault_sqlstate = ERRCODE_SYSTEM_ERROR;
 
 static void *
 bridge_alloc(void *arg, size_t size)
@@ -33,11 +36,17 @@ bridge_free(void *arg, void *pointer)
 	pfree(pointer);
 }
 
+bool
+posterior_interrupted(void)
+{
+	return InterruptPending && (QueryCancelPending || ProcDiePending) && InterruptHoldoffCount == 0;
+}
+
 static bool
 bridge_interrupted(void *arg)
 {
 	(void) arg;
-	return InterruptPending && (QueryCancelPending || ProcDiePending) && InterruptHoldoffCount == 0;
+	return posterior_interrupted();
 }
 
 /* Threads that a question may use when posterior.threads is 0. */
@@ -68,15 +77,21 @@ posterior_env(MemoryContext context)
 	return env;
 }
 
-static void *
-scratch_alloc(void *arg, size_t size)
+void *
+posterior_scratch_alloc(size_t size)
 {
 	static MemoryContext scratch = NULL;
 
-	(void) arg;
 	if (scratch == NULL)
 		scratch = AllocSetContextCreate(TopMemoryContext, "posterior scratch", ALLOCSET_DEFAULT_SIZES);
 	return bridge_alloc(scratch, size);
+}
+
+static void *
+scratch_alloc(void *arg, size_t size)
+{
+	(void) arg;
+	return posterior_scratch_alloc(size);
 }
 
 static void *
@@ -107,6 +122,8 @@ posterior_shared_env(void)
 static int
 sqlstate(TnpStatus status)
 {
+	if (status == POSTERIOR_FAULT)
+		return posterior_fault_sqlstate;
 	switch (status)
 	{
 		case TNP_NO_MEMORY:
@@ -131,6 +148,10 @@ sqlstate(TnpStatus status)
 static const char *
 hint(TnpStatus status)
 {
+	if (status == POSTERIOR_FAULT)
+		return posterior_fault_sqlstate == ERRCODE_OUT_OF_MEMORY ? "Raise posterior.device_memory, or set posterior.on_device_error to cpu."
+			: posterior_fault_sqlstate == ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE ? "Set posterior.device to auto or cpu, or preload the library."
+			: "Repeat the statement, set posterior.on_device_error to cpu, or look into the server's log and posterior.stat_server.";
 	switch (status)
 	{
 		case TNP_NO_MEMORY:

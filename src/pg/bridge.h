@@ -31,6 +31,15 @@ TnpEnv		posterior_env(MemoryContext context);
  */
 TnpEnv		posterior_shared_env(void);
 
+/* SQLSTATE of the last POSTERIOR_FAULT. */
+extern int	posterior_fault_sqlstate;
+
+/* Memory of this process that lasts until it is freed; NULL if there is none. */
+void	   *posterior_scratch_alloc(size_t size);
+
+/* Whether a cancel or the end of the process is asked for and may be heeded now. */
+bool		posterior_interrupted(void);
+
 /* The engine's detail as a sentence: capital letter, full stop. */
 const char *posterior_sentence(const char *detail);
 

@@ -61,7 +61,7 @@ PosteriorRows *posterior_rows_of_array(PosteriorCall *call, ArrayType *array);
 /* Make this call of a set-returning function fill a tuplestore: its setResult and setDesc. */
 struct ReturnSetInfo *posterior_materialize(FunctionCallInfo fcinfo);
 
-/* Raise XX000 when two answers of n numbers differ in any bit: what posterior.cache = verify is for. */
-void		posterior_verify(const char *what, int64 n, const double *cached, const double *fresh);
+/* Raise XX000 when two answers of n numbers differ in any bit, or if they need not be exact by more than a device may: what posterior.cache = verify is for. */
+void		posterior_verify(const char *what, int64 n, const double *cached, const double *fresh, bool exact);
 
 #endif							/* POSTERIOR_CALL_H */

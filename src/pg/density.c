@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
+#include "ask.h"
 #include "bridge.h"
 #include "call.h"
 
@@ -222,18 +223,6 @@ posterior_density_averaged_accum(PG_FUNCTION_ARGS)
 	return accumulate(fcinfo, 4, orders, PG_GETARG_INT64(3));
 }
 
-static double
-score(PosteriorCall *call, const PosteriorEncoding *e, const DensityState *state)
-{
-	TnpRows		view = posterior_rows_view(state->rows, true);
-	TnpError	error;
-	double		density;
-
-	if (tnp_score(e->encoding, &view, state->orders, (uint64) state->seed, &density, NULL, &error) != TNP_OK)
-		posterior_raise(&error, call->model->name);
-	return density;
-}
-
 PG_FUNCTION_INFO_V1(posterior_density_final);
 Datum
 posterior_density_final(PG_FUNCTION_ARGS)
@@ -242,6 +231,7 @@ posterior_density_final(PG_FUNCTION_ARGS)
 	DensityState *state;
 	PosteriorCall *call;
 	double		density;
+	TnpRequest	request = {.kind = TNP_REQUEST_SCORE,.answer = &density};
 
 	aggregate_context(fcinfo);
 	if (PG_ARGISNULL(0))
@@ -255,17 +245,17 @@ posterior_density_final(PG_FUNCTION_ARGS)
 		call = posterior_call_make(CurrentMemoryContext);
 		posterior_call_context(call, PointerGetDatum(state->context));
 	}
-	density = score(call, call->encoding, state);
+	request.queries = posterior_rows_view(state->rows, true);
+	request.orders = state->orders;
+	request.seed = (uint64) state->seed;
+	posterior_ask(call->encoding, &request);
 	if (posterior_cache_mode == POSTERIOR_CACHE_VERIFY)
 	{
-		PosteriorEncoding *cached = call->encoding;
 		double		again;
 
-		/* held by the call until its memory goes, also when this raises */
-		call->encoding = posterior_call_fresh(call);
-		posterior_encoding_release(cached);
-		again = score(call, call->encoding, state);
-		posterior_verify("a log density", 1, &density, &again);
+		request.answer = &again;
+		posterior_ask_fresh(posterior_call_fresh(call), call->encoding, &request);
+		posterior_verify("a log density", 1, &density, &again, posterior_answered_exactly(call->encoding));
 	}
 	PG_RETURN_FLOAT8(density);
 }

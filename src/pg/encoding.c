@@ -1,19 +1,34 @@
 /*
  * encoding.c: encodings for call sites: from a run of the cache, by appending to one, by copying the rows that are common, or built.
  *
- * Between becoming the writer of a run and yielding it only the engine and the arena are called, neither of which raises: so no error can leave a
+ * Between becoming the writer of a run and yielding it only the engine, the device's client and the arena are called, none of which raises: so no error can leave a
  * claim behind.
+ *
+ * Runs for a device are runs of their own, told from those of the CPU by their key: they hold the rows, and the server has keys and values of them.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "encoding.h"
 
+#include "ask.h"
 #include "bridge.h"
+#include "device.h"
 #include "progress.h"
 
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "utils/memutils.h"
+
+#define DEVICE_KERNELS 2			/* in the keys of runs for a device */
+
+/* A search for an encoding, or the making of one. */
+typedef struct Attempt
+{
+	const PosteriorWanted *w;
+	bool		device;			/* for a device */
+	bool		full;			/* the arena has no room */
+	bool		failed;			/* the device did, and the CPU may answer instead */
+} Attempt;
 
 static dlist_head held = DLIST_STATIC_INIT(held);
 
@@ -65,23 +80,28 @@ make(PosteriorModel *model, int n_features, const uint8 *classes, const Posterio
 void
 posterior_encoding_release(PosteriorEncoding *e)
 {
+	if (e->twin != NULL)
+		posterior_encoding_release(e->twin);
 	dlist_delete(&e->node);
-	tnp_encoding_free(e->encoding);
+	posterior_body_free(e->body);
 	if (e->run != NULL)
 		posterior_run_unpin(e->run);
 	posterior_model_release(e->model);
 	pfree(e);
 }
 
-/* Let go of a half-made encoding and raise what the engine reports. */
-pg_noreturn static void
-fail(PosteriorEncoding *e, const TnpError *error)
+/* Let go of a half-made encoding and raise what the engine reports; or return NULL, when it is the device that failed and the CPU may answer. */
+static PosteriorEncoding *
+fail(Attempt *a, PosteriorEncoding *e, const TnpError *error)
 {
 	char		name[NAMEDATALEN];
 
 	strlcpy(name, e->model->name, sizeof(name));
 	posterior_encoding_release(e);
-	posterior_raise(error, name);
+	if (error->status != POSTERIOR_FAULT || !posterior_may_fall_back(error))
+		posterior_raise(error, name);
+	a->failed = true;
+	return NULL;
 }
 
 pg_noreturn static void
@@ -104,8 +124,12 @@ posterior_encoding_of_run(PosteriorModel *model, int n_features, const uint8 *cl
 		no_memory();
 	}
 	e->run = run;
-	if (tnp_encoding_first(run->encoding, n, &e->encoding, &error) != TNP_OK)
-		fail(e, &error);
+	if (posterior_body_first(model, run->body, n, &e->body, &error) != TNP_OK)
+	{
+		Attempt		none = {0};
+
+		return fail(&none, e, &error);
+	}
 	return e;
 }
 
@@ -122,20 +146,22 @@ rest(const TnpRows *all, int64 n)
 }
 
 #define CHUNK 1024				/* rows appended between two looks of whoever watches */
+#define DEVICE_CHUNK 262144
 
 /* Append the rows from `from` on. */
 static TnpStatus
-append_rest(const PosteriorWanted *w, TnpEncoding *e, int64 from, TnpError *error)
+append_rest(const Attempt *a, PosteriorBody *b, int64 from, TnpError *error)
 {
+	const PosteriorWanted *w = a->w;
 	TnpStatus	status = TNP_OK;
 
 	while (status == TNP_OK && from < w->rows.n)
 	{
 		TnpRows		more = rest(&w->rows, from);
 
-		more.n = Min(more.n, CHUNK);
+		more.n = Min(more.n, a->device ? DEVICE_CHUNK : CHUNK);
 		posterior_progress(POSTERIOR_SUFFIX, from, w->rows.n);
-		status = tnp_append(e, &more, error);
+		status = posterior_body_append(w->model, b, &more, error);
 		from += more.n;
 	}
 	return status;
@@ -152,45 +178,55 @@ settled_rows(const PosteriorWanted *w)
 
 /* Build the first rows, to which the rest can be appended. All of them, where the model takes rows only as a whole. */
 static TnpStatus
-build_first(const PosteriorWanted *w, TnpEncoding **built, TnpError *error)
+build_first(const Attempt *a, PosteriorBody **built, TnpError *error)
 {
+	const PosteriorWanted *w = a->w;
 	TnpRows		first = w->rows;
 
 	if (tnp_model_info(w->model->model)->appendable)
 		first.n = settled_rows(w);
 	posterior_progress(POSTERIOR_PREFIX, 0, w->rows.n);
-	return tnp_build(w->model->model, &first, w->prefix, built, error);
+	return posterior_body_build(w->model, a->device, &first, w->prefix, built, error);
+}
+
+static PosteriorEncoding *
+fresh(Attempt *a)
+{
+	PosteriorEncoding *e = make(a->w->model, a->w->rows.n_features, a->w->classes, &a->w->labels);
+	TnpError	error;
+
+	if (e == NULL)
+		no_memory();
+	if (build_first(a, &e->body, &error) != TNP_OK || append_rest(a, e->body, posterior_body_rows(e->body), &error) != TNP_OK)
+		return fail(a, e, &error);
+	return e;
 }
 
 PosteriorEncoding *
 posterior_encoding_fresh(const PosteriorWanted *w)
 {
-	PosteriorEncoding *e = make(w->model, w->rows.n_features, w->classes, &w->labels);
-	TnpError	error;
+	Attempt		a = {.w = w,.device = posterior_build_on_device(w->model, w->rows.n)};
 
-	if (e == NULL)
-		no_memory();
-	if (build_first(w, &e->encoding, &error) != TNP_OK || append_rest(w, e->encoding, tnp_encoding_rows(e->encoding), &error) != TNP_OK)
-		fail(e, &error);
-	return e;
+	return fresh(&a);
 }
 
 /* An encoding of one's own that begins with the first `common` rows of a run, whose pin is taken over. */
 static PosteriorEncoding *
-private_copy(const PosteriorWanted *w, PosteriorRun *run, int64 common)
+private_copy(Attempt *a, PosteriorRun *run, int64 common)
 {
+	const PosteriorWanted *w = a->w;
 	PosteriorEncoding *e = posterior_encoding_of_run(w->model, w->rows.n_features, w->classes, &w->labels, run, common);
-	TnpEncoding *own;
+	PosteriorBody *own;
 	TnpError	error;
 
-	if (tnp_encoding_copy(e->encoding, common, w->rows.n, false, &own, &error) != TNP_OK)
-		fail(e, &error);
-	tnp_encoding_free(e->encoding);
-	e->encoding = own;
+	if (posterior_body_copy(w->model, e->body, common, w->rows.n, false, &own, &error) != TNP_OK)
+		return fail(a, e, &error);
+	posterior_body_free(e->body);
+	e->body = own;
 	e->run = NULL;
 	posterior_run_unpin(run);
-	if (append_rest(w, own, common, &error) != TNP_OK)
-		fail(e, &error);
+	if (append_rest(a, own, common, &error) != TNP_OK)
+		return fail(a, e, &error);
 	return e;
 }
 
@@ -203,19 +239,21 @@ room(const PosteriorWanted *w)
 
 /* Bytes that a run of this many rows takes, roughly and not less. */
 static Size
-estimate(const PosteriorWanted *w, int64 capacity)
+estimate(const Attempt *a, int64 capacity)
 {
-	return (tnp_model_info(w->model->model)->encoding_bytes_per_row + (w->rows.n_features + 1) * sizeof(double)) * (Size) (capacity + 64) + 65536;
+	Size		row = (a->w->rows.n_features + 1) * sizeof(double);
+
+	return ((a->device ? 0 : tnp_model_info(a->w->model->model)->encoding_bytes_per_row) + row) * (Size) (capacity + 64) + 65536;
 }
 
-/* A copy of an encoding in the arena, evicting others as needed. TNP_NO_MEMORY when it does not fit. */
+/* A copy of a body in the arena, evicting others as needed. TNP_NO_MEMORY when it does not fit. */
 static TnpStatus
-keep(const PosteriorWanted *w, const TnpEncoding *e, int64 n, int64 capacity, TnpEncoding **kept, TnpError *error)
+keep(const Attempt *a, PosteriorBody *b, int64 n, int64 capacity, PosteriorBody **kept, TnpError *error)
 {
 	TnpStatus	status;
 
 	*kept = NULL;
-	if (!posterior_make_room(estimate(w, capacity)))
+	if (!posterior_make_room(estimate(a, capacity)))
 	{
 		error->status = TNP_NO_MEMORY;
 		return TNP_NO_MEMORY;
@@ -223,29 +261,53 @@ keep(const PosteriorWanted *w, const TnpEncoding *e, int64 n, int64 capacity, Tn
 	/* the arena may be in pieces: free more, a quarter at a time */
 	for (int i = 1;; i++)
 	{
-		status = tnp_encoding_copy(e, n, capacity, posterior_is_shared, kept, error);
-		if (status != TNP_NO_MEMORY || i > 4 || !posterior_make_room(Min((Size) posterior_cache_size * 256 * i, estimate(w, capacity) * (i + 1))))
+		status = posterior_body_copy(a->w->model, b, n, capacity, posterior_is_shared, kept, error);
+		if (status != TNP_NO_MEMORY || i > 4 || !posterior_make_room(Min((Size) posterior_cache_size * 256 * i, estimate(a, capacity) * (i + 1))))
 			return status;
 	}
 }
 
+/* Build the first rows and put them into the arena. If they do not fit there, all rows are built all the same, in e. */
+static TnpStatus
+build_kept(Attempt *a, PosteriorEncoding *e, PosteriorBody **kept, TnpError *error)
+{
+	PosteriorBody *built;
+	TnpStatus	status = build_first(a, &built, error);
+	int64		n;
+
+	if (status != TNP_OK)
+		return status;
+	n = posterior_body_rows(built);
+	status = keep(a, built, n, room(a->w), kept, error);
+	if (status == TNP_NO_MEMORY)
+	{
+		e->body = built;
+		a->full = true;
+		status = append_rest(a, built, n, error);
+		return status == TNP_OK ? TNP_NO_MEMORY : status;
+	}
+	posterior_body_free(built);
+	return status == TNP_OK ? append_rest(a, *kept, n, error) : status;
+}
+
 /*
- * A new run with all rows: the first `common` of `from` (claimed and pinned, or NULL) and the rest. NULL when another session builds the same, or when
- * there is no room (*full).
+ * A new run with all rows: the first `common` of `from` (claimed and pinned, or NULL) and the rest. NULL when another session builds the same, when
+ * there is no room (a->full), or when the device has failed (a->failed).
  */
 static PosteriorEncoding *
-new_run(const PosteriorWanted *w, const PosteriorRunKey *key, PosteriorRun *from, int64 common, bool *full)
+new_run(Attempt *a, const PosteriorRunKey *key, PosteriorRun *from, int64 common)
 {
+	const PosteriorWanted *w = a->w;
 	PosteriorEncoding *e = make(w->model, w->rows.n_features, w->classes, &w->labels);
-	PosteriorRun *run = e != NULL ? posterior_run_announce(key, w->model, full) : NULL;
-	TnpEncoding *kept = NULL;
+	PosteriorRun *run = e != NULL ? posterior_run_announce(key, w->model, &a->full) : NULL;
+	PosteriorBody *kept = NULL;
 	TnpError	error;
 	TnpStatus	status;
 
 	if (run == NULL)
 	{
 		if (e == NULL)
-			*full = true;
+			a->full = true;
 		else
 			posterior_encoding_release(e);
 		return NULL;
@@ -253,47 +315,26 @@ new_run(const PosteriorWanted *w, const PosteriorRunKey *key, PosteriorRun *from
 	e->run = run;
 	if (from != NULL)
 	{
-		status = keep(w, from->encoding, common, room(w), &kept, &error);
+		status = keep(a, from->body, common, room(w), &kept, &error);
 		if (status == TNP_OK)
-			status = append_rest(w, kept, common, &error);
+			status = append_rest(a, kept, common, &error);
 	}
 	else
-	{
-		TnpEncoding *built;
-
-		status = build_first(w, &built, &error);
-		if (status == TNP_OK)
-		{
-			int64		n = tnp_encoding_rows(built);
-
-			status = keep(w, built, n, room(w), &kept, &error);
-			if (status == TNP_NO_MEMORY)
-			{
-				/* what is built is of use all the same */
-				e->encoding = built;
-				*full = true;
-				if ((status = append_rest(w, built, n, &error)) == TNP_OK)
-					status = TNP_NO_MEMORY;
-			}
-			else
-			{
-				tnp_encoding_free(built);
-				if (status == TNP_OK)
-					status = append_rest(w, kept, n, &error);
-			}
-		}
-	}
+		status = build_kept(a, e, &kept, &error);
+	/* what is published has been encoded: readers find it on the device */
+	if (status == TNP_OK)
+		status = posterior_body_settle(w->model, kept, &error);
 	if (status == TNP_OK)
 	{
 		posterior_run_publish(run, kept);
-		if (tnp_encoding_first(kept, w->rows.n, &e->encoding, &error) != TNP_OK)
-			fail(e, &error);
+		if (posterior_body_first(w->model, kept, w->rows.n, &e->body, &error) != TNP_OK)
+			return fail(a, e, &error);
 		return e;
 	}
-	tnp_encoding_free(kept);
+	posterior_body_free(kept);
 	posterior_run_unlist(run);
 	posterior_run_yield(run);
-	if (e->encoding != NULL && status == TNP_NO_MEMORY)
+	if (e->body != NULL && status == TNP_NO_MEMORY)
 	{
 		e->run = NULL;
 		posterior_run_unpin(run);
@@ -301,11 +342,11 @@ new_run(const PosteriorWanted *w, const PosteriorRunKey *key, PosteriorRun *from
 	}
 	if (status == TNP_NO_MEMORY)
 	{
-		*full = true;
+		a->full = true;
 		posterior_encoding_release(e);
 		return NULL;
 	}
-	fail(e, &error);
+	return fail(a, e, &error);
 }
 
 /* Append to a claimed run what it lacks; the claim ends. */
@@ -313,7 +354,7 @@ static TnpStatus
 extend(const PosteriorWanted *w, PosteriorRun *run, int64 common, TnpError *error)
 {
 	TnpRows		more = rest(&w->rows, common);
-	TnpStatus	status = tnp_append(run->encoding, &more, error);
+	TnpStatus	status = posterior_body_append(w->model, run->body, &more, error);
 
 	if (status == TNP_OK)
 		posterior_run_set_length(run, w->rows.n);
@@ -327,7 +368,7 @@ posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, const Pos
 {
 	int64		length = posterior_run_length(run),
 				total = n + more->n;
-	TnpRows		there = tnp_encoding_view(run->encoding);
+	TnpRows		there = posterior_body_view(run->body);
 	TnpError	error;
 
 	if (length >= total)
@@ -338,9 +379,12 @@ posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, const Pos
 			return NULL;
 		return posterior_encoding_of_run(model, there.n_features, classes, labels, run, total);
 	}
-	if (length != n || total > tnp_encoding_capacity(run->encoding) || !posterior_run_claim(run))
+	/* nothing may raise while the caller has the pin: whatever has to be prepared goes the long way */
+	if (posterior_body_on_device(run->body) && !posterior_device_at_hand(model))
 		return NULL;
-	if (posterior_run_length(run) != n || tnp_append(run->encoding, more, &error) != TNP_OK)
+	if (length != n || total > posterior_body_capacity(run->body) || !posterior_run_claim(run))
+		return NULL;
+	if (posterior_run_length(run) != n || posterior_body_append(model, run->body, more, &error) != TNP_OK)
 	{
 		/* whatever it was, the long way round says it */
 		posterior_run_yield(run);
@@ -352,8 +396,9 @@ posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, const Pos
 }
 
 static PosteriorEncoding *
-find(const PosteriorWanted *w, PosteriorOutcome *outcome)
+find(Attempt *a, PosteriorOutcome *outcome)
 {
+	const PosteriorWanted *w = a->w;
 	PosteriorRunKey key;
 	int64		settled = Max(w->prefix, (int64) tnp_model_info(w->model->model)->min_rows);
 
@@ -362,7 +407,7 @@ find(const PosteriorWanted *w, PosteriorOutcome *outcome)
 	key.role = w->role;
 	key.context = w->context;
 	key.model = w->model->version;
-	key.kernels = w->model->kernels;
+	key.kernels = a->device ? DEVICE_KERNELS : w->model->kernels;
 	key.n_features = w->rows.n_features;
 	key.n_classes = w->labels.n;
 	key.prefix = w->prefix;
@@ -371,7 +416,6 @@ find(const PosteriorWanted *w, PosteriorOutcome *outcome)
 	for (;;)
 	{
 		int64		common;
-		bool		full = false;
 		PosteriorEncoding *e;
 		PosteriorRun *building,
 				   *run = posterior_run_search(&key, &w->rows, &common, &building);
@@ -392,7 +436,7 @@ find(const PosteriorWanted *w, PosteriorOutcome *outcome)
 			if (building != NULL)
 				posterior_run_unpin(building);
 			*outcome = POSTERIOR_PRIVATE;
-			return run != NULL ? private_copy(w, run, common) : posterior_encoding_fresh(w);
+			return run != NULL ? private_copy(a, run, common) : fresh(a);
 		}
 		if (run == NULL && building != NULL)
 		{
@@ -417,7 +461,7 @@ find(const PosteriorWanted *w, PosteriorOutcome *outcome)
 				posterior_run_unpin(run);
 				continue;
 			}
-			if (last && w->rows.n <= tnp_encoding_capacity(run->encoding))
+			if (last && w->rows.n <= posterior_body_capacity(run->body))
 			{
 				TnpError	error;
 
@@ -425,22 +469,25 @@ find(const PosteriorWanted *w, PosteriorOutcome *outcome)
 				if (extend(w, run, common, &error) != TNP_OK)
 				{
 					posterior_run_unpin(run);
-					posterior_raise(&error, w->model->name);
+					if (error.status != POSTERIOR_FAULT || !posterior_may_fall_back(&error))
+						posterior_raise(&error, w->model->name);
+					a->failed = true;
+					return NULL;
 				}
 				return posterior_encoding_of_run(w->model, w->rows.n_features, w->classes, &w->labels, run, w->rows.n);
 			}
 			*outcome = POSTERIOR_COPIED;
-			e = new_run(w, &key, run, common, &full);
+			e = new_run(a, &key, run, common);
 			posterior_run_yield(run);
 			if (e != NULL && last)
 				posterior_run_unlist(run);
-			if (e == NULL && full)
+			if (e == NULL && a->full)
 			{
 				*outcome = POSTERIOR_PRIVATE;
-				return private_copy(w, run, common);
+				return private_copy(a, run, common);
 			}
 			posterior_run_unpin(run);
-			if (e != NULL)
+			if (e != NULL || a->failed)
 				return e;
 			/* another content of the same beginning is being built; then there is one more to compare with */
 			pg_usleep(1000L);
@@ -448,21 +495,28 @@ find(const PosteriorWanted *w, PosteriorOutcome *outcome)
 			continue;
 		}
 		*outcome = POSTERIOR_BUILT;
-		e = new_run(w, &key, NULL, 0, &full);
-		if (full)
+		e = new_run(a, &key, NULL, 0);
+		if (a->full)
 			*outcome = POSTERIOR_PRIVATE;
-		if (e != NULL)
+		if (e != NULL || a->failed)
 			return e;
-		if (full)
-			return posterior_encoding_fresh(w);
+		if (a->full)
+			return fresh(a);
 	}
 }
 
 PosteriorEncoding *
 posterior_encoding_find(const PosteriorWanted *w, PosteriorOutcome *outcome)
 {
-	PosteriorEncoding *e = find(w, outcome);
+	Attempt		a = {.w = w,.device = posterior_build_on_device(w->model, w->rows.n)};
+	PosteriorEncoding *e = find(&a, outcome);
 	PosteriorCounters *counters = &posterior_shared->counters;
+
+	if (e == NULL)
+	{
+		a = (Attempt) {.w = w};
+		e = find(&a, outcome);
+	}
 
 	switch (*outcome)
 	{
@@ -510,8 +564,37 @@ posterior_encoding_hold(PosteriorModel *model, const PosteriorContext *context)
 PosteriorEncoding *
 posterior_encoding_again(const PosteriorEncoding *e)
 {
-	PosteriorWanted wanted = {.model = e->model,.classes = e->classes,.labels = e->labels,.rows = tnp_encoding_view(e->encoding),
-	.prefix = tnp_encoding_prefix(e->encoding)};
+	PosteriorWanted wanted = {.model = e->model,.classes = e->classes,.labels = e->labels,.rows = posterior_body_view(e->body),
+	.prefix = posterior_body_prefix(e->body)};
 
 	return posterior_encoding_fresh(&wanted);
+}
+
+PosteriorEncoding *
+posterior_encoding_twin(PosteriorEncoding *e)
+{
+	PosteriorWanted wanted = {.model = e->model,.classes = e->classes,.labels = e->labels,.rows = posterior_body_view(e->body),
+	.prefix = posterior_body_prefix(e->body),.publish = e->run != NULL,.grows = e->run != NULL};
+	Attempt		a = {.w = &wanted,.device = !posterior_body_on_device(e->body)};
+	PosteriorOutcome outcome;
+
+	if (e->twin != NULL)
+		return e->twin;
+	if (e->run != NULL)
+	{
+		wanted.context = e->run->key.context;
+		wanted.role = e->run->key.role;
+	}
+	e->twin = e->run != NULL && posterior_cache_mode != POSTERIOR_CACHE_OFF ? find(&a, &outcome) : fresh(&a);
+	return e->twin;
+}
+
+void
+posterior_encoding_grow(PosteriorEncoding *e, const TnpRows *rows)
+{
+	TnpError	error;
+
+	if (posterior_body_grow(e->model, e->body, rows, &error) != TNP_OK
+		|| (e->twin != NULL && posterior_body_grow(e->model, e->twin->body, rows, &error) != TNP_OK))
+		posterior_raise(&error, e->model->name);
 }

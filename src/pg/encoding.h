@@ -10,13 +10,20 @@
 #include "models.h"
 #include "runs.h"
 
+/* Who answers. */
+typedef enum PosteriorProvider { POSTERIOR_BY_RULE, POSTERIOR_BY_CPU, POSTERIOR_BY_DEVICE } PosteriorProvider;
+
 /* It stays, and so does its model, while it is held. */
 typedef struct PosteriorEncoding
 {
 	dlist_node	node;			/* among all that this backend holds */
 	PosteriorModel *model;
-	TnpEncoding *encoding;		/* a view of the run, or its own */
+	PosteriorBody *body;		/* a view of the run, or its own */
 	PosteriorRun *run;			/* pinned, or NULL */
+	struct PosteriorEncoding *twin; /* of the same rows, for the other provider, or NULL */
+	PosteriorProvider only,		/* who shall answer, whatever the rule says (ask.c) */
+				by;				/* who answered last */
+	double		small;			/* work of small questions that a device has answered, where no run counts it */
 	int			n_features;
 	uint8	   *classes;		/* [n_features] PosteriorClass */
 	PosteriorLabelList labels;	/* of its classes, or none */
@@ -53,11 +60,17 @@ PosteriorEncoding *posterior_encoding_of_run(PosteriorModel *model, int n_featur
 PosteriorEncoding *posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, const PosteriorLabelList *labels, PosteriorRun *run,
 											 int64 n, const TnpRows *more);
 
-/* The encoding of these rows, made now whatever the cache holds, and forgotten when released. */
+/* The encoding of these rows, made now whatever the cache holds, and forgotten when released. For a device it is made when it is asked. */
 PosteriorEncoding *posterior_encoding_fresh(const PosteriorWanted *wanted);
 
 /* The same for the rows of a context value, of which all belong to the prefix. */
 PosteriorEncoding *posterior_encoding_hold(PosteriorModel *model, const PosteriorContext *context);
+
+/* The encoding of the same rows for the other provider, held by this one. NULL if the device has failed and the CPU may answer. */
+PosteriorEncoding *posterior_encoding_twin(PosteriorEncoding *e);
+
+/* tnp_grow of an encoding of one's own. */
+void		posterior_encoding_grow(PosteriorEncoding *e, const TnpRows *rows);
 
 /* Another encoding of the rows of this one, made now. */
 PosteriorEncoding *posterior_encoding_again(const PosteriorEncoding *e);

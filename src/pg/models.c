@@ -236,6 +236,38 @@ select_value(SPIPlanPtr *plan, const char *query, const char *name)
 	return value;
 }
 
+bytea *
+posterior_model_file(const PosteriorModel *model)
+{
+	static SPIPlanPtr plan = NULL;
+	MemoryContext caller = CurrentMemoryContext;
+	Datum		version = UUIDPGetDatum(&model->version);
+	Oid			type = UUIDOID;
+	bytea	   *file = NULL;
+
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	if (plan == NULL)
+	{
+		SPIPlanPtr	fresh = SPI_prepare("SELECT file FROM posterior.model_file WHERE version OPERATOR(pg_catalog.=) $1", 1, &type);
+
+		if (fresh == NULL || SPI_keepplan(fresh) != 0)
+			elog(ERROR, "could not prepare to read posterior.model_file");
+		plan = fresh;
+	}
+	if (SPI_execute_plan(plan, &version, NULL, true, 1) == SPI_OK_SELECT && SPI_processed == 1)
+	{
+		bool		isnull;
+		Datum		value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
+		MemoryContext before = MemoryContextSwitchTo(caller);
+
+		file = (bytea *) PG_DETOAST_DATUM_COPY(value);
+		MemoryContextSwitchTo(before);
+	}
+	SPI_finish();
+	return file;
+}
+
 void
 posterior_model_hold(PosteriorModel *model)
 {

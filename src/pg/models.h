@@ -36,6 +36,7 @@ typedef struct PosteriorModel
 	pg_uuid_t	version;		/* of the row in posterior.model_file: another file has another one */
 	int			kernels;		/* setting posterior.kernels when it was opened */
 	TnpModel   *model;
+	uint64		refused_by;		/* pid of the server whose device cannot compute it, or 0 */
 	PosteriorWeights *weights;	/* pinned, or NULL */
 	MemoryContext memory;		/* of a model of its own */
 	int			pins;
@@ -44,6 +45,9 @@ typedef struct PosteriorModel
 
 /* The model of this name, as the active snapshot shows it. It stays until `owner` is reset or deleted. */
 PosteriorModel *posterior_model_pin(const char *name, MemoryContext owner);
+
+/* The bytes of a model's file, allocated, if the active snapshot still shows its row, else NULL. */
+bytea	   *posterior_model_file(const PosteriorModel *model);
 
 /* At the end of the process: let go of shared models. */
 void		posterior_models_exit(void);

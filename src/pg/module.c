@@ -4,8 +4,10 @@
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "bridge.h"
+#include "device.h"
 #include "note.h"
 #include "shared.h"
+#include "supervisor.h"
 #include "worker.h"
 
 #include "miscadmin.h"
@@ -42,6 +44,61 @@ static const struct config_enum_entry row_security_modes[] = {
 	{NULL, 0, false}
 };
 
+static const struct config_enum_entry device_modes[] = {
+	{"auto", POSTERIOR_DEVICE_AUTO, false},
+	{"cpu", POSTERIOR_DEVICE_CPU, false},
+	{"cuda", POSTERIOR_DEVICE_CUDA, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry on_error_modes[] = {
+	{"error", POSTERIOR_ON_ERROR_ERROR, false},
+	{"cpu", POSTERIOR_ON_ERROR_CPU, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry precisions[] = {
+	{"fp16", TNP_PRECISION_FP16, false},
+	{"fp32", TNP_PRECISION_FP32, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry server_devices[] = {
+	{"cuda", 0, false},
+	{"cpu", 1, false},
+	{NULL, 0, false}
+};
+
+/* Settings about the server that computes on a device. */
+static void
+define_device_settings(void)
+{
+	DefineCustomEnumVariable("posterior.device", "Who computes: this process, or a server process on a GPU.",
+							 "auto uses a GPU where there is one; cuda raises an error where there is none; cpu never asks. Small questions stay with this process in any case. "
+							 "The server is started with PostgreSQL, unless this is cpu then.",
+							 &posterior_device, POSTERIOR_DEVICE_AUTO, device_modes, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable("posterior.on_device_error", "What happens when the device or its server fails while it answers.",
+							 "error raises an error; cpu answers on the CPU.",
+							 &posterior_on_device_error, POSTERIOR_ON_ERROR_ERROR, on_error_modes, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomRealVariable("posterior.device_threshold", "Million multiply-adds from which a question is one for the device.",
+							 "docs/device.md says how they are counted. 0 sends everything to the device.",
+							 &posterior_device_threshold, 2, 0, 1e12, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("posterior.device_memory", "Device memory for models, encodings and questions.",
+							"0 is three quarters of what is free when the server starts.",
+							&posterior_device_memory, 0, 0, MAX_KILOBYTES, PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomIntVariable("posterior.device_number", "Which of the machine's devices is used.",
+							NULL, &posterior_device_number, 0, 0, 1024, PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("posterior.device_timeout", "Time without a sign of life after which the server is killed and started anew.",
+							NULL, &posterior_device_timeout, 30, 1, 86400, PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
+	DefineCustomEnumVariable("posterior.precision", "Inputs of matrix products on the device: 16 or 32 bits; sums are of 32 bits.",
+							 NULL, &posterior_precision, TNP_PRECISION_FP16, precisions, PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable("posterior.server_device", "What the server computes on: a GPU, or for tests the CPU.",
+							 NULL, &posterior_server_device, 0, server_devices, PGC_SIGHUP, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	DefineCustomStringVariable("posterior.server_program", "Program that is started as the server.",
+							   "Empty is pg_posterior_server beside the programs of PostgreSQL.",
+							   &posterior_server_program, "", PGC_SIGHUP, GUC_NOT_IN_SAMPLE | GUC_SUPERUSER_ONLY, NULL, NULL, NULL);
+}
+
 void
 _PG_init(void)
 {
@@ -69,11 +126,13 @@ _PG_init(void)
 	DefineCustomIntVariable("posterior.maintenance_delay", "Time after a write until the contexts of the table are encoded ahead of the next read.",
 							"-1 leaves it to the next read.",
 							&posterior_maintenance_delay, 1000, -1, 3600000, PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	define_device_settings();
 	MarkGUCPrefixReserved("posterior");
 	if (process_shared_preload_libraries_in_progress)
 	{
 		posterior_shared_request();
 		posterior_note_register();
 		posterior_worker_register();
+		posterior_supervisor_register();
 	}
 }

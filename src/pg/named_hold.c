@@ -48,8 +48,8 @@ static void
 count(const Question *q, PosteriorRung rung, const PosteriorEncoding *e)
 {
 	if (posterior_is_shared)
-		posterior_state_count(&q->named->id, rung, tnp_encoding_rows(e->encoding), tnp_encoding_prefix(e->encoding),
-							  (int64) tnp_encoding_bytes(e->encoding));
+		posterior_state_count(&q->named->id, rung, posterior_body_rows(e->body), posterior_body_prefix(e->body),
+							  (int64) posterior_body_bytes(e->body));
 }
 
 /* Let later readers know what this one saw. */
@@ -67,7 +67,7 @@ publish(const Question *q, const PosteriorEncoding *e, int64 total, ItemPointerD
 	proof.file = q->file;
 	proof.key = e->run->key;
 	proof.serial = e->run->serial;
-	proof.n = tnp_encoding_rows(e->encoding);
+	proof.n = posterior_body_rows(e->body);
 	proof.total = total;
 	proof.last = last;
 	proof.sight = q->sight;

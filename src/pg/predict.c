@@ -3,8 +3,10 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
+#include "ask.h"
 #include "bridge.h"
 #include "call.h"
+#include "device.h"
 #include "distribution.h"
 
 #include "funcapi.h"
@@ -13,27 +15,22 @@
 #include "utils/lsyscache.h"
 #include "utils/tuplestore.h"
 
-#define BATCH 256				/* rows asked about at once */
+#define BATCH 256				/* rows asked about at once, by one who may ask a device: */
+#define DEVICE_BATCH 65536
 
 /* Answers of n queries, in verify mode compared with those of a fresh encoding. params [n, size]. */
 static void
 answer(PosteriorCall *call, const TnpRows *queries, int size, double *params)
 {
-	TnpError	error;
+	TnpRequest	request = {.kind = TNP_REQUEST_PREDICT,.queries = *queries,.answer = params};
 
-	if (tnp_predict(call->encoding->encoding, queries, params, &error) != TNP_OK)
-		posterior_raise(&error, call->model->name);
+	posterior_ask(call->encoding, &request);
 	if (posterior_cache_mode == POSTERIOR_CACHE_VERIFY)
 	{
-		double	   *again = palloc(queries->n * size * sizeof(double));
-		PosteriorEncoding *fresh = posterior_call_fresh(call);
-		TnpStatus	status = tnp_predict(fresh->encoding, queries, again, &error);
-
-		posterior_encoding_release(fresh);
-		if (status != TNP_OK)
-			posterior_raise(&error, call->model->name);
-		posterior_verify("a prediction", queries->n * size, params, again);
-		pfree(again);
+		request.answer = MemoryContextAllocHuge(CurrentMemoryContext, queries->n * size * sizeof(double));
+		posterior_ask_fresh(posterior_call_fresh(call), call->encoding, &request);
+		posterior_verify("a prediction", queries->n * size, params, request.answer, posterior_answered_exactly(call->encoding));
+		pfree(request.answer);
 	}
 }
 
@@ -108,18 +105,19 @@ predict_rows(PosteriorCall *call, PosteriorRows *rows, ReturnSetInfo *result)
 {
 	TnpDistributionKind kind;
 	double	   *params;
+	int64		batch = Max(Min(rows->n, posterior_device == POSTERIOR_DEVICE_CPU ? BATCH : DEVICE_BATCH), 1);
 	int			n,
 				size;
 
 	tnp_answer_shape(call->model->model, &kind, &n);
 	size = tnp_distribution_size(kind, n);
-	params = palloc((Size) BATCH * size * sizeof(double));
-	for (int64 start = 0; start < rows->n; start += BATCH)
+	params = MemoryContextAllocHuge(CurrentMemoryContext, (Size) batch * size * sizeof(double));
+	for (int64 start = 0; start < rows->n; start += batch)
 	{
 		TnpRows		queries = posterior_rows_view(rows, false);
 
 		CHECK_FOR_INTERRUPTS();
-		queries.n = Min(BATCH, rows->n - start);
+		queries.n = Min(batch, rows->n - start);
 		queries.x += start * rows->n_features;
 		answer(call, &queries, size, params);
 		for (int64 i = 0; i < queries.n; i++)

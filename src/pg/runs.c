@@ -58,7 +58,7 @@ posterior_run_key_head(PosteriorRunKey *key, const uint8 *classes, const TnpRows
 static void
 destroy(PosteriorRun *run)
 {
-	tnp_encoding_free(run->encoding);
+	posterior_body_free(run->body);
 	posterior_shared->n_runs--;
 	if (run->weights != NULL)
 		run->weights->pins--;
@@ -244,7 +244,7 @@ posterior_run_search(const PosteriorRunKey *key, const TnpRows *rows, int64 *com
 				posterior_run_unpin(run);
 			continue;
 		}
-		own = tnp_encoding_view(run->encoding);
+		own = posterior_body_view(run->body);
 		equal = common_rows(&own, length, rows);
 		if (best == NULL || equal > *common)
 		{
@@ -343,6 +343,7 @@ posterior_run_announce(const PosteriorRunKey *key, PosteriorModel *model, bool *
 	run->serial = posterior_tick();
 	run->used = run->serial;
 	run->listed = true;
+	pg_atomic_init_u64(&run->small, 0);
 	pg_atomic_init_u64(&run->length, 0);
 	pg_atomic_init_u32(&run->pins, 1);
 	pg_atomic_init_u32(&run->writer, (uint32) MyProcPid);
@@ -381,13 +382,13 @@ posterior_run_announce(const PosteriorRunKey *key, PosteriorModel *model, bool *
 }
 
 void
-posterior_run_publish(PosteriorRun *run, TnpEncoding *encoding)
+posterior_run_publish(PosteriorRun *run, PosteriorBody *body)
 {
-	run->encoding = encoding;
-	run->bytes = tnp_encoding_bytes(encoding);
+	run->body = body;
+	run->bytes = posterior_body_bytes(body);
 	if (!posterior_is_shared)
 		pg_atomic_fetch_add_u64(&posterior_shared->used, run->bytes);
-	posterior_run_set_length(run, tnp_encoding_rows(encoding));
+	posterior_run_set_length(run, posterior_body_rows(body));
 	posterior_run_yield(run);
 }
 

@@ -10,7 +10,7 @@
 #ifndef POSTERIOR_RUNS_H
 #define POSTERIOR_RUNS_H
 
-#include "models.h"
+#include "body.h"
 #include "shared.h"
 
 typedef struct PosteriorRun
@@ -19,11 +19,12 @@ typedef struct PosteriorRun
 	PosteriorRunKey key;
 	uint64		serial;			/* no other run ever has it */
 	bool		listed;			/* in its bucket */
-	TnpEncoding *encoding;		/* NULL while it is built */
+	PosteriorBody *body;		/* NULL while it is built */
 	PosteriorWeights *weights;	/* pinned; NULL in a session's own cache, then: */
 	PosteriorModel *model;		/* held */
 	Size		bytes;
 	uint64		used;			/* when last, by the clock; not exact */
+	pg_atomic_uint64 small;		/* work of small questions that a device has answered, in multiply-adds (ask.c) */
 	pg_atomic_uint64 length;	/* published rows plus one; 0 while it is built */
 	pg_atomic_uint32 pins;
 	pg_atomic_uint32 writer;	/* pid of who builds or appends, or 0 */
@@ -53,8 +54,8 @@ void		posterior_run_wait(PosteriorRun *run);
 /* Announce a run that will be built, claimed and pinned; NULL when somebody else has just done so or there is no memory for it. */
 PosteriorRun *posterior_run_announce(const PosteriorRunKey *key, PosteriorModel *model, bool *full);
 
-/* Give an announced run its encoding, kept in the arena; it is then found. The claim ends, the pin stays. */
-void		posterior_run_publish(PosteriorRun *run, TnpEncoding *encoding);
+/* Give an announced run its body, kept in the arena; it is then found. The claim ends, the pin stays. */
+void		posterior_run_publish(PosteriorRun *run, PosteriorBody *body);
 
 /* Let readers see the first n rows. */
 static inline void

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
+#include "ask.h"
 #include "bridge.h"
 #include "call.h"
 
@@ -19,21 +20,17 @@
 static void
 draw_batch(PosteriorCall *call, const TnpRows *queries, int64 seed, int64 first, int64 draws, double *y)
 {
-	TnpError	error;
+	TnpRequest	request = {.kind = TNP_REQUEST_SAMPLE,.queries = *queries,.seed = (uint64) seed,.first_draw = (uint64) first,.draws = draws,
+	.answer = y};
 
-	if (tnp_sample(call->encoding->encoding, queries, (uint64) seed, (uint64) first, draws, y, &error) != TNP_OK)
-		posterior_raise(&error, call->model->name);
-	if (posterior_cache_mode == POSTERIOR_CACHE_VERIFY)
+	posterior_ask(call->encoding, &request);
+	/* draws that are not bitwise reproducible may fall on the other side of a boundary: nothing can be said of one alone */
+	if (posterior_cache_mode == POSTERIOR_CACHE_VERIFY && posterior_answered_exactly(call->encoding))
 	{
-		double	   *again = MemoryContextAllocHuge(CurrentMemoryContext, draws * queries->n * sizeof(double));
-		PosteriorEncoding *fresh = posterior_call_fresh(call);
-		TnpStatus	status = tnp_sample(fresh->encoding, queries, (uint64) seed, (uint64) first, draws, again, &error);
-
-		posterior_encoding_release(fresh);
-		if (status != TNP_OK)
-			posterior_raise(&error, call->model->name);
-		posterior_verify("a draw", draws * queries->n, y, again);
-		pfree(again);
+		request.answer = MemoryContextAllocHuge(CurrentMemoryContext, draws * queries->n * sizeof(double));
+		posterior_ask_fresh(posterior_call_fresh(call), call->encoding, &request);
+		posterior_verify("a draw", draws * queries->n, y, request.answer, true);
+		pfree(request.answer);
 	}
 }
 

@@ -15,6 +15,7 @@
 #include "storage/shmem.h"
 #include "utils/dsa.h"
 #include "utils/memutils.h"
+#include "utils/timestamp.h"
 
 #define TRANCHE "pg_posterior"
 
@@ -50,6 +51,9 @@ initialize(PosteriorShared *s)
 	memset(s, 0, sizeof(*s));
 	pg_atomic_init_u64(&s->clock, 1);
 	pg_atomic_init_u64(&s->used, 0);
+	if (!pg_strong_random(&s->epoch, sizeof(s->epoch)))
+		s->epoch = (uint64) GetCurrentTimestamp();
+	posterior_server_init(&s->server);
 	pg_atomic_init_u64(&s->counters.hits, 0);
 	pg_atomic_init_u64(&s->counters.misses, 0);
 	pg_atomic_init_u64(&s->counters.appends, 0);

@@ -18,6 +18,7 @@
 #include "progress.h"
 #include "ring.h"
 #include "state.h"
+#include "supervisor.h"
 
 #define POSTERIOR_BUCKETS 1024
 
@@ -35,6 +36,8 @@ typedef struct PosteriorShared
 {
 	pg_atomic_uint64 clock;		/* a tick per use, for least recently used */
 	pg_atomic_uint64 used;		/* bytes of the arena that are in use */
+	uint64		epoch;			/* random: no other shared memory has had it */
+	PosteriorServer server;
 	PosteriorCounters counters;
 	/* the directory, under posterior_lock: */
 	dlist_head	weights;		/* parsed models */

@@ -12,6 +12,7 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
+#include "ask.h"
 #include "bridge.h"
 #include "call.h"
 #include "distribution.h"
@@ -27,7 +28,7 @@ typedef struct Window
 	PosteriorModel *model;
 	bool		labelled;		/* classify */
 	PosteriorLabelType label;	/* then: how labels are read */
-	TnpEncoding *encoding;		/* of `rows`, or NULL */
+	PosteriorEncoding *encoding;	/* of `rows`, or NULL */
 	PosteriorRows *rows;		/* context rows of the current frame */
 	PosteriorRows *last;		/* the other buffer: the previous frame's rows */
 	PosteriorRows *query;		/* one row */
@@ -38,10 +39,11 @@ typedef struct Window
 static void
 forget_encoding(Window *w)
 {
-	TnpEncoding *e = w->encoding;
+	PosteriorEncoding *e = w->encoding;
 
 	w->encoding = NULL;
-	tnp_encoding_free(e);
+	if (e != NULL)
+		posterior_encoding_release(e);
 }
 
 static void
@@ -173,21 +175,19 @@ view_rows(const PosteriorRows *rows, int64 from, PosteriorLabelList *list)
 }
 
 /* Encode rows as a growing or as a whole frame; NULL when they are too few. */
-static TnpEncoding *
+static PosteriorEncoding *
 encode(Window *w, const PosteriorRows *rows, bool grows)
 {
 	PosteriorLabelList list;
-	TnpRows		view;
 	const TnpModel *model = w->model->model;
-	TnpEncoding *encoding;
-	TnpError	error;
+	PosteriorWanted wanted = {.model = w->model,.classes = rows->classes,
+	.prefix = grows ? tnp_canonical_prefix(model, rows->n) : tnp_whole_prefix(model, rows->n)};
 
 	if (rows->n < Max(tnp_model_info(model)->min_rows, 1))
 		return NULL;
-	view = view_rows(rows, 0, &list);
-	if (tnp_build(model, &view, grows ? tnp_canonical_prefix(model, rows->n) : tnp_whole_prefix(model, rows->n), &encoding, &error) != TNP_OK)
-		posterior_raise(&error, w->model->name);
-	return encoding;
+	wanted.rows = view_rows(rows, 0, &list);
+	wanted.labels = list;
+	return posterior_encoding_fresh(&wanted);
 }
 
 /* Whether the same numbers stand for the same labels. */
@@ -218,7 +218,6 @@ follow_growing(Window *w, WindowObject object)
 	int			known_labels = w->labelled ? w->rows->labels->n : 0;
 	PosteriorLabelList list;
 	TnpRows		fresh;
-	TnpError	error;
 
 	w->seen = read_frame(w, object, w->seen, w->rows);
 	/* another label may move the others */
@@ -229,8 +228,7 @@ follow_growing(Window *w, WindowObject object)
 	else if (w->rows->n > known)
 	{
 		fresh = view_rows(w->rows, known, &list);
-		if (tnp_grow(w->encoding, &fresh, &error) != TNP_OK)
-			posterior_raise(&error, w->model->name);
+		posterior_encoding_grow(w->encoding, &fresh);
 	}
 }
 
@@ -250,18 +248,25 @@ follow_whole(Window *w, WindowObject object)
 	w->encoding = encode(w, w->rows, false);
 }
 
+/* What is asked for the current row. */
+static TnpRequest
+make_request(const Window *w, double *params)
+{
+	TnpRequest	request = {.kind = TNP_REQUEST_PREDICT,.queries = posterior_rows_view(w->query, false),.answer = params};
+
+	request.queries.n = 1;
+	return request;
+}
+
 /* The answer to the query; false when there is no encoding to ask. */
 static bool
-answer(Window *w, const TnpEncoding *encoding, double *params)
+answer(Window *w, PosteriorEncoding *encoding, double *params)
 {
-	TnpRows		query = posterior_rows_view(w->query, false);
-	TnpError	error;
+	TnpRequest	request = make_request(w, params);
 
 	if (encoding == NULL)
 		return false;
-	query.n = 1;
-	if (tnp_predict(encoding, &query, params, &error) != TNP_OK)
-		posterior_raise(&error, w->model->name);
+	posterior_ask(encoding, &request);
 	return true;
 }
 
@@ -304,23 +309,17 @@ answer_carried(Window *w, WindowObject object, bool grows, int size, double *par
 		read_frame(w, object, 0, rows);
 		scratch.rows = rows;
 		scratch.encoding = encode(&scratch, rows, grows);
-		if (scratch.encoding != NULL)
-		{
-			TnpRows		query = posterior_rows_view(w->query, false);
-			TnpError	error;
-			TnpStatus	status;
-
-			query.n = 1;
-			status = tnp_predict(scratch.encoding, &query, again, &error);
-			tnp_encoding_free(scratch.encoding);
-			if (status != TNP_OK)
-				posterior_raise(&error, w->model->name);
-		}
 		also = scratch.encoding != NULL;
 		if (also != some)
 			elog(ERROR, "a frame has an answer from the cache or from scratch, but not both");
+		if (also)
+		{
+			TnpRequest	request = make_request(w, again);
+
+			posterior_ask_fresh(scratch.encoding, w->encoding, &request);
+		}
 		if (some)
-			posterior_verify("a prediction over a frame", size, params, again);
+			posterior_verify("a prediction over a frame", size, params, again, posterior_answered_exactly(w->encoding));
 		pfree(again);
 	}
 	return some;

@@ -1,0 +1,409 @@
+/*
+ * attention.h: attention of a tile of rows to the shared keys of the context and to the private keys of its chains.
+ *
+ * Context keys are read where they lie, once for all rows of a tile, never copied per stream. The private keys of the 8 / G pairs per stream of
+ * a tile of 16 rows are stored step after step, G streams side by side, and multiplied as one block in which every row sees its own stream's
+ * columns only: eight times the products of a loop over single rows, on units that have thirty times its rate.
+ *
+ * A block's warps own whole heads, or, when there are too few of them, chunks of keys whose partial results are folded afterwards.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef CUDA_ATTENTION_H
+#define CUDA_ATTENTION_H
+
+#include "softmax.h"
+
+/* Rows of the tile, in shared memory; each member has one entry per row. */
+struct TileRows
+{
+	int		   *visible,		/* shared slots that it sees */
+			   *own,			/* private rows that it sees */
+			   *store,			/* slot for its key and value: private row, or shared slot */
+			   *source,			/* row of x, or of the sinks */
+			   *flags,
+			   *role,
+			   *position,
+			   *stream,
+			   *step;
+	float	   *log_keys,		/* ln of the number of visible keys */
+			   *target;
+	int		   *most,			/* per 16 rows: largest and smallest visible, largest own */
+			   *least,
+			   *most_own;
+};
+
+#define ROW_ACTIVE 1
+#define ROW_X 2					/* takes E_x */
+#define ROW_Y 4					/* takes E_y: has a target */
+#define ROW_STORES 8
+#define ROW_ASKS 16
+#define ROW_SINK 32
+
+/* What the functions of a tile share. R rows, NV tiles of 8 features per head. */
+template <class T, int R, int NV> struct Tile
+{
+	typedef Precision<T> P;
+	typedef Head<T, NV> H;
+	static const int tiles = R / 16;
+	/* rows whose softmax fits the registers of one warp, in tiles */
+	static const int together = R >= 32 && NV <= 8 && Precision<T>::code == 0 ? 2 : 1;
+	static const int head_columns = H::key_tiles * Precision<T>::depth;
+	static const int part_width = NV * 8 + 2;
+
+	const CudaWalk *walk;
+	const CudaModel *model;
+	int			lane,
+				warp,
+				rank,			/* of this block in its team */
+				team,
+				tile;			/* number of the team */
+	T		   *x0,
+			   *x1,
+			   *q;
+	float	   *h,
+			   *input,
+			   *part;
+	TileRows	rows;
+
+	/* heads of this block: head(0) ... head(n_heads - 1); `share` blocks have the same ones, this is number `slice` of them */
+	int			n_heads,
+				share,
+				slice;
+
+	DEVICE int
+	head(int local) const
+	{
+		return share > 1 ? rank % model->heads : rank + local * team;
+	}
+
+	DEVICE const uint32_t *
+	keys(const CudaCache &cache, int layer, int head) const
+	{
+		return cache.k + (size_t) ((layer * model->heads + head) * cache.panels) * H::key_words;
+	}
+
+	DEVICE const uint32_t *
+	values(const CudaCache &cache, int layer, int head) const
+	{
+		return cache.v + (size_t) ((layer * model->heads + head) * cache.panels) * H::value_words;
+	}
+
+	/* The private cache of the group of streams in tile m of 16 rows. */
+	DEVICE CudaCache
+	own_cache(int m) const
+	{
+		CudaCache	cache = walk->own;
+		int64_t		group = (int64_t) tile * tiles + m;
+
+		cache.k += group * walk->own_words_k;
+		cache.v += group * walk->own_words_v;
+		return cache;
+	}
+
+	/* Where a storing row puts its key and value: row is of the tile. */
+	DEVICE CudaCache
+	target_cache(int row, int64_t *slot) const
+	{
+		if (walk->mode != CUDA_CHAIN)
+		{
+			*slot = rows.store[row];
+			return walk->cache;
+		}
+		*slot = (int64_t) rows.store[row] * walk->group + row % 8 % walk->group;
+		return own_cache(row / 16);
+	}
+
+	DEVICE void
+	store_key(int layer, int head, int row, int feature, float a, float b) const
+	{
+		int64_t		slot;
+		CudaCache	cache = target_cache(row, &slot);
+		T		   *to = (T *) keys(cache, layer, head);
+
+		if (P::code == 0)
+			P::store_pair(to + cuda_key_at(P::code, NV, slot, feature), a, b);
+		else
+		{
+			to[cuda_key_at(P::code, NV, slot, feature)] = P::from(a);
+			to[cuda_key_at(P::code, NV, slot, feature + 1)] = P::from(b);
+		}
+	}
+
+	DEVICE void
+	store_value(int layer, int head, int row, int feature, float a, float b) const
+	{
+		int64_t		slot;
+		CudaCache	cache = target_cache(row, &slot);
+		T		   *to = (T *) values(cache, layer, head);
+
+		to[cuda_value_at(P::code, NV, slot, feature)] = P::from(a);
+		to[cuda_value_at(P::code, NV, slot, feature + 1)] = P::from(b);
+	}
+
+	/* Columns column and column + 1 of a row of x1, in all blocks of the team. */
+	DEVICE void
+	push(T *buffer, int row, int column, float a, float b) const
+	{
+		for (int peer = 0; peer < team; peer++)
+			P::store_pair(team_peer(buffer + row * walk->row_x + column, peer, team), a, b);
+	}
+
+	DEVICE void
+	push_one(T *buffer, int row, int column, float a) const
+	{
+		for (int peer = 0; peer < team; peer++)
+			*team_peer(buffer + row * walk->row_x + column, peer, team) = P::from(a);
+	}
+
+	/* Queries of `local`'s head, tiles first ... */
+	template <int MT> DEVICE void
+	load_queries(uint32_t (*to)[H::key_tiles][4], int local, int first) const
+	{
+		UNROLL
+		for (int m = 0; m < MT; m++)
+			UNROLL
+			for (int i = 0; i < H::key_tiles; i++)
+				P::load(to[m][i], q + (first + m < tiles ? first + m : first) * 16 * walk->row_q + local * head_columns + i * P::depth, walk->row_q, lane);
+	}
+
+	/* The chunk of shared keys from slot `from`, for tiles first ... first + MT - 1. */
+	template <int MT> DEVICE void
+	shared_chunk(Softmax<NV, MT> &state, const uint32_t (*query)[H::key_tiles][4], int layer, int head, int first, int64_t from) const
+	{
+		int			limit[MT][2];
+		int64_t		most = 0,
+					least = INT64_MAX,
+					end = from + CUDA_CHUNK;
+
+		UNROLL
+		for (int m = 0; m < MT; m++)
+		{
+			limit[m][0] = rows.visible[(first + m) * 16 + lane / 4];
+			limit[m][1] = rows.visible[(first + m) * 16 + lane / 4 + 8];
+			most = rows.most[first + m] > most ? rows.most[first + m] : most;
+			least = rows.least[first + m] < least ? rows.least[first + m] : least;
+		}
+		most = (most + CUDA_BLOCK - 1) / CUDA_BLOCK * CUDA_BLOCK;
+		attend_chunk<T, NV, MT>(state, query, keys(walk->cache, layer, head), values(walk->cache, layer, head), from, end < most ? end : most, least,
+								lane, [&](int m, int row, int64_t slot) { return slot < limit[m][row / 8]; });
+	}
+
+	/* All private keys of tile m. */
+	DEVICE void
+	private_chunk(Softmax<NV, 1> &state, const uint32_t (*query)[H::key_tiles][4], int layer, int head, int m) const
+	{
+		CudaCache	cache = own_cache(m);
+		int			group = walk->group,
+					limit[2] = {rows.own[m * 16 + lane / 4], rows.own[m * 16 + lane / 4 + 8]},
+					stream = lane / 4 % group;
+		int64_t		end = ((int64_t) rows.most_own[m] * group + CUDA_BLOCK - 1) / CUDA_BLOCK * CUDA_BLOCK;
+
+		attend_chunk<T, NV, 1>(state, query, keys(cache, layer, head), values(cache, layer, head), 0, end, 0, lane,
+							   [&](int, int row, int64_t slot) { return slot % group == stream && slot / group < limit[row / 8]; });
+	}
+
+	DEVICE void
+	put_result(int head, int row, int feature, float a, float b) const
+	{
+		int			width = model->head_width,
+					column = head * width + feature;
+
+		if (width % 2 == 0 && feature < width)
+			push(x1, row, column, a, b);
+		else
+		{
+			if (feature < width)
+				push_one(x1, row, column, a);
+			if (feature + 1 < width)
+				push_one(x1, row, column + 1, b);
+		}
+	}
+
+	/* Chunks of this tile, the private keys' counted as one more. */
+	DEVICE int
+	chunks(void) const
+	{
+		int			most = 0;
+
+		for (int m = 0; m < tiles; m++)
+			most = rows.most[m] > most ? rows.most[m] : most;
+		return (most + CUDA_CHUNK - 1) / CUDA_CHUNK + 1;
+	}
+
+	/* Blocks that share a head leave their partial results where all of them can read. */
+	DEVICE float *
+	part_of(int local, int chunk, int n_chunks, int row) const
+	{
+		return part + ((int64_t) ((share > 1 ? head(local) : local) * n_chunks + chunk) * R + row) * part_width;
+	}
+
+	template <int MT> DEVICE void
+	put_part(const Softmax<NV, MT> &state, int local, int chunk, int n_chunks, int first) const
+	{
+		UNROLL
+		for (int m = 0; m < MT; m++)
+			UNROLL
+			for (int half = 0; half < 2; half++)
+			{
+				int			row = (first + m) * 16 + half * 8 + lane / 4;
+				float	   *to = part_of(local, chunk, n_chunks, row);
+
+				if ((rows.flags[row] & ROW_ACTIVE) == 0)
+					continue;
+				UNROLL
+				for (int n = 0; n < NV; n++)
+				{
+					to[n * 8 + lane % 4 * 2] = state.values[m][n][2 * half];
+					to[n * 8 + lane % 4 * 2 + 1] = state.values[m][n][2 * half + 1];
+				}
+				if (lane % 4 == 0)
+				{
+					to[NV * 8] = state.most[m][half];
+					to[NV * 8 + 1] = state.sum[m][half];
+				}
+			}
+	}
+
+	/*
+	 * What one warp does in one go: tiles first ... of a head, their shared chunks chunk ... end - 1, then the private keys of `own` of the tiles. Either everything, with the
+	 * result in x1; or one chunk, whose partial result is put down.
+	 */
+	DEVICE_CALL void
+	attend_task(int layer, int local, int first, int chunk, int end, int own, int n_chunks) const
+	{
+		uint32_t	query[together][H::key_tiles][4];
+		Softmax<NV, together> all;
+
+		load_queries<together>(query, local, first);
+		all.clear();
+		for (; chunk < end; chunk++)
+		{
+			Softmax<NV, together> one;
+
+			shared_chunk<together>(one, query, layer, head(local), first, (int64_t) chunk * CUDA_CHUNK);
+			if (walk->split)
+				put_part<together>(one, local, chunk, n_chunks, first);
+			else
+				UNROLL
+				for (int m = 0; m < together; m++)
+					fold<NV, together, together>(all, m, one, m);
+		}
+		UNROLL
+		for (int m = 0; m < together; m++)
+			if (m < own && rows.most_own[first + m] > 0)
+			{
+				Softmax<NV, 1> one;
+
+				private_chunk(one, query + m, layer, head(local), first + m);
+				if (walk->split)
+					put_part<1>(one, local, n_chunks - 1, n_chunks, first + m);
+				else
+					fold<NV, together, 1>(all, m, one, 0);
+			}
+		if (walk->split)
+			return;
+		UNROLL
+		for (int m = 0; m < together; m++)
+			UNROLL
+			for (int half = 0; half < 2; half++)
+			{
+				float		scale = all.sum[m][half] > 0.0f ? 1.0f / all.sum[m][half] : 0.0f;
+
+				UNROLL
+				for (int n = 0; n < NV; n++)
+					put_result(head(local), (first + m) * 16 + half * 8 + lane / 4, n * 8 + lane % 4 * 2,
+							   product(all.values[m][n][2 * half], scale), product(all.values[m][n][2 * half + 1], scale));
+			}
+	}
+
+	/* Rows whose partial results are folded by this warp: x1 = their attention. */
+	DEVICE_CALL void
+	fold_parts(int n_chunks) const
+	{
+		const int	each = (NV * 8 + WARP - 1) / WARP;
+
+		for (int item = warp; item < n_heads * R; item += CUDA_WARPS)
+		{
+			int			local = item % n_heads,
+						row = item / n_heads,
+						last = rows.most_own[row / 16] > 0 ? n_chunks : n_chunks - 1;
+			float		value[each],
+						most = MINUS_INFINITY,
+						sum = 0.0f,
+						scale;
+
+			if (row % share != slice || (rows.flags[row] & ROW_ACTIVE) == 0)
+				continue;
+			UNROLL
+			for (int i = 0; i < each; i++)
+				value[i] = 0.0f;
+			for (int chunk = 0; chunk < last; chunk++)
+			{
+				const float *from = part_of(local, chunk, n_chunks, row);
+				float		keep,
+							add;
+
+				fold_factors(&most, &sum, from[NV * 8], from[NV * 8 + 1], &keep, &add);
+				UNROLL
+				for (int i = 0; i < each; i++)
+					if (lane + i * WARP < NV * 8)
+						value[i] = fold_value(value[i], keep, from[lane + i * WARP], add);
+			}
+			scale = sum > 0.0f ? 1.0f / sum : 0.0f;
+			UNROLL
+			for (int i = 0; i < each; i++)
+				if (lane + i * WARP < model->head_width)
+					push_one(x1, row, head(local) * model->head_width + lane + i * WARP, product(value[i], scale));
+		}
+	}
+
+	/* x1 = attention of q to cache layer `layer`, in all blocks of the team. */
+	DEVICE void
+	attend(int layer) const
+	{
+		const int	groups = tiles / together;
+		int			n_chunks = chunks(),
+					units = n_heads * groups,
+					tasks = walk->split ? units * (n_chunks - 1) + n_heads * tiles : units;
+
+		for (int task = warp; task < tasks; task += CUDA_WARPS)
+		{
+			int			local = task % n_heads,
+						first = task / n_heads % groups * together,
+						chunk = 0,
+						end = n_chunks - 1,
+						own = together;
+
+			if (walk->split && task < units * (n_chunks - 1))
+			{
+				chunk = task / units;
+				end = chunk + 1;
+				own = 0;
+				if (chunk % share != slice)
+					continue;
+			}
+			else if (walk->split)
+			{
+				/* private keys of one tile; that of a pair is not loaded for them */
+				first = (task - units * (n_chunks - 1)) / n_heads;
+				end = 0;
+				own = 1;
+				if (slice != 0 || rows.most_own[first] == 0)
+					continue;
+			}
+			attend_task(layer, local, first, chunk, end, own, n_chunks);
+		}
+		if (walk->split)
+		{
+			if (share > 1)
+				sync_team(team);
+			else
+				sync_block();
+			fold_parts(n_chunks);
+		}
+		sync_team(team);
+	}
+};
+
+#endif							/* CUDA_ATTENTION_H */

@@ -1,0 +1,82 @@
+/*
+ * gpu.h: what the host part needs of a GPU: memory, copies, launches, waiting. Implemented on the CUDA runtime (gpu_cuda.cu) and, for the tests, by
+ * the emulator (test/cuda/gpu_emulated.cpp). One device per process, one stream, one calling thread.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef CUDA_GPU_H
+#define CUDA_GPU_H
+
+#include <stdbool.h>
+
+#include "layout.h"
+
+#ifdef __cplusplus
+extern "C"
+{
+#endif
+
+typedef enum GpuResult
+{
+	GPU_OK,
+	GPU_NO_MEMORY,				/* an ordinary answer: nothing has changed */
+	GPU_ABSENT,					/* no driver, no such device, or one that is too old */
+	GPU_FAILED					/* the device cannot be used any more by this process */
+} GpuResult;
+
+typedef struct GpuFacts
+{
+	char		name[128],
+				version[64];
+	size_t		memory_total,
+				memory_free;
+	int			multiprocessors;
+	int			shared_bytes;	/* shared memory that one block may have */
+	int			team;			/* blocks of a team at most: 1 where there are no clusters */
+} GpuFacts;
+
+/* A kernel: precision, rows per tile (16, 32, 64), tiles of a head. */
+typedef struct GpuKernel
+{
+	int			precision,
+				rows,
+				head_tiles;
+} GpuKernel;
+
+GpuResult	gpu_open(int ordinal, GpuFacts *facts);
+void		gpu_close(void);
+
+/* The device's own words for the last GPU_ABSENT or GPU_FAILED. */
+const char *gpu_error(void);
+
+GpuResult	gpu_allocate(size_t bytes, void **memory);
+void		gpu_release(void *memory);
+
+/* Host memory that copies can read and write while the caller goes on. */
+GpuResult	gpu_allocate_host(size_t bytes, void **memory);
+void		gpu_release_host(void *memory);
+
+/* In the order in which they are called; host memory must stay as it is until gpu_done. */
+GpuResult	gpu_upload(void *to, const void *from, size_t bytes);
+GpuResult	gpu_download(void *to, const void *from, size_t bytes);
+GpuResult	gpu_copy(void *to, const void *from, size_t bytes);
+GpuResult	gpu_clear(void *memory, size_t bytes);
+
+/* tiles * team blocks of CUDA_THREADS threads with `shared` bytes each. */
+GpuResult	gpu_launch(const GpuKernel *kernel, const CudaWalk *walk, int shared);
+
+/* Whether everything asked for so far has been done; does not wait. */
+GpuResult	gpu_done(bool *done);
+
+/* Measure the kernels launched from now on, or no longer; and the time they took since the last call, with their number. Everything must be done then. */
+void		gpu_profile(bool on);
+GpuResult	gpu_profiled(double *milliseconds, int *launches);
+
+/* Let the processor rest for a moment between two looks. */
+void		gpu_pause(int looks);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif							/* CUDA_GPU_H */

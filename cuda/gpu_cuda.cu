@@ -1,0 +1,274 @@
+/*
+ * gpu_cuda.cu: gpu.h on the CUDA runtime.
+ *
+ * Every allocation is a plain one, every operation goes to one stream. An error that is not "out of memory" is final: the runtime repeats it for every
+ * later call, and only a new process gets rid of it.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "gpu.h"
+
+#include <cuda_runtime.h>
+
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+/* kernels.cu, once per list */
+typedef const void *FindKernel(int precision, int rows, int head_tiles);
+extern "C" FindKernel cuda_kernel_HALF_16,
+			cuda_kernel_HALF_32,
+			cuda_kernel_HALF_64,
+			cuda_kernel_FLOAT_16,
+			cuda_kernel_FLOAT_32;
+
+static FindKernel *const lists[] = {cuda_kernel_HALF_16, cuda_kernel_HALF_32, cuda_kernel_HALF_64, cuda_kernel_FLOAT_16, cuda_kernel_FLOAT_32};
+
+static char failure[256] = "";
+static cudaStream_t stream = nullptr;
+static int	shared_limit = 0;
+
+/* Pairs of events around launches, while these are measured. */
+#define MOST_MEASURED 4096
+static bool profiling = false;
+static int	measured = 0;
+static cudaEvent_t begun[MOST_MEASURED],
+			ended[MOST_MEASURED];
+
+/* Looks of a wait before it begins to sleep between them: about a millisecond, longer than small questions take. */
+#define SPINS 2000
+
+static GpuResult
+result_of(cudaError_t error)
+{
+	if (error == cudaSuccess)
+		return GPU_OK;
+	if (error == cudaErrorMemoryAllocation)
+	{
+		/* forget it: it is no failure of the device */
+		(void) cudaGetLastError();
+		return GPU_NO_MEMORY;
+	}
+	snprintf(failure, sizeof(failure), "%s (%s)", cudaGetErrorString(error), cudaGetErrorName(error));
+	return GPU_FAILED;
+}
+
+static GpuResult
+absent(const char *reason)
+{
+	snprintf(failure, sizeof(failure), "%s", reason);
+	return GPU_ABSENT;
+}
+
+/* Blocks of a cluster that every device with clusters accepts. */
+static int
+largest_team(int major)
+{
+	return major >= 9 ? 8 : 1;
+}
+
+GpuResult
+gpu_open(int ordinal, GpuFacts *facts)
+{
+	cudaDeviceProp properties;
+	int			devices = 0,
+				driver = 0,
+				runtime = 0;
+	cudaError_t error = cudaGetDeviceCount(&devices);
+
+	memset(facts, 0, sizeof(*facts));
+	if (error != cudaSuccess)
+		return absent(cudaGetErrorString(error));
+	if (ordinal < 0 || ordinal >= devices)
+	{
+		snprintf(failure, sizeof(failure), "there are %d devices, numbered from 0", devices);
+		return GPU_ABSENT;
+	}
+	if ((error = cudaSetDevice(ordinal)) != cudaSuccess || (error = cudaGetDeviceProperties(&properties, ordinal)) != cudaSuccess ||
+		(error = cudaMemGetInfo(&facts->memory_free, &facts->memory_total)) != cudaSuccess)
+		return absent(cudaGetErrorString(error));
+	if (properties.major < 8)
+	{
+		snprintf(failure, sizeof(failure), "%.100s has compute capability %d.%d, at least 8.0 is needed", properties.name, properties.major, properties.minor);
+		return GPU_ABSENT;
+	}
+	if ((error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)) != cudaSuccess)
+		return absent(cudaGetErrorString(error));
+	(void) cudaDriverGetVersion(&driver);
+	(void) cudaRuntimeGetVersion(&runtime);
+	snprintf(facts->name, sizeof(facts->name), "%.127s", properties.name);
+	snprintf(facts->version, sizeof(facts->version), "driver %d.%d, runtime %d.%d, sm_%d%d", driver / 1000, driver % 1000 / 10, runtime / 1000,
+			 runtime % 1000 / 10, properties.major, properties.minor);
+	facts->multiprocessors = properties.multiProcessorCount;
+	facts->shared_bytes = shared_limit = (int) properties.sharedMemPerBlockOptin;
+	facts->team = largest_team(properties.major);
+	return GPU_OK;
+}
+
+void
+gpu_close(void)
+{
+	if (stream != nullptr)
+		(void) cudaStreamDestroy(stream);
+	stream = nullptr;
+}
+
+const char *
+gpu_error(void)
+{
+	return failure;
+}
+
+GpuResult
+gpu_allocate(size_t bytes, void **memory)
+{
+	return result_of(cudaMalloc(memory, bytes));
+}
+
+void
+gpu_release(void *memory)
+{
+	(void) cudaFree(memory);
+}
+
+GpuResult
+gpu_allocate_host(size_t bytes, void **memory)
+{
+	return result_of(cudaMallocHost(memory, bytes));
+}
+
+void
+gpu_release_host(void *memory)
+{
+	(void) cudaFreeHost(memory);
+}
+
+GpuResult
+gpu_upload(void *to, const void *from, size_t bytes)
+{
+	return bytes == 0 ? GPU_OK : result_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream));
+}
+
+GpuResult
+gpu_download(void *to, const void *from, size_t bytes)
+{
+	return bytes == 0 ? GPU_OK : result_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream));
+}
+
+GpuResult
+gpu_copy(void *to, const void *from, size_t bytes)
+{
+	return bytes == 0 ? GPU_OK : result_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));
+}
+
+GpuResult
+gpu_clear(void *memory, size_t bytes)
+{
+	return bytes == 0 ? GPU_OK : result_of(cudaMemsetAsync(memory, 0, bytes, stream));
+}
+
+/* Allow a kernel all the shared memory that there is, the first time that it is launched. */
+static cudaError_t
+prepare(const void *function)
+{
+	static const void *prepared[64];
+	static int	n = 0;
+	cudaError_t error;
+
+	for (int i = 0; i < n; i++)
+		if (prepared[i] == function)
+			return cudaSuccess;
+	error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_limit);
+	if (error == cudaSuccess && n < 64)
+		prepared[n++] = function;
+	return error;
+}
+
+GpuResult
+gpu_launch(const GpuKernel *kernel, const CudaWalk *walk, int shared)
+{
+	const void *function = nullptr;
+	cudaLaunchConfig_t config = {};
+	cudaLaunchAttribute attribute = {};
+	void	   *arguments[1] = {(void *) walk};
+	cudaError_t error;
+
+	for (FindKernel *find : lists)
+		if (function == nullptr)
+			function = find(kernel->precision, kernel->rows, kernel->head_tiles);
+	if (function == nullptr)
+	{
+		snprintf(failure, sizeof(failure), "there is no kernel for tiles of %d rows and heads of %d columns", kernel->rows, kernel->head_tiles * 8);
+		return GPU_FAILED;
+	}
+	error = prepare(function);
+	if (error != cudaSuccess)
+		return result_of(error);
+	config.gridDim = dim3((unsigned) walk->tiles * (unsigned) walk->team);
+	config.blockDim = dim3(CUDA_THREADS);
+	config.dynamicSmemBytes = (size_t) shared;
+	config.stream = stream;
+	if (walk->team > 1)
+	{
+		attribute.id = cudaLaunchAttributeClusterDimension;
+		attribute.val.clusterDim.x = (unsigned) walk->team;
+		attribute.val.clusterDim.y = 1;
+		attribute.val.clusterDim.z = 1;
+		config.attrs = &attribute;
+		config.numAttrs = 1;
+	}
+	if (!profiling || measured == MOST_MEASURED)
+		return result_of(cudaLaunchKernelExC(&config, function, arguments));
+	if ((error = cudaEventCreate(&begun[measured])) != cudaSuccess || (error = cudaEventCreate(&ended[measured])) != cudaSuccess ||
+		(error = cudaEventRecord(begun[measured], stream)) != cudaSuccess ||
+		(error = cudaLaunchKernelExC(&config, function, arguments)) != cudaSuccess ||
+		(error = cudaEventRecord(ended[measured], stream)) != cudaSuccess)
+		return result_of(error);
+	measured++;
+	return GPU_OK;
+}
+
+void
+gpu_profile(bool on)
+{
+	profiling = on;
+}
+
+GpuResult
+gpu_profiled(double *milliseconds, int *launches)
+{
+	*milliseconds = 0;
+	*launches = measured;
+	while (measured > 0)
+	{
+		float		time = 0;
+		cudaError_t error;
+
+		measured--;
+		error = cudaEventElapsedTime(&time, begun[measured], ended[measured]);
+		(void) cudaEventDestroy(begun[measured]);
+		(void) cudaEventDestroy(ended[measured]);
+		if (error != cudaSuccess)
+			return result_of(error);
+		*milliseconds += time;
+	}
+	return GPU_OK;
+}
+
+GpuResult
+gpu_done(bool *done)
+{
+	cudaError_t error = cudaStreamQuery(stream);
+
+	*done = error == cudaSuccess;
+	return error == cudaErrorNotReady ? GPU_OK : result_of(error);
+}
+
+void
+gpu_pause(int looks)
+{
+	struct timespec moment = {0, 50000};
+
+	if (looks > SPINS)
+		(void) nanosleep(&moment, nullptr);
+}

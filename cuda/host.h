@@ -1,0 +1,153 @@
+/*
+ * host.h: the host part of the CUDA device (src/server/device.h): what its files share.
+ *
+ * device.c is the table, memory and waiting; weights.c brings a model to the device; encoding.c builds and extends encodings; launch.c chooses the shape
+ * of a launch; questions.c answers. Statistics, scaling and the cells of the row tokeniser are the engine's own functions, on the host.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef CUDA_HOST_H
+#define CUDA_HOST_H
+
+#include "device.h"
+#include "encode.h"
+#include "gpu.h"
+
+struct TnpDevice
+{
+	TnpDeviceConfig config;
+	GpuFacts	facts;
+	size_t		limit,
+				used;			/* bytes of device memory */
+	bool		lost;
+	void	   *scratch;		/* device memory of the call in progress, kept for the next */
+	size_t		scratch_bytes,
+				scratch_used;
+	void	   *staging;		/* host memory for copies, likewise */
+	size_t		staging_bytes,
+				staging_used;
+};
+
+struct TnpDeviceModel
+{
+	TnpDevice  *device;
+	TnpModel   *model;
+	CudaModel	shape;			/* as in device memory */
+	void	   *weights;		/* device memory */
+	size_t		bytes;
+	const CudaModel *on_device;
+	bool		halves_on_host; /* the embedder's part of the features is computed by the engine */
+};
+
+struct TnpDeviceEncoding
+{
+	TnpDeviceModel *model;
+	int64_t		n,
+				prefix,
+				capacity;		/* slots */
+	int			n_features;
+	TnpColumnKind *kinds;
+	double	   *x,				/* rows, for models that encode again when a chain's buffer is full; else NULL */
+			   *y;
+	TnpStats	stats;
+	bool		borrowed_stats;
+	CudaCache	cache;
+	size_t		bytes;			/* of device memory */
+};
+
+/* ---- device.c ------------------------------------------------------------------------------------------------------- */
+
+/* Device memory within the limit; TNP_NO_MEMORY has changed nothing. */
+TnpStatus	cuda_take(TnpDevice *device, size_t bytes, void **memory, TnpError *error);
+void		cuda_give(TnpDevice *device, void *memory, size_t bytes);
+
+/* What a failed GPU call means for the caller. */
+TnpStatus	cuda_failed(TnpDevice *device, GpuResult result, TnpError *error);
+
+/* Until everything that was asked of the device is done, polling for interrupts. */
+TnpStatus	cuda_wait(TnpDevice *device, TnpError *error);
+
+/*
+ * Room for the call in progress: device memory and host memory for copies, both given out piece by piece and together taken back by the next cuda_begin. Nothing of them
+ * may be in use by the device then.
+ */
+TnpStatus	cuda_begin(TnpDevice *device, size_t scratch, size_t staging, TnpError *error);
+void	   *cuda_scratch(TnpDevice *device, size_t bytes);
+void	   *cuda_staging(TnpDevice *device, size_t bytes);
+
+/* Bytes that a piece occupies. */
+static inline size_t
+cuda_piece(size_t bytes)
+{
+	return (bytes + 255) / 256 * 256;
+}
+
+/* ---- weights.c ------------------------------------------------------------------------------------------------------ */
+
+/* Bring model's weights to the device; fails with TNP_BAD_CONFIG where there are no kernels for it. m->model is set. */
+TnpStatus	cuda_load_weights(TnpDeviceModel *m, TnpPrecision precision, TnpError *error);
+
+/* ---- launch.c ------------------------------------------------------------------------------------------------------- */
+
+/* The shape of a launch, chosen for n rows (streams of a chain); fills the parts of walk that follow from it. */
+typedef struct CudaPlan
+{
+	GpuKernel	kernel;
+	int			shared;			/* bytes per block */
+	size_t		part_bytes;		/* partial results in memory, 0: none */
+	size_t		raw_bytes,		/* raw outputs and parameters of all tiles */
+				params_bytes;
+	size_t		own_bytes;		/* private keys and values of all tiles */
+} CudaPlan;
+
+/* keys: largest number of shared slots that a row sees. private_slots: slots of a group of streams, for chains. */
+TnpStatus	cuda_plan(const TnpDeviceModel *m, int64_t keys, int64_t private_slots, CudaWalk *walk, CudaPlan *plan, TnpError *error);
+
+/* What tests and benchmarks choose instead of cuda_plan, where it is possible; 0: its own choice. */
+typedef struct CudaForce
+{
+	int			rows,			/* 16, 32, 64 */
+				team;			/* 1, 2, 4, 8 */
+	int			split,
+				part_in_memory;
+} CudaForce;
+
+extern CudaForce cuda_force;
+
+/* Whether a tile of any height fits the device. */
+bool		cuda_fits(const TnpDeviceModel *m);
+
+/* A walk of this encoding's model and first rows, everything else zero. */
+CudaWalk	cuda_walk_of(const TnpDeviceEncoding *e, int64_t rows, CudaMode mode);
+
+/* ---- encoding.c ----------------------------------------------------------------------------------------------------- */
+
+/* What the embedder reads of rows [first, first + n), as floats: halves, or scaled features. *width floats a row. */
+int			cuda_x_width(const TnpDeviceModel *m, const TnpStats *stats);
+TnpStatus	cuda_fill_x(const TnpDeviceModel *m, const TnpStats *stats, const TnpRows *rows, int64_t first, int64_t n, bool in_context, float *x,
+						TnpError *error);
+
+TnpStatus	cuda_encoding_build(TnpDeviceModel *m, const TnpRows *rows, int64_t prefix, int64_t capacity, TnpDeviceEncoding **encoding, TnpError *error);
+TnpStatus	cuda_encoding_append(TnpDeviceEncoding *e, const TnpRows *rows, TnpError *error);
+void		cuda_encoding_free(TnpDeviceEncoding *e);
+
+/*
+ * An encoding of e's first `rows` rows and further `more`, all in the prefix, under the same statistics: how a finished block of a chain is merged. It must be
+ * freed before e.
+ */
+TnpStatus	cuda_encoding_merge(const TnpDeviceEncoding *e, int64_t rows, const TnpRows *more, TnpDeviceEncoding **merged, TnpError *error);
+TnpStatus	cuda_encoding_export(const TnpDeviceEncoding *e, int layer, int64_t first, int64_t n, float *k, float *v, TnpError *error);
+
+/* Rows fit the encoding, as the engine checks it. */
+TnpStatus	cuda_rows_check(const TnpDeviceEncoding *e, const TnpRows *rows, bool need_y, TnpError *error);
+
+/* ---- questions.c ---------------------------------------------------------------------------------------------------- */
+
+TnpStatus	cuda_answer(TnpDeviceEncoding *e, int n, TnpRequest *requests, TnpError *error);
+
+/* ---- chains.c ------------------------------------------------------------------------------------------------------- */
+
+TnpStatus	cuda_sample(TnpDeviceEncoding *e, TnpRequest *request, TnpError *error);
+TnpStatus	cuda_score(TnpDeviceEncoding *e, TnpRequest *request, TnpError *error);
+
+#endif							/* CUDA_HOST_H */

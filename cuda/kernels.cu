@@ -1,0 +1,23 @@
+/*
+ * kernels.cu: the kernels of one list of kernels.h, compiled. The build compiles this file once per list, named by KERNELS_OF (HALF_16, …), which also names the
+ * function that finds one.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "kernels.h"
+#include "walk.h"
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#define FIND JOIN(cuda_kernel_, KERNELS_OF)
+
+/* The kernel of this list with the given shape, or NULL. */
+extern "C" const void *
+FIND(int precision, int rows, int head_tiles)
+{
+#define ENTRY(type, height, wide) \
+	if (precision == Precision<type>::code && rows == height && head_tiles == wide) \
+		return (const void *) cuda_walk<type, height, wide>;
+	JOIN(CUDA_KERNELS_, KERNELS_OF)(ENTRY)
+	return nullptr;
+}

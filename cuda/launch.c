@@ -1,0 +1,192 @@
+/*
+ * launch.c: the shape of a launch: rows per tile, blocks per tile, whether keys are split, and the layout of shared memory.
+ *
+ * Two costs are weighed. A tile streams all weights and visible keys through one block (or a team), whatever its height: high tiles share that. And all
+ * multiprocessors should have something to do: low tiles, and teams, see to that. Nothing here changes an answer by a bit (products.h, softmax.h).
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "host.h"
+
+#include <string.h>
+
+#include "kernels.h"
+
+CudaForce	cuda_force;
+
+/* Bytes of weights and keys that a block should read per layer before sharing them out is worth the barriers. */
+#define WORTH_A_BLOCK ((int64_t) 16 << 10)
+
+static int
+round_up(int n, int unit)
+{
+	return (n + unit - 1) / unit * unit;
+}
+
+/* Offsets of everything in shared memory for tiles of `rows` rows; returns the bytes without partial results. */
+static int
+lay_out(const CudaModel *s, int rows, int team, CudaWalk *walk)
+{
+	int			element = s->precision == 0 ? 2 : 4,
+				heads = team > s->heads ? 1 : (s->heads + team - 1) / team,
+				head_columns = cuda_k_tiles(s->precision, s->head_tiles) * cuda_k_tile(s->precision),
+				at = 0;
+
+	walk->row_x = cuda_row(s->precision, s->operand);
+	walk->row_q = cuda_row(s->precision, heads * head_columns);
+	walk->row_h = round_up(s->width, 32) + 8;
+	walk->at_x0 = at;
+	at += round_up(rows * walk->row_x * element, 128);
+	walk->at_x1 = at;
+	at += round_up(rows * walk->row_x * element, 128);
+	walk->at_q = at;
+	at += round_up(rows * walk->row_q * element, 128);
+	walk->at_h = at;
+	at += round_up(rows * walk->row_h * 4, 128);
+	walk->at_rows = at;
+	at += round_up((TILE_ROW_ARRAYS * rows + 3 * (rows / 16)) * 4, 128);
+	walk->at_input = at;
+	at += round_up(rows * CUDA_DIRECT * 4, 128);
+	return at;
+}
+
+bool
+cuda_fits(const TnpDeviceModel *m)
+{
+	CudaWalk	walk;
+
+	return lay_out(&m->shape, 16, 1, &walk) <= m->device->facts.shared_bytes;
+}
+
+/* Tiles of `rows` rows for n rows, or streams of a chain. */
+static int64_t
+count_tiles(const CudaWalk *walk, int rows, int64_t n)
+{
+	int64_t		per_tile = walk->mode == CUDA_CHAIN ? rows / 16 * walk->group : rows;
+
+	return (n + per_tile - 1) / per_tile;
+}
+
+/* Rows per tile: as high as fits, unless lower ones are done sooner. */
+static int
+choose_rows(const TnpDeviceModel *m, const CudaWalk *walk)
+{
+	const GpuFacts *facts = &m->device->facts;
+	int			best = 16;
+	int64_t		best_cost = INT64_MAX;
+
+	for (int rows = 16; rows <= cuda_largest_tile(m->shape.precision, m->shape.head_tiles); rows *= 2)
+	{
+		CudaWalk	try;
+		int64_t		waves = (count_tiles(walk, rows, walk->n) + facts->multiprocessors - 1) / facts->multiprocessors,
+					cost = waves * (16 + rows);
+
+		if (rows > 16 && lay_out(&m->shape, rows, 1, &try) > facts->shared_bytes)
+			break;
+		if (cost <= best_cost)
+		{
+			best = rows;
+			best_cost = cost;
+		}
+	}
+	/* few rows gain nothing from a tile that is mostly empty */
+	while (best > 16 && count_tiles(walk, best / 2, walk->n) <= 1)
+		best /= 2;
+	if (cuda_force.rows > 0 && cuda_force.rows <= cuda_largest_tile(m->shape.precision, m->shape.head_tiles))
+		best = cuda_force.rows;
+	return best;
+}
+
+/* Blocks per tile: a power of two. */
+static int
+choose_team(const TnpDeviceModel *m, const CudaWalk *walk, int64_t tiles, int64_t keys)
+{
+	const GpuFacts *facts = &m->device->facts;
+	int			element = m->shape.precision == 0 ? 2 : 4,
+				team = 1;
+	int64_t		per_layer = ((int64_t) m->shape.width * (4 * m->shape.width + 2 * m->shape.feedforward) + 2 * keys * m->shape.width) * element;
+
+	if (walk->mode == CUDA_ENCODE || walk->mode == CUDA_HALVES)
+		return 1;
+	if (cuda_force.team > 0)
+		return cuda_force.team < facts->team ? cuda_force.team : facts->team;
+	while (2 * team <= facts->team && tiles * 2 * team <= facts->multiprocessors && per_layer / (2 * team) >= WORTH_A_BLOCK)
+		team *= 2;
+	return team;
+}
+
+TnpStatus
+cuda_plan(const TnpDeviceModel *m, int64_t keys, int64_t private_slots, CudaWalk *walk, CudaPlan *plan, TnpError *error)
+{
+	const CudaModel *s = &m->shape;
+	int			rows = walk->mode == CUDA_APPEND ? 16 : choose_rows(m, walk),
+				together = rows >= 32 && s->head_tiles <= 8 && s->precision == 0 ? 2 : 1,
+				heads,
+				used;
+	int64_t		tiles = count_tiles(walk, rows, walk->n),
+				chunks = cuda_chunks(keys),
+				part;
+
+	memset(plan, 0, sizeof(*plan));
+	if (tiles > INT32_MAX / 8)
+		return tnp_fail(error, TNP_BAD_ARGUMENT, "the number of rows is out of range");
+	walk->tiles = (int) tiles;
+	walk->team = choose_team(m, walk, tiles, keys);
+	used = lay_out(s, rows, walk->team, walk);
+	heads = walk->team > s->heads ? 1 : (s->heads + walk->team - 1) / walk->team;
+	walk->split = walk->team > s->heads || heads * (rows / 16) / together < CUDA_WARPS;
+	if (cuda_force.split && walk->mode != CUDA_HALVES)
+		walk->split = 1;
+	walk->at_part = -1;
+	if (walk->split)
+	{
+		bool		shared = walk->team / s->heads > 1;
+
+		part = (shared ? s->heads : heads) * chunks * rows * (s->head_tiles * 8 + 2);
+		if (!shared && !cuda_force.part_in_memory && part * 4 <= m->device->facts.shared_bytes - used)
+		{
+			walk->at_part = used;
+			used += round_up((int) part * 4, 128);
+		}
+		else
+		{
+			walk->part_floats = part;
+			plan->part_bytes = (size_t) (tiles * (shared ? 1 : walk->team) * part) * 4;
+		}
+	}
+	plan->kernel = (GpuKernel) {s->precision, rows, s->head_tiles};
+	plan->shared = used;
+	plan->raw_bytes = (size_t) tiles * rows * s->outputs * sizeof(float);
+	plan->params_bytes = (size_t) tiles * rows * s->params * sizeof(double);
+	if (walk->mode == CUDA_CHAIN)
+	{
+		int64_t		panels = (private_slots + CUDA_BLOCK - 1) / CUDA_BLOCK * 2,
+					caches = (int64_t) (s->two_stream ? 2 : 1) * s->layers * s->heads;
+
+		walk->own.panels = panels;
+		walk->own_words_k = caches * panels * cuda_key_words(s->precision, s->head_tiles);
+		walk->own_words_v = caches * panels * cuda_value_words(s->precision, s->head_tiles);
+		plan->own_bytes = (size_t) (tiles * (rows / 16) * (walk->own_words_k + walk->own_words_v)) * 4;
+	}
+	return TNP_OK;
+}
+
+CudaWalk
+cuda_walk_of(const TnpDeviceEncoding *e, int64_t rows, CudaMode mode)
+{
+	const TnpConfig *c = &e->model->model->config;
+	CudaWalk	walk;
+
+	memset(&walk, 0, sizeof(walk));
+	walk.model = e->model->on_device;
+	walk.mode = mode;
+	walk.cache = e->cache;
+	walk.shared = c->sinks + rows;
+	walk.position = c->positions > 0 ? (int) (rows - e->prefix) : -1;
+	walk.y_center = e->stats.y_center;
+	walk.y_scale = e->stats.y_scale;
+	walk.y_clip = c->target_clip;
+	walk.classes = e->stats.n_classes;
+	walk.group = 1;
+	return walk;
+}

@@ -1,0 +1,335 @@
+/*
+ * layout.h: what host and kernels share: how weights, keys and values lie in device memory, and the parameters of a launch. C and C++.
+ *
+ * Matrices are stored in the order in which the lanes of a warp read the b operand of their products (portable.h), sixteen bytes a lane, so that a read
+ * is one coalesced 512-byte access and no shared memory is needed for it. Weights: [n_tiles of 8 outputs][k_steps][32 lanes][4 words], a
+ * k_step being 32 inputs of 16 bits or 16 of 32 bits. Keys and values: panels of 16 slots per layer and head.
+ *
+ * A precision is 0 for 16-bit inputs and 1 for 32-bit inputs (split into two tf32 numbers each when they are multiplied).
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef CUDA_LAYOUT_H
+#define CUDA_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CUDA_WARPS 8
+#define CUDA_THREADS (CUDA_WARPS * 32)
+#define CUDA_PANEL 16			/* slots of a panel */
+#define CUDA_BLOCK 32			/* slots that the softmax takes at once; caches end on a whole block */
+#define CUDA_CHUNK 128			/* slots whose softmax is closed before the next: fixed, so that the way work is split changes no bit */
+#define CUDA_DIRECT 32			/* inputs up to which a linear is computed in 32 bits on the plain units */
+#define CUDA_MAX_HIDDEN 9
+#define CUDA_MAX_HEAD 128		/* widest head */
+#define TILE_ROW_ARRAYS 11		/* numbers kept about each row of a tile: TileRows in attention.h */
+#define CUDA_LOG2E 1.44269504088896340736
+
+#if defined(__CUDACC__)
+#define CUDA_SHARED static __host__ __device__ __forceinline__
+#else
+#define CUDA_SHARED static inline
+#endif
+
+/* Tiles of 8 features of a head, as compiled: the sizes for which there are kernels (kernels.h). */
+CUDA_SHARED int
+cuda_head_tiles(int precision, int head_width)
+{
+	int			tiles = (head_width + 7) / 8;
+
+	if (tiles == 3 && precision == 0)
+		return 3;
+	return tiles <= 2 ? 2 : tiles <= 4 ? 4 : tiles <= 8 ? 8 : 16;
+}
+
+/* Inputs per product and per step of two products. */
+CUDA_SHARED int
+cuda_k_tile(int precision)
+{
+	return precision == 0 ? 16 : 8;
+}
+
+CUDA_SHARED int
+cuda_k_tiles(int precision, int head_tiles)
+{
+	return precision == 0 ? (head_tiles + 1) / 2 : head_tiles;
+}
+
+CUDA_SHARED int
+cuda_k_steps(int precision, int in)
+{
+	int			step = 2 * cuda_k_tile(precision);
+
+	return (in + step - 1) / step;
+}
+
+/* Row length of an operand of `width` columns in shared memory: whole steps, and rows that fall on different banks. */
+CUDA_SHARED int
+cuda_row(int precision, int width)
+{
+	return cuda_k_steps(precision, width) * 2 * cuda_k_tile(precision) + (precision == 0 ? 8 : 4);
+}
+
+/* Words of one panel of keys, and of values, of one head. */
+CUDA_SHARED int
+cuda_key_words(int precision, int head_tiles)
+{
+	return cuda_k_tiles(precision, head_tiles) * 128;
+}
+
+CUDA_SHARED int
+cuda_value_words(int precision, int head_tiles)
+{
+	return (precision == 0 ? 1 : 2) * ((head_tiles + 1) / 2) * 128;
+}
+
+/* Where feature f of slot s of a head lies within the head's keys, in elements of the precision. */
+CUDA_SHARED size_t
+cuda_key_at(int precision, int head_tiles, int64_t s, int f)
+{
+	size_t		panel = (size_t) (s / 16) * (size_t) cuda_key_words(precision, head_tiles);
+	int			key = (int) (s % 8),
+				second = (int) (s % 16) / 8;
+
+	if (precision == 0)
+	{
+		int			within = f % 16,
+					lane = key * 4 + within % 8 / 2;
+
+		return (panel + (size_t) (f / 16 * 32 + lane) * 4 + second * 2 + within / 8) * 2 + within % 2;
+	}
+	return panel + (size_t) (f / 8 * 32 + key * 4 + f % 4) * 4 + second * 2 + f % 8 / 4;
+}
+
+CUDA_SHARED size_t
+cuda_value_at(int precision, int head_tiles, int64_t s, int f)
+{
+	size_t		panel = (size_t) (s / 16) * (size_t) cuda_value_words(precision, head_tiles);
+	int			tile = f / 8,
+				k = (int) (s % 16),
+				pairs = (head_tiles + 1) / 2;
+
+	if (precision == 0)
+	{
+		int			lane = f % 8 * 4 + k % 8 / 2;
+
+		return (panel + (size_t) (tile / 2 * 32 + lane) * 4 + tile % 2 * 2 + k / 8) * 2 + k % 2;
+	}
+	return panel + (size_t) ((k / 8 * pairs + tile / 2) * 32 + f % 8 * 4 + k % 8 / 2) * 4 + tile % 2 * 2 + k % 2;
+}
+
+/* Where weight [out, in] lies, in elements. */
+CUDA_SHARED size_t
+cuda_weight_at(int precision, int k_steps, int out, int in)
+{
+	int			k_tile = cuda_k_tile(precision),
+				step = in / (2 * k_tile),
+				tile = in / k_tile % 2,
+				within = in % k_tile,
+				lane = out % 8 * 4;
+	size_t		words = ((size_t) (out / 8) * k_steps + step) * 128;
+
+	if (precision == 0)
+		return (words + (size_t) (lane + within % 8 / 2) * 4 + tile * 2 + within / 8) * 2 + within % 2;
+	return words + (size_t) (lane + within % 4) * 4 + tile * 2 + within / 4;
+}
+
+/* ---- the model in device memory ------------------------------------------------------------------------------------ */
+
+/* y = W x + b. Outputs beyond `out` up to n_tiles * 8 have zero weights and biases. */
+typedef struct CudaLinear
+{
+	const uint32_t *packed;
+	const float *bias;			/* [n_tiles * 8] or NULL */
+	const float *direct;		/* [in, out], when in <= CUDA_DIRECT and the linear reads raw numbers; else NULL */
+	int			in,
+				out,
+				n_tiles,
+				k_steps;
+} CudaLinear;
+
+typedef struct CudaNorm
+{
+	const float *weight,
+			   *bias;			/* layer norm only, else NULL */
+	float		eps;
+	int			centred;		/* layer norm */
+} CudaNorm;
+
+/* q, k and v have their outputs head by head, each head padded to head_tiles * 8. */
+typedef struct CudaLayer
+{
+	CudaLinear	q,
+				k,
+				v,
+				o,
+				ff0,
+				ff1;
+	CudaNorm	norm1,
+				norm2;
+	const float *log_scale;		/* [heads, 2] or NULL */
+} CudaLayer;
+
+typedef struct CudaMlp
+{
+	int			n;
+	int			activation;
+	CudaLinear	linear[CUDA_MAX_HIDDEN];
+} CudaMlp;
+
+/* E_x or E_y. */
+typedef struct CudaEncoder
+{
+	int			skip;			/* first, then u + mlp(u) */
+	CudaLinear	first;
+	CudaMlp		mlp;
+} CudaEncoder;
+
+typedef struct CudaModel
+{
+	int			precision;
+	int			two_stream,
+				post_norm,
+				has_final_norm,
+				strict;
+	int			width,
+				layers,
+				heads,
+				head_width,
+				head_tiles,
+				feedforward,
+				sinks;
+	int			activation;		/* as TnpActivation */
+	int			concat,			/* embedder: one MLP over [x, y, flag], else a sum of encoders */
+				features;		/* concat: numbers of x */
+	int			operand;		/* widest operand of any linear */
+	CudaEncoder x,				/* concat: the one MLP */
+				y;
+	const float *y_table;		/* classifier: E_y of every class, [components, d]; else NULL */
+	const float *role,			/* [3, d] or NULL */
+			   *position,		/* [positions, d] or NULL */
+			   *sink;			/* [sinks, d] */
+	const CudaLayer *layer,
+			   *cross;
+	CudaNorm	final_norm;
+	CudaMlp		head;
+	int			outputs;		/* of the head */
+	int			head_kind;		/* as TnpHeadKind */
+	int			components;
+	int			std_map;		/* as TnpStdMap */
+	int			half_normal;
+	int			params;			/* doubles of an answer */
+	double		std_floor;
+	const float *borders;		/* bars: [components + 1] */
+} CudaModel;
+
+/* ---- a launch -------------------------------------------------------------------------------------------------------- */
+
+typedef enum CudaMode
+{
+	CUDA_HALVES,				/* rows to E_x alone */
+	CUDA_QUERY,					/* queries walk all layers to their answers */
+	CUDA_CHAIN,					/* pairs of a chain row and a query, step after step */
+	CUDA_APPEND,				/* a few rows walk all layers and leave keys and values */
+	CUDA_ENCODE					/* many rows: one layer per launch */
+} CudaMode;
+
+/* Keys and values: [cache layers][heads][panels][words]. A panel's words are key words, or value words. */
+typedef struct CudaCache
+{
+	uint32_t   *k,
+			   *v;
+	int64_t		panels;			/* of a layer and head */
+} CudaCache;
+
+/* What is wanted of the queries [first, first + n) of a launch. */
+typedef struct CudaAnswer
+{
+	int			reductions;		/* a set of TnpReduction; 0: all parameters */
+	int			n_levels;
+	int			level;			/* first of them in levels */
+	int			width;			/* doubles per row */
+	int64_t		first;
+	int64_t		out;			/* first double in out */
+} CudaAnswer;
+
+typedef struct CudaWalk
+{
+	const CudaModel *model;
+	int			mode;			/* CudaMode */
+	int			team;			/* blocks per tile */
+	int			split;			/* whether the chunks of keys are tasks of their own */
+	int			layer;			/* CUDA_ENCODE: which launch */
+	int			tiles;
+
+
+	/* shared memory, in bytes from its beginning */
+	int			at_x0,
+				at_x1,
+				at_q,
+				at_h,
+				at_rows,
+				at_input,
+				at_part;		/* partial softmaxes, or -1: in `part` */
+	int			row_x,			/* row lengths in elements */
+				row_q,
+				row_h;
+
+	/* rows */
+	int64_t		n;				/* rows, or streams of a chain */
+	int64_t		first_slot;		/* APPEND, ENCODE: slot of row 0 */
+	int			with_sinks;		/* ENCODE: the first rows are the sinks */
+	int64_t		shared;			/* visible shared slots of queries and chain rows; of the prefix's rows for APPEND, ENCODE */
+	const float *x;				/* halves [., d] if x_is_half, else what the embedder reads [., x_width] */
+	int			x_is_half,
+				x_width;
+	const float *target;		/* network's units [.], or NULL */
+	float	   *halves;			/* CUDA_HALVES: [n, d] */
+	int64_t		prefix_slots;	/* APPEND, ENCODE: slots below have the prefix's role */
+	int			position;		/* row of the position table of chain row 0, or -1 */
+
+	CudaCache	cache;			/* the context's */
+	float	   *state;			/* ENCODE: [n, d] */
+	uint32_t   *query;			/* ENCODE: [n, row_q] elements */
+
+	/* chains */
+	CudaCache	own;			/* of one group of streams; groups follow each other */
+	int64_t		own_words_k,	/* words of one group */
+				own_words_v;
+	int			group,			/* streams of a group of 8 pairs */
+				steps,			/* queries per stream: M */
+				first_step,		/* of 8 / group pairs each */
+				last_step;
+	const int  *order;			/* [n, steps] or NULL */
+	int64_t		draw_step;		/* number of step 0 in the random numbers */
+	uint64_t	seed,
+				first_draw;
+	int			score;			/* log densities of given targets, else draws */
+	const double *y;			/* score: raw targets [steps]; QUERY: of the queries, for log densities [n] */
+	double	   *chain_out;		/* [n, steps] */
+
+	/* answers */
+	double		y_center,
+				y_scale,
+				y_clip;
+	int			classes;		/* classifier: of the context */
+	float	   *raw;			/* [teams, R, outputs] */
+	double	   *params;			/* [teams, R, params] */
+	float	   *part;			/* [blocks, part_floats] when not in shared memory */
+	int64_t		part_floats;	/* of a team */
+	const CudaAnswer *answers;
+	const int  *answer_of;		/* [n] */
+	const double *levels;
+	double	   *out;
+	int		   *flags;			/* [answers]: 1 when an answer is not finite; [0] for chains and halves */
+} CudaWalk;
+
+/* How many partial softmaxes a head of one block makes at most, private keys included. */
+CUDA_SHARED int64_t
+cuda_chunks(int64_t slots)
+{
+	return (slots + CUDA_CHUNK - 1) / CUDA_CHUNK + 1;
+}
+
+#endif							/* CUDA_LAYOUT_H */

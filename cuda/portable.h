@@ -1,0 +1,286 @@
+/*
+ * portable.h: the few primitives that the kernels are written in.
+ *
+ * nvcc maps them to the machine; any other compiler gets them from test/cuda/emulator.h, which runs the threads of a block as
+ * fibers of one process. No kernel source uses anything of CUDA that is not named here, so what the tests run without a GPU is the source
+ * that runs on one.
+ *
+ * A team is a cluster of blocks that share one tile of rows (one block where clusters do not exist). A warp is 32 lanes; every
+ * function whose comment says "warp" must be called by all of them together.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef CUDA_PORTABLE_H
+#define CUDA_PORTABLE_H
+
+#include <math.h>
+#include <stdint.h>
+
+#if defined(__CUDACC__)
+
+#include <cooperative_groups.h>
+#include <cuda_fp16.h>
+
+/* DEVICE is inlined; DEVICE_CALL is one copy of code per kernel, called: what is large and used from many places. */
+#define DEVICE __device__ __forceinline__
+#define DEVICE_CALL __device__ __noinline__
+#define GRID_CONSTANT __grid_constant__
+#define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1")
+#define KERNEL(threads) __global__ void __launch_bounds__(threads, 1)
+
+typedef __half half16;
+
+struct alignas(16) Words
+{
+	uint32_t	x,
+				y,
+				z,
+				w;
+};
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define HAVE_CLUSTERS 1
+#else
+#define HAVE_CLUSTERS 0
+#endif
+
+DEVICE int
+thread_index(void)
+{
+	return (int) threadIdx.x;
+}
+
+DEVICE int
+block_index(void)
+{
+	return (int) blockIdx.x;
+}
+
+DEVICE int
+team_rank(void)
+{
+#if HAVE_CLUSTERS
+	return (int) cooperative_groups::this_cluster().block_rank();
+#else
+	return 0;
+#endif
+}
+
+DEVICE char *
+shared_memory(void)
+{
+	extern __shared__ __align__(128) char shared_bytes[];
+
+	return shared_bytes;
+}
+
+DEVICE void
+sync_block(void)
+{
+	__syncthreads();
+}
+
+DEVICE void
+sync_warp(void)
+{
+	__syncwarp();
+}
+
+/* Barrier of all threads of the team; what any of them wrote before is visible to all of them afterwards. */
+DEVICE void
+sync_team(int team)
+{
+#if HAVE_CLUSTERS
+	if (team > 1)
+	{
+		cooperative_groups::this_cluster().sync();
+		return;
+	}
+#endif
+	(void) team;
+	__syncthreads();
+}
+
+/* The same place in the shared memory of block `rank` of the team. */
+template <class E> DEVICE E *
+team_peer(E *place, int rank, int team)
+{
+#if HAVE_CLUSTERS
+	if (team > 1)
+		return cooperative_groups::this_cluster().map_shared_rank(place, rank);
+#endif
+	(void) rank;
+	(void) team;
+	return place;
+}
+
+/* Warp: the value of the lane whose number differs in the bits of mask, of the lane delta below, and of one lane. */
+template <class E> DEVICE E
+shuffle_xor(E value, int mask)
+{
+	return __shfl_xor_sync(0xffffffffu, value, mask);
+}
+
+template <class E> DEVICE E
+shuffle_up(E value, int delta)
+{
+	return __shfl_up_sync(0xffffffffu, value, delta);
+}
+
+template <class E> DEVICE E
+shuffle_from(E value, int lane)
+{
+	return __shfl_sync(0xffffffffu, value, lane);
+}
+
+/* Warp: the lanes whose condition holds, as bits. */
+DEVICE unsigned
+warp_ballot(bool holds)
+{
+	return __ballot_sync(0xffffffffu, holds);
+}
+
+DEVICE void
+atomic_or(int *place, int bits)
+{
+	atomicOr(place, bits);
+}
+
+/* Four words that nobody writes while the kernel runs, and four words of memory that the kernel itself may have written. */
+DEVICE Words
+load_constant(const uint32_t *place)
+{
+	uint4		v = __ldg((const uint4 *) place);
+
+	return Words{v.x, v.y, v.z, v.w};
+}
+
+DEVICE Words
+load_words(const uint32_t *place)
+{
+	uint4		v = *(const uint4 *) place;
+
+	return Words{v.x, v.y, v.z, v.w};
+}
+
+/* Rounded to 16 bits; what is too large becomes the largest, so that no infinity is made here. */
+DEVICE half16
+to_half(float v)
+{
+	return __float2half_rn(fminf(fmaxf(v, -65504.0f), 65504.0f));
+}
+
+DEVICE uint32_t
+pack_halves(float low, float high)
+{
+	__half2		v = __floats2half2_rn(fminf(fmaxf(low, -65504.0f), 65504.0f), fminf(fmaxf(high, -65504.0f), 65504.0f));
+
+	return *(const uint32_t *) &v;
+}
+
+/* The bits of a float rounded to the 10 bits of mantissa that a tf32 product reads. */
+DEVICE uint32_t
+to_tf32(float v)
+{
+	uint32_t	bits;
+
+	asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
+	return bits;
+}
+
+DEVICE float
+float_of(uint32_t bits)
+{
+	return __uint_as_float(bits);
+}
+
+DEVICE uint32_t
+bits_of(float v)
+{
+	return __float_as_uint(v);
+}
+
+/* 2^v to about two units in the last place; 0 far below. */
+DEVICE float
+exp2_fast(float v)
+{
+	float		result;
+
+	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(v));
+	return result;
+}
+
+/*
+ * Warp: c [16, 8] += a [16, 16] b [16, 8] with 16-bit inputs; and c += a [16, 8] b [8, 8] with tf32 inputs. Lane l with g = l / 4, t = l % 4 holds
+ * c: (g, 2t), (g, 2t+1), (g+8, 2t), (g+8, 2t+1). 16 bit: a: columns 2t, 2t+1 of rows g and g+8, then columns 2t+8, 2t+9 of the same; b: rows 2t, 2t+1, then 2t+8,
+ * 2t+9 of column g. tf32: a: (g, t), (g+8, t), (g, t+4), (g+8, t+4); b: (t, g), (t+4, g).
+ */
+DEVICE void
+mma_half(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
+{
+	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+		: "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+DEVICE void
+mma_tf32(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
+{
+	asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+		: "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/* Warp: the a of mma_half for the 16 x 16 tile at place, in shared memory, rows `stride` apart (a multiple of 8). */
+DEVICE void
+load_tile(uint32_t a[4], const half16 *place, int stride, int lane)
+{
+	uint32_t	address = (uint32_t) __cvta_generic_to_shared(place + (lane % 16) * stride + lane / 16 * 8);
+
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+				 : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3]) : "r"(address) : "memory");
+}
+
+/* Multiply-add with one rounding, and a product that is never fused into an addition: results must not depend on the compiler's choice. */
+DEVICE float
+fused(float a, float b, float c)
+{
+	return __fmaf_rn(a, b, c);
+}
+
+DEVICE float
+product(float a, float b)
+{
+	return __fmul_rn(a, b);
+}
+
+#else
+
+#include "emulator.h"
+
+#endif
+
+#define WARP 32
+#define MINUS_INFINITY (-INFINITY)
+
+/* Warp: sums and maxima over all lanes. */
+template <class E> DEVICE E
+warp_sum(E value)
+{
+	for (int mask = 16; mask > 0; mask /= 2)
+		value += shuffle_xor(value, mask);
+	return value;
+}
+
+template <class E> DEVICE E
+warp_max(E value)
+{
+	for (int mask = 16; mask > 0; mask /= 2)
+	{
+		E			other = shuffle_xor(value, mask);
+
+		value = other > value ? other : value;
+	}
+	return value;
+}
+
+#endif							/* CUDA_PORTABLE_H */

@@ -1,0 +1,233 @@
+/*
+ * softmax.h: softmax attention of 16 or 32 rows of one head over chunks of keys, in registers.
+ *
+ * A chunk of CUDA_CHUNK keys is closed by itself: its maximum, its sum, and its weighted values; chunks are then folded in their order. The same chunks are folded in
+ * the same order whether one warp computes them all or each is computed elsewhere, so an answer has the same bits however the work is split. The
+ * online softmax inside a chunk is that of FlashAttention (Dao et al., 2022); folding is the merge of partial softmaxes.
+ *
+ * Queries are scaled beforehand by log2(e) times everything that multiplies q.k, so logits are exponents of 2.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef CUDA_SOFTMAX_H
+#define CUDA_SOFTMAX_H
+
+#include "products.h"
+
+/* Tiles of a head whose width is NV * 8. */
+template <class T, int NV> struct Head
+{
+	static const int key_tiles = Precision<T>::code == 0 ? (NV + 1) / 2 : NV;
+	static const int pairs = (NV + 1) / 2;
+	static const int key_words = key_tiles * 128;
+	static const int value_words = (Precision<T>::code == 0 ? 1 : 2) * pairs * 128;
+};
+
+/* A lane's share of MT tiles of 16 rows: rows lane / 4 and lane / 4 + 8 of each. */
+template <int NV, int MT> struct Softmax
+{
+	float		values[MT][NV][4];	/* sum of weights times values */
+	float		most[MT][2];	/* largest logit so far */
+	float		sum[MT][2];		/* of weights */
+
+	DEVICE void
+	clear(void)
+	{
+		UNROLL
+		for (int m = 0; m < MT; m++)
+		{
+			UNROLL
+			for (int n = 0; n < NV; n++)
+				UNROLL
+				for (int i = 0; i < 4; i++)
+					values[m][n][i] = 0.0f;
+			most[m][0] = most[m][1] = MINUS_INFINITY;
+			sum[m][0] = sum[m][1] = 0.0f;
+		}
+	}
+};
+
+/* Add what a closed chunk found (most, sum, value) to the running state of one row: the factors of both values. */
+DEVICE void
+fold_factors(float *most, float *sum, float chunk_most, float chunk_sum, float *keep, float *add)
+{
+	float		next = fmaxf(*most, chunk_most);
+
+	if (chunk_most == MINUS_INFINITY)
+	{
+		*keep = 1.0f;
+		*add = 0.0f;
+		return;
+	}
+	*keep = exp2_fast(*most - next);
+	*add = exp2_fast(chunk_most - next);
+	*sum = fused(*sum, *keep, product(chunk_sum, *add));
+	*most = next;
+}
+
+DEVICE float
+fold_value(float value, float keep, float chunk_value, float add)
+{
+	return fused(value, keep, product(chunk_value, add));
+}
+
+/* Fold tile `from_tile` of a closed chunk into tile `to_tile`. */
+template <int NV, int MT, int FROM> DEVICE void
+fold(Softmax<NV, MT> &to, int to_tile, const Softmax<NV, FROM> &from, int from_tile)
+{
+	float		keep[2],
+				add[2];
+
+	fold_factors(&to.most[to_tile][0], &to.sum[to_tile][0], from.most[from_tile][0], from.sum[from_tile][0], &keep[0], &add[0]);
+	fold_factors(&to.most[to_tile][1], &to.sum[to_tile][1], from.most[from_tile][1], from.sum[from_tile][1], &keep[1], &add[1]);
+	UNROLL
+	for (int n = 0; n < NV; n++)
+		UNROLL
+		for (int i = 0; i < 4; i++)
+			to.values[to_tile][n][i] = fold_value(to.values[to_tile][n][i], keep[i / 2], from.values[from_tile][n][i], add[i / 2]);
+}
+
+/* The weights of a panel's 16 keys as operands, and their products with the panel's values. */
+template <int NV> DEVICE void
+add_values(half16, float values[NV][4], const float even[4], const float odd[4], const Words *words)
+{
+	uint32_t	a[4] = {pack_halves(even[0], even[1]), pack_halves(even[2], even[3]), pack_halves(odd[0], odd[1]), pack_halves(odd[2], odd[3])};
+
+	UNROLL
+	for (int n = 0; n < NV; n++)
+		mma_half(values[n], a, n % 2 == 0 ? words[n / 2].x : words[n / 2].z, n % 2 == 0 ? words[n / 2].y : words[n / 2].w);
+}
+
+/* Column t of the operand is key 2t and column t + 4 key 2t + 1, as the values lie: a sum has no order of its own. */
+template <int NV> DEVICE void
+add_values(float, float values[NV][4], const float even[4], const float odd[4], const Words *words)
+{
+	const int	pairs = (NV + 1) / 2;
+	uint32_t	a[4] = {bits_of(even[0]), bits_of(even[2]), bits_of(even[1]), bits_of(even[3])},
+				b[4] = {bits_of(odd[0]), bits_of(odd[2]), bits_of(odd[1]), bits_of(odd[3])};
+
+	UNROLL
+	for (int n = 0; n < NV; n++)
+	{
+		const Words &first = words[n / 2],
+				   &second = words[pairs + n / 2];
+
+		Precision<float>::multiply(values[n], a, n % 2 == 0 ? first.x : first.z, n % 2 == 0 ? first.y : first.w);
+		Precision<float>::multiply(values[n], b, n % 2 == 0 ? second.x : second.z, n % 2 == 0 ? second.y : second.w);
+	}
+}
+
+/*
+ * One block of 32 keys from slot `from`, a multiple of 32. keys and values are the head's. visible(tile, row of the tile, slot) says who sees what; it is
+ * asked only when `masked`.
+ */
+template <class T, int NV, int MT, class Visible> DEVICE void
+attend_block(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles][4], const uint32_t *keys, const uint32_t *values, int64_t from,
+			 bool masked, int lane, Visible visible)
+{
+	typedef Head<T, NV> H;
+	const int	value_loads = H::value_words / 128;
+	const uint32_t *k = keys + from / CUDA_PANEL * H::key_words + lane * 4;
+	const uint32_t *v = values + from / CUDA_PANEL * H::value_words + lane * 4;
+	float		s[MT][4][4];
+
+	UNROLL
+	for (int m = 0; m < MT; m++)
+		UNROLL
+		for (int n = 0; n < 4; n++)
+			UNROLL
+			for (int i = 0; i < 4; i++)
+				s[m][n][i] = 0.0f;
+	UNROLL
+	for (int panel = 0; panel < 2; panel++)
+		UNROLL
+		for (int tile = 0; tile < H::key_tiles; tile++)
+		{
+			Words		words = load_words(k + (panel * H::key_tiles + tile) * 128);
+
+			UNROLL
+			for (int m = 0; m < MT; m++)
+			{
+				Precision<T>::multiply(s[m][2 * panel], q[m][tile], words.x, words.y);
+				Precision<T>::multiply(s[m][2 * panel + 1], q[m][tile], words.z, words.w);
+			}
+		}
+	UNROLL
+	for (int m = 0; m < MT; m++)
+	{
+		if (masked)
+			UNROLL
+			for (int n = 0; n < 4; n++)
+				UNROLL
+				for (int i = 0; i < 4; i++)
+					if (!visible(m, lane / 4 + i / 2 * 8, from + n * 8 + lane % 4 * 2 + i % 2))
+						s[m][n][i] = MINUS_INFINITY;
+		UNROLL
+		for (int half = 0; half < 2; half++)
+		{
+			float		most = state.most[m][half],
+						base,
+						keep,
+						sum = 0.0f;
+
+			UNROLL
+			for (int n = 0; n < 4; n++)
+				most = fmaxf(most, fmaxf(s[m][n][2 * half], s[m][n][2 * half + 1]));
+			most = fmaxf(most, shuffle_xor(most, 1));
+			most = fmaxf(most, shuffle_xor(most, 2));
+			/* a row that has seen nothing yet has weights of zero, not NaN */
+			base = most == MINUS_INFINITY ? 0.0f : most;
+			keep = exp2_fast(state.most[m][half] - base);
+			UNROLL
+			for (int n = 0; n < 4; n++)
+				UNROLL
+				for (int i = 0; i < 2; i++)
+				{
+					s[m][n][2 * half + i] = exp2_fast(s[m][n][2 * half + i] - base);
+					sum += s[m][n][2 * half + i];
+				}
+			state.sum[m][half] = fused(state.sum[m][half], keep, sum);
+			state.most[m][half] = most;
+			UNROLL
+			for (int n = 0; n < NV; n++)
+			{
+				state.values[m][n][2 * half] = product(state.values[m][n][2 * half], keep);
+				state.values[m][n][2 * half + 1] = product(state.values[m][n][2 * half + 1], keep);
+			}
+		}
+	}
+	UNROLL
+	for (int panel = 0; panel < 2; panel++)
+	{
+		Words		words[value_loads];
+
+		UNROLL
+		for (int i = 0; i < value_loads; i++)
+			words[i] = load_words(v + panel * H::value_words + i * 128);
+		UNROLL
+		for (int m = 0; m < MT; m++)
+			add_values<NV>(T(), state.values[m], s[m][2 * panel], s[m][2 * panel + 1], words);
+	}
+}
+
+/*
+ * A chunk: slots [from, end), both multiples of 32; state is cleared first and closed at the end. Slots below `all` are seen by every row.
+ */
+template <class T, int NV, int MT, class Visible> DEVICE void
+attend_chunk(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles][4], const uint32_t *keys, const uint32_t *values, int64_t from,
+			 int64_t end, int64_t all, int lane, Visible visible)
+{
+	state.clear();
+	for (int64_t at = from; at < end; at += CUDA_BLOCK)
+		attend_block<T, NV, MT>(state, q, keys, values, at, at + CUDA_BLOCK > all, lane, visible);
+	UNROLL
+	for (int m = 0; m < MT; m++)
+		UNROLL
+		for (int half = 0; half < 2; half++)
+		{
+			state.sum[m][half] += shuffle_xor(state.sum[m][half], 1);
+			state.sum[m][half] += shuffle_xor(state.sum[m][half], 2);
+		}
+}
+
+#endif							/* CUDA_SOFTMAX_H */

@@ -1,0 +1,383 @@
+/*
+ * weights.c: a model's weights in the layout of layout.h, in one block of device memory.
+ *
+ * The block is laid out twice by the same code: once to learn its size, once to fill it, when addresses on the device are known.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "host.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels.h"
+
+/* The block being laid out; host is NULL while it is only measured. */
+typedef struct Block
+{
+	char	   *host,
+			   *device;
+	size_t		used;
+	int			precision;
+	int			head_tiles,
+				head_width;
+	int			operand;		/* widest operand so far */
+} Block;
+
+/* Room for bytes: where to write them (NULL while measuring), and their address on the device. */
+static void *
+place(Block *b, size_t bytes, const void **on_device)
+{
+	void	   *host = b->host != NULL ? b->host + b->used : NULL;
+
+	*on_device = (const void *) ((uintptr_t) b->device + b->used);
+	b->used += cuda_piece(bytes);
+	return host;
+}
+
+static const float *
+place_floats(Block *b, const float *values, size_t n)
+{
+	const void *address;
+	void	   *to;
+
+	if (values == NULL)
+		return NULL;
+	to = place(b, n * sizeof(float), &address);
+	if (to != NULL)
+		memcpy(to, values, n * sizeof(float));
+	return address;
+}
+
+/* A float in 16 bits, to nearest even; |v| <= 65504. */
+static uint16_t
+half_bits(float v)
+{
+	uint32_t	bits;
+	uint16_t	sign;
+
+	memcpy(&bits, &v, sizeof(bits));
+	sign = (uint16_t) (bits >> 16 & 0x8000);
+	bits &= 0x7fffffff;
+	if (bits < 0x38800000)
+	{
+		/* subnormal: adding a half moves the bits that count to the end of the sum, rounded */
+		float		sum = fabsf(v) + 0.5f;
+
+		memcpy(&bits, &sum, sizeof(bits));
+		return sign | (uint16_t) (bits - 0x3f000000);
+	}
+	bits += 0xfff + (bits >> 13 & 1);
+	return sign | (uint16_t) ((bits - 0x38000000) >> 13);
+}
+
+static void
+widen(Block *b, int columns)
+{
+	if (columns > b->operand)
+		b->operand = columns;
+}
+
+/*
+ * One linear. by_head: its outputs are dealt out to heads, each padded to whole tiles. raw: it reads numbers as they are given, so if they are few it is also kept
+ * in 32 bits.
+ */
+static CudaLinear
+place_linear(Block *b, const TnpLinear *w, bool by_head, bool raw)
+{
+	CudaLinear	out = {NULL, NULL, NULL, w->in, w->out, 0, 0};
+	const void *packed,
+			   *bias = NULL,
+			   *direct = NULL;
+	void	   *to;
+	float	   *to_bias = NULL;
+	int			padded = by_head ? w->out / b->head_width * b->head_tiles * 8 : (w->out + 7) / 8 * 8;
+	size_t		bytes;
+
+	out.n_tiles = padded / 8;
+	out.k_steps = cuda_k_steps(b->precision, w->in);
+	bytes = (size_t) out.n_tiles * out.k_steps * 512;
+	widen(b, w->in);
+	if (!by_head)
+		widen(b, padded);
+	to = place(b, bytes, &packed);
+	if (w->bias != NULL)
+		to_bias = place(b, padded * sizeof(float), &bias);
+	if (to != NULL)
+	{
+		memset(to, 0, bytes);
+		if (to_bias != NULL)
+			memset(to_bias, 0, padded * sizeof(float));
+		for (int o = 0; o < w->out; o++)
+		{
+			int			row = by_head ? o / b->head_width * b->head_tiles * 8 + o % b->head_width : o;
+
+			if (to_bias != NULL)
+				to_bias[row] = w->bias[o];
+			for (int i = 0; i < w->in; i++)
+			{
+				size_t		at = cuda_weight_at(b->precision, out.k_steps, row, i);
+				float		v = w->weight[(size_t) o * w->stride + i];
+
+				if (b->precision == 0)
+					((uint16_t *) to)[at] = half_bits(v);
+				else
+					((float *) to)[at] = v;
+			}
+		}
+	}
+	if (raw && w->in <= CUDA_DIRECT)
+	{
+		float	   *plain = place(b, (size_t) w->in * w->out * sizeof(float), &direct);
+
+		for (int i = 0; plain != NULL && i < w->in; i++)
+			for (int o = 0; o < w->out; o++)
+				plain[(size_t) i * w->out + o] = w->weight[(size_t) o * w->stride + i];
+	}
+	out.packed = packed;
+	out.bias = bias;
+	out.direct = direct;
+	return out;
+}
+
+static CudaNorm
+place_norm(Block *b, const TnpNorm *n)
+{
+	return (CudaNorm) {place_floats(b, n->weight, n->width), place_floats(b, n->bias, n->width), n->eps, n->kind == TNP_LAYER_NORM};
+}
+
+static CudaMlp
+place_mlp(Block *b, const TnpMlp *m, bool raw)
+{
+	CudaMlp		out;
+
+	memset(&out, 0, sizeof(out));
+	out.n = m->n;
+	out.activation = m->activation;
+	for (int i = 0; i < m->n; i++)
+		out.linear[i] = place_linear(b, &m->linear[i], false, raw && i == 0);
+	return out;
+}
+
+static CudaEncoder
+place_encoder(Block *b, const TnpEncoder *e, bool skip)
+{
+	CudaEncoder out;
+
+	memset(&out, 0, sizeof(out));
+	out.skip = skip;
+	if (skip)
+		out.first = place_linear(b, &e->first, false, true);
+	out.mlp = place_mlp(b, &e->mlp, !skip);
+	return out;
+}
+
+static const CudaLayer *
+place_layers(Block *b, const TnpLayer *layers, int n, int heads)
+{
+	const void *address;
+	CudaLayer  *to;
+
+	if (layers == NULL)
+		return NULL;
+	to = place(b, n * sizeof(CudaLayer), &address);
+	for (int l = 0; l < n; l++)
+	{
+		const TnpLayer *from = &layers[l];
+		CudaLayer	layer;
+
+		memset(&layer, 0, sizeof(layer));
+		layer.q = place_linear(b, &from->q, true, false);
+		layer.k = place_linear(b, &from->k, true, false);
+		layer.v = place_linear(b, &from->v, true, false);
+		layer.o = place_linear(b, &from->o, false, false);
+		layer.ff0 = place_linear(b, &from->ff0, false, false);
+		layer.ff1 = place_linear(b, &from->ff1, false, false);
+		layer.norm1 = place_norm(b, &from->norm1);
+		layer.norm2 = place_norm(b, &from->norm2);
+		layer.log_scale = place_floats(b, from->log_scale, 2 * heads);
+		if (to != NULL)
+			to[l] = layer;
+	}
+	return address;
+}
+
+/* E_x of the row tokeniser's flat path: the slots' matrices, an activation, a linear. */
+static CudaEncoder
+place_slots(Block *b, const TnpModel *m)
+{
+	CudaEncoder out;
+
+	memset(&out, 0, sizeof(out));
+	out.mlp.n = 2;
+	out.mlp.activation = m->config.embedder_activation;
+	out.mlp.linear[0] = place_linear(b, &m->tokeniser.slot, false, true);
+	out.mlp.linear[1] = place_linear(b, &m->tokeniser.out, false, false);
+	return out;
+}
+
+/* The whole model. Returns its address on the device; *shape is what lies there. */
+static const CudaModel *
+place_model(Block *b, const TnpModel *m, bool halves_on_host, CudaModel *shape)
+{
+	const TnpConfig *c = &m->config;
+	CudaModel  *to,
+				s;
+	const void *address;
+	TnpDistributionKind kind;
+	int			n;
+
+	b->used = 0;
+	b->operand = c->width;
+	to = place(b, sizeof(CudaModel), &address);
+	memset(&s, 0, sizeof(s));
+	s.precision = b->precision;
+	s.two_stream = c->architecture == TNP_TWO_STREAM;
+	s.post_norm = c->post_norm;
+	s.has_final_norm = c->final_norm;
+	s.strict = c->strict;
+	s.width = c->width;
+	s.layers = c->layers;
+	s.heads = c->heads;
+	s.head_width = c->width / c->heads;
+	s.head_tiles = b->head_tiles;
+	s.feedforward = c->feedforward;
+	s.sinks = c->sinks;
+	s.activation = c->activation;
+	s.concat = c->embedder == TNP_CONCAT;
+	s.features = c->n_features;
+	if (s.concat)
+		s.x.mlp = place_mlp(b, &m->embed_xy, true);
+	else
+	{
+		if (c->encode_x.kind == TNP_ENCODE_ROWS)
+			s.x = halves_on_host ? s.x : place_slots(b, m);
+		else
+			s.x = place_encoder(b, &m->embed_x, c->encode_x.kind == TNP_ENCODE_SKIP_MLP);
+		if (c->encode_y.kind == TNP_ENCODE_CLASSES)
+			s.y_table = place_floats(b, m->embed_y.table, (size_t) c->head_outputs * c->width);
+		else
+			s.y = place_encoder(b, &m->embed_y, c->encode_y.kind == TNP_ENCODE_SKIP_MLP);
+	}
+	s.role = place_floats(b, m->role, 3 * (size_t) c->width);
+	s.position = place_floats(b, m->position, (size_t) c->positions * c->width);
+	s.sink = place_floats(b, m->sinks, (size_t) c->sinks * c->width);
+	s.layer = place_layers(b, m->layers, c->layers, c->heads);
+	s.cross = place_layers(b, m->cross, c->layers, c->heads);
+	if (c->final_norm)
+		s.final_norm = place_norm(b, &m->final_norm);
+	s.head = place_mlp(b, &m->head, false);
+	s.outputs = m->head.linear[m->head.n - 1].out;
+	s.head_kind = c->head;
+	s.components = c->head_outputs;
+	s.std_map = c->std_map;
+	s.half_normal = c->half_normal_tails;
+	s.std_floor = c->std_floor;
+	s.borders = place_floats(b, m->borders, (size_t) c->head_outputs + 1);
+	tnp_answer_shape(m, &kind, &n);
+	s.params = tnp_distribution_size(kind, n);
+	s.operand = b->operand;
+	if (to != NULL)
+		*to = s;
+	*shape = s;
+	return address;
+}
+
+static bool
+linear_fits(const TnpLinear *w)
+{
+	for (int o = 0; o < w->out; o++)
+		for (int i = 0; i < w->in; i++)
+			if (fabsf(w->weight[(size_t) o * w->stride + i]) > 65504.0f)
+				return false;
+	return true;
+}
+
+static bool
+mlp_fits(const TnpMlp *m)
+{
+	for (int i = 0; i < m->n; i++)
+		if (!linear_fits(&m->linear[i]))
+			return false;
+	return true;
+}
+
+static bool
+layers_fit(const TnpLayer *layers, int n)
+{
+	for (int l = 0; layers != NULL && l < n; l++)
+		if (!linear_fits(&layers[l].q) || !linear_fits(&layers[l].k) || !linear_fits(&layers[l].v) || !linear_fits(&layers[l].o) ||
+			!linear_fits(&layers[l].ff0) || !linear_fits(&layers[l].ff1))
+			return false;
+	return true;
+}
+
+/* Whether all weights can be said in 16 bits. */
+static bool
+weights_fit(const TnpModel *m)
+{
+	const TnpConfig *c = &m->config;
+	bool		fit = layers_fit(m->layers, c->layers) && layers_fit(m->cross, c->layers) && mlp_fits(&m->head);
+
+	if (c->embedder == TNP_CONCAT)
+		return fit && mlp_fits(&m->embed_xy);
+	if (c->encode_x.kind == TNP_ENCODE_ROWS)
+		fit = fit && linear_fits(&m->tokeniser.slot) && linear_fits(&m->tokeniser.out);
+	else
+		fit = fit && mlp_fits(&m->embed_x.mlp) && (c->encode_x.kind != TNP_ENCODE_SKIP_MLP || linear_fits(&m->embed_x.first));
+	return fit && mlp_fits(&m->embed_y.mlp) && (c->encode_y.kind != TNP_ENCODE_SKIP_MLP || linear_fits(&m->embed_y.first));
+}
+
+TnpStatus
+cuda_load_weights(TnpDeviceModel *m, TnpPrecision precision, TnpError *error)
+{
+	const TnpModel *model = m->model;
+	const TnpConfig *c = &model->config;
+	TnpDevice  *device = m->device;
+	Block		b;
+	void	   *host;
+	size_t		bytes;
+	GpuResult	result;
+	TnpStatus	status;
+
+	memset(&b, 0, sizeof(b));
+	b.head_width = c->width / c->heads;
+	b.precision = precision == TNP_PRECISION_FP16 && weights_fit(model) ? 0 : 1;
+	if (b.precision == 1 && precision == TNP_PRECISION_FP16)
+		device->config.log(device->config.arg, "a model has weights beyond the range of 16 bits and is computed in 32 bits");
+	if (b.head_width > CUDA_MAX_HEAD)
+	{
+		tnp_fail(error, TNP_BAD_CONFIG, "the CUDA device has no kernels for this model: its attention heads are too wide");
+		tnp_detail(error, "a head has %d features, at most %d are supported", b.head_width, CUDA_MAX_HEAD);
+		return TNP_BAD_CONFIG;
+	}
+	b.head_tiles = cuda_head_tiles(b.precision, b.head_width);
+	m->halves_on_host = c->embedder == TNP_ADDITIVE && c->encode_x.kind == TNP_ENCODE_ROWS && c->encode_x.token_width > 0;
+	place_model(&b, model, m->halves_on_host, &m->shape);
+	if (!cuda_fits(m))
+	{
+		tnp_fail(error, TNP_BAD_CONFIG, "the CUDA device has no kernels for this model: a row's states do not fit its shared memory");
+		tnp_detail(error, "the widest layer has %d columns, a block has %d bytes", m->shape.operand, device->facts.shared_bytes);
+		return TNP_BAD_CONFIG;
+	}
+	bytes = b.used;
+	host = malloc(bytes);
+	if (host == NULL)
+		return tnp_no_memory(error);
+	status = cuda_take(device, bytes, &m->weights, error);
+	if (status != TNP_OK)
+	{
+		free(host);
+		return status;
+	}
+	m->bytes = bytes;
+	memset(host, 0, bytes);
+	b.host = host;
+	b.device = m->weights;
+	m->on_device = place_model(&b, model, m->halves_on_host, &m->shape);
+	result = gpu_upload(m->weights, host, bytes);
+	status = result == GPU_OK ? cuda_wait(device, error) : cuda_failed(device, result, error);
+	free(host);
+	return status;
+}

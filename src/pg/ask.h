@@ -1,0 +1,31 @@
+/*
+ * ask.h: questions about an encoding: the place where it is decided who answers, the CPU in this process or the device.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_ASK_H
+#define POSTERIOR_ASK_H
+
+#include "encoding.h"
+
+#include "protocol.h"
+
+/*
+ * Have a request answered: kind, queries and what the kind needs are set, and room for the answer; rows are all those of the encoding. Raises what the engine reports, and what the device
+ * does unless posterior.on_device_error = cpu.
+ */
+void		posterior_ask(PosteriorEncoding *e, TnpRequest *request);
+
+/* The same with an encoding that was made for this question and ends with it, also by an error; asked of the one who answered `like`. */
+void		posterior_ask_fresh(PosteriorEncoding *fresh, const PosteriorEncoding *like, TnpRequest *request);
+
+/* Whether what this encoding answered last is bitwise reproducible. */
+bool		posterior_answered_exactly(const PosteriorEncoding *e);
+
+/* Whether a context of n rows is to be encoded on the device. Raises if that is demanded and impossible. */
+bool		posterior_build_on_device(PosteriorModel *model, int64 n);
+
+/* Whether the CPU answers when the device has failed in this way; then the failure is counted and told for debugging. */
+bool		posterior_may_fall_back(const TnpError *fault);
+
+#endif							/* POSTERIOR_ASK_H */

@@ -1,0 +1,287 @@
+/*
+ * answers.c: takes questions from the queue and asks the device, as many at once as are about one encoding.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define POLL_MS 1.0				/* the device may poll as often as it likes */
+
+/* The clients whose questions are with the device. */
+typedef struct Batch
+{
+	int			n;
+	TnpClient  *clients[TNP_SERVER_BATCH];
+	TnpRequest	requests[TNP_SERVER_BATCH];
+	TnpParcel	answers[TNP_SERVER_BATCH];
+} Batch;
+
+static Batch batch;
+
+bool
+tnp_unwanted(void *argument)
+{
+	TnpServer  *server = argument;
+
+	if (tnp_now() - server->turned >= POLL_MS)
+		tnp_turn(server, 0);
+	if (server->ending)
+		return true;
+	for (int i = 0; i < batch.n; i++)
+		if (!batch.clients[i]->gone)
+			return false;
+	return batch.n > 0;
+}
+
+/* ---- the queue --------------------------------------------------------------------------------------------------------------- */
+
+/* Take a client out of the queue, `last` being the one before it. */
+static void
+take(TnpServer *server, TnpClient *c, TnpClient *last)
+{
+	*(last != NULL ? &last->behind : &server->queue) = c->behind;
+	if (server->queue_end == c)
+		server->queue_end = last;
+	server->n_queued--;
+	c->state = TNP_ANSWERING;
+	batch.clients[batch.n++] = c;
+}
+
+static bool
+same_encoding(const TnpClient *a, const TnpClient *b)
+{
+	return b->header.kind == TNP_ASK && memcmp(&a->question->ask->key, &b->question->ask->key, sizeof(TnpWireKey)) == 0
+		&& memcmp(a->question->ask->model, b->question->ask->model, TNP_WIRE_MODEL) == 0;
+}
+
+/* The oldest question, and all others about its encoding. */
+static void
+take_batch(TnpServer *server)
+{
+	TnpClient  *first = server->queue,
+			   *last = NULL,
+			   *next;
+
+	batch.n = 0;
+	take(server, first, NULL);
+	if (first->header.kind != TNP_ASK)
+		return;
+	for (TnpClient *c = server->queue; c != NULL && batch.n < TNP_SERVER_BATCH; c = next)
+	{
+		next = c->behind;
+		if (same_encoding(first, c))
+			take(server, c, last);
+		else
+			last = c;
+	}
+}
+
+/* The client of this place has its reply: close the gap. */
+static void
+remove_from_batch(int i)
+{
+	batch.n--;
+	memmove(&batch.clients[i], &batch.clients[i + 1], (size_t) (batch.n - i) * sizeof(TnpClient *));
+}
+
+/* ---- questions --------------------------------------------------------------------------------------------------------------- */
+
+/* A failure of the device itself ends the process, when everybody has been told. */
+static bool
+is_fault(TnpServer *server)
+{
+	if (!server->store.api->lost(server->store.device))
+		return false;
+	server->ending = true;
+	server->code = 2;
+	return true;
+}
+
+static void
+reply_status(TnpServer *server, TnpClient *c, TnpStatus status, const TnpError *error)
+{
+	bool		fault = is_fault(server);
+
+	if (fault)
+		tnp_say(server, 'W', "the device has failed: %s%s%s", error->message, error->detail[0] != '\0' ? ": " : "", error->detail);
+	tnp_reply_failure(server, c, status, fault || (status == TNP_INTERRUPTED && server->ending), error);
+}
+
+/* Bring the batch's encoding up to what its questions want; those that cannot be answered get their reply now. */
+static TnpStored *
+prepare(TnpServer *server)
+{
+	TnpStored  *stored = NULL;
+
+	for (int i = 0; i < batch.n;)
+	{
+		TnpClient  *c = batch.clients[i];
+		TnpStored  *s;
+		TnpWireMissing missing;
+		TnpError	error = {TNP_OK, "", ""};
+		TnpStatus	status = tnp_store_prepare(&server->store, c->question, c->number, &s, &missing, &error);
+
+		if (status == TNP_OK && s != NULL)
+		{
+			stored = s;
+			i++;
+			continue;
+		}
+		remove_from_batch(i);
+		if (status == TNP_OK)
+			tnp_reply(server, c, TNP_MISSING, &missing, sizeof(missing));
+		else
+			reply_status(server, c, status, &error);
+		if (server->ending)
+			return NULL;
+	}
+	return stored;
+}
+
+/* Fill the request of a question; false when it has got its reply. */
+static bool
+make_request(TnpServer *server, const TnpStored *stored, int i)
+{
+	TnpClient  *c = batch.clients[i];
+	const TnpQuestion *q = c->question;
+	TnpDistributionKind kind;
+	int			components;
+	uint64_t	length;
+	TnpError	error = {TNP_NO_MEMORY, "out of memory", "of the server, for an answer"};
+
+	server->store.api->model_answer_shape(stored->model->model, &kind, &components);
+	batch.answers[i] = (TnpParcel) {NULL, 0, false};
+	if (!tnp_wire_answer_length(q->ask, kind, components, &length) || !tnp_parcel_alloc(length, &batch.answers[i]))
+	{
+		remove_from_batch(i);
+		reply_status(server, c, TNP_NO_MEMORY, &error);
+		return false;
+	}
+	batch.requests[i] = (TnpRequest) {
+		.kind = (TnpRequestKind) q->ask->kind,.rows = q->ask->rows,.queries = q->queries,.reductions = q->ask->reductions,
+		.n_levels = q->ask->n_levels,.levels = q->levels,.seed = q->ask->seed,.first_draw = q->ask->first_draw,.draws = q->ask->draws,
+		.orders = q->ask->orders,.answer = batch.answers[i].bytes
+	};
+	return true;
+}
+
+/* Questions without queries have their answer when the rows are encoded. */
+static void
+reply_to_builders(TnpServer *server)
+{
+	for (int i = 0; i < batch.n;)
+	{
+		TnpClient  *c = batch.clients[i];
+
+		if (c->question->ask->queries > 0)
+		{
+			i++;
+			continue;
+		}
+		remove_from_batch(i);
+		tnp_reply(server, c, TNP_ANSWER, NULL, 0);
+	}
+}
+
+static void
+answer_batch(TnpServer *server)
+{
+	TnpStored  *stored = prepare(server);
+	int			n;
+
+	if (stored == NULL)
+		return;
+	reply_to_builders(server);
+	for (int i = 0; i < batch.n;)
+		if (make_request(server, stored, i))
+			i++;
+	if (batch.n == 0)
+		return;
+	tnp_store_answer(&server->store, stored, batch.n, batch.requests);
+	server->batches++;
+	if ((uint64_t) batch.n > server->largest_batch)
+		server->largest_batch = (uint64_t) batch.n;
+	/* nothing turns the loop while the replies go out */
+	n = batch.n;
+	batch.n = 0;
+	for (int i = 0; i < n; i++)
+	{
+		TnpClient  *c = batch.clients[i];
+		TnpRequest *r = &batch.requests[i];
+
+		if (c->gone)
+			server->cancelled++;
+		if (r->status == TNP_OK)
+			tnp_reply_parcel(server, c, TNP_ANSWER, &batch.answers[i]);
+		else
+			reply_status(server, c, r->status, &r->error);
+		tnp_parcel_free(&batch.answers[i]);
+	}
+}
+
+static void
+load(TnpServer *server, TnpClient *c)
+{
+	const TnpWireLoad *l;
+	const void *file;
+	TnpError	error;
+	TnpStatus	status = tnp_wire_read_load(c->payload.bytes, c->payload.length, &l, &file, &error);
+
+	if (status == TNP_OK && l->length == 0 && tnp_store_model(&server->store, l->model) == NULL)
+	{
+		TnpWireMissing missing = {1, 0};
+
+		tnp_reply(server, c, TNP_MISSING, &missing, sizeof(missing));
+		return;
+	}
+	if (status == TNP_OK)
+		status = tnp_store_load(&server->store, l->model, file, l->length, &error);
+	if (status == TNP_OK)
+		tnp_reply(server, c, TNP_DONE, NULL, 0);
+	else
+		reply_status(server, c, status, &error);
+}
+
+void
+tnp_answer_queued(TnpServer *server)
+{
+	TnpClient  *first;
+
+	for (size_t i = 0; i < server->n_released; i++)
+	{
+		TnpReleased *r = &server->released[i];
+
+		if (r->all)
+			tnp_store_forget_client(&server->store, r->client);
+		else
+			tnp_store_forget(&server->store, &r->key, r->client);
+	}
+	server->n_released = 0;
+	if (server->queue == NULL)
+		return;
+	server->answering = true;
+	take_batch(server);
+	first = batch.clients[0];
+	if (first->header.kind == TNP_ASK)
+	{
+		server->requests += (uint64_t) batch.n;
+		answer_batch(server);
+	}
+	else
+		load(server, first);
+	/* those that the end came before */
+	for (int i = 0; i < batch.n; i++)
+		if (batch.clients[i]->state == TNP_ANSWERING)
+		{
+			TnpError	error = {TNP_INTERRUPTED, "the server ends", ""};
+
+			reply_status(server, batch.clients[i], TNP_INTERRUPTED, &error);
+		}
+	batch.n = 0;
+	server->answering = false;
+	tnp_sweep(server);
+}

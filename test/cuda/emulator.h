@@ -1,0 +1,158 @@
+/*
+ * emulator.h: the primitives of cuda/portable.h on the processor: every thread of a block is a fiber that runs until it comes to a barrier or to
+ * something that its warp does together.
+ *
+ * It stops the program, with a message, where a GPU would go wrong silently: a barrier or a warp operation that not all reach, one that different
+ * threads reach at different kinds of places, a misaligned vector access, an operand that was not rounded. Shared memory is one heap block of the size that was asked for, so
+ * AddressSanitizer sees every access beyond it, and it starts as NaN. The order in which warps run between two barriers can be
+ * changed: results that change with it miss a barrier.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef EMULATOR_H
+#define EMULATOR_H
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+#define DEVICE inline
+#define DEVICE_CALL inline __attribute__((noinline))
+#define UNROLL
+#define ROLLED
+#define KERNEL(threads) static void
+#define GRID_CONSTANT
+
+struct half16
+{
+	uint16_t	bits;
+};
+
+struct alignas(16) Words
+{
+	uint32_t	x,
+				y,
+				z,
+				w;
+};
+
+/* ---- for tests ------------------------------------------------------------------------------------------------------- */
+
+enum EmulatorOrder { EMULATOR_FORWARD, EMULATOR_BACKWARD, EMULATOR_SHUFFLED };
+
+/* In which order the warps of all blocks run between barriers. */
+extern EmulatorOrder emulator_order;
+
+/* Run body in every thread of teams * team blocks, a team at a time. */
+void		emulator_run(int teams, int team, int threads, size_t shared, const std::function<void ()> &body);
+
+[[noreturn]] void emulator_stop(const char *reason);
+
+float		half_to_float(uint16_t bits);
+uint16_t	float_to_half(float v);
+
+/* ---- the primitives -------------------------------------------------------------------------------------------------- */
+
+int			thread_index(void);
+int			block_index(void);
+int			team_rank(void);
+char	   *shared_memory(void);
+void		sync_block(void);
+void		sync_warp(void);
+void		sync_team(int team);
+char	   *emulator_peer(char *place, int rank, int team);
+void		emulator_shuffle(void *value, size_t size, int from);
+int			emulator_lane(void);
+unsigned	warp_ballot(bool holds);
+void		mma_half(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1);
+void		mma_tf32(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1);
+void		load_tile(uint32_t a[4], const half16 *place, int stride, int lane);
+Words		load_words(const uint32_t *place);
+uint32_t	to_tf32(float v);
+float		exp2_fast(float v);
+
+template <class E> E *
+team_peer(E *place, int rank, int team)
+{
+	return (E *) emulator_peer((char *) place, rank, team);
+}
+
+template <class E> E
+shuffle_from(E value, int lane)
+{
+	emulator_shuffle(&value, sizeof(value), lane);
+	return value;
+}
+
+template <class E> E
+shuffle_xor(E value, int mask)
+{
+	return shuffle_from(value, emulator_lane() ^ mask);
+}
+
+template <class E> E
+shuffle_up(E value, int delta)
+{
+	int			lane = emulator_lane();
+
+	return shuffle_from(value, lane >= delta ? lane - delta : lane);
+}
+
+inline Words
+load_constant(const uint32_t *place)
+{
+	return load_words(place);
+}
+
+inline void
+atomic_or(int *place, int bits)
+{
+	*place |= bits;
+}
+
+inline half16
+to_half(float v)
+{
+	return half16{float_to_half(v < -65504.0f ? -65504.0f : v > 65504.0f ? 65504.0f : v)};
+}
+
+inline uint32_t
+pack_halves(float low, float high)
+{
+	return (uint32_t) to_half(low).bits | (uint32_t) to_half(high).bits << 16;
+}
+
+inline float
+float_of(uint32_t bits)
+{
+	float		v;
+
+	memcpy(&v, &bits, sizeof(v));
+	return v;
+}
+
+inline uint32_t
+bits_of(float v)
+{
+	uint32_t	bits;
+
+	memcpy(&bits, &v, sizeof(v));
+	return bits;
+}
+
+inline float
+fused(float a, float b, float c)
+{
+	return __builtin_fmaf(a, b, c);
+}
+
+inline float
+product(float a, float b)
+{
+	volatile float result = a * b;
+
+	return result;
+}
+
+#endif							/* EMULATOR_H */

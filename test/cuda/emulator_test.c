@@ -1,0 +1,45 @@
+/*
+ * emulator_test.c: the emulator stops kernels that a GPU would run wrongly without a word. Each mistake ends a child process.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gpu_emulated.h"
+#include "tap.h"
+
+/* Whether a child that runs the mistake ends as it should. */
+static bool
+survives(int mistake)
+{
+	pid_t		child = fork();
+	int			status = 0;
+
+	if (child == 0)
+	{
+		int			nowhere = open("/dev/null", O_WRONLY);
+
+		dup2(nowhere, 2);
+		gpu_emulated_broken(mistake);
+		_exit(0);
+	}
+	return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+int
+main(void)
+{
+	static const char *const mistakes[] = {
+		"none", "a barrier that a part of a warp reaches", "two barriers for one", "lanes missing in a shuffle", "lanes in different operations",
+		"an operand that was not rounded", "a misaligned vector", "memory beyond the block's", "a block that the team does not have",
+		"a barrier that one block of the team reaches"
+	};
+
+	ok(survives(0), "a correct kernel runs");
+	for (int i = 1; i < 10; i++)
+		ok(!survives(i), "stopped: %s", mistakes[i]);
+	return done_testing();
+}

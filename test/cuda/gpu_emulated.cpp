@@ -1,0 +1,250 @@
+/*
+ * gpu_emulated.cpp: cuda/gpu.h on the emulator: device memory is host memory, kernels run when they are launched.
+ *
+ * A test may ask for little memory, and for a failure of the n-th call.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "gpu_emulated.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "emulator.h"
+
+typedef bool RunKernel(int precision, int rows, int head_tiles, const CudaWalk *walk, int shared);
+
+extern "C" RunKernel emulated_kernel_HALF_16,
+			emulated_kernel_HALF_32,
+			emulated_kernel_HALF_64,
+			emulated_kernel_FLOAT_16,
+			emulated_kernel_FLOAT_32;
+
+GpuEmulated gpu_emulated;
+
+static RunKernel *const run_kernel[] = {emulated_kernel_HALF_16, emulated_kernel_HALF_32, emulated_kernel_HALF_64, emulated_kernel_FLOAT_16,
+emulated_kernel_FLOAT_32};
+
+static const char *failure = "";
+
+/* Whether this call is the one that fails. */
+static bool
+fails(void)
+{
+	gpu_emulated.calls++;
+	if (gpu_emulated.fail_at > 0 && gpu_emulated.calls >= gpu_emulated.fail_at)
+	{
+		failure = "an illegal memory access was encountered";
+		return true;
+	}
+	return false;
+}
+
+GpuResult
+gpu_open(int ordinal, GpuFacts *facts)
+{
+	if (ordinal != 0)
+	{
+		failure = "invalid device ordinal";
+		return GPU_ABSENT;
+	}
+	memset(facts, 0, sizeof(*facts));
+	snprintf(facts->name, sizeof(facts->name), "emulator");
+	facts->memory_total = (size_t) 1 << 30;
+	facts->memory_free = (size_t) 1 << 30;
+	facts->multiprocessors = gpu_emulated.multiprocessors > 0 ? gpu_emulated.multiprocessors : 8;
+	facts->shared_bytes = gpu_emulated.shared_bytes > 0 ? gpu_emulated.shared_bytes : 227 << 10;
+	facts->team = gpu_emulated.team > 0 ? gpu_emulated.team : 8;
+	return GPU_OK;
+}
+
+void
+gpu_close(void)
+{
+}
+
+const char *
+gpu_error(void)
+{
+	return failure;
+}
+
+GpuResult
+gpu_allocate(size_t bytes, void **memory)
+{
+	if (fails())
+		return GPU_FAILED;
+	if (++gpu_emulated.allocations == gpu_emulated.no_memory_at)
+		return GPU_NO_MEMORY;
+	*memory = malloc(bytes);
+	memset(*memory, 0xff, bytes);
+	gpu_emulated.live++;
+	return GPU_OK;
+}
+
+void
+gpu_release(void *memory)
+{
+	gpu_emulated.live -= memory != nullptr;
+	free(memory);
+}
+
+GpuResult
+gpu_allocate_host(size_t bytes, void **memory)
+{
+	*memory = malloc(bytes);
+	gpu_emulated.live++;
+	return GPU_OK;
+}
+
+void
+gpu_release_host(void *memory)
+{
+	gpu_emulated.live -= memory != nullptr;
+	free(memory);
+}
+
+GpuResult
+gpu_upload(void *to, const void *from, size_t bytes)
+{
+	if (fails())
+		return GPU_FAILED;
+	memcpy(to, from, bytes);
+	return GPU_OK;
+}
+
+GpuResult
+gpu_download(void *to, const void *from, size_t bytes)
+{
+	return gpu_upload(to, from, bytes);
+}
+
+GpuResult
+gpu_copy(void *to, const void *from, size_t bytes)
+{
+	return gpu_upload(to, from, bytes);
+}
+
+GpuResult
+gpu_clear(void *memory, size_t bytes)
+{
+	if (fails())
+		return GPU_FAILED;
+	memset(memory, 0, bytes);
+	return GPU_OK;
+}
+
+GpuResult
+gpu_launch(const GpuKernel *kernel, const CudaWalk *walk, int shared)
+{
+	if (fails())
+		return GPU_FAILED;
+	gpu_emulated.launches++;
+	if (shared > (gpu_emulated.shared_bytes > 0 ? gpu_emulated.shared_bytes : 227 << 10) || shared % 16 != 0)
+		emulator_stop("a launch with more shared memory than there is");
+	for (RunKernel *run : run_kernel)
+		if (run(kernel->precision, kernel->rows, kernel->head_tiles, walk, shared))
+			return GPU_OK;
+	emulator_stop("a launch of a kernel that does not exist");
+}
+
+GpuResult
+gpu_done(bool *done)
+{
+	if (fails())
+		return GPU_FAILED;
+	/* the second look finds it done, so that waiting is exercised */
+	*done = ++gpu_emulated.looks % 2 == 0;
+	return GPU_OK;
+}
+
+void
+gpu_profile(bool on)
+{
+	(void) on;
+}
+
+GpuResult
+gpu_profiled(double *milliseconds, int *launches)
+{
+	*milliseconds = 0;
+	*launches = (int) gpu_emulated.launches;
+	return GPU_OK;
+}
+
+void
+gpu_pause(int looks)
+{
+	(void) looks;
+}
+
+void
+gpu_emulated_order(int order)
+{
+	emulator_order = (EmulatorOrder) order;
+}
+
+/* ---- kernels with one mistake each ----------------------------------------------------------------------------------- */
+
+static void
+broken(int mistake)
+{
+	uint32_t	one = bits_of(1.0f),
+				odd = bits_of(1.0f) + 1,
+				a[4] = {one, one, one, one};
+	float		c[4] = {0, 0, 0, 0};
+	float	   *shared = (float *) shared_memory();
+
+	switch (mistake)
+	{
+		case 1:
+			if (thread_index() < 100)
+				sync_block();
+			break;
+		case 2:
+			if (thread_index() < 64)
+				sync_block();
+			else
+				sync_block();
+			break;
+		case 3:
+			if (thread_index() % 32 < 7)
+				(void) shuffle_xor(1.0f, 1);
+			break;
+		case 4:
+			if (thread_index() % 2 == 0)
+				(void) shuffle_xor(1.0f, 1);
+			else
+				(void) warp_ballot(true);
+			break;
+		case 5:
+			mma_tf32(c, a, one, odd);
+			break;
+		case 6:
+			(void) load_words((const uint32_t *) (shared + 1));
+			break;
+		case 7:
+			shared[64 + thread_index()] = 1.0f;
+			break;
+		case 8:
+			*team_peer(shared, 2, 2) = 1.0f;
+			break;
+		case 9:
+			if (team_rank() == 0)
+				sync_team(2);
+			break;
+		default:
+			sync_block();
+			(void) shuffle_xor(1.0f, 1);
+			sync_team(2);
+			shared[thread_index()] = 1.0f;
+			break;
+	}
+}
+
+void
+gpu_emulated_broken(int mistake)
+{
+	emulator_run(1, 2, 128, 128 * sizeof(float), [=]() { broken(mistake); });
+}

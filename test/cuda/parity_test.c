@@ -1,0 +1,203 @@
+/*
+ * parity_test.c: every test model on the emulated CUDA device against the engine's reference provider, in 32-bit precision: encodings, predictions,
+ * reductions, draws, densities; appended, built at once, and asked by first rows.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <stdlib.h>
+
+#include "cuda_tests.h"
+#include "tap.h"
+
+#define TOLERANCE 1e-4
+#define LOG_TOLERANCE 1e-3
+#define QUERIES 5
+#define DRAWS 9
+
+static const double levels[4] = {0.02, 0.5, 0.77, 0.999};
+
+/* Both sides' encoding of the same rows. */
+typedef struct Pair
+{
+	const char *name;
+	TnpEncoding *engine;
+	TnpDeviceEncoding *device;
+	TnpDistributionKind kind;
+	int			components,
+				size;
+} Pair;
+
+static TnpRequest
+request(TnpRequestKind kind, const Pair *p, const TnpRows *queries, double *answer)
+{
+	TnpRequest	r;
+
+	memset(&r, 0, sizeof(r));
+	r.kind = kind;
+	r.rows = tnp_encoding_rows(p->engine);
+	r.queries = *queries;
+	r.answer = answer;
+	return r;
+}
+
+static void
+check_predictions(const Pair *p, const TnpRows *queries, const char *what)
+{
+	size_t		n = (size_t) queries->n * p->size;
+	double	   *want = malloc(n * sizeof(double)),
+			   *got = malloc(n * sizeof(double)),
+			   *wanted = malloc((size_t) queries->n * 7 * sizeof(double)),
+			   *reduced = malloc((size_t) queries->n * 7 * sizeof(double));
+	TnpRows		plain = *queries;
+	TnpRequest	r;
+	TnpError	error = {0};
+	double		difference;
+
+	plain.y = NULL;
+	r = request(TNP_REQUEST_PREDICT, p, &plain, got);
+	ok(tnp_predict(p->engine, &plain, want, &error) == TNP_OK && cuda_ask(p->device, &r) == TNP_OK, "%s: %s predictions: %s%s", p->name, what,
+	   error.message, r.status == TNP_OK ? "" : r.error.message);
+	difference = largest_difference(got, want, n);
+	ok(difference <= TOLERANCE, "%s: %s predictions agree (%.1e)", p->name, what, difference);
+
+	r = request(TNP_REQUEST_REDUCE, p, queries, reduced);
+	r.reductions = TNP_REDUCE_MEAN | TNP_REDUCE_SD | TNP_REDUCE_QUANTILES | TNP_REDUCE_LOG_DENSITY;
+	r.n_levels = 4;
+	r.levels = levels;
+	for (int64_t i = 0; i < queries->n; i++)
+	{
+		/* of the device's own parameters, so that only the reduction is compared */
+		TnpDistribution d = {p->kind, p->components, got + i * p->size};
+		double	   *to = wanted + i * 7;
+
+		to[0] = tnp_mean(&d);
+		to[1] = sqrt(tnp_variance(&d));
+		for (int l = 0; l < 4; l++)
+			to[2 + l] = tnp_quantile(&d, levels[l]);
+		to[6] = tnp_log_pdf(&d, queries->y[i]);
+	}
+	ok(cuda_ask(p->device, &r) == TNP_OK, "%s: %s reductions: %s", p->name, what, r.status == TNP_OK ? "done" : r.error.message);
+	difference = largest_difference(reduced, wanted, (size_t) queries->n * 7);
+	ok(difference <= 1e-9, "%s: %s reductions agree (%.1e)", p->name, what, difference);
+	free(want);
+	free(got);
+	free(wanted);
+	free(reduced);
+}
+
+static void
+check_chains(const Pair *p, const TnpRows *rows, const char *what)
+{
+	size_t		n = (size_t) rows->n * DRAWS;
+	double	   *want = malloc(n * sizeof(double)),
+			   *got = malloc(n * sizeof(double)),
+				score = 0,
+				wanted = 0,
+				difference;
+	TnpRows		plain = *rows;
+	TnpRequest	r;
+	TnpError	error = {0};
+
+	plain.y = NULL;
+	r = request(TNP_REQUEST_SAMPLE, p, &plain, got);
+	r.seed = 4711;
+	r.first_draw = 3;
+	r.draws = DRAWS;
+	ok(tnp_sample(p->engine, &plain, 4711, 3, DRAWS, want, &error) == TNP_OK && cuda_ask(p->device, &r) == TNP_OK, "%s: %s draws: %s%s", p->name, what,
+	   error.message, r.status == TNP_OK ? "" : r.error.message);
+	difference = largest_difference(got, want, n);
+	ok(difference <= 10 * TOLERANCE, "%s: %s draws agree (%.1e)", p->name, what, difference);
+	for (int64_t orders = 0; orders <= 3; orders += 3)
+	{
+		r = request(TNP_REQUEST_SCORE, p, rows, &score);
+		r.orders = orders;
+		r.seed = 99;
+		ok(tnp_score(p->engine, rows, orders, 99, &wanted, NULL, &error) == TNP_OK && cuda_ask(p->device, &r) == TNP_OK, "%s: %s density: %s%s", p->name,
+		   what, error.message, r.status == TNP_OK ? "" : r.error.message);
+		is_near(score, wanted, LOG_TOLERANCE * (1 + fabs(wanted) / 10), "the density agrees");
+	}
+	free(want);
+	free(got);
+}
+
+/* The device's model against the engine's, with n rows of which the prefix is the canonical one or all. */
+static void
+check_model(const TestModel *file, TnpDeviceModel *dm, TnpModel *model, int n, bool whole)
+{
+	const TnpModelInfo *info = tnp_model_info(model);
+	TestRows	rows;
+	TnpRows		context,
+				queries,
+				few;
+	Pair		p = {file->name, NULL, NULL, 0, 0, 0};
+	TnpError	error;
+	int64_t		prefix = whole ? tnp_whole_prefix(model, n) : tnp_canonical_prefix(model, n);
+	int			more = info->appendable ? 3 : info->buffer == 0 ? 2 : 0;
+
+	tnp_answer_shape(model, &p.kind, &p.components);
+	p.size = tnp_distribution_size(p.kind, p.components);
+	test_rows_make(&rows, info, n + 20, 7);
+	context = test_slice(&rows, 0, n);
+	queries = test_slice(&rows, n, QUERIES);
+	if (tnp_build(model, &context, prefix, &p.engine, &error) != TNP_OK || tnp_device.encoding_build(dm, &context, prefix, 0, &p.device, &error) != TNP_OK)
+	{
+		ok(false, "%s: building %d rows: %s", file->name, n, error.message);
+		test_rows_free(&rows);
+		return;
+	}
+	check_predictions(&p, &queries, whole ? "built" : "canonical");
+	few = test_slice(&rows, n + QUERIES, 6);
+	check_chains(&p, &few, whole ? "built" : "canonical");
+
+	if (more > 0)
+	{
+		TnpRows		added = test_slice(&rows, n + 12, more);
+		TnpRequest	r;
+		double	   *before = malloc((size_t) QUERIES * p.size * sizeof(double)),
+				   *after = malloc((size_t) QUERIES * p.size * sizeof(double));
+
+		r = request(TNP_REQUEST_PREDICT, &p, &queries, before);
+		ok(cuda_ask(p.device, &r) == TNP_OK, "%s: asked before appending", file->name);
+		ok(tnp_append(p.engine, &added, &error) == TNP_OK && tnp_device.encoding_append(p.device, &added, &error) == TNP_OK, "%s: appended", file->name);
+		check_predictions(&p, &queries, "appended");
+		r.answer = after;
+		ok(cuda_ask(p.device, &r) == TNP_OK, "%s: the first rows are asked", file->name);
+		ok(memcmp(before, after, (size_t) QUERIES * p.size * sizeof(double)) == 0, "%s: rows appended later change nothing", file->name);
+		free(before);
+		free(after);
+	}
+	tnp_encoding_free(p.engine);
+	tnp_device.encoding_free(p.device);
+	test_rows_free(&rows);
+}
+
+int
+main(int argc, char **argv)
+{
+	int			n;
+	TestModel  *models = test_models(&n);
+	TnpDevice  *device = cuda_open(TNP_PRECISION_FP32, 0);
+
+	for (int i = 0; i < n; i++)
+	{
+		TnpEnv		env = tnp_default_env;
+		TnpModel   *model;
+		TnpError	error;
+		TnpDeviceModel *dm;
+
+		if (argc > 1 && strcmp(argv[1], models[i].name) != 0)
+			continue;
+		if (tnp_model_open(&env, models[i].bytes, models[i].length, &model, &error) != TNP_OK)
+			continue;
+		dm = cuda_load(device, &models[i]);
+		check_model(&models[i], dm, model, 9, true);
+		if (tnp_canonical_prefix(model, 23) != tnp_whole_prefix(model, 23))
+			check_model(&models[i], dm, model, 23, false);
+		tnp_model_close(model);
+		tnp_device.model_free(dm);
+	}
+	tnp_device.shutdown(device);
+	is_int(gpu_emulated.live, 0, "all device and host memory has been given back");
+	test_models_free(models, n);
+	return done_testing();
+}

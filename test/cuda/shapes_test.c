@@ -1,0 +1,199 @@
+/*
+ * shapes_test.c: an answer has the same bits whatever the shape of the launch (rows per tile, blocks per tile, keys split or not, partial results in shared
+ * memory or not), whatever runs first between two barriers, and whatever else is asked in the same call; and an encoding the same bits however it came about.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <stdlib.h>
+
+#include "cuda_tests.h"
+#include "host.h"
+#include "tap.h"
+
+#define CONTEXT 150				/* more than one chunk of keys */
+#define QUERIES 21
+#define DRAWS 11
+#define STEPS 5
+#define ORDERS 3
+
+/* Everything that is compared. */
+typedef struct Answers
+{
+	double		mean[QUERIES],
+				sd[QUERIES],
+				draws[DRAWS * STEPS],
+				score[2];
+} Answers;
+
+static TnpStatus
+ask_all(TnpDeviceEncoding *e, int64_t rows, const TestRows *all, Answers *a)
+{
+	TnpRequest	r[5];
+	TnpError	error;
+	TnpRows		queries = test_slice(all, CONTEXT + 10, QUERIES),
+				steps = test_slice(all, CONTEXT + 50, STEPS),
+				plain = steps;
+	TnpStatus	status;
+
+	memset(r, 0, sizeof(r));
+	memset(a, 0, sizeof(*a));
+	queries.y = plain.y = NULL;
+	for (int i = 0; i < 2; i++)
+	{
+		r[i].kind = TNP_REQUEST_REDUCE;
+		r[i].queries = queries;
+		r[i].reductions = i == 0 ? TNP_REDUCE_MEAN : TNP_REDUCE_SD;
+		r[i].answer = i == 0 ? a->mean : a->sd;
+	}
+	r[2].kind = TNP_REQUEST_SAMPLE;
+	r[2].queries = plain;
+	r[2].draws = DRAWS;
+	r[2].seed = 5;
+	r[2].answer = a->draws;
+	for (int i = 0; i < 2; i++)
+	{
+		r[3 + i].kind = TNP_REQUEST_SCORE;
+		r[3 + i].queries = steps;
+		r[3 + i].orders = i * ORDERS;
+		r[3 + i].seed = 8;
+		r[3 + i].answer = &a->score[i];
+	}
+	for (int i = 0; i < 5; i++)
+	{
+		r[i].rows = rows;
+		r[i].status = TNP_INTERRUPTED;
+	}
+	status = tnp_device.answer(e, 5, r, &error);
+	for (int i = 0; status == TNP_OK && i < 5; i++)
+		status = r[i].status;
+	return status;
+}
+
+static bool
+same(const Answers *a, const Answers *b)
+{
+	return memcmp(a, b, sizeof(Answers)) == 0;
+}
+
+static void
+check_shapes(TnpDeviceEncoding *e, const char *name, const TestRows *rows, bool all)
+{
+	Answers		first,
+				other;
+
+	cuda_force = (CudaForce) {16, 1, 0, 0};
+	ok(ask_all(e, CONTEXT, rows, &first) == TNP_OK, "%s: asked", name);
+	for (int height = 16; height <= 64; height *= 2)
+		for (int team = 1; team <= 8; team *= 2)
+			for (int split = 0; split <= 2; split++)
+			{
+				/* one model has every combination; the others what they could break */
+				if (all ? team == 2 && split != 1 : height == 64 || (team != 4 && team != 1) || (team == 1 && split == 2))
+					continue;
+				cuda_force = (CudaForce) {height, team, split > 0, split > 1};
+				ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other), "%s: %d rows, %d blocks, %s", name, height, team,
+				   split == 0 ? "as planned" : split == 1 ? "split" : "split in memory");
+			}
+	for (int order = 1; order <= 2; order++)
+	{
+		gpu_emulated_order(order);
+		cuda_force = (CudaForce) {16, 4, 1, order == 1};
+		ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other), "%s: warps in another order", name);
+		cuda_force = (CudaForce) {32, 1, 0, 0};
+		ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other), "%s: warps in another order, one block", name);
+	}
+	gpu_emulated_order(0);
+	memset(&cuda_force, 0, sizeof(cuda_force));
+}
+
+/* Rows appended one at a time, few and many at a time, against all at once. */
+static void
+check_appending(TnpDeviceModel *m, const char *name, const TestRows *rows, bool appendable)
+{
+	const int	parts[] = {1, 1, 15, 16, 17, 40};
+	TnpRows		context = test_slice(rows, 0, CONTEXT),
+				head = test_slice(rows, 0, 60);
+	TnpDeviceEncoding *whole,
+			   *grown;
+	TnpError	error;
+	Answers		want,
+				got;
+	int			at = 60;
+	int64_t		prefix = appendable && tnp_device.model_info(m)->context[0] == 'c' ? 0 : 60;
+
+	if (!appendable)
+		return;
+	for (int order = 0; order <= 2; order += 2)
+	{
+		gpu_emulated_order(order);
+		if (tnp_device.encoding_build(m, &context, prefix, 0, &whole, &error) != TNP_OK ||
+			tnp_device.encoding_build(m, &head, prefix, 0, &grown, &error) != TNP_OK)
+		{
+			ok(false, "%s: building: %s", name, error.message);
+			return;
+		}
+		at = 60;
+		for (int i = 0; i < 6; i++)
+		{
+			TnpRows		part = test_slice(rows, at, parts[i]);
+
+			cuda_force.team = i % 2 == 0 ? 4 : 0;
+			if (tnp_device.encoding_append(grown, &part, &error) != TNP_OK)
+				ok(false, "%s: appending: %s", name, error.message);
+			at += parts[i];
+		}
+		cuda_force.team = 0;
+		is_int(tnp_device.encoding_rows(grown), CONTEXT, "all rows are there");
+		ok(ask_all(whole, CONTEXT, rows, &want) == TNP_OK && ask_all(grown, CONTEXT, rows, &got) == TNP_OK && same(&want, &got),
+		   "%s: appended in parts as built at once", name);
+		/* the encoding that has moved gives the answers of the one that had room */
+		tnp_device.encoding_free(grown);
+		tnp_device.encoding_free(whole);
+	}
+	gpu_emulated_order(0);
+}
+
+int
+main(void)
+{
+	static const char *const names[] = {"prefix_causal", "incremental_fixed", "packed_causal_roles", "head_bars", "rows_tokens", "packed_tnpa", "rows_causal"};
+	int			n;
+	TestModel  *models = test_models(&n);
+
+	for (int precision = 0; precision < 2; precision++)
+	{
+		TnpDevice  *device = cuda_open((TnpPrecision) precision, 0);
+
+		for (int i = 0; i < n; i++)
+			for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
+			{
+				TnpDeviceModel *m;
+				TnpDeviceEncoding *e;
+				TnpRows		context;
+				TestRows	rows;
+				TnpError	error;
+				const TnpModelInfo *info;
+
+				if (strcmp(models[i].name, names[k]) != 0 || (precision == 1 && k > 1))
+					continue;
+				m = cuda_load(device, &models[i]);
+				info = tnp_device.model_info(m);
+				test_rows_make(&rows, info, CONTEXT + 70, 11);
+				context = test_slice(&rows, 0, CONTEXT);
+				if (tnp_device.encoding_build(m, &context, info->context[0] == 'c' ? 0 : info->appendable ? 128 : CONTEXT, 0, &e, &error) == TNP_OK)
+				{
+					check_shapes(e, names[k], &rows, k < 1);
+					tnp_device.encoding_free(e);
+				}
+				else
+					ok(false, "%s: %s", names[k], error.message);
+				check_appending(m, names[k], &rows, info->appendable);
+				test_rows_free(&rows);
+				tnp_device.model_free(m);
+			}
+		tnp_device.shutdown(device);
+	}
+	is_int(gpu_emulated.live, 0, "all memory has been given back");
+	test_models_free(models, n);
+	return done_testing();
+}
