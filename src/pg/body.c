@@ -102,15 +102,15 @@ posterior_body_view(const PosteriorBody *b)
 
 /* ---- rows alone ---------------------------------------------------------------------------------------------------- */
 
-/* Memory for `capacity` rows of the same columns and classes in an empty body. */
+/* Memory for `capacity` rows like these in an empty body. */
 static bool
-make_room(PosteriorBody *b, const TnpRows *like, int64 capacity)
+make_room(PosteriorBody *b, const TnpRows *rows, int64 capacity)
 {
-	int			n_features = like->n_features;
-	const TnpColumnKind *kinds = like->kinds;
+	int			n_features = rows->n_features;
+	const TnpColumnKind *kinds = rows->kinds;
 
 	b->n_features = n_features;
-	b->n_classes = like->n_classes;
+	b->n_classes = rows->n_classes;
 	b->capacity = Max(capacity, 1);
 	b->kinds = get(b->kept, n_features * sizeof(TnpColumnKind));
 	b->x = get(b->kept, (Size) b->capacity * n_features * sizeof(double));
@@ -176,7 +176,7 @@ renumber(PosteriorBody *b)
 TnpStatus
 posterior_body_settle(PosteriorModel *model, PosteriorBody *b, TnpError *error)
 {
-	TnpRequest	request = {.kind = TNP_REQUEST_PREDICT,.rows = b->n,.queries = {.n_features = b->n_features,.kinds = b->kinds}};
+	TnpRequest	request = {.kind = TNP_REQUEST_PREDICT,.rows = b->n,.queries = {0, b->n_features, b->kinds, NULL, NULL, 0}};
 	TnpStatus	status;
 
 	if (b->encoding != NULL)

@@ -20,7 +20,7 @@ typedef struct PosteriorBody
 	bool		kept;			/* in the arena: room is fixed, other processes may read it */
 	bool		borrowed;		/* rows belong to another body */
 	int			n_features,
-				n_classes;		/* of a classifier's context */
+				n_classes;		/* of the targets, as in TnpRows */
 	int64		n,
 				capacity,
 				prefix;

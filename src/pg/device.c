@@ -16,6 +16,8 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#include <math.h>
+
 #define START_WAIT 10000		/* ms to wait for a server that is about to start */
 #define GREETING_WAIT 1000		/* ms to wait for a server that is there */
 #define LOOK_AGAIN 20			/* ms between two looks whether it has */
@@ -160,6 +162,40 @@ write_question(const PosteriorModel *model, const PosteriorBody *body, const Tnp
 	return bytes;
 }
 
+/* Whether an answer can be one: what makes no sense must not reach a value, let alone an index. */
+static bool
+is_sound(const PosteriorModel *model, const PosteriorBody *body, const TnpRequest *r, const double *answer)
+{
+	TnpDistributionKind kind;
+	int			components,
+				classes,
+				size;
+
+	tnp_answer_shape(model->model, &kind, &components);
+	size = tnp_distribution_size(kind, components);
+	classes = body->n_classes > 0 ? Min(body->n_classes, components) : components;
+	switch (r->kind)
+	{
+		case TNP_REQUEST_PREDICT:
+			for (int64 i = 0; i < r->queries.n; i++, answer += size)
+			{
+				if (tnp_distribution_check(&(TnpDistribution) {kind, components, answer}, NULL) != TNP_OK)
+					return false;
+				for (int c = classes; kind == TNP_CLASSES && c < components; c++)
+					if (answer[c] != 0)
+						return false;
+			}
+			return true;
+		case TNP_REQUEST_SAMPLE:
+			for (int64 i = 0; i < r->draws * r->queries.n; i++)
+				if (!isfinite(answer[i]) || (kind == TNP_CLASSES && !(answer[i] >= 0 && answer[i] < classes && answer[i] == floor(answer[i]))))
+					return false;
+			return true;
+		default:
+			return r->queries.n == 0 || !isnan(answer[0]);
+	}
+}
+
 /* Doubles in the answer to a request. */
 static uint64
 answer_length(const PosteriorModel *model, const TnpRequest *r)
@@ -209,6 +245,8 @@ posterior_device_ask(PosteriorModel *model, PosteriorBody *body, TnpRequest *req
 				if (header.length != answer_length(model, request))
 					status = posterior_corrupt(error, "an answer of %llu bytes instead of %llu", (unsigned long long) header.length,
 									 (unsigned long long) answer_length(model, request));
+				else if (!is_sound(model, body, request, parcel.bytes))
+					status = posterior_corrupt(error, "its numbers are no answer to what was asked");
 				else
 				{
 					if (header.length > 0)

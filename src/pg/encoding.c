@@ -573,7 +573,7 @@ posterior_encoding_again(const PosteriorEncoding *e)
 PosteriorEncoding *
 posterior_encoding_twin(PosteriorEncoding *e)
 {
-	PosteriorWanted wanted = {.model = e->model,.classes = e->classes,.rows = posterior_body_view(e->body),
+	PosteriorWanted wanted = {.model = e->model,.classes = e->classes,.labels = e->labels,.rows = posterior_body_view(e->body),
 	.prefix = posterior_body_prefix(e->body),.publish = e->run != NULL,.grows = e->run != NULL};
 	Attempt		a = {.w = &wanted,.device = !posterior_body_on_device(e->body)};
 	PosteriorOutcome outcome;

@@ -95,7 +95,7 @@ typedef struct TnpWireAsk
 	uint32_t	reductions;
 	int32_t		n_levels;
 	uint32_t	flags;
-	int32_t		n_classes;		/* of a classifier's context, else 0 */
+	int32_t		n_classes;		/* of the targets, as in TnpRows */
 } TnpWireAsk;
 
 /* What the server lacks for a question. */

@@ -230,6 +230,7 @@ build(TnpStore *store, const TnpQuestion *q, uint64_t client, TnpStoredModel *m,
 	s->owner = (q->ask->flags & TNP_ASK_OWN) != 0 ? client : 0;
 	s->prefix = q->ask->prefix;
 	s->n_features = q->ask->n_features;
+	s->n_classes = q->ask->n_classes;
 	s->next = *bucket(store, &s->key);
 	*bucket(store, &s->key) = s;
 	push_stored(store, s);
@@ -273,7 +274,8 @@ tnp_store_prepare(TnpStore *store, const TnpQuestion *q, uint64_t client, TnpSto
 		return TNP_OK;
 	if (s != NULL)
 	{
-		if (s->model != m || s->prefix != ask->prefix || s->n_features != ask->n_features || (s->owner != 0 && s->owner != client))
+		if (s->model != m || s->prefix != ask->prefix || s->n_features != ask->n_features || s->n_classes != ask->n_classes
+			|| (s->owner != 0 && s->owner != client))
 			return fail(error, TNP_BAD_ARGUMENT, "the key belongs to another encoding");
 		unlink_stored(store, s);
 		push_stored(store, s);

@@ -29,7 +29,8 @@ typedef struct TnpStored
 	TnpWireKey	key;
 	uint64_t	owner;			/* the only client who may use it, or 0 */
 	int64_t		prefix;
-	int			n_features;
+	int			n_features,
+				n_classes;
 	TnpDeviceEncoding *encoding;
 	uint64_t	used;
 } TnpStored;

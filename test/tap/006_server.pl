@@ -350,6 +350,7 @@ while (1) {
 		my $n = sysread($s, my $bytes, 1 << 20);
 		if (!$n) { $select->remove($s); close $s; next }
 		my ($magic, $version, $kind, $id, $length) = unpack('L S S Q Q', $bytes);
+		my $queries = $kind == 3 ? unpack('x112 q', $bytes) : 0;
 		if ($mode eq 'version') { syswrite($s, header(64, $id, 0, 9)); next }
 		if ($mode eq 'garbage') { syswrite($s, 'x' x 4096); next }
 		if ($mode eq 'silent close') { $select->remove($s); close $s; next }
@@ -361,6 +362,7 @@ while (1) {
 		if ($kind == 2) { syswrite($s, header(65, $id, 0)); next }
 		if ($mode eq 'other id') { syswrite($s, header(66, $id + 7, 0)) }
 		elsif ($mode eq 'wrong size') { syswrite($s, header(66, $id, 24) . ("\0" x 24)) }
+		elsif ($mode eq 'nonsense') { syswrite($s, header(66, $id, $queries ? 384 : 0) . ($queries ? pack('d', -1) x 48 : '')) }
 		elsif ($mode eq 'huge') { syswrite($s, header(66, $id, 1 << 39)) }
 		elsif ($mode eq 'half') { syswrite($s, header(66, $id, 480) . ("\0" x 100)); $select->remove($s); close $s }
 		elsif ($mode eq 'kind') { syswrite($s, header(77, $id, 0)) }
@@ -385,6 +387,7 @@ for my $case (
 	[ 'short welcome', qr/58000: the reply of the posterior server is corrupt/ ],
 	[ 'other id', qr/58000: the reply of the posterior server is corrupt.*answers question/s ],
 	[ 'wrong size', qr/58000: the reply of the posterior server is corrupt.*n answer of 24 bytes/s ],
+	[ 'nonsense', qr/58000: the reply of the posterior server is corrupt.*no answer to what was asked/s ],
 	[ 'huge', qr/58000: the reply of the posterior server is corrupt/ ],
 	[ 'half', qr/58000: the (connection to|reply of) the posterior server (was lost|is corrupt)/ ],
 	[ 'kind', qr/58000: the reply of the posterior server is corrupt.*of kind 77/s ],

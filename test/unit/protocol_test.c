@@ -35,6 +35,7 @@ example(void)
 	a.reductions = TNP_REDUCE_MEAN | TNP_REDUCE_QUANTILES | TNP_REDUCE_LOG_DENSITY;
 	a.n_levels = 2;
 	a.flags = TNP_ASK_TARGETS;
+	a.n_classes = 3;
 	return a;
 }
 
@@ -45,7 +46,7 @@ write_example(const TnpWireAsk *a, uint64_t *length)
 
 	*length = tnp_wire_ask_length(a);
 	bytes = malloc((size_t) *length);
-	tnp_wire_write_ask(a, &(TnpRows) {4, 3, kinds, x, y, 0}, &(TnpRows) {2, 3, kinds, x + 3, y + 1, 0}, levels, bytes);
+	tnp_wire_write_ask(a, &(TnpRows) {4, 3, kinds, x, y, 3}, &(TnpRows) {2, 3, kinds, x + 3, y + 1, 0}, levels, bytes);
 	return bytes;
 }
 
@@ -86,7 +87,7 @@ test_questions(void)
 
 	ok(tnp_wire_read_ask(bytes, length, &q, &error) == TNP_OK, "a question is read");
 	ok(memcmp(q.ask, &a, sizeof(a)) == 0, "its numbers");
-	ok(q.given.n == 4 && q.given.n_features == 3 && memcmp(q.given.x, x, sizeof(x)) == 0 && memcmp(q.given.y, y, sizeof(y)) == 0, "its rows");
+	ok(q.given.n == 4 && q.given.n_features == 3 && q.given.n_classes == 3 && memcmp(q.given.x, x, sizeof(x)) == 0 && memcmp(q.given.y, y, sizeof(y)) == 0, "its rows");
 	ok(q.queries.n == 2 && memcmp(q.queries.x, x + 3, 6 * sizeof(double)) == 0 && memcmp(q.queries.y, y + 1, 2 * sizeof(double)) == 0, "its queries");
 	ok(q.kinds[0] == TNP_NUMERIC && q.kinds[1] == TNP_CATEGORICAL && memcmp(q.levels, levels, sizeof(levels)) == 0, "kinds and levels");
 	for (uint64_t shorter = 0; shorter < length; shorter += 8)
@@ -135,6 +136,7 @@ test_refusals(void)
 	REFUSED(a.kind = TNP_REQUEST_PREDICT, "a prediction with reductions");
 	REFUSED(a.flags = 0, "a log density without targets");
 	REFUSED(a.flags |= 8, "an unknown flag");
+	REFUSED(a.n_classes = -1, "a negative number of classes");
 	REFUSED(a.n_classes = 1 << 20, "too many classes");
 	REFUSED((a.kind = TNP_REQUEST_SAMPLE, a.reductions = 0, a.n_levels = 0, a.flags = 0, a.draws = 0), "no draw");
 	REFUSED((a.kind = TNP_REQUEST_SCORE, a.reductions = 0, a.n_levels = 0, a.orders = -1), "a negative number of orders");
@@ -146,7 +148,7 @@ test_refusals(void)
 		static TnpQuestion q;
 		TnpError	error;
 
-		tnp_wire_write_ask(&a, &(TnpRows) {4, 3, kinds, x, y, 0}, &(TnpRows) {2, 3, kinds, x, y, 0}, bad, bytes);
+		tnp_wire_write_ask(&a, &(TnpRows) {4, 3, kinds, x, y, 3}, &(TnpRows) {2, 3, kinds, x, y, 3}, bad, bytes);
 		ok(tnp_wire_read_ask(bytes, length, &q, &error) != TNP_OK, "a level that is no number is refused");
 		free(bytes);
 	}

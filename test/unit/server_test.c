@@ -210,6 +210,7 @@ question(uint8_t model, uint64_t serial, const TestRows *all, int64_t n, int64_t
 	a.given = n - first;
 	a.queries = m;
 	a.n_features = all->view.n_features;
+	a.n_classes = all->view.n_classes;
 	a.kind = TNP_REQUEST_PREDICT;
 	return a;
 }
@@ -288,7 +289,7 @@ test_model(const TestModel *file)
 	ok(((TnpWireMissing *) parcel.bytes)->model == 0 && ((TnpWireMissing *) parcel.bytes)->rows == 0, "all of them");
 	tnp_parcel_free(&parcel);
 
-	if (tnp_build(model, &(TnpRows) {n, rows.view.n_features, rows.view.kinds, rows.x, rows.y, 0}, a.prefix, &e, &error) != TNP_OK)
+	if (tnp_build(model, &(TnpRows) {n, rows.view.n_features, rows.view.kinds, rows.x, rows.y, rows.view.n_classes}, a.prefix, &e, &error) != TNP_OK)
 	{
 		ok(false, "%s: builds: %s", file->name, error.message);
 		return;
