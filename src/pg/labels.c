@@ -12,7 +12,6 @@
 #include "catalog/pg_enum.h"
 #include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/float.h"
 #include "utils/lsyscache.h"

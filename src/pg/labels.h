@@ -10,6 +10,8 @@
 
 #include "tnp.h"
 
+#include "utils/array.h"
+
 #define POSTERIOR_MOST_LABELS 64	/* of a context, whatever the model */
 
 /* How to read labels of one SQL type. */
@@ -68,7 +70,7 @@ int			posterior_labels_add(PosteriorLabels *labels, const char *text);
 PosteriorLabelList posterior_labels_order(const PosteriorLabels *labels, int *class);
 
 /* A text[] of them. */
-struct ArrayType *posterior_label_array(const PosteriorLabelList *list);
+ArrayType  *posterior_label_array(const PosteriorLabelList *list);
 
 /* The class of a label in a list; raises, naming the labels that are there, if it is not in it. */
 int			posterior_label_class(const PosteriorLabelList *list, const char *text);

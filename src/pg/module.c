@@ -104,7 +104,7 @@ _PG_init(void)
 {
 	DefineCustomStringVariable("posterior.model", "Model that predictions use.",
 							   "The view posterior.models lists those that are loaded.",
-							   &posterior_model_name, "tabular_small", PGC_USERSET, 0, NULL, NULL, NULL);
+							   &posterior_model_name, "tabular", PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomStringVariable("posterior.class_model", "Model that predictions of labels use.",
 							   "The view posterior.models lists those that are loaded; such a model has classes.",
 							   &posterior_class_model_name, "tabular_class", PGC_USERSET, 0, NULL, NULL, NULL);

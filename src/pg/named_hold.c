@@ -41,7 +41,8 @@ static void
 explain(const PosteriorNamed *named, const char *why)
 {
 	ereport(DEBUG1,
-			(errmsg_internal("context \"%s\": rows are read because %s", named->name, why)));
+			(errmsg_internal("context \"%s\": rows are read because %s", named->name, why),
+			 posterior_is_shared ? 0 : errhint("With pg_posterior in shared_preload_libraries all sessions share encodings, and rows are read only when they have changed.")));
 }
 
 static void

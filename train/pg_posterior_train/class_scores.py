@@ -40,11 +40,12 @@ class Logistic(Sklearn):
 
     @staticmethod
     def make(y):
-        from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.model_selection import GridSearchCV
 
         if np.bincount(y).min() < 5:
             return LogisticRegression(C=1.0, max_iter=500)
-        return LogisticRegressionCV(Cs=np.logspace(-2, 2, 5), cv=5, scoring="neg_log_loss", max_iter=500, l1_ratios=(0,), use_legacy_attributes=False)
+        return GridSearchCV(LogisticRegression(max_iter=500), {"C": np.logspace(-2, 2, 5)}, cv=5, scoring="neg_log_loss")
 
 
 class Forest(Sklearn):
