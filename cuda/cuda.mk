@@ -31,8 +31,8 @@ $(CUDA_BUILD)/gpu_cuda.o: cuda/gpu_cuda.cu cuda/gpu.h cuda/layout.h cuda/cuda.mk
 
 CUDA_ENGINE := $(patsubst src/%.c,build/module/%.o,$(wildcard src/engine/*.c))
 
-$(CUDA_BUILD)/pg_posterior_cuda.so: $(CUDA_OBJECTS) $(CUDA_ENGINE)
-	$(NVCC) -shared $(NVCC_ARCHS) -cudart static -Xlinker -z,defs -Xlinker --exclude-libs,ALL -o $@ $^ -ljansson -lm -lpthread
+$(CUDA_BUILD)/pg_posterior_cuda.so: $(CUDA_OBJECTS) $(CUDA_ENGINE) cuda/exports.map
+	$(NVCC) -shared $(NVCC_ARCHS) -cudart static -Xlinker -z,defs -Xlinker --version-script=cuda/exports.map -o $@ $(CUDA_OBJECTS) $(CUDA_ENGINE) -ljansson -lm -lpthread
 
 ifeq ($(NVCC),)
 cuda:

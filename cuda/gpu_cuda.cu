@@ -16,11 +16,15 @@
 
 /* kernels.cu, once per list */
 typedef const void *FindKernel(int precision, int rows, int head_tiles);
-extern "C" FindKernel cuda_kernel_HALF_16,
-			cuda_kernel_HALF_32,
-			cuda_kernel_HALF_64,
-			cuda_kernel_FLOAT_16,
-			cuda_kernel_FLOAT_32;
+
+extern "C"
+{
+const void *cuda_kernel_HALF_16(int precision, int rows, int head_tiles);
+const void *cuda_kernel_HALF_32(int precision, int rows, int head_tiles);
+const void *cuda_kernel_HALF_64(int precision, int rows, int head_tiles);
+const void *cuda_kernel_FLOAT_16(int precision, int rows, int head_tiles);
+const void *cuda_kernel_FLOAT_32(int precision, int rows, int head_tiles);
+}
 
 static FindKernel *const lists[] = {cuda_kernel_HALF_16, cuda_kernel_HALF_32, cuda_kernel_HALF_64, cuda_kernel_FLOAT_16, cuda_kernel_FLOAT_32};
 

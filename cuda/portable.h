@@ -23,7 +23,7 @@
 
 /* DEVICE is inlined; DEVICE_CALL is one copy of code per kernel, called: what is large and used from many places. */
 #define DEVICE __device__ __forceinline__
-#define DEVICE_CALL __device__ __noinline__
+#define DEVICE_CALL inline __device__ __noinline__
 #define GRID_CONSTANT __grid_constant__
 #define UNROLL _Pragma("unroll")
 #define ROLLED _Pragma("unroll 1")
