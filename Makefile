@@ -183,8 +183,9 @@ bench-contexts:
 	+@test/install-dependencies demo
 	+@test/with-server --conf shared_preload_libraries=pg_posterior --conf max_connections=100 --conf posterior.cache_size=512MB bench/contexts
 
-bench: build/bench-engine
+bench:
 	+@test/install-dependencies demo
+	+@$(MAKE) --no-print-directory -s build/bench-engine
 	+@test/with-server bench/run
 
 help:
