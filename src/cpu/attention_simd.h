@@ -363,6 +363,12 @@ take_shared(const TnpAttention *a, int64_t s, float *sums)
 		size_t		next = (size_t) s * a->heads * a->head_width + (h + 1) * run;
 		int			r = 0;
 
+		/* few rows are done with a block before memory is: ask for all of the next at once */
+		for (size_t i = 0; groups < 2 && i < run; i += LANES)
+		{
+			__builtin_prefetch(a->k + next + i, 0, 2);
+			__builtin_prefetch(a->v + next + i, 0, 2);
+		}
 		for (; r + ROWS <= a->n; r += ROWS)
 		{
 			for (size_t i = r / ROWS * share; r > 0 && i < (r / ROWS + 1) * share; i += LANES)
