@@ -211,7 +211,7 @@ weigh_block(float *score, int n, int vectors, Sum sum)
  * the next value or the cache's slack, and is then ignored there.
  */
 INLINE void
-add_values(const int rows, const int vectors, int width, const float *v, int n, const float *weight, const Sum *into, int first)
+add_values(const int rows, const int vectors, int width, const float *v, const size_t apart, int n, const float *weight, const Sum *into, int first)
 {
 	Vector		sum[ROWS][MAX_VECTORS];
 
@@ -226,7 +226,11 @@ add_values(const int rows, const int vectors, int width, const float *v, int n, 
 			value[c] = load(v + (size_t) s * width + first + c * WIDTH);
 		for (int r = 0; r < rows; r++)
 			for (int c = 0; c < vectors; c++)
+			{
+				if (apart > 0 && r > 0)
+					value[c] = load(v + r * apart + (size_t) s * width + first + c * WIDTH);
 				sum[r][c] += value[c] * weight[r * BLOCK + s];
+			}
 	}
 	for (int r = 0; r < rows; r++)
 		for (int c = 0; c < vectors; c++)
@@ -235,22 +239,22 @@ add_values(const int rows, const int vectors, int width, const float *v, int n, 
 
 /* The same for a whole head of `vectors` vectors. */
 INLINE void
-add_head(const int rows, int vectors, int width, const float *v, int n, const float *weight, const Sum *into)
+add_head(const int rows, int vectors, int width, const float *v, const size_t apart, int n, const float *weight, const Sum *into)
 {
 	int			c = 0;
 
 	for (; c + 4 <= vectors; c += 4)
-		add_values(rows, 4, width, v, n, weight, into, c * WIDTH);
+		add_values(rows, 4, width, v, apart, n, weight, into, c * WIDTH);
 	switch (vectors - c)
 	{
 		case 3:
-			add_values(rows, 3, width, v, n, weight, into, c * WIDTH);
+			add_values(rows, 3, width, v, apart, n, weight, into, c * WIDTH);
 			break;
 		case 2:
-			add_values(rows, 2, width, v, n, weight, into, c * WIDTH);
+			add_values(rows, 2, width, v, apart, n, weight, into, c * WIDTH);
 			break;
 		case 1:
-			add_values(rows, 1, width, v, n, weight, into, c * WIDTH);
+			add_values(rows, 1, width, v, apart, n, weight, into, c * WIDTH);
 			break;
 	}
 }
@@ -288,10 +292,10 @@ take_block(const int rows, const TnpAttention *a, int row, int head, const float
 		int			here = n - p * LANES < run ? n - p * LANES : run;
 
 		if (rows <= VALUE_ROWS || vectors <= 2)
-			add_head(rows, vectors, width, v + p * next, here, score + p * LANES, sum);
+			add_head(rows, vectors, width, v + p * next, 0, here, score + p * LANES, sum);
 		else
 			for (int r = 0; r < rows; r += VALUE_ROWS)
-				add_head(VALUE_ROWS, vectors, width, v + p * next, here, score + r * BLOCK + p * LANES, sum + r);
+				add_head(VALUE_ROWS, vectors, width, v + p * next, 0, here, score + r * BLOCK + p * LANES, sum + r);
 	}
 }
 
@@ -328,6 +332,56 @@ take_own_one(const TnpAttention *a, int row, int head, int64_t s, float *sums)
 
 	take_block(1, a, row, head, q, stride, own->k + tnp_key_at(s, LANES, d, head, width, 0), own->v + tnp_value_at(s, LANES, d, head, width),
 			   (size_t) d * LANES, seen_of_block(own->n, s), sums);
+}
+
+/* The same for `heads` heads at once, whose sums do not wait for each other. */
+INLINE void
+take_shared_heads(const int heads, const TnpAttention *a, int row, int head, int64_t s, float *sums)
+{
+	int			n = seen_of_block(a->context[row], s),
+				width = a->head_width,
+				d = a->heads * width,
+				vectors = (width + WIDTH - 1) / WIDTH,
+				panels = (n + LANES - 1) / LANES;
+	const size_t next = (size_t) width * LANES,
+				apart = (size_t) BLOCK * width;
+	const float *k = a->k + tnp_key_at(s, BLOCK, d, head, width, 0),
+			   *v = a->v + tnp_value_at(s, BLOCK, d, head, width);
+	float		score[ROWS * BLOCK] __attribute__((aligned(64)));
+	Sum			sum[ROWS];
+
+	if (n == 0)
+		return;
+	for (int h = 0; h < heads; h++)
+	{
+		int			stride,
+					p = 0;
+		const float *q = query_at(a, row, head + h, &stride);
+
+		sum[h] = sum_at(a, sums, row, head + h);
+		for (; p + LONE <= panels; p += LONE)
+			score_panels(1, LONE, width, next, q, stride, k + h * apart + p * next, score + h * BLOCK + p * LANES);
+		for (; p < panels; p++)
+			score_panels(1, 1, width, next, q, stride, k + h * apart + p * next, score + h * BLOCK + p * LANES);
+	}
+	for (int h = 0; h < heads; h++)
+		weigh_block(score + h * BLOCK, n, vectors, sum[h]);
+	add_head(heads, vectors, width, v, apart, n, score, sum);
+}
+
+/* One row takes a block with all its heads. */
+static void
+take_shared_row(const TnpAttention *a, int row, int64_t s, float *sums)
+{
+	int			vectors = (a->head_width + WIDTH - 1) / WIDTH,
+				h = 0;
+
+	for (; ROWS > 4 && vectors <= 2 && h + 4 <= a->heads; h += 4)
+		take_shared_heads(4, a, row, h, s, sums);
+	for (; h + 2 <= a->heads; h += 2)
+		take_shared_heads(2, a, row, h, s, sums);
+	for (; h < a->heads; h++)
+		take_shared_one(a, row, h, s, sums);
 }
 
 /* A group of rows takes what it sees of a block of shared keys, together if it is the same for all. */
@@ -380,9 +434,10 @@ take_shared(const TnpAttention *a, int64_t s, float *sums)
 		}
 		for (; ROWS > 3 && r + 3 <= a->n; r += 3)
 			take_rows(3, a, r, h, s, sums);
-		for (; r < a->n; r++)
-			take_shared_one(a, r, h, s, sums);
 	}
+	/* what is left over of groups, row by row */
+	for (int r = a->n - (ROWS > 3 ? a->n % ROWS % 3 : a->n % ROWS); r < a->n; r++)
+		take_shared_row(a, r, s, sums);
 }
 
 /* Each row takes its own keys. */

@@ -50,7 +50,7 @@ TnpStatus	tnp_worker_check(TnpWorker *worker, TnpError *error);
 /* Rows per item, at most TNP_TILE, when n rows are to be shared out. */
 int			tnp_team_tile(const TnpTeam *team, int64_t n);
 
-/* Multiplications of carrying `rows` rows through the model, each seeing `keys` keys. */
+/* What it costs to carry `rows` rows through the model, each seeing `keys` keys: about its multiplications. */
 double		tnp_cost(const TnpModel *model, double rows, double keys);
 
 #endif							/* TNP_TEAM_H */
