@@ -568,7 +568,8 @@ CREATE FUNCTION posterior.progress(OUT pid integer, OUT context_id uuid, OUT pha
 COMMENT ON FUNCTION posterior.progress() IS 'what backends are doing for named contexts; the view posterior.stat_progress shows it';
 CREATE VIEW posterior.stat_progress AS
 	SELECT p.pid, d.name, p.phase, p.done, p.total
-	FROM posterior.progress() p JOIN posterior.context_definition d ON d.id OPERATOR(pg_catalog.=) p.context_id;
+	FROM posterior.progress() p JOIN posterior.context_definition d ON d.id OPERATOR(pg_catalog.=) p.context_id
+	WHERE pg_catalog.has_any_column_privilege(d.relation, 'SELECT') OR pg_catalog.pg_has_role(d.owner, 'USAGE');
 COMMENT ON VIEW posterior.stat_progress IS 'rows that backends have read or encoded for named contexts so far';
 GRANT SELECT ON posterior.stat_progress TO PUBLIC;
 CREATE FUNCTION posterior.stat_reset() RETURNS void

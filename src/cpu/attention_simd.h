@@ -207,8 +207,9 @@ weigh_block(float *score, int n, int vectors, Sum sum)
 }
 
 /*
- * values[r] += Σ over n slots, in order, of weight[r][slot] v[slot] for `vectors` vectors of features from `first` on. A vector may reach beyond the head, into
- * the next value or the cache's slack, and is then ignored there.
+ * values[r] += Σ over n slots, in order, of weight[r][slot] v[slot][f] for `vectors` vectors of features from `first` on. All rows have the same values if
+ * `apart` is 0; else "rows" are heads of one row, and the values of each are that many floats after those of the one before. A vector may reach beyond the
+ * head, into the next value or the cache's slack, and is then ignored there.
  */
 INLINE void
 add_values(const int rows, const int vectors, int width, const float *v, const size_t apart, int n, const float *weight, const Sum *into, int first)
