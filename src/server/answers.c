@@ -152,13 +152,17 @@ make_request(TnpServer *server, const TnpStored *stored, int i)
 	int			components;
 	uint64_t	length;
 	TnpError	error = {TNP_NO_MEMORY, "out of memory", "of the server, for an answer"};
+	bool		fits;
 
 	server->store.api->model_answer_shape(stored->model->model, &kind, &components);
 	batch.answers[i] = (TnpParcel) {NULL, 0, false};
-	if (!tnp_wire_answer_length(q->ask, kind, components, &length) || !tnp_parcel_alloc(length, &batch.answers[i]))
+	fits = tnp_wire_answer_length(q->ask, kind, components, &length);
+	if (!fits)
+		error = (TnpError) {TNP_BAD_ARGUMENT, "too much is asked at once", "An answer has at most 1 GiB."};
+	if (!fits || !tnp_parcel_alloc(length, &batch.answers[i]))
 	{
 		remove_from_batch(i);
-		reply_status(server, c, TNP_NO_MEMORY, &error);
+		reply_status(server, c, error.status, &error);
 		return false;
 	}
 	batch.requests[i] = (TnpRequest) {

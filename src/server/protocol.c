@@ -220,7 +220,7 @@ tnp_wire_answer_length(const TnpWireAsk *a, TnpDistributionKind kind, int compon
 			n = n > 0 ? 1 : 0;
 			break;
 	}
-	if (width != 0 && n > TNP_WIRE_MAX / sizeof(double) / width)
+	if (width != 0 && n > TNP_WIRE_MAX_ANSWER / sizeof(double) / width)
 		return false;
 	*length = n * width * sizeof(double);
 	return true;

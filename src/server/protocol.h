@@ -22,6 +22,7 @@
 #define TNP_WIRE_INLINE 65536	/* payloads up to this size follow the header, larger ones come as memory files where the system has them */
 #define TNP_WIRE_MAX ((uint64_t) 1 << 40)	/* no payload is longer */
 #define TNP_WIRE_MAX_INLINE ((uint64_t) 1 << 32)
+#define TNP_WIRE_MAX_ANSWER ((uint64_t) 1 << 30)	/* a question of a few bytes must not ask for all memory there is; sessions ask in batches far below this */
 #define TNP_WIRE_MAX_FEATURES 4096
 #define TNP_WIRE_MAX_CLASSES 65536
 #define TNP_WIRE_MAX_ROWS ((int64_t) 1 << 34)

@@ -42,7 +42,7 @@ budget_free(void *arg, void *pointer)
 	free(block);
 }
 
-static const TnpEnv env = {budget_alloc, budget_free, NULL, NULL, NULL};
+static const TnpEnv env = {.alloc = budget_alloc, .free = budget_free};
 
 /* A failure must carry a message. */
 static void

@@ -167,6 +167,11 @@ test_answers(void)
 	a.draws = TNP_WIRE_MAX_ROWS;
 	a.queries = TNP_WIRE_MAX_ROWS;
 	ok(!tnp_wire_answer_length(&a, TNP_GAUSSIAN, 1, &length), "more draws than there can be are refused");
+	a.draws = TNP_WIRE_MAX_ANSWER / sizeof(double);
+	a.queries = 1;
+	ok(tnp_wire_answer_length(&a, TNP_GAUSSIAN, 1, &length) && length == TNP_WIRE_MAX_ANSWER, "the longest answer");
+	a.draws++;
+	ok(!tnp_wire_answer_length(&a, TNP_GAUSSIAN, 1, &length), "one draw more is refused");
 	a.draws = 3;
 	a.queries = 5;
 	ok(tnp_wire_answer_length(&a, TNP_GAUSSIAN, 1, &length) && length == 15 * 8, "three draws of five");
