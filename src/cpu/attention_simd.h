@@ -209,21 +209,22 @@ score_panels(const int rows, const int panels, int head_width, size_t next, cons
 			store(score + r * BLOCK + p * WIDTH, sum[r][p]);
 }
 
-/* Turn the first n scores of a block into weights relative to the reference, which is raised when a score is far above it. */
+/*
+ * Turn the first n scores of `panels` panels into weights relative to the reference, which is raised when a score is far above it. The others' weights mean
+ * nothing; what they add to the sum of weights, which is at least 1, is lost in rounding.
+ */
 INLINE void
-weigh_block(float *score, int n, int vectors, Sum sum)
+weigh_block(float *score, int panels, int n, int vectors, Sum sum)
 {
-	int			panels = (n + LANES - 1) / LANES,
-				i = 0;
 	Vector		max,
 				total[PARTS];
+	int			i = 0;
 
-	if (n % LANES != 0)
-		for (int i = (panels - 1) * LANES; i < panels * LANES; i += WIDTH)
-			store(score + i, choose(lanes_below(i % LANES, n - (panels - 1) * LANES), load(score + i), splat(-INFINITY)));
+	for (int j = n / WIDTH * WIDTH; j < panels * LANES; j += WIDTH)
+		store(score + j, choose(lanes_below(j, n), load(score + j), splat(-INFINITY)));
 	max = load(score);
-	for (int i = WIDTH; i < panels * LANES; i += WIDTH)
-		max = vector_max(load(score + i), max);
+	for (int j = WIDTH; j < panels * LANES; j += WIDTH)
+		max = vector_max(load(score + j), max);
 	for (int p = 0; p < PARTS; p++)
 		total[p] = load(sum.weights + p * WIDTH);
 	if (__builtin_expect(any_above(max, *sum.reference + SLACK), false))
@@ -231,13 +232,13 @@ weigh_block(float *score, int n, int vectors, Sum sum)
 		float		top = max_lane(max);
 		Vector		keep = vector_exp2(splat(*sum.reference - top));
 
-		for (int i = 0; i < vectors; i++)
-			store(sum.values + i * WIDTH, load(sum.values + i * WIDTH) * keep);
+		for (int j = 0; j < vectors; j++)
+			store(sum.values + j * WIDTH, load(sum.values + j * WIDTH) * keep);
 		for (int p = 0; p < PARTS; p++)
 			total[p] *= keep;
 		*sum.reference = top;
 	}
-	for (; i + EXPS * WIDTH <= n; i += EXPS * WIDTH)
+	for (; i + EXPS * WIDTH <= panels * LANES; i += EXPS * WIDTH)
 	{
 		Vector		weight[EXPS];
 
@@ -254,8 +255,6 @@ weigh_block(float *score, int n, int vectors, Sum sum)
 	{
 		Vector		weight = vector_exp2(load(score + i) - *sum.reference);
 
-		if (i + WIDTH > n)
-			weight = choose(lanes_below(i, n), weight, splat(0));
 		store(score + i, weight);
 		total[i / WIDTH % PARTS] += weight;
 	}
@@ -321,7 +320,7 @@ INLINE void
 add_rows(const int rows, const int vectors, int width, const void *v, const bool half, const size_t apart, int n, const float *weight, const Sum *into,
 		 int first)
 {
-	const int	most = VALUE_SUMS / (vectors == 3 ? 4 : vectors),
+	const int	most = VALUE_SUMS / vectors,
 				together = most < rows ? most : rows;
 
 	for (int r = 0; r < rows; r += together)
@@ -336,18 +335,13 @@ add_head(const int rows, int vectors, int width, const void *v, const bool half,
 
 	for (; c + 4 <= vectors; c += 4)
 		add_rows(rows, 4, width, v, half, apart, n, weight, into, c * WIDTH);
-	switch (vectors - c)
+	if (vectors - c >= 2)
 	{
-		case 3:
-			add_rows(rows, 3, width, v, half, apart, n, weight, into, c * WIDTH);
-			break;
-		case 2:
-			add_rows(rows, 2, width, v, half, apart, n, weight, into, c * WIDTH);
-			break;
-		case 1:
-			add_rows(rows, 1, width, v, half, apart, n, weight, into, c * WIDTH);
-			break;
+		add_rows(rows, 2, width, v, half, apart, n, weight, into, c * WIDTH);
+		c += 2;
 	}
+	if (vectors > c)
+		add_rows(rows, 1, width, v, half, apart, n, weight, into, c * WIDTH);
 }
 
 /* Scores of `rows` rows with the keys of `panels` panels that are `next` floats apart. */
@@ -364,16 +358,17 @@ score_block(const int rows, int panels, int width, const float *q, const int str
 		score_panels(rows, 1, width, next, q, stride, number_at(k, p * next, half), half, score + p * LANES);
 }
 
-/* take_block for n keys; inlined, so that loops have constant lengths where n and next are. */
+/*
+ * `rows` rows from `row` on with queries q, whose features are `stride` apart, and one head take the first n of a block of keys: k and v are the first of its
+ * `panels` panels, `next` numbers from one panel to the next, and values of `run` slots lie one after the other. All slots of the panels are readable.
+ */
 INLINE void
-take_keys(const int rows, const TnpAttention *a, int row, int head, const float *q, const int stride, const void *k, const void *v, const bool half,
-		   size_t next, int n, float *sums)
+take_block(const int rows, const TnpAttention *a, int row, int head, const float *q, const int stride, const void *k, const void *v, const bool half,
+		   size_t next, int panels, const int run, int n, float *sums)
 {
 	const int	few = rows < SCORE_ROWS ? rows : SCORE_ROWS;
 	int			width = a->head_width,
-				vectors = (width + WIDTH - 1) / WIDTH,
-				panels = (n + LANES - 1) / LANES,
-				run;
+				vectors = (width + WIDTH - 1) / WIDTH;
 	float		score[ROWS * BLOCK] __attribute__((aligned(64)));
 	Sum			sum[ROWS];
 
@@ -382,26 +377,9 @@ take_keys(const int rows, const TnpAttention *a, int row, int head, const float 
 	for (int r = 0; r < rows; r += few)
 		score_block(few, panels, width, q + r, stride, k, half, next, score + r * BLOCK);
 	for (int r = 0; r < rows; r++)
-		weigh_block(score + r * BLOCK, n, vectors, sum[r]);
-	/* in a large block the values of a head lie one after the other */
-	run = next == (size_t) width * LANES ? BLOCK : LANES;
+		weigh_block(score + r * BLOCK, panels, n, vectors, sum[r]);
 	for (int s = 0; s < n; s += run)
 		add_head(rows, vectors, width, number_at(v, s / LANES * next, half), half, 0, n - s < run ? n - s : run, score + s, sum);
-}
-
-/*
- * `rows` rows from `row` on with queries q, whose features are `stride` apart, and one head take the first n of a block of keys: k and v are the block's first,
- * `next` numbers from one panel to the next.
- */
-INLINE void
-take_block(const int rows, const TnpAttention *a, int row, int head, const float *q, const int stride, const void *k, const void *v, const bool half,
-		   size_t next, int n, float *sums)
-{
-	/* nearly all blocks are full ones */
-	if (n == BLOCK)
-		take_keys(rows, a, row, head, q, stride, k, v, half, next, BLOCK, sums);
-	else
-		take_keys(rows, a, row, head, q, stride, k, v, half, next, n, sums);
 }
 
 /* Keys of this block, from slot s on, that a row with `count` keys sees. */
@@ -431,7 +409,7 @@ take_shared_one(const TnpAttention *a, int row, int head, const float *q, int st
 	int			n = seen_of_block(a->context[row], s);
 
 	if (n > 0)
-		take_block(1, a, row, head, q, stride, k, v, half, (size_t) a->head_width * LANES, n, sums);
+		take_block(1, a, row, head, q, stride, k, v, half, (size_t) a->head_width * LANES, BLOCK / LANES, BLOCK, n, sums);
 }
 
 /* The same for a row that is no member of a group and `heads` heads at once, whose sums do not wait for each other. */
@@ -440,8 +418,7 @@ take_shared_heads(const int heads, const TnpAttention *a, int row, int head, int
 {
 	int			n = seen_of_block(a->context[row], s),
 				width = a->head_width,
-				vectors = (width + WIDTH - 1) / WIDTH,
-				panels = (n + LANES - 1) / LANES;
+				vectors = (width + WIDTH - 1) / WIDTH;
 	const size_t next = (size_t) width * LANES,
 				apart = (size_t) BLOCK * width;
 	const void *k = shared_key(a, head, s);
@@ -454,10 +431,10 @@ take_shared_heads(const int heads, const TnpAttention *a, int row, int head, int
 	for (int h = 0; h < heads; h++)
 	{
 		sum[h] = sum_at(a, sums, row, head + h);
-		score_block(1, panels, width, q + h * width, 1, number_at(k, h * apart, HALF), HALF, next, score + h * BLOCK);
+		score_block(1, BLOCK / LANES, width, q + h * width, 1, number_at(k, h * apart, HALF), HALF, next, score + h * BLOCK);
 	}
 	for (int h = 0; h < heads; h++)
-		weigh_block(score + h * BLOCK, n, vectors, sum[h]);
+		weigh_block(score + h * BLOCK, BLOCK / LANES, n, vectors, sum[h]);
 	add_head(heads, vectors, width, shared_value(a, head, s), HALF, apart, n, score, sum);
 }
 
@@ -488,7 +465,7 @@ take_rows(const int rows, const TnpAttention *a, int row, int head, const float 
 	for (int i = 1; i < rows; i++)
 		same = same && seen_of_block(a->context[row + i], s) == n;
 	if (same)
-		take_block(rows, a, row, head, q, rows, k, v, false, (size_t) width * LANES, n, sums);
+		take_block(rows, a, row, head, q, rows, k, v, false, (size_t) width * LANES, BLOCK / LANES, BLOCK, n, sums);
 	else
 		for (int i = 0; i < rows; i++)
 			take_shared_one(a, row + i, head, q + i, rows, k, v, false, s, sums);
@@ -567,9 +544,13 @@ take_own(const TnpAttention *a, float *sums)
 		const float *q = query_at(a, r, &stride);
 
 		for (int64_t s = 0; s < own->n; s += BLOCK)
+		{
+			int			n = seen_of_block(own->n, s);
+
 			for (int h = 0; h < a->heads; h++)
 				take_block(1, a, r, h, q + (size_t) h * width * stride, stride, number_at(own->k, tnp_key_at(s, LANES, d, h, width, 0), HALF),
-						   number_at(own->v, tnp_value_at(s, LANES, d, h, width), HALF), HALF, (size_t) d * LANES, seen_of_block(own->n, s), sums);
+						   number_at(own->v, tnp_value_at(s, LANES, d, h, width), HALF), HALF, (size_t) d * LANES, (n + LANES - 1) / LANES, LANES, n, sums);
+		}
 	}
 }
 
