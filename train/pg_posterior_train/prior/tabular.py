@@ -82,7 +82,7 @@ def sample(generator, tasks, rows, shared, max_features=64, families=None, weigh
     """A batch of tasks; `shared` decides the number of columns alike for all workers.
 
     families: the names that take part (default: all); weights: their shares where they differ from WEIGHTS; near_copies: share of
-    the functional tasks whose columns are nearly collinear; padded: share of the groups of tasks, of every family, with added columns of noise.
+    the functional tasks whose columns are nearly collinear; padded: probability that a family's tasks get added columns of noise.
     """
     s = Source(generator)
     shares = {**WEIGHTS, **(weights or {})}
