@@ -109,6 +109,8 @@ class Run:
             optimiser.load_state_dict(saved)
         for key in ("step", "tasks", "seconds", "skipped", "stable_saved"):
             setattr(self, key, state[key])
+        if name == "stable":
+            self.stable_saved = False    # a longer stable phase replaces it
         return True
 
     def start(self, path):

@@ -8,6 +8,7 @@ from pg_posterior_train.mixture import Mixture
 from pg_posterior_train.normalise import prepare
 from pg_posterior_train.predict import Prediction
 from pg_posterior_train.prior import gp1d, tabular
+from pg_posterior_train.prior.source import Source
 
 from .common import config, tasks
 
@@ -27,6 +28,30 @@ class Priors(unittest.TestCase):
         a, b = (tasks("tabular", 8, 20, 5) for _ in range(2))
         self.assertTrue(torch.equal(a.y, b.y))
         self.assertTrue(torch.equal(a.x.nan_to_num(99.0), b.x.nan_to_num(99.0)))
+
+    def test_padding_is_part_of_every_family(self):
+        model = config("tabular")["model"]
+        for family in tabular.WEIGHTS:
+            for seed in range(3):
+                with self.subTest(family=family, seed=seed):
+                    plain, padded = (tasks("tabular", 6, 30, seed, families=[family], padded=share) for share in (0.0, 1.0))
+                    self.assertEqual(padded.x.shape, plain.x.shape)
+                    self.assertEqual(padded.categorical.shape, plain.categorical.shape)
+                    self.assertTrue(torch.isfinite(prepare(padded, 12, model).x).all())
+
+    def test_columns_of_noise_are_independent_of_the_table(self):
+        s = Source(torch.Generator().manual_seed(0))
+        x = s.rand(12, 400, 3)
+        noise = tabular.noise_columns(s, x, 40)
+        table, added = (v - v.mean(1, keepdim=True) for v in (x, noise))
+        correlation = torch.einsum("bnf,bng->bfg", table / table.norm(dim=1, keepdim=True), added / added.norm(dim=1, keepdim=True))
+        self.assertLess(float(correlation.abs().max()), 5 / 400 ** 0.5)
+        # A column in another order has exactly the values of its origin, a Gaussian one has others.
+        same = (noise.sort(1).values[:, :, None] == x.sort(1).values[..., None]).all(1).any(1)
+        share = same.float().mean(1)
+        self.assertEqual(float(share.max()), 1.0)
+        self.assertEqual(float(share.min()), 0.0)
+        self.assertTrue(((share > 0.2) & (share < 0.8)).any())
 
     def test_panel_rows_of_a_group_share_features(self):
         generator = torch.Generator().manual_seed(0)

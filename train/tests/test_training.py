@@ -40,6 +40,22 @@ class Training(unittest.TestCase):
                 for key, value in whole.average.items():
                     self.assertTrue(torch.equal(value, rest.average[key]), key)
 
+    def test_longer_run_from_before_the_decay_keeps_its_own_stable_weights(self):
+        with tempfile.TemporaryDirectory() as folder:
+            first = Run(config("gp1d"), folder)
+            first.train(steps=8)
+            before = torch.load(first.path("stable"))["step"]
+            second = Run(config("gp1d"), folder)
+            self.assertTrue(second.load("stable"))
+            self.assertEqual(second.step, before)
+            second.train(steps=24)
+            self.assertGreater(torch.load(second.path("stable"))["step"], 8)
+            # What continues the latest weights, of a decayed run, leaves those before the decay alone.
+            third = Run(config("gp1d"), folder)
+            third.load()
+            third.train(steps=25)
+            self.assertLess(torch.load(third.path("stable"))["step"], 24)
+
     def test_loss_falls(self):
         with tempfile.TemporaryDirectory() as folder:
             run = Run(config("gp1d"), folder)

@@ -17,6 +17,7 @@ SAMPLERS = {"scm": scm.sample, "timeseries": timeseries.sample, "factor": factor
 WEIGHTS = {"scm": 0.20, "trees": 0.12, "gp": 0.13, "linear": 0.15, "additive": 0.08, "timeseries": 0.06, "panel": 0.16,
            "factor": 0.10}
 FEWEST_COLUMNS = {"panel": 2, "factor": 12}
+MOST_NOISE = 0.6    # of a padded task's columns
 GROUP = 4    # tasks of one family in a row
 
 
@@ -38,8 +39,21 @@ def functional(s, family, tasks, rows, features, near_copies):
     return x, f + second * s.coin(0.3, tasks, 1) * s.rand(tasks, 1)
 
 
-def one_family(s, family, tasks, rows, features, near_copies):
-    """`tasks` corrupted tasks of one family."""
+def noise_columns(s, x, count):
+    """`count` columns that say nothing, [B, N, count]: Gaussian numbers, or columns of x [B, N, F] with their rows in another order."""
+    tasks, rows, features = x.shape
+    column = s.integers(0, features - 1, tasks, 1, count).expand(-1, rows, -1)
+    shuffled = x.gather(2, column).gather(1, s.rand(tasks, rows, count).argsort(1))
+    gaussian = s.rand(tasks, 1, count) < s.integers(0, 2, tasks, 1, 1) / 2    # none, half or all of a task's
+    return torch.where(gaussian, s.randn(tasks, rows, count), shuffled)
+
+
+def one_family(s, family, tasks, rows, features, near_copies, padded=0.0):
+    """`tasks` corrupted tasks of one family; with probability `padded` up to 60 % of the columns are noise beside what the family draws."""
+    added, spare = 0, features - FEWEST_COLUMNS.get(family, 1)
+    if padded and spare > 0 and s.coin(padded, 1):
+        added = min(1 + int(s.uniform(0, MOST_NOISE, 1) * (features - 1)), spare)
+        features -= added
     x, categorical, hidden = None, torch.zeros(tasks, features, dtype=torch.bool, device=s.device), None
     if family == "panel":
         x, f, categorical, hidden = panel.sample(s, tasks, rows, features)
@@ -48,6 +62,10 @@ def one_family(s, family, tasks, rows, features, near_copies):
     else:
         x, f = functional(s, family, tasks, rows, features, near_copies)
     y = corrupt.noisy_target(s, f, x)
+    if added:
+        x = torch.cat([x, noise_columns(s, x, added)], 2)
+        features += added
+        categorical, hidden = (m if m is None else torch.cat([m, m.new_zeros(*m.shape[:-1], added)], -1) for m in (categorical, hidden))
     missing = corrupt.missing_cells(s, x, y, 0.7 if family == "factor" else 0.35)
     if family not in ("panel", "factor"):
         x = corrupt.dull_columns(s, corrupt.warped_columns(s, x))
@@ -60,11 +78,11 @@ def one_family(s, family, tasks, rows, features, near_copies):
     return Tasks(x, y, categorical.gather(1, column))
 
 
-def sample(generator, tasks, rows, shared, max_features=64, families=None, weights=None, near_copies=0.25):
+def sample(generator, tasks, rows, shared, max_features=64, families=None, weights=None, near_copies=0.25, padded=0.0):
     """A batch of tasks; `shared` decides the number of columns alike for all workers.
 
     families: the names that take part (default: all); weights: their shares where they differ from WEIGHTS; near_copies: share of
-    the functional tasks whose columns are nearly collinear.
+    the functional tasks whose columns are nearly collinear; padded: probability that a family's tasks get added columns of noise.
     """
     s = Source(generator)
     shares = {**WEIGHTS, **(weights or {})}
@@ -75,7 +93,7 @@ def sample(generator, tasks, rows, shared, max_features=64, families=None, weigh
     groups = -(-tasks // GROUP)
     picks = torch.multinomial(weight, groups, replacement=True, generator=generator).tolist()
     counts = Counter(picks)
-    drawn = concatenate([one_family(s, allowed[i], counts[i] * GROUP, rows, features, near_copies) for i in sorted(counts)])
+    drawn = concatenate([one_family(s, allowed[i], counts[i] * GROUP, rows, features, near_copies, padded) for i in sorted(counts)])
     return usable(Tasks(drawn.x[:tasks], drawn.y[:tasks], drawn.categorical[:tasks]))
 
 
