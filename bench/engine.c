@@ -205,8 +205,8 @@ run(const char *operation, int64_t size)
 static void
 choose(const char *name)
 {
-	const TnpKernels *tables[8];
-	int			n = tnp_cpu_all_kernels(tables, 8);
+	const TnpKernels *tables[TNP_CPU_TABLES];
+	int			n = tnp_cpu_all_kernels(tables, TNP_CPU_TABLES);
 
 	kernels = strcmp(name, "reference") == 0 ? &tnp_reference_kernels : NULL;
 	for (int i = 0; i < n; i++)
@@ -243,7 +243,7 @@ main(int argc, char **argv)
 		else if (sscanf(line, "kernels %63s", word) == 1)
 			choose(word);
 		else if (sscanf(line, "limits %lf", &seconds) == 1)
-			print_limits(n_threads, seconds);
+			print_limits(kernels->name, n_threads, seconds);
 		else if (sscanf(line, "time %63s %lld %lf", word, &size, &seconds) == 3)
 		{
 			double		end = now() + 1e3 * seconds;

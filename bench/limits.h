@@ -6,7 +6,10 @@
 #ifndef LIMITS_H
 #define LIMITS_H
 
-/* Print one JSON object: 1e9 per second of multiply-adds, exponentials and bytes read from sets of four sizes, by one thread and by `threads`. */
-void		print_limits(int threads, double seconds);
+/*
+ * Print one JSON object: 1e9 per second of multiply-adds, exponentials and bytes read from sets of four sizes, by one thread and by `threads`, with the instructions
+ * of these kernels.
+ */
+void		print_limits(const char *kernels, int threads, double seconds);
 
 #endif							/* LIMITS_H */

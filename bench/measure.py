@@ -85,9 +85,11 @@ class Server:
 class Engine:
     """The engine alone, in a process of its own."""
 
-    def __init__(self, path, threads):
+    def __init__(self, path, threads, kernels=None):
         self.process = subprocess.Popen(["build/bench-engine", path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.rows = None
+        if kernels:
+            self.say(f"kernels {kernels}")
         self.say(f"threads {threads}")
 
     def say(self, command):
@@ -203,13 +205,18 @@ def main():
     parser.add_argument("--seconds", type=float, default=1, help="per measurement and side")
     parser.add_argument("--rounds", type=int, default=3, help="A B A B …")
     parser.add_argument("--threads", type=int, default=min(4, os.cpu_count()), help="posterior.threads, and the engine's")
+    parser.add_argument("--avx2", action="store_true", help="as on a machine without AVX-512: engine and PyTorch with AVX2, nothing from SQL")
     parser.add_argument("--only", default="", help="operations that start with this")
     a = parser.parse_args()
     place = tempfile.TemporaryDirectory()
     path = os.path.join(place.name, "bench.safetensors")
     subprocess.run(["test/python", "bench/make_model.py", path], check=True)
     os.chmod(place.name, 0o755)
-    engine = Engine(path, a.threads)
+    if a.avx2:
+        os.environ.update(ATEN_CPU_CAPABILITY="avx2", ONEDNN_MAX_CPU_ISA="AVX2", MKL_ENABLE_INSTRUCTIONS="AVX2")
+    engine = Engine(path, a.threads, "cpu-avx2" if a.avx2 else None)
+    kernels = engine.limits(0)["kernels"]
+    halves = Engine(path, a.threads, kernels + "-half")
     os.environ["PGOPTIONS"] = f"-c posterior.threads={a.threads}"
     Server(path, [1024, 10000], [16, 1024])
     try:
@@ -224,23 +231,25 @@ def main():
     say(f"{os.cpu_count()} processors, kernels {limits['kernels']}, {a.threads} threads")
     say(f", PyTorch {torch.torch.__version__} at its best of 1 and {os.cpu_count()} threads\n" if torch else "\n")
     say("1e9 per second, one thread / all: " + ", ".join(f"{key} {limits['one'][key]:g} / {limits['all'][key]:g}" for key in limits["one"]) + "\n\n")
-    say("| milliseconds | engine p50 | p95 | best | from SQL p50 | PyTorch p50 | PyTorch / engine | engine / limit |\n|---|---|---|---|---|---|---|---|\n")
+    say("| milliseconds | engine p50 | p95 | best | 16 bits p50 | from SQL p50 | PyTorch p50 | PyTorch / engine | PyTorch / 16 bits | engine / limit |\n")
+    say("|---|---|---|---|---|---|---|---|---|---|\n")
     for operation, n, size, name in WORK:
         if not operation.startswith(a.only):
             continue
-        ours, sql, theirs = [], [], {}
+        ours, narrow, sql, theirs = [], [], [], {}
         for _ in range(a.rounds):
             ours += engine.time(operation, n, size, a.seconds)
-            if Server.statement(operation, n, size):
+            narrow += halves.time(operation, n, size, a.seconds)
+            if Server.statement(operation, n, size) and not a.avx2:
                 sql += Server.time(Server.statement(operation, n, size), a.seconds)
             for threads in sorted({1, os.cpu_count()}) if torch else ():
                 theirs.setdefault(threads, []).extend(torch.time(operation, n, size, a.seconds / 2, threads))
-        p50 = quantile(ours, .5)
+        p50, half = quantile(ours, .5), quantile(narrow, .5)
         best = min((quantile(v, .5) for v in theirs.values()), default=math.nan)
-        say(f"| {name} | {p50:.3f} | {quantile(ours, .95):.3f} | {min(ours):.3f} | {f'{quantile(sql, .5):.3f}' if sql else ''} | {best:.2f} | {best / p50:.1f} | "
-            f"{p50 / limit(operation, n, size, machine):.1f} |\n")
+        say(f"| {name} | {p50:.3f} | {quantile(ours, .95):.3f} | {min(ours):.3f} | {half:.3f} | {f'{quantile(sql, .5):.3f}' if sql else ''} | {best:.2f} | {best / p50:.1f} | "
+            f"{best / half:.1f} | {p50 / limit(operation, n, size, machine):.1f} |\n")
         sys.stdout.flush()
-    if not a.only:
+    if not a.only and not a.avx2:
         others(engine, torch, a, say)
 
 

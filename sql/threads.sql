@@ -3,6 +3,20 @@ SELECT count(*) FILTER (WHERE used) AS used, bool_or(name = 'reference') AS refe
 SET posterior.kernels = reference;
 SELECT name FROM posterior.kernels() WHERE used;
 RESET posterior.kernels;
+-- keys and values of 16 bits: nearly the same answers, from encodings of their own
+SET posterior.model = 'gp1d';
+CREATE VIEW means AS
+	SELECT ord, posterior.mean(prediction) AS mean, posterior.stddev(prediction) AS sd
+	FROM (SELECT posterior.context(sin(i / 20.0) + 0.3 * sin(57 * i), i / 50.0 - 2 ORDER BY i) AS ctx FROM generate_series(1, 200) i) c,
+		posterior.predict_rows(ctx, (SELECT array_agg(i / 20.0 - 1.9) FROM generate_series(1, 75) i));
+CREATE TABLE whole AS TABLE means;
+SET posterior.kernels = half;
+CREATE TABLE half AS TABLE means;
+SELECT count(*), max(abs(h.mean - w.mean) / w.sd) < 0.01 AS near FROM whole w JOIN half h USING (ord);
+RESET posterior.kernels;
+SELECT count(*) AS changed FROM (TABLE means EXCEPT TABLE whole) d;
+DROP VIEW means;
+DROP TABLE whole, half;
 SET posterior.threads = -1;
 SET posterior.threads = 65;
 SHOW posterior.threads;

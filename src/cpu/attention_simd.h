@@ -1,22 +1,28 @@
 /*
  * attention_simd.h: softmax attention in one pass over the keys (Milakov and Gimelshein, Online normalizer calculation for softmax; Dao, FlashAttention-2).
  *
- * Keys are taken in blocks of BLOCK slots. Of each row and head there is a sum: the largest score so far, and weights and weighted values relative to it.
+ * Keys are taken in blocks of BLOCK slots. Of each row and head there is a sum: a reference near the largest score so far, and weights and weighted values relative to it.
  * All heads and all rows of the tile take a block before the next is looked at, so that keys and values are read once, in order.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 
 #define BLOCK TNP_BLOCK
+#ifdef KERNELS_HALF
+#define HALF true				/* keys and values are halves */
+#else
+#define HALF false
+#endif
 #define LOG2_E 1.44269504088896341f
 #define MAX_VECTORS 4			/* vectors of values that are added up at once */
+#define SLACK 8.0f				/* a score may exceed the reference by this much before all is made relative to a larger one: weights up to 2^8 lose nothing */
 
-/* Sum of a row and head: weighted values [padded head], weights [LANES], largest score, in units of log 2. */
+/* Sum of a row and head: weighted values [padded head], weights [LANES], both relative to a reference that is about the largest score, in units of log 2. */
 typedef struct Sum
 {
 	float	   *values,
 			   *weights,
-			   *max;
+			   *reference;
 } Sum;
 
 INLINE int
@@ -37,11 +43,18 @@ sum_floats(int heads, int head_width, int n)
 	return (size_t) n * heads * sum_stride(head_width);
 }
 
-/* The scaled queries, the sum, and that of one span. */
+/* Floats of a head's keys, or values, of a block; vectors may reach beyond the last. */
+INLINE size_t
+wide_floats(int head_width)
+{
+	return (size_t) BLOCK * head_width + LANES;
+}
+
+/* The scaled queries, the sum, that of one span, and where numbers are not floats a head's keys and values of a block. */
 static size_t
 attend_floats(int heads, int head_width, int n)
 {
-	return (size_t) (n * heads * head_width + LANES - 1) / LANES * LANES + 2 * sum_floats(heads, head_width, n);
+	return (size_t) (n * heads * head_width + LANES - 1) / LANES * LANES + 2 * sum_floats(heads, head_width, n) + (HALF ? 2 * wide_floats(head_width) : 0);
 }
 
 INLINE float *
@@ -50,35 +63,43 @@ first_sum(const TnpAttention *a)
 	return a->scratch + (size_t) (a->n * a->heads * a->head_width + LANES - 1) / LANES * LANES;
 }
 
-/* Rows that are taken together: ROWS, what is left over by three, and one by one. Returns how many row is among, and the first of them. */
+/* Rows are taken together in groups of these sizes, as many of each as there are whole ones among those left. */
+#if ROWS == 12
+#define GROUPS {12, 6, 3, 1}
+#elif ROWS == 6
+#define GROUPS {6, 3, 1}
+#else
+#define GROUPS {ROWS, 1}
+#endif
+
+/* Size of the group that a row is in, and its first row. */
 INLINE int
 group_of(const TnpAttention *a, int row, int *first)
 {
-	int			whole = a->n / ROWS * ROWS,
-				threes = ROWS > 3 ? (a->n - whole) / 3 * 3 : 0;
+	static const int size[] = GROUPS;
+	int			start = 0,
+				i = 0;
 
-	if (row < whole)
+	for (;; i++)
 	{
-		*first = row / ROWS * ROWS;
-		return ROWS;
+		int			end = start + (a->n - start) / size[i] * size[i];
+
+		if (row < end)
+			break;
+		start = end;
 	}
-	if (row < whole + threes)
-	{
-		*first = whole + (row - whole) / 3 * 3;
-		return 3;
-	}
-	*first = row;
-	return 1;
+	*first = start + (row - start) / size[i] * size[i];
+	return size[i];
 }
 
-/* A row's scaled query of a head, and how far its features are apart. */
+/* A row's scaled query of its first head, and how far features are apart; a head has head_width of them. */
 INLINE const float *
-query_at(const TnpAttention *a, int row, int head, int *stride)
+query_at(const TnpAttention *a, int row, int *stride)
 {
 	int			first;
 
 	*stride = group_of(a, row, &first);
-	return a->scratch + (size_t) first * a->heads * a->head_width + (size_t) head * a->head_width * *stride + (row - first);
+	return a->scratch + (size_t) first * a->heads * a->head_width + (row - first);
 }
 
 /* Lay out the queries as they are read: of each group of rows one head after the other, of each feature all rows; scaled, in units of log 2. */
@@ -88,16 +109,19 @@ attend_begin(const TnpAttention *a)
 	int			d = a->heads * a->head_width;
 
 	for (int row = 0; row < a->n; row++)
+	{
+		int			stride;
+		float	   *out = (float *) query_at(a, row, &stride);
+
 		for (int h = 0; h < a->heads; h++)
 		{
 			float		scale = a->scale[row * a->heads + h] * LOG2_E;
 			const float *q = a->q + (size_t) row * d + h * a->head_width;
-			int			stride;
-			float	   *out = (float *) query_at(a, row, h, &stride);
 
-			for (int f = 0; f < a->head_width; f++)
-				out[f * stride] = q[f] * scale;
+			for (int f = 0; f < a->head_width; f++, out += stride)
+				*out = q[f] * scale;
 		}
+	}
 }
 
 INLINE Sum
@@ -115,31 +139,51 @@ clear_sums(const TnpAttention *a, float *sums)
 	memset(sums, 0, sum_floats(a->heads, a->head_width, a->n) * sizeof(float));
 	for (int r = 0; r < a->n; r++)
 		for (int h = 0; h < a->heads; h++)
-			*sum_at(a, sums, r, h).max = -INFINITY;
+			*sum_at(a, sums, r, h).reference = -INFINITY;
 }
 
 /* a += b */
 static __attribute__((noinline)) void
 add_sum(const TnpAttention *a, Sum into, Sum from)
 {
-	float		max = *from.max > *into.max ? *from.max : *into.max;
+	float		reference = *from.reference > *into.reference ? *from.reference : *into.reference;
 	Vector		keep,
 				add;
 
-	if (*from.max == -INFINITY)
+	if (*from.reference == -INFINITY)
 		return;
-	keep = vector_exp2(splat(*into.max - max));
-	add = vector_exp2(splat(*from.max - max));
+	keep = vector_exp2(splat(*into.reference - reference));
+	add = vector_exp2(splat(*from.reference - reference));
 	for (int i = 0; i < padded_head(a->head_width); i += WIDTH)
 		store(into.values + i, load(into.values + i) * keep + load(from.values + i) * add);
 	for (int i = 0; i < LANES; i += WIDTH)
 		store(into.weights + i, load(into.weights + i) * keep + load(from.weights + i) * add);
-	*into.max = max;
+	*into.reference = reference;
+}
+
+/* The number at an index of keys or values that are halves or, like those that have been widened, floats. */
+INLINE const void *
+number_at(const void *numbers, size_t index, const bool half)
+{
+	return (const char *) numbers + index * (half ? sizeof(uint16_t) : sizeof(float));
+}
+
+/* A vector of them. */
+INLINE Vector
+load_numbers(const void *numbers, size_t index, const bool half)
+{
+#ifdef KERNELS_HALF
+	if (half)
+		return load_half((const uint16_t *) numbers + index);
+#else
+	(void) half;
+#endif
+	return load((const float *) numbers + index);
 }
 
 /* score[r][slot] = q[r].k[slot] for `panels` panels of keys, `next` floats apart; q has a feature of the rows every `stride` floats. */
 INLINE void
-score_panels(const int rows, const int panels, int head_width, size_t next, const float *q, const int stride, const float *k, float *score)
+score_panels(const int rows, const int panels, int head_width, size_t next, const float *q, const int stride, const void *k, const bool half, float *score)
 {
 	Vector		sum[ROWS][LONE * PARTS];
 
@@ -151,7 +195,7 @@ score_panels(const int rows, const int panels, int head_width, size_t next, cons
 		Vector		key[LONE * PARTS];
 
 		for (int p = 0; p < panels * PARTS; p++)
-			key[p] = load(k + p / PARTS * next + (size_t) f * LANES + p % PARTS * WIDTH);
+			key[p] = load_numbers(k, p / PARTS * next + (size_t) f * LANES + p % PARTS * WIDTH, half);
 		for (int r = 0; r < rows; r++)
 		{
 			Vector		query = splat(q[f * stride + r]);
@@ -165,45 +209,78 @@ score_panels(const int rows, const int panels, int head_width, size_t next, cons
 			store(score + r * BLOCK + p * WIDTH, sum[r][p]);
 }
 
-/* Turn the first n scores of a block into weights relative to the largest score so far, which they may raise. */
+/* Turn the first n scores of a block into weights relative to the reference, which is raised when a score is far above it. */
 INLINE void
 weigh_block(float *score, int n, int vectors, Sum sum)
 {
-	int			panels = (n + LANES - 1) / LANES;
-	Vector		max = splat(*sum.max),
+	int			panels = (n + LANES - 1) / LANES,
+				i = 0;
+	Vector		max,
 				total[PARTS];
-	float		top;
 
 	if (n % LANES != 0)
 		for (int i = (panels - 1) * LANES; i < panels * LANES; i += WIDTH)
 			store(score + i, choose(lanes_below(i % LANES, n - (panels - 1) * LANES), load(score + i), splat(-INFINITY)));
-	for (int i = 0; i < panels * LANES; i += WIDTH)
+	max = load(score);
+	for (int i = WIDTH; i < panels * LANES; i += WIDTH)
 		max = vector_max(load(score + i), max);
-	top = max_lane(max);
 	for (int p = 0; p < PARTS; p++)
 		total[p] = load(sum.weights + p * WIDTH);
-	if (top > *sum.max)
+	if (__builtin_expect(any_above(max, *sum.reference + SLACK), false))
 	{
-		Vector		keep = vector_exp2(splat(*sum.max - top));
+		float		top = max_lane(max);
+		Vector		keep = vector_exp2(splat(*sum.reference - top));
 
 		for (int i = 0; i < vectors; i++)
 			store(sum.values + i * WIDTH, load(sum.values + i * WIDTH) * keep);
 		for (int p = 0; p < PARTS; p++)
 			total[p] *= keep;
-		*sum.max = top;
+		*sum.reference = top;
 	}
-	for (int i = 0; i < panels * LANES; i += LANES)
-		for (int p = 0; p < PARTS; p++)
-		{
-			Vector		weight = vector_exp2(load(score + i + p * WIDTH) - top);
+	for (; i + EXPS * WIDTH <= n; i += EXPS * WIDTH)
+	{
+		Vector		weight[EXPS];
 
-			if (i + LANES > n)
-				weight = choose(lanes_below(i + p * WIDTH, n), weight, splat(0));
-			store(score + i + p * WIDTH, weight);
-			total[p] += weight;
+		for (int j = 0; j < EXPS; j++)
+			weight[j] = load(score + i + j * WIDTH) - *sum.reference;
+		vectors_exp2(EXPS, weight);
+		for (int j = 0; j < EXPS; j++)
+		{
+			store(score + i + j * WIDTH, weight[j]);
+			total[(i / WIDTH + j) % PARTS] += weight[j];
 		}
+	}
+	for (; i < panels * LANES; i += WIDTH)
+	{
+		Vector		weight = vector_exp2(load(score + i) - *sum.reference);
+
+		if (i + WIDTH > n)
+			weight = choose(lanes_below(i, n), weight, splat(0));
+		store(score + i, weight);
+		total[i / WIDTH % PARTS] += weight;
+	}
 	for (int p = 0; p < PARTS; p++)
 		store(sum.weights + p * WIDTH, total[p]);
+}
+
+/* sum[r] += weight[r][s] v[r][at …] for one slot; see add_values. */
+INLINE void
+add_slot(const int rows, const int vectors, const void *const *v, const bool half, const bool apart, size_t at, const float *weight,
+		 Vector sum[ROWS][MAX_VECTORS])
+{
+	Vector		value[MAX_VECTORS];
+
+	for (int r = 0; r < rows; r++)
+	{
+		Vector		one = splat(weight[r * BLOCK]);
+
+		for (int c = 0; c < vectors; c++)
+		{
+			if (r == 0 || apart)
+				value[c] = load_numbers(v[r], at + c * WIDTH, half);
+			sum[r][c] += value[c] * one;
+		}
+	}
 }
 
 /*
@@ -212,92 +289,119 @@ weigh_block(float *score, int n, int vectors, Sum sum)
  * head, into the next value or the cache's slack, and is then ignored there.
  */
 INLINE void
-add_values(const int rows, const int vectors, int width, const float *v, const size_t apart, int n, const float *weight, const Sum *into, int first)
+add_values(const int rows, const int vectors, int width, const void *v, const bool half, const size_t apart, int n, const float *weight, const Sum *into,
+		   int first)
 {
 	Vector		sum[ROWS][MAX_VECTORS];
+	const void *from[ROWS];
+	size_t		at = 0;
+	int			s = 0;
 
 	for (int r = 0; r < rows; r++)
+	{
+		from[r] = number_at(v, first + r * apart, half);
 		for (int c = 0; c < vectors; c++)
 			sum[r][c] = load(into[r].values + first + c * WIDTH);
-	for (int s = 0; s < n; s++)
-	{
-		Vector		value[MAX_VECTORS];
-
-		for (int c = 0; c < vectors; c++)
-			value[c] = load(v + (size_t) s * width + first + c * WIDTH);
-		for (int r = 0; r < rows; r++)
-			for (int c = 0; c < vectors; c++)
-			{
-				if (apart > 0 && r > 0)
-					value[c] = load(v + r * apart + (size_t) s * width + first + c * WIDTH);
-				sum[r][c] += value[c] * weight[r * BLOCK + s];
-			}
 	}
+	/* two at a time: the loop itself costs what two additions do */
+	for (; s + 2 <= n; s += 2, at += 2 * (size_t) width)
+	{
+		add_slot(rows, vectors, from, half, apart > 0, at, weight + s, sum);
+		add_slot(rows, vectors, from, half, apart > 0, at + width, weight + s + 1, sum);
+	}
+	if (s < n)
+		add_slot(rows, vectors, from, half, apart > 0, at, weight + s, sum);
 	for (int r = 0; r < rows; r++)
 		for (int c = 0; c < vectors; c++)
 			store(into[r].values + first + c * WIDTH, sum[r][c]);
 }
 
+/* The same, as many rows at a time as there are registers for. */
+INLINE void
+add_rows(const int rows, const int vectors, int width, const void *v, const bool half, const size_t apart, int n, const float *weight, const Sum *into,
+		 int first)
+{
+	const int	most = VALUE_SUMS / (vectors == 3 ? 4 : vectors),
+				together = most < rows ? most : rows;
+
+	for (int r = 0; r < rows; r += together)
+		add_values(together, vectors, width, v, half, apart, n, weight + r * BLOCK, into + r, first);
+}
+
 /* The same for a whole head of `vectors` vectors. */
 INLINE void
-add_head(const int rows, int vectors, int width, const float *v, const size_t apart, int n, const float *weight, const Sum *into)
+add_head(const int rows, int vectors, int width, const void *v, const bool half, const size_t apart, int n, const float *weight, const Sum *into)
 {
 	int			c = 0;
 
 	for (; c + 4 <= vectors; c += 4)
-		add_values(rows, 4, width, v, apart, n, weight, into, c * WIDTH);
+		add_rows(rows, 4, width, v, half, apart, n, weight, into, c * WIDTH);
 	switch (vectors - c)
 	{
 		case 3:
-			add_values(rows, 3, width, v, apart, n, weight, into, c * WIDTH);
+			add_rows(rows, 3, width, v, half, apart, n, weight, into, c * WIDTH);
 			break;
 		case 2:
-			add_values(rows, 2, width, v, apart, n, weight, into, c * WIDTH);
+			add_rows(rows, 2, width, v, half, apart, n, weight, into, c * WIDTH);
 			break;
 		case 1:
-			add_values(rows, 1, width, v, apart, n, weight, into, c * WIDTH);
+			add_rows(rows, 1, width, v, half, apart, n, weight, into, c * WIDTH);
 			break;
 	}
 }
 
-/*
- * `rows` rows from `row` on with queries q, whose features are `stride` apart, and one head take the first n of a block of keys: k and v are the block's first,
- * `next` floats from one panel to the next.
- */
+/* Scores of `rows` rows with the keys of `panels` panels that are `next` floats apart. */
 INLINE void
-take_block(const int rows, const TnpAttention *a, int row, int head, const float *q, const int stride, const float *k, const float *v, size_t next,
-		   int n, float *sums)
+score_block(const int rows, int panels, int width, const float *q, const int stride, const void *k, const bool half, size_t next, float *score)
 {
+	int			p = 0;
+
+	for (; rows == 1 && p + LONE <= panels; p += LONE)
+		score_panels(1, LONE, width, next, q, stride, number_at(k, p * next, half), half, score + p * LANES);
+	for (; PANELS > 1 && p + PANELS <= panels; p += PANELS)
+		score_panels(rows, PANELS, width, next, q, stride, number_at(k, p * next, half), half, score + p * LANES);
+	for (; p < panels; p++)
+		score_panels(rows, 1, width, next, q, stride, number_at(k, p * next, half), half, score + p * LANES);
+}
+
+/* take_block for n keys; inlined, so that loops have constant lengths where n and next are. */
+INLINE void
+take_keys(const int rows, const TnpAttention *a, int row, int head, const float *q, const int stride, const void *k, const void *v, const bool half,
+		   size_t next, int n, float *sums)
+{
+	const int	few = rows < SCORE_ROWS ? rows : SCORE_ROWS;
 	int			width = a->head_width,
 				vectors = (width + WIDTH - 1) / WIDTH,
 				panels = (n + LANES - 1) / LANES,
-				run,
-				p = 0;
+				run;
 	float		score[ROWS * BLOCK] __attribute__((aligned(64)));
 	Sum			sum[ROWS];
 
 	for (int r = 0; r < rows; r++)
 		sum[r] = sum_at(a, sums, row + r, head);
-	for (; rows == 1 && p + LONE <= panels; p += LONE)
-		score_panels(1, LONE, width, next, q, stride, k + p * next, score + p * LANES);
-	for (; PANELS > 1 && p + PANELS <= panels; p += PANELS)
-		score_panels(rows, PANELS, width, next, q, stride, k + p * next, score + p * LANES);
-	for (; p < panels; p++)
-		score_panels(rows, 1, width, next, q, stride, k + p * next, score + p * LANES);
+	for (int r = 0; r < rows; r += few)
+		score_block(few, panels, width, q + r, stride, k, half, next, score + r * BLOCK);
 	for (int r = 0; r < rows; r++)
 		weigh_block(score + r * BLOCK, n, vectors, sum[r]);
 	/* in a large block the values of a head lie one after the other */
 	run = next == (size_t) width * LANES ? BLOCK : LANES;
-	for (p = 0; p * LANES < n; p += run / LANES)
-	{
-		int			here = n - p * LANES < run ? n - p * LANES : run;
+	for (int s = 0; s < n; s += run)
+		add_head(rows, vectors, width, number_at(v, s / LANES * next, half), half, 0, n - s < run ? n - s : run, score + s, sum);
+}
 
-		if (rows <= VALUE_ROWS || vectors <= 2)
-			add_head(rows, vectors, width, v + p * next, 0, here, score + p * LANES, sum);
-		else
-			for (int r = 0; r < rows; r += VALUE_ROWS)
-				add_head(VALUE_ROWS, vectors, width, v + p * next, 0, here, score + r * BLOCK + p * LANES, sum + r);
-	}
+/*
+ * `rows` rows from `row` on with queries q, whose features are `stride` apart, and one head take the first n of a block of keys: k and v are the block's first,
+ * `next` numbers from one panel to the next.
+ */
+INLINE void
+take_block(const int rows, const TnpAttention *a, int row, int head, const float *q, const int stride, const void *k, const void *v, const bool half,
+		   size_t next, int n, float *sums)
+{
+	/* nearly all blocks are full ones */
+	if (n == BLOCK)
+		take_keys(rows, a, row, head, q, stride, k, v, half, next, BLOCK, sums);
+	else
+		take_keys(rows, a, row, head, q, stride, k, v, half, next, n, sums);
 }
 
 /* Keys of this block, from slot s on, that a row with `count` keys sees. */
@@ -307,47 +411,41 @@ seen_of_block(int64_t count, int64_t s)
 	return count <= s ? 0 : count - s < BLOCK ? (int) (count - s) : BLOCK;
 }
 
-/* One row takes a block of shared keys, or of its own. */
-static void
-take_shared_one(const TnpAttention *a, int row, int head, int64_t s, float *sums)
+/* The first key and value of a head in the block of shared keys that starts at slot s. */
+INLINE const void *
+shared_key(const TnpAttention *a, int head, int64_t s)
 {
-	int			n = seen_of_block(a->context[row], s),
-				width = a->head_width,
-				d = a->heads * width,
-				stride;
-	const float *q = query_at(a, row, head, &stride);
+	return number_at(a->k, tnp_key_at(s, BLOCK, a->heads * a->head_width, head, a->head_width, 0), HALF);
+}
+
+INLINE const void *
+shared_value(const TnpAttention *a, int head, int64_t s)
+{
+	return number_at(a->v, tnp_value_at(s, BLOCK, a->heads * a->head_width, head, a->head_width), HALF);
+}
+
+/* One row, with query q of this head, takes what it sees of the block of shared keys at slot s. */
+static void
+take_shared_one(const TnpAttention *a, int row, int head, const float *q, int stride, const void *k, const void *v, const bool half, int64_t s, float *sums)
+{
+	int			n = seen_of_block(a->context[row], s);
 
 	if (n > 0)
-		take_block(1, a, row, head, q, stride, a->k + tnp_key_at(s, BLOCK, d, head, width, 0), a->v + tnp_value_at(s, BLOCK, d, head, width),
-				   (size_t) width * LANES, n, sums);
+		take_block(1, a, row, head, q, stride, k, v, half, (size_t) a->head_width * LANES, n, sums);
 }
 
-static void
-take_own_one(const TnpAttention *a, int row, int head, int64_t s, float *sums)
-{
-	const TnpKeys *own = &a->own[row];
-	int			width = a->head_width,
-				d = a->heads * width,
-				stride;
-	const float *q = query_at(a, row, head, &stride);
-
-	take_block(1, a, row, head, q, stride, own->k + tnp_key_at(s, LANES, d, head, width, 0), own->v + tnp_value_at(s, LANES, d, head, width),
-			   (size_t) d * LANES, seen_of_block(own->n, s), sums);
-}
-
-/* The same for `heads` heads at once, whose sums do not wait for each other. */
+/* The same for a row that is no member of a group and `heads` heads at once, whose sums do not wait for each other. */
 INLINE void
 take_shared_heads(const int heads, const TnpAttention *a, int row, int head, int64_t s, float *sums)
 {
 	int			n = seen_of_block(a->context[row], s),
 				width = a->head_width,
-				d = a->heads * width,
 				vectors = (width + WIDTH - 1) / WIDTH,
 				panels = (n + LANES - 1) / LANES;
 	const size_t next = (size_t) width * LANES,
 				apart = (size_t) BLOCK * width;
-	const float *k = a->k + tnp_key_at(s, BLOCK, d, head, width, 0),
-			   *v = a->v + tnp_value_at(s, BLOCK, d, head, width);
+	const void *k = shared_key(a, head, s);
+	const float *q = a->scratch + (size_t) (row * a->heads + head) * width;
 	float		score[ROWS * BLOCK] __attribute__((aligned(64)));
 	Sum			sum[ROWS];
 
@@ -355,19 +453,12 @@ take_shared_heads(const int heads, const TnpAttention *a, int row, int head, int
 		return;
 	for (int h = 0; h < heads; h++)
 	{
-		int			stride,
-					p = 0;
-		const float *q = query_at(a, row, head + h, &stride);
-
 		sum[h] = sum_at(a, sums, row, head + h);
-		for (; p + LONE <= panels; p += LONE)
-			score_panels(1, LONE, width, next, q, stride, k + h * apart + p * next, score + h * BLOCK + p * LANES);
-		for (; p < panels; p++)
-			score_panels(1, 1, width, next, q, stride, k + h * apart + p * next, score + h * BLOCK + p * LANES);
+		score_block(1, panels, width, q + h * width, 1, number_at(k, h * apart, HALF), HALF, next, score + h * BLOCK);
 	}
 	for (int h = 0; h < heads; h++)
 		weigh_block(score + h * BLOCK, n, vectors, sum[h]);
-	add_head(heads, vectors, width, v, apart, n, score, sum);
+	add_head(heads, vectors, width, shared_value(a, head, s), HALF, apart, n, score, sum);
 }
 
 /* One row takes a block with all its heads. */
@@ -377,67 +468,88 @@ take_shared_row(const TnpAttention *a, int row, int64_t s, float *sums)
 	int			vectors = (a->head_width + WIDTH - 1) / WIDTH,
 				h = 0;
 
-	for (; ROWS > 4 && vectors <= 2 && h + 4 <= a->heads; h += 4)
+	for (; ROWS >= 4 && vectors <= 2 && h + 4 <= a->heads; h += 4)
 		take_shared_heads(4, a, row, h, s, sums);
 	for (; h + 2 <= a->heads; h += 2)
 		take_shared_heads(2, a, row, h, s, sums);
 	for (; h < a->heads; h++)
-		take_shared_one(a, row, h, s, sums);
+		take_shared_one(a, row, h, a->scratch + (size_t) (row * a->heads + h) * a->head_width, 1, shared_key(a, h, s), shared_value(a, h, s), HALF, s, sums);
 }
 
-/* A group of rows takes what it sees of a block of shared keys, together if it is the same for all. */
+/* A group of rows takes what it sees of a block of shared keys, which are floats here, together if it is the same for all. */
 INLINE void
-take_rows(const int rows, const TnpAttention *a, int row, int head, int64_t s, float *sums)
+take_rows(const int rows, const TnpAttention *a, int row, int head, const float *k, const float *v, int64_t s, float *sums)
 {
 	int			n = seen_of_block(a->context[row], s),
-				width = a->head_width,
-				d = a->heads * width,
-				stride;
+				width = a->head_width;
+	const float *q = a->scratch + (size_t) row * a->heads * width + (size_t) head * width * rows;
 	bool		same = n > 0;
 
 	for (int i = 1; i < rows; i++)
 		same = same && seen_of_block(a->context[row + i], s) == n;
 	if (same)
-		take_block(rows, a, row, head, query_at(a, row, head, &stride), rows, a->k + tnp_key_at(s, BLOCK, d, head, width, 0),
-				   a->v + tnp_value_at(s, BLOCK, d, head, width), (size_t) width * LANES, n, sums);
+		take_block(rows, a, row, head, q, rows, k, v, false, (size_t) width * LANES, n, sums);
 	else
 		for (int i = 0; i < rows; i++)
-			take_shared_one(a, row + i, head, s, sums);
+			take_shared_one(a, row + i, head, q + i, rows, k, v, false, s, sums);
 }
 
-/* All rows and heads of the tile take the block of shared keys that starts at slot s. What is needed next is asked for meanwhile. */
+#ifdef KERNELS_HALF
+/* A head's keys or values of a block as floats. */
+static const float *
+widen(const void *halves, int head_width, float *wide)
+{
+	int			n = BLOCK * head_width;
+
+	for (int i = 0; i < n; i += WIDTH)
+		store(wide + i, load_half((const uint16_t *) halves + i));
+	return wide;
+}
+#endif
+
+/*
+ * All rows and heads of the tile take the block of shared keys that starts at slot s. Many rows have time to ask for what is needed next; few would only keep
+ * the caches busy, which fetch what is read in order by themselves.
+ */
 static void
 take_shared(const TnpAttention *a, int64_t s, float *sums)
 {
+	const size_t line = 64 / sizeof(Number);
 	size_t		run = (size_t) BLOCK * a->head_width;
 	int			groups = a->n / ROWS;
-	size_t		share = groups > 1 ? (run / (groups - 1) + LANES - 1) / LANES * LANES : 0;
+	size_t		share = groups > 1 ? (run / (groups - 1) + line - 1) / line * line : 0;
 
-	for (int h = 0; h < a->heads; h++)
+	for (int h = 0; h < a->heads && a->n >= (ROWS < 3 ? ROWS : 3); h++)
 	{
-		size_t		next = (size_t) s * a->heads * a->head_width + (h + 1) * run;
+		const Number *next_k = (const Number *) a->k + (size_t) s * a->heads * a->head_width + (h + 1) * run,
+				   *next_v = (const Number *) a->v + (size_t) s * a->heads * a->head_width + (h + 1) * run;
+#ifdef KERNELS_HALF
+		/* groups of rows read each number several times */
+		float	   *wide = first_sum(a) + 2 * sum_floats(a->heads, a->head_width, a->n);
+		const float *k = widen(shared_key(a, h, s), a->head_width, wide),
+				   *v = widen(shared_value(a, h, s), a->head_width, wide + wide_floats(a->head_width));
+#else
+		const float *k = shared_key(a, h, s),
+				   *v = shared_value(a, h, s);
+#endif
 		int			r = 0;
 
-		/* few rows are done with a block before memory is: ask for all of the next at once */
-		for (size_t i = 0; groups < 2 && i < run; i += LANES)
-		{
-			__builtin_prefetch(a->k + next + i, 0, 2);
-			__builtin_prefetch(a->v + next + i, 0, 2);
-		}
 		for (; r + ROWS <= a->n; r += ROWS)
 		{
-			for (size_t i = r / ROWS * share; r > 0 && i < (r / ROWS + 1) * share; i += LANES)
+			for (size_t i = r / ROWS * share; r > 0 && i < (r / ROWS + 1) * share; i += line)
 			{
-				__builtin_prefetch(a->k + next + i - share, 0, 2);
-				__builtin_prefetch(a->v + next + i - share, 0, 2);
+				__builtin_prefetch(next_k + i - share, 0, 2);
+				__builtin_prefetch(next_v + i - share, 0, 2);
 			}
-			take_rows(ROWS, a, r, h, s, sums);
+			take_rows(ROWS, a, r, h, k, v, s, sums);
 		}
+		for (; ROWS > 6 && r + 6 <= a->n; r += 6)
+			take_rows(6, a, r, h, k, v, s, sums);
 		for (; ROWS > 3 && r + 3 <= a->n; r += 3)
-			take_rows(3, a, r, h, s, sums);
+			take_rows(3, a, r, h, k, v, s, sums);
 	}
 	/* what is left over of groups, row by row */
-	for (int r = a->n - (ROWS > 3 ? a->n % ROWS % 3 : a->n % ROWS); r < a->n; r++)
+	for (int r = a->n - (ROWS > 3 ? a->n % 3 : a->n % ROWS); r < a->n; r++)
 		take_shared_row(a, r, s, sums);
 }
 
@@ -445,10 +557,20 @@ take_shared(const TnpAttention *a, int64_t s, float *sums)
 static void
 take_own(const TnpAttention *a, float *sums)
 {
+	int			width = a->head_width,
+				d = a->heads * width;
+
 	for (int r = 0; r < a->n; r++)
-		for (int64_t s = 0; s < a->own[r].n; s += BLOCK)
+	{
+		const TnpKeys *own = &a->own[r];
+		int			stride;
+		const float *q = query_at(a, r, &stride);
+
+		for (int64_t s = 0; s < own->n; s += BLOCK)
 			for (int h = 0; h < a->heads; h++)
-				take_own_one(a, r, h, s, sums);
+				take_block(1, a, r, h, q + (size_t) h * width * stride, stride, number_at(own->k, tnp_key_at(s, LANES, d, h, width, 0), HALF),
+						   number_at(own->v, tnp_value_at(s, LANES, d, h, width), HALF), HALF, (size_t) d * LANES, seen_of_block(own->n, s), sums);
+	}
 }
 
 static void
@@ -494,11 +616,17 @@ finish(const TnpAttention *a, float *sums, float *other)
 			Vector		weights[PARTS];
 			float		total,
 					   *out = a->out + ((size_t) r * a->heads + h) * a->head_width;
+			int			f = 0;
 
 			memcpy(weights, sum.weights, sizeof(weights));
 			total = sum_lanes(weights);
-			for (int f = 0; f < a->head_width; f++)
-				out[f] = total > 0 ? sum.values[f] / total : 0;
+			/* without any key all sums are zero */
+			if (total == 0)
+				total = 1;
+			for (; f + WIDTH <= a->head_width; f += WIDTH)
+				store(out + f, load(sum.values + f) / total);
+			for (; f < a->head_width; f++)
+				out[f] = sum.values[f] / total;
 		}
 }
 
@@ -530,3 +658,24 @@ attend(const TnpAttention *a)
 	}
 	finish(a, sums, other);
 }
+
+#ifdef KERNELS_HALF
+#define LARGEST_HALF 65504.0f
+
+static void
+narrow(int n, const float *x, void *y)
+{
+	uint16_t   *half = y;
+
+	for (int i = 0; i < n; i += WIDTH)
+	{
+		int			here = n - i < WIDTH ? n - i : WIDTH;
+		float		piece[WIDTH] = {0};
+		uint16_t	result[WIDTH];
+
+		memcpy(piece, x + i, here * sizeof(float));
+		store_half(result, vector_max(vector_min(load(piece), splat(LARGEST_HALF)), splat(-LARGEST_HALF)));
+		memcpy(half + i, result, here * sizeof(uint16_t));
+	}
+}
+#endif

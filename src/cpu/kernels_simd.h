@@ -1,6 +1,6 @@
 /*
  * kernels_simd.h: the kernels in portable vectors. Included once per instruction set by
- * kernels_{baseline,avx2,avx512}.c, which set KERNELS_BYTES, the size of a machine vector.
+ * kernels_*.c, which set KERNELS_BYTES, the size of a machine vector, and KERNELS_HALF if keys and values shall be kept as halves.
  *
  * Whatever the number of rows in a call, an output element is the same sequence of operations: sums over features run left
  * to right, sums over keys run left to right within a lane (lane = slot mod 16) and lanes are added in one fixed order. Blocking over rows only
@@ -12,7 +12,13 @@
 #include "linear_simd.h"
 #include "attention_simd.h"
 
+#ifdef KERNELS_HALF
+#define NARROW narrow
+#else
+#define NARROW NULL
+#endif
+
 const TnpKernels KERNELS_TABLE = {
-	TNP_KERNELS_API, sizeof(TnpKernels), KERNELS_NAME, packed_floats, pack, linear, norm,
+	TNP_KERNELS_API, sizeof(TnpKernels), KERNELS_NAME, sizeof(Number), NARROW, packed_floats, pack, linear, norm,
 	attend_floats, sum_floats, attend, attend_begin, attend_span, attend_rest
 };

@@ -45,6 +45,7 @@ linear_tile(const int rows, const int panels, const TnpLinear *w, int o, const f
 	size_t		next = (size_t) w->stride * LANES;
 	Vector		sum[LINEAR_ROWS][LONE * PARTS];
 	float		bias[LONE * LANES] = {0};
+	const float *third[(LINEAR_ROWS + 2) / 3];
 	int			width = w->out - o < panels * LANES ? w->out - o : panels * LANES;
 
 	if (w->bias != NULL)
@@ -52,15 +53,18 @@ linear_tile(const int rows, const int panels, const TnpLinear *w, int o, const f
 	for (int r = 0; r < rows; r++)
 		for (int p = 0; p < panels * PARTS; p++)
 			sum[r][p] = load(bias + p * WIDTH);
-	for (int i = 0; i < w->in; i++)
+	/* every third row has a pointer, so that those of all rows and the weights fit the registers */
+	for (int r = 0; r < rows; r += 3)
+		third[r / 3] = x + (size_t) r * w->in;
+	for (size_t i = 0, i1 = w->in, i2 = 2 * i1; i < (size_t) w->in; i++, i1++, i2++)
 	{
 		Vector		weight[LONE * PARTS];
 
 		for (int p = 0; p < panels * PARTS; p++)
-			weight[p] = load(packed + p / PARTS * next + (size_t) i * LANES + p % PARTS * WIDTH);
+			weight[p] = load(packed + p / PARTS * next + i * LANES + p % PARTS * WIDTH);
 		for (int r = 0; r < rows; r++)
 		{
-			Vector		value = splat(x[(size_t) r * w->in + i]);
+			Vector		value = splat(third[r / 3][r % 3 == 0 ? i : r % 3 == 1 ? i1 : i2]);
 
 			for (int p = 0; p < panels * PARTS; p++)
 				sum[r][p] += weight[p] * value;
@@ -88,13 +92,13 @@ linear_panels(const int panels, const TnpLinear *w, int n, int o, const float *x
 			__builtin_prefetch(next + i - share, 0, 2);
 		linear_tile(LINEAR_ROWS, panels, w, o, x + (size_t) r * w->in, activation, accumulate, y + (size_t) r * w->out);
 	}
-	for (; ROWS < LINEAR_ROWS && r + ROWS <= n; r += ROWS)
-		linear_tile(ROWS, panels, w, o, x + (size_t) r * w->in, activation, accumulate, y + (size_t) r * w->out);
+	for (; SCORE_ROWS < LINEAR_ROWS && r + SCORE_ROWS <= n; r += SCORE_ROWS)
+		linear_tile(SCORE_ROWS, panels, w, o, x + (size_t) r * w->in, activation, accumulate, y + (size_t) r * w->out);
 	x += (size_t) r * w->in;
 	y += (size_t) r * w->out;
 	switch (n - r)
 	{
-#if ROWS > 2
+#if SCORE_ROWS > 2
 		case 5:
 			linear_tile(5, panels, w, o, x, activation, accumulate, y);
 			break;

@@ -15,34 +15,42 @@
 #define INLINE static inline __attribute__((always_inline))
 
 /*
- * A panel of 16 is PARTS machine vectors. ROWS rows by PANELS panels of scores, LINEAR_ROWS by LINEAR_PANELS of a linear layer, LONE panels of one row, and
- * VALUE_ROWS rows by up to 4 vectors of values are sums that fit the registers; LINEAR_PANELS panels of weights fit the first cache.
+ * A panel of 16 is PARTS machine vectors. SCORE_ROWS rows by PANELS panels of scores, LINEAR_ROWS by LINEAR_PANELS of a linear layer, LONE panels of one row, and
+ * VALUE_SUMS vectors of values are sums that fit the registers, as are EXPS vectors on their way through an exponential; LINEAR_PANELS panels of weights fit the first cache. ROWS rows take a block together.
  */
 #if KERNELS_BYTES == 64
-#define ROWS 6
+#define ROWS 12
+#define SCORE_ROWS 6
 #define PANELS 4
 #define LONE 4
-#define VALUE_ROWS 6
+#define VALUE_SUMS 24
+#define EXPS 4
 #define LINEAR_ROWS 12
 #define LINEAR_PANELS 2
 #elif KERNELS_BYTES == 32
 #define ROWS 6
+#define SCORE_ROWS 6
 #define PANELS 1
 #define LONE 4
-#define VALUE_ROWS 3
+#define VALUE_SUMS 12
+#define EXPS 2
 #elif defined(__aarch64__)
 #define ROWS 6
+#define SCORE_ROWS 6
 #define PANELS 1
 #define LONE 4
-#define VALUE_ROWS 6
+#define VALUE_SUMS 24
+#define EXPS 4
 #else
 #define ROWS 2
+#define SCORE_ROWS 2
 #define PANELS 1
 #define LONE 2
-#define VALUE_ROWS 2
+#define VALUE_SUMS 8
+#define EXPS 2
 #endif
 #ifndef LINEAR_ROWS
-#define LINEAR_ROWS ROWS
+#define LINEAR_ROWS SCORE_ROWS
 #define LINEAR_PANELS PANELS
 #endif
 #define WIDTH (KERNELS_BYTES / 4)	/* lanes of a machine vector */
@@ -65,6 +73,45 @@ store(float *p, Vector v)
 {
 	memcpy(p, &v, sizeof(v));
 }
+
+#ifdef KERNELS_HALF
+typedef uint16_t Number;		/* of keys and values */
+
+/* Floats from halves. */
+INLINE Vector
+load_half(const uint16_t *p)
+{
+#if KERNELS_BYTES == 64
+	return (Vector) _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *) p));
+#elif KERNELS_BYTES == 32
+	return (Vector) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *) p));
+#else
+	typedef __fp16 Half __attribute__((vector_size(8)));
+	Half		h;
+
+	memcpy(&h, p, sizeof(h));
+	return __builtin_convertvector(h, Vector);
+#endif
+}
+
+/* WIDTH halves from floats, rounded to the nearest. */
+INLINE void
+store_half(uint16_t *p, Vector v)
+{
+#if KERNELS_BYTES == 64
+	_mm256_storeu_si256((__m256i *) p, _mm512_cvtps_ph((__m512) v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+#elif KERNELS_BYTES == 32
+	_mm_storeu_si128((__m128i *) p, _mm256_cvtps_ph((__m256) v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+#else
+	typedef __fp16 Half __attribute__((vector_size(8)));
+	Half		h = __builtin_convertvector(v, Half);
+
+	memcpy(p, &h, sizeof(h));
+#endif
+}
+#else
+typedef float Number;
+#endif
 
 /* s in all lanes; s - 0 is s, also for -0, so that nothing is left to compute. */
 INLINE Vector
@@ -93,6 +140,32 @@ vector_max(Vector a, Vector b)
 #else
 	return choose(a > b, a, b);
 #endif
+}
+
+/* Whether any lane is above a limit. */
+INLINE bool
+any_above(Vector v, float limit)
+{
+#if KERNELS_BYTES == 64
+	return _mm512_cmp_ps_mask((__m512) v, _mm512_set1_ps(limit), _CMP_GT_OQ) != 0;
+#elif KERNELS_BYTES == 32
+	return _mm256_movemask_ps(_mm256_cmp_ps((__m256) v, _mm256_set1_ps(limit), _CMP_GT_OQ)) != 0;
+#elif defined(__SSE2__)
+	return _mm_movemask_ps(_mm_cmpgt_ps((__m128) v, _mm_set1_ps(limit))) != 0;
+#else
+	bool		any = false;
+
+	for (int i = 0; i < WIDTH; i++)
+		any |= v[i] > limit;
+	return any;
+#endif
+}
+
+/* The smaller, lane by lane. */
+INLINE Vector
+vector_min(Vector a, Vector b)
+{
+	return -vector_max(-a, -b);
 }
 
 /* The largest lane. */
@@ -133,34 +206,47 @@ lanes_below(int64_t first, int64_t n)
 INLINE float
 sum_lanes(const Vector *v)
 {
-	float		lane[LANES],
-				sum = 0;
+	float		lane[LANES];
 
 	memcpy(lane, v, sizeof(lane));
-	for (int i = 0; i < LANES; i++)
-		sum += lane[i];
-	return sum;
+	for (int half = LANES / 2; half > 0; half /= 2)
+		for (int i = 0; i < half; i++)
+			lane[i] += lane[i + half];
+	return lane[0];
 }
 
 /*
- * 2^x for x <= 126 to 3e-7 relative error: x = n + f with |f| <= 1/2, a polynomial of degree 5 for 2^f that is exact at 0, and n added to the exponent.
- * Below -126 the result is 2^-126.
+ * 2^x for n vectors x <= 126 to 3e-7 relative error: x = n + f with |f| <= 1/2, a polynomial of degree 5 for 2^f that is exact at 0, and n added to the exponent.
+ * Below -126 the result is 2^-126. Step by step for all vectors, so that none waits for its own last step.
  */
+INLINE void
+vectors_exp2(const int n, Vector *x)
+{
+	static const float factor[] = {9.671512991189957e-3f, 5.550733581185341e-2f, 2.4022242426872253e-1f, 6.931470036506653e-1f, 1.0f};
+	const float magic = 12582912.0f;	/* 1.5 * 2^23: adding it rounds to an integer, which is then in the low bits */
+	Vector		shifted[EXPS],
+				p[EXPS];
+
+	for (int i = 0; i < n; i++)
+		x[i] = vector_max(x[i], splat(-126.0f));
+	for (int i = 0; i < n; i++)
+		shifted[i] = x[i] + magic;
+	for (int i = 0; i < n; i++)
+		x[i] -= shifted[i] - magic;
+	for (int i = 0; i < n; i++)
+		p[i] = splat(1.326472731307149e-3f);
+	for (int j = 0; j < 5; j++)
+		for (int i = 0; i < n; i++)
+			p[i] = p[i] * x[i] + factor[j];
+	for (int i = 0; i < n; i++)
+		x[i] = (Vector) ((IntVector) p[i] + ((IntVector) shifted[i] << 23));
+}
+
 INLINE Vector
 vector_exp2(Vector x)
 {
-	const float magic = 12582912.0f;	/* 1.5 * 2^23: adding it rounds to an integer, which is then in the low bits */
-	Vector		clamped = vector_max(x, splat(-126.0f)),
-				shifted = clamped + magic,
-				f = clamped - (shifted - magic),
-				p = splat(1.326472731307149e-3f);
-
-	p = p * f + 9.671512991189957e-3f;
-	p = p * f + 5.550733581185341e-2f;
-	p = p * f + 2.4022242426872253e-1f;
-	p = p * f + 6.931470036506653e-1f;
-	p = p * f + 1.0f;
-	return (Vector) ((IntVector) p + ((IntVector) shifted << 23));
+	vectors_exp2(1, &x);
+	return x;
 }
 
 /* exp(x), never above 2^126. */

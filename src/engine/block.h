@@ -11,7 +11,7 @@
 /* What the rows of a tile may see. */
 typedef struct TnpView
 {
-	const float *k,				/* shared keys and values */
+	const void *k,				/* shared keys and values */
 			   *v;
 	const int64_t *context;		/* [n] visible shared keys */
 	const TnpKeys *own;			/* [n] visible private keys */

@@ -16,19 +16,21 @@ typedef struct TnpCache
 				head_width,
 				block;			/* TNP_BLOCK, or TNP_PANEL for the keys of one chain */
 	int64_t		capacity;		/* slots, whole blocks */
-	float	  **k,				/* [layers] */
+	size_t		number;			/* bytes of a number, as the kernels say */
+	void	  **k,				/* [layers] */
 			  **v;
 	void	   *memory;			/* blocks and pointers */
 } TnpCache;
 
-/* Room for `slots` rows. On failure the cache is zeroed. */
-TnpStatus	tnp_cache_make(const TnpEnv *env, int layers, int width, int head_width, int block, int64_t slots, TnpCache *cache, TnpError *error);
+/* Room for `slots` rows with numbers of the kernels' size. On failure the cache is zeroed. */
+TnpStatus	tnp_cache_make(const TnpEnv *env, size_t number, int layers, int width, int head_width, int block, int64_t slots, TnpCache *cache,
+						   TnpError *error);
 
 /* At least `slots` rows, keeping the first `used`. On failure nothing has changed. */
 TnpStatus	tnp_cache_reserve(const TnpEnv *env, int64_t used, int64_t slots, TnpCache *cache, TnpError *error);
 
-/* Store one row's key [width] and value [width] of one layer. */
-void		tnp_cache_put(TnpCache *cache, int layer, int64_t slot, const float *k, const float *v);
+/* Store one row's key [width] and value [width] of one layer, as numbers of these kernels. */
+void		tnp_cache_put(const TnpKernels *kernels, TnpCache *cache, int layer, int64_t slot, const float *k, const float *v);
 
 /* Copy the first `used` slots of `from` to a cache of the same shape that has room for them. */
 void		tnp_cache_copy(const TnpCache *from, int64_t used, TnpCache *to);

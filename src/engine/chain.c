@@ -29,7 +29,7 @@ tnp_chain_cache(const TnpModel *model, int64_t slots, TnpCache *cache, TnpError 
 {
 	const TnpConfig *c = &model->config;
 
-	return tnp_cache_make(&model->env, tnp_cache_layers(model), c->width, c->width / c->heads, TNP_PANEL, slots, cache, error);
+	return tnp_cache_make(&model->env, model->kernels->number, tnp_cache_layers(model), c->width, c->width / c->heads, TNP_PANEL, slots, cache, error);
 }
 
 TnpToken

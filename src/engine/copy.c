@@ -116,7 +116,7 @@ tnp_encoding_copy(const TnpEncoding *e, int64_t n, int64_t capacity, bool keep, 
 	if (c->kinds == NULL || c->x == NULL || c->y == NULL || !copy_stats(&env, &e->stats, &c->stats))
 		status = tnp_no_memory(error);
 	if (status == TNP_OK)
-		status = tnp_cache_make(&env, e->cache.layers, e->cache.width, e->cache.head_width, e->cache.block, model->config.sinks + capacity, &c->cache,
+		status = tnp_cache_make(&env, e->cache.number, e->cache.layers, e->cache.width, e->cache.head_width, e->cache.block, model->config.sinks + capacity, &c->cache,
 								error);
 	if (status != TNP_OK)
 	{

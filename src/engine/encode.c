@@ -249,7 +249,7 @@ make_encoding(const TnpModel *model, int n_features, const TnpColumnKind *kinds,
 	if (status == TNP_OK && kinds != NULL)
 		memcpy(e->kinds, kinds, n_features * sizeof(TnpColumnKind));
 	if (status == TNP_OK)
-		status = tnp_cache_make(&model->env, tnp_cache_layers(model), model->config.width, model->config.width / model->config.heads, TNP_BLOCK,
+		status = tnp_cache_make(&model->env, model->kernels->number, tnp_cache_layers(model), model->config.width, model->config.width / model->config.heads, TNP_BLOCK,
 								model->config.sinks + capacity, &e->cache, error);
 	if (status != TNP_OK)
 	{

@@ -8,6 +8,7 @@
  * Key cache layout, one per layer: blocks of slots, TNP_BLOCK where many rows read them and TNP_PANEL in the small caches of chains. In a block, one head after
  * the other; a head's keys in panels of TNP_PANEL slots, feature-major inside a panel (a kernel reads TNP_PANEL keys of one feature with one load), its
  * values slot by slot. So what one head needs of a block is two runs of memory. Layers are aligned to 64 bytes and every slot of a started block is readable.
+ * The numbers are floats or, where a provider says so, halves.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -16,7 +17,7 @@
 
 #include "config.h"
 
-#define TNP_KERNELS_API 2
+#define TNP_KERNELS_API 3
 #define TNP_PANEL 16
 #define TNP_BLOCK 64
 #define TNP_TILE 96				/* rows per call at most */
@@ -69,7 +70,7 @@ typedef struct TnpNorm
 /* Keys and values of n slots. */
 typedef struct TnpKeys
 {
-	const float *k,
+	const void *k,				/* numbers of the provider's size */
 			   *v;
 	int64_t		n;
 } TnpKeys;
@@ -85,7 +86,7 @@ typedef struct TnpAttention
 	int			n;				/* rows, at most TNP_TILE */
 	const float *q;				/* [n, d] */
 	const float *scale;			/* [n, heads], multiplies q.k */
-	const float *k,				/* shared keys and values, in blocks of TNP_BLOCK */
+	const void *k,				/* shared keys and values, in blocks of TNP_BLOCK */
 			   *v;
 	const int64_t *context;		/* [n] */
 	const TnpKeys *own;			/* [n] in blocks of TNP_PANEL */
@@ -98,6 +99,10 @@ struct TnpKernels
 	int			api;			/* TNP_KERNELS_API */
 	size_t		size;			/* sizeof(TnpKernels) */
 	const char *name;
+	size_t		number;			/* bytes of a number of keys and values: 4, a float, or 2, IEEE 754's binary16 */
+
+	/* n numbers from floats; NULL if they are floats. Those beyond the largest become the largest. */
+	void		(*narrow) (int n, const float *x, void *y);
 
 	/* Floats that pack writes for a weight matrix, 0 if the provider reads `weight` as it is. */
 	size_t		(*packed_floats) (int out, int stride);

@@ -86,9 +86,9 @@ reference_norm(const TnpNorm *norm, int n, const float *x, float *y)
 
 /* q . k of one head of a slot. */
 static double
-key_score(const TnpAttention *a, int block, const float *q, const float *k, int64_t slot, int head)
+key_score(const TnpAttention *a, int block, const float *q, const void *k, int64_t slot, int head)
 {
-	const float *key = k + tnp_key_at(slot, block, a->heads * a->head_width, head, a->head_width, 0);
+	const float *key = (const float *) k + tnp_key_at(slot, block, a->heads * a->head_width, head, a->head_width, 0);
 	double		sum = 0;
 
 	for (int f = 0; f < a->head_width; f++)
@@ -121,7 +121,7 @@ attend_head(const TnpAttention *a, int row, int head)
 	for (int p = 0; p < 2; p++)
 		for (int64_t s = 0; s < part[p].n; s++)
 		{
-			const float *value = part[p].v + tnp_value_at(s, block[p], d, head, a->head_width);
+			const float *value = (const float *) part[p].v + tnp_value_at(s, block[p], d, head, a->head_width);
 			double		weight = exp(scale * key_score(a, block[p], q, part[p].k, s, head) - max);
 
 			sum += weight;
@@ -150,7 +150,7 @@ reference_sum_floats(int heads, int head_width, int n)
 }
 
 const TnpKernels tnp_reference_kernels = {
-	TNP_KERNELS_API, sizeof(TnpKernels), "reference",
+	TNP_KERNELS_API, sizeof(TnpKernels), "reference", sizeof(float), NULL,
 	reference_packed_floats, reference_pack, reference_linear, reference_norm,
 	reference_sum_floats, reference_sum_floats, reference_attend, NULL, NULL, NULL
 };

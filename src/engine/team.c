@@ -9,6 +9,7 @@
 #include "team.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -19,6 +20,7 @@
 #define COST_PER_THREAD 8e6		/* multiplications: some tenths of a millisecond, against some hundredths for starting a thread */
 #define BEYOND_CACHE 2e6		/* floats */
 #define COST_OF_READ 8			/* multiplications in the time that one float takes to come from memory */
+#define TILE_STEP 6
 #define SPINS 2000				/* looks at what is awaited before sleeping: some ten microseconds */
 #define WAIT_NS 2000000			/* how long the caller sleeps between looks for interrupts */
 #define STACK_BYTES ((size_t) 1 << 20)
@@ -98,12 +100,23 @@ tnp_cost(const TnpModel *model, double rows, double keys)
 int
 tnp_team_tile(const TnpTeam *team, int64_t n)
 {
-	int64_t		tile = TNP_TILE;
+	int			best = TNP_TILE;
+	double		least = INFINITY;
 
-	/* two items for each, in sizes that kernels like */
-	if (team->size > 1 && n < 2 * (int64_t) team->size * TNP_TILE)
-		tile = (n / (2 * team->size) + 5) / 6 * 6;
-	return (int) (tile < 6 ? 6 : tile > TNP_TILE ? TNP_TILE : tile);
+	/* whole groups of rows that kernels like; what the slowest worker does should be little, and an item costs something by itself */
+	for (int tile = TNP_TILE; tile >= TILE_STEP; tile -= TILE_STEP)
+	{
+		int64_t		items = (n + tile - 1) / tile;
+		double		rounds = (double) ((items + team->size - 1) / team->size),
+					cost = rounds * (tile + TILE_STEP);
+
+		if (cost < least)
+		{
+			least = cost;
+			best = tile;
+		}
+	}
+	return best;
 }
 
 /* ---- items ------------------------------------------------------------------------------------------------- */

@@ -49,7 +49,7 @@ mix_tokens(const TnpModel *model, const TnpLayer *layer, int tokens, int wanted,
 
 		tnp_block_keys(model, layer, false, tile, w->h + (size_t) start * dc, &w->block);
 		for (int i = 0; i < tile; i++)
-			tnp_cache_put(&w->cache, 0, start + i, w->block.q + (size_t) i * dc, w->block.att + (size_t) i * dc);
+			tnp_cache_put(model->kernels, &w->cache, 0, start + i, w->block.q + (size_t) i * dc, w->block.att + (size_t) i * dc);
 	}
 	for (int i = 0; i < TNP_TILE; i++)
 	{

@@ -82,7 +82,7 @@ store_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 	{
 		const TnpToken *t = &w->tokens[start + i];
 
-		tnp_cache_put(t->own != NULL ? t->own : w->context, w->at, t->slot, work->q + (size_t) i * d, work->att + (size_t) i * d);
+		tnp_cache_put(w->model->kernels, t->own != NULL ? t->own : w->context, w->at, t->slot, work->q + (size_t) i * d, work->att + (size_t) i * d);
 	}
 	return TNP_OK;
 }

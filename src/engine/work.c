@@ -62,7 +62,7 @@ make_token_work(const TnpModel *model, int tokens, TnpTokenWork *w, TnpError *er
 	TnpStatus	status = tnp_block_work_make(model, e->token_width, e->token_heads, e->token_feedforward, rows, &w->block, error);
 
 	if (status == TNP_OK)
-		status = tnp_cache_make(&model->env, 1, e->token_width, e->token_width / e->token_heads, TNP_BLOCK, tokens, &w->cache, error);
+		status = tnp_cache_make(&model->env, model->kernels->number, 1, e->token_width, e->token_width / e->token_heads, TNP_BLOCK, tokens, &w->cache, error);
 	if (status != TNP_OK)
 		return status;
 	w->h = tnp_alloc(&model->env, tokens, e->token_width * sizeof(float));

@@ -73,7 +73,17 @@ posterior_env(MemoryContext context)
 {
 	TnpEnv		env = {.alloc = bridge_alloc,.free = bridge_free,.interrupted = bridge_interrupted,.arg = context,.threads = bridge_threads};
 
-	env.kernels = posterior_kernels == 0 ? tnp_cpu_kernels() : &tnp_reference_kernels;
+	switch (posterior_kernels)
+	{
+		case POSTERIOR_KERNELS_CPU:
+			env.kernels = tnp_cpu_kernels();
+			break;
+		case POSTERIOR_KERNELS_HALF:
+			env.kernels = tnp_cpu_half_kernels();
+			break;
+		default:
+			env.kernels = &tnp_reference_kernels;
+	}
 	return env;
 }
 

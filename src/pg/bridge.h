@@ -20,7 +20,15 @@ extern int	posterior_cache_mode;	/* posterior.cache */
 extern int	posterior_cache_size;	/* posterior.cache_size, kB */
 extern int	posterior_maintenance_delay;	/* posterior.maintenance_delay, ms, -1: off */
 extern int	posterior_row_security; /* posterior.row_security */
-extern int	posterior_kernels;	/* posterior.kernels: 0 cpu, 1 reference */
+/* posterior.kernels, and in the keys of runs whose rows a device encodes the last */
+enum
+{
+	POSTERIOR_KERNELS_CPU,
+	POSTERIOR_KERNELS_REFERENCE,
+	POSTERIOR_KERNELS_HALF,
+	POSTERIOR_KERNELS_DEVICE
+};
+extern int	posterior_kernels;
 extern int	posterior_threads;	/* posterior.threads, 0: as the machine has */
 
 /* An environment whose memory belongs to `context`; interrupts and kernels as the settings say. */

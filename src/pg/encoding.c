@@ -19,7 +19,6 @@
 #include "storage/ipc.h"
 #include "utils/memutils.h"
 
-#define DEVICE_KERNELS 2			/* in the keys of runs for a device */
 
 /* A search for an encoding, or the making of one. */
 typedef struct Attempt
@@ -407,7 +406,7 @@ find(Attempt *a, PosteriorOutcome *outcome)
 	key.role = w->role;
 	key.context = w->context;
 	key.model = w->model->version;
-	key.kernels = a->device ? DEVICE_KERNELS : w->model->kernels;
+	key.kernels = a->device ? POSTERIOR_KERNELS_DEVICE : w->model->kernels;
 	key.n_features = w->rows.n_features;
 	key.n_classes = w->labels.n;
 	key.prefix = w->prefix;

@@ -11,15 +11,13 @@
 #include "bridge.h"
 #include "cpu.h"
 
-#define MOST_TABLES 8
-
 /* posterior.kernels(): one row for each table of kernels that runs on this machine, the best first */
 PG_FUNCTION_INFO_V1(posterior_kernels_list);
 Datum
 posterior_kernels_list(PG_FUNCTION_ARGS)
 {
-	const TnpKernels *tables[MOST_TABLES + 1];
-	int			n = tnp_cpu_all_kernels(tables, MOST_TABLES);
+	const TnpKernels *tables[TNP_CPU_TABLES + 1];
+	int			n = tnp_cpu_all_kernels(tables, TNP_CPU_TABLES);
 	ReturnSetInfo *result = posterior_materialize(fcinfo);
 	const TnpKernels *used = posterior_env(CurrentMemoryContext).kernels;
 

@@ -33,8 +33,9 @@ static const struct config_enum_entry cache_modes[] = {
 };
 
 static const struct config_enum_entry kernel_tables[] = {
-	{"cpu", 0, false},
-	{"reference", 1, false},
+	{"cpu", POSTERIOR_KERNELS_CPU, false},
+	{"half", POSTERIOR_KERNELS_HALF, false},
+	{"reference", POSTERIOR_KERNELS_REFERENCE, false},
 	{NULL, 0, false}
 };
 
@@ -115,8 +116,9 @@ _PG_init(void)
 							"Shared by all sessions when shared_preload_libraries contains pg_posterior, else of each session, for encodings only.",
 							&posterior_cache_size, 65536, 64, MAX_KILOBYTES,
 							process_shared_preload_libraries_in_progress ? PGC_POSTMASTER : PGC_USERSET, GUC_UNIT_KB, NULL, NULL, NULL);
-	DefineCustomEnumVariable("posterior.kernels", "Arithmetic of predictions: fast, or the slow reference that it is tested against.",
-							 NULL, &posterior_kernels, 0, kernel_tables, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable("posterior.kernels", "Arithmetic of predictions: fast, the same with keys and values of contexts in 16 bits, or the slow reference.",
+							 "half halves the memory of encodings and the time of single predictions on long contexts; where the processor cannot convert 16-bit numbers it is cpu.",
+							 &posterior_kernels, POSTERIOR_KERNELS_CPU, kernel_tables, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("posterior.threads", "Threads, the session's own included, that work on one large question.",
 							"0: four, or as many as there are processors. Answers do not depend on it. Small questions, parallel workers and background workers use one.",
 							&posterior_threads, 0, 0, 64, PGC_USERSET, 0, NULL, NULL, NULL);

@@ -16,6 +16,7 @@
 
 static const TestModel *file;	/* under test */
 static const char *kernels_name;
+static double tolerance;		/* of what is computed in two ways that differ in rounding */
 static TnpModel *model;
 static const TnpModelInfo *info;
 static TestRows rows;			/* CONTEXT + QUERIES rows */
@@ -85,7 +86,7 @@ log_density(const TnpEncoding *e, int i)
 static bool
 close_to(double a, double b)
 {
-	return fabs(a - b) <= 1e-5 * fmax(1, fabs(b));
+	return fabs(a - b) <= tolerance * fmax(1, fabs(b));
 }
 
 static void
@@ -396,6 +397,8 @@ test_model(const TestModel *m, const TnpKernels *kernels)
 
 	file = m;
 	kernels_name = kernels->name;
+	/* the last bit of a state may decide how its key is rounded, and halves have 11 bits */
+	tolerance = kernels->number == sizeof(float) ? 1e-5 : 5e-3;
 	test_env_init(&env, kernels);
 	must(tnp_model_open(&env.env, m->bytes, m->length, &model, &error), &error, "open");
 	info = tnp_model_info(model);
@@ -422,8 +425,8 @@ test_model(const TestModel *m, const TnpKernels *kernels)
 int
 main(void)
 {
-	const TnpKernels *tables[4];
-	int			n_tables = tnp_cpu_all_kernels(tables, 3),
+	const TnpKernels *tables[TNP_CPU_TABLES + 1];
+	int			n_tables = tnp_cpu_all_kernels(tables, TNP_CPU_TABLES),
 				n;
 	TestModel  *models = test_models(&n);
 	bool		quick = getenv("TNP_QUICK") != NULL;

@@ -156,8 +156,8 @@ test_model(const TestModel *file, const TnpKernels *kernels, int n)
 int
 main(void)
 {
-	const TnpKernels *tables[3];
-	int			n_tables = tnp_cpu_all_kernels(tables, 3),
+	const TnpKernels *tables[TNP_CPU_TABLES];
+	int			n_tables = tnp_cpu_all_kernels(tables, TNP_CPU_TABLES),
 				n;
 	TestModel  *models = test_models(&n);
 	bool		quick = getenv("TNP_QUICK") != NULL;
