@@ -86,6 +86,12 @@ UPDATE rentals SET id = id WHERE id % 2 = 0;
 VACUUM FULL rentals;
 SELECT agrees('unordered', 'counts'), agrees('filtered', 'asked');
 
+-- a window is the end of that order, whatever its directions, ties and columns
+SELECT posterior.alter_context('filtered', max_rows => 10), posterior.alter_context('unordered', max_rows => 13);
+SELECT agrees('unordered', 'counts'), agrees('filtered', 'asked');
+SELECT posterior.alter_context('filtered', order_by => 'temp, open DESC'), posterior.alter_context('unordered', order_by => 'temp DESC, sky, id');
+SELECT agrees('unordered', 'counts'), agrees('filtered', 'asked');
+
 -- a window of the newest rows: the oldest leave in steps
 CREATE TABLE stream (t int PRIMARY KEY, x float8, y float8);
 CREATE TABLE next AS SELECT i AS t, 0.5::float8 AS x FROM generate_series(100, 101) i;

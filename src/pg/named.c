@@ -16,6 +16,7 @@
 #include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
+#include "nodes/bitmapset.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -101,19 +102,35 @@ type_is_wrong(const PosteriorNamed *named, const char *column, Oid type, const c
 			 errhint("Give the context other columns by posterior.alter_context, or drop it by posterior.drop_context.")));
 }
 
+/* The parts of the queries while they are written. */
+typedef struct Parts
+{
+	StringInfoData order,		/* the canonical order */
+				backwards,		/* the same from its end */
+				used;			/* all columns that the order and the rows need, each once */
+	Bitmapset  *columns;		/* the columns in `used` */
+} Parts;
+
 /* One column of the canonical order; labels are compared as bytes. */
 static void
-order_by(StringInfo order, const PosteriorNamed *named, AttrNumber column, const char *what, bool descending, bool bytes)
+order_by(Parts *parts, const PosteriorNamed *named, AttrNumber column, const char *what, bool descending, bool bytes)
 {
+	const char *name = column_name(named, column, what),
+			   *start = parts->order.len == 0 ? "ORDER BY " : ", ",
+			   *collate;
 	Oid			type,
 				collation;
 	int32		typmod;
 
-	appendStringInfo(order, "%s%s", order->len == 0 ? "ORDER BY " : ", ", column_name(named, column, what));
 	get_atttypetypmodcoll(named->relation, column, &type, &typmod, &collation);
-	if (bytes && OidIsValid(collation))
-		appendStringInfoString(order, " COLLATE pg_catalog.\"C\"");
-	appendStringInfo(order, "%s NULLS LAST", descending ? " DESC" : "");
+	collate = bytes && OidIsValid(collation) ? " COLLATE pg_catalog.\"C\"" : "";
+	appendStringInfo(&parts->order, "%s%s%s%s NULLS LAST", start, name, collate, descending ? " DESC" : "");
+	appendStringInfo(&parts->backwards, "%s%s%s%s NULLS FIRST", start, name, collate, descending ? "" : " DESC");
+	if (!bms_is_member(column, parts->columns))
+	{
+		appendStringInfo(&parts->used, "%s%s", parts->used.len == 0 ? "" : ", ", name);
+		parts->columns = bms_add_member(parts->columns, column);
+	}
 }
 
 /* Columns of an array of posterior.regcolumn. */
@@ -160,8 +177,8 @@ static void
 write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_columns, const Datum *descending, const char *filter)
 {
 	StringInfoData columns,
-				source,
-				order;
+				source;
+	Parts		parts = {.columns = NULL};
 	const char *target = column_name(named, named->target, "the target");
 
 	named->target_type = get_atttype(named->relation, named->target);
@@ -169,17 +186,19 @@ write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_column
 		type_is_wrong(named, posterior_column_name(named->relation, named->target), get_atttype(named->relation, named->target), "target");
 	initStringInfo(&columns);
 	initStringInfo(&source);
-	initStringInfo(&order);
+	initStringInfo(&parts.order);
+	initStringInfo(&parts.backwards);
+	initStringInfo(&parts.used);
 	for (int f = 0; f < named->n_features; f++)
 		appendStringInfo(&columns, ", %s", quote_identifier(named->names[f]));
 	appendStringInfo(&source, "FROM %s WHERE %s IS NOT NULL", posterior_relation_name(named->relation), target);
 	if (filter != NULL)
 		appendStringInfo(&source, " AND (%s)", filter);
 	for (int i = 0; i < n_order; i++)
-		order_by(&order, named, order_columns[i], "a column of the order", DatumGetBool(descending[i]), false);
-	order_by(&order, named, named->target, "the target", false, true);
+		order_by(&parts, named, order_columns[i], "a column of the order", DatumGetBool(descending[i]), false);
+	order_by(&parts, named, named->target, "the target", false, true);
 	for (int f = 0; f < named->n_features; f++)
-		order_by(&order, named, named->features[f], "a feature", false, true);
+		order_by(&parts, named, named->features[f], "a feature", false, true);
 	if (posterior_is_number(named->target_type))
 		named->columns = psprintf("%s::pg_catalog.float8%s", target, columns.data);
 	if (posterior_can_be_label(named->target_type))
@@ -188,7 +207,9 @@ write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_column
 	if (type_is_enum(getBaseType(named->target_type)))
 		named->stable = false;
 	named->source = source.data;
-	named->order = order.data;
+	named->order = parts.order.data;
+	named->backwards = parts.backwards.data;
+	named->used = parts.used.data;
 }
 
 /* Columns of the query of posterior_named_find. */

@@ -36,6 +36,8 @@ typedef struct PosteriorNamed
 	char	   *label_columns;	/* target::text, features …; NULL where the target cannot be a label */
 	char	   *source;			/* FROM … WHERE …: the rows with a target that pass the filter */
 	char	   *order;			/* ORDER BY …: the canonical order */
+	char	   *backwards;		/* ORDER BY …: the same from its end */
+	char	   *used;			/* the columns that `order` and the rows need, each once */
 } PosteriorNamed;
 
 /* Name of the table with the definitions, and where it is read. */

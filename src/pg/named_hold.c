@@ -136,7 +136,8 @@ fires_always(Relation relation, const char *name, const char *function, int16 ty
 		if (strcmp(t->tgname, name) != 0)
 			continue;
 		called = get_func_name(t->tgfoid);
-		return t->tgenabled == TRIGGER_FIRES_ALWAYS && t->tgtype == type && t->tgqual == NULL && t->tgnattr == 0
+		return t->tgenabled == TRIGGER_FIRES_ALWAYS && (t->tgtype & type) == type && TRIGGER_FOR_AFTER(t->tgtype)
+			&& TRIGGER_FOR_ROW(t->tgtype) == TRIGGER_FOR_ROW(type) && t->tgqual == NULL && t->tgnattr == 0
 			&& called != NULL && strcmp(called, function) == 0
 			&& get_func_namespace(t->tgfoid) == get_namespace_oid("posterior", true);
 	}
@@ -152,7 +153,7 @@ cannot_be_watched(Relation relation)
 	if (relation->rd_rel->relhassubclass || relation->rd_rel->relispartition || has_superclass(RelationGetRelid(relation)))
 		return "its table has parents or children, or is a partition";
 	if (!fires_always(relation, "posterior_note_statement", "note_statement",
-					  TRIGGER_TYPE_INSERT | TRIGGER_TYPE_DELETE | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_TRUNCATE)
+					  TRIGGER_TYPE_DELETE | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_TRUNCATE)
 		|| !fires_always(relation, "posterior_note_insert", "note_insert", TRIGGER_TYPE_ROW | TRIGGER_TYPE_INSERT))
 		return "its table's triggers are missing or not enabled always";
 	return NULL;

@@ -82,13 +82,30 @@ count_rows(const PosteriorNamed *named)
 	return DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
 }
 
+/*
+ * The query for the rows from `start` on, in the canonical order. A window's rows are taken from the end of the order: where an index has it, only they are read,
+ * and without one a sort keeps no more than them.
+ */
+static Portal
+open_rows(const PosteriorNamed *named, const char *columns, bool plain, int64 start, int64 total)
+{
+	Oid			type = INT8OID;
+	Datum		wanted = Int64GetDatum(total - start);
+	const char *place = plain ? ", ctid" : "";
+
+	if (start == 0)
+		return SPI_cursor_open(NULL, posterior_plan(psprintf("SELECT %s%s %s %s", columns, place, named->source, named->order), 0, NULL),
+							   NULL, NULL, true);
+	return SPI_cursor_open(NULL, posterior_plan(psprintf("SELECT %s%s FROM (SELECT %s%s %s %s LIMIT $1) AS newest %s", columns, place,
+														 named->used, place, named->source, named->backwards, named->order), 1, &type),
+						   &wanted, NULL, true);
+}
+
 void
 posterior_named_read(const PosteriorNamed *named, int most_labels, bool plain, MemoryContext memory, PosteriorContent *content)
 {
 	PosteriorRows *rows = make_rows(named, most_labels, memory);
 	const char *columns = most_labels > 0 ? named->label_columns : named->columns;
-	Oid			type = INT8OID;
-	Datum		start;
 	Portal		cursor;
 	MemoryContext batch;
 
@@ -97,9 +114,7 @@ posterior_named_read(const PosteriorNamed *named, int most_labels, bool plain, M
 	content->rows = rows;
 	ItemPointerSetInvalid(&content->last);
 	content->total = named->max_rows > 0 ? count_rows(named) : 0;
-	start = Int64GetDatum(posterior_named_start(named, content->total));
-	cursor = SPI_cursor_open(NULL, posterior_plan(psprintf("SELECT %s%s %s %s OFFSET $1", columns, plain ? ", ctid" : "", named->source, named->order),
-												  1, &type), &start, NULL, true);
+	cursor = open_rows(named, columns, plain, posterior_named_start(named, content->total), content->total);
 	batch = AllocSetContextCreate(CurrentMemoryContext, "posterior rows", ALLOCSET_DEFAULT_SIZES);
 	for (;;)
 	{

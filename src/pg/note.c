@@ -1,8 +1,9 @@
 /*
  * note.c: writers of tables with named contexts tell the tables' rings: triggers, transaction callbacks and a hook for changes of the tables themselves.
  *
- * Nothing here decides what is visible. A transaction says that it writes before its commit can be seen; before it commits it may add that it only
- * inserted a few rows, and where they lie. Whatever is not sure is "other", which makes readers read.
+ * Nothing here decides what is visible. Triggers note in the session's own memory what the transaction does to a table; before the transaction commits or is
+ * prepared, so before anybody can see what it did, it tells the ring, once: that it only inserted a few rows, and where they lie, or that it did something
+ * else. Whatever is not sure is "other", which makes readers read. Own writes need no note: the lock that they hold tells of them.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -27,46 +28,35 @@ typedef struct Note
 {
 	struct Note *next;
 	Oid			relation;
-	uint64		generation;		/* of the ring that it has entered, or 0 */
-	bool		other;
-	Oid			file;
-	int			n;
-	ItemPointerData places[POSTERIOR_TUPLES];
-	TransactionId xmins[POSTERIOR_TUPLES];
+	bool		other;			/* it did more than insert these rows */
+	int			ring;			/* that was told, or -1 */
+	PosteriorInserted rows;
 } Note;
 
-static Note *notes = NULL;		/* in TopTransactionContext */
+static Note *notes = NULL;		/* the first is `first`, others are in TopTransactionContext */
+static Note first;
+static bool told = false;		/* the transaction is about to commit, and has told what it did */
 static object_access_hook_type next_hook = NULL;
 
+/* The note of a table that this transaction has just written. */
 static Note *
 find_note(Oid relation)
 {
 	Note	   *note;
 
+	/* another extension writes while the transaction commits, after this one has told: tell at once */
+	if (told)
+		posterior_ring_enter(relation, NULL);
 	for (note = notes; note != NULL; note = note->next)
 		if (note->relation == relation)
 			return note;
-	note = MemoryContextAllocZero(TopTransactionContext, sizeof(Note));
+	note = notes == NULL ? &first : MemoryContextAlloc(TopTransactionContext, sizeof(Note));
 	note->relation = relation;
+	note->other = told;
+	note->ring = -1;
+	note->rows.n = 0;
 	note->next = notes;
 	notes = note;
-	return note;
-}
-
-/* Enter the ring of a table, once. What was written before there was a ring is not noted. */
-static Note *
-enter(Oid relation)
-{
-	Note	   *note;
-
-	posterior_shared_attach();
-	note = find_note(relation);
-	if (note->generation == 0)
-	{
-		note->generation = posterior_ring_enter(relation, false);
-		if (note->generation == 0)
-			note->other = true;
-	}
 	return note;
 }
 
@@ -80,7 +70,7 @@ check_trigger(FunctionCallInfo fcinfo)
 				 errhint("posterior.create_context makes the triggers of a table.")));
 }
 
-/* AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE, for each statement */
+/* AFTER UPDATE OR DELETE OR TRUNCATE, for each statement */
 PG_FUNCTION_INFO_V1(posterior_note_statement);
 Datum
 posterior_note_statement(PG_FUNCTION_ARGS)
@@ -88,19 +78,15 @@ posterior_note_statement(PG_FUNCTION_ARGS)
 	TriggerData *data = (TriggerData *) fcinfo->context;
 
 	check_trigger(fcinfo);
-	/* without an xid nothing has been written */
-	if (posterior_is_shared && TransactionIdIsValid(GetTopTransactionIdIfAny()))
+	/* without an xid nothing has been written; of rows that were inserted the row trigger tells */
+	if (posterior_is_shared && TransactionIdIsValid(GetTopTransactionIdIfAny()) && !TRIGGER_FIRED_BY_INSERT(data->tg_event))
 	{
-#ifndef POSTERIOR_MUTANT_1
-		Note	   *note = enter(RelationGetRelid(data->tg_relation));
+		Note	   *note = find_note(RelationGetRelid(data->tg_relation));
 
 #ifndef POSTERIOR_MUTANT_11
-		if (!TRIGGER_FIRED_BY_INSERT(data->tg_event))
-			note->other = true;
-#endif
+		note->other = true;
 #else
-		posterior_shared_attach();
-		find_note(RelationGetRelid(data->tg_relation))->other = true;
+		(void) note;
 #endif
 	}
 	return PointerGetDatum(NULL);
@@ -115,7 +101,7 @@ posterior_note_change(PG_FUNCTION_ARGS)
 
 	check_trigger(fcinfo);
 	if (posterior_is_shared)
-		enter(RelationGetRelid(data->tg_relation))->other = true;
+		find_note(RelationGetRelid(data->tg_relation))->other = true;
 	return PointerGetDatum(NULL);
 }
 
@@ -126,27 +112,40 @@ posterior_note_insert(PG_FUNCTION_ARGS)
 {
 	TriggerData *data = (TriggerData *) fcinfo->context;
 	Note	   *note;
+	PosteriorInserted *rows;
 	Oid			file;
 
 	check_trigger(fcinfo);
 	if (!posterior_is_shared)
 		return PointerGetDatum(NULL);
-	note = enter(RelationGetRelid(data->tg_relation));
+	note = find_note(RelationGetRelid(data->tg_relation));
 	if (note->other)
 		return PointerGetDatum(NULL);
+	rows = &note->rows;
 	file = posterior_file_number(data->tg_relation);
-	if (note->n == POSTERIOR_TUPLES || (note->n > 0 && note->file != file) || !TRIGGER_FIRED_BY_INSERT(data->tg_event))
+	if (rows->n == POSTERIOR_TUPLES || (rows->n > 0 && rows->file != file) || !TRIGGER_FIRED_BY_INSERT(data->tg_event))
 	{
 		note->other = true;
 		return PointerGetDatum(NULL);
 	}
-	note->file = file;
-	note->places[note->n] = data->tg_trigtuple->t_self;
-	note->xmins[note->n++] = HeapTupleHeaderGetRawXmin(data->tg_trigtuple->t_data);
+	rows->file = file;
+	rows->places[rows->n] = data->tg_trigtuple->t_self;
+	rows->xmins[rows->n++] = HeapTupleHeaderGetRawXmin(data->tg_trigtuple->t_data);
 	return PointerGetDatum(NULL);
 }
 
 /* ---- the end of a transaction -------------------------------------------------------------------------------------- */
+
+/* Tell the rings of all tables that were written what was done to them. */
+static void
+tell(void)
+{
+	if (notes != NULL)
+		posterior_shared_attach();
+	for (Note *note = notes; note != NULL; note = note->next)
+		note->ring = posterior_ring_enter(note->relation, note->other ? NULL : &note->rows);
+	told = true;
+}
 
 static void
 at_transaction_end(XactEvent event, void *arg)
@@ -155,22 +154,24 @@ at_transaction_end(XactEvent event, void *arg)
 	{
 		case XACT_EVENT_PRE_COMMIT:
 		case XACT_EVENT_PRE_PREPARE:
-			for (Note *note = notes; note != NULL; note = note->next)
-				if (!note->other && note->generation != 0)
-					posterior_ring_inserted(note->relation, note->generation, note->file, note->n, note->places, note->xmins);
+#ifndef POSTERIOR_MUTANT_1
+			tell();
+#endif
 			break;
 		case XACT_EVENT_COMMIT:
 #ifdef POSTERIOR_MUTANT_1
-			for (Note *note = notes; note != NULL; note = note->next)
-				posterior_ring_enter(note->relation, false);
+			/* as if others ran now */
+			pg_usleep(notes != NULL ? 2000 : 0);
+			tell();
 #endif
 			for (Note *note = notes; note != NULL; note = note->next)
-				if (posterior_ring_mark_dirty(note->relation))
+				if (note->ring >= 0 && posterior_ring_mark_dirty(note->relation, note->ring))
 					posterior_worker_wake();
 			/* FALLTHROUGH */
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PREPARE:
 			notes = NULL;
+			told = false;
 			break;
 		default:
 			break;
@@ -183,7 +184,7 @@ at_subtransaction_end(SubXactEvent event, SubTransactionId mine, SubTransactionI
 {
 	if (event == SUBXACT_EVENT_ABORT_SUB)
 		for (Note *note = notes; note != NULL; note = note->next)
-			if (note->n > 0)
+			if (note->rows.n > 0)
 				note->other = true;
 }
 
@@ -206,7 +207,7 @@ at_object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *
 	if (class == TriggerRelationId)
 		posterior_ring_enter_all();
 	else
-		posterior_ring_enter(object, true);
+		posterior_ring_enter_ddl(object);
 }
 
 void

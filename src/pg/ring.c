@@ -37,21 +37,27 @@ own_xid(void)
 
 /* ---- finding a ring ------------------------------------------------------------------------------------------------ */
 
-/* The number of a table's ring, or -1. */
+/* A table in the list of those that have rings. */
+static uint64
+watched(Oid relation)
+{
+	return (uint64) MyDatabaseId << 32 | relation;
+}
+
+/*
+ * The number of a table's ring, or -1. Without a lock, so the ring must be looked at again under its own. Who finds none while one is being made has got his
+ * xid before the barrier here, and make_ring looks at who is running after the one there: it enters him.
+ */
 static int
 find_ring(Oid relation)
 {
-	int			found = -1;
+	uint64		wanted = watched(relation);
 
-	posterior_lock(LW_SHARED);
+	pg_memory_barrier();
 	for (int i = 0; i < POSTERIOR_RINGS; i++)
-		if (posterior_shared->rings[i].relation == relation && posterior_shared->rings[i].database == MyDatabaseId)
-		{
-			found = i;
-			break;
-		}
-	posterior_unlock();
-	return found;
+		if (pg_atomic_read_u64(&posterior_shared->watched[i]) == wanted)
+			return i;
+	return -1;
 }
 
 /* Lock the ring of this number if it is the table's. */
@@ -71,17 +77,18 @@ lock_number(Oid relation, LWLockMode mode, int number)
 static PosteriorRing *
 lock_ring(Oid relation, LWLockMode mode, int *number)
 {
-	static int	last = 0;		/* a session mostly writes one table: look there first, without the directory */
-	PosteriorRing *ring = lock_number(relation, mode, last);
+	static int	last = 0;		/* a session mostly writes one table: look there first */
 
+	if (pg_atomic_read_u64(&posterior_shared->watched[last]) != watched(relation))
+	{
+		int			found = find_ring(relation);
+
+		if (found < 0)
+			return NULL;
+		last = found;
+	}
 	*number = last;
-	if (ring != NULL)
-		return ring;
-	*number = find_ring(relation);
-	if (*number < 0)
-		return NULL;
-	last = *number;
-	/* it may have become another table's meanwhile */
+	/* it may have become another table's meanwhile: then the ring that this one may have now has entered us when it was made */
 	return lock_number(relation, mode, *number);
 }
 
@@ -93,11 +100,12 @@ unlock_ring(int number)
 
 /* ---- entering ------------------------------------------------------------------------------------------------------ */
 
+/* The entry of a transaction, or NULL. */
 static PosteriorWriter *
 find_writer(PosteriorRing *ring, uint64 xid)
 {
-	for (int i = 0; i < ring->n; i++)
-		if (ring->writers[i].xid == xid)
+	for (int i = ring->n - 1; i >= 0; i--)
+		if (ring->xids[i] == xid)
 			return &ring->writers[i];
 	return NULL;
 }
@@ -125,8 +133,11 @@ forget(PosteriorRing *ring, Snapshot z)
 	int			kept = 0;
 
 	for (int i = 0; i < ring->n; i++)
-		if (!ended_for(ring->writers[i].xid, xmin, xmax, z))
+		if (!ended_for(ring->xids[i], xmin, xmax, z))
+		{
+			ring->xids[kept] = ring->xids[i];
 			ring->writers[kept++] = ring->writers[i];
+		}
 	if (kept < ring->n)
 	{
 		ring->n = kept;
@@ -136,88 +147,126 @@ forget(PosteriorRing *ring, Snapshot z)
 		return;
 	}
 #ifndef POSTERIOR_MUTANT_3
-	ring->low = Max(ring->low, ring->writers[0].xid + 1);
+	ring->low = Max(ring->low, ring->xids[0] + 1);
 #endif
-	memmove(&ring->writers[0], &ring->writers[1], (ring->n - 1) * sizeof(PosteriorWriter));
 	ring->n--;
+	memmove(&ring->xids[0], &ring->xids[1], ring->n * sizeof(ring->xids[0]));
+	memmove(&ring->writers[0], &ring->writers[1], ring->n * sizeof(ring->writers[0]));
 }
 
-/* Add an entry that knows nothing but the transaction. There is room. */
 static void
-add_writer(PosteriorRing *ring, uint64 xid, bool ddl)
+set_rows(PosteriorWriter *w, const PosteriorInserted *rows)
 {
-	PosteriorWriter *w = &ring->writers[ring->n++];
-
-	memset(w, 0, sizeof(*w));
-	w->xid = xid;
-	w->sequence = ring->next++;
-	w->other = true;
-	w->ddl = ddl;
+	w->other = rows == NULL;
+	if (rows != NULL)
+	{
+		w->rows.file = rows->file;
+		w->rows.n = rows->n;
+		memcpy(w->rows.places, rows->places, rows->n * sizeof(rows->places[0]));
+		memcpy(w->rows.xmins, rows->xmins, rows->n * sizeof(rows->xmins[0]));
+	}
 }
 
-/* Enter a transaction in the ring of this number if it still is what it was. */
-static uint64
-enter(Oid relation, uint64 xid, bool ddl)
+/* Add an entry. There is room. */
+static void
+add_writer(PosteriorRing *ring, uint64 xid, const PosteriorInserted *rows, bool ddl)
+{
+	PosteriorWriter *w = &ring->writers[ring->n];
+
+	ring->xids[ring->n++] = xid;
+	w->sequence = ring->next++;
+	w->ddl = ddl;
+	set_rows(w, rows);
+}
+
+/*
+ * What an entry that is there already becomes. It is there because its transaction has changed the table, or was running when the ring was made, and perhaps
+ * had written while the triggers were off, with no ring to tell it to: so it stays "other", whatever the triggers have noted.
+ */
+static void
+change_writer(PosteriorWriter *w, const PosteriorInserted *rows, bool ddl)
+{
+#ifdef POSTERIOR_MUTANT_10
+	if (rows != NULL && w->ddl)
+	{
+		w->ddl = false;
+		set_rows(w, rows);
+		return;
+	}
+#endif
+#ifdef POSTERIOR_MUTANT_27
+	if (rows != NULL && !w->ddl)
+	{
+		set_rows(w, rows);
+		return;
+	}
+#endif
+	w->other = true;
+	w->ddl = w->ddl || ddl;
+}
+
+/* Enter a transaction in the ring of a table; the ring's number, or -1 if there is none. */
+static int
+enter(Oid relation, uint64 xid, const PosteriorInserted *rows, bool ddl)
 {
 	for (;;)
 	{
 		int			number;
 		PosteriorRing *ring = lock_ring(relation, LW_EXCLUSIVE, &number);
 		PosteriorWriter *w;
-		uint64		generation;
 		Snapshot	z;
 
 		if (ring == NULL)
-			return 0;
-		generation = ring->generation;
+			return -1;
 		w = find_writer(ring, xid);
-		if (w != NULL)
+		if (w != NULL || ring->n < POSTERIOR_WRITERS)
 		{
-			w->other = true;
-			w->ddl = w->ddl || ddl;
+			if (w != NULL)
+				change_writer(w, rows, ddl);
+			else
+				add_writer(ring, xid, rows, ddl);
 			unlock_ring(number);
-			return generation;
-		}
-		if (ring->n < POSTERIOR_WRITERS)
-		{
-			add_writer(ring, xid, ddl);
-			unlock_ring(number);
-			return generation;
+			return number;
 		}
 		unlock_ring(number);
 		/* the snapshot is taken without the lock; only its being recent matters */
 		z = GetLatestSnapshot();
 		ring = lock_ring(relation, LW_EXCLUSIVE, &number);
 		if (ring == NULL)
-			return 0;
+			return -1;
 		if (ring->n == POSTERIOR_WRITERS)
 			forget(ring, z);
 		unlock_ring(number);
 	}
 }
 
-uint64
-posterior_ring_enter(Oid relation, bool ddl)
+/* The xid comes first, the ring second: whoever makes the ring later enters all who have an xid. */
+int
+posterior_ring_enter(Oid relation, const PosteriorInserted *rows)
 {
-	/* the xid comes first, the ring second: whoever makes the ring later enters all who have an xid */
 	uint64		xid = own_xid();
 
-	return enter(relation, xid, ddl);
+	return enter(relation, xid, rows, false);
+}
+
+void
+posterior_ring_enter_ddl(Oid relation)
+{
+	uint64		xid = own_xid();
+
+	enter(relation, xid, NULL, true);
 }
 
 bool
-posterior_ring_mark_dirty(Oid relation)
+posterior_ring_mark_dirty(Oid relation, int number)
 {
-	bool		news = false;
+	PosteriorRing *ring = &posterior_shared->rings[number];
 
-	/* without a lock: at worst another table's contexts are looked at */
-	for (int i = 0; i < POSTERIOR_RINGS; i++)
-		if (posterior_shared->rings[i].relation == relation && posterior_shared->rings[i].database == MyDatabaseId)
-		{
-			news = news || !posterior_shared->rings[i].dirty;
-			posterior_shared->rings[i].dirty = true;
-		}
-	return news;
+	/* without a lock: at worst another table's contexts are looked at. Mostly it is dirty already, and the line is only read. */
+	if (ring->dirty || ring->relation != relation)
+		return false;
+	ring->dirty = true;
+	return true;
 }
 
 void
@@ -233,35 +282,22 @@ posterior_ring_enter_all(void)
 			relations[n++] = posterior_shared->rings[i].relation;
 	posterior_unlock();
 	for (int i = 0; i < n; i++)
-		enter(relations[i], xid, true);
-}
-
-void
-posterior_ring_inserted(Oid relation, uint64 generation, Oid file, int n, const ItemPointerData *places, const TransactionId *xmins)
-{
-	int			number;
-	PosteriorRing *ring = lock_ring(relation, LW_EXCLUSIVE, &number);
-	PosteriorWriter *w;
-
-	if (ring == NULL)
-		return;
-	w = ring->generation == generation ? find_writer(ring, own_xid()) : NULL;
-#ifdef POSTERIOR_MUTANT_10
-	if (w != NULL)
-		w->ddl = false;
-#endif
-	if (w != NULL && !w->ddl)
-	{
-		w->other = false;
-		w->file = file;
-		w->n = (uint8) n;
-		memcpy(w->places, places, n * sizeof(*places));
-		memcpy(w->xmins, xmins, n * sizeof(*xmins));
-	}
-	unlock_ring(number);
+		enter(relations[i], xid, NULL, true);
 }
 
 /* ---- making a ring ------------------------------------------------------------------------------------------------- */
+
+/* Enter a transaction that has not ended and has an xid already: what it has done before there was a ring, nobody knows. */
+static void
+add_running(PosteriorRing *ring, uint64 xid)
+{
+	PosteriorWriter *w = find_writer(ring, xid);
+
+	if (w == NULL)
+		add_writer(ring, xid, NULL, false);
+	else
+		change_writer(w, NULL, false);
+}
 
 /*
  * Make the ring of a table: first visible to writers, then the snapshot: so each writer has either been told of the ring or is seen as running or as ended.
@@ -301,8 +337,11 @@ make_ring(Oid relation)
 	ring->next = 1;
 	ring->low = ring->floor = 0;
 	ring->n = 0;
+	pg_atomic_write_u64(&posterior_shared->watched[number], watched(relation));
 	unlock_ring(number);
 	posterior_unlock();
+	/* see find_ring */
+	pg_memory_barrier();
 
 	z = GetLatestSnapshot();
 	xmax = full_xid(z->xmax);
@@ -314,13 +353,12 @@ make_ring(Oid relation)
 
 #ifndef POSTERIOR_MUTANT_23
 		for (uint32 i = 0; fits && i < z->xcnt; i++)
-			if (find_writer(ring, full_xid(z->xip[i])) == NULL)
-				add_writer(ring, full_xid(z->xip[i]), false);
+			add_running(ring, full_xid(z->xip[i]));
 #endif
 #ifndef POSTERIOR_MUTANT_24
 		for (uint64 xid = xmax; fits && xid < next; xid++)
-			if (TransactionIdIsNormal((TransactionId) xid) && find_writer(ring, xid) == NULL)
-				add_writer(ring, xid, false);
+			if (TransactionIdIsNormal((TransactionId) xid))
+				add_running(ring, xid);
 #endif
 		if (!fits)
 			ring->low = next;
@@ -369,14 +407,14 @@ copy_ring(Oid relation, PosteriorRing *copy)
 }
 
 static bool
-was_seen(const PosteriorSight *sight, const PosteriorWriter *w)
+was_seen(const PosteriorSight *sight, const PosteriorWriter *w, uint64 xid)
 {
 #ifndef POSTERIOR_MUTANT_7
 	if (w->sequence >= sight->next)
 		return false;
 #endif
 	for (int i = 0; i < sight->n_unseen; i++)
-		if (sight->unseen[i] == w->xid)
+		if (sight->unseen[i] == xid)
 			return false;
 	return true;
 }
@@ -385,15 +423,17 @@ was_seen(const PosteriorSight *sight, const PosteriorWriter *w)
 static bool
 add_new(const PosteriorWriter *w, Oid file, PosteriorNew *more)
 {
-	if (w->other || w->ddl || more->n + w->n > (int) lengthof(more->places))
+	const PosteriorInserted *rows = &w->rows;
+
+	if (w->other || w->ddl || more->n + rows->n > (int) lengthof(more->places))
 		return false;
 #ifndef POSTERIOR_MUTANT_12
-	if (w->n > 0 && w->file != file)
+	if (rows->n > 0 && rows->file != file)
 		return false;
 #endif
-	memcpy(more->places + more->n, w->places, w->n * sizeof(*w->places));
-	memcpy(more->xmins + more->n, w->xmins, w->n * sizeof(*w->xmins));
-	more->n += w->n;
+	memcpy(more->places + more->n, rows->places, rows->n * sizeof(*rows->places));
+	memcpy(more->xmins + more->n, rows->xmins, rows->n * sizeof(*rows->xmins));
+	more->n += rows->n;
 	return true;
 }
 
@@ -433,33 +473,34 @@ posterior_ring_look(Oid relation, Oid file, Snapshot s, const PosteriorSight *ea
 	for (int i = 0; i < ring->n; i++)
 	{
 		const PosteriorWriter *w = &ring->writers[i];
+		uint64		xid = ring->xids[i];
 		bool		ended,
 					committed,
 					seen;
 
 #ifndef POSTERIOR_MUTANT_5
-		if (w->xid == own)
+		if (xid == own)
 			verdict = POSTERIOR_UNKNOWN;
 #endif
-		if (now - w->xid > TOO_OLD)
+		if (now - xid > TOO_OLD)
 			verdict = POSTERIOR_UNKNOWN;
 		if (verdict == POSTERIOR_UNKNOWN)
 			break;
 		/* the snapshot before the commit log: a transaction is in the log before it has ended for snapshots */
-		ended = ended_for(w->xid, sight->xmin, sight->xmax, s);
+		ended = ended_for(xid, sight->xmin, sight->xmax, s);
 #ifdef POSTERIOR_MUTANT_2
 		ended = true;
 #endif
-		committed = ended && TransactionIdDidCommit((TransactionId) w->xid);
+		committed = ended && TransactionIdDidCommit((TransactionId) xid);
 		seen = ended && committed;
 		if (!seen)
-			sight->unseen[sight->n_unseen++] = w->xid;
+			sight->unseen[sight->n_unseen++] = xid;
 #ifndef POSTERIOR_MUTANT_26
 		/* while a change of the table or its triggers is not seen and may be committed, there may be writers who told nobody */
 		if (w->ddl && !seen && !(ended && !committed))
 			verdict = POSTERIOR_UNKNOWN;
 #endif
-		if (earlier != NULL && seen != was_seen(earlier, w) && verdict != POSTERIOR_UNKNOWN && verdict != POSTERIOR_OTHER)
+		if (earlier != NULL && seen != was_seen(earlier, w, xid) && verdict != POSTERIOR_UNKNOWN && verdict != POSTERIOR_OTHER)
 			verdict = seen && add_new(w, file, more) ? POSTERIOR_MORE : POSTERIOR_OTHER;
 	}
 	pfree(ring);

@@ -1,7 +1,7 @@
 /*
  * ring.h: who has written a table: one ring of transactions per table with a maintained context, in shared memory.
  *
- * A transaction enters the ring before its commit can become visible. So a reader whose snapshot sees every transaction of the ring exactly as an earlier
+ * A transaction enters the ring before its commit can become visible, and no earlier than it must: just before it. So a reader whose snapshot sees every transaction of the ring exactly as an earlier
  * reader's snapshot did, and nothing older than the ring remembers, sees the same rows, and need not read them. docs/snapshots.md has the proof.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -20,17 +20,22 @@
 #endif
 #define POSTERIOR_TUPLES 16		/* inserted rows of a transaction that it remembers */
 
+/* The rows that a transaction has inserted, and nothing else. */
+typedef struct PosteriorInserted
+{
+	Oid			file;			/* that they lie in */
+	int			n;
+	ItemPointerData places[POSTERIOR_TUPLES];
+	TransactionId xmins[POSTERIOR_TUPLES];	/* as in the tuple: a subtransaction's, perhaps */
+} PosteriorInserted;
+
 /* A top-level transaction that wrote the table. */
 typedef struct PosteriorWriter
 {
-	uint64		xid;			/* with its epoch */
 	uint64		sequence;		/* of its entry */
-	bool		other;			/* it did more than insert the rows that are noted here */
+	bool		other;			/* it did more than insert these rows, or nobody knows */
 	bool		ddl;			/* it changed the table or a trigger */
-	uint8		n;
-	Oid			file;			/* that the rows lie in */
-	ItemPointerData places[POSTERIOR_TUPLES];
-	TransactionId xmins[POSTERIOR_TUPLES];	/* as in the tuple: a subtransaction's, perhaps */
+	PosteriorInserted rows;
 } PosteriorWriter;
 
 typedef struct PosteriorRing
@@ -45,6 +50,7 @@ typedef struct PosteriorRing
 	uint64		low;			/* transactions below it may have been forgotten while they ran */
 	uint64		floor;			/* transactions forgotten had ended for every snapshot with a higher xmax */
 	int			n;
+	uint64		xids[POSTERIOR_WRITERS];	/* of the writers, with epochs: side by side, because every commit searches them */
 	PosteriorWriter writers[POSTERIOR_WRITERS];
 } PosteriorRing;
 
@@ -85,16 +91,19 @@ typedef enum PosteriorVerdict
  */
 PosteriorVerdict posterior_ring_look(Oid relation, Oid file, Snapshot snapshot, const PosteriorSight *earlier, PosteriorSight *sight, PosteriorNew *more);
 
-/* Enter this transaction, which has an xid, in the ring of a table, if there is one; the ring's generation, or 0. */
-uint64		posterior_ring_enter(Oid relation, bool ddl);
+/*
+ * Enter this transaction, which has an xid, in the ring of a table, if there is one. `rows` is all that it did to the table, or NULL. Once in the ring, a
+ * transaction cannot take back that it did more. Returns the ring's number for posterior_ring_mark_dirty, or -1.
+ */
+int			posterior_ring_enter(Oid relation, const PosteriorInserted *rows);
 
-/* The same in all rings of the database. */
+/* The same for a transaction that changes the table, or its triggers. */
+void		posterior_ring_enter_ddl(Oid relation);
+
+/* And in all rings of the database. */
 void		posterior_ring_enter_all(void);
 
 /* Have the contexts of a table encoded ahead; true if nobody had asked for that yet. Cannot fail: called when the transaction has committed. */
-bool		posterior_ring_mark_dirty(Oid relation);
-
-/* Say that this transaction has only inserted these rows. */
-void		posterior_ring_inserted(Oid relation, uint64 generation, Oid file, int n, const ItemPointerData *places, const TransactionId *xmins);
+bool		posterior_ring_mark_dirty(Oid relation, int number);
 
 #endif							/* POSTERIOR_RING_H */

@@ -66,6 +66,8 @@ initialize(PosteriorShared *s)
 		pg_atomic_init_u64(&s->progresses[i].done, 0);
 		pg_atomic_init_u64(&s->progresses[i].total, 0);
 	}
+	for (int i = 0; i < POSTERIOR_RINGS; i++)
+		pg_atomic_init_u64(&s->watched[i], 0);
 	dlist_init(&s->weights);
 	dlist_init(&s->doomed);
 	for (int i = 0; i < POSTERIOR_BUCKETS; i++)

@@ -47,6 +47,7 @@ typedef struct PosteriorShared
 	struct Latch *launcher;		/* of the maintenance worker's launcher, or NULL */
 	PosteriorProgress progresses[POSTERIOR_PROGRESSES];
 	PosteriorState states[POSTERIOR_STATES];
+	pg_atomic_uint64 watched[POSTERIOR_RINGS];	/* database and relation of each ring, or 0: to find a ring without a lock */
 	PosteriorRing rings[POSTERIOR_RINGS];
 } PosteriorShared;
 
