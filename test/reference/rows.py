@@ -88,14 +88,17 @@ class Ridge:
                 break
             self.entries += more
         u = np.array([self.design(c, v) for c, v in zip(codes, z)])
-        n, best = len(y), -np.inf
+        # by singular values: where there are more entries than rows, the residual is tiny and a difference of squares would drown it
+        left, size, right = np.linalg.svd(u, full_matrices=False)
+        n, best, along = len(y), -np.inf, left.T @ y
+        apart = np.sum((y - left @ along) ** 2)
         for penalty in 4.0 ** np.arange(-6, 9):
-            inverse = np.linalg.inv(u.T @ u + penalty * np.eye(u.shape[1]))
-            weights = inverse @ (u.T @ y)
-            noise = max((y @ y - weights @ (u.T @ y)) / n, 1e-8)
-            evidence = -0.5 * (n * np.log(noise) + np.linalg.slogdet(u.T @ u / penalty + np.eye(u.shape[1]))[1])
+            shrunk = size ** 2 + penalty
+            noise = max((apart + np.sum(along ** 2 * penalty / shrunk)) / n, 1e-8)
+            evidence = -0.5 * (n * np.log(noise) + np.sum(np.log(shrunk / penalty)))
             if evidence > best:
-                best, self.inverse, self.weights, self.noise = evidence, inverse, weights, noise
+                best, self.noise, self.weights = evidence, noise, right.T @ (size / shrunk * along)
+                self.inverse = right.T @ np.diag(1 / shrunk - 1 / penalty) @ right + np.eye(u.shape[1]) / penalty
 
     def design(self, codes, z):
         """One row of the design; the intercept is last."""
