@@ -164,8 +164,8 @@ main(void)
 
 	for (int i = 0; i < n; i += quick ? 4 : 1)
 		test_model(&models[i], tables[i % n_tables], CONTEXT);
-	/* so many keys that threads share them out for a single row */
-	for (int i = 0, t = 0; i < n && t < n_tables; i++)
+	/* so many keys that threads share them out for a single row; one table is enough where each takes minutes */
+	for (int i = 0, t = 0; i < n && t < (quick ? 1 : n_tables); i++)
 		if (strstr(models[i].name, "prefix") != NULL)
 			test_model(&models[i], tables[t++], LONG_CONTEXT);
 	test_models_free(models, n);
