@@ -3,6 +3,7 @@
  *
  *     engine MODEL
  *     kernels NAME            reference, or one of those of the CPU provider; the first is its choice
+ *     list                    the names of the tables of kernels, the best first
  *     threads T
  *     rows N                  encodes N rows of one function of one feature
  *     time OPERATION SIZE SECONDS
@@ -203,6 +204,16 @@ run(const char *operation, int64_t size)
 }
 
 static void
+list(void)
+{
+	const TnpKernels *tables[TNP_CPU_TABLES];
+	int			n = tnp_cpu_all_kernels(tables, TNP_CPU_TABLES);
+
+	for (int i = 0; i < n; i++)
+		printf("%s\n", tables[i]->name);
+}
+
+static void
 choose(const char *name)
 {
 	const TnpKernels *tables[TNP_CPU_TABLES];
@@ -240,6 +251,8 @@ main(int argc, char **argv)
 			if (line[0] == 'r')
 				make_rows(size);
 		}
+		else if (strcmp(line, "list\n") == 0)
+			list();
 		else if (sscanf(line, "kernels %63s", word) == 1)
 			choose(word);
 		else if (sscanf(line, "limits %lf", &seconds) == 1)

@@ -214,9 +214,11 @@ def main():
     os.chmod(place.name, 0o755)
     if a.avx2:
         os.environ.update(ATEN_CPU_CAPABILITY="avx2", ONEDNN_MAX_CPU_ISA="AVX2", MKL_ENABLE_INSTRUCTIONS="AVX2")
-    engine = Engine(path, a.threads, "cpu-avx2" if a.avx2 else None)
-    kernels = engine.limits(0)["kernels"]
-    halves = Engine(path, a.threads, kernels + "-half")
+    engine = Engine(path, a.threads)
+    tables = [name.strip() for name in engine.say("list")]
+    kernels = "cpu-avx2" if a.avx2 else tables[0]
+    engine.say(f"kernels {kernels}")
+    halves = Engine(path, a.threads, kernels + "-half") if kernels + "-half" in tables else None
     os.environ["PGOPTIONS"] = f"-c posterior.threads={a.threads}"
     Server(path, [1024, 10000], [16, 1024])
     try:
@@ -239,7 +241,7 @@ def main():
         ours, narrow, sql, theirs = [], [], [], {}
         for _ in range(a.rounds):
             ours += engine.time(operation, n, size, a.seconds)
-            narrow += halves.time(operation, n, size, a.seconds)
+            narrow += halves.time(operation, n, size, a.seconds) if halves else [math.nan]
             if Server.statement(operation, n, size) and not a.avx2:
                 sql += Server.time(Server.statement(operation, n, size), a.seconds)
             for threads in sorted({1, os.cpu_count()}) if torch else ():

@@ -18,8 +18,8 @@
 #include <time.h>
 
 #define COST_PER_THREAD 8e6		/* multiplications: some tenths of a millisecond, against some hundredths for starting a thread */
-#define BEYOND_CACHE 2e6		/* floats */
-#define COST_OF_READ 8			/* multiplications in the time that one float takes to come from memory */
+#define BEYOND_CACHE 8e6		/* bytes */
+#define COST_OF_READ 2			/* multiplications in the time that one byte takes to come from memory */
 #define TILE_STEP 6
 #define SPINS 2000				/* looks at what is awaited before sleeping: some ten microseconds */
 #define WAIT_NS 2000000			/* how long the caller sleeps between looks for interrupts */
@@ -91,7 +91,7 @@ tnp_cost(const TnpModel *model, double rows, double keys)
 	const TnpConfig *c = &model->config;
 	double		d = c->width,
 				layers = c->layers * (c->architecture == TNP_TWO_STREAM ? 2 : 1),
-				read = layers * 2 * d * keys;
+				read = layers * 2 * d * keys * (double) model->kernels->number;
 
 	/* where few rows meet more keys than caches hold, the time is the memory's, and threads have more of it than one */
 	return rows * layers * (4 * d * d + 2 * d * c->feedforward + 2 * d * keys) + (read > BEYOND_CACHE ? COST_OF_READ * read : 0);

@@ -12,15 +12,6 @@
 #include "device.h"
 #include "shared.h"
 
-static TnpStatus
-no_memory(TnpError *error)
-{
-	memset(error, 0, sizeof(*error));
-	error->status = TNP_NO_MEMORY;
-	strlcpy(error->message, "out of memory", sizeof(error->message));
-	return TNP_NO_MEMORY;
-}
-
 static void *
 get(bool keep, Size size)
 {
@@ -197,7 +188,7 @@ posterior_body_build(PosteriorModel *model, bool device, const TnpRows *rows, in
 
 	*body = NULL;
 	if (b == NULL)
-		return no_memory(error);
+		return posterior_no_memory(error);
 	if (!device)
 		status = tnp_build(model->model, rows, prefix, &b->encoding, error);
 	else if (make_room(b, rows, rows->n))
@@ -208,7 +199,7 @@ posterior_body_build(PosteriorModel *model, bool device, const TnpRows *rows, in
 		b->n = rows->n;
 	}
 	else
-		status = no_memory(error);
+		status = posterior_no_memory(error);
 	if (status != TNP_OK)
 		posterior_body_free(b);
 	else
@@ -225,7 +216,7 @@ posterior_body_append(PosteriorModel *model, PosteriorBody *b, const TnpRows *ro
 	if (b->encoding != NULL)
 		return tnp_append(b->encoding, rows, error);
 	if (b->kept ? b->n + rows->n > b->capacity : !grow_room(b, b->n + rows->n))
-		return no_memory(error);
+		return posterior_no_memory(error);
 	put_rows(b, rows);
 	b->n += rows->n;
 	if (!b->kept)
@@ -263,7 +254,7 @@ posterior_body_copy(PosteriorModel *model, PosteriorBody *from, int64 n, int64 c
 
 	*copy = NULL;
 	if (b == NULL)
-		return no_memory(error);
+		return posterior_no_memory(error);
 	rows.n = n;
 	if (from->encoding != NULL)
 		status = tnp_encoding_copy(from->encoding, n, capacity, keep, &b->encoding, error);
@@ -286,7 +277,7 @@ posterior_body_copy(PosteriorModel *model, PosteriorBody *from, int64 n, int64 c
 		}
 	}
 	else
-		status = no_memory(error);
+		status = posterior_no_memory(error);
 	if (status != TNP_OK)
 		posterior_body_free(b);
 	else
@@ -302,7 +293,7 @@ posterior_body_first(PosteriorModel *model, const PosteriorBody *from, int64 n, 
 
 	*view = NULL;
 	if (b == NULL)
-		return no_memory(error);
+		return posterior_no_memory(error);
 	if (from->encoding != NULL)
 		status = tnp_encoding_first(from->encoding, n, &b->encoding, error);
 	else

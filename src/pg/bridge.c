@@ -97,6 +97,15 @@ posterior_scratch_alloc(size_t size)
 	return bridge_alloc(scratch, size);
 }
 
+TnpStatus
+posterior_no_memory(TnpError *error)
+{
+	memset(error, 0, sizeof(*error));
+	error->status = TNP_NO_MEMORY;
+	strlcpy(error->message, "out of memory", sizeof(error->message));
+	return TNP_NO_MEMORY;
+}
+
 static void *
 scratch_alloc(void *arg, size_t size)
 {

@@ -39,6 +39,9 @@ TnpEnv		posterior_env(MemoryContext context);
  */
 TnpEnv		posterior_shared_env(void);
 
+/* TNP_NO_MEMORY, with its description. */
+TnpStatus	posterior_no_memory(TnpError *error);
+
 /* SQLSTATE of the last POSTERIOR_FAULT. */
 extern int	posterior_fault_sqlstate;
 

@@ -290,10 +290,7 @@ receive_reply(uint64 id, TnpHeader *header, TnpParcel *parcel, TimestampTz until
 		if (!tnp_parcel_alloc(header->length, parcel))
 		{
 			posterior_hang_up();
-			memset(error, 0, sizeof(*error));
-			error->status = TNP_NO_MEMORY;
-			strlcpy(error->message, "out of memory", sizeof(error->message));
-			return TNP_NO_MEMORY;
+			return posterior_no_memory(error);
 		}
 		status = receive_bytes(parcel->bytes, header->length, &file, until, error);
 		if (file >= 0)

@@ -229,12 +229,7 @@ posterior_device_ask(PosteriorModel *model, PosteriorBody *body, TnpRequest *req
 		void	   *question = write_question(model, body, request, &length);
 
 		if (question == NULL)
-		{
-			memset(error, 0, sizeof(*error));
-			error->status = TNP_NO_MEMORY;
-			strlcpy(error->message, "out of memory", sizeof(error->message));
-			return TNP_NO_MEMORY;
-		}
+			return posterior_no_memory(error);
 		status = posterior_exchange(TNP_ASK, question, length, &header, &parcel, 0, error);
 		pfree(question);
 		if (status != TNP_OK)

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "error.h"
+
 static void TNP_PRINTF(2, 3)
 say(TnpStore *store, const char *format,...)
 {
@@ -25,19 +27,6 @@ say(TnpStore *store, const char *format,...)
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
 	store->log(store->arg, line);
-}
-
-static TnpStatus TNP_PRINTF(3, 4)
-fail(TnpError *error, TnpStatus status, const char *format,...)
-{
-	va_list		args;
-
-	error->status = status;
-	error->detail[0] = '\0';
-	va_start(args, format);
-	vsnprintf(error->message, sizeof(error->message), format, args);
-	va_end(args);
-	return status;
 }
 
 void
@@ -178,7 +167,7 @@ tnp_store_load(TnpStore *store, const uint8_t id[TNP_WIRE_MODEL], const void *by
 		return TNP_OK;
 	m = calloc(1, sizeof(TnpStoredModel));
 	if (m == NULL)
-		return fail(error, TNP_NO_MEMORY, "out of memory");
+		return tnp_fail(error, TNP_NO_MEMORY, "out of memory");
 	do
 		status = store->api->model_load(store->device, bytes, (size_t) length, &m->model, error);
 	while (status == TNP_NO_MEMORY && evict(store, NULL, NULL));
@@ -216,7 +205,7 @@ build(TnpStore *store, const TnpQuestion *q, uint64_t client, TnpStoredModel *m,
 	TnpStatus	status;
 
 	if (s == NULL)
-		return fail(error, TNP_NO_MEMORY, "out of memory");
+		return tnp_fail(error, TNP_NO_MEMORY, "out of memory");
 	do
 		status = store->api->encoding_build(m->model, &rows, q->ask->prefix, q->ask->capacity, &s->encoding, error);
 	while (status == TNP_NO_MEMORY && evict(store, NULL, m));
@@ -276,7 +265,7 @@ tnp_store_prepare(TnpStore *store, const TnpQuestion *q, uint64_t client, TnpSto
 	{
 		if (s->model != m || s->prefix != ask->prefix || s->n_features != ask->n_features || s->n_classes != ask->n_classes
 			|| (s->owner != 0 && s->owner != client))
-			return fail(error, TNP_BAD_ARGUMENT, "the key belongs to another encoding");
+			return tnp_fail(error, TNP_BAD_ARGUMENT, "the key belongs to another encoding");
 		unlink_stored(store, s);
 		push_stored(store, s);
 		there = store->api->encoding_rows(s->encoding);
@@ -297,7 +286,7 @@ tnp_store_prepare(TnpStore *store, const TnpQuestion *q, uint64_t client, TnpSto
 			return status;
 	}
 	else if (ask->rows < store->api->encoding_settled(s->encoding))
-		return fail(error, TNP_BAD_ARGUMENT, "these rows are not an encoding of their own");
+		return tnp_fail(error, TNP_BAD_ARGUMENT, "these rows are not an encoding of their own");
 	*stored = s;
 	return TNP_OK;
 }

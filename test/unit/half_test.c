@@ -17,16 +17,6 @@
 /* Of the differences between means, relative to the standard deviation, the 99th percentile is at most this: the accuracy that the default promises. */
 #define MOST 0.01
 
-static void
-must(TnpStatus status, const TnpError *error)
-{
-	if (status == TNP_OK)
-		return;
-	ok(false, "a call that must succeed");
-	diag("%s | %s", error->message, error->detail);
-	exit(1);
-}
-
 /* Means and standard deviations [QUERIES] of predictions by these kernels, and the bytes of the encoding. */
 static size_t
 predict(const TestModel *file, const TnpKernels *kernels, double *mean, double *sd)
@@ -44,15 +34,15 @@ predict(const TestModel *file, const TnpKernels *kernels, double *mean, double *
 	int			size;
 
 	test_env_init(&env, kernels);
-	must(tnp_model_open(&env.env, file->bytes, file->length, &model, &error), &error);
+	test_must(tnp_model_open(&env.env, file->bytes, file->length, &model, &error), &error);
 	test_rows_make(&rows, tnp_model_info(model), CONTEXT + QUERIES, 3);
 	context = test_slice(&rows, 0, CONTEXT);
 	queries = test_slice(&rows, CONTEXT, QUERIES);
 	tnp_answer_shape(model, &d.kind, &d.n);
 	size = tnp_distribution_size(d.kind, d.n);
 	params = malloc(QUERIES * size * sizeof(double));
-	must(tnp_build(model, &context, tnp_whole_prefix(model, CONTEXT), &e, &error), &error);
-	must(tnp_predict(e, &queries, params, &error), &error);
+	test_must(tnp_build(model, &context, tnp_whole_prefix(model, CONTEXT), &e, &error), &error);
+	test_must(tnp_predict(e, &queries, params, &error), &error);
 	for (int i = 0; i < QUERIES; i++)
 	{
 		d.params = params + (size_t) i * size;

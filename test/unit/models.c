@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "models.h"
+#include "tap.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -175,4 +176,14 @@ test_env_init(TestEnv *env, const TnpKernels *kernels)
 	memset(env, 0, sizeof(*env));
 	env->env = (TnpEnv) {.alloc = counting_alloc,.free = counting_free,.interrupted = counting_interrupted,.arg = env,.kernels = kernels,
 	.keep = counting_keep,.drop = counting_drop};
+}
+
+void
+test_must(TnpStatus status, const TnpError *error)
+{
+	if (status == TNP_OK)
+		return;
+	ok(false, "a call that must succeed");
+	diag("%s | %s", error->message, error->detail);
+	exit(1);
 }

@@ -38,6 +38,9 @@ TnpRows		test_slice(const TestRows *rows, int first, int n);
 /* Uniform in [0, 1) from a small generator with the given state. */
 double		test_uniform(unsigned *state);
 
+/* Ends the test program, with a failure and the error, unless a call that must succeed has. */
+void		test_must(TnpStatus status, const TnpError *error);
+
 /* An environment that counts what is allocated, fails on demand and interrupts on demand. */
 typedef struct TestEnv
 {

@@ -253,6 +253,7 @@ test_model(const TestModel *file)
 	TestRows	rows;
 	TnpWireAsk	a;
 	TnpParcel	parcel;
+	bool		fault;
 	TnpDistributionKind kind;
 	int			components,
 				size,
@@ -328,6 +329,10 @@ test_model(const TestModel *file)
 	a.seed = 11;
 	tnp_sample(e, &(TnpRows) {m, rows.view.n_features, rows.view.kinds, rows.x + n * rows.view.n_features, NULL, 0}, 11, 3, 7, expected, &error);
 	expect(file->name, "draws", ask(s, &a, &rows, (int) n, NULL, &parcel), &parcel, expected, (uint64_t) (7 * m));
+	a.draws = TNP_WIRE_MAX_ANSWER / sizeof(double) + 1;
+	is_int(ask(s, &a, &rows, (int) n, NULL, &parcel), TNP_FAILED, "more draws than an answer holds are refused");
+	ok(tnp_wire_read_failure(parcel.bytes, parcel.length, &fault, &error) == TNP_OK && error.status == TNP_BAD_ARGUMENT && !fault, "as a question that is wrong");
+	tnp_parcel_free(&parcel);
 	a = question(1, 1, &rows, n, a.prefix, n, m);
 	a.kind = TNP_REQUEST_SCORE;
 	a.flags = TNP_ASK_TARGETS;

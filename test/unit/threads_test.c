@@ -34,16 +34,6 @@ typedef struct Answers
 	size_t		n;
 } Answers;
 
-static void
-must(TnpStatus status, const TnpError *error)
-{
-	if (status == TNP_OK)
-		return;
-	ok(false, "a call that must succeed");
-	diag("%s | %s", error->message, error->detail);
-	exit(1);
-}
-
 /* Ask everything, building the context from the first n rows of which all but MORE are appended where the model can; the answers are the caller's. */
 static TnpStatus
 ask(const TnpModel *model, const TestRows *rows, int n, Answers *out, TnpError *error)
@@ -99,16 +89,16 @@ test_model(const TestModel *file, const TnpKernels *kernels, int n)
 	test_env_init(&env, kernels);
 	env.env.threads = threads;
 	n_threads = 1;
-	must(tnp_model_open(&env.env, file->bytes, file->length, &model, &error), &error);
+	test_must(tnp_model_open(&env.env, file->bytes, file->length, &model, &error), &error);
 	test_rows_make(&rows, tnp_model_info(model), n + QUERIES, 11);
 	env.polls = 0;
-	must(ask(model, &rows, n, &alone, &error), &error);
+	test_must(ask(model, &rows, n, &alone, &error), &error);
 	for (size_t i = 0; i < sizeof(several) / sizeof(several[0]); i++)
 	{
 		Answers		together;
 
 		n_threads = several[i];
-		must(ask(model, &rows, n, &together, &error), &error);
+		test_must(ask(model, &rows, n, &together, &error), &error);
 		ok(memcmp(alone.at, together.at, alone.n * sizeof(double)) == 0, "%s, %s, %d rows: %d threads say what one says", file->name, kernels->name, n,
 		   n_threads);
 		for (size_t j = 0; j < alone.n; j++)
