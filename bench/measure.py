@@ -232,6 +232,7 @@ def table(subject, a, say):
     tables = [name.strip() for name in engine.say("list")]
     kernels = "cpu-avx2" if a.avx2 else tables[0]
     engine.say(f"kernels {kernels}")
+    alone = Engine(subject, 1, kernels)
     halves = Engine(subject, a.threads, kernels + "-half") if kernels + "-half" in tables else None
     server = Server(subject, [1024, 10000], [16, 1024])
     try:
@@ -241,28 +242,30 @@ def table(subject, a, say):
         torch = None
         print(f"without PyTorch ({missing}); set PYTHON to a Python that has it for the ratios\n")
     limits = engine.limits(a.seconds * 4)
-    machine = limits["all" if a.threads > 1 else "one"]
+    everyone = limits["all" if a.threads > 1 else "one"]
     say(f"{os.cpu_count()} processors, kernels {limits['kernels']}, {a.threads} threads")
     say(f", PyTorch {torch.torch.__version__} at its best of 1 and {os.cpu_count()} threads\n" if torch else "\n")
     say("1e9 per second, one thread / all: " + ", ".join(f"{key} {limits['one'][key]:g} / {limits['all'][key]:g}" for key in limits["one"]) + "\n\n")
-    say("| milliseconds | engine p50 | p95 | best | 16 bits p50 | from SQL p50 | PyTorch p50 | PyTorch / engine | PyTorch / 16 bits | engine / limit |\n")
-    say("|---|---|---|---|---|---|---|---|---|---|\n")
+    say("| milliseconds | engine p50 | p95 | best | 16 bits p50 | from SQL p50 | PyTorch p50 | PyTorch / engine | PyTorch / 16 bits | engine / limit | one thread / its limit |\n")
+    say("|---|---|---|---|---|---|---|---|---|---|---|\n")
     for operation, n, size, name in WORK:
         if not operation.startswith(a.only):
             continue
         statement = None if a.avx2 else server.statement(operation, n, size)
-        ours, narrow, sql, theirs = [], [], [], {}
+        ours, single, narrow, sql, theirs = [], [], [], [], {}
         for _ in range(a.rounds):
             ours += engine.time(operation, n, size, a.seconds)
+            single += alone.time(operation, n, size, a.seconds / 2)
             narrow += halves.time(operation, n, size, a.seconds) if halves else [math.nan]
             if statement:
                 sql += server.time(statement, a.seconds)
             for threads in sorted({1, os.cpu_count()}) if torch else ():
                 theirs.setdefault(threads, []).extend(torch.time(operation, n, size, a.seconds / 2, threads))
         p50, half = quantile(ours, .5), quantile(narrow, .5)
+        floor, floor_alone = (limit(subject.config, operation, n, size, machine) for machine in (everyone, limits["one"]))
         best = min((quantile(v, .5) for v in theirs.values()), default=math.nan)
         say(f"| {name} | {p50:.3f} | {quantile(ours, .95):.3f} | {min(ours):.3f} | {half:.3f} | {f'{quantile(sql, .5):.3f}' if sql else ''} | {best:.2f} | {best / p50:.1f} | "
-            f"{best / half:.1f} | {p50 / limit(subject.config, operation, n, size, machine):.1f} |\n")
+            f"{best / half:.1f} | {p50 / floor:.1f} | {quantile(single, .5) / floor_alone:.1f} |\n")
         sys.stdout.flush()
     if not a.only and not a.avx2:
         others(engine, server, torch, a, say)
