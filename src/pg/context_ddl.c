@@ -350,6 +350,12 @@ check_features(const PosteriorNamed *named)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("model \"%s\" takes %d feature%s, not %d", named->model, model->n_features, model->n_features == 1 ? "" : "s", named->n_features),
 				 errhint("Give features, or another model; the view posterior.models shows how many each takes.")));
+	if (posterior_named_least(named) < model->min_rows)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("max_rows %d is too small for model \"%s\"", (int) named->max_rows, named->model),
+				 errdetail("The window moves in steps of half its size, and the model needs %d rows at any time.", model->min_rows),
+				 errhint("Give max_rows => %d or more, or 0 for all rows.", Max(2 * model->min_rows - 3, model->min_rows))));
 	MemoryContextDelete(memory);
 }
 
