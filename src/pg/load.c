@@ -155,6 +155,7 @@ posterior_load_model_path(PG_FUNCTION_ARGS)
 				 errmsg("permission denied to read a model file of the server"),
 				 errdetail("Only roles with the privileges of pg_read_server_files may."),
 				 errhint("Anyone who may insert into posterior.model_file can load a model by posterior.load_model(name, bytes).")));
+	PreventCommandIfReadOnly("posterior.load_model()");
 	check_name(name);
 	canonicalize_path(path);
 	if (!is_absolute_path(path))
@@ -170,6 +171,7 @@ PG_FUNCTION_INFO_V1(posterior_load_model_bytes);
 Datum
 posterior_load_model_bytes(PG_FUNCTION_ARGS)
 {
+	PreventCommandIfReadOnly("posterior.load_model()");
 	insert_model(text_to_cstring(PG_GETARG_TEXT_PP(0)), PG_GETARG_BYTEA_PP(1), false);
 	PG_RETURN_VOID();
 }
@@ -215,6 +217,7 @@ posterior_drop_model(PG_FUNCTION_ARGS)
 	Oid			type = TEXTOID;
 	Datum		name = PG_GETARG_DATUM(0);
 
+	PreventCommandIfReadOnly("posterior.drop_model()");
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 	if (SPI_execute_with_args("DELETE FROM posterior.model_file WHERE name OPERATOR(pg_catalog.=) $1", 1, &type, &name, NULL, false, 0) != SPI_OK_DELETE)
