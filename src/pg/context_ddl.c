@@ -210,7 +210,7 @@ decide_maintain(Oid relation, const char *asked)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("triggers cannot tell what changes the rows of \"%s\"", get_rel_name(relation)),
-				 errdetail("That takes an ordinary, permanent table that is no partition and has neither parents nor children."),
+				 errdetail("That takes an ordinary, permanent table that is no system catalog, no partition and has neither parents nor children."),
 				 errhint("Use maintain => 'read'.")));
 	return true;
 }

@@ -9,6 +9,7 @@
 #include "context_ddl.h"
 
 #include "access/table.h"
+#include "catalog/catalog.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
@@ -40,7 +41,7 @@ posterior_can_be_maintained(Oid relation)
 	if (!HeapTupleIsValid(tuple))
 		return false;
 	c = (Form_pg_class) GETSTRUCT(tuple);
-	can = c->relkind == RELKIND_RELATION && c->relpersistence == RELPERSISTENCE_PERMANENT && !c->relispartition && !c->relhassubclass;
+	can = c->relkind == RELKIND_RELATION && !IsSystemClass(relation, c) && c->relpersistence == RELPERSISTENCE_PERMANENT && !c->relispartition && !c->relhassubclass;
 	ReleaseSysCache(tuple);
 	return can && !has_superclass(relation);
 }
