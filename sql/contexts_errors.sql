@@ -89,6 +89,27 @@ SELECT posterior.warm_context('c') AS reader;
 RESET posterior.row_security;
 RESET ROLE;
 SELECT posterior.warm_context('c') AS owner;
+-- a transaction that may only read
+BEGIN READ ONLY;
+\set ON_ERROR_ROLLBACK on
+SELECT posterior.create_context('r', 't', 'y');
+SELECT posterior.alter_context('c', max_rows => 5);
+SELECT posterior.refresh_context('c');
+SELECT posterior.drop_context('c');
+SELECT posterior.drop_model('toy');
+SELECT posterior.load_model('r', '\x00'::bytea);
+SELECT posterior.load_model('r', '/nowhere');
+SELECT posterior.warm_context('c');
+\unset ON_ERROR_ROLLBACK
+ROLLBACK;
+-- the trigger functions only look at what has happened: before it, they would keep rows from being written
+CREATE TRIGGER wrong BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION posterior.note_insert();
+INSERT INTO t (k) VALUES (100);
+DROP TRIGGER wrong ON t;
+CREATE TRIGGER wrong BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION posterior.note_change();
+INSERT INTO t (k) VALUES (100);
+DROP TRIGGER wrong ON t;
+SELECT posterior.note_insert();
 DROP FUNCTION spy;
 DROP TABLE t;
 SELECT count(*) AS contexts FROM posterior.contexts;

@@ -32,6 +32,17 @@ SELECT posterior.regress(y, x) OVER (ORDER BY i ROWS BETWEEN 3 PRECEDING AND 1 P
 SELECT posterior.predict(posterior.context(y, x), 1) FROM t WHERE i <= 3;
 SELECT posterior.log_evidence(y, x ORDER BY i) FROM t WHERE i <= 3;
 SELECT posterior.log_evidence(y, x) FROM t;
+-- the aggregates over a frame: in the order of the window; a state goes on after it was looked at
+SELECT bool_and(c::text = (SELECT posterior.context(y, x ORDER BY i DESC) FROM t b WHERE b.i BETWEEN w.i AND w.i + 4)::text) AS context_in_order
+FROM (SELECT i, posterior.context(y, x) OVER (ORDER BY i DESC ROWS 4 PRECEDING) AS c FROM t) w;
+SELECT bool_and(c::text = (SELECT posterior.context(y, x) FROM t)::text) AS canonical FROM (SELECT posterior.context(y, x) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS c FROM t) w;
+SELECT count(*), bool_and(c::text = (SELECT posterior.class_context(l, x ORDER BY i) FROM (SELECT *, 'k' || i * i % 7 AS l FROM t) b WHERE b.i <= w.i)::text) AS labels_grow
+FROM (SELECT i, posterior.class_context(l, x) OVER (ORDER BY i) AS c FROM (SELECT *, 'k' || i * i % 7 AS l FROM t) a) w;
+SELECT count(*), bool_and(e IS NOT DISTINCT FROM CASE WHEN i >= 4 THEN (SELECT posterior.log_evidence(y, x ORDER BY i) FROM t b WHERE b.i BETWEEN w.i - 5 AND w.i) END) AS evidence
+FROM (SELECT i, posterior.log_evidence(y, x) OVER (ORDER BY i ROWS 5 PRECEDING) AS e FROM t) w;
+SELECT count(*), bool_and(e = (SELECT posterior.log_density(ctx, y, x ORDER BY i) FROM t b WHERE b.i BETWEEN w.i - 5 AND w.i)) AS density
+FROM (SELECT posterior.context(y, x) AS ctx FROM t) c, LATERAL (SELECT i, posterior.log_density(ctx, y, x) OVER (ORDER BY i ROWS 5 PRECEDING) AS e FROM t) w;
+SELECT posterior.log_evidence(y, x) OVER () FROM t LIMIT 1;
 SELECT posterior.regress(y, x) FROM t;
 SELECT posterior.regress(y, ARRAY[x]) OVER () FROM t LIMIT 1;
 SELECT posterior.regress(y, 'NaN'::float8) OVER () FROM t LIMIT 1;

@@ -45,6 +45,16 @@ SELECT posterior.load_model('bad', 'relative.safetensors');
 SELECT posterior.load_model('bad', '/dev/null');
 SELECT posterior.load_model('', '/dev/null');
 SELECT posterior.load_model(repeat('x', 64), '\x'::bytea);
+-- the name of a bundled model is for that model only: a dump leaves it to the extension
+BEGIN;
+CREATE TABLE files AS SELECT name, file FROM posterior.model_file;
+SELECT posterior.drop_model('toy');
+\set ON_ERROR_ROLLBACK on
+SELECT posterior.load_model('toy', file) FROM files WHERE name = 'gp1d';
+\unset ON_ERROR_ROLLBACK
+SELECT posterior.load_model('toy', file) FROM files WHERE name = 'toy';
+SELECT name, bundled FROM posterior.models WHERE name = 'toy';
+ROLLBACK;
 -- a wrong number of features, missing values and categories where a model takes none
 SET posterior.model = 'gp1d';
 SELECT posterior.predict(posterior.context(y, x, x), 1, 1) FROM t;

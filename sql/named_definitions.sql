@@ -111,6 +111,8 @@ SELECT s AS statement, try('SELECT posterior.' || s) AS answer FROM (VALUES
 	($$create_context('new', 'rides', 'cnt', model => 'nothing')$$),
 	($$create_context('new', 'rides', 'cnt', model => 'toy')$$),
 	($$create_context('new', 'rides', 'cnt', max_rows => -1)$$),
+	($$create_context('new', 'rides', 'cnt', max_rows => 4)$$),
+	($$create_context('new', 'rides', 'cnt', max_rows => 5)$$),
 	($$create_context('new', 'rides', 'cnt', maintain => 'always')$$),
 	($$alter_context('nothing', maintain => 'read')$$),
 	($$alter_context(NULL)$$),

@@ -136,3 +136,7 @@ DROP EXTENSION file_fdw CASCADE;
 DROP TABLE parts, grown, single, child, parent, base, fast, source;
 DROP FUNCTION ids, feed, step, try;
 SELECT posterior.drop_model('echo');
+-- a system catalog takes no triggers
+SELECT posterior.create_context('catalogue', 'pg_catalog.pg_class', 'reltuples', '{relpages}', 'relname', model => 'tabular_small');
+SELECT maintain, posterior.warm_context(name) > 100 AS warm FROM posterior.contexts WHERE name = 'catalogue';
+SELECT posterior.drop_context('catalogue');

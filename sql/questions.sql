@@ -20,7 +20,7 @@ SELECT posterior.predict(ctx, 0.5, 'l1') OPERATOR(posterior.=) (SELECT posterior
 SELECT count(*) AS rows, posterior.stddev(posterior.predict(posterior.context(y, x), 0.25)) > 0 AS proper FROM t WHERE i <= (SELECT min_rows FROM posterior.models WHERE name = 'tabular_small');
 SELECT abs(posterior.mean(posterior.predict(posterior.context(y * s + m, x), 2)) - (posterior.mean(posterior.predict(posterior.context(y, x), 2)) * s + m)) < 1e-3 * s AS moves_along,
 	abs(posterior.stddev(posterior.predict(posterior.context(y * s + m, x), 2)) / (posterior.stddev(posterior.predict(posterior.context(y, x), 2)) * s) - 1) < 1e-2 AS widens_along
-FROM t, (VALUES (1e6, 0), (1e-6, 0), (1, 1000), (1000, -1e5)) v (s, m) GROUP BY s, m ORDER BY s, m;
+FROM t, (VALUES (1e6, 0), (1e-6, 0), (1e-15, 0), (1, 1000), (1000, -1e5)) v (s, m) GROUP BY s, m ORDER BY s, m;
 SELECT abs(posterior.mean(posterior.predict(posterior.context(-3e5, x, k), 2, 'l1')) + 3e5) < 1 AS constant FROM t;
 -- several predictions in one statement, each from its own rows
 SELECT k, posterior.predict(posterior.context(y, x), 0.5) OPERATOR(posterior.=) (SELECT posterior.predict(posterior.context(y, x), 0.5) FROM t b WHERE b.k = a.k) AS own FROM t a GROUP BY k ORDER BY k;

@@ -16,6 +16,8 @@
 #include "ridge.h"
 
 #define CATEGORY_BINS 15		/* most frequent identities with a bin of their own; the rest share one more */
+#define SMALLEST_SCALE 1e-100	/* of targets */
+#define SCALE_OF_ZEROS 1e-9
 #define RELEVANCE_STEPS 1048576.0	/* steps in which the relevance of columns is compared */
 
 static int
@@ -281,7 +283,10 @@ build_target(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpErr
 	else if (c->target_scaling == TNP_SCALE_PREFIX)
 	{
 		moments(rows->y, stats->n0, &stats->y_center, &sd);
-		stats->y_scale = fmax(sd, 1e-6 * fmax(fabs(stats->y_center), 1e-3));
+		stats->y_scale = fmax(sd, 1e-6 * fabs(stats->y_center));
+		/* nothing but zeros, or numbers too small to divide by */
+		if (stats->y_scale < SMALLEST_SCALE)
+			stats->y_scale = SCALE_OF_ZEROS;
 		if (!isfinite(stats->y_center) || !isfinite(stats->y_scale))
 			return tnp_fail(error, TNP_BAD_VALUE, "the targets are too large to be scaled");
 	}

@@ -1,9 +1,9 @@
 /*
  * aggregate.c: the aggregates over rows: posterior.context and posterior.log_evidence.
  *
- * Both gather rows; a row whose target is NULL is left out. With ORDER BY inside the aggregate the rows keep that order; without,
+ * Both gather rows; a row whose target is NULL is left out. With ORDER BY inside the aggregate, or in the window it runs over, the rows keep that order; without,
  * they are put in canonical byte order at the end, so that serial and parallel plans give the same value. The state is a set of rows in any order
- * until then, which is why combining may simply append.
+ * until then, which is why combining may simply append. In a growing window frame a state gets more rows after a final function has looked at it.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -13,15 +13,6 @@
 #include "models.h"
 
 #include "utils/builtins.h"
-
-/* Whether the call that we work for says ORDER BY. */
-static bool
-has_order(FunctionCallInfo fcinfo)
-{
-	Aggref	   *aggref = AggGetAggref(fcinfo);
-
-	return aggref != NULL && aggref->aggorder != NIL;
-}
 
 static MemoryContext
 aggregate_context(FunctionCallInfo fcinfo, const char *function)
@@ -159,11 +150,8 @@ posterior_context_final(PG_FUNCTION_ARGS)
 	aggregate_context(fcinfo, "posterior_context_final");
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	rows = (PosteriorRows *) PG_GETARG_POINTER(0);
-	/* a final function may be called again on the same state */
-	if (rows->list.text == NULL)
-		posterior_rows_settle(rows);
-	if (!has_order(fcinfo))
+	rows = posterior_rows_settled((PosteriorRows *) PG_GETARG_POINTER(0));
+	if (!posterior_aggregate_ordered(fcinfo))
 		posterior_rows_sort(rows);
 	PG_RETURN_POINTER(posterior_make_context(rows));
 }
@@ -176,27 +164,30 @@ posterior_evidence_final(PG_FUNCTION_ARGS)
 	PosteriorModel *model;
 	TnpRows		view;
 	TnpError	error;
+	TnpStatus	status;
 	double		evidence;
 	int64		conditioned;
 
 	aggregate_context(fcinfo, "posterior_evidence_final");
-	if (!has_order(fcinfo))
+	if (!posterior_aggregate_ordered(fcinfo))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("posterior.log_evidence needs ORDER BY"),
 				 errdetail("The chain rule depends on the order of the rows, and a table has none."),
-				 errhint("Write posterior.log_evidence(y, x ORDER BY ...).")));
+				 errhint("Write posterior.log_evidence(y, x ORDER BY ...), or OVER (ORDER BY ...).")));
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	rows = (PosteriorRows *) PG_GETARG_POINTER(0);
-	if (rows->list.text == NULL)
-		posterior_rows_settle(rows);
+	rows = posterior_rows_settled((PosteriorRows *) PG_GETARG_POINTER(0));
 	model = posterior_model_pin(rows->labels != NULL ? posterior_class_model_name : posterior_model_name, CurrentMemoryContext);
 	posterior_check_model_labels(model->model, model->name, rows->labels != NULL);
 	if (rows->labels != NULL)
 		posterior_check_model_room(model->model, model->name, rows->list.n);
 	view = posterior_rows_view(rows, true);
-	if (tnp_evidence(model->model, &view, &evidence, &conditioned, NULL, &error) != TNP_OK)
+	status = tnp_evidence(model->model, &view, &evidence, &conditioned, NULL, &error);
+	/* the first rows of a growing frame shall not stop the query */
+	if (status == TNP_TOO_FEW_ROWS && AggCheckCallContext(fcinfo, NULL) == AGG_CONTEXT_WINDOW)
+		PG_RETURN_NULL();
+	if (status != TNP_OK)
 		posterior_raise(&error, model->name);
 	PG_RETURN_FLOAT8(evidence);
 }

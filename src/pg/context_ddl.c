@@ -19,6 +19,7 @@
 #include "catalog/pg_type.h"
 #include "commands/event_trigger.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -126,6 +127,16 @@ text_argument(FunctionCallInfo fcinfo, int i)
 	return PG_ARGISNULL(i) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(i));
 }
 
+/*
+ * Nobody drops the relation until the transaction ends. Taken before a definition is written: who drops a table comes to the definitions last, so that the
+ * other way round would be a deadlock.
+ */
+static void
+keep_relation(Oid relation)
+{
+	LockRelationOid(relation, AccessShareLock);
+}
+
 /* The relation, target, owner and upkeep of a context that the caller may change; raises if he may not. */
 static void
 own_context(const char *name, PosteriorColumns *columns, bool *maintained)
@@ -154,6 +165,7 @@ own_context(const char *name, PosteriorColumns *columns, bool *maintained)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("must be owner of context \"%s\"", name)));
+	keep_relation(columns->relation);
 }
 
 static Oid
@@ -198,7 +210,7 @@ decide_maintain(Oid relation, const char *asked)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("triggers cannot tell what changes the rows of \"%s\"", get_rel_name(relation)),
-				 errdetail("That takes an ordinary, permanent table that is no partition and has neither parents nor children."),
+				 errdetail("That takes an ordinary, permanent table that is no system catalog, no partition and has neither parents nor children."),
 				 errhint("Use maintain => 'read'.")));
 	return true;
 }
@@ -350,6 +362,12 @@ check_features(const PosteriorNamed *named)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("model \"%s\" takes %d feature%s, not %d", named->model, model->n_features, model->n_features == 1 ? "" : "s", named->n_features),
 				 errhint("Give features, or another model; the view posterior.models shows how many each takes.")));
+	if (posterior_named_least(named) < model->min_rows)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("max_rows %d is too small for model \"%s\"", (int) named->max_rows, named->model),
+				 errdetail("The window moves in steps of half its size, and the model needs %d rows at any time.", model->min_rows),
+				 errhint("Give max_rows => %d or more, or 0 for all rows.", Max(2 * model->min_rows - 3, model->min_rows))));
 	MemoryContextDelete(memory);
 }
 
@@ -377,9 +395,11 @@ posterior_create_context(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("name, relation and target of a context must not be NULL")));
+	PreventCommandIfReadOnly("posterior.create_context()");
 	name = text_argument(fcinfo, NAME);
 	check_name(name);
 	columns.relation = PG_GETARG_OID(RELATION);
+	keep_relation(columns.relation);
 	check_relation(columns.relation);
 	if (pg_class_aclcheck(columns.relation, GetUserId(), ACL_SELECT) != ACLCHECK_OK
 		&& pg_attribute_aclcheck_all(columns.relation, GetUserId(), ACL_SELECT, ACLMASK_ANY) != ACLCHECK_OK)
@@ -415,8 +435,11 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("the name of a context must not be NULL")));
+	PreventCommandIfReadOnly("posterior.alter_context()");
 	name = text_argument(fcinfo, NAME);
 	own_context(name, &columns, &maintained);
+	if (get_rel_name(columns.relation) == NULL)
+		has_vanished(name);
 	if (!PG_ARGISNULL(RELATION) && PG_GETARG_OID(RELATION) != columns.relation)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -460,6 +483,7 @@ posterior_drop_context(PG_FUNCTION_ARGS)
 	PosteriorColumns columns = {0};
 	bool		maintained;
 
+	PreventCommandIfReadOnly("posterior.drop_context()");
 	own_context(TextDatumGetCString(name), &columns, &maintained);
 	if (write_definitions("DELETE FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1", 1, &type, &name, NULL) == 0)
 		has_vanished(TextDatumGetCString(name));
@@ -478,6 +502,7 @@ posterior_refresh_context(PG_FUNCTION_ARGS)
 	PosteriorColumns columns = {0};
 	bool		maintained;
 
+	PreventCommandIfReadOnly("posterior.refresh_context()");
 	own_context(TextDatumGetCString(name), &columns, &maintained);
 	if (write_definitions("UPDATE " POSTERIOR_DEFINITIONS " SET version = pg_catalog.gen_random_uuid() WHERE name OPERATOR(pg_catalog.=) $1",
 						  1, &type, &name, NULL) == 0)

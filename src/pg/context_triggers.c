@@ -9,6 +9,7 @@
 #include "context_ddl.h"
 
 #include "access/table.h"
+#include "catalog/catalog.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
@@ -40,7 +41,7 @@ posterior_can_be_maintained(Oid relation)
 	if (!HeapTupleIsValid(tuple))
 		return false;
 	c = (Form_pg_class) GETSTRUCT(tuple);
-	can = c->relkind == RELKIND_RELATION && c->relpersistence == RELPERSISTENCE_PERMANENT && !c->relispartition && !c->relhassubclass;
+	can = c->relkind == RELKIND_RELATION && !IsSystemClass(relation, c) && c->relpersistence == RELPERSISTENCE_PERMANENT && !c->relispartition && !c->relhassubclass;
 	ReleaseSysCache(tuple);
 	return can && !has_superclass(relation);
 }
@@ -90,13 +91,28 @@ posterior_make_triggers(Oid relation)
 	}
 }
 
+/* Whether a context of the relation needs its triggers. */
+static bool
+needed(Oid relation)
+{
+	Oid			type = OIDOID;
+	Datum		value = ObjectIdGetDatum(relation);
+	uint64		contexts;
+
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	if (SPI_execute_with_args("SELECT FROM " POSTERIOR_DEFINITIONS " WHERE relation::pg_catalog.oid OPERATOR(pg_catalog.=) $1"
+							  " AND maintain OPERATOR(pg_catalog.=) 'trigger'", 1, &type, &value, NULL, false, 1) != SPI_OK_SELECT)
+		elog(ERROR, "could not read " POSTERIOR_DEFINITIONS);
+	contexts = SPI_processed;
+	SPI_finish();
+	return contexts > 0;
+}
+
 void
 posterior_drop_triggers(Oid relation)
 {
 	char	   *name = posterior_relation_name(relation);
-	Oid			type = OIDOID;
-	Datum		value = ObjectIdGetDatum(relation);
-	uint64		others;
 	bool		any = false;
 
 	if (name == NULL)
@@ -105,16 +121,12 @@ posterior_drop_triggers(Oid relation)
 		any = any || fires(relation, triggers[i].name) != 0;
 	if (!any)
 		return;
-	/* whoever makes a context meanwhile is waited for, and then seen */
-	LockRelationOid(relation, ShareRowExclusiveLock);
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "could not connect to SPI");
-	if (SPI_execute_with_args("SELECT FROM " POSTERIOR_DEFINITIONS " WHERE relation::pg_catalog.oid OPERATOR(pg_catalog.=) $1"
-							  " AND maintain OPERATOR(pg_catalog.=) 'trigger'", 1, &type, &value, NULL, false, 1) != SPI_OK_SELECT)
-		elog(ERROR, "could not read " POSTERIOR_DEFINITIONS);
-	others = SPI_processed;
-	SPI_finish();
-	if (others > 0)
+	/*
+	 * Whoever makes a context meanwhile is waited for, and then seen. The lock is the one that DROP TRIGGER takes, if that is what it comes to: a stronger
+	 * one taken later would meet those in a deadlock who have read the table and now write it.
+	 */
+	LockRelationOid(relation, needed(relation) ? ShareRowExclusiveLock : AccessExclusiveLock);
+	if (needed(relation))
 		return;
 	for (int i = 0; i < lengthof(triggers); i++)
 		if (fires(relation, triggers[i].name) != 0)

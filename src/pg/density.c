@@ -2,8 +2,8 @@
  * density.c: the aggregates posterior.log_density and posterior.log_density_averaged: the joint log predictive density of a
  * group's rows given a context.
  *
- * Rows whose target is NULL have no density and are left out, as posterior.context leaves them out. The order of the chain is the aggregate's ORDER BY, or
- * the canonical byte order without one.
+ * Rows whose target is NULL have no density and are left out, as posterior.context leaves them out. The order of the chain is the ORDER BY of the aggregate or of
+ * its window, or the canonical byte order without one.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -58,12 +58,12 @@ take_context(DensityState *state, Datum argument, MemoryContext memory)
 }
 
 pg_noreturn static void
-context_is_null(void)
+context_is_null(bool named)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 			 errmsg("the context is NULL"),
-			 errhint("posterior.context over no rows is NULL.")));
+			 named ? errhint("Give the name of a context, or a value of type posterior.context.") : errhint("posterior.context over no rows is NULL.")));
 }
 
 /* Whether the aggregate takes labels: the type of its argument `y`. */
@@ -101,7 +101,7 @@ accumulate(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 				observed;
 
 	if (PG_ARGISNULL(1))
-		context_is_null();
+		context_is_null(false);
 	if (state == NULL)
 	{
 		Oid			types[FUNC_MAX_ARGS];
@@ -115,7 +115,8 @@ accumulate(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 	else if (state->orders != orders || state->seed != seed)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("the rows of a group have different numbers of orders or seeds")));
+				 errmsg("the rows of a group have different numbers of orders or seeds"),
+				 errhint("GROUP BY what distinguishes them.")));
 	rows = state->rows;
 	take_context(state, PG_GETARG_DATUM(1), memory);
 	if (PG_ARGISNULL(y))
@@ -139,7 +140,7 @@ accumulate_named(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 	double		observed;
 
 	if (PG_ARGISNULL(1))
-		context_is_null();
+		context_is_null(true);
 	if (PG_ARGISNULL(y + 1))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
@@ -191,7 +192,8 @@ check_orders(FunctionCallInfo fcinfo)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("the number of orders must be between 1 and %d and the seed not NULL", MAX_ORDERS),
-				 errdetail("%lld orders were asked for.", (long long) orders)));
+				 PG_ARGISNULL(2) || PG_ARGISNULL(3) ? errdetail("The %s is NULL.", PG_ARGISNULL(2) ? "number of orders" : "seed")
+				 : errdetail("%lld orders were asked for.", (long long) orders)));
 	return orders;
 }
 
@@ -227,7 +229,6 @@ PG_FUNCTION_INFO_V1(posterior_density_final);
 Datum
 posterior_density_final(PG_FUNCTION_ARGS)
 {
-	Aggref	   *aggref = AggGetAggref(fcinfo);
 	DensityState *state;
 	PosteriorCall *call;
 	double		density;
@@ -237,7 +238,7 @@ posterior_density_final(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	state = (DensityState *) PG_GETARG_POINTER(0);
-	if (aggref == NULL || aggref->aggorder == NIL)
+	if (!posterior_aggregate_ordered(fcinfo))
 		posterior_rows_sort(state->rows);
 	call = state->call;
 	if (call == NULL)

@@ -173,7 +173,8 @@ check_length(const char *name, int have, int want)
 		ereport(ERROR,
 				(errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
 				 errmsg("%s has the wrong length", name),
-				 errdetail("%d elements, expected %d (between 1 and %d).", have, want, MAX_COMPONENTS)));
+				 have != want ? errdetail("It has %d element%s; %d were expected.", have, have == 1 ? "" : "s", want)
+				 : errdetail("It has %d elements; the range is 1 to %d.", have, MAX_COMPONENTS)));
 }
 
 PG_FUNCTION_INFO_V1(posterior_mixture);

@@ -142,6 +142,47 @@ read_model_file(const char *path)
 	return file;
 }
 
+/* The directory of the models that come with the extension, in MAXPGPATH bytes. */
+static void
+bundle_directory(char *directory)
+{
+	char		share[MAXPGPATH];
+
+	get_share_path(my_exec_path, share);
+	snprintf(directory, MAXPGPATH, "%s/extension/pg_posterior", share);
+}
+
+/*
+ * Load somebody's model. A dump leaves the bundled models to CREATE EXTENSION, so that one of their names cannot be given to another model: restoring it would
+ * fail, and take the other models of the table along. A bundled model that was dropped may come back under its name.
+ */
+static void
+load(const char *name, bytea *file)
+{
+	char		directory[MAXPGPATH],
+				path[MAXPGPATH * 2];
+	struct stat st;
+	bool		bundled;
+
+	check_name(name);
+	bundle_directory(directory);
+	snprintf(path, sizeof(path), "%s/%s.safetensors", directory, name);
+	bundled = strchr(name, '/') == NULL && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+	if (bundled)
+	{
+		bytea	   *own = read_model_file(path);
+
+		if (VARSIZE_ANY_EXHDR(own) != VARSIZE_ANY_EXHDR(file) || memcmp(VARDATA_ANY(own), VARDATA_ANY(file), VARSIZE_ANY_EXHDR(own)) != 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_RESERVED_NAME),
+					 errmsg("\"%s\" is the name of a model that comes with the extension", name),
+					 errdetail("A dump leaves these to CREATE EXTENSION, and could not be restored with another model of that name."),
+					 errhint("Choose another name, and SET posterior.model or posterior.class_model to it.")));
+		pfree(own);
+	}
+	insert_model(name, file, bundled);
+}
+
 PG_FUNCTION_INFO_V1(posterior_load_model_path);
 Datum
 posterior_load_model_path(PG_FUNCTION_ARGS)
@@ -155,6 +196,7 @@ posterior_load_model_path(PG_FUNCTION_ARGS)
 				 errmsg("permission denied to read a model file of the server"),
 				 errdetail("Only roles with the privileges of pg_read_server_files may."),
 				 errhint("Anyone who may insert into posterior.model_file can load a model by posterior.load_model(name, bytes).")));
+	PreventCommandIfReadOnly("posterior.load_model()");
 	check_name(name);
 	canonicalize_path(path);
 	if (!is_absolute_path(path))
@@ -162,7 +204,7 @@ posterior_load_model_path(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_NAME),
 				 errmsg("the path of a model file must be absolute"),
 				 errdetail("It is \"%s\".", path)));
-	insert_model(name, read_model_file(path), false);
+	load(name, read_model_file(path));
 	PG_RETURN_VOID();
 }
 
@@ -170,7 +212,8 @@ PG_FUNCTION_INFO_V1(posterior_load_model_bytes);
 Datum
 posterior_load_model_bytes(PG_FUNCTION_ARGS)
 {
-	insert_model(text_to_cstring(PG_GETARG_TEXT_PP(0)), PG_GETARG_BYTEA_PP(1), false);
+	PreventCommandIfReadOnly("posterior.load_model()");
+	load(text_to_cstring(PG_GETARG_TEXT_PP(0)), PG_GETARG_BYTEA_PP(1));
 	PG_RETURN_VOID();
 }
 
@@ -179,8 +222,7 @@ PG_FUNCTION_INFO_V1(posterior_load_bundled_models);
 Datum
 posterior_load_bundled_models(PG_FUNCTION_ARGS)
 {
-	char		share[MAXPGPATH],
-				directory[MAXPGPATH],
+	char		directory[MAXPGPATH],
 				path[MAXPGPATH * 2];
 	struct dirent *entry;
 	DIR		   *dir;
@@ -189,8 +231,7 @@ posterior_load_bundled_models(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("only a superuser may load the bundled models")));
-	get_share_path(my_exec_path, share);
-	snprintf(directory, sizeof(directory), "%s/extension/pg_posterior", share);
+	bundle_directory(directory);
 	if (access(directory, F_OK) != 0)
 		PG_RETURN_VOID();
 	dir = AllocateDir(directory);
@@ -215,6 +256,7 @@ posterior_drop_model(PG_FUNCTION_ARGS)
 	Oid			type = TEXTOID;
 	Datum		name = PG_GETARG_DATUM(0);
 
+	PreventCommandIfReadOnly("posterior.drop_model()");
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 	if (SPI_execute_with_args("DELETE FROM posterior.model_file WHERE name OPERATOR(pg_catalog.=) $1", 1, &type, &name, NULL, false, 0) != SPI_OK_DELETE)

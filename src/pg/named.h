@@ -88,6 +88,9 @@ bool		posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabel
 /* Rows before the window of a context with this many rows. */
 int64		posterior_named_start(const PosteriorNamed *named, int64 total);
 
+/* The fewest rows that the window has while there are more rows than it takes. */
+int64		posterior_named_least(const PosteriorNamed *named);
+
 /* A kept plan of this text, from a few that the session keeps. SPI must be connected. */
 SPIPlanPtr	posterior_plan(const char *query, int n, Oid *types);
 

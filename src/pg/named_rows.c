@@ -19,14 +19,27 @@
 
 #define BATCH 1000				/* rows fetched at once */
 
+/* By how many rows the window moves at a time. */
+static int64
+window_step(const PosteriorNamed *named)
+{
+	return Max(1, named->max_rows / 2);
+}
+
 int64
 posterior_named_start(const PosteriorNamed *named, int64 total)
 {
-	int64		step = Max(1, named->max_rows / 2);
+	int64		step = window_step(named);
 
 	if (named->max_rows == 0 || total <= named->max_rows)
 		return 0;
 	return (total - named->max_rows + step - 1) / step * step;
+}
+
+int64
+posterior_named_least(const PosteriorNamed *named)
+{
+	return named->max_rows == 0 ? PG_INT64_MAX : named->max_rows - window_step(named) + 1;
 }
 
 static PosteriorRows *

@@ -68,6 +68,12 @@ check_trigger(FunctionCallInfo fcinfo)
 				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("not called by a trigger"),
 				 errhint("posterior.create_context makes the triggers of a table.")));
+	/* what they return would keep a row from being written, and there is no row to note yet */
+	if (!TRIGGER_FIRED_AFTER(((TriggerData *) fcinfo->context)->tg_event))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("trigger \"%s\" must fire AFTER the event", ((TriggerData *) fcinfo->context)->tg_trigger->tgname),
+				 errhint("posterior.create_context makes the triggers of a table.")));
 }
 
 /* AFTER UPDATE OR DELETE OR TRUNCATE, for each statement */

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "miscadmin.h"
+#include "nodes/plannodes.h"
 #include "port/pg_bswap.h"
 #include "utils/memutils.h"
 
@@ -188,6 +189,36 @@ posterior_rows_settle(PosteriorRows *rows)
 		pfree(y);
 	}
 	MemoryContextSwitchTo(before);
+}
+
+PosteriorRows *
+posterior_rows_settled(PosteriorRows *rows)
+{
+	PosteriorRows *copy;
+	Size		bytes = (Size) rows->n * rows->n_features * sizeof(double);
+
+	if (rows->labels == NULL)
+		return rows;
+	copy = palloc(sizeof(PosteriorRows));
+	*copy = *rows;
+	copy->context = CurrentMemoryContext;
+	copy->room = Max(rows->n, 1);
+	copy->x = MemoryContextAllocHuge(CurrentMemoryContext, Max(bytes, 1));
+	if (bytes > 0)
+		memcpy(copy->x, rows->x, bytes);
+	copy->y = posterior_rows_classes(rows, 0, &copy->list);
+	return copy;
+}
+
+bool
+posterior_aggregate_ordered(FunctionCallInfo fcinfo)
+{
+	Aggref	   *aggref = AggGetAggref(fcinfo);
+
+	if (aggref != NULL)
+		return aggref->aggorder != NIL;
+	return fcinfo->context != NULL && IsA(fcinfo->context, WindowAggState)
+		&& ((WindowAgg *) ((WindowAggState *) fcinfo->context)->ss.ps.plan)->ordNumCols > 0;
 }
 
 TnpRows

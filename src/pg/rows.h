@@ -48,6 +48,15 @@ double	   *posterior_rows_classes(const PosteriorRows *rows, int64 from, Posteri
 /* Turn numbers of labels into classes, after the last row; nothing where targets are numbers. */
 void		posterior_rows_settle(PosteriorRows *rows);
 
+/*
+ * The rows with classes instead of numbers of labels, for a final function: the state itself stays able to take more rows. Where targets are numbers
+ * it is returned as it is; else a copy in the current memory context.
+ */
+PosteriorRows *posterior_rows_settled(PosteriorRows *rows);
+
+/* Whether the aggregate, or the window that it runs over, has an ORDER BY. */
+bool		posterior_aggregate_ordered(FunctionCallInfo fcinfo);
+
 /* The engine's view; y is NULL for queries. Labels are settled. */
 TnpRows		posterior_rows_view(const PosteriorRows *rows, bool with_y);
 

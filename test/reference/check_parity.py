@@ -81,6 +81,18 @@ def case_constant(model):
     yield Case("constant target and column", request(x[:10], y[:10], kinds, "whole", queries=cells(x[10:])), predictions(encoding, x[10:]))
 
 
+def case_unit(model):
+    """Targets in a unit in which all of them are tiny; the answers are compared in it."""
+    if model.config["target"]["scaling"] != "prefix":
+        return
+    unit = 1e-15
+    x, y, kinds = rows(model, 28, 6)
+    encoding = build(model, x[:20], y[:20] * unit, whole_prefix(model, 20), kinds)
+    mean, sd = moments(encoding.predict(x[20:]))
+    yield Case("targets of a tiny unit", request(x[:20], y[:20] * unit, kinds, "whole", queries=cells(x[20:])),
+               {"mean": (mean, MOMENTS * unit), "sd": (sd, MOMENTS * unit)})
+
+
 def middle(model, n):
     """A prefix that leaves later rows, if the model allows one."""
     if model.context == "causal":
@@ -246,7 +258,7 @@ def check_refusals(tap, model, tool, kernels, label):
     tap.ok(all(answer.get("error", {}).get("message") for answer in answers), label, *answers)
 
 
-CASES = (case_sizes, case_constant, case_middle, case_wide, case_short, case_grow, case_evidence, case_classes)
+CASES = (case_sizes, case_constant, case_unit, case_middle, case_wide, case_short, case_grow, case_evidence, case_classes)
 
 
 def main():

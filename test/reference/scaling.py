@@ -60,7 +60,8 @@ class Scaling:
         if target["scaling"] == "fixed":
             return target["center"], target["scale"]
         center = y[0] if y.min() == y.max() else y.mean()
-        return center, max(y.std(), 1e-6 * max(abs(center), 1e-3))
+        scale = max(y.std(), 1e-6 * abs(center))
+        return center, scale if scale >= 1e-100 else 1e-9
 
     def features(self, x):
         """What the network sees of raw features [n, F]; missing cells are NaN."""

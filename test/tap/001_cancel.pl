@@ -26,6 +26,7 @@ my %questions = (
 	density => 'SELECT posterior.log_density_averaged(ctx, 100000, 1, y, x, z) FROM c, t WHERE i <= 100 GROUP BY ctx',
 	evidence => 'SELECT posterior.log_evidence(y, x, z ORDER BY i) FROM t',
 	frame => 'SELECT count(posterior.mean(d)) FROM (SELECT posterior.regress(y, x, z) OVER (ORDER BY i ROWS BETWEEN 2000 PRECEDING AND 1 PRECEDING) AS d FROM t) s',
+	quantiles => 'SELECT count(posterior.quantile(d, array_fill(0.37::float8, ARRAY[2000000]))) FROM (SELECT posterior.mixture(array_fill(1 / 1000.0::float8, ARRAY[1000]), array_agg(i), array_fill(1::float8, ARRAY[1000])) AS d FROM generate_series(1, 1000) i) m',
 	rows => 'SELECT count(*) FROM c, posterior.predict_rows(ctx, (SELECT array_agg(ROW(x, z)) FROM t, generate_series(1, 40)))',
 );
 

@@ -41,7 +41,8 @@ def target_scale(y, prefix):
     head = y[:, :prefix]
     mean = head.mean(1)
     sd = head.std(1, unbiased=False)
-    return mean, torch.maximum(sd, 1e-6 * mean.abs().clamp_min(1e-3))
+    scale = torch.maximum(sd, 1e-6 * mean.abs())
+    return mean, torch.where(scale < 1e-30, torch.full_like(scale, 1e-9), scale)
 
 
 def scale_targets(y, prefix, config):
