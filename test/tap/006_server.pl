@@ -291,7 +291,7 @@ my ($status, $out, $err) = (0, '', '');
 	my $killed = 0;
 	my $file = $node->data_dir . '/../kills';
 	# the pid is asked of the operating system: the server's clients should not be slowed down by us
-	my $until = time + 240;
+	my $until = time + 0.8 * $kills;
 	while ($killed < $kills && time < $until)
 	{
 		sleep(rand(0.15));
