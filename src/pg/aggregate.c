@@ -9,9 +9,11 @@
  */
 #include "context.h"
 
+#include "ask.h"
 #include "bridge.h"
 #include "models.h"
 
+#include "miscadmin.h"
 #include "utils/builtins.h"
 
 /* Whether the call that we work for says ORDER BY. */
@@ -168,16 +170,42 @@ posterior_context_final(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(posterior_make_context(rows));
 }
 
+/* The log evidence of rows in their order. While the prefix stays where it is, all conditionals are one question about the rows before; it moves a logarithmic number of times. */
+static double
+evidence(PosteriorModel *model, const PosteriorRows *rows)
+{
+	TnpRows		all = posterior_rows_view(rows, true);
+	double		sum = 0;
+	int64		n;
+	TnpError	error;
+
+	if (tnp_evidence_begin(model->model, &all, &n, &error) != TNP_OK)
+		posterior_raise(&error, model->name);
+	while (n < all.n)
+	{
+		int64		end = tnp_evidence_end(model->model, n, all.n);
+		double		part;
+		TnpRequest	request = {.kind = TNP_REQUEST_SCORE,.queries = all,.answer = &part};
+		PosteriorWanted wanted = {.model = model,.classes = rows->classes,.labels = rows->list,.rows = all,.prefix = tnp_canonical_prefix(model->model, n)};
+
+		CHECK_FOR_INTERRUPTS();
+		request.queries.n = end - n;
+		request.queries.x += n * all.n_features;
+		request.queries.y += n;
+		wanted.rows.n = n;
+		posterior_ask_fresh(posterior_encoding_fresh(&wanted), NULL, &request);
+		sum += part;
+		n = end;
+	}
+	return sum;
+}
+
 PG_FUNCTION_INFO_V1(posterior_evidence_final);
 Datum
 posterior_evidence_final(PG_FUNCTION_ARGS)
 {
 	PosteriorRows *rows;
 	PosteriorModel *model;
-	TnpRows		view;
-	TnpError	error;
-	double		evidence;
-	int64		conditioned;
 
 	aggregate_context(fcinfo, "posterior_evidence_final");
 	if (!has_order(fcinfo))
@@ -195,8 +223,5 @@ posterior_evidence_final(PG_FUNCTION_ARGS)
 	posterior_check_model_labels(model->model, model->name, rows->labels != NULL);
 	if (rows->labels != NULL)
 		posterior_check_model_room(model->model, model->name, rows->list.n);
-	view = posterior_rows_view(rows, true);
-	if (tnp_evidence(model->model, &view, &evidence, &conditioned, NULL, &error) != TNP_OK)
-		posterior_raise(&error, model->name);
-	PG_RETURN_FLOAT8(evidence);
+	PG_RETURN_FLOAT8(evidence(model, rows));
 }
