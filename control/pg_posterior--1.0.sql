@@ -317,6 +317,12 @@ CREATE FUNCTION posterior.predict_rows(context posterior.context, rows anyarray,
 	AS 'MODULE_PATHNAME', 'posterior_predict_rows' LANGUAGE C STABLE STRICT PARALLEL SAFE COST 100000 ROWS 100;
 COMMENT ON FUNCTION posterior.predict_rows(posterior.context, anyarray) IS 'predictive distributions for an array of rows, each as if asked alone';
 
+CREATE FUNCTION posterior.predict_summary(context posterior.context, rows anyarray, levels float8[] DEFAULT '{}', observed float8[] DEFAULT NULL,
+		OUT ord integer, OUT mean float8, OUT stddev float8, OUT quantiles float8[], OUT log_density float8)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'posterior_predict_summary' LANGUAGE C STABLE PARALLEL SAFE COST 100000 ROWS 100;
+COMMENT ON FUNCTION posterior.predict_summary(posterior.context, anyarray, float8[], float8[]) IS 'of the predictions for an array of rows: mean, standard deviation, quantiles, and log density of what was observed';
+
 CREATE FUNCTION posterior.sample(context posterior.context, rows anyarray, draws integer DEFAULT 1, seed bigint DEFAULT 0,
 		OUT draw integer, OUT ord integer, OUT y float8)
 	RETURNS SETOF record
@@ -504,6 +510,11 @@ CREATE FUNCTION posterior.predict_rows(context text, rows anyarray, OUT ord inte
 	RETURNS SETOF record
 	AS 'MODULE_PATHNAME', 'posterior_predict_rows_named' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 100000 ROWS 100;
 COMMENT ON FUNCTION posterior.predict_rows(text, anyarray) IS 'predictive distributions for an array of rows, given a named context';
+CREATE FUNCTION posterior.predict_summary(context text, rows anyarray, levels float8[] DEFAULT '{}', observed float8[] DEFAULT NULL,
+		OUT ord integer, OUT mean float8, OUT stddev float8, OUT quantiles float8[], OUT log_density float8)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'posterior_predict_summary_named' LANGUAGE C STABLE PARALLEL RESTRICTED COST 100000 ROWS 100;
+COMMENT ON FUNCTION posterior.predict_summary(text, anyarray, float8[], float8[]) IS 'of the predictions for an array of rows given a named context: mean, standard deviation, quantiles, and log density of what was observed';
 CREATE FUNCTION posterior.sample(context text, rows anyarray, draws integer DEFAULT 1, seed bigint DEFAULT 0,
 		OUT draw integer, OUT ord integer, OUT y float8)
 	RETURNS SETOF record

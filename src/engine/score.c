@@ -302,9 +302,22 @@ slice_rows(const TnpRows *rows, int64_t first, int64_t end)
 	return (TnpRows) {end - first, rows->n_features, rows->kinds, rows->x + first * rows->n_features, rows->y + first, rows->n_classes};
 }
 
-/* The first number of rows above n at which the canonical prefix moves, at most `end`. */
-static int64_t
-prefix_end(const TnpModel *model, int64_t n, int64_t end)
+TnpStatus
+tnp_evidence_begin(const TnpModel *model, const TnpRows *rows, int64_t *given, TnpError *error)
+{
+	TnpStatus	status = tnp_rows_check(model, rows, true, error);
+
+	*given = model->config.min_rows;
+	if (status != TNP_OK || rows->n >= *given)
+		return status;
+	tnp_fail(error, TNP_TOO_FEW_ROWS, "too few rows for the model");
+	tnp_detail(error, "%lld row%s given, the evidence is conditional on the first %lld",
+			   (long long) rows->n, rows->n == 1 ? "" : "s", (long long) *given);
+	return TNP_TOO_FEW_ROWS;
+}
+
+int64_t
+tnp_evidence_end(const TnpModel *model, int64_t n, int64_t end)
 {
 	int64_t		prefix = tnp_canonical_prefix(model, n),
 				low = n,
@@ -328,27 +341,16 @@ prefix_end(const TnpModel *model, int64_t n, int64_t end)
 TnpStatus
 tnp_evidence(const TnpModel *model, const TnpRows *rows, double *log_evidence, int64_t *conditioned, double *per_row, TnpError *error)
 {
-	int64_t		given = model->config.min_rows;
-	TnpStatus	status = tnp_rows_check(model, rows, true, error);
+	TnpStatus	status = tnp_evidence_begin(model, rows, conditioned, error);
 
-	if (status != TNP_OK)
-		return status;
-	*conditioned = given;
 	*log_evidence = 0;
-	if (rows->n < given)
-	{
-		tnp_fail(error, TNP_TOO_FEW_ROWS, "too few rows for the model");
-		tnp_detail(error, "%lld row%s given, the evidence is conditional on the first %lld",
-				   (long long) rows->n, rows->n == 1 ? "" : "s", (long long) given);
-		return TNP_TOO_FEW_ROWS;
-	}
-	for (int64_t i = 0; per_row != NULL && i < given; i++)
+	for (int64_t i = 0; status == TNP_OK && per_row != NULL && i < *conditioned; i++)
 		per_row[i] = NAN;
 
 	/* while the prefix stays where it is, all conditionals come from one pass */
-	for (int64_t n = given; status == TNP_OK && n < rows->n;)
+	for (int64_t n = *conditioned; status == TNP_OK && n < rows->n;)
 	{
-		int64_t		end = prefix_end(model, n, rows->n);
+		int64_t		end = tnp_evidence_end(model, n, rows->n);
 		TnpRows		context = head_rows(rows, n),
 					next = slice_rows(rows, n, end);
 		TnpEncoding *e;

@@ -263,6 +263,13 @@ TNP_EXPORT TnpStatus tnp_score(const TnpEncoding *encoding, const TnpRows *rows,
 TNP_EXPORT TnpStatus tnp_evidence(const TnpModel *model, const TnpRows *rows, double *log_evidence, int64_t *conditioned,
 								  double *per_row, TnpError *error);
 
+/*
+ * The same in stages, for callers who encode elsewhere: check rows and set *given, on which the evidence is conditional; from then on, with n rows encoded under the canonical prefix of n, the
+ * score of rows [n, tnp_evidence_end) in their order is the next term of the sum, and that end the next n, until it is `rows`.
+ */
+TNP_EXPORT TnpStatus tnp_evidence_begin(const TnpModel *model, const TnpRows *rows, int64_t *given, TnpError *error);
+TNP_EXPORT int64_t tnp_evidence_end(const TnpModel *model, int64_t n, int64_t rows);
+
 /* ---- providers --------------------------------------------------------------------------------------------- */
 
 /* The kernels of a CPU-class provider: src/engine/kernels.h. */

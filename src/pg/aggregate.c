@@ -9,9 +9,11 @@
  */
 #include "context.h"
 
+#include "ask.h"
 #include "bridge.h"
 #include "models.h"
 
+#include "miscadmin.h"
 #include "utils/builtins.h"
 
 static MemoryContext
@@ -156,17 +158,49 @@ posterior_context_final(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(posterior_make_context(rows));
 }
 
+/*
+ * The log evidence of rows in their order; false if they are too few and that shall not stop the query. While the prefix stays where it is, all conditionals are one question about the rows before; it moves a logarithmic
+ * number of times.
+ */
+static bool
+evidence(PosteriorModel *model, const PosteriorRows *rows, bool may_be_few, double *sum)
+{
+	TnpRows		all = posterior_rows_view(rows, true);
+	int64		n;
+	TnpError	error;
+	TnpStatus	status = tnp_evidence_begin(model->model, &all, &n, &error);
+
+	*sum = 0;
+	if (status == TNP_TOO_FEW_ROWS && may_be_few)
+		return false;
+	if (status != TNP_OK)
+		posterior_raise(&error, model->name);
+	while (n < all.n)
+	{
+		int64		end = tnp_evidence_end(model->model, n, all.n);
+		double		part;
+		TnpRequest	request = {.kind = TNP_REQUEST_SCORE,.queries = all,.answer = &part};
+		PosteriorWanted wanted = {.model = model,.classes = rows->classes,.labels = rows->list,.rows = all,.prefix = tnp_canonical_prefix(model->model, n)};
+
+		CHECK_FOR_INTERRUPTS();
+		request.queries.n = end - n;
+		request.queries.x += n * all.n_features;
+		request.queries.y += n;
+		wanted.rows.n = n;
+		posterior_ask_fresh(posterior_encoding_fresh(&wanted), NULL, &request);
+		*sum += part;
+		n = end;
+	}
+	return true;
+}
+
 PG_FUNCTION_INFO_V1(posterior_evidence_final);
 Datum
 posterior_evidence_final(PG_FUNCTION_ARGS)
 {
 	PosteriorRows *rows;
 	PosteriorModel *model;
-	TnpRows		view;
-	TnpError	error;
-	TnpStatus	status;
-	double		evidence;
-	int64		conditioned;
+	double		sum;
 
 	aggregate_context(fcinfo, "posterior_evidence_final");
 	if (!posterior_aggregate_ordered(fcinfo))
@@ -182,12 +216,8 @@ posterior_evidence_final(PG_FUNCTION_ARGS)
 	posterior_check_model_labels(model->model, model->name, rows->labels != NULL);
 	if (rows->labels != NULL)
 		posterior_check_model_room(model->model, model->name, rows->list.n);
-	view = posterior_rows_view(rows, true);
-	status = tnp_evidence(model->model, &view, &evidence, &conditioned, NULL, &error);
 	/* the first rows of a growing frame shall not stop the query */
-	if (status == TNP_TOO_FEW_ROWS && AggCheckCallContext(fcinfo, NULL) == AGG_CONTEXT_WINDOW)
+	if (!evidence(model, rows, AggCheckCallContext(fcinfo, NULL) == AGG_CONTEXT_WINDOW, &sum))
 		PG_RETURN_NULL();
-	if (status != TNP_OK)
-		posterior_raise(&error, model->name);
-	PG_RETURN_FLOAT8(evidence);
+	PG_RETURN_FLOAT8(sum);
 }

@@ -14,6 +14,9 @@
 #include "device.h"
 
 #include "miscadmin.h"
+#include "utils/memutils.h"
+
+#define REDUCE_BLOCK 4096
 
 /* Work of one token that sees n keys. */
 static double
@@ -143,6 +146,35 @@ ask_device(PosteriorEncoding *e, TnpRequest *r)
 	return false;
 }
 
+/* Reduced answers, a block of queries at a time, so that only theirs need room for whole distributions. */
+static TnpStatus
+reduce(const TnpModel *model, const TnpEncoding *encoding, TnpRequest *r, TnpError *error)
+{
+	TnpDistributionKind kind;
+	int			components,
+				size;
+	double	   *params,
+			   *out = r->answer;
+	TnpStatus	status = TNP_OK;
+
+	tnp_answer_shape(model, &kind, &components);
+	size = tnp_distribution_size(kind, components);
+	params = MemoryContextAllocHuge(CurrentMemoryContext, (Size) Min(Max(r->queries.n, 1), REDUCE_BLOCK) * size * sizeof(double));
+	for (int64 start = 0; status == TNP_OK && start < r->queries.n; start += REDUCE_BLOCK)
+	{
+		TnpRows		queries = r->queries;
+
+		queries.n = Min(REDUCE_BLOCK, r->queries.n - start);
+		queries.x += start * queries.n_features;
+		queries.y = NULL;
+		status = tnp_predict(encoding, &queries, params, error);
+		if (status == TNP_OK)
+			out = tnp_reduce_answers(r, kind, components, start, queries.n, params, out);
+	}
+	pfree(params);
+	return status;
+}
+
 static void
 ask_cpu(PosteriorEncoding *e, TnpRequest *r)
 {
@@ -163,7 +195,8 @@ ask_cpu(PosteriorEncoding *e, TnpRequest *r)
 			status = tnp_score(encoding, &r->queries, r->orders, r->seed, r->answer, NULL, &error);
 			break;
 		case TNP_REQUEST_REDUCE:
-			elog(ERROR, "reduced answers are asked of devices only");
+			status = reduce(e->model->model, encoding, r, &error);
+			break;
 	}
 	if (status != TNP_OK)
 		posterior_raise(&error, e->model->name);
@@ -190,7 +223,7 @@ posterior_ask_fresh(PosteriorEncoding *fresh, const PosteriorEncoding *like, Tnp
 {
 	PG_TRY();
 	{
-		fresh->only = like->by;
+		fresh->only = like != NULL ? like->by : POSTERIOR_BY_RULE;
 		posterior_ask(fresh, r);
 	}
 	PG_CATCH();

@@ -16,7 +16,7 @@
  */
 void		posterior_ask(PosteriorEncoding *e, TnpRequest *request);
 
-/* The same with an encoding that was made for this question and ends with it, also by an error; asked of the one who answered `like`. */
+/* The same with an encoding that was made for this question and ends with it, also by an error; asked of the one who answered `like`, or, if that is NULL, by the rule. */
 void		posterior_ask_fresh(PosteriorEncoding *fresh, const PosteriorEncoding *like, TnpRequest *request);
 
 /* Whether what this encoding answered last is bitwise reproducible. */

@@ -310,10 +310,12 @@ posterior_verify(const char *what, int64 n, const double *cached, const double *
 {
 	double		largest = 0;
 
+	/* quantiles and densities may be infinite, in both */
 	for (int64 i = 0; i < n && !exact; i++)
-		largest = Max(largest, fabs(fresh[i]));
+		if (isfinite(fresh[i]))
+			largest = Max(largest, fabs(fresh[i]));
 	for (int64 i = 0; i < n; i++)
-		if (exact ? memcmp(&cached[i], &fresh[i], sizeof(double)) != 0 : !(fabs(cached[i] - fresh[i]) <= DEVICE_TOLERANCE * largest))
+		if (exact ? memcmp(&cached[i], &fresh[i], sizeof(double)) != 0 : !(cached[i] == fresh[i] || fabs(cached[i] - fresh[i]) <= DEVICE_TOLERANCE * largest))
 			ereport(ERROR,
 					(errcode(ERRCODE_INTERNAL_ERROR),
 					 errmsg("%s from the cache differs from the one computed from scratch", what),

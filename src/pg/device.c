@@ -162,6 +162,22 @@ write_question(const PosteriorModel *model, const PosteriorBody *body, const Tnp
 	return bytes;
 }
 
+/* One query's reduced answer. Quantiles and log densities may be infinite. */
+static bool
+is_sound_reduction(const TnpRequest *r, const double *answer)
+{
+	int			at = 0;
+
+	if ((r->reductions & TNP_REDUCE_MEAN) != 0 && !isfinite(answer[at++]))
+		return false;
+	if ((r->reductions & TNP_REDUCE_SD) != 0 && (!isfinite(answer[at]) || answer[at++] < 0))
+		return false;
+	while (at < tnp_reduction_width(r))
+		if (isnan(answer[at++]))
+			return false;
+	return true;
+}
+
 /* Whether an answer can be one: what makes no sense must not reach a value, let alone an index. */
 static bool
 is_sound(const PosteriorModel *model, const PosteriorBody *body, const TnpRequest *r, const double *answer)
@@ -189,6 +205,11 @@ is_sound(const PosteriorModel *model, const PosteriorBody *body, const TnpReques
 		case TNP_REQUEST_SAMPLE:
 			for (int64 i = 0; i < r->draws * r->queries.n; i++)
 				if (!isfinite(answer[i]) || (kind == TNP_CLASSES && !(answer[i] >= 0 && answer[i] < classes && answer[i] == floor(answer[i]))))
+					return false;
+			return true;
+		case TNP_REQUEST_REDUCE:
+			for (int64 i = 0; i < r->queries.n; i++, answer += tnp_reduction_width(r))
+				if (!is_sound_reduction(r, answer))
 					return false;
 			return true;
 		default:

@@ -217,10 +217,11 @@ answer_batch(TnpServer *server)
 		TnpClient  *c = batch.clients[i];
 		TnpRequest *r = &batch.requests[i];
 
-		if (c->gone)
-			server->cancelled++;
 		if (r->status == TNP_OK)
+		{
+			server->cancelled += c->gone;
 			tnp_reply_parcel(server, c, TNP_ANSWER, &batch.answers[i]);
+		}
 		else
 			reply_status(server, c, r->status, &r->error);
 		tnp_parcel_free(&batch.answers[i]);

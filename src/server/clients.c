@@ -17,6 +17,7 @@
 
 #define HEARTBEAT 500			/* ms between two signs of life */
 #define MAX_CLIENTS 10000
+#define DEAF 100				/* ms without accepting when there are no files left */
 
 bool
 tnp_listen(TnpServer *server, const char *path)
@@ -69,6 +70,7 @@ tnp_add_client(TnpServer *server, int socket)
 	return true;
 }
 
+/* Who cannot be accepted stays in the listener's queue, which would then be ready at every look: so it is not looked at for a while. */
 static void
 accept_clients(TnpServer *server)
 {
@@ -76,6 +78,16 @@ accept_clients(TnpServer *server)
 
 	while ((socket = accept(server->listener, NULL, NULL)) >= 0)
 		tnp_add_client(server, socket);
+	if (errno == EINTR || errno == ECONNABORTED)
+		return;
+	if (errno == EAGAIN || errno == EWOULDBLOCK)
+	{
+		server->deaf_until = 0;
+		return;
+	}
+	if (server->deaf_until == 0)
+		tnp_say(server, 'W', "no more clients can be accepted beside %llu: %s", (unsigned long long) server->n_clients, strerror(errno));
+	server->deaf_until = tnp_now() + DEAF;
 }
 
 /* Have an encoding of the client's own freed, or all of them, between two calls of the device. */
@@ -194,6 +206,7 @@ tnp_turn(TnpServer *server, int timeout)
 	static TnpClient **who = NULL;
 	static size_t room = 0;
 	size_t		n = 2;
+	bool		deaf = server->deaf_until > 0 && tnp_now() < server->deaf_until;
 	double		now;
 
 	if (room < server->n_clients + 2)
@@ -215,7 +228,9 @@ tnp_turn(TnpServer *server, int timeout)
 			return;
 		}
 	}
-	files[0] = (struct pollfd) {server->listener, POLLIN, 0};
+	if (deaf && (timeout < 0 || timeout > DEAF))
+		timeout = DEAF;
+	files[0] = (struct pollfd) {deaf ? -1 : server->listener, POLLIN, 0};
 	files[1] = (struct pollfd) {server->supervised ? 0 : -1, POLLIN, 0};
 	for (TnpClient *c = server->clients; c != NULL && n < room; c = c->next)
 		if (!c->gone)

@@ -6,9 +6,8 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "device.h"
+#include "protocol.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -274,20 +273,7 @@ reduce(TnpDevice *device, const TnpModel *model, const TnpEncoding *e, TnpReques
 			limited_free(device, params);
 			return status;
 		}
-		for (int64_t i = 0; i < queries.n; i++)
-		{
-			TnpDistribution d = {kind, components, params + i * size};
-
-			if (r->reductions & TNP_REDUCE_MEAN)
-				*out++ = tnp_mean(&d);
-			if (r->reductions & TNP_REDUCE_SD)
-				*out++ = sqrt(tnp_variance(&d));
-			if (r->reductions & TNP_REDUCE_QUANTILES)
-				for (int l = 0; l < r->n_levels; l++)
-					*out++ = tnp_quantile(&d, r->levels[l]);
-			if (r->reductions & TNP_REDUCE_LOG_DENSITY)
-				*out++ = tnp_log_pdf(&d, r->queries.y[start + i]);
-		}
+		out = tnp_reduce_answers(r, kind, components, start, queries.n, params, out);
 	}
 	limited_free(device, params);
 	return TNP_OK;

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* The command line. */
@@ -159,6 +160,18 @@ read_options(int argc, char **argv, Options *o)
 	return -1;
 }
 
+/* Every client is an open file, and his payloads are for a moment: as many as the system allows. */
+static void
+raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void) setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 /* The table of the device, or NULL with a line said. */
 static const TnpDeviceApi *
 find_api(const Options *o)
@@ -227,6 +240,7 @@ main(int argc, char **argv)
 	sigaction(SIGINT, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
+	raise_file_limit();
 	if (o.supervised)
 		fcntl(2, F_SETFL, fcntl(2, F_GETFL) | O_NONBLOCK);
 	if ((api = find_api(&o)) == NULL)

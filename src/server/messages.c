@@ -143,7 +143,8 @@ tnp_reply_failure(TnpServer *server, TnpClient *c, TnpStatus status, bool fault,
 {
 	TnpWireFailure failure = tnp_wire_failure(status, fault, error);
 
-	server->failures++;
+	/* what was dropped because its client has left has not failed */
+	*(c->gone ? &server->cancelled : &server->failures) += 1;
 	tnp_reply(server, c, TNP_FAILED, &failure, sizeof(failure));
 }
 

@@ -57,6 +57,7 @@ typedef struct TnpServer
 	TnpStore	store;
 	TnpWireWelcome welcome;
 	int			listener;
+	double		deaf_until;		/* ms: the listener is left alone until then, because there were no files left; 0: there always were */
 	bool		silent;			/* nothing is said to anybody */
 	bool		supervised;		/* standard input ends with the supervisor, standard error is read by it */
 	TnpClient  *clients;

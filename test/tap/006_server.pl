@@ -102,6 +102,18 @@ is(server('requests'), $before, 'does not trouble the server');
 is($node->safe_psql('postgres', "SET posterior.device = auto; SET posterior.device_threshold = 0; $short"), $right, 'auto uses the server that is there');
 cmp_ok(server('requests'), '>', $before, 'really');
 
+# what is not a prediction goes there, too: an evidence as one density per stage of its prefix, summaries as the few numbers that they are
+my $summary = 'SELECT sum(mean + stddev + quantiles[1] + log_density) FROM c, posterior.predict_summary(ctx, ARRAY(SELECT ROW(x, z) FROM t WHERE i <= 70), \'{0.3}\', ARRAY(SELECT y FROM t WHERE i <= 70)) WHERE k = 1';
+for my $question ($summary, 'SELECT posterior.log_evidence(y, x, z ORDER BY i) FROM t WHERE i <= 70')
+{
+	my $expected = $node->safe_psql('postgres', "SET posterior.device = cpu; $question");
+	$before = server('requests');
+	is($node->safe_psql('postgres', $question), $expected, 'as the session answers');
+	cmp_ok(server('requests'), '>', $before, 'by the server');
+	is($node->safe_psql('postgres', "SET posterior.device_threshold = 1e9; $question"), $expected, 'or by the session, where it is little work');
+}
+is(server('failures'), '0', 'nothing has failed');
+
 # ---- killed ----------------------------------------------------------------------------------------------------------
 
 for my $signal ('KILL', 'SEGV', 'TERM')
@@ -291,7 +303,7 @@ my ($status, $out, $err) = (0, '', '');
 	my $killed = 0;
 	my $file = $node->data_dir . '/../kills';
 	# the pid is asked of the operating system: the server's clients should not be slowed down by us
-	my $until = time + 240;
+	my $until = time + 0.8 * $kills;
 	while ($killed < $kills && time < $until)
 	{
 		sleep(rand(0.15));
@@ -363,6 +375,7 @@ while (1) {
 		if ($mode eq 'other id') { syswrite($s, header(66, $id + 7, 0)) }
 		elsif ($mode eq 'wrong size') { syswrite($s, header(66, $id, 24) . ("\0" x 24)) }
 		elsif ($mode eq 'nonsense') { syswrite($s, header(66, $id, $queries ? 384 : 0) . ($queries ? pack('d', -1) x 48 : '')) }
+		elsif ($mode eq 'negative') { syswrite($s, header(66, $id, $queries ? 16 : 0) . ($queries ? pack('d d', 0, -1) : '')) }
 		elsif ($mode eq 'huge') { syswrite($s, header(66, $id, 1 << 39)) }
 		elsif ($mode eq 'half') { syswrite($s, header(66, $id, 480) . ("\0" x 100)); $select->remove($s); close $s }
 		elsif ($mode eq 'kind') { syswrite($s, header(77, $id, 0)) }
@@ -388,6 +401,8 @@ for my $case (
 	[ 'other id', qr/58000: the reply of the posterior server is corrupt.*answers question/s ],
 	[ 'wrong size', qr/58000: the reply of the posterior server is corrupt.*n answer of 24 bytes/s ],
 	[ 'nonsense', qr/58000: the reply of the posterior server is corrupt.*no answer to what was asked/s ],
+	[ 'negative', qr/58000: the reply of the posterior server is corrupt.*no answer to what was asked/s,
+		'SELECT mean FROM c, posterior.predict_summary(ctx, ARRAY[ROW(1, 2)]) WHERE k = 1' ],
 	[ 'huge', qr/58000: the reply of the posterior server is corrupt/ ],
 	[ 'half', qr/58000: the (connection to|reply of) the posterior server (was lost|is corrupt)/ ],
 	[ 'kind', qr/58000: the reply of the posterior server is corrupt.*of kind 77/s ],
@@ -396,12 +411,12 @@ for my $case (
 	[ 'too much', qr/58000: the reply of the posterior server is corrupt/ ],
 	[ 'sum', qr/58000: the reply of the posterior server is corrupt.*sum of its header/s ])
 {
-	my ($mode, $expected) = @$case;
+	my ($mode, $expected, $question) = (@$case, $short);
 	rogue_mode($mode);
 	my $starts = server('starts');
 	kill 'KILL', server('coalesce(pid, 0)');
 	wait_until("SELECT state = 'ready' AND starts > $starts FROM posterior.server_state()", 't', "a server with the fault: $mode");
-	($status, $out, $err) = run("$short; SELECT 'goes on'; SET posterior.on_device_error = cpu; $short;");
+	($status, $out, $err) = run("$question; SELECT 'goes on'; SET posterior.on_device_error = cpu; $short;");
 	like($err, $expected, "$mode: the right error");
 	is(scalar(my @errors = $err =~ /ERROR/g), 1, "$mode: one error");
 	like($out, qr/goes on\n\Q$right\E/, "$mode: the session goes on, and falls back when told to");

@@ -6,8 +6,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "models.h"
@@ -557,6 +562,156 @@ test_memory(const TestModel *file)
 	test_rows_free(&rows);
 }
 
+/* ---- a client that is killed ------------------------------------------------------------------------------------------------- */
+
+static pid_t victim = 0;		/* to be killed when the device has asked ... */
+static int	polls_left = 0;		/* ... this many times more */
+
+/* As the server's own, and in the middle of the work the client's process is killed. */
+static bool
+unwanted_of_the_dead(void *argument)
+{
+	if (victim > 0 && polls_left-- == 0)
+	{
+		kill(victim, SIGKILL);
+		waitpid(victim, NULL, 0);
+		victim = 0;
+	}
+	return tnp_unwanted(argument);
+}
+
+/* Whoever is killed while his context is encoded or his question answered: nothing of it stays. */
+static void
+test_killed(const TestModel *file)
+{
+	TnpDeviceConfig config = {0, 0, TNP_PRECISION_FP32, unwanted_of_the_dead, quiet, &server};
+	TnpError	error;
+	TnpModel   *model;
+	TestRows	rows;
+	TnpWireAsk	a;
+	TnpRows		given,
+				queries;
+	uint64_t	length;
+	void	   *bytes;
+	size_t		idle;
+	int			s,
+				wrong = 0,
+				dropped = 0;
+
+	if (tnp_model_open(&tnp_default_env, file->bytes, file->length, &model, &error) != TNP_OK)
+		exit(1);
+	test_rows_make(&rows, tnp_model_info(model), 220, 3);
+	memset(&server, 0, sizeof(server));
+	server.listener = -1;
+	server.silent = true;
+	if (tnp_cpu_device.init(&config, &device, &error) != TNP_OK)
+		exit(1);
+	tnp_store_init(&server.store, &tnp_cpu_device, device);
+	s = hello();
+	is_int(load(s, file, 1), TNP_DONE, "a model");
+	close(s);
+	work();
+	idle = tnp_cpu_device.memory_used(device);
+
+	a = question(1, 77, &rows, 200, tnp_whole_prefix(model, 200), 0, 20);
+	a.flags = TNP_ASK_OWN;
+	a.kind = TNP_REQUEST_SAMPLE;
+	a.draws = 300;
+	given = test_slice(&rows, 0, 200);
+	queries = test_slice(&rows, 200, 20);
+	length = tnp_wire_ask_length(&a);
+	bytes = malloc((size_t) length);
+	tnp_wire_write_ask(&a, &given, &queries, NULL, bytes);
+	for (int after = 0; after < 12; after++)
+	{
+		int			ends[2];
+		uint64_t	cancelled = server.cancelled;
+
+		if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0 || !tnp_add_client(&server, ends[0]))
+			exit(1);
+		victim = fork();
+		if (victim == 0)
+		{
+			put(ends[1], TNP_HELLO, 1, NULL, 0);
+			for (char byte[sizeof(TnpHeader) + sizeof(TnpWireWelcome)];;)
+				if (recv(ends[1], byte, sizeof(byte), MSG_WAITALL) == (ssize_t) sizeof(byte))
+					break;
+			put(ends[1], TNP_ASK, 2, bytes, length);
+			for (;;)
+				pause();
+		}
+		close(ends[1]);
+		polls_left = after;
+		/* the question arrives when its sender gets to it */
+		for (int turns = 0; victim > 0 && turns < 6000; turns++)
+		{
+			tnp_turn(&server, 10);
+			tnp_answer_queued(&server);
+		}
+		work();
+		/* where the device had little left to do it may have finished, which nobody receives */
+		if (victim > 0 || server.n_clients != 0 || server.store.encodings != 0 || tnp_cpu_device.memory_used(device) != idle)
+			wrong++;
+		dropped += server.cancelled > cancelled;
+		wrong += server.failures != 0;
+	}
+	is_int(wrong, 0, "a client is killed while he waits: no client, no encoding, no memory of his stays, and nothing has failed");
+	ok(dropped > 0, "and what he asked is dropped");
+	free(bytes);
+	end_server("a killed client");
+	tnp_model_close(model);
+	test_rows_free(&rows);
+}
+
+/* ---- more clients than files ------------------------------------------------------------------------------------------------- */
+
+static void
+test_files(void)
+{
+	char		path[] = "/tmp/tnp_server_test.XXXXXX";
+	struct rlimit limit,
+				few;
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int			s[2],
+				lowest;
+
+	if (mkdtemp(path) == NULL || getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		exit(1);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/s", path);
+	start_server(0);
+	if (!tnp_listen(&server, address.sun_path))
+		exit(1);
+	for (int i = 0; i < 2; i++)
+	{
+		s[i] = socket(AF_UNIX, SOCK_STREAM, 0);
+		if (connect(s[i], (struct sockaddr *) &address, sizeof(address)) != 0)
+			exit(1);
+		fcntl(s[i], F_SETFL, O_NONBLOCK);
+	}
+	/* the next file that is opened is the last one */
+	lowest = dup(s[0]);
+	close(lowest);
+	few = limit;
+	few.rlim_cur = (rlim_t) lowest + 1;
+	if (setrlimit(RLIMIT_NOFILE, &few) != 0)
+		exit(1);
+	tnp_turn(&server, 0);
+	is_int((long long) server.n_clients, 1, "one client finds a file");
+	ok(server.deaf_until > 0, "who finds none is left to wait, without the loop turning about him");
+	is_int(say(s[0], TNP_HELLO, 1, NULL, 0), TNP_WELCOME, "the first is served meanwhile");
+	setrlimit(RLIMIT_NOFILE, &limit);
+	for (int turns = 0; server.n_clients < 2 && turns < 1000; turns++)
+		tnp_turn(&server, 50);
+	is_int(say(s[1], TNP_HELLO, 1, NULL, 0), TNP_WELCOME, "when there are files again he is welcome");
+	tnp_turn(&server, 0);
+	close(s[0]);
+	close(s[1]);
+	work();
+	end_server("few files");
+	unlink(address.sun_path);
+	rmdir(path);
+}
+
 int
 main(void)
 {
@@ -574,6 +729,8 @@ main(void)
 		return done_testing();
 	test_clients(appendable);
 	test_memory(appendable);
+	test_killed(appendable);
+	test_files();
 	test_models_free(models, n);
 	return done_testing();
 }
