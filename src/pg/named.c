@@ -43,7 +43,8 @@ posterior_plan(const char *query, int n, Oid *types)
 	for (int i = 0; i < KEPT_PLANS; i++)
 		if (kept[i].query != NULL && kept[i].user == GetUserId() && strcmp(kept[i].query, query) == 0)
 			return kept[i].plan;
-	plan = SPI_prepare(query, n, types);
+	/* what the parameters are makes no difference to how such queries are best answered, so they are planned once */
+	plan = SPI_prepare_cursor(query, n, types, CURSOR_OPT_GENERIC_PLAN);
 	if (plan == NULL || SPI_keepplan(plan) != 0)
 		elog(ERROR, "could not prepare \"%s\"", query);
 	if (kept[next].query != NULL)
