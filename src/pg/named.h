@@ -88,7 +88,7 @@ bool		posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabel
 /* Rows before the window of a context with this many rows. */
 int64		posterior_named_start(const PosteriorNamed *named, int64 total);
 
-/* A kept plan of this text, from a few that the session keeps. SPI must be connected. */
-SPIPlanPtr	posterior_plan(const char *query, int n, Oid *types);
+/* A kept plan of this text with the options of SPI_prepare_cursor, from a few that the session keeps. SPI must be connected. */
+SPIPlanPtr	posterior_plan(const char *query, int n, Oid *types, int options);
 
 #endif							/* POSTERIOR_NAMED_H */
