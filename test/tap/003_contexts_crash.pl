@@ -43,6 +43,7 @@ cmp_ok(state('deltas'), '>', 0, 'by reading the new row only');
 {
 	my $scans = "SELECT seq_scan + coalesce(idx_scan, 0) FROM pg_stat_user_tables WHERE relname = 't'";
 	$node->safe_psql('postgres', 'INSERT INTO t (x, y) VALUES (1, 1)');
+	$node->safe_psql('postgres', 'ANALYZE t');
 	is(same(), '32 same', 'another row');
 	my $before = $node->safe_psql('postgres', $scans);
 	$node->safe_psql('postgres', join(';', ("INSERT INTO t (x, y) VALUES (1, 1)", "SELECT posterior.predict('c', q) FROM (SELECT 0.5::float8 AS x, 2 AS z) q") x 12));
