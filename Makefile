@@ -77,6 +77,13 @@ uninstall-models:
 	rm -f $(addprefix '$(MODEL_DIRECTORY)'/,$(notdir $(MODELS)))
 	if [ -d '$(MODEL_DIRECTORY)' ]; then rmdir '$(MODEL_DIRECTORY)'; fi
 
+# What tests load into servers of their own.
+.PHONY: test-libraries
+test-libraries: $(patsubst test/tap/%.c,build/test-libraries/%.so,$(wildcard test/tap/*.c))
+build/test-libraries/%.so: test/tap/%.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(CPPFLAGS) $(CFLAGS_SL) -shared -o $@ $<
+
 build/module/pg/%.o: src/pg/%.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(CPPFLAGS) $(CFLAGS_SL) $(CFLAGS_SL_MODULE) $(DEPEND) -c -o $@ $<

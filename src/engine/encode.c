@@ -126,15 +126,13 @@ copy_rows(TnpEncoding *e, int64_t at, const TnpRows *rows)
 	memcpy(e->y + at, rows->y, (size_t) rows->n * sizeof(double));
 }
 
-/* What row i of the encoding sees, itself included unless the mask is strict. */
-static int64_t
-visible_keys(const TnpEncoding *e, int64_t i)
+TnpToken
+tnp_row_token(const TnpEncoding *e, int64_t i)
 {
 	const TnpConfig *c = &e->model->config;
+	int64_t		seen = i < e->prefix ? e->prefix : i + (c->strict ? 0 : 1);
 
-	if (i < e->prefix)
-		return c->sinks + e->prefix;
-	return c->sinks + i + (c->strict ? 0 : 1);
+	return (TnpToken) {c->sinks + seen, 0, NULL, c->sinks + i};
 }
 
 /* What the items of embedding share: rows [first, first + n) of a context. */
@@ -147,44 +145,50 @@ typedef struct Embed
 	float	   *h;				/* [n, d] */
 } Embed;
 
-/* Tokens of one tile of rows. */
-static TnpStatus
-embed_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
+TnpStatus
+tnp_embed_rows(const TnpEncoding *e, TnpWork *work, int64_t start, int n, float *h, TnpError *error)
 {
-	Embed	   *b = state;
-	const TnpEncoding *e = b->e;
 	const TnpModel *model = e->model;
-	TnpWork    *work = &worker->work;
-	int64_t		start = b->first + item * b->tile,
-				end = b->first + b->n < start + b->tile ? b->first + b->n : start + b->tile;
+	int64_t		end = start + n;
 	TnpRows		view = {end, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes};
 	int			width = tnp_half_width(model, &e->stats);
-	TnpStatus	status = tnp_worker_check(worker, error);
+	TnpStatus	status = tnp_half_tile(model, &e->stats, &view, start, n, true, work, work->half, error);
 
-	if (status == TNP_OK)
-		status = tnp_half_tile(model, &e->stats, &view, start, (int) (end - start), true, work, work->half, error);
 	for (int64_t i = start; status == TNP_OK && i < end;)
 	{
 		const float *row[TNP_TILE];
 		float		y[TNP_TILE];
 		int			position[TNP_TILE],
-					n = 0;
+					some = 0;
 		int64_t		begin = i;
 		bool		later = i >= e->prefix;
 
 		/* one call, one role */
-		for (; i < end && (i >= e->prefix) == later; i++, n++)
+		for (; i < end && (i >= e->prefix) == later; i++, some++)
 		{
-			row[n] = work->half + (i - start) * width;
-			y[n] = tnp_scale_target(model, &e->stats, e->y[i]);
-			if (!isfinite(y[n]))
+			row[some] = work->half + (i - start) * width;
+			y[some] = tnp_scale_target(model, &e->stats, e->y[i]);
+			if (!isfinite(y[some]))
 				return tnp_fail(error, TNP_BAD_VALUE, "a target is too large for the model");
-			position[n] = later ? (int) (i - e->prefix) : -1;
+			position[some] = later ? (int) (i - e->prefix) : -1;
 		}
-		tnp_embed(model, n, row, y, later ? TNP_ROLE_LATER : TNP_ROLE_PREFIX, position, work->scratch,
-				  b->h + (begin - b->first) * model->config.width);
+		tnp_embed(model, some, row, y, later ? TNP_ROLE_LATER : TNP_ROLE_PREFIX, position, work->scratch, h + (begin - start) * model->config.width);
 	}
 	return status;
+}
+
+/* Tokens of one tile of rows. */
+static TnpStatus
+embed_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
+{
+	Embed	   *b = state;
+	int64_t		start = b->first + item * b->tile,
+				end = b->first + b->n < start + b->tile ? b->first + b->n : start + b->tile;
+	TnpStatus	status = tnp_worker_check(worker, error);
+
+	if (status != TNP_OK)
+		return status;
+	return tnp_embed_rows(b->e, &worker->work, start, (int) (end - start), b->h + (start - b->first) * b->e->model->config.width, error);
 }
 
 /* Compute keys and values of rows [first, first + n), and of the sinks before the first rows. The cache has room. */
@@ -223,7 +227,7 @@ encode_rows(TnpEncoding *e, int64_t first, int64_t n, bool with_sinks, TnpError 
 		for (int64_t s = 0; s < sinks; s++)
 			tokens[s] = (TnpToken) {sinks + e->prefix, 0, NULL, s};
 		for (int64_t i = 0; i < n; i++)
-			tokens[sinks + i] = (TnpToken) {visible_keys(e, first + i), 0, NULL, model->config.sinks + first + i};
+			tokens[sinks + i] = tnp_row_token(e, first + i);
 		status = tnp_trunk(team, model, &e->cache, total, total, tokens, h, error);
 	}
 	tnp_free(&model->env, h);
@@ -345,7 +349,7 @@ tnp_queries_check(const TnpEncoding *e, const TnpRows *rows, bool need_y, TnpErr
 }
 
 TnpStatus
-tnp_append(TnpEncoding *e, const TnpRows *rows, TnpError *error)
+tnp_append_begin(TnpEncoding *e, const TnpRows *rows, TnpError *error)
 {
 	TnpStatus	status = tnp_queries_check(e, rows, true, error);
 
@@ -357,10 +361,18 @@ tnp_append(TnpEncoding *e, const TnpRows *rows, TnpError *error)
 		status = reserve_rows(e, e->n + rows->n, error);
 	if (status == TNP_OK)
 		status = tnp_cache_reserve(&e->model->env, tnp_encoding_slots(e), tnp_encoding_slots(e) + rows->n, &e->cache, error);
-	if (status != TNP_OK)
-		return status;
-	copy_rows(e, e->n, rows);
-	status = encode_rows(e, e->n, rows->n, false, error);
+	if (status == TNP_OK)
+		copy_rows(e, e->n, rows);
+	return status;
+}
+
+TnpStatus
+tnp_append(TnpEncoding *e, const TnpRows *rows, TnpError *error)
+{
+	TnpStatus	status = tnp_append_begin(e, rows, error);
+
+	if (status == TNP_OK)
+		status = encode_rows(e, e->n, rows->n, false, error);
 	if (status == TNP_OK)
 		e->n += rows->n;
 	return status;

@@ -40,6 +40,15 @@ TnpStatus	tnp_merge(const TnpEncoding *e, const TnpRows *more, TnpEncoding **mer
 /* Query rows fit the encoding: same columns, acceptable cells. */
 TnpStatus	tnp_queries_check(const TnpEncoding *e, const TnpRows *rows, bool need_y, TnpError *error);
 
+/* What appending begins with: the rows are as they must be, and lie behind those that are there, not yet counted. */
+TnpStatus	tnp_append_begin(TnpEncoding *e, const TnpRows *rows, TnpError *error);
+
+/* Tokens h [n, d] of rows [start, start + n) of the encoding, counted or not; n is at most the scratch's rows. */
+TnpStatus	tnp_embed_rows(const TnpEncoding *e, TnpWork *work, int64_t start, int n, float *h, TnpError *error);
+
+/* What row i sees, itself included unless the mask is strict, and where it stores. */
+TnpToken	tnp_row_token(const TnpEncoding *e, int64_t i);
+
 /* Answers of n query states h [n, d] (overwritten): final norm, head, back to original units. params [n, size]. */
 TnpStatus	tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h, TnpWork *work, double *params, TnpError *error);
 

@@ -1,5 +1,6 @@
 /*
- * predict.c: marginal predictive distributions of query rows. A tile of rows goes from its cells to its answers by itself.
+ * predict.c: marginal predictive distributions of query rows. A tile of rows goes from its cells to its answers by itself; rows that are appended for a
+ * question can be of its tile.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -17,9 +18,9 @@ typedef struct Predict
 	double	   *params;
 } Predict;
 
-/* Embed queries [first, first + n), n within the worker's rows, into its states, and say what they see. */
+/* Embed queries [first, first + n), n within the worker's rows, into states h [n, d], and say that they see `slots` slots. */
 static TnpStatus
-embed_queries(const TnpEncoding *e, const TnpRows *queries, int64_t first, int n, TnpWork *work, TnpToken *tokens, TnpError *error)
+embed_queries(const TnpEncoding *e, const TnpRows *queries, int64_t first, int n, int64_t slots, TnpWork *work, TnpToken *tokens, float *h, TnpError *error)
 {
 	const TnpModel *model = e->model;
 	const float *row[TNP_TILE];
@@ -29,10 +30,10 @@ embed_queries(const TnpEncoding *e, const TnpRows *queries, int64_t first, int n
 	for (int i = 0; i < n; i++)
 	{
 		row[i] = work->half + (size_t) i * width;
-		tokens[i] = (TnpToken) {tnp_encoding_slots(e), 0, NULL, -1};
+		tokens[i] = (TnpToken) {slots, 0, NULL, -1};
 	}
 	if (status == TNP_OK)
-		tnp_embed(model, n, row, NULL, TNP_ROLE_QUERY, NULL, work->scratch, work->h);
+		tnp_embed(model, n, row, NULL, TNP_ROLE_QUERY, NULL, work->scratch, h);
 	return status;
 }
 
@@ -48,7 +49,7 @@ predict_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 	TnpStatus	status = tnp_worker_check(worker, error);
 
 	if (status == TNP_OK)
-		status = embed_queries(e, p->queries, first, n, work, tokens, error);
+		status = embed_queries(e, p->queries, first, n, tnp_encoding_slots(e), work, tokens, work->h, error);
 	/* queries store nothing, so the shared cache is only read */
 	if (status == TNP_OK)
 		status = tnp_walk(worker, e->model, (TnpCache *) &e->cache, n, 0, tokens, work->h, error);
@@ -62,7 +63,7 @@ predict_few(TnpTeam *team, const TnpEncoding *e, const TnpRows *queries, double 
 	TnpWork    *work = &tnp_team_self(team)->work;
 	TnpToken	tokens[TNP_TILE];
 	int			n = (int) queries->n;
-	TnpStatus	status = embed_queries(e, queries, 0, n, work, tokens, error);
+	TnpStatus	status = embed_queries(e, queries, 0, n, tnp_encoding_slots(e), work, tokens, work->h, error);
 
 	if (status == TNP_OK)
 		status = tnp_trunk(team, e->model, (TnpCache *) &e->cache, n, 0, tokens, work->h, error);
@@ -93,5 +94,50 @@ tnp_predict(const TnpEncoding *e, const TnpRows *queries, double *params, TnpErr
 	else
 		status = tnp_team_run(team, (queries->n + p.tile - 1) / p.tile, predict_tile, &p, error);
 	tnp_team_free(team);
+	return status;
+}
+
+TnpStatus
+tnp_append_predict(TnpEncoding *e, const TnpRows *rows, const TnpRows *queries, double *params, TnpError *error)
+{
+	const TnpModel *model = e->model;
+	int			n = (int) rows->n,
+				m = (int) queries->n;
+	int64_t		slots = tnp_encoding_slots(e) + rows->n,
+				total = rows->n + queries->n;
+	TnpToken	tokens[TNP_TILE];
+	TnpTeam    *team;
+	TnpStatus	status = tnp_queries_check(e, queries, false, error);
+
+	if (status == TNP_OK && (n == 0 || m == 0 || total > TNP_TILE))
+	{
+		status = tnp_append(e, rows, error);
+		if (status == TNP_OK && (status = tnp_predict(e, queries, params, error)) != TNP_OK)
+			e->n -= rows->n;
+		return status;
+	}
+	if (status == TNP_OK)
+		status = tnp_append_begin(e, rows, error);
+	if (status == TNP_OK)
+		status = tnp_team_make(model, &e->stats, (int) total, TNP_MAX_THREADS, tnp_cost(model, (double) total, (double) slots), &team, error);
+	if (status != TNP_OK)
+		return status;
+	{
+		TnpWork    *work = &tnp_team_self(team)->work;
+		float	   *asked = work->h + (size_t) n * model->config.width;
+
+		status = tnp_embed_rows(e, work, e->n, n, work->h, error);
+		for (int i = 0; i < n; i++)
+			tokens[i] = tnp_row_token(e, e->n + i);
+		if (status == TNP_OK)
+			status = embed_queries(e, queries, 0, m, slots, work, tokens + n, asked, error);
+		if (status == TNP_OK)
+			status = tnp_trunk(team, model, &e->cache, total, n, tokens, work->h, error);
+		if (status == TNP_OK)
+			status = tnp_answers(model, &e->stats, m, asked, work, params, error);
+	}
+	tnp_team_free(team);
+	if (status == TNP_OK)
+		e->n += n;
 	return status;
 }

@@ -243,6 +243,12 @@ TNP_EXPORT void tnp_answer_shape(const TnpModel *model, TnpDistributionKind *kin
 TNP_EXPORT TnpStatus tnp_predict(const TnpEncoding *encoding, const TnpRows *queries, double *params, TnpError *error);
 
 /*
+ * append_predict: append, then predict with the new rows there, bitwise; but few rows and few queries walk through the layers together, so that what they read is
+ * read once. On failure the encoding is unchanged.
+ */
+TNP_EXPORT TnpStatus tnp_append_predict(TnpEncoding *encoding, const TnpRows *rows, const TnpRows *queries, double *params, TnpError *error);
+
+/*
  * sample: joint draws of all queries, in their order. y [draws, queries->n]; draws are numbered first_draw, first_draw+1, …
  * and each depends on (seed, number) only (bitwise).
  */

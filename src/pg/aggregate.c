@@ -159,8 +159,8 @@ posterior_context_final(PG_FUNCTION_ARGS)
 }
 
 /*
- * The log evidence of rows in their order; false if they are too few and that shall not stop the query. While the prefix stays where it is, all conditionals are one question about the rows before; it moves a logarithmic
- * number of times.
+ * The log evidence of rows in their order; false if they are too few and that shall not stop the query. While the prefix stays where it is, all conditionals
+ * are one question about the rows before; it moves a logarithmic number of times.
  */
 static bool
 evidence(PosteriorModel *model, const PosteriorRows *rows, bool may_be_few, double *sum)

@@ -106,6 +106,12 @@ small_to_device(PosteriorEncoding *e, double work)
 	return so_far + work < build_work(e->model, posterior_body_rows(e->body));
 }
 
+bool
+posterior_answers_here(const PosteriorModel *model, int64 n, const TnpRequest *r)
+{
+	return posterior_device == POSTERIOR_DEVICE_CPU || request_work(model, n, r) < posterior_device_threshold * 1e6;
+}
+
 static bool
 ask_device_first(PosteriorEncoding *e, const TnpRequest *r)
 {

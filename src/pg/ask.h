@@ -19,6 +19,9 @@ void		posterior_ask(PosteriorEncoding *e, TnpRequest *request);
 /* The same with an encoding that was made for this question and ends with it, also by an error; asked of the one who answered `like`, or, if that is NULL, by the rule. */
 void		posterior_ask_fresh(PosteriorEncoding *fresh, const PosteriorEncoding *like, TnpRequest *request);
 
+/* Whether a request about n rows that are encoded for the CPU is surely answered by it. */
+bool		posterior_answers_here(const PosteriorModel *model, int64 n, const TnpRequest *request);
+
 /* Whether what this encoding answered last is bitwise reproducible. */
 bool		posterior_answered_exactly(const PosteriorEncoding *e);
 

@@ -170,14 +170,14 @@ posterior_call_context(PosteriorCall *call, Datum context)
 		pfree(value);
 }
 
-void
-posterior_call_named(PosteriorCall *call, text *name)
+bool
+posterior_call_find(PosteriorCall *call, text *name)
 {
 	PosteriorNamed *named = call->named;
 
 	if (call->encoding != NULL && named != NULL && call->cache_mode != POSTERIOR_CACHE_OFF && nothing_has_changed(call)
 		&& strlen(named->name) == VARSIZE_ANY_EXHDR(name) && memcmp(named->name, VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name)) == 0)
-		return;
+		return true;
 	forget_encoding(call);
 	call->named = NULL;
 	call->match = NULL;
@@ -186,9 +186,22 @@ posterior_call_named(PosteriorCall *call, text *name)
 	MemoryContextReset(call->named_memory);
 	named = posterior_named_find(text_to_cstring(name), call->named_memory);
 	take_model(call, named->model);
-	call->encoding = posterior_named_hold(call->model, named);
 	call->named = named;
+	return false;
+}
+
+void
+posterior_call_hold(PosteriorCall *call, PosteriorQuestion *question)
+{
+	call->encoding = posterior_named_hold(call->model, call->named, question);
 	remember_moment(call);
+}
+
+void
+posterior_call_named(PosteriorCall *call, text *name)
+{
+	if (!posterior_call_find(call, name))
+		posterior_call_hold(call, NULL);
 }
 
 PosteriorEncoding *

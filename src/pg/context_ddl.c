@@ -517,7 +517,7 @@ posterior_warm_context(PG_FUNCTION_ARGS)
 {
 	PosteriorNamed *named = posterior_named_find(text_to_cstring(PG_GETARG_TEXT_PP(0)), CurrentMemoryContext);
 	PosteriorModel *model = posterior_model_pin(named->model, CurrentMemoryContext);
-	PosteriorEncoding *e = posterior_named_hold(model, named);
+	PosteriorEncoding *e = posterior_named_hold(model, named, NULL);
 	int64		rows = posterior_body_rows(e->body);
 
 	posterior_encoding_release(e);

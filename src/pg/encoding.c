@@ -361,10 +361,25 @@ extend(const PosteriorWanted *w, PosteriorRun *run, int64 common, TnpError *erro
 	return status;
 }
 
+/* Append to a claimed run, and answer the question if that can be done with it. */
+static TnpStatus
+append_and_answer(PosteriorModel *model, PosteriorRun *run, int64 n, const TnpRows *more, PosteriorQuestion *question, TnpError *error)
+{
+	TnpRequest *r = question != NULL ? question->request : NULL;
+	TnpStatus	status;
+
+	if (r == NULL || r->kind != TNP_REQUEST_PREDICT || posterior_body_on_device(run->body) || !posterior_answers_here(model, n + more->n, r))
+		return posterior_body_append(model, run->body, more, error);
+	status = tnp_append_predict(run->body->encoding, more, &r->queries, r->answer, error);
+	question->answered = status == TNP_OK;
+	return status;
+}
+
 PosteriorEncoding *
 posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, const PosteriorLabelList *labels, PosteriorRun *run, int64 n,
-						  const TnpRows *more)
+						  const TnpRows *more, PosteriorQuestion *question)
 {
+	PosteriorEncoding *e;
 	int64		length = posterior_run_length(run),
 				total = n + more->n;
 	TnpRows		there = posterior_body_view(run->body);
@@ -383,7 +398,7 @@ posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, const Pos
 		return NULL;
 	if (length != n || total > posterior_body_capacity(run->body) || !posterior_run_claim(run))
 		return NULL;
-	if (posterior_run_length(run) != n || posterior_body_append(model, run->body, more, &error) != TNP_OK)
+	if (posterior_run_length(run) != n || append_and_answer(model, run, n, more, question, &error) != TNP_OK)
 	{
 		/* whatever it was, the long way round says it */
 		posterior_run_yield(run);
@@ -391,7 +406,10 @@ posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, const Pos
 	}
 	posterior_run_set_length(run, total);
 	posterior_run_yield(run);
-	return posterior_encoding_of_run(model, there.n_features, classes, labels, run, total);
+	e = posterior_encoding_of_run(model, there.n_features, classes, labels, run, total);
+	if (e != NULL && question != NULL && question->answered)
+		e->by = POSTERIOR_BY_CPU;
+	return e;
 }
 
 static PosteriorEncoding *

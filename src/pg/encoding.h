@@ -53,12 +53,19 @@ PosteriorEncoding *posterior_encoding_find(const PosteriorWanted *wanted, Poster
 PosteriorEncoding *posterior_encoding_of_run(PosteriorModel *model, int n_features, const uint8 *classes, const PosteriorLabelList *labels,
 											 PosteriorRun *run, int64 n);
 
+/* A question that is known while its encoding is looked for. If rows have to be appended to it, both can be done at once. */
+typedef struct PosteriorQuestion
+{
+	struct TnpRequest *request;
+	bool		answered;
+} PosteriorQuestion;
+
 /*
  * The encoding of the first n rows of a pinned run and `more` after them, if that takes nothing but appending to the run: NULL if not. The pin is taken
- * over if the answer is not NULL.
+ * over if the answer is not NULL. The question, or NULL, may have been answered then.
  */
 PosteriorEncoding *posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, const PosteriorLabelList *labels, PosteriorRun *run,
-											 int64 n, const TnpRows *more);
+											 int64 n, const TnpRows *more, PosteriorQuestion *question);
 
 /* The encoding of these rows, made now whatever the cache holds, and forgotten when released. For a device it is made when it is asked. */
 PosteriorEncoding *posterior_encoding_fresh(const PosteriorWanted *wanted);

@@ -29,7 +29,7 @@
 #define KEPT_PLANS 32
 
 SPIPlanPtr
-posterior_plan(const char *query, int n, Oid *types)
+posterior_plan(const char *query, int n, Oid *types, int options)
 {
 	static struct
 	{
@@ -43,7 +43,7 @@ posterior_plan(const char *query, int n, Oid *types)
 	for (int i = 0; i < KEPT_PLANS; i++)
 		if (kept[i].query != NULL && kept[i].user == GetUserId() && strcmp(kept[i].query, query) == 0)
 			return kept[i].plan;
-	plan = SPI_prepare(query, n, types);
+	plan = SPI_prepare_cursor(query, n, types, options);
 	if (plan == NULL || SPI_keepplan(plan) != 0)
 		elog(ERROR, "could not prepare \"%s\"", query);
 	if (kept[next].query != NULL)
@@ -234,7 +234,7 @@ posterior_named_find(const char *name, MemoryContext memory)
 
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
-	if (SPI_execute_plan(posterior_plan(query, 1, &type), &argument, NULL, true, 1) != SPI_OK_SELECT)
+	if (SPI_execute_plan(posterior_plan(query, 1, &type, 0), &argument, NULL, true, 1) != SPI_OK_SELECT)
 		elog(ERROR, "could not read " POSTERIOR_DEFINITIONS);
 	if (SPI_processed == 0)
 		ereport(ERROR,

@@ -34,6 +34,7 @@ typedef struct Question
 	bool		plain;			/* rows have places */
 	Oid			file;
 	PosteriorSight sight;
+	PosteriorQuestion *asked;	/* what the encoding is wanted for, or NULL */
 } Question;
 
 /* Say why the cache was not used, for log_min_messages = debug1. */
@@ -189,7 +190,7 @@ by_delta(const Question *q, const PosteriorProof *proof, const PosteriorNew *mor
 	run = posterior_run_pin(&proof->key, proof->serial);
 	if (run == NULL)
 		return NULL;
-	e = posterior_encoding_extend(q->model, q->named->classes, &labels, run, proof->n, &rows);
+	e = posterior_encoding_extend(q->model, q->named->classes, &labels, run, proof->n, &rows, q->asked);
 	if (e == NULL)
 	{
 		posterior_run_unpin(run);
@@ -307,9 +308,9 @@ ask(Question *q)
 }
 
 PosteriorEncoding *
-posterior_named_hold(PosteriorModel *model, const PosteriorNamed *named)
+posterior_named_hold(PosteriorModel *model, const PosteriorNamed *named, PosteriorQuestion *question)
 {
-	Question	q = {.model = model,.named = named};
+	Question	q = {.model = model,.named = named,.asked = question};
 	PosteriorEncoding *e;
 
 	posterior_named_check_target(named, model->model);

@@ -9,8 +9,8 @@
 #include "encoding.h"
 #include "named.h"
 
-/* From the cache as far as it reaches. Raises what reading and the engine report. */
-PosteriorEncoding *posterior_named_hold(PosteriorModel *model, const PosteriorNamed *named);
+/* From the cache as far as it reaches. Raises what reading and the engine report. The question, or NULL, may have been answered then. */
+PosteriorEncoding *posterior_named_hold(PosteriorModel *model, const PosteriorNamed *named, PosteriorQuestion *question);
 
 /* From the rows, read and encoded now. */
 PosteriorEncoding *posterior_named_fresh(PosteriorModel *model, const PosteriorNamed *named);

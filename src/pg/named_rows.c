@@ -14,6 +14,7 @@
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
@@ -89,7 +90,7 @@ count_rows(const PosteriorNamed *named)
 {
 	bool		isnull;
 
-	if (SPI_execute_plan(posterior_plan(psprintf("SELECT pg_catalog.count(*) %s", named->source), 0, NULL), NULL, NULL, true, 1) != SPI_OK_SELECT
+	if (SPI_execute_plan(posterior_plan(psprintf("SELECT pg_catalog.count(*) %s", named->source), 0, NULL, 0), NULL, NULL, true, 1) != SPI_OK_SELECT
 		|| SPI_processed != 1)
 		elog(ERROR, "could not count the rows of context \"%s\"", named->name);
 	return DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
@@ -107,10 +108,10 @@ open_rows(const PosteriorNamed *named, const char *columns, bool plain, int64 st
 	const char *place = plain ? ", ctid" : "";
 
 	if (start == 0)
-		return SPI_cursor_open(NULL, posterior_plan(psprintf("SELECT %s%s %s %s", columns, place, named->source, named->order), 0, NULL),
+		return SPI_cursor_open(NULL, posterior_plan(psprintf("SELECT %s%s %s %s", columns, place, named->source, named->order), 0, NULL, 0),
 							   NULL, NULL, true);
 	return SPI_cursor_open(NULL, posterior_plan(psprintf("SELECT %s%s FROM (SELECT %s%s %s %s LIMIT $1) AS newest %s", columns, place,
-														 named->used, place, named->source, named->backwards, named->order), 1, &type),
+														 named->used, place, named->source, named->backwards, named->order), 1, &type, 0),
 						   &wanted, NULL, true);
 }
 
@@ -159,6 +160,13 @@ posterior_named_read(const PosteriorNamed *named, int most_labels, bool plain, M
 	SPI_finish();
 }
 
+/* Turn off a setting of the planner until the nest level ends. */
+static void
+turn_off(const char *setting)
+{
+	set_config_option(setting, "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+}
+
 bool
 posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *labels, ItemPointerData last, int n, const ItemPointerData *places, const TransactionId *xmins,
 						 MemoryContext memory, PosteriorContent *content)
@@ -168,6 +176,8 @@ posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *
 	Oid			type = TIDARRAYOID;
 	Datum	   *elements = palloc((n + 1) * sizeof(Datum)),
 				argument;
+	int			level,
+				status;
 	bool		good = true;
 
 	for (int i = 0; i < n; i++)
@@ -176,8 +186,17 @@ posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *
 	argument = PointerGetDatum(construct_array(elements, n + 1, TIDOID, sizeof(ItemPointerData), false, TYPALIGN_SHORT));
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
-	if (SPI_execute_plan(posterior_plan(psprintf("SELECT %s, ctid, xmin %s AND ctid OPERATOR(pg_catalog.=) ANY ($1) %s", columns, named->source, named->order),
-										1, &type), &argument, NULL, true, 0) != SPI_OK_SELECT)
+	/*
+	 * Planned once, since planning would take longer than all the rest; and by places, although another plan may look as good while the table is small: it may
+	 * have grown when the plan is used.
+	 */
+	level = NewGUCNestLevel();
+	turn_off("enable_seqscan");
+	turn_off("enable_indexscan");
+	status = SPI_execute_plan(posterior_plan(psprintf("SELECT %s, ctid, xmin %s AND ctid OPERATOR(pg_catalog.=) ANY ($1) %s", columns, named->source, named->order),
+											 1, &type, CURSOR_OPT_GENERIC_PLAN), &argument, NULL, true, 0);
+	AtEOXact_GUC(true, level);
+	if (status != SPI_OK_SELECT)
 		elog(ERROR, "could not read the rows of context \"%s\"", named->name);
 	content->rows = rows;
 	content->last = last;

@@ -44,19 +44,27 @@ find_note(Oid relation)
 {
 	Note	   *note;
 
+	int			ring = -1;
+
+#ifndef POSTERIOR_MUTANT_28
 	/* another extension writes while the transaction commits, after this one has told: tell at once */
 	if (told)
-		posterior_ring_enter(relation, NULL);
-	for (note = notes; note != NULL; note = note->next)
-		if (note->relation == relation)
-			return note;
-	note = notes == NULL ? &first : MemoryContextAlloc(TopTransactionContext, sizeof(Note));
-	note->relation = relation;
-	note->other = told;
-	note->ring = -1;
-	note->rows.n = 0;
-	note->next = notes;
-	notes = note;
+		ring = posterior_ring_enter(relation, NULL);
+#endif
+	for (note = notes; note != NULL && note->relation != relation; note = note->next)
+		;
+	if (note == NULL)
+	{
+		note = notes == NULL ? &first : MemoryContextAlloc(TopTransactionContext, sizeof(Note));
+		note->relation = relation;
+		note->other = told;
+		note->ring = -1;
+		note->rows.n = 0;
+		note->next = notes;
+		notes = note;
+	}
+	if (ring >= 0)
+		note->ring = ring;
 	return note;
 }
 

@@ -18,20 +18,28 @@
 #define BATCH 256				/* rows asked about at once, by one who may ask a device: */
 #define DEVICE_BATCH 65536
 
-/* Answers of n queries, in verify mode compared with those of a fresh encoding. params [n, size]. */
+/* In verify mode, compare what has been answered with the answer of a fresh encoding. size: of one prediction. */
+static void
+verify(PosteriorCall *call, TnpRequest *request, int size)
+{
+	double	   *params = request->answer;
+
+	if (posterior_cache_mode != POSTERIOR_CACHE_VERIFY)
+		return;
+	request->answer = MemoryContextAllocHuge(CurrentMemoryContext, request->queries.n * size * sizeof(double));
+	posterior_ask_fresh(posterior_call_fresh(call), call->encoding, request);
+	posterior_verify("a prediction", request->queries.n * size, params, request->answer, posterior_answered_exactly(call->encoding));
+	pfree(request->answer);
+}
+
+/* Answers of n queries. params [n, size]. */
 static void
 answer(PosteriorCall *call, const TnpRows *queries, int size, double *params)
 {
 	TnpRequest	request = {.kind = TNP_REQUEST_PREDICT,.queries = *queries,.answer = params};
 
 	posterior_ask(call->encoding, &request);
-	if (posterior_cache_mode == POSTERIOR_CACHE_VERIFY)
-	{
-		request.answer = MemoryContextAllocHuge(CurrentMemoryContext, queries->n * size * sizeof(double));
-		posterior_ask_fresh(posterior_call_fresh(call), call->encoding, &request);
-		posterior_verify("a prediction", queries->n * size, params, request.answer, posterior_answered_exactly(call->encoding));
-		pfree(request.answer);
-	}
+	verify(call, &request, size);
 }
 
 /* predict(context, VARIADIC "any") */
@@ -78,8 +86,12 @@ posterior_predict_named(PG_FUNCTION_ARGS)
 {
 	PosteriorCall *call = posterior_call(fcinfo);
 	TnpDistributionKind kind;
+	TnpRequest	request = {.kind = TNP_REQUEST_PREDICT};
+	PosteriorQuestion question = {.request = &request};
+	const PosteriorNamed *named;
 	TnpRows		query;
 	double	   *params;
+	bool		there;
 	int			n;
 
 	if (!type_is_rowtype(get_fn_expr_argtype(fcinfo->flinfo, 1)))
@@ -87,15 +99,22 @@ posterior_predict_named(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
 				 errmsg("a row is needed, not %s", format_type_be(get_fn_expr_argtype(fcinfo->flinfo, 1))),
 				 errhint("SELECT posterior.predict('name', r) FROM relation r")));
-	posterior_call_named(call, PG_GETARG_TEXT_PP(0));
-	query = (TnpRows) {1, call->encoding->n_features, palloc(call->encoding->n_features * sizeof(TnpColumnKind)), NULL, NULL, 0};
+	there = posterior_call_find(call, PG_GETARG_TEXT_PP(0));
+	named = call->named;
+	query = (TnpRows) {1, named->n_features, palloc(named->n_features * sizeof(TnpColumnKind)), NULL, NULL, 0};
 	query.x = palloc(query.n_features * sizeof(double));
 	posterior_match_row(call, PG_GETARG_DATUM(1), (double *) query.x);
-	for (int f = 0; f < query.n_features; f++)
-		((TnpColumnKind *) query.kinds)[f] = call->encoding->classes[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
+	for (int f = 0; f < named->n_features; f++)
+		((TnpColumnKind *) query.kinds)[f] = named->classes[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
 	tnp_answer_shape(call->model->model, &kind, &n);
-	params = palloc(tnp_distribution_size(kind, n) * sizeof(double));
-	answer(call, &query, tnp_distribution_size(kind, n), params);
+	request.queries = query;
+	request.answer = params = palloc(tnp_distribution_size(kind, n) * sizeof(double));
+	/* the first prediction of a statement is often what brings new rows into the encoding */
+	if (!there)
+		posterior_call_hold(call, &question);
+	if (!question.answered)
+		posterior_ask(call->encoding, &request);
+	verify(call, &request, tnp_distribution_size(kind, n));
 	PG_RETURN_POINTER(posterior_answer(kind, n, params, &call->encoding->labels));
 }
 

@@ -202,7 +202,7 @@ warm(const char *name, Oid owner)
 		SetUserIdAndSecContext(owner, security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
 		named = posterior_named_find(name, CurrentMemoryContext);
 		model = posterior_model_pin(named->model, CurrentMemoryContext);
-		posterior_encoding_release(posterior_named_hold(model, named));
+		posterior_encoding_release(posterior_named_hold(model, named, NULL));
 		SetUserIdAndSecContext(user, security);
 		PopActiveSnapshot();
 		CommitTransactionCommand();

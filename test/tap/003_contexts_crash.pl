@@ -39,6 +39,20 @@ $node->safe_psql('postgres', 'INSERT INTO t (x, y) VALUES (1, 1)');
 is(same(), '31 same', 'right after an INSERT of another session');
 cmp_ok(state('deltas'), '>', 0, 'by reading the new row only');
 
+# new rows are fetched by their places, however small the table was when a session began to do so
+{
+	my $scans = "SELECT seq_scan + coalesce(idx_scan, 0) FROM pg_stat_user_tables WHERE relname = 't'";
+	$node->safe_psql('postgres', 'INSERT INTO t (x, y) VALUES (1, 1)');
+	$node->safe_psql('postgres', 'ANALYZE t');
+	is(same(), '32 same', 'another row');
+	my $before = $node->safe_psql('postgres', $scans);
+	$node->safe_psql('postgres', join(';', ("INSERT INTO t (x, y) VALUES (1, 1)", "SELECT posterior.predict('c', q) FROM (SELECT 0.5::float8 AS x, 2 AS z) q") x 12));
+	ok($node->poll_query_until('postgres', "SELECT n_tup_ins >= 44 FROM pg_stat_user_tables WHERE relname = 't'"), 'statistics have come');
+	cmp_ok($node->safe_psql('postgres', $scans), '<', $before + 8, 'places, not scans');
+	$node->safe_psql('postgres', 'DELETE FROM t WHERE k > 31');
+	is(same(), '31 same', 'and right when they are gone');
+}
+
 # the maintenance worker encodes what nobody has asked for yet: the size of the encoding changes only when somebody encodes
 $node->safe_psql('postgres', 'INSERT INTO t (x, y) SELECT 1, 1 FROM generate_series(1, 5)');
 ok($node->poll_query_until('postgres', "SELECT rows = 36 FROM posterior.stat_contexts WHERE name = 'c'"), 'encoded ahead');

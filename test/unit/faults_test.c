@@ -52,6 +52,8 @@ work(TnpError *error)
 		status = tnp_predict(e, &asked, params, error);
 	if (status == TNP_OK)
 		status = tnp_sample(e, &asked, 1, 0, 3, draws, error);
+	if (status == TNP_OK && tnp_model_info(model)->appendable)
+		status = tnp_append_predict(e, &next, &asked, params, error);
 	tnp_encoding_free(e);
 	if (status == TNP_OK)
 		status = tnp_evidence(model, &all, &density, &conditioned, NULL, error);

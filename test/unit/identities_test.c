@@ -130,6 +130,94 @@ test_append(void)
 	holds(memcmp(once, parts, QUERIES * size * sizeof(double)) == 0, "appended is built at once, bitwise");
 }
 
+/* Rows that are appended with the question walk with it, and are what they are when appended before it: few rows and queries, and more than a tile has. */
+static void
+test_append_predict(void)
+{
+	static const int shapes[][2] = {{1, 1}, {1, 4}, {3, 1}, {5, QUERIES}, {0, 2}, {2, 0}};
+	TestRows	many;
+	TnpError	error = {0};
+	int64_t		prefix = tnp_whole_prefix(model, 12);
+	double		apart[QUERIES * LARGEST],
+				together[QUERIES * LARGEST],
+			   *params[2];
+	bool		same = true,
+				after = true;
+
+	if (!info->appendable)
+		return;
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+	{
+		int			n = shapes[i][0],
+					m = shapes[i][1];
+		TnpRows		more = test_slice(&rows, 12, n),
+					queries = test_slice(&rows, CONTEXT, m);
+		TnpEncoding *a = build(12, prefix),
+				   *b = build(12, prefix);
+
+		queries.y = NULL;
+		append(a, 12, n);
+		predict(a, CONTEXT, m, apart);
+		must(tnp_append_predict(b, &more, &queries, together, &error), &error, "append and predict");
+		same = same && tnp_encoding_rows(b) == 12 + n && memcmp(apart, together, (size_t) m * size * sizeof(double)) == 0;
+		/* what was stored is what later rows and questions find */
+		append(a, 12 + n, CONTEXT - 12 - n);
+		append(b, 12 + n, CONTEXT - 12 - n);
+		predict(a, CONTEXT, QUERIES, apart);
+		predict(b, CONTEXT, QUERIES, together);
+		after = after && memcmp(apart, together, QUERIES * size * sizeof(double)) == 0;
+		tnp_encoding_free(a);
+		tnp_encoding_free(b);
+	}
+	holds(same, "rows appended with the question are those appended before it, bitwise");
+	holds(after, "and so is what they leave");
+
+	test_rows_make(&many, info, 150, 11);
+	for (int together = 0; together < 2; together++)
+	{
+		TnpRows		more = test_slice(&many, 0, 60),
+					queries = test_slice(&many, 60, 90);
+		TnpEncoding *e = build(12, prefix);
+
+		queries.y = NULL;
+		params[together] = malloc((size_t) queries.n * size * sizeof(double));
+		if (together)
+			must(tnp_append_predict(e, &more, &queries, params[together], &error), &error, "append and predict");
+		else
+		{
+			must(tnp_append(e, &more, &error), &error, "append");
+			must(tnp_predict(e, &queries, params[together], &error), &error, "predict");
+		}
+		tnp_encoding_free(e);
+	}
+	holds(memcmp(params[0], params[1], (size_t) 90 * size * sizeof(double)) == 0, "and more than a tile has");
+	free(params[0]);
+	free(params[1]);
+	test_rows_free(&many);
+
+	/* what cannot be asked or appended leaves the encoding as it was */
+	{
+		TnpRows		more = test_slice(&rows, 12, 2),
+					queries = test_slice(&rows, CONTEXT, 1);
+		TnpEncoding *e = build(12, prefix);
+		double		bad[8] = {0};
+
+		for (int f = 0; f < queries.n_features; f++)
+			bad[f] = INFINITY;
+		predict(e, CONTEXT, QUERIES, apart);
+		queries.y = NULL;
+		queries.x = bad;
+		holds(tnp_append_predict(e, &more, &queries, together, &error) == TNP_BAD_VALUE && tnp_encoding_rows(e) == 12, "an impossible question appends nothing");
+		queries.x = test_slice(&rows, CONTEXT, 1).x;
+		more.y = bad;
+		bad[0] = NAN;
+		holds(tnp_append_predict(e, &more, &queries, together, &error) == TNP_BAD_VALUE && tnp_encoding_rows(e) == 12, "nor does an impossible row");
+		predict(e, CONTEXT, QUERIES, together);
+		holds(memcmp(apart, together, QUERIES * size * sizeof(double)) == 0, "and the encoding answers as before");
+		tnp_encoding_free(e);
+	}
+}
+
 /* Views of the first rows and copies answer as encodings built from these rows. */
 static void
 test_copy(void)
@@ -409,6 +497,7 @@ test_model(const TestModel *m, const TnpKernels *kernels)
 	test_rows_make(&rows, info, CONTEXT + QUERIES, 5);
 	test_batch();
 	test_append();
+	test_append_predict();
 	test_copy();
 	test_grow();
 	test_score();

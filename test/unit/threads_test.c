@@ -53,7 +53,7 @@ ask(const TnpModel *model, const TestRows *rows, int n, Answers *out, TnpError *
 
 	tnp_answer_shape(model, &kind, &components);
 	size = tnp_distribution_size(kind, components);
-	out->n = (size_t) (QUERIES + 1) * size + DRAWS * STEPS + 2 + STEPS;
+	out->n = (size_t) (QUERIES + 2) * size + DRAWS * STEPS + 2 + STEPS;
 	out->at = at = calloc(out->n, sizeof(double));
 	status = tnp_build(model, &context, tnp_whole_prefix(model, context.n), &e, error);
 	if (status == TNP_OK && appends)
@@ -71,6 +71,9 @@ ask(const TnpModel *model, const TestRows *rows, int n, Answers *out, TnpError *
 		status = tnp_score(e, &few, ORDERS, 5, at, NULL, error);
 	if (status == TNP_OK)
 		status = tnp_score(e, &few, 0, 0, at + 1, at + 2, error);
+	at += 2 + STEPS;
+	if (status == TNP_OK && appends)
+		status = tnp_append_predict(e, &few, &one, at, error);
 	tnp_encoding_free(e);
 	return status;
 }
