@@ -140,3 +140,19 @@ SELECT posterior.drop_model('echo');
 SELECT posterior.create_context('catalogue', 'pg_catalog.pg_class', 'reltuples', '{relpages}', 'relname', model => 'tabular_small');
 SELECT maintain, posterior.warm_context(name) > 100 AS warm FROM posterior.contexts WHERE name = 'catalogue';
 SELECT posterior.drop_context('catalogue');
+-- a context over a view that asks more contexts than a session keeps plans for; one that asks itself
+SET posterior.model = 'toy';
+CREATE TABLE deep AS SELECT i AS t, i / 10.0::float8 AS x, sin(i / 5.0) AS y FROM generate_series(1, 45) i;
+SELECT count(posterior.create_context('deep ' || i, 'deep', 'y', '{x}', 't', filter => 't > ' || i - 40)) FROM generate_series(1, 40) i;
+CREATE VIEW asking AS SELECT t, x, (SELECT posterior.mean(posterior.predict('deep ' || 1 + t % 40, q)) FROM (SELECT d.x) q) AS y FROM deep d;
+SELECT posterior.create_context('asking', 'asking', 'y', '{x}', 't', max_rows => 20);
+SELECT posterior.warm_context('asking') BETWEEN 11 AND 20 AS once, posterior.warm_context('asking') BETWEEN 11 AND 20 AS again;
+CREATE VIEW circle AS SELECT t, x, y FROM deep;
+SELECT posterior.create_context('circle', 'circle', 'y', '{x}', 't');
+CREATE OR REPLACE VIEW circle AS SELECT t, x, (SELECT posterior.mean(posterior.predict('circle', q)) FROM (SELECT d.x) q) AS y FROM deep d;
+\set VERBOSITY sqlstate
+SELECT posterior.warm_context('circle');
+\set VERBOSITY default
+DROP VIEW asking, circle;
+DROP TABLE deep;
+RESET posterior.model;

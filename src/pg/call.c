@@ -276,7 +276,8 @@ rows_of_composites(PosteriorCall *call, Datum *elements, bool *nulls, int64 n)
 			ereport(ERROR,
 					(errcode(ERRCODE_DATATYPE_MISMATCH),
 					 errmsg("the rows of the array have different columns"),
-					 errdetail("Row %lld differs from row 1.", (long long) i + 1)));
+					 errdetail("Row %lld differs from row 1.", (long long) i + 1),
+					 errhint("Cast the columns to the same types in all rows.")));
 		tuple.t_len = HeapTupleHeaderGetDatumLength(header);
 		ItemPointerSetInvalid(&tuple.t_self);
 		tuple.t_tableOid = InvalidOid;

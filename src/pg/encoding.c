@@ -261,7 +261,7 @@ keep(const Attempt *a, PosteriorBody *b, int64 n, int64 capacity, PosteriorBody 
 	for (int i = 1;; i++)
 	{
 		status = posterior_body_copy(a->w->model, b, n, capacity, posterior_is_shared, kept, error);
-		if (status != TNP_NO_MEMORY || i > 4 || !posterior_make_room(Min((Size) posterior_cache_size * 256 * i, estimate(a, capacity) * (i + 1))))
+		if (status != TNP_NO_MEMORY || i > 4 || !posterior_evict(Min((Size) posterior_cache_size * 256, estimate(a, capacity) * i)))
 			return status;
 	}
 }

@@ -18,6 +18,7 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
+#define ATTEMPTS 4				/* to find room for a model by evicting */
 #define KEPT_MODELS 8			/* parsed models that are kept although nobody uses them */
 
 static PosteriorModel *models = NULL;	/* most recently used first */
@@ -134,9 +135,15 @@ share_weights(const char *name, const pg_uuid_t *version, bytea *file)
 	TnpError	error;
 	TnpStatus	status = tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &model, &error);
 
-	/* weights are there twice, as they are and packed */
+	/* weights are there twice, as they are and packed; and the arena may be in pieces */
 	if (status == TNP_NO_MEMORY && posterior_make_room(3 * VARSIZE_ANY(file)))
-		status = tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &model, &error);
+	{
+		int			attempt = 0;
+
+		do
+			status = tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &model, &error);
+		while (status == TNP_NO_MEMORY && ++attempt <= ATTEMPTS && posterior_evict(VARSIZE_ANY(file) * attempt));
+	}
 	if (status == TNP_NO_MEMORY)
 		return NULL;
 	if (status != TNP_OK)

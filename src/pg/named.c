@@ -28,37 +28,98 @@
 
 #define KEPT_PLANS 32
 
-SPIPlanPtr
-posterior_plan(const char *query, int n, Oid *types, int options)
+/* A plan that the session keeps. */
+typedef struct Kept
 {
-	static struct
-	{
-		char	   *query;
-		Oid			user;		/* rights on schemas are asked for when a query is analysed */
-		SPIPlanPtr	plan;
-	}			kept[KEPT_PLANS];
-	static int	next = 0;
+	char	   *query;			/* NULL: none */
+	Oid			user;			/* rights on schemas are asked for when a query is analysed */
 	SPIPlanPtr	plan;
+	int			uses;			/* by queries that run now: what they read may itself ask contexts, and so come here */
+} Kept;
+
+/* The kept plan of a query, with the options of SPI_prepare_cursor, in use until its uses are counted down. SPI must be connected. */
+static Kept *
+use_plan(const char *query, int n, Oid *types, int options)
+{
+	static Kept kept[KEPT_PLANS];
+	static int	next = 0;
+	Kept	   *slot;
+	SPIPlanPtr	plan;
+	int			tried = 0;
 
 	for (int i = 0; i < KEPT_PLANS; i++)
 		if (kept[i].query != NULL && kept[i].user == GetUserId() && strcmp(kept[i].query, query) == 0)
-			return kept[i].plan;
+		{
+			kept[i].uses++;
+			return &kept[i];
+		}
 	plan = SPI_prepare_cursor(query, n, types, options);
-	if (plan == NULL || SPI_keepplan(plan) != 0)
+	if (plan == NULL)
 		elog(ERROR, "could not prepare \"%s\"", query);
-	if (kept[next].query != NULL)
+	while (kept[next].uses > 0 && tried++ < KEPT_PLANS)
+		next = (next + 1) % KEPT_PLANS;
+	slot = &kept[next];
+	if (slot->uses > 0)
 	{
-		char	   *old = kept[next].query;
+		/* contexts within contexts, deeper than there are slots: this plan goes with the connection */
+		slot = palloc0(sizeof(Kept));
+		slot->plan = plan;
+		slot->uses = 1;
+		return slot;
+	}
+	if (SPI_keepplan(plan) != 0)
+		elog(ERROR, "could not keep the plan of \"%s\"", query);
+	if (slot->query != NULL)
+	{
+		char	   *old = slot->query;
 
-		kept[next].query = NULL;
-		SPI_freeplan(kept[next].plan);
+		slot->query = NULL;
+		SPI_freeplan(slot->plan);
 		pfree(old);
 	}
-	kept[next].plan = plan;
-	kept[next].user = GetUserId();
-	kept[next].query = MemoryContextStrdup(TopMemoryContext, query);
+	slot->plan = plan;
+	slot->user = GetUserId();
+	slot->query = MemoryContextStrdup(TopMemoryContext, query);
+	slot->uses = 1;
 	next = (next + 1) % KEPT_PLANS;
-	return plan;
+	return slot;
+}
+
+int
+posterior_plan_execute(const char *query, int n, Oid *types, int options, Datum *values, long limit)
+{
+	Kept	   *kept = use_plan(query, n, types, options);
+	volatile int result = 0;
+
+	PG_TRY();
+	{
+		result = SPI_execute_plan(kept->plan, values, NULL, true, limit);
+	}
+	PG_FINALLY();
+	{
+		kept->uses--;
+	}
+	PG_END_TRY();
+	return result;
+}
+
+Portal
+posterior_plan_open(const char *query, int n, Oid *types, Datum *values)
+{
+	Kept	   *kept = use_plan(query, n, types, 0);
+	Portal		volatile cursor = NULL;
+
+	PG_TRY();
+	{
+		/* the cursor holds what it needs of the plan */
+		cursor = SPI_cursor_open(NULL, kept->plan, values, NULL, true);
+	}
+	PG_FINALLY();
+	{
+		kept->uses--;
+	}
+	PG_END_TRY();
+	return cursor;
 }
 
 char *
@@ -234,7 +295,7 @@ posterior_named_find(const char *name, MemoryContext memory)
 
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
-	if (SPI_execute_plan(posterior_plan(query, 1, &type, 0), &argument, NULL, true, 1) != SPI_OK_SELECT)
+	if (posterior_plan_execute(query, 1, &type, 0, &argument, 1) != SPI_OK_SELECT)
 		elog(ERROR, "could not read " POSTERIOR_DEFINITIONS);
 	if (SPI_processed == 0)
 		ereport(ERROR,

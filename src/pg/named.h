@@ -91,7 +91,11 @@ int64		posterior_named_start(const PosteriorNamed *named, int64 total);
 /* The fewest rows that the window has while there are more rows than it takes. */
 int64		posterior_named_least(const PosteriorNamed *named);
 
-/* A kept plan of this text with the options of SPI_prepare_cursor, from a few that the session keeps. SPI must be connected. */
-SPIPlanPtr	posterior_plan(const char *query, int n, Oid *types, int options);
+/*
+ * As SPI_execute_plan and SPI_cursor_open for reading, with a plan of this text from a few that the session keeps; options are those of SPI_prepare_cursor.
+ * SPI must be connected.
+ */
+int			posterior_plan_execute(const char *query, int n, Oid *types, int options, Datum *values, long limit);
+Portal		posterior_plan_open(const char *query, int n, Oid *types, Datum *values);
 
 #endif							/* POSTERIOR_NAMED_H */

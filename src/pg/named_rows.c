@@ -90,7 +90,7 @@ count_rows(const PosteriorNamed *named)
 {
 	bool		isnull;
 
-	if (SPI_execute_plan(posterior_plan(psprintf("SELECT pg_catalog.count(*) %s", named->source), 0, NULL, 0), NULL, NULL, true, 1) != SPI_OK_SELECT
+	if (posterior_plan_execute(psprintf("SELECT pg_catalog.count(*) %s", named->source), 0, NULL, 0, NULL, 1) != SPI_OK_SELECT
 		|| SPI_processed != 1)
 		elog(ERROR, "could not count the rows of context \"%s\"", named->name);
 	return DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
@@ -108,11 +108,9 @@ open_rows(const PosteriorNamed *named, const char *columns, bool plain, int64 st
 	const char *place = plain ? ", ctid" : "";
 
 	if (start == 0)
-		return SPI_cursor_open(NULL, posterior_plan(psprintf("SELECT %s%s %s %s", columns, place, named->source, named->order), 0, NULL, 0),
-							   NULL, NULL, true);
-	return SPI_cursor_open(NULL, posterior_plan(psprintf("SELECT %s%s FROM (SELECT %s%s %s %s LIMIT $1) AS newest %s", columns, place,
-														 named->used, place, named->source, named->backwards, named->order), 1, &type, 0),
-						   &wanted, NULL, true);
+		return posterior_plan_open(psprintf("SELECT %s%s %s %s", columns, place, named->source, named->order), 0, NULL, NULL);
+	return posterior_plan_open(psprintf("SELECT %s%s FROM (SELECT %s%s %s %s LIMIT $1) AS newest %s", columns, place,
+										named->used, place, named->source, named->backwards, named->order), 1, &type, &wanted);
 }
 
 void
@@ -193,8 +191,8 @@ posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *
 	level = NewGUCNestLevel();
 	turn_off("enable_seqscan");
 	turn_off("enable_indexscan");
-	status = SPI_execute_plan(posterior_plan(psprintf("SELECT %s, ctid, xmin %s AND ctid OPERATOR(pg_catalog.=) ANY ($1) %s", columns, named->source, named->order),
-											 1, &type, CURSOR_OPT_GENERIC_PLAN), &argument, NULL, true, 0);
+	status = posterior_plan_execute(psprintf("SELECT %s, ctid, xmin %s AND ctid OPERATOR(pg_catalog.=) ANY ($1) %s", columns, named->source, named->order),
+									1, &type, CURSOR_OPT_GENERIC_PLAN, &argument, 0);
 	AtEOXact_GUC(true, level);
 	if (status != SPI_OK_SELECT)
 		elog(ERROR, "could not read the rows of context \"%s\"", named->name);

@@ -17,6 +17,8 @@
 #include "utils/memutils.h"
 
 #define RUNS_PER_KEY 4			/* contents of one context that are kept side by side */
+#define PAGES 65536				/* what the arena takes at once for small pieces */
+#define ATTEMPTS 4				/* to find room for one by evicting */
 #define RECENT 60000			/* ms after which a waiter looks again by itself */
 
 static dlist_head *
@@ -130,12 +132,14 @@ in_use(void)
 	return pg_atomic_read_u64(&posterior_shared->used);
 }
 
-/* Evict the least recently used run or model that nobody needs. The lock is held exclusively. */
-static bool
+/* Evict the least recently used run or model that nobody needs; about how many bytes that frees, 0 if there is none. The lock is held exclusively. */
+static Size
 evict_one(void)
 {
 	PosteriorRun *oldest = NULL;
 	PosteriorWeights *idle = NULL;
+	uint64		before = in_use(),
+				after;
 	dlist_iter	iter;
 
 	for (int b = 0; b < POSTERIOR_BUCKETS; b++)
@@ -157,13 +161,17 @@ evict_one(void)
 	{
 		dlist_delete(&idle->node);
 		posterior_weights_destroy(idle);
-		return true;
 	}
-	if (oldest == NULL)
-		return false;
-	pg_atomic_fetch_add_u64(&posterior_shared->counters.evictions, 1);
-	unlist(oldest);
-	return true;
+	else if (oldest != NULL)
+	{
+		pg_atomic_fetch_add_u64(&posterior_shared->counters.evictions, 1);
+		unlist(oldest);
+	}
+	else
+		return 0;
+	/* others allocate meanwhile */
+	after = in_use();
+	return after < before ? (Size) (before - after) : 1;
 }
 
 bool
@@ -172,12 +180,31 @@ posterior_make_room(Size bytes)
 	uint64		limit = (uint64) posterior_cache_size * 1024;
 	bool		room;
 
+	/* nobody has to go for what will not fit */
+	if (bytes > limit)
+		return false;
 	posterior_lock(LW_EXCLUSIVE);
-	while (in_use() + bytes > limit && evict_one())
+	while (in_use() + bytes > limit && evict_one() > 0)
 		;
 	room = in_use() + bytes <= limit;
 	posterior_unlock();
 	return room;
+}
+
+bool
+posterior_evict(Size bytes)
+{
+	Size		freed = 0,
+				some = 1;
+
+	posterior_lock(LW_EXCLUSIVE);
+	while (freed < bytes && some > 0)
+	{
+		some = evict_one();
+		freed += some;
+	}
+	posterior_unlock();
+	return freed > 0;
 }
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
@@ -335,6 +362,8 @@ posterior_run_announce(const PosteriorRunKey *key, PosteriorModel *model, bool *
 	int			same = 0;
 	dlist_iter	iter;
 
+	for (int i = 0; run == NULL && i < ATTEMPTS && posterior_evict(PAGES); i++)
+		run = posterior_arena_alloc(sizeof(PosteriorRun));
 	*full = run == NULL;
 	if (run == NULL)
 		return NULL;

@@ -71,6 +71,12 @@ void		posterior_run_unlist(PosteriorRun *run);
 /* Make `bytes` free if evicting can do that; false if not. */
 bool		posterior_make_room(Size bytes);
 
+/*
+ * Evict until that many bytes have become free; false if nothing could be evicted. For when the arena has found no room although there should be some: it
+ * hands out whole pages, so that it is full before the bytes asked for are as many as it has.
+ */
+bool		posterior_evict(Size bytes);
+
 /* Rows of the run that have been published; -1 while it is built. */
 static inline int64
 posterior_run_length(PosteriorRun *run)
