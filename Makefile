@@ -214,7 +214,7 @@ endif
 #: make layers | docs | unit | sanitized | valgrind | reference | regress | isolation | history | tap | check-train | fuzz    one suite
 #: make train       train a model: MODEL=gp1d MINUTES=25 [OUT=file] [WORKERS=n] [DEVICE=cuda] [COMPILE=1]; see train/README.md
 #: make evaluate    measure a model through SQL: MODEL=tabular DATA=<folder of CSV files> [OUT=file.json]
-#: make cuda        the CUDA device, where nvcc is found (CUDA_ARCHS: 80 90); make cuda-suite tests it, with or without a GPU
+#: make cuda        the CUDA device, where nvcc is found (CUDA_ARCHS: 80 90 100 120, as far as nvcc knows them); make cuda-suite tests it, with or without a GPU
 #: make gpu-check   on a machine with a GPU: parity, sanitizer, benchmark; needs no PostgreSQL (make gpu-carry collects what else it may lack)
 #: make soak        the history checker until ten million predictions have been compared
 #: make mutants     one build without each guard of the cache: the tests must find it

@@ -15,6 +15,8 @@
 #define OWN_BYTES ((size_t) 256 << 20)	/* private keys and values of one launch */
 #define LAUNCH_STEPS 64			/* steps of one launch, so that interrupts are looked for between them */
 
+int64_t		cuda_order_steps = (int64_t) 1 << 20;
+
 /* One block of a chain: streams that all start on the first `rows` rows of an encoding. */
 typedef struct Chain
 {
@@ -71,7 +73,7 @@ run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
 				order_bytes = c->order != NULL ? (size_t) (n * steps) * sizeof(int) : 0,
 				halves_bytes = halves_on_device ? (size_t) steps * m->shape.width * sizeof(float) : 0,
 				out_bytes = (size_t) (n * steps) * sizeof(double),
-				in_bytes = cuda_piece(x_bytes) + cuda_piece(y_bytes) + cuda_piece(target_bytes) + cuda_piece(order_bytes);
+				in_bytes = cuda_piece(x_bytes) + cuda_piece(y_bytes) + cuda_piece(target_bytes) + cuda_piece(order_bytes) + cuda_piece(sizeof(int));
 	CudaWalk	walk = cuda_walk_of(e, c->rows, CUDA_CHAIN);
 	CudaPlan	plan;
 	char	   *in,
@@ -101,9 +103,8 @@ run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
 	walk.x_width = halves_on_device ? m->shape.width : width;
 	status = cuda_plan(m, walk.shared, steps * walk.group, &walk, &plan, error);
 	if (status == TNP_OK)
-		status = cuda_begin(device, in_bytes + cuda_piece(halves_bytes) + cuda_piece(sizeof(int)) + cuda_piece(out_bytes) + cuda_piece(plan.raw_bytes) +
-							cuda_piece(plan.params_bytes) + cuda_piece(plan.part_bytes) + cuda_piece(plan.own_bytes),
-							in_bytes + cuda_piece(sizeof(int)) + cuda_piece(out_bytes), error);
+		status = cuda_begin(device, in_bytes + cuda_piece(halves_bytes) + cuda_piece(out_bytes) + cuda_piece(plan.raw_bytes) + cuda_piece(plan.params_bytes) +
+							cuda_piece(plan.part_bytes) + cuda_piece(plan.own_bytes), in_bytes + cuda_piece(out_bytes), error);
 	if (status != TNP_OK)
 		return status;
 	in = cuda_staging(device, 0);
@@ -118,9 +119,11 @@ run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
 	walk.order = cuda_scratch(device, order_bytes);
 	flag = cuda_staging(device, sizeof(int));
 	out = cuda_staging(device, out_bytes);
-	halves = cuda_scratch(device, halves_bytes);
+	/* a zeroed flag goes in last and comes back first */
+	*flag = 0;
 	walk.flags = cuda_scratch(device, sizeof(int));
 	walk.chain_out = cuda_scratch(device, out_bytes);
+	halves = cuda_scratch(device, halves_bytes);
 	walk.raw = cuda_scratch(device, plan.raw_bytes);
 	walk.params = cuda_scratch(device, plan.params_bytes);
 	walk.part = cuda_scratch(device, plan.part_bytes);
@@ -140,8 +143,6 @@ run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
 	if (c->order != NULL)
 		memcpy(order, c->order + first * steps, order_bytes);
 	result = gpu_upload(in_device, in, in_bytes);
-	if (result == GPU_OK)
-		result = gpu_clear(walk.flags, sizeof(int));
 	/* slots of a started block of keys are read before they are written */
 	if (result == GPU_OK)
 		result = gpu_clear(walk.own.k, plan.own_bytes);
@@ -164,9 +165,7 @@ run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
 		if (walk.last_step < last && (status = cuda_wait(device, error)) != TNP_OK)
 			return status;
 	}
-	result = gpu_download(flag, walk.flags, sizeof(int));
-	if (result == GPU_OK)
-		result = gpu_download(out, walk.chain_out, out_bytes);
+	result = gpu_download(flag, walk.flags, cuda_piece(sizeof(int)) + out_bytes);
 	status = result == GPU_OK ? cuda_wait(device, error) : cuda_failed(device, result, error);
 	if (status != TNP_OK)
 		return status;
@@ -361,7 +360,9 @@ TnpStatus
 cuda_score(TnpDeviceEncoding *e, TnpRequest *r, TnpError *error)
 {
 	int64_t		n = r->queries.n,
-				orders = r->orders > 0 ? r->orders : 1;
+				orders = r->orders > 0 ? r->orders : 1,
+				most = n < cuda_order_steps ? cuda_order_steps / (n > 0 ? n : 1) : 1,
+				portion = orders < most ? orders : most;
 	int		   *place;
 	double	   *steps,
 				total = -INFINITY;
@@ -373,28 +374,33 @@ cuda_score(TnpDeviceEncoding *e, TnpRequest *r, TnpError *error)
 	for (int64_t i = 0; i < n; i++)
 		if (!isfinite(tnp_scale_target(e->model->model, &e->stats, r->queries.y[i])))
 			return tnp_fail(error, TNP_BAD_VALUE, "a target is too large for the model");
-	place = malloc((size_t) (orders * n) * sizeof(int));
-	steps = malloc((size_t) (orders * n) * sizeof(double));
+	place = malloc((size_t) (portion * n) * sizeof(int));
+	steps = malloc((size_t) (portion * n) * sizeof(double));
 	if (place == NULL || steps == NULL)
 		status = tnp_no_memory(error);
-	for (int64_t o = 0; status == TNP_OK && o < orders; o++)
-		fill_order(n, r->seed, r->orders > 0 ? o : -1, place + o * n);
-	if (status == TNP_OK && n <= chain_room(e, r->rows))
+	for (int64_t first = 0; status == TNP_OK && first < orders; first += portion)
 	{
-		Chain		chain = {e, r->rows, r->rows - e->prefix, &r->queries, orders, true, place, 0, 0, 0, steps};
+		int64_t		now = orders - first < portion ? orders - first : portion;
 
-		status = run_chain(&chain, error);
-	}
-	else
-		for (int64_t o = 0; status == TNP_OK && o < orders; o++)
-			status = score_long(e, r, place + o * n, steps + o * n, error);
-	for (int64_t o = 0; status == TNP_OK && o < orders; o++)
-	{
-		double		joint = 0;
+		for (int64_t o = 0; o < now; o++)
+			fill_order(n, r->seed, r->orders > 0 ? first + o : -1, place + o * n);
+		if (n <= chain_room(e, r->rows))
+		{
+			Chain		chain = {e, r->rows, r->rows - e->prefix, &r->queries, now, true, place, 0, 0, 0, steps};
 
-		for (int64_t i = 0; i < n; i++)
-			joint += steps[o * n + i];
-		total = log_add(total, joint);
+			status = run_chain(&chain, error);
+		}
+		else
+			for (int64_t o = 0; status == TNP_OK && o < now; o++)
+				status = score_long(e, r, place + o * n, steps + o * n, error);
+		for (int64_t o = 0; status == TNP_OK && o < now; o++)
+		{
+			double		joint = 0;
+
+			for (int64_t i = 0; i < n; i++)
+				joint += steps[o * n + i];
+			total = log_add(total, joint);
+		}
 	}
 	if (status == TNP_OK)
 		r->answer[0] = r->orders > 0 ? total - log((double) orders) : total;

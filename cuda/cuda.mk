@@ -5,14 +5,17 @@
 # The CUDA device: one shared object per list of machine codes, with the engine inside it, loaded by the server process alone. Without
 # nvcc nothing of this is built, and nothing else is different.
 NVCC ?= $(or $(shell command -v nvcc 2> /dev/null),$(wildcard /usr/local/cuda/bin/nvcc))
-CUDA_ARCHS ?= 80 90
+# Machine code for every generation that nvcc knows: 80 runs on all 8.x, 90 on 9.0, 100 on 10.x, 120 on 12.x.
+ifeq ($(origin CUDA_ARCHS),undefined)
+CUDA_ARCHS := $(or $(filter $(if $(NVCC),$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch 2> /dev/null))),80 90 100 120),80 90)
+endif
 CUDA_BUILD = build/cuda-$(subst $() $(),-,$(strip $(CUDA_ARCHS)))
 CUDA_HOST := $(wildcard cuda/*.c)
 CUDA_KERNEL_LISTS := HALF_16 HALF_32 HALF_64 FLOAT_16 FLOAT_32
 CUDA_CPPFLAGS = $(ENGINE_CPPFLAGS) -iquote src/server -iquote cuda
-CUDA_NEWEST = $(lastword $(CUDA_ARCHS))
-# machine code for each, and an intermediate form of the newest for what comes after it
-NVCC_ARCHS = $(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(a),code=sm_$(a)) -gencode=arch=compute_$(CUDA_NEWEST),code=compute_$(CUDA_NEWEST)
+# And an intermediate form, which the driver translates for whatever else comes: of the oldest generation with clusters, because nothing newer is used and it serves the most devices.
+CUDA_PTX = $(or $(filter 90,$(CUDA_ARCHS)),$(lastword $(CUDA_ARCHS)))
+NVCC_ARCHS = $(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(a),code=sm_$(a)) -gencode=arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX)
 NVCC_FLAGS = -std=c++17 -O3 $(NVCC_ARCHS) -Xcompiler -Wall,-Wextra,-fPIC,-fvisibility=hidden -Icuda
 CUDA_OBJECTS = $(patsubst cuda/%.c,$(CUDA_BUILD)/%.o,$(CUDA_HOST)) $(patsubst %,$(CUDA_BUILD)/kernels_%.o,$(CUDA_KERNEL_LISTS)) $(CUDA_BUILD)/gpu_cuda.o
 CUDA_HEADERS := $(filter-out cuda/host.h cuda/gpu.h,$(wildcard cuda/*.h))

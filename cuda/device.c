@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RESERVE ((size_t) 1 << 20)	/* scratch grows by at least this */
+#define RESERVE ((size_t) 1 << 20)	/* scratch and staging grow by at least this */
 #define POLL_EVERY 64			/* looks at the device per poll for interrupts, */
 #define POLL_ALWAYS 2000		/* until so many: gpu_pause then sleeps */
 
@@ -17,10 +17,31 @@ TnpStatus
 cuda_failed(TnpDevice *device, GpuResult result, TnpError *error)
 {
 	if (result == GPU_NO_MEMORY)
-		return tnp_fail(error, TNP_NO_MEMORY, "out of device memory");
+	{
+		bool		done = false;
+
+		/* what was asked for before may still use the room that the next attempt is given */
+		result = gpu_done(&done);
+		for (int looks = 0; result == GPU_OK && !done; looks++)
+		{
+			gpu_pause(looks);
+			result = gpu_done(&done);
+		}
+		if (result == GPU_OK)
+			return tnp_fail(error, TNP_NO_MEMORY, "out of device memory");
+	}
 	device->lost = true;
 	tnp_fail(error, TNP_BAD_ARGUMENT, "the CUDA device failed: %s", gpu_error());
 	return TNP_BAD_ARGUMENT;
+}
+
+/* Give back the room of the last call, which no call in progress uses yet. */
+static void
+drop_scratch(TnpDevice *device)
+{
+	cuda_give(device, device->scratch, device->scratch_bytes);
+	device->scratch = NULL;
+	device->scratch_bytes = device->scratch_used = 0;
 }
 
 TnpStatus
@@ -29,6 +50,9 @@ cuda_take(TnpDevice *device, size_t bytes, void **memory, TnpError *error)
 	GpuResult	result;
 
 	*memory = NULL;
+	/* room that a large question has left behind must not keep others out */
+	if (bytes > device->limit - device->used)
+		drop_scratch(device);
 	if (bytes > device->limit - device->used)
 	{
 		tnp_fail(error, TNP_NO_MEMORY, "out of device memory");
@@ -36,6 +60,11 @@ cuda_take(TnpDevice *device, size_t bytes, void **memory, TnpError *error)
 		return TNP_NO_MEMORY;
 	}
 	result = gpu_allocate(bytes > 0 ? bytes : 1, memory);
+	if (result == GPU_NO_MEMORY && device->scratch != NULL)
+	{
+		drop_scratch(device);
+		result = gpu_allocate(bytes > 0 ? bytes : 1, memory);
+	}
 	if (result != GPU_OK)
 		return cuda_failed(device, result, error);
 	device->used += bytes;
@@ -73,6 +102,13 @@ cuda_wait(TnpDevice *device, TnpError *error)
 	return stopped ? tnp_fail(error, TNP_INTERRUPTED, "interrupted") : TNP_OK;
 }
 
+/* Room for `bytes` and some more, so that questions that grow slowly do not allocate, which waits for the device, each time. */
+static size_t
+grown(size_t bytes)
+{
+	return (bytes + bytes / 8 + RESERVE - 1) / RESERVE * RESERVE;
+}
+
 TnpStatus
 cuda_begin(TnpDevice *device, size_t scratch, size_t staging, TnpError *error)
 {
@@ -81,15 +117,17 @@ cuda_begin(TnpDevice *device, size_t scratch, size_t staging, TnpError *error)
 	device->scratch_used = device->staging_used = 0;
 	if (scratch > device->scratch_bytes)
 	{
-		cuda_give(device, device->scratch, device->scratch_bytes);
-		device->scratch = NULL;
-		device->scratch_bytes = 0;
-		if (scratch < RESERVE && RESERVE <= device->limit - device->used)
-			scratch = RESERVE;
-		status = cuda_take(device, scratch, &device->scratch, error);
+		size_t		room = grown(scratch);
+
+		drop_scratch(device);
+		if (room > device->limit - device->used)
+			room = scratch;
+		status = cuda_take(device, room, &device->scratch, error);
+		if (status == TNP_NO_MEMORY && room > scratch)
+			status = cuda_take(device, room = scratch, &device->scratch, error);
 		if (status != TNP_OK)
 			return status;
-		device->scratch_bytes = scratch;
+		device->scratch_bytes = room;
 	}
 	if (staging > device->staging_bytes)
 	{
@@ -98,10 +136,10 @@ cuda_begin(TnpDevice *device, size_t scratch, size_t staging, TnpError *error)
 		gpu_release_host(device->staging);
 		device->staging = NULL;
 		device->staging_bytes = 0;
-		result = gpu_allocate_host(staging, &device->staging);
+		result = gpu_allocate_host(grown(staging), &device->staging);
 		if (result != GPU_OK)
 			return cuda_failed(device, result, error);
-		device->staging_bytes = staging;
+		device->staging_bytes = grown(staging);
 	}
 	return TNP_OK;
 }

@@ -39,6 +39,9 @@ static int	measured = 0;
 static cudaEvent_t begun[MOST_MEASURED],
 			ended[MOST_MEASURED];
 
+/* Blocks of a cluster that every device with clusters has, unless it is a small part of one. */
+#define MOST_BLOCKS 8
+
 /* Looks of a wait before it begins to sleep between them: about a millisecond, longer than small questions take. */
 #define SPINS 2000
 
@@ -64,11 +67,58 @@ absent(const char *reason)
 	return GPU_ABSENT;
 }
 
-/* Blocks of a cluster that every device with clusters accepts. */
-static int
-largest_team(int major)
+/* Allow a kernel all the shared memory that there is, the first time that it is launched. */
+static cudaError_t
+prepare(const void *function)
 {
-	return major >= 9 ? 8 : 1;
+	static const void *prepared[64];
+	static int	n = 0;
+	cudaError_t error;
+
+	for (int i = 0; i < n; i++)
+		if (prepared[i] == function)
+			return cudaSuccess;
+	error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_limit);
+	if (error == cudaSuccess && n < 64)
+		prepared[n++] = function;
+	return error;
+}
+
+/*
+ * What the kernels, as they were built, can have of this device: shared memory, and blocks of a cluster. Code for an older machine, which the driver has translated, knows no clusters
+ * wherever it runs; and a small part of a device may have room for smaller ones only. Loading one kernel also shows whether there is code for the device at all.
+ */
+static GpuResult
+look_at_kernels(const cudaDeviceProp *properties, GpuFacts *facts)
+{
+	const void *function = cuda_kernel_HALF_16(0, 16, 2);
+	cudaLaunchConfig_t config = {};
+	cudaFuncAttributes attributes;
+	int			blocks = 1;
+	cudaError_t error = cudaFuncGetAttributes(&attributes, function);
+
+	if (error != cudaSuccess)
+	{
+		snprintf(failure, sizeof(failure), "this build has no code that runs on %.100s, of compute capability %d.%d: %.80s", properties->name, properties->major,
+				 properties->minor, cudaGetErrorString(error));
+		return GPU_ABSENT;
+	}
+	facts->shared_bytes = shared_limit = (int) (properties->sharedMemPerBlockOptin - attributes.sharedSizeBytes);
+	facts->team = 1;
+	if (properties->major < 9 || attributes.ptxVersion < 90)
+		return GPU_OK;
+	config.gridDim = dim3(8);
+	config.blockDim = dim3(CUDA_THREADS);
+	config.dynamicSmemBytes = (size_t) shared_limit;
+	if (prepare(function) != cudaSuccess || cudaOccupancyMaxPotentialClusterSize(&blocks, function, &config) != cudaSuccess)
+	{
+		/* without clusters everything works, too */
+		(void) cudaGetLastError();
+		return GPU_OK;
+	}
+	while (facts->team < MOST_BLOCKS && 2 * facts->team <= blocks)
+		facts->team *= 2;
+	return GPU_OK;
 }
 
 GpuResult
@@ -104,8 +154,11 @@ gpu_open(int ordinal, GpuFacts *facts)
 	snprintf(facts->version, sizeof(facts->version), "driver %d.%d, runtime %d.%d, sm_%d%d", driver / 1000, driver % 1000 / 10, runtime / 1000,
 			 runtime % 1000 / 10, properties.major, properties.minor);
 	facts->multiprocessors = properties.multiProcessorCount;
-	facts->shared_bytes = shared_limit = (int) properties.sharedMemPerBlockOptin;
-	facts->team = largest_team(properties.major);
+	if (look_at_kernels(&properties, facts) != GPU_OK)
+	{
+		gpu_close();
+		return GPU_ABSENT;
+	}
 	return GPU_OK;
 }
 
@@ -169,23 +222,6 @@ GpuResult
 gpu_clear(void *memory, size_t bytes)
 {
 	return bytes == 0 ? GPU_OK : result_of(cudaMemsetAsync(memory, 0, bytes, stream));
-}
-
-/* Allow a kernel all the shared memory that there is, the first time that it is launched. */
-static cudaError_t
-prepare(const void *function)
-{
-	static const void *prepared[64];
-	static int	n = 0;
-	cudaError_t error;
-
-	for (int i = 0; i < n; i++)
-		if (prepared[i] == function)
-			return cudaSuccess;
-	error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_limit);
-	if (error == cudaSuccess && n < 64)
-		prepared[n++] = function;
-	return error;
 }
 
 GpuResult

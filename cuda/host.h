@@ -150,4 +150,7 @@ TnpStatus	cuda_answer(TnpDeviceEncoding *e, int n, TnpRequest *requests, TnpErro
 TnpStatus	cuda_sample(TnpDeviceEncoding *e, TnpRequest *request, TnpError *error);
 TnpStatus	cuda_score(TnpDeviceEncoding *e, TnpRequest *request, TnpError *error);
 
+/* Steps of all orders that a density lays out in host memory at once; tests choose fewer. */
+extern int64_t cuda_order_steps;
+
 #endif							/* CUDA_HOST_H */

@@ -17,6 +17,9 @@ CudaForce	cuda_force;
 /* Bytes of weights and keys that a block should read per layer before sharing them out is worth the barriers. */
 #define WORTH_A_BLOCK ((int64_t) 16 << 10)
 
+/* Bytes of partial results in memory up to which splitting keys is worth them; what is needed grows with tiles times keys. */
+#define WORTH_A_SPLIT ((int64_t) 256 << 20)
+
 static int
 round_up(int n, int unit)
 {
@@ -74,6 +77,7 @@ choose_rows(const TnpDeviceModel *m, const CudaWalk *walk)
 	const GpuFacts *facts = &m->device->facts;
 	int			best = 16;
 	int64_t		best_cost = INT64_MAX;
+	CudaWalk	forced;
 
 	for (int rows = 16; rows <= cuda_largest_tile(m->shape.precision, m->shape.head_tiles); rows *= 2)
 	{
@@ -92,7 +96,8 @@ choose_rows(const TnpDeviceModel *m, const CudaWalk *walk)
 	/* few rows gain nothing from a tile that is mostly empty */
 	while (best > 16 && count_tiles(walk, best / 2, walk->n) <= 1)
 		best /= 2;
-	if (cuda_force.rows > 0 && cuda_force.rows <= cuda_largest_tile(m->shape.precision, m->shape.head_tiles))
+	if (cuda_force.rows > 0 && cuda_force.rows <= cuda_largest_tile(m->shape.precision, m->shape.head_tiles) &&
+		lay_out(&m->shape, cuda_force.rows, 1, &forced) <= facts->shared_bytes)
 		best = cuda_force.rows;
 	return best;
 }
@@ -123,6 +128,7 @@ cuda_plan(const TnpDeviceModel *m, int64_t keys, int64_t private_slots, CudaWalk
 				together = rows >= 32 && s->head_tiles <= 8 && s->precision == 0 ? 2 : 1,
 				heads,
 				used;
+	bool		shared;
 	int64_t		tiles = count_tiles(walk, rows, walk->n),
 				chunks = cuda_chunks(keys),
 				part;
@@ -138,11 +144,13 @@ cuda_plan(const TnpDeviceModel *m, int64_t keys, int64_t private_slots, CudaWalk
 	if (cuda_force.split && walk->mode != CUDA_HALVES)
 		walk->split = 1;
 	walk->at_part = -1;
+	shared = walk->team / s->heads > 1;
+	part = (shared ? s->heads : heads) * chunks * rows * (s->head_tiles * 8 + 2);
+	/* blocks that share heads must leave partial results; others only gain by it, and with many tiles there is enough to do without */
+	if (!shared && !cuda_force.split && part * 4 > m->device->facts.shared_bytes - used && part * 4 > WORTH_A_SPLIT / (tiles * walk->team))
+		walk->split = 0;
 	if (walk->split)
 	{
-		bool		shared = walk->team / s->heads > 1;
-
-		part = (shared ? s->heads : heads) * chunks * rows * (s->head_tiles * 8 + 2);
 		if (!shared && !cuda_force.part_in_memory && part * 4 <= m->device->facts.shared_bytes - used)
 		{
 			walk->at_part = used;

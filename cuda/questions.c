@@ -11,6 +11,7 @@
 
 #define CHUNK_ROWS 32768		/* queries of a launch */
 #define LEAST_ROWS 64			/* and when memory is short */
+#define MOST_QUERIES (INT32_MAX / 16)	/* steps and slots of a chain are counted in 32 bits */
 
 /* Marginal requests that are computed together: their queries one after the other. */
 typedef struct Batch
@@ -92,7 +93,8 @@ answer_chunk(const Batch *b, const Chunk *c, TnpError *error)
 	int64_t		at = 0,
 				done = 0,
 				out_at = 0;
-	size_t		in_bytes = cuda_piece(x_bytes) + cuda_piece(of_bytes) + cuda_piece(y_bytes) + cuda_piece(answers_bytes) + cuda_piece(levels_bytes);
+	size_t		in_bytes = cuda_piece(x_bytes) + cuda_piece(of_bytes) + cuda_piece(y_bytes) + cuda_piece(answers_bytes) + cuda_piece(levels_bytes) +
+		cuda_piece(flags_bytes);
 	char	   *in,
 			   *in_device;
 	GpuResult	result;
@@ -103,13 +105,12 @@ answer_chunk(const Batch *b, const Chunk *c, TnpError *error)
 	walk.x_width = width;
 	status = cuda_plan(m, walk.shared, 0, &walk, &plan, error);
 	if (status == TNP_OK)
-		status = cuda_begin(device, in_bytes + cuda_piece(flags_bytes) + cuda_piece(out_bytes) + cuda_piece(plan.raw_bytes) +
-							cuda_piece(plan.params_bytes) + cuda_piece(plan.part_bytes),
-							in_bytes + cuda_piece(flags_bytes) + cuda_piece(out_bytes), error);
+		status = cuda_begin(device, in_bytes + cuda_piece(out_bytes) + cuda_piece(plan.raw_bytes) + cuda_piece(plan.params_bytes) +
+							cuda_piece(plan.part_bytes), in_bytes + cuda_piece(out_bytes), error);
 	if (status != TNP_OK)
 		return status;
 
-	/* inputs lie in the same order on both sides and travel as one */
+	/* what goes in lies in the same order on both sides and travels as one, zeroed flags at its end; so does what comes back, which begins with the flags */
 	in = cuda_staging(device, 0);
 	in_device = cuda_scratch(device, 0);
 	x = cuda_staging(device, x_bytes);
@@ -129,6 +130,7 @@ answer_chunk(const Batch *b, const Chunk *c, TnpError *error)
 	walk.raw = cuda_scratch(device, plan.raw_bytes);
 	walk.params = cuda_scratch(device, plan.params_bytes);
 	walk.part = cuda_scratch(device, plan.part_bytes);
+	memset(flags, 0, flags_bytes);
 
 	for (int i = 0; i < b->n; i++)
 	{
@@ -177,13 +179,9 @@ answer_chunk(const Batch *b, const Chunk *c, TnpError *error)
 
 	result = gpu_upload(in_device, in, in_bytes);
 	if (result == GPU_OK)
-		result = gpu_clear(walk.flags, flags_bytes);
-	if (result == GPU_OK)
 		result = gpu_launch(&plan.kernel, &walk, plan.shared);
 	if (result == GPU_OK)
-		result = gpu_download(flags, walk.flags, flags_bytes);
-	if (result == GPU_OK)
-		result = gpu_download(out, walk.out, out_bytes);
+		result = gpu_download(flags, walk.flags, cuda_piece(flags_bytes) + out_bytes);
 	status = result == GPU_OK ? cuda_wait(device, error) : cuda_failed(device, result, error);
 	if (status != TNP_OK)
 		return status;
@@ -257,6 +255,8 @@ check_request(const TnpDeviceEncoding *e, const TnpRequest *r, TnpError *error)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "the number of orders must not be negative");
 	if (r->kind == TNP_REQUEST_REDUCE && (r->reductions & TNP_REDUCE_LOG_DENSITY) != 0 && r->queries.y == NULL && r->queries.n > 0)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "log densities need targets");
+	if (r->queries.n > MOST_QUERIES)
+		return tnp_fail(error, TNP_BAD_ARGUMENT, "the number of rows is out of range");
 	return cuda_rows_check(e, &r->queries, r->kind == TNP_REQUEST_SCORE, error);
 }
 

@@ -142,9 +142,9 @@ prepare(TnpServer *server)
 	return stored;
 }
 
-/* Fill the request of a question; false when it has got its reply. */
+/* Fill the request of a question, whose answer's bytes are added to *bytes; false when it has got its reply. */
 static bool
-make_request(TnpServer *server, const TnpStored *stored, int i)
+make_request(TnpServer *server, const TnpStored *stored, int i, uint64_t *bytes)
 {
 	TnpClient  *c = batch.clients[i];
 	const TnpQuestion *q = c->question;
@@ -154,6 +154,13 @@ make_request(TnpServer *server, const TnpStored *stored, int i)
 	TnpError	error = {TNP_NO_MEMORY, "out of memory", "of the server, for an answer"};
 	bool		fits;
 
+	if (c->gone)
+	{
+		error = (TnpError) {TNP_INTERRUPTED, "nobody waits for the answer any more", ""};
+		remove_from_batch(i);
+		reply_status(server, c, error.status, &error);
+		return false;
+	}
 	server->store.api->model_answer_shape(stored->model->model, &kind, &components);
 	batch.answers[i] = (TnpParcel) {NULL, 0, false};
 	fits = tnp_wire_answer_length(q->ask, kind, components, &length);
@@ -165,6 +172,7 @@ make_request(TnpServer *server, const TnpStored *stored, int i)
 		reply_status(server, c, error.status, &error);
 		return false;
 	}
+	*bytes += length;
 	batch.requests[i] = (TnpRequest) {
 		.kind = (TnpRequestKind) q->ask->kind,.rows = q->ask->rows,.queries = q->queries,.reductions = q->ask->reductions,
 		.n_levels = q->ask->n_levels,.levels = q->levels,.seed = q->ask->seed,.first_draw = q->ask->first_draw,.draws = q->ask->draws,
@@ -191,41 +199,52 @@ reply_to_builders(TnpServer *server)
 	}
 }
 
+/* Answer the first questions of the batch: as many as their answers' size allows. */
 static void
-answer_batch(TnpServer *server)
+answer_some(TnpServer *server, TnpStored *stored)
 {
-	TnpStored  *stored = prepare(server);
-	int			n;
+	TnpClient  *clients[TNP_SERVER_BATCH];
+	uint64_t	bytes = 0;
+	int			n = 0;
 
-	if (stored == NULL)
+	while (n < batch.n && (n == 0 || bytes < server->most_bytes))
+		if (make_request(server, stored, n, &bytes))
+			n++;
+	if (n == 0)
 		return;
-	reply_to_builders(server);
-	for (int i = 0; i < batch.n;)
-		if (make_request(server, stored, i))
-			i++;
-	if (batch.n == 0)
-		return;
-	tnp_store_answer(&server->store, stored, batch.n, batch.requests);
+	tnp_store_answer(&server->store, stored, n, batch.requests);
 	server->batches++;
-	if ((uint64_t) batch.n > server->largest_batch)
-		server->largest_batch = (uint64_t) batch.n;
+	if ((uint64_t) n > server->largest_batch)
+		server->largest_batch = (uint64_t) n;
 	/* nothing turns the loop while the replies go out */
-	n = batch.n;
-	batch.n = 0;
+	memcpy(clients, batch.clients, (size_t) n * sizeof(TnpClient *));
+	batch.n -= n;
+	memmove(batch.clients, batch.clients + n, (size_t) batch.n * sizeof(TnpClient *));
 	for (int i = 0; i < n; i++)
 	{
-		TnpClient  *c = batch.clients[i];
 		TnpRequest *r = &batch.requests[i];
 
 		if (r->status == TNP_OK)
 		{
-			server->cancelled += c->gone;
-			tnp_reply_parcel(server, c, TNP_ANSWER, &batch.answers[i]);
+			server->cancelled += clients[i]->gone;
+			tnp_reply_parcel(server, clients[i], TNP_ANSWER, &batch.answers[i]);
 		}
 		else
-			reply_status(server, c, r->status, &r->error);
+			reply_status(server, clients[i], r->status, &r->error);
 		tnp_parcel_free(&batch.answers[i]);
 	}
+}
+
+static void
+answer_batch(TnpServer *server)
+{
+	TnpStored  *stored = prepare(server);
+
+	if (stored == NULL)
+		return;
+	reply_to_builders(server);
+	while (batch.n > 0 && !server->ending)
+		answer_some(server, stored);
 }
 
 static void

@@ -235,6 +235,7 @@ main(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	server.supervised = o.supervised;
+	server.most_bytes = TNP_SERVER_BYTES;
 	server.began = server.turned = tnp_now();
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);

@@ -12,7 +12,8 @@
 
 #include "store.h"
 
-#define TNP_SERVER_BATCH 256	/* questions answered at once */
+#define TNP_SERVER_BATCH 256	/* questions answered at once, */
+#define TNP_SERVER_BYTES ((uint64_t) 256 << 20)	/* while their answers have together about this many bytes */
 
 typedef enum TnpClientState
 {
@@ -69,6 +70,7 @@ typedef struct TnpServer
 	TnpReleased *released;		/* to be freed before the next question */
 	size_t		n_released,
 				max_released;
+	uint64_t	most_bytes;		/* of answers computed at once; one question may have more */
 	bool		answering;
 	bool		ending;
 	int			code;			/* exit status */

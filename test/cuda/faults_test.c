@@ -159,6 +159,57 @@ check_faults(const TestModel *file)
 	test_rows_free(&s.rows);
 }
 
+/* Room that a question has left behind gives way to an encoding. */
+static void
+check_room(const TestModel *file)
+{
+	size_t		limit = 0,
+				plain = 0,
+				wanted = 0;
+	TestRows	rows;
+
+	for (int pass = 0; pass < 2; pass++)
+	{
+		TnpDevice  *device = cuda_open(TNP_PRECISION_FP32, limit);
+		TnpDeviceModel *m = cuda_load(device, file);
+		TnpDeviceEncoding *first,
+				   *second;
+		TnpRows		context;
+		TnpRequest	r;
+		TnpError	error;
+		double		answer[QUERIES];
+		size_t		used;
+
+		test_rows_make(&rows, tnp_device.model_info(m), ROWS + QUERIES, 3);
+		context = test_slice(&rows, 0, ROWS);
+		memset(&r, 0, sizeof(r));
+		r.kind = TNP_REQUEST_REDUCE;
+		r.reductions = TNP_REDUCE_MEAN;
+		r.rows = ROWS;
+		r.queries = test_slice(&rows, ROWS, QUERIES);
+		r.queries.y = NULL;
+		r.answer = answer;
+		ok(tnp_device.encoding_build(m, &context, 16, 0, &first, &error) == TNP_OK && cuda_ask(first, &r) == TNP_OK, "an encoding, and a question about it");
+		used = tnp_device.memory_used(device);
+		ok(tnp_device.encoding_build(m, &context, 16, 1000, &second, &error) == TNP_OK, "another one with room for a thousand rows");
+		if (pass == 0)
+		{
+			plain = tnp_device.encoding_bytes(first);
+			wanted = tnp_device.encoding_bytes(second);
+			limit = used + wanted / 2;
+			ok(wanted > 4 * plain, "which is larger");
+		}
+		is_int((long long) tnp_device.encoding_bytes(second), (long long) wanted, "it gets it, although the question's room stood in its way");
+		ok(pass == 0 || tnp_device.memory_used(device) <= limit, "within the limit");
+		ok(cuda_ask(first, &r) == TNP_OK, "and questions find room again");
+		tnp_device.encoding_free(first);
+		tnp_device.encoding_free(second);
+		tnp_device.model_free(m);
+		tnp_device.shutdown(device);
+		test_rows_free(&rows);
+	}
+}
+
 /* Requests that fail beside others that do not. */
 static void
 check_neighbours(const TestModel *file)
@@ -241,6 +292,7 @@ main(void)
 		if (strcmp(models[i].name, "prefix_causal_scaled") == 0)
 		{
 			check_faults(&models[i]);
+			check_room(&models[i]);
 			check_neighbours(&models[i]);
 			check_refusals(&models[i]);
 		}

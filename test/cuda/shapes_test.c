@@ -109,6 +109,27 @@ check_shapes(TnpDeviceEncoding *e, const char *name, const TestRows *rows, bool 
 	}
 	gpu_emulated_order(0);
 	memset(&cuda_force, 0, sizeof(cuda_force));
+	cuda_order_steps = 2 * STEPS;
+	ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other), "%s: orders in portions", name);
+	cuda_order_steps = (int64_t) 1 << 20;
+}
+
+/* Room for partial results does not grow with the square of what is encoded. */
+static void
+check_room(const TnpDeviceEncoding *e, const char *name)
+{
+	for (int64_t n = 1000; n <= 10000000; n *= 10)
+	{
+		CudaWalk	walk = cuda_walk_of(e, 128, CUDA_ENCODE);
+		CudaPlan	plan;
+		TnpError	error;
+		TnpStatus	status;
+
+		walk.n = n;
+		status = cuda_plan(e->model, n, 0, &walk, &plan, &error);
+		ok(status == TNP_OK && plan.part_bytes <= (size_t) 256 << 20, "%s: encoding %lld rows takes %zu bytes of partial results",
+		   name, (long long) n, plan.part_bytes);
+	}
 }
 
 /* Rows appended one at a time, few and many at a time, against all at once. */
@@ -188,6 +209,7 @@ main(void)
 				if (tnp_device.encoding_build(m, &context, info->context[0] == 'c' ? 0 : info->appendable ? 128 : CONTEXT, 0, &e, &error) == TNP_OK)
 				{
 					check_shapes(e, names[k], &rows, k < 1);
+					check_room(e, names[k]);
 					tnp_device.encoding_free(e);
 				}
 				else

@@ -45,6 +45,7 @@ start_server(size_t memory)
 
 	memset(&server, 0, sizeof(server));
 	server.listener = -1;
+	server.most_bytes = TNP_SERVER_BYTES;
 	server.silent = true;
 	if (tnp_cpu_device.init(&config, &device, &error) != TNP_OK)
 		exit(1);
@@ -419,6 +420,21 @@ test_clients(const TestModel *file)
 	is_int((long long) server.largest_batch, 3, "all three");
 	is_int((long long) server.store.builds, 1, "from one encoding");
 
+	/* answers that would be large together are made one after the other */
+	server.most_bytes = 1;
+	for (int i = 0; i < 3; i++)
+		put(s[i], TNP_ASK, 8, bytes, length);
+	for (int i = 0; i < 3; i++)
+		tnp_turn(&server, 0);
+	work();
+	for (int i = 0; i < 3; i++)
+	{
+		is_int(get(s[i], 8, &parcel), TNP_ANSWER, "asked again");
+		tnp_parcel_free(&parcel);
+	}
+	is_int((long long) server.batches, 4, "answered one by one");
+	server.most_bytes = TNP_SERVER_BYTES;
+
 	/* somebody's own: nobody else finds it, and it ends with him or when he says so */
 	a.key.serial = 6;
 	a.flags = TNP_ASK_OWN;
@@ -603,6 +619,7 @@ test_killed(const TestModel *file)
 	test_rows_make(&rows, tnp_model_info(model), 220, 3);
 	memset(&server, 0, sizeof(server));
 	server.listener = -1;
+	server.most_bytes = TNP_SERVER_BYTES;
 	server.silent = true;
 	if (tnp_cpu_device.init(&config, &device, &error) != TNP_OK)
 		exit(1);
