@@ -135,7 +135,7 @@ share_weights(const char *name, const pg_uuid_t *version, bytea *file)
 	TnpStatus	status = tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &model, &error);
 
 	/* weights are there twice, as they are and packed */
-	if (status == TNP_NO_MEMORY && posterior_make_room(3 * VARSIZE_ANY(file)))
+	for (int i = 0; status == TNP_NO_MEMORY && i < POSTERIOR_EVICTIONS && posterior_make_room(3 * VARSIZE_ANY(file)) && (i == 0 || posterior_evict(VARSIZE_ANY(file) << i)); i++)
 		status = tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &model, &error);
 	if (status == TNP_NO_MEMORY)
 		return NULL;

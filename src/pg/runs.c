@@ -130,9 +130,9 @@ in_use(void)
 	return pg_atomic_read_u64(&posterior_shared->used);
 }
 
-/* Evict the least recently used run or model that nobody needs. The lock is held exclusively. */
+/* Evict the least recently used run or model that nobody needs; *freed grows by its bytes. The lock is held exclusively. */
 static bool
-evict_one(void)
+evict_one(Size *freed)
 {
 	PosteriorRun *oldest = NULL;
 	PosteriorWeights *idle = NULL;
@@ -156,12 +156,14 @@ evict_one(void)
 	if (idle != NULL && (oldest == NULL || idle->used < oldest->used))
 	{
 		dlist_delete(&idle->node);
+		*freed += tnp_model_info(idle->model)->n_parameters * sizeof(float);
 		posterior_weights_destroy(idle);
 		return true;
 	}
 	if (oldest == NULL)
 		return false;
 	pg_atomic_fetch_add_u64(&posterior_shared->counters.evictions, 1);
+	*freed += oldest->bytes;
 	unlist(oldest);
 	return true;
 }
@@ -170,14 +172,30 @@ bool
 posterior_make_room(Size bytes)
 {
 	uint64		limit = (uint64) posterior_cache_size * 1024;
+	Size		freed = 0;
 	bool		room;
 
+	if (bytes > limit)
+		return false;
 	posterior_lock(LW_EXCLUSIVE);
-	while (in_use() + bytes > limit && evict_one())
+	while (in_use() + bytes > limit && evict_one(&freed))
 		;
 	room = in_use() + bytes <= limit;
 	posterior_unlock();
 	return room;
+}
+
+bool
+posterior_evict(Size bytes)
+{
+	Size		freed = 0;
+	bool		any = false;
+
+	posterior_lock(LW_EXCLUSIVE);
+	while ((!any || freed < bytes) && evict_one(&freed))
+		any = true;
+	posterior_unlock();
+	return any;
 }
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
@@ -335,6 +353,9 @@ posterior_run_announce(const PosteriorRunKey *key, PosteriorModel *model, bool *
 	int			same = 0;
 	dlist_iter	iter;
 
+	/* what another run had is the right size */
+	for (int i = 0; run == NULL && i < POSTERIOR_EVICTIONS && posterior_evict(1); i++)
+		run = posterior_arena_alloc(sizeof(PosteriorRun));
 	*full = run == NULL;
 	if (run == NULL)
 		return NULL;

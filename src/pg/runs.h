@@ -71,6 +71,13 @@ void		posterior_run_unlist(PosteriorRun *run);
 /* Make `bytes` free if evicting can do that; false if not. */
 bool		posterior_make_room(Size bytes);
 
+/*
+ * Evict what has so many bytes, though the cache's size may allow for more: for when the arena has nothing all the same, because what is free there is in pieces, or in
+ * pages for other sizes. False if there was nothing to evict. Callers try this POSTERIOR_EVICTIONS times, for more each time.
+ */
+#define POSTERIOR_EVICTIONS 6
+bool		posterior_evict(Size bytes);
+
 /* Rows of the run that have been published; -1 while it is built. */
 static inline int64
 posterior_run_length(PosteriorRun *run)
