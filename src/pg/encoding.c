@@ -257,11 +257,10 @@ keep(const Attempt *a, PosteriorBody *b, int64 n, int64 capacity, PosteriorBody 
 		error->status = TNP_NO_MEMORY;
 		return TNP_NO_MEMORY;
 	}
-	/* the arena may be in pieces: free more, a quarter at a time */
-	for (int i = 1;; i++)
+	for (int i = 0;; i++)
 	{
 		status = posterior_body_copy(a->w->model, b, n, capacity, posterior_is_shared, kept, error);
-		if (status != TNP_NO_MEMORY || i > 4 || !posterior_evict(Min((Size) posterior_cache_size * 256, estimate(a, capacity) * i)))
+		if (status != TNP_NO_MEMORY || i == POSTERIOR_EVICTIONS || !posterior_evict(estimate(a, capacity) << i))
 			return status;
 	}
 }

@@ -18,7 +18,6 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
-#define ATTEMPTS 4				/* to find room for a model by evicting */
 #define KEPT_MODELS 8			/* parsed models that are kept although nobody uses them */
 
 static PosteriorModel *models = NULL;	/* most recently used first */
@@ -135,15 +134,9 @@ share_weights(const char *name, const pg_uuid_t *version, bytea *file)
 	TnpError	error;
 	TnpStatus	status = tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &model, &error);
 
-	/* weights are there twice, as they are and packed; and the arena may be in pieces */
-	if (status == TNP_NO_MEMORY && posterior_make_room(3 * VARSIZE_ANY(file)))
-	{
-		int			attempt = 0;
-
-		do
-			status = tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &model, &error);
-		while (status == TNP_NO_MEMORY && ++attempt <= ATTEMPTS && posterior_evict(VARSIZE_ANY(file) * attempt));
-	}
+	/* weights are there twice, as they are and packed */
+	for (int i = 0; status == TNP_NO_MEMORY && i < POSTERIOR_EVICTIONS && posterior_make_room(3 * VARSIZE_ANY(file)) && (i == 0 || posterior_evict(VARSIZE_ANY(file) << i)); i++)
+		status = tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &model, &error);
 	if (status == TNP_NO_MEMORY)
 		return NULL;
 	if (status != TNP_OK)

@@ -17,8 +17,6 @@
 #include "utils/memutils.h"
 
 #define RUNS_PER_KEY 4			/* contents of one context that are kept side by side */
-#define PAGES 65536				/* what the arena takes at once for small pieces */
-#define ATTEMPTS 4				/* to find room for one by evicting */
 #define RECENT 60000			/* ms after which a waiter looks again by itself */
 
 static dlist_head *
@@ -132,14 +130,12 @@ in_use(void)
 	return pg_atomic_read_u64(&posterior_shared->used);
 }
 
-/* Evict the least recently used run or model that nobody needs; about how many bytes that frees, 0 if there is none. The lock is held exclusively. */
-static Size
-evict_one(void)
+/* Evict the least recently used run or model that nobody needs; *freed grows by its bytes. The lock is held exclusively. */
+static bool
+evict_one(Size *freed)
 {
 	PosteriorRun *oldest = NULL;
 	PosteriorWeights *idle = NULL;
-	uint64		before = in_use(),
-				after;
 	dlist_iter	iter;
 
 	for (int b = 0; b < POSTERIOR_BUCKETS; b++)
@@ -160,31 +156,29 @@ evict_one(void)
 	if (idle != NULL && (oldest == NULL || idle->used < oldest->used))
 	{
 		dlist_delete(&idle->node);
+		*freed += tnp_model_info(idle->model)->n_parameters * sizeof(float);
 		posterior_weights_destroy(idle);
+		return true;
 	}
-	else if (oldest != NULL)
-	{
-		pg_atomic_fetch_add_u64(&posterior_shared->counters.evictions, 1);
-		unlist(oldest);
-	}
-	else
-		return 0;
-	/* others allocate meanwhile */
-	after = in_use();
-	return after < before ? (Size) (before - after) : 1;
+	if (oldest == NULL)
+		return false;
+	pg_atomic_fetch_add_u64(&posterior_shared->counters.evictions, 1);
+	*freed += oldest->bytes;
+	unlist(oldest);
+	return true;
 }
 
 bool
 posterior_make_room(Size bytes)
 {
 	uint64		limit = (uint64) posterior_cache_size * 1024;
+	Size		freed = 0;
 	bool		room;
 
-	/* nobody has to go for what will not fit */
 	if (bytes > limit)
 		return false;
 	posterior_lock(LW_EXCLUSIVE);
-	while (in_use() + bytes > limit && evict_one() > 0)
+	while (in_use() + bytes > limit && evict_one(&freed))
 		;
 	room = in_use() + bytes <= limit;
 	posterior_unlock();
@@ -194,17 +188,14 @@ posterior_make_room(Size bytes)
 bool
 posterior_evict(Size bytes)
 {
-	Size		freed = 0,
-				some = 1;
+	Size		freed = 0;
+	bool		any = false;
 
 	posterior_lock(LW_EXCLUSIVE);
-	while (freed < bytes && some > 0)
-	{
-		some = evict_one();
-		freed += some;
-	}
+	while ((!any || freed < bytes) && evict_one(&freed))
+		any = true;
 	posterior_unlock();
-	return freed > 0;
+	return any;
 }
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
@@ -362,7 +353,8 @@ posterior_run_announce(const PosteriorRunKey *key, PosteriorModel *model, bool *
 	int			same = 0;
 	dlist_iter	iter;
 
-	for (int i = 0; run == NULL && i < ATTEMPTS && posterior_evict(PAGES); i++)
+	/* what another run had is the right size */
+	for (int i = 0; run == NULL && i < POSTERIOR_EVICTIONS && posterior_evict(1); i++)
 		run = posterior_arena_alloc(sizeof(PosteriorRun));
 	*full = run == NULL;
 	if (run == NULL)

@@ -72,9 +72,10 @@ void		posterior_run_unlist(PosteriorRun *run);
 bool		posterior_make_room(Size bytes);
 
 /*
- * Evict until that many bytes have become free; false if nothing could be evicted. For when the arena has found no room although there should be some: it
- * hands out whole pages, so that it is full before the bytes asked for are as many as it has.
+ * Evict what has so many bytes, though the cache's size may allow for more: for when the arena has nothing all the same, because what is free there is in pieces, or in
+ * pages for other sizes. False if there was nothing to evict. Callers try this POSTERIOR_EVICTIONS times, for more each time.
  */
+#define POSTERIOR_EVICTIONS 6
 bool		posterior_evict(Size bytes);
 
 /* Rows of the run that have been published; -1 while it is built. */
