@@ -26,6 +26,7 @@
 #define ALWAYS_KEPT 8
 #define CHANCE 8.0				/* relevance times rows */
 #define DEVIATIONS 2.5			/* of a weight from zero */
+#define ENOUGH_ROWS 100.0		/* fewer tell noise less well: the thresholds shrink with them */
 
 static const double knots[KNOTS] = {-0.7, 0, 0.7};
 
@@ -296,11 +297,11 @@ build(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, bool sp
 }
 
 /*
- * Whether the weight of entry i is further from zero than the noise would carry it. Over samples of the noise the weights have the
+ * Whether the weight of entry i is further from zero than the noise would carry it; strictness 0 … 1. Over samples of the noise the weights have the
  * covariance noise A^-1 U'U A^-1 = noise (A^-1 - penalty A^-2), A = U'U + penalty I.
  */
 static bool
-weighs(const TnpRidge *ridge, int i)
+weighs(const TnpRidge *ridge, int i, double strictness)
 {
 	double		v[LARGEST_DESIGN] = {0};
 	double		spread;
@@ -309,7 +310,7 @@ weighs(const TnpRidge *ridge, int i)
 	solve_lower(ridge->factor, ridge->n, v);
 	solve_upper(ridge->factor, ridge->n, v);
 	spread = fmax(v[i] - ridge->penalty * dot(ridge->n, v, v), 0) * exp(2 * ridge->log_noise);
-	return ridge->weights[i] * ridge->weights[i] > DEVIATIONS * DEVIATIONS * spread;
+	return ridge->weights[i] * ridge->weights[i] > strictness * DEVIATIONS * DEVIATIONS * spread;
 }
 
 /* ---- entry points ------------------------------------------------------------------------------------------ */
@@ -319,6 +320,7 @@ tnp_ridge_prune(const TnpModel *model, const TnpRows *rows, TnpStats *stats, Tnp
 {
 	TnpRidge	ridge;
 	bool		heavy[LARGEST_DESIGN] = {false};	/* slots in the design: at least one entry each */
+	double		strictness = fmin(1, (double) stats->n0 / ENOUGH_ROWS);
 	int			kept = 0;
 	TnpStatus	status;
 
@@ -328,9 +330,9 @@ tnp_ridge_prune(const TnpModel *model, const TnpRows *rows, TnpStats *stats, Tnp
 	status = build(model, rows, stats, false, &ridge, error);
 	for (int i = 0; status == TNP_OK && i < ridge.n - 1; i++)
 		if (ridge.slot[i] >= ALWAYS_KEPT && !heavy[ridge.slot[i]])
-			heavy[ridge.slot[i]] = weighs(&ridge, i);
+			heavy[ridge.slot[i]] = weighs(&ridge, i, strictness);
 	for (int s = 0; status == TNP_OK && s < stats->n_slots; s++)
-		if (s < ALWAYS_KEPT || tnp_column_relevance(&stats->columns[stats->slot[s]]) * (double) stats->n0 > CHANCE ||
+		if (s < ALWAYS_KEPT || tnp_column_relevance(&stats->columns[stats->slot[s]]) * (double) stats->n0 > strictness * CHANCE ||
 			(s < LARGEST_DESIGN && heavy[s]))
 			stats->slot[kept++] = stats->slot[s];
 	if (status == TNP_OK)

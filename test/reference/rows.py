@@ -9,7 +9,7 @@ from scaling import soft_clip
 
 NUMERIC_BINS, CATEGORICAL_BINS = 8, 16
 KNOTS = (-0.7, 0.0, 0.7)
-ALWAYS_KEPT, CHANCE, DEVIATIONS = 8, 8.0, 2.5
+ALWAYS_KEPT, CHANCE, DEVIATIONS, ENOUGH_ROWS = 8, 8.0, 2.5, 100
 
 
 class Bins:
@@ -102,9 +102,9 @@ class Ridge:
                 self.spread = noise * ((right.T * (size / shrunk) ** 2) @ right).diagonal()
                 self.inverse = right.T @ np.diag(1 / shrunk - 1 / penalty) @ right + np.eye(u.shape[1]) / penalty
 
-    def weighs(self, s):
+    def weighs(self, s, strictness):
         """Whether a weight of slot s is further from zero than the noise would carry it."""
-        return any(entry[0] == s and self.weights[i] ** 2 > DEVIATIONS ** 2 * self.spread[i] for i, entry in enumerate(self.entries))
+        return any(entry[0] == s and self.weights[i] ** 2 > strictness * DEVIATIONS ** 2 * self.spread[i] for i, entry in enumerate(self.entries))
 
     def design(self, codes, z):
         """One row of the design; the intercept is last."""
@@ -175,9 +175,10 @@ class RowTokeniser:
 
     def prune(self, codes, z, targets):
         """The slots that do not look like noise."""
+        strictness = min(1.0, self.n0 / ENOUGH_ROWS)
         first = Ridge([self.cards[f] for f in self.slots], codes[:, self.slots], z[:, self.slots], targets, False, 0)
         return [f for s, f in enumerate(self.slots)
-                if s < ALWAYS_KEPT or self.cards[f].relevance / 2 ** 20 * self.n0 > CHANCE or first.weighs(s)]
+                if s < ALWAYS_KEPT or self.cards[f].relevance / 2 ** 20 * self.n0 > strictness * CHANCE or first.weighs(s, strictness)]
 
     def cell(self, f, code, z, target):
         """The numbers of one cell; target is the scaled target of a prefix row, else None."""

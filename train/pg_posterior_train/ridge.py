@@ -16,6 +16,7 @@ NUMBERS = 6              # per row: three of each regression
 ALWAYS_KEPT = 8          # slots that are not left out
 CHANCE = 8.0             # relevance times rows that a column of noise hardly reaches
 DEVIATIONS = 2.5         # nor a coefficient of it, in its standard deviations
+ENOUGH_ROWS = 100        # fewer tell noise less well: the thresholds shrink with them
 
 
 def design_entries(used):
@@ -101,7 +102,8 @@ def worth_keeping(z, bins, filled, categorical, y_input, relevance):
     z, bins [B, n, S] of the prefix, in slot order; relevance [B, S] in [0, 1]; the rest as for `design`.
     """
     slots, n = z.shape[2], z.shape[1]
-    keep = relevance.double() * n > CHANCE
+    strictness = min(1.0, n / ENOUGH_ROWS)
+    keep = relevance.double() * n > strictness * CHANCE
     keep[:, :ALWAYS_KEPT] = True
     u, slot = design(z, bins, filled, categorical, False)
     y = y_input.double()
@@ -111,7 +113,7 @@ def worth_keeping(z, bins, filled, categorical, y_input, relevance):
     inverse = torch.cholesky_inverse(factor)
     # A^-1 U'U A^-1 = A^-1 - penalty A^-2: the spread of the weights over samples of the noise.
     spread = noise[:, None] * (inverse.diagonal(dim1=-2, dim2=-1) - penalty[:, None] * inverse.square().sum(-1))
-    heavy = weights.square()[:, :-1] > DEVIATIONS ** 2 * spread[:, :-1].clamp_min(0)
+    heavy = weights.square()[:, :-1] > strictness * DEVIATIONS ** 2 * spread[:, :-1].clamp_min(0)
     by_weight = torch.zeros(len(z), slots + 1, dtype=torch.bool, device=z.device)
     by_weight.scatter_reduce_(1, slot + 1, heavy & (slot >= 0), "amax")
     return keep | by_weight[:, 1:]
