@@ -5,7 +5,8 @@
  *     kernels NAME            reference, or one of those of the CPU provider; the first is its choice
  *     list                    the names of the tables of kernels, the best first
  *     threads T
- *     rows N                  encodes N rows of one function of one feature
+ *     features STEP...        column j of row i is the fraction of i STEP_j, spread over [-2, 2]; one column to begin with
+ *     rows N                  encodes N rows of a function of the first and the last column
  *     time OPERATION SIZE SECONDS
  *                             OPERATION: predict (SIZE queries), sample (SIZE draws of 16 steps), density (SIZE orders of 16 rows), append (SIZE rows),
  *                             build (of all rows), again (16 steps of SIZE draws, where every step encodes context and draws anew)
@@ -26,6 +27,8 @@
 #include "tnp.h"
 
 #define STEPS 16
+#define MAX_FEATURES 64
+#define GROWTH 16				/* an encoding that rows are appended to has at most a sixteenth more than it began with, if they are few */
 
 static int	n_threads = 1;
 static const TnpKernels *kernels;
@@ -33,8 +36,11 @@ static void *file;
 static size_t file_length;
 static TnpModel *model;
 static TnpEncoding *encoding;
+static TnpEncoding *grown;		/* a copy of the encoding that rows are appended to */
 static int64_t n_rows;
-static double *x,
+static int	n_features = 1;
+static double steps[MAX_FEATURES] = {0.6180339887};
+static double *x,				/* [rows, n_features] */
 		   *y;
 
 static void
@@ -90,17 +96,18 @@ open_model(void)
 	env.kernels = kernels;
 	env.threads = threads;
 	tnp_encoding_free(encoding);
-	encoding = NULL;
+	tnp_encoding_free(grown);
+	encoding = grown = NULL;
 	if (model != NULL)
 		tnp_model_close(model);
 	check(tnp_model_open(&env, file, file_length, &model, &error), &error);
 }
 
-/* The first n rows, or those after them; one feature spread evenly over [-2, 2]. */
+/* n rows from `first` on. */
 static TnpRows
 rows(int64_t first, int64_t n)
 {
-	return (TnpRows) {.n = n,.n_features = 1,.x = x + first,.y = y + first};
+	return (TnpRows) {.n = n,.n_features = n_features,.x = x + first * n_features,.y = y + first};
 }
 
 static void
@@ -110,18 +117,21 @@ make_rows(int64_t n)
 	TnpRows		context;
 	TnpError	error;
 
-	x = realloc(x, (size_t) total * sizeof(double));
+	x = realloc(x, (size_t) total * n_features * sizeof(double));
 	y = realloc(y, (size_t) total * sizeof(double));
 	for (int64_t i = 0; i < total; i++)
 	{
-		double		part = (double) (i + 1) * 0.6180339887;
+		double	   *row = x + i * n_features;
 
-		x[i] = -2 + 4 * (part - floor(part));
-		y[i] = sin(3 * x[i]) + 0.1 * cos(57 * x[i]);
+		for (int f = 0; f < n_features; f++)
+			row[f] = -2 + 4 * ((double) (i + 1) * steps[f] - floor((double) (i + 1) * steps[f]));
+		y[i] = sin(3 * row[0]) + 0.1 * cos(57 * row[n_features - 1]);
 	}
 	n_rows = n;
 	context = rows(0, n);
 	tnp_encoding_free(encoding);
+	tnp_encoding_free(grown);
+	grown = NULL;
 	check(tnp_build(model, &context, tnp_whole_prefix(model, n), &encoding, &error), &error);
 }
 
@@ -158,6 +168,19 @@ sample_again(int64_t draws)
 	free(params);
 }
 
+/* Have an encoding that `size` rows can be appended to. It is copied now and then, not each time: what was copied just now is in no cache as keys are in use. */
+static void
+make_room(int64_t size)
+{
+	int64_t		room = n_rows + (size > n_rows / GROWTH ? size : n_rows / GROWTH);
+	TnpError	error;
+
+	if (grown != NULL && tnp_encoding_rows(grown) + size <= tnp_encoding_capacity(grown))
+		return;
+	tnp_encoding_free(grown);
+	check(tnp_encoding_copy(encoding, n_rows, room, false, &grown, &error), &error);
+}
+
 /* One run; returns the milliseconds of what counts. */
 static double
 run(const char *operation, int64_t size)
@@ -174,7 +197,7 @@ run(const char *operation, int64_t size)
 	tnp_answer_shape(model, &kind, &n);
 	out = malloc((size_t) (size > STEPS ? size : STEPS) * STEPS * tnp_distribution_size(kind, n) * sizeof(double));
 	if (strcmp(operation, "append") == 0)
-		check(tnp_encoding_copy(encoding, n_rows, n_rows + size, false, &copy, &error), &error);
+		make_room(size);
 	start = now();
 	if (strcmp(operation, "predict") == 0)
 		check(tnp_predict(encoding, &more, out, &error), &error);
@@ -183,7 +206,7 @@ run(const char *operation, int64_t size)
 	else if (strcmp(operation, "density") == 0)
 		check(tnp_score(encoding, &more, size > 1 ? size : 0, 1, &density, NULL, &error), &error);
 	else if (strcmp(operation, "append") == 0)
-		check(tnp_append(copy, &more, &error), &error);
+		check(tnp_append(grown, &more, &error), &error);
 	else if (strcmp(operation, "build") == 0)
 	{
 		TnpRows		context = rows(0, n_rows);
@@ -201,6 +224,15 @@ run(const char *operation, int64_t size)
 	tnp_encoding_free(copy);
 	free(out);
 	return start;
+}
+
+/* The columns, from the words after the command; the rows are made by `rows`. */
+static void
+set_features(char *words)
+{
+	n_features = 0;
+	for (char *word = strtok(words, " \n"); word != NULL && n_features < MAX_FEATURES; word = strtok(NULL, " \n"))
+		steps[n_features++] = strtod(word, NULL);
 }
 
 static void
@@ -234,7 +266,7 @@ choose(const char *name)
 int
 main(int argc, char **argv)
 {
-	char		line[256],
+	char		line[2048],
 				word[64];
 	long long	size;
 	double		seconds;
@@ -251,6 +283,8 @@ main(int argc, char **argv)
 			if (line[0] == 'r')
 				make_rows(size);
 		}
+		else if (strncmp(line, "features ", 9) == 0)
+			set_features(line + 9);
 		else if (strcmp(line, "list\n") == 0)
 			list();
 		else if (sscanf(line, "kernels %63s", word) == 1)

@@ -11,6 +11,7 @@ import argparse
 import json
 import math
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -18,7 +19,8 @@ import tempfile
 import time
 
 STEPS = 16
-WIDTH, LAYERS, FEEDFORWARD, HEADS = 128, 6, 256, 4
+ROWS = 20000
+FRACTIONS = [0.6180339887, 0.4142135624, 0.7320508076, 0.2360679775, 0.6457513111, 0.3166247904, 0.6055512755, 0.1231056256]
 
 
 def psql(sql):
@@ -30,49 +32,68 @@ def quantile(values, p):
     return values[min(len(values) - 1, int(p * len(values)))]
 
 
-class Server:
-    """The SQL side: contexts of n rows and arrays of m queries."""
+class Subject:
+    """A model file and the columns that it is asked about: column j of row i is the fraction of i FRACTIONS[j], spread over [-2, 2]."""
 
-    def __init__(self, path, contexts, queries):
+    def __init__(self, name, path, columns):
+        self.name, self.path, self.columns = name, path, columns
+        with open(path, "rb") as f:
+            length = int.from_bytes(f.read(8), "little")
+            self.config = json.loads(json.loads(f.read(length))["__metadata__"]["pg_posterior"])
+
+    def names(self, table=""):
+        return ", ".join(f"{table}x{j}" for j in range(1, self.columns + 1))
+
+
+class Server:
+    """The SQL side: contexts of n rows and arrays of m queries, in a schema of the subject's name."""
+
+    def __init__(self, subject, contexts, queries):
+        self.subject = subject
+        row = f"ROW({subject.names()})::cells" if subject.columns > 1 else "x1"
+        columns = ", ".join(f"-2 + 4 * (i * {step} - floor(i * {step})) AS x{j}" for j, step in enumerate(FRACTIONS[:subject.columns], 1))
         psql(f"""
             CREATE EXTENSION IF NOT EXISTS pg_posterior;
-            SELECT posterior.load_model('bench', pg_read_binary_file('{path}'));
-            CREATE TABLE row AS SELECT i, -2 + 4 * (i * 0.6180339887 - floor(i * 0.6180339887)) AS x FROM generate_series(1, 20000) i;
+            CREATE SCHEMA {subject.name};
+            SET search_path = {subject.name};
+            SELECT posterior.load_model('bench_{subject.name}', pg_read_binary_file('{subject.path}'));
+            CREATE TABLE row AS SELECT i, {columns} FROM generate_series(1, {ROWS}) i;
             ALTER TABLE row ADD y float8;
-            UPDATE row SET y = sin(3 * x) + 0.1 * cos(57 * x);
+            UPDATE row SET y = sin(3 * x1) + 0.1 * cos(57 * x{subject.columns});
             CREATE TABLE context (n int PRIMARY KEY, ctx posterior.context);
-            CREATE TABLE query (n int, m int, xs float8[]);
-            CREATE TABLE target AS SELECT n, x, y, i FROM row, unnest(ARRAY{list(contexts)}) n WHERE i > n AND i <= n + {STEPS};
-        """)
-        for n in contexts:
-            psql(f"INSERT INTO context SELECT {n}, posterior.context(y, x ORDER BY i) FROM row WHERE i <= {n}")
-            for m in queries:
-                psql(f"INSERT INTO query SELECT {n}, {m}, array_agg(x ORDER BY i) FROM row WHERE i > {n} AND i <= {n + m}")
+            CREATE TYPE cells AS ({subject.names().replace(",", " float8,")} float8);
+            CREATE TABLE query (n int, m int, xs {'cells' if subject.columns > 1 else 'float8'}[]);
+            CREATE TABLE target AS SELECT n, row.* FROM row, unnest(ARRAY{list(contexts)}) n WHERE i > n AND i <= n + {STEPS};
+            SET posterior.model = 'bench_{subject.name}';
+        """ + "".join(f"INSERT INTO context SELECT {n}, posterior.context(y, {subject.names()} ORDER BY i) FROM row WHERE i <= {n};" for n in contexts) + "".join(f"""
+            INSERT INTO query SELECT {n}, {m}, array_agg({row} ORDER BY i) FROM row WHERE i > {n} AND i <= {n + m};""" for n in contexts for m in queries))
 
-    @staticmethod
-    def statement(operation, n, size):
+    def statement(self, operation, n, size):
         """The SQL of a question, or None."""
+        names = self.subject.names("t.")
         if operation == "predict" and size == 1:
-            return f"SELECT posterior.predict(ctx, 0.5) FROM context WHERE n = {n}"
+            return f"SELECT posterior.predict(ctx, {', '.join(['0.5'] * self.subject.columns)}) FROM context WHERE n = {n}"
         if operation == "predict":
             return f"SELECT count(*) FROM context c, query q, posterior.predict_rows(ctx, xs) WHERE c.n = {n} AND q.n = {n} AND m = {size}"
         if operation == "sample":
             return f"SELECT count(*) FROM context c, query q, posterior.sample(ctx, xs, {size}) WHERE c.n = {n} AND q.n = {n} AND m = {STEPS}"
         if operation == "density" and size == 1:
-            return f"SELECT posterior.log_density(ctx, y, x ORDER BY i) FROM context c, target t WHERE c.n = {n} AND t.n = {n} GROUP BY ctx"
+            return f"SELECT posterior.log_density(ctx, y, {names} ORDER BY i) FROM context c, target t WHERE c.n = {n} AND t.n = {n} GROUP BY ctx"
         if operation == "density":
-            return f"SELECT posterior.log_density_averaged(ctx, {size}, 1, y, x ORDER BY i) FROM context c, target t WHERE c.n = {n} AND t.n = {n} GROUP BY ctx"
+            return f"SELECT posterior.log_density_averaged(ctx, {size}, 1, y, {names} ORDER BY i) FROM context c, target t WHERE c.n = {n} AND t.n = {n} GROUP BY ctx"
         return None
 
-    @staticmethod
-    def time(sql, seconds):
+    def options(self):
+        return f"{os.environ['PGOPTIONS']} -c posterior.model=bench_{self.subject.name} -c search_path={self.subject.name}"
+
+    def time(self, sql, seconds):
         """Milliseconds of each statement over `seconds` of one pgbench client."""
         with tempfile.TemporaryDirectory() as place:
             script = os.path.join(place, "statement.sql")
             with open(script, "w") as f:
                 f.write(sql + ";\n")
             subprocess.run(["pgbench", "-n", "-M", "prepared", "-T", str(max(1, round(seconds))), "-l", "--log-prefix", os.path.join(place, "log"), "-f", script],
-                           check=True, capture_output=True, env={**os.environ, "PGOPTIONS": os.environ["PGOPTIONS"] + " -c posterior.model=bench"})
+                           check=True, capture_output=True, env={**os.environ, "PGOPTIONS": self.options()})
             found = []
             for name in os.listdir(place):
                 if name.startswith("log"):
@@ -85,9 +106,10 @@ class Server:
 class Engine:
     """The engine alone, in a process of its own."""
 
-    def __init__(self, path, threads, kernels=None):
-        self.process = subprocess.Popen(["build/bench-engine", path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, subject, threads, kernels=None):
+        self.process = subprocess.Popen(["build/bench-engine", subject.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.rows = None
+        self.say("features " + " ".join(map(str, FRACTIONS[:subject.columns])))
         if kernels:
             self.say(f"kernels {kernels}")
         self.say(f"threads {threads}")
@@ -115,35 +137,34 @@ class Engine:
 class Torch:
     """PyTorch eager with the same rows, one encoding per context size."""
 
-    def __init__(self, path):
+    def __init__(self, subject):
         import torch
 
         sys.path[:0] = ["bench", "train"]
-        from torch_baseline import Baseline
+        import torch_baseline
 
-        self.torch = torch
-        self.path = path
-        self.baseline = Baseline
+        self.torch, self.module, self.subject = torch, torch_baseline, subject
         self.contexts = {}
-        i = torch.arange(1, 20001, dtype=torch.float64)
-        x = -2 + 4 * (i * 0.6180339887).frac()
-        self.x, self.y = x.float(), (torch.sin(3 * x) + 0.1 * torch.cos(57 * x)).float()
+        i = torch.arange(1, ROWS + 1, dtype=torch.float64)
+        self.x = torch.stack([-2 + 4 * (i * step).frac() for step in FRACTIONS[:subject.columns]], 1)
+        self.y = torch.sin(3 * self.x[:, 0]) + 0.1 * torch.cos(57 * self.x[:, -1])
 
     def context(self, n):
+        """(baseline with n rows encoded, inputs x and y of all rows, y as it enters the model, the target's scale)."""
         if n not in self.contexts:
             with self.torch.no_grad():
-                self.contexts[n] = self.baseline(self.path)
-                self.contexts[n].encode(self.x[:n], self.y[:n])
+                x, y, entering, center, scale = self.module.inputs(self.subject.config, self.x, self.y, n)
+                baseline = self.module.Baseline(self.subject.path)
+                baseline.encode(x[:n], entering[:n])
+                self.contexts[n] = baseline, x, y, entering, center, scale
         return self.contexts[n]
 
     def call(self, operation, n, size):
-        model = self.context(n)
+        baseline, x, y, entering, _, _ = self.context(n)
         more = slice(n, n + (size if operation in ("predict", "append") else STEPS))
-        x, y = self.x[more], self.y[more]
-        if operation == "again":
-            return lambda: model.sample_again(self.x[:n], self.y[:n], x, size)
-        return {"predict": lambda: model.predict(x), "sample": lambda: model.sample(x, size), "density": lambda: model.density(x, y, size),
-                "append": lambda: model.append(x, y), "build": lambda: self.baseline(self.path, model.model).encode(self.x[:n], self.y[:n])}[operation]
+        return {"predict": lambda: baseline.predict(x[more]), "sample": lambda: baseline.sample(x[more], size), "density": lambda: baseline.density(x[more], y[more], size),
+                "append": lambda: baseline.append(x[more], entering[more]), "again": lambda: baseline.sample_again(x[:n], entering[:n], x[more], size),
+                "build": lambda: self.module.Baseline(self.subject.path, baseline.model).encode(x[:n], entering[:n])}[operation]
 
     def time(self, operation, n, size, seconds, threads):
         self.torch.set_num_threads(threads)
@@ -157,23 +178,27 @@ class Torch:
                 found.append(1000 * (time.perf_counter() - start))
         return found
 
-    def verify(self, n):
-        """Both sides give the same mean and sd, after an append as well, and the same joint density."""
+    def verify(self, server, n):
+        """Both sides give the same mean and sd of the first row after the context, and the same joint density of those after it."""
+        baseline, x, _, _, center, scale = self.context(n)
         with self.torch.no_grad():
-            weights, means, sds = self.context(n).predict(self.torch.tensor([0.5]))
+            weights, means, sds = baseline.predict(x[n:n + 1])
             mean = float((weights.exp() * means).sum())
             sd = float((weights.exp() * (sds ** 2 + means ** 2)).sum() - mean ** 2) ** 0.5
-            joint = float(self.call("density", n, 1)())
-        sql = psql(f"""SET posterior.model = 'bench';
-            SELECT posterior.mean(p), posterior.stddev(p), ({Server.statement("density", n, 1)}) FROM (SELECT posterior.predict(ctx, 0.5) p FROM context WHERE n = {n}) s""")
+            ours = [center + scale * mean, scale * sd, float(self.call("density", n, 1)()) - STEPS * math.log(scale)]
+        sql = psql(f"""SET posterior.model = 'bench_{self.subject.name}';
+            SET search_path = {self.subject.name};
+            SELECT posterior.mean(p), posterior.stddev(p), ({server.statement("density", n, 1)})
+            FROM (SELECT posterior.predict(ctx, {self.subject.names()}) p FROM context, row WHERE n = {n} AND i = {n + 1}) s""")
         theirs = [float(v) for v in sql.strip().split("|")]
-        if any(abs(a - b) > 1e-3 * (1 + abs(b)) for a, b in zip(theirs, (mean, sd, joint))):
-            sys.exit(f"the two sides disagree at N = {n}: SQL {theirs}, PyTorch {[mean, sd, joint]}")
+        if any(abs(a - b) > 1e-3 * (1 + abs(b)) for a, b in zip(theirs, ours)):
+            sys.exit(f"the two sides disagree at N = {n}: SQL {theirs}, PyTorch {ours}")
 
 
-def limit(operation, n, size, machine):
+def limit(config, operation, n, size, machine):
     """Milliseconds below which this machine cannot be: multiply-adds and exponentials one after the other, or keys, values and weights read once."""
-    row = LAYERS * (4 * WIDTH ** 2 + 2 * WIDTH * FEEDFORWARD)
+    width, layers = config["width"], config["layers"]
+    row = layers * (4 * width ** 2 + 2 * width * config["feedforward"])
     rows, pairs, reads = {
         "predict": (size, size * n, 1),
         "sample": (2 * size * STEPS, 2 * size * STEPS * (n + STEPS / 2), STEPS),
@@ -181,8 +206,8 @@ def limit(operation, n, size, machine):
         "append": (size, size * (n + size / 2), 1),
         "build": (n, n * n, 1),
     }[operation]
-    compute = (rows * row + 2 * LAYERS * WIDTH * pairs) / machine["multiply_add"] + LAYERS * HEADS * pairs / machine["exp"]
-    memory = 4 * (row + 2 * LAYERS * WIDTH * n)
+    compute = (rows * row + 2 * layers * width * pairs) / machine["multiply_add"] + layers * config["heads"] * pairs / machine["exp"]
+    memory = 4 * (row + 2 * layers * width * n)
     rate = machine["read 4096 KiB"] if memory < 24 << 20 else machine["read 262144 KiB"]
     return max(compute, reads * memory / rate) * 1e-6
 
@@ -200,62 +225,53 @@ def spin(processes):
     return [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=1, help="per measurement and side")
-    parser.add_argument("--rounds", type=int, default=3, help="A B A B …")
-    parser.add_argument("--threads", type=int, default=min(4, os.cpu_count()), help="posterior.threads, and the engine's")
-    parser.add_argument("--avx2", action="store_true", help="as on a machine without AVX-512: engine and PyTorch with AVX2, nothing from SQL")
-    parser.add_argument("--only", default="", help="operations that start with this")
-    a = parser.parse_args()
-    place = tempfile.TemporaryDirectory()
-    path = os.path.join(place.name, "bench.safetensors")
-    subprocess.run(["test/python", "bench/make_model.py", path], check=True)
-    os.chmod(place.name, 0o755)
-    if a.avx2:
-        os.environ.update(ATEN_CPU_CAPABILITY="avx2", ONEDNN_MAX_CPU_ISA="AVX2", MKL_ENABLE_INSTRUCTIONS="AVX2")
-    engine = Engine(path, a.threads)
+def table(subject, a, say):
+    """The table of a model: every operation by every side."""
+    say(f"\n### {subject.name}: {subject.columns} column{'s' if subject.columns > 1 else ''}\n\n")
+    engine = Engine(subject, a.threads)
     tables = [name.strip() for name in engine.say("list")]
     kernels = "cpu-avx2" if a.avx2 else tables[0]
     engine.say(f"kernels {kernels}")
-    halves = Engine(path, a.threads, kernels + "-half") if kernels + "-half" in tables else None
-    os.environ["PGOPTIONS"] = f"-c posterior.threads={a.threads}"
-    Server(path, [1024, 10000], [16, 1024])
+    alone = Engine(subject, 1, kernels)
+    halves = Engine(subject, a.threads, kernels + "-half") if kernels + "-half" in tables else None
+    server = Server(subject, [1024, 10000], [16, 1024])
     try:
-        torch = Torch(path)
-        torch.verify(1024)
+        torch = Torch(subject)
+        torch.verify(server, 1024)
     except ImportError as missing:
         torch = None
         print(f"without PyTorch ({missing}); set PYTHON to a Python that has it for the ratios\n")
     limits = engine.limits(a.seconds * 4)
-    machine = limits["all" if a.threads > 1 else "one"]
-    say = sys.stdout.write
+    everyone = limits["all" if a.threads > 1 else "one"]
     say(f"{os.cpu_count()} processors, kernels {limits['kernels']}, {a.threads} threads")
     say(f", PyTorch {torch.torch.__version__} at its best of 1 and {os.cpu_count()} threads\n" if torch else "\n")
     say("1e9 per second, one thread / all: " + ", ".join(f"{key} {limits['one'][key]:g} / {limits['all'][key]:g}" for key in limits["one"]) + "\n\n")
-    say("| milliseconds | engine p50 | p95 | best | 16 bits p50 | from SQL p50 | PyTorch p50 | PyTorch / engine | PyTorch / 16 bits | engine / limit |\n")
-    say("|---|---|---|---|---|---|---|---|---|---|\n")
+    say("| milliseconds | engine p50 | p95 | best | 16 bits p50 | from SQL p50 | PyTorch p50 | PyTorch / engine | PyTorch / 16 bits | engine / limit | one thread / its limit |\n")
+    say("|---|---|---|---|---|---|---|---|---|---|---|\n")
     for operation, n, size, name in WORK:
         if not operation.startswith(a.only):
             continue
-        ours, narrow, sql, theirs = [], [], [], {}
+        statement = None if a.avx2 else server.statement(operation, n, size)
+        ours, single, narrow, sql, theirs = [], [], [], [], {}
         for _ in range(a.rounds):
             ours += engine.time(operation, n, size, a.seconds)
+            single += alone.time(operation, n, size, a.seconds / 2)
             narrow += halves.time(operation, n, size, a.seconds) if halves else [math.nan]
-            if Server.statement(operation, n, size) and not a.avx2:
-                sql += Server.time(Server.statement(operation, n, size), a.seconds)
+            if statement:
+                sql += server.time(statement, a.seconds)
             for threads in sorted({1, os.cpu_count()}) if torch else ():
                 theirs.setdefault(threads, []).extend(torch.time(operation, n, size, a.seconds / 2, threads))
         p50, half = quantile(ours, .5), quantile(narrow, .5)
+        floor, floor_alone = (limit(subject.config, operation, n, size, machine) for machine in (everyone, limits["one"]))
         best = min((quantile(v, .5) for v in theirs.values()), default=math.nan)
         say(f"| {name} | {p50:.3f} | {quantile(ours, .95):.3f} | {min(ours):.3f} | {half:.3f} | {f'{quantile(sql, .5):.3f}' if sql else ''} | {best:.2f} | {best / p50:.1f} | "
-            f"{best / half:.1f} | {p50 / limit(operation, n, size, machine):.1f} |\n")
+            f"{best / half:.1f} | {p50 / floor:.1f} | {quantile(single, .5) / floor_alone:.1f} |\n")
         sys.stdout.flush()
     if not a.only and not a.avx2:
-        others(engine, torch, a, say)
+        others(engine, server, torch, a, say)
 
 
-def others(engine, torch, a, say):
+def others(engine, server, torch, a, say):
     """What is compared with something else than PyTorch's best."""
     again = statistics.median(engine.time("again", 1024, 1, 0.1))
     buffered = quantile(engine.time("sample", 1024, 16, a.seconds), .5)
@@ -265,8 +281,8 @@ def others(engine, torch, a, say):
         say(f"; in PyTorch {theirs:.0f} ms per draw: {16 * theirs / buffered:.0f} times")
     nothing, one = [], []
     for _ in range(a.rounds):
-        nothing += Server.time("SELECT 1", a.seconds)
-        one += Server.time(Server.statement("predict", 1024, 1), a.seconds)
+        nothing += server.time("SELECT 1", a.seconds)
+        one += server.time(server.statement("predict", 1024, 1), a.seconds)
     say(f".\nA scalar predict from SQL takes {quantile(one, .5):.3f} ms, SELECT 1 {quantile(nothing, .5):.3f} ms.\n")
     for operation, size in (("predict", 1024), ("sample", 16)):
         quiet = quantile(engine.time(operation, 1024, size, a.seconds), .5)
@@ -276,6 +292,29 @@ def others(engine, torch, a, say):
             process.kill()
             process.wait()
         say(f"{operation} {size} beside {os.cpu_count()} busy processes: {contended / quiet:.1f} times slower.\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=1, help="per measurement and side")
+    parser.add_argument("--rounds", type=int, default=3, help="A B A B …")
+    parser.add_argument("--threads", type=int, default=min(4, os.cpu_count()), help="posterior.threads, and the engine's")
+    parser.add_argument("--avx2", action="store_true", help="as on a machine without AVX-512: engine and PyTorch with AVX2, nothing from SQL")
+    parser.add_argument("--models", nargs="+", default=["buffer_paper", "tabular"], choices=["buffer_paper", "tabular"], help="default: both, one table each")
+    parser.add_argument("--only", default="", help="operations that start with this")
+    a = parser.parse_args()
+    if a.avx2:
+        os.environ.update(ATEN_CPU_CAPABILITY="avx2", ONEDNN_MAX_CPU_ISA="AVX2", MKL_ENABLE_INSTRUCTIONS="AVX2")
+    os.environ["PGOPTIONS"] = f"-c posterior.threads={a.threads}"
+    with tempfile.TemporaryDirectory() as place:
+        os.chmod(place, 0o755)
+        for name in a.models:
+            path = os.path.join(place, f"{name}.safetensors")
+            if name == "tabular":
+                shutil.copy("models/tabular.safetensors", path)
+            else:
+                subprocess.run(["test/python", "bench/make_model.py", path], check=True)
+            table(Subject(name, path, len(FRACTIONS) if name == "tabular" else 1), a, sys.stdout.write)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,21 @@
 """PyTorch eager on the same weights: the fair baseline, with the context encoded once and shared by all draws.
 
-Answers the questions of bench/run for a bundled one-dimensional model: factorised prediction, joint sampling with a
-causal buffer (both tokens of a step in one pass), and the one-pass joint density over random orders.
+Answers the questions of bench/run: factorised prediction, joint sampling with a causal buffer (both tokens of a step in one pass), and the one-pass joint
+density over random orders. Rows come as the model's inputs: x [N, inputs of the embedder], y [N] in the model's unit. What turns a table's columns into them is done
+before the clock starts, to PyTorch's advantage.
 """
 import math
 
 import torch
 from pg_posterior_train.export import load_model
+from pg_posterior_train.normalise import prepare, soft_clip
+from pg_posterior_train.tasks import numeric
+
+
+def inputs(config, x, y, prefix):
+    """Columns x [N, F] and y [N] as inputs: x [N, …], y [N] for densities and clipped as an input, and the target's centre and scale."""
+    found = prepare(numeric(x[None], y[None]), prefix, config)
+    return found.x[0].float(), found.y[0].float(), found.y_input[0].float(), float(found.center), float(found.scale)
 
 
 class Baseline:
@@ -52,7 +61,7 @@ class Baseline:
 
     def encode(self, x, y):
         """x, y [N]: keys and values of every layer."""
-        h = torch.cat([self.model.sinks, self.model.embed.x(x[:, None]) + self.model.embed.y(y[:, None])])
+        h = torch.cat([self.model.sinks, self.model.embed.x(x) + self.model.embed.y(y[:, None])])
         visible = torch.full((len(h),), float(len(h)))
         self.cache = []
         for layer in self.model.layer:
@@ -64,7 +73,7 @@ class Baseline:
     def append(self, x, y):
         """Keys and values of further rows x, y [M], each seeing those before it; the context stays as it is."""
         m = len(x)
-        h = self.model.embed.x(x[:, None]) + self.model.embed.y(y[:, None])
+        h = self.model.embed.x(x) + self.model.embed.y(y[:, None])
         counts = torch.arange(m)
         mask = None if m == 1 else torch.cat([torch.ones(m, self.keys, dtype=torch.bool), counts <= counts[:, None]], 1)
         new = []
@@ -81,17 +90,20 @@ class Baseline:
             xs, ys = x, y
             for k in range(len(queries)):
                 self.encode(xs, ys)
-                drawn = self.draw(self.predict(queries[k:k + 1]))
+                drawn = self.as_input(self.draw(self.predict(queries[k:k + 1])))
                 xs, ys = torch.cat([xs, queries[k:k + 1]]), torch.cat([ys, drawn])
         self.encode(x, y)
 
     def predict(self, x):
         """Mixture parameters for queries x [M]."""
-        h = self.model.embed.x(x[:, None])
+        h = self.model.embed.x(x)
         visible = torch.full((len(x),), float(self.keys))
         for layer, (k, v) in zip(self.model.layer, self.cache):
             h = self.block(layer, h, k, v, visible=visible)
         return self.head(h)
+
+    def as_input(self, y):
+        return soft_clip(y, self.model.config["target"].get("clip", 0))
 
     def draw(self, answer):
         weights, means, sds = answer
@@ -100,13 +112,13 @@ class Baseline:
 
     def sample(self, x, draws):
         """Joint draws [draws, M] at x [M], autoregressively: row k-1 and query k in one pass."""
-        queries = self.model.embed.x(x[:, None])
+        queries = self.model.embed.x(x)
         own = [None] * len(self.cache)
         y = torch.empty(draws, len(x))
         for k in range(len(x)):
             h = queries[k].expand(draws, 1, -1)
             if k > 0:
-                h = torch.cat([queries[k - 1] + self.model.embed.y(y[:, k - 1, None])[:, None], h], 1)
+                h = torch.cat([queries[k - 1] + self.model.embed.y(self.as_input(y[:, k - 1, None]))[:, None], h], 1)
             visible = torch.full((h.shape[1],), float(self.keys + k))
             for i, (layer, (ck, cv)) in enumerate(zip(self.model.layer, self.cache)):
                 if k > 0:
@@ -136,10 +148,10 @@ class Baseline:
         return h + layer.ff(layer.norm2(h))
 
     def density(self, x, y, orders):
-        """Log of the joint density averaged over `orders` random orders (1: the given order)."""
+        """Log of the joint density, in the model's unit, averaged over `orders` random orders (1: the given order)."""
         m = len(x)
         place = torch.stack([torch.randperm(m) for _ in range(orders)]) if orders > 1 else torch.arange(m)[None]
-        ex, ey = self.model.embed.x(x[:, None])[place], self.model.embed.y(y[:, None])[place]
+        ex, ey = self.model.embed.x(x)[place], self.model.embed.y(self.as_input(y[:, None]))[place]
         h = torch.cat([ex[:, :-1] + ey[:, :-1], ex], 1)
         counts = torch.cat([torch.arange(1, m), torch.arange(m)])
         mask = torch.arange(m - 1) < counts[:, None]

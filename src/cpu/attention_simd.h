@@ -15,6 +15,7 @@
 #endif
 #define LOG2_E 1.44269504088896341f
 #define MAX_VECTORS 4			/* vectors of values that are added up at once */
+#define FEW_PANELS(rows) ((rows) == 1 ? LONE : LONE > PARTS ? LONE / PARTS : 1)	/* of scores of one row or two at once */
 #define SLACK 8.0f				/* a score may exceed the reference by this much before all is made relative to a larger one: weights up to 2^8 lose nothing */
 
 /* Sum of a row and head: weighted values [padded head], weights [LANES], both relative to a reference that is about the largest score, in units of log 2. */
@@ -65,9 +66,9 @@ first_sum(const TnpAttention *a)
 
 /* Rows are taken together in groups of these sizes, as many of each as there are whole ones among those left. */
 #if ROWS == 12
-#define GROUPS {12, 6, 3, 1}
+#define GROUPS {12, 6, 3, 2, 1}
 #elif ROWS == 6
-#define GROUPS {6, 3, 1}
+#define GROUPS {6, 3, 2, 1}
 #else
 #define GROUPS {ROWS, 1}
 #endif
@@ -262,9 +263,9 @@ weigh_block(float *score, int panels, int n, int vectors, Sum sum)
 		store(sum.weights + p * WIDTH, total[p]);
 }
 
-/* sum[r] += weight[r][s] v[r][at …] for one slot; see add_values. */
+/* sum[r] += weight[r][s] v[r / same][at …] for one slot; see add_values. */
 INLINE void
-add_slot(const int rows, const int vectors, const void *const *v, const bool half, const bool apart, size_t at, const float *weight,
+add_slot(const int rows, const int vectors, const void *const *v, const bool half, const int same, size_t at, const float *weight,
 		 Vector sum[ROWS][MAX_VECTORS])
 {
 	Vector		value[MAX_VECTORS];
@@ -275,7 +276,7 @@ add_slot(const int rows, const int vectors, const void *const *v, const bool hal
 
 		for (int c = 0; c < vectors; c++)
 		{
-			if (r == 0 || apart)
+			if (r % same == 0)
 				value[c] = load_numbers(v[r], at + c * WIDTH, half);
 			sum[r][c] += value[c] * one;
 		}
@@ -283,13 +284,13 @@ add_slot(const int rows, const int vectors, const void *const *v, const bool hal
 }
 
 /*
- * values[r] += Σ over n slots, in order, of weight[r][slot] v[slot][f] for `vectors` vectors of features from `first` on. All rows have the same values if
- * `apart` is 0; else "rows" are heads of one row, and the values of each are that many floats after those of the one before. A vector may reach beyond the
- * head, into the next value or the cache's slack, and is then ignored there.
+ * values[r] += Σ over n slots, in order, of weight[r][slot] v[slot][f] for `vectors` vectors of features from `first` on. The first `same` rows share the values v;
+ * then follow as many of the next head, whose values are `apart` numbers further, and so on. A vector may reach beyond the head, into the next value or the
+ * cache's slack, and is then ignored there.
  */
 INLINE void
-add_values(const int rows, const int vectors, int width, const void *v, const bool half, const size_t apart, int n, const float *weight, const Sum *into,
-		   int first)
+add_values(const int rows, const int vectors, int width, const void *v, const bool half, const int same, const size_t apart, int n, const float *weight,
+		   const Sum *into, int first)
 {
 	Vector		sum[ROWS][MAX_VECTORS];
 	const void *from[ROWS];
@@ -298,18 +299,18 @@ add_values(const int rows, const int vectors, int width, const void *v, const bo
 
 	for (int r = 0; r < rows; r++)
 	{
-		from[r] = number_at(v, first + r * apart, half);
+		from[r] = number_at(v, first + r / same * apart, half);
 		for (int c = 0; c < vectors; c++)
 			sum[r][c] = load(into[r].values + first + c * WIDTH);
 	}
 	/* two at a time: the loop itself costs what two additions do */
 	for (; s + 2 <= n; s += 2, at += 2 * (size_t) width)
 	{
-		add_slot(rows, vectors, from, half, apart > 0, at, weight + s, sum);
-		add_slot(rows, vectors, from, half, apart > 0, at + width, weight + s + 1, sum);
+		add_slot(rows, vectors, from, half, same, at, weight + s, sum);
+		add_slot(rows, vectors, from, half, same, at + width, weight + s + 1, sum);
 	}
 	if (s < n)
-		add_slot(rows, vectors, from, half, apart > 0, at, weight + s, sum);
+		add_slot(rows, vectors, from, half, same, at, weight + s, sum);
 	for (int r = 0; r < rows; r++)
 		for (int c = 0; c < vectors; c++)
 			store(into[r].values + first + c * WIDTH, sum[r][c]);
@@ -317,31 +318,32 @@ add_values(const int rows, const int vectors, int width, const void *v, const bo
 
 /* The same, as many rows at a time as there are registers for. */
 INLINE void
-add_rows(const int rows, const int vectors, int width, const void *v, const bool half, const size_t apart, int n, const float *weight, const Sum *into,
-		 int first)
+add_rows(const int rows, const int vectors, int width, const void *v, const bool half, const int same, const size_t apart, int n, const float *weight,
+		 const Sum *into, int first)
 {
 	const int	most = VALUE_SUMS / vectors,
 				together = most < rows ? most : rows;
 
 	for (int r = 0; r < rows; r += together)
-		add_values(together, vectors, width, v, half, apart, n, weight + r * BLOCK, into + r, first);
+		add_values(together, vectors, width, number_at(v, r / same * apart, half), half, same, apart, n, weight + r * BLOCK, into + r, first);
 }
 
 /* The same for a whole head of `vectors` vectors. */
 INLINE void
-add_head(const int rows, int vectors, int width, const void *v, const bool half, const size_t apart, int n, const float *weight, const Sum *into)
+add_head(const int rows, int vectors, int width, const void *v, const bool half, const int same, const size_t apart, int n, const float *weight,
+		 const Sum *into)
 {
 	int			c = 0;
 
 	for (; c + 4 <= vectors; c += 4)
-		add_rows(rows, 4, width, v, half, apart, n, weight, into, c * WIDTH);
+		add_rows(rows, 4, width, v, half, same, apart, n, weight, into, c * WIDTH);
 	if (vectors - c >= 2)
 	{
-		add_rows(rows, 2, width, v, half, apart, n, weight, into, c * WIDTH);
+		add_rows(rows, 2, width, v, half, same, apart, n, weight, into, c * WIDTH);
 		c += 2;
 	}
 	if (vectors > c)
-		add_rows(rows, 1, width, v, half, apart, n, weight, into, c * WIDTH);
+		add_rows(rows, 1, width, v, half, same, apart, n, weight, into, c * WIDTH);
 }
 
 /* Scores of `rows` rows with the keys of `panels` panels that are `next` floats apart. */
@@ -350,8 +352,8 @@ score_block(const int rows, int panels, int width, const float *q, const int str
 {
 	int			p = 0;
 
-	for (; rows == 1 && p + LONE <= panels; p += LONE)
-		score_panels(1, LONE, width, next, q, stride, number_at(k, p * next, half), half, score + p * LANES);
+	for (; rows <= 2 && FEW_PANELS(rows) > PANELS && p + FEW_PANELS(rows) <= panels; p += FEW_PANELS(rows))
+		score_panels(rows, FEW_PANELS(rows), width, next, q, stride, number_at(k, p * next, half), half, score + p * LANES);
 	for (; PANELS > 1 && p + PANELS <= panels; p += PANELS)
 		score_panels(rows, PANELS, width, next, q, stride, number_at(k, p * next, half), half, score + p * LANES);
 	for (; p < panels; p++)
@@ -379,7 +381,7 @@ take_block(const int rows, const TnpAttention *a, int row, int head, const float
 	for (int r = 0; r < rows; r++)
 		weigh_block(score + r * BLOCK, panels, n, vectors, sum[r]);
 	for (int s = 0; s < n; s += run)
-		add_head(rows, vectors, width, number_at(v, s / LANES * next, half), half, 0, n - s < run ? n - s : run, score + s, sum);
+		add_head(rows, vectors, width, number_at(v, s / LANES * next, half), half, rows, 0, n - s < run ? n - s : run, score + s, sum);
 }
 
 /* Keys of this block, from slot s on, that a row with `count` keys sees. */
@@ -412,9 +414,9 @@ take_shared_one(const TnpAttention *a, int row, int head, const float *q, int st
 		take_block(1, a, row, head, q, stride, k, v, half, (size_t) a->head_width * LANES, BLOCK / LANES, BLOCK, n, sums);
 }
 
-/* The same for a row that is no member of a group and `heads` heads at once, whose sums do not wait for each other. */
+/* The same for one or two rows, which see the same, and `heads` heads at once, whose sums do not wait for each other. */
 INLINE void
-take_shared_heads(const int heads, const TnpAttention *a, int row, int head, int64_t s, float *sums)
+take_shared_heads(const int heads, const int rows, const TnpAttention *a, int row, int head, int64_t s, float *sums)
 {
 	int			n = seen_of_block(a->context[row], s),
 				width = a->head_width,
@@ -422,36 +424,57 @@ take_shared_heads(const int heads, const TnpAttention *a, int row, int head, int
 	const size_t next = (size_t) width * LANES,
 				apart = (size_t) BLOCK * width;
 	const void *k = shared_key(a, head, s);
-	const float *q = a->scratch + (size_t) (row * a->heads + head) * width;
+	const float *q = a->scratch + (size_t) row * a->heads * width + (size_t) head * width * rows;
 	float		score[ROWS * BLOCK] __attribute__((aligned(64)));
 	Sum			sum[ROWS];
 
 	if (n == 0)
 		return;
 	for (int h = 0; h < heads; h++)
+		score_block(rows, BLOCK / LANES, width, q + h * rows * width, rows, number_at(k, h * apart, HALF), HALF, next, score + h * rows * BLOCK);
+	for (int i = 0; i < heads * rows; i++)
 	{
-		sum[h] = sum_at(a, sums, row, head + h);
-		score_block(1, BLOCK / LANES, width, q + h * width, 1, number_at(k, h * apart, HALF), HALF, next, score + h * BLOCK);
+		sum[i] = sum_at(a, sums, row + i % rows, head + i / rows);
+		weigh_block(score + i * BLOCK, BLOCK / LANES, n, vectors, sum[i]);
 	}
-	for (int h = 0; h < heads; h++)
-		weigh_block(score + h * BLOCK, BLOCK / LANES, n, vectors, sum[h]);
-	add_head(heads, vectors, width, shared_value(a, head, s), HALF, apart, n, score, sum);
+	add_head(heads * rows, vectors, width, shared_value(a, head, s), HALF, rows, apart, n, score, sum);
 }
 
-/* One row takes a block with all its heads. */
-static void
-take_shared_row(const TnpAttention *a, int row, int64_t s, float *sums)
+/* One row or two take a block with all their heads. */
+INLINE void
+take_few(const int rows, const TnpAttention *a, int row, int64_t s, float *sums)
 {
+	const int	most = ROWS >= 4 ? 4 / rows : 2 / rows;	/* heads, which are so many sums together */
 	int			vectors = (a->head_width + WIDTH - 1) / WIDTH,
 				h = 0;
 
-	for (; ROWS >= 4 && vectors <= 2 && h + 4 <= a->heads; h += 4)
-		take_shared_heads(4, a, row, h, s, sums);
-	for (; h + 2 <= a->heads; h += 2)
-		take_shared_heads(2, a, row, h, s, sums);
+	for (; most > 1 && vectors <= 2 && h + most <= a->heads; h += most)
+		take_shared_heads(most, rows, a, row, h, s, sums);
+	for (; rows == 1 && h + 2 <= a->heads; h += 2)
+		take_shared_heads(2, rows, a, row, h, s, sums);
 	for (; h < a->heads; h++)
-		take_shared_one(a, row, h, a->scratch + (size_t) (row * a->heads + h) * a->head_width, 1, shared_key(a, h, s), shared_value(a, h, s), HALF, s, sums);
+		take_shared_heads(1, rows, a, row, h, s, sums);
 }
+
+static void
+take_shared_row(const TnpAttention *a, int row, int64_t s, float *sums)
+{
+	take_few(1, a, row, s, sums);
+}
+
+#if ROWS > 2
+static void
+take_shared_pair(const TnpAttention *a, int row, int64_t s, float *sums)
+{
+	if (seen_of_block(a->context[row], s) == seen_of_block(a->context[row + 1], s))
+		take_few(2, a, row, s, sums);
+	else
+		for (int i = 0; i < 2; i++)
+			for (int h = 0; h < a->heads; h++)
+				take_shared_one(a, row + i, h, a->scratch + (size_t) row * a->heads * a->head_width + (size_t) h * a->head_width * 2 + i, 2, shared_key(a, h, s),
+								shared_value(a, h, s), HALF, s, sums);
+}
+#endif
 
 /* A group of rows takes what it sees of a block of shared keys, which are floats here, together if it is the same for all. */
 INLINE void
@@ -525,9 +548,16 @@ take_shared(const TnpAttention *a, int64_t s, float *sums)
 		for (; ROWS > 3 && r + 3 <= a->n; r += 3)
 			take_rows(3, a, r, h, k, v, s, sums);
 	}
-	/* what is left over of groups, row by row */
-	for (int r = a->n - (ROWS > 3 ? a->n % 3 : a->n % ROWS); r < a->n; r++)
+	/* what is left over of groups */
+#if ROWS > 2
+	if (a->n % 3 == 2)
+		take_shared_pair(a, a->n - 2, s, sums);
+	else if (a->n % 3 == 1)
+		take_shared_row(a, a->n - 1, s, sums);
+#else
+	for (int r = a->n - a->n % ROWS; r < a->n; r++)
 		take_shared_row(a, r, s, sums);
+#endif
 }
 
 /* Each row takes its own keys. */

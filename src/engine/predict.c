@@ -83,7 +83,7 @@ tnp_predict(const TnpEncoding *e, const TnpRows *queries, double *params, TnpErr
 		return status;
 	tnp_answer_shape(model, &kind, &components);
 	p.size = tnp_distribution_size(kind, components);
-	status = tnp_team_make(model, &e->stats, queries->n < TNP_TILE ? (int) queries->n : TNP_TILE, TNP_MAX_THREADS,
+	status = tnp_team_make(model, &e->stats, queries->n < TNP_TILE ? (int) queries->n : TNP_TILE, queries->n <= FEW_ROWS ? TNP_MAX_THREADS : tnp_team_most(queries->n),
 						   tnp_cost(model, (double) queries->n, (double) tnp_encoding_slots(e)), &team, error);
 	if (status != TNP_OK)
 		return status;

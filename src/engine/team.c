@@ -97,6 +97,12 @@ tnp_cost(const TnpModel *model, double rows, double keys)
 	return rows * layers * (4 * d * d + 2 * d * c->feedforward + 2 * d * keys) + (read > BEYOND_CACHE ? COST_OF_READ * read : 0);
 }
 
+int64_t
+tnp_team_most(int64_t n)
+{
+	return (n + TILE_STEP - 1) / TILE_STEP;
+}
+
 int
 tnp_team_tile(const TnpTeam *team, int64_t n)
 {

@@ -47,6 +47,9 @@ TnpStatus	tnp_team_run(TnpTeam *team, int64_t n, TnpItem item, void *state, TnpE
 /* Fails with TNP_INTERRUPTED if the caller wants the call to end. For items that take more than some milliseconds. */
 TnpStatus	tnp_worker_check(TnpWorker *worker, TnpError *error);
 
+/* As many workers as n rows can be shared out to. */
+int64_t		tnp_team_most(int64_t n);
+
 /* Rows per item, at most TNP_TILE, when n rows are to be shared out. */
 int			tnp_team_tile(const TnpTeam *team, int64_t n);
 
