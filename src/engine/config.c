@@ -223,6 +223,7 @@ static const TnpKey encoder_rows_keys[] = {
 	OTHER("hidden", TnpEncoderConfig, hidden, read_one_hidden),
 	OTHER("tokens", TnpEncoderConfig, kind, read_tokens),
 	BOOLEAN_OPTIONAL("ridge", TnpEncoderConfig, ridge),
+	BOOLEAN_OPTIONAL("prune", TnpEncoderConfig, prune),
 	END
 };
 static const TnpKey encoder_classes_keys[] = {
@@ -422,6 +423,7 @@ check_rules(const TnpConfig *c, TnpError *error)
 		"the embedder's x.kind \"rows\" needs target.scaling \"prefix\" or \"classes\"", NULL, 0, NULL, 0},
 		{rows && c->encode_x.ridge && !(c->input_clip > 0 && c->target_clip > 0),
 		"embedder.x.ridge needs inputs.clip and target.clip", NULL, 0, NULL, 0},
+		{rows && c->encode_x.prune && !c->encode_x.ridge, "embedder.x.prune needs embedder.x.ridge", NULL, 0, NULL, 0},
 		{classes && c->head != TNP_HEAD_CLASSES, "target.scaling \"classes\" needs head.kind \"classes\"", NULL, 0, NULL, 0},
 		{!classes && c->head == TNP_HEAD_CLASSES, "head.kind \"classes\" needs target.scaling \"classes\"", NULL, 0, NULL, 0},
 		{classes && !encodes_classes, "target.scaling \"classes\" needs the embedder's y.kind \"classes\"", NULL, 0, NULL, 0},

@@ -39,6 +39,7 @@ typedef struct TnpEncoderConfig
 				token_feedforward,
 				token_readouts;
 	bool		ridge;			/* rows: opinions of regressions beside the cells */
+	bool		prune;			/* rows: columns that look like noise are left out */
 } TnpEncoderConfig;
 
 typedef struct TnpConfig

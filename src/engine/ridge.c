@@ -22,6 +22,12 @@
 #define POLL_ROWS 256			/* rows between two looks at interrupts */
 #define KNOTS 3
 
+/* Pruning: what chance hardly makes of a column of noise, and how many slots stay in any case. */
+#define ALWAYS_KEPT 8
+#define CHANCE 8.0				/* relevance times rows */
+#define DEVIATIONS 2.5			/* of a weight from zero */
+#define ENOUGH_ROWS 100.0		/* fewer tell noise less well: the thresholds shrink with them */
+
 static const double knots[KNOTS] = {-0.7, 0, 0.7};
 
 /* What an entry of the design is: its slot's value, a hinge at a knot, or (from FIRST_BIN on) the indicator of a bin. */
@@ -256,6 +262,7 @@ choose_penalty(int64_t n0, TnpRidge *ridge, RidgeWork *w)
 		memcpy(ridge->factor, w->factor, (size_t) n * n * sizeof(double));
 		memcpy(ridge->weights, w->weights, n * sizeof(double));
 		ridge->log_noise = 0.5 * log(noise);
+		ridge->penalty = penalty;
 	}
 }
 
@@ -289,7 +296,50 @@ build(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, bool sp
 	return status;
 }
 
+/*
+ * Whether the weight of entry i is further from zero than the noise would carry it; strictness 0 … 1. Over samples of the noise the weights have the
+ * covariance noise A^-1 U'U A^-1 = noise (A^-1 - penalty A^-2), A = U'U + penalty I.
+ */
+static bool
+weighs(const TnpRidge *ridge, int i, double strictness)
+{
+	double		v[LARGEST_DESIGN] = {0};
+	double		spread;
+
+	v[i] = 1;
+	solve_lower(ridge->factor, ridge->n, v);
+	solve_upper(ridge->factor, ridge->n, v);
+	spread = fmax(v[i] - ridge->penalty * dot(ridge->n, v, v), 0) * exp(2 * ridge->log_noise);
+	return ridge->weights[i] * ridge->weights[i] > strictness * DEVIATIONS * DEVIATIONS * spread;
+}
+
 /* ---- entry points ------------------------------------------------------------------------------------------ */
+
+TnpStatus
+tnp_ridge_prune(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError *error)
+{
+	TnpRidge	ridge;
+	bool		heavy[LARGEST_DESIGN] = {false};	/* slots in the design: at least one entry each */
+	double		strictness = fmin(1, (double) stats->n0 / ENOUGH_ROWS);
+	int			kept = 0;
+	TnpStatus	status;
+
+	if (stats->n_slots <= ALWAYS_KEPT)
+		return TNP_OK;
+	memset(&ridge, 0, sizeof(ridge));
+	status = build(model, rows, stats, false, &ridge, error);
+	for (int i = 0; status == TNP_OK && i < ridge.n - 1; i++)
+		if (ridge.slot[i] >= ALWAYS_KEPT && !heavy[ridge.slot[i]])
+			heavy[ridge.slot[i]] = weighs(&ridge, i, strictness);
+	for (int s = 0; status == TNP_OK && s < stats->n_slots; s++)
+		if (s < ALWAYS_KEPT || tnp_column_relevance(&stats->columns[stats->slot[s]]) * (double) stats->n0 > strictness * CHANCE ||
+			(s < LARGEST_DESIGN && heavy[s]))
+			stats->slot[kept++] = stats->slot[s];
+	if (status == TNP_OK)
+		stats->n_slots = kept;
+	tnp_ridge_free(&model->env, &ridge);
+	return status;
+}
 
 TnpStatus
 tnp_ridge_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError *error)
@@ -322,6 +372,7 @@ tnp_ridge_copy(const TnpEnv *env, const TnpRidge *from, TnpRidge *to)
 		return true;
 	to->n = from->n;
 	to->log_noise = from->log_noise;
+	to->penalty = from->penalty;
 	to->slot = duplicate(env, from->slot, LARGEST_DESIGN);
 	to->kind = duplicate(env, from->kind, LARGEST_DESIGN);
 	to->weights = duplicate(env, from->weights, n * sizeof(double));

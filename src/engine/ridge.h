@@ -8,6 +8,12 @@
 
 #include "scale.h"
 
+/*
+ * Leave out the slots that look like noise (docs/model-format.md section 5, "Pruning"); the others move up. Needs the slots and column
+ * cards of stats, before tnp_ridge_build.
+ */
+TnpStatus	tnp_ridge_prune(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError *error);
+
 /* Fit both regressions; needs the slots and column cards of stats. On failure what was made is freed with stats. */
 TnpStatus	tnp_ridge_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError *error);
 

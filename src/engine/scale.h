@@ -43,6 +43,7 @@ typedef struct TnpRidge
 	double	   *weights;		/* [n] */
 	double	   *factor;			/* [n, n] lower Cholesky factor of U'U + penalty * I */
 	double		log_noise;		/* log of the noise's standard deviation */
+	double		penalty;
 } TnpRidge;
 
 typedef struct TnpStats

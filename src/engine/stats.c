@@ -231,11 +231,11 @@ build_card(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, in
 		column->between = fmax(0, 1 - (1 - between / total) * (double) (n0 - 1) / (double) (n0 - bins));
 }
 
-/* In steps of 2^-20, so that what is equal up to rounding is equal: a column and a decreasing function of it, for one. */
-static double
-relevance(const TnpColumn *column)
+double
+tnp_column_relevance(const TnpColumn *column)
 {
-	return rint(fmax(column->between, column->correlation * column->correlation) * RELEVANCE_STEPS);
+	/* a column and a decreasing function of it, for one, are equal */
+	return rint(fmax(column->between, column->correlation * column->correlation) * RELEVANCE_STEPS) / RELEVANCE_STEPS;
 }
 
 /* Assign the most relevant columns to slots: descending relevance, ties by column number. */
@@ -253,7 +253,7 @@ build_slots(const TnpModel *model, TnpStats *stats, TnpError *error)
 		int			place = f;
 
 		/* insertion keeps equal columns in order; a few dozen columns */
-		while (place > 0 && relevance(&stats->columns[order[place - 1]]) < relevance(&stats->columns[f]))
+		while (place > 0 && tnp_column_relevance(&stats->columns[order[place - 1]]) < tnp_column_relevance(&stats->columns[f]))
 		{
 			order[place] = order[place - 1];
 			place--;
@@ -331,6 +331,8 @@ tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats
 	tnp_free(&model->env, work);
 	if (status == TNP_OK && model->info.takes_missing)
 		status = build_slots(model, stats, error);
+	if (status == TNP_OK && c->encode_x.prune)
+		status = tnp_ridge_prune(model, rows, stats, error);
 	if (status == TNP_OK && c->encode_x.ridge)
 		status = tnp_ridge_build(model, rows, stats, error);
 	if (status != TNP_OK)

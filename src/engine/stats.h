@@ -17,6 +17,9 @@ int64_t		tnp_find_level(const TnpColumn *column, double identity);
 /* The number behind a cell: itself, the code of a category, NaN when missing or unknown. */
 double		tnp_column_value(const TnpColumn *column, double x);
 
+/* How much a column says about the target by itself, 0 … 1, in steps of 2^-20: what is equal up to rounding is equal. */
+double		tnp_column_relevance(const TnpColumn *column);
+
 /* The bin of a raw cell. */
 int			tnp_column_bin(const TnpColumn *column, double x);
 

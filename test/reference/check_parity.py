@@ -149,6 +149,22 @@ def case_wide(model):
     yield Case(f"{wide} columns", request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])), predictions(encoding, x[n:]))
 
 
+def case_noise(model):
+    """Columns that say something, alone or together, among columns of noise: what a model that prunes leaves out must be the same."""
+    if not model.config["embedder"].get("x", {}).get("prune", False):
+        return
+    random = np.random.RandomState(91)
+    n, wide = 90, 24
+    x = random.standard_normal((n + 8, wide))
+    x[:, 20] = x[:, 3] + 0.1 * random.standard_normal(n + 8)    # in its difference to another only
+    x[random.uniform(size=n + 8) < 0.2, 5] = np.nan
+    y = np.nansum(x[:, 6:17], axis=1) + 30 * (x[:, 20] - x[:, 3]) + 0.3 * random.standard_normal(n + 8)
+    encoding = build(model, x[:n], y[:n], whole_prefix(model, n))
+    slots = encoding.statistics.tokeniser.slots
+    assert 8 < len(slots) < wide and {3, 20} <= set(slots), slots
+    yield Case(f"noise among {wide} columns", request(x[:n], y[:n], None, "whole", queries=cells(x[n:])), predictions(encoding, x[n:]))
+
+
 def case_short(model):
     """A prefix shorter than the rows that the statistics need."""
     n = model.min_rows + 6
@@ -258,7 +274,7 @@ def check_refusals(tap, model, tool, kernels, label):
     tap.ok(all(answer.get("error", {}).get("message") for answer in answers), label, *answers)
 
 
-CASES = (case_sizes, case_constant, case_unit, case_middle, case_wide, case_short, case_grow, case_evidence, case_classes)
+CASES = (case_sizes, case_constant, case_unit, case_middle, case_wide, case_noise, case_short, case_grow, case_evidence, case_classes)
 
 
 def main():

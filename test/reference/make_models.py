@@ -115,6 +115,8 @@ MODELS = {
     "rows_ridge": {**TABULAR, "embedder": additive(rows(None, ridge=True), MLP)},
     "rows_ridge_tokens": {**TABULAR, "min_rows": 2, "inputs": {"max_features": 40, "scaling": "prefix", "clip": 3},
                           "embedder": additive(rows(TOKENS, ridge=True), MLP)},
+    "rows_prune": {**TABULAR, "inputs": {"max_features": 40, "scaling": "prefix", "clip": 3},
+                   "embedder": additive(rows(None, ridge=True, prune=True), MLP)},
     "rows_tokens": {**TABULAR, "embedder": additive(rows(TOKENS), MLP)},
     "rows_layer_norm": {**TABULAR, "embedder": additive(rows(TOKENS), LINEAR, True, activation="relu"), "norm": LAYER_POST,
                         "attention": {"bias": "all", "sinks": 1, "log_scale": False}},

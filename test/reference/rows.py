@@ -9,6 +9,7 @@ from scaling import soft_clip
 
 NUMERIC_BINS, CATEGORICAL_BINS = 8, 16
 KNOTS = (-0.7, 0.0, 0.7)
+ALWAYS_KEPT, CHANCE, DEVIATIONS, ENOUGH_ROWS = 8, 8.0, 2.5, 100
 
 
 class Bins:
@@ -98,7 +99,12 @@ class Ridge:
             evidence = -0.5 * (n * np.log(noise) + np.sum(np.log(shrunk / penalty)))
             if evidence > best:
                 best, self.noise, self.weights = evidence, noise, right.T @ (size / shrunk * along)
+                self.spread = noise * ((right.T * (size / shrunk) ** 2) @ right).diagonal()
                 self.inverse = right.T @ np.diag(1 / shrunk - 1 / penalty) @ right + np.eye(u.shape[1]) / penalty
+
+    def weighs(self, s, strictness):
+        """Whether a weight of slot s is further from zero than the noise would carry it."""
+        return any(entry[0] == s and self.weights[i] ** 2 > strictness * DEVIATIONS ** 2 * self.spread[i] for i, entry in enumerate(self.entries))
 
     def design(self, codes, z):
         """One row of the design; the intercept is last."""
@@ -159,11 +165,20 @@ class RowTokeniser:
         self.cards = [make(codes[:, f], z[:, f], targets, kind == "categorical") for f, kind in enumerate(kinds)]
         order = sorted(range(len(kinds)), key=lambda f: (-self.cards[f].relevance, f))
         self.slots = order[:model.config["inputs"]["max_features"]]
+        if model.config["embedder"]["x"].get("prune", False) and len(self.slots) > ALWAYS_KEPT:
+            self.slots = self.prune(codes, z, targets)
         self.ridges = []
         if model.config["embedder"]["x"].get("ridge", False):
             cards = [self.cards[f] for f in self.slots]
             knee = model.config["target"]["clip"]
             self.ridges = [Ridge(cards, codes[:, self.slots], z[:, self.slots], targets, splines, knee) for splines in (False, True)]
+
+    def prune(self, codes, z, targets):
+        """The slots that do not look like noise."""
+        strictness = min(1.0, self.n0 / ENOUGH_ROWS)
+        first = Ridge([self.cards[f] for f in self.slots], codes[:, self.slots], z[:, self.slots], targets, False, 0)
+        return [f for s, f in enumerate(self.slots)
+                if s < ALWAYS_KEPT or self.cards[f].relevance / 2 ** 20 * self.n0 > strictness * CHANCE or first.weighs(s, strictness)]
 
     def cell(self, f, code, z, target):
         """The numbers of one cell; target is the scaled target of a prefix row, else None."""

@@ -223,6 +223,7 @@ static const BadConfig bad_configs[] = {
 	"\"target.scale\" must be a finite number above 0", "it is -1"},
 	{tabular, "\"clip\": 4.5", "\"clip\": 0", "embedder.x.ridge needs inputs.clip and target.clip", NULL},
 	{tabular, "\"clip\": 3}", "\"clip\": 0}", "embedder.x.ridge needs inputs.clip and target.clip", NULL},
+	{tabular, "\"ridge\": true}", "\"prune\": true}", "embedder.x.prune needs embedder.x.ridge", NULL},
 	{two_stream, "\"causal\"", "\"prefix-causal\"", "two-stream models exclude context \"prefix-causal\"", NULL},
 	{two_stream, "\"bias\": \"output\"", "\"bias\": \"output\", \"sinks\": 1", "two-stream models exclude attention.sinks", "attention.sinks is 1"},
 	{two_stream, "\"bias\": \"output\"", "\"bias\": \"output\", \"log_scale\": true", "two-stream models exclude attention.log_scale", NULL},

@@ -141,6 +141,11 @@ def between_bin_share(counts, sums, y):
     return torch.where((bins >= n) | (sst <= 0), torch.zeros_like(e), e.clamp_min(0))
 
 
+def slot_bins(counts, order):
+    """Which bins the prefix fills, [B, bins, S]; counts [B, bins, F], order [B, S] columns of the slots."""
+    return (counts > 0).gather(2, order[:, None].expand(-1, counts.shape[1], -1))
+
+
 def cells(tasks, y_input, prefix, config):
     """Cell vectors in slot order, flat, [B, N, min(F, max_features) * 8], with `ridge` followed by its NUMBERS."""
     x, categorical = tasks.x, tasks.categorical
@@ -174,11 +179,20 @@ def cells(tasks, y_input, prefix, config):
     cell = torch.stack([z, missing.to(z.dtype), flags, t, size, *card], -1)
     relevance = (torch.maximum(e, r.square()).double() * RELEVANCE_STEPS).round()
     order = relevance.sort(stable=True, dim=1, descending=True).indices[:, :config["inputs"]["max_features"]]
+    tokeniser = config["embedder"]["x"]
+    used = torch.ones_like(order, dtype=torch.bool)
+    if tokeniser.get("prune", False) and order.shape[1] > ridge.ALWAYS_KEPT:
+        wide = order[:, None].expand(-1, prefix, -1)
+        keep = ridge.worth_keeping(z[:, :prefix].gather(2, wide), bins[:, :prefix].gather(2, wide), slot_bins(counts, order),
+                                   categorical.gather(1, order), head_y, relevance.gather(1, order) / RELEVANCE_STEPS)
+        # What stays moves up; behind it the slots are empty.
+        used, moved = keep.to(torch.int8).sort(dim=1, descending=True, stable=True)
+        used, order = used.bool(), order.gather(1, moved)
     wide = order[:, None].expand(-1, x.shape[1], -1)
-    flat = cell.gather(2, wide[..., None].expand(-1, -1, -1, 8)).flatten(2)
-    if not config["embedder"]["x"].get("ridge", False):
+    flat = (cell.gather(2, wide[..., None].expand(-1, -1, -1, 8)) * used[:, None, :, None]).flatten(2)
+    if not tokeniser.get("ridge", False):
         return flat
-    filled = (counts > 0).gather(2, order[:, None].expand(-1, counts.shape[1], -1))
+    filled = slot_bins(counts, order) & used[:, None]
     said = ridge.opinions(z.gather(2, wide), bins.gather(2, wide), filled, categorical.gather(1, order), y_input, prefix,
                           config["target"].get("clip", 0))
     return torch.cat([flat, said], 2)

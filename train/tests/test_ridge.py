@@ -5,7 +5,7 @@ import numpy as np
 import torch
 
 from pg_posterior_train import ridge
-from pg_posterior_train.normalise import cells, scale_targets
+from pg_posterior_train.normalise import cells, scale_features, scale_targets
 from pg_posterior_train.tasks import Tasks
 
 from .common import config, random_model
@@ -36,7 +36,7 @@ class Ridge(unittest.TestCase):
         prefix = 20
         filled = filled_bins(bins, prefix)
         for splines in (False, True):
-            u = ridge.design(z, bins, filled, categorical, splines)
+            u, _ = ridge.design(z, bins, filled, categorical, splines)
             said = ridge.regression(u, y, prefix, 0)[0].numpy()
             a, b = u[0, :prefix].numpy(), y[0, :prefix].numpy()
             for penalty in ridge.PENALTIES:
@@ -54,9 +54,9 @@ class Ridge(unittest.TestCase):
     def test_penalty_has_the_largest_evidence(self):
         """The evidence is the density of the targets under their Gaussian marginal, the noise at its maximum."""
         z, bins, categorical, y = random_inputs(tasks=1, seed=3)
-        u = ridge.design(z, bins, filled_bins(bins, 30), categorical, True)[0]
+        u = ridge.design(z, bins, filled_bins(bins, 30), categorical, True)[0][0]
         gram, moment, square = u.T @ u, u.T @ y[0], y[0] @ y[0]
-        _, _, noise = ridge.choose_penalty(gram[None], moment[None], square[None], 30)
+        _, _, noise, _ = ridge.choose_penalty(gram[None], moment[None], square[None], 30)
         best = -np.inf
         for penalty in ridge.PENALTIES:
             shape = np.eye(30) + (u @ u.T).numpy() / penalty
@@ -84,9 +84,9 @@ class Ridge(unittest.TestCase):
         filled = torch.zeros(1, 17, 50, dtype=torch.bool)
         filled[:, 0] = True
         none = torch.zeros(1, 50, dtype=torch.bool)
-        self.assertEqual(ridge.design(z, bins, filled, none, False).shape[2], 51)
-        self.assertEqual(ridge.design(z, bins, filled, none, True).shape[2], 31 * 4 + 1)
-        self.assertLessEqual(ridge.design(z, bins, filled, none, True).shape[2], ridge.LARGEST_DESIGN)
+        self.assertEqual(ridge.design(z, bins, filled, none, False)[0].shape[2], 51)
+        self.assertEqual(ridge.design(z, bins, filled, none, True)[0].shape[2], 31 * 4 + 1)
+        self.assertLessEqual(ridge.design(z, bins, filled, none, True)[0].shape[2], ridge.LARGEST_DESIGN)
 
     def test_nearly_equal_columns(self):
         """The information in the difference of two nearly equal columns arrives."""
@@ -101,6 +101,53 @@ class Ridge(unittest.TestCase):
         self.assertEqual(flat.shape[2], 2 * 8 + ridge.NUMBERS)
         error = (flat[0, 100:, 16] - y_input[0, 100:]).abs().mean()
         self.assertLess(float(error), 0.1)
+
+    def test_weights_stand_out_as_over_samples_of_the_noise(self):
+        """A slot beyond the first is kept where its weight is large for its standard deviation, which samples of the noise show."""
+        g = torch.Generator().manual_seed(5)
+        n, slots = 80, 12
+        z = torch.randn(1, n, slots, generator=g, dtype=torch.float64)
+        filled = torch.zeros(1, 17, slots, dtype=torch.bool)
+        filled[:, 0] = True
+        bins, none = torch.zeros(1, n, slots, dtype=torch.long), torch.zeros(1, slots, dtype=torch.bool)
+        f = z[0, :, :11] @ torch.cat([torch.ones(8), torch.tensor([0.05, 0.4, 2.0])]).double()
+        u, _ = ridge.design(z, bins, filled, none, False)
+        gram = u[0].T @ u[0]
+        kept, z_scores = [], []
+        for _ in range(200):
+            y = (f + torch.randn(n, generator=g, dtype=torch.float64))[None]
+            kept.append(ridge.worth_keeping(z, bins, filled, none, y, torch.zeros(1, slots))[0])
+            _, weights, _, penalty = ridge.choose_penalty(gram[None], (u[0].T @ y[0])[None], y.square().sum(1), n)
+            z_scores.append((weights[0], penalty[0]))
+        kept = torch.stack(kept).float().mean(0)
+        self.assertTrue((kept[:8] == 1).all())
+        self.assertEqual(float(kept[10]), 1.0)
+        self.assertLess(float(kept[11]), 0.05)
+        weights = torch.stack([w for w, _ in z_scores])
+        penalty = z_scores[0][1]
+        inverse = torch.linalg.inv(gram + penalty * torch.eye(len(gram)))
+        predicted = (inverse @ gram @ inverse).diagonal().sqrt()[:-1]
+        self.assertLess(float((weights[:, :-1].std(0) / predicted - 1).abs().max()), 0.25)
+
+    def test_pruned_slots_are_as_absent_columns(self):
+        """A table with columns that are left out gives the cells and opinions of the table without them."""
+        g = torch.Generator().manual_seed(2)
+        x = torch.randn(1, 150, 30, generator=g, dtype=torch.float64)
+        y = x[..., 4:16].sum(-1) + 0.1 * torch.randn(1, 150, generator=g, dtype=torch.float64)
+        model = config("tabular")["model"]
+        _, y_input, _, _ = scale_targets(y, 120, model)
+        numbers = torch.zeros(1, 30, dtype=torch.bool)
+        flat = cells(Tasks(x, y, numbers), y_input, 120, model)
+        used = int((flat[0, 0, :-ridge.NUMBERS].reshape(30, 8)[:, 4] != 0).sum())
+        self.assertTrue(12 <= used < 20)
+        self.assertFalse(flat[..., used * 8:30 * 8].any())
+        # Which columns those are: the ones whose values the used slots hold.
+        order = [int((flat[0, :, s * 8, None] - scale_features(x, 120)[0]).abs().clamp_max(3).mean(0).argmin()) for s in range(used)]
+        self.assertTrue(set(range(4, 16)) <= set(order))
+        alone = {**model, "embedder": {**model["embedder"], "x": {**model["embedder"]["x"], "prune": False}}}
+        kept = cells(Tasks(x[..., order], y, numbers[:, order]), y_input, 120, alone)
+        self.assertTrue(torch.allclose(kept[..., :used * 8], flat[..., :used * 8]))
+        self.assertTrue(torch.allclose(kept[..., -ridge.NUMBERS:], flat[..., -ridge.NUMBERS:], atol=1e-9))
 
     def test_growing_keeps_the_answers(self):
         """The ridge path starts from zero: adding it to a model changes nothing."""
