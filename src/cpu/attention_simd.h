@@ -16,6 +16,7 @@
 #define LOG2_E 1.44269504088896341f
 #define MAX_VECTORS 4			/* vectors of values that are added up at once */
 #define FEW_PANELS(rows) ((rows) == 1 ? LONE : LONE > PARTS ? LONE / PARTS : 1)	/* of scores of one row or two at once */
+#define FEWEST_ROWS (ROWS < 3 ? ROWS : 3)	/* of a group */
 #define SLACK 8.0f				/* a score may exceed the reference by this much before all is made relative to a larger one: weights up to 2^8 lose nothing */
 
 /* Sum of a row and head: weighted values [padded head], weights [LANES], both relative to a reference that is about the largest score, in units of log 2. */
@@ -38,12 +39,6 @@ sum_stride(int head_width)
 	return padded_head(head_width) + 2 * LANES;
 }
 
-static size_t
-sum_floats(int heads, int head_width, int n)
-{
-	return (size_t) n * heads * sum_stride(head_width);
-}
-
 /* Floats of a head's keys, or values, of a block; vectors may reach beyond the last. */
 INLINE size_t
 wide_floats(int head_width)
@@ -51,11 +46,25 @@ wide_floats(int head_width)
 	return (size_t) BLOCK * head_width + LANES;
 }
 
-/* The scaled queries, the sum, that of one span, and where numbers are not floats a head's keys and values of a block. */
+/* Floats of the sums of all rows and heads. */
+INLINE size_t
+own_sum_floats(int heads, int head_width, int n)
+{
+	return (size_t) n * heads * sum_stride(head_width);
+}
+
+/* The sums and, where numbers are not floats and rows come in groups, a head's keys and values of a block: spans are summed up by several threads at once. */
+static size_t
+sum_floats(int heads, int head_width, int n)
+{
+	return own_sum_floats(heads, head_width, n) + (HALF && n >= FEWEST_ROWS ? 2 * wide_floats(head_width) : 0);
+}
+
+/* The scaled queries, the sum, and that of one span. */
 static size_t
 attend_floats(int heads, int head_width, int n)
 {
-	return (size_t) (n * heads * head_width + LANES - 1) / LANES * LANES + 2 * sum_floats(heads, head_width, n) + (HALF ? 2 * wide_floats(head_width) : 0);
+	return (size_t) (n * heads * head_width + LANES - 1) / LANES * LANES + 2 * sum_floats(heads, head_width, n);
 }
 
 INLINE float *
@@ -137,7 +146,7 @@ sum_at(const TnpAttention *a, float *sums, int row, int head)
 static void
 clear_sums(const TnpAttention *a, float *sums)
 {
-	memset(sums, 0, sum_floats(a->heads, a->head_width, a->n) * sizeof(float));
+	memset(sums, 0, own_sum_floats(a->heads, a->head_width, a->n) * sizeof(float));
 	for (int r = 0; r < a->n; r++)
 		for (int h = 0; h < a->heads; h++)
 			*sum_at(a, sums, r, h).reference = -INFINITY;
@@ -519,13 +528,13 @@ take_shared(const TnpAttention *a, int64_t s, float *sums)
 	int			groups = a->n / ROWS;
 	size_t		share = groups > 1 ? (run / (groups - 1) + line - 1) / line * line : 0;
 
-	for (int h = 0; h < a->heads && a->n >= (ROWS < 3 ? ROWS : 3); h++)
+	for (int h = 0; h < a->heads && a->n >= FEWEST_ROWS; h++)
 	{
 		const Number *next_k = (const Number *) a->k + (size_t) s * a->heads * a->head_width + (h + 1) * run,
 				   *next_v = (const Number *) a->v + (size_t) s * a->heads * a->head_width + (h + 1) * run;
 #ifdef KERNELS_HALF
 		/* groups of rows read each number several times */
-		float	   *wide = first_sum(a) + 2 * sum_floats(a->heads, a->head_width, a->n);
+		float	   *wide = sums + own_sum_floats(a->heads, a->head_width, a->n);
 		const float *k = widen(shared_key(a, h, s), a->head_width, wide),
 				   *v = widen(shared_value(a, h, s), a->head_width, wide + wide_floats(a->head_width));
 #else

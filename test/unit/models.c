@@ -167,7 +167,8 @@ counting_interrupted(void *arg)
 {
 	TestEnv    *env = arg;
 
-	return ++env->polls == env->stop_at;
+	env->polls++;
+	return env->stop_at > 0 && env->polls >= env->stop_at;
 }
 
 void

@@ -49,7 +49,7 @@ typedef struct TestEnv
 				calls,			/* allocations asked for */
 				fail_at,		/* this call returns NULL (0: none) */
 				polls,			/* interrupt polls */
-				stop_at;		/* this poll says stop (0: none) */
+				stop_at;		/* from this poll on they say stop (0: none) */
 } TestEnv;
 
 void		test_env_init(TestEnv *env, const TnpKernels *kernels);

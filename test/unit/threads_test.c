@@ -53,7 +53,7 @@ ask(const TnpModel *model, const TestRows *rows, int n, Answers *out, TnpError *
 
 	tnp_answer_shape(model, &kind, &components);
 	size = tnp_distribution_size(kind, components);
-	out->n = (size_t) (QUERIES + 2) * size + DRAWS * STEPS + 2 + STEPS;
+	out->n = (size_t) (QUERIES + STEPS + 2) * size + DRAWS * STEPS + 2 + STEPS;
 	out->at = at = calloc(out->n, sizeof(double));
 	status = tnp_build(model, &context, tnp_whole_prefix(model, context.n), &e, error);
 	if (status == TNP_OK && appends)
@@ -64,6 +64,9 @@ ask(const TnpModel *model, const TestRows *rows, int n, Answers *out, TnpError *
 	if (status == TNP_OK)
 		status = tnp_predict(e, &one, at, error);
 	at += size;
+	if (status == TNP_OK)
+		status = tnp_predict(e, &few, at, error);
+	at += STEPS * size;
 	if (status == TNP_OK)
 		status = tnp_sample(e, &few, 3, 0, DRAWS, at, error);
 	at += DRAWS * STEPS;
@@ -113,17 +116,19 @@ test_model(const TestModel *file, const TnpKernels *kernels, int n)
 		free(together.at);
 	}
 
-	/* from here on with four threads; polls of the caller's thread depend on who does what, so stop at any of the first */
+	/* from here on with four threads; stop at any of the first polls. How many there are depends on who does what, for only the caller's thread polls */
 	n_threads = 4;
 	polls = 0;
 	for (int stop = 1; stop <= 4; stop++)
 	{
 		Answers		answers;
+		TnpStatus	status;
 		long		live = env.live;
 
 		env.polls = 0;
 		env.stop_at = stop;
-		polls += ask(model, &rows, n, &answers, &error) == TNP_INTERRUPTED && env.live == live;
+		status = ask(model, &rows, n, &answers, &error);
+		polls += (status == TNP_INTERRUPTED || (status == TNP_OK && stop > 1 && env.polls <= stop)) && env.live == live;
 		env.stop_at = 0;
 		free(answers.at);
 	}
