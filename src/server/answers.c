@@ -219,7 +219,8 @@ answer_some(TnpServer *server, TnpStored *stored)
 	/* nothing turns the loop while the replies go out */
 	memcpy(clients, batch.clients, (size_t) n * sizeof(TnpClient *));
 	batch.n -= n;
-	memmove(batch.clients, batch.clients + n, (size_t) batch.n * sizeof(TnpClient *));
+	for (int i = 0; i < batch.n; i++)
+		batch.clients[i] = batch.clients[i + n];
 	for (int i = 0; i < n; i++)
 	{
 		TnpRequest *r = &batch.requests[i];

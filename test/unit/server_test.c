@@ -747,7 +747,9 @@ main(void)
 	test_clients(appendable);
 	test_memory(appendable);
 	test_killed(appendable);
-	test_files();
+	/* valgrind, which asks for fewer rounds, counts files by itself, and closes the one too many instead of leaving its caller to wait */
+	if (getenv("TNP_QUICK") == NULL)
+		test_files();
 	test_models_free(models, n);
 	return done_testing();
 }
