@@ -46,6 +46,8 @@ SET ROLE posterior_stranger;
 SELECT tell('t'), tell('filtered');
 SELECT try('SELECT posterior.warm_context(''t'')'), try('SELECT posterior.predict_rows(''t'', ARRAY(SELECT q FROM (SELECT 1 AS id) q))');
 SELECT try('SELECT posterior.sample(''t'', ARRAY(SELECT q FROM (SELECT 1 AS id) q))'), try('SELECT posterior.log_density(''t'', 1, q) FROM (SELECT 1 AS id) q');
+-- a row that does not fit tells nothing of the columns
+SELECT try('SELECT posterior.predict(''t'', q) FROM (SELECT 1 AS nothing) q');
 SELECT try('SELECT posterior.create_context(''mine'', ''rooms.t'', ''y'', ''{id}'', ''id'')');
 SELECT count(*) FROM posterior.contexts;
 SELECT count(*) FROM posterior.stat_contexts;

@@ -86,7 +86,7 @@ make_score(Score *s, TnpError *error)
 	const TnpEncoding *e = s->root;
 	const TnpModel *model = e->model;
 	int64_t		room = model->config.context == TNP_FULL && model->config.buffer > 0 ? model->config.buffer : s->rows->n;
-	TnpStatus	status = tnp_team_make(model, &e->stats, TNP_TILE, s->orders > 1 ? s->orders : (2 * s->rows->n + 5) / 6,
+	TnpStatus	status = tnp_team_make(model, &e->stats, TNP_TILE, s->orders > 1 ? s->orders : tnp_team_most(2 * s->rows->n),
 									   tnp_cost(model, 2.0 * (double) s->orders * (double) s->rows->n, (double) (tnp_encoding_slots(e) + s->rows->n)), &s->team, error);
 
 	if (status != TNP_OK)

@@ -7,6 +7,8 @@
  */
 #include "call.h"
 
+#include "ask.h"
+
 #include "bridge.h"
 
 
@@ -208,6 +210,27 @@ PosteriorEncoding *
 posterior_call_fresh(PosteriorCall *call)
 {
 	return call->named != NULL ? posterior_named_fresh(call->model, call->named) : posterior_encoding_again(call->encoding);
+}
+
+void
+posterior_call_check(PosteriorCall *call, TnpRequest *request, int64 size, const char *what)
+{
+	double	   *cached = request->answer;
+
+	if (posterior_cache_mode != POSTERIOR_CACHE_VERIFY)
+		return;
+	request->answer = MemoryContextAllocHuge(CurrentMemoryContext, Max(size, 1) * sizeof(double));
+	posterior_ask_fresh(posterior_call_fresh(call), call->encoding, request);
+	posterior_verify(what, size, cached, request->answer, posterior_answered_exactly(call->encoding));
+	pfree(request->answer);
+	request->answer = cached;
+}
+
+void
+posterior_call_ask(PosteriorCall *call, TnpRequest *request, int64 size, const char *what)
+{
+	posterior_ask(call->encoding, request);
+	posterior_call_check(call, request, size, what);
 }
 
 /* ---- rows of an array ------------------------------------------------------------------------------------------- */

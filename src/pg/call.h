@@ -62,6 +62,12 @@ PosteriorRows *posterior_match_rows(PosteriorCall *call, ArrayType *array);
 /* What call->encoding holds, made from scratch: for posterior.cache = verify. Released by the caller. */
 PosteriorEncoding *posterior_call_fresh(PosteriorCall *call);
 
+/* Answer a request, of `size` numbers, about call->encoding; in verify mode compare the answer with that of a fresh encoding. `what` names an answer for the error. */
+void		posterior_call_ask(PosteriorCall *call, struct TnpRequest *request, int64 size, const char *what);
+
+/* The second half of that, for what has been answered already. */
+void		posterior_call_check(PosteriorCall *call, struct TnpRequest *request, int64 size, const char *what);
+
 /* Rows of an array: of composites, one feature per column; of scalars, one feature each. Checked against the call's context. */
 PosteriorRows *posterior_rows_of_array(PosteriorCall *call, ArrayType *array);
 

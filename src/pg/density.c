@@ -249,14 +249,6 @@ posterior_density_final(PG_FUNCTION_ARGS)
 	request.queries = posterior_rows_view(state->rows, true);
 	request.orders = state->orders;
 	request.seed = (uint64) state->seed;
-	posterior_ask(call->encoding, &request);
-	if (posterior_cache_mode == POSTERIOR_CACHE_VERIFY)
-	{
-		double		again;
-
-		request.answer = &again;
-		posterior_ask_fresh(posterior_call_fresh(call), call->encoding, &request);
-		posterior_verify("a log density", 1, &density, &again, posterior_answered_exactly(call->encoding));
-	}
+	posterior_call_ask(call, &request, 1, "a log density");
 	PG_RETURN_FLOAT8(density);
 }

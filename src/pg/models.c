@@ -133,10 +133,15 @@ share_weights(const char *name, const pg_uuid_t *version, bytea *file)
 	TnpModel   *model;
 	TnpError	error;
 	TnpStatus	status = tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &model, &error);
+	bool		room;
 
 	/* weights are there twice, as they are and packed */
-	for (int i = 0; status == TNP_NO_MEMORY && i < POSTERIOR_EVICTIONS && posterior_make_room(3 * VARSIZE_ANY(file)) && (i == 0 || posterior_evict(VARSIZE_ANY(file) << i)); i++)
+	room = status == TNP_NO_MEMORY && posterior_make_room(3 * VARSIZE_ANY(file));
+	for (int i = 1; room; i++)
+	{
 		status = tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &model, &error);
+		room = status == TNP_NO_MEMORY && i < POSTERIOR_EVICTIONS && posterior_evict(VARSIZE_ANY(file) << i);
+	}
 	if (status == TNP_NO_MEMORY)
 		return NULL;
 	if (status != TNP_OK)

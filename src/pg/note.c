@@ -43,7 +43,6 @@ static Note *
 find_note(Oid relation)
 {
 	Note	   *note;
-
 	int			ring = -1;
 
 #ifndef POSTERIOR_MUTANT_28

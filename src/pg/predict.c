@@ -18,28 +18,13 @@
 #define BATCH 256				/* rows asked about at once, by one who may ask a device: */
 #define DEVICE_BATCH 65536
 
-/* In verify mode, compare what has been answered with the answer of a fresh encoding. size: of one prediction. */
-static void
-verify(PosteriorCall *call, TnpRequest *request, int size)
-{
-	double	   *params = request->answer;
-
-	if (posterior_cache_mode != POSTERIOR_CACHE_VERIFY)
-		return;
-	request->answer = MemoryContextAllocHuge(CurrentMemoryContext, request->queries.n * size * sizeof(double));
-	posterior_ask_fresh(posterior_call_fresh(call), call->encoding, request);
-	posterior_verify("a prediction", request->queries.n * size, params, request->answer, posterior_answered_exactly(call->encoding));
-	pfree(request->answer);
-}
-
 /* Answers of n queries. params [n, size]. */
 static void
 answer(PosteriorCall *call, const TnpRows *queries, int size, double *params)
 {
 	TnpRequest	request = {.kind = TNP_REQUEST_PREDICT,.queries = *queries,.answer = params};
 
-	posterior_ask(call->encoding, &request);
-	verify(call, &request, size);
+	posterior_call_ask(call, &request, queries->n * size, "a prediction");
 }
 
 /* predict(context, VARIADIC "any") */
@@ -101,6 +86,12 @@ posterior_predict_named(PG_FUNCTION_ARGS)
 				 errhint("SELECT posterior.predict('name', r) FROM relation r")));
 	there = posterior_call_find(call, PG_GETARG_TEXT_PP(0));
 	named = call->named;
+	/* who may not read the rows is refused here, and hears nothing of their columns */
+	if (!there && !posterior_named_readable(named))
+	{
+		posterior_call_hold(call, NULL);
+		there = true;
+	}
 	query = (TnpRows) {1, named->n_features, palloc(named->n_features * sizeof(TnpColumnKind)), NULL, NULL, 0};
 	query.x = palloc(query.n_features * sizeof(double));
 	posterior_match_row(call, PG_GETARG_DATUM(1), (double *) query.x);
@@ -114,7 +105,7 @@ posterior_predict_named(PG_FUNCTION_ARGS)
 		posterior_call_hold(call, &question);
 	if (!question.answered)
 		posterior_ask(call->encoding, &request);
-	verify(call, &request, tnp_distribution_size(kind, n));
+	posterior_call_check(call, &request, tnp_distribution_size(kind, n), "a prediction");
 	PG_RETURN_POINTER(posterior_answer(kind, n, params, &call->encoding->labels));
 }
 

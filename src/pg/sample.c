@@ -25,13 +25,8 @@ draw_batch(PosteriorCall *call, const TnpRows *queries, int64 seed, int64 first,
 
 	posterior_ask(call->encoding, &request);
 	/* draws that are not bitwise reproducible may fall on the other side of a boundary: nothing can be said of one alone */
-	if (posterior_cache_mode == POSTERIOR_CACHE_VERIFY && posterior_answered_exactly(call->encoding))
-	{
-		request.answer = MemoryContextAllocHuge(CurrentMemoryContext, draws * queries->n * sizeof(double));
-		posterior_ask_fresh(posterior_call_fresh(call), call->encoding, &request);
-		posterior_verify("a draw", draws * queries->n, y, request.answer, true);
-		pfree(request.answer);
-	}
+	if (posterior_answered_exactly(call->encoding))
+		posterior_call_check(call, &request, draws * queries->n, "a draw");
 }
 
 /* Raise unless the context has labels as targets, or numbers. */

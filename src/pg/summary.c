@@ -94,23 +94,6 @@ take_observed(Wanted *w, ArrayType *array, int64 rows)
 		w->observed[i] = w->unobserved[i] ? 0 : posterior_check_target(DatumGetFloat8(elements[i]));
 }
 
-/* Answers of a batch of rows, in verify mode compared with those from a fresh encoding. */
-static void
-answer(PosteriorCall *call, TnpRequest *request, double *numbers)
-{
-	int64		n = request->queries.n * tnp_reduction_width(request);
-
-	request->answer = numbers;
-	posterior_ask(call->encoding, request);
-	if (posterior_cache_mode == POSTERIOR_CACHE_VERIFY)
-	{
-		request->answer = MemoryContextAllocHuge(CurrentMemoryContext, n * sizeof(double));
-		posterior_ask_fresh(posterior_call_fresh(call), call->encoding, request);
-		posterior_verify("a summary of predictions", n, numbers, request->answer, posterior_answered_exactly(call->encoding));
-		pfree(request->answer);
-	}
-}
-
 /* One row of the result, from its numbers. */
 static void
 put_row(ReturnSetInfo *result, const Wanted *w, int64 row, const double *numbers)
@@ -161,7 +144,8 @@ summarize(FunctionCallInfo fcinfo, PosteriorCall *call, const PosteriorRows *row
 		request.queries.n = Min(batch, rows->n - start);
 		request.queries.x += start * rows->n_features;
 		request.queries.y = w.observed != NULL ? w.observed + start : NULL;
-		answer(call, &request, numbers);
+		request.answer = numbers;
+		posterior_call_ask(call, &request, request.queries.n * width, "a summary of predictions");
 		for (int64 i = 0; i < request.queries.n; i++)
 			put_row(result, &w, start + i, numbers + i * width);
 	}
