@@ -109,7 +109,7 @@ small_to_device(PosteriorEncoding *e, double work)
 bool
 posterior_answers_here(const PosteriorModel *model, int64 n, const TnpRequest *r)
 {
-	return posterior_device == POSTERIOR_DEVICE_CPU || request_work(model, n, r) < posterior_device_threshold * 1e6;
+	return !posterior_device_possible() || request_work(model, n, r) < posterior_device_threshold * 1e6;
 }
 
 static bool

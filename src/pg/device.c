@@ -36,6 +36,14 @@ static bool model_evicted = false;	/* by the last question's reply */
 /* ---- readiness ----------------------------------------------------------------------------------------------------- */
 
 bool
+posterior_device_possible(void)
+{
+	if (posterior_device == POSTERIOR_DEVICE_CPU || posterior_kernels != 0)
+		return false;
+	return posterior_device == POSTERIOR_DEVICE_CUDA || (posterior_is_shared && pg_atomic_read_u32(&posterior_shared->server.state) == POSTERIOR_SERVER_READY);
+}
+
+bool
 posterior_device_ready(const PosteriorModel *model, TnpError *error)
 {
 	bool		demanded = posterior_device == POSTERIOR_DEVICE_CUDA;

@@ -20,6 +20,9 @@ extern int	posterior_device;	/* posterior.device */
 extern int	posterior_on_device_error;	/* posterior.on_device_error */
 extern double posterior_device_threshold;	/* posterior.device_threshold, million multiply-adds */
 
+/* Whether, as things are, a device could be asked, or its absence would be an error. Neither waits nor raises. */
+bool		posterior_device_possible(void);
+
 /*
  * Whether a device may answer questions about this model in this session. If not, *fault is filled when the settings demand one; else its status is TNP_OK. Waits for a server that
  * is about to start, if the settings demand one.

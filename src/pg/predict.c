@@ -103,7 +103,10 @@ posterior_predict_named(PG_FUNCTION_ARGS)
 	/* the first prediction of a statement is often what brings new rows into the encoding */
 	if (!there)
 		posterior_call_hold(call, &question);
-	if (!question.answered)
+	if (question.answered)
+		ereport(DEBUG1,
+				(errmsg_internal("context \"%s\": its new rows and the question went through the model together", named->name)));
+	else
 		posterior_ask(call->encoding, &request);
 	posterior_call_check(call, &request, tnp_distribution_size(kind, n), "a prediction");
 	PG_RETURN_POINTER(posterior_answer(kind, n, params, &call->encoding->labels));
