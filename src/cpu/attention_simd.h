@@ -73,7 +73,7 @@ first_sum(const TnpAttention *a)
 	return a->scratch + (size_t) (a->n * a->heads * a->head_width + LANES - 1) / LANES * LANES;
 }
 
-/* Rows are taken together in groups of these sizes, as many of each as there are whole ones among those left. */
+/* Distinct rows are taken together in groups of these sizes, as many of each as there are whole ones among those left. */
 #if ROWS == 12
 #define GROUPS {12, 6, 3, 2, 1}
 #elif ROWS == 6
@@ -92,7 +92,7 @@ group_of(const TnpAttention *a, int row, int *first)
 
 	for (;; i++)
 	{
-		int			end = start + (a->n - start) / size[i] * size[i];
+		int			end = start + (a->distinct - start) / size[i] * size[i];
 
 		if (row < end)
 			break;
@@ -108,6 +108,7 @@ query_at(const TnpAttention *a, int row, int *stride)
 {
 	int			first;
 
+	row = row < a->distinct ? row : a->distinct - 1;
 	*stride = group_of(a, row, &first);
 	return a->scratch + (size_t) first * a->heads * a->head_width + (row - first);
 }
@@ -118,7 +119,7 @@ attend_begin(const TnpAttention *a)
 {
 	int			d = a->heads * a->head_width;
 
-	for (int row = 0; row < a->n; row++)
+	for (int row = 0; row < a->distinct; row++)
 	{
 		int			stride;
 		float	   *out = (float *) query_at(a, row, &stride);
@@ -517,7 +518,7 @@ widen(const void *halves, int head_width, float *wide)
 #endif
 
 /*
- * All rows and heads of the tile take the block of shared keys that starts at slot s. Many rows have time to ask for what is needed next; few would only keep
+ * All distinct rows and heads of the tile take the block of shared keys that starts at slot s. Many rows have time to ask for what is needed next; few would only keep
  * the caches busy, which fetch what is read in order by themselves.
  */
 static void
@@ -525,10 +526,11 @@ take_shared(const TnpAttention *a, int64_t s, float *sums)
 {
 	const size_t line = 64 / sizeof(Number);
 	size_t		run = (size_t) BLOCK * a->head_width;
-	int			groups = a->n / ROWS;
+	int			n = a->distinct,
+				groups = n / ROWS;
 	size_t		share = groups > 1 ? (run / (groups - 1) + line - 1) / line * line : 0;
 
-	for (int h = 0; h < a->heads && a->n >= FEWEST_ROWS; h++)
+	for (int h = 0; h < a->heads && n >= FEWEST_ROWS; h++)
 	{
 		const Number *next_k = (const Number *) a->k + (size_t) s * a->heads * a->head_width + (h + 1) * run,
 				   *next_v = (const Number *) a->v + (size_t) s * a->heads * a->head_width + (h + 1) * run;
@@ -543,7 +545,7 @@ take_shared(const TnpAttention *a, int64_t s, float *sums)
 #endif
 		int			r = 0;
 
-		for (; r + ROWS <= a->n; r += ROWS)
+		for (; r + ROWS <= n; r += ROWS)
 		{
 			for (size_t i = r / ROWS * share; r > 0 && i < (r / ROWS + 1) * share; i += line)
 			{
@@ -552,19 +554,19 @@ take_shared(const TnpAttention *a, int64_t s, float *sums)
 			}
 			take_rows(ROWS, a, r, h, k, v, s, sums);
 		}
-		for (; ROWS > 6 && r + 6 <= a->n; r += 6)
+		for (; ROWS > 6 && r + 6 <= n; r += 6)
 			take_rows(6, a, r, h, k, v, s, sums);
-		for (; ROWS > 3 && r + 3 <= a->n; r += 3)
+		for (; ROWS > 3 && r + 3 <= n; r += 3)
 			take_rows(3, a, r, h, k, v, s, sums);
 	}
 	/* what is left over of groups */
 #if ROWS > 2
-	if (a->n % 3 == 2)
-		take_shared_pair(a, a->n - 2, s, sums);
-	else if (a->n % 3 == 1)
-		take_shared_row(a, a->n - 1, s, sums);
+	if (n % 3 == 2)
+		take_shared_pair(a, n - 2, s, sums);
+	else if (n % 3 == 1)
+		take_shared_row(a, n - 1, s, sums);
 #else
-	for (int r = a->n - a->n % ROWS; r < a->n; r++)
+	for (int r = n - n % ROWS; r < n; r++)
 		take_shared_row(a, r, s, sums);
 #endif
 }
@@ -598,7 +600,7 @@ attend_span(const TnpAttention *a, int64_t span, float *sums)
 {
 	int64_t		end = 0;
 
-	for (int r = 0; r < a->n; r++)
+	for (int r = 0; r < a->distinct; r++)
 		end = a->context[r] > end ? a->context[r] : end;
 	if (end > (span + 1) * TNP_SPAN)
 		end = (span + 1) * TNP_SPAN;
@@ -607,10 +609,11 @@ attend_span(const TnpAttention *a, int64_t span, float *sums)
 		take_shared(a, s, sums);
 }
 
+/* of the first n rows */
 static void
-add_sums(const TnpAttention *a, float *into, float *from)
+add_sums(const TnpAttention *a, int n, float *into, float *from)
 {
-	for (int r = 0; r < a->n; r++)
+	for (int r = 0; r < n; r++)
 		for (int h = 0; h < a->heads; h++)
 			add_sum(a, sum_at(a, into, r, h), sum_at(a, from, r, h));
 }
@@ -619,15 +622,18 @@ add_sums(const TnpAttention *a, float *into, float *from)
 static void
 finish(const TnpAttention *a, float *sums, float *other)
 {
+	size_t		row_floats = (size_t) a->heads * sum_stride(a->head_width);
 	bool		any = false;
 
+	for (int r = a->distinct; r < a->n; r++)
+		memcpy(sums + r * row_floats, sums + (a->distinct - 1) * row_floats, row_floats * sizeof(float));
 	for (int r = 0; r < a->n; r++)
 		any = any || a->own[r].n > 0;
 	if (any)
 	{
 		clear_sums(a, other);
 		take_own(a, other);
-		add_sums(a, sums, other);
+		add_sums(a, a->n, sums, other);
 	}
 	for (int r = 0; r < a->n; r++)
 		for (int h = 0; h < a->heads; h++)
@@ -656,7 +662,7 @@ attend_rest(const TnpAttention *a, int64_t spans, float *sums)
 	size_t		size = sum_floats(a->heads, a->head_width, a->n);
 
 	for (int64_t i = 1; i < spans; i++)
-		add_sums(a, sums, sums + i * size);
+		add_sums(a, a->distinct, sums, sums + i * size);
 	finish(a, sums, first_sum(a));
 }
 
@@ -667,14 +673,14 @@ attend(const TnpAttention *a)
 			   *other = sums + sum_floats(a->heads, a->head_width, a->n);
 	int64_t		most = 0;
 
-	for (int r = 0; r < a->n; r++)
+	for (int r = 0; r < a->distinct; r++)
 		most = a->context[r] > most ? a->context[r] : most;
 	attend_begin(a);
 	attend_span(a, 0, sums);
 	for (int64_t span = 1; span * TNP_SPAN < most; span++)
 	{
 		attend_span(a, span, other);
-		add_sums(a, sums, other);
+		add_sums(a, a->distinct, sums, other);
 	}
 	finish(a, sums, other);
 }

@@ -48,12 +48,15 @@ void
 tnp_block_ask(const TnpModel *model, const TnpLayer *layer, int heads, bool post_norm, int n, const float *h, const TnpView *view,
 			  TnpBlockWork *work, TnpAttention *attention)
 {
-	int			d = layer->q.out;
-	const float *u = attention_input(model, layer, post_norm, n, h, work);
+	int			d = layer->q.out,
+				distinct = view->alike > 1 ? n - view->alike + 1 : n;
+	const float *u = attention_input(model, layer, post_norm, distinct, h, work);
 
-	model->kernels->linear(&layer->q, n, u, TNP_IDENTITY, false, work->q);
+	model->kernels->linear(&layer->q, distinct, u, TNP_IDENTITY, false, work->q);
+	for (int i = distinct; i < n; i++)
+		memcpy(work->q + (size_t) i * d, work->q + (size_t) (distinct - 1) * d, d * sizeof(float));
 	fill_scale(layer, heads, d / heads, n, view, work->scale);
-	*attention = (TnpAttention) {heads, d / heads, n, work->q, work->scale, view->k, view->v, view->context, view->own, work->attend, work->att};
+	*attention = (TnpAttention) {heads, d / heads, n, distinct, work->q, work->scale, view->k, view->v, view->context, view->own, work->attend, work->att};
 }
 
 void

@@ -15,6 +15,7 @@ typedef struct TnpView
 			   *v;
 	const int64_t *context;		/* [n] visible shared keys */
 	const TnpKeys *own;			/* [n] visible private keys */
+	int			alike;			/* the last so many rows, 0 or more, enter with the same state and see the same shared keys and as many of their own */
 } TnpView;
 
 /*

@@ -17,7 +17,7 @@
 
 #include "config.h"
 
-#define TNP_KERNELS_API 3
+#define TNP_KERNELS_API 4
 #define TNP_PANEL 16
 #define TNP_BLOCK 64
 #define TNP_TILE 96				/* rows per call at most */
@@ -84,6 +84,7 @@ typedef struct TnpAttention
 	int			heads,
 				head_width;		/* heads * head_width = d */
 	int			n;				/* rows, at most TNP_TILE */
+	int			distinct;		/* 1 … n: the rows from this on have the query, scale and context of the one before; its sums of the shared keys are theirs */
 	const float *q;				/* [n, d] */
 	const float *scale;			/* [n, heads], multiplies q.k */
 	const void *k,				/* shared keys and values, in blocks of TNP_BLOCK */

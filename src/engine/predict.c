@@ -52,7 +52,7 @@ predict_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 		status = embed_queries(e, p->queries, first, n, tnp_encoding_slots(e), work, tokens, work->h, error);
 	/* queries store nothing, so the shared cache is only read */
 	if (status == TNP_OK)
-		status = tnp_walk(worker, e->model, (TnpCache *) &e->cache, n, 0, tokens, work->h, error);
+		status = tnp_walk(worker, e->model, (TnpCache *) &e->cache, n, 0, 0, tokens, work->h, error);
 	return status == TNP_OK ? tnp_answers(e->model, &e->stats, n, work->h, work, p->params + first * p->size, error) : status;
 }
 

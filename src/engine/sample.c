@@ -170,7 +170,7 @@ sample_block(Sample *s, TnpWorker *worker, const TnpEncoding *e, int64_t first, 
 		for (int b = 0; b < asked; b++)
 			g->tokens[stored + b] = tnp_chain_query(e, &g->caches[b], j);
 
-		status = tnp_walk(worker, model, (TnpCache *) &e->cache, stored + asked, stored, g->tokens, g->h, error);
+		status = tnp_walk(worker, model, (TnpCache *) &e->cache, stored + asked, stored, asked, g->tokens, g->h, error);
 		if (status == TNP_OK)
 			status = tnp_answers(model, &e->stats, asked, query, &worker->work, g->params, error);
 		for (int b = 0; status == TNP_OK && b < draws; b++)

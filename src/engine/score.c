@@ -150,7 +150,7 @@ score_block(Score *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, con
 	if (by_team)
 		status = tnp_trunk(s->team, model, context, 2 * n - 1, n - 1, p->tokens, p->h, error);
 	else
-		status = tnp_walk(worker, model, context, 2 * n - 1, n - 1, p->tokens, p->h, error);
+		status = tnp_walk(worker, model, context, 2 * n - 1, n - 1, 0, p->tokens, p->h, error);
 	if (status == TNP_OK)
 		status = tnp_answers(model, &e->stats, n, p->h + (n - 1) * d, &worker->work, p->params, error);
 	if (status != TNP_OK)

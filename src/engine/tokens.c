@@ -41,7 +41,7 @@ mix_tokens(const TnpModel *model, const TnpLayer *layer, int tokens, int wanted,
 	int			dc = e->token_width;
 	int64_t		visible[TNP_TILE];
 	TnpKeys		none[TNP_TILE];
-	TnpView		view = {w->cache.k[0], w->cache.v[0], visible, none};
+	TnpView		view = {w->cache.k[0], w->cache.v[0], visible, none, 0};
 
 	for (int start = 0; start < tokens; start += TNP_TILE)
 	{

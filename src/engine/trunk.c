@@ -29,9 +29,11 @@ typedef struct Walk
 	const TnpToken *tokens;
 	float	   *h;
 	int			tile;			/* tokens per item */
+	int64_t		first_alike;	/* the tokens from this on enter the stack as the same query */
 
 	const TnpLayer *layer;
 	int			at;				/* cache layer */
+	bool		entry;			/* queries have not been through a layer yet */
 	int64_t		first,			/* the tokens that this step is about */
 				end;
 
@@ -87,6 +89,15 @@ store_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 	return TNP_OK;
 }
 
+/* How many of the n tokens from `start` on, at their end, entered as the same query. */
+static int
+alike_of(const Walk *w, int64_t start, int n)
+{
+	int64_t		first = w->first_alike > start ? w->first_alike : start;
+
+	return first < start + n ? (int) (start + n - first) : 0;
+}
+
 /* What n tokens from `start` on see; the arrays [n] are the caller's. */
 static TnpView
 view_of(const Walk *w, int64_t start, int n, int64_t *visible, TnpKeys *own)
@@ -101,7 +112,7 @@ view_of(const Walk *w, int64_t start, int n, int64_t *visible, TnpKeys *own)
 		else
 			own[i] = (TnpKeys) {NULL, NULL, 0};
 	}
-	return (TnpView) {w->context->k[w->at], w->context->v[w->at], visible, own};
+	return (TnpView) {w->context->k[w->at], w->context->v[w->at], visible, own, w->entry ? alike_of(w, start, n) : 0};
 }
 
 /* A tile attends and goes through the rest of the block. */
@@ -200,6 +211,7 @@ walk_packed(Walk *w, int64_t n, int64_t n_store, TnpError *error)
 		/* after the last layer nobody reads the states of tokens that only store */
 		int64_t		first = l == model->config.layers - 1 ? n_store : 0;
 
+		w->entry = l == 0;
 		if (n_store > 0)
 			status = store(w, &model->layers[l], l, n_store, error);
 		if (status == TNP_OK)
@@ -220,6 +232,7 @@ walk_two_stream(Walk *w, int64_t n, int64_t n_store, TnpError *error)
 
 	for (int l = 0; status == TNP_OK && l < layers; l++)
 	{
+		w->entry = l == 0;
 		if (n_store > 0)
 		{
 			status = store(w, &model->layers[l], l, n_store, error);
@@ -241,10 +254,10 @@ walk(Walk *w, int64_t n, int64_t n_store, TnpError *error)
 }
 
 TnpStatus
-tnp_walk(TnpWorker *worker, const TnpModel *model, TnpCache *context, int64_t n, int64_t n_store, const TnpToken *tokens, float *h,
+tnp_walk(TnpWorker *worker, const TnpModel *model, TnpCache *context, int64_t n, int64_t n_store, int64_t alike, const TnpToken *tokens, float *h,
 		 TnpError *error)
 {
-	Walk		w = {.worker = worker,.model = model,.context = context,.tokens = tokens,.h = h,.tile = worker->work.rows};
+	Walk		w = {.worker = worker,.model = model,.context = context,.tokens = tokens,.h = h,.tile = worker->work.rows,.first_alike = n - alike};
 
 	return walk(&w, n, n_store, error);
 }
@@ -253,7 +266,7 @@ TnpStatus
 tnp_trunk(TnpTeam *team, const TnpModel *model, TnpCache *context, int64_t n, int64_t n_store, const TnpToken *tokens, float *h, TnpError *error)
 {
 	const TnpConfig *c = &model->config;
-	Walk		w = {.team = team,.model = model,.context = context,.tokens = tokens,.h = h,.tile = tnp_team_tile(team, n)};
+	Walk		w = {.team = team,.model = model,.context = context,.tokens = tokens,.h = h,.tile = tnp_team_tile(team, n),.first_alike = n};
 	int64_t		keys = 0;
 	TnpStatus	status;
 

@@ -28,11 +28,13 @@ int			tnp_cache_layers(const TnpModel *model);
  * Every token of the call sees the keys that the others of the same call store, as far as its own counts reach. After the call the states of
  * queries are those after the last layer; the states of storing tokens are undefined.
  *
- * trunk shares out the tokens of each layer to a team; walk is one worker's alone, so that a team can have many walks at a time.
+ * trunk shares out the tokens of each layer to a team; walk is one worker's alone, so that a team can have many walks at a time. The last `alike` tokens of a
+ * walk, 0 or more, are queries that differ in nothing but what their private keys hold, as those of many draws are: what the first layer makes of them without these
+ * is computed once.
  */
 TnpStatus	tnp_trunk(TnpTeam *team, const TnpModel *model, TnpCache *context, int64_t n, int64_t n_store, const TnpToken *tokens, float *h,
 					  TnpError *error);
-TnpStatus	tnp_walk(TnpWorker *worker, const TnpModel *model, TnpCache *context, int64_t n, int64_t n_store, const TnpToken *tokens, float *h,
-					 TnpError *error);
+TnpStatus	tnp_walk(TnpWorker *worker, const TnpModel *model, TnpCache *context, int64_t n, int64_t n_store, int64_t alike, const TnpToken *tokens,
+					 float *h, TnpError *error);
 
 #endif							/* TNP_TRUNK_H */

@@ -81,6 +81,29 @@ ask(const TnpModel *model, const TestRows *rows, int n, Answers *out, TnpError *
 	return status;
 }
 
+/* Draws of a group share what they can; alone, a draw has nobody to share with. */
+static void
+test_group(const TestModel *file, const TnpKernels *kernels, const TnpModel *model, const TestRows *rows, int n)
+{
+	TnpRows		context = test_slice(rows, 0, n),
+				few = test_slice(rows, n, STEPS);
+	TnpEncoding *e;
+	TnpError	error = {0};
+	double		group[DRAWS * STEPS],
+				alone[STEPS];
+	bool		same = true;
+
+	test_must(tnp_build(model, &context, tnp_whole_prefix(model, n), &e, &error), &error);
+	test_must(tnp_sample(e, &few, 3, 0, DRAWS, group, &error), &error);
+	for (int b = 0; b < DRAWS; b++)
+	{
+		test_must(tnp_sample(e, &few, 3, b, 1, alone, &error), &error);
+		same = same && memcmp(alone, group + b * STEPS, sizeof(alone)) == 0;
+	}
+	ok(same, "%s, %s, %d rows: draws of a group are those drawn alone", file->name, kernels->name, n);
+	tnp_encoding_free(e);
+}
+
 static void
 test_model(const TestModel *file, const TnpKernels *kernels, int n)
 {
@@ -99,6 +122,7 @@ test_model(const TestModel *file, const TnpKernels *kernels, int n)
 	test_rows_make(&rows, tnp_model_info(model), n + QUERIES, 11);
 	env.polls = 0;
 	test_must(ask(model, &rows, n, &alone, &error), &error);
+	test_group(file, kernels, model, &rows, n);
 	for (size_t i = 0; i < sizeof(several) / sizeof(several[0]); i++)
 	{
 		Answers		together;
