@@ -25,7 +25,6 @@
 #define MAX_FEEDFORWARD 16384
 #define MAX_COMPONENTS 1024
 #define MAX_BUCKETS 65536
-#define MAX_CLASSES 64
 #define MAX_SINKS 64
 #define MAX_READOUTS 64
 #define MIN_EPS 1e-30			/* below it, eps would not be a normal float32 */
@@ -279,7 +278,7 @@ static const TnpKey bars_keys[] = {
 };
 static const TnpKey classes_keys[] = {
 	HEAD_KEYS,
-	INTEGER("classes", TnpConfig, head_outputs, 2, MAX_CLASSES),
+	INTEGER("classes", TnpConfig, head_outputs, 2, TNP_MAX_CLASS_ROOM),
 	END
 };
 static const TnpVariant head_variants[] = {
@@ -421,8 +420,9 @@ check_rules(const TnpConfig *c, TnpError *error)
 		{rows && c->input_scaling != TNP_SCALE_PREFIX, "the embedder's x.kind \"rows\" needs inputs.scaling \"prefix\"", NULL, 0, NULL, 0},
 		{rows && c->target_scaling != TNP_SCALE_PREFIX && !classes,
 		"the embedder's x.kind \"rows\" needs target.scaling \"prefix\" or \"classes\"", NULL, 0, NULL, 0},
-		{rows && c->encode_x.ridge && !(c->input_clip > 0 && c->target_clip > 0),
-		"embedder.x.ridge needs inputs.clip and target.clip", NULL, 0, NULL, 0},
+		{rows && c->encode_x.prune && classes, "embedder.x.prune is for regression models", NULL, 0, NULL, 0},
+		{rows && c->encode_x.ridge && !(c->input_clip > 0), "embedder.x.ridge needs inputs.clip", NULL, 0, NULL, 0},
+		{rows && c->encode_x.ridge && !classes && !(c->target_clip > 0), "embedder.x.ridge needs target.clip", NULL, 0, NULL, 0},
 		{rows && c->encode_x.prune && !c->encode_x.ridge, "embedder.x.prune needs embedder.x.ridge", NULL, 0, NULL, 0},
 		{classes && c->head != TNP_HEAD_CLASSES, "target.scaling \"classes\" needs head.kind \"classes\"", NULL, 0, NULL, 0},
 		{!classes && c->head == TNP_HEAD_CLASSES, "head.kind \"classes\" needs target.scaling \"classes\"", NULL, 0, NULL, 0},

@@ -10,6 +10,7 @@
 
 #define TNP_MAX_HIDDEN 8		/* length of a list of hidden sizes */
 #define TNP_MAX_WIDTH 4096		/* largest width of a stack */
+#define TNP_MAX_CLASS_ROOM 64		/* largest room of a classifier */
 
 typedef enum TnpArchitecture { TNP_PACKED, TNP_TWO_STREAM } TnpArchitecture;
 typedef enum TnpScaling { TNP_SCALE_NONE, TNP_SCALE_FIXED, TNP_SCALE_PREFIX, TNP_SCALE_CLASSES } TnpScaling;

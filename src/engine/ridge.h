@@ -1,5 +1,5 @@
 /*
- * ridge.h: what two regressions of the prefix say about a row (docs/model-format.md section 5, "Ridge").
+ * ridge.h: what two regressions of the prefix say about a row (docs/model-format.md section 5, "Ridge", "Ridge of a classifier").
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -22,7 +22,7 @@ bool		tnp_ridge_copy(const TnpEnv *env, const TnpRidge *from, TnpRidge *to);
 void		tnp_ridge_free(const TnpEnv *env, TnpRidge *ridge);
 size_t		tnp_ridge_bytes(const TnpRidge *ridge);
 
-/* The TNP_OPINIONS numbers of one row x [F]; y is its raw target if it is one of the n0 rows (leave-one-out), else NaN. */
+/* The tnp_opinions_width numbers of one row x [F]; y is its raw target if it is one of the n0 rows (leave-one-out), else NaN. */
 void		tnp_ridge_opinions(const TnpModel *model, const TnpStats *stats, const double *x, double y, float *out);
 
 #endif							/* TNP_RIDGE_H */

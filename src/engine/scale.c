@@ -167,7 +167,9 @@ tnp_scale_target(const TnpModel *model, const TnpStats *stats, double y)
 int
 tnp_opinions_width(const TnpModel *model)
 {
-	return model->config.encode_x.ridge ? TNP_OPINIONS : 0;
+	int			classes = tnp_classes(model);
+
+	return model->config.encode_x.ridge ? TNP_RIDGES * (classes > 0 ? classes + 2 : 3) : 0;
 }
 
 int

@@ -32,18 +32,23 @@ typedef struct TnpColumn
 } TnpColumn;
 
 #define TNP_RIDGES 2			/* a linear regression, and one with splines */
-#define TNP_OPINIONS (3 * TNP_RIDGES)	/* numbers of a row that they give */
 
-/* One regression of the prefix (ridge.c); n = 0 in models without. */
+/* One regression of the prefix (ridge_fit.c); n = 0 in models without. */
 typedef struct TnpRidge
 {
 	int			n;				/* entries of the design, the intercept last */
+	int			n_targets;		/* 1, or in a classifier the K classes */
 	unsigned char *slot;		/* slot of every other entry */
 	unsigned char *kind;		/* what it is of its slot */
-	double	   *weights;		/* [n] */
+	double	   *weights;		/* [n_targets, n] */
 	double	   *factor;			/* [n, n] lower Cholesky factor of U'U + penalty * I */
 	double		log_noise;		/* log of the noise's standard deviation */
 	double		penalty;
+
+	/* of a classifier: the classes' probabilities are the softmax of multiple * answer + shift */
+	double		multiple;
+	double	   *shift;			/* [K], behind the weights */
+	double		quality;		/* mean log of how much more probable than by chance the prefix rows' classes are */
 } TnpRidge;
 
 typedef struct TnpStats
@@ -70,14 +75,14 @@ TnpStatus	tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0
 void		tnp_stats_free(const TnpEnv *env, TnpStats *stats);
 size_t		tnp_stats_bytes(const TnpStats *stats);
 
-/* How many numbers stand in front of a row's cells. */
+/* How many numbers stand in front of a row's cells: what TNP_RIDGES regressions say, 3 or C + 2 each, or none. */
 int			tnp_opinions_width(const TnpModel *model);
 
 /* Width of the vector that tnp_scale_features writes for a row. */
 int			tnp_features_width(const TnpModel *model, const TnpStats *stats);
 
 /*
- * Scaled features of one row x [F]; for the row tokeniser its opinions [TNP_OPINIONS], if it has them, and its cells
+ * Scaled features of one row x [F]; for the row tokeniser its opinions [tnp_opinions_width], if it has them, and its cells
  * [n_slots, cell width]. y is the row's raw target if it is one
  * of the n0 rows (leave-one-out), else NaN.
  */

@@ -135,6 +135,10 @@ MODELS = {
                               "head": {"kind": "bars", "hidden": [], "buckets": 9, "tails": "half-normal"}},
     "classes_plain": {**BUNDLED, **CLASSES, "min_rows": 0, "inputs": {"features": 1, "scaling": "none"}, "embedder": additive(MLP, CLASS)},
     "classes_rows": {**CLASS_TABULAR, "embedder": additive(rows(None), CLASS)},
+    "classes_ridge": {**CLASS_TABULAR, "embedder": additive(rows(None, ridge=True), CLASS)},
+    "classes_ridge_tokens": {**CLASS_TABULAR, "min_rows": 3, "inputs": {"max_features": 40, "scaling": "prefix", "clip": 3},
+                             "embedder": additive(rows(TOKENS, ridge=True), CLASS)},
+    "classes_ridge_most": {**CLASS_TABULAR, "head": {"kind": "classes", "hidden": [32], "classes": 64}, "embedder": additive(rows(None, ridge=True), CLASS)},
     "classes_tokens": {**CLASS_TABULAR, "min_rows": 7, "embedder": additive(rows(TOKENS), CLASS, True), "norm": LAYER_POST},
     "classes_buffer": {**BUFFER, **CLASSES, "embedder": additive(SKIP, CLASS, True, 4)},
     "classes_incremental": {**INCREMENTAL, **CLASSES, "embedder": additive(LINEAR, CLASS, True, 0), "attention": {"bias": "none"}},
@@ -200,7 +204,7 @@ class Weights:
         self.normal(f"{name}.slot.weight", (slots, hidden, numbers), 0.6)
         self.normal(f"{name}.slot.bias", (hidden,), 0.2)
         if encoder.get("ridge"):
-            self.normal(f"{name}.ridge.weight", (hidden, 6), 0.4)
+            self.normal(f"{name}.ridge.weight", (hidden, 2 * (numbers - 8 + 2) if numbers > 8 else 6), 0.4)
         self.linear(f"{name}.out", hidden, width, 1.4)
         if tokens is None:
             return

@@ -73,7 +73,8 @@ class Card:
 
 
 class Ridge:
-    """One of the two regressions of the prefix: cards of the slots, codes and scaled features [n0, slots], targets [n0]."""
+    """One of the two regressions of the prefix: cards of the slots, codes and scaled features [n0, slots], targets [n0] or, several that share
+    penalty and noise, [n0, T]."""
 
     def __init__(self, cards, codes, z, y, splines, knee):
         self.cards, self.knee = cards, knee
@@ -95,12 +96,13 @@ class Ridge:
         apart = np.sum((y - left @ along) ** 2)
         for penalty in 4.0 ** np.arange(-6, 9):
             shrunk = size ** 2 + penalty
-            noise = max((apart + np.sum(along ** 2 * penalty / shrunk)) / n, 1e-8)
+            noise = max((apart + np.sum((along ** 2).T * penalty / shrunk)) / n, 1e-8)
             evidence = -0.5 * (n * np.log(noise) + np.sum(np.log(shrunk / penalty)))
             if evidence > best:
-                best, self.noise, self.weights = evidence, noise, right.T @ (size / shrunk * along)
+                best, self.noise, self.weights = evidence, noise, right.T @ ((size / shrunk) * along.T).T
                 self.spread = noise * ((right.T * (size / shrunk) ** 2) @ right).diagonal()
                 self.inverse = right.T @ np.diag(1 / shrunk - 1 / penalty) @ right + np.eye(u.shape[1]) / penalty
+                self.right, self.shrunk = right, shrunk
 
     def weighs(self, s, strictness):
         """Whether a weight of slot s is further from zero than the noise would carry it."""
@@ -115,13 +117,48 @@ class Ridge:
                         "bin": lambda: float(self.cards[s].bins(codes[s]) == which)}[what]())
         return np.array(out + [1.0])
 
-    def __call__(self, codes, z, target):
+    def answer(self, codes, z, target):
+        """Mean and leverage of a row; target: that of a prefix row, which is left out, else None."""
         u = self.design(codes, z)
         mean, leverage = u @ self.weights, u @ self.inverse @ u
         if target is not None:
+            # a row of the prefix lies in its row space; the inverse's differences would drown in what leaving the row out makes of rounding
+            leverage = np.sum((self.right @ u) ** 2 / self.shrunk)
             rest = max(1 - leverage, 1e-6)
             mean, leverage = target - (target - mean) / rest, leverage / rest
+        return mean, leverage
+
+    def __call__(self, codes, z, target):
+        mean, leverage = self.answer(codes, z, target)
         return [float(soft_clip(mean, self.knee)), 0.5 * np.log(self.noise), 0.5 * np.log1p(leverage)]
+
+
+class ClassRidge(Ridge):
+    """The same of a classifier with `classes` classes and room for `room`: probabilities from regressions of the classes' indicators."""
+
+    def __init__(self, cards, codes, z, y, splines, knee, classes, room):
+        self.classes, self.room = classes, room
+        self.share = np.mean(self.indicators(y), axis=0)
+        centred = self.indicators(y) - self.share
+        super().__init__(cards, codes, z, centred, splines, knee)
+        answers = np.array([self.answer(*row)[0] for row in zip(codes, z, centred)])
+        smooth = np.log((self.share * len(y) + 0.5) / (len(y) + 0.5 * classes))
+        ways = [(2.0 ** (k / 2), b * smooth) for k in range(-4, 11) for b in (0, 1)]
+        own = [np.mean([self.log_p(a, *way)[int(c)] for a, c in zip(answers, y)]) for way in ways]
+        self.way, self.quality = ways[int(np.argmax(own))], max(own) + np.log(classes)
+
+    def indicators(self, y):
+        return np.array([np.arange(self.classes) == c for c in np.atleast_1d(y)], dtype=float)
+
+    @staticmethod
+    def log_p(answer, multiple, shift):
+        z = multiple * answer + shift
+        return z - z.max() - np.log(np.sum(np.exp(z - z.max())))
+
+    def __call__(self, codes, z, target):
+        mean, leverage = self.answer(codes, z, None if target is None else self.indicators(target)[0] - self.share)
+        said = soft_clip(self.log_p(mean, *self.way) + np.log(self.classes), self.knee)
+        return list(said) + [0.0] * (self.room - self.classes) + [self.quality, 0.5 * np.log1p(leverage)]
 
 
 class ClassCard:
@@ -169,9 +206,12 @@ class RowTokeniser:
             self.slots = self.prune(codes, z, targets)
         self.ridges = []
         if model.config["embedder"]["x"].get("ridge", False):
-            cards = [self.cards[f] for f in self.slots]
-            knee = model.config["target"]["clip"]
-            self.ridges = [Ridge(cards, codes[:, self.slots], z[:, self.slots], targets, splines, knee) for splines in (False, True)]
+            given = [self.cards[f] for f in self.slots], codes[:, self.slots], z[:, self.slots], targets
+            if classes:
+                knee = model.config["inputs"]["clip"]
+                self.ridges = [ClassRidge(*given, splines, knee, classes, self.room) for splines in (False, True)]
+            else:
+                self.ridges = [Ridge(*given, splines, model.config["target"]["clip"]) for splines in (False, True)]
 
     def prune(self, codes, z, targets):
         """The slots that do not look like noise."""

@@ -82,7 +82,8 @@ test_uniform(unsigned *state)
 void
 test_rows_make(TestRows *rows, const TnpModelInfo *info, int n, unsigned seed)
 {
-	int			features = info->n_features > 0 ? info->n_features : 4;
+	int			features = info->n_features > 0 ? info->n_features : 4,
+				classes = info->n_classes > 3 ? info->n_classes - 2 : info->n_classes;	/* fewer than there is room for */
 	unsigned	state = seed * 2654435761u + 1;
 
 	rows->x = malloc((size_t) (n + 1) * features * sizeof(double));
@@ -105,10 +106,10 @@ test_rows_make(TestRows *rows, const TnpModelInfo *info, int n, unsigned seed)
 			sum += isnan(v) ? 0 : sin(v);
 		}
 		rows->y[i] = sum + 0.3 * test_uniform(&state);
-		if (info->n_classes > 0)
-			rows->y[i] = fmod(fabs(floor(2 * rows->y[i])), info->n_classes);
+		if (classes > 0)
+			rows->y[i] = fmod(fabs(floor(2 * rows->y[i])), classes);
 	}
-	rows->view = (TnpRows) {n, features, rows->kinds, rows->x, rows->y, 0};
+	rows->view = (TnpRows) {n, features, rows->kinds, rows->x, rows->y, classes};
 }
 
 void

@@ -8,7 +8,9 @@ import math
 import torch
 from torch import nn
 
-from .normalise import MISSING_BIN, Inputs, encode_categories, numeric_bins, scale_features, soft_clip
+from . import ridge
+from .clip import soft_clip
+from .normalise import MISSING_BIN, Inputs, encode_categories, numeric_bins, scale_features, slot_bins
 from .tasks import Tasks
 
 COMMON = 8                     # numbers of a cell before its class shares
@@ -66,7 +68,8 @@ def between(counts, excess, share, n):
 
 
 def class_cells(tasks, y, classes, prefix, config):
-    """Cell vectors in slot order, flat, [B, N, min(F, max_features) * (8 + C)]; y [B, N] long, classes [B]."""
+    """Cell vectors in slot order, flat, [B, N, min(F, max_features) * (8 + C)], with `ridge` followed by its numbers; y [B, N] long,
+    classes [B]."""
     most = config["head"]["classes"]
     x, categorical = tasks.x, tasks.categorical
     rows, features = x.shape[1:]
@@ -111,7 +114,12 @@ def class_cells(tasks, y, classes, prefix, config):
     common = [z, slots(missing).to(z.dtype), slots(categorical)[:, None].to(z.dtype).expand_as(z),
               (classes.to(z.dtype) / most)[:, None, None].expand_as(z), torch.full_like(z, math.log1p(prefix) / 8)]
     common += [slots(v)[:, None].expand_as(z) for v in (r, e, w)]
-    return torch.cat([torch.stack(common, -1), t.transpose(2, 3)], -1).flatten(2)
+    flat = torch.cat([torch.stack(common, -1), t.transpose(2, 3)], -1).flatten(2)
+    if not config["embedder"]["x"].get("ridge", False):
+        return flat
+    said = ridge.class_opinions(z, bins, slot_bins(counts, order), categorical.gather(1, order), y, classes, most, prefix,
+                                config["inputs"].get("clip", 0))
+    return torch.cat([flat, said], 2)
 
 
 def known_classes(y, rows, most):

@@ -10,6 +10,7 @@ from torch import nn
 
 from .attention import Layout, attend
 from .classes import ClassEncoder, cell_width, is_classifier
+from .ridge import opinions_width
 from .rows import RowTokeniser
 
 ACTIVATIONS = {
@@ -45,8 +46,8 @@ class SkipMLP(nn.Module):
         return u + self.rest(u)
 
 
-def encoder(config, inputs, width, activation, max_features=None, cell=8):
-    """One `ENC` of docs/model-format.md, section 4."""
+def encoder(config, inputs, width, activation, max_features=None, cell=8, classes=0):
+    """One `ENC` of docs/model-format.md, section 4; classes: room of a classifier."""
     kind = config["kind"]
     if kind == "linear":
         return nn.Linear(inputs, width)
@@ -57,7 +58,8 @@ def encoder(config, inputs, width, activation, max_features=None, cell=8):
     if kind == "rows":
         if config["tokens"] is not None:
             raise ValueError("this trainer has no feature tokens; use \"tokens\": null")
-        return RowTokeniser(max_features, config["hidden"], width, ACTIVATIONS[activation], config.get("ridge", False), cell)
+        opinions = opinions_width(classes) if config.get("ridge", False) else 0
+        return RowTokeniser(max_features, config["hidden"], width, ACTIVATIONS[activation], opinions, cell)
     raise ValueError(f"unknown encoder kind {kind!r}")
 
 
@@ -69,9 +71,10 @@ class Embedder(nn.Module):
         e = config["embedder"]
         activation = e.get("activation", config["activation"])
         inputs = config["inputs"]
-        self.x = encoder(e["x"], inputs.get("features"), config["width"], activation, inputs.get("max_features"), cell_width(config))
-        if is_classifier(config):
-            self.y = ClassEncoder(config["head"]["classes"], config["width"])
+        room = config["head"]["classes"] if is_classifier(config) else 0
+        self.x = encoder(e["x"], inputs.get("features"), config["width"], activation, inputs.get("max_features"), cell_width(config), room)
+        if room:
+            self.y = ClassEncoder(room, config["width"])
         else:
             self.y = encoder(e["y"], 1, config["width"], activation)
 
@@ -197,7 +200,7 @@ class PackedTransformer(nn.Module):
     def forward(self, x, y, queries, prefix, visible):
         """Head outputs for the queries, [B, M, 3C], in standardised target units.
 
-        x: scaled features of the rows [B, N, F] (for `rows`: flat cells [B, N, F * 8 (+ 6)]); y: scaled, clipped targets [B, N];
+        x: scaled features of the rows [B, N, F] (for `rows`: flat cells [B, N, F * cell (+ opinions)]); y: scaled, clipped targets [B, N];
         queries: as x, [B, M, …]; prefix: number of prefix rows; visible [M]: rows that each query sees.
         """
         rows, device = y.shape[1], y.device.type

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from . import ridge
+from .clip import soft_clip
 
 NUMERIC_BINS, CATEGORY_BINS, MISSING_BIN = 8, 16, 16
 RELEVANCE_STEPS = 2.0 ** 20    # relevance is compared in steps: equal up to rounding is equal
@@ -17,7 +18,7 @@ RELEVANCE_STEPS = 2.0 ** 20    # relevance is compared in steps: equal up to rou
 class Inputs:
     """What the network sees.
 
-    x [B, N, F], or of the row tokeniser its cells, flat, [B, N, F * 8 (+ 6)]; y [B, N] scaled, y_input [B, N] scaled and clipped;
+    x [B, N, F], or of the row tokeniser its cells, flat, [B, N, F * cell (+ opinions)]; y [B, N] scaled, y_input [B, N] scaled and clipped;
     scale [B]: width of the target's unit, for densities in raw units.
     """
 
@@ -26,14 +27,6 @@ class Inputs:
     y_input: torch.Tensor
     center: torch.Tensor
     scale: torch.Tensor
-
-
-def soft_clip(z, knee):
-    """Identity up to the knee, logarithmic beyond; knee 0 is off."""
-    if not knee:
-        return z
-    excess = (z.abs() - knee).clamp_min(0)
-    return torch.where(z.abs() <= knee, z, z.sign() * (knee + torch.log1p(excess)))
 
 
 def target_scale(y, prefix):

@@ -5,7 +5,8 @@ import unittest
 import numpy as np
 import torch
 
-from pg_posterior_train.normalise import cells, prepare, scale_targets, soft_clip
+from pg_posterior_train.clip import soft_clip
+from pg_posterior_train.normalise import cells, prepare, scale_targets
 from pg_posterior_train.tasks import Tasks
 
 from .common import config, tasks

@@ -5,6 +5,8 @@ import numpy as np
 import torch
 
 from pg_posterior_train import ridge
+from pg_posterior_train.classes import cell_width, class_cells
+from pg_posterior_train.clip import soft_clip
 from pg_posterior_train.normalise import cells, scale_features, scale_targets
 from pg_posterior_train.tasks import Tasks
 
@@ -56,7 +58,7 @@ class Ridge(unittest.TestCase):
         z, bins, categorical, y = random_inputs(tasks=1, seed=3)
         u = ridge.design(z, bins, filled_bins(bins, 30), categorical, True)[0][0]
         gram, moment, square = u.T @ u, u.T @ y[0], y[0] @ y[0]
-        _, _, noise, _ = ridge.choose_penalty(gram[None], moment[None], square[None], 30)
+        _, _, noise, _ = ridge.choose_penalty(gram[None], moment[None, :, None], square[None], 30)
         best = -np.inf
         for penalty in ridge.PENALTIES:
             shape = np.eye(30) + (u @ u.T).numpy() / penalty
@@ -65,6 +67,24 @@ class Ridge(unittest.TestCase):
             if evidence > best:
                 best, wanted = evidence, s2
         self.assertAlmostEqual(float(noise), wanted, places=9)
+
+    def test_targets_share_penalty_and_noise(self):
+        """With several targets the noise's variance is the sum of theirs, and the determinant counts once."""
+        z, bins, categorical, y = random_inputs(tasks=1, seed=4)
+        u = ridge.design(z, bins, filled_bins(bins, 30), categorical, False)[0][0]
+        targets = torch.stack([y[0], y[0].square(), z[0, :, 3].sin()], 1)
+        _, weights, noise, penalty = ridge.choose_penalty((u.T @ u)[None], (u.T @ targets)[None], targets.square().sum()[None], 30)
+        best = -np.inf
+        for candidate in ridge.PENALTIES:
+            shape = np.eye(30) + (u @ u.T).numpy() / candidate
+            s2 = np.trace(targets.numpy().T @ np.linalg.solve(shape, targets.numpy())) / 30
+            evidence = -0.5 * (30 * np.log(s2) + np.linalg.slogdet(shape)[1])
+            if evidence > best:
+                best, wanted = evidence, (candidate, s2)
+        self.assertEqual(float(penalty), wanted[0])
+        self.assertAlmostEqual(float(noise), wanted[1], places=9)
+        alone = np.linalg.solve((u.T @ u).numpy() + wanted[0] * np.eye(u.shape[1]), (u.T @ targets).numpy())
+        np.testing.assert_allclose(weights[0].numpy(), alone, atol=1e-9)
 
     def test_no_target_of_a_query_is_seen(self):
         z, bins, categorical, y = random_inputs()
@@ -117,8 +137,8 @@ class Ridge(unittest.TestCase):
         for _ in range(200):
             y = (f + torch.randn(n, generator=g, dtype=torch.float64))[None]
             kept.append(ridge.worth_keeping(z, bins, filled, none, y, torch.zeros(1, slots))[0])
-            _, weights, _, penalty = ridge.choose_penalty(gram[None], (u[0].T @ y[0])[None], y.square().sum(1), n)
-            z_scores.append((weights[0], penalty[0]))
+            _, weights, _, penalty = ridge.choose_penalty(gram[None], (u[0].T @ y[0])[None, :, None], y.square().sum(1), n)
+            z_scores.append((weights[0, :, 0], penalty[0]))
         kept = torch.stack(kept).float().mean(0)
         self.assertTrue((kept[:8] == 1).all())
         self.assertEqual(float(kept[10]), 1.0)
@@ -158,6 +178,82 @@ class Ridge(unittest.TestCase):
         other = cell.clone()
         other[..., 24:] = 7
         self.assertTrue(torch.equal(model.embed.x(cell), model.embed.x(other)))
+
+
+def class_inputs(classes=3, tasks=2, rows=60, seed=0):
+    """z, bins, categorical as random_inputs, and classes that follow slots 0 and 2."""
+    z, bins, categorical, _ = random_inputs(tasks, rows, 4, seed)
+    angle = torch.atan2(z[..., 0], z[..., 2]) / (2 * torch.pi) + 0.5
+    return z, bins, categorical, (angle * classes).long().clamp_max(classes - 1)
+
+
+class ClassRidge(unittest.TestCase):
+    PREFIX, MOST = 40, 5
+
+    def fitted(self, classes=3, **given):
+        z, bins, categorical, y = class_inputs(classes, **given)
+        u, _ = ridge.design(z, bins, filled_bins(bins, self.PREFIX), categorical, False)
+        return u, y, ridge.classification(u, y, torch.full((len(y),), classes), self.MOST, self.PREFIX, 0)
+
+    def test_probabilities_with_rows_left_out(self):
+        """A prefix row's numbers come from the indicators' regressions without it, at one penalty and one way to probabilities."""
+        u, y, said = self.fitted(tasks=1)
+        a, b = u[0, :self.PREFIX].numpy(), y[0, :self.PREFIX].numpy()
+        onehot = np.eye(3)[b]
+        share = onehot.mean(0)
+        smooth = np.log((onehot.sum(0) + 0.5) / (self.PREFIX + 1.5))
+        self.assertAlmostEqual(float(said[0, 5, :3].exp().sum()), 3.0, places=9)
+
+        def left_out(i, penalty):
+            kept = np.arange(self.PREFIX) != i
+            weights = np.linalg.solve(a[kept].T @ a[kept] + penalty * np.eye(a.shape[1]), a[kept].T @ (onehot[kept] - share))
+            return a[i] @ weights
+
+        def log_p(m, sharpness, lean):
+            e = np.exp(sharpness * m + lean * smooth)
+            return np.log(e / e.sum(-1, keepdims=True))
+
+        for penalty in ridge.PENALTIES:
+            answers = np.array([left_out(i, penalty) for i in range(self.PREFIX)])
+            best = max(log_p(answers, s, lean)[np.arange(self.PREFIX), b].mean() for s in ridge.SHARPNESS for lean in (0, 1))
+            if not np.isclose(best + np.log(3), float(said[0, 0, self.MOST]), atol=1e-9):
+                continue
+            ways = [(s, lean) for s in ridge.SHARPNESS for lean in (0, 1)
+                    if np.isclose(log_p(answers, s, lean)[np.arange(self.PREFIX), b].mean(), best)]
+            self.assertEqual(len(ways), 1)
+            np.testing.assert_allclose(said[0, :self.PREFIX, :3].numpy(), log_p(answers, *ways[0]) + np.log(3), atol=1e-8)
+            return
+        self.fail("no penalty of the grid gives the numbers")
+
+    def test_tells_classes_apart(self):
+        u, y, said = self.fitted(classes=4, rows=200)
+        right = said[:, self.PREFIX:, :4].argmax(2) == y[:, self.PREFIX:]
+        self.assertGreater(float(right.float().mean()), 0.6)
+        self.assertGreater(float(said[..., self.MOST].min()), 0.0)
+
+    def test_no_class_of_a_query_is_seen_and_absent_ones_are_zero(self):
+        z, bins, categorical, y = class_inputs()
+        filled, classes = filled_bins(bins, self.PREFIX), torch.tensor([3, 4])
+        changed = y.clone()
+        changed[:, self.PREFIX:] = 0
+        a, b = (ridge.class_opinions(z, bins, filled, categorical, v, classes, self.MOST, self.PREFIX, 3) for v in (y, changed))
+        self.assertEqual(a.shape[2], ridge.opinions_width(self.MOST))
+        self.assertTrue(torch.equal(a, b))
+        self.assertEqual(float(a[0, :, 3:5].abs().max() + a[1, :, 4].abs().max()), 0.0)
+        # The second task has a fourth class that no row of it has: it is possible, but hardly.
+        self.assertLess(float(a[1, :, 3].max()), 0.0)
+
+    def test_cells_of_a_classifier_end_with_them(self):
+        model = config("tabular_class")["model"]
+        g = torch.Generator().manual_seed(2)
+        y, none = torch.randint(0, 3, (2, 50), generator=g), torch.zeros(2, 1, dtype=torch.bool)
+        x = torch.randn(2, 50, 1, generator=g, dtype=torch.float64) + y[..., None]
+        flat = class_cells(Tasks(x, y.double(), none), y, torch.full((2,), 3), 40, model)
+        self.assertEqual(flat.shape[2], cell_width(model) + ridge.opinions_width(10))
+        z = soft_clip(scale_features(x, 40), 3)
+        bins = torch.zeros(2, 50, 1, dtype=torch.long)
+        said = ridge.class_opinions(z, bins, filled_bins(bins, 40), none, y, torch.full((2,), 3), 10, 40, 3)
+        self.assertTrue(torch.equal(flat[..., cell_width(model):], said))
 
 
 if __name__ == "__main__":
