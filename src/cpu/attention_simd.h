@@ -609,7 +609,7 @@ attend_span(const TnpAttention *a, int64_t span, float *sums)
 		take_shared(a, s, sums);
 }
 
-/* of the first n rows */
+/* The sums of the first n rows. */
 static void
 add_sums(const TnpAttention *a, int n, float *into, float *from)
 {

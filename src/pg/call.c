@@ -8,9 +8,7 @@
 #include "call.h"
 
 #include "ask.h"
-
 #include "bridge.h"
-
 
 #include "access/htup_details.h"
 #include "access/xact.h"

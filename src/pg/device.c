@@ -35,12 +35,23 @@ static bool model_evicted = false;	/* by the last question's reply */
 
 /* ---- readiness ----------------------------------------------------------------------------------------------------- */
 
+/* Whether the settings let a device answer. */
+static bool
+is_allowed(void)
+{
+	return posterior_device != POSTERIOR_DEVICE_CPU && posterior_kernels == 0;
+}
+
+static bool
+server_is_ready(void)
+{
+	return posterior_is_shared && pg_atomic_read_u32(&posterior_shared->server.state) == POSTERIOR_SERVER_READY;
+}
+
 bool
 posterior_device_possible(void)
 {
-	if (posterior_device == POSTERIOR_DEVICE_CPU || posterior_kernels != 0)
-		return false;
-	return posterior_device == POSTERIOR_DEVICE_CUDA || (posterior_is_shared && pg_atomic_read_u32(&posterior_shared->server.state) == POSTERIOR_SERVER_READY);
+	return is_allowed() && (posterior_device == POSTERIOR_DEVICE_CUDA || server_is_ready());
 }
 
 bool
@@ -50,7 +61,7 @@ posterior_device_ready(const PosteriorModel *model, TnpError *error)
 	TimestampTz until = 0;
 
 	error->status = TNP_OK;
-	if (posterior_device == POSTERIOR_DEVICE_CPU || posterior_kernels != 0)
+	if (!is_allowed())
 		return false;
 	if (!posterior_is_shared)
 	{
@@ -108,8 +119,7 @@ is_known(const PosteriorModel *model)
 bool
 posterior_device_at_hand(const PosteriorModel *model)
 {
-	return posterior_device != POSTERIOR_DEVICE_CPU && posterior_kernels == 0 && posterior_is_shared && posterior_connection() != 0
-		&& pg_atomic_read_u32(&posterior_shared->server.state) == POSTERIOR_SERVER_READY && is_known(model);
+	return is_allowed() && server_is_ready() && posterior_connection() != 0 && is_known(model);
 }
 
 bool
