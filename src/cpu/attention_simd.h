@@ -73,33 +73,21 @@ first_sum(const TnpAttention *a)
 	return a->scratch + (size_t) (a->n * a->heads * a->head_width + LANES - 1) / LANES * LANES;
 }
 
-/* Distinct rows are taken together in groups of these sizes, as many of each as there are whole ones among those left. */
-#if ROWS == 12
-#define GROUPS {12, 6, 3, 2, 1}
-#elif ROWS == 6
-#define GROUPS {6, 3, 2, 1}
-#else
-#define GROUPS {ROWS, 1}
-#endif
-
-/* Size of the group that a row is in, and its first row. */
+/* Size of the group of distinct rows that a row is in, and its first row. */
 INLINE int
 group_of(const TnpAttention *a, int row, int *first)
 {
-	static const int size[] = GROUPS;
-	int			start = 0,
-				i = 0;
+	int			groups = groups_of(a->distinct),
+				size = a->distinct / groups,
+				larger = a->distinct % groups * (size + 1);	/* rows in groups that have one more */
 
-	for (;; i++)
+	if (row < larger)
 	{
-		int			end = start + (a->distinct - start) / size[i] * size[i];
-
-		if (row < end)
-			break;
-		start = end;
+		*first = row - row % (size + 1);
+		return size + 1;
 	}
-	*first = start + (row - start) / size[i] * size[i];
-	return size[i];
+	*first = row - (row - larger) % size;
+	return size;
 }
 
 /* A row's scaled query of its first head, and how far features are apart; a head has head_width of them. */
@@ -334,8 +322,12 @@ add_rows(const int rows, const int vectors, int width, const void *v, const bool
 	const int	most = VALUE_SUMS / vectors,
 				together = most < rows ? most : rows;
 
-	for (int r = 0; r < rows; r += together)
+	int			r = 0;
+
+	for (; r + together <= rows; r += together)
 		add_values(together, vectors, width, number_at(v, r / same * apart, half), half, same, apart, n, weight + r * BLOCK, into + r, first);
+	if (rows % together > 0)
+		add_values(rows % together, vectors, width, number_at(v, r / same * apart, half), half, same, apart, n, weight + r * BLOCK, into + r, first);
 }
 
 /* The same for a whole head of `vectors` vectors. */
@@ -378,7 +370,7 @@ INLINE void
 take_block(const int rows, const TnpAttention *a, int row, int head, const float *q, const int stride, const void *k, const void *v, const bool half,
 		   size_t next, int panels, const int run, int n, float *sums)
 {
-	const int	few = rows < SCORE_ROWS ? rows : SCORE_ROWS;
+	const int	few = rows <= SCORE_ROWS ? rows : (rows + 1) / 2;	/* whose scores are computed at once */
 	int			width = a->head_width,
 				vectors = (width + WIDTH - 1) / WIDTH;
 	float		score[ROWS * BLOCK] __attribute__((aligned(64)));
@@ -386,8 +378,9 @@ take_block(const int rows, const TnpAttention *a, int row, int head, const float
 
 	for (int r = 0; r < rows; r++)
 		sum[r] = sum_at(a, sums, row + r, head);
-	for (int r = 0; r < rows; r += few)
-		score_block(few, panels, width, q + r, stride, k, half, next, score + r * BLOCK);
+	score_block(few, panels, width, q, stride, k, half, next, score);
+	if (rows > few)
+		score_block(rows - few, panels, width, q + few, stride, k, half, next, score + few * BLOCK);
 	for (int r = 0; r < rows; r++)
 		weigh_block(score + r * BLOCK, panels, n, vectors, sum[r]);
 	for (int s = 0; s < n; s += run)
@@ -517,6 +510,21 @@ widen(const void *halves, int head_width, float *wide)
 }
 #endif
 
+/* take_rows for a number of rows that is known when it runs. */
+INLINE void
+take_group(int rows, const TnpAttention *a, int row, int head, const float *k, const float *v, int64_t s, float *sums)
+{
+	switch (rows)
+	{
+#define GROUP(rows) \
+		case rows: \
+			take_rows(rows, a, row, head, k, v, s, sums); \
+			break
+			CASES(GROUP);
+#undef GROUP
+	}
+}
+
 /*
  * All distinct rows and heads of the tile take the block of shared keys that starts at slot s. Many rows have time to ask for what is needed next; few would only keep
  * the caches busy, which fetch what is read in order by themselves.
@@ -527,10 +535,22 @@ take_shared(const TnpAttention *a, int64_t s, float *sums)
 	const size_t line = 64 / sizeof(Number);
 	size_t		run = (size_t) BLOCK * a->head_width;
 	int			n = a->distinct,
-				groups = n / ROWS;
+				groups = groups_of(n);
 	size_t		share = groups > 1 ? (run / (groups - 1) + line - 1) / line * line : 0;
 
-	for (int h = 0; h < a->heads && n >= FEWEST_ROWS; h++)
+	if (n == 1 && FEWEST_ROWS > 1)
+	{
+		take_shared_row(a, 0, s, sums);
+		return;
+	}
+#if ROWS > 2
+	if (n == 2)
+	{
+		take_shared_pair(a, 0, s, sums);
+		return;
+	}
+#endif
+	for (int h = 0; h < a->heads; h++)
 	{
 		const Number *next_k = (const Number *) a->k + (size_t) s * a->heads * a->head_width + (h + 1) * run,
 				   *next_v = (const Number *) a->v + (size_t) s * a->heads * a->head_width + (h + 1) * run;
@@ -543,32 +563,21 @@ take_shared(const TnpAttention *a, int64_t s, float *sums)
 		const float *k = shared_key(a, h, s),
 				   *v = shared_value(a, h, s);
 #endif
-		int			r = 0;
+		int			row = 0;
 
-		for (; r + ROWS <= n; r += ROWS)
+		for (int g = 0; g < groups; g++)
 		{
-			for (size_t i = r / ROWS * share; r > 0 && i < (r / ROWS + 1) * share; i += line)
+			int			rows = group_size(n, g);
+
+			for (size_t i = g * share; g > 0 && i < (g + 1) * share; i += line)
 			{
 				__builtin_prefetch(next_k + i - share, 0, 2);
 				__builtin_prefetch(next_v + i - share, 0, 2);
 			}
-			take_rows(ROWS, a, r, h, k, v, s, sums);
+			take_group(rows, a, row, h, k, v, s, sums);
+			row += rows;
 		}
-		for (; ROWS > 6 && r + 6 <= n; r += 6)
-			take_rows(6, a, r, h, k, v, s, sums);
-		for (; ROWS > 3 && r + 3 <= n; r += 3)
-			take_rows(3, a, r, h, k, v, s, sums);
 	}
-	/* what is left over of groups */
-#if ROWS > 2
-	if (n % 3 == 2)
-		take_shared_pair(a, n - 2, s, sums);
-	else if (n % 3 == 1)
-		take_shared_row(a, n - 1, s, sums);
-#else
-	for (int r = n - n % ROWS; r < n; r++)
-		take_shared_row(a, r, s, sums);
-#endif
 }
 
 /* Each row takes its own keys. */

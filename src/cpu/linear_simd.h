@@ -37,15 +37,25 @@ finish_vector(Vector sum, TnpActivation activation, bool accumulate, int width, 
 		y[i] = accumulate ? y[i] + lane[i] : lane[i];
 }
 
+/* The same for the first `width` outputs of `rows` rows with `vectors` vectors of results each; those of a row are `out` after those of the one before. */
+static __attribute__((noinline)) void
+finish_tile(int rows, int vectors, const Vector *sum, TnpActivation activation, bool accumulate, int width, int out, float *y)
+{
+	for (int r = 0; r < rows; r++, y += out)
+		for (int p = 0; p < vectors && p * WIDTH < width; p++)
+			finish_vector(sum[r * vectors + p], activation, accumulate, width - p * WIDTH, y + p * WIDTH);
+}
+
 /* `rows` rows times `panels` panels (constants after inlining) from output o on. */
 INLINE void
 linear_tile(const int rows, const int panels, const TnpLinear *w, int o, const float *x, TnpActivation activation, bool accumulate, float *y)
 {
 	const float *packed = w->packed + (size_t) o * w->stride;
 	size_t		next = (size_t) w->stride * LANES;
-	Vector		sum[LINEAR_ROWS][LONE * PARTS];
+	Vector		sum[ROWS][LONE * PARTS],
+				result[ROWS * LONE * PARTS];
 	float		bias[LONE * LANES] = {0};
-	const float *third[(LINEAR_ROWS + 2) / 3];
+	const float *third[(ROWS + 2) / 3];
 	int			width = w->out - o < panels * LANES ? w->out - o : panels * LANES;
 
 	if (w->bias != NULL)
@@ -72,49 +82,37 @@ linear_tile(const int rows, const int panels, const TnpLinear *w, int o, const f
 	}
 	for (int r = 0; r < rows; r++)
 		for (int p = 0; p < panels * PARTS; p++)
-			if (width > p * WIDTH)
-				finish_vector(sum[r][p], activation, accumulate, width - p * WIDTH, y + (size_t) r * w->out + o + p * WIDTH);
+			result[r * panels * PARTS + p] = sum[r][p];
+	finish_tile(rows, panels * PARTS, result, activation, accumulate, width, w->out, y + o);
 }
 
-/* All n rows, `rows` or what is left of them at a time, times `panels` panels: the weights stay in the first cache. */
+/* All n rows, a group at a time, times `panels` panels: the weights stay in the first cache. */
 INLINE void
 linear_panels(const int panels, const TnpLinear *w, int n, int o, const float *x, TnpActivation activation, bool accumulate, float *y)
 {
+	int			groups = groups_of(n);
 	const float *next = w->packed + (size_t) (o + panels * LANES) * w->stride;
 	size_t		ahead = o + panels * LANES < w->out ? (size_t) panels * w->stride * LANES : 0,
-				share = n >= 2 * LINEAR_ROWS ? (ahead / (n / LINEAR_ROWS - 1) + LANES - 1) / LANES * LANES : 0;
+				share = groups > 1 ? (ahead / (groups - 1) + LANES - 1) / LANES * LANES : 0;
 	int			r = 0;
 
-	for (; r + LINEAR_ROWS <= n; r += LINEAR_ROWS)
+	for (int g = 0; g < groups; g++)
 	{
+		int			size = group_size(n, g);
+
 		/* while the first rows wait for these weights, the others ask for the next */
-		for (size_t i = r / LINEAR_ROWS * share; r > 0 && i < (r / LINEAR_ROWS + 1) * share; i += LANES)
+		for (size_t i = g * share; g > 0 && i < (g + 1) * share; i += LANES)
 			__builtin_prefetch(next + i - share, 0, 2);
-		linear_tile(LINEAR_ROWS, panels, w, o, x + (size_t) r * w->in, activation, accumulate, y + (size_t) r * w->out);
-	}
-	for (; SCORE_ROWS < LINEAR_ROWS && r + SCORE_ROWS <= n; r += SCORE_ROWS)
-		linear_tile(SCORE_ROWS, panels, w, o, x + (size_t) r * w->in, activation, accumulate, y + (size_t) r * w->out);
-	x += (size_t) r * w->in;
-	y += (size_t) r * w->out;
-	switch (n - r)
-	{
-#if SCORE_ROWS > 2
-		case 5:
-			linear_tile(5, panels, w, o, x, activation, accumulate, y);
-			break;
-		case 4:
-			linear_tile(4, panels, w, o, x, activation, accumulate, y);
-			break;
-		case 3:
-			linear_tile(3, panels, w, o, x, activation, accumulate, y);
-			break;
-		case 2:
-			linear_tile(2, panels, w, o, x, activation, accumulate, y);
-			break;
-#endif
-		case 1:
-			linear_tile(1, panels, w, o, x, activation, accumulate, y);
-			break;
+		switch (size)
+		{
+#define TILE(rows) \
+			case rows: \
+				linear_tile(rows, panels, w, o, x + (size_t) r * w->in, activation, accumulate, y + (size_t) r * w->out); \
+				break
+				CASES(TILE);
+#undef TILE
+		}
+		r += size;
 	}
 }
 

@@ -15,22 +15,22 @@
 #define INLINE static inline __attribute__((always_inline))
 
 /*
- * A panel of 16 is PARTS machine vectors. SCORE_ROWS rows by PANELS panels of scores, LINEAR_ROWS by LINEAR_PANELS of a linear layer, LONE panels of one row, and
- * VALUE_SUMS vectors of values are sums that fit the registers, as are EXPS vectors on their way through an exponential; LINEAR_PANELS panels of weights fit the first cache. ROWS rows take a block together.
+ * A panel of 16 is PARTS machine vectors. ROWS rows take a block of keys, or weights, together. SCORE_ROWS rows by PANELS panels of scores, ROWS by LINEAR_PANELS of a linear layer, LONE
+ * panels of one row, and VALUE_SUMS vectors of values are sums that fit the registers, as are EXPS vectors on their way through an exponential; LINEAR_PANELS panels of weights fit the first cache.
  */
 #if KERNELS_BYTES == 64
 #define ROWS 12
 #define SCORE_ROWS 6
 #define PANELS 4
+#define LINEAR_PANELS 2
 #define LONE 4
 #define VALUE_SUMS 24
 #define EXPS 4
-#define LINEAR_ROWS 12
-#define LINEAR_PANELS 2
 #elif KERNELS_BYTES == 32
 #define ROWS 6
 #define SCORE_ROWS 6
 #define PANELS 1
+#define LINEAR_PANELS 1
 #define LONE 4
 #define VALUE_SUMS 12
 #define EXPS 2
@@ -38,6 +38,7 @@
 #define ROWS 6
 #define SCORE_ROWS 6
 #define PANELS 1
+#define LINEAR_PANELS 1
 #define LONE 4
 #define VALUE_SUMS 24
 #define EXPS 4
@@ -45,19 +46,39 @@
 #define ROWS 2
 #define SCORE_ROWS 2
 #define PANELS 1
+#define LINEAR_PANELS 1
 #define LONE 2
 #define VALUE_SUMS 8
 #define EXPS 2
 #endif
-#ifndef LINEAR_ROWS
-#define LINEAR_ROWS SCORE_ROWS
-#define LINEAR_PANELS PANELS
+
+/* CASE(rows) for every number of rows that a group can have, so that code for it is laid out for that number. */
+#if ROWS == 12
+#define CASES(CASE) CASE(1); CASE(2); CASE(3); CASE(4); CASE(5); CASE(6); CASE(7); CASE(8); CASE(9); CASE(10); CASE(11); CASE(12)
+#elif ROWS == 6
+#define CASES(CASE) CASE(1); CASE(2); CASE(3); CASE(4); CASE(5); CASE(6)
+#else
+#define CASES(CASE) CASE(1); CASE(2)
 #endif
 #define WIDTH (KERNELS_BYTES / 4)	/* lanes of a machine vector */
 #define PARTS (LANES / WIDTH)
 
 typedef float Vector __attribute__((vector_size(KERNELS_BYTES)));
 typedef int32_t IntVector __attribute__((vector_size(KERNELS_BYTES)));
+
+/* Rows are taken together in as few groups as ROWS allows, their sizes as equal as can be, the larger ones first. */
+INLINE int
+groups_of(int n)
+{
+	return (n + ROWS - 1) / ROWS;
+}
+
+/* Rows of group g of n rows. */
+INLINE int
+group_size(int n, int g)
+{
+	return n / groups_of(n) + (g < n % groups_of(n));
+}
 
 INLINE Vector
 load(const float *p)

@@ -20,7 +20,9 @@
 #define COST_PER_THREAD 8e6		/* multiplications: some tenths of a millisecond, against some hundredths for starting a thread */
 #define BEYOND_CACHE 8e6		/* bytes */
 #define COST_OF_READ 2			/* multiplications in the time that one byte takes to come from memory */
-#define TILE_STEP 6
+#define TILE_STEP 2
+#define LEAST_TILE 4
+#define COST_OF_TILE 6			/* rows that are carried in the time that a tile takes by itself */
 #define SPINS 2000				/* looks at what is awaited before sleeping: some ten microseconds */
 #define WAIT_NS 2000000			/* how long the caller sleeps between looks for interrupts */
 #define STACK_BYTES ((size_t) 1 << 20)
@@ -100,7 +102,7 @@ tnp_cost(const TnpModel *model, double rows, double keys)
 int64_t
 tnp_team_most(int64_t n)
 {
-	return (n + TILE_STEP - 1) / TILE_STEP;
+	return (n + LEAST_TILE - 1) / LEAST_TILE;
 }
 
 int
@@ -109,12 +111,12 @@ tnp_team_tile(const TnpTeam *team, int64_t n)
 	int			best = TNP_TILE;
 	double		least = INFINITY;
 
-	/* whole groups of rows that kernels like; what the slowest worker does should be little, and an item costs something by itself */
-	for (int tile = TNP_TILE; tile >= TILE_STEP; tile -= TILE_STEP)
+	/* what the slowest worker does should be little, and an item costs something by itself */
+	for (int tile = TNP_TILE; tile >= LEAST_TILE; tile -= TILE_STEP)
 	{
 		int64_t		items = (n + tile - 1) / tile;
 		double		rounds = (double) ((items + team->size - 1) / team->size),
-					cost = rounds * (tile + TILE_STEP);
+					cost = rounds * (tile + COST_OF_TILE);
 
 		if (cost < least)
 		{
