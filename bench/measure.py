@@ -207,7 +207,7 @@ def limit(config, operation, n, size, machine):
         "build": (n, n * n, 1),
     }[operation]
     compute = (rows * row + 2 * layers * width * pairs) / machine["multiply_add"] + layers * config["heads"] * pairs / machine["exp"]
-    memory = 4 * (row + 2 * layers * width * n)
+    memory = 2 * row + 4 * 2 * layers * width * n    # weights of 16 bits
     rate = machine["read 4096 KiB"] if memory < 24 << 20 else machine["read 262144 KiB"]
     return max(compute, reads * memory / rate) * 1e-6
 

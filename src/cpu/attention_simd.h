@@ -510,18 +510,28 @@ widen(const void *halves, int head_width, float *wide)
 }
 #endif
 
+/* A function for each number of rows: all in one are more than compilers like. */
+#define TAKE_ROWS(rows) \
+static __attribute__((noinline)) void \
+take_rows_##rows(const TnpAttention *a, int row, int head, const float *k, const float *v, int64_t s, float *sums) \
+{ \
+	take_rows(rows, a, row, head, k, v, s, sums); \
+}
+CASES(TAKE_ROWS);
+#undef TAKE_ROWS
+
 /* take_rows for a number of rows that is known when it runs. */
-INLINE void
+static void
 take_group(int rows, const TnpAttention *a, int row, int head, const float *k, const float *v, int64_t s, float *sums)
 {
 	switch (rows)
 	{
-#define GROUP(rows) \
+#define TAKE_ROWS(rows) \
 		case rows: \
-			take_rows(rows, a, row, head, k, v, s, sums); \
+			take_rows_##rows(a, row, head, k, v, s, sums); \
 			break
-			CASES(GROUP);
-#undef GROUP
+		CASES(TAKE_ROWS);
+#undef TAKE_ROWS
 	}
 }
 

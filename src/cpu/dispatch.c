@@ -11,18 +11,6 @@
 #endif
 
 #if defined(__x86_64__)
-static bool
-has_avx2(void)
-{
-	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
-
-static bool
-has_avx512(void)
-{
-	return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
-}
-
 /* Conversion of halves; every processor with AVX2 has it, but nothing says it must. */
 static bool
 has_halves(void)
@@ -34,6 +22,18 @@ has_halves(void)
 
 	return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
 }
+
+static bool
+has_avx2(void)
+{
+	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_halves();
+}
+
+static bool
+has_avx512(void)
+{
+	return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
+}
 #endif
 
 /* The tables with floats, or those with halves. */
@@ -43,9 +43,9 @@ list(bool halves, const TnpKernels **tables)
 	int			n = 0;
 
 #if defined(__x86_64__)
-	if (has_avx512() && (!halves || has_halves()))
+	if (has_avx512())
 		tables[n++] = halves ? &tnp_cpu_avx512_half_kernels : &tnp_cpu_avx512_kernels;
-	if (has_avx2() && (!halves || has_halves()))
+	if (has_avx2())
 		tables[n++] = halves ? &tnp_cpu_avx2_half_kernels : &tnp_cpu_avx2_kernels;
 #elif defined(__aarch64__)
 	if (halves)

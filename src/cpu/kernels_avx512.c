@@ -5,9 +5,9 @@
  */
 #if defined(__x86_64__)
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx2,fma"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx2,fma,f16c"))), apply_to = function)
 #else
-#pragma GCC target("avx512f,avx512dq,avx2,fma,prefer-vector-width=512")
+#pragma GCC target("avx512f,avx512dq,avx2,fma,f16c,prefer-vector-width=512")
 #endif
 #define KERNELS_TABLE tnp_cpu_avx512_kernels
 #define KERNELS_BYTES 64

@@ -18,7 +18,13 @@
 #define NARROW NULL
 #endif
 
+#ifdef CONVERTS_HALVES
+#define PACK_HALVES pack_halves
+#else
+#define PACK_HALVES NULL
+#endif
+
 const TnpKernels KERNELS_TABLE = {
-	TNP_KERNELS_API, sizeof(TnpKernels), KERNELS_NAME, sizeof(Number), NARROW, packed_floats, pack, linear, norm,
+	TNP_KERNELS_API, sizeof(TnpKernels), KERNELS_NAME, sizeof(Number), NARROW, packed_floats, pack, PACK_HALVES, linear, norm,
 	attend_floats, sum_floats, attend, attend_begin, attend_span, attend_rest
 };

@@ -21,6 +21,36 @@ pack(const float *weight, int out, int stride, float *packed)
 			packed[((size_t) (o / LANES) * stride + i) * LANES + o % LANES] = weight[(size_t) o * stride + i];
 }
 
+#ifdef CONVERTS_HALVES
+static void
+pack_halves(const float *weight, int out, int stride, uint16_t *packed)
+{
+	float		panel[LANES];
+
+	for (int o = 0; o < out; o += LANES)
+		for (int i = 0; i < stride; i++, packed += LANES)
+		{
+			for (int lane = 0; lane < LANES; lane++)
+				panel[lane] = o + lane < out ? weight[(size_t) (o + lane) * stride + i] : 0;
+			for (int p = 0; p < PARTS; p++)
+				store_half(packed + p * WIDTH, load(panel + p * WIDTH));
+		}
+}
+#endif
+
+/* A vector of packed weights. */
+INLINE Vector
+load_weight(const void *packed, size_t index, const bool half)
+{
+#ifdef CONVERTS_HALVES
+	if (half)
+		return load_half((const uint16_t *) packed + index);
+#else
+	(void) half;
+#endif
+	return load((const float *) packed + index);
+}
+
 /* y[0 … width) from one vector of results. */
 INLINE void
 finish_vector(Vector sum, TnpActivation activation, bool accumulate, int width, float *y)
@@ -48,9 +78,9 @@ finish_tile(int rows, int vectors, const Vector *sum, TnpActivation activation, 
 
 /* `rows` rows times `panels` panels (constants after inlining) from output o on. */
 INLINE void
-linear_tile(const int rows, const int panels, const TnpLinear *w, int o, const float *x, TnpActivation activation, bool accumulate, float *y)
+linear_tile(const int rows, const int panels, const bool half, const TnpLinear *w, int o, const float *x, TnpActivation activation, bool accumulate, float *y)
 {
-	const float *packed = w->packed + (size_t) o * w->stride;
+	const void *packed = half ? (const void *) (w->halves + (size_t) o * w->stride) : (const void *) (w->packed + (size_t) o * w->stride);
 	size_t		next = (size_t) w->stride * LANES;
 	Vector		sum[ROWS][LONE * PARTS],
 				result[ROWS * LONE * PARTS];
@@ -71,7 +101,7 @@ linear_tile(const int rows, const int panels, const TnpLinear *w, int o, const f
 		Vector		weight[LONE * PARTS];
 
 		for (int p = 0; p < panels * PARTS; p++)
-			weight[p] = load(packed + p / PARTS * next + i * LANES + p % PARTS * WIDTH);
+			weight[p] = load_weight(packed, p / PARTS * next + i * LANES + p % PARTS * WIDTH, half);
 		for (int r = 0; r < rows; r++)
 		{
 			Vector		value = splat(third[r / 3][r % 3 == 0 ? i : r % 3 == 1 ? i1 : i2]);
@@ -88,7 +118,7 @@ linear_tile(const int rows, const int panels, const TnpLinear *w, int o, const f
 
 /* All n rows, a group at a time, times `panels` panels: the weights stay in the first cache. */
 INLINE void
-linear_panels(const int panels, const TnpLinear *w, int n, int o, const float *x, TnpActivation activation, bool accumulate, float *y)
+linear_panels(const int panels, const bool half, const TnpLinear *w, int n, int o, const float *x, TnpActivation activation, bool accumulate, float *y)
 {
 	int			groups = groups_of(n);
 	const float *next = w->packed + (size_t) (o + panels * LANES) * w->stride;
@@ -107,7 +137,7 @@ linear_panels(const int panels, const TnpLinear *w, int n, int o, const float *x
 		{
 #define TILE(rows) \
 			case rows: \
-				linear_tile(rows, panels, w, o, x + (size_t) r * w->in, activation, accumulate, y + (size_t) r * w->out); \
+				linear_tile(rows, panels, half, w, o, x + (size_t) r * w->in, activation, accumulate, y + (size_t) r * w->out); \
 				break
 				CASES(TILE);
 #undef TILE
@@ -116,18 +146,29 @@ linear_panels(const int panels, const TnpLinear *w, int n, int o, const float *x
 	}
 }
 
-static void
-linear(const TnpLinear *w, int n, const float *x, TnpActivation activation, bool accumulate, float *y)
+/* The whole layer with weights that are halves, or floats. */
+INLINE void
+linear_all(const bool half, const TnpLinear *w, int n, const float *x, TnpActivation activation, bool accumulate, float *y)
 {
 	int			o = 0;
 
 	if (n == 1)
 		for (; o + (LONE - 1) * LANES < w->out; o += LONE * LANES)
-			linear_tile(1, LONE, w, o, x, activation, accumulate, y);
+			linear_tile(1, LONE, half, w, o, x, activation, accumulate, y);
 	for (; LINEAR_PANELS > 1 && o + (LINEAR_PANELS - 1) * LANES < w->out; o += LINEAR_PANELS * LANES)
-		linear_panels(LINEAR_PANELS, w, n, o, x, activation, accumulate, y);
+		linear_panels(LINEAR_PANELS, half, w, n, o, x, activation, accumulate, y);
 	for (; o < w->out; o += LANES)
-		linear_panels(1, w, n, o, x, activation, accumulate, y);
+		linear_panels(1, half, w, n, o, x, activation, accumulate, y);
+}
+
+/* One group of rows waits for the weights, so that those of half the size are worth turning them into floats; more rows would wait for that. */
+static void
+linear(const TnpLinear *w, int n, const float *x, TnpActivation activation, bool accumulate, float *y)
+{
+	if (w->halves != NULL && n <= ROWS)
+		linear_all(true, w, n, x, activation, accumulate, y);
+	else
+		linear_all(false, w, n, x, activation, accumulate, y);
 }
 
 /* ---- norm -------------------------------------------------------------------------------------------------- */

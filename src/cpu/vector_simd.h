@@ -97,6 +97,13 @@ store(float *p, Vector v)
 
 #ifdef KERNELS_HALF
 typedef uint16_t Number;		/* of keys and values */
+#else
+typedef float Number;
+#endif
+
+/* Where an instruction turns halves into floats and back, weights that are halves are read as such. */
+#if KERNELS_BYTES > 16 || defined(__aarch64__)
+#define CONVERTS_HALVES
 
 /* Floats from halves. */
 INLINE Vector
@@ -130,8 +137,6 @@ store_half(uint16_t *p, Vector v)
 	memcpy(p, &h, sizeof(h));
 #endif
 }
-#else
-typedef float Number;
 #endif
 
 /* s in all lanes; s - 0 is s, also for -0, so that nothing is left to compute. */

@@ -17,7 +17,7 @@
 
 #include "config.h"
 
-#define TNP_KERNELS_API 4
+#define TNP_KERNELS_API 5
 #define TNP_PANEL 16
 #define TNP_BLOCK 64
 #define TNP_TILE 96				/* rows per call at most */
@@ -56,6 +56,7 @@ typedef struct TnpLinear
 	const float *weight;		/* [out, stride] */
 	const float *bias;			/* [out] or NULL */
 	const float *packed;		/* as the provider's pack laid it out, or NULL */
+	const uint16_t *halves;		/* the same in binary16, where that loses nothing and the provider has a use for it, or NULL */
 } TnpLinear;
 
 typedef struct TnpNorm
@@ -108,6 +109,9 @@ struct TnpKernels
 	/* Floats that pack writes for a weight matrix, 0 if the provider reads `weight` as it is. */
 	size_t		(*packed_floats) (int out, int stride);
 	void		(*pack) (const float *weight, int out, int stride, float *packed);
+
+	/* The same for weights that are all binary16, as many of them; NULL if the provider has no use for that. */
+	void		(*pack_halves) (const float *weight, int out, int stride, uint16_t *packed);
 
 	/* y [n, out] = activation(W x + b), or y += W x + b when accumulate (activation is then TNP_IDENTITY). x [n, in]. */
 	void		(*linear) (const TnpLinear *w, int n, const float *x, TnpActivation activation, bool accumulate, float *y);

@@ -151,6 +151,6 @@ reference_sum_floats(int heads, int head_width, int n)
 
 const TnpKernels tnp_reference_kernels = {
 	TNP_KERNELS_API, sizeof(TnpKernels), "reference", sizeof(float), NULL,
-	reference_packed_floats, reference_pack, reference_linear, reference_norm,
+	reference_packed_floats, reference_pack, NULL, reference_linear, reference_norm,
 	reference_sum_floats, reference_sum_floats, reference_attend, NULL, NULL, NULL
 };

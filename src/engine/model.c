@@ -8,6 +8,7 @@
  */
 #include "model.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -124,26 +125,57 @@ bind_tensor(Binder *b, const char *name, int rank, int64_t d0, int64_t d1, int64
 	return data;
 }
 
+/* Whether a number is one of binary16: ten bits after the leading one, or a multiple of the smallest. */
+static bool
+is_half(float x)
+{
+	float		size = fabsf(x),
+				steps = size * 0x1p24f;
+	uint32_t	bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return size < 0x1p-14f ? steps == floorf(steps) : size <= 65504 && (bits & 0x1fff) == 0;
+}
+
+static bool
+are_halves(const float *x, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!is_half(x[i]))
+			return false;
+	return true;
+}
+
 /* Let the provider lay the weights out its way. */
 static void
 pack_linear(Binder *b, TnpLinear *w)
 {
+	const TnpKernels *kernels = b->model->kernels;
 	size_t		n;
 	float	   *packed;
 
-	if (b->status != TNP_OK || (n = b->model->kernels->packed_floats(w->out, w->stride)) == 0)
+	if (b->status != TNP_OK || (n = kernels->packed_floats(w->out, w->stride)) == 0)
 		return;
 	packed = keep_floats(b, n);
 	if (packed == NULL)
 		return;
-	b->model->kernels->pack(w->weight, w->out, w->stride, packed);
+	kernels->pack(w->weight, w->out, w->stride, packed);
 	w->packed = packed;
+	if (kernels->pack_halves != NULL && are_halves(w->weight, (size_t) w->out * w->stride))
+	{
+		uint16_t   *half = (uint16_t *) keep_floats(b, (n + 1) / 2);
+
+		if (half == NULL)
+			return;
+		kernels->pack_halves(w->weight, w->out, w->stride, half);
+		w->halves = half;
+	}
 }
 
 static TnpLinear
 bind_linear(Binder *b, const char *name, int in, int out, bool bias)
 {
-	TnpLinear	w = {in, out, in, NULL, NULL, NULL};
+	TnpLinear	w = {in, out, in, NULL, NULL, NULL, NULL};
 	char		full[NAME_LENGTH + 16];
 
 	snprintf(full, sizeof(full), "%s.weight", name);
@@ -248,7 +280,7 @@ bind_slots(Binder *b, int max_features, int hidden)
 	int			opinions = tnp_opinions_width(b->model),
 				cell = tnp_cell_width(b->model),
 				in = opinions + cell * max_features;
-	TnpLinear	w = {in, hidden, in, NULL, NULL, NULL};
+	TnpLinear	w = {in, hidden, in, NULL, NULL, NULL, NULL};
 	const float *slots = bind_tensor(b, "embed.x.slot.weight", 3, max_features, hidden, cell),
 			   *ridge = opinions > 0 ? bind_tensor(b, "embed.x.ridge.weight", 2, hidden, opinions, 0) : NULL;
 	float	   *weight;

@@ -135,8 +135,8 @@ share_weights(const char *name, const pg_uuid_t *version, bytea *file)
 	TnpStatus	status = tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &model, &error);
 	bool		room;
 
-	/* weights are there twice, as they are and packed */
-	room = status == TNP_NO_MEMORY && posterior_make_room(3 * VARSIZE_ANY(file));
+	/* weights of 16 bits are there as floats, as packed floats and as packed halves: five times the file */
+	room = status == TNP_NO_MEMORY && posterior_make_room(5 * VARSIZE_ANY(file));
 	for (int i = 1; room; i++)
 	{
 		status = tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &model, &error);
