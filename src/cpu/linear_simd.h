@@ -68,12 +68,26 @@ finish_vector(Vector sum, TnpActivation activation, bool accumulate, int width, 
 }
 
 /* The same for the first `width` outputs of `rows` rows with `vectors` vectors of results each; those of a row are `out` after those of the one before. */
-static __attribute__((noinline)) void
-finish_tile(int rows, int vectors, const Vector *sum, TnpActivation activation, bool accumulate, int width, int out, float *y)
+INLINE void
+finish_rows(int rows, int vectors, const Vector *sum, const TnpActivation activation, const bool accumulate, int width, int out, float *y)
 {
 	for (int r = 0; r < rows; r++, y += out)
 		for (int p = 0; p < vectors && p * WIDTH < width; p++)
 			finish_vector(sum[r * vectors + p], activation, accumulate, width - p * WIDTH, y + p * WIDTH);
+}
+
+/* Not in every tile, where it would be most of the code. */
+static __attribute__((noinline)) void
+finish_tile(int rows, int vectors, const Vector *sum, TnpActivation activation, bool accumulate, int width, int out, float *y)
+{
+	if (accumulate)
+		finish_rows(rows, vectors, sum, TNP_IDENTITY, true, width, out, y);
+	else if (activation == TNP_IDENTITY)
+		finish_rows(rows, vectors, sum, TNP_IDENTITY, false, width, out, y);
+	else if (activation == TNP_GELU)
+		finish_rows(rows, vectors, sum, TNP_GELU, false, width, out, y);
+	else
+		finish_rows(rows, vectors, sum, activation, false, width, out, y);
 }
 
 /* `rows` rows times `panels` panels (constants after inlining) from output o on. */
