@@ -3,8 +3,7 @@
     make_model.py FILE
 
 Width 128, 6 layers, 4 heads, feed-forward 256, 20 components (Hassan et al., section 5); prefix-causal, so that rows can be appended;
-weights in 16 bits, like those of the bundled models. The arithmetic does not
-depend on what the weights say; the same file gives the same bytes on every machine.
+weights of 16 bits, like those of the bundled models. The arithmetic does not depend on what they say; every machine writes the same bytes.
 
 SPDX-License-Identifier: PostgreSQL
 """

@@ -321,7 +321,6 @@ add_rows(const int rows, const int vectors, int width, const void *v, const bool
 {
 	const int	most = VALUE_SUMS / vectors,
 				together = most < rows ? most : rows;
-
 	int			r = 0;
 
 	for (; r + together <= rows; r += together)
@@ -548,7 +547,7 @@ take_shared(const TnpAttention *a, int64_t s, float *sums)
 				groups = groups_of(n);
 	size_t		share = groups > 1 ? (run / (groups - 1) + line - 1) / line * line : 0;
 
-	if (n == 1 && FEWEST_ROWS > 1)
+	if (n == 1)
 	{
 		take_shared_row(a, 0, s, sums);
 		return;
