@@ -26,6 +26,7 @@ ENGINE_CFLAGS = -std=c11 -g $(ENGINE_WARNINGS) -fvisibility=hidden -ffp-contract
 	-fno-math-errno -fno-trapping-math
 ENGINE_OPTIMIZE = -O2 -ftree-vectorize -fstack-protector-strong -D_FORTIFY_SOURCE=2
 ENGINE_LIBS = -ljansson -lm -lpthread
+FUZZ = -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 SANITIZE = -O2 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
 DEPEND = -MMD -MP
 
@@ -136,11 +137,14 @@ build/bench-engine: build/plain/bench/engine.o build/plain/bench/limits.o $(PLAI
 build/plain/bench/limits.o: ENGINE_CFLAGS += -ffp-contract=fast -Wno-psabi
 build/plain/bench/limits.o: ENGINE_OPTIMIZE = -O3
 
-# A fuzzer is compiled in one step, engine included, so that every branch of the reader guides it.
-build/fuzz/%: test/fuzz/%.c $(ENGINE_SOURCES) $(SERVER_PARTS) $(wildcard src/engine/*.h src/cpu/*.h src/server/*.h test/fuzz/*.h) Makefile
+# All of a fuzzer is instrumented, so that every branch of the engine guides it.
+build/fuzzed/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(FUZZ_CC) $(ENGINE_CFLAGS) -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-		$(ENGINE_CPPFLAGS) -o $@ $< $(ENGINE_SOURCES) $(SERVER_PARTS) $(ENGINE_LIBS)
+	$(FUZZ_CC) $(ENGINE_CFLAGS) $(FUZZ) $(ENGINE_CPPFLAGS) $(DEPEND) -c -o $@ $<
+
+build/fuzz/%: build/fuzzed/test/fuzz/%.o $(patsubst %.c,build/fuzzed/%.o,$(ENGINE_SOURCES) $(SERVER_PARTS))
+	@mkdir -p $(@D)
+	$(FUZZ_CC) $(FUZZ) -fsanitize=fuzzer -o $@ $^ $(ENGINE_LIBS)
 
 include cuda/cuda.mk
 
