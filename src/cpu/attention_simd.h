@@ -167,19 +167,6 @@ number_at(const void *numbers, size_t index, const bool half)
 	return (const char *) numbers + index * (half ? sizeof(uint16_t) : sizeof(float));
 }
 
-/* A vector of them. */
-INLINE Vector
-load_numbers(const void *numbers, size_t index, const bool half)
-{
-#ifdef KERNELS_HALF
-	if (half)
-		return load_half((const uint16_t *) numbers + index);
-#else
-	(void) half;
-#endif
-	return load((const float *) numbers + index);
-}
-
 /* score[r][slot] = q[r].k[slot] for `panels` panels of keys, `next` floats apart; q has a feature of the rows every `stride` floats. */
 INLINE void
 score_panels(const int rows, const int panels, int head_width, size_t next, const float *q, const int stride, const void *k, const bool half, float *score)

@@ -38,19 +38,6 @@ pack_halves(const float *weight, int out, int stride, uint16_t *packed)
 }
 #endif
 
-/* A vector of packed weights. */
-INLINE Vector
-load_weight(const void *packed, size_t index, const bool half)
-{
-#ifdef CONVERTS_HALVES
-	if (half)
-		return load_half((const uint16_t *) packed + index);
-#else
-	(void) half;
-#endif
-	return load((const float *) packed + index);
-}
-
 /* y[0 … width) from one vector of results. */
 INLINE void
 finish_vector(Vector sum, TnpActivation activation, bool accumulate, int width, float *y)
@@ -115,7 +102,7 @@ linear_tile(const int rows, const int panels, const bool half, const TnpLinear *
 		Vector		weight[LONE * PARTS];
 
 		for (int p = 0; p < panels * PARTS; p++)
-			weight[p] = load_weight(packed, p / PARTS * next + i * LANES + p % PARTS * WIDTH, half);
+			weight[p] = load_numbers(packed, p / PARTS * next + i * LANES + p % PARTS * WIDTH, half);
 		for (int r = 0; r < rows; r++)
 		{
 			Vector		value = splat(third[r / 3][r % 3 == 0 ? i : r % 3 == 1 ? i1 : i2]);

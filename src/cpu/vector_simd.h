@@ -139,6 +139,19 @@ store_half(uint16_t *p, Vector v)
 }
 #endif
 
+/* A vector of the numbers from an index on, which are halves or floats. */
+INLINE Vector
+load_numbers(const void *numbers, size_t index, const bool half)
+{
+#ifdef CONVERTS_HALVES
+	if (half)
+		return load_half((const uint16_t *) numbers + index);
+#else
+	(void) half;
+#endif
+	return load((const float *) numbers + index);
+}
+
 /* s in all lanes; s - 0 is s, also for -0, so that nothing is left to compute. */
 INLINE Vector
 splat(float s)
