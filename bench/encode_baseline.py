@@ -2,8 +2,8 @@
 
     encode_baseline.py MODEL ROWS...
 
-Eager, float32, with its own fused attention; the better of one thread and as many as there are processors, which the fewest rows decide, and the faster of two turns. Run from the
-repository's root by bench/contexts.
+Eager, float32, with its own fused attention; the better of one thread and as many as there are processors, which the fewest rows decide, and the faster of two turns. For
+bench/contexts.
 
 SPDX-License-Identifier: PostgreSQL
 """
@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-sys.path.insert(0, "train")
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "train"))
 import torch  # noqa: E402
 from torch_baseline import Baseline, inputs  # noqa: E402
 

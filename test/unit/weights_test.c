@@ -43,7 +43,7 @@ put(unsigned char *at, float x)
 	memcpy(at, &x, sizeof(x));
 }
 
-/* Make a copy of a model whose weights are all halves, some of them the smallest there are; false if they are already. *first is where the first weight of a matrix is. */
+/* Copy a model and make all its weights halves, some of them subnormal; false for a file that is in halves already. *first is where the first weight of a matrix is. */
 static bool
 round_weights(const TestModel *model, unsigned char *bytes, unsigned char **first)
 {
@@ -78,7 +78,7 @@ round_weights(const TestModel *model, unsigned char *bytes, unsigned char **firs
 	return done;
 }
 
-/* What a model says about as many queries at once as there are, about a few, and about one; and its draws. Returns the number of answers [QUERIES * (size + DRAWS)] that were filled in. */
+/* What a model says about QUERIES queries, so many of them at once, and DRAWS draws of four of them. Returns how many numbers these are. */
 static size_t
 answer(const unsigned char *bytes, size_t length, const TnpKernels *kernels, int queries, double *answers)
 {
