@@ -44,25 +44,21 @@ duplicate(const TnpEnv *env, const void *from, size_t size)
 bool
 tnp_ridge_copy(const TnpEnv *env, const TnpRidge *from, TnpRidge *to)
 {
-	size_t		n = from->n;
+	size_t		n = from->design.n;
 
 	memset(to, 0, sizeof(*to));
 	if (n == 0)
 		return true;
 	*to = *from;
-	to->slot = duplicate(env, from->slot, TNP_LARGEST_DESIGN);
-	to->kind = duplicate(env, from->kind, TNP_LARGEST_DESIGN);
 	to->weights = duplicate(env, from->weights, from->n_targets * (n + 1) * sizeof(double));
 	to->shift = to->weights == NULL ? NULL : to->weights + from->n_targets * n;
 	to->factor = duplicate(env, from->factor, n * n * sizeof(double));
-	return to->slot != NULL && to->kind != NULL && to->weights != NULL && to->factor != NULL;
+	return to->weights != NULL && to->factor != NULL;
 }
 
 void
 tnp_ridge_free(const TnpEnv *env, TnpRidge *ridge)
 {
-	tnp_free(env, ridge->slot);
-	tnp_free(env, ridge->kind);
 	tnp_free(env, ridge->weights);
 	tnp_free(env, ridge->factor);
 	memset(ridge, 0, sizeof(*ridge));
@@ -71,7 +67,9 @@ tnp_ridge_free(const TnpEnv *env, TnpRidge *ridge)
 size_t
 tnp_ridge_bytes(const TnpRidge *ridge)
 {
-	return ridge->n == 0 ? 0 : 2 * TNP_LARGEST_DESIGN + ((size_t) ridge->n * ridge->n + (size_t) ridge->n_targets * (ridge->n + 1)) * sizeof(double);
+	size_t		n = ridge->design.n;
+
+	return n == 0 ? 0 : (n * n + ridge->n_targets * (n + 1)) * sizeof(double);
 }
 
 /* The three numbers of one regression. */

@@ -8,7 +8,6 @@
 
 #include "ridge.h"
 
-#define TNP_LARGEST_DESIGN 128	/* entries, the intercept included */
 #define TNP_RIDGE_POLL_ROWS 256	/* rows between two looks at interrupts */
 
 /* Fit one regression, linear or with splines, of the target or of every class's indicator. On failure what was made is freed by tnp_ridge_free. */
@@ -19,10 +18,5 @@ TnpStatus	tnp_ridge_fit(const TnpModel *model, const TnpRows *rows, const TnpSta
  * are then those of the fit without the row.
  */
 double		tnp_ridge_answer(const TnpModel *model, const TnpStats *stats, const TnpRidge *ridge, const double *x, double y, double *answer);
-
-/* Sum of a[i] b[i]; v <- L^-1 v; v <- L'^-1 v, L [n, n] a lower factor. */
-double		tnp_dot(int n, const double *a, const double *b);
-void		tnp_solve_lower(const double *factor, int n, double *v);
-void		tnp_solve_upper(const double *factor, int n, double *v);
 
 #endif							/* TNP_RIDGE_FIT_H */

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cholesky.h"
 #include "stats.h"
 
 /* What chance hardly makes of a column of noise, and how many slots stay in any case. */
@@ -27,9 +28,9 @@ weighs(const TnpRidge *ridge, int i, double strictness)
 	double		spread;
 
 	v[i] = 1;
-	tnp_solve_lower(ridge->factor, ridge->n, v);
-	tnp_solve_upper(ridge->factor, ridge->n, v);
-	spread = fmax(v[i] - ridge->penalty * tnp_dot(ridge->n, v, v), 0) * exp(2 * ridge->log_noise);
+	tnp_solve_lower(ridge->factor, ridge->design.n, v);
+	tnp_solve_upper(ridge->factor, ridge->design.n, v);
+	spread = fmax(v[i] - ridge->penalty * tnp_dot(ridge->design.n, v, v), 0) * exp(2 * ridge->log_noise);
 	return ridge->weights[i] * ridge->weights[i] > strictness * DEVIATIONS * DEVIATIONS * spread;
 }
 
@@ -46,9 +47,9 @@ tnp_ridge_prune(const TnpModel *model, const TnpRows *rows, TnpStats *stats, Tnp
 		return TNP_OK;
 	memset(&ridge, 0, sizeof(ridge));
 	status = tnp_ridge_fit(model, rows, stats, false, &ridge, error);
-	for (int i = 0; status == TNP_OK && i < ridge.n - 1; i++)
-		if (ridge.slot[i] >= ALWAYS_KEPT && !heavy[ridge.slot[i]])
-			heavy[ridge.slot[i]] = weighs(&ridge, i, strictness);
+	for (int i = 0; status == TNP_OK && i < ridge.design.n - 1; i++)
+		if (ridge.design.slot[i] >= ALWAYS_KEPT && !heavy[ridge.design.slot[i]])
+			heavy[ridge.design.slot[i]] = weighs(&ridge, i, strictness);
 	for (int s = 0; status == TNP_OK && s < stats->n_slots; s++)
 		if (s < ALWAYS_KEPT || tnp_column_relevance(&stats->columns[stats->slot[s]]) * (double) stats->n0 > strictness * CHANCE ||
 			(s < TNP_LARGEST_DESIGN && heavy[s]))

@@ -31,15 +31,23 @@ typedef struct TnpColumn
 				missing_rate;
 } TnpColumn;
 
+#define TNP_LARGEST_DESIGN 128	/* entries of a regression's design, the intercept included */
+
+/* What a regression knows of a row (design.c). */
+typedef struct TnpDesign
+{
+	int			n;				/* entries, the intercept last; 0: there is no regression */
+	unsigned char slot[TNP_LARGEST_DESIGN]; /* slot of every other entry */
+	unsigned char kind[TNP_LARGEST_DESIGN]; /* what it is of its slot */
+} TnpDesign;
+
 #define TNP_RIDGES 2			/* a linear regression, and one with splines */
 
-/* One regression of the prefix (ridge_fit.c); n = 0 in models without. */
+/* One regression of the prefix (ridge_fit.c). */
 typedef struct TnpRidge
 {
-	int			n;				/* entries of the design, the intercept last */
+	TnpDesign	design;
 	int			n_targets;		/* 1, or in a classifier the K classes */
-	unsigned char *slot;		/* slot of every other entry */
-	unsigned char *kind;		/* what it is of its slot */
 	double	   *weights;		/* [n_targets, n] */
 	double	   *factor;			/* [n, n] lower Cholesky factor of U'U + penalty * I */
 	double		log_noise;		/* log of the noise's standard deviation */
