@@ -50,7 +50,7 @@ cuda_fill_x(const TnpDeviceModel *m, const TnpStats *stats, const TnpRows *rows,
 		int64_t		row = first + i;
 		float	   *to = x + (size_t) i * width;
 
-		tnp_scale_features(model, stats, rows->x + row * rows->n_features, in_context && row < stats->n0 ? rows->y[row] : NAN, to);
+		tnp_scale_features(model, stats, rows, row, in_context, to);
 		for (int f = 0; f < width; f++)
 			if (!isfinite(to[f]))
 			{
@@ -387,6 +387,7 @@ cuda_encoding_build(TnpDeviceModel *m, const TnpRows *rows, int64_t prefix, int6
 		status = keep_rows(e, rows, error);
 	if (status == TNP_OK)
 		status = encode_rows(e, rows, 0, rows->n, 0, true, error);
+	tnp_stats_settle(&model->env, &e->stats);
 	if (status != TNP_OK)
 	{
 		cuda_encoding_free(e);

@@ -63,6 +63,26 @@ tnp_class_stats_copy(const TnpEnv *env, const TnpStats *from, TnpStats *to)
 	return true;
 }
 
+void
+tnp_class_log_shares(const TnpStats *stats, double *out)
+{
+	for (int c = 0; c < stats->n_classes; c++)
+		out[c] = log((stats->class_share[c] * stats->n0 + 0.5) / (stats->n0 + 0.5 * stats->n_classes));
+}
+
+double
+tnp_log_sum(int n, const double *z)
+{
+	double		most = z[0],
+				sum = 0;
+
+	for (int c = 1; c < n; c++)
+		most = fmax(most, z[c]);
+	for (int c = 0; c < n; c++)
+		sum += exp(z[c] - most);
+	return most + log(sum);
+}
+
 size_t
 tnp_class_stats_bytes(const TnpStats *stats)
 {

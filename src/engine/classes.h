@@ -17,6 +17,12 @@ TnpStatus	tnp_class_stats_make(const TnpModel *model, const TnpRows *rows, TnpSt
 /* Give `to`, a flat copy of `from`, memory of its own for them. False when memory ran out: `to` has none then. */
 bool		tnp_class_stats_copy(const TnpEnv *env, const TnpStats *from, TnpStats *to);
 
+/* Logs of the classes' shares of the first n0 rows, [n_classes], each class with half a row more. */
+void		tnp_class_log_shares(const TnpStats *stats, double *out);
+
+/* ln of the sum of e^z[c]; z [n]. */
+double		tnp_log_sum(int n, const double *z);
+
 /* Their size. */
 size_t		tnp_class_stats_bytes(const TnpStats *stats);
 

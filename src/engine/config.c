@@ -222,6 +222,7 @@ static const TnpKey encoder_rows_keys[] = {
 	OTHER("hidden", TnpEncoderConfig, hidden, read_one_hidden),
 	OTHER("tokens", TnpEncoderConfig, kind, read_tokens),
 	BOOLEAN_OPTIONAL("ridge", TnpEncoderConfig, ridge),
+	BOOLEAN_OPTIONAL("logistic", TnpEncoderConfig, logistic),
 	BOOLEAN_OPTIONAL("prune", TnpEncoderConfig, prune),
 	END
 };
@@ -423,6 +424,8 @@ check_rules(const TnpConfig *c, TnpError *error)
 		{rows && c->encode_x.prune && classes, "embedder.x.prune is for regression models", NULL, 0, NULL, 0},
 		{rows && c->encode_x.ridge && !(c->input_clip > 0), "embedder.x.ridge needs inputs.clip", NULL, 0, NULL, 0},
 		{rows && c->encode_x.ridge && !classes && !(c->target_clip > 0), "embedder.x.ridge needs target.clip", NULL, 0, NULL, 0},
+		{rows && c->encode_x.logistic && !classes, "embedder.x.logistic is for classifiers", NULL, 0, NULL, 0},
+		{rows && c->encode_x.logistic && !(c->input_clip > 0), "embedder.x.logistic needs inputs.clip", NULL, 0, NULL, 0},
 		{rows && c->encode_x.prune && !c->encode_x.ridge, "embedder.x.prune needs embedder.x.ridge", NULL, 0, NULL, 0},
 		{classes && c->head != TNP_HEAD_CLASSES, "target.scaling \"classes\" needs head.kind \"classes\"", NULL, 0, NULL, 0},
 		{!classes && c->head == TNP_HEAD_CLASSES, "head.kind \"classes\" needs target.scaling \"classes\"", NULL, 0, NULL, 0},

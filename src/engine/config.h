@@ -40,6 +40,7 @@ typedef struct TnpEncoderConfig
 				token_feedforward,
 				token_readouts;
 	bool		ridge;			/* rows: opinions of regressions beside the cells */
+	bool		logistic;		/* rows of a classifier: those of a logistic regression */
 	bool		prune;			/* rows: columns that look like noise are left out */
 } TnpEncoderConfig;
 

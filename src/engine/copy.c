@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "logistic.h"
 #include "ridge.h"
 
 int64_t
@@ -53,6 +54,7 @@ copy_stats(const TnpEnv *env, const TnpStats *from, TnpStats *to)
 {
 	*to = *from;
 	memset(to->ridge, 0, sizeof(to->ridge));
+	memset(&to->logistic, 0, sizeof(to->logistic));
 	to->columns = NULL;
 	to->slot = NULL;
 	to->n_columns = 0;
@@ -63,6 +65,8 @@ copy_stats(const TnpEnv *env, const TnpStats *from, TnpStats *to)
 	for (int k = 0; k < TNP_RIDGES; k++)
 		if (!tnp_ridge_copy(env, &from->ridge[k], &to->ridge[k]))
 			return false;
+	if (!tnp_logistic_copy(env, &from->logistic, &to->logistic))
+		return false;
 	if (from->columns == NULL)
 		return true;
 	to->columns = tnp_alloc_zero(env, from->n_columns, sizeof(TnpColumn));

@@ -125,9 +125,8 @@ tnp_half_tile(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
 	{
 		int64_t		row = first + i;
 		float	   *cells = features + (size_t) i * width;
-		double		own = in_context && row < stats->n0 ? rows->y[row] : NAN;
 
-		tnp_scale_features(model, stats, rows->x + row * rows->n_features, own, cells);
+		tnp_scale_features(model, stats, rows, row, in_context, cells);
 		for (int f = 0; f < width; f++)
 			if (!isfinite(cells[f]))
 			{

@@ -270,6 +270,21 @@ bind_layers(Binder *b, const char *name, int n, int d, int feedforward, bool log
 	return layers;
 }
 
+/* The weights of regressions' opinions, if there are any. */
+static const float *
+bind_opinions(Binder *b, const char *name, int hidden, int width)
+{
+	return width > 0 ? bind_tensor(b, name, 2, hidden, width, 0) : NULL;
+}
+
+/* Copy columns [w->out, n] into a linear's weight, the first one as column `at`. */
+static void
+put_columns(const TnpLinear *w, float *weight, int at, const float *columns, int n)
+{
+	for (int o = 0; n > 0 && o < w->out; o++)
+		memcpy(weight + (size_t) o * w->stride + at, columns + (size_t) o * n, n * sizeof(float));
+}
+
 /*
  * The slot matrices [max_features, hidden, cell] become one linear [hidden, cell * max_features], so that a row with fewer columns is the same
  * linear with a shorter input. The opinions' weights stand in front of them.
@@ -282,7 +297,8 @@ bind_slots(Binder *b, int max_features, int hidden)
 				in = opinions + cell * max_features;
 	TnpLinear	w = {in, hidden, in, NULL, NULL, NULL, NULL};
 	const float *slots = bind_tensor(b, "embed.x.slot.weight", 3, max_features, hidden, cell),
-			   *ridge = opinions > 0 ? bind_tensor(b, "embed.x.ridge.weight", 2, hidden, opinions, 0) : NULL;
+			   *ridge = bind_opinions(b, "embed.x.ridge.weight", hidden, tnp_ridge_width(b->model)),
+			   *logistic = bind_opinions(b, "embed.x.logistic.weight", hidden, tnp_logistic_width(b->model));
 	float	   *weight;
 
 	w.bias = bind_tensor(b, "embed.x.slot.bias", 1, hidden, 0, 0);
@@ -294,8 +310,8 @@ bind_slots(Binder *b, int max_features, int hidden)
 	for (int f = 0; f < max_features; f++)
 		for (int o = 0; o < hidden; o++)
 			memcpy(weight + (size_t) o * w.stride + opinions + f * cell, slots + ((size_t) f * hidden + o) * cell, cell * sizeof(float));
-	for (int o = 0; opinions > 0 && o < hidden; o++)
-		memcpy(weight + (size_t) o * w.stride, ridge + (size_t) o * opinions, opinions * sizeof(float));
+	put_columns(&w, weight, 0, ridge, tnp_ridge_width(b->model));
+	put_columns(&w, weight, tnp_ridge_width(b->model), logistic, tnp_logistic_width(b->model));
 	w.weight = weight;
 	pack_linear(b, &w);
 	return w;

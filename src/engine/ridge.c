@@ -87,7 +87,7 @@ regression_opinions(const TnpModel *model, const TnpStats *stats, const TnpRidge
 void
 tnp_ridge_opinions(const TnpModel *model, const TnpStats *stats, const double *x, double y, float *out)
 {
-	int			width = tnp_opinions_width(model) / TNP_RIDGES;
+	int			width = tnp_ridge_width(model) / TNP_RIDGES;
 
 	for (int k = 0; k < TNP_RIDGES; k++, out += width)
 		if (tnp_classes(model) > 0)

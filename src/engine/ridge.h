@@ -22,7 +22,7 @@ bool		tnp_ridge_copy(const TnpEnv *env, const TnpRidge *from, TnpRidge *to);
 void		tnp_ridge_free(const TnpEnv *env, TnpRidge *ridge);
 size_t		tnp_ridge_bytes(const TnpRidge *ridge);
 
-/* The tnp_opinions_width numbers of one row x [F]; y is its raw target if it is one of the n0 rows (leave-one-out), else NaN. */
+/* The tnp_ridge_width numbers of one row x [F]; y is its raw target if it is one of the n0 rows (leave-one-out), else NaN. */
 void		tnp_ridge_opinions(const TnpModel *model, const TnpStats *stats, const double *x, double y, float *out);
 
 #endif							/* TNP_RIDGE_H */

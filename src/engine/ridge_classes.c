@@ -10,26 +10,13 @@
 
 #include <math.h>
 
+#include "classes.h"
 #include "ridge_fit.h"
 #include "stats.h"
 
 #define MULTIPLES 15			/* 2^-2 … 2^5 in steps of the root of two */
 #define SMALLEST_MULTIPLE 0.25
 #define WAYS (2 * MULTIPLES)	/* each without and with the classes' shares */
-
-/* ln of the sum of e^z[c]; z [n] */
-static double
-log_sum(int n, const double *z)
-{
-	double		most = z[0],
-				sum = 0;
-
-	for (int c = 1; c < n; c++)
-		most = fmax(most, z[c]);
-	for (int c = 0; c < n; c++)
-		sum += exp(z[c] - most);
-	return most + log(sum);
-}
 
 /*
  * Add to sum [WAYS] the log probability of class y under every way, from the regression's answers [n]. Every second multiple is twice the one
@@ -93,8 +80,7 @@ tnp_ridge_sharpen(const TnpModel *model, const TnpRows *rows, const TnpStats *st
 
 	if (work == NULL)
 		return tnp_no_memory(error);
-	for (int c = 0; c < n; c++)
-		work[c] = log((stats->class_share[c] * stats->n0 + 0.5) / (stats->n0 + 0.5 * n));
+	tnp_class_log_shares(stats, work);
 	status = score_ways(model, rows, stats, ridge, work, work + n, sum, error);
 	if (status == TNP_OK)
 	{
@@ -121,7 +107,7 @@ tnp_ridge_class_opinions(const TnpModel *model, const TnpStats *stats, const Tnp
 
 	for (int c = 0; c < n; c++)
 		z[c] = ridge->multiple * z[c] + ridge->shift[c];
-	sum = log_sum(n, z);
+	sum = tnp_log_sum(n, z);
 	for (int c = 0; c < room; c++)
 		out[c] = c < n ? (float) tnp_soft_clip(z[c] - sum + log(n), model->config.input_clip) : 0;
 	out[room] = (float) ridge->quality;

@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "classes.h"
+#include "logistic.h"
 #include "ridge.h"
 #include "stats.h"
 
@@ -165,11 +166,23 @@ tnp_scale_target(const TnpModel *model, const TnpStats *stats, double y)
 }
 
 int
-tnp_opinions_width(const TnpModel *model)
+tnp_ridge_width(const TnpModel *model)
 {
 	int			classes = tnp_classes(model);
 
 	return model->config.encode_x.ridge ? TNP_RIDGES * (classes > 0 ? classes + 2 : 3) : 0;
+}
+
+int
+tnp_logistic_width(const TnpModel *model)
+{
+	return model->config.encode_x.logistic ? tnp_classes(model) + 1 : 0;
+}
+
+int
+tnp_opinions_width(const TnpModel *model)
+{
+	return tnp_ridge_width(model) + tnp_logistic_width(model);
 }
 
 int
@@ -205,14 +218,19 @@ write_cell(const TnpModel *model, const TnpStats *stats, const TnpColumn *column
 }
 
 void
-tnp_scale_features(const TnpModel *model, const TnpStats *stats, const double *x, double y, float *out)
+tnp_scale_features(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int64_t row, bool in_context, float *out)
 {
 	const TnpConfig *c = &model->config;
+	const double *x = rows->x + row * rows->n_features;
+	bool		own = in_context && row < stats->n0;
+	double		y = own ? rows->y[row] : NAN;
 
 	if (model->info.takes_missing)
 	{
 		if (c->encode_x.ridge)
 			tnp_ridge_opinions(model, stats, x, y, out);
+		if (c->encode_x.logistic)
+			tnp_logistic_opinions(model, stats, x, own ? row : -1, out + tnp_ridge_width(model));
 		out += tnp_opinions_width(model);
 		for (int s = 0; s < stats->n_slots; s++)
 		{

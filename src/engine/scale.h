@@ -59,6 +59,17 @@ typedef struct TnpRidge
 	double		quality;		/* mean log of how much more probable than by chance the prefix rows' classes are */
 } TnpRidge;
 
+/* The logistic regression of a classifier's prefix (logistic_fit.c). */
+typedef struct TnpLogistic
+{
+	TnpDesign	design;
+	int			n_classes;		/* K */
+	double	   *weights;		/* [K, n] */
+	double	   *shift;			/* [K] log of the classes' shares, behind the weights */
+	float	   *left_out;		/* [n0, K] log probabilities of the n0 rows, each left out; NULL when these are encoded */
+	double		quality;		/* mean log of how much more probable than by chance the prefix rows' classes are */
+} TnpLogistic;
+
 typedef struct TnpStats
 {
 	int64_t		n0;				/* rows they come from */
@@ -73,6 +84,7 @@ typedef struct TnpStats
 	double	   *class_share;	/* [C] of the n0 rows, or NULL; behind it: */
 	double	   *class_excess;	/* [n_columns, TNP_BINS, C] members of a class in a bin beyond those expected */
 	TnpRidge	ridge[TNP_RIDGES];
+	TnpLogistic logistic;
 } TnpStats;
 
 /* Refuse rows that the model cannot take: wrong count or kind of columns, missing cells, infinities, NaN targets when y is needed. */
@@ -83,18 +95,27 @@ TnpStatus	tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0
 void		tnp_stats_free(const TnpEnv *env, TnpStats *stats);
 size_t		tnp_stats_bytes(const TnpStats *stats);
 
-/* How many numbers stand in front of a row's cells: what TNP_RIDGES regressions say, 3 or C + 2 each, or none. */
+/* The n0 rows are encoded: what only they need is freed. */
+void		tnp_stats_settle(const TnpEnv *env, TnpStats *stats);
+
+/* How many numbers stand in front of a row's cells: what TNP_RIDGES regressions say, 3 or C + 2 each, if there are any, ... */
+int			tnp_ridge_width(const TnpModel *model);
+
+/* ... and the C + 1 of a logistic regression, if there is one. */
+int			tnp_logistic_width(const TnpModel *model);
+
+/* Both. */
 int			tnp_opinions_width(const TnpModel *model);
 
 /* Width of the vector that tnp_scale_features writes for a row. */
 int			tnp_features_width(const TnpModel *model, const TnpStats *stats);
 
 /*
- * Scaled features of one row x [F]; for the row tokeniser its opinions [tnp_opinions_width], if it has them, and its cells
- * [n_slots, cell width]. y is the row's raw target if it is one
- * of the n0 rows (leave-one-out), else NaN.
+ * Scaled features of one of the rows; for the row tokeniser its opinions [tnp_opinions_width], if it has them, and its cells
+ * [n_slots, cell width]. Rows of the context (in_context) that are among the n0
+ * are left out of what is said of them.
  */
-void		tnp_scale_features(const TnpModel *model, const TnpStats *stats, const double *x, double y, float *out);
+void		tnp_scale_features(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int64_t row, bool in_context, float *out);
 
 /* The target as the network's input. */
 float		tnp_scale_target(const TnpModel *model, const TnpStats *stats, double y);

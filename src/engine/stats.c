@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "logistic.h"
 #include "ridge.h"
 
 #define CATEGORY_BINS 15		/* most frequent identities with a bin of their own; the rest share one more */
@@ -335,6 +336,8 @@ tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats
 		status = tnp_ridge_prune(model, rows, stats, error);
 	if (status == TNP_OK && c->encode_x.ridge)
 		status = tnp_ridge_build(model, rows, stats, error);
+	if (status == TNP_OK && c->encode_x.logistic)
+		status = tnp_logistic_fit(model, rows, stats, &stats->logistic, error);
 	if (status != TNP_OK)
 		tnp_stats_free(&model->env, stats);
 	return status;
@@ -350,10 +353,17 @@ tnp_stats_free(const TnpEnv *env, TnpStats *stats)
 	}
 	for (int k = 0; k < TNP_RIDGES; k++)
 		tnp_ridge_free(env, &stats->ridge[k]);
+	tnp_logistic_free(env, &stats->logistic);
 	tnp_free(env, stats->columns);
 	tnp_free(env, stats->slot);
 	tnp_free(env, stats->class_share);
 	memset(stats, 0, sizeof(*stats));
+}
+
+void
+tnp_stats_settle(const TnpEnv *env, TnpStats *stats)
+{
+	tnp_logistic_settle(env, &stats->logistic);
 }
 
 size_t
@@ -365,5 +375,5 @@ tnp_stats_bytes(const TnpStats *stats)
 		bytes += (size_t) stats->columns[f].n_levels * (sizeof(double) + 1);
 	for (int k = 0; k < TNP_RIDGES; k++)
 		bytes += tnp_ridge_bytes(&stats->ridge[k]);
-	return bytes + tnp_class_stats_bytes(stats);
+	return bytes + tnp_logistic_bytes(&stats->logistic) + tnp_class_stats_bytes(stats);
 }

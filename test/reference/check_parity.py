@@ -223,6 +223,19 @@ def case_classes(model):
                {**predictions(encoding, asked), "per_row": (conditionals, LOG_DENSITY), "draws": (encoding.sample(asked, 3, 20), 0)})
 
 
+def case_rare(model):
+    """Two classes, one of them in few rows that lie far off: a whole Newton step of their logistic regression goes too far."""
+    if not model.config["embedder"].get("x", {}).get("logistic"):
+        return
+    n, few = 400, 8
+    x, _, kinds = rows(model, n + 4, 11)
+    far = [f for f, kind in enumerate(kinds) if kind == "numeric"]
+    x[:few, far] += 4 * np.nanstd(x[:, far], axis=0)
+    y = np.where(np.arange(n) < few, 1.0, 0.0)
+    encoding = build(model, x[:n], y, whole_prefix(model, n), kinds, 2)
+    yield Case("a rare class", {**request(x[:n], y, kinds, "whole", queries=cells(x[n - 2:])), "classes": 2}, predictions(encoding, x[n - 2:]))
+
+
 def check_classes(tap, model, tool, kernels, label):
     """Targets that are no classes, and more classes than there is room for, are refused."""
     room = model.config["head"].get("classes")
@@ -274,7 +287,7 @@ def check_refusals(tap, model, tool, kernels, label):
     tap.ok(all(answer.get("error", {}).get("message") for answer in answers), label, *answers)
 
 
-CASES = (case_sizes, case_constant, case_unit, case_middle, case_wide, case_noise, case_short, case_grow, case_evidence, case_classes)
+CASES = (case_sizes, case_constant, case_unit, case_middle, case_wide, case_noise, case_short, case_grow, case_evidence, case_classes, case_rare)
 
 
 def main():

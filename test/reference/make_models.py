@@ -139,6 +139,11 @@ MODELS = {
     "classes_ridge_tokens": {**CLASS_TABULAR, "min_rows": 3, "inputs": {"max_features": 40, "scaling": "prefix", "clip": 3},
                              "embedder": additive(rows(TOKENS, ridge=True), CLASS)},
     "classes_ridge_most": {**CLASS_TABULAR, "head": {"kind": "classes", "hidden": [32], "classes": 64}, "embedder": additive(rows(None, ridge=True), CLASS)},
+    "classes_logistic": {**CLASS_TABULAR, "embedder": additive(rows(None, logistic=True), CLASS)},
+    "classes_logistic_tokens": {**CLASS_TABULAR, "min_rows": 3, "inputs": {"max_features": 40, "scaling": "prefix", "clip": 3},
+                                "embedder": additive(rows(TOKENS, ridge=True, logistic=True), CLASS)},
+    "classes_logistic_most": {**CLASS_TABULAR, "head": {"kind": "classes", "hidden": [32], "classes": 64},
+                              "embedder": additive(rows(None, ridge=True, logistic=True), CLASS)},
     "classes_tokens": {**CLASS_TABULAR, "min_rows": 7, "embedder": additive(rows(TOKENS), CLASS, True), "norm": LAYER_POST},
     "classes_buffer": {**BUFFER, **CLASSES, "embedder": additive(SKIP, CLASS, True, 4)},
     "classes_incremental": {**INCREMENTAL, **CLASSES, "embedder": additive(LINEAR, CLASS, True, 0), "attention": {"bias": "none"}},
@@ -205,6 +210,8 @@ class Weights:
         self.normal(f"{name}.slot.bias", (hidden,), 0.2)
         if encoder.get("ridge"):
             self.normal(f"{name}.ridge.weight", (hidden, 2 * (numbers - 8 + 2) if numbers > 8 else 6), 0.4)
+        if encoder.get("logistic"):
+            self.normal(f"{name}.logistic.weight", (hidden, numbers - 8 + 1), 0.4)
         self.linear(f"{name}.out", hidden, width, 1.4)
         if tokens is None:
             return

@@ -72,13 +72,11 @@ class Card:
         return max(0.0, 1 - (1 - between / total) * (n - 1) / (n - k))
 
 
-class Ridge:
-    """One of the two regressions of the prefix: cards of the slots, codes and scaled features [n0, slots], targets [n0] or, several that share
-    penalty and noise, [n0, T]."""
+class Design:
+    """What a regression of the prefix knows of a row; cards of the slots."""
 
-    def __init__(self, cards, codes, z, y, splines, knee):
-        self.cards, self.knee = cards, knee
-        self.entries = []
+    def __init__(self, cards, splines):
+        self.cards, self.entries = cards, []
         for s, card in enumerate(cards):
             bins = [b for b in range(card.bins.count) if card.count[b] > 0]
             if card.categorical:
@@ -89,7 +87,27 @@ class Ridge:
             if len(self.entries) + len(more) > 127:
                 break
             self.entries += more
-        u = np.array([self.design(c, v) for c, v in zip(codes, z)])
+
+    def __call__(self, codes, z):
+        """One row of the design, of its codes and scaled features; the intercept is last."""
+        out = []
+        for s, what, which in self.entries:
+            value = 0.0 if np.isnan(codes[s]) else z[s]
+            out.append({"value": lambda: value, "hinge": lambda: max(value - which, 0.0),
+                        "bin": lambda: float(self.cards[s].bins(codes[s]) == which)}[what]())
+        return np.array(out + [1.0])
+
+    def rows(self, codes, z):
+        return np.array([self(c, v) for c, v in zip(codes, z)])
+
+
+class Ridge:
+    """One of the two regressions of the prefix: cards of the slots, codes and scaled features [n0, slots], targets [n0] or, several that share
+    penalty and noise, [n0, T]."""
+
+    def __init__(self, cards, codes, z, y, splines, knee):
+        self.knee, self.design = knee, Design(cards, splines)
+        u = self.design.rows(codes, z)
         # by singular values: where there are more entries than rows, the residual is tiny and a difference of squares would drown it
         left, size, right = np.linalg.svd(u, full_matrices=False)
         n, best, along = len(y), -np.inf, left.T @ y
@@ -106,16 +124,7 @@ class Ridge:
 
     def weighs(self, s, strictness):
         """Whether a weight of slot s is further from zero than the noise would carry it."""
-        return any(entry[0] == s and self.weights[i] ** 2 > strictness * DEVIATIONS ** 2 * self.spread[i] for i, entry in enumerate(self.entries))
-
-    def design(self, codes, z):
-        """One row of the design; the intercept is last."""
-        out = []
-        for s, what, which in self.entries:
-            value = 0.0 if np.isnan(codes[s]) else z[s]
-            out.append({"value": lambda: value, "hinge": lambda: max(value - which, 0.0),
-                        "bin": lambda: float(self.cards[s].bins(codes[s]) == which)}[what]())
-        return np.array(out + [1.0])
+        return any(entry[0] == s and self.weights[i] ** 2 > strictness * DEVIATIONS ** 2 * self.spread[i] for i, entry in enumerate(self.design.entries))
 
     def answer(self, codes, z, target):
         """Mean and leverage of a row; target: that of a prefix row, which is left out, else None."""
@@ -161,6 +170,64 @@ class ClassRidge(Ridge):
         return list(said) + [0.0] * (self.room - self.classes) + [self.quality, 0.5 * np.log1p(leverage)]
 
 
+class Logistic:
+    """The multinomial logistic regression of the prefix of a classifier with `classes` classes and room for `room`; arguments as of ClassRidge."""
+
+    def __init__(self, cards, codes, z, y, knee, classes, room):
+        self.design, self.knee, self.classes, self.room = Design(cards, False), knee, classes, room
+        u, own = self.design.rows(codes, z), y[:, None] == np.arange(classes)
+        n, width = u.shape
+        self.shift = np.log((own.sum(axis=0) + 0.5) / (n + 0.5 * classes))
+        weights, self.quality = np.zeros((classes, width)), -np.inf
+        hessians = self.hessians(u, np.exp(self.log_p(u @ weights.T + self.shift)))
+        for penalty in 4.0 ** np.arange(3, -3, -1):
+            inverses = [np.linalg.inv(h + penalty * np.eye(width)) for h in hessians]
+            for _ in range(4):
+                p = np.exp(self.log_p(u @ weights.T + self.shift))
+                gradient = (own - p).T @ u - penalty * weights
+                step = np.array([inverse @ g for inverse, g in zip(inverses, gradient)])
+                weights = weights + self.length(u, own, penalty, weights, step) * step
+            p = np.exp(self.log_p(u @ weights.T + self.shift))
+            hessians = self.hessians(u, p)
+            inverses = [np.linalg.inv(h + penalty * np.eye(width)) for h in hessians]
+            leverage = np.array([np.sum((u @ inverse) * u, axis=1) for inverse in inverses]).T
+            pull = leverage / np.maximum(1 - leverage * self.weight(p), 1e-6)
+            left_out = self.log_p(u @ weights.T + self.shift - pull * (own - p))
+            quality = np.mean(left_out[own]) + np.log(classes)
+            if quality > self.quality:
+                self.quality, self.weights, self.left_out = quality, weights, left_out
+
+    @staticmethod
+    def log_p(scores):
+        scores = scores - scores.max(axis=1, keepdims=True)
+        return scores - np.log(np.sum(np.exp(scores), axis=1, keepdims=True))
+
+    def weight(self, p):
+        return p * (1 - p) * self.classes / max(self.classes - 1, 1)
+
+    def hessians(self, u, p):
+        return [(u.T * w) @ u for w in self.weight(p).T]
+
+    def length(self, u, own, penalty, weights, step):
+        """1, halved up to ten times as long as the step makes the penalised loss larger."""
+        def loss(w):
+            return 0.5 * penalty * np.sum(w ** 2) - np.sum(self.log_p(u @ w.T + self.shift)[own])
+
+        before = loss(weights)
+        for halved in range(10):
+            if loss(weights + 0.5 ** halved * step) <= before * (1 + 1e-9):
+                return 0.5 ** halved
+        return 0.5 ** 10
+
+    def __call__(self, codes, z, row):
+        """The numbers of a row; row: its place if it is one of the prefix, else None."""
+        if row is None:
+            log_p = self.log_p((self.weights @ self.design(codes, z) + self.shift)[None])[0]
+        else:
+            log_p = self.left_out[row]
+        return list(soft_clip(log_p + np.log(self.classes), self.knee)) + [0.0] * (self.room - self.classes) + [self.quality]
+
+
 class ClassCard:
     """The same for targets that are classes, of which the model has room for `room`: y [n0] holds their indices."""
 
@@ -204,9 +271,11 @@ class RowTokeniser:
         self.slots = order[:model.config["inputs"]["max_features"]]
         if model.config["embedder"]["x"].get("prune", False) and len(self.slots) > ALWAYS_KEPT:
             self.slots = self.prune(codes, z, targets)
-        self.ridges = []
+        self.ridges, self.logistics = [], []
+        given = [self.cards[f] for f in self.slots], codes[:, self.slots], z[:, self.slots], targets
+        if model.config["embedder"]["x"].get("logistic", False):
+            self.logistics = [Logistic(*given, model.config["inputs"]["clip"], classes, self.room)]
         if model.config["embedder"]["x"].get("ridge", False):
-            given = [self.cards[f] for f in self.slots], codes[:, self.slots], z[:, self.slots], targets
             if classes:
                 knee = model.config["inputs"]["clip"]
                 self.ridges = [ClassRidge(*given, splines, knee, classes, self.room) for splines in (False, True)]
@@ -248,17 +317,20 @@ class RowTokeniser:
         out = []
         for i in range(len(x)):
             target = targets[i] if i < len(targets) else None
-            opinions = [number for ridge in self.ridges for number in ridge(codes[i, self.slots], z[i, self.slots], target)]
-            out.append(self.embed([self.cell(f, codes[i, f], z[i, f], target) for f in self.slots], opinions))
+            own = codes[i, self.slots], z[i, self.slots]
+            ridge = [number for regression in self.ridges for number in regression(*own, target)]
+            logistic = [number for regression in self.logistics for number in regression(*own, i if i < len(targets) else None)]
+            out.append(self.embed([self.cell(f, codes[i, f], z[i, f], target) for f in self.slots], {"ridge": ridge, "logistic": logistic}))
         return np.array(out).reshape(len(x), self.model.config["width"])
 
     def embed(self, cells, opinions):
-        """Paths A and B for one row's cells, in slot order, and the regressions' opinions of it, if the model has them."""
+        """Paths A and B for one row's cells, in slot order, and the regressions' opinions of it by kind."""
         model, tensors = self.model, self.model.tensors
         config, activation = model.config, model.embedder_activation
         hidden = tensors["embed.x.slot.bias"] + sum(tensors["embed.x.slot.weight"][s] @ cell for s, cell in enumerate(cells))
-        if opinions:
-            hidden = hidden + tensors["embed.x.ridge.weight"] @ opinions
+        for name, numbers in opinions.items():
+            if numbers:
+                hidden = hidden + tensors[f"embed.x.{name}.weight"] @ numbers
         out = linear(tensors, "embed.x.out", activate(activation, hidden))
         tokens = config["embedder"]["x"]["tokens"]
         if tokens is None:

@@ -225,6 +225,8 @@ static const BadConfig bad_configs[] = {
 	{tabular, "\"clip\": 3}", "\"clip\": 0}", "embedder.x.ridge needs inputs.clip", NULL},
 	{tabular, "\"ridge\": true}", "\"prune\": true}", "embedder.x.prune needs embedder.x.ridge", NULL},
 	{classes, "\"tokens\": null}", "\"tokens\": null, \"ridge\": true}", "embedder.x.ridge needs inputs.clip", NULL},
+	{classes, "\"tokens\": null}", "\"tokens\": null, \"logistic\": true}", "embedder.x.logistic needs inputs.clip", NULL},
+	{tabular, "\"ridge\": true}", "\"logistic\": true}", "embedder.x.logistic is for classifiers", NULL},
 	{classes, "\"tokens\": null}", "\"tokens\": null, \"ridge\": true, \"prune\": true}", "embedder.x.prune is for regression models", NULL},
 	{two_stream, "\"causal\"", "\"prefix-causal\"", "two-stream models exclude context \"prefix-causal\"", NULL},
 	{two_stream, "\"bias\": \"output\"", "\"bias\": \"output\", \"sinks\": 1", "two-stream models exclude attention.sinks", "attention.sinks is 1"},

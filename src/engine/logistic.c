@@ -1,0 +1,81 @@
+/*
+ * logistic.c: what a logistic regression of the prefix says about a row, which the row tokeniser of a classifier sees as further numbers of it
+ * (docs/model-format.md section 5, "Logistic"). The fit itself is in logistic_fit.c.
+ *
+ * Regressions of indicators (ridge_classes.c) order the classes, but what their answers are worth as probabilities differs near the borders.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "logistic.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "cholesky.h"
+#include "classes.h"
+#include "design.h"
+#include "stats.h"
+
+void
+tnp_logistic_settle(const TnpEnv *env, TnpLogistic *logistic)
+{
+	tnp_free(env, logistic->left_out);
+	logistic->left_out = NULL;
+}
+
+bool
+tnp_logistic_copy(const TnpEnv *env, const TnpLogistic *from, TnpLogistic *to)
+{
+	size_t		numbers = (size_t) from->n_classes * (from->design.n + 1);
+
+	*to = *from;
+	to->left_out = NULL;
+	to->weights = NULL;
+	if (from->design.n == 0)
+		return true;
+	to->weights = tnp_alloc(env, numbers, sizeof(double));
+	if (to->weights == NULL)
+		return false;
+	memcpy(to->weights, from->weights, numbers * sizeof(double));
+	to->shift = to->weights + (from->shift - from->weights);
+	return true;
+}
+
+void
+tnp_logistic_free(const TnpEnv *env, TnpLogistic *logistic)
+{
+	tnp_free(env, logistic->weights);
+	tnp_free(env, logistic->left_out);
+	memset(logistic, 0, sizeof(*logistic));
+}
+
+size_t
+tnp_logistic_bytes(const TnpLogistic *logistic)
+{
+	return logistic->design.n == 0 ? 0 : (size_t) logistic->n_classes * (logistic->design.n + 1) * sizeof(double);
+}
+
+void
+tnp_logistic_opinions(const TnpModel *model, const TnpStats *stats, const double *x, int64_t row, float *out)
+{
+	const TnpLogistic *logistic = &stats->logistic;
+	int			n = logistic->design.n,
+				classes = logistic->n_classes;
+	double		u[TNP_LARGEST_DESIGN],
+				score[TNP_MAX_CLASS_ROOM],
+				sum = 0;
+
+	if (row >= 0)
+		for (int c = 0; c < classes; c++)
+			score[c] = logistic->left_out[row * classes + c];
+	else
+	{
+		tnp_design_row(model, stats, &logistic->design, x, u);
+		for (int c = 0; c < classes; c++)
+			score[c] = tnp_dot(n, u, logistic->weights + (size_t) c * n) + logistic->shift[c];
+		sum = tnp_log_sum(classes, score);
+	}
+	for (int c = 0; c < stats->class_room; c++)
+		out[c] = c < classes ? (float) tnp_soft_clip(score[c] - sum + log(classes), model->config.input_clip) : 0;
+	out[stats->class_room] = (float) logistic->quality;
+}
