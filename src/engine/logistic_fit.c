@@ -15,9 +15,9 @@
 #include "classes.h"
 #include "design.h"
 
-#define PENALTIES 6				/* 4^3 … 4^-2: from the largest on, each starts where the last one ended */
+#define PENALTIES 7				/* 4^3 … 4^-3: from the largest on, each starts where the last one ended */
 #define LARGEST_PENALTY 64.0
-#define STEPS 4					/* of Newton, with the curvature at the start of a penalty */
+#define STEPS 6					/* of Newton, with the curvature at the start of a penalty */
 #define HALVINGS 10				/* of a step that makes things worse */
 #define WORSE (1 + 1e-9)		/* by which rounding alone does not change a sum of losses */
 #define SMALLEST_REST 1e-6		/* of one minus the leverage of a prefix row */

@@ -227,7 +227,7 @@ def case_rare(model):
     """Two classes, one of them in few rows that lie far off: a whole Newton step of their logistic regression goes too far."""
     if not model.config["embedder"].get("x", {}).get("logistic"):
         return
-    n, few = 400, 8
+    n, few = 1000, 12
     x, _, kinds = rows(model, n + 4, 11)
     far = [f for f, kind in enumerate(kinds) if kind == "numeric"]
     x[:few, far] += 4 * np.nanstd(x[:, far], axis=0)

@@ -180,9 +180,9 @@ class Logistic:
         self.shift = np.log((own.sum(axis=0) + 0.5) / (n + 0.5 * classes))
         weights, self.quality = np.zeros((classes, width)), -np.inf
         hessians = self.hessians(u, np.exp(self.log_p(u @ weights.T + self.shift)))
-        for penalty in 4.0 ** np.arange(3, -3, -1):
+        for penalty in 4.0 ** np.arange(3, -4, -1):
             inverses = [np.linalg.inv(h + penalty * np.eye(width)) for h in hessians]
-            for _ in range(4):
+            for _ in range(6):
                 p = np.exp(self.log_p(u @ weights.T + self.shift))
                 gradient = (own - p).T @ u - penalty * weights
                 step = np.array([inverse @ g for inverse, g in zip(inverses, gradient)])
