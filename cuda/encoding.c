@@ -387,7 +387,6 @@ cuda_encoding_build(TnpDeviceModel *m, const TnpRows *rows, int64_t prefix, int6
 		status = keep_rows(e, rows, error);
 	if (status == TNP_OK)
 		status = encode_rows(e, rows, 0, rows->n, 0, true, error);
-	tnp_stats_settle(&model->env, &e->stats);
 	if (status != TNP_OK)
 	{
 		cuda_encoding_free(e);

@@ -28,8 +28,8 @@ int			tnp_half_width(const TnpModel *model, const TnpStats *stats);
 int			tnp_half_scratch(const TnpModel *model);
 
 /*
- * Halves [n, half width] of rows first … first + n - 1, n at most work->rows; rows below stats->n0 of a context (in_context) are left out of their own target
- * means.
+ * Halves [n, half width] of rows first … first + n - 1, n at most work->rows; what is said of rows below stats->n0 of a context (in_context) is
+ * said without them.
  */
 TnpStatus	tnp_half_tile(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int64_t first, int n, bool in_context, TnpWork *work,
 						  float *values, TnpError *error);

@@ -308,7 +308,6 @@ tnp_build(const TnpModel *model, const TnpRows *rows, int64_t prefix, TnpEncodin
 	status = tnp_stats_build(model, rows, n0, &e->stats, error);
 	if (status == TNP_OK)
 		status = encode_rows(e, 0, rows->n, true, error);
-	tnp_stats_settle(&model->env, &e->stats);
 	if (status != TNP_OK)
 	{
 		tnp_encoding_free(e);

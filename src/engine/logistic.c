@@ -16,27 +16,31 @@
 #include "design.h"
 #include "stats.h"
 
-void
-tnp_logistic_settle(const TnpEnv *env, TnpLogistic *logistic)
+/* Sizes of weights and shift, and of left_out. */
+static size_t
+weights_bytes(const TnpLogistic *logistic)
 {
-	tnp_free(env, logistic->left_out);
-	logistic->left_out = NULL;
+	return (size_t) logistic->n_classes * (logistic->design.n + 1) * sizeof(double);
+}
+
+static size_t
+left_out_bytes(const TnpLogistic *logistic)
+{
+	return (size_t) logistic->n0 * logistic->n_classes * sizeof(float);
 }
 
 bool
 tnp_logistic_copy(const TnpEnv *env, const TnpLogistic *from, TnpLogistic *to)
 {
-	size_t		numbers = (size_t) from->n_classes * (from->design.n + 1);
-
 	*to = *from;
-	to->left_out = NULL;
-	to->weights = NULL;
 	if (from->design.n == 0)
 		return true;
-	to->weights = tnp_alloc(env, numbers, sizeof(double));
-	if (to->weights == NULL)
+	to->weights = tnp_alloc(env, 1, weights_bytes(from));
+	to->left_out = tnp_alloc(env, 1, left_out_bytes(from));
+	if (to->weights == NULL || to->left_out == NULL)
 		return false;
-	memcpy(to->weights, from->weights, numbers * sizeof(double));
+	memcpy(to->weights, from->weights, weights_bytes(from));
+	memcpy(to->left_out, from->left_out, left_out_bytes(from));
 	to->shift = to->weights + (from->shift - from->weights);
 	return true;
 }
@@ -52,7 +56,7 @@ tnp_logistic_free(const TnpEnv *env, TnpLogistic *logistic)
 size_t
 tnp_logistic_bytes(const TnpLogistic *logistic)
 {
-	return logistic->design.n == 0 ? 0 : (size_t) logistic->n_classes * (logistic->design.n + 1) * sizeof(double);
+	return logistic->design.n == 0 ? 0 : weights_bytes(logistic) + left_out_bytes(logistic);
 }
 
 void

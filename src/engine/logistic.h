@@ -11,10 +11,7 @@
 /* Fit it; needs the slots and column cards of stats. On failure what was made is freed by tnp_logistic_free. */
 TnpStatus	tnp_logistic_fit(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpLogistic *logistic, TnpError *error);
 
-/* What it has said about the n0 rows is not needed any more, since these are encoded. */
-void		tnp_logistic_settle(const TnpEnv *env, TnpLogistic *logistic);
-
-/* A copy that shares nothing, without what it has said about the n0 rows; false when memory ran out: `to` can be freed. */
+/* A copy that shares nothing; false when memory ran out: `to` can be freed. */
 bool		tnp_logistic_copy(const TnpEnv *env, const TnpLogistic *from, TnpLogistic *to);
 void		tnp_logistic_free(const TnpEnv *env, TnpLogistic *logistic);
 size_t		tnp_logistic_bytes(const TnpLogistic *logistic);

@@ -20,8 +20,8 @@
 #define STEPS 6					/* of Newton, with the curvature at the start of a penalty */
 #define HALVINGS 10				/* of a step that makes things worse */
 #define WORSE (1 + 1e-9)		/* by which rounding alone does not change a sum of losses */
-#define SMALLEST_REST 1e-6		/* of one minus the leverage of a prefix row */
-#define GROUP 4					/* rows that sums take together: each sum is read and written once for all of them */
+#define SMALLEST_REST 1e-6		/* of one minus a prefix row's leverage times its weight */
+#define GROUP 4					/* rows that sums take together, written out: each sum is read and written once for all of them */
 #define BLOCK 16				/* groups that meet a class's matrix while it is in the nearest cache; then there is a look at interrupts */
 
 /* The fit on its way; K classes, n entries of the design, m rows. */
@@ -48,6 +48,7 @@ typedef struct Descent
 	double		loss;			/* of the rows, at weights */
 } Descent;
 
+/* Memory for the fit; false when it ran out. What was made is freed by free_room. */
 static bool
 make_room(Descent *d)
 {
@@ -78,6 +79,7 @@ free_room(Descent *d)
 		tnp_free(&d->model->env, all[i]);
 }
 
+/* The first group that is not in the block that begins with this one. */
 static int64_t
 end_of_block(const Descent *d, int64_t group)
 {
@@ -103,7 +105,8 @@ look(Descent *d, double share)
 		for (int c = 0; c < classes; c++)
 		{
 			p[c] = d->scores[r * classes + c] + share * d->change[r * classes + c];
-			most = fmax(most, p[c]);
+			if (p[c] > most)
+				most = p[c];
 		}
 		own = p[(int) d->y[r]] - most;
 		for (int c = 0; c < classes; c++)
@@ -199,8 +202,23 @@ factorise(Descent *d)
 	return true;
 }
 
-/* The direction of a step: the factors' solution for the gradient of the penalised likelihood. */
+/* Add a group's rows to the gradient of class c, which stands where the step will be. */
 static void
+add_gradient(Descent *d, int64_t group, int c)
+{
+	int			n = d->n;
+	const double *u = d->u + group * GROUP * n;
+	double	   *sum = d->step + c * n;
+	double		rest[GROUP];
+
+	for (int k = 0; k < GROUP; k++)
+		rest[k] = residual(d, group * GROUP + k, c);
+	for (int i = 0; i < n; i++)
+		sum[i] += (rest[0] * u[i] + rest[1] * u[n + i]) + (rest[2] * u[2 * n + i] + rest[3] * u[3 * n + i]);
+}
+
+/* The direction of a step: the factors' solution for the gradient of the penalised likelihood. False when interrupted. */
+static bool
 solve(Descent *d)
 {
 	int			n = d->n,
@@ -208,18 +226,14 @@ solve(Descent *d)
 
 	for (int i = 0; i < classes * n; i++)
 		d->step[i] = -d->penalty * d->weights[i];
-	for (int64_t g = 0; g < d->groups; g++)
+	for (int64_t g = 0; g < d->groups; g += BLOCK)
+	{
+		if (tnp_interrupted(&d->model->env))
+			return false;
 		for (int c = 0; c < classes; c++)
-		{
-			const double *u = d->u + g * GROUP * n;
-			double	   *sum = d->step + c * n;
-			double		rest[GROUP];
-
-			for (int k = 0; k < GROUP; k++)
-				rest[k] = residual(d, g * GROUP + k, c);
-			for (int i = 0; i < n; i++)
-				sum[i] += (rest[0] * u[i] + rest[1] * u[n + i]) + (rest[2] * u[2 * n + i] + rest[3] * u[3 * n + i]);
-		}
+			for (int64_t i = g; i < end_of_block(d, g); i++)
+				add_gradient(d, i, c);
+	}
 	for (int c = 0; c < classes; c++)
 	{
 		const double *factor = d->factor + (size_t) (d->matrices > 1 ? c : 0) * n * n;
@@ -230,16 +244,18 @@ solve(Descent *d)
 	for (int64_t r = 0; r < d->m; r++)
 		for (int c = 0; c < classes; c++)
 			d->change[r * classes + c] = tnp_dot(n, d->u + r * n, d->step + c * n);
+	return true;
 }
 
-/* One step: as long as it makes things worse, half of it. */
-static void
+/* One step: as long as it makes things worse, half of it. False when interrupted. */
+static bool
 take_step(Descent *d)
 {
 	double		before = d->loss + penalise(d, 0),
 				share = 1;
 
-	solve(d);
+	if (!solve(d))
+		return false;
 	d->loss = look(d, share);
 	for (int i = 0; i < HALVINGS && d->loss + penalise(d, share) > before * WORSE; i++)
 	{
@@ -250,6 +266,7 @@ take_step(Descent *d)
 		d->weights[i] += share * d->step[i];
 	for (size_t i = 0; i < (size_t) d->m * d->classes; i++)
 		d->scores[i] += share * d->change[i];
+	return true;
 }
 
 /* ---- rows left out ------------------------------------------------------------------------------------------- */
@@ -351,6 +368,20 @@ keep_better(Descent *d, TnpLogistic *logistic)
 
 /* ---- the fit -------------------------------------------------------------------------------------------------- */
 
+/* Designs of all rows, and the scores that the classes' shares alone give them; false when interrupted. */
+static bool
+begin(Descent *d, const TnpRows *rows, const TnpStats *stats, const TnpLogistic *logistic)
+{
+	for (int64_t r = 0; r < d->m; r++)
+	{
+		if (r % (BLOCK * GROUP) == 0 && tnp_interrupted(&d->model->env))
+			return false;
+		tnp_design_row(d->model, stats, &logistic->design, rows->x + r * rows->n_features, d->u + r * d->n);
+		memcpy(d->scores + r * d->classes, logistic->shift, d->classes * sizeof(double));
+	}
+	return true;
+}
+
 /* Down the grid of penalties; false when interrupted. */
 static bool
 descend(Descent *d, TnpLogistic *logistic)
@@ -363,11 +394,8 @@ descend(Descent *d, TnpLogistic *logistic)
 	for (int k = 0; k < PENALTIES && factorise(d); k++, d->penalty /= 4)
 	{
 		for (int i = 0; i < STEPS; i++)
-		{
-			if (tnp_interrupted(&d->model->env))
+			if (!take_step(d))
 				return false;
-			take_step(d);
-		}
 		if (!sum_curvature(d))
 			return false;
 		if (!factorise(d))
@@ -391,6 +419,7 @@ tnp_logistic_fit(const TnpModel *model, const TnpRows *rows, const TnpStats *sta
 	d.matrices = classes == 2 ? 1 : classes;
 	d.evenness = classes > 1 ? (double) classes / (classes - 1) : 1;
 	logistic->n_classes = classes;
+	logistic->n0 = stats->n0;
 	logistic->quality = -INFINITY;
 	logistic->weights = tnp_alloc_zero(env, (size_t) classes * (d.n + 1), sizeof(double));
 	logistic->left_out = tnp_alloc_zero(env, (size_t) stats->n0 * classes, sizeof(float));
@@ -400,12 +429,7 @@ tnp_logistic_fit(const TnpModel *model, const TnpRows *rows, const TnpStats *sta
 	{
 		logistic->shift = logistic->weights + (size_t) classes * d.n;
 		tnp_class_log_shares(stats, logistic->shift);
-		for (int64_t r = 0; r < d.m; r++)
-		{
-			tnp_design_row(model, stats, &logistic->design, rows->x + r * rows->n_features, d.u + r * d.n);
-			memcpy(d.scores + r * classes, logistic->shift, classes * sizeof(double));
-		}
-		if (!descend(&d, logistic))
+		if (!begin(&d, rows, stats, logistic) || !descend(&d, logistic))
 			status = tnp_fail(error, TNP_INTERRUPTED, "interrupted");
 	}
 	free_room(&d);

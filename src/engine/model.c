@@ -465,7 +465,8 @@ fill_info(TnpModel *m)
 	info->appendable = c->context != TNP_FULL;
 	info->takes_missing = info->takes_categories = rows;
 	info->scales_by_prefix = c->input_scaling == TNP_SCALE_PREFIX || c->target_scaling == TNP_SCALE_PREFIX;
-	info->encoding_bytes_per_row = (size_t) c->layers * (c->architecture == TNP_PACKED ? 2 : 4) * c->width * m->kernels->number;
+	info->encoding_bytes_per_row = (size_t) c->layers * (c->architecture == TNP_PACKED ? 2 : 4) * c->width * m->kernels->number +
+		(c->encode_x.logistic ? tnp_classes(m) * sizeof(float) : 0);
 }
 
 TnpStatus

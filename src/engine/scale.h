@@ -64,9 +64,10 @@ typedef struct TnpLogistic
 {
 	TnpDesign	design;
 	int			n_classes;		/* K */
+	int64_t		n0;				/* rows of the fit */
 	double	   *weights;		/* [K, n] */
 	double	   *shift;			/* [K] log of the classes' shares, behind the weights */
-	float	   *left_out;		/* [n0, K] log probabilities of the n0 rows, each left out; NULL when these are encoded */
+	float	   *left_out;		/* [n0, K] log probabilities of the n0 rows, each left out: wanted as often as these are encoded, for a merge too */
 	double		quality;		/* mean log of how much more probable than by chance the prefix rows' classes are */
 } TnpLogistic;
 
@@ -95,9 +96,6 @@ TnpStatus	tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0
 void		tnp_stats_free(const TnpEnv *env, TnpStats *stats);
 size_t		tnp_stats_bytes(const TnpStats *stats);
 
-/* The n0 rows are encoded: what only they need is freed. */
-void		tnp_stats_settle(const TnpEnv *env, TnpStats *stats);
-
 /* How many numbers stand in front of a row's cells: what TNP_RIDGES regressions say, 3 or C + 2 each, if there are any, ... */
 int			tnp_ridge_width(const TnpModel *model);
 
@@ -112,8 +110,7 @@ int			tnp_features_width(const TnpModel *model, const TnpStats *stats);
 
 /*
  * Scaled features of one of the rows; for the row tokeniser its opinions [tnp_opinions_width], if it has them, and its cells
- * [n_slots, cell width]. Rows of the context (in_context) that are among the n0
- * are left out of what is said of them.
+ * [n_slots, cell width]. What is said of a row of the context (in_context) that is one of the n0 is said without it.
  */
 void		tnp_scale_features(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int64_t row, bool in_context, float *out);
 

@@ -360,12 +360,6 @@ tnp_stats_free(const TnpEnv *env, TnpStats *stats)
 	memset(stats, 0, sizeof(*stats));
 }
 
-void
-tnp_stats_settle(const TnpEnv *env, TnpStats *stats)
-{
-	tnp_logistic_settle(env, &stats->logistic);
-}
-
 size_t
 tnp_stats_bytes(const TnpStats *stats)
 {

@@ -223,6 +223,16 @@ def case_classes(model):
                {**predictions(encoding, asked), "per_row": (conditionals, LOG_DENSITY), "draws": (encoding.sample(asked, 3, 20), 0)})
 
 
+def case_one_class(model):
+    """All rows have the only class."""
+    if "classes" not in model.config["head"]:
+        return
+    x, _, kinds = rows(model, 14, 12)
+    y = np.zeros(12)
+    encoding = build(model, x[:12], y, whole_prefix(model, 12), kinds, 1)
+    yield Case("one class", {**request(x[:12], y, kinds, "whole", queries=cells(x[12:])), "classes": 1}, predictions(encoding, x[12:]))
+
+
 def case_rare(model):
     """Two classes, one of them in few rows that lie far off: a whole Newton step of their logistic regression goes too far."""
     if not model.config["embedder"].get("x", {}).get("logistic"):
@@ -287,7 +297,7 @@ def check_refusals(tap, model, tool, kernels, label):
     tap.ok(all(answer.get("error", {}).get("message") for answer in answers), label, *answers)
 
 
-CASES = (case_sizes, case_constant, case_unit, case_middle, case_wide, case_noise, case_short, case_grow, case_evidence, case_classes, case_rare)
+CASES = (case_sizes, case_constant, case_unit, case_middle, case_wide, case_noise, case_short, case_grow, case_evidence, case_classes, case_one_class, case_rare)
 
 
 def main():

@@ -144,6 +144,8 @@ MODELS = {
                                 "embedder": additive(rows(TOKENS, ridge=True, logistic=True), CLASS)},
     "classes_logistic_most": {**CLASS_TABULAR, "head": {"kind": "classes", "hidden": [32], "classes": 64},
                               "embedder": additive(rows(None, ridge=True, logistic=True), CLASS)},
+    "classes_logistic_buffer": {**CLASS_TABULAR, "context": "full", "chain": {"buffer": 4, "mask": "inclusive"},
+                                "embedder": additive(rows(None, logistic=True), CLASS, True, 3)},
     "classes_tokens": {**CLASS_TABULAR, "min_rows": 7, "embedder": additive(rows(TOKENS), CLASS, True), "norm": LAYER_POST},
     "classes_buffer": {**BUFFER, **CLASSES, "embedder": additive(SKIP, CLASS, True, 4)},
     "classes_incremental": {**INCREMENTAL, **CLASSES, "embedder": additive(LINEAR, CLASS, True, 0), "attention": {"bias": "none"}},
