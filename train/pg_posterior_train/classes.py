@@ -8,7 +8,7 @@ import math
 import torch
 from torch import nn
 
-from . import ridge
+from . import logistic, ridge
 from .clip import soft_clip
 from .normalise import MISSING_BIN, Inputs, encode_categories, numeric_bins, scale_features, slot_bins
 from .tasks import Tasks
@@ -68,8 +68,8 @@ def between(counts, excess, share, n):
 
 
 def class_cells(tasks, y, classes, prefix, config):
-    """Cell vectors in slot order, flat, [B, N, min(F, max_features) * (8 + C)], with `ridge` followed by its numbers; y [B, N] long,
-    classes [B]."""
+    """Cell vectors in slot order, flat, [B, N, min(F, max_features) * (8 + C)], with `ridge` and `logistic` followed by their numbers;
+    y [B, N] long, classes [B]."""
     most = config["head"]["classes"]
     x, categorical = tasks.x, tasks.categorical
     rows, features = x.shape[1:]
@@ -115,11 +115,21 @@ def class_cells(tasks, y, classes, prefix, config):
               (classes.to(z.dtype) / most)[:, None, None].expand_as(z), torch.full_like(z, math.log1p(prefix) / 8)]
     common += [slots(v)[:, None].expand_as(z) for v in (r, e, w)]
     flat = torch.cat([torch.stack(common, -1), t.transpose(2, 3)], -1).flatten(2)
-    if not config["embedder"]["x"].get("ridge", False):
-        return flat
-    said = ridge.class_opinions(z, bins, slot_bins(counts, order), categorical.gather(1, order), y, classes, most, prefix,
-                                config["inputs"].get("clip", 0))
-    return torch.cat([flat, said], 2)
+    return torch.cat([flat, *regressions(z, bins, slot_bins(counts, order), categorical.gather(1, order), y, classes, prefix, config)], 2)
+
+
+def regressions(z, bins, filled, categorical, y, classes, prefix, config):
+    """What regressions of the prefix say about every row, a list of [B, N, numbers]; z … categorical as for ridge.design."""
+    most, clip, tokeniser = config["head"]["classes"], config["inputs"].get("clip", 0), config["embedder"]["x"]
+    wanted = [name for name in ("ridge", "logistic") if tokeniser.get(name, False)]
+
+    def design(splines):
+        return ridge.design(z, bins, filled, categorical, splines)[0]
+
+    said = {"ridge": lambda: torch.cat([ridge.classification(design(s), y, classes, most, prefix, clip) for s in (False, True)], 2),
+            "logistic": lambda: logistic.opinions(design(False), y, classes, most, prefix, clip)}
+    with torch.no_grad():
+        return [said[name]().to(z.dtype) for name in wanted]
 
 
 def known_classes(y, rows, most):

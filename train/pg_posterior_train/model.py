@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from . import logistic, ridge
 from .attention import Layout, attend
 from .classes import ClassEncoder, cell_width, is_classifier
-from .ridge import opinions_width
 from .rows import RowTokeniser
 
 ACTIVATIONS = {
@@ -58,7 +58,8 @@ def encoder(config, inputs, width, activation, max_features=None, cell=8, classe
     if kind == "rows":
         if config["tokens"] is not None:
             raise ValueError("this trainer has no feature tokens; use \"tokens\": null")
-        opinions = opinions_width(classes) if config.get("ridge", False) else 0
+        widths = {"ridge": ridge.opinions_width(classes), "logistic": logistic.opinions_width(classes)}
+        opinions = {name: width for name, width in widths.items() if config.get(name, False)}
         return RowTokeniser(max_features, config["hidden"], width, ACTIVATIONS[activation], opinions, cell)
     raise ValueError(f"unknown encoder kind {kind!r}")
 

@@ -177,10 +177,3 @@ def opinions(z, bins, filled, categorical, y_input, prefix, clip):
     y = y_input.double()
     both = [regression(design(z, bins, filled, categorical, splines)[0], y, prefix, clip) for splines in (False, True)]
     return torch.cat(both, -1).to(z.dtype)
-
-
-@torch.no_grad()
-def class_opinions(z, bins, filled, categorical, y, classes, most, prefix, clip):
-    """[B, N, opinions_width(most)]: as `opinions`, of a classifier with room for `most` classes; y [B, N] indices, classes [B]."""
-    both = [classification(design(z, bins, filled, categorical, splines)[0], y, classes, most, prefix, clip) for splines in (False, True)]
-    return torch.cat(both, -1).to(z.dtype)

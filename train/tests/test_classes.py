@@ -196,6 +196,23 @@ class Training(unittest.TestCase):
             self.assertTrue(torch.equal(slots[..., shared], given[..., shared]))
             self.assertEqual(float(slots[..., 3].abs().max()), 0.0)
 
+    def test_starts_from_a_model_that_sees_less(self):
+        """What regressions say comes in with weights of zero: the grown model gives the answers of the one it starts from."""
+        full, less = config("tabular_class"), config("tabular_class")
+        less["model"]["embedder"]["x"]["logistic"] = False
+        drawn = tasks("classes", 3, 40)
+        with tempfile.TemporaryDirectory() as folder:
+            runs = [Run(c, os.path.join(folder, name)) for c, name in ((less, "less"), (full, "full"))]
+            runs[0].model.embed.x.ridge.weight.data.normal_()
+            runs[0].average = {k: v.detach().clone() for k, v in runs[0].model.state_dict().items()}
+            runs[0].save()
+            runs[1].start(runs[0].path("latest"))
+            answers = [classify(run.model.double().eval(), drawn, 30)[0] for run in runs]
+            torch.testing.assert_close(*answers, rtol=0, atol=1e-12)
+            with self.assertRaises(SystemExit):
+                runs[1].save()
+                runs[0].start(runs[1].path("latest"))
+
 
 class Evaluation(unittest.TestCase):
     def test_scores(self):

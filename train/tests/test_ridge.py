@@ -4,7 +4,7 @@ import unittest
 import numpy as np
 import torch
 
-from pg_posterior_train import ridge
+from pg_posterior_train import logistic, ridge
 from pg_posterior_train.classes import cell_width, class_cells
 from pg_posterior_train.clip import soft_clip
 from pg_posterior_train.normalise import cells, scale_features, scale_targets
@@ -236,24 +236,27 @@ class ClassRidge(unittest.TestCase):
         filled, classes = filled_bins(bins, self.PREFIX), torch.tensor([3, 4])
         changed = y.clone()
         changed[:, self.PREFIX:] = 0
-        a, b = (ridge.class_opinions(z, bins, filled, categorical, v, classes, self.MOST, self.PREFIX, 3) for v in (y, changed))
-        self.assertEqual(a.shape[2], ridge.opinions_width(self.MOST))
+        u, _ = ridge.design(z, bins, filled, categorical, True)
+        a, b = (ridge.classification(u, v, classes, self.MOST, self.PREFIX, 3) for v in (y, changed))
+        self.assertEqual(2 * a.shape[2], ridge.opinions_width(self.MOST))
         self.assertTrue(torch.equal(a, b))
         self.assertEqual(float(a[0, :, 3:5].abs().max() + a[1, :, 4].abs().max()), 0.0)
         # The second task has a fourth class that no row of it has: it is possible, but hardly.
         self.assertLess(float(a[1, :, 3].max()), 0.0)
 
-    def test_cells_of_a_classifier_end_with_them(self):
+    def test_cells_of_a_classifier_end_with_what_regressions_say(self):
         model = config("tabular_class")["model"]
         g = torch.Generator().manual_seed(2)
         y, none = torch.randint(0, 3, (2, 50), generator=g), torch.zeros(2, 1, dtype=torch.bool)
         x = torch.randn(2, 50, 1, generator=g, dtype=torch.float64) + y[..., None]
-        flat = class_cells(Tasks(x, y.double(), none), y, torch.full((2,), 3), 40, model)
-        self.assertEqual(flat.shape[2], cell_width(model) + ridge.opinions_width(10))
+        classes = torch.full((2,), 3)
+        flat = class_cells(Tasks(x, y.double(), none), y, classes, 40, model)
         z = soft_clip(scale_features(x, 40), 3)
         bins = torch.zeros(2, 50, 1, dtype=torch.long)
-        said = ridge.class_opinions(z, bins, filled_bins(bins, 40), none, y, torch.full((2,), 3), 10, 40, 3)
-        self.assertTrue(torch.equal(flat[..., cell_width(model):], said))
+        linear, bent = (ridge.design(z, bins, filled_bins(bins, 40), none, splines)[0] for splines in (False, True))
+        said = [ridge.classification(u, y, classes, 10, 40, 3) for u in (linear, bent)] + [logistic.opinions(linear, y, classes, 10, 40, 3)]
+        self.assertTrue(torch.equal(flat[..., cell_width(model):], torch.cat(said, 2)))
+        self.assertEqual(flat.shape[2], cell_width(model) + ridge.opinions_width(10) + logistic.opinions_width(10))
 
 
 if __name__ == "__main__":
