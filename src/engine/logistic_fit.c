@@ -259,6 +259,8 @@ take_step(Descent *d)
 	d->loss = look(d, share);
 	for (int i = 0; i < HALVINGS && d->loss + penalise(d, share) > before * WORSE; i++)
 	{
+		if (tnp_interrupted(&d->model->env))
+			return false;
 		share /= 2;
 		d->loss = look(d, share);
 	}
