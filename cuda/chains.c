@@ -114,6 +114,7 @@ run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
 	target = cuda_staging(device, target_bytes);
 	order = cuda_staging(device, order_bytes);
 	walk.x = cuda_scratch(device, x_bytes);
+	cuda_lean(m, &e->stats, walk.x, width, &walk);
 	walk.y = cuda_scratch(device, y_bytes);
 	walk.target = cuda_scratch(device, target_bytes);
 	walk.order = cuda_scratch(device, order_bytes);

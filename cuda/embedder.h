@@ -101,7 +101,7 @@ template <class T, int R, int NV> struct EmbedderTile : LinearTile<T, R, NV>
 			else if ((flags & ROW_ACTIVE) != 0 && !model->concat)
 			{
 				if (walk->x_is_half)
-					v = walk->x[(int64_t) rows.source[row] * d + i];
+					v = walk->x[(int64_t) rows.source[row] * walk->x_width + i];
 				if (model->role != nullptr && walk->mode != CUDA_HALVES)
 					v += model->role[rows.role[row] * d + i];
 				if (model->position != nullptr && rows.position[row] >= 0)

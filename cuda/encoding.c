@@ -8,6 +8,7 @@
  */
 #include "classes.h"
 #include "host.h"
+#include "logistic.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,7 +21,15 @@
 int
 cuda_x_width(const TnpDeviceModel *m, const TnpStats *stats)
 {
-	return m->halves_on_host ? m->model->config.width : tnp_features_width(m->model, stats);
+	return m->halves_on_host ? m->model->config.width + tnp_said_width(m->model) : tnp_features_width(m->model, stats);
+}
+
+void
+cuda_lean(const TnpDeviceModel *m, const TnpStats *stats, const float *x, int width, CudaWalk *walk)
+{
+	walk->said = x + (m->halves_on_host ? m->model->config.width : tnp_ridge_width(m->model));
+	walk->said_step = width;
+	walk->share = tnp_logistic_share(m->model, stats);
 }
 
 TnpStatus
@@ -38,7 +47,15 @@ cuda_fill_x(const TnpDeviceModel *m, const TnpStats *stats, const TnpRows *rows,
 			return status;
 		for (int64_t i = 0; status == TNP_OK && i < n; i += TNP_TILE)
 		{
-			status = tnp_half_tile(model, stats, rows, first + i, n - i < TNP_TILE ? (int) (n - i) : TNP_TILE, in_context, &work, x + i * width, error);
+			int			tile = n - i < TNP_TILE ? (int) (n - i) : TNP_TILE,
+						d = model->config.width;
+
+			status = tnp_half_tile(model, stats, rows, first + i, tile, in_context, &work, work.half, work.said, error);
+			for (int r = 0; status == TNP_OK && r < tile; r++)
+			{
+				memcpy(x + (i + r) * width, work.half + (size_t) r * d, d * sizeof(float));
+				memcpy(x + (i + r) * width + d, work.said + (size_t) r * (width - d), (width - d) * sizeof(float));
+			}
 			if (status == TNP_OK && tnp_interrupted(&model->env))
 				status = tnp_fail(error, TNP_INTERRUPTED, "interrupted");
 		}

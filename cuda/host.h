@@ -122,10 +122,13 @@ CudaWalk	cuda_walk_of(const TnpDeviceEncoding *e, int64_t rows, CudaMode mode);
 
 /* ---- encoding.c ----------------------------------------------------------------------------------------------------- */
 
-/* What the embedder reads of rows [first, first + n), as floats: halves, or scaled features. *width floats a row. */
+/* What the embedder reads of rows [first, first + n), as floats: halves and what the head takes a share of, or scaled features. */
 int			cuda_x_width(const TnpDeviceModel *m, const TnpStats *stats);
 TnpStatus	cuda_fill_x(const TnpDeviceModel *m, const TnpStats *stats, const TnpRows *rows, int64_t first, int64_t n, bool in_context, float *x,
 						TnpError *error);
+
+/* Tell a walk where, in such rows x of `width` floats on the device, that share lies. */
+void		cuda_lean(const TnpDeviceModel *m, const TnpStats *stats, const float *x, int width, CudaWalk *walk);
 
 TnpStatus	cuda_encoding_build(TnpDeviceModel *m, const TnpRows *rows, int64_t prefix, int64_t capacity, TnpDeviceEncoding **encoding, TnpError *error);
 TnpStatus	cuda_encoding_append(TnpDeviceEncoding *e, const TnpRows *rows, TnpError *error);

@@ -281,9 +281,12 @@ typedef struct CudaWalk
 	int64_t		first_slot;		/* APPEND, ENCODE: slot of row 0 */
 	int			with_sinks;		/* ENCODE: the first rows are the sinks */
 	int64_t		shared;			/* visible shared slots of queries and chain rows; of the prefix's rows for APPEND, ENCODE */
-	const float *x;				/* halves [., d] if x_is_half, else what the embedder reads [., x_width] */
+	const float *x;				/* rows of x_width numbers: halves, which are d numbers, if x_is_half, else what the embedder reads */
 	int			x_is_half,
 				x_width;
+	const float *said;			/* what the head takes a share of for row i at i * said_step */
+	int			said_step;
+	double		share;			/* of a classifier's logits, or 0 */
 	const float *target;		/* network's units [.], or NULL */
 	float	   *halves;			/* CUDA_HALVES: [n, d] */
 	int64_t		prefix_slots;	/* APPEND, ENCODE: slots below have the prefix's role */

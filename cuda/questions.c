@@ -119,6 +119,7 @@ answer_chunk(const Batch *b, const Chunk *c, TnpError *error)
 	answers = cuda_staging(device, answers_bytes);
 	levels = cuda_staging(device, levels_bytes);
 	walk.x = cuda_scratch(device, x_bytes);
+	cuda_lean(m, &e->stats, walk.x, width, &walk);
 	walk.answer_of = cuda_scratch(device, of_bytes);
 	walk.y = cuda_scratch(device, y_bytes);
 	walk.answers = cuda_scratch(device, answers_bytes);

@@ -132,6 +132,17 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 		return raw;
 	}
 
+	/* A classifier's logits become a mean with what its logistic regression says of the row, as in the engine (head.c). */
+	DEVICE void
+	lean(int row, float *raw) const
+	{
+		const float *said = walk->said + (int64_t) rows.source[row] * walk->said_step;
+
+		for (int i = lane; i < model->components; i += WARP)
+			raw[i] = (float) ((1.0 - walk->share) * raw[i] + walk->share * said[i]);
+		sync_warp();
+	}
+
 	/* What is wanted of a query's distribution. */
 	DEVICE_CALL void
 	reduce(const Distribution *d, const CudaAnswer *wanted, int64_t i, double *to) const
@@ -194,6 +205,8 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 				if (wanted->reductions == 0)
 					params = walk->out + wanted->out + (stream - wanted->first) * size;
 			}
+			if (walk->share > 0.0)
+				lean(row, raw + (int64_t) row * model->outputs);
 			if (!Distribution::make(model, raw + (int64_t) row * model->outputs, walk->y_center, walk->y_scale, walk->classes, params, lane) && lane == 0)
 				atomic_or(&walk->flags[wanted != nullptr ? walk->answer_of[stream] : 0], 1);
 			sync_warp();

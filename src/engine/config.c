@@ -280,6 +280,7 @@ static const TnpKey bars_keys[] = {
 static const TnpKey classes_keys[] = {
 	HEAD_KEYS,
 	INTEGER("classes", TnpConfig, head_outputs, 2, TNP_MAX_CLASS_ROOM),
+	NUMBER_OPTIONAL("logistic", TnpConfig, logistic_share, 0, 1),
 	END
 };
 static const TnpVariant head_variants[] = {
@@ -426,6 +427,7 @@ check_rules(const TnpConfig *c, TnpError *error)
 		{rows && c->encode_x.ridge && !classes && !(c->target_clip > 0), "embedder.x.ridge needs target.clip", NULL, 0, NULL, 0},
 		{rows && c->encode_x.logistic && !classes, "embedder.x.logistic is for classifiers", NULL, 0, NULL, 0},
 		{rows && c->encode_x.logistic && !(c->input_clip > 0), "embedder.x.logistic needs inputs.clip", NULL, 0, NULL, 0},
+		{c->logistic_share > 0 && !(rows && c->encode_x.logistic), "head.logistic needs embedder.x.logistic", NULL, 0, NULL, 0},
 		{rows && c->encode_x.prune && !c->encode_x.ridge, "embedder.x.prune needs embedder.x.ridge", NULL, 0, NULL, 0},
 		{classes && c->head != TNP_HEAD_CLASSES, "target.scaling \"classes\" needs head.kind \"classes\"", NULL, 0, NULL, 0},
 		{!classes && c->head == TNP_HEAD_CLASSES, "head.kind \"classes\" needs target.scaling \"classes\"", NULL, 0, NULL, 0},

@@ -91,6 +91,7 @@ typedef struct TnpConfig
 	TnpActivation head_activation;
 	TnpHidden	head_hidden;
 	int			head_outputs;	/* components, buckets or classes; 1 for gaussian */
+	double		logistic_share; /* classes: how much of the logits at most is what the logistic regression says */
 	TnpStdMap	std_map;
 	double		std_floor;
 	bool		half_normal_tails;

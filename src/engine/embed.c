@@ -115,10 +115,11 @@ tnp_half_scratch(const TnpModel *model)
 
 TnpStatus
 tnp_half_tile(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int64_t first, int n, bool in_context, TnpWork *work,
-			  float *values, TnpError *error)
+			  float *values, float *said, TnpError *error)
 {
 	bool		concat = model->config.embedder == TNP_CONCAT;
-	int			width = tnp_features_width(model, stats);
+	int			width = tnp_features_width(model, stats),
+				classes = tnp_said_width(model);
 	float	   *features = concat ? values : work->features;
 
 	for (int i = 0; i < n; i++)
@@ -134,6 +135,9 @@ tnp_half_tile(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
 				tnp_detail(error, "row %lld", (long long) row + 1);
 				return TNP_BAD_VALUE;
 			}
+		if (said != NULL)
+			for (int c = 0; c < classes; c++)
+				said[i * classes + c] = cells[tnp_ridge_width(model) + c];
 	}
 	if (!concat)
 		encode_x(model, stats, n, features, work, values);
@@ -160,7 +164,8 @@ half_item(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 
 	if (status != TNP_OK)
 		return status;
-	return tnp_half_tile(b->model, b->stats, b->rows, first, n, false, &worker->work, b->half->values + first * b->half->width, error);
+	return tnp_half_tile(b->model, b->stats, b->rows, first, n, false, &worker->work, b->half->values + first * b->half->width,
+						 (float *) tnp_half_said(b->model, b->half, first), error);
 }
 
 TnpStatus
@@ -172,8 +177,12 @@ tnp_half_build(const TnpModel *model, const TnpStats *stats, const TnpRows *rows
 	half->n = rows->n;
 	half->width = tnp_half_width(model, stats);
 	half->values = tnp_alloc(&model->env, rows->n, half->width * sizeof(float));
-	if (half->values == NULL)
+	half->said = tnp_said_width(model) > 0 ? tnp_alloc(&model->env, rows->n, tnp_said_width(model) * sizeof(float)) : NULL;
+	if (half->values == NULL || (half->said == NULL && tnp_said_width(model) > 0))
+	{
+		tnp_half_free(&model->env, half);
 		return tnp_no_memory(error);
+	}
 	status = tnp_team_run(team, (rows->n + build.tile - 1) / build.tile, half_item, &build, error);
 	if (status != TNP_OK)
 		tnp_half_free(&model->env, half);
@@ -184,8 +193,15 @@ void
 tnp_half_free(const TnpEnv *env, TnpHalf *half)
 {
 	tnp_free(env, half->values);
-	half->values = NULL;
+	tnp_free(env, half->said);
+	half->values = half->said = NULL;
 	half->n = 0;
+}
+
+const float *
+tnp_half_said(const TnpModel *model, const TnpHalf *half, int64_t row)
+{
+	return half->said == NULL ? NULL : half->said + row * tnp_said_width(model);
 }
 
 int

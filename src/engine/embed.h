@@ -21,6 +21,7 @@ typedef struct TnpHalf
 	int64_t		n;
 	int			width;
 	float	   *values;			/* [n, width] */
+	float	   *said;			/* [n, tnp_said_width], or NULL where that is 0 */
 } TnpHalf;
 
 /* Numbers of a half, and floats of scratch per row while it is made. */
@@ -29,14 +30,17 @@ int			tnp_half_scratch(const TnpModel *model);
 
 /*
  * Halves [n, half width] of rows first … first + n - 1, n at most work->rows; what is said of rows below stats->n0 of a context (in_context) is
- * said without them.
+ * said without them. said receives [n, tnp_said_width] numbers for the head; NULL for rows of a context, which have no answer.
  */
 TnpStatus	tnp_half_tile(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int64_t first, int n, bool in_context, TnpWork *work,
-						  float *values, TnpError *error);
+						  float *values, float *said, TnpError *error);
 
 /* Halves of all rows, none of a context, by a team. */
 TnpStatus	tnp_half_build(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, TnpTeam *team, TnpHalf *half, TnpError *error);
 void		tnp_half_free(const TnpEnv *env, TnpHalf *half);
+
+/* What the head takes a share of for one of the rows [tnp_said_width]; NULL where that is 0. */
+const float *tnp_half_said(const TnpModel *model, const TnpHalf *half, int64_t row);
 
 /* Floats of scratch that tnp_embed needs per row. */
 int			tnp_embed_scratch(const TnpModel *model);

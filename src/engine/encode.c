@@ -152,7 +152,7 @@ tnp_embed_rows(const TnpEncoding *e, TnpWork *work, int64_t start, int n, float 
 	int64_t		end = start + n;
 	TnpRows		view = {end, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes};
 	int			width = tnp_half_width(model, &e->stats);
-	TnpStatus	status = tnp_half_tile(model, &e->stats, &view, start, n, true, work, work->half, error);
+	TnpStatus	status = tnp_half_tile(model, &e->stats, &view, start, n, true, work, work->half, NULL, error);
 
 	for (int64_t i = start; status == TNP_OK && i < end;)
 	{

@@ -49,7 +49,11 @@ TnpStatus	tnp_embed_rows(const TnpEncoding *e, TnpWork *work, int64_t start, int
 /* What row i sees, itself included unless the mask is strict, and where it stores. */
 TnpToken	tnp_row_token(const TnpEncoding *e, int64_t i);
 
-/* Answers of n query states h [n, d] (overwritten): final norm, head, back to original units. params [n, size]. */
-TnpStatus	tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h, TnpWork *work, double *params, TnpError *error);
+/*
+ * Answers of n query states h [n, d] (overwritten): final norm, head, back to original units. params [n, size]. What the head takes a share of (embed.h)
+ * lies at said + i * step for answer i; step is tnp_said_width, or 0 where all n are about the same row.
+ */
+TnpStatus	tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h, const float *said, int step, TnpWork *work, double *params,
+						TnpError *error);
 
 #endif							/* TNP_ENCODE_H */

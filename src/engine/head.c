@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "encode.h"
+#include "logistic.h"
 
 void
 tnp_answer_shape(const TnpModel *model, TnpDistributionKind *kind, int *n)
@@ -64,6 +65,14 @@ softmax(int n, const float *logits, double *out)
 		out[i] /= sum;
 }
 
+/* The logits raw [n] become a mean of the head's and of what the logistic regression says [n]. */
+static void
+lean(int n, double share, const float *said, float *raw)
+{
+	for (int i = 0; i < n; i++)
+		raw[i] = (float) ((1 - share) * raw[i] + share * said[i]);
+}
+
 /* Parameters of one answer from the head's raw outputs. */
 static void
 answer(const TnpModel *model, const TnpStats *stats, const float *raw, double *params)
@@ -99,12 +108,14 @@ answer(const TnpModel *model, const TnpStats *stats, const float *raw, double *p
 }
 
 TnpStatus
-tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h, TnpWork *work, double *params, TnpError *error)
+tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h, const float *said, int step, TnpWork *work, double *params,
+			TnpError *error)
 {
 	const TnpConfig *c = &model->config;
 	int			outputs = model->head.linear[model->head.n - 1].out,
 				size,
 				count;
+	double		share = tnp_logistic_share(model, stats);
 	TnpDistributionKind kind;
 
 	tnp_answer_shape(model, &kind, &count);
@@ -120,8 +131,11 @@ tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h, T
 		for (int i = 0; i < tile; i++)
 		{
 			TnpDistribution d = {kind, count, params + (start + i) * size};
+			float	   *raw = work->raw + (size_t) i * outputs;
 
-			answer(model, stats, work->raw + (size_t) i * outputs, params + (start + i) * size);
+			if (share > 0)
+				lean(count, share, said + (start + i) * step, raw);
+			answer(model, stats, raw, params + (start + i) * size);
 			if (tnp_distribution_check(&d, NULL) != TNP_OK)
 				return tnp_fail(error, TNP_BAD_VALUE, "the model's prediction is not finite for these values");
 		}

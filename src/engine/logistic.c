@@ -83,3 +83,11 @@ tnp_logistic_opinions(const TnpModel *model, const TnpStats *stats, const double
 		out[c] = c < classes ? (float) tnp_soft_clip(score[c] - sum + log(classes), model->config.input_clip) : 0;
 	out[stats->class_room] = (float) logistic->quality;
 }
+
+double
+tnp_logistic_share(const TnpModel *model, const TnpStats *stats)
+{
+	double		known = stats->n_classes < 2 ? 0 : stats->logistic.quality / log(stats->n_classes);
+
+	return model->config.logistic_share * fmin(fmax(known, 0), 1);
+}

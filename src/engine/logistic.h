@@ -19,4 +19,10 @@ size_t		tnp_logistic_bytes(const TnpLogistic *logistic);
 /* The C + 1 numbers of one row x [F]; row is its place if it is one of the n0 rows (leave-one-out), else -1. */
 void		tnp_logistic_opinions(const TnpModel *model, const TnpStats *stats, const double *x, int64_t row, float *out);
 
+/*
+ * How much of a row's logits is what the regression says (section 8): the model's share, times how much of what there is to know the regression knows,
+ * 0 … 1. 0 for models whose head takes none.
+ */
+double		tnp_logistic_share(const TnpModel *model, const TnpStats *stats);
+
 #endif							/* TNP_LOGISTIC_H */

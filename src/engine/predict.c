@@ -25,7 +25,7 @@ embed_queries(const TnpEncoding *e, const TnpRows *queries, int64_t first, int n
 	const TnpModel *model = e->model;
 	const float *row[TNP_TILE];
 	int			width = tnp_half_width(model, &e->stats);
-	TnpStatus	status = tnp_half_tile(model, &e->stats, queries, first, n, false, work, work->half, error);
+	TnpStatus	status = tnp_half_tile(model, &e->stats, queries, first, n, false, work, work->half, work->said, error);
 
 	for (int i = 0; i < n; i++)
 	{
@@ -35,6 +35,13 @@ embed_queries(const TnpEncoding *e, const TnpRows *queries, int64_t first, int n
 	if (status == TNP_OK)
 		tnp_embed(model, n, row, NULL, TNP_ROLE_QUERY, NULL, work->scratch, h);
 	return status;
+}
+
+/* Answers of the queries that were embedded last, from their states h [n, d] after all layers. */
+static TnpStatus
+answer_queries(const TnpEncoding *e, int n, float *h, TnpWork *work, double *params, TnpError *error)
+{
+	return tnp_answers(e->model, &e->stats, n, h, work->said, tnp_said_width(e->model), work, params, error);
 }
 
 static TnpStatus
@@ -53,7 +60,7 @@ predict_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 	/* queries store nothing, so the shared cache is only read */
 	if (status == TNP_OK)
 		status = tnp_walk(worker, e->model, (TnpCache *) &e->cache, n, 0, 0, tokens, work->h, error);
-	return status == TNP_OK ? tnp_answers(e->model, &e->stats, n, work->h, work, p->params + first * p->size, error) : status;
+	return status == TNP_OK ? answer_queries(e, n, work->h, work, p->params + first * p->size, error) : status;
 }
 
 /* Few queries on a long context: all threads work on the same rows. */
@@ -67,7 +74,7 @@ predict_few(TnpTeam *team, const TnpEncoding *e, const TnpRows *queries, double 
 
 	if (status == TNP_OK)
 		status = tnp_trunk(team, e->model, (TnpCache *) &e->cache, n, 0, tokens, work->h, error);
-	return status == TNP_OK ? tnp_answers(e->model, &e->stats, n, work->h, work, params, error) : status;
+	return status == TNP_OK ? answer_queries(e, n, work->h, work, params, error) : status;
 }
 
 TnpStatus
@@ -134,7 +141,7 @@ tnp_append_predict(TnpEncoding *e, const TnpRows *rows, const TnpRows *queries, 
 		if (status == TNP_OK)
 			status = tnp_trunk(team, model, &e->cache, total, n, tokens, work->h, error);
 		if (status == TNP_OK)
-			status = tnp_answers(model, &e->stats, m, asked, work, params, error);
+			status = answer_queries(e, m, asked, work, params, error);
 	}
 	tnp_team_free(team);
 	if (status == TNP_OK)

@@ -172,7 +172,7 @@ sample_block(Sample *s, TnpWorker *worker, const TnpEncoding *e, int64_t first, 
 
 		status = tnp_walk(worker, model, (TnpCache *) &e->cache, stored + asked, stored, asked, g->tokens, g->h, error);
 		if (status == TNP_OK)
-			status = tnp_answers(model, &e->stats, asked, query, &worker->work, g->params, error);
+			status = tnp_answers(model, &e->stats, asked, query, tnp_half_said(model, &s->half, first + j), 0, &worker->work, g->params, error);
 		for (int b = 0; status == TNP_OK && b < draws; b++)
 		{
 			TnpDistribution answer = {kind, components, g->params + (asked > 1 ? b : 0) * size};

@@ -180,6 +180,12 @@ tnp_logistic_width(const TnpModel *model)
 }
 
 int
+tnp_said_width(const TnpModel *model)
+{
+	return model->config.logistic_share > 0 ? tnp_classes(model) : 0;
+}
+
+int
 tnp_opinions_width(const TnpModel *model)
 {
 	return tnp_ridge_width(model) + tnp_logistic_width(model);

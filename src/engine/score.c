@@ -17,6 +17,7 @@ typedef struct Pass
 	double	   *params,			/* [block, size] */
 			   *y,				/* [block] */
 			   *steps;			/* [n] conditional log densities by step */
+	float	   *said;			/* [block, said] what the head takes a share of (embed.h) */
 	int64_t    *place;			/* [n] the order */
 	TnpToken   *tokens;			/* [2 * block - 1] */
 	TnpCache	cache;			/* keys of the block's chain rows */
@@ -49,6 +50,7 @@ free_score(Score *s)
 		tnp_free(env, p->params);
 		tnp_free(env, p->y);
 		tnp_free(env, p->steps);
+		tnp_free(env, p->said);
 		tnp_free(env, p->place);
 		tnp_free(env, p->tokens);
 		tnp_cache_free(env, &p->cache);
@@ -72,9 +74,10 @@ make_pass(const Score *s, Pass *p, TnpError *error)
 	p->params = tnp_alloc(env, s->block, tnp_distribution_size(kind, components) * sizeof(double));
 	p->y = tnp_alloc(env, s->block, sizeof(double));
 	p->steps = tnp_alloc(env, s->rows->n, sizeof(double));
+	p->said = tnp_alloc(env, s->block, (tnp_said_width(model) + 1) * sizeof(float));	/* one more: never nothing */
 	p->place = tnp_alloc(env, s->rows->n, sizeof(int64_t));
 	p->tokens = tnp_alloc(env, 2 * s->block, sizeof(TnpToken));
-	if (p->h == NULL || p->params == NULL || p->y == NULL || p->steps == NULL || p->place == NULL || p->tokens == NULL)
+	if (p->h == NULL || p->params == NULL || p->y == NULL || p->steps == NULL || p->said == NULL || p->place == NULL || p->tokens == NULL)
 		return tnp_no_memory(error);
 	return tnp_chain_cache(model, s->block, &p->cache, error);
 }
@@ -135,6 +138,7 @@ score_block(Score *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, con
 	Pass	   *p = &s->passes[worker->number];
 	TnpCache   *context = (TnpCache *) &e->cache;
 	int			d = model->config.width,
+				said = tnp_said_width(model),
 				components,
 				size;
 	TnpDistributionKind kind;
@@ -151,8 +155,10 @@ score_block(Score *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, con
 		status = tnp_trunk(s->team, model, context, 2 * n - 1, n - 1, p->tokens, p->h, error);
 	else
 		status = tnp_walk(worker, model, context, 2 * n - 1, n - 1, 0, p->tokens, p->h, error);
+	for (int64_t j = 0; said > 0 && j < n; j++)
+		memcpy(p->said + j * said, tnp_half_said(model, &s->half, place[j]), said * sizeof(float));
 	if (status == TNP_OK)
-		status = tnp_answers(model, &e->stats, n, p->h + (n - 1) * d, &worker->work, p->params, error);
+		status = tnp_answers(model, &e->stats, n, p->h + (n - 1) * d, p->said, said, &worker->work, p->params, error);
 	if (status != TNP_OK)
 		return status;
 	tnp_answer_shape(model, &kind, &components);

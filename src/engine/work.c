@@ -87,14 +87,14 @@ tnp_work_make(const TnpModel *model, const TnpStats *stats, int rows, TnpWork *w
 {
 	const TnpConfig *c = &model->config;
 	size_t		n = rows;
-	size_t		floats[5] = {n * tnp_features_width(model, stats), n * tnp_half_width(model, stats), n * c->width,
+	size_t		floats[MAX_PARTS] = {n * tnp_features_width(model, stats), n * tnp_half_width(model, stats), n * tnp_said_width(model), n * c->width,
 	n * model->head.linear[model->head.n - 1].out, n * scratch_floats(model)};
-	float	  **parts[5] = {&work->features, &work->half, &work->h, &work->raw, &work->scratch};
+	float	  **parts[MAX_PARTS] = {&work->features, &work->half, &work->said, &work->h, &work->raw, &work->scratch};
 	TnpStatus	status;
 
 	memset(work, 0, sizeof(*work));
 	work->rows = rows;
-	work->memory = make_parts(model, 5, floats, parts);
+	work->memory = make_parts(model, MAX_PARTS, floats, parts);
 	status = work->memory == NULL ? tnp_no_memory(error)
 		: tnp_block_work_make(model, c->width, c->heads, c->feedforward, rows, &work->block, error);
 	if (status == TNP_OK && c->embedder != TNP_CONCAT && c->encode_x.kind == TNP_ENCODE_ROWS && c->encode_x.token_width > 0)

@@ -40,6 +40,7 @@ typedef struct TnpWork
 	TnpTokenWork tokens;
 	float	   *features,		/* [rows, features] scaled cells */
 			   *half,			/* [rows, half] halves of tokens (embed.h) */
+			   *said,			/* [rows, said] what the head takes a share of */
 			   *h,				/* [rows, d] states */
 			   *raw,			/* [rows, head outputs] */
 			   *scratch;		/* of embedders and heads, one at a time */

@@ -246,6 +246,23 @@ def case_rare(model):
     yield Case("a rare class", {**request(x[:n], y, kinds, "whole", queries=cells(x[n - 2:])), "classes": 2}, predictions(encoding, x[n - 2:]))
 
 
+def case_lean(model):
+    """Classes that planes tell apart but for some noise, so that a head that takes a share of the logistic regression takes much of it; joint questions."""
+    if not model.config["head"].get("logistic"):
+        return
+    classes, n, m = 3, 60, 6
+    x, _, kinds = rows(model, n + m, 13)
+    y = np.digitize(np.argsort(np.argsort(x[:, 2] + np.minimum(x[:, 5], 3) + 0.5 * np.sin(np.arange(n + m)))) / (n + m), [0.4, 0.7]).astype(float)
+    prefix = middle(model, n)
+    encoding = build(model, x[:n], y[:n], prefix, kinds, classes)
+    assert 0.2 < encoding.share() / model.config["head"]["logistic"] < 0.95
+    asked, observed = x[n:], y[n:]
+    conditionals = encoding.conditionals(asked, observed)
+    yield Case("a share of the regression", {**request(x[:n], y[:n], kinds, prefix, queries=cells(asked), score=table(asked, observed),
+                                                       sample={**table(asked), "draws": 20, "seed": 3}), "classes": classes},
+               {**predictions(encoding, asked), "per_row": (conditionals, LOG_DENSITY), "draws": (encoding.sample(asked, 3, 20), 0)})
+
+
 def check_classes(tap, model, tool, kernels, label):
     """Targets that are no classes, and more classes than there is room for, are refused."""
     room = model.config["head"].get("classes")
@@ -297,7 +314,8 @@ def check_refusals(tap, model, tool, kernels, label):
     tap.ok(all(answer.get("error", {}).get("message") for answer in answers), label, *answers)
 
 
-CASES = (case_sizes, case_constant, case_unit, case_middle, case_wide, case_noise, case_short, case_grow, case_evidence, case_classes, case_one_class, case_rare)
+CASES = (case_sizes, case_constant, case_unit, case_middle, case_wide, case_noise, case_short, case_grow, case_evidence, case_classes, case_one_class, case_rare,
+         case_lean)
 
 
 def main():

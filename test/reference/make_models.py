@@ -44,7 +44,8 @@ LINEAR = {"kind": "linear"}
 CLASS = {"kind": "classes"}
 MIXTURE = {"kind": "mixture", "hidden": [32], "components": 5, "std": "softplus", "floor": 1e-3}
 PREFIX = {"scaling": "prefix"}
-CLASSES = {"target": {"scaling": "classes"}, "head": {"kind": "classes", "hidden": [32], "classes": 5}}
+CLASS_HEAD = {"kind": "classes", "hidden": [32], "classes": 5}
+CLASSES = {"target": {"scaling": "classes"}, "head": CLASS_HEAD}
 TOKENS = {"width": 16, "layers": 2, "heads": 2, "feedforward": 24, "readouts": 2}
 
 
@@ -140,6 +141,10 @@ MODELS = {
                              "embedder": additive(rows(TOKENS, ridge=True), CLASS)},
     "classes_ridge_most": {**CLASS_TABULAR, "head": {"kind": "classes", "hidden": [32], "classes": 64}, "embedder": additive(rows(None, ridge=True), CLASS)},
     "classes_logistic": {**CLASS_TABULAR, "embedder": additive(rows(None, logistic=True), CLASS)},
+    "classes_lean": {**CLASS_TABULAR, "embedder": additive(rows(None, ridge=True, logistic=True), CLASS), "head": {**CLASS_HEAD, "logistic": 0.35}},
+    "classes_lean_tokens": {**CLASS_TABULAR, "embedder": additive(rows(TOKENS, logistic=True), CLASS), "head": {**CLASS_HEAD, "logistic": 0.6}},
+    "classes_lean_buffer": {**CLASS_TABULAR, "context": "full", "chain": {"buffer": 4, "mask": "inclusive"},
+                            "embedder": additive(rows(None, logistic=True), CLASS, True, 3), "head": {**CLASS_HEAD, "logistic": 1}},
     "classes_logistic_tokens": {**CLASS_TABULAR, "min_rows": 3, "inputs": {"max_features": 40, "scaling": "prefix", "clip": 3},
                                 "embedder": additive(rows(TOKENS, ridge=True, logistic=True), CLASS)},
     "classes_logistic_most": {**CLASS_TABULAR, "head": {"kind": "classes", "hidden": [32], "classes": 64},

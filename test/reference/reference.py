@@ -67,7 +67,22 @@ class Encoding:
         scaling = self.statistics.scaling
         return [distribution(model.config["head"], outputs, model.tensors.get("head.borders"), scaling.y_center, scaling.y_scale,
                              self.statistics.classes)
-                for outputs in head_outputs(model, states)]
+                for outputs in self.lean(head_outputs(model, states), queries)]
+
+    def lean(self, outputs, queries):
+        """A classifier's logits, a share of which is what the logistic regression says (section 8)."""
+        share = self.share()
+        if share == 0:
+            return outputs
+        said = self.statistics.tokeniser.logistic(np.asarray(queries, dtype=float))
+        return [(1 - share) * logits + share * said[i, :len(logits)] for i, logits in enumerate(outputs)]
+
+    def share(self):
+        """How much of the logits that is."""
+        most, classes = self.model.config["head"].get("logistic", 0), self.statistics.classes
+        if most == 0 or classes < 2:
+            return 0
+        return most * np.clip(self.statistics.tokeniser.logistics[0].quality / np.log(classes), 0, 1)
 
     def append(self, x, y):
         """More rows behind the last one; prefix and statistics stay."""

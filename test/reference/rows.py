@@ -323,6 +323,11 @@ class RowTokeniser:
             out.append(self.embed([self.cell(f, codes[i, f], z[i, f], target) for f in self.slots], {"ridge": ridge, "logistic": logistic}))
         return np.array(out).reshape(len(x), self.model.config["width"])
 
+    def logistic(self, x):
+        """What the logistic regression says of rows x [n, F] that are not of the prefix, [n, room + 1]."""
+        codes, z = self.scaling.encode(x), self.scaling.features(x)
+        return np.array([self.logistics[0](codes[i, self.slots], z[i, self.slots], None) for i in range(len(x))])
+
     def embed(self, cells, opinions):
         """Paths A and B for one row's cells, in slot order, and the regressions' opinions of it by kind."""
         model, tensors = self.model, self.model.tensors

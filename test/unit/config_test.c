@@ -227,6 +227,8 @@ static const BadConfig bad_configs[] = {
 	{classes, "\"tokens\": null}", "\"tokens\": null, \"ridge\": true}", "embedder.x.ridge needs inputs.clip", NULL},
 	{classes, "\"tokens\": null}", "\"tokens\": null, \"logistic\": true}", "embedder.x.logistic needs inputs.clip", NULL},
 	{tabular, "\"ridge\": true}", "\"logistic\": true}", "embedder.x.logistic is for classifiers", NULL},
+	{classes, "\"classes\": 10}}", "\"classes\": 10, \"logistic\": 0.5}}", "head.logistic needs embedder.x.logistic", NULL},
+	{classes, "\"classes\": 10}}", "\"classes\": 10, \"logistic\": 1.5}}", "\"head.logistic\" must be a number from 0 to 1", "it is 1.5"},
 	{classes, "\"tokens\": null}", "\"tokens\": null, \"ridge\": true, \"prune\": true}", "embedder.x.prune is for regression models", NULL},
 	{two_stream, "\"causal\"", "\"prefix-causal\"", "two-stream models exclude context \"prefix-causal\"", NULL},
 	{two_stream, "\"bias\": \"output\"", "\"bias\": \"output\", \"sinks\": 1", "two-stream models exclude attention.sinks", "attention.sinks is 1"},

@@ -176,6 +176,9 @@ class PackedTransformer(nn.Module):
             self.final_norm = make_norm(config)
         head = config["head"]
         self.components = 0 if is_classifier(config) else head["components"]
+        self.share = head.get("logistic", 0)
+        if self.share and not config["embedder"]["x"].get("logistic", False):
+            raise ValueError("head.logistic needs embedder.x.logistic")
         outputs = 3 * self.components or head["classes"]
         self.head = MLP([d] + head["hidden"] + [outputs], head.get("activation", config["activation"]))
         self.reset()
@@ -199,7 +202,7 @@ class PackedTransformer(nn.Module):
             first.bias.copy_(-first.weight[:, 0] * torch.empty_like(first.bias).uniform_(-2.5, 2.5))
 
     def forward(self, x, y, queries, prefix, visible):
-        """Head outputs for the queries, [B, M, 3C], in standardised target units.
+        """Head outputs for the queries, [B, M, 3C] in standardised target units, or a classifier's logits [B, M, C].
 
         x: scaled features of the rows [B, N, F] (for `rows`: flat cells [B, N, F * cell (+ opinions)]); y: scaled, clipped targets [B, N];
         queries: as x, [B, M, …]; prefix: number of prefix rows; visible [M]: rows that each query sees.
@@ -217,4 +220,19 @@ class PackedTransformer(nn.Module):
         if self.config["norm"]["final"]:
             h = self.final_norm(h)
         with torch.autocast(device, enabled=False):
-            return self.head(h)
+            return self.lean(self.head(h), queries)
+
+    def lean(self, outputs, queries):
+        """Logits [B, M, C] of a classifier that takes a share of them from what the logistic regression says of the queries (section 8).
+
+        Not while it is trained: a network that is taught with the share makes up for it, and what it is for, tables unlike those of the
+        prior, loses it again.
+        """
+        if self.training or not self.share:
+            return outputs
+        numbers = queries[..., -logistic.opinions_width(outputs.shape[-1]):]
+        # A cell of every slot holds K / C.
+        classes = (queries[..., :1, 3:4] * outputs.shape[-1]).round()
+        known = numbers[..., :1, -1:] / classes.log()
+        share = self.share * torch.where(classes > 1, known, torch.zeros_like(known)).clamp(0, 1)
+        return (1 - share) * outputs + share * numbers[..., :-1]

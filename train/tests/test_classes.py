@@ -13,9 +13,10 @@ import torch
 from pg_posterior_train import evaluate_classes, measure_classes
 from pg_posterior_train.class_scores import Frequencies, calibration_error, score
 from pg_posterior_train.begin import begin
-from pg_posterior_train.classes import class_chain, class_loss, classify, known_classes
+from pg_posterior_train.classes import class_chain, class_loss, classify, known_classes, prepare_classes
 from pg_posterior_train.export import write_model
 from pg_posterior_train.golden import golden
+from pg_posterior_train.model import PackedTransformer
 from pg_posterior_train.prior import classes as prior
 from pg_posterior_train.tasks import Tasks
 from pg_posterior_train.trainer import Run
@@ -196,9 +197,34 @@ class Training(unittest.TestCase):
             self.assertTrue(torch.equal(slots[..., shared], given[..., shared]))
             self.assertEqual(float(slots[..., 3].abs().max()), 0.0)
 
+    def test_answers_lean_on_the_regression_but_training_does_not(self):
+        model, plain = random_model("tabular_class"), random_model("tabular_class")
+        model.share, plain.share = 1.0, 0.0
+        generator = torch.Generator().manual_seed(1)
+        x = torch.randn(2, 80, 4, generator=generator, dtype=torch.float64)
+        y = torch.stack([(x[0, :, 0] > 0).double(), torch.randint(0, 2, (80,), generator=generator).double()])
+        drawn = Tasks(x, y, torch.zeros(2, 4, dtype=torch.bool))
+        inputs, classes, _ = prepare_classes(drawn, 60, 60, model.config)
+        said, quality = inputs.x[:, 60:, -11:-1], inputs.x[:, 0, -1] / math.log(2)
+        self.assertGreater(float(quality[0]), 0.7)    # planes tell these classes apart
+        self.assertLess(float(quality[1]), 0.0)       # and nothing those
+        leaning, alone = (classify(m, drawn, 60)[0] for m in (model, plain))
+        share = float(quality[0])
+        expected = (1 - share) * alone[0, :, :2] + share * said[0, :, :2]
+        torch.testing.assert_close(leaning[0, :, :2], expected.log_softmax(-1), rtol=0, atol=1e-9)
+        torch.testing.assert_close(leaning[1], alone[1], rtol=0, atol=0)
+        model.train()
+        torch.testing.assert_close(classify(model, drawn, 60)[0], alone, rtol=0, atol=0)
+        bad = config("tabular_class")["model"]
+        bad["embedder"]["x"]["logistic"] = False
+        with self.assertRaisesRegex(ValueError, "head.logistic"):
+            PackedTransformer(bad)
+
     def test_starts_from_a_model_that_sees_less(self):
-        """What regressions say comes in with weights of zero: the grown model gives the answers of the one it starts from."""
+        """What regressions say comes in with weights of zero: the grown model, but for its head's share, gives the answers of the one it starts from."""
         full, less = config("tabular_class"), config("tabular_class")
+        for c in (full, less):
+            del c["model"]["head"]["logistic"]
         less["model"]["embedder"]["x"]["logistic"] = False
         drawn = tasks("classes", 3, 40)
         with tempfile.TemporaryDirectory() as folder:
