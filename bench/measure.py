@@ -144,10 +144,32 @@ class Torch:
         import torch_baseline
 
         self.torch, self.module, self.subject = torch, torch_baseline, subject
+        self.settings = self.thread_settings()
         self.contexts = {}
         i = torch.arange(1, ROWS + 1, dtype=torch.float64)
         self.x = torch.stack([-2 + 4 * (i * step).frac() for step in FRACTIONS[:subject.columns]], 1)
         self.y = torch.sin(3 * self.x[:, 0]) + 0.1 * torch.cos(57 * self.x[:, -1])
+
+    def thread_settings(self):
+        """What PyTorch is measured with, (threads, threads of a BLAS of its own); the best counts. A BLAS that PyTorch does not rule, as in Debian's package, must
+        not have threads within its threads."""
+        processors = os.cpu_count()
+        if "BLAS_INFO=generic" not in self.torch.__config__.show():
+            return [(n, None) for n in sorted({1, processors})]
+        try:
+            import threadpoolctl
+        except ImportError:
+            sys.exit("this PyTorch leaves products to the system's BLAS: install threadpoolctl (Debian: python3-threadpoolctl) and OpenBLAS (libopenblas0-pthread)")
+        self.blas = threadpoolctl.ThreadpoolController().select(user_api="blas")
+        if not self.blas.info():
+            sys.exit("this PyTorch leaves products to the system's BLAS, which is none whose threads can be set: install OpenBLAS (Debian: libopenblas0-pthread)")
+        return sorted({(1, 1), (processors, 1), (1, processors)})
+
+    def describe(self):
+        name = f"PyTorch {self.torch.__version__} at its best of "
+        if self.settings[0][1] is None:
+            return name + " and ".join(str(n) for n, _ in self.settings) + " threads"
+        return name + ", ".join(f"{n}/{own}" for n, own in self.settings) + f" threads of its own/of {self.blas.info()[0]['internal_api']} {self.blas.info()[0]['version']}"
 
     def context(self, n):
         """(baseline with n rows encoded, inputs x and y of all rows, y as it enters the model, the target's scale)."""
@@ -166,8 +188,10 @@ class Torch:
                 "append": lambda: baseline.append(x[more], entering[more]), "again": lambda: baseline.sample_again(x[:n], entering[:n], x[more], size),
                 "build": lambda: self.module.Baseline(self.subject.path, baseline.model).encode(x[:n], entering[:n])}[operation]
 
-    def time(self, operation, n, size, seconds, threads):
-        self.torch.set_num_threads(threads)
+    def time(self, operation, n, size, seconds, setting):
+        self.torch.set_num_threads(setting[0])
+        if setting[1] is not None:
+            self.blas.limit(limits=setting[1])
         call = self.call(operation, n, size)
         found = []
         with self.torch.no_grad():
@@ -244,7 +268,7 @@ def table(subject, a, say):
     limits = engine.limits(a.seconds * 4)
     everyone = limits["all" if a.threads > 1 else "one"]
     say(f"{os.cpu_count()} processors, kernels {limits['kernels']}, {a.threads} threads")
-    say(f", PyTorch {torch.torch.__version__} at its best of 1 and {os.cpu_count()} threads\n" if torch else "\n")
+    say(f", {torch.describe()}\n" if torch else "\n")
     say("1e9 per second, one thread / all: " + ", ".join(f"{key} {limits['one'][key]:g} / {limits['all'][key]:g}" for key in limits["one"]) + "\n\n")
     say("| milliseconds | engine p50 | p95 | best | 16 bits p50 | from SQL p50 | PyTorch p50 | PyTorch / engine | PyTorch / 16 bits | engine / limit | one thread / its limit |\n")
     say("|---|---|---|---|---|---|---|---|---|---|---|\n")
@@ -259,8 +283,8 @@ def table(subject, a, say):
             narrow += halves.time(operation, n, size, a.seconds) if halves else [math.nan]
             if statement:
                 sql += server.time(statement, a.seconds)
-            for threads in sorted({1, os.cpu_count()}) if torch else ():
-                theirs.setdefault(threads, []).extend(torch.time(operation, n, size, a.seconds / 2, threads))
+            for setting in torch.settings if torch else ():
+                theirs.setdefault(setting, []).extend(torch.time(operation, n, size, a.seconds / 2, setting))
         p50, half = quantile(ours, .5), quantile(narrow, .5)
         floor, floor_alone = (limit(subject.config, operation, n, size, machine) for machine in (everyone, limits["one"]))
         best = min((quantile(v, .5) for v in theirs.values()), default=math.nan)
@@ -277,7 +301,7 @@ def others(engine, server, torch, a, say):
     buffered = quantile(engine.time("sample", 1024, 16, a.seconds), .5)
     say(f"\nDrawing 16 steps by encoding context and drawn rows anew at every step, {again:.0f} ms per draw: {16 * again / buffered:.0f} times the buffered 16 draws")
     if torch:
-        theirs = statistics.median(torch.time("again", 1024, 1, 0.1, os.cpu_count()))
+        theirs = min(statistics.median(torch.time("again", 1024, 1, 0.1, setting)) for setting in torch.settings)
         say(f"; in PyTorch {theirs:.0f} ms per draw: {16 * theirs / buffered:.0f} times")
     nothing, one = [], []
     for _ in range(a.rounds):
@@ -304,7 +328,7 @@ def main():
     parser.add_argument("--only", default="", help="operations that start with this")
     a = parser.parse_args()
     if a.avx2:
-        os.environ.update(ATEN_CPU_CAPABILITY="avx2", ONEDNN_MAX_CPU_ISA="AVX2", MKL_ENABLE_INSTRUCTIONS="AVX2")
+        os.environ.update(ATEN_CPU_CAPABILITY="avx2", ONEDNN_MAX_CPU_ISA="AVX2", MKL_ENABLE_INSTRUCTIONS="AVX2", OPENBLAS_CORETYPE="Haswell")
     os.environ["PGOPTIONS"] = f"-c posterior.threads={a.threads}"
     with tempfile.TemporaryDirectory() as place:
         os.chmod(place, 0o755)

@@ -7,6 +7,7 @@ before the clock starts, to PyTorch's advantage.
 import math
 
 import torch
+from pg_posterior_train.attention import attend
 from pg_posterior_train.export import load_model
 from pg_posterior_train.normalise import prepare, soft_clip
 from pg_posterior_train.tasks import numeric
@@ -38,8 +39,8 @@ class Baseline:
             a, b = layer.attn.log_scale.unbind(-1)
             scale = scale * (a[:, None] * visible.log() + b[:, None])[..., None]
         if mask is None and keys.dim() == 3:
-            # PyTorch's own fused attention
-            out = torch.nn.functional.scaled_dot_product_attention((q * scale)[None], keys[None], values[None], scale=1.0)[0]
+            # PyTorch's own fused attention, where it has one
+            out = attend((q * scale)[None], keys[None], values[None])[0]
         else:
             logits = (q * scale) @ keys.transpose(-1, -2)
             if mask is not None:
