@@ -127,7 +127,7 @@ int			cuda_x_width(const TnpDeviceModel *m, const TnpStats *stats);
 TnpStatus	cuda_fill_x(const TnpDeviceModel *m, const TnpStats *stats, const TnpRows *rows, int64_t first, int64_t n, bool in_context, float *x,
 						TnpError *error);
 
-/* Tell a walk where, in such rows x of `width` floats on the device, that share lies. */
+/* Tell a walk where, in such rows x of `width` floats on the device, the numbers of the logistic regression lie, and what share the head takes of them. */
 void		cuda_lean(const TnpDeviceModel *m, const TnpStats *stats, const float *x, int width, CudaWalk *walk);
 
 TnpStatus	cuda_encoding_build(TnpDeviceModel *m, const TnpRows *rows, int64_t prefix, int64_t capacity, TnpDeviceEncoding **encoding, TnpError *error);

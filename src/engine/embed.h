@@ -30,7 +30,7 @@ int			tnp_half_scratch(const TnpModel *model);
 
 /*
  * Halves [n, half width] of rows first … first + n - 1, n at most work->rows; what is said of rows below stats->n0 of a context (in_context) is
- * said without them. said receives [n, tnp_said_width] numbers for the head; NULL for rows of a context, which have no answer.
+ * said without them. said receives [n, tnp_said_width] numbers for the head, or is NULL: rows of a context have no answer.
  */
 TnpStatus	tnp_half_tile(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int64_t first, int n, bool in_context, TnpWork *work,
 						  float *values, float *said, TnpError *error);

@@ -105,7 +105,7 @@ int			tnp_logistic_width(const TnpModel *model);
 /* Both. */
 int			tnp_opinions_width(const TnpModel *model);
 
-/* How many of those C + 1 the head takes a share of (section 8): the first C, or none. */
+/* How many of the logistic regression's C + 1 the head takes a share of (section 8): the first C, or none. */
 int			tnp_said_width(const TnpModel *model);
 
 /* Width of the vector that tnp_scale_features writes for a row. */

@@ -15,12 +15,14 @@
 #define DRAWS 9
 #define STEPS 3
 #define ORDERS 3
+#define PARAMS 64				/* of one distribution, at most */
 
 /* Everything that is compared. */
 typedef struct Answers
 {
 	double		mean[QUERIES],
 				sd[QUERIES],
+				params[QUERIES * PARAMS],
 				draws[DRAWS * STEPS],
 				score[2];
 } Answers;
@@ -28,7 +30,7 @@ typedef struct Answers
 static TnpStatus
 ask_all(TnpDeviceEncoding *e, int64_t rows, const TestRows *all, Answers *a)
 {
-	TnpRequest	r[5];
+	TnpRequest	r[6];
 	TnpError	error;
 	TnpRows		queries = test_slice(all, CONTEXT + 10, QUERIES),
 				steps = test_slice(all, CONTEXT + 50, STEPS),
@@ -58,13 +60,16 @@ ask_all(TnpDeviceEncoding *e, int64_t rows, const TestRows *all, Answers *a)
 		r[3 + i].seed = 8;
 		r[3 + i].answer = &a->score[i];
 	}
-	for (int i = 0; i < 5; i++)
+	r[5].kind = TNP_REQUEST_PREDICT;
+	r[5].queries = queries;
+	r[5].answer = a->params;
+	for (int i = 0; i < 6; i++)
 	{
 		r[i].rows = rows;
 		r[i].status = TNP_INTERRUPTED;
 	}
-	status = tnp_device.answer(e, 5, r, &error);
-	for (int i = 0; status == TNP_OK && i < 5; i++)
+	status = tnp_device.answer(e, 6, r, &error);
+	for (int i = 0; status == TNP_OK && i < 6; i++)
 		status = r[i].status;
 	return status;
 }
@@ -182,7 +187,8 @@ check_appending(TnpDeviceModel *m, const char *name, const TestRows *rows, bool 
 int
 main(void)
 {
-	static const char *const names[] = {"prefix_causal", "incremental_fixed", "packed_causal_roles", "head_bars", "rows_tokens", "packed_tnpa", "rows_causal"};
+	static const char *const names[] = {"prefix_causal", "incremental_fixed", "packed_causal_roles", "head_bars", "rows_tokens", "packed_tnpa", "rows_causal",
+	"classes_lean"};
 	int			n;
 	TestModel  *models = test_models(&n);
 

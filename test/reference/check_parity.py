@@ -250,17 +250,29 @@ def case_lean(model):
     """Classes that planes tell apart but for some noise, so that a head that takes a share of the logistic regression takes much of it; joint questions."""
     if not model.config["head"].get("logistic"):
         return
-    classes, n, m = 3, 60, 6
-    x, _, kinds = rows(model, n + m, 13)
-    y = np.digitize(np.argsort(np.argsort(x[:, 2] + np.minimum(x[:, 5], 3) + 0.5 * np.sin(np.arange(n + m)))) / (n + m), [0.4, 0.7]).astype(float)
+    classes, n, m, many = 3, 60, 6, 100    # more rows at once than one tile has
+    x, _, kinds = rows(model, n + many, 13)
+    y = np.digitize(np.argsort(np.argsort(x[:, 2] + np.minimum(x[:, 5], 3) + 0.5 * np.sin(np.arange(n + many)))) / (n + many), [0.4, 0.7]).astype(float)
     prefix = middle(model, n)
     encoding = build(model, x[:n], y[:n], prefix, kinds, classes)
     assert 0.2 < encoding.share() / model.config["head"]["logistic"] < 0.95
-    asked, observed = x[n:], y[n:]
-    conditionals = encoding.conditionals(asked, observed)
-    yield Case("a share of the regression", {**request(x[:n], y[:n], kinds, prefix, queries=cells(asked), score=table(asked, observed),
+    asked = x[n:n + m]
+    conditionals = encoding.conditionals(x[n:], y[n:])
+    yield Case("a share of the regression", {**request(x[:n], y[:n], kinds, prefix, queries=cells(asked), score=table(x[n:], y[n:]),
                                                        sample={**table(asked), "draws": 20, "seed": 3}), "classes": classes},
                {**predictions(encoding, asked), "per_row": (conditionals, LOG_DENSITY), "draws": (encoding.sample(asked, 3, 20), 0)})
+
+
+def case_no_share(model):
+    """Classes that have nothing to do with the rows: the regression is worse than chance, and the head takes none of it."""
+    if not model.config["head"].get("logistic"):
+        return
+    n, m = 60, 5
+    x, _, kinds = rows(model, n + m, 13)
+    y = np.random.RandomState(5).randint(0, 3, n).astype(float)
+    encoding = build(model, x[:n], y, whole_prefix(model, n), kinds, 3)
+    assert encoding.statistics.tokeniser.logistics[0].quality < 0 and encoding.share() == 0
+    yield Case("no share of a regression that knows nothing", {**request(x[:n], y, kinds, "whole", queries=cells(x[n:])), "classes": 3}, predictions(encoding, x[n:]))
 
 
 def check_classes(tap, model, tool, kernels, label):
@@ -315,7 +327,7 @@ def check_refusals(tap, model, tool, kernels, label):
 
 
 CASES = (case_sizes, case_constant, case_unit, case_middle, case_wide, case_noise, case_short, case_grow, case_evidence, case_classes, case_one_class, case_rare,
-         case_lean)
+         case_lean, case_no_share)
 
 
 def main():

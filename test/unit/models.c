@@ -107,7 +107,7 @@ test_rows_make(TestRows *rows, const TnpModelInfo *info, int n, unsigned seed)
 		}
 		rows->y[i] = sum + 0.3 * test_uniform(&state);
 		if (classes > 0)
-			rows->y[i] = fmod(fabs(floor(2 * rows->y[i])), classes);
+			rows->y[i] = fmin(fmax(floor(rows->y[i] + classes / 2.0), 0), classes - 1);
 	}
 	rows->view = (TnpRows) {n, features, rows->kinds, rows->x, rows->y, classes};
 }
