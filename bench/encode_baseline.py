@@ -13,6 +13,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "train"))
 import torch  # noqa: E402
+from pg_posterior_train.attention import FUSED  # noqa: E402
 from torch_baseline import Baseline, inputs  # noqa: E402
 
 
@@ -28,6 +29,8 @@ def encode(baseline, rows, threads):
 def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
+    if not FUSED:
+        sys.exit("this PyTorch has no fused attention: the weights of 30,000 rows would take more memory than most machines have")
     baseline, sizes = Baseline(sys.argv[1]), [int(n) for n in sys.argv[2:]]
     encode(baseline, sizes[0], 1)    # the first call makes what PyTorch keeps
     threads = min((1, os.cpu_count()), key=lambda n: min(encode(baseline, sizes[0], n) for _ in range(2)))

@@ -159,10 +159,10 @@ class Torch:
         try:
             import threadpoolctl
         except ImportError:
-            sys.exit("this PyTorch leaves products to the system's BLAS: install threadpoolctl (Debian: python3-threadpoolctl) and OpenBLAS (libopenblas0-pthread)")
+            raise ImportError("it leaves products to the system's BLAS; that needs threadpoolctl, Debian's python3-threadpoolctl, and OpenBLAS, libopenblas0-pthread")
         self.blas = threadpoolctl.ThreadpoolController().select(user_api="blas")
         if not self.blas.info():
-            sys.exit("this PyTorch leaves products to the system's BLAS, which is none whose threads can be set: install OpenBLAS (Debian: libopenblas0-pthread)")
+            raise ImportError("it leaves products to the system's BLAS, which is none whose threads can be set; that needs OpenBLAS, Debian's libopenblas0-pthread")
         return sorted({(1, 1), (processors, 1), (1, processors)})
 
     def describe(self):
