@@ -46,31 +46,31 @@ wide_floats(int head_width)
 	return (size_t) BLOCK * head_width + LANES;
 }
 
-/* Floats of the sums of all rows and heads. */
-INLINE size_t
-own_sum_floats(int heads, int head_width, int n)
+/* The sums of all rows and heads. */
+static size_t
+sum_floats(int heads, int head_width, int n)
 {
 	return (size_t) n * heads * sum_stride(head_width);
 }
 
-/* The sums and, where numbers are not floats and rows come in groups, a head's keys and values of a block: spans are summed up by several threads at once. */
-static size_t
-sum_floats(int heads, int head_width, int n)
+/* The scaled queries. */
+INLINE size_t
+query_floats(int heads, int head_width, int n)
 {
-	return own_sum_floats(heads, head_width, n) + (HALF && n >= FEWEST_ROWS ? 2 * wide_floats(head_width) : 0);
+	return (size_t) (n * heads * head_width + LANES - 1) / LANES * LANES;
 }
 
-/* The scaled queries, the sum, and that of one span. */
+/* The scaled queries, the sum, that of one span, and, where numbers are not floats and rows come in groups, a head's keys and values of a block. */
 static size_t
 attend_floats(int heads, int head_width, int n)
 {
-	return (size_t) (n * heads * head_width + LANES - 1) / LANES * LANES + 2 * sum_floats(heads, head_width, n);
+	return query_floats(heads, head_width, n) + 2 * sum_floats(heads, head_width, n) + (HALF && n >= FEWEST_ROWS ? 2 * wide_floats(head_width) : 0);
 }
 
 INLINE float *
 first_sum(const TnpAttention *a)
 {
-	return a->scratch + (size_t) (a->n * a->heads * a->head_width + LANES - 1) / LANES * LANES;
+	return a->scratch + query_floats(a->heads, a->head_width, a->n);
 }
 
 /* Size of the group of distinct rows that a row is in, and its first row. */
@@ -132,13 +132,18 @@ sum_at(const TnpAttention *a, float *sums, int row, int head)
 	return (Sum) {at, at + padded, at + padded + LANES};
 }
 
+/* Nothing yet, for heads first … end - 1. */
 static void
-clear_sums(const TnpAttention *a, float *sums)
+clear_sums(const TnpAttention *a, int first, int end, float *sums)
 {
-	memset(sums, 0, own_sum_floats(a->heads, a->head_width, a->n) * sizeof(float));
 	for (int r = 0; r < a->n; r++)
-		for (int h = 0; h < a->heads; h++)
-			*sum_at(a, sums, r, h).reference = -INFINITY;
+		for (int h = first; h < end; h++)
+		{
+			Sum			sum = sum_at(a, sums, r, h);
+
+			memset(sum.values, 0, sum_stride(a->head_width) * sizeof(float));
+			*sum.reference = -INFINITY;
+		}
 }
 
 /* a += b */
@@ -429,37 +434,36 @@ take_shared_heads(const int heads, const int rows, const TnpAttention *a, int ro
 	add_head(heads * rows, vectors, width, shared_value(a, head, s), HALF, rows, apart, n, score, sum);
 }
 
-/* One row or two take a block with all their heads. */
+/* One row or two take a block with heads h … end - 1. */
 INLINE void
-take_few(const int rows, const TnpAttention *a, int row, int64_t s, float *sums)
+take_few(const int rows, const TnpAttention *a, int row, int h, int end, int64_t s, float *sums)
 {
 	const int	most = ROWS >= 4 ? 4 / rows : 2 / rows;	/* heads, which are so many sums together */
-	int			vectors = (a->head_width + WIDTH - 1) / WIDTH,
-				h = 0;
+	int			vectors = (a->head_width + WIDTH - 1) / WIDTH;
 
-	for (; most > 1 && vectors <= 2 && h + most <= a->heads; h += most)
+	for (; most > 1 && vectors <= 2 && h + most <= end; h += most)
 		take_shared_heads(most, rows, a, row, h, s, sums);
-	for (; rows == 1 && h + 2 <= a->heads; h += 2)
+	for (; rows == 1 && h + 2 <= end; h += 2)
 		take_shared_heads(2, rows, a, row, h, s, sums);
-	for (; h < a->heads; h++)
+	for (; h < end; h++)
 		take_shared_heads(1, rows, a, row, h, s, sums);
 }
 
 static void
-take_shared_row(const TnpAttention *a, int row, int64_t s, float *sums)
+take_shared_row(const TnpAttention *a, int row, int first, int end, int64_t s, float *sums)
 {
-	take_few(1, a, row, s, sums);
+	take_few(1, a, row, first, end, s, sums);
 }
 
 #if ROWS > 2
 static void
-take_shared_pair(const TnpAttention *a, int row, int64_t s, float *sums)
+take_shared_pair(const TnpAttention *a, int row, int first, int end, int64_t s, float *sums)
 {
 	if (seen_of_block(a->context[row], s) == seen_of_block(a->context[row + 1], s))
-		take_few(2, a, row, s, sums);
+		take_few(2, a, row, first, end, s, sums);
 	else
 		for (int i = 0; i < 2; i++)
-			for (int h = 0; h < a->heads; h++)
+			for (int h = first; h < end; h++)
 				take_shared_one(a, row + i, h, a->scratch + (size_t) row * a->heads * a->head_width + (size_t) h * a->head_width * 2 + i, 2, shared_key(a, h, s),
 								shared_value(a, h, s), HALF, s, sums);
 }
@@ -522,11 +526,11 @@ take_group(int rows, const TnpAttention *a, int row, int head, const float *k, c
 }
 
 /*
- * All distinct rows and heads of the tile take the block of shared keys that starts at slot s. Many rows have time to ask for what is needed next; few would only keep
- * the caches busy, which fetch what is read in order by themselves.
+ * All distinct rows of the tile and heads first … end - 1 take the block of shared keys that starts at slot s. Many rows have time to ask for what is needed next; few
+ * would only keep the caches busy, which fetch what is read in order by themselves.
  */
 static void
-take_shared(const TnpAttention *a, int64_t s, float *sums)
+take_shared(const TnpAttention *a, int first, int end, int64_t s, float *sums, float *scratch)
 {
 	const size_t line = 64 / sizeof(Number);
 	size_t		run = (size_t) BLOCK * a->head_width;
@@ -536,28 +540,30 @@ take_shared(const TnpAttention *a, int64_t s, float *sums)
 
 	if (n == 1)
 	{
-		take_shared_row(a, 0, s, sums);
+		take_shared_row(a, 0, first, end, s, sums);
 		return;
 	}
 #if ROWS > 2
 	if (n == 2)
 	{
-		take_shared_pair(a, 0, s, sums);
+		take_shared_pair(a, 0, first, end, s, sums);
 		return;
 	}
 #endif
-	for (int h = 0; h < a->heads; h++)
+	for (int h = first; h < end; h++)
 	{
 		const Number *next_k = (const Number *) a->k + (size_t) s * a->heads * a->head_width + (h + 1) * run,
 				   *next_v = (const Number *) a->v + (size_t) s * a->heads * a->head_width + (h + 1) * run;
 #ifdef KERNELS_HALF
 		/* groups of rows read each number several times */
-		float	   *wide = sums + own_sum_floats(a->heads, a->head_width, a->n);
+		float	   *wide = scratch + query_floats(a->heads, a->head_width, a->n) + 2 * sum_floats(a->heads, a->head_width, a->n);
 		const float *k = widen(shared_key(a, h, s), a->head_width, wide),
 				   *v = widen(shared_value(a, h, s), a->head_width, wide + wide_floats(a->head_width));
 #else
 		const float *k = shared_key(a, h, s),
 				   *v = shared_value(a, h, s);
+
+		(void) scratch;
 #endif
 		int			row = 0;
 
@@ -601,17 +607,17 @@ take_own(const TnpAttention *a, float *sums)
 }
 
 static void
-attend_span(const TnpAttention *a, int64_t span, float *sums)
+attend_span(const TnpAttention *a, int64_t span, int first, int end, float *sums, float *scratch)
 {
-	int64_t		end = 0;
+	int64_t		keys = 0;
 
 	for (int r = 0; r < a->distinct; r++)
-		end = a->context[r] > end ? a->context[r] : end;
-	if (end > (span + 1) * TNP_SPAN)
-		end = (span + 1) * TNP_SPAN;
-	clear_sums(a, sums);
-	for (int64_t s = span * TNP_SPAN; s < end; s += BLOCK)
-		take_shared(a, s, sums);
+		keys = a->context[r] > keys ? a->context[r] : keys;
+	if (keys > (span + 1) * TNP_SPAN)
+		keys = (span + 1) * TNP_SPAN;
+	clear_sums(a, first, end, sums);
+	for (int64_t s = span * TNP_SPAN; s < keys; s += BLOCK)
+		take_shared(a, first, end, s, sums, scratch);
 }
 
 /* The sums of the first n rows. */
@@ -636,7 +642,7 @@ finish(const TnpAttention *a, float *sums, float *other)
 		any = any || a->own[r].n > 0;
 	if (any)
 	{
-		clear_sums(a, other);
+		clear_sums(a, 0, a->heads, other);
 		take_own(a, other);
 		add_sums(a, a->n, sums, other);
 	}
@@ -681,10 +687,10 @@ attend(const TnpAttention *a)
 	for (int r = 0; r < a->distinct; r++)
 		most = a->context[r] > most ? a->context[r] : most;
 	attend_begin(a);
-	attend_span(a, 0, sums);
+	attend_span(a, 0, 0, a->heads, sums, a->scratch);
 	for (int64_t span = 1; span * TNP_SPAN < most; span++)
 	{
-		attend_span(a, span, other);
+		attend_span(a, span, 0, a->heads, other, a->scratch);
 		add_sums(a, a->distinct, sums, other);
 	}
 	finish(a, sums, other);

@@ -228,7 +228,7 @@ encode_rows(TnpEncoding *e, int64_t first, int64_t n, bool with_sinks, TnpError 
 			tokens[s] = (TnpToken) {sinks + e->prefix, 0, NULL, s};
 		for (int64_t i = 0; i < n; i++)
 			tokens[sinks + i] = tnp_row_token(e, first + i);
-		status = tnp_trunk(team, model, &e->cache, total, total, tokens, h, error);
+		status = tnp_trunk(team, model, &e->cache, total, total, 0, tokens, h, error);
 	}
 	tnp_free(&model->env, h);
 	tnp_free(&model->env, tokens);

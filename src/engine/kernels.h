@@ -17,7 +17,7 @@
 
 #include "config.h"
 
-#define TNP_KERNELS_API 5
+#define TNP_KERNELS_API 6
 #define TNP_PANEL 16
 #define TNP_BLOCK 64
 #define TNP_TILE 96				/* rows per call at most */
@@ -127,11 +127,11 @@ struct TnpKernels
 	void		(*attend) (const TnpAttention *a);
 
 	/*
-	 * The same in parts, bitwise: begin, then the sum of each span number 0 … n - 1 that any row sees, by whichever thread, and then the rest, which adds them.
-	 * NULL where a provider cannot.
+	 * The same in parts, bitwise: begin, then of each span number 0 … n - 1 that any row sees the sums of heads first … end - 1, each part by whichever thread, and
+	 * then the rest, which adds the spans. Parts of a span share its sum; scratch is attend_floats of n rows, a thread's own or a's. NULL where a provider cannot.
 	 */
 	void		(*attend_begin) (const TnpAttention *a);
-	void		(*attend_span) (const TnpAttention *a, int64_t span, float *sum);
+	void		(*attend_span) (const TnpAttention *a, int64_t span, int first, int end, float *sum, float *scratch);
 	void		(*attend_rest) (const TnpAttention *a, int64_t spans, float *sums);
 };
 

@@ -6,8 +6,6 @@
  */
 #include "encode.h"
 
-#define FEW_ROWS 6				/* for which sharing out the keys may be better than sharing out the rows */
-
 /* What the items of a prediction share. */
 typedef struct Predict
 {
@@ -73,7 +71,7 @@ predict_few(TnpTeam *team, const TnpEncoding *e, const TnpRows *queries, double 
 	TnpStatus	status = embed_queries(e, queries, 0, n, tnp_encoding_slots(e), work, tokens, work->h, error);
 
 	if (status == TNP_OK)
-		status = tnp_trunk(team, e->model, (TnpCache *) &e->cache, n, 0, tokens, work->h, error);
+		status = tnp_trunk(team, e->model, (TnpCache *) &e->cache, n, 0, 0, tokens, work->h, error);
 	return status == TNP_OK ? answer_queries(e, n, work->h, work, params, error) : status;
 }
 
@@ -91,12 +89,12 @@ tnp_predict(const TnpEncoding *e, const TnpRows *queries, double *params, TnpErr
 		return status;
 	tnp_answer_shape(model, &kind, &components);
 	p.size = tnp_distribution_size(kind, components);
-	status = tnp_team_make(model, &e->stats, queries->n < TNP_TILE ? (int) queries->n : TNP_TILE, queries->n <= FEW_ROWS ? TNP_MAX_THREADS : tnp_team_most(queries->n),
+	status = tnp_team_make(model, &e->stats, queries->n < TNP_TILE ? (int) queries->n : TNP_TILE, queries->n <= TNP_FEW_ROWS ? TNP_MAX_THREADS : tnp_team_most(queries->n),
 						   tnp_cost(model, (double) queries->n, (double) tnp_encoding_slots(e)), &team, error);
 	if (status != TNP_OK)
 		return status;
 	p.tile = tnp_team_tile(team, queries->n);
-	if (queries->n <= FEW_ROWS && tnp_team_size(team) > 1)
+	if (queries->n <= TNP_FEW_ROWS && tnp_team_size(team) > 1)
 		status = predict_few(team, e, queries, params, error);
 	else
 		status = tnp_team_run(team, (queries->n + p.tile - 1) / p.tile, predict_tile, &p, error);
@@ -139,7 +137,7 @@ tnp_append_predict(TnpEncoding *e, const TnpRows *rows, const TnpRows *queries, 
 		if (status == TNP_OK)
 			status = embed_queries(e, queries, 0, m, slots, work, tokens + n, asked, error);
 		if (status == TNP_OK)
-			status = tnp_trunk(team, model, &e->cache, total, n, tokens, work->h, error);
+			status = tnp_trunk(team, model, &e->cache, total, n, 0, tokens, work->h, error);
 		if (status == TNP_OK)
 			status = answer_queries(e, m, asked, work, params, error);
 	}

@@ -32,6 +32,7 @@ typedef struct Sample
 	double	   *y;				/* [draws, M] */
 	TnpHalf		half;			/* of all queries */
 	int			group;			/* draws at once */
+	bool		by_team;		/* there is one draw, whose keys the threads share out */
 	TnpTeam    *team;
 	Group	   *groups;			/* one per worker */
 	int64_t    *place;			/* [M]: 0, 1, 2, … for merging */
@@ -88,13 +89,16 @@ make_sample(Sample *s, TnpError *error)
 	const TnpModel *model = e->model;
 	const TnpEnv *env = &model->env;
 	int64_t		m = s->queries->n,
+				slots = tnp_encoding_slots(e),
 				share;
-	TnpStatus	status = tnp_team_make(model, &e->stats, TNP_TILE, s->draws,
-									   tnp_cost(model, 2.0 * (double) s->draws * (double) m, (double) (tnp_encoding_slots(e) + m)), &s->team, error);
+	bool		alone = s->draws == 1 && tnp_few_share_keys(model, 2, slots);
+	TnpStatus	status = tnp_team_make(model, &e->stats, TNP_TILE, alone ? TNP_MAX_THREADS : s->draws,
+									   tnp_cost(model, 2.0 * (double) s->draws * (double) m, (double) (slots + m)), &s->team, error);
 
 	if (status != TNP_OK)
 		return status;
 	s->first = m < tnp_chain_room(e) ? m : tnp_chain_room(e);
+	s->by_team = alone && tnp_team_size(s->team) > 1;
 	share = (s->draws + tnp_team_size(s->team) - 1) / tnp_team_size(s->team);
 	s->group = share < GROUP_DRAWS ? (int) share : GROUP_DRAWS;
 	s->groups = tnp_alloc_zero(env, tnp_team_size(s->team), sizeof(Group));
@@ -133,11 +137,11 @@ embed_drawn(Sample *s, const TnpEncoding *e, int64_t row, int64_t j, int draws, 
 }
 
 /*
- * Steps first … first + n - 1 of `draws` draws (at most s->group) on e; n is within the room. y points to the first draw's first value of the whole
- * answer, rows of stride M.
+ * Steps first … first + n - 1 of `draws` draws (at most s->group) on e, by the whole team or by the one worker; n is within the room. y points to the first
+ * draw's first value of the whole answer, rows of stride M.
  */
 static TnpStatus
-sample_block(Sample *s, TnpWorker *worker, const TnpEncoding *e, int64_t first, int64_t n, uint64_t first_draw, int draws, double *y,
+sample_block(Sample *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, int64_t first, int64_t n, uint64_t first_draw, int draws, double *y,
 			 TnpError *error)
 {
 	const TnpModel *model = e->model;
@@ -170,7 +174,10 @@ sample_block(Sample *s, TnpWorker *worker, const TnpEncoding *e, int64_t first, 
 		for (int b = 0; b < asked; b++)
 			g->tokens[stored + b] = tnp_chain_query(e, &g->caches[b], j);
 
-		status = tnp_walk(worker, model, (TnpCache *) &e->cache, stored + asked, stored, asked, g->tokens, g->h, error);
+		if (by_team)
+			status = tnp_trunk(s->team, model, (TnpCache *) &e->cache, stored + asked, stored, asked, g->tokens, g->h, error);
+		else
+			status = tnp_walk(worker, model, (TnpCache *) &e->cache, stored + asked, stored, asked, g->tokens, g->h, error);
 		if (status == TNP_OK)
 			status = tnp_answers(model, &e->stats, asked, query, tnp_half_said(model, &s->half, first + j), 0, &worker->work, g->params, error);
 		for (int b = 0; status == TNP_OK && b < draws; b++)
@@ -202,7 +209,7 @@ continue_draw(Sample *s, uint64_t draw, double *y, TnpError *error)
 			break;
 		merged = done;
 		count = m - done < tnp_chain_room(e) ? m - done : tnp_chain_room(e);
-		status = sample_block(s, tnp_team_self(s->team), e, done, count, draw, 1, y, error);
+		status = sample_block(s, tnp_team_self(s->team), tnp_few_share_keys(s->root->model, 2, tnp_encoding_slots(e)), e, done, count, draw, 1, y, error);
 		done += count;
 	}
 	if (e != s->root)
@@ -218,7 +225,7 @@ sample_group(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 	int64_t		done = item * s->group;
 	int			draws = s->draws - done < s->group ? (int) (s->draws - done) : s->group;
 
-	return sample_block(s, worker, s->root, 0, s->first, s->first_draw + (uint64_t) done, draws, s->y + done * s->queries->n, error);
+	return sample_block(s, worker, s->by_team, s->root, 0, s->first, s->first_draw + (uint64_t) done, draws, s->y + done * s->queries->n, error);
 }
 
 TnpStatus

@@ -152,7 +152,7 @@ score_block(Score *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, con
 	for (int64_t j = 0; j < n; j++)
 		p->tokens[n - 1 + j] = tnp_chain_query(e, &p->cache, j);
 	if (by_team)
-		status = tnp_trunk(s->team, model, context, 2 * n - 1, n - 1, p->tokens, p->h, error);
+		status = tnp_trunk(s->team, model, context, 2 * n - 1, n - 1, 0, p->tokens, p->h, error);
 	else
 		status = tnp_walk(worker, model, context, 2 * n - 1, n - 1, 0, p->tokens, p->h, error);
 	for (int64_t j = 0; said > 0 && j < n; j++)

@@ -35,6 +35,7 @@ struct TnpTeam
 	const TnpModel *model;
 	int			size,			/* workers */
 				started;		/* threads that run */
+	bool		hindered;		/* others have the processors */
 	TnpWorker  *workers;		/* [size] */
 	pthread_t	threads[TNP_MAX_THREADS];
 	pthread_mutex_t lock;
@@ -202,14 +203,14 @@ thread_main(void *arg)
 	}
 }
 
-/* Wait until all items of the round are done, looking for interrupts meanwhile. */
-static void
+/* Wait until all items of the round are done, looking for interrupts meanwhile; says whether that took long. */
+static bool
 await_items(TnpTeam *team, int64_t n)
 {
 	for (int i = 0; i < SPINS && atomic_load(&team->finished) < n; i++)
 		pause_briefly();
 	if (atomic_load(&team->finished) >= n)
-		return;
+		return false;
 	pthread_mutex_lock(&team->lock);
 	while (atomic_load(&team->finished) < n)
 	{
@@ -226,12 +227,16 @@ await_items(TnpTeam *team, int64_t n)
 		tnp_worker_check(&team->workers[0], NULL);
 	}
 	pthread_mutex_unlock(&team->lock);
+	return true;
 }
 
-TnpStatus
-tnp_team_run(TnpTeam *team, int64_t n, TnpItem item, void *state, TnpError *error)
+/* tnp_team_run; *late says whether the calling thread had to wait long for the others. */
+static TnpStatus
+run_round(TnpTeam *team, int64_t n, TnpItem item, void *state, bool *late, TnpError *error)
 {
 	TnpStatus	status = TNP_OK;
+
+	*late = false;
 
 	/* so many items would be more rows than memory holds; they need no help */
 	if (team->started == 0 || n <= 1 || n > (int64_t) ITEM_MASK)
@@ -250,12 +255,36 @@ tnp_team_run(TnpTeam *team, int64_t n, TnpItem item, void *state, TnpError *erro
 		pthread_cond_broadcast(&team->work);
 	pthread_mutex_unlock(&team->lock);
 	take_items(team, &team->workers[0]);
-	await_items(team, n);
+	*late = await_items(team, n);
 	if (atomic_load(&team->failed) == INT64_MAX)
 		return TNP_OK;
 	if (error != NULL)
 		*error = team->error;
 	return team->error.status;
+}
+
+TnpStatus
+tnp_team_run(TnpTeam *team, int64_t n, TnpItem item, void *state, TnpError *error)
+{
+	bool		late;
+
+	return run_round(team, n, item, state, &late, error);
+}
+
+TnpStatus
+tnp_team_run_brief(TnpTeam *team, int64_t n, TnpItem item, void *state, TnpError *error)
+{
+	bool		late;
+	TnpStatus	status = run_round(team, n, item, state, &late, error);
+
+	team->hindered = team->hindered || late;
+	return status;
+}
+
+bool
+tnp_team_hindered(const TnpTeam *team)
+{
+	return team->hindered;
 }
 
 /* ---- making and ending ------------------------------------------------------------------------------------- */

@@ -44,6 +44,13 @@ TnpWorker  *tnp_team_self(TnpTeam *team);
 /* Do items 0 … n - 1, in any order, by all workers. Of the items that fail, the first's error is reported; those after it may be left out. */
 TnpStatus	tnp_team_run(TnpTeam *team, int64_t n, TnpItem item, void *state, TnpError *error);
 
+/*
+ * The same for items of microseconds, many rounds of them. Where others have the processors, a thread can be stopped for milliseconds while it has an item, and all
+ * wait for it. Once that has happened the team is hindered, and the calling thread had better do the rest alone.
+ */
+TnpStatus	tnp_team_run_brief(TnpTeam *team, int64_t n, TnpItem item, void *state, TnpError *error);
+bool		tnp_team_hindered(const TnpTeam *team);
+
 /* Fails with TNP_INTERRUPTED if the caller wants the call to end. For items that take more than some milliseconds. */
 TnpStatus	tnp_worker_check(TnpWorker *worker, TnpError *error);
 

@@ -13,6 +13,8 @@
 
 #include "block.h"
 
+#define KEYS_OF_FEW 512			/* from which on few tokens' are shared out: tens of microseconds, against one or two for handing them out */
+
 int
 tnp_cache_layers(const TnpModel *model)
 {
@@ -38,8 +40,10 @@ typedef struct Walk
 				end;
 
 	const TnpAttention *attention;	/* of the tile whose spans are summed up */
-	float	   *sums;			/* [spans] */
+	float	   *sums;			/* [spans]; NULL: tiles are shared out, not keys */
 	size_t		sum_floats;
+	int			parts;			/* of the heads, into which a span is shared out */
+	bool		brief;			/* a share takes microseconds */
 } Walk;
 
 /* Number of tokens of item number `item`, and the first. */
@@ -136,14 +140,35 @@ attend_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 }
 
 static TnpStatus
-sum_span(void *state, TnpWorker *worker, int64_t item, TnpError *error)
+sum_part(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 {
 	Walk	   *w = state;
+	int64_t		span = item / w->parts;
+	int			part = (int) (item % w->parts),
+				heads = w->attention->heads;
 	TnpStatus	status = tnp_worker_check(worker, error);
 
 	if (status == TNP_OK)
-		w->model->kernels->attend_span(w->attention, item, w->sums + item * w->sum_floats);
+		w->model->kernels->attend_span(w->attention, span, part * heads / w->parts, (part + 1) * heads / w->parts, w->sums + span * w->sum_floats,
+									   worker->work.block.attend);
 	return status;
+}
+
+/* Shared keys that the token of n which sees most sees. */
+static int64_t
+most_keys(const TnpToken *tokens, int64_t n)
+{
+	int64_t		keys = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		keys = tokens[i].context > keys ? tokens[i].context : keys;
+	return keys;
+}
+
+static int64_t
+spans_of(int64_t keys)
+{
+	return keys < 1 ? 1 : (keys + TNP_SPAN - 1) / TNP_SPAN;
 }
 
 /* Few tokens with many keys: the team shares out the keys. */
@@ -151,8 +176,9 @@ static TnpStatus
 attend_split(Walk *w, int64_t first, int64_t end, int64_t spans, TnpError *error)
 {
 	const TnpConfig *c = &w->model->config;
+	const TnpKernels *kernels = w->model->kernels;
 	TnpBlockWork *work = &tnp_team_self(w->team)->work.block;
-	TnpStatus	status = TNP_OK;
+	TnpStatus	status = tnp_worker_check(tnp_team_self(w->team), error);
 
 	for (int64_t start = first; status == TNP_OK && start < end; start += w->tile)
 	{
@@ -164,15 +190,19 @@ attend_split(Walk *w, int64_t first, int64_t end, int64_t spans, TnpError *error
 		float	   *h = w->h + start * c->width;
 
 		tnp_block_ask(w->model, w->layer, c->heads, c->post_norm, n, h, &view, work, &attention);
-		w->model->kernels->attend_begin(&attention);
-		w->attention = &attention;
-		w->sum_floats = w->model->kernels->sum_floats(attention.heads, attention.head_width, n);
-		status = tnp_team_run(w->team, spans, sum_span, w, error);
-		if (status == TNP_OK)
+		if (w->brief && tnp_team_hindered(w->team))
+			kernels->attend(&attention);
+		else
 		{
-			w->model->kernels->attend_rest(&attention, spans, w->sums);
-			tnp_block_finish(w->model, w->layer, c->post_norm, n, h, work);
+			kernels->attend_begin(&attention);
+			w->attention = &attention;
+			w->sum_floats = kernels->sum_floats(attention.heads, attention.head_width, n);
+			status = (w->brief ? tnp_team_run_brief : tnp_team_run) (w->team, spans * w->parts, sum_part, w, error);
+			if (status != TNP_OK)
+				return status;
+			kernels->attend_rest(&attention, spans, w->sums);
 		}
+		tnp_block_finish(w->model, w->layer, c->post_norm, n, h, work);
 	}
 	return status;
 }
@@ -188,15 +218,9 @@ store(Walk *w, const TnpLayer *layer, int at, int64_t end, TnpError *error)
 static TnpStatus
 attend(Walk *w, const TnpLayer *layer, int at, int64_t first, int64_t end, TnpError *error)
 {
-	int64_t		keys = 0;
-
 	w->layer = layer;
 	w->at = at;
-	if (w->sums == NULL)
-		return run(w, first, end, attend_tile, error);
-	for (int64_t i = first; i < end; i++)
-		keys = w->tokens[i].context > keys ? w->tokens[i].context : keys;
-	return attend_split(w, first, end, keys < 1 ? 1 : (keys + TNP_SPAN - 1) / TNP_SPAN, error);
+	return w->sums == NULL ? run(w, first, end, attend_tile, error) : attend_split(w, first, end, spans_of(most_keys(w->tokens + first, end - first)), error);
 }
 
 /* One set of weights for all tokens; keys come from the state that enters the layer. */
@@ -262,20 +286,48 @@ tnp_walk(TnpWorker *worker, const TnpModel *model, TnpCache *context, int64_t n,
 	return walk(&w, n, n_store, error);
 }
 
+bool
+tnp_few_share_keys(const TnpModel *model, int64_t n, int64_t keys)
+{
+	return n <= TNP_FEW_ROWS && keys >= KEYS_OF_FEW && model->kernels->attend_span != NULL;
+}
+
+/* Whether the team had better share out the keys of n tokens, `tile` at a time, than the tiles. */
+static bool
+share_keys(const TnpTeam *team, const TnpModel *model, int64_t n, int tile, int64_t keys)
+{
+	int			size = tnp_team_size(team);
+
+	if (size == 1)
+		return false;
+	return tnp_few_share_keys(model, n, keys) || (model->kernels->attend_span != NULL && (n + tile - 1) / tile < size && keys >= 2 * size * TNP_SPAN);
+}
+
+/* As few parts of the heads as give each thread something to do. */
+static int
+parts_of(int heads, int64_t spans, int threads)
+{
+	int64_t		parts = (threads + spans - 1) / spans;
+
+	return parts < heads ? (int) parts : heads;
+}
+
 TnpStatus
-tnp_trunk(TnpTeam *team, const TnpModel *model, TnpCache *context, int64_t n, int64_t n_store, const TnpToken *tokens, float *h, TnpError *error)
+tnp_trunk(TnpTeam *team, const TnpModel *model, TnpCache *context, int64_t n, int64_t n_store, int64_t alike, const TnpToken *tokens, float *h,
+		  TnpError *error)
 {
 	const TnpConfig *c = &model->config;
-	Walk		w = {.team = team,.model = model,.context = context,.tokens = tokens,.h = h,.tile = tnp_team_tile(team, n),.first_alike = n};
-	int64_t		keys = 0;
+	Walk		w = {.team = team,.model = model,.context = context,.tokens = tokens,.h = h,.tile = tnp_team_tile(team, n),.first_alike = n - alike};
+	int64_t		keys = most_keys(tokens, n);
 	TnpStatus	status;
 
-	for (int64_t i = 0; i < n; i++)
-		keys = tokens[i].context > keys ? tokens[i].context : keys;
-	if (model->kernels->attend_span != NULL && (n + w.tile - 1) / w.tile < tnp_team_size(team) && keys >= 2 * tnp_team_size(team) * TNP_SPAN)
+	if (share_keys(team, model, n, w.tile, keys))
 	{
-		w.sums = tnp_alloc(&model->env, (keys + TNP_SPAN - 1) / TNP_SPAN,
-						   model->kernels->sum_floats(c->heads, c->width / c->heads, w.tile) * sizeof(float));
+		if (n <= TNP_FEW_ROWS)
+			w.tile = (int) n;
+		w.brief = keys < 2 * tnp_team_size(team) * TNP_SPAN;
+		w.parts = parts_of(c->heads, spans_of(keys), tnp_team_size(team));
+		w.sums = tnp_alloc(&model->env, spans_of(keys), model->kernels->sum_floats(c->heads, c->width / c->heads, w.tile) * sizeof(float));
 		if (w.sums == NULL)
 			return tnp_no_memory(error);
 	}

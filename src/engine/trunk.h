@@ -20,6 +20,9 @@ typedef struct TnpToken
 	int64_t		slot;			/* where to store, or -1: a query */
 } TnpToken;
 
+/* So few tokens may have their keys shared out, when there are tiles enough for one thread only. */
+#define TNP_FEW_ROWS 6
+
 /* Layers of caches for this model: one per layer, or self and cross for two streams. */
 int			tnp_cache_layers(const TnpModel *model);
 
@@ -32,9 +35,12 @@ int			tnp_cache_layers(const TnpModel *model);
  * walk, 0 or more, are queries that differ in nothing but what their private keys hold, as those of many draws are: what the first layer makes of them without these
  * is computed once.
  */
-TnpStatus	tnp_trunk(TnpTeam *team, const TnpModel *model, TnpCache *context, int64_t n, int64_t n_store, const TnpToken *tokens, float *h,
+TnpStatus	tnp_trunk(TnpTeam *team, const TnpModel *model, TnpCache *context, int64_t n, int64_t n_store, int64_t alike, const TnpToken *tokens, float *h,
 					  TnpError *error);
 TnpStatus	tnp_walk(TnpWorker *worker, const TnpModel *model, TnpCache *context, int64_t n, int64_t n_store, int64_t alike, const TnpToken *tokens,
 					 float *h, TnpError *error);
+
+/* Whether trunk shares out the keys of n tokens that see `keys` shared keys, so that a team is of use for a single tile. */
+bool		tnp_few_share_keys(const TnpModel *model, int64_t n, int64_t keys);
 
 #endif							/* TNP_TRUNK_H */

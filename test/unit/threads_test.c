@@ -3,14 +3,18 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cpu.h"
 #include "models.h"
 #include "tap.h"
 
 #define CONTEXT 150				/* several tiles */
+#define MIDDLE_CONTEXT 700		/* fewer spans than threads, which share out heads as well */
 #define LONG_CONTEXT 2100		/* several spans for each of two threads */
 #define MORE 31
 #define QUERIES 100
@@ -53,7 +57,7 @@ ask(const TnpModel *model, const TestRows *rows, int n, Answers *out, TnpError *
 
 	tnp_answer_shape(model, &kind, &components);
 	size = tnp_distribution_size(kind, components);
-	out->n = (size_t) (QUERIES + STEPS + 2) * size + DRAWS * STEPS + 2 + STEPS;
+	out->n = (size_t) (QUERIES + STEPS + 2) * size + (DRAWS + 1) * STEPS + 2 + STEPS;
 	out->at = at = calloc(out->n, sizeof(double));
 	status = tnp_build(model, &context, tnp_whole_prefix(model, context.n), &e, error);
 	if (status == TNP_OK && appends)
@@ -70,6 +74,9 @@ ask(const TnpModel *model, const TestRows *rows, int n, Answers *out, TnpError *
 	if (status == TNP_OK)
 		status = tnp_sample(e, &few, 3, 0, DRAWS, at, error);
 	at += DRAWS * STEPS;
+	if (status == TNP_OK)
+		status = tnp_sample(e, &few, 3, DRAWS, 1, at, error);
+	at += STEPS;
 	if (status == TNP_OK)
 		status = tnp_score(e, &few, ORDERS, 5, at, NULL, error);
 	if (status == TNP_OK)
@@ -175,6 +182,61 @@ test_model(const TestModel *file, const TnpKernels *kernels, int n)
 	ok(env.live == 0, "%s, %s: all memory is freed", file->name, kernels->name);
 }
 
+static pthread_t caller;
+static const TnpKernels *true_kernels;
+static atomic_int shares_of_others;
+
+/* A share of the keys, for which every thread but the calling one takes so long as if others had the processors. */
+static void
+slow_attend_span(const TnpAttention *a, int64_t span, int first, int end, float *sum, float *scratch)
+{
+	true_kernels->attend_span(a, span, first, end, sum, scratch);
+	if (!pthread_equal(pthread_self(), caller))
+	{
+		atomic_fetch_add(&shares_of_others, 1);
+		nanosleep(&(struct timespec) {.tv_nsec = 5000000}, NULL);
+	}
+}
+
+/* A draw whose threads hinder it goes on without them, and says the same. */
+static void
+test_hindered(const TestModel *file, const TnpKernels *kernels)
+{
+	TnpKernels	slow = *kernels;
+	const TnpKernels *both[2] = {kernels, &slow};
+	double		drawn[2][MORE];
+
+	slow.attend_span = slow_attend_span;
+	true_kernels = kernels;
+	caller = pthread_self();
+	n_threads = 4;
+	for (int i = 0; i < 2; i++)
+	{
+		TestEnv		env;
+		TnpModel   *model;
+		TnpEncoding *e;
+		TnpError	error = {0};
+		TestRows	rows;
+		TnpRows		context,
+					queries;
+
+		test_env_init(&env, both[i]);
+		env.env.threads = threads;
+		test_must(tnp_model_open(&env.env, file->bytes, file->length, &model, &error), &error);
+		test_rows_make(&rows, tnp_model_info(model), MIDDLE_CONTEXT + MORE, 11);
+		context = test_slice(&rows, 0, MIDDLE_CONTEXT);
+		queries = test_slice(&rows, MIDDLE_CONTEXT, MORE);
+		test_must(tnp_build(model, &context, tnp_whole_prefix(model, MIDDLE_CONTEXT), &e, &error), &error);
+		test_must(tnp_sample(e, &queries, 3, 0, 1, drawn[i], &error), &error);
+		tnp_encoding_free(e);
+		test_rows_free(&rows);
+		tnp_model_close(model);
+	}
+	ok(memcmp(drawn[0], drawn[1], sizeof(drawn[0])) == 0, "%s, %s: a draw that is hindered is the same", file->name, kernels->name);
+	/* the round in which that shows is the last one that others have a share in; there are as many as steps and layers */
+	ok(atomic_load(&shares_of_others) <= 3, "%s, %s: and hindered once (%d shares of others)", file->name, kernels->name, atomic_load(&shares_of_others));
+}
+
 int
 main(void)
 {
@@ -190,6 +252,12 @@ main(void)
 	for (int i = 0, t = 0; i < n && t < (quick ? 1 : n_tables); i++)
 		if (strstr(models[i].name, "prefix") != NULL)
 			test_model(&models[i], tables[t++], LONG_CONTEXT);
+	for (int i = 0, t = 0; i < n && t < (quick ? 1 : n_tables); i++)
+		if (strstr(models[i].name, "buffer") != NULL)
+			test_model(&models[i], tables[t++], MIDDLE_CONTEXT);
+	for (int i = 0; i < n; i++)
+		if (strcmp(models[i].name, "prefix_causal") == 0)
+			test_hindered(&models[i], tables[0]);
 	test_models_free(models, n);
 	return done_testing();
 }
