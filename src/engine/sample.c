@@ -91,7 +91,7 @@ make_sample(Sample *s, TnpError *error)
 	int64_t		m = s->queries->n,
 				slots = tnp_encoding_slots(e),
 				share;
-	bool		alone = s->draws == 1 && tnp_few_share_keys(model, 2, slots);
+	bool		alone = s->draws == 1 && tnp_few_share_keys(model, 2, slots) && tnp_team_try_brief(model);
 	TnpStatus	status = tnp_team_make(model, &e->stats, TNP_TILE, alone ? TNP_MAX_THREADS : s->draws,
 									   tnp_cost(model, 2.0 * (double) s->draws * (double) m, (double) (slots + m)), &s->team, error);
 

@@ -25,7 +25,9 @@
 #define COST_OF_TILE 6			/* rows that are carried in the time that a tile takes by itself */
 #define SPINS 2000				/* looks at what is awaited before sleeping: some ten microseconds */
 #define WAIT_NS 2000000			/* how long the caller sleeps between looks for interrupts */
+#define HINDRANCE_NS 1000000	/* slept in brief rounds: less than threads save a call that has many of them */
 #define STACK_BYTES ((size_t) 1 << 20)
+#define MOST_UNTRIED 255			/* brief calls that go on alone after a hindered one */
 #define ITEM_BITS 24			/* of the next item, and of their number */
 #define ITEM_MASK (((uint64_t) 1 << ITEM_BITS) - 1)
 #define ROUND_SHIFT (2 * ITEM_BITS)
@@ -35,7 +37,8 @@ struct TnpTeam
 	const TnpModel *model;
 	int			size,			/* workers */
 				started;		/* threads that run */
-	bool		hindered;		/* others have the processors */
+	bool		brief;			/* rounds were brief */
+	int64_t		slept;			/* nanoseconds, in them */
 	TnpWorker  *workers;		/* [size] */
 	pthread_t	threads[TNP_MAX_THREADS];
 	pthread_mutex_t lock;
@@ -55,6 +58,10 @@ struct TnpTeam
 	_Atomic int64_t failed;		/* first item that failed, or INT64_MAX */
 	TnpError	error;			/* its error */
 };
+
+/* Processors that others have now they will have soon after: brief calls that go on alone, and how many there were the last time. Of the process. */
+static atomic_int untried,
+			last_untried;
 
 static inline void
 pause_briefly(void)
@@ -203,14 +210,25 @@ thread_main(void *arg)
 	}
 }
 
-/* Wait until all items of the round are done, looking for interrupts meanwhile; says whether that took long. */
-static bool
+static int64_t
+nanoseconds(clockid_t clock, struct timespec *at)
+{
+	clock_gettime(clock, at);
+	return (int64_t) at->tv_sec * 1000000000 + at->tv_nsec;
+}
+
+/* Wait until all items of the round are done, looking for interrupts meanwhile; returns the nanoseconds slept. */
+static int64_t
 await_items(TnpTeam *team, int64_t n)
 {
+	struct timespec at;
+	int64_t		began;
+
 	for (int i = 0; i < SPINS && atomic_load(&team->finished) < n; i++)
 		pause_briefly();
 	if (atomic_load(&team->finished) >= n)
-		return false;
+		return 0;
+	began = nanoseconds(CLOCK_MONOTONIC, &at);
 	pthread_mutex_lock(&team->lock);
 	while (atomic_load(&team->finished) < n)
 	{
@@ -227,16 +245,16 @@ await_items(TnpTeam *team, int64_t n)
 		tnp_worker_check(&team->workers[0], NULL);
 	}
 	pthread_mutex_unlock(&team->lock);
-	return true;
+	return nanoseconds(CLOCK_MONOTONIC, &at) - began;
 }
 
-/* tnp_team_run; *late says whether the calling thread had to wait long for the others. */
+/* tnp_team_run; *slept is how long the calling thread slept, waiting for others. */
 static TnpStatus
-run_round(TnpTeam *team, int64_t n, TnpItem item, void *state, bool *late, TnpError *error)
+run_round(TnpTeam *team, int64_t n, TnpItem item, void *state, int64_t *slept, TnpError *error)
 {
 	TnpStatus	status = TNP_OK;
 
-	*late = false;
+	*slept = 0;
 
 	/* so many items would be more rows than memory holds; they need no help */
 	if (team->started == 0 || n <= 1 || n > (int64_t) ITEM_MASK)
@@ -255,7 +273,7 @@ run_round(TnpTeam *team, int64_t n, TnpItem item, void *state, bool *late, TnpEr
 		pthread_cond_broadcast(&team->work);
 	pthread_mutex_unlock(&team->lock);
 	take_items(team, &team->workers[0]);
-	*late = await_items(team, n);
+	*slept = await_items(team, n);
 	if (atomic_load(&team->failed) == INT64_MAX)
 		return TNP_OK;
 	if (error != NULL)
@@ -266,25 +284,50 @@ run_round(TnpTeam *team, int64_t n, TnpItem item, void *state, bool *late, TnpEr
 TnpStatus
 tnp_team_run(TnpTeam *team, int64_t n, TnpItem item, void *state, TnpError *error)
 {
-	bool		late;
+	int64_t		slept;
 
-	return run_round(team, n, item, state, &late, error);
+	return run_round(team, n, item, state, &slept, error);
 }
 
 TnpStatus
 tnp_team_run_brief(TnpTeam *team, int64_t n, TnpItem item, void *state, TnpError *error)
 {
-	bool		late;
-	TnpStatus	status = run_round(team, n, item, state, &late, error);
+	int64_t		slept;
+	TnpStatus	status = run_round(team, n, item, state, &slept, error);
 
-	team->hindered = team->hindered || late;
+	team->brief = true;
+	team->slept += slept;
 	return status;
+}
+
+bool
+tnp_team_try_brief(const TnpModel *model)
+{
+	const TnpEnv *env = &model->env;
+
+	if (env->threads != NULL && env->threads(env->arg) < 0)
+		return true;
+	if (atomic_load(&untried) <= 0)
+		return true;
+	atomic_fetch_sub(&untried, 1);
+	return false;
+}
+
+/* What the next brief calls learn from this one. */
+static void
+note_hindrance(const TnpTeam *team)
+{
+	int			n = tnp_team_hindered(team) ? 2 * atomic_load(&last_untried) + 1 : 0;
+
+	n = n < MOST_UNTRIED ? n : MOST_UNTRIED;
+	atomic_store(&last_untried, n);
+	atomic_store(&untried, n);
 }
 
 bool
 tnp_team_hindered(const TnpTeam *team)
 {
-	return team->hindered;
+	return team->slept > HINDRANCE_NS;
 }
 
 /* ---- making and ending ------------------------------------------------------------------------------------- */
@@ -367,6 +410,8 @@ tnp_team_free(TnpTeam *team)
 	if (team == NULL)
 		return;
 	env = &team->model->env;
+	if (team->brief)
+		note_hindrance(team);
 	if (team->started > 0)
 	{
 		atomic_store(&team->over, true);
