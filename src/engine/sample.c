@@ -90,7 +90,8 @@ make_sample(Sample *s, TnpError *error)
 	const TnpEnv *env = &model->env;
 	int64_t		m = s->queries->n,
 				slots = tnp_encoding_slots(e),
-				share;
+				share,
+				rounds;
 	bool		alone = s->draws == 1 && tnp_few_share_keys(model, 2, slots) && tnp_team_try_brief(model);
 	TnpStatus	status = tnp_team_make(model, &e->stats, TNP_TILE, alone ? TNP_MAX_THREADS : s->draws,
 									   tnp_cost(model, 2.0 * (double) s->draws * (double) m, (double) (slots + m)), &s->team, error);
@@ -100,7 +101,8 @@ make_sample(Sample *s, TnpError *error)
 	s->first = m < tnp_chain_room(e) ? m : tnp_chain_room(e);
 	s->by_team = alone && tnp_team_size(s->team) > 1;
 	share = (s->draws + tnp_team_size(s->team) - 1) / tnp_team_size(s->team);
-	s->group = share < GROUP_DRAWS ? (int) share : GROUP_DRAWS;
+	rounds = (share + GROUP_DRAWS - 1) / GROUP_DRAWS;
+	s->group = (int) ((share + rounds - 1) / rounds);
 	s->groups = tnp_alloc_zero(env, tnp_team_size(s->team), sizeof(Group));
 	s->place = tnp_alloc(env, m, sizeof(int64_t));
 	if (s->groups == NULL || s->place == NULL)
