@@ -154,3 +154,10 @@ tnp_encoding_first(const TnpEncoding *e, int64_t n, TnpEncoding **view, TnpError
 	*view = v;
 	return TNP_OK;
 }
+
+void
+tnp_encoding_forget(TnpEncoding *e, int64_t n)
+{
+	if (n < e->n)
+		e->n = n;
+}

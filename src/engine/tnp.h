@@ -157,6 +157,9 @@ TNP_EXPORT TnpStatus tnp_build(const TnpModel *model, const TnpRows *rows, int64
  */
 TNP_EXPORT TnpStatus tnp_append(TnpEncoding *encoding, const TnpRows *rows, TnpError *error);
 
+/* forget: the rows from n on, appended ones all of them; n is not more than there are. */
+TNP_EXPORT void tnp_encoding_forget(TnpEncoding *encoding, int64_t n);
+
 /*
  * grow: append under the canonical rule: append while tnp_canonical_prefix stays, build anew (from the rows the encoding keeps) where it moves.
  * The result equals tnp_build(all rows, tnp_canonical_prefix(all rows)) bitwise. On failure the encoding is unchanged.

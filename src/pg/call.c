@@ -177,7 +177,15 @@ posterior_call_find(PosteriorCall *call, text *name)
 
 	if (call->encoding != NULL && named != NULL && call->cache_mode != POSTERIOR_CACHE_OFF && nothing_has_changed(call)
 		&& strlen(named->name) == VARSIZE_ANY_EXHDR(name) && memcmp(named->name, VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name)) == 0)
+	{
+		/* the second question of the same moment: from now on it is worth having all rows */
+		if (call->encoding->lacks)
+		{
+			forget_encoding(call);
+			posterior_call_hold(call, NULL);
+		}
 		return true;
+	}
 	forget_encoding(call);
 	call->named = NULL;
 	call->match = NULL;

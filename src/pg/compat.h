@@ -67,6 +67,13 @@
 #define posterior_file_number(relation) ((relation)->rd_node.relNode)
 #endif
 
+/* Whether a table's writes are counted; from 15 on only for a table that has been counted since it was opened first. */
+#if PG_VERSION_NUM >= 150000
+#define posterior_is_counted(relation) pgstat_should_count_relation(relation)
+#else
+#define posterior_is_counted(relation) ((relation)->pgstat_info != NULL)
+#endif
+
 /*
  * The head of the private WindowObjectData (nodeWindowAgg.c). Its first two members have been these since window functions exist; they are
  * the only way for a window function to learn its frame clause.

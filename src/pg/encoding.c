@@ -132,18 +132,6 @@ posterior_encoding_of_run(PosteriorModel *model, int n_features, const uint8 *cl
 	return e;
 }
 
-/* Rows of `all` from row n on. */
-static TnpRows
-rest(const TnpRows *all, int64 n)
-{
-	TnpRows		rows = *all;
-
-	rows.n -= n;
-	rows.x += n * rows.n_features;
-	rows.y += n;
-	return rows;
-}
-
 #define CHUNK 1024				/* rows appended between two looks of whoever watches */
 #define DEVICE_CHUNK 262144
 
@@ -156,7 +144,7 @@ append_rest(const Attempt *a, PosteriorBody *b, int64 from, TnpError *error)
 
 	while (status == TNP_OK && from < w->rows.n)
 	{
-		TnpRows		more = rest(&w->rows, from);
+		TnpRows		more = posterior_rows_rest(&w->rows, from);
 
 		more.n = Min(more.n, a->device ? DEVICE_CHUNK : CHUNK);
 		posterior_progress(POSTERIOR_SUFFIX, from, w->rows.n);
@@ -351,7 +339,7 @@ new_run(Attempt *a, const PosteriorRunKey *key, PosteriorRun *from, int64 common
 static TnpStatus
 extend(const PosteriorWanted *w, PosteriorRun *run, int64 common, TnpError *error)
 {
-	TnpRows		more = rest(&w->rows, common);
+	TnpRows		more = posterior_rows_rest(&w->rows, common);
 	TnpStatus	status = posterior_body_append(w->model, run->body, &more, error);
 
 	if (status == TNP_OK)
@@ -408,6 +396,57 @@ posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, const Pos
 	e = posterior_encoding_of_run(model, there.n_features, classes, labels, run, total);
 	if (e != NULL && question != NULL && question->answered)
 		e->by = POSTERIOR_BY_CPU;
+	return e;
+}
+
+/*
+ * Answer a question with rows that are in the run only meanwhile: behind the published length nobody looks, and nobody else writes while the run is claimed. True if it has
+ * been answered.
+ */
+static bool
+answer_beyond(PosteriorRun *run, PosteriorModel *model, int64 n, const TnpRows *more, PosteriorQuestion *question)
+{
+	TnpError	error;
+
+	if (question == NULL || question->request->kind != TNP_REQUEST_PREDICT || posterior_body_on_device(run->body)
+		|| !posterior_answers_here(model, n + more->n, question->request)
+		|| n + more->n > posterior_body_capacity(run->body) || !posterior_run_claim(run))
+		return false;
+	if (posterior_run_length(run) == n
+		&& tnp_append_predict(run->body->encoding, more, &question->request->queries, question->request->answer, &error) == TNP_OK)
+	{
+		tnp_encoding_forget(run->body->encoding, n);
+		question->answered = true;
+	}
+	posterior_run_yield(run);
+	return question->answered;
+}
+
+PosteriorEncoding *
+posterior_encoding_own(PosteriorEncoding *e, const TnpRows *more, PosteriorQuestion *question)
+{
+	Attempt		none = {0};
+	int64		n = posterior_body_rows(e->body);
+	PosteriorBody *own;
+	TnpError	error;
+
+	if (e->run != NULL)
+	{
+		if (answer_beyond(e->run, e->model, n, more, question))
+		{
+			e->by = POSTERIOR_BY_CPU;
+			e->lacks = true;
+			return e;
+		}
+		if (posterior_body_copy(e->model, e->body, n, n + more->n, false, &own, &error) != TNP_OK)
+			return fail(&none, e, &error);
+		posterior_body_free(e->body);
+		e->body = own;
+		posterior_run_unpin(e->run);
+		e->run = NULL;
+	}
+	if (posterior_body_append(e->model, e->body, more, &error) != TNP_OK)
+		return fail(&none, e, &error);
 	return e;
 }
 

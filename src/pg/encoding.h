@@ -24,6 +24,7 @@ typedef struct PosteriorEncoding
 	PosteriorProvider only,		/* who shall answer, whatever the rule says (ask.c) */
 				by;				/* who answered last */
 	double		small;			/* work of small questions that a device has answered, where no run counts it */
+	bool		lacks;			/* rows that were there for one question only, which has been answered: it is of no use for another */
 	int			n_features;
 	uint8	   *classes;		/* [n_features] PosteriorClass */
 	PosteriorLabelList labels;	/* of its classes, or none */
@@ -66,6 +67,12 @@ typedef struct PosteriorQuestion
  */
 PosteriorEncoding *posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, const PosteriorLabelList *labels, PosteriorRun *run,
 											 int64 n, const TnpRows *more, PosteriorQuestion *question);
+
+/*
+ * The encoding of the rows of e and `more` after them, for this session alone. Takes over e. The question, or NULL, may have been answered then; if it
+ * has, the rows were in the run's free room only meanwhile (lacks), else they are in a copy of it. NULL if the device has failed and the CPU may answer.
+ */
+PosteriorEncoding *posterior_encoding_own(PosteriorEncoding *e, const TnpRows *more, PosteriorQuestion *question);
 
 /* The encoding of these rows, made now whatever the cache holds, and forgotten when released. For a device it is made when it is asked. */
 PosteriorEncoding *posterior_encoding_fresh(const PosteriorWanted *wanted);

@@ -7,6 +7,7 @@
 #define POSTERIOR_NAMED_H
 
 #include "models.h"
+#include "ring.h"
 #include "rows.h"
 
 #include "access/attnum.h"
@@ -70,13 +71,16 @@ typedef struct PosteriorContent
 	PosteriorRows *rows;		/* in canonical order, from the window's start */
 	int64		total;			/* with those before the window */
 	ItemPointerData last;		/* where the last row lies; invalid if that is unknown */
+	int64		others;			/* rows before those of the reader's own transaction, if these come last and bring no label; -1 if that is not so, or unknown */
+	ItemPointerData last_of_others;
 } PosteriorContent;
 
 /*
  * The rows that the active snapshot shows, in canonical order, in `memory`; read with the rights of the current user. most_labels is the number of
- * classes that the model has room for, 0 where it predicts numbers; labels are settled.
+ * classes that the model has room for, 0 where it predicts numbers; labels are settled. plain: rows have places, and those of the reader's own transaction
+ * are at these.
  */
-void		posterior_named_read(const PosteriorNamed *named, int most_labels, bool plain, MemoryContext memory, PosteriorContent *content);
+void		posterior_named_read(const PosteriorNamed *named, int most_labels, bool plain, const PosteriorNew *own, MemoryContext memory, PosteriorContent *content);
 
 /*
  * Those of the rows at these places that the active snapshot shows, in canonical order, each checked to have the xmin that was noted. False unless the row at

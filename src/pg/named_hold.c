@@ -7,6 +7,7 @@
 #include "named_hold.h"
 
 #include "bridge.h"
+#include "note.h"
 
 #include "access/table.h"
 #include "access/xact.h"
@@ -32,6 +33,7 @@ typedef struct Question
 	bool		share;			/* what is encoded may be used by others */
 	bool		prove;			/* the ring knows about the snapshot: what is read may be published with `sight` */
 	bool		plain;			/* rows have places */
+	PosteriorNew own;			/* rows of this transaction */
 	Oid			file;
 	PosteriorSight sight;
 	PosteriorQuestion *asked;	/* what the encoding is wanted for, or NULL */
@@ -82,6 +84,21 @@ publish(const Question *q, const PosteriorEncoding *e, int64 total, ItemPointerD
 
 /* ---- reading all rows ---------------------------------------------------------------------------------------------- */
 
+/*
+ * Whether what was read begins with what others have written, `content->others` rows, and these are a context of which all depends on them alone: so that they can be
+ * encoded for all, and the rows of this transaction come after them.
+ */
+static bool
+comes_last(const Question *q, const PosteriorContent *content)
+{
+	int64		n = content->rows->n,
+				own = n - content->others;
+
+	return q->prove && q->own.n > 0 && content->others >= Max(tnp_model_info(q->model->model)->min_rows, 1)
+		&& posterior_named_start(q->named, content->total - own) == posterior_named_start(q->named, content->total)
+		&& tnp_canonical_prefix(q->model->model, content->others) == tnp_canonical_prefix(q->model->model, n);
+}
+
 static PosteriorEncoding *
 by_content(const Question *q, bool fresh)
 {
@@ -93,13 +110,14 @@ by_content(const Question *q, bool fresh)
 	PosteriorWanted wanted = {.model = q->model,.context = q->named->version,.classes = q->named->classes,.publish = q->share,.grows = true};
 	PosteriorOutcome outcome;
 	PosteriorEncoding *e;
+	TnpRows		all;
 
 	posterior_progress_begin(&q->named->id);
-	posterior_named_read(q->named, tnp_model_info(q->model->model)->n_classes, q->plain, q->memory, &content);
+	posterior_named_read(q->named, tnp_model_info(q->model->model)->n_classes, q->plain, &q->own, q->memory, &content);
 	wanted.labels = content.rows->list;
 	if (content.rows->labels != NULL)
 		posterior_check_model_room(q->model->model, q->model->name, wanted.labels.n);
-	wanted.rows = posterior_rows_view(content.rows, true);
+	wanted.rows = all = posterior_rows_view(content.rows, true);
 	wanted.prefix = tnp_canonical_prefix(q->model->model, wanted.rows.n);
 	if (fresh)
 	{
@@ -107,10 +125,32 @@ by_content(const Question *q, bool fresh)
 		posterior_progress_end();
 		return e;
 	}
+	if (comes_last(q, &content))
+	{
+		wanted.rows.n = content.others;
+		wanted.publish = true;
+		content.total -= all.n - content.others;
+		content.last = content.last_of_others;
+	}
 	e = posterior_encoding_find(&wanted, &outcome);
+	/* rows of this transaction may be among others that are not shared */
+	if (wanted.publish)
+		publish(q, e, content.total, content.last);
+	if (wanted.rows.n < all.n)
+	{
+		TnpRows		own = posterior_rows_rest(&all, wanted.rows.n);
+
+		outcome = POSTERIOR_PRIVATE;
+		e = posterior_encoding_own(e, &own, NULL);
+		if (e == NULL)
+		{
+			wanted.rows = all;
+			wanted.publish = false;
+			e = posterior_encoding_find(&wanted, &outcome);
+		}
+	}
 	posterior_progress_end();
 	count(q, rungs[outcome], e);
-	publish(q, e, content.total, content.last);
 	return e;
 }
 
@@ -169,35 +209,71 @@ applies(const PosteriorProof *proof, const Question *q)
 		&& proof->kernels == q->model->kernels && proof->file == q->file;
 }
 
-/* The rows of the proof and the new ones, if these come last and the window and the prefix stay. NULL if not. */
-static PosteriorEncoding *
-by_delta(const Question *q, const PosteriorProof *proof, const PosteriorNew *more)
+/* Rows that come after those of a proof. */
+typedef struct More
+{
+	TnpRows		rows;
+	int64		total;			/* rows then, with those before the window */
+	ItemPointerData last;		/* where the last lies */
+} More;
+
+/*
+ * Of the rows at these places those that the snapshot shows, if they come after `n` rows, `before->total` with those before the window, and window and prefix stay.
+ */
+static bool
+read_more(const Question *q, const PosteriorProof *proof, int64 n, const More *before, int n_places, const ItemPointerData *places, const TransactionId *xmins, More *more)
 {
 	PosteriorContent content;
-	PosteriorEncoding *e;
-	PosteriorRun *run;
 	PosteriorLabelList labels = proof_labels(proof);
-	TnpRows		rows;
 
-	if (!ItemPointerIsValid(&proof->last))
+	if (!ItemPointerIsValid(&before->last)
+		|| !posterior_named_read_new(q->named, labels.n > 0 ? &labels : NULL, before->last, n_places, places, xmins, q->memory, &content))
+		return false;
+	more->rows = posterior_rows_view(content.rows, true);
+	more->total = before->total + more->rows.n;
+	more->last = content.last;
+	return posterior_named_start(q->named, more->total) == posterior_named_start(q->named, before->total)
+		&& tnp_canonical_prefix(q->model->model, n + more->rows.n) == proof->key.prefix;
+}
+
+/*
+ * The encoding of the rows of a proof, of the new ones of other transactions, and of those of this one, in this order; why says why there is none. All rows are
+ * read before anything is pinned, for reading may raise.
+ */
+static PosteriorEncoding *
+by_rows(const Question *q, const PosteriorProof *proof, PosteriorVerdict verdict, const PosteriorNew *found, const char **why)
+{
+	PosteriorLabelList labels = proof_labels(proof);
+	More		proven = {.total = proof->total,.last = proof->last},
+				theirs = proven,
+				own = {{0}};
+	PosteriorRun *run;
+	PosteriorEncoding *e;
+
+	*why = "new rows do not simply come last";
+	if (verdict == POSTERIOR_MORE && !read_more(q, proof, proof->n, &proven, found->n, found->places, found->xmins, &theirs))
 		return NULL;
-	if (!posterior_named_read_new(q->named, labels.n > 0 ? &labels : NULL, proof->last, more->n, more->places, more->xmins, q->memory, &content))
+	if (q->own.n > 0 && !read_more(q, proof, proof->n + theirs.rows.n, &theirs, q->own.n, q->own.places, q->own.xmins, &own))
 		return NULL;
-	rows = posterior_rows_view(content.rows, true);
-	if (posterior_named_start(q->named, proof->total + rows.n) != posterior_named_start(q->named, proof->total)
-		|| tnp_canonical_prefix(q->model->model, proof->n + rows.n) != proof->key.prefix)
-		return NULL;
+	*why = "its encoding was evicted or belongs to others now";
 	run = posterior_run_pin(&proof->key, proof->serial);
 	if (run == NULL)
 		return NULL;
-	e = posterior_encoding_extend(q->model, q->named->classes, &labels, run, proof->n, &rows, q->asked);
-	if (e == NULL)
+	if (verdict == POSTERIOR_MORE)
 	{
-		posterior_run_unpin(run);
-		return NULL;
+		e = posterior_encoding_extend(q->model, q->named->classes, &labels, run, proof->n, &theirs.rows, own.rows.n > 0 ? NULL : q->asked);
+		if (e == NULL)
+		{
+			posterior_run_unpin(run);
+			return NULL;
+		}
+		publish(q, e, theirs.total, theirs.last);
 	}
-	count(q, POSTERIOR_DELTA, e);
-	publish(q, e, proof->total + rows.n, content.last);
+	else
+		e = posterior_encoding_of_run(q->model, q->named->n_features, q->named->classes, &labels, run, proof->n);
+	if (own.rows.n > 0 && (e = posterior_encoding_own(e, &own.rows, q->asked)) == NULL)
+		return NULL;
+	count(q, own.rows.n > 0 ? POSTERIOR_COMPUTED : verdict == POSTERIOR_MORE ? POSTERIOR_DELTA : POSTERIOR_SKIPPED, e);
 	return e;
 }
 
@@ -207,9 +283,11 @@ by_proof(Question *q, Relation relation)
 {
 	Snapshot	snapshot = GetActiveSnapshot();
 	PosteriorProof proof;
-	PosteriorNew more;
+	PosteriorNew found;
+	PosteriorEncoding *e;
 	bool		proven = posterior_state_proof(&q->named->id, &proof) && applies(&proof, q);
-	PosteriorVerdict verdict = posterior_ring_look(RelationGetRelid(relation), q->file, snapshot, proven ? &proof.sight : NULL, &q->sight, &more);
+	PosteriorVerdict verdict = posterior_ring_look(RelationGetRelid(relation), q->file, snapshot, proven ? &proof.sight : NULL, &q->sight, &found);
+	const char *why;
 
 	q->prove = verdict != POSTERIOR_UNKNOWN;
 	/* places are system columns, which column privileges do not cover */
@@ -225,29 +303,10 @@ by_proof(Question *q, Relation relation)
 		explain(q->named, "the right to read the whole table is missing");
 		return NULL;
 	}
-	if (verdict == POSTERIOR_SAME)
-	{
-		PosteriorRun *run = posterior_run_pin(&proof.key, proof.serial);
-
-		if (run != NULL)
-		{
-			PosteriorLabelList labels = proof_labels(&proof);
-			PosteriorEncoding *e = posterior_encoding_of_run(q->model, q->named->n_features, q->named->classes, &labels, run, proof.n);
-
-			count(q, POSTERIOR_SKIPPED, e);
-			return e;
-		}
-		explain(q->named, "its encoding was evicted");
-		return NULL;
-	}
-	else
-	{
-		PosteriorEncoding *e = by_delta(q, &proof, &more);
-
-		if (e == NULL)
-			explain(q->named, "new rows do not simply come last");
-		return e;
-	}
+	e = by_rows(q, &proof, verdict, &found, &why);
+	if (e == NULL)
+		explain(q->named, why);
+	return e;
 }
 
 /* ---- the question -------------------------------------------------------------------------------------------------- */
@@ -281,25 +340,33 @@ ask(Question *q)
 	const char *why = cannot_be_proven(q);
 	Relation	relation;
 	PosteriorEncoding *e = NULL;
+	bool		policies = posterior_named_policies(q->named);
 
-	q->share = !posterior_named_policies(q->named);
+	q->share = !policies;
 	if (posterior_cache_mode == POSTERIOR_CACHE_OFF)
 		return by_content(q, true);
 	/* the lock stays to the end of the transaction: what is answered from the cache must not be truncated under later functions of the statement */
 	relation = table_open(q->named->relation, AccessShareLock);
 	AcceptInvalidationMessages();
 	q->file = posterior_file_number(relation);
-	/* rows of this transaction, whose fate is open: share nothing. The lock tells also before any trigger has run. */
+	/*
+	 * Rows of this transaction, whose fate is open: share nothing of them. The lock tells also before any trigger has run. If all of them are known, what others have
+	 * written can be shared and proven, and they come after it.
+	 */
 #ifndef POSTERIOR_MUTANT_5
 	if (CheckRelationLockedByMe(relation, RowExclusiveLock, true))
 	{
-		why = "this transaction has written the table";
-		q->share = false;
+		bool		known = posterior_note_inserted(relation, &q->own);
+
+		/* who has only locked it has written nothing yet */
+		q->share = !policies && known && q->own.n == 0;
+		if (!known)
+			why = "this transaction has written the table";
 	}
 #endif
 	if (why == NULL)
 		why = cannot_be_watched(relation);
-	if (why == NULL && q->share)
+	if (why == NULL && !policies)
 		e = by_proof(q, relation);
 	else if (why != NULL)
 		explain(q->named, why);

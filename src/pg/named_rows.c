@@ -113,11 +113,37 @@ open_rows(const PosteriorNamed *named, const char *columns, bool plain, int64 st
 										named->used, place, named->source, named->backwards, named->order), 1, &type, &wanted);
 }
 
+/* Rows that have been read, told apart by whose they are. */
+typedef struct Apart
+{
+	const PosteriorNew *own;	/* places of the reader's own rows */
+	int64		n;				/* of them */
+	bool		mixed;			/* others' rows came after them */
+	int			labels;			/* of others' rows and those between them */
+	ItemPointerData last;		/* of others' rows */
+} Apart;
+
+/* Note whose row lies there, which was read last, when so many labels were known. */
+static void
+tell_apart(Apart *apart, ItemPointer place, int labels)
+{
+	for (int i = 0; i < apart->own->n; i++)
+		if (ItemPointerEquals(place, (ItemPointer) &apart->own->places[i]))
+		{
+			apart->n++;
+			return;
+		}
+	apart->mixed = apart->mixed || apart->n > 0;
+	apart->labels = labels;
+	apart->last = *place;
+}
+
 void
-posterior_named_read(const PosteriorNamed *named, int most_labels, bool plain, MemoryContext memory, PosteriorContent *content)
+posterior_named_read(const PosteriorNamed *named, int most_labels, bool plain, const PosteriorNew *own, MemoryContext memory, PosteriorContent *content)
 {
 	PosteriorRows *rows = make_rows(named, most_labels, memory);
 	const char *columns = most_labels > 0 ? named->label_columns : named->columns;
+	Apart		apart = {.own = own};
 	Portal		cursor;
 	MemoryContext batch;
 
@@ -138,13 +164,17 @@ posterior_named_read(const PosteriorNamed *named, int most_labels, bool plain, M
 			break;
 		before = MemoryContextSwitchTo(batch);
 		for (uint64 i = 0; i < SPI_processed; i++)
-			add_row(named, SPI_tuptable->vals[i], SPI_tuptable->tupdesc, rows);
-		if (plain)
 		{
+			HeapTuple	tuple = SPI_tuptable->vals[i];
+			TupleDesc	desc = SPI_tuptable->tupdesc;
 			bool		isnull;
-			Datum		place = SPI_getbinval(SPI_tuptable->vals[SPI_processed - 1], SPI_tuptable->tupdesc, 2 + named->n_features, &isnull);
 
-			content->last = *(ItemPointer) DatumGetPointer(place);
+			add_row(named, tuple, desc, rows);
+			if (plain && (own->n > 0 || i == SPI_processed - 1))
+			{
+				content->last = *(ItemPointer) DatumGetPointer(SPI_getbinval(tuple, desc, 2 + named->n_features, &isnull));
+				tell_apart(&apart, &content->last, rows->labels != NULL ? rows->labels->n : 0);
+			}
 		}
 		MemoryContextSwitchTo(before);
 		MemoryContextReset(batch);
@@ -154,6 +184,11 @@ posterior_named_read(const PosteriorNamed *named, int most_labels, bool plain, M
 	SPI_cursor_close(cursor);
 	if (named->max_rows == 0)
 		content->total = rows->n;
+	content->others = rows->n - apart.n;
+	content->last_of_others = apart.last;
+	/* rows before the window are counted, but have not been looked at */
+	if (!plain || apart.mixed || (rows->labels != NULL && rows->labels->n > apart.labels) || (apart.n < own->n && posterior_named_start(named, content->total) > 0))
+		content->others = -1;
 	posterior_rows_settle(rows);
 	SPI_finish();
 }

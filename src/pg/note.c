@@ -3,7 +3,7 @@
  *
  * Nothing here decides what is visible. Triggers note in the session's own memory what the transaction does to a table; before the transaction commits or is
  * prepared, so before anybody can see what it did, it tells the ring, once: that it only inserted a few rows, and where they lie, or that it did something
- * else. Whatever is not sure is "other", which makes readers read. Own writes need no note: the lock that they hold tells of them.
+ * else. Whatever is not sure is "other", which makes readers read. That a transaction has written itself is told by its lock; what it has inserted, by its notes.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -20,6 +20,7 @@
 #include "catalog/pg_trigger.h"
 #include "commands/trigger.h"
 #include "miscadmin.h"
+#include "pgstat.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -29,8 +30,10 @@ typedef struct Note
 	struct Note *next;
 	Oid			relation;
 	bool		other;			/* it did more than insert these rows */
+	bool		uncounted;		/* the server has not counted them all */
 	int			ring;			/* that was told, or -1 */
-	PosteriorInserted rows;
+	Oid			file;			/* that the rows lie in */
+	PosteriorNew rows;			/* more than a ring remembers, for the transaction itself */
 } Note;
 
 static Note *notes = NULL;		/* the first is `first`, others are in TopTransactionContext */
@@ -57,6 +60,7 @@ find_note(Oid relation)
 		note = notes == NULL ? &first : MemoryContextAlloc(TopTransactionContext, sizeof(Note));
 		note->relation = relation;
 		note->other = told;
+		note->uncounted = false;
 		note->ring = -1;
 		note->rows.n = 0;
 		note->next = notes;
@@ -65,6 +69,23 @@ find_note(Oid relation)
 	if (ring >= 0)
 		note->ring = ring;
 	return note;
+}
+
+/* Rows that this transaction has put into a table, as the server counts them; -1 if it does not, or if rows were updated or deleted as well. */
+static int64
+count_inserted(Relation relation)
+{
+	int64		n = 0;
+
+	if (!posterior_is_counted(relation))
+		return -1;
+	for (const PgStat_TableXactStatus *s = relation->pgstat_info->trans; s != NULL; s = s->upper)
+	{
+		if (s->tuples_updated > 0 || s->tuples_deleted > 0)
+			return -1;
+		n += s->tuples_inserted;
+	}
+	return n;
 }
 
 static void
@@ -125,7 +146,7 @@ posterior_note_insert(PG_FUNCTION_ARGS)
 {
 	TriggerData *data = (TriggerData *) fcinfo->context;
 	Note	   *note;
-	PosteriorInserted *rows;
+	PosteriorNew *rows;
 	Oid			file;
 
 	check_trigger(fcinfo);
@@ -136,15 +157,42 @@ posterior_note_insert(PG_FUNCTION_ARGS)
 		return PointerGetDatum(NULL);
 	rows = &note->rows;
 	file = posterior_file_number(data->tg_relation);
-	if (rows->n == POSTERIOR_TUPLES || (rows->n > 0 && rows->file != file) || !TRIGGER_FIRED_BY_INSERT(data->tg_event))
+	if (rows->n == lengthof(rows->places) || (rows->n > 0 && note->file != file) || !TRIGGER_FIRED_BY_INSERT(data->tg_event))
 	{
 		note->other = true;
 		return PointerGetDatum(NULL);
 	}
-	rows->file = file;
+	note->file = file;
 	rows->places[rows->n] = data->tg_trigtuple->t_self;
 	rows->xmins[rows->n++] = HeapTupleHeaderGetRawXmin(data->tg_trigtuple->t_data);
+	if (count_inserted(data->tg_relation) < rows->n)
+		note->uncounted = true;
 	return PointerGetDatum(NULL);
+}
+
+/*
+ * A trigger can ask before this one has noted the row, or the other rows of its statement; and a function, while the statement that calls it goes on. So the notes are
+ * believed if they are as many as the server has counted, which it does when it writes.
+ */
+bool
+posterior_note_inserted(Relation relation, PosteriorNew *rows)
+{
+	Note	   *note = notes;
+
+	while (note != NULL && note->relation != RelationGetRelid(relation))
+		note = note->next;
+	rows->n = 0;
+	if (note != NULL)
+	{
+		if (note->other || note->uncounted)
+			return false;
+		*rows = note->rows;
+	}
+#ifndef POSTERIOR_MUTANT_29
+	if (count_inserted(relation) != rows->n)
+		return false;
+#endif
+	return rows->n == 0 || note->file == posterior_file_number(relation);
 }
 
 /* ---- the end of a transaction -------------------------------------------------------------------------------------- */
@@ -156,7 +204,17 @@ tell(void)
 	if (notes != NULL)
 		posterior_shared_attach();
 	for (Note *note = notes; note != NULL; note = note->next)
-		note->ring = posterior_ring_enter(note->relation, note->other ? NULL : &note->rows);
+	{
+		PosteriorInserted rows = {.file = note->file,.n = note->rows.n};
+		bool		few = !note->other && rows.n <= POSTERIOR_TUPLES;
+
+		if (few)
+		{
+			memcpy(rows.places, note->rows.places, rows.n * sizeof(rows.places[0]));
+			memcpy(rows.xmins, note->rows.xmins, rows.n * sizeof(rows.xmins[0]));
+		}
+		note->ring = posterior_ring_enter(note->relation, few ? &rows : NULL);
+	}
 	told = true;
 }
 

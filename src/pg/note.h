@@ -6,6 +6,16 @@
 #ifndef POSTERIOR_NOTE_H
 #define POSTERIOR_NOTE_H
 
+#include "ring.h"
+
+#include "utils/rel.h"
+
+/*
+ * All rows that this transaction has inserted into a table, which it has locked for writing, if it has done nothing else to it, they are few and all are known;
+ * false otherwise.
+ */
+bool		posterior_note_inserted(Relation relation, PosteriorNew *rows);
+
 /* Called by _PG_init when the library is preloaded: without shared memory there is nobody to tell. */
 void		posterior_note_register(void);
 

@@ -458,9 +458,15 @@ posterior_ring_look(Oid relation, Oid file, Snapshot s, const PosteriorSight *ea
 	sight->next = ring->next;
 	sight->xmin = full_xid(s->xmin);
 	sight->xmax = full_xid(s->xmax);
+	/* a snapshot says nothing of the reader's own transaction, which may write the table yet */
+#ifdef POSTERIOR_MUTANT_30
 	sight->quiet = s->xcnt == 0;
+#else
+	sight->quiet = s->xcnt == 0 && own == 0;
+#endif
 	sight->n_unseen = 0;
-	if (!late_enough(ring, sight->xmin, sight->xmax, sight->quiet))
+	/* it has not been forgotten as one that has ended */
+	if (!late_enough(ring, sight->xmin, sight->xmax, s->xcnt == 0))
 	{
 		pfree(ring);
 		return POSTERIOR_UNKNOWN;

@@ -64,12 +64,12 @@ typedef struct PosteriorSight
 	uint64		next;
 	uint64		xmin,
 				xmax;
-	bool		quiet;			/* nothing below xmax was running */
+	bool		quiet;			/* nothing below xmax was running, nor the reader's own transaction */
 	int			n_unseen;
 	uint64		unseen[POSTERIOR_WRITERS];
 } PosteriorSight;
 
-/* A row that the reader sees and the earlier one did not. */
+/* Places of rows that the reader may see and the earlier one did not. */
 typedef struct PosteriorNew
 {
 	int			n;

@@ -227,6 +227,17 @@ posterior_rows_view(const PosteriorRows *rows, bool with_y)
 	return (TnpRows) {rows->n, rows->n_features, rows->kinds, rows->x, with_y ? rows->y : NULL, rows->list.n};
 }
 
+TnpRows
+posterior_rows_rest(const TnpRows *all, int64 n)
+{
+	TnpRows		rows = *all;
+
+	rows.n -= n;
+	rows.x += n * rows.n_features;
+	rows.y += n;
+	return rows;
+}
+
 int
 posterior_argument_types(FunctionCallInfo fcinfo, int first, Oid *types)
 {

@@ -108,6 +108,29 @@ BEGIN
 	RETURN check_causal('causal') + check_causal('read') + check_causal('filtered', '-Infinity', 0.5) + check_window() + check_by_value();
 END $$;
 
+-- The same of one question after the other: the first one may go through the model together with new rows.
+CREATE FUNCTION check_scalar() RETURNS int STABLE LANGUAGE plpgsql AS $$
+DECLARE
+	result int;
+BEGIN
+	WITH c AS MATERIALIZED (SELECT posterior.context(y, x, z ORDER BY k, y, x, z) AS value FROM h),
+	d AS (SELECT count(*) FILTER (WHERE posterior.predict('causal', q) OPERATOR(posterior.<>) scratch.prediction) AS differ, count(*) AS n
+		FROM (SELECT row_number() OVER () AS ord, q FROM questions() q) named
+		JOIN posterior.predict_rows((SELECT value FROM c), ARRAY(SELECT q FROM questions() q)) scratch USING (ord)
+		WHERE (SELECT value FROM c) IS NOT NULL)
+	SELECT compare('causal', n::int, differ, CASE WHEN differ > 0 THEN (SELECT posterior.rows(value)::text FROM c) END) INTO result FROM d;
+	RETURN result;
+END $$;
+
+-- Some inserted rows are asked about by triggers, before and after the one that notes them.
+CREATE FUNCTION ask() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM check_scalar();
+	RETURN NULL;
+END $$;
+CREATE TRIGGER before_note AFTER INSERT ON h FOR EACH ROW WHEN (NEW.z = 77) EXECUTE FUNCTION ask();
+CREATE TRIGGER the_end AFTER INSERT ON h FOR EACH ROW WHEN (NEW.z = 77) EXECUTE FUNCTION ask();
+
 -- Rows written by triggers of other tables, some of them asking before and after.
 CREATE FUNCTION write_via() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

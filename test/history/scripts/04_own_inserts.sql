@@ -1,0 +1,16 @@
+BEGIN;
+INSERT INTO h (x, y, z) VALUES (random(), random(), 1);
+SELECT check_scalar();
+INSERT INTO h (x, y, z) SELECT random(), random(), i FROM generate_series(1, 3) i;
+SELECT check_scalar();
+SAVEPOINT a;
+INSERT INTO h (x, y, z) VALUES (random(), random(), 77);
+RELEASE a;
+SELECT check_causal('causal');
+COMMIT;
+SELECT check_scalar();
+BEGIN;
+INSERT INTO h (x, y, z) VALUES (random(), random(), 77), (random(), random(), 77);
+SELECT check_scalar();
+ROLLBACK;
+SELECT check_scalar();
