@@ -142,7 +142,8 @@ test_append_predict(void)
 				together[QUERIES * LARGEST],
 			   *params[2];
 	bool		same = true,
-				after = true;
+				after = true,
+				forgotten = true;
 
 	if (!info->appendable)
 		return;
@@ -166,11 +167,21 @@ test_append_predict(void)
 		predict(a, CONTEXT, QUERIES, apart);
 		predict(b, CONTEXT, QUERIES, together);
 		after = after && memcmp(apart, together, QUERIES * size * sizeof(double)) == 0;
+		tnp_encoding_free(b);
+		/* other rows, for one question only */
+		b = build(12, prefix);
+		more = test_slice(&rows, 15, n);
+		must(tnp_append_predict(b, &more, &queries, together, &error), &error, "append and predict");
+		tnp_encoding_forget(b, 12);
+		append(b, 12, CONTEXT - 12);
+		predict(b, CONTEXT, QUERIES, together);
+		forgotten = forgotten && memcmp(apart, together, QUERIES * size * sizeof(double)) == 0;
 		tnp_encoding_free(a);
 		tnp_encoding_free(b);
 	}
 	holds(same, "rows appended with the question are those appended before it, bitwise");
 	holds(after, "and so is what they leave");
+	holds(forgotten, "rows that are forgotten leave nothing");
 
 	test_rows_make(&many, info, 150, 11);
 	for (int together = 0; together < 2; together++)
