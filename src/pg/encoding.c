@@ -348,35 +348,50 @@ extend(const PosteriorWanted *w, PosteriorRun *run, int64 common, TnpError *erro
 	return status;
 }
 
-/* Append to a claimed run, and answer the question if that can be done with it. */
-static TnpStatus
-append_and_answer(PosteriorModel *model, PosteriorRun *run, int64 n, const TnpRows *more, PosteriorQuestion *question, TnpError *error)
+/* Whether a question about n rows can be answered while rows are appended to this run. */
+static bool
+answers_on_the_way(const PosteriorRun *run, PosteriorModel *model, int64 n, const PosteriorQuestion *question)
 {
-	TnpRequest *r = question != NULL ? question->request : NULL;
+	return question != NULL && question->request->kind == TNP_REQUEST_PREDICT && !posterior_body_on_device(run->body)
+		&& posterior_answers_here(model, n, question->request) && n <= posterior_body_capacity(run->body);
+}
+
+/*
+ * Append to a claimed run of n rows, and answer the question if that can be done with it. The last `own` rows are there only meanwhile: behind the published length
+ * nobody looks, and nobody else writes while the run is claimed.
+ */
+static TnpStatus
+append_and_answer(PosteriorModel *model, PosteriorRun *run, int64 n, const TnpRows *more, int64 own, PosteriorQuestion *question, TnpError *error)
+{
+	TnpRows		shared = *more;
 	TnpStatus	status;
 
-	if (r == NULL || r->kind != TNP_REQUEST_PREDICT || posterior_body_on_device(run->body) || !posterior_answers_here(model, n + more->n, r))
-		return posterior_body_append(model, run->body, more, error);
-	status = tnp_append_predict(run->body->encoding, more, &r->queries, r->answer, error);
+	shared.n -= own;
+	if (!answers_on_the_way(run, model, n + more->n, question))
+		return posterior_body_append(model, run->body, &shared, error);
+	status = tnp_append_predict(run->body->encoding, more, &question->request->queries, question->request->answer, error);
 	question->answered = status == TNP_OK;
+	if (question->answered)
+		tnp_encoding_forget(run->body->encoding, n + shared.n);
 	return status;
 }
 
 PosteriorEncoding *
 posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, const PosteriorLabelList *labels, PosteriorRun *run, int64 n,
-						  const TnpRows *more, PosteriorQuestion *question)
+						  const TnpRows *more, int64 own, PosteriorQuestion *question)
 {
 	PosteriorEncoding *e;
 	int64		length = posterior_run_length(run),
-				total = n + more->n;
+				shared = more->n - own,
+				total = n + shared;
 	TnpRows		there = posterior_body_view(run->body);
 	TnpError	error;
 
 	if (length >= total)
 	{
 		/* somebody has appended these rows, or others */
-		if (memcmp(there.y + n, more->y, more->n * sizeof(double)) != 0
-			|| memcmp(there.x + n * there.n_features, more->x, more->n * there.n_features * sizeof(double)) != 0)
+		if (memcmp(there.y + n, more->y, shared * sizeof(double)) != 0
+			|| memcmp(there.x + n * there.n_features, more->x, shared * there.n_features * sizeof(double)) != 0)
 			return NULL;
 		return posterior_encoding_of_run(model, there.n_features, classes, labels, run, total);
 	}
@@ -385,7 +400,7 @@ posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, const Pos
 		return NULL;
 	if (length != n || total > posterior_body_capacity(run->body) || !posterior_run_claim(run))
 		return NULL;
-	if (posterior_run_length(run) != n || append_and_answer(model, run, n, more, question, &error) != TNP_OK)
+	if (posterior_run_length(run) != n || append_and_answer(model, run, n, more, own, question, &error) != TNP_OK)
 	{
 		/* whatever it was, the long way round says it */
 		posterior_run_yield(run);
@@ -395,29 +410,23 @@ posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, const Pos
 	posterior_run_yield(run);
 	e = posterior_encoding_of_run(model, there.n_features, classes, labels, run, total);
 	if (e != NULL && question != NULL && question->answered)
+	{
 		e->by = POSTERIOR_BY_CPU;
+		e->lacks = own > 0;
+	}
 	return e;
 }
 
-/*
- * Answer a question with rows that are in the run only meanwhile: behind the published length nobody looks, and nobody else writes while the run is claimed. True if it has
- * been answered.
- */
+/* Answer a question with rows that are in the run only meanwhile. True if it has been answered. */
 static bool
-answer_beyond(PosteriorRun *run, PosteriorModel *model, int64 n, const TnpRows *more, PosteriorQuestion *question)
+answer_beyond(PosteriorRun *run, PosteriorModel *model, int64 n, const TnpRows *own, PosteriorQuestion *question)
 {
 	TnpError	error;
 
-	if (question == NULL || question->request->kind != TNP_REQUEST_PREDICT || posterior_body_on_device(run->body)
-		|| !posterior_answers_here(model, n + more->n, question->request)
-		|| n + more->n > posterior_body_capacity(run->body) || !posterior_run_claim(run))
+	if (!answers_on_the_way(run, model, n + own->n, question) || !posterior_run_claim(run))
 		return false;
-	if (posterior_run_length(run) == n
-		&& tnp_append_predict(run->body->encoding, more, &question->request->queries, question->request->answer, &error) == TNP_OK)
-	{
-		tnp_encoding_forget(run->body->encoding, n);
-		question->answered = true;
-	}
+	if (posterior_run_length(run) == n)
+		append_and_answer(model, run, n, own, own->n, question, &error);
 	posterior_run_yield(run);
 	return question->answered;
 }

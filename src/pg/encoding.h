@@ -63,10 +63,11 @@ typedef struct PosteriorQuestion
 
 /*
  * The encoding of the first n rows of a pinned run and `more` after them, if that takes nothing but appending to the run: NULL if not. The pin is taken
- * over if the answer is not NULL. The question, or NULL, may have been answered then.
+ * over if the answer is not NULL. The question, or NULL, may have been answered then. The last `own` rows are for this session alone: they are not in the
+ * encoding, but if the question has been answered, it was with them (lacks).
  */
 PosteriorEncoding *posterior_encoding_extend(PosteriorModel *model, const uint8 *classes, const PosteriorLabelList *labels, PosteriorRun *run,
-											 int64 n, const TnpRows *more, PosteriorQuestion *question);
+											 int64 n, const TnpRows *more, int64 own, PosteriorQuestion *question);
 
 /*
  * The encoding of the rows of e and `more` after them, for this session alone. Takes over e. The question, or NULL, may have been answered then; if it

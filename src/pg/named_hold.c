@@ -236,6 +236,33 @@ read_more(const Question *q, const PosteriorProof *proof, int64 n, const More *b
 		&& tnp_canonical_prefix(q->model->model, n + more->rows.n) == proof->key.prefix;
 }
 
+/* The rows of both, one after the other. */
+static TnpRows
+append_rows(const Question *q, const TnpRows *first, const TnpRows *second)
+{
+	TnpRows		all = *first;
+	int			d = q->named->n_features;
+	double	   *x,
+			   *y;
+
+	if (second->n == 0)
+		return all;
+	all = *second;
+	all.n = first->n + second->n;
+	x = MemoryContextAlloc(q->memory, Max(all.n * d, 1) * sizeof(double));
+	y = MemoryContextAlloc(q->memory, all.n * sizeof(double));
+	if (first->n > 0)
+	{
+		memcpy(x, first->x, first->n * d * sizeof(double));
+		memcpy(y, first->y, first->n * sizeof(double));
+	}
+	memcpy(x + first->n * d, second->x, second->n * d * sizeof(double));
+	memcpy(y + first->n, second->y, second->n * sizeof(double));
+	all.x = x;
+	all.y = y;
+	return all;
+}
+
 /*
  * The encoding of the rows of a proof, of the new ones of other transactions, and of those of this one, in this order; why says why there is none. All rows are
  * read before anything is pinned, for reading may raise.
@@ -249,19 +276,21 @@ by_rows(const Question *q, const PosteriorProof *proof, PosteriorVerdict verdict
 				own = {{0}};
 	PosteriorRun *run;
 	PosteriorEncoding *e;
+	TnpRows		all;
 
 	*why = "new rows do not simply come last";
 	if (verdict == POSTERIOR_MORE && !read_more(q, proof, proof->n, &proven, found->n, found->places, found->xmins, &theirs))
 		return NULL;
 	if (q->own.n > 0 && !read_more(q, proof, proof->n + theirs.rows.n, &theirs, q->own.n, q->own.places, q->own.xmins, &own))
 		return NULL;
+	all = append_rows(q, &theirs.rows, &own.rows);
 	*why = "its encoding was evicted or belongs to others now";
 	run = posterior_run_pin(&proof->key, proof->serial);
 	if (run == NULL)
 		return NULL;
 	if (verdict == POSTERIOR_MORE)
 	{
-		e = posterior_encoding_extend(q->model, q->named->classes, &labels, run, proof->n, &theirs.rows, own.rows.n > 0 ? NULL : q->asked);
+		e = posterior_encoding_extend(q->model, q->named->classes, &labels, run, proof->n, &all, own.rows.n, q->asked);
 		if (e == NULL)
 		{
 			posterior_run_unpin(run);
@@ -271,7 +300,7 @@ by_rows(const Question *q, const PosteriorProof *proof, PosteriorVerdict verdict
 	}
 	else
 		e = posterior_encoding_of_run(q->model, q->named->n_features, q->named->classes, &labels, run, proof->n);
-	if (own.rows.n > 0 && (e = posterior_encoding_own(e, &own.rows, q->asked)) == NULL)
+	if (own.rows.n > 0 && !e->lacks && (e = posterior_encoding_own(e, &own.rows, q->asked)) == NULL)
 		return NULL;
 	count(q, own.rows.n > 0 ? POSTERIOR_COMPUTED : verdict == POSTERIOR_MORE ? POSTERIOR_DELTA : POSTERIOR_SKIPPED, e);
 	return e;
