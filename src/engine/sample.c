@@ -32,7 +32,7 @@ typedef struct Sample
 	double	   *y;				/* [draws, M] */
 	TnpHalf		half;			/* of all queries */
 	int			group;			/* draws at once */
-	bool		by_team;		/* there is one draw, whose keys the threads share out */
+	bool		brief;			/* the threads share out the keys of a draw that is walked alone */
 	TnpTeam    *team;
 	Group	   *groups;			/* one per worker */
 	int64_t    *place;			/* [M]: 0, 1, 2, … for merging */
@@ -92,14 +92,17 @@ make_sample(Sample *s, TnpError *error)
 				slots = tnp_encoding_slots(e),
 				share,
 				rounds;
-	bool		alone = s->draws == 1 && tnp_few_share_keys(model, 2, slots) && tnp_team_try_brief(model);
+	bool		brief = (s->draws == 1 || tnp_chain_room(e) < m) && tnp_few_share_keys(model, 2, slots) && tnp_team_try_brief(model),
+				alone = brief && s->draws == 1;
 	TnpStatus	status = tnp_team_make(model, &e->stats, TNP_TILE, alone ? TNP_MAX_THREADS : s->draws,
 									   tnp_cost(model, 2.0 * (double) s->draws * (double) m, (double) (slots + m)), &s->team, error);
 
 	if (status != TNP_OK)
 		return status;
 	s->first = m < tnp_chain_room(e) ? m : tnp_chain_room(e);
-	s->by_team = alone && tnp_team_size(s->team) > 1;
+	s->brief = brief && tnp_team_size(s->team) > 1;
+	if (s->brief)
+		tnp_team_begin_brief(s->team);
 	share = (s->draws + tnp_team_size(s->team) - 1) / tnp_team_size(s->team);
 	rounds = (share + GROUP_DRAWS - 1) / GROUP_DRAWS;
 	s->group = (int) ((share + rounds - 1) / rounds);
@@ -211,7 +214,7 @@ continue_draw(Sample *s, uint64_t draw, double *y, TnpError *error)
 			break;
 		merged = done;
 		count = m - done < tnp_chain_room(e) ? m - done : tnp_chain_room(e);
-		status = sample_block(s, tnp_team_self(s->team), tnp_few_share_keys(s->root->model, 2, tnp_encoding_slots(e)), e, done, count, draw, 1, y, error);
+		status = sample_block(s, tnp_team_self(s->team), s->brief, e, done, count, draw, 1, y, error);
 		done += count;
 	}
 	if (e != s->root)
@@ -227,7 +230,7 @@ sample_group(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 	int64_t		done = item * s->group;
 	int			draws = s->draws - done < s->group ? (int) (s->draws - done) : s->group;
 
-	return sample_block(s, worker, s->by_team, s->root, 0, s->first, s->first_draw + (uint64_t) done, draws, s->y + done * s->queries->n, error);
+	return sample_block(s, worker, s->brief && s->draws == 1, s->root, 0, s->first, s->first_draw + (uint64_t) done, draws, s->y + done * s->queries->n, error);
 }
 
 TnpStatus

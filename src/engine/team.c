@@ -37,7 +37,7 @@ struct TnpTeam
 	const TnpModel *model;
 	int			size,			/* workers */
 				started;		/* threads that run */
-	bool		brief;			/* rounds were brief */
+	bool		brief;			/* the call has many brief rounds */
 	int64_t		slept;			/* nanoseconds, in them */
 	TnpWorker  *workers;		/* [size] */
 	pthread_t	threads[TNP_MAX_THREADS];
@@ -295,9 +295,20 @@ tnp_team_run_brief(TnpTeam *team, int64_t n, TnpItem item, void *state, TnpError
 	int64_t		slept;
 	TnpStatus	status = run_round(team, n, item, state, &slept, error);
 
-	team->brief = true;
 	team->slept += slept;
 	return status;
+}
+
+void
+tnp_team_begin_brief(TnpTeam *team)
+{
+	team->brief = true;
+}
+
+bool
+tnp_team_is_brief(const TnpTeam *team)
+{
+	return team->brief;
 }
 
 bool

@@ -48,8 +48,11 @@ TnpStatus	tnp_team_run(TnpTeam *team, int64_t n, TnpItem item, void *state, TnpE
  * The same for items of microseconds, many rounds of them. Where others have the processors, a thread can be stopped for milliseconds while it has an item, and
  * the caller waits for it. Once it has slept for a millisecond the team is hindered: the caller had better do the rest alone. try says whether a call had better
  * have such rounds at all: not after one that was hindered, at first for the next call, then for ever more of them. A number of threads that must be is always tried.
+ * begin says that this team's call will.
  */
 bool		tnp_team_try_brief(const TnpModel *model);
+void		tnp_team_begin_brief(TnpTeam *team);
+bool		tnp_team_is_brief(const TnpTeam *team);
 TnpStatus	tnp_team_run_brief(TnpTeam *team, int64_t n, TnpItem item, void *state, TnpError *error);
 bool		tnp_team_hindered(const TnpTeam *team);
 

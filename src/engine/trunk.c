@@ -300,7 +300,7 @@ share_keys(const TnpTeam *team, const TnpModel *model, int64_t n, int tile, int6
 
 	if (size == 1)
 		return false;
-	return tnp_few_share_keys(model, n, keys) || (model->kernels->attend_span != NULL && (n + tile - 1) / tile < size && keys >= 2 * size * TNP_SPAN);
+	return (tnp_team_is_brief(team) && tnp_few_share_keys(model, n, keys)) || (model->kernels->attend_span != NULL && (n + tile - 1) / tile < size && keys >= 2 * size * TNP_SPAN);
 }
 
 /* As few parts of the heads as give each thread something to do. */

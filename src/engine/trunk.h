@@ -40,7 +40,7 @@ TnpStatus	tnp_trunk(TnpTeam *team, const TnpModel *model, TnpCache *context, int
 TnpStatus	tnp_walk(TnpWorker *worker, const TnpModel *model, TnpCache *context, int64_t n, int64_t n_store, int64_t alike, const TnpToken *tokens,
 					 float *h, TnpError *error);
 
-/* Whether trunk shares out the keys of n tokens that see `keys` shared keys, so that a team is of use for a single tile. */
+/* Whether trunk, by a team that has brief rounds, shares out the keys of n tokens that see `keys` shared keys, so that a team is of use for a single tile. */
 bool		tnp_few_share_keys(const TnpModel *model, int64_t n, int64_t keys);
 
 #endif							/* TNP_TRUNK_H */

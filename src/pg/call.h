@@ -47,8 +47,8 @@ void		posterior_call_context(PosteriorCall *call, Datum context);
 void		posterior_call_named(PosteriorCall *call, text *name);
 
 /*
- * The same in two steps, for a question that can be answered with the second. find: call->named and call->model; true if the encoding is there already. hold:
- * the encoding.
+ * The same in two steps, for a question that can be answered with the second. find: call->named and call->model; true if the encoding is there already, or has
+ * been made because the last question was answered without keeping one. hold: the encoding.
  */
 bool		posterior_call_find(PosteriorCall *call, text *name);
 void		posterior_call_hold(PosteriorCall *call, PosteriorQuestion *question);

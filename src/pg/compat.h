@@ -67,7 +67,7 @@
 #define posterior_file_number(relation) ((relation)->rd_node.relNode)
 #endif
 
-/* Whether a table's writes are counted; from 15 on only for a table that has been counted since it was opened first. */
+/* Whether writes of a table are counted: then relation->pgstat_info is there. From 15 on it may have to be made first. */
 #if PG_VERSION_NUM >= 150000
 #define posterior_is_counted(relation) pgstat_should_count_relation(relation)
 #else

@@ -439,6 +439,8 @@ posterior_encoding_own(PosteriorEncoding *e, const TnpRows *more, PosteriorQuest
 	PosteriorBody *own;
 	TnpError	error;
 
+	pg_atomic_fetch_add_u64(&posterior_shared->counters.privates, 1);
+	/* what is not kept is not on a device either before it is asked, so it is not the device that can fail here */
 	if (e->run != NULL)
 	{
 		if (answer_beyond(e->run, e->model, n, more, question))

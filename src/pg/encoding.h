@@ -71,7 +71,7 @@ PosteriorEncoding *posterior_encoding_extend(PosteriorModel *model, const uint8 
 
 /*
  * The encoding of the rows of e and `more` after them, for this session alone. Takes over e. The question, or NULL, may have been answered then; if it
- * has, the rows were in the run's free room only meanwhile (lacks), else they are in a copy of it. NULL if the device has failed and the CPU may answer.
+ * has, the rows were in the run's free room only meanwhile (lacks), else they are in a copy of it.
  */
 PosteriorEncoding *posterior_encoding_own(PosteriorEncoding *e, const TnpRows *more, PosteriorQuestion *question);
 

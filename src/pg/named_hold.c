@@ -12,6 +12,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_trigger.h"
@@ -23,6 +24,8 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+
+#define TRIES 3					/* waits for who writes to a run */
 
 /* One question. */
 typedef struct Question
@@ -142,12 +145,6 @@ by_content(const Question *q, bool fresh)
 
 		outcome = POSTERIOR_PRIVATE;
 		e = posterior_encoding_own(e, &own, NULL);
-		if (e == NULL)
-		{
-			wanted.rows = all;
-			wanted.publish = false;
-			e = posterior_encoding_find(&wanted, &outcome);
-		}
 	}
 	posterior_progress_end();
 	count(q, rungs[outcome], e);
@@ -189,6 +186,8 @@ fires_always(Relation relation, const char *name, const char *function, int16 ty
 static const char *
 cannot_be_watched(Relation relation)
 {
+	if (relation->rd_rel->relam != HEAP_TABLE_AM_OID)
+		return "its relation is no heap";
 	if (relation->rd_rel->relkind != RELKIND_RELATION || relation->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
 		return "its relation is no permanent table";
 	if (relation->rd_rel->relhassubclass || relation->rd_rel->relispartition || has_superclass(RelationGetRelid(relation)))
@@ -285,9 +284,17 @@ by_rows(const Question *q, const PosteriorProof *proof, PosteriorVerdict verdict
 		return NULL;
 	all = append_rows(q, &theirs.rows, &own.rows);
 	*why = "its encoding was evicted or belongs to others now";
-	run = posterior_run_pin(&proof->key, proof->serial);
-	if (run == NULL)
-		return NULL;
+	for (int tries = 0;; tries++)
+	{
+		run = posterior_run_pin(&proof->key, proof->serial);
+		if (run == NULL)
+			return NULL;
+		if (tries == TRIES || (verdict == POSTERIOR_SAME && own.rows.n == 0) || !posterior_run_is_claimed(run))
+			break;
+		/* somebody appends to it, perhaps the same rows, or asks about his own: that takes less than reading all rows or copying the run */
+		posterior_run_wait(run);
+		CHECK_FOR_INTERRUPTS();
+	}
 	if (verdict == POSTERIOR_MORE)
 	{
 		e = posterior_encoding_extend(q->model, q->named->classes, &labels, run, proof->n, &all, own.rows.n, q->asked);
@@ -300,8 +307,8 @@ by_rows(const Question *q, const PosteriorProof *proof, PosteriorVerdict verdict
 	}
 	else
 		e = posterior_encoding_of_run(q->model, q->named->n_features, q->named->classes, &labels, run, proof->n);
-	if (own.rows.n > 0 && !e->lacks && (e = posterior_encoding_own(e, &own.rows, q->asked)) == NULL)
-		return NULL;
+	if (own.rows.n > 0 && !e->lacks)
+		e = posterior_encoding_own(e, &own.rows, q->asked);
 	count(q, own.rows.n > 0 ? POSTERIOR_COMPUTED : verdict == POSTERIOR_MORE ? POSTERIOR_DELTA : POSTERIOR_SKIPPED, e);
 	return e;
 }
@@ -387,6 +394,10 @@ ask(Question *q)
 	{
 		bool		known = posterior_note_inserted(relation, &q->own);
 
+#ifndef POSTERIOR_MUTANT_32
+		/* a stronger lock than writing rows takes is that of a change of the table, as a rule */
+		known = known && !CheckRelationLockedByMe(relation, ShareUpdateExclusiveLock, true);
+#endif
 		/* who has only locked it has written nothing yet */
 		q->share = !policies && known && q->own.n == 0;
 		if (!known)

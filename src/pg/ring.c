@@ -309,7 +309,8 @@ make_ring(Oid relation)
 	Snapshot	z;
 	uint64		next,
 				xmax,
-				generation;
+				generation,
+				own = TransactionIdIsValid(GetTopTransactionIdIfAny()) ? own_xid() : 0;
 	int			number = 0;
 
 	posterior_lock(LW_EXCLUSIVE);
@@ -349,7 +350,7 @@ make_ring(Oid relation)
 	LWLockAcquire(posterior_ring_lock(number), LW_EXCLUSIVE);
 	if (ring->generation == generation)
 	{
-		bool		fits = z->xcnt + (next - xmax) + ring->n <= POSTERIOR_WRITERS;
+		bool		fits = z->xcnt + (next - xmax) + ring->n + 1 <= POSTERIOR_WRITERS;
 
 #ifndef POSTERIOR_MUTANT_23
 		for (uint32 i = 0; fits && i < z->xcnt; i++)
@@ -359,6 +360,11 @@ make_ring(Oid relation)
 		for (uint64 xid = xmax; fits && xid < next; xid++)
 			if (TransactionIdIsNormal((TransactionId) xid))
 				add_running(ring, xid);
+#endif
+#ifndef POSTERIOR_MUTANT_31
+		/* a snapshot says nothing of who takes it */
+		if (fits && own != 0)
+			add_running(ring, own);
 #endif
 		if (!fits)
 			ring->low = next;

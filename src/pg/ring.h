@@ -69,7 +69,7 @@ typedef struct PosteriorSight
 	uint64		unseen[POSTERIOR_WRITERS];
 } PosteriorSight;
 
-/* Places of rows that the reader may see and the earlier one did not. */
+/* Places of rows that a reader may see besides those of a proof: others' or his own. */
 typedef struct PosteriorNew
 {
 	int			n;

@@ -46,6 +46,13 @@ void		posterior_run_unpin(PosteriorRun *run);
 
 /* Become the one who writes to a run; false if somebody else is. */
 bool		posterior_run_claim(PosteriorRun *run);
+
+static inline bool
+posterior_run_is_claimed(PosteriorRun *run)
+{
+	return pg_atomic_read_u32(&run->writer) != 0;
+}
+
 void		posterior_run_yield(PosteriorRun *run);
 
 /* Wait until nobody writes to a pinned run, then unpin it. May raise (cancel); the pin is gone in any case. */

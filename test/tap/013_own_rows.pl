@@ -56,6 +56,7 @@ is(asked(''), '1 0 1 1', 'a transaction that has written nothing');
 is(asked($insert), '1 1 1 1', 'one that has inserted a row');
 is(asked("$insert SAVEPOINT a; $insert RELEASE a; $insert"), '1 1 1 1', 'several');
 is(asked('LOCK TABLE t IN ROW EXCLUSIVE MODE;'), '1 0 1 1', 'none, with a lock');
+is(asked("LOCK TABLE t IN SHARE ROW EXCLUSIVE MODE; $insert"), '0 0 0 1', 'one, and the table may have been changed');
 is(asked('INSERT INTO t (y, x) SELECT 0.5, j FROM generate_series(1, 64) j;'), '1 1 1 1', 'as many as are remembered');
 is(asked('INSERT INTO t (y, x) SELECT 0.5, j FROM generate_series(1, 65) j;'), '0 0 0 1', 'more');
 is(asked("SAVEPOINT a; $insert ROLLBACK TO a;"), '1 0 1 1', 'none that was not rolled back, and the lock is gone as well');
