@@ -113,8 +113,46 @@ test_group(const TestModel *file, const TnpKernels *kernels, const TnpModel *mod
 	tnp_encoding_free(e);
 }
 
+/* Calls of four threads that fail. */
 static void
-test_model(const TestModel *file, const TnpKernels *kernels, int n)
+test_failures(const TestModel *file, const TnpKernels *kernels, TestEnv *env, const TnpModel *model, const TestRows *rows, int n)
+{
+	TnpError	error = {0};
+	long		polls = 0;
+
+	/* stop at any of the first polls. How many there are depends on who does what, for only the caller's thread polls */
+	n_threads = 4;
+	for (int stop = 1; stop <= 4; stop++)
+	{
+		Answers		answers;
+		TnpStatus	status;
+		long		live = env->live;
+
+		env->polls = 0;
+		env->stop_at = stop;
+		status = ask(model, rows, n, &answers, &error);
+		polls += (status == TNP_INTERRUPTED || (status == TNP_OK && stop > 1 && env->polls <= stop)) && env->live == live;
+		env->stop_at = 0;
+		free(answers.at);
+	}
+	ok(polls == 4, "%s, %s, %d rows: an interrupt ends calls of four threads, nothing is left behind", file->name, kernels->name, n);
+	polls = 0;
+	for (int fail = 1; fail <= 40; fail += 3)
+	{
+		Answers		answers;
+		long		live = env->live;
+
+		env->fail_at = env->calls + fail;
+		polls += ask(model, rows, n, &answers, &error) == TNP_NO_MEMORY && env->live == live;
+		env->fail_at = 0;
+		free(answers.at);
+	}
+	ok(polls == 14, "%s, %s, %d rows: so does missing memory", file->name, kernels->name, n);
+}
+
+/* quick: without the calls that fail, each of which begins with building the context, and with fewer numbers of threads. */
+static void
+test_model(const TestModel *file, const TnpKernels *kernels, int n, bool quick)
 {
 	static const int several[] = {2, 3, 4, 7};
 	TestEnv		env;
@@ -122,7 +160,6 @@ test_model(const TestModel *file, const TnpKernels *kernels, int n)
 	TnpError	error = {0};
 	TestRows	rows;
 	Answers		alone;
-	long		polls;
 
 	test_env_init(&env, kernels);
 	env.env.threads = threads;
@@ -132,7 +169,7 @@ test_model(const TestModel *file, const TnpKernels *kernels, int n)
 	env.polls = 0;
 	test_must(ask(model, &rows, n, &alone, &error), &error);
 	test_group(file, kernels, model, &rows, n);
-	for (size_t i = 0; i < sizeof(several) / sizeof(several[0]); i++)
+	for (size_t i = 0; i < sizeof(several) / sizeof(several[0]) / (quick ? 2 : 1); i++)
 	{
 		Answers		together;
 
@@ -149,35 +186,8 @@ test_model(const TestModel *file, const TnpKernels *kernels, int n)
 		free(together.at);
 	}
 
-	/* from here on with four threads; stop at any of the first polls. How many there are depends on who does what, for only the caller's thread polls */
-	n_threads = 4;
-	polls = 0;
-	for (int stop = 1; stop <= 4; stop++)
-	{
-		Answers		answers;
-		TnpStatus	status;
-		long		live = env.live;
-
-		env.polls = 0;
-		env.stop_at = stop;
-		status = ask(model, &rows, n, &answers, &error);
-		polls += (status == TNP_INTERRUPTED || (status == TNP_OK && stop > 1 && env.polls <= stop)) && env.live == live;
-		env.stop_at = 0;
-		free(answers.at);
-	}
-	ok(polls == 4, "%s, %s, %d rows: an interrupt ends calls of four threads, nothing is left behind", file->name, kernels->name, n);
-	polls = 0;
-	for (int fail = 1; fail <= 40; fail += 3)
-	{
-		Answers		answers;
-		long		live = env.live;
-
-		env.fail_at = env.calls + fail;
-		polls += ask(model, &rows, n, &answers, &error) == TNP_NO_MEMORY && env.live == live;
-		env.fail_at = 0;
-		free(answers.at);
-	}
-	ok(polls == 14, "%s, %s, %d rows: so does missing memory", file->name, kernels->name, n);
+	if (!quick)
+		test_failures(file, kernels, &env, model, &rows, n);
 	free(alone.at);
 	test_rows_free(&rows);
 	tnp_model_close(model);
@@ -256,15 +266,15 @@ main(void)
 	bool		quick = getenv("TNP_QUICK") != NULL;
 
 	for (int i = 0; i < n; i += quick ? 4 : 1)
-		test_model(&models[i], tables[i % n_tables], CONTEXT);
-	/* so many keys that threads share them out for a single row; one table is enough where each takes minutes */
-	for (int i = 0, t = 0; i < n && t < (quick ? 1 : n_tables); i++)
-		if (strstr(models[i].name, "prefix") != NULL)
-			test_model(&models[i], tables[t++], LONG_CONTEXT);
+		test_model(&models[i], tables[i % n_tables], CONTEXT, false);
+	/* so many keys that threads share them out for a single row; where each takes minutes, the fewest and one table are enough */
 	for (int i = 0, t = 0; i < n && t < (quick ? 1 : n_tables); i++)
 		if (strstr(models[i].name, "buffer") != NULL)
-			test_model(&models[i], tables[t++], MIDDLE_CONTEXT);
-	for (int i = 0; i < n; i++)
+			test_model(&models[i], tables[t++], MIDDLE_CONTEXT, quick);
+	for (int i = 0, t = 0; !quick && i < n && t < n_tables; i++)
+		if (strstr(models[i].name, "prefix") != NULL)
+			test_model(&models[i], tables[t++], LONG_CONTEXT, false);
+	for (int i = 0; !quick && i < n; i++)
 		if (strcmp(models[i].name, "prefix_causal") == 0)
 			test_hindered(&models[i], tables[0]);
 	test_models_free(models, n);
