@@ -19,6 +19,16 @@ WITH w AS (SELECT i, x, posterior.regress(y, x) OVER (ORDER BY i / 4 GROUPS BETW
 SELECT bool_and(d IS NULL OR abs(posterior.mean(d) - posterior.mean((SELECT posterior.predict(posterior.context(y, x), w.x) FROM t WHERE t.i / 4 BETWEEN w.i / 4 - 2 AND w.i / 4 - 1))) < 1e-4) AS same FROM w;
 WITH w AS (SELECT i, x, posterior.regress(y, x) OVER (ORDER BY i RANGE BETWEEN 5 PRECEDING AND 1 PRECEDING) AS d FROM t)
 SELECT bool_and(d::text = (SELECT posterior.predict(posterior.context(y, x ORDER BY i), w.x) FROM t WHERE t.i BETWEEN w.i - 5 AND w.i - 1)::text) AS same FROM w WHERE i > 1;
+-- where the frame is the partition, rows are answered in blocks: each as alone, in partitions of any size, whether it is written so or all rows are peers
+CREATE TABLE many AS SELECT i, i / 100.0 AS x, CASE WHEN i % 9 > 5 THEN sin(i / 50.0) END AS y, length(i::text) AS g FROM generate_series(1, 1200) i;
+WITH w AS (SELECT i, x, g, posterior.regress(y, x) OVER (PARTITION BY g ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS d FROM many),
+	c AS MATERIALIZED (SELECT g, posterior.context(y, x ORDER BY i) AS ctx FROM many GROUP BY g)
+SELECT g, count(*), count(d) AS answered, count(DISTINCT d::text) AS different, bool_and(d::text = posterior.predict(ctx, x)::text) AS same FROM w JOIN c USING (g) GROUP BY g ORDER BY g;
+WITH w AS (SELECT x, posterior.regress(y, x) OVER () AS d FROM (SELECT * FROM many ORDER BY i) m),
+	c AS MATERIALIZED (SELECT posterior.context(y, x ORDER BY i) AS ctx FROM many)
+SELECT count(*), bool_and(d::text = posterior.predict(ctx, x)::text) AS same FROM w, c;
+SELECT array_agg(i ORDER BY i) FROM (SELECT i, posterior.regress(y, x) OVER () FROM many LIMIT 4) w;
+DROP TABLE many;
 -- a growing frame and log_evidence are one chain rule. With min_rows 0 the first row's density is that of the empty context.
 SELECT abs(posterior.log_evidence(y, x ORDER BY i) - s.total) < 1e-4 AS evidence_is_the_sum
 FROM t, (SELECT sum(posterior.log_pdf(d, y)) + (SELECT posterior.log_pdf(posterior.predict(posterior.context(NULL, x), -1.9), sin(0.2)) FROM t) AS total

@@ -39,7 +39,7 @@ bridge_free(void *arg, void *pointer)
 bool
 posterior_interrupted(void)
 {
-	return InterruptPending && (QueryCancelPending || ProcDiePending) && InterruptHoldoffCount == 0;
+	return InterruptPending && (QueryCancelPending || ProcDiePending || ClientConnectionLost || posterior_timed_out()) && InterruptHoldoffCount == 0;
 }
 
 static bool

@@ -67,6 +67,13 @@
 #define posterior_file_number(relation) ((relation)->rd_node.relNode)
 #endif
 
+/* 17 limits the time of a transaction. */
+#if PG_VERSION_NUM >= 170000
+#define posterior_timed_out() (TransactionTimeoutPending != 0)
+#else
+#define posterior_timed_out() false
+#endif
+
 /* Whether writes of a table are counted: then relation->pgstat_info is there. From 15 on it may have to be made first. */
 #if PG_VERSION_NUM >= 150000
 #define posterior_is_counted(relation) pgstat_should_count_relation(relation)

@@ -6,6 +6,9 @@
  * encoded under the canonical prefix rule and the encoding is carried from row to row. In every other frame all rows see each other,
  * and the encoding is made anew when the frame's content has changed. With fewer rows than the model needs, or none, the answer is NULL.
  *
+ * Where all rows of the partition have the same frame, the partition, rows are answered ahead in blocks: as many as have been answered before, so that who
+ * reads only the first rows does not pay for many.
+ *
  * The classes of a frame are the labels of its rows: where a growing frame gains a label, its rows are encoded anew.
  *
  * State lives in the partition's memory and ends with it.
@@ -22,6 +25,8 @@
 #include "utils/memutils.h"
 #include "windowapi.h"
 
+#define MOST_QUERIES 256		/* rows answered at once */
+
 /* What is carried from row to row of a partition; zeroed at its start. */
 typedef struct Window
 {
@@ -31,9 +36,16 @@ typedef struct Window
 	PosteriorEncoding *encoding;	/* of `rows`, or NULL */
 	PosteriorRows *rows;		/* context rows of the current frame */
 	PosteriorRows *last;		/* the other buffer: the previous frame's rows */
-	PosteriorRows *query;		/* one row */
+	bool		grows,			/* frames only ever grow */
+				same;			/* all rows have the same frame */
 	int64		seen;			/* rows of a growing frame that have been read, with a target or not */
-	int			kernels;
+	PosteriorRows *queries;		/* the rows that were asked about last, in a block */
+	int64		first;			/* their first in the partition */
+	TnpDistributionKind kind;	/* of the answers */
+	int			components,
+				size;
+	double	   *answers;		/* [n queries, size] */
+	bool		some;			/* there are any */
 } Window;
 
 static void
@@ -52,15 +64,19 @@ end_partition(void *window)
 	forget_encoding(window);
 }
 
-/* Whether the frame clause makes frames that only ever grow. */
-static bool
-frame_grows(WindowObject object)
+/* What the frame clause makes of frames. Without an order all rows are peers of the current one, so that a frame that ends with these is the partition. */
+static void
+classify_frames(Window *w, WindowObject object)
 {
-	int			options = ((PosteriorWindowHead *) object)->winstate->frameOptions;
+	WindowAggState *state = ((PosteriorWindowHead *) object)->winstate;
+	int			options = state->frameOptions;
+	bool		whole_end = (options & FRAMEOPTION_END_UNBOUNDED_FOLLOWING) != 0
+		|| ((options & FRAMEOPTION_END_CURRENT_ROW) != 0 && (options & FRAMEOPTION_ROWS) == 0
+			&& castNode(WindowAgg, state->ss.ps.plan)->ordNumCols == 0),
+				from_start = (options & FRAMEOPTION_START_UNBOUNDED_PRECEDING) != 0 && (options & FRAMEOPTION_EXCLUSION) == 0;
 
-	return (options & FRAMEOPTION_START_UNBOUNDED_PRECEDING) != 0
-		&& (options & FRAMEOPTION_END_UNBOUNDED_FOLLOWING) == 0
-		&& (options & FRAMEOPTION_EXCLUSION) == 0;
+	w->same = from_start && whole_end;
+	w->grows = from_start && !whole_end;
 }
 
 /* Labels for rows of a frame. */
@@ -71,7 +87,7 @@ no_labels(const Window *w, MemoryContext memory)
 }
 
 static void
-start_partition(Window *w, FunctionCallInfo fcinfo, bool labelled)
+start_partition(Window *w, WindowObject object, FunctionCallInfo fcinfo, bool labelled)
 {
 	MemoryContext memory = GetMemoryChunkContext(w);
 	MemoryContextCallback *callback = MemoryContextAlloc(memory, sizeof(MemoryContextCallback));
@@ -80,17 +96,19 @@ start_partition(Window *w, FunctionCallInfo fcinfo, bool labelled)
 
 	w->rows = posterior_rows_make(memory, n, types);
 	w->last = posterior_rows_make(memory, n, types);
-	w->query = posterior_rows_make(memory, n, types);
+	w->queries = posterior_rows_make(memory, n, types);
 	callback->func = end_partition;
 	callback->arg = w;
 	MemoryContextRegisterResetCallback(memory, callback);
 	w->labelled = labelled;
-	w->kernels = posterior_kernels;
+	classify_frames(w, object);
 	if (labelled)
 		posterior_label_type_init(&w->label, get_fn_expr_argtype(fcinfo->flinfo, 0), memory);
 	/* last: this is what says that the partition has begun */
 	w->model = posterior_model_pin(labelled ? posterior_class_model_name : posterior_model_name, memory);
 	posterior_check_model_labels(w->model->model, w->model->name, labelled);
+	tnp_answer_shape(w->model->model, &w->kind, &w->components);
+	w->size = tnp_distribution_size(w->kind, w->components);
 	if (labelled)
 	{
 		w->rows->labels = no_labels(w, memory);
@@ -174,14 +192,14 @@ view_rows(const PosteriorRows *rows, int64 from, PosteriorLabelList *list)
 	return view;
 }
 
-/* Encode rows as a growing or as a whole frame; NULL when they are too few. */
+/* Encode rows of a growing or of a whole frame; NULL when they are too few. */
 static PosteriorEncoding *
-encode(Window *w, const PosteriorRows *rows, bool grows)
+encode(Window *w, const PosteriorRows *rows)
 {
 	PosteriorLabelList list;
 	const TnpModel *model = w->model->model;
 	PosteriorWanted wanted = {.model = w->model,.classes = rows->classes,
-	.prefix = grows ? tnp_canonical_prefix(model, rows->n) : tnp_whole_prefix(model, rows->n)};
+	.prefix = w->grows ? tnp_canonical_prefix(model, rows->n) : tnp_whole_prefix(model, rows->n)};
 
 	if (rows->n < Max(tnp_model_info(model)->min_rows, 1))
 		return NULL;
@@ -224,7 +242,7 @@ follow_growing(Window *w, WindowObject object)
 	if (w->labelled && w->rows->labels->n > known_labels)
 		forget_encoding(w);
 	if (w->encoding == NULL)
-		w->encoding = encode(w, w->rows, true);
+		w->encoding = encode(w, w->rows);
 	else if (w->rows->n > known)
 	{
 		fresh = view_rows(w->rows, known, &list);
@@ -245,24 +263,45 @@ follow_whole(Window *w, WindowObject object)
 	if (w->encoding != NULL && same_rows(w->rows, w->last))
 		return;
 	forget_encoding(w);
-	w->encoding = encode(w, w->rows, false);
+	w->encoding = encode(w, w->rows);
 }
 
-/* What is asked for the current row. */
+/* Read the current row, and those that follow it in its partition, `most` in all, as queries. */
+static void
+read_queries(Window *w, WindowObject object, int64 most)
+{
+	PosteriorRows *queries = w->queries;
+
+	queries->n = 0;
+	while (queries->n < most)
+	{
+		double	   *x = posterior_rows_next(queries);
+
+		for (int f = 0; f < queries->n_features; f++)
+		{
+			bool		isnull,
+						isout;
+			Datum		value = WinGetFuncArgInPartition(object, 1 + f, (int) queries->n, WINDOW_SEEK_CURRENT, false, &isnull, &isout);
+
+			if (isout)
+				return;
+			x[f] = posterior_feature_cell(&queries->features[f], value, isnull, f + 1);
+		}
+		queries->n++;
+	}
+}
+
 static TnpRequest
-make_request(const Window *w, double *params)
+make_request(const Window *w, double *answers)
 {
-	TnpRequest	request = {.kind = TNP_REQUEST_PREDICT,.queries = posterior_rows_view(w->query, false),.answer = params};
-
-	request.queries.n = 1;
-	return request;
+	return (TnpRequest) {.kind = TNP_REQUEST_PREDICT,.queries = posterior_rows_view(w->queries, false),.answer = answers};
 }
 
-/* The answer to the query; false when there is no encoding to ask. */
+/* The answers to the queries; false when there is no encoding to ask. */
 static bool
-answer(Window *w, PosteriorEncoding *encoding, double *params)
+answer(Window *w, PosteriorEncoding *encoding)
 {
-	TnpRequest	request = make_request(w, params);
+	TnpRequest	request = make_request(w, w->answers);
 
 	if (encoding == NULL)
 		return false;
@@ -270,17 +309,17 @@ answer(Window *w, PosteriorEncoding *encoding, double *params)
 	return true;
 }
 
-/* The same answer from nothing but the frame. The encoding is w's while it exists, so that an error does not leak it. */
+/* The same answers from nothing but the frame. The encoding is w's while it exists, so that an error does not leak it. */
 static bool
-answer_from_scratch(Window *w, WindowObject object, bool grows, double *params)
+answer_from_scratch(Window *w, WindowObject object)
 {
 	bool		some;
 
 	forget_encoding(w);
 	empty(w->rows);
 	w->seen = read_frame(w, object, 0, w->rows);
-	w->encoding = encode(w, w->rows, grows);
-	some = answer(w, w->encoding, params);
+	w->encoding = encode(w, w->rows);
+	some = answer(w, w->encoding);
 	if (posterior_cache_mode == POSTERIOR_CACHE_OFF)
 		forget_encoding(w);
 	return some;
@@ -288,18 +327,19 @@ answer_from_scratch(Window *w, WindowObject object, bool grows, double *params)
 
 /* Answer from the carried encoding, and in verify mode once more from scratch, keeping the carried one. */
 static bool
-answer_carried(Window *w, WindowObject object, bool grows, int size, double *params)
+answer_carried(Window *w, WindowObject object)
 {
 	bool		some;
 
-	if (grows)
+	if (w->grows)
 		follow_growing(w, object);
-	else
+	else if (!w->same || w->encoding == NULL)
 		follow_whole(w, object);
-	some = answer(w, w->encoding, params);
+	some = answer(w, w->encoding);
 	if (posterior_cache_mode == POSTERIOR_CACHE_VERIFY)
 	{
 		PosteriorRows *rows = w->last;
+		int			size = (int) w->queries->n * w->size;
 		double	   *again = palloc(size * sizeof(double));
 		bool		also;
 		Window		scratch = *w;
@@ -308,7 +348,7 @@ answer_carried(Window *w, WindowObject object, bool grows, int size, double *par
 		empty(rows);
 		read_frame(w, object, 0, rows);
 		scratch.rows = rows;
-		scratch.encoding = encode(&scratch, rows, grows);
+		scratch.encoding = encode(&scratch, rows);
 		also = scratch.encoding != NULL;
 		if (also != some)
 			elog(ERROR, "a frame has an answer from the cache or from scratch, but not both");
@@ -319,10 +359,24 @@ answer_carried(Window *w, WindowObject object, bool grows, int size, double *par
 			posterior_ask_fresh(scratch.encoding, w->encoding, &request);
 		}
 		if (some)
-			posterior_verify("a prediction over a frame", size, params, again, posterior_answered_exactly(w->encoding));
+			posterior_verify("a prediction over a frame", size, w->answers, again, posterior_answered_exactly(w->encoding));
 		pfree(again);
 	}
 	return some;
+}
+
+/* Answer the current row, at this position of the partition, and, where they have the same frame, rows after it. */
+static void
+answer_block(Window *w, WindowObject object, int64 position)
+{
+	bool		alone = !w->same || posterior_cache_mode == POSTERIOR_CACHE_OFF;
+
+	read_queries(w, object, alone ? 1 : Max(Min(position, MOST_QUERIES), 1));
+	if (w->answers != NULL)
+		pfree(w->answers);
+	w->answers = MemoryContextAlloc(GetMemoryChunkContext(w), w->queries->n * w->size * sizeof(double));
+	w->some = posterior_cache_mode == POSTERIOR_CACHE_OFF ? answer_from_scratch(w, object) : answer_carried(w, object);
+	w->first = position;
 }
 
 /* Both functions. */
@@ -331,32 +385,14 @@ answer_row(FunctionCallInfo fcinfo, bool labelled)
 {
 	WindowObject object = PG_WINDOW_OBJECT();
 	Window	   *w = WinGetPartitionLocalMemory(object, sizeof(Window));
-	TnpDistributionKind kind;
+	int64		position = WinGetCurrentPosition(object);
 	PosteriorLabelList list = {0, 0, NULL};
-	double	   *x,
-			   *params;
-	bool		some;
-	int			n,
-				size;
 
 	if (w->model == NULL)
-		start_partition(w, fcinfo, labelled);
-	x = posterior_rows_next(w->query);
-	for (int f = 0; f < w->query->n_features; f++)
-	{
-		bool		isnull;
-		Datum		value = WinGetFuncArgCurrent(object, 1 + f, &isnull);
-
-		x[f] = posterior_feature_cell(&w->query->features[f], value, isnull, f + 1);
-	}
-	tnp_answer_shape(w->model->model, &kind, &n);
-	size = tnp_distribution_size(kind, n);
-	params = palloc(size * sizeof(double));
-	if (posterior_cache_mode == POSTERIOR_CACHE_OFF)
-		some = answer_from_scratch(w, object, frame_grows(object), params);
-	else
-		some = answer_carried(w, object, frame_grows(object), size, params);
-	if (!some)
+		start_partition(w, object, fcinfo, labelled);
+	if (position >= w->first + w->queries->n)
+		answer_block(w, object, position);
+	if (!w->some)
 		PG_RETURN_NULL();
 	if (labelled)
 	{
@@ -364,7 +400,7 @@ answer_row(FunctionCallInfo fcinfo, bool labelled)
 
 		list = posterior_labels_order(w->rows->labels, class);
 	}
-	PG_RETURN_POINTER(posterior_answer(kind, n, params, &list));
+	PG_RETURN_POINTER(posterior_answer(w->kind, w->components, w->answers + (position - w->first) * w->size, &list));
 }
 
 PG_FUNCTION_INFO_V1(posterior_regress);
