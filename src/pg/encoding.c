@@ -571,6 +571,22 @@ find(Attempt *a, PosteriorOutcome *outcome)
 	}
 }
 
+/* Say why no kept encoding was used, or why this one is not kept, for log_min_messages = debug1. */
+static void
+explain(const Attempt *a, PosteriorOutcome outcome)
+{
+	const PosteriorWanted *w = a->w;
+
+	if (outcome == POSTERIOR_BUILT)
+		ereport(DEBUG1,
+				(errmsg_internal("%lld rows are encoded because no kept encoding begins with the same %lld", (long long) w->rows.n, (long long) settled_rows(w))));
+	else if (outcome == POSTERIOR_PRIVATE)
+		ereport(DEBUG1,
+				(errmsg_internal("an encoding of %lld rows is not kept because %s", (long long) w->rows.n,
+								 a->full ? "the cache has no room for it" : w->publish ? "its model is not shared" : "others may not see all of its rows"),
+				 a->full ? errhint("Raise posterior.cache_size, or use fewer rows.") : 0));
+}
+
 PosteriorEncoding *
 posterior_encoding_find(const PosteriorWanted *w, PosteriorOutcome *outcome)
 {
@@ -583,7 +599,7 @@ posterior_encoding_find(const PosteriorWanted *w, PosteriorOutcome *outcome)
 		a = (Attempt) {.w = w};
 		e = find(&a, outcome);
 	}
-
+	explain(&a, *outcome);
 	switch (*outcome)
 	{
 		case POSTERIOR_HIT:

@@ -380,7 +380,10 @@ ask(Question *q)
 
 	q->share = !policies;
 	if (posterior_cache_mode == POSTERIOR_CACHE_OFF)
+	{
+		explain(q->named, "posterior.cache is off");
 		return by_content(q, true);
+	}
 	/* the lock stays to the end of the transaction: what is answered from the cache must not be truncated under later functions of the statement */
 	relation = table_open(q->named->relation, AccessShareLock);
 	AcceptInvalidationMessages();
@@ -406,9 +409,11 @@ ask(Question *q)
 #endif
 	if (why == NULL)
 		why = cannot_be_watched(relation);
-	if (why == NULL && !policies)
+	if (why == NULL && policies)
+		why = "policies decide which of them the reader sees";
+	if (why == NULL)
 		e = by_proof(q, relation);
-	else if (why != NULL)
+	else
 		explain(q->named, why);
 	table_close(relation, NoLock);
 	return e != NULL ? e : by_content(q, false);
