@@ -430,7 +430,7 @@ COMMENT ON FUNCTION posterior.column_name(posterior.regcolumn) IS 'name of a col
 
 CREATE TYPE posterior.row_filter;
 CREATE FUNCTION posterior.row_filter_in(cstring) RETURNS posterior.row_filter
-	AS 'MODULE_PATHNAME', 'posterior_row_filter_in' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+	AS 'MODULE_PATHNAME', 'posterior_row_filter_in' LANGUAGE C STABLE STRICT PARALLEL UNSAFE;
 CREATE FUNCTION posterior.row_filter_out(posterior.row_filter) RETURNS cstring
 	AS 'MODULE_PATHNAME', 'posterior_row_filter_out' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 CREATE TYPE posterior.row_filter (INPUT = posterior.row_filter_in, OUTPUT = posterior.row_filter_out, INTERNALLENGTH = VARIABLE, STORAGE = extended);

@@ -67,6 +67,87 @@ ALTER TABLE there.t ALTER COLUMN target TYPE float8 USING cos(id);
 ALTER TABLE there.t ALTER COLUMN label TYPE int;
 SELECT answer() = :'before' AS same;
 
+-- types of columns that filters and orders use
+CREATE TYPE sky AS ENUM ('sun', 'rain');
+CREATE TABLE turns (id int PRIMARY KEY, at int, k int, flag boolean, sky sky, x float8, y float8);
+INSERT INTO turns SELECT i, 30 - i, i % 7, i % 2 = 0, 'sun', sin(i), cos(i) FROM generate_series(1, 30) i;
+SELECT posterior.create_context('turns', 'turns', 'y', '{x}', 'at DESC, id', filter => 'k > 3', model => 'toy');
+SELECT posterior.create_context('flags', 'turns', 'y', '{x}', 'id', filter => 'flag', model => 'toy');
+SELECT posterior.create_context('skies', 'turns', 'y', '{x}', 'id', filter => 'sky = ''sun'' AND id > 3', model => 'toy');
+SELECT posterior.warm_context('turns') AS turns, posterior.warm_context('flags') AS flags, posterior.warm_context('skies') AS skies;
+-- still a condition
+ALTER TABLE turns ALTER k TYPE numeric;
+SELECT posterior.warm_context('turns'), filter FROM posterior.contexts WHERE name = 'turns';
+-- none, in views and dumps the text of it, until the type is back
+ALTER TABLE turns ALTER k TYPE text;
+SELECT try('SELECT posterior.warm_context(''turns'')'), try('SELECT posterior.predict(''turns'', t) FROM turns t');
+ALTER TABLE turns RENAME k TO "K k";
+SELECT try('SELECT posterior.warm_context(''turns'')');
+SELECT c.filter, d.filter AS dumped FROM posterior.contexts c JOIN posterior.context_definition d USING (name) WHERE name = 'turns';
+BEGIN;
+-- the same after pg_upgrade
+CREATE CAST (posterior.row_filter AS bytea) WITHOUT FUNCTION;
+CREATE CAST (bytea AS posterior.row_filter) WITHOUT FUNCTION;
+UPDATE posterior.context_definition SET filter = overlay(filter::bytea PLACING '\x00000000' FROM 5)::posterior.row_filter WHERE name = 'turns';
+SELECT try('SELECT posterior.warm_context(''turns'')');
+SELECT c.filter, d.filter AS dumped FROM posterior.contexts c JOIN posterior.context_definition d USING (name) WHERE name = 'turns';
+ROLLBACK;
+BEGIN;
+SELECT try('SELECT posterior.alter_context(''turns'', max_rows => 20)');
+SELECT posterior.alter_context('turns', filter => '"K k" > ''3''');
+SELECT posterior.warm_context('turns'), filter FROM posterior.contexts WHERE name = 'turns';
+ROLLBACK;
+ALTER TABLE turns ALTER "K k" TYPE int USING "K k"::int;
+SELECT posterior.warm_context('turns'), filter FROM posterior.contexts WHERE name = 'turns';
+-- a type with operators of its owner's: the checks of create_context hold, and nothing of his is called
+CREATE TYPE mine AS (i int);
+CREATE FUNCTION spy(mine, int) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'called'; END $$;
+CREATE OPERATOR > (LEFTARG = mine, RIGHTARG = int, FUNCTION = spy);
+BEGIN;
+ALTER TABLE turns ALTER "K k" TYPE mine USING row("K k")::mine;
+SELECT try('SELECT posterior.warm_context(''turns'')');
+SELECT try('SELECT posterior.alter_context(''turns'', filter => ''"K k" > 3'')');
+ROLLBACK;
+-- no boolean
+BEGIN;
+ALTER TABLE turns ALTER flag TYPE int USING 1;
+SELECT try('SELECT posterior.warm_context(''flags'')'), posterior.warm_context('turns');
+SELECT posterior.alter_context('flags', filter => 'flag = 1');
+SELECT posterior.warm_context('flags');
+ROLLBACK;
+-- the type of a constant goes with the column's
+BEGIN;
+ALTER TABLE turns ALTER sky TYPE text;
+SELECT try('SELECT posterior.warm_context(''skies'')');
+DROP TYPE sky;
+SELECT try('SELECT posterior.warm_context(''skies'')');
+SELECT c.filter, d.filter AS dumped FROM posterior.contexts c JOIN posterior.context_definition d USING (name) WHERE name = 'skies';
+ROLLBACK;
+
+-- filters of a dump that cannot be read are kept as they are, and never evaluated
+WITH dumped AS MATERIALIZED (SELECT f::posterior.row_filter AS filter FROM (VALUES ('public.turns WHERE (id > 3)'), ('-'), ('public.nothing WHERE (id > 3)'), ('"No schema".t WHERE true'), ('public.turns WHERE (k > 3)'), ('public.turns WHERE ((sky)::text > 3)'),
+	('public.turns WHERE (sky = ''snow''::public.sky)'), ('public.turns WHERE (id >'), ('public.turns WHERE spy(row(1)::mine, id)'), ('public.turns WHERE true; DROP TABLE turns'), ('nothing at all')) v (f))
+	SELECT filter, posterior.condition(filter) FROM dumped;
+-- nor are other errors taken for one of the text
+SET max_stack_depth = '100kB';
+\set VERBOSITY sqlstate
+SELECT ('public.turns WHERE id > 1' || repeat(' + 1', 20000))::posterior.row_filter IS NOT NULL;
+\set VERBOSITY default
+RESET max_stack_depth;
+\set VERBOSITY terse
+UPDATE posterior.context_definition SET filter = 'public.turns WHERE spy(row(id)::public.mine, 3)' WHERE name = 'turns';
+UPDATE posterior.context_definition SET filter = 'public.nothing WHERE (id > 3)' WHERE name = 'flags';
+\set VERBOSITY default
+SELECT name, filter FROM posterior.contexts WHERE relation = 'turns'::regclass ORDER BY name;
+SELECT try('SELECT posterior.warm_context(''turns'')'), try('SELECT posterior.predict(''flags'', t) FROM turns t');
+SELECT try('SELECT posterior.alter_context(''turns'', filter => ''spy(row(id)::public.mine, 3)'')'), try('SELECT posterior.alter_context(''flags'', max_rows => 20)');
+SELECT posterior.alter_context('turns', filter => 'id > 3'), posterior.refresh_context('flags'), posterior.drop_context('flags');
+SELECT posterior.warm_context('turns'), posterior.warm_context('skies');
+DROP TABLE turns;
+DROP OPERATOR > (mine, int);
+DROP FUNCTION spy;
+DROP TYPE mine, sky;
+
 -- dropped columns
 BEGIN;
 ALTER TABLE there.t DROP COLUMN "A b";

@@ -332,7 +332,7 @@ posterior_named_find(const char *name, MemoryContext memory)
 		Datum		filter = VALUE(FILTER);
 		char	   *condition = NULL;
 
-		if (!isnull && (condition = posterior_row_filter_text(filter)) == NULL)
+		if (!isnull && (condition = posterior_row_filter_query(filter, name)) == NULL)
 			column_is_gone(named, "part of the filter");
 		write_queries(named, n_order, order, descending, condition);
 	}

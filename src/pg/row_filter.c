@@ -3,8 +3,11 @@
  * "schema.relation WHERE (condition)", so that dumps restore.
  *
  * A filter is evaluated with the rights of whoever predicts, so it may contain nothing that its author could have defined: immutable functions and
- * operators of pg_catalog only. Another major version of the server cannot read the expression (pg_upgrade takes the bytes along), so the condition is also kept as
- * text, with the places where columns are named.
+ * operators of pg_catalog only. Another major version of the server cannot read the expression (pg_upgrade takes the bytes along), and one whose columns have other
+ * types by now says nothing, so the condition is also kept as text, with the places where columns are named. What comes of that text passes the same checks before
+ * it is evaluated.
+ *
+ * A dump is restored whatever has become of a filter: one that cannot be read is kept as the text that it is. That is never evaluated, and dumps write it again.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -14,6 +17,7 @@
 
 #include "access/table.h"
 #include "access/transam.h"
+#include "access/xact.h"
 #include "catalog/namespace.h"
 #include "lib/stringinfo.h"
 #include "nodes/nodeFuncs.h"
@@ -26,6 +30,7 @@
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/resowner.h"
 #include "utils/ruleutils.h"
 
 /* Where the text names a column. */
@@ -39,7 +44,7 @@ typedef struct ColumnPlace
 typedef struct RowFilter
 {
 	int32		vl_len_;
-	Oid			relation;
+	Oid			relation;		/* 0: the text is what could not be read, or empty when the relation or a column was gone */
 	int32		major;			/* version of the server that wrote the expression */
 	int32		n_places;
 	ColumnPlace places[FLEXIBLE_ARRAY_MEMBER];	/* in the order of the text; then the text and the output of nodeToString, each with its end */
@@ -273,16 +278,43 @@ make_filter(Oid relation, Node *condition)
 	return filter;
 }
 
-/* The expression from the text, with the names that the columns have now. */
-static Node *
-read_text(const RowFilter *filter)
+/* What cannot be read: its text and nothing else. */
+static RowFilter *
+keep_text(const char *text)
+{
+	Size		size = offsetof(RowFilter, places) + strlen(text) + 2;
+	RowFilter  *filter = palloc0(size);
+
+	SET_VARSIZE(filter, size);
+	strcpy((char *) text_of(filter), text);
+	return filter;
+}
+
+static bool
+is_unread(const RowFilter *filter)
+{
+	return !OidIsValid(filter->relation) && text_of(filter)[0] != '\0';
+}
+
+/* Whether the relation or a column of it is gone. */
+static bool
+is_gone(const RowFilter *filter)
+{
+	if (get_rel_name(filter->relation) == NULL)
+		return true;
+	for (int i = 0; i < filter->n_places; i++)
+		if (posterior_column_name(filter->relation, filter->places[i].column) == NULL)
+			return true;
+	return false;
+}
+
+/* The condition as it was written, with the names that the columns have now. */
+static char *
+text_now(const RowFilter *filter)
 {
 	const char *text = text_of(filter);
 	StringInfoData now;
-	int			done = 0,
-				level;
-	RangeVar   *ignored;
-	Node	   *condition;
+	int			done = 0;
 
 	initStringInfo(&now);
 	for (int i = 0; i < filter->n_places; i++)
@@ -295,11 +327,136 @@ read_text(const RowFilter *filter)
 		done = place->offset + place->length;
 	}
 	appendStringInfoString(&now, text + done);
-	level = NewGUCNestLevel();
+	return now.data;
+}
+
+/* What an expression was made for and is not there any more. */
+typedef struct Change
+{
+	Oid			relation;
+	AttrNumber	column;			/* whose type is another one; 0 when it is the type of a constant that is gone */
+} Change;
+
+static bool
+find_change(Node *node, Change *change)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Var))
+	{
+		Var		   *var = (Var *) node;
+		Oid			type,
+					collation;
+		int32		typmod;
+
+		get_atttypetypmodcoll(change->relation, var->varattno, &type, &typmod, &collation);
+		change->column = var->varattno;
+		return type != var->vartype || collation != var->varcollid;
+	}
+	if (IsA(node, Const) && get_typtype(((Const *) node)->consttype) == '\0')
+	{
+		change->column = 0;
+		return true;
+	}
+	return expression_tree_walker(node, find_change, change);
+}
+
+/* The expression of a filter of which nothing is gone, or NULL when it means nothing to this server and these columns: then there is the text. */
+static Node *
+kept_expression(const RowFilter *filter, Change *change)
+{
+	Node	   *expression;
+
+	change->relation = filter->relation;
+	change->column = 0;
+	if (filter->major != POSTERIOR_SERVER_MAJOR)
+		return NULL;
+	expression = stringToNode(expression_of(filter));
+	return find_change(expression, change) ? NULL : expression;
+}
+
+/* The expression of a condition that was printed by make_filter. */
+static Node *
+read_text(Oid relation, const char *condition)
+{
+	int			level = begin_printing();
+	RangeVar   *ignored;
+	Node	   *expression;
+
 	set_until("search_path", "pg_catalog");
-	condition = analyse(filter->relation, parse(psprintf("r WHERE %s", now.data), now.data, &ignored), now.data);
+	expression = analyse(relation, parse(psprintf("r WHERE %s", condition), condition, &ignored), condition);
 	AtEOXact_GUC(true, level);
-	return condition;
+	return expression;
+}
+
+/* Whether an error says that a text is no filter here, and not that something else went wrong while it was read. */
+static bool
+is_about_text(const ErrorData *error)
+{
+	switch (ERRCODE_TO_CATEGORY(error->sqlerrcode))
+	{
+		case ERRCODE_SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION:
+		case ERRCODE_DATA_EXCEPTION:
+		case ERRCODE_INVALID_SCHEMA_NAME:
+		case ERRCODE_FEATURE_NOT_SUPPORTED:
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* What is wrong with a text, as a part of a sentence. */
+static char *
+reason_of(const ErrorData *error)
+{
+	char	   *reason = pstrdup(error->detail != NULL ? error->detail : error->message);
+	size_t		length = strlen(reason);
+
+	if (length > 0 && reason[length - 1] == '.')
+		reason[length - 1] = '\0';
+	return reason;
+}
+
+/* The expression of a filter whose kept one is of no use; an error of its text becomes one of the context. */
+static Node *
+read_again(const RowFilter *filter, const char *context, const Change *change)
+{
+	MemoryContext memory = CurrentMemoryContext;
+	char	   *condition = text_now(filter),
+			   *column = NULL,
+			   *type = NULL;
+	Node	   *volatile expression = NULL;
+
+	/* looked up now, because catalogs are not read between an error and the end of its transaction */
+	if (change->column != 0)
+	{
+		column = posterior_column_name(filter->relation, change->column);
+		type = format_type_be(get_atttype(filter->relation, change->column));
+	}
+	PG_TRY();
+	{
+		expression = read_text(filter->relation, condition);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		/* the error stays one, so nothing of what it interrupted is gone on with */
+		MemoryContextSwitchTo(memory);
+		error = CopyErrorData();
+		if (!is_about_text(error))
+			PG_RE_THROW();
+		FlushErrorState();
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("the filter of context \"%s\" cannot be evaluated any more", context),
+				 column != NULL
+				 ? errdetail("The type of column \"%s\" is %s now, and the condition is %s: %s.", column, type, condition, reason_of(error))
+				 : errdetail("The condition is %s: %s.", condition, reason_of(error)),
+				 errhint("Give the context another filter by posterior.alter_context, or drop it by posterior.drop_context.")));
+	}
+	PG_END_TRY();
+	return expression;
 }
 
 Datum
@@ -311,38 +468,103 @@ posterior_make_row_filter(Oid relation, const char *condition)
 }
 
 char *
-posterior_row_filter_text(Datum datum)
+posterior_row_filter_query(Datum datum, const char *context)
 {
 	RowFilter  *filter = (RowFilter *) PG_DETOAST_DATUM(datum);
+	Node	   *expression;
+	Change		change;
 
-	if (get_rel_name(filter->relation) == NULL)
+	if (is_unread(filter))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
+				 errmsg("the filter of context \"%s\" could not be read when the context was restored", context),
+				 errdetail("It is kept as it was written: %s.", text_of(filter)),
+				 errhint("Give the context another filter by posterior.alter_context, or drop it by posterior.drop_context.")));
+	if (is_gone(filter))
 		return NULL;
-	for (int i = 0; i < filter->n_places; i++)
-		if (posterior_column_name(filter->relation, filter->places[i].column) == NULL)
-			return NULL;
-	return print(filter->relation, filter->major == POSTERIOR_SERVER_MAJOR ? stringToNode(expression_of(filter)) : read_text(filter));
+	expression = kept_expression(filter, &change);
+	if (expression == NULL)
+		expression = read_again(filter, context, &change);
+	return print(filter->relation, expression);
+}
+
+/* The condition for people and dumps, who also see what cannot be evaluated; NULL when it is gone. */
+static char *
+show(const RowFilter *filter)
+{
+	Node	   *expression;
+	Change		change;
+
+	if (is_gone(filter))
+		return NULL;
+	expression = kept_expression(filter, &change);
+	return expression != NULL ? print(filter->relation, expression) : text_now(filter);
+}
+
+/*
+ * The filter that a text means, or NULL with the reason. An error in the middle of the parser leaves locks and open relations behind, so a
+ * subtransaction is around it: for this, the type's input function is not parallel safe.
+ */
+static RowFilter *
+try_to_read(const char *text, char **reason)
+{
+	MemoryContext memory = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	RowFilter  *volatile filter = NULL;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(memory);
+	PG_TRY();
+	{
+		RangeVar   *relation;
+		Node	   *raw = parse(text, text, &relation);
+		Oid			oid = RangeVarGetRelid(relation, AccessShareLock, false);
+
+		filter = make_filter(oid, analyse(oid, raw, text));
+		ReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(memory);
+		CurrentResourceOwner = owner;
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(memory);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(memory);
+		CurrentResourceOwner = owner;
+		if (!is_about_text(error))
+			ReThrowError(error);
+		*reason = reason_of(error);
+		filter = NULL;
+	}
+	PG_END_TRY();
+	return filter;
 }
 
 PG_FUNCTION_INFO_V1(posterior_row_filter_in);
 Datum
 posterior_row_filter_in(PG_FUNCTION_ARGS)
 {
-	char	   *text = PG_GETARG_CSTRING(0);
-	RangeVar   *relation;
-	Node	   *raw;
-	Oid			oid;
+	char	   *text = PG_GETARG_CSTRING(0),
+			   *reason;
+	RowFilter  *filter;
 
 	/* a dumped filter whose relation or column is gone */
 	if (strcmp(text, "-") == 0)
+		PG_RETURN_POINTER(keep_text(""));
+	filter = try_to_read(text, &reason);
+	if (filter == NULL)
 	{
-		RowFilter  *filter = palloc0(offsetof(RowFilter, places) + 2);
-
-		SET_VARSIZE(filter, offsetof(RowFilter, places) + 2);
-		PG_RETURN_POINTER(filter);
+		ereport(WARNING,
+				(errmsg("the filter \"%s\" cannot be read", text),
+				 errdetail("%s.", reason),
+				 errhint("Give its context another filter by posterior.alter_context, or drop it by posterior.drop_context.")));
+		filter = keep_text(text);
 	}
-	raw = parse(text, text, &relation);
-	oid = RangeVarGetRelid(relation, AccessShareLock, false);
-	PG_RETURN_POINTER(make_filter(oid, analyse(oid, raw, text)));
+	PG_RETURN_POINTER(filter);
 }
 
 PG_FUNCTION_INFO_V1(posterior_row_filter_out);
@@ -350,20 +572,24 @@ Datum
 posterior_row_filter_out(PG_FUNCTION_ARGS)
 {
 	RowFilter  *filter = (RowFilter *) PG_DETOAST_DATUM(PG_GETARG_DATUM(0));
-	char	   *condition = posterior_row_filter_text(PointerGetDatum(filter));
+	char	   *condition;
 
+	if (is_unread(filter))
+		PG_RETURN_CSTRING(pstrdup(text_of(filter)));
+	condition = show(filter);
 	if (condition == NULL)
 		PG_RETURN_CSTRING(pstrdup("-"));
 	PG_RETURN_CSTRING(psprintf("%s WHERE %s", quote_qualified_identifier(get_namespace_name(get_rel_namespace(filter->relation)), get_rel_name(filter->relation)),
 							   condition));
 }
 
-/* The condition alone, for views; NULL when it is gone. */
+/* The condition alone, for views; with the name of its relation, as it was dumped, when it could not be read; NULL when it is gone. */
 PG_FUNCTION_INFO_V1(posterior_row_filter_condition);
 Datum
 posterior_row_filter_condition(PG_FUNCTION_ARGS)
 {
-	char	   *condition = posterior_row_filter_text(PG_GETARG_DATUM(0));
+	RowFilter  *filter = (RowFilter *) PG_DETOAST_DATUM(PG_GETARG_DATUM(0));
+	const char *condition = is_unread(filter) ? text_of(filter) : show(filter);
 
 	if (condition == NULL)
 		PG_RETURN_NULL();

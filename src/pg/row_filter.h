@@ -14,7 +14,10 @@ struct List *posterior_parse(const char *sql, const char *what, const char *show
 /* A condition on `relation`, from the text of a boolean expression over its columns; checked. The result is a varlena. */
 Datum		posterior_make_row_filter(Oid relation, const char *condition);
 
-/* The condition as text with the names of the moment, for a query whose only relation is this one. NULL when the relation or a column is gone. */
-char	   *posterior_row_filter_text(Datum filter);
+/*
+ * The condition as text with the names of the moment, for a query of this context whose only relation is the filter's. NULL when the relation or a column is
+ * gone; raises when it means nothing there any more.
+ */
+char	   *posterior_row_filter_query(Datum filter, const char *context);
 
 #endif							/* POSTERIOR_ROW_FILTER_H */
