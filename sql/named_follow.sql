@@ -123,6 +123,16 @@ DROP TYPE sky;
 SELECT try('SELECT posterior.warm_context(''skies'')');
 SELECT c.filter, d.filter AS dumped FROM posterior.contexts c JOIN posterior.context_definition d USING (name) WHERE name = 'skies';
 ROLLBACK;
+-- no order
+ALTER TABLE turns ALTER at TYPE point USING point(at, at);
+SELECT try('SELECT posterior.warm_context(''turns'')'), try('SELECT posterior.predict(''turns'', t) FROM turns t');
+SELECT order_by FROM posterior.contexts WHERE name = 'turns';
+BEGIN;
+SELECT posterior.alter_context('turns', order_by => 'id');
+SELECT posterior.warm_context('turns');
+ROLLBACK;
+ALTER TABLE turns ALTER at TYPE int USING at[0];
+SELECT posterior.warm_context('turns');
 
 -- filters of a dump that cannot be read are kept as they are, and never evaluated
 WITH dumped AS MATERIALIZED (SELECT f::posterior.row_filter AS filter FROM (VALUES ('public.turns WHERE (id > 3)'), ('-'), ('public.nothing WHERE (id > 3)'), ('"No schema".t WHERE true'), ('public.turns WHERE (k > 3)'), ('public.turns WHERE ((sky)::text > 3)'),

@@ -23,6 +23,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rls.h"
+#include "utils/typcache.h"
 
 #include "bridge.h"
 
@@ -172,6 +173,20 @@ typedef struct Parts
 	Bitmapset  *columns;		/* the columns in `used` */
 } Parts;
 
+/* Raise unless rows can be ordered by what the column is now. */
+static void
+check_order(const PosteriorNamed *named, AttrNumber column)
+{
+	Oid			type = get_atttype(named->relation, column);
+
+	if (!OidIsValid(lookup_type_cache(type, TYPECACHE_LT_OPR)->lt_opr))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("context \"%s\" cannot be ordered by column \"%s\" any more", named->name, posterior_column_name(named->relation, column)),
+				 errdetail("Its type is %s now, whose values have no order.", format_type_be(type)),
+				 errhint("Give the context another order by posterior.alter_context, or drop it by posterior.drop_context.")));
+}
+
 /* One column of the canonical order; labels are compared as bytes. */
 static void
 order_by(Parts *parts, const PosteriorNamed *named, AttrNumber column, const char *what, bool descending, bool bytes)
@@ -256,7 +271,10 @@ write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_column
 	if (filter != NULL)
 		appendStringInfo(&source, " AND (%s)", filter);
 	for (int i = 0; i < n_order; i++)
+	{
 		order_by(&parts, named, order_columns[i], "a column of the order", DatumGetBool(descending[i]), false);
+		check_order(named, order_columns[i]);
+	}
 	order_by(&parts, named, named->target, "the target", false, true);
 	for (int f = 0; f < named->n_features; f++)
 		order_by(&parts, named, named->features[f], "a feature", false, true);
