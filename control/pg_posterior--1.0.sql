@@ -428,6 +428,17 @@ CREATE FUNCTION posterior.column_name(posterior.regcolumn) RETURNS text
 	AS 'MODULE_PATHNAME', 'posterior_regcolumn_name' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION posterior.column_name(posterior.regcolumn) IS 'name of a column, NULL when it does not exist any more';
 
+CREATE TYPE posterior.regrelation;
+CREATE FUNCTION posterior.regrelation_in(cstring) RETURNS posterior.regrelation
+	AS 'MODULE_PATHNAME', 'posterior_regrelation_in' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.regrelation_out(posterior.regrelation) RETURNS cstring
+	AS 'MODULE_PATHNAME', 'posterior_regrelation_out' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+CREATE TYPE posterior.regrelation (INPUT = posterior.regrelation_in, OUTPUT = posterior.regrelation_out, LIKE = oid);
+COMMENT ON TYPE posterior.regrelation IS 'a relation, as regclass is one, but a name that means none is read as none';
+CREATE CAST (posterior.regrelation AS oid) WITHOUT FUNCTION AS IMPLICIT;
+CREATE CAST (posterior.regrelation AS regclass) WITHOUT FUNCTION AS ASSIGNMENT;
+CREATE CAST (regclass AS posterior.regrelation) WITHOUT FUNCTION AS ASSIGNMENT;
+
 CREATE TYPE posterior.row_filter;
 CREATE FUNCTION posterior.row_filter_in(cstring) RETURNS posterior.row_filter
 	AS 'MODULE_PATHNAME', 'posterior_row_filter_in' LANGUAGE C STABLE STRICT PARALLEL UNSAFE;
@@ -444,7 +455,7 @@ CREATE TABLE posterior.context_definition (
 	id uuid NOT NULL DEFAULT pg_catalog.gen_random_uuid(),
 	version uuid NOT NULL DEFAULT pg_catalog.gen_random_uuid(),
 	owner regrole NOT NULL,
-	relation regclass NOT NULL,
+	relation posterior.regrelation NOT NULL,
 	target posterior.regcolumn NOT NULL,
 	features posterior.regcolumn[] NOT NULL,
 	order_by posterior.regcolumn[] NOT NULL,
@@ -459,7 +470,7 @@ SELECT pg_catalog.pg_extension_config_dump('posterior.context_definition', '');
 GRANT SELECT ON posterior.context_definition TO PUBLIC;
 
 CREATE VIEW posterior.contexts AS
-	SELECT name, owner, relation, posterior.column_name(target) AS target,
+	SELECT name, owner, relation::pg_catalog.regclass AS relation, posterior.column_name(target) AS target,
 		ARRAY(SELECT posterior.column_name(f) FROM pg_catalog.unnest(features) WITH ORDINALITY u(f, i) ORDER BY i) AS features,
 		(SELECT pg_catalog.string_agg(pg_catalog.quote_ident(posterior.column_name(o)) || CASE WHEN d THEN ' DESC' ELSE '' END, ', ' ORDER BY i)
 			FROM ROWS FROM (pg_catalog.unnest(order_by), pg_catalog.unnest(descending)) WITH ORDINALITY u(o, d, i)) AS order_by,
@@ -568,7 +579,7 @@ CREATE FUNCTION posterior.context_state(id uuid, OUT skips bigint, OUT deltas bi
 	AS 'MODULE_PATHNAME', 'posterior_context_state' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION posterior.context_state(uuid) IS 'counters of a named context; the view posterior.stat_contexts shows them';
 CREATE VIEW posterior.stat_contexts AS
-	SELECT d.name, d.relation, s.*
+	SELECT d.name, d.relation::pg_catalog.regclass AS relation, s.*
 	FROM posterior.context_definition d, LATERAL posterior.context_state(d.id) s
 	WHERE pg_catalog.has_any_column_privilege(relation, 'SELECT') OR pg_catalog.pg_has_role(owner, 'USAGE');
 COMMENT ON VIEW posterior.stat_contexts IS 'how statements got at the encodings of named contexts since the server''s start, and how large these are';

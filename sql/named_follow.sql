@@ -138,6 +138,12 @@ SELECT posterior.warm_context('turns');
 WITH dumped AS MATERIALIZED (SELECT f::posterior.row_filter AS filter FROM (VALUES ('public.turns WHERE (id > 3)'), ('-'), ('public.nothing WHERE (id > 3)'), ('"No schema".t WHERE true'), ('public.turns WHERE (k > 3)'), ('public.turns WHERE ((sky)::text > 3)'),
 	('public.turns WHERE (sky = ''snow''::public.sky)'), ('public.turns WHERE (id >'), ('public.turns WHERE spy(row(1)::mine, id)'), ('public.turns WHERE true; DROP TABLE turns'), ('nothing at all')) v (f))
 	SELECT filter, posterior.condition(filter) FROM dumped;
+-- so are relations and columns, as what is gone
+WITH dumped AS MATERIALIZED (SELECT r::posterior.regrelation AS relation FROM (VALUES ('public.turns'), ('-'), ('public.nothing'), ('"No schema".t'), ('4294967295')) v (r))
+	SELECT relation, relation::regclass AS class, relation = 'turns'::regclass AS turns FROM dumped;
+WITH dumped AS MATERIALIZED (SELECT c::posterior.regcolumn AS "column" FROM (VALUES ('public.turns.id'), ('-'), ('public.turns.k'), ('public.turns.ctid'), ('public.nothing.id'), ('"No schema".t.id')) v (c))
+	SELECT "column", posterior.column_name("column") FROM dumped;
+SELECT try('SELECT ''id''::posterior.regcolumn');
 -- nor are other errors taken for one of the text
 SET max_stack_depth = '100kB';
 \set VERBOSITY sqlstate

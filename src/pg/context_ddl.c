@@ -165,7 +165,8 @@ own_context(const char *name, PosteriorColumns *columns, bool *maintained)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("must be owner of context \"%s\"", name)));
-	keep_relation(columns->relation);
+	if (OidIsValid(columns->relation))
+		keep_relation(columns->relation);
 }
 
 static Oid
@@ -438,6 +439,8 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 	PreventCommandIfReadOnly("posterior.alter_context()");
 	name = text_argument(fcinfo, NAME);
 	own_context(name, &columns, &maintained);
+	if (!OidIsValid(columns.relation))
+		posterior_no_relation(name);
 	if (get_rel_name(columns.relation) == NULL)
 		has_vanished(name);
 	if (!PG_ARGISNULL(RELATION) && PG_GETARG_OID(RELATION) != columns.relation)

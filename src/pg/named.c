@@ -133,6 +133,16 @@ posterior_relation_name(Oid relation)
 	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)), name);
 }
 
+pg_noreturn void
+posterior_no_relation(const char *context)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_TABLE),
+			 errmsg("the relation of context \"%s\" does not exist any more", context),
+			 errdetail("It was dropped, or was not there when the context was restored."),
+			 errhint("Drop the context by posterior.drop_context, and create it anew when there is a relation for it.")));
+}
+
 pg_noreturn static void
 column_is_gone(const PosteriorNamed *named, const char *what)
 {
@@ -332,10 +342,7 @@ posterior_named_find(const char *name, MemoryContext memory)
 	named->owner = DatumGetObjectId(VALUE(OWNER));
 	named->relation = DatumGetObjectId(VALUE(RELATION));
 	if (get_rel_name(named->relation) == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("the relation of context \"%s\" does not exist any more", name),
-				 errhint("Drop the context by posterior.drop_context.")));
+		posterior_no_relation(name);
 	strlcpy(named->model, TextDatumGetCString(VALUE(MODEL)), sizeof(named->model));
 	named->max_rows = DatumGetInt32(VALUE(MAX_ROWS));
 	if (isnull)

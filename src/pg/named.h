@@ -50,6 +50,9 @@ typedef struct PosteriorNamed
  */
 PosteriorNamed *posterior_named_find(const char *name, MemoryContext memory);
 
+/* Raise that the relation of a context is gone. */
+pg_noreturn void posterior_no_relation(const char *context);
+
 /* Name of a relation for queries. */
 char	   *posterior_relation_name(Oid relation);
 

@@ -1,6 +1,6 @@
 /*
  * regcolumn.c: type posterior.regcolumn: input and output. The text form is schema.relation.column with the names of the moment, so renames are followed
- * and dumps restore to whatever numbers the columns then have.
+ * and dumps restore to whatever numbers the columns then have. A name that means none is read as the invalid column.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -50,12 +50,19 @@ posterior_regcolumn_in(PG_FUNCTION_ARGS)
 				 errhint("Write schema.table.column.")));
 	column = strVal(llast(names));
 	names = list_truncate(names, list_length(names) - 1);
-	relation = RangeVarGetRelid(makeRangeVarFromNameList(names), NoLock, false);
+	/* an error here would fail the restore of all definitions; that the relation is missing is said by posterior.regrelation */
+	relation = RangeVarGetRelid(makeRangeVarFromNameList(names), NoLock, true);
+	if (!OidIsValid(relation))
+		PG_RETURN_DATUM(posterior_regcolumn_datum(InvalidOid, 0));
 	number = get_attnum(relation, column);
 	if (number <= 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_COLUMN),
-				 errmsg("column \"%s\" of relation \"%s\" does not exist", column, get_rel_name(relation))));
+	{
+		ereport(WARNING,
+				(errmsg("column \"%s\" of relation \"%s\" does not exist", column, get_rel_name(relation)),
+				 errdetail("A named context that uses it cannot be used."),
+				 errhint("Give the context other columns by posterior.alter_context, or drop it by posterior.drop_context.")));
+		PG_RETURN_DATUM(posterior_regcolumn_datum(InvalidOid, 0));
+	}
 	PG_RETURN_DATUM(posterior_regcolumn_datum(relation, number));
 }
 

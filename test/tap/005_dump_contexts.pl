@@ -77,6 +77,8 @@ for my $format ('plain', 'custom')
 	is($node->safe_psql($format, q{INSERT INTO broken SELECT i, i FROM generate_series(1, 9) i; SELECT posterior.warm_context('broken')}), '9', "repaired, $format");
 }
 
+my ($status, $out, $err);
+
 # a dump of a dump is the same
 $node->safe_psql('postgres', 'CREATE DATABASE again');
 my $one = $node->data_dir . '/../one.sql';
@@ -89,6 +91,78 @@ my @lines = map { join("\n", grep { !/^\\(un)?restrict/ } split(/\n/, slurp_file
 is($lines[1], $lines[0], 'the same bytes');
 like($lines[0], qr/"Odd schema"\."T\.able" WHERE/, 'filters name their relation');
 
+# what a dump cannot bring back breaks the contexts that need it, and no other
+$node->safe_psql('postgres', 'CREATE DATABASE source');
+$node->safe_psql('source', q{
+	CREATE EXTENSION pg_posterior;
+	CREATE TABLE kept (id int PRIMARY KEY, k int, y int);
+	CREATE TABLE "left out" (id int PRIMARY KEY, k int, y int);
+	INSERT INTO kept SELECT i, i % 7, i FROM generate_series(1, 30) i;
+	INSERT INTO "left out" SELECT id, k, y FROM kept;
+	SELECT posterior.create_context('whole', 'kept', 'y', '{id}', filter => 'id > 3');
+	SELECT posterior.create_context('changed', 'kept', 'y', '{id}', filter => 'k > 3');
+	SELECT posterior.create_context('left', '"left out"', 'y');
+	SELECT posterior.create_context('left filtered', '"left out"', 'y', '{id}', filter => 'k > 3');
+	ALTER TABLE kept ALTER k TYPE text;
+});
+my $answer = q{SELECT posterior.predict('whole', q) FROM (SELECT 40 AS id) q};
+my $whole = $node->safe_psql('source', $answer);
+my $rows = q{SELECT name, relation, target, features, order_by, filter FROM posterior.contexts ORDER BY name};
+my $file = $node->data_dir . '/../source.dump';
+
+$node->safe_psql('postgres', 'CREATE DATABASE retyped');
+$node->command_ok([ 'pg_dump', '-Fc', '-f', $file, '-d', $node->connstr('source') ], 'pg_dump, a filter whose column has another type');
+$node->command_ok([ 'pg_restore', '-e', '-d', $node->connstr('retyped'), $file ], 'restore');
+is($node->safe_psql('retyped', $rows), join("\n",
+	'changed|kept|y|{id}|id|public.kept WHERE (k > 3)', 'left|"left out"|y|{id,k}|id|', 'left filtered|"left out"|y|{id}|id|(k > 3)', 'whole|kept|y|{id}|id|(id > 3)'),
+	'all contexts are there');
+is($node->safe_psql('retyped', $answer), $whole, 'the whole one answers');
+is($node->safe_psql('retyped', q{SELECT posterior.warm_context('left'), posterior.warm_context('left filtered')}), '30|12', 'so do those of the other table');
+($status, $out, $err) = $node->psql('retyped', q{SELECT posterior.warm_context('changed')});
+like($err, qr/the filter of context "changed" could not be read when the context was restored\nDETAIL:  It is kept as it was written: public\.kept WHERE \(k > 3\)\.\nHINT:  .*alter_context.*drop_context/,
+	'the broken one says so');
+$node->command_ok([ 'pg_dump', '-t', 'posterior.context_definition', '--data-only', '-f', $one, '-d', $node->connstr('source') ], 'the definitions of the source');
+$node->command_ok([ 'pg_dump', '-t', 'posterior.context_definition', '--data-only', '-f', $two, '-d', $node->connstr('retyped') ], 'and those restored');
+@lines = map { join("\n", grep { !/^\\(un)?restrict/ } split(/\n/, slurp_file($_))) } $one, $two;
+is($lines[1], $lines[0], 'the same bytes, also of what cannot be read');
+$node->safe_psql('retyped', q{SELECT posterior.alter_context('changed', filter => 'k > ''3''')});
+is($node->safe_psql('retyped', q{SELECT posterior.warm_context('changed')}), '12', 'repaired');
+
+$node->safe_psql('postgres', 'CREATE DATABASE partial');
+$node->command_ok([ 'pg_dump', '-Fc', '-T', '"left out"', '-f', $file, '-d', $node->connstr('source') ], 'pg_dump without a table');
+$node->command_ok([ 'pg_restore', '-e', '-d', $node->connstr('partial'), $file ], 'restore');
+is($node->safe_psql('partial', $rows), join("\n",
+	'changed|kept|y|{id}|id|public.kept WHERE (k > 3)', 'left|-||{NULL,NULL}||', 'left filtered|-||{NULL}||public."left out" WHERE (k > 3)', 'whole|kept|y|{id}|id|(id > 3)'),
+	'all contexts are there');
+is($node->safe_psql('partial', $answer), $whole, 'the whole one answers');
+for my $name ('left', 'left filtered')
+{
+	($status, $out, $err) = $node->psql('partial', qq{SELECT posterior.warm_context('$name')});
+	like($err, qr/the relation of context "$name" does not exist any more\nDETAIL:  .*\nHINT:  .*drop_context/, "\"$name\" says that its relation is missing");
+	($status, $out, $err) = $node->psql('partial', qq{SELECT posterior.alter_context('$name', target => 'y')});
+	like($err, qr/the relation of context "$name" does not exist any more/, 'and cannot be given columns');
+}
+$node->command_ok([ 'pg_dump', '-t', 'posterior.context_definition', '--data-only', '-f', $two, '-d', $node->connstr('partial') ], 'dumped again');
+like(slurp_file($two), qr/^left filtered\t.*\tpublic\."left out" WHERE \(k > 3\)\t/m, 'the text of its filter is written again');
+is($node->safe_psql('partial', q{SELECT count(posterior.drop_context(name)) FROM posterior.contexts WHERE name LIKE 'left%'}), '2', 'dropped');
+is($node->safe_psql('partial', $rows), join("\n", 'changed|kept|y|{id}|id|public.kept WHERE (k > 3)', 'whole|kept|y|{id}|id|(id > 3)'), 'and gone');
+
+# the definitions alone, where columns are missing
+$node->safe_psql('postgres', 'CREATE DATABASE columns');
+$node->safe_psql('columns', q{
+	CREATE EXTENSION pg_posterior;
+	CREATE TABLE kept (id int PRIMARY KEY, y int);
+	CREATE TABLE "left out" (id int PRIMARY KEY, y int);
+	INSERT INTO kept SELECT i, i FROM generate_series(1, 30) i;
+});
+$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $one, '-d', $node->connstr('columns') ], 'definitions restored where columns are missing');
+is($node->safe_psql('columns', $rows), join("\n",
+	'changed|kept|y|{id}|id|public.kept WHERE (k > 3)', 'left|"left out"|y|{id,NULL}|id|', 'left filtered|"left out"|y|{id}|id|public."left out" WHERE (k > 3)', 'whole|kept|y|{id}|id|(id > 3)'),
+	'all contexts are there');
+is($node->safe_psql('columns', $answer), $whole, 'the whole one answers');
+($status, $out, $err) = $node->psql('columns', q{SELECT posterior.warm_context('left')});
+like($err, qr/a column of context "left" does not exist any more/, 'a missing column is one that is gone');
+
 # the standby reads the same definitions, and changes none
 $node->backup('copy');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
@@ -96,7 +170,7 @@ $standby->init_from_backup($node, 'copy', has_streaming => 1);
 $standby->start;
 $node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
 is($standby->safe_psql('postgres', $answers), $before{$answers}, 'the standby answers the same');
-my ($status, $out, $err) = $standby->psql('postgres', q{SELECT posterior.drop_context('all')});
+($status, $out, $err) = $standby->psql('postgres', q{SELECT posterior.drop_context('all')});
 like($err, qr/read-only transaction/, 'and drops nothing');
 $node->safe_psql('postgres', q{DELETE FROM "Odd schema"."T.able" WHERE id > 30});
 $node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
