@@ -109,6 +109,10 @@ DROP TRIGGER wrong ON t;
 CREATE TRIGGER wrong BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION posterior.note_change();
 INSERT INTO t (k) VALUES (100);
 DROP TRIGGER wrong ON t;
+-- nor is there a row without FOR EACH ROW
+CREATE TRIGGER wrong AFTER INSERT ON t FOR EACH STATEMENT EXECUTE FUNCTION posterior.note_insert();
+INSERT INTO t (k) VALUES (100);
+DROP TRIGGER wrong ON t;
 SELECT posterior.note_insert();
 DROP FUNCTION spy;
 DROP TABLE t;

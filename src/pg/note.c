@@ -89,7 +89,7 @@ count_inserted(Relation relation)
 }
 
 static void
-check_trigger(FunctionCallInfo fcinfo)
+check_trigger(FunctionCallInfo fcinfo, bool for_rows)
 {
 	if (!CALLED_AS_TRIGGER(fcinfo))
 		ereport(ERROR,
@@ -102,6 +102,11 @@ check_trigger(FunctionCallInfo fcinfo)
 				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("trigger \"%s\" must fire AFTER the event", ((TriggerData *) fcinfo->context)->tg_trigger->tgname),
 				 errhint("posterior.create_context makes the triggers of a table.")));
+	if (for_rows && !TRIGGER_FIRED_FOR_ROW(((TriggerData *) fcinfo->context)->tg_event))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("trigger \"%s\" must fire FOR EACH ROW", ((TriggerData *) fcinfo->context)->tg_trigger->tgname),
+				 errhint("posterior.create_context makes the triggers of a table.")));
 }
 
 /* AFTER UPDATE OR DELETE OR TRUNCATE, for each statement */
@@ -111,7 +116,7 @@ posterior_note_statement(PG_FUNCTION_ARGS)
 {
 	TriggerData *data = (TriggerData *) fcinfo->context;
 
-	check_trigger(fcinfo);
+	check_trigger(fcinfo, false);
 	/* without an xid nothing has been written; of rows that were inserted the row trigger tells */
 	if (posterior_is_shared && TransactionIdIsValid(GetTopTransactionIdIfAny()) && !TRIGGER_FIRED_BY_INSERT(data->tg_event))
 	{
@@ -133,7 +138,7 @@ posterior_note_change(PG_FUNCTION_ARGS)
 {
 	TriggerData *data = (TriggerData *) fcinfo->context;
 
-	check_trigger(fcinfo);
+	check_trigger(fcinfo, true);
 	if (posterior_is_shared)
 		find_note(RelationGetRelid(data->tg_relation))->other = true;
 	return PointerGetDatum(NULL);
@@ -149,7 +154,7 @@ posterior_note_insert(PG_FUNCTION_ARGS)
 	PosteriorNew *rows;
 	Oid			file;
 
-	check_trigger(fcinfo);
+	check_trigger(fcinfo, true);
 	if (!posterior_is_shared)
 		return PointerGetDatum(NULL);
 	note = find_note(RelationGetRelid(data->tg_relation));
