@@ -27,6 +27,8 @@ typedef struct Attempt
 	bool		device;			/* for a device */
 	bool		full;			/* the arena has no room */
 	bool		failed;			/* the device did, and the CPU may answer instead */
+	bool		broken;			/* `error` is to be raised, once the run that it began from is not claimed any more */
+	TnpError	error;
 } Attempt;
 
 static dlist_head held = DLIST_STATIC_INIT(held);
@@ -99,6 +101,25 @@ fail(Attempt *a, PosteriorEncoding *e, const TnpError *error)
 	posterior_encoding_release(e);
 	if (error->status != POSTERIOR_FAULT || !posterior_may_fall_back(error))
 		posterior_raise(error, name);
+	a->failed = true;
+	return NULL;
+}
+
+/* The same for one who has a claim to give up first: raise_broken does the rest. */
+static PosteriorEncoding *
+break_off(Attempt *a, PosteriorEncoding *e, const TnpError *error)
+{
+	posterior_encoding_release(e);
+	a->error = *error;
+	a->broken = true;
+	return NULL;
+}
+
+static PosteriorEncoding *
+raise_broken(Attempt *a)
+{
+	if (a->error.status != POSTERIOR_FAULT || !posterior_may_fall_back(&a->error))
+		posterior_raise(&a->error, a->w->model->name);
 	a->failed = true;
 	return NULL;
 }
@@ -278,7 +299,7 @@ build_kept(Attempt *a, PosteriorEncoding *e, PosteriorBody **kept, TnpError *err
 
 /*
  * A new run with all rows: the first `common` of `from` (claimed and pinned, or NULL) and the rest. NULL when another session builds the same, when
- * there is no room (a->full), or when the device has failed (a->failed).
+ * there is no room (a->full), or when it cannot be made (a->broken). Raises nothing, for `from` is claimed.
  */
 static PosteriorEncoding *
 new_run(Attempt *a, const PosteriorRunKey *key, PosteriorRun *from, int64 common)
@@ -314,7 +335,7 @@ new_run(Attempt *a, const PosteriorRunKey *key, PosteriorRun *from, int64 common
 	{
 		posterior_run_publish(run, kept);
 		if (posterior_body_first(w->model, kept, w->rows.n, &e->body, &error) != TNP_OK)
-			return fail(a, e, &error);
+			return break_off(a, e, &error);
 		return e;
 	}
 	posterior_body_free(kept);
@@ -332,7 +353,7 @@ new_run(Attempt *a, const PosteriorRunKey *key, PosteriorRun *from, int64 common
 		posterior_encoding_release(e);
 		return NULL;
 	}
-	return fail(a, e, &error);
+	return break_off(a, e, &error);
 }
 
 /* Append to a claimed run what it lacks; the claim ends. */
@@ -529,16 +550,11 @@ find(Attempt *a, PosteriorOutcome *outcome)
 			}
 			if (last && w->rows.n <= posterior_body_capacity(run->body))
 			{
-				TnpError	error;
-
 				*outcome = POSTERIOR_APPENDED;
-				if (extend(w, run, common, &error) != TNP_OK)
+				if (extend(w, run, common, &a->error) != TNP_OK)
 				{
 					posterior_run_unpin(run);
-					if (error.status != POSTERIOR_FAULT || !posterior_may_fall_back(&error))
-						posterior_raise(&error, w->model->name);
-					a->failed = true;
-					return NULL;
+					return raise_broken(a);
 				}
 				return posterior_encoding_of_run(w->model, w->rows.n_features, w->classes, &w->labels, run, w->rows.n);
 			}
@@ -553,8 +569,10 @@ find(Attempt *a, PosteriorOutcome *outcome)
 				return private_copy(a, run, common);
 			}
 			posterior_run_unpin(run);
-			if (e != NULL || a->failed)
+			if (e != NULL)
 				return e;
+			if (a->broken)
+				return raise_broken(a);
 			/* another content of the same beginning is being built; then there is one more to compare with */
 			pg_usleep(1000L);
 			CHECK_FOR_INTERRUPTS();
@@ -564,8 +582,10 @@ find(Attempt *a, PosteriorOutcome *outcome)
 		e = new_run(a, &key, NULL, 0);
 		if (a->full)
 			*outcome = POSTERIOR_PRIVATE;
-		if (e != NULL || a->failed)
+		if (e != NULL)
 			return e;
+		if (a->broken)
+			return raise_broken(a);
 		if (a->full)
 			return fresh(a);
 	}
