@@ -1,7 +1,7 @@
 /*
  * call.c: the state of a call site. Looking a model up costs a query and finding an encoding costs a hash of the context, so both are
  * done when something may have changed, not for every row. A call site can outlive its statement (a simple expression in PL/pgSQL), so the
- * snapshot is part of what is compared.
+ * snapshot is part of what is compared; and as different moments of a transaction can have equal ones, so is what else rows depend on.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -94,6 +94,18 @@ take_model(PosteriorCall *call, const char *name)
 	strlcpy(call->name, name, sizeof(call->name));
 }
 
+/*
+ * Whether a call site of this memory can outlive the statement. Those of a run of the executor end with it. PL/pgSQL keeps the simple expressions of functions for the
+ * transaction, and those of a DO block as long as that.
+ */
+static bool
+outlives_statement(MemoryContext owner)
+{
+	MemoryContext parent = MemoryContextGetParent(owner);
+
+	return parent == NULL || parent == TopTransactionContext || strcmp(parent->name, "SPI Proc") == 0;
+}
+
 PosteriorCall *
 posterior_call_make(MemoryContext owner)
 {
@@ -101,6 +113,7 @@ posterior_call_make(MemoryContext owner)
 	MemoryContextCallback *callback = MemoryContextAlloc(owner, sizeof(MemoryContextCallback));
 
 	call->memory = owner;
+	call->lasting = outlives_statement(owner);
 	callback->func = end_call;
 	callback->arg = call;
 	MemoryContextRegisterResetCallback(owner, callback);
@@ -176,7 +189,7 @@ posterior_call_find(PosteriorCall *call, text *name)
 	PosteriorNamed *named = call->named;
 
 	if (call->encoding != NULL && named != NULL && call->cache_mode != POSTERIOR_CACHE_OFF && nothing_has_changed(call)
-		&& strlen(named->name) == VARSIZE_ANY_EXHDR(name) && memcmp(named->name, VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name)) == 0)
+		&& !(call->lasting && posterior_named_may_change(named)) && strlen(named->name) == VARSIZE_ANY_EXHDR(name) && memcmp(named->name, VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name)) == 0)
 	{
 		/* the second question of the same moment: from now on it is worth having all rows */
 		if (call->encoding->lacks)

@@ -13,6 +13,7 @@
 typedef struct PosteriorCall
 {
 	MemoryContext memory;		/* lives as long as the call site */
+	bool		lasting;		/* which may be longer than a statement */
 	PosteriorModel *model;
 	char		name[NAMEDATALEN];	/* posterior.model and posterior.kernels when the model was found */
 	int			kernels;

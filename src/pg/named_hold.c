@@ -419,6 +419,20 @@ ask(Question *q)
 	return e != NULL ? e : by_content(q, false);
 }
 
+bool
+posterior_named_may_change(const PosteriorNamed *named)
+{
+	Relation	relation;
+	bool		may;
+
+	if (posterior_named_policies(named))
+		return true;
+	relation = table_open(named->relation, AccessShareLock);
+	may = relation->rd_rel->relkind != RELKIND_RELATION || relation->rd_rel->relhassubclass || CheckRelationLockedByMe(relation, RowExclusiveLock, true);
+	table_close(relation, NoLock);
+	return may;
+}
+
 PosteriorEncoding *
 posterior_named_hold(PosteriorModel *model, const PosteriorNamed *named, PosteriorQuestion *question)
 {

@@ -15,4 +15,10 @@ PosteriorEncoding *posterior_named_hold(PosteriorModel *model, const PosteriorNa
 /* From the rows, read and encoded now. */
 PosteriorEncoding *posterior_named_fresh(PosteriorModel *model, const PosteriorNamed *named);
 
+/*
+ * Whether rows of the context can be others than a moment ago although the transaction's snapshot has the same numbers: they depend on more than the rows of one table, or
+ * this transaction writes it. A running statement's rows become visible to functions that it calls without any command being counted.
+ */
+bool		posterior_named_may_change(const PosteriorNamed *named);
+
 #endif							/* POSTERIOR_NAMED_HOLD_H */
