@@ -57,6 +57,43 @@ SELECT replace(agrees('species'), repeat('!', 300), '!');
 -- the window of the last rows has the labels of these rows alone
 SELECT posterior.alter_context('rings', max_rows => 6);
 SELECT string_agg(label, ' ') FROM posterior.probabilities((SELECT posterior.predict('rings', q) FROM asked q WHERE id = 2));
+-- rows are in the order of their target's type, not in that of its labels, and labels are what the type's output says, whatever casts there are
+CREATE TYPE answer AS ENUM ('yes', 'no', 'Maybe');
+CREATE FUNCTION spoken(answer) RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'called'; END $$;
+CREATE CAST (answer AS text) WITH FUNCTION spoken AS IMPLICIT;
+CREATE DOMAIN reply AS answer;
+CREATE DOMAIN years AS smallint;
+CREATE TABLE polls AS SELECT sin(i * 3) AS x, i % 2 AS half, (ARRAY[9, 10, 100])[1 + i % 3] AS rings, (ARRAY[9, 10, 100])[1 + i % 3]::years AS years, (enum_range(NULL::answer))[1 + i % 3] AS answer, (enum_range(NULL::answer))[1 + i % 3]::reply AS reply,
+	(ARRAY['b', 'B', 'a'])[1 + i % 3]::char(3) AS letter, (ARRAY['b', 'B', 'a'])[1 + i % 3]::name AS word FROM generate_series(1, 22) i;
+CREATE FUNCTION in_order(target text, order_by text, ordering text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	same text[];
+BEGIN
+	PERFORM posterior.create_context('poll', 'polls', target, '{x}', order_by, model => 'classes');
+	FOR room IN 0..1 LOOP
+		PERFORM posterior.alter_context('poll', max_rows => room * 16);
+		EXECUTE format('SELECT $1 || (posterior.predict(''poll'', q)::text = (SELECT d FROM (SELECT pos, posterior.classify(k, x) OVER (ORDER BY pos ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)::text AS d
+			FROM (SELECT * FROM (SELECT %1$I AS k, x, row_number() OVER (ORDER BY %2$s, x) AS pos FROM polls) p WHERE pos > $2 UNION ALL SELECT NULL, q.x, 1000000) u) w WHERE pos = 1000000))::text
+			FROM (SELECT 0.3::float8 AS x) q', target, ordering) INTO same USING same, room * 8;
+	END LOOP;
+	PERFORM posterior.drop_context('poll');
+	RETURN format('%s: %s', ordering, array_to_string(same, ' '));
+END $$;
+SELECT in_order(t, t, t), in_order(t, 'half DESC', 'half DESC, ' || t), in_order(t, t || ' DESC', t || ' DESC') FROM unnest('{rings,years,answer,reply}'::text[]) t;
+SELECT in_order('rings', 'half', 'half, rings::text') AS "rows were in another order";
+SELECT in_order(t, 'half', format('half, %s COLLATE "C"', t)), in_order(t, t, t) FROM unnest('{letter,word}'::text[]) t;
+-- rows that come last are read by themselves
+SELECT posterior.create_context('poll', 'polls', 'answer', '{x}', 'half, answer', model => 'classes');
+SELECT posterior.warm_context('poll');
+INSERT INTO polls (x, half, answer) SELECT cos(i), 2, 'no' FROM generate_series(1, 3) i;
+SELECT posterior.predict('poll', q)::text = (SELECT d FROM (SELECT half, posterior.classify(answer, x) OVER (ORDER BY half, answer, x ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)::text AS d
+	FROM (SELECT half, answer, x FROM polls UNION ALL SELECT 3, NULL, q.x) u) w WHERE half = 3) AS same FROM (SELECT 0.3::float8 AS x) q;
+DROP TABLE polls;
+DROP FUNCTION in_order;
+DROP DOMAIN reply, years;
+DROP CAST (answer AS text);
+DROP FUNCTION spoken;
+DROP TYPE answer;
 DROP TABLE birds, asked;
 DROP FUNCTION agrees(text);
 DROP TYPE size;

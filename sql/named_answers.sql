@@ -92,6 +92,15 @@ SELECT agrees('unordered', 'counts'), agrees('filtered', 'asked');
 SELECT posterior.alter_context('filtered', order_by => 'temp, open DESC'), posterior.alter_context('unordered', order_by => 'temp DESC, sky, id');
 SELECT agrees('unordered', 'counts'), agrees('filtered', 'asked');
 
+-- numbers that are equal as double precision have an order nevertheless
+CREATE TABLE counters AS SELECT i AS id, (i % 2)::int AS half, -sin(i) AS x, cos(i * 3) AS z, (i % 3) * 100000000000000000000::numeric + (i * 7 % 23) AS y FROM generate_series(1, 23) i;
+CREATE TABLE weighed AS SELECT 0.5::float8 AS x, 0.1::float8 AS z;
+SELECT posterior.create_context('counters', 'counters', 'y', features => '{x,z}', order_by => 'half', model => 'rows');
+SELECT agrees('counters', 'weighed');
+SELECT posterior.alter_context('counters', order_by => 'y DESC', max_rows => 20);
+SELECT agrees('counters', 'weighed');
+DROP TABLE counters, weighed;
+
 -- a window of the newest rows: the oldest leave in steps
 CREATE TABLE stream (t int PRIMARY KEY, x float8, y float8);
 CREATE TABLE next AS SELECT i AS t, 0.5::float8 AS x FROM generate_series(100, 101) i;

@@ -288,10 +288,8 @@ write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_column
 	order_by(&parts, named, named->target, "the target", false, true);
 	for (int f = 0; f < named->n_features; f++)
 		order_by(&parts, named, named->features[f], "a feature", false, true);
-	if (posterior_is_number(named->target_type))
-		named->columns = psprintf("%s::pg_catalog.float8%s", target, columns.data);
-	if (posterior_can_be_label(named->target_type))
-		named->label_columns = psprintf("%s::pg_catalog.text%s", target, columns.data);
+	/* nothing is cast: a cast has the column's name, so ORDER BY would take it for the column, and casts of enums are their owners' functions */
+	named->columns = psprintf("%s%s", target, columns.data);
 	/* as for features */
 	if (type_is_enum(getBaseType(named->target_type)))
 		named->stable = false;
@@ -372,7 +370,7 @@ posterior_named_check_target(const PosteriorNamed *named, const TnpModel *model)
 {
 	bool		labels = tnp_model_info(model)->n_classes > 0;
 
-	if ((labels ? named->label_columns : named->columns) != NULL)
+	if (labels ? posterior_can_be_label(named->target_type) : posterior_is_number(named->target_type))
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_DATATYPE_MISMATCH),

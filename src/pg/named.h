@@ -33,8 +33,7 @@ typedef struct PosteriorNamed
 	Oid		   *types;			/* [n_features] */
 	uint8	   *classes;		/* [n_features] PosteriorClass */
 	Oid			target_type;
-	char	   *columns;		/* target::float8, features …: what queries select; NULL where the target is no number */
-	char	   *label_columns;	/* target::text, features …; NULL where the target cannot be a label */
+	char	   *columns;		/* target, features …: what queries select */
 	char	   *source;			/* FROM … WHERE …: the rows with a target that pass the filter */
 	char	   *order;			/* ORDER BY …: the canonical order */
 	char	   *backwards;		/* ORDER BY …: the same from its end */

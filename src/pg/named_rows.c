@@ -55,25 +55,61 @@ make_rows(const PosteriorNamed *named, int most_labels, MemoryContext memory)
 	return rows;
 }
 
-/* The target in column 1; of labels, the number. */
-static double
-target(HeapTuple tuple, TupleDesc desc, const PosteriorRows *rows)
+/* How to read the target, which is column 1. */
+typedef struct Target
 {
-	bool		isnull;
-	Datum		value = SPI_getbinval(tuple, desc, 1, &isnull);
+	Oid			base;			/* of numbers: the type without domains */
+	PosteriorLabelType label;	/* of labels */
+} Target;
 
-	if (rows->labels == NULL)
-		return posterior_check_target(DatumGetFloat8(value));
-	return posterior_labels_add(rows->labels, TextDatumGetCString(value));
+static void
+target_init(Target *target, const PosteriorNamed *named, const PosteriorRows *rows)
+{
+	target->base = getBaseType(named->target_type);
+	if (rows->labels != NULL)
+		posterior_label_type_init(&target->label, named->target_type, rows->context);
 }
 
-/* Add a row: cells are columns 2 …, the target is column 1. */
+/* A number as its cast to float8. */
+static double
+number(Oid base, Datum value)
+{
+	switch (base)
+	{
+		case INT2OID:
+			return DatumGetInt16(value);
+		case INT4OID:
+			return DatumGetInt32(value);
+		case INT8OID:
+			return (double) DatumGetInt64(value);
+		case FLOAT4OID:
+			return DatumGetFloat4(value);
+		case NUMERICOID:
+			return DatumGetFloat8(DirectFunctionCall1(numeric_float8, value));
+		default:
+			return DatumGetFloat8(value);
+	}
+}
+
+/* The number of the label of a row, or -1 where it is none of them; or add it. */
+static int
+label(Target *target, HeapTuple tuple, TupleDesc desc, PosteriorRows *rows, bool add)
+{
+	bool		isnull;
+	char	   *text = posterior_label_text(&target->label, SPI_getbinval(tuple, desc, 1, &isnull));
+	int			found = add ? posterior_labels_add(rows->labels, text) : posterior_labels_find(rows->labels, text);
+
+	pfree(text);
+	return found;
+}
+
+/* Add a row: cells are columns 2 …. */
 static void
-add_row(const PosteriorNamed *named, HeapTuple tuple, TupleDesc desc, PosteriorRows *rows)
+add_row(const PosteriorNamed *named, Target *target, HeapTuple tuple, TupleDesc desc, PosteriorRows *rows)
 {
 	double	   *x = posterior_rows_next(rows);
 	bool		isnull;
-	double		y = target(tuple, desc, rows);
+	double		y = rows->labels != NULL ? label(target, tuple, desc, rows, true) : posterior_check_target(number(target->base, SPI_getbinval(tuple, desc, 1, &isnull)));
 
 	for (int f = 0; f < named->n_features; f++)
 	{
@@ -82,6 +118,18 @@ add_row(const PosteriorNamed *named, HeapTuple tuple, TupleDesc desc, PosteriorR
 		x[f] = posterior_feature_cell(&rows->features[f], value, isnull, f + 1);
 	}
 	rows->y[rows->n++] = y;
+}
+
+/* Values are taken for what the catalogs said before the query locked the relation. */
+static void
+check_types(const PosteriorNamed *named, TupleDesc desc)
+{
+	bool		same = SPI_gettypeid(desc, 1) == named->target_type;
+
+	for (int f = 0; f < named->n_features; f++)
+		same = same && SPI_gettypeid(desc, 2 + f) == named->types[f];
+	if (!same)
+		elog(ERROR, "columns of context \"%s\" changed while it was looked up", named->name);
 }
 
 /* The number of rows without a window. */
@@ -101,15 +149,15 @@ count_rows(const PosteriorNamed *named)
  * and without one a sort keeps no more than them.
  */
 static Portal
-open_rows(const PosteriorNamed *named, const char *columns, bool plain, int64 start, int64 total)
+open_rows(const PosteriorNamed *named, bool plain, int64 start, int64 total)
 {
 	Oid			type = INT8OID;
 	Datum		wanted = Int64GetDatum(total - start);
 	const char *place = plain ? ", ctid" : "";
 
 	if (start == 0)
-		return posterior_plan_open(psprintf("SELECT %s%s %s %s", columns, place, named->source, named->order), 0, NULL, NULL);
-	return posterior_plan_open(psprintf("SELECT %s%s FROM (SELECT %s%s %s %s LIMIT $1) AS newest %s", columns, place,
+		return posterior_plan_open(psprintf("SELECT %s%s %s %s", named->columns, place, named->source, named->order), 0, NULL, NULL);
+	return posterior_plan_open(psprintf("SELECT %s%s FROM (SELECT %s%s %s %s LIMIT $1) AS newest %s", named->columns, place,
 										named->used, place, named->source, named->backwards, named->order), 1, &type, &wanted);
 }
 
@@ -142,7 +190,7 @@ void
 posterior_named_read(const PosteriorNamed *named, int most_labels, bool plain, const PosteriorNew *own, MemoryContext memory, PosteriorContent *content)
 {
 	PosteriorRows *rows = make_rows(named, most_labels, memory);
-	const char *columns = most_labels > 0 ? named->label_columns : named->columns;
+	Target		target;
 	Apart		apart = {.own = own};
 	Portal		cursor;
 	MemoryContext batch;
@@ -150,9 +198,11 @@ posterior_named_read(const PosteriorNamed *named, int most_labels, bool plain, c
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 	content->rows = rows;
+	target_init(&target, named, rows);
 	ItemPointerSetInvalid(&content->last);
 	content->total = named->max_rows > 0 ? count_rows(named) : 0;
-	cursor = open_rows(named, columns, plain, posterior_named_start(named, content->total), content->total);
+	cursor = open_rows(named, plain, posterior_named_start(named, content->total), content->total);
+	check_types(named, cursor->tupDesc);
 	batch = AllocSetContextCreate(CurrentMemoryContext, "posterior rows", ALLOCSET_DEFAULT_SIZES);
 	for (;;)
 	{
@@ -169,7 +219,7 @@ posterior_named_read(const PosteriorNamed *named, int most_labels, bool plain, c
 			TupleDesc	desc = SPI_tuptable->tupdesc;
 			bool		isnull;
 
-			add_row(named, tuple, desc, rows);
+			add_row(named, &target, tuple, desc, rows);
 			if (plain && (own->n > 0 || i == SPI_processed - 1))
 			{
 				content->last = *(ItemPointer) DatumGetPointer(SPI_getbinval(tuple, desc, 2 + named->n_features, &isnull));
@@ -205,7 +255,7 @@ posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *
 						 MemoryContext memory, PosteriorContent *content)
 {
 	PosteriorRows *rows = make_rows(named, labels != NULL ? labels->n : 0, memory);
-	const char *columns = labels != NULL ? named->label_columns : named->columns;
+	Target		target;
 	Oid			type = TIDARRAYOID;
 	Datum	   *elements = palloc((n + 1) * sizeof(Datum)),
 				argument;
@@ -226,12 +276,14 @@ posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *
 	level = NewGUCNestLevel();
 	turn_off("enable_seqscan");
 	turn_off("enable_indexscan");
-	status = posterior_plan_execute(psprintf("SELECT %s, ctid, xmin %s AND ctid OPERATOR(pg_catalog.=) ANY ($1) %s", columns, named->source, named->order),
+	status = posterior_plan_execute(psprintf("SELECT %s, ctid, xmin %s AND ctid OPERATOR(pg_catalog.=) ANY ($1) %s", named->columns, named->source, named->order),
 									1, &type, CURSOR_OPT_GENERIC_PLAN, &argument, 0);
 	AtEOXact_GUC(true, level);
 	if (status != SPI_OK_SELECT)
 		elog(ERROR, "could not read the rows of context \"%s\"", named->name);
+	check_types(named, SPI_tuptable->tupdesc);
 	content->rows = rows;
+	target_init(&target, named, rows);
 	content->last = last;
 	if (labels != NULL)
 	{
@@ -262,12 +314,12 @@ posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *
 #endif
 		if (!noted)
 			continue;
-		if (labels != NULL && posterior_labels_find(rows->labels, TextDatumGetCString(SPI_getbinval(tuple, desc, 1, &isnull))) < 0)
+		if (labels != NULL && label(&target, tuple, desc, rows, false) < 0)
 		{
 			good = false;
 			break;
 		}
-		add_row(named, tuple, desc, rows);
+		add_row(named, &target, tuple, desc, rows);
 		content->last = *place;
 	}
 	good = good && SPI_processed > 0;
