@@ -143,6 +143,42 @@ SELECT f AS filter, try(format('SELECT posterior.create_context(''new'', ''rides
 	('id'), ('nothing > 3'), ('id > '), ('id > 3) OR (true'), ('id > 3); DROP TABLE rides; --'), ('id > 3 ORDER BY id'), ('id > 3 -- comment'),
 	('id IN (SELECT 1)'), ('count(*) > 3'), ('row_number() OVER () > 3'), ('generate_series(1, 3) > 1'), ('random() > 0.5'), ('at > now()'), ('at > ''2024-01-01''::date'), ('pg_sleep(1) IS NULL'),
 	('mine(id)'), ('id === 3'), ('id::positive > 3'), ('ctid = ''(0,1)'''), ('rides IS NOT NULL'), ('id = $1'), ('current_user = ''x'''), ('false') ) v (f);
+-- nor has it values whose type's input somebody could have defined, wherever in the type and in the condition that is; columns are what they are
+CREATE FUNCTION spy(int) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RAISE WARNING 'called'; RETURN true; END $$;
+CREATE DOMAIN spied AS int CHECK (spy(VALUE));
+CREATE TYPE pair AS (a int, b spied);
+CREATE TYPE plain_pair AS (a int, b int);
+CREATE TYPE span AS RANGE (SUBTYPE = spied);
+CREATE TYPE base;
+CREATE FUNCTION base_in(cstring) RETURNS base IMMUTABLE STRICT LANGUAGE internal AS 'int4in';
+CREATE FUNCTION base_out(base) RETURNS cstring IMMUTABLE STRICT LANGUAGE internal AS 'int4out';
+CREATE TYPE base (INPUT = base_in, OUTPUT = base_out, LIKE = int4);
+CREATE TABLE parts (id int, s spied, list spied[], pair pair, skies sky[], place point, day date, note text, y float8);
+SELECT f AS filter, try(format('SELECT posterior.create_context(''new'', ''parts'', ''y'', ''{id}'', ''id'', filter => %L)', f)) AS answer FROM (VALUES
+	('id = ANY (''{1,2}''::spied[])'), ('list = ''{1,2}'''), ('list[1] = 1'), ('list::int[] = ''{1}'''), ('ARRAY[s, s] IS NULL'), ('coalesce(s, s) = 1'), ('CASE s WHEN 1 THEN true END'),
+	('''(1,2)''::pair IS NULL'), ('pair = row(1, 2)'), ('''{"(1,2)"}''::pair[] IS NULL'), ('''(1,2)''::plain_pair IS NULL'), ('''[1,2]''::span IS NULL'), ('''1''::base IS NULL'),
+	('''{1}''::information_schema.cardinal_number[] IS NULL'), ('NULL::spied IS NULL'), ('NULL::pair IS NULL'), ('spied(''1'') IS NULL'),
+	('s > 3 AND list IS NOT NULL AND pair IS NOT NULL'), ('(pair).a = 1'), ('''sun'' = ANY (skies) OR skies <@ ''{sun,rain}'' OR skies[1] = ''sun'''), ('note = ANY (''{a,b}'') OR note IN (''a'', ''b'') OR note LIKE ''a%'''),
+	('id <@ ''[1,3]''::int4range OR id = ANY (''{1,2}''::int[]) OR (id, y) > (1, 2)'), ('day BETWEEN ''2024-01-01'' AND ''2024-02-01'''), ('row(id, y) IS NOT NULL'), ('place <@ ''((0,0),(1,1))''::box')) v (f);
+-- a type that was an enum when the filter was made, and has the same name: nothing reads a value of it
+CREATE TYPE mood AS ENUM ('1', '2');
+ALTER TABLE parts ADD COLUMN mood mood;
+SELECT posterior.create_context('moods', 'parts', 'y', '{id}', 'id', filter => 'mood = ANY (''{1,2}''::mood[]) AND day > ''2024-01-01''', model => 'toy');
+ALTER TABLE parts ALTER day TYPE timestamp;
+SELECT posterior.warm_context('moods');
+ALTER TABLE parts ALTER mood TYPE spied USING 1;
+ALTER TYPE mood RENAME TO feeling;
+SELECT try('SELECT posterior.warm_context(''moods'')');
+ALTER TYPE spied RENAME TO mood;
+SELECT try('SELECT posterior.warm_context(''moods'')');
+\set VERBOSITY terse
+SELECT 'public.parts WHERE mood = ANY (''{1,2}''::public.mood[])'::posterior.row_filter;
+\set VERBOSITY default
+DROP TABLE parts;
+DROP TYPE feeling, pair, plain_pair, span;
+DROP TYPE base CASCADE;
+DROP DOMAIN mood;
+DROP FUNCTION spy;
 -- whatever the search path says, it means what it meant
 CREATE SCHEMA trap;
 CREATE FUNCTION trap.ge(int, int) RETURNS boolean IMMUTABLE LANGUAGE sql AS 'SELECT false';

@@ -3,7 +3,7 @@
  * "schema.relation WHERE (condition)", so that dumps restore.
  *
  * A filter is evaluated with the rights of whoever predicts, so it may contain nothing that its author could have defined: immutable functions and
- * operators of pg_catalog only. Another major version of the server cannot read the expression (pg_upgrade takes the bytes along), and one whose columns have other
+ * operators of pg_catalog only, and values of types whose input is the server's own, because a constant is read whenever its filter is. Another major version of the server cannot read the expression (pg_upgrade takes the bytes along), and one whose columns have other
  * types by now says nothing, so the condition is also kept as text, with the places where columns are named. What comes of that text passes the same checks before
  * it is evaluated.
  *
@@ -19,12 +19,14 @@
 #include "access/transam.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "parser/parse_clause.h"
 #include "parser/parse_collate.h"
 #include "parser/parse_relation.h"
+#include "parser/parse_type.h"
 #include "parser/parser.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -80,6 +82,61 @@ foreign_function(Oid function, void *context)
 	return function >= FirstNormalObjectId;
 }
 
+/* Whether the values of a type are read, written and checked by nothing that somebody could have defined. */
+static bool
+is_own_type(Oid type)
+{
+	Oid			element = get_element_type(type);
+
+	if (OidIsValid(element))
+		return is_own_type(element);
+	switch (get_typtype(type))
+	{
+		case TYPTYPE_ENUM:
+			return true;
+		case TYPTYPE_DOMAIN:
+		case TYPTYPE_COMPOSITE:
+		case '\0':				/* it is gone */
+			return false;
+		default:
+			return type < FirstNormalObjectId;
+	}
+}
+
+/* The type of the value that a node makes, if it is none of the server's own; else 0. Those of a column have been made already, of whatever type. */
+static Oid
+foreign_type(Node *node)
+{
+	Oid			type;
+
+	if (IsA(node, List) || IsA(node, CaseWhen) || IsA(node, Var))
+		return InvalidOid;
+	type = exprType(node);
+	return OidIsValid(type) && !is_own_type(type) ? type : InvalidOid;
+}
+
+static void
+bad_type(Oid type, const char *shown)
+{
+	bad_filter(shown, psprintf("It has a value of type %s, and may have values of PostgreSQL's own types, of enums, and of arrays of these.", format_type_be(type)));
+}
+
+/* Raise if a type that is named is none of the server's own: the analysis of an expression already reads its constants. */
+static bool
+check_types(Node *node, const char *shown)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, TypeName))
+	{
+		Oid			type = LookupTypeNameOid(NULL, (TypeName *) node, true);
+
+		if (OidIsValid(type) && !is_own_type(type))
+			bad_type(type, shown);
+	}
+	return raw_expression_tree_walker(node, check_types, (void *) shown);
+}
+
 /* The operator of a node, or 0. */
 static Oid
 operator_of(Node *node)
@@ -102,6 +159,8 @@ check_parts(Node *node, const char *shown)
 	/* a domain's constraints may call anything */
 	if (check_functions_in_node(node, foreign_function, NULL) || IsA(node, CoerceToDomain) || operator_of(node) >= FirstNormalObjectId)
 		bad_filter(shown, "It calls something that is not part of PostgreSQL.");
+	if (OidIsValid(foreign_type(node)))
+		bad_type(foreign_type(node), shown);
 	return expression_tree_walker(node, check_parts, (void *) shown);
 }
 
@@ -162,6 +221,7 @@ analyse(Oid relation, Node *raw, const char *shown)
 	ParseNamespaceItem *item = addRangeTableEntryForRelation(state, rel, AccessShareLock, NULL, false, true);
 	Node	   *condition;
 
+	check_types(raw, shown);
 	addNSItemToQuery(state, item, false, true, true);
 	condition = transformWhereClause(state, raw, EXPR_KIND_WHERE, "filter");
 	assign_expr_collations(state, condition);
@@ -334,7 +394,7 @@ text_now(const RowFilter *filter)
 typedef struct Change
 {
 	Oid			relation;
-	AttrNumber	column;			/* whose type is another one; 0 when it is the type of a constant that is gone */
+	AttrNumber	column;			/* whose type is another one; 0 when it is the type of a value, which is gone or none that a filter may have */
 } Change;
 
 static bool
