@@ -160,6 +160,12 @@ SELECT f AS filter, try(format('SELECT posterior.create_context(''new'', ''parts
 	('''{1}''::information_schema.cardinal_number[] IS NULL'), ('NULL::spied IS NULL'), ('NULL::pair IS NULL'), ('spied(''1'') IS NULL'),
 	('s > 3 AND list IS NOT NULL AND pair IS NOT NULL'), ('(pair).a = 1'), ('''sun'' = ANY (skies) OR skies <@ ''{sun,rain}'' OR skies[1] = ''sun'''), ('note = ANY (''{a,b}'') OR note IN (''a'', ''b'') OR note LIKE ''a%'''),
 	('id <@ ''[1,3]''::int4range OR id = ANY (''{1,2}''::int[]) OR (id, y) > (1, 2)'), ('day BETWEEN ''2024-01-01'' AND ''2024-02-01'''), ('row(id, y) IS NOT NULL'), ('place <@ ''((0,0),(1,1))''::box')) v (f);
+-- nor comparisons whose operator is not printed and could be another one when the condition is read again
+ALTER TABLE parts ADD COLUMN word varchar, ADD COLUMN sky sky;
+SELECT f AS filter, try(format('SELECT posterior.create_context(''new'', ''parts'', ''y'', ''{id}'', ''id'', filter => %L)', f)) AS answer FROM (VALUES
+	('sky IS DISTINCT FROM ''sun'''), ('nullif(sky, ''sun'') IS NULL'), ('CASE sky WHEN ''sun'' THEN true END'), ('CASE word WHEN ''a'' THEN true END'), ('(id, sky) > (1, ''sun'')'), ('''{1}''::int[] IS NOT DISTINCT FROM ARRAY[id]'),
+	('sky = ''sun'' OR sky IN (''sun'', ''rain'') OR sky > ''sun'''), ('word IS DISTINCT FROM ''a'' AND id IS DISTINCT FROM 3'), ('nullif(word, ''a'') IS NULL'), ('(id, word, y) > (1, ''a'', 2)'),
+	('CASE id WHEN 1 THEN true WHEN 2.5 THEN false END'), ('CASE id WHEN 1 THEN true END'), ('CASE note WHEN ''a'' THEN true END'), ('CASE WHEN sky = ''sun'' THEN true END')) v (f);
 -- a type that was an enum when the filter was made, and has the same name: nothing reads a value of it
 CREATE TYPE mood AS ENUM ('1', '2');
 ALTER TABLE parts ADD COLUMN mood mood;

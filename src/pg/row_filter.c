@@ -146,6 +146,51 @@ operator_of(Node *node)
 	return IsA(node, ScalarArrayOpExpr) ? ((ScalarArrayOpExpr *) node)->opno : InvalidOid;
 }
 
+/* Whether an operator is for just the types of these operands. */
+static bool
+is_exact(Oid operator, Node *left, Node *right)
+{
+	Oid			left_type,
+				right_type;
+
+	op_input_types(operator, &left_type, &right_type);
+	return left_type == exprType(left) && right_type == exprType(right);
+}
+
+/*
+ * Whether a node is printed without the operator that it has, and one that somebody defines for its types would be found instead when the condition is parsed
+ * again. One of pg_catalog that is for just these types always comes first.
+ */
+static bool
+is_replaceable(Node *node)
+{
+	if (IsA(node, DistinctExpr) || IsA(node, NullIfExpr))
+		return !is_exact(operator_of(node), linitial(((OpExpr *) node)->args), lsecond(((OpExpr *) node)->args));
+	if (IsA(node, RowCompareExpr))
+	{
+		RowCompareExpr *rows = (RowCompareExpr *) node;
+
+		for (int i = 0; i < list_length(rows->opnos); i++)
+			if (!is_exact(list_nth_oid(rows->opnos, i), list_nth(rows->largs, i), list_nth(rows->rargs, i)))
+				return true;
+	}
+	if (IsA(node, CaseExpr) && ((CaseExpr *) node)->arg != NULL)
+	{
+		CaseExpr   *c = (CaseExpr *) node;
+		ListCell   *cell;
+
+		foreach(cell, c->args)
+		{
+			OpExpr	   *when = (OpExpr *) lfirst_node(CaseWhen, cell)->expr;
+
+			/* casts that nobody wrote are not printed here */
+			if (!IsA(when, OpExpr) || !is_exact(when->opno, strip_implicit_coercions((Node *) c->arg), strip_implicit_coercions(lsecond(when->args))))
+				return true;
+		}
+	}
+	return false;
+}
+
 /* Raise unless the expression is made of the row and of what nobody but the server defines. */
 static bool
 check_parts(Node *node, const char *shown)
@@ -161,6 +206,8 @@ check_parts(Node *node, const char *shown)
 		bad_filter(shown, "It calls something that is not part of PostgreSQL.");
 	if (OidIsValid(foreign_type(node)))
 		bad_type(foreign_type(node), shown);
+	if (is_replaceable(node))
+		bad_filter(shown, "It compares by IS DISTINCT FROM, NULLIF, CASE or as rows, which name no operator, and others may define one for these types.");
 	return expression_tree_walker(node, check_parts, (void *) shown);
 }
 
