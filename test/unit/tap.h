@@ -1,7 +1,7 @@
 /*
  * tap.h: the unit tests' way to say what holds, in the Test Anything Protocol.
  *
- * Each test program includes this once, calls ok(), is_int(), is_near() and the others, and ends with: return done_testing();
+ * Each test program includes this once, calls ok(), is_int(), is_near() and the others, or skip(), and ends with: return done_testing();
  * A failure is reported with its place and the values, and the program goes on. Nothing here is thread-safe.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -36,6 +36,20 @@ tap_result(bool holds, const char *file, int line, const char *format,...)
 		printf("#   failed at %s line %d\n", file, line);
 	fflush(stdout);
 	return holds;
+}
+
+/* One test, with a formatted name, that cannot be made here. */
+static inline void __attribute__((format(printf, 2, 3)))
+skip(const char *why, const char *format,...)
+{
+	va_list		args;
+
+	printf("ok %d - ", ++tap_tests);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	printf(" # SKIP %s\n", why);
+	fflush(stdout);
 }
 
 /* A remark for whoever reads the output. */
