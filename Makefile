@@ -122,7 +122,7 @@ build/unit-sanitized/%: build/sanitized/test/unit/%.o $(patsubst %.c,build/sanit
 	@mkdir -p $(@D)
 	$(CC) $(SANITIZE) -o $@ $^ $(ENGINE_LIBS)
 
-build/tnp: build/plain/test/tool/tnp.o $(PLAIN_ENGINE)
+build/tnp: build/plain/test/tool/tnp.o build/plain/test/unit/tables.o $(PLAIN_ENGINE)
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(ENGINE_LIBS)
 

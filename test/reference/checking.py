@@ -13,7 +13,8 @@ import tempfile
 import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-KERNELS = ("reference", "cpu")
+KERNELS = ("reference", "cpu")                 # what every comparison is made with; cpu is the best table of this machine
+HALF = 0.01                                     # what keys and values of 16 bits may change, relative to the standard deviation of a prediction
 
 
 class Tap:
@@ -46,6 +47,16 @@ def arguments(description):
     parser.add_argument("--models", help="a folder of models; made anew in a temporary one where absent")
     parser.add_argument("--only", default="", help="models whose names contain this")
     return parser.parse_args()
+
+
+def other_tables(tap, tool):
+    """(those with floats, those with halves): names of the tables that this machine runs but for the best one, which is "cpu". The others are skipped, by name."""
+    listed = [json.loads(line) for line in subprocess.run([tool, "kernels"], check=True, capture_output=True, text=True).stdout.splitlines()]
+    for one in listed:
+        if not one["runs"]:
+            tap.skip(f"{one['name']} of {one['architecture']}", one["why"])
+    runs = [one for one in listed if one["runs"]]
+    return [one["name"] for one in runs if one["bits"] == 32][1:], [one["name"] for one in runs if one["bits"] == 16]
 
 
 class MadeModels:
@@ -143,7 +154,7 @@ def rows(model, n, seed):
 
 
 def close(got, wanted, tolerance):
-    """None if all values agree, else what does not."""
+    """None if all values agree, else what does not; one tolerance, or one for each value."""
     got = np.array([np.nan if v is None else float(v) for v in np.ravel(np.array(got, dtype=object))])
     wanted = np.ravel(np.asarray(wanted, dtype=float))
     if got.shape != wanted.shape:
@@ -151,7 +162,8 @@ def close(got, wanted, tolerance):
     same = (np.isnan(got) & np.isnan(wanted)) | (got == wanted)
     with np.errstate(invalid="ignore"):
         off = np.where(same, 0.0, np.abs(got - wanted))
+    tolerance = np.broadcast_to(tolerance, off.shape)
     if np.all(off <= tolerance):
         return None
-    worst = int(np.argmax(np.where(np.isnan(off), np.inf, off)))
-    return f"value {worst} is {got[worst]:.9g} instead of {wanted[worst]:.9g}, more than {tolerance:g} off"
+    worst = int(np.argmax(np.where(np.isnan(off), np.inf, off - tolerance)))
+    return f"value {worst} is {got[worst]:.9g} instead of {wanted[worst]:.9g}, more than {tolerance[worst]:g} off"

@@ -1,12 +1,13 @@
 /*
  * tnp.c: the engine on the command line, for tests and benchmarks.
  *
+ *     tnp kernels         the tables of the CPU provider, one JSON object per line, the best first: which this machine runs, and why not the others
  *     tnp info MODEL      what the model file says, as one JSON object
  *     tnp run MODEL       answers requests, one JSON object per line of standard input, one per line of standard output
  *
  * A request names a context and any number of questions about it; see docs/model-format.md for the meaning of each:
  *
- *     {"kernels": "reference" | "cpu", "kinds": ["numeric" | "categorical", ...],
+ *     {"kernels": "reference" | "cpu" (the best table) | a table's name, "kinds": ["numeric" | "categorical", ...],
  *      "context": {"x": [[...], ...], "y": [...]}, "prefix": number | "whole" | "canonical",
  *      "append": [rows, ...], "grow": [rows, ...], "queries": [[...], ...],
  *      "classes": number, "score": {"x", "y", "orders", "seed"}, "sample": {"x", "draws", "seed", "first"}, "evidence": {"x", "y"}}
@@ -25,6 +26,7 @@
 #include <string.h>
 
 #include "cpu.h"
+#include "tables.h"
 #include "tnp.h"
 
 /* The model under the kernels that a request names; each is opened when first asked for. */
@@ -32,7 +34,12 @@ typedef struct Tool
 {
 	void	   *bytes;
 	size_t		length;
-	TnpModel   *models[2];
+	struct
+	{
+		const TnpKernels *kernels;
+		TnpModel   *model;
+	}			open[TNP_CPU_TABLES + 1];
+	int			n_open;
 } Tool;
 
 /* Rows as the engine wants them, and the memory behind them. */
@@ -398,20 +405,46 @@ answer_request(const TnpModel *model, const json_t *request, json_t *answer, Tnp
 
 /* ---- the commands ------------------------------------------------------------------------------------------ */
 
-/* The model under the kernels of this name (NULL: reference), opened once. */
-static TnpStatus
-find_model(Tool *tool, const char *kernels, TnpModel **model, TnpError *error)
+/* The kernels of this name (NULL: reference), or NULL. */
+static const TnpKernels *
+find_kernels(const char *name)
 {
-	bool		cpu = kernels != NULL && strcmp(kernels, "cpu") == 0;
-	TnpEnv		env = tnp_default_env;
-	TnpStatus	status = TNP_OK;
+	const TnpKernels *tables[TNP_CPU_TABLES];
+	int			n = tnp_cpu_all_kernels(tables, TNP_CPU_TABLES);
 
-	if (kernels != NULL && !cpu && strcmp(kernels, "reference") != 0)
-		return fail(error, "\"kernels\" must be \"reference\" or \"cpu\"");
-	env.kernels = cpu ? tnp_cpu_kernels() : &tnp_reference_kernels;
-	if (tool->models[cpu] == NULL)
-		status = tnp_model_open(&env, tool->bytes, tool->length, &tool->models[cpu], error);
-	*model = tool->models[cpu];
+	if (name == NULL || strcmp(name, "reference") == 0)
+		return &tnp_reference_kernels;
+	if (strcmp(name, "cpu") == 0)
+		return tnp_cpu_kernels();
+	for (int i = 0; i < n; i++)
+		if (strcmp(tables[i]->name, name) == 0)
+			return tables[i];
+	return NULL;
+}
+
+/* The model under the kernels of this name, opened once. */
+static TnpStatus
+find_model(Tool *tool, const char *name, TnpModel **model, TnpError *error)
+{
+	const TnpKernels *kernels = find_kernels(name);
+	TnpEnv		env = tnp_default_env;
+	TnpStatus	status;
+
+	if (kernels == NULL)
+		return fail(error, "\"kernels\" must be \"reference\", \"cpu\" or the name of a table that this machine runs");
+	for (int i = 0; i < tool->n_open; i++)
+		if (tool->open[i].kernels == kernels)
+		{
+			*model = tool->open[i].model;
+			return TNP_OK;
+		}
+	env.kernels = kernels;
+	status = tnp_model_open(&env, tool->bytes, tool->length, model, error);
+	if (status == TNP_OK)
+	{
+		tool->open[tool->n_open].kernels = kernels;
+		tool->open[tool->n_open++].model = *model;
+	}
 	return status;
 }
 
@@ -485,6 +518,25 @@ info(Tool *tool)
 								  "encoding_bytes_per_row", (json_int_t) i->encoding_bytes_per_row, "kind", (int) kind, "components", n));
 }
 
+static void
+list_kernels(void)
+{
+	const KnownTable *known;
+
+	for (int i = 0; (known = known_table(i)) != NULL; i++)
+	{
+		const char *why;
+		const TnpKernels *kernels = known_kernels(known, &why);
+		json_t	   *line = json_pack("{s:s, s:s, s:b}", "name", known->name, "architecture", known->architecture, "runs", kernels != NULL);
+
+		if (kernels != NULL)
+			json_object_set_new(line, "bits", json_integer((json_int_t) (8 * kernels->number)));
+		else
+			json_object_set_new(line, "why", json_string(why));
+		print_answer(line);
+	}
+}
+
 /* The bytes of a file; the program ends where it cannot be read. */
 static void
 read_file(const char *path, Tool *tool)
@@ -514,15 +566,20 @@ main(int argc, char **argv)
 	Tool		tool = {0};
 	bool		good;
 
+	if (argc == 2 && strcmp(argv[1], "kernels") == 0)
+	{
+		list_kernels();
+		return 0;
+	}
 	if (argc != 3 || (strcmp(argv[1], "info") != 0 && strcmp(argv[1], "run") != 0))
 	{
-		fprintf(stderr, "usage: tnp info|run MODEL\n");
+		fprintf(stderr, "usage: tnp kernels | tnp info|run MODEL\n");
 		return 2;
 	}
 	read_file(argv[2], &tool);
 	good = strcmp(argv[1], "info") == 0 ? info(&tool) : run(&tool);
-	tnp_model_close(tool.models[0]);
-	tnp_model_close(tool.models[1]);
+	for (int i = 0; i < tool.n_open; i++)
+		tnp_model_close(tool.open[i].model);
 	free(tool.bytes);
 	return good ? 0 : 1;
 }
