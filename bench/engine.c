@@ -1,15 +1,18 @@
 /*
- * engine.c: the engine's side of the benchmarks, without a database: answers commands on standard input, one line each, by lines of milliseconds.
+ * engine.c: the engine's side of the benchmarks, without a database: answers commands on standard input, one line each, by lines of numbers.
  *
  *     engine MODEL
  *     kernels NAME            reference, or one of those of the CPU provider; the first is its choice
  *     list                    the names of the tables of kernels, the best first
  *     threads T
  *     features STEP...        column j of row i is the fraction of i STEP_j, spread over [-2, 2]; one column to begin with
- *     rows N                  encodes N rows of a function of the first and the last column
+ *     rows N PERIOD           encodes N rows of a function of the first and the last column; rows repeat after PERIOD of them
  *     time OPERATION SIZE SECONDS
- *                             OPERATION: predict (SIZE queries), sample (SIZE draws of 16 steps), density (SIZE orders of 16 rows), append (SIZE rows),
+ *                             milliseconds of each call, and of all processors meanwhile. OPERATION: predict (SIZE queries), sample (SIZE draws of 16 steps), density (SIZE orders of 16 rows), append (SIZE rows),
  *                             build (of all rows), again (16 steps of SIZE draws, where every step encodes context and draws anew)
+ *     answer OPERATION SIZE   what such a call says, a number per line: draws, a log density, or mean and standard deviation of each query; after append and build,
+ *                             of the next 16 rows
+ *     team SECONDS            milliseconds of starting and ending as many threads that have nothing to do
  *     limits SECONDS          fused multiply-adds, exponentials and reads per second that one thread and T threads reach, as JSON
  *
  * Every answer ends with an empty line.
@@ -23,10 +26,13 @@
 #include <time.h>
 
 #include "cpu.h"
+#include "encode.h"
 #include "limits.h"
+#include "team.h"
 #include "tnp.h"
 
 #define STEPS 16
+#define LONG 500				/* milliseconds: a call that needs no other before it to warm caches up */
 #define MAX_FEATURES 64
 #define GROWTH 16				/* an encoding that rows are appended to has at most a sixteenth more than it began with, if they are few */
 
@@ -43,6 +49,13 @@ static double steps[MAX_FEATURES] = {0.6180339887};
 static double *x,				/* [rows, n_features] */
 		   *y;
 
+/* Milliseconds of a call: by the clock, and of all processors. */
+typedef struct Took
+{
+	double		wall,
+				processors;
+} Took;
+
 static void
 check(TnpStatus status, const TnpError *error)
 {
@@ -53,12 +66,18 @@ check(TnpStatus status, const TnpError *error)
 }
 
 static double
-now(void)
+read_clock(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (double) t.tv_sec * 1e3 + (double) t.tv_nsec * 1e-6;
+}
+
+static Took
+since(Took start)
+{
+	return (Took) {read_clock(CLOCK_MONOTONIC) - start.wall, read_clock(CLOCK_PROCESS_CPUTIME_ID) - start.processors};
 }
 
 static int
@@ -111,7 +130,7 @@ rows(int64_t first, int64_t n)
 }
 
 static void
-make_rows(int64_t n)
+make_rows(int64_t n, int64_t period)
 {
 	int64_t		total = n + 4096;
 	TnpRows		context;
@@ -121,10 +140,11 @@ make_rows(int64_t n)
 	y = realloc(y, (size_t) total * sizeof(double));
 	for (int64_t i = 0; i < total; i++)
 	{
-		double	   *row = x + i * n_features;
+		double	   *row = x + i * n_features,
+					place = (double) (i % period + 1);
 
 		for (int f = 0; f < n_features; f++)
-			row[f] = -2 + 4 * ((double) (i + 1) * steps[f] - floor((double) (i + 1) * steps[f]));
+			row[f] = -2 + 4 * (place * steps[f] - floor(place * steps[f]));
 		y[i] = sin(3 * row[0]) + 0.1 * cos(57 * row[n_features - 1]);
 	}
 	n_rows = n;
@@ -135,9 +155,9 @@ make_rows(int64_t n)
 	check(tnp_build(model, &context, tnp_whole_prefix(model, n), &encoding, &error), &error);
 }
 
-/* Draws by encoding context and drawn rows anew for every step, without a buffer. */
+/* Draws [draws, STEPS] by encoding context and drawn rows anew for every step, without a buffer. */
 static void
-sample_again(int64_t draws)
+sample_again(int64_t draws, double *drawn)
 {
 	TnpDistributionKind kind;
 	TnpError	error;
@@ -163,6 +183,7 @@ sample_again(int64_t draws)
 			y[n_rows + k] = tnp_draw(&d, 1, (uint64_t) b, (uint32_t) k);
 			tnp_encoding_free(e);
 		}
+		memcpy(drawn + b * STEPS, y + n_rows, sizeof(kept));
 		memcpy(y + n_rows, kept, sizeof(kept));
 	}
 	free(params);
@@ -181,49 +202,148 @@ make_room(int64_t size)
 	check(tnp_encoding_copy(encoding, n_rows, room, false, &grown, &error), &error);
 }
 
-/* One run; returns the milliseconds of what counts. */
-static double
-run(const char *operation, int64_t size)
+/* Mean and standard deviation of each of n predictions. */
+static void
+print_moments(const double *params, int64_t n)
 {
-	TnpRows		more = rows(n_rows, strcmp(operation, "predict") == 0 || strcmp(operation, "append") == 0 ? size : STEPS);
+	TnpDistributionKind kind;
+	int			components;
+
+	tnp_answer_shape(model, &kind, &components);
+	for (int64_t i = 0; i < n; i++)
+	{
+		TnpDistribution d = {kind, components, params + i * tnp_distribution_size(kind, components)};
+
+		printf("%.17g\n%.17g\n", tnp_mean(&d), sqrt(tnp_variance(&d)));
+	}
+}
+
+/* What an encoding says of the STEPS rows from `first` on. */
+static void
+print_next(const TnpEncoding *e, int64_t first)
+{
+	TnpRows		next = rows(first, STEPS);
+	TnpDistributionKind kind;
+	TnpError	error;
+	int			n;
+	double	   *params;
+
+	tnp_answer_shape(model, &kind, &n);
+	params = malloc((size_t) STEPS * tnp_distribution_size(kind, n) * sizeof(double));
+	check(tnp_predict(e, &next, params, &error), &error);
+	print_moments(params, STEPS);
+	free(params);
+}
+
+static void
+print_numbers(const double *numbers, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		printf("%.17g\n", numbers[i]);
+}
+
+/* One call; returns the milliseconds of what counts. With `print`, says its answer. */
+static Took
+run(const char *operation, int64_t size, bool print)
+{
+	TnpRows		more = rows(n_rows, strcmp(operation, "predict") == 0 || strcmp(operation, "append") == 0 ? size : STEPS),
+				context = rows(0, n_rows);
 	TnpDistributionKind kind;
 	TnpError	error;
 	TnpEncoding *copy = NULL;
-	double	   *out,
-				start,
-				density;
+	Took		start;
+	double	   *out;
 	int			n;
 
 	tnp_answer_shape(model, &kind, &n);
 	out = malloc((size_t) (size > STEPS ? size : STEPS) * STEPS * tnp_distribution_size(kind, n) * sizeof(double));
 	if (strcmp(operation, "append") == 0)
 		make_room(size);
-	start = now();
+	start = since((Took) {0, 0});
 	if (strcmp(operation, "predict") == 0)
 		check(tnp_predict(encoding, &more, out, &error), &error);
 	else if (strcmp(operation, "sample") == 0)
 		check(tnp_sample(encoding, &more, 1, 0, size, out, &error), &error);
 	else if (strcmp(operation, "density") == 0)
-		check(tnp_score(encoding, &more, size > 1 ? size : 0, 1, &density, NULL, &error), &error);
+		check(tnp_score(encoding, &more, size > 1 ? size : 0, 1, out, NULL, &error), &error);
 	else if (strcmp(operation, "append") == 0)
 		check(tnp_append(grown, &more, &error), &error);
 	else if (strcmp(operation, "build") == 0)
-	{
-		TnpRows		context = rows(0, n_rows);
-
 		check(tnp_build(model, &context, tnp_whole_prefix(model, n_rows), &copy, &error), &error);
-	}
 	else if (strcmp(operation, "again") == 0)
-		sample_again(size);
+		sample_again(size, out);
 	else
 	{
 		fprintf(stderr, "unknown operation %s\n", operation);
 		exit(1);
 	}
-	start = now() - start;
+	start = since(start);
+	if (print && strcmp(operation, "predict") == 0)
+		print_moments(out, size);
+	else if (print && strcmp(operation, "append") == 0)
+		print_next(grown, n_rows + size);
+	else if (print)
+		print_numbers(out, strcmp(operation, "density") == 0 ? 1 : size * STEPS);
 	tnp_encoding_free(copy);
 	free(out);
 	return start;
+}
+
+static void
+print_answer(const char *operation, int64_t size)
+{
+	/* what is said after append is of the rows appended now */
+	tnp_encoding_free(grown);
+	grown = NULL;
+	if (strcmp(operation, "build") == 0)
+		print_next(encoding, n_rows);	/* `rows` has built it, by the same call */
+	else
+		run(operation, size, true);
+}
+
+static void
+print_times(const char *operation, int64_t size, double seconds)
+{
+	double		end = read_clock(CLOCK_MONOTONIC) + 1e3 * seconds;
+	Took		took = run(operation, size, false);
+
+	if (took.wall < LONG)
+		took = run(operation, size, false);
+	for (;;)
+	{
+		printf("%.6f %.6f\n", took.wall, took.processors);
+		if (read_clock(CLOCK_MONOTONIC) >= end)
+			break;
+		took = run(operation, size, false);
+	}
+}
+
+static TnpStatus
+do_nothing(void *state, TnpWorker *worker, int64_t item, TnpError *error)
+{
+	(void) state;
+	(void) worker;
+	(void) item;
+	(void) error;
+	return TNP_OK;
+}
+
+static void
+print_team(double seconds)
+{
+	double		end = read_clock(CLOCK_MONOTONIC) + 1e3 * seconds;
+
+	do
+	{
+		Took		start = since((Took) {0, 0});
+		TnpTeam    *team;
+		TnpError	error;
+
+		check(tnp_team_make(model, &encoding->stats, 1, n_threads, INFINITY, &team, &error), &error);
+		check(tnp_team_run(team, n_threads, do_nothing, NULL, &error), &error);
+		tnp_team_free(team);
+		printf("%.6f\n", since(start).wall);
+	} while (read_clock(CLOCK_MONOTONIC) < end);
 }
 
 /* The columns, from the words after the command; the rows are made by `rows`. */
@@ -268,7 +388,8 @@ main(int argc, char **argv)
 {
 	char		line[2048],
 				word[64];
-	long long	size;
+	long long	size,
+				period;
 	double		seconds;
 
 	if (argc != 2)
@@ -278,11 +399,10 @@ main(int argc, char **argv)
 	open_model();
 	while (fgets(line, sizeof(line), stdin) != NULL)
 	{
-		if (sscanf(line, "threads %d", &n_threads) == 1 || sscanf(line, "rows %lld", &size) == 1)
-		{
-			if (line[0] == 'r')
-				make_rows(size);
-		}
+		if (sscanf(line, "threads %d", &n_threads) == 1)
+			;
+		else if (sscanf(line, "rows %lld %lld", &size, &period) == 2)
+			make_rows(size, period);
 		else if (strncmp(line, "features ", 9) == 0)
 			set_features(line + 9);
 		else if (strcmp(line, "list\n") == 0)
@@ -291,15 +411,12 @@ main(int argc, char **argv)
 			choose(word);
 		else if (sscanf(line, "limits %lf", &seconds) == 1)
 			print_limits(kernels->name, n_threads, seconds);
+		else if (sscanf(line, "team %lf", &seconds) == 1)
+			print_team(seconds);
+		else if (sscanf(line, "answer %63s %lld", word, &size) == 2)
+			print_answer(word, size);
 		else if (sscanf(line, "time %63s %lld %lf", word, &size, &seconds) == 3)
-		{
-			double		end = now() + 1e3 * seconds;
-
-			run(word, size);
-			do
-				printf("%.6f\n", run(word, size));
-			while (now() < end);
-		}
+			print_times(word, size, seconds);
 		else
 			fprintf(stderr, "not understood: %s", line);
 		printf("\n");
