@@ -1,0 +1,147 @@
+# Transactions that are held while they commit, after they have told the table's ring what they did and before anybody sees them: two at once, which become
+# visible in the order of their commits and not in that of their telling, or of which one fails.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $models = $ENV{TEST_MODELS};
+# loaded before pg_posterior, its callback is called after that of pg_posterior
+my $library = "$ENV{TEST_LIBRARIES}/late_writer";
+my $node = PostgreSQL::Test::Cluster->new('between');
+$node->init;
+$node->append_conf('postgresql.conf', "shared_preload_libraries = '$library, pg_posterior'\nposterior.maintenance_delay = -1\n");
+$node->start;
+$node->safe_psql('postgres', qq{
+	CREATE EXTENSION pg_posterior;
+	CREATE FUNCTION late_write(text) RETURNS void AS '$library' LANGUAGE C STRICT;
+	SELECT posterior.load_model('causal', '$models/packed_causal.safetensors');
+	CREATE TABLE t (k int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, x float8, z int NOT NULL DEFAULT 1, y float8);
+	CREATE TABLE other (i int);
+	INSERT INTO t (x, y) SELECT i / 10.0, sin(i) FROM generate_series(1, 30) i;
+	SELECT posterior.create_context('c', 't', 'y', features => '{x,z}', order_by => 'k', model => 'causal');
+	CREATE FUNCTION scratch() RETURNS posterior.distribution STABLE LANGUAGE plpgsql SET posterior.model = 'causal' SET posterior.cache = off AS \$\$
+	BEGIN
+		RETURN posterior.predict((SELECT posterior.context(y, x, z ORDER BY k) FROM t), 0.5::float8, 2);
+	END \$\$;
+	CREATE FUNCTION same() RETURNS text STABLE LANGUAGE sql AS \$\$
+		SELECT (SELECT count(*) FROM t) || ' ' || coalesce((SELECT min(k) FROM t WHERE k > 30), 0) || CASE WHEN scratch() OPERATOR(posterior.=)
+			(SELECT posterior.predict('c', q) FROM (SELECT 0.5::float8 AS x, 2 AS z) q) THEN ' same' ELSE ' differ' END \$\$;
+});
+sub same { return $node->safe_psql('postgres', 'SELECT same()') }
+sub state { return $node->safe_psql('postgres', "SELECT $_[0] FROM posterior.stat_contexts WHERE name = 'c'") }
+
+# A session that does something and waits in its COMMIT until the advisory lock of this number is free, and perhaps fails then.
+sub hold
+{
+	my ($number, $statement, $fails) = @_;
+	my $writer = { out => '', errors => '', number => $number };
+	my $then = $fails ? '; SELECT 1 / 0' : '';
+	$writer->{run} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), map { ('-c', $_) } ('BEGIN', $statement,
+		"SELECT late_write('SELECT pg_advisory_xact_lock_shared($number)$then')", 'COMMIT') ], '<', \'', '>', \$writer->{out}, '2>', \$writer->{errors});
+	ok($node->poll_query_until('postgres', "SELECT EXISTS (SELECT FROM pg_stat_activity a JOIN pg_locks l USING (pid)
+		WHERE query = 'COMMIT' AND locktype = 'advisory' AND objid = $number AND NOT granted)"), "writer $number has told and not committed");
+	return $writer;
+}
+# One session keeps the locks, another has a snapshot of its own.
+sub session
+{
+	my $s = { in => '', out => '' };
+	$s->{run} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ], '<', \$s->{in}, '>', \$s->{out}, '2>', \$s->{out}, IPC::Run::timeout(300));
+	return $s;
+}
+my $asked = 0;
+sub ask
+{
+	my ($s, $statement) = @_;
+	my $end = 'end ' . ++$asked;
+	$s->{out} = '';
+	$s->{in} .= "$statement;\n\\echo $end\n";
+	$s->{run}->pump until $s->{out} =~ /^$end$/m;
+	return $s->{out} =~ s/\n?$end\n$//r;
+}
+my $keeper = session();
+sub let
+{
+	my ($writer) = @_;
+	ask($keeper, "SELECT pg_advisory_unlock($writer->{number})");
+	$writer->{run}->finish;
+	return $writer->{errors};
+}
+
+my $insert = 'INSERT INTO t (x, y) VALUES (1, %d)';
+my $fresh = 'DELETE FROM t WHERE k > 30; ALTER TABLE t ALTER COLUMN k RESTART WITH 31';
+my @cases = (
+	# what the first to tell does, what the second, which of them commits first, whether the first fails, and how many rows then there are after each end
+	['two INSERTs, in the order of telling', $insert, $insert, 1, 0, '31 31', '32 31'],
+	['two INSERTs, in the other order', $insert, $insert, 2, 0, '31 32', '32 31'],
+	['INSERT and UPDATE', $insert, 'UPDATE t SET y = %d WHERE k = 7', 2, 0, '30 0', '31 31'],
+	['DELETE and INSERT', 'DELETE FROM t WHERE k = %d + 1', $insert, 2, 0, '31 31', '30 31'],
+	['DELETE and INSERT, in the order of telling', 'DELETE FROM t WHERE k = %d + 3', $insert, 1, 0, '28 0', '29 31'],
+	['two INSERTs, and the first fails', $insert, $insert, 1, 1, '28 0', '29 32'],
+	['two INSERTs, and the first fails after the second', $insert, $insert, 2, 1, '29 32', '29 32'],
+	['a DELETE that fails, and an INSERT', 'DELETE FROM t WHERE k < 20 + %d', $insert, 1, 1, '28 0', '29 31']);
+for my $case (@cases)
+{
+	my ($name, $first, $second, $order, $fails, $then, $finally) = @$case;
+	$node->safe_psql('postgres', $fresh);
+	my $before = same();
+	$node->safe_psql('postgres', 'INSERT INTO other VALUES (1)');
+	like(same(), qr/ same$/, "$name: before");
+	ask($keeper, 'SELECT pg_advisory_lock(1), pg_advisory_lock(2)');
+	my $one = hold(1, sprintf($first, 1), $fails);
+	is(same(), $before, "$name: the first has told");
+	my $two = hold(2, sprintf($second, 2), 0);
+	# who asks now proves it to those who come later, and they to others
+	$node->safe_psql('postgres', 'INSERT INTO other VALUES (1)');
+	is(same(), $before, "$name: both have told");
+	is(same(), $before, "$name: and it is proven");
+	my $old = session();
+	is(ask($old, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT same()'), $before, "$name: a snapshot from before both");
+	my $errors = let($order == 1 ? $one : $two);
+	like($errors, $fails && $order == 1 ? qr/division by zero/ : qr/^$/, "$name: the end of one");
+	is(same(), "$then same", "$name: one is seen");
+	my $middle = session();
+	is(ask($middle, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT same()'), "$then same", "$name: a snapshot from between");
+	is(ask($old, 'SELECT same()'), $before, "$name: none is seen by the old one");
+	is(same(), "$then same", "$name: and again");
+	$errors = let($order == 1 ? $two : $one);
+	like($errors, $fails && $order == 2 ? qr/division by zero/ : qr/^$/, "$name: the end of the other");
+	is(ask($middle, 'SELECT same()'), "$then same", "$name: the snapshot from between stays");
+	is(same(), "$finally same", "$name: both are seen");
+	is(ask($old, 'SELECT same()'), $before, "$name: the old snapshot stays");
+	is(same(), "$finally same", "$name: and again");
+	for my $s ($old, $middle)
+	{
+		$s->{in} .= "\\q\n";
+		$s->{run}->finish;
+	}
+}
+cmp_ok(state('skips'), '>', 0, 'readers read nothing');
+cmp_ok(state('deltas'), '>', 0, 'or new rows only');
+
+# places that a failed transaction has told are given to another one's rows
+{
+	$node->safe_psql('postgres', $fresh);
+	$node->safe_psql('postgres', 'VACUUM t');
+	my $before = same();
+	ask($keeper, 'SELECT pg_advisory_lock(1)');
+	my $one = hold(1, sprintf($insert, 1) . ' RETURNING ctid', 1);
+	is(same(), $before, 'an INSERT that will fail');
+	like(let($one), qr/division by zero/, 'it fails');
+	my $place = $one->{out} =~ /(\(\d+,\d+\))/ ? $1 : '';
+	$node->safe_psql('postgres', 'VACUUM t');
+	is($node->safe_psql('postgres', 'INSERT INTO t (x, y) VALUES (1, 2) RETURNING ctid'), $place, 'another row lies there');
+	like(same(), qr/ 32 same$/, 'and is seen');
+	like(same(), qr/ 32 same$/, 'once');
+}
+
+$keeper->{in} .= "\\q\n";
+$keeper->{run}->finish;
+$node->stop;
+done_testing();
