@@ -14,6 +14,7 @@ my $setup = qq{
 	SELECT posterior.load_model('causal', '$models/packed_causal.safetensors');
 	CREATE TABLE t (k int PRIMARY KEY, x float8, z int NOT NULL DEFAULT 1, y float8);
 	CREATE TABLE other (i int);
+	CREATE VIEW questions AS SELECT x, z FROM (VALUES (0.2::float8, 1), (0.5, 2), (0.9, 3)) v (x, z);
 	SELECT posterior.create_context('c', 't', 'y', features => '{x,z}', order_by => 'k', model => 'causal');
 	CREATE FUNCTION same() RETURNS text STABLE LANGUAGE sql SET posterior.model = 'causal' AS \$\$
 		WITH s AS MATERIALIZED (SELECT posterior.context(y, x, z ORDER BY k) AS value, count(*) AS n FROM t)
@@ -27,6 +28,22 @@ $primary->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_posteri
 $primary->start;
 $primary->safe_psql('postgres', $setup . $rows);
 sub same { return $_[0]->safe_psql('postgres', 'SELECT same()') }
+# Several rows at once, joint draws and densities: from the context twice, and, without the cache, from a value gathered by the same statement.
+sub joint
+{
+	my ($node, $name) = @_;
+	my $question = q{
+		SELECT prediction FROM posterior.predict_rows(%s, ARRAY(SELECT q FROM questions q)) ORDER BY ord;
+		SELECT y FROM posterior.sample(%s, ARRAY(SELECT q FROM questions q), draws => 3, seed => 5) ORDER BY draw, ord;
+		SELECT posterior.log_density(%s, x * z, %s ORDER BY x) FROM questions q;
+	};
+	my $named = sprintf($question, (q{'c'}) x 3, 'q');
+	my $scratch = sprintf($question, ('(SELECT posterior.context(y, x, z ORDER BY k) FROM t)') x 2, '(SELECT posterior.context(y, x, z ORDER BY k) FROM t)', 'x, z');
+	my $right = $node->safe_psql('postgres', "SET posterior.model = 'causal'; SET posterior.cache = off; $scratch");
+	is($right =~ tr/\n//, 12, "$name: rows, draws and a density");
+	is($node->safe_psql('postgres', $named), $right, "$name: jointly from the context");
+	is($node->safe_psql('postgres', $named), $right, "$name: once more");
+}
 
 # ---- hot standby ----
 $primary->backup('copy');
@@ -36,16 +53,19 @@ $standby->start;
 $primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 is(same($standby), '30 same', 'the standby answers');
 is(same($standby), '30 same', 'and again');
+joint($standby, 'standby');
 is($standby->safe_psql('postgres', 'SELECT reads > 0 AND skips = 0 FROM posterior.stat_contexts'), 't', 'from what is encoded, after reading the rows');
 for my $i (31 .. 35)
 {
 	$primary->safe_psql('postgres', "INSERT INTO t (k, x, y) VALUES ($i, 1, $i)");
 	$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 	is(same($standby), "$i same", 'and follows the primary');
+	joint($standby, "standby, $i rows") if $i == 31;
 }
 $primary->safe_psql('postgres', 'UPDATE t SET y = 0 WHERE k = 7; DELETE FROM t WHERE k = 35');
 $primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 is(same($standby), '34 same', 'through UPDATE and DELETE');
+joint($standby, 'standby, rows changed');
 $standby->promote;
 is(same($standby), '34 same', 'promotion needs no action');
 $standby->safe_psql('postgres', 'INSERT INTO other VALUES (1)');
@@ -53,6 +73,7 @@ is(same($standby), '34 same', 'a proof is published');
 is(same($standby), '34 same', 'and used');
 $standby->safe_psql('postgres', 'INSERT INTO t (k, x, y) VALUES (36, 1, 1)');
 is(same($standby), '35 same', 'what it writes itself is seen');
+joint($standby, 'promoted');
 is($standby->safe_psql('postgres', 'SELECT skips > 0 AND deltas > 0 FROM posterior.stat_contexts'), 't', 'without reading all');
 $standby->stop;
 
@@ -85,6 +106,7 @@ for my $step (
 	is(same($subscriber), "$n same", "replicated: $statement");
 	is(same($subscriber), "$n same", 'and again');
 }
+joint($subscriber, 'subscriber');
 is($subscriber->safe_psql('postgres', 'SELECT skips > 0 AND deltas > 0 FROM posterior.stat_contexts'), 't', 'skips and deltas were used');
 $subscriber->safe_psql('postgres', 'DROP SUBSCRIPTION s');
 $subscriber->stop;
