@@ -174,7 +174,11 @@ fires_always(Relation relation, const char *name, const char *function, int16 ty
 		if (strcmp(t->tgname, name) != 0)
 			continue;
 		called = get_func_name(t->tgfoid);
-		return t->tgenabled == TRIGGER_FIRES_ALWAYS && (t->tgtype & type) == type && TRIGGER_FOR_AFTER(t->tgtype)
+#ifndef POSTERIOR_MUTANT_35
+		if (t->tgenabled != TRIGGER_FIRES_ALWAYS)
+			return false;
+#endif
+		return (t->tgtype & type) == type && TRIGGER_FOR_AFTER(t->tgtype)
 			&& TRIGGER_FOR_ROW(t->tgtype) == TRIGGER_FOR_ROW(type) && t->tgqual == NULL && t->tgnattr == 0
 			&& called != NULL && strcmp(called, function) == 0
 			&& get_func_namespace(t->tgfoid) == get_namespace_oid("posterior", true);
@@ -190,8 +194,10 @@ cannot_be_watched(Relation relation)
 		return "its relation is no heap";
 	if (relation->rd_rel->relkind != RELKIND_RELATION || relation->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
 		return "its relation is no permanent table";
+#ifndef POSTERIOR_MUTANT_34
 	if (relation->rd_rel->relhassubclass || relation->rd_rel->relispartition || has_superclass(RelationGetRelid(relation)))
 		return "its table has parents or children, or is a partition";
+#endif
 	if (!fires_always(relation, "posterior_note_statement", "note_statement",
 					  TRIGGER_TYPE_DELETE | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_TRUNCATE)
 		|| !fires_always(relation, "posterior_note_insert", "note_insert", TRIGGER_TYPE_ROW | TRIGGER_TYPE_INSERT))
@@ -359,10 +365,14 @@ cannot_be_proven(const Question *q)
 		return "it is not maintained by triggers";
 	if (!q->named->stable)
 		return "labels of an enum may be renamed";
+#ifndef POSTERIOR_MUTANT_36
 	if (!IsMVCCSnapshot(snapshot) || snapshot->takenDuringRecovery)
 		return "the snapshot is not one of a primary's";
+#endif
+#ifndef POSTERIOR_MUTANT_33
 	if (IsolationIsSerializable())
 		return "serializable transactions must be seen reading";
+#endif
 	if (IsInParallelMode())
 		return "the query is parallel";
 	if (q->model->weights == NULL)
@@ -415,7 +425,11 @@ ask(Question *q)
 		e = by_proof(q, relation);
 	else
 		explain(q->named, why);
+#ifdef POSTERIOR_MUTANT_37
+	table_close(relation, AccessShareLock);
+#else
 	table_close(relation, NoLock);
+#endif
 	return e != NULL ? e : by_content(q, false);
 }
 

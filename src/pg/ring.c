@@ -1,8 +1,8 @@
 /*
  * ring.c: rings of writers: entering, forgetting, and what a reader can conclude.
  *
- * The order of things is everything here; docs/snapshots.md proves each, and each guard has a mutant (POSTERIOR_MUTANT_n) without it that the
- * history checker or an isolation test must find.
+ * The order of things is everything here; docs/snapshots.md proves each, and says which guards have a mutant (POSTERIOR_MUTANT_n) without it that a test must
+ * find.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
