@@ -522,7 +522,14 @@ posterior_warm_context(PG_FUNCTION_ARGS)
 	PosteriorModel *model = posterior_model_pin(named->model, CurrentMemoryContext);
 	PosteriorEncoding *e = posterior_named_hold(model, named, NULL);
 	int64		rows = posterior_body_rows(e->body);
+	Size		bytes = posterior_body_bytes(e->body);
 
+	/* who asks for this wants it to be there for others */
+	if (e->run == NULL && posterior_cache_mode != POSTERIOR_CACHE_OFF && bytes > (Size) posterior_cache_size * 1024)
+		ereport(NOTICE,
+				(errmsg("the encoding of context \"%s\" is larger than the cache and not kept", named->name),
+				 errdetail("It takes %zu kB, posterior.cache_size is %d kB: every statement reads and encodes the rows.", bytes / 1024, posterior_cache_size),
+				 errhint("Raise posterior.cache_size, limit the rows by max_rows or filter, or use a smaller model.")));
 	posterior_encoding_release(e);
 	PG_RETURN_INT64(rows);
 }

@@ -183,6 +183,18 @@ take_dirty_tables(void)
 	return construct_array(tables, n, OIDOID, sizeof(Oid), true, TYPALIGN_INT);
 }
 
+/* Whether an encoding, when somebody last made it, was larger than the cache: then nobody would find it there. */
+static bool
+is_too_large(const pg_uuid_t *context)
+{
+	int64		rungs[POSTERIOR_RUNGS],
+				rows,
+				prefix,
+				bytes;
+
+	return posterior_state_read(context, rungs, &rows, &prefix, &bytes) && bytes > (int64) posterior_cache_size * 1024;
+}
+
 /* Encode one context ahead, as its owner. What goes wrong will be the next reader's error, not the log's. */
 static void
 warm(const char *name, Oid owner)
@@ -201,8 +213,11 @@ warm(const char *name, Oid owner)
 		PushActiveSnapshot(GetTransactionSnapshot());
 		SetUserIdAndSecContext(owner, security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
 		named = posterior_named_find(name, CurrentMemoryContext);
-		model = posterior_model_pin(named->model, CurrentMemoryContext);
-		posterior_encoding_release(posterior_named_hold(model, named, NULL));
+		if (!is_too_large(&named->id))
+		{
+			model = posterior_model_pin(named->model, CurrentMemoryContext);
+			posterior_encoding_release(posterior_named_hold(model, named, NULL));
+		}
 		SetUserIdAndSecContext(user, security);
 		PopActiveSnapshot();
 		CommitTransactionCommand();

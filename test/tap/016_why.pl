@@ -98,6 +98,29 @@ $node->restart;
 $node->safe_psql('postgres', 'INSERT INTO t (y, x) SELECT i, i FROM generate_series(1, 3000) i');
 is(told("'t'", 'SELECT'), 'nobody has yet; not kept: the cache has no room for it', 'a cache that is too small');
 
+my $notice = '';
+$node->psql('postgres', q{SELECT posterior.warm_context('t')}, stderr => \$notice);
+like($notice, qr/NOTICE:  the encoding of context "t" is larger than the cache and not kept\nDETAIL:  .*\nHINT:  Raise posterior.cache_size/, 'which is said to who wants it warm');
+# nor does a worker encode it ahead: of two contexts that an INSERT has changed, only the small one
+$node->safe_psql('postgres', q{
+	CREATE TABLE small (i int PRIMARY KEY, y float8, x float8);
+	INSERT INTO small SELECT i, i, i FROM generate_series(1, 20) i;
+	SELECT posterior.create_context('small', 'small', 'y', features => '{x}', model => 'toy');
+	SELECT posterior.warm_context('small');
+	ALTER SYSTEM SET posterior.maintenance_delay = 0;
+	SELECT pg_reload_conf();
+});
+my $counts = q{SELECT string_agg(reads + extensions + rebuilds + deltas + private || '', ' ' ORDER BY name) FROM posterior.stat_contexts WHERE name IN ('small', 't')};
+my ($small, $large) = split / /, $node->safe_psql('postgres', $counts);
+$node->safe_psql('postgres', 'INSERT INTO t (y, x) VALUES (1, 1)');
+# the second time the worker has surely come by
+for my $i (1, 2)
+{
+	$node->safe_psql('postgres', "INSERT INTO small VALUES (20 + $i, 1, 1)");
+	$node->poll_query_until('postgres', "SELECT split_part(c, ' ', 1)::int >= $small + $i FROM ($counts) s (c)") or die 'the worker does nothing';
+}
+is((split / /, $node->safe_psql('postgres', $counts))[1], $large, 'and no worker encodes it ahead');
+
 # a library that is not preloaded
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''\nposterior.cache_size = '16MB'\n");
 $node->restart;
