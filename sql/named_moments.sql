@@ -7,13 +7,11 @@ SELECT posterior.create_context('t', 't', 'y', features => '{x}', order_by => 'i
 SELECT posterior.warm_context('t');
 UPDATE t SET x = NULL WHERE id = 11;
 SET statement_timeout = '60s';
-\set VERBOSITY terse
 SELECT posterior.predict('t', q) FROM (SELECT 0.5::float8 AS x) q;
 SELECT posterior.predict('t', q) FROM (SELECT 0.5::float8 AS x) q;
 UPDATE t SET x = 1.5 WHERE id = 11;
 SELECT posterior.predict('t', q) IS NOT NULL AS answered FROM (SELECT 0.5::float8 AS x) q;
 RESET statement_timeout;
-\set VERBOSITY default
 DROP TABLE t;
 -- functions that a statement calls for each row see its earlier rows
 CREATE TABLE t (id int PRIMARY KEY, x float8, y float8);

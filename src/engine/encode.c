@@ -15,7 +15,7 @@
 TnpRows
 tnp_encoding_view(const TnpEncoding *e)
 {
-	return (TnpRows) {e->n, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes};
+	return (TnpRows) {e->n, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes, 0};
 }
 
 int64_t
@@ -150,7 +150,7 @@ tnp_embed_rows(const TnpEncoding *e, TnpWork *work, int64_t start, int n, float 
 {
 	const TnpModel *model = e->model;
 	int64_t		end = start + n;
-	TnpRows		view = {end, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes};
+	TnpRows		view = {end, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes, 0};
 	int			width = tnp_half_width(model, &e->stats);
 	TnpStatus	status = tnp_half_tile(model, &e->stats, &view, start, n, true, work, work->half, NULL, error);
 
@@ -344,7 +344,7 @@ tnp_queries_check(const TnpEncoding *e, const TnpRows *rows, bool need_y, TnpErr
 	if (rows->n_classes != 0 && rows->n_classes != classes)
 		return tnp_fail(error, TNP_BAD_VALUE, "%d classes given, the context has %d", rows->n_classes, classes);
 	for (int64_t i = 0; status == TNP_OK && i < rows->n; i++)
-		status = tnp_class_check(rows->y[i], classes, i, error);
+		status = tnp_class_check(rows->y[i], classes, rows->before + i, error);
 	return status;
 }
 
@@ -397,7 +397,7 @@ tnp_grow(TnpEncoding *e, const TnpRows *rows, TnpError *error)
 	if (status != TNP_OK)
 		return status;
 	copy_rows(e, e->n, rows);
-	all = (TnpRows) {n, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes};
+	all = (TnpRows) {n, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes, 0};
 	status = tnp_build(model, &all, prefix, &fresh, error);
 	if (status != TNP_OK)
 		return status;

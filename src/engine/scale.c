@@ -61,13 +61,13 @@ tnp_rows_check(const TnpModel *model, const TnpRows *rows, bool need_y, TnpError
 
 			if (status != TNP_OK)
 			{
-				tnp_detail(error, "row %lld", (long long) i + 1);
+				tnp_detail(error, "row %lld", (long long) (rows->before + i + 1));
 				return status;
 			}
 		}
 		if (need_y && tnp_classes(model) > 0)
 		{
-			TnpStatus	status = tnp_class_check(rows->y[i], rows->n_classes > 0 ? rows->n_classes : tnp_classes(model), i, error);
+			TnpStatus	status = tnp_class_check(rows->y[i], rows->n_classes > 0 ? rows->n_classes : tnp_classes(model), rows->before + i, error);
 
 			if (status != TNP_OK)
 				return status;
@@ -75,7 +75,7 @@ tnp_rows_check(const TnpModel *model, const TnpRows *rows, bool need_y, TnpError
 		else if (need_y && !isfinite(rows->y[i]))
 		{
 			tnp_fail(error, TNP_BAD_VALUE, "a target is %s", isnan(rows->y[i]) ? "NaN" : "infinite");
-			tnp_detail(error, "row %lld", (long long) i + 1);
+			tnp_detail(error, "row %lld", (long long) (rows->before + i + 1));
 			return TNP_BAD_VALUE;
 		}
 	}

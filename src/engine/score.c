@@ -299,13 +299,13 @@ tnp_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint64_t se
 static TnpRows
 head_rows(const TnpRows *rows, int64_t n)
 {
-	return (TnpRows) {n, rows->n_features, rows->kinds, rows->x, rows->y, rows->n_classes};
+	return (TnpRows) {n, rows->n_features, rows->kinds, rows->x, rows->y, rows->n_classes, 0};
 }
 
 static TnpRows
 slice_rows(const TnpRows *rows, int64_t first, int64_t end)
 {
-	return (TnpRows) {end - first, rows->n_features, rows->kinds, rows->x + first * rows->n_features, rows->y + first, rows->n_classes};
+	return (TnpRows) {end - first, rows->n_features, rows->kinds, rows->x + first * rows->n_features, rows->y + first, rows->n_classes, 0};
 }
 
 TnpStatus

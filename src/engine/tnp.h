@@ -99,6 +99,7 @@ typedef struct TnpRows
 	const double *x;			/* [n, F] */
 	const double *y;			/* [n], or NULL for queries; a classifier's are class indices */
 	int			n_classes;		/* K: the classes of a context are 0 … K - 1; 0: all that the model has room for. Regression: ignored */
+	int64_t		before;			/* rows of the same table before these, which errors count as well */
 } TnpRows;
 
 /* ---- model ------------------------------------------------------------------------------------------------- */

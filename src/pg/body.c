@@ -88,7 +88,7 @@ posterior_body_bytes(const PosteriorBody *b)
 TnpRows
 posterior_body_view(const PosteriorBody *b)
 {
-	return b->encoding != NULL ? tnp_encoding_view(b->encoding) : (TnpRows) {b->n, b->n_features, b->kinds, b->x, b->y, b->n_classes};
+	return b->encoding != NULL ? tnp_encoding_view(b->encoding) : (TnpRows) {b->n, b->n_features, b->kinds, b->x, b->y, b->n_classes, 0};
 }
 
 /* ---- rows alone ---------------------------------------------------------------------------------------------------- */

@@ -224,7 +224,7 @@ posterior_aggregate_ordered(FunctionCallInfo fcinfo)
 TnpRows
 posterior_rows_view(const PosteriorRows *rows, bool with_y)
 {
-	return (TnpRows) {rows->n, rows->n_features, rows->kinds, rows->x, with_y ? rows->y : NULL, rows->list.n};
+	return (TnpRows) {rows->n, rows->n_features, rows->kinds, rows->x, with_y ? rows->y : NULL, rows->list.n, 0};
 }
 
 TnpRows
@@ -233,6 +233,7 @@ posterior_rows_rest(const TnpRows *all, int64 n)
 	TnpRows		rows = *all;
 
 	rows.n -= n;
+	rows.before += n;
 	rows.x += n * rows.n_features;
 	rows.y += n;
 	return rows;

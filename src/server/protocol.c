@@ -159,9 +159,9 @@ tnp_wire_read_ask(const void *payload, uint64_t length, TnpQuestion *q, TnpError
 		if (!(numbers[i] >= 0 && numbers[i] <= 1))
 			return malformed(error, "level %d of the quantiles is not between 0 and 1", i + 1);
 	numbers += a->n_levels;
-	q->given = (TnpRows) {a->given, a->n_features, q->kinds, numbers, numbers + a->given * a->n_features, a->n_classes};
+	q->given = (TnpRows) {a->given, a->n_features, q->kinds, numbers, numbers + a->given * a->n_features, a->n_classes, 0};
 	numbers += a->given * (a->n_features + 1);
-	q->queries = (TnpRows) {a->queries, a->n_features, q->kinds, numbers, NULL, a->n_classes};
+	q->queries = (TnpRows) {a->queries, a->n_features, q->kinds, numbers, NULL, a->n_classes, 0};
 	if ((a->flags & TNP_ASK_TARGETS) != 0)
 		q->queries.y = numbers + a->queries * a->n_features;
 	return TNP_OK;

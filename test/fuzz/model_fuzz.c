@@ -80,11 +80,11 @@ try_model(const TnpModel *model)
 			x[i * features + f] = sin(i * 3 + f);
 		y[i] = info->n_classes > 0 ? i % info->n_classes : cos(i);
 	}
-	status = tnp_build(model, &(TnpRows) {n, features, NULL, x, y, 0}, tnp_whole_prefix(model, n), &e, &error);
+	status = tnp_build(model, &(TnpRows) {n, features, NULL, x, y, 0, 0}, tnp_whole_prefix(model, n), &e, &error);
 	expect_message(status, &error);
 	if (status == TNP_OK)
 	{
-		status = tnp_predict(e, &(TnpRows) {1, features, NULL, x, NULL, 0}, params, &error);
+		status = tnp_predict(e, &(TnpRows) {1, features, NULL, x, NULL, 0, 0}, params, &error);
 		expect_message(status, &error);
 		tnp_encoding_free(e);
 	}

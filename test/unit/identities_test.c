@@ -460,7 +460,7 @@ test_refusals(void)
 	else
 	{
 		bad.n = 0;
-		holds(tnp_build(model, &bad, 0, &e, &error) == TNP_OK && tnp_predict(e, &(TnpRows) {1, rows.view.n_features, rows.kinds, rows.x, NULL, 0},
+		holds(tnp_build(model, &bad, 0, &e, &error) == TNP_OK && tnp_predict(e, &(TnpRows) {1, rows.view.n_features, rows.kinds, rows.x, NULL, 0, 0},
 			  params, &error) == TNP_OK, "an empty context has a prior prediction");
 		tnp_encoding_free(e);
 	}

@@ -109,7 +109,7 @@ test_rows_make(TestRows *rows, const TnpModelInfo *info, int n, unsigned seed)
 		if (classes > 0)		/* by planes, roughly: a regression that knows nothing has no share in the answers */
 			rows->y[i] = fmin(fmax(floor(rows->y[i] + classes / 2.0), 0), classes - 1);
 	}
-	rows->view = (TnpRows) {n, features, rows->kinds, rows->x, rows->y, classes};
+	rows->view = (TnpRows) {n, features, rows->kinds, rows->x, rows->y, classes, 0};
 }
 
 void

@@ -46,7 +46,7 @@ write_example(const TnpWireAsk *a, uint64_t *length)
 
 	*length = tnp_wire_ask_length(a);
 	bytes = malloc((size_t) *length);
-	tnp_wire_write_ask(a, &(TnpRows) {4, 3, kinds, x, y, 3}, &(TnpRows) {2, 3, kinds, x + 3, y + 1, 0}, levels, bytes);
+	tnp_wire_write_ask(a, &(TnpRows) {4, 3, kinds, x, y, 3, 0}, &(TnpRows) {2, 3, kinds, x + 3, y + 1, 0, 0}, levels, bytes);
 	return bytes;
 }
 
@@ -148,7 +148,7 @@ test_refusals(void)
 		static TnpQuestion q;
 		TnpError	error;
 
-		tnp_wire_write_ask(&a, &(TnpRows) {4, 3, kinds, x, y, 3}, &(TnpRows) {2, 3, kinds, x, y, 3}, bad, bytes);
+		tnp_wire_write_ask(&a, &(TnpRows) {4, 3, kinds, x, y, 3, 0}, &(TnpRows) {2, 3, kinds, x, y, 3, 0}, bad, bytes);
 		ok(tnp_wire_read_ask(bytes, length, &q, &error) != TNP_OK, "a level that is no number is refused");
 		free(bytes);
 	}

@@ -296,13 +296,13 @@ test_model(const TestModel *file)
 	ok(((TnpWireMissing *) parcel.bytes)->model == 0 && ((TnpWireMissing *) parcel.bytes)->rows == 0, "all of them");
 	tnp_parcel_free(&parcel);
 
-	if (tnp_build(model, &(TnpRows) {n, rows.view.n_features, rows.view.kinds, rows.x, rows.y, rows.view.n_classes}, a.prefix, &e, &error) != TNP_OK)
+	if (tnp_build(model, &(TnpRows) {n, rows.view.n_features, rows.view.kinds, rows.x, rows.y, rows.view.n_classes, 0}, a.prefix, &e, &error) != TNP_OK)
 	{
 		ok(false, "%s: builds: %s", file->name, error.message);
 		return;
 	}
 	a = question(1, 1, &rows, n, a.prefix, 0, m);
-	tnp_predict(e, &(TnpRows) {m, rows.view.n_features, rows.view.kinds, rows.x + n * rows.view.n_features, NULL, 0}, expected, &error);
+	tnp_predict(e, &(TnpRows) {m, rows.view.n_features, rows.view.kinds, rows.x + n * rows.view.n_features, NULL, 0, 0}, expected, &error);
 	expect(file->name, "predictions", ask(s, &a, &rows, (int) n, NULL, &parcel), &parcel, expected, (uint64_t) (m * size));
 	a.first = n;
 	a.given = 0;
@@ -333,7 +333,7 @@ test_model(const TestModel *file)
 	a.draws = 7;
 	a.first_draw = 3;
 	a.seed = 11;
-	tnp_sample(e, &(TnpRows) {m, rows.view.n_features, rows.view.kinds, rows.x + n * rows.view.n_features, NULL, 0}, 11, 3, 7, expected, &error);
+	tnp_sample(e, &(TnpRows) {m, rows.view.n_features, rows.view.kinds, rows.x + n * rows.view.n_features, NULL, 0, 0}, 11, 3, 7, expected, &error);
 	expect(file->name, "draws", ask(s, &a, &rows, (int) n, NULL, &parcel), &parcel, expected, (uint64_t) (7 * m));
 	a.draws = TNP_WIRE_MAX_ANSWER / sizeof(double) + 1;
 	is_int(ask(s, &a, &rows, (int) n, NULL, &parcel), TNP_FAILED, "more draws than an answer holds are refused");
@@ -343,13 +343,13 @@ test_model(const TestModel *file)
 	a.kind = TNP_REQUEST_SCORE;
 	a.flags = TNP_ASK_TARGETS;
 	a.orders = 3;
-	tnp_score(e, &(TnpRows) {m, rows.view.n_features, rows.view.kinds, rows.x + n * rows.view.n_features, rows.y + n, 0}, 3, 0, &density, NULL, &error);
+	tnp_score(e, &(TnpRows) {m, rows.view.n_features, rows.view.kinds, rows.x + n * rows.view.n_features, rows.y + n, 0, 0}, 3, 0, &density, NULL, &error);
 	expect(file->name, "a density", ask(s, &a, &rows, (int) n, NULL, &parcel), &parcel, &density, 1);
 
 	/* appended rows, and the first rows of what has grown */
 	if (tnp_model_info(model)->appendable)
 	{
-		tnp_predict(e, &(TnpRows) {1, rows.view.n_features, rows.view.kinds, rows.x, NULL, 0}, expected, &error);
+		tnp_predict(e, &(TnpRows) {1, rows.view.n_features, rows.view.kinds, rows.x, NULL, 0, 0}, expected, &error);
 		a = question(1, 1, &rows, n + 2, a.prefix, n, 1);
 		is_int(ask(s, &a, &rows, 0, NULL, &parcel), TNP_ANSWER, "two rows are appended");
 		tnp_parcel_free(&parcel);
