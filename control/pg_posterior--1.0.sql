@@ -439,6 +439,17 @@ CREATE CAST (posterior.regrelation AS oid) WITHOUT FUNCTION AS IMPLICIT;
 CREATE CAST (posterior.regrelation AS regclass) WITHOUT FUNCTION AS ASSIGNMENT;
 CREATE CAST (regclass AS posterior.regrelation) WITHOUT FUNCTION AS ASSIGNMENT;
 
+CREATE TYPE posterior.regowner;
+CREATE FUNCTION posterior.regowner_in(cstring) RETURNS posterior.regowner
+	AS 'MODULE_PATHNAME', 'posterior_regowner_in' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION posterior.regowner_out(posterior.regowner) RETURNS cstring
+	AS 'MODULE_PATHNAME', 'posterior_regowner_out' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+CREATE TYPE posterior.regowner (INPUT = posterior.regowner_in, OUTPUT = posterior.regowner_out, LIKE = oid);
+COMMENT ON TYPE posterior.regowner IS 'a role, as regrole is one, but a name that means none is read as the current user';
+CREATE CAST (posterior.regowner AS oid) WITHOUT FUNCTION AS IMPLICIT;
+CREATE CAST (posterior.regowner AS regrole) WITHOUT FUNCTION AS ASSIGNMENT;
+CREATE CAST (regrole AS posterior.regowner) WITHOUT FUNCTION AS ASSIGNMENT;
+
 CREATE TYPE posterior.row_filter;
 CREATE FUNCTION posterior.row_filter_in(cstring) RETURNS posterior.row_filter
 	AS 'MODULE_PATHNAME', 'posterior_row_filter_in' LANGUAGE C STABLE STRICT PARALLEL UNSAFE;
@@ -454,7 +465,7 @@ CREATE TABLE posterior.context_definition (
 	name text PRIMARY KEY,
 	id uuid NOT NULL DEFAULT pg_catalog.gen_random_uuid(),
 	version uuid NOT NULL DEFAULT pg_catalog.gen_random_uuid(),
-	owner regrole NOT NULL,
+	owner posterior.regowner NOT NULL,
 	relation posterior.regrelation NOT NULL,
 	target posterior.regcolumn NOT NULL,
 	features posterior.regcolumn[] NOT NULL,
@@ -470,7 +481,7 @@ SELECT pg_catalog.pg_extension_config_dump('posterior.context_definition', '');
 GRANT SELECT ON posterior.context_definition TO PUBLIC;
 
 CREATE VIEW posterior.contexts AS
-	SELECT name, owner, relation::pg_catalog.regclass AS relation, posterior.column_name(target) AS target,
+	SELECT name, owner::pg_catalog.regrole AS owner, relation::pg_catalog.regclass AS relation, posterior.column_name(target) AS target,
 		ARRAY(SELECT posterior.column_name(f) FROM pg_catalog.unnest(features) WITH ORDINALITY u(f, i) ORDER BY i) AS features,
 		(SELECT pg_catalog.string_agg(pg_catalog.quote_ident(posterior.column_name(o)) || CASE WHEN d THEN ' DESC' ELSE '' END, ', ' ORDER BY i)
 			FROM ROWS FROM (pg_catalog.unnest(order_by), pg_catalog.unnest(descending)) WITH ORDINALITY u(o, d, i)) AS order_by,

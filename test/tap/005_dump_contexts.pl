@@ -147,6 +147,28 @@ like(slurp_file($two), qr/^left filtered\t.*\tpublic\."left out" WHERE \(k > 3\)
 is($node->safe_psql('partial', q{SELECT count(posterior.drop_context(name)) FROM posterior.contexts WHERE name LIKE 'left%'}), '2', 'dropped');
 is($node->safe_psql('partial', $rows), join("\n", 'changed|kept|y|{id}|id|public.kept WHERE (k > 3)', 'whole|kept|y|{id}|id|(id > 3)'), 'and gone');
 
+# an owner who is missing gives way to whoever restores
+$node->safe_psql('source', q{
+	CREATE ROLE "Gone before";
+	CREATE ROLE "Gone after";
+	GRANT SELECT ON kept TO "Gone before", "Gone after";
+	SET ROLE "Gone before";
+	SELECT posterior.create_context('before', 'kept', 'y', '{id}', maintain => 'read');
+	SET ROLE "Gone after";
+	SELECT posterior.create_context('after', 'kept', 'y', '{id}', maintain => 'read');
+	RESET ROLE;
+	DROP OWNED BY "Gone before";
+	DROP ROLE "Gone before";
+});
+my $owners = q{SELECT name, owner FROM posterior.context_definition ORDER BY name};
+is($node->safe_psql('source', $owners), join("\n", 'after|"Gone after"', 'before|-', map { "$_|" . $node->safe_psql('source', 'SELECT quote_ident(current_user)') } 'changed', 'left', 'left filtered', 'whole'), 'owners');
+$node->safe_psql('postgres', 'CREATE DATABASE owners');
+$node->command_ok([ 'pg_dump', '-Fc', '-f', $file, '-d', $node->connstr('source') ], 'pg_dump of contexts of other owners');
+$node->safe_psql('source', q{SELECT posterior.drop_context('after'), posterior.drop_context('before'); DROP OWNED BY "Gone after"; DROP ROLE "Gone after"});
+$node->command_ok([ 'pg_restore', '-x', '-e', '-d', $node->connstr('owners'), $file ], 'restore without them');
+is($node->safe_psql('owners', q{SELECT count(*), bool_and(owner::regrole::text = quote_ident(current_user)) FROM posterior.context_definition}), '6|t', 'all contexts are there');
+is($node->safe_psql('owners', q{SELECT posterior.warm_context('after'), posterior.warm_context('before')}), '30|30', 'and work');
+
 # the definitions alone, where columns are missing
 $node->safe_psql('postgres', 'CREATE DATABASE columns');
 $node->safe_psql('columns', q{
