@@ -55,9 +55,16 @@ template <class T, int R, int NV> struct EmbedderTile : LinearTile<T, R, NV>
 				x0[row * walk->row_x + i] = P::from(number(row, i, n_x));
 		}
 		/* a linear over fewer columns than it has weights for reads zeros behind them */
-		if (!direct)
-			for (int item = thread(); item < R * (w->in - n); item += CUDA_THREADS)
-				x0[item / (w->in - n) * walk->row_x + n + item % (w->in - n)] = P::from(0.0f);
+		for (int item = thread(); item < R * (w->in - n); item += CUDA_THREADS)
+		{
+			int			row = item / (w->in - n),
+						i = n + item % (w->in - n);
+
+			if (direct)
+				input[row * CUDA_DIRECT + i] = 0.0f;
+			else
+				x0[row * walk->row_x + i] = P::from(0.0f);
+		}
 		sync_block();
 		return direct ? nullptr : x0;
 	}

@@ -113,6 +113,8 @@ MODELS = {
     "packed_causal": {"context": "causal", "min_rows": 0, "attention": {"bias": "all", "sinks": 1, "log_scale": False}, "activation": "gelu-tanh"},
     "packed_causal_roles": {"context": "causal", "embedder": additive(SKIP, MLP, True), "norm": RMS_PRE},
     "rows_flat": {**TABULAR, "embedder": additive(rows(None), MLP)},
+    "rows_few": {**TABULAR, "inputs": {"max_features": 4, "scaling": "prefix", "clip": 3}, "width": 16, "layers": 1, "heads": 2,
+                 "embedder": additive(rows(None), MLP)},
     "rows_ridge": {**TABULAR, "embedder": additive(rows(None, ridge=True), MLP)},
     "rows_ridge_tokens": {**TABULAR, "min_rows": 2, "inputs": {"max_features": 40, "scaling": "prefix", "clip": 3},
                           "embedder": additive(rows(TOKENS, ridge=True), MLP)},
