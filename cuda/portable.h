@@ -164,17 +164,26 @@ load_words(const uint32_t *place)
 	return Words{v.x, v.y, v.z, v.w};
 }
 
+/* Within the range of 16 bits. NaN stays NaN, which fminf and fmaxf would make a number: what is not finite must not become an answer. */
+DEVICE float
+clamp_half(float v)
+{
+	asm("max.NaN.f32 %0, %0, %1;" : "+f"(v) : "f"(-65504.0f));
+	asm("min.NaN.f32 %0, %0, %1;" : "+f"(v) : "f"(65504.0f));
+	return v;
+}
+
 /* Rounded to 16 bits; what is too large becomes the largest, so that no infinity is made here. */
 DEVICE half16
 to_half(float v)
 {
-	return __float2half_rn(fminf(fmaxf(v, -65504.0f), 65504.0f));
+	return __float2half_rn(clamp_half(v));
 }
 
 DEVICE uint32_t
 pack_halves(float low, float high)
 {
-	__half2		v = __floats2half2_rn(fminf(fmaxf(low, -65504.0f), 65504.0f), fminf(fmaxf(high, -65504.0f), 65504.0f));
+	__half2		v = __floats2half2_rn(clamp_half(low), clamp_half(high));
 
 	return *(const uint32_t *) &v;
 }

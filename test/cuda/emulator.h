@@ -111,6 +111,7 @@ atomic_or(int *place, int bits)
 	*place |= bits;
 }
 
+/* NaN compares with nothing and stays what it is. */
 inline half16
 to_half(float v)
 {

@@ -1,6 +1,6 @@
 /*
  * half_test.c: the bundled models in 16-bit precision on the emulated CUDA device against the engine: the error of the mean, in predictive standard
- * deviations, has its 99th percentile at one per cent at most.
+ * deviations, has its 99th percentile at one per cent at most; and what is not finite is told.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -197,6 +197,78 @@ check_classifier(TnpDevice *device, const TestModel *file, int context)
 	tnp_device.model_free(m);
 }
 
+/*
+ * Operands of 16 bits are clamped: what is merely too large for them is answered, and what is not finite before that is told as by the engine, to
+ * the requests alone that have it.
+ */
+static void
+check_finite(TnpDevice *device, const TestModel *file, int context)
+{
+	static const double features[] = {70000, 1e20, 1e38, 3e38};
+	TnpDeviceModel *m = cuda_load(device, file);
+	TnpModel   *model;
+	TnpError	error;
+	TestRows	rows;
+	TnpRows		given;
+	TnpEncoding *want;
+	TnpDeviceEncoding *got;
+	TnpRequest	r[4];
+	double		params[64],
+				answer[4];
+
+	tnp_model_open(&tnp_default_env, file->bytes, file->length, &model, &error);
+	make_rows(&rows, 1, context + 2, 3);
+	given = test_slice(&rows, 0, context);
+	if (tnp_build(model, &given, context, &want, &error) != TNP_OK || tnp_device.encoding_build(m, &given, context, 0, &got, &error) != TNP_OK)
+	{
+		ok(false, "%s: %s", file->name, error.message);
+		return;
+	}
+	for (int i = 0; i < 4; i++)
+	{
+		TnpRows		usual = test_slice(&rows, 0, 1),
+					large = {1, 1, NULL, &features[i], NULL, 0},
+					joint = test_slice(&rows, context, 2);
+		TnpStatus	expected = i < 2 ? TNP_OK : TNP_BAD_VALUE;
+
+		rows.x[context] = features[i];
+		memset(r, 0, sizeof(r));
+		for (int k = 0; k < 4; k++)
+		{
+			r[k].rows = context;
+			r[k].kind = k < 2 ? TNP_REQUEST_REDUCE : k == 2 ? TNP_REQUEST_SAMPLE : TNP_REQUEST_SCORE;
+			r[k].reductions = TNP_REDUCE_MEAN;
+			r[k].draws = 1;
+			r[k].queries = k == 0 ? usual : k < 3 ? large : joint;
+			r[k].answer = &answer[k];
+			r[k].status = TNP_INTERRUPTED;
+		}
+		ok(tnp_device.answer(got, 4, r, &error) == TNP_OK && r[0].status == TNP_OK && isfinite(answer[0]), "%s: a usual row beside a feature of %g",
+		   file->name, features[i]);
+		is_int(tnp_predict(want, &large, params, &error), expected, "the engine predicts what is finite");
+		is_int(r[1].status, expected, "so does the device");
+		is_int(r[2].status, expected, "and draws likewise");
+		is_int(tnp_score(want, &joint, 0, 0, &answer[0], NULL, &error), expected, "the engine's density likewise");
+		is_int(r[3].status, expected, "so does the device's");
+	}
+	tnp_encoding_free(want);
+	tnp_device.encoding_free(got);
+	/* keys and values that are not finite show in what is predicted from them */
+	rows.x[0] = features[3];
+	if (tnp_device.encoding_build(m, &given, context, 0, &got, &error) != TNP_OK)
+	{
+		ok(false, "%s: %s", file->name, error.message);
+		return;
+	}
+	given = test_slice(&rows, 1, 1);
+	r[0].queries = given;
+	is_int(cuda_ask(got, &r[0]), TNP_BAD_VALUE, "a context that is not finite predicts nothing");
+	tnp_device.encoding_free(got);
+	test_rows_free(&rows);
+	tnp_model_close(model);
+	tnp_device.model_free(m);
+}
+
 int
 main(void)
 {
@@ -213,6 +285,8 @@ main(void)
 			check_classifier(device, &models[i], 96);
 			continue;
 		}
+		if (strcmp(models[i].name, "gp1d") == 0)
+			check_finite(device, &models[i], 20);
 		check_model(device, &models[i], 24);
 		check_model(device, &models[i], 96);
 	}
