@@ -1,6 +1,10 @@
 /*
  * open.c: opens build/pg_posterior_cuda.so as the server does. Without a GPU it must say so, in words, and leave nothing; with one it must describe it.
  *
+ *   cuda-tests-open [--gpu]
+ *
+ * With --gpu one is known to be there, and a driver that is too old for the toolkit, say, is no excuse.
+ *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include <dlfcn.h>
@@ -23,11 +27,12 @@ quiet(void *arg, const char *line)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
 	void	   *library = dlopen("build/pg_posterior_cuda.so", RTLD_NOW | RTLD_LOCAL);
 	const TnpDeviceApi *api = library != NULL ? dlsym(library, TNP_DEVICE_SYMBOL) : NULL;
 	TnpDeviceConfig config = {0, 0, TNP_PRECISION_FP16, never, quiet, NULL};
+	bool		gpu = argc > 1 && strcmp(argv[1], "--gpu") == 0;
 	TnpDevice  *device = NULL;
 	TnpDeviceInfo info;
 	TnpError	error = {0};
@@ -46,6 +51,8 @@ main(void)
 		is_int((long long) api->memory_used(device), 0, "nothing is used");
 		api->shutdown(device);
 	}
+	else if (gpu)
+		ok(false, "the GPU of this machine opens: %s", error.message);
 	else
 	{
 		is_int(error.status, TNP_BAD_ARGUMENT, "without a GPU it is refused");
