@@ -16,7 +16,9 @@ CUDA_CPPFLAGS = $(ENGINE_CPPFLAGS) -iquote src/server -iquote cuda
 # And an intermediate form, which the driver translates for whatever else comes: of the oldest generation with clusters, because nothing newer is used and it serves the most devices.
 CUDA_PTX = $(or $(filter 90,$(CUDA_ARCHS)),$(lastword $(CUDA_ARCHS)))
 NVCC_ARCHS = $(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(a),code=sm_$(a)) -gencode=arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX)
-NVCC_FLAGS = -std=c++17 -O3 $(NVCC_ARCHS) -Xcompiler -Wall,-Wextra,-fPIC,-fvisibility=hidden -Icuda
+# CUDA_LINES=-lineinfo: compute-sanitizer and profilers then name lines. The code is the same.
+CUDA_LINES =
+NVCC_FLAGS = -std=c++17 -O3 $(CUDA_LINES) $(NVCC_ARCHS) -Xcompiler -Wall,-Wextra,-fPIC,-fvisibility=hidden -Icuda
 CUDA_OBJECTS = $(patsubst cuda/%.c,$(CUDA_BUILD)/%.o,$(CUDA_HOST)) $(patsubst %,$(CUDA_BUILD)/kernels_%.o,$(CUDA_KERNEL_LISTS)) $(CUDA_BUILD)/gpu_cuda.o
 CUDA_HEADERS := $(filter-out cuda/host.h cuda/gpu.h,$(wildcard cuda/*.h))
 
