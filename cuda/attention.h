@@ -195,12 +195,14 @@ template <class T, int R, int NV> struct Tile
 	{
 		CudaCache	cache = own_cache(m);
 		int			group = walk->group,
+					shift = group / 2 - group / 8,	/* its logarithm */
 					limit[2] = {rows.own[m * 16 + lane / 4], rows.own[m * 16 + lane / 4 + 8]},
-					stream = lane / 4 % group;
+					stream = lane / 4 & (group - 1);
 		int64_t		end = ((int64_t) rows.most_own[m] * group + CUDA_BLOCK - 1) / CUDA_BLOCK * CUDA_BLOCK;
 
+		/* a group is 1, 2, 4 or 8, and its slots fit 32 bits: no division for every logit */
 		attend_chunk<T, NV, 1>(state, query, keys(cache, layer, head), values(cache, layer, head), 0, end, 0, lane,
-							   [&](int, int row, int64_t slot) { return slot % group == stream && slot / group < limit[row / 8]; });
+							   [&](int, int row, int64_t slot) { return ((int) slot & (group - 1)) == stream && (int) slot >> shift < limit[row / 8]; });
 	}
 
 	DEVICE void
