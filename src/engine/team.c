@@ -18,6 +18,7 @@
 #include <time.h>
 
 #define COST_PER_THREAD 8e6		/* multiplications: some tenths of a millisecond, against some hundredths for starting a thread */
+#define COST_OF_SHORT 2.5e8		/* below it a call takes some milliseconds, as long as a thread may have to wait for a processor */
 #define BEYOND_CACHE 8e6		/* bytes */
 #define COST_OF_READ 2			/* multiplications in the time that one byte takes to come from memory */
 #define TILE_STEP 2
@@ -25,9 +26,9 @@
 #define COST_OF_TILE 6			/* rows that are carried in the time that a tile takes by itself */
 #define SPINS 2000				/* looks at what is awaited before sleeping: some ten microseconds */
 #define WAIT_NS 2000000			/* how long the caller sleeps between looks for interrupts */
-#define HINDRANCE_NS 1000000	/* slept in brief rounds: less than threads save a call that has many of them */
+#define HINDRANCE_NS 1000000	/* that a call is held up which is short or has many brief rounds: about what threads save it */
 #define STACK_BYTES ((size_t) 1 << 20)
-#define MOST_UNTRIED 255			/* brief calls that go on alone after a hindered one */
+#define MOST_UNTRIED 255			/* such calls that go on alone after a hindered one */
 #define ITEM_BITS 24			/* of the next item, and of their number */
 #define ITEM_MASK (((uint64_t) 1 << ITEM_BITS) - 1)
 #define ROUND_SHIFT (2 * ITEM_BITS)
@@ -39,6 +40,8 @@ struct TnpTeam
 				started;		/* threads that run */
 	bool		brief;			/* the call has many brief rounds */
 	int64_t		slept;			/* nanoseconds, in them */
+	bool		brisk;			/* the call is short */
+	int64_t		began;			/* of a short call: when, by the clock less the time that the caller had a processor */
 	TnpWorker  *workers;		/* [size] */
 	pthread_t	threads[TNP_MAX_THREADS];
 	pthread_mutex_t lock;
@@ -59,7 +62,7 @@ struct TnpTeam
 	TnpError	error;			/* its error */
 };
 
-/* Processors that others have now they will have soon after: brief calls that go on alone, and how many there were the last time. Of the process. */
+/* Processors that others have now they will have soon after: calls that go on alone, and how many there were the last time. Of the process. */
 static atomic_int untried,
 			last_untried;
 
@@ -217,6 +220,16 @@ nanoseconds(clockid_t clock, struct timespec *at)
 	return (int64_t) at->tv_sec * 1000000000 + at->tv_nsec;
 }
 
+/* How long the calling thread has not been running, whether it slept or others had its processor; from a beginning that means nothing. */
+static int64_t
+idle_time(void)
+{
+	struct timespec at;
+	int64_t		now = nanoseconds(CLOCK_MONOTONIC, &at);
+
+	return now - nanoseconds(CLOCK_THREAD_CPUTIME_ID, &at);
+}
+
 /* Wait until all items of the round are done, looking for interrupts meanwhile; returns the nanoseconds slept. */
 static int64_t
 await_items(TnpTeam *team, int64_t n)
@@ -324,11 +337,11 @@ tnp_team_try_brief(const TnpModel *model)
 	return false;
 }
 
-/* What the next brief calls learn from this one. */
+/* What the next calls learn from this one. */
 static void
-note_hindrance(const TnpTeam *team)
+note_hindrance(bool hindered)
 {
-	int			n = tnp_team_hindered(team) ? 2 * atomic_load(&last_untried) + 1 : 0;
+	int			n = hindered ? 2 * atomic_load(&last_untried) + 1 : 0;
 
 	n = n < MOST_UNTRIED ? n : MOST_UNTRIED;
 	atomic_store(&last_untried, n);
@@ -368,13 +381,14 @@ tnp_team_make(const TnpModel *model, const TnpStats *stats, int rows, int64_t mo
 {
 	const TnpEnv *env = &model->env;
 	int			threads = env->threads != NULL ? env->threads(env->arg) : 1;
+	bool		must = threads < 0;
 	TnpTeam    *team = tnp_alloc_zero(env, 1, sizeof(TnpTeam));
 	TnpStatus	status = TNP_OK;
 
 	*out = NULL;
 	if (team == NULL)
 		return tnp_no_memory(error);
-	if (threads < 0)
+	if (must)
 		threads = -threads;
 	else if (cost < threads * COST_PER_THREAD)
 		threads = (int) (cost / COST_PER_THREAD);
@@ -382,6 +396,15 @@ tnp_team_make(const TnpModel *model, const TnpStats *stats, int rows, int64_t mo
 		threads = TNP_MAX_THREADS;
 	if (threads > most)
 		threads = (int) most;
+	/* threads that get no processor hold a short call up for several times what they would save it */
+	team->brisk = !must && threads > 1 && cost < COST_OF_SHORT;
+	if (team->brisk && !tnp_team_try_brief(model))
+	{
+		team->brisk = false;
+		threads = 1;
+	}
+	if (team->brisk)
+		team->began = idle_time();
 	team->model = model;
 	team->size = threads < 1 ? 1 : threads;
 	team->workers = tnp_alloc_zero(env, team->size, sizeof(TnpWorker));
@@ -421,8 +444,6 @@ tnp_team_free(TnpTeam *team)
 	if (team == NULL)
 		return;
 	env = &team->model->env;
-	if (team->brief)
-		note_hindrance(team);
 	if (team->started > 0)
 	{
 		atomic_store(&team->over, true);
@@ -433,6 +454,10 @@ tnp_team_free(TnpTeam *team)
 		for (int i = 0; i < team->started; i++)
 			pthread_join(team->threads[i], NULL);
 	}
+	if (team->brisk)
+		note_hindrance(idle_time() - team->began > HINDRANCE_NS);
+	else if (team->brief)
+		note_hindrance(tnp_team_hindered(team));
 	pthread_cond_destroy(&team->done);
 	pthread_cond_destroy(&team->work);
 	pthread_mutex_destroy(&team->error_lock);

@@ -2,7 +2,8 @@
  * team.h: the threads that work on one call.
  *
  * A team is made for a call and ends with it. Work is handed out item by item, so that whoever has time takes the next one, and nobody waits for a thread that
- * has not begun: where the machine is busy, the calling thread does all of it. Threads neither allocate nor call back: what an item needs is in
+ * has not begun: where the machine is busy, the calling thread does all of it. But it waits for one that has an item, or has to end, and is not running; after a short call that
+ * was held up so for a millisecond, the next one has no threads, after that one, if it was again, three have none, then seven, up to 255. Threads neither allocate nor call back: what an item needs is in
  * its worker. What is computed does not depend on who does it.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -47,8 +48,7 @@ TnpStatus	tnp_team_run(TnpTeam *team, int64_t n, TnpItem item, void *state, TnpE
 /*
  * The same for items of microseconds, many rounds of them. Where others have the processors, a thread can be stopped for milliseconds while it has an item, and
  * the caller waits for it. Once it has slept for a millisecond the team is hindered: the caller had better do the rest alone. try says whether a call had better
- * have such rounds at all: not after one that was hindered, at first for the next call, then for ever more of them. A number of threads that must be is always tried.
- * begin says that this team's call will.
+ * have such rounds at all: not after one that was hindered, as after short calls. A number of threads that must be is always tried. begin says that this team's call will.
  */
 bool		tnp_team_try_brief(const TnpModel *model);
 void		tnp_team_begin_brief(TnpTeam *team);
