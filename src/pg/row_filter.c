@@ -460,7 +460,7 @@ find_change(Node *node, Change *change)
 		change->column = var->varattno;
 		return type != var->vartype || collation != var->varcollid;
 	}
-	if (IsA(node, Const) && get_typtype(((Const *) node)->consttype) == '\0')
+	if (OidIsValid(foreign_type(node)))
 	{
 		change->column = 0;
 		return true;
