@@ -474,7 +474,8 @@ CREATE TABLE posterior.context_definition (
 	filter posterior.row_filter,
 	model text NOT NULL,
 	max_rows integer,
-	maintain text NOT NULL CHECK (maintain IN ('trigger', 'read'))
+	maintain text NOT NULL CHECK (maintain IN ('trigger', 'read')),
+	refreshed_rows bigint
 );
 COMMENT ON TABLE posterior.context_definition IS 'definitions of named contexts; use posterior.create_context, posterior.alter_context, posterior.drop_context and the view posterior.contexts';
 SELECT pg_catalog.pg_extension_config_dump('posterior.context_definition', '');
@@ -485,7 +486,7 @@ CREATE VIEW posterior.contexts AS
 		ARRAY(SELECT posterior.column_name(f) FROM pg_catalog.unnest(features) WITH ORDINALITY u(f, i) ORDER BY i) AS features,
 		(SELECT pg_catalog.string_agg(pg_catalog.quote_ident(posterior.column_name(o)) || CASE WHEN d THEN ' DESC' ELSE '' END, ', ' ORDER BY i)
 			FROM ROWS FROM (pg_catalog.unnest(order_by), pg_catalog.unnest(descending)) WITH ORDINALITY u(o, d, i)) AS order_by,
-		posterior.condition(filter) AS filter, model, max_rows, maintain
+		posterior.condition(filter) AS filter, model, max_rows, maintain, refreshed_rows
 	FROM posterior.context_definition
 	WHERE pg_catalog.has_any_column_privilege(relation, 'SELECT') OR pg_catalog.pg_has_role(owner, 'USAGE');
 COMMENT ON VIEW posterior.contexts IS 'the named contexts of this database that the user owns or whose relation he may read';
@@ -504,7 +505,7 @@ CREATE FUNCTION posterior.drop_context(name text) RETURNS void
 COMMENT ON FUNCTION posterior.drop_context(text) IS 'forget a named context';
 CREATE FUNCTION posterior.refresh_context(name text) RETURNS void
 	AS 'MODULE_PATHNAME', 'posterior_refresh_context' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-COMMENT ON FUNCTION posterior.refresh_context(text) IS 'have a named context encoded anew at its next use';
+COMMENT ON FUNCTION posterior.refresh_context(text) IS 'have a named context encoded anew at its next use, all rows that are there now as its prefix';
 CREATE FUNCTION posterior.warm_context(name text) RETURNS bigint
 	AS 'MODULE_PATHNAME', 'posterior_warm_context' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION posterior.warm_context(text) IS 'encode a named context now; the number of its rows';
@@ -585,7 +586,7 @@ CREATE AGGREGATE posterior.log_density_averaged(context text, orders integer, se
 COMMENT ON AGGREGATE posterior.log_density_averaged(text, integer, bigint, float8, anyelement) IS 'logarithm of the joint predictive density averaged over random orders of the rows, given a named context';
 
 CREATE FUNCTION posterior.context_state(id uuid, OUT skips bigint, OUT deltas bigint, OUT reads bigint, OUT extensions bigint, OUT rebuilds bigint,
-		OUT private bigint, OUT rows bigint, OUT prefix_rows bigint, OUT suffix_rows bigint, OUT bytes bigint)
+		OUT private bigint, OUT rows bigint, OUT prefix_rows bigint, OUT suffix_rows bigint, OUT bytes bigint, OUT drift float8)
 	RETURNS record
 	AS 'MODULE_PATHNAME', 'posterior_context_state' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION posterior.context_state(uuid) IS 'counters of a named context; the view posterior.stat_contexts shows them';

@@ -145,6 +145,14 @@ TNP_EXPORT int64_t tnp_canonical_prefix(const TnpModel *model, int64_t n);
 TNP_EXPORT int64_t tnp_whole_prefix(const TnpModel *model, int64_t n);
 
 /*
+ * How far the rows from `first` on have moved away from those before: the largest, over the numeric columns and a target that is a number, of the difference of the means in standard
+ * deviations of the rows before and of the logarithm of the ratio of the standard deviations, each less three standard errors. A column that was constant and is no
+ * more, or the other way round, has drifted infinitely. 0 while either side has fewer than TNP_DRIFT_ROWS numbers.
+ */
+#define TNP_DRIFT_ROWS 32
+TNP_EXPORT double tnp_drift(const TnpRows *rows, int64_t first);
+
+/*
  * build: statistics from the first `prefix` rows, encoding of all rows (rows beyond the prefix causally). rows->n may be 0 if
  * min_rows is 0. For `full` models rows after the prefix become chain rows: there may be at most buffer - 1 of them.
  */

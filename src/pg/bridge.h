@@ -19,6 +19,7 @@ extern char *posterior_class_model_name;	/* posterior.class_model */
 extern int	posterior_cache_mode;	/* posterior.cache */
 extern int	posterior_cache_size;	/* posterior.cache_size, kB */
 extern int	posterior_maintenance_delay;	/* posterior.maintenance_delay, ms, -1: off */
+extern double posterior_drift_limit;	/* posterior.drift_limit, 0: off */
 extern int	posterior_row_security; /* posterior.row_security */
 /* posterior.kernels, and in the keys of runs whose rows a device encodes the last */
 enum

@@ -26,6 +26,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/rls.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
@@ -460,7 +461,7 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 		check_free(new_name);
 		set(&p, P_NEW_NAME, CStringGetTextDatum(new_name));
 	}
-	if (write_definitions(psprintf("UPDATE " POSTERIOR_DEFINITIONS " SET version = pg_catalog.gen_random_uuid(), target = coalesce($3, target),"
+	if (write_definitions(psprintf("UPDATE " POSTERIOR_DEFINITIONS " SET version = pg_catalog.gen_random_uuid(), refreshed_rows = NULL, target = coalesce($3, target),"
 								   " features = coalesce($4, features), order_by = coalesce($5, order_by), descending = coalesce($6, descending),"
 								   " filter = %s, model = coalesce($8, model), max_rows = CASE WHEN $9 OPERATOR(pg_catalog.=) 0 THEN NULL ELSE coalesce($9, max_rows) END,"
 								   " maintain = coalesce($10, maintain), name = coalesce($11, name)"
@@ -495,21 +496,36 @@ posterior_drop_context(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* refresh_context(name): another version, so that nothing of the old encoding is used */
+void
+posterior_refresh(const char *name)
+{
+	Oid			types[] = {TEXTOID, INT8OID};
+	Datum		values[] = {CStringGetTextDatum(name), (Datum) 0};
+	char		nulls[] = {' ', 'n'};
+	PosteriorColumns columns = {0};
+	PosteriorNamed *named;
+	bool		maintained;
+
+	own_context(name, &columns, &maintained);
+	named = posterior_named_find(name, CurrentMemoryContext);
+	/* the number of rows that a policy shows to one user says nothing about those that others see */
+	if (check_enable_rls(named->relation, InvalidOid, true) != RLS_ENABLED)
+	{
+		values[1] = Int64GetDatum(posterior_named_count(named));
+		nulls[1] = ' ';
+	}
+	if (write_definitions("UPDATE " POSTERIOR_DEFINITIONS " SET version = pg_catalog.gen_random_uuid(), refreshed_rows = $2 WHERE name OPERATOR(pg_catalog.=) $1",
+						  2, types, values, nulls) == 0)
+		has_vanished(name);
+}
+
+/* refresh_context(name): another version, so that nothing of the old encoding is used, and the rows that are there as its prefix */
 PG_FUNCTION_INFO_V1(posterior_refresh_context);
 Datum
 posterior_refresh_context(PG_FUNCTION_ARGS)
 {
-	Datum		name = PG_GETARG_DATUM(0);
-	Oid			type = TEXTOID;
-	PosteriorColumns columns = {0};
-	bool		maintained;
-
 	PreventCommandIfReadOnly("posterior.refresh_context()");
-	own_context(TextDatumGetCString(name), &columns, &maintained);
-	if (write_definitions("UPDATE " POSTERIOR_DEFINITIONS " SET version = pg_catalog.gen_random_uuid() WHERE name OPERATOR(pg_catalog.=) $1",
-						  1, &type, &name, NULL) == 0)
-		has_vanished(TextDatumGetCString(name));
+	posterior_refresh(text_to_cstring(PG_GETARG_TEXT_PP(0)));
 	PG_RETURN_VOID();
 }
 

@@ -37,6 +37,11 @@ void		posterior_set_order(PosteriorColumns *c, const char *order, const char *co
 /* Whether triggers can tell everything that changes the relation's rows: an ordinary table that has no parents and no children. */
 bool		posterior_can_be_maintained(Oid relation);
 
+/*
+ * Have a context encoded anew, the rows that the active snapshot shows as its prefix, for whoever sees this from then on. Raises if the current user does not own it.
+ */
+void		posterior_refresh(const char *name);
+
 /* Make the triggers of a table unless they are there; drop them when no context needs them any more. */
 void		posterior_make_triggers(Oid relation);
 void		posterior_drop_triggers(Oid relation);

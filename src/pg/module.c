@@ -23,6 +23,7 @@ int			posterior_cache_size = 65536;
 int			posterior_kernels = 0;
 int			posterior_threads = 0;
 int			posterior_maintenance_delay = 1000;
+double		posterior_drift_limit = 0;
 int			posterior_row_security = POSTERIOR_ROW_SECURITY_REFUSE;
 
 static const struct config_enum_entry cache_modes[] = {
@@ -128,6 +129,9 @@ _PG_init(void)
 	DefineCustomIntVariable("posterior.maintenance_delay", "Time after a write until the contexts of the table are encoded ahead of the next read.",
 							"-1 leaves it to the next read.",
 							&posterior_maintenance_delay, 1000, -1, 3600000, PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomRealVariable("posterior.drift_limit", "Drift of the rows after a named context's prefix from which on the background worker has it encoded anew.",
+							 "In standard deviations, as posterior.stat_contexts shows it; 0: never. 0.5 is a good value where later rows differ from earlier ones.",
+							 &posterior_drift_limit, 0, 0, 1e6, PGC_SIGHUP, 0, NULL, NULL, NULL);
 	define_device_settings();
 	MarkGUCPrefixReserved("posterior");
 	if (process_shared_preload_libraries_in_progress)

@@ -300,13 +300,13 @@ write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_column
 }
 
 /* Columns of the query of posterior_named_find. */
-enum { ID = 1, VERSION, OWNER, RELATION, TARGET, FEATURES, ORDER, DESCENDING, FILTER, MODEL, MAX_ROWS, MAINTAIN };
+enum { ID = 1, VERSION, OWNER, RELATION, TARGET, FEATURES, ORDER, DESCENDING, FILTER, MODEL, MAX_ROWS, MAINTAIN, REFRESHED_ROWS };
 
 PosteriorNamed *
 posterior_named_find(const char *name, MemoryContext memory)
 {
 	static const char query[] = "SELECT id, version, owner::pg_catalog.oid, relation::pg_catalog.oid, target, features, order_by, descending, filter,"
-		" model, max_rows, maintain OPERATOR(pg_catalog.=) 'trigger' FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1";
+		" model, max_rows, maintain OPERATOR(pg_catalog.=) 'trigger', refreshed_rows FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1";
 	Oid			type = TEXTOID;
 	Datum		argument = CStringGetTextDatum(name),
 			   *descending;
@@ -346,6 +346,9 @@ posterior_named_find(const char *name, MemoryContext memory)
 	if (isnull)
 		named->max_rows = 0;
 	named->maintained = DatumGetBool(VALUE(MAINTAIN));
+	named->refreshed_rows = DatumGetInt64(VALUE(REFRESHED_ROWS));
+	if (isnull)
+		named->refreshed_rows = 0;
 	named->target = posterior_regcolumn_number(VALUE(TARGET));
 	named->features = column_numbers(VALUE(FEATURES), &named->n_features);
 	resolve_features(named);

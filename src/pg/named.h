@@ -26,6 +26,7 @@ typedef struct PosteriorNamed
 	bool		maintained;		/* triggers note who writes the relation */
 	bool		stable;			/* cells are functions of the relation's rows alone: no enum, whose labels can be renamed */
 	int64		max_rows;		/* 0: all */
+	int64		refreshed_rows;	/* rows, with those before the window, that were there at the last refresh; 0: none */
 	AttrNumber	target;
 	int			n_features;
 	AttrNumber *features;		/* [n_features] */
@@ -93,6 +94,15 @@ bool		posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabel
 
 /* Rows before the window of a context with this many rows. */
 int64		posterior_named_start(const PosteriorNamed *named, int64 total);
+
+/*
+ * The end of the prefix among the n rows of the window, of `total` rows: the canonical one, or the rows of the last refresh where these are more and still there. A function of
+ * the rows and the definition that a snapshot shows, and of nothing else.
+ */
+int64		posterior_named_prefix(const PosteriorNamed *named, const TnpModel *model, int64 total, int64 n);
+
+/* The number of rows without a window, read with the rights of the current user. */
+int64		posterior_named_count(const PosteriorNamed *named);
 
 /* The fewest rows that the window has while there are more rows than it takes. */
 int64		posterior_named_least(const PosteriorNamed *named);

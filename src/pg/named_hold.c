@@ -99,7 +99,8 @@ comes_last(const Question *q, const PosteriorContent *content)
 
 	return q->prove && q->own.n > 0 && content->others >= Max(tnp_model_info(q->model->model)->min_rows, 1)
 		&& posterior_named_start(q->named, content->total - own) == posterior_named_start(q->named, content->total)
-		&& tnp_canonical_prefix(q->model->model, content->others) == tnp_canonical_prefix(q->model->model, n);
+		&& posterior_named_prefix(q->named, q->model->model, content->total - own, content->others)
+		== posterior_named_prefix(q->named, q->model->model, content->total, n);
 }
 
 static PosteriorEncoding *
@@ -121,7 +122,7 @@ by_content(const Question *q, bool fresh)
 	if (content.rows->labels != NULL)
 		posterior_check_model_room(q->model->model, q->model->name, wanted.labels.n);
 	wanted.rows = all = posterior_rows_view(content.rows, true);
-	wanted.prefix = tnp_canonical_prefix(q->model->model, wanted.rows.n);
+	wanted.prefix = posterior_named_prefix(q->named, q->model->model, content.total, wanted.rows.n);
 	if (fresh)
 	{
 		e = posterior_encoding_fresh(&wanted);
@@ -238,7 +239,7 @@ read_more(const Question *q, const PosteriorProof *proof, int64 n, const More *b
 	more->total = before->total + more->rows.n;
 	more->last = content.last;
 	return posterior_named_start(q->named, more->total) == posterior_named_start(q->named, before->total)
-		&& tnp_canonical_prefix(q->model->model, n + more->rows.n) == proof->key.prefix;
+		&& posterior_named_prefix(q->named, q->model->model, more->total, n + more->rows.n) == proof->key.prefix;
 }
 
 /* The rows of both, one after the other. */

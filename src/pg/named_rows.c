@@ -38,6 +38,15 @@ posterior_named_start(const PosteriorNamed *named, int64 total)
 }
 
 int64
+posterior_named_prefix(const PosteriorNamed *named, const TnpModel *model, int64 total, int64 n)
+{
+	int64		canonical = tnp_canonical_prefix(model, n),
+				refreshed = named->refreshed_rows - posterior_named_start(named, total);
+
+	return refreshed > 0 && refreshed <= n ? Max(canonical, tnp_whole_prefix(model, refreshed)) : canonical;
+}
+
+int64
 posterior_named_least(const PosteriorNamed *named)
 {
 	return named->max_rows == 0 ? PG_INT64_MAX : named->max_rows - window_step(named) + 1;
@@ -142,6 +151,18 @@ count_rows(const PosteriorNamed *named)
 		|| SPI_processed != 1)
 		elog(ERROR, "could not count the rows of context \"%s\"", named->name);
 	return DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
+}
+
+int64
+posterior_named_count(const PosteriorNamed *named)
+{
+	int64		n;
+
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	n = count_rows(named);
+	SPI_finish();
+	return n;
 }
 
 /*

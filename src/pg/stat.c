@@ -7,6 +7,7 @@
 
 #include "funcapi.h"
 #include "utils/builtins.h"
+#include "utils/float.h"
 #include "utils/uuid.h"
 
 /* stat_cache(OUT entries, bytes, hits, misses, appends, evictions, private bigint, OUT shared boolean) */
@@ -37,23 +38,24 @@ posterior_stat_cache(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
 }
 
-/* context_state(id uuid, OUT skips, deltas, reads, extensions, rebuilds, private, rows, prefix_rows, suffix_rows, bytes bigint) */
+/* context_state(id uuid, OUT skips, deltas, reads, extensions, rebuilds, private, rows, prefix_rows, suffix_rows, bytes bigint, drift float8) */
 PG_FUNCTION_INFO_V1(posterior_context_state);
 Datum
 posterior_context_state(PG_FUNCTION_ARGS)
 {
 	TupleDesc	desc;
-	Datum		values[POSTERIOR_RUNGS + 4];
-	bool		nulls[POSTERIOR_RUNGS + 4] = {false};
+	Datum		values[POSTERIOR_RUNGS + 5];
+	bool		nulls[POSTERIOR_RUNGS + 5] = {false};
 	int64		rungs[POSTERIOR_RUNGS] = {0},
 				rows = 0,
 				prefix = 0,
 				bytes = 0;
+	double		drift = get_float8_nan();
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	posterior_shared_attach();
-	if (!posterior_state_read(PG_GETARG_UUID_P(0), rungs, &rows, &prefix, &bytes))
+	if (!posterior_state_read(PG_GETARG_UUID_P(0), rungs, &rows, &prefix, &bytes, &drift))
 		nulls[POSTERIOR_RUNGS] = nulls[POSTERIOR_RUNGS + 1] = nulls[POSTERIOR_RUNGS + 2] = nulls[POSTERIOR_RUNGS + 3] = true;
 	for (int i = 0; i < POSTERIOR_RUNGS; i++)
 		values[i] = Int64GetDatum(rungs[i]);
@@ -61,6 +63,8 @@ posterior_context_state(PG_FUNCTION_ARGS)
 	values[POSTERIOR_RUNGS + 1] = Int64GetDatum(prefix);
 	values[POSTERIOR_RUNGS + 2] = Int64GetDatum(rows - prefix);
 	values[POSTERIOR_RUNGS + 3] = Int64GetDatum(bytes);
+	values[POSTERIOR_RUNGS + 4] = Float8GetDatum(drift);
+	nulls[POSTERIOR_RUNGS + 4] = isnan(drift);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
 }
 

@@ -8,6 +8,16 @@
 #include "shared.h"
 
 #include "miscadmin.h"
+#include "utils/float.h"
+
+static uint64
+double_bits(double x)
+{
+	uint64		bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return bits;
+}
 
 /* The state of a context, or NULL. The lock is held. */
 static PosteriorState *
@@ -47,6 +57,7 @@ make(const pg_uuid_t *context)
 	pg_atomic_init_u64(&oldest->rows, 0);
 	pg_atomic_init_u64(&oldest->prefix, 0);
 	pg_atomic_init_u64(&oldest->bytes, 0);
+	pg_atomic_init_u64(&oldest->drift, double_bits(get_float8_nan()));
 	return oldest;
 }
 
@@ -98,10 +109,23 @@ posterior_state_count(const pg_uuid_t *context, PosteriorRung rung, int64 rows, 
 	posterior_unlock();
 }
 
-bool
-posterior_state_read(const pg_uuid_t *context, int64 *rungs, int64 *rows, int64 *prefix, int64 *bytes)
+void
+posterior_state_note_drift(const pg_uuid_t *context, double drift)
 {
 	PosteriorState *s;
+
+	posterior_lock(LW_SHARED);
+	s = find(context);
+	if (s != NULL)
+		pg_atomic_write_u64(&s->drift, double_bits(drift));
+	posterior_unlock();
+}
+
+bool
+posterior_state_read(const pg_uuid_t *context, int64 *rungs, int64 *rows, int64 *prefix, int64 *bytes, double *drift)
+{
+	PosteriorState *s;
+	uint64		bits;
 
 	posterior_lock(LW_SHARED);
 	s = find(context);
@@ -112,6 +136,8 @@ posterior_state_read(const pg_uuid_t *context, int64 *rungs, int64 *rows, int64 
 		*rows = (int64) pg_atomic_read_u64(&s->rows);
 		*prefix = (int64) pg_atomic_read_u64(&s->prefix);
 		*bytes = (int64) pg_atomic_read_u64(&s->bytes);
+		bits = pg_atomic_read_u64(&s->drift);
+		memcpy(drift, &bits, sizeof(bits));
 	}
 	posterior_unlock();
 	return s != NULL;

@@ -69,7 +69,8 @@ typedef struct PosteriorState
 	pg_atomic_uint64 rungs[POSTERIOR_RUNGS];
 	pg_atomic_uint64 rows,		/* as last seen by anybody */
 				prefix,
-				bytes;
+				bytes,
+				drift;			/* bits of a double; NaN: not looked at */
 } PosteriorState;
 
 /* The proof of a context, if there is one. */
@@ -79,8 +80,11 @@ void		posterior_state_prove(const pg_uuid_t *context, const PosteriorProof *proo
 /* Count a statement; rows, prefix and bytes are those of the encoding. */
 void		posterior_state_count(const pg_uuid_t *context, PosteriorRung rung, int64 rows, int64 prefix, int64 bytes);
 
+/* Note how far the rows after the prefix have drifted from it (tnp_drift). */
+void		posterior_state_note_drift(const pg_uuid_t *context, double drift);
+
 /* A copy of the counters of a context; false if nothing is known of it. */
-bool		posterior_state_read(const pg_uuid_t *context, int64 *rungs, int64 *rows, int64 *prefix, int64 *bytes);
+bool		posterior_state_read(const pg_uuid_t *context, int64 *rungs, int64 *rows, int64 *prefix, int64 *bytes, double *drift);
 
 /* Set all counters of this database to zero. */
 void		posterior_state_reset(void);

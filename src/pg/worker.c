@@ -8,6 +8,7 @@
 #include "worker.h"
 
 #include "bridge.h"
+#include "context_ddl.h"
 #include "named_hold.h"
 #include "shared.h"
 
@@ -26,6 +27,7 @@
 #include "tcop/tcopprot.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/float.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -191,33 +193,69 @@ is_too_large(const pg_uuid_t *context)
 				rows,
 				prefix,
 				bytes;
+	double		drift;
 
-	return posterior_state_read(context, rungs, &rows, &prefix, &bytes) && bytes > (int64) posterior_cache_size * 1024;
+	return posterior_state_read(context, rungs, &rows, &prefix, &bytes, &drift) && bytes > (int64) posterior_cache_size * 1024;
 }
 
-/* Encode one context ahead, as its owner. What goes wrong will be the next reader's error, not the log's. */
-static void
-warm(const char *name, Oid owner)
+/*
+ * Note how far the rows after the prefix have drifted from it; whether that is so far that the context shall be encoded anew. Not before they are an eighth as many, so that
+ * columns that always grow, as times do, cost but a few times what encoding them once does.
+ */
+static bool
+has_drifted(const PosteriorNamed *named, const PosteriorBody *body)
+{
+	TnpRows		rows = posterior_body_view(body);
+	int64		prefix = posterior_body_prefix(body),
+				later = rows.n - prefix;
+	double		drift = get_float8_nan();
+
+	if (prefix > 0 && later >= Max(TNP_DRIFT_ROWS, prefix / 8))
+		drift = tnp_drift(&rows, prefix);
+	posterior_state_note_drift(&named->id, drift);
+	return posterior_drift_limit > 0 && drift > posterior_drift_limit;
+}
+
+static bool
+encode_ahead(const char *name)
+{
+	PosteriorNamed *named = posterior_named_find(name, CurrentMemoryContext);
+	PosteriorEncoding *e;
+	bool		drifted;
+
+	if (is_too_large(&named->id))
+		return false;
+	e = posterior_named_hold(posterior_model_pin(named->model, CurrentMemoryContext), named, NULL);
+	drifted = has_drifted(named, e->body);
+	posterior_encoding_release(e);
+	return drifted;
+}
+
+static bool
+refresh(const char *name)
+{
+	posterior_refresh(name);
+	return false;
+}
+
+/*
+ * Do a step to one context in a transaction of its own, as its owner; false also if that fails. What goes wrong will be the next reader's error, not the log's.
+ */
+static bool
+do_as_owner(bool (*step) (const char *name), const char *name, Oid owner)
 {
 	MemoryContext before = CurrentMemoryContext;
 	Oid			user;
 	int			security;
+	bool		volatile result = false;
 
 	StartTransactionCommand();
 	GetUserIdAndSecContext(&user, &security);
 	PG_TRY();
 	{
-		PosteriorNamed *named;
-		PosteriorModel *model;
-
 		PushActiveSnapshot(GetTransactionSnapshot());
 		SetUserIdAndSecContext(owner, security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
-		named = posterior_named_find(name, CurrentMemoryContext);
-		if (!is_too_large(&named->id))
-		{
-			model = posterior_model_pin(named->model, CurrentMemoryContext);
-			posterior_encoding_release(posterior_named_hold(model, named, NULL));
-		}
+		result = step(name);
 		SetUserIdAndSecContext(user, security);
 		PopActiveSnapshot();
 		CommitTransactionCommand();
@@ -230,12 +268,14 @@ warm(const char *name, Oid owner)
 		error = CopyErrorData();
 		FlushErrorState();
 		AbortCurrentTransaction();
+		result = false;
 		ereport(DEBUG1,
 				(errmsg_internal("context \"%s\" was not encoded ahead: %s", name, error->message)));
 		FreeErrorData(error);
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(before);
+	return result;
 }
 
 void
@@ -282,6 +322,11 @@ posterior_worker_main(Datum argument)
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(memory);
 	for (uint64 i = 0; i < n; i++)
-		warm(names[i], owners[i]);
+		/* the old encoding serves everybody until the new definition is committed, and those who see the old one after that */
+		if (do_as_owner(encode_ahead, names[i], owners[i]))
+		{
+			do_as_owner(refresh, names[i], owners[i]);
+			do_as_owner(encode_ahead, names[i], owners[i]);
+		}
 	proc_exit(0);
 }

@@ -20,6 +20,7 @@ SELECT posterior.create_context('filtered', 'h', 'y', features => '{x,z}', order
 SELECT posterior.create_context('by_value', 'h', 'y', features => '{x,z}', order_by => 'x', model => 'packed_causal');
 SELECT posterior.create_context('read', 'h', 'y', features => '{x,z}', order_by => 'k', maintain => 'read', model => 'packed_causal');
 SELECT posterior.create_context('altered', 'h', 'y', features => '{x,z}', order_by => 'k', model => 'packed_causal');
+SELECT posterior.create_context('refreshed', 'h', 'y', features => '{x,z}', order_by => 'k', model => 'prefix_causal_scaled');
 SELECT posterior.create_context('inherited', 'child', 'y', features => '{x,k}', order_by => 'k', maintain => 'read', model => 'packed_causal');
 
 -- how many predictions have been compared: sequences are not rolled back
@@ -151,6 +152,25 @@ CREATE FUNCTION check_prefix() RETURNS int STABLE LANGUAGE sql AS $$
 	d AS (SELECT count(*) FILTER (WHERE p OPERATOR(posterior.<>) posterior.predict('prefix', q)) AS differ, count(*) AS n
 		FROM f, (SELECT 0.3::float8 AS x, 3 AS z) q WHERE p IS NOT NULL)
 	SELECT compare('prefix', n::int, differ, CASE WHEN differ > 0 THEN (SELECT count(*)::text FROM h) END) FROM d $$;
+
+-- Where the prefix ends by the last refresh, no value has it; so its own rows are read and encoded anew, under the definition and the rows of the same snapshot.
+CREATE FUNCTION refreshed_from_scratch() RETURNS posterior.distribution[] STABLE LANGUAGE plpgsql SET posterior.cache = off AS $$
+BEGIN
+	RETURN (SELECT array_agg(prediction ORDER BY ord) FROM posterior.predict_rows('refreshed', ARRAY(SELECT q FROM questions() q)));
+END $$;
+CREATE FUNCTION check_refreshed() RETURNS int STABLE LANGUAGE plpgsql AS $$
+DECLARE
+	result int;
+BEGIN
+	IF (SELECT count(*) < 3 FROM h WHERE y IS NOT NULL) THEN
+		RETURN 0;
+	END IF;
+	WITH d AS (SELECT count(*) FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ, count(*) AS n
+		FROM posterior.predict_rows('refreshed', ARRAY(SELECT q FROM questions() q)) named
+		JOIN unnest(refreshed_from_scratch()) WITH ORDINALITY scratch (prediction, ord) USING (ord))
+	SELECT compare('refreshed', n::int, differ, CASE WHEN differ > 0 THEN (SELECT count(*)::text FROM h) END) INTO result FROM d;
+	RETURN result;
+END $$;
 
 CREATE FUNCTION check_all() RETURNS int STABLE LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,2 +1,11 @@
 SELECT posterior.refresh_context('causal');
 SELECT check_causal('causal');
+SELECT posterior.refresh_context('refreshed');
+SELECT check_refreshed();
+BEGIN;
+SELECT check_refreshed();
+INSERT INTO h (x, y, z) VALUES (random(), random(), 3);
+SELECT posterior.refresh_context('refreshed');
+SELECT check_refreshed();
+ROLLBACK;
+SELECT check_refreshed();

@@ -1,0 +1,70 @@
+# The background worker notes how far later rows have drifted from the prefix, and has a context encoded anew where the limit says so.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('drift');
+$node->init;
+$node->append_conf('postgresql.conf', qq{
+	shared_preload_libraries = 'pg_posterior'
+	posterior.device = cpu
+	posterior.maintenance_delay = 10
+});
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION pg_posterior;
+	CREATE TABLE t (i int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, y float8, x float8);
+	INSERT INTO t (y, x) SELECT sin(i), cos(i) FROM generate_series(1, 64) i;
+	SELECT posterior.create_context('t', 't', 'y', features => '{x}', order_by => 'i', model => 'tabular_small');
+	SELECT posterior.create_context('other', 't', 'y', features => '{x}', order_by => 'i', model => 'tabular_small', max_rows => 40, filter => 'i < 60');
+	SELECT posterior.warm_context('t');
+});
+
+my $drift = q{SELECT drift FROM posterior.stat_contexts WHERE name = 't'};
+my $refreshed = q{SELECT refreshed_rows FROM posterior.contexts WHERE name = 't'};
+# whether answers are those of a context whose rows are all its prefix
+my $whole = q{
+	SET posterior.model = 'tabular_small';
+	SELECT posterior.predict('t', q) OPERATOR(posterior.=) posterior.predict((SELECT posterior.context(y, x ORDER BY i) FROM t), q.x) FROM (SELECT 0.3::float8 AS x) q};
+
+is($node->safe_psql('postgres', $drift), '', 'nothing has been looked at');
+$node->safe_psql('postgres', q{INSERT INTO t (y, x) SELECT sin(i), cos(i) FROM generate_series(65, 104) i});
+ok($node->poll_query_until('postgres', "$drift AND drift = 0"  =~ s/SELECT drift/SELECT count(*) = 1/r), 'rows like those before have not drifted');
+$node->safe_psql('postgres', q{INSERT INTO t (y, x) SELECT sin(i), 10 + cos(i) FROM generate_series(105, 120) i});
+ok($node->poll_query_until('postgres', "$drift AND drift > 1" =~ s/SELECT drift/SELECT count(*) = 1/r), 'other ones have');
+is($node->safe_psql('postgres', $refreshed), '', 'and without a limit that is all');
+is($node->safe_psql('postgres', $whole), 'f', 'the prefix is where it was');
+
+$node->append_conf('postgresql.conf', 'posterior.drift_limit = 0.5');
+$node->reload;
+$node->safe_psql('postgres', q{INSERT INTO t (y, x) VALUES (0, 10)});
+ok($node->poll_query_until('postgres', $refreshed, '121'), 'beyond the limit the context is encoded anew');
+is($node->safe_psql('postgres', $whole), 't', 'with all rows as its prefix');
+ok($node->poll_query_until('postgres', "$drift AND drift IS NULL AND prefix_rows = 121" =~ s/SELECT drift/SELECT count(*) = 1/r), 'no later rows, no drift');
+is($node->safe_psql('postgres', q{SELECT refreshed_rows FROM posterior.contexts WHERE name = 'other'}), '', 'others are left alone');
+
+# few later rows are not worth it, however far away they are
+$node->safe_psql('postgres', q{INSERT INTO t (y, x) SELECT 1e3, 1e3 FROM generate_series(1, 6)});
+ok($node->poll_query_until('postgres', q{SELECT suffix_rows = 6 FROM posterior.stat_contexts WHERE name = 't'}), 'a few more are encoded');
+is($node->safe_psql('postgres', $refreshed), '121', 'and wait until they are more');
+
+# an owner who may not read the rows any more cannot have them encoded, and that is nobody else's error
+$node->safe_psql('postgres', q{
+	CREATE ROLE former;
+	GRANT SELECT, INSERT ON t TO former;
+	SET ROLE former;
+	SELECT posterior.create_context('former', 't', 'y', features => '{x}', order_by => 'i', model => 'tabular_small', maintain => 'read');
+	RESET ROLE;
+	UPDATE posterior.context_definition SET maintain = 'trigger' WHERE name = 'former';
+	REVOKE SELECT ON t FROM former;
+	INSERT INTO t (y, x) SELECT 1e3, 1e3 FROM generate_series(1, 40)});
+ok($node->poll_query_until('postgres', $refreshed, '167'), 'the worker goes on to the next context');
+is($node->safe_psql('postgres', $whole), 't', 'whose answers are right');
+$node->stop;
+ok(!$node->log_contains('ERROR|WARNING|PANIC'), 'and the log is quiet');
+done_testing();

@@ -1,0 +1,100 @@
+/*
+ * drift_test.c: how far later rows have drifted: what has not, what has and by how much, and columns that say nothing.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "models.h"
+#include "tap.h"
+#include "tnp.h"
+
+#define ROWS 400
+#define FIRST 200
+#define COLUMNS 2
+
+static double x[ROWS * COLUMNS],
+			y[ROWS];
+static TnpColumnKind kinds[COLUMNS] = {TNP_NUMERIC, TNP_NUMERIC};
+static TnpRows rows = {ROWS, COLUMNS, kinds, x, y, 0, 0};
+
+/* An even spread over [-1, 1] of the rows before `first`, and of those after it, whose standard deviation is nearly 1/sqrt(3). */
+static double
+spread(int i)
+{
+	return ((i % FIRST) + 0.5) / FIRST * 2 - 1;
+}
+
+static void
+fill(void)
+{
+	for (int i = 0; i < ROWS; i++)
+	{
+		y[i] = spread(i);
+		for (int f = 0; f < COLUMNS; f++)
+			x[i * COLUMNS + f] = spread(i + 7 * f);
+	}
+}
+
+/* Later cells of column f, or later targets for f = -1, become factor * cell + shift. */
+static double
+drift_after(int f, double factor, double shift)
+{
+	fill();
+	for (int i = FIRST; i < ROWS; i++)
+	{
+		double	   *cell = f < 0 ? &y[i] : &x[i * COLUMNS + f];
+
+		*cell = factor * *cell + shift;
+	}
+	return tnp_drift(&rows, FIRST);
+}
+
+static bool
+near(double a, double b)
+{
+	return fabs(a - b) < 1e-3;
+}
+
+int
+main(void)
+{
+	double		sd = sqrt((1 - 1.0 / (FIRST * FIRST)) / 3),
+				mean_chance = 3 * sqrt(2.0 / FIRST),
+				sd_chance = 3 * sqrt(1.0 / FIRST);
+
+	ok(drift_after(0, 1, 0) == 0, "the same numbers again are no drift");
+	ok(drift_after(0, 1, 0.2 * sd) == 0, "nor is a shift that may be chance");
+	ok(near(drift_after(0, 1, 2 * sd), 2 - mean_chance), "a shift counts in standard deviations, less what chance does");
+	ok(near(drift_after(1, 1, -3 * sd), 3 - mean_chance), "downwards, too, and in any column");
+	ok(near(drift_after(0, 4, 0), log(4) - sd_chance), "a wider spread by its logarithm");
+	ok(near(drift_after(1, 0.1, 0), log(10) - sd_chance), "and a narrower one");
+	ok(near(drift_after(-1, 1, 1.5 * sd), 1.5 - mean_chance), "the target counts");
+	rows.n_classes = 3;
+	ok(drift_after(-1, 1, 1.5 * sd) == 0, "unless it is a class");
+	rows.n_classes = 0;
+	kinds[1] = TNP_CATEGORICAL;
+	ok(drift_after(1, 1, 2 * sd) == 0, "categories have no mean");
+	kinds[1] = TNP_NUMERIC;
+	ok(isinf(drift_after(0, 0, 0.5)), "numbers that are constant from then on have drifted as far as can be");
+	fill();
+	for (int i = 0; i < FIRST; i++)
+		x[i * COLUMNS] = 5;
+	ok(isinf(tnp_drift(&rows, FIRST)), "and those that were until then");
+	for (int i = 0; i < ROWS; i++)
+		x[i * COLUMNS] = 5;
+	ok(tnp_drift(&rows, FIRST) == 0, "but not those that always are");
+	fill();
+	for (int i = FIRST; i < ROWS; i++)
+		x[i * COLUMNS] = i < ROWS - TNP_DRIFT_ROWS + 1 ? NAN : 9;
+	ok(tnp_drift(&rows, FIRST) == 0, "too few numbers say nothing");
+	x[FIRST * COLUMNS] = 9;
+	ok(isinf(tnp_drift(&rows, FIRST)), "one more, and they do");
+	rows.kinds = NULL;
+	ok(near(drift_after(0, 1, 2 * sd), 2 - mean_chance), "without kinds all columns are numeric");
+	ok(tnp_drift(&rows, 0) == 0 && tnp_drift(&rows, ROWS) == 0, "no rows before, or after, are no drift");
+	rows.n_features = 0;
+	ok(near(drift_after(-1, 1, 2 * sd), 2 - mean_chance), "nor are columns needed");
+	return done_testing();
+}
