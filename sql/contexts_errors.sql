@@ -41,6 +41,7 @@ SELECT posterior.predict('c', 1);
 SELECT posterior.predict('c', q) FROM (SELECT 1.0::float8 AS x) q;
 SELECT posterior.predict('c', q) FROM (SELECT 1.0::float8 AS x, 2 AS label) q;
 SELECT posterior.predict('c', ROW(1.0::float8, 'a'));
+SELECT posterior.predict('c', q) FROM (SELECT 1.0::float8 AS x, 'a' AS label, 2.0::float8 AS x) q;
 SELECT posterior.predict('c', q) FROM (SELECT 'NaN'::float8 AS x, 'a' AS label) q;
 SELECT * FROM posterior.predict_rows('c', ARRAY[1, 2]);
 SELECT * FROM posterior.predict_rows('c', ARRAY[NULL::t]);

@@ -45,6 +45,11 @@ SELECT 'categorical("a: 1)'::posterior.distribution;
 SELECT posterior.normal('NaN', 1);
 SELECT posterior.normal(0, 'Infinity');
 SELECT posterior.mixture('{0.5,0.5}', '{1}', '{1,2}');
+-- too many of each: the same range, whoever notices
+SELECT posterior.mixture(v, v, v) FROM (SELECT array_fill(1.0::float8, ARRAY[1025]) AS v) s;
+SELECT ('mixture(' || rtrim(repeat('1*normal(0, 1) + ', 1025), '+ ') || ')')::posterior.distribution;
+SELECT posterior.bars(array_fill(1.0::float8, ARRAY[65537]), array_fill(1.0::float8, ARRAY[65538]));
+SELECT posterior.mean(posterior.bars(array_fill(1 / 65536::float8, ARRAY[65536]), ARRAY(SELECT i::float8 FROM generate_series(0, 65536) i)));
 SELECT posterior.mixture('{0.5,NULL}', '{1,2}', '{1,2}');
 SELECT posterior.quantile(posterior.normal(0, 1), 1.5);
 SELECT posterior.quantile(posterior.normal(0, 1), ARRAY[0.5, 'NaN']);

@@ -30,9 +30,8 @@ family(const TnpDistribution *d)
 	return NULL;
 }
 
-/* Most components, buckets or classes; 0 for an unknown kind. */
-static int
-most_parts(TnpDistributionKind kind)
+int
+tnp_distribution_most(TnpDistributionKind kind)
 {
 	switch (kind)
 	{
@@ -53,7 +52,7 @@ most_parts(TnpDistributionKind kind)
 int
 tnp_distribution_size(TnpDistributionKind kind, int n)
 {
-	if (n < 1 || n > most_parts(kind))
+	if (n < 1 || n > tnp_distribution_most(kind))
 		return 0;
 	switch (kind)
 	{
@@ -168,12 +167,12 @@ tnp_distribution_check(const TnpDistribution *d, TnpError *error)
 {
 	TnpStatus	status;
 
-	if (most_parts(d->kind) == 0)
+	if (tnp_distribution_most(d->kind) == 0)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "unknown kind of distribution: %d", (int) d->kind);
 	if (tnp_distribution_size(d->kind, d->n) == 0 || (d->kind == TNP_BARS_HALF_NORMAL && d->n < 2))
 	{
 		tnp_fail(error, TNP_BAD_ARGUMENT, "wrong number of components, buckets or classes: %d", d->n);
-		tnp_detail(error, "The range is %d to %d.", d->kind == TNP_BARS_HALF_NORMAL ? 2 : 1, most_parts(d->kind));
+		tnp_detail(error, "The range is %d to %d.", d->kind == TNP_BARS_HALF_NORMAL ? 2 : 1, tnp_distribution_most(d->kind));
 		return TNP_BAD_ARGUMENT;
 	}
 

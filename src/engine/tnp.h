@@ -223,6 +223,9 @@ typedef struct TnpDistribution
 /* Number of doubles in params. */
 TNP_EXPORT int tnp_distribution_size(TnpDistributionKind kind, int n);
 
+/* Most components, buckets or classes of a distribution; 0 for an unknown kind. */
+TNP_EXPORT int tnp_distribution_most(TnpDistributionKind kind);
+
 /* Check untrusted parameters: finite, positive sds, weights that sum to 1 within 1e-6, increasing borders. */
 TNP_EXPORT TnpStatus tnp_distribution_check(const TnpDistribution *d, TnpError *error);
 

@@ -14,7 +14,6 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 
-#define MAX_COMPONENTS 65536
 
 PosteriorDistribution *
 posterior_make_distribution(TnpDistributionKind kind, int n, const double *params, const char *labels, int label_bytes)
@@ -119,7 +118,7 @@ posterior_distribution_recv(PG_FUNCTION_ARGS)
 	double	   *params;
 	StringInfoData labels;
 
-	if (version != POSTERIOR_DISTRIBUTION_VERSION || kind < TNP_GAUSSIAN || kind > TNP_CLASSES || n < 1 || n > MAX_COMPONENTS
+	if (version != POSTERIOR_DISTRIBUTION_VERSION || kind < TNP_GAUSSIAN || kind > TNP_CLASSES || n < 1 || n > tnp_distribution_most((TnpDistributionKind) kind)
 		|| (kind == TNP_GAUSSIAN && n != 1))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
@@ -167,14 +166,14 @@ array_numbers(ArrayType *array, const char *name, int *n)
 }
 
 static void
-check_length(const char *name, int have, int want)
+check_length(const char *name, int have, int want, int most)
 {
-	if (have != want || want < 1 || want > MAX_COMPONENTS)
+	if (have != want || want < 1 || want > most)
 		ereport(ERROR,
 				(errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
 				 errmsg("%s has the wrong length", name),
 				 have != want ? errdetail("It has %d element%s; %d were expected.", have, have == 1 ? "" : "s", want)
-				 : errdetail("It has %d elements; the range is 1 to %d.", have, MAX_COMPONENTS)));
+				 : errdetail("It has %d elements; the range is 1 to %d.", have, most)));
 }
 
 PG_FUNCTION_INFO_V1(posterior_mixture);
@@ -192,7 +191,7 @@ posterior_mixture(PG_FUNCTION_ARGS)
 
 		if (i == 0)
 			n = have;
-		check_length(names[i], have, n);
+		check_length(names[i], have, n, tnp_distribution_most(TNP_MIXTURE));
 		if (i == 0)
 			params = palloc(3 * n * sizeof(double));
 		memcpy(params + i * n, part, n * sizeof(double));
@@ -210,8 +209,8 @@ posterior_bars(PG_FUNCTION_ARGS)
 			   *borders = array_numbers(PG_GETARG_ARRAYTYPE_P(1), "borders", &n_borders),
 			   *params;
 
-	check_length("masses", n, n);
-	check_length("borders", n_borders, n + 1);
+	check_length("masses", n, n, tnp_distribution_most(TNP_BARS));
+	check_length("borders", n_borders, n + 1, tnp_distribution_most(TNP_BARS) + 1);
 	params = palloc((2 * n + 1) * sizeof(double));
 	memcpy(params, masses, n * sizeof(double));
 	memcpy(params + n, borders, (n + 1) * sizeof(double));
@@ -230,8 +229,8 @@ posterior_categorical(PG_FUNCTION_ARGS)
 	StringInfoData labels;
 
 	deconstruct_array(PG_GETARG_ARRAYTYPE_P(0), TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, &n_labels);
-	check_length("probabilities", n, n);
-	check_length("labels", n_labels, n);
+	check_length("probabilities", n, n, tnp_distribution_most(TNP_CLASSES));
+	check_length("labels", n_labels, n, n);
 	initStringInfo(&labels);
 	for (int i = 0; i < n; i++)
 	{

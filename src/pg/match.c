@@ -25,14 +25,24 @@ typedef struct PosteriorMatch
 	bool	   *nulls;
 } PosteriorMatch;
 
-/* The place of a column, or -1. */
+/* The place of a column, or -1. The row of a subquery can have several of a name. */
 static int
 find_place(TupleDesc desc, const char *name)
 {
+	int			place = -1;
+
 	for (int i = 0; i < desc->natts; i++)
-		if (!TupleDescAttr(desc, i)->attisdropped && strcmp(NameStr(TupleDescAttr(desc, i)->attname), name) == 0)
-			return i;
-	return -1;
+	{
+		if (TupleDescAttr(desc, i)->attisdropped || strcmp(NameStr(TupleDescAttr(desc, i)->attname), name) != 0)
+			continue;
+		if (place >= 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_AMBIGUOUS_COLUMN),
+					 errmsg("the row has more than one column \"%s\"", name),
+					 errhint("Give the columns of the subquery different names.")));
+		place = i;
+	}
+	return place;
 }
 
 static PosteriorMatch *
