@@ -40,6 +40,11 @@ SELECT is_plain(), is_whole();
 SELECT posterior.alter_context('fresh', order_by => 'i');
 SELECT is_plain(), is_whole(), refreshed_rows FROM posterior.contexts WHERE name = 'fresh';
 
+-- rows are counted by the definition that gets the number, also by one of the same statement
+SELECT posterior.alter_context('fresh', filter => 'i > 10'), posterior.refresh_context('fresh');
+SELECT refreshed_rows, count(*) FROM posterior.contexts, readings WHERE name = 'fresh' AND i > 10 GROUP BY 1;
+SELECT posterior.alter_context('fresh', filter => '', new_name => 'renamed'), posterior.refresh_context('renamed'), posterior.alter_context('renamed', new_name => 'fresh');
+
 -- of the rows of the refresh those that are still in the window: all 20, 20 of 21, none
 SELECT posterior.alter_context('fresh', max_rows => 30), posterior.alter_context('plain', max_rows => 30);
 SELECT count(*) FROM readings;

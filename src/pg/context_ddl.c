@@ -497,7 +497,7 @@ posterior_drop_context(PG_FUNCTION_ARGS)
 }
 
 void
-posterior_refresh(const char *name)
+posterior_refresh(const char *name, bool wait)
 {
 	Oid			types[] = {TEXTOID, INT8OID};
 	Datum		values[] = {CStringGetTextDatum(name), (Datum) 0};
@@ -507,6 +507,16 @@ posterior_refresh(const char *name)
 	bool		maintained;
 
 	own_context(name, &columns, &maintained);
+	/* rows are counted by the definition that gets the number: nobody changes it meanwhile, and what this statement or another session has changed is seen */
+	if (write_definitions(psprintf("SELECT FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1 FOR NO KEY UPDATE%s", wait ? "" : " SKIP LOCKED"),
+						  1, types, values, NULL) == 0)
+	{
+		if (!wait)
+			return;
+		has_vanished(name);
+	}
+	CommandCounterIncrement();
+	PushActiveSnapshot(GetTransactionSnapshot());
 	named = posterior_named_find(name, CurrentMemoryContext);
 	/* the number of rows that a policy shows to one user says nothing about those that others see */
 	if (check_enable_rls(named->relation, InvalidOid, true) != RLS_ENABLED)
@@ -514,6 +524,7 @@ posterior_refresh(const char *name)
 		values[1] = Int64GetDatum(posterior_named_count(named));
 		nulls[1] = ' ';
 	}
+	PopActiveSnapshot();
 	if (write_definitions("UPDATE " POSTERIOR_DEFINITIONS " SET version = pg_catalog.gen_random_uuid(), refreshed_rows = $2 WHERE name OPERATOR(pg_catalog.=) $1",
 						  2, types, values, nulls) == 0)
 		has_vanished(name);
@@ -525,7 +536,7 @@ Datum
 posterior_refresh_context(PG_FUNCTION_ARGS)
 {
 	PreventCommandIfReadOnly("posterior.refresh_context()");
-	posterior_refresh(text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	posterior_refresh(text_to_cstring(PG_GETARG_TEXT_PP(0)), true);
 	PG_RETURN_VOID();
 }
 

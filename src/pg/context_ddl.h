@@ -38,9 +38,10 @@ void		posterior_set_order(PosteriorColumns *c, const char *order, const char *co
 bool		posterior_can_be_maintained(Oid relation);
 
 /*
- * Have a context encoded anew, the rows that the active snapshot shows as its prefix, for whoever sees this from then on. Raises if the current user does not own it.
+ * Have a context encoded anew, the rows that are there now as its prefix, for whoever sees this from then on. Raises if the current user does not own it. While another
+ * transaction changes the definition it waits, or does nothing.
  */
-void		posterior_refresh(const char *name);
+void		posterior_refresh(const char *name, bool wait);
 
 /* Make the triggers of a table unless they are there; drop them when no context needs them any more. */
 void		posterior_make_triggers(Oid relation);

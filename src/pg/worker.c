@@ -234,7 +234,8 @@ encode_ahead(const char *name)
 static bool
 refresh(const char *name)
 {
-	posterior_refresh(name);
+	/* who changes the definition says other things about it anyway, and may stay for long; with the lock on the table that we have here, waiting may be a deadlock */
+	posterior_refresh(name, false);
 	return false;
 }
 
