@@ -14,6 +14,8 @@ $node->append_conf('postgresql.conf', qq{
 	shared_preload_libraries = 'pg_posterior'
 	posterior.device = cpu
 	posterior.maintenance_delay = 10
+	posterior.row_security = private
+	max_prepared_transactions = 1
 });
 $node->start;
 $node->safe_psql('postgres', q{
@@ -65,6 +67,50 @@ $node->safe_psql('postgres', q{
 	INSERT INTO t (y, x) SELECT 1e3, 1e3 FROM generate_series(1, 40)});
 ok($node->poll_query_until('postgres', $refreshed, '167'), 'the worker goes on to the next context');
 is($node->safe_psql('postgres', $whole), 't', 'whose answers are right');
+
+# what a policy shows to the owner is no number for all, so no refresh would end the drift, and none is begun
+$node->safe_psql('postgres', q{
+	CREATE ROLE shown;
+	GRANT CREATE ON SCHEMA public TO shown;
+	SET ROLE shown;
+	CREATE TABLE s (i int PRIMARY KEY, y float8, x float8);
+	INSERT INTO s SELECT i, sin(i), cos(i) FROM generate_series(1, 64) i;
+	SELECT posterior.create_context('s', 's', 'y', features => '{x}', order_by => 'i', model => 'tabular_small');
+	CREATE POLICY all_rows ON s USING (true);
+	ALTER TABLE s ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+	RESET ROLE;
+	SELECT posterior.warm_context('s')});
+my $version = $node->safe_psql('postgres', q{SELECT version FROM posterior.context_definition WHERE name = 's'});
+my $rows = 64;
+for my $more (40, 1, 1)
+{
+	$node->safe_psql('postgres', "INSERT INTO s SELECT $rows + i, sin(i), 10 + cos(i) FROM generate_series(1, $more) i");
+	$rows += $more;
+	ok($node->poll_query_until('postgres', qq{SELECT rows = $rows FROM posterior.stat_contexts WHERE name = 's'}), "$rows rows are read ahead");
+}
+# the worker has gone on when it has encoded another table's rows
+$node->safe_psql('postgres', q{
+	CREATE TABLE u (i int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, y float8, x float8);
+	INSERT INTO u (y, x) SELECT sin(i), cos(i) FROM generate_series(1, 20) i;
+	SELECT posterior.create_context('u', 'u', 'y', features => '{x}', order_by => 'i', model => 'tabular_small');
+	SELECT posterior.warm_context('u');
+	INSERT INTO u (y, x) VALUES (0, 0)});
+my $encoded = q{SELECT rows = %d FROM posterior.stat_contexts WHERE name = 'u'};
+ok($node->poll_query_until('postgres', sprintf($encoded, 21)), 'and so are those of the next table');
+is($node->safe_psql('postgres', q{SELECT version FROM posterior.context_definition WHERE name = 's'}), $version, 'under the same definition');
+
+# who changes a definition and takes his time holds up neither the worker nor, with locks on the table, himself
+$node->safe_psql('postgres', q{
+	BEGIN;
+	SELECT posterior.refresh_context('t');
+	PREPARE TRANSACTION 'slow'});
+$node->safe_psql('postgres', q{INSERT INTO t (y, x) SELECT 1e6, 1e6 FROM generate_series(1, 60)});
+ok($node->poll_query_until('postgres', q{SELECT rows = 227 AND drift > 1 FROM posterior.stat_contexts WHERE name = 't'}), 'rows have drifted while somebody refreshes by hand');
+$node->safe_psql('postgres', q{INSERT INTO u (y, x) VALUES (0, 0)});
+ok($node->poll_query_until('postgres', sprintf($encoded, 22)), 'and the worker does not wait');
+is($node->safe_psql('postgres', $refreshed), '167', 'nor refresh');
+$node->safe_psql('postgres', q{COMMIT PREPARED 'slow'; INSERT INTO t (y, x) VALUES (0, 0)});
+ok($node->poll_query_until('postgres', $refreshed, '228'), 'until that has ended');
 $node->stop;
 ok(!$node->log_contains('ERROR|WARNING|PANIC'), 'and the log is quiet');
 done_testing();
