@@ -104,7 +104,9 @@ posterior_state_count(const pg_uuid_t *context, PosteriorRung rung, int64 rows, 
 	s->used = posterior_tick();
 	pg_atomic_fetch_add_u64(&s->rungs[rung], 1);
 	pg_atomic_write_u64(&s->rows, rows);
-	pg_atomic_write_u64(&s->prefix, prefix);
+	/* what was said of the rows after another prefix says nothing about those after this one */
+	if ((int64) pg_atomic_exchange_u64(&s->prefix, prefix) != prefix)
+		pg_atomic_write_u64(&s->drift, double_bits(get_float8_nan()));
 	pg_atomic_write_u64(&s->bytes, bytes);
 	posterior_unlock();
 }

@@ -24,6 +24,7 @@ $node->safe_psql('postgres', q{
 	INSERT INTO t (y, x) SELECT sin(i), cos(i) FROM generate_series(1, 64) i;
 	SELECT posterior.create_context('t', 't', 'y', features => '{x}', order_by => 'i', model => 'tabular_small');
 	SELECT posterior.create_context('other', 't', 'y', features => '{x}', order_by => 'i', model => 'tabular_small', max_rows => 40, filter => 'i < 60');
+	SELECT posterior.create_context('by_hand', 't', 'y', features => '{x}', order_by => 'i', model => 'tabular_small');
 	SELECT posterior.warm_context('t');
 });
 
@@ -41,6 +42,10 @@ $node->safe_psql('postgres', q{INSERT INTO t (y, x) SELECT sin(i), 10 + cos(i) F
 ok($node->poll_query_until('postgres', "$drift AND drift > 1" =~ s/SELECT drift/SELECT count(*) = 1/r), 'other ones have');
 is($node->safe_psql('postgres', $refreshed), '', 'and without a limit that is all');
 is($node->safe_psql('postgres', $whole), 'f', 'the prefix is where it was');
+ok($node->poll_query_until('postgres', q{SELECT drift > 1 FROM posterior.stat_contexts WHERE name = 'by_hand'}), 'another context has drifted as far');
+$node->safe_psql('postgres', q{SELECT posterior.refresh_context('by_hand'); SELECT posterior.warm_context('by_hand')});
+is($node->safe_psql('postgres', q{SELECT suffix_rows, drift FROM posterior.stat_contexts WHERE name = 'by_hand'}), '0|', 'a refresh by hand leaves no drift of what is no later row any more');
+$node->safe_psql('postgres', q{SELECT posterior.drop_context('by_hand')});
 
 $node->append_conf('postgresql.conf', 'posterior.drift_limit = 0.5');
 $node->reload;
