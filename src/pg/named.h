@@ -96,7 +96,7 @@ bool		posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabel
 int64		posterior_named_start(const PosteriorNamed *named, int64 total);
 
 /*
- * The end of the prefix among the n rows of the window, of `total` rows: the canonical one, or the rows of the last refresh where these are more and still there. A function of
+ * The end of the prefix among the n rows of the window, of `total` rows: the canonical one, or as many rows as the last refresh found where these are more and so many are there. A function of
  * the rows and the definition that a snapshot shows, and of nothing else.
  */
 int64		posterior_named_prefix(const PosteriorNamed *named, const TnpModel *model, int64 total, int64 n);
