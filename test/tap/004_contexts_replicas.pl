@@ -106,6 +106,22 @@ for my $step (
 	is(same($subscriber), "$n same", "replicated: $statement");
 	is(same($subscriber), "$n same", 'and again');
 }
+# of UPDATE and DELETE an apply worker tells by the trigger for replicas alone: where that is off or gone, nothing is believed
+my $y = 100;
+for my $change (
+	[ 'ALTER TABLE t DISABLE TRIGGER posterior_note_change', 'off' ],
+	[ 'ALTER TABLE t ENABLE TRIGGER posterior_note_change', 'on for others' ],
+	[ 'DROP TRIGGER posterior_note_change ON t', 'gone' ],
+	[ "SELECT posterior.alter_context(name, maintain => 'trigger') FROM posterior.contexts WHERE maintain = 'trigger'", 'put back' ],
+	[ 'ALTER TABLE t ENABLE ALWAYS TRIGGER posterior_note_change', 'always on' ])
+{
+	$subscriber->safe_psql('postgres', $change->[0]);
+	is(same($subscriber), '31 same', "the trigger for replicas is $change->[1]") for 1 .. 2;
+	$y++;
+	$primary->safe_psql('postgres', "UPDATE t SET y = $y WHERE k = 50");
+	$primary->wait_for_catchup('s');
+	is(same($subscriber), '31 same', "the trigger for replicas is $change->[1]: replicated UPDATE");
+}
 joint($subscriber, 'subscriber');
 is($subscriber->safe_psql('postgres', 'SELECT skips > 0 AND deltas > 0 FROM posterior.stat_contexts'), 't', 'skips and deltas were used');
 $subscriber->safe_psql('postgres', 'DROP SUBSCRIPTION s');
