@@ -1,5 +1,5 @@
 # Transactions that are held while they commit, after they have told the table's ring what they did and before anybody sees them: two at once, which become
-# visible in the order of their commits and not in that of their telling, or of which one fails.
+# visible in the order of their commits and not in that of their telling, or of which one fails. And one that is killed there.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -15,7 +15,7 @@ my $models = $ENV{TEST_MODELS};
 my $library = "$ENV{TEST_LIBRARIES}/late_writer";
 my $node = PostgreSQL::Test::Cluster->new('between');
 $node->init;
-$node->append_conf('postgresql.conf', "shared_preload_libraries = '$library, pg_posterior'\nposterior.maintenance_delay = -1\n");
+$node->append_conf('postgresql.conf', "shared_preload_libraries = '$library, pg_posterior'\nposterior.maintenance_delay = -1\nrestart_after_crash = on\n");
 $node->start;
 $node->safe_psql('postgres', qq{
 	CREATE EXTENSION pg_posterior;
@@ -143,5 +143,21 @@ cmp_ok(state('deltas'), '>', 0, 'or new rows only');
 
 $keeper->{in} .= "\\q\n";
 $keeper->{run}->finish;
+
+# killed there: what was told is gone with the shared memory, and nothing was done
+for my $statement (sprintf($insert, 3), 'UPDATE t SET y = 9 WHERE k = 7', 'TRUNCATE t', 'ALTER TABLE t DISABLE TRIGGER ALL')
+{
+	my $before = same();
+	$keeper = session();
+	ask($keeper, 'SELECT pg_advisory_lock(1)');
+	my $one = hold(1, $statement);
+	my $pid = $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query = 'COMMIT' AND wait_event = 'advisory'");
+	is(kill('KILL', $pid), 1, "killed in COMMIT: $statement");
+	$_->{run}->finish for $one, $keeper;
+	$node->poll_query_until('postgres', 'SELECT true') or die 'no recovery';
+	is(same(), $before, "$statement: nothing was done") for 1 .. 2;
+	$node->safe_psql('postgres', sprintf($insert, 4));
+	like(same(), qr/ same$/, "$statement: and the next one is seen") for 1 .. 2;
+}
 $node->stop;
 done_testing();
