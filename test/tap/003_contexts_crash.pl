@@ -4,8 +4,11 @@
 
 use strict;
 use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Restart;
 use Test::More;
 
 my $models = $ENV{TEST_MODELS};
@@ -77,9 +80,10 @@ for my $statement (
 	select(undef, undef, undef, 0.3);
 	# an orderly end first: nothing restarts, nothing stays pinned
 	ok($pid, 'the victim runs');
+	my $logged = -s $node->logfile;
 	kill 'KILL', $pid;
 	$victim->finish;
-	$node->poll_query_until('postgres', 'SELECT true') or die 'no recovery';
+	wait_for_restart($node, $logged);
 	like(same(), qr/^\d+ same$/, 'right after a kill');
 }
 

@@ -5,9 +5,12 @@
 
 use strict;
 use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Restart;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
@@ -332,8 +335,10 @@ my ($status, $out, $err) = (0, '', '');
 	my $pid = pid_of_server();
 	my $victim = begin($long);
 	wait_until("SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE '%2000)%' AND wait_event = 'Extension'", 't', 'a question is in flight');
+	my $logged = -s $node->logfile;
 	kill 'KILL', $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query LIKE '%2000)%' AND wait_event = 'Extension'");
 	finish($victim);
+	wait_for_restart($node, $logged);
 	ok($node->poll_query_until('postgres', "SELECT state = 'ready' AND pid <> $pid FROM posterior.server_state()", 't'), 'another server after a crash');
 	is($node->safe_psql('postgres', $short), $right, 'which answers');
 	is(server('encodings'), '1', 'and holds what was asked since');

@@ -6,9 +6,12 @@
 
 use strict;
 use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Restart;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
@@ -187,8 +190,10 @@ SKIP:
 	my $crowd = begin_wave();
 	wait_until("SELECT clients > $clients FROM posterior.stat_server", 't', 'a fourth wave');
 	my $victim = $node->safe_psql('postgres', "SELECT min(pid) FROM pg_stat_activity WHERE query LIKE '%FROM stop%' AND pid <> pg_backend_pid()");
+	my $logged = -s $node->logfile;
 	kill 'KILL', $victim;
 	$crowd->{run}->finish;
+	wait_for_restart($node, $logged);
 	ok($node->poll_query_until('postgres', "SELECT state = 'ready' AND pid <> $pid FROM posterior.server_state()", 't'), 'another server');
 	is(server('memory_used'), '0', 'which holds nothing');
 	is($node->safe_psql('postgres', $one), $node->safe_psql('postgres', "SET posterior.device = cpu; $one"), 'and answers');

@@ -5,9 +5,12 @@
 
 use strict;
 use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Restart;
 use Test::More;
 
 my $models = $ENV{TEST_MODELS};
@@ -152,9 +155,10 @@ for my $statement (sprintf($insert, 3), 'UPDATE t SET y = 9 WHERE k = 7', 'TRUNC
 	ask($keeper, 'SELECT pg_advisory_lock(1)');
 	my $one = hold(1, $statement);
 	my $pid = $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query = 'COMMIT' AND wait_event = 'advisory'");
+	my $logged = -s $node->logfile;
 	is(kill('KILL', $pid), 1, "killed in COMMIT: $statement");
 	$_->{run}->finish for $one, $keeper;
-	$node->poll_query_until('postgres', 'SELECT true') or die 'no recovery';
+	wait_for_restart($node, $logged);
 	is(same(), $before, "$statement: nothing was done") for 1 .. 2;
 	$node->safe_psql('postgres', sprintf($insert, 4));
 	like(same(), qr/ same$/, "$statement: and the next one is seen") for 1 .. 2;
