@@ -526,9 +526,15 @@ CREATE EVENT TRIGGER posterior_dropped ON sql_drop EXECUTE FUNCTION posterior.dr
 -- also in sessions that replicate
 ALTER EVENT TRIGGER posterior_dropped ENABLE ALWAYS;
 
-CREATE FUNCTION posterior.predict(context text, "row" anyelement) RETURNS posterior.distribution
+-- An array is an element, too, and both functions would be as good for one, were the name's type the same. A literal is rather text than name, so an
+-- array is taken for an array.
+CREATE FUNCTION posterior.predict(context name, "row" anyelement) RETURNS posterior.distribution
 	AS 'MODULE_PATHNAME', 'posterior_predict_named' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
-COMMENT ON FUNCTION posterior.predict(text, anyelement) IS 'predictive distribution of the target of a row, given a named context; columns are matched by name';
+COMMENT ON FUNCTION posterior.predict(name, anyelement) IS 'predictive distribution of the target of a row, given a named context; columns are matched by name';
+CREATE FUNCTION posterior.predict(context text, rows anyarray, OUT ord integer, OUT prediction posterior.distribution)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'posterior_predict_rows_named' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 100000 ROWS 100;
+COMMENT ON FUNCTION posterior.predict(text, anyarray) IS 'predictive distributions for an array of rows, given a named context: predict_rows by another name';
 CREATE FUNCTION posterior.predict_rows(context text, rows anyarray, OUT ord integer, OUT prediction posterior.distribution)
 	RETURNS SETOF record
 	AS 'MODULE_PATHNAME', 'posterior_predict_rows_named' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 100000 ROWS 100;

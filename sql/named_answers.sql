@@ -44,6 +44,18 @@ SELECT bool_and(posterior.predict('bikes', a)::text = posterior.predict('bikes',
 -- rows of an array, each as if asked alone
 SELECT count(*), bool_and(p.prediction::text = posterior.predict('bikes', q.a[p.ord])::text) AS same FROM (SELECT array_agg(asked ORDER BY id) AS a FROM asked) q, posterior.predict_rows('bikes', q.a) p;
 SELECT count(*) FROM posterior.predict_rows('bikes', ARRAY[]::asked[]);
+-- predict takes such an array, too, with the name as a literal, a parameter, text or varchar; a value of type name says that a row follows
+CREATE VIEW alone AS SELECT row_number() OVER (ORDER BY id) AS ord, posterior.predict('bikes', a)::text AS prediction FROM asked a;
+SELECT count(*), bool_and(p.prediction::text = alone.prediction) AS same FROM posterior.predict('bikes', ARRAY(SELECT asked FROM asked ORDER BY id)) p JOIN alone USING (ord);
+PREPARE several AS SELECT count(*), bool_and(p.prediction::text = alone.prediction) AS same
+	FROM posterior.predict($1, (SELECT array_agg(asked ORDER BY id) FROM asked)) p JOIN alone USING (ord);
+EXECUTE several('bikes');
+SELECT count(*) FROM posterior.contexts c, posterior.predict('bikes'::varchar, ARRAY(SELECT asked FROM asked)) p, posterior.predict(c.name, ARRAY(SELECT asked FROM asked)) q WHERE c.name = 'bikes';
+SELECT count(*) FROM posterior.predict(rows => ARRAY[]::asked[], context => 'bikes');
+SELECT count(posterior.predict('bikes'::name, a)), count(posterior.predict('bikes'::varchar, a)), count(posterior.predict('bikes'::text, a)) FROM asked a;
+SELECT posterior.predict('bikes'::name, ARRAY(SELECT asked FROM asked));
+SELECT posterior.predict('bikes', ARRAY[1, 2]);
+SELECT posterior.predict('bikes', 1);
 -- rows of a subquery and of a join have no table's type
 SELECT count(*), count(DISTINCT p::text) FROM (SELECT id, temp, sky, open, at FROM asked) q, LATERAL posterior.predict('bikes', q) p;
 SELECT count(p) AS joined FROM (SELECT a.id, r.temp, a.sky, a.open, r.at FROM asked a JOIN rentals r ON r.id + 100 = a.id) q, LATERAL posterior.predict('bikes', q) p;
@@ -159,5 +171,6 @@ DELETE FROM little WHERE x > 2;
 SELECT posterior.warm_context('little'), agrees('little', 'next');
 SELECT count(posterior.drop_context(name)) FROM posterior.contexts;
 DROP FUNCTION agrees, ask, grow;
+DROP VIEW alone;
 DROP TABLE rentals, asked, counts, stream, next, value, ahead, little;
 SELECT posterior.drop_model('pair'), posterior.drop_model('chain'), posterior.drop_model('rows');

@@ -184,12 +184,12 @@ posterior_call_context(PosteriorCall *call, Datum context)
 }
 
 bool
-posterior_call_find(PosteriorCall *call, text *name)
+posterior_call_find(PosteriorCall *call, const char *name)
 {
 	PosteriorNamed *named = call->named;
 
 	if (call->encoding != NULL && named != NULL && call->cache_mode != POSTERIOR_CACHE_OFF && nothing_has_changed(call)
-		&& !(call->lasting && posterior_named_may_change(named)) && strlen(named->name) == VARSIZE_ANY_EXHDR(name) && memcmp(named->name, VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name)) == 0)
+		&& !(call->lasting && posterior_named_may_change(named)) && strcmp(named->name, name) == 0)
 	{
 		/* the second question of the same moment: from now on it is worth having all rows */
 		if (call->encoding->lacks)
@@ -205,7 +205,7 @@ posterior_call_find(PosteriorCall *call, text *name)
 	if (call->named_memory == NULL)
 		call->named_memory = AllocSetContextCreate(call->memory, "posterior named context", ALLOCSET_SMALL_SIZES);
 	MemoryContextReset(call->named_memory);
-	named = posterior_named_find(text_to_cstring(name), call->named_memory);
+	named = posterior_named_find(name, call->named_memory);
 	take_model(call, named->model);
 	call->named = named;
 	return false;
@@ -219,7 +219,7 @@ posterior_call_hold(PosteriorCall *call, PosteriorQuestion *question)
 }
 
 void
-posterior_call_named(PosteriorCall *call, text *name)
+posterior_call_named(PosteriorCall *call, const char *name)
 {
 	if (!posterior_call_find(call, name))
 		posterior_call_hold(call, NULL);

@@ -45,13 +45,13 @@ PosteriorCall *posterior_call_make(MemoryContext owner);
 void		posterior_call_context(PosteriorCall *call, Datum context);
 
 /* Make call->model and call->encoding those of this named context, as the active snapshot shows it. */
-void		posterior_call_named(PosteriorCall *call, text *name);
+void		posterior_call_named(PosteriorCall *call, const char *name);
 
 /*
  * The same in two steps, for a question that can be answered with the second. find: call->named and call->model; true if the encoding is there already, or has
  * been made because the last question was answered without keeping one. hold: the encoding.
  */
-bool		posterior_call_find(PosteriorCall *call, text *name);
+bool		posterior_call_find(PosteriorCall *call, const char *name);
 void		posterior_call_hold(PosteriorCall *call, PosteriorQuestion *question);
 
 /* The cells x [n_features] of a row, its columns matched by name with the features of call->named. */

@@ -155,7 +155,7 @@ accumulate_named(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 	{
 		state = MemoryContextAllocZero(memory, sizeof(DensityState));
 		state->call = posterior_call_make(memory);
-		posterior_call_named(state->call, PG_GETARG_TEXT_PP(1));
+		posterior_call_named(state->call, text_to_cstring(PG_GETARG_TEXT_PP(1)));
 		state->rows = posterior_rows_of_classes(memory, state->call->named->n_features, state->call->named->classes);
 		state->orders = orders;
 		state->seed = seed;

@@ -64,7 +64,7 @@ posterior_predict(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(posterior_answer(kind, n, params, &call->encoding->labels));
 }
 
-/* predict(name text, row anyelement): a row for a named context */
+/* predict(name name, row anyelement): a row for a named context */
 PG_FUNCTION_INFO_V1(posterior_predict_named);
 Datum
 posterior_predict_named(PG_FUNCTION_ARGS)
@@ -76,15 +76,18 @@ posterior_predict_named(PG_FUNCTION_ARGS)
 	const PosteriorNamed *named;
 	TnpRows		query;
 	double	   *params;
+	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, 1);
 	bool		there;
 	int			n;
 
-	if (!type_is_rowtype(get_fn_expr_argtype(fcinfo->flinfo, 1)))
+	if (!type_is_rowtype(type))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("a row is needed, not %s", format_type_be(get_fn_expr_argtype(fcinfo->flinfo, 1))),
-				 errhint("SELECT posterior.predict('name', r) FROM relation r")));
-	there = posterior_call_find(call, PG_GETARG_TEXT_PP(0));
+				 errmsg("a row is needed, not %s", format_type_be(type)),
+				 /* a column of type name says which function is meant, before its second argument does */
+				 OidIsValid(get_element_type(type)) ? errhint("For an array of rows give the context's name as text.")
+				 : errhint("SELECT posterior.predict('name', r) FROM relation r")));
+	there = posterior_call_find(call, NameStr(*PG_GETARG_NAME(0)));
 	named = call->named;
 	/* who may not read the rows is refused here, and hears nothing of their columns */
 	if (!there && !posterior_named_readable(named))
@@ -158,7 +161,7 @@ posterior_predict_rows(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* predict_rows(name text, rows anyarray) */
+/* predict(name text, rows anyarray), which is predict_rows(name text, rows anyarray) */
 PG_FUNCTION_INFO_V1(posterior_predict_rows_named);
 Datum
 posterior_predict_rows_named(PG_FUNCTION_ARGS)
@@ -166,7 +169,7 @@ posterior_predict_rows_named(PG_FUNCTION_ARGS)
 	PosteriorCall *call = posterior_call(fcinfo);
 	ReturnSetInfo *result = posterior_materialize(fcinfo);
 
-	posterior_call_named(call, PG_GETARG_TEXT_PP(0));
+	posterior_call_named(call, text_to_cstring(PG_GETARG_TEXT_PP(0)));
 	predict_rows(call, posterior_match_rows(call, PG_GETARG_ARRAYTYPE_P(1)), result);
 	return (Datum) 0;
 }

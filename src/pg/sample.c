@@ -74,7 +74,7 @@ sample(FunctionCallInfo fcinfo, bool named, bool labelled)
 				 errdetail("It is %lld.", (long long) draws)));
 	result = posterior_materialize(fcinfo);
 	if (named)
-		posterior_call_named(call, PG_GETARG_TEXT_PP(0));
+		posterior_call_named(call, text_to_cstring(PG_GETARG_TEXT_PP(0)));
 	else
 		posterior_call_context(call, PG_GETARG_DATUM(0));
 	check_labelled(call, labelled);

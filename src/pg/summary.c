@@ -176,7 +176,7 @@ posterior_predict_summary_named(PG_FUNCTION_ARGS)
 
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
 		return (Datum) 0;
-	posterior_call_named(call, PG_GETARG_TEXT_PP(0));
+	posterior_call_named(call, text_to_cstring(PG_GETARG_TEXT_PP(0)));
 	summarize(fcinfo, call, posterior_match_rows(call, PG_GETARG_ARRAYTYPE_P(1)), result);
 	return (Datum) 0;
 }
