@@ -39,6 +39,11 @@
 #define pg_noreturn __attribute__((noreturn))
 #endif
 
+/* 17 renamed what is known of transactions. */
+#if PG_VERSION_NUM < 170000
+#define TransamVariables ShmemVariableCache
+#endif
+
 /* 14 renamed the predefined roles. */
 #if PG_VERSION_NUM < 140000
 #define ROLE_PG_READ_SERVER_FILES DEFAULT_ROLE_READ_SERVER_FILES

@@ -402,7 +402,10 @@ ask(Question *q)
 	}
 	/* the lock stays to the end of the transaction: what is answered from the cache must not be truncated under later functions of the statement */
 	relation = table_open(q->named->relation, AccessShareLock);
+#ifndef POSTERIOR_MUTANT_40
+	/* the lock may be one that the transaction has had for long */
 	AcceptInvalidationMessages();
+#endif
 	q->file = posterior_file_number(relation);
 	/*
 	 * Rows of this transaction, whose fate is open: share nothing of them. The lock tells also before any trigger has run. If all of them are known, what others have

@@ -258,10 +258,12 @@ at_transaction_end(XactEvent event, void *arg)
 static void
 at_subtransaction_end(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *arg)
 {
+#ifndef POSTERIOR_MUTANT_39
 	if (event == SUBXACT_EVENT_ABORT_SUB)
 		for (Note *note = notes; note != NULL; note = note->next)
 			if (note->rows.n > 0)
 				note->other = true;
+#endif
 }
 
 /* ---- changes of tables and triggers -------------------------------------------------------------------------------- */

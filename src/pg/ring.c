@@ -15,8 +15,6 @@
 #include "miscadmin.h"
 #include "utils/snapmgr.h"
 
-#define TOO_OLD UINT64CONST(100000000)	/* transactions after which the commit log may be gone */
-
 /* The full form of an xid that is less than 2^31 transactions away from now. */
 static uint64
 full_xid(TransactionId xid)
@@ -124,9 +122,9 @@ ended_for(uint64 xid, uint64 xmin, uint64 xmax, Snapshot s)
 	return true;
 }
 
-/* Make room for an entry: forget those that have ended for the snapshot z, or if there are none, the oldest. */
-static void
-forget(PosteriorRing *ring, Snapshot z)
+/* Forget those that have ended for the snapshot z; true if there were any. */
+static bool
+forget_ended(PosteriorRing *ring, Snapshot z)
 {
 	uint64		xmin = full_xid(z->xmin),
 				xmax = full_xid(z->xmax);
@@ -138,14 +136,21 @@ forget(PosteriorRing *ring, Snapshot z)
 			ring->xids[kept] = ring->xids[i];
 			ring->writers[kept++] = ring->writers[i];
 		}
-	if (kept < ring->n)
-	{
-		ring->n = kept;
+	if (kept == ring->n)
+		return false;
+	ring->n = kept;
 #ifndef POSTERIOR_MUTANT_21
-		ring->floor = Max(ring->floor, xmax);
+	ring->floor = Max(ring->floor, xmax);
 #endif
+	return true;
+}
+
+/* Make room for an entry: forget those that have ended, or if there are none, the oldest. */
+static void
+forget(PosteriorRing *ring, Snapshot z)
+{
+	if (forget_ended(ring, z))
 		return;
-	}
 #ifndef POSTERIOR_MUTANT_3
 	ring->low = Max(ring->low, ring->xids[0] + 1);
 #endif
@@ -175,6 +180,7 @@ add_writer(PosteriorRing *ring, uint64 xid, const PosteriorInserted *rows, bool 
 
 	ring->xids[ring->n++] = xid;
 	w->sequence = ring->next++;
+	w->fate = POSTERIOR_NOT_ASKED;
 	w->ddl = ddl;
 	set_rows(w, rows);
 }
@@ -313,6 +319,8 @@ make_ring(Oid relation)
 				own = TransactionIdIsValid(GetTopTransactionIdIfAny()) ? own_xid() : 0;
 	int			number = 0;
 
+	/* the first one takes memory, and may fail: not while the ring is half made */
+	GetLatestSnapshot();
 	posterior_lock(LW_EXCLUSIVE);
 	for (int i = 0; i < POSTERIOR_RINGS; i++)
 	{
@@ -412,6 +420,75 @@ copy_ring(Oid relation, PosteriorRing *copy)
 	return ready;
 }
 
+/* What became of a transaction that has ended for a snapshot. The lock keeps the log from being cut off while it is asked. */
+static PosteriorFate
+ask_log(uint64 xid)
+{
+	PosteriorFate fate = POSTERIOR_FORGOTTEN;
+
+	LWLockAcquire(XactTruncationLock, LW_SHARED);
+#ifndef POSTERIOR_MUTANT_42
+	if (xid >= full_xid(TransamVariables->oldestClogXid))
+#endif
+		fate = TransactionIdDidCommit((TransactionId) xid) ? POSTERIOR_COMMITTED : POSTERIOR_ABORTED;
+	LWLockRelease(XactTruncationLock);
+	return fate;
+}
+
+/* Have the ring, of which this is a copy, remember what has been found out about its writers. */
+static void
+remember(const PosteriorRing *copy)
+{
+	int			number;
+	PosteriorRing *ring = lock_ring(copy->relation, LW_SHARED, &number);
+
+	if (ring == NULL)
+		return;
+	for (int i = 0; i < copy->n; i++)
+	{
+		PosteriorWriter *w = copy->writers[i].fate != POSTERIOR_NOT_ASKED ? find_writer(ring, copy->xids[i]) : NULL;
+
+		if (w != NULL)
+			w->fate = copy->writers[i].fate;
+	}
+	unlock_ring(number);
+}
+
+/* Find out what became of those writers in a copy of a ring that have ended for a snapshot. False if the commit log does not know: then the ring forgets them. */
+static bool
+learn(PosteriorRing *copy, Snapshot s)
+{
+	uint64		xmin = full_xid(s->xmin),
+				xmax = full_xid(s->xmax);
+	bool		learned = false;
+
+	for (int i = 0; i < copy->n; i++)
+	{
+		PosteriorWriter *w = &copy->writers[i];
+
+		if (w->fate != POSTERIOR_NOT_ASKED || !ended_for(copy->xids[i], xmin, xmax, s))
+			continue;
+		w->fate = ask_log(copy->xids[i]);
+		if (w->fate == POSTERIOR_FORGOTTEN)
+		{
+			Snapshot	z = GetLatestSnapshot();
+			int			number;
+			PosteriorRing *ring = lock_ring(copy->relation, LW_EXCLUSIVE, &number);
+
+			if (ring != NULL)
+			{
+				forget_ended(ring, z);
+				unlock_ring(number);
+			}
+			return false;
+		}
+		learned = true;
+	}
+	if (learned)
+		remember(copy);
+	return true;
+}
+
 static bool
 was_seen(const PosteriorSight *sight, const PosteriorWriter *w, uint64 xid)
 {
@@ -448,18 +525,21 @@ posterior_ring_look(Oid relation, Oid file, Snapshot s, const PosteriorSight *ea
 {
 	PosteriorRing *ring = palloc(sizeof(PosteriorRing));
 	PosteriorVerdict verdict = POSTERIOR_SAME;
-	uint64		now = U64FromFullTransactionId(ReadNextFullTransactionId()),
-				own = TransactionIdIsValid(GetTopTransactionIdIfAny()) ? own_xid() : 0;
+	uint64		own = TransactionIdIsValid(GetTopTransactionIdIfAny()) ? own_xid() : 0;
 
 	more->n = 0;
-	if (!copy_ring(relation, ring))
+	/* nobody takes other snapshots in a parallel query */
+	if (IsInParallelMode())
+		return POSTERIOR_UNKNOWN;
+	do
 	{
-		if (IsInParallelMode())
-			return POSTERIOR_UNKNOWN;
-		make_ring(relation);
 		if (!copy_ring(relation, ring))
-			return POSTERIOR_UNKNOWN;
-	}
+		{
+			make_ring(relation);
+			if (!copy_ring(relation, ring))
+				return POSTERIOR_UNKNOWN;
+		}
+	} while (!learn(ring, s));
 	sight->generation = ring->generation;
 	sight->next = ring->next;
 	sight->xmin = full_xid(s->xmin);
@@ -477,7 +557,12 @@ posterior_ring_look(Oid relation, Oid file, Snapshot s, const PosteriorSight *ea
 		pfree(ring);
 		return POSTERIOR_UNKNOWN;
 	}
-	if (earlier == NULL || earlier->generation != ring->generation || !late_enough(ring, earlier->xmin, earlier->xmax, earlier->quiet))
+	/* numbers of a ring that was made anew begin anew */
+#ifndef POSTERIOR_MUTANT_41
+	if (earlier != NULL && earlier->generation != ring->generation)
+		earlier = NULL;
+#endif
+	if (earlier == NULL || !late_enough(ring, earlier->xmin, earlier->xmax, earlier->quiet))
 	{
 		earlier = NULL;
 		verdict = POSTERIOR_OTHER;
@@ -494,16 +579,15 @@ posterior_ring_look(Oid relation, Oid file, Snapshot s, const PosteriorSight *ea
 		if (xid == own)
 			verdict = POSTERIOR_UNKNOWN;
 #endif
-		if (now - xid > TOO_OLD)
-			verdict = POSTERIOR_UNKNOWN;
 		if (verdict == POSTERIOR_UNKNOWN)
 			break;
 		/* the snapshot before the commit log: a transaction is in the log before it has ended for snapshots */
 		ended = ended_for(xid, sight->xmin, sight->xmax, s);
+		committed = ended && w->fate == POSTERIOR_COMMITTED;
 #ifdef POSTERIOR_MUTANT_2
 		ended = true;
+		committed = TransactionIdDidCommit((TransactionId) xid);
 #endif
-		committed = ended && TransactionIdDidCommit((TransactionId) xid);
 		seen = ended && committed;
 		if (!seen)
 			sight->unseen[sight->n_unseen++] = xid;

@@ -14,7 +14,9 @@
 #include "storage/itemptr.h"
 #include "utils/snapshot.h"
 
+#ifndef POSTERIOR_RINGS			/* tests make it small, so that rings are taken from tables */
 #define POSTERIOR_RINGS 64		/* tables that are watched at once; the least recently used one gives way */
+#endif
 #ifndef POSTERIOR_WRITERS		/* tests make it small, so that it overflows */
 #define POSTERIOR_WRITERS 64	/* transactions that a ring remembers */
 #endif
@@ -29,10 +31,20 @@ typedef struct PosteriorInserted
 	TransactionId xmins[POSTERIOR_TUPLES];	/* as in the tuple: a subtransaction's, perhaps */
 } PosteriorInserted;
 
+/* What became of a transaction, as far as readers have found out: the commit log forgets it sooner than a ring. */
+typedef enum PosteriorFate
+{
+	POSTERIOR_NOT_ASKED,
+	POSTERIOR_COMMITTED,
+	POSTERIOR_ABORTED,
+	POSTERIOR_FORGOTTEN			/* by the commit log, before anybody asked; in no ring */
+} PosteriorFate;
+
 /* A top-level transaction that wrote the table. */
 typedef struct PosteriorWriter
 {
 	uint64		sequence;		/* of its entry */
+	uint8		fate;			/* PosteriorFate: written under the shared lock, by all the same */
 	bool		other;			/* it did more than insert these rows, or nobody knows */
 	bool		ddl;			/* it changed the table or a trigger */
 	PosteriorInserted rows;
