@@ -87,6 +87,37 @@ for my $statement (
 	like(same(), qr/^\d+ same$/, 'right after a kill');
 }
 
+# the maintenance worker, in the middle of what it encodes
+{
+	my $before = same();
+	my $logged = -s $node->logfile;
+	$node->safe_psql('postgres', qq{
+		CREATE TABLE many (x float8, y float8);
+		SELECT posterior.create_context('many', 'many', 'y', features => '{x}', model => 'toy');
+		INSERT INTO many SELECT i, sin(i) FROM generate_series(1, 100) i;
+		SELECT posterior.warm_context('many')});
+	my ($status, $out, $err) = $node->psql('postgres', q{
+		INSERT INTO many SELECT i, sin(i) FROM generate_series(1, 20000) i;
+		DO $$
+		DECLARE
+			worker int;
+		BEGIN
+			LOOP
+				SELECT p.pid INTO worker FROM posterior.stat_progress p JOIN pg_stat_activity USING (pid) WHERE backend_type = 'posterior worker' AND done > 2000;
+				EXIT WHEN worker IS NOT NULL;
+				PERFORM pg_sleep(0.001), pg_stat_clear_snapshot();
+			END LOOP;
+			RAISE NOTICE 'the worker is at it';
+			EXECUTE format('COPY (SELECT) TO PROGRAM ''kill -KILL %s''', worker);
+		END $$});
+	like($err, qr/the worker is at it/, 'the worker is killed while it encodes');
+	wait_for_restart($node, $logged);
+	is(same(), $before, 'right after that');
+	$node->safe_psql('postgres', "SELECT posterior.warm_context('many')");
+	is($node->safe_psql('postgres', "SELECT rows FROM posterior.stat_contexts WHERE name = 'many'"), '20100', 'and what it had begun is encoded by who asks');
+	$node->safe_psql('postgres', 'DROP TABLE many');
+}
+
 # terminated backends let go of what they read: all of the cache can be evicted
 {
 	my $before = $node->safe_psql('postgres', 'SELECT count(*) FROM t');

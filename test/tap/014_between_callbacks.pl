@@ -18,7 +18,7 @@ my $models = $ENV{TEST_MODELS};
 my $library = "$ENV{TEST_LIBRARIES}/late_writer";
 my $node = PostgreSQL::Test::Cluster->new('between');
 $node->init;
-$node->append_conf('postgresql.conf', "shared_preload_libraries = '$library, pg_posterior'\nposterior.maintenance_delay = -1\nrestart_after_crash = on\n");
+$node->append_conf('postgresql.conf', "shared_preload_libraries = '$library, pg_posterior'\nposterior.maintenance_delay = -1\nmax_prepared_transactions = 2\nrestart_after_crash = on\n");
 $node->start;
 $node->safe_psql('postgres', qq{
 	CREATE EXTENSION pg_posterior;
@@ -39,16 +39,17 @@ $node->safe_psql('postgres', qq{
 sub same { return $node->safe_psql('postgres', 'SELECT same()') }
 sub state { return $node->safe_psql('postgres', "SELECT $_[0] FROM posterior.stat_contexts WHERE name = 'c'") }
 
-# A session that does something and waits in its COMMIT until the advisory lock of this number is free, and perhaps fails then.
+# A session that does something and waits in its COMMIT (or other end) until the advisory lock of this number is free, and perhaps fails then.
 sub hold
 {
-	my ($number, $statement, $fails) = @_;
+	my ($number, $statement, $fails, $end) = @_;
 	my $writer = { out => '', errors => '', number => $number };
+	$end //= 'COMMIT';
 	my $then = $fails ? '; SELECT 1 / 0' : '';
 	$writer->{run} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), map { ('-c', $_) } ('BEGIN', $statement,
-		"SELECT late_write('SELECT pg_advisory_xact_lock_shared($number)$then')", 'COMMIT') ], '<', \'', '>', \$writer->{out}, '2>', \$writer->{errors});
+		"SELECT late_write('SELECT pg_advisory_xact_lock_shared($number)$then')", $end) ], '<', \'', '>', \$writer->{out}, '2>', \$writer->{errors});
 	ok($node->poll_query_until('postgres', "SELECT EXISTS (SELECT FROM pg_stat_activity a JOIN pg_locks l USING (pid)
-		WHERE query = 'COMMIT' AND locktype = 'advisory' AND objid = $number AND NOT granted)"), "writer $number has told and not committed");
+		WHERE query = \$\$$end\$\$ AND locktype = 'advisory' AND objid = $number AND NOT granted)"), "writer $number has told and not committed");
 	return $writer;
 }
 # One session keeps the locks, another has a snapshot of its own.
@@ -147,21 +148,44 @@ cmp_ok(state('deltas'), '>', 0, 'or new rows only');
 $keeper->{in} .= "\\q\n";
 $keeper->{run}->finish;
 
-# killed there: what was told is gone with the shared memory, and nothing was done
-for my $statement (sprintf($insert, 3), 'UPDATE t SET y = 9 WHERE k = 7', 'TRUNCATE t', 'ALTER TABLE t DISABLE TRIGGER ALL')
+# killed there, or while it prepares: what was told is gone with the shared memory, and nothing was done
+my $update = 'UPDATE t SET y = 9 WHERE k = 7';
+for my $case ((map { [$_, 'COMMIT'] } sprintf($insert, 3), $update, 'TRUNCATE t', 'ALTER TABLE t DISABLE TRIGGER ALL'), (map { [$_, "PREPARE TRANSACTION 'p'"] } sprintf($insert, 3), $update))
 {
+	my ($statement, $end) = @$case;
 	my $before = same();
 	$keeper = session();
 	ask($keeper, 'SELECT pg_advisory_lock(1)');
-	my $one = hold(1, $statement);
-	my $pid = $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query = 'COMMIT' AND wait_event = 'advisory'");
+	my $one = hold(1, $statement, 0, $end);
+	my $pid = $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query = \$\$$end\$\$ AND wait_event = 'advisory'");
 	my $logged = -s $node->logfile;
-	is(kill('KILL', $pid), 1, "killed in COMMIT: $statement");
+	is(kill('KILL', $pid), 1, "killed in $end: $statement");
 	$_->{run}->finish for $one, $keeper;
 	wait_for_restart($node, $logged);
 	is(same(), $before, "$statement: nothing was done") for 1 .. 2;
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_prepared_xacts'), '0', "$statement: nothing is prepared");
 	$node->safe_psql('postgres', sprintf($insert, 4));
 	like(same(), qr/ same$/, "$statement: and the next one is seen") for 1 .. 2;
+}
+
+# prepared, and then PostgreSQL starts over: what is committed afterwards was told to nobody whom one could ask
+for my $statement (sprintf($insert, 5), 'DELETE FROM t WHERE k = 8')
+{
+	my $before = same();
+	$node->safe_psql('postgres', "BEGIN; $statement; PREPARE TRANSACTION 'p'");
+	is(same(), $before, "$statement: prepared");
+	$keeper = session();
+	my $pid = ask($keeper, 'SELECT pg_backend_pid()');
+	my $logged = -s $node->logfile;
+	is(kill('KILL', $pid), 1, 'a backend is killed');
+	$keeper->{run}->finish;
+	wait_for_restart($node, $logged);
+	is(same(), $before, "$statement: and not committed") for 1 .. 2;
+	$node->safe_psql('postgres', "COMMIT PREPARED 'p'");
+	my $after = same();
+	like($after, qr/ same$/, "$statement: committed");
+	isnt($after, $before, "$statement: and seen");
+	is(same(), $after, "$statement: and again");
 }
 $node->stop;
 done_testing();
