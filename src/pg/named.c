@@ -17,6 +17,7 @@
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "nodes/bitmapset.h"
+#include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -299,6 +300,19 @@ write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_column
 	named->used = parts.used.data;
 }
 
+/*
+ * Keep the relation as it is until the transaction ends. What a definition says is put into names, and read by these: who did not wait for a transaction that
+ * renames would read another relation, or another column, that has the name by then.
+ */
+static void
+keep_names(Oid relation)
+{
+#ifndef POSTERIOR_MUTANT_37
+	if (OidIsValid(relation))
+		LockRelationOid(relation, AccessShareLock);
+#endif
+}
+
 /* Columns of the query of posterior_named_find. */
 enum { ID = 1, VERSION, OWNER, RELATION, TARGET, FEATURES, ORDER, DESCENDING, FILTER, MODEL, MAX_ROWS, MAINTAIN, REFRESHED_ROWS };
 
@@ -339,6 +353,7 @@ posterior_named_find(const char *name, MemoryContext memory)
 	named->version = *DatumGetUUIDP(VALUE(VERSION));
 	named->owner = DatumGetObjectId(VALUE(OWNER));
 	named->relation = DatumGetObjectId(VALUE(RELATION));
+	keep_names(named->relation);
 	if (get_rel_name(named->relation) == NULL)
 		posterior_no_relation(name);
 	strlcpy(named->model, TextDatumGetCString(VALUE(MODEL)), sizeof(named->model));
