@@ -45,6 +45,7 @@ typedef struct PosteriorShared
 	dlist_head	doomed;			/* runs that nobody can find any more and somebody still reads */
 	int64		n_runs;
 	struct Latch *launcher;		/* of the maintenance worker's launcher, or NULL */
+	uint32		workers;		/* that have got into their databases: the launcher has one at a time */
 	PosteriorProgress progresses[POSTERIOR_PROGRESSES];
 	PosteriorState states[POSTERIOR_STATES];
 	pg_atomic_uint64 watched[POSTERIOR_RINGS];	/* database and relation of each ring, or 0: to find a ring without a lock */

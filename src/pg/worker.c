@@ -82,12 +82,34 @@ dirty_databases(Oid *databases)
 	return n;
 }
 
+/* Tables of a database that have been written, at most POSTERIOR_RINGS; from now on they count as not written. */
+static int
+take_dirty_tables(Oid database, Datum *tables)
+{
+	int			n = 0;
+
+	for (int i = 0; i < POSTERIOR_RINGS; i++)
+	{
+		PosteriorRing *ring = &posterior_shared->rings[i];
+
+		LWLockAcquire(posterior_ring_lock(i), LW_EXCLUSIVE);
+		if (ring->database == database && ring->dirty)
+		{
+			ring->dirty = false;
+			tables[n++] = ObjectIdGetDatum(ring->relation);
+		}
+		LWLockRelease(posterior_ring_lock(i));
+	}
+	return n;
+}
+
 /* Run a worker in a database and wait until it has ended. */
 static void
 maintain(Oid database)
 {
 	BackgroundWorker worker;
 	BackgroundWorkerHandle *handle;
+	uint32		before = posterior_shared->workers;
 
 	memset(&worker, 0, sizeof(worker));
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
@@ -105,6 +127,13 @@ maintain(Oid database)
 	if (WaitForBackgroundWorkerShutdown(handle) == BGWH_POSTMASTER_DIED)
 		proc_exit(1);
 	pfree(handle);
+	/* it was dropped, or lets nobody in: the next read encodes, and trying again and again would fill the log */
+	if (posterior_shared->workers == before)
+	{
+		Datum		tables[POSTERIOR_RINGS];
+
+		take_dirty_tables(database, tables);
+	}
 }
 
 static void
@@ -162,28 +191,6 @@ posterior_launcher_main(Datum argument)
 }
 
 /* ---- the worker ---------------------------------------------------------------------------------------------------- */
-
-/* Tables of this database that have been written; from now on they count as not written. */
-static ArrayType *
-take_dirty_tables(void)
-{
-	Datum		tables[POSTERIOR_RINGS];
-	int			n = 0;
-
-	for (int i = 0; i < POSTERIOR_RINGS; i++)
-	{
-		PosteriorRing *ring = &posterior_shared->rings[i];
-
-		LWLockAcquire(posterior_ring_lock(i), LW_EXCLUSIVE);
-		if (ring->database == MyDatabaseId && ring->dirty)
-		{
-			ring->dirty = false;
-			tables[n++] = ObjectIdGetDatum(ring->relation);
-		}
-		LWLockRelease(posterior_ring_lock(i));
-	}
-	return construct_array(tables, n, OIDOID, sizeof(Oid), true, TYPALIGN_INT);
-}
 
 /* Whether an encoding, when somebody last made it, was larger than the cache: then nobody would find it there. */
 static bool
@@ -284,7 +291,8 @@ void
 posterior_worker_main(Datum argument)
 {
 	Oid			type = OIDARRAYOID;
-	Datum		tables;
+	Datum		dirty[POSTERIOR_RINGS],
+				tables;
 	MemoryContext memory;
 	uint64		n = 0;
 	char	  **names = NULL;
@@ -294,10 +302,11 @@ posterior_worker_main(Datum argument)
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(argument), InvalidOid, 0);
 	posterior_shared_attach();
+	posterior_shared->workers++;
 	memory = AllocSetContextCreate(TopMemoryContext, "posterior worker", ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(memory);
 	pgstat_report_activity(STATE_RUNNING, "encoding named contexts");
-	tables = PointerGetDatum(take_dirty_tables());
+	tables = PointerGetDatum(construct_array(dirty, take_dirty_tables(MyDatabaseId, dirty), OIDOID, sizeof(Oid), true, TYPALIGN_INT));
 
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());

@@ -1,0 +1,48 @@
+# The launcher does not try again and again to get into a database that is gone or closed.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('no_entry');
+$node->init;
+# nothing is encoded ahead until the databases are as they shall be
+$node->append_conf('postgresql.conf', q{
+	shared_preload_libraries = 'pg_posterior'
+	posterior.device = cpu
+	posterior.maintenance_delay = -1
+});
+$node->start;
+for my $database ('gone', 'closed')
+{
+	$node->safe_psql('postgres', "CREATE DATABASE $database");
+	$node->safe_psql($database, q{
+		CREATE EXTENSION pg_posterior;
+		CREATE TABLE t (i int PRIMARY KEY, x float8, y float8);
+		INSERT INTO t SELECT i, i, i FROM generate_series(1, 8) i;
+		SELECT posterior.create_context('t', 't', 'y', features => '{x}', model => 'tabular_small');
+		SELECT posterior.warm_context('t');
+		INSERT INTO t VALUES (9, 9, 9);
+	});
+}
+$node->safe_psql('postgres', 'DROP DATABASE gone');
+$node->safe_psql('postgres', 'ALTER DATABASE closed ALLOW_CONNECTIONS false');
+
+my %said = (gone => qr/FATAL: .*database \d+ does not exist/, closed => qr/FATAL: .*database "closed" is not currently accepting connections/);
+$node->append_conf('postgresql.conf', 'posterior.maintenance_delay = 10');
+$node->reload;
+$node->wait_for_log($_) for values %said;
+# the launcher looks ten times a second
+sleep 1;
+my $log = slurp_file($node->logfile);
+is(scalar(() = $log =~ /$said{$_}/g), 1, "$_: tried once") for sort keys %said;
+
+$node->safe_psql('postgres', 'ALTER DATABASE closed ALLOW_CONNECTIONS true');
+$node->safe_psql('closed', 'INSERT INTO t VALUES (10, 10, 10)');
+ok($node->poll_query_until('closed', q{SELECT rows = 10 FROM posterior.stat_contexts WHERE name = 't'}), 'and again after the next write');
+$node->stop;
+done_testing();
