@@ -213,6 +213,10 @@ RESET extra_float_digits;
 RESET datestyle;
 RESET timezone;
 RESET intervalstyle;
+SELECT posterior.alter_context('numbers', filter => 'id <> 3 AND coalesce(id::float8 <> ALL (''{2,NULL}''), true)');
+SET array_nulls = off;
+SELECT posterior.warm_context('numbers'), filter FROM posterior.contexts WHERE name = 'numbers';
+RESET array_nulls;
 -- pg_upgrade keeps the bytes of a filter: another version reads its text
 SELECT posterior.alter_context('numbers', filter => 'abs(id) >= 3 AND "x" < 1.1::float8 * 8 AND id::text <> ''id'' AND (id, x) > (1, 1) OR id IN (1, 2)');
 CREATE CAST (posterior.row_filter AS bytea) WITHOUT FUNCTION;

@@ -21,6 +21,7 @@
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rls.h"
@@ -87,9 +88,30 @@ use_plan(const char *query, int n, Oid *types, int options)
 	return slot;
 }
 
+/* Until the level ends, which is returned, arrays in a filter are read as they are printed, whatever the session has set; 0: they are anyway. */
+static int
+read_nulls(void)
+{
+	int			level;
+
+	if (Array_nulls)
+		return 0;
+	level = NewGUCNestLevel();
+	set_config_option("array_nulls", "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	return level;
+}
+
+static void
+end_level(int level)
+{
+	if (level > 0)
+		AtEOXact_GUC(true, level);
+}
+
 int
 posterior_plan_execute(const char *query, int n, Oid *types, int options, Datum *values, long limit)
 {
+	volatile int level = read_nulls();
 	Kept	   *kept = use_plan(query, n, types, options);
 	volatile int result = 0;
 
@@ -102,12 +124,14 @@ posterior_plan_execute(const char *query, int n, Oid *types, int options, Datum 
 		kept->uses--;
 	}
 	PG_END_TRY();
+	end_level(level);
 	return result;
 }
 
 Portal
 posterior_plan_open(const char *query, int n, Oid *types, Datum *values)
 {
+	volatile int level = read_nulls();
 	Kept	   *kept = use_plan(query, n, types, 0);
 	Portal		volatile cursor = NULL;
 
@@ -121,6 +145,7 @@ posterior_plan_open(const char *query, int n, Oid *types, Datum *values)
 		kept->uses--;
 	}
 	PG_END_TRY();
+	end_level(level);
 	return cursor;
 }
 

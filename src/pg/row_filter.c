@@ -297,6 +297,7 @@ begin_printing(void)
 	set_until("datestyle", "ISO, MDY");
 	set_until("intervalstyle", "postgres");
 	set_until("extra_float_digits", "1");
+	set_until("array_nulls", "on");
 	return level;
 }
 
