@@ -238,6 +238,24 @@ DROP TABLE bystander;
 RESET session_replication_role;
 SELECT name FROM posterior.contexts ORDER BY name;
 
+-- attributes of a composite type, by which rows are ordered and chosen, go without a write to the table
+CREATE TYPE pair AS (a int, b int);
+CREATE TABLE pairs (k pair, x float8, y float8);
+INSERT INTO pairs SELECT row(i % 3, -i)::pair, i, i * i FROM generate_series(1, 40) i;
+SELECT posterior.create_context('ordered', 'pairs', 'y', '{x}', order_by => 'k', model => 'tabular_small');
+SELECT posterior.create_context('chosen', 'pairs', 'y', '{x}', order_by => 'x', filter => '(k).a <> 1 AND (k).b < -3', model => 'tabular_small');
+CREATE FUNCTION answer(name text) RETURNS text LANGUAGE sql AS $$ SELECT posterior.predict(name, q)::text FROM (SELECT 5.0::float8 AS x) q $$;
+CREATE FUNCTION answer_uncached(name text) RETURNS text LANGUAGE sql SET posterior.cache = off AS $$ SELECT answer(name) $$;
+SELECT answer('ordered') AS ordered, answer('chosen') AS chosen \gset
+ALTER TYPE pair RENAME ATTRIBUTE b TO c;
+SELECT answer('ordered') = :'ordered' AS ordered, answer('chosen') = :'chosen' AS chosen;
+ALTER TYPE pair DROP ATTRIBUTE a;
+SELECT answer('ordered') = answer_uncached('ordered') AS same, answer('ordered') = :'ordered' AS as_before, try('SELECT answer(''chosen'')');
+SELECT name, order_by, filter FROM posterior.contexts WHERE relation = 'pairs'::regclass ORDER BY name;
+DROP TABLE pairs;
+DROP TYPE pair;
+DROP FUNCTION answer(text), answer_uncached(text);
+
 -- the extension goes and leaves the tables, without triggers
 CREATE TABLE left_over (x int PRIMARY KEY, y int);
 SELECT posterior.create_context('c', 'left_over', 'y');

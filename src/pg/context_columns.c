@@ -79,6 +79,27 @@ posterior_is_number(Oid type)
 	}
 }
 
+bool
+posterior_has_attributes(Oid type)
+{
+	Oid			base = getBaseType(type),
+				element = get_element_type(base);
+
+	if (OidIsValid(element))
+		return posterior_has_attributes(element);
+	switch (get_typtype(base))
+	{
+		case TYPTYPE_COMPOSITE:
+			return true;
+		case TYPTYPE_RANGE:
+			return posterior_has_attributes(get_range_subtype(base));
+		case TYPTYPE_MULTIRANGE:
+			return posterior_has_attributes(get_multirange_range(base));
+		default:
+			return false;
+	}
+}
+
 void
 posterior_set_target(PosteriorColumns *d, const char *name)
 {

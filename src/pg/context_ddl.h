@@ -29,6 +29,9 @@ bool		posterior_can_be_target(Oid type);
 /* Whether values of a type are numbers that a model can predict. */
 bool		posterior_is_number(Oid type);
 
+/* Whether values of a type have attributes: then ALTER TYPE can change what they are and how they are ordered, and nobody writes a row. */
+bool		posterior_has_attributes(Oid type);
+
 /* Fill in parts of the columns from the names that the user gave, or by default where NULL is given. Raise what is wrong with them. */
 void		posterior_set_target(PosteriorColumns *c, const char *name);
 void		posterior_set_features(PosteriorColumns *c, ArrayType *names);

@@ -310,6 +310,8 @@ write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_column
 	{
 		order_by(&parts, named, order_columns[i], "a column of the order", DatumGetBool(descending[i]), false);
 		check_order(named, order_columns[i]);
+		if (posterior_has_attributes(get_atttype(named->relation, order_columns[i])))
+			named->stable = false;
 	}
 	order_by(&parts, named, named->target, "the target", false, true);
 	for (int f = 0; f < named->n_features; f++)
@@ -398,7 +400,7 @@ posterior_named_find(const char *name, MemoryContext memory)
 		Datum		filter = VALUE(FILTER);
 		char	   *condition = NULL;
 
-		if (!isnull && (condition = posterior_row_filter_query(filter, name)) == NULL)
+		if (!isnull && (condition = posterior_row_filter_query(filter, name, &named->stable)) == NULL)
 			column_is_gone(named, "part of the filter");
 		write_queries(named, n_order, order, descending, condition);
 	}

@@ -24,7 +24,7 @@ typedef struct PosteriorNamed
 	Oid			relation;
 	char		model[NAMEDATALEN];
 	bool		maintained;		/* triggers note who writes the relation */
-	bool		stable;			/* cells are functions of the relation's rows alone: no enum, whose labels can be renamed */
+	bool		stable;			/* rows depend on what is written to the relation alone: no enum, whose labels can be renamed, and no attributes, which can be dropped */
 	int64		max_rows;		/* 0: all */
 	int64		refreshed_rows;	/* rows, with those before the window, that were there at the last refresh; 0: none */
 	AttrNumber	target;

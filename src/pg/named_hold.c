@@ -370,7 +370,7 @@ cannot_be_proven(const Question *q)
 	if (!q->named->maintained)
 		return "it is not maintained by triggers";
 	if (!q->named->stable)
-		return "labels of an enum may be renamed";
+		return "labels of an enum may be renamed, and attributes of a composite type dropped";
 #ifndef POSTERIOR_MUTANT_36
 	if (!IsMVCCSnapshot(snapshot) || snapshot->takenDuringRecovery)
 		return "the snapshot is not one of a primary's";

@@ -13,6 +13,7 @@
  */
 #include "row_filter.h"
 
+#include "context_ddl.h"
 #include "regcolumn.h"
 
 #include "access/table.h"
@@ -442,14 +443,28 @@ text_now(const RowFilter *filter)
 typedef struct Change
 {
 	Oid			relation;
-	AttrNumber	column;			/* whose type is another one; 0 when it is the type of a value, which is gone or none that a filter may have */
+	AttrNumber	column;			/* whose type is another one; 0 when it is the type of a value, which is gone or none that a filter may have, or an attribute */
 } Change;
+
+/* Whether an attribute of a composite value is gone. */
+static bool
+lacks_attribute(const FieldSelect *select)
+{
+	Oid			relation = get_typ_typrelid(getBaseType(exprType((Node *) select->arg)));
+
+	return OidIsValid(relation) && get_atttype(relation, select->fieldnum) != select->resulttype;
+}
 
 static bool
 find_change(Node *node, Change *change)
 {
 	if (node == NULL)
 		return false;
+	if (IsA(node, FieldSelect) && lacks_attribute((FieldSelect *) node))
+	{
+		change->column = 0;
+		return true;
+	}
 	if (IsA(node, Var))
 	{
 		Var		   *var = (Var *) node;
@@ -575,8 +590,18 @@ posterior_make_row_filter(Oid relation, const char *condition)
 	return PointerGetDatum(make_filter(relation, analyse(relation, parse(psprintf("r WHERE %s", condition), condition, &ignored), condition)));
 }
 
+static bool
+find_attributes(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Var) && posterior_has_attributes(((Var *) node)->vartype))
+		return true;
+	return expression_tree_walker(node, find_attributes, context);
+}
+
 char *
-posterior_row_filter_query(Datum datum, const char *context)
+posterior_row_filter_query(Datum datum, const char *context, bool *stable)
 {
 	RowFilter  *filter = (RowFilter *) PG_DETOAST_DATUM(datum);
 	Node	   *expression;
@@ -593,6 +618,7 @@ posterior_row_filter_query(Datum datum, const char *context)
 	expression = kept_expression(filter, &change);
 	if (expression == NULL)
 		expression = read_again(filter, context, &change);
+	*stable = *stable && !find_attributes(expression, NULL);
 	return print(filter->relation, expression);
 }
 

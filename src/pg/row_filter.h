@@ -16,8 +16,8 @@ Datum		posterior_make_row_filter(Oid relation, const char *condition);
 
 /*
  * The condition as text with the names of the moment, for a query of this context whose only relation is the filter's. NULL when the relation or a column is
- * gone; raises when it means nothing there any more.
+ * gone; raises when it means nothing there any more. *stable becomes false where it can come to hold for other rows although none is written.
  */
-char	   *posterior_row_filter_query(Datum filter, const char *context);
+char	   *posterior_row_filter_query(Datum filter, const char *context, bool *stable);
 
 #endif							/* POSTERIOR_ROW_FILTER_H */
