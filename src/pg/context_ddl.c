@@ -170,8 +170,8 @@ own_context(const char *name, PosteriorColumns *columns, bool *maintained)
 		keep_relation(columns->relation);
 }
 
-static Oid
-relation_owner(Oid relation)
+Oid
+posterior_relation_owner(Oid relation)
 {
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
 	Oid			owner = InvalidOid;
@@ -187,7 +187,7 @@ relation_owner(Oid relation)
 static bool
 owns(Oid relation)
 {
-	return has_privs_of_role(GetUserId(), relation_owner(relation));
+	return has_privs_of_role(GetUserId(), posterior_relation_owner(relation));
 }
 
 /* Whether triggers shall maintain the context: as asked, or where that is possible. */
@@ -502,11 +502,8 @@ posterior_refresh(const char *name, bool wait)
 	Oid			types[] = {TEXTOID, INT8OID};
 	Datum		values[] = {CStringGetTextDatum(name), (Datum) 0};
 	char		nulls[] = {' ', 'n'};
-	PosteriorColumns columns = {0};
 	PosteriorNamed *named;
-	bool		maintained;
 
-	own_context(name, &columns, &maintained);
 	/* rows are counted by the definition that gets the number: nobody changes it meanwhile, and what this statement or another session has changed is seen */
 	if (write_definitions(psprintf("SELECT FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1 FOR NO KEY UPDATE%s", wait ? "" : " SKIP LOCKED"),
 						  1, types, values, NULL) == 0)
@@ -535,8 +532,13 @@ PG_FUNCTION_INFO_V1(posterior_refresh_context);
 Datum
 posterior_refresh_context(PG_FUNCTION_ARGS)
 {
+	char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	PosteriorColumns columns = {0};
+	bool		maintained;
+
 	PreventCommandIfReadOnly("posterior.refresh_context()");
-	posterior_refresh(text_to_cstring(PG_GETARG_TEXT_PP(0)), true);
+	own_context(name, &columns, &maintained);
+	posterior_refresh(name, true);
 	PG_RETURN_VOID();
 }
 

@@ -40,9 +40,12 @@ void		posterior_set_order(PosteriorColumns *c, const char *order, const char *co
 /* Whether triggers can tell everything that changes the relation's rows: an ordinary table that has no parents and no children. */
 bool		posterior_can_be_maintained(Oid relation);
 
+/* The owner of a relation, or InvalidOid when it is gone. */
+Oid			posterior_relation_owner(Oid relation);
+
 /*
- * Have a context encoded anew, the rows that are there now as its prefix, for whoever sees this from then on. Raises if the current user does not own it. While another
- * transaction changes the definition it waits, or does nothing.
+ * Have a context encoded anew, the rows that are there now as its prefix, for whoever sees this from then on. Its relation is locked by the caller, who has also asked
+ * whether the user may do this. While another transaction changes the definition it waits, or does nothing.
  */
 void		posterior_refresh(const char *name, bool wait);
 

@@ -1,7 +1,10 @@
 /*
  * worker.c: the maintenance worker. A launcher without a database waits until somebody has committed a write to a table whose contexts are in use; a
  * little later, so that many writes are encoded at once, it starts a worker in that database, which asks for the encodings like any reader, after the commit and
- * under a snapshot of its own, with the rights of each context's owner. The worker ends at once, so that it stands in nobody's way.
+ * under a snapshot of its own. The worker ends at once, so that it stands in nobody's way.
+ *
+ * To read a table can mean to run functions of its owner: a policy's, or an index's while the query is planned. Nobody has asked for what is read here, so it is
+ * read with the rights of the table's owner, as VACUUM would, and not with those of the context's, who may be a superuser.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -25,6 +28,7 @@
 #include "storage/procsignal.h"
 #include "storage/proc.h"
 #include "tcop/tcopprot.h"
+#include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/float.h"
@@ -223,35 +227,44 @@ has_drifted(const PosteriorNamed *named, const PosteriorBody *body)
 	return posterior_drift_limit > 0 && drift > posterior_drift_limit;
 }
 
+/*
+ * Whether the context is one that is encoded ahead: over a table that triggers can maintain, none that has become a view meanwhile, or has got children of other owners;
+ * and its owner still may read it.
+ */
 static bool
-encode_ahead(const char *name)
+can_be_ahead(const PosteriorNamed *named)
 {
-	PosteriorNamed *named = posterior_named_find(name, CurrentMemoryContext);
+	return posterior_can_be_maintained(named->relation) && pg_class_aclcheck(named->relation, named->owner, ACL_SELECT) == ACLCHECK_OK;
+}
+
+static bool
+encode_ahead(const PosteriorNamed *named)
+{
 	PosteriorEncoding *e;
 	bool		drifted;
 
 	if (is_too_large(&named->id))
 		return false;
 	e = posterior_named_hold(posterior_model_pin(named->model, CurrentMemoryContext), named, NULL);
-	/* what policies show to the owner is no reason to have others' rows encoded anew, and no refresh would end it */
+	/* what policies show to the table's owner is no reason to have others' rows encoded anew, and no refresh would end it */
 	drifted = !posterior_named_policies(named) && has_drifted(named, e->body);
 	posterior_encoding_release(e);
 	return drifted;
 }
 
 static bool
-refresh(const char *name)
+refresh(const PosteriorNamed *named)
 {
 	/* who changes the definition says other things about it anyway, and may stay for long; with the lock on the table that we have here, waiting may be a deadlock */
-	posterior_refresh(name, false);
+	posterior_refresh(named->name, false);
 	return false;
 }
 
 /*
- * Do a step to one context in a transaction of its own, as its owner; false also if that fails. What goes wrong will be the next reader's error, not the log's.
+ * Do a step to one context in a transaction of its own, as the owner of its table; false also if that fails. What goes wrong will be the next reader's error, not the log's.
  */
 static bool
-do_as_owner(bool (*step) (const char *name), const char *name, Oid owner)
+do_as_owner(bool (*step) (const PosteriorNamed *named), const char *name)
 {
 	MemoryContext before = CurrentMemoryContext;
 	Oid			user;
@@ -262,10 +275,17 @@ do_as_owner(bool (*step) (const char *name), const char *name, Oid owner)
 	GetUserIdAndSecContext(&user, &security);
 	PG_TRY();
 	{
+		PosteriorNamed *named;
+
 		PushActiveSnapshot(GetTransactionSnapshot());
-		SetUserIdAndSecContext(owner, security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
-		result = step(name);
-		SetUserIdAndSecContext(user, security);
+		/* locks the table: its owner and what it is stay as they are */
+		named = posterior_named_find(name, CurrentMemoryContext);
+		if (can_be_ahead(named))
+		{
+			SetUserIdAndSecContext(posterior_relation_owner(named->relation), security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+			result = step(named);
+			SetUserIdAndSecContext(user, security);
+		}
 		PopActiveSnapshot();
 		CommitTransactionCommand();
 	}
@@ -296,7 +316,6 @@ posterior_worker_main(Datum argument)
 	MemoryContext memory;
 	uint64		n = 0;
 	char	  **names = NULL;
-	Oid		   *owners = NULL;
 
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
@@ -313,18 +332,16 @@ posterior_worker_main(Datum argument)
 	if (OidIsValid(get_relname_relid("context_definition", get_namespace_oid("posterior", true))))
 	{
 		SPI_connect();
-		if (SPI_execute_with_args("SELECT name, owner::pg_catalog.oid FROM " POSTERIOR_DEFINITIONS " WHERE maintain OPERATOR(pg_catalog.=) 'trigger'"
+		if (SPI_execute_with_args("SELECT name FROM " POSTERIOR_DEFINITIONS " WHERE maintain OPERATOR(pg_catalog.=) 'trigger'"
 								  " AND relation::pg_catalog.oid OPERATOR(pg_catalog.=) ANY ($1)", 1, &type, &tables, NULL, true, 0) == SPI_OK_SELECT)
 		{
 			n = SPI_processed;
 			names = MemoryContextAlloc(memory, (n + 1) * sizeof(char *));
-			owners = MemoryContextAlloc(memory, (n + 1) * sizeof(Oid));
 			for (uint64 i = 0; i < n; i++)
 			{
 				bool		isnull;
 
 				names[i] = MemoryContextStrdup(memory, TextDatumGetCString(SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull)));
-				owners[i] = DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 2, &isnull));
 			}
 		}
 		SPI_finish();
@@ -334,10 +351,10 @@ posterior_worker_main(Datum argument)
 	MemoryContextSwitchTo(memory);
 	for (uint64 i = 0; i < n; i++)
 		/* the old encoding serves everybody until the new definition is committed, and those who see the old one after that */
-		if (do_as_owner(encode_ahead, names[i], owners[i]))
+		if (do_as_owner(encode_ahead, names[i]))
 		{
-			do_as_owner(refresh, names[i], owners[i]);
-			do_as_owner(encode_ahead, names[i], owners[i]);
+			do_as_owner(refresh, names[i]);
+			do_as_owner(encode_ahead, names[i]);
 		}
 	proc_exit(0);
 }
