@@ -79,7 +79,7 @@ target_init(Target *target, const PosteriorNamed *named, const PosteriorRows *ro
 		posterior_label_type_init(&target->label, named->target_type, rows->context);
 }
 
-/* A number as its cast to float8. */
+/* A number as its cast to float8; one that is too large is infinite, where the cast would raise with all its digits. */
 static double
 number(Oid base, Datum value)
 {
@@ -94,7 +94,7 @@ number(Oid base, Datum value)
 		case FLOAT4OID:
 			return DatumGetFloat4(value);
 		case NUMERICOID:
-			return DatumGetFloat8(DirectFunctionCall1(numeric_float8, value));
+			return DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow, value));
 		default:
 			return DatumGetFloat8(value);
 	}
