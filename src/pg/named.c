@@ -334,7 +334,7 @@ write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_column
 static void
 keep_names(Oid relation)
 {
-#ifndef POSTERIOR_MUTANT_37
+#if !defined(POSTERIOR_MUTANT_37) && !defined(POSTERIOR_MUTANT_43)
 	if (OidIsValid(relation))
 		LockRelationOid(relation, AccessShareLock);
 #endif
