@@ -420,17 +420,21 @@ copy_ring(Oid relation, PosteriorRing *copy)
 	return ready;
 }
 
-/* What became of a transaction that has ended for a snapshot. The lock keeps the log from being cut off while it is asked. */
+/*
+ * What became of a transaction that has ended for a snapshot. It need not have ended: a snapshot does not tell of the reader's own transaction, and of
+ * subtransactions, which a ring's maker may have entered, only by their parents. The lock keeps the log from being cut off while it is asked.
+ */
 static PosteriorFate
 ask_log(uint64 xid)
 {
+	TransactionId asked = (TransactionId) xid;
 	PosteriorFate fate = POSTERIOR_FORGOTTEN;
 
 	LWLockAcquire(XactTruncationLock, LW_SHARED);
 #ifndef POSTERIOR_MUTANT_42
 	if (xid >= full_xid(TransamVariables->oldestClogXid))
 #endif
-		fate = TransactionIdDidCommit((TransactionId) xid) ? POSTERIOR_COMMITTED : POSTERIOR_ABORTED;
+		fate = TransactionIdDidCommit(asked) ? POSTERIOR_COMMITTED : TransactionIdDidAbort(asked) ? POSTERIOR_ABORTED : POSTERIOR_NOT_ASKED;
 	LWLockRelease(XactTruncationLock);
 	return fate;
 }
@@ -482,7 +486,7 @@ learn(PosteriorRing *copy, Snapshot s)
 			}
 			return false;
 		}
-		learned = true;
+		learned = learned || w->fate != POSTERIOR_NOT_ASKED;
 	}
 	if (learned)
 		remember(copy);
@@ -539,6 +543,10 @@ posterior_ring_look(Oid relation, Oid file, Snapshot s, const PosteriorSight *ea
 			if (!copy_ring(relation, ring))
 				return POSTERIOR_UNKNOWN;
 		}
+#ifndef POSTERIOR_MUTANT_5
+		if (own != 0 && find_writer(ring, own) != NULL)
+			return POSTERIOR_UNKNOWN;
+#endif
 	} while (!learn(ring, s));
 	sight->generation = ring->generation;
 	sight->next = ring->next;
@@ -575,10 +583,6 @@ posterior_ring_look(Oid relation, Oid file, Snapshot s, const PosteriorSight *ea
 					committed,
 					seen;
 
-#ifndef POSTERIOR_MUTANT_5
-		if (xid == own)
-			verdict = POSTERIOR_UNKNOWN;
-#endif
 		if (verdict == POSTERIOR_UNKNOWN)
 			break;
 		/* the snapshot before the commit log: a transaction is in the log before it has ended for snapshots */

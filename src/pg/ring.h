@@ -34,7 +34,7 @@ typedef struct PosteriorInserted
 /* What became of a transaction, as far as readers have found out: the commit log forgets it sooner than a ring. */
 typedef enum PosteriorFate
 {
-	POSTERIOR_NOT_ASKED,
+	POSTERIOR_NOT_ASKED,		/* or there was no answer yet */
 	POSTERIOR_COMMITTED,
 	POSTERIOR_ABORTED,
 	POSTERIOR_FORGOTTEN			/* by the commit log, before anybody asked; in no ring */
