@@ -4,6 +4,7 @@
 
 use strict;
 use warnings;
+use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -24,10 +25,34 @@ my $setup = qq{
 my $rows = 'INSERT INTO t (k, x, y) SELECT i, i / 10.0, sin(i) FROM generate_series(1, 30) i';
 my $primary = PostgreSQL::Test::Cluster->new('primary');
 $primary->init(allows_streaming => 'logical');
-$primary->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_posterior'\n");
+$primary->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_posterior'\nmax_prepared_transactions = 10\n");
 $primary->start;
 $primary->safe_psql('postgres', $setup . $rows);
 sub same { return $_[0]->safe_psql('postgres', 'SELECT same()') }
+# A session that stays; ask() gives what a statement says.
+sub session
+{
+	my ($node) = @_;
+	my $s = { in => '', out => '' };
+	$s->{run} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ], '<', \$s->{in}, '>', \$s->{out}, '2>', \$s->{out}, IPC::Run::timeout(300));
+	return $s;
+}
+my $asked = 0;
+sub ask
+{
+	my ($s, $statement) = @_;
+	my $end = 'end ' . ++$asked;
+	$s->{out} = '';
+	$s->{in} .= "$statement;\n\\echo $end\n";
+	$s->{run}->pump until $s->{out} =~ /^$end$/m;
+	return $s->{out} =~ s/\n?$end\n$//r;
+}
+sub leave
+{
+	my ($s) = @_;
+	$s->{in} .= "\\q\n";
+	$s->{run}->finish;
+}
 # Several rows at once, joint draws and densities: from the context twice, and, without the cache, from a value gathered by the same statement.
 sub joint
 {
@@ -66,8 +91,41 @@ $primary->safe_psql('postgres', 'UPDATE t SET y = 0 WHERE k = 7; DELETE FROM t W
 $primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 is(same($standby), '34 same', 'through UPDATE and DELETE');
 joint($standby, 'standby, rows changed');
+
+# replay pauses with a transaction half done, and an old snapshot is kept while it goes on
+$primary->safe_psql('postgres', q{BEGIN; UPDATE t SET y = -1 WHERE k = 3; INSERT INTO t (k, x, y) VALUES (60, 1, 1); PREPARE TRANSACTION 'open'});
+$primary->safe_psql('postgres', 'INSERT INTO other VALUES (1)');
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+my $old = session($standby);
+is(ask($old, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT same()'), '34 same', 'a snapshot of the standby, with a transaction under way');
+$standby->safe_psql('postgres', 'SELECT pg_wal_replay_pause()');
+$standby->poll_query_until('postgres', q{SELECT pg_get_wal_replay_pause_state() = 'paused'}) or die 'no pause';
+$primary->safe_psql('postgres', 'UPDATE t SET y = y + 1 WHERE k = 2; INSERT INTO t (k, x, y) VALUES (70, 1, 1)');
+is(same($standby), '34 same', 'nothing of what is not replayed is seen') for 1 .. 2;
+is(ask($old, 'SELECT same()'), '34 same', 'nor by the old snapshot');
+$standby->safe_psql('postgres', 'SELECT pg_wal_replay_resume()');
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+is(same($standby), '35 same', 'after the pause it is') for 1 .. 2;
+is(ask($old, 'SELECT same()'), '34 same', 'but not by the old snapshot');
+is(same($standby), '35 same', 'in turn');
+
+# the old snapshot stays through the promotion: of who was running then it has another list than a primary's
 $standby->promote;
-is(same($standby), '34 same', 'promotion needs no action');
+is(same($standby), '35 same', 'promotion needs no action');
+$standby->safe_psql('postgres', 'INSERT INTO other VALUES (1)');
+is(same($standby), '35 same', 'a proof is published');
+is(ask($old, 'SELECT same()'), '34 same', 'not for the snapshot from before');
+is(same($standby), '35 same', 'nor by it');
+$standby->safe_psql('postgres', q{COMMIT PREPARED 'open'});
+is(same($standby), '36 same', 'what was prepared on the primary is committed') for 1 .. 2;
+is(ask($old, 'SELECT same()'), '34 same', 'and is not seen by the snapshot from before');
+is(same($standby), '36 same', 'and is seen by others');
+is(ask($old, 'COMMIT; SELECT same()'), '36 same', 'and by the next snapshot of that session');
+leave($old);
+$primary->safe_psql('postgres', q{ROLLBACK PREPARED 'open'});
+$primary->safe_psql('postgres', 'DELETE FROM t WHERE k = 70');
+$standby->safe_psql('postgres', 'DELETE FROM t WHERE k IN (60, 70)');
+is(same($standby), '34 same', 'without these rows');
 $standby->safe_psql('postgres', 'INSERT INTO other VALUES (1)');
 is(same($standby), '34 same', 'a proof is published');
 is(same($standby), '34 same', 'and used');
