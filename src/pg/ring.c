@@ -531,10 +531,9 @@ posterior_ring_look(Oid relation, Oid file, Snapshot s, const PosteriorSight *ea
 	PosteriorVerdict verdict = POSTERIOR_SAME;
 	uint64		own = TransactionIdIsValid(GetTopTransactionIdIfAny()) ? own_xid() : 0;
 
+	/* in a parallel query nobody could take the snapshots that this may need */
+	Assert(!IsInParallelMode());
 	more->n = 0;
-	/* nobody takes other snapshots in a parallel query */
-	if (IsInParallelMode())
-		return POSTERIOR_UNKNOWN;
 	do
 	{
 		if (!copy_ring(relation, ring))
