@@ -36,6 +36,8 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
+#define CROWDED_DELAY 1000		/* ms until a worker is tried again when the server has no place for one */
+
 void
 posterior_worker_register(void)
 {
@@ -107,8 +109,8 @@ take_dirty_tables(Oid database, Datum *tables)
 	return n;
 }
 
-/* Run a worker in a database and wait until it has ended. */
-static void
+/* Run a worker in a database and wait until it has ended; false if there is no place for one. */
+static bool
 maintain(Oid database)
 {
 	BackgroundWorker worker;
@@ -125,9 +127,8 @@ maintain(Oid database)
 	strlcpy(worker.bgw_function_name, "posterior_worker_main", sizeof(worker.bgw_function_name));
 	strlcpy(worker.bgw_name, "posterior worker", sizeof(worker.bgw_name));
 	strlcpy(worker.bgw_type, "posterior worker", sizeof(worker.bgw_type));
-	/* without a free place the next read encodes */
 	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
-		return;
+		return false;
 	if (WaitForBackgroundWorkerShutdown(handle) == BGWH_POSTMASTER_DIED)
 		proc_exit(1);
 	pfree(handle);
@@ -138,6 +139,7 @@ maintain(Oid database)
 
 		take_dirty_tables(database, tables);
 	}
+	return true;
 }
 
 static void
@@ -178,6 +180,7 @@ posterior_launcher_main(Datum argument)
 	{
 		Oid			databases[POSTERIOR_RINGS];
 		TimestampTz began = GetCurrentTimestamp();
+		bool		crowded = false;
 		int			n;
 
 		/* let writes come together, and leave nine tenths of a core to others; the latch may be set again and again meanwhile */
@@ -187,8 +190,11 @@ posterior_launcher_main(Datum argument)
 		began = GetCurrentTimestamp();
 		n = posterior_maintenance_delay >= 0 ? dirty_databases(databases) : 0;
 		for (int i = 0; i < n; i++)
-			maintain(databases[i]);
+			crowded = !maintain(databases[i]) || crowded;
 		spent = (long) ((GetCurrentTimestamp() - began) / 1000);
+		/* without a place for a worker nothing has been waited for, whatever the settings say; the next read may encode meanwhile */
+		if (crowded)
+			wait_for(CROWDED_DELAY);
 		if (n == 0)
 			wait_for(-1);
 	}
