@@ -29,6 +29,7 @@
 #include "utils/rls.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
+#include "utils/uuid.h"
 
 #include "bridge.h"
 
@@ -138,18 +139,22 @@ keep_relation(Oid relation)
 	LockRelationOid(relation, AccessShareLock);
 }
 
-/* The relation, target, owner and upkeep of a context that the caller may change; raises if he may not. */
-static void
+/*
+ * The relation, target and upkeep of a context that the caller may change, and what it is whatever its name; raises if he may not. He may wait for the relation, and the
+ * name be another's by then: what is written must say which context is meant.
+ */
+static pg_uuid_t *
 own_context(const char *name, PosteriorColumns *columns, bool *maintained)
 {
 	Oid			type = TEXTOID;
 	Datum		argument = CStringGetTextDatum(name);
 	Oid			owner;
+	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
 	bool		isnull;
 
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
-	if (SPI_execute_with_args("SELECT owner::pg_catalog.oid, relation::pg_catalog.oid, target, maintain OPERATOR(pg_catalog.=) 'trigger' FROM "
+	if (SPI_execute_with_args("SELECT owner::pg_catalog.oid, relation::pg_catalog.oid, target, maintain OPERATOR(pg_catalog.=) 'trigger', id FROM "
 							  POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1", 1, &type, &argument, NULL, false, 1) != SPI_OK_SELECT)
 		elog(ERROR, "could not read " POSTERIOR_DEFINITIONS);
 	if (SPI_processed == 0)
@@ -161,6 +166,7 @@ own_context(const char *name, PosteriorColumns *columns, bool *maintained)
 	columns->relation = DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 2, &isnull));
 	columns->target = posterior_regcolumn_number(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 3, &isnull));
 	*maintained = DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 4, &isnull));
+	*id = *DatumGetUUIDP(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 5, &isnull));
 	SPI_finish();
 	if (!has_privs_of_role(GetUserId(), owner))
 		ereport(ERROR,
@@ -168,6 +174,7 @@ own_context(const char *name, PosteriorColumns *columns, bool *maintained)
 				 errmsg("must be owner of context \"%s\"", name)));
 	if (OidIsValid(columns->relation))
 		keep_relation(columns->relation);
+	return id;
 }
 
 Oid
@@ -265,7 +272,7 @@ check_max_rows(int max_rows)
 }
 
 /* Parameters $1 … of the statements that write a definition. */
-enum { P_NAME, P_RELATION, P_TARGET, P_FEATURES, P_ORDER, P_DESCENDING, P_FILTER, P_MODEL, P_MAX_ROWS, P_MAINTAIN, P_NEW_NAME, P_OWNER, PARAMETERS };
+enum { P_NAME, P_RELATION, P_TARGET, P_FEATURES, P_ORDER, P_DESCENDING, P_FILTER, P_MODEL, P_MAX_ROWS, P_MAINTAIN, P_NEW_NAME, P_OWNER, P_ID, PARAMETERS };
 
 typedef struct Parameters
 {
@@ -302,6 +309,7 @@ take_arguments(FunctionCallInfo fcinfo, const char *name, PosteriorColumns *c, b
 	p->types[P_FILTER] = own_type("row_filter");
 	p->types[P_MAX_ROWS] = INT4OID;
 	p->types[P_OWNER] = OIDOID;
+	p->types[P_ID] = UUIDOID;
 
 	set(p, P_NAME, CStringGetTextDatum(name));
 	set(p, P_RELATION, ObjectIdGetDatum(c->relation));
@@ -431,6 +439,7 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 			   *filter = text_argument(fcinfo, FILTER);
 	PosteriorColumns columns = {0};
 	Parameters	p;
+	pg_uuid_t  *id;
 	bool		maintained;
 
 	if (PG_ARGISNULL(NAME))
@@ -439,7 +448,7 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 				 errmsg("the name of a context must not be NULL")));
 	PreventCommandIfReadOnly("posterior.alter_context()");
 	name = text_argument(fcinfo, NAME);
-	own_context(name, &columns, &maintained);
+	id = own_context(name, &columns, &maintained);
 	if (!OidIsValid(columns.relation))
 		posterior_no_relation(name);
 	if (get_rel_name(columns.relation) == NULL)
@@ -450,6 +459,7 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 				 errmsg("the relation of a context cannot be changed"),
 				 errhint("Drop the context and create it anew.")));
 	take_arguments(fcinfo, name, &columns, false, &p);
+	set(&p, P_ID, UUIDPGetDatum(id));
 	if (maintain != NULL)
 	{
 		maintained = decide_maintain(columns.relation, maintain);
@@ -465,7 +475,7 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 								   " features = coalesce($4, features), order_by = coalesce($5, order_by), descending = coalesce($6, descending),"
 								   " filter = %s, model = coalesce($8, model), max_rows = CASE WHEN $9 OPERATOR(pg_catalog.=) 0 THEN NULL ELSE coalesce($9, max_rows) END,"
 								   " maintain = coalesce($10, maintain), name = coalesce($11, name)"
-								   " WHERE name OPERATOR(pg_catalog.=) $1 AND $2 IS NOT NULL AND $12 IS NULL",
+								   " WHERE name OPERATOR(pg_catalog.=) $1 AND id OPERATOR(pg_catalog.=) $13 AND $2 IS NOT NULL AND $12 IS NULL",
 								   filter != NULL && filter[0] == '\0' ? "CASE WHEN $7 IS NULL THEN NULL ELSE $7 END" : "coalesce($7, filter)"),
 						  PARAMETERS, p.types, p.values, p.nulls) == 0)
 		has_vanished(name);
@@ -482,31 +492,33 @@ PG_FUNCTION_INFO_V1(posterior_drop_context);
 Datum
 posterior_drop_context(PG_FUNCTION_ARGS)
 {
-	Datum		name = PG_GETARG_DATUM(0);
-	Oid			type = TEXTOID;
+	char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	Oid			types[] = {TEXTOID, UUIDOID};
+	Datum		values[] = {PG_GETARG_DATUM(0), (Datum) 0};
 	PosteriorColumns columns = {0};
 	bool		maintained;
 
 	PreventCommandIfReadOnly("posterior.drop_context()");
-	own_context(TextDatumGetCString(name), &columns, &maintained);
-	if (write_definitions("DELETE FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1", 1, &type, &name, NULL) == 0)
-		has_vanished(TextDatumGetCString(name));
+	values[1] = UUIDPGetDatum(own_context(name, &columns, &maintained));
+	if (write_definitions("DELETE FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1 AND id OPERATOR(pg_catalog.=) $2", 2, types, values, NULL) == 0)
+		has_vanished(name);
 	if (maintained && owns(columns.relation))
 		posterior_drop_triggers(columns.relation);
 	PG_RETURN_VOID();
 }
 
 void
-posterior_refresh(const char *name, bool wait)
+posterior_refresh(const char *name, const pg_uuid_t *id, bool wait)
 {
-	Oid			types[] = {TEXTOID, INT8OID};
-	Datum		values[] = {CStringGetTextDatum(name), (Datum) 0};
-	char		nulls[] = {' ', 'n'};
+	Oid			types[] = {TEXTOID, UUIDOID, INT8OID};
+	Datum		values[] = {CStringGetTextDatum(name), UUIDPGetDatum(id), (Datum) 0};
+	char		nulls[] = {' ', ' ', 'n'};
 	PosteriorNamed *named;
 
 	/* rows are counted by the definition that gets the number: nobody changes it meanwhile, and what this statement or another session has changed is seen */
-	if (write_definitions(psprintf("SELECT FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1 FOR NO KEY UPDATE%s", wait ? "" : " SKIP LOCKED"),
-						  1, types, values, NULL) == 0)
+	if (write_definitions(psprintf("SELECT FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1 AND id OPERATOR(pg_catalog.=) $2 FOR NO KEY UPDATE%s",
+								   wait ? "" : " SKIP LOCKED"),
+						  2, types, values, NULL) == 0)
 	{
 		if (!wait)
 			return;
@@ -518,12 +530,12 @@ posterior_refresh(const char *name, bool wait)
 	/* the number of rows that a policy shows to one user says nothing about those that others see */
 	if (check_enable_rls(named->relation, InvalidOid, true) != RLS_ENABLED)
 	{
-		values[1] = Int64GetDatum(posterior_named_count(named));
-		nulls[1] = ' ';
+		values[2] = Int64GetDatum(posterior_named_count(named));
+		nulls[2] = ' ';
 	}
 	PopActiveSnapshot();
-	if (write_definitions("UPDATE " POSTERIOR_DEFINITIONS " SET version = pg_catalog.gen_random_uuid(), refreshed_rows = $2 WHERE name OPERATOR(pg_catalog.=) $1",
-						  2, types, values, nulls) == 0)
+	if (write_definitions("UPDATE " POSTERIOR_DEFINITIONS " SET version = pg_catalog.gen_random_uuid(), refreshed_rows = $3"
+						  " WHERE name OPERATOR(pg_catalog.=) $1 AND id OPERATOR(pg_catalog.=) $2", 3, types, values, nulls) == 0)
 		has_vanished(name);
 }
 
@@ -537,8 +549,7 @@ posterior_refresh_context(PG_FUNCTION_ARGS)
 	bool		maintained;
 
 	PreventCommandIfReadOnly("posterior.refresh_context()");
-	own_context(name, &columns, &maintained);
-	posterior_refresh(name, true);
+	posterior_refresh(name, own_context(name, &columns, &maintained), true);
 	PG_RETURN_VOID();
 }
 

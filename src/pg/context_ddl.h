@@ -47,7 +47,7 @@ Oid			posterior_relation_owner(Oid relation);
  * Have a context encoded anew, the rows that are there now as its prefix, for whoever sees this from then on. Its relation is locked by the caller, who has also asked
  * whether the user may do this. While another transaction changes the definition it waits, or does nothing.
  */
-void		posterior_refresh(const char *name, bool wait);
+void		posterior_refresh(const char *name, const pg_uuid_t *id, bool wait);
 
 /* Make the triggers of a table unless they are there; drop them when no context needs them any more. */
 void		posterior_make_triggers(Oid relation);

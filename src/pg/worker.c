@@ -262,7 +262,7 @@ static bool
 refresh(const PosteriorNamed *named)
 {
 	/* who changes the definition says other things about it anyway, and may stay for long; with the lock on the table that we have here, waiting may be a deadlock */
-	posterior_refresh(named->name, false);
+	posterior_refresh(named->name, &named->id, false);
 	return false;
 }
 
