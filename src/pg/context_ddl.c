@@ -428,6 +428,28 @@ posterior_create_context(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+/* Write a definition that is there, perhaps with a new name; the number of rows. */
+static uint64
+change_definition(const char *statement, Parameters *p, const char *new_name)
+{
+	uint64		volatile n = 0;
+
+	PG_TRY();
+	{
+		n = write_definitions(statement, PARAMETERS, p->types, p->values, p->nulls);
+	}
+	PG_CATCH();
+	{
+		/* another session has taken the name since it was free. The error stays one. */
+		if (new_name == NULL || geterrcode() != ERRCODE_UNIQUE_VIOLATION)
+			PG_RE_THROW();
+		FlushErrorState();
+		name_is_taken(new_name);
+	}
+	PG_END_TRY();
+	return n;
+}
+
 /* alter_context(name, target, features, order_by, model, max_rows, filter, maintain, new_name); NULL leaves as it is */
 PG_FUNCTION_INFO_V1(posterior_alter_context);
 Datum
@@ -471,13 +493,13 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 		check_free(new_name);
 		set(&p, P_NEW_NAME, CStringGetTextDatum(new_name));
 	}
-	if (write_definitions(psprintf("UPDATE " POSTERIOR_DEFINITIONS " SET version = pg_catalog.gen_random_uuid(), refreshed_rows = NULL, target = coalesce($3, target),"
+	if (change_definition(psprintf("UPDATE " POSTERIOR_DEFINITIONS " SET version = pg_catalog.gen_random_uuid(), refreshed_rows = NULL, target = coalesce($3, target),"
 								   " features = coalesce($4, features), order_by = coalesce($5, order_by), descending = coalesce($6, descending),"
 								   " filter = %s, model = coalesce($8, model), max_rows = CASE WHEN $9 OPERATOR(pg_catalog.=) 0 THEN NULL ELSE coalesce($9, max_rows) END,"
 								   " maintain = coalesce($10, maintain), name = coalesce($11, name)"
 								   " WHERE name OPERATOR(pg_catalog.=) $1 AND id OPERATOR(pg_catalog.=) $13 AND $2 IS NOT NULL AND $12 IS NULL",
 								   filter != NULL && filter[0] == '\0' ? "CASE WHEN $7 IS NULL THEN NULL ELSE $7 END" : "coalesce($7, filter)"),
-						  PARAMETERS, p.types, p.values, p.nulls) == 0)
+						  &p, new_name) == 0)
 		has_vanished(name);
 	check_definition(new_name != NULL ? new_name : name);
 	if (maintained)
