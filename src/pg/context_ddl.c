@@ -36,9 +36,9 @@
 /* Arguments of create_context and alter_context. */
 enum { NAME, RELATION, TARGET, FEATURES, ORDER_BY, MODEL, MAX_ROWS, FILTER, MAINTAIN, NEW_NAME };
 
-/* Run a statement that writes the definitions, as their owner; the number of rows. */
+/* Run a statement that writes the definitions, as their owner, on those that are there now or those that the transaction's snapshot shows; the number of rows. */
 static uint64
-write_definitions(const char *statement, int n, Oid *types, Datum *values, const char *nulls)
+write_seen(bool now, const char *statement, int n, Oid *types, Datum *values, const char *nulls)
 {
 	/* without asking for the caller's rights on the schema: whoever drops a table comes here */
 	Oid			table = get_relname_relid("context_definition", get_namespace_oid("posterior", false)),
@@ -46,6 +46,7 @@ write_definitions(const char *statement, int n, Oid *types, Datum *values, const
 	Relation	rel = table_open(table, AccessShareLock);
 	Oid			owner = rel->rd_rel->relowner;
 	int			security;
+	SPIPlanPtr	plan;
 	uint64		count;
 
 	table_close(rel, NoLock);
@@ -54,12 +55,19 @@ write_definitions(const char *statement, int n, Oid *types, Datum *values, const
 	SetUserIdAndSecContext(owner, security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
-	if (SPI_execute_with_args(statement, n, types, values, nulls, false, 0) < 0)
+	plan = SPI_prepare(statement, n, types);
+	if (plan == NULL || SPI_execute_snapshot(plan, values, nulls, now ? GetLatestSnapshot() : InvalidSnapshot, InvalidSnapshot, false, true, 0) < 0)
 		elog(ERROR, "could not write " POSTERIOR_DEFINITIONS);
 	count = SPI_processed;
 	SPI_finish();
 	SetUserIdAndSecContext(user, security);
 	return count;
+}
+
+static uint64
+write_definitions(const char *statement, int n, Oid *types, Datum *values, const char *nulls)
+{
+	return write_seen(false, statement, n, types, values, nulls);
 }
 
 /* The OID of a type of ours. */
@@ -605,10 +613,10 @@ posterior_dropped(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_E_R_I_E_EVENT_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("not called by an event trigger")));
-	/* the extension itself may be among what is dropped */
+	/* the extension itself may be among what is dropped; and a context may be younger than the transaction's snapshot, like the table that is gone for all */
 	if (OidIsValid(get_relname_relid("context_definition", get_namespace_oid("posterior", true))))
-		write_definitions("DELETE FROM " POSTERIOR_DEFINITIONS " d USING pg_catalog.pg_event_trigger_dropped_objects() o"
-						  " WHERE o.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass"
-						  " AND o.objsubid OPERATOR(pg_catalog.=) 0 AND d.relation::pg_catalog.oid OPERATOR(pg_catalog.=) o.objid", 0, NULL, NULL, NULL);
+		write_seen(true, "DELETE FROM " POSTERIOR_DEFINITIONS " d USING pg_catalog.pg_event_trigger_dropped_objects() o"
+				   " WHERE o.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass"
+				   " AND o.objsubid OPERATOR(pg_catalog.=) 0 AND d.relation::pg_catalog.oid OPERATOR(pg_catalog.=) o.objid", 0, NULL, NULL, NULL);
 	PG_RETURN_POINTER(NULL);
 }

@@ -9,6 +9,7 @@
 #include "context_ddl.h"
 
 #include "access/table.h"
+#include "access/xact.h"
 #include "catalog/catalog.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
@@ -18,6 +19,7 @@
 #include "storage/lmgr.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
 /* Run a statement as the caller. */
@@ -91,7 +93,7 @@ posterior_make_triggers(Oid relation)
 	}
 }
 
-/* Whether a context of the relation needs its triggers. */
+/* Whether a context of the relation needs its triggers: one that is there now, whatever the transaction's snapshot shows. */
 static bool
 needed(Oid relation)
 {
@@ -99,13 +101,16 @@ needed(Oid relation)
 	Datum		value = ObjectIdGetDatum(relation);
 	uint64		contexts;
 
+	CommandCounterIncrement();
+	PushActiveSnapshot(GetLatestSnapshot());
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 	if (SPI_execute_with_args("SELECT FROM " POSTERIOR_DEFINITIONS " WHERE relation::pg_catalog.oid OPERATOR(pg_catalog.=) $1"
-							  " AND maintain OPERATOR(pg_catalog.=) 'trigger'", 1, &type, &value, NULL, false, 1) != SPI_OK_SELECT)
+							  " AND maintain OPERATOR(pg_catalog.=) 'trigger'", 1, &type, &value, NULL, true, 1) != SPI_OK_SELECT)
 		elog(ERROR, "could not read " POSTERIOR_DEFINITIONS);
 	contexts = SPI_processed;
 	SPI_finish();
+	PopActiveSnapshot();
 	return contexts > 0;
 }
 
