@@ -166,6 +166,14 @@ SELECT f AS filter, try(format('SELECT posterior.create_context(''new'', ''parts
 	('sky IS DISTINCT FROM ''sun'''), ('nullif(sky, ''sun'') IS NULL'), ('CASE sky WHEN ''sun'' THEN true END'), ('CASE word WHEN ''a'' THEN true END'), ('(id, sky) > (1, ''sun'')'), ('''{1}''::int[] IS NOT DISTINCT FROM ARRAY[id]'),
 	('sky = ''sun'' OR sky IN (''sun'', ''rain'') OR sky > ''sun'''), ('word IS DISTINCT FROM ''a'' AND id IS DISTINCT FROM 3'), ('nullif(word, ''a'') IS NULL'), ('(id, word, y) > (1, ''a'', 2)'),
 	('CASE id WHEN 1 THEN true WHEN 2.5 THEN false END'), ('CASE id WHEN 1 THEN true END'), ('CASE note WHEN ''a'' THEN true END'), ('CASE WHEN sky = ''sun'' THEN true END')) v (f);
+-- nor what the server calls immutable although it asks the session's settings, or what somebody can change
+ALTER TABLE parts ADD COLUMN bytes bytea, ADD COLUMN at timestamptz;
+CREATE TEXT SEARCH CONFIGURATION searched (COPY = simple);
+SELECT f AS filter, try(format('SELECT posterior.create_context(''new'', ''parts'', ''y'', ''{id}'', ''id'', filter => %L, model => ''toy'')', f)) AS answer FROM (VALUES
+	('y::text = ''1.5'''), ('ARRAY[y]::text[] = ''{1.5}'''), ('place::text > ''a'''), ('bytes::text = ''a'''), ('quote_ident(note) = note'), ('at AT TIME ZONE ''EST'' > ''2024-01-01'''),
+	('at AT TIME ZONE note > ''2024-01-01'''), ('bytes IS NULL OR xmlelement(name a, at) IS NOT NULL'), ('to_tsvector(''searched'', note) @@ ''a'''),
+	('id::text = ''1'' AND encode(bytes, ''hex'') = ''00'''), ('at AT TIME ZONE ''Europe/Paris'' > ''2024-01-01'' OR at AT TIME ZONE ''UTC'' > ''2024-01-01'''), ('to_tsvector(''english'', note) @@ ''a''')) v (f);
+DROP TEXT SEARCH CONFIGURATION searched;
 -- a type that was an enum when the filter was made, and has the same name: nothing reads a value of it
 CREATE TYPE mood AS ENUM ('1', '2');
 ALTER TABLE parts ADD COLUMN mood mood;

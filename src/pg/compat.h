@@ -57,6 +57,15 @@
 #endif
 
 /* 14 gave the raw parser a mode. */
+/* timezone(text, timestamptz) and timezone(text, timestamp) */
+#if PG_VERSION_NUM >= 140000
+#define POSTERIOR_TIMESTAMPTZ_ZONE F_TIMEZONE_TEXT_TIMESTAMPTZ
+#define POSTERIOR_TIMESTAMP_ZONE F_TIMEZONE_TEXT_TIMESTAMP
+#else
+#define POSTERIOR_TIMESTAMPTZ_ZONE F_TIMESTAMPTZ_ZONE
+#define POSTERIOR_TIMESTAMP_ZONE F_TIMESTAMP_ZONE
+#endif
+
 #if PG_VERSION_NUM >= 140000
 #define posterior_raw_parser(text) raw_parser(text, RAW_PARSE_DEFAULT)
 #else

@@ -30,6 +30,7 @@
 #include "parser/parse_type.h"
 #include "parser/parser.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -81,6 +82,62 @@ static bool
 foreign_function(Oid function, void *context)
 {
 	return function >= FirstNormalObjectId;
+}
+
+/*
+ * Whether a function that the server calls immutable asks the session's settings: numbers as text extra_float_digits, bytes as text bytea_output, quote_ident
+ * quote_all_identifiers.
+ */
+static bool
+asks_settings(Oid function, void *context)
+{
+	switch (function)
+	{
+		case F_FLOAT4OUT:
+		case F_FLOAT8OUT:
+		case F_POINT_OUT:
+		case F_LSEG_OUT:
+		case F_PATH_OUT:
+		case F_BOX_OUT:
+		case F_POLY_OUT:
+		case F_LINE_OUT:
+		case F_CIRCLE_OUT:
+		case F_BYTEAOUT:
+		case F_QUOTE_IDENT:
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* Whether a time is moved to a zone whose name may be an abbreviation, of which the session's timezone_abbreviations say what it is. */
+static bool
+asks_abbreviations(Node *node)
+{
+	FuncExpr   *call = (FuncExpr *) node;
+	Const	   *zone;
+	char	   *name;
+
+	if (!IsA(node, FuncExpr) || (call->funcid != POSTERIOR_TIMESTAMPTZ_ZONE && call->funcid != POSTERIOR_TIMESTAMP_ZONE))
+		return false;
+	zone = linitial(call->args);
+	if (!IsA(zone, Const))
+		return true;
+	if (zone->constisnull)
+		return false;
+	name = TextDatumGetCString(zone->constvalue);
+	return strchr(name, '/') == NULL && strcmp(name, "UTC") != 0;
+}
+
+/* Whether a value is a text search configuration or dictionary that somebody can change: one that is not the server's, or that a row names. */
+static bool
+is_foreign_search(Node *node)
+{
+	Oid			type = IsA(node, List) || IsA(node, CaseWhen) ? InvalidOid : exprType(node);
+
+	if (type != REGCONFIGOID && type != REGDICTIONARYOID)
+		return false;
+	return !IsA(node, Const) || (!((Const *) node)->constisnull && DatumGetObjectId(((Const *) node)->constvalue) >= FirstNormalObjectId);
 }
 
 /* Whether the values of a type are read, written and checked by nothing that somebody could have defined. */
@@ -205,6 +262,13 @@ check_parts(Node *node, const char *shown)
 	/* a domain's constraints may call anything */
 	if (check_functions_in_node(node, foreign_function, NULL) || IsA(node, CoerceToDomain) || operator_of(node) >= FirstNormalObjectId)
 		bad_filter(shown, "It calls something that is not part of PostgreSQL.");
+	if (is_foreign_search(node))
+		bad_filter(shown, "It uses a text search configuration that is not part of PostgreSQL.");
+	/* XML asks xmlbinary and TimeZone */
+	if (check_functions_in_node(node, asks_settings, NULL) || IsA(node, XmlExpr))
+		bad_filter(shown, "Its value depends on more than the row.");
+	if (asks_abbreviations(node))
+		bad_filter(shown, "It has a time zone that may be an abbreviation, which depends on more than the row; UTC and names like Europe/Paris do not.");
 	if (OidIsValid(foreign_type(node)))
 		bad_type(foreign_type(node), shown);
 	if (is_replaceable(node))
