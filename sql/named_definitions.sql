@@ -225,6 +225,25 @@ SELECT posterior.alter_context('numbers', filter => 'id <> 3 AND coalesce(id::fl
 SET array_nulls = off;
 SELECT posterior.warm_context('numbers'), filter FROM posterior.contexts WHERE name = 'numbers';
 RESET array_nulls;
+-- a backslash is one wherever it is printed and read: by the query, in a dump, and when the text is analysed again
+ALTER TABLE numbers ADD COLUMN note varchar;
+UPDATE numbers SET note = CASE WHEN id < 3 THEN 'a\b' WHEN id < 6 THEN 'a\\b' ELSE '' END;
+SET escape_string_warning = off;
+SET standard_conforming_strings = off;
+SELECT posterior.alter_context('numbers', filter => 'note = ''a\\\\b''');
+SELECT posterior.warm_context('numbers'), filter FROM posterior.contexts WHERE name = 'numbers';
+UPDATE posterior.context_definition SET filter = filter::text::posterior.row_filter WHERE name = 'numbers';
+SELECT posterior.warm_context('numbers'), filter FROM posterior.contexts WHERE name = 'numbers';
+RESET standard_conforming_strings;
+SELECT posterior.warm_context('numbers'), filter FROM posterior.contexts WHERE name = 'numbers';
+SELECT posterior.alter_context('numbers', filter => 'note = ''a\\b''');
+SELECT posterior.warm_context('numbers'), filter FROM posterior.contexts WHERE name = 'numbers';
+SET standard_conforming_strings = off;
+SELECT posterior.alter_context('numbers', filter => 'note = ''a\\\\b''');
+RESET standard_conforming_strings;
+RESET escape_string_warning;
+ALTER TABLE numbers ALTER note TYPE text;
+SELECT posterior.warm_context('numbers'), filter FROM posterior.contexts WHERE name = 'numbers';
 -- pg_upgrade keeps the bytes of a filter: another version reads its text
 SELECT posterior.alter_context('numbers', filter => 'abs(id) >= 3 AND "x" < 1.1::float8 * 8 AND id::text <> ''id'' AND (id, x) > (1, 1) OR id IN (1, 2)');
 CREATE CAST (posterior.row_filter AS bytea) WITHOUT FUNCTION;

@@ -17,6 +17,7 @@
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "nodes/bitmapset.h"
+#include "parser/parser.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/array.h"
@@ -40,6 +41,26 @@ typedef struct Kept
 	int			uses;			/* by queries that run now: what they read may itself ask contexts, and so come here */
 } Kept;
 
+/* Until the level ends, which is returned, a setting is on, so that what a filter has is read as it is printed; 0: it is on anyway. */
+static int
+turn_on(const char *setting, bool is_on)
+{
+	int			level;
+
+	if (is_on)
+		return 0;
+	level = NewGUCNestLevel();
+	set_config_option(setting, "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	return level;
+}
+
+static void
+end_level(int level)
+{
+	if (level > 0)
+		AtEOXact_GUC(true, level);
+}
+
 /* The kept plan of a query, with the options of SPI_prepare_cursor, in use until its uses are counted down. SPI must be connected. */
 static Kept *
 use_plan(const char *query, int n, Oid *types, int options)
@@ -48,7 +69,8 @@ use_plan(const char *query, int n, Oid *types, int options)
 	static int	next = 0;
 	Kept	   *slot;
 	SPIPlanPtr	plan;
-	int			tried = 0;
+	int			tried = 0,
+				level;
 
 	for (int i = 0; i < KEPT_PLANS; i++)
 		if (kept[i].query != NULL && kept[i].user == GetUserId() && strcmp(kept[i].query, query) == 0)
@@ -56,7 +78,10 @@ use_plan(const char *query, int n, Oid *types, int options)
 			kept[i].uses++;
 			return &kept[i];
 		}
+	/* later analyses begin with what is parsed here */
+	level = turn_on("standard_conforming_strings", standard_conforming_strings);
 	plan = SPI_prepare_cursor(query, n, types, options);
+	end_level(level);
 	if (plan == NULL)
 		elog(ERROR, "could not prepare \"%s\"", query);
 	while (kept[next].uses > 0 && tried++ < KEPT_PLANS)
@@ -88,30 +113,10 @@ use_plan(const char *query, int n, Oid *types, int options)
 	return slot;
 }
 
-/* Until the level ends, which is returned, arrays in a filter are read as they are printed, whatever the session has set; 0: they are anyway. */
-static int
-read_nulls(void)
-{
-	int			level;
-
-	if (Array_nulls)
-		return 0;
-	level = NewGUCNestLevel();
-	set_config_option("array_nulls", "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	return level;
-}
-
-static void
-end_level(int level)
-{
-	if (level > 0)
-		AtEOXact_GUC(true, level);
-}
-
 int
 posterior_plan_execute(const char *query, int n, Oid *types, int options, Datum *values, long limit)
 {
-	volatile int level = read_nulls();
+	volatile int level = turn_on("array_nulls", Array_nulls);
 	Kept	   *kept = use_plan(query, n, types, options);
 	volatile int result = 0;
 
@@ -131,7 +136,7 @@ posterior_plan_execute(const char *query, int n, Oid *types, int options, Datum 
 Portal
 posterior_plan_open(const char *query, int n, Oid *types, Datum *values)
 {
-	volatile int level = read_nulls();
+	volatile int level = turn_on("array_nulls", Array_nulls);
 	Kept	   *kept = use_plan(query, n, types, 0);
 	Portal		volatile cursor = NULL;
 

@@ -353,7 +353,7 @@ set_until(const char *name, const char *value)
 	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 }
 
-/* From here to AtEOXact_GUC(true, level), constants are printed so that every session reads them alike. */
+/* From here to AtEOXact_GUC(true, level), constants are printed so that every session reads them alike, and read as they are printed. */
 static int
 begin_printing(void)
 {
@@ -363,6 +363,7 @@ begin_printing(void)
 	set_until("intervalstyle", "postgres");
 	set_until("extra_float_digits", "1");
 	set_until("array_nulls", "on");
+	set_until("standard_conforming_strings", "on");
 	return level;
 }
 
@@ -418,7 +419,7 @@ static RowFilter *
 make_filter(Oid relation, Node *condition)
 {
 	static const char before[] = "r WHERE ";
-	int			level = NewGUCNestLevel();
+	int			level = begin_printing();
 	char	   *text,
 			   *expression = nodeToString(condition),
 			   *end;
@@ -429,8 +430,8 @@ make_filter(Oid relation, Node *condition)
 
 	set_until("search_path", "pg_catalog");
 	text = print(relation, condition);
-	AtEOXact_GUC(true, level);
 	note_column(parse(psprintf("%s%s", before, text), text, &ignored), &p);
+	AtEOXact_GUC(true, level);
 	if (p.n > 0)
 		qsort(p.places, p.n, sizeof(ColumnPlace), compare_places);
 	size = offsetof(RowFilter, places) + p.n * sizeof(ColumnPlace) + strlen(text) + strlen(expression) + 2;
@@ -714,11 +715,13 @@ try_to_read(const char *text, char **reason)
 	MemoryContextSwitchTo(memory);
 	PG_TRY();
 	{
+		int			level = begin_printing();
 		RangeVar   *relation;
 		Node	   *raw = parse(text, text, &relation);
 		Oid			oid = RangeVarGetRelid(relation, AccessShareLock, false);
 
 		filter = make_filter(oid, analyse(oid, raw, text));
+		AtEOXact_GUC(true, level);
 		ReleaseCurrentSubTransaction();
 		MemoryContextSwitchTo(memory);
 		CurrentResourceOwner = owner;
