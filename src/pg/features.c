@@ -110,16 +110,30 @@ time_cell(Oid type, Datum value)
 	}
 }
 
+/* An interval in seconds. Rows are ordered by intervals, so those that are equal, as a day and 24 hours, must be the same number to the last bit. */
 static double
 interval_cell(Datum value)
 {
 	Interval   *i = DatumGetIntervalP(value);
+	int64		seconds = i->time / USECS_PER_SEC + ((int64) i->month * DAYS_PER_MONTH + i->day) * SECS_PER_DAY,
+				rest = i->time % USECS_PER_SEC;
 
 #ifdef INTERVAL_NOT_FINITE
 	if (INTERVAL_NOT_FINITE(i))
 		return INFINITY;
 #endif
-	return (double) i->time / USECS_PER_SEC + ((double) i->month * DAYS_PER_MONTH + i->day) * SECS_PER_DAY;
+	/* of one sign, however it was written */
+	if (seconds > 0 && rest < 0)
+	{
+		seconds--;
+		rest += USECS_PER_SEC;
+	}
+	else if (seconds < 0 && rest > 0)
+	{
+		seconds++;
+		rest -= USECS_PER_SEC;
+	}
+	return (double) seconds + (double) rest / USECS_PER_SEC;
 }
 
 static double
