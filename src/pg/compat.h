@@ -56,8 +56,7 @@
 #define posterior_make_range(type, lower, upper) make_range(type, lower, upper, false)
 #endif
 
-/* 14 gave the raw parser a mode. */
-/* timezone(text, timestamptz) and timezone(text, timestamp) */
+/* timezone(text, timestamptz) and timezone(text, timestamp): 14 names functions by their arguments. */
 #if PG_VERSION_NUM >= 140000
 #define POSTERIOR_TIMESTAMPTZ_ZONE F_TIMEZONE_TEXT_TIMESTAMPTZ
 #define POSTERIOR_TIMESTAMP_ZONE F_TIMEZONE_TEXT_TIMESTAMP
@@ -66,6 +65,7 @@
 #define POSTERIOR_TIMESTAMP_ZONE F_TIMESTAMP_ZONE
 #endif
 
+/* 14 gave the raw parser a mode. */
 #if PG_VERSION_NUM >= 140000
 #define posterior_raw_parser(text) raw_parser(text, RAW_PARSE_DEFAULT)
 #else
