@@ -4,9 +4,11 @@
 
 use strict;
 use warnings;
-use IPC::Run;
+use FindBin;
+use lib $FindBin::RealBin;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Session;
 use Test::More;
 
 my $models = $ENV{TEST_MODELS};
@@ -29,30 +31,6 @@ $primary->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_posteri
 $primary->start;
 $primary->safe_psql('postgres', $setup . $rows);
 sub same { return $_[0]->safe_psql('postgres', 'SELECT same()') }
-# A session that stays; ask() gives what a statement says.
-sub session
-{
-	my ($node) = @_;
-	my $s = { in => '', out => '' };
-	$s->{run} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ], '<', \$s->{in}, '>', \$s->{out}, '2>', \$s->{out}, IPC::Run::timeout(300));
-	return $s;
-}
-my $asked = 0;
-sub ask
-{
-	my ($s, $statement) = @_;
-	my $end = 'end ' . ++$asked;
-	$s->{out} = '';
-	$s->{in} .= "$statement;\n\\echo $end\n";
-	$s->{run}->pump until $s->{out} =~ /^$end$/m;
-	return $s->{out} =~ s/\n?$end\n$//r;
-}
-sub leave
-{
-	my ($s) = @_;
-	$s->{in} .= "\\q\n";
-	$s->{run}->finish;
-}
 # Several rows at once, joint draws and densities: from the context twice, and, without the cache, from a value gathered by the same statement.
 sub joint
 {

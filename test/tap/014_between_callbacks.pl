@@ -11,6 +11,7 @@ use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Restart;
+use Session;
 use Test::More;
 
 my $models = $ENV{TEST_MODELS};
@@ -53,23 +54,7 @@ sub hold
 	return $writer;
 }
 # One session keeps the locks, another has a snapshot of its own.
-sub session
-{
-	my $s = { in => '', out => '' };
-	$s->{run} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ], '<', \$s->{in}, '>', \$s->{out}, '2>', \$s->{out}, IPC::Run::timeout(300));
-	return $s;
-}
-my $asked = 0;
-sub ask
-{
-	my ($s, $statement) = @_;
-	my $end = 'end ' . ++$asked;
-	$s->{out} = '';
-	$s->{in} .= "$statement;\n\\echo $end\n";
-	$s->{run}->pump until $s->{out} =~ /^$end$/m;
-	return $s->{out} =~ s/\n?$end\n$//r;
-}
-my $keeper = session();
+my $keeper = session($node);
 sub let
 {
 	my ($writer) = @_;
@@ -105,12 +90,12 @@ for my $case (@cases)
 	$node->safe_psql('postgres', 'INSERT INTO other VALUES (1)');
 	is(same(), $before, "$name: both have told");
 	is(same(), $before, "$name: and it is proven");
-	my $old = session();
+	my $old = session($node);
 	is(ask($old, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT same()'), $before, "$name: a snapshot from before both");
 	my $errors = let($order == 1 ? $one : $two);
 	like($errors, $fails && $order == 1 ? qr/division by zero/ : qr/^$/, "$name: the end of one");
 	is(same(), "$then same", "$name: one is seen");
-	my $middle = session();
+	my $middle = session($node);
 	is(ask($middle, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT same()'), "$then same", "$name: a snapshot from between");
 	is(ask($old, 'SELECT same()'), $before, "$name: none is seen by the old one");
 	is(same(), "$then same", "$name: and again");
@@ -122,8 +107,7 @@ for my $case (@cases)
 	is(same(), "$finally same", "$name: and again");
 	for my $s ($old, $middle)
 	{
-		$s->{in} .= "\\q\n";
-		$s->{run}->finish;
+		leave($s);
 	}
 }
 cmp_ok(state('skips'), '>', 0, 'readers read nothing');
@@ -145,8 +129,7 @@ cmp_ok(state('deltas'), '>', 0, 'or new rows only');
 	like(same(), qr/ 32 same$/, 'once');
 }
 
-$keeper->{in} .= "\\q\n";
-$keeper->{run}->finish;
+leave($keeper);
 
 # killed there, or while it prepares: what was told is gone with the shared memory, and nothing was done
 my $update = 'UPDATE t SET y = 9 WHERE k = 7';
@@ -154,7 +137,7 @@ for my $case ((map { [$_, 'COMMIT'] } sprintf($insert, 3), $update, 'TRUNCATE t'
 {
 	my ($statement, $end) = @$case;
 	my $before = same();
-	$keeper = session();
+	$keeper = session($node);
 	ask($keeper, 'SELECT pg_advisory_lock(1)');
 	my $one = hold(1, $statement, 0, $end);
 	my $pid = $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query = \$\$$end\$\$ AND wait_event = 'advisory'");
@@ -174,7 +157,7 @@ for my $statement (sprintf($insert, 5), 'DELETE FROM t WHERE k = 8')
 	my $before = same();
 	$node->safe_psql('postgres', "BEGIN; $statement; PREPARE TRANSACTION 'p'");
 	is(same(), $before, "$statement: prepared");
-	$keeper = session();
+	$keeper = session($node);
 	my $pid = ask($keeper, 'SELECT pg_backend_pid()');
 	my $logged = -s $node->logfile;
 	is(kill('KILL', $pid), 1, 'a backend is killed');

@@ -4,9 +4,11 @@
 
 use strict;
 use warnings;
-use IPC::Run;
+use FindBin;
+use lib $FindBin::RealBin;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Session;
 use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('pins');
@@ -32,37 +34,12 @@ $node->safe_psql('postgres', q{
 });
 sub cache { return $node->safe_psql('postgres', "SELECT $_[0] FROM posterior.stat_cache()") }
 
-# A session that stays; ask() gives what a statement says.
-sub session
-{
-	my $s = { in => '', out => '' };
-	$s->{run} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ], '<', \$s->{in}, '>', \$s->{out}, '2>', \$s->{out}, IPC::Run::timeout(300));
-	return $s;
-}
-my $asked = 0;
-sub ask
-{
-	my ($s, $statement) = @_;
-	my $end = 'end ' . ++$asked;
-	$s->{out} = '';
-	$s->{in} .= "$statement;\n\\echo $end\n";
-	$s->{run}->pump until $s->{out} =~ /^$end$/m;
-	return $s->{out} =~ s/\n?$end\n$//r;
-}
-
-sub leave
-{
-	my ($s) = @_;
-	$s->{in} .= "\\q\n";
-	$s->{run}->finish;
-}
-
 # ---- an encoding that is held outlives those of others, also when its table has changed and nobody else finds it ----
 my $question = "SELECT posterior.predict('c', q) FROM generate_series(1, 12) i, LATERAL (SELECT i / 10.0::float8 AS x) q";
 my @right = split /\n/, $node->safe_psql('postgres', "SET posterior.cache = off; $question");
 for my $change ('SELECT', 'UPDATE t SET y = y + 1')
 {
-	my $reader = session();
+	my $reader = session($node);
 	is(ask($reader, "BEGIN; DECLARE answers CURSOR FOR $question; FETCH 2 FROM answers"), join("\n", @right[0 .. 1]), "$change: a cursor has asked");
 	$node->safe_psql('postgres', $change);
 	for my $i (0 .. 4)
@@ -83,7 +60,7 @@ $node->safe_psql('postgres', q{
 sub hold
 {
 	my ($k) = @_;
-	my $s = session();
+	my $s = session($node);
 	like(ask($s, "BEGIN; DECLARE answers CURSOR FOR SELECT posterior.predict(value, i) FROM big, generate_series(1, 1000) i WHERE k = $k; FETCH 1 FROM answers"), qr/mixture|bars|gaussian/, "$k is held");
 	$s->{pid} = ask($s, 'SELECT pg_backend_pid()');
 	return $s;

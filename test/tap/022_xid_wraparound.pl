@@ -5,9 +5,11 @@
 
 use strict;
 use warnings;
-use IPC::Run;
+use FindBin;
+use lib $FindBin::RealBin;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Session;
 use Test::More;
 
 my $models = $ENV{TEST_MODELS};
@@ -50,38 +52,20 @@ $node->safe_psql('postgres', qq{
 });
 sub same { return $node->safe_psql('postgres', 'SELECT same()') }
 
-# A session that stays; ask() gives what a statement says.
-sub session
-{
-	my $s = { in => '', out => '' };
-	$s->{run} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ], '<', \$s->{in}, '>', \$s->{out}, '2>', \$s->{out}, IPC::Run::timeout(300));
-	return $s;
-}
-my $asked = 0;
-sub ask
-{
-	my ($s, $statement) = @_;
-	my $end = 'end ' . ++$asked;
-	$s->{out} = '';
-	$s->{in} .= "$statement;\n\\echo $end\n";
-	$s->{run}->pump until $s->{out} =~ /^$end$/m;
-	return $s->{out} =~ s/\n?$end\n$//r;
-}
-
 is(same(), '30 same', 'before the end of the numbers');
 $node->safe_psql('postgres', 'INSERT INTO other VALUES (1)');
 is(same(), '30 same', 'and proven');
 $node->safe_psql('postgres', "BEGIN; INSERT INTO t (k, x, y) VALUES (40, 1, 1); PREPARE TRANSACTION 'before'");
-my $writer = session();
+my $writer = session($node);
 ask($writer, 'BEGIN; INSERT INTO t (k, x, y) VALUES (41, 1, 1); UPDATE t SET y = 7 WHERE k = 3');
 $node->safe_psql('postgres', 'INSERT INTO other VALUES (1)');
-my $old = session();
+my $old = session($node);
 is(ask($old, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM other'), '2', 'a snapshot with two transactions under way');
 is(same(), '30 same', 'which nobody sees');
 my $next = $node->safe_psql('postgres', "CALL spend('4294967310'); SELECT pg_current_xact_id()");
 cmp_ok($next, '>', 4294967296, 'the numbers begin anew');
 is(same(), '30 same', 'with both still under way') for 1 .. 2;
-my $across = session();
+my $across = session($node);
 is(ask($across, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM other'), '2', 'a snapshot that has numbers of both kinds');
 $node->safe_psql('postgres', 'INSERT INTO t (k, x, y) VALUES (42, 1, 1)');
 is(same(), '31 same', 'a new row');
@@ -97,8 +81,7 @@ is(same(), '33 same', 'in turn');
 for my $s ($writer, $old, $across)
 {
 	is(ask($s, 'COMMIT; SELECT same()'), '33 same', 'by each of them in the end') if $s != $writer;
-	$s->{in} .= "\\q\n";
-	$s->{run}->finish;
+	leave($s);
 }
 $node->stop;
 done_testing();
