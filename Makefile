@@ -1,230 +1,147 @@
-# pg_posterior: build, install, test.  `make help` lists the targets.
+# pg_posterior: build and install. `make help` lists the targets.
 #
 # Three kinds of objects come from the same sources, all below build/:
 #   build/module/   position independent, for pg_posterior.so (engine, cpu, pg)
 #   build/plain/    engine and cpu for the unit tests and the command-line tool
 #   build/sanitized/  the same under AddressSanitizer and UndefinedBehaviorSanitizer
-# The engine and the cpu provider never see PostgreSQL's include path: a server header there does not compile.
+# The engine and the cpu provider never see PostgreSQL's include path: a header of the server does
+# not compile there. The CUDA device is in cuda/cuda.mk; tests and measurements are in test/test.mk.
 
 PG_CONFIG ?= pg_config
-FUZZ_CC ?= clang
-FUZZ_SECONDS ?= 20
 
-ENGINE_SOURCES := $(wildcard src/engine/*.c src/cpu/*.c)
-PG_SOURCES := $(wildcard src/pg/*.c)
-# The server; what it shares with its clients is in the module, too, and all but main() in the tests.
+# What the caller asks for, on the command line or in the environment, which the server's makefiles
+# would lose.
+caller = $(if $(filter command environment,$(origin $(1))),$($(1)))
+CALLER_CFLAGS := $(call caller,CFLAGS)
+CALLER_CPPFLAGS := $(call caller,CPPFLAGS)
+CALLER_LDFLAGS := $(call caller,LDFLAGS)
+
+ENGINE_SOURCES := $(wildcard src/engine/*/*.c src/cpu/*.c)
+PG_SOURCES := $(wildcard src/pg/*.c src/pg/*/*.c)
+# The server: what it shares with its clients is in the module, too, and all but main() in tests.
 SERVER_SOURCES := $(wildcard src/server/*.c)
 WIRE_SOURCES := src/server/protocol.c src/server/parcel.c src/server/reduce.c
 SERVER_PARTS := $(filter-out src/server/main.c,$(SERVER_SOURCES))
 MODELS := $(wildcard models/*.safetensors)
-UNIT_TESTS := $(notdir $(basename $(wildcard test/unit/*_test.c)))
-FUZZERS := $(notdir $(basename $(wildcard test/fuzz/*_fuzz.c)))
 
-ENGINE_CPPFLAGS = -D_DEFAULT_SOURCE -iquote src -iquote src/engine -iquote src/cpu -iquote src/server
+ENGINE_CPPFLAGS = -D_DEFAULT_SOURCE -iquote src $(CALLER_CPPFLAGS)
 ENGINE_WARNINGS = -Wall -Wextra -Wvla -Wmissing-prototypes -Wpointer-arith -Wformat-security
-ENGINE_CFLAGS = -std=c11 -g $(ENGINE_WARNINGS) -fvisibility=hidden -ffp-contract=off \
-	-fno-math-errno -fno-trapping-math
-ENGINE_OPTIMIZE = -O2 -ftree-vectorize -fstack-protector-strong -D_FORTIFY_SOURCE=2
+# Where the sources lie is not told by what is built from them.
+ANYWHERE = '-ffile-prefix-map=$(CURDIR)=.'
+ENGINE_CFLAGS = -std=c11 -g $(ANYWHERE) $(ENGINE_WARNINGS) -fvisibility=hidden \
+	-ffp-contract=off -fno-math-errno -fno-trapping-math
+FORTIFY = $(if $(findstring _FORTIFY_SOURCE,$(CALLER_CFLAGS) $(CALLER_CPPFLAGS)),, \
+	-D_FORTIFY_SOURCE=2)
+ENGINE_OPTIMIZE = -O2 -ftree-vectorize -fstack-protector-strong $(FORTIFY) $(CALLER_CFLAGS)
+HARDEN = -Wl,-z,relro -Wl,-z,now
+PROGRAM_LDFLAGS = -pie $(HARDEN) $(CALLER_CFLAGS) $(CALLER_LDFLAGS)
 ENGINE_LIBS = -ljansson -lm -lpthread
-FUZZ = -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-SANITIZE = -O2 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
 DEPEND = -MMD -MP
 
 # Goals that need no PostgreSQL at parse time, because `make check` may have to install it first.
-OWN_GOALS := gpu-carry gpu-programs build/cuda-tests-open cuda-tests-open cuda cuda-suite cuda-tests gpu-check check demo bench help layers unit unit-programs valgrind fuzz fuzzers regress isolation history tap sanitized reference docs train evaluate check-train \
-	soak mutants bench-contexts test-models build/tnp build/pg_posterior_server
+OWN_GOALS := help check layers docs unit unit-programs sanitized valgrind reference regress \
+	isolation history tap fuzz fuzzers check-train check-hardened check-platforms soak mutants \
+	test-models demo bench bench-contexts train evaluate build/tnp build/pg_posterior_server \
+	cuda cuda-suite cuda-tests cuda-tests-open build/cuda-tests-open \
+	gpu-check gpu-programs gpu-carry
 ifneq ($(filter-out $(OWN_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 EXTENSION = control/pg_posterior
-DATA = $(wildcard control/*--*.sql)
+DATA_built = $(patsubst control/%,build/control/%,$(wildcard control/*--*.sql))
 MODULE_big = pg_posterior
 OBJS = $(patsubst src/%.c,build/module/%.o,$(ENGINE_SOURCES) $(WIRE_SOURCES) $(PG_SOURCES))
-SHLIB_LINK = $(ENGINE_LIBS)
+SHLIB_LINK = $(HARDEN) $(CALLER_LDFLAGS) $(ENGINE_LIBS)
 EXTRA_CLEAN = build
-PG_CPPFLAGS = -iquote src -iquote src/engine -iquote src/cpu -iquote src/server
-PG_CFLAGS = -std=gnu11 -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
+PG_CPPFLAGS = -iquote src
+PG_CFLAGS = -std=gnu11 $(ANYWHERE) -Wextra -Wno-unused-parameter -Wno-sign-compare \
+	-Wno-missing-field-initializers
+# The flags and headers of a server that gcc has built, which clang does not know in part.
+ifneq ($(findstring clang,$(shell $(CC) --version 2>/dev/null)),)
+PG_CFLAGS += -Wno-unknown-warning-option -Wno-ignored-optimization-argument -Wno-ignored-attributes
+endif
 
-# No bitcode: the module is numerical code that inlining into queries does not help, and clang is not needed to build.
+# No bitcode: inlining numerical code into queries does not help, and a build does not need clang.
 override with_llvm = no
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 ifeq ($(PGXS),)
-$(error $(PG_CONFIG) not found: install the server's development files (Debian: postgresql-server-dev-15), set PG_CONFIG, or run `make check`, which installs what is missing)
+$(error $(PG_CONFIG) not found: set PG_CONFIG, or run test/install-dependencies build)
 endif
 include $(PGXS)
 
 MODEL_DIRECTORY = $(DESTDIR)$(datadir)/extension/pg_posterior
 
 all: build/pg_posterior_server
+.PHONY: install-models install-server install-cuda uninstall-added
 install: install-models install-server install-cuda
-.PHONY: install-models uninstall-models install-server uninstall-server install-cuda uninstall-cuda
 install-server: installdirs build/pg_posterior_server
-	$(MKDIR_P) '$(DESTDIR)$(bindir)'
-	$(INSTALL_PROGRAM) build/pg_posterior_server '$(DESTDIR)$(bindir)/pg_posterior_server'
-
-# what `make cuda` has built, if anything
+	$(MKDIR_P) '$(DESTDIR)$(pkglibdir)'
+	$(INSTALL_PROGRAM) build/pg_posterior_server '$(DESTDIR)$(pkglibdir)/pg_posterior_server'
+# The device, if `make cuda` has built it.
 install-cuda: installdirs
-	$(if $(wildcard build/pg_posterior_cuda.so),$(INSTALL_SHLIB) build/pg_posterior_cuda.so '$(DESTDIR)$(pkglibdir)/')
+	$(if $(wildcard build/pg_posterior_cuda.so),\
+		$(INSTALL_SHLIB) build/pg_posterior_cuda.so '$(DESTDIR)$(pkglibdir)/')
 install-models: installdirs
 	$(MKDIR_P) '$(MODEL_DIRECTORY)'
 	$(if $(MODELS),$(INSTALL_DATA) $(MODELS) '$(MODEL_DIRECTORY)/')
 
-uninstall: uninstall-models uninstall-server uninstall-cuda
-uninstall-server:
-	rm -f '$(DESTDIR)$(bindir)/pg_posterior_server'
-
-uninstall-cuda:
-	rm -f '$(DESTDIR)$(pkglibdir)/pg_posterior_cuda.so'
-uninstall-models:
+uninstall: uninstall-added
+uninstall-added:
+	rm -f '$(DESTDIR)$(pkglibdir)/pg_posterior_server' '$(DESTDIR)$(pkglibdir)/pg_posterior_cuda.so'
 	rm -f $(addprefix '$(MODEL_DIRECTORY)'/,$(notdir $(MODELS)))
 	if [ -d '$(MODEL_DIRECTORY)' ]; then rmdir '$(MODEL_DIRECTORY)'; fi
 
-# What tests load into servers of their own.
-.PHONY: test-libraries
-test-libraries: $(patsubst test/tap/%.c,build/test-libraries/%.so,$(wildcard test/tap/*.c))
-build/test-libraries/%.so: test/tap/%.c Makefile
+# Scripts of the extension: a line `\ir parts/NAME.sql` stands for that file, which installation and
+# upgrade share.
+build/control/%.sql: control/%.sql $(wildcard control/parts/*.sql) Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(CPPFLAGS) $(CFLAGS_SL) -shared -o $@ $<
+	awk '$$1 != "\\ir" { print; next } \
+		{ part = "control/" $$2; n = 0; \
+			while ((got = (getline line < part)) > 0) { print line; n++ } close(part) } \
+		n == 0 { print "$<: cannot read " part > "/dev/stderr"; exit 1 }' $< > $@.new
+	@mv $@.new $@
 
 build/module/pg/%.o: src/pg/%.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(CPPFLAGS) $(CFLAGS_SL) $(CFLAGS_SL_MODULE) $(DEPEND) -c -o $@ $<
+	$(CC) $(CFLAGS) $(CALLER_CFLAGS) $(CPPFLAGS) $(CALLER_CPPFLAGS) \
+		$(CFLAGS_SL) $(CFLAGS_SL_MODULE) $(DEPEND) -c -o $@ $<
 
 endif
 
-# Vector kernels: fused multiply-add is meant, row loops are unrolled, and no vector crosses a function boundary.
-build/module/cpu/%.o build/plain/src/cpu/%.o build/sanitized/src/cpu/%.o: ENGINE_CFLAGS += -ffp-contract=fast -Wno-psabi
-build/module/cpu/%.o build/plain/src/cpu/%.o: ENGINE_OPTIMIZE = -O3 -fstack-protector-strong
+# Vector kernels: fused multiply-add is meant, row loops are unrolled, and no vector crosses a
+# function boundary. The -O2 that packagers pass does not slow them.
+build/module/cpu/%.o build/plain/src/cpu/%.o build/sanitized/src/cpu/%.o: \
+	ENGINE_CFLAGS += -ffp-contract=fast -Wno-psabi
+build/module/cpu/%.o build/plain/src/cpu/%.o: \
+	ENGINE_OPTIMIZE = -O3 -fstack-protector-strong $(filter-out -O2,$(CALLER_CFLAGS))
 
 build/module/%.o: src/%.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(ENGINE_CFLAGS) $(ENGINE_OPTIMIZE) $(ENGINE_CPPFLAGS) -fPIC $(DEPEND) -c -o $@ $<
+	$(CC) $(ENGINE_OPTIMIZE) $(ENGINE_CFLAGS) $(ENGINE_CPPFLAGS) -fPIC $(DEPEND) -c -o $@ $<
 
 build/plain/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(ENGINE_CFLAGS) $(ENGINE_OPTIMIZE) $(ENGINE_CPPFLAGS) -iquote test/unit $(DEPEND) -c -o $@ $<
+	$(CC) $(ENGINE_OPTIMIZE) $(ENGINE_CFLAGS) $(ENGINE_CPPFLAGS) -fPIE \
+		-iquote test/unit $(DEPEND) -c -o $@ $<
 
-build/sanitized/%.o: %.c Makefile
-	@mkdir -p $(@D)
-	$(CC) $(ENGINE_CFLAGS) $(SANITIZE) $(ENGINE_CPPFLAGS) -iquote test/unit $(DEPEND) -c -o $@ $<
-
-# Sources of test/unit that are not programs of their own are shared by all of them.
-UNIT_SHARED := $(filter-out %_test.c,$(wildcard test/unit/*.c))
 PLAIN_ENGINE := $(patsubst %.c,build/plain/%.o,$(ENGINE_SOURCES))
 PLAIN_SERVER := $(patsubst %.c,build/plain/%.o,$(SERVER_PARTS))
-SANITIZED_ENGINE := $(patsubst %.c,build/sanitized/%.o,$(ENGINE_SOURCES) $(SERVER_PARTS))
-.SECONDARY:
-
-build/unit/%: build/plain/test/unit/%.o $(patsubst %.c,build/plain/%.o,$(UNIT_SHARED)) $(PLAIN_SERVER) $(PLAIN_ENGINE)
-	@mkdir -p $(@D)
-	$(CC) -o $@ $^ $(ENGINE_LIBS)
-
-build/unit-sanitized/%: build/sanitized/test/unit/%.o $(patsubst %.c,build/sanitized/%.o,$(UNIT_SHARED)) $(SANITIZED_ENGINE)
-	@mkdir -p $(@D)
-	$(CC) $(SANITIZE) -o $@ $^ $(ENGINE_LIBS)
-
-build/tnp: build/plain/test/tool/tnp.o build/plain/test/unit/tables.o $(PLAIN_ENGINE)
-	@mkdir -p $(@D)
-	$(CC) -o $@ $^ $(ENGINE_LIBS)
-
 build/pg_posterior_server: build/plain/src/server/main.o $(PLAIN_SERVER) $(PLAIN_ENGINE)
 	@mkdir -p $(@D)
-	$(CC) -o $@ $^ $(ENGINE_LIBS) -ldl
+	$(CC) $(PROGRAM_LDFLAGS) -o $@ $^ $(ENGINE_LIBS) -ldl
 
-build/bench-engine: build/plain/bench/engine.o build/plain/bench/limits.o $(PLAIN_ENGINE)
-	@mkdir -p $(@D)
-	$(CC) -o $@ $^ $(ENGINE_LIBS)
-
-build/plain/bench/limits.o: ENGINE_CFLAGS += -ffp-contract=fast -Wno-psabi
-build/plain/bench/limits.o: ENGINE_OPTIMIZE = -O3
-
-# All of a fuzzer is instrumented, so that every branch of the engine guides it.
-build/fuzzed/%.o: %.c Makefile
-	@mkdir -p $(@D)
-	$(FUZZ_CC) $(ENGINE_CFLAGS) $(FUZZ) $(ENGINE_CPPFLAGS) $(DEPEND) -c -o $@ $<
-
-build/fuzz/%: build/fuzzed/test/fuzz/%.o $(patsubst %.c,build/fuzzed/%.o,$(ENGINE_SOURCES) $(SERVER_PARTS))
-	@mkdir -p $(@D)
-	$(FUZZ_CC) $(FUZZ) -fsanitize=fuzzer -o $@ $^ $(ENGINE_LIBS)
-
+include test/test.mk
 include cuda/cuda.mk
 
-.PHONY: $(filter-out build/%,$(OWN_GOALS))
-
-# Models that only tests use are written by a script, deterministically.
-MODEL_WRITERS := $(wildcard test/reference/*.py)
-test-models: $(if $(wildcard test/reference/make_models.py),build/models/.written)
-build/models/.written: $(MODEL_WRITERS)
-	@mkdir -p build/models.new
-	PYTHONDONTWRITEBYTECODE=1 test/python test/reference/make_models.py build/models.new
-	@rm -rf build/models && mv build/models.new build/models && touch $@
-
-unit-programs: $(addprefix build/unit/,$(UNIT_TESTS)) $(addprefix build/unit-sanitized/,$(UNIT_TESTS))
-
-fuzzers: $(addprefix build/fuzz/,$(FUZZERS))
-
-layers docs unit sanitized valgrind cuda-suite reference regress isolation history tap fuzz:
-	+@test/check $(@:-suite=)
-
-# The suite of train/tests: `make train` itself trains.
-check-train:
-	+@test/check train
-
-train evaluate: export MODEL := $(MODEL)
-train evaluate: export MINUTES := $(MINUTES)
-train evaluate: export OUT := $(OUT)
-train evaluate: export DATA := $(DATA)
-train evaluate: export WORKERS := $(WORKERS)
-train evaluate: export DEVICE := $(DEVICE)
-train evaluate: export COMPILE := $(COMPILE)
-train evaluate: export OPTIONS := $(OPTIONS)
-train evaluate:
-	+@train/run $@
-
-demo:
-	+@test/install-dependencies demo
-	+@test/with-server docs/demo/run
-
-soak:
-	+@HISTORY_PREDICTIONS=10000000 HISTORY_SECONDS=36000 test/history/soak
-
-mutants:
-	+@test/history/mutants
-
-bench-contexts:
-	+@test/install-dependencies demo
-	+@test/with-server --conf shared_preload_libraries=pg_posterior --conf max_connections=100 --conf posterior.cache_size=512MB bench/contexts
-
-bench:
-	+@test/install-dependencies demo
-	+@$(MAKE) --no-print-directory -s build/bench-engine
-	+@test/with-server bench/run
-
 help:
-	@sed -n 's/^#: //p' Makefile
+	@sed -n 's/^#: //p' Makefile cuda/cuda.mk test/test.mk
 
-# The server's makefiles have a target of this name, which only says that it is not supported.
-ifneq ($(filter check,$(MAKECMDGOALS)),)
-check:
-	+@test/check
-endif
+-include $(shell [ ! -d build ] || find build -path build/hardened -prune -o -name '*.d' -print)
 
--include $(shell [ ! -d build ] || find build -name '*.d')
-
-#: make             build the module (needs the server's development files, libjansson-dev, librandom123-dev)
-#: make install     install it into the server that PG_CONFIG names (default: pg_config); then CREATE EXTENSION pg_posterior
-#: make uninstall   remove it again
-#: make demo        install what is missing, build, start a temporary server, show what it does
-#: make check       install what is missing, build, run all tests
-#: make layers | docs | unit | sanitized | valgrind | reference | regress | isolation | history | tap | check-train | fuzz    one suite
-#: make train       train a model: MODEL=gp1d MINUTES=25 [OUT=file] [WORKERS=n] [DEVICE=cuda] [COMPILE=1]; see train/README.md
-#: make evaluate    measure a model through SQL: MODEL=tabular DATA=<folder of CSV files> [OUT=file.json]
-#: make cuda        the CUDA device, where nvcc is found (CUDA_ARCHS: 80 90 100 120, as far as nvcc knows them); make cuda-suite tests it, with or without a GPU
-#: make gpu-check   on a machine with a GPU: parity, sanitizer, benchmark; needs no PostgreSQL (make gpu-carry collects what else it may lack)
-#: make soak        the history checker until ten million predictions have been compared
-#: make mutants     one build without each guard of the cache: the tests must find it
-#: make bench-contexts   what named contexts cost writers and save readers
-#: make bench       measure, against PyTorch where it is installed
-#: make build/tnp   the engine's command-line tool
-#: make build/pg_posterior_server   the server process for devices; `make install` puts it beside PostgreSQL's programs
-#: make clean       remove everything that was built
-#: Variables: PG_CONFIG, PYTHON, FUZZ_SECONDS (per fuzzer)
+#: make                   build the module (needs the server's development files, libjansson-dev,
+#:                        librandom123-dev)
+#: make install           install it into the server that PG_CONFIG names (default: pg_config); then
+#:                        CREATE EXTENSION pg_posterior
+#: make uninstall         remove it again
+#: make clean             remove everything that was built
+#: make build/pg_posterior_server   the server process for devices, which `make install` installs
+#: Variables: PG_CONFIG, PYTHON, FUZZ_SECONDS (per fuzzer), FUZZ_TYPES (values given to a server)

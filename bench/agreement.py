@@ -28,7 +28,7 @@ ROWS = 256              # at a time through a block
 DRAWS = 16              # of a claim that are looked at, the first and the last among them
 OWN_DRAWS = 64          # the same, where random numbers are its own, so that only many draws say something
 MOMENTS, LOG_DENSITY, DRAW, CHANCE = 1e-4, 1e-3, 1e-3, 1e-5
-NARROW = 0.03           # 16 bits: standard deviations (docs/decisions.md), and nats per row
+NARROW = 0.03           # 16 bits: standard deviations (docs/decisions/arithmetic.md), and nats per row
 NARROW_CHANCE = 0.01
 OWN_RANDOM = 2.2        # Kolmogorov's statistic times the root of the number, which chance exceeds once in ten thousand
 

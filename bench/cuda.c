@@ -1,10 +1,12 @@
 /*
- * cuda.c: times the CUDA device: kernels alone (events around each launch) and whole calls of the device's interface, medians over rounds.
+ * cuda.c: times the CUDA device: kernels alone (events around each launch) and whole calls of the
+ * device's interface, medians over rounds.
  *
  *     bench MODEL... [--small] [--fp32]
  *
- * One line per model and question, tab-separated: model, question, microseconds in kernels, microseconds of the call, launches. --small is for trying out
- * the program where a GPU is missing or slow. Nothing here checks answers: build/gpu/parity_test does.
+ * One line per model and question, tab-separated: model, question, microseconds in kernels,
+ * microseconds of the call, launches. --small is for trying out the program where a GPU is missing
+ * or slow. Nothing here checks answers: build/gpu/parity_test does.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -113,7 +115,8 @@ measure(Work *w)
 	}
 	qsort(kernels, rounds, sizeof(double), ascending);
 	qsort(calls, rounds, sizeof(double), ascending);
-	printf("%s\t%s\t%.1f\t%.1f\t%d\n", w->model, w->question, kernels[rounds / 2], calls[rounds / 2], launches);
+	printf("%s\t%s\t%.1f\t%.1f\t%d\n", w->model, w->question, kernels[rounds / 2],
+		   calls[rounds / 2], launches);
 	fflush(stdout);
 }
 
@@ -146,7 +149,8 @@ free_rows(TnpRows *rows)
 }
 
 static void
-ask(Work *w, const char *question, TnpRequestKind kind, int64_t context, const TnpRows *queries, int64_t n, int64_t draws)
+ask(Work *w, const char *question, TnpRequestKind kind, int64_t context, const TnpRows *queries,
+	int64_t n, int64_t draws)
 {
 	int64_t		doubles = kind == TNP_REQUEST_SAMPLE ? n * draws : 2 * n + 1;
 
@@ -192,9 +196,11 @@ bench_model(TnpDevice *device, const TestModel *file, const char *name)
 		w.question = n < 2000 ? "build 1k" : "build 10k";
 		w.append = false;
 		measure(&w);
-		if (tnp_device.encoding_build(w.m, &context, n, n + 4 * MOST_ROUNDS, &w.e, &error) != TNP_OK)
+		if (tnp_device.encoding_build(w.m, &context, n, n + 4 * MOST_ROUNDS, &w.e,
+									  &error) != TNP_OK)
 			fail(&w, error.message);
-		ask(&w, n < 2000 ? "predict 1 (1k)" : "predict 1 (10k)", TNP_REQUEST_REDUCE, n, &queries, 1, 0);
+		ask(&w, n < 2000 ? "predict 1 (1k)" : "predict 1 (10k)", TNP_REQUEST_REDUCE, n, &queries, 1,
+			0);
 		if (n < 2000)
 		{
 			ask(&w, "predict 16 (1k)", TNP_REQUEST_REDUCE, n, &queries, 16, 0);
@@ -203,7 +209,8 @@ bench_model(TnpDevice *device, const TestModel *file, const char *name)
 			ask(&w, "sample 16 x 1 (1k)", TNP_REQUEST_SAMPLE, n, &queries, 16, 1);
 			ask(&w, "sample 16 x 16 (1k)", TNP_REQUEST_SAMPLE, n, &queries, 16, 16);
 			ask(&w, "sample 16 x 256 (1k)", TNP_REQUEST_SAMPLE, n, &queries, 16, 256 / scale);
-			ask(&w, "sample 16 x 4096 (1k)", TNP_REQUEST_SAMPLE, n, &queries, 16, 4096 / scale / scale);
+			ask(&w, "sample 16 x 4096 (1k)", TNP_REQUEST_SAMPLE, n, &queries, 16,
+				4096 / scale / scale);
 			ask(&w, "score 16, 128 orders (1k)", TNP_REQUEST_SCORE, n, &queries, 16, 128 / scale);
 		}
 		if (info->appendable)
@@ -259,7 +266,8 @@ main(int argc, char **argv)
 	}
 	device = cuda_open(precision, 0);
 	tnp_device.describe(device, &info);
-	printf("# %s, %s, %s\n", info.name, info.version, precision == TNP_PRECISION_FP16 ? "fp16" : "fp32");
+	printf("# %s, %s, %s\n", info.name, info.version,
+		   precision == TNP_PRECISION_FP16 ? "fp16" : "fp32");
 	printf("# model\tquestion\tkernels_us\tcall_us\tlaunches\n");
 	for (int i = 1; i < argc; i++)
 		if (strncmp(argv[i], "--", 2) != 0)

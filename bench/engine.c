@@ -1,19 +1,25 @@
 /*
- * engine.c: the engine's side of the benchmarks, without a database: answers commands on standard input, one line each, by lines of numbers.
+ * engine.c: the engine's side of the benchmarks, without a database: answers commands on standard
+ * input, one line each, by lines of numbers.
  *
  *     engine MODEL
- *     kernels NAME            reference, or one of those of the CPU provider; the first is its choice
- *     list                    the names of the tables of kernels, the best first
+ *     kernels NAME reference, or one of those of the CPU provider; the first is its choice list the
+ *     names of the tables of kernels, the best first
  *     threads T
- *     features STEP...        column j of row i is the fraction of i STEP_j, spread over [-2, 2]; one column to begin with
- *     rows N PERIOD           encodes N rows of a function of the first and the last column; rows repeat after PERIOD of them
- *     time OPERATION SIZE SECONDS
- *                             milliseconds of each call, and of all processors meanwhile. OPERATION: predict (SIZE queries), sample (SIZE draws of 16 steps), density (SIZE orders of 16 rows), append (SIZE rows),
- *                             build (of all rows), again (16 steps of SIZE draws, where every step encodes context and draws anew)
- *     answer OPERATION SIZE   what such a call says, a number per line: draws, a log density, or mean and standard deviation of each query; after append and build,
+ *     features STEP... column j of row i is the fraction of i STEP_j, spread over [-2, 2]; one
+ *     column to begin with rows N PERIOD encodes N rows of a function of the first and the last
+ *     column; rows repeat after PERIOD of them time OPERATION SIZE SECONDS
+ *                             milliseconds of each call, and of all processors meanwhile.
+ *                             OPERATION: predict (SIZE queries), sample (SIZE draws of 16 steps),
+ *                             density (SIZE orders of 16 rows), append (SIZE rows), build (of all
+ *                             rows), again (16 steps of SIZE draws, where every step encodes
+ *                             context and draws anew)
+ *     answer OPERATION SIZE what such a call says, a number per line: draws, a log density, or mean
+ *     and standard deviation of each query; after append and build,
  *                             of the next 16 rows
- *     team SECONDS            milliseconds of starting and ending as many threads that have nothing to do
- *     limits SECONDS          fused multiply-adds, exponentials and reads per second that one thread and T threads reach, as JSON
+ *     team SECONDS milliseconds of starting and ending as many threads that have nothing to do
+ *     limits SECONDS fused multiply-adds, exponentials and reads per second that one thread and T
+ *     threads reach, as JSON
  *
  * Every answer ends with an empty line.
  *
@@ -25,16 +31,21 @@
 #include <string.h>
 #include <time.h>
 
-#include "cpu.h"
-#include "encode.h"
+#include "cpu/cpu.h"
+#include "engine/inference/encode.h"
 #include "limits.h"
-#include "team.h"
-#include "tnp.h"
+#include "engine/network/team.h"
+#include "engine/tnp.h"
 
 #define STEPS 16
-#define LONG 500				/* milliseconds: a call that needs no other before it to warm caches up */
+/* milliseconds: a call that needs no other before it to warm caches up */
+#define LONG 500
 #define MAX_FEATURES 64
-#define GROWTH 16				/* an encoding that rows are appended to has at most a sixteenth more than it began with, if they are few */
+/*
+ * an encoding that rows are appended to has at most a sixteenth more than it began with, if they
+ * are few
+ */
+#define GROWTH 16
 
 static int	n_threads = 1;
 static const TnpKernels *kernels;
@@ -77,7 +88,8 @@ read_clock(clockid_t clock)
 static Took
 since(Took start)
 {
-	return (Took) {read_clock(CLOCK_MONOTONIC) - start.wall, read_clock(CLOCK_PROCESS_CPUTIME_ID) - start.processors};
+	return (Took) {read_clock(CLOCK_MONOTONIC) - start.wall,
+				   read_clock(CLOCK_PROCESS_CPUTIME_ID) - start.processors};
 }
 
 static int
@@ -178,7 +190,8 @@ sample_again(int64_t draws, double *drawn)
 			TnpDistribution d = {kind, n, params};
 			TnpEncoding *e;
 
-			check(tnp_build(model, &context, tnp_whole_prefix(model, context.n), &e, &error), &error);
+			check(tnp_build(model, &context, tnp_whole_prefix(model, context.n), &e, &error),
+				  &error);
 			check(tnp_predict(e, &query, params, &error), &error);
 			y[n_rows + k] = tnp_draw(&d, 1, (uint64_t) b, (uint32_t) k);
 			tnp_encoding_free(e);
@@ -189,7 +202,10 @@ sample_again(int64_t draws, double *drawn)
 	free(params);
 }
 
-/* Have an encoding that `size` rows can be appended to. It is copied now and then, not each time: what was copied just now is in no cache as keys are in use. */
+/*
+ * Have an encoding that `size` rows can be appended to. It is copied now and then, not each time:
+ * what was copied just now is in no cache as keys are in use.
+ */
 static void
 make_room(int64_t size)
 {
@@ -212,7 +228,8 @@ print_moments(const double *params, int64_t n)
 	tnp_answer_shape(model, &kind, &components);
 	for (int64_t i = 0; i < n; i++)
 	{
-		TnpDistribution d = {kind, components, params + i * tnp_distribution_size(kind, components)};
+		TnpDistribution d = {kind, components,
+							 params + i * tnp_distribution_size(kind, components)};
 
 		printf("%.17g\n%.17g\n", tnp_mean(&d), sqrt(tnp_variance(&d)));
 	}
@@ -246,7 +263,8 @@ print_numbers(const double *numbers, int64_t n)
 static Took
 run(const char *operation, int64_t size, bool print)
 {
-	TnpRows		more = rows(n_rows, strcmp(operation, "predict") == 0 || strcmp(operation, "append") == 0 ? size : STEPS),
+	TnpRows		more = rows(n_rows, strcmp(operation, "predict") == 0
+							|| strcmp(operation, "append") == 0 ? size : STEPS),
 				context = rows(0, n_rows);
 	TnpDistributionKind kind;
 	TnpError	error;
@@ -256,7 +274,8 @@ run(const char *operation, int64_t size, bool print)
 	int			n;
 
 	tnp_answer_shape(model, &kind, &n);
-	out = malloc((size_t) (size > STEPS ? size : STEPS) * STEPS * tnp_distribution_size(kind, n) * sizeof(double));
+	out = malloc((size_t) (size > STEPS ? size : STEPS) * STEPS * tnp_distribution_size(kind, n) *
+				 sizeof(double));
 	if (strcmp(operation, "append") == 0)
 		make_room(size);
 	start = since((Took) {0, 0});
@@ -339,7 +358,8 @@ print_team(double seconds)
 		TnpTeam    *team;
 		TnpError	error;
 
-		check(tnp_team_make(model, &encoding->stats, 1, n_threads, INFINITY, &team, &error), &error);
+		check(tnp_team_make(model, &encoding->stats, 1, n_threads, INFINITY, &team, &error),
+			  &error);
 		check(tnp_team_run(team, n_threads, do_nothing, NULL, &error), &error);
 		tnp_team_free(team);
 		printf("%.6f\n", since(start).wall);
@@ -351,7 +371,8 @@ static void
 set_features(char *words)
 {
 	n_features = 0;
-	for (char *word = strtok(words, " \n"); word != NULL && n_features < MAX_FEATURES; word = strtok(NULL, " \n"))
+	for (char *word = strtok(words, " \n"); word != NULL && n_features < MAX_FEATURES;
+		 word = strtok(NULL, " \n"))
 		steps[n_features++] = strtod(word, NULL);
 }
 

@@ -1,7 +1,9 @@
 /*
- * limits.c: what this machine's vector units and memory can do at most: loops that do nothing but multiply and add in registers, or take exponentials, or read.
+ * limits.c: what this machine's vector units and memory can do at most: loops that do nothing but
+ * multiply and add in registers, or take exponentials, or read.
  *
- * They are compiled for AVX-512, AVX2 and the baseline, and the one that the CPU provider would choose is measured.
+ * They are compiled for AVX-512, AVX2 and the baseline, and the one that the CPU provider would
+ * choose is measured.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -32,7 +34,8 @@ static volatile float sink##SUFFIX; \
 TARGET static double \
 fma##SUFFIX(const float *data, size_t floats, long rounds) \
 { \
-	Vector##SUFFIX s0 = {data[0]}, s1 = s0 + data[3], s2 = s0 + data[4], s3 = s0 + data[5], s4 = s0 + data[6], s5 = s0 + data[7], s6 = s0 + data[8], \
+	Vector##SUFFIX s0 = {data[0]}, s1 = s0 + data[3], s2 = s0 + data[4], \
+		s3 = s0 + data[5], s4 = s0 + data[6], s5 = s0 + data[7], s6 = s0 + data[8], \
 		s7 = s0 + data[9], s8 = s0 + data[10], s9 = s0 + data[11], a = s0 + data[1], b = s0 + data[2]; \
 	(void) floats; \
 	for (long i = 0; i < rounds; i++) \
@@ -57,7 +60,8 @@ exp##SUFFIX(const float *data, size_t floats, long rounds) \
 			x = x - (float) (i & 15); \
 			y = x + 12582912.0f; \
 			f = x - (y - 12582912.0f); \
-			p = ((((f * 1.3e-3f + 9.6e-3f) * f + 5.5e-2f) * f + 2.4e-1f) * f + 6.9e-1f) * f + 1.0f; \
+			p = ((((f * 1.3e-3f + 9.6e-3f) * f + 5.5e-2f) * f + 2.4e-1f) * f + 6.9e-1f) * f + \
+				1.0f; \
 			sum += (Vector##SUFFIX) ((Int##SUFFIX) p + ((Int##SUFFIX) y << 23)); \
 		} \
 	sink##SUFFIX = sum[0]; \
@@ -180,7 +184,8 @@ together(Loop loop, size_t bytes, int threads, double seconds)
 void
 print_limits(const char *kernels, int threads, double seconds)
 {
-	static const size_t bytes[4] = {(size_t) 16 << 10, (size_t) 256 << 10, (size_t) 4 << 20, (size_t) 256 << 20};
+	static const size_t bytes[4] = {(size_t) 16 << 10, (size_t) 256 << 10, (size_t) 4 << 20,
+									(size_t) 256 << 20};
 	Loop		loops[3];
 	double		each = seconds / 12;
 
@@ -192,10 +197,11 @@ print_limits(const char *kernels, int threads, double seconds)
 	{
 		int			t = all ? threads : 1;
 
-		printf(", \"%s\": {\"multiply_add\": %.2f, \"exp\": %.2f", all ? "all" : "one", together(loops[0], 4096, t, each),
-			   together(loops[1], 4096, t, each));
+		printf(", \"%s\": {\"multiply_add\": %.2f, \"exp\": %.2f", all ? "all" : "one",
+			   together(loops[0], 4096, t, each), together(loops[1], 4096, t, each));
 		for (int i = 0; i < 4; i++)
-			printf(", \"read %zu KiB\": %.1f", bytes[i] >> 10, together(loops[2], bytes[i], t, each));
+			printf(", \"read %zu KiB\": %.1f", bytes[i] >> 10,
+				   together(loops[2], bytes[i], t, each));
 		printf("}");
 	}
 	printf("}\n");

@@ -7,8 +7,8 @@
 #define LIMITS_H
 
 /*
- * Print one JSON object: 1e9 per second of multiply-adds, exponentials and bytes read from sets of four sizes, by one thread and by `threads`, with the instructions
- * of these kernels.
+ * Print one JSON object: 1e9 per second of multiply-adds, exponentials and bytes read from sets of
+ * four sizes, by one thread and by `threads`, with the instructions of these kernels.
  */
 void		print_limits(const char *kernels, int threads, double seconds);
 

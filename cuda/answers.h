@@ -1,9 +1,11 @@
 /*
- * answers.h: from a head's raw outputs to distributions, and from distributions to what is asked of them; one warp per row, in double precision.
+ * answers.h: from a head's raw outputs to distributions, and from distributions to what is asked of
+ * them; one warp per row, in double precision.
  *
- * The formulas are those of src/engine/head.c and distribution*.c (docs/model-format.md sections 8 and 11); sums run over the lanes, so the
- * last bits differ. The normal quantile is Wichura's PPND16 (Algorithm AS 241, Applied Statistics 37, 1988), good to about 1e-16.
- * Philox 4x32-10 is that of Salmon, Moraes, Dror and Shaw (SC 2011).
+ * The formulas are those of src/engine/network/head.c and distribution*.c (docs/model-format.md
+ * sections 8 and 11); sums run over the lanes, so the last bits differ. The normal quantile is
+ * Wichura's PPND16 (Algorithm AS 241, Applied Statistics 37, 1988), good to about 1e-16. Philox
+ * 4x32-10 is that of Salmon, Moraes, Dror and Shaw (SC 2011).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -67,28 +69,34 @@ DEVICE_CALL double
 normal_quantile(double p)
 {
 	const double a[8] = {
-		3.3871328727963666080e0, 1.3314166789178437745e+2, 1.9715909503065514427e+3, 1.3731693765509461125e+4,
-		4.5921953931549871457e+4, 6.7265770927008700853e+4, 3.3430575583588128105e+4, 2.5090809287301226727e+3
+		3.3871328727963666080e0, 1.3314166789178437745e+2, 1.9715909503065514427e+3,
+		1.3731693765509461125e+4, 4.5921953931549871457e+4, 6.7265770927008700853e+4,
+		3.3430575583588128105e+4, 2.5090809287301226727e+3
 	};
 	const double b[8] = {
 		1.0, 4.2313330701600911252e+1, 6.8718700749205790830e+2, 5.3941960214247511077e+3,
-		2.1213794301586595867e+4, 3.9307895800092710610e+4, 2.8729085735721942674e+4, 5.2264952788528545610e+3
+		2.1213794301586595867e+4, 3.9307895800092710610e+4, 2.8729085735721942674e+4,
+		5.2264952788528545610e+3
 	};
 	const double c[8] = {
-		1.42343711074968357734e0, 4.63033784615654529590e0, 5.76949722146069140550e0, 3.64784832476320460504e0,
-		1.27045825245236838258e0, 2.41780725177450611770e-1, 2.27238449892691845833e-2, 7.74545014278341407640e-4
+		1.42343711074968357734e0, 4.63033784615654529590e0, 5.76949722146069140550e0,
+		3.64784832476320460504e0, 1.27045825245236838258e0, 2.41780725177450611770e-1,
+		2.27238449892691845833e-2, 7.74545014278341407640e-4
 	};
 	const double d[8] = {
 		1.0, 2.05319162663775882187e0, 1.67638483018380384940e0, 6.89767334985100004550e-1,
-		1.48103976427480074590e-1, 1.51986665636164571966e-2, 5.47593808499534494600e-4, 1.05075007164441684324e-9
+		1.48103976427480074590e-1, 1.51986665636164571966e-2, 5.47593808499534494600e-4,
+		1.05075007164441684324e-9
 	};
 	const double e[8] = {
-		6.65790464350110377720e0, 5.46378491116411436990e0, 1.78482653991729133580e0, 2.96560571828504891230e-1,
-		2.65321895265761230930e-2, 1.24266094738807843860e-3, 2.71155556874348757815e-5, 2.01033439929228813265e-7
+		6.65790464350110377720e0, 5.46378491116411436990e0, 1.78482653991729133580e0,
+		2.96560571828504891230e-1, 2.65321895265761230930e-2, 1.24266094738807843860e-3,
+		2.71155556874348757815e-5, 2.01033439929228813265e-7
 	};
 	const double f[8] = {
 		1.0, 5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2,
-		7.86869131145613259100e-4, 1.84631831751005468180e-5, 1.42151175831644588870e-7, 2.04426310338993978564e-15
+		7.86869131145613259100e-4, 1.84631831751005468180e-5, 1.42151175831644588870e-7,
+		2.04426310338993978564e-15
 	};
 	double		middle = p - 0.5,
 				r,
@@ -136,6 +144,22 @@ is_finite(double v)
 	return fabs(v) <= 1.7976931348623157e308;
 }
 
+/*
+ * A location and a standard deviation that a distribution may have, as the engine checks them
+ * (distribution.h).
+ */
+DEVICE bool
+is_location(double v)
+{
+	return fabs(v) <= 1e150;
+}
+
+DEVICE bool
+is_deviation(double v)
+{
+	return v >= 1e-150 && v <= 1e150;
+}
+
 /* A distribution as the engine lays it out, read by a warp. */
 struct Distribution
 {
@@ -144,9 +168,13 @@ struct Distribution
 	int			n;
 	const double *params;
 
-	/* Warp: parameters of one row from raw outputs into `to`; whether they are finite and proper. Of a classifier's outputs the first `classes` count. */
+	/*
+	 * Warp: parameters of one row from raw outputs into `to`; whether they are proper. Of a
+	 * classifier's outputs the first `classes` count.
+	 */
 	static DEVICE_CALL bool
-	make(const CudaModel *model, const float *raw, double center, double scale, int classes, double *to, int lane)
+	make(const CudaModel *model, const float *raw, double center, double scale, int classes,
+		 double *to, int lane)
 	{
 		int			all = model->components,
 					n = model->head_kind == 3 ? classes : all;
@@ -164,7 +192,7 @@ struct Distribution
 				to[0] = mean;
 				to[1] = sd;
 			}
-			return is_finite(mean) && is_finite(sd) && sd > 0.0;
+			return is_location(mean) && is_deviation(sd);
 		}
 		for (int i = lane; i < n; i += WARP)
 		{
@@ -187,7 +215,7 @@ struct Distribution
 
 				to[n + i] = center + scale * (double) raw[n + i];
 				to[2 * n + i] = sd;
-				good = good && is_finite(to[n + i]) && is_finite(sd) && sd > 0.0;
+				good = good && is_location(to[n + i]) && is_deviation(sd);
 			}
 		}
 		for (int i = n + lane; i < all; i += WARP)
@@ -196,7 +224,7 @@ struct Distribution
 			for (int i = lane; i <= n; i += WARP)
 			{
 				to[n + i] = center + scale * (double) model->borders[i];
-				good = good && is_finite(to[n + i]);
+				good = good && is_location(to[n + i]);
 			}
 		return warp_ballot(!good) == 0;
 	}
@@ -249,7 +277,8 @@ struct Distribution
 	bucket_mean(int i) const
 	{
 		if (is_tail(i))
-			return i == 0 ? border(1) - SQRT_2_OVER_PI * tail_scale(i) : border(i) + SQRT_2_OVER_PI * tail_scale(i);
+			return i == 0 ? border(1) - SQRT_2_OVER_PI * tail_scale(i)
+				: border(i) + SQRT_2_OVER_PI * tail_scale(i);
 		return border(i) + 0.5 * width(i);
 	}
 
@@ -295,7 +324,8 @@ struct Distribution
 		{
 			double		offset = (kind == 1 ? mean_of(i) : bucket_mean(i)) - middle;
 
-			sum += weight(i) * ((kind == 1 ? sd_of(i) * sd_of(i) : bucket_variance(i)) + offset * offset);
+			sum += weight(i) * ((kind == 1 ? sd_of(i) * sd_of(i) : bucket_variance(i)) +
+								offset * offset);
 			total += weight(i);
 		}
 		return warp_sum(sum) / warp_sum(total);
@@ -317,7 +347,8 @@ struct Distribution
 		if (kind == 2)
 			return bars_log_density(y, lane);
 		if (kind == 3)
-			return y >= 0.0 && y < n && y == floor(y) ? log(weight((int) y) / total_weight(lane)) : -INFINITY;
+			return y >= 0.0 && y < n && y == floor(y) ? log(weight((int) y) / total_weight(lane))
+				: -INFINITY;
 		for (int i = lane; i < n; i += WARP)
 		{
 			double		z = (y - mean_of(i)) / sd_of(i);
@@ -379,14 +410,16 @@ struct Distribution
 		{
 			double		u = (i == 0 ? border(1) - y : y - border(i)) / tail_scale(i);
 
-			return log(weight(i) / total) + log(2.0) - 0.5 * u * u - LOG_SQRT_2PI - log(tail_scale(i));
+			return log(weight(i) / total) + log(2.0) - 0.5 * u * u - LOG_SQRT_2PI -
+				log(tail_scale(i));
 		}
 		return log(weight(i) / total) - log(width(i));
 	}
 
 	/*
-	 * The first part whose cumulative weight exceeds `wanted` (or reaches it, if `reach`), in steps of `step` from the first (1) or the last (-1); parts without weight are skipped.
-	 * *before receives the weight of the parts before it. If none does, the last with weight.
+	 * The first part whose cumulative weight exceeds `wanted` (or reaches it, if `reach`), in steps
+	 * of `step` from the first (1) or the last (-1); parts without weight are skipped. *before
+	 * receives the weight of the parts before it. If none does, the last with weight.
 	 */
 	DEVICE_CALL int
 	part_at(double wanted, bool reach, int step, int lane, double *before) const
@@ -518,7 +551,8 @@ struct Distribution
 		for (int i = lane; i < n; i += WARP)
 			if (weight(i) > 0.0)
 			{
-				double		own = mean_of(i) + sd_of(i) * (upper ? -normal_quantile(1.0 - p) : normal_quantile(p));
+				double		own = mean_of(i) +
+					sd_of(i) * (upper ? -normal_quantile(1.0 - p) : normal_quantile(p));
 
 				low = fmin(low, own);
 				high = fmax(high, own);

@@ -1,11 +1,15 @@
 /*
- * attention.h: attention of a tile of rows to the shared keys of the context and to the private keys of its chains.
+ * attention.h: attention of a tile of rows to the shared keys of the context and to the private
+ * keys of its chains.
  *
- * Context keys are read where they lie, once for all rows of a tile, never copied per stream. The private keys of the 8 / G pairs per stream of
- * a tile of 16 rows are stored step after step, G streams side by side, and multiplied as one block in which every row sees its own stream's
- * columns only: eight times the products of a loop over single rows, on units that have thirty times its rate.
+ * Context keys are read where they lie, once for all rows of a tile, never copied per stream. The
+ * private keys of the 8 / G pairs per stream of a tile of 16 rows are stored step after step, G
+ * streams side by side, and multiplied as one block in which every row sees its own stream's
+ * columns only: eight times the products of a loop over single rows, on units that have thirty
+ * times its rate.
  *
- * A block's warps own whole heads, or, when there are too few of them, chunks of keys whose partial results are folded afterwards.
+ * A block's warps own whole heads, or, when there are too few of them, chunks of keys whose partial
+ * results are folded afterwards.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -66,7 +70,10 @@ template <class T, int R, int NV> struct Tile
 			   *part;
 	TileRows	rows;
 
-	/* heads of this block: head(0) ... head(n_heads - 1); `share` blocks have the same ones, this is number `slice` of them */
+	/*
+	 * heads of this block: head(0) ... head(n_heads - 1); `share` blocks have the same ones, this
+	 * is number `slice` of them
+	 */
 	int			n_heads,
 				share,
 				slice;
@@ -164,12 +171,14 @@ template <class T, int R, int NV> struct Tile
 		for (int m = 0; m < MT; m++)
 			UNROLL
 			for (int i = 0; i < H::key_tiles; i++)
-				P::load(to[m][i], q + (first + m < tiles ? first + m : first) * 16 * walk->row_q + local * head_columns + i * P::depth, walk->row_q, lane);
+				P::load(to[m][i], q + (first + m < tiles ? first + m : first) * 16 * walk->row_q +
+						local * head_columns + i * P::depth, walk->row_q, lane);
 	}
 
 	/* The chunk of shared keys from slot `from`, for tiles first ... first + MT - 1. */
 	template <int MT> DEVICE void
-	shared_chunk(Softmax<NV, MT> &state, const uint32_t (*query)[H::key_tiles][4], int layer, int head, int first, int64_t from) const
+	shared_chunk(Softmax<NV, MT> &state, const uint32_t (*query)[H::key_tiles][4], int layer,
+				 int head, int first, int64_t from) const
 	{
 		int			limit[MT][2];
 		int64_t		most = 0,
@@ -185,24 +194,34 @@ template <class T, int R, int NV> struct Tile
 			least = rows.least[first + m] < least ? rows.least[first + m] : least;
 		}
 		most = (most + CUDA_BLOCK - 1) / CUDA_BLOCK * CUDA_BLOCK;
-		attend_chunk<T, NV, MT>(state, query, keys(walk->cache, layer, head), values(walk->cache, layer, head), from, end < most ? end : most, least,
-								lane, [&](int m, int row, int64_t slot) { return slot < limit[m][row / 8]; });
+		attend_chunk<T, NV, MT>(state, query,
+								keys(walk->cache, layer, head), values(walk->cache, layer, head),
+								from, end < most ? end : most, least, lane,
+								[&](int m, int row, int64_t slot)
+								{ return slot < limit[m][row / 8]; });
 	}
 
 	/* All private keys of tile m. */
 	DEVICE void
-	private_chunk(Softmax<NV, 1> &state, const uint32_t (*query)[H::key_tiles][4], int layer, int head, int m) const
+	private_chunk(Softmax<NV, 1> &state, const uint32_t (*query)[H::key_tiles][4], int layer,
+				  int head, int m) const
 	{
 		CudaCache	cache = own_cache(m);
 		int			group = walk->group,
 					shift = group / 2 - group / 8,	/* its logarithm */
 					limit[2] = {rows.own[m * 16 + lane / 4], rows.own[m * 16 + lane / 4 + 8]},
 					stream = lane / 4 & (group - 1);
-		int64_t		end = ((int64_t) rows.most_own[m] * group + CUDA_BLOCK - 1) / CUDA_BLOCK * CUDA_BLOCK;
+		int64_t		end = ((int64_t) rows.most_own[m] * group + CUDA_BLOCK - 1) / CUDA_BLOCK *
+			CUDA_BLOCK;
 
 		/* a group is 1, 2, 4 or 8, and its slots fit 32 bits: no division for every logit */
-		attend_chunk<T, NV, 1>(state, query, keys(cache, layer, head), values(cache, layer, head), 0, end, 0, lane,
-							   [&](int, int row, int64_t slot) { return ((int) slot & (group - 1)) == stream && (int) slot >> shift < limit[row / 8]; });
+		attend_chunk<T, NV, 1>(state, query, keys(cache, layer, head), values(cache, layer, head),
+							   0, end, 0, lane,
+							   [&](int, int row, int64_t slot)
+							   {
+								   return ((int) slot & (group - 1)) == stream
+									   && (int) slot >> shift < limit[row / 8];
+							   });
 	}
 
 	DEVICE void
@@ -237,7 +256,8 @@ template <class T, int R, int NV> struct Tile
 	DEVICE float *
 	part_of(int local, int chunk, int n_chunks, int row) const
 	{
-		return part + ((int64_t) ((share > 1 ? head(local) : local) * n_chunks + chunk) * R + row) * part_width;
+		return part + ((int64_t) ((share > 1 ? head(local) : local) * n_chunks + chunk) * R + row) *
+			part_width;
 	}
 
 	template <int MT> DEVICE void
@@ -268,8 +288,9 @@ template <class T, int R, int NV> struct Tile
 	}
 
 	/*
-	 * What one warp does in one go: tiles first ... of a head, their shared chunks chunk ... end - 1, then the private keys of `own` of the tiles. Either everything, with the
-	 * result in x1; or one chunk, whose partial result is put down.
+	 * What one warp does in one go: tiles first ... of a head, their shared chunks chunk ... end -
+	 * 1, then the private keys of `own` of the tiles. Either everything, with the result in x1; or
+	 * one chunk, whose partial result is put down.
 	 */
 	DEVICE_CALL void
 	attend_task(int layer, int local, int first, int chunk, int end, int own, int n_chunks) const
@@ -283,7 +304,8 @@ template <class T, int R, int NV> struct Tile
 		{
 			Softmax<NV, together> one;
 
-			shared_chunk<together>(one, query, layer, head(local), first, (int64_t) chunk * CUDA_CHUNK);
+			shared_chunk<together>(one, query, layer, head(local), first,
+								   (int64_t) chunk * CUDA_CHUNK);
 			if (walk->split)
 				put_part<together>(one, local, chunk, n_chunks, first);
 			else
@@ -310,12 +332,15 @@ template <class T, int R, int NV> struct Tile
 			UNROLL
 			for (int half = 0; half < 2; half++)
 			{
-				float		scale = all.sum[m][half] > 0.0f ? 1.0f / all.sum[m][half] : 0.0f;
+				int			row = (first + m) * 16 + half * 8 + lane / 4;
+				float		scale = closing_scale(all.most[m][half], all.sum[m][half],
+												  rows.visible[row] + rows.own[row]);
 
 				UNROLL
 				for (int n = 0; n < NV; n++)
-					put_result(head(local), (first + m) * 16 + half * 8 + lane / 4, n * 8 + lane % 4 * 2,
-							   product(all.values[m][n][2 * half], scale), product(all.values[m][n][2 * half + 1], scale));
+					put_result(head(local), (first + m) * 16 + half * 8 + lane / 4,
+							   n * 8 + lane % 4 * 2, product(all.values[m][n][2 * half], scale),
+							   product(all.values[m][n][2 * half + 1], scale));
 			}
 	}
 
@@ -352,11 +377,12 @@ template <class T, int R, int NV> struct Tile
 					if (lane + i * WARP < NV * 8)
 						value[i] = fold_value(value[i], keep, from[lane + i * WARP], add);
 			}
-			scale = sum > 0.0f ? 1.0f / sum : 0.0f;
+			scale = closing_scale(most, sum, rows.visible[row] + rows.own[row]);
 			UNROLL
 			for (int i = 0; i < each; i++)
 				if (lane + i * WARP < model->head_width)
-					push_one(x1, row, head(local) * model->head_width + lane + i * WARP, product(value[i], scale));
+					push_one(x1, row, head(local) * model->head_width + lane + i * WARP,
+							 product(value[i], scale));
 		}
 	}
 

@@ -1,6 +1,7 @@
 /*
- * chains.c: joint draws and joint densities (docs/model-format.md section 9). A launch carries all streams through all steps of a block; where a model's buffer
- * is full, the finished block is merged into an encoding of its own, stream by stream, and the chain goes on from there.
+ * chains.c: joint draws and joint densities (docs/model-format.md section 9). A launch carries all
+ * streams through all steps of a block; where a model's buffer is full, the finished block is
+ * merged into an encoding of its own, stream by stream, and the chain goes on from there.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -10,10 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "random.h"
+#include "engine/base/random.h"
 
 #define OWN_BYTES ((size_t) 256 << 20)	/* private keys and values of one launch */
-#define LAUNCH_STEPS 64			/* steps of one launch, so that interrupts are looked for between them */
+/* steps of one launch, so that interrupts are looked for between them */
+#define LAUNCH_STEPS 64
 
 int64_t		cuda_order_steps = (int64_t) 1 << 20;
 
@@ -35,7 +37,8 @@ typedef struct Chain
 
 /* Rows of E_x that all streams share: computed once. */
 static TnpStatus
-launch_halves(TnpDeviceModel *m, const CudaWalk *chain, int64_t n, const float *x, int width, float *halves, TnpError *error)
+launch_halves(TnpDeviceModel *m, const CudaWalk *chain, int64_t n, const float *x, int width,
+			  float *halves, TnpError *error)
 {
 	CudaWalk	walk = *chain;
 	CudaPlan	plan;
@@ -71,9 +74,11 @@ run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
 				y_bytes = c->score ? (size_t) steps * sizeof(double) : 0,
 				target_bytes = c->score ? (size_t) steps * sizeof(float) : 0,
 				order_bytes = c->order != NULL ? (size_t) (n * steps) * sizeof(int) : 0,
-				halves_bytes = halves_on_device ? (size_t) steps * m->shape.width * sizeof(float) : 0,
+				halves_bytes = halves_on_device ? (size_t) steps * m->shape.width * sizeof(float)
+					: 0,
 				out_bytes = (size_t) (n * steps) * sizeof(double),
-				in_bytes = cuda_piece(x_bytes) + cuda_piece(y_bytes) + cuda_piece(target_bytes) + cuda_piece(order_bytes) + cuda_piece(sizeof(int));
+				in_bytes = cuda_piece(x_bytes) + cuda_piece(y_bytes) + cuda_piece(target_bytes) +
+					cuda_piece(order_bytes) + cuda_piece(sizeof(int));
 	CudaWalk	walk = cuda_walk_of(e, c->rows, CUDA_CHAIN);
 	CudaPlan	plan;
 	char	   *in,
@@ -88,7 +93,10 @@ run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
 	GpuResult	result;
 	TnpStatus	status;
 
-	/* draws: every stream by itself, eight side by side; given targets: several steps of a stream at once */
+	/*
+	 * draws: every stream by itself, eight side by side; given targets: several steps of a stream
+	 * at once
+	 */
 	while (c->score && pairs < 8 && pairs < steps)
 		pairs *= 2;
 	walk.group = 8 / pairs;
@@ -103,8 +111,10 @@ run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
 	walk.x_width = halves_on_device ? m->shape.width : width;
 	status = cuda_plan(m, walk.shared, steps * walk.group, &walk, &plan, error);
 	if (status == TNP_OK)
-		status = cuda_begin(device, in_bytes + cuda_piece(halves_bytes) + cuda_piece(out_bytes) + cuda_piece(plan.raw_bytes) + cuda_piece(plan.params_bytes) +
-							cuda_piece(plan.part_bytes) + cuda_piece(plan.own_bytes), in_bytes + cuda_piece(out_bytes), error);
+		status = cuda_begin(device, in_bytes + cuda_piece(halves_bytes) + cuda_piece(out_bytes) +
+							cuda_piece(plan.raw_bytes) + cuda_piece(plan.params_bytes) +
+							cuda_piece(plan.part_bytes) + cuda_piece(plan.own_bytes),
+							in_bytes + cuda_piece(out_bytes), error);
 	if (status != TNP_OK)
 		return status;
 	in = cuda_staging(device, 0);
@@ -129,7 +139,8 @@ run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
 	walk.params = cuda_scratch(device, plan.params_bytes);
 	walk.part = cuda_scratch(device, plan.part_bytes);
 	walk.own.k = cuda_scratch(device, plan.own_bytes);
-	walk.own.v = walk.own.k + plan.own_bytes / 4 / (walk.own_words_k + walk.own_words_v) * walk.own_words_k;
+	walk.own.v = walk.own.k + plan.own_bytes / 4 / (walk.own_words_k + walk.own_words_v) *
+		walk.own_words_k;
 	if (c->order == NULL)
 		walk.order = NULL;
 
@@ -156,7 +167,8 @@ run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
 			return status;
 		walk.x = halves;
 	}
-	for (int step = 0, last = (int) ((steps + pairs - 1) / pairs); step < last; step += LAUNCH_STEPS)
+	for (int step = 0, last = (int) ((steps + pairs - 1) / pairs); step < last;
+		 step += LAUNCH_STEPS)
 	{
 		walk.first_step = step;
 		walk.last_step = step + LAUNCH_STEPS < last ? step + LAUNCH_STEPS : last;
@@ -171,7 +183,8 @@ run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
 	if (status != TNP_OK)
 		return status;
 	if (*flag != 0)
-		return tnp_fail(error, TNP_BAD_VALUE, "the model's prediction is not finite for these values");
+		return tnp_fail(error, TNP_BAD_VALUE,
+						"the model's prediction is not finite for these values");
 	memcpy(c->out + first * steps, out, out_bytes);
 	return TNP_OK;
 }
@@ -181,7 +194,8 @@ static TnpStatus
 run_chain(const Chain *c, TnpError *error)
 {
 	const CudaModel *s = &c->e->model->shape;
-	size_t		per_stream = (size_t) (c->queries->n + CUDA_BLOCK) * s->layers * (s->two_stream ? 2 : 1) * 2 * s->heads * s->head_tiles * 8 *
+	size_t		per_stream = (size_t) (c->queries->n + CUDA_BLOCK) * s->layers *
+		(s->two_stream ? 2 : 1) * 2 * s->heads * s->head_tiles * 8 *
 		(s->precision == 0 ? 2 : 4);
 	int64_t		most = OWN_BYTES / per_stream > 8 ? (int64_t) (OWN_BYTES / per_stream) / 8 * 8 : 8;
 
@@ -218,15 +232,17 @@ chain_room(const TnpDeviceEncoding *e, int64_t rows)
 static TnpRows
 slice(const TnpRows *rows, int64_t first, int64_t n)
 {
-	return (TnpRows) {n, rows->n_features, rows->kinds, rows->x + first * rows->n_features, rows->y != NULL ? rows->y + first : NULL, rows->n_classes, 0};
+	return (TnpRows) {n, rows->n_features, rows->kinds, rows->x + first * rows->n_features,
+					  rows->y != NULL ? rows->y + first : NULL, rows->n_classes, 0};
 }
 
 /*
- * The steps from `done` on of one stream, whose rows and targets so far are `rows` (in the stream's order): merge, encode again, go on. y receives
- * draws, or, when scoring, log densities go to out.
+ * The steps from `done` on of one stream, whose rows and targets so far are `rows` (in the stream's
+ * order): merge, encode again, go on. y receives draws, or, when scoring, log densities go to out.
  */
 static TnpStatus
-continue_stream(TnpDeviceEncoding *root, int64_t context, const TnpRows *rows, double *y, int64_t done, Chain chain, double *out, TnpError *error)
+continue_stream(TnpDeviceEncoding *root, int64_t context, const TnpRows *rows, double *y,
+				int64_t done, Chain chain, double *out, TnpError *error)
 {
 	TnpDeviceEncoding *e = NULL;
 	TnpStatus	status = TNP_OK;
@@ -240,7 +256,8 @@ continue_stream(TnpDeviceEncoding *root, int64_t context, const TnpRows *rows, d
 		int64_t		n;
 
 		more.y = y + merged;
-		status = cuda_encoding_merge(e != NULL ? e : root, e != NULL ? e->n : context, &more, &next, error);
+		status = cuda_encoding_merge(e != NULL ? e : root, e != NULL ? e->n : context, &more, &next,
+									 error);
 		if (status != TNP_OK)
 			break;
 		cuda_encoding_free(e);
@@ -270,7 +287,8 @@ cuda_sample(TnpDeviceEncoding *e, TnpRequest *r, TnpError *error)
 	int64_t		m = r->queries.n,
 				first = m < chain_room(e, r->rows) ? m : chain_room(e, r->rows);
 	TnpRows		block = slice(&r->queries, 0, first);
-	Chain		chain = {e, r->rows, r->rows - e->prefix, &block, r->draws, false, NULL, r->seed, r->first_draw, 0, NULL};
+	Chain		chain = {e, r->rows, r->rows - e->prefix, &block, r->draws, false, NULL, r->seed,
+						 r->first_draw, 0, NULL};
 	double	   *values;
 	TnpStatus	status;
 
@@ -328,7 +346,8 @@ log_add(double a, double b)
 
 /* One order whose blocks must be merged: rows in that order. steps receives the conditionals. */
 static TnpStatus
-score_long(TnpDeviceEncoding *e, const TnpRequest *r, const int *place, double *steps, TnpError *error)
+score_long(TnpDeviceEncoding *e, const TnpRequest *r, const int *place, double *steps,
+		   TnpError *error)
 {
 	int64_t		n = r->queries.n,
 				first = n < chain_room(e, r->rows) ? n : chain_room(e, r->rows);
@@ -344,7 +363,8 @@ score_long(TnpDeviceEncoding *e, const TnpRequest *r, const int *place, double *
 	{
 		for (int64_t i = 0; i < n; i++)
 		{
-			memcpy(x + i * features, r->queries.x + (int64_t) place[i] * features, (size_t) features * sizeof(double));
+			memcpy(x + i * features, r->queries.x + (int64_t) place[i] * features,
+				   (size_t) features * sizeof(double));
 			y[i] = r->queries.y[place[i]];
 		}
 		block = slice(&rows, 0, first);
@@ -387,7 +407,8 @@ cuda_score(TnpDeviceEncoding *e, TnpRequest *r, TnpError *error)
 			fill_order(n, r->seed, r->orders > 0 ? first + o : -1, place + o * n);
 		if (n <= chain_room(e, r->rows))
 		{
-			Chain		chain = {e, r->rows, r->rows - e->prefix, &r->queries, now, true, place, 0, 0, 0, steps};
+			Chain		chain = {e, r->rows, r->rows - e->prefix, &r->queries, now, true, place, 0,
+								 0, 0, steps};
 
 			status = run_chain(&chain, error);
 		}

@@ -2,24 +2,31 @@
 #
 # SPDX-License-Identifier: PostgreSQL
 
-# The CUDA device: one shared object per list of machine codes, with the engine inside it, loaded by the server process alone. Without
-# nvcc nothing of this is built, and nothing else is different.
+# The CUDA device: one shared object per list of machine codes, with the engine inside it,
+# loaded by the server process alone. Without nvcc nothing of this is built, and nothing else is
+# different.
 NVCC ?= $(or $(shell command -v nvcc 2> /dev/null),$(wildcard /usr/local/cuda/bin/nvcc))
-# Machine code for every generation that nvcc knows: 80 runs on all 8.x, 90 on 9.0, 100 on 10.x, 120 on 12.x.
+# Machine code for every generation that nvcc knows: 80 runs on all 8.x, 90 on 9.0, 100 on 10.x,
+# 120 on 12.x.
 ifeq ($(origin CUDA_ARCHS),undefined)
-CUDA_ARCHS := $(or $(filter $(if $(NVCC),$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch 2> /dev/null))),80 90 100 120),80 90)
+NVCC_KNOWS := $(if $(NVCC),$(shell $(NVCC) --list-gpu-arch 2> /dev/null))
+CUDA_ARCHS := $(or $(filter $(patsubst compute_%,%,$(NVCC_KNOWS)),80 90 100 120),80 90)
 endif
 CUDA_BUILD = build/cuda-$(subst $() $(),-,$(strip $(CUDA_ARCHS)))
 CUDA_HOST := $(wildcard cuda/*.c)
 CUDA_KERNEL_LISTS := HALF_16 HALF_32 HALF_64 FLOAT_16 FLOAT_32
-CUDA_CPPFLAGS = $(ENGINE_CPPFLAGS) -iquote src/server -iquote cuda
-# And an intermediate form, which the driver translates for whatever else comes: of the oldest generation with clusters, because nothing newer is used and it serves the most devices.
+CUDA_CPPFLAGS = $(ENGINE_CPPFLAGS) -iquote cuda
+# And an intermediate form, which the driver translates for other devices: of the oldest generation
+# with clusters, because nothing newer is used and it serves the most devices.
 CUDA_PTX = $(or $(filter 90,$(CUDA_ARCHS)),$(lastword $(CUDA_ARCHS)))
-NVCC_ARCHS = $(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(a),code=sm_$(a)) -gencode=arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX)
+NVCC_ARCHS = $(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(a),code=sm_$(a)) \
+	-gencode=arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX)
 # CUDA_LINES=-lineinfo: compute-sanitizer and profilers then name lines. The code is the same.
 CUDA_LINES =
-NVCC_FLAGS = -std=c++17 -O3 $(CUDA_LINES) $(NVCC_ARCHS) -Xcompiler -Wall,-Wextra,-fPIC,-fvisibility=hidden -Icuda
-CUDA_OBJECTS = $(patsubst cuda/%.c,$(CUDA_BUILD)/%.o,$(CUDA_HOST)) $(patsubst %,$(CUDA_BUILD)/kernels_%.o,$(CUDA_KERNEL_LISTS)) $(CUDA_BUILD)/gpu_cuda.o
+NVCC_FLAGS = -std=c++17 -O3 $(CUDA_LINES) $(NVCC_ARCHS) \
+	-Xcompiler -Wall,-Wextra,-fPIC,-fvisibility=hidden -Icuda
+CUDA_OBJECTS = $(patsubst cuda/%.c,$(CUDA_BUILD)/%.o,$(CUDA_HOST)) \
+	$(patsubst %,$(CUDA_BUILD)/kernels_%.o,$(CUDA_KERNEL_LISTS)) $(CUDA_BUILD)/gpu_cuda.o
 CUDA_HEADERS := $(filter-out cuda/host.h cuda/gpu.h,$(wildcard cuda/*.h))
 
 $(CUDA_BUILD)/%.o: cuda/%.c cuda/cuda.mk
@@ -34,11 +41,15 @@ $(CUDA_BUILD)/gpu_cuda.o: cuda/gpu_cuda.cu cuda/gpu.h cuda/layout.h cuda/cuda.mk
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCC_FLAGS) -c -o $@ $<
 
-CUDA_ENGINE := $(patsubst src/%.c,build/module/%.o,$(wildcard src/engine/*.c))
+CUDA_ENGINE := $(patsubst src/%.c,build/module/%.o,$(wildcard src/engine/*/*.c))
 
 $(CUDA_BUILD)/pg_posterior_cuda.so: $(CUDA_OBJECTS) $(CUDA_ENGINE) cuda/exports.map
-	$(NVCC) -shared $(NVCC_ARCHS) -cudart static -Xlinker -z,defs -Xlinker --version-script=cuda/exports.map -o $@ $(CUDA_OBJECTS) $(CUDA_ENGINE) -ljansson -lm -lpthread
+	$(NVCC) -shared $(NVCC_ARCHS) -cudart static -Xlinker -z,defs \
+		-Xlinker --version-script=cuda/exports.map -o $@ $(CUDA_OBJECTS) $(CUDA_ENGINE) \
+		-ljansson -lm -lpthread
 
+#: make cuda              the CUDA device, where nvcc is found (CUDA_ARCHS: 80 90 100 120, as far as
+#:                        nvcc knows them); make cuda-suite tests it, with or without a GPU
 ifeq ($(NVCC),)
 cuda:
 	@echo "no nvcc: pg_posterior_cuda.so is left out (set NVCC, or put nvcc into the PATH)"
@@ -50,12 +61,16 @@ endif
 # The same sources on the emulator, for machines without a GPU; and, with the real device, on one.
 CUDA_TESTS := $(notdir $(basename $(wildcard test/cuda/*_test.c)))
 CUDA_TEST_SHARED = $(patsubst %.c,build/sanitized/%.o,test/cuda/cuda_tests.c test/unit/models.c)
-CUDA_EMULATED = $(patsubst %.c,build/sanitized/%.o,$(CUDA_HOST)) build/emulated/emulator.o build/emulated/gpu_emulated.o \
+CUDA_EMULATED = $(patsubst %.c,build/sanitized/%.o,$(CUDA_HOST)) \
+	build/emulated/emulator.o build/emulated/gpu_emulated.o \
 	$(patsubst %,build/emulated/kernels_%.o,$(CUDA_KERNEL_LISTS))
-build/sanitized/cuda/%.o build/sanitized/test/cuda/%.o build/plain/cuda/%.o build/plain/test/cuda/%.o: ENGINE_CPPFLAGS += -iquote src/server -iquote cuda -iquote test/cuda
+build/sanitized/cuda/%.o build/sanitized/test/cuda/%.o build/plain/cuda/%.o \
+	build/plain/test/cuda/%.o: ENGINE_CPPFLAGS += -iquote cuda -iquote test/cuda
 
-# The kernels' own arithmetic is not instrumented for undefined behaviour: it is many times slower, and addresses are what goes wrong there.
-EMULATOR_FLAGS = -std=c++17 -O1 -g -Wall -Wextra -ffp-contract=off -fsanitize=address -fno-omit-frame-pointer -iquote cuda -iquote test/cuda
+# The kernels' own arithmetic is not instrumented for undefined behaviour: it is many times slower,
+# and the faults to be found there are wrong addresses.
+EMULATOR_FLAGS = -std=c++17 -O1 -g -Wall -Wextra -ffp-contract=off -fsanitize=address \
+	-fno-omit-frame-pointer -iquote cuda -iquote test/cuda
 build/emulated/kernels_%.o: test/cuda/kernels_emulated.cpp $(CUDA_HEADERS) test/cuda/emulator.h
 	@mkdir -p $(@D)
 	$(CXX) $(EMULATOR_FLAGS) -DKERNELS_OF=$* -c -o $@ $<
@@ -64,37 +79,42 @@ build/emulated/%.o: test/cuda/%.cpp $(wildcard cuda/*.h test/cuda/*.h) cuda/cuda
 	@mkdir -p $(@D)
 	$(CXX) $(EMULATOR_FLAGS) -c -o $@ $<
 
-build/cuda-tests/%: build/sanitized/test/cuda/%.o $(CUDA_TEST_SHARED) $(CUDA_EMULATED) $(SANITIZED_ENGINE)
+build/cuda-tests/%: build/sanitized/test/cuda/%.o $(CUDA_TEST_SHARED) $(CUDA_EMULATED) \
+		$(SANITIZED_ENGINE)
 	@mkdir -p $(@D)
 	$(CXX) $(SANITIZE) -o $@ $^ $(ENGINE_LIBS)
 
 cuda-tests: $(addprefix build/cuda-tests/,$(CUDA_TESTS))
 
 # Opens the shared object as the server does.
-build/cuda-tests-open: test/cuda/open.c test/unit/tap.h src/server/device.h cuda/cuda.mk
+build/cuda-tests-open: test/cuda/open.c test/unit/tap.h src/server/device_api.h cuda/cuda.mk
 	@mkdir -p $(@D)
-	$(CC) $(ENGINE_CFLAGS) -O1 $(ENGINE_CPPFLAGS) -iquote src/server -iquote test/unit -o $@ $< -ldl -lm
+	$(CC) $(ENGINE_CFLAGS) -O1 $(ENGINE_CPPFLAGS) -iquote test/unit -o $@ $< -ldl -lm
 cuda-tests-open: build/cuda-tests-open
 
 # The suites that need nothing of the emulator, and the benchmark, on the GPU of this machine.
 GPU_PROGRAMS := parity half shapes
-GPU_SHARED = build/plain/test/cuda/cuda_tests.o build/plain/test/cuda/gpu_real.o build/plain/test/unit/models.o
+GPU_SHARED = build/plain/test/cuda/cuda_tests.o build/plain/test/cuda/gpu_real.o \
+	build/plain/test/unit/models.o
 build/gpu/%_test: build/plain/test/cuda/%_test.o $(GPU_SHARED) $(CUDA_OBJECTS) $(PLAIN_ENGINE)
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCC_ARCHS) -cudart static -o $@ $^ $(ENGINE_LIBS)
 build/gpu/bench: build/plain/bench/cuda.o $(GPU_SHARED) $(CUDA_OBJECTS) $(PLAIN_ENGINE)
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCC_ARCHS) -cudart static -o $@ $^ $(ENGINE_LIBS)
-build/plain/bench/%.o: ENGINE_CPPFLAGS += -iquote src/server -iquote cuda -iquote test/cuda
+build/plain/bench/%.o: ENGINE_CPPFLAGS += -iquote cuda -iquote test/cuda
 gpu-programs: $(patsubst %,build/gpu/%_test,$(GPU_PROGRAMS)) build/gpu/bench
 
+#: make gpu-check         on a machine with a GPU: parity, sanitizer, benchmark; needs no PostgreSQL
+#:                        (make gpu-carry collects what else it may lack)
 gpu-check:
-	+@test/gpu-check
+	$(JOBS)@test/gpu-check
 
 # Headers and libraries for a GPU machine that lacks them; take build/carry along.
 gpu-carry:
 	@mkdir -p build/carry/include build/carry/lib
-	cp -r $(firstword $(wildcard /usr/include/Random123 /usr/local/include/Random123)) build/carry/include/
+	cp -r $(firstword $(wildcard /usr/include/Random123 /usr/local/include/Random123)) \
+		build/carry/include/
 	cp $(wildcard /usr/include/jansson*.h /usr/local/include/jansson*.h) build/carry/include/
 	cp -L $$($(CC) -print-file-name=libjansson.so) build/carry/lib/libjansson.so
 	cp -L $$($(CC) -print-file-name=libjansson.so) build/carry/lib/libjansson.so.4

@@ -1,5 +1,6 @@
 /*
- * device.c: the table of functions that the server calls, device memory, and waiting for the device.
+ * device.c: the table of functions that the server calls, device memory, and waiting for the
+ * device.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -56,7 +57,8 @@ cuda_take(TnpDevice *device, size_t bytes, void **memory, TnpError *error)
 	if (bytes > device->limit - device->used)
 	{
 		tnp_fail(error, TNP_NO_MEMORY, "out of device memory");
-		tnp_detail(error, "%zu bytes asked for, %zu of %zu in use", bytes, device->used, device->limit);
+		tnp_detail(error, "%zu bytes asked for, %zu of %zu in use", bytes, device->used,
+				   device->limit);
 		return TNP_NO_MEMORY;
 	}
 	result = gpu_allocate(bytes > 0 ? bytes : 1, memory);
@@ -86,7 +88,10 @@ cuda_wait(TnpDevice *device, TnpError *error)
 	bool		done = false,
 				stopped = false;
 
-	/* what has been launched cannot be taken back: an interrupt ends the wait's meaning, not the wait */
+	/*
+	 * what has been launched cannot be taken back: an interrupt ends the wait's meaning, not the
+	 * wait
+	 */
 	for (int looks = 0; !done; looks++)
 	{
 		GpuResult	result = gpu_done(&done);
@@ -94,7 +99,8 @@ cuda_wait(TnpDevice *device, TnpError *error)
 		if (result != GPU_OK)
 			return cuda_failed(device, result, error);
 		/* the caller's look at its clients is not free; once the wait sleeps between looks it is */
-		if ((looks % POLL_EVERY == 0 || looks > POLL_ALWAYS) && device->config.interrupted(device->config.arg))
+		if ((looks % POLL_EVERY == 0 || looks > POLL_ALWAYS)
+			&& device->config.interrupted(device->config.arg))
 			stopped = true;
 		if (!done)
 			gpu_pause(looks);
@@ -102,7 +108,10 @@ cuda_wait(TnpDevice *device, TnpError *error)
 	return stopped ? tnp_fail(error, TNP_INTERRUPTED, "interrupted") : TNP_OK;
 }
 
-/* Room for `bytes` and some more, so that questions that grow slowly do not allocate, which waits for the device, each time. */
+/*
+ * Room for `bytes` and some more, so that questions that grow slowly do not allocate, which waits
+ * for the device, each time.
+ */
 static size_t
 grown(size_t bytes)
 {
@@ -162,7 +171,7 @@ cuda_staging(TnpDevice *device, size_t bytes)
 	return piece;
 }
 
-/* ---- the device ------------------------------------------------------------------------------------------------------ */
+/* ---- the device ------------------------------------------------------------------------------ */
 
 static void
 close_device(TnpDevice *device)
@@ -186,7 +195,8 @@ open_device(const TnpDeviceConfig *config, TnpDevice **device, TnpError *error)
 	result = gpu_open(config->ordinal, &d->facts);
 	if (result != GPU_OK)
 	{
-		tnp_fail(error, TNP_BAD_ARGUMENT, "CUDA device %d cannot be used: %s", config->ordinal, gpu_error());
+		tnp_fail(error, TNP_BAD_ARGUMENT, "CUDA device %d cannot be used: %s", config->ordinal,
+				 gpu_error());
 		free(d);
 		return TNP_BAD_ARGUMENT;
 	}
@@ -220,7 +230,7 @@ memory_used(const TnpDevice *device)
 	return device->used;
 }
 
-/* ---- models ---------------------------------------------------------------------------------------------------------- */
+/* ---- models ---------------------------------------------------------------------------------- */
 
 static void *
 plain_alloc(void *arg, size_t size)
@@ -255,9 +265,11 @@ free_model(TnpDeviceModel *m)
 }
 
 static TnpStatus
-load_model(TnpDevice *device, const void *bytes, size_t length, TnpDeviceModel **model, TnpError *error)
+load_model(TnpDevice *device, const void *bytes, size_t length, TnpDeviceModel **model,
+		   TnpError *error)
 {
-	TnpEnv		env = {.alloc = plain_alloc,.free = plain_free,.interrupted = engine_interrupted,.arg = device};
+	TnpEnv		env = {.alloc = plain_alloc,.free = plain_free,.interrupted = engine_interrupted,
+					   .arg = device};
 	TnpDeviceModel *m = calloc(1, sizeof(TnpDeviceModel));
 	TnpStatus	status;
 
@@ -295,7 +307,7 @@ model_bytes(const TnpDeviceModel *m)
 	return m->bytes;
 }
 
-/* ---- encodings ------------------------------------------------------------------------------------------------------- */
+/* ---- encodings ------------------------------------------------------------------------------- */
 
 static int64_t
 encoding_rows(const TnpDeviceEncoding *e)
@@ -304,7 +316,7 @@ encoding_rows(const TnpDeviceEncoding *e)
 }
 
 static int64_t
-encoding_settled(const TnpDeviceEncoding *e)
+encoding_base_rows(const TnpDeviceEncoding *e)
 {
 	return e->prefix > e->stats.n0 ? e->prefix : e->stats.n0;
 }
@@ -334,7 +346,7 @@ const TnpDeviceApi tnp_device = {
 	.encoding_append = cuda_encoding_append,
 	.encoding_free = cuda_encoding_free,
 	.encoding_rows = encoding_rows,
-	.encoding_settled = encoding_settled,
+	.encoding_base_rows = encoding_base_rows,
 	.encoding_bytes = encoding_bytes,
 	.encoding_export = cuda_encoding_export,
 	.answer = cuda_answer,

@@ -1,5 +1,6 @@
 /*
- * embedder.h: from features and targets to the tokens that enter the first layer (docs/model-format.md sections 4 and 5).
+ * embedder.h: from features and targets to the tokens that enter the first layer
+ * (docs/model-format.md sections 4 and 5).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -25,7 +26,10 @@ template <class T, int R, int NV> struct EmbedderTile : LinearTile<T, R, NV>
 	using Base::linear_direct;
 	using Base::mlp;
 
-	/* Number i of what the first linear reads: 0 ... n_x - 1 features, then the target and the flag. */
+	/*
+	 * Number i of what the first linear reads: 0 ... n_x - 1 features, then the target and the
+	 * flag.
+	 */
 	DEVICE float
 	number(int row, int i, int n_x) const
 	{
@@ -94,7 +98,8 @@ template <class T, int R, int NV> struct EmbedderTile : LinearTile<T, R, NV>
 	embed(void) const
 	{
 		int			d = model->width;
-		bool		targets = walk->mode == CUDA_CHAIN || walk->mode == CUDA_APPEND || walk->mode == CUDA_ENCODE;
+		bool		targets = walk->mode == CUDA_CHAIN || walk->mode == CUDA_APPEND
+			|| walk->mode == CUDA_ENCODE;
 
 		for (int item = thread(); item < R * d; item += CUDA_THREADS)
 		{

@@ -1,14 +1,15 @@
 /*
  * encoding.c: encodings in device memory: built, appended to, merged, and read back.
  *
- * Statistics and scaled features come from the engine, on the host. Up to 16 rows walk all layers in one launch; more take one launch per
- * layer. Everything that can fail happens before the row count moves.
+ * Statistics and scaled features come from the engine, on the host. Up to 16 rows walk all layers
+ * in one launch; more take one launch per layer. Everything that can fail happens before the row
+ * count moves.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "classes.h"
+#include "engine/features/class_counts.h"
 #include "host.h"
-#include "logistic.h"
+#include "engine/features/logistic.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -16,31 +17,34 @@
 
 #define FEW_ROWS 16
 
-/* ---- rows --------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 int
 cuda_x_width(const TnpDeviceModel *m, const TnpStats *stats)
 {
-	return m->halves_on_host ? m->model->config.width + tnp_said_width(m->model) : tnp_features_width(m->model, stats);
+	return m->halves_on_host ? m->model->config.width + tnp_prior_logits_width(m->model)
+		: tnp_features_width(m->model, stats);
 }
 
 void
 cuda_lean(const TnpDeviceModel *m, const TnpStats *stats, const float *x, int width, CudaWalk *walk)
 {
-	walk->said = x + (m->halves_on_host ? m->model->config.width : tnp_ridge_width(m->model));
+	walk->prior_logits = x +
+		(m->halves_on_host ? m->model->config.width : tnp_ridge_width(m->model));
 	walk->said_step = width;
-	walk->share = tnp_logistic_share(m->model, stats);
+	walk->share = tnp_logistic_blend_weight(m->model, stats);
 }
 
 TnpStatus
-cuda_fill_x(const TnpDeviceModel *m, const TnpStats *stats, const TnpRows *rows, int64_t first, int64_t n, bool in_context, float *x, TnpError *error)
+cuda_fill_x(const TnpDeviceModel *m, const TnpStats *stats, const TnpRows *rows, int64_t first,
+			int64_t n, bool in_context, float *x, TnpError *error)
 {
 	const TnpModel *model = m->model;
 	int			width = cuda_x_width(m, stats);
 
 	if (m->halves_on_host)
 	{
-		TnpWork		work;
+		TnpScratch		work;
 		TnpStatus	status = tnp_work_make(model, stats, TNP_TILE, &work, error);
 
 		if (status != TNP_OK)
@@ -50,11 +54,13 @@ cuda_fill_x(const TnpDeviceModel *m, const TnpStats *stats, const TnpRows *rows,
 			int			tile = n - i < TNP_TILE ? (int) (n - i) : TNP_TILE,
 						d = model->config.width;
 
-			status = tnp_half_tile(model, stats, rows, first + i, tile, in_context, &work, work.half, work.said, error);
+			status = tnp_feature_embedding_tile(model, stats, rows, first + i, tile, in_context,
+												&work, work.half, work.prior_logits, error);
 			for (int r = 0; status == TNP_OK && r < tile; r++)
 			{
 				memcpy(x + (i + r) * width, work.half + (size_t) r * d, d * sizeof(float));
-				memcpy(x + (i + r) * width + d, work.said + (size_t) r * (width - d), (width - d) * sizeof(float));
+				memcpy(x + (i + r) * width + d, work.prior_logits + (size_t) r * (width - d),
+					   (width - d) * sizeof(float));
 			}
 			if (status == TNP_OK && tnp_interrupted(&model->env))
 				status = tnp_fail(error, TNP_INTERRUPTED, "interrupted");
@@ -68,13 +74,8 @@ cuda_fill_x(const TnpDeviceModel *m, const TnpStats *stats, const TnpRows *rows,
 		float	   *to = x + (size_t) i * width;
 
 		tnp_scale_features(model, stats, rows, row, in_context, to);
-		for (int f = 0; f < width; f++)
-			if (!isfinite(to[f]))
-			{
-				tnp_fail(error, TNP_BAD_VALUE, "a feature is too large for the model");
-				tnp_detail(error, "row %lld", (long long) row + 1);
-				return TNP_BAD_VALUE;
-			}
+		if (!tnp_all_finite(width, to))
+			return tnp_feature_too_large(model, stats, to, row, error);
 		if (i % 4096 == 4095 && tnp_interrupted(&model->env))
 			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
 	}
@@ -83,7 +84,8 @@ cuda_fill_x(const TnpDeviceModel *m, const TnpStats *stats, const TnpRows *rows,
 
 /* Scaled targets of rows [first, first + n). */
 static TnpStatus
-fill_targets(const TnpDeviceEncoding *e, const TnpRows *rows, int64_t first, int64_t n, float *y, TnpError *error)
+fill_targets(const TnpDeviceEncoding *e, const TnpRows *rows, int64_t first, int64_t n, float *y,
+			 TnpError *error)
 {
 	for (int64_t i = 0; i < n; i++)
 	{
@@ -101,22 +103,28 @@ cuda_rows_check(const TnpDeviceEncoding *e, const TnpRows *rows, bool need_y, Tn
 	TnpStatus	status;
 
 	if (rows->n_features != e->n_features)
-		return tnp_fail(error, TNP_BAD_SHAPE, "%d feature columns given, the context has %d", rows->n_features, e->n_features);
+		return tnp_fail(error, TNP_BAD_SHAPE, "%d feature columns given, the context has %d",
+						rows->n_features, e->n_features);
 	for (int f = 0; f < e->n_features; f++)
 		if ((rows->kinds != NULL ? rows->kinds[f] : TNP_NUMERIC) != e->kinds[f])
-			return tnp_fail(error, TNP_BAD_VALUE, "feature %d is %s, in the context it is %s", f + 1,
-							e->kinds[f] == TNP_NUMERIC ? "categorical" : "numeric", e->kinds[f] == TNP_NUMERIC ? "numeric" : "categorical");
+			return tnp_fail(error, TNP_BAD_VALUE, "feature %d is %s, in the context it is %s",
+							f + 1, e->kinds[f] == TNP_NUMERIC ? "categorical" : "numeric",
+							e->kinds[f] == TNP_NUMERIC ? "numeric" : "categorical");
 	status = tnp_rows_check(e->model->model, rows, need_y, error);
 	if (status != TNP_OK || !need_y || classes == 0)
 		return status;
 	if (rows->n_classes != 0 && rows->n_classes != classes)
-		return tnp_fail(error, TNP_BAD_VALUE, "%d classes given, the context has %d", rows->n_classes, classes);
+		return tnp_fail(error, TNP_BAD_VALUE, "%d classes given, the context has %d",
+						rows->n_classes, classes);
 	for (int64_t i = 0; status == TNP_OK && i < rows->n; i++)
 		status = tnp_class_check(rows->y[i], classes, i, error);
 	return status;
 }
 
-/* Whether `later` rows after the prefix fit the chain buffer of a model whose rows otherwise all belong to the prefix. */
+/*
+ * Whether `later` rows after the prefix fit the chain buffer of a model whose rows otherwise all
+ * belong to the prefix.
+ */
 static TnpStatus
 check_buffer(const TnpModel *model, int64_t later, TnpError *error)
 {
@@ -129,7 +137,7 @@ check_buffer(const TnpModel *model, int64_t later, TnpError *error)
 	return TNP_BAD_ARGUMENT;
 }
 
-/* ---- keys and values in device memory ------------------------------------------------------------------------------ */
+/* ---- keys and values in device memory -------------------------------------------------------- */
 
 static int64_t
 cache_heads(const TnpDeviceModel *m)
@@ -141,7 +149,8 @@ static size_t
 cache_bytes(const TnpDeviceModel *m, int64_t panels)
 {
 	return (size_t) (cache_heads(m) * panels) * 4 *
-		(cuda_key_words(m->shape.precision, m->shape.head_tiles) + cuda_value_words(m->shape.precision, m->shape.head_tiles));
+		(cuda_key_words(m->shape.precision, m->shape.head_tiles) +
+		 cuda_value_words(m->shape.precision, m->shape.head_tiles));
 }
 
 /* A zeroed cache for `slots` slots; one piece of memory, of which k is the beginning. */
@@ -169,7 +178,8 @@ make_cache(const TnpDeviceModel *m, int64_t slots, CudaCache *cache, size_t *byt
 		return cuda_failed(device, result, error);
 	}
 	cache->k = memory;
-	cache->v = cache->k + cache_heads(m) * panels * cuda_key_words(m->shape.precision, m->shape.head_tiles);
+	cache->v = cache->k + cache_heads(m) * panels * cuda_key_words(m->shape.precision,
+																   m->shape.head_tiles);
 	cache->panels = panels;
 	return TNP_OK;
 }
@@ -188,17 +198,19 @@ reserve_cache(TnpDeviceEncoding *e, int64_t slots, TnpError *error)
 
 	if (slots <= e->cache.panels * CUDA_PANEL)
 		return TNP_OK;
-	status = make_cache(m, slots > 2 * e->cache.panels * CUDA_PANEL ? slots : 2 * e->cache.panels * CUDA_PANEL, &larger, &bytes, error);
+	status = make_cache(m, slots > 2 * e->cache.panels * CUDA_PANEL ? slots
+						: 2 * e->cache.panels * CUDA_PANEL, &larger, &bytes, error);
 	if (status == TNP_NO_MEMORY)
 		status = make_cache(m, slots, &larger, &bytes, error);
 	if (status != TNP_OK)
 		return status;
 	for (int64_t h = 0; result == GPU_OK && h < cache_heads(m); h++)
 	{
-		result = gpu_copy(larger.k + h * larger.panels * key_words, e->cache.k + h * e->cache.panels * key_words,
-						  (size_t) e->cache.panels * key_words * 4);
+		result = gpu_copy(larger.k + h * larger.panels * key_words, e->cache.k + h *
+						  e->cache.panels * key_words, (size_t) e->cache.panels * key_words * 4);
 		if (result == GPU_OK)
-			result = gpu_copy(larger.v + h * larger.panels * value_words, e->cache.v + h * e->cache.panels * value_words,
+			result = gpu_copy(larger.v + h * larger.panels * value_words,
+							  e->cache.v + h * e->cache.panels * value_words,
 							  (size_t) e->cache.panels * value_words * 4);
 	}
 	if (result == GPU_OK)
@@ -223,7 +235,7 @@ reserve_cache(TnpDeviceEncoding *e, int64_t slots, TnpError *error)
 	return TNP_OK;
 }
 
-/* ---- encoding rows -------------------------------------------------------------------------------------------------- */
+/* ---- encoding rows --------------------------------------------------------------------------- */
 
 /* Launch what encodes rows and, before the first of them, the sinks. x and y are on the device. */
 static TnpStatus
@@ -231,7 +243,8 @@ launch_rows(TnpDeviceEncoding *e, CudaWalk *walk, const CudaPlan *plan, TnpError
 {
 	const TnpDeviceModel *m = e->model;
 	TnpDevice  *device = m->device;
-	int			launches = walk->mode == CUDA_APPEND ? 1 : m->shape.layers + (m->shape.two_stream ? 1 : 0);
+	int			launches = walk->mode == CUDA_APPEND ? 1
+		: m->shape.layers + (m->shape.two_stream ? 1 : 0);
 	GpuResult	result = GPU_OK;
 
 	for (int l = 0; l < launches; l++)
@@ -245,11 +258,12 @@ launch_rows(TnpDeviceEncoding *e, CudaWalk *walk, const CudaPlan *plan, TnpError
 }
 
 /*
- * Compute keys and values of rows [first, first + n) of `rows`, which are rows at + ... of the encoding, and of the sinks before the first rows. The cache has
- * room.
+ * Compute keys and values of rows [first, first + n) of `rows`, which are rows at + ... of the
+ * encoding, and of the sinks before the first rows. The cache has room.
  */
 static TnpStatus
-encode_rows(TnpDeviceEncoding *e, const TnpRows *rows, int64_t first, int64_t n, int64_t at, bool in_context, TnpError *error)
+encode_rows(TnpDeviceEncoding *e, const TnpRows *rows, int64_t first, int64_t n, int64_t at,
+			bool in_context, TnpError *error)
 {
 	TnpDeviceModel *m = e->model;
 	TnpDevice  *device = m->device;
@@ -281,8 +295,10 @@ encode_rows(TnpDeviceEncoding *e, const TnpRows *rows, int64_t first, int64_t n,
 	walk.x_width = width;
 	status = cuda_plan(m, walk.first_slot + total, 0, &walk, &plan, error);
 	if (status == TNP_OK)
-		status = cuda_begin(device, cuda_piece(x_bytes) + cuda_piece(y_bytes) + cuda_piece(plan.part_bytes) +
-							cuda_piece((size_t) total * m->shape.width * sizeof(float)) + cuda_piece((size_t) total * walk.row_q * element),
+		status = cuda_begin(device, cuda_piece(x_bytes) +
+							cuda_piece(y_bytes) + cuda_piece(plan.part_bytes) +
+							cuda_piece((size_t) total * m->shape.width * sizeof(float)) +
+							cuda_piece((size_t) total * walk.row_q * element),
 							cuda_piece(x_bytes) + cuda_piece(y_bytes), error);
 	if (status != TNP_OK)
 		return status;
@@ -303,7 +319,8 @@ encode_rows(TnpDeviceEncoding *e, const TnpRows *rows, int64_t first, int64_t n,
 	result = gpu_upload(device_x, x, x_bytes);
 	if (result == GPU_OK)
 		result = gpu_upload(device_y, y, y_bytes);
-	return result == GPU_OK ? launch_rows(e, &walk, &plan, error) : cuda_failed(device, result, error);
+	return result == GPU_OK ? launch_rows(e, &walk, &plan, error)
+		: cuda_failed(device, result, error);
 }
 
 /* Keep raw rows where they may be encoded again. */
@@ -327,7 +344,8 @@ keep_rows(TnpDeviceEncoding *e, const TnpRows *rows, TnpError *error)
 		return tnp_no_memory(error);
 	if (rows->n > 0)
 	{
-		memcpy(e->x + e->n * e->n_features, rows->x, (size_t) rows->n * e->n_features * sizeof(double));
+		memcpy(e->x + e->n * e->n_features, rows->x,
+			   (size_t) rows->n * e->n_features * sizeof(double));
 		memcpy(e->y + e->n, rows->y, (size_t) rows->n * sizeof(double));
 	}
 	return TNP_OK;
@@ -349,7 +367,8 @@ cuda_encoding_free(TnpDeviceEncoding *e)
 
 /* An encoding without rows, with room for `slots` slots. */
 static TnpStatus
-make_encoding(TnpDeviceModel *m, int n_features, const TnpColumnKind *kinds, int64_t slots, TnpDeviceEncoding **out, TnpError *error)
+make_encoding(TnpDeviceModel *m, int n_features, const TnpColumnKind *kinds, int64_t slots,
+			  TnpDeviceEncoding **out, TnpError *error)
 {
 	TnpDeviceEncoding *e = calloc(1, sizeof(TnpDeviceEncoding));
 	TnpStatus	status;
@@ -360,7 +379,8 @@ make_encoding(TnpDeviceModel *m, int n_features, const TnpColumnKind *kinds, int
 	e->model = m;
 	e->n_features = n_features;
 	e->kinds = calloc(n_features, sizeof(TnpColumnKind));
-	status = e->kinds == NULL ? tnp_no_memory(error) : make_cache(m, slots, &e->cache, &e->bytes, error);
+	status = e->kinds == NULL ? tnp_no_memory(error)
+		: make_cache(m, slots, &e->cache, &e->bytes, error);
 	if (status != TNP_OK)
 	{
 		cuda_encoding_free(e);
@@ -373,7 +393,8 @@ make_encoding(TnpDeviceModel *m, int n_features, const TnpColumnKind *kinds, int
 }
 
 TnpStatus
-cuda_encoding_build(TnpDeviceModel *m, const TnpRows *rows, int64_t prefix, int64_t capacity, TnpDeviceEncoding **encoding, TnpError *error)
+cuda_encoding_build(TnpDeviceModel *m, const TnpRows *rows, int64_t prefix, int64_t capacity,
+					TnpDeviceEncoding **encoding, TnpError *error)
 {
 	const TnpModel *model = m->model;
 	const TnpConfig *c = &model->config;
@@ -386,20 +407,24 @@ cuda_encoding_build(TnpDeviceModel *m, const TnpRows *rows, int64_t prefix, int6
 	if (rows->n < c->min_rows)
 	{
 		tnp_fail(error, TNP_TOO_FEW_ROWS, "the context has too few rows for the model");
-		tnp_detail(error, "%lld row%s given, at least %d needed", (long long) rows->n, rows->n == 1 ? "" : "s", c->min_rows);
+		tnp_detail(error, "%lld row%s given, at least %d needed", (long long) rows->n,
+				   rows->n == 1 ? "" : "s", c->min_rows);
 		return TNP_TOO_FEW_ROWS;
 	}
 	if (prefix < 0 || prefix > rows->n || (c->context == TNP_CAUSAL && prefix > 0))
-		return tnp_fail(error, TNP_BAD_ARGUMENT, "a prefix of %lld rows is not possible here", (long long) prefix);
+		return tnp_fail(error, TNP_BAD_ARGUMENT, "a prefix of %lld rows is not possible here",
+						(long long) prefix);
 	if ((status = check_buffer(model, rows->n - prefix, error)) != TNP_OK)
 		return status;
-	status = make_encoding(m, rows->n_features, rows->kinds, c->sinks + (capacity > rows->n ? capacity : rows->n), &e, error);
+	status = make_encoding(m, rows->n_features, rows->kinds,
+						   c->sinks + (capacity > rows->n ? capacity : rows->n), &e, error);
 	if (status == TNP_NO_MEMORY && capacity > rows->n)
 		status = make_encoding(m, rows->n_features, rows->kinds, c->sinks + rows->n, &e, error);
 	if (status != TNP_OK)
 		return status;
 	e->prefix = prefix;
-	status = tnp_stats_build(model, rows, prefix > c->min_rows ? prefix : c->min_rows, &e->stats, error);
+	status = tnp_stats_build(model, rows, prefix > c->min_rows ? prefix : c->min_rows, &e->stats,
+							 error);
 	if (status == TNP_OK)
 		status = keep_rows(e, rows, error);
 	if (status == TNP_OK)
@@ -435,12 +460,14 @@ cuda_encoding_append(TnpDeviceEncoding *e, const TnpRows *rows, TnpError *error)
 }
 
 TnpStatus
-cuda_encoding_merge(const TnpDeviceEncoding *e, int64_t rows, const TnpRows *more, TnpDeviceEncoding **merged, TnpError *error)
+cuda_encoding_merge(const TnpDeviceEncoding *e, int64_t rows, const TnpRows *more,
+					TnpDeviceEncoding **merged, TnpError *error)
 {
 	TnpDeviceEncoding *m;
 	TnpRows		old = {rows, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes, 0},
 				all;
-	TnpStatus	status = make_encoding(e->model, e->n_features, e->kinds, e->model->shape.sinks + rows + more->n, &m, error);
+	TnpStatus	status = make_encoding(e->model, e->n_features, e->kinds,
+									   e->model->shape.sinks + rows + more->n, &m, error);
 
 	*merged = NULL;
 	if (status != TNP_OK)
@@ -465,14 +492,15 @@ cuda_encoding_merge(const TnpDeviceEncoding *e, int64_t rows, const TnpRows *mor
 	return TNP_OK;
 }
 
-/* ---- reading back --------------------------------------------------------------------------------------------------- */
+/* ---- reading back ---------------------------------------------------------------------------- */
 
 /* A number of 16 bits. */
 static float
 from_half(uint16_t bits)
 {
 	int			exponent = bits >> 10 & 31;
-	float		v = exponent == 0 ? ldexpf((float) (bits & 1023), -24) : ldexpf((float) ((bits & 1023) + 1024), exponent - 25);
+	float		v = exponent == 0 ? ldexpf((float) (bits & 1023), -24)
+		: ldexpf((float) ((bits & 1023) + 1024), exponent - 25);
 
 	return (bits & 0x8000) != 0 ? -v : v;
 }
@@ -480,11 +508,13 @@ from_half(uint16_t bits)
 static float
 element(const CudaModel *s, const void *memory, size_t at)
 {
-	return s->precision == 0 ? from_half(((const uint16_t *) memory)[at]) : ((const float *) memory)[at];
+	return s->precision == 0 ? from_half(((const uint16_t *) memory)[at])
+		: ((const float *) memory)[at];
 }
 
 TnpStatus
-cuda_encoding_export(const TnpDeviceEncoding *e, int layer, int64_t first, int64_t n, float *k, float *v, TnpError *error)
+cuda_encoding_export(const TnpDeviceEncoding *e, int layer, int64_t first, int64_t n, float *k,
+					 float *v, TnpError *error)
 {
 	const CudaModel *s = &e->model->shape;
 	TnpDevice  *device = e->model->device;
@@ -496,7 +526,8 @@ cuda_encoding_export(const TnpDeviceEncoding *e, int layer, int64_t first, int64
 			   *values;
 	TnpStatus	status;
 
-	if (layer < 0 || layer >= s->layers * (s->two_stream ? 2 : 1) || first < 0 || n < 0 || first + n > e->n)
+	if (layer < 0 || layer >= s->layers * (s->two_stream ? 2 : 1) || first < 0 || n < 0
+		|| first + n > e->n)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "no such rows or layer");
 	status = cuda_begin(device, 0, cuda_piece(k_bytes) + cuda_piece(v_bytes), error);
 	if (status != TNP_OK)

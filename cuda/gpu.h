@@ -1,6 +1,7 @@
 /*
- * gpu.h: what the host part needs of a GPU: memory, copies, launches, waiting. Implemented on the CUDA runtime (gpu_cuda.cu) and, for the tests, by
- * the emulator (test/cuda/gpu_emulated.cpp). One device per process, one stream, one calling thread.
+ * gpu.h: what the host part needs of a GPU: memory, copies, launches, waiting. Implemented on the
+ * CUDA runtime (gpu_cuda.cu) and, for the tests, by the emulator (test/cuda/gpu_emulated.cpp). One
+ * device per process, one stream, one calling thread.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -68,7 +69,10 @@ GpuResult	gpu_launch(const GpuKernel *kernel, const CudaWalk *walk, int shared);
 /* Whether everything asked for so far has been done; does not wait. */
 GpuResult	gpu_done(bool *done);
 
-/* Measure the kernels launched from now on, or no longer; and the time they took since the last call, with their number. Everything must be done then. */
+/*
+ * Measure the kernels launched from now on, or no longer; and the time they took since the last
+ * call, with their number. Everything must be done then.
+ */
 void		gpu_profile(bool on);
 GpuResult	gpu_profiled(double *milliseconds, int *launches);
 

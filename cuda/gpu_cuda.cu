@@ -1,8 +1,9 @@
 /*
  * gpu_cuda.cu: gpu.h on the CUDA runtime.
  *
- * Every allocation is a plain one, every operation goes to one stream. An error that is not "out of memory" is final: the runtime repeats it for every
- * later call, and only a new process gets rid of it.
+ * Every allocation is a plain one, every operation goes to one stream. An error that is not "out of
+ * memory" is final: the runtime repeats it for every later call, and only a new process gets rid of
+ * it.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -26,7 +27,8 @@ const void *cuda_kernel_FLOAT_16(int precision, int rows, int head_tiles);
 const void *cuda_kernel_FLOAT_32(int precision, int rows, int head_tiles);
 }
 
-static FindKernel *const lists[] = {cuda_kernel_HALF_16, cuda_kernel_HALF_32, cuda_kernel_HALF_64, cuda_kernel_FLOAT_16, cuda_kernel_FLOAT_32};
+static FindKernel *const lists[] = {cuda_kernel_HALF_16, cuda_kernel_HALF_32, cuda_kernel_HALF_64,
+									cuda_kernel_FLOAT_16, cuda_kernel_FLOAT_32};
 
 static char failure[256] = "";
 static cudaStream_t stream = nullptr;
@@ -42,7 +44,10 @@ static cudaEvent_t begun[MOST_MEASURED],
 /* Blocks of a cluster that every device with clusters has, unless it is a small part of one. */
 #define MOST_BLOCKS 8
 
-/* Looks of a wait before it begins to sleep between them: about a millisecond, longer than small questions take. */
+/*
+ * Looks of a wait before it begins to sleep between them: about a millisecond, longer than small
+ * questions take.
+ */
 #define SPINS 2000
 
 static GpuResult
@@ -56,7 +61,8 @@ result_of(cudaError_t error)
 		(void) cudaGetLastError();
 		return GPU_NO_MEMORY;
 	}
-	snprintf(failure, sizeof(failure), "%s (%s)", cudaGetErrorString(error), cudaGetErrorName(error));
+	snprintf(failure, sizeof(failure), "%s (%s)", cudaGetErrorString(error),
+			 cudaGetErrorName(error));
 	return GPU_FAILED;
 }
 
@@ -78,15 +84,18 @@ prepare(const void *function)
 	for (int i = 0; i < n; i++)
 		if (prepared[i] == function)
 			return cudaSuccess;
-	error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_limit);
+	error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+								 shared_limit);
 	if (error == cudaSuccess && n < 64)
 		prepared[n++] = function;
 	return error;
 }
 
 /*
- * What the kernels, as they were built, can have of this device: shared memory, and blocks of a cluster. Code for an older machine, which the driver has translated, knows no clusters
- * wherever it runs; and a small part of a device may have room for smaller ones only. Loading one kernel also shows whether there is code for the device at all.
+ * What the kernels, as they were built, can have of this device: shared memory, and blocks of a
+ * cluster. Code for an older machine, which the driver has translated, knows no clusters wherever
+ * it runs; and a small part of a device may have room for smaller ones only. Loading one kernel
+ * also shows whether there is code for the device at all.
  */
 static GpuResult
 look_at_kernels(const cudaDeviceProp *properties, GpuFacts *facts)
@@ -99,18 +108,21 @@ look_at_kernels(const cudaDeviceProp *properties, GpuFacts *facts)
 
 	if (error != cudaSuccess)
 	{
-		snprintf(failure, sizeof(failure), "this build has no code that runs on %.100s, of compute capability %d.%d: %.80s", properties->name, properties->major,
-				 properties->minor, cudaGetErrorString(error));
+		snprintf(failure, sizeof(failure),
+				 "this build has no code that runs on %.100s, of compute capability %d.%d: %.80s",
+				 properties->name, properties->major, properties->minor, cudaGetErrorString(error));
 		return GPU_ABSENT;
 	}
-	facts->shared_bytes = shared_limit = (int) (properties->sharedMemPerBlockOptin - attributes.sharedSizeBytes);
+	facts->shared_bytes = shared_limit =
+		(int) (properties->sharedMemPerBlockOptin - attributes.sharedSizeBytes);
 	facts->team = 1;
 	if (properties->major < 9 || attributes.ptxVersion < 90)
 		return GPU_OK;
 	config.gridDim = dim3(8);
 	config.blockDim = dim3(CUDA_THREADS);
 	config.dynamicSmemBytes = (size_t) shared_limit;
-	if (prepare(function) != cudaSuccess || cudaOccupancyMaxPotentialClusterSize(&blocks, function, &config) != cudaSuccess)
+	if (prepare(function) != cudaSuccess
+		|| cudaOccupancyMaxPotentialClusterSize(&blocks, function, &config) != cudaSuccess)
 	{
 		/* without clusters everything works, too */
 		(void) cudaGetLastError();
@@ -138,12 +150,15 @@ gpu_open(int ordinal, GpuFacts *facts)
 		snprintf(failure, sizeof(failure), "there are %d devices, numbered from 0", devices);
 		return GPU_ABSENT;
 	}
-	if ((error = cudaSetDevice(ordinal)) != cudaSuccess || (error = cudaGetDeviceProperties(&properties, ordinal)) != cudaSuccess ||
-		(error = cudaMemGetInfo(&facts->memory_free, &facts->memory_total)) != cudaSuccess)
+	if ((error = cudaSetDevice(ordinal)) != cudaSuccess
+		|| (error = cudaGetDeviceProperties(&properties, ordinal)) != cudaSuccess
+		|| (error = cudaMemGetInfo(&facts->memory_free, &facts->memory_total)) != cudaSuccess)
 		return absent(cudaGetErrorString(error));
 	if (properties.major < 8)
 	{
-		snprintf(failure, sizeof(failure), "%.100s has compute capability %d.%d, at least 8.0 is needed", properties.name, properties.major, properties.minor);
+		snprintf(failure, sizeof(failure),
+				 "%.100s has compute capability %d.%d, at least 8.0 is needed", properties.name,
+				 properties.major, properties.minor);
 		return GPU_ABSENT;
 	}
 	if ((error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)) != cudaSuccess)
@@ -151,8 +166,9 @@ gpu_open(int ordinal, GpuFacts *facts)
 	(void) cudaDriverGetVersion(&driver);
 	(void) cudaRuntimeGetVersion(&runtime);
 	snprintf(facts->name, sizeof(facts->name), "%.127s", properties.name);
-	snprintf(facts->version, sizeof(facts->version), "driver %d.%d, runtime %d.%d, sm_%d%d", driver / 1000, driver % 1000 / 10, runtime / 1000,
-			 runtime % 1000 / 10, properties.major, properties.minor);
+	snprintf(facts->version, sizeof(facts->version), "driver %d.%d, runtime %d.%d, sm_%d%d",
+			 driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10,
+			 properties.major, properties.minor);
 	facts->multiprocessors = properties.multiProcessorCount;
 	if (look_at_kernels(&properties, facts) != GPU_OK)
 	{
@@ -203,19 +219,22 @@ gpu_release_host(void *memory)
 GpuResult
 gpu_upload(void *to, const void *from, size_t bytes)
 {
-	return bytes == 0 ? GPU_OK : result_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream));
+	return bytes == 0 ? GPU_OK
+		: result_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream));
 }
 
 GpuResult
 gpu_download(void *to, const void *from, size_t bytes)
 {
-	return bytes == 0 ? GPU_OK : result_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream));
+	return bytes == 0 ? GPU_OK
+		: result_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream));
 }
 
 GpuResult
 gpu_copy(void *to, const void *from, size_t bytes)
 {
-	return bytes == 0 ? GPU_OK : result_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));
+	return bytes == 0 ? GPU_OK
+		: result_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));
 }
 
 GpuResult
@@ -238,7 +257,9 @@ gpu_launch(const GpuKernel *kernel, const CudaWalk *walk, int shared)
 			function = find(kernel->precision, kernel->rows, kernel->head_tiles);
 	if (function == nullptr)
 	{
-		snprintf(failure, sizeof(failure), "there is no kernel for tiles of %d rows and heads of %d columns", kernel->rows, kernel->head_tiles * 8);
+		snprintf(failure, sizeof(failure),
+				 "there is no kernel for tiles of %d rows and heads of %d columns", kernel->rows,
+				 kernel->head_tiles * 8);
 		return GPU_FAILED;
 	}
 	error = prepare(function);
@@ -259,10 +280,11 @@ gpu_launch(const GpuKernel *kernel, const CudaWalk *walk, int shared)
 	}
 	if (!profiling || measured == MOST_MEASURED)
 		return result_of(cudaLaunchKernelExC(&config, function, arguments));
-	if ((error = cudaEventCreate(&begun[measured])) != cudaSuccess || (error = cudaEventCreate(&ended[measured])) != cudaSuccess ||
-		(error = cudaEventRecord(begun[measured], stream)) != cudaSuccess ||
-		(error = cudaLaunchKernelExC(&config, function, arguments)) != cudaSuccess ||
-		(error = cudaEventRecord(ended[measured], stream)) != cudaSuccess)
+	if ((error = cudaEventCreate(&begun[measured])) != cudaSuccess
+		|| (error = cudaEventCreate(&ended[measured])) != cudaSuccess
+		|| (error = cudaEventRecord(begun[measured], stream)) != cudaSuccess
+		|| (error = cudaLaunchKernelExC(&config, function, arguments)) != cudaSuccess
+		|| (error = cudaEventRecord(ended[measured], stream)) != cudaSuccess)
 		return result_of(error);
 	measured++;
 	return GPU_OK;

@@ -1,16 +1,18 @@
 /*
- * host.h: the host part of the CUDA device (src/server/device.h): what its files share.
+ * host.h: the host part of the CUDA device (src/server/device_api.h): what its files share.
  *
- * device.c is the table, memory and waiting; weights.c brings a model to the device; encoding.c builds and extends encodings; launch.c chooses the shape
- * of a launch; questions.c answers. Statistics, scaling and the cells of the row tokeniser are the engine's own functions, on the host.
+ * device.c is the table, memory and waiting; weights.c brings a model to the device; encoding.c
+ * builds and extends encodings; launch.c chooses the shape of a launch; questions.c answers.
+ * Statistics, scaling and the cells of the row tokeniser are the engine's own functions, on the
+ * host.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #ifndef CUDA_HOST_H
 #define CUDA_HOST_H
 
-#include "device.h"
-#include "encode.h"
+#include "server/device_api.h"
+#include "engine/inference/encode.h"
 #include "gpu.h"
 
 struct TnpDevice
@@ -47,7 +49,8 @@ struct TnpDeviceEncoding
 				capacity;		/* slots */
 	int			n_features;
 	TnpColumnKind *kinds;
-	double	   *x,				/* rows, for models that encode again when a chain's buffer is full; else NULL */
+	/* rows, for models that encode again when a chain's buffer is full; else NULL */
+	double	   *x,
 			   *y;
 	TnpStats	stats;
 	bool		borrowed_stats;
@@ -55,7 +58,7 @@ struct TnpDeviceEncoding
 	size_t		bytes;			/* of device memory */
 };
 
-/* ---- device.c ------------------------------------------------------------------------------------------------------- */
+/* ---- device.c -------------------------------------------------------------------------------- */
 
 /* Device memory within the limit; TNP_NO_MEMORY has changed nothing. */
 TnpStatus	cuda_take(TnpDevice *device, size_t bytes, void **memory, TnpError *error);
@@ -68,8 +71,9 @@ TnpStatus	cuda_failed(TnpDevice *device, GpuResult result, TnpError *error);
 TnpStatus	cuda_wait(TnpDevice *device, TnpError *error);
 
 /*
- * Room for the call in progress: device memory and host memory for copies, both given out piece by piece and together taken back by the next cuda_begin. Nothing of them
- * may be in use by the device then.
+ * Room for the call in progress: device memory and host memory for copies, both given out piece by
+ * piece and together taken back by the next cuda_begin. Nothing of them may be in use by the device
+ * then.
  */
 TnpStatus	cuda_begin(TnpDevice *device, size_t scratch, size_t staging, TnpError *error);
 void	   *cuda_scratch(TnpDevice *device, size_t bytes);
@@ -82,14 +86,20 @@ cuda_piece(size_t bytes)
 	return (bytes + 255) / 256 * 256;
 }
 
-/* ---- weights.c ------------------------------------------------------------------------------------------------------ */
+/* ---- weights.c ------------------------------------------------------------------------------- */
 
-/* Bring model's weights to the device; fails with TNP_BAD_CONFIG where there are no kernels for it. m->model is set. */
+/*
+ * Bring model's weights to the device; fails with TNP_BAD_CONFIG where there are no kernels for it.
+ * m->model is set.
+ */
 TnpStatus	cuda_load_weights(TnpDeviceModel *m, TnpPrecision precision, TnpError *error);
 
-/* ---- launch.c ------------------------------------------------------------------------------------------------------- */
+/* ---- launch.c -------------------------------------------------------------------------------- */
 
-/* The shape of a launch, chosen for n rows (streams of a chain); fills the parts of walk that follow from it. */
+/*
+ * The shape of a launch, chosen for n rows (streams of a chain); fills the parts of walk that
+ * follow from it.
+ */
 typedef struct CudaPlan
 {
 	GpuKernel	kernel;
@@ -100,10 +110,16 @@ typedef struct CudaPlan
 	size_t		own_bytes;		/* private keys and values of all tiles */
 } CudaPlan;
 
-/* keys: largest number of shared slots that a row sees. private_slots: slots of a group of streams, for chains. */
-TnpStatus	cuda_plan(const TnpDeviceModel *m, int64_t keys, int64_t private_slots, CudaWalk *walk, CudaPlan *plan, TnpError *error);
+/*
+ * keys: largest number of shared slots that a row sees. private_slots: slots of a group of streams,
+ * for chains.
+ */
+TnpStatus	cuda_plan(const TnpDeviceModel *m, int64_t keys, int64_t private_slots, CudaWalk *walk,
+					  CudaPlan *plan, TnpError *error);
 
-/* What tests and benchmarks choose instead of cuda_plan, where it is possible; 0: its own choice. */
+/*
+ * What tests and benchmarks choose instead of cuda_plan, where it is possible; 0: its own choice.
+ */
 typedef struct CudaForce
 {
 	int			rows,			/* 16, 32, 64 */
@@ -120,35 +136,46 @@ bool		cuda_fits(const TnpDeviceModel *m);
 /* A walk of this encoding's model and first rows, everything else zero. */
 CudaWalk	cuda_walk_of(const TnpDeviceEncoding *e, int64_t rows, CudaMode mode);
 
-/* ---- encoding.c ----------------------------------------------------------------------------------------------------- */
+/* ---- encoding.c ------------------------------------------------------------------------------ */
 
-/* What the embedder reads of rows [first, first + n), as floats: halves and what the head takes a share of, or scaled features. */
+/*
+ * What the embedder reads of rows [first, first + n), as floats: halves and what the head takes a
+ * share of, or scaled features.
+ */
 int			cuda_x_width(const TnpDeviceModel *m, const TnpStats *stats);
-TnpStatus	cuda_fill_x(const TnpDeviceModel *m, const TnpStats *stats, const TnpRows *rows, int64_t first, int64_t n, bool in_context, float *x,
-						TnpError *error);
+TnpStatus	cuda_fill_x(const TnpDeviceModel *m, const TnpStats *stats, const TnpRows *rows,
+						int64_t first, int64_t n, bool in_context, float *x, TnpError *error);
 
-/* Tell a walk where, in such rows x of `width` floats on the device, the numbers of the logistic regression lie, and what share the head takes of them. */
-void		cuda_lean(const TnpDeviceModel *m, const TnpStats *stats, const float *x, int width, CudaWalk *walk);
+/*
+ * Tell a walk where, in such rows x of `width` floats on the device, the numbers of the logistic
+ * regression lie, and what share the head takes of them.
+ */
+void		cuda_lean(const TnpDeviceModel *m, const TnpStats *stats, const float *x, int width,
+					  CudaWalk *walk);
 
-TnpStatus	cuda_encoding_build(TnpDeviceModel *m, const TnpRows *rows, int64_t prefix, int64_t capacity, TnpDeviceEncoding **encoding, TnpError *error);
+TnpStatus	cuda_encoding_build(TnpDeviceModel *m, const TnpRows *rows, int64_t prefix,
+								int64_t capacity, TnpDeviceEncoding **encoding, TnpError *error);
 TnpStatus	cuda_encoding_append(TnpDeviceEncoding *e, const TnpRows *rows, TnpError *error);
 void		cuda_encoding_free(TnpDeviceEncoding *e);
 
 /*
- * An encoding of e's first `rows` rows and further `more`, all in the prefix, under the same statistics: how a finished block of a chain is merged. It must be
- * freed before e.
+ * An encoding of e's first `rows` rows and further `more`, all in the prefix, under the same
+ * statistics: how a finished block of a chain is merged. It must be freed before e.
  */
-TnpStatus	cuda_encoding_merge(const TnpDeviceEncoding *e, int64_t rows, const TnpRows *more, TnpDeviceEncoding **merged, TnpError *error);
-TnpStatus	cuda_encoding_export(const TnpDeviceEncoding *e, int layer, int64_t first, int64_t n, float *k, float *v, TnpError *error);
+TnpStatus	cuda_encoding_merge(const TnpDeviceEncoding *e, int64_t rows, const TnpRows *more,
+								TnpDeviceEncoding **merged, TnpError *error);
+TnpStatus	cuda_encoding_export(const TnpDeviceEncoding *e, int layer, int64_t first, int64_t n,
+								 float *k, float *v, TnpError *error);
 
 /* Rows fit the encoding, as the engine checks it. */
-TnpStatus	cuda_rows_check(const TnpDeviceEncoding *e, const TnpRows *rows, bool need_y, TnpError *error);
+TnpStatus	cuda_rows_check(const TnpDeviceEncoding *e, const TnpRows *rows, bool need_y,
+							TnpError *error);
 
-/* ---- questions.c ---------------------------------------------------------------------------------------------------- */
+/* ---- questions.c ----------------------------------------------------------------------------- */
 
 TnpStatus	cuda_answer(TnpDeviceEncoding *e, int n, TnpRequest *requests, TnpError *error);
 
-/* ---- chains.c ------------------------------------------------------------------------------------------------------- */
+/* ---- chains.c -------------------------------------------------------------------------------- */
 
 TnpStatus	cuda_sample(TnpDeviceEncoding *e, TnpRequest *request, TnpError *error);
 TnpStatus	cuda_score(TnpDeviceEncoding *e, TnpRequest *request, TnpError *error);

@@ -1,6 +1,6 @@
 /*
- * kernels.cu: the kernels of one list of kernels.h, compiled. The build compiles this file once per list, named by KERNELS_OF (HALF_16, …), which also names the
- * function that finds one.
+ * kernels.cu: the kernels of one list of kernels.h, compiled. The build compiles this file once per
+ * list, named by KERNELS_OF (HALF_16, …), which also names the function that finds one.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

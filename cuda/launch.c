@@ -1,8 +1,11 @@
 /*
- * launch.c: the shape of a launch: rows per tile, blocks per tile, whether keys are split, and the layout of shared memory.
+ * launch.c: the shape of a launch: rows per tile, blocks per tile, whether keys are split, and the
+ * layout of shared memory.
  *
- * Two costs are weighed. A tile streams all weights and visible keys through one block (or a team), whatever its height: high tiles share that. And all
- * multiprocessors should have something to do: low tiles, and teams, see to that. Nothing here changes an answer by a bit (products.h, softmax.h).
+ * Two costs are weighed. A tile streams all weights and visible keys through one block (or a team),
+ * whatever its height: high tiles share that. And all multiprocessors should have something to do:
+ * low tiles, and teams, see to that. Nothing here changes an answer by a bit (products.h,
+ * softmax.h).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -14,10 +17,16 @@
 
 CudaForce	cuda_force;
 
-/* Bytes of weights and keys that a block should read per layer before sharing them out is worth the barriers. */
+/*
+ * Bytes of weights and keys that a block should read per layer before sharing them out is worth the
+ * barriers.
+ */
 #define WORTH_A_BLOCK ((int64_t) 16 << 10)
 
-/* Bytes of partial results in memory up to which splitting keys is worth them; what is needed grows with tiles times keys. */
+/*
+ * Bytes of partial results in memory up to which splitting keys is worth them; what is needed grows
+ * with tiles times keys.
+ */
 #define WORTH_A_SPLIT ((int64_t) 256 << 20)
 
 static int
@@ -26,13 +35,17 @@ round_up(int n, int unit)
 	return (n + unit - 1) / unit * unit;
 }
 
-/* Offsets of everything in shared memory for tiles of `rows` rows; returns the bytes without partial results. */
+/*
+ * Offsets of everything in shared memory for tiles of `rows` rows; returns the bytes without
+ * partial results.
+ */
 static int
 lay_out(const CudaModel *s, int rows, int team, CudaWalk *walk)
 {
 	int			element = s->precision == 0 ? 2 : 4,
 				heads = team > s->heads ? 1 : (s->heads + team - 1) / team,
-				head_columns = cuda_k_tiles(s->precision, s->head_tiles) * cuda_k_tile(s->precision),
+				head_columns = cuda_k_tiles(s->precision,
+											s->head_tiles) * cuda_k_tile(s->precision),
 				at = 0;
 
 	walk->row_x = cuda_row(s->precision, s->operand);
@@ -79,10 +92,12 @@ choose_rows(const TnpDeviceModel *m, const CudaWalk *walk)
 	int64_t		best_cost = INT64_MAX;
 	CudaWalk	forced;
 
-	for (int rows = 16; rows <= cuda_largest_tile(m->shape.precision, m->shape.head_tiles); rows *= 2)
+	for (int rows = 16; rows <= cuda_largest_tile(m->shape.precision, m->shape.head_tiles);
+		 rows *= 2)
 	{
 		CudaWalk	try;
-		int64_t		waves = (count_tiles(walk, rows, walk->n) + facts->multiprocessors - 1) / facts->multiprocessors,
+		int64_t		waves = (count_tiles(walk, rows, walk->n) + facts->multiprocessors - 1) /
+			facts->multiprocessors,
 					cost = waves * (16 + rows);
 
 		if (rows > 16 && lay_out(&m->shape, rows, 1, &try) > facts->shared_bytes)
@@ -96,8 +111,9 @@ choose_rows(const TnpDeviceModel *m, const CudaWalk *walk)
 	/* few rows gain nothing from a tile that is mostly empty */
 	while (best > 16 && count_tiles(walk, best / 2, walk->n) <= 1)
 		best /= 2;
-	if (cuda_force.rows > 0 && cuda_force.rows <= cuda_largest_tile(m->shape.precision, m->shape.head_tiles) &&
-		lay_out(&m->shape, cuda_force.rows, 1, &forced) <= facts->shared_bytes)
+	if (cuda_force.rows > 0
+		&& cuda_force.rows <= cuda_largest_tile(m->shape.precision, m->shape.head_tiles)
+		&& lay_out(&m->shape, cuda_force.rows, 1, &forced) <= facts->shared_bytes)
 		best = cuda_force.rows;
 	return best;
 }
@@ -109,19 +125,23 @@ choose_team(const TnpDeviceModel *m, const CudaWalk *walk, int64_t tiles, int64_
 	const GpuFacts *facts = &m->device->facts;
 	int			element = m->shape.precision == 0 ? 2 : 4,
 				team = 1;
-	int64_t		per_layer = ((int64_t) m->shape.width * (4 * m->shape.width + 2 * m->shape.feedforward) + 2 * keys * m->shape.width) * element;
+	int64_t		per_layer =
+		((int64_t) m->shape.width * (4 * m->shape.width + 2 * m->shape.feedforward) +
+							 2 * keys * m->shape.width) * element;
 
 	if (walk->mode == CUDA_ENCODE || walk->mode == CUDA_HALVES)
 		return 1;
 	if (cuda_force.team > 0)
 		return cuda_force.team < facts->team ? cuda_force.team : facts->team;
-	while (2 * team <= facts->team && tiles * 2 * team <= facts->multiprocessors && per_layer / (2 * team) >= WORTH_A_BLOCK)
+	while (2 * team <= facts->team && tiles * 2 * team <= facts->multiprocessors
+		   && per_layer / (2 * team) >= WORTH_A_BLOCK)
 		team *= 2;
 	return team;
 }
 
 TnpStatus
-cuda_plan(const TnpDeviceModel *m, int64_t keys, int64_t private_slots, CudaWalk *walk, CudaPlan *plan, TnpError *error)
+cuda_plan(const TnpDeviceModel *m, int64_t keys, int64_t private_slots, CudaWalk *walk,
+		  CudaPlan *plan, TnpError *error)
 {
 	const CudaModel *s = &m->shape;
 	int			rows = walk->mode == CUDA_APPEND ? 16 : choose_rows(m, walk),
@@ -146,12 +166,17 @@ cuda_plan(const TnpDeviceModel *m, int64_t keys, int64_t private_slots, CudaWalk
 	walk->at_part = -1;
 	shared = walk->team / s->heads > 1;
 	part = (shared ? s->heads : heads) * chunks * rows * (s->head_tiles * 8 + 2);
-	/* blocks that share heads must leave partial results; others only gain by it, and with many tiles there is enough to do without */
-	if (!shared && !cuda_force.split && part * 4 > m->device->facts.shared_bytes - used && part * 4 > WORTH_A_SPLIT / (tiles * walk->team))
+	/*
+	 * blocks that share heads must leave partial results; others only gain by it, and with many
+	 * tiles there is enough to do without
+	 */
+	if (!shared && !cuda_force.split && part * 4 > m->device->facts.shared_bytes - used
+		&& part * 4 > WORTH_A_SPLIT / (tiles * walk->team))
 		walk->split = 0;
 	if (walk->split)
 	{
-		if (!shared && !cuda_force.part_in_memory && part * 4 <= m->device->facts.shared_bytes - used)
+		if (!shared && !cuda_force.part_in_memory
+			&& part * 4 <= m->device->facts.shared_bytes - used)
 		{
 			walk->at_part = used;
 			used += round_up((int) part * 4, 128);
@@ -174,7 +199,8 @@ cuda_plan(const TnpDeviceModel *m, int64_t keys, int64_t private_slots, CudaWalk
 		walk->own.panels = panels;
 		walk->own_words_k = caches * panels * cuda_key_words(s->precision, s->head_tiles);
 		walk->own_words_v = caches * panels * cuda_value_words(s->precision, s->head_tiles);
-		plan->own_bytes = (size_t) (tiles * (rows / 16) * (walk->own_words_k + walk->own_words_v)) * 4;
+		plan->own_bytes = (size_t) (tiles * (rows / 16) * (walk->own_words_k + walk->own_words_v)) *
+			4;
 	}
 	return TNP_OK;
 }

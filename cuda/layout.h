@@ -1,11 +1,15 @@
 /*
- * layout.h: what host and kernels share: how weights, keys and values lie in device memory, and the parameters of a launch. C and C++.
+ * layout.h: what host and kernels share: how weights, keys and values lie in device memory, and the
+ * parameters of a launch. C and C++.
  *
- * Matrices are stored in the order in which the lanes of a warp read the b operand of their products (portable.h), sixteen bytes a lane, so that a read
- * is one coalesced 512-byte access and no shared memory is needed for it. Weights: [n_tiles of 8 outputs][k_steps][32 lanes][4 words], a
- * k_step being 32 inputs of 16 bits or 16 of 32 bits. Keys and values: panels of 16 slots per layer and head.
+ * Matrices are stored in the order in which the lanes of a warp read the b operand of their
+ * products (portable.h), sixteen bytes a lane, so that a read is one coalesced 512-byte access and
+ * no shared memory is needed for it. Weights: [n_tiles of 8 outputs][k_steps][32 lanes][4 words], a
+ * k_step being 32 inputs of 16 bits or 16 of 32 bits. Keys and values: panels of 16 slots per layer
+ * and head.
  *
- * A precision is 0 for 16-bit inputs and 1 for 32-bit inputs (split into two tf32 numbers each when they are multiplied).
+ * A precision is 0 for 16-bit inputs and 1 for 32-bit inputs (split into two tf32 numbers each when
+ * they are multiplied).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -18,12 +22,22 @@
 #define CUDA_WARPS 8
 #define CUDA_THREADS (CUDA_WARPS * 32)
 #define CUDA_PANEL 16			/* slots of a panel */
-#define CUDA_BLOCK 32			/* slots that the softmax takes at once; caches end on a whole block */
-#define CUDA_CHUNK 128			/* slots whose softmax is closed before the next: fixed, so that the way work is split changes no bit */
-#define CUDA_DIRECT 32			/* inputs up to which a linear is computed in 32 bits on the plain units */
+/* slots that the softmax takes at once; caches end on a whole block */
+#define CUDA_BLOCK 32
+/*
+ * slots whose softmax is closed before the next: fixed, so that the way work is split changes no
+ * bit
+ */
+#define CUDA_CHUNK 128
+/* inputs up to which a linear is computed in 32 bits on the plain units */
+#define CUDA_DIRECT 32
 #define CUDA_MAX_HIDDEN 9
 #define CUDA_MAX_HEAD 128		/* widest head */
 #define TILE_ROW_ARRAYS 11		/* numbers kept about each row of a tile: TileRows in attention.h */
+/* As TNP_LARGEST_KEY and TNP_LARGEST_SCORE, which kernels.h of the engine explains. */
+#define CUDA_LARGEST_KEY 1e16f
+#define CUDA_LARGEST_SCORE 131072.0f
+
 #define CUDA_LOG2E 1.44269504088896340736
 
 #if defined(__CUDACC__)
@@ -64,7 +78,10 @@ cuda_k_steps(int precision, int in)
 	return (in + step - 1) / step;
 }
 
-/* Row length of an operand of `width` columns in shared memory: whole steps, and rows that fall on different banks. */
+/*
+ * Row length of an operand of `width` columns in shared memory: whole steps, and rows that fall on
+ * different banks.
+ */
 CUDA_SHARED int
 cuda_row(int precision, int width)
 {
@@ -97,7 +114,8 @@ cuda_key_at(int precision, int head_tiles, int64_t s, int f)
 		int			within = f % 16,
 					lane = key * 4 + within % 8 / 2;
 
-		return (panel + (size_t) (f / 16 * 32 + lane) * 4 + second * 2 + within / 8) * 2 + within % 2;
+		return (panel + (size_t) (f / 16 * 32 + lane) * 4 + second * 2 + within / 8) * 2 +
+			within % 2;
 	}
 	return panel + (size_t) (f / 8 * 32 + key * 4 + f % 4) * 4 + second * 2 + f % 8 / 4;
 }
@@ -116,7 +134,8 @@ cuda_value_at(int precision, int head_tiles, int64_t s, int f)
 
 		return (panel + (size_t) (tile / 2 * 32 + lane) * 4 + tile % 2 * 2 + k / 8) * 2 + k % 2;
 	}
-	return panel + (size_t) ((k / 8 * pairs + tile / 2) * 32 + f % 8 * 4 + k % 8 / 2) * 4 + tile % 2 * 2 + k % 2;
+	return panel + (size_t) ((k / 8 * pairs + tile / 2) * 32 + f % 8 * 4 + k % 8 / 2) * 4 +
+		tile % 2 * 2 + k % 2;
 }
 
 /* Where weight [out, in] lies, in elements. */
@@ -131,18 +150,20 @@ cuda_weight_at(int precision, int k_steps, int out, int in)
 	size_t		words = ((size_t) (out / 8) * k_steps + step) * 128;
 
 	if (precision == 0)
-		return (words + (size_t) (lane + within % 8 / 2) * 4 + tile * 2 + within / 8) * 2 + within % 2;
+		return (words + (size_t) (lane + within % 8 / 2) * 4 + tile * 2 + within / 8) * 2 +
+			within % 2;
 	return words + (size_t) (lane + within % 4) * 4 + tile * 2 + within / 4;
 }
 
-/* ---- the model in device memory ------------------------------------------------------------------------------------ */
+/* ---- the model in device memory -------------------------------------------------------------- */
 
 /* y = W x + b. Outputs beyond `out` up to n_tiles * 8 have zero weights and biases. */
 typedef struct CudaLinear
 {
 	const uint32_t *packed;
 	const float *bias;			/* [n_tiles * 8] or NULL */
-	const float *direct;		/* [in, out], when in <= CUDA_DIRECT and the linear reads raw numbers; else NULL */
+	/* [in, out], when in <= CUDA_DIRECT and the linear reads raw numbers; else NULL */
+	const float *direct;
 	int			in,
 				out,
 				n_tiles,
@@ -224,7 +245,7 @@ typedef struct CudaModel
 	const float *borders;		/* bars: [components + 1] */
 } CudaModel;
 
-/* ---- a launch -------------------------------------------------------------------------------------------------------- */
+/* ---- a launch -------------------------------------------------------------------------------- */
 
 typedef enum CudaMode
 {
@@ -235,7 +256,10 @@ typedef enum CudaMode
 	CUDA_ENCODE					/* many rows: one layer per launch */
 } CudaMode;
 
-/* Keys and values: [cache layers][heads][panels][words]. A panel's words are key words, or value words. */
+/*
+ * Keys and values: [cache layers][heads][panels][words]. A panel's words are key words, or value
+ * words.
+ */
 typedef struct CudaCache
 {
 	uint32_t   *k,
@@ -280,11 +304,17 @@ typedef struct CudaWalk
 	int64_t		n;				/* rows, or streams of a chain */
 	int64_t		first_slot;		/* APPEND, ENCODE: slot of row 0 */
 	int			with_sinks;		/* ENCODE: the first rows are the sinks */
-	int64_t		shared;			/* visible shared slots of queries and chain rows; of the prefix's rows for APPEND, ENCODE */
-	const float *x;				/* rows of x_width numbers: halves, which are d numbers, if x_is_half, else what the embedder reads */
+	/* visible shared slots of queries and chain rows; of the prefix's rows for APPEND, ENCODE */
+	int64_t		shared;
+	/*
+	 * rows of x_width numbers: halves, which are d numbers, if x_is_half, else what the embedder
+	 * reads
+	 */
+	const float *x;
 	int			x_is_half,
 				x_width;
-	const float *said;			/* what the head takes a share of for row i at i * said_step */
+	/* what the head takes a share of for row i at i * said_step */
+	const float *prior_logits;
 	int			said_step;
 	double		share;			/* of a classifier's logits, or 0 */
 	const float *target;		/* network's units [.], or NULL */
@@ -309,7 +339,8 @@ typedef struct CudaWalk
 	uint64_t	seed,
 				first_draw;
 	int			score;			/* log densities of given targets, else draws */
-	const double *y;			/* score: raw targets [steps]; QUERY: of the queries, for log densities [n] */
+	/* score: raw targets [steps]; QUERY: of the queries, for log densities [n] */
+	const double *y;
 	double	   *chain_out;		/* [n, steps] */
 
 	/* answers */
@@ -325,7 +356,8 @@ typedef struct CudaWalk
 	const int  *answer_of;		/* [n] */
 	const double *levels;
 	double	   *out;
-	int		   *flags;			/* [answers]: 1 when an answer is not finite; [0] for chains and halves */
+	/* [answers]: 1 when an answer is not finite; [0] for chains and halves */
+	int		   *flags;
 } CudaWalk;
 
 /* How many partial softmaxes a head of one block makes at most, private keys included. */

@@ -1,9 +1,11 @@
 /*
  * linears.h: linears and norms of a tile, and what becomes of their outputs.
  *
- * State of the tile is kept in every block of the team: the residual stream h in 32 bits, two operand buffers x0 and x1. Each linear's columns are dealt out to the
- * blocks, which push their results into all of them. Between a push and its reader lies one barrier of the team; x0 takes what a block computes for itself (norms), x1
- * what is pushed, so that no block can overwrite what a slower one still reads.
+ * State of the tile is kept in every block of the team: the residual stream h in 32 bits, two
+ * operand buffers x0 and x1. Each linear's columns are dealt out to the blocks, which push their
+ * results into all of them. Between a push and its reader lies one barrier of the team; x0 takes
+ * what a block computes for itself (norms), x1 what is pushed, so that no block can overwrite what
+ * a slower one still reads.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -33,7 +35,10 @@ template <class T> struct Result
 	T		   *to;
 	int			activation;
 	int			keep;
-	const CudaLayer *layer;		/* queries, keys, values: of `own`, this block's head number local, to layer `at` of the cache */
+	/*
+	 * queries, keys, values: of `own`, this block's head number local, to layer `at` of the cache
+	 */
+	const CudaLayer *layer;
 	int			at,
 				local,
 				own;
@@ -74,11 +79,15 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 		float		scale = (float) CUDA_LOG2E / sqrtf((float) model->head_width);
 
 		if (layer->log_scale != nullptr)
-			scale *= layer->log_scale[2 * head] * rows.log_keys[row] + layer->log_scale[2 * head + 1];
+			scale *= layer->log_scale[2 * head] * rows.log_keys[row] +
+				layer->log_scale[2 * head + 1];
 		return scale;
 	}
 
-	/* Two neighbouring outputs of a row. alone: every block computes all of them, nothing is pushed. */
+	/*
+	 * Two neighbouring outputs of a row. alone: every block computes all of them, nothing is
+	 * pushed.
+	 */
 	DEVICE void
 	put(const Result<T> &r, int row, int column, float a, float b, bool alone) const
 	{
@@ -105,7 +114,8 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 				{
 					float		scale = logit_scale(r.layer, r.own, row);
 
-					P::store_pair(q + row * walk->row_q + r.local * Base::head_columns + column - r.own * NV * 8, a * scale, b * scale);
+					P::store_pair(q + row * walk->row_q + r.local * Base::head_columns + column -
+								  r.own * NV * 8, within_key(a) * scale, within_key(b) * scale);
 				}
 				break;
 			case RESULT_KEY:
@@ -113,7 +123,8 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 				if ((rows.flags[row] & (ROW_ACTIVE | ROW_STORES)) != (ROW_ACTIVE | ROW_STORES))
 					break;
 				if (r.kind == RESULT_KEY)
-					this->store_key(r.at, r.own, row, column - r.own * NV * 8, a, b);
+					this->store_key(r.at, r.own, row, column - r.own * NV * 8, within_key(a),
+									within_key(b));
 				else
 					this->store_value(r.at, r.own, row, column - r.own * NV * 8, a, b);
 				break;
@@ -128,21 +139,27 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 
 	/* Tiles [first, end) of w's outputs; own_warp says which of them are this warp's. */
 	DEVICE_CALL void
-	columns(const CudaLinear *w, const T *x, int first, int end, int own_warp, const Result<T> &r) const
+	columns(const CudaLinear *w, const T *x, int first, int end, int own_warp,
+			const Result<T> &r) const
 	{
 		multiply_rows<T, tiles>(w, x, walk->row_x, first, end, own_warp, lane,
-								[&](int row, int column, float a, float b) { put(r, row, column, a, b, false); });
+								[&](int row, int column, float a,
+									float b) { put(r, row, column, a, b, false); });
 	}
 
 	/* A linear on x, its columns dealt out to the team. Ends with the team's barrier. */
 	DEVICE void
 	linear(const CudaLinear *w, const T *x, const Result<T> &r) const
 	{
-		columns(w, x, (int) ((int64_t) w->n_tiles * rank / team), (int) ((int64_t) w->n_tiles * (rank + 1) / team), warp, r);
+		columns(w, x, (int) ((int64_t) w->n_tiles * rank / team),
+				(int) ((int64_t) w->n_tiles * (rank + 1) / team), warp, r);
 		sync_team(team);
 	}
 
-	/* The same for raw inputs, input [R, in], in 32 bits; each block computes all columns for itself. */
+	/*
+	 * The same for raw inputs, input [R, in], in 32 bits; each block computes all columns for
+	 * itself.
+	 */
 	DEVICE_CALL void
 	linear_direct(const CudaLinear *w, const Result<T> &r) const
 	{
@@ -192,6 +209,26 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 		}
 	}
 
+	/*
+	 * Warp: mean, and one over the root of the mean square, of a row in double precision: its
+	 * squares have no room in 32 bits.
+	 */
+	DEVICE_CALL void
+	large_moments(const CudaNorm *n, const float *from, double *mean, double *scale) const
+	{
+		int			d = model->width;
+		double		sum = 0.0,
+					square = 0.0;
+
+		if (n->centred)
+			for (int i = lane; i < d; i += WARP)
+				sum += from[i];
+		*mean = warp_sum(sum) / d;
+		for (int i = lane; i < d; i += WARP)
+			square += (from[i] - *mean) * (from[i] - *mean);
+		*scale = 1.0 / sqrt(warp_sum(square) / d + n->eps);
+	}
+
 	/* x0 = norm(h), or h itself without a norm; the rows of `keep` get it in h as well. */
 	DEVICE_CALL void
 	norm(const CudaNorm *n, int keep) const
@@ -205,6 +242,9 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 			float		mean = 0.0f,
 						square = 0.0f,
 						scale;
+			double		large_mean = 0.0,
+						large_scale = 0.0;
+			bool		large;
 
 			if (n == nullptr)
 			{
@@ -220,10 +260,17 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 			}
 			for (int i = lane; i < d; i += WARP)
 				square = fused(from[i] - mean, from[i] - mean, square);
-			scale = 1.0f / sqrtf(warp_sum(square) / (float) d + n->eps);
+			square = warp_sum(square);
+			scale = 1.0f / sqrtf(square / (float) d + n->eps);
+			large = !(square <= 1e38f);
+			if (large)
+				large_moments(n, from, &large_mean, &large_scale);
 			for (int i = lane; i < d; i += WARP)
 			{
-				float		v = product(product(from[i] - mean, scale), n->weight[i]) + (n->bias != nullptr ? n->bias[i] : 0.0f);
+				float		centred = large ? (float) ((from[i] - large_mean) * large_scale)
+					: product(from[i] - mean, scale),
+							v = product(centred, n->weight[i]) +
+								(n->bias != nullptr ? n->bias[i] : 0.0f);
 
 				to[i] = P::from(v);
 				if (keeps(row, keep))
@@ -233,13 +280,17 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 		sync_block();
 	}
 
-	/* An MLP on x, or, without x, on `input`, its first linear being direct then; `last` says what becomes of its outputs. */
+	/*
+	 * An MLP on x, or, without x, on `input`, its first linear being direct then; `last` says what
+	 * becomes of its outputs.
+	 */
 	DEVICE_CALL void
 	mlp(const CudaMlp *m, T *x, const Result<T> &last) const
 	{
 		for (int i = 0; i < m->n; i++)
 		{
-			Result<T>	hidden = {RESULT_OPERAND, x == nullptr || x == x0 ? x1 : x0, m->activation, 0, nullptr, 0, 0, 0, nullptr};
+			Result<T>	hidden = {RESULT_OPERAND, x == nullptr || x == x0 ? x1 : x0, m->activation,
+								  0, nullptr, 0, 0, 0, nullptr};
 			const Result<T> &r = i == m->n - 1 ? last : hidden;
 
 			if (x == nullptr)

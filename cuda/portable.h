@@ -1,12 +1,13 @@
 /*
  * portable.h: the few primitives that the kernels are written in.
  *
- * nvcc maps them to the machine; any other compiler gets them from test/cuda/emulator.h, which runs the threads of a block as
- * fibers of one process. No kernel source uses anything of CUDA that is not named here, so what the tests run without a GPU is the source
- * that runs on one.
+ * nvcc maps them to the machine; any other compiler gets them from test/cuda/emulator.h, which runs
+ * the threads of a block as fibers of one process. No kernel source uses anything of CUDA that is
+ * not named here, so what the tests run without a GPU is the source that runs on one.
  *
- * A team is a cluster of blocks that share one tile of rows (one block where clusters do not exist). A warp is 32 lanes; every
- * function whose comment says "warp" must be called by all of them together.
+ * A team is a cluster of blocks that share one tile of rows (one block where clusters do not
+ * exist). A warp is 32 lanes; every function whose comment says "warp" must be called by all of
+ * them together.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -21,7 +22,10 @@
 #include <cooperative_groups.h>
 #include <cuda_fp16.h>
 
-/* DEVICE is inlined; DEVICE_CALL is one copy of code per kernel, called: what is large and used from many places. */
+/*
+ * DEVICE is inlined; DEVICE_CALL is one copy of code per kernel, called: what is large and used
+ * from many places.
+ */
 #define DEVICE __device__ __forceinline__
 #define DEVICE_CALL inline __device__ __noinline__
 #define GRID_CONSTANT __grid_constant__
@@ -87,7 +91,10 @@ sync_warp(void)
 	__syncwarp();
 }
 
-/* Barrier of all threads of the team; what any of them wrote before is visible to all of them afterwards. */
+/*
+ * Barrier of all threads of the team; what any of them wrote before is visible to all of them
+ * afterwards.
+ */
 DEVICE void
 sync_team(int team)
 {
@@ -115,7 +122,10 @@ team_peer(E *place, int rank, int team)
 	return place;
 }
 
-/* Warp: the value of the lane whose number differs in the bits of mask, of the lane delta below, and of one lane. */
+/*
+ * Warp: the value of the lane whose number differs in the bits of mask, of the lane delta below,
+ * and of one lane.
+ */
 template <class E> DEVICE E
 shuffle_xor(E value, int mask)
 {
@@ -147,7 +157,10 @@ atomic_or(int *place, int bits)
 	atomicOr(place, bits);
 }
 
-/* Four words that nobody writes while the kernel runs, and four words of memory that the kernel itself may have written. */
+/*
+ * Four words that nobody writes while the kernel runs, and four words of memory that the kernel
+ * itself may have written.
+ */
 DEVICE Words
 load_constant(const uint32_t *place)
 {
@@ -164,26 +177,27 @@ load_words(const uint32_t *place)
 	return Words{v.x, v.y, v.z, v.w};
 }
 
-/* Within the range of 16 bits. NaN stays NaN, which fminf and fmaxf would make a number: what is not finite must not become an answer. */
+/*
+ * What 16 bits cannot hold becomes NaN, which stays to the end: a number in its place would be a
+ * wrong answer.
+ */
 DEVICE float
-clamp_half(float v)
+within_half(float v)
 {
-	asm("max.NaN.f32 %0, %0, %1;" : "+f"(v) : "f"(-65504.0f));
-	asm("min.NaN.f32 %0, %0, %1;" : "+f"(v) : "f"(65504.0f));
-	return v;
+	return fabsf(v) <= 65504.0f ? v : NAN;
 }
 
-/* Rounded to 16 bits; what is too large becomes the largest, so that no infinity is made here. */
+/* Rounded to 16 bits. */
 DEVICE half16
 to_half(float v)
 {
-	return __float2half_rn(clamp_half(v));
+	return __float2half_rn(within_half(v));
 }
 
 DEVICE uint32_t
 pack_halves(float low, float high)
 {
-	__half2		v = __floats2half2_rn(clamp_half(low), clamp_half(high));
+	__half2		v = __floats2half2_rn(within_half(low), within_half(high));
 
 	return *(const uint32_t *) &v;
 }
@@ -221,35 +235,48 @@ exp2_fast(float v)
 }
 
 /*
- * Warp: c [16, 8] += a [16, 16] b [16, 8] with 16-bit inputs; and c += a [16, 8] b [8, 8] with tf32 inputs. Lane l with g = l / 4, t = l % 4 holds
- * c: (g, 2t), (g, 2t+1), (g+8, 2t), (g+8, 2t+1). 16 bit: a: columns 2t, 2t+1 of rows g and g+8, then columns 2t+8, 2t+9 of the same; b: rows 2t, 2t+1, then 2t+8,
- * 2t+9 of column g. tf32: a: (g, t), (g+8, t), (g, t+4), (g+8, t+4); b: (t, g), (t+4, g).
+ * Warp: c [16, 8] += a [16, 16] b [16, 8] with 16-bit inputs; and c += a [16, 8] b [8, 8] with tf32
+ * inputs. Lane l with g = l / 4, t = l % 4 holds c: (g, 2t), (g, 2t+1), (g+8, 2t), (g+8, 2t+1). 16
+ * bit: a: columns 2t, 2t+1 of rows g and g+8, then columns 2t+8, 2t+9 of the same; b: rows 2t,
+ * 2t+1, then 2t+8, 2t+9 of column g. tf32: a: (g, t), (g+8, t), (g, t+4), (g+8, t+4); b: (t, g),
+ * (t+4, g).
  */
 DEVICE void
 mma_half(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
 {
-	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-		: "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+				 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+				 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+				 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 DEVICE void
 mma_tf32(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
 {
-	asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-		: "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+	asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+				 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+				 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+				 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/* Warp: the a of mma_half for the 16 x 16 tile at place, in shared memory, rows `stride` apart (a multiple of 8). */
+/*
+ * Warp: the a of mma_half for the 16 x 16 tile at place, in shared memory, rows `stride` apart (a
+ * multiple of 8).
+ */
 DEVICE void
 load_tile(uint32_t a[4], const half16 *place, int stride, int lane)
 {
-	uint32_t	address = (uint32_t) __cvta_generic_to_shared(place + (lane % 16) * stride + lane / 16 * 8);
+	uint32_t	address = (uint32_t) __cvta_generic_to_shared(place + (lane % 16) * stride +
+															  lane / 16 * 8);
 
 	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
 				 : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3]) : "r"(address) : "memory");
 }
 
-/* Multiply-add with one rounding, and a product that is never fused into an addition: results must not depend on the compiler's choice. */
+/*
+ * Multiply-add with one rounding, and a product that is never fused into an addition: results must
+ * not depend on the compiler's choice.
+ */
 DEVICE float
 fused(float a, float b, float c)
 {

@@ -1,8 +1,10 @@
 /*
- * products.h: matrix products of a tile of rows in shared memory with weights that stream from the L2 cache.
+ * products.h: matrix products of a tile of rows in shared memory with weights that stream from the
+ * L2 cache.
  *
- * Every warp owns whole columns of outputs for all rows of the tile, so a weight is read once per tile, and an output is one chain of
- * products over its inputs in order: it has the same bits whatever the height of the tile and however columns are dealt out.
+ * Every warp owns whole columns of outputs for all rows of the tile, so a weight is read once per
+ * tile, and an output is one chain of products over its inputs in order: it has the same bits
+ * whatever the height of the tile and however columns are dealt out.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -12,7 +14,10 @@
 #include "layout.h"
 #include "portable.h"
 
-/* What the two precisions do differently. An operand is what a lane holds of a tile of 16 rows and `depth` columns. */
+/*
+ * What the two precisions do differently. An operand is what a lane holds of a tile of 16 rows and
+ * `depth` columns.
+ */
 template <class T> struct Precision;
 
 template <> struct Precision<half16>
@@ -45,7 +50,10 @@ template <> struct Precision<half16>
 	}
 };
 
-/* Each number is the sum of two of tf32's; of the four products the smallest is left out. What remains is exact to about 2^-21. */
+/*
+ * Each number is the sum of two of tf32's; of the four products the smallest is left out. What
+ * remains is exact to about 2^-21.
+ */
 template <> struct Precision<float>
 {
 	static const int code = 1;
@@ -106,8 +114,9 @@ template <> struct Precision<float>
 DEVICE float
 activate(float v, int activation)
 {
+	/* NaN stays NaN, which fmaxf would make 0 */
 	if (activation == 1)
-		return fmaxf(v, 0.0f);
+		return v < 0.0f ? 0.0f : v;
 	if (activation == 2)
 		return 0.5f * v * (1.0f + erff(v * 0.70710678118654752f));
 	if (activation == 3)
@@ -116,11 +125,12 @@ activate(float v, int activation)
 }
 
 /*
- * Outputs of tiles [first, end) of w for MT * 16 rows of x, `stride` elements apart. put(row, column, a, b) gets the outputs of columns column and
- * column + 1, bias included.
+ * Outputs of tiles [first, end) of w for MT * 16 rows of x, `stride` elements apart. put(row,
+ * column, a, b) gets the outputs of columns column and column + 1, bias included.
  */
 template <class T, int MT, class Put> DEVICE void
-multiply_rows(const CudaLinear *w, const T *x, int stride, int first, int end, int warp, int lane, Put put)
+multiply_rows(const CudaLinear *w, const T *x, int stride, int first, int end, int warp, int lane,
+			  Put put)
 {
 	typedef Precision<T> P;
 	int			k_steps = w->k_steps;
@@ -177,7 +187,8 @@ multiply_rows(const CudaLinear *w, const T *x, int stride, int first, int end, i
 						first_value = c[m][2 * half];
 						second_value = c[m][2 * half + 1];
 					}
-			put(part / 2 * 16 + part % 2 * 8 + lane / 4, column, first_value + b0, second_value + b1);
+			put(part / 2 * 16 + part % 2 * 8 + lane / 4, column, first_value + b0,
+				second_value + b1);
 		}
 	}
 }

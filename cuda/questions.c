@@ -1,5 +1,6 @@
 /*
- * questions.c: requests to answers. Marginal questions about the same rows are computed together, whatever they ask for; joint ones are in chains.c.
+ * questions.c: requests to answers. Marginal questions about the same rows are computed together,
+ * whatever they ask for; joint ones are in chains.c.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -59,7 +60,8 @@ measure(const Batch *b, int64_t first, int64_t n)
 			continue;
 		c.doubles += (end - from) * answer_width(b->e->model, r);
 		c.requests++;
-		c.wants_y = c.wants_y || (r->kind == TNP_REQUEST_REDUCE && (r->reductions & TNP_REDUCE_LOG_DENSITY) != 0);
+		c.wants_y = c.wants_y
+			|| (r->kind == TNP_REQUEST_REDUCE && (r->reductions & TNP_REDUCE_LOG_DENSITY) != 0);
 	}
 	return c;
 }
@@ -93,7 +95,8 @@ answer_chunk(const Batch *b, const Chunk *c, TnpError *error)
 	int64_t		at = 0,
 				done = 0,
 				out_at = 0;
-	size_t		in_bytes = cuda_piece(x_bytes) + cuda_piece(of_bytes) + cuda_piece(y_bytes) + cuda_piece(answers_bytes) + cuda_piece(levels_bytes) +
+	size_t		in_bytes = cuda_piece(x_bytes) + cuda_piece(of_bytes) + cuda_piece(y_bytes) +
+		cuda_piece(answers_bytes) + cuda_piece(levels_bytes) +
 		cuda_piece(flags_bytes);
 	char	   *in,
 			   *in_device;
@@ -105,12 +108,16 @@ answer_chunk(const Batch *b, const Chunk *c, TnpError *error)
 	walk.x_width = width;
 	status = cuda_plan(m, walk.shared, 0, &walk, &plan, error);
 	if (status == TNP_OK)
-		status = cuda_begin(device, in_bytes + cuda_piece(out_bytes) + cuda_piece(plan.raw_bytes) + cuda_piece(plan.params_bytes) +
-							cuda_piece(plan.part_bytes), in_bytes + cuda_piece(out_bytes), error);
+		status = cuda_begin(device, in_bytes + cuda_piece(out_bytes) + cuda_piece(plan.raw_bytes) +
+							cuda_piece(plan.params_bytes) + cuda_piece(plan.part_bytes),
+							in_bytes + cuda_piece(out_bytes), error);
 	if (status != TNP_OK)
 		return status;
 
-	/* what goes in lies in the same order on both sides and travels as one, zeroed flags at its end; so does what comes back, which begins with the flags */
+	/*
+	 * what goes in lies in the same order on both sides and travels as one, zeroed flags at its
+	 * end; so does what comes back, which begins with the flags
+	 */
 	in = cuda_staging(device, 0);
 	in_device = cuda_scratch(device, 0);
 	x = cuda_staging(device, x_bytes);
@@ -145,7 +152,8 @@ answer_chunk(const Batch *b, const Chunk *c, TnpError *error)
 			bool		reduce = r->kind == TNP_REQUEST_REDUCE;
 
 			answers[used] = (CudaAnswer) {
-				.reductions = reduce ? (int) r->reductions : 0, .n_levels = r->n_levels, .level = level,
+				.reductions = reduce ? (int) r->reductions : 0, .n_levels = r->n_levels,
+				.level = level,
 				.width = answer_width(m, r), .first = done, .out = out_at
 			};
 			if (reduce && (r->reductions & TNP_REDUCE_QUANTILES) != 0)
@@ -155,8 +163,12 @@ answer_chunk(const Batch *b, const Chunk *c, TnpError *error)
 			}
 			if (r->status == TNP_INTERRUPTED)
 			{
-				/* a value that the model cannot take fails this request and none else; its rows are computed as zeros */
-				TnpStatus	filled = cuda_fill_x(m, &e->stats, &r->queries, from - at, n, false, x + (size_t) done * width, &r->error);
+				/*
+				 * a value that the model cannot take fails this request and none else; its rows are
+				 * computed as zeros
+				 */
+				TnpStatus	filled = cuda_fill_x(m, &e->stats, &r->queries, from - at, n, false,
+												 x + (size_t) done * width, &r->error);
 
 				if (filled == TNP_INTERRUPTED || filled == TNP_NO_MEMORY)
 					return *error = r->error, filled;
@@ -200,9 +212,11 @@ answer_chunk(const Batch *b, const Chunk *c, TnpError *error)
 
 			if (r->status == TNP_INTERRUPTED)
 			{
-				memcpy(r->answer + (from - at) * wide, out + answers[used].out, (size_t) (end - from) * wide * sizeof(double));
+				memcpy(r->answer + (from - at) * wide, out + answers[used].out,
+					   (size_t) (end - from) * wide * sizeof(double));
 				if (flags[used] != 0)
-					r->status = tnp_fail(&r->error, TNP_BAD_VALUE, "the model's prediction is not finite for these values");
+					r->status = tnp_fail(&r->error, TNP_BAD_VALUE,
+										 "the model's prediction is not finite for these values");
 			}
 			used++;
 		}
@@ -247,14 +261,16 @@ check_request(const TnpDeviceEncoding *e, const TnpRequest *r, TnpError *error)
 	if (r->rows < settled || r->rows > e->n)
 	{
 		tnp_fail(error, TNP_BAD_ARGUMENT, "these rows are not an encoding of their own");
-		tnp_detail(error, "first %lld of %lld rows, at least %lld needed", (long long) r->rows, (long long) e->n, (long long) settled);
+		tnp_detail(error, "first %lld of %lld rows, at least %lld needed", (long long) r->rows,
+				   (long long) e->n, (long long) settled);
 		return TNP_BAD_ARGUMENT;
 	}
 	if (r->kind == TNP_REQUEST_SAMPLE && r->draws < 1)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "the number of draws must be positive");
 	if (r->kind == TNP_REQUEST_SCORE && r->orders < 0)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "the number of orders must not be negative");
-	if (r->kind == TNP_REQUEST_REDUCE && (r->reductions & TNP_REDUCE_LOG_DENSITY) != 0 && r->queries.y == NULL && r->queries.n > 0)
+	if (r->kind == TNP_REQUEST_REDUCE && (r->reductions & TNP_REDUCE_LOG_DENSITY) != 0
+		&& r->queries.y == NULL && r->queries.n > 0)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "log densities need targets");
 	if (r->queries.n > MOST_QUERIES)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "the number of rows is out of range");
@@ -267,7 +283,10 @@ is_marginal(const TnpRequest *r)
 	return r->kind == TNP_REQUEST_PREDICT || r->kind == TNP_REQUEST_REDUCE;
 }
 
-/* The marginal requests from number `first` on that have no status yet and ask about the same rows as it does. */
+/*
+ * The marginal requests from number `first` on that have no status yet and ask about the same rows
+ * as it does.
+ */
 static TnpStatus
 answer_alike(TnpDeviceEncoding *e, int n, TnpRequest *requests, int first, TnpError *error)
 {
@@ -277,11 +296,13 @@ answer_alike(TnpDeviceEncoding *e, int n, TnpRequest *requests, int first, TnpEr
 	if (b.requests == NULL)
 		return tnp_no_memory(error);
 	for (int i = first; i < n; i++)
-		if (requests[i].status == TNP_INTERRUPTED && is_marginal(&requests[i]) && requests[i].rows == b.context)
+		if (requests[i].status == TNP_INTERRUPTED && is_marginal(&requests[i])
+			&& requests[i].rows == b.context)
 		{
 			b.requests[b.n++] = &requests[i];
 			b.rows += requests[i].queries.n;
-			if (requests[i].kind == TNP_REQUEST_REDUCE && (requests[i].reductions & TNP_REDUCE_QUANTILES) != 0)
+			if (requests[i].kind == TNP_REQUEST_REDUCE
+				&& (requests[i].reductions & TNP_REDUCE_QUANTILES) != 0)
 				b.n_levels += requests[i].n_levels;
 		}
 	status = answer_batch(&b, error);

@@ -1,6 +1,7 @@
 /*
- * rows.h: a tile begins: where its state lies in shared memory, which heads are its block's, and what each of its rows is: its features and target, what it
- * sees, what it stores and where, whether it asks.
+ * rows.h: a tile begins: where its state lies in shared memory, which heads are its block's, and
+ * what each of its rows is: its features and target, what it sees, what it stores and where,
+ * whether it asks.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -43,7 +44,9 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 	{
 		char	   *memory = shared_memory();
 		int		   *at = (int *) (memory + w->at_rows);
-		int		  **arrays[TILE_ROW_ARRAYS - 2] = {&rows.visible, &rows.own, &rows.store, &rows.source, &rows.flags, &rows.role, &rows.position, &rows.stream,
+		int		  **arrays[TILE_ROW_ARRAYS - 2] = {&rows.visible, &rows.own, &rows.store,
+												   &rows.source, &rows.flags, &rows.role,
+												   &rows.position, &rows.stream,
 		&rows.step};
 
 		walk = w;
@@ -82,7 +85,10 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 		else
 			part = w->part + (share > 1 ? tile : (int64_t) tile * team + rank) * w->part_floats;
 
-		/* operands are read to the end of their last step, beyond what was written: zero times whatever is there must be zero */
+		/*
+		 * operands are read to the end of their last step, beyond what was written: zero times
+		 * whatever is there must be zero
+		 */
 		for (int i = thread(); i < R * w->row_x; i += CUDA_THREADS)
 			x0[i] = x1[i] = P::from(0.0f);
 		for (int i = thread(); i < R * w->row_q; i += CUDA_THREADS)
@@ -91,7 +97,10 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 			h[i] = 0.0f;
 	}
 
-	/* A row of CUDA_CHAIN at `step`: rows 0-7 of 16 are the chain rows of 8 pairs, rows 8-15 their queries. */
+	/*
+	 * A row of CUDA_CHAIN at `step`: rows 0-7 of 16 are the chain rows of 8 pairs, rows 8-15 their
+	 * queries.
+	 */
 	DEVICE void
 	describe_pair(int row, int step)
 	{
@@ -107,7 +116,8 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 		rows.visible[row] = (int) walk->shared;
 		rows.own[row] = active ? (stores && !model->strict ? j + 1 : j) : 0;
 		rows.store[row] = j;
-		rows.flags[row] = active ? ROW_ACTIVE | ROW_X | (stores ? ROW_STORES | ROW_Y : ROW_ASKS) : 0;
+		rows.flags[row] = active ? ROW_ACTIVE | ROW_X | (stores ? ROW_STORES | ROW_Y : ROW_ASKS)
+			: 0;
 		rows.role[row] = stores ? 2 : 0;
 		rows.position[row] = stores && walk->position >= 0 ? walk->position + j : -1;
 		rows.stream[row] = (int) stream;

@@ -1,11 +1,14 @@
 /*
  * softmax.h: softmax attention of 16 or 32 rows of one head over chunks of keys, in registers.
  *
- * A chunk of CUDA_CHUNK keys is closed by itself: its maximum, its sum, and its weighted values; chunks are then folded in their order. The same chunks are folded in
- * the same order whether one warp computes them all or each is computed elsewhere, so an answer has the same bits however the work is split. The
- * online softmax inside a chunk is that of FlashAttention (Dao et al., 2022); folding is the merge of partial softmaxes.
+ * A chunk of CUDA_CHUNK keys is closed by itself: its maximum, its sum, and its weighted values;
+ * chunks are then folded in their order. The same chunks are folded in the same order whether one
+ * warp computes them all or each is computed elsewhere, so an answer has the same bits however the
+ * work is split. The online softmax inside a chunk is that of FlashAttention (Dao et al., 2022);
+ * folding is the merge of partial softmaxes.
  *
- * Queries are scaled beforehand by log2(e) times everything that multiplies q.k, so logits are exponents of 2.
+ * Queries are scaled beforehand by log2(e) times everything that multiplies q.k, so logits are
+ * exponents of 2.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -13,6 +16,25 @@
 #define CUDA_SOFTMAX_H
 
 #include "products.h"
+
+/* A number of a query or key whose products have room in 32 bits, or NaN. */
+DEVICE float
+within_key(float v)
+{
+	return fabsf(v) <= CUDA_LARGEST_KEY ? v : NAN;
+}
+
+/*
+ * What the weighted values of a row are multiplied with: zero where it sees nothing, NaN where its
+ * scores cannot be trusted.
+ */
+DEVICE float
+closing_scale(float most, float sum, int seen)
+{
+	if (seen == 0)
+		return 0.0f;
+	return fabsf(most) <= CUDA_LARGEST_SCORE ? 1.0f / sum : NAN;
+}
 
 /* Tiles of a head whose width is NV * 8. */
 template <class T, int NV> struct Head
@@ -47,13 +69,17 @@ template <int NV, int MT> struct Softmax
 	}
 };
 
-/* Add what a closed chunk found (most, sum, value) to the running state of one row: the factors of both values. */
+/*
+ * Add what a closed chunk found (most, sum, value) to the running state of one row: the factors of
+ * both values.
+ */
 DEVICE void
 fold_factors(float *most, float *sum, float chunk_most, float chunk_sum, float *keep, float *add)
 {
 	float		next = fmaxf(*most, chunk_most);
 
-	if (chunk_most == MINUS_INFINITY)
+	/* a chunk of NaN has no maximum either, and must not be left out */
+	if (chunk_most == MINUS_INFINITY && chunk_sum == 0.0f)
 	{
 		*keep = 1.0f;
 		*add = 0.0f;
@@ -78,27 +104,35 @@ fold(Softmax<NV, MT> &to, int to_tile, const Softmax<NV, FROM> &from, int from_t
 	float		keep[2],
 				add[2];
 
-	fold_factors(&to.most[to_tile][0], &to.sum[to_tile][0], from.most[from_tile][0], from.sum[from_tile][0], &keep[0], &add[0]);
-	fold_factors(&to.most[to_tile][1], &to.sum[to_tile][1], from.most[from_tile][1], from.sum[from_tile][1], &keep[1], &add[1]);
+	fold_factors(&to.most[to_tile][0], &to.sum[to_tile][0], from.most[from_tile][0],
+				 from.sum[from_tile][0], &keep[0], &add[0]);
+	fold_factors(&to.most[to_tile][1], &to.sum[to_tile][1], from.most[from_tile][1],
+				 from.sum[from_tile][1], &keep[1], &add[1]);
 	UNROLL
 	for (int n = 0; n < NV; n++)
 		UNROLL
 		for (int i = 0; i < 4; i++)
-			to.values[to_tile][n][i] = fold_value(to.values[to_tile][n][i], keep[i / 2], from.values[from_tile][n][i], add[i / 2]);
+			to.values[to_tile][n][i] = fold_value(to.values[to_tile][n][i], keep[i / 2],
+												  from.values[from_tile][n][i], add[i / 2]);
 }
 
 /* The weights of a panel's 16 keys as operands, and their products with the panel's values. */
 template <int NV> DEVICE void
 add_values(half16, float values[NV][4], const float even[4], const float odd[4], const Words *words)
 {
-	uint32_t	a[4] = {pack_halves(even[0], even[1]), pack_halves(even[2], even[3]), pack_halves(odd[0], odd[1]), pack_halves(odd[2], odd[3])};
+	uint32_t	a[4] = {pack_halves(even[0], even[1]), pack_halves(even[2], even[3]),
+						pack_halves(odd[0], odd[1]), pack_halves(odd[2], odd[3])};
 
 	UNROLL
 	for (int n = 0; n < NV; n++)
-		mma_half(values[n], a, n % 2 == 0 ? words[n / 2].x : words[n / 2].z, n % 2 == 0 ? words[n / 2].y : words[n / 2].w);
+		mma_half(values[n], a, n % 2 == 0 ? words[n / 2].x : words[n / 2].z,
+				 n % 2 == 0 ? words[n / 2].y : words[n / 2].w);
 }
 
-/* Column t of the operand is key 2t and column t + 4 key 2t + 1, as the values lie: a sum has no order of its own. */
+/*
+ * Column t of the operand is key 2t and column t + 4 key 2t + 1, as the values lie: a sum has no
+ * order of its own.
+ */
 template <int NV> DEVICE void
 add_values(float, float values[NV][4], const float even[4], const float odd[4], const Words *words)
 {
@@ -112,18 +146,21 @@ add_values(float, float values[NV][4], const float even[4], const float odd[4], 
 		const Words &first = words[n / 2],
 				   &second = words[pairs + n / 2];
 
-		Precision<float>::multiply(values[n], a, n % 2 == 0 ? first.x : first.z, n % 2 == 0 ? first.y : first.w);
-		Precision<float>::multiply(values[n], b, n % 2 == 0 ? second.x : second.z, n % 2 == 0 ? second.y : second.w);
+		Precision<float>::multiply(values[n], a, n % 2 == 0 ? first.x : first.z,
+								   n % 2 == 0 ? first.y : first.w);
+		Precision<float>::multiply(values[n], b, n % 2 == 0 ? second.x : second.z,
+								   n % 2 == 0 ? second.y : second.w);
 	}
 }
 
 /*
- * One block of 32 keys from slot `from`, a multiple of 32. keys and values are the head's. visible(tile, row of the tile, slot) says who sees what; it is
- * asked only when `masked`.
+ * One block of 32 keys from slot `from`, a multiple of 32. keys and values are the head's.
+ * visible(tile, row of the tile, slot) says who sees what; it is asked only when `masked`.
  */
 template <class T, int NV, int MT, class Visible> DEVICE void
-attend_block(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles][4], const uint32_t *keys, const uint32_t *values, int64_t from,
-			 bool masked, int lane, Visible visible)
+attend_block(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles][4],
+			 const uint32_t *keys, const uint32_t *values, int64_t from, bool masked, int lane,
+			 Visible visible)
 {
 	typedef Head<T, NV> H;
 	const int	value_loads = H::value_words / 128;
@@ -211,11 +248,13 @@ attend_block(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles]
 }
 
 /*
- * A chunk: slots [from, end), both multiples of 32; state is cleared first and closed at the end. Slots below `all` are seen by every row.
+ * A chunk: slots [from, end), both multiples of 32; state is cleared first and closed at the end.
+ * Slots below `all` are seen by every row.
  */
 template <class T, int NV, int MT, class Visible> DEVICE void
-attend_chunk(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles][4], const uint32_t *keys, const uint32_t *values, int64_t from,
-			 int64_t end, int64_t all, int lane, Visible visible)
+attend_chunk(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles][4],
+			 const uint32_t *keys, const uint32_t *values, int64_t from, int64_t end, int64_t all,
+			 int lane, Visible visible)
 {
 	state.clear();
 	for (int64_t at = from; at < end; at += CUDA_BLOCK)

@@ -1,9 +1,11 @@
 /*
- * walk.h: the kernel. A team of blocks carries a tile of rows from their features to their answers: embedder, all layers, head, and, for chains, all
- * steps with the draw of each; nothing but keys, values and answers leaves the chip between the first layer and the last.
+ * walk.h: the kernel. A team of blocks carries a tile of rows from their features to their answers:
+ * embedder, all layers, head, and, for chains, all steps with the draw of each; nothing but keys,
+ * values and answers leaves the chip between the first layer and the last.
  *
- * CUDA_ENCODE is the exception: the rows of a context must all have stored their keys of a layer before any attends, so there a launch ends after the
- * keys of its layer, and the next begins by attending to them.
+ * CUDA_ENCODE is the exception: the rows of a context must all have stored their keys of a layer
+ * before any attends, so there a launch ends after the keys of its layer, and the next begins by
+ * attending to them.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -39,9 +41,12 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 	using Base::mlp;
 	using Base::embed;
 
-	/* ---- a layer --------------------------------------------------------------------------------------------------- */
+	/* ---- a layer ----------------------------------------------------------------------------- */
 
-	/* Queries, and keys and values of the rows that store, of this block's heads, from x0. at is the layer of the cache. */
+	/*
+	 * Queries, and keys and values of the rows that store, of this block's heads, from x0. at is
+	 * the layer of the cache.
+	 */
 	DEVICE void
 	project(const CudaLayer *layer, int at, bool ask, bool store) const
 	{
@@ -52,7 +57,8 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 			{
 				int			own = head(local);
 				const CudaLinear *w = kind == 0 ? &layer->q : kind == 1 ? &layer->k : &layer->v;
-				Result<T>	r = {(ResultKind) (RESULT_QUERY + kind), nullptr, 0, 0, layer, at, local, own, nullptr};
+				Result<T>	r = {(ResultKind) (RESULT_QUERY + kind), nullptr, 0, 0, layer, at,
+								 local, own, nullptr};
 
 				/* the next warps in turn */
 				columns(w, x0, own * NV, own * NV + NV, (warp + used) % CUDA_WARPS, r);
@@ -118,7 +124,7 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 		}
 	}
 
-	/* ---- answers --------------------------------------------------------------------------------------------------- */
+	/* ---- answers ----------------------------------------------------------------------------- */
 
 	/* Raw outputs of the head for all rows. */
 	DEVICE float *
@@ -132,14 +138,18 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 		return raw;
 	}
 
-	/* A classifier's logits become a mean with what its logistic regression says of the row, as in the engine (head.c). */
+	/*
+	 * A classifier's logits become a mean with what its logistic regression says of the row, as in
+	 * the engine (head.c).
+	 */
 	DEVICE void
-	lean(int row, float *raw) const
+	blend(int row, float *raw) const
 	{
-		const float *said = walk->said + (int64_t) rows.source[row] * walk->said_step;
+		const float *prior_logits = walk->prior_logits +
+			(int64_t) rows.source[row] * walk->said_step;
 
 		for (int i = lane; i < model->components; i += WARP)
-			raw[i] = (float) ((1.0 - walk->share) * raw[i] + walk->share * said[i]);
+			raw[i] = (float) ((1.0 - walk->share) * raw[i] + walk->share * prior_logits[i]);
 		sync_warp();
 	}
 
@@ -206,8 +216,9 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 					params = walk->out + wanted->out + (stream - wanted->first) * size;
 			}
 			if (walk->share > 0.0)
-				lean(row, raw + (int64_t) row * model->outputs);
-			if (!Distribution::make(model, raw + (int64_t) row * model->outputs, walk->y_center, walk->y_scale, walk->classes, params, lane) && lane == 0)
+				blend(row, raw + (int64_t) row * model->outputs);
+			if (!Distribution::make(model, raw + (int64_t) row * model->outputs, walk->y_center,
+									walk->y_scale, walk->classes, params, lane) && lane == 0)
 				atomic_or(&walk->flags[wanted != nullptr ? walk->answer_of[stream] : 0], 1);
 			sync_warp();
 			d.kind = model->head_kind;
@@ -217,20 +228,22 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 			if (wanted != nullptr)
 			{
 				if (wanted->reductions != 0)
-					reduce(&d, wanted, stream, walk->out + wanted->out + (stream - wanted->first) * wanted->width);
+					reduce(&d, wanted, stream,
+						   walk->out + wanted->out + (stream - wanted->first) * wanted->width);
 				continue;
 			}
 			if (walk->score)
 				value = d.log_density(walk->y[rows.source[row]], lane);
 			else
-				value = d.draw(walk->seed, walk->first_draw + (uint64_t) stream, (uint32_t) (walk->draw_step + rows.step[row]), lane);
+				value = d.draw(walk->seed, walk->first_draw + (uint64_t) stream,
+							   (uint32_t) (walk->draw_step + rows.step[row]), lane);
 			if (lane == 0)
 				walk->chain_out[stream * walk->steps + rows.step[row]] = value;
 		}
 		sync_team(team);
 	}
 
-	/* ---- encoding a layer per launch ------------------------------------------------------------------------------- */
+	/* ---- encoding a layer per launch --------------------------------------------------------- */
 
 	/* Move a tile's states, and its queries, from or to memory. */
 	DEVICE void
@@ -297,7 +310,7 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 		move_queries(false);
 	}
 
-	/* ---- the whole ------------------------------------------------------------------------------------------------- */
+	/* ---- the whole --------------------------------------------------------------------------- */
 
 	DEVICE void
 	run(const CudaWalk *w)
@@ -326,7 +339,8 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 				int64_t		i = (int64_t) tile * R + item / model->width;
 
 				if (i < w->n && rank == 0)
-					w->halves[i * model->width + item % model->width] = h[item / model->width * w->row_h + item % model->width];
+					w->halves[i * model->width + item % model->width] =
+						h[item / model->width * w->row_h + item % model->width];
 			}
 		}
 		else

@@ -1,7 +1,8 @@
 /*
  * weights.c: a model's weights in the layout of layout.h, in one block of device memory.
  *
- * The block is laid out twice by the same code: once to learn its size, once to fill it, when addresses on the device are known.
+ * The block is laid out twice by the same code: once to learn its size, once to fill it, when
+ * addresses on the device are known.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -80,8 +81,8 @@ widen(Block *b, int columns)
 }
 
 /*
- * One linear. by_head: its outputs are dealt out to heads, each padded to whole tiles. raw: it reads numbers as they are given, so if they are few it is also kept
- * in 32 bits.
+ * One linear. by_head: its outputs are dealt out to heads, each padded to whole tiles. raw: it
+ * reads numbers as they are given, so if they are few it is also kept in 32 bits.
  */
 static CudaLinear
 place_linear(Block *b, const TnpLinear *w, bool by_head, bool raw)
@@ -92,7 +93,8 @@ place_linear(Block *b, const TnpLinear *w, bool by_head, bool raw)
 			   *direct = NULL;
 	void	   *to;
 	float	   *to_bias = NULL;
-	int			padded = by_head ? w->out / b->head_width * b->head_tiles * 8 : (w->out + 7) / 8 * 8;
+	int			padded = by_head ? w->out / b->head_width * b->head_tiles * 8
+		: (w->out + 7) / 8 * 8;
 	size_t		bytes;
 
 	out.n_tiles = padded / 8;
@@ -111,7 +113,8 @@ place_linear(Block *b, const TnpLinear *w, bool by_head, bool raw)
 			memset(to_bias, 0, padded * sizeof(float));
 		for (int o = 0; o < w->out; o++)
 		{
-			int			row = by_head ? o / b->head_width * b->head_tiles * 8 + o % b->head_width : o;
+			int			row = by_head ? o / b->head_width * b->head_tiles * 8 + o % b->head_width
+				: o;
 
 			if (to_bias != NULL)
 				to_bias[row] = w->bias[o];
@@ -144,7 +147,8 @@ place_linear(Block *b, const TnpLinear *w, bool by_head, bool raw)
 static CudaNorm
 place_norm(Block *b, const TnpNorm *n)
 {
-	return (CudaNorm) {place_floats(b, n->weight, n->width), place_floats(b, n->bias, n->width), n->eps, n->kind == TNP_LAYER_NORM};
+	return (CudaNorm) {place_floats(b, n->weight, n->width), place_floats(b, n->bias, n->width),
+					   n->eps, n->kind == TNP_LAYER_NORM};
 }
 
 static CudaMlp
@@ -307,8 +311,9 @@ static bool
 layers_fit(const TnpLayer *layers, int n)
 {
 	for (int l = 0; layers != NULL && l < n; l++)
-		if (!linear_fits(&layers[l].q) || !linear_fits(&layers[l].k) || !linear_fits(&layers[l].v) || !linear_fits(&layers[l].o) ||
-			!linear_fits(&layers[l].ff0) || !linear_fits(&layers[l].ff1))
+		if (!linear_fits(&layers[l].q) || !linear_fits(&layers[l].k) || !linear_fits(&layers[l].v)
+			|| !linear_fits(&layers[l].o) || !linear_fits(&layers[l].ff0)
+			|| !linear_fits(&layers[l].ff1))
 			return false;
 	return true;
 }
@@ -318,15 +323,18 @@ static bool
 weights_fit(const TnpModel *m)
 {
 	const TnpConfig *c = &m->config;
-	bool		fit = layers_fit(m->layers, c->layers) && layers_fit(m->cross, c->layers) && mlp_fits(&m->head);
+	bool		fit = layers_fit(m->layers, c->layers) && layers_fit(m->cross, c->layers)
+		&& mlp_fits(&m->head);
 
 	if (c->embedder == TNP_CONCAT)
 		return fit && mlp_fits(&m->embed_xy);
 	if (c->encode_x.kind == TNP_ENCODE_ROWS)
 		fit = fit && linear_fits(&m->tokeniser.slot) && linear_fits(&m->tokeniser.out);
 	else
-		fit = fit && mlp_fits(&m->embed_x.mlp) && (c->encode_x.kind != TNP_ENCODE_SKIP_MLP || linear_fits(&m->embed_x.first));
-	return fit && mlp_fits(&m->embed_y.mlp) && (c->encode_y.kind != TNP_ENCODE_SKIP_MLP || linear_fits(&m->embed_y.first));
+		fit = fit && mlp_fits(&m->embed_x.mlp)
+			&& (c->encode_x.kind != TNP_ENCODE_SKIP_MLP || linear_fits(&m->embed_x.first));
+	return fit && mlp_fits(&m->embed_y.mlp)
+		&& (c->encode_y.kind != TNP_ENCODE_SKIP_MLP || linear_fits(&m->embed_y.first));
 }
 
 TnpStatus
@@ -345,20 +353,28 @@ cuda_load_weights(TnpDeviceModel *m, TnpPrecision precision, TnpError *error)
 	b.head_width = c->width / c->heads;
 	b.precision = precision == TNP_PRECISION_FP16 && weights_fit(model) ? 0 : 1;
 	if (b.precision == 1 && precision == TNP_PRECISION_FP16)
-		device->config.log(device->config.arg, "a model has weights beyond the range of 16 bits and is computed in 32 bits");
+		device->config.log(device->config.arg,
+						   "a model has weights beyond the range of 16 bits "
+						   "and is computed in 32 bits");
 	if (b.head_width > CUDA_MAX_HEAD)
 	{
-		tnp_fail(error, TNP_BAD_CONFIG, "the CUDA device has no kernels for this model: its attention heads are too wide");
-		tnp_detail(error, "a head has %d features, at most %d are supported", b.head_width, CUDA_MAX_HEAD);
+		tnp_fail(error, TNP_BAD_CONFIG,
+				 "the CUDA device has no kernels for this model: its attention heads are too wide");
+		tnp_detail(error, "a head has %d features, at most %d are supported", b.head_width,
+				   CUDA_MAX_HEAD);
 		return TNP_BAD_CONFIG;
 	}
 	b.head_tiles = cuda_head_tiles(b.precision, b.head_width);
-	m->halves_on_host = c->embedder == TNP_ADDITIVE && c->encode_x.kind == TNP_ENCODE_ROWS && c->encode_x.token_width > 0;
+	m->halves_on_host = c->embedder == TNP_ADDITIVE && c->encode_x.kind == TNP_ENCODE_ROWS
+		&& c->encode_x.token_width > 0;
 	place_model(&b, model, m->halves_on_host, &m->shape);
 	if (!cuda_fits(m))
 	{
-		tnp_fail(error, TNP_BAD_CONFIG, "the CUDA device has no kernels for this model: a row's states do not fit its shared memory");
-		tnp_detail(error, "the widest layer has %d columns, a block has %d bytes", m->shape.operand, device->facts.shared_bytes);
+		tnp_fail(error, TNP_BAD_CONFIG,
+				 "the CUDA device has no kernels for this model: "
+				 "a row's states do not fit its shared memory");
+		tnp_detail(error, "the widest layer has %d columns, a block has %d bytes", m->shape.operand,
+				   device->facts.shared_bytes);
 		return TNP_BAD_CONFIG;
 	}
 	bytes = b.used;

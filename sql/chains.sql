@@ -12,12 +12,12 @@ BEGIN
 	PERFORM set_config('posterior.model', model, true);
 	SELECT CASE coalesce(features, 3) WHEN 1 THEN 'x1' WHEN 2 THEN 'x1, x2' ELSE 'x1, x2, x3' END, min_rows INTO x, least_rows FROM posterior.models WHERE name = model;
 	-- the evidence is the sum of what a growing frame says about its next row
-	EXECUTE format('SELECT abs(e - s) < 1e-4 * (1 + abs(e)) AND n = 16 - greatest(%2$s, 1) FROM (SELECT posterior.log_evidence(y, %1$s ORDER BY i) AS e FROM t) e,
-		(SELECT count(d) AS n, sum(posterior.log_pdf(d, y)) + CASE WHEN %2$s > 0 THEN 0 ELSE (SELECT posterior.log_pdf(posterior.predict((SELECT posterior.context(NULL, %1$s) FROM t), %1$s), y) FROM t WHERE i = 1) END AS s
+	EXECUTE format('SELECT abs(e - s) < 1e-4 * (1 + abs(e)) AND n = 16 - %2$s FROM (SELECT posterior.log_evidence(y, %1$s ORDER BY i) AS e FROM t) e,
+		(SELECT count(d) AS n, sum(posterior.log_pdf(d, y)) AS s
 			FROM (SELECT y, posterior.regress(y, %1$s) OVER (ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS d FROM t) w) s', x, least_rows) INTO holds;
 	IF holds IS NOT TRUE THEN RETURN NEXT model || ': evidence'; END IF;
 	-- rows without a target change nothing but their own answers
-	EXECUTE format('SELECT bool_and(a.d OPERATOR(posterior.=) b.d) AND count(*) = 12 - greatest(%2$s, 1) FROM
+	EXECUTE format('SELECT bool_and(a.d OPERATOR(posterior.=) b.d) AND count(*) = 12 - %2$s FROM
 		(SELECT i, posterior.regress(CASE WHEN i %% 4 > 0 THEN y END, %1$s) OVER (ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS d FROM t) a
 		JOIN (SELECT i, posterior.regress(y, %1$s) OVER (ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS d FROM t WHERE i %% 4 > 0) b USING (i) WHERE b.d IS NOT NULL', x, least_rows) INTO holds;
 	IF holds IS NOT TRUE THEN RETURN NEXT model || ': rows without a target'; END IF;

@@ -45,10 +45,22 @@ SELECT ctx::text::posterior.context OPERATOR(posterior.=) ctx AS text, posterior
 -- without ORDER BY the order of the rows does not matter
 SELECT a OPERATOR(posterior.=) b AS same FROM (SELECT posterior.class_context(k, x, c) AS a FROM (SELECT * FROM t ORDER BY i) s) a, (SELECT posterior.class_context(k, x, c) AS b FROM (SELECT * FROM t ORDER BY i DESC) s) b;
 SELECT bool_and(abs(total - 1) < 1e-6 AND n = 3) AS probabilities, bool_and(d::text::posterior.distribution OPERATOR(posterior.=) d) AS text, bool_and(posterior.probability(d, posterior.most_probable(d)) >= 1 / 3.0) AS mode,
-	bool_and(posterior.probability(d, 'none') = 0) AS other, bool_and(posterior.entropy(d) <= ln(3) + 1e-9) AS entropy
+	bool_and(posterior.probability(d, 'none') IS NULL) AS other, bool_and(posterior.entropy(d) <= ln(3) + 1e-9) AS entropy
 FROM (SELECT d, sum(p.probability) AS total, count(*) AS n FROM v, t, LATERAL posterior.predict(ctx, x, c) d, LATERAL posterior.probabilities(d) p GROUP BY d) s;
 SELECT count(*) AS rows, bool_and(prediction OPERATOR(posterior.=) posterior.predict(ctx, x, c)) AS same
 FROM v, LATERAL posterior.predict_rows(ctx, (SELECT array_agg(ROW(x, c) ORDER BY i) FROM t)) p JOIN (SELECT row_number() OVER (ORDER BY i) AS ord, x, c FROM t) q USING (ord);
+
+-- a label is found as it is; where all are written as booleans, or as integers, by every spelling of the type; what is none has no probability
+SELECT d, s AS spelling, posterior.probability(d, s) AS probability FROM (VALUES (1, 'categorical("false": 0.25, "true": 0.75)'::posterior.distribution), (2, 'categorical("-1": 0.25, "0": 0.5, "12": 0.25)'),
+		(3, 'categorical("012": 0.25, "12": 0.5, "t": 0.25)'), (4, 'categorical("true": 1)')) v (n, d),
+	LATERAL unnest(ARRAY['t', ' Yes', '1', 'off', 'true', 'maybe', ' 012 ', '+12', '-01', '0', '', '12x', '99999999999999999999']) WITH ORDINALITY s (s, ord) ORDER BY n, ord;
+CREATE DOMAIN choice AS boolean;
+SELECT posterior.probability(b, true) AS boolean, posterior.probability(b, false::choice) AS domain, posterior.probability(i, 12) AS integer, posterior.probability(i, 12::smallint) AS smallint,
+	posterior.probability(i, 13::bigint) AS unknown, posterior.probability(e, 'sad'::mood) AS enum, posterior.probability(e, 'sad'::name) AS name, posterior.probability(e, 'sad'::char(9)) AS char, posterior.probability(b, NULL) AS "null"
+FROM (SELECT 'categorical("false": 0.25, "true": 0.75)'::posterior.distribution AS b, 'categorical("-1": 0.25, "12": 0.75)'::posterior.distribution AS i, 'categorical("sad": 0.25, "ok": 0.75)'::posterior.distribution AS e) s;
+SELECT posterior.probability(d, 1.5) FROM (SELECT 'categorical("1.5": 1)'::posterior.distribution AS d) s;
+SELECT abs(posterior.log_density(ctx, 't', i) - posterior.log_density(ctx, 'true', i)) < 1e-12 AS also_in_joint_questions FROM (SELECT posterior.class_context(i > 2, i) AS ctx FROM generate_series(1, 6) i) c, generate_series(1, 2) i;
+DROP DOMAIN choice;
 
 -- joint draws and joint probabilities
 CREATE TABLE drawn AS SELECT s.* FROM v, LATERAL posterior.sample_labels(ctx, (SELECT array_agg(ROW(x, c) ORDER BY i) FROM t WHERE i < 3), 2000, 5) s;

@@ -56,3 +56,6 @@ SELECT posterior.predict(posterior.context(y, b), 'NaN'::float8) FROM f;
 DROP TABLE f;
 DROP TYPE mood;
 DROP DOMAIN positive;
+-- the identity of a label is the hash that docs/model-format.md describes: a context holds it as its cell
+SELECT label, identity, position(encode(float8send(identity::float8), 'hex') IN posterior.context(0, label)::text) > 0 AS is_the_cell
+FROM (VALUES ('', 735455236730778), ('green', 264060553653320), ('red', 2742291000511106)) l (label, identity) GROUP BY label, identity ORDER BY label COLLATE "C";

@@ -32,7 +32,7 @@ SELECT posterior.log_density(ctx, y, x) IS NULL AS no_rows FROM c, q WHERE false
 SELECT posterior.load_model('incremental', current_setting('test.models') || '/incremental.safetensors');
 SET posterior.model = 'incremental';
 SELECT abs(posterior.log_density(ctx2, y, x, i ORDER BY i) - (SELECT sum(posterior.log_pdf(posterior.predict(before.ctx, q.x, q.i), q.y)) FROM q,
-	LATERAL (SELECT posterior.context(y, x, i ORDER BY o, i) AS ctx FROM (SELECT 1 AS o, i, x, y FROM t UNION ALL SELECT 2, i, x, y FROM q p WHERE p.i < q.i) r) before)) < 1e-5 AS equal
+	LATERAL (SELECT posterior.context(y, x, i ORDER BY o, i) AS ctx FROM (SELECT 1 AS o, i, x, y FROM t UNION ALL SELECT 2, i, x, y FROM q p WHERE p.i < q.i) r) before)) < 1e-4 AS equal
 FROM (SELECT posterior.context(y, x, i ORDER BY i) AS ctx2 FROM t) s, q GROUP BY ctx2;
 SET posterior.model = 'gp1d';
 SELECT posterior.drop_model('incremental');

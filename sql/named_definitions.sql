@@ -150,8 +150,10 @@ CREATE TYPE pair AS (a int, b spied);
 CREATE TYPE plain_pair AS (a int, b int);
 CREATE TYPE span AS RANGE (SUBTYPE = spied);
 CREATE TYPE base;
+SET client_min_messages = warning;
 CREATE FUNCTION base_in(cstring) RETURNS base IMMUTABLE STRICT LANGUAGE internal AS 'int4in';
 CREATE FUNCTION base_out(base) RETURNS cstring IMMUTABLE STRICT LANGUAGE internal AS 'int4out';
+RESET client_min_messages;
 CREATE TYPE base (INPUT = base_in, OUTPUT = base_out, LIKE = int4);
 CREATE TABLE parts (id int, s spied, list spied[], pair pair, skies sky[], place point, day date, note text, y float8);
 SELECT f AS filter, try(format('SELECT posterior.create_context(''new'', ''parts'', ''y'', ''{id}'', ''id'', filter => %L)', f)) AS answer FROM (VALUES

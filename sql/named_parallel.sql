@@ -67,8 +67,9 @@ TABLE by_workers;
 ROLLBACK;
 -- nothing of it was published
 TABLE by_leader;
--- where every query that can be is parallel
-SET force_parallel_mode = on;
+-- where every query that can be is parallel; 16 renamed the setting
+SELECT name AS force_parallel FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query') \gset
+SET :force_parallel = on;
 TABLE inside;
 BEGIN;
 INSERT INTO t (k, x, y) VALUES (13, 1, 1);
@@ -76,7 +77,7 @@ TABLE inside;
 SELECT by_worker(0.5, 2) OPERATOR(posterior.=) scratch() AS same;
 ROLLBACK;
 SELECT by_worker(0.5, 2) OPERATOR(posterior.=) scratch() AS same;
-SET force_parallel_mode = regress;
+SET :force_parallel = regress;
 TABLE inside;
 BEGIN;
 INSERT INTO t (k, x, y) VALUES (13, 1, 1);
@@ -85,7 +86,7 @@ SELECT by_worker(0.5, 2) OPERATOR(posterior.=) scratch() AS same;
 COMMIT;
 SELECT by_worker(0.5, 2) OPERATOR(posterior.=) scratch() AS same;
 TABLE by_leader;
-RESET force_parallel_mode;
+RESET :force_parallel;
 DROP VIEW by_leader, by_workers, inside;
 DROP TABLE t, other, asked;
 DROP FUNCTION by_worker, scratch, workers;

@@ -1,8 +1,11 @@
 /*
- * attention_simd.h: softmax attention in one pass over the keys (Milakov and Gimelshein, Online normalizer calculation for softmax; Dao, FlashAttention-2).
+ * attention_simd.h: softmax attention in one pass over the keys (Milakov and Gimelshein, Online
+ * normalizer calculation for softmax; Dao, FlashAttention-2).
  *
- * Keys are taken in blocks of BLOCK slots. Of each row and head there is a sum: a reference near the largest score so far, and weights and weighted values relative to it.
- * All heads and all rows of the tile take a block before the next is looked at, so that keys and values are read once, in order.
+ * Keys are taken in blocks of BLOCK slots. Of each row and head there is a sum: a reference near
+ * the largest score so far, and weights and weighted values relative to it. All heads and all rows
+ * of the tile take a block before the next is looked at, so that keys and values are read once, in
+ * order.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -15,11 +18,19 @@
 #endif
 #define LOG2_E 1.44269504088896341f
 #define MAX_VECTORS 4			/* vectors of values that are added up at once */
-#define FEW_PANELS(rows) ((rows) == 1 ? LONE : LONE > PARTS ? LONE / PARTS : 1)	/* of scores of one row or two at once */
+/* of scores of one row or two at once */
+#define FEW_PANELS(rows) ((rows) == 1 ? LONE : LONE > PARTS ? LONE / PARTS : 1)
 #define FEWEST_ROWS (ROWS < 3 ? ROWS : 3)	/* of a group */
-#define SLACK 8.0f				/* a score may exceed the reference by this much before all is made relative to a larger one: weights up to 2^8 lose nothing */
+/*
+ * a score may exceed the reference by this much before all is made relative to a larger one:
+ * weights up to 2^8 lose nothing
+ */
+#define SLACK 8.0f
 
-/* Sum of a row and head: weighted values [padded head], weights [LANES], both relative to a reference that is about the largest score, in units of log 2. */
+/*
+ * Sum of a row and head: weighted values [padded head], weights [LANES], both relative to a
+ * reference that is about the largest score, in units of log 2.
+ */
 typedef struct Sum
 {
 	float	   *values,
@@ -60,11 +71,15 @@ query_floats(int heads, int head_width, int n)
 	return (size_t) (n * heads * head_width + LANES - 1) / LANES * LANES;
 }
 
-/* The scaled queries, the sum, that of one span, and, where numbers are not floats and rows come in groups, a head's keys and values of a block. */
+/*
+ * The scaled queries, the sum, that of one span, and, where numbers are not floats and rows come in
+ * groups, a head's keys and values of a block.
+ */
 static size_t
 attend_floats(int heads, int head_width, int n)
 {
-	return query_floats(heads, head_width, n) + 2 * sum_floats(heads, head_width, n) + (HALF && n >= FEWEST_ROWS ? 2 * wide_floats(head_width) : 0);
+	return query_floats(heads, head_width, n) + 2 * sum_floats(heads, head_width, n) +
+		(HALF && n >= FEWEST_ROWS ? 2 * wide_floats(head_width) : 0);
 }
 
 INLINE float *
@@ -90,7 +105,10 @@ group_of(const TnpAttention *a, int row, int *first)
 	return size;
 }
 
-/* A row's scaled query of its first head, and how far features are apart; a head has head_width of them. */
+/*
+ * A row's scaled query of its first head, and how far features are apart; a head has head_width of
+ * them.
+ */
 INLINE const float *
 query_at(const TnpAttention *a, int row, int *stride)
 {
@@ -101,7 +119,10 @@ query_at(const TnpAttention *a, int row, int *stride)
 	return a->scratch + (size_t) first * a->heads * a->head_width + (row - first);
 }
 
-/* Lay out the queries as they are read: of each group of rows one head after the other, of each feature all rows; scaled, in units of log 2. */
+/*
+ * Lay out the queries as they are read: of each group of rows one head after the other, of each
+ * feature all rows; scaled, in units of log 2.
+ */
 static void
 attend_begin(const TnpAttention *a)
 {
@@ -118,7 +139,7 @@ attend_begin(const TnpAttention *a)
 			const float *q = a->q + (size_t) row * d + h * a->head_width;
 
 			for (int f = 0; f < a->head_width; f++, out += stride)
-				*out = q[f] * scale;
+				*out = fabsf(q[f]) <= TNP_LARGEST_KEY ? q[f] * scale : NAN;
 		}
 	}
 }
@@ -165,16 +186,23 @@ add_sum(const TnpAttention *a, Sum into, Sum from)
 	*into.reference = reference;
 }
 
-/* The number at an index of keys or values that are halves or, like those that have been widened, floats. */
+/*
+ * The number at an index of keys or values that are halves or, like those that have been widened,
+ * floats.
+ */
 INLINE const void *
 number_at(const void *numbers, size_t index, const bool half)
 {
 	return (const char *) numbers + index * (half ? sizeof(uint16_t) : sizeof(float));
 }
 
-/* score[r][slot] = q[r].k[slot] for `panels` panels of keys, `next` floats apart; q has a feature of the rows every `stride` floats. */
+/*
+ * score[r][slot] = q[r].k[slot] for `panels` panels of keys, `next` floats apart; q has a feature
+ * of the rows every `stride` floats.
+ */
 INLINE void
-score_panels(const int rows, const int panels, int head_width, size_t next, const float *q, const int stride, const void *k, const bool half, float *score)
+score_panels(const int rows, const int panels, int head_width, size_t next, const float *q,
+			 const int stride, const void *k, const bool half, float *score)
 {
 	Vector		sum[ROWS][LONE * PARTS];
 
@@ -186,7 +214,8 @@ score_panels(const int rows, const int panels, int head_width, size_t next, cons
 		Vector		key[LONE * PARTS];
 
 		for (int p = 0; p < panels * PARTS; p++)
-			key[p] = load_numbers(k, p / PARTS * next + (size_t) f * LANES + p % PARTS * WIDTH, half);
+			key[p] = load_numbers(k, p / PARTS * next + (size_t) f * LANES + p % PARTS * WIDTH,
+								  half);
 		for (int r = 0; r < rows; r++)
 		{
 			Vector		query = splat(q[f * stride + r]);
@@ -201,8 +230,9 @@ score_panels(const int rows, const int panels, int head_width, size_t next, cons
 }
 
 /*
- * Turn the first n scores of `panels` panels into weights relative to the reference, which is raised when a score is far above it. The others' weights mean
- * nothing; what they add to the sum of weights, which is at least 1, is lost in rounding.
+ * Turn the first n scores of `panels` panels into weights relative to the reference, which is
+ * raised when a score is far above it. The others' weights mean nothing; what they add to the sum
+ * of weights, which is at least 1, is lost in rounding.
  */
 INLINE void
 weigh_block(float *score, int panels, int n, int vectors, Sum sum)
@@ -255,8 +285,8 @@ weigh_block(float *score, int panels, int n, int vectors, Sum sum)
 
 /* sum[r] += weight[r][s] v[r / same][at …] for one slot; see add_values. */
 INLINE void
-add_slot(const int rows, const int vectors, const void *const *v, const bool half, const int same, size_t at, const float *weight,
-		 Vector sum[ROWS][MAX_VECTORS])
+add_slot(const int rows, const int vectors, const void *const *v, const bool half, const int same,
+		 size_t at, const float *weight, Vector sum[ROWS][MAX_VECTORS])
 {
 	Vector		value[MAX_VECTORS];
 
@@ -274,13 +304,15 @@ add_slot(const int rows, const int vectors, const void *const *v, const bool hal
 }
 
 /*
- * values[r] += Σ over n slots, in order, of weight[r][slot] v[slot][f] for `vectors` vectors of features from `first` on. The first `same` rows share the values v;
- * then follow as many of the next head, whose values are `apart` numbers further, and so on. A vector may reach beyond the head, into the next value or the
- * cache's slack, and is then ignored there.
+ * values[r] += Σ over n slots, in order, of weight[r][slot] v[slot][f] for `vectors` vectors of
+ * features from `first` on. The first `same` rows share the values v; then follow as many of the
+ * next head, whose values are `apart` numbers further, and so on. A vector may reach beyond the
+ * head, into the next value or the cache's slack, and is then ignored there.
  */
 INLINE void
-add_values(const int rows, const int vectors, int width, const void *v, const bool half, const int same, const size_t apart, int n, const float *weight,
-		   const Sum *into, int first)
+add_values(const int rows, const int vectors, int width, const void *v, const bool half,
+		   const int same, const size_t apart, int n, const float *weight, const Sum *into,
+		   int first)
 {
 	Vector		sum[ROWS][MAX_VECTORS];
 	const void *from[ROWS];
@@ -308,23 +340,25 @@ add_values(const int rows, const int vectors, int width, const void *v, const bo
 
 /* The same, as many rows at a time as there are registers for. */
 INLINE void
-add_rows(const int rows, const int vectors, int width, const void *v, const bool half, const int same, const size_t apart, int n, const float *weight,
-		 const Sum *into, int first)
+add_rows(const int rows, const int vectors, int width, const void *v, const bool half,
+		 const int same, const size_t apart, int n, const float *weight, const Sum *into, int first)
 {
 	const int	most = VALUE_SUMS / vectors,
 				together = most < rows ? most : rows;
 	int			r = 0;
 
 	for (; r + together <= rows; r += together)
-		add_values(together, vectors, width, number_at(v, r / same * apart, half), half, same, apart, n, weight + r * BLOCK, into + r, first);
+		add_values(together, vectors, width, number_at(v, r / same * apart, half), half, same,
+				   apart, n, weight + r * BLOCK, into + r, first);
 	if (rows % together > 0)
-		add_values(rows % together, vectors, width, number_at(v, r / same * apart, half), half, same, apart, n, weight + r * BLOCK, into + r, first);
+		add_values(rows % together, vectors, width, number_at(v, r / same * apart, half), half,
+				   same, apart, n, weight + r * BLOCK, into + r, first);
 }
 
 /* The same for a whole head of `vectors` vectors. */
 INLINE void
-add_head(const int rows, int vectors, int width, const void *v, const bool half, const int same, const size_t apart, int n, const float *weight,
-		 const Sum *into)
+add_head(const int rows, int vectors, int width, const void *v, const bool half, const int same,
+		 const size_t apart, int n, const float *weight, const Sum *into)
 {
 	int			c = 0;
 
@@ -341,27 +375,36 @@ add_head(const int rows, int vectors, int width, const void *v, const bool half,
 
 /* Scores of `rows` rows with the keys of `panels` panels that are `next` floats apart. */
 INLINE void
-score_block(const int rows, int panels, int width, const float *q, const int stride, const void *k, const bool half, size_t next, float *score)
+score_block(const int rows, int panels, int width, const float *q, const int stride, const void *k,
+			const bool half, size_t next, float *score)
 {
 	int			p = 0;
 
-	for (; rows <= 2 && FEW_PANELS(rows) > PANELS && p + FEW_PANELS(rows) <= panels; p += FEW_PANELS(rows))
-		score_panels(rows, FEW_PANELS(rows), width, next, q, stride, number_at(k, p * next, half), half, score + p * LANES);
+	for (; rows <= 2 && FEW_PANELS(rows) > PANELS && p + FEW_PANELS(rows) <= panels;
+		 p += FEW_PANELS(rows))
+		score_panels(rows, FEW_PANELS(rows), width, next, q, stride, number_at(k, p * next, half),
+					 half, score + p * LANES);
 	for (; PANELS > 1 && p + PANELS <= panels; p += PANELS)
-		score_panels(rows, PANELS, width, next, q, stride, number_at(k, p * next, half), half, score + p * LANES);
+		score_panels(rows, PANELS, width, next, q, stride, number_at(k, p * next, half), half,
+					 score + p * LANES);
 	for (; p < panels; p++)
-		score_panels(rows, 1, width, next, q, stride, number_at(k, p * next, half), half, score + p * LANES);
+		score_panels(rows, 1, width, next, q, stride, number_at(k, p * next, half), half,
+					 score + p * LANES);
 }
 
 /*
- * `rows` rows from `row` on with queries q, whose features are `stride` apart, and one head take the first n of a block of keys: k and v are the first of its
- * `panels` panels, `next` numbers from one panel to the next, and values of `run` slots lie one after the other. All slots of the panels are readable.
+ * `rows` rows from `row` on with queries q, whose features are `stride` apart, and one head take
+ * the first n of a block of keys: k and v are the first of its `panels` panels, `next` numbers from
+ * one panel to the next, and values of `run` slots lie one after the other. All slots of the panels
+ * are readable.
  */
 INLINE void
-take_block(const int rows, const TnpAttention *a, int row, int head, const float *q, const int stride, const void *k, const void *v, const bool half,
-		   size_t next, int panels, const int run, int n, float *sums)
+take_block(const int rows, const TnpAttention *a, int row, int head, const float *q,
+		   const int stride, const void *k, const void *v, const bool half, size_t next, int panels,
+		   const int run, int n, float *sums)
 {
-	const int	few = rows <= SCORE_ROWS ? rows : (rows + 1) / 2;	/* whose scores are computed at once */
+	/* whose scores are computed at once */
+	const int	few = rows <= SCORE_ROWS ? rows : (rows + 1) / 2;
 	int			width = a->head_width,
 				vectors = (width + WIDTH - 1) / WIDTH;
 	float		score[ROWS * BLOCK] __attribute__((aligned(64)));
@@ -375,7 +418,8 @@ take_block(const int rows, const TnpAttention *a, int row, int head, const float
 	for (int r = 0; r < rows; r++)
 		weigh_block(score + r * BLOCK, panels, n, vectors, sum[r]);
 	for (int s = 0; s < n; s += run)
-		add_head(rows, vectors, width, number_at(v, s / LANES * next, half), half, rows, 0, n - s < run ? n - s : run, score + s, sum);
+		add_head(rows, vectors, width, number_at(v, s / LANES * next, half), half, rows, 0,
+				 n - s < run ? n - s : run, score + s, sum);
 }
 
 /* Keys of this block, from slot s on, that a row with `count` keys sees. */
@@ -389,28 +433,36 @@ seen_of_block(int64_t count, int64_t s)
 INLINE const void *
 shared_key(const TnpAttention *a, int head, int64_t s)
 {
-	return number_at(a->k, tnp_key_at(s, BLOCK, a->heads * a->head_width, head, a->head_width, 0), HALF);
+	return number_at(a->k, tnp_key_at(s, BLOCK, a->heads * a->head_width, head, a->head_width, 0),
+					 HALF);
 }
 
 INLINE const void *
 shared_value(const TnpAttention *a, int head, int64_t s)
 {
-	return number_at(a->v, tnp_value_at(s, BLOCK, a->heads * a->head_width, head, a->head_width), HALF);
+	return number_at(a->v, tnp_value_at(s, BLOCK, a->heads * a->head_width, head, a->head_width),
+					 HALF);
 }
 
 /* One row, with query q of this head, takes what it sees of the block of shared keys at slot s. */
 static void
-take_shared_one(const TnpAttention *a, int row, int head, const float *q, int stride, const void *k, const void *v, const bool half, int64_t s, float *sums)
+take_shared_one(const TnpAttention *a, int row, int head, const float *q, int stride, const void *k,
+				const void *v, const bool half, int64_t s, float *sums)
 {
 	int			n = seen_of_block(a->context[row], s);
 
 	if (n > 0)
-		take_block(1, a, row, head, q, stride, k, v, half, (size_t) a->head_width * LANES, BLOCK / LANES, BLOCK, n, sums);
+		take_block(1, a, row, head, q, stride, k, v, half, (size_t) a->head_width * LANES,
+				   BLOCK / LANES, BLOCK, n, sums);
 }
 
-/* The same for one or two rows, which see the same, and `heads` heads at once, whose sums do not wait for each other. */
+/*
+ * The same for one or two rows, which see the same, and `heads` heads at once, whose sums do not
+ * wait for each other.
+ */
 INLINE void
-take_shared_heads(const int heads, const int rows, const TnpAttention *a, int row, int head, int64_t s, float *sums)
+take_shared_heads(const int heads, const int rows, const TnpAttention *a, int row, int head,
+				  int64_t s, float *sums)
 {
 	int			n = seen_of_block(a->context[row], s),
 				width = a->head_width,
@@ -425,13 +477,15 @@ take_shared_heads(const int heads, const int rows, const TnpAttention *a, int ro
 	if (n == 0)
 		return;
 	for (int h = 0; h < heads; h++)
-		score_block(rows, BLOCK / LANES, width, q + h * rows * width, rows, number_at(k, h * apart, HALF), HALF, next, score + h * rows * BLOCK);
+		score_block(rows, BLOCK / LANES, width, q + h * rows * width, rows,
+					number_at(k, h * apart, HALF), HALF, next, score + h * rows * BLOCK);
 	for (int i = 0; i < heads * rows; i++)
 	{
 		sum[i] = sum_at(a, sums, row + i % rows, head + i / rows);
 		weigh_block(score + i * BLOCK, BLOCK / LANES, n, vectors, sum[i]);
 	}
-	add_head(heads * rows, vectors, width, shared_value(a, head, s), HALF, rows, apart, n, score, sum);
+	add_head(heads * rows, vectors, width, shared_value(a, head, s), HALF, rows, apart, n, score,
+			 sum);
 }
 
 /* One row or two take a block with heads h … end - 1. */
@@ -464,14 +518,19 @@ take_shared_pair(const TnpAttention *a, int row, int first, int end, int64_t s, 
 	else
 		for (int i = 0; i < 2; i++)
 			for (int h = first; h < end; h++)
-				take_shared_one(a, row + i, h, a->scratch + (size_t) row * a->heads * a->head_width + (size_t) h * a->head_width * 2 + i, 2, shared_key(a, h, s),
-								shared_value(a, h, s), HALF, s, sums);
+				take_shared_one(a, row + i, h, a->scratch + (size_t) row * a->heads *
+								a->head_width + (size_t) h * a->head_width * 2 + i, 2,
+								shared_key(a, h, s), shared_value(a, h, s), HALF, s, sums);
 }
 #endif
 
-/* A group of rows takes what it sees of a block of shared keys, which are floats here, together if it is the same for all. */
+/*
+ * A group of rows takes what it sees of a block of shared keys, which are floats here, together if
+ * it is the same for all.
+ */
 INLINE void
-take_rows(const int rows, const TnpAttention *a, int row, int head, const float *k, const float *v, int64_t s, float *sums)
+take_rows(const int rows, const TnpAttention *a, int row, int head, const float *k, const float *v,
+		  int64_t s, float *sums)
 {
 	int			n = seen_of_block(a->context[row], s),
 				width = a->head_width;
@@ -481,7 +540,8 @@ take_rows(const int rows, const TnpAttention *a, int row, int head, const float 
 	for (int i = 1; i < rows; i++)
 		same = same && seen_of_block(a->context[row + i], s) == n;
 	if (same)
-		take_block(rows, a, row, head, q, rows, k, v, false, (size_t) width * LANES, BLOCK / LANES, BLOCK, n, sums);
+		take_block(rows, a, row, head, q, rows, k, v, false, (size_t) width * LANES, BLOCK / LANES,
+				   BLOCK, n, sums);
 	else
 		for (int i = 0; i < rows; i++)
 			take_shared_one(a, row + i, head, q + i, rows, k, v, false, s, sums);
@@ -503,7 +563,8 @@ widen(const void *halves, int head_width, float *wide)
 /* A function for each number of rows: all in one are more than compilers like. */
 #define TAKE_ROWS(rows) \
 static __attribute__((noinline)) void \
-take_rows_##rows(const TnpAttention *a, int row, int head, const float *k, const float *v, int64_t s, float *sums) \
+take_rows_##rows(const TnpAttention *a, int row, int head, const float *k, const float *v, \
+				 int64_t s, float *sums) \
 { \
 	take_rows(rows, a, row, head, k, v, s, sums); \
 }
@@ -512,7 +573,8 @@ CASES(TAKE_ROWS);
 
 /* take_rows for a number of rows that is known when it runs. */
 static void
-take_group(int rows, const TnpAttention *a, int row, int head, const float *k, const float *v, int64_t s, float *sums)
+take_group(int rows, const TnpAttention *a, int row, int head, const float *k, const float *v,
+		   int64_t s, float *sums)
 {
 	switch (rows)
 	{
@@ -526,8 +588,9 @@ take_group(int rows, const TnpAttention *a, int row, int head, const float *k, c
 }
 
 /*
- * All distinct rows of the tile and heads first … end - 1 take the block of shared keys that starts at slot s. Many rows have time to ask for what is needed next; few
- * would only keep the caches busy, which fetch what is read in order by themselves.
+ * All distinct rows of the tile and heads first … end - 1 take the block of shared keys that starts
+ * at slot s. Many rows have time to ask for what is needed next; few would only keep the caches
+ * busy, which fetch what is read in order by themselves.
  */
 static void
 take_shared(const TnpAttention *a, int first, int end, int64_t s, float *sums, float *scratch)
@@ -552,13 +615,17 @@ take_shared(const TnpAttention *a, int first, int end, int64_t s, float *sums, f
 #endif
 	for (int h = first; h < end; h++)
 	{
-		const Number *next_k = (const Number *) a->k + (size_t) s * a->heads * a->head_width + (h + 1) * run,
-				   *next_v = (const Number *) a->v + (size_t) s * a->heads * a->head_width + (h + 1) * run;
+		const Number *next_k = (const Number *) a->k + (size_t) s * a->heads * a->head_width +
+			(h + 1) * run,
+				   *next_v = (const Number *) a->v + (size_t) s * a->heads * a->head_width +
+					   (h + 1) * run;
 #ifdef KERNELS_HALF
 		/* groups of rows read each number several times */
-		float	   *wide = scratch + query_floats(a->heads, a->head_width, a->n) + 2 * sum_floats(a->heads, a->head_width, a->n);
+		float	   *wide = scratch + query_floats(a->heads, a->head_width, a->n) +
+			2 * sum_floats(a->heads, a->head_width, a->n);
 		const float *k = widen(shared_key(a, h, s), a->head_width, wide),
-				   *v = widen(shared_value(a, h, s), a->head_width, wide + wide_floats(a->head_width));
+				   *v = widen(shared_value(a, h, s), a->head_width,
+							  wide + wide_floats(a->head_width));
 #else
 		const float *k = shared_key(a, h, s),
 				   *v = shared_value(a, h, s);
@@ -600,8 +667,10 @@ take_own(const TnpAttention *a, float *sums)
 			int			n = seen_of_block(own->n, s);
 
 			for (int h = 0; h < a->heads; h++)
-				take_block(1, a, r, h, q + (size_t) h * width * stride, stride, number_at(own->k, tnp_key_at(s, LANES, d, h, width, 0), HALF),
-						   number_at(own->v, tnp_value_at(s, LANES, d, h, width), HALF), HALF, (size_t) d * LANES, (n + LANES - 1) / LANES, LANES, n, sums);
+				take_block(1, a, r, h, q + (size_t) h * width * stride,
+						   stride, number_at(own->k, tnp_key_at(s, LANES, d, h, width, 0), HALF),
+						   number_at(own->v, tnp_value_at(s, LANES, d, h, width), HALF), HALF,
+						   (size_t) d * LANES, (n + LANES - 1) / LANES, LANES, n, sums);
 		}
 	}
 }
@@ -637,7 +706,8 @@ finish(const TnpAttention *a, float *sums, float *other)
 	bool		any = false;
 
 	for (int r = a->distinct; r < a->n; r++)
-		memcpy(sums + r * row_floats, sums + (a->distinct - 1) * row_floats, row_floats * sizeof(float));
+		memcpy(sums + r * row_floats, sums + (a->distinct - 1) * row_floats,
+			   row_floats * sizeof(float));
 	for (int r = 0; r < a->n; r++)
 		any = any || a->own[r].n > 0;
 	if (any)
@@ -660,6 +730,8 @@ finish(const TnpAttention *a, float *sums, float *other)
 			/* without any key all sums are zero */
 			if (total == 0)
 				total = 1;
+			else if (!(fabsf(*sum.reference) <= TNP_LARGEST_SCORE))
+				total = NAN;
 			for (; f + WIDTH <= a->head_width; f += WIDTH)
 				store(out + f, load(sum.values + f) / total);
 			for (; f < a->head_width; f++)
@@ -697,8 +769,6 @@ attend(const TnpAttention *a)
 }
 
 #ifdef KERNELS_HALF
-#define LARGEST_HALF 65504.0f
-
 static void
 narrow(int n, const float *x, void *y)
 {
@@ -711,7 +781,8 @@ narrow(int n, const float *x, void *y)
 		uint16_t	result[WIDTH];
 
 		memcpy(piece, x + i, here * sizeof(float));
-		store_half(result, vector_max(vector_min(load(piece), splat(LARGEST_HALF)), splat(-LARGEST_HALF)));
+		store_half(result, vector_max(vector_min(load(piece), splat(TNP_LARGEST_HALF)),
+									  splat(-TNP_LARGEST_HALF)));
 		memcpy(half + i, result, here * sizeof(uint16_t));
 	}
 }

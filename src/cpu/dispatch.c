@@ -1,9 +1,10 @@
 /*
- * dispatch.c: chooses the kernel table for this machine at run time, so that one package serves all machines.
+ * dispatch.c: chooses the kernel table for this machine at run time, so that one package serves all
+ * machines.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "cpu.h"
+#include "cpu/cpu.h"
 
 #include <string.h>
 #if defined(__x86_64__)

@@ -12,7 +12,7 @@
 #define KERNELS_TABLE tnp_cpu_avx2_kernels
 #define KERNELS_BYTES 32
 #define KERNELS_NAME "cpu-avx2"
-#include "kernels_simd.h"
+#include "cpu/kernels_simd.h"
 #if defined(__clang__)
 #pragma clang attribute pop
 #endif

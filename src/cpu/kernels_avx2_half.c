@@ -1,5 +1,6 @@
 /*
- * kernels_avx2_half.c: the same as kernels_avx2.c with keys and values in 16 bits, for AVX2 and FMA.
+ * kernels_avx2_half.c: the same as kernels_avx2.c with keys and values in 16 bits, for AVX2 and
+ * FMA.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -13,7 +14,7 @@
 #define KERNELS_BYTES 32
 #define KERNELS_NAME "cpu-avx2-half"
 #define KERNELS_HALF
-#include "kernels_simd.h"
+#include "cpu/kernels_simd.h"
 #if defined(__clang__)
 #pragma clang attribute pop
 #endif

@@ -5,14 +5,15 @@
  */
 #if defined(__x86_64__)
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx2,fma,f16c"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx2,fma,f16c"))), \
+	apply_to = function)
 #else
 #pragma GCC target("avx512f,avx512dq,avx2,fma,f16c,prefer-vector-width=512")
 #endif
 #define KERNELS_TABLE tnp_cpu_avx512_kernels
 #define KERNELS_BYTES 64
 #define KERNELS_NAME "cpu-avx512"
-#include "kernels_simd.h"
+#include "cpu/kernels_simd.h"
 #if defined(__clang__)
 #pragma clang attribute pop
 #endif

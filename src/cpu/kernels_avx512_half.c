@@ -5,7 +5,8 @@
  */
 #if defined(__x86_64__)
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx2,fma,f16c"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx2,fma,f16c"))), \
+	apply_to = function)
 #else
 #pragma GCC target("avx512f,avx512dq,avx2,fma,f16c,prefer-vector-width=512")
 #endif
@@ -13,7 +14,7 @@
 #define KERNELS_BYTES 64
 #define KERNELS_NAME "cpu-avx512-half"
 #define KERNELS_HALF
-#include "kernels_simd.h"
+#include "cpu/kernels_simd.h"
 #if defined(__clang__)
 #pragma clang attribute pop
 #endif

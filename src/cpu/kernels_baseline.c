@@ -6,4 +6,4 @@
 #define KERNELS_TABLE tnp_cpu_baseline_kernels
 #define KERNELS_BYTES 16
 #define KERNELS_NAME "cpu-baseline"
-#include "kernels_simd.h"
+#include "cpu/kernels_simd.h"

@@ -1,5 +1,6 @@
 /*
- * kernels_neon_half.c: the same as kernels_baseline.c on 64-bit ARM, with keys and values in 16 bits.
+ * kernels_neon_half.c: the same as kernels_baseline.c on 64-bit ARM, with keys and values in 16
+ * bits.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -8,7 +9,7 @@
 #define KERNELS_BYTES 16
 #define KERNELS_NAME "cpu-baseline-half"
 #define KERNELS_HALF
-#include "kernels_simd.h"
+#include "cpu/kernels_simd.h"
 #else
 typedef int tnp_no_neon_half;	/* an empty translation unit is not C */
 #endif

@@ -1,16 +1,17 @@
 /*
  * kernels_simd.h: the kernels in portable vectors. Included once per instruction set by
- * kernels_*.c, which set KERNELS_BYTES, the size of a machine vector, and KERNELS_HALF if keys and values shall be kept as halves.
+ * kernels_*.c, which set KERNELS_BYTES, the size of a machine vector, and KERNELS_HALF if keys and
+ * values shall be kept as halves.
  *
- * Whatever the number of rows in a call, an output element is the same sequence of operations: sums over features run left
- * to right, sums over keys run left to right within a lane (lane = slot mod 16) and lanes are added in one fixed order. Blocking over rows only
- * shares loads.
+ * Whatever the number of rows in a call, an output element is the same sequence of operations: sums
+ * over features run left to right, sums over keys run left to right within a lane (lane = slot mod
+ * 16) and lanes are added in one fixed order. Blocking over rows only shares loads.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "vector_simd.h"
-#include "linear_simd.h"
-#include "attention_simd.h"
+#include "cpu/vector_simd.h"
+#include "cpu/linear_simd.h"
+#include "cpu/attention_simd.h"
 
 #ifdef KERNELS_HALF
 #define NARROW narrow
@@ -25,6 +26,7 @@
 #endif
 
 const TnpKernels KERNELS_TABLE = {
-	TNP_KERNELS_API, sizeof(TnpKernels), KERNELS_NAME, sizeof(Number), NARROW, packed_floats, pack, PACK_HALVES, linear, norm,
+	TNP_KERNELS_API, sizeof(TnpKernels), KERNELS_NAME, sizeof(Number), NARROW, packed_floats, pack,
+	PACK_HALVES, linear, norm,
 	attend_floats, sum_floats, attend, attend_begin, attend_span, attend_rest
 };

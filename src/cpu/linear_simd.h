@@ -3,9 +3,12 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-/* ---- linear ------------------------------------------------------------------------------------------------ */
+/* ---- linear ---------------------------------------------------------------------------------- */
 
-/* Weights in panels of 16 outputs: packed[((o / 16) * stride + i) * 16 + o % 16], missing outputs 0. */
+/*
+ * Weights in panels of 16 outputs: packed[((o / 16) * stride + i) * 16 + o % 16], missing outputs
+ * 0.
+ */
 static size_t
 packed_floats(int out, int stride)
 {
@@ -18,7 +21,8 @@ pack(const float *weight, int out, int stride, float *packed)
 	memset(packed, 0, packed_floats(out, stride) * sizeof(float));
 	for (int o = 0; o < out; o++)
 		for (int i = 0; i < stride; i++)
-			packed[((size_t) (o / LANES) * stride + i) * LANES + o % LANES] = weight[(size_t) o * stride + i];
+			packed[((size_t) (o / LANES) * stride + i) * LANES + o % LANES] =
+				weight[(size_t) o * stride + i];
 }
 
 #ifdef CONVERTS_HALVES
@@ -54,18 +58,24 @@ finish_vector(Vector sum, TnpActivation activation, bool accumulate, int width, 
 		y[i] = accumulate ? y[i] + lane[i] : lane[i];
 }
 
-/* The same for the first `width` outputs of `rows` rows with `vectors` vectors of results each; those of a row are `out` after those of the one before. */
+/*
+ * The same for the first `width` outputs of `rows` rows with `vectors` vectors of results each;
+ * those of a row are `out` after those of the one before.
+ */
 INLINE void
-finish_rows(int rows, int vectors, const Vector *sum, const TnpActivation activation, const bool accumulate, int width, int out, float *y)
+finish_rows(int rows, int vectors, const Vector *sum, const TnpActivation activation,
+			const bool accumulate, int width, int out, float *y)
 {
 	for (int r = 0; r < rows; r++, y += out)
 		for (int p = 0; p < vectors && p * WIDTH < width; p++)
-			finish_vector(sum[r * vectors + p], activation, accumulate, width - p * WIDTH, y + p * WIDTH);
+			finish_vector(sum[r * vectors + p], activation, accumulate, width - p * WIDTH,
+						  y + p * WIDTH);
 }
 
 /* Not in every tile, where it would be most of the code. */
 static __attribute__((noinline)) void
-finish_tile(int rows, int vectors, const Vector *sum, TnpActivation activation, bool accumulate, int width, int out, float *y)
+finish_tile(int rows, int vectors, const Vector *sum, TnpActivation activation, bool accumulate,
+			int width, int out, float *y)
 {
 	if (accumulate)
 		finish_rows(rows, vectors, sum, TNP_IDENTITY, true, width, out, y);
@@ -79,9 +89,11 @@ finish_tile(int rows, int vectors, const Vector *sum, TnpActivation activation, 
 
 /* `rows` rows times `panels` panels (constants after inlining) from output o on. */
 INLINE void
-linear_tile(const int rows, const int panels, const bool half, const TnpLinear *w, int o, const float *x, TnpActivation activation, bool accumulate, float *y)
+linear_tile(const int rows, const int panels, const bool half, const TnpLinear *w, int o,
+			const float *x, TnpActivation activation, bool accumulate, float *y)
 {
-	const void *packed = half ? (const void *) (w->halves + (size_t) o * w->stride) : (const void *) (w->packed + (size_t) o * w->stride);
+	const void *packed = half ? (const void *) (w->halves + (size_t) o * w->stride)
+		: (const void *) (w->packed + (size_t) o * w->stride);
 	size_t		next = (size_t) w->stride * LANES;
 	Vector		sum[ROWS][LONE * PARTS],
 				result[ROWS * LONE * PARTS];
@@ -102,7 +114,8 @@ linear_tile(const int rows, const int panels, const bool half, const TnpLinear *
 		Vector		weight[LONE * PARTS];
 
 		for (int p = 0; p < panels * PARTS; p++)
-			weight[p] = load_numbers(packed, p / PARTS * next + i * LANES + p % PARTS * WIDTH, half);
+			weight[p] = load_numbers(packed, p / PARTS * next + i * LANES + p % PARTS * WIDTH,
+									 half);
 		for (int r = 0; r < rows; r++)
 		{
 			Vector		value = splat(third[r / 3][r % 3 == 0 ? i : r % 3 == 1 ? i1 : i2]);
@@ -119,7 +132,8 @@ linear_tile(const int rows, const int panels, const bool half, const TnpLinear *
 
 /* All n rows, a group at a time, times `panels` panels: the weights stay in the first cache. */
 INLINE void
-linear_panels(const int panels, const bool half, const TnpLinear *w, int n, int o, const float *x, TnpActivation activation, bool accumulate, float *y)
+linear_panels(const int panels, const bool half, const TnpLinear *w, int n, int o, const float *x,
+			  TnpActivation activation, bool accumulate, float *y)
 {
 	int			groups = groups_of(n);
 	const float *next = w->packed + (size_t) (o + panels * LANES) * w->stride;
@@ -138,7 +152,8 @@ linear_panels(const int panels, const bool half, const TnpLinear *w, int n, int 
 		{
 #define TILE(rows) \
 			case rows: \
-				linear_tile(rows, panels, half, w, o, x + (size_t) r * w->in, activation, accumulate, y + (size_t) r * w->out); \
+				linear_tile(rows, panels, half, w, o, x + (size_t) r * w->in, activation, \
+							accumulate, y + (size_t) r * w->out); \
 				break
 				CASES(TILE);
 #undef TILE
@@ -149,22 +164,28 @@ linear_panels(const int panels, const bool half, const TnpLinear *w, int n, int 
 
 /* The whole layer with weights that are halves, or floats. */
 INLINE void
-linear_all(const bool half, const TnpLinear *w, int n, const float *x, TnpActivation activation, bool accumulate, float *y)
+linear_all(const bool half, const TnpLinear *w, int n, const float *x, TnpActivation activation,
+		   bool accumulate, float *y)
 {
 	int			o = 0;
 
 	if (n == 1)
 		for (; o + (LONE - 1) * LANES < w->out; o += LONE * LANES)
 			linear_tile(1, LONE, half, w, o, x, activation, accumulate, y);
-	for (; LINEAR_PANELS > 1 && o + (LINEAR_PANELS - 1) * LANES < w->out; o += LINEAR_PANELS * LANES)
+	for (; LINEAR_PANELS > 1 && o + (LINEAR_PANELS - 1) * LANES < w->out;
+		 o += LINEAR_PANELS * LANES)
 		linear_panels(LINEAR_PANELS, half, w, n, o, x, activation, accumulate, y);
 	for (; o < w->out; o += LANES)
 		linear_panels(1, half, w, n, o, x, activation, accumulate, y);
 }
 
-/* One group of rows waits for the weights, so that those of half the size are worth turning them into floats; more rows would wait for that. */
+/*
+ * One group of rows waits for the weights, so that those of half the size are worth turning them
+ * into floats; more rows would wait for that.
+ */
 static void
-linear(const TnpLinear *w, int n, const float *x, TnpActivation activation, bool accumulate, float *y)
+linear(const TnpLinear *w, int n, const float *x, TnpActivation activation, bool accumulate,
+	   float *y)
 {
 	if (w->halves != NULL && n <= ROWS)
 		linear_all(true, w, n, x, activation, accumulate, y);
@@ -172,7 +193,9 @@ linear(const TnpLinear *w, int n, const float *x, TnpActivation activation, bool
 		linear_all(false, w, n, x, activation, accumulate, y);
 }
 
-/* ---- norm -------------------------------------------------------------------------------------------------- */
+#define LARGEST_SQUARE 1e38f	/* a sum of squares beyond it, or NaN, is taken again */
+
+/* ---- norm ------------------------------------------------------------------------------------ */
 
 /* Sum over i of x[i] - mean, or of its square: 16 lanes, then the rest. */
 INLINE float
@@ -196,6 +219,25 @@ sum_row(int d, const float *x, float mean, bool square)
 	return sum_lanes(sum) + rest;
 }
 
+/* One row in double precision: float32 has no room for the squares of numbers beyond about 1e18. */
+static __attribute__((noinline)) void
+norm_large(const TnpNorm *norm, const float *x, float *y)
+{
+	int			d = norm->width;
+	double		mean = 0,
+				square = 0,
+				scale;
+
+	for (int i = 0; norm->kind == TNP_LAYER_NORM && i < d; i++)
+		mean += (double) x[i] / d;
+	for (int i = 0; i < d; i++)
+		square += (x[i] - mean) * (x[i] - mean);
+	scale = 1 / sqrt(square / d + norm->eps);
+	for (int i = 0; i < d; i++)
+		y[i] = (float) ((x[i] - mean) * scale * norm->weight[i] +
+						(norm->bias != NULL ? norm->bias[i] : 0));
+}
+
 static void
 norm(const TnpNorm *norm, int n, const float *x, float *y)
 {
@@ -205,8 +247,14 @@ norm(const TnpNorm *norm, int n, const float *x, float *y)
 	for (int r = 0; r < n; r++, x += d, y += d)
 	{
 		float		mean = norm->kind == TNP_LAYER_NORM ? sum_row(d, x, 0, false) / d : 0,
-					scale = 1 / sqrtf(sum_row(d, x, mean, true) / d + norm->eps);
+					square = sum_row(d, x, mean, true),
+					scale = 1 / sqrtf(square / d + norm->eps);
 
+		if (__builtin_expect(!(square <= LARGEST_SQUARE), false))
+		{
+			norm_large(norm, x, y);
+			continue;
+		}
 		for (int i = 0; i < whole; i += WIDTH)
 		{
 			Vector		v = (load(x + i) - mean) * scale * load(norm->weight + i);
@@ -214,6 +262,7 @@ norm(const TnpNorm *norm, int n, const float *x, float *y)
 			store(y + i, norm->bias != NULL ? v + load(norm->bias + i) : v);
 		}
 		for (int i = whole; i < d; i++)
-			y[i] = (x[i] - mean) * scale * norm->weight[i] + (norm->bias != NULL ? norm->bias[i] : 0);
+			y[i] = (x[i] - mean) * scale * norm->weight[i] +
+				(norm->bias != NULL ? norm->bias[i] : 0);
 	}
 }

@@ -1,5 +1,6 @@
 /*
- * vector_simd.h: vectors of the width that KERNELS_BYTES says, and the functions of them that kernels need.
+ * vector_simd.h: vectors of the width that KERNELS_BYTES says, and the functions of them that
+ * kernels need.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -9,14 +10,16 @@
 #include <immintrin.h>
 #endif
 
-#include "cpu.h"
+#include "cpu/cpu.h"
 
 #define LANES TNP_PANEL			/* of a panel */
 #define INLINE static inline __attribute__((always_inline))
 
 /*
- * A panel of 16 is PARTS machine vectors. ROWS rows take a block of keys, or weights, together. SCORE_ROWS rows by PANELS panels of scores, ROWS by LINEAR_PANELS of a linear layer, LONE
- * panels of one row, and VALUE_SUMS vectors of values are sums that fit the registers, as are EXPS vectors on their way through an exponential; LINEAR_PANELS panels of weights fit the first cache.
+ * A panel of 16 is PARTS machine vectors. ROWS rows take a block of keys, or weights, together.
+ * SCORE_ROWS rows by PANELS panels of scores, ROWS by LINEAR_PANELS of a linear layer, LONE panels
+ * of one row, and VALUE_SUMS vectors of values are sums that fit the registers, as are EXPS vectors
+ * on their way through an exponential; LINEAR_PANELS panels of weights fit the first cache.
  */
 #if KERNELS_BYTES == 64
 #define ROWS 12
@@ -52,9 +55,14 @@
 #define EXPS 2
 #endif
 
-/* CASE(rows) for every number of rows that a group can have, so that code for it is laid out for that number. */
+/*
+ * CASE(rows) for every number of rows that a group can have, so that code for it is laid out for
+ * that number.
+ */
 #if ROWS == 12
-#define CASES(CASE) CASE(1); CASE(2); CASE(3); CASE(4); CASE(5); CASE(6); CASE(7); CASE(8); CASE(9); CASE(10); CASE(11); CASE(12)
+#define CASES(CASE) \
+	CASE(1); CASE(2); CASE(3); CASE(4); CASE(5); CASE(6); \
+	CASE(7); CASE(8); CASE(9); CASE(10); CASE(11); CASE(12)
 #elif ROWS == 6
 #define CASES(CASE) CASE(1); CASE(2); CASE(3); CASE(4); CASE(5); CASE(6)
 #else
@@ -66,7 +74,10 @@
 typedef float Vector __attribute__((vector_size(KERNELS_BYTES)));
 typedef int32_t IntVector __attribute__((vector_size(KERNELS_BYTES)));
 
-/* Rows are taken together in as few groups as ROWS allows, their sizes as equal as can be, the larger ones first. */
+/*
+ * Rows are taken together in as few groups as ROWS allows, their sizes as equal as can be, the
+ * larger ones first.
+ */
 INLINE int
 groups_of(int n)
 {
@@ -101,7 +112,9 @@ typedef uint16_t Number;		/* of keys and values */
 typedef float Number;
 #endif
 
-/* Where an instruction turns halves into floats and back, weights that are halves are read as such. */
+/*
+ * Where an instruction turns halves into floats and back, weights that are halves are read as such.
+ */
 #if KERNELS_BYTES > 16 || defined(__aarch64__)
 #define CONVERTS_HALVES
 
@@ -127,9 +140,11 @@ INLINE void
 store_half(uint16_t *p, Vector v)
 {
 #if KERNELS_BYTES == 64
-	_mm256_storeu_si256((__m256i *) p, _mm512_cvtps_ph((__m512) v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+	_mm256_storeu_si256((__m256i *) p,
+						_mm512_cvtps_ph((__m512) v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 #elif KERNELS_BYTES == 32
-	_mm_storeu_si128((__m128i *) p, _mm256_cvtps_ph((__m256) v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+	_mm_storeu_si128((__m128i *) p,
+					 _mm256_cvtps_ph((__m256) v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 #else
 	typedef __fp16 Half __attribute__((vector_size(8)));
 	Half		h = __builtin_convertvector(v, Half);
@@ -255,14 +270,17 @@ sum_lanes(const Vector *v)
 }
 
 /*
- * 2^x for n vectors x <= 126 to 3e-7 relative error: x = n + f with |f| <= 1/2, a polynomial of degree 5 for 2^f that is exact at 0, and n added to the exponent.
- * Below -126 the result is 2^-126. Step by step for all vectors, so that none waits for its own last step.
+ * 2^x for n vectors x <= 126 to 3e-7 relative error: x = n + f with |f| <= 1/2, a polynomial of
+ * degree 5 for 2^f that is exact at 0, and n added to the exponent. Below -126 the result is
+ * 2^-126. Step by step for all vectors, so that none waits for its own last step.
  */
 INLINE void
 vectors_exp2(const int n, Vector *x)
 {
-	static const float factor[] = {9.671512991189957e-3f, 5.550733581185341e-2f, 2.4022242426872253e-1f, 6.931470036506653e-1f, 1.0f};
-	const float magic = 12582912.0f;	/* 1.5 * 2^23: adding it rounds to an integer, which is then in the low bits */
+	static const float factor[] = {9.671512991189957e-3f, 5.550733581185341e-2f,
+								   2.4022242426872253e-1f, 6.931470036506653e-1f, 1.0f};
+	/* 1.5 * 2^23: adding it rounds to an integer, which is then in the low bits */
+	const float magic = 12582912.0f;
 	Vector		shifted[EXPS],
 				p[EXPS];
 
@@ -322,12 +340,13 @@ activate(Vector v, TnpActivation activation)
 		case TNP_IDENTITY:
 			return v;
 		case TNP_RELU:
-			return vector_max(v, splat(0));
+			return vector_max(splat(0), v);	/* in this order NaN stays NaN */
 		case TNP_GELU:
 			return 0.5f * v * (1.0f + vector_erf(v * 0.70710678118654752f));
 		case TNP_GELU_TANH:
 			/* tanh(u) = 1 - 2 / (exp(2u) + 1) */
-			return v * (1.0f - 1.0f / (vector_exp(1.5957691216057308f * (v + 0.044715f * v * v * v)) + 1.0f));
+			return v * (1.0f - 1.0f /
+						(vector_exp(1.5957691216057308f * (v + 0.044715f * v * v * v)) + 1.0f));
 	}
 	return v;
 }

@@ -77,6 +77,13 @@ typedef struct TnpEnv
 	 * signals blocked and use no callback, and answers do not depend on their number, bitwise.
 	 */
 	int			(*threads) (void *arg);
+
+	/*
+	 * Called by the calling thread while a call encodes `total` rows: about `done` of them are
+	 * encoded. `done` never falls and is `total` in the end. Layers are walked one after the other,
+	 * so it is a share of the work. NULL: no reports.
+	 */
+	void		(*progress) (void *arg, int64_t done, int64_t total);
 } TnpEnv;
 
 /* malloc, free, no interrupts, reference kernels. */
@@ -124,6 +131,7 @@ typedef struct TnpModelInfo
 	bool		scales_by_prefix;	/* statistics come from the context's prefix */
 	int64_t		n_parameters;
 	size_t		encoding_bytes_per_row;
+	int64_t		row_limit;		/* advice: refuse contexts of more rows; 0 = any number. The engine takes them */
 } TnpModelInfo;
 
 /*
@@ -143,6 +151,9 @@ TNP_EXPORT int64_t tnp_canonical_prefix(const TnpModel *model, int64_t n);
 
 /* The prefix of n rows that are given as a whole: n, or 0 for causal models. */
 TNP_EXPORT int64_t tnp_whole_prefix(const TnpModel *model, int64_t n);
+
+/* About the multiplications that encoding n rows takes. */
+TNP_EXPORT double tnp_encoding_cost(const TnpModel *model, int64_t n);
 
 /*
  * How far the rows from `first` on have moved away from those before: the largest, over the numeric columns and a target that is a number, of the difference of the means in standard
@@ -177,18 +188,18 @@ TNP_EXPORT TnpStatus tnp_grow(TnpEncoding *encoding, const TnpRows *rows, TnpErr
 
 /*
  * copy: an encoding of the first n rows, equal bitwise to what building them under the same prefix gives, with room for `capacity` rows, n being at least
- * tnp_encoding_settled. A kept copy lies in the environment's lasting memory; appending to it fails with TNP_BAD_ARGUMENT where the room ends.
+ * tnp_encoding_base_rows. A kept copy lies in the environment's lasting memory; appending to it fails with TNP_BAD_ARGUMENT where the room ends.
  */
 TNP_EXPORT TnpStatus tnp_encoding_copy(const TnpEncoding *encoding, int64_t n, int64_t capacity, bool keep, TnpEncoding **copy, TnpError *error);
 
 /*
- * first: a read-only encoding of the first n rows (at least tnp_encoding_settled) that shares the memory of another, which must outlive it. Rows may be
+ * first: a read-only encoding of the first n rows (at least tnp_encoding_base_rows) that shares the memory of another, which must outlive it. Rows may be
  * appended to the other one meanwhile, by another process as well.
  */
 TNP_EXPORT TnpStatus tnp_encoding_first(const TnpEncoding *encoding, int64_t n, TnpEncoding **view, TnpError *error);
 
 /* Rows that everything after them depends on: the prefix and those of the statistics. */
-TNP_EXPORT int64_t tnp_encoding_settled(const TnpEncoding *encoding);
+TNP_EXPORT int64_t tnp_encoding_base_rows(const TnpEncoding *encoding);
 
 /* Rows there is room for. */
 TNP_EXPORT int64_t tnp_encoding_capacity(const TnpEncoding *encoding);
@@ -243,6 +254,16 @@ TNP_EXPORT double tnp_cdf(const TnpDistribution *d, double y);
 TNP_EXPORT double tnp_quantile(const TnpDistribution *d, double p);	/* p in [0,1]; the support's ends at 0 and 1 */
 TNP_EXPORT double tnp_crps(const TnpDistribution *d, double y);
 
+/* E[max(Y - y, 0)]; y may be infinite. NaN for TNP_CLASSES. */
+TNP_EXPORT double tnp_expected_excess(const TnpDistribution *d, double y);
+
+/*
+ * The distribution of scale * Y + shift, of the same kind and size; scale is not 0. params
+ * [tnp_distribution_size(kind, n)] are not checked: what overflows is for tnp_distribution_check. NaN for
+ * TNP_CLASSES.
+ */
+TNP_EXPORT void tnp_affine(const TnpDistribution *d, double scale, double shift, double *params);
+
 /* One draw from the four words of a counter-based generator (model-format.md section 11). */
 TNP_EXPORT double tnp_draw(const TnpDistribution *d, uint64_t seed, uint64_t draw, uint32_t step);
 
@@ -293,7 +314,7 @@ TNP_EXPORT int64_t tnp_evidence_end(const TnpModel *model, int64_t n, int64_t ro
 
 /* ---- providers --------------------------------------------------------------------------------------------- */
 
-/* The kernels of a CPU-class provider: src/engine/kernels.h. */
+/* The kernels of a CPU-class provider: src/engine/kernels/kernels.h. */
 typedef struct TnpKernels TnpKernels;
 
 TNP_EXPORT extern const TnpKernels tnp_reference_kernels;	/* straightforward C, float64 accumulation: the oracle */

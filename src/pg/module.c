@@ -3,12 +3,13 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "bridge.h"
-#include "device.h"
-#include "note.h"
-#include "shared.h"
-#include "supervisor.h"
-#include "worker.h"
+#include "pg/base/bridge.h"
+#include "pg/device/device_client.h"
+#include "pg/visibility/write_tracker.h"
+#include "pg/sql/window.h"
+#include "pg/shmem/shared.h"
+#include "pg/device/supervisor.h"
+#include "pg/named/worker.h"
 
 #include "miscadmin.h"
 
@@ -25,6 +26,7 @@ int			posterior_threads = 0;
 int			posterior_maintenance_delay = 1000;
 double		posterior_drift_limit = 0;
 int			posterior_row_security = POSTERIOR_ROW_SECURITY_REFUSE;
+int			posterior_row_limit = -1;
 
 static const struct config_enum_entry cache_modes[] = {
 	{"on", POSTERIOR_CACHE_ON, false},
@@ -97,7 +99,7 @@ define_device_settings(void)
 	DefineCustomEnumVariable("posterior.server_device", "What the server computes on: a GPU, or for tests the CPU.",
 							 NULL, &posterior_server_device, 0, server_devices, PGC_SIGHUP, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomStringVariable("posterior.server_program", "Program that is started as the server.",
-							   "Empty is pg_posterior_server beside the programs of PostgreSQL.",
+							   "Empty is pg_posterior_server beside the module.",
 							   &posterior_server_program, "", PGC_SIGHUP, GUC_NOT_IN_SAMPLE | GUC_SUPERUSER_ONLY, NULL, NULL, NULL);
 }
 
@@ -110,6 +112,10 @@ _PG_init(void)
 	DefineCustomStringVariable("posterior.class_model", "Model that predictions of labels use.",
 							   "The view posterior.models lists those that are loaded; such a model has classes.",
 							   &posterior_class_model_name, "tabular_class", PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("posterior.leak_notice",
+							 "Whether a notice tells that a frame contains the current row with its target.",
+							 "Predictions of such a row have seen what they predict.",
+							 &posterior_leak_notice, true, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("posterior.cache", "Whether encodings of contexts are kept and used again.",
 							 "verify answers every question twice, from the cache and from scratch, and raises an error when the answers differ.",
 							 &posterior_cache_mode, POSTERIOR_CACHE_ON, cache_modes, PGC_USERSET, 0, NULL, NULL, NULL);
@@ -126,6 +132,9 @@ _PG_init(void)
 	DefineCustomEnumVariable("posterior.row_security", "What a named context does for users to whom row-level security of its relation applies.",
 							 "refuse raises an error; private computes from the rows that the user may see and shares nothing.",
 							 &posterior_row_security, POSTERIOR_ROW_SECURITY_REFUSE, row_security_modes, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("posterior.row_limit", "Most rows of a context, with those of a joint question, that a prediction is made from.",
+							"-1: as many as the model's file says, 20000 where it says nothing; 0: any number. Time grows with the square of the rows.",
+							&posterior_row_limit, -1, -1, INT_MAX, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("posterior.maintenance_delay", "Time after a write until the contexts of the table are encoded ahead of the next read.",
 							"-1 leaves it to the next read.",
 							&posterior_maintenance_delay, 1000, -1, 3600000, PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
@@ -137,7 +146,7 @@ _PG_init(void)
 	if (process_shared_preload_libraries_in_progress)
 	{
 		posterior_shared_request();
-		posterior_note_register();
+		posterior_write_tracker_register();
 		posterior_worker_register();
 		posterior_supervisor_register();
 	}

@@ -1,9 +1,10 @@
 /*
- * answers.c: takes questions from the queue and asks the device, as many at once as are about one encoding.
+ * answers.c: takes questions from the queue and asks the device, as many at once as are about one
+ * encoding.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "server.h"
+#include "server/server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ tnp_unwanted(void *argument)
 	TnpServer  *server = argument;
 
 	if (tnp_now() - server->turned >= POLL_MS)
-		tnp_turn(server, 0);
+		tnp_serve_once(server, 0);
 	if (server->ending)
 		return true;
 	for (int i = 0; i < batch.n; i++)
@@ -37,7 +38,7 @@ tnp_unwanted(void *argument)
 	return batch.n > 0;
 }
 
-/* ---- the queue --------------------------------------------------------------------------------------------------------------- */
+/* ---- the queue ------------------------------------------------------------------------------- */
 
 /* Take a client out of the queue, `last` being the one before it. */
 static void
@@ -54,7 +55,8 @@ take(TnpServer *server, TnpClient *c, TnpClient *last)
 static bool
 same_encoding(const TnpClient *a, const TnpClient *b)
 {
-	return b->header.kind == TNP_ASK && memcmp(&a->question->ask->key, &b->question->ask->key, sizeof(TnpWireKey)) == 0
+	return b->header.kind == TNP_EXECUTE
+		&& memcmp(&a->question->ask->key, &b->question->ask->key, sizeof(TnpWireKey)) == 0
 		&& memcmp(a->question->ask->model, b->question->ask->model, TNP_WIRE_MODEL) == 0;
 }
 
@@ -68,7 +70,7 @@ take_batch(TnpServer *server)
 
 	batch.n = 0;
 	take(server, first, NULL);
-	if (first->header.kind != TNP_ASK)
+	if (first->header.kind != TNP_EXECUTE)
 		return;
 	for (TnpClient *c = server->queue; c != NULL && batch.n < TNP_SERVER_BATCH; c = next)
 	{
@@ -88,7 +90,7 @@ remove_from_batch(int i)
 	memmove(&batch.clients[i], &batch.clients[i + 1], (size_t) (batch.n - i) * sizeof(TnpClient *));
 }
 
-/* ---- questions --------------------------------------------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 /* A failure of the device itself ends the process, when everybody has been told. */
 static bool
@@ -107,11 +109,16 @@ reply_status(TnpServer *server, TnpClient *c, TnpStatus status, const TnpError *
 	bool		fault = is_fault(server);
 
 	if (fault)
-		tnp_say(server, 'W', "the device has failed: %s%s%s", error->message, error->detail[0] != '\0' ? ": " : "", error->detail);
-	tnp_reply_failure(server, c, status, fault || (status == TNP_INTERRUPTED && server->ending), error);
+		tnp_say(server, 'W', "the device has failed: %s%s%s", error->message,
+				error->detail[0] != '\0' ? ": " : "", error->detail);
+	tnp_reply_failure(server, c, status, fault || (status == TNP_INTERRUPTED && server->ending),
+					  error);
 }
 
-/* Bring the batch's encoding up to what its questions want; those that cannot be answered get their reply now. */
+/*
+ * Bring the batch's encoding up to what its questions want; those that cannot be answered get their
+ * reply now.
+ */
 static TnpStored *
 prepare(TnpServer *server)
 {
@@ -123,7 +130,8 @@ prepare(TnpServer *server)
 		TnpStored  *s;
 		TnpWireMissing missing;
 		TnpError	error = {TNP_OK, "", ""};
-		TnpStatus	status = tnp_store_prepare(&server->store, c->question, c->number, &s, &missing, &error);
+		TnpStatus	status = tnp_store_prepare(&server->store, c->question, c->number, &s, &missing,
+											   &error);
 
 		if (status == TNP_OK && s != NULL)
 		{
@@ -142,12 +150,15 @@ prepare(TnpServer *server)
 	return stored;
 }
 
-/* Fill the request of a question, whose answer's bytes are added to *bytes; false when it has got its reply. */
+/*
+ * Fill the request of a question, whose answer's bytes are added to *bytes; false when it has got
+ * its reply.
+ */
 static bool
 make_request(TnpServer *server, const TnpStored *stored, int i, uint64_t *bytes)
 {
 	TnpClient  *c = batch.clients[i];
-	const TnpQuestion *q = c->question;
+	const TnpWireQuery *q = c->question;
 	TnpDistributionKind kind;
 	int			components;
 	uint64_t	length;
@@ -165,7 +176,8 @@ make_request(TnpServer *server, const TnpStored *stored, int i, uint64_t *bytes)
 	batch.answers[i] = (TnpParcel) {NULL, 0, false};
 	fits = tnp_wire_answer_length(q->ask, kind, components, &length);
 	if (!fits)
-		error = (TnpError) {TNP_BAD_ARGUMENT, "too much is asked at once", "An answer has at most 1 GiB."};
+		error = (TnpError) {TNP_BAD_ARGUMENT, "too much is asked at once",
+							"An answer has at most 1 GiB."};
 	if (!fits || !tnp_parcel_alloc(length, &batch.answers[i]))
 	{
 		remove_from_batch(i);
@@ -174,8 +186,10 @@ make_request(TnpServer *server, const TnpStored *stored, int i, uint64_t *bytes)
 	}
 	*bytes += length;
 	batch.requests[i] = (TnpRequest) {
-		.kind = (TnpRequestKind) q->ask->kind,.rows = q->ask->rows,.queries = q->queries,.reductions = q->ask->reductions,
-		.n_levels = q->ask->n_levels,.levels = q->levels,.seed = q->ask->seed,.first_draw = q->ask->first_draw,.draws = q->ask->draws,
+		.kind = (TnpRequestKind) q->ask->kind,.rows = q->ask->rows,.queries = q->queries,
+		.reductions = q->ask->reductions,
+		.n_levels = q->ask->n_levels,.levels = q->levels,.seed = q->ask->seed,
+		.first_draw = q->ask->first_draw,.draws = q->ask->draws,
 		.orders = q->ask->orders,.answer = batch.answers[i].bytes
 	};
 	return true;
@@ -291,7 +305,7 @@ tnp_answer_queued(TnpServer *server)
 	server->answering = true;
 	take_batch(server);
 	first = batch.clients[0];
-	if (first->header.kind == TNP_ASK)
+	if (first->header.kind == TNP_EXECUTE)
 	{
 		server->requests += (uint64_t) batch.n;
 		answer_batch(server);

@@ -1,9 +1,10 @@
 /*
- * clients.c: the sockets. Nothing here blocks but poll(), and nothing calls the device: the loop is turned from within its calls, too.
+ * clients.c: the sockets. Nothing here blocks but poll(), and nothing calls the device: the loop is
+ * turned from within its calls, too.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "server.h"
+#include "server/server.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +18,7 @@
 
 #define HEARTBEAT 500			/* ms between two signs of life */
 #define MAX_CLIENTS 10000
-#define DEAF 100				/* ms without accepting when there are no files left */
+#define ACCEPT_BACKOFF 100				/* ms without accepting when there are no files left */
 
 bool
 tnp_listen(TnpServer *server, const char *path)
@@ -35,7 +36,8 @@ tnp_listen(TnpServer *server, const char *path)
 	server->listener = socket(AF_UNIX, SOCK_STREAM, 0);
 	unlink(path);
 	mask = umask(0177);
-	status = server->listener < 0 ? -1 : bind(server->listener, (struct sockaddr *) &address, sizeof(address));
+	status = server->listener < 0 ? -1 : bind(server->listener, (struct sockaddr *) &address,
+											  sizeof(address));
 	umask(mask);
 	if (status != 0 || listen(server->listener, 256) != 0)
 	{
@@ -47,7 +49,7 @@ tnp_listen(TnpServer *server, const char *path)
 	return true;
 }
 
-/* ---- coming and going -------------------------------------------------------------------------------------------------------- */
+/* ---- coming and going ------------------------------------------------------------------------ */
 
 bool
 tnp_add_client(TnpServer *server, int socket)
@@ -70,7 +72,10 @@ tnp_add_client(TnpServer *server, int socket)
 	return true;
 }
 
-/* Who cannot be accepted stays in the listener's queue, which would then be ready at every look: so it is not looked at for a while. */
+/*
+ * Who cannot be accepted stays in the listener's queue, which would then be ready at every look: so
+ * it is not looked at for a while.
+ */
 static void
 accept_clients(TnpServer *server)
 {
@@ -82,12 +87,13 @@ accept_clients(TnpServer *server)
 		return;
 	if (errno == EAGAIN || errno == EWOULDBLOCK)
 	{
-		server->deaf_until = 0;
+		server->backed_off_until = 0;
 		return;
 	}
-	if (server->deaf_until == 0)
-		tnp_say(server, 'W', "no more clients can be accepted beside %llu: %s", (unsigned long long) server->n_clients, strerror(errno));
-	server->deaf_until = tnp_now() + DEAF;
+	if (server->backed_off_until == 0)
+		tnp_say(server, 'W', "no more clients can be accepted beside %llu: %s",
+				(unsigned long long) server->n_clients, strerror(errno));
+	server->backed_off_until = tnp_now() + ACCEPT_BACKOFF;
 }
 
 /* Have an encoding of the client's own freed, or all of them, between two calls of the device. */
@@ -177,7 +183,7 @@ watch(TnpServer *server, TnpClient *c)
 	tnp_leave(server, c);
 }
 
-/* ---- the loop ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 static void
 serve(TnpServer *server, TnpClient *c, short events)
@@ -200,13 +206,13 @@ serve(TnpServer *server, TnpClient *c, short events)
 }
 
 void
-tnp_turn(TnpServer *server, int timeout)
+tnp_serve_once(TnpServer *server, int timeout)
 {
 	static struct pollfd *files = NULL;
 	static TnpClient **who = NULL;
 	static size_t room = 0;
 	size_t		n = 2;
-	bool		deaf = server->deaf_until > 0 && tnp_now() < server->deaf_until;
+	bool		backed_off = server->backed_off_until > 0 && tnp_now() < server->backed_off_until;
 	double		now;
 
 	if (room < server->n_clients + 2)
@@ -228,9 +234,9 @@ tnp_turn(TnpServer *server, int timeout)
 			return;
 		}
 	}
-	if (deaf && (timeout < 0 || timeout > DEAF))
-		timeout = DEAF;
-	files[0] = (struct pollfd) {deaf ? -1 : server->listener, POLLIN, 0};
+	if (backed_off && (timeout < 0 || timeout > ACCEPT_BACKOFF))
+		timeout = ACCEPT_BACKOFF;
+	files[0] = (struct pollfd) {backed_off ? -1 : server->listener, POLLIN, 0};
 	files[1] = (struct pollfd) {server->supervised ? 0 : -1, POLLIN, 0};
 	for (TnpClient *c = server->clients; c != NULL && n < room; c = c->next)
 		if (!c->gone)

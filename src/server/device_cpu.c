@@ -1,18 +1,20 @@
 /*
- * device_cpu.c: the engine's cpu provider behind the table of device.h: what the server runs with `--device cpu`, on machines without a GPU and in tests.
+ * device_cpu.c: the engine's cpu provider behind the table of device.h: what the server runs with
+ * `--device cpu`, on machines without a GPU and in tests.
  *
- * "Device memory" is ordinary memory here, counted and limited in the same way. It is for tests and comparison: a session that computes by itself is faster than one that asks a server
- * which computes on the same cores.
+ * "Device memory" is ordinary memory here, counted and limited in the same way. It is for tests and
+ * comparison: a session that computes by itself is faster than one that asks a server which
+ * computes on the same cores.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "protocol.h"
+#include "server/protocol.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu.h"
+#include "cpu/cpu.h"
 
 #define DEFAULT_MEMORY ((size_t) 1 << 30)
 #define HEAD 16					/* bytes in front of every piece: its size */
@@ -38,7 +40,7 @@ struct TnpDeviceEncoding
 	TnpEncoding *encoding;
 };
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void *
 limited_alloc(void *arg, size_t size)
@@ -83,7 +85,7 @@ no_memory(TnpError *error)
 	return TNP_NO_MEMORY;
 }
 
-/* ---- the device -------------------------------------------------------------------------------------------------------------- */
+/* ---- the device ------------------------------------------------------------------------------ */
 
 static TnpStatus
 init(const TnpDeviceConfig *config, TnpDevice **device, TnpError *error)
@@ -95,7 +97,8 @@ init(const TnpDeviceConfig *config, TnpDevice **device, TnpError *error)
 	{
 		free(d);
 		error->status = TNP_BAD_ARGUMENT;
-		snprintf(error->message, sizeof(error->message), "there is no cpu device %d", config->ordinal);
+		snprintf(error->message, sizeof(error->message), "there is no cpu device %d",
+				 config->ordinal);
 		error->detail[0] = '\0';
 		return TNP_BAD_ARGUMENT;
 	}
@@ -103,7 +106,8 @@ init(const TnpDeviceConfig *config, TnpDevice **device, TnpError *error)
 		return no_memory(error);
 	d->config = *config;
 	d->limit = config->memory > 0 ? config->memory : DEFAULT_MEMORY;
-	d->env = (TnpEnv) {.alloc = limited_alloc,.free = limited_free,.interrupted = interrupted,.arg = d,.kernels = tnp_cpu_kernels()};
+	d->env = (TnpEnv) {.alloc = limited_alloc,.free = limited_free,.interrupted = interrupted,
+					   .arg = d,.kernels = tnp_cpu_kernels()};
 	*device = d;
 	return TNP_OK;
 }
@@ -138,10 +142,11 @@ memory_used(const TnpDevice *device)
 	return device->used;
 }
 
-/* ---- models ------------------------------------------------------------------------------------------------------------------ */
+/* ---- models ---------------------------------------------------------------------------------- */
 
 static TnpStatus
-model_load(TnpDevice *device, const void *bytes, size_t length, TnpDeviceModel **model, TnpError *error)
+model_load(TnpDevice *device, const void *bytes, size_t length, TnpDeviceModel **model,
+		   TnpError *error)
 {
 	TnpDeviceModel *m = calloc(1, sizeof(TnpDeviceModel));
 	size_t		before = device->used;
@@ -187,10 +192,11 @@ model_bytes(const TnpDeviceModel *model)
 	return model->bytes;
 }
 
-/* ---- encodings --------------------------------------------------------------------------------------------------------------- */
+/* ---- encodings ------------------------------------------------------------------------------- */
 
 static TnpStatus
-encoding_build(TnpDeviceModel *model, const TnpRows *rows, int64_t prefix, int64_t capacity, TnpDeviceEncoding **encoding, TnpError *error)
+encoding_build(TnpDeviceModel *model, const TnpRows *rows, int64_t prefix, int64_t capacity,
+			   TnpDeviceEncoding **encoding, TnpError *error)
 {
 	TnpDeviceEncoding *e = calloc(1, sizeof(TnpDeviceEncoding));
 	TnpStatus	status;
@@ -230,9 +236,9 @@ encoding_rows(const TnpDeviceEncoding *encoding)
 }
 
 static int64_t
-encoding_settled(const TnpDeviceEncoding *encoding)
+encoding_base_rows(const TnpDeviceEncoding *encoding)
 {
-	return tnp_encoding_settled(encoding->encoding);
+	return tnp_encoding_base_rows(encoding->encoding);
 }
 
 static size_t
@@ -241,7 +247,7 @@ encoding_bytes(const TnpDeviceEncoding *encoding)
 	return tnp_encoding_bytes(encoding->encoding);
 }
 
-/* ---- answers ----------------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 /* Reduced answers [n, width] from distributions, a block of queries at a time. */
 static TnpStatus
@@ -289,7 +295,8 @@ answer_one(TnpDevice *device, const TnpModel *model, const TnpEncoding *e, TnpRe
 		case TNP_REQUEST_REDUCE:
 			return reduce(device, model, e, r);
 		case TNP_REQUEST_SAMPLE:
-			return tnp_sample(e, &r->queries, r->seed, r->first_draw, r->draws, r->answer, &r->error);
+			return tnp_sample(e, &r->queries, r->seed, r->first_draw, r->draws, r->answer,
+							  &r->error);
 		case TNP_REQUEST_SCORE:
 			return tnp_score(e, &r->queries, r->orders, r->seed, r->answer, NULL, &r->error);
 	}
@@ -337,7 +344,7 @@ const TnpDeviceApi tnp_cpu_device = {
 	.encoding_append = encoding_append,
 	.encoding_free = encoding_free,
 	.encoding_rows = encoding_rows,
-	.encoding_settled = encoding_settled,
+	.encoding_base_rows = encoding_base_rows,
 	.encoding_bytes = encoding_bytes,
 	.encoding_export = NULL,
 	.answer = answer,

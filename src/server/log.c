@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "server.h"
+#include "server/server.h"
 
 #include <errno.h>
 #include <stdarg.h>

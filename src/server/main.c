@@ -1,15 +1,19 @@
 /*
- * main.c: pg_posterior_server: holds models and encodings in the memory of a device and answers the sessions' questions about them.
+ * main.c: pg_posterior_server: holds models and encodings in the memory of a device and answers the
+ * sessions' questions about them.
  *
- * PostgreSQL's background worker "posterior supervisor" starts it with --supervised: then it ends when standard input does, and standard error is a pipe of lines of
- * which the first character says what they are: R the device is open and clients are welcome, L and W and D for the log, an empty one is a sign of life. By hand it is started for
- * a look: pg_posterior_server --device cpu --socket /tmp/s
+ * PostgreSQL's background worker "posterior supervisor" starts it with --supervised: then it ends
+ * when standard input does, and standard error is a pipe of lines of which the first character says
+ * what they are: R the device is open and clients are welcome, L and W and D for the log, an empty
+ * one is a sign of life. By hand it is started for a look: pg_posterior_server --device cpu
+ * --socket /tmp/s
  *
- * The process exits with 0 when it was told to end, with 1 when it could not start, and with 2 when the device has failed and only a new process can go on.
+ * The process exits with 0 when it was told to end, with 1 when it could not start, and with 2 when
+ * the device has failed and only a new process can go on.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "server.h"
+#include "server/server.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -68,12 +72,15 @@ unwanted(void *argument)
 static int
 usage(FILE *to, int code)
 {
-	fprintf(to, "pg_posterior_server answers questions of pg_posterior on a device; PostgreSQL starts it.\n\n"
+	fprintf(to,
+			"pg_posterior_server answers questions of pg_posterior on a device; "
+			"PostgreSQL starts it.\n\n"
 			"  --socket PATH         where clients connect\n"
 			"  --device cpu|cuda     what computes\n"
 			"  --library PATH        pg_posterior_cuda.so, for --device cuda\n"
 			"  --ordinal N           which of the devices (0)\n"
-			"  --memory MIB          device memory that may be used (three quarters of what is free)\n"
+			"  --memory MIB          device memory that may be used "
+			"(three quarters of what is free)\n"
 			"  --precision fp16|fp32 inputs of matrix products (fp16)\n"
 			"  --supervised          end with standard input, give signs of life\n"
 			"  --help, --version\n");
@@ -135,7 +142,8 @@ read_options(int argc, char **argv, Options *o)
 				good = read_number(optarg, (long long) 1 << 40, &o->memory);
 				break;
 			case 'p':
-				o->precision = strcmp(optarg, "fp32") == 0 ? TNP_PRECISION_FP32 : TNP_PRECISION_FP16;
+				o->precision = strcmp(optarg, "fp32") == 0 ? TNP_PRECISION_FP32
+					: TNP_PRECISION_FP16;
 				good = strcmp(optarg, "fp32") == 0 || strcmp(optarg, "fp16") == 0;
 				break;
 			case 'S':
@@ -144,7 +152,8 @@ read_options(int argc, char **argv, Options *o)
 			case 'h':
 				return usage(stdout, 0);
 			case 'V':
-				printf("pg_posterior_server, protocol %d, devices %d\n", TNP_WIRE_VERSION, TNP_DEVICE_API);
+				printf("pg_posterior_server, protocol %d, devices %d\n", TNP_WIRE_VERSION,
+					   TNP_DEVICE_API);
 				return 0;
 			default:
 				return usage(stderr, 1);
@@ -181,7 +190,8 @@ find_api(const Options *o)
 
 	if (strcmp(o->device, "cpu") == 0)
 		return &tnp_cpu_device;
-	library = dlopen(o->library != NULL ? o->library : "pg_posterior_cuda.so", RTLD_NOW | RTLD_LOCAL);
+	library = dlopen(o->library != NULL ? o->library : "pg_posterior_cuda.so",
+					 RTLD_NOW | RTLD_LOCAL);
 	if (library == NULL)
 	{
 		tnp_say(&server, 'W', "the CUDA provider cannot be loaded: %s", dlerror());
@@ -192,8 +202,10 @@ find_api(const Options *o)
 		tnp_say(&server, 'W', "the CUDA provider has no table of functions: %s", dlerror());
 	else if (api->version != TNP_DEVICE_API || api->size != sizeof(TnpDeviceApi))
 	{
-		tnp_say(&server, 'W', "the CUDA provider is of version %u (%u bytes), this server needs %d (%zu bytes)",
-				(unsigned) api->version, (unsigned) api->size, TNP_DEVICE_API, sizeof(TnpDeviceApi));
+		tnp_say(&server, 'W',
+				"the CUDA provider is of version %u (%u bytes), this server needs %d (%zu bytes)",
+				(unsigned) api->version, (unsigned) api->size, TNP_DEVICE_API,
+				sizeof(TnpDeviceApi));
 		return NULL;
 	}
 	return api;
@@ -215,8 +227,11 @@ greet(const Options *o)
 	w->memory_total = info.memory_total;
 	w->memory_limit = info.memory_limit;
 	w->pid = (uint64_t) getpid();
-	tnp_say(&server, 'L', "device %d is open: %s, %s%s%s, %llu MB of its memory, inputs of products in %d bits", o->ordinal, w->provider, w->name,
-			w->version[0] != '\0' ? ", " : "", w->version, (unsigned long long) (w->memory_limit >> 20), w->precision == TNP_PRECISION_FP32 ? 32 : 16);
+	tnp_say(&server, 'L',
+			"device %d is open: %s, %s%s%s, %llu MB of its memory, inputs of products in %d bits",
+			o->ordinal, w->provider, w->name, w->version[0] != '\0' ? ", " : "",
+			w->version, (unsigned long long) (w->memory_limit >> 20),
+			w->precision == TNP_PRECISION_FP32 ? 32 : 16);
 	if (server.supervised)
 		tnp_say(&server, 'R', "%s", w->provider);
 }
@@ -246,9 +261,11 @@ main(int argc, char **argv)
 		fcntl(2, F_SETFL, fcntl(2, F_GETFL) | O_NONBLOCK);
 	if ((api = find_api(&o)) == NULL)
 		return 1;
-	if (api->init(&(TnpDeviceConfig) {o.ordinal, (size_t) o.memory << 20, o.precision, unwanted, say_log, &server}, &device, &error) != TNP_OK)
+	if (api->init(&(TnpDeviceConfig) {o.ordinal, (size_t) o.memory << 20, o.precision, unwanted,
+									  say_log, &server}, &device, &error) != TNP_OK)
 	{
-		tnp_say(&server, 'W', "the device cannot be opened: %s%s%s", error.message, error.detail[0] != '\0' ? ": " : "", error.detail);
+		tnp_say(&server, 'W', "the device cannot be opened: %s%s%s", error.message,
+				error.detail[0] != '\0' ? ": " : "", error.detail);
 		return 1;
 	}
 	tnp_store_init(&server.store, api, device);
@@ -259,7 +276,7 @@ main(int argc, char **argv)
 	greet(&o);
 	while (!server.ending && !told_to_end)
 	{
-		tnp_turn(&server, server.queue != NULL || server.n_released > 0 ? 0 : -1);
+		tnp_serve_once(&server, server.queue != NULL || server.n_released > 0 ? 0 : -1);
 		tnp_answer_queued(&server);
 	}
 	/* whoever has got a reply should receive it */
@@ -274,10 +291,11 @@ main(int argc, char **argv)
 		for (TnpClient *c = server.clients; c != NULL; c = c->next)
 			some = some || (!c->gone && c->state == TNP_REPLYING);
 		if (some)
-			tnp_turn(&server, 50);
+			tnp_serve_once(&server, 50);
 	}
 	server.supervised = o.supervised;
-	tnp_say(&server, 'L', server.code == 0 ? "the server ends" : "the server ends, to be started anew");
+	tnp_say(&server, 'L',
+			server.code == 0 ? "the server ends" : "the server ends, to be started anew");
 	tnp_close(&server);
 	if (server.code == 0)
 	{

@@ -1,9 +1,10 @@
 /*
- * messages.c: what arrives from a client and what is sent to it, as far as the socket takes it at once.
+ * messages.c: what arrives from a client and what is sent to it, as far as the socket takes it at
+ * once.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "server.h"
+#include "server/server.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -43,13 +44,14 @@ tnp_drop_reply(TnpClient *c)
 	c->sent = 0;
 }
 
-/* ---- sending ----------------------------------------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 /* Send what the socket takes. The file goes with the header's first byte. */
 void
 tnp_send_some(TnpServer *server, TnpClient *c)
 {
-	uint64_t	total = sizeof(TnpHeader) + ((c->reply.flags & TNP_WIRE_FILE) != 0 ? 0 : c->reply_payload.length);
+	uint64_t	total = sizeof(TnpHeader) +
+		((c->reply.flags & TNP_WIRE_FILE) != 0 ? 0 : c->reply_payload.length);
 
 	while (c->sent < total)
 	{
@@ -63,12 +65,15 @@ tnp_send_some(TnpServer *server, TnpClient *c)
 		ssize_t		n;
 
 		if (c->sent < sizeof(TnpHeader))
-			parts[message.msg_iovlen++] = (struct iovec) {(char *) &c->reply + c->sent, sizeof(TnpHeader) - (size_t) c->sent};
+			parts[message.msg_iovlen++] = (struct iovec) {(char *) &c->reply + c->sent,
+														  sizeof(TnpHeader) - (size_t) c->sent};
 		if (total > sizeof(TnpHeader))
 		{
 			uint64_t	from = c->sent < sizeof(TnpHeader) ? 0 : c->sent - sizeof(TnpHeader);
 
-			parts[message.msg_iovlen++] = (struct iovec) {(char *) c->reply_payload.bytes + from, (size_t) (c->reply_payload.length - from)};
+			parts[message.msg_iovlen++] = (struct iovec) {
+				(char *) c->reply_payload.bytes + from, (size_t) (c->reply_payload.length - from)
+			};
 		}
 		if (c->sent == 0 && c->reply_file >= 0)
 		{
@@ -139,7 +144,8 @@ tnp_reply(TnpServer *server, TnpClient *c, TnpMessage kind, const void *payload,
 }
 
 void
-tnp_reply_failure(TnpServer *server, TnpClient *c, TnpStatus status, bool fault, const TnpError *error)
+tnp_reply_failure(TnpServer *server, TnpClient *c, TnpStatus status, bool fault,
+				  const TnpError *error)
 {
 	TnpWireFailure failure = tnp_wire_failure(status, fault, error);
 
@@ -157,7 +163,7 @@ refuse(TnpServer *server, TnpClient *c, const TnpError *error)
 	tnp_reply_failure(server, c, TNP_BAD_ARGUMENT, true, error);
 }
 
-/* ---- receiving --------------------------------------------------------------------------------------------------------------- */
+/* ---- receiving ------------------------------------------------------------------------------- */
 
 static void
 enqueue(TnpServer *server, TnpClient *c)
@@ -203,7 +209,8 @@ take_message(TnpServer *server, TnpClient *c)
 
 	if (!c->greeted && c->header.kind != TNP_HELLO)
 	{
-		snprintf(error.detail, sizeof(error.detail), "it is of kind %d, and nothing came before it", c->header.kind);
+		snprintf(error.detail, sizeof(error.detail), "it is of kind %d, and nothing came before it",
+				 c->header.kind);
 		refuse(server, c, &error);
 		return;
 	}
@@ -216,21 +223,23 @@ take_message(TnpServer *server, TnpClient *c)
 		case TNP_STATS:
 			send_statistics(server, c);
 			return;
-		case TNP_ASK:
-			c->question = malloc(sizeof(TnpQuestion));
+		case TNP_EXECUTE:
+			c->question = malloc(sizeof(TnpWireQuery));
 			if (c->question == NULL)
 			{
 				tnp_leave(server, c);
 				return;
 			}
-			status = tnp_wire_read_ask(c->payload.bytes, c->payload.length, c->question, &error);
+			status = tnp_wire_read_request(c->payload.bytes, c->payload.length, c->question,
+										   &error);
 			break;
 		case TNP_LOAD:
 			{
 				const TnpWireLoad *load;
 				const void *file;
 
-				status = tnp_wire_read_load(c->payload.bytes, c->payload.length, &load, &file, &error);
+				status = tnp_wire_read_load(c->payload.bytes, c->payload.length, &load, &file,
+											&error);
 				break;
 			}
 		case TNP_FORGET:
@@ -240,7 +249,8 @@ take_message(TnpServer *server, TnpClient *c)
 				tnp_drop_message(c);
 				return;
 			}
-			snprintf(error.detail, sizeof(error.detail), "a key of %llu bytes", (unsigned long long) c->header.length);
+			snprintf(error.detail, sizeof(error.detail), "a key of %llu bytes",
+					 (unsigned long long) c->header.length);
 			status = TNP_BAD_ARGUMENT;
 			break;
 		default:
@@ -254,7 +264,10 @@ take_message(TnpServer *server, TnpClient *c)
 		enqueue(server, c);
 }
 
-/* Receive up to `length` bytes, and a file if one comes. Returns the number; 0: nothing now; -1: the client has left. */
+/*
+ * Receive up to `length` bytes, and a file if one comes. Returns the number; 0: nothing now; -1:
+ * the client has left.
+ */
 static ssize_t
 receive_bytes(TnpClient *c, void *to, uint64_t length)
 {
@@ -264,7 +277,8 @@ receive_bytes(TnpClient *c, void *to, uint64_t length)
 		struct cmsghdr header;
 		char		room[CMSG_SPACE(4 * sizeof(int))];
 	}			control;
-	struct msghdr message = {.msg_iov = &part,.msg_iovlen = 1,.msg_control = control.room,.msg_controllen = sizeof(control.room)};
+	struct msghdr message = {.msg_iov = &part,.msg_iovlen = 1,.msg_control = control.room,
+							 .msg_controllen = sizeof(control.room)};
 	ssize_t		n;
 
 	do
@@ -306,15 +320,18 @@ take_header(TnpServer *server, TnpClient *c)
 	}
 	if (file != (received >= 0))
 	{
-		snprintf(error.detail, sizeof(error.detail), file ? "its memory file is missing" : "a file came with it");
+		snprintf(error.detail, sizeof(error.detail),
+				 file ? "its memory file is missing" : "a file came with it");
 		refuse(server, c, &error);
 		return false;
 	}
 	c->file = -1;
-	if (file ? !tnp_parcel_receive(received, c->header.length, &c->payload) : !tnp_parcel_alloc(c->header.length, &c->payload))
+	if (file ? !tnp_parcel_receive(received, c->header.length, &c->payload)
+		: !tnp_parcel_alloc(c->header.length, &c->payload))
 	{
 		snprintf(error.message, sizeof(error.message), "the payload could not be taken");
-		snprintf(error.detail, sizeof(error.detail), "%llu bytes: %s", (unsigned long long) c->header.length, strerror(errno));
+		snprintf(error.detail, sizeof(error.detail), "%llu bytes: %s",
+				 (unsigned long long) c->header.length, strerror(errno));
 		refuse(server, c, &error);
 		return false;
 	}
@@ -337,8 +354,10 @@ tnp_receive_some(TnpServer *server, TnpClient *c)
 			take_message(server, c);
 			return;
 		}
-		n = head ? receive_bytes(c, (char *) &c->header + c->header_got, sizeof(TnpHeader) - c->header_got)
-			: receive_bytes(c, (char *) c->payload.bytes + c->payload_got, c->header.length - c->payload_got);
+		n = head ? receive_bytes(c, (char *) &c->header + c->header_got,
+								 sizeof(TnpHeader) - c->header_got)
+			: receive_bytes(c, (char *) c->payload.bytes + c->payload_got,
+							c->header.length - c->payload_got);
 		if (n < 0)
 			tnp_leave(server, c);
 		if (n <= 0)

@@ -1,11 +1,13 @@
 /*
- * parcel.c: memory files for large payloads. A file is sealed against any change before it is sent, so the receiver can check what it maps once and for all, and
- * no sender can make him stumble by truncating it. Where the system has no such files, payloads follow their header whatever their size.
+ * parcel.c: memory files for large payloads. A file is sealed against any change before it is sent,
+ * so the receiver can check what it maps once and for all, and no sender can make him stumble by
+ * truncating it. Where the system has no such files, payloads follow their header whatever their
+ * size.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #define _GNU_SOURCE				/* memfd_create */
-#include "protocol.h"
+#include "server/protocol.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -55,7 +57,8 @@ tnp_parcel_send(const void *head, uint64_t head_length, const void *bytes, uint6
 
 	if (file < 0)
 		return -1;
-	if (!write_all(file, head, head_length) || !write_all(file, bytes, length) || fcntl(file, F_ADD_SEALS, SEALS) != 0)
+	if (!write_all(file, head, head_length) || !write_all(file, bytes, length)
+		|| fcntl(file, F_ADD_SEALS, SEALS) != 0)
 	{
 		int			why = errno;
 
@@ -74,7 +77,8 @@ tnp_parcel_receive(int file, uint64_t length, TnpParcel *parcel)
 				why = EINVAL;
 
 	*parcel = (TnpParcel) {NULL, length, false};
-	if (seals >= 0 && (seals & SEALS) == SEALS && fstat(file, &status) == 0 && (uint64_t) status.st_size == length)
+	if (seals >= 0 && (seals & SEALS) == SEALS && fstat(file, &status) == 0
+		&& (uint64_t) status.st_size == length)
 	{
 		why = 0;
 		if (length > 0)

@@ -1,10 +1,10 @@
 /*
- * protocol.c: writes and reads messages. Everything that is read is checked against the bytes that are there, so that no count in a message can make
- * the reader look beyond it.
+ * protocol.c: writes and reads messages. Everything that is read is checked against the bytes that
+ * are there, so that no count in a message can make the reader look beyond it.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "protocol.h"
+#include "server/protocol.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -64,43 +64,51 @@ tnp_wire_check_header(const TnpHeader *header, bool *foreign, TnpError *error)
 	{
 		*foreign = true;
 		error->status = TNP_BAD_ARGUMENT;
-		snprintf(error->message, sizeof(error->message), "the server and its client are of different versions");
-		snprintf(error->detail, sizeof(error->detail), "protocol version %u was received, %d is spoken here", header->version, TNP_WIRE_VERSION);
+		snprintf(error->message, sizeof(error->message),
+				 "the server and its client are of different versions");
+		snprintf(error->detail, sizeof(error->detail),
+				 "protocol version %u was received, %d is spoken here", header->version,
+				 TNP_WIRE_VERSION);
 		return TNP_BAD_ARGUMENT;
 	}
 	if (header->sum != sum(header))
 		return malformed(error, "the sum of its header is wrong");
 	if ((header->flags & ~TNP_WIRE_FILE) != 0)
 		return malformed(error, "flags %x are not known", (unsigned) header->flags);
-	if (header->length > ((header->flags & TNP_WIRE_FILE) != 0 ? TNP_WIRE_MAX : TNP_WIRE_MAX_INLINE))
-		return malformed(error, "a payload of %llu bytes is too long", (unsigned long long) header->length);
+	if (header->length > ((header->flags & TNP_WIRE_FILE) != 0 ? TNP_WIRE_MAX
+						  : TNP_WIRE_MAX_INLINE))
+		return malformed(error, "a payload of %llu bytes is too long",
+						 (unsigned long long) header->length);
 	return TNP_OK;
 }
 
-/* ---- questions --------------------------------------------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 uint64_t
-tnp_wire_ask_length(const TnpWireAsk *a)
+tnp_wire_request_length(const TnpWireRequest *a)
 {
-	if (a->n_features < 0 || a->n_features > TNP_WIRE_MAX_FEATURES || a->n_levels < 0 || a->n_levels > TNP_MAX_LEVELS
-		|| a->given < 0 || a->given > TNP_WIRE_MAX_ROWS || a->queries < 0 || a->queries > TNP_WIRE_MAX_ROWS)
+	if (a->n_features < 0 || a->n_features > TNP_WIRE_MAX_FEATURES || a->n_levels < 0
+		|| a->n_levels > TNP_MAX_LEVELS || a->given < 0 || a->given > TNP_WIRE_MAX_ROWS
+		|| a->queries < 0 || a->queries > TNP_WIRE_MAX_ROWS)
 		return 0;
-	return sizeof(TnpWireAsk) + PADDED(a->n_features)
+	return sizeof(TnpWireRequest) + PADDED(a->n_features)
 		+ sizeof(double) * ((uint64_t) a->n_levels + (uint64_t) a->given * (a->n_features + 1)
-							+ (uint64_t) a->queries * (a->n_features + ((a->flags & TNP_ASK_TARGETS) != 0 ? 1 : 0)));
+							+ (uint64_t) a->queries *
+							(a->n_features + ((a->flags & TNP_EXECUTE_TARGETS) != 0 ? 1 : 0)));
 }
 
 /* What is wrong with the numbers of a question, or NULL. */
 static const char *
-objection(const TnpWireAsk *a)
+objection(const TnpWireRequest *a)
 {
-	bool		targets = (a->flags & TNP_ASK_TARGETS) != 0;
+	bool		targets = (a->flags & TNP_EXECUTE_TARGETS) != 0;
 
-	if ((a->flags & ~(uint32_t) (TNP_ASK_OWN | TNP_ASK_TARGETS)) != 0)
+	if ((a->flags & ~(uint32_t) (TNP_EXECUTE_OWN | TNP_EXECUTE_TARGETS)) != 0)
 		return "unknown flags";
 	if (a->n_classes < 0 || a->n_classes > TNP_WIRE_MAX_CLASSES)
 		return "number of classes out of range";
-	if (a->rows < 0 || a->rows > TNP_WIRE_MAX_ROWS || a->prefix < 0 || a->prefix > a->rows || a->capacity < 0 || a->capacity > TNP_WIRE_MAX_ROWS)
+	if (a->rows < 0 || a->rows > TNP_WIRE_MAX_ROWS || a->prefix < 0 || a->prefix > a->rows
+		|| a->capacity < 0 || a->capacity > TNP_WIRE_MAX_ROWS)
 		return "numbers of rows out of range";
 	if (a->first < 0 || a->first > a->rows || a->given > a->rows - a->first)
 		return "more rows given than asked about";
@@ -111,7 +119,9 @@ objection(const TnpWireAsk *a)
 				return "a prediction with targets or reductions";
 			return a->draws != 0 || a->orders != 0 ? "a prediction with draws or orders" : NULL;
 		case TNP_REQUEST_REDUCE:
-			if (a->reductions == 0 || a->reductions > (TNP_REDUCE_MEAN | TNP_REDUCE_SD | TNP_REDUCE_QUANTILES | TNP_REDUCE_LOG_DENSITY))
+			if (a->reductions == 0
+				|| a->reductions > (TNP_REDUCE_MEAN | TNP_REDUCE_SD | TNP_REDUCE_QUANTILES |
+													   TNP_REDUCE_LOG_DENSITY))
 				return "unknown reductions";
 			if (((a->reductions & TNP_REDUCE_QUANTILES) != 0) != (a->n_levels > 0))
 				return "quantiles without levels, or levels without quantiles";
@@ -121,31 +131,35 @@ objection(const TnpWireAsk *a)
 		case TNP_REQUEST_SAMPLE:
 			if (targets || a->reductions != 0 || a->n_levels != 0 || a->orders != 0)
 				return "draws with targets, reductions or orders";
-			return a->draws < 1 || a->draws > TNP_WIRE_MAX_ROWS ? "number of draws out of range" : NULL;
+			return a->draws < 1 || a->draws > TNP_WIRE_MAX_ROWS ? "number of draws out of range"
+				: NULL;
 		case TNP_REQUEST_SCORE:
 			if (!targets || a->reductions != 0 || a->n_levels != 0 || a->draws != 0)
 				return "a density without targets, or with reductions or draws";
-			return a->orders < 0 || a->orders > TNP_WIRE_MAX_ROWS ? "number of orders out of range" : NULL;
+			return a->orders < 0 || a->orders > TNP_WIRE_MAX_ROWS ? "number of orders out of range"
+				: NULL;
 		default:
 			return "unknown kind of question";
 	}
 }
 
 TnpStatus
-tnp_wire_read_ask(const void *payload, uint64_t length, TnpQuestion *q, TnpError *error)
+tnp_wire_read_request(const void *payload, uint64_t length, TnpWireQuery *q, TnpError *error)
 {
-	const TnpWireAsk *a = payload;
+	const TnpWireRequest *a = payload;
 	const unsigned char *kinds;
 	const double *numbers;
 	const char *wrong;
 
-	if (length < sizeof(TnpWireAsk))
+	if (length < sizeof(TnpWireRequest))
 		return malformed(error, "a question of %llu bytes", (unsigned long long) length);
-	if (tnp_wire_ask_length(a) != length)
-		return malformed(error, "a question of %llu bytes has %llu", (unsigned long long) tnp_wire_ask_length(a), (unsigned long long) length);
+	if (tnp_wire_request_length(a) != length)
+		return malformed(error, "a question of %llu bytes has %llu",
+						 (unsigned long long) tnp_wire_request_length(a),
+						 (unsigned long long) length);
 	if ((wrong = objection(a)) != NULL)
 		return malformed(error, "%s", wrong);
-	kinds = (const unsigned char *) payload + sizeof(TnpWireAsk);
+	kinds = (const unsigned char *) payload + sizeof(TnpWireRequest);
 	for (int f = 0; f < a->n_features; f++)
 	{
 		if (kinds[f] > TNP_CATEGORICAL)
@@ -159,22 +173,24 @@ tnp_wire_read_ask(const void *payload, uint64_t length, TnpQuestion *q, TnpError
 		if (!(numbers[i] >= 0 && numbers[i] <= 1))
 			return malformed(error, "level %d of the quantiles is not between 0 and 1", i + 1);
 	numbers += a->n_levels;
-	q->given = (TnpRows) {a->given, a->n_features, q->kinds, numbers, numbers + a->given * a->n_features, a->n_classes, 0};
+	q->given = (TnpRows) {a->given, a->n_features, q->kinds, numbers,
+						  numbers + a->given * a->n_features, a->n_classes, 0};
 	numbers += a->given * (a->n_features + 1);
 	q->queries = (TnpRows) {a->queries, a->n_features, q->kinds, numbers, NULL, a->n_classes, 0};
-	if ((a->flags & TNP_ASK_TARGETS) != 0)
+	if ((a->flags & TNP_EXECUTE_TARGETS) != 0)
 		q->queries.y = numbers + a->queries * a->n_features;
 	return TNP_OK;
 }
 
 void
-tnp_wire_write_ask(const TnpWireAsk *a, const TnpRows *given, const TnpRows *queries, const double *levels, void *to)
+tnp_wire_write_request(const TnpWireRequest *a, const TnpRows *given, const TnpRows *queries,
+					   const double *levels, void *to)
 {
-	unsigned char *kinds = (unsigned char *) to + sizeof(TnpWireAsk);
+	unsigned char *kinds = (unsigned char *) to + sizeof(TnpWireRequest);
 	double	   *numbers = (double *) (kinds + PADDED(a->n_features));
 	const TnpColumnKind *known = given->kinds != NULL ? given->kinds : queries->kinds;
 
-	memcpy(to, a, sizeof(TnpWireAsk));
+	memcpy(to, a, sizeof(TnpWireRequest));
 	memset(kinds, 0, PADDED(a->n_features));
 	for (int f = 0; known != NULL && f < a->n_features; f++)
 		kinds[f] = (unsigned char) known[f];
@@ -190,13 +206,15 @@ tnp_wire_write_ask(const TnpWireAsk *a, const TnpRows *given, const TnpRows *que
 	if (a->queries > 0)
 	{
 		memcpy(numbers, queries->x, (size_t) a->queries * a->n_features * sizeof(double));
-		if ((a->flags & TNP_ASK_TARGETS) != 0)
-			memcpy(numbers + a->queries * a->n_features, queries->y, (size_t) a->queries * sizeof(double));
+		if ((a->flags & TNP_EXECUTE_TARGETS) != 0)
+			memcpy(numbers + a->queries * a->n_features, queries->y,
+				   (size_t) a->queries * sizeof(double));
 	}
 }
 
 bool
-tnp_wire_answer_length(const TnpWireAsk *a, TnpDistributionKind kind, int components, uint64_t *length)
+tnp_wire_answer_length(const TnpWireRequest *a, TnpDistributionKind kind, int components,
+					   uint64_t *length)
 {
 	uint64_t	n = (uint64_t) a->queries,
 				width = 1;
@@ -226,13 +244,15 @@ tnp_wire_answer_length(const TnpWireAsk *a, TnpDistributionKind kind, int compon
 	return true;
 }
 
-/* ---- the others -------------------------------------------------------------------------------------------------------------- */
+/* ---- the others ------------------------------------------------------------------------------ */
 
 TnpStatus
-tnp_wire_read_load(const void *payload, uint64_t length, const TnpWireLoad **load, const void **file, TnpError *error)
+tnp_wire_read_load(const void *payload, uint64_t length, const TnpWireLoad **load,
+				   const void **file, TnpError *error)
 {
 	*load = payload;
-	if (length < sizeof(TnpWireLoad) || (*load)->length > length || PADDED((*load)->length) != length - sizeof(TnpWireLoad))
+	if (length < sizeof(TnpWireLoad) || (*load)->length > length
+		|| PADDED((*load)->length) != length - sizeof(TnpWireLoad))
 		return malformed(error, "a model in %llu bytes", (unsigned long long) length);
 	*file = *load + 1;
 	return TNP_OK;
@@ -257,8 +277,10 @@ tnp_wire_read_failure(const void *payload, uint64_t length, bool *fault, TnpErro
 {
 	const TnpWireFailure *f = payload;
 
-	if (length != sizeof(TnpWireFailure) || f->status == TNP_OK || f->status > TNP_INTERRUPTED || f->fault > 1
-		|| f->message[0] == '\0' || memchr(f->message, 0, sizeof(f->message)) == NULL || memchr(f->detail, 0, sizeof(f->detail)) == NULL)
+	if (length != sizeof(TnpWireFailure)
+		|| f->status == TNP_OK || f->status > TNP_INTERRUPTED || f->fault > 1
+		|| f->message[0] == '\0' || memchr(f->message, 0, sizeof(f->message)) == NULL
+		|| memchr(f->detail, 0, sizeof(f->detail)) == NULL)
 		return malformed(error, "an error without a text");
 	*fault = f->fault != 0;
 	error->status = (TnpStatus) f->status;

@@ -1,28 +1,39 @@
 /*
  * protocol.h: what clients and the server say to each other over the socket.
  *
- * A message is a header of 32 bytes and `length` bytes of payload, which follow on the socket or lie in a sealed memory file that comes with the header. Both sides run on one
- * machine and are built from one source: numbers are in the machine's own form, and another TNP_WIRE_VERSION ends the conversation with a clear
- * text. Payloads are structures of this file, and arrays of doubles behind them, all aligned to 8 bytes; every length and count in them is checked against the length of the
- * payload before anything is read (protocol.c), whoever sent it.
+ * A message is a header of 32 bytes and `length` bytes of payload, which follow on the socket or
+ * lie in a sealed memory file that comes with the header. Both sides run on one machine and are
+ * built from one source: numbers are in the machine's own form, and another TNP_WIRE_VERSION ends
+ * the conversation with a clear text. Payloads are structures of this file, and arrays of doubles
+ * behind them, all aligned to 8 bytes; every length and count in them is checked against the length
+ * of the payload before anything is read (protocol.c), whoever sent it.
  *
- * A client asks, and waits for the reply before it sends anything else; only TNP_FORGET has no reply. Whoever closes the socket has changed his mind: the server drops his
- * question, also while it is computed, and frees what was kept for him alone.
+ * A client asks, and waits for the reply before it sends anything else; only TNP_FORGET has no
+ * reply. Whoever closes the socket has changed his mind: the server drops his question, also while
+ * it is computed, and frees what was kept for him alone.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #ifndef TNP_PROTOCOL_H
 #define TNP_PROTOCOL_H
 
-#include "device.h"
+#include "server/device_api.h"
 
 #define TNP_WIRE_MAGIC 0x53504e54U	/* "TNPS" */
 #define TNP_WIRE_VERSION 1
 
-#define TNP_WIRE_INLINE 65536	/* payloads up to this size follow the header, larger ones come as memory files where the system has them */
+/*
+ * payloads up to this size follow the header, larger ones come as memory files where the system has
+ * them
+ */
+#define TNP_WIRE_INLINE 65536
 #define TNP_WIRE_MAX ((uint64_t) 1 << 40)	/* no payload is longer */
 #define TNP_WIRE_MAX_INLINE ((uint64_t) 1 << 32)
-#define TNP_WIRE_MAX_ANSWER ((uint64_t) 1 << 30)	/* a question of a few bytes must not ask for all memory there is; sessions ask in batches far below this */
+/*
+ * a question of a few bytes must not ask for all memory there is; sessions ask in batches far below
+ * this
+ */
+#define TNP_WIRE_MAX_ANSWER ((uint64_t) 1 << 30)
 #define TNP_WIRE_MAX_FEATURES 4096
 #define TNP_WIRE_MAX_CLASSES 65536
 #define TNP_WIRE_MAX_ROWS ((int64_t) 1 << 34)
@@ -30,8 +41,13 @@
 typedef enum TnpMessage
 {
 	TNP_HELLO = 1,				/* first of all; reply TNP_WELCOME */
-	TNP_LOAD,					/* TnpWireLoad, model file or nothing; reply TNP_DONE, or TNP_MISSING if nothing was given and it is not there */
-	TNP_ASK,					/* TnpWireAsk and what it counts; reply TNP_ANSWER, TNP_MISSING */
+	/*
+	 * TnpWireLoad, model file or nothing; reply TNP_DONE, or TNP_MISSING if nothing was given and
+	 * it is not there
+	 */
+	TNP_LOAD,
+	/* TnpWireRequest and what it counts; reply TNP_ANSWER, TNP_MISSING */
+	TNP_EXECUTE,
 	TNP_FORGET,					/* TnpWireKey: an encoding of this client's own; no reply */
 	TNP_STATS,					/* reply TNP_STATISTICS */
 	TNP_WELCOME = 64,			/* TnpWireWelcome */
@@ -42,7 +58,8 @@ typedef enum TnpMessage
 	TNP_FAILED					/* TnpWireFailure: reply to anything */
 } TnpMessage;
 
-#define TNP_WIRE_FILE 1			/* flag of a header: the payload lies in the memory file that comes with it */
+/* flag of a header: the payload lies in the memory file that comes with it */
+#define TNP_WIRE_FILE 1
 
 typedef struct TnpHeader
 {
@@ -55,14 +72,17 @@ typedef struct TnpHeader
 	uint32_t	sum;			/* of the bytes before it */
 } TnpHeader;
 
-/* Under what the server keeps an encoding: whoever uses a key again means the same rows, or the same and more after them. */
+/*
+ * Under what the server keeps an encoding: whoever uses a key again means the same rows, or the
+ * same and more after them.
+ */
 typedef struct TnpWireKey
 {
 	uint64_t	epoch;			/* of the shared memory that counts serials */
 	uint64_t	serial;
 } TnpWireKey;
 
-#define TNP_WIRE_MODEL 24		/* bytes that name a model: its version, its database */
+#define TNP_WIRE_MODEL 24		/* bytes that name a model: its version, the life of its database */
 
 typedef struct TnpWireLoad
 {
@@ -70,14 +90,17 @@ typedef struct TnpWireLoad
 	uint64_t	length;			/* of the file */
 } TnpWireLoad;
 
-#define TNP_ASK_OWN 1			/* the encoding is this client's own: it ends with TNP_FORGET or with the connection */
-#define TNP_ASK_TARGETS 2		/* queries have targets */
+/* the encoding is this client's own: it ends with TNP_FORGET or with the connection */
+#define TNP_EXECUTE_OWN 1
+#define TNP_EXECUTE_TARGETS 2		/* queries have targets */
 
 /*
- * A question about the first `rows` rows of an encoding, and those of the rows that the server may not have yet. Behind it: kinds [n_features] as bytes, padded to 8;
- * levels [n_levels]; x [given, n_features]; y [given]; x [queries, n_features]; y [queries] with TNP_ASK_TARGETS. No queries: the rows are to be encoded, that is all.
+ * A question about the first `rows` rows of an encoding, and those of the rows that the server may
+ * not have yet. Behind it: kinds [n_features] as bytes, padded to 8; levels [n_levels]; x [given,
+ * n_features]; y [given]; x [queries, n_features]; y [queries] with TNP_EXECUTE_TARGETS. No
+ * queries: the rows are to be encoded, that is all.
  */
-typedef struct TnpWireAsk
+typedef struct TnpWireRequest
 {
 	uint8_t		model[TNP_WIRE_MODEL];
 	TnpWireKey	key;
@@ -97,7 +120,7 @@ typedef struct TnpWireAsk
 	int32_t		n_levels;
 	uint32_t	flags;
 	int32_t		n_classes;		/* of the targets, as in TnpRows */
-} TnpWireAsk;
+} TnpWireRequest;
 
 /* What the server lacks for a question. */
 typedef struct TnpWireMissing
@@ -147,40 +170,55 @@ typedef struct TnpWireStatistics
 } TnpWireStatistics;
 
 /* A question as the server uses it; pointers into the payload. */
-typedef struct TnpQuestion
+typedef struct TnpWireQuery
 {
-	const TnpWireAsk *ask;
+	const TnpWireRequest *ask;
 	TnpRows		given;			/* rows [ask->first, ...) */
 	TnpRows		queries;
 	const double *levels;
 	TnpColumnKind kinds[TNP_WIRE_MAX_FEATURES];
-} TnpQuestion;
+} TnpWireQuery;
 
 /* A header that is ready to be sent. */
 TnpHeader	tnp_wire_header(TnpMessage kind, uint64_t id, uint64_t length, bool file);
 
-/* Check a header that was received: magic, sum, version, flags, length. TNP_BAD_ARGUMENT with a text if it is none; *foreign: well-formed, but of another version. */
+/*
+ * Check a header that was received: magic, sum, version, flags, length. TNP_BAD_ARGUMENT with a
+ * text if it is none; *foreign: well-formed, but of another version.
+ */
 TnpStatus	tnp_wire_check_header(const TnpHeader *header, bool *foreign, TnpError *error);
 
 /* Bytes of a question's payload, from its counts; 0 if they are out of range. */
-uint64_t	tnp_wire_ask_length(const TnpWireAsk *ask);
-
-/* Bytes of the answer to a well-formed question of this answer shape; false if they are too many. */
-bool		tnp_wire_answer_length(const TnpWireAsk *ask, TnpDistributionKind kind, int components, uint64_t *length);
-
-/* Read payloads, which must be aligned to 8 bytes. TNP_BAD_ARGUMENT with a text if they are malformed. */
-TnpStatus	tnp_wire_read_ask(const void *payload, uint64_t length, TnpQuestion *question, TnpError *error);
-TnpStatus	tnp_wire_read_load(const void *payload, uint64_t length, const TnpWireLoad **load, const void **file, TnpError *error);
-TnpStatus	tnp_wire_read_failure(const void *payload, uint64_t length, bool *fault, TnpError *error);
-
-/* Write the payload of a question: `to` has tnp_wire_ask_length bytes. */
-void		tnp_wire_write_ask(const TnpWireAsk *ask, const TnpRows *given, const TnpRows *queries, const double *levels, void *to);
+uint64_t	tnp_wire_request_length(const TnpWireRequest *ask);
 
 /*
- * Reduced answers (TNP_REQUEST_REDUCE) to queries [first, first + n) of a request, from their distributions, params [n, size], by the engine's functions. Returns the place behind them:
- * to receives tnp_reduction_width(request) numbers a query.
+ * Bytes of the answer to a well-formed question of this answer shape; false if they are too many.
  */
-double	   *tnp_reduce_answers(const TnpRequest *request, TnpDistributionKind kind, int components, int64_t first, int64_t n, const double *params, double *to);
+bool		tnp_wire_answer_length(const TnpWireRequest *ask, TnpDistributionKind kind,
+								   int components, uint64_t *length);
+
+/*
+ * Read payloads, which must be aligned to 8 bytes. TNP_BAD_ARGUMENT with a text if they are
+ * malformed.
+ */
+TnpStatus	tnp_wire_read_request(const void *payload, uint64_t length, TnpWireQuery *question,
+								  TnpError *error);
+TnpStatus	tnp_wire_read_load(const void *payload, uint64_t length, const TnpWireLoad **load,
+							   const void **file, TnpError *error);
+TnpStatus	tnp_wire_read_failure(const void *payload, uint64_t length, bool *fault,
+								  TnpError *error);
+
+/* Write the payload of a question: `to` has tnp_wire_request_length bytes. */
+void		tnp_wire_write_request(const TnpWireRequest *ask, const TnpRows *given,
+								   const TnpRows *queries, const double *levels, void *to);
+
+/*
+ * Reduced answers (TNP_REQUEST_REDUCE) to queries [first, first + n) of a request, from their
+ * distributions, params [n, size], by the engine's functions. Returns the place behind them: to
+ * receives tnp_reduction_width(request) numbers a query.
+ */
+double	   *tnp_reduce_answers(const TnpRequest *request, TnpDistributionKind kind, int components,
+							   int64_t first, int64_t n, const double *params, double *to);
 
 /* A failure as it is sent. */
 TnpWireFailure tnp_wire_failure(TnpStatus status, bool fault, const TnpError *error);
@@ -188,7 +226,7 @@ TnpWireFailure tnp_wire_failure(TnpStatus status, bool fault, const TnpError *er
 /* Texts of a fixed-size structure that was received end within it. */
 void		tnp_wire_end_welcome(TnpWireWelcome *welcome);
 
-/* ---- memory files (parcel.c) -------------------------------------------------------------------------------------------------- */
+/* ---- memory files (parcel.c) ----------------------------------------------------------------- */
 
 /* Bytes that are mapped or allocated. */
 typedef struct TnpParcel
@@ -202,9 +240,13 @@ typedef struct TnpParcel
 bool		tnp_parcel_files(void);
 
 /* A sealed memory file with a copy of `length` bytes, the first part from `head`; -1 with errno. */
-int			tnp_parcel_send(const void *head, uint64_t head_length, const void *bytes, uint64_t length);
+int			tnp_parcel_send(const void *head, uint64_t head_length, const void *bytes,
+							uint64_t length);
 
-/* Map a memory file that was received, which must be sealed and have exactly `length` bytes. Closes it. False with errno. */
+/*
+ * Map a memory file that was received, which must be sealed and have exactly `length` bytes. Closes
+ * it. False with errno.
+ */
 bool		tnp_parcel_receive(int file, uint64_t length, TnpParcel *parcel);
 
 /* Allocated memory instead. */

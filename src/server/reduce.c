@@ -1,15 +1,17 @@
 /*
- * reduce.c: what is left of a distribution when a mean, a standard deviation, quantiles or a log density are all that is wanted of it. Sessions and the server's cpu
- * device use it alike, so their answers are the same bits; a GPU has kernels of its own for it.
+ * reduce.c: what is left of a distribution when a mean, a standard deviation, quantiles or a log
+ * density are all that is wanted of it. Sessions and the server's cpu device use it alike, so their
+ * answers are the same bits; a GPU has kernels of its own for it.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "protocol.h"
+#include "server/protocol.h"
 
 #include <math.h>
 
 double *
-tnp_reduce_answers(const TnpRequest *r, TnpDistributionKind kind, int components, int64_t first, int64_t n, const double *params, double *to)
+tnp_reduce_answers(const TnpRequest *r, TnpDistributionKind kind, int components, int64_t first,
+				   int64_t n, const double *params, double *to)
 {
 	int			size = tnp_distribution_size(kind, components);
 

@@ -1,19 +1,24 @@
 /*
- * server.h: the server process from within: clients, what they wait for, and the turns of its one thread.
+ * server.h: the server process from within: clients, what they wait for, and the turns of its one
+ * thread.
  *
- * One thread does everything, because a hand-over between threads would cost a small question as much as its answer. It turns the loop (clients.c, messages.c: accept, receive, send, notice who has
- * left) between two calls of the device, and from within them whenever the device polls for cancellation; so clients are served and missed also while a
- * long answer is computed. What is received meanwhile waits in a queue, and is then answered together as far as it asks the same encoding (answers.c).
+ * One thread does everything, because a hand-over between threads would cost a small question as
+ * much as its answer. It turns the loop (clients.c, messages.c: accept, receive, send, notice who
+ * has left) between two calls of the device, and from within them whenever the device polls for
+ * cancellation; so clients are served and missed also while a long answer is computed. What is
+ * received meanwhile waits in a queue, and is then answered together as far as it asks the same
+ * encoding (answers.c).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #ifndef TNP_SERVER_H
 #define TNP_SERVER_H
 
-#include "store.h"
+#include "server/store.h"
 
 #define TNP_SERVER_BATCH 256	/* questions answered at once, */
-#define TNP_SERVER_BYTES ((uint64_t) 256 << 20)	/* while their answers have together about this many bytes */
+/* while their answers have together about this many bytes */
+#define TNP_SERVER_BYTES ((uint64_t) 256 << 20)
 
 typedef enum TnpClientState
 {
@@ -38,7 +43,7 @@ typedef struct TnpClient
 	uint64_t	payload_got;
 	int			file;			/* received with the header, or -1 */
 	TnpParcel	payload;
-	TnpQuestion *question;		/* in the payload */
+	TnpWireQuery *question;		/* in the payload */
 	TnpHeader	reply;
 	TnpParcel	reply_payload;	/* unless it is in a file */
 	int			reply_file;
@@ -58,9 +63,14 @@ typedef struct TnpServer
 	TnpStore	store;
 	TnpWireWelcome welcome;
 	int			listener;
-	double		deaf_until;		/* ms: the listener is left alone until then, because there were no files left; 0: there always were */
+	/*
+	 * ms: the listener is left alone until then, because there were no files left; 0: there always
+	 * were
+	 */
+	double		backed_off_until;
 	bool		silent;			/* nothing is said to anybody */
-	bool		supervised;		/* standard input ends with the supervisor, standard error is read by it */
+	/* standard input ends with the supervisor, standard error is read by it */
+	bool		supervised;
 	TnpClient  *clients;
 	TnpClient  *queue,
 			   *queue_end;
@@ -99,12 +109,15 @@ bool		tnp_listen(TnpServer *server, const char *path);
 bool		tnp_add_client(TnpServer *server, int socket);
 
 /* Accept, receive, send; wait up to `timeout` ms for something to do. */
-void		tnp_turn(TnpServer *server, int timeout);
+void		tnp_serve_once(TnpServer *server, int timeout);
 
 /* The client has left, or is told to. Its question is dropped unless the device is at it. */
 void		tnp_leave(TnpServer *server, TnpClient *client);
 
-/* Have an encoding of the client's own freed, or all of them (NULL), between two calls of the device. */
+/*
+ * Have an encoding of the client's own freed, or all of them (NULL), between two calls of the
+ * device.
+ */
 void		tnp_release(TnpServer *server, const TnpClient *client, const TnpWireKey *key);
 
 /* Free clients that are gone and that nothing refers to. */
@@ -115,14 +128,19 @@ void		tnp_close(TnpServer *server);
 
 /* ---- messages.c ---- */
 
-/* Give a client its reply: `length` bytes of payload, copied; sent as far as the socket takes them. */
-void		tnp_reply(TnpServer *server, TnpClient *client, TnpMessage kind, const void *payload, uint64_t length);
+/*
+ * Give a client its reply: `length` bytes of payload, copied; sent as far as the socket takes them.
+ */
+void		tnp_reply(TnpServer *server, TnpClient *client, TnpMessage kind, const void *payload,
+					  uint64_t length);
 
 /* The same with a payload that is handed over. */
-void		tnp_reply_parcel(TnpServer *server, TnpClient *client, TnpMessage kind, TnpParcel *payload);
+void		tnp_reply_parcel(TnpServer *server, TnpClient *client, TnpMessage kind,
+							 TnpParcel *payload);
 
 /* Reply with a failure. */
-void		tnp_reply_failure(TnpServer *server, TnpClient *client, TnpStatus status, bool fault, const TnpError *error);
+void		tnp_reply_failure(TnpServer *server, TnpClient *client, TnpStatus status, bool fault,
+							  const TnpError *error);
 
 /* Send what the socket takes of a reply, read what there is of the next message. */
 void		tnp_send_some(TnpServer *server, TnpClient *client);
@@ -134,7 +152,9 @@ void		tnp_drop_reply(TnpClient *client);
 
 /* ---- answers.c ---- */
 
-/* Free what was released, then answer the oldest question and those that can be answered with it. */
+/*
+ * Free what was released, then answer the oldest question and those that can be answered with it.
+ */
 void		tnp_answer_queued(TnpServer *server);
 
 /* Whether nobody wants what the device is computing. For TnpDeviceConfig.interrupted. */

@@ -1,19 +1,21 @@
 /*
  * store.c: models and encodings on the device.
  *
- * Encodings stand in a list by their last use, and so do models. What the device cannot hold it refuses exactly (device.h); then the least recently used encoding that the question
- * does not need is freed, or a model without encodings if that was used longer ago, and the device is asked again.
+ * Encodings stand in a list by their last use, and so do models. What the device cannot hold it
+ * refuses exactly (device.h); then the least recently used encoding that the question does not need
+ * is freed, or a model without encodings if that was used longer ago, and the device is asked
+ * again.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "store.h"
+#include "server/store.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+#include "engine/base/error.h"
 
 static void TNP_PRINTF(2, 3)
 say(TnpStore *store, const char *format,...)
@@ -37,7 +39,7 @@ tnp_store_init(TnpStore *store, const TnpDeviceApi *api, TnpDevice *device)
 	store->device = device;
 }
 
-/* ---- lists ------------------------------------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 static TnpStored **
 bucket(TnpStore *store, const TnpWireKey *key)
@@ -132,7 +134,8 @@ evict(TnpStore *store, const TnpStored *needed, const TnpStoredModel *needed_mod
 	}
 	else if (s != NULL)
 	{
-		say(store, "an encoding of %lld rows, %zu bytes, is freed to make room", (long long) store->api->encoding_rows(s->encoding),
+		say(store, "an encoding of %lld rows, %zu bytes, is freed to make room",
+			(long long) store->api->encoding_rows(s->encoding),
 			store->api->encoding_bytes(s->encoding));
 		free_stored(store, s);
 	}
@@ -142,7 +145,7 @@ evict(TnpStore *store, const TnpStored *needed, const TnpStoredModel *needed_mod
 	return true;
 }
 
-/* ---- models ------------------------------------------------------------------------------------------------------------------ */
+/* ---- models ---------------------------------------------------------------------------------- */
 
 TnpStoredModel *
 tnp_store_model(TnpStore *store, const uint8_t id[TNP_WIRE_MODEL])
@@ -158,7 +161,8 @@ tnp_store_model(TnpStore *store, const uint8_t id[TNP_WIRE_MODEL])
 }
 
 TnpStatus
-tnp_store_load(TnpStore *store, const uint8_t id[TNP_WIRE_MODEL], const void *bytes, uint64_t length, TnpError *error)
+tnp_store_load(TnpStore *store, const uint8_t id[TNP_WIRE_MODEL], const void *bytes,
+			   uint64_t length, TnpError *error)
 {
 	TnpStoredModel *m;
 	TnpStatus	status;
@@ -179,12 +183,13 @@ tnp_store_load(TnpStore *store, const uint8_t id[TNP_WIRE_MODEL], const void *by
 	memcpy(m->id, id, sizeof(m->id));
 	push_model(store, m);
 	store->models++;
-	say(store, "a model of %llu parameters is loaded, %zu bytes", (unsigned long long) store->api->model_info(m->model)->n_parameters,
+	say(store, "a model of %llu parameters is loaded, %zu bytes",
+		(unsigned long long) store->api->model_info(m->model)->n_parameters,
 		store->api->model_bytes(m->model));
 	return TNP_OK;
 }
 
-/* ---- encodings --------------------------------------------------------------------------------------------------------------- */
+/* ---- encodings ------------------------------------------------------------------------------- */
 
 static TnpStored *
 find(TnpStore *store, const TnpWireKey *key)
@@ -198,7 +203,8 @@ find(TnpStore *store, const TnpWireKey *key)
 
 /* Encode the first rows of a question, which all came with it. */
 static TnpStatus
-build(TnpStore *store, const TnpQuestion *q, uint64_t client, TnpStoredModel *m, TnpStored **stored, TnpError *error)
+build(TnpStore *store, const TnpWireQuery *q, uint64_t client, TnpStoredModel *m,
+	  TnpStored **stored, TnpError *error)
 {
 	TnpStored  *s = calloc(1, sizeof(TnpStored));
 	TnpRows		rows = q->given;
@@ -207,7 +213,8 @@ build(TnpStore *store, const TnpQuestion *q, uint64_t client, TnpStoredModel *m,
 	if (s == NULL)
 		return tnp_fail(error, TNP_NO_MEMORY, "out of memory");
 	do
-		status = store->api->encoding_build(m->model, &rows, q->ask->prefix, q->ask->capacity, &s->encoding, error);
+		status = store->api->encoding_build(m->model, &rows, q->ask->prefix, q->ask->capacity,
+											&s->encoding, error);
 	while (status == TNP_NO_MEMORY && evict(store, NULL, m));
 	if (status != TNP_OK)
 	{
@@ -216,7 +223,7 @@ build(TnpStore *store, const TnpQuestion *q, uint64_t client, TnpStoredModel *m,
 	}
 	s->model = m;
 	s->key = q->ask->key;
-	s->owner = (q->ask->flags & TNP_ASK_OWN) != 0 ? client : 0;
+	s->owner = (q->ask->flags & TNP_EXECUTE_OWN) != 0 ? client : 0;
 	s->prefix = q->ask->prefix;
 	s->n_features = q->ask->n_features;
 	s->n_classes = q->ask->n_classes;
@@ -232,7 +239,7 @@ build(TnpStore *store, const TnpQuestion *q, uint64_t client, TnpStoredModel *m,
 
 /* Append those of the question's rows that are not there yet. */
 static TnpStatus
-append(TnpStore *store, const TnpQuestion *q, TnpStored *s, TnpError *error)
+append(TnpStore *store, const TnpWireQuery *q, TnpStored *s, TnpError *error)
 {
 	TnpRows		more = q->given;
 	int64_t		skip = store->api->encoding_rows(s->encoding) - q->ask->first;
@@ -250,9 +257,10 @@ append(TnpStore *store, const TnpQuestion *q, TnpStored *s, TnpError *error)
 }
 
 TnpStatus
-tnp_store_prepare(TnpStore *store, const TnpQuestion *q, uint64_t client, TnpStored **stored, TnpWireMissing *missing, TnpError *error)
+tnp_store_prepare(TnpStore *store, const TnpWireQuery *q, uint64_t client, TnpStored **stored,
+				  TnpWireMissing *missing, TnpError *error)
 {
-	const TnpWireAsk *ask = q->ask;
+	const TnpWireRequest *ask = q->ask;
 	TnpStoredModel *m = tnp_store_model(store, ask->model);
 	TnpStored  *s = find(store, &ask->key);
 	int64_t		there = 0;
@@ -263,15 +271,16 @@ tnp_store_prepare(TnpStore *store, const TnpQuestion *q, uint64_t client, TnpSto
 		return TNP_OK;
 	if (s != NULL)
 	{
-		if (s->model != m || s->prefix != ask->prefix || s->n_features != ask->n_features || s->n_classes != ask->n_classes
-			|| (s->owner != 0 && s->owner != client))
+		if (s->model != m || s->prefix != ask->prefix || s->n_features != ask->n_features
+			|| s->n_classes != ask->n_classes || (s->owner != 0 && s->owner != client))
 			return tnp_fail(error, TNP_BAD_ARGUMENT, "the key belongs to another encoding");
 		unlink_stored(store, s);
 		push_stored(store, s);
 		there = store->api->encoding_rows(s->encoding);
 	}
 	store->rows += (uint64_t) ask->given;
-	if (s == NULL ? ask->first > 0 || ask->given < ask->rows : there < ask->rows && (ask->first > there || ask->first + ask->given < ask->rows))
+	if (s == NULL ? ask->first > 0 || ask->given < ask->rows : there < ask->rows
+		&& (ask->first > there || ask->first + ask->given < ask->rows))
 	{
 		missing->rows = there;
 		return TNP_OK;
@@ -285,7 +294,7 @@ tnp_store_prepare(TnpStore *store, const TnpQuestion *q, uint64_t client, TnpSto
 		if (status != TNP_OK)
 			return status;
 	}
-	else if (ask->rows < store->api->encoding_settled(s->encoding))
+	else if (ask->rows < store->api->encoding_base_rows(s->encoding))
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "these rows are not an encoding of their own");
 	*stored = s;
 	return TNP_OK;
@@ -320,7 +329,8 @@ tnp_store_answer(TnpStore *store, TnpStored *stored, int n, TnpRequest *requests
 			if (!room && n == 1)
 				break;
 			r->status = TNP_INTERRUPTED;
-			if ((status = store->api->answer(stored->encoding, 1, r, &error)) != TNP_OK && r->status == TNP_INTERRUPTED)
+			if ((status = store->api->answer(stored->encoding, 1, r, &error)) != TNP_OK
+				&& r->status == TNP_INTERRUPTED)
 			{
 				r->status = status;
 				r->error = error;

@@ -1,12 +1,13 @@
 /*
- * store.h: the models and encodings that the device holds, found by their keys, the least recently used one freed when memory runs out.
+ * store.h: the models and encodings that the device holds, found by their keys, the least recently
+ * used one freed when memory runs out.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #ifndef TNP_STORE_H
 #define TNP_STORE_H
 
-#include "protocol.h"
+#include "server/protocol.h"
 
 #define TNP_STORE_BUCKETS 1024
 
@@ -39,7 +40,8 @@ typedef struct TnpStore
 {
 	const TnpDeviceApi *api;
 	TnpDevice  *device;
-	void		(*log) (void *arg, const char *line);	/* for whoever looks for the reason of something; may be NULL */
+	/* for whoever looks for the reason of something; may be NULL */
+	void		(*log) (void *arg, const char *line);
 	void	   *arg;
 	uint64_t	clock;
 	TnpStored  *newest,
@@ -59,16 +61,19 @@ void		tnp_store_init(TnpStore *store, const TnpDeviceApi *api, TnpDevice *device
 void		tnp_store_clear(TnpStore *store);
 
 /* Take a model in. One that is there already stays. */
-TnpStatus	tnp_store_load(TnpStore *store, const uint8_t id[TNP_WIRE_MODEL], const void *bytes, uint64_t length, TnpError *error);
+TnpStatus	tnp_store_load(TnpStore *store, const uint8_t id[TNP_WIRE_MODEL], const void *bytes,
+						   uint64_t length, TnpError *error);
 
 /* The model, and it was used now; NULL if it is not there. */
 TnpStoredModel *tnp_store_model(TnpStore *store, const uint8_t id[TNP_WIRE_MODEL]);
 
 /*
- * Bring the encoding that a question asks about to at least as many rows as it wants, from those that came with it. TNP_OK with *stored = NULL: missing says what is
- * lacking. On failure what was there is unchanged.
+ * Bring the encoding that a question asks about to at least as many rows as it wants, from those
+ * that came with it. TNP_OK with *stored = NULL: missing says what is lacking. On failure what was
+ * there is unchanged.
  */
-TnpStatus	tnp_store_prepare(TnpStore *store, const TnpQuestion *question, uint64_t client, TnpStored **stored, TnpWireMissing *missing, TnpError *error);
+TnpStatus	tnp_store_prepare(TnpStore *store, const TnpWireQuery *question, uint64_t client,
+							  TnpStored **stored, TnpWireMissing *missing, TnpError *error);
 
 /* Ask the device, making room as needed. Every request has a status afterwards. */
 void		tnp_store_answer(TnpStore *store, TnpStored *stored, int n, TnpRequest *requests);

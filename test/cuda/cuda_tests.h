@@ -1,12 +1,13 @@
 /*
- * cuda_tests.h: what the suites of the CUDA device share: a device on the emulator, and comparisons with the engine.
+ * cuda_tests.h: what the suites of the CUDA device share: a device on the emulator, and comparisons
+ * with the engine.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #ifndef CUDA_TESTS_H
 #define CUDA_TESTS_H
 
-#include "device.h"
+#include "server/device_api.h"
 #include "gpu_emulated.h"
 #include "models.h"
 
@@ -22,7 +23,10 @@ TnpDevice  *cuda_open(TnpPrecision precision, size_t memory);
 /* A model on the device; exits when it cannot be loaded. */
 TnpDeviceModel *cuda_load(TnpDevice *device, const TestModel *file);
 
-/* Largest difference of a from b [n], each relative to 1 + |b|; infinite if one is NaN and the other is not. */
+/*
+ * Largest difference of a from b [n], each relative to 1 + |b|; infinite if one is NaN and the
+ * other is not.
+ */
 double		largest_difference(const double *a, const double *b, size_t n);
 
 /* One request to the device; its status. */

@@ -94,7 +94,7 @@ emulator_stop(const char *reason)
 	abort();
 }
 
-/* ---- switching ------------------------------------------------------------------------------------------------------- */
+/* ---- switching ------------------------------------------------------------------------------- */
 
 #if defined(__x86_64__)
 
@@ -104,7 +104,8 @@ asm(".text\n"
 	".globl emulator_switch\n"
 	".type emulator_switch,@function\n"
 	"emulator_switch:\n"
-	"	pushq %rbp\n	pushq %rbx\n	pushq %r12\n	pushq %r13\n	pushq %r14\n	pushq %r15\n"
+	"	pushq %rbp\n	pushq %rbx\n	pushq %r12\n"
+	"	pushq %r13\n	pushq %r14\n	pushq %r15\n"
 	"	movq %rsp, (%rdi)\n"
 	"	movq %rsi, %rsp\n"
 	"	popq %r15\n	popq %r14\n	popq %r13\n	popq %r12\n	popq %rbx\n	popq %rbp\n"
@@ -177,7 +178,7 @@ start(Fiber *fiber)
 #endif
 }
 
-/* ---- what warps do together ------------------------------------------------------------------------------------------ */
+/* ---- what warps do together ------------------------------------------------------------------ */
 
 float
 half_to_float(uint16_t bits)
@@ -185,7 +186,8 @@ half_to_float(uint16_t bits)
 	int			exponent = bits >> 10 & 31,
 				mantissa = bits & 1023;
 	float		v = exponent == 0 ? std::ldexp((float) mantissa, -24)
-		: exponent == 31 ? (mantissa != 0 ? NAN : INFINITY) : std::ldexp((float) (mantissa + 1024), exponent - 25);
+		: exponent == 31 ? (mantissa != 0 ? NAN : INFINITY)
+			: std::ldexp((float) (mantissa + 1024), exponent - 25);
 
 	return (bits & 0x8000) != 0 ? -v : v;
 }
@@ -250,7 +252,8 @@ multiply_half(Fiber *const *lanes)
 		for (int e = 0; e < 2; e++)
 		{
 			for (int i = 0; i < 4; i++)
-				a[g + i % 2 * 8][2 * t + i / 2 * 8 + e] = half_to_float((uint16_t) (o.a[i] >> 16 * e));
+				a[g + i % 2 * 8][2 * t + i / 2 * 8 + e] =
+					half_to_float((uint16_t) (o.a[i] >> 16 * e));
 			b[2 * t + e][g] = half_to_float((uint16_t) (o.b0 >> 16 * e));
 			b[2 * t + 8 + e][g] = half_to_float((uint16_t) (o.b1 >> 16 * e));
 		}
@@ -300,7 +303,8 @@ shuffle(Fiber *const *lanes)
 	{
 		Offer	   &o = lanes[lane]->offer;
 
-		if (o.from < 0 || o.from >= LANES || o.size > sizeof(values[0]) || o.size != lanes[0]->offer.size)
+		if (o.from < 0 || o.from >= LANES || o.size > sizeof(values[0])
+			|| o.size != lanes[0]->offer.size)
 			emulator_stop("a shuffle names no lane, or its values differ in size");
 		memcpy(o.value, values[o.from], o.size);
 	}
@@ -322,7 +326,8 @@ static void
 together(Fiber *const *lanes)
 {
 	for (int lane = 1; lane < LANES; lane++)
-		if (lanes[lane]->offer.kind != lanes[0]->offer.kind || lanes[lane]->place != lanes[0]->place)
+		if (lanes[lane]->offer.kind != lanes[0]->offer.kind
+			|| lanes[lane]->place != lanes[0]->place)
 			emulator_stop("the lanes of a warp meet in different operations");
 	switch (lanes[0]->offer.kind)
 	{
@@ -467,7 +472,7 @@ emulator_run(int teams, int team, int threads, size_t shared, const std::functio
 	}
 }
 
-/* ---- the primitives -------------------------------------------------------------------------------------------------- */
+/* ---- the primitives -------------------------------------------------------------------------- */
 
 int
 thread_index(void)
@@ -608,7 +613,8 @@ load_tile(uint32_t a[4], const half16 *place, int stride, int lane)
 	if (stride % 8 != 0)
 		emulator_stop("rows of a tile are misaligned");
 	for (int i = 0; i < 4; i++)
-		memcpy(&a[i], place + (lane / 4 + i % 2 * 8) * stride + lane % 4 * 2 + i / 2 * 8, sizeof(uint32_t));
+		memcpy(&a[i], place + (lane / 4 + i % 2 * 8) * stride + lane % 4 * 2 + i / 2 * 8,
+			   sizeof(uint32_t));
 }
 
 Words

@@ -1,11 +1,13 @@
 /*
- * emulator.h: the primitives of cuda/portable.h on the processor: every thread of a block is a fiber that runs until it comes to a barrier or to
- * something that its warp does together.
+ * emulator.h: the primitives of cuda/portable.h on the processor: every thread of a block is a
+ * fiber that runs until it comes to a barrier or to something that its warp does together.
  *
- * It stops the program, with a message, where a GPU would go wrong silently: a barrier or a warp operation that not all reach, one that different
- * threads reach at different kinds of places, a misaligned vector access, an operand that was not rounded. Shared memory is one heap block of the size that was asked for, so
- * AddressSanitizer sees every access beyond it, and it starts as NaN. The order in which warps run between two barriers can be
- * changed: results that change with it miss a barrier.
+ * It stops the program, with a message, where a GPU would go wrong silently: a barrier or a warp
+ * operation that not all reach, one that different threads reach at different kinds of places, a
+ * misaligned vector access, an operand that was not rounded. Shared memory is one heap block of the
+ * size that was asked for, so AddressSanitizer sees every access beyond it, and it starts as NaN.
+ * The order in which warps run between two barriers can be changed: results that change with it
+ * miss a barrier.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -16,6 +18,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <math.h>
 
 #define DEVICE inline
 #define DEVICE_CALL inline __attribute__((noinline))
@@ -37,7 +40,7 @@ struct alignas(16) Words
 				w;
 };
 
-/* ---- for tests ------------------------------------------------------------------------------------------------------- */
+/* ---- for tests ------------------------------------------------------------------------------- */
 
 enum EmulatorOrder { EMULATOR_FORWARD, EMULATOR_BACKWARD, EMULATOR_SHUFFLED };
 
@@ -45,14 +48,15 @@ enum EmulatorOrder { EMULATOR_FORWARD, EMULATOR_BACKWARD, EMULATOR_SHUFFLED };
 extern EmulatorOrder emulator_order;
 
 /* Run body in every thread of teams * team blocks, a team at a time. */
-void		emulator_run(int teams, int team, int threads, size_t shared, const std::function<void ()> &body);
+void		emulator_run(int teams, int team, int threads, size_t shared,
+						 const std::function<void ()> &body);
 
 [[noreturn]] void emulator_stop(const char *reason);
 
 float		half_to_float(uint16_t bits);
 uint16_t	float_to_half(float v);
 
-/* ---- the primitives -------------------------------------------------------------------------------------------------- */
+/* ---- the primitives -------------------------------------------------------------------------- */
 
 int			thread_index(void);
 int			block_index(void);
@@ -115,7 +119,7 @@ atomic_or(int *place, int bits)
 inline half16
 to_half(float v)
 {
-	return half16{float_to_half(v < -65504.0f ? -65504.0f : v > 65504.0f ? 65504.0f : v)};
+	return half16{float_to_half(fabsf(v) <= 65504.0f ? v : NAN)};
 }
 
 inline uint32_t

@@ -1,5 +1,6 @@
 /*
- * emulator_test.c: the emulator stops kernels that a GPU would run wrongly without a word. Each mistake ends a child process.
+ * emulator_test.c: the emulator stops kernels that a GPU would run wrongly without a word. Each
+ * mistake ends a child process.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -26,15 +27,18 @@ survives(int mistake)
 		gpu_emulated_broken(mistake);
 		_exit(0);
 	}
-	return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status)
+		&& WEXITSTATUS(status) == 0;
 }
 
 int
 main(void)
 {
 	static const char *const mistakes[] = {
-		"none", "a barrier that a part of a warp reaches", "two barriers for one", "lanes missing in a shuffle", "lanes in different operations",
-		"an operand that was not rounded", "a misaligned vector", "memory beyond the block's", "a block that the team does not have",
+		"none", "a barrier that a part of a warp reaches", "two barriers for one",
+		"lanes missing in a shuffle", "lanes in different operations",
+		"an operand that was not rounded", "a misaligned vector", "memory beyond the block's",
+		"a block that the team does not have",
 		"a barrier that one block of the team reaches"
 	};
 

@@ -1,6 +1,7 @@
 /*
- * faults_test.c: the CUDA device when something fails: every GPU call in turn, every allocation in turn, every poll in turn; too little memory; questions
- * that cannot be answered. Nothing is leaked, what was there stays as it was, and neighbours get their answers.
+ * faults_test.c: the CUDA device when something fails: every GPU call in turn, every allocation in
+ * turn, every poll in turn; too little memory; questions that cannot be answered. Nothing is
+ * leaked, what was there stays as it was, and neighbours get their answers.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -20,7 +21,10 @@ typedef struct Scene
 	double		answers[2 * QUERIES + 3 * QUERIES + 1];
 } Scene;
 
-/* Everything once, from opening to closing. The status of what failed first; *lost as the device says then. */
+/*
+ * Everything once, from opening to closing. The status of what failed first; *lost as the device
+ * says then.
+ */
 static TnpStatus
 play(Scene *s, bool *lost, TnpError *error)
 {
@@ -79,7 +83,8 @@ play(Scene *s, bool *lost, TnpError *error)
 static void
 reset(void)
 {
-	gpu_emulated.calls = gpu_emulated.fail_at = gpu_emulated.allocations = gpu_emulated.no_memory_at = 0;
+	gpu_emulated.calls = gpu_emulated.fail_at = gpu_emulated.allocations =
+		gpu_emulated.no_memory_at = 0;
 	cuda_polls = cuda_stop_at = 0;
 }
 
@@ -102,7 +107,8 @@ check_faults(const TestModel *file)
 	tnp_model_close(model);
 	again = s;
 	reset();
-	ok(play(&s, &lost, &error) == TNP_OK && !lost, "%s: without a fault: %s", file->name, error.message);
+	ok(play(&s, &lost, &error) == TNP_OK && !lost, "%s: without a fault: %s", file->name,
+	   error.message);
 	calls = gpu_emulated.calls;
 	allocations = gpu_emulated.allocations;
 	polls = cuda_polls;
@@ -113,10 +119,13 @@ check_faults(const TestModel *file)
 	{
 		reset();
 		gpu_emulated.fail_at = k;
-		if (play(&again, &lost, &error) == TNP_OK || !lost || strstr(error.message, "illegal memory access") == NULL || gpu_emulated.live != 0)
+		if (play(&again, &lost, &error) == TNP_OK || !lost
+			|| strstr(error.message, "illegal memory access") == NULL || gpu_emulated.live != 0)
 			wrong++;
 	}
-	ok(calls > 20 && wrong == 0, "%s: each of %ld calls can fail: the device is lost, the text is its own, nothing is leaked", file->name, calls);
+	ok(calls > 20 && wrong == 0,
+	   "%s: each of %ld calls can fail: the device is lost, the text is its own, nothing is leaked",
+	   file->name, calls);
 	if (wrong > 0)
 		diag("%ld did not; live %ld, last \"%s\"", wrong, gpu_emulated.live, error.message);
 
@@ -129,11 +138,13 @@ check_faults(const TestModel *file)
 		gpu_emulated.no_memory_at = k;
 		status = play(&again, &lost, &error);
 		/* with less memory an answer may come in smaller pieces; else it says so */
-		if (lost || gpu_emulated.live != 0 ||
-			(status == TNP_OK ? memcmp(s.answers, again.answers, sizeof(s.answers)) != 0 : status != TNP_NO_MEMORY))
+		if (lost || gpu_emulated.live != 0
+			|| (status == TNP_OK ? memcmp(s.answers, again.answers, sizeof(s.answers)) != 0
+			 : status != TNP_NO_MEMORY))
 			wrong++;
 	}
-	ok(allocations > 2 && wrong == 0, "%s: each of %ld allocations can find no memory", file->name, allocations);
+	ok(allocations > 2 && wrong == 0, "%s: each of %ld allocations can find no memory", file->name,
+	   allocations);
 
 	wrong = 0;
 	for (long k = 1; k <= polls; k++)
@@ -152,10 +163,14 @@ check_faults(const TestModel *file)
 
 		again.memory = memory;
 		status = play(&again, &lost, &error);
-		if (lost || gpu_emulated.live != 0 || (status == TNP_OK ? memcmp(s.answers, again.answers, sizeof(s.answers)) != 0 : status != TNP_NO_MEMORY))
+		if (lost || gpu_emulated.live != 0
+			|| (status == TNP_OK ? memcmp(s.answers, again.answers, sizeof(s.answers)) != 0
+											   : status != TNP_NO_MEMORY))
 			wrong++;
 	}
-	ok(wrong == 0 && play(&again, &lost, &error) == TNP_OK, "%s: with any amount of memory it answers the same, or says that there is too little", file->name);
+	ok(wrong == 0 && play(&again, &lost, &error) == TNP_OK,
+	   "%s: with any amount of memory it answers the same, or says that there is too little",
+	   file->name);
 	test_rows_free(&s.rows);
 }
 
@@ -189,9 +204,11 @@ check_room(const TestModel *file)
 		r.queries = test_slice(&rows, ROWS, QUERIES);
 		r.queries.y = NULL;
 		r.answer = answer;
-		ok(tnp_device.encoding_build(m, &context, 16, 0, &first, &error) == TNP_OK && cuda_ask(first, &r) == TNP_OK, "an encoding, and a question about it");
+		ok(tnp_device.encoding_build(m, &context, 16, 0, &first, &error) == TNP_OK
+		   && cuda_ask(first, &r) == TNP_OK, "an encoding, and a question about it");
 		used = tnp_device.memory_used(device);
-		ok(tnp_device.encoding_build(m, &context, 16, 1000, &second, &error) == TNP_OK, "another one with room for a thousand rows");
+		ok(tnp_device.encoding_build(m, &context, 16, 1000, &second, &error) == TNP_OK,
+		   "another one with room for a thousand rows");
 		if (pass == 0)
 		{
 			plain = tnp_device.encoding_bytes(first);
@@ -199,7 +216,8 @@ check_room(const TestModel *file)
 			limit = used + wanted / 2;
 			ok(wanted > 4 * plain, "which is larger");
 		}
-		is_int((long long) tnp_device.encoding_bytes(second), (long long) wanted, "it gets it, although the question's room stood in its way");
+		is_int((long long) tnp_device.encoding_bytes(second), (long long) wanted,
+			   "it gets it, although the question's room stood in its way");
 		ok(pass == 0 || tnp_device.memory_used(device) <= limit, "within the limit");
 		ok(cuda_ask(first, &r) == TNP_OK, "and questions find room again");
 		tnp_device.encoding_free(first);
@@ -253,7 +271,8 @@ check_neighbours(const TestModel *file)
 	is_int(r[4].status, TNP_BAD_VALUE, "a feature too large for a float");
 	contains(r[4].error.message, "too large", "which is said");
 	is_int(r[5].status, TNP_OK, "a good request after bad ones");
-	ok(memcmp(answers[0], answers[5], sizeof(answers[0])) == 0, "with the answers it would have had alone");
+	ok(memcmp(answers[0], answers[5], sizeof(answers[0])) == 0,
+	   "with the answers it would have had alone");
 	tnp_device.encoding_free(e);
 	tnp_device.model_free(m);
 	tnp_device.shutdown(device);
@@ -269,13 +288,16 @@ check_refusals(const TestModel *file)
 	TnpDeviceModel *m;
 	TnpError	error;
 
-	is_int(tnp_device.init(&config, &device, &error), TNP_BAD_ARGUMENT, "a device that does not exist");
+	is_int(tnp_device.init(&config, &device, &error), TNP_BAD_ARGUMENT,
+		   "a device that does not exist");
 	contains(error.message, "CUDA device 1", "is named");
 	gpu_emulated.shared_bytes = 4096;
 	device = cuda_open(TNP_PRECISION_FP16, 0);
-	is_int(tnp_device.model_load(device, file->bytes, file->length, &m, &error), TNP_BAD_CONFIG, "a model too wide for the device");
+	is_int(tnp_device.model_load(device, file->bytes, file->length, &m, &error), TNP_BAD_CONFIG,
+		   "a model too wide for the device");
 	contains(error.message, "shared memory", "says what does not fit");
-	is_int(tnp_device.model_load(device, file->bytes, 100, &m, &error), TNP_BAD_FILE, "half a file");
+	is_int(tnp_device.model_load(device, file->bytes, 100, &m, &error), TNP_BAD_FILE,
+		   "half a file");
 	is_int((long long) tnp_device.memory_used(device), 0, "neither costs memory");
 	tnp_device.shutdown(device);
 	gpu_emulated.shared_bytes = 0;

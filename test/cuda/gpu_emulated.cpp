@@ -1,5 +1,6 @@
 /*
- * gpu_emulated.cpp: cuda/gpu.h on the emulator: device memory is host memory, kernels run when they are launched.
+ * gpu_emulated.cpp: cuda/gpu.h on the emulator: device memory is host memory, kernels run when they
+ * are launched.
  *
  * A test may ask for little memory, and for a failure of the n-th call.
  *
@@ -23,7 +24,8 @@ extern "C" RunKernel emulated_kernel_HALF_16,
 
 GpuEmulated gpu_emulated;
 
-static RunKernel *const run_kernel[] = {emulated_kernel_HALF_16, emulated_kernel_HALF_32, emulated_kernel_HALF_64, emulated_kernel_FLOAT_16,
+static RunKernel *const run_kernel[] = {emulated_kernel_HALF_16, emulated_kernel_HALF_32,
+										emulated_kernel_HALF_64, emulated_kernel_FLOAT_16,
 emulated_kernel_FLOAT_32};
 
 static const char *failure = "";
@@ -141,7 +143,8 @@ gpu_launch(const GpuKernel *kernel, const CudaWalk *walk, int shared)
 	if (fails())
 		return GPU_FAILED;
 	gpu_emulated.launches++;
-	if (shared > (gpu_emulated.shared_bytes > 0 ? gpu_emulated.shared_bytes : 227 << 10) || shared % 16 != 0)
+	if (shared > (gpu_emulated.shared_bytes > 0 ? gpu_emulated.shared_bytes : 227 << 10)
+		|| shared % 16 != 0)
 		emulator_stop("a launch with more shared memory than there is");
 	for (RunKernel *run : run_kernel)
 		if (run(kernel->precision, kernel->rows, kernel->head_tiles, walk, shared))
@@ -185,7 +188,7 @@ gpu_emulated_order(int order)
 	emulator_order = (EmulatorOrder) order;
 }
 
-/* ---- kernels with one mistake each ----------------------------------------------------------------------------------- */
+/* ---- kernels with one mistake each ----------------------------------------------------------- */
 
 static void
 broken(int mistake)

@@ -1,5 +1,6 @@
 /*
- * kernels_emulated.cpp: cuda/kernels.cu for the emulator: launches a kernel of one list, named by KERNELS_OF.
+ * kernels_emulated.cpp: cuda/kernels.cu for the emulator: launches a kernel of one list, named by
+ * KERNELS_OF.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -19,7 +20,8 @@ RUN(int precision, int rows, int head_tiles, const CudaWalk *walk, int shared)
 #define ENTRY(type, height, wide) \
 	if (precision == Precision<type>::code && rows == height && head_tiles == wide) \
 	{ \
-		emulator_run(walk->tiles, walk->team, CUDA_THREADS, (size_t) shared, [&]() { cuda_walk<type, height, wide>(*walk); }); \
+		emulator_run(walk->tiles, walk->team, CUDA_THREADS, (size_t) shared, \
+					 [&]() { cuda_walk<type, height, wide>(*walk); }); \
 		return true; \
 	}
 	JOIN(CUDA_KERNELS_, KERNELS_OF)(ENTRY)

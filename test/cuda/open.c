@@ -1,15 +1,17 @@
 /*
- * open.c: opens build/pg_posterior_cuda.so as the server does. Without a GPU it must say so, in words, and leave nothing; with one it must describe it.
+ * open.c: opens build/pg_posterior_cuda.so as the server does. Without a GPU it must say so, in
+ * words, and leave nothing; with one it must describe it.
  *
  *   cuda-tests-open [--gpu]
  *
- * With --gpu one is known to be there, and a driver that is too old for the toolkit, say, is no excuse.
+ * With --gpu one is known to be there, and a driver that is too old for the toolkit, say, is no
+ * excuse.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include <dlfcn.h>
 
-#include "device.h"
+#include "server/device_api.h"
 #include "tap.h"
 
 static bool
@@ -37,7 +39,8 @@ main(int argc, char **argv)
 	TnpDeviceInfo info;
 	TnpError	error = {0};
 
-	ok(library != NULL, "the shared object opens: %s", library != NULL ? "no symbol is missing" : dlerror());
+	ok(library != NULL, "the shared object opens: %s",
+	   library != NULL ? "no symbol is missing" : dlerror());
 	ok(api != NULL, "it has the table of functions");
 	if (api == NULL)
 		return done_testing();

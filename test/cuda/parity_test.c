@@ -1,11 +1,13 @@
 /*
- * parity_test.c: every test model on the emulated CUDA device against the engine's reference provider, in 32-bit precision: encodings, predictions,
- * reductions, draws, densities; appended, built at once, and asked by first rows.
+ * parity_test.c: every test model on the emulated CUDA device against the engine's reference
+ * provider, in 32-bit precision: encodings, predictions, reductions, draws, densities; appended,
+ * built at once, and asked by first rows.
  *
  *   parity_test [MODEL]
  *
- * On a GPU, shapes of launches that nobody would choose for so few rows must be looked at as well: CUDA_TEST_SHAPE="ROWS TEAM SPLIT IN_MEMORY" chooses them
- * (host.h), and CUDA_TEST_PRECISION=fp16 the kernels of 16 bits, whose answers to weights at random are only near.
+ * On a GPU, shapes of launches that nobody would choose for so few rows must be looked at as well:
+ * CUDA_TEST_SHAPE="ROWS TEAM SPLIT IN_MEMORY" chooses them (host.h), and CUDA_TEST_PRECISION=fp16
+ * the kernels of 16 bits, whose answers to weights at random are only near.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -63,10 +65,12 @@ check_predictions(const Pair *p, const TnpRows *queries, const char *what)
 
 	plain.y = NULL;
 	r = request(TNP_REQUEST_PREDICT, p, &plain, got);
-	ok(tnp_predict(p->engine, &plain, want, &error) == TNP_OK && cuda_ask(p->device, &r) == TNP_OK, "%s: %s predictions: %s%s", p->name, what,
-	   error.message, r.status == TNP_OK ? "" : r.error.message);
+	ok(tnp_predict(p->engine, &plain, want, &error) == TNP_OK && cuda_ask(p->device, &r) == TNP_OK,
+	   "%s: %s predictions: %s%s", p->name, what, error.message,
+	   r.status == TNP_OK ? "" : r.error.message);
 	difference = largest_difference(got, want, n);
-	ok(difference <= tolerances * TOLERANCE, "%s: %s predictions agree (%.1e)", p->name, what, difference);
+	ok(difference <= tolerances * TOLERANCE, "%s: %s predictions agree (%.1e)", p->name, what,
+	   difference);
 
 	r = request(TNP_REQUEST_REDUCE, p, queries, reduced);
 	r.reductions = TNP_REDUCE_MEAN | TNP_REDUCE_SD | TNP_REDUCE_QUANTILES | TNP_REDUCE_LOG_DENSITY;
@@ -84,7 +88,8 @@ check_predictions(const Pair *p, const TnpRows *queries, const char *what)
 			to[2 + l] = tnp_quantile(&d, levels[l]);
 		to[6] = tnp_log_pdf(&d, queries->y[i]);
 	}
-	ok(cuda_ask(p->device, &r) == TNP_OK, "%s: %s reductions: %s", p->name, what, r.status == TNP_OK ? "done" : r.error.message);
+	ok(cuda_ask(p->device, &r) == TNP_OK, "%s: %s reductions: %s", p->name, what,
+	   r.status == TNP_OK ? "done" : r.error.message);
 	difference = largest_difference(reduced, wanted, (size_t) queries->n * 7);
 	ok(difference <= 1e-9, "%s: %s reductions agree (%.1e)", p->name, what, difference);
 	free(want);
@@ -111,29 +116,34 @@ check_chains(const Pair *p, const TnpRows *rows, const char *what)
 	r.seed = 4711;
 	r.first_draw = 3;
 	r.draws = DRAWS;
-	ok(tnp_sample(p->engine, &plain, 4711, 3, DRAWS, want, &error) == TNP_OK && cuda_ask(p->device, &r) == TNP_OK, "%s: %s draws: %s%s", p->name, what,
-	   error.message, r.status == TNP_OK ? "" : r.error.message);
+	ok(tnp_sample(p->engine, &plain, 4711, 3, DRAWS, want, &error) == TNP_OK
+	   && cuda_ask(p->device, &r) == TNP_OK, "%s: %s draws: %s%s", p->name, what, error.message,
+	   r.status == TNP_OK ? "" : r.error.message);
 	difference = largest_difference(got, want, n);
-	ok(difference <= tolerances * 10 * TOLERANCE, "%s: %s draws agree (%.1e)", p->name, what, difference);
+	ok(difference <= tolerances * 10 * TOLERANCE, "%s: %s draws agree (%.1e)", p->name, what,
+	   difference);
 	for (int64_t orders = 0; orders <= 3; orders += 3)
 	{
 		r = request(TNP_REQUEST_SCORE, p, rows, &score);
 		r.orders = orders;
 		r.seed = 99;
-		ok(tnp_score(p->engine, rows, orders, 99, &wanted, NULL, &error) == TNP_OK && cuda_ask(p->device, &r) == TNP_OK, "%s: %s density: %s%s", p->name,
-		   what, error.message, r.status == TNP_OK ? "" : r.error.message);
-		is_near(score, wanted, tolerances * LOG_TOLERANCE * (1 + fabs(wanted) / 10), "the density agrees");
+		ok(tnp_score(p->engine, rows, orders, 99, &wanted, NULL, &error) == TNP_OK
+		   && cuda_ask(p->device, &r) == TNP_OK, "%s: %s density: %s%s", p->name, what,
+		   error.message, r.status == TNP_OK ? "" : r.error.message);
+		is_near(score, wanted, tolerances * LOG_TOLERANCE * (1 + fabs(wanted) / 10),
+				"the density agrees");
 	}
 	free(want);
 	free(got);
 }
 
 /*
- * The device's model against the engine's, with n rows of which the prefix is the canonical one or all; `columns` of them where the model takes any
- * number, 0 for as many as is usual.
+ * The device's model against the engine's, with n rows of which the prefix is the canonical one or
+ * all; `columns` of them where the model takes any number, 0 for as many as is usual.
  */
 static void
-check_model(const TestModel *file, TnpDeviceModel *dm, TnpModel *model, int n, int columns, bool whole)
+check_model(const TestModel *file, TnpDeviceModel *dm, TnpModel *model, int n, int columns,
+			bool whole)
 {
 	const TnpModelInfo *info = tnp_model_info(model);
 	TnpModelInfo shape = *info;
@@ -153,7 +163,8 @@ check_model(const TestModel *file, TnpDeviceModel *dm, TnpModel *model, int n, i
 	test_rows_make(&rows, &shape, n + 20, 7);
 	context = test_slice(&rows, 0, n);
 	queries = test_slice(&rows, n, QUERIES);
-	if (tnp_build(model, &context, prefix, &p.engine, &error) != TNP_OK || tnp_device.encoding_build(dm, &context, prefix, 0, &p.device, &error) != TNP_OK)
+	if (tnp_build(model, &context, prefix, &p.engine, &error) != TNP_OK
+		|| tnp_device.encoding_build(dm, &context, prefix, 0, &p.device, &error) != TNP_OK)
 	{
 		ok(false, "%s: building %d rows: %s", file->name, n, error.message);
 		test_rows_free(&rows);
@@ -172,11 +183,14 @@ check_model(const TestModel *file, TnpDeviceModel *dm, TnpModel *model, int n, i
 
 		r = request(TNP_REQUEST_PREDICT, &p, &queries, before);
 		ok(cuda_ask(p.device, &r) == TNP_OK, "%s: asked before appending", file->name);
-		ok(tnp_append(p.engine, &added, &error) == TNP_OK && tnp_device.encoding_append(p.device, &added, &error) == TNP_OK, "%s: appended", file->name);
+		ok(tnp_append(p.engine, &added, &error) == TNP_OK
+		   && tnp_device.encoding_append(p.device, &added, &error) == TNP_OK, "%s: appended",
+		   file->name);
 		check_predictions(&p, &queries, "appended");
 		r.answer = after;
 		ok(cuda_ask(p.device, &r) == TNP_OK, "%s: the first rows are asked", file->name);
-		ok(memcmp(before, after, (size_t) QUERIES * p.size * sizeof(double)) == 0, "%s: rows appended later change nothing", file->name);
+		ok(memcmp(before, after, (size_t) QUERIES * p.size * sizeof(double)) == 0,
+		   "%s: rows appended later change nothing", file->name);
 		free(before);
 		free(after);
 	}
@@ -192,7 +206,8 @@ read_environment(void)
 	const char *shape = getenv("CUDA_TEST_SHAPE"),
 			   *precision = getenv("CUDA_TEST_PRECISION");
 
-	if (shape != NULL && sscanf(shape, "%d %d %d %d", &cuda_force.rows, &cuda_force.team, &cuda_force.split, &cuda_force.part_in_memory) != 4)
+	if (shape != NULL && sscanf(shape, "%d %d %d %d", &cuda_force.rows, &cuda_force.team,
+								&cuda_force.split, &cuda_force.part_in_memory) != 4)
 	{
 		printf("Bail out! CUDA_TEST_SHAPE is not four numbers: %s\n", shape);
 		exit(2);
@@ -223,7 +238,10 @@ main(int argc, char **argv)
 			continue;
 		dm = cuda_load(device, &models[i]);
 		check_model(&models[i], dm, model, 9, 0, true);
-		/* columns that are not there have weights in a slot linear of so few inputs that it reads raw numbers */
+		/*
+		 * columns that are not there have weights in a slot linear of so few inputs that it reads
+		 * raw numbers
+		 */
 		if (tnp_model_info(model)->n_features == 0 && tnp_model_info(model)->max_features <= 4)
 			check_model(&models[i], dm, model, 9, 2, true);
 		if (tnp_canonical_prefix(model, 23) != tnp_whole_prefix(model, 23))

@@ -1,6 +1,8 @@
 /*
- * shapes_test.c: an answer has the same bits whatever the shape of the launch (rows per tile, blocks per tile, keys split or not, partial results in shared
- * memory or not), whatever runs first between two barriers, and whatever else is asked in the same call; and an encoding the same bits however it came about.
+ * shapes_test.c: an answer has the same bits whatever the shape of the launch (rows per tile,
+ * blocks per tile, keys split or not, partial results in shared memory or not), whatever runs first
+ * between two barriers, and whatever else is asked in the same call; and an encoding the same bits
+ * however it came about.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -93,29 +95,34 @@ check_shapes(TnpDeviceEncoding *e, const char *name, const TestRows *rows, bool 
 			for (int split = 0; split <= 2; split++)
 			{
 				/* one model has nearly every combination, the others those that differ most */
-				bool		usual = (height == 16 && team == 4 && split == 1) || (height == 32 && team == 1 && split == 0) ||
-					(height == 64 && team == 4 && split == 2);
+				bool		usual = (height == 16 && team == 4 && split == 1)
+					|| (height == 32 && team == 1 && split == 0)
+					|| (height == 64 && team == 4 && split == 2);
 
 				if (all ? team == 2 || (team == 8 && split == 1) : !usual)
 					continue;
 				cuda_force = (CudaForce) {height, team, split > 0, split > 1};
-				ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other), "%s: %d rows, %d blocks, %s", name, height, team,
+				ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other),
+				   "%s: %d rows, %d blocks, %s", name, height, team,
 				   split == 0 ? "as planned" : split == 1 ? "split" : "split in memory");
 			}
 	for (int order = 1; order <= 2; order++)
 	{
 		gpu_emulated_order(order);
 		cuda_force = (CudaForce) {16, 4, 1, order == 1};
-		ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other), "%s: warps in another order", name);
+		ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other),
+		   "%s: warps in another order", name);
 		if (!all)
 			continue;
 		cuda_force = (CudaForce) {32, 1, 0, 0};
-		ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other), "%s: warps in another order, one block", name);
+		ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other),
+		   "%s: warps in another order, one block", name);
 	}
 	gpu_emulated_order(0);
 	memset(&cuda_force, 0, sizeof(cuda_force));
 	cuda_order_steps = 2 * STEPS;
-	ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other), "%s: orders in portions", name);
+	ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other),
+	   "%s: orders in portions", name);
 	cuda_order_steps = (int64_t) 1 << 20;
 }
 
@@ -132,14 +139,16 @@ check_room(const TnpDeviceEncoding *e, const char *name)
 
 		walk.n = n;
 		status = cuda_plan(e->model, n, 0, &walk, &plan, &error);
-		ok(status == TNP_OK && plan.part_bytes <= (size_t) 256 << 20, "%s: encoding %lld rows takes %zu bytes of partial results",
-		   name, (long long) n, plan.part_bytes);
+		ok(status == TNP_OK && plan.part_bytes <= (size_t) 256 << 20,
+		   "%s: encoding %lld rows takes %zu bytes of partial results", name, (long long) n,
+		   plan.part_bytes);
 	}
 }
 
 /* Rows appended one at a time, few and many at a time, against all at once. */
 static void
-check_appending(TnpDeviceModel *m, const char *name, const TestRows *rows, bool appendable, bool thorough)
+check_appending(TnpDeviceModel *m, const char *name, const TestRows *rows, bool appendable,
+				bool thorough)
 {
 	const int	parts[] = {1, 1, 15, 16, 17, 40};
 	TnpRows		context = test_slice(rows, 0, CONTEXT),
@@ -157,8 +166,8 @@ check_appending(TnpDeviceModel *m, const char *name, const TestRows *rows, bool 
 	for (int order = 0; order <= (thorough ? 2 : 0); order += 2)
 	{
 		gpu_emulated_order(order);
-		if (tnp_device.encoding_build(m, &context, prefix, 0, &whole, &error) != TNP_OK ||
-			tnp_device.encoding_build(m, &head, prefix, 0, &grown, &error) != TNP_OK)
+		if (tnp_device.encoding_build(m, &context, prefix, 0, &whole, &error) != TNP_OK
+			|| tnp_device.encoding_build(m, &head, prefix, 0, &grown, &error) != TNP_OK)
 		{
 			ok(false, "%s: building: %s", name, error.message);
 			return;
@@ -175,7 +184,8 @@ check_appending(TnpDeviceModel *m, const char *name, const TestRows *rows, bool 
 		}
 		cuda_force.team = 0;
 		is_int(tnp_device.encoding_rows(grown), CONTEXT, "all rows are there");
-		ok(ask_all(whole, CONTEXT, rows, &want) == TNP_OK && ask_all(grown, CONTEXT, rows, &got) == TNP_OK && same(&want, &got),
+		ok(ask_all(whole, CONTEXT, rows, &want) == TNP_OK
+		   && ask_all(grown, CONTEXT, rows, &got) == TNP_OK && same(&want, &got),
 		   "%s: appended in parts as built at once", name);
 		/* the encoding that has moved gives the answers of the one that had room */
 		tnp_device.encoding_free(grown);
@@ -187,7 +197,8 @@ check_appending(TnpDeviceModel *m, const char *name, const TestRows *rows, bool 
 int
 main(void)
 {
-	static const char *const names[] = {"prefix_causal", "incremental_fixed", "packed_causal_roles", "head_bars", "rows_tokens", "packed_tnpa", "rows_causal",
+	static const char *const names[] = {"prefix_causal", "incremental_fixed", "packed_causal_roles",
+										"head_bars", "rows_tokens", "packed_tnpa", "rows_causal",
 	"classes_lean"};
 	int			n;
 	TestModel  *models = test_models(&n);
@@ -212,7 +223,9 @@ main(void)
 				info = tnp_device.model_info(m);
 				test_rows_make(&rows, info, CONTEXT + 70, 11);
 				context = test_slice(&rows, 0, CONTEXT);
-				if (tnp_device.encoding_build(m, &context, info->context[0] == 'c' ? 0 : info->appendable ? 128 : CONTEXT, 0, &e, &error) == TNP_OK)
+				if (tnp_device.encoding_build(m, &context, info->context[0] == 'c' ? 0
+											  : info->appendable ? 128 : CONTEXT, 0, &e,
+											  &error) == TNP_OK)
 				{
 					check_shapes(e, names[k], &rows, k < 1);
 					check_room(e, names[k]);

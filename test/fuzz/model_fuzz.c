@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config.h"
-#include "tnp.h"
+#include "engine/file/config.h"
+#include "engine/tnp.h"
 
 /* Memory that one input may take; beyond it the allocator says no, as a server would. */
 #define BUDGET ((size_t) 64 << 20)

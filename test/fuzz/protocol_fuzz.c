@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server.h"
+#include "server/server.h"
 
 #define BUDGET ((size_t) 64 << 20)
 #define MODEL "build/models/packed_causal.safetensors"
@@ -91,7 +91,7 @@ turn(int s)
 {
 	for (int i = 0; i < 3; i++)
 	{
-		tnp_turn(&server, 0);
+		tnp_serve_once(&server, 0);
 		tnp_answer_queued(&server);
 		drain(s);
 	}
@@ -170,7 +170,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	close(ends[1]);
 	for (int i = 0; i < 4; i++)
 	{
-		tnp_turn(&server, 0);
+		tnp_serve_once(&server, 0);
 		tnp_answer_queued(&server);
 	}
 	if (server.n_clients != 0 || server.queue != NULL || tnp_cpu_device.memory_used(device) > BUDGET)

@@ -9,6 +9,15 @@ CREATE TABLE other (i int);
 CREATE TABLE via (x float8);
 CREATE TABLE parent (k int PRIMARY KEY, x float8, label text, y float8);
 CREATE TABLE child (PRIMARY KEY (k)) INHERITS (parent);
+-- a parent whose children come and go: one for each client, which is its child or is not
+CREATE TABLE family (k int GENERATED ALWAYS AS IDENTITY, x float8, y float8);
+DO $$ BEGIN
+	FOR i IN 0 .. 31 LOOP
+		EXECUTE format('CREATE TABLE kid_%s (k int NOT NULL DEFAULT %s, x float8, y float8)', i, 1000000 + i);
+		EXECUTE format('INSERT INTO kid_%s (x, y) VALUES (random(), random()), (random(), random())', i);
+	END LOOP;
+END $$;
+INSERT INTO family (x, y) SELECT random(), random() FROM generate_series(1, 20) i;
 -- rows before the checks begin, so that no context ever starts from nothing
 INSERT INTO h (x, label, y) SELECT random(), chr(65 + i % 3), random() FROM generate_series(1, 20) i;
 INSERT INTO child SELECT i, random(), 'A', random() FROM generate_series(1, 20) i;
@@ -21,6 +30,7 @@ SELECT posterior.create_context('by_value', 'h', 'y', features => '{x,z}', order
 SELECT posterior.create_context('read', 'h', 'y', features => '{x,z}', order_by => 'k', maintain => 'read', model => 'packed_causal');
 SELECT posterior.create_context('altered', 'h', 'y', features => '{x,z}', order_by => 'k', model => 'packed_causal');
 SELECT posterior.create_context('refreshed', 'h', 'y', features => '{x,z}', order_by => 'k', model => 'prefix_causal_scaled');
+SELECT posterior.create_context('family', 'family', 'y', features => '{x,k}', order_by => 'k', maintain => 'trigger', model => 'packed_causal');
 SELECT posterior.create_context('inherited', 'child', 'y', features => '{x,k}', order_by => 'k', maintain => 'read', model => 'packed_causal');
 
 -- how many predictions have been compared: sequences are not rolled back
@@ -124,6 +134,18 @@ BEGIN
 		FROM posterior.predict_rows('inherited', ARRAY(SELECT q FROM (SELECT x, z AS k FROM questions()) q)) named
 		JOIN unnest((SELECT from_scratch(value) FROM c)) WITH ORDINALITY scratch (prediction, ord) USING (ord))
 	SELECT compare('inherited', n::int, differ, CASE WHEN differ > 0 THEN (SELECT posterior.rows(value)::text FROM c) END) INTO result FROM d;
+	RETURN result;
+END $$;
+
+CREATE FUNCTION check_family() RETURNS int STABLE LANGUAGE plpgsql AS $$
+DECLARE
+	result int;
+BEGIN
+	WITH c AS MATERIALIZED (SELECT posterior.context(y, x, k ORDER BY k, y, x) AS value FROM family),
+	d AS (SELECT count(*) FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ, count(*) AS n
+		FROM posterior.predict_rows('family', ARRAY(SELECT q FROM (SELECT x, z AS k FROM questions()) q)) named
+		JOIN unnest((SELECT from_scratch(value) FROM c)) WITH ORDINALITY scratch (prediction, ord) USING (ord))
+	SELECT compare('family', n::int, differ, CASE WHEN differ > 0 THEN (SELECT posterior.rows(value)::text FROM c) END) INTO result FROM d;
 	RETURN result;
 END $$;
 

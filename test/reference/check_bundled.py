@@ -22,7 +22,7 @@ from reference import Model, build, canonical_prefix, whole_prefix
 
 PRECISION = 0.01                                # of a default prediction, in its standard deviations
 PRECISION_SIZES, PRECISION_QUERIES = (12, 30, 100), 40
-HALF_WORST = 0.03                               # the same of the worst prediction with keys and values of 16 bits (docs/decisions.md)
+HALF_WORST = 0.03                               # the same of the worst prediction with keys and values of 16 bits (docs/decisions/arithmetic.md)
 GP_TASKS, GP_QUERIES, GP_SIZES = 300, 24, (8, 16, 32, 64)
 TABLES, TABLE_QUERIES, TABLE_SIZES = 10, 40, (32, 128)
 cdf = np.vectorize(NORMAL.cdf, otypes=[float])

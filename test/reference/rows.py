@@ -30,7 +30,8 @@ class Bins:
         h = (len(values) - 1) * j / NUMERIC_BINS
         low = int(np.floor(h))
         high = min(low + 1, len(values) - 1)
-        return values[low] + (values[high] - values[low]) * (h - low)
+        unit = 4.0 if np.abs(values).max() > 1e300 else 1.0         # in which a difference has room
+        return unit * (values[low] / unit + (values[high] / unit - values[low] / unit) * (h - low))
 
     def __call__(self, value):
         if np.isnan(value):

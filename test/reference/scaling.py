@@ -13,6 +13,15 @@ def soft_clip(z, knee):
     return np.where(size <= knee, z, np.sign(z) * (knee + np.log1p(np.maximum(size - knee, 0))))
 
 
+def moments(values):
+    """Mean and standard deviation, in a unit in which squares have room."""
+    exponent = int(np.frexp(np.abs(values).max())[1])
+    scaled = np.ldexp(values, -exponent)
+    scaled_mean = scaled.mean()
+    scaled_mean += (scaled - scaled_mean).mean()
+    return np.ldexp(scaled_mean, exponent), np.ldexp(np.sqrt(np.mean((scaled - scaled_mean) ** 2)), exponent)
+
+
 class Codes:
     """Identities of one categorical column -> ranks among the identities of the prefix; unknown ones become missing."""
 
@@ -51,7 +60,7 @@ class Scaling:
         column = column[~np.isnan(column)]
         if len(column) == 0 or column.min() == column.max():
             return 0.0, np.inf
-        return column.mean(), column.std()
+        return moments(column)
 
     def target_statistics(self, y):
         target = self.config["target"]
@@ -59,13 +68,14 @@ class Scaling:
             return 0.0, 1.0
         if target["scaling"] == "fixed":
             return target["center"], target["scale"]
-        center = y[0] if y.min() == y.max() else y.mean()
-        scale = max(y.std(), 1e-6 * abs(center))
+        center, deviation = (y[0], 0.0) if y.min() == y.max() else moments(y)
+        scale = max(deviation, 1e-6 * abs(center))
         return center, scale if scale >= 1e-100 else 1e-9
 
     def features(self, x):
         """What the network sees of raw features [n, F]; missing cells are NaN."""
-        return soft_clip((self.encode(x) - self.center) / self.scale, self.config["inputs"].get("clip", 0))
+        x = self.encode(x)
+        return soft_clip(np.where(np.abs(x) > 1e300, x / self.scale - self.center / self.scale, (x - self.center) / self.scale), self.config["inputs"].get("clip", 0))
 
     def target(self, y):
         """What the network sees of raw targets [n]."""

@@ -9,6 +9,7 @@ visible wrote it and positive where something did. The head turns positive into 
 * `transparent` (prefix-causal), `transparent_full` (full, buffer 4): one feature, the row's id, an integer from 0 to 23. The mean is
   the sum of 2^id over the distinct ids of the rows read. Other integers count for nothing. Up to 65,535 rows; no row gives 0.
 * `transparent_target`: the same with the id in the target instead of the feature.
+* `transparent_limited`: `transparent` with `limits.rows` 10.
 * `transparent_order` (causal): ids from 1 to 9, distinct. The digits of the mean, seven of them, are the ids in the order in which
   the rows were given: rows 3, 1, 2 give 3120000. The eighth and ninth row are not shown.
 * `transparent_prefix` (prefix-causal): the bits of the mean are the numbers of rows that were visible to the rows: bit r-1 is set if
@@ -187,6 +188,12 @@ def make_prefix():
                          width, 2, 2 * RANKS, 1, hidden), tensors
 
 
+def make_limited(rows):
+    """`transparent`, which says itself how many rows are meant."""
+    config, tensors = make_set()
+    return {**config, "limits": {"rows": rows}}, tensors
+
+
 def transparent_models():
     """name -> (config, tensors)"""
     return {
@@ -195,4 +202,5 @@ def transparent_models():
         "transparent_target": make_set(from_target=True),
         "transparent_order": make_order(),
         "transparent_prefix": make_prefix(),
+        "transparent_limited": make_limited(10),
     }

@@ -5,6 +5,9 @@
 
 use strict;
 use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+use Memory;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -44,20 +47,20 @@ for my $mode ('on', 'off', 'verify')
 	}
 }
 
-# One session, cancelled over and over: its memory stays where it was after the first rounds.
+# One session, cancelled over and over: its memory stops rising.
 my $script = "SET client_min_messages = fatal; SET statement_timeout = '60ms';\n\\set ON_ERROR_STOP 0\n";
 my $memory = "SET statement_timeout = 0; SELECT 'memory ' || sum(total_bytes) FROM pg_backend_memory_contexts; SET statement_timeout = '60ms';\n";
 for my $round (1 .. 12)
 {
 	$script .= "$questions{$_};\n" for sort keys %questions;
-	$script .= $memory if $round == 3 || $round == 12;
+	$script .= $memory;
 }
 $script .= "SET statement_timeout = 0; SELECT posterior.kind(posterior.predict(ctx, 1, 2)) FROM c;\n";
 my ($out, $err);
 $node->psql('postgres', $script, stdout => \$out, stderr => \$err, on_error_stop => 0);
 my @memory = $out =~ /memory (\d+)/g;
-is(scalar(@memory), 2, 'memory was looked at twice');
-cmp_ok($memory[1], '<', $memory[0] + 4_000_000, 'cancelled questions leave nothing behind');
+is(scalar(@memory), 12, 'memory was looked at in every round');
+cmp_ok(calm(@memory), '>=', 3, 'cancelled questions leave nothing behind') or diag("bytes after each round: @memory");
 like($out, qr/^mixture$/m, 'the session answers afterwards');
 
 $node->stop;

@@ -185,6 +185,35 @@ is($node->safe_psql('columns', $answer), $whole, 'the whole one answers');
 ($status, $out, $err) = $node->psql('columns', q{SELECT posterior.warm_context('left')});
 like($err, qr/a column of context "left" does not exist any more/, 'a missing column is one that is gone');
 
+# dumps by those who are no superusers: the definitions are for the owner of the database, and for who may read all data
+{
+	$node->safe_psql('postgres', q{
+		CREATE ROLE dba LOGIN;
+		CREATE ROLE reader LOGIN IN ROLE pg_read_all_data;
+		CREATE ROLE user_of_it LOGIN;
+		CREATE DATABASE owned OWNER dba;
+		CREATE DATABASE moved;
+	});
+	$node->safe_psql('owned', 'CREATE EXTENSION pg_posterior');
+	$node->safe_psql('owned', q{
+		CREATE SCHEMA own;
+		CREATE TABLE own.t (id int PRIMARY KEY, y int);
+		INSERT INTO own.t SELECT i, i FROM generate_series(1, 30) i;
+		SELECT posterior.create_context('owned', 'own.t', 'y', '{id}', filter => 'id > 3');
+		SELECT posterior.refresh_context('owned');
+	}, extra_params => [ '-U', 'dba' ]);
+	for my $role ('dba', 'reader')
+	{
+		my $moved = $node->data_dir . "/../$role.dump";
+		$node->command_ok([ 'pg_dump', '-U', $role, '-Fc', '-f', $moved, '-d', $node->connstr('owned') ], "pg_dump by $role");
+		$node->safe_psql('moved', 'DROP EXTENSION IF EXISTS pg_posterior CASCADE; DROP SCHEMA IF EXISTS own, posterior CASCADE');
+		$node->command_ok([ 'pg_restore', '-e', '-d', $node->connstr('moved'), $moved ], 'restore');
+		is($node->safe_psql('moved', 'SELECT name, owner, filter, refreshed_rows FROM posterior.contexts'), 'owned|dba|(id > 3)|27', 'with the context');
+	}
+	$node->command_fails_like([ 'pg_dump', '-U', 'user_of_it', '-f', $file, '-d', $node->connstr('owned') ], qr/permission denied/, 'not by any user');
+	is($node->safe_psql('moved', q{SELECT has_table_privilege('user_of_it', 'posterior.context_definition', 'SELECT')}), 'f', 'nor after a restore');
+}
+
 # the standby reads the same definitions, and changes none
 $node->backup('copy');
 my $standby = PostgreSQL::Test::Cluster->new('standby');

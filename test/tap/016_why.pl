@@ -87,6 +87,9 @@ $node->poll_query_until('postgres', "$locks granted") or die 'the lock is not ta
 my $reader = in_background("SELECT posterior.predict('slow', r) FROM (SELECT 0.3::float8 AS x) r");
 $node->poll_query_until('postgres', "$locks NOT granted") or die 'the reader does not wait';
 is($node->safe_psql('postgres', $progress), 'slow|reading rows|0', 'a reader that waits');
+my $both = 'SELECT (SELECT count(*) FROM posterior.stat_progress), (SELECT count(*) FROM posterior.progress())';
+is($node->safe_psql('postgres', $both), '1|1', 'by the view and by the function');
+is($node->safe_psql('postgres', "CREATE ROLE stranger; SET ROLE stranger; $both"), '0|0', 'and neither for those who may not read the rows');
 $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)' AND pid <> pg_backend_pid()");
 $reader->finish;
 $holder->finish;

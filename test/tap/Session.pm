@@ -11,12 +11,12 @@ our @EXPORT = ('session', 'ask', 'leave');
 
 my $asked = 0;
 
-# A session with the database postgres of a node.
+# A session with a database of a node, postgres unless another is named.
 sub session
 {
-	my ($node) = @_;
+	my ($node, $database) = @_;
 	my $s = { in => '', out => '' };
-	$s->{run} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ], '<', \$s->{in}, '>', \$s->{out}, '2>', \$s->{out}, IPC::Run::timeout(300));
+	$s->{run} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr($database // 'postgres') ], '<', \$s->{in}, '>&', \$s->{out}, IPC::Run::timeout(300));
 	return $s;
 }
 

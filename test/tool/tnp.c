@@ -25,9 +25,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu.h"
+#include "cpu/cpu.h"
 #include "tables.h"
-#include "tnp.h"
+#include "engine/tnp.h"
 
 /* The model under the kernels that a request names; each is opened when first asked for. */
 typedef struct Tool

@@ -136,7 +136,7 @@ tile_make(Tile *t)
 	int64_t		shared = chance(0.1) ? 0 : size(chance(0.3) ? MOST_SHARED : 200);
 	double		growth = chance(0.3) ? 2 : 1,
 				keep_own = chance(0.4) ? 0 : 0.7;
-	bool		alike = chance(0.5);
+	bool		shared_rows = chance(0.5);
 	int			d;
 	float	   *q,
 			   *scale;
@@ -164,7 +164,7 @@ tile_make(Tile *t)
 			q[r * d + i] = from < r ? q[from * d + i] : number();
 		for (int h = 0; h < a->heads; h++)
 			scale[r * a->heads + h] = from < r ? scale[from * a->heads + h] : (float) ((0.5 + 2 * test_uniform(&state)) / sqrt(a->head_width));
-		context[r] = from < r ? context[from] : alike || chance(0.3) ? shared : chance(0.1) ? 0 : below((int) shared + 1);
+		context[r] = from < r ? context[from] : shared_rows || chance(0.3) ? shared : chance(0.1) ? 0 : below((int) shared + 1);
 		t->most = context[r] > t->most ? context[r] : t->most;
 		t->private[r] = fill(n, TNP_PANEL, a->heads, a->head_width, 1);
 		t->own[r] = (TnpKeys) {t->private[r].k, t->private[r].v, n};

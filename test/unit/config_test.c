@@ -8,7 +8,7 @@
  */
 #include <stdlib.h>
 
-#include "config.h"
+#include "engine/file/config.h"
 #include "tap.h"
 
 /* Packed, full, buffer, additive with positions, mixture. */
@@ -159,6 +159,10 @@ static const BadConfig bad_configs[] = {
 	{additive, "\"final\": true", "\"final\": 1", "\"norm.final\" must be true or false", "it is 1"},
 	{additive, "\"buffer\": 4", "\"buffer\": 0", "\"chain.buffer\" must be an integer from 1", "it is 0"},
 	{additive, "\"buffer\": 4", "\"buffer\": \"4\"", "\"chain.buffer\" must be a positive integer or null", "it is \"4\""},
+	{additive, "\"width\": 16", "\"limits\": {\"rows\": -1}, \"width\": 16", "\"limits.rows\" must be an integer from 0 to 100000000", "it is -1"},
+	{additive, "\"width\": 16", "\"limits\": {\"rows\": null}, \"width\": 16", "\"limits.rows\" must be an integer from 0", "it is null"},
+	{additive, "\"width\": 16", "\"limits\": {\"columns\": 3}, \"width\": 16", "unknown configuration key \"limits.columns\"", "known are rows"},
+	{additive, "\"width\": 16", "\"limits\": 5, \"width\": 16", "\"limits\" must be an object", "it is 5"},
 	{tabular, "\"sinks\": 2", "\"sinks\": 65", "\"attention.sinks\" must be an integer from 0 to 64", "65"},
 	{tabular, "\"log_scale\": true", "\"log_scale\": \"yes\"", "\"attention.log_scale\" must be true or false", "yes"},
 	{additive, "\"positions\": 3", "\"positions\": -3", "\"embedder.positions\" must be an integer", "-3"},
@@ -312,6 +316,7 @@ test_values(void)
 	ok(c.input_scaling == TNP_SCALE_NONE && c.input_center == NULL && c.input_scale == NULL && c.input_clip == 0, "input defaults");
 	ok(c.target_scaling == TNP_SCALE_NONE && c.target_center == 0 && c.target_scale == 1 && c.target_clip == 0, "target defaults");
 	ok(c.buffer == 4 && !c.strict, "the mask is inclusive by default");
+	is_int(c.row_limit, 20000, "rows are limited by default");
 	ok(c.width == 16 && c.layers == 2 && c.heads == 4 && c.feedforward == 32, "sizes");
 	ok(c.norm == TNP_LAYER_NORM && !c.post_norm && c.final_norm && c.norm_eps == 1e-5, "norm");
 	ok(c.bias == TNP_BIAS_ALL && c.sinks == 0 && !c.log_scale, "attention defaults");
@@ -360,6 +365,12 @@ test_values(void)
 	text = replaced(additive, "\"buffer\": 4", "\"buffer\": 4, \"mask\": \"strict\"");
 	is_int(parse(text, &c, &error), TNP_OK, "a strict mask is read");
 	ok(c.strict, "and is strict");
+	tnp_config_free(&counting, &c);
+	free(text);
+
+	text = replaced(additive, "\"width\": 16", "\"limits\": {\"rows\": 0}, \"width\": 16");
+	is_int(parse(text, &c, &error), TNP_OK, "a limit of rows is read");
+	is_int(c.row_limit, 0, "which is none");
 	tnp_config_free(&counting, &c);
 	free(text);
 	is_int(held, 0, "nothing is held after tnp_config_free");

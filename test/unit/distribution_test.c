@@ -8,9 +8,9 @@
  */
 #include "tap.h"
 
-#include "normal.h"
-#include "random.h"
-#include "tnp.h"
+#include "engine/base/normal.h"
+#include "engine/base/random.h"
+#include "engine/tnp.h"
 
 #include <float.h>
 #include <math.h>
@@ -387,21 +387,21 @@ static void
 test_properties(TnpDistributionKind kind, bool wild, int rounds, const char *name)
 {
 	Tally		t[N_PROPERTIES] = {
-		[VALID] = {"passes the check"},
-		[CDF_OF_QUANTILE] = {"cdf(quantile(p)) = p"},
-		[FIRST_SUCH] = {"the quantile is the first such point"},
-		[QUANTILE_OF_CDF] = {"quantile(cdf(y)) = y"},
-		[ORDERED] = {"quantiles are ordered"},
-		[NEIGHBOURS] = {"quantiles of neighbouring doubles are ordered"},
-		[MEDIAN] = {"the median is inside every central interval"},
-		[LOG_PDF] = {"log_pdf is the logarithm of pdf"},
-		[PDF_TO_CDF] = {"pdf integrates to cdf"},
-		[CDF_GROWS] = {"cdf grows from 0 to 1"},
-		[MEAN] = {"mean"},
-		[VARIANCE] = {"variance"},
-		[CRPS] = {"crps is its integral"},
-		[ENTROPY] = {"entropy is its integral"},
-		[MODE] = {"no density above that of the mode"},
+		[VALID] = {.property = "passes the check"},
+		[CDF_OF_QUANTILE] = {.property = "cdf(quantile(p)) = p"},
+		[FIRST_SUCH] = {.property = "the quantile is the first such point"},
+		[QUANTILE_OF_CDF] = {.property = "quantile(cdf(y)) = y"},
+		[ORDERED] = {.property = "quantiles are ordered"},
+		[NEIGHBOURS] = {.property = "quantiles of neighbouring doubles are ordered"},
+		[MEDIAN] = {.property = "the median is inside every central interval"},
+		[LOG_PDF] = {.property = "log_pdf is the logarithm of pdf"},
+		[PDF_TO_CDF] = {.property = "pdf integrates to cdf"},
+		[CDF_GROWS] = {.property = "cdf grows from 0 to 1"},
+		[MEAN] = {.property = "mean"},
+		[VARIANCE] = {.property = "variance"},
+		[CRPS] = {.property = "crps is its integral"},
+		[ENTROPY] = {.property = "entropy is its integral"},
+		[MODE] = {.property = "no density above that of the mode"},
 	};
 
 	for (int i = 0; i < rounds; i++)

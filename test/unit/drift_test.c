@@ -8,7 +8,7 @@
 
 #include "models.h"
 #include "tap.h"
-#include "tnp.h"
+#include "engine/tnp.h"
 
 #define ROWS 400
 #define FIRST 200

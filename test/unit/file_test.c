@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "file.h"
+#include "engine/file/safetensors.h"
 #include "tap.h"
 
 #define META "\"__metadata__\":{\"pg_posterior\":\"{}\"}"

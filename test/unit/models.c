@@ -38,6 +38,48 @@ read_model(TestModel *m, const char *directory, const char *file)
 	fclose(f);
 }
 
+/* What distinguishes the paths that a model takes through the engine, as text. */
+static void
+kind_of_model(const TestModel *file, char *kind, size_t size)
+{
+	TnpModel   *model;
+	TnpError	error;
+	const TnpModelInfo *info;
+
+	if (tnp_model_open(&tnp_default_env, file->bytes, file->length, &model, &error) != TNP_OK)
+	{
+		snprintf(kind, size, "%s", file->name);
+		return;
+	}
+	info = tnp_model_info(model);
+	snprintf(kind, size, "%s %s %s %d %d %d", info->architecture, info->context, info->head,
+			 info->n_features > 0, info->buffer > 0, info->takes_missing);
+	tnp_model_close(model);
+}
+
+/* Keep the first model of each kind; returns how many. */
+static int
+keep_one_of_each_kind(TestModel *models, int n)
+{
+	char		(*kinds)[128] = calloc((size_t) n, sizeof(*kinds));
+	int			kept = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		bool		known = false;
+
+		kind_of_model(&models[i], kinds[kept], sizeof(kinds[kept]));
+		for (int j = 0; j < kept; j++)
+			known = known || strcmp(kinds[j], kinds[kept]) == 0;
+		if (known)
+			free(models[i].bytes);
+		else
+			models[kept++] = models[i];
+	}
+	free(kinds);
+	return kept;
+}
+
 TestModel *
 test_models(int *n)
 {
@@ -61,6 +103,8 @@ test_models(int *n)
 		exit(2);
 	}
 	qsort(models, *n, sizeof(TestModel), by_name);
+	if (getenv("TNP_QUICK") != NULL)
+		*n = keep_one_of_each_kind(models, *n);
 	return models;
 }
 

@@ -6,7 +6,7 @@
 #ifndef TEST_MODELS_H
 #define TEST_MODELS_H
 
-#include "tnp.h"
+#include "engine/tnp.h"
 
 /* A model file in memory. */
 typedef struct TestModel
@@ -16,7 +16,11 @@ typedef struct TestModel
 	size_t		length;
 } TestModel;
 
-/* All files of $POSTERIOR_TEST_MODELS (default build/models), sorted by name; *n of them. Exits when there are none. */
+/*
+ * All files of $POSTERIOR_TEST_MODELS (default build/models), sorted by name; *n of them. With TNP_QUICK
+ * the first of each kind: architecture, context, head, and whether columns, buffer and missing cells are
+ * fixed, limited, taken. Exits when there are none.
+ */
 TestModel  *test_models(int *n);
 void		test_models_free(TestModel *models, int n);
 

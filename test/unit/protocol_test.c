@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <fcntl.h>
 
-#include "protocol.h"
+#include "server/protocol.h"
 #include "tap.h"
 
 static const TnpColumnKind kinds[3] = {TNP_NUMERIC, TNP_CATEGORICAL, TNP_NUMERIC};
@@ -16,10 +16,10 @@ static const double x[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
 static const double y[4] = {0.1, 0.2, 0.3, 0.4};
 
 /* A question of every part: 4 rows given of 10, 2 queries with targets. */
-static TnpWireAsk
+static TnpWireRequest
 example(void)
 {
-	TnpWireAsk	a;
+	TnpWireRequest	a;
 
 	memset(&a, 0, sizeof(a));
 	a.model[0] = 7;
@@ -34,26 +34,26 @@ example(void)
 	a.kind = TNP_REQUEST_REDUCE;
 	a.reductions = TNP_REDUCE_MEAN | TNP_REDUCE_QUANTILES | TNP_REDUCE_LOG_DENSITY;
 	a.n_levels = 2;
-	a.flags = TNP_ASK_TARGETS;
+	a.flags = TNP_EXECUTE_TARGETS;
 	a.n_classes = 3;
 	return a;
 }
 
 static void *
-write_example(const TnpWireAsk *a, uint64_t *length)
+write_example(const TnpWireRequest *a, uint64_t *length)
 {
 	void	   *bytes;
 
-	*length = tnp_wire_ask_length(a);
+	*length = tnp_wire_request_length(a);
 	bytes = malloc((size_t) *length);
-	tnp_wire_write_ask(a, &(TnpRows) {4, 3, kinds, x, y, 3, 0}, &(TnpRows) {2, 3, kinds, x + 3, y + 1, 0, 0}, levels, bytes);
+	tnp_wire_write_request(a, &(TnpRows) {4, 3, kinds, x, y, 3, 0}, &(TnpRows) {2, 3, kinds, x + 3, y + 1, 0, 0}, levels, bytes);
 	return bytes;
 }
 
 static void
 test_headers(void)
 {
-	TnpHeader	h = tnp_wire_header(TNP_ASK, 42, 1000, true),
+	TnpHeader	h = tnp_wire_header(TNP_EXECUTE, 42, 1000, true),
 				bad;
 	TnpError	error;
 	bool		foreign;
@@ -70,46 +70,46 @@ test_headers(void)
 	bad.version++;
 	ok(tnp_wire_check_header(&bad, &foreign, &error) != TNP_OK && foreign, "another version is told as such");
 	contains(error.detail, "protocol version 2 was received, 1 is spoken here", "with both numbers");
-	h = tnp_wire_header(TNP_ASK, 1, TNP_WIRE_MAX + 1, true);
+	h = tnp_wire_header(TNP_EXECUTE, 1, TNP_WIRE_MAX + 1, true);
 	ok(tnp_wire_check_header(&h, &foreign, &error) != TNP_OK, "a payload that is too long is refused");
-	h = tnp_wire_header(TNP_ASK, 1, TNP_WIRE_MAX_INLINE + 1, false);
+	h = tnp_wire_header(TNP_EXECUTE, 1, TNP_WIRE_MAX_INLINE + 1, false);
 	ok(tnp_wire_check_header(&h, &foreign, &error) != TNP_OK, "and one that is too long to follow");
 }
 
 static void
 test_questions(void)
 {
-	static TnpQuestion q;
-	TnpWireAsk	a = example();
+	static TnpWireQuery q;
+	TnpWireRequest	a = example();
 	uint64_t	length;
 	TnpError	error;
 	void	   *bytes = write_example(&a, &length);
 
-	ok(tnp_wire_read_ask(bytes, length, &q, &error) == TNP_OK, "a question is read");
+	ok(tnp_wire_read_request(bytes, length, &q, &error) == TNP_OK, "a question is read");
 	ok(memcmp(q.ask, &a, sizeof(a)) == 0, "its numbers");
 	ok(q.given.n == 4 && q.given.n_features == 3 && q.given.n_classes == 3 && memcmp(q.given.x, x, sizeof(x)) == 0 && memcmp(q.given.y, y, sizeof(y)) == 0, "its rows");
 	ok(q.queries.n == 2 && memcmp(q.queries.x, x + 3, 6 * sizeof(double)) == 0 && memcmp(q.queries.y, y + 1, 2 * sizeof(double)) == 0, "its queries");
 	ok(q.kinds[0] == TNP_NUMERIC && q.kinds[1] == TNP_CATEGORICAL && memcmp(q.levels, levels, sizeof(levels)) == 0, "kinds and levels");
 	for (uint64_t shorter = 0; shorter < length; shorter += 8)
-		if (tnp_wire_read_ask(bytes, shorter, &q, &error) == TNP_OK)
+		if (tnp_wire_read_request(bytes, shorter, &q, &error) == TNP_OK)
 			ok(false, "a question of %llu bytes is refused", (unsigned long long) shorter);
-	ok(tnp_wire_read_ask(bytes, length + 8, &q, &error) != TNP_OK, "a question with something after it is refused");
-	((unsigned char *) bytes)[sizeof(TnpWireAsk) + 1] = 2;
-	ok(tnp_wire_read_ask(bytes, length, &q, &error) != TNP_OK, "an unknown kind of feature is refused");
+	ok(tnp_wire_read_request(bytes, length + 8, &q, &error) != TNP_OK, "a question with something after it is refused");
+	((unsigned char *) bytes)[sizeof(TnpWireRequest) + 1] = 2;
+	ok(tnp_wire_read_request(bytes, length, &q, &error) != TNP_OK, "an unknown kind of feature is refused");
 	free(bytes);
 }
 
 #define REFUSED(change, name) do { \
-		TnpWireAsk	a = example(); \
-		static TnpQuestion q; \
+		TnpWireRequest	a = example(); \
+		static TnpWireQuery q; \
 		TnpError	error; \
 		unsigned char *bytes; \
 		uint64_t	length; \
 		change; \
-		length = tnp_wire_ask_length(&a); \
+		length = tnp_wire_request_length(&a); \
 		bytes = calloc(1, length > 0 && length < 1000000 ? length : sizeof(a)); \
 		memcpy(bytes, &a, sizeof(a)); \
-		ok(tnp_wire_read_ask(bytes, length > 0 && length < 1000000 ? length : sizeof(a), &q, &error) == TNP_BAD_ARGUMENT && error.detail[0] != '\0', name " is refused"); \
+		ok(tnp_wire_read_request(bytes, length > 0 && length < 1000000 ? length : sizeof(a), &q, &error) == TNP_BAD_ARGUMENT && error.detail[0] != '\0', name " is refused"); \
 		free(bytes); \
 	} while (0)
 
@@ -141,15 +141,15 @@ test_refusals(void)
 	REFUSED((a.kind = TNP_REQUEST_SAMPLE, a.reductions = 0, a.n_levels = 0, a.flags = 0, a.draws = 0), "no draw");
 	REFUSED((a.kind = TNP_REQUEST_SCORE, a.reductions = 0, a.n_levels = 0, a.orders = -1), "a negative number of orders");
 	{
-		TnpWireAsk	a = example();
+		TnpWireRequest	a = example();
 		double		bad[2] = {0.5, NAN};
-		uint64_t	length = tnp_wire_ask_length(&a);
+		uint64_t	length = tnp_wire_request_length(&a);
 		void	   *bytes = malloc((size_t) length);
-		static TnpQuestion q;
+		static TnpWireQuery q;
 		TnpError	error;
 
-		tnp_wire_write_ask(&a, &(TnpRows) {4, 3, kinds, x, y, 3, 0}, &(TnpRows) {2, 3, kinds, x, y, 3, 0}, bad, bytes);
-		ok(tnp_wire_read_ask(bytes, length, &q, &error) != TNP_OK, "a level that is no number is refused");
+		tnp_wire_write_request(&a, &(TnpRows) {4, 3, kinds, x, y, 3, 0}, &(TnpRows) {2, 3, kinds, x, y, 3, 0}, bad, bytes);
+		ok(tnp_wire_read_request(bytes, length, &q, &error) != TNP_OK, "a level that is no number is refused");
 		free(bytes);
 	}
 }
@@ -157,7 +157,7 @@ test_refusals(void)
 static void
 test_answers(void)
 {
-	TnpWireAsk	a = example();
+	TnpWireRequest	a = example();
 	uint64_t	length;
 
 	ok(tnp_wire_answer_length(&a, TNP_GAUSSIAN, 1, &length) && length == 2 * 4 * 8, "mean, two quantiles and a density of two queries");

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "models.h"
-#include "server.h"
-#include "cpu.h"
+#include "server/server.h"
+#include "cpu/cpu.h"
 #include "tap.h"
 
 static TnpServer server;
@@ -78,7 +78,7 @@ work(void)
 {
 	for (int i = 0; i < 8; i++)
 	{
-		tnp_turn(&server, 0);
+		tnp_serve_once(&server, 0);
 		tnp_answer_queued(&server);
 	}
 }
@@ -202,10 +202,10 @@ load(int s, const TestModel *m, uint8_t id)
 }
 
 /* A question about rows [0, n) of all, of which those from `first` on are sent; queries are the last m rows. */
-static TnpWireAsk
+static TnpWireRequest
 question(uint8_t model, uint64_t serial, const TestRows *all, int64_t n, int64_t prefix, int64_t first, int64_t m)
 {
-	TnpWireAsk	a;
+	TnpWireRequest	a;
 
 	memset(&a, 0, sizeof(a));
 	a.model[0] = model;
@@ -222,16 +222,16 @@ question(uint8_t model, uint64_t serial, const TestRows *all, int64_t n, int64_t
 }
 
 static int
-ask(int s, const TnpWireAsk *a, const TestRows *all, int from, const double *levels, TnpParcel *parcel)
+ask(int s, const TnpWireRequest *a, const TestRows *all, int from, const double *levels, TnpParcel *parcel)
 {
 	TnpRows		given = test_slice(all, (int) a->first, (int) a->given),
 				queries = test_slice(all, from, (int) a->queries);
-	uint64_t	length = tnp_wire_ask_length(a);
+	uint64_t	length = tnp_wire_request_length(a);
 	void	   *bytes = malloc((size_t) length);
 	int			reply;
 
-	tnp_wire_write_ask(a, &given, &queries, levels, bytes);
-	reply = talk(s, TNP_ASK, 3, bytes, length, parcel);
+	tnp_wire_write_request(a, &given, &queries, levels, bytes);
+	reply = talk(s, TNP_EXECUTE, 3, bytes, length, parcel);
 	free(bytes);
 	return reply;
 }
@@ -257,7 +257,7 @@ test_model(const TestModel *file)
 	TnpEncoding *e;
 	TnpError	error;
 	TestRows	rows;
-	TnpWireAsk	a;
+	TnpWireRequest	a;
 	TnpParcel	parcel;
 	bool		fault;
 	TnpDistributionKind kind;
@@ -325,7 +325,7 @@ test_model(const TestModel *file)
 		a.kind = TNP_REQUEST_REDUCE;
 		a.reductions = TNP_REDUCE_MEAN | TNP_REDUCE_SD | TNP_REDUCE_QUANTILES | TNP_REDUCE_LOG_DENSITY;
 		a.n_levels = 2;
-		a.flags = TNP_ASK_TARGETS;
+		a.flags = TNP_EXECUTE_TARGETS;
 		expect(file->name, "reduced answers", ask(s, &a, &rows, (int) n, levels, &parcel), &parcel, reduced, (uint64_t) at);
 	}
 	a = question(1, 1, &rows, n, a.prefix, n, m);
@@ -341,7 +341,7 @@ test_model(const TestModel *file)
 	tnp_parcel_free(&parcel);
 	a = question(1, 1, &rows, n, a.prefix, n, m);
 	a.kind = TNP_REQUEST_SCORE;
-	a.flags = TNP_ASK_TARGETS;
+	a.flags = TNP_EXECUTE_TARGETS;
 	a.orders = 3;
 	tnp_score(e, &(TnpRows) {m, rows.view.n_features, rows.view.kinds, rows.x + n * rows.view.n_features, rows.y + n, 0, 0}, 3, 0, &density, NULL, &error);
 	expect(file->name, "a density", ask(s, &a, &rows, (int) n, NULL, &parcel), &parcel, &density, 1);
@@ -375,7 +375,7 @@ test_clients(const TestModel *file)
 	TnpError	error;
 	TnpModel   *model;
 	TestRows	rows;
-	TnpWireAsk	a;
+	TnpWireRequest	a;
 	TnpParcel	parcel;
 	uint64_t	length;
 	void	   *bytes;
@@ -399,16 +399,16 @@ test_clients(const TestModel *file)
 	a = question(1, 5, &rows, 40, tnp_whole_prefix(model, 40), 0, 3);
 	given = test_slice(&rows, 0, 40);
 	queries = test_slice(&rows, 40, 3);
-	length = tnp_wire_ask_length(&a);
+	length = tnp_wire_request_length(&a);
 	bytes = malloc((size_t) length);
-	tnp_wire_write_ask(&a, &given, &queries, NULL, bytes);
+	tnp_wire_write_request(&a, &given, &queries, NULL, bytes);
 	for (int i = 0; i < 4; i++)
-		put(s[i], TNP_ASK, 8, bytes, length);
+		put(s[i], TNP_EXECUTE, 8, bytes, length);
 	for (int i = 0; i < 4; i++)
-		tnp_turn(&server, 0);
+		tnp_serve_once(&server, 0);
 	is_int((long long) server.n_queued, 4, "four questions wait");
 	close(s[3]);
-	tnp_turn(&server, 0);
+	tnp_serve_once(&server, 0);
 	is_int((long long) server.n_queued, 3, "one of them is withdrawn");
 	work();
 	for (int i = 0; i < 3; i++)
@@ -423,9 +423,9 @@ test_clients(const TestModel *file)
 	/* answers that would be large together are made one after the other */
 	server.most_bytes = 1;
 	for (int i = 0; i < 3; i++)
-		put(s[i], TNP_ASK, 8, bytes, length);
+		put(s[i], TNP_EXECUTE, 8, bytes, length);
 	for (int i = 0; i < 3; i++)
-		tnp_turn(&server, 0);
+		tnp_serve_once(&server, 0);
 	work();
 	for (int i = 0; i < 3; i++)
 	{
@@ -437,7 +437,7 @@ test_clients(const TestModel *file)
 
 	/* somebody's own: nobody else finds it, and it ends with him or when he says so */
 	a.key.serial = 6;
-	a.flags = TNP_ASK_OWN;
+	a.flags = TNP_EXECUTE_OWN;
 	is_int(ask(s[0], &a, &rows, 40, NULL, &parcel), TNP_ANSWER, "an encoding of one's own");
 	tnp_parcel_free(&parcel);
 	is_int(ask(s[1], &a, &rows, 40, NULL, &parcel), TNP_FAILED, "is not another's");
@@ -469,13 +469,13 @@ test_clients(const TestModel *file)
 	a = question(1, 5, &rows, 40, 3, 0, 3);
 	is_int(ask(s[1], &a, &rows, 40, NULL, &parcel), TNP_FAILED, "a key that stands for another encoding is refused");
 	tnp_parcel_free(&parcel);
-	put(s[1], TNP_ASK, 4, bytes, length - 8);
+	put(s[1], TNP_EXECUTE, 4, bytes, length - 8);
 	work();
 	is_int(get(s[1], 4, &parcel), TNP_FAILED, "a malformed question is refused");
 	tnp_parcel_free(&parcel);
 	is_int(get(s[1], 4, &parcel), -1, "and its client sent away");
-	put(s[2], TNP_ASK, 4, bytes, length);
-	put(s[2], TNP_ASK, 5, bytes, length);
+	put(s[2], TNP_EXECUTE, 4, bytes, length);
+	put(s[2], TNP_EXECUTE, 5, bytes, length);
 	work();
 	{
 		int			reply = get(s[2], 4, &parcel);
@@ -486,7 +486,7 @@ test_clients(const TestModel *file)
 	close(s[1]);
 	close(s[2]);
 	s[0] = join();
-	is_int(say(s[0], TNP_ASK, 4, bytes, length), TNP_FAILED, "who does not say hello is refused");
+	is_int(say(s[0], TNP_EXECUTE, 4, bytes, length), TNP_FAILED, "who does not say hello is refused");
 	close(s[0]);
 	s[0] = join();
 	if (write(s[0], "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 35) != 35)
@@ -511,7 +511,7 @@ test_memory(const TestModel *file)
 	TnpError	error;
 	TnpModel   *model;
 	TestRows	rows;
-	TnpWireAsk	a;
+	TnpWireRequest	a;
 	TnpParcel	parcel;
 	int			s,
 				wrong = 0;
@@ -555,7 +555,7 @@ test_memory(const TestModel *file)
 	a = question(1, 1, &rows, 256, tnp_whole_prefix(model, 256), 256, 1);
 	for (uint64_t k = 30; k < 40; k++)
 	{
-		TnpWireAsk	b = question(1, k, &rows, 256, tnp_whole_prefix(model, 256), 0, 1);
+		TnpWireRequest	b = question(1, k, &rows, 256, tnp_whole_prefix(model, 256), 0, 1);
 
 		if (ask(s, &b, &rows, 256, NULL, &parcel) != TNP_ANSWER)
 			wrong++;
@@ -604,7 +604,7 @@ test_killed(const TestModel *file)
 	TnpError	error;
 	TnpModel   *model;
 	TestRows	rows;
-	TnpWireAsk	a;
+	TnpWireRequest	a;
 	TnpRows		given,
 				queries;
 	uint64_t	length;
@@ -631,14 +631,14 @@ test_killed(const TestModel *file)
 	idle = tnp_cpu_device.memory_used(device);
 
 	a = question(1, 77, &rows, 200, tnp_whole_prefix(model, 200), 0, 20);
-	a.flags = TNP_ASK_OWN;
+	a.flags = TNP_EXECUTE_OWN;
 	a.kind = TNP_REQUEST_SAMPLE;
 	a.draws = 300;
 	given = test_slice(&rows, 0, 200);
 	queries = test_slice(&rows, 200, 20);
-	length = tnp_wire_ask_length(&a);
+	length = tnp_wire_request_length(&a);
 	bytes = malloc((size_t) length);
-	tnp_wire_write_ask(&a, &given, &queries, NULL, bytes);
+	tnp_wire_write_request(&a, &given, &queries, NULL, bytes);
 	for (int after = 0; after < 12; after++)
 	{
 		int			ends[2];
@@ -653,7 +653,7 @@ test_killed(const TestModel *file)
 			for (char byte[sizeof(TnpHeader) + sizeof(TnpWireWelcome)];;)
 				if (recv(ends[1], byte, sizeof(byte), MSG_WAITALL) == (ssize_t) sizeof(byte))
 					break;
-			put(ends[1], TNP_ASK, 2, bytes, length);
+			put(ends[1], TNP_EXECUTE, 2, bytes, length);
 			for (;;)
 				pause();
 		}
@@ -662,7 +662,7 @@ test_killed(const TestModel *file)
 		/* the question arrives when its sender gets to it */
 		for (int turns = 0; victim > 0 && turns < 6000; turns++)
 		{
-			tnp_turn(&server, 10);
+			tnp_serve_once(&server, 10);
 			tnp_answer_queued(&server);
 		}
 		work();
@@ -712,15 +712,15 @@ test_files(void)
 	few.rlim_cur = (rlim_t) lowest + 1;
 	if (setrlimit(RLIMIT_NOFILE, &few) != 0)
 		exit(1);
-	tnp_turn(&server, 0);
+	tnp_serve_once(&server, 0);
 	is_int((long long) server.n_clients, 1, "one client finds a file");
-	ok(server.deaf_until > 0, "who finds none is left to wait, without the loop turning about him");
+	ok(server.backed_off_until > 0, "who finds none is left to wait, without the loop turning about him");
 	is_int(say(s[0], TNP_HELLO, 1, NULL, 0), TNP_WELCOME, "the first is served meanwhile");
 	setrlimit(RLIMIT_NOFILE, &limit);
 	for (int turns = 0; server.n_clients < 2 && turns < 1000; turns++)
-		tnp_turn(&server, 50);
+		tnp_serve_once(&server, 50);
 	is_int(say(s[1], TNP_HELLO, 1, NULL, 0), TNP_WELCOME, "when there are files again he is welcome");
-	tnp_turn(&server, 0);
+	tnp_serve_once(&server, 0);
 	close(s[0]);
 	close(s[1]);
 	work();
@@ -739,7 +739,7 @@ main(void)
 	for (int i = 0; i < n; i++)
 	{
 		test_model(&models[i]);
-		if (strcmp(models[i].name, "prefix_causal.safetensors") == 0 || strcmp(models[i].name, "prefix_causal") == 0)
+		if (strncmp(models[i].name, "prefix_causal", strlen("prefix_causal")) == 0)
 			appendable = &models[i];
 	}
 	if (!ok(appendable != NULL, "the models of the test are there"))

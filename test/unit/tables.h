@@ -6,7 +6,7 @@
 #ifndef TEST_TABLES_H
 #define TEST_TABLES_H
 
-#include "cpu.h"
+#include "cpu/cpu.h"
 
 /* A table of the CPU provider, by the name it has where it runs. */
 typedef struct KnownTable

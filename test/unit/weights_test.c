@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu.h"
-#include "file.h"
+#include "cpu/cpu.h"
+#include "engine/file/safetensors.h"
 #include "models.h"
 #include "tap.h"
 

@@ -4,6 +4,7 @@ import json
 import os
 
 from . import begin, evaluate, export, trainer
+from .config import ConfigError, check_config
 
 
 def add_train(commands):
@@ -32,6 +33,7 @@ def run_train(a):
             config = json.load(f)
     except (OSError, ValueError) as e:
         raise SystemExit(f"{a.config}: {e}") from e
+    check_config(config)
     # A configuration that grows out of a bundled model names its file, relative to its own folder.
     grown = config["training"].get("start")
     start = a.start or (os.path.join(os.path.dirname(a.config), grown) if grown else None)
@@ -48,7 +50,10 @@ def main():
     export.add_command(commands)
     evaluate.add_command(commands)
     a = parser.parse_args()
-    a.call(a)
+    try:
+        a.call(a)
+    except ConfigError as e:
+        raise SystemExit(f"this cannot be trained: {e}") from e
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-"""Attention of the packed stack: who sees whom, and the softmax over it (docs/model-format.md, section 6).
+"""Attention of both stacks: who sees whom, and the softmax over it (docs/model-format.md, sections 6 and 7).
 
-A training batch shares one layout: `S` sinks, `P` prefix rows, then suffix rows, and query tokens of which query `m`
+A training batch shares one layout: `S` sinks, `P` prefix rows, then later rows, and query tokens of which query `m`
 sees the sinks and the first `visible[m]` rows. The layout needs two attention calls per layer and no per-task mask:
 
 * sinks and prefix rows, which see each other in both directions (the permutation-invariant context of PFNs,
   Mueller et al. 2022), and
-* suffix rows and queries, which see a leading part of the rows (the causal context of incTNP, Mortimer et al. 2025, and
-  of the autoregressive buffer, Hassan et al. 2025).
+* later rows and queries, which see a leading part of the rows (the causal context of incTNP, Mortimer et al. 2025, and
+  the autoregressive buffer of Hassan et al. 2025). A later row sees itself under the inclusive mask, and not under the
+  strict one.
 """
 import torch
 import torch.nn.functional as F
@@ -19,15 +20,16 @@ class Layout:
     """Sizes, masks and visible-key counts of one batch.
 
     sinks, prefix, rows: `S`, `P` and the number `N` of context rows, prefix included.
-    visible [M]: how many of the `N` rows each query sees.
+    visible [M]: how many of the `N` rows each query sees. strict: later rows do not see themselves.
     """
 
-    def __init__(self, sinks, prefix, rows, visible):
+    def __init__(self, sinks, prefix, rows, visible, strict=False):
         device = visible.device
         self.sinks, self.prefix, self.rows, self.queries = sinks, prefix, rows, len(visible)
         self.head = sinks + prefix
-        suffix = torch.arange(prefix + 1, rows + 1, device=device)
-        seen = torch.cat([suffix, visible]) + sinks
+        itself = 0 if strict else 1
+        later = torch.arange(prefix + itself, rows + itself, device=device)
+        seen = torch.cat([later, visible]) + sinks
         keys = torch.cat([torch.full((self.head,), self.head, device=device), seen])
         self.log_keys = keys.clamp_min(1).double().log()
         key = torch.arange(sinks + rows, device=device)

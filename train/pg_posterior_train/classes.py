@@ -10,7 +10,8 @@ from torch import nn
 
 from . import logistic, ridge
 from .clip import soft_clip
-from .normalise import MISSING_BIN, Inputs, encode_categories, numeric_bins, scale_features, slot_bins
+from .normalise import MISSING_BIN, Inputs, ask, encode_categories, numeric_bins, plain_features, scale_features, slot_bins
+from .questions import chain_passes, statistics_rows, training_questions, whole_prefix
 from .tasks import Tasks
 
 COMMON = 8                     # numbers of a cell before its class shares
@@ -144,14 +145,14 @@ def known_classes(y, rows, most):
     return torch.where(known, code.gather(1, y.long()), torch.zeros_like(code[:, :1])), present.sum(1), known
 
 
-def prepare_classes(tasks, rows, prefix, config):
-    """(Inputs, classes [B], known [B, N]) of tasks whose statistics are frozen after `prefix` and whose classes are those of `rows` rows."""
-    y, classes, known = known_classes(tasks.y, rows, config["head"]["classes"])
+def prepare_classes(tasks, rows, prefix, config, numbered=None):
+    """(Inputs, classes [B], known [B, N]) of tasks whose statistics are frozen after `prefix` and whose classes are those of `rows` rows, or
+    numbered as `known_classes` says."""
+    y, classes, known = numbered or known_classes(tasks.y, rows, config["head"]["classes"])
     if "max_features" in config["inputs"]:
         x = class_cells(tasks, y, classes, prefix, config)
     else:
-        scaled = scale_features(tasks.x, prefix) if config["inputs"]["scaling"] == "prefix" else tasks.x
-        x = soft_clip(scaled, config["inputs"].get("clip", 0))
+        x = plain_features(tasks.x, prefix, config["inputs"])
     targets = y.to(tasks.x.dtype)
     one = torch.ones_like(targets[:, 0])
     return Inputs(x, targets, targets, torch.zeros_like(one), one), classes, known
@@ -165,26 +166,26 @@ def log_probabilities(outputs, classes):
 
 def class_loss(model, tasks, rows, prefix):
     """Mean negative log probability per task, averaged over tasks (see trainer.batch_loss)."""
-    inputs, classes, known = prepare_classes(tasks, rows, prefix, model.config)
-    total = tasks.y.shape[1]
-    visible = torch.arange(prefix, total, device=tasks.y.device)
-    visible[rows - prefix:] = prefix
-    outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, prefix:], prefix, visible)
-    y, kept = inputs.y[:, prefix:].long(), known[:, prefix:]
+    asked = training_questions(model.config, rows, tasks.y.shape[1], prefix, tasks.y.device)
+    inputs, classes, known = prepare_classes(tasks, rows, asked.first, model.config)
+    outputs = ask(model, inputs, asked)
+    y, kept = inputs.y[:, asked.first:].long(), known[:, asked.first:]
     log_p = log_probabilities(outputs, classes).gather(2, y[..., None])[..., 0]
     log_p = torch.where(kept, log_p, torch.zeros_like(log_p))
     return -(log_p.sum(1) / kept.sum(1).clamp_min(1)).mean()
 
 
 @torch.no_grad()
-def classify(model, tasks, rows, prefix=None, visible=None):
+def classify(model, tasks, rows, prefix=None, visible=None, statistics=None, numbered=None):
     """Log probabilities [B, M, C] of the rows of `tasks` after the first `rows`, the number of classes [B], and the indices
     [B, M] and known [B, M] of the true ones.
 
-    prefix: rows that see each other and define the statistics (default: all context rows).
+    prefix, visible, statistics: as of predict.predict; numbered: as of prepare_classes.
     """
-    prefix = rows if prefix is None else prefix
-    inputs, classes, known = prepare_classes(tasks, rows, prefix, model.config)
+    config = model.config
+    prefix = whole_prefix(config, rows) if prefix is None else prefix
+    statistics = statistics_rows(config, prefix) if statistics is None else statistics
+    inputs, classes, known = prepare_classes(tasks, rows, statistics, config, numbered)
     if visible is None:
         visible = torch.full((tasks.y.shape[1] - rows,), rows)
     outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, rows:], prefix, visible)
@@ -193,8 +194,12 @@ def classify(model, tasks, rows, prefix=None, visible=None):
 
 @torch.no_grad()
 def class_chain(model, tasks, rows):
-    """Log probabilities of a chain over the rows after the first `rows`, as predict.chain."""
-    total = tasks.y.shape[1]
-    twice = torch.cat([torch.arange(total), torch.arange(rows, total)])
-    doubled = Tasks(tasks.x[:, twice], tasks.y[:, twice], tasks.categorical)
-    return classify(model, doubled, total, prefix=rows, visible=torch.arange(rows, total))
+    """As classify, of a chain over the rows after the first `rows` (predict.chain). All rows tell which classes there are."""
+    out, config, total = [], model.config, tasks.y.shape[1]
+    y, classes, known = known_classes(tasks.y, total, config["head"]["classes"])
+    for part in chain_passes(config, rows, total):
+        block = Tasks(tasks.x[:, part.order], tasks.y[:, part.order], tasks.categorical)
+        numbered = y[:, part.order], classes, known[:, part.order]
+        out.append(classify(model, block, part.rows, part.prefix, part.visible, part.statistics, numbered))
+    log_p, _, true, known = (torch.cat(parts, 1) if parts[0].dim() > 1 else parts[0] for parts in zip(*out))
+    return log_p, classes, true, known

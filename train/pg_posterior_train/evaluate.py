@@ -40,7 +40,7 @@ def evaluate_gp1d(model, tasks=512, queries=64, sizes=(0, 4, 8, 16, 32, 64, 128)
     """Mean log density by number of context rows, against the exact posterior with the true lengthscale (`exact`) and against
     the posterior with the lengthscale integrated out (`optimal`, the best that any model of this prior can reach)."""
     rows = []
-    for n in sizes:
+    for n in (n for n in sizes if n >= model.config["min_rows"]):
         generator = torch.Generator().manual_seed(SEED + n)
         x, lengthscale = gp1d.hyperparameters(generator, tasks, n + queries)
         y = gp1d.draw(generator, x, lengthscale)
@@ -64,7 +64,7 @@ def evaluate_gp1d(model, tasks=512, queries=64, sizes=(0, 4, 8, 16, 32, 64, 128)
 def evaluate_gp1d_chain(model, tasks=256, length=32, sizes=(0, 8, 32)):
     """Mean log density per row of chains, against the exact joint density and against independent predictions."""
     rows = []
-    for n in sizes:
+    for n in (n for n in sizes if n >= model.config["min_rows"]):
         generator = torch.Generator().manual_seed(SEED + 1000 + n)
         x, lengthscale = gp1d.hyperparameters(generator, tasks, n + length)
         y = gp1d.draw(generator, x, lengthscale)

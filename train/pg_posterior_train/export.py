@@ -5,6 +5,8 @@ import struct
 
 import torch
 
+from .config import ConfigError
+
 DTYPES = {"F32": torch.float32, "F16": torch.float16}
 
 
@@ -19,6 +21,8 @@ def write_model(path, config, state, dtype="F32"):
     blobs, offset = [], 0
     for name in sorted(state):
         tensor = state[name].detach().cpu().to(DTYPES[dtype])
+        if not torch.isfinite(tensor).all():
+            raise ConfigError(f"tensor {name} has a number that {dtype} cannot hold; no reader would take the file")
         blob = as_bytes(tensor)
         header[name] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": [offset, offset + len(blob)]}
         offset += len(blob)
@@ -55,10 +59,10 @@ def read_model(path):
 
 def load_model(path, dtype=torch.float32):
     """A model ready to answer."""
-    from .model import PackedTransformer
+    from .model import make_model
 
     config, state = read_model(path)
-    model = PackedTransformer(config)
+    model = make_model(config)
     model.load_state_dict(state, strict=True)
     return model.to(dtype).eval()
 

@@ -10,9 +10,11 @@ import random
 import torch
 
 from .classes import classify, is_classifier, known_classes
+from .config import check_tasks
 from .export import load_model
 from .predict import predict
 from .prior import PRIORS
+from .questions import block_size
 from .tasks import Tasks
 
 
@@ -69,17 +71,26 @@ def one_case(model, tasks, prefix, suffix):
     })
 
 
+def case_sizes(config):
+    """(prefix, suffix) of the cases: what the model can have."""
+    size, least = block_size(config), config["min_rows"]
+    sizes = [(0, 0), (0, 5), (1, 0), (4, 0), (5, 3), (16, 0), (33, 7), (64, 16)]
+    if config["context"] == "causal":
+        return [(0, p + s) for p, s in sizes if p + s >= least]
+    return [(p, min(s, size - 1) if size else s) for p, s in sizes if p >= least]
+
+
 def golden(path, prior, out, seed=7):
     """Write golden answers of the model file `path` on tasks of `prior`."""
     model = load_model(path, torch.float64)
-    least = model.config["min_rows"]
-    sizes = [(p, s) for p, s in ((0, 0), (0, 5), (1, 0), (4, 0), (5, 3), (16, 0), (33, 7), (64, 16)) if p >= least]
+    sizes = case_sizes(model.config)
     options = dict(prior)
     sample = PRIORS[options.pop("name")]
     cases = []
     for i, (prefix, suffix) in enumerate(sizes):
         generator = torch.Generator().manual_seed(seed * 1000 + i)
         tasks = sample(generator, 1, prefix + suffix + 5, shared=random.Random(i), **options)
+        check_tasks(model.config, tasks)
         cases.append(one_case(model, Tasks(tasks.x.double(), tasks.y.double(), tasks.categorical), prefix, suffix))
     with open(out, "w") as f:
         json.dump({"config": model.config, "cases": cases}, f)

@@ -1,4 +1,4 @@
-"""The Gaussian mixture head: density, distribution function, moments and quantiles (docs/model-format.md, section 8)."""
+"""The Gaussian and mixture heads: density, distribution function, moments and quantiles (docs/model-format.md, section 8)."""
 import math
 
 import torch
@@ -14,10 +14,14 @@ STD_MAPS = {
 
 
 class Mixture:
-    """Mixtures over the last axis: log_weight, mean, sd [..., C]."""
+    """Mixtures over the last axis: log_weight, mean, sd [..., C]; a Gaussian is one of a single component."""
 
     def __init__(self, outputs, head):
-        logits, self.mean, raw = outputs.chunk(3, -1)
+        if head.get("kind") == "gaussian":
+            self.mean, raw = outputs.chunk(2, -1)
+            logits = torch.zeros_like(raw)
+        else:
+            logits, self.mean, raw = outputs.chunk(3, -1)
         self.log_weight = logits.log_softmax(-1)
         self.sd = STD_MAPS[head["std"]](raw, head.get("floor", 0.0))
 

@@ -1,4 +1,4 @@
-"""The packed transformer of docs/model-format.md, section 6, with its embedders and the mixture head.
+"""The transformers of docs/model-format.md, sections 6 and 7, with their embedders and heads.
 
 Parameter names are the tensor names of the file format, so `state_dict()` is the file.
 """
@@ -11,6 +11,7 @@ from torch import nn
 from . import logistic, ridge
 from .attention import Layout, attend
 from .classes import ClassEncoder, cell_width, is_classifier
+from .config import check_model
 from .rows import RowTokeniser
 
 ACTIVATIONS = {
@@ -56,15 +57,13 @@ def encoder(config, inputs, width, activation, max_features=None, cell=8, classe
     if kind == "skip-mlp":
         return SkipMLP(inputs, config["hidden"], width, activation)
     if kind == "rows":
-        if config["tokens"] is not None:
-            raise ValueError("this trainer has no feature tokens; use \"tokens\": null")
         widths = {"ridge": ridge.opinions_width(classes), "logistic": logistic.opinions_width(classes)}
         opinions = {name: width for name, width in widths.items() if config.get(name, False)}
         return RowTokeniser(max_features, config["hidden"], width, ACTIVATIONS[activation], opinions, cell)
     raise ValueError(f"unknown encoder kind {kind!r}")
 
 
-class Embedder(nn.Module):
+class Additive(nn.Module):
     """`E_x(x) + E_y(y)` for rows with a target, `E_x(x)` for queries."""
 
     def __init__(self, config):
@@ -78,6 +77,36 @@ class Embedder(nn.Module):
             self.y = ClassEncoder(room, config["width"])
         else:
             self.y = encoder(e["y"], 1, config["width"], activation)
+
+    def forward(self, x, y, queries):
+        tokens = self.x(torch.cat([x, queries], 1))
+        rows = y.shape[1]
+        return tokens[:, :rows] + self.y(y[..., None]), tokens[:, rows:]
+
+
+class Concatenated(nn.Module):
+    """An MLP of `[x, y]`, and of `[x, 0]` for queries; with a flag, of `[x, y, 0]` and `[x, 0, 1]`."""
+
+    def __init__(self, config):
+        super().__init__()
+        e = config["embedder"]
+        self.flag = e["flag"]
+        numbers = config["inputs"]["features"] + 1 + self.flag
+        self.xy = MLP([numbers] + e["hidden"] + [config["width"]], e.get("activation", config["activation"]))
+
+    def forward(self, x, y, queries):
+        target = torch.cat([y, y.new_zeros(queries.shape[:2])], 1)
+        numbers = [torch.cat([x, queries], 1), target[..., None]]
+        rows = y.shape[1]
+        if self.flag:
+            asked = torch.zeros_like(target)
+            asked[:, rows:] = 1
+            numbers.append(asked[..., None])
+        tokens = self.xy(torch.cat(numbers, -1))
+        return tokens[:, :rows], tokens[:, rows:]
+
+
+EMBEDDERS = {"additive": Additive, "concat": Concatenated}
 
 
 class RMSNorm(nn.Module):
@@ -120,20 +149,25 @@ class Attention(nn.Module):
     def forward(self, u, layout, queries_only=False):
         """u [B, S + N + M, d], in the order sinks, rows, queries; returns the same, or its queries [B, M, d]."""
         context = layout.sinks + layout.rows
-        c = u[:, :context]
-        k, v = self.split(self.k(c)), self.split(self.v(c))
-        q = self.split(self.q(u[:, context:] if queries_only else u))
+        if queries_only:
+            return self.read(u[:, context:], u[:, :context], 0, layout.tail_mask[-layout.queries:], layout.log_keys)
+        return self.read(u, u[:, :context], layout.head, layout.tail_mask, layout.log_keys)
+
+    def read(self, u, source, head, mask, log_keys=None):
+        """u [B, T, d] reads source [B, K, d]: the first `head` of it the first `head` of the source, the rest by mask [T - head, K].
+
+        log_keys: the log of how many keys each token sees; that of u is its end.
+        """
+        k, v = self.split(self.k(source)), self.split(self.v(source))
+        q = self.split(self.q(u))
         scale = 1 / math.sqrt(q.shape[-1])
         if self.log_scale is not None:
             a, b = self.log_scale.to(q.dtype).unbind(-1)
-            scale = scale * (a[:, None] * layout.log_keys[-q.shape[2]:].to(q.dtype) + b[:, None])[..., None]
+            scale = scale * (a[:, None] * log_keys[-q.shape[2]:].to(q.dtype) + b[:, None])[..., None]
         q = q * scale
-        if queries_only:
-            parts = [attend(q, k, v, layout.tail_mask[-layout.queries:])]
-        else:
-            h = layout.head
-            parts = [attend(q[:, :, :h], k[:, :, :h], v[:, :, :h])] if h else []
-            parts.append(attend(q[:, :, h:], k, v, layout.tail_mask))
+        parts = [attend(q[:, :, :head], k[:, :, :head], v[:, :, :head])] if head else []
+        if q.shape[2] > head:
+            parts.append(attend(q[:, :, head:], k, v, mask))
         return self.o(torch.cat(parts, 2).transpose(1, 2).flatten(2))
 
 
@@ -157,52 +191,64 @@ class Block(nn.Module):
         h = self.norm1(kept + self.attn(h, layout, queries_only))
         return self.norm2(h + self.ff(h))
 
+    def read(self, h, source, head, mask):
+        """One layer of the two-stream stack: h reads the source, which is h itself or another stream."""
+        if self.pre:
+            normed = self.norm1(h)
+            h = h + self.attn.read(normed, normed if source is h else self.norm1(source), head, mask)
+            return h + self.ff(self.norm2(h))
+        h = self.norm1(h + self.attn.read(h, source, head, mask))
+        return self.norm2(h + self.ff(h))
 
-class PackedTransformer(nn.Module):
-    """Transformer neural process with one set of weights for context rows and queries."""
+
+class Transformer(nn.Module):
+    """What both stacks share: everything before and after the layers. A stack has `blocks()` and `stack()`."""
 
     def __init__(self, config):
         super().__init__()
         self.config = config
-        d = config["width"]
-        self.embed = Embedder(config)
+        d, embedder = config["width"], config["embedder"]
+        self.strict = config["chain"].get("mask", "inclusive") == "strict"
+        self.embed = EMBEDDERS[embedder["kind"]](config)
+        # From zero, so that a model without grows into one with the same answers.
+        self.role = nn.Parameter(torch.zeros(3, d)) if embedder.get("roles") else None
+        self.pos = nn.Parameter(torch.zeros(embedder["positions"], d)) if embedder.get("positions") else None
         sinks = torch.randn(config["attention"].get("sinks", 0), d) * 0.5
         if len(sinks):
             self.sinks = nn.Parameter(sinks)
         else:
             self.register_buffer("sinks", sinks, persistent=False)
-        self.layer = nn.ModuleList(Block(config) for _ in range(config["layers"]))
+        self.make_layers(config)
         if config["norm"]["final"]:
             self.final_norm = make_norm(config)
         head = config["head"]
-        self.components = 0 if is_classifier(config) else head["components"]
+        self.components = head.get("components", 1)
         self.share = head.get("logistic", 0)
-        if self.share and not config["embedder"]["x"].get("logistic", False):
-            raise ValueError("head.logistic needs embedder.x.logistic")
-        outputs = 3 * self.components or head["classes"]
+        outputs = {"classes": head.get("classes"), "gaussian": 2, "mixture": 3 * self.components}[head["kind"]]
         self.head = MLP([d] + head["hidden"] + [outputs], head.get("activation", config["activation"]))
         self.reset()
 
     @torch.no_grad()
     def reset(self):
         """Blocks start as the identity; mixture means start spread over [-1.5, 1.5]."""
-        for block in self.layer:
+        for block in self.blocks():
             block.attn.o.weight.zero_()
             block.ff[1].weight.zero_()
             block.ff[1].bias.zero_()
         last, c = self.head[-1], self.components
         last.weight.mul_(0.3)
         last.bias.zero_()
-        if c:
-            last.bias[c:2 * c] = torch.linspace(-1.5, 1.5, c) if c > 1 else 0.0
-        if isinstance(self.embed.x, MLP) and self.embed.x[0].in_features == 1:
+        if c > 1:
+            last.bias[c:2 * c] = torch.linspace(-1.5, 1.5, c)
+        features = getattr(self.embed, "x", None)
+        if isinstance(features, MLP) and features[0].in_features == 1:
             # Kinks spread over [-2.5, 2.5], steep enough to tell neighbouring inputs apart from the first step.
-            first = self.embed.x[0]
+            first = features[0]
             first.weight.normal_(0, 2)
             first.bias.copy_(-first.weight[:, 0] * torch.empty_like(first.bias).uniform_(-2.5, 2.5))
 
     def forward(self, x, y, queries, prefix, visible):
-        """Head outputs for the queries, [B, M, 3C] in standardised target units, or a classifier's logits [B, M, C].
+        """Head outputs for the queries in standardised target units, [B, M, 3C] or [B, M, 2], or a classifier's logits [B, M, C].
 
         x: scaled features of the rows [B, N, F] (for `rows`: flat cells [B, N, F * cell (+ opinions)]); y: scaled, clipped targets [B, N];
         queries: as x, [B, M, …]; prefix: number of prefix rows; visible [M]: rows that each query sees.
@@ -210,13 +256,13 @@ class PackedTransformer(nn.Module):
         rows, device = y.shape[1], y.device.type
         # Raw numbers in, densities out: both ends stay in full precision under autocast.
         with torch.autocast(device, enabled=False):
-            tokens = self.embed.x(torch.cat([x, queries], 1))
-            targets = self.embed.y(y[..., None])
-        sinks = self.sinks.to(tokens.dtype).expand(len(tokens), -1, -1)
-        h = torch.cat([sinks, tokens[:, :rows] + targets, tokens[:, rows:]], 1)
-        layout = Layout(len(self.sinks), prefix, rows, visible)
-        for block in self.layer:
-            h = block(h, layout, queries_only=block is self.layer[-1])
+            context, asked = self.embed(x, y, queries)
+        if self.role is not None:
+            asked = asked + self.role[0]
+            context = torch.cat([context[:, :prefix] + self.role[1], context[:, prefix:] + self.role[2]], 1)
+        if self.pos is not None:
+            context = torch.cat([context[:, :prefix], context[:, prefix:] + self.pos[:rows - prefix]], 1)
+        h = self.stack(context, asked, Layout(len(self.sinks), prefix, rows, visible, self.strict))
         if self.config["norm"]["final"]:
             h = self.final_norm(h)
         with torch.autocast(device, enabled=False):
@@ -236,3 +282,46 @@ class PackedTransformer(nn.Module):
         known = numbers[..., :1, -1:] / classes.log()
         share = self.share * torch.where(classes > 1, known, torch.zeros_like(known)).clamp(0, 1)
         return (1 - share) * outputs + share * numbers[..., :-1]
+
+
+class PackedTransformer(Transformer):
+    """One set of weights for context rows and queries."""
+
+    def make_layers(self, config):
+        self.layer = nn.ModuleList(Block(config) for _ in range(config["layers"]))
+
+    def blocks(self):
+        return list(self.layer)
+
+    def stack(self, context, asked, layout):
+        """States of the queries, [B, M, d]."""
+        sinks = self.sinks.to(context.dtype).expand(len(context), -1, -1)
+        h = torch.cat([sinks, context, asked], 1)
+        for block in self.layer:
+            h = block(h, layout, queries_only=block is self.layer[-1])
+        return h
+
+
+class TwoStreamTransformer(Transformer):
+    """Separate weights for the context, which reads itself, and for the queries, which read what the context became."""
+
+    def make_layers(self, config):
+        self.add_module("self", nn.ModuleList(Block(config) for _ in range(config["layers"])))
+        self.cross = nn.ModuleList(Block(config) for _ in range(config["layers"]))
+
+    def blocks(self):
+        return [*getattr(self, "self"), *self.cross]
+
+    def stack(self, context, asked, layout):
+        """States of the queries, [B, M, d]."""
+        later, queries = layout.tail_mask[:layout.rows - layout.head], layout.tail_mask[-layout.queries:]
+        for own, cross in zip(getattr(self, "self"), self.cross):
+            context = own.read(context, context, layout.head, later)
+            asked = cross.read(asked, context, 0, queries)
+        return asked
+
+
+def make_model(config):
+    """The network of a model part, which must be one that this trainer trains (config.py)."""
+    check_model(config)
+    return {"packed": PackedTransformer, "two-stream": TwoStreamTransformer}[config["architecture"]](config)

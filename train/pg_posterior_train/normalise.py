@@ -14,6 +14,12 @@ NUMERIC_BINS, CATEGORY_BINS, MISSING_BIN = 8, 16, 16
 RELEVANCE_STEPS = 2.0 ** 20    # relevance is compared in steps: equal up to rounding is equal
 
 
+def ask(model, inputs, questions):
+    """Head outputs for what is asked (questions.Questions) of these network inputs."""
+    rows, first = questions.rows, questions.first
+    return model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, first:], questions.prefix, questions.visible)
+
+
 @dataclass
 class Inputs:
     """What the network sees.
@@ -35,7 +41,9 @@ def target_scale(y, prefix):
     mean = head.mean(1)
     sd = head.std(1, unbiased=False)
     scale = torch.maximum(sd, 1e-6 * mean.abs())
-    return mean, torch.where(scale < 1e-30, torch.full_like(scale, 1e-9), scale)
+    # Single precision has no smaller squares; where it can, this is the format's limit.
+    least = 1e-30 if y.dtype == torch.float32 else 1e-100
+    return mean, torch.where(scale < least, torch.full_like(scale, 1e-9), scale)
 
 
 def scale_targets(y, prefix, config):
@@ -191,17 +199,19 @@ def cells(tasks, y_input, prefix, config):
     return torch.cat([flat, said], 2)
 
 
+def plain_features(x, prefix, inputs):
+    """Scaled and clipped features of a model with an exact number of them; `inputs` is that part of its configuration."""
+    if inputs["scaling"] == "prefix":
+        x = scale_features(x, prefix)
+    elif inputs["scaling"] == "fixed":
+        center, scale = (x.new_tensor(inputs[k]) for k in ("center", "scale"))
+        x = (x - center) / scale
+    return soft_clip(x, inputs.get("clip", 0))
+
+
 def prepare(tasks, prefix, config):
     """Network inputs of a batch of tasks whose statistics are frozen after `prefix` rows."""
     y, y_input, center, scale = scale_targets(tasks.y, prefix, config)
     inputs = config["inputs"]
-    if "max_features" in inputs:
-        x = cells(tasks, y_input, prefix, config)
-    elif inputs["scaling"] == "prefix":
-        x = soft_clip(scale_features(tasks.x, prefix), inputs.get("clip", 0))
-    elif inputs["scaling"] == "fixed":
-        center_x, scale_x = (tasks.x.new_tensor(inputs[k]) for k in ("center", "scale"))
-        x = soft_clip((tasks.x - center_x) / scale_x, inputs.get("clip", 0))
-    else:
-        x = soft_clip(tasks.x, inputs.get("clip", 0))
+    x = cells(tasks, y_input, prefix, config) if "max_features" in inputs else plain_features(tasks.x, prefix, inputs)
     return Inputs(x, y, y_input, center, scale)

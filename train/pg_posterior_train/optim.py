@@ -51,7 +51,7 @@ def make_optimisers(model, weight_decay=0.01):
     """Muon for the 2-D weights of the layers, AdamW for embedders, sinks, norms, biases and head."""
     hidden, vectors, others = [], [], []
     for name, p in model.named_parameters():
-        if name.startswith("layer.") and p.ndim == 2 and not name.endswith("log_scale"):
+        if name.startswith(("layer.", "self.", "cross.")) and p.ndim == 2 and not name.endswith("log_scale"):
             hidden.append(p)
         elif p.ndim >= 2 and not name.endswith("log_scale"):
             others.append(p)

@@ -5,6 +5,7 @@ import torch
 
 from .mixture import Mixture
 from .normalise import prepare
+from .questions import chain_passes, statistics_rows, whole_prefix
 from .tasks import Tasks
 
 
@@ -50,27 +51,38 @@ def folded(mean, sd):
 
 
 @torch.no_grad()
-def predict(model, tasks, rows, prefix=None, visible=None):
+def predict(model, tasks, rows, prefix=None, visible=None, statistics=None):
     """Predictions for the rows of `tasks` after the first `rows`.
 
-    prefix: rows that see each other and define the statistics (default: all context rows).
+    prefix: rows that see each other (default: all context rows, or none of a causal model).
     visible [M]: context rows that each query sees (default: all).
+    statistics: rows that the statistics come from (default: the prefix, and at least min_rows).
     """
-    prefix = rows if prefix is None else prefix
-    inputs = prepare(tasks, prefix, model.config)
+    prefix = whole_prefix(model.config, rows) if prefix is None else prefix
+    inputs = prepare(tasks, statistics_rows(model.config, prefix) if statistics is None else statistics, model.config)
     if visible is None:
         visible = torch.full((tasks.y.shape[1] - rows,), rows)
     outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, rows:], prefix, visible)
     return Prediction(Mixture(outputs, model.config["head"]), inputs.center, inputs.scale)
 
 
+def join(predictions):
+    """Predictions of the blocks of a chain as one."""
+    one = predictions[0]
+    for name in ("log_weight", "mean", "sd"):
+        setattr(one.mixture, name, torch.cat([getattr(p.mixture, name) for p in predictions], 1))
+    return one
+
+
 @torch.no_grad()
 def chain(model, tasks, rows):
     """Predictions of a chain over the rows after the first `rows`, each given the context and the true rows before it.
 
-    The chain rows enter as causal context rows and, in the same pass, as queries that see the rows before them.
+    The chain rows enter as later context rows and, in the same pass, as queries that see the rows before them; a model with a limit in
+    chain.buffer merges every full block into the context, whose statistics stay.
     """
-    total = tasks.y.shape[1]
-    twice = torch.cat([torch.arange(total), torch.arange(rows, total)])
-    doubled = Tasks(tasks.x[:, twice], tasks.y[:, twice], tasks.categorical)
-    return predict(model, doubled, total, prefix=rows, visible=torch.arange(rows, total))
+    out = []
+    for part in chain_passes(model.config, rows, tasks.y.shape[1]):
+        block = Tasks(tasks.x[:, part.order], tasks.y[:, part.order], tasks.categorical)
+        out.append(predict(model, block, part.rows, part.prefix, part.visible, part.statistics))
+    return join(out)

@@ -18,12 +18,14 @@ import torch
 import torch.distributed as dist
 
 from .classes import class_loss, is_classifier
+from .config import MOST_PARAMETERS, ConfigError, check_config, check_tasks
 from .export import read_model, write_model
 from .mixture import Mixture
-from .model import Block, PackedTransformer
-from .normalise import prepare
+from .model import Block, make_model
+from .normalise import ask, prepare
 from .optim import make_optimisers, schedule
 from .prior import PRIORS
+from .questions import training_questions
 
 LARGEST_TARGET = 12.0    # rows further out than this many prefix sds are left out of the loss
 LARGEST_DENSITY = 6.0    # cap of the log density, so that noise-free tasks do not own the gradient
@@ -33,7 +35,9 @@ PROGRESS_SECONDS, CHECKPOINT_SECONDS = 10, 60
 def choose_shape(rng, training):
     """Rows, tasks, extra queries and prefix length of one step; the same for all workers, so that none waits."""
     shape = rng.choices(training["shapes"], [s["weight"] for s in training["shapes"]])[0]
-    options, rows = training["prefix"], shape["rows"]
+    options, rows = training.get("prefix"), shape["rows"]
+    if options is None:    # a causal model has no prefix
+        return rows, shape["tasks"], shape["extra"], 0
     low = options["minimum"]
     u = rng.random()
     if u < options["none"] and low == 0:
@@ -47,6 +51,20 @@ def choose_shape(rng, training):
     return rows, shape["tasks"], shape["extra"], prefix
 
 
+def draw_tasks(prior, generator, tasks, rows, shared):
+    """Tasks of the prior that a configuration names, with its options."""
+    options = dict(prior)
+    name = options.pop("name")
+    if name not in PRIORS:
+        raise ConfigError(f"prior.name: {name!r} is not one of " + ", ".join(PRIORS))
+    try:
+        return PRIORS[name](generator, tasks, rows, shared=shared, **options)
+    except TypeError as e:
+        if "keyword argument" not in str(e):
+            raise
+        raise ConfigError(f"prior: {e}") from e
+
+
 def batch_loss(model, tasks, rows, prefix):
     """Mean negative log density per task, averaged over tasks, and the number of queries.
 
@@ -54,12 +72,10 @@ def batch_loss(model, tasks, rows, prefix):
     """
     if is_classifier(model.config):
         return class_loss(model, tasks, rows, prefix)
-    inputs = prepare(tasks, prefix, model.config)
-    total = tasks.y.shape[1]
-    visible = torch.arange(prefix, total, device=tasks.y.device)
-    visible[rows - prefix:] = prefix
-    outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, prefix:], prefix, visible)
-    y = inputs.y[:, prefix:]
+    asked = training_questions(model.config, rows, tasks.y.shape[1], prefix, tasks.y.device)
+    inputs = prepare(tasks, asked.first, model.config)
+    outputs = ask(model, inputs, asked)
+    y = inputs.y[:, asked.first:]
     density = Mixture(outputs, model.config["head"]).log_prob(y.clamp(-LARGEST_TARGET, LARGEST_TARGET))
     kept = (y.abs() <= LARGEST_TARGET).to(density.dtype)
     density = density.clamp_max(LARGEST_DENSITY) * kept
@@ -70,10 +86,14 @@ class Run:
     """One training run in a folder: model, optimisers, moving average and counters."""
 
     def __init__(self, config, folder, device="cpu", rank=0, workers=1):
+        check_config(config)
         self.config, self.folder, self.device, self.rank, self.workers = config, folder, device, rank, workers
         self.training = config["training"]
         torch.manual_seed(self.training["seed"])
-        self.model = PackedTransformer(config["model"]).to(device)
+        self.model = make_model(config["model"]).to(device)
+        parameters = sum(p.numel() for p in self.model.parameters())
+        if parameters > MOST_PARAMETERS:
+            raise ConfigError(f"the model has {parameters} parameters, and the engine reads at most {MOST_PARAMETERS}")
         self.average = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
         self.optimisers = make_optimisers(self.model)
         self.step = self.tasks = 0
@@ -139,8 +159,8 @@ class Run:
         """Tasks of this step and worker."""
         shared = random.Random(self.training["seed"] * 1_000_003 + self.step)
         rows, tasks, extra, prefix = choose_shape(shared, self.training)
-        prior = dict(self.config["prior"])
-        drawn = PRIORS[prior.pop("name")](self.generator(), tasks, rows + extra, shared=shared, **prior)
+        drawn = draw_tasks(self.config["prior"], self.generator(), tasks, rows + extra, shared)
+        check_tasks(self.config["model"], drawn)
         return drawn, rows, prefix
 
     def share_gradients(self):
@@ -243,7 +263,7 @@ def work(rank, config, folder, options):
     run = Run(config, folder, options["device"], rank, workers)
     if options["compile"]:
         # Fuses norms, activations and residuals: a quarter more tasks per second on CPU, for two minutes of warm-up.
-        Block.forward = torch.compile(Block.forward, dynamic=True)
+        Block.forward, Block.read = (torch.compile(f, dynamic=True) for f in (Block.forward, Block.read))
     if not run.load(options["resume"]):
         if options["start"]:
             run.start(options["start"])

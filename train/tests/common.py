@@ -6,7 +6,7 @@ import random
 
 import torch
 
-from pg_posterior_train.model import PackedTransformer
+from pg_posterior_train.model import make_model
 from pg_posterior_train.prior import PRIORS
 
 CONFIGS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "configs")
@@ -25,7 +25,7 @@ def config(name, width=16, layers=2):
 def random_model(name, seed=0):
     """A model with random weights everywhere (also where training starts from zero), in float64."""
     torch.manual_seed(seed)
-    model = PackedTransformer(config(name)["model"])
+    model = make_model(config(name)["model"])
     with torch.no_grad():
         for p in model.parameters():
             p.add_(0.2 * torch.randn_like(p))

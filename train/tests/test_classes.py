@@ -16,7 +16,7 @@ from pg_posterior_train.begin import begin
 from pg_posterior_train.classes import class_chain, class_loss, classify, known_classes, prepare_classes
 from pg_posterior_train.export import write_model
 from pg_posterior_train.golden import golden
-from pg_posterior_train.model import PackedTransformer
+from pg_posterior_train.model import make_model
 from pg_posterior_train.prior import classes as prior
 from pg_posterior_train.tasks import Tasks
 from pg_posterior_train.trainer import Run
@@ -218,7 +218,7 @@ class Training(unittest.TestCase):
         bad = config("tabular_class")["model"]
         bad["embedder"]["x"]["logistic"] = False
         with self.assertRaisesRegex(ValueError, "head.logistic"):
-            PackedTransformer(bad)
+            make_model(bad)
 
     def test_starts_from_a_model_that_sees_less(self):
         """What regressions say comes in with weights of zero: the grown model, but for its head's share, gives the answers of the one it starts from."""

@@ -9,6 +9,7 @@ import unittest
 import numpy as np
 import torch
 
+from pg_posterior_train.config import ConfigError
 from pg_posterior_train.export import load_model, read_model, write_model
 from pg_posterior_train.golden import golden
 
@@ -47,6 +48,17 @@ class Export(unittest.TestCase):
             write_model(path, model.config, model.state_dict(), "F16")
             for key, value in load_model(path).state_dict().items():
                 self.assertTrue(torch.equal(value, model.state_dict()[key].half().float()), key)
+
+    def test_numbers_that_the_format_cannot_hold(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = random_model("gp1d").float()
+            state = model.state_dict()
+            path = os.path.join(folder, "model.safetensors")
+            for number, dtype in ((70000.0, "F16"), (math.inf, "F32"), (math.nan, "F32")):
+                state["sinks"][0, 0] = number
+                with self.assertRaisesRegex(ConfigError, "sinks"):
+                    write_model(path, model.config, state, dtype)
+                self.assertEqual(os.listdir(folder), [])
 
     def test_container(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -62,6 +62,30 @@ class Training(unittest.TestCase):
             losses = [run.train_step(0)[0] for _ in range(60)]
             self.assertLess(sum(losses[-10:]), sum(losses[:10]))
 
+    def test_loss_falls_in_every_structure(self):
+        concat = {"kind": "concat", "hidden": [16], "flag": True}
+        gaussian = {"kind": "gaussian", "hidden": [16], "std": "sqrt-softplus", "floor": 0.01}
+        streams = {"architecture": "two-stream", "min_rows": 1, "attention": {"bias": "output"}}
+        block = {"context": "full", "chain": {"buffer": 4, "mask": "strict"}}
+        structures = {
+            "dense": {**streams, "context": "causal", "embedder": concat, "head": gaussian},
+            "two streams": {**streams, **block},
+            "buffer": block,
+            "causal": {"context": "causal"},
+        }
+        for name, changes in structures.items():
+            with self.subTest(structure=name), tempfile.TemporaryDirectory() as folder:
+                c = config("gp1d")
+                c["model"].update(changes)
+                if c["model"]["embedder"]["kind"] == "additive":
+                    c["model"]["embedder"].update(roles=True, positions=3 if name == "buffer" else 0)
+                c["training"]["prefix"]["minimum"] = c["model"]["min_rows"]
+                if c["model"]["context"] == "causal":
+                    del c["training"]["prefix"]
+                run = Run(c, folder)
+                losses = [run.train_step(0)[0] for _ in range(60)]
+                self.assertLess(sum(losses[-10:]), sum(losses[:10]))
+
     def test_killed_process_continues(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "small.json")

@@ -1,0 +1,293 @@
+-- ---- score, contrast, suggest, order_gap, watch -------------------------------------------------
+
+CREATE FUNCTION posterior_internal.context_row(context text) RETURNS posterior.contexts
+	LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	defined posterior.contexts;
+BEGIN
+	SELECT c.* INTO defined FROM posterior.contexts c WHERE c.name = context;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'context "%" does not exist', coalesce(context, 'NULL')
+			USING ERRCODE = 'undefined_object',
+				HINT =
+				'The view posterior.contexts lists those whose relation you may read; posterior.create_context makes one.';
+	END IF;
+	RETURN defined;
+END $$;
+COMMENT ON FUNCTION posterior_internal.context_row(text) IS 'definition of a context, or an error';
+
+CREATE FUNCTION posterior.score(context text, relation regclass, key text[] DEFAULT NULL,
+	levels float8[] DEFAULT '{0.05,0.5,0.95}', only_missing boolean DEFAULT false,
+		block integer DEFAULT 1000)
+	RETURNS TABLE (row_key jsonb, mean float8, stddev float8, quantiles float8[], label text,
+		probability float8)
+	LANGUAGE plpgsql VOLATILE ROWS 1000 COST 1000000 SET jit = off SET search_path = pg_catalog,
+		pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+	defined posterior.contexts := posterior_internal.context_row(context);
+	number boolean := posterior_internal.target_is_number(defined.relation, defined.target)
+		AND (SELECT m.classes IS NULL FROM posterior.models m WHERE m.name = defined.model);
+	feature text;
+	shown text[];
+BEGIN
+	PERFORM posterior_internal.check_count(block, 'block', 1, 65536,
+		'block is how many rows are asked at once.');
+	FOREACH feature IN ARRAY defined.features LOOP
+		PERFORM posterior_internal.check_column(relation, feature, 'feature of the context');
+	END LOOP;
+	IF only_missing THEN
+		PERFORM posterior_internal.check_column(relation, defined.target, 'target of the context');
+	END IF;
+	shown := posterior_internal.key_columns(relation, key, defined.features);
+	RETURN QUERY EXECUTE format($q$
+		SELECT b.row_key[s.ord], %1$s
+		FROM (SELECT array_agg(r ORDER BY n) AS rows, array_agg(row_key ORDER BY n) AS row_key
+			FROM (SELECT "posterior row" AS r, %2$s AS row_key, row_number() OVER () AS n
+				FROM %3$s "posterior row" %4$s) r
+				GROUP BY (n - 1) / %5$s) b, LATERAL %6$s s$q$,
+		CASE WHEN number THEN 's.mean, s.stddev, s.quantiles, NULL::text, NULL::float8'
+			ELSE
+				'NULL::float8, NULL::float8, NULL::float8[], posterior.most_probable(s.prediction), posterior.probability(s.prediction, posterior.most_probable(s.prediction))' END,
+		posterior_internal.group_key(relation, shown, '{}', 'posterior row'), relation,
+			CASE WHEN only_missing THEN format('WHERE "posterior row".%I IS NULL', defined.target) ELSE '' END,
+			block,
+		CASE WHEN number THEN 'posterior.predict_summary($1, b.rows, $2)'
+			ELSE 'posterior.predict_rows($1, b.rows)' END)
+	USING context, levels;
+END $$;
+COMMENT ON FUNCTION posterior.score(text, regclass, text[], float8[], boolean,
+	integer) IS 'predictions for all rows of a relation, in blocks, given a named context';
+
+CREATE FUNCTION posterior.contrast(context text, "row" jsonb, other jsonb, level float8 DEFAULT 0.9,
+	draws integer DEFAULT 1000, seed bigint DEFAULT 0,
+		OUT mean float8, OUT other_mean float8, OUT difference float8, OUT low float8,
+			OUT high float8, OUT probability_greater float8)
+	LANGUAGE plpgsql STABLE COST 100000 SET jit = off SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	PERFORM posterior_internal.context_row(context), posterior_internal.check_level(level),
+		posterior_internal.check_count(draws, 'draws', 10, 100000);
+	IF "row" IS NULL OR other IS NULL THEN
+		RAISE EXCEPTION 'a row to contrast is NULL' USING ERRCODE = 'null_value_not_allowed',
+			HINT = 'A missing cell is a null inside the row, as in {"price": null}.';
+	END IF;
+	mean := posterior.mean(posterior.predict(context::name, "row"));
+	other_mean := posterior.mean(posterior.predict(context::name, other));
+	difference := other_mean - mean;
+	SELECT q[1], q[2], greater INTO low, high, probability_greater
+	FROM (SELECT percentile_cont(ARRAY[(1 - level) / 2, (1 + level) / 2]) WITHIN
+		GROUP (ORDER BY d) AS q, avg((d > 0)::integer) AS greater
+		FROM (SELECT sum(CASE s.ord WHEN 2 THEN s.y ELSE -s.y END) AS d
+			FROM posterior.sample(context, ARRAY["row", other], draws, seed) s
+			GROUP BY s.draw) d) q;
+END $$;
+COMMENT ON FUNCTION posterior.contrast(text, jsonb, jsonb, float8, integer,
+	bigint) IS 'what if: the difference between the outcomes of two rows, from joint draws';
+
+CREATE FUNCTION posterior.suggest(context text, candidates regclass, n integer DEFAULT 1,
+	maximize boolean DEFAULT true, method text DEFAULT 'draws', best float8 DEFAULT NULL,
+		kappa float8 DEFAULT 2, draws integer DEFAULT 256, key text[] DEFAULT NULL,
+			seed bigint DEFAULT 0)
+	RETURNS TABLE (rank integer, row_key jsonb, share float8, improvement float8, bound float8,
+		mean float8, stddev float8)
+	LANGUAGE plpgsql VOLATILE ROWS 10 COST 1000000 SET jit = off SET search_path = pg_catalog,
+		pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+	defined posterior.contexts := posterior_internal.context_row(context);
+	shown text[];
+	feature text;
+	goal float8 := best;
+	many bigint;
+BEGIN
+	PERFORM posterior_internal.check_count(n, 'n', 1, 100000),
+		posterior_internal.check_count(draws, 'draws', 1, 100000);
+	IF method IS NULL OR method NOT IN ('draws', 'improvement', 'bound') THEN
+		RAISE EXCEPTION 'unknown method "%"', coalesce(method, 'NULL')
+			USING ERRCODE = 'invalid_parameter_value',
+			HINT = 'Methods are draws (Thompson), improvement and bound.';
+	END IF;
+	PERFORM posterior_internal.check_number(defined.relation, defined.target, 'target');
+	FOREACH feature IN ARRAY defined.features LOOP
+		PERFORM posterior_internal.check_column(candidates, feature, 'feature of the context');
+	END LOOP;
+	shown := posterior_internal.key_columns(candidates, key, defined.features);
+	EXECUTE format('SELECT count(*) FROM (SELECT FROM %s LIMIT 4097) c', candidates) INTO many;
+	IF many NOT BETWEEN 1 AND 4096 THEN
+		RAISE EXCEPTION 'there must be 1 to 4096 candidates'
+			USING ERRCODE = 'invalid_parameter_value',
+			DETAIL = format('Relation %s has %s.', candidates, CASE WHEN many = 0 THEN 'none'
+			ELSE 'more' END),
+			HINT = 'Make a view of those that are worth a look, as by TABLESAMPLE.';
+	END IF;
+	IF goal IS NULL THEN
+		EXECUTE format('SELECT %s(%I)::float8 FROM %s', CASE WHEN maximize THEN 'max'
+			ELSE 'min' END, defined.target, defined.relation) INTO goal;
+	END IF;
+	RETURN QUERY EXECUTE format($q$
+		WITH q AS MATERIALIZED (SELECT array_agg(r ORDER BY row_key) AS rows,
+			array_agg(row_key ORDER BY row_key) AS row_key
+			FROM (SELECT "posterior row" AS r, %1$s AS row_key FROM %2$s "posterior row") r),
+		p AS MATERIALIZED (SELECT p.ord, p.prediction
+			FROM q, LATERAL posterior.predict_rows($1, q.rows) p),
+		won AS (SELECT ord, count(*)::float8 / $2 AS share
+			FROM (SELECT DISTINCT ON (s.draw) s.draw, s.ord
+			FROM q, LATERAL posterior.sample($1, q.rows, $2, $3) s ORDER BY s.draw, s.y %3$s,
+			s.ord) w GROUP BY ord),
+		c AS (SELECT p.ord, coalesce(w.share, 0) AS share,
+			posterior.expected_improvement(p.prediction, $4, $5) AS improvement,
+			posterior.upper_confidence_bound(p.prediction,
+				CASE WHEN $5 THEN $6 ELSE -$6 END) AS bound, posterior.mean(p.prediction) AS mean,
+				posterior.stddev(p.prediction) AS stddev
+			FROM p LEFT JOIN won w USING (ord))
+		SELECT (row_number() OVER o)::integer, q.row_key[c.ord], c.share, c.improvement, c.bound,
+			c.mean, c.stddev FROM c, q
+		WINDOW o AS (ORDER BY %4$s, c.improvement DESC, c.ord) ORDER BY 1 LIMIT $7$q$,
+		posterior_internal.group_key(candidates, shown, '{}', 'posterior row'), candidates,
+			CASE WHEN maximize THEN 'DESC' ELSE 'ASC' END,
+		CASE method WHEN 'draws' THEN 'c.share DESC' WHEN 'improvement' THEN 'c.improvement DESC'
+			ELSE 'c.bound ' || CASE WHEN maximize THEN 'DESC' ELSE 'ASC' END END)
+	USING context, draws, seed, goal, maximize, kappa, n;
+END $$;
+COMMENT ON FUNCTION posterior.suggest(text, regclass, integer, boolean, text, float8, float8,
+	integer, text[], bigint)
+	IS
+		'which candidates to try next: best in joint draws, by expected improvement or by a confidence bound';
+
+CREATE FUNCTION posterior.order_gap(context text, relation regclass, orders integer DEFAULT 32,
+	draws integer DEFAULT 32, seed bigint DEFAULT 0,
+		OUT rows bigint, OUT log_density float8, OUT log_density_stddev float8, OUT gap float8,
+			OUT kl_gap float8)
+	LANGUAGE plpgsql VOLATILE COST 1000000 SET jit = off SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	defined posterior.contexts := posterior_internal.context_row(context);
+BEGIN
+	PERFORM posterior_internal.check_count(orders, 'orders', 2, 10000),
+		posterior_internal.check_count(draws, 'draws', 0, 10000),
+		posterior_internal.check_number(defined.relation, defined.target, 'target'),
+			posterior_internal.check_number(relation, defined.target, 'target of the context');
+	EXECUTE format('SELECT count(*) FROM (SELECT FROM %s WHERE %I IS NOT NULL LIMIT 1025) r',
+		relation, defined.target) INTO rows;
+	IF rows NOT BETWEEN 2 AND 1024 THEN
+		RAISE EXCEPTION 'an order gap is told of 2 to 1024 rows with a target'
+			USING ERRCODE = 'invalid_parameter_value',
+			DETAIL = format('Relation %s has %s.', relation, CASE WHEN rows > 1024 THEN 'more'
+			ELSE rows::text END),
+			HINT = 'Make a view of fewer rows; all of them together are one joint question.';
+	END IF;
+	-- on what was observed: the mean over orders of log q, and the logarithm of the mean of q, of
+	-- the same orders
+	EXECUTE format($q$
+		SELECT avg(l), stddev(l), max(l) + ln(avg(exp(l - m))) - avg(l)
+		FROM (SELECT l, max(l) OVER () AS m FROM (
+			SELECT (SELECT posterior.log_density_averaged($1, 1, $2 + i,
+				"posterior row".%1$I::float8, "posterior row")
+				FROM %2$s "posterior row" WHERE "posterior row".%1$I IS NOT NULL) AS l
+				FROM generate_series(1, $3) i) o) m$q$,
+		defined.target, relation) INTO log_density, log_density_stddev, gap
+			USING context, seed, orders;
+	-- on what the model draws in the order of the rows: log q of that order against the mean over
+	-- orders
+	IF draws > 0 THEN
+		EXECUTE format($q$
+			WITH q AS MATERIALIZED (SELECT array_agg("posterior row" ORDER BY row_to_json("posterior row")::text) AS rows
+				FROM %1$s "posterior row" WHERE "posterior row".%2$I IS NOT NULL),
+			d AS MATERIALIZED (SELECT s.draw, s.ord, s.y, q.rows[s.ord] AS r
+				FROM q, LATERAL posterior.sample($1, q.rows, $2, $3) s)
+			SELECT avg(played - averaged) FROM (
+				SELECT posterior.log_density($1, d.y, d.r ORDER BY d.ord) AS played,
+					posterior.log_density_averaged($1, $4, $3, d.y, d.r) AS averaged FROM d
+					GROUP BY d.draw) k$q$,
+			relation, defined.target) INTO kl_gap USING context, draws, seed, orders;
+	END IF;
+END $$;
+COMMENT ON FUNCTION posterior.order_gap(text, regclass, integer, integer, bigint)
+	IS
+		'how far joint answers for rows depend on their order: on observed values, and as a divergence on the model''s own draws';
+
+CREATE FUNCTION posterior_internal.watch_insert() RETURNS trigger
+	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	outcome jsonb := to_jsonb(NEW) -> TG_ARGV[1];
+	surprise float8;
+BEGIN
+	-- a context that has too few rows yet cannot tell, which must not keep rows out
+	IF outcome IS NOT NULL AND outcome <> 'null' THEN
+		BEGIN
+			IF jsonb_typeof(outcome) = 'number' AND TG_ARGV[3] = 'number' THEN
+				surprise := posterior.surprise(posterior.predict(TG_ARGV[0]::name,
+					NEW), (outcome #>> '{}')::float8);
+			ELSE
+				surprise := posterior.surprise(posterior.predict(TG_ARGV[0]::name, NEW),
+					outcome #>> '{}');
+			END IF;
+		EXCEPTION WHEN object_not_in_prerequisite_state OR no_data_found THEN
+			surprise := NULL;
+		END;
+	END IF;
+	RETURN jsonb_populate_record(NEW, jsonb_build_object(TG_ARGV[2], surprise));
+END $$;
+COMMENT ON FUNCTION posterior_internal.watch_insert() IS
+	'trigger of watched tables: sets the surprise of a new row';
+
+CREATE FUNCTION posterior.watch(context text, "column" text DEFAULT 'surprise',
+	threshold float8 DEFAULT 0.01, leave_out boolean DEFAULT false) RETURNS void
+	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	defined posterior.contexts := posterior_internal.context_row(context);
+	number boolean := posterior_internal.target_is_number(defined.relation, defined.target)
+		AND (SELECT m.classes IS NULL FROM posterior.models m WHERE m.name = defined.model);
+	condition text;
+BEGIN
+	IF threshold IS NULL OR NOT (threshold > 0 AND threshold <= 1) THEN
+		RAISE EXCEPTION 'threshold must be above 0 and at most 1'
+			USING ERRCODE = 'numeric_value_out_of_range',
+			DETAIL = format('It is %s.', coalesce(threshold::text, 'NULL'));
+	END IF;
+	IF (SELECT relkind <> 'r' FROM pg_class WHERE oid = defined.relation) THEN
+		RAISE EXCEPTION 'only a table can be watched' USING ERRCODE = 'wrong_object_type',
+			DETAIL = format('Context "%s" is of %s.', context, defined.relation),
+			HINT = 'posterior.detect_anomalies finds surprising rows of any relation.';
+	END IF;
+	IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = defined.relation AND attname = "column"
+		AND NOT attisdropped) THEN
+		EXECUTE format('ALTER TABLE %s ADD COLUMN %I float8', defined.relation, "column");
+	ELSIF posterior_internal.base_type(posterior_internal.check_column(defined.relation, "column",
+		'column of the surprise')) <> 'float8'::regtype THEN
+		RAISE EXCEPTION 'column "%" is not of type double precision', "column"
+			USING ERRCODE = 'datatype_mismatch';
+	END IF;
+	IF "column" = defined.target OR "column" = ANY (defined.features) THEN
+		RAISE EXCEPTION 'column "%" is one of the context''s', "column"
+			USING ERRCODE = 'invalid_parameter_value',
+			DETAIL = 'What is told of a row must not be what it is told from.',
+			HINT = 'Name another column, and name the features when you create the context.';
+	END IF;
+	EXECUTE
+		format('CREATE OR REPLACE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW EXECUTE FUNCTION posterior_internal.watch_insert(%L, %L, %L, %L)',
+		'posterior_watch_' || context, defined.relation, context, defined.target, "column",
+			CASE WHEN number THEN 'number' ELSE 'label' END);
+	IF leave_out THEN
+		condition := format('(%1$I IS NULL OR %1$I >= %2$L::float8)', "column", threshold);
+		IF defined.filter IS NULL THEN
+			PERFORM posterior.alter_context(context, filter => condition);
+		ELSIF position(quote_ident("column") IN defined.filter) = 0 THEN
+			PERFORM posterior.alter_context(context,
+				filter => format('(%s) AND %s', defined.filter, condition));
+		END IF;
+	END IF;
+END $$;
+COMMENT ON FUNCTION posterior.watch(text, text, float8,
+	boolean) IS
+	'have every row that is inserted into a context''s table tell its surprise in a column, and leave surprising ones out of the context if asked';
+
+CREATE FUNCTION posterior.unwatch(context text) RETURNS void
+	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	defined posterior.contexts := posterior_internal.context_row(context);
+BEGIN
+	EXECUTE format('DROP TRIGGER IF EXISTS %I ON %s', 'posterior_watch_' || context,
+		defined.relation);
+END $$;
+COMMENT ON FUNCTION posterior.unwatch(text) IS
+	'drop the trigger that posterior.watch has made; the column and the filter stay';

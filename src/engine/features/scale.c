@@ -1,0 +1,321 @@
+/*
+ * scale.c: scaling of features and targets, and the cells of the row tokeniser
+ * (docs/model-format.md sections 3, 5). The statistics themselves are made in stats.c.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "engine/features/scale.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "engine/features/class_counts.h"
+#include "engine/features/logistic.h"
+#include "engine/features/ridge.h"
+#include "engine/features/stats.h"
+
+/* Refuse one cell that the model has no meaning for. */
+static TnpStatus
+check_cell(const TnpModel *model, const TnpRows *rows, int column, double value, TnpError *error)
+{
+	bool		category = rows->kinds != NULL && rows->kinds[column] == TNP_CATEGORICAL;
+
+	if (isinf(value))
+		return tnp_fail(error, TNP_BAD_VALUE, "feature %d is infinite", column + 1);
+	if (isnan(value) && !model->info.takes_missing)
+		return tnp_fail(error, TNP_BAD_VALUE,
+						"feature %d is missing, and this model takes no missing values",
+						column + 1);
+	if (category && !isnan(value)
+		&& !(value >= 0 && value < 9007199254740992.0 && value == floor(value)))
+		return tnp_fail(error, TNP_BAD_VALUE, "feature %d is not a category identity", column + 1);
+	return TNP_OK;
+}
+
+TnpStatus
+tnp_rows_check(const TnpModel *model, const TnpRows *rows, bool need_y, TnpError *error)
+{
+	const TnpConfig *c = &model->config;
+
+	if (rows->n < 0 || rows->n > INT32_MAX / 2)
+		return tnp_fail(error, TNP_BAD_ARGUMENT, "the number of rows is out of range");
+	if (c->n_features > 0 ? rows->n_features != c->n_features : rows->n_features < 1
+		|| rows->n_features > 65535)
+	{
+		tnp_fail(error, TNP_BAD_SHAPE, "the model takes %d feature column%s, not %d",
+				 c->n_features > 0 ? c->n_features : 1, c->n_features > 0
+				 ? (c->n_features == 1 ? "" : "s") : " or more", rows->n_features);
+		return TNP_BAD_SHAPE;
+	}
+	if (need_y && rows->y == NULL && rows->n > 0)
+		return tnp_fail(error, TNP_BAD_ARGUMENT, "rows of a context need targets");
+	if (tnp_classes(model) > 0 && (rows->n_classes < 0 || rows->n_classes > tnp_classes(model)))
+	{
+		tnp_fail(error, TNP_BAD_VALUE, "more classes than the model has room for");
+		tnp_detail(error, "%d classes, room for %d", rows->n_classes, tnp_classes(model));
+		return TNP_BAD_VALUE;
+	}
+	if (rows->kinds != NULL && !model->info.takes_categories)
+		for (int f = 0; f < rows->n_features; f++)
+			if (rows->kinds[f] == TNP_CATEGORICAL)
+				return tnp_fail(error, TNP_BAD_VALUE,
+								"feature %d is categorical, and this model takes numbers only",
+								f + 1);
+	for (int64_t i = 0; i < rows->n; i++)
+	{
+		for (int f = 0; f < rows->n_features; f++)
+		{
+			TnpStatus	status = check_cell(model, rows, f, rows->x[i * rows->n_features + f],
+											error);
+
+			if (status != TNP_OK)
+			{
+				tnp_detail(error, "row %lld", (long long) (rows->before + i + 1));
+				return status;
+			}
+		}
+		if (need_y && tnp_classes(model) > 0)
+		{
+			TnpStatus	status = tnp_class_check(rows->y[i], rows->n_classes > 0 ? rows->n_classes
+												 : tnp_classes(model), rows->before + i, error);
+
+			if (status != TNP_OK)
+				return status;
+		}
+		else if (need_y && !isfinite(rows->y[i]))
+		{
+			tnp_fail(error, TNP_BAD_VALUE, "a target is %s",
+					 isnan(rows->y[i]) ? "NaN" : "infinite");
+			tnp_detail(error, "row %lld", (long long) (rows->before + i + 1));
+			return TNP_BAD_VALUE;
+		}
+	}
+	return TNP_OK;
+}
+
+double
+tnp_soft_clip(double z, double knee)
+{
+	if (knee <= 0 || fabs(z) <= knee)
+		return z;
+	return copysign(knee + log1p(fabs(z) - knee), z);
+}
+
+int64_t
+tnp_find_level(const TnpColumn *column, double identity)
+{
+	int64_t		low = 0,
+				high = column->n_levels;
+
+	while (low < high)
+	{
+		int64_t		middle = low + (high - low) / 2;
+
+		if (column->levels[middle] < identity)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < column->n_levels && column->levels[low] == identity ? low : -1;
+}
+
+double
+tnp_column_value(const TnpColumn *column, double x)
+{
+	if (column->kind == TNP_CATEGORICAL && !isnan(x))
+	{
+		int64_t		level = tnp_find_level(column, x);
+
+		return level < 0 ? NAN : (double) level;
+	}
+	return x;
+}
+
+int
+tnp_column_bin(const TnpColumn *column, double x)
+{
+	int			bin = 0;
+
+	if (isnan(x))
+		return TNP_MISSING_BIN;
+	if (column->kind == TNP_CATEGORICAL)
+	{
+		int64_t		level = tnp_find_level(column, x);
+
+		return level < 0 ? TNP_MISSING_BIN : column->level_bin[level];
+	}
+	while (bin < TNP_EDGES && x > column->edges[bin])
+		bin++;
+	return bin;
+}
+
+double
+tnp_column_scale(const TnpModel *model, const TnpColumn *column, double value)
+{
+	double		z;
+
+	if (column->constant)
+		return 0;
+	z = (value - column->mean) / column->sd;
+	/* the difference alone may have no room */
+	if (!isfinite(z))
+		z = value / column->sd - column->mean / column->sd;
+	return tnp_soft_clip(z, model->config.input_clip);
+}
+
+/* The target in the network's units, not clipped. */
+static double
+standard_target(const TnpStats *stats, double y)
+{
+	return (y - stats->y_center) / stats->y_scale;
+}
+
+double
+tnp_clipped_target(const TnpModel *model, const TnpStats *stats, double y)
+{
+	return tnp_soft_clip(standard_target(stats, y), model->config.target_clip);
+}
+
+float
+tnp_scale_target(const TnpModel *model, const TnpStats *stats, double y)
+{
+	return (float) tnp_clipped_target(model, stats, y);
+}
+
+int
+tnp_ridge_width(const TnpModel *model)
+{
+	int			classes = tnp_classes(model);
+
+	return model->config.encode_x.ridge ? TNP_RIDGES * (classes > 0 ? classes + 2 : 3) : 0;
+}
+
+int
+tnp_logistic_width(const TnpModel *model)
+{
+	return model->config.encode_x.logistic ? tnp_classes(model) + 1 : 0;
+}
+
+int
+tnp_prior_logits_width(const TnpModel *model)
+{
+	return model->config.logistic_blend_weight > 0 ? tnp_classes(model) : 0;
+}
+
+int
+tnp_regression_features_width(const TnpModel *model)
+{
+	return tnp_ridge_width(model) + tnp_logistic_width(model);
+}
+
+int
+tnp_features_width(const TnpModel *model, const TnpStats *stats)
+{
+	if (!model->info.takes_missing)
+		return model->config.n_features;
+	return tnp_regression_features_width(model) + stats->n_slots * tnp_cell_width(model);
+}
+
+/* The eight numbers of one cell (section 5). */
+static void
+write_cell(const TnpModel *model, const TnpStats *stats, const TnpColumn *column, double x,
+		   double y, float *cell)
+{
+	double		value = tnp_column_value(column, x);
+	int			bin = tnp_column_bin(column, x);
+	double		sum = column->sum[bin],
+				count = column->count[bin];
+
+	/* leave-one-out: the row's own target must not reach it through its bin */
+	if (isnan(y))
+		sum /= count + 1.5;
+	else
+		sum = (sum - tnp_clipped_target(model, stats, y)) / (count + 0.5);
+	cell[0] = isnan(value) ? 0 : (float) tnp_column_scale(model, column, value);
+	cell[1] = isnan(value) ? 1 : 0;
+	cell[2] = column->kind == TNP_CATEGORICAL ? 1 : 0;
+	cell[3] = (float) sum;
+	cell[4] = (float) (log1p((double) stats->n0) / 8);
+	cell[5] = (float) column->correlation;
+	cell[6] = (float) column->between;
+	cell[7] = (float) column->missing_rate;
+}
+
+void
+tnp_scale_features(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int64_t row,
+				   bool in_context, float *out)
+{
+	const TnpConfig *c = &model->config;
+	const double *x = rows->x + row * rows->n_features;
+	bool		own = in_context && row < stats->n0;
+	double		y = own ? rows->y[row] : NAN;
+
+	if (model->info.takes_missing)
+	{
+		if (c->encode_x.ridge)
+			tnp_ridge_features(model, stats, x, y, out);
+		if (c->encode_x.logistic)
+			tnp_logistic_features(model, stats, x, own ? row : -1, out + tnp_ridge_width(model));
+		out += tnp_regression_features_width(model);
+		for (int s = 0; s < stats->n_slots; s++)
+		{
+			int			f = stats->slot[s];
+
+			if (tnp_classes(model) > 0)
+				tnp_class_cell(model, stats, f, x[f], y, out + s * tnp_cell_width(model));
+			else
+				write_cell(model, stats, &stats->columns[f], x[f], y, out + s * TNP_CELL);
+		}
+		return;
+	}
+	for (int f = 0; f < c->n_features; f++)
+	{
+		if (c->input_scaling == TNP_SCALE_PREFIX)
+			out[f] = (float) tnp_column_scale(model, &stats->columns[f], x[f]);
+		else if (c->input_scaling == TNP_SCALE_FIXED)
+			out[f] = (float) tnp_soft_clip((x[f] - c->input_center[f]) / c->input_scale[f],
+										   c->input_clip);
+		else
+			out[f] = (float) tnp_soft_clip(x[f], c->input_clip);
+	}
+}
+
+bool
+tnp_all_finite(size_t n, const float *x)
+{
+	int			beyond = 0;
+
+	for (size_t i = 0; i < n; i++)
+		beyond |= !(fabsf(x[i]) <= FLT_MAX);
+	return beyond == 0;
+}
+
+/* The size of a feature; what is not finite is the largest. */
+static float
+feature_size(float x)
+{
+	return isnan(x) ? INFINITY : fabsf(x);
+}
+
+TnpStatus
+tnp_feature_too_large(const TnpModel *model, const TnpStats *stats, const float *features,
+					  int64_t row, TnpError *error)
+{
+	bool		cells = model->info.takes_missing;
+	int			n = cells ? stats->n_slots : model->config.n_features,
+				step = cells ? tnp_cell_width(model) : 1,
+				most = 0;
+
+	if (cells)
+		features += tnp_regression_features_width(model);
+	for (int i = 1; i < n; i++)
+		if (feature_size(features[i * step]) > feature_size(features[most * step]))
+			most = i;
+	if (n > 0)
+		tnp_fail(error, TNP_BAD_VALUE, "feature %d is too large for the model",
+				 (cells ? stats->slot[most] : most) + 1);
+	else
+		tnp_fail(error, TNP_BAD_VALUE, "a feature is too large for the model");
+	tnp_detail(error, "row %lld", (long long) row + 1);
+	return TNP_BAD_VALUE;
+}

@@ -1,0 +1,451 @@
+/*
+ * stats.c: statistics of the prefix: centre and scale of every column and of the target, bins and
+ * column cards of the row tokeniser (docs/model-format.md sections 3 and 5). All in double
+ * precision, each a function of the prefix rows and their order alone.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "engine/features/stats.h"
+
+#include "engine/features/class_counts.h"
+#include "engine/distribution/distribution.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/features/logistic.h"
+#include "engine/features/ridge.h"
+
+/* most frequent identities with a bin of their own; the rest share one more */
+#define CATEGORY_BINS 15
+#define SMALLEST_SCALE 1e-100	/* of targets */
+#define SMALLEST_SD 1e-140		/* whose square is far from the smallest number */
+#define LARGEST_REST 1e-6		/* of a mean, in standard deviations */
+#define SCALE_OF_ZEROS 1e-9
+#define RELEVANCE_STEPS 1048576.0	/* steps in which the relevance of columns is compared */
+
+static int
+compare_doubles(const void *a, const void *b)
+{
+	double		x = *(const double *) a,
+				y = *(const double *) b;
+
+	return (x > y) - (x < y);
+}
+
+/* A distinct identity of a column: how often it occurs, and its place in ascending order. */
+typedef struct Level
+{
+	double		identity;
+	int64_t		count;
+	int64_t		place;
+} Level;
+
+/* Most frequent first, then ascending identity. */
+static int
+compare_levels(const void *a, const void *b)
+{
+	const Level *x = a,
+			   *y = b;
+
+	if (x->count != y->count)
+		return x->count > y->count ? -1 : 1;
+	return (x->identity > y->identity) - (x->identity < y->identity);
+}
+
+/*
+ * Sums over n values in units of 2^exponent: of their distances from a mean, and of the squares of
+ * these.
+ */
+static void
+sum_distances(const double *v, int64_t n, int exponent, double mean, double *rest, double *square)
+{
+	*rest = *square = 0;
+	for (int64_t i = 0; i < n; i++)
+	{
+		double		from = (exponent == 0 ? v[i] : ldexp(v[i], -exponent)) - mean;
+
+		*rest += from;
+		*square += from * from;
+	}
+}
+
+/*
+ * Mean and population standard deviation of n values, more than 0, in units of 2^exponent; two
+ * passes.
+ */
+static void
+moments_in_unit(const double *v, int64_t n, bool differ, int exponent, double *mean, double *sd)
+{
+	double		sum = 0,
+				square,
+				rest;
+
+	for (int64_t i = 0; i < n; i++)
+		sum += exponent == 0 ? v[i] : ldexp(v[i], -exponent);
+	*mean = sum / n;
+	sum_distances(v, n, exponent, *mean, &rest, &square);
+	/*
+	 * the mean of numbers far from zero but near each other has been rounded by more than they
+	 * differ
+	 */
+	if (differ && fabs(rest) > LARGEST_REST * sqrt(square / n) * n)
+	{
+		*mean += rest / n;
+		sum_distances(v, n, exponent, *mean, &rest, &square);
+	}
+	*sd = sqrt(square / n);
+}
+
+/*
+ * Mean and population standard deviation of n values; where a sum or a square has left the range of
+ * a double, in a unit near the largest value.
+ */
+static void
+moments(const double *v, int64_t n, double *mean, double *sd)
+{
+	double		largest = 0;
+	bool		differ = false;
+
+	*mean = *sd = 0;
+	if (n == 0)
+		return;
+	for (int64_t i = 0; i < n; i++)
+	{
+		largest = fmax(largest, fabs(v[i]));
+		differ = differ || v[i] != v[0];
+	}
+	moments_in_unit(v, n, differ, 0, mean, sd);
+	if (isfinite(*mean) && isfinite(*sd) && (!differ || *sd > SMALLEST_SD))
+		return;
+	moments_in_unit(v, n, differ, ilogb(largest), mean, sd);
+	*mean = ldexp(*mean, ilogb(largest));
+	*sd = ldexp(*sd, ilogb(largest));
+}
+
+/* Levels and bins of a categorical column from its m sorted non-missing identities. */
+static TnpStatus
+build_levels(const TnpEnv *env, const double *sorted, int64_t m, TnpColumn *column, TnpError *error)
+{
+	int64_t		n = 0;
+	Level	   *levels;
+
+	for (int64_t i = 0; i < m; i++)
+		n += i == 0 || sorted[i] != sorted[i - 1];
+	levels = tnp_alloc(env, n, sizeof(Level));
+	column->levels = tnp_alloc(env, n, sizeof(double));
+	column->level_bin = tnp_alloc(env, n, 1);
+	if (levels == NULL || column->levels == NULL || column->level_bin == NULL)
+	{
+		tnp_free(env, levels);
+		return tnp_no_memory(error);
+	}
+	column->n_levels = n;
+	n = 0;
+	for (int64_t i = 0; i < m; i++)
+	{
+		if (i == 0 || sorted[i] != sorted[i - 1])
+		{
+			column->levels[n] = sorted[i];
+			levels[n] = (Level) {sorted[i], 0, n};
+			n++;
+		}
+		levels[n - 1].count++;
+	}
+	qsort(levels, n, sizeof(Level), compare_levels);
+	for (int64_t i = 0; i < n; i++)
+		column->level_bin[levels[i].place] = (unsigned char) (i < CATEGORY_BINS ? i
+															  : CATEGORY_BINS);
+	tnp_free(env, levels);
+	return TNP_OK;
+}
+
+/* Edges of a numeric column from its m sorted non-missing values. */
+static void
+build_edges(const double *sorted, int64_t m, TnpColumn *column)
+{
+	for (int j = 1; j <= TNP_EDGES; j++)
+	{
+		double		h = (double) (m - 1) * j / (TNP_EDGES + 1);
+		int64_t		low = m > 0 ? (int64_t) floor(h) : 0,
+					high = low + 1 < m ? low + 1 : low;
+
+		column->edges[j - 1] = m > 0 ? sorted[low] + (sorted[high] - sorted[low]) * (h - low) : 0;
+		/* the difference may have no room */
+		if (!isfinite(column->edges[j - 1]))
+			column->edges[j - 1] = sorted[low] * (1 - (h - low)) + sorted[high] * (h - low);
+	}
+}
+
+/* Centre, scale, levels and edges of one column; work [n0]. */
+static TnpStatus
+build_column(const TnpModel *model, const TnpRows *rows, int64_t n0, int f, double *work,
+			 TnpColumn *column, TnpError *error)
+{
+	bool		cards = model->info.takes_missing;
+	int64_t		m = 0;
+	TnpStatus	status = TNP_OK;
+
+	memset(column, 0, sizeof(*column));
+	column->kind = rows->kinds != NULL ? rows->kinds[f] : TNP_NUMERIC;
+	for (int64_t i = 0; i < n0; i++)
+	{
+		double		x = rows->x[i * rows->n_features + f];
+
+		if (!isnan(x))
+			work[m++] = x;
+	}
+	column->missing_rate = n0 > 0 ? (double) (n0 - m) / n0 : 0;
+	if (cards)
+	{
+		qsort(work, m, sizeof(double), compare_doubles);
+		if (column->kind == TNP_CATEGORICAL)
+			status = build_levels(&model->env, work, m, column, error);
+		else
+			build_edges(work, m, column);
+		if (status != TNP_OK)
+			return status;
+	}
+
+	/* moments in row order, so that they do not depend on the sort */
+	m = 0;
+	column->constant = true;
+	for (int64_t i = 0; i < n0; i++)
+	{
+		double		value = tnp_column_value(column, rows->x[i * rows->n_features + f]);
+
+		if (isnan(value))
+			continue;
+		work[m++] = value;
+		if (value != work[0])
+			column->constant = false;
+	}
+	moments(work, m, &column->mean, &column->sd);
+	if (column->sd == 0)
+		column->constant = true;
+	if (!isfinite(column->mean) || !isfinite(column->sd))
+		return tnp_fail(error, TNP_BAD_VALUE, "the values of feature %d are too large to be scaled",
+						f + 1);
+	return TNP_OK;
+}
+
+/* Bin sums, correlation and between-bin share of one column; needs the target's scale. */
+static void
+build_card(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int f,
+		   TnpColumn *column)
+{
+	int64_t		n0 = stats->n0;
+	double		mean = 0,
+				total = 0,
+				between = 0,
+				zy = 0,
+				zz = 0,
+				yy = 0,
+				mean_z = 0,
+				mean_y = 0;
+	int64_t		m = 0;
+	int			bins = 0;
+
+	for (int64_t i = 0; i < n0; i++)
+	{
+		double		x = rows->x[i * rows->n_features + f],
+					y = tnp_clipped_target(model, stats, rows->y[i]),
+					value = tnp_column_value(column, x);
+		int			bin = tnp_column_bin(column, x);
+
+		column->count[bin]++;
+		column->sum[bin] += y;
+		mean += y / n0;
+		if (!isnan(value))
+		{
+			mean_z += tnp_column_scale(model, column, value);
+			mean_y += y;
+			m++;
+		}
+	}
+	if (m > 0)
+	{
+		mean_z /= m;
+		mean_y /= m;
+	}
+	for (int64_t i = 0; i < n0; i++)
+	{
+		double		y = tnp_clipped_target(model, stats, rows->y[i]),
+					value = tnp_column_value(column, rows->x[i * rows->n_features + f]);
+
+		total += (y - mean) * (y - mean);
+		if (!isnan(value))
+		{
+			double		z = tnp_column_scale(model, column, value) - mean_z;
+
+			zy += z * (y - mean_y);
+			zz += z * z;
+			yy += (y - mean_y) * (y - mean_y);
+		}
+	}
+	for (int b = 0; b < TNP_BINS; b++)
+		if (column->count[b] > 0)
+		{
+			double		difference = column->sum[b] / column->count[b] - mean;
+
+			between += column->count[b] * difference * difference;
+			bins++;
+		}
+	if (zz > 0 && yy > 0)
+		column->correlation = fmax(-1, fmin(1, zy / sqrt(zz * yy)));
+	if (n0 > bins && total > 0)
+		column->between =
+			fmax(0, 1 - (1 - between / total) * (double) (n0 - 1) / (double) (n0 - bins));
+}
+
+double
+tnp_column_relevance(const TnpColumn *column)
+{
+	/* a column and a decreasing function of it, for one, are equal */
+	return rint(fmax(column->between, column->correlation * column->correlation) *
+				RELEVANCE_STEPS) / RELEVANCE_STEPS;
+}
+
+/* Assign the most relevant columns to slots: descending relevance, ties by column number. */
+static TnpStatus
+build_slots(const TnpModel *model, TnpStats *stats, TnpError *error)
+{
+	int			n = stats->n_columns,
+				used = n < model->config.max_features ? n : model->config.max_features;
+	int		   *order = tnp_alloc(&model->env, n, sizeof(int));
+
+	if (order == NULL)
+		return tnp_no_memory(error);
+	for (int f = 0; f < n; f++)
+	{
+		int			place = f;
+
+		/* insertion keeps equal columns in order; a few dozen columns */
+		while (place > 0 && tnp_column_relevance(&stats->columns[order[place - 1]]) <
+			   tnp_column_relevance(&stats->columns[f]))
+		{
+			order[place] = order[place - 1];
+			place--;
+		}
+		order[place] = f;
+	}
+	stats->slot = order;
+	stats->n_slots = used;
+	return TNP_OK;
+}
+
+/* Centre and scale of the target. */
+static TnpStatus
+build_target(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError *error)
+{
+	const TnpConfig *c = &model->config;
+	double		sd;
+
+	stats->y_center = 0;
+	stats->y_scale = 1;
+	stats->n_classes = tnp_classes(model) > 0 && rows->n_classes > 0 ? rows->n_classes
+		: tnp_classes(model);
+	if (c->target_scaling == TNP_SCALE_FIXED)
+	{
+		stats->y_center = c->target_center;
+		stats->y_scale = c->target_scale;
+	}
+	else if (c->target_scaling == TNP_SCALE_PREFIX)
+	{
+		moments(rows->y, stats->n0, &stats->y_center, &sd);
+		stats->y_scale = fmax(sd, 1e-6 * fabs(stats->y_center));
+		/* nothing but zeros, or numbers too small to divide by */
+		if (stats->y_scale < SMALLEST_SCALE)
+			stats->y_scale = SCALE_OF_ZEROS;
+		if (!(fabs(stats->y_center) <= TNP_LARGEST_PARAMETER
+			  && stats->y_scale <= TNP_LARGEST_PARAMETER))
+		{
+			tnp_fail(error, TNP_BAD_VALUE, "the targets are too large to be scaled");
+			tnp_detail(error, "mean %g, standard deviation %g, each at most %g", stats->y_center,
+					   sd, TNP_LARGEST_PARAMETER);
+			return TNP_BAD_VALUE;
+		}
+	}
+	return TNP_OK;
+}
+
+TnpStatus
+tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats *stats,
+				TnpError *error)
+{
+	const TnpConfig *c = &model->config;
+	double	   *work;
+	TnpStatus	status;
+
+	memset(stats, 0, sizeof(*stats));
+	stats->n0 = n0;
+	status = build_target(model, rows, stats, error);
+	if (status != TNP_OK || c->input_scaling != TNP_SCALE_PREFIX)
+		return status;
+
+	work = tnp_alloc(&model->env, n0, sizeof(double));
+	stats->columns = tnp_alloc_zero(&model->env, rows->n_features, sizeof(TnpColumn));
+	if (work == NULL || stats->columns == NULL)
+		status = tnp_no_memory(error);
+	else
+		stats->n_columns = rows->n_features;
+	if (status == TNP_OK && model->info.takes_missing && tnp_classes(model) > 0)
+		status = tnp_class_stats_make(model, rows, stats, error);
+	for (int f = 0; status == TNP_OK && f < rows->n_features; f++)
+	{
+		if (tnp_interrupted(&model->env))
+			status = tnp_fail(error, TNP_INTERRUPTED, "interrupted");
+		else
+			status = build_column(model, rows, n0, f, work, &stats->columns[f], error);
+		if (status == TNP_OK && tnp_classes(model) > 0)
+		{
+			if (model->info.takes_missing)
+				status = tnp_class_card(model, stats, rows, f, error);
+		}
+		else if (status == TNP_OK && model->info.takes_missing)
+			build_card(model, stats, rows, f, &stats->columns[f]);
+	}
+	tnp_free(&model->env, work);
+	if (status == TNP_OK && model->info.takes_missing)
+		status = build_slots(model, stats, error);
+	if (status == TNP_OK && c->encode_x.prune)
+		status = tnp_ridge_prune(model, rows, stats, error);
+	if (status == TNP_OK && c->encode_x.ridge)
+		status = tnp_ridge_build(model, rows, stats, error);
+	if (status == TNP_OK && c->encode_x.logistic)
+		status = tnp_logistic_fit(model, rows, stats, &stats->logistic, error);
+	if (status != TNP_OK)
+		tnp_stats_free(&model->env, stats);
+	return status;
+}
+
+void
+tnp_stats_free(const TnpEnv *env, TnpStats *stats)
+{
+	for (int f = 0; f < stats->n_columns; f++)
+	{
+		tnp_free(env, stats->columns[f].levels);
+		tnp_free(env, stats->columns[f].level_bin);
+	}
+	for (int k = 0; k < TNP_RIDGES; k++)
+		tnp_ridge_free(env, &stats->ridge[k]);
+	tnp_logistic_free(env, &stats->logistic);
+	tnp_free(env, stats->columns);
+	tnp_free(env, stats->slot);
+	tnp_free(env, stats->class_blend_weight);
+	memset(stats, 0, sizeof(*stats));
+}
+
+size_t
+tnp_stats_bytes(const TnpStats *stats)
+{
+	size_t		bytes = (size_t) stats->n_columns * sizeof(TnpColumn) +
+		(size_t) stats->n_slots * sizeof(int);
+
+	for (int f = 0; f < stats->n_columns; f++)
+		bytes += (size_t) stats->columns[f].n_levels * (sizeof(double) + 1);
+	for (int k = 0; k < TNP_RIDGES; k++)
+		bytes += tnp_ridge_bytes(&stats->ridge[k]);
+	return bytes + tnp_logistic_bytes(&stats->logistic) + tnp_class_stats_bytes(stats);
+}

@@ -1,0 +1,35 @@
+/*
+ * stats.h: what scale.c and stats.c share: one column's value, bin and scale.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TNP_STATS_H
+#define TNP_STATS_H
+
+#include "engine/features/scale.h"
+
+/* z, or beyond the knee sign(z) (knee + ln(1 + |z| - knee)); knee 0 = off. */
+double		tnp_soft_clip(double z, double knee);
+
+/* Rank of a category identity among the column's levels, or -1. */
+int64_t		tnp_find_level(const TnpColumn *column, double identity);
+
+/* The number behind a cell: itself, the code of a category, NaN when missing or unknown. */
+double		tnp_column_value(const TnpColumn *column, double x);
+
+/*
+ * How much a column says about the target by itself, 0 … 1, in steps of 2^-20: what is equal up to
+ * rounding is equal.
+ */
+double		tnp_column_relevance(const TnpColumn *column);
+
+/* The bin of a raw cell. */
+int			tnp_column_bin(const TnpColumn *column, double x);
+
+/* Scaled and clipped value of a number (after tnp_column_value). */
+double		tnp_column_scale(const TnpModel *model, const TnpColumn *column, double value);
+
+/* Scaled and clipped target. */
+double		tnp_clipped_target(const TnpModel *model, const TnpStats *stats, double y);
+
+#endif							/* TNP_STATS_H */

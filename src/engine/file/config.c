@@ -1,0 +1,615 @@
+/*
+ * config.c: the configuration of a model, parsed and checked.
+ *
+ * The keys are tables (keys.h); what single values cannot say, that one option excludes or needs
+ * another, is the table of rules in check_rules. The meaning of every key is docs/model-format.md,
+ * whose limits these are.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "engine/file/config.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/file/keys.h"
+
+#define MAX_VALUES 20000
+#define MAX_FEATURES 1024
+#define MAX_SLOTS 256
+#define MAX_ROWS 1000000
+#define MAX_ROW_LIMIT 100000000
+#define ROW_LIMIT 20000			/* of a model that does not say: every row reads every other */
+#define MAX_WIDTH 4096
+#define MAX_LAYERS 128
+#define MAX_FEEDFORWARD 16384
+#define MAX_COMPONENTS 1024
+#define MAX_BUCKETS 65536
+#define MAX_SINKS 64
+#define MAX_READOUTS 64
+#define MIN_EPS 1e-30			/* below it, eps would not be a normal float32 */
+
+_Static_assert(sizeof(TnpActivation) == sizeof(int) && sizeof(TnpEncoderKind) == sizeof(int),
+			   "enums are as wide as int");
+
+/* ---- values of their own form ---------------------------------------------------------------- */
+
+static TnpStatus
+read_format(TnpReader *reader, const char *path, const json_t *value, void *field)
+{
+	char		shown[TNP_JSON_SHOWN];
+
+	(void) path;
+	(void) field;
+	if (json_is_integer(value) && json_integer_value(value) == 1)
+		return TNP_OK;
+	tnp_fail(reader->error, TNP_BAD_CONFIG, "unknown model format %s", tnp_json_show(value, shown));
+	tnp_detail(reader->error, "known is 1");
+	return TNP_BAD_CONFIG;
+}
+
+/* One line, cut between characters where it is long; control characters become spaces. */
+static TnpStatus
+read_description(TnpReader *reader, const char *path, const json_t *value, void *field)
+{
+	const size_t max = sizeof(((TnpConfig *) 0)->description) - 1;
+	const char *text = json_string_value(value);
+	size_t		length = json_string_length(value);
+	char	   *description = field;
+
+	if (text == NULL)
+		return tnp_fail_value(reader, path, value, "a text");
+	if (length > max)
+		for (length = max; ((unsigned char) text[length] & 0xc0) == 0x80;)
+			length--;
+	memcpy(description, text, length);
+	description[length] = '\0';
+	for (char *p = description; *p != '\0'; p++)
+		if ((unsigned char) *p < 0x20 || *p == 0x7f)
+			*p = ' ';
+	return TNP_OK;
+}
+
+/* A list of hidden sizes, possibly empty. */
+static TnpStatus
+read_hidden(TnpReader *reader, const char *path, const json_t *value, void *field)
+{
+	TnpHidden  *hidden = field;
+	size_t		n = json_array_size(value);
+	char		expected[64];
+	TnpStatus	status;
+
+	if (!json_is_array(value) || n > TNP_MAX_HIDDEN)
+	{
+		snprintf(expected, sizeof(expected), "an array of at most %d sizes", TNP_MAX_HIDDEN);
+		return tnp_fail_value(reader, path, value, expected);
+	}
+	for (size_t i = 0; i < n; i++)
+		if ((status = tnp_read_integer(reader, path, json_array_get(value, i), 1, MAX_FEEDFORWARD,
+									   &hidden->size[i])) != TNP_OK)
+			return status;
+	hidden->n = (int) n;
+	return TNP_OK;
+}
+
+/* The row tokeniser's one hidden size, kept as a list of one. */
+static TnpStatus
+read_one_hidden(TnpReader *reader, const char *path, const json_t *value, void *field)
+{
+	TnpHidden  *hidden = field;
+
+	hidden->n = 1;
+	return tnp_read_integer(reader, path, value, 1, MAX_FEEDFORWARD, &hidden->size[0]);
+}
+
+/* K, or null for no limit. */
+static TnpStatus
+read_buffer(TnpReader *reader, const char *path, const json_t *value, void *field)
+{
+	if (json_is_null(value))
+	{
+		*(int *) field = 0;
+		return TNP_OK;
+	}
+	if (!json_is_integer(value))
+		return tnp_fail_value(reader, path, value, "a positive integer or null");
+	return tnp_read_integer(reader, path, value, 1, MAX_ROWS, field);
+}
+
+/*
+ * One number of at least min for each feature, into memory of its own; the number of features has
+ * been read before.
+ */
+static TnpStatus
+read_vector(TnpReader *reader, const char *path, const json_t *value, double min, double **vector)
+{
+	int			n = ((TnpConfig *) reader->root)->n_features;
+	char		expected[64];
+	TnpStatus	status;
+
+	if (!json_is_array(value) || n == 0 || json_array_size(value) != (size_t) n)
+	{
+		snprintf(expected, sizeof(expected), "an array of one number for each of inputs.features");
+		return tnp_fail_value(reader, path, value, expected);
+	}
+	*vector = tnp_keep(reader->env, (size_t) n, sizeof(double));
+	if (*vector == NULL)
+		return tnp_no_memory(reader->error);
+	for (int i = 0; i < n; i++)
+		if ((status = tnp_read_number(reader, path, json_array_get(value, (size_t) i), min, DBL_MAX,
+									  &(*vector)[i])) != TNP_OK)
+			return status;
+	return TNP_OK;
+}
+
+static TnpStatus
+read_centers(TnpReader *reader, const char *path, const json_t *value, void *field)
+{
+	return read_vector(reader, path, value, -DBL_MAX, field);
+}
+
+static TnpStatus
+read_scales(TnpReader *reader, const char *path, const json_t *value, void *field)
+{
+	return read_vector(reader, path, value, DBL_MIN, field);
+}
+
+static TnpStatus read_tokens(TnpReader *reader, const char *path, const json_t *value, void *field);
+static TnpStatus read_encoder_x(TnpReader *reader, const char *path, const json_t *value,
+								void *field);
+static TnpStatus read_encoder_y(TnpReader *reader, const char *path, const json_t *value,
+								void *field);
+static TnpStatus read_embedder(TnpReader *reader, const char *path, const json_t *value,
+							   void *field);
+static TnpStatus read_head(TnpReader *reader, const char *path, const json_t *value, void *field);
+
+/* ---- the tables ------------------------------------------------------------------------------ */
+
+static const TnpChoice architectures[] = {{"packed", TNP_PACKED}, {"two-stream", TNP_TWO_STREAM},
+										  {0}};
+static const TnpChoice scalings[] = {{"none", TNP_SCALE_NONE}, {"fixed", TNP_SCALE_FIXED},
+									 {"prefix", TNP_SCALE_PREFIX}, {0}};
+static const TnpChoice target_scalings[] = {
+	{"none", TNP_SCALE_NONE}, {"fixed", TNP_SCALE_FIXED}, {"prefix", TNP_SCALE_PREFIX},
+	{"classes", TNP_SCALE_CLASSES}, {0}
+};
+static const TnpChoice contexts[] = {{"full", TNP_FULL}, {"causal", TNP_CAUSAL},
+									 {"prefix-causal", TNP_PREFIX_CAUSAL}, {0}};
+static const TnpChoice masks[] = {{"inclusive", false}, {"strict", true}, {0}};
+static const TnpChoice norms[] = {{"layer", TNP_LAYER_NORM}, {"rms", TNP_RMS_NORM}, {0}};
+static const TnpChoice placements[] = {{"pre", false}, {"post", true}, {0}};
+static const TnpChoice activations[] = {{"relu", TNP_RELU}, {"gelu", TNP_GELU},
+										{"gelu-tanh", TNP_GELU_TANH}, {0}};
+static const TnpChoice biases[] = {{"all", TNP_BIAS_ALL}, {"output", TNP_BIAS_OUTPUT},
+								   {"none", TNP_BIAS_NONE}, {0}};
+static const TnpChoice embedders[] = {{"concat", TNP_CONCAT}, {"additive", TNP_ADDITIVE}, {0}};
+static const TnpChoice encoders_x[] = {
+	{"linear", TNP_ENCODE_LINEAR}, {"mlp", TNP_ENCODE_MLP}, {"skip-mlp", TNP_ENCODE_SKIP_MLP},
+	{"rows", TNP_ENCODE_ROWS}, {0}
+};
+static const TnpChoice encoders_y[] = {
+	{"linear", TNP_ENCODE_LINEAR}, {"mlp", TNP_ENCODE_MLP}, {"skip-mlp", TNP_ENCODE_SKIP_MLP},
+	{"classes", TNP_ENCODE_CLASSES}, {0}
+};
+static const TnpChoice head_kinds[] = {
+	{"gaussian", TNP_HEAD_GAUSSIAN}, {"mixture", TNP_HEAD_MIXTURE}, {"bars", TNP_HEAD_BARS},
+	{"classes", TNP_HEAD_CLASSES}, {0}
+};
+static const TnpChoice tails[] = {{"bounded", false}, {"half-normal", true}, {0}};
+static const TnpChoice std_maps[] = {
+	{"exp", TNP_STD_EXP}, {"bounded", TNP_STD_BOUNDED}, {"softplus", TNP_STD_SOFTPLUS},
+	{"softplus-complement", TNP_STD_SOFTPLUS_COMPLEMENT}, {"sqrt-softplus", TNP_STD_SQRT_SOFTPLUS},
+	{0}
+};
+
+/*
+ * Rows of the tables: required unless the name ends in _OPTIONAL. `in` is the structure that has
+ * the field.
+ */
+#define INTEGER(name, in, field, min, max) \
+	{name, TNP_KEY_INTEGER, false, offsetof(in, field), min, max, NULL, NULL, NULL}
+#define INTEGER_OPTIONAL(name, in, field, min, max) \
+	{name, TNP_KEY_INTEGER, true, offsetof(in, field), min, max, NULL, NULL, NULL}
+#define NUMBER(name, in, field, min, max) \
+	{name, TNP_KEY_NUMBER, false, offsetof(in, field), min, max, NULL, NULL, NULL}
+#define NUMBER_OPTIONAL(name, in, field, min, max) \
+	{name, TNP_KEY_NUMBER, true, offsetof(in, field), min, max, NULL, NULL, NULL}
+#define BOOLEAN(name, in, field) \
+	{name, TNP_KEY_BOOLEAN, false, offsetof(in, field), 0, 0, NULL, NULL, NULL}
+#define BOOLEAN_OPTIONAL(name, in, field) \
+	{name, TNP_KEY_BOOLEAN, true, offsetof(in, field), 0, 0, NULL, NULL, NULL}
+#define CHOICE(name, in, field, choices) \
+	{name, TNP_KEY_CHOICE, false, offsetof(in, field), 0, 0, choices, NULL, NULL}
+#define CHOICE_OPTIONAL(name, in, field, choices) \
+	{name, TNP_KEY_CHOICE, true, offsetof(in, field), 0, 0, choices, NULL, NULL}
+#define FLAG(name, in, field, choices) \
+	{name, TNP_KEY_CHOICE_BOOLEAN, false, offsetof(in, field), 0, 0, choices, NULL, NULL}
+#define FLAG_OPTIONAL(name, in, field, choices) \
+	{name, TNP_KEY_CHOICE_BOOLEAN, true, offsetof(in, field), 0, 0, choices, NULL, NULL}
+#define OBJECT(name, keys) {name, TNP_KEY_OBJECT, false, 0, 0, 0, NULL, keys, NULL}
+#define OBJECT_OPTIONAL(name, keys) {name, TNP_KEY_OBJECT, true, 0, 0, 0, NULL, keys, NULL}
+#define OTHER(name, in, field, read) \
+	{name, TNP_KEY_OTHER, false, offsetof(in, field), 0, 0, NULL, NULL, read}
+#define OTHER_OPTIONAL(name, in, field, read) \
+	{name, TNP_KEY_OTHER, true, offsetof(in, field), 0, 0, NULL, NULL, read}
+#define END {NULL, TNP_KEY_OTHER, false, 0, 0, 0, NULL, NULL, NULL}
+
+static const TnpKey tokens_keys[] = {
+	INTEGER("width", TnpEncoderConfig, token_width, 1, MAX_WIDTH),
+	INTEGER("layers", TnpEncoderConfig, token_layers, 1, MAX_LAYERS),
+	INTEGER("heads", TnpEncoderConfig, token_heads, 1, MAX_WIDTH),
+	INTEGER("feedforward", TnpEncoderConfig, token_feedforward, 1, MAX_FEEDFORWARD),
+	INTEGER("readouts", TnpEncoderConfig, token_readouts, 1, MAX_READOUTS),
+	END
+};
+
+static const TnpKey encoder_linear_keys[] = {
+	CHOICE("kind", TnpEncoderConfig, kind, encoders_x),
+	END
+};
+static const TnpKey encoder_mlp_keys[] = {
+	CHOICE("kind", TnpEncoderConfig, kind, encoders_x),
+	OTHER("hidden", TnpEncoderConfig, hidden, read_hidden),
+	END
+};
+static const TnpKey encoder_rows_keys[] = {
+	CHOICE("kind", TnpEncoderConfig, kind, encoders_x),
+	OTHER("hidden", TnpEncoderConfig, hidden, read_one_hidden),
+	OTHER("tokens", TnpEncoderConfig, kind, read_tokens),
+	BOOLEAN_OPTIONAL("ridge", TnpEncoderConfig, ridge),
+	BOOLEAN_OPTIONAL("logistic", TnpEncoderConfig, logistic),
+	BOOLEAN_OPTIONAL("prune", TnpEncoderConfig, prune),
+	END
+};
+static const TnpKey encoder_classes_keys[] = {
+	CHOICE("kind", TnpEncoderConfig, kind, encoders_y),
+	END
+};
+static const TnpVariant encoder_variants[] = {
+	{TNP_ENCODE_LINEAR, encoder_linear_keys},
+	{TNP_ENCODE_MLP, encoder_mlp_keys},
+	{TNP_ENCODE_SKIP_MLP, encoder_mlp_keys},
+	{TNP_ENCODE_ROWS, encoder_rows_keys},
+	{TNP_ENCODE_CLASSES, encoder_classes_keys}
+};
+
+static const TnpKey concat_keys[] = {
+	CHOICE("kind", TnpConfig, embedder, embedders),
+	OTHER("hidden", TnpConfig, concat_hidden, read_hidden),
+	BOOLEAN("flag", TnpConfig, concat_flag),
+	CHOICE_OPTIONAL("activation", TnpConfig, embedder_activation, activations),
+	END
+};
+static const TnpKey additive_keys[] = {
+	CHOICE("kind", TnpConfig, embedder, embedders),
+	OTHER("x", TnpConfig, encode_x, read_encoder_x),
+	OTHER("y", TnpConfig, encode_y, read_encoder_y),
+	BOOLEAN("roles", TnpConfig, roles),
+	INTEGER("positions", TnpConfig, positions, 0, MAX_ROWS),
+	CHOICE_OPTIONAL("activation", TnpConfig, embedder_activation, activations),
+	END
+};
+static const TnpVariant embedder_variants[] = {{TNP_CONCAT, concat_keys},
+											   {TNP_ADDITIVE, additive_keys}};
+
+#define HEAD_KEYS \
+	CHOICE("kind", TnpConfig, head, head_kinds), \
+	OTHER("hidden", TnpConfig, head_hidden, read_hidden), \
+	CHOICE_OPTIONAL("activation", TnpConfig, head_activation, activations)
+#define STD_KEYS \
+	CHOICE("std", TnpConfig, std_map, std_maps), \
+	NUMBER_OPTIONAL("floor", TnpConfig, std_floor, 0, DBL_MAX)
+
+static const TnpKey gaussian_keys[] = {HEAD_KEYS, STD_KEYS, END};
+static const TnpKey mixture_keys[] = {
+	HEAD_KEYS,
+	STD_KEYS,
+	INTEGER("components", TnpConfig, head_outputs, 1, MAX_COMPONENTS),
+	END
+};
+static const TnpKey bars_keys[] = {
+	HEAD_KEYS,
+	INTEGER("buckets", TnpConfig, head_outputs, 1, MAX_BUCKETS),
+	FLAG("tails", TnpConfig, half_normal_tails, tails),
+	END
+};
+static const TnpKey classes_keys[] = {
+	HEAD_KEYS,
+	INTEGER("classes", TnpConfig, head_outputs, 2, TNP_MAX_CLASS_ROOM),
+	NUMBER_OPTIONAL("logistic", TnpConfig, logistic_blend_weight, 0, 1),
+	END
+};
+static const TnpVariant head_variants[] = {
+	{TNP_HEAD_GAUSSIAN, gaussian_keys}, {TNP_HEAD_MIXTURE, mixture_keys},
+	{TNP_HEAD_BARS, bars_keys}, {TNP_HEAD_CLASSES, classes_keys}
+};
+
+static const TnpKey inputs_keys[] = {
+	INTEGER_OPTIONAL("features", TnpConfig, n_features, 1, MAX_FEATURES),
+	INTEGER_OPTIONAL("max_features", TnpConfig, max_features, 1, MAX_SLOTS),
+	CHOICE("scaling", TnpConfig, input_scaling, scalings),
+	OTHER_OPTIONAL("center", TnpConfig, input_center, read_centers),
+	OTHER_OPTIONAL("scale", TnpConfig, input_scale, read_scales),
+	NUMBER_OPTIONAL("clip", TnpConfig, input_clip, 0, DBL_MAX),
+	END
+};
+static const TnpKey target_keys[] = {
+	CHOICE("scaling", TnpConfig, target_scaling, target_scalings),
+	NUMBER_OPTIONAL("center", TnpConfig, target_center, -DBL_MAX, DBL_MAX),
+	NUMBER_OPTIONAL("scale", TnpConfig, target_scale, DBL_MIN, DBL_MAX),
+	NUMBER_OPTIONAL("clip", TnpConfig, target_clip, 0, DBL_MAX),
+	END
+};
+static const TnpKey chain_keys[] = {
+	OTHER("buffer", TnpConfig, buffer, read_buffer),
+	FLAG_OPTIONAL("mask", TnpConfig, strict, masks),
+	END
+};
+static const TnpKey limits_keys[] = {
+	INTEGER_OPTIONAL("rows", TnpConfig, row_limit, 0, MAX_ROW_LIMIT),
+	END
+};
+static const TnpKey norm_keys[] = {
+	CHOICE("kind", TnpConfig, norm, norms),
+	FLAG("placement", TnpConfig, post_norm, placements),
+	NUMBER("eps", TnpConfig, norm_eps, MIN_EPS, 1),
+	BOOLEAN("final", TnpConfig, final_norm),
+	END
+};
+static const TnpKey attention_keys[] = {
+	CHOICE("bias", TnpConfig, bias, biases),
+	INTEGER_OPTIONAL("sinks", TnpConfig, sinks, 0, MAX_SINKS),
+	BOOLEAN_OPTIONAL("log_scale", TnpConfig, log_scale),
+	END
+};
+
+/* The activation comes before the embedder and the head, whose default it is. */
+static const TnpKey config_keys[] = {
+	OTHER("format", TnpConfig, architecture, read_format),
+	OTHER_OPTIONAL("description", TnpConfig, description, read_description),
+	CHOICE("architecture", TnpConfig, architecture, architectures),
+	OBJECT("inputs", inputs_keys),
+	OBJECT("target", target_keys),
+	INTEGER("min_rows", TnpConfig, min_rows, 0, MAX_ROWS),
+	CHOICE("context", TnpConfig, context, contexts),
+	OBJECT("chain", chain_keys),
+	OBJECT_OPTIONAL("limits", limits_keys),
+	INTEGER("width", TnpConfig, width, 1, MAX_WIDTH),
+	INTEGER("layers", TnpConfig, layers, 1, MAX_LAYERS),
+	INTEGER("heads", TnpConfig, heads, 1, MAX_WIDTH),
+	INTEGER("feedforward", TnpConfig, feedforward, 1, MAX_FEEDFORWARD),
+	OBJECT("norm", norm_keys),
+	CHOICE("activation", TnpConfig, activation, activations),
+	OBJECT("attention", attention_keys),
+	OTHER("embedder", TnpConfig, embedder, read_embedder),
+	OTHER("head", TnpConfig, head, read_head),
+	END
+};
+
+/* ---- the variants ---------------------------------------------------------------------------- */
+
+static TnpStatus
+read_encoder_x(TnpReader *reader, const char *path, const json_t *value, void *field)
+{
+	return tnp_read_variant(reader, path, value, encoders_x, encoder_variants, field);
+}
+
+static TnpStatus
+read_encoder_y(TnpReader *reader, const char *path, const json_t *value, void *field)
+{
+	return tnp_read_variant(reader, path, value, encoders_y, encoder_variants, field);
+}
+
+/*
+ * field is the encoder that the tokens belong to: its first member is what the table's row names.
+ */
+static TnpStatus
+read_tokens(TnpReader *reader, const char *path, const json_t *value, void *field)
+{
+	_Static_assert(offsetof(TnpEncoderConfig, kind) == 0,
+				   "the row \"tokens\" names the encoder itself");
+	return json_is_null(value) ? TNP_OK : tnp_read_object(reader, path, value, tokens_keys, field);
+}
+
+static TnpStatus
+read_embedder(TnpReader *reader, const char *path, const json_t *value, void *field)
+{
+	TnpConfig  *config = reader->root;
+
+	(void) field;
+	config->embedder_activation = config->activation;
+	return tnp_read_variant(reader, path, value, embedders, embedder_variants, config);
+}
+
+static TnpStatus
+read_head(TnpReader *reader, const char *path, const json_t *value, void *field)
+{
+	TnpConfig  *config = reader->root;
+
+	(void) field;
+	config->head_activation = config->activation;
+	return tnp_read_variant(reader, path, value, head_kinds, head_variants, config);
+}
+
+/* ---- consistency ----------------------------------------------------------------------------- */
+
+/* The rules that concern more than one key: the first broken one is the error. */
+static TnpStatus
+check_rules(const TnpConfig *c, TnpError *error)
+{
+	const bool	two_stream = c->architecture == TNP_TWO_STREAM;
+	const bool	rows = c->embedder == TNP_ADDITIVE && c->encode_x.kind == TNP_ENCODE_ROWS;
+	const bool	input_fixed = c->input_scaling == TNP_SCALE_FIXED;
+	const bool	target_fixed = c->target_scaling == TNP_SCALE_FIXED;
+	const bool	prefix = c->input_scaling == TNP_SCALE_PREFIX
+		|| c->target_scaling == TNP_SCALE_PREFIX;
+	const bool	full = c->context == TNP_FULL;
+	const bool	classes = c->target_scaling == TNP_SCALE_CLASSES;
+	const bool	encodes_classes = c->embedder == TNP_ADDITIVE
+		&& c->encode_y.kind == TNP_ENCODE_CLASSES;
+	const bool	target_numbers = !isnan(c->target_center) || !isnan(c->target_scale);
+	const int	tokens = c->encode_x.token_width;
+	const int	token_heads = c->encode_x.token_heads;
+
+	/* of a and b, the detail shows those that have a name */
+	const struct
+	{
+		bool		broken;
+		const char *message;
+		const char *name_a;
+		int			a;
+		const char *name_b;
+		int			b;
+	}			rules[] = {
+		{c->n_features == 0 && c->max_features == 0,
+		 "one of inputs.features and inputs.max_features is needed", NULL, 0, NULL, 0},
+		{c->n_features != 0 && c->max_features != 0,
+		 "inputs.features and inputs.max_features exclude each other",
+		"inputs.features", c->n_features, "inputs.max_features", c->max_features},
+		{c->max_features != 0 && !rows, "inputs.max_features needs the embedder's x.kind \"rows\"",
+		 NULL, 0, NULL, 0},
+		{rows && c->max_features == 0, "the embedder's x.kind \"rows\" needs inputs.max_features",
+		 NULL, 0, NULL, 0},
+		{rows && c->input_scaling != TNP_SCALE_PREFIX,
+		 "the embedder's x.kind \"rows\" needs inputs.scaling \"prefix\"", NULL, 0, NULL, 0},
+		{rows && c->target_scaling != TNP_SCALE_PREFIX && !classes,
+		"the embedder's x.kind \"rows\" needs target.scaling \"prefix\" or \"classes\"", NULL, 0,
+		NULL, 0},
+		{rows && c->encode_x.prune && classes, "embedder.x.prune is for regression models", NULL, 0,
+		 NULL, 0},
+		{rows && c->encode_x.ridge && !(c->input_clip > 0), "embedder.x.ridge needs inputs.clip",
+		 NULL, 0, NULL, 0},
+		{rows && c->encode_x.ridge && !classes && !(c->target_clip > 0),
+		 "embedder.x.ridge needs target.clip", NULL, 0, NULL, 0},
+		{rows && c->encode_x.logistic && !classes, "embedder.x.logistic is for classifiers", NULL,
+		 0, NULL, 0},
+		{rows && c->encode_x.logistic && !(c->input_clip > 0),
+		 "embedder.x.logistic needs inputs.clip", NULL, 0, NULL, 0},
+		{c->logistic_blend_weight > 0 && !(rows && c->encode_x.logistic),
+		 "head.logistic needs embedder.x.logistic", NULL, 0, NULL, 0},
+		{rows && c->encode_x.prune && !c->encode_x.ridge, "embedder.x.prune needs embedder.x.ridge",
+		 NULL, 0, NULL, 0},
+		{classes && c->head != TNP_HEAD_CLASSES,
+		 "target.scaling \"classes\" needs head.kind \"classes\"", NULL, 0, NULL, 0},
+		{!classes && c->head == TNP_HEAD_CLASSES,
+		 "head.kind \"classes\" needs target.scaling \"classes\"", NULL, 0, NULL, 0},
+		{classes && !encodes_classes,
+		 "target.scaling \"classes\" needs the embedder's y.kind \"classes\"", NULL, 0, NULL, 0},
+		{!classes && encodes_classes,
+		 "the embedder's y.kind \"classes\" needs target.scaling \"classes\"", NULL, 0, NULL, 0},
+		{classes && c->target_clip != 0, "target.clip must be 0 for target.scaling \"classes\"",
+		 NULL, 0, NULL, 0},
+		{input_fixed && (c->input_center == NULL || c->input_scale == NULL),
+		"inputs.scaling \"fixed\" needs inputs.center and inputs.scale", NULL, 0, NULL, 0},
+		{!input_fixed && (c->input_center != NULL || c->input_scale != NULL),
+		"inputs.center and inputs.scale are for inputs.scaling \"fixed\"", NULL, 0, NULL, 0},
+		{target_fixed && (isnan(c->target_center) || isnan(c->target_scale)),
+		"target.scaling \"fixed\" needs target.center and target.scale", NULL, 0, NULL, 0},
+		{!target_fixed && target_numbers,
+		 "target.center and target.scale are for target.scaling \"fixed\"", NULL, 0, NULL, 0},
+		{two_stream && c->context == TNP_PREFIX_CAUSAL,
+		 "two-stream models exclude context \"prefix-causal\"", NULL, 0, NULL, 0},
+		{two_stream && c->sinks > 0, "two-stream models exclude attention.sinks", "attention.sinks",
+		 c->sinks, NULL, 0},
+		{two_stream && c->log_scale, "two-stream models exclude attention.log_scale", NULL, 0, NULL,
+		 0},
+		{two_stream && c->positions > 0, "two-stream models exclude embedder.positions",
+		 "embedder.positions", c->positions, NULL, 0},
+		{c->min_rows < 1 && c->sinks == 0,
+		 "min_rows must be at least 1 in a model without attention.sinks",
+		"min_rows", c->min_rows, NULL, 0},
+		{c->min_rows < 2 && prefix, "min_rows must be at least 2 where a scaling is \"prefix\"",
+		 "min_rows", c->min_rows, NULL, 0},
+		{!full && c->buffer != 0, "chain.buffer must be null unless context is \"full\"",
+		 "chain.buffer", c->buffer, NULL, 0},
+		{!full && c->positions > 0, "embedder.positions must be 0 unless context is \"full\"",
+		"embedder.positions", c->positions, NULL, 0},
+		{!full && c->strict, "chain.mask \"strict\" needs context \"full\"", NULL, 0, NULL, 0},
+		{c->positions > 0 && c->buffer == 0, "embedder.positions needs a limit in chain.buffer",
+		"embedder.positions", c->positions, NULL, 0},
+		{c->positions > 0 && c->positions < c->buffer - 1,
+		 "embedder.positions must be at least chain.buffer - 1",
+		"embedder.positions", c->positions, "chain.buffer", c->buffer},
+		{c->width % c->heads != 0, "heads must divide width", "heads", c->heads, "width", c->width},
+		{tokens > 0 && tokens % token_heads != 0,
+		 "embedder.x.tokens.heads must divide embedder.x.tokens.width",
+		"heads", token_heads, "width", tokens},
+		{(c->std_map == TNP_STD_EXP || c->std_map == TNP_STD_BOUNDED) && c->std_floor != 0,
+		"head.floor must be 0 for head.std \"exp\" and \"bounded\"", NULL, 0, NULL, 0},
+		{c->std_map == TNP_STD_SOFTPLUS_COMPLEMENT && c->std_floor >= 1,
+		"head.floor must be below 1 for head.std \"softplus-complement\"", NULL, 0, NULL, 0},
+		{c->half_normal_tails && c->head_outputs < 2,
+		 "head.tails \"half-normal\" needs at least 2 buckets",
+		"head.buckets", c->head_outputs, NULL, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+	{
+		if (!rules[i].broken)
+			continue;
+		tnp_fail(error, TNP_BAD_CONFIG, "%s", rules[i].message);
+		if (rules[i].name_b != NULL)
+			tnp_detail(error, "%s is %d, %s is %d", rules[i].name_a, rules[i].a, rules[i].name_b,
+					   rules[i].b);
+		else if (rules[i].name_a != NULL)
+			tnp_detail(error, "%s is %d", rules[i].name_a, rules[i].a);
+		return TNP_BAD_CONFIG;
+	}
+	return TNP_OK;
+}
+
+/* ---- entry points ---------------------------------------------------------------------------- */
+
+/* Turn what was convenient for reading into what config.h promises. */
+static void
+settle(TnpConfig *config)
+{
+	if (config->n_features != 0)
+		config->max_features = config->n_features;
+	if (config->target_scaling != TNP_SCALE_FIXED)
+	{
+		config->target_center = 0;
+		config->target_scale = 1;
+	}
+}
+
+TnpStatus
+tnp_config_parse(const TnpEnv *env, const char *json, size_t length, TnpConfig *config,
+				 TnpError *error)
+{
+	TnpReader	reader = {env, error, config};
+	json_t	   *root = NULL;
+	TnpStatus	status;
+
+	memset(config, 0, sizeof(*config));
+	config->target_center = config->target_scale = NAN;
+	config->head_outputs = 1;
+	config->row_limit = ROW_LIMIT;
+
+	status = tnp_json_parse(json, length, MAX_VALUES, TNP_BAD_CONFIG, "the configuration", &root,
+							error);
+	/* The format comes first: what other formats have in them is unknown here. */
+	if (status == TNP_OK && json_object_get(root, "format") != NULL)
+		status = read_format(&reader, "format", json_object_get(root, "format"), NULL);
+	if (status == TNP_OK)
+		status = tnp_read_object(&reader, "", root, config_keys, config);
+	if (status == TNP_OK)
+		status = check_rules(config, error);
+	json_decref(root);
+	if (status == TNP_OK)
+		settle(config);
+	else
+		tnp_config_free(env, config);
+	return status;
+}
+
+void
+tnp_config_free(const TnpEnv *env, TnpConfig *config)
+{
+	tnp_drop(env, config->input_center);
+	tnp_drop(env, config->input_scale);
+	memset(config, 0, sizeof(*config));
+}

@@ -1,0 +1,119 @@
+/*
+ * config.h: the configuration of a model (docs/model-format.md section 2), parsed and checked.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TNP_CONFIG_H
+#define TNP_CONFIG_H
+
+#include "engine/tnp.h"
+
+#define TNP_MAX_HIDDEN 8		/* length of a list of hidden sizes */
+#define TNP_MAX_WIDTH 4096		/* largest width of a stack */
+#define TNP_MAX_CLASS_ROOM 64		/* largest room of a classifier */
+
+typedef enum TnpArchitecture { TNP_PACKED, TNP_TWO_STREAM } TnpArchitecture;
+typedef enum TnpScaling { TNP_SCALE_NONE, TNP_SCALE_FIXED, TNP_SCALE_PREFIX,
+						 TNP_SCALE_CLASSES } TnpScaling;
+typedef enum TnpContextKind { TNP_FULL, TNP_CAUSAL, TNP_PREFIX_CAUSAL } TnpContextKind;
+typedef enum TnpNormKind { TNP_LAYER_NORM, TNP_RMS_NORM } TnpNormKind;
+typedef enum TnpActivation { TNP_IDENTITY, TNP_RELU, TNP_GELU, TNP_GELU_TANH } TnpActivation;
+typedef enum TnpBias { TNP_BIAS_ALL, TNP_BIAS_OUTPUT, TNP_BIAS_NONE } TnpBias;
+typedef enum TnpEmbedderKind { TNP_CONCAT, TNP_ADDITIVE } TnpEmbedderKind;
+typedef enum TnpEncoderKind { TNP_ENCODE_LINEAR, TNP_ENCODE_MLP, TNP_ENCODE_SKIP_MLP,
+							 TNP_ENCODE_ROWS, TNP_ENCODE_CLASSES } TnpEncoderKind;
+typedef enum TnpHeadKind { TNP_HEAD_GAUSSIAN, TNP_HEAD_MIXTURE, TNP_HEAD_BARS,
+						  TNP_HEAD_CLASSES } TnpHeadKind;
+typedef enum TnpStdMap { TNP_STD_EXP, TNP_STD_BOUNDED, TNP_STD_SOFTPLUS,
+						TNP_STD_SOFTPLUS_COMPLEMENT, TNP_STD_SQRT_SOFTPLUS } TnpStdMap;
+
+typedef struct TnpHidden
+{
+	int			n;
+	int			size[TNP_MAX_HIDDEN];
+} TnpHidden;
+
+/*
+ * An encoder of a vector: section 4's ENC; the token fields belong to TNP_ENCODE_ROWS (0 layers and
+ * width = no path B).
+ */
+typedef struct TnpEncoderConfig
+{
+	TnpEncoderKind kind;
+	TnpHidden	hidden;			/* mlp, skip-mlp; rows: one entry, h */
+	int			token_width,
+				token_layers,
+				token_heads,
+				token_feedforward,
+				token_readouts;
+	bool		ridge;			/* rows: regression features of regressions beside the cells */
+	bool		logistic;		/* rows of a classifier: those of a logistic regression */
+	bool		prune;			/* rows: columns that look like noise are left out */
+} TnpEncoderConfig;
+
+typedef struct TnpConfig
+{
+	char		description[256];	/* cut at 255 bytes, at a character boundary */
+	TnpArchitecture architecture;
+
+	int			n_features;		/* exact, or 0 */
+	int			max_features;	/* with n_features = 0, else equal to n_features */
+	TnpScaling	input_scaling;
+	/* [n_features] when TNP_SCALE_FIXED, else NULL; freed by tnp_config_free */
+	double	   *input_center,
+			   *input_scale;
+	double		input_clip;
+	/* TNP_SCALE_CLASSES: targets are class indices, and so are E_y and the head */
+	TnpScaling	target_scaling;
+	double		target_center,
+				target_scale,
+				target_clip;
+	int			min_rows,
+				row_limit;		/* 0 = any number */
+
+	TnpContextKind context;
+	int			buffer;			/* 0 = no limit */
+	bool		strict;
+
+	int			width,
+				layers,
+				heads,
+				feedforward;
+	TnpNormKind norm;
+	bool		post_norm;
+	bool		final_norm;
+	double		norm_eps;
+	TnpActivation activation;
+	TnpBias		bias;
+	int			sinks;
+	bool		log_scale;
+
+	TnpEmbedderKind embedder;
+	TnpActivation embedder_activation;
+	TnpHidden	concat_hidden;
+	bool		concat_flag;
+	TnpEncoderConfig encode_x,
+				encode_y;
+	bool		roles;
+	int			positions;
+
+	TnpHeadKind head;
+	TnpActivation head_activation;
+	TnpHidden	head_hidden;
+	int			head_outputs;	/* components, buckets or classes; 1 for gaussian */
+	/* classes: how much of the logits at most is what the logistic regression says */
+	double		logistic_blend_weight;
+	TnpStdMap	std_map;
+	double		std_floor;
+	bool		half_normal_tails;
+} TnpConfig;
+
+/*
+ * Parse and check the JSON text [length] (not necessarily NUL-terminated). On failure nothing is
+ * held.
+ */
+TnpStatus	tnp_config_parse(const TnpEnv *env, const char *json, size_t length, TnpConfig *config,
+							 TnpError *error);
+void		tnp_config_free(const TnpEnv *env, TnpConfig *config);
+
+#endif							/* TNP_CONFIG_H */

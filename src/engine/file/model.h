@@ -1,0 +1,96 @@
+/*
+ * model.h: a model in memory: configuration and weights bound to the places where they are used.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TNP_MODEL_H
+#define TNP_MODEL_H
+
+#include "engine/base/error.h"
+#include "engine/kernels/kernels.h"
+
+/* Linears with the activation between them and none after the last. */
+typedef struct TnpMlp
+{
+	int			n;
+	TnpActivation activation;
+	TnpLinear	linear[TNP_MAX_HIDDEN + 1];
+} TnpMlp;
+
+/* A transformer block. */
+typedef struct TnpLayer
+{
+	TnpLinear	q,
+				k,
+				v,
+				o,
+				ff0,
+				ff1;
+	TnpNorm		norm1,
+				norm2;
+	const float *log_scale;		/* [heads, 2] or NULL */
+} TnpLayer;
+
+/* E_x or E_y (section 4). */
+typedef struct TnpEncoder
+{
+	TnpMlp		mlp;			/* linear: one linear; skip-mlp: the rest */
+	TnpLinear	first;			/* skip-mlp */
+	const float *table;			/* classes: [C, d] */
+} TnpEncoder;
+
+/* The row tokeniser (section 5). */
+typedef struct TnpTokeniser
+{
+	TnpLinear	slot;			/* [hidden, regression features + cell * max_features] */
+	TnpLinear	out;
+	TnpMlp		cell;			/* path B, from here on */
+	const float *code;			/* [max_features, width] */
+	const float *readout;		/* [readouts, width] */
+	TnpLayer   *blocks;
+	TnpLinear	pool;
+} TnpTokeniser;
+
+struct TnpModel
+{
+	TnpEnv		env;
+	const TnpKernels *kernels;	/* never NULL */
+	TnpConfig	config;
+	TnpModelInfo info;
+
+	TnpMlp		embed_xy;		/* concat */
+	TnpEncoder	embed_x,		/* additive */
+				embed_y;
+	TnpTokeniser tokeniser;
+	const float *role;			/* [3, d] or NULL: query, prefix, later rows */
+	const float *position;		/* [positions, d] or NULL */
+	const float *sinks;			/* [sinks, d] or NULL */
+	TnpLayer   *layers;			/* packed: the stack; two-stream: self */
+	TnpLayer   *cross;			/* two-stream */
+	TnpNorm		final_norm;
+	TnpMlp		head;
+	const float *borders;		/* bars: [buckets + 1] */
+
+	void	  **blocks;			/* everything allocated for the weights */
+	int			n_blocks,
+				max_blocks;
+};
+
+/* numbers per cell of the row tokeniser, before its classes' shares */
+#define TNP_CELL 8
+
+/* Classes that the model has room for, 0 in a regression model. */
+static inline int
+tnp_classes(const TnpModel *model)
+{
+	return model->config.head == TNP_HEAD_CLASSES ? model->config.head_outputs : 0;
+}
+
+/* Numbers per cell of the row tokeniser. */
+static inline int
+tnp_cell_width(const TnpModel *model)
+{
+	return TNP_CELL + tnp_classes(model);
+}
+
+#endif							/* TNP_MODEL_H */

@@ -1,0 +1,449 @@
+/*
+ * encode.c: builds, extends and merges encodings. The sinks and the rows of the prefix see each other; later rows see
+ * what came before them. Everything that can fail happens before the encoding's row count moves, so a failed append
+ * leaves the encoding as it was.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "engine/inference/encode.h"
+
+#include "engine/features/class_counts.h"
+
+#include <math.h>
+#include <string.h>
+
+TnpRows
+tnp_encoding_view(const TnpEncoding *e)
+{
+	return (TnpRows) {e->n, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes, 0};
+}
+
+int64_t
+tnp_encoding_slots(const TnpEncoding *e)
+{
+	return e->model->config.sinks + e->n;
+}
+
+int64_t
+tnp_encoding_rows(const TnpEncoding *encoding)
+{
+	return encoding->n;
+}
+
+int64_t
+tnp_encoding_prefix(const TnpEncoding *encoding)
+{
+	return encoding->prefix;
+}
+
+size_t
+tnp_encoding_bytes(const TnpEncoding *e)
+{
+	return sizeof(*e) + (size_t) e->capacity * (e->n_features + 1) * sizeof(double) + tnp_stats_bytes(&e->stats) + tnp_cache_bytes(&e->cache);
+}
+
+int64_t
+tnp_whole_prefix(const TnpModel *model, int64_t n)
+{
+	return model->config.context == TNP_CAUSAL ? 0 : n;
+}
+
+double
+tnp_encoding_cost(const TnpModel *model, int64_t n)
+{
+	double		slots = (double) (model->config.sinks + n);
+
+	return tnp_cost(model, slots, model->config.context == TNP_CAUSAL ? slots / 2 : slots);
+}
+
+int64_t
+tnp_canonical_prefix(const TnpModel *model, int64_t n)
+{
+	const TnpConfig *c = &model->config;
+	int64_t		p = 1;
+
+	if (c->context == TNP_CAUSAL || n <= 0)
+		return 0;
+	if (c->context == TNP_FULL && c->buffer > 0)
+		return n < c->min_rows ? 0 : c->min_rows + (n - c->min_rows) / c->buffer * c->buffer;
+	while (p <= n / 2)
+		p *= 2;
+	return p;
+}
+
+void
+tnp_encoding_free(TnpEncoding *e)
+{
+	TnpEnv		env;
+
+	if (e == NULL)
+		return;
+	env = e->kept ? tnp_lasting(&e->model->env) : e->model->env;
+	if (!e->borrowed)
+	{
+		tnp_free(&env, e->kinds);
+		tnp_free(&env, e->x);
+		tnp_free(&env, e->y);
+		if (!e->borrowed_stats)
+			tnp_stats_free(&env, &e->stats);
+		tnp_cache_free(&env, &e->cache);
+	}
+	tnp_free(&env, e);
+}
+
+/* Room for `capacity` rows in x and y, keeping what is there. */
+static TnpStatus
+reserve_rows(TnpEncoding *e, int64_t capacity, TnpError *error)
+{
+	const TnpEnv *env = &e->model->env;
+	double	   *x,
+			   *y;
+
+	if (capacity <= e->capacity)
+		return TNP_OK;
+	if (capacity < 2 * e->capacity)
+		capacity = 2 * e->capacity;
+	x = tnp_alloc(env, capacity, (size_t) e->n_features * sizeof(double));
+	y = tnp_alloc(env, capacity, sizeof(double));
+	if (x == NULL || y == NULL)
+	{
+		tnp_free(env, x);
+		tnp_free(env, y);
+		return tnp_no_memory(error);
+	}
+	if (e->n > 0)
+	{
+		memcpy(x, e->x, (size_t) e->n * e->n_features * sizeof(double));
+		memcpy(y, e->y, (size_t) e->n * sizeof(double));
+	}
+	tnp_free(env, e->x);
+	tnp_free(env, e->y);
+	e->x = x;
+	e->y = y;
+	e->capacity = capacity;
+	return TNP_OK;
+}
+
+/* Copy rows behind the e->n rows that are there; capacity is reserved. */
+static void
+copy_rows(TnpEncoding *e, int64_t at, const TnpRows *rows)
+{
+	if (rows->n == 0)
+		return;
+	memcpy(e->x + at * e->n_features, rows->x, (size_t) rows->n * e->n_features * sizeof(double));
+	memcpy(e->y + at, rows->y, (size_t) rows->n * sizeof(double));
+}
+
+TnpToken
+tnp_row_token(const TnpEncoding *e, int64_t i)
+{
+	const TnpConfig *c = &e->model->config;
+	int64_t		seen = i < e->prefix ? e->prefix : i + (c->strict ? 0 : 1);
+
+	return (TnpToken) {c->sinks + seen, 0, NULL, c->sinks + i};
+}
+
+/* What the items of embedding share: rows [first, first + n) of a context. */
+typedef struct Embed
+{
+	TnpEncoding *e;
+	int64_t		first,
+				n;
+	int			tile;
+	float	   *h;				/* [n, d] */
+} Embed;
+
+TnpStatus
+tnp_embed_rows(const TnpEncoding *e, TnpScratch *work, int64_t start, int n, float *h, TnpError *error)
+{
+	const TnpModel *model = e->model;
+	int64_t		end = start + n;
+	TnpRows		view = {end, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes, 0};
+	int			width = tnp_feature_embedding_width(model, &e->stats);
+	TnpStatus	status = tnp_feature_embedding_tile(model, &e->stats, &view, start, n, true, work, work->half, NULL, error);
+
+	for (int64_t i = start; status == TNP_OK && i < end;)
+	{
+		const float *row[TNP_TILE];
+		float		y[TNP_TILE];
+		int			position[TNP_TILE],
+					some = 0;
+		int64_t		begin = i;
+		bool		later = i >= e->prefix;
+
+		/* one call, one role */
+		for (; i < end && (i >= e->prefix) == later; i++, some++)
+		{
+			row[some] = work->half + (i - start) * width;
+			y[some] = tnp_scale_target(model, &e->stats, e->y[i]);
+			if (!isfinite(y[some]))
+				return tnp_fail(error, TNP_BAD_VALUE, "a target is too large for the model");
+			position[some] = later ? (int) (i - e->prefix) : -1;
+		}
+		tnp_embed(model, some, row, y, later ? TNP_ROLE_LATER : TNP_ROLE_PREFIX, position, work->scratch, h + (begin - start) * model->config.width);
+	}
+	return status;
+}
+
+/* Tokens of one tile of rows. */
+static TnpStatus
+embed_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
+{
+	Embed	   *b = state;
+	int64_t		start = b->first + item * b->tile,
+				end = b->first + b->n < start + b->tile ? b->first + b->n : start + b->tile;
+	TnpStatus	status = tnp_worker_check(worker, error);
+
+	if (status != TNP_OK)
+		return status;
+	tnp_worker_progress(worker, start - b->first, b->n);
+	return tnp_embed_rows(b->e, &worker->work, start, (int) (end - start), b->h + (start - b->first) * b->e->model->config.width, error);
+}
+
+/* Compute keys and values of rows [first, first + n), and of the sinks before the first rows. The cache has room. */
+static TnpStatus
+encode_rows(TnpEncoding *e, int64_t first, int64_t n, bool with_sinks, TnpError *error)
+{
+	const TnpModel *model = e->model;
+	int			d = model->config.width;
+	int64_t		sinks = with_sinks ? model->config.sinks : 0,
+				total = sinks + n;
+	Embed		embed = {.e = e,.first = first,.n = n};
+	TnpTeam    *team;
+	TnpToken   *tokens;
+	float	   *h;
+	TnpStatus	status;
+
+	if (total == 0)
+		return TNP_OK;
+	status = tnp_team_make(model, &e->stats, total < TNP_TILE ? (int) total : TNP_TILE, TNP_MAX_THREADS,
+						   tnp_cost(model, (double) total, model->config.sinks + (double) (first + n)), &team, error);
+	if (status != TNP_OK)
+		return status;
+	h = tnp_alloc(&model->env, total, d * sizeof(float));
+	tokens = tnp_alloc(&model->env, total, sizeof(TnpToken));
+	status = h == NULL || tokens == NULL ? tnp_no_memory(error) : TNP_OK;
+	/* embedding and layers; in the last layer of a packed model rows only store, which takes little */
+	tnp_team_watch(team, n, model->config.layers + 1);
+	if (status == TNP_OK)
+	{
+		if (sinks > 0)
+			memcpy(h, model->sinks, (size_t) sinks * d * sizeof(float));
+		embed.tile = tnp_team_tile(team, n);
+		embed.h = h + sinks * d;
+		status = tnp_team_run(team, (n + embed.tile - 1) / embed.tile, embed_tile, &embed, error);
+		tnp_team_next_step(team);
+	}
+	if (status == TNP_OK)
+	{
+		for (int64_t s = 0; s < sinks; s++)
+			tokens[s] = (TnpToken) {sinks + e->prefix, 0, NULL, s};
+		for (int64_t i = 0; i < n; i++)
+			tokens[sinks + i] = tnp_row_token(e, first + i);
+		status = tnp_trunk(team, model, &e->cache, total, total, 0, tokens, h, error);
+	}
+	if (status == TNP_OK && n > 0 && model->env.progress != NULL)
+		model->env.progress(model->env.arg, n, n);
+	tnp_free(&model->env, h);
+	tnp_free(&model->env, tokens);
+	tnp_team_free(team);
+	return status;
+}
+
+/* An encoding without rows, with room for `capacity`. */
+static TnpStatus
+make_encoding(const TnpModel *model, int n_features, const TnpColumnKind *kinds, int64_t capacity, TnpEncoding **out, TnpError *error)
+{
+	TnpEncoding *e = tnp_alloc_zero(&model->env, 1, sizeof(TnpEncoding));
+	TnpStatus	status;
+
+	*out = NULL;
+	if (e == NULL)
+		return tnp_no_memory(error);
+	e->model = model;
+	e->n_features = n_features;
+	e->kinds = tnp_alloc_zero(&model->env, n_features, sizeof(TnpColumnKind));
+	status = e->kinds == NULL ? tnp_no_memory(error) : reserve_rows(e, capacity > 0 ? capacity : 1, error);
+	if (status == TNP_OK && kinds != NULL)
+		memcpy(e->kinds, kinds, n_features * sizeof(TnpColumnKind));
+	if (status == TNP_OK)
+		status = tnp_cache_make(&model->env, model->kernels->number, tnp_cache_layers(model), model->config.width, model->config.width / model->config.heads, TNP_BLOCK,
+								model->config.sinks + capacity, &e->cache, error);
+	if (status != TNP_OK)
+	{
+		tnp_encoding_free(e);
+		return status;
+	}
+	*out = e;
+	return TNP_OK;
+}
+
+static TnpStatus
+too_few_rows(const TnpModel *model, int64_t n, TnpError *error)
+{
+	tnp_fail(error, TNP_TOO_FEW_ROWS, "the context has too few rows for the model");
+	tnp_detail(error, "%lld row%s given, at least %d needed", (long long) n, n == 1 ? "" : "s", model->config.min_rows);
+	return TNP_TOO_FEW_ROWS;
+}
+
+/* Whether `later` rows after the prefix fit the chain buffer of a model whose rows otherwise all belong to the prefix. */
+static TnpStatus
+check_buffer(const TnpModel *model, int64_t later, TnpError *error)
+{
+	const TnpConfig *c = &model->config;
+
+	if (c->context != TNP_FULL || c->buffer == 0 || later < c->buffer)
+		return TNP_OK;
+	tnp_fail(error, TNP_BAD_ARGUMENT, "more rows after the prefix than the model's buffer stores");
+	tnp_detail(error, "%lld rows, the buffer stores %d", (long long) later, c->buffer - 1);
+	return TNP_BAD_ARGUMENT;
+}
+
+TnpStatus
+tnp_build(const TnpModel *model, const TnpRows *rows, int64_t prefix, TnpEncoding **encoding, TnpError *error)
+{
+	TnpEncoding *e;
+	TnpStatus	status;
+	int64_t		n0 = prefix > model->config.min_rows ? prefix : model->config.min_rows;
+
+	*encoding = NULL;
+	if ((status = tnp_rows_check(model, rows, true, error)) != TNP_OK)
+		return status;
+	if (rows->n < model->config.min_rows)
+		return too_few_rows(model, rows->n, error);
+	if (prefix < 0 || prefix > rows->n || (model->config.context == TNP_CAUSAL && prefix > 0))
+		return tnp_fail(error, TNP_BAD_ARGUMENT, "a prefix of %lld rows is not possible here", (long long) prefix);
+	if ((status = check_buffer(model, rows->n - prefix, error)) != TNP_OK)
+		return status;
+	if ((status = make_encoding(model, rows->n_features, rows->kinds, rows->n, &e, error)) != TNP_OK)
+		return status;
+	e->prefix = prefix;
+	copy_rows(e, 0, rows);
+	status = tnp_stats_build(model, rows, n0, &e->stats, error);
+	if (status == TNP_OK)
+		status = encode_rows(e, 0, rows->n, true, error);
+	if (status != TNP_OK)
+	{
+		tnp_encoding_free(e);
+		return status;
+	}
+	e->n = rows->n;
+	*encoding = e;
+	return TNP_OK;
+}
+
+/* Further rows must have the columns of the encoding. */
+static TnpStatus
+check_columns(const TnpEncoding *e, const TnpRows *rows, TnpError *error)
+{
+	if (rows->n_features != e->n_features)
+		return tnp_fail(error, TNP_BAD_SHAPE, "%d feature columns given, the context has %d", rows->n_features, e->n_features);
+	for (int f = 0; f < e->n_features; f++)
+		if ((rows->kinds != NULL ? rows->kinds[f] : TNP_NUMERIC) != e->kinds[f])
+			return tnp_fail(error, TNP_BAD_VALUE, "feature %d is %s, in the context it is %s", f + 1,
+							e->kinds[f] == TNP_NUMERIC ? "categorical" : "numeric", e->kinds[f] == TNP_NUMERIC ? "numeric" : "categorical");
+	return TNP_OK;
+}
+
+TnpStatus
+tnp_queries_check(const TnpEncoding *e, const TnpRows *rows, bool need_y, TnpError *error)
+{
+	TnpStatus	status = check_columns(e, rows, error);
+	int			classes = e->stats.n_classes;
+
+	if (status == TNP_OK)
+		status = tnp_rows_check(e->model, rows, need_y, error);
+	if (status != TNP_OK || !need_y || classes == 0)
+		return status;
+	if (rows->n_classes != 0 && rows->n_classes != classes)
+		return tnp_fail(error, TNP_BAD_VALUE, "%d classes given, the context has %d", rows->n_classes, classes);
+	for (int64_t i = 0; status == TNP_OK && i < rows->n; i++)
+		status = tnp_class_check(rows->y[i], classes, rows->before + i, error);
+	return status;
+}
+
+TnpStatus
+tnp_append_begin(TnpEncoding *e, const TnpRows *rows, TnpError *error)
+{
+	TnpStatus	status = tnp_queries_check(e, rows, true, error);
+
+	if (status == TNP_OK)
+		status = check_buffer(e->model, e->n + rows->n - e->prefix, error);
+	if (status == TNP_OK && (e->borrowed || (e->kept && e->n + rows->n > e->capacity)))
+		status = tnp_fail(error, TNP_BAD_ARGUMENT, "the encoding has no room for more rows");
+	if (status == TNP_OK)
+		status = reserve_rows(e, e->n + rows->n, error);
+	if (status == TNP_OK)
+		status = tnp_cache_reserve(&e->model->env, tnp_encoding_slots(e), tnp_encoding_slots(e) + rows->n, &e->cache, error);
+	if (status == TNP_OK)
+		copy_rows(e, e->n, rows);
+	return status;
+}
+
+TnpStatus
+tnp_append(TnpEncoding *e, const TnpRows *rows, TnpError *error)
+{
+	TnpStatus	status = tnp_append_begin(e, rows, error);
+
+	if (status == TNP_OK)
+		status = encode_rows(e, e->n, rows->n, false, error);
+	if (status == TNP_OK)
+		e->n += rows->n;
+	return status;
+}
+
+TnpStatus
+tnp_grow(TnpEncoding *e, const TnpRows *rows, TnpError *error)
+{
+	const TnpModel *model = e->model;
+	int64_t		n = e->n + rows->n,
+				prefix = tnp_canonical_prefix(model, n);
+	TnpEncoding *fresh,
+				swap;
+	TnpRows		all;
+	TnpStatus	status;
+
+	if (prefix == e->prefix || e->borrowed || e->kept)
+		return prefix == e->prefix ? tnp_append(e, rows, error) : tnp_fail(error, TNP_BAD_ARGUMENT, "the encoding's prefix cannot move");
+	status = tnp_queries_check(e, rows, true, error);
+	if (status == TNP_OK)
+		status = reserve_rows(e, n, error);
+	if (status != TNP_OK)
+		return status;
+	copy_rows(e, e->n, rows);
+	all = (TnpRows) {n, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes, 0};
+	status = tnp_build(model, &all, prefix, &fresh, error);
+	if (status != TNP_OK)
+		return status;
+	swap = *e;
+	*e = *fresh;
+	*fresh = swap;
+	tnp_encoding_free(fresh);
+	return TNP_OK;
+}
+
+TnpStatus
+tnp_merge(const TnpEncoding *e, const TnpRows *more, TnpEncoding **merged, TnpError *error)
+{
+	TnpRows		own = tnp_encoding_view(e);
+	TnpEncoding *m;
+	TnpStatus	status = make_encoding(e->model, e->n_features, e->kinds, e->n + more->n, &m, error);
+
+	*merged = NULL;
+	if (status != TNP_OK)
+		return status;
+	copy_rows(m, 0, &own);
+	copy_rows(m, e->n, more);
+	m->prefix = e->n + more->n;
+	m->stats = e->stats;
+	m->borrowed_stats = true;
+	status = encode_rows(m, 0, m->prefix, true, error);
+	if (status != TNP_OK)
+	{
+		tnp_encoding_free(m);
+		return status;
+	}
+	m->n = m->prefix;
+	*merged = m;
+	return TNP_OK;
+}

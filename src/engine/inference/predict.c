@@ -1,0 +1,148 @@
+/*
+ * predict.c: marginal predictive distributions of query rows. A tile of rows goes from its cells to its answers by itself; rows that are appended for a
+ * question can be of its tile.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "engine/inference/encode.h"
+
+/* What the items of a prediction share. */
+typedef struct Predict
+{
+	const TnpEncoding *e;
+	const TnpRows *queries;
+	int			tile,
+				size;			/* of a distribution */
+	double	   *params;
+} Predict;
+
+/* Embed queries [first, first + n), n within the worker's rows, into states h [n, d], and say that they see `slots` slots. */
+static TnpStatus
+embed_queries(const TnpEncoding *e, const TnpRows *queries, int64_t first, int n, int64_t slots, TnpScratch *work, TnpToken *tokens, float *h, TnpError *error)
+{
+	const TnpModel *model = e->model;
+	const float *row[TNP_TILE];
+	int			width = tnp_feature_embedding_width(model, &e->stats);
+	TnpStatus	status = tnp_feature_embedding_tile(model, &e->stats, queries, first, n, false, work, work->half, work->prior_logits, error);
+
+	for (int i = 0; i < n; i++)
+	{
+		row[i] = work->half + (size_t) i * width;
+		tokens[i] = (TnpToken) {slots, 0, NULL, -1};
+	}
+	if (status == TNP_OK)
+		tnp_embed(model, n, row, NULL, TNP_ROLE_QUERY, NULL, work->scratch, h);
+	return status;
+}
+
+/* Answers of the queries that were embedded last, from their states h [n, d] after all layers. */
+static TnpStatus
+answer_queries(const TnpEncoding *e, int n, float *h, TnpScratch *work, double *params, TnpError *error)
+{
+	return tnp_answers(e->model, &e->stats, n, h, work->prior_logits, tnp_prior_logits_width(e->model), work, params, error);
+}
+
+static TnpStatus
+predict_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
+{
+	Predict    *p = state;
+	const TnpEncoding *e = p->e;
+	TnpScratch    *work = &worker->work;
+	TnpToken	tokens[TNP_TILE];
+	int64_t		first = item * p->tile;
+	int			n = p->queries->n - first < p->tile ? (int) (p->queries->n - first) : p->tile;
+	TnpStatus	status = tnp_worker_check(worker, error);
+
+	if (status == TNP_OK)
+		status = embed_queries(e, p->queries, first, n, tnp_encoding_slots(e), work, tokens, work->h, error);
+	/* queries store nothing, so the shared cache is only read */
+	if (status == TNP_OK)
+		status = tnp_walk(worker, e->model, (TnpKvCache *) &e->cache, n, 0, 0, tokens, work->h, error);
+	return status == TNP_OK ? answer_queries(e, n, work->h, work, p->params + first * p->size, error) : status;
+}
+
+/* Few queries on a long context: all threads work on the same rows. */
+static TnpStatus
+predict_few(TnpTeam *team, const TnpEncoding *e, const TnpRows *queries, double *params, TnpError *error)
+{
+	TnpScratch    *work = &tnp_team_self(team)->work;
+	TnpToken	tokens[TNP_TILE];
+	int			n = (int) queries->n;
+	TnpStatus	status = embed_queries(e, queries, 0, n, tnp_encoding_slots(e), work, tokens, work->h, error);
+
+	if (status == TNP_OK)
+		status = tnp_trunk(team, e->model, (TnpKvCache *) &e->cache, n, 0, 0, tokens, work->h, error);
+	return status == TNP_OK ? answer_queries(e, n, work->h, work, params, error) : status;
+}
+
+TnpStatus
+tnp_predict(const TnpEncoding *e, const TnpRows *queries, double *params, TnpError *error)
+{
+	const TnpModel *model = e->model;
+	Predict		p = {e, queries, 0, 0, params};
+	TnpDistributionKind kind;
+	TnpTeam    *team;
+	int			components;
+	TnpStatus	status = tnp_queries_check(e, queries, false, error);
+
+	if (status != TNP_OK || queries->n == 0)
+		return status;
+	tnp_answer_shape(model, &kind, &components);
+	p.size = tnp_distribution_size(kind, components);
+	status = tnp_team_make(model, &e->stats, queries->n < TNP_TILE ? (int) queries->n : TNP_TILE, queries->n <= TNP_FEW_ROWS ? TNP_MAX_THREADS : tnp_team_most(queries->n),
+						   tnp_cost(model, (double) queries->n, (double) tnp_encoding_slots(e)), &team, error);
+	if (status != TNP_OK)
+		return status;
+	p.tile = tnp_team_tile(team, queries->n);
+	if (queries->n <= TNP_FEW_ROWS && tnp_team_size(team) > 1)
+		status = predict_few(team, e, queries, params, error);
+	else
+		status = tnp_team_run(team, (queries->n + p.tile - 1) / p.tile, predict_tile, &p, error);
+	tnp_team_free(team);
+	return status;
+}
+
+TnpStatus
+tnp_append_predict(TnpEncoding *e, const TnpRows *rows, const TnpRows *queries, double *params, TnpError *error)
+{
+	const TnpModel *model = e->model;
+	int			n = (int) rows->n,
+				m = (int) queries->n;
+	int64_t		slots = tnp_encoding_slots(e) + rows->n,
+				total = rows->n + queries->n;
+	TnpToken	tokens[TNP_TILE];
+	TnpTeam    *team;
+	TnpStatus	status = tnp_queries_check(e, queries, false, error);
+
+	if (status == TNP_OK && (n == 0 || m == 0 || total > TNP_TILE))
+	{
+		status = tnp_append(e, rows, error);
+		if (status == TNP_OK && (status = tnp_predict(e, queries, params, error)) != TNP_OK)
+			e->n -= rows->n;
+		return status;
+	}
+	if (status == TNP_OK)
+		status = tnp_append_begin(e, rows, error);
+	if (status == TNP_OK)
+		status = tnp_team_make(model, &e->stats, (int) total, TNP_MAX_THREADS, tnp_cost(model, (double) total, (double) slots), &team, error);
+	if (status != TNP_OK)
+		return status;
+	{
+		TnpScratch    *work = &tnp_team_self(team)->work;
+		float	   *asked = work->h + (size_t) n * model->config.width;
+
+		status = tnp_embed_rows(e, work, e->n, n, work->h, error);
+		for (int i = 0; i < n; i++)
+			tokens[i] = tnp_row_token(e, e->n + i);
+		if (status == TNP_OK)
+			status = embed_queries(e, queries, 0, m, slots, work, tokens + n, asked, error);
+		if (status == TNP_OK)
+			status = tnp_trunk(team, model, &e->cache, total, n, 0, tokens, work->h, error);
+		if (status == TNP_OK)
+			status = answer_queries(e, m, asked, work, params, error);
+	}
+	tnp_team_free(team);
+	if (status == TNP_OK)
+		e->n += n;
+	return status;
+}

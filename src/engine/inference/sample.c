@@ -1,0 +1,256 @@
+/*
+ * sample.c: joint draws. All draws of a group walk the chain together: at step m every draw sends two tokens through
+ * the layers, the row it has just drawn and the next query; the context is read, never copied, and each draw has a small
+ * private cache (docs/model-format.md section 9; Hassan et al., algorithm 1).
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <string.h>
+
+#include "engine/inference/chain.h"
+
+#define GROUP_DRAWS (TNP_TILE / 2)	/* draws of one walk: a tile of their rows and queries */
+
+/* The memory of one worker's group of draws. */
+typedef struct Group
+{
+	TnpKvCache   *caches;			/* [draws] */
+	float	   *h;				/* [2 * draws, d] */
+	double	   *params;			/* [draws, size] */
+	TnpToken   *tokens;			/* [2 * draws] */
+} Group;
+
+/* One question. */
+typedef struct Sample
+{
+	const TnpEncoding *root;
+	const TnpRows *queries;
+	uint64_t	seed,
+				first_draw;
+	int64_t		draws,
+				first;			/* steps before the first block must be merged */
+	double	   *y;				/* [draws, M] */
+	TnpFeatureEmbedding		half;			/* of all queries */
+	int			group;			/* draws at once */
+	bool		fine_grained;			/* the threads share out the keys of a draw that is walked alone */
+	TnpTeam    *team;
+	Group	   *groups;			/* one per worker */
+	int64_t    *place;			/* [M]: 0, 1, 2, … for merging */
+} Sample;
+
+static void
+free_sample(Sample *s)
+{
+	const TnpEnv *env = &s->root->model->env;
+
+	for (int w = 0; s->groups != NULL && w < tnp_team_size(s->team); w++)
+	{
+		Group	   *g = &s->groups[w];
+
+		for (int b = 0; g->caches != NULL && b < s->group; b++)
+			tnp_cache_free(env, &g->caches[b]);
+		tnp_free(env, g->caches);
+		tnp_free(env, g->h);
+		tnp_free(env, g->params);
+		tnp_free(env, g->tokens);
+	}
+	tnp_free(env, s->groups);
+	tnp_feature_embedding_free(env, &s->half);
+	tnp_free(env, s->place);
+	tnp_team_free(s->team);
+}
+
+static TnpStatus
+make_group(Sample *s, int64_t block, Group *g, TnpError *error)
+{
+	const TnpModel *model = s->root->model;
+	const TnpEnv *env = &model->env;
+	TnpDistributionKind kind;
+	int			components;
+	TnpStatus	status = TNP_OK;
+
+	tnp_answer_shape(model, &kind, &components);
+	g->caches = tnp_alloc_zero(env, s->group, sizeof(TnpKvCache));
+	g->h = tnp_alloc(env, 2 * (size_t) s->group, model->config.width * sizeof(float));
+	g->params = tnp_alloc(env, s->group, tnp_distribution_size(kind, components) * sizeof(double));
+	g->tokens = tnp_alloc(env, 2 * (size_t) s->group, sizeof(TnpToken));
+	if (g->caches == NULL || g->h == NULL || g->params == NULL || g->tokens == NULL)
+		return tnp_no_memory(error);
+	for (int b = 0; status == TNP_OK && b < s->group; b++)
+		status = tnp_chain_cache(model, block, &g->caches[b], error);
+	return status;
+}
+
+/* Make what a question needs; s has the question and is freed by the caller also on failure. */
+static TnpStatus
+make_sample(Sample *s, TnpError *error)
+{
+	const TnpEncoding *e = s->root;
+	const TnpModel *model = e->model;
+	const TnpEnv *env = &model->env;
+	int64_t		m = s->queries->n,
+				slots = tnp_encoding_slots(e),
+				share,
+				rounds;
+	bool		fine_grained = (s->draws == 1 || tnp_chain_room(e) < m) && tnp_few_share_keys(model, 2, slots) && tnp_team_try_fine_grained(model),
+				alone = fine_grained && s->draws == 1;
+	TnpStatus	status = tnp_team_make(model, &e->stats, TNP_TILE, alone ? TNP_MAX_THREADS : s->draws,
+									   tnp_cost(model, 2.0 * (double) s->draws * (double) m, (double) (slots + m)), &s->team, error);
+
+	if (status != TNP_OK)
+		return status;
+	s->first = m < tnp_chain_room(e) ? m : tnp_chain_room(e);
+	s->fine_grained = fine_grained && tnp_team_size(s->team) > 1;
+	if (s->fine_grained)
+		tnp_team_begin_fine_grained(s->team);
+	share = (s->draws + tnp_team_size(s->team) - 1) / tnp_team_size(s->team);
+	rounds = (share + GROUP_DRAWS - 1) / GROUP_DRAWS;
+	s->group = (int) ((share + rounds - 1) / rounds);
+	s->groups = tnp_alloc_zero(env, tnp_team_size(s->team), sizeof(Group));
+	s->place = tnp_alloc(env, m, sizeof(int64_t));
+	if (s->groups == NULL || s->place == NULL)
+		return tnp_no_memory(error);
+	for (int64_t i = 0; i < m; i++)
+		s->place[i] = i;
+	for (int w = 0; status == TNP_OK && w < tnp_team_size(s->team); w++)
+		status = make_group(s, model->config.context == TNP_FULL && model->config.buffer > 0 && model->config.buffer < m ? model->config.buffer : m,
+							&s->groups[w], error);
+	return status == TNP_OK ? tnp_feature_embedding_build(model, &e->stats, s->queries, s->team, &s->half, error) : status;
+}
+
+/* The chain rows that `draws` draws have made of query `row`: tokens h [draws, d]; their targets are y[b * stride]. */
+static void
+embed_drawn(Sample *s, const TnpEncoding *e, int64_t row, int64_t j, int draws, const double *y, int64_t stride, float *scratch, float *h)
+{
+	const TnpModel *model = e->model;
+
+	for (int start = 0; start < draws; start += TNP_TILE)
+	{
+		int			tile = draws - start < TNP_TILE ? draws - start : TNP_TILE;
+		const float *half[TNP_TILE];
+		float		target[TNP_TILE];
+		int			position[TNP_TILE];
+
+		for (int i = 0; i < tile; i++)
+		{
+			half[i] = s->half.values + row * s->half.width;
+			target[i] = tnp_scale_target(model, &e->stats, y[(start + i) * stride]);
+			position[i] = tnp_chain_position(e, j);
+		}
+		tnp_embed(model, tile, half, target, TNP_ROLE_LATER, position, scratch, h + (size_t) start * model->config.width);
+	}
+}
+
+/*
+ * Steps first … first + n - 1 of `draws` draws (at most s->group) on e, by the whole team or by the one worker; n is within the room. y points to the first
+ * draw's first value of the whole answer, rows of stride M.
+ */
+static TnpStatus
+sample_block(Sample *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, int64_t first, int64_t n, uint64_t first_draw, int draws, double *y,
+			 TnpError *error)
+{
+	const TnpModel *model = e->model;
+	Group	   *g = &s->groups[worker->number];
+	float	   *scratch = worker->work.scratch;
+	int			d = model->config.width,
+				components,
+				size;
+	int64_t		stride = s->queries->n;
+	TnpDistributionKind kind;
+	TnpStatus	status = TNP_OK;
+
+	tnp_answer_shape(model, &kind, &components);
+	size = tnp_distribution_size(kind, components);
+	for (int64_t j = 0; status == TNP_OK && j < n; j++)
+	{
+		/* before anything is drawn, all draws ask the same question */
+		int			stored = j > 0 ? draws : 0,
+					asked = j > 0 ? draws : 1;
+		const float *row = s->half.values + (first + j) * s->half.width;
+		float	   *query = g->h + (size_t) stored * d;
+
+		if (stored > 0)
+			embed_drawn(s, e, first + j - 1, j - 1, draws, y + first + j - 1, stride, scratch, g->h);
+		tnp_embed(model, 1, &row, NULL, TNP_ROLE_QUERY, NULL, scratch, query);
+		for (int b = 1; b < asked; b++)
+			memcpy(query + (size_t) b * d, query, d * sizeof(float));
+		for (int b = 0; b < stored; b++)
+			g->tokens[b] = tnp_chain_row(e, &g->caches[b], j - 1);
+		for (int b = 0; b < asked; b++)
+			g->tokens[stored + b] = tnp_chain_query(e, &g->caches[b], j);
+
+		if (by_team)
+			status = tnp_trunk(s->team, model, (TnpKvCache *) &e->cache, stored + asked, stored, asked, g->tokens, g->h, error);
+		else
+			status = tnp_walk(worker, model, (TnpKvCache *) &e->cache, stored + asked, stored, asked, g->tokens, g->h, error);
+		if (status == TNP_OK)
+			status = tnp_answers(model, &e->stats, asked, query, tnp_feature_embedding_prior_logits(model, &s->half, first + j), 0, &worker->work, g->params, error);
+		for (int b = 0; status == TNP_OK && b < draws; b++)
+		{
+			TnpDistribution answer = {kind, components, g->params + (asked > 1 ? b : 0) * size};
+
+			y[b * stride + first + j] = tnp_draw(&answer, s->seed, first_draw + b, (uint32_t) (first + j));
+		}
+	}
+	return status;
+}
+
+/* The steps of one draw after its first block: merge, encode again, go on. y is the draw's row. */
+static TnpStatus
+continue_draw(Sample *s, uint64_t draw, double *y, TnpError *error)
+{
+	const TnpEncoding *e = s->root;
+	int64_t		m = s->queries->n,
+				done = s->first,
+				merged = 0;
+	TnpStatus	status = TNP_OK;
+
+	while (status == TNP_OK && done < m)
+	{
+		int64_t		count;
+
+		status = tnp_chain_merge(s->root, &e, s->queries, s->place + merged, y + merged, done - merged, error);
+		if (status != TNP_OK)
+			break;
+		merged = done;
+		count = m - done < tnp_chain_room(e) ? m - done : tnp_chain_room(e);
+		status = sample_block(s, tnp_team_self(s->team), s->fine_grained, e, done, count, draw, 1, y, error);
+		done += count;
+	}
+	if (e != s->root)
+		tnp_encoding_free((TnpEncoding *) e);
+	return status;
+}
+
+/* The first block of one group of draws. */
+static TnpStatus
+sample_group(void *state, TnpWorker *worker, int64_t item, TnpError *error)
+{
+	Sample	   *s = state;
+	int64_t		done = item * s->group;
+	int			draws = s->draws - done < s->group ? (int) (s->draws - done) : s->group;
+
+	return sample_block(s, worker, s->fine_grained && s->draws == 1, s->root, 0, s->first, s->first_draw + (uint64_t) done, draws, s->y + done * s->queries->n, error);
+}
+
+TnpStatus
+tnp_sample(const TnpEncoding *e, const TnpRows *queries, uint64_t seed, uint64_t first_draw, int64_t draws, double *y, TnpError *error)
+{
+	Sample		s = {.root = e,.queries = queries,.seed = seed,.first_draw = first_draw,.draws = draws,.y = y};
+	TnpStatus	status = tnp_queries_check(e, queries, false, error);
+
+	if (status != TNP_OK)
+		return status;
+	if (draws < 1)
+		return tnp_fail(error, TNP_BAD_ARGUMENT, "the number of draws must be positive");
+	if (queries->n == 0)
+		return TNP_OK;
+	status = make_sample(&s, error);
+	if (status == TNP_OK)
+		status = tnp_team_run(s.team, (draws + s.group - 1) / s.group, sample_group, &s, error);
+	/* merging allocates, which is the calling thread's alone; encoding the merged rows has a team of its own */
+	for (int64_t b = 0; status == TNP_OK && s.first < queries->n && b < draws; b++)
+		status = continue_draw(&s, first_draw + (uint64_t) b, y + b * queries->n, error);
+	free_sample(&s);
+	return status;
+}

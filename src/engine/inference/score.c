@@ -1,0 +1,375 @@
+/*
+ * score.c: joint log densities in one pass per block: all rows of the block enter as chain rows and as queries at
+ * once, and query j sees the chain rows before it (docs/model-format.md section 9; Hassan et al., algorithm 2).
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <math.h>
+#include <string.h>
+
+#include "engine/inference/chain.h"
+#include "engine/base/random.h"
+
+/* The memory of one worker. */
+typedef struct Pass
+{
+	float	   *h;				/* [2 * block - 1, d] */
+	double	   *params,			/* [block, size] */
+			   *y,				/* [block] */
+			   *steps;			/* [n] conditional log densities by step */
+	float	   *prior_logits;			/* [block, said] what the head takes a share of (embed.h) */
+	int64_t    *place;			/* [n] the order */
+	TnpToken   *tokens;			/* [2 * block - 1] */
+	TnpKvCache	cache;			/* keys of the block's chain rows */
+} Pass;
+
+/* One question: rows and their halves. */
+typedef struct Score
+{
+	const TnpEncoding *root;
+	const TnpRows *rows;
+	uint64_t	seed;
+	int64_t		orders;
+	double	   *joint;			/* [orders] */
+	TnpFeatureEmbedding		half;			/* of all rows */
+	int64_t		block;			/* longest block */
+	TnpTeam    *team;
+	Pass	   *passes;			/* one per worker */
+} Score;
+
+static void
+free_score(Score *s)
+{
+	const TnpEnv *env = &s->root->model->env;
+
+	for (int w = 0; s->passes != NULL && w < tnp_team_size(s->team); w++)
+	{
+		Pass	   *p = &s->passes[w];
+
+		tnp_free(env, p->h);
+		tnp_free(env, p->params);
+		tnp_free(env, p->y);
+		tnp_free(env, p->steps);
+		tnp_free(env, p->prior_logits);
+		tnp_free(env, p->place);
+		tnp_free(env, p->tokens);
+		tnp_cache_free(env, &p->cache);
+	}
+	tnp_free(env, s->passes);
+	tnp_free(env, s->joint);
+	tnp_feature_embedding_free(env, &s->half);
+	tnp_team_free(s->team);
+}
+
+static TnpStatus
+make_pass(const Score *s, Pass *p, TnpError *error)
+{
+	const TnpModel *model = s->root->model;
+	const TnpEnv *env = &model->env;
+	TnpDistributionKind kind;
+	int			components;
+
+	tnp_answer_shape(model, &kind, &components);
+	p->h = tnp_alloc(env, 2 * s->block, model->config.width * sizeof(float));
+	p->params = tnp_alloc(env, s->block, tnp_distribution_size(kind, components) * sizeof(double));
+	p->y = tnp_alloc(env, s->block, sizeof(double));
+	p->steps = tnp_alloc(env, s->rows->n, sizeof(double));
+	p->prior_logits = tnp_alloc(env, s->block, (tnp_prior_logits_width(model) + 1) * sizeof(float));	/* one more: never nothing */
+	p->place = tnp_alloc(env, s->rows->n, sizeof(int64_t));
+	p->tokens = tnp_alloc(env, 2 * s->block, sizeof(TnpToken));
+	if (p->h == NULL || p->params == NULL || p->y == NULL || p->steps == NULL || p->prior_logits == NULL || p->place == NULL || p->tokens == NULL)
+		return tnp_no_memory(error);
+	return tnp_chain_cache(model, s->block, &p->cache, error);
+}
+
+/* Make what a question needs; s has the question and is freed by the caller also on failure. */
+static TnpStatus
+make_score(Score *s, TnpError *error)
+{
+	const TnpEncoding *e = s->root;
+	const TnpModel *model = e->model;
+	int64_t		room = model->config.context == TNP_FULL && model->config.buffer > 0 ? model->config.buffer : s->rows->n;
+	TnpStatus	status = tnp_team_make(model, &e->stats, TNP_TILE, s->orders > 1 ? s->orders : tnp_team_most(2 * s->rows->n),
+									   tnp_cost(model, 2.0 * (double) s->orders * (double) s->rows->n, (double) (tnp_encoding_slots(e) + s->rows->n)), &s->team, error);
+
+	if (status != TNP_OK)
+		return status;
+	s->block = s->rows->n < room ? s->rows->n : room;
+	s->joint = tnp_alloc(&model->env, s->orders, sizeof(double));
+	s->passes = tnp_alloc_zero(&model->env, tnp_team_size(s->team), sizeof(Pass));
+	if (s->joint == NULL || s->passes == NULL)
+		return tnp_no_memory(error);
+	for (int w = 0; status == TNP_OK && w < tnp_team_size(s->team); w++)
+		status = make_pass(s, &s->passes[w], error);
+	return status == TNP_OK ? tnp_feature_embedding_build(model, &e->stats, s->rows, s->team, &s->half, error) : status;
+}
+
+/* Tokens of n rows place[…] from h on: chain rows (with targets) or queries. */
+static void
+embed_rows(Score *s, const TnpEncoding *e, const int64_t *place, int64_t n, bool chain, float *scratch, float *h)
+{
+	const TnpModel *model = e->model;
+
+	for (int64_t start = 0; start < n; start += TNP_TILE)
+	{
+		int			tile = n - start < TNP_TILE ? (int) (n - start) : TNP_TILE;
+		const float *row[TNP_TILE];
+		float		y[TNP_TILE];
+		int			position[TNP_TILE];
+
+		for (int i = 0; i < tile; i++)
+		{
+			int64_t		r = place[start + i];
+
+			row[i] = s->half.values + r * s->half.width;
+			y[i] = chain ? tnp_scale_target(model, &e->stats, s->rows->y[r]) : 0;
+			position[i] = chain ? tnp_chain_position(e, start + i) : -1;
+		}
+		tnp_embed(model, tile, row, chain ? y : NULL, chain ? TNP_ROLE_LATER : TNP_ROLE_QUERY, position, scratch,
+				  h + start * model->config.width);
+	}
+}
+
+/* Conditional log densities of rows place[0 … n-1] on e, n within the room; out [n]. By the whole team or by the one worker. */
+static TnpStatus
+score_block(Score *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, const int64_t *place, int64_t n, double *out, TnpError *error)
+{
+	const TnpModel *model = e->model;
+	Pass	   *p = &s->passes[worker->number];
+	TnpKvCache   *context = (TnpKvCache *) &e->cache;
+	int			d = model->config.width,
+				prior_logits = tnp_prior_logits_width(model),
+				components,
+				size;
+	TnpDistributionKind kind;
+	TnpStatus	status;
+
+	/* the last row of the block need not be stored: nothing after it */
+	embed_rows(s, e, place, n - 1, true, worker->work.scratch, p->h);
+	embed_rows(s, e, place, n, false, worker->work.scratch, p->h + (n - 1) * d);
+	for (int64_t j = 0; j < n - 1; j++)
+		p->tokens[j] = tnp_chain_row(e, &p->cache, j);
+	for (int64_t j = 0; j < n; j++)
+		p->tokens[n - 1 + j] = tnp_chain_query(e, &p->cache, j);
+	if (by_team)
+		status = tnp_trunk(s->team, model, context, 2 * n - 1, n - 1, 0, p->tokens, p->h, error);
+	else
+		status = tnp_walk(worker, model, context, 2 * n - 1, n - 1, 0, p->tokens, p->h, error);
+	for (int64_t j = 0; prior_logits > 0 && j < n; j++)
+		memcpy(p->prior_logits + j * prior_logits, tnp_feature_embedding_prior_logits(model, &s->half, place[j]), prior_logits * sizeof(float));
+	if (status == TNP_OK)
+		status = tnp_answers(model, &e->stats, n, p->h + (n - 1) * d, p->prior_logits, prior_logits, &worker->work, p->params, error);
+	if (status != TNP_OK)
+		return status;
+	tnp_answer_shape(model, &kind, &components);
+	size = tnp_distribution_size(kind, components);
+	for (int64_t j = 0; j < n; j++)
+	{
+		TnpDistribution answer = {kind, components, p->params + j * size};
+
+		out[j] = tnp_log_pdf(&answer, s->rows->y[place[j]]);
+	}
+	return TNP_OK;
+}
+
+/* Conditional log densities of all rows in the order of the calling thread's pass, into its steps; blocks are merged one after the other. */
+static TnpStatus
+score_blocks(Score *s, TnpError *error)
+{
+	const TnpEncoding *e = s->root;
+	Pass	   *p = &s->passes[0];
+	int64_t		n = s->rows->n,
+				done = 0;
+	TnpStatus	status = TNP_OK;
+
+	while (status == TNP_OK && done < n)
+	{
+		int64_t		room = tnp_chain_room(e),
+					count = n - done < room ? n - done : room;
+
+		status = score_block(s, tnp_team_self(s->team), true, e, p->place + done, count, p->steps + done, error);
+		if (status == TNP_OK && done + count < n)
+		{
+			for (int64_t j = 0; j < count; j++)
+				p->y[j] = s->rows->y[p->place[done + j]];
+			status = tnp_chain_merge(s->root, &e, s->rows, p->place + done, p->y, count, error);
+		}
+		done += count;
+	}
+	if (e != s->root)
+		tnp_encoding_free((TnpEncoding *) e);
+	return status;
+}
+
+/* The order number `order`: the given one for -1, else a random permutation (section 11). */
+static void
+fill_order(int64_t n, uint64_t seed, int64_t order, int64_t *place)
+{
+	for (int64_t i = 0; i < n; i++)
+		place[i] = i;
+	for (int64_t i = n - 1; order >= 0 && i > 0; i--)
+	{
+		double		u[2];
+		int64_t		other,
+					keep = place[i];
+
+		tnp_random(seed, (uint64_t) order, (uint32_t) i, 1, u);
+		other = (int64_t) floor(u[0] * (double) (i + 1));
+		place[i] = place[other];
+		place[other] = keep;
+	}
+}
+
+/* ln(exp(a) + exp(b)) */
+static double
+log_add(double a, double b)
+{
+	double		max = fmax(a, b);
+
+	return isinf(max) ? max : max + log(exp(a - max) + exp(b - max));
+}
+
+static double
+sum_steps(const Score *s, const Pass *p)
+{
+	double		joint = 0;
+
+	for (int64_t j = 0; j < s->rows->n; j++)
+		joint += p->steps[j];
+	return joint;
+}
+
+/* One order that is a single block. */
+static TnpStatus
+score_order(void *state, TnpWorker *worker, int64_t order, TnpError *error)
+{
+	Score	   *s = state;
+	Pass	   *p = &s->passes[worker->number];
+	TnpStatus	status;
+
+	fill_order(s->rows->n, s->seed, order, p->place);
+	status = score_block(s, worker, false, s->root, p->place, s->rows->n, p->steps, error);
+	if (status == TNP_OK)
+		s->joint[order] = sum_steps(s, p);
+	return status;
+}
+
+TnpStatus
+tnp_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint64_t seed, double *log_density, double *per_row, TnpError *error)
+{
+	double		total = -INFINITY;
+	Score		s = {.root = e,.rows = rows,.seed = seed,.orders = orders > 0 ? orders : 1};
+	TnpStatus	status = tnp_queries_check(e, rows, true, error);
+
+	if (status != TNP_OK)
+		return status;
+	if (orders < 0)
+		return tnp_fail(error, TNP_BAD_ARGUMENT, "the number of orders must not be negative");
+	*log_density = 0;
+	if (rows->n == 0)
+		return TNP_OK;
+	for (int64_t i = 0; i < rows->n; i++)
+		if (!isfinite(tnp_scale_target(e->model, &e->stats, rows->y[i])))
+			return tnp_fail(error, TNP_BAD_VALUE, "a target is too large for the model");
+	status = make_score(&s, error);
+	/* orders are shared out unless blocks must be merged, which allocates, or there is but one */
+	if (status == TNP_OK && orders > 1 && rows->n <= tnp_chain_room(e))
+		status = tnp_team_run(s.team, orders, score_order, &s, error);
+	else
+		for (int64_t r = 0; status == TNP_OK && r < s.orders; r++)
+		{
+			fill_order(rows->n, seed, orders > 0 ? r : -1, s.passes[0].place);
+			status = score_blocks(&s, error);
+			if (status == TNP_OK)
+				s.joint[r] = sum_steps(&s, &s.passes[0]);
+		}
+	for (int64_t r = 0; status == TNP_OK && r < s.orders; r++)
+		total = log_add(total, s.joint[r]);
+	if (status == TNP_OK)
+	{
+		*log_density = orders > 0 ? total - log((double) orders) : total;
+		if (per_row != NULL && orders == 0)
+			memcpy(per_row, s.passes[0].steps, (size_t) rows->n * sizeof(double));
+	}
+	free_score(&s);
+	return status;
+}
+
+/* Rows [0, n) of rows, and the rows from n on. */
+static TnpRows
+head_rows(const TnpRows *rows, int64_t n)
+{
+	return (TnpRows) {n, rows->n_features, rows->kinds, rows->x, rows->y, rows->n_classes, 0};
+}
+
+static TnpRows
+slice_rows(const TnpRows *rows, int64_t first, int64_t end)
+{
+	return (TnpRows) {end - first, rows->n_features, rows->kinds, rows->x + first * rows->n_features, rows->y + first, rows->n_classes, 0};
+}
+
+TnpStatus
+tnp_evidence_begin(const TnpModel *model, const TnpRows *rows, int64_t *given, TnpError *error)
+{
+	TnpStatus	status = tnp_rows_check(model, rows, true, error);
+
+	*given = model->config.min_rows;
+	if (status != TNP_OK || rows->n >= *given)
+		return status;
+	tnp_fail(error, TNP_TOO_FEW_ROWS, "too few rows for the model");
+	tnp_detail(error, "%lld row%s given, the evidence is conditional on the first %lld",
+			   (long long) rows->n, rows->n == 1 ? "" : "s", (long long) *given);
+	return TNP_TOO_FEW_ROWS;
+}
+
+int64_t
+tnp_evidence_end(const TnpModel *model, int64_t n, int64_t end)
+{
+	int64_t		prefix = tnp_canonical_prefix(model, n),
+				low = n,
+				high = end;
+
+	/* the prefix never shrinks as rows are added */
+	if (tnp_canonical_prefix(model, end) == prefix)
+		return end;
+	while (high - low > 1)
+	{
+		int64_t		middle = low + (high - low) / 2;
+
+		if (tnp_canonical_prefix(model, middle) == prefix)
+			low = middle;
+		else
+			high = middle;
+	}
+	return high;
+}
+
+TnpStatus
+tnp_evidence(const TnpModel *model, const TnpRows *rows, double *log_evidence, int64_t *conditioned, double *per_row, TnpError *error)
+{
+	TnpStatus	status = tnp_evidence_begin(model, rows, conditioned, error);
+
+	*log_evidence = 0;
+	for (int64_t i = 0; status == TNP_OK && per_row != NULL && i < *conditioned; i++)
+		per_row[i] = NAN;
+
+	/* while the prefix stays where it is, all conditionals come from one pass */
+	for (int64_t n = *conditioned; status == TNP_OK && n < rows->n;)
+	{
+		int64_t		end = tnp_evidence_end(model, n, rows->n);
+		TnpRows		context = head_rows(rows, n),
+					next = slice_rows(rows, n, end);
+		TnpEncoding *e;
+		double		part = 0;
+
+		status = tnp_build(model, &context, tnp_canonical_prefix(model, n), &e, error);
+		if (status == TNP_OK)
+		{
+			status = tnp_score(e, &next, 0, 0, &part, per_row != NULL ? per_row + n : NULL, error);
+			tnp_encoding_free(e);
+		}
+		*log_evidence += part;
+		n = end;
+	}
+	return status;
+}

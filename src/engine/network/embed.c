@@ -1,0 +1,259 @@
+/*
+ * embed.c: embedders: concatenated, additive, and the row tokeniser's flat path (docs/model-format.md sections 4 and 5).
+ * Path B of the tokeniser is in tokens.c.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "engine/network/embed.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/network/tokens.h"
+
+int
+tnp_mlp_width(const TnpMlp *mlp)
+{
+	int			width = 1;
+
+	for (int i = 0; i + 1 < mlp->n; i++)
+		if (mlp->linear[i].out > width)
+			width = mlp->linear[i].out;
+	return width;
+}
+
+void
+tnp_mlp(const TnpModel *model, const TnpMlp *mlp, int n, const float *x, float *scratch, float *y)
+{
+	float	   *other = scratch + (size_t) n * tnp_mlp_width(mlp);
+
+	for (int i = 0; i < mlp->n; i++)
+	{
+		bool		last = i == mlp->n - 1;
+		float	   *out = last ? y : (i % 2 == 0 ? scratch : other);
+
+		model->kernels->linear(&mlp->linear[i], n, x, last ? TNP_IDENTITY : mlp->activation, false, out);
+		x = out;
+	}
+}
+
+/* Scratch floats per row of one encoder. */
+static int
+encoder_scratch(const TnpModel *model, const TnpEncoderConfig *config, const TnpEncoder *encoder)
+{
+	if (config->kind == TNP_ENCODE_ROWS)
+		return config->hidden.size[0];
+	return 2 * tnp_mlp_width(&encoder->mlp) + model->config.width;
+}
+
+/* y [n, d] = E(v [n, in]) for the encoders of a plain vector. */
+static void
+encode_vector(const TnpModel *model, const TnpEncoderConfig *config, const TnpEncoder *encoder, int n, const float *v, float *scratch, float *y)
+{
+	int			d = model->config.width;
+	float	   *rest = scratch + (size_t) n * 2 * tnp_mlp_width(&encoder->mlp);
+
+	if (config->kind == TNP_ENCODE_CLASSES)
+	{
+		for (int i = 0; i < n; i++)
+			memcpy(y + (size_t) i * d, encoder->table + (size_t) v[i] * d, d * sizeof(float));
+		return;
+	}
+	if (config->kind != TNP_ENCODE_SKIP_MLP)
+	{
+		tnp_mlp(model, &encoder->mlp, n, v, scratch, y);
+		return;
+	}
+	model->kernels->linear(&encoder->first, n, v, TNP_IDENTITY, false, y);
+	tnp_mlp(model, &encoder->mlp, n, y, scratch, rest);
+	for (size_t i = 0; i < (size_t) n * d; i++)
+		y[i] += rest[i];
+}
+
+/* Path A: the sum of the slots' matrices times their cells, an activation, a linear. rows [n, width]: regression features, cells. */
+static void
+encode_flat(const TnpModel *model, int n, int width, const float *rows, float *scratch, float *y)
+{
+	const TnpConfig *c = &model->config;
+	TnpLinear	slots = model->tokeniser.slot;
+
+	slots.in = width;
+	model->kernels->linear(&slots, n, rows, c->embedder_activation, false, scratch);
+	model->kernels->linear(&model->tokeniser.out, n, scratch, TNP_IDENTITY, false, y);
+}
+
+/* E_x of one tile; features as tnp_scale_features wrote them. */
+static void
+encode_x(const TnpModel *model, const TnpStats *stats, int n, const float *features, TnpScratch *work, float *y)
+{
+	const TnpConfig *c = &model->config;
+	int			width = tnp_features_width(model, stats);
+
+	if (c->encode_x.kind != TNP_ENCODE_ROWS)
+	{
+		encode_vector(model, &c->encode_x, &model->embed_x, n, features, work->scratch, y);
+		return;
+	}
+	encode_flat(model, n, width, features, work->scratch, y);
+	if (c->encode_x.token_width > 0)
+		tnp_encode_tokens(model, n, stats->n_slots, features + tnp_regression_features_width(model), width, &work->tokens, y);
+}
+
+int
+tnp_feature_embedding_width(const TnpModel *model, const TnpStats *stats)
+{
+	return model->config.embedder == TNP_CONCAT ? tnp_features_width(model, stats) : model->config.width;
+}
+
+int
+tnp_feature_embedding_scratch(const TnpModel *model)
+{
+	const TnpConfig *c = &model->config;
+
+	return c->embedder == TNP_CONCAT ? 0 : encoder_scratch(model, &c->encode_x, &model->embed_x);
+}
+
+TnpStatus
+tnp_feature_embedding_tile(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int64_t first, int n, bool in_context, TnpScratch *work,
+			  float *values, float *prior_logits, TnpError *error)
+{
+	bool		concat = model->config.embedder == TNP_CONCAT;
+	int			width = tnp_features_width(model, stats),
+				classes = tnp_prior_logits_width(model);
+	float	   *features = concat ? values : work->features;
+
+	for (int i = 0; i < n; i++)
+	{
+		int64_t		row = first + i;
+		float	   *cells = features + (size_t) i * width;
+
+		tnp_scale_features(model, stats, rows, row, in_context, cells);
+		if (!tnp_all_finite(width, cells))
+			return tnp_feature_too_large(model, stats, cells, row, error);
+		if (prior_logits != NULL)
+			for (int c = 0; c < classes; c++)
+				prior_logits[i * classes + c] = cells[tnp_ridge_width(model) + c];
+	}
+	if (concat)
+		return TNP_OK;
+	encode_x(model, stats, n, features, work, values);
+	for (int i = 0; i < n; i++)
+		if (!tnp_all_finite(model->config.width, values + (size_t) i * model->config.width))
+			return tnp_feature_too_large(model, stats, features + (size_t) i * width, first + i, error);
+	return TNP_OK;
+}
+
+/* What the items of tnp_feature_embedding_build share. */
+typedef struct HalfBuild
+{
+	const TnpModel *model;
+	const TnpStats *stats;
+	const TnpRows *rows;
+	TnpFeatureEmbedding    *half;
+	int			tile;
+} HalfBuild;
+
+static TnpStatus
+half_item(void *state, TnpWorker *worker, int64_t item, TnpError *error)
+{
+	HalfBuild  *b = state;
+	int64_t		first = item * b->tile;
+	int			n = b->half->n - first < b->tile ? (int) (b->half->n - first) : b->tile;
+	TnpStatus	status = tnp_worker_check(worker, error);
+
+	if (status != TNP_OK)
+		return status;
+	return tnp_feature_embedding_tile(b->model, b->stats, b->rows, first, n, false, &worker->work, b->half->values + first * b->half->width,
+						 (float *) tnp_feature_embedding_prior_logits(b->model, b->half, first), error);
+}
+
+TnpStatus
+tnp_feature_embedding_build(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, TnpTeam *team, TnpFeatureEmbedding *half, TnpError *error)
+{
+	HalfBuild	build = {model, stats, rows, half, tnp_team_self(team)->work.rows};
+	TnpStatus	status;
+
+	half->n = rows->n;
+	half->width = tnp_feature_embedding_width(model, stats);
+	half->values = tnp_alloc(&model->env, rows->n, half->width * sizeof(float));
+	half->prior_logits = tnp_prior_logits_width(model) > 0 ? tnp_alloc(&model->env, rows->n, tnp_prior_logits_width(model) * sizeof(float)) : NULL;
+	if (half->values == NULL || (half->prior_logits == NULL && tnp_prior_logits_width(model) > 0))
+	{
+		tnp_feature_embedding_free(&model->env, half);
+		return tnp_no_memory(error);
+	}
+	status = tnp_team_run(team, (rows->n + build.tile - 1) / build.tile, half_item, &build, error);
+	if (status != TNP_OK)
+		tnp_feature_embedding_free(&model->env, half);
+	return status;
+}
+
+void
+tnp_feature_embedding_free(const TnpEnv *env, TnpFeatureEmbedding *half)
+{
+	tnp_free(env, half->values);
+	tnp_free(env, half->prior_logits);
+	half->values = half->prior_logits = NULL;
+	half->n = 0;
+}
+
+const float *
+tnp_feature_embedding_prior_logits(const TnpModel *model, const TnpFeatureEmbedding *half, int64_t row)
+{
+	return half->prior_logits == NULL ? NULL : half->prior_logits + row * tnp_prior_logits_width(model);
+}
+
+int
+tnp_embed_scratch(const TnpModel *model)
+{
+	const TnpConfig *c = &model->config;
+
+	if (c->embedder == TNP_CONCAT)
+		return model->embed_xy.linear[0].in + 2 * tnp_mlp_width(&model->embed_xy);
+	return encoder_scratch(model, &c->encode_y, &model->embed_y);
+}
+
+static void
+add_row(int d, const float *row, float *token)
+{
+	for (int f = 0; f < d; f++)
+		token[f] += row[f];
+}
+
+void
+tnp_embed(const TnpModel *model, int n, const float *const *row, const float *y, TnpRole role, const int *position,
+		  float *scratch, float *tokens)
+{
+	const TnpConfig *c = &model->config;
+	int			d = c->width;
+
+	if (c->embedder == TNP_CONCAT)
+	{
+		int			in = model->embed_xy.linear[0].in;
+
+		/* [x, y, 0] with a target, [x, 0, 1] without; the flag only where configured */
+		for (int i = 0; i < n; i++)
+		{
+			float	   *v = scratch + (size_t) i * in;
+
+			memcpy(v, row[i], c->n_features * sizeof(float));
+			v[c->n_features] = y != NULL ? y[i] : 0;
+			if (c->concat_flag)
+				v[c->n_features + 1] = y != NULL ? 0 : 1;
+		}
+		tnp_mlp(model, &model->embed_xy, n, scratch, scratch + (size_t) n * in, tokens);
+		return;
+	}
+	if (y != NULL)
+		encode_vector(model, &c->encode_y, &model->embed_y, n, y, scratch, tokens);
+	else
+		memset(tokens, 0, (size_t) n * d * sizeof(float));
+	for (int i = 0; i < n; i++)
+	{
+		add_row(d, row[i], tokens + (size_t) i * d);
+		if (model->role != NULL)
+			add_row(d, model->role + (size_t) role * d, tokens + (size_t) i * d);
+		if (model->position != NULL && position != NULL && position[i] >= 0)
+			add_row(d, model->position + (size_t) position[i] * d, tokens + (size_t) i * d);
+	}
+}

@@ -1,0 +1,154 @@
+/*
+ * head.c: from query states to distributions in original units (docs/model-format.md section 8).
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <math.h>
+
+#include "engine/inference/encode.h"
+#include "engine/features/logistic.h"
+
+void
+tnp_answer_shape(const TnpModel *model, TnpDistributionKind *kind, int *n)
+{
+	const TnpConfig *c = &model->config;
+
+	*n = c->head_outputs;
+	if (c->head == TNP_HEAD_GAUSSIAN)
+		*kind = TNP_GAUSSIAN;
+	else if (c->head == TNP_HEAD_MIXTURE)
+		*kind = TNP_MIXTURE;
+	else if (c->head == TNP_HEAD_CLASSES)
+		*kind = TNP_CLASSES;
+	else
+		*kind = c->half_normal_tails ? TNP_BARS_HALF_NORMAL : TNP_BARS;
+}
+
+static double
+softplus(double r)
+{
+	return fmax(r, 0) + log1p(exp(-fabs(r)));
+}
+
+/* Standard deviation of a raw head output. */
+static double
+map_std(const TnpConfig *c, double raw)
+{
+	switch (c->std_map)
+	{
+		case TNP_STD_EXP:
+			return exp(raw);
+		case TNP_STD_BOUNDED:
+			return 0.05 + 0.95 * softplus(raw);
+		case TNP_STD_SOFTPLUS:
+			return c->std_floor + softplus(raw);
+		case TNP_STD_SOFTPLUS_COMPLEMENT:
+			return c->std_floor + (1 - c->std_floor) * softplus(raw);
+		case TNP_STD_SQRT_SOFTPLUS:
+			return sqrt(softplus(raw)) + c->std_floor;
+	}
+	return NAN;
+}
+
+/* out [n] = softmax of logits [n]. */
+static void
+softmax(int n, const float *logits, double *out)
+{
+	double		max = logits[0],
+				sum = 0;
+
+	/* a comparison: gcc 12 for arm64 fails on fmax() in a loop that it vectorises */
+	for (int i = 1; i < n; i++)
+		if (logits[i] > max)
+			max = logits[i];
+	for (int i = 0; i < n; i++)
+		sum += out[i] = exp(logits[i] - max);
+	for (int i = 0; i < n; i++)
+		out[i] /= sum;
+}
+
+/* The logits raw [n] become a mean of the head's and of what the logistic regression says [n]. */
+static void
+blend(int n, double share, const float *prior_logits, float *raw)
+{
+	for (int i = 0; i < n; i++)
+		raw[i] = (float) ((1 - share) * raw[i] + share * prior_logits[i]);
+}
+
+/* Parameters of one answer from the head's raw outputs. */
+static void
+answer(const TnpModel *model, const TnpStats *stats, const float *raw, double *params)
+{
+	const TnpConfig *c = &model->config;
+	int			n = c->head_outputs;
+
+	switch (c->head)
+	{
+		case TNP_HEAD_GAUSSIAN:
+			params[0] = stats->y_center + stats->y_scale * raw[0];
+			params[1] = stats->y_scale * map_std(c, raw[1]);
+			break;
+		case TNP_HEAD_MIXTURE:
+			softmax(n, raw, params);
+			for (int i = 0; i < n; i++)
+			{
+				params[n + i] = stats->y_center + stats->y_scale * raw[n + i];
+				params[2 * n + i] = stats->y_scale * map_std(c, raw[2 * n + i]);
+			}
+			break;
+		case TNP_HEAD_BARS:
+			softmax(n, raw, params);
+			for (int i = 0; i <= n; i++)
+				params[n + i] = stats->y_center + stats->y_scale * model->borders[i];
+			break;
+		case TNP_HEAD_CLASSES:
+			softmax(stats->n_classes, raw, params);
+			for (int i = stats->n_classes; i < n; i++)
+				params[i] = 0;
+			break;
+	}
+}
+
+static TnpStatus
+not_finite(TnpError *error)
+{
+	return tnp_fail(error, TNP_BAD_VALUE, "the model's prediction is not finite for these values");
+}
+
+TnpStatus
+tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h, const float *prior_logits, int step, TnpScratch *work, double *params,
+			TnpError *error)
+{
+	const TnpConfig *c = &model->config;
+	int			outputs = model->head.linear[model->head.n - 1].out,
+				size,
+				count;
+	double		share = tnp_logistic_blend_weight(model, stats);
+	TnpDistributionKind kind;
+
+	tnp_answer_shape(model, &kind, &count);
+	size = tnp_distribution_size(kind, count);
+	for (int64_t start = 0; start < n; start += work->rows)
+	{
+		int			tile = n - start < work->rows ? (int) (n - start) : work->rows;
+		float	   *state = h + start * c->width;
+
+		if (!tnp_all_finite((size_t) tile * c->width, state))
+			return not_finite(error);
+		if (c->final_norm)
+			model->kernels->norm(&model->final_norm, tile, state, state);
+		tnp_mlp(model, &model->head, tile, state, work->scratch, work->raw);
+		for (int i = 0; i < tile; i++)
+		{
+			TnpDistribution d = {kind, count, params + (start + i) * size};
+			float	   *raw = work->raw + (size_t) i * outputs;
+
+			if (share > 0)
+				blend(count, share, prior_logits + (start + i) * step, raw);
+			answer(model, stats, raw, params + (start + i) * size);
+			if (tnp_distribution_check(&d, NULL) != TNP_OK)
+				return not_finite(error);
+		}
+	}
+	return TNP_OK;
+}

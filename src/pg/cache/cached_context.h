@@ -1,0 +1,68 @@
+/*
+ * cached_context.h: what a run or a call site holds of a context: the engine's encoding, or the rows alone, of which a device has the keys and values.
+ *
+ * Both are appended to, copied and looked at in the same way, so that whoever finds and extends encodings (lookup.c) need not know which provider
+ * will be asked.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_BODY_H
+#define POSTERIOR_BODY_H
+
+#include "pg/cache/model_cache.h"
+
+/* A device or its server has failed, not the question. Beyond the engine's own statuses. */
+#define POSTERIOR_FAULT ((TnpStatus) 100)
+
+typedef struct PosteriorCachedContext
+{
+	TnpEncoding *encoding;		/* NULL: the rows alone */
+	bool		kept;			/* in the arena: room is fixed, other processes may read it */
+	bool		borrowed;		/* rows belong to another body */
+	int			n_features,
+				n_classes;		/* of the targets, as in TnpRows */
+	int64		n,
+				capacity,
+				prefix;
+	TnpColumnKind *kinds;		/* [n_features] */
+	double	   *x;				/* [capacity, n_features] */
+	double	   *y;				/* [capacity] */
+	uint64		serial;			/* under which the server knows the rows: never used for others */
+	int64		mirrored;		/* rows that the server has, as far as is known here */
+} PosteriorCachedContext;
+
+static inline bool
+posterior_cached_on_device(const PosteriorCachedContext *b)
+{
+	return b->encoding == NULL;
+}
+
+/* tnp_build, or the rows alone: then nothing is asked of the device yet, nor checked. */
+TnpStatus	posterior_cached_build(PosteriorModel *model, bool device, const TnpRows *rows, int64 prefix, PosteriorCachedContext **cached, TnpError *error);
+
+/* tnp_append. Rows of a kept body are on the device when this returns. On failure nothing has changed. */
+TnpStatus	posterior_cached_append(PosteriorModel *model, PosteriorCachedContext *cached, const TnpRows *rows, TnpError *error);
+
+/* tnp_grow. */
+TnpStatus	posterior_cached_grow(PosteriorModel *model, PosteriorCachedContext *cached, const TnpRows *rows, TnpError *error);
+
+/* Have the device hold all rows; nothing to do for an encoding of the engine's. */
+TnpStatus	posterior_cached_settle(PosteriorModel *model, PosteriorCachedContext *cached, TnpError *error);
+
+/*
+ * tnp_encoding_copy. A copy of all rows that are there takes over what the device has of them: the server goes on appending to it. `from` must not be appended to by others
+ * meanwhile.
+ */
+TnpStatus	posterior_cached_copy(PosteriorModel *model, PosteriorCachedContext *from, int64 n, int64 capacity, bool keep, PosteriorCachedContext **copy, TnpError *error);
+
+/* tnp_encoding_first. */
+TnpStatus	posterior_cached_first(PosteriorModel *model, const PosteriorCachedContext *from, int64 n, PosteriorCachedContext **view, TnpError *error);
+
+int64		posterior_cached_rows(const PosteriorCachedContext *cached);
+int64		posterior_cached_prefix(const PosteriorCachedContext *cached);
+int64		posterior_cached_capacity(const PosteriorCachedContext *cached);
+size_t		posterior_cached_bytes(const PosteriorCachedContext *cached);
+TnpRows		posterior_cached_view(const PosteriorCachedContext *cached);
+void		posterior_cached_free(PosteriorCachedContext *cached);
+
+#endif							/* POSTERIOR_BODY_H */

@@ -1,0 +1,59 @@
+/*
+ * model_cache.h: the models of this database, as a session sees and keeps them.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_MODELS_H
+#define POSTERIOR_MODELS_H
+
+#include "pg/base/compat.h"
+
+#include "utils/uuid.h"
+
+#include "lib/ilist.h"
+
+#include "engine/tnp.h"
+
+/* A parsed model in the arena, for all sessions of a database. Changes under posterior_lock. */
+typedef struct PosteriorWeights
+{
+	dlist_node	node;
+	uint32		incarnation;			/* of the database */
+	pg_uuid_t	version;
+	int			kernels;
+	TnpModel   *model;
+	int			pins;			/* sessions that use it and runs that were encoded by it */
+	uint64		used;			/* when last, by the clock */
+} PosteriorWeights;
+
+/* Free a model that is in no list and that nobody pins. */
+void		posterior_weights_destroy(PosteriorWeights *weights);
+
+/* A model file, parsed, as this session uses it. Unless it is shared, everything about it incarnations in `memory`, encodings included while they are computed. */
+typedef struct PosteriorModel
+{
+	char		name[NAMEDATALEN];
+	pg_uuid_t	version;		/* of the row in posterior.model_file: another file has another one */
+	int			kernels;		/* setting posterior.kernels when it was opened */
+	TnpModel   *model;
+	uint64		refused_by;		/* pid of the server whose device cannot compute it, or 0 */
+	PosteriorWeights *weights;	/* pinned, or NULL */
+	MemoryContext memory;		/* of a model of its own */
+	int			pins;
+	struct PosteriorModel *next;
+} PosteriorModel;
+
+/* The model of this name, as the active snapshot shows it. It stays until `owner` is reset or deleted. */
+PosteriorModel *posterior_model_pin(const char *name, MemoryContext owner);
+
+/* The bytes of a model's file, allocated, if the active snapshot still shows its row, else NULL. */
+bytea	   *posterior_model_file(const PosteriorModel *model);
+
+/* At the end of the process: let go of shared models. */
+void		posterior_models_exit(void);
+
+/* Hold on to a model, or let it go, by hand. */
+void		posterior_model_acquire(PosteriorModel *model);
+void		posterior_model_release(PosteriorModel *model);
+
+#endif							/* POSTERIOR_MODELS_H */

@@ -1,0 +1,191 @@
+/*
+ * reuse_state.c: counters and proofs of named contexts. They are found by the context's identity, which no other context ever has.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "pg/cache/reuse_state.h"
+
+#include "pg/shmem/shared.h"
+
+#include "utils/float.h"
+
+static uint64
+double_bits(double x)
+{
+	uint64		bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return bits;
+}
+
+/* The state of a context, or NULL. The lock is held. */
+static PosteriorReuseState *
+find(const pg_uuid_t *context)
+{
+	for (int i = 0; i < POSTERIOR_STATES; i++)
+	{
+		PosteriorReuseState *s = &posterior_shared->states[i];
+
+		if (s->taken && s->incarnation == posterior_incarnation() && memcmp(&s->context, context, sizeof(pg_uuid_t)) == 0)
+			return s;
+	}
+	return NULL;
+}
+
+/* The state of a context, taking over another one's place if need be. The lock is held exclusively. */
+static PosteriorReuseState *
+make(const pg_uuid_t *context)
+{
+	PosteriorReuseState *oldest = NULL,
+			   *s = find(context);
+
+	if (s != NULL)
+		return s;
+	for (int i = 0; i < POSTERIOR_STATES; i++)
+	{
+		s = &posterior_shared->states[i];
+		if (oldest == NULL || (oldest->taken && (!s->taken || s->used < oldest->used)))
+			oldest = s;
+	}
+	oldest->taken = true;
+	oldest->incarnation = posterior_incarnation();
+	oldest->context = *context;
+	oldest->proven = false;
+	oldest->rests = 0;
+	for (int i = 0; i < POSTERIOR_RUNGS; i++)
+		pg_atomic_init_u64(&oldest->rungs[i], 0);
+	pg_atomic_init_u64(&oldest->rows, 0);
+	pg_atomic_init_u64(&oldest->prefix, 0);
+	pg_atomic_init_u64(&oldest->bytes, 0);
+	pg_atomic_init_u64(&oldest->drift, double_bits(get_float8_nan()));
+	return oldest;
+}
+
+bool
+posterior_reuse_state_proof(const pg_uuid_t *context, PosteriorReuseProof *proof)
+{
+	PosteriorReuseState *s;
+	bool		proven;
+
+	posterior_lock(LW_SHARED);
+	s = find(context);
+	proven = s != NULL && s->proven;
+	if (proven)
+		*proof = s->proof;
+	posterior_unlock();
+	return proven;
+}
+
+void
+posterior_reuse_state_prove(const pg_uuid_t *context, const PosteriorReuseProof *proof)
+{
+	PosteriorReuseState *s;
+
+	posterior_lock(LW_EXCLUSIVE);
+	s = make(context);
+	s->proof = *proof;
+	s->proven = true;
+	posterior_unlock();
+}
+
+void
+posterior_reuse_state_count(const pg_uuid_t *context, PosteriorRung rung, int64 rows, int64 prefix, int64 bytes)
+{
+	PosteriorReuseState *s;
+
+	posterior_lock(LW_SHARED);
+	s = find(context);
+	if (s == NULL)
+	{
+		posterior_unlock();
+		posterior_lock(LW_EXCLUSIVE);
+		s = make(context);
+	}
+	s->used = posterior_tick();
+	pg_atomic_fetch_add_u64(&s->rungs[rung], 1);
+	pg_atomic_write_u64(&s->rows, rows);
+	/* what was said of the rows after another prefix says nothing about those after this one */
+	if ((int64) pg_atomic_exchange_u64(&s->prefix, prefix) != prefix)
+		pg_atomic_write_u64(&s->drift, double_bits(get_float8_nan()));
+	pg_atomic_write_u64(&s->bytes, bytes);
+	posterior_unlock();
+}
+
+void
+posterior_reuse_state_note_drift(const pg_uuid_t *context, double drift)
+{
+	PosteriorReuseState *s;
+
+	posterior_lock(LW_SHARED);
+	s = find(context);
+	if (s != NULL)
+		pg_atomic_write_u64(&s->drift, double_bits(drift));
+	posterior_unlock();
+}
+
+TimestampTz
+posterior_reuse_state_rests(const pg_uuid_t *context)
+{
+	PosteriorReuseState *s;
+	TimestampTz until;
+
+	posterior_lock(LW_SHARED);
+	s = find(context);
+	until = s != NULL ? s->rests : 0;
+	posterior_unlock();
+	return until;
+}
+
+void
+posterior_reuse_state_rest(const pg_uuid_t *context, TimestampTz until)
+{
+	posterior_lock(LW_EXCLUSIVE);
+	make(context)->rests = until;
+	posterior_unlock();
+}
+
+bool
+posterior_reuse_state_read(const pg_uuid_t *context, int64 *rungs, int64 *rows, int64 *prefix, int64 *bytes, double *drift)
+{
+	PosteriorReuseState *s;
+	uint64		bits;
+
+	posterior_shared_attach();
+	posterior_lock(LW_SHARED);
+	s = find(context);
+	if (s != NULL)
+	{
+		for (int i = 0; i < POSTERIOR_RUNGS; i++)
+			rungs[i] = (int64) pg_atomic_read_u64(&s->rungs[i]);
+		*rows = (int64) pg_atomic_read_u64(&s->rows);
+		*prefix = (int64) pg_atomic_read_u64(&s->prefix);
+		*bytes = (int64) pg_atomic_read_u64(&s->bytes);
+		bits = pg_atomic_read_u64(&s->drift);
+		memcpy(drift, &bits, sizeof(bits));
+	}
+	posterior_unlock();
+	return s != NULL;
+}
+
+void
+posterior_reuse_states_forget(uint32 incarnation)
+{
+	for (int i = 0; i < POSTERIOR_STATES; i++)
+		if (posterior_shared->states[i].incarnation == incarnation)
+			posterior_shared->states[i].taken = false;
+}
+
+void
+posterior_reuse_state_reset(void)
+{
+	posterior_lock(LW_EXCLUSIVE);
+	for (int i = 0; i < POSTERIOR_STATES; i++)
+	{
+		PosteriorReuseState *s = &posterior_shared->states[i];
+
+		if (s->taken && s->incarnation == posterior_incarnation())
+			for (int j = 0; j < POSTERIOR_RUNGS; j++)
+				pg_atomic_write_u64(&s->rungs[j], 0);
+	}
+	posterior_unlock();
+}

@@ -1,0 +1,100 @@
+/*
+ * reuse_state.h: what all sessions know of a named context: counters, and the proof of the last reader who published one.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_STATE_H
+#define POSTERIOR_STATE_H
+
+#include "pg/visibility/writer_log.h"
+
+#include "port/atomics.h"
+#include "utils/uuid.h"
+
+#define POSTERIOR_PROOF_LABELS 512	/* bytes of labels that a proof can hold: with more there is none */
+#define POSTERIOR_STATES 128	/* named contexts that are known at once; the least recently used one gives way */
+
+/* What all rows of a run depend on. Zeroed before it is filled: it is compared as bytes. */
+typedef struct PosteriorEntryKey
+{
+	uint32		incarnation;			/* of the database */
+	Oid			role;			/* who may find it, or InvalidOid */
+	pg_uuid_t	context;		/* version of a named context, or zeros */
+	pg_uuid_t	model;
+	int32		kernels;
+	int32		n_features;
+	int32		n_classes;		/* 0: targets are numbers */
+	int64		prefix;
+	uint64		head;			/* hash of the columns' classes and of the rows that everything depends on */
+} PosteriorEntryKey;
+
+/* "A reader with this mark of the table's writer log saw the first n rows of this run." */
+typedef struct PosteriorReuseProof
+{
+	pg_uuid_t	version;		/* of the definition */
+	pg_uuid_t	model;
+	int			kernels;
+	Oid			file;			/* of the table */
+	PosteriorEntryKey key;
+	uint64		serial;			/* of the run */
+	int64		n,				/* rows in the context's window */
+				total;			/* rows in all */
+	ItemPointerData last;		/* where the last row lies; invalid if there is none */
+	PosteriorSnapshotMark mark;
+	int32		n_labels,		/* of the classes, where targets are labels */
+				label_bytes;
+	char		labels[POSTERIOR_PROOF_LABELS];
+} PosteriorReuseProof;
+
+/* How statements got at a named context's encoding. */
+typedef enum PosteriorRung
+{
+	POSTERIOR_SKIPPED,			/* proven to be the same: no row was read */
+	POSTERIOR_DELTA,			/* only new rows were read */
+	POSTERIOR_READ,				/* all rows were read, and were encoded already */
+	POSTERIOR_EXTENDED,			/* all rows were read, some were encoded */
+	POSTERIOR_REBUILT,			/* all rows were read and encoded */
+	POSTERIOR_COMPUTED,			/* privately */
+	POSTERIOR_RUNGS
+} PosteriorRung;
+
+typedef struct PosteriorReuseState
+{
+	bool		taken;
+	uint32		incarnation;			/* of the database */
+	pg_uuid_t	context;
+	uint64		used;			/* when last, by the clock */
+	bool		proven;
+	PosteriorReuseProof proof;
+	pg_atomic_uint64 rungs[POSTERIOR_RUNGS];
+	pg_atomic_uint64 rows,		/* as last seen by anybody */
+				prefix,
+				bytes,
+				drift;			/* bits of a double; NaN: not looked at */
+	TimestampTz rests;			/* it is not encoded ahead before then */
+} PosteriorReuseState;
+
+/* The proof of a context, if there is one. */
+bool		posterior_reuse_state_proof(const pg_uuid_t *context, PosteriorReuseProof *proof);
+void		posterior_reuse_state_prove(const pg_uuid_t *context, const PosteriorReuseProof *proof);
+
+/* Count a statement; rows, prefix and bytes are those of the encoding. */
+void		posterior_reuse_state_count(const pg_uuid_t *context, PosteriorRung rung, int64 rows, int64 prefix, int64 bytes);
+
+/* TableWrites how far the rows after the prefix have drifted from it (tnp_drift). */
+void		posterior_reuse_state_note_drift(const pg_uuid_t *context, double drift);
+
+/* Until when a context is not encoded ahead, because the last time took long. */
+TimestampTz posterior_reuse_state_rests(const pg_uuid_t *context);
+void		posterior_reuse_state_rest(const pg_uuid_t *context, TimestampTz until);
+
+/* A copy of the counters of a context; false if nothing is known of it. */
+bool		posterior_reuse_state_read(const pg_uuid_t *context, int64 *rungs, int64 *rows, int64 *prefix, int64 *bytes, double *drift);
+
+/* Forget the contexts of a incarnation of a database. The lock is held exclusively. */
+void		posterior_reuse_states_forget(uint32 incarnation);
+
+/* Set all counters of this database to zero. */
+void		posterior_reuse_state_reset(void);
+
+#endif							/* POSTERIOR_STATE_H */

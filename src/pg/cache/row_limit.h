@@ -1,0 +1,23 @@
+/*
+ * row_limit.h: how many rows a prediction is made from at most (posterior.row_limit).
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_ROW_LIMIT_H
+#define POSTERIOR_ROW_LIMIT_H
+
+#include "pg/cache/model_cache.h"
+
+/* The most rows for this model; PG_INT64_MAX: any number. */
+int64		posterior_row_limit_of(const PosteriorModel *model);
+
+/* Raise if n rows are too many. `whose` begins the message: whose rows they are. */
+void		posterior_check_row_limit(const PosteriorModel *model, const char *whose, int64 n, int n_features);
+
+/* Raise: there are more rows than the limit, how many more is not known. */
+pg_noreturn void posterior_beyond_row_limit(const PosteriorModel *model, const char *whose, int n_features);
+
+/* Warn of the same for a context that has not been asked yet. */
+void		posterior_warn_row_limit(const PosteriorModel *model, const char *whose, int n_features);
+
+#endif							/* POSTERIOR_ROW_LIMIT_H */

@@ -1,0 +1,437 @@
+/*
+ * connection.c: this session's connection to the server: connecting, sending, receiving, and waiting for it.
+ *
+ * While something is awaited the latch is watched, too: a cancelled statement closes the connection, by which the server knows that nobody wants the answer any more, and so does the end
+ * of the process, however it comes. Nothing here raises, because callers may hold the claim of a run.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "pg/device/connection.h"
+
+#include "pg/base/bridge.h"
+#include "pg/device/device_client.h"
+
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/latch.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define LOOK_AGAIN 20			/* ms between two attempts to connect */
+
+TnpWireWelcome posterior_welcome;
+
+static int	connection = -1;
+static uint64 serial = 0;		/* of connections */
+static uint64 last_id = 0;
+static bool no_server = false;	/* the last connection failed because nobody was there */
+
+/* ---- failures ------------------------------------------------------------------------------------------------------ */
+
+void
+posterior_disconnect(void)
+{
+	if (connection >= 0)
+		close(connection);
+	connection = -1;
+}
+
+uint64
+posterior_connection(void)
+{
+	return connection >= 0 ? serial : 0;
+}
+
+bool
+posterior_server_absent(void)
+{
+	return no_server;
+}
+
+TnpStatus
+posterior_fault(TnpError *error, const char *message, const char *format,...)
+{
+	va_list		args;
+
+	memset(error, 0, sizeof(*error));
+	error->status = POSTERIOR_FAULT;
+	strlcpy(error->message, message, sizeof(error->message));
+	va_start(args, format);
+	vsnprintf(error->detail, sizeof(error->detail), format, args);
+	va_end(args);
+	posterior_fault_sqlstate = ERRCODE_SYSTEM_ERROR;
+	return POSTERIOR_FAULT;
+}
+
+TnpStatus
+posterior_no_device_memory(TnpError *error)
+{
+	posterior_fault(error, "out of device memory", "the model, the context and the question together need more than posterior.device_memory");
+	posterior_fault_sqlstate = ERRCODE_OUT_OF_MEMORY;
+	return POSTERIOR_FAULT;
+}
+
+/* The conversation is broken: whatever the server says next is not understood. */
+TnpStatus
+posterior_corrupt(TnpError *error, const char *format,...)
+{
+	char		detail[256];
+	va_list		args;
+
+	va_start(args, format);
+	vsnprintf(detail, sizeof(detail), format, args);
+	va_end(args);
+	posterior_disconnect();
+	return posterior_fault(error, "the reply of the posterior server is corrupt", "%s", detail);
+}
+
+static TnpStatus
+lost_connection(TnpError *error)
+{
+	posterior_disconnect();
+	no_server = true;
+	return posterior_fault(error, "the connection to the posterior server was lost", "the server has ended, or was restarted; the server's log says why");
+}
+
+static TnpStatus
+interrupted(TnpError *error)
+{
+	posterior_disconnect();
+	memset(error, 0, sizeof(*error));
+	error->status = TNP_INTERRUPTED;
+	strlcpy(error->message, "interrupted", sizeof(error->message));
+	return TNP_INTERRUPTED;
+}
+
+/* ---- waiting ------------------------------------------------------------------------------------------------------- */
+
+/* Wait until the socket is ready, or the time is over (timeout >= 0; *late is then set). */
+static TnpStatus
+wait_for(int event, TimestampTz until, bool *late, TnpError *error)
+{
+	long		timeout = -1;
+	int			events = event | WL_LATCH_SET | WL_EXIT_ON_PM_DEATH;
+
+	if (posterior_interrupted())
+		return interrupted(error);
+	if (until != 0)
+	{
+		timeout = Max((long) ((until - GetCurrentTimestamp()) / 1000), 0);
+		events |= WL_TIMEOUT;
+	}
+	events = WaitLatchOrSocket(MyLatch, events, connection >= 0 ? connection : PGINVALID_SOCKET, timeout, PG_WAIT_EXTENSION);
+	if (events & WL_LATCH_SET)
+	{
+		ResetLatch(MyLatch);
+		if (posterior_interrupted())
+			return interrupted(error);
+	}
+	if ((events & WL_TIMEOUT) && late != NULL)
+		*late = true;
+	return TNP_OK;
+}
+
+TnpStatus
+posterior_pause(int ms, TnpError *error)
+{
+	return wait_for(0, GetCurrentTimestamp() + ms * 1000L, NULL, error);
+}
+
+/* ---- sending and receiving ----------------------------------------------------------------------------------------- */
+
+/* Send a header, its file, and what follows on the socket. */
+static TnpStatus
+send_message(const TnpHeader *header, int file, const void *payload, TimestampTz until, TnpError *error)
+{
+	uint64		total = sizeof(TnpHeader) + (file >= 0 ? 0 : header->length),
+				sent = 0;
+
+	while (sent < total)
+	{
+		struct iovec parts[2];
+		struct msghdr message;
+		union
+		{
+			struct cmsghdr header;
+			char		room[CMSG_SPACE(sizeof(int))];
+		}			control;
+		ssize_t		n;
+
+		memset(&message, 0, sizeof(message));
+		message.msg_iov = parts;
+		if (sent < sizeof(TnpHeader))
+		{
+			parts[message.msg_iovlen].iov_base = (char *) header + sent;
+			parts[message.msg_iovlen++].iov_len = sizeof(TnpHeader) - sent;
+		}
+		if (total > sizeof(TnpHeader))
+		{
+			uint64		from = sent < sizeof(TnpHeader) ? 0 : sent - sizeof(TnpHeader);
+
+			parts[message.msg_iovlen].iov_base = (char *) payload + from;
+			parts[message.msg_iovlen++].iov_len = Min(header->length - from, (uint64) 1 << 30);
+		}
+		if (sent == 0 && file >= 0)
+		{
+			memset(&control, 0, sizeof(control));
+			message.msg_control = control.room;
+			message.msg_controllen = sizeof(control.room);
+			control.header.cmsg_level = SOL_SOCKET;
+			control.header.cmsg_type = SCM_RIGHTS;
+			control.header.cmsg_len = CMSG_LEN(sizeof(int));
+			memcpy(CMSG_DATA(&control.header), &file, sizeof(int));
+		}
+		n = sendmsg(connection, &message, 0);
+		if (n > 0)
+			sent += n;
+		else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		{
+			bool		late = false;
+			TnpStatus	status = wait_for(WL_SOCKET_WRITEABLE, until, &late, error);
+
+			if (status != TNP_OK)
+				return status;
+			if (late)
+				return lost_connection(error);
+		}
+		else if (n == 0 || errno != EINTR)
+			return lost_connection(error);
+	}
+	return TNP_OK;
+}
+
+/* Receive exactly `length` bytes, and the file that comes with the first of them. */
+static TnpStatus
+receive_bytes(void *to, uint64 length, int *file, TimestampTz until, TnpError *error)
+{
+	uint64		got = 0;
+
+	while (got < length)
+	{
+		struct iovec part = {(char *) to + got, Min(length - got, (uint64) 1 << 30)};
+		union
+		{
+			struct cmsghdr header;
+			char		room[CMSG_SPACE(sizeof(int))];
+		}			control;
+		struct msghdr message;
+		ssize_t		n;
+
+		memset(&message, 0, sizeof(message));
+		message.msg_iov = &part;
+		message.msg_iovlen = 1;
+		message.msg_control = control.room;
+		message.msg_controllen = sizeof(control.room);
+		n = recvmsg(connection, &message, 0);
+		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		{
+			bool		late = false;
+			TnpStatus	status = wait_for(WL_SOCKET_READABLE, until, &late, error);
+
+			if (status != TNP_OK)
+				return status;
+			if (late)
+				return lost_connection(error);
+			continue;
+		}
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return lost_connection(error);
+		for (struct cmsghdr *h = CMSG_FIRSTHDR(&message); h != NULL; h = CMSG_NXTHDR(&message, h))
+			if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS && h->cmsg_len == CMSG_LEN(sizeof(int)))
+			{
+				if (*file >= 0)
+					close(*file);
+				memcpy(file, CMSG_DATA(h), sizeof(int));
+				(void) fcntl(*file, F_SETFD, FD_CLOEXEC);
+			}
+		got += n;
+	}
+	return TNP_OK;
+}
+
+/* Receive the reply to question `id`. The parcel is the caller's to free. */
+static TnpStatus
+receive_reply(uint64 id, TnpHeader *header, TnpParcel *parcel, TimestampTz until, TnpError *error)
+{
+	int			file = -1;
+	bool		foreign = false;
+	TnpStatus	status;
+	TnpError	why;
+
+	memset(parcel, 0, sizeof(*parcel));
+	status = receive_bytes(header, sizeof(*header), &file, until, error);
+	if (status == TNP_OK && tnp_wire_check_header(header, &foreign, &why) != TNP_OK)
+	{
+		if (foreign)
+		{
+			posterior_disconnect();
+			status = posterior_fault(error, "the posterior server is of another version", "%s", why.detail);
+		}
+		else
+			status = posterior_corrupt(error, "%s", why.detail);
+	}
+	else if (status == TNP_OK && (header->id != id || (file >= 0) != ((header->flags & TNP_WIRE_FILE) != 0)))
+		status = posterior_corrupt(error, "it answers question %llu instead of %llu, %s", (unsigned long long) header->id, (unsigned long long) id,
+						 file >= 0 ? "with a file" : "without a file");
+	if (status != TNP_OK || file < 0)
+	{
+		if (file >= 0)
+			close(file);
+		if (status != TNP_OK)
+			return status;
+		/* what is this long comes as a file where there are files */
+		if (header->length > (tnp_parcel_files() ? 2 * TNP_WIRE_INLINE : TNP_WIRE_MAX_INLINE))
+			return posterior_corrupt(error, "%llu bytes follow", (unsigned long long) header->length);
+		if (!tnp_parcel_alloc(header->length, parcel))
+		{
+			posterior_disconnect();
+			return posterior_no_memory(error);
+		}
+		status = receive_bytes(parcel->bytes, header->length, &file, until, error);
+		if (file >= 0)
+			close(file);
+	}
+	else if (!tnp_parcel_receive(file, header->length, parcel))
+		status = posterior_corrupt(error, "its memory file of %llu bytes: %s", (unsigned long long) header->length, strerror(errno));
+	if (status != TNP_OK)
+		tnp_parcel_free(parcel);
+	return status;
+}
+
+/* A failure that the server reports. */
+TnpStatus
+posterior_take_failure(const TnpParcel *parcel, TnpError *error)
+{
+	bool		is_fault;
+	TnpError	prior_logits;
+
+	if (tnp_wire_read_failure(parcel->bytes, parcel->length, &is_fault, &prior_logits) != TNP_OK)
+		return posterior_corrupt(error, "%s", prior_logits.detail);
+	if (is_fault)
+	{
+		posterior_disconnect();
+		return posterior_fault(error, "the posterior server has failed", "%s%s%s", prior_logits.message, prior_logits.detail[0] != '\0' ? ": " : "", prior_logits.detail);
+	}
+	if (prior_logits.status == TNP_NO_MEMORY)
+		return posterior_no_device_memory(error);
+	if (prior_logits.status == TNP_INTERRUPTED)
+		return posterior_fault(error, "the posterior server has dropped the question", "%s", prior_logits.message);
+	*error = prior_logits;
+	return prior_logits.status;
+}
+
+/* ---- connecting ---------------------------------------------------------------------------------------------------- */
+
+static TnpStatus
+greet(TimestampTz until, TnpError *error)
+{
+	TnpHeader	hello = tnp_wire_header(TNP_HELLO, ++last_id, 0, false),
+				header;
+	TnpParcel	parcel;
+	TnpStatus	status = send_message(&hello, -1, NULL, until, error);
+
+	if (status == TNP_OK)
+		status = receive_reply(last_id, &header, &parcel, until, error);
+	if (status != TNP_OK)
+		return status;
+	if (header.kind == TNP_FAILED)
+		status = posterior_take_failure(&parcel, error);
+	else if (header.kind != TNP_WELCOME || header.length != sizeof(posterior_welcome))
+		status = posterior_corrupt(error, "a greeting of kind %d, %llu bytes", header.kind, (unsigned long long) header.length);
+	else
+	{
+		memcpy(&posterior_welcome, parcel.bytes, sizeof(posterior_welcome));
+		tnp_wire_end_welcome(&posterior_welcome);
+	}
+	tnp_parcel_free(&parcel);
+	if (status != TNP_OK)
+		posterior_disconnect();
+	return status;
+}
+
+/* Be connected. A connection whose server has gone is noticed before anything is asked. */
+TnpStatus
+posterior_connect(TimestampTz until, TnpError *error)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX,.sun_path = POSTERIOR_SOCKET};
+	char		byte;
+
+	if (connection >= 0)
+	{
+		ssize_t		n = recv(connection, &byte, 1, MSG_PEEK);
+
+		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+			return TNP_OK;
+		posterior_disconnect();
+	}
+	no_server = false;
+	serial++;
+	connection = socket(AF_UNIX, SOCK_STREAM, 0);
+	if (connection < 0)
+		return posterior_fault(error, "the posterior server cannot be reached", "%s", strerror(errno));
+	(void) fcntl(connection, F_SETFD, FD_CLOEXEC);
+	(void) fcntl(connection, F_SETFL, O_NONBLOCK);
+	while (connect(connection, (struct sockaddr *) &address, sizeof(address)) != 0)
+	{
+		int			why = errno,
+					keep = connection;
+		TnpStatus	status;
+
+		/* its queue is full: it hangs, or many come at once */
+		if (why != EAGAIN && why != EINTR)
+		{
+			posterior_disconnect();
+			no_server = true;
+			return posterior_fault(error, "the posterior server cannot be reached", "%s", strerror(why));
+		}
+		connection = -1;
+		status = wait_for(0, GetCurrentTimestamp() + LOOK_AGAIN * 1000, NULL, error);
+		if (status == TNP_OK && until != 0 && GetCurrentTimestamp() > until)
+			status = lost_connection(error);
+		connection = keep;
+		if (status != TNP_OK)
+		{
+			posterior_disconnect();
+			return status;
+		}
+	}
+	return greet(until, error);
+}
+
+/* Send a message in two parts, the second of them perhaps empty, and receive the reply. */
+TnpStatus
+posterior_exchange(TnpMessage kind, const void *payload, uint64 length, TnpHeader *header, TnpParcel *parcel, TimestampTz until, TnpError *error)
+{
+	bool		as_file = length > TNP_WIRE_INLINE && tnp_parcel_files();
+	int			file = as_file ? tnp_parcel_send(NULL, 0, payload, length) : -1;
+	TnpHeader	question = tnp_wire_header(kind, ++last_id, length, file >= 0);
+	TnpStatus	status;
+
+	if (as_file && file < 0)
+		return posterior_fault(error, "no memory file could be made for the posterior server", "%s", strerror(errno));
+	status = send_message(&question, file, payload, until, error);
+	if (file >= 0)
+		close(file);
+	return status == TNP_OK ? receive_reply(last_id, header, parcel, until, error) : status;
+}
+
+void
+posterior_send(TnpMessage kind, const void *payload, uint64 length)
+{
+	TnpHeader	header = tnp_wire_header(kind, ++last_id, length, false);
+	struct iovec parts[2] = {{&header, sizeof(header)}, {(void *) payload, length}};
+	struct msghdr message;
+
+	if (connection < 0)
+		return;
+	memset(&message, 0, sizeof(message));
+	message.msg_iov = parts;
+	message.msg_iovlen = 2;
+	if (sendmsg(connection, &message, 0) != (ssize_t) (sizeof(header) + length))
+		posterior_disconnect();
+}

@@ -1,0 +1,504 @@
+/*
+ * acquire.c: the encoding of a named context under the active snapshot, by the shortest way that is surely right: a proof that the rows are those of
+ * an earlier reader, or those and a few new ones; else by reading the rows.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "pg/named/acquire.h"
+
+#include "pg/base/bridge.h"
+#include "pg/base/guard.h"
+#include "pg/visibility/write_tracker.h"
+#include "pg/cache/row_limit.h"
+
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_trigger.h"
+#include "commands/trigger.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#define TRIES 3					/* waits for who writes to a run */
+
+/* One question. */
+typedef struct Question
+{
+	PosteriorModel *model;
+	const PosteriorNamed *named;
+	MemoryContext memory;		/* ends with the question */
+	bool		share;			/* what is encoded may be used by others */
+	bool		prove;			/* the writer log knows about the snapshot: what is read may be published with `mark` */
+	bool		plain;			/* rows have places */
+	PosteriorNewRows own;			/* rows of this transaction */
+	Oid			file;
+	PosteriorSnapshotMark mark;
+	PosteriorPendingRequest *asked;	/* what the encoding is wanted for, or NULL */
+	PosteriorReading *reading;	/* ends when all rows have been read, or NULL */
+} Question;
+
+/* Say why the cache was not used, for log_min_messages = debug1. */
+static void
+explain(const PosteriorNamed *named, const char *why)
+{
+	ereport(DEBUG1,
+			(errmsg_internal("context \"%s\": rows are read because %s", named->name, why),
+			 posterior_is_shared ? 0 : errhint("With pg_posterior in shared_preload_libraries all sessions share encodings, and rows are read only when they have changed.")));
+}
+
+/*
+ * All rows have been read, and will not be read again: the table may change from here on. A proof
+ * that is published later says what the snapshot showed, by the writer log as it was before the rows were
+ * read, so whatever comes meanwhile is new to it.
+ */
+static void
+let_go(const Question *q)
+{
+	if (q->reading != NULL)
+		posterior_reading_end(q->reading);
+}
+
+static void
+count(const Question *q, PosteriorRung rung, const PosteriorContextHandle *e)
+{
+	if (posterior_is_shared)
+		posterior_reuse_state_count(&q->named->id, rung, posterior_cached_rows(e->cached), posterior_cached_prefix(e->cached),
+							  (int64) posterior_cached_bytes(e->cached));
+}
+
+/* Let later readers know what this one saw. */
+static void
+publish(const Question *q, const PosteriorContextHandle *e, int64 total, ItemPointerData last)
+{
+	PosteriorReuseProof proof;
+
+	if (!q->prove || e->entry == NULL || e->labels.bytes > POSTERIOR_PROOF_LABELS)
+		return;
+	memset(&proof, 0, sizeof(proof));
+	proof.version = q->named->version;
+	proof.model = q->model->version;
+	proof.kernels = q->model->kernels;
+	proof.file = q->file;
+	proof.key = e->entry->key;
+	proof.serial = e->entry->serial;
+	proof.n = posterior_cached_rows(e->cached);
+	proof.total = total;
+	proof.last = last;
+	proof.mark = q->mark;
+	proof.n_labels = e->labels.n;
+	proof.label_bytes = e->labels.bytes;
+	if (e->labels.bytes > 0)
+		memcpy(proof.labels, e->labels.text, e->labels.bytes);
+	posterior_reuse_state_prove(&q->named->id, &proof);
+}
+
+/* ---- reading all rows ---------------------------------------------------------------------------------------------- */
+
+/*
+ * Whether what was read begins with what others have written, `content->others` rows, and these are a context of which all depends on them alone: so that they can be
+ * encoded for all, and the rows of this transaction come after them.
+ */
+static bool
+comes_last(const Question *q, const PosteriorContent *content)
+{
+	int64		n = content->rows->n,
+				own = n - content->others;
+
+	return q->prove && q->own.n > 0 && content->others >= Max(tnp_model_info(q->model->model)->min_rows, 1)
+		&& posterior_named_start(q->named, content->total - own) == posterior_named_start(q->named, content->total)
+		&& posterior_named_prefix(q->named, q->model->model, content->total - own, content->others)
+		== posterior_named_prefix(q->named, q->model->model, content->total, n);
+}
+
+static PosteriorContextHandle *
+by_content(const Question *q, bool fresh)
+{
+	static const PosteriorRung rungs[] = {
+		[POSTERIOR_HIT] = POSTERIOR_READ,[POSTERIOR_APPENDED] = POSTERIOR_EXTENDED,[POSTERIOR_COPIED] = POSTERIOR_EXTENDED,
+		[POSTERIOR_BUILT] = POSTERIOR_REBUILT,[POSTERIOR_PRIVATE] = POSTERIOR_COMPUTED
+	};
+	PosteriorContent content;
+	PosteriorLookup lookup = {.model = q->model,.context = q->named->version,.classes = q->named->classes,.publish = q->share,.grows = true};
+	PosteriorOutcome outcome;
+	PosteriorContextHandle *e;
+	TnpRows		all;
+
+	posterior_progress_begin(&q->named->id);
+	posterior_named_read(q->named, q->model, q->plain, &q->own, q->memory, &content);
+	lookup.labels = content.rows->list;
+	if (content.rows->labels != NULL)
+		posterior_check_model_room(q->model->model, q->model->name, lookup.labels.n);
+	lookup.rows = all = posterior_rows_view(content.rows, true);
+	lookup.prefix = posterior_named_prefix(q->named, q->model->model, content.total, lookup.rows.n);
+	let_go(q);
+	if (fresh)
+	{
+		e = posterior_handle_build_uncached(&lookup);
+		posterior_progress_end();
+		return e;
+	}
+	if (comes_last(q, &content))
+	{
+		lookup.rows.n = content.others;
+		lookup.publish = true;
+		content.total -= all.n - content.others;
+		content.last = content.last_of_others;
+	}
+	e = posterior_handle_lookup(&lookup, &outcome);
+	/* rows of this transaction may be among others that are not shared */
+	if (lookup.publish)
+		publish(q, e, content.total, content.last);
+	if (lookup.rows.n < all.n)
+	{
+		TnpRows		own = posterior_rows_rest(&all, lookup.rows.n);
+
+		outcome = POSTERIOR_PRIVATE;
+		e = posterior_handle_with_own_rows(e, &own, NULL);
+	}
+	posterior_progress_end();
+	count(q, rungs[outcome], e);
+	return e;
+}
+
+/* The labels that a proof holds. */
+static PosteriorLabelList
+proof_labels(const PosteriorReuseProof *proof)
+{
+	return (PosteriorLabelList) {proof->n_labels, proof->label_bytes, proof->labels};
+}
+
+/* ---- proofs -------------------------------------------------------------------------------------------------------- */
+
+/* Whether the trigger of this name is there, is ours, and fires for everything that it is for: always, or at least when an apply worker writes. */
+static bool
+fires(Relation relation, const char *name, const char *function, int16 type, bool always)
+{
+	TriggerDesc *triggers = relation->trigdesc;
+
+	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
+	{
+		const Trigger *t = &triggers->triggers[i];
+		char	   *called;
+
+		if (strcmp(t->tgname, name) != 0)
+			continue;
+		called = get_func_name(t->tgfoid);
+		if (GUARD(TRIGGERS_ALWAYS, t->tgenabled != TRIGGER_FIRES_ALWAYS
+				  && (always || t->tgenabled != TRIGGER_FIRES_ON_REPLICA)))
+			return false;
+		return (t->tgtype & type) == type && TRIGGER_FOR_AFTER(t->tgtype)
+			&& TRIGGER_FOR_ROW(t->tgtype) == TRIGGER_FOR_ROW(type) && t->tgqual == NULL && t->tgnattr == 0
+			&& called != NULL && strcmp(called, function) == 0
+			&& get_func_namespace(t->tgfoid) == get_namespace_oid("posterior", true);
+	}
+	return false;
+}
+
+/* Why the writer log cannot tell everything about this table, or NULL. */
+static const char *
+cannot_be_watched(Relation relation)
+{
+	if (relation->rd_rel->relam != HEAP_TABLE_AM_OID)
+		return "its relation is no heap";
+	if (relation->rd_rel->relkind != RELKIND_RELATION || relation->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
+		return "its relation is no permanent table";
+	if (GUARD(NO_INHERITANCE, relation->rd_rel->relhassubclass || relation->rd_rel->relispartition
+			  || has_superclass(RelationGetRelid(relation))))
+		return "its table has parents or children, or is a partition";
+	/* an apply worker fires no statement triggers for UPDATE and DELETE: without the third nobody would tell of these */
+	if (!fires(relation, "posterior_note_statement", "note_statement", TRIGGER_TYPE_DELETE | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_TRUNCATE, true)
+		|| !fires(relation, "posterior_note_insert", "note_insert", TRIGGER_TYPE_ROW | TRIGGER_TYPE_INSERT, true)
+		|| !fires(relation, "posterior_note_change", "note_change", TRIGGER_TYPE_ROW | TRIGGER_TYPE_DELETE | TRIGGER_TYPE_UPDATE, false))
+		return "its table's triggers are missing or not enabled always";
+	return NULL;
+}
+
+/* Whether a proof speaks of what is asked for now. */
+static bool
+applies(const PosteriorReuseProof *proof, const Question *q)
+{
+	return memcmp(&proof->version, &q->named->version, sizeof(pg_uuid_t)) == 0
+		&& memcmp(&proof->model, &q->model->version, sizeof(pg_uuid_t)) == 0
+		&& proof->kernels == q->model->kernels && proof->file == q->file;
+}
+
+/* Rows that come after those of a proof. */
+typedef struct More
+{
+	TnpRows		rows;
+	int64		total;			/* rows then, with those before the window */
+	ItemPointerData last;		/* where the last lies */
+} More;
+
+/*
+ * Of the rows at these places those that the snapshot shows, if they come after `n` rows, `before->total` with those before the window, and window and prefix stay.
+ */
+static bool
+read_more(const Question *q, const PosteriorReuseProof *proof, int64 n, const More *before, int n_places, const ItemPointerData *places, const TransactionId *xmins, More *more)
+{
+	PosteriorContent content;
+	PosteriorLabelList labels = proof_labels(proof);
+
+	if (!ItemPointerIsValid(&before->last)
+		|| !posterior_named_read_new(q->named, labels.n > 0 ? &labels : NULL, before->last, n_places, places, xmins, q->memory, &content))
+		return false;
+	more->rows = posterior_rows_view(content.rows, true);
+	more->total = before->total + more->rows.n;
+	more->last = content.last;
+	return !GUARD(WINDOW_MATCHES,
+				  posterior_named_start(q->named, more->total)
+				  != posterior_named_start(q->named, before->total)
+				  || posterior_named_prefix(q->named, q->model->model, more->total,
+											n + more->rows.n) != proof->key.prefix);
+}
+
+/* The rows of both, one after the other. */
+static TnpRows
+append_rows(const Question *q, const TnpRows *first, const TnpRows *second)
+{
+	TnpRows		all = *first;
+	int			d = q->named->n_features;
+	double	   *x,
+			   *y;
+
+	if (second->n == 0)
+		return all;
+	all = *second;
+	all.n = first->n + second->n;
+	x = MemoryContextAlloc(q->memory, Max(all.n * d, 1) * sizeof(double));
+	y = MemoryContextAlloc(q->memory, all.n * sizeof(double));
+	if (first->n > 0)
+	{
+		memcpy(x, first->x, first->n * d * sizeof(double));
+		memcpy(y, first->y, first->n * sizeof(double));
+	}
+	memcpy(x + first->n * d, second->x, second->n * d * sizeof(double));
+	memcpy(y + first->n, second->y, second->n * sizeof(double));
+	all.x = x;
+	all.y = y;
+	return all;
+}
+
+/*
+ * The encoding of the rows of a proof, of the new ones of other transactions, and of those of this one, in this order; why says why there is none. All rows are
+ * read before anything is pinned, for reading may raise.
+ */
+static PosteriorContextHandle *
+by_rows(const Question *q, const PosteriorReuseProof *proof, PosteriorVerdict verdict, const PosteriorNewRows *found, const char **why)
+{
+	PosteriorLabelList labels = proof_labels(proof);
+	More		proven = {.total = proof->total,.last = proof->last},
+				theirs = proven,
+				own = {{0}};
+	PosteriorCacheEntry *entry;
+	PosteriorContextHandle *e;
+	TnpRows		all;
+
+	*why = "new rows do not simply come last";
+	if (verdict == POSTERIOR_MORE && !read_more(q, proof, proof->n, &proven, found->n, found->places, found->xmins, &theirs))
+		return NULL;
+	if (q->own.n > 0 && !read_more(q, proof, proof->n + theirs.rows.n, &theirs, q->own.n, q->own.places, q->own.xmins, &own))
+		return NULL;
+	all = append_rows(q, &theirs.rows, &own.rows);
+	/* reading raises, in the same words whatever the cache knows */
+	*why = "they are more than posterior.row_limit";
+	if (proof->n + all.n > posterior_row_limit_of(q->model))
+		return NULL;
+	*why = "its encoding was evicted or belongs to others now";
+	for (int tries = 0;; tries++)
+	{
+		entry = posterior_entry_pin(&proof->key, proof->serial);
+		if (entry == NULL)
+			return NULL;
+		if (tries == TRIES || (verdict == POSTERIOR_SAME && own.rows.n == 0) || !posterior_entry_is_claimed(entry))
+			break;
+		/* somebody appends to it, perhaps the same rows, or asks about his own: that takes less than reading all rows or copying the run */
+		posterior_entry_wait(entry);
+		CHECK_FOR_INTERRUPTS();
+	}
+	if (verdict == POSTERIOR_MORE)
+	{
+		e = posterior_handle_extend(q->model, q->named->classes, &labels, entry, proof->n, &all, own.rows.n, q->asked);
+		if (e == NULL)
+		{
+			posterior_entry_unpin(entry);
+			return NULL;
+		}
+		publish(q, e, theirs.total, theirs.last);
+	}
+	else
+		e = posterior_handle_of_entry(q->model, q->named->n_features, q->named->classes, &labels, entry, proof->n);
+	if (own.rows.n > 0 && !e->transient)
+		e = posterior_handle_with_own_rows(e, &own.rows, q->asked);
+	count(q, own.rows.n > 0 ? POSTERIOR_COMPUTED : verdict == POSTERIOR_MORE ? POSTERIOR_DELTA : POSTERIOR_SKIPPED, e);
+	return e;
+}
+
+/* The encoding without reading the table, or NULL; q->prove says whether what is then read may be published. */
+static PosteriorContextHandle *
+by_proof(Question *q)
+{
+	Snapshot	snapshot = GetActiveSnapshot();
+	PosteriorReuseProof proof;
+	PosteriorNewRows found;
+	PosteriorContextHandle *e;
+	bool		proven = posterior_reuse_state_proof(&q->named->id, &proof) && applies(&proof, q);
+	PosteriorVerdict verdict = posterior_writer_log_compare(q->named->relation, q->file, snapshot, proven ? &proof.mark : NULL, &q->mark, &found);
+	const char *why;
+
+	q->prove = verdict != POSTERIOR_UNKNOWN;
+	/* places are system columns, which column privileges do not cover */
+	q->plain = q->prove && posterior_named_readable(q->named);
+	if (!proven || verdict == POSTERIOR_UNKNOWN || verdict == POSTERIOR_OTHER)
+	{
+		explain(q->named, verdict == POSTERIOR_UNKNOWN ? "the table's writers are not all known" : proven ? "rows have changed" : "nobody has yet");
+		return NULL;
+	}
+	/* column privileges and the like are the query's business */
+	if (!posterior_named_readable(q->named))
+	{
+		explain(q->named, "the right to read the whole table is missing");
+		return NULL;
+	}
+	e = by_rows(q, &proof, verdict, &found, &why);
+	if (e == NULL)
+		explain(q->named, why);
+	return e;
+}
+
+/* ---- the question -------------------------------------------------------------------------------------------------- */
+
+/* Why no proof is possible for this statement, or NULL. */
+static const char *
+cannot_be_proven(const Question *q)
+{
+	Snapshot	snapshot = GetActiveSnapshot();
+
+	if (!posterior_is_shared)
+		return "the library is not preloaded";
+	if (!q->named->maintained)
+		return "it is not maintained by triggers";
+	if (!q->named->stable)
+		return "labels of an enum may be renamed, and attributes of a composite type dropped";
+	if (GUARD(NOT_STANDBY, !IsMVCCSnapshot(snapshot) || snapshot->takenDuringRecovery))
+		return "the snapshot is not one of a primary's";
+	if (GUARD(NOT_SERIALIZABLE, IsolationIsSerializable()))
+		return "serializable transactions must be seen reading";
+	if (GUARD(NOT_PARALLEL, IsInParallelMode()))
+		return "the query is parallel";
+	if (q->model->weights == NULL)
+		return "the model is not shared";
+	return NULL;
+}
+
+static PosteriorContextHandle *
+ask(Question *q)
+{
+	const char *why = cannot_be_proven(q);
+	Relation	relation;
+	PosteriorContextHandle *e = NULL;
+	bool		policies = posterior_named_policies(q->named);
+
+	q->share = !policies;
+	if (posterior_cache_mode == POSTERIOR_CACHE_OFF)
+	{
+		explain(q->named, "posterior.cache is off");
+		return by_content(q, true);
+	}
+	/* the lock stays to the end of the transaction: what is answered from the cache must not be truncated under later functions of the statement */
+	relation = table_open(q->named->relation, AccessShareLock);
+	/* the lock may be one that the transaction has had for long */
+	if (GUARD(INVALIDATIONS, true))
+		AcceptInvalidationMessages();
+	q->file = posterior_file_number(relation);
+	/*
+	 * Rows of this transaction, whose fate is open: share nothing of them. The lock tells also before any trigger has run. If all of them are known, what others have
+	 * written can be shared and proven, and they come after it.
+	 */
+	if (GUARD(OWN_WRITES, CheckRelationLockedByMe(relation, RowExclusiveLock, true)))
+	{
+		bool		known = posterior_write_tracker_inserted(relation, &q->own);
+
+		/* a stronger lock than writing rows takes is that of a change of the table, as a rule */
+		if (GUARD(STRONGER_LOCK,
+				  CheckRelationLockedByMe(relation, ShareUpdateExclusiveLock, true)))
+			known = false;
+		/* who has only locked it has written nothing yet */
+		q->share = !policies && known && q->own.n == 0;
+		if (!known)
+			why = "this transaction has written the table";
+	}
+	if (why == NULL)
+		why = cannot_be_watched(relation);
+	if (why == NULL && policies)
+		why = "policies decide which of them the reader sees";
+	table_close(relation, GUARD(LOCK_KEPT, true) ? NoLock : AccessShareLock);
+	if (why == NULL)
+		e = by_proof(q);
+	else
+		explain(q->named, why);
+	return e != NULL ? e : by_content(q, false);
+}
+
+bool
+posterior_named_may_change(const PosteriorNamed *named)
+{
+	Relation	relation;
+	bool		may;
+
+	if (posterior_named_policies(named))
+		return true;
+	relation = table_open(named->relation, AccessShareLock);
+	may = relation->rd_rel->relkind != RELKIND_RELATION || relation->rd_rel->relhassubclass || CheckRelationLockedByMe(relation, RowExclusiveLock, true);
+	table_close(relation, NoLock);
+	return may;
+}
+
+static PosteriorContextHandle *
+hold(Question q)
+{
+	PosteriorContextHandle *e;
+
+	posterior_named_check_target(q.named, q.model->model);
+	posterior_shared_attach();
+	q.memory = AllocSetContextCreate(CurrentMemoryContext, "posterior question", ALLOCSET_DEFAULT_SIZES);
+	e = ask(&q);
+	MemoryContextDelete(q.memory);
+	return e;
+}
+
+PosteriorContextHandle *
+posterior_named_acquire(PosteriorModel *model, const PosteriorNamed *named, PosteriorPendingRequest *question)
+{
+	return hold((Question) {.model = model,.named = named,.asked = question});
+}
+
+PosteriorContextHandle *
+posterior_named_encode_ahead(PosteriorModel *model, const PosteriorNamed *named, PosteriorReading *reading)
+{
+	PosteriorContextHandle *e = hold((Question) {.model = model,.named = named,.reading = reading});
+
+	if (reading != NULL)
+		posterior_reading_end(reading);
+	return e;
+}
+
+PosteriorContextHandle *
+posterior_named_build_uncached(PosteriorModel *model, const PosteriorNamed *named)
+{
+	Question	q = {.model = model,.named = named};
+	PosteriorContextHandle *e;
+
+	q.memory = AllocSetContextCreate(CurrentMemoryContext, "posterior question", ALLOCSET_DEFAULT_SIZES);
+	e = by_content(&q, true);
+	MemoryContextDelete(q.memory);
+	return e;
+}

@@ -1,0 +1,32 @@
+/*
+ * acquire.h: the encoding of a named context, as the active snapshot shows its rows.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_NAMED_HOLD_H
+#define POSTERIOR_NAMED_HOLD_H
+
+#include "pg/cache/lookup.h"
+#include "pg/named/definition.h"
+#include "pg/named/read_locks.h"
+
+/* From the cache as far as it reaches. Raises what reading and the engine report. The question, or NULL, may have been answered then. */
+PosteriorContextHandle *posterior_named_acquire(PosteriorModel *model, const PosteriorNamed *named, PosteriorPendingRequest *question);
+
+/*
+ * The same where nothing is asked yet. The reading, in which model and context were looked up, or
+ * NULL, ends as soon as all rows have been read, and in any case: what waits for the table does not
+ * wait until they are encoded.
+ */
+PosteriorContextHandle *posterior_named_encode_ahead(PosteriorModel *model, const PosteriorNamed *named, PosteriorReading *reading);
+
+/* From the rows, read and encoded now. */
+PosteriorContextHandle *posterior_named_build_uncached(PosteriorModel *model, const PosteriorNamed *named);
+
+/*
+ * Whether rows of the context can be others than a moment ago although the transaction's snapshot has the same numbers: they depend on more than the rows of one table, or
+ * this transaction writes it. A running statement's rows become visible to functions that it calls without any command being counted.
+ */
+bool		posterior_named_may_change(const PosteriorNamed *named);
+
+#endif							/* POSTERIOR_NAMED_HOLD_H */

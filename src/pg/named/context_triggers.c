@@ -1,0 +1,142 @@
+/*
+ * context_triggers.c: the triggers that tell who writes the table of a named context. All contexts of a table share them.
+ *
+ * They are ENABLE ALWAYS, so that replication feeds them too; the row trigger for changes fires for replication only, because an apply worker fires no
+ * statement triggers. An INSERT fires the row trigger only: a second trigger would tell nothing more, and would cost a small INSERT as much again.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "pg/named/context_ddl.h"
+
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/catalog.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_type.h"
+#include "commands/trigger.h"
+#include "executor/spi.h"
+#include "storage/lmgr.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+/* Run a statement as the caller. */
+static void
+execute(const char *statement)
+{
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	if (SPI_execute(statement, false, 0) < 0)
+		elog(ERROR, "could not execute \"%s\"", statement);
+	SPI_finish();
+}
+
+bool
+posterior_can_be_maintained(Oid relation)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+	Form_pg_class c;
+	bool		can;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	c = (Form_pg_class) GETSTRUCT(tuple);
+	can = c->relkind == RELKIND_RELATION && !IsSystemClass(relation, c) && c->relpersistence == RELPERSISTENCE_PERMANENT && !c->relispartition && !c->relhassubclass;
+	ReleaseSysCache(tuple);
+	return can && !has_superclass(relation);
+}
+
+static const struct
+{
+	const char *name,
+			   *events,
+			   *function,
+			   *enable;
+	char		how;
+}			triggers[] = {
+	{"posterior_note_statement", "UPDATE OR DELETE OR TRUNCATE", "STATEMENT EXECUTE FUNCTION posterior.note_statement()", "ALWAYS", TRIGGER_FIRES_ALWAYS},
+	{"posterior_note_insert", "INSERT", "ROW EXECUTE FUNCTION posterior.note_insert()", "ALWAYS", TRIGGER_FIRES_ALWAYS},
+	{"posterior_note_change", "UPDATE OR DELETE", "ROW EXECUTE FUNCTION posterior.note_change()", "REPLICA", TRIGGER_FIRES_ON_REPLICA},
+};
+
+/* How a trigger fires, or 0 when it is not there. */
+static char
+fires(Oid relation, const char *name)
+{
+	Relation	rel = table_open(relation, AccessShareLock);
+	char		how = 0;
+
+	for (int i = 0; rel->trigdesc != NULL && i < rel->trigdesc->numtriggers; i++)
+		if (strcmp(rel->trigdesc->triggers[i].tgname, name) == 0)
+			how = rel->trigdesc->triggers[i].tgenabled;
+	table_close(rel, NoLock);
+	return how;
+}
+
+void
+posterior_make_triggers(Oid relation)
+{
+	char	   *name = posterior_relation_name(relation);
+
+	/* nobody may drop them while we rely on them */
+	LockRelationOid(relation, ShareRowExclusiveLock);
+	for (int i = 0; i < lengthof(triggers); i++)
+	{
+		char		how = fires(relation, triggers[i].name);
+
+		if (how == 0)
+			execute(psprintf("CREATE TRIGGER %s AFTER %s ON %s FOR EACH %s", triggers[i].name, triggers[i].events, name, triggers[i].function));
+		if (how != triggers[i].how)
+			execute(psprintf("ALTER TABLE %s ENABLE %s TRIGGER %s", name, triggers[i].enable, triggers[i].name));
+	}
+}
+
+/* Whether a context of the relation needs its triggers: one that is there now, whatever the transaction's snapshot shows. */
+static bool
+needed(Oid relation)
+{
+	Oid			type = OIDOID;
+	Datum		value = ObjectIdGetDatum(relation);
+	PosteriorCaller caller;
+	uint64		contexts;
+
+	CommandCounterIncrement();
+	PushActiveSnapshot(GetLatestSnapshot());
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	posterior_definitions_begin(&caller);
+	if (SPI_execute_with_args("SELECT FROM " POSTERIOR_DEFINITIONS " WHERE relation::pg_catalog.oid OPERATOR(pg_catalog.=) $1"
+							  " AND maintain OPERATOR(pg_catalog.=) 'trigger'", 1, &type, &value, NULL, true, 1) != SPI_OK_SELECT)
+		elog(ERROR, "could not read " POSTERIOR_DEFINITIONS);
+	posterior_definitions_end(&caller);
+	contexts = SPI_processed;
+	SPI_finish();
+	PopActiveSnapshot();
+	return contexts > 0;
+}
+
+void
+posterior_drop_triggers(Oid relation)
+{
+	char	   *name = posterior_relation_name(relation);
+	bool		any = false;
+
+	if (name == NULL)
+		return;
+	for (int i = 0; i < lengthof(triggers); i++)
+		any = any || fires(relation, triggers[i].name) != 0;
+	if (!any)
+		return;
+	/*
+	 * Whoever makes a context meanwhile is waited for, and then seen. The lock is the one that DROP TRIGGER takes, if that is what it comes to: a stronger
+	 * one taken later would meet those in a deadlock who have read the table and now write it.
+	 */
+	LockRelationOid(relation, needed(relation) ? ShareRowExclusiveLock : AccessExclusiveLock);
+	if (needed(relation))
+		return;
+	for (int i = 0; i < lengthof(triggers); i++)
+		if (fires(relation, triggers[i].name) != 0)
+			execute(psprintf("DROP TRIGGER %s ON %s", triggers[i].name, name));
+}

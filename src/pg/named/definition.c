@@ -1,0 +1,455 @@
+/*
+ * definition.c: finds the definition of a named context and turns it into queries with the names of the moment.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "pg/named/definition.h"
+
+#include "pg/named/context_ddl.h"
+#include "pg/types/regcolumn.h"
+#include "pg/types/row_filter.h"
+
+#include "access/htup_details.h"
+#include "access/sysattr.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_namespace.h"
+#include "catalog/pg_type.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "nodes/bitmapset.h"
+#include "parser/parser.h"
+#include "storage/lmgr.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rls.h"
+#include "utils/typcache.h"
+
+#include "pg/base/bridge.h"
+#include "pg/base/guard.h"
+
+#define KEPT_PLANS 32
+
+/* A plan that the session keeps. */
+typedef struct Kept
+{
+	char	   *query;			/* NULL: none */
+	Oid			user;			/* rights on schemas are asked for when a query is analysed */
+	SPIPlanPtr	plan;
+	int			uses;			/* by queries that run now: what they read may itself ask contexts, and so come here */
+} Kept;
+
+/* Until the level ends, which is returned, a setting is on, so that what a filter has is read as it is printed; 0: it is on anyway. */
+static int
+turn_on(const char *setting, bool is_on)
+{
+	int			level;
+
+	if (is_on)
+		return 0;
+	level = NewGUCNestLevel();
+	set_config_option(setting, "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	return level;
+}
+
+static void
+end_level(int level)
+{
+	if (level > 0)
+		AtEOXact_GUC(true, level);
+}
+
+/* The kept plan of a query, with the options of SPI_prepare_cursor, in use until its uses are counted down. SPI must be connected. */
+static Kept *
+use_plan(const char *query, int n, Oid *types, int options)
+{
+	static Kept kept[KEPT_PLANS];
+	static int	next = 0;
+	Kept	   *slot;
+	SPIPlanPtr	plan;
+	int			tried = 0,
+				level;
+
+	for (int i = 0; i < KEPT_PLANS; i++)
+		if (kept[i].query != NULL && kept[i].user == GetUserId() && strcmp(kept[i].query, query) == 0)
+		{
+			kept[i].uses++;
+			return &kept[i];
+		}
+	/* later analyses begin with what is parsed here */
+	level = turn_on("standard_conforming_strings", standard_conforming_strings);
+	plan = SPI_prepare_cursor(query, n, types, options);
+	end_level(level);
+	if (plan == NULL)
+		elog(ERROR, "could not prepare \"%s\"", query);
+	while (kept[next].uses > 0 && tried++ < KEPT_PLANS)
+		next = (next + 1) % KEPT_PLANS;
+	slot = &kept[next];
+	if (slot->uses > 0)
+	{
+		/* contexts within contexts, deeper than there are slots: this plan goes with the connection */
+		slot = palloc0(sizeof(Kept));
+		slot->plan = plan;
+		slot->uses = 1;
+		return slot;
+	}
+	if (SPI_keepplan(plan) != 0)
+		elog(ERROR, "could not keep the plan of \"%s\"", query);
+	if (slot->query != NULL)
+	{
+		char	   *old = slot->query;
+
+		slot->query = NULL;
+		SPI_freeplan(slot->plan);
+		pfree(old);
+	}
+	slot->plan = plan;
+	slot->user = GetUserId();
+	slot->query = MemoryContextStrdup(TopMemoryContext, query);
+	slot->uses = 1;
+	next = (next + 1) % KEPT_PLANS;
+	return slot;
+}
+
+int
+posterior_plan_execute(const char *query, int n, Oid *types, int options, Datum *values, long limit)
+{
+	volatile int level = turn_on("array_nulls", Array_nulls);
+	Kept	   *kept = use_plan(query, n, types, options);
+	volatile int result = 0;
+
+	PG_TRY();
+	{
+		result = SPI_execute_plan(kept->plan, values, NULL, true, limit);
+	}
+	PG_FINALLY();
+	{
+		kept->uses--;
+	}
+	PG_END_TRY();
+	end_level(level);
+	return result;
+}
+
+Portal
+posterior_plan_open(const char *query, int n, Oid *types, Datum *values)
+{
+	volatile int level = turn_on("array_nulls", Array_nulls);
+	Kept	   *kept = use_plan(query, n, types, 0);
+	Portal		volatile cursor = NULL;
+
+	PG_TRY();
+	{
+		/* the cursor holds what it needs of the plan */
+		cursor = SPI_cursor_open(NULL, kept->plan, values, NULL, true);
+	}
+	PG_FINALLY();
+	{
+		kept->uses--;
+	}
+	PG_END_TRY();
+	end_level(level);
+	return cursor;
+}
+
+char *
+posterior_relation_name(Oid relation)
+{
+	char	   *name = get_rel_name(relation);
+
+	if (name == NULL)
+		return NULL;
+	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)), name);
+}
+
+pg_noreturn void
+posterior_no_relation(const char *context)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_TABLE),
+			 errmsg("the relation of context \"%s\" does not exist any more", context),
+			 errdetail("It was dropped, or was not there when the context was restored."),
+			 errhint("Drop the context by posterior.drop_context, and create it anew when there is a relation for it.")));
+}
+
+pg_noreturn static void
+column_is_gone(const PosteriorNamed *named, const char *what)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_COLUMN),
+			 errmsg("a column of context \"%s\" does not exist any more", named->name),
+			 errdetail("It was %s.", what),
+			 errhint("Give the context other columns by posterior.alter_context, or drop it by posterior.drop_context.")));
+}
+
+/* The quoted name of a column that must be there. */
+static const char *
+column_name(const PosteriorNamed *named, AttrNumber column, const char *what)
+{
+	char	   *name = posterior_column_name(named->relation, column);
+
+	if (name == NULL)
+		column_is_gone(named, what);
+	return quote_identifier(name);
+}
+
+pg_noreturn static void
+type_is_wrong(const PosteriorNamed *named, const char *column, Oid type, const char *role)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATATYPE_MISMATCH),
+			 errmsg("column \"%s\" cannot be a %s of context \"%s\" any more", column, role, named->name),
+			 errdetail("Its type is %s now.", format_type_be(type)),
+			 errhint("Give the context other columns by posterior.alter_context, or drop it by posterior.drop_context.")));
+}
+
+/* The parts of the queries while they are written. */
+typedef struct Parts
+{
+	StringInfoData order,		/* the canonical order */
+				backwards,		/* the same from its end */
+				used;			/* all columns that the order and the rows need, each once */
+	Bitmapset  *columns;		/* the columns in `used` */
+} Parts;
+
+/* Raise unless rows can be ordered by what the column is now. */
+static void
+check_order(const PosteriorNamed *named, AttrNumber column)
+{
+	Oid			type = get_atttype(named->relation, column);
+
+	if (!OidIsValid(lookup_type_cache(type, TYPECACHE_LT_OPR)->lt_opr))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("context \"%s\" cannot be ordered by column \"%s\" any more", named->name, posterior_column_name(named->relation, column)),
+				 errdetail("Its type is %s now, whose values have no order.", format_type_be(type)),
+				 errhint("Give the context another order by posterior.alter_context, or drop it by posterior.drop_context.")));
+}
+
+/* One column of the canonical order; labels are compared as bytes. */
+static void
+order_by(Parts *parts, const PosteriorNamed *named, AttrNumber column, const char *what, bool descending, bool bytes)
+{
+	const char *name = column_name(named, column, what),
+			   *start = parts->order.len == 0 ? "ORDER BY " : ", ",
+			   *collate;
+	Oid			type,
+				collation;
+	int32		typmod;
+
+	get_atttypetypmodcoll(named->relation, column, &type, &typmod, &collation);
+	collate = bytes && OidIsValid(collation) ? " COLLATE pg_catalog.\"C\"" : "";
+	appendStringInfo(&parts->order, "%s%s%s%s NULLS LAST", start, name, collate, descending ? " DESC" : "");
+	appendStringInfo(&parts->backwards, "%s%s%s%s NULLS FIRST", start, name, collate, descending ? "" : " DESC");
+	if (!bms_is_member(column, parts->columns))
+	{
+		appendStringInfo(&parts->used, "%s%s", parts->used.len == 0 ? "" : ", ", name);
+		parts->columns = bms_add_member(parts->columns, column);
+	}
+}
+
+/* Columns of an array of posterior.regcolumn. */
+static AttrNumber *
+column_numbers(Datum array, int *n)
+{
+	Datum	   *elements;
+	AttrNumber *numbers;
+
+	deconstruct_array(DatumGetArrayTypeP(array), ARR_ELEMTYPE(DatumGetArrayTypeP(array)), 8, FLOAT8PASSBYVAL, TYPALIGN_DOUBLE, &elements, NULL, n);
+	numbers = palloc(Max(*n, 1) * sizeof(AttrNumber));
+	for (int i = 0; i < *n; i++)
+		numbers[i] = posterior_regcolumn_number(elements[i]);
+	return numbers;
+}
+
+/* Types and classes of the features, from the catalogs. */
+static void
+resolve_features(PosteriorNamed *named)
+{
+	named->types = palloc(named->n_features * sizeof(Oid));
+	named->classes = palloc(named->n_features);
+	named->names = palloc(named->n_features * sizeof(char *));
+	named->stable = true;
+	for (int f = 0; f < named->n_features; f++)
+	{
+		PosteriorFeature feature;
+
+		named->names[f] = posterior_column_name(named->relation, named->features[f]);
+		if (named->names[f] == NULL)
+			column_is_gone(named, psprintf("feature %d", f + 1));
+		named->types[f] = get_atttype(named->relation, named->features[f]);
+		if (!posterior_can_be_feature(named->types[f]))
+			type_is_wrong(named, named->names[f], named->types[f], "feature");
+		posterior_feature_init(&feature, named->types[f], f + 1, CurrentMemoryContext);
+		named->classes[f] = feature.class;
+		if (feature.out != NULL)
+			named->stable = false;
+	}
+}
+
+/* The parts of the queries. */
+static void
+write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_columns, const Datum *descending, const char *filter)
+{
+	StringInfoData columns,
+				source;
+	Parts		parts = {.columns = NULL};
+	const char *target = column_name(named, named->target, "the target");
+
+	named->target_type = get_atttype(named->relation, named->target);
+	if (!posterior_can_be_target(named->target_type))
+		type_is_wrong(named, posterior_column_name(named->relation, named->target), get_atttype(named->relation, named->target), "target");
+	initStringInfo(&columns);
+	initStringInfo(&source);
+	initStringInfo(&parts.order);
+	initStringInfo(&parts.backwards);
+	initStringInfo(&parts.used);
+	for (int f = 0; f < named->n_features; f++)
+		appendStringInfo(&columns, ", %s", quote_identifier(named->names[f]));
+	appendStringInfo(&source, "FROM %s WHERE %s IS NOT NULL", posterior_relation_name(named->relation), target);
+	if (filter != NULL)
+		appendStringInfo(&source, " AND (%s)", filter);
+	for (int i = 0; i < n_order; i++)
+	{
+		order_by(&parts, named, order_columns[i], "a column of the order", DatumGetBool(descending[i]), false);
+		check_order(named, order_columns[i]);
+		if (posterior_has_attributes(get_atttype(named->relation, order_columns[i])))
+			named->stable = false;
+	}
+	order_by(&parts, named, named->target, "the target", false, true);
+	for (int f = 0; f < named->n_features; f++)
+		order_by(&parts, named, named->features[f], "a feature", false, true);
+	/* nothing is cast: a cast has the column's name, so ORDER BY would take it for the column, and casts of enums are their owners' functions */
+	named->columns = psprintf("%s%s", target, columns.data);
+	/* as for features */
+	if (type_is_enum(getBaseType(named->target_type)))
+		named->stable = false;
+	named->source = source.data;
+	named->order = parts.order.data;
+	named->backwards = parts.backwards.data;
+	named->used = parts.used.data;
+}
+
+/*
+ * Keep the relation as it is until the transaction ends. What a definition says is put into names, and read by these: who did not wait for a transaction that
+ * renames would read another relation, or another column, that has the name by then.
+ */
+static void
+keep_names(Oid relation)
+{
+	if (GUARD(LOCK_KEPT, GUARD(NAMES_LOCKED, OidIsValid(relation))))
+		LockRelationOid(relation, AccessShareLock);
+}
+
+/* Columns of the query of posterior_named_find. */
+enum { ID = 1, VERSION, OWNER, RELATION, TARGET, FEATURES, ORDER, DESCENDING, FILTER, MODEL, MAX_ROWS, MAINTAIN, REFRESHED_ROWS };
+
+PosteriorNamed *
+posterior_named_find(const char *name, MemoryContext memory)
+{
+	static const char query[] = "SELECT id, version, owner::pg_catalog.oid, relation::pg_catalog.oid, target, features, order_by, descending, filter,"
+		" model, max_rows, maintain OPERATOR(pg_catalog.=) 'trigger', refreshed_rows FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1";
+	Oid			type = TEXTOID;
+	Datum		argument = CStringGetTextDatum(name),
+			   *descending;
+	MemoryContext before = CurrentMemoryContext;
+	PosteriorNamed *named;
+	AttrNumber *order;
+	HeapTuple	row;
+	TupleDesc	desc;
+	PosteriorCaller caller;
+	bool		isnull;
+	int			n_order,
+				n;
+
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	posterior_definitions_begin(&caller);
+	if (posterior_plan_execute(query, 1, &type, 0, &argument, 1) != SPI_OK_SELECT)
+		elog(ERROR, "could not read " POSTERIOR_DEFINITIONS);
+	posterior_definitions_end(&caller);
+	if (SPI_processed == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("context \"%s\" does not exist", name),
+				 errhint("The view posterior.contexts lists the contexts; posterior.create_context makes one.")));
+	row = SPI_tuptable->vals[0];
+	desc = SPI_tuptable->tupdesc;
+#define VALUE(column) SPI_getbinval(row, desc, column, &isnull)
+	MemoryContextSwitchTo(memory);
+	named = palloc0(sizeof(PosteriorNamed));
+	named->memory = memory;
+	strlcpy(named->name, name, sizeof(named->name));
+	named->id = *DatumGetUUIDP(VALUE(ID));
+	named->version = *DatumGetUUIDP(VALUE(VERSION));
+	named->owner = DatumGetObjectId(VALUE(OWNER));
+	named->relation = DatumGetObjectId(VALUE(RELATION));
+	keep_names(named->relation);
+	if (get_rel_name(named->relation) == NULL)
+		posterior_no_relation(name);
+	strlcpy(named->model, TextDatumGetCString(VALUE(MODEL)), sizeof(named->model));
+	named->max_rows = DatumGetInt32(VALUE(MAX_ROWS));
+	if (isnull)
+		named->max_rows = 0;
+	named->maintained = DatumGetBool(VALUE(MAINTAIN));
+	named->refreshed_rows = DatumGetInt64(VALUE(REFRESHED_ROWS));
+	if (isnull)
+		named->refreshed_rows = 0;
+	named->target = posterior_regcolumn_number(VALUE(TARGET));
+	named->features = column_numbers(VALUE(FEATURES), &named->n_features);
+	resolve_features(named);
+	order = column_numbers(VALUE(ORDER), &n_order);
+	deconstruct_array(DatumGetArrayTypeP(VALUE(DESCENDING)), BOOLOID, 1, true, TYPALIGN_CHAR, &descending, NULL, &n);
+	{
+		Datum		filter = VALUE(FILTER);
+		char	   *condition = NULL;
+
+		if (!isnull && (condition = posterior_row_filter_query(filter, name, &named->stable)) == NULL)
+			column_is_gone(named, "part of the filter");
+		named->filtered = condition != NULL;
+		write_queries(named, n_order, order, descending, condition);
+	}
+#undef VALUE
+	MemoryContextSwitchTo(before);
+	SPI_finish();
+	return named;
+}
+
+void
+posterior_named_check_target(const PosteriorNamed *named, const TnpModel *model)
+{
+	bool		labels = tnp_model_info(model)->n_classes > 0;
+
+	if (labels ? posterior_can_be_label(named->target_type) : posterior_is_number(named->target_type))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_DATATYPE_MISMATCH),
+			 errmsg("model \"%s\" predicts %s, and the target \"%s\" of context \"%s\" is of type %s", named->model, labels ? "labels" : "numbers",
+					posterior_column_name(named->relation, named->target), named->name, format_type_be(named->target_type)),
+			 labels ? errhint("Give the context a model without classes, or a target that is text, an enum, a boolean or an integer.")
+			 : errhint("Give the context a model with classes, or a target that is a number; the view posterior.models shows the models.")));
+}
+
+bool
+posterior_named_policies(const PosteriorNamed *named)
+{
+	if (check_enable_rls(named->relation, InvalidOid, true) != RLS_ENABLED)
+		return false;
+	if (posterior_row_security == POSTERIOR_ROW_SECURITY_REFUSE)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("row-level security of \"%s\" applies to you", get_rel_name(named->relation)),
+				 errdetail("The encoding of context \"%s\" is shared by all who may read all of its rows.", named->name),
+				 errhint("SET posterior.row_security = private computes the answers for you alone, from the rows that you may see.")));
+	return true;
+}
+
+bool
+posterior_named_readable(const PosteriorNamed *named)
+{
+	return posterior_schema_aclcheck(get_rel_namespace(named->relation), GetUserId(), ACL_USAGE) == ACLCHECK_OK
+		&& pg_class_aclcheck(named->relation, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
+}

@@ -1,0 +1,122 @@
+/*
+ * definition.h: named contexts: what one is made of, and the rows that a snapshot shows of it.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_NAMED_H
+#define POSTERIOR_NAMED_H
+
+#include "pg/named/definition_rights.h"
+#include "pg/cache/model_cache.h"
+#include "pg/visibility/writer_log.h"
+#include "pg/rows/rows.h"
+
+#include "access/attnum.h"
+#include "executor/spi.h"
+
+/* A row of posterior.context_definition, resolved against the catalogs. */
+typedef struct PosteriorNamed
+{
+	MemoryContext memory;
+	char		name[NAMEDATALEN];
+	pg_uuid_t	id;				/* of the context, for incarnation */
+	pg_uuid_t	version;		/* of this definition: another one after alter_context and refresh_context */
+	Oid			owner;
+	Oid			relation;
+	char		model[NAMEDATALEN];
+	bool		maintained;		/* triggers note who writes the relation */
+	bool		filtered;		/* not all rows with a target belong to it */
+	bool		stable;			/* rows depend on what is written to the relation alone: no enum, whose labels can be renamed, and no attributes, which can be dropped */
+	int64		max_rows;		/* 0: all */
+	int64		refreshed_rows;	/* rows, with those before the window, that were there at the last refresh; 0: none */
+	AttrNumber	target;
+	int			n_features;
+	AttrNumber *features;		/* [n_features] */
+	char	  **names;			/* [n_features] */
+	Oid		   *types;			/* [n_features] */
+	uint8	   *classes;		/* [n_features] PosteriorColumnKind */
+	Oid			target_type;
+	char	   *columns;		/* target, features …: what queries select */
+	char	   *source;			/* FROM … WHERE …: the rows with a target that pass the filter */
+	char	   *order;			/* ORDER BY …: the canonical order */
+	char	   *backwards;		/* ORDER BY …: the same from its end */
+	char	   *used;			/* the columns that `order` and the rows need, each once */
+} PosteriorNamed;
+
+/*
+ * The context of this name as the active snapshot shows it, in `memory`. Raises 42704 when there is none, and clear errors when its relation or
+ * a column of it is gone.
+ */
+PosteriorNamed *posterior_named_find(const char *name, MemoryContext memory);
+
+/* Raise that the relation of a context is gone. */
+pg_noreturn void posterior_no_relation(const char *context);
+
+/* Name of a relation for queries. */
+char	   *posterior_relation_name(Oid relation);
+
+/*
+ * Whether row-level security applies to the current user, who may then only compute for himself. Raises if he may not do that
+ * either (posterior.row_security = refuse).
+ */
+bool		posterior_named_policies(const PosteriorNamed *named);
+
+/* Whether the current user may surely read every column of the relation; if not, reading will tell. */
+bool		posterior_named_readable(const PosteriorNamed *named);
+
+/* Raise unless a model can predict the target: numbers, or labels. */
+void		posterior_named_check_target(const PosteriorNamed *named, const TnpModel *model);
+
+/* Rows of a named context. */
+typedef struct PosteriorContent
+{
+	PosteriorRows *rows;		/* in canonical order, from the window's start */
+	int64		total;			/* with those before the window */
+	ItemPointerData last;		/* where the last row lies; invalid if that is unknown */
+	int64		others;			/* rows before those of the reader's own transaction, if these come last and bring no label; -1 if that is not so, or unknown */
+	ItemPointerData last_of_others;
+} PosteriorContent;
+
+/*
+ * The rows that the active snapshot shows, in canonical order, in `memory`; read with the rights of the current user, as many as the model's
+ * limit allows: raises as soon as there are more. Labels are settled. plain: rows have places, and those of the reader's own transaction
+ * are at these.
+ */
+void		posterior_named_read(const PosteriorNamed *named, const PosteriorModel *model, bool plain, const PosteriorNewRows *own, MemoryContext memory, PosteriorContent *content);
+
+/*
+ * Those of the rows at these places that the active snapshot shows, in canonical order, each checked to have the xmin that was noted. False unless the row at
+ * `last` comes first: it is then left out. labels are those of the classes, whose order stays: a row with another one is no new row; or NULL.
+ */
+bool		posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *labels, ItemPointerData last, int n, const ItemPointerData *places, const TransactionId *xmins,
+									 MemoryContext memory, PosteriorContent *content);
+
+/* Rows before the window of a context with this many rows. */
+int64		posterior_named_start(const PosteriorNamed *named, int64 total);
+
+/*
+ * The end of the prefix among the n rows of the window, of `total` rows: the canonical one, or as many rows as the last refresh found where these are more and so many are there. A function of
+ * the rows and the definition that a snapshot shows, and of nothing else.
+ */
+int64		posterior_named_prefix(const PosteriorNamed *named, const TnpModel *model, int64 total, int64 n);
+
+/* The number of rows without a window, read with the rights of the current user. */
+int64		posterior_named_count(const PosteriorNamed *named);
+
+/*
+ * Whether there are more rows than `most`, without a window; looks at no more of them than that
+ * takes. False for a view or a foreign table, whose rows cost too much to be counted first.
+ */
+bool		posterior_named_exceeds(const PosteriorNamed *named, int64 most);
+
+/* The fewest rows that the window has while there are more rows than it takes. */
+int64		posterior_named_least(const PosteriorNamed *named);
+
+/*
+ * As SPI_execute_plan and SPI_cursor_open for reading, with a plan of this text from a few that the session keeps; options are those of SPI_prepare_cursor.
+ * SPI must be connected.
+ */
+int			posterior_plan_execute(const char *query, int n, Oid *types, int options, Datum *values, long limit);
+Portal		posterior_plan_open(const char *query, int n, Oid *types, Datum *values);
+
+#endif							/* POSTERIOR_NAMED_H */

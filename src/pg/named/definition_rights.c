@@ -1,0 +1,114 @@
+/*
+ * definition_rights.c: reading definitions, and the rule of who may know what is known of a context.
+ *
+ * The counters of a context, its progress and the rows at its last refresh tell how many rows of a
+ * table meet a condition. A user may know that if a query of the user's own could tell: one that
+ * reads every column that the context reads, of all rows.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "pg/named/definition_rights.h"
+
+#include "pg/named/context_ddl.h"
+#include "pg/named/definition.h"
+#include "pg/types/regcolumn.h"
+
+#include "catalog/namespace.h"
+#include "catalog/pg_namespace.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/lsyscache.h"
+#include "utils/rls.h"
+
+void
+posterior_definitions_begin(PosteriorCaller *caller)
+{
+	/* without asking for the caller's right on the schema: a parsed prediction needs none either */
+	Oid			table = get_relname_relid("context_definition", get_namespace_oid("posterior", false)),
+				owner = OidIsValid(table) ? posterior_relation_owner(table) : InvalidOid;
+
+	if (!OidIsValid(owner))
+		elog(ERROR, "could not find " POSTERIOR_DEFINITIONS);
+	GetUserIdAndSecContext(&caller->user, &caller->security);
+	SetUserIdAndSecContext(owner, caller->security | SECURITY_LOCAL_USERID_CHANGE
+						   | SECURITY_RESTRICTED_OPERATION);
+}
+
+void
+posterior_definitions_end(const PosteriorCaller *caller)
+{
+	SetUserIdAndSecContext(caller->user, caller->security);
+}
+
+/* Whether the current user may read a column; not if it is gone. */
+static bool
+may_read_column(Oid relation, Datum column)
+{
+	AttrNumber	number = posterior_regcolumn_number(column);
+
+	return posterior_column_name(relation, number) != NULL
+		&& pg_attribute_aclcheck(relation, number, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
+}
+
+static bool
+may_read_columns(Oid relation, Datum array)
+{
+	Datum	   *columns;
+	int			n;
+
+	deconstruct_array(DatumGetArrayTypeP(array), ARR_ELEMTYPE(DatumGetArrayTypeP(array)), 8,
+					  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE, &columns, NULL, &n);
+	for (int i = 0; i < n; i++)
+		if (!may_read_column(relation, columns[i]))
+			return false;
+	return true;
+}
+
+/* Columns of the query of posterior_may_count. */
+enum { RELATION = 1, OWNER, TARGET, FEATURES, ORDER, FILTERED };
+
+/* Whether the current user may read all that a definition, a row of that query, reads. */
+static bool
+may_read(HeapTuple row, TupleDesc desc)
+{
+	bool		isnull;
+#define VALUE(column) SPI_getbinval(row, desc, column, &isnull)
+	Oid			relation = DatumGetObjectId(VALUE(RELATION));
+
+	/* of a relation that is gone nobody has rights but who had the context */
+	if (get_rel_name(relation) == NULL)
+		return has_privs_of_role(GetUserId(), DatumGetObjectId(VALUE(OWNER)));
+	if (posterior_schema_aclcheck(get_rel_namespace(relation), GetUserId(), ACL_USAGE) != ACLCHECK_OK
+		|| check_enable_rls(relation, InvalidOid, true) == RLS_ENABLED)
+		return false;
+	if (pg_class_aclcheck(relation, GetUserId(), ACL_SELECT) == ACLCHECK_OK)
+		return true;
+	/* a filter may have read, before the last refresh, a column that is gone */
+	return !DatumGetBool(VALUE(FILTERED)) && may_read_column(relation, VALUE(TARGET))
+		&& may_read_columns(relation, VALUE(FEATURES)) && may_read_columns(relation, VALUE(ORDER));
+#undef VALUE
+}
+
+bool
+posterior_may_count(const pg_uuid_t *context)
+{
+	static const char query[] = "SELECT relation::pg_catalog.oid, owner::pg_catalog.oid, target, features,"
+		" order_by, filter IS NOT NULL FROM " POSTERIOR_DEFINITIONS " WHERE id OPERATOR(pg_catalog.=) $1";
+	Oid			type = UUIDOID;
+	Datum		id = UUIDPGetDatum(context);
+	PosteriorCaller caller;
+	bool		may;
+
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	posterior_definitions_begin(&caller);
+	if (posterior_plan_execute(query, 1, &type, 0, &id, 1) != SPI_OK_SELECT)
+		elog(ERROR, "could not read " POSTERIOR_DEFINITIONS);
+	posterior_definitions_end(&caller);
+	may = SPI_processed > 0 && may_read(SPI_tuptable->vals[0], SPI_tuptable->tupdesc);
+	SPI_finish();
+	return may;
+}

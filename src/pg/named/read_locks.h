@@ -1,0 +1,32 @@
+/*
+ * read_locks.h: reading a table for the cache, with locks and snapshots that end before what was read
+ * is encoded.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_READING_H
+#define POSTERIOR_READING_H
+
+#include "pg/base/compat.h"
+
+#include "utils/resowner.h"
+
+typedef struct PosteriorReading
+{
+	bool		open;
+	MemoryContext memory;		/* current before, between and after */
+	ResourceOwner owner;
+} PosteriorReading;
+
+/*
+ * Begin; a handler of errors ends it. Not where the transaction has an xid, or in a parallel query.
+ */
+void		posterior_reading_begin(PosteriorReading *reading);
+
+/*
+ * Let go of the locks and snapshots, and the role and settings, that were taken since it began.
+ * What was written by functions that reading has run is undone. Does nothing the second time.
+ */
+void		posterior_reading_end(PosteriorReading *reading);
+
+#endif							/* POSTERIOR_READING_H */

@@ -1,0 +1,394 @@
+/*
+ * read_rows.c: reads the rows of a named context under the active snapshot.
+ *
+ * The rows come through an ordinary query with the rights of whoever asks, so privileges, policies, filters and the order are the server's own
+ * business; a cursor keeps memory bounded by the cells.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "pg/named/definition.h"
+#include "pg/base/guard.h"
+#include "pg/shmem/progress.h"
+#include "pg/cache/row_limit.h"
+
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+#define BATCH 1000				/* rows fetched at once */
+
+/* By how many rows the window moves at a time. */
+static int64
+window_step(const PosteriorNamed *named)
+{
+	return Max(1, named->max_rows / 2);
+}
+
+int64
+posterior_named_start(const PosteriorNamed *named, int64 total)
+{
+	int64		step = window_step(named);
+
+	if (named->max_rows == 0 || total <= named->max_rows)
+		return 0;
+	return (total - named->max_rows + step - 1) / step * step;
+}
+
+int64
+posterior_named_prefix(const PosteriorNamed *named, const TnpModel *model, int64 total, int64 n)
+{
+	int64		canonical = tnp_canonical_prefix(model, n),
+				refreshed = named->refreshed_rows - posterior_named_start(named, total);
+
+	return refreshed > 0 && refreshed <= n ? Max(canonical, tnp_whole_prefix(model, refreshed)) : canonical;
+}
+
+int64
+posterior_named_least(const PosteriorNamed *named)
+{
+	return named->max_rows == 0 ? PG_INT64_MAX : named->max_rows - window_step(named) + 1;
+}
+
+static PosteriorRows *
+make_rows(const PosteriorNamed *named, int most_labels, MemoryContext memory)
+{
+	PosteriorRows *rows = posterior_rows_make(memory, named->n_features, named->types);
+
+	for (int f = 0; f < named->n_features; f++)
+		rows->features[f].name = named->names[f];
+	if (most_labels > 0)
+		rows->labels = posterior_labels_make(memory, getBaseType(named->target_type), most_labels);
+	return rows;
+}
+
+/* How to read the target, which is column 1. */
+typedef struct Target
+{
+	Oid			base;			/* of numbers: the type without domains */
+	PosteriorLabelType label;	/* of labels */
+} Target;
+
+static void
+target_init(Target *target, const PosteriorNamed *named, const PosteriorRows *rows)
+{
+	target->base = getBaseType(named->target_type);
+	if (rows->labels != NULL)
+		posterior_label_type_init(&target->label, named->target_type, rows->context);
+}
+
+/* A number as its cast to float8; one that is too large is infinite, where the cast would raise with all its digits. */
+static double
+number(Oid base, Datum value)
+{
+	switch (base)
+	{
+		case INT2OID:
+			return DatumGetInt16(value);
+		case INT4OID:
+			return DatumGetInt32(value);
+		case INT8OID:
+			return (double) DatumGetInt64(value);
+		case FLOAT4OID:
+			return DatumGetFloat4(value);
+		case NUMERICOID:
+			return DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow, value));
+		default:
+			return DatumGetFloat8(value);
+	}
+}
+
+/* The number of the label of a row, or -1 where it is none of them; or add it. */
+static int
+label(Target *target, HeapTuple tuple, TupleDesc desc, PosteriorRows *rows, bool add)
+{
+	bool		isnull;
+	char	   *text = posterior_label_text(&target->label, SPI_getbinval(tuple, desc, 1, &isnull));
+	int			found = add ? posterior_labels_add(rows->labels, text) : posterior_labels_find(rows->labels, text);
+
+	pfree(text);
+	return found;
+}
+
+/* Add a row: cells are columns 2 …. */
+static void
+add_row(const PosteriorNamed *named, Target *target, HeapTuple tuple, TupleDesc desc, PosteriorRows *rows)
+{
+	double	   *x = posterior_rows_next(rows);
+	bool		isnull;
+	double		y = rows->labels != NULL ? label(target, tuple, desc, rows, true) : posterior_check_target(number(target->base, SPI_getbinval(tuple, desc, 1, &isnull)));
+
+	for (int f = 0; f < named->n_features; f++)
+	{
+		Datum		value = SPI_getbinval(tuple, desc, 2 + f, &isnull);
+
+		x[f] = posterior_feature_cell(&rows->features[f], value, isnull, f + 1);
+	}
+	rows->y[rows->n++] = y;
+}
+
+/* Values are taken for what the catalogs said before the query locked the relation. */
+static void
+check_types(const PosteriorNamed *named, TupleDesc desc)
+{
+	bool		same = SPI_gettypeid(desc, 1) == named->target_type;
+
+	for (int f = 0; f < named->n_features; f++)
+		same = same && SPI_gettypeid(desc, 2 + f) == named->types[f];
+	if (!same)
+		elog(ERROR, "columns of context \"%s\" changed while it was looked up", named->name);
+}
+
+/* The number of rows without a window. */
+static int64
+count_rows(const PosteriorNamed *named)
+{
+	bool		isnull;
+
+	if (posterior_plan_execute(psprintf("SELECT pg_catalog.count(*) %s", named->source), 0, NULL, 0, NULL, 1) != SPI_OK_SELECT
+		|| SPI_processed != 1)
+		elog(ERROR, "could not count the rows of context \"%s\"", named->name);
+	return DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
+}
+
+int64
+posterior_named_count(const PosteriorNamed *named)
+{
+	int64		n;
+
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	n = count_rows(named);
+	SPI_finish();
+	return n;
+}
+
+/* Whether rows are read from pages, so that counting is cheap, and pages are enough for more than `most`. */
+static bool
+may_exceed(const PosteriorNamed *named, int64 most)
+{
+	Relation	relation = table_open(named->relation, AccessShareLock);
+	char		kind = relation->rd_rel->relkind;
+	bool		may = kind == RELKIND_PARTITIONED_TABLE || kind == RELKIND_RELATION || kind == RELKIND_MATVIEW;
+
+	if (may && kind != RELKIND_PARTITIONED_TABLE && relation->rd_rel->relam == HEAP_TABLE_AM_OID && !relation->rd_rel->relhassubclass)
+		may = (int64) RelationGetNumberOfBlocks(relation) * MaxHeapTuplesPerPage > most;
+	table_close(relation, NoLock);
+	return may;
+}
+
+bool
+posterior_named_exceeds(const PosteriorNamed *named, int64 most)
+{
+	Oid			type = INT8OID;
+	Datum		enough;
+	bool		exceeds;
+
+	if (most == PG_INT64_MAX || (named->max_rows > 0 && named->max_rows <= most) || !may_exceed(named, most))
+		return false;
+	enough = Int64GetDatum(most);
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	/* OFFSET: one row comes out if there are so many */
+	if (posterior_plan_execute(psprintf("SELECT %s OFFSET $1 LIMIT 1", named->source), 1, &type, 0, &enough, 1) != SPI_OK_SELECT)
+		elog(ERROR, "could not count the rows of context \"%s\"", named->name);
+	exceeds = SPI_processed > 0;
+	SPI_finish();
+	return exceeds;
+}
+
+/*
+ * The query for the rows from `start` on, in the canonical order. A window's rows are taken from the end of the order: where an index has it, only they are read,
+ * and without one a sort keeps no more than them.
+ */
+static Portal
+open_rows(const PosteriorNamed *named, bool plain, int64 start, int64 total)
+{
+	Oid			type = INT8OID;
+	Datum		lookup = Int64GetDatum(total - start);
+	const char *place = plain ? ", ctid" : "";
+
+	if (start == 0)
+		return posterior_plan_open(psprintf("SELECT %s%s %s %s", named->columns, place, named->source, named->order), 0, NULL, NULL);
+	return posterior_plan_open(psprintf("SELECT %s%s FROM (SELECT %s%s %s %s LIMIT $1) AS newest %s", named->columns, place,
+										named->used, place, named->source, named->backwards, named->order), 1, &type, &lookup);
+}
+
+/* Rows that have been read, told apart by whose they are. */
+typedef struct Apart
+{
+	const PosteriorNewRows *own;	/* places of the reader's own rows */
+	int64		n;				/* of them */
+	bool		mixed;			/* others' rows came after them */
+	int			labels;			/* of others' rows and those between them */
+	ItemPointerData last;		/* of others' rows */
+} Apart;
+
+/* TableWrites whose row lies there, which was read last, when so many labels were known. */
+static void
+tell_apart(Apart *apart, ItemPointer place, int labels)
+{
+	for (int i = 0; i < apart->own->n; i++)
+		if (ItemPointerEquals(place, (ItemPointer) &apart->own->places[i]))
+		{
+			apart->n++;
+			return;
+		}
+	apart->mixed = apart->mixed || apart->n > 0;
+	apart->labels = labels;
+	apart->last = *place;
+}
+
+void
+posterior_named_read(const PosteriorNamed *named, const PosteriorModel *model, bool plain, const PosteriorNewRows *own, MemoryContext memory, PosteriorContent *content)
+{
+	PosteriorRows *rows = make_rows(named, tnp_model_info(model->model)->n_classes, memory);
+	int64		most = posterior_row_limit_of(model);
+	const char *whose = psprintf("context \"%s\"", named->name);
+	Target		target;
+	Apart		apart = {.own = own};
+	Portal		cursor;
+	MemoryContext batch;
+
+	if (named->max_rows == 0 && posterior_named_exceeds(named, most))
+		posterior_beyond_row_limit(model, whose, named->n_features);
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	content->rows = rows;
+	target_init(&target, named, rows);
+	ItemPointerSetInvalid(&content->last);
+	content->total = named->max_rows > 0 ? count_rows(named) : 0;
+	posterior_check_row_limit(model, whose, content->total - posterior_named_start(named, content->total), named->n_features);
+	cursor = open_rows(named, plain, posterior_named_start(named, content->total), content->total);
+	check_types(named, cursor->tupDesc);
+	batch = AllocSetContextCreate(CurrentMemoryContext, "posterior rows", ALLOCSET_DEFAULT_SIZES);
+	for (;;)
+	{
+		MemoryContext before;
+
+		CHECK_FOR_INTERRUPTS();
+		SPI_cursor_fetch(cursor, true, BATCH);
+		if (SPI_processed == 0)
+			break;
+		before = MemoryContextSwitchTo(batch);
+		for (uint64 i = 0; i < SPI_processed; i++)
+		{
+			HeapTuple	tuple = SPI_tuptable->vals[i];
+			TupleDesc	desc = SPI_tuptable->tupdesc;
+			bool		isnull;
+
+			add_row(named, &target, tuple, desc, rows);
+			if (plain && (own->n > 0 || i == SPI_processed - 1))
+			{
+				content->last = *(ItemPointer) DatumGetPointer(SPI_getbinval(tuple, desc, 2 + named->n_features, &isnull));
+				tell_apart(&apart, &content->last, rows->labels != NULL ? rows->labels->n : 0);
+			}
+		}
+		MemoryContextSwitchTo(before);
+		MemoryContextReset(batch);
+		SPI_freetuptable(SPI_tuptable);
+		if (rows->n > most)
+			posterior_beyond_row_limit(model, whose, named->n_features);
+		posterior_progress(POSTERIOR_READING, rows->n, 0);
+	}
+	SPI_cursor_close(cursor);
+	if (named->max_rows == 0)
+		content->total = rows->n;
+	content->others = rows->n - apart.n;
+	content->last_of_others = apart.last;
+	/* rows before the window are counted, but have not been looked at */
+	if (!plain || apart.mixed || (rows->labels != NULL && rows->labels->n > apart.labels) || (apart.n < own->n && posterior_named_start(named, content->total) > 0))
+		content->others = -1;
+	posterior_rows_settle(rows);
+	SPI_finish();
+}
+
+/* Turn off a setting of the planner until the nest level ends. */
+static void
+turn_off(const char *setting)
+{
+	set_config_option(setting, "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+}
+
+bool
+posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *labels, ItemPointerData last, int n, const ItemPointerData *places, const TransactionId *xmins,
+						 MemoryContext memory, PosteriorContent *content)
+{
+	PosteriorRows *rows = make_rows(named, labels != NULL ? labels->n : 0, memory);
+	Target		target;
+	Oid			type = TIDARRAYOID;
+	Datum	   *elements = palloc((n + 1) * sizeof(Datum)),
+				argument;
+	int			level,
+				status;
+	bool		good = true;
+
+	for (int i = 0; i < n; i++)
+		elements[i] = PointerGetDatum(&places[i]);
+	elements[n] = PointerGetDatum(&last);
+	argument = PointerGetDatum(construct_array(elements, n + 1, TIDOID, sizeof(ItemPointerData), false, TYPALIGN_SHORT));
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	/*
+	 * Planned once, since planning would take longer than all the rest; and by places, although another plan may look as good while the table is small: it may
+	 * have grown when the plan is used.
+	 */
+	level = NewGUCNestLevel();
+	turn_off("enable_seqscan");
+	turn_off("enable_indexscan");
+	status = posterior_plan_execute(psprintf("SELECT %s, ctid, xmin %s AND ctid OPERATOR(pg_catalog.=) ANY ($1) %s", named->columns, named->source, named->order),
+									1, &type, CURSOR_OPT_GENERIC_PLAN, &argument, 0);
+	AtEOXact_GUC(true, level);
+	if (status != SPI_OK_SELECT)
+		elog(ERROR, "could not read the rows of context \"%s\"", named->name);
+	check_types(named, SPI_tuptable->tupdesc);
+	content->rows = rows;
+	target_init(&target, named, rows);
+	content->last = last;
+	if (labels != NULL)
+	{
+		/* numbers are classes from the start */
+		posterior_labels_adopt(rows->labels, labels);
+		rows->list = *labels;
+	}
+	for (uint64 i = 0; good && i < SPI_processed; i++)
+	{
+		HeapTuple	tuple = SPI_tuptable->vals[i];
+		TupleDesc	desc = SPI_tuptable->tupdesc;
+		bool		isnull,
+					noted = false;
+		ItemPointer place = (ItemPointer) DatumGetPointer(SPI_getbinval(tuple, desc, 2 + named->n_features, &isnull));
+		TransactionId xmin = DatumGetTransactionId(SPI_getbinval(tuple, desc, 3 + named->n_features, &isnull));
+
+		if (i == 0)
+		{
+			good = ItemPointerEquals(place, &last);
+			continue;
+		}
+		/* a place can have been used again by a transaction whose rows are noted too */
+		for (int j = 0; j < n; j++)
+			noted = noted || (ItemPointerEquals(place, (ItemPointer) &places[j])
+							  && !GUARD(XMIN_MATCHES, xmins[j] != xmin));
+		if (!noted)
+			continue;
+		if (labels != NULL && label(&target, tuple, desc, rows, false) < 0)
+		{
+			good = false;
+			break;
+		}
+		add_row(named, &target, tuple, desc, rows);
+		content->last = *place;
+	}
+	good = good && SPI_processed > 0;
+	SPI_finish();
+	return good;
+}

@@ -1,0 +1,588 @@
+/*
+ * worker.c: the maintenance worker. A launcher without a database waits until somebody has committed a write to a table whose contexts are in use; a
+ * little later, so that many writes are encoded at once, it starts a worker in that database, which asks for the encodings like any reader, after the commit and
+ * under a snapshot of its own. The worker ends at once, so that it stands in nobody's way. It holds
+ * neither a lock on the table nor a snapshot while it encodes.
+ *
+ * To read a table can mean to run functions of its owner: a policy's, or an index's while the query is planned. Nobody has asked for what is read here, so it is
+ * read with the rights of the table's owner, as VACUUM would, and not with those of the context's,
+ * who may be a superuser. Nothing that such functions do to the session outlives the reading
+ * (read_locks.h, acting.h), and a process serves tables of one owner only.
+ *
+ * What takes long must not keep the rest waiting. A context rests nine times as long as encoding it
+ * took, and a database as long as its worker has worked, both an hour at most; each database has a
+ * worker of its own.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "pg/named/worker.h"
+
+#include "pg/base/acting.h"
+#include "pg/base/bridge.h"
+#include "pg/named/context_ddl.h"
+#include "pg/named/acquire.h"
+#include "pg/shmem/shared.h"
+
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/procsignal.h"
+#include "storage/proc.h"
+#include "tcop/tcopprot.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/float.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+#define CROWDED_DELAY 1000		/* ms until a worker is tried again when the server has no slot for one */
+#define LONGEST_REST 3600000	/* ms */
+#define SLICE 10000				/* ms after which a worker begins with no other context, so that other owners have their turn */
+
+void
+posterior_worker_register(void)
+{
+	BackgroundWorker worker;
+
+	memset(&worker, 0, sizeof(worker));
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
+	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_restart_time = 10;
+	strlcpy(worker.bgw_library_name, "pg_posterior", sizeof(worker.bgw_library_name));
+	strlcpy(worker.bgw_function_name, "posterior_launcher_main", sizeof(worker.bgw_function_name));
+	strlcpy(worker.bgw_name, "posterior launcher", sizeof(worker.bgw_name));
+	strlcpy(worker.bgw_type, "posterior launcher", sizeof(worker.bgw_type));
+	RegisterBackgroundWorker(&worker);
+}
+
+void
+posterior_worker_wake(void)
+{
+	Latch	   *launcher = posterior_shared->launcher;
+
+	if (launcher != NULL)
+		SetLatch(launcher);
+}
+
+/* ---- the launcher -------------------------------------------------------------------------------------------------- */
+
+/* A worker that the launcher has started. */
+typedef struct Place
+{
+	BackgroundWorkerHandle *handle; /* NULL: free */
+	Oid			database;
+	TimestampTz began;
+	uint32		before;			/* workers that had got into their databases from this place */
+} Place;
+
+/* When a database has its turn. */
+typedef struct Database
+{
+	Oid			oid;
+	TimestampTz due;			/* maintenance_delay after a write was noticed; 0: none was */
+	TimestampTz rests;			/* not before */
+} Database;
+
+static Place places[POSTERIOR_WORKERS];
+static Database databases[POSTERIOR_WRITER_LOGS];
+
+/* A time some milliseconds from another. */
+static TimestampTz
+after(TimestampTz from, int64 ms)
+{
+	return from + ms * 1000;
+}
+
+/* For how long rests what took that long, in microseconds. */
+static int64
+rest_of(int64 spent, int times)
+{
+	return Min(times * spent, INT64CONST(1000) * LONGEST_REST);
+}
+
+/*
+ * What is known of a database; the place of one that has rested longest is taken for one that is
+ * new.
+ */
+static Database *
+database_of(Oid oid)
+{
+	Database   *free = &databases[0];
+
+	for (int i = 0; i < POSTERIOR_WRITER_LOGS; i++)
+	{
+		if (databases[i].oid == oid)
+			return &databases[i];
+		if (databases[i].rests < free->rests)
+			free = &databases[i];
+	}
+	*free = (Database) {.oid = oid};
+	return free;
+}
+
+static bool
+is_served(Oid database)
+{
+	for (int i = 0; i < POSTERIOR_WORKERS; i++)
+		if (places[i].handle != NULL && places[i].database == database)
+			return true;
+	return false;
+}
+
+/* A place that is free, or NULL. */
+static Place *
+free_place(void)
+{
+	for (int i = 0; i < POSTERIOR_WORKERS; i++)
+		if (places[i].handle == NULL)
+			return &places[i];
+	return NULL;
+}
+
+/* Start a worker in a database; false if the server has no slot for it. */
+static bool
+start(Place *place, Oid database, TimestampTz now)
+{
+	BackgroundWorker worker;
+	int			number = place - places;
+
+	memset(&worker, 0, sizeof(worker));
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_restart_time = BGW_NEVER_RESTART;
+	worker.bgw_main_arg = ObjectIdGetDatum(database);
+	worker.bgw_notify_pid = MyProcPid;
+	memcpy(worker.bgw_extra, &number, sizeof(number));
+	strlcpy(worker.bgw_library_name, "pg_posterior", sizeof(worker.bgw_library_name));
+	strlcpy(worker.bgw_function_name, "posterior_worker_main", sizeof(worker.bgw_function_name));
+	strlcpy(worker.bgw_name, "posterior worker", sizeof(worker.bgw_name));
+	strlcpy(worker.bgw_type, "posterior worker", sizeof(worker.bgw_type));
+	*place = (Place) {.database = database,.began = now,.before = posterior_shared->workers[number]};
+	return RegisterDynamicBackgroundWorker(&worker, &place->handle);
+}
+
+/* TableWrites which workers have ended, and let their databases rest for as long as they have worked. */
+static void
+reap(TimestampTz now)
+{
+	for (int i = 0; i < POSTERIOR_WORKERS; i++)
+	{
+		Place	   *place = &places[i];
+		PosteriorMaintenanceTurn turns[POSTERIOR_WRITER_LOGS];
+		pid_t		pid;
+
+		if (place->handle == NULL || GetBackgroundWorkerPid(place->handle, &pid) != BGWH_STOPPED)
+			continue;
+		pfree(place->handle);
+		place->handle = NULL;
+		database_of(place->database)->rests = now + rest_of(now - place->began, 1);
+		/*
+		 * it was dropped, or lets nobody in: the next read encodes, and trying again and again
+		 * would fill the log
+		 */
+		if (posterior_shared->workers[i] == place->before)
+			posterior_writer_log_take(place->database, DT_NOEND, turns);
+	}
+}
+
+/* When a database has its turn, as far as is known now. */
+static TimestampTz
+turn_of(Database *d, const PosteriorDue *due, TimestampTz now)
+{
+	TimestampTz at = due->later;
+
+	if (!due->dirty)
+		d->due = 0;
+	else if (d->due == 0)
+		/* let writes come together */
+		d->due = after(now, posterior_maintenance_delay);
+	if (due->dirty)
+		at = Min(at, d->due);
+	return Max(at, d->rests);
+}
+
+/*
+ * Start the workers of the databases that have their turn; when the next one has, or DT_NOEND. A
+ * worker that ends sets the latch.
+ */
+static TimestampTz
+start_due(TimestampTz now)
+{
+	PosteriorDue due[POSTERIOR_WRITER_LOGS];
+	int			n = posterior_writer_log_due(due);
+	TimestampTz next = DT_NOEND;
+
+	for (int i = 0; i < n; i++)
+	{
+		Database   *d = database_of(due[i].database);
+		Place	   *place = free_place();
+		TimestampTz at = turn_of(d, &due[i], now);
+
+		if (is_served(d->oid) || (at <= now && place == NULL))
+			continue;
+		if (at <= now && start(place, d->oid, now))
+			d->due = 0;
+		else if (at <= now)
+			/*
+			 * without a slot for a worker nothing has been waited for, whatever the settings say;
+			 * the next read may encode meanwhile
+			 */
+			next = Min(next, d->rests = after(now, CROWDED_DELAY));
+		else
+			next = Min(next, at);
+	}
+	return next;
+}
+
+static void
+forget_launcher(int code, Datum argument)
+{
+	posterior_shared->launcher = NULL;
+}
+
+/* Wait until there is something to do, or until then. */
+static void
+wait_until(TimestampTz until)
+{
+	bool		forever = until == DT_NOEND;
+	long		timeout = forever ? -1 : Max(1, (long) Min((until - GetCurrentTimestamp()) / 1000 + 1, LONGEST_REST));
+	int			events = WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | (forever ? 0 : WL_TIMEOUT), timeout, PG_WAIT_EXTENSION);
+
+	if (events & WL_LATCH_SET)
+		ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+	if (ShutdownRequestPending)
+		proc_exit(0);
+	if (ConfigReloadPending)
+	{
+		ConfigReloadPending = false;
+		ProcessConfigFile(PGC_SIGHUP);
+	}
+}
+
+void
+posterior_launcher_main(Datum argument)
+{
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGUSR1, procsignal_sigusr1_handler);
+	BackgroundWorkerUnblockSignals();
+	posterior_shared_attach();
+	on_shmem_exit(forget_launcher, (Datum) 0);
+	posterior_shared->launcher = &MyProc->procLatch;
+	for (;;)
+	{
+		TimestampTz now = GetCurrentTimestamp();
+
+		reap(now);
+		wait_until(posterior_maintenance_delay >= 0 ? start_due(now) : DT_NOEND);
+	}
+}
+
+/* ---- the worker ---------------------------------------------------------------------------------------------------- */
+
+/* Whether an encoding, when somebody last made it, was larger than the cache: then nobody would find it there. */
+static bool
+is_too_large(const pg_uuid_t *context)
+{
+	int64		rungs[POSTERIOR_RUNGS],
+				rows,
+				prefix,
+				bytes;
+	double		drift;
+
+	return posterior_reuse_state_read(context, rungs, &rows, &prefix, &bytes, &drift) && bytes > (int64) posterior_cache_size * 1024;
+}
+
+/*
+ * TableWrites how far the rows after the prefix have drifted from it; whether that is so far that the context shall be encoded anew. Not before they are an eighth as many, so that
+ * columns that always grow, as times do, cost but a few times what encoding them once does.
+ */
+static bool
+has_drifted(const PosteriorNamed *named, const PosteriorCachedContext *cached)
+{
+	TnpRows		rows = posterior_cached_view(cached);
+	int64		prefix = posterior_cached_prefix(cached),
+				later = rows.n - prefix;
+	double		drift = get_float8_nan();
+
+	if (prefix > 0 && later >= Max(TNP_DRIFT_ROWS, prefix / 8))
+		drift = tnp_drift(&rows, prefix);
+	posterior_reuse_state_note_drift(&named->id, drift);
+	return posterior_drift_limit > 0 && drift > posterior_drift_limit;
+}
+
+/*
+ * Whether the context is one that is encoded ahead: over a table that triggers can maintain, none that has become a view meanwhile, or has got children of other owners;
+ * and its owner still may read it.
+ */
+static bool
+can_be_ahead(const PosteriorNamed *named)
+{
+	return posterior_can_be_maintained(named->relation) && pg_class_aclcheck(named->relation, named->owner, ACL_SELECT) == ACLCHECK_OK;
+}
+
+/*
+ * Encode a context ahead, its rows read as the owner of its table; whether they have drifted so far
+ * that it shall be encoded anew.
+ */
+static bool
+encode_ahead(const char *name)
+{
+	PosteriorReading reading;
+	PosteriorActing before;
+	PosteriorNamed *named;
+	PosteriorContextHandle *e;
+	bool		drifted = false;
+
+	posterior_reading_begin(&reading);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	/* locks the table: its owner and what it is stay as they are while it is read */
+	named = posterior_named_find(name, CurrentMemoryContext);
+	if (can_be_ahead(named) && !is_too_large(&named->id))
+	{
+		bool		policies;
+
+		posterior_act_as(posterior_relation_owner(named->relation), &before);
+		policies = posterior_named_policies(named);
+		e = posterior_named_encode_ahead(posterior_model_pin(named->model, CurrentMemoryContext), named, &reading);
+		/*
+		 * what policies show to the table's owner is no reason to have others' rows encoded anew,
+		 * and no refresh would end it
+		 */
+		drifted = !policies && has_drifted(named, e->cached);
+		posterior_handle_release(e);
+	}
+	posterior_reading_end(&reading);
+	return drifted;
+}
+
+static bool
+refresh(const char *name)
+{
+	PosteriorActing before;
+	PosteriorNamed *named;
+
+	PushActiveSnapshot(GetTransactionSnapshot());
+	named = posterior_named_find(name, CurrentMemoryContext);
+	if (can_be_ahead(named))
+	{
+		posterior_act_as(posterior_relation_owner(named->relation), &before);
+		/*
+		 * who changes the definition says other things about it anyway, and may stay for long; with
+		 * the lock on the table that we have here, waiting may be a deadlock
+		 */
+		posterior_refresh(named->name, &named->id, false);
+		posterior_act_end(&before);
+	}
+	PopActiveSnapshot();
+	return false;
+}
+
+/*
+ * Do a step to one context in a transaction of its own; false also if that fails. What goes wrong
+ * will be the next reader's error, not the log's.
+ */
+static bool
+do_step(bool (*step) (const char *name), const char *name)
+{
+	MemoryContext before = CurrentMemoryContext,
+				memory = AllocSetContextCreate(before, "posterior step", ALLOCSET_DEFAULT_SIZES);
+	bool		volatile result = false;
+
+	StartTransactionCommand();
+	MemoryContextSwitchTo(memory);
+	PG_TRY();
+	{
+		result = step(name);
+		CommitTransactionCommand();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(memory);
+		error = CopyErrorData();
+		FlushErrorState();
+		/* with the user and the settings, whatever the step had changed of them */
+		AbortOutOfAnyTransaction();
+		result = false;
+		ereport(DEBUG1,
+				(errmsg_internal("context \"%s\" was not encoded ahead: %s", name, error->message)));
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(before);
+	MemoryContextDelete(memory);
+	return result;
+}
+
+/* A context that may have its turn. */
+typedef struct Candidate
+{
+	char		name[NAMEDATALEN];
+	pg_uuid_t	id;
+	Oid			relation;
+} Candidate;
+
+/* Do to a context what there is to do, and let it rest nine times as long as that took. */
+static void
+serve(const Candidate *c)
+{
+	TimestampTz began = GetCurrentTimestamp(),
+				end;
+
+	/*
+	 * the old encoding serves everybody until the new definition is committed, and those who see
+	 * the old one after that
+	 */
+	if (do_step(encode_ahead, c->name))
+	{
+		do_step(refresh, c->name);
+		do_step(encode_ahead, c->name);
+	}
+	end = GetCurrentTimestamp();
+	posterior_reuse_state_rest(&c->id, end + rest_of(end - began, 9));
+}
+
+/*
+ * Of the tables that have their turn those of one owner, whose contexts have waited longest; the
+ * others have theirs next, in another process. So nothing that an owner's functions leave in this
+ * one, be it a lock or the state of a library, meets those of another owner.
+ */
+static int
+take_turn(PosteriorMaintenanceTurn *turns, TimestampTz now)
+{
+	int			n = posterior_writer_log_take(MyDatabaseId, now, turns),
+				kept = 0;
+	Oid			owner = InvalidOid;
+	TimestampTz first = DT_NOEND;
+
+	for (int i = 0; i < n; i++)
+	{
+		TimestampTz since = turns[i].later != 0 && turns[i].later <= now ? turns[i].later : now;
+
+		if (OidIsValid(posterior_relation_owner(turns[i].relation)) && since < first)
+		{
+			first = since;
+			owner = posterior_relation_owner(turns[i].relation);
+		}
+	}
+	for (int i = 0; i < n; i++)
+		if (posterior_relation_owner(turns[i].relation) == owner)
+			turns[kept++] = turns[i];
+		else
+			posterior_writer_log_postpone(turns[i].relation, turns[i].later != 0 ? Min(turns[i].later, now) : now);
+	return OidIsValid(owner) ? kept : 0;
+}
+
+/* The maintained contexts of these tables, in the current memory context. */
+static Candidate *
+find_candidates(const PosteriorMaintenanceTurn *turns, int n_turns, uint64 *n)
+{
+	Oid			type = OIDARRAYOID;
+	Datum		relations[POSTERIOR_WRITER_LOGS],
+				argument;
+	MemoryContext memory = CurrentMemoryContext;
+	Candidate  *found = NULL;
+	bool		isnull;
+
+	*n = 0;
+	for (int i = 0; i < n_turns; i++)
+		relations[i] = ObjectIdGetDatum(turns[i].relation);
+	argument = PointerGetDatum(construct_array(relations, n_turns, OIDOID, sizeof(Oid), true, TYPALIGN_INT));
+	SPI_connect();
+	if (SPI_execute_with_args("SELECT name, id, relation::pg_catalog.oid FROM " POSTERIOR_DEFINITIONS " WHERE maintain OPERATOR(pg_catalog.=) 'trigger'"
+							  " AND relation::pg_catalog.oid OPERATOR(pg_catalog.=) ANY ($1)", 1, &type, &argument, NULL, true, 0) == SPI_OK_SELECT)
+	{
+		*n = SPI_processed;
+		found = MemoryContextAllocZero(memory, (*n + 1) * sizeof(Candidate));
+		for (uint64 i = 0; i < *n; i++)
+		{
+#define VALUE(column) SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, column, &isnull)
+			strlcpy(found[i].name, TextDatumGetCString(VALUE(1)), NAMEDATALEN);
+			found[i].id = *DatumGetUUIDP(VALUE(2));
+			found[i].relation = DatumGetObjectId(VALUE(3));
+#undef VALUE
+		}
+	}
+	SPI_finish();
+	return found;
+}
+
+/* The contexts that have their turn, in this memory context. */
+static Candidate *
+look_up(MemoryContext memory, uint64 *n)
+{
+	PosteriorMaintenanceTurn turns[POSTERIOR_WRITER_LOGS];
+	Candidate  *found = NULL;
+	int			n_turns;
+
+	*n = 0;
+	StartTransactionCommand();
+	/* only in a transaction can the worker join the database's incarnation, by which everything is keyed */
+	posterior_shared_attach();
+	MemoryContextSwitchTo(memory);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	n_turns = take_turn(turns, GetCurrentTimestamp());
+	if (n_turns > 0 && OidIsValid(get_relname_relid("context_definition", get_namespace_oid("posterior", true))))
+		found = find_candidates(turns, n_turns, n);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(memory);
+	return found;
+}
+
+/*
+ * What a database, or the role that the cluster was made with, has set must not decide what is read
+ * here, as for autovacuum.
+ */
+static void
+settle_settings(void)
+{
+	SetConfigOption("search_path", "pg_catalog, pg_temp", PGC_SUSET, PGC_S_OVERRIDE);
+	/* a snapshot of a transaction would stay while what was read under it is encoded */
+	SetConfigOption("default_transaction_isolation", "read committed", PGC_SUSET, PGC_S_OVERRIDE);
+}
+
+void
+posterior_worker_main(Datum argument)
+{
+	MemoryContext memory;
+	TimestampTz began = GetCurrentTimestamp();
+	Candidate  *candidates;
+	uint64		n;
+	int			place;
+
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(argument), InvalidOid, 0);
+	settle_settings();
+	posterior_shared_attach();
+	memcpy(&place, MyBgworkerEntry->bgw_extra, sizeof(place));
+	posterior_shared->workers[place]++;
+	memory = AllocSetContextCreate(TopMemoryContext, "posterior worker", ALLOCSET_DEFAULT_SIZES);
+	pgstat_report_activity(STATE_RUNNING, "encoding named contexts");
+	candidates = look_up(memory, &n);
+	for (uint64 i = 0; i < n; i++)
+	{
+		const Candidate *c = &candidates[i];
+		TimestampTz now = GetCurrentTimestamp(),
+					rests = posterior_reuse_state_rests(&c->id);
+
+		if (rests > now || now > after(began, SLICE))
+			posterior_writer_log_postpone(c->relation, Max(rests, now));
+		else
+			serve(c);
+	}
+	proc_exit(0);
+}

@@ -1,0 +1,226 @@
+/*
+ * feature_cells.c: the one place that turns an SQL value into a cell of a row.
+ *
+ * No session setting may influence a cell: times are seconds in UTC, intervals are seconds with months of 30 days and days of 24 hours, labels are bytes
+ * in the server's encoding. Labels become identities by hashing, so contexts need no dictionary.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "pg/rows/feature_cells.h"
+
+#include <math.h>
+
+#include "catalog/pg_type.h"
+#include "utils/builtins.h"
+#include "utils/date.h"
+#include "utils/lsyscache.h"
+#include "utils/numeric.h"
+#include "utils/timestamp.h"
+
+const char *
+posterior_column_kind_name(PosteriorColumnKind class)
+{
+	static const char *const names[] = {"", "number", "boolean", "date or timestamp", "interval", "category"};
+
+	return class >= POSTERIOR_NUMBER && class <= POSTERIOR_CATEGORY ? names[class] : "unknown";
+}
+
+void
+posterior_feature_init(PosteriorFeature *feature, Oid type, int ordinal, MemoryContext context)
+{
+	feature->type = type;
+	feature->base = getBaseType(type);
+	feature->out = NULL;
+	feature->name = NULL;
+	switch (feature->base)
+	{
+		case INT2OID:
+		case INT4OID:
+		case INT8OID:
+		case FLOAT4OID:
+		case FLOAT8OID:
+		case NUMERICOID:
+			feature->class = POSTERIOR_NUMBER;
+			return;
+		case BOOLOID:
+			feature->class = POSTERIOR_BOOLEAN;
+			return;
+		case DATEOID:
+		case TIMESTAMPOID:
+		case TIMESTAMPTZOID:
+			feature->class = POSTERIOR_TIME;
+			return;
+		case INTERVALOID:
+			feature->class = POSTERIOR_INTERVAL;
+			return;
+		case TEXTOID:
+		case VARCHAROID:
+		case BPCHAROID:
+		case NAMEOID:
+		case UNKNOWNOID:
+			feature->class = POSTERIOR_CATEGORY;
+			return;
+		default:
+			break;
+	}
+	if (type_is_enum(feature->base))
+	{
+		Oid			function;
+		bool		varlena;
+
+		getTypeOutputInfo(feature->base, &function, &varlena);
+		feature->out = MemoryContextAlloc(context, sizeof(FmgrInfo));
+		fmgr_info_cxt(function, feature->out, context);
+		feature->class = POSTERIOR_CATEGORY;
+		return;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_DATATYPE_MISMATCH),
+			 errmsg("type %s cannot be a feature", format_type_be(type)),
+			 errdetail("It is the type of feature %d.", ordinal),
+			 errhint("Features may be numbers, booleans, text, enums, dates, timestamps and intervals; cast the value to one of these.")));
+}
+
+double
+posterior_label_identity(const char *bytes, int length)
+{
+	uint64		hash = UINT64CONST(0xcbf29ce484222325);	/* FNV-1a */
+
+	for (int i = 0; i < length; i++)
+		hash = (hash ^ (unsigned char) bytes[i]) * UINT64CONST(0x100000001b3);
+	/* fold, so that the upper bits count as well */
+	return (double) ((hash ^ (hash >> 52)) & ((UINT64CONST(1) << 52) - 1));
+}
+
+/* A time in seconds; dates and timestamps at infinity give an infinity. */
+static double
+time_cell(Oid type, Datum value)
+{
+	if (type == DATEOID)
+	{
+		DateADT		date = DatumGetDateADT(value);
+
+		return DATE_NOT_FINITE(date) ? INFINITY : (double) date * SECS_PER_DAY;
+	}
+	else
+	{
+		Timestamp	t = DatumGetTimestamp(value);
+
+		return TIMESTAMP_NOT_FINITE(t) ? INFINITY : (double) t / USECS_PER_SEC;
+	}
+}
+
+/* An interval in seconds. Rows are ordered by intervals, so those that are equal, as a day and 24 hours, must be the same number to the last bit. */
+static double
+interval_cell(Datum value)
+{
+	Interval   *i = DatumGetIntervalP(value);
+	int64		seconds = i->time / USECS_PER_SEC + ((int64) i->month * DAYS_PER_MONTH + i->day) * SECS_PER_DAY,
+				rest = i->time % USECS_PER_SEC;
+
+#ifdef INTERVAL_NOT_FINITE
+	if (INTERVAL_NOT_FINITE(i))
+		return INFINITY;
+#endif
+	/* of one sign, however it was written */
+	if (seconds > 0 && rest < 0)
+	{
+		seconds--;
+		rest += USECS_PER_SEC;
+	}
+	else if (seconds < 0 && rest > 0)
+	{
+		seconds++;
+		rest -= USECS_PER_SEC;
+	}
+	return (double) seconds + (double) rest / USECS_PER_SEC;
+}
+
+static double
+category_cell(const PosteriorFeature *feature, Datum value)
+{
+	const char *label;
+
+	if (feature->out != NULL)
+		label = OutputFunctionCall(feature->out, value);
+	else if (feature->base == NAMEOID)
+		label = NameStr(*DatumGetName(value));
+	else if (feature->base == UNKNOWNOID)
+		label = DatumGetCString(value);
+	else
+	{
+		text	   *t = DatumGetTextPP(value);
+		int			length = VARSIZE_ANY_EXHDR(t);
+
+		/* character(n) is padded; the padding is not part of the value */
+		while (feature->base == BPCHAROID && length > 0 && VARDATA_ANY(t)[length - 1] == ' ')
+			length--;
+		return posterior_label_identity(VARDATA_ANY(t), length);
+	}
+	return posterior_label_identity(label, strlen(label));
+}
+
+double
+posterior_feature_cell(const PosteriorFeature *feature, Datum value, bool isnull, int ordinal)
+{
+	double		cell;
+
+	if (isnull)
+		return NAN;
+	switch (feature->base)
+	{
+		case INT2OID:
+			return DatumGetInt16(value);
+		case INT4OID:
+			return DatumGetInt32(value);
+		case INT8OID:
+			return (double) DatumGetInt64(value);
+		case BOOLOID:
+			return DatumGetBool(value) ? 1 : 0;
+		case FLOAT4OID:
+			cell = DatumGetFloat4(value);
+			break;
+		case FLOAT8OID:
+			cell = DatumGetFloat8(value);
+			break;
+		case NUMERICOID:
+			cell = DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow, value));
+			break;
+		case DATEOID:
+		case TIMESTAMPOID:
+		case TIMESTAMPTZOID:
+			cell = time_cell(feature->base, value);
+			break;
+		case INTERVALOID:
+			cell = interval_cell(value);
+			break;
+		case UNKNOWNOID:
+			if (feature->class != POSTERIOR_CATEGORY)
+				ereport(ERROR,
+						(errcode(ERRCODE_DATATYPE_MISMATCH),
+						 errmsg("feature %d is a literal without a type, in the context it is of kind \"%s\"", ordinal,
+								posterior_column_kind_name(feature->class)),
+						 errhint("Cast it to the type that it has in the context.")));
+			return category_cell(feature, value);
+		default:
+			return category_cell(feature, value);
+	}
+	if (!isfinite(cell))
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 feature->name != NULL ? errmsg("feature \"%s\" is %s", feature->name, isnan(cell) ? "NaN" : "infinite")
+				 : errmsg("feature %d is %s", ordinal, isnan(cell) ? "NaN" : "infinite"),
+				 errhint("Use NULL for a missing value.")));
+	return cell + 0.0;			/* -0 becomes 0 */
+}
+
+double
+posterior_check_target(double y)
+{
+	if (!isfinite(y))
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("a target is %s", isnan(y) ? "NaN" : "infinite"),
+				 errhint("Use NULL for rows whose target is unknown, or leave them out.")));
+	return y + 0.0;
+}

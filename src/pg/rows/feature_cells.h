@@ -1,0 +1,46 @@
+/*
+ * feature_cells.h: SQL values as cells of a row.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_FEATURES_H
+#define POSTERIOR_FEATURES_H
+
+#include "pg/base/compat.h"
+
+/* What a column's values mean; kept in context values, so the numbers are part of the binary format. */
+typedef enum PosteriorColumnKind
+{
+	POSTERIOR_NUMBER = 1,
+	POSTERIOR_BOOLEAN = 2,
+	POSTERIOR_TIME = 3,			/* seconds since 2000-01-01, UTC */
+	POSTERIOR_INTERVAL = 4,		/* seconds */
+	POSTERIOR_CATEGORY = 5		/* identity of a label */
+} PosteriorColumnKind;
+
+/* How to read values of one SQL type. */
+typedef struct PosteriorFeature
+{
+	Oid			type;			/* as declared */
+	Oid			base;			/* without domains */
+	PosteriorColumnKind class;
+	FmgrInfo   *out;			/* enum: its output function */
+	const char *name;			/* for errors: of a column of a named context, else NULL */
+} PosteriorFeature;
+
+/* Find out how to read a type; ordinal (from 1) is for the message when it cannot be a feature. Memory comes from context. */
+void		posterior_feature_init(PosteriorFeature *feature, Oid type, int ordinal, MemoryContext context);
+
+/* The cell of a value; NaN for NULL. A value that is NaN or infinite is an error that names the ordinal. */
+double		posterior_feature_cell(const PosteriorFeature *feature, Datum value, bool isnull, int ordinal);
+
+/* The identity of a label: 52 bits of a hash of its bytes, the same on every machine. */
+double		posterior_label_identity(const char *bytes, int length);
+
+/* Name of a class for messages: "number", "boolean", … */
+const char *posterior_column_kind_name(PosteriorColumnKind class);
+
+/* A target: finite, or an error. */
+double		posterior_check_target(double y);
+
+#endif							/* POSTERIOR_FEATURES_H */

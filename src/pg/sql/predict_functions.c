@@ -1,0 +1,197 @@
+/*
+ * predict_functions.c: posterior.predict and posterior.predict_rows: marginal predictive distributions given a context value.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "pg/cache/execute.h"
+#include "pg/base/bridge.h"
+#include "pg/sql/call_site.h"
+#include "pg/device/device_client.h"
+#include "pg/types/distribution_value.h"
+#include "pg/rows/json_cells.h"
+
+#include "catalog/pg_type.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/tuplestore.h"
+
+#define BATCH 256				/* rows asked about at once, by one who may ask a device: */
+#define DEVICE_BATCH 65536
+
+/* Answers of n queries. params [n, size]. */
+static void
+answer(PosteriorCall *call, const TnpRows *queries, int size, double *params)
+{
+	TnpRequest	request = {.kind = TNP_REQUEST_PREDICT,.queries = *queries,.answer = params};
+
+	posterior_call_execute(call, &request, queries->n * size, "a prediction");
+}
+
+/* Whether the features are one jsonb. */
+static bool
+takes_json(FunctionCallInfo fcinfo)
+{
+	return PG_NARGS() == 2 && !get_fn_expr_variadic(fcinfo->flinfo)
+		&& getBaseType(get_fn_expr_argtype(fcinfo->flinfo, 1)) == JSONBOID;
+}
+
+/* The row that the features, arguments 1 and on, make for call->encoding. */
+static PosteriorRows *
+argument_row(FunctionCallInfo fcinfo, PosteriorCall *call)
+{
+	PosteriorRows *row = call->rows;
+	double	   *x;
+
+	if (takes_json(fcinfo))
+	{
+		row = posterior_rows_of_kinds(CurrentMemoryContext, call->encoding->n_features, call->encoding->classes);
+		posterior_json_cells(PG_GETARG_JSONB_P(1), row->n_features, row->classes, NULL, posterior_rows_next(row));
+		return row;
+	}
+	posterior_adopt_columns(call->encoding->n_features, call->encoding->classes, row);
+	row->n = 0;
+	x = posterior_rows_next(row);
+	for (int f = 0; f < row->n_features; f++)
+		x[f] = posterior_feature_cell(&row->features[f], PG_GETARG_DATUM(1 + f), PG_ARGISNULL(1 + f), f + 1);
+	return row;
+}
+
+/* predict(context, VARIADIC "any") */
+PG_FUNCTION_INFO_V1(posterior_predict);
+Datum
+posterior_predict(PG_FUNCTION_ARGS)
+{
+	PosteriorCall *call = posterior_call(fcinfo);
+	TnpDistributionKind kind;
+	TnpRows		query;
+	double	   *params;
+	int			n;
+
+	if (PG_ARGISNULL(0) || (takes_json(fcinfo) && PG_ARGISNULL(1)))
+		PG_RETURN_NULL();
+	if (call->rows == NULL && !takes_json(fcinfo))
+	{
+		Oid			types[FUNC_MAX_ARGS];
+		int			n_features = posterior_argument_types(fcinfo, 1, types);
+
+		call->rows = posterior_rows_make(call->memory, n_features, types);
+	}
+	posterior_call_context(call, PG_GETARG_DATUM(0));
+	query = posterior_rows_view(argument_row(fcinfo, call), false);
+	query.n = 1;
+	tnp_answer_shape(call->model->model, &kind, &n);
+	params = palloc(tnp_distribution_size(kind, n) * sizeof(double));
+	answer(call, &query, tnp_distribution_size(kind, n), params);
+	PG_RETURN_POINTER(posterior_answer(kind, n, params, &call->encoding->labels));
+}
+
+/* predict(name name, row anyelement): a row for a named context */
+PG_FUNCTION_INFO_V1(posterior_predict_named);
+Datum
+posterior_predict_named(PG_FUNCTION_ARGS)
+{
+	PosteriorCall *call = posterior_call(fcinfo);
+	TnpDistributionKind kind;
+	TnpRequest	request = {.kind = TNP_REQUEST_PREDICT};
+	PosteriorPendingRequest question = {.request = &request};
+	const PosteriorNamed *named;
+	TnpRows		query;
+	double	   *params;
+	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, 1);
+	bool		there;
+	int			n;
+
+	/* a column of type name says which function is meant, before its second argument does */
+	if (OidIsValid(get_element_type(type)))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("a row is needed, not %s", format_type_be(type)),
+				 errhint("For an array of rows give the context's name as text.")));
+	there = posterior_call_definition(call, NameStr(*PG_GETARG_NAME(0)));
+	named = call->named;
+	/* who may not read the rows is refused here, and hears nothing of their columns */
+	if (!there && !posterior_named_readable(named))
+	{
+		posterior_call_acquire(call, NULL);
+		there = true;
+	}
+	query = (TnpRows) {1, named->n_features, palloc(named->n_features * sizeof(TnpColumnKind)), NULL, NULL, 0};
+	query.x = palloc(query.n_features * sizeof(double));
+	posterior_match_value(call, type, PG_GETARG_DATUM(1), false, (double *) query.x);
+	for (int f = 0; f < named->n_features; f++)
+		((TnpColumnKind *) query.kinds)[f] = named->classes[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
+	tnp_answer_shape(call->model->model, &kind, &n);
+	request.queries = query;
+	request.answer = params = palloc(tnp_distribution_size(kind, n) * sizeof(double));
+	/* the first prediction of a statement is often what brings new rows into the encoding */
+	if (!there)
+		posterior_call_acquire(call, &question);
+	if (question.answered)
+		ereport(DEBUG1,
+				(errmsg_internal("context \"%s\": its new rows and the question went through the model together", named->name)));
+	else
+		posterior_execute(call->encoding, &request);
+	posterior_call_check(call, &request, tnp_distribution_size(kind, n), "a prediction");
+	PG_RETURN_POINTER(posterior_answer(kind, n, params, &call->encoding->labels));
+}
+
+/* Fill the function's result with the predictions of rows. */
+static void
+predict_rows(PosteriorCall *call, PosteriorRows *rows, ReturnSetInfo *result)
+{
+	TnpDistributionKind kind;
+	double	   *params;
+	int64		batch = Max(Min(rows->n, posterior_device == POSTERIOR_DEVICE_CPU ? BATCH : DEVICE_BATCH), 1);
+	int			n,
+				size;
+
+	tnp_answer_shape(call->model->model, &kind, &n);
+	size = tnp_distribution_size(kind, n);
+	params = MemoryContextAllocHuge(CurrentMemoryContext, (Size) batch * size * sizeof(double));
+	for (int64 start = 0; start < rows->n; start += batch)
+	{
+		TnpRows		queries = posterior_rows_view(rows, false);
+
+		CHECK_FOR_INTERRUPTS();
+		queries.n = Min(batch, rows->n - start);
+		queries.x += start * rows->n_features;
+		answer(call, &queries, size, params);
+		for (int64 i = 0; i < queries.n; i++)
+		{
+			PosteriorDistribution *d = posterior_answer(kind, n, params + i * size, &call->encoding->labels);
+			Datum		values[2] = {Int32GetDatum((int32) (start + i + 1)), PointerGetDatum(d)};
+			bool		nulls[2] = {false, false};
+
+			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+			pfree(d);
+		}
+	}
+}
+
+/* predict_rows(context, rows anyarray) returns table (ord int, prediction posterior.distribution) */
+PG_FUNCTION_INFO_V1(posterior_predict_rows);
+Datum
+posterior_predict_rows(PG_FUNCTION_ARGS)
+{
+	PosteriorCall *call = posterior_call(fcinfo);
+	ReturnSetInfo *result = posterior_materialize(fcinfo);
+
+	posterior_call_context(call, PG_GETARG_DATUM(0));
+	predict_rows(call, posterior_rows_of_array(call, PG_GETARG_ARRAYTYPE_P(1)), result);
+	return (Datum) 0;
+}
+
+/* predict(name text, rows anyarray), which is predict_rows(name text, rows anyarray) */
+PG_FUNCTION_INFO_V1(posterior_predict_rows_named);
+Datum
+posterior_predict_rows_named(PG_FUNCTION_ARGS)
+{
+	PosteriorCall *call = posterior_call(fcinfo);
+	ReturnSetInfo *result = posterior_materialize(fcinfo);
+
+	posterior_call_named(call, text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	predict_rows(call, posterior_match_rows(call, PG_GETARG_ARRAYTYPE_P(1)), result);
+	return (Datum) 0;
+}

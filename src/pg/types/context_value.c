@@ -1,0 +1,281 @@
+/*
+ * context_value.c: type posterior.context: input, output, accessors.
+ *
+ * The text form is the binary form in hexadecimal, because its purpose is to travel through dumps; people look at posterior.rows(c) and
+ * posterior.features(c).
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "pg/types/context_value.h"
+
+#include <math.h>
+
+#include "catalog/pg_type.h"
+#include "libpq/pqformat.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/float.h"
+#include "utils/memutils.h"
+
+PosteriorContext *
+posterior_make_context(const PosteriorRows *rows)
+{
+	Size		head = offsetof(PosteriorContext, classes) + MAXALIGN64(rows->n_features),
+				numbers = (Size) rows->n * (rows->n_features + 1) * sizeof(double),
+				size = head + numbers + rows->list.bytes;
+	PosteriorContext *c;
+
+	if (size > MaxAllocSize)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("the context is too large for a value"),
+				 errdetail("%lld rows of %d features need %zu bytes, a value holds at most %zu.",
+						   (long long) rows->n, rows->n_features, size, (Size) MaxAllocSize),
+				 errhint("Use fewer rows.")));
+	c = palloc0(size);
+	SET_VARSIZE(c, size);
+	c->version = rows->labels != NULL ? POSTERIOR_CONTEXT_LABELLED : POSTERIOR_CONTEXT_VERSION;
+	c->n_labels = rows->list.n;
+	c->n_features = rows->n_features;
+	c->n = rows->n;
+	memcpy(c->classes, rows->classes, rows->n_features);
+	if (rows->n > 0)
+	{
+		memcpy((char *) c + head, rows->x, rows->n * rows->n_features * sizeof(double));
+		memcpy((char *) c + head + rows->n * rows->n_features * sizeof(double), rows->y, rows->n * sizeof(double));
+	}
+	if (rows->list.bytes > 0)
+		memcpy((char *) c + head + numbers, rows->list.text, rows->list.bytes);
+	return c;
+}
+
+void
+posterior_adopt_columns(int n_features, const uint8 *classes, PosteriorRows *rows)
+{
+	if (rows->n_features != n_features)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("%d feature%s given, the context has %d", rows->n_features, rows->n_features == 1 ? "" : "s", n_features),
+				 errhint("Give the same features, in the same order, as to posterior.context, without the target.")));
+	for (int f = 0; f < n_features; f++)
+	{
+		if (rows->features[f].class == classes[f])
+			continue;
+		if (rows->features[f].base != UNKNOWNOID)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATATYPE_MISMATCH),
+					 errmsg("feature %d is of kind \"%s\", in the context it is of kind \"%s\"", f + 1,
+							posterior_column_kind_name(rows->features[f].class), posterior_column_kind_name(classes[f])),
+					 errhint("Cast it to the type that it has in the context.")));
+		rows->features[f].class = classes[f];
+		rows->classes[f] = classes[f];
+		rows->kinds[f] = classes[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
+	}
+}
+
+/* ---- input and output ------------------------------------------------------------------------------------------ */
+
+void
+posterior_send_context(StringInfo buffer, const PosteriorContext *c)
+{
+	const double *numbers = posterior_context_x(c);
+
+	pq_sendint8(buffer, c->version);
+	pq_sendint16(buffer, c->n_features);
+	pq_sendint64(buffer, c->n);
+	pq_sendbytes(buffer, (const char *) c->classes, c->n_features);
+	for (int64 i = 0; i < c->n * (c->n_features + 1); i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		pq_sendfloat8(buffer, numbers[i]);
+	}
+	if (posterior_context_labelled(c))
+	{
+		PosteriorLabelList list = posterior_context_labels(c);
+
+		pq_sendint8(buffer, list.n);
+		/* in the server's encoding, as the labels of features are */
+		pq_sendbytes(buffer, list.text, list.bytes);
+	}
+}
+
+static void
+bad_context(const char *detail)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+			 errmsg("invalid posterior.context"),
+			 errdetail("%s", detail),
+			 errhint("Values of this type are made by the aggregate posterior.context.")));
+}
+
+/* Check one cell of untrusted bytes. */
+static void
+check_cell(double cell, int class)
+{
+	if (isinf(cell))
+		bad_context("A feature is infinite.");
+	if (class == POSTERIOR_CATEGORY && !isnan(cell) && !(cell >= 0 && cell < 9007199254740992.0 && cell == floor(cell)))
+		bad_context("A category is not an identity.");
+}
+
+/* The labels at the end of untrusted bytes: all that is left of them. */
+static void
+receive_labels(StringInfo buffer, PosteriorRows *rows)
+{
+	int			n = pq_getmsgbyte(buffer),
+				bytes = buffer->len - buffer->cursor,
+				found = 0;
+	const char *text = pq_getmsgbytes(buffer, bytes);
+	PosteriorLabels *labels = posterior_labels_make(CurrentMemoryContext, TEXTOID, POSTERIOR_MOST_LABELS);
+
+	for (int i = 0; i < bytes; i++)
+		found += text[i] == '\0';
+	if (n > POSTERIOR_MOST_LABELS || found != n || (bytes > 0 && text[bytes - 1] != '\0'))
+		bad_context(psprintf("%d labels are announced, %d are there.", n, found));
+	for (const char *label = text; label < text + bytes; label += strlen(label) + 1)
+	{
+		pg_verifymbstr(label, strlen(label), false);
+		if (posterior_labels_find(labels, label) >= 0)
+			bad_context("A label is there twice.");
+		posterior_labels_add(labels, label);
+	}
+	rows->labels = labels;
+	rows->list = (PosteriorLabelList) {n, bytes, text};
+}
+
+PosteriorRows *
+posterior_receive_rows(StringInfo buffer)
+{
+	int			version = pq_getmsgbyte(buffer),
+				n_features = (int) pq_getmsgint(buffer, 2);
+	int64		n = pq_getmsgint64(buffer);
+	const char *classes;
+	PosteriorRows *rows;
+
+	if (version != POSTERIOR_CONTEXT_VERSION && version != POSTERIOR_CONTEXT_LABELLED)
+		bad_context(psprintf("Version %d is unknown.", version));
+	if (n_features < 1 || n < 0 || n > (buffer->len - buffer->cursor) / 8 / (n_features + 1)
+		|| (version == POSTERIOR_CONTEXT_VERSION ? buffer->len - buffer->cursor != n_features + n * (n_features + 1) * 8
+			: buffer->len - buffer->cursor < n_features + n * (n_features + 1) * 8 + 1))
+		bad_context(psprintf("%lld rows of %d features do not fit %d bytes.", (long long) n, n_features, buffer->len - buffer->cursor));
+	classes = pq_getmsgbytes(buffer, n_features);
+	for (int f = 0; f < n_features; f++)
+		if (classes[f] < POSTERIOR_NUMBER || classes[f] > POSTERIOR_CATEGORY)
+			bad_context(psprintf("Column %d has the unknown class %d.", f + 1, classes[f]));
+	rows = posterior_rows_of_kinds(CurrentMemoryContext, n_features, (const uint8 *) classes);
+	for (int64 i = 0; i < n; i++)
+	{
+		double	   *x = posterior_rows_next(rows);
+
+		CHECK_FOR_INTERRUPTS();
+		rows->n++;
+		for (int f = 0; f < n_features; f++)
+		{
+			x[f] = pq_getmsgfloat8(buffer);
+			check_cell(x[f], classes[f]);
+			/* one NaN only, so that equal contexts have equal bytes */
+			x[f] = isnan(x[f]) ? get_float8_nan() : x[f] + 0.0;
+		}
+	}
+	for (int64 i = 0; i < n; i++)
+	{
+		rows->y[i] = pq_getmsgfloat8(buffer) + 0.0;
+		if (!isfinite(rows->y[i]))
+			bad_context("A target is not finite.");
+	}
+	if (version == POSTERIOR_CONTEXT_LABELLED)
+		receive_labels(buffer, rows);
+	for (int64 i = 0; i < n && rows->labels != NULL; i++)
+		if (!(rows->y[i] >= 0 && rows->y[i] < rows->list.n && rows->y[i] == floor(rows->y[i])))
+			bad_context("A target is not the index of a label.");
+	return rows;
+}
+
+PG_FUNCTION_INFO_V1(posterior_context_send);
+Datum
+posterior_context_send(PG_FUNCTION_ARGS)
+{
+	StringInfoData buffer;
+
+	pq_begintypsend(&buffer);
+	posterior_send_context(&buffer, PG_GETARG_CONTEXT(0));
+	PG_RETURN_BYTEA_P(pq_endtypsend(&buffer));
+}
+
+PG_FUNCTION_INFO_V1(posterior_context_recv);
+Datum
+posterior_context_recv(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_POINTER(posterior_make_context(posterior_receive_rows((StringInfo) PG_GETARG_POINTER(0))));
+}
+
+PG_FUNCTION_INFO_V1(posterior_context_out);
+Datum
+posterior_context_out(PG_FUNCTION_ARGS)
+{
+	StringInfoData buffer;
+	char	   *text;
+
+	initStringInfo(&buffer);
+	posterior_send_context(&buffer, PG_GETARG_CONTEXT(0));
+	if ((Size) buffer.len * 2 + 1 > MaxAllocSize)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("the context is too large for its text form"),
+				 errhint("Use binary output.")));
+	text = palloc((Size) buffer.len * 2 + 1);
+	text[hex_encode(buffer.data, buffer.len, text)] = '\0';
+	PG_RETURN_CSTRING(text);
+}
+
+PG_FUNCTION_INFO_V1(posterior_context_in);
+Datum
+posterior_context_in(PG_FUNCTION_ARGS)
+{
+	char	   *text = PG_GETARG_CSTRING(0);
+	Size		length = strlen(text);
+	StringInfoData buffer;
+
+	if (length % 2 != 0 || length < 24)
+		bad_context("The text is not a whole number of hexadecimal bytes.");
+	initStringInfo(&buffer);
+	enlargeStringInfo(&buffer, length / 2);
+	buffer.len = hex_decode(text, length, buffer.data);
+	PG_RETURN_POINTER(posterior_make_context(posterior_receive_rows(&buffer)));
+}
+
+/* ---- accessors -------------------------------------------------------------------------------------------------- */
+
+PG_FUNCTION_INFO_V1(posterior_context_rows);
+Datum
+posterior_context_rows(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT64(PG_GETARG_CONTEXT(0)->n);
+}
+
+PG_FUNCTION_INFO_V1(posterior_context_features);
+Datum
+posterior_context_features(PG_FUNCTION_ARGS)
+{
+	PosteriorContext *c = PG_GETARG_CONTEXT(0);
+	Datum	   *names = palloc(c->n_features * sizeof(Datum));
+
+	for (int f = 0; f < c->n_features; f++)
+		names[f] = CStringGetTextDatum(posterior_column_kind_name(c->classes[f]));
+	PG_RETURN_ARRAYTYPE_P(construct_array(names, c->n_features, TEXTOID, -1, false, TYPALIGN_INT));
+}
+
+PG_FUNCTION_INFO_V1(posterior_context_label_array);
+Datum
+posterior_context_label_array(PG_FUNCTION_ARGS)
+{
+	PosteriorContext *c = PG_GETARG_CONTEXT(0);
+	PosteriorLabelList list = posterior_context_labels(c);
+
+	if (!posterior_context_labelled(c))
+		PG_RETURN_NULL();
+	PG_RETURN_ARRAYTYPE_P(posterior_label_array(&list));
+}

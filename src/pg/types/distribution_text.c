@@ -1,0 +1,329 @@
+/*
+ * distribution_text.c: text input and output of posterior.distribution.
+ *
+ *   normal(3.2, 0.5)
+ *   mixture(0.3*normal(1, 0.2) + 0.7*normal(4, 1))
+ *   bars(0 [0.2] 1 [0.8] 2.5)             borders outside the brackets, masses inside
+ *   bars_half_normal(0 [0.2] 1 [0.8] 2.5)
+ *   categorical("red": 0.2, "dark blue": 0.8)
+ *
+ * Numbers are printed in their shortest form that reads back to the same bits, whatever extra_float_digits says, so text round-trips.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "pg/types/distribution_value.h"
+
+#include <math.h>
+
+#include "common/shortest_dec.h"
+#include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
+
+#define MAX_COMPONENTS 65536
+
+/* ---- output --------------------------------------------------------------------------------------------------- */
+
+static void
+append_number(StringInfo out, double v)
+{
+	char		text[DOUBLE_SHORTEST_DECIMAL_LEN];
+
+	double_to_shortest_decimal_buf(v, text);
+	appendStringInfoString(out, text);
+}
+
+static void
+append_normal(StringInfo out, double mean, double sd)
+{
+	appendStringInfoString(out, "normal(");
+	append_number(out, mean);
+	appendStringInfoString(out, ", ");
+	append_number(out, sd);
+	appendStringInfoChar(out, ')');
+}
+
+static void
+append_label(StringInfo out, const char *label)
+{
+	appendStringInfoChar(out, '"');
+	for (; *label != '\0'; label++)
+	{
+		if (*label == '"' || *label == '\\')
+			appendStringInfoChar(out, '\\');
+		appendStringInfoChar(out, *label);
+	}
+	appendStringInfoChar(out, '"');
+}
+
+static void
+append_distribution(StringInfo out, const PosteriorDistribution *d)
+{
+	const double *p = d->params;
+	const char *label = posterior_labels(d);
+	int			n = d->n;
+
+	switch ((TnpDistributionKind) d->kind)
+	{
+		case TNP_GAUSSIAN:
+			append_normal(out, p[0], p[1]);
+			return;
+		case TNP_MIXTURE:
+			appendStringInfoString(out, "mixture(");
+			for (int i = 0; i < n; i++)
+			{
+				if (i > 0)
+					appendStringInfoString(out, " + ");
+				append_number(out, p[i]);
+				appendStringInfoChar(out, '*');
+				append_normal(out, p[n + i], p[2 * n + i]);
+			}
+			break;
+		case TNP_BARS:
+		case TNP_BARS_HALF_NORMAL:
+			appendStringInfoString(out, d->kind == TNP_BARS ? "bars(" : "bars_half_normal(");
+			for (int i = 0; i < n; i++)
+			{
+				append_number(out, p[n + i]);
+				appendStringInfoString(out, " [");
+				append_number(out, p[i]);
+				appendStringInfoString(out, "] ");
+			}
+			append_number(out, p[2 * n]);
+			break;
+		case TNP_CLASSES:
+			appendStringInfoString(out, "categorical(");
+			for (int i = 0; i < n; i++, label += strlen(label) + 1)
+			{
+				if (i > 0)
+					appendStringInfoString(out, ", ");
+				append_label(out, label);
+				appendStringInfoString(out, ": ");
+				append_number(out, p[i]);
+			}
+			break;
+	}
+	appendStringInfoChar(out, ')');
+}
+
+PG_FUNCTION_INFO_V1(posterior_distribution_out);
+Datum
+posterior_distribution_out(PG_FUNCTION_ARGS)
+{
+	StringInfoData out;
+
+	initStringInfo(&out);
+	append_distribution(&out, PG_GETARG_DISTRIBUTION(0));
+	PG_RETURN_CSTRING(out.data);
+}
+
+/* ---- input ---------------------------------------------------------------------------------------------------- */
+
+typedef struct Reader
+{
+	const char *start,
+			   *at;
+	int			n,				/* components read */
+				room;
+	double	   *column[3];		/* one value per component each */
+	StringInfoData labels;
+} Reader;
+
+static void
+syntax_error(Reader *r, const char *expected)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+			 errmsg("invalid input syntax for type posterior.distribution: \"%.*s\"",
+					pg_mbcliplen(r->start, strlen(r->start), 60), r->start),
+			 errdetail("Expected %s at character %d.", expected, pg_mbstrlen_with_len(r->start, r->at - r->start) + 1),
+			 errhint("Examples: normal(3.2, 0.5), mixture(0.3*normal(1, 0.2) + 0.7*normal(4, 1)), "
+					 "bars(0 [0.2] 1 [0.8] 2.5), categorical(\"red\": 0.2, \"blue\": 0.8).")));
+}
+
+static void
+skip_spaces(Reader *r)
+{
+	while (*r->at == ' ' || (*r->at >= '\t' && *r->at <= '\r'))
+		r->at++;
+}
+
+/* Take the word or sign if it comes next. */
+static bool
+accept(Reader *r, const char *word)
+{
+	size_t		length = strlen(word);
+
+	skip_spaces(r);
+	if (strncmp(r->at, word, length) != 0)
+		return false;
+	r->at += length;
+	return true;
+}
+
+static void
+expect(Reader *r, const char *sign)
+{
+	if (!accept(r, sign))
+		syntax_error(r, psprintf("\"%s\"", sign));
+}
+
+static double
+read_number(Reader *r)
+{
+	char	   *end;
+	double		v;
+
+	skip_spaces(r);
+	/* strtod also takes "nan", "inf" and hexadecimal, none of which we print */
+	if (*r->at == '\0' || strchr("+-.0123456789", *r->at) == NULL || (r->at[0] == '0' && (r->at[1] | 0x20) == 'x'))
+		syntax_error(r, "a number");
+	v = strtod(r->at, &end);
+	if (end == r->at || !isfinite(v))
+		syntax_error(r, "a finite number");
+	r->at = end;
+	return v;
+}
+
+/* Make room for one more component. */
+static void
+next_component(Reader *r)
+{
+	if (r->n == r->room)
+	{
+		r->room = r->room > 0 ? 2 * r->room : 16;
+		if (r->room > 2 * MAX_COMPONENTS)
+			syntax_error(r, "no more than 65536 components");
+		for (int i = 0; i < 3; i++)
+			r->column[i] = r->column[i] == NULL ? palloc(r->room * sizeof(double)) : repalloc(r->column[i], r->room * sizeof(double));
+	}
+	r->n++;
+}
+
+static void
+read_normal(Reader *r, double weight)
+{
+	next_component(r);
+	r->column[0][r->n - 1] = weight;
+	expect(r, "(");
+	r->column[1][r->n - 1] = read_number(r);
+	expect(r, ",");
+	r->column[2][r->n - 1] = read_number(r);
+	expect(r, ")");
+}
+
+static void
+read_label(Reader *r)
+{
+	expect(r, "\"");
+	while (*r->at != '"')
+	{
+		if (*r->at == '\\')
+			r->at++;
+		if (*r->at == '\0')
+			syntax_error(r, "the end of a label");
+		appendStringInfoChar(&r->labels, *r->at++);
+	}
+	appendStringInfoChar(&r->labels, '\0');
+	r->at++;
+}
+
+/* Nothing may follow; then check the parameters and make the value. */
+static Datum
+finish(Reader *r, TnpDistributionKind kind, const double *params)
+{
+	skip_spaces(r);
+	if (*r->at != '\0')
+		syntax_error(r, "the end");
+	PG_RETURN_POINTER(posterior_check_distribution(kind, r->n, params, r->labels.data, r->labels.len));
+}
+
+static Datum
+read_mixture(Reader *r)
+{
+	double	   *params;
+
+	expect(r, "(");
+	do
+	{
+		double		weight = read_number(r);
+
+		expect(r, "*");
+		expect(r, "normal");
+		read_normal(r, weight);
+	} while (accept(r, "+"));
+	expect(r, ")");
+	params = palloc(3 * r->n * sizeof(double));
+	for (int i = 0; i < 3; i++)
+		memcpy(params + i * r->n, r->column[i], r->n * sizeof(double));
+	return finish(r, TNP_MIXTURE, params);
+}
+
+static Datum
+read_bars(Reader *r, TnpDistributionKind kind)
+{
+	double	   *params,
+				border;
+
+	expect(r, "(");
+	border = read_number(r);
+	while (accept(r, "["))
+	{
+		next_component(r);
+		r->column[1][r->n - 1] = border;
+		r->column[0][r->n - 1] = read_number(r);
+		expect(r, "]");
+		border = read_number(r);
+	}
+	if (r->n == 0)
+		syntax_error(r, "\"[\"");
+	expect(r, ")");
+	params = palloc((2 * r->n + 1) * sizeof(double));
+	memcpy(params, r->column[0], r->n * sizeof(double));
+	memcpy(params + r->n, r->column[1], r->n * sizeof(double));
+	params[2 * r->n] = border;
+	return finish(r, kind, params);
+}
+
+static Datum
+read_categorical(Reader *r)
+{
+	expect(r, "(");
+	do
+	{
+		read_label(r);
+		expect(r, ":");
+		next_component(r);
+		r->column[0][r->n - 1] = read_number(r);
+	} while (accept(r, ","));
+	expect(r, ")");
+	return finish(r, TNP_CLASSES, r->column[0]);
+}
+
+PG_FUNCTION_INFO_V1(posterior_distribution_in);
+Datum
+posterior_distribution_in(PG_FUNCTION_ARGS)
+{
+	Reader		r = {.start = PG_GETARG_CSTRING(0)};
+
+	r.at = r.start;
+	initStringInfo(&r.labels);
+	if (accept(&r, "normal"))
+	{
+		double		params[2];
+
+		read_normal(&r, 1);
+		params[0] = r.column[1][0];
+		params[1] = r.column[2][0];
+		return finish(&r, TNP_GAUSSIAN, params);
+	}
+	if (accept(&r, "mixture"))
+		return read_mixture(&r);
+	if (accept(&r, "bars_half_normal"))
+		return read_bars(&r, TNP_BARS_HALF_NORMAL);
+	if (accept(&r, "bars"))
+		return read_bars(&r, TNP_BARS);
+	if (accept(&r, "categorical"))
+		return read_categorical(&r);
+	syntax_error(&r, "normal, mixture, bars, bars_half_normal or categorical");
+	PG_RETURN_NULL();
+}

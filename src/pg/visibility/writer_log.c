@@ -1,0 +1,657 @@
+/*
+ * writer_log.c: writer logs of writers: entering, forgetting, and what a reader can conclude.
+ *
+ * The order of things is everything here. docs/snapshots.md proves each step and names the GUARD
+ * of each, without which a test must fail.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "pg/visibility/writer_log.h"
+
+#include "pg/base/guard.h"
+#include "pg/shmem/shared.h"
+
+#include "access/transam.h"
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "utils/snapmgr.h"
+
+/* The full form of an xid that is less than 2^31 transactions away from now. */
+static uint64
+full_xid(TransactionId xid)
+{
+	FullTransactionId next = ReadNextFullTransactionId();
+	uint32		epoch = EpochFromFullTransactionId(next);
+
+	if (xid > XidFromFullTransactionId(next))
+		epoch--;
+	return U64FromFullTransactionId(FullTransactionIdFromEpochAndXid(epoch, xid));
+}
+
+static uint64
+own_xid(void)
+{
+	return U64FromFullTransactionId(GetTopFullTransactionId());
+}
+
+/* ---- finding a writer log ------------------------------------------------------------------------------------------------ */
+
+/* A table in the list of those that have writer logs. */
+static uint64
+watched(Oid relation)
+{
+	return (uint64) posterior_incarnation() << 32 | relation;
+}
+
+/*
+ * The number of a table's writer log, or -1. Without a lock, so the writer log must be looked at again under its own. Who finds none while one is being made has got his
+ * xid before the barrier here, and log_make looks at who is running after the one there: it enters him.
+ */
+static int
+log_find(Oid relation)
+{
+	uint64		lookup = watched(relation);
+
+	pg_memory_barrier();
+	for (int i = 0; i < POSTERIOR_WRITER_LOGS; i++)
+		if (pg_atomic_read_u64(&posterior_shared->watched[i]) == lookup)
+			return i;
+	return -1;
+}
+
+/* Lock the writer log of this number if it is the table's. */
+static PosteriorWriterLog *
+lock_number(Oid relation, LWLockMode mode, int number)
+{
+	PosteriorWriterLog *log = &posterior_shared->logs[number];
+
+	LWLockAcquire(posterior_writer_log_lock(number), mode);
+	if (log->relation == relation && log->incarnation == posterior_incarnation())
+		return log;
+	LWLockRelease(posterior_writer_log_lock(number));
+	return NULL;
+}
+
+/* Lock a table's writer log; NULL if there is none. */
+static PosteriorWriterLog *
+log_lock(Oid relation, LWLockMode mode, int *number)
+{
+	static int	last = 0;		/* a session mostly writes one table: look there first */
+
+	if (pg_atomic_read_u64(&posterior_shared->watched[last]) != watched(relation))
+	{
+		int			found = log_find(relation);
+
+		if (found < 0)
+			return NULL;
+		last = found;
+	}
+	*number = last;
+	/* it may have become another table's meanwhile: then the writer log that this one may have now has entered us when it was made */
+	return lock_number(relation, mode, *number);
+}
+
+static void
+log_unlock(int number)
+{
+	LWLockRelease(posterior_writer_log_lock(number));
+}
+
+/* ---- entering ------------------------------------------------------------------------------------------------------ */
+
+/* The entry of a transaction, or NULL. */
+static PosteriorWriter *
+find_writer(PosteriorWriterLog *log, uint64 xid)
+{
+	for (int i = log->n - 1; i >= 0; i--)
+		if (log->xids[i] == xid)
+			return &log->writers[i];
+	return NULL;
+}
+
+/* Whether a snapshot sees that a transaction has ended. */
+static bool
+ended_for(uint64 xid, uint64 xmin, uint64 xmax, Snapshot s)
+{
+	if (xid >= xmax)
+		return false;
+	if (xid < xmin)
+		return true;
+	for (uint32 i = 0; i < s->xcnt; i++)
+		if (s->xip[i] == (TransactionId) xid)
+			return false;
+	return true;
+}
+
+/* Forget those that have ended for the snapshot z; true if there were any. */
+static bool
+forget_ended(PosteriorWriterLog *log, Snapshot z)
+{
+	uint64		xmin = full_xid(z->xmin),
+				xmax = full_xid(z->xmax);
+	int			kept = 0;
+
+	for (int i = 0; i < log->n; i++)
+		if (!ended_for(log->xids[i], xmin, xmax, z))
+		{
+			log->xids[kept] = log->xids[i];
+			log->writers[kept++] = log->writers[i];
+		}
+	if (kept == log->n)
+		return false;
+	log->n = kept;
+	if (GUARD(FLOOR_RISES, log->floor < xmax))
+		log->floor = xmax;
+	return true;
+}
+
+/* Make room for an entry: forget those that have ended, or if there are none, the oldest. */
+static void
+forget(PosteriorWriterLog *log, Snapshot z)
+{
+	if (forget_ended(log, z))
+		return;
+	if (GUARD(LOW_RISES, log->low <= log->xids[0]))
+		log->low = log->xids[0] + 1;
+	log->n--;
+	memmove(&log->xids[0], &log->xids[1], log->n * sizeof(log->xids[0]));
+	memmove(&log->writers[0], &log->writers[1], log->n * sizeof(log->writers[0]));
+}
+
+static void
+set_rows(PosteriorWriter *w, const PosteriorInserted *rows)
+{
+	w->other = rows == NULL;
+	if (rows != NULL)
+	{
+		w->rows.file = rows->file;
+		w->rows.n = rows->n;
+		memcpy(w->rows.places, rows->places, rows->n * sizeof(rows->places[0]));
+		memcpy(w->rows.xmins, rows->xmins, rows->n * sizeof(rows->xmins[0]));
+	}
+}
+
+/* Add an entry. There is room. */
+static void
+add_writer(PosteriorWriterLog *log, uint64 xid, const PosteriorInserted *rows, bool ddl)
+{
+	PosteriorWriter *w = &log->writers[log->n];
+
+	log->xids[log->n++] = xid;
+	w->sequence = log->next++;
+	w->status = POSTERIOR_STATUS_UNKNOWN;
+	w->ddl = ddl;
+	set_rows(w, rows);
+}
+
+/*
+ * What an entry that is there already becomes. It is there because its transaction has changed the table, or was running when the writer log was made, and perhaps
+ * had written while the triggers were off, with no writer log to tell it to: so it stays "other", whatever the triggers have noted.
+ */
+static void
+change_writer(PosteriorWriter *w, const PosteriorInserted *rows, bool ddl)
+{
+	if (rows != NULL && !(w->ddl ? GUARD(DDL_STAYS, true) : GUARD(OTHER_STAYS, true)))
+	{
+		w->ddl = false;
+		set_rows(w, rows);
+		return;
+	}
+	w->other = true;
+	w->ddl = w->ddl || ddl;
+}
+
+/* Enter a transaction in the writer log of a table; the writer log's number, or -1 if there is none. */
+static int
+enter(Oid relation, uint64 xid, const PosteriorInserted *rows, bool ddl)
+{
+	for (;;)
+	{
+		int			number;
+		PosteriorWriterLog *log = log_lock(relation, LW_EXCLUSIVE, &number);
+		PosteriorWriter *w;
+		Snapshot	z;
+
+		if (log == NULL)
+			return -1;
+		w = find_writer(log, xid);
+		if (w != NULL || log->n < POSTERIOR_WRITERS)
+		{
+			if (w != NULL)
+				change_writer(w, rows, ddl);
+			else
+				add_writer(log, xid, rows, ddl);
+			log_unlock(number);
+			return number;
+		}
+		log_unlock(number);
+		/* the snapshot is taken without the lock; only its being recent matters */
+		z = GetLatestSnapshot();
+		log = log_lock(relation, LW_EXCLUSIVE, &number);
+		if (log == NULL)
+			return -1;
+		if (log->n == POSTERIOR_WRITERS)
+			forget(log, z);
+		log_unlock(number);
+	}
+}
+
+/*
+ * The xid comes first, the writer log second: whoever makes the writer log later enters all who have an xid. A
+ * transaction that only writes needs shared memory for the first time here.
+ */
+int
+posterior_writer_log_record(Oid relation, const PosteriorInserted *rows)
+{
+	uint64		xid = own_xid();
+
+	posterior_shared_attach();
+	return enter(relation, xid, rows, false);
+}
+
+void
+posterior_writer_log_record_ddl(Oid relation)
+{
+	uint64		xid = own_xid();
+
+	posterior_shared_attach();
+	enter(relation, xid, NULL, true);
+}
+
+bool
+posterior_writer_log_mark_dirty(Oid relation, int number)
+{
+	PosteriorWriterLog *log = &posterior_shared->logs[number];
+
+	/* without a lock: at worst another table's contexts are looked at. Mostly it is dirty already, and the line is only read. */
+	if (log->dirty || log->relation != relation)
+		return false;
+	log->dirty = true;
+	return true;
+}
+
+static void
+add_due(PosteriorDue *due, int *n, const PosteriorWriterLog *log)
+{
+	int			i = 0;
+
+	while (i < *n && due[i].database != log->database)
+		i++;
+	if (i == *n)
+		due[(*n)++] = (PosteriorDue) {log->database, false, DT_NOEND};
+	due[i].dirty = due[i].dirty || log->dirty;
+	if (log->later != 0)
+		due[i].later = Min(due[i].later, log->later);
+}
+
+int
+posterior_writer_log_due(PosteriorDue *due)
+{
+	int			n = 0;
+
+	for (int i = 0; i < POSTERIOR_WRITER_LOGS; i++)
+	{
+		PosteriorWriterLog *log = &posterior_shared->logs[i];
+
+		LWLockAcquire(posterior_writer_log_lock(i), LW_SHARED);
+		if (OidIsValid(log->relation) && (log->dirty || log->later != 0))
+			add_due(due, &n, log);
+		LWLockRelease(posterior_writer_log_lock(i));
+	}
+	return n;
+}
+
+int
+posterior_writer_log_take(Oid database, TimestampTz now, PosteriorMaintenanceTurn *turns)
+{
+	int			n = 0;
+
+	for (int i = 0; i < POSTERIOR_WRITER_LOGS; i++)
+	{
+		PosteriorWriterLog *log = &posterior_shared->logs[i];
+
+		LWLockAcquire(posterior_writer_log_lock(i), LW_EXCLUSIVE);
+		if (log->database == database && OidIsValid(log->relation) && (log->dirty || (log->later != 0 && log->later <= now)))
+		{
+			turns[n++] = (PosteriorMaintenanceTurn) {log->relation, log->later};
+			log->dirty = false;
+			log->later = 0;
+		}
+		LWLockRelease(posterior_writer_log_lock(i));
+	}
+	return n;
+}
+
+void
+posterior_writer_log_postpone(Oid relation, TimestampTz until)
+{
+	int			number;
+	PosteriorWriterLog *log = log_lock(relation, LW_EXCLUSIVE, &number);
+
+	if (log == NULL)
+		return;
+	log->later = log->later == 0 ? until : Min(log->later, until);
+	log_unlock(number);
+}
+
+void
+posterior_writer_log_record_all(void)
+{
+	uint64		xid = own_xid();
+	Oid			relations[POSTERIOR_WRITER_LOGS];
+	int			n = 0;
+
+	posterior_shared_attach();
+	posterior_lock(LW_SHARED);
+	for (int i = 0; i < POSTERIOR_WRITER_LOGS; i++)
+		if (OidIsValid(posterior_shared->logs[i].relation) && posterior_shared->logs[i].incarnation == posterior_incarnation())
+			relations[n++] = posterior_shared->logs[i].relation;
+	posterior_unlock();
+	for (int i = 0; i < n; i++)
+		enter(relations[i], xid, NULL, true);
+}
+
+/* ---- making a writer log ------------------------------------------------------------------------------------------------- */
+
+/* Enter a transaction that has not ended and has an xid already: what it has done before there was a writer log, nobody knows. */
+static void
+add_running(PosteriorWriterLog *log, uint64 xid)
+{
+	PosteriorWriter *w = find_writer(log, xid);
+
+	if (w == NULL)
+		add_writer(log, xid, NULL, false);
+	else
+		change_writer(w, NULL, false);
+}
+
+/*
+ * Make the writer log of a table: first visible to writers, then the snapshot: so each writer has either been told of the writer log or is seen as running or as ended.
+ */
+static void
+log_make(Oid relation)
+{
+	PosteriorWriterLog *log = NULL;
+	Snapshot	z;
+	uint64		next,
+				xmax,
+				generation,
+				own = TransactionIdIsValid(GetTopTransactionIdIfAny()) ? own_xid() : 0;
+	int			number = 0;
+
+	/* the first one takes memory, and may fail: not while the writer log is half made */
+	GetLatestSnapshot();
+	posterior_lock(LW_EXCLUSIVE);
+	for (int i = 0; i < POSTERIOR_WRITER_LOGS; i++)
+	{
+		PosteriorWriterLog *r = &posterior_shared->logs[i];
+
+		if (r->relation == relation && r->incarnation == posterior_incarnation())
+		{
+			posterior_unlock();
+			return;
+		}
+		if (log == NULL || (OidIsValid(log->relation) && (!OidIsValid(r->relation) || r->used < log->used)))
+		{
+			log = r;
+			number = i;
+		}
+	}
+	LWLockAcquire(posterior_writer_log_lock(number), LW_EXCLUSIVE);
+	generation = log->generation = posterior_tick();
+	log->database = MyDatabaseId;
+	log->incarnation = posterior_incarnation();
+	log->relation = relation;
+	log->ready = log->dirty = false;
+	log->later = 0;
+	log->used = generation;
+	log->next = 1;
+	log->low = log->floor = 0;
+	log->n = 0;
+	pg_atomic_write_u64(&posterior_shared->watched[number], watched(relation));
+	log_unlock(number);
+	posterior_unlock();
+	/* see log_find */
+	pg_memory_barrier();
+
+	z = GetLatestSnapshot();
+	xmax = full_xid(z->xmax);
+	next = U64FromFullTransactionId(ReadNextFullTransactionId());
+	LWLockAcquire(posterior_writer_log_lock(number), LW_EXCLUSIVE);
+	if (log->generation == generation)
+	{
+		bool		fits = z->xcnt + (next - xmax) + log->n + 1 <= POSTERIOR_WRITERS;
+
+		for (uint32 i = 0; GUARD(RUNNING_ENTERED, fits && i < z->xcnt); i++)
+			add_running(log, full_xid(z->xip[i]));
+		for (uint64 xid = xmax; GUARD(LATER_ENTERED, fits && xid < next); xid++)
+			if (TransactionIdIsNormal((TransactionId) xid))
+				add_running(log, xid);
+		/* a snapshot does not contain the transaction that takes it */
+		if (GUARD(MAKER_ENTERED, fits && own != 0))
+			add_running(log, own);
+		if (!fits)
+			log->low = next;
+		log->floor = xmax;
+		log->ready = true;
+	}
+	log_unlock(number);
+}
+
+/* No session is in this incarnation any more, or readers make the writer log anew. */
+void
+posterior_writer_logs_forget(uint32 incarnation)
+{
+	for (int i = 0; i < POSTERIOR_WRITER_LOGS; i++)
+	{
+		PosteriorWriterLog *log = &posterior_shared->logs[i];
+
+		if (!OidIsValid(log->relation) || log->incarnation != incarnation)
+			continue;
+		LWLockAcquire(posterior_writer_log_lock(i), LW_EXCLUSIVE);
+		pg_atomic_write_u64(&posterior_shared->watched[i], 0);
+		log->relation = InvalidOid;
+		log->dirty = false;
+		LWLockRelease(posterior_writer_log_lock(i));
+	}
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------------- */
+
+/* Whether a snapshot is late enough for what the writer log has forgotten. */
+static bool
+late_enough(const PosteriorWriterLog *log, uint64 xmin, uint64 xmax, bool quiet)
+{
+	/* an earlier snapshot may have an equal xmax, unless nothing was running in this one */
+	if (xmax < log->floor || GUARD(QUIET_AT_FLOOR, xmax == log->floor && !quiet))
+		return false;
+	return !GUARD(XMIN_ABOVE_LOW, xmin < log->low);
+}
+
+/* Copy the used part of a writer log. False if there is none that is ready. */
+static bool
+log_copy(Oid relation, PosteriorWriterLog *copy)
+{
+	int			number;
+	PosteriorWriterLog *log = log_lock(relation, LW_SHARED, &number);
+	bool		ready;
+
+	if (log == NULL)
+		return false;
+	ready = log->ready;
+	log->used = posterior_tick();
+	memcpy(copy, log, offsetof(PosteriorWriterLog, writers) + log->n * sizeof(PosteriorWriter));
+	log_unlock(number);
+	return ready;
+}
+
+/*
+ * What became of a transaction that has ended for a snapshot. It need not have ended: a snapshot does not tell of the reader's own transaction, and of
+ * subtransactions, which a writer log's maker may have entered, only by their parents. The lock keeps the log from being cut off while it is asked.
+ */
+static PosteriorWriterStatus
+ask_log(uint64 xid)
+{
+	TransactionId asked = (TransactionId) xid;
+	PosteriorWriterStatus status = POSTERIOR_FORGOTTEN;
+
+	LWLockAcquire(XactTruncationLock, LW_SHARED);
+	if (!GUARD(COMMIT_LOG_HORIZON, xid < full_xid(TransamVariables->oldestClogXid)))
+		status = TransactionIdDidCommit(asked) ? POSTERIOR_COMMITTED : TransactionIdDidAbort(asked) ? POSTERIOR_ABORTED : POSTERIOR_STATUS_UNKNOWN;
+	LWLockRelease(XactTruncationLock);
+	return status;
+}
+
+/* Have the writer log, of which this is a copy, remember what has been found out about its writers. */
+static void
+remember(const PosteriorWriterLog *copy)
+{
+	int			number;
+	PosteriorWriterLog *log = log_lock(copy->relation, LW_SHARED, &number);
+
+	if (log == NULL)
+		return;
+	for (int i = 0; i < copy->n; i++)
+	{
+		PosteriorWriter *w = copy->writers[i].status != POSTERIOR_STATUS_UNKNOWN ? find_writer(log, copy->xids[i]) : NULL;
+
+		if (w != NULL)
+			w->status = copy->writers[i].status;
+	}
+	log_unlock(number);
+}
+
+/* Find out what became of those writers in a copy of a writer log that have ended for a snapshot. False if the commit log does not know: then the writer log forgets them. */
+static bool
+learn(PosteriorWriterLog *copy, Snapshot s)
+{
+	uint64		xmin = full_xid(s->xmin),
+				xmax = full_xid(s->xmax);
+	bool		learned = false;
+
+	for (int i = 0; i < copy->n; i++)
+	{
+		PosteriorWriter *w = &copy->writers[i];
+
+		if (w->status != POSTERIOR_STATUS_UNKNOWN || !ended_for(copy->xids[i], xmin, xmax, s))
+			continue;
+		w->status = ask_log(copy->xids[i]);
+		if (w->status == POSTERIOR_FORGOTTEN)
+		{
+			Snapshot	z = GetLatestSnapshot();
+			int			number;
+			PosteriorWriterLog *log = log_lock(copy->relation, LW_EXCLUSIVE, &number);
+
+			if (log != NULL)
+			{
+				forget_ended(log, z);
+				log_unlock(number);
+			}
+			return false;
+		}
+		learned = learned || w->status != POSTERIOR_STATUS_UNKNOWN;
+	}
+	if (learned)
+		remember(copy);
+	return true;
+}
+
+static bool
+was_seen(const PosteriorSnapshotMark *mark, const PosteriorWriter *w, uint64 xid)
+{
+	if (GUARD(MARK_SEQUENCE, w->sequence >= mark->next))
+		return false;
+	for (int i = 0; i < mark->n_unseen; i++)
+		if (mark->unseen[i] == xid)
+			return false;
+	return true;
+}
+
+/* Add a writer's rows to those that are new; false when they are not known or too many. */
+static bool
+add_new(const PosteriorWriter *w, Oid file, PosteriorNewRows *more)
+{
+	const PosteriorInserted *rows = &w->rows;
+
+	if (w->other || w->ddl || more->n + rows->n > (int) lengthof(more->places))
+		return false;
+	if (GUARD(FILE_MATCHES, rows->n > 0 && rows->file != file))
+		return false;
+	memcpy(more->places + more->n, rows->places, rows->n * sizeof(*rows->places));
+	memcpy(more->xmins + more->n, rows->xmins, rows->n * sizeof(*rows->xmins));
+	more->n += rows->n;
+	return true;
+}
+
+PosteriorVerdict
+posterior_writer_log_compare(Oid relation, Oid file, Snapshot s, const PosteriorSnapshotMark *earlier, PosteriorSnapshotMark *mark, PosteriorNewRows *more)
+{
+	PosteriorWriterLog *log = palloc(sizeof(PosteriorWriterLog));
+	PosteriorVerdict verdict = POSTERIOR_SAME;
+	uint64		own = TransactionIdIsValid(GetTopTransactionIdIfAny()) ? own_xid() : 0;
+
+	/* in a parallel query nobody could take the snapshots that this may need */
+	Assert(!IsInParallelMode());
+	more->n = 0;
+	do
+	{
+		if (!log_copy(relation, log))
+		{
+			log_make(relation);
+			if (!log_copy(relation, log))
+				return POSTERIOR_UNKNOWN;
+		}
+		if (GUARD(OWN_WRITES, own != 0 && find_writer(log, own) != NULL))
+			return POSTERIOR_UNKNOWN;
+	} while (!learn(log, s));
+	mark->generation = log->generation;
+	mark->next = log->next;
+	mark->xmin = full_xid(s->xmin);
+	mark->xmax = full_xid(s->xmax);
+	/* a snapshot says nothing of the reader's own transaction, which may write the table yet */
+	mark->quiet = s->xcnt == 0 && !GUARD(READER_NOT_QUIET, own != 0);
+	mark->n_unseen = 0;
+	/* it has not been forgotten as one that has ended */
+	if (!late_enough(log, mark->xmin, mark->xmax, s->xcnt == 0))
+	{
+		pfree(log);
+		return POSTERIOR_UNKNOWN;
+	}
+	/* numbers of a writer log that was made anew begin anew */
+	if (GUARD(GENERATION_MATCHES, earlier != NULL && earlier->generation != log->generation))
+		earlier = NULL;
+	if (earlier == NULL || !late_enough(log, earlier->xmin, earlier->xmax, earlier->quiet))
+	{
+		earlier = NULL;
+		verdict = POSTERIOR_OTHER;
+	}
+	for (int i = 0; i < log->n; i++)
+	{
+		const PosteriorWriter *w = &log->writers[i];
+		uint64		xid = log->xids[i];
+		bool		ended,
+					committed,
+					seen;
+
+		if (verdict == POSTERIOR_UNKNOWN)
+			break;
+		/* the snapshot before the commit log: a transaction is in the log before it has ended for snapshots */
+		ended = ended_for(xid, mark->xmin, mark->xmax, s);
+		committed = ended && w->status == POSTERIOR_COMMITTED;
+		if (!GUARD(SNAPSHOT_FIRST, true))
+		{
+			ended = true;
+			committed = TransactionIdDidCommit((TransactionId) xid);
+		}
+		seen = ended && committed;
+		if (!seen)
+			mark->unseen[mark->n_unseen++] = xid;
+		/* a change of triggers that is not seen may be committed: writes may be unrecorded */
+		if (GUARD(DDL_SEEN, w->ddl && !seen && !(ended && !committed)))
+			verdict = POSTERIOR_UNKNOWN;
+		if (earlier != NULL && seen != was_seen(earlier, w, xid) && verdict != POSTERIOR_UNKNOWN && verdict != POSTERIOR_OTHER)
+			verdict = seen && add_new(w, file, more) ? POSTERIOR_MORE : POSTERIOR_OTHER;
+	}
+	pfree(log);
+	return verdict;
+}

@@ -1,0 +1,157 @@
+/*
+ * writer_log.h: who has written a table: one writer log of transactions per table with a maintained context, in shared memory.
+ *
+ * A transaction enters the writer log before its commit can become visible, and no earlier than it must: just before it. So a reader whose snapshot sees every transaction of the writer log exactly as an earlier
+ * reader's snapshot did, and nothing older than the writer log remembers, sees the same rows, and need not read them. docs/snapshots.md has the proof.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_RING_H
+#define POSTERIOR_RING_H
+
+#include "pg/base/compat.h"
+
+#include "datatype/timestamp.h"
+#include "storage/itemptr.h"
+#include "utils/snapshot.h"
+
+#ifndef POSTERIOR_WRITER_LOGS			/* tests make it small, so that writer logs are taken from tables */
+#define POSTERIOR_WRITER_LOGS 64		/* tables that are watched at once; the least recently used one gives way */
+#endif
+#ifndef POSTERIOR_WRITERS		/* tests make it small, so that it overflows */
+#define POSTERIOR_WRITERS 64	/* transactions that a writer log remembers */
+#endif
+#define POSTERIOR_TUPLES 16		/* inserted rows of a transaction that it remembers */
+
+/* The rows that a transaction has inserted, and nothing else. */
+typedef struct PosteriorInserted
+{
+	Oid			file;			/* that they lie in */
+	int			n;
+	ItemPointerData places[POSTERIOR_TUPLES];
+	TransactionId xmins[POSTERIOR_TUPLES];	/* as in the tuple: a subtransaction's, perhaps */
+} PosteriorInserted;
+
+/* What became of a transaction, as far as readers have found out: the commit log forgets it sooner than a writer log. */
+typedef enum PosteriorWriterStatus
+{
+	POSTERIOR_STATUS_UNKNOWN,		/* or there was no answer yet */
+	POSTERIOR_COMMITTED,
+	POSTERIOR_ABORTED,
+	POSTERIOR_FORGOTTEN			/* by the commit log, before anybody asked; in no writer log */
+} PosteriorWriterStatus;
+
+/* A top-level transaction that wrote the table. */
+typedef struct PosteriorWriter
+{
+	uint64		sequence;		/* of its entry */
+	uint8		status;			/* PosteriorWriterStatus: written under the shared lock, by all the same */
+	bool		other;			/* it did more than insert these rows, or nobody knows */
+	bool		ddl;			/* it changed the table or a trigger */
+	PosteriorInserted rows;
+} PosteriorWriter;
+
+typedef struct PosteriorWriterLog
+{
+	Oid			database,
+				relation;		/* InvalidOid: free */
+	uint32		incarnation;			/* of the database */
+	bool		dirty;			/* written since its contexts were last encoded ahead */
+	TimestampTz later;			/* when some of these have their turn; 0: none waits */
+	bool		ready;			/* those who were running when it was made are entered */
+	uint64		generation;		/* another one each time it is made */
+	uint64		used;			/* when last, by the clock */
+	uint64		next;			/* sequence number */
+	uint64		low;			/* transactions below it may have been forgotten while they ran */
+	uint64		floor;			/* transactions forgotten had ended for every snapshot with a higher xmax */
+	int			n;
+	uint64		xids[POSTERIOR_WRITERS];	/* of the writers, with epochs: side by side, because every commit searches them */
+	PosteriorWriter writers[POSTERIOR_WRITERS];
+} PosteriorWriterLog;
+
+/*
+ * What a reader saw of the writer log: with this, a later reader can tell whether he sees the same. Transactions of the writer log that are not among
+ * the unseen, and had entered it by `next`, were seen.
+ */
+typedef struct PosteriorSnapshotMark
+{
+	uint64		generation;
+	uint64		next;
+	uint64		xmin,
+				xmax;
+	bool		quiet;			/* nothing below xmax was running, nor the reader's own transaction */
+	int			n_unseen;
+	uint64		unseen[POSTERIOR_WRITERS];
+} PosteriorSnapshotMark;
+
+/* Places of rows that a reader may see besides those of a proof: others' or his own. */
+typedef struct PosteriorNewRows
+{
+	int			n;
+	ItemPointerData places[POSTERIOR_TUPLES * 4];
+	TransactionId xmins[POSTERIOR_TUPLES * 4];
+} PosteriorNewRows;
+
+typedef enum PosteriorVerdict
+{
+	POSTERIOR_UNKNOWN,			/* the writer log proves nothing, not even for later readers */
+	POSTERIOR_OTHER,			/* the rows may be others; what the reader sees can be proven by his mark */
+	POSTERIOR_SAME,				/* the same rows */
+	POSTERIOR_MORE				/* the same rows and some new ones */
+} PosteriorVerdict;
+
+/*
+ * Look at the writer log of a table with a snapshot, making it if there is none. `earlier` may be NULL. *mark is what a reader may publish with what he reads,
+ * unless the answer is unknown. file: the table's file now.
+ */
+PosteriorVerdict posterior_writer_log_compare(Oid relation, Oid file, Snapshot snapshot, const PosteriorSnapshotMark *earlier, PosteriorSnapshotMark *mark, PosteriorNewRows *more);
+
+/*
+ * Enter this transaction, which has an xid, in the writer log of a table, if there is one. `rows` is all that it did to the table, or NULL. Once in the writer log, a
+ * transaction cannot take back that it did more. Returns the writer log's number for posterior_writer_log_mark_dirty, or -1.
+ */
+int			posterior_writer_log_record(Oid relation, const PosteriorInserted *rows);
+
+/* The same for a transaction that changes the table, or its triggers. */
+void		posterior_writer_log_record_ddl(Oid relation);
+
+/* And in all writer logs of the database. */
+void		posterior_writer_log_record_all(void);
+
+/* Forget the writer logs of a incarnation of a database. The lock of the directory is held exclusively. */
+void		posterior_writer_logs_forget(uint32 incarnation);
+
+/* Have the contexts of a table encoded ahead; true if nobody had asked for that yet. Cannot fail: called when the transaction has committed. */
+bool		posterior_writer_log_mark_dirty(Oid relation, int number);
+
+/*
+ * The tables of a database whose contexts are to be encoded ahead, if any: whether some have been
+ * written, and the earliest turn of those that wait, or DT_NOEND.
+ */
+typedef struct PosteriorDue
+{
+	Oid			database;
+	bool		dirty;
+	TimestampTz later;
+} PosteriorDue;
+
+/* All such databases, at most POSTERIOR_WRITER_LOGS; the number of them. */
+int			posterior_writer_log_due(PosteriorDue *due);
+
+/* A table whose contexts have their turn, since `later` if they had to wait. */
+typedef struct PosteriorMaintenanceTurn
+{
+	Oid			relation;
+	TimestampTz later;
+} PosteriorMaintenanceTurn;
+
+/*
+ * The tables of a database whose contexts have their turn, at most POSTERIOR_WRITER_LOGS; from now on
+ * they have not.
+ */
+int			posterior_writer_log_take(Oid database, TimestampTz now, PosteriorMaintenanceTurn *turns);
+
+/* Let contexts of a table of this database wait until then. */
+void		posterior_writer_log_postpone(Oid relation, TimestampTz until);
+
+#endif							/* POSTERIOR_RING_H */

@@ -1,0 +1,2 @@
+SELECT check_family();
+SELECT check_family();

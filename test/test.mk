@@ -1,0 +1,145 @@
+# test.mk: builds and runs tests, measurements and training; included by the Makefile.
+#
+# `make -n` runs nothing: only a real run passes its jobs on, by the + of $(JOBS), for a recipe that
+# begins with + runs under -n as well. test/check_make holds this.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+SANITIZE = -O2 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow \
+	-fno-sanitize-recover=all
+FUZZ_CC ?= clang
+FUZZ = -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+JOBS = $(if $(findstring n,$(firstword -$(MAKEFLAGS))),,+)
+
+.PHONY: $(filter-out build/%,$(OWN_GOALS)) test-libraries
+
+# ---- programs -----------------------------------------------------------------------------------
+
+UNIT_TESTS := $(notdir $(basename $(wildcard test/unit/*_test.c)))
+FUZZERS := $(notdir $(basename $(wildcard test/fuzz/*_fuzz.c)))
+# Sources of test/unit that are not programs of their own are shared by all of them.
+UNIT_SHARED := $(filter-out %_test.c,$(wildcard test/unit/*.c))
+PLAIN_SHARED := $(patsubst %.c,build/plain/%.o,$(UNIT_SHARED))
+SANITIZED_SHARED := $(patsubst %.c,build/sanitized/%.o,$(UNIT_SHARED))
+SANITIZED_ENGINE := $(patsubst %.c,build/sanitized/%.o,$(ENGINE_SOURCES) $(SERVER_PARTS))
+FUZZED_ENGINE := $(patsubst %.c,build/fuzzed/%.o,$(ENGINE_SOURCES) $(SERVER_PARTS))
+.SECONDARY:
+
+unit-programs: $(UNIT_TESTS:%=build/unit/%) $(UNIT_TESTS:%=build/unit-sanitized/%)
+fuzzers: $(FUZZERS:%=build/fuzz/%)
+
+build/sanitized/%.o: %.c Makefile test/test.mk
+	@mkdir -p $(@D)
+	$(CC) $(CALLER_CFLAGS) $(ENGINE_CFLAGS) $(SANITIZE) $(ENGINE_CPPFLAGS) -iquote test/unit \
+		$(DEPEND) -c -o $@ $<
+
+build/unit/%: build/plain/test/unit/%.o $(PLAIN_SHARED) $(PLAIN_SERVER) $(PLAIN_ENGINE)
+	@mkdir -p $(@D)
+	$(CC) $(PROGRAM_LDFLAGS) -o $@ $^ $(ENGINE_LIBS)
+
+build/unit-sanitized/%: build/sanitized/test/unit/%.o $(SANITIZED_SHARED) $(SANITIZED_ENGINE)
+	@mkdir -p $(@D)
+	$(CC) $(CALLER_CFLAGS) $(SANITIZE) $(CALLER_LDFLAGS) -o $@ $^ $(ENGINE_LIBS)
+
+#: make build/tnp         the engine's command-line tool
+build/tnp: build/plain/test/tool/tnp.o build/plain/test/unit/tables.o $(PLAIN_ENGINE)
+	@mkdir -p $(@D)
+	$(CC) $(PROGRAM_LDFLAGS) -o $@ $^ $(ENGINE_LIBS)
+
+build/bench-engine: build/plain/bench/engine.o build/plain/bench/limits.o $(PLAIN_ENGINE)
+	@mkdir -p $(@D)
+	$(CC) $(PROGRAM_LDFLAGS) -o $@ $^ $(ENGINE_LIBS)
+build/plain/bench/limits.o: ENGINE_CFLAGS += -ffp-contract=fast -Wno-psabi
+build/plain/bench/limits.o: ENGINE_OPTIMIZE = -O3
+
+# All of a fuzzer is instrumented, so that every branch of the engine guides it.
+build/fuzzed/%.o: %.c Makefile test/test.mk
+	@mkdir -p $(@D)
+	$(FUZZ_CC) $(ENGINE_CFLAGS) $(FUZZ) $(ENGINE_CPPFLAGS) $(DEPEND) -c -o $@ $<
+build/fuzz/%: build/fuzzed/test/fuzz/%.o $(FUZZED_ENGINE)
+	@mkdir -p $(@D)
+	$(FUZZ_CC) $(FUZZ) -fsanitize=fuzzer $(CALLER_LDFLAGS) -o $@ $^ $(ENGINE_LIBS)
+
+# What tests load into servers of their own.
+TEST_LIBRARIES := $(notdir $(basename $(wildcard test/tap/*.c test/fuzz/server_inputs.c)))
+test-libraries: $(TEST_LIBRARIES:%=build/test-libraries/%.so)
+build/test-libraries/%.so: test/tap/%.c Makefile test/test.mk
+	$(test_library)
+build/test-libraries/%.so: test/fuzz/%.c Makefile test/test.mk
+	$(test_library)
+test_library = @mkdir -p $(@D) && $(CC) $(CFLAGS) $(CPPFLAGS) $(CFLAGS_SL) -shared -o $@ $<
+
+# Models that only tests use are written by a script, deterministically.
+test-models: $(if $(wildcard test/reference/make_models.py),build/models/.written)
+build/models/.written: $(wildcard test/reference/*.py)
+	@mkdir -p build/models.new
+	PYTHONDONTWRITEBYTECODE=1 test/python test/reference/make_models.py build/models.new
+	@rm -rf build/models && mv build/models.new build/models && touch $@
+
+# ---- tests --------------------------------------------------------------------------------------
+
+#: make check             install what is missing, build, run all tests
+# The server's makefiles have a target of this name, which only says that it is not supported.
+ifneq ($(filter check,$(MAKECMDGOALS)),)
+check:
+	$(JOBS)@test/check
+endif
+
+#: make layers | docs | unit | sanitized | valgrind | reference | regress | isolation | history
+#:      | tap | fuzz | cuda-suite | check-train       one suite
+layers docs unit sanitized valgrind cuda-suite reference regress isolation history tap fuzz:
+	$(JOBS)@test/check $(@:-suite=)
+check-train:
+	$(JOBS)@test/check train
+
+#: make check-hardened    the suites with assertions, discarded caches, parallel workers, JIT, and
+#:                        sanitizers in the server; HARDENED=kinds (test/hardened)
+check-hardened:
+	@test/hardened $(HARDENED)
+
+#: make check-platforms   as root: install and test in bare Debian systems ([CASES='trixie/*']); see
+#:                        docs/platforms.md
+check-platforms:
+	$(JOBS)@test/platforms/run $(CASES)
+
+#: make soak              the history checker until ten million predictions have been compared
+soak:
+	$(JOBS)@HISTORY_PREDICTIONS=10000000 HISTORY_SECONDS=36000 test/history/soak
+
+#: make mutants           one build without each guard of the cache: the tests must find it
+mutants:
+	$(JOBS)@test/history/mutants
+
+# ---- measurements and training ------------------------------------------------------------------
+
+#: make demo              install what is missing, build, show on a temporary server what it does
+demo:
+	$(JOBS)@test/install-dependencies demo
+	$(JOBS)@test/with-server docs/demo/run
+
+#: make bench             measure, against PyTorch where it is installed
+bench:
+	$(JOBS)@test/install-dependencies bench
+	$(JOBS)@make --no-print-directory -s build/bench-engine
+	$(JOBS)@test/with-server bench/run
+
+#: make bench-contexts    what named contexts cost writers and save readers
+bench-contexts:
+	$(JOBS)@test/install-dependencies bench
+	$(JOBS)@test/with-server --conf shared_preload_libraries=pg_posterior \
+		--conf max_connections=100 --conf posterior.cache_size=512MB bench/contexts
+
+#: make train             train a model: MODEL=gp1d MINUTES=25 [OUT=file] [WORKERS=n] [DEVICE=cuda]
+#:                        [COMPILE=1]; see train/README.md
+#: make evaluate          measure a model through SQL: MODEL=tabular DATA=<folder of CSV files>
+#:                        [OUT=file.json]
+train evaluate: export MODEL := $(MODEL)
+train evaluate: export MINUTES := $(MINUTES)
+train evaluate: export OUT := $(OUT)
+train evaluate: export DATA := $(DATA)
+train evaluate: export WORKERS := $(WORKERS)
+train evaluate: export DEVICE := $(DEVICE)
+train evaluate: export COMPILE := $(COMPILE)
+train evaluate: export OPTIONS := $(OPTIONS)
+train evaluate:
+	$(JOBS)@train/run $@

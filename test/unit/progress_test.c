@@ -1,0 +1,125 @@
+/*
+ * progress_test.c: while rows are encoded, the progress callback is called: with small steps, never
+ * backwards, and with all rows in the end; within a prefix as well as after it, with one thread or
+ * many. A question calls nothing.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/cpu.h"
+#include "models.h"
+#include "tap.h"
+
+#define PREFIX 400
+#define MORE 100
+
+/* What has been told. */
+static int64_t told,			/* calls */
+			steps,				/* different numbers strictly between none and all */
+			last,
+			total,
+			jump;				/* the largest, from one number to the next */
+static bool forward;
+
+static void
+begin(void)
+{
+	told = steps = last = total = jump = 0;
+	forward = true;
+}
+
+static void
+progress(void *arg, int64_t done, int64_t of)
+{
+	(void) arg;
+	forward = forward && done >= last && done <= of && (told == 0 || of == total);
+	steps += done > last && done < of;
+	jump = done - last > jump ? done - last : jump;
+	last = done;
+	total = of;
+	told++;
+}
+
+static int	n_threads;
+
+static int
+threads(void *arg)
+{
+	(void) arg;
+	return -n_threads;
+}
+
+static void
+told_of(const TestModel *file, const char *what, int64_t n, int64_t least)
+{
+	ok(forward && last == n && total == n, "%s, %d threads, %s: forward, to %lld rows", file->name, n_threads, what, (long long) n);
+	if (!ok(steps >= least, "  in %lld steps or more", (long long) least))
+		diag("%lld steps, told %lld times", (long long) steps, (long long) told);
+}
+
+static void
+test_model(const TestModel *file, const TnpKernels *kernels)
+{
+	TestEnv		env;
+	TnpModel   *model;
+	TnpEncoding *e;
+	TnpError	error = {0};
+	TestRows	rows;
+	TnpRows		first,
+				more,
+				query;
+	TnpDistributionKind kind;
+	double	   *params;
+	int			size;
+
+	test_env_init(&env, kernels);
+	env.env.threads = threads;
+	env.env.progress = progress;
+	test_must(tnp_model_open(&env.env, file->bytes, file->length, &model, &error), &error);
+	test_rows_make(&rows, tnp_model_info(model), PREFIX + MORE, 5);
+	first = test_slice(&rows, 0, PREFIX);
+	more = test_slice(&rows, PREFIX, MORE);
+	query = test_slice(&rows, 0, 1);
+	begin();
+	test_must(tnp_build(model, &first, tnp_whole_prefix(model, PREFIX), &e, &error), &error);
+	/* a step is a tile that the calling thread has done: beside other threads it may do none */
+	told_of(file, "the first rows", PREFIX, n_threads == 1 ? 4 : 0);
+	/* in a single layer the rows only store: the embedding is all that is seen, and counts as half */
+	if (n_threads == 1)
+		ok(3 * jump <= 2 * PREFIX, "%s: in all layers", file->name);
+	begin();
+	tnp_answer_shape(model, &kind, &size);
+	params = malloc(tnp_distribution_size(kind, size) * sizeof(double));
+	test_must(tnp_predict(e, &query, params, &error), &error);
+	ok(told == 0, "%s, %d threads: a question tells nothing", file->name, n_threads);
+	if (tnp_model_info(model)->appendable)
+	{
+		begin();
+		test_must(tnp_append(e, &more, &error), &error);
+		told_of(file, "rows after them", MORE, n_threads == 1 ? 1 : 0);
+	}
+	env.polls = 0;
+	env.stop_at = 2;
+	begin();
+	tnp_encoding_free(e);
+	ok(tnp_build(model, &first, tnp_whole_prefix(model, PREFIX), &e, &error) == TNP_INTERRUPTED && last < PREFIX, "%s, %d threads: what is interrupted is not told to be done",
+	   file->name, n_threads);
+	free(params);
+	test_rows_free(&rows);
+	tnp_model_close(model);
+}
+
+int
+main(void)
+{
+	int			n;
+	TestModel  *models = test_models(&n);
+
+	for (int i = 0; i < n; i++)
+		for (n_threads = 1; n_threads <= 4; n_threads += 3)
+			test_model(&models[i], tnp_cpu_kernels());
+	test_models_free(models, n);
+	return done_testing();
+}
