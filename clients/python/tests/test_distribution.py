@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: PostgreSQL
+"""Distributions by themselves, and where psycopg and a server (PGHOST) are, against the accessors in SQL."""
+import math
+import os
+import unittest
+
+import pg_posterior
+from pg_posterior import Bars, Categorical, Mixture, Normal
+
+ALL = [Normal(3, 2), Mixture((0.3, 0.7), (-1, 4), (0.5, 2)), Bars((0.2, 0, 0.8), (-1, 0, 1, 3)),
+       Bars((0.1, 0.6, 0.3), (-1, 0, 1, 3), True)]
+TEXTS = ["normal(3, 2)", "mixture(0.3*normal(-1, 0.5) + 0.7*normal(4, 2))"]
+
+
+class Alone(unittest.TestCase):
+    def test_quantile_inverts_cdf(self):
+        for d in ALL:
+            for p in (0.01, 0.3, 0.5, 0.77, 0.99):
+                self.assertAlmostEqual(d.cdf(d.ppf(p)), p, 9)
+
+    def test_pdf_is_slope_of_cdf(self):
+        for d in ALL:
+            for p in (0.05, 0.45, 0.9):
+                y, h = d.ppf(p), 1e-6
+                self.assertAlmostEqual((d.cdf(y + h) - d.cdf(y - h)) / (2 * h), d.pdf(y), 4)
+
+    def test_moments(self):
+        for d in ALL:
+            grid = [d.ppf((i + 0.5) / 2000) for i in range(2000)]
+            self.assertAlmostEqual(sum(grid) / len(grid), d.mean(), 1)
+            self.assertAlmostEqual(sum((y - d.mean()) ** 2 for y in grid) / len(grid) / d.var(), 1, 1)
+
+    def test_text(self):
+        for text in TEXTS:
+            self.assertEqual(repr(pg_posterior.parse(text)).replace(".0", ""), text)
+        d = pg_posterior.parse('categorical("a \\"b\\"": 0.25, "c": 0.75)')
+        self.assertEqual((d.pmf('a "b"'), d.mode()), (0.25, "c"))
+
+    def test_columns(self):
+        columns = pg_posterior.columns([Normal(0, 1), None], levels=(0.5,))
+        self.assertEqual(columns, {"mean": [0.0, None], "stddev": [1.0, None], "q0.5": [0.0, None]})
+
+    def test_hostile(self):
+        for call in (lambda: Normal(0, 0), lambda: Bars((1,), (1, 0)), lambda: pg_posterior.parse("poisson(1)"),
+                     lambda: pg_posterior.from_bytes(b"\x02\x01\0\0\0\1"), lambda: ALL[1].ppf(2)):
+            self.assertRaises(ValueError, call)
+
+    def test_draws(self):
+        draws = Normal(5, 1).rvs(500, random_state=1)
+        self.assertAlmostEqual(sum(draws) / 500, 5, 0)
+        self.assertEqual(draws, Normal(5, 1).rvs(500, random_state=1))
+        self.assertEqual(Categorical(["x"], [1.0]).entropy(), 0)
+
+
+@unittest.skipUnless("PGHOST" in os.environ, "no server")
+class WithServer(unittest.TestCase):
+    def setUp(self):
+        try:
+            import psycopg
+        except ImportError:
+            self.skipTest("no psycopg")
+        self.connection = psycopg.connect(autocommit=True)
+        self.addCleanup(self.connection.close)
+        self.connection.execute("CREATE EXTENSION IF NOT EXISTS pg_posterior")
+        pg_posterior.register(self.connection)
+
+    def test_against_accessors(self):
+        texts = TEXTS + ["bars(-1 [0.2] 0 [0] 1 [0.8] 3)", "bars_half_normal(-1 [0.1] 0 [0.6] 1 [0.3] 3)"]
+        for text in texts:
+            for binary in (False, True):
+                d, mean, sd, low, density = self.connection.execute(
+                    "SELECT d, posterior.mean(d), posterior.stddev(d), posterior.quantile(d, 0.1), posterior.pdf(d, 0.5)"
+                    " FROM (SELECT %s::text::posterior.distribution AS d) d", (text,), binary=binary).fetchone()
+                self.assertAlmostEqual(d.mean(), mean, 9)
+                self.assertAlmostEqual(d.std(), sd, 9)
+                self.assertAlmostEqual(d.ppf(0.1), low, 6)
+                self.assertAlmostEqual(d.pdf(0.5), density, 9)
+
+    def test_json_and_labels(self):
+        d, j = self.connection.execute("""SELECT d, d::jsonb FROM (SELECT 'categorical("a": 0.25, "é": 0.75)'::posterior.distribution AS d) d""",
+                                       binary=True).fetchone()
+        self.assertEqual(d.probabilities, pg_posterior.from_json(j).probabilities)
+        self.assertTrue(math.isclose(d.pmf("é"), 0.75))
+
+
+if __name__ == "__main__":
+    unittest.main()
