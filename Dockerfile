@@ -1,7 +1,8 @@
 # PostgreSQL with pg_posterior: Debian's server and this project's package, nothing else.
 #
 #   docker build -t pg_posterior .
-#   docker run -d --name posterior -v posterior:/var/lib/postgresql -p 127.0.0.1:5432:5432 pg_posterior
+#   docker run -d --name posterior -v posterior:/var/lib/postgresql \
+#     -p 127.0.0.1:5432:5432 pg_posterior
 #   docker exec -it -u postgres posterior psql      (\password sets one, then the port can be used)
 
 FROM debian:bookworm-slim AS package
