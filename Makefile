@@ -20,7 +20,7 @@ ENGINE_SOURCES := $(wildcard src/engine/*/*.c src/cpu/*.c)
 PG_SOURCES := $(wildcard src/pg/*.c src/pg/*/*.c)
 # The server: what it shares with its clients is in the module, too, and all but main() in tests.
 SERVER_SOURCES := $(wildcard src/server/*.c)
-WIRE_SOURCES := src/server/protocol.c src/server/parcel.c src/server/reduce.c
+WIRE_SOURCES := src/server/protocol.c src/server/parcel.c
 SERVER_PARTS := $(filter-out src/server/main.c,$(SERVER_SOURCES))
 MODELS := $(wildcard models/*.safetensors)
 

@@ -257,6 +257,7 @@ static TnpStatus
 check_request(const TnpDeviceEncoding *e, const TnpRequest *r, TnpError *error)
 {
 	int64_t		settled = e->prefix > e->stats.n0 ? e->prefix : e->stats.n0;
+	TnpStatus	status;
 
 	if (r->rows < settled || r->rows > e->n)
 	{
@@ -265,13 +266,8 @@ check_request(const TnpDeviceEncoding *e, const TnpRequest *r, TnpError *error)
 				   (long long) e->n, (long long) settled);
 		return TNP_BAD_ARGUMENT;
 	}
-	if (r->kind == TNP_REQUEST_SAMPLE && r->draws < 1)
-		return tnp_fail(error, TNP_BAD_ARGUMENT, "the number of draws must be positive");
-	if (r->kind == TNP_REQUEST_SCORE && r->orders < 0)
-		return tnp_fail(error, TNP_BAD_ARGUMENT, "the number of orders must not be negative");
-	if (r->kind == TNP_REQUEST_REDUCE && (r->reductions & TNP_REDUCE_LOG_DENSITY) != 0
-		&& r->queries.y == NULL && r->queries.n > 0)
-		return tnp_fail(error, TNP_BAD_ARGUMENT, "log densities need targets");
+	if ((status = tnp_request_check(r, error)) != TNP_OK)
+		return status;
 	if (r->queries.n > MOST_QUERIES)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "the number of rows is out of range");
 	return cuda_rows_check(e, &r->queries, r->kind == TNP_REQUEST_SCORE, error);

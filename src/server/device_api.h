@@ -1,5 +1,5 @@
 /*
- * device.h: what the server asks of a device: a table of functions, implemented on the engine
+ * device_api.h: what the server asks of a device: a table of functions, implemented on the engine
  * (device_cpu.c) and by the shared object pg_posterior_cuda.so, which the server opens when it is
  * told to use a GPU.
  *
@@ -46,7 +46,7 @@
 #ifndef TNP_DEVICE_H
 #define TNP_DEVICE_H
 
-#include "engine/tnp.h"
+#include "engine/inference/request.h"
 
 /* Raised by one with every change of this file; the server refuses other versions. */
 #define TNP_DEVICE_API 1
@@ -94,64 +94,6 @@ typedef struct TnpDeviceInfo
 	size_t		memory_total;	/* bytes of the device, 0: unknown */
 	size_t		memory_limit;	/* bytes this process may use */
 } TnpDeviceInfo;
-
-/* What a request asks of the first rows of an encoding. */
-typedef enum TnpRequestKind
-{
-	/*
-	 * parameters of every query's distribution: tnp_predict. answer [n,
-	 * tnp_distribution_size(answer shape)]
-	 */
-	TNP_REQUEST_PREDICT = 1,
-	/* what is wanted of them: answer [n, tnp_reduction_width(request)] */
-	TNP_REQUEST_REDUCE = 2,
-	TNP_REQUEST_SAMPLE = 3,		/* joint draws: tnp_sample. answer [draws, n] */
-	/* joint log density of queries with targets: tnp_score. answer [1] */
-	TNP_REQUEST_SCORE = 4
-} TnpRequestKind;
-
-/*
- * Columns of a reduced answer, in this order: the wanted ones stand side by side. Moments are those
- * of tnp_mean and tnp_variance.
- */
-typedef enum TnpReduction
-{
-	TNP_REDUCE_MEAN = 1,
-	TNP_REDUCE_SD = 2,
-	TNP_REDUCE_QUANTILES = 4,	/* one column per level */
-	TNP_REDUCE_LOG_DENSITY = 8	/* of the query's target: queries.y is then given */
-} TnpReduction;
-
-#define TNP_MAX_LEVELS 64
-
-typedef struct TnpRequest
-{
-	TnpRequestKind kind;
-	/* the encoding's leading rows that are the context of this request */
-	int64_t		rows;
-	TnpRows		queries;		/* y for TNP_REQUEST_SCORE and TNP_REDUCE_LOG_DENSITY, else NULL */
-	unsigned	reductions;		/* REDUCE: a set of TnpReduction, not empty */
-	int			n_levels;		/* REDUCE with quantiles, 1 to TNP_MAX_LEVELS */
-	const double *levels;		/* [n_levels] in [0, 1] */
-	uint64_t	seed;			/* SAMPLE, SCORE */
-	uint64_t	first_draw;		/* SAMPLE: draws are numbered from here */
-	int64_t		draws;			/* SAMPLE */
-	int64_t		orders;			/* SCORE: 0 is the given order */
-	/* the caller's room for what the kind says; undefined after a failure */
-	double	   *answer;
-	TnpStatus	status;			/* set by the device */
-	TnpError	error;			/* likewise, when status is not TNP_OK */
-} TnpRequest;
-
-/* Columns of a reduced answer. */
-static inline int
-tnp_reduction_width(const TnpRequest *request)
-{
-	return ((request->reductions & TNP_REDUCE_MEAN) != 0) +
-		((request->reductions & TNP_REDUCE_SD) != 0)
-		+ ((request->reductions & TNP_REDUCE_QUANTILES) != 0 ? request->n_levels : 0) +
-			((request->reductions & TNP_REDUCE_LOG_DENSITY) != 0);
-}
 
 /* The table. No member is NULL unless its comment says that it may be. */
 typedef struct TnpDeviceApi

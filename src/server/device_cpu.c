@@ -1,5 +1,5 @@
 /*
- * device_cpu.c: the engine's cpu provider behind the table of device.h: what the server runs with
+ * device_cpu.c: the engine's cpu provider behind the table of device_api.h: what the server runs with
  * `--device cpu`, on machines without a GPU and in tests.
  *
  * "Device memory" is ordinary memory here, counted and limited in the same way. It is for tests and
@@ -249,75 +249,14 @@ encoding_bytes(const TnpDeviceEncoding *encoding)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* Reduced answers [n, width] from distributions, a block of queries at a time. */
-static TnpStatus
-reduce(TnpDevice *device, const TnpModel *model, const TnpEncoding *e, TnpRequest *r)
-{
-	TnpDistributionKind kind;
-	int			components,
-				size;
-	const int64_t block = 1024;
-	double	   *params,
-			   *out = r->answer;
-
-	tnp_answer_shape(model, &kind, &components);
-	size = tnp_distribution_size(kind, components);
-	params = limited_alloc(device, (size_t) block * size * sizeof(double));
-	if (params == NULL)
-		return no_memory(&r->error);
-	for (int64_t start = 0; start < r->queries.n; start += block)
-	{
-		TnpRows		queries = r->queries;
-		TnpStatus	status;
-
-		queries.n = r->queries.n - start < block ? r->queries.n - start : block;
-		queries.x += start * queries.n_features;
-		queries.y = NULL;
-		status = tnp_predict(e, &queries, params, &r->error);
-		if (status != TNP_OK)
-		{
-			limited_free(device, params);
-			return status;
-		}
-		out = tnp_reduce_answers(r, kind, components, start, queries.n, params, out);
-	}
-	limited_free(device, params);
-	return TNP_OK;
-}
-
-static TnpStatus
-answer_one(TnpDevice *device, const TnpModel *model, const TnpEncoding *e, TnpRequest *r)
-{
-	switch (r->kind)
-	{
-		case TNP_REQUEST_PREDICT:
-			return tnp_predict(e, &r->queries, r->answer, &r->error);
-		case TNP_REQUEST_REDUCE:
-			return reduce(device, model, e, r);
-		case TNP_REQUEST_SAMPLE:
-			return tnp_sample(e, &r->queries, r->seed, r->first_draw, r->draws, r->answer,
-							  &r->error);
-		case TNP_REQUEST_SCORE:
-			return tnp_score(e, &r->queries, r->orders, r->seed, r->answer, NULL, &r->error);
-	}
-	return TNP_BAD_ARGUMENT;
-}
-
 static TnpStatus
 answer(TnpDeviceEncoding *encoding, int n, TnpRequest *requests, TnpError *error)
 {
-	TnpDevice  *device = encoding->model->device;
-
 	for (int i = 0; i < n; i++)
 	{
 		TnpRequest *r = &requests[i];
-		TnpEncoding *view;
 
-		r->status = tnp_encoding_first(encoding->encoding, r->rows, &view, &r->error);
-		if (r->status != TNP_OK)
-			continue;
-		r->status = answer_one(device, encoding->model->model, view, r);
-		tnp_encoding_free(view);
+		r->status = tnp_execute(encoding->encoding, r, &r->error);
 		if (r->status == TNP_INTERRUPTED)
 		{
 			*error = r->error;

@@ -212,14 +212,6 @@ TnpStatus	tnp_wire_read_failure(const void *payload, uint64_t length, bool *faul
 void		tnp_wire_write_request(const TnpWireRequest *ask, const TnpRows *given,
 								   const TnpRows *queries, const double *levels, void *to);
 
-/*
- * Reduced answers (TNP_REQUEST_REDUCE) to queries [first, first + n) of a request, from their
- * distributions, params [n, size], by the engine's functions. Returns the place behind them: to
- * receives tnp_reduction_width(request) numbers a query.
- */
-double	   *tnp_reduce_answers(const TnpRequest *request, TnpDistributionKind kind, int components,
-							   int64_t first, int64_t n, const double *params, double *to);
-
 /* A failure as it is sent. */
 TnpWireFailure tnp_wire_failure(TnpStatus status, bool fault, const TnpError *error);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "cpu/cpu.h"
+#include "engine/inference/request.h"
 #include "models.h"
 #include "tap.h"
 
@@ -442,6 +443,46 @@ test_evidence(void)
 	holds(conditioned == info->min_rows && same && close_to(evidence, sum), "evidence is the sum over a growing context");
 }
 
+/* A reduced answer about the first rows is made of the predictions from an encoding of these. */
+static void
+test_execute(void)
+{
+	int64_t		prefix = tnp_whole_prefix(model, 12);
+	int			total = info->appendable ? CONTEXT : 12;
+	TnpEncoding *e = build(total, prefix),
+			   *first = build(12, prefix);
+	TnpRequest	r = {.kind = TNP_REQUEST_REDUCE, .rows = 12,
+					 .queries = test_slice(&rows, CONTEXT, QUERIES),
+					 .reductions = TNP_REDUCE_MEAN | TNP_REDUCE_QUANTILES | TNP_REDUCE_LOG_DENSITY,
+					 .n_levels = 2, .levels = (double[]) {0.1, 0.5}};
+	double		answer[4 * QUERIES],
+				params[QUERIES * LARGEST];
+	bool		same = true;
+	TnpError	error = {0};
+
+	r.answer = answer;
+	must(tnp_execute(e, &r, &error), &error, "execute");
+	predict(first, CONTEXT, QUERIES, params);
+	for (int i = 0; i < QUERIES; i++)
+	{
+		TnpDistribution d = {kind, components, params + i * size};
+		double		wanted[4] = {tnp_mean(&d), tnp_quantile(&d, 0.1), tnp_quantile(&d, 0.5),
+								 tnp_log_pdf(&d, r.queries.y[i])};
+
+		for (int c = 0; c < 4; c++)
+			same = same && (answer[4 * i + c] == wanted[c]
+							|| (isnan(answer[4 * i + c]) && isnan(wanted[c])));
+	}
+	holds(same, "a reduced answer is made of predictions, bitwise");
+	r.queries.y = NULL;
+	holds(tnp_execute(e, &r, &error) == TNP_BAD_ARGUMENT, "log densities without targets are refused");
+	r.rows = total + 1;
+	r.reductions = TNP_REDUCE_MEAN;
+	holds(tnp_execute(e, &r, &error) == TNP_BAD_ARGUMENT, "more rows than there are are refused");
+	tnp_encoding_free(first);
+	tnp_encoding_free(e);
+}
+
 static void
 test_refusals(void)
 {
@@ -516,6 +557,7 @@ test_model(const TestModel *m, const TnpKernels *kernels)
 	test_sample();
 	test_sample_marginal();
 	test_evidence();
+	test_execute();
 	test_refusals();
 	test_rows_free(&rows);
 	tnp_model_close(model);

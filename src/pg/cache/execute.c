@@ -13,11 +13,6 @@
 #include "pg/base/bridge.h"
 #include "pg/device/device_client.h"
 
-#include "miscadmin.h"
-#include "utils/memutils.h"
-
-#define REDUCE_BLOCK 4096
-
 /* Work of one token that sees n keys. */
 static double
 token_work(const PosteriorModel *model, double n)
@@ -152,59 +147,13 @@ execute_on_device(PosteriorContextHandle *e, TnpRequest *r)
 	return false;
 }
 
-/* Reduced answers, a block of queries at a time, so that only theirs need room for whole distributions. */
-static TnpStatus
-reduce(const TnpModel *model, const TnpEncoding *encoding, TnpRequest *r, TnpError *error)
-{
-	TnpDistributionKind kind;
-	int			components,
-				size;
-	double	   *params,
-			   *out = r->answer;
-	TnpStatus	status = TNP_OK;
-
-	tnp_answer_shape(model, &kind, &components);
-	size = tnp_distribution_size(kind, components);
-	params = MemoryContextAllocHuge(CurrentMemoryContext, (Size) Min(Max(r->queries.n, 1), REDUCE_BLOCK) * size * sizeof(double));
-	for (int64 start = 0; status == TNP_OK && start < r->queries.n; start += REDUCE_BLOCK)
-	{
-		TnpRows		queries = r->queries;
-
-		queries.n = Min(REDUCE_BLOCK, r->queries.n - start);
-		queries.x += start * queries.n_features;
-		queries.y = NULL;
-		status = tnp_predict(encoding, &queries, params, error);
-		if (status == TNP_OK)
-			out = tnp_reduce_answers(r, kind, components, start, queries.n, params, out);
-	}
-	pfree(params);
-	return status;
-}
-
 static void
 execute_on_cpu(PosteriorContextHandle *e, TnpRequest *r)
 {
 	PosteriorContextHandle *c = posterior_cached_on_device(e->cached) ? posterior_handle_other_provider(e) : e;
-	const TnpEncoding *encoding = c->cached->encoding;
-	TnpStatus	status = TNP_BAD_ARGUMENT;
 	TnpError	error;
 
-	switch (r->kind)
-	{
-		case TNP_REQUEST_PREDICT:
-			status = tnp_predict(encoding, &r->queries, r->answer, &error);
-			break;
-		case TNP_REQUEST_SAMPLE:
-			status = tnp_sample(encoding, &r->queries, r->seed, r->first_draw, r->draws, r->answer, &error);
-			break;
-		case TNP_REQUEST_SCORE:
-			status = tnp_score(encoding, &r->queries, r->orders, r->seed, r->answer, NULL, &error);
-			break;
-		case TNP_REQUEST_REDUCE:
-			status = reduce(e->model->model, encoding, r, &error);
-			break;
-	}
-	if (status != TNP_OK)
+	if (tnp_execute(c->cached->encoding, r, &error) != TNP_OK)
 		posterior_raise(&error, e->model->name);
 }
 
