@@ -7,11 +7,14 @@ CREATE TABLE c AS SELECT posterior.context(y, x) AS ctx FROM t;
 SELECT hits AS hits0, misses AS misses0 FROM posterior.stat_cache() \gset
 SELECT count(posterior.predict(ctx, 0.1)) FROM c;
 SELECT count(posterior.predict(ctx, 0.2)) FROM c;
-SELECT CASE current_setting('posterior.cache') WHEN 'off' THEN misses - :misses0 = 0 ELSE misses - :misses0 = 1 AND hits - :hits0 = 1 END AS once FROM posterior.stat_cache();
+SELECT CASE current_setting('posterior.cache') WHEN 'off' THEN misses - :misses0 = 0 ELSE misses
+	- :misses0 = 1 AND hits - :hits0 = 1 END AS once FROM posterior.stat_cache();
 -- a cache that is too small gives the same answers
 SELECT posterior.predict(ctx, 0.3) AS large FROM c \gset
-DO $$ BEGIN IF NOT (SELECT shared FROM posterior.stat_cache()) THEN SET posterior.cache_size = 64; END IF; END $$;
-CREATE TABLE many AS SELECT g, posterior.context(y + g, x) AS ctx FROM t, generate_series(1, 20) g GROUP BY g;
+DO $$ BEGIN IF NOT (SELECT shared FROM posterior.stat_cache()) THEN SET posterior.cache_size = 64;
+END IF; END $$;
+CREATE TABLE many AS SELECT g, posterior.context(y + g, x) AS ctx
+	FROM t, generate_series(1, 20) g GROUP BY g;
 SELECT count(posterior.predict(ctx, 0.3)) FROM many;
 SELECT posterior.predict(ctx, 0.3)::text = :'large' AS same FROM c;
 SELECT shared OR bytes <= 400000 AS bounded FROM posterior.stat_cache();
@@ -19,5 +22,6 @@ SELECT shared OR bytes <= 400000 AS bounded FROM posterior.stat_cache();
 SELECT posterior.predict(ctx, CASE WHEN g = 7 THEN 'NaN'::float8 ELSE 1 END) IS NULL FROM many;
 SELECT count(posterior.predict(ctx, 0.3)) FROM many;
 SELECT shared OR entries < 10 AS evicted FROM posterior.stat_cache();
-DO $$ BEGIN IF NOT (SELECT shared FROM posterior.stat_cache()) THEN RESET posterior.cache_size; END IF; END $$;
+DO $$ BEGIN IF NOT (SELECT shared FROM posterior.stat_cache()) THEN RESET posterior.cache_size;
+END IF; END $$;
 DROP TABLE t, c, many;

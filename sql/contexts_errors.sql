@@ -72,8 +72,10 @@ SELECT posterior.alter_context('c', max_rows => 3);
 INSERT INTO posterior.context_definition SELECT * FROM posterior.context_definition;
 DELETE FROM posterior.context_definition;
 SET ROLE posterior_reader;
-SELECT posterior.predict('c', q) IS NOT NULL AS "columns are enough" FROM (SELECT 1.0::float8 AS x) q;
-SELECT posterior.create_context('mine', 't', 'y', features => '{x}', order_by => 'k', maintain => 'trigger');
+SELECT posterior.predict('c', q) IS NOT NULL AS "columns are enough"
+	FROM (SELECT 1.0::float8 AS x) q;
+SELECT posterior.create_context('mine', 't', 'y', features => '{x}', order_by => 'k',
+		maintain => 'trigger');
 SELECT posterior.create_context('mine', 't', 'y', features => '{x}', order_by => 'k');
 SELECT owner, maintain FROM posterior.contexts WHERE name = 'mine';
 SELECT posterior.warm_context('mine');
@@ -103,7 +105,8 @@ SELECT posterior.load_model('r', '/nowhere');
 SELECT posterior.warm_context('c');
 \unset ON_ERROR_ROLLBACK
 ROLLBACK;
--- the trigger functions only look at what has happened: before it, they would keep rows from being written
+-- the trigger functions only look at what has happened: before it, they would keep rows from being
+-- written
 CREATE TRIGGER wrong BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION posterior.note_insert();
 INSERT INTO t (k) VALUES (100);
 DROP TRIGGER wrong ON t;

@@ -3,36 +3,53 @@ SET posterior.model = 'tabular_small';
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
 CREATE DOMAIN positive AS numeric CHECK (VALUE > 0);
 CREATE TABLE f AS
-SELECT i, sin(i)::float8 AS y, i::int2 AS a, i AS b, i::int8 AS c, i::float4 AS d, i::float8 AS e, i::numeric AS f, (i::numeric)::positive AS g, i % 2 = 0 AS h,
-	'l' || i % 3 AS k, ('l' || i % 3)::varchar(5) AS l, ('l' || i % 3)::char(9) AS m, (ARRAY['sad','ok','happy']::mood[])[1 + i % 3] AS n,
-	date '2024-01-01' + i AS o, timestamp '2024-01-01' + i * interval '1 hour' AS p, timestamptz '2024-01-01 00:00+00' + i * interval '1 hour' AS q, i * interval '1 day' AS r,
+SELECT i, sin(i)::float8 AS y, i::int2 AS a, i AS b, i::int8 AS c, i::float4 AS d, i::float8 AS e,
+	i::numeric AS f, (i::numeric)::positive AS g, i % 2 = 0 AS h,
+	'l' || i % 3 AS k, ('l' || i % 3)::varchar(5) AS l, ('l' || i % 3)::char(9) AS m,
+		(ARRAY['sad','ok','happy']::mood[])[1 + i % 3] AS n,
+	date '2024-01-01' + i AS o, timestamp '2024-01-01' + i * interval '1 hour' AS p,
+		timestamptz '2024-01-01 00:00+00' + i * interval '1 hour' AS q, i * interval '1 day' AS r,
 	('l' || i % 3)::name AS s
 FROM generate_series(1, 30) i;
-SELECT posterior.features(posterior.context(y, a, b, c, d, e, f, g, h, k, l, m, n, o, p, q, r, s)) FROM f;
+SELECT posterior.features(posterior.context(y, a, b, c, d, e, f, g, h, k, l, m, n, o, p, q, r, s))
+	FROM f;
 -- the same label in any text type, the same instant as date or timestamp, is the same cell
-SELECT (SELECT posterior.context(y, k) FROM f)::text = (SELECT posterior.context(y, l) FROM f)::text AS varchar_is_text,
-	(SELECT posterior.context(y, k) FROM f)::text = (SELECT posterior.context(y, m) FROM f)::text AS padding_is_nothing,
-	(SELECT posterior.context(y, k) FROM f)::text = (SELECT posterior.context(y, s) FROM f)::text AS name_is_text,
-	(SELECT posterior.context(y, o) FROM f)::text = (SELECT posterior.context(y, o::timestamp) FROM f)::text AS date_is_midnight,
-	(SELECT posterior.context(y, b) FROM f)::text = (SELECT posterior.context(y, f) FROM f)::text AS integer_is_numeric;
+SELECT (SELECT posterior.context(y, k) FROM f)::text = (SELECT posterior.context(y, l)
+		FROM f)::text AS varchar_is_text,
+	(SELECT posterior.context(y, k) FROM f)::text = (SELECT posterior.context(y, m)
+			FROM f)::text AS padding_is_nothing,
+	(SELECT posterior.context(y, k) FROM f)::text = (SELECT posterior.context(y, s)
+			FROM f)::text AS name_is_text,
+	(SELECT posterior.context(y, o) FROM f)::text = (SELECT posterior.context(y, o::timestamp)
+			FROM f)::text AS date_is_midnight,
+	(SELECT posterior.context(y, b) FROM f)::text = (SELECT posterior.context(y, f)
+			FROM f)::text AS integer_is_numeric;
 -- no session setting reaches a cell
 SELECT posterior.context(y, p, q, r)::text AS before FROM f \gset
 SET TimeZone = 'Asia/Tokyo'; SET DateStyle = 'SQL, DMY'; SET IntervalStyle = 'iso_8601';
 SELECT posterior.context(y, p, q, r)::text = :'before' AS same FROM f;
 RESET TimeZone; RESET DateStyle; RESET IntervalStyle;
 -- NULL is missing, in the context and in the query; an unknown label is missing too
-SELECT posterior.kind(posterior.predict(ctx, NULL::int, NULL::text)), posterior.predict(ctx, 3, 'never seen')::text = posterior.predict(ctx, 3, NULL)::text AS unknown_is_missing,
-	posterior.predict(ctx, 3, NULL::text)::text <> posterior.predict(ctx, 3, 'l1')::text AS label_matters
+SELECT posterior.kind(posterior.predict(ctx, NULL::int, NULL::text)),
+	posterior.predict(ctx, 3, 'never seen')::text = posterior.predict(ctx, 3,
+		NULL)::text AS unknown_is_missing,
+	posterior.predict(ctx, 3, NULL::text)::text <> posterior.predict(ctx, 3,
+			'l1')::text AS label_matters
 FROM (SELECT posterior.context(y, CASE WHEN i % 5 > 0 THEN b END, k) AS ctx FROM f) s;
 -- a constant column, a constant target
-SELECT posterior.stddev(posterior.predict(ctx, 1, 5)) BETWEEN 0.001 AND 10 AS proper, posterior.predict(ctx, 1, 5)::text = posterior.predict(ctx, 99, 5)::text AS constant_is_ignored
+SELECT posterior.stddev(posterior.predict(ctx, 1, 5)) BETWEEN 0.001 AND 10 AS proper,
+	posterior.predict(ctx, 1, 5)::text = posterior.predict(ctx, 99, 5)::text AS constant_is_ignored
 FROM (SELECT posterior.context(y, 1, b) AS ctx FROM f) s;
-SELECT abs(posterior.mean(posterior.predict(ctx, 5)) - 7) < 1e-3 AS mean, posterior.stddev(posterior.predict(ctx, 5)) < 1e-3 AS narrow
+SELECT abs(posterior.mean(posterior.predict(ctx, 5)) - 7) < 1e-3 AS mean,
+	posterior.stddev(posterior.predict(ctx, 5)) < 1e-3 AS narrow
 FROM (SELECT posterior.context(7, b) AS ctx FROM f) s;
 -- more columns than the model has slots: the most relevant are used
-SELECT posterior.kind(posterior.predict(ctx, 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34,35,36,37,38,39,40,
+SELECT posterior.kind(posterior.predict(ctx,
+			1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,
+			23,24,25,26,27,28,29,30,31,32,33,34,35,36,37,38,39,40,
 	41,42,43,44,45,46,47,48,49,50,51,52,53,54,55,56,57,58,59,60,61,62,63,64,65,66))
-FROM (SELECT posterior.context(y, b, b*2, b*3, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b,
+FROM (SELECT posterior.context(y, b, b*2, b*3, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b,
+			b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b,
 	b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b) AS ctx FROM f) s;
 -- what cannot be
 SELECT posterior.context(y, b, '{}'::json) FROM f;
@@ -56,6 +73,10 @@ SELECT posterior.predict(posterior.context(y, b), 'NaN'::float8) FROM f;
 DROP TABLE f;
 DROP TYPE mood;
 DROP DOMAIN positive;
--- the identity of a label is the hash that docs/model-format.md describes: a context holds it as its cell
-SELECT label, identity, position(encode(float8send(identity::float8), 'hex') IN posterior.context(0, label)::text) > 0 AS is_the_cell
-FROM (VALUES ('', 735455236730778), ('green', 264060553653320), ('red', 2742291000511106)) l (label, identity) GROUP BY label, identity ORDER BY label COLLATE "C";
+-- the identity of a label is the hash that docs/model-format.md describes: a context holds it as
+-- its cell
+SELECT label, identity,
+	position(encode(float8send(identity::float8), 'hex') IN posterior.context(0,
+			label)::text) > 0 AS is_the_cell
+FROM (VALUES ('', 735455236730778), ('green', 264060553653320), ('red', 2742291000511106)) l (label,
+		identity) GROUP BY label, identity ORDER BY label COLLATE "C";

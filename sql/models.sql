@@ -1,7 +1,9 @@
 -- models: loading, dropping, what a session sees
-SELECT name, architecture, context, head, features, min_rows, buffer, takes_missing, takes_categories, bundled FROM posterior.models ORDER BY name;
+SELECT name, architecture, context, head, features, min_rows, buffer, takes_missing,
+	takes_categories, bundled FROM posterior.models ORDER BY name;
 SELECT posterior.load_model('mine', current_setting('test.models') || '/incremental.safetensors');
-SELECT name, architecture, context, head, features, min_rows, bundled FROM posterior.models WHERE NOT bundled;
+SELECT name, architecture, context, head, features, min_rows, bundled FROM posterior.models
+	WHERE NOT bundled;
 SELECT posterior.load_model('mine', current_setting('test.models') || '/incremental.safetensors');
 CREATE TABLE t AS SELECT i / 10.0 AS x, sin(i) AS y FROM generate_series(1, 10) i;
 SET posterior.model = 'mine';
@@ -17,7 +19,8 @@ BEGIN
 		after := posterior.predict(c, 0.5, 1)::text;
 		IF i = 1 THEN
 			PERFORM posterior.drop_model('mine');
-			PERFORM posterior.load_model('mine', current_setting('test.models') || '/packed_tnpd.safetensors');
+			PERFORM posterior.load_model('mine', current_setting('test.models')
+					|| '/packed_tnpd.safetensors');
 		END IF;
 	END LOOP;
 	RETURN CASE WHEN before <> after THEN 'another model' ELSE 'the same model' END;
@@ -38,8 +41,11 @@ SELECT posterior.load_model('bad', '\x7b7d'::bytea);
 SELECT posterior.load_model('bad', decode('ffffffffffffff7f7b7d', 'hex'));
 SELECT posterior.load_model('bad', convert_to('PK' || repeat('x', 100), 'UTF8'));
 SELECT posterior.load_model('bad', '\x02000000000000007b7d'::bytea);
-SELECT posterior.load_model('bad', pg_read_binary_file(current_setting('test.models') || '/incremental.safetensors', 0, 5000));
-SELECT posterior.load_model('bad', pg_read_binary_file(current_setting('test.models') || '/incremental.safetensors') || '\x00'::bytea);
+SELECT posterior.load_model('bad',
+		pg_read_binary_file(current_setting('test.models') || '/incremental.safetensors', 0, 5000));
+SELECT posterior.load_model('bad',
+		pg_read_binary_file(current_setting('test.models') || '/incremental.safetensors')
+		|| '\x00'::bytea);
 SELECT posterior.load_model('bad', '/nonexistent/model.safetensors');
 SELECT posterior.load_model('bad', 'relative.safetensors');
 SELECT posterior.load_model('bad', '/dev/null');
@@ -63,7 +69,8 @@ SELECT posterior.predict(posterior.context(y, x::text), 'a') FROM t;
 SELECT posterior.predict(posterior.context(y * 1e300, x), 1) FROM t;
 SELECT posterior.predict(posterior.context(y, x * 1e300), 1) FROM t;
 -- an empty context: the prior, where the model has one
-SELECT abs(posterior.mean(posterior.predict(posterior.context(NULL, x), 0.5))) < 0.5 AS prior FROM t;
+SELECT abs(posterior.mean(posterior.predict(posterior.context(NULL, x), 0.5))) < 0.5 AS prior
+	FROM t;
 SET posterior.model = 'tabular_small';
 SELECT posterior.predict(posterior.context(NULL, x), 0.5) FROM t;
 -- settings
@@ -72,6 +79,7 @@ SET posterior.unknown = 1;
 SET posterior.kernels = reference;
 SELECT posterior.predict(posterior.context(y, x), 0.5) AS slow FROM t \gset
 RESET posterior.kernels;
-SELECT abs(posterior.mean(posterior.predict(posterior.context(y, x), 0.5)) - posterior.mean(:'slow')) < 1e-4 AS same FROM t;
+SELECT abs(posterior.mean(posterior.predict(posterior.context(y, x), 0.5))
+		- posterior.mean(:'slow')) < 1e-4 AS same FROM t;
 DROP FUNCTION ask;
 DROP TABLE t;

@@ -1,4 +1,5 @@
--- what is known of a context tells how many rows of a table meet a condition: it is for those who could have counted them
+-- what is known of a context tells how many rows of a table meet a condition: it is for those who
+-- could have counted them
 SELECT posterior.load_model('echo', current_setting('test.models') || '/transparent.safetensors');
 CREATE ROLE posterior_owner;
 CREATE ROLE posterior_whole;
@@ -26,9 +27,12 @@ GRANT SELECT ON ids TO PUBLIC;
 -- the contexts whose counters, rows at the last refresh and definitions each role gets to see
 CREATE FUNCTION shown() RETURNS TABLE (what text, names text) LANGUAGE sql AS $$
 	SELECT 'contexts', string_agg(name, ' ' ORDER BY name) FROM posterior.contexts
-	UNION ALL SELECT 'refreshed_rows', string_agg(name || ' ' || refreshed_rows, ' ' ORDER BY name) FROM posterior.contexts
-	UNION ALL SELECT 'stat_contexts', string_agg(name, ' ' ORDER BY name) FROM posterior.stat_contexts
-	UNION ALL SELECT 'context_state', string_agg(name, ' ' ORDER BY name) FROM ids, posterior.context_state(id) $$;
+	UNION ALL SELECT 'refreshed_rows', string_agg(name || ' ' || refreshed_rows, ' ' ORDER BY name)
+		FROM posterior.contexts
+	UNION ALL SELECT 'stat_contexts', string_agg(name, ' ' ORDER BY name)
+		FROM posterior.stat_contexts
+	UNION ALL SELECT 'context_state', string_agg(name, ' ' ORDER BY name)
+		FROM ids, posterior.context_state(id) $$;
 SET ROLE posterior_owner;
 SELECT * FROM shown();
 SET ROLE posterior_whole;
@@ -65,7 +69,8 @@ RESET row_security;
 -- a cheap function of the user's is not asked before the view has looked at the rights
 SET ROLE posterior_stranger;
 CREATE TEMP TABLE passing (i int);
-CREATE FUNCTION pg_temp.leak(text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN RAISE NOTICE 'leak %', $1; RETURN true; END $$;
+CREATE FUNCTION pg_temp.leak(text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$
+	BEGIN RAISE NOTICE 'leak %', $1; RETURN true; END $$;
 SELECT count(*) FROM posterior.contexts WHERE pg_temp.leak(name);
 SELECT count(*) FROM posterior.stat_contexts WHERE pg_temp.leak(name);
 SELECT count(*) FROM posterior.stat_progress WHERE pg_temp.leak(name);
@@ -78,7 +83,8 @@ SELECT * FROM shown();
 SET ROLE posterior_owner;
 GRANT USAGE ON SCHEMA vault TO posterior_whole;
 
--- row-level security: who does not see all rows does not hear how many there are; who owns a context that reads them neither
+-- row-level security: who does not see all rows does not hear how many there are; who owns a
+-- context that reads them neither
 SET ROLE posterior_whole;
 SELECT posterior.create_context('mine', 'vault.t', 'y', '{id}', 'id');
 SET ROLE posterior_owner;
@@ -95,15 +101,19 @@ ALTER TABLE vault.t DISABLE ROW LEVEL SECURITY;
 SELECT posterior.drop_context('aimed'), posterior.drop_context('featured');
 SELECT posterior.alter_context('ordered', maintain => 'read');
 
--- a column that is gone: how many rows met a condition on it is still not for those who could not read it
+-- a column that is gone: how many rows met a condition on it is still not for those who could not
+-- read it
 ALTER TABLE vault.t DROP COLUMN secret;
 SET ROLE posterior_columns;
 SELECT * FROM shown();
 RESET ROLE;
 
 -- who owns the database may dump the definitions, and so may who reads all data
-SELECT rolname FROM pg_roles, pg_class c, aclexplode(relacl) a WHERE c.oid = 'posterior.context_definition'::regclass AND a.grantee = pg_roles.oid AND privilege_type = 'SELECT' AND a.grantee <> relowner;
-SELECT has_table_privilege('posterior_stranger', 'posterior.context_definition', 'SELECT') AS stranger;
+SELECT rolname FROM pg_roles, pg_class c, aclexplode(relacl) a
+	WHERE c.oid = 'posterior.context_definition'::regclass AND a.grantee = pg_roles.oid
+	AND privilege_type = 'SELECT' AND a.grantee <> relowner;
+SELECT has_table_privilege('posterior_stranger', 'posterior.context_definition',
+		'SELECT') AS stranger;
 DROP FUNCTION shown;
 DROP TABLE ids;
 SET client_min_messages = warning;

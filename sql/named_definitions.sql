@@ -15,7 +15,8 @@ WHEN OTHERS THEN
 END $$;
 SELECT posterior.load_model('rows', current_setting('test.models') || '/rows_tokens.safetensors');
 CREATE TYPE sky AS ENUM ('sun', 'rain');
-CREATE TABLE rides (id int PRIMARY KEY, at timestamptz, sky sky, "odd ""name" float8, note json, cnt numeric, place point, left_over text);
+CREATE TABLE rides (id int PRIMARY KEY, at timestamptz, sky sky, "odd ""name" float8, note json,
+		cnt numeric, place point, left_over text);
 ALTER TABLE rides DROP COLUMN left_over;
 CREATE TABLE plain (a int, b text, y float8);
 CREATE TABLE dated (day date PRIMARY KEY, y float8);
@@ -30,13 +31,19 @@ SELECT posterior.create_context('dated', 'dated', 'y');
 SELECT posterior.create_context('keyed', 'keyed', 'y');
 SELECT posterior.create_context('labelled', 'labelled', 'y');
 SET posterior.model = 'gp1d';
-SELECT posterior.create_context('all', 'rides', 'cnt', features => '{"odd \"name"}', order_by => '"odd ""name" DESC, at ASC, id', model => 'toy', max_rows => 100, filter => '"odd ""name" > 0.1 and at < ''2024-01-01 12:00+01''', maintain => 'read');
-SELECT posterior.create_context('by setting', 'plain', 'a', features => '{y}', order_by => 'a', max_rows => 0);
+SELECT posterior.create_context('all', 'rides', 'cnt', features => '{"odd \"name"}',
+		order_by => '"odd ""name" DESC, at ASC, id', model => 'toy', max_rows => 100,
+		filter => '"odd ""name" > 0.1 and at < ''2024-01-01 12:00+01''', maintain => 'read');
+SELECT posterior.create_context('by setting', 'plain', 'a', features => '{y}', order_by => 'a',
+		max_rows => 0);
 RESET posterior.model;
-SELECT name, owner = current_user::regrole AS mine, relation, target, features, order_by, filter, model, max_rows, maintain FROM posterior.contexts ORDER BY name COLLATE "C";
+SELECT name, owner = current_user::regrole AS mine, relation, target, features, order_by, filter,
+	model, max_rows, maintain FROM posterior.contexts ORDER BY name COLLATE "C";
 
 -- triggers are shared by the contexts of a table and go with the last that needs them
-CREATE VIEW notes AS SELECT tgrelid::regclass AS relation, string_agg(format('%s %s', tgname, tgenabled), ', ' ORDER BY tgname) AS triggers FROM pg_trigger WHERE tgname LIKE 'posterior%' GROUP BY 1 ORDER BY tgrelid::regclass::text COLLATE "C";
+CREATE VIEW notes AS SELECT tgrelid::regclass AS relation,
+	string_agg(format('%s %s', tgname, tgenabled), ', ' ORDER BY tgname) AS triggers FROM pg_trigger
+	WHERE tgname LIKE 'posterior%' GROUP BY 1 ORDER BY tgrelid::regclass::text COLLATE "C";
 TABLE notes;
 SELECT posterior.drop_context('plain');
 SELECT count(*) FROM notes WHERE relation = 'plain'::regclass;
@@ -48,7 +55,8 @@ SELECT posterior.drop_context('by setting');
 SELECT count(*) FROM notes WHERE relation = 'plain'::regclass;
 
 -- alter_context: what is not given stays
-CREATE VIEW shown AS SELECT name, target, features, order_by, filter, model, max_rows, maintain FROM posterior.contexts WHERE relation = 'rides'::regclass ORDER BY name COLLATE "C";
+CREATE VIEW shown AS SELECT name, target, features, order_by, filter, model, max_rows, maintain
+	FROM posterior.contexts WHERE relation = 'rides'::regclass ORDER BY name COLLATE "C";
 SELECT posterior.alter_context('all', features => '{id,sky}', model => 'tabular_small');
 SELECT posterior.alter_context('all', target => 'odd "name');
 SELECT posterior.alter_context('all', filter => 'sky = ''rain''');
@@ -59,9 +67,11 @@ SELECT posterior.alter_context('all', filter => '', max_rows => 0, new_name => '
 TABLE shown;
 SELECT posterior.alter_context('ALL of it');
 SELECT posterior.alter_context('ALL of it', relation => 'rides', new_name => 'all');
-SELECT id AS id_before, version AS version_before FROM posterior.context_definition WHERE name = 'all' \gset
+SELECT id AS id_before, version AS version_before FROM posterior.context_definition
+	WHERE name = 'all' \gset
 SELECT posterior.refresh_context('all');
-SELECT id = :'id_before' AS "same context", version <> :'version_before' AS "another version" FROM posterior.context_definition WHERE name = 'all';
+SELECT id = :'id_before' AS "same context", version <> :'version_before' AS "another version"
+	FROM posterior.context_definition WHERE name = 'all';
 -- rolled back with the transaction
 BEGIN;
 SELECT posterior.drop_context('all');
@@ -139,12 +149,19 @@ SELECT s AS statement, try('SELECT posterior.' || s) AS answer FROM (VALUES
 CREATE FUNCTION mine(int) RETURNS boolean IMMUTABLE LANGUAGE sql AS 'SELECT true';
 CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = int4eq);
 CREATE DOMAIN positive AS int CHECK (mine(VALUE));
-SELECT f AS filter, try(format('SELECT posterior.create_context(''new'', ''rides'', ''cnt'', filter => %L)', f)) AS answer FROM (VALUES
-	('id'), ('nothing > 3'), ('id > '), ('id > 3) OR (true'), ('id > 3); DROP TABLE rides; --'), ('id > 3 ORDER BY id'), ('id > 3 -- comment'),
-	('id IN (SELECT 1)'), ('count(*) > 3'), ('row_number() OVER () > 3'), ('generate_series(1, 3) > 1'), ('random() > 0.5'), ('at > now()'), ('at > ''2024-01-01''::date'), ('pg_sleep(1) IS NULL'),
-	('mine(id)'), ('id === 3'), ('id::positive > 3'), ('ctid = ''(0,1)'''), ('rides IS NOT NULL'), ('id = $1'), ('current_user = ''x'''), ('false') ) v (f);
--- nor has it values whose type's input somebody could have defined, wherever in the type and in the condition that is; columns are what they are
-CREATE FUNCTION spy(int) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RAISE WARNING 'called'; RETURN true; END $$;
+SELECT f AS filter, try(format('SELECT posterior.create_context(''new'', ''rides'', ''cnt'',
+		filter => %L)', f)) AS answer FROM (VALUES
+	('id'), ('nothing > 3'), ('id > '), ('id > 3) OR (true'), ('id > 3); DROP TABLE rides; --'),
+		('id > 3 ORDER BY id'), ('id > 3 -- comment'),
+	('id IN (SELECT 1)'), ('count(*) > 3'), ('row_number() OVER () > 3'),
+		('generate_series(1, 3) > 1'), ('random() > 0.5'), ('at > now()'),
+		('at > ''2024-01-01''::date'), ('pg_sleep(1) IS NULL'),
+	('mine(id)'), ('id === 3'), ('id::positive > 3'), ('ctid = ''(0,1)'''), ('rides IS NOT NULL'),
+		('id = $1'), ('current_user = ''x'''), ('false') ) v (f);
+-- nor has it values whose type's input somebody could have defined, wherever in the type and in the
+-- condition that is; columns are what they are
+CREATE FUNCTION spy(int) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$
+	BEGIN RAISE WARNING 'called'; RETURN true; END $$;
 CREATE DOMAIN spied AS int CHECK (spy(VALUE));
 CREATE TYPE pair AS (a int, b spied);
 CREATE TYPE plain_pair AS (a int, b int);
@@ -155,31 +172,59 @@ CREATE FUNCTION base_in(cstring) RETURNS base IMMUTABLE STRICT LANGUAGE internal
 CREATE FUNCTION base_out(base) RETURNS cstring IMMUTABLE STRICT LANGUAGE internal AS 'int4out';
 RESET client_min_messages;
 CREATE TYPE base (INPUT = base_in, OUTPUT = base_out, LIKE = int4);
-CREATE TABLE parts (id int, s spied, list spied[], pair pair, skies sky[], place point, day date, note text, y float8);
-SELECT f AS filter, try(format('SELECT posterior.create_context(''new'', ''parts'', ''y'', ''{id}'', ''id'', filter => %L)', f)) AS answer FROM (VALUES
-	('id = ANY (''{1,2}''::spied[])'), ('list = ''{1,2}'''), ('list[1] = 1'), ('list::int[] = ''{1}'''), ('ARRAY[s, s] IS NULL'), ('coalesce(s, s) = 1'), ('CASE s WHEN 1 THEN true END'),
-	('''(1,2)''::pair IS NULL'), ('pair = row(1, 2)'), ('''{"(1,2)"}''::pair[] IS NULL'), ('''(1,2)''::plain_pair IS NULL'), ('''[1,2]''::span IS NULL'), ('''1''::base IS NULL'),
-	('''{1}''::information_schema.cardinal_number[] IS NULL'), ('NULL::spied IS NULL'), ('NULL::pair IS NULL'), ('spied(''1'') IS NULL'),
-	('s > 3 AND list IS NOT NULL AND pair IS NOT NULL'), ('(pair).a = 1'), ('''sun'' = ANY (skies) OR skies <@ ''{sun,rain}'' OR skies[1] = ''sun'''), ('note = ANY (''{a,b}'') OR note IN (''a'', ''b'') OR note LIKE ''a%'''),
-	('id <@ ''[1,3]''::int4range OR id = ANY (''{1,2}''::int[]) OR (id, y) > (1, 2)'), ('day BETWEEN ''2024-01-01'' AND ''2024-02-01'''), ('row(id, y) IS NOT NULL'), ('place <@ ''((0,0),(1,1))''::box')) v (f);
--- nor comparisons whose operator is not printed and could be another one when the condition is read again
+CREATE TABLE parts (id int, s spied, list spied[], pair pair, skies sky[], place point, day date,
+		note text, y float8);
+SELECT f AS filter, try(format('SELECT posterior.create_context(''new'', ''parts'', ''y'', ''{id}'',
+		''id'', filter => %L)', f)) AS answer FROM (VALUES
+	('id = ANY (''{1,2}''::spied[])'), ('list = ''{1,2}'''), ('list[1] = 1'),
+		('list::int[] = ''{1}'''), ('ARRAY[s, s] IS NULL'), ('coalesce(s, s) = 1'),
+		('CASE s WHEN 1 THEN true END'),
+	('''(1,2)''::pair IS NULL'), ('pair = row(1, 2)'), ('''{"(1,2)"}''::pair[] IS NULL'),
+		('''(1,2)''::plain_pair IS NULL'), ('''[1,2]''::span IS NULL'), ('''1''::base IS NULL'),
+	('''{1}''::information_schema.cardinal_number[] IS NULL'), ('NULL::spied IS NULL'),
+		('NULL::pair IS NULL'), ('spied(''1'') IS NULL'),
+	('s > 3 AND list IS NOT NULL AND pair IS NOT NULL'), ('(pair).a = 1'),
+		('''sun'' = ANY (skies) OR skies <@ ''{sun,rain}'' OR skies[1] = ''sun'''),
+		('note = ANY (''{a,b}'') OR note IN (''a'', ''b'') OR note LIKE ''a%'''),
+	('id <@ ''[1,3]''::int4range OR id = ANY (''{1,2}''::int[]) OR (id, y) > (1, 2)'),
+		('day BETWEEN ''2024-01-01'' AND ''2024-02-01'''), ('row(id, y) IS NOT NULL'),
+		('place <@ ''((0,0),(1,1))''::box')) v (f);
+-- nor comparisons whose operator is not printed and could be another one when the condition is read
+-- again
 ALTER TABLE parts ADD COLUMN word varchar, ADD COLUMN sky sky;
-SELECT f AS filter, try(format('SELECT posterior.create_context(''new'', ''parts'', ''y'', ''{id}'', ''id'', filter => %L)', f)) AS answer FROM (VALUES
-	('sky IS DISTINCT FROM ''sun'''), ('nullif(sky, ''sun'') IS NULL'), ('CASE sky WHEN ''sun'' THEN true END'), ('CASE word WHEN ''a'' THEN true END'), ('(id, sky) > (1, ''sun'')'), ('''{1}''::int[] IS NOT DISTINCT FROM ARRAY[id]'),
-	('sky = ''sun'' OR sky IN (''sun'', ''rain'') OR sky > ''sun'''), ('word IS DISTINCT FROM ''a'' AND id IS DISTINCT FROM 3'), ('nullif(word, ''a'') IS NULL'), ('(id, word, y) > (1, ''a'', 2)'),
-	('CASE id WHEN 1 THEN true WHEN 2.5 THEN false END'), ('CASE id WHEN 1 THEN true END'), ('CASE note WHEN ''a'' THEN true END'), ('CASE WHEN sky = ''sun'' THEN true END')) v (f);
--- nor what the server calls immutable although it asks the session's settings, or what somebody can change
+SELECT f AS filter, try(format('SELECT posterior.create_context(''new'', ''parts'', ''y'', ''{id}'',
+		''id'', filter => %L)', f)) AS answer FROM (VALUES
+	('sky IS DISTINCT FROM ''sun'''), ('nullif(sky, ''sun'') IS NULL'),
+		('CASE sky WHEN ''sun'' THEN true END'), ('CASE word WHEN ''a'' THEN true END'),
+		('(id, sky) > (1, ''sun'')'), ('''{1}''::int[] IS NOT DISTINCT FROM ARRAY[id]'),
+	('sky = ''sun'' OR sky IN (''sun'', ''rain'') OR sky > ''sun'''),
+		('word IS DISTINCT FROM ''a'' AND id IS DISTINCT FROM 3'), ('nullif(word, ''a'') IS NULL'),
+		('(id, word, y) > (1, ''a'', 2)'),
+	('CASE id WHEN 1 THEN true WHEN 2.5 THEN false END'), ('CASE id WHEN 1 THEN true END'),
+		('CASE note WHEN ''a'' THEN true END'), ('CASE WHEN sky = ''sun'' THEN true END')) v (f);
+-- nor what the server calls immutable although it asks the session's settings, or what somebody can
+-- change
 ALTER TABLE parts ADD COLUMN bytes bytea, ADD COLUMN at timestamptz;
 CREATE TEXT SEARCH CONFIGURATION searched (COPY = simple);
-SELECT f AS filter, try(format('SELECT posterior.create_context(''new'', ''parts'', ''y'', ''{id}'', ''id'', filter => %L, model => ''toy'')', f)) AS answer FROM (VALUES
-	('y::text = ''1.5'''), ('ARRAY[y]::text[] = ''{1.5}'''), ('place::text > ''a'''), ('bytes::text = ''a'''), ('quote_ident(note) = note'), ('at AT TIME ZONE ''EST'' > ''2024-01-01'''),
-	('at AT TIME ZONE note > ''2024-01-01'''), ('bytes IS NULL OR xmlelement(name a, at) IS NOT NULL'), ('to_tsvector(''searched'', note) @@ ''a'''),
-	('id::text = ''1'' AND encode(bytes, ''hex'') = ''00'''), ('at AT TIME ZONE ''Europe/Paris'' > ''2024-01-01'' OR at AT TIME ZONE ''UTC'' > ''2024-01-01'''), ('to_tsvector(''english'', note) @@ ''a''')) v (f);
+SELECT f AS filter, try(format('SELECT posterior.create_context(''new'', ''parts'', ''y'', ''{id}'',
+		''id'', filter => %L, model => ''toy'')', f)) AS answer FROM (VALUES
+	('y::text = ''1.5'''), ('ARRAY[y]::text[] = ''{1.5}'''), ('place::text > ''a'''),
+		('bytes::text = ''a'''), ('quote_ident(note) = note'),
+		('at AT TIME ZONE ''EST'' > ''2024-01-01'''),
+	('at AT TIME ZONE note > ''2024-01-01'''),
+		('bytes IS NULL OR xmlelement(name a, at) IS NOT NULL'),
+		('to_tsvector(''searched'', note) @@ ''a'''),
+	('id::text = ''1'' AND encode(bytes, ''hex'') = ''00'''),
+		('at AT TIME ZONE ''Europe/Paris'' > ''2024-01-01'''
+			' OR at AT TIME ZONE ''UTC'' > ''2024-01-01'''),
+		('to_tsvector(''english'', note) @@ ''a''')) v (f);
 DROP TEXT SEARCH CONFIGURATION searched;
--- a type that was an enum when the filter was made, and has the same name: nothing reads a value of it
+-- a type that was an enum when the filter was made, and has the same name: nothing reads a value of
+-- it
 CREATE TYPE mood AS ENUM ('1', '2');
 ALTER TABLE parts ADD COLUMN mood mood;
-SELECT posterior.create_context('moods', 'parts', 'y', '{id}', 'id', filter => 'mood = ANY (''{1,2}''::mood[]) AND day > ''2024-01-01''', model => 'toy');
+SELECT posterior.create_context('moods', 'parts', 'y', '{id}', 'id',
+		filter => 'mood = ANY (''{1,2}''::mood[]) AND day > ''2024-01-01''', model => 'toy');
 ALTER TABLE parts ALTER day TYPE timestamp;
 SELECT posterior.warm_context('moods');
 ALTER TABLE parts ALTER mood TYPE spied USING 1;
@@ -200,8 +245,10 @@ CREATE SCHEMA trap;
 CREATE FUNCTION trap.ge(int, int) RETURNS boolean IMMUTABLE LANGUAGE sql AS 'SELECT false';
 CREATE OPERATOR trap.>= (LEFTARG = int, RIGHTARG = int, FUNCTION = trap.ge);
 CREATE FUNCTION trap.abs(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT -1';
-CREATE TABLE numbers AS SELECT i AS id, i * 1.1::float8 AS x, i * 2.0 AS y FROM generate_series(1, 9) i;
-SELECT posterior.create_context('numbers', 'numbers', 'y', '{id}', filter => 'abs(id) >= 3 AND x < 1.1::float8 * 8', order_by => 'id', model => 'toy');
+CREATE TABLE numbers AS SELECT i AS id, i * 1.1::float8 AS x, i * 2.0 AS y
+	FROM generate_series(1, 9) i;
+SELECT posterior.create_context('numbers', 'numbers', 'y', '{id}',
+		filter => 'abs(id) >= 3 AND x < 1.1::float8 * 8', order_by => 'id', model => 'toy');
 SELECT posterior.warm_context('numbers'), filter FROM posterior.contexts WHERE name = 'numbers';
 SET search_path = trap, pg_catalog;
 SELECT posterior.warm_context('numbers'), filter FROM posterior.contexts WHERE name = 'numbers';
@@ -210,8 +257,14 @@ SELECT posterior.warm_context('numbers'), filter FROM posterior.contexts WHERE n
 RESET search_path;
 -- nor do other settings change it
 ALTER TABLE numbers ADD COLUMN at timestamptz DEFAULT '2024-07-03 04:00:00+00';
-SELECT posterior.alter_context('numbers', filter => 'x = 1.1::float8 * 7 OR x = 9.9::float8 OR id = 3 OR id = 5 AND at >= ''2024-07-03 04:00:00+00'' OR at + interval ''-1 day 2 hours'' < ''epoch''');
-SELECT posterior.alter_context('numbers', filter => 'x = 1.1::float8 * 7 OR x = 3.3000000000000003::float8 OR id = 5 AND at >= ''2024-07-03 04:00:00+00'' OR x * interval ''-1 day 2 hours'' > interval ''0''');
+SELECT posterior.alter_context('numbers',
+		filter => 'x = 1.1::float8 * 7 OR x = 9.9::float8 OR id = 3 OR id = 5'
+			' AND at >= ''2024-07-03 04:00:00+00'''
+			' OR at + interval ''-1 day 2 hours'' < ''epoch''');
+SELECT posterior.alter_context('numbers',
+		filter => 'x = 1.1::float8 * 7 OR x = 3.3000000000000003::float8 OR id = 5'
+			' AND at >= ''2024-07-03 04:00:00+00'''
+			' OR x * interval ''-1 day 2 hours'' > interval ''0''');
 SELECT posterior.warm_context('numbers');
 SET extra_float_digits = -10;
 SET datestyle = 'SQL, DMY';
@@ -223,18 +276,21 @@ RESET extra_float_digits;
 RESET datestyle;
 RESET timezone;
 RESET intervalstyle;
-SELECT posterior.alter_context('numbers', filter => 'id <> 3 AND coalesce(id::float8 <> ALL (''{2,NULL}''), true)');
+SELECT posterior.alter_context('numbers',
+		filter => 'id <> 3 AND coalesce(id::float8 <> ALL (''{2,NULL}''), true)');
 SET array_nulls = off;
 SELECT posterior.warm_context('numbers'), filter FROM posterior.contexts WHERE name = 'numbers';
 RESET array_nulls;
--- a backslash is one wherever it is printed and read: by the query, in a dump, and when the text is analysed again
+-- a backslash is one wherever it is printed and read: by the query, in a dump, and when the text is
+-- analysed again
 ALTER TABLE numbers ADD COLUMN note varchar;
 UPDATE numbers SET note = CASE WHEN id < 3 THEN 'a\b' WHEN id < 6 THEN 'a\\b' ELSE '' END;
 SET escape_string_warning = off;
 SET standard_conforming_strings = off;
 SELECT posterior.alter_context('numbers', filter => 'note = ''a\\\\b''');
 SELECT posterior.warm_context('numbers'), filter FROM posterior.contexts WHERE name = 'numbers';
-UPDATE posterior.context_definition SET filter = filter::text::posterior.row_filter WHERE name = 'numbers';
+UPDATE posterior.context_definition SET filter = filter::text::posterior.row_filter
+	WHERE name = 'numbers';
 SELECT posterior.warm_context('numbers'), filter FROM posterior.contexts WHERE name = 'numbers';
 RESET standard_conforming_strings;
 SELECT posterior.warm_context('numbers'), filter FROM posterior.contexts WHERE name = 'numbers';
@@ -247,15 +303,19 @@ RESET escape_string_warning;
 ALTER TABLE numbers ALTER note TYPE text;
 SELECT posterior.warm_context('numbers'), filter FROM posterior.contexts WHERE name = 'numbers';
 -- pg_upgrade keeps the bytes of a filter: another version reads its text
-SELECT posterior.alter_context('numbers', filter => 'abs(id) >= 3 AND "x" < 1.1::float8 * 8 AND id::text <> ''id'' AND (id, x) > (1, 1) OR id IN (1, 2)');
+SELECT posterior.alter_context('numbers',
+		filter => 'abs(id) >= 3 AND "x" < 1.1::float8 * 8 AND id::text <> ''id'''
+			' AND (id, x) > (1, 1) OR id IN (1, 2)');
 CREATE CAST (posterior.row_filter AS bytea) WITHOUT FUNCTION;
 CREATE CAST (bytea AS posterior.row_filter) WITHOUT FUNCTION;
-UPDATE posterior.context_definition SET filter = overlay(filter::bytea PLACING '\x00000000' FROM 5)::posterior.row_filter WHERE name = 'numbers';
+UPDATE posterior.context_definition SET filter = overlay(filter::bytea PLACING '\x00000000'
+		FROM 5)::posterior.row_filter WHERE name = 'numbers';
 SELECT posterior.warm_context('numbers'), filter FROM posterior.contexts WHERE name = 'numbers';
 ALTER TABLE numbers RENAME COLUMN id TO was;
 ALTER TABLE numbers RENAME COLUMN x TO id;
 ALTER TABLE numbers RENAME COLUMN was TO x;
-SELECT posterior.warm_context('numbers'), filter, features FROM posterior.contexts WHERE name = 'numbers';
+SELECT posterior.warm_context('numbers'), filter, features FROM posterior.contexts
+	WHERE name = 'numbers';
 DROP CAST (bytea AS posterior.row_filter);
 DROP CAST (posterior.row_filter AS bytea);
 SELECT count(posterior.drop_context(name)) FROM posterior.contexts;

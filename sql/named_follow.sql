@@ -18,15 +18,19 @@ CREATE SCHEMA there;
 CREATE TABLE here.t (id int PRIMARY KEY, a float8, b int, y float8);
 INSERT INTO here.t SELECT i, sin(i), i % 5, cos(i) FROM generate_series(1, 30) i;
 SELECT posterior.load_model('rows', current_setting('test.models') || '/rows_tokens.safetensors');
-SELECT posterior.create_context('c', 'here.t', 'y', order_by => 'id DESC', filter => 'b <> 2', model => 'rows');
+SELECT posterior.create_context('c', 'here.t', 'y', order_by => 'id DESC', filter => 'b <> 2',
+		model => 'rows');
 SELECT posterior.create_context('other', 'here.t', 'y', '{a}', order_by => 'id', model => 'toy');
-CREATE FUNCTION answer() RETURNS text LANGUAGE sql AS $$ SELECT md5(posterior.predict('c', q)::text) FROM (SELECT 40 AS id, 0.5::float8 AS a, 2 AS b) q $$;
+CREATE FUNCTION answer() RETURNS text LANGUAGE sql AS $$ SELECT md5(posterior.predict('c', q)::text)
+	FROM (SELECT 40 AS id, 0.5::float8 AS a, 2 AS b) q $$;
 SELECT answer() AS before \gset
 
 -- renames of columns, table and schema
 ALTER TABLE here.t RENAME COLUMN a TO "A b";
 SELECT try('SELECT answer()');
-CREATE OR REPLACE FUNCTION answer() RETURNS text LANGUAGE sql AS $$ SELECT md5(posterior.predict('c', q)::text) FROM (SELECT 40 AS id, 0.5::float8 AS "A b", 2 AS label) q $$;
+CREATE OR REPLACE FUNCTION answer() RETURNS text LANGUAGE sql AS $$
+	SELECT md5(posterior.predict('c', q)::text)
+	FROM (SELECT 40 AS id, 0.5::float8 AS "A b", 2 AS label) q $$;
 ALTER TABLE here.t RENAME COLUMN b TO label;
 ALTER TABLE here.t RENAME COLUMN y TO target;
 SELECT answer() = :'before' AS same;
@@ -50,7 +54,8 @@ SELECT answer() = :'before' AS same;
 ALTER TABLE there.t DROP COLUMN more;
 SELECT answer() = :'before' AS same;
 -- types: still a number
-ALTER TABLE there.t ALTER COLUMN label TYPE numeric, ALTER COLUMN "A b" TYPE double precision, ALTER COLUMN target TYPE numeric USING target::numeric;
+ALTER TABLE there.t ALTER COLUMN label TYPE numeric, ALTER COLUMN "A b" TYPE double precision,
+	ALTER COLUMN target TYPE numeric USING target::numeric;
 SELECT try('SELECT answer()'), posterior.warm_context('c') AS rows;
 -- another kind of feature
 ALTER TABLE there.t ALTER COLUMN "A b" TYPE text;
@@ -70,27 +75,36 @@ SELECT answer() = :'before' AS same;
 -- types of columns that filters and orders use
 CREATE TYPE sky AS ENUM ('sun', 'rain');
 CREATE TABLE turns (id int PRIMARY KEY, at int, k int, flag boolean, sky sky, x float8, y float8);
-INSERT INTO turns SELECT i, 30 - i, i % 7, i % 2 = 0, 'sun', sin(i), cos(i) FROM generate_series(1, 30) i;
-SELECT posterior.create_context('turns', 'turns', 'y', '{x}', 'at DESC, id', filter => 'k > 3', model => 'toy');
-SELECT posterior.create_context('flags', 'turns', 'y', '{x}', 'id', filter => 'flag', model => 'toy');
-SELECT posterior.create_context('skies', 'turns', 'y', '{x}', 'id', filter => 'sky = ''sun'' AND id > 3', model => 'toy');
-SELECT posterior.warm_context('turns') AS turns, posterior.warm_context('flags') AS flags, posterior.warm_context('skies') AS skies;
+INSERT INTO turns SELECT i, 30 - i, i % 7, i % 2 = 0, 'sun', sin(i), cos(i)
+	FROM generate_series(1, 30) i;
+SELECT posterior.create_context('turns', 'turns', 'y', '{x}', 'at DESC, id', filter => 'k > 3',
+		model => 'toy');
+SELECT posterior.create_context('flags', 'turns', 'y', '{x}', 'id', filter => 'flag',
+		model => 'toy');
+SELECT posterior.create_context('skies', 'turns', 'y', '{x}', 'id',
+		filter => 'sky = ''sun'' AND id > 3', model => 'toy');
+SELECT posterior.warm_context('turns') AS turns, posterior.warm_context('flags') AS flags,
+	posterior.warm_context('skies') AS skies;
 -- still a condition
 ALTER TABLE turns ALTER k TYPE numeric;
 SELECT posterior.warm_context('turns'), filter FROM posterior.contexts WHERE name = 'turns';
 -- none, in views and dumps the text of it, until the type is back
 ALTER TABLE turns ALTER k TYPE text;
-SELECT try('SELECT posterior.warm_context(''turns'')'), try('SELECT posterior.predict(''turns'', t) FROM turns t');
+SELECT try('SELECT posterior.warm_context(''turns'')'), try('SELECT posterior.predict(''turns'', t)
+	FROM turns t');
 ALTER TABLE turns RENAME k TO "K k";
 SELECT try('SELECT posterior.warm_context(''turns'')');
-SELECT c.filter, d.filter AS dumped FROM posterior.contexts c JOIN posterior.context_definition d USING (name) WHERE name = 'turns';
+SELECT c.filter, d.filter AS dumped FROM posterior.contexts c JOIN posterior.context_definition d
+	USING (name) WHERE name = 'turns';
 BEGIN;
 -- the same after pg_upgrade
 CREATE CAST (posterior.row_filter AS bytea) WITHOUT FUNCTION;
 CREATE CAST (bytea AS posterior.row_filter) WITHOUT FUNCTION;
-UPDATE posterior.context_definition SET filter = overlay(filter::bytea PLACING '\x00000000' FROM 5)::posterior.row_filter WHERE name = 'turns';
+UPDATE posterior.context_definition SET filter = overlay(filter::bytea PLACING '\x00000000'
+		FROM 5)::posterior.row_filter WHERE name = 'turns';
 SELECT try('SELECT posterior.warm_context(''turns'')');
-SELECT c.filter, d.filter AS dumped FROM posterior.contexts c JOIN posterior.context_definition d USING (name) WHERE name = 'turns';
+SELECT c.filter, d.filter AS dumped FROM posterior.contexts c JOIN posterior.context_definition d
+	USING (name) WHERE name = 'turns';
 ROLLBACK;
 BEGIN;
 SELECT try('SELECT posterior.alter_context(''turns'', max_rows => 20)');
@@ -99,9 +113,11 @@ SELECT posterior.warm_context('turns'), filter FROM posterior.contexts WHERE nam
 ROLLBACK;
 ALTER TABLE turns ALTER "K k" TYPE int USING "K k"::int;
 SELECT posterior.warm_context('turns'), filter FROM posterior.contexts WHERE name = 'turns';
--- a type with operators of its owner's: the checks of create_context hold, and nothing of his is called
+-- a type with operators of its owner's: the checks of create_context hold, and nothing of his is
+-- called
 CREATE TYPE mine AS (i int);
-CREATE FUNCTION spy(mine, int) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'called'; END $$;
+CREATE FUNCTION spy(mine, int) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$
+	BEGIN RAISE EXCEPTION 'called'; END $$;
 CREATE OPERATOR > (LEFTARG = mine, RIGHTARG = int, FUNCTION = spy);
 BEGIN;
 ALTER TABLE turns ALTER "K k" TYPE mine USING row("K k")::mine;
@@ -121,11 +137,13 @@ ALTER TABLE turns ALTER sky TYPE text;
 SELECT try('SELECT posterior.warm_context(''skies'')');
 DROP TYPE sky;
 SELECT try('SELECT posterior.warm_context(''skies'')');
-SELECT c.filter, d.filter AS dumped FROM posterior.contexts c JOIN posterior.context_definition d USING (name) WHERE name = 'skies';
+SELECT c.filter, d.filter AS dumped FROM posterior.contexts c JOIN posterior.context_definition d
+	USING (name) WHERE name = 'skies';
 ROLLBACK;
 -- no order
 ALTER TABLE turns ALTER at TYPE point USING point(at, at);
-SELECT try('SELECT posterior.warm_context(''turns'')'), try('SELECT posterior.predict(''turns'', t) FROM turns t');
+SELECT try('SELECT posterior.warm_context(''turns'')'), try('SELECT posterior.predict(''turns'', t)
+	FROM turns t');
 SELECT order_by FROM posterior.contexts WHERE name = 'turns';
 BEGIN;
 SELECT posterior.alter_context('turns', order_by => 'id');
@@ -135,13 +153,22 @@ ALTER TABLE turns ALTER at TYPE int USING at[0];
 SELECT posterior.warm_context('turns');
 
 -- filters of a dump that cannot be read are kept as they are, and never evaluated
-WITH dumped AS MATERIALIZED (SELECT f::posterior.row_filter AS filter FROM (VALUES ('public.turns WHERE (id > 3)'), ('-'), ('public.nothing WHERE (id > 3)'), ('"No schema".t WHERE true'), ('public.turns WHERE (k > 3)'), ('public.turns WHERE ((sky)::text > 3)'),
-	('public.turns WHERE (sky = ''snow''::public.sky)'), ('public.turns WHERE (id >'), ('public.turns WHERE spy(row(1)::mine, id)'), ('public.turns WHERE true; DROP TABLE turns'), ('nothing at all')) v (f))
+WITH dumped AS MATERIALIZED (SELECT f::posterior.row_filter AS filter
+		FROM (VALUES ('public.turns WHERE (id > 3)'), ('-'), ('public.nothing WHERE (id > 3)'),
+			('"No schema".t WHERE true'), ('public.turns WHERE (k > 3)'),
+			('public.turns WHERE ((sky)::text > 3)'),
+	('public.turns WHERE (sky = ''snow''::public.sky)'), ('public.turns WHERE (id >'),
+		('public.turns WHERE spy(row(1)::mine, id)'), ('public.turns WHERE true; DROP TABLE turns'),
+		('nothing at all')) v (f))
 	SELECT filter, posterior.condition(filter) FROM dumped;
 -- so are relations and columns, as what is gone
-WITH dumped AS MATERIALIZED (SELECT r::posterior.regrelation AS relation FROM (VALUES ('public.turns'), ('-'), ('public.nothing'), ('"No schema".t'), ('4294967295')) v (r))
+WITH dumped AS MATERIALIZED (SELECT r::posterior.regrelation AS relation
+		FROM (VALUES ('public.turns'), ('-'), ('public.nothing'), ('"No schema".t'),
+			('4294967295')) v (r))
 	SELECT relation, relation::regclass AS class, relation = 'turns'::regclass AS turns FROM dumped;
-WITH dumped AS MATERIALIZED (SELECT c::posterior.regcolumn AS "column" FROM (VALUES ('public.turns.id'), ('-'), ('public.turns.k'), ('public.turns.ctid'), ('public.nothing.id'), ('"No schema".t.id')) v (c))
+WITH dumped AS MATERIALIZED (SELECT c::posterior.regcolumn AS "column"
+		FROM (VALUES ('public.turns.id'), ('-'), ('public.turns.k'), ('public.turns.ctid'),
+			('public.nothing.id'), ('"No schema".t.id')) v (c))
 	SELECT "column", posterior.column_name("column") FROM dumped;
 SELECT try('SELECT ''id''::posterior.regcolumn');
 -- nor are other errors taken for one of the text
@@ -151,12 +178,16 @@ SELECT ('public.turns WHERE id > 1' || repeat(' + 1', 20000))::posterior.row_fil
 \set VERBOSITY default
 RESET max_stack_depth;
 \set VERBOSITY terse
-UPDATE posterior.context_definition SET filter = 'public.turns WHERE spy(row(id)::public.mine, 3)' WHERE name = 'turns';
-UPDATE posterior.context_definition SET filter = 'public.nothing WHERE (id > 3)' WHERE name = 'flags';
+UPDATE posterior.context_definition SET filter = 'public.turns WHERE spy(row(id)::public.mine, 3)'
+	WHERE name = 'turns';
+UPDATE posterior.context_definition SET filter = 'public.nothing WHERE (id > 3)'
+	WHERE name = 'flags';
 \set VERBOSITY default
 SELECT name, filter FROM posterior.contexts WHERE relation = 'turns'::regclass ORDER BY name;
-SELECT try('SELECT posterior.warm_context(''turns'')'), try('SELECT posterior.predict(''flags'', t) FROM turns t');
-SELECT try('SELECT posterior.alter_context(''turns'', filter => ''spy(row(id)::public.mine, 3)'')'), try('SELECT posterior.alter_context(''flags'', max_rows => 20)');
+SELECT try('SELECT posterior.warm_context(''turns'')'), try('SELECT posterior.predict(''flags'', t)
+	FROM turns t');
+SELECT try('SELECT posterior.alter_context(''turns'', filter => ''spy(row(id)::public.mine, 3)'')'),
+	try('SELECT posterior.alter_context(''flags'', max_rows => 20)');
 SELECT try('SELECT posterior.refresh_context(''flags'')');
 SELECT posterior.alter_context('turns', filter => 'id > 3'), posterior.drop_context('flags');
 SELECT posterior.warm_context('turns'), posterior.warm_context('skies');
@@ -195,8 +226,11 @@ SELECT posterior.alter_context('c', filter => '', features => '{id,"A b"}');
 SELECT posterior.warm_context('c');
 ROLLBACK;
 
--- triggers switched off, dropped, missing: the rows are read, and create_context or alter_context puts them back
-CREATE VIEW notes AS SELECT tgrelid::regclass AS relation, string_agg(format('%s %s', tgname, tgenabled), ', ' ORDER BY tgname) AS triggers FROM pg_trigger WHERE tgname LIKE 'posterior%' GROUP BY 1;
+-- triggers switched off, dropped, missing: the rows are read, and create_context or alter_context
+-- puts them back
+CREATE VIEW notes AS SELECT tgrelid::regclass AS relation,
+	string_agg(format('%s %s', tgname, tgenabled), ', ' ORDER BY tgname) AS triggers FROM pg_trigger
+	WHERE tgname LIKE 'posterior%' GROUP BY 1;
 ALTER TABLE there.t DISABLE TRIGGER ALL;
 DELETE FROM there.t WHERE id = 8;
 SELECT answer() <> :'before' AS changed, posterior.warm_context('other') AS rows;
@@ -238,20 +272,27 @@ DROP TABLE bystander;
 RESET session_replication_role;
 SELECT name FROM posterior.contexts ORDER BY name;
 
--- attributes of a composite type, by which rows are ordered and chosen, go without a write to the table
+-- attributes of a composite type, by which rows are ordered and chosen, go without a write to the
+-- table
 CREATE TYPE pair AS (a int, b int);
 CREATE TABLE pairs (k pair, x float8, y float8);
 INSERT INTO pairs SELECT row(i % 3, -i)::pair, i, i * i FROM generate_series(1, 40) i;
-SELECT posterior.create_context('ordered', 'pairs', 'y', '{x}', order_by => 'k', model => 'tabular_small');
-SELECT posterior.create_context('chosen', 'pairs', 'y', '{x}', order_by => 'x', filter => '(k).a <> 1 AND (k).b < -3', model => 'tabular_small');
-CREATE FUNCTION answer(name text) RETURNS text LANGUAGE sql AS $$ SELECT posterior.predict(name, q)::text FROM (SELECT 5.0::float8 AS x) q $$;
-CREATE FUNCTION answer_uncached(name text) RETURNS text LANGUAGE sql SET posterior.cache = off AS $$ SELECT answer(name) $$;
+SELECT posterior.create_context('ordered', 'pairs', 'y', '{x}', order_by => 'k',
+		model => 'tabular_small');
+SELECT posterior.create_context('chosen', 'pairs', 'y', '{x}', order_by => 'x',
+		filter => '(k).a <> 1 AND (k).b < -3', model => 'tabular_small');
+CREATE FUNCTION answer(name text) RETURNS text LANGUAGE sql AS $$
+	SELECT posterior.predict(name, q)::text FROM (SELECT 5.0::float8 AS x) q $$;
+CREATE FUNCTION answer_uncached(name text) RETURNS text LANGUAGE sql SET posterior.cache = off AS $$
+	SELECT answer(name) $$;
 SELECT answer('ordered') AS ordered, answer('chosen') AS chosen \gset
 ALTER TYPE pair RENAME ATTRIBUTE b TO c;
 SELECT answer('ordered') = :'ordered' AS ordered, answer('chosen') = :'chosen' AS chosen;
 ALTER TYPE pair DROP ATTRIBUTE a;
-SELECT answer('ordered') = answer_uncached('ordered') AS same, answer('ordered') = :'ordered' AS as_before, try('SELECT answer(''chosen'')');
-SELECT name, order_by, filter FROM posterior.contexts WHERE relation = 'pairs'::regclass ORDER BY name;
+SELECT answer('ordered') = answer_uncached('ordered') AS same,
+	answer('ordered') = :'ordered' AS as_before, try('SELECT answer(''chosen'')');
+SELECT name, order_by, filter FROM posterior.contexts WHERE relation = 'pairs'::regclass
+	ORDER BY name;
 DROP TABLE pairs;
 DROP TYPE pair;
 DROP FUNCTION answer(text), answer_uncached(text);

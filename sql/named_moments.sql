@@ -1,4 +1,5 @@
--- call sites of named contexts that see different rows at moments whose snapshots look the same, and what is left of questions that fail
+-- call sites of named contexts that see different rows at moments whose snapshots look the same,
+-- and what is left of questions that fail
 SET posterior.model = 'tabular_small';
 -- an encoding that cannot be continued leaves nobody waiting for it
 CREATE TABLE t (id int PRIMARY KEY, x float8, y float8);
@@ -33,7 +34,9 @@ BEGIN
 	assigned[1] := posterior.mean(posterior.predict('t', NEW));
 	assigned[2] := posterior.mean(posterior.predict('v', NEW));
 	assigned[3] := posterior.mean(posterior.predict('parent', NEW));
-	EXECUTE 'SELECT count(*), ARRAY[posterior.mean(posterior.predict(''t'', $1)), posterior.mean(posterior.predict(''v'', $1)), posterior.mean(posterior.predict(''parent'', $1))] FROM t' INTO n, executed USING NEW;
+	EXECUTE 'SELECT count(*), ARRAY[posterior.mean(posterior.predict(''t'', $1)),
+			posterior.mean(posterior.predict(''v'', $1)),
+			posterior.mean(posterior.predict(''parent'', $1))] FROM t' INTO n, executed USING NEW;
 	INSERT INTO seen VALUES (NEW.id, n, assigned = executed);
 	INSERT INTO child VALUES (NEW.id, NEW.x, NEW.y);
 	RETURN NEW;
@@ -45,10 +48,12 @@ SELECT * FROM seen ORDER BY id;
 DROP TABLE seen, child, parent, t CASCADE;
 -- what policies let through can depend on settings, and whether one may ask as well
 CREATE ROLE regress_tenant;
-CREATE TABLE t AS SELECT i AS id, i % 2 = 0 AS even, i AS x, CASE WHEN i % 2 = 0 THEN 1000.0 ELSE -1000.0 END AS y FROM generate_series(1, 40) i;
+CREATE TABLE t AS SELECT i AS id, i % 2 = 0 AS even, i AS x, CASE WHEN i % 2 = 0 THEN 1000.0
+	ELSE -1000.0 END AS y FROM generate_series(1, 40) i;
 ALTER TABLE t ENABLE ROW LEVEL SECURITY;
 CREATE POLICY one ON t USING (even = (current_setting('test.tenant') = 'even'));
-CREATE VIEW v WITH (security_barrier) AS SELECT * FROM t WHERE even = (current_setting('test.tenant') = 'even');
+CREATE VIEW v WITH (security_barrier) AS SELECT * FROM t
+	WHERE even = (current_setting('test.tenant') = 'even');
 GRANT SELECT ON t, v TO regress_tenant;
 SELECT posterior.create_context('t', 't', 'y', features => '{x}', order_by => 'id');
 SELECT posterior.create_context('v', 'v', 'y', features => '{x}', order_by => 'id');
@@ -57,7 +62,8 @@ DECLARE
 	r record;
 BEGIN
 	SELECT 20 AS x INTO r;
-	RETURN sign(posterior.mean(posterior.predict('t', r))) || ' ' || sign(posterior.mean(posterior.predict('v', r)));
+	RETURN sign(posterior.mean(posterior.predict('t', r))) || ' '
+		|| sign(posterior.mean(posterior.predict('v', r)));
 END $$;
 SET ROLE regress_tenant;
 SET posterior.row_security = private;

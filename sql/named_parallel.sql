@@ -1,24 +1,36 @@
--- named contexts in parallel queries, also of a transaction that has written the table, whose workers do not hold its locks
-SELECT posterior.load_model('chain', current_setting('test.models') || '/packed_causal.safetensors');
+-- named contexts in parallel queries, also of a transaction that has written the table, whose
+-- workers do not hold its locks
+SELECT posterior.load_model('chain', current_setting('test.models')
+		|| '/packed_causal.safetensors');
 CREATE TABLE t (k int PRIMARY KEY, x float8, z int NOT NULL DEFAULT 1, y float8);
 CREATE TABLE other (i int);
 INSERT INTO t (k, x, y) SELECT i, i / 10.0, i FROM generate_series(1, 10) i;
-SELECT posterior.create_context('c', 't', 'y', features => '{x,z}', order_by => 'k', model => 'chain');
+SELECT posterior.create_context('c', 't', 'y', features => '{x,z}', order_by => 'k',
+		model => 'chain');
 CREATE TABLE asked (x float8, z int) WITH (parallel_workers = 2);
 INSERT INTO asked SELECT i / 100.0, i % 7 FROM generate_series(1, 400) i;
 ANALYZE asked, t;
-CREATE FUNCTION scratch() RETURNS posterior.distribution STABLE PARALLEL SAFE LANGUAGE plpgsql SET posterior.model = 'chain' SET posterior.cache = off AS $$
+CREATE FUNCTION scratch() RETURNS posterior.distribution STABLE PARALLEL SAFE
+	LANGUAGE plpgsql SET posterior.model = 'chain' SET posterior.cache = off AS $$
 BEGIN
 	RETURN posterior.predict((SELECT posterior.context(y, x, z ORDER BY k) FROM t), 0.5::float8, 2);
 END $$;
--- what a user may declare, though the functions that take a name are for the leader: then workers ask
-CREATE FUNCTION by_worker(x float8, z int) RETURNS posterior.distribution STABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
+-- what a user may declare, though the functions that take a name are for the leader: then workers
+-- ask
+CREATE FUNCTION by_worker(x float8, z int) RETURNS posterior.distribution STABLE PARALLEL SAFE
+	LANGUAGE plpgsql AS $$
 BEGIN
 	RETURN posterior.predict('c', q) FROM (SELECT by_worker.x, by_worker.z) q;
 END $$;
-CREATE VIEW by_leader AS SELECT bool_and(posterior.predict('c', a) OPERATOR(posterior.=) posterior.predict((SELECT posterior.context(y, t.x, t.z ORDER BY k) FROM t), a.x, a.z)) AS same, count(*) FROM asked a WHERE a.z < 2;
-CREATE VIEW by_workers AS SELECT min(d) = max(d) AND min(d) = scratch()::text AS same, count(*) FROM (SELECT by_worker(0.5, 2)::text AS d FROM asked) a;
-CREATE VIEW inside AS SELECT bool_and(posterior.predict('c', q) OPERATOR(posterior.=) scratch()) AS same FROM (SELECT 0.5::float8 AS x, 2 AS z FROM generate_series(1, 2)) q;
+CREATE VIEW by_leader AS
+	SELECT bool_and(posterior.predict('c', a)
+		OPERATOR(posterior.=) posterior.predict((SELECT posterior.context(y, t.x, t.z ORDER BY k)
+			FROM t), a.x, a.z)) AS same, count(*) FROM asked a WHERE a.z < 2;
+CREATE VIEW by_workers AS SELECT min(d) = max(d) AND min(d) = scratch()::text AS same, count(*)
+	FROM (SELECT by_worker(0.5, 2)::text AS d FROM asked) a;
+CREATE VIEW inside AS
+	SELECT bool_and(posterior.predict('c', q) OPERATOR(posterior.=) scratch()) AS same
+	FROM (SELECT 0.5::float8 AS x, 2 AS z FROM generate_series(1, 2)) q;
 SET posterior.model = 'chain';
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
@@ -31,7 +43,8 @@ CREATE FUNCTION workers() RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	plan json;
 BEGIN
-	EXECUTE 'EXPLAIN (ANALYZE, FORMAT json) SELECT by_worker(x, z) FROM asked a WHERE a.z < 2' INTO plan;
+	EXECUTE 'EXPLAIN (ANALYZE, FORMAT json) SELECT by_worker(x, z) FROM asked a
+		WHERE a.z < 2' INTO plan;
 	RETURN plan #>> '{0,Plan,Workers Launched}';
 END $$;
 -- first what is there is proven by two transactions
@@ -68,7 +81,8 @@ ROLLBACK;
 -- nothing of it was published
 TABLE by_leader;
 -- where every query that can be is parallel; 16 renamed the setting
-SELECT name AS force_parallel FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query') \gset
+SELECT name AS force_parallel FROM pg_settings
+	WHERE name IN ('force_parallel_mode', 'debug_parallel_query') \gset
 SET :force_parallel = on;
 TABLE inside;
 BEGIN;

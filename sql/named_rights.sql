@@ -22,7 +22,9 @@ CREATE SCHEMA rooms AUTHORIZATION posterior_owner;
 GRANT ALL ON SCHEMA rooms TO posterior_owner;
 -- the ids of the rows that an answer has read, or the error
 CREATE FUNCTION ids(named text) RETURNS text STABLE LANGUAGE sql AS
-$$ SELECT string_agg(i::text, ' ' ORDER BY i) FROM (SELECT round(posterior.mean(posterior.predict(named, q)))::int AS bits FROM (SELECT 0 AS id) q) p, generate_series(0, 23) i WHERE (bits >> i) & 1 = 1 $$;
+$$ SELECT string_agg(i::text, ' ' ORDER BY i)
+	FROM (SELECT round(posterior.mean(posterior.predict(named, q)))::int AS bits
+		FROM (SELECT 0 AS id) q) p, generate_series(0, 23) i WHERE (bits >> i) & 1 = 1 $$;
 CREATE FUNCTION tell(named text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	hint text;
@@ -36,7 +38,8 @@ GRANT EXECUTE ON FUNCTION ids, tell, try TO PUBLIC;
 SET posterior.model = 'echo';
 SET ROLE posterior_owner;
 CREATE TABLE rooms.t (id int, who text, y float8, secret float8);
-INSERT INTO rooms.t SELECT i, CASE WHEN i % 2 = 0 THEN 'posterior_reader' ELSE 'posterior_owner' END, 0, i FROM generate_series(1, 6) i;
+INSERT INTO rooms.t SELECT i, CASE WHEN i % 2 = 0 THEN 'posterior_reader' ELSE 'posterior_owner'
+	END, 0, i FROM generate_series(1, 6) i;
 SELECT posterior.create_context('t', 'rooms.t', 'y', '{id}', 'id');
 SELECT posterior.create_context('filtered', 'rooms.t', 'y', '{id}', 'id', filter => 'secret > 2');
 SELECT tell('t'), tell('filtered');
@@ -44,8 +47,10 @@ SELECT tell('t'), tell('filtered');
 -- reading: the schema, the columns that are used, the filter's among them
 SET ROLE posterior_stranger;
 SELECT tell('t'), tell('filtered');
-SELECT try('SELECT posterior.warm_context(''t'')'), try('SELECT posterior.predict_rows(''t'', ARRAY(SELECT q FROM (SELECT 1 AS id) q))');
-SELECT try('SELECT posterior.sample(''t'', ARRAY(SELECT q FROM (SELECT 1 AS id) q))'), try('SELECT posterior.log_density(''t'', 1, q) FROM (SELECT 1 AS id) q');
+SELECT try('SELECT posterior.warm_context(''t'')'),
+	try('SELECT posterior.predict_rows(''t'', ARRAY(SELECT q FROM (SELECT 1 AS id) q))');
+SELECT try('SELECT posterior.sample(''t'', ARRAY(SELECT q FROM (SELECT 1 AS id) q))'),
+	try('SELECT posterior.log_density(''t'', 1, q) FROM (SELECT 1 AS id) q');
 -- a row that does not fit tells nothing of the columns
 SELECT try('SELECT posterior.predict(''t'', q) FROM (SELECT 1 AS nothing) q');
 SELECT try('SELECT posterior.create_context(''mine'', ''rooms.t'', ''y'', ''{id}'', ''id'')');
@@ -68,18 +73,25 @@ EXECUTE ask;
 SET ROLE posterior_reader;
 EXECUTE ask;
 SET ROLE posterior_owner;
-SELECT i, posterior.predict('filtered', q) IS NOT NULL AS answered, set_config('role', 'posterior_reader', false) FROM (SELECT i, 0 AS id FROM generate_series(1, 2) i) q;
+SELECT i, posterior.predict('filtered', q) IS NOT NULL AS answered,
+	set_config('role', 'posterior_reader', false)
+	FROM (SELECT i, 0 AS id FROM generate_series(1, 2) i) q;
 RESET ROLE;
 \set SHOW_CONTEXT errors
 -- a function of the owner lends his right
 SET ROLE posterior_owner;
-CREATE FUNCTION rooms.lent(id int) RETURNS posterior.distribution LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$ SELECT posterior.predict('filtered', q) FROM (SELECT $1 AS id) q $$;
+CREATE FUNCTION rooms.lent(id int) RETURNS posterior.distribution LANGUAGE sql
+	STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+	SELECT posterior.predict('filtered', q) FROM (SELECT $1 AS id) q $$;
 SET ROLE posterior_reader;
 SELECT round(posterior.mean(rooms.lent(0))) AS bits, tell('filtered');
 
 -- changing: the owner, his members, superusers
-SELECT try('SELECT posterior.alter_context(''t'', order_by => ''id DESC'')'), try('SELECT posterior.drop_context(''t'')'), try('SELECT posterior.refresh_context(''t'')');
-SELECT try('INSERT INTO posterior.context_definition SELECT * FROM posterior.context_definition'), try('UPDATE posterior.context_definition SET owner = current_user::regrole'), try('DELETE FROM posterior.context_definition'), try('TRUNCATE posterior.context_definition');
+SELECT try('SELECT posterior.alter_context(''t'', order_by => ''id DESC'')'),
+	try('SELECT posterior.drop_context(''t'')'), try('SELECT posterior.refresh_context(''t'')');
+SELECT try('INSERT INTO posterior.context_definition SELECT * FROM posterior.context_definition'),
+	try('UPDATE posterior.context_definition SET owner = current_user::regrole'), try('DELETE
+	FROM posterior.context_definition'), try('TRUNCATE posterior.context_definition');
 SELECT try('SELECT posterior.stat_reset()');
 -- a context on somebody's table needs no right but reading, and makes no triggers there
 SELECT posterior.create_context('mine', 'rooms.t', 'y', '{id}', 'id DESC');
@@ -167,7 +179,8 @@ SELECT posterior.create_context('orphan', 'rooms.t', 'y', '{id}', 'id');
 RESET ROLE;
 DROP OWNED BY posterior_reader;
 DROP ROLE posterior_reader;
-SELECT tell('orphan'), owner::text ~ '^[0-9]+$' AS "no name" FROM posterior.contexts WHERE name = 'orphan';
+SELECT tell('orphan'), owner::text ~ '^[0-9]+$' AS "no name" FROM posterior.contexts
+	WHERE name = 'orphan';
 SET ROLE posterior_owner;
 SELECT try('SELECT posterior.drop_context(''orphan'')');
 RESET ROLE;

@@ -1,16 +1,22 @@
--- posterior.row_limit: a prediction from too many rows is refused before they are encoded, with what they would cost
-SELECT posterior.load_model('transparent', current_setting('test.models') || '/transparent.safetensors');
-SELECT posterior.load_model('transparent_limited', current_setting('test.models') || '/transparent_limited.safetensors');
+-- posterior.row_limit: a prediction from too many rows is refused before they are encoded, with
+-- what they would cost
+SELECT posterior.load_model('transparent', current_setting('test.models')
+		|| '/transparent.safetensors');
+SELECT posterior.load_model('transparent_limited', current_setting('test.models')
+		|| '/transparent_limited.safetensors');
 CREATE TABLE t (i int PRIMARY KEY, y float8, x float8, label text);
-INSERT INTO t SELECT i, sin(i), cos(i), CASE WHEN i % 2 = 0 THEN 'even' ELSE 'odd' END FROM generate_series(1, 30) i;
+INSERT INTO t SELECT i, sin(i), cos(i), CASE WHEN i % 2 = 0 THEN 'even' ELSE 'odd' END
+	FROM generate_series(1, 30) i;
 ANALYZE t;
 SET posterior.model = 'toy';
 SET posterior.class_model = 'tabular_class';
 SHOW posterior.row_limit;
 
--- context values: the aggregate makes a value of any number of rows, a question about them has the limit
+-- context values: the aggregate makes a value of any number of rows, a question about them has the
+-- limit
 SET posterior.row_limit = 29;
-CREATE TABLE c AS SELECT posterior.context(y, x) AS ctx, posterior.class_context(label, x) AS lab FROM t;
+CREATE TABLE c AS SELECT posterior.context(y, x) AS ctx,
+	posterior.class_context(label, x) AS lab FROM t;
 SELECT posterior.rows(ctx) FROM c;
 SELECT posterior.predict(ctx, 0.5) FROM c;
 SELECT posterior.predict(lab, 0.5) FROM c;
@@ -33,13 +39,18 @@ SELECT posterior.log_density(ctx, y, x) FROM c, t WHERE i <= 2;
 SELECT posterior.log_density_averaged(ctx, 2, 1, y, x) FROM c, t WHERE i <= 2;
 -- frames
 SET posterior.row_limit = 10;
-SELECT count(d) FROM (SELECT posterior.regress(y, x) OVER (ORDER BY i ROWS BETWEEN 10 PRECEDING AND 1 PRECEDING) AS d FROM t) s;
-SELECT count(d) FROM (SELECT posterior.regress(y, x) OVER (ORDER BY i ROWS BETWEEN 11 PRECEDING AND 1 PRECEDING) AS d FROM t) s;
-SELECT count(d) FROM (SELECT posterior.regress(y, x) OVER (ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS d FROM t) s;
-SELECT count(d) FROM (SELECT posterior.regress(y, x) OVER (ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS d FROM t LIMIT 11) s;
+SELECT count(d) FROM (SELECT posterior.regress(y, x)
+		OVER (ORDER BY i ROWS BETWEEN 10 PRECEDING AND 1 PRECEDING) AS d FROM t) s;
+SELECT count(d) FROM (SELECT posterior.regress(y, x)
+		OVER (ORDER BY i ROWS BETWEEN 11 PRECEDING AND 1 PRECEDING) AS d FROM t) s;
+SELECT count(d) FROM (SELECT posterior.regress(y, x)
+		OVER (ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS d FROM t) s;
+SELECT count(d) FROM (SELECT posterior.regress(y, x)
+		OVER (ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS d FROM t LIMIT 11) s;
 SELECT posterior.regress(y, x) OVER () FROM t;
 SELECT posterior.classify(label, x) OVER () FROM t;
-SELECT count(d) FROM (SELECT posterior.regress(CASE WHEN i <= 10 THEN y END, x) OVER () AS d FROM t) s;
+SELECT count(d) FROM (SELECT posterior.regress(CASE WHEN i <= 10 THEN y END, x)
+		OVER () AS d FROM t) s;
 -- evidence
 SELECT posterior.log_evidence(y, x ORDER BY i) FROM t;
 SELECT posterior.log_evidence(y, x ORDER BY i) IS NOT NULL FROM t WHERE i <= 10;
@@ -49,8 +60,10 @@ SELECT count(e) FROM (SELECT posterior.log_evidence(y, x) OVER (ORDER BY i) AS e
 \set VERBOSITY default
 SET posterior.row_limit = 29;
 SELECT posterior.create_context('n', 't', 'y', features => '{x}', order_by => 'i', model => 'toy');
-SELECT posterior.create_context('w', 't', 'y', features => '{x}', order_by => 'i', model => 'toy', max_rows => 20);
-SELECT posterior.create_context('f', 't', 'y', features => '{x}', order_by => 'i', model => 'toy', filter => 'i > 1');
+SELECT posterior.create_context('w', 't', 'y', features => '{x}', order_by => 'i', model => 'toy',
+		max_rows => 20);
+SELECT posterior.create_context('f', 't', 'y', features => '{x}', order_by => 'i', model => 'toy',
+		filter => 'i > 1');
 CREATE VIEW v AS SELECT * FROM t;
 SELECT posterior.create_context('v', 'v', 'y', features => '{x}', order_by => 'i', model => 'toy');
 SELECT posterior.predict('n', t) FROM t WHERE i = 1;
@@ -71,7 +84,8 @@ SELECT posterior.kind(posterior.predict('w', t)) FROM t WHERE i = 1;
 -- what is in the cache already, encoded under another limit, makes no difference
 SET posterior.row_limit = 0;
 SELECT posterior.warm_context('n');
-SELECT posterior.kind(posterior.predict('n', t)), posterior.kind(posterior.predict(ctx, 0.5)) FROM t, c WHERE i = 1;
+SELECT posterior.kind(posterior.predict('n', t)), posterior.kind(posterior.predict(ctx, 0.5))
+	FROM t, c WHERE i = 1;
 SET posterior.row_limit = 29;
 SELECT posterior.predict('n', t) FROM t WHERE i = 1;
 SELECT posterior.predict(ctx, 0.5) FROM c;
@@ -115,7 +129,8 @@ SET posterior.model = 'transparent';
 \set VERBOSITY default
 SELECT posterior.predict(posterior.context(0::float8, i % 20), 0) FROM generate_series(1, 20001) i;
 CREATE TABLE many AS SELECT 0::float8 AS y, i % 20 AS x FROM generate_series(1, 20001) i;
-SELECT posterior.create_context('many', 'many', 'y', features => '{x}', order_by => 'x', model => 'transparent');
+SELECT posterior.create_context('many', 'many', 'y', features => '{x}', order_by => 'x',
+		model => 'transparent');
 SELECT posterior.predict('many', m) FROM many m LIMIT 1;
 -- the rows are not read to find that they are too many
 BEGIN;

@@ -1,4 +1,5 @@
--- call sites that outlive their statement: whatever the session did in between, they answer for what is visible now
+-- call sites that outlive their statement: whatever the session did in between, they answer for
+-- what is visible now
 SELECT posterior.load_model('site', current_setting('test.models') || '/incremental.safetensors');
 SET posterior.model = 'site';
 CREATE TABLE t AS SELECT i, i / 10.0 AS x, sin(i) AS y FROM generate_series(1, 10) i;
@@ -13,7 +14,8 @@ DECLARE
 	d posterior.distribution;
 BEGIN
 	FOREACH d IN ARRAY ARRAY[NULL, NULL, NULL]::posterior.distribution[] LOOP
-		PERFORM set_config('posterior.model', CASE WHEN cardinality(answers) = 1 THEN 'site' ELSE 'tabular_small' END, true);
+		PERFORM set_config('posterior.model', CASE WHEN cardinality(answers) = 1 THEN 'site'
+				ELSE 'tabular_small' END, true);
 		d := posterior.predict(c, 0.5, 1);
 		answers := answers || d::text;
 	END LOOP;
@@ -31,7 +33,8 @@ BEGIN
 		BEGIN
 			IF i = 2 THEN
 				PERFORM posterior.drop_model('site');
-				PERFORM posterior.load_model('site', current_setting('test.models') || '/packed_tnpd.safetensors');
+				PERFORM posterior.load_model('site', current_setting('test.models')
+						|| '/packed_tnpd.safetensors');
 			END IF;
 			answer := posterior.predict(c, 0.5, 1)::text;
 			IF i = 2 THEN
@@ -44,7 +47,8 @@ BEGIN
 	END LOOP;
 	RETURN answers;
 END $$;
-SELECT a[1] = :'incremental' AS first, a[2] <> :'incremental' AS inside, a[3] = :'incremental' AS after FROM c, undo(ctx) a;
+SELECT a[1] = :'incremental' AS first, a[2] <> :'incremental' AS inside,
+	a[3] = :'incremental' AS after FROM c, undo(ctx) a;
 -- the same with savepoints
 SET posterior.model = 'site';
 PREPARE ask AS SELECT posterior.predict(ctx, 0.5, 1)::text = $1 AS same FROM c;
@@ -62,7 +66,8 @@ EXECUTE ask(:'incremental');
 COMMIT;
 -- one call site, many contexts, in a cursor that stays open over changes
 BEGIN;
-DECLARE w CURSOR FOR SELECT posterior.predict(ctx, 0.5, g)::text = :'incremental' AS same FROM c, generate_series(1, 3) g;
+DECLARE w CURSOR FOR SELECT posterior.predict(ctx, 0.5, g)::text = :'incremental' AS same
+	FROM c, generate_series(1, 3) g;
 FETCH 1 FROM w;
 SET LOCAL posterior.model = 'tabular_small';
 SELECT posterior.predict(ctx, 0.5, 1)::text = :'small' AS same FROM c;
@@ -71,9 +76,12 @@ FETCH 1 FROM w;
 CLOSE w;
 COMMIT;
 -- a value that is larger than a page, stored and toasted, answers as the one just made
-CREATE TABLE big AS SELECT g, posterior.context(sin(i + g), i / 10.0, i) AS ctx FROM generate_series(1, 500) i, generate_series(1, 3) g GROUP BY g;
-SELECT bool_and(posterior.predict(big.ctx, 0.5, 1)::text = posterior.predict(fresh.ctx, 0.5, 1)::text) AS same, count(DISTINCT posterior.predict(big.ctx, 0.5, 1)) AS answers
-FROM big JOIN (SELECT g, posterior.context(sin(i + g), i / 10.0, i) AS ctx FROM generate_series(1, 500) i, generate_series(1, 3) g GROUP BY g) fresh USING (g);
+CREATE TABLE big AS SELECT g, posterior.context(sin(i + g), i / 10.0, i) AS ctx
+	FROM generate_series(1, 500) i, generate_series(1, 3) g GROUP BY g;
+SELECT bool_and(posterior.predict(big.ctx, 0.5, 1)::text = posterior.predict(fresh.ctx, 0.5,
+			1)::text) AS same, count(DISTINCT posterior.predict(big.ctx, 0.5, 1)) AS answers
+FROM big JOIN (SELECT g, posterior.context(sin(i + g), i / 10.0, i) AS ctx
+		FROM generate_series(1, 500) i, generate_series(1, 3) g GROUP BY g) fresh USING (g);
 -- after DROP EXTENSION and CREATE EXTENSION the session goes on
 BEGIN;
 DROP FUNCTION switch, undo;

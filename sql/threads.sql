@@ -1,5 +1,6 @@
 -- kernels and threads: what there is, and that answers do not depend on the number of threads
-SELECT count(*) FILTER (WHERE used) AS used, bool_or(name = 'reference') AS reference, (array_agg(used))[1] AS the_first FROM posterior.kernels();
+SELECT count(*) FILTER (WHERE used) AS used, bool_or(name = 'reference') AS reference,
+	(array_agg(used))[1] AS the_first FROM posterior.kernels();
 SET posterior.kernels = reference;
 SELECT name FROM posterior.kernels() WHERE used;
 RESET posterior.kernels;
@@ -7,12 +8,15 @@ RESET posterior.kernels;
 SET posterior.model = 'gp1d';
 CREATE VIEW means AS
 	SELECT ord, posterior.mean(prediction) AS mean, posterior.stddev(prediction) AS sd
-	FROM (SELECT posterior.context(sin(i / 20.0) + 0.3 * sin(57 * i), i / 50.0 - 2 ORDER BY i) AS ctx FROM generate_series(1, 200) i) c,
-		posterior.predict_rows(ctx, (SELECT array_agg(i / 20.0 - 1.9) FROM generate_series(1, 75) i));
+	FROM (SELECT posterior.context(sin(i / 20.0) + 0.3 * sin(57 * i), i / 50.0 - 2
+				ORDER BY i) AS ctx FROM generate_series(1, 200) i) c,
+		posterior.predict_rows(ctx,
+				(SELECT array_agg(i / 20.0 - 1.9) FROM generate_series(1, 75) i));
 CREATE TABLE whole AS TABLE means;
 SET posterior.kernels = half;
 CREATE TABLE half AS TABLE means;
-SELECT count(*), max(abs(h.mean - w.mean) / w.sd) < 0.01 AS near FROM whole w JOIN half h USING (ord);
+SELECT count(*), max(abs(h.mean - w.mean) / w.sd) < 0.01 AS near FROM whole w
+	JOIN half h USING (ord);
 RESET posterior.kernels;
 SELECT count(*) AS changed FROM (TABLE means EXCEPT TABLE whole) d;
 DROP VIEW means;
@@ -31,7 +35,8 @@ CREATE FUNCTION everything() RETURNS text LANGUAGE sql AS $$
 	SELECT md5(concat_ws(';',
 		(SELECT string_agg(p::text, ',') FROM c, q, posterior.predict_rows(ctx, xs) p),
 		(SELECT string_agg(s::text, ',') FROM c, q, posterior.sample(ctx, xs[1:8], 100, 7) s),
-		(SELECT posterior.log_density_averaged(ctx, 60, 3, y, x ORDER BY i)::text FROM c, t WHERE i <= 8 GROUP BY ctx)))
+		(SELECT posterior.log_density_averaged(ctx, 60, 3, y, x ORDER BY i)::text FROM c, t
+				WHERE i <= 8 GROUP BY ctx)))
 $$;
 SET posterior.threads = 1;
 SELECT everything() AS alone \gset
@@ -43,7 +48,8 @@ SET posterior.threads = 8;
 SELECT everything() = :'alone' AS eight_threads_say_the_same;
 -- a question of many threads is cancelled like any other, and the session goes on
 SET statement_timeout = '50ms';
-SELECT count(*) FROM (SELECT posterior.context(y, x ORDER BY i) AS ctx FROM t) c, posterior.sample(ctx, array_fill(0.5::float8, ARRAY[300]), 20000);
+SELECT count(*) FROM (SELECT posterior.context(y, x ORDER BY i) AS ctx FROM t) c,
+	posterior.sample(ctx, array_fill(0.5::float8, ARRAY[300]), 20000);
 RESET statement_timeout;
 SELECT everything() = :'alone' AS still;
 DROP FUNCTION everything();

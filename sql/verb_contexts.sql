@@ -1,35 +1,52 @@
 -- score, contrast, suggest, order_gap, watch
 \set SHOW_CONTEXT never
 CREATE TABLE trials (id int PRIMARY KEY, x float8, kind text, y float8);
-INSERT INTO trials SELECT i, i % 40 / 10.0, (ARRAY['p', 'q'])[1 + i % 2], 4 - (i % 40 / 10.0 - 2) ^ 2 + CASE i % 2 WHEN 1 THEN 2 ELSE 0 END + (hashint4(i) & 15) / 100.0 FROM generate_series(1, 80) i;
+INSERT INTO trials SELECT i, i % 40 / 10.0, (ARRAY['p', 'q'])[1 + i % 2],
+	4 - (i % 40 / 10.0 - 2) ^ 2 + CASE i % 2 WHEN 1 THEN 2 ELSE 0 END + (hashint4(i) & 15) / 100.0
+	FROM generate_series(1, 80) i;
 SELECT posterior.create_context('trials', 'trials', 'y', '{x,kind}', order_by => 'id');
 -- score: the numbers of predict_summary, by key, whatever the block
 CREATE TABLE ask (name text PRIMARY KEY, y float8, kind text, x float8);
-INSERT INTO ask SELECT 'r' || i, CASE WHEN i % 3 = 0 THEN 1 END, 'p', i / 10.0 FROM generate_series(0, 24) i;
-SELECT count(*) AS rows, bool_and(abs(s.mean - posterior.mean(p)) < 1e-12) AS mean, bool_and(s.quantiles[2] = posterior.quantile(p, 0.5)) AS median
-FROM posterior.score('trials', 'ask', block => 7) s JOIN ask a ON a.name = s.row_key->>'name', LATERAL posterior.predict('trials'::name, a) p;
+INSERT INTO ask SELECT 'r' || i, CASE WHEN i % 3 = 0 THEN 1 END, 'p', i / 10.0
+	FROM generate_series(0, 24) i;
+SELECT count(*) AS rows, bool_and(abs(s.mean - posterior.mean(p)) < 1e-12) AS mean,
+	bool_and(s.quantiles[2] = posterior.quantile(p, 0.5)) AS median
+FROM posterior.score('trials', 'ask', block => 7) s JOIN ask a ON a.name = s.row_key->>'name',
+	LATERAL posterior.predict('trials'::name, a) p;
 SELECT count(*) FROM posterior.score('trials', 'ask', only_missing => true);
-SELECT bool_and(a.mean = b.mean) AS same FROM posterior.score('trials', 'ask') a JOIN posterior.score('trials', 'ask', block => 1) b USING (row_key);
+SELECT bool_and(a.mean = b.mean) AS same FROM posterior.score('trials', 'ask') a
+	JOIN posterior.score('trials', 'ask', block => 1) b USING (row_key);
 SELECT posterior.create_context('kinds', 'trials', 'kind', '{x,y}', order_by => 'id');
-SELECT count(label) AS labels, bool_and(probability BETWEEN 0.5 AND 1) AS probability, count(mean) AS means FROM posterior.score('kinds', 'trials', key => '{id}');
+SELECT count(label) AS labels, bool_and(probability BETWEEN 0.5 AND 1) AS probability,
+	count(mean) AS means FROM posterior.score('kinds', 'trials', key => '{id}');
 -- contrast: what if the kind were another
-SELECT difference > 1 AS difference, probability_greater > 0.9 AS greater, low < difference AND difference < high AS band, abs(other_mean - mean - difference) < 1e-12 AS sum
+SELECT difference > 1 AS difference, probability_greater > 0.9 AS greater, low < difference
+	AND difference < high AS band, abs(other_mean - mean - difference) < 1e-12 AS sum
 FROM posterior.contrast('trials', '{"x": 2, "kind": "p"}', '{"x": 2, "kind": "q"}');
 -- suggest: the best is near x = 2 of kind q
-CREATE VIEW candidates AS SELECT i / 5.0 AS x, k AS kind FROM generate_series(0, 20) i, unnest('{p,q}'::text[]) k;
-SELECT bool_and(abs((row_key->>'x')::float8 - 2) < 0.9 AND row_key->>'kind' = 'q') AS near, count(*) FROM posterior.suggest('trials', 'candidates', 3, draws => 64);
-SELECT method, bool_and(abs((row_key->>'x')::float8 - 2) > 1.2) AS far FROM unnest('{draws,improvement,bound}'::text[]) method, LATERAL posterior.suggest('trials', 'candidates', 1, maximize => false, method => method, draws => 32) GROUP BY method ORDER BY method;
-SELECT abs(sum(share) - 1) < 1e-9 AS shares, min(rank), max(rank) FROM posterior.suggest('trials', 'candidates', 100, draws => 16);
+CREATE VIEW candidates AS SELECT i / 5.0 AS x, k AS kind FROM generate_series(0, 20) i,
+	unnest('{p,q}'::text[]) k;
+SELECT bool_and(abs((row_key->>'x')::float8 - 2) < 0.9 AND row_key->>'kind' = 'q') AS near, count(*)
+	FROM posterior.suggest('trials', 'candidates', 3, draws => 64);
+SELECT method, bool_and(abs((row_key->>'x')::float8 - 2) > 1.2) AS far
+	FROM unnest('{draws,improvement,bound}'::text[]) method,
+	LATERAL posterior.suggest('trials', 'candidates', 1, maximize => false, method => method,
+		draws => 32) GROUP BY method ORDER BY method;
+SELECT abs(sum(share) - 1) < 1e-9 AS shares, min(rank), max(rank)
+	FROM posterior.suggest('trials', 'candidates', 100, draws => 16);
 -- order_gap: no order of one row matters, gaps are not negative on the same orders
 CREATE VIEW held AS SELECT * FROM trials WHERE id <= 8;
-SELECT rows, gap >= 0 AS gap, log_density_stddev >= 0 AS spread, kl_gap IS NOT NULL AS kl FROM posterior.order_gap('trials', 'held', orders => 4, draws => 4);
+SELECT rows, gap >= 0 AS gap, log_density_stddev >= 0 AS spread, kl_gap IS NOT NULL AS kl
+	FROM posterior.order_gap('trials', 'held', orders => 4, draws => 4);
 SELECT kl_gap FROM posterior.order_gap('trials', 'held', orders => 2, draws => 0);
 -- watch: new rows tell their surprise, surprising ones stay out of the context
 SELECT posterior.watch('trials', leave_out => true);
-INSERT INTO trials (id, x, kind, y) VALUES (1001, 2, 'p', 4.05), (1002, 2, 'p', 40), (1003, 2, 'p', NULL);
+INSERT INTO trials (id, x, kind, y) VALUES (1001, 2, 'p', 4.05), (1002, 2, 'p', 40),
+	(1003, 2, 'p', NULL);
 SELECT id, surprise > 0.01 AS usual FROM trials WHERE id > 1000 ORDER BY id;
 SELECT filter FROM posterior.contexts WHERE name = 'trials';
-SELECT posterior.mean(posterior.predict('trials'::name, '{"x": 2, "kind": "p"}'::jsonb)) < 8 AS "kept out";
+SELECT posterior.mean(posterior.predict('trials'::name,
+			'{"x": 2, "kind": "p"}'::jsonb)) < 8 AS "kept out";
 SELECT posterior.watch('trials', leave_out => true);
 SELECT filter FROM posterior.contexts WHERE name = 'trials';
 SELECT posterior.unwatch('trials');
@@ -42,7 +59,8 @@ INSERT INTO young SELECT i, i FROM generate_series(1, 6) i RETURNING surprise;
 INSERT INTO young SELECT 3, 1000 RETURNING surprise < 0.1 AS odd;
 -- of labels
 SELECT posterior.watch('kinds', 'oddity');
-INSERT INTO trials (id, x, kind, y) VALUES (1005, 2, 'q', 6.05) RETURNING oddity BETWEEN 0 AND 1 AS label;
+INSERT INTO trials (id, x, kind, y) VALUES (1005, 2, 'q', 6.05)
+	RETURNING oddity BETWEEN 0 AND 1 AS label;
 -- mistakes
 SELECT posterior.score('nowhere', 'ask');
 SELECT posterior.score('trials', 'young');
@@ -65,7 +83,8 @@ SELECT posterior.watch('nowhere');
 DROP VIEW held, candidates, none;
 DROP TABLE trials, ask, young;
 -- columns that are called as the parts of the verbs' own statements
-CREATE TABLE odd (r float8, q float8, y float8, n int PRIMARY KEY, ord int, row_key text, "posterior" text);
+CREATE TABLE odd (r float8, q float8, y float8, n int PRIMARY KEY, ord int, row_key text,
+		"posterior" text);
 INSERT INTO odd SELECT i % 5, i % 3, i % 5 + i % 3, i, i, 'a', 'b' FROM generate_series(1, 30) i;
 SELECT posterior.create_context('odd', 'odd', 'y', '{r,q}', order_by => 'n');
 SELECT count(mean) FROM posterior.score('odd', 'odd');

@@ -2,75 +2,128 @@
 \set SHOW_CONTEXT never
 SET TimeZone = 'UTC';
 -- calendar: sine and cosine of one angle each, of the local clock
-SELECT round(hour_sin::numeric, 3) AS hour_sin, round(hour_cos::numeric, 3) AS hour_cos, round(weekday_sin::numeric, 3) AS weekday_sin, round(monthday_cos::numeric, 3) AS monthday_cos,
-	round(yearday_cos::numeric, 3) AS yearday_cos FROM posterior.calendar('2024-01-01 06:00'::timestamp);
-SELECT bool_and(abs(hour_sin ^ 2 + hour_cos ^ 2 - 1) < 1e-12 AND abs(weekday_sin ^ 2 + weekday_cos ^ 2 - 1) < 1e-12 AND abs(monthday_sin ^ 2 + monthday_cos ^ 2 - 1) < 1e-12 AND abs(yearday_sin ^ 2 + yearday_cos ^ 2 - 1) < 1e-12) AS circles
-FROM generate_series('2024-01-01'::timestamp, '2024-12-31', '7 hours 13 minutes') t, posterior.calendar(t);
+SELECT round(hour_sin::numeric, 3) AS hour_sin, round(hour_cos::numeric, 3) AS hour_cos,
+	round(weekday_sin::numeric, 3) AS weekday_sin, round(monthday_cos::numeric, 3) AS monthday_cos,
+	round(yearday_cos::numeric, 3) AS yearday_cos
+		FROM posterior.calendar('2024-01-01 06:00'::timestamp);
+SELECT bool_and(abs(hour_sin ^ 2 + hour_cos ^ 2 - 1) < 1e-12
+		AND abs(weekday_sin ^ 2 + weekday_cos ^ 2 - 1) < 1e-12
+		AND abs(monthday_sin ^ 2 + monthday_cos ^ 2 - 1) < 1e-12
+		AND abs(yearday_sin ^ 2 + yearday_cos ^ 2 - 1) < 1e-12) AS circles
+FROM generate_series('2024-01-01'::timestamp, '2024-12-31', '7 hours 13 minutes') t,
+	posterior.calendar(t);
 SET TimeZone = 'Asia/Tokyo';
-SELECT posterior.calendar('2024-01-01 06:00+00'::timestamptz) = posterior.calendar('2024-01-01 15:00'::timestamp) AS local, posterior.calendar('2024-02-05'::date) = posterior.calendar('2024-02-05 00:00'::timestamp) AS day;
+SELECT posterior.calendar('2024-01-01 06:00+00'::timestamptz) = posterior.calendar(
+		'2024-01-01 15:00'::timestamp) AS local,
+	posterior.calendar('2024-02-05'::date) = posterior.calendar(
+		'2024-02-05 00:00'::timestamp) AS day;
 SET TimeZone = 'UTC';
 -- two stores with a week and a trend; a table with odd names
-CREATE TABLE "Daily Sales" ("Store" int, "day" date, "Qty ""sold""" float8, promo boolean, PRIMARY KEY ("Store", day));
-INSERT INTO "Daily Sales" SELECT s, '2023-01-01'::date + i, s * 100 + 0.1 * i + 5 * (i % 7) + 20 * (i % 11 = 0)::int + 2 * posterior.draw(posterior.normal(0, 1), 1, i + 1000 * s), i % 11 = 0
+CREATE TABLE "Daily Sales" ("Store" int, "day" date, "Qty ""sold""" float8, promo boolean,
+		PRIMARY KEY ("Store", day));
+INSERT INTO "Daily Sales" SELECT s, '2023-01-01'::date + i, s * 100 + 0.1 * i + 5 * (i % 7)
+	+ 20 * (i % 11 = 0)::int + 2 * posterior.draw(posterior.normal(0, 1), 1, i + 1000 * s),
+	i % 11 = 0
 FROM generate_series(1, 2) s, generate_series(0, 199) i;
 CREATE VIEW one AS SELECT day, "Qty ""sold""" AS qty, promo FROM "Daily Sales" WHERE "Store" = 1;
-SELECT series, step, at::date AS day, abs(mean - (series->>'Store')::int * 100 - 0.1 * (199 + step) - 5 * ((199 + step) % 7) - 2) < 12 AS near, low < median AND median < high AS ordered,
-	abs(posterior.cdf(prediction, high) - posterior.cdf(prediction, low) - 0.8) < 1e-6 AS band, drawn IS NULL AS drawn
-FROM posterior.forecast('"Daily Sales"', 'day', 'Qty "sold"', horizon => 7, by => '{Store}', level => 0.8);
+SELECT series, step, at::date AS day,
+	abs(mean - (series->>'Store')::int * 100 - 0.1 * (199 + step) - 5 * ((199 + step) % 7)
+		- 2) < 12 AS near, low < median AND median < high AS ordered,
+	abs(posterior.cdf(prediction, high) - posterior.cdf(prediction, low) - 0.8) < 1e-6 AS band,
+		drawn IS NULL AS drawn
+FROM posterior.forecast('"Daily Sales"', 'day', 'Qty "sold"', horizon => 7, by => '{Store}',
+		level => 0.8);
 -- the answer does not depend on the order of the rows, nor on the search path
 CREATE TABLE shuffled AS SELECT * FROM one ORDER BY md5(day::text);
 SET search_path = pg_temp;
-SELECT bool_and(a.prediction::text = b.prediction::text) AS same FROM posterior.forecast('public.one', 'day', 'qty', 3) a JOIN posterior.forecast('public.shuffled', 'day', 'qty', 3) b USING (step);
+SELECT bool_and(a.prediction::text = b.prediction::text) AS same
+	FROM posterior.forecast('public.one', 'day', 'qty', 3) a
+	JOIN posterior.forecast('public.shuffled', 'day', 'qty', 3) b USING (step);
 RESET search_path;
--- joint draws have the marginals' means, are the same with the same seed, and rows of one draw belong together
-SELECT bool_and(abs(avg - mean) < 0.25 * (high - low)) AS means, min(cardinality(drawn)) AS draws FROM (SELECT *, (SELECT avg(v) FROM unnest(drawn) v) FROM posterior.forecast('one', 'day', 'qty', 4, draws => 200, seed => 3)) f;
-SELECT a.drawn = b.drawn AS seed, a.drawn <> c.drawn AS other FROM posterior.forecast('one', 'day', 'qty', 1, draws => 20, seed => 3) a, posterior.forecast('one', 'day', 'qty', 1, draws => 20, seed => 3) b, posterior.forecast('one', 'day', 'qty', 1, draws => 20, seed => 4) c;
-SELECT t.series, abs(t.mean - f.mean) < 1e-6 AS mean, t.low < t.median AND t.median < t.high AS ordered, t.high - t.low < f.widths AS "narrower than the sum of bands"
+-- joint draws have the marginals' means, are the same with the same seed, and rows of one draw
+-- belong together
+SELECT bool_and(abs(avg - mean) < 0.25 * (high - low)) AS means, min(cardinality(drawn)) AS draws
+	FROM (SELECT *, (SELECT avg(v) FROM unnest(drawn) v)
+		FROM posterior.forecast('one', 'day', 'qty', 4, draws => 200, seed => 3)) f;
+SELECT a.drawn = b.drawn AS seed, a.drawn <> c.drawn AS other
+	FROM posterior.forecast('one', 'day', 'qty', 1, draws => 20, seed => 3) a,
+	posterior.forecast('one', 'day', 'qty', 1, draws => 20, seed => 3) b,
+	posterior.forecast('one', 'day', 'qty', 1, draws => 20, seed => 4) c;
+SELECT t.series, abs(t.mean - f.mean) < 1e-6 AS mean, t.low < t.median
+	AND t.median < t.high AS ordered, t.high - t.low < f.widths AS "narrower than the sum of bands"
 FROM posterior.forecast_total('"Daily Sales"', 'day', 'Qty "sold"', 5, by => '{Store}') t,
-	LATERAL (SELECT sum(mean) AS mean, sum(high - low) AS widths FROM posterior.forecast('"Daily Sales"', 'day', 'Qty "sold"', 5, by => '{Store}') f WHERE f.series = t.series) f ORDER BY 1;
+	LATERAL (SELECT sum(mean) AS mean, sum(high - low) AS widths
+			FROM posterior.forecast('"Daily Sales"', 'day', 'Qty "sold"', 5, by => '{Store}') f
+			WHERE f.series = t.series) f ORDER BY 1;
 -- features that are known ahead: in a relation of their own, or in rows without a target
-CREATE TABLE plan AS SELECT '2023-01-01'::date + i AS day, i % 11 = 0 AS promo FROM generate_series(200, 215) i;
-SELECT step, mean > lag(mean) OVER (ORDER BY step) + 12 AS promotion FROM posterior.forecast('one', 'day', 'qty', 11, features => '{promo}', known => 'plan') WHERE step IN (9, 10);
+CREATE TABLE plan AS SELECT '2023-01-01'::date + i AS day, i % 11 = 0 AS promo
+	FROM generate_series(200, 215) i;
+SELECT step, mean > lag(mean) OVER (ORDER BY step) + 12 AS promotion
+	FROM posterior.forecast('one', 'day', 'qty', 11, features => '{promo}', known => 'plan')
+	WHERE step IN (9, 10);
 CREATE TABLE with_plan AS SELECT * FROM one UNION ALL SELECT day, NULL, promo FROM plan;
-SELECT bool_and(a.prediction::text = b.prediction::text) AS same FROM posterior.forecast('one', 'day', 'qty', 11, features => '{promo}', known => 'plan') a JOIN posterior.forecast('with_plan', 'day', 'qty', 11, features => '{promo}') b USING (step);
+SELECT bool_and(a.prediction::text = b.prediction::text) AS same
+	FROM posterior.forecast('one', 'day', 'qty', 11, features => '{promo}', known => 'plan') a
+	JOIN posterior.forecast('with_plan', 'day', 'qty', 11, features => '{promo}') b USING (step);
 -- holidays
 CREATE TABLE holidays (name text, day date);
 INSERT INTO holidays SELECT 'promotion', '2023-01-01'::date + i FROM generate_series(0, 219, 11) i;
-SELECT step, mean > lag(mean) OVER (ORDER BY step) + 12 AS holiday FROM posterior.forecast('one', 'day', 'qty', 11, holidays => 'holidays') WHERE step IN (9, 10);
+SELECT step, mean > lag(mean) OVER (ORDER BY step) + 12 AS holiday
+	FROM posterior.forecast('one', 'day', 'qty', 11, holidays => 'holidays') WHERE step IN (9, 10);
 -- steps: months and their ends, weeks, hours over a change to summer time, integers, gaps
-CREATE VIEW months AS SELECT ('2020-01-31'::date + make_interval(months => i))::date AS at, sin(i / 2.0) + i % 3 AS y FROM generate_series(0, 59) i WHERE i NOT IN (7, 8);
+CREATE VIEW months AS SELECT ('2020-01-31'::date + make_interval(months => i))::date AS at,
+	sin(i / 2.0) + i % 3 AS y FROM generate_series(0, 59) i WHERE i NOT IN (7, 8);
 SELECT at::date FROM posterior.forecast('months', 'at', 'y', 3);
-CREATE VIEW quarters AS SELECT '2010-02-15'::timestamp + make_interval(months => 3 * i) AS at, i + i % 4 AS y FROM generate_series(0, 39) i;
+CREATE VIEW quarters AS SELECT '2010-02-15'::timestamp + make_interval(months => 3 * i) AS at,
+	i + i % 4 AS y FROM generate_series(0, 39) i;
 SELECT at FROM posterior.forecast('quarters', 'at', 'y', 2);
-CREATE VIEW years AS SELECT make_date(1950 + i, 7, 1) AS at, i + i % 4 AS y FROM generate_series(0, 39) i;
+CREATE VIEW years AS SELECT make_date(1950 + i, 7, 1) AS at, i + i % 4 AS y
+	FROM generate_series(0, 39) i;
 SELECT at::date FROM posterior.forecast('years', 'at', 'y', 2);
-CREATE VIEW weeks AS SELECT '2020-01-06'::date + 7 * i AS at, i + i % 4 AS y FROM generate_series(0, 59) i;
+CREATE VIEW weeks AS SELECT '2020-01-06'::date + 7 * i AS at, i + i % 4 AS y
+	FROM generate_series(0, 59) i;
 SELECT at::date FROM posterior.forecast('weeks', 'at', 'y', 2);
 SET TimeZone = 'Europe/Berlin';
-CREATE VIEW hours AS SELECT '2024-03-28 00:00+00'::timestamptz + make_interval(hours => i) AS at, sin(i / 4.0) AS y FROM generate_series(0, 71) i;
+CREATE VIEW hours AS SELECT '2024-03-28 00:00+00'::timestamptz + make_interval(hours => i) AS at,
+	sin(i / 4.0) AS y FROM generate_series(0, 71) i;
 SELECT at FROM posterior.forecast('hours', 'at', 'y', 3);
-CREATE VIEW midnights AS SELECT ('2024-03-01'::date + i)::timestamptz AS at, i % 7 AS y FROM generate_series(0, 40) i;
+CREATE VIEW midnights AS SELECT ('2024-03-01'::date + i)::timestamptz AS at, i % 7 AS y
+	FROM generate_series(0, 40) i;
 SELECT at FROM posterior.forecast('midnights', 'at', 'y', 1);
 SET TimeZone = 'UTC';
-CREATE VIEW numbers AS SELECT 10 * i AS k, sin(i / 3.0) AS y FROM generate_series(1, 60) i WHERE i % 13 <> 0;
+CREATE VIEW numbers AS SELECT 10 * i AS k, sin(i / 3.0) AS y FROM generate_series(1, 60) i
+	WHERE i % 13 <> 0;
 SELECT at_number, at FROM posterior.forecast('numbers', 'k', 'y', 2, season => 19);
 -- constant and short series have finite answers
 CREATE VIEW constant AS SELECT i AS k, 5 AS y FROM generate_series(1, 30) i;
-SELECT step, round(mean::numeric, 3) AS mean, high - low < 0.5 AS narrow FROM posterior.forecast('constant', 'k', 'y', 2);
+SELECT step, round(mean::numeric, 3) AS mean, high - low < 0.5 AS narrow
+	FROM posterior.forecast('constant', 'k', 'y', 2);
 CREATE VIEW short AS SELECT i AS k, i % 3 AS y FROM generate_series(1, 12) i;
-SELECT count(*) AS steps, bool_and(high > low) AS bands FROM posterior.forecast('short', 'k', 'y', 3);
+SELECT count(*) AS steps, bool_and(high > low) AS bands
+	FROM posterior.forecast('short', 'k', 'y', 3);
 -- backtest: scores beside the last season again
-SELECT series, origin, n, crps > 0 AND crps < baseline_crps AS better, coverage BETWEEN 0.5 AND 1 AS coverage, rmse >= mae AS rmse, abs(skill - (1 - crps / baseline_crps)) < 1e-12 AS skill,
-	(SELECT abs(sum(p) - 1) < 1e-9 FROM unnest(pit) p) AND cardinality(pit) = 10 AS pit FROM posterior.backtest('"Daily Sales"', 'day', 'Qty "sold"', 7, by => '{Store}', origins => 4);
-SELECT origin::date, n FROM posterior.backtest('one', 'day', 'qty', 7, origins => 3, each_origin => true);
--- no leak: what comes after an origin changes nothing at that origin, in whichever part of the answer
-SELECT count(*) AS steps, bool_and(a.prediction::text = b.prediction::text) AS predictions, bool_and(a.baseline::text = b.baseline::text) AS baselines, bool_or(a.value <> b.value) AS "values differ"
-FROM (SELECT array_agg(qty ORDER BY day) AS y, array_agg(CASE WHEN day > '2023-05-11' THEN 1e6 ELSE qty END ORDER BY day) AS z FROM one) s,
-	LATERAL posterior_internal.backtest_steps(y, NULL, 0, 7, 7, 4) a JOIN LATERAL posterior_internal.backtest_steps(z, NULL, 0, 7, 7, 4) b USING (origin, step)
+SELECT series, origin, n, crps > 0 AND crps < baseline_crps AS better,
+	coverage BETWEEN 0.5 AND 1 AS coverage, rmse >= mae AS rmse,
+	abs(skill - (1 - crps / baseline_crps)) < 1e-12 AS skill,
+	(SELECT abs(sum(p) - 1) < 1e-9 FROM unnest(pit) p) AND cardinality(pit) = 10 AS pit
+		FROM posterior.backtest('"Daily Sales"', 'day', 'Qty "sold"', 7, by => '{Store}',
+			origins => 4);
+SELECT origin::date, n FROM posterior.backtest('one', 'day', 'qty', 7, origins => 3,
+		each_origin => true);
+-- no leak: what comes after an origin changes nothing at that origin, in whichever part of the
+-- answer
+SELECT count(*) AS steps, bool_and(a.prediction::text = b.prediction::text) AS predictions,
+	bool_and(a.baseline::text = b.baseline::text) AS baselines,
+	bool_or(a.value <> b.value) AS "values differ"
+FROM (SELECT array_agg(qty ORDER BY day) AS y,
+		array_agg(CASE WHEN day > '2023-05-11' THEN 1e6 ELSE qty END ORDER BY day) AS z FROM one) s,
+	LATERAL posterior_internal.backtest_steps(y, NULL, 0, 7, 7, 4) a
+		JOIN LATERAL posterior_internal.backtest_steps(z, NULL, 0, 7, 7, 4) b USING (origin, step)
 WHERE a.origin <= '2023-05-11'::date - '2023-01-01'::date + 1;
 -- a leak would show: coins cannot be foretold
 CREATE VIEW coins AS SELECT i AS k, (hashint4(i) & 1)::float8 AS y FROM generate_series(1, 150) i;
-SELECT n, mae > 0.3 AS mae, rmse > 0.45 AS rmse, log_density < 3 AS density FROM posterior.backtest('coins', 'k', 'y', 3, origins => 12);
+SELECT n, mae > 0.3 AS mae, rmse > 0.45 AS rmse, log_density < 3 AS density
+	FROM posterior.backtest('coins', 'k', 'y', 3, origins => 12);
 -- mistakes
 SELECT posterior.forecast('one', 'day', 'qty', horizon => 0);
 SELECT posterior.forecast('one', 'day', 'qty', horizon => NULL);
@@ -96,7 +149,8 @@ SELECT posterior.forecast('one', 'day', 'qty', 3, every => '-1 day');
 SELECT posterior.forecast('numbers', 'k', 'y', 3, every => '1 day');
 CREATE TABLE bad (t text, at timestamptz, y float8);
 SELECT posterior.forecast('bad', 'at', 'y', 3);
-INSERT INTO bad SELECT '2024-01-01'::date + i, '2024-01-01'::timestamptz + make_interval(days => i), NULL FROM generate_series(1, 30) i;
+INSERT INTO bad SELECT '2024-01-01'::date + i, '2024-01-01'::timestamptz + make_interval(days => i),
+	NULL FROM generate_series(1, 30) i;
 SELECT posterior.forecast('bad', 't', 'y', 3);
 SELECT posterior.forecast('bad', 'at', 'y', 3);
 UPDATE bad SET y = 1 WHERE at < '2024-01-08';
@@ -105,14 +159,17 @@ UPDATE bad SET y = 'NaN';
 SELECT posterior.forecast('bad', 'at', 'y', 3);
 UPDATE bad SET y = 1, at = CASE WHEN at < '2024-01-03' THEN NULL ELSE at END;
 SELECT posterior.forecast('bad', 'at', 'y', 3);
-UPDATE bad SET at = '2024-01-01'::timestamptz + make_interval(mins => (extract(doy FROM t::date) ^ 2)::int);
+UPDATE bad SET at = '2024-01-01'::timestamptz
+	+ make_interval(mins => (extract(doy FROM t::date) ^ 2)::int);
 SELECT posterior.forecast('bad', 'at', 'y', 3);
 SELECT posterior.backtest('short', 'k', 'y', 3);
 SELECT posterior.backtest('one', 'day', 'qty', 0);
 SELECT posterior.backtest('one', 'day', 'qty', 3, origins => 0);
--- groups that are too short are left out with a warning; the setting of the model comes back, and an error brings it back
+-- groups that are too short are left out with a warning; the setting of the model comes back, and
+-- an error brings it back
 DELETE FROM "Daily Sales" WHERE "Store" = 2 AND day > '2023-01-05';
-SELECT DISTINCT series FROM posterior.forecast('"Daily Sales"', 'day', 'Qty "sold"', 2, by => '{Store}', model => 'tabular_small');
+SELECT DISTINCT series FROM posterior.forecast('"Daily Sales"', 'day', 'Qty "sold"', 2,
+		by => '{Store}', model => 'tabular_small');
 SHOW posterior.model;
 -- with the caller's rights: no privilege, no rows of others
 CREATE ROLE regress_verb_reader;
@@ -124,12 +181,14 @@ ALTER TABLE "Daily Sales" ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own ON "Daily Sales" TO regress_verb_reader USING ("Store" = 1);
 INSERT INTO "Daily Sales" SELECT 3, day, 0, false FROM "Daily Sales" WHERE "Store" = 1;
 SET ROLE regress_verb_reader;
-SELECT DISTINCT series FROM posterior.forecast('"Daily Sales"', 'day', 'Qty "sold"', 2, by => '{Store}');
+SELECT DISTINCT series FROM posterior.forecast('"Daily Sales"', 'day', 'Qty "sold"', 2,
+		by => '{Store}');
 RESET ROLE;
 -- a name cannot leave its quotes
 CREATE TABLE injected ("y) FROM injected; DROP TABLE injected; --" float8, k int);
 INSERT INTO injected SELECT i % 5, i FROM generate_series(1, 20) i;
-SELECT count(*) FROM posterior.forecast('injected', 'k', 'y) FROM injected; DROP TABLE injected; --', 2);
+SELECT count(*) FROM posterior.forecast('injected', 'k',
+		'y) FROM injected; DROP TABLE injected; --', 2);
 DROP OWNED BY regress_verb_reader;
 DROP ROLE regress_verb_reader;
 DROP VIEW one, months, quarters, years, weeks, hours, midnights, numbers, constant, short, coins;

@@ -1,46 +1,88 @@
 -- evaluate, detect_anomalies, impute, importance
 \set SHOW_CONTEXT never
 SET TimeZone = 'UTC';
-CREATE TABLE "Lab" (id int PRIMARY KEY, a float8, "b ""B""" text, noise float8, site text, y float8, grade text, at timestamptz);
-INSERT INTO "Lab" SELECT i, z[1], (ARRAY['u', 'v', 'w'])[1 + i % 3], z[2], (ARRAY['north', 'south'])[1 + i % 2], NULL, NULL, '2024-01-01'::timestamptz + make_interval(hours => i)
-FROM generate_series(1, 160) i, LATERAL (SELECT array_agg(d) AS z FROM posterior.draw(posterior.normal(0, 1), 2, i) d) d;
-UPDATE "Lab" SET y = 3 * a + CASE "b ""B""" WHEN 'u' THEN 5 ELSE 0 END + 0.3 * noise / 3, grade = CASE WHEN a > 0.2 THEN 'high' ELSE 'low' END;
+CREATE TABLE "Lab" (id int PRIMARY KEY, a float8, "b ""B""" text, noise float8, site text, y float8,
+		grade text, at timestamptz);
+INSERT INTO "Lab" SELECT i, z[1], (ARRAY['u', 'v', 'w'])[1 + i % 3], z[2],
+	(ARRAY['north', 'south'])[1 + i % 2], NULL, NULL, '2024-01-01'::timestamptz
+	+ make_interval(hours => i)
+FROM generate_series(1, 160) i, LATERAL (SELECT array_agg(d) AS z
+		FROM posterior.draw(posterior.normal(0, 1), 2, i) d) d;
+UPDATE "Lab" SET y = 3 * a + CASE "b ""B""" WHEN 'u' THEN 5 ELSE 0 END + 0.3 * noise / 3,
+	grade = CASE WHEN a > 0.2 THEN 'high' ELSE 'low' END;
 UPDATE "Lab" SET y = y + 25 WHERE id IN (77, 140);
 -- evaluate: numbers and labels, groups, folds, time
-SELECT n, fold, log_density > -2 AS log_density, crps < baseline_crps / 2 AS crps, rmse < baseline_rmse AS rmse, coverage BETWEEN 0.8 AND 1 AS coverage, skill > 0.5 AS skill,
-	(SELECT abs(sum(p) - 1) < 1e-9 FROM unnest(pit) p) AS pit, accuracy FROM posterior.evaluate('"Lab"', 'y', '{a,"b \"B\""}');
-SELECT series, n, accuracy > baseline_accuracy AS accuracy, log_density > -0.5 AS log_density, crps FROM posterior.evaluate('"Lab"', 'grade', '{a,noise}', by => '{site}');
-SELECT fold, n FROM posterior.evaluate('"Lab"', 'y', '{a}', folds => 4, each_fold => true, "time" => 'at');
+SELECT n, fold, log_density > -2 AS log_density, crps < baseline_crps / 2 AS crps,
+	rmse < baseline_rmse AS rmse, coverage BETWEEN 0.8 AND 1 AS coverage, skill > 0.5 AS skill,
+	(SELECT abs(sum(p) - 1) < 1e-9 FROM unnest(pit) p) AS pit, accuracy
+		FROM posterior.evaluate('"Lab"', 'y', '{a,"b \"B\""}');
+SELECT series, n, accuracy > baseline_accuracy AS accuracy, log_density > -0.5 AS log_density, crps
+	FROM posterior.evaluate('"Lab"', 'grade', '{a,noise}', by => '{site}');
+SELECT fold, n FROM posterior.evaluate('"Lab"', 'y', '{a}', folds => 4, each_fold => true,
+		"time" => 'at');
 -- the same seed gives the same scores, whatever the order of the rows; all columns are the default
 CREATE TABLE shuffled AS SELECT * FROM "Lab" ORDER BY md5(id::text);
-SELECT a.log_density = b.log_density AS same, a.log_density <> c.log_density AS "other folds" FROM posterior.evaluate('"Lab"', 'y', '{a}') a, posterior.evaluate('shuffled', 'y', '{a}') b, posterior.evaluate('"Lab"', 'y', '{a}', seed => 1) c;
--- rows of one person answer for each other unless they stay together; copies of a row go to different folds
-CREATE TABLE copies AS SELECT i AS person, hashint4(i)::float8 AS who, (hashint4(i + 1000) & 1023)::float8 AS y FROM generate_series(1, 60) i, generate_series(1, 3);
-SELECT max(folds) AS "copies apart" FROM (SELECT count(DISTINCT fold) AS folds FROM posterior_internal.cross_predictions('copies', 'y', '{who}', NULL, '{who}', NULL, NULL, 5, 1024, 0, true) GROUP BY row_key) f;
-SELECT n, rmse > 0.8 * baseline_rmse AS "nothing is learned" FROM posterior.evaluate('copies', 'y', '{who}', together => '{person}');
-CREATE TABLE patients AS SELECT i / 4 AS patient, hashint4(i / 4)::float8 AS weight, (hashint4(i / 4 + 1000) & 1023) + i % 4 AS y, i / 4 AS patient_y, i FROM generate_series(0, 159) i;
-SELECT max(folds) FILTER (WHERE kept) AS together, max(folds) FILTER (WHERE NOT kept) > 1 AS otherwise
-FROM (SELECT kept, value, count(DISTINCT fold) AS folds FROM (VALUES (true), (false)) k (kept), LATERAL posterior_internal.cross_predictions('patients', 'patient_y', '{weight,i}', NULL, '{patient}', CASE WHEN kept THEN '{patient}'::text[] END, NULL, 5, 1024, 0, true) GROUP BY kept, value) f;
+SELECT a.log_density = b.log_density AS same, a.log_density <> c.log_density AS "other folds"
+	FROM posterior.evaluate('"Lab"', 'y', '{a}') a, posterior.evaluate('shuffled', 'y', '{a}') b,
+	posterior.evaluate('"Lab"', 'y', '{a}', seed => 1) c;
+-- rows of one person answer for each other unless they stay together; copies of a row go to
+-- different folds
+CREATE TABLE copies AS SELECT i AS person, hashint4(i)::float8 AS who,
+	(hashint4(i + 1000) & 1023)::float8 AS y FROM generate_series(1, 60) i, generate_series(1, 3);
+SELECT max(folds) AS "copies apart"
+	FROM (SELECT count(DISTINCT fold) AS folds
+		FROM posterior_internal.cross_predictions('copies', 'y', '{who}', NULL, '{who}', NULL, NULL,
+			5, 1024, 0, true) GROUP BY row_key) f;
+SELECT n, rmse > 0.8 * baseline_rmse AS "nothing is learned"
+	FROM posterior.evaluate('copies', 'y', '{who}', together => '{person}');
+CREATE TABLE patients AS SELECT i / 4 AS patient, hashint4(i / 4)::float8 AS weight,
+	(hashint4(i / 4 + 1000) & 1023) + i % 4 AS y, i / 4 AS patient_y, i
+	FROM generate_series(0, 159) i;
+SELECT max(folds) FILTER (WHERE kept) AS together,
+	max(folds) FILTER (WHERE NOT kept) > 1 AS otherwise
+FROM (SELECT kept, value, count(DISTINCT fold) AS folds FROM (VALUES (true), (false)) k (kept),
+		LATERAL posterior_internal.cross_predictions('patients', 'patient_y', '{weight,i}', NULL,
+			'{patient}', CASE WHEN kept THEN '{patient}'::text[] END, NULL, 5, 1024, 0, true)
+		GROUP BY kept, value) f;
 -- in time order a fold is answered from what was before it: the future cannot be seen
-CREATE VIEW later AS SELECT i AS k, (hashint4(i) & 255)::float8 AS x, CASE WHEN i <= 50 THEN hashint4(i + 7) & 255 ELSE 3 * (hashint4(i) & 255) END::float8 AS y FROM generate_series(1, 100) i;
-SELECT fold, n, rmse > baseline_rmse * 0.5 AS "cannot see" FROM posterior.evaluate('later', 'y', '{x}', "time" => 'k', folds => 2, each_fold => true);
+CREATE VIEW later AS SELECT i AS k, (hashint4(i) & 255)::float8 AS x, CASE WHEN i <= 50
+	THEN hashint4(i + 7) & 255 ELSE 3 * (hashint4(i) & 255) END::float8 AS y
+	FROM generate_series(1, 100) i;
+SELECT fold, n, rmse > baseline_rmse * 0.5 AS "cannot see"
+	FROM posterior.evaluate('later', 'y', '{x}', "time" => 'k', folds => 2, each_fold => true);
 -- anomalies: from the other rows, and from the rows before in time
-SELECT row_key, surprise < 0.001 AS surprise, value > high AS above, median > low AND median < high AS band, at FROM posterior.detect_anomalies('"Lab"', 'y', '{a,"b \"B\""}', threshold => 0.001) ORDER BY 1;
-SELECT row_key, at, value > high AS above FROM posterior.detect_anomalies('"Lab"', 'y', '{a,"b \"B\""}', "time" => 'at', history => 64, threshold => 0.001) WHERE surprise < 1e-4 OR row_key->>'id' = '77' ORDER BY 1;
-SELECT count(*) > 100 AS all_rows, count(*) FILTER (WHERE row_key->>'id' = '77') AS one FROM posterior.detect_anomalies('"Lab"', 'y', "time" => 'at', history => 16, all_rows => true);
-SELECT count(*) AS rows, count(label) AS labels, count(value) AS values FROM posterior.detect_anomalies('"Lab"', 'grade', '{a}', all_rows => true);
+SELECT row_key, surprise < 0.001 AS surprise, value > high AS above, median > low
+	AND median < high AS band, at
+	FROM posterior.detect_anomalies('"Lab"', 'y', '{a,"b \"B\""}', threshold => 0.001) ORDER BY 1;
+SELECT row_key, at, value > high AS above
+	FROM posterior.detect_anomalies('"Lab"', 'y', '{a,"b \"B\""}', "time" => 'at', history => 64,
+		threshold => 0.001) WHERE surprise < 1e-4 OR row_key->>'id' = '77' ORDER BY 1;
+SELECT count(*) > 100 AS all_rows, count(*) FILTER (WHERE row_key->>'id' = '77') AS one
+	FROM posterior.detect_anomalies('"Lab"', 'y', "time" => 'at', history => 16, all_rows => true);
+SELECT count(*) AS rows, count(label) AS labels, count(value) AS values
+	FROM posterior.detect_anomalies('"Lab"', 'grade', '{a}', all_rows => true);
 -- a row's own target does not enter its prediction
 CREATE VIEW changed AS SELECT id, a, at, CASE WHEN id >= 100 THEN 1e4 ELSE y END AS y FROM "Lab";
-SELECT a.prediction::text = b.prediction::text AS same, a.surprise > b.surprise AS "more surprising" FROM posterior.detect_anomalies('"Lab"', 'y', '{a}', "time" => 'at', history => 16, all_rows => true) a,
-	posterior.detect_anomalies('changed', 'y', '{a}', "time" => 'at', history => 16, all_rows => true, key => '{id}') b WHERE a.row_key = b.row_key AND a.row_key->>'id' = '100';
+SELECT a.prediction::text = b.prediction::text AS same, a.surprise > b.surprise AS "more surprising"
+	FROM posterior.detect_anomalies('"Lab"', 'y', '{a}', "time" => 'at', history => 16,
+		all_rows => true) a,
+	posterior.detect_anomalies('changed', 'y', '{a}', "time" => 'at', history => 16,
+			all_rows => true, key => '{id}') b WHERE a.row_key = b.row_key
+		AND a.row_key->>'id' = '100';
 -- imputation: numbers with bands, labels, draws
 UPDATE "Lab" SET a = NULL WHERE id IN (10, 20); UPDATE "Lab" SET "b ""B""" = NULL WHERE id = 30;
-SELECT row_key, column_name, CASE column_name WHEN 'a' THEN abs(value::float8 - (SELECT d FROM posterior.draw(posterior.normal(0, 1), 1, (row_key->>'id')::int) d)) < 1.5 ELSE value IN ('u', 'v', 'w') END AS plausible,
-	low < high AS band, cardinality(drawn) AS drawn FROM posterior.impute('"Lab"', features => '{a,"b \"B\"",y}', draws => 5);
+SELECT row_key, column_name, CASE column_name WHEN 'a'
+	THEN abs(value::float8 - (SELECT d
+			FROM posterior.draw(posterior.normal(0, 1), 1, (row_key->>'id')::int) d)) < 1.5
+	ELSE value IN ('u', 'v', 'w') END AS plausible,
+	low < high AS band, cardinality(drawn) AS drawn
+		FROM posterior.impute('"Lab"', features => '{a,"b \"B\"",y}', draws => 5);
 SELECT count(*) FROM posterior.impute('"Lab"', columns => '{noise}');
 -- importance
-SELECT feature, evidence_loss > 0.3 AS evidence, permutation_loss > 0.3 AS permutation FROM posterior.importance('"Lab"', 'y', '{a,"b \"B\"",noise}') ORDER BY 1;
-SELECT series, feature, permutation_loss > 0.1 AS matters FROM posterior.importance('"Lab"', 'grade', '{a,noise}', by => '{site}') ORDER BY 1, 2;
+SELECT feature, evidence_loss > 0.3 AS evidence, permutation_loss > 0.3 AS permutation
+	FROM posterior.importance('"Lab"', 'y', '{a,"b \"B\"",noise}') ORDER BY 1;
+SELECT series, feature, permutation_loss > 0.1 AS matters
+	FROM posterior.importance('"Lab"', 'grade', '{a,noise}', by => '{site}') ORDER BY 1, 2;
 -- mistakes
 SELECT posterior.evaluate('"Lab"', 'z');
 SELECT posterior.evaluate('"Lab"', 'at');
@@ -81,11 +123,16 @@ DROP ROLE regress_verb_analyst;
 DROP VIEW later, changed;
 DROP TABLE "Lab", shuffled, copies, patients, few;
 -- columns that are called as the parts of the verbs' own statements, and a temporary table
-CREATE TEMPORARY TABLE given (id int PRIMARY KEY, r float8, y float8, h float8, c float8, q float8, n int, lag1 float8, lag2 float8, series text, row_key text, block int, k int, f1 float8, fold int, p float8, t timestamp, d float8, s float8, x float8, value float8, target float8);
-INSERT INTO given SELECT i, i % 7, 2 * (i % 7) + i % 3, i, i, i, i, i, i, 'a', 'b', i, i, i, i, i, '2024-01-01'::timestamp + make_interval(hours => i), i, i, i, i, 3 * (i % 7) + i % 2 FROM generate_series(1, 60) i;
+CREATE TEMPORARY TABLE given (id int PRIMARY KEY, r float8, y float8, h float8, c float8, q float8,
+		n int, lag1 float8, lag2 float8, series text, row_key text, block int, k int, f1 float8,
+		fold int, p float8, t timestamp, d float8, s float8, x float8, value float8, target float8);
+INSERT INTO given SELECT i, i % 7, 2 * (i % 7) + i % 3, i, i, i, i, i, i, 'a', 'b', i, i, i, i, i,
+	'2024-01-01'::timestamp + make_interval(hours => i), i, i, i, i, 3 * (i % 7) + i % 2
+	FROM generate_series(1, 60) i;
 UPDATE given SET r = NULL WHERE id = 5;
 SELECT n FROM posterior.evaluate('given', 'y', '{r,h,c,q,f1}', by => '{series}');
-SELECT count(*) FROM posterior.detect_anomalies('given', 'y', '{r,lag1,lag2}', "time" => 't', history => 16, all_rows => true);
+SELECT count(*) FROM posterior.detect_anomalies('given', 'y', '{r,lag1,lag2}', "time" => 't',
+		history => 16, all_rows => true);
 SELECT row_key FROM posterior.impute('given', columns => '{r}', features => '{y,k,fold,p}');
 SELECT count(*) FROM posterior.importance('given', 'target', '{r,y}');
 SELECT count(*) FROM posterior.forecast('given', 't', 'target', 2);
