@@ -1,13 +1,14 @@
 /*
  * tnp.h: the whole public face of the engine.
  *
- * The engine is a plain C11 library: it reads a model file, keeps the encoding (keys and values) of a context,
- * and answers with predictive distributions, joint draws and joint log densities. It knows nothing of PostgreSQL,
- * has no global state, never exits and never longjmps: every function that can fail returns a TnpStatus and fills
- * a TnpError. The mathematics of every model is docs/model-format.md.
+ * The engine is a plain C11 library: it reads a model file, keeps the encoding (keys and values) of
+ * a context, and answers with predictive distributions, joint draws and joint log densities. It
+ * knows nothing of PostgreSQL, has no global state, never exits and never longjmps: every function
+ * that can fail returns a TnpStatus and fills a TnpError. The mathematics of every model is
+ * docs/model-format.md.
  *
- * Words: model, context, row, query, encoding, prefix, suffix, chain, draw, order, provider, distribution: see
- * src/README.md. Shapes are in brackets, row-major: x [n, F].
+ * Words: model, context, row, query, encoding, prefix, suffix, chain, draw, order, provider,
+ * distribution: see src/README.md. Shapes are in brackets, row-major: x [n, F].
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -27,7 +28,7 @@
 #define TNP_PRINTF(fmt, args)
 #endif
 
-/* ---- status and errors ------------------------------------------------------------------------------------- */
+/* ---- status and errors ----------------------------------------------------------------------- */
 
 typedef enum TnpStatus
 {
@@ -35,9 +36,13 @@ typedef enum TnpStatus
 	TNP_NO_MEMORY,				/* the allocator returned NULL, or a size would overflow */
 	TNP_BAD_FILE,				/* not a well-formed safetensors file */
 	TNP_BAD_CONFIG,				/* the configuration is malformed, unknown or contradicts itself */
-	TNP_BAD_TENSOR,				/* a tensor is missing, unexpected, of the wrong shape, or not finite */
+	/* a tensor is missing, unexpected, of the wrong shape, or not finite */
+	TNP_BAD_TENSOR,
 	TNP_BAD_SHAPE,				/* the number of feature columns does not fit the model */
-	TNP_BAD_VALUE,				/* a value the model cannot take: infinite, or missing or a category where the model has neither */
+	/*
+	 * a value the model cannot take: infinite, or missing or a category where the model has neither
+	 */
+	TNP_BAD_VALUE,
 	TNP_TOO_FEW_ROWS,			/* the context has fewer rows than the model's min_rows */
 	TNP_BAD_ARGUMENT,			/* an argument outside its stated range */
 	TNP_INTERRUPTED				/* the interrupt callback said stop */
@@ -46,16 +51,18 @@ typedef enum TnpStatus
 typedef struct TnpError
 {
 	TnpStatus	status;
-	char		message[256];	/* one sentence in lower case without full stop, never empty on failure */
+	/* one sentence in lower case without full stop, never empty on failure */
+	char		message[256];
 	char		detail[256];	/* the numbers behind it, or empty */
 } TnpError;
 
-/* ---- environment ------------------------------------------------------------------------------------------- */
+/* ---- environment ----------------------------------------------------------------------------- */
 
 /*
- * What the caller lends to the engine. alloc returns memory aligned for a double, or NULL; free accepts what
- * alloc returned. interrupted is polled at least every few milliseconds of work; when it returns true the call
- * returns TNP_INTERRUPTED and has freed all it allocated. interrupted may be NULL. No callback may longjmp.
+ * What the caller lends to the engine. alloc returns memory aligned for a double, or NULL; free
+ * accepts what alloc returned. interrupted is polled at least every few milliseconds of work; when
+ * it returns true the call returns TNP_INTERRUPTED and has freed all it allocated. interrupted may
+ * be NULL. No callback may longjmp.
  */
 typedef struct TnpEnv
 {
@@ -66,15 +73,18 @@ typedef struct TnpEnv
 	const struct TnpKernels *kernels;	/* the provider's; NULL means the reference provider */
 
 	/*
-	 * Memory of models and of kept encodings (tnp_encoding_copy), where several processes may read it at one address; NULL: alloc and free. Everything in
-	 * the environment of such a model must then mean the same in all of these processes.
+	 * Memory of models and of kept encodings (tnp_encoding_copy), where several processes may read
+	 * it at one address; NULL: alloc and free. Everything in the environment of such a model must
+	 * then mean the same in all of these processes.
 	 */
 	void	   *(*keep) (void *arg, size_t size);
 	void		(*drop) (void *arg, void *pointer);
 
 	/*
-	 * How many threads, the caller's included, may work on one large call; NULL: 1; -n: n, however small the call, for tests. Helpers are started for the call and have ended when it returns; they have all
-	 * signals blocked and use no callback, and answers do not depend on their number, bitwise.
+	 * How many threads, the caller's included, may work on one large call; NULL: 1; -n: n, however
+	 * small the call, for tests. Helpers are started for the call and have ended when it returns;
+	 * they have all signals blocked and use no callback, and answers do not depend on their number,
+	 * bitwise.
 	 */
 	int			(*threads) (void *arg);
 
@@ -89,7 +99,7 @@ typedef struct TnpEnv
 /* malloc, free, no interrupts, reference kernels. */
 extern const TnpEnv tnp_default_env;
 
-/* ---- rows -------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 typedef enum TnpColumnKind
 {
@@ -97,7 +107,10 @@ typedef enum TnpColumnKind
 	TNP_CATEGORICAL				/* the cell is an opaque identity: a whole number in [0, 2^53) */
 } TnpColumnKind;
 
-/* Rows of a table. A missing feature is NaN. Infinite values are refused; a NaN target is refused where y is read. */
+/*
+ * Rows of a table. A missing feature is NaN. Infinite values are refused; a NaN target is refused
+ * where y is read.
+ */
 typedef struct TnpRows
 {
 	int64_t		n;				/* number of rows */
@@ -105,11 +118,16 @@ typedef struct TnpRows
 	const TnpColumnKind *kinds; /* [F], or NULL: all numeric */
 	const double *x;			/* [n, F] */
 	const double *y;			/* [n], or NULL for queries; a classifier's are class indices */
-	int			n_classes;		/* K: the classes of a context are 0 … K - 1; 0: all that the model has room for. Regression: ignored */
-	int64_t		before;			/* rows of the same table before these, which errors count as well */
+	/*
+	 * K: the classes of a context are 0 … K - 1; 0: all that the model has room for. Regression:
+	 * ignored
+	 */
+	int			n_classes;
+	/* rows of the same table before these, which errors count as well */
+	int64_t		before;
 } TnpRows;
 
-/* ---- model ------------------------------------------------------------------------------------------------- */
+/* ---- model ----------------------------------------------------------------------------------- */
 
 typedef struct TnpModel TnpModel;
 
@@ -131,22 +149,28 @@ typedef struct TnpModelInfo
 	bool		scales_by_prefix;	/* statistics come from the context's prefix */
 	int64_t		n_parameters;
 	size_t		encoding_bytes_per_row;
-	int64_t		row_limit;		/* advice: refuse contexts of more rows; 0 = any number. The engine takes them */
+	/* advice: refuse contexts of more rows; 0 = any number. The engine takes them */
+	int64_t		row_limit;
 } TnpModelInfo;
 
 /*
- * Read a model file of length bytes from memory; bytes are untrusted and are not needed after the call.
- * The environment is copied and used for everything made from this model. Frees everything on failure.
+ * Read a model file of length bytes from memory; bytes are untrusted and are not needed after the
+ * call. The environment is copied and used for everything made from this model. Frees everything on
+ * failure.
  */
-TNP_EXPORT TnpStatus tnp_model_open(const TnpEnv *env, const void *bytes, size_t length, TnpModel **model, TnpError *error);
+TNP_EXPORT TnpStatus tnp_model_open(const TnpEnv *env, const void *bytes, size_t length,
+									TnpModel **model, TnpError *error);
 TNP_EXPORT void tnp_model_close(TnpModel *model);
 TNP_EXPORT const TnpModelInfo *tnp_model_info(const TnpModel *model);
 
-/* ---- encoding ---------------------------------------------------------------------------------------------- */
+/* ---- encoding -------------------------------------------------------------------------------- */
 
 typedef struct TnpEncoding TnpEncoding;
 
-/* The canonical end of the prefix of n rows that arrive one after the other (model-format.md section 10). */
+/*
+ * The canonical end of the prefix of n rows that arrive one after the other (model-format.md
+ * section 10).
+ */
 TNP_EXPORT int64_t tnp_canonical_prefix(const TnpModel *model, int64_t n);
 
 /* The prefix of n rows that are given as a whole: n, or 0 for causal models. */
@@ -156,24 +180,27 @@ TNP_EXPORT int64_t tnp_whole_prefix(const TnpModel *model, int64_t n);
 TNP_EXPORT double tnp_encoding_cost(const TnpModel *model, int64_t n);
 
 /*
- * How far the rows from `first` on have moved away from those before: the largest, over the numeric columns and a target that is a number, of the difference of the means in standard
- * deviations of the rows before and of the logarithm of the ratio of the standard deviations, each less three standard errors. A column that was constant and is no
- * more, or the other way round, has drifted infinitely. 0 while either side has fewer than TNP_DRIFT_ROWS numbers.
+ * How far the rows from `first` on have moved away from those before: the largest, over the numeric
+ * columns and a target that is a number, of the difference of the means in standard deviations of
+ * the rows before and of the logarithm of the ratio of the standard deviations, each less three
+ * standard errors. A column that was constant and is no more, or the other way round, has drifted
+ * infinitely. 0 while either side has fewer than TNP_DRIFT_ROWS numbers.
  */
 #define TNP_DRIFT_ROWS 32
 TNP_EXPORT double tnp_drift(const TnpRows *rows, int64_t first);
 
 /*
- * build: statistics from the first `prefix` rows, encoding of all rows (rows beyond the prefix causally). rows->n may be 0 if
- * min_rows is 0. For `full` models rows after the prefix become chain rows: there may be at most buffer - 1 of them.
+ * build: statistics from the first `prefix` rows, encoding of all rows (rows beyond the prefix
+ * causally). rows->n may be 0 if min_rows is 0. For `full` models rows after the prefix become
+ * chain rows: there may be at most buffer - 1 of them.
  */
 TNP_EXPORT TnpStatus tnp_build(const TnpModel *model, const TnpRows *rows, int64_t prefix,
 							   TnpEncoding **encoding, TnpError *error);
 
 /*
- * append: rows after the last one, with the statistics and the prefix as they are. Costs the new rows only. For causal and
- * prefix-causal models any number; for `full` models chain rows while the buffer has room, else TNP_BAD_ARGUMENT.
- * On failure the encoding is unchanged.
+ * append: rows after the last one, with the statistics and the prefix as they are. Costs the new
+ * rows only. For causal and prefix-causal models any number; for `full` models chain rows while the
+ * buffer has room, else TNP_BAD_ARGUMENT. On failure the encoding is unchanged.
  */
 TNP_EXPORT TnpStatus tnp_append(TnpEncoding *encoding, const TnpRows *rows, TnpError *error);
 
@@ -181,22 +208,28 @@ TNP_EXPORT TnpStatus tnp_append(TnpEncoding *encoding, const TnpRows *rows, TnpE
 TNP_EXPORT void tnp_encoding_forget(TnpEncoding *encoding, int64_t n);
 
 /*
- * grow: append under the canonical rule: append while tnp_canonical_prefix stays, build anew (from the rows the encoding keeps) where it moves.
- * The result equals tnp_build(all rows, tnp_canonical_prefix(all rows)) bitwise. On failure the encoding is unchanged.
+ * grow: append under the canonical rule: append while tnp_canonical_prefix stays, build anew (from
+ * the rows the encoding keeps) where it moves. The result equals tnp_build(all rows,
+ * tnp_canonical_prefix(all rows)) bitwise. On failure the encoding is unchanged.
  */
 TNP_EXPORT TnpStatus tnp_grow(TnpEncoding *encoding, const TnpRows *rows, TnpError *error);
 
 /*
- * copy: an encoding of the first n rows, equal bitwise to what building them under the same prefix gives, with room for `capacity` rows, n being at least
- * tnp_encoding_base_rows. A kept copy lies in the environment's lasting memory; appending to it fails with TNP_BAD_ARGUMENT where the room ends.
+ * copy: an encoding of the first n rows, equal bitwise to what building them under the same prefix
+ * gives, with room for `capacity` rows, n being at least tnp_encoding_base_rows. A kept copy lies
+ * in the environment's lasting memory; appending to it fails with TNP_BAD_ARGUMENT where the room
+ * ends.
  */
-TNP_EXPORT TnpStatus tnp_encoding_copy(const TnpEncoding *encoding, int64_t n, int64_t capacity, bool keep, TnpEncoding **copy, TnpError *error);
+TNP_EXPORT TnpStatus tnp_encoding_copy(const TnpEncoding *encoding, int64_t n, int64_t capacity,
+									   bool keep, TnpEncoding **copy, TnpError *error);
 
 /*
- * first: a read-only encoding of the first n rows (at least tnp_encoding_base_rows) that shares the memory of another, which must outlive it. Rows may be
- * appended to the other one meanwhile, by another process as well.
+ * first: a read-only encoding of the first n rows (at least tnp_encoding_base_rows) that shares the
+ * memory of another, which must outlive it. Rows may be appended to the other one meanwhile, by
+ * another process as well.
  */
-TNP_EXPORT TnpStatus tnp_encoding_first(const TnpEncoding *encoding, int64_t n, TnpEncoding **view, TnpError *error);
+TNP_EXPORT TnpStatus tnp_encoding_first(const TnpEncoding *encoding, int64_t n, TnpEncoding **view,
+										TnpError *error);
 
 /* Rows that everything after them depends on: the prefix and those of the statistics. */
 TNP_EXPORT int64_t tnp_encoding_base_rows(const TnpEncoding *encoding);
@@ -212,7 +245,7 @@ TNP_EXPORT int64_t tnp_encoding_rows(const TnpEncoding *encoding);
 TNP_EXPORT int64_t tnp_encoding_prefix(const TnpEncoding *encoding);
 TNP_EXPORT size_t tnp_encoding_bytes(const TnpEncoding *encoding);
 
-/* ---- distributions ----------------------------------------------------------------------------------------- */
+/* ---- distributions --------------------------------------------------------------------------- */
 
 typedef enum TnpDistributionKind
 {
@@ -220,10 +253,14 @@ typedef enum TnpDistributionKind
 	TNP_MIXTURE = 2,			/* n weights (sum 1), n means, n sds */
 	TNP_BARS = 3,				/* n masses (sum 1), n + 1 borders; bounded */
 	TNP_BARS_HALF_NORMAL = 4,	/* the same, with half-normal first and last bucket; n >= 2 */
-	TNP_CLASSES = 5				/* n probabilities (sum 1) of the values 0 … n - 1; labels are kept by the caller */
+	/* n probabilities (sum 1) of the values 0 … n - 1; labels are kept by the caller */
+	TNP_CLASSES = 5
 } TnpDistributionKind;
 
-/* A distribution over the target in original units. Of a classifier: all classes it has room for, those from K on with probability 0. params [tnp_distribution_size(kind, n)]. */
+/*
+ * A distribution over the target in original units. Of a classifier: all classes it has room for,
+ * those from K on with probability 0. params [tnp_distribution_size(kind, n)].
+ */
 typedef struct TnpDistribution
 {
 	TnpDistributionKind kind;
@@ -237,21 +274,27 @@ TNP_EXPORT int tnp_distribution_size(TnpDistributionKind kind, int n);
 /* Most components, buckets or classes of a distribution; 0 for an unknown kind. */
 TNP_EXPORT int tnp_distribution_most(TnpDistributionKind kind);
 
-/* Check untrusted parameters: finite, positive sds, weights that sum to 1 within 1e-6, increasing borders. */
+/*
+ * Check untrusted parameters: finite, positive sds, weights that sum to 1 within 1e-6, increasing
+ * borders.
+ */
 TNP_EXPORT TnpStatus tnp_distribution_check(const TnpDistribution *d, TnpError *error);
 
 /*
- * Moments and shape. All by closed form where one exists. For TNP_CLASSES the density is the probability of a class and the mode the most
- * probable one; mean, variance, cdf, quantile and crps are not defined (NaN).
+ * Moments and shape. All by closed form where one exists. For TNP_CLASSES the density is the
+ * probability of a class and the mode the most probable one; mean, variance, cdf, quantile and crps
+ * are not defined (NaN).
  */
 TNP_EXPORT double tnp_mean(const TnpDistribution *d);
 TNP_EXPORT double tnp_variance(const TnpDistribution *d);
 TNP_EXPORT double tnp_mode(const TnpDistribution *d);
-TNP_EXPORT double tnp_entropy(const TnpDistribution *d);		/* differential, nats; mixtures by quadrature to 1e-8 */
+/* differential, nats; mixtures by quadrature to 1e-8 */
+TNP_EXPORT double tnp_entropy(const TnpDistribution *d);
 TNP_EXPORT double tnp_pdf(const TnpDistribution *d, double y);
 TNP_EXPORT double tnp_log_pdf(const TnpDistribution *d, double y);
 TNP_EXPORT double tnp_cdf(const TnpDistribution *d, double y);
-TNP_EXPORT double tnp_quantile(const TnpDistribution *d, double p);	/* p in [0,1]; the support's ends at 0 and 1 */
+/* p in [0,1]; the support's ends at 0 and 1 */
+TNP_EXPORT double tnp_quantile(const TnpDistribution *d, double p);
 TNP_EXPORT double tnp_crps(const TnpDistribution *d, double y);
 
 /* E[max(Y - y, 0)]; y may be infinite. NaN for TNP_CLASSES. */
@@ -259,64 +302,80 @@ TNP_EXPORT double tnp_expected_excess(const TnpDistribution *d, double y);
 
 /*
  * The distribution of scale * Y + shift, of the same kind and size; scale is not 0. params
- * [tnp_distribution_size(kind, n)] are not checked: what overflows is for tnp_distribution_check. NaN for
- * TNP_CLASSES.
+ * [tnp_distribution_size(kind, n)] are not checked: what overflows is for tnp_distribution_check.
+ * NaN for TNP_CLASSES.
  */
 TNP_EXPORT void tnp_affine(const TnpDistribution *d, double scale, double shift, double *params);
 
 /* One draw from the four words of a counter-based generator (model-format.md section 11). */
 TNP_EXPORT double tnp_draw(const TnpDistribution *d, uint64_t seed, uint64_t draw, uint32_t step);
 
-/* ---- the questions ----------------------------------------------------------------------------------------- */
+/* ---- the requests ---------------------------------------------------------------------------- */
 
-/* The kind and number of components of every answer of this model, so that callers can size the parameters. */
+/*
+ * The kind and number of components of every answer of this model, so that callers can size the
+ * parameters.
+ */
 TNP_EXPORT void tnp_answer_shape(const TnpModel *model, TnpDistributionKind *kind, int *n);
 
 /*
- * predict: the marginal predictive distribution of every query. params [queries->n, tnp_distribution_size(answer shape)].
- * An answer does not depend on the other queries (bitwise).
+ * predict: the marginal predictive distribution of every query. params [queries->n,
+ * tnp_distribution_size(answer shape)]. An answer does not depend on the other queries (bitwise).
  */
-TNP_EXPORT TnpStatus tnp_predict(const TnpEncoding *encoding, const TnpRows *queries, double *params, TnpError *error);
+TNP_EXPORT TnpStatus tnp_predict(const TnpEncoding *encoding, const TnpRows *queries,
+								 double *params, TnpError *error);
 
 /*
- * append_predict: append, then predict with the new rows there, bitwise; but few rows and few queries walk through the layers together, so that what they read is
- * read once. On failure the encoding is unchanged.
+ * append_predict: append, then predict with the new rows there, bitwise; but few rows and few
+ * queries walk through the layers together, so that what they read is read once. On failure the
+ * encoding is unchanged.
  */
-TNP_EXPORT TnpStatus tnp_append_predict(TnpEncoding *encoding, const TnpRows *rows, const TnpRows *queries, double *params, TnpError *error);
+TNP_EXPORT TnpStatus tnp_append_predict(TnpEncoding *encoding, const TnpRows *rows,
+										const TnpRows *queries, double *params, TnpError *error);
 
 /*
- * sample: joint draws of all queries, in their order. y [draws, queries->n]; draws are numbered first_draw, first_draw+1, …
- * and each depends on (seed, number) only (bitwise).
+ * sample: joint draws of all queries, in their order. y [draws, queries->n]; draws are numbered
+ * first_draw, first_draw+1, … and each depends on (seed, number) only (bitwise).
  */
-TNP_EXPORT TnpStatus tnp_sample(const TnpEncoding *encoding, const TnpRows *queries, uint64_t seed, uint64_t first_draw, int64_t draws,
+TNP_EXPORT TnpStatus tnp_sample(const TnpEncoding *encoding, const TnpRows *queries, uint64_t seed,
+								uint64_t first_draw, int64_t draws,
 								double *y, TnpError *error);
 
 /*
- * score: the joint log density of rows (y given), in the given order when orders = 0, else the log of the mean density over `orders` random orders.
- * per_row, if not NULL and orders = 0, receives the conditional log densities [n].
+ * score: the joint log density of rows (y given), in the given order when orders = 0, else the log
+ * of the mean density over `orders` random orders. per_row, if not NULL and orders = 0, receives
+ * the conditional log densities [n].
  */
-TNP_EXPORT TnpStatus tnp_score(const TnpEncoding *encoding, const TnpRows *rows, int64_t orders, uint64_t seed,
+TNP_EXPORT TnpStatus tnp_score(const TnpEncoding *encoding, const TnpRows *rows, int64_t orders,
+							   uint64_t seed,
 							   double *log_density, double *per_row, TnpError *error);
 
 /*
- * evidence: the log marginal likelihood of rows in their order, by the chain rule under the canonical prefix, conditional on the first min_rows rows (nothing if min_rows is 0). *conditioned receives min_rows.
- * per_row, if not NULL, receives [n] conditionals (NaN for the conditioned rows).
+ * evidence: the log marginal likelihood of rows in their order, by the chain rule under the
+ * canonical prefix, conditional on the first min_rows rows (nothing if min_rows is 0). *conditioned
+ * receives min_rows. per_row, if not NULL, receives [n] conditionals (NaN for the conditioned
+ * rows).
  */
-TNP_EXPORT TnpStatus tnp_evidence(const TnpModel *model, const TnpRows *rows, double *log_evidence, int64_t *conditioned,
+TNP_EXPORT TnpStatus tnp_evidence(const TnpModel *model, const TnpRows *rows, double *log_evidence,
+								  int64_t *conditioned,
 								  double *per_row, TnpError *error);
 
 /*
- * The same in stages, for callers who encode elsewhere: check rows and set *given, on which the evidence is conditional; from then on, with n rows encoded under the canonical prefix of n, the
- * score of rows [n, tnp_evidence_end) in their order is the next term of the sum, and that end the next n, until it is `rows`.
+ * The same in stages, for callers who encode elsewhere: check rows and set *given, on which the
+ * evidence is conditional; from then on, with n rows encoded under the canonical prefix of n, the
+ * score of rows [n, tnp_evidence_end) in their order is the next term of the sum, and that end the
+ * next n, until it is `rows`.
  */
-TNP_EXPORT TnpStatus tnp_evidence_begin(const TnpModel *model, const TnpRows *rows, int64_t *given, TnpError *error);
+TNP_EXPORT TnpStatus tnp_evidence_begin(const TnpModel *model, const TnpRows *rows, int64_t *given,
+										TnpError *error);
 TNP_EXPORT int64_t tnp_evidence_end(const TnpModel *model, int64_t n, int64_t rows);
 
-/* ---- providers --------------------------------------------------------------------------------------------- */
+/* ---- providers ------------------------------------------------------------------------------- */
 
 /* The kernels of a CPU-class provider: src/engine/kernels/kernels.h. */
 typedef struct TnpKernels TnpKernels;
 
-TNP_EXPORT extern const TnpKernels tnp_reference_kernels;	/* straightforward C, float64 accumulation: the oracle */
+/* straightforward C, float64 accumulation: the oracle */
+TNP_EXPORT extern const TnpKernels tnp_reference_kernels;
 
 #endif							/* TNP_H */

@@ -1,6 +1,6 @@
 /*
- * chain.c: the chain rule over one shared encoding: what each step sees, and the merging of finished blocks
- * (docs/model-format.md section 9; Hassan et al., algorithms 1 and 2).
+ * chain.c: the chain rule over one shared encoding: what each step sees, and the merging of
+ * finished blocks (docs/model-format.md section 9; Hassan et al., algorithms 1 and 2).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -29,7 +29,8 @@ tnp_chain_cache(const TnpModel *model, int64_t slots, TnpKvCache *cache, TnpErro
 {
 	const TnpConfig *c = &model->config;
 
-	return tnp_cache_make(&model->env, model->kernels->number, tnp_cache_layers(model), c->width, c->width / c->heads, TNP_PANEL, slots, cache, error);
+	return tnp_cache_make(&model->env, model->kernels->number, tnp_cache_layers(model), c->width,
+						  c->width / c->heads, TNP_PANEL, slots, cache, error);
 }
 
 TnpToken
@@ -45,7 +46,8 @@ tnp_chain_query(const TnpEncoding *e, TnpKvCache *own, int64_t j)
 }
 
 TnpStatus
-tnp_chain_merge(const TnpEncoding *root, const TnpEncoding **e, const TnpRows *rows, const int64_t *place, const double *y, int64_t n,
+tnp_chain_merge(const TnpEncoding *root, const TnpEncoding **e, const TnpRows *rows,
+				const int64_t *place, const double *y, int64_t n,
 				TnpError *error)
 {
 	const TnpEnv *env = &root->model->env;

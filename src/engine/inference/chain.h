@@ -15,17 +15,19 @@ int64_t		tnp_chain_room(const TnpEncoding *e);
 int			tnp_chain_position(const TnpEncoding *e, int64_t j);
 
 /* A private cache for `slots` rows of a chain. */
-TnpStatus	tnp_chain_cache(const TnpModel *model, int64_t slots, TnpKvCache *cache, TnpError *error);
+TnpStatus	tnp_chain_cache(const TnpModel *model, int64_t slots, TnpKvCache *cache,
+							TnpError *error);
 
 /* What chain row j, and query j, of a block with private cache `own` see. */
 TnpToken	tnp_chain_row(const TnpEncoding *e, TnpKvCache *own, int64_t j);
 TnpToken	tnp_chain_query(const TnpEncoding *e, TnpKvCache *own, int64_t j);
 
 /*
- * The encoding that follows when rows place[0 … n-1] of `rows` with targets y[0 … n-1] have been merged; the old one is freed unless it is `root`.
- * On failure *e is unchanged.
+ * The encoding that follows when rows place[0 … n-1] of `rows` with targets y[0 … n-1] have been
+ * merged; the old one is freed unless it is `root`. On failure *e is unchanged.
  */
-TnpStatus	tnp_chain_merge(const TnpEncoding *root, const TnpEncoding **e, const TnpRows *rows, const int64_t *place, const double *y, int64_t n,
+TnpStatus	tnp_chain_merge(const TnpEncoding *root, const TnpEncoding **e, const TnpRows *rows,
+							const int64_t *place, const double *y, int64_t n,
 							TnpError *error);
 
 #endif							/* TNP_CHAIN_H */

@@ -1,8 +1,9 @@
 /*
  * copy.c: encodings made from encodings: copies with room to grow, and views of the first rows.
  *
- * A causal row's keys and values depend on nothing after it, so the first n rows of an encoding are the encoding of the first n rows, as long as what
- * all of them depend on (the prefix, the statistics' rows) is among them.
+ * A causal row's keys and values depend on nothing after it, so the first n rows of an encoding are
+ * the encoding of the first n rows, as long as what all of them depend on (the prefix, the
+ * statistics' rows) is among them.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -33,7 +34,8 @@ check_first(const TnpEncoding *e, int64_t n, TnpError *error)
 	if (n >= tnp_encoding_base_rows(e) && n <= e->n)
 		return TNP_OK;
 	tnp_fail(error, TNP_BAD_ARGUMENT, "these rows are not an encoding of their own");
-	tnp_detail(error, "first %lld of %lld rows, at least %lld needed", (long long) n, (long long) e->n, (long long) tnp_encoding_base_rows(e));
+	tnp_detail(error, "first %lld of %lld rows, at least %lld needed", (long long) n,
+			   (long long) e->n, (long long) tnp_encoding_base_rows(e));
 	return TNP_BAD_ARGUMENT;
 }
 
@@ -48,7 +50,10 @@ duplicate(const TnpEnv *env, const void *from, size_t size)
 	return p;
 }
 
-/* What of `from` can be copied without allocating is in `to`; copy the rest. False when memory ran out: `to` can be freed. */
+/*
+ * What of `from` can be copied without allocating is in `to`; copy the rest. False when memory ran
+ * out: `to` can be freed.
+ */
 static bool
 copy_stats(const TnpEnv *env, const TnpStats *from, TnpStats *to)
 {
@@ -60,7 +65,9 @@ copy_stats(const TnpEnv *env, const TnpStats *from, TnpStats *to)
 	to->n_columns = 0;
 	if (!tnp_class_stats_copy(env, from, to))
 		return false;
-	if (from->slot != NULL && (to->slot = duplicate(env, from->slot, (size_t) from->n_columns * sizeof(int))) == NULL)
+	if (from->slot != NULL && (to->slot = duplicate(env, from->slot,
+													(size_t) from->n_columns * sizeof(int)))
+													== NULL)
 		return false;
 	for (int k = 0; k < TNP_RIDGES; k++)
 		if (!tnp_ridge_copy(env, &from->ridge[k], &to->ridge[k]))
@@ -82,7 +89,8 @@ copy_stats(const TnpEnv *env, const TnpStats *from, TnpStats *to)
 		to->columns[f].level_bin = NULL;
 		if (column->levels == NULL)
 			continue;
-		to->columns[f].levels = duplicate(env, column->levels, (size_t) column->n_levels * sizeof(double));
+		to->columns[f].levels = duplicate(env, column->levels,
+										  (size_t) column->n_levels * sizeof(double));
 		to->columns[f].level_bin = duplicate(env, column->level_bin, column->n_levels);
 		if (to->columns[f].levels == NULL || to->columns[f].level_bin == NULL)
 			return false;
@@ -91,7 +99,8 @@ copy_stats(const TnpEnv *env, const TnpStats *from, TnpStats *to)
 }
 
 TnpStatus
-tnp_encoding_copy(const TnpEncoding *e, int64_t n, int64_t capacity, bool keep, TnpEncoding **copy, TnpError *error)
+tnp_encoding_copy(const TnpEncoding *e, int64_t n, int64_t capacity, bool keep, TnpEncoding **copy,
+				  TnpError *error)
 {
 	const TnpModel *model = e->model;
 	TnpEnv		env = keep ? tnp_lasting(&model->env) : model->env;
@@ -120,7 +129,9 @@ tnp_encoding_copy(const TnpEncoding *e, int64_t n, int64_t capacity, bool keep, 
 	if (c->kinds == NULL || c->x == NULL || c->y == NULL || !copy_stats(&env, &e->stats, &c->stats))
 		status = tnp_no_memory(error);
 	if (status == TNP_OK)
-		status = tnp_cache_make(&env, e->cache.number, e->cache.layers, e->cache.width, e->cache.head_width, e->cache.block, model->config.sinks + capacity, &c->cache,
+		status = tnp_cache_make(&env, e->cache.number, e->cache.layers, e->cache.width,
+								e->cache.head_width, e->cache.block, model->config.sinks + capacity,
+								&c->cache,
 								error);
 	if (status == TNP_OK)
 		status = tnp_copy(&env, c->x, e->x, (size_t) n * e->n_features * sizeof(double), error);

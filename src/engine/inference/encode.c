@@ -1,7 +1,7 @@
 /*
- * encode.c: builds, extends and merges encodings. The sinks and the rows of the prefix see each other; later rows see
- * what came before them. Everything that can fail happens before the encoding's row count moves, so a failed append
- * leaves the encoding as it was.
+ * encode.c: builds, extends and merges encodings. The sinks and the rows of the prefix see each
+ * other; later rows see what came before them. Everything that can fail happens before the
+ * encoding's row count moves, so a failed append leaves the encoding as it was.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -39,7 +39,8 @@ tnp_encoding_prefix(const TnpEncoding *encoding)
 size_t
 tnp_encoding_bytes(const TnpEncoding *e)
 {
-	return sizeof(*e) + (size_t) e->capacity * (e->n_features + 1) * sizeof(double) + tnp_stats_bytes(&e->stats) + tnp_cache_bytes(&e->cache);
+	return sizeof(*e) + (size_t) e->capacity * (e->n_features + 1) * sizeof(double)
+		+ tnp_stats_bytes(&e->stats) + tnp_cache_bytes(&e->cache);
 }
 
 int64_t
@@ -154,13 +155,15 @@ typedef struct Embed
 } Embed;
 
 TnpStatus
-tnp_embed_rows(const TnpEncoding *e, TnpScratch *work, int64_t start, int n, float *h, TnpError *error)
+tnp_embed_rows(const TnpEncoding *e, TnpScratch *work, int64_t start, int n, float *h,
+			   TnpError *error)
 {
 	const TnpModel *model = e->model;
 	int64_t		end = start + n;
 	TnpRows		view = {end, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes, 0};
 	int			width = tnp_feature_embedding_width(model, &e->stats);
-	TnpStatus	status = tnp_feature_embedding_tile(model, &e->stats, &view, start, n, true, work, work->half, NULL, error);
+	TnpStatus	status = tnp_feature_embedding_tile(model, &e->stats, &view, start, n, true, work,
+													work->half, NULL, error);
 
 	for (int64_t i = start; status == TNP_OK && i < end;)
 	{
@@ -180,7 +183,8 @@ tnp_embed_rows(const TnpEncoding *e, TnpScratch *work, int64_t start, int n, flo
 				return tnp_fail(error, TNP_BAD_VALUE, "a target is too large for the model");
 			position[some] = later ? (int) (i - e->prefix) : -1;
 		}
-		tnp_embed(model, some, row, y, later ? TNP_ROLE_LATER : TNP_ROLE_PREFIX, position, work->scratch, h + (begin - start) * model->config.width);
+		tnp_embed(model, some, row, y, later ? TNP_ROLE_LATER : TNP_ROLE_PREFIX, position,
+				  work->scratch, h + (begin - start) * model->config.width);
 	}
 	return status;
 }
@@ -197,10 +201,14 @@ embed_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 	if (status != TNP_OK)
 		return status;
 	tnp_worker_progress(worker, start - b->first, b->n);
-	return tnp_embed_rows(b->e, &worker->work, start, (int) (end - start), b->h + (start - b->first) * b->e->model->config.width, error);
+	return tnp_embed_rows(b->e, &worker->work, start, (int) (end - start),
+						  b->h + (start - b->first) * b->e->model->config.width, error);
 }
 
-/* Compute keys and values of rows [first, first + n), and of the sinks before the first rows. The cache has room. */
+/*
+ * Compute keys and values of rows [first, first + n), and of the sinks before the first rows. The
+ * cache has room.
+ */
 static TnpStatus
 encode_rows(TnpEncoding *e, int64_t first, int64_t n, bool with_sinks, TnpError *error)
 {
@@ -216,14 +224,18 @@ encode_rows(TnpEncoding *e, int64_t first, int64_t n, bool with_sinks, TnpError 
 
 	if (total == 0)
 		return TNP_OK;
-	status = tnp_team_make(model, &e->stats, total < TNP_TILE ? (int) total : TNP_TILE, TNP_MAX_THREADS,
-						   tnp_cost(model, (double) total, model->config.sinks + (double) (first + n)), &team, error);
+	status = tnp_team_make(model, &e->stats, total < TNP_TILE ? (int) total : TNP_TILE,
+						   TNP_MAX_THREADS,
+						   tnp_cost(model, (double) total,
+									model->config.sinks + (double) (first + n)), &team, error);
 	if (status != TNP_OK)
 		return status;
 	h = tnp_alloc(&model->env, total, d * sizeof(float));
 	tokens = tnp_alloc(&model->env, total, sizeof(TnpToken));
 	status = h == NULL || tokens == NULL ? tnp_no_memory(error) : TNP_OK;
-	/* embedding and layers; in the last layer of a packed model rows only store, which takes little */
+	/*
+	 * embedding and layers; in the last layer of a packed model rows only store, which takes little
+	 */
 	tnp_team_watch(team, n, model->config.layers + 1);
 	if (status == TNP_OK)
 	{
@@ -252,7 +264,8 @@ encode_rows(TnpEncoding *e, int64_t first, int64_t n, bool with_sinks, TnpError 
 
 /* An encoding without rows, with room for `capacity`. */
 static TnpStatus
-make_encoding(const TnpModel *model, int n_features, const TnpColumnKind *kinds, int64_t capacity, TnpEncoding **out, TnpError *error)
+make_encoding(const TnpModel *model, int n_features, const TnpColumnKind *kinds, int64_t capacity,
+			  TnpEncoding **out, TnpError *error)
 {
 	TnpEncoding *e = tnp_alloc_zero(&model->env, 1, sizeof(TnpEncoding));
 	TnpStatus	status;
@@ -263,11 +276,14 @@ make_encoding(const TnpModel *model, int n_features, const TnpColumnKind *kinds,
 	e->model = model;
 	e->n_features = n_features;
 	e->kinds = tnp_alloc_zero(&model->env, n_features, sizeof(TnpColumnKind));
-	status = e->kinds == NULL ? tnp_no_memory(error) : reserve_rows(e, capacity > 0 ? capacity : 1, error);
+	status = e->kinds == NULL ? tnp_no_memory(error)
+		: reserve_rows(e, capacity > 0 ? capacity : 1, error);
 	if (status == TNP_OK && kinds != NULL)
 		memcpy(e->kinds, kinds, n_features * sizeof(TnpColumnKind));
 	if (status == TNP_OK)
-		status = tnp_cache_make(&model->env, model->kernels->number, tnp_cache_layers(model), model->config.width, model->config.width / model->config.heads, TNP_BLOCK,
+		status = tnp_cache_make(&model->env, model->kernels->number, tnp_cache_layers(model),
+								model->config.width, model->config.width / model->config.heads,
+								TNP_BLOCK,
 								model->config.sinks + capacity, &e->cache, error);
 	if (status != TNP_OK)
 	{
@@ -282,11 +298,15 @@ static TnpStatus
 too_few_rows(const TnpModel *model, int64_t n, TnpError *error)
 {
 	tnp_fail(error, TNP_TOO_FEW_ROWS, "the context has too few rows for the model");
-	tnp_detail(error, "%lld row%s given, at least %d needed", (long long) n, n == 1 ? "" : "s", model->config.min_rows);
+	tnp_detail(error, "%lld row%s given, at least %d needed", (long long) n, n == 1 ? "" : "s",
+			   model->config.min_rows);
 	return TNP_TOO_FEW_ROWS;
 }
 
-/* Whether `later` rows after the prefix fit the chain buffer of a model whose rows otherwise all belong to the prefix. */
+/*
+ * Whether `later` rows after the prefix fit the chain buffer of a model whose rows otherwise all
+ * belong to the prefix.
+ */
 static TnpStatus
 check_buffer(const TnpModel *model, int64_t later, TnpError *error)
 {
@@ -300,7 +320,8 @@ check_buffer(const TnpModel *model, int64_t later, TnpError *error)
 }
 
 TnpStatus
-tnp_build(const TnpModel *model, const TnpRows *rows, int64_t prefix, TnpEncoding **encoding, TnpError *error)
+tnp_build(const TnpModel *model, const TnpRows *rows, int64_t prefix, TnpEncoding **encoding,
+		  TnpError *error)
 {
 	TnpEncoding *e;
 	TnpStatus	status;
@@ -312,10 +333,12 @@ tnp_build(const TnpModel *model, const TnpRows *rows, int64_t prefix, TnpEncodin
 	if (rows->n < model->config.min_rows)
 		return too_few_rows(model, rows->n, error);
 	if (prefix < 0 || prefix > rows->n || (model->config.context == TNP_CAUSAL && prefix > 0))
-		return tnp_fail(error, TNP_BAD_ARGUMENT, "a prefix of %lld rows is not possible here", (long long) prefix);
+		return tnp_fail(error, TNP_BAD_ARGUMENT, "a prefix of %lld rows is not possible here",
+						(long long) prefix);
 	if ((status = check_buffer(model, rows->n - prefix, error)) != TNP_OK)
 		return status;
-	if ((status = make_encoding(model, rows->n_features, rows->kinds, rows->n, &e, error)) != TNP_OK)
+	if ((status = make_encoding(model, rows->n_features, rows->kinds, rows->n, &e, error))
+		!= TNP_OK)
 		return status;
 	e->prefix = prefix;
 	copy_rows(e, 0, rows);
@@ -337,11 +360,14 @@ static TnpStatus
 check_columns(const TnpEncoding *e, const TnpRows *rows, TnpError *error)
 {
 	if (rows->n_features != e->n_features)
-		return tnp_fail(error, TNP_BAD_SHAPE, "%d feature columns given, the context has %d", rows->n_features, e->n_features);
+		return tnp_fail(error, TNP_BAD_SHAPE, "%d feature columns given, the context has %d",
+						rows->n_features, e->n_features);
 	for (int f = 0; f < e->n_features; f++)
 		if ((rows->kinds != NULL ? rows->kinds[f] : TNP_NUMERIC) != e->kinds[f])
-			return tnp_fail(error, TNP_BAD_VALUE, "feature %d is %s, in the context it is %s", f + 1,
-							e->kinds[f] == TNP_NUMERIC ? "categorical" : "numeric", e->kinds[f] == TNP_NUMERIC ? "numeric" : "categorical");
+			return tnp_fail(error, TNP_BAD_VALUE, "feature %d is %s, in the context it is %s",
+							f + 1,
+							e->kinds[f] == TNP_NUMERIC ? "categorical" : "numeric",
+							e->kinds[f] == TNP_NUMERIC ? "numeric" : "categorical");
 	return TNP_OK;
 }
 
@@ -356,7 +382,8 @@ tnp_queries_check(const TnpEncoding *e, const TnpRows *rows, bool need_y, TnpErr
 	if (status != TNP_OK || !need_y || classes == 0)
 		return status;
 	if (rows->n_classes != 0 && rows->n_classes != classes)
-		return tnp_fail(error, TNP_BAD_VALUE, "%d classes given, the context has %d", rows->n_classes, classes);
+		return tnp_fail(error, TNP_BAD_VALUE, "%d classes given, the context has %d",
+						rows->n_classes, classes);
 	for (int64_t i = 0; status == TNP_OK && i < rows->n; i++)
 		status = tnp_class_check(rows->y[i], classes, rows->before + i, error);
 	return status;
@@ -374,7 +401,8 @@ tnp_append_begin(TnpEncoding *e, const TnpRows *rows, TnpError *error)
 	if (status == TNP_OK)
 		status = reserve_rows(e, e->n + rows->n, error);
 	if (status == TNP_OK)
-		status = tnp_cache_reserve(&e->model->env, tnp_encoding_slots(e), tnp_encoding_slots(e) + rows->n, &e->cache, error);
+		status = tnp_cache_reserve(&e->model->env, tnp_encoding_slots(e),
+								   tnp_encoding_slots(e) + rows->n, &e->cache, error);
 	if (status == TNP_OK)
 		copy_rows(e, e->n, rows);
 	return status;
@@ -404,7 +432,8 @@ tnp_grow(TnpEncoding *e, const TnpRows *rows, TnpError *error)
 	TnpStatus	status;
 
 	if (prefix == e->prefix || e->borrowed || e->kept)
-		return prefix == e->prefix ? tnp_append(e, rows, error) : tnp_fail(error, TNP_BAD_ARGUMENT, "the encoding's prefix cannot move");
+		return prefix == e->prefix ? tnp_append(e, rows, error)
+			: tnp_fail(error, TNP_BAD_ARGUMENT, "the encoding's prefix cannot move");
 	status = tnp_queries_check(e, rows, true, error);
 	if (status == TNP_OK)
 		status = reserve_rows(e, n, error);
@@ -427,7 +456,8 @@ tnp_merge(const TnpEncoding *e, const TnpRows *more, TnpEncoding **merged, TnpEr
 {
 	TnpRows		own = tnp_encoding_view(e);
 	TnpEncoding *m;
-	TnpStatus	status = make_encoding(e->model, e->n_features, e->kinds, e->n + more->n, &m, error);
+	TnpStatus	status = make_encoding(e->model, e->n_features, e->kinds, e->n + more->n, &m,
+									   error);
 
 	*merged = NULL;
 	if (status != TNP_OK)

@@ -1,6 +1,6 @@
 /*
- * predict.c: marginal predictive distributions of query rows. A tile of rows goes from its cells to its answers by itself; rows that are appended for a
- * question can be of its tile.
+ * predict.c: marginal predictive distributions of query rows. A tile of rows goes from its cells to
+ * its answers by itself; rows that are appended for a question can be of its tile.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -16,14 +16,19 @@ typedef struct Predict
 	double	   *params;
 } Predict;
 
-/* Embed queries [first, first + n), n within the worker's rows, into states h [n, d], and say that they see `slots` slots. */
+/*
+ * Embed queries [first, first + n), n within the worker's rows, into states h [n, d], and say that
+ * they see `slots` slots.
+ */
 static TnpStatus
-embed_queries(const TnpEncoding *e, const TnpRows *queries, int64_t first, int n, int64_t slots, TnpScratch *work, TnpToken *tokens, float *h, TnpError *error)
+embed_queries(const TnpEncoding *e, const TnpRows *queries, int64_t first, int n, int64_t slots,
+			  TnpScratch *work, TnpToken *tokens, float *h, TnpError *error)
 {
 	const TnpModel *model = e->model;
 	const float *row[TNP_TILE];
 	int			width = tnp_feature_embedding_width(model, &e->stats);
-	TnpStatus	status = tnp_feature_embedding_tile(model, &e->stats, queries, first, n, false, work, work->half, work->prior_logits, error);
+	TnpStatus	status = tnp_feature_embedding_tile(model, &e->stats, queries, first, n, false,
+													work, work->half, work->prior_logits, error);
 
 	for (int i = 0; i < n; i++)
 	{
@@ -37,9 +42,11 @@ embed_queries(const TnpEncoding *e, const TnpRows *queries, int64_t first, int n
 
 /* Answers of the queries that were embedded last, from their states h [n, d] after all layers. */
 static TnpStatus
-answer_queries(const TnpEncoding *e, int n, float *h, TnpScratch *work, double *params, TnpError *error)
+answer_queries(const TnpEncoding *e, int n, float *h, TnpScratch *work, double *params,
+			   TnpError *error)
 {
-	return tnp_answers(e->model, &e->stats, n, h, work->prior_logits, tnp_prior_logits_width(e->model), work, params, error);
+	return tnp_answers(e->model, &e->stats, n, h, work->prior_logits,
+					   tnp_prior_logits_width(e->model), work, params, error);
 }
 
 static TnpStatus
@@ -54,24 +61,30 @@ predict_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 	TnpStatus	status = tnp_worker_check(worker, error);
 
 	if (status == TNP_OK)
-		status = embed_queries(e, p->queries, first, n, tnp_encoding_slots(e), work, tokens, work->h, error);
+		status = embed_queries(e, p->queries, first, n, tnp_encoding_slots(e), work, tokens,
+							   work->h, error);
 	/* queries store nothing, so the shared cache is only read */
 	if (status == TNP_OK)
-		status = tnp_walk(worker, e->model, (TnpKvCache *) &e->cache, n, 0, 0, tokens, work->h, error);
-	return status == TNP_OK ? answer_queries(e, n, work->h, work, p->params + first * p->size, error) : status;
+		status = tnp_walk(worker, e->model, (TnpKvCache *) &e->cache, n, 0, 0, tokens, work->h,
+						  error);
+	return status == TNP_OK ? answer_queries(e, n, work->h, work, p->params + first * p->size,
+											 error) : status;
 }
 
 /* Few queries on a long context: all threads work on the same rows. */
 static TnpStatus
-predict_few(TnpTeam *team, const TnpEncoding *e, const TnpRows *queries, double *params, TnpError *error)
+predict_few(TnpTeam *team, const TnpEncoding *e, const TnpRows *queries, double *params,
+			TnpError *error)
 {
 	TnpScratch    *work = &tnp_team_self(team)->work;
 	TnpToken	tokens[TNP_TILE];
 	int			n = (int) queries->n;
-	TnpStatus	status = embed_queries(e, queries, 0, n, tnp_encoding_slots(e), work, tokens, work->h, error);
+	TnpStatus	status = embed_queries(e, queries, 0, n, tnp_encoding_slots(e), work, tokens,
+									   work->h, error);
 
 	if (status == TNP_OK)
-		status = tnp_trunk(team, e->model, (TnpKvCache *) &e->cache, n, 0, 0, tokens, work->h, error);
+		status = tnp_trunk(team, e->model, (TnpKvCache *) &e->cache, n, 0, 0, tokens, work->h,
+						   error);
 	return status == TNP_OK ? answer_queries(e, n, work->h, work, params, error) : status;
 }
 
@@ -89,8 +102,10 @@ tnp_predict(const TnpEncoding *e, const TnpRows *queries, double *params, TnpErr
 		return status;
 	tnp_answer_shape(model, &kind, &components);
 	p.size = tnp_distribution_size(kind, components);
-	status = tnp_team_make(model, &e->stats, queries->n < TNP_TILE ? (int) queries->n : TNP_TILE, queries->n <= TNP_FEW_ROWS ? TNP_MAX_THREADS : tnp_team_most(queries->n),
-						   tnp_cost(model, (double) queries->n, (double) tnp_encoding_slots(e)), &team, error);
+	status = tnp_team_make(model, &e->stats, queries->n < TNP_TILE ? (int) queries->n : TNP_TILE,
+						   queries->n <= TNP_FEW_ROWS ? TNP_MAX_THREADS : tnp_team_most(queries->n),
+						   tnp_cost(model, (double) queries->n, (double) tnp_encoding_slots(e)),
+						   &team, error);
 	if (status != TNP_OK)
 		return status;
 	p.tile = tnp_team_tile(team, queries->n);
@@ -103,7 +118,8 @@ tnp_predict(const TnpEncoding *e, const TnpRows *queries, double *params, TnpErr
 }
 
 TnpStatus
-tnp_append_predict(TnpEncoding *e, const TnpRows *rows, const TnpRows *queries, double *params, TnpError *error)
+tnp_append_predict(TnpEncoding *e, const TnpRows *rows, const TnpRows *queries, double *params,
+				   TnpError *error)
 {
 	const TnpModel *model = e->model;
 	int			n = (int) rows->n,
@@ -124,7 +140,8 @@ tnp_append_predict(TnpEncoding *e, const TnpRows *rows, const TnpRows *queries, 
 	if (status == TNP_OK)
 		status = tnp_append_begin(e, rows, error);
 	if (status == TNP_OK)
-		status = tnp_team_make(model, &e->stats, (int) total, TNP_MAX_THREADS, tnp_cost(model, (double) total, (double) slots), &team, error);
+		status = tnp_team_make(model, &e->stats, (int) total, TNP_MAX_THREADS,
+							   tnp_cost(model, (double) total, (double) slots), &team, error);
 	if (status != TNP_OK)
 		return status;
 	{

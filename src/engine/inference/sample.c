@@ -1,7 +1,8 @@
 /*
- * sample.c: joint draws. All draws of a group walk the chain together: at step m every draw sends two tokens through
- * the layers, the row it has just drawn and the next query; the context is read, never copied, and each draw has a small
- * private cache (docs/model-format.md section 9; Hassan et al., algorithm 1).
+ * sample.c: joint draws. All draws of a group walk the chain together: at step m every draw sends
+ * two tokens through the layers, the row it has just drawn and the next query; the context is read,
+ * never copied, and each draw has a small private cache (docs/model-format.md section 9; Hassan et
+ * al., algorithm 1).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -32,7 +33,8 @@ typedef struct Sample
 	double	   *y;				/* [draws, M] */
 	TnpFeatureEmbedding		half;			/* of all queries */
 	int			group;			/* draws at once */
-	bool		fine_grained;			/* the threads share out the keys of a draw that is walked alone */
+	/* the threads share out the keys of a draw that is walked alone */
+	bool		fine_grained;
 	TnpTeam    *team;
 	Group	   *groups;			/* one per worker */
 	int64_t    *place;			/* [M]: 0, 1, 2, … for merging */
@@ -92,10 +94,13 @@ make_sample(Sample *s, TnpError *error)
 				slots = tnp_encoding_slots(e),
 				share,
 				rounds;
-	bool		fine_grained = (s->draws == 1 || tnp_chain_room(e) < m) && tnp_few_share_keys(model, 2, slots) && tnp_team_try_fine_grained(model),
+	bool		fine_grained = (s->draws == 1 || tnp_chain_room(e) < m)
+		&& tnp_few_share_keys(model, 2, slots) && tnp_team_try_fine_grained(model),
 				alone = fine_grained && s->draws == 1;
-	TnpStatus	status = tnp_team_make(model, &e->stats, TNP_TILE, alone ? TNP_MAX_THREADS : s->draws,
-									   tnp_cost(model, 2.0 * (double) s->draws * (double) m, (double) (slots + m)), &s->team, error);
+	TnpStatus	status = tnp_team_make(model, &e->stats, TNP_TILE,
+									   alone ? TNP_MAX_THREADS : s->draws,
+									   tnp_cost(model, 2.0 * (double) s->draws * (double) m,
+												(double) (slots + m)), &s->team, error);
 
 	if (status != TNP_OK)
 		return status;
@@ -113,14 +118,20 @@ make_sample(Sample *s, TnpError *error)
 	for (int64_t i = 0; i < m; i++)
 		s->place[i] = i;
 	for (int w = 0; status == TNP_OK && w < tnp_team_size(s->team); w++)
-		status = make_group(s, model->config.context == TNP_FULL && model->config.buffer > 0 && model->config.buffer < m ? model->config.buffer : m,
+		status = make_group(s, model->config.context == TNP_FULL && model->config.buffer > 0
+							&& model->config.buffer < m ? model->config.buffer : m,
 							&s->groups[w], error);
-	return status == TNP_OK ? tnp_feature_embedding_build(model, &e->stats, s->queries, s->team, &s->half, error) : status;
+	return status == TNP_OK ? tnp_feature_embedding_build(model, &e->stats, s->queries, s->team,
+														  &s->half, error) : status;
 }
 
-/* The chain rows that `draws` draws have made of query `row`: tokens h [draws, d]; their targets are y[b * stride]. */
+/*
+ * The chain rows that `draws` draws have made of query `row`: tokens h [draws, d]; their targets
+ * are y[b * stride].
+ */
 static void
-embed_drawn(Sample *s, const TnpEncoding *e, int64_t row, int64_t j, int draws, const double *y, int64_t stride, float *scratch, float *h)
+embed_drawn(Sample *s, const TnpEncoding *e, int64_t row, int64_t j, int draws, const double *y,
+			int64_t stride, float *scratch, float *h)
 {
 	const TnpModel *model = e->model;
 
@@ -137,16 +148,19 @@ embed_drawn(Sample *s, const TnpEncoding *e, int64_t row, int64_t j, int draws, 
 			target[i] = tnp_scale_target(model, &e->stats, y[(start + i) * stride]);
 			position[i] = tnp_chain_position(e, j);
 		}
-		tnp_embed(model, tile, half, target, TNP_ROLE_LATER, position, scratch, h + (size_t) start * model->config.width);
+		tnp_embed(model, tile, half, target, TNP_ROLE_LATER, position, scratch,
+				  h + (size_t) start * model->config.width);
 	}
 }
 
 /*
- * Steps first … first + n - 1 of `draws` draws (at most s->group) on e, by the whole team or by the one worker; n is within the room. y points to the first
- * draw's first value of the whole answer, rows of stride M.
+ * Steps first … first + n - 1 of `draws` draws (at most s->group) on e, by the whole team or by the
+ * one worker; n is within the room. y points to the first draw's first value of the whole answer,
+ * rows of stride M.
  */
 static TnpStatus
-sample_block(Sample *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, int64_t first, int64_t n, uint64_t first_draw, int draws, double *y,
+sample_block(Sample *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, int64_t first,
+			 int64_t n, uint64_t first_draw, int draws, double *y,
 			 TnpError *error)
 {
 	const TnpModel *model = e->model;
@@ -170,7 +184,8 @@ sample_block(Sample *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, i
 		float	   *query = g->h + (size_t) stored * d;
 
 		if (stored > 0)
-			embed_drawn(s, e, first + j - 1, j - 1, draws, y + first + j - 1, stride, scratch, g->h);
+			embed_drawn(s, e, first + j - 1, j - 1, draws, y + first + j - 1, stride, scratch,
+						g->h);
 		tnp_embed(model, 1, &row, NULL, TNP_ROLE_QUERY, NULL, scratch, query);
 		for (int b = 1; b < asked; b++)
 			memcpy(query + (size_t) b * d, query, d * sizeof(float));
@@ -180,16 +195,21 @@ sample_block(Sample *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, i
 			g->tokens[stored + b] = tnp_chain_query(e, &g->caches[b], j);
 
 		if (by_team)
-			status = tnp_trunk(s->team, model, (TnpKvCache *) &e->cache, stored + asked, stored, asked, g->tokens, g->h, error);
+			status = tnp_trunk(s->team, model, (TnpKvCache *) &e->cache, stored + asked, stored,
+							   asked, g->tokens, g->h, error);
 		else
-			status = tnp_walk(worker, model, (TnpKvCache *) &e->cache, stored + asked, stored, asked, g->tokens, g->h, error);
+			status = tnp_walk(worker, model, (TnpKvCache *) &e->cache, stored + asked, stored,
+							  asked, g->tokens, g->h, error);
 		if (status == TNP_OK)
-			status = tnp_answers(model, &e->stats, asked, query, tnp_feature_embedding_prior_logits(model, &s->half, first + j), 0, &worker->work, g->params, error);
+			status = tnp_answers(model, &e->stats, asked, query,
+								 tnp_feature_embedding_prior_logits(model, &s->half, first + j), 0,
+								 &worker->work, g->params, error);
 		for (int b = 0; status == TNP_OK && b < draws; b++)
 		{
 			TnpDistribution answer = {kind, components, g->params + (asked > 1 ? b : 0) * size};
 
-			y[b * stride + first + j] = tnp_draw(&answer, s->seed, first_draw + b, (uint32_t) (first + j));
+			y[b * stride + first + j] = tnp_draw(&answer, s->seed, first_draw + b,
+												 (uint32_t) (first + j));
 		}
 	}
 	return status;
@@ -209,12 +229,14 @@ continue_draw(Sample *s, uint64_t draw, double *y, TnpError *error)
 	{
 		int64_t		count;
 
-		status = tnp_chain_merge(s->root, &e, s->queries, s->place + merged, y + merged, done - merged, error);
+		status = tnp_chain_merge(s->root, &e, s->queries, s->place + merged, y + merged,
+								 done - merged, error);
 		if (status != TNP_OK)
 			break;
 		merged = done;
 		count = m - done < tnp_chain_room(e) ? m - done : tnp_chain_room(e);
-		status = sample_block(s, tnp_team_self(s->team), s->fine_grained, e, done, count, draw, 1, y, error);
+		status = sample_block(s, tnp_team_self(s->team), s->fine_grained, e, done, count, draw, 1,
+							  y, error);
 		done += count;
 	}
 	if (e != s->root)
@@ -230,13 +252,16 @@ sample_group(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 	int64_t		done = item * s->group;
 	int			draws = s->draws - done < s->group ? (int) (s->draws - done) : s->group;
 
-	return sample_block(s, worker, s->fine_grained && s->draws == 1, s->root, 0, s->first, s->first_draw + (uint64_t) done, draws, s->y + done * s->queries->n, error);
+	return sample_block(s, worker, s->fine_grained && s->draws == 1, s->root, 0, s->first,
+						s->first_draw + (uint64_t) done, draws, s->y + done * s->queries->n, error);
 }
 
 TnpStatus
-tnp_sample(const TnpEncoding *e, const TnpRows *queries, uint64_t seed, uint64_t first_draw, int64_t draws, double *y, TnpError *error)
+tnp_sample(const TnpEncoding *e, const TnpRows *queries, uint64_t seed, uint64_t first_draw,
+		   int64_t draws, double *y, TnpError *error)
 {
-	Sample		s = {.root = e,.queries = queries,.seed = seed,.first_draw = first_draw,.draws = draws,.y = y};
+	Sample		s = {.root = e,.queries = queries,.seed = seed,.first_draw = first_draw,
+					 .draws = draws,.y = y};
 	TnpStatus	status = tnp_queries_check(e, queries, false, error);
 
 	if (status != TNP_OK)
@@ -248,7 +273,10 @@ tnp_sample(const TnpEncoding *e, const TnpRows *queries, uint64_t seed, uint64_t
 	status = make_sample(&s, error);
 	if (status == TNP_OK)
 		status = tnp_team_run(s.team, (draws + s.group - 1) / s.group, sample_group, &s, error);
-	/* merging allocates, which is the calling thread's alone; encoding the merged rows has a team of its own */
+	/*
+	 * merging allocates, which is the calling thread's alone; encoding the merged rows has a team
+	 * of its own
+	 */
 	for (int64_t b = 0; status == TNP_OK && s.first < queries->n && b < draws; b++)
 		status = continue_draw(&s, first_draw + (uint64_t) b, y + b * queries->n, error);
 	free_sample(&s);

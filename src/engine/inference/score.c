@@ -1,6 +1,7 @@
 /*
- * score.c: joint log densities in one pass per block: all rows of the block enter as chain rows and as queries at
- * once, and query j sees the chain rows before it (docs/model-format.md section 9; Hassan et al., algorithm 2).
+ * score.c: joint log densities in one pass per block: all rows of the block enter as chain rows and
+ * as queries at once, and query j sees the chain rows before it (docs/model-format.md section 9;
+ * Hassan et al., algorithm 2).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -74,10 +75,12 @@ make_pass(const Score *s, Pass *p, TnpError *error)
 	p->params = tnp_alloc(env, s->block, tnp_distribution_size(kind, components) * sizeof(double));
 	p->y = tnp_alloc(env, s->block, sizeof(double));
 	p->steps = tnp_alloc(env, s->rows->n, sizeof(double));
-	p->prior_logits = tnp_alloc(env, s->block, (tnp_prior_logits_width(model) + 1) * sizeof(float));	/* one more: never nothing */
+	/* one more: never nothing */
+	p->prior_logits = tnp_alloc(env, s->block, (tnp_prior_logits_width(model) + 1) * sizeof(float));
 	p->place = tnp_alloc(env, s->rows->n, sizeof(int64_t));
 	p->tokens = tnp_alloc(env, 2 * s->block, sizeof(TnpToken));
-	if (p->h == NULL || p->params == NULL || p->y == NULL || p->steps == NULL || p->prior_logits == NULL || p->place == NULL || p->tokens == NULL)
+	if (p->h == NULL || p->params == NULL || p->y == NULL || p->steps == NULL
+		|| p->prior_logits == NULL || p->place == NULL || p->tokens == NULL)
 		return tnp_no_memory(error);
 	return tnp_chain_cache(model, s->block, &p->cache, error);
 }
@@ -88,9 +91,14 @@ make_score(Score *s, TnpError *error)
 {
 	const TnpEncoding *e = s->root;
 	const TnpModel *model = e->model;
-	int64_t		room = model->config.context == TNP_FULL && model->config.buffer > 0 ? model->config.buffer : s->rows->n;
-	TnpStatus	status = tnp_team_make(model, &e->stats, TNP_TILE, s->orders > 1 ? s->orders : tnp_team_most(2 * s->rows->n),
-									   tnp_cost(model, 2.0 * (double) s->orders * (double) s->rows->n, (double) (tnp_encoding_slots(e) + s->rows->n)), &s->team, error);
+	int64_t		room = model->config.context == TNP_FULL
+		&& model->config.buffer > 0 ? model->config.buffer : s->rows->n;
+	TnpStatus	status = tnp_team_make(model, &e->stats, TNP_TILE,
+									   s->orders > 1 ? s->orders : tnp_team_most(2 * s->rows->n),
+									   tnp_cost(model,
+												2.0 * (double) s->orders * (double) s->rows->n,
+												(double) (tnp_encoding_slots(e) + s->rows->n)),
+												&s->team, error);
 
 	if (status != TNP_OK)
 		return status;
@@ -101,12 +109,14 @@ make_score(Score *s, TnpError *error)
 		return tnp_no_memory(error);
 	for (int w = 0; status == TNP_OK && w < tnp_team_size(s->team); w++)
 		status = make_pass(s, &s->passes[w], error);
-	return status == TNP_OK ? tnp_feature_embedding_build(model, &e->stats, s->rows, s->team, &s->half, error) : status;
+	return status == TNP_OK ? tnp_feature_embedding_build(model, &e->stats, s->rows, s->team,
+														  &s->half, error) : status;
 }
 
 /* Tokens of n rows place[…] from h on: chain rows (with targets) or queries. */
 static void
-embed_rows(Score *s, const TnpEncoding *e, const int64_t *place, int64_t n, bool chain, float *scratch, float *h)
+embed_rows(Score *s, const TnpEncoding *e, const int64_t *place, int64_t n, bool chain,
+		   float *scratch, float *h)
 {
 	const TnpModel *model = e->model;
 
@@ -125,14 +135,19 @@ embed_rows(Score *s, const TnpEncoding *e, const int64_t *place, int64_t n, bool
 			y[i] = chain ? tnp_scale_target(model, &e->stats, s->rows->y[r]) : 0;
 			position[i] = chain ? tnp_chain_position(e, start + i) : -1;
 		}
-		tnp_embed(model, tile, row, chain ? y : NULL, chain ? TNP_ROLE_LATER : TNP_ROLE_QUERY, position, scratch,
+		tnp_embed(model, tile, row, chain ? y : NULL, chain ? TNP_ROLE_LATER : TNP_ROLE_QUERY,
+				  position, scratch,
 				  h + start * model->config.width);
 	}
 }
 
-/* Conditional log densities of rows place[0 … n-1] on e, n within the room; out [n]. By the whole team or by the one worker. */
+/*
+ * Conditional log densities of rows place[0 … n-1] on e, n within the room; out [n]. By the whole
+ * team or by the one worker.
+ */
 static TnpStatus
-score_block(Score *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, const int64_t *place, int64_t n, double *out, TnpError *error)
+score_block(Score *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, const int64_t *place,
+			int64_t n, double *out, TnpError *error)
 {
 	const TnpModel *model = e->model;
 	Pass	   *p = &s->passes[worker->number];
@@ -156,9 +171,12 @@ score_block(Score *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, con
 	else
 		status = tnp_walk(worker, model, context, 2 * n - 1, n - 1, 0, p->tokens, p->h, error);
 	for (int64_t j = 0; prior_logits > 0 && j < n; j++)
-		memcpy(p->prior_logits + j * prior_logits, tnp_feature_embedding_prior_logits(model, &s->half, place[j]), prior_logits * sizeof(float));
+		memcpy(p->prior_logits + j * prior_logits,
+			   tnp_feature_embedding_prior_logits(model, &s->half, place[j]),
+			   prior_logits * sizeof(float));
 	if (status == TNP_OK)
-		status = tnp_answers(model, &e->stats, n, p->h + (n - 1) * d, p->prior_logits, prior_logits, &worker->work, p->params, error);
+		status = tnp_answers(model, &e->stats, n, p->h + (n - 1) * d, p->prior_logits, prior_logits,
+							 &worker->work, p->params, error);
 	if (status != TNP_OK)
 		return status;
 	tnp_answer_shape(model, &kind, &components);
@@ -172,7 +190,10 @@ score_block(Score *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, con
 	return TNP_OK;
 }
 
-/* Conditional log densities of all rows in the order of the calling thread's pass, into its steps; blocks are merged one after the other. */
+/*
+ * Conditional log densities of all rows in the order of the calling thread's pass, into its steps;
+ * blocks are merged one after the other.
+ */
 static TnpStatus
 score_blocks(Score *s, TnpError *error)
 {
@@ -187,7 +208,8 @@ score_blocks(Score *s, TnpError *error)
 		int64_t		room = tnp_chain_room(e),
 					count = n - done < room ? n - done : room;
 
-		status = score_block(s, tnp_team_self(s->team), true, e, p->place + done, count, p->steps + done, error);
+		status = score_block(s, tnp_team_self(s->team), true, e, p->place + done, count,
+							 p->steps + done, error);
 		if (status == TNP_OK && done + count < n)
 		{
 			for (int64_t j = 0; j < count; j++)
@@ -255,7 +277,8 @@ score_order(void *state, TnpWorker *worker, int64_t order, TnpError *error)
 }
 
 TnpStatus
-tnp_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint64_t seed, double *log_density, double *per_row, TnpError *error)
+tnp_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint64_t seed,
+		  double *log_density, double *per_row, TnpError *error)
 {
 	double		total = -INFINITY;
 	Score		s = {.root = e,.rows = rows,.seed = seed,.orders = orders > 0 ? orders : 1};
@@ -305,7 +328,8 @@ head_rows(const TnpRows *rows, int64_t n)
 static TnpRows
 slice_rows(const TnpRows *rows, int64_t first, int64_t end)
 {
-	return (TnpRows) {end - first, rows->n_features, rows->kinds, rows->x + first * rows->n_features, rows->y + first, rows->n_classes, 0};
+	return (TnpRows) {end - first, rows->n_features, rows->kinds,
+					  rows->x + first * rows->n_features, rows->y + first, rows->n_classes, 0};
 }
 
 TnpStatus
@@ -345,7 +369,8 @@ tnp_evidence_end(const TnpModel *model, int64_t n, int64_t end)
 }
 
 TnpStatus
-tnp_evidence(const TnpModel *model, const TnpRows *rows, double *log_evidence, int64_t *conditioned, double *per_row, TnpError *error)
+tnp_evidence(const TnpModel *model, const TnpRows *rows, double *log_evidence, int64_t *conditioned,
+			 double *per_row, TnpError *error)
 {
 	TnpStatus	status = tnp_evidence_begin(model, rows, conditioned, error);
 

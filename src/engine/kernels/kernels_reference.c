@@ -1,6 +1,6 @@
 /*
- * kernels_reference.c: the reference provider. Straightforward loops, float64 accumulation, no tricks: the oracle of
- * the fast ones. Keep it readable rather than quick.
+ * kernels_reference.c: the reference provider. Straightforward loops, float64 accumulation, no
+ * tricks: the oracle of the fast ones. Keep it readable rather than quick.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -46,7 +46,8 @@ activate(double v, TnpActivation activation)
 }
 
 static void
-reference_linear(const TnpLinear *w, int n, const float *x, TnpActivation activation, bool accumulate, float *y)
+reference_linear(const TnpLinear *w, int n, const float *x, TnpActivation activation,
+				 bool accumulate, float *y)
 {
 	for (int r = 0; r < n; r++)
 		for (int o = 0; o < w->out; o++)
@@ -82,7 +83,8 @@ reference_norm(const TnpNorm *norm, int n, const float *x, float *y)
 			square += (x[i] - mean) * (x[i] - mean);
 		scale = 1 / sqrt(square / d + norm->eps);
 		for (int i = 0; i < d; i++)
-			y[i] = (float) ((x[i] - mean) * scale * norm->weight[i] + (norm->bias != NULL ? norm->bias[i] : 0));
+			y[i] = (float) ((x[i] - mean) * scale * norm->weight[i]
+							+ (norm->bias != NULL ? norm->bias[i] : 0));
 	}
 }
 
@@ -90,7 +92,8 @@ reference_norm(const TnpNorm *norm, int n, const float *x, float *y)
 static double
 key_score(const TnpAttention *a, int block, const float *q, const void *k, int64_t slot, int head)
 {
-	const float *key = (const float *) k + tnp_key_at(slot, block, a->heads * a->head_width, head, a->head_width, 0);
+	const float *key = (const float *) k + tnp_key_at(slot, block, a->heads * a->head_width, head,
+													  a->head_width, 0);
 	double		sum = 0;
 
 	for (int f = 0; f < a->head_width; f++)
@@ -123,7 +126,8 @@ attend_head(const TnpAttention *a, int row, int head)
 	for (int p = 0; p < 2; p++)
 		for (int64_t s = 0; s < part[p].n; s++)
 		{
-			const float *value = (const float *) part[p].v + tnp_value_at(s, block[p], d, head, a->head_width);
+			const float *value = (const float *) part[p].v + tnp_value_at(s, block[p], d, head,
+				a->head_width);
 			double		weight = exp(scale * key_score(a, block[p], q, part[p].k, s, head) - max);
 
 			sum += weight;

@@ -10,7 +10,8 @@
 
 /* The block input as attention reads it: normed if pre-norm, else as it is. */
 static const float *
-attention_input(const TnpModel *model, const TnpLayer *layer, bool post_norm, int n, const float *h, TnpBlockWork *work)
+attention_input(const TnpModel *model, const TnpLayer *layer, bool post_norm, int n, const float *h,
+				TnpBlockWork *work)
 {
 	if (post_norm)
 		return h;
@@ -19,7 +20,8 @@ attention_input(const TnpModel *model, const TnpLayer *layer, bool post_norm, in
 }
 
 void
-tnp_block_keys(const TnpModel *model, const TnpLayer *layer, bool post_norm, int n, const float *h, TnpBlockWork *work)
+tnp_block_keys(const TnpModel *model, const TnpLayer *layer, bool post_norm, int n, const float *h,
+			   TnpBlockWork *work)
 {
 	const float *u = attention_input(model, layer, post_norm, n, h, work);
 
@@ -27,9 +29,12 @@ tnp_block_keys(const TnpModel *model, const TnpLayer *layer, bool post_norm, int
 	model->kernels->linear(&layer->v, n, u, TNP_IDENTITY, false, work->att);
 }
 
-/* Multipliers of q.k for every row and head: 1/sqrt(dh), times a ln n + b with n the visible keys. */
+/*
+ * Multipliers of q.k for every row and head: 1/sqrt(dh), times a ln n + b with n the visible keys.
+ */
 static void
-fill_scale(const TnpLayer *layer, int heads, int head_width, int n, const TnpView *view, float *scale)
+fill_scale(const TnpLayer *layer, int heads, int head_width, int n, const TnpView *view,
+		   float *scale)
 {
 	double		base = 1 / sqrt((double) head_width);
 
@@ -40,12 +45,15 @@ fill_scale(const TnpLayer *layer, int heads, int head_width, int n, const TnpVie
 
 		for (int j = 0; j < heads; j++)
 			scale[i * heads + j] = (float) (layer->log_scale == NULL ? base :
-											base * (layer->log_scale[2 * j] * log_keys + layer->log_scale[2 * j + 1]));
+											base
+											* (layer->log_scale[2 * j] * log_keys
+											   + layer->log_scale[2 * j + 1]));
 	}
 }
 
 void
-tnp_block_query(const TnpModel *model, const TnpLayer *layer, int heads, bool post_norm, int n, const float *h, const TnpView *view,
+tnp_block_query(const TnpModel *model, const TnpLayer *layer, int heads, bool post_norm, int n,
+				const float *h, const TnpView *view,
 			  TnpBlockWork *work, TnpAttention *attention)
 {
 	int			d = layer->q.out,
@@ -56,11 +64,13 @@ tnp_block_query(const TnpModel *model, const TnpLayer *layer, int heads, bool po
 	for (int i = distinct; i < n; i++)
 		memcpy(work->q + (size_t) i * d, work->q + (size_t) (distinct - 1) * d, d * sizeof(float));
 	fill_scale(layer, heads, d / heads, n, view, work->scale);
-	*attention = (TnpAttention) {heads, d / heads, n, distinct, work->q, work->scale, view->k, view->v, view->context, view->own, work->attend, work->att};
+	*attention = (TnpAttention) {heads, d / heads, n, distinct, work->q, work->scale, view->k,
+								 view->v, view->context, view->own, work->attend, work->att};
 }
 
 void
-tnp_block_finish(const TnpModel *model, const TnpLayer *layer, bool post_norm, int n, float *h, TnpBlockWork *work)
+tnp_block_finish(const TnpModel *model, const TnpLayer *layer, bool post_norm, int n, float *h,
+				 TnpBlockWork *work)
 {
 	const TnpKernels *kernels = model->kernels;
 	const float *u = h;
@@ -80,7 +90,8 @@ tnp_block_finish(const TnpModel *model, const TnpLayer *layer, bool post_norm, i
 }
 
 void
-tnp_block(const TnpModel *model, const TnpLayer *layer, int heads, bool post_norm, int n, float *h, const TnpView *view, TnpBlockWork *work)
+tnp_block(const TnpModel *model, const TnpLayer *layer, int heads, bool post_norm, int n, float *h,
+		  const TnpView *view, TnpBlockWork *work)
 {
 	TnpAttention attention;
 

@@ -15,20 +15,32 @@ typedef struct TnpView
 			   *v;
 	const int64_t *context;		/* [n] visible shared keys */
 	const TnpKeys *own;			/* [n] visible private keys */
-	int			shared_rows;			/* the last so many rows, 0 or more, enter with the same state and see the same shared keys and as many of their own */
+	/*
+	 * the last so many rows, 0 or more, enter with the same state and see the same shared keys and
+	 * as many of their own
+	 */
+	int			shared_rows;
 } TnpView;
 
 /*
- * Keys and values (work->q, work->att) [n, d] that `layer` makes of the states h [n, d] entering it.
+ * Keys and values (work->q, work->att) [n, d] that `layer` makes of the states h [n, d] entering
+ * it.
  */
-void		tnp_block_keys(const TnpModel *model, const TnpLayer *layer, bool post_norm, int n, const float *h, TnpBlockWork *work);
+void		tnp_block_keys(const TnpModel *model, const TnpLayer *layer, bool post_norm, int n,
+						   const float *h, TnpBlockWork *work);
 
 /* The block itself on n <= TNP_TILE rows, in place: h [n, d] attends to view, then feed-forward. */
-void		tnp_block(const TnpModel *model, const TnpLayer *layer, int heads, bool post_norm, int n, float *h, const TnpView *view, TnpBlockWork *work);
+void		tnp_block(const TnpModel *model, const TnpLayer *layer, int heads, bool post_norm,
+					  int n, float *h, const TnpView *view, TnpBlockWork *work);
 
-/* The same in three steps, so that others may do the sums of attention's spans in between: work->q and `attention` are then what the spans need. */
-void		tnp_block_query(const TnpModel *model, const TnpLayer *layer, int heads, bool post_norm, int n, const float *h, const TnpView *view,
+/*
+ * The same in three steps, so that others may do the sums of attention's spans in between: work->q
+ * and `attention` are then what the spans need.
+ */
+void		tnp_block_query(const TnpModel *model, const TnpLayer *layer, int heads, bool post_norm,
+							int n, const float *h, const TnpView *view,
 						  TnpBlockWork *work, TnpAttention *attention);
-void		tnp_block_finish(const TnpModel *model, const TnpLayer *layer, bool post_norm, int n, float *h, TnpBlockWork *work);
+void		tnp_block_finish(const TnpModel *model, const TnpLayer *layer, bool post_norm, int n,
+							 float *h, TnpBlockWork *work);
 
 #endif							/* TNP_BLOCK_H */

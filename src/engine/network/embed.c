@@ -1,6 +1,6 @@
 /*
- * embed.c: embedders: concatenated, additive, and the row tokeniser's flat path (docs/model-format.md sections 4 and 5).
- * Path B of the tokeniser is in tokens.c.
+ * embed.c: embedders: concatenated, additive, and the row tokeniser's flat path
+ * (docs/model-format.md sections 4 and 5). Path B of the tokeniser is in tokens.c.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -32,7 +32,8 @@ tnp_mlp(const TnpModel *model, const TnpMlp *mlp, int n, const float *x, float *
 		bool		last = i == mlp->n - 1;
 		float	   *out = last ? y : (i % 2 == 0 ? scratch : other);
 
-		model->kernels->linear(&mlp->linear[i], n, x, last ? TNP_IDENTITY : mlp->activation, false, out);
+		model->kernels->linear(&mlp->linear[i], n, x, last ? TNP_IDENTITY : mlp->activation, false,
+							   out);
 		x = out;
 	}
 }
@@ -48,7 +49,8 @@ encoder_scratch(const TnpModel *model, const TnpEncoderConfig *config, const Tnp
 
 /* y [n, d] = E(v [n, in]) for the encoders of a plain vector. */
 static void
-encode_vector(const TnpModel *model, const TnpEncoderConfig *config, const TnpEncoder *encoder, int n, const float *v, float *scratch, float *y)
+encode_vector(const TnpModel *model, const TnpEncoderConfig *config, const TnpEncoder *encoder,
+			  int n, const float *v, float *scratch, float *y)
 {
 	int			d = model->config.width;
 	float	   *rest = scratch + (size_t) n * 2 * tnp_mlp_width(&encoder->mlp);
@@ -70,7 +72,10 @@ encode_vector(const TnpModel *model, const TnpEncoderConfig *config, const TnpEn
 		y[i] += rest[i];
 }
 
-/* Path A: the sum of the slots' matrices times their cells, an activation, a linear. rows [n, width]: regression features, cells. */
+/*
+ * Path A: the sum of the slots' matrices times their cells, an activation, a linear. rows [n,
+ * width]: regression features, cells.
+ */
 static void
 encode_flat(const TnpModel *model, int n, int width, const float *rows, float *scratch, float *y)
 {
@@ -84,7 +89,8 @@ encode_flat(const TnpModel *model, int n, int width, const float *rows, float *s
 
 /* E_x of one tile; features as tnp_scale_features wrote them. */
 static void
-encode_x(const TnpModel *model, const TnpStats *stats, int n, const float *features, TnpScratch *work, float *y)
+encode_x(const TnpModel *model, const TnpStats *stats, int n, const float *features,
+		 TnpScratch *work, float *y)
 {
 	const TnpConfig *c = &model->config;
 	int			width = tnp_features_width(model, stats);
@@ -96,13 +102,15 @@ encode_x(const TnpModel *model, const TnpStats *stats, int n, const float *featu
 	}
 	encode_flat(model, n, width, features, work->scratch, y);
 	if (c->encode_x.token_width > 0)
-		tnp_encode_tokens(model, n, stats->n_slots, features + tnp_regression_features_width(model), width, &work->tokens, y);
+		tnp_encode_tokens(model, n, stats->n_slots, features + tnp_regression_features_width(model),
+						  width, &work->tokens, y);
 }
 
 int
 tnp_feature_embedding_width(const TnpModel *model, const TnpStats *stats)
 {
-	return model->config.embedder == TNP_CONCAT ? tnp_features_width(model, stats) : model->config.width;
+	return model->config.embedder == TNP_CONCAT ? tnp_features_width(model, stats)
+		: model->config.width;
 }
 
 int
@@ -114,7 +122,8 @@ tnp_feature_embedding_scratch(const TnpModel *model)
 }
 
 TnpStatus
-tnp_feature_embedding_tile(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int64_t first, int n, bool in_context, TnpScratch *work,
+tnp_feature_embedding_tile(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
+						   int64_t first, int n, bool in_context, TnpScratch *work,
 			  float *values, float *prior_logits, TnpError *error)
 {
 	bool		concat = model->config.embedder == TNP_CONCAT;
@@ -139,7 +148,8 @@ tnp_feature_embedding_tile(const TnpModel *model, const TnpStats *stats, const T
 	encode_x(model, stats, n, features, work, values);
 	for (int i = 0; i < n; i++)
 		if (!tnp_all_finite(model->config.width, values + (size_t) i * model->config.width))
-			return tnp_feature_too_large(model, stats, features + (size_t) i * width, first + i, error);
+			return tnp_feature_too_large(model, stats, features + (size_t) i * width, first + i,
+										 error);
 	return TNP_OK;
 }
 
@@ -163,12 +173,15 @@ half_item(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 
 	if (status != TNP_OK)
 		return status;
-	return tnp_feature_embedding_tile(b->model, b->stats, b->rows, first, n, false, &worker->work, b->half->values + first * b->half->width,
-						 (float *) tnp_feature_embedding_prior_logits(b->model, b->half, first), error);
+	return tnp_feature_embedding_tile(b->model, b->stats, b->rows, first, n, false, &worker->work,
+									  b->half->values + first * b->half->width,
+						 (float *) tnp_feature_embedding_prior_logits(b->model, b->half, first),
+						 error);
 }
 
 TnpStatus
-tnp_feature_embedding_build(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, TnpTeam *team, TnpFeatureEmbedding *half, TnpError *error)
+tnp_feature_embedding_build(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
+							TnpTeam *team, TnpFeatureEmbedding *half, TnpError *error)
 {
 	HalfBuild	build = {model, stats, rows, half, tnp_team_self(team)->work.rows};
 	TnpStatus	status;
@@ -176,7 +189,8 @@ tnp_feature_embedding_build(const TnpModel *model, const TnpStats *stats, const 
 	half->n = rows->n;
 	half->width = tnp_feature_embedding_width(model, stats);
 	half->values = tnp_alloc(&model->env, rows->n, half->width * sizeof(float));
-	half->prior_logits = tnp_prior_logits_width(model) > 0 ? tnp_alloc(&model->env, rows->n, tnp_prior_logits_width(model) * sizeof(float)) : NULL;
+	half->prior_logits = tnp_prior_logits_width(model) > 0
+		? tnp_alloc(&model->env, rows->n, tnp_prior_logits_width(model) * sizeof(float)) : NULL;
 	if (half->values == NULL || (half->prior_logits == NULL && tnp_prior_logits_width(model) > 0))
 	{
 		tnp_feature_embedding_free(&model->env, half);
@@ -198,9 +212,11 @@ tnp_feature_embedding_free(const TnpEnv *env, TnpFeatureEmbedding *half)
 }
 
 const float *
-tnp_feature_embedding_prior_logits(const TnpModel *model, const TnpFeatureEmbedding *half, int64_t row)
+tnp_feature_embedding_prior_logits(const TnpModel *model, const TnpFeatureEmbedding *half,
+								   int64_t row)
 {
-	return half->prior_logits == NULL ? NULL : half->prior_logits + row * tnp_prior_logits_width(model);
+	return half->prior_logits == NULL ? NULL
+		: half->prior_logits + row * tnp_prior_logits_width(model);
 }
 
 int
@@ -221,7 +237,8 @@ add_row(int d, const float *row, float *token)
 }
 
 void
-tnp_embed(const TnpModel *model, int n, const float *const *row, const float *y, TnpRole role, const int *position,
+tnp_embed(const TnpModel *model, int n, const float *const *row, const float *y, TnpRole role,
+		  const int *position,
 		  float *scratch, float *tokens)
 {
 	const TnpConfig *c = &model->config;

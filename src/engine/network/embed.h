@@ -13,8 +13,8 @@
 typedef enum TnpRole { TNP_ROLE_QUERY, TNP_ROLE_PREFIX, TNP_ROLE_LATER } TnpRole;
 
 /*
- * The part of a token that depends on its features alone, computed once however often the row is used: E_x(x) [n, d] for additive
- * embedders, the scaled features [n, F] for concatenating ones.
+ * The part of a token that depends on its features alone, computed once however often the row is
+ * used: E_x(x) [n, d] for additive embedders, the scaled features [n, F] for concatenating ones.
  */
 typedef struct TnpFeatureEmbedding
 {
@@ -29,31 +29,45 @@ int			tnp_feature_embedding_width(const TnpModel *model, const TnpStats *stats);
 int			tnp_feature_embedding_scratch(const TnpModel *model);
 
 /*
- * Halves [n, half width] of rows first … first + n - 1, n at most work->rows; what is said of rows below stats->n0 of a context (in_context) is
- * said without them. said receives [n, tnp_prior_logits_width] numbers for the head, or is NULL: rows of a context have no answer.
+ * Halves [n, half width] of rows first … first + n - 1, n at most work->rows; what is said of rows
+ * below stats->n0 of a context (in_context) is said without them. said receives [n,
+ * tnp_prior_logits_width] numbers for the head, or is NULL: rows of a context have no answer.
  */
-TnpStatus	tnp_feature_embedding_tile(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int64_t first, int n, bool in_context, TnpScratch *work,
+TnpStatus	tnp_feature_embedding_tile(const TnpModel *model, const TnpStats *stats,
+									   const TnpRows *rows, int64_t first, int n, bool in_context,
+									   TnpScratch *work,
 						  float *values, float *prior_logits, TnpError *error);
 
 /* Halves of all rows, none of a context, by a team. */
-TnpStatus	tnp_feature_embedding_build(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, TnpTeam *team, TnpFeatureEmbedding *half, TnpError *error);
+TnpStatus	tnp_feature_embedding_build(const TnpModel *model, const TnpStats *stats,
+										const TnpRows *rows, TnpTeam *team,
+										TnpFeatureEmbedding *half, TnpError *error);
 void		tnp_feature_embedding_free(const TnpEnv *env, TnpFeatureEmbedding *half);
 
-/* What the head takes a share of for one of the rows [tnp_prior_logits_width]; NULL where that is 0. */
-const float *tnp_feature_embedding_prior_logits(const TnpModel *model, const TnpFeatureEmbedding *half, int64_t row);
+/*
+ * What the head takes a share of for one of the rows [tnp_prior_logits_width]; NULL where that is
+ * 0.
+ */
+const float *tnp_feature_embedding_prior_logits(const TnpModel *model,
+												const TnpFeatureEmbedding *half, int64_t row);
 
 /* Floats of scratch that tnp_embed needs per row. */
 int			tnp_embed_scratch(const TnpModel *model);
 
 /*
- * Tokens of n rows (at most TNP_TILE), each given by its half row[i] [width]: with a target y[i] (network's units), or y NULL for queries.
- * position is the row of the position table, or -1.
+ * Tokens of n rows (at most TNP_TILE), each given by its half row[i] [width]: with a target y[i]
+ * (network's units), or y NULL for queries. position is the row of the position table, or -1.
  */
-void		tnp_embed(const TnpModel *model, int n, const float *const *row, const float *y, TnpRole role, const int *position,
+void		tnp_embed(const TnpModel *model, int n, const float *const *row, const float *y,
+					  TnpRole role, const int *position,
 					  float *scratch, float *tokens);
 
-/* y [n, out] = MLP(x [n, in]); scratch holds two rows of the widest hidden size per row. n at most TNP_TILE. */
-void		tnp_mlp(const TnpModel *model, const TnpMlp *mlp, int n, const float *x, float *scratch, float *y);
+/*
+ * y [n, out] = MLP(x [n, in]); scratch holds two rows of the widest hidden size per row. n at most
+ * TNP_TILE.
+ */
+void		tnp_mlp(const TnpModel *model, const TnpMlp *mlp, int n, const float *x, float *scratch,
+					float *y);
 
 /* Widest hidden size of an MLP. */
 int			tnp_mlp_width(const TnpMlp *mlp);

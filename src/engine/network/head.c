@@ -116,7 +116,8 @@ not_finite(TnpError *error)
 }
 
 TnpStatus
-tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h, const float *prior_logits, int step, TnpScratch *work, double *params,
+tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h,
+			const float *prior_logits, int step, TnpScratch *work, double *params,
 			TnpError *error)
 {
 	const TnpConfig *c = &model->config;

@@ -1,6 +1,6 @@
 /*
- * kv_cache.c: keys and values of rows. One allocation per cache, blocks aligned to 64 bytes, zeroed so that the unused
- * slots of a started block are readable and harmless.
+ * kv_cache.c: keys and values of rows. One allocation per cache, blocks aligned to 64 bytes, zeroed
+ * so that the unused slots of a started block are readable and harmless.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -13,7 +13,8 @@
 #define PIECE 64				/* numbers that are narrowed at a time */
 
 TnpStatus
-tnp_cache_make(const TnpEnv *env, size_t number, int layers, int width, int head_width, int block, int64_t slots, TnpKvCache *cache, TnpError *error)
+tnp_cache_make(const TnpEnv *env, size_t number, int layers, int width, int head_width, int block,
+			   int64_t slots, TnpKvCache *cache, TnpError *error)
 {
 	int64_t		capacity = tnp_blocks(slots > 0 ? slots : 1, block);
 	size_t		pointers = (2 * (size_t) layers * sizeof(void *) + 63) / 64 * 64,
@@ -58,15 +59,18 @@ tnp_cache_make(const TnpEnv *env, size_t number, int layers, int width, int head
 }
 
 TnpStatus
-tnp_cache_reserve(const TnpEnv *env, int64_t used, int64_t slots, TnpKvCache *cache, TnpError *error)
+tnp_cache_reserve(const TnpEnv *env, int64_t used, int64_t slots, TnpKvCache *cache,
+				  TnpError *error)
 {
 	TnpKvCache	larger;
 	TnpStatus	status;
 
 	if (slots <= cache->capacity)
 		return TNP_OK;
-	status = tnp_cache_make(env, cache->number, cache->layers, cache->width, cache->head_width, cache->block,
-							slots > 2 * cache->capacity ? slots : 2 * cache->capacity, &larger, error);
+	status = tnp_cache_make(env, cache->number, cache->layers, cache->width, cache->head_width,
+							cache->block,
+							slots > 2 * cache->capacity ? slots : 2 * cache->capacity, &larger,
+							error);
 	if (status != TNP_OK)
 		return status;
 	status = tnp_cache_copy(env, cache, used, &larger, error);
@@ -81,7 +85,8 @@ tnp_cache_reserve(const TnpEnv *env, int64_t used, int64_t slots, TnpKvCache *ca
 }
 
 TnpStatus
-tnp_cache_copy(const TnpEnv *env, const TnpKvCache *from, int64_t used, TnpKvCache *to, TnpError *error)
+tnp_cache_copy(const TnpEnv *env, const TnpKvCache *from, int64_t used, TnpKvCache *to,
+			   TnpError *error)
 {
 	size_t		bytes = (size_t) tnp_blocks(used, from->block) * from->width * from->number;
 	TnpStatus	status = TNP_OK;
@@ -106,7 +111,8 @@ put_floats(int width, const float *k, const float *v, float *key, float *value)
 
 /* The same as halves. */
 static void
-put_halves(const TnpKernels *kernels, int width, const float *k, const float *v, uint16_t *key, uint16_t *value)
+put_halves(const TnpKernels *kernels, int width, const float *k, const float *v, uint16_t *key,
+		   uint16_t *value)
 {
 	uint16_t	half[PIECE];
 
@@ -133,17 +139,21 @@ all_within(int n, const float *x, float limit)
 }
 
 bool
-tnp_cache_put(const TnpKernels *kernels, TnpKvCache *cache, int layer, int64_t slot, const float *k, const float *v)
+tnp_cache_put(const TnpKernels *kernels, TnpKvCache *cache, int layer, int64_t slot, const float *k,
+			  const float *v)
 {
 	int			d = cache->width,
 				width = cache->head_width;
 	bool		halves = kernels->narrow != NULL,
-				fits = all_within(d, k, halves ? TNP_LARGEST_HALF : TNP_LARGEST_KEY) && all_within(d, v, halves ? TNP_LARGEST_HALF : FLT_MAX);
+				fits = all_within(d, k, halves ? TNP_LARGEST_HALF : TNP_LARGEST_KEY)
+				&& all_within(d, v, halves ? TNP_LARGEST_HALF : FLT_MAX);
 
 	for (int h = 0; h < d / width; h++, k += width, v += width)
 	{
-		char	   *key = (char *) cache->k[layer] + tnp_key_at(slot, cache->block, d, h, width, 0) * cache->number,
-				   *value = (char *) cache->v[layer] + tnp_value_at(slot, cache->block, d, h, width) * cache->number;
+		char	   *key = (char *) cache->k[layer] + tnp_key_at(slot, cache->block, d, h, width,
+																0) * cache->number,
+				   *value = (char *) cache->v[layer] + tnp_value_at(slot, cache->block, d, h,
+				   width) * cache->number;
 
 		if (!halves)
 			put_floats(width, k, v, (float *) key, (float *) value);

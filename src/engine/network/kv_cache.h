@@ -23,20 +23,25 @@ typedef struct TnpKvCache
 } TnpKvCache;
 
 /* Room for `slots` rows with numbers of the kernels' size. On failure the cache is zeroed. */
-TnpStatus	tnp_cache_make(const TnpEnv *env, size_t number, int layers, int width, int head_width, int block, int64_t slots, TnpKvCache *cache,
+TnpStatus	tnp_cache_make(const TnpEnv *env, size_t number, int layers, int width, int head_width,
+						   int block, int64_t slots, TnpKvCache *cache,
 						   TnpError *error);
 
 /* At least `slots` rows, keeping the first `used`. On failure nothing has changed. */
-TnpStatus	tnp_cache_reserve(const TnpEnv *env, int64_t used, int64_t slots, TnpKvCache *cache, TnpError *error);
+TnpStatus	tnp_cache_reserve(const TnpEnv *env, int64_t used, int64_t slots, TnpKvCache *cache,
+							  TnpError *error);
 
 /*
- * Store one row's key [width] and value [width] of one layer, as numbers of these kernels. False if one of them is too
- * large for attention or for such numbers, or is not finite: what would be read then is not what was stored.
+ * Store one row's key [width] and value [width] of one layer, as numbers of these kernels. False if
+ * one of them is too large for attention or for such numbers, or is not finite: what would be read
+ * then is not what was stored.
  */
-bool		tnp_cache_put(const TnpKernels *kernels, TnpKvCache *cache, int layer, int64_t slot, const float *k, const float *v);
+bool		tnp_cache_put(const TnpKernels *kernels, TnpKvCache *cache, int layer, int64_t slot,
+						  const float *k, const float *v);
 
 /* Copy the first `used` slots of `from` to a cache of the same shape that has room for them. */
-TnpStatus	tnp_cache_copy(const TnpEnv *env, const TnpKvCache *from, int64_t used, TnpKvCache *to, TnpError *error);
+TnpStatus	tnp_cache_copy(const TnpEnv *env, const TnpKvCache *from, int64_t used, TnpKvCache *to,
+						   TnpError *error);
 
 void		tnp_cache_free(const TnpEnv *env, TnpKvCache *cache);
 size_t		tnp_cache_bytes(const TnpKvCache *cache);

@@ -11,7 +11,10 @@
 
 #define MAX_PARTS 6
 
-/* One allocation of n parts of these numbers of floats, each aligned to 64 bytes; NULL when memory ran out. */
+/*
+ * One allocation of n parts of these numbers of floats, each aligned to 64 bytes; NULL when memory
+ * ran out.
+ */
 static void *
 make_parts(const TnpModel *model, int n, const size_t *floats, float **const *parts)
 {
@@ -35,11 +38,14 @@ make_parts(const TnpModel *model, int n, const size_t *floats, float **const *pa
 }
 
 TnpStatus
-tnp_block_work_make(const TnpModel *model, int d, int heads, int feedforward, int rows, TnpBlockWork *work, TnpError *error)
+tnp_block_work_make(const TnpModel *model, int d, int heads, int feedforward, int rows,
+					TnpBlockWork *work, TnpError *error)
 {
 	size_t		n = rows;
-	size_t		floats[MAX_PARTS] = {n * d, n * d, n * d, n * feedforward, n * heads, model->kernels->attend_floats(heads, d / heads, rows)};
-	float	  **parts[MAX_PARTS] = {&work->u, &work->q, &work->att, &work->ff, &work->scale, &work->attend};
+	size_t		floats[MAX_PARTS] = {n * d, n * d, n * d, n * feedforward, n * heads,
+									 model->kernels->attend_floats(heads, d / heads, rows)};
+	float	  **parts[MAX_PARTS] = {&work->u, &work->q, &work->att, &work->ff, &work->scale,
+									&work->attend};
 
 	memset(work, 0, sizeof(*work));
 	work->rows = rows;
@@ -59,14 +65,18 @@ make_token_work(const TnpModel *model, int tokens, TnpTokenWork *w, TnpError *er
 {
 	const TnpEncoderConfig *e = &model->config.encode_x;
 	int			rows = tokens < TNP_TILE ? tokens : TNP_TILE;
-	TnpStatus	status = tnp_block_work_make(model, e->token_width, e->token_heads, e->token_feedforward, rows, &w->block, error);
+	TnpStatus	status = tnp_block_work_make(model, e->token_width, e->token_heads,
+											 e->token_feedforward, rows, &w->block, error);
 
 	if (status == TNP_OK)
-		status = tnp_cache_make(&model->env, model->kernels->number, 1, e->token_width, e->token_width / e->token_heads, TNP_BLOCK, tokens, &w->cache, error);
+		status = tnp_cache_make(&model->env, model->kernels->number, 1, e->token_width,
+								e->token_width / e->token_heads, TNP_BLOCK, tokens, &w->cache,
+								error);
 	if (status != TNP_OK)
 		return status;
 	w->h = tnp_alloc(&model->env, tokens, e->token_width * sizeof(float));
-	w->scratch = tnp_alloc(&model->env, rows, 2 * tnp_mlp_width(&model->tokeniser.cell) * sizeof(float));
+	w->scratch = tnp_alloc(&model->env, rows,
+						   2 * tnp_mlp_width(&model->tokeniser.cell) * sizeof(float));
 	return w->h == NULL || w->scratch == NULL ? tnp_no_memory(error) : TNP_OK;
 }
 
@@ -83,13 +93,17 @@ scratch_floats(const TnpModel *model)
 }
 
 TnpStatus
-tnp_work_make(const TnpModel *model, const TnpStats *stats, int rows, TnpScratch *work, TnpError *error)
+tnp_work_make(const TnpModel *model, const TnpStats *stats, int rows, TnpScratch *work,
+			  TnpError *error)
 {
 	const TnpConfig *c = &model->config;
 	size_t		n = rows;
-	size_t		floats[MAX_PARTS] = {n * tnp_features_width(model, stats), n * tnp_feature_embedding_width(model, stats), n * tnp_prior_logits_width(model), n * c->width,
+	size_t		floats[MAX_PARTS] = {n * tnp_features_width(model, stats),
+									 n * tnp_feature_embedding_width(model, stats),
+									 n * tnp_prior_logits_width(model), n * c->width,
 	n * model->head.linear[model->head.n - 1].out, n * scratch_floats(model)};
-	float	  **parts[MAX_PARTS] = {&work->features, &work->half, &work->prior_logits, &work->h, &work->raw, &work->scratch};
+	float	  **parts[MAX_PARTS] = {&work->features, &work->half, &work->prior_logits, &work->h,
+									&work->raw, &work->scratch};
 	TnpStatus	status;
 
 	memset(work, 0, sizeof(*work));
@@ -97,8 +111,10 @@ tnp_work_make(const TnpModel *model, const TnpStats *stats, int rows, TnpScratch
 	work->memory = make_parts(model, MAX_PARTS, floats, parts);
 	status = work->memory == NULL ? tnp_no_memory(error)
 		: tnp_block_work_make(model, c->width, c->heads, c->feedforward, rows, &work->block, error);
-	if (status == TNP_OK && c->embedder != TNP_CONCAT && c->encode_x.kind == TNP_ENCODE_ROWS && c->encode_x.token_width > 0)
-		status = make_token_work(model, c->encode_x.token_readouts + stats->n_slots, &work->tokens, error);
+	if (status == TNP_OK && c->embedder != TNP_CONCAT && c->encode_x.kind == TNP_ENCODE_ROWS
+		&& c->encode_x.token_width > 0)
+		status = make_token_work(model, c->encode_x.token_readouts + stats->n_slots, &work->tokens,
+								 error);
 	if (status != TNP_OK)
 		tnp_work_free(model, work);
 	return status;

@@ -1,5 +1,6 @@
 /*
- * scratch.h: the scratch memory of one thread, made before work begins, so that threads need not allocate.
+ * scratch.h: the scratch memory of one thread, made before work begins, so that threads need not
+ * allocate.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -47,11 +48,13 @@ typedef struct TnpScratch
 	void	   *memory;
 } TnpScratch;
 
-TnpStatus	tnp_block_work_make(const TnpModel *model, int d, int heads, int feedforward, int rows, TnpBlockWork *work, TnpError *error);
+TnpStatus	tnp_block_work_make(const TnpModel *model, int d, int heads, int feedforward, int rows,
+								TnpBlockWork *work, TnpError *error);
 void		tnp_block_work_free(const TnpModel *model, TnpBlockWork *work);
 
 /* Scratch for contexts with these statistics. On failure nothing is left behind. */
-TnpStatus	tnp_work_make(const TnpModel *model, const TnpStats *stats, int rows, TnpScratch *work, TnpError *error);
+TnpStatus	tnp_work_make(const TnpModel *model, const TnpStats *stats, int rows, TnpScratch *work,
+						  TnpError *error);
 void		tnp_work_free(const TnpModel *model, TnpScratch *work);
 
 #endif							/* TNP_WORK_H */

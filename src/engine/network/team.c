@@ -1,8 +1,9 @@
 /*
  * team.c: the threads that work on one call.
  *
- * The number of the round, that of its items and the next item to be taken are one atomic word. A thread that was late and has read an old round cannot take
- * anything from the new one, and the caller has only to wait for items that were taken, not for threads to wake up.
+ * The number of the round, that of its items and the next item to be taken are one atomic word. A
+ * thread that was late and has read an old round cannot take anything from the new one, and the
+ * caller has only to wait for items that were taken, not for threads to wake up.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -17,16 +18,21 @@
 #include <string.h>
 #include <time.h>
 
-#define COST_PER_THREAD 8e6		/* multiplications: some tenths of a millisecond, against some hundredths for starting a thread */
-#define COST_OF_SHORT 2.5e8		/* below it a call takes some milliseconds, as long as a thread may have to wait for a processor */
+/* multiplications: some tenths of a millisecond, against some hundredths for starting a thread */
+#define COST_PER_THREAD 8e6
+/* below it a call takes some milliseconds, as long as a thread may have to wait for a processor */
+#define COST_OF_SHORT 2.5e8
 #define BEYOND_CACHE 8e6		/* bytes */
-#define COST_OF_READ 2			/* multiplications in the time that one byte takes to come from memory */
+/* multiplications in the time that one byte takes to come from memory */
+#define COST_OF_READ 2
 #define TILE_STEP 2
 #define LEAST_TILE 4
 #define COST_OF_TILE 6			/* rows that are carried in the time that a tile takes by itself */
-#define SPINS 2000				/* looks at what is awaited before sleeping: some ten microseconds */
+/* looks at what is awaited before sleeping: some ten microseconds */
+#define SPINS 2000
 #define WAIT_NS 2000000			/* how long the caller sleeps between looks for interrupts */
-#define HINDRANCE_NS 1000000	/* that a call is held up which is short or has many brief rounds: about what threads save it */
+/* that a call is held up which is short or has many brief rounds: about what threads save it */
+#define HINDRANCE_NS 1000000
 #define STACK_BYTES ((size_t) 1 << 20)
 #define MOST_UNTRIED 255			/* such calls that go on alone after a hindered one */
 #define ITEM_BITS 24			/* of the next item, and of their number */
@@ -41,7 +47,8 @@ struct TnpTeam
 	bool		fine_grained;			/* the call has many brief rounds */
 	int64_t		slept;			/* nanoseconds, in them */
 	bool		brisk;			/* the call is short */
-	int64_t		began;			/* of a short call: when, by the clock less the time that the caller had a processor */
+	/* of a short call: when, by the clock less the time that the caller had a processor */
+	int64_t		began;
 	int64_t		watched;		/* rows whose encoding is told of, or 0 */
 	int			step,			/* steps of it that are done, */
 				steps;			/* of so many */
@@ -65,7 +72,10 @@ struct TnpTeam
 	TnpError	error;			/* its error */
 };
 
-/* Processors that others have now they will have soon after: calls that go on alone, and how many there were the last time. Of the process. */
+/*
+ * Processors that others have now they will have soon after: calls that go on alone, and how many
+ * there were the last time. Of the process.
+ */
 static atomic_int untried,
 			last_untried;
 
@@ -124,7 +134,9 @@ tnp_worker_progress(TnpWorker *worker, int64_t done, int64_t total)
 	if (worker->number > 0 || team == NULL || team->watched == 0)
 		return;
 	env = &team->model->env;
-	env->progress(env->arg, (int64_t) ((double) team->watched * (team->step + (double) done / (double) total) / team->steps), team->watched);
+	env->progress(env->arg, (int64_t) ((double) team->watched
+									   * (team->step + (double) done / (double) total)
+									   / team->steps), team->watched);
 }
 
 double
@@ -135,8 +147,12 @@ tnp_cost(const TnpModel *model, double rows, double keys)
 				layers = c->layers * (c->architecture == TNP_TWO_STREAM ? 2 : 1),
 				read = layers * 2 * d * keys * (double) model->kernels->number;
 
-	/* where few rows meet more keys than caches hold, the time is the memory's, and threads have more of it than one */
-	return rows * layers * (4 * d * d + 2 * d * c->feedforward + 2 * d * keys) + (read > BEYOND_CACHE ? COST_OF_READ * read : 0);
+	/*
+	 * where few rows meet more keys than caches hold, the time is the memory's, and threads have
+	 * more of it than one
+	 */
+	return rows * layers * (4 * d * d + 2 * d * c->feedforward + 2 * d * keys)
+		+ (read > BEYOND_CACHE ? COST_OF_READ * read : 0);
 }
 
 int64_t
@@ -167,7 +183,7 @@ tnp_team_tile(const TnpTeam *team, int64_t n)
 	return best;
 }
 
-/* ---- items ------------------------------------------------------------------------------------------------- */
+/* ---- items ----------------------------------------------------------------------------------- */
 
 static void
 note_failure(TnpTeam *team, int64_t item, const TnpError *error)
@@ -195,7 +211,10 @@ take_items(TnpTeam *team, TnpWorker *worker)
 
 		if (item >= n)
 			return next >> ROUND_SHIFT;
-		/* fails if the round has changed since; while it has items to be taken, what was read above belongs to it */
+		/*
+		 * fails if the round has changed since; while it has items to be taken, what was read above
+		 * belongs to it
+		 */
 		if (!atomic_compare_exchange_strong(&team->next, &next, next + 1))
 			continue;
 		if (item < atomic_load(&team->failed))
@@ -224,7 +243,8 @@ thread_main(void *arg)
 	{
 		uint64_t	round = take_items(team, worker);
 
-		for (int i = 0; i < SPINS && atomic_load(&team->next) >> ROUND_SHIFT == round && !atomic_load(&team->over); i++)
+		for (int i = 0; i < SPINS && atomic_load(&team->next) >> ROUND_SHIFT == round
+			 && !atomic_load(&team->over); i++)
 			pause_briefly();
 		pthread_mutex_lock(&team->lock);
 		while (atomic_load(&team->next) >> ROUND_SHIFT == round && !team->ending)
@@ -249,7 +269,10 @@ nanoseconds(clockid_t clock, struct timespec *at)
 	return (int64_t) at->tv_sec * 1000000000 + at->tv_nsec;
 }
 
-/* How long the calling thread has not been running, whether it slept or others had its processor; from a beginning that means nothing. */
+/*
+ * How long the calling thread has not been running, whether it slept or others had its processor;
+ * from a beginning that means nothing.
+ */
 static int64_t
 idle_time(void)
 {
@@ -259,7 +282,10 @@ idle_time(void)
 	return now - nanoseconds(CLOCK_THREAD_CPUTIME_ID, &at);
 }
 
-/* Wait until all items of the round are done, looking for interrupts meanwhile; returns the nanoseconds slept. */
+/*
+ * Wait until all items of the round are done, looking for interrupts meanwhile; returns the
+ * nanoseconds slept.
+ */
 static int64_t
 await_items(TnpTeam *team, int64_t n)
 {
@@ -309,7 +335,8 @@ run_round(TnpTeam *team, int64_t n, TnpItem item, void *state, int64_t *slept, T
 	atomic_store(&team->state, state);
 	atomic_store(&team->finished, 0);
 	atomic_store(&team->failed, INT64_MAX);
-	atomic_store(&team->next, ((atomic_load(&team->next) >> ROUND_SHIFT) + 1) << ROUND_SHIFT | (uint64_t) n << ITEM_BITS);
+	atomic_store(&team->next, ((atomic_load(&team->next) >> ROUND_SHIFT)
+							   + 1) << ROUND_SHIFT | (uint64_t) n << ITEM_BITS);
 	pthread_mutex_lock(&team->lock);
 	if (team->sleeping > 0)
 		pthread_cond_broadcast(&team->work);
@@ -383,9 +410,12 @@ tnp_team_stalled(const TnpTeam *team)
 	return team->slept > HINDRANCE_NS;
 }
 
-/* ---- making and ending ------------------------------------------------------------------------------------- */
+/* ---- making and ending ----------------------------------------------------------------------- */
 
-/* Start threads for workers 1 … size - 1; fewer if the system has no more. No signal is delivered to them. */
+/*
+ * Start threads for workers 1 … size - 1; fewer if the system has no more. No signal is delivered
+ * to them.
+ */
 static void
 start_threads(TnpTeam *team)
 {
@@ -399,14 +429,16 @@ start_threads(TnpTeam *team)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	while (team->started < team->size - 1 &&
-		   pthread_create(&team->threads[team->started], &attributes, thread_main, &team->workers[team->started + 1]) == 0)
+		   pthread_create(&team->threads[team->started], &attributes, thread_main,
+						  &team->workers[team->started + 1]) == 0)
 		team->started++;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attributes);
 }
 
 TnpStatus
-tnp_team_make(const TnpModel *model, const TnpStats *stats, int rows, int64_t most, double cost, TnpTeam **out, TnpError *error)
+tnp_team_make(const TnpModel *model, const TnpStats *stats, int rows, int64_t most, double cost,
+			  TnpTeam **out, TnpError *error)
 {
 	const TnpEnv *env = &model->env;
 	int			threads = env->threads != NULL ? env->threads(env->arg) : 1;
@@ -425,7 +457,9 @@ tnp_team_make(const TnpModel *model, const TnpStats *stats, int rows, int64_t mo
 		threads = TNP_MAX_THREADS;
 	if (threads > most)
 		threads = (int) most;
-	/* threads that get no processor hold a short call up for several times what they would save it */
+	/*
+	 * threads that get no processor hold a short call up for several times what they would save it
+	 */
 	team->brisk = !must && threads > 1 && cost < COST_OF_SHORT;
 	if (team->brisk && !tnp_team_try_fine_grained(model))
 	{

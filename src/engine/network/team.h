@@ -1,10 +1,13 @@
 /*
  * team.h: the threads that work on one call.
  *
- * A team is made for a call and ends with it. Work is handed out item by item, so that whoever has time takes the next one, and nobody waits for a thread that
- * has not begun: where the machine is busy, the calling thread does all of it. But it waits for one that has an item, or has to end, and is not running; after a short call that
- * was held up so for a millisecond, the next one has no threads, after that one, if it was again, three have none, then seven, up to 255. Threads neither allocate nor call back: what an item needs is in
- * its worker. What is computed does not depend on who does it.
+ * A team is made for a call and ends with it. Work is handed out item by item, so that whoever has
+ * time takes the next one, and nobody waits for a thread that has not begun: where the machine is
+ * busy, the calling thread does all of it. But it waits for one that has an item, or has to end,
+ * and is not running; after a short call that was held up so for a millisecond, the next one has no
+ * threads, after that one, if it was again, three have none, then seven, up to 255. Threads neither
+ * allocate nor call back: what an item needs is in its worker. What is computed does not depend on
+ * who does it.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -30,10 +33,12 @@ typedef struct TnpWorker
 typedef TnpStatus (*TnpItem) (void *state, TnpWorker *worker, int64_t item, TnpError *error);
 
 /*
- * A team for a call of about `cost` multiplications in at most `most` items at a time, each worker with scratch for tiles of `rows` rows on contexts with these
- * statistics. On failure *team is NULL.
+ * A team for a call of about `cost` multiplications in at most `most` items at a time, each worker
+ * with scratch for tiles of `rows` rows on contexts with these statistics. On failure *team is
+ * NULL.
  */
-TnpStatus	tnp_team_make(const TnpModel *model, const TnpStats *stats, int rows, int64_t most, double cost, TnpTeam **team, TnpError *error);
+TnpStatus	tnp_team_make(const TnpModel *model, const TnpStats *stats, int rows, int64_t most,
+						  double cost, TnpTeam **team, TnpError *error);
 void		tnp_team_free(TnpTeam *team);
 
 /* Number of workers, the calling thread included. */
@@ -42,27 +47,38 @@ int			tnp_team_size(const TnpTeam *team);
 /* The calling thread's worker. */
 TnpWorker  *tnp_team_self(TnpTeam *team);
 
-/* Do items 0 … n - 1, in any order, by all workers. Of the items that fail, the first's error is reported; those after it may be left out. */
+/*
+ * Do items 0 … n - 1, in any order, by all workers. Of the items that fail, the first's error is
+ * reported; those after it may be left out.
+ */
 TnpStatus	tnp_team_run(TnpTeam *team, int64_t n, TnpItem item, void *state, TnpError *error);
 
 /*
- * The same for items of microseconds, many rounds of them. Where others have the processors, a thread can be stopped for milliseconds while it has an item, and
- * the caller waits for it. Once it has slept for a millisecond the team is hindered: the caller had better do the rest alone. try says whether a call had better
- * have such rounds at all: not after one that was hindered, as after short calls. A number of threads that must be is always tried. begin says that this team's call will.
+ * The same for items of microseconds, many rounds of them. Where others have the processors, a
+ * thread can be stopped for milliseconds while it has an item, and the caller waits for it. Once it
+ * has slept for a millisecond the team is hindered: the caller had better do the rest alone. try
+ * says whether a call had better have such rounds at all: not after one that was hindered, as after
+ * short calls. A number of threads that must be is always tried. begin says that this team's call
+ * will.
  */
 bool		tnp_team_try_fine_grained(const TnpModel *model);
 void		tnp_team_begin_fine_grained(TnpTeam *team);
 bool		tnp_team_is_fine_grained(const TnpTeam *team);
-TnpStatus	tnp_team_run_fine_grained(TnpTeam *team, int64_t n, TnpItem item, void *state, TnpError *error);
+TnpStatus	tnp_team_run_fine_grained(TnpTeam *team, int64_t n, TnpItem item, void *state,
+									  TnpError *error);
 bool		tnp_team_stalled(const TnpTeam *team);
 
-/* Fails with TNP_INTERRUPTED if the caller wants the call to end. For items that take more than some milliseconds. */
+/*
+ * Fails with TNP_INTERRUPTED if the caller wants the call to end. For items that take more than
+ * some milliseconds.
+ */
 TnpStatus	tnp_worker_check(TnpWorker *worker, TnpError *error);
 
 /*
  * Progress of the encoding of `rows` rows, for the environment's callback. watch: it takes `steps`
- * steps of about the same cost. next_step: one more is done. progress: the step is done up to `done` of
- * `total`; only the calling thread's worker reports it. Without watch nothing is reported.
+ * steps of about the same cost. next_step: one more is done. progress: the step is done up to
+ * `done` of `total`; only the calling thread's worker reports it. Without watch nothing is
+ * reported.
  */
 void		tnp_team_watch(TnpTeam *team, int64_t rows, int steps);
 void		tnp_team_next_step(TnpTeam *team);
@@ -74,7 +90,10 @@ int64_t		tnp_team_most(int64_t n);
 /* Rows per item, at most TNP_TILE, when n rows are to be shared out. */
 int			tnp_team_tile(const TnpTeam *team, int64_t n);
 
-/* What it costs to carry `rows` rows through the model, each seeing `keys` keys: about its multiplications. */
+/*
+ * What it costs to carry `rows` rows through the model, each seeing `keys` keys: about its
+ * multiplications.
+ */
 double		tnp_cost(const TnpModel *model, double rows, double keys);
 
 #endif							/* TNP_TEAM_H */

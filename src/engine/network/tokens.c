@@ -1,6 +1,6 @@
 /*
- * tokens.c: path B of the row tokeniser: the cells of a row become tokens that attend to each other; a few learned
- * read-out tokens collect what the row says (docs/model-format.md section 5).
+ * tokens.c: path B of the row tokeniser: the cells of a row become tokens that attend to each
+ * other; a few learned read-out tokens collect what the row says (docs/model-format.md section 5).
  *
  * One row at a time: its tokens are one or two tiles, and rows never see each other here.
  *
@@ -28,13 +28,17 @@ embed_cells(const TnpModel *model, int n_slots, const float *cells, TnpTokenWork
 	{
 		int			tile = n_slots - start < TNP_TILE ? n_slots - start : TNP_TILE;
 
-		tnp_mlp(model, &model->tokeniser.cell, tile, cells + start * tnp_cell_width(model), w->scratch, h + (size_t) start * dc);
+		tnp_mlp(model, &model->tokeniser.cell, tile, cells + start * tnp_cell_width(model),
+				w->scratch, h + (size_t) start * dc);
 	}
 	for (size_t i = 0; i < (size_t) n_slots * dc; i++)
 		h[i] += model->tokeniser.code[i];
 }
 
-/* One block with full attention among the first `tokens` states; only the first `wanted` are updated. */
+/*
+ * One block with full attention among the first `tokens` states; only the first `wanted` are
+ * updated.
+ */
 static void
 mix_tokens(const TnpModel *model, const TnpLayer *layer, int tokens, int wanted, TnpTokenWork *w)
 {
@@ -51,7 +55,8 @@ mix_tokens(const TnpModel *model, const TnpLayer *layer, int tokens, int wanted,
 
 		tnp_block_keys(model, layer, false, tile, w->h + (size_t) start * dc, &w->block);
 		for (int i = 0; i < tile; i++)
-			fits &= tnp_cache_put(model->kernels, &w->cache, 0, start + i, w->block.q + (size_t) i * dc, w->block.att + (size_t) i * dc);
+			fits &= tnp_cache_put(model->kernels, &w->cache, 0, start + i,
+								  w->block.q + (size_t) i * dc, w->block.att + (size_t) i * dc);
 	}
 	/* it stays in the read-out, and the row is refused */
 	if (!fits)
@@ -65,12 +70,14 @@ mix_tokens(const TnpModel *model, const TnpLayer *layer, int tokens, int wanted,
 	{
 		int			tile = wanted - start < TNP_TILE ? wanted - start : TNP_TILE;
 
-		tnp_block(model, layer, e->token_heads, false, tile, w->h + (size_t) start * dc, &view, &w->block);
+		tnp_block(model, layer, e->token_heads, false, tile, w->h + (size_t) start * dc, &view,
+				  &w->block);
 	}
 }
 
 void
-tnp_encode_tokens(const TnpModel *model, int n, int n_slots, const float *cells, int stride, TnpTokenWork *work, float *y)
+tnp_encode_tokens(const TnpModel *model, int n, int n_slots, const float *cells, int stride,
+				  TnpTokenWork *work, float *y)
 {
 	const TnpEncoderConfig *e = &model->config.encode_x;
 	int			tokens = e->token_readouts + n_slots;
@@ -79,8 +86,10 @@ tnp_encode_tokens(const TnpModel *model, int n, int n_slots, const float *cells,
 	{
 		embed_cells(model, n_slots, cells + (size_t) i * stride, work);
 		for (int l = 0; l < e->token_layers; l++)
-			mix_tokens(model, &model->tokeniser.blocks[l], tokens, l == e->token_layers - 1 ? e->token_readouts : tokens, work);
+			mix_tokens(model, &model->tokeniser.blocks[l], tokens,
+					   l == e->token_layers - 1 ? e->token_readouts : tokens, work);
 		/* the read-out states are already side by side */
-		model->kernels->linear(&model->tokeniser.pool, 1, work->h, TNP_IDENTITY, true, y + (size_t) i * model->config.width);
+		model->kernels->linear(&model->tokeniser.pool, 1, work->h, TNP_IDENTITY, true,
+							   y + (size_t) i * model->config.width);
 	}
 }

@@ -1,9 +1,10 @@
 /*
  * trunk.c: tokens walk through the layers, a tile at a time.
  *
- * Within a layer all tokens first store the keys and values that they make of the state entering the layer; then each attends. So tokens
- * of one call can see each other (a prefix), see only earlier ones (a suffix), or see a chain of their own, by counts alone. Tokens that only ask
- * store nothing, and a tile of them can walk all layers by itself.
+ * Within a layer all tokens first store the keys and values that they make of the state entering
+ * the layer; then each attends. So tokens of one call can see each other (a prefix), see only
+ * earlier ones (a suffix), or see a chain of their own, by counts alone. Tokens that only ask store
+ * nothing, and a tile of them can walk all layers by itself.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -13,7 +14,11 @@
 
 #include "engine/network/block.h"
 
-#define KEYS_OF_FEW 512			/* from which on few tokens' are shared out: tens of microseconds, against one or two for handing them out */
+/*
+ * from which on few tokens' are shared out: tens of microseconds, against one or two for handing
+ * them out
+ */
+#define KEYS_OF_FEW 512
 
 int
 tnp_cache_layers(const TnpModel *model)
@@ -76,7 +81,8 @@ too_large(const Walk *w, const TnpToken *t, TnpError *error)
 {
 	bool		halves = w->model->kernels->narrow != NULL;
 
-	tnp_fail(error, TNP_BAD_VALUE, "the values of a row are too large for the model%s", halves ? " with keys of 16 bits" : "");
+	tnp_fail(error, TNP_BAD_VALUE, "the values of a row are too large for the model%s",
+			 halves ? " with keys of 16 bits" : "");
 	if (t->own == NULL)
 		tnp_detail(error, "row %lld", (long long) t->slot - w->model->config.sinks + 1);
 	return TNP_BAD_VALUE;
@@ -100,7 +106,8 @@ store_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 	{
 		const TnpToken *t = &w->tokens[start + i];
 
-		if (!tnp_cache_put(w->model->kernels, t->own != NULL ? t->own : w->context, w->at, t->slot, work->q + (size_t) i * d, work->att + (size_t) i * d))
+		if (!tnp_cache_put(w->model->kernels, t->own != NULL ? t->own : w->context, w->at, t->slot,
+						   work->q + (size_t) i * d, work->att + (size_t) i * d))
 			return too_large(w, t, error);
 	}
 	return TNP_OK;
@@ -129,7 +136,8 @@ view_of(const Walk *w, int64_t start, int n, int64_t *visible, TnpKeys *own)
 		else
 			own[i] = (TnpKeys) {NULL, NULL, 0};
 	}
-	return (TnpView) {w->context->k[w->at], w->context->v[w->at], visible, own, w->entry ? shared_rows_of(w, start, n) : 0};
+	return (TnpView) {w->context->k[w->at], w->context->v[w->at], visible, own,
+					  w->entry ? shared_rows_of(w, start, n) : 0};
 }
 
 /* A tile attends and goes through the rest of the block. */
@@ -148,7 +156,8 @@ attend_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 	if (status != TNP_OK)
 		return status;
 	view = view_of(w, start, n, visible, own);
-	tnp_block(w->model, w->layer, c->heads, c->post_norm, n, w->h + start * c->width, &view, &worker->work.block);
+	tnp_block(w->model, w->layer, c->heads, c->post_norm, n, w->h + start * c->width, &view,
+			  &worker->work.block);
 	tnp_worker_progress(worker, start + n, w->end);
 	return TNP_OK;
 }
@@ -163,7 +172,9 @@ sum_part(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 	TnpStatus	status = tnp_worker_check(worker, error);
 
 	if (status == TNP_OK)
-		w->model->kernels->attend_span(w->attention, span, part * heads / w->parts, (part + 1) * heads / w->parts, w->sums + span * w->sum_floats,
+		w->model->kernels->attend_span(w->attention, span, part * heads / w->parts,
+									   (part + 1) * heads / w->parts,
+									   w->sums + span * w->sum_floats,
 									   worker->work.block.attend);
 	return status;
 }
@@ -211,7 +222,8 @@ attend_split(Walk *w, int64_t first, int64_t end, int64_t spans, TnpError *error
 			kernels->attend_begin(&attention);
 			w->attention = &attention;
 			w->sum_floats = kernels->sum_floats(attention.heads, attention.head_width, n);
-			status = (w->fine_grained ? tnp_team_run_fine_grained : tnp_team_run) (w->team, spans * w->parts, sum_part, w, error);
+			status = (w->fine_grained ? tnp_team_run_fine_grained : tnp_team_run) (w->team,
+				spans * w->parts, sum_part, w, error);
 			if (status != TNP_OK)
 				return status;
 			kernels->attend_rest(&attention, spans, w->sums);
@@ -236,7 +248,8 @@ attend(Walk *w, const TnpLayer *layer, int at, int64_t first, int64_t end, TnpEr
 
 	w->layer = layer;
 	w->at = at;
-	status = w->sums == NULL ? run(w, first, end, attend_tile, error) : attend_split(w, first, end, spans_of(most_keys(w->tokens + first, end - first)), error);
+	status = w->sums == NULL ? run(w, first, end, attend_tile, error)
+		: attend_split(w, first, end, spans_of(most_keys(w->tokens + first, end - first)), error);
 	if (w->team != NULL && end > first)
 		tnp_team_next_step(w->team);
 	return status;
@@ -264,7 +277,8 @@ walk_packed(Walk *w, int64_t n, int64_t n_store, TnpError *error)
 }
 
 /*
- * Separate weights for rows and queries; queries read the row states that leave the layer. Cache layers: self 0 … L-1, then cross.
+ * Separate weights for rows and queries; queries read the row states that leave the layer. Cache
+ * layers: self 0 … L-1, then cross.
  */
 static TnpStatus
 walk_two_stream(Walk *w, int64_t n, int64_t n_store, TnpError *error)
@@ -293,14 +307,17 @@ walk_two_stream(Walk *w, int64_t n, int64_t n_store, TnpError *error)
 static TnpStatus
 walk(Walk *w, int64_t n, int64_t n_store, TnpError *error)
 {
-	return w->model->config.architecture == TNP_TWO_STREAM ? walk_two_stream(w, n, n_store, error) : walk_packed(w, n, n_store, error);
+	return w->model->config.architecture == TNP_TWO_STREAM ? walk_two_stream(w, n, n_store, error)
+		: walk_packed(w, n, n_store, error);
 }
 
 TnpStatus
-tnp_walk(TnpWorker *worker, const TnpModel *model, TnpKvCache *context, int64_t n, int64_t n_store, int64_t shared_rows, const TnpToken *tokens, float *h,
+tnp_walk(TnpWorker *worker, const TnpModel *model, TnpKvCache *context, int64_t n, int64_t n_store,
+		 int64_t shared_rows, const TnpToken *tokens, float *h,
 		 TnpError *error)
 {
-	Walk		w = {.worker = worker,.model = model,.context = context,.tokens = tokens,.h = h,.tile = worker->work.rows,.first_shared_row = n - shared_rows};
+	Walk		w = {.worker = worker,.model = model,.context = context,.tokens = tokens,.h = h,
+					 .tile = worker->work.rows,.first_shared_row = n - shared_rows};
 
 	return walk(&w, n, n_store, error);
 }
@@ -319,7 +336,9 @@ share_keys(const TnpTeam *team, const TnpModel *model, int64_t n, int tile, int6
 
 	if (size == 1)
 		return false;
-	return (tnp_team_is_fine_grained(team) && tnp_few_share_keys(model, n, keys)) || (model->kernels->attend_span != NULL && (n + tile - 1) / tile < size && keys >= 2 * size * TNP_SPAN);
+	return (tnp_team_is_fine_grained(team) && tnp_few_share_keys(model, n, keys))
+		|| (model->kernels->attend_span != NULL && (n + tile - 1) / tile < size
+			&& keys >= 2 * size * TNP_SPAN);
 }
 
 /* As few parts of the heads as give each thread something to do. */
@@ -332,11 +351,13 @@ parts_of(int heads, int64_t spans, int threads)
 }
 
 TnpStatus
-tnp_trunk(TnpTeam *team, const TnpModel *model, TnpKvCache *context, int64_t n, int64_t n_store, int64_t shared_rows, const TnpToken *tokens, float *h,
+tnp_trunk(TnpTeam *team, const TnpModel *model, TnpKvCache *context, int64_t n, int64_t n_store,
+		  int64_t shared_rows, const TnpToken *tokens, float *h,
 		  TnpError *error)
 {
 	const TnpConfig *c = &model->config;
-	Walk		w = {.team = team,.model = model,.context = context,.tokens = tokens,.h = h,.tile = tnp_team_tile(team, n),.first_shared_row = n - shared_rows};
+	Walk		w = {.team = team,.model = model,.context = context,.tokens = tokens,.h = h,
+					 .tile = tnp_team_tile(team, n),.first_shared_row = n - shared_rows};
 	int64_t		keys = most_keys(tokens, n);
 	TnpStatus	status;
 
@@ -346,7 +367,9 @@ tnp_trunk(TnpTeam *team, const TnpModel *model, TnpKvCache *context, int64_t n, 
 			w.tile = (int) n;
 		w.fine_grained = keys < 2 * tnp_team_size(team) * TNP_SPAN;
 		w.parts = parts_of(c->heads, spans_of(keys), tnp_team_size(team));
-		w.sums = tnp_alloc(&model->env, spans_of(keys), model->kernels->sum_floats(c->heads, c->width / c->heads, w.tile) * sizeof(float));
+		w.sums = tnp_alloc(&model->env, spans_of(keys),
+						   model->kernels->sum_floats(c->heads, c->width / c->heads,
+													  w.tile) * sizeof(float));
 		if (w.sums == NULL)
 			return tnp_no_memory(error);
 	}
