@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "pg/base/bridge.h"
+#include "pg/batch/batch.h"
 #include "pg/device/device_client.h"
 #include "pg/visibility/write_tracker.h"
 #include "pg/sql/window.h"
@@ -141,7 +142,13 @@ _PG_init(void)
 	DefineCustomRealVariable("posterior.drift_limit", "Drift of the rows after a named context's prefix from which on the background worker has it encoded anew.",
 							 "In standard deviations, as posterior.stat_contexts shows it; 0: never. 0.5 is a good value where later rows differ from earlier ones.",
 							 &posterior_drift_limit, 0, 0, 1e6, PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("posterior.batch_calls",
+							 "Whether calls of posterior.predict for many rows are answered together.",
+							 "Answers are the same.",
+							 &posterior_batch_calls, true, PGC_USERSET, 0, NULL, NULL, NULL);
 	define_device_settings();
+	posterior_batch_scan_register();
+	posterior_plan_rewrite_register();
 	MarkGUCPrefixReserved("posterior");
 	if (process_shared_preload_libraries_in_progress)
 	{

@@ -34,6 +34,14 @@
 #define POSTERIOR_REQUEST_HOOK 0
 #endif
 
+/* 18 split what extensions need of EXPLAIN. */
+#if PG_VERSION_NUM >= 180000
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+#else
+#include "commands/explain.h"
+#endif
+
 /* 18 replaced pg_attribute_noreturn() by this prefix. */
 #ifndef pg_noreturn
 #define pg_noreturn __attribute__((noreturn))

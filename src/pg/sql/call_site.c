@@ -144,6 +144,18 @@ refresh_model(PosteriorCall *call, bool labelled)
 	remember_moment(call);
 }
 
+bool
+posterior_call_has_context(const PosteriorCall *call, Datum context)
+{
+	const struct varlena *raw = (const struct varlena *) DatumGetPointer(context);
+	const char *name = call->labelled ? posterior_class_model_name : posterior_model_name;
+
+	return call->encoding != NULL && posterior_cache_mode != POSTERIOR_CACHE_OFF
+		&& nothing_has_changed(call) && strcmp(call->name, name) == 0
+		&& !(VARATT_IS_EXTERNAL(raw) && !VARATT_IS_EXTERNAL_ONDISK(raw))
+		&& call->raw_size == VARSIZE_ANY(raw) && memcmp(call->raw, raw, call->raw_size) == 0;
+}
+
 void
 posterior_call_context(PosteriorCall *call, Datum context)
 {
@@ -187,13 +199,28 @@ posterior_call_context(PosteriorCall *call, Datum context)
 		pfree(value);
 }
 
+/* Whether the encoding is that of the named context at this moment, for one question at least. */
+static bool
+has_named(const PosteriorCall *call, const char *name)
+{
+	return call->encoding != NULL && call->named != NULL
+		&& call->cache_mode != POSTERIOR_CACHE_OFF && nothing_has_changed(call)
+		&& !(call->lasting && posterior_named_may_change(call->named))
+		&& strcmp(call->named->name, name) == 0;
+}
+
+bool
+posterior_call_has_named(const PosteriorCall *call, const char *name)
+{
+	return has_named(call, name) && !call->encoding->transient;
+}
+
 bool
 posterior_call_definition(PosteriorCall *call, const char *name)
 {
-	PosteriorNamed *named = call->named;
+	PosteriorNamed *named;
 
-	if (call->encoding != NULL && named != NULL && call->cache_mode != POSTERIOR_CACHE_OFF && nothing_has_changed(call)
-		&& !(call->lasting && posterior_named_may_change(named)) && strcmp(named->name, name) == 0)
+	if (has_named(call, name))
 	{
 		/* the second question of the same moment: from now on it is worth having all rows */
 		if (call->encoding->transient)

@@ -45,6 +45,9 @@ PosteriorCall *posterior_call_make(MemoryContext owner);
 /* Make call->model and call->encoding those of this context argument (a posterior.context, toasted or not). */
 void		posterior_call_context(PosteriorCall *call, Datum context);
 
+/* Whether posterior_call_context would change nothing. */
+bool		posterior_call_has_context(const PosteriorCall *call, Datum context);
+
 /* Make call->model and call->encoding those of this named context, as the active snapshot shows it. */
 void		posterior_call_named(PosteriorCall *call, const char *name);
 
@@ -54,6 +57,9 @@ void		posterior_call_named(PosteriorCall *call, const char *name);
  */
 bool		posterior_call_definition(PosteriorCall *call, const char *name);
 void		posterior_call_acquire(PosteriorCall *call, PosteriorPendingRequest *question);
+
+/* Whether posterior_call_definition would change nothing. */
+bool		posterior_call_has_named(const PosteriorCall *call, const char *name);
 
 /*
  * The cells x [n_features] of a value: a row or a jsonb, which are not NULL, matched by name with

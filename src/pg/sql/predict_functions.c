@@ -7,8 +7,8 @@
 #include "pg/base/bridge.h"
 #include "pg/sql/call_site.h"
 #include "pg/device/device_client.h"
+#include "pg/sql/argument_row.h"
 #include "pg/types/distribution_value.h"
-#include "pg/rows/json_cells.h"
 
 #include "catalog/pg_type.h"
 #include "funcapi.h"
@@ -29,35 +29,6 @@ answer(PosteriorCall *call, const TnpRows *queries, int size, double *params)
 	posterior_call_execute(call, &request, queries->n * size, "a prediction");
 }
 
-/* Whether the features are one jsonb. */
-static bool
-takes_json(FunctionCallInfo fcinfo)
-{
-	return PG_NARGS() == 2 && !get_fn_expr_variadic(fcinfo->flinfo)
-		&& getBaseType(get_fn_expr_argtype(fcinfo->flinfo, 1)) == JSONBOID;
-}
-
-/* The row that the features, arguments 1 and on, make for call->encoding. */
-static PosteriorRows *
-argument_row(FunctionCallInfo fcinfo, PosteriorCall *call)
-{
-	PosteriorRows *row = call->rows;
-	double	   *x;
-
-	if (takes_json(fcinfo))
-	{
-		row = posterior_rows_of_kinds(CurrentMemoryContext, call->encoding->n_features, call->encoding->classes);
-		posterior_json_cells(PG_GETARG_JSONB_P(1), row->n_features, row->classes, NULL, posterior_rows_next(row));
-		return row;
-	}
-	posterior_adopt_columns(call->encoding->n_features, call->encoding->classes, row);
-	row->n = 0;
-	x = posterior_rows_next(row);
-	for (int f = 0; f < row->n_features; f++)
-		x[f] = posterior_feature_cell(&row->features[f], PG_GETARG_DATUM(1 + f), PG_ARGISNULL(1 + f), f + 1);
-	return row;
-}
-
 /* predict(context, VARIADIC "any") */
 PG_FUNCTION_INFO_V1(posterior_predict);
 Datum
@@ -69,17 +40,11 @@ posterior_predict(PG_FUNCTION_ARGS)
 	double	   *params;
 	int			n;
 
-	if (PG_ARGISNULL(0) || (takes_json(fcinfo) && PG_ARGISNULL(1)))
+	if (posterior_argument_row_missing(fcinfo))
 		PG_RETURN_NULL();
-	if (call->rows == NULL && !takes_json(fcinfo))
-	{
-		Oid			types[FUNC_MAX_ARGS];
-		int			n_features = posterior_argument_types(fcinfo, 1, types);
-
-		call->rows = posterior_rows_make(call->memory, n_features, types);
-	}
+	posterior_argument_row_types(fcinfo, call);
 	posterior_call_context(call, PG_GETARG_DATUM(0));
-	query = posterior_rows_view(argument_row(fcinfo, call), false);
+	query = posterior_rows_view(posterior_argument_row(fcinfo, call), false);
 	query.n = 1;
 	tnp_answer_shape(call->model->model, &kind, &n);
 	params = palloc(tnp_distribution_size(kind, n) * sizeof(double));
@@ -103,12 +68,7 @@ posterior_predict_named(PG_FUNCTION_ARGS)
 	bool		there;
 	int			n;
 
-	/* a column of type name says which function is meant, before its second argument does */
-	if (OidIsValid(get_element_type(type)))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("a row is needed, not %s", format_type_be(type)),
-				 errhint("For an array of rows give the context's name as text.")));
+	posterior_refuse_array(type);
 	there = posterior_call_definition(call, NameStr(*PG_GETARG_NAME(0)));
 	named = call->named;
 	/* who may not read the rows is refused here, and hears nothing of their columns */
