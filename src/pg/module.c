@@ -3,31 +3,24 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "pg/base/bridge.h"
 #include "pg/batch/batch.h"
+#include "pg/cache/lookup.h"
 #include "pg/device/device_client.h"
-#include "pg/visibility/write_tracker.h"
-#include "pg/sql/window.h"
-#include "pg/shmem/shared.h"
 #include "pg/device/supervisor.h"
+#include "pg/models/engine_env.h"
+#include "pg/models/model_cache.h"
+#include "pg/models/row_limit.h"
+#include "pg/named/definition.h"
 #include "pg/named/worker.h"
+#include "pg/shmem/shared.h"
+#include "pg/sql/window.h"
+#include "pg/visibility/write_tracker.h"
 
 #include "miscadmin.h"
 
 PG_MODULE_MAGIC;
 
 PGDLLEXPORT void _PG_init(void);
-
-char	   *posterior_model_name = NULL;
-char	   *posterior_class_model_name = NULL;
-int			posterior_cache_mode = POSTERIOR_CACHE_ON;
-int			posterior_cache_size = 65536;
-int			posterior_kernels = 0;
-int			posterior_threads = 0;
-int			posterior_maintenance_delay = 1000;
-double		posterior_drift_limit = 0;
-int			posterior_row_security = POSTERIOR_ROW_SECURITY_REFUSE;
-int			posterior_row_limit = -1;
 
 static const struct config_enum_entry cache_modes[] = {
 	{"on", POSTERIOR_CACHE_ON, false},

@@ -1,102 +1,30 @@
 /*
- * bridge.c: lends PostgreSQL's memory and interrupts to the engine, and turns its status codes into errors.
- *
- * The engine never longjmps and neither do its callbacks: memory is asked for without an error, and an interrupt is reported by a
- * return value and raised only after the engine has unwound.
+ * bridge.c: turns the engine's status codes into errors, and finds memory and interrupts without
+ * raising one.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "pg/base/bridge.h"
 
-#include <unistd.h>
-
-#include "access/parallel.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#include "pg/cache/cached_context.h"
-#include "cpu/cpu.h"
-#include "pg/shmem/progress.h"
-#include "pg/shmem/shared.h"
-
 int			posterior_fault_sqlstate = ERRCODE_SYSTEM_ERROR;
-
-static void *
-bridge_alloc(void *arg, size_t size)
-{
-	/* a size beyond MaxAllocHugeSize is an error even with NO_OOM */
-	if (size > MaxAllocHugeSize)
-		return NULL;
-	return MemoryContextAllocExtended((MemoryContext) arg, size, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
-}
-
-static void
-bridge_free(void *arg, void *pointer)
-{
-	(void) arg;
-	pfree(pointer);
-}
 
 bool
 posterior_interrupted(void)
 {
-	return InterruptPending && (QueryCancelPending || ProcDiePending || ClientConnectionLost || posterior_timed_out()) && InterruptHoldoffCount == 0;
+	return InterruptPending && InterruptHoldoffCount == 0
+		&& (QueryCancelPending || ProcDiePending || ClientConnectionLost || posterior_timed_out());
 }
 
-static bool
-bridge_interrupted(void *arg)
+void *
+posterior_alloc_or_null(MemoryContext context, size_t size)
 {
-	(void) arg;
-	return posterior_interrupted();
-}
-
-/* Threads that a question may use when posterior.threads is 0. The system is asked once: it reads a file, which takes a tenth of what a short question does. */
-static int
-machine_threads(void)
-{
-	static long processors = 0;
-
-	if (processors == 0)
-		processors = Max(sysconf(_SC_NPROCESSORS_ONLN), 1);
-	return (int) Min(processors, 4);
-}
-
-/* Where processes already work side by side, or in the background, each has one thread. */
-static int
-bridge_threads(void *arg)
-{
-	(void) arg;
-	if (IsParallelWorker() || MyBackendType != B_BACKEND)
-		return 1;
-	return posterior_threads > 0 ? posterior_threads : machine_threads();
-}
-
-static void
-bridge_progress(void *arg, int64_t done, int64_t total)
-{
-	(void) arg;
-	(void) total;
-	posterior_progress_within(done);
-}
-
-TnpEnv
-posterior_env(MemoryContext context)
-{
-	TnpEnv		env = {.alloc = bridge_alloc,.free = bridge_free,.interrupted = bridge_interrupted,.arg = context,.threads = bridge_threads,
-	.progress = bridge_progress};
-
-	switch (posterior_kernels)
-	{
-		case POSTERIOR_KERNELS_CPU:
-			env.kernels = tnp_cpu_kernels();
-			break;
-		case POSTERIOR_KERNELS_HALF:
-			env.kernels = tnp_cpu_half_kernels();
-			break;
-		default:
-			env.kernels = &tnp_reference_kernels;
-	}
-	return env;
+	/* a size beyond MaxAllocHugeSize is an error even with NO_OOM */
+	if (size > MaxAllocHugeSize)
+		return NULL;
+	return MemoryContextAllocExtended(context, size, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
 }
 
 void *
@@ -106,7 +34,7 @@ posterior_scratch_alloc(size_t size)
 
 	if (scratch == NULL)
 		scratch = AllocSetContextCreate(TopMemoryContext, "posterior scratch", ALLOCSET_DEFAULT_SIZES);
-	return bridge_alloc(scratch, size);
+	return posterior_alloc_or_null(scratch, size);
 }
 
 TnpStatus
@@ -116,38 +44,6 @@ posterior_no_memory(TnpError *error)
 	error->status = TNP_NO_MEMORY;
 	strlcpy(error->message, "out of memory", sizeof(error->message));
 	return TNP_NO_MEMORY;
-}
-
-static void *
-scratch_alloc(void *arg, size_t size)
-{
-	(void) arg;
-	return posterior_scratch_alloc(size);
-}
-
-static void *
-arena_keep(void *arg, size_t size)
-{
-	(void) arg;
-	return posterior_arena_alloc(size);
-}
-
-static void
-arena_drop(void *arg, void *pointer)
-{
-	(void) arg;
-	posterior_arena_free(pointer);
-}
-
-TnpEnv
-posterior_shared_env(void)
-{
-	TnpEnv		env = posterior_env(NULL);
-
-	env.alloc = scratch_alloc;
-	env.keep = arena_keep;
-	env.drop = arena_drop;
-	return env;
 }
 
 static int

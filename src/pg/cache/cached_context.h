@@ -9,10 +9,7 @@
 #ifndef POSTERIOR_BODY_H
 #define POSTERIOR_BODY_H
 
-#include "pg/cache/model_cache.h"
-
-/* A device or its server has failed, not the question. Beyond the engine's own statuses. */
-#define POSTERIOR_FAULT ((TnpStatus) 100)
+#include "pg/models/model_cache.h"
 
 typedef struct PosteriorCachedContext
 {

@@ -12,14 +12,16 @@
 
 #include "pg/cache/execute.h"
 #include "pg/base/bridge.h"
+#include "pg/models/engine_env.h"
 #include "pg/device/device_client.h"
 #include "pg/shmem/progress.h"
-#include "pg/cache/row_limit.h"
+#include "pg/models/row_limit.h"
 
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "utils/memutils.h"
 
+int			posterior_cache_mode = POSTERIOR_CACHE_ON;
 
 /* A search for an encoding, or the making of one. */
 typedef struct Attempt

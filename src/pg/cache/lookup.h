@@ -7,8 +7,17 @@
 #define POSTERIOR_ENCODING_H
 
 #include "pg/types/context_value.h"
-#include "pg/cache/model_cache.h"
+#include "pg/models/model_cache.h"
 #include "pg/cache/entries.h"
+
+typedef enum PosteriorCacheMode
+{
+	POSTERIOR_CACHE_ON,
+	POSTERIOR_CACHE_OFF,
+	POSTERIOR_CACHE_VERIFY
+} PosteriorCacheMode;
+
+extern int	posterior_cache_mode;	/* posterior.cache */
 
 /* Who answers. */
 typedef enum PosteriorProvider { POSTERIOR_BY_RULE, POSTERIOR_BY_CPU, POSTERIOR_BY_DEVICE } PosteriorProvider;

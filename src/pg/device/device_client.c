@@ -8,6 +8,7 @@
 #include "pg/device/device_client.h"
 
 #include "pg/base/bridge.h"
+#include "pg/models/engine_env.h"
 #include "pg/device/connection.h"
 #include "pg/shmem/shared.h"
 #include "pg/device/supervisor.h"

@@ -9,7 +9,7 @@
 #include "pg/base/bridge.h"
 #include "pg/base/guard.h"
 #include "pg/visibility/write_tracker.h"
-#include "pg/cache/row_limit.h"
+#include "pg/models/row_limit.h"
 
 #include "access/table.h"
 #include "access/xact.h"

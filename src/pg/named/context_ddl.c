@@ -11,7 +11,7 @@
 #include "pg/named/acquire.h"
 #include "pg/types/regcolumn.h"
 #include "pg/types/row_filter.h"
-#include "pg/cache/row_limit.h"
+#include "pg/models/row_limit.h"
 
 #include "access/table.h"
 #include "access/xact.h"

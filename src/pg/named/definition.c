@@ -31,6 +31,8 @@
 #include "pg/base/bridge.h"
 #include "pg/base/guard.h"
 
+int			posterior_row_security = POSTERIOR_ROW_SECURITY_REFUSE;
+
 #define KEPT_PLANS 32
 
 /* A plan that the session keeps. */

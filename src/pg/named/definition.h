@@ -7,12 +7,20 @@
 #define POSTERIOR_NAMED_H
 
 #include "pg/named/definition_rights.h"
-#include "pg/cache/model_cache.h"
+#include "pg/models/model_cache.h"
 #include "pg/visibility/writer_log.h"
 #include "pg/rows/rows.h"
 
 #include "access/attnum.h"
 #include "executor/spi.h"
+
+typedef enum PosteriorRowSecurity
+{
+	POSTERIOR_ROW_SECURITY_REFUSE,
+	POSTERIOR_ROW_SECURITY_PRIVATE
+} PosteriorRowSecurity;
+
+extern int	posterior_row_security; /* posterior.row_security */
 
 /* A row of posterior.context_definition, resolved against the catalogs. */
 typedef struct PosteriorNamed

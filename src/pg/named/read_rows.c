@@ -9,7 +9,7 @@
 #include "pg/named/definition.h"
 #include "pg/base/guard.h"
 #include "pg/shmem/progress.h"
-#include "pg/cache/row_limit.h"
+#include "pg/models/row_limit.h"
 
 #include "access/htup_details.h"
 #include "access/table.h"

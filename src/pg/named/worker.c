@@ -45,6 +45,9 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
+int			posterior_maintenance_delay = 1000;
+double		posterior_drift_limit = 0;
+
 #define CROWDED_DELAY 1000		/* ms until a worker is tried again when the server has no slot for one */
 #define LONGEST_REST 3600000	/* ms */
 #define SLICE 10000				/* ms after which a worker begins with no other context, so that other owners have their turn */

@@ -8,6 +8,9 @@
 
 #include "pg/base/compat.h"
 
+extern int	posterior_maintenance_delay;	/* posterior.maintenance_delay, ms; -1: off */
+extern double posterior_drift_limit;	/* posterior.drift_limit; 0: off */
+
 /* Called by _PG_init while libraries are preloaded: have the launcher started. */
 void		posterior_worker_register(void);
 

@@ -5,7 +5,7 @@
  */
 #include "pg/shmem/progress.h"
 
-#include "pg/sql/call_site.h"
+#include "pg/base/materialize.h"
 #include "pg/named/definition_rights.h"
 #include "pg/shmem/shared.h"
 

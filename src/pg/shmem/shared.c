@@ -20,6 +20,8 @@
 
 #define TRANCHE "pg_posterior"
 
+int			posterior_cache_size = 65536;
+
 PosteriorShared *posterior_shared = NULL;
 bool		posterior_is_shared = false;
 

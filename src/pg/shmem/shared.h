@@ -56,6 +56,8 @@ typedef struct PosteriorShared
 	PosteriorWriterLog logs[POSTERIOR_WRITER_LOGS];
 } PosteriorShared;
 
+extern int	posterior_cache_size;	/* posterior.cache_size, kB */
+
 extern PosteriorShared *posterior_shared;
 extern bool posterior_is_shared;	/* it lies in the server's memory */
 

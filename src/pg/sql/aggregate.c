@@ -11,8 +11,8 @@
 
 #include "pg/cache/execute.h"
 #include "pg/base/bridge.h"
-#include "pg/cache/model_cache.h"
-#include "pg/cache/row_limit.h"
+#include "pg/models/model_cache.h"
+#include "pg/models/row_limit.h"
 
 #include "libpq/pqformat.h"
 #include "miscadmin.h"

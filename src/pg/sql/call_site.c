@@ -9,8 +9,9 @@
 
 #include "pg/cache/execute.h"
 #include "pg/base/bridge.h"
+#include "pg/models/engine_env.h"
 #include "pg/rows/json_cells.h"
-#include "pg/cache/row_limit.h"
+#include "pg/models/row_limit.h"
 
 #include "access/htup_details.h"
 #include "access/xact.h"

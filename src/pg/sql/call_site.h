@@ -85,9 +85,6 @@ void		posterior_call_check_rows(const PosteriorCall *call, int64 n);
 /* Rows of an array: of composites, one feature per column; of scalars, one feature each. Checked against the call's context. */
 PosteriorRows *posterior_rows_of_array(PosteriorCall *call, ArrayType *array);
 
-/* Make this call of a set-returning function fill a tuplestore: its setResult and setDesc. */
-struct ReturnSetInfo *posterior_materialize(FunctionCallInfo fcinfo);
-
 /* Raise XX000 when two answers of n numbers differ in any bit, or if they need not be exact by more than a device may: what posterior.cache = verify is for. */
 void		posterior_verify(const char *what, int64 n, const double *cached, const double *fresh, bool exact);
 

@@ -3,12 +3,12 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "pg/sql/call_site.h"
+#include "pg/base/materialize.h"
 
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
-#include "pg/base/bridge.h"
+#include "pg/models/engine_env.h"
 #include "cpu/cpu.h"
 
 /* posterior.kernels(): one row for each table of kernels that runs on this machine, the best first */

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "pg/base/bridge.h"
+#include "pg/models/engine_env.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -5,6 +5,7 @@
  */
 #include "pg/cache/execute.h"
 #include "pg/base/bridge.h"
+#include "pg/base/materialize.h"
 #include "pg/sql/call_site.h"
 #include "pg/device/device_client.h"
 #include "pg/sql/argument_row.h"

@@ -9,6 +9,7 @@
  */
 #include "pg/cache/execute.h"
 #include "pg/base/bridge.h"
+#include "pg/base/materialize.h"
 #include "pg/sql/call_site.h"
 #include "pg/device/device_client.h"
 

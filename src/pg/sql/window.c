@@ -24,7 +24,7 @@
 #include "pg/sql/call_site.h"
 #include "pg/sql/window.h"
 #include "pg/types/distribution_value.h"
-#include "pg/cache/row_limit.h"
+#include "pg/models/row_limit.h"
 
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"

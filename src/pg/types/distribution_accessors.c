@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "pg/sql/call_site.h"
+#include "pg/base/materialize.h"
 #include "pg/types/distribution_value.h"
 
 #include <math.h>

@@ -6,7 +6,9 @@
 #ifndef POSTERIOR_ROW_LIMIT_H
 #define POSTERIOR_ROW_LIMIT_H
 
-#include "pg/cache/model_cache.h"
+#include "pg/models/model_cache.h"
+
+extern int	posterior_row_limit;	/* posterior.row_limit; -1: as the model says, 0: any number */
 
 /* The most rows for this model; PG_INT64_MAX: any number. */
 int64		posterior_row_limit_of(const PosteriorModel *model);

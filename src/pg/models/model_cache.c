@@ -7,9 +7,10 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "pg/cache/model_cache.h"
+#include "pg/models/model_cache.h"
 
 #include "pg/base/bridge.h"
+#include "pg/models/engine_env.h"
 #include "pg/cache/entries.h"
 
 #include "catalog/pg_type.h"
@@ -20,6 +21,9 @@
 #include "utils/snapmgr.h"
 
 #define KEPT_MODELS 8			/* parsed models that are kept although nobody uses them */
+
+char	   *posterior_model_name = NULL;
+char	   *posterior_class_model_name = NULL;
 
 static PosteriorModel *models = NULL;	/* most recently used first */
 

@@ -14,6 +14,9 @@
 
 #include "engine/tnp.h"
 
+extern char *posterior_model_name;	/* posterior.model */
+extern char *posterior_class_model_name;	/* posterior.class_model */
+
 /* A parsed model in the arena, for all sessions of a database. Changes under posterior_lock. */
 typedef struct PosteriorWeights
 {

@@ -7,11 +7,13 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "pg/cache/row_limit.h"
+#include "pg/models/row_limit.h"
 
 #include <math.h>
 
 #include "pg/base/bridge.h"
+
+int			posterior_row_limit = -1;
 
 #define RATE 1e10				/* multiplications a second that the estimate of time is stated for */
 

@@ -1,0 +1,128 @@
+/*
+ * engine_env.c: lends PostgreSQL's memory, interrupts and settings to the engine.
+ *
+ * The engine never longjmps and neither do its callbacks: memory is asked for without an error, and
+ * an interrupt is a return value, which posterior_raise() turns into an error after the engine has
+ * unwound. No callback runs in a helper thread.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "pg/models/engine_env.h"
+
+#include <unistd.h>
+
+#include "access/parallel.h"
+#include "miscadmin.h"
+
+#include "cpu/cpu.h"
+#include "pg/base/bridge.h"
+#include "pg/shmem/progress.h"
+#include "pg/shmem/shared.h"
+
+int			posterior_kernels = POSTERIOR_KERNELS_CPU;
+int			posterior_threads = 0;
+
+static void *
+env_alloc(void *arg, size_t size)
+{
+	return posterior_alloc_or_null((MemoryContext) arg, size);
+}
+
+static void
+env_free(void *arg, void *pointer)
+{
+	(void) arg;
+	pfree(pointer);
+}
+
+static bool
+env_interrupted(void *arg)
+{
+	(void) arg;
+	return posterior_interrupted();
+}
+
+/*
+ * Threads of a call when posterior.threads is 0. The system is asked once: it reads a file, which
+ * takes a tenth of the time of a short request.
+ */
+static int
+machine_threads(void)
+{
+	static long processors = 0;
+
+	if (processors == 0)
+		processors = Max(sysconf(_SC_NPROCESSORS_ONLN), 1);
+	return (int) Min(processors, 4);
+}
+
+/* Where processes already work side by side, or in the background, each has one thread. */
+static int
+env_threads(void *arg)
+{
+	(void) arg;
+	if (IsParallelWorker() || MyBackendType != B_BACKEND)
+		return 1;
+	return posterior_threads > 0 ? posterior_threads : machine_threads();
+}
+
+static void
+env_progress(void *arg, int64_t done, int64_t total)
+{
+	(void) arg;
+	(void) total;
+	posterior_progress_within(done);
+}
+
+TnpEnv
+posterior_env(MemoryContext context)
+{
+	TnpEnv		env = {.alloc = env_alloc,.free = env_free,.interrupted = env_interrupted,
+		.arg = context,.threads = env_threads,.progress = env_progress
+	};
+
+	switch (posterior_kernels)
+	{
+		case POSTERIOR_KERNELS_CPU:
+			env.kernels = tnp_cpu_kernels();
+			break;
+		case POSTERIOR_KERNELS_HALF:
+			env.kernels = tnp_cpu_half_kernels();
+			break;
+		default:
+			env.kernels = &tnp_reference_kernels;
+	}
+	return env;
+}
+
+static void *
+scratch_alloc(void *arg, size_t size)
+{
+	(void) arg;
+	return posterior_scratch_alloc(size);
+}
+
+static void *
+arena_keep(void *arg, size_t size)
+{
+	(void) arg;
+	return posterior_arena_alloc(size);
+}
+
+static void
+arena_drop(void *arg, void *pointer)
+{
+	(void) arg;
+	posterior_arena_free(pointer);
+}
+
+TnpEnv
+posterior_shared_env(void)
+{
+	TnpEnv		env = posterior_env(NULL);
+
+	env.alloc = scratch_alloc;
+	env.keep = arena_keep;
+	env.drop = arena_drop;
+	return env;
+}
