@@ -5,6 +5,7 @@
  */
 #include "pg/batch/batch.h"
 #include "pg/cache/lookup.h"
+#include "pg/cache/reuse_state.h"
 #include "pg/device/device_client.h"
 #include "pg/device/supervisor.h"
 #include "pg/models/engine_env.h"
@@ -12,6 +13,7 @@
 #include "pg/models/row_limit.h"
 #include "pg/named/definition.h"
 #include "pg/named/worker.h"
+#include "pg/shmem/progress.h"
 #include "pg/shmem/shared.h"
 #include "pg/sql/window.h"
 #include "pg/visibility/write_tracker.h"
@@ -21,6 +23,21 @@
 PG_MODULE_MAGIC;
 
 PGDLLEXPORT void _PG_init(void);
+
+/*
+ * What lies in shared memory, in the order in which a database's life is forgotten: entries pin
+ * weights, and so go first.
+ */
+static PosteriorSharedPart *const shared_parts[] = {
+	&posterior_incarnation_part,
+	&posterior_progress_part,
+	&posterior_server_part,
+	&posterior_worker_part,
+	&posterior_writer_log_part,
+	&posterior_reuse_state_part,
+	&posterior_directory_part,
+	&posterior_weights_part
+};
 
 static const struct config_enum_entry cache_modes[] = {
 	{"on", POSTERIOR_CACHE_ON, false},
@@ -143,9 +160,10 @@ _PG_init(void)
 	posterior_batch_scan_register();
 	posterior_plan_rewrite_register();
 	MarkGUCPrefixReserved("posterior");
+	posterior_segment_declare(shared_parts, lengthof(shared_parts));
 	if (process_shared_preload_libraries_in_progress)
 	{
-		posterior_shared_request();
+		posterior_segment_request();
 		posterior_write_tracker_register();
 		posterior_worker_register();
 		posterior_supervisor_register();

@@ -11,7 +11,6 @@
 
 #include "pg/base/bridge.h"
 
-#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "utils/memutils.h"
@@ -19,37 +18,12 @@
 #define ENTRIES_PER_KEY 4			/* contents of one context that are kept side by side */
 #define RECENT 60000			/* ms after which a waiter looks again by itself */
 
+PosteriorDirectory *posterior_directory = NULL;
+
 static dlist_head *
 bucket(const PosteriorEntryKey *key)
 {
-	uint32		hash = hash_bytes((const unsigned char *) key, sizeof(*key));
-
-	return &posterior_shared->entries[hash % POSTERIOR_BUCKETS];
-}
-
-static uint64
-hash_more(uint64 hash, const void *bytes, Size length)
-{
-	while (length > 0)
-	{
-		int			chunk = (int) Min(length, (Size) 1 << 30);
-
-		hash = hash_bytes_extended(bytes, chunk, hash);
-		bytes = (const char *) bytes + chunk;
-		length -= chunk;
-	}
-	return hash;
-}
-
-void
-posterior_entry_key_head(PosteriorEntryKey *key, const uint8 *classes, const TnpRows *rows, int64 settled)
-{
-	uint64		hash = hash_more(0, classes, rows->n_features);
-
-	if (settled > rows->n)
-		settled = rows->n;
-	hash = hash_more(hash, rows->x, (Size) settled * rows->n_features * sizeof(double));
-	key->head = hash_more(hash, rows->y, (Size) settled * sizeof(double));
+	return &posterior_directory->entries[posterior_entry_key_hash(key) % POSTERIOR_BUCKETS];
 }
 
 /* ---- freeing ----------------------------------------------------------------------------------------------------- */
@@ -59,7 +33,7 @@ static void
 destroy(PosteriorCacheEntry *entry)
 {
 	posterior_cached_free(entry->cached);
-	posterior_shared->n_entries--;
+	posterior_directory->n_entries--;
 	if (entry->weights != NULL)
 		entry->weights->pins--;
 	if (entry->model != NULL)
@@ -80,7 +54,7 @@ unlist(PosteriorCacheEntry *entry)
 	if (pg_atomic_read_u32(&entry->pins) == 0)
 		destroy(entry);
 	else
-		dlist_push_tail(&posterior_shared->doomed, &entry->node);
+		dlist_push_tail(&posterior_directory->doomed, &entry->node);
 }
 
 void
@@ -108,7 +82,7 @@ posterior_entry_unpin(PosteriorCacheEntry *entry)
 	{
 		dlist_mutable_iter iter;
 
-		dlist_foreach_modify(iter, &posterior_shared->doomed)
+		dlist_foreach_modify(iter, &posterior_directory->doomed)
 		{
 			PosteriorCacheEntry *doomed = dlist_container(PosteriorCacheEntry, node, iter.cur);
 
@@ -123,80 +97,81 @@ posterior_entry_unpin(PosteriorCacheEntry *entry)
 	posterior_unlock();
 }
 
-/* Bytes in use that count against the cache's size. */
-static uint64
-in_use(void)
+/* ---- the part of shared memory ------------------------------------------------------------- */
+
+static Size
+directory_size(void)
 {
-	return pg_atomic_read_u64(&posterior_shared->used);
+	return sizeof(PosteriorDirectory);
 }
 
-/* Evict the least recently used run or model that nobody needs; *freed grows by its bytes. The lock is held exclusively. */
-static bool
-evict_one(Size *freed)
+static void
+directory_initialize(void *part)
+{
+	PosteriorDirectory *directory = part;
+
+	pg_atomic_init_u64(&directory->counters.hits, 0);
+	pg_atomic_init_u64(&directory->counters.misses, 0);
+	pg_atomic_init_u64(&directory->counters.appends, 0);
+	pg_atomic_init_u64(&directory->counters.evictions, 0);
+	pg_atomic_init_u64(&directory->counters.privates, 0);
+	dlist_init(&directory->doomed);
+	for (int i = 0; i < POSTERIOR_BUCKETS; i++)
+		dlist_init(&directory->entries[i]);
+}
+
+/* The least recently used entry without a pin. */
+static void *
+directory_oldest(uint64 *used)
 {
 	PosteriorCacheEntry *oldest = NULL;
-	PosteriorWeights *idle = NULL;
 	dlist_iter	iter;
 
 	for (int b = 0; b < POSTERIOR_BUCKETS; b++)
-		dlist_foreach(iter, &posterior_shared->entries[b])
+		dlist_foreach(iter, &posterior_directory->entries[b])
 		{
 			PosteriorCacheEntry *entry = dlist_container(PosteriorCacheEntry, node, iter.cur);
 
-			if (pg_atomic_read_u32(&entry->pins) == 0 && (oldest == NULL || entry->used < oldest->used))
+			if (pg_atomic_read_u32(&entry->pins) == 0
+				&& (oldest == NULL || entry->used < oldest->used))
 				oldest = entry;
 		}
-	dlist_foreach(iter, &posterior_shared->weights)
-	{
-		PosteriorWeights *w = dlist_container(PosteriorWeights, node, iter.cur);
-
-		if (w->pins == 0 && (idle == NULL || w->used < idle->used))
-			idle = w;
-	}
-	if (idle != NULL && (oldest == NULL || idle->used < oldest->used))
-	{
-		dlist_delete(&idle->node);
-		*freed += tnp_model_info(idle->model)->n_parameters * sizeof(float);
-		posterior_weights_destroy(idle);
-		return true;
-	}
-	if (oldest == NULL)
-		return false;
-	pg_atomic_fetch_add_u64(&posterior_shared->counters.evictions, 1);
-	*freed += oldest->bytes;
-	unlist(oldest);
-	return true;
+	if (oldest != NULL)
+		*used = oldest->used;
+	return oldest;
 }
 
-bool
-posterior_make_room(Size bytes)
+static Size
+directory_evict(void *piece)
 {
-	uint64		limit = (uint64) posterior_cache_size * 1024;
-	Size		freed = 0;
-	bool		room;
+	PosteriorCacheEntry *entry = piece;
+	Size		bytes = entry->bytes;
 
-	if (bytes > limit)
-		return false;
-	posterior_lock(LW_EXCLUSIVE);
-	while (in_use() + bytes > limit && evict_one(&freed))
-		;
-	room = in_use() + bytes <= limit;
-	posterior_unlock();
-	return room;
+	pg_atomic_fetch_add_u64(&posterior_directory->counters.evictions, 1);
+	unlist(entry);
+	return bytes;
 }
 
-bool
-posterior_evict(Size bytes)
+static void
+directory_forget(uint32 incarnation)
 {
-	Size		freed = 0;
-	bool		any = false;
+	dlist_mutable_iter iter;
 
-	posterior_lock(LW_EXCLUSIVE);
-	while ((!any || freed < bytes) && evict_one(&freed))
-		any = true;
-	posterior_unlock();
-	return any;
+	for (int b = 0; b < POSTERIOR_BUCKETS; b++)
+		dlist_foreach_modify(iter, &posterior_directory->entries[b])
+		{
+			PosteriorCacheEntry *entry = dlist_container(PosteriorCacheEntry, node, iter.cur);
+
+			if (entry->key.incarnation == incarnation)
+				unlist(entry);
+		}
 }
+
+PosteriorSharedPart posterior_directory_part = {
+	.place = (void **) &posterior_directory,.size = directory_size,
+	.initialize = directory_initialize,.forget = directory_forget,
+	.oldest = directory_oldest,.evict = directory_evict
+};
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
 
@@ -391,7 +366,7 @@ posterior_entry_announce(const PosteriorEntryKey *key, PosteriorModel *model, bo
 	entry->weights = model->weights;
 	if (entry->weights != NULL)
 		entry->weights->pins++;
-	posterior_shared->n_entries++;
+	posterior_directory->n_entries++;
 	dlist_push_head(bucket(key), &entry->node);
 	posterior_unlock();
 	if (entry->weights == NULL)
@@ -414,35 +389,10 @@ posterior_entry_publish(PosteriorCacheEntry *entry, PosteriorCachedContext *cach
 }
 
 void
-posterior_entries_forget(uint32 incarnation)
-{
-	dlist_mutable_iter iter;
-
-	for (int b = 0; b < POSTERIOR_BUCKETS; b++)
-		dlist_foreach_modify(iter, &posterior_shared->entries[b])
-		{
-			PosteriorCacheEntry *entry = dlist_container(PosteriorCacheEntry, node, iter.cur);
-
-			if (entry->key.incarnation == incarnation)
-				unlist(entry);
-		}
-	dlist_foreach_modify(iter, &posterior_shared->weights)
-	{
-		PosteriorWeights *w = dlist_container(PosteriorWeights, node, iter.cur);
-
-		if (w->incarnation == incarnation && w->pins == 0)
-		{
-			dlist_delete(&w->node);
-			posterior_weights_destroy(w);
-		}
-	}
-}
-
-void
 posterior_entries_count(int64 *entries, int64 *bytes)
 {
 	posterior_lock(LW_SHARED);
-	*entries = posterior_shared->n_entries;
+	*entries = posterior_directory->n_entries;
 	posterior_unlock();
 	*bytes = (int64) pg_atomic_read_u64(&posterior_shared->used);
 }

@@ -11,7 +11,13 @@
 #define POSTERIOR_RUNS_H
 
 #include "pg/cache/cached_context.h"
+#include "pg/cache/entry_key.h"
+#include "pg/shmem/eviction.h"
 #include "pg/shmem/shared.h"
+
+#include "storage/condition_variable.h"
+
+#define POSTERIOR_BUCKETS 1024
 
 typedef struct PosteriorCacheEntry
 {
@@ -31,8 +37,27 @@ typedef struct PosteriorCacheEntry
 	ConditionVariable settled;	/* the writer has finished */
 } PosteriorCacheEntry;
 
-/* Fill key->head. `settled` rows are those that everything depends on. */
-void		posterior_entry_key_head(PosteriorEntryKey *key, const uint8 *classes, const TnpRows *rows, int64 settled);
+/* What all of it counts since the server's start, or posterior.stat_reset(). */
+typedef struct PosteriorCounters
+{
+	pg_atomic_uint64 hits,
+				misses,
+				appends,
+				evictions,
+				privates;
+} PosteriorCounters;
+
+/* The directory of entries, in shared memory, under posterior_lock. */
+typedef struct PosteriorDirectory
+{
+	PosteriorCounters counters;
+	dlist_head	entries[POSTERIOR_BUCKETS];
+	dlist_head	doomed;			/* entries in no bucket that are still pinned */
+	int64		n_entries;
+} PosteriorDirectory;
+
+extern PosteriorDirectory *posterior_directory;
+extern PosteriorSharedPart posterior_directory_part;
 
 /*
  * The run that shares most rows with these, pinned, and how many, or NULL. *building is a pinned run of this key that is being built, if there is no
@@ -75,16 +100,6 @@ posterior_entry_set_length(PosteriorCacheEntry *entry, int64 n)
 /* Nobody shall find this run any more. */
 void		posterior_entry_unlist(PosteriorCacheEntry *entry);
 
-/* Make `bytes` free if evicting can do that; false if not. */
-bool		posterior_make_room(Size bytes);
-
-/*
- * Evict what has so many bytes, though the cache's size may allow for more: for when the arena has nothing all the same, because what is free there is in pieces, or in
- * pages for other sizes. False if there was nothing to evict. Callers try this POSTERIOR_EVICTIONS times, for more each time.
- */
-#define POSTERIOR_EVICTIONS 6
-bool		posterior_evict(Size bytes);
-
 /* Rows of the run that have been published; -1 while it is built. */
 static inline int64
 posterior_entry_length(PosteriorCacheEntry *entry)
@@ -94,9 +109,6 @@ posterior_entry_length(PosteriorCacheEntry *entry)
 	pg_read_barrier();
 	return n;
 }
-
-/* Forget the runs and models of a incarnation of a database. The lock is held exclusively. */
-void		posterior_entries_forget(uint32 incarnation);
 
 /* Runs and bytes, for the views. */
 void		posterior_entries_count(int64 *entries, int64 *bytes);

@@ -12,6 +12,7 @@
 
 #include "pg/base/bridge.h"
 #include "pg/device/device_client.h"
+#include "pg/device/supervisor.h"
 
 /* Work of one token that sees n keys. */
 static double
@@ -49,11 +50,11 @@ bool
 posterior_may_fall_back(const TnpError *fault)
 {
 	if (posterior_is_shared)
-		pg_atomic_fetch_add_u64(&posterior_shared->server.faults, 1);
+		pg_atomic_fetch_add_u64(&posterior_server->faults, 1);
 	if (posterior_on_device_error != POSTERIOR_ON_ERROR_CPU)
 		return false;
 	if (posterior_is_shared)
-		pg_atomic_fetch_add_u64(&posterior_shared->server.fallbacks, 1);
+		pg_atomic_fetch_add_u64(&posterior_server->fallbacks, 1);
 	ereport(DEBUG1,
 			(errmsg_internal("the CPU answers because %s: %s", fault->message, fault->detail)));
 	return true;

@@ -465,7 +465,7 @@ posterior_handle_with_own_rows(PosteriorContextHandle *e, const TnpRows *more, P
 	PosteriorCachedContext *own;
 	TnpError	error;
 
-	pg_atomic_fetch_add_u64(&posterior_shared->counters.privates, 1);
+	pg_atomic_fetch_add_u64(&posterior_directory->counters.privates, 1);
 	/* what is not kept is not on a device either before it is asked, so it is not the device that can fail here */
 	if (e->entry != NULL)
 	{
@@ -617,7 +617,7 @@ posterior_handle_lookup(const PosteriorLookup *w, PosteriorOutcome *outcome)
 {
 	Attempt		a = {.w = w,.device = posterior_build_on_device(w->model, w->rows.n)};
 	PosteriorContextHandle *e = find(&a, outcome);
-	PosteriorCounters *counters = &posterior_shared->counters;
+	PosteriorCounters *counters = &posterior_directory->counters;
 
 	if (e == NULL)
 	{

@@ -9,6 +9,33 @@
 
 #include "utils/float.h"
 
+static PosteriorReuseState *states = NULL;	/* [POSTERIOR_STATES], in shared memory, under posterior_lock */
+
+static Size
+states_size(void)
+{
+	return POSTERIOR_STATES * sizeof(PosteriorReuseState);
+}
+
+static void
+states_initialize(void *part)
+{
+	/* zeros are states that are free; counters are initialized when a state is taken */
+}
+
+static void
+states_forget(uint32 incarnation)
+{
+	for (int i = 0; i < POSTERIOR_STATES; i++)
+		if (states[i].incarnation == incarnation)
+			states[i].taken = false;
+}
+
+PosteriorSharedPart posterior_reuse_state_part = {
+	.place = (void **) &states,.size = states_size,.initialize = states_initialize,
+	.forget = states_forget
+};
+
 static uint64
 double_bits(double x)
 {
@@ -24,7 +51,7 @@ find(const pg_uuid_t *context)
 {
 	for (int i = 0; i < POSTERIOR_STATES; i++)
 	{
-		PosteriorReuseState *s = &posterior_shared->states[i];
+		PosteriorReuseState *s = &states[i];
 
 		if (s->taken && s->incarnation == posterior_incarnation() && memcmp(&s->context, context, sizeof(pg_uuid_t)) == 0)
 			return s;
@@ -43,7 +70,7 @@ make(const pg_uuid_t *context)
 		return s;
 	for (int i = 0; i < POSTERIOR_STATES; i++)
 	{
-		s = &posterior_shared->states[i];
+		s = &states[i];
 		if (oldest == NULL || (oldest->taken && (!s->taken || s->used < oldest->used)))
 			oldest = s;
 	}
@@ -168,20 +195,12 @@ posterior_reuse_state_read(const pg_uuid_t *context, int64 *rungs, int64 *rows, 
 }
 
 void
-posterior_reuse_states_forget(uint32 incarnation)
-{
-	for (int i = 0; i < POSTERIOR_STATES; i++)
-		if (posterior_shared->states[i].incarnation == incarnation)
-			posterior_shared->states[i].taken = false;
-}
-
-void
 posterior_reuse_state_reset(void)
 {
 	posterior_lock(LW_EXCLUSIVE);
 	for (int i = 0; i < POSTERIOR_STATES; i++)
 	{
-		PosteriorReuseState *s = &posterior_shared->states[i];
+		PosteriorReuseState *s = &states[i];
 
 		if (s->taken && s->incarnation == posterior_incarnation())
 			for (int j = 0; j < POSTERIOR_RUNGS; j++)

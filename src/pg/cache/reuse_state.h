@@ -6,27 +6,14 @@
 #ifndef POSTERIOR_STATE_H
 #define POSTERIOR_STATE_H
 
+#include "pg/cache/entry_key.h"
+#include "pg/shmem/segment.h"
 #include "pg/visibility/writer_log.h"
 
 #include "port/atomics.h"
-#include "utils/uuid.h"
 
 #define POSTERIOR_PROOF_LABELS 512	/* bytes of labels that a proof can hold: with more there is none */
 #define POSTERIOR_STATES 128	/* named contexts that are known at once; the least recently used one gives way */
-
-/* What all rows of a run depend on. Zeroed before it is filled: it is compared as bytes. */
-typedef struct PosteriorEntryKey
-{
-	uint32		incarnation;			/* of the database */
-	Oid			role;			/* who may find it, or InvalidOid */
-	pg_uuid_t	context;		/* version of a named context, or zeros */
-	pg_uuid_t	model;
-	int32		kernels;
-	int32		n_features;
-	int32		n_classes;		/* 0: targets are numbers */
-	int64		prefix;
-	uint64		head;			/* hash of the columns' classes and of the rows that everything depends on */
-} PosteriorEntryKey;
 
 /* "A reader with this mark of the table's writer log saw the first n rows of this run." */
 typedef struct PosteriorReuseProof
@@ -74,6 +61,8 @@ typedef struct PosteriorReuseState
 	TimestampTz rests;			/* it is not encoded ahead before then */
 } PosteriorReuseState;
 
+extern PosteriorSharedPart posterior_reuse_state_part;
+
 /* The proof of a context, if there is one. */
 bool		posterior_reuse_state_proof(const pg_uuid_t *context, PosteriorReuseProof *proof);
 void		posterior_reuse_state_prove(const pg_uuid_t *context, const PosteriorReuseProof *proof);
@@ -90,9 +79,6 @@ void		posterior_reuse_state_rest(const pg_uuid_t *context, TimestampTz until);
 
 /* A copy of the counters of a context; false if nothing is known of it. */
 bool		posterior_reuse_state_read(const pg_uuid_t *context, int64 *rungs, int64 *rows, int64 *prefix, int64 *bytes, double *drift);
-
-/* Forget the contexts of a incarnation of a database. The lock is held exclusively. */
-void		posterior_reuse_states_forget(uint32 incarnation);
 
 /* Set all counters of this database to zero. */
 void		posterior_reuse_state_reset(void);

@@ -46,7 +46,7 @@ is_allowed(void)
 static bool
 server_is_ready(void)
 {
-	return posterior_is_shared && pg_atomic_read_u32(&posterior_shared->server.state) == POSTERIOR_SERVER_READY;
+	return posterior_is_shared && pg_atomic_read_u32(&posterior_server->state) == POSTERIOR_SERVER_READY;
 }
 
 bool
@@ -75,7 +75,7 @@ posterior_device_ready(const PosteriorModel *model, TnpError *error)
 	}
 	for (;;)
 	{
-		PosteriorServerState state = (PosteriorServerState) pg_atomic_read_u32(&posterior_shared->server.state);
+		PosteriorServerState state = (PosteriorServerState) pg_atomic_read_u32(&posterior_server->state);
 		TnpError	why;
 
 		if (state == POSTERIOR_SERVER_READY)
@@ -414,7 +414,7 @@ posterior_device_statistics(TnpWireStatistics *statistics)
 	TnpStatus	status;
 	bool		good;
 
-	if (!posterior_is_shared || pg_atomic_read_u32(&posterior_shared->server.state) != POSTERIOR_SERVER_READY)
+	if (!posterior_is_shared || pg_atomic_read_u32(&posterior_server->state) != POSTERIOR_SERVER_READY)
 		return false;
 	status = posterior_connect(until, &error);
 	if (status == TNP_OK)

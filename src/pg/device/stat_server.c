@@ -5,6 +5,7 @@
  */
 #include "pg/device/device_client.h"
 
+#include "pg/device/supervisor.h"
 #include "pg/shmem/shared.h"
 
 #include "funcapi.h"
@@ -35,7 +36,7 @@ posterior_server_state(PG_FUNCTION_ARGS)
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	posterior_shared_attach();
-	server = &posterior_shared->server;
+	server = posterior_server;
 	memset(nulls, true, sizeof(nulls));
 	pid = pg_atomic_read_u64(&server->pid);
 	values[0] = CStringGetTextDatum(states[pg_atomic_read_u32(&server->state)]);

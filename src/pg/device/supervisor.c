@@ -56,9 +56,19 @@ static int	delay = FIRST_DELAY;
 static TimestampTz next_start = 0,
 			last_sign = 0;
 
-void
-posterior_server_init(PosteriorServer *server)
+PosteriorServer *posterior_server = NULL;
+
+static Size
+server_size(void)
 {
+	return sizeof(PosteriorServer);
+}
+
+static void
+server_initialize(void *part)
+{
+	PosteriorServer *server = part;
+
 	pg_atomic_init_u32(&server->state, POSTERIOR_SERVER_OFF);
 	pg_atomic_init_u64(&server->pid, 0);
 	pg_atomic_init_u64(&server->starts, 0);
@@ -66,6 +76,10 @@ posterior_server_init(PosteriorServer *server)
 	pg_atomic_init_u64(&server->faults, 0);
 	pg_atomic_init_u64(&server->fallbacks, 0);
 }
+
+PosteriorSharedPart posterior_server_part = {
+	.place = (void **) &posterior_server,.size = server_size,.initialize = server_initialize
+};
 
 bool
 posterior_device_seen(void)
@@ -110,7 +124,7 @@ posterior_supervisor_register(void)
 void
 posterior_supervisor_explain(TnpError *why)
 {
-	PosteriorServer *server = &posterior_shared->server;
+	PosteriorServer *server = posterior_server;
 
 	memset(why, 0, sizeof(*why));
 	switch ((PosteriorServerState) pg_atomic_read_u32(&server->state))
@@ -131,7 +145,7 @@ posterior_supervisor_explain(TnpError *why)
 static void
 set_state(PosteriorServerState state)
 {
-	pg_atomic_write_u32(&posterior_shared->server.state, state);
+	pg_atomic_write_u32(&posterior_server->state, state);
 }
 
 /* The command line: words with a NUL after each, in `words`; returns their number. */
@@ -237,9 +251,9 @@ start_child(void)
 	(void) fcntl(output, F_SETFL, O_NONBLOCK);
 	line_length = 0;
 	last_sign = GetCurrentTimestamp();
-	pg_atomic_fetch_add_u64(&posterior_shared->server.starts, 1);
-	pg_atomic_write_u64(&posterior_shared->server.since, (uint64) last_sign);
-	pg_atomic_write_u64(&posterior_shared->server.pid, (uint64) child);
+	pg_atomic_fetch_add_u64(&posterior_server->starts, 1);
+	pg_atomic_write_u64(&posterior_server->since, (uint64) last_sign);
+	pg_atomic_write_u64(&posterior_server->pid, (uint64) child);
 }
 
 /* What the server says. */
@@ -259,7 +273,7 @@ take_line(const char *text)
 		ereport(text[0] == 'W' ? WARNING : text[0] == 'L' ? LOG : DEBUG1,
 				(errmsg_internal("posterior server: %s", text + 2)));
 		if (text[0] == 'W')
-			strlcpy(posterior_shared->server.ended, text + 2, sizeof(posterior_shared->server.ended));
+			strlcpy(posterior_server->ended, text + 2, sizeof(posterior_server->ended));
 	}
 	else
 		ereport(LOG,
@@ -320,7 +334,7 @@ close_child(void)
 	close(output);
 	input = output = -1;
 	child = 0;
-	pg_atomic_write_u64(&posterior_shared->server.pid, 0);
+	pg_atomic_write_u64(&posterior_server->pid, 0);
 }
 
 /* The child has closed its pipe: it has ended, or is about to. */
@@ -328,9 +342,9 @@ static void
 child_ended(void)
 {
 	int			status = reap(false);
-	bool		was_ready = pg_atomic_read_u32(&posterior_shared->server.state) == POSTERIOR_SERVER_READY,
+	bool		was_ready = pg_atomic_read_u32(&posterior_server->state) == POSTERIOR_SERVER_READY,
 				killed = WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM),
-				young = !TimestampDifferenceExceeds((TimestampTz) pg_atomic_read_u64(&posterior_shared->server.since), GetCurrentTimestamp(), SOON);
+				young = !TimestampDifferenceExceeds((TimestampTz) pg_atomic_read_u64(&posterior_server->since), GetCurrentTimestamp(), SOON);
 	int			wait = FIRST_DELAY;
 
 	if (young && !(was_ready && killed))
@@ -339,14 +353,14 @@ child_ended(void)
 		delay = Min(2 * delay, LAST_DELAY);
 	}
 	if (WIFSIGNALED(status))
-		snprintf(posterior_shared->server.ended, sizeof(posterior_shared->server.ended), "it was ended by signal %d", WTERMSIG(status));
+		snprintf(posterior_server->ended, sizeof(posterior_server->ended), "it was ended by signal %d", WTERMSIG(status));
 	else if (was_ready)
-		snprintf(posterior_shared->server.ended, sizeof(posterior_shared->server.ended), "it exited with status %d", WEXITSTATUS(status));
+		snprintf(posterior_server->ended, sizeof(posterior_server->ended), "it exited with status %d", WEXITSTATUS(status));
 	close_child();
 	next_start = GetCurrentTimestamp() + wait * 1000L;
 	set_state(wait > 1000 ? POSTERIOR_SERVER_WAITING : POSTERIOR_SERVER_STARTING);
 	ereport(LOG,
-			(errmsg("posterior server has ended: %s", posterior_shared->server.ended),
+			(errmsg("posterior server has ended: %s", posterior_server->ended),
 			 errdetail("It is started again in %d ms.", wait)));
 }
 
@@ -364,7 +378,7 @@ end_child(int code, Datum argument)
 		unlink(POSTERIOR_SOCKET);
 		child = 0;
 	}
-	pg_atomic_write_u64(&posterior_shared->server.pid, 0);
+	pg_atomic_write_u64(&posterior_server->pid, 0);
 }
 
 /* ---- the worker ---------------------------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 #ifndef POSTERIOR_SUPERVISOR_H
 #define POSTERIOR_SUPERVISOR_H
 
-#include "pg/base/compat.h"
+#include "pg/shmem/segment.h"
 
 #include "port/atomics.h"
 
@@ -39,7 +39,8 @@ extern int	posterior_precision;	/* posterior.precision: TnpPrecision */
 extern int	posterior_server_device;	/* posterior.server_device: 0 cuda, 1 cpu */
 extern char *posterior_server_program;	/* posterior.server_program */
 
-void		posterior_server_init(PosteriorServer *server);
+extern PosteriorServer *posterior_server;
+extern PosteriorSharedPart posterior_server_part;
 
 /* Called by _PG_init while libraries are preloaded: have the supervisor started, if there is a device to supervise a server for. */
 void		posterior_supervisor_register(void);

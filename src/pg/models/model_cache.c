@@ -11,7 +11,8 @@
 
 #include "pg/base/bridge.h"
 #include "pg/models/engine_env.h"
-#include "pg/cache/entries.h"
+#include "pg/shmem/eviction.h"
+#include "pg/shmem/shared.h"
 
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
@@ -44,12 +45,82 @@ destroy(PosteriorModel *model)
 	pfree(model);
 }
 
-void
-posterior_weights_destroy(PosteriorWeights *weights)
+/* ---- models in the arena ------------------------------------------------------------------- */
+
+static dlist_head *all_weights = NULL;	/* in shared memory, under the lock of the directory */
+
+static Size
+weights_size(void)
+{
+	return sizeof(dlist_head);
+}
+
+static void
+weights_initialize(void *part)
+{
+	dlist_init((dlist_head *) part);
+}
+
+/* Free weights that are in no list and have no pin. */
+static void
+weights_free(PosteriorWeights *weights)
 {
 	tnp_model_close(weights->model);
 	posterior_arena_free(weights);
 }
+
+static void *
+weights_oldest(uint64 *used)
+{
+	PosteriorWeights *oldest = NULL;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, all_weights)
+	{
+		PosteriorWeights *w = dlist_container(PosteriorWeights, node, iter.cur);
+
+		if (w->pins == 0 && (oldest == NULL || w->used < oldest->used))
+			oldest = w;
+	}
+	if (oldest != NULL)
+		*used = oldest->used;
+	return oldest;
+}
+
+static Size
+weights_evict(void *piece)
+{
+	PosteriorWeights *w = piece;
+	Size		bytes = tnp_model_info(w->model)->n_parameters * sizeof(float);
+
+	dlist_delete(&w->node);
+	weights_free(w);
+	return bytes;
+}
+
+static void
+weights_forget(uint32 incarnation)
+{
+	dlist_mutable_iter iter;
+
+	dlist_foreach_modify(iter, all_weights)
+	{
+		PosteriorWeights *w = dlist_container(PosteriorWeights, node, iter.cur);
+
+		if (w->incarnation == incarnation && w->pins == 0)
+		{
+			dlist_delete(&w->node);
+			weights_free(w);
+		}
+	}
+}
+
+PosteriorSharedPart posterior_weights_part = {
+	.place = (void **) &all_weights,.size = weights_size,.initialize = weights_initialize,
+	.forget = weights_forget,.oldest = weights_oldest,.evict = weights_evict
+};
+
+/* ---- models of this session ---------------------------------------------------------------- */
 
 /* Forget parsed models that nobody uses, beyond the few most recent. */
 static void
@@ -112,7 +183,7 @@ pin_weights(const pg_uuid_t *version)
 	dlist_iter	iter;
 
 	posterior_lock(LW_EXCLUSIVE);
-	dlist_foreach(iter, &posterior_shared->weights)
+	dlist_foreach(iter, all_weights)
 	{
 		PosteriorWeights *w = dlist_container(PosteriorWeights, node, iter.cur);
 
@@ -168,11 +239,11 @@ share_weights(const char *name, const pg_uuid_t *version, bytea *file)
 	other = pin_weights(version);
 	if (other != NULL)
 	{
-		posterior_weights_destroy(w);
+		weights_free(w);
 		return other;
 	}
 	posterior_lock(LW_EXCLUSIVE);
-	dlist_push_head(&posterior_shared->weights, &w->node);
+	dlist_push_head(all_weights, &w->node);
 	posterior_unlock();
 	return w;
 }

@@ -6,7 +6,7 @@
 #ifndef POSTERIOR_MODELS_H
 #define POSTERIOR_MODELS_H
 
-#include "pg/base/compat.h"
+#include "pg/shmem/segment.h"
 
 #include "utils/uuid.h"
 
@@ -29,8 +29,7 @@ typedef struct PosteriorWeights
 	uint64		used;			/* when last, by the clock */
 } PosteriorWeights;
 
-/* Free a model that is in no list and that nobody pins. */
-void		posterior_weights_destroy(PosteriorWeights *weights);
+extern PosteriorSharedPart posterior_weights_part;
 
 /* A model file, parsed, as this session uses it. Unless it is shared, everything about it incarnations in `memory`, encodings included while they are computed. */
 typedef struct PosteriorModel

@@ -8,6 +8,8 @@
 
 #include "pg/base/bridge.h"
 #include "pg/base/guard.h"
+#include "pg/cache/reuse_state.h"
+#include "pg/shmem/progress.h"
 #include "pg/visibility/write_tracker.h"
 #include "pg/models/row_limit.h"
 

@@ -21,6 +21,7 @@
 #include "pg/base/bridge.h"
 #include "pg/named/context_ddl.h"
 #include "pg/named/acquire.h"
+#include "pg/cache/reuse_state.h"
 #include "pg/shmem/shared.h"
 
 #include "access/xact.h"
@@ -48,6 +49,7 @@
 int			posterior_maintenance_delay = 1000;
 double		posterior_drift_limit = 0;
 
+#define POSTERIOR_WORKERS 3		/* at once, each in a database of its own */
 #define CROWDED_DELAY 1000		/* ms until a worker is tried again when the server has no slot for one */
 #define LONGEST_REST 3600000	/* ms */
 #define SLICE 10000				/* ms after which a worker begins with no other context, so that other owners have their turn */
@@ -68,14 +70,27 @@ posterior_worker_register(void)
 	RegisterBackgroundWorker(&worker);
 }
 
-void
-posterior_worker_wake(void)
-{
-	Latch	   *launcher = posterior_shared->launcher;
+/*
+ * Workers that have got into their databases, by the launcher's places for them; in shared memory.
+ * Each word is written by the worker of its place alone.
+ */
+static uint32 *arrived = NULL;
 
-	if (launcher != NULL)
-		SetLatch(launcher);
+static Size
+arrived_size(void)
+{
+	return POSTERIOR_WORKERS * sizeof(uint32);
 }
+
+static void
+arrived_initialize(void *part)
+{
+	/* zeros */
+}
+
+PosteriorSharedPart posterior_worker_part = {
+	.place = (void **) &arrived,.size = arrived_size,.initialize = arrived_initialize
+};
 
 /* ---- the launcher -------------------------------------------------------------------------------------------------- */
 
@@ -170,7 +185,7 @@ start(Place *place, Oid database, TimestampTz now)
 	strlcpy(worker.bgw_function_name, "posterior_worker_main", sizeof(worker.bgw_function_name));
 	strlcpy(worker.bgw_name, "posterior worker", sizeof(worker.bgw_name));
 	strlcpy(worker.bgw_type, "posterior worker", sizeof(worker.bgw_type));
-	*place = (Place) {.database = database,.began = now,.before = posterior_shared->workers[number]};
+	*place = (Place) {.database = database,.began = now,.before = arrived[number]};
 	return RegisterDynamicBackgroundWorker(&worker, &place->handle);
 }
 
@@ -193,7 +208,7 @@ reap(TimestampTz now)
 		 * it was dropped, or lets nobody in: the next read encodes, and trying again and again
 		 * would fill the log
 		 */
-		if (posterior_shared->workers[i] == place->before)
+		if (arrived[i] == place->before)
 			posterior_writer_log_take(place->database, DT_NOEND, turns);
 	}
 }
@@ -250,7 +265,7 @@ start_due(TimestampTz now)
 static void
 forget_launcher(int code, Datum argument)
 {
-	posterior_shared->launcher = NULL;
+	posterior_writer_logs_set_launcher(NULL);
 }
 
 /* Wait until there is something to do, or until then. */
@@ -282,7 +297,7 @@ posterior_launcher_main(Datum argument)
 	BackgroundWorkerUnblockSignals();
 	posterior_shared_attach();
 	on_shmem_exit(forget_launcher, (Datum) 0);
-	posterior_shared->launcher = &MyProc->procLatch;
+	posterior_writer_logs_set_launcher(&MyProc->procLatch);
 	for (;;)
 	{
 		TimestampTz now = GetCurrentTimestamp();
@@ -572,7 +587,7 @@ posterior_worker_main(Datum argument)
 	settle_settings();
 	posterior_shared_attach();
 	memcpy(&place, MyBgworkerEntry->bgw_extra, sizeof(place));
-	posterior_shared->workers[place]++;
+	arrived[place]++;
 	memory = AllocSetContextCreate(TopMemoryContext, "posterior worker", ALLOCSET_DEFAULT_SIZES);
 	pgstat_report_activity(STATE_RUNNING, "encoding named contexts");
 	candidates = look_up(memory, &n);

@@ -6,7 +6,7 @@
 #ifndef POSTERIOR_WORKER_H
 #define POSTERIOR_WORKER_H
 
-#include "pg/base/compat.h"
+#include "pg/shmem/segment.h"
 
 extern int	posterior_maintenance_delay;	/* posterior.maintenance_delay, ms; -1: off */
 extern double posterior_drift_limit;	/* posterior.drift_limit; 0: off */
@@ -14,8 +14,7 @@ extern double posterior_drift_limit;	/* posterior.drift_limit; 0: off */
 /* Called by _PG_init while libraries are preloaded: have the launcher started. */
 void		posterior_worker_register(void);
 
-/* Tell the launcher that a table with a writer log has been written. Cannot fail. */
-void		posterior_worker_wake(void);
+extern PosteriorSharedPart posterior_worker_part;
 
 /* Entry points of the processes. */
 extern PGDLLEXPORT void posterior_launcher_main(Datum argument);

@@ -5,18 +5,39 @@
  */
 #include "pg/shmem/progress.h"
 
-#include "pg/base/materialize.h"
-#include "pg/named/definition_rights.h"
-#include "pg/shmem/shared.h"
-
 #include "access/xact.h"
-#include "funcapi.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
-#include "utils/builtins.h"
+
+PosteriorProgress *posterior_progresses = NULL;
 
 static PosteriorProgress *mine = NULL;
 static int64 before;			/* rows that were done when the present step began */
+
+static Size
+progress_size(void)
+{
+	return POSTERIOR_PROGRESSES * sizeof(PosteriorProgress);
+}
+
+static void
+progress_initialize(void *part)
+{
+	for (int i = 0; i < POSTERIOR_PROGRESSES; i++)
+	{
+		PosteriorProgress *p = (PosteriorProgress *) part + i;
+
+		pg_atomic_init_u32(&p->pid, 0);
+		pg_atomic_init_u32(&p->phase, 0);
+		pg_atomic_init_u64(&p->done, 0);
+		pg_atomic_init_u64(&p->total, 0);
+	}
+}
+
+PosteriorSharedPart posterior_progress_part = {
+	.place = (void **) &posterior_progresses,.size = progress_size,
+	.initialize = progress_initialize
+};
 
 void
 posterior_progress_end(void)
@@ -54,7 +75,7 @@ posterior_progress_begin(const pg_uuid_t *context)
 	}
 	for (int i = 0; mine == NULL && i < POSTERIOR_PROGRESSES; i++)
 	{
-		PosteriorProgress *p = &posterior_shared->progresses[i];
+		PosteriorProgress *p = &posterior_progresses[i];
 		uint32		nobody = 0;
 
 		if (pg_atomic_compare_exchange_u32(&p->pid, &nobody, (uint32) MyProcPid))
@@ -83,30 +104,4 @@ posterior_progress_within(int64 done)
 {
 	if (mine != NULL)
 		pg_atomic_write_u64(&mine->done, (uint64) (before + done));
-}
-
-/* progress(OUT pid int, OUT context_id uuid, OUT phase text, OUT done bigint, OUT total bigint) */
-PG_FUNCTION_INFO_V1(posterior_progress_rows);
-Datum
-posterior_progress_rows(PG_FUNCTION_ARGS)
-{
-	static const char *const names[] = {"", "reading rows", "encoding prefix", "encoding suffix"};
-	ReturnSetInfo *result = posterior_materialize(fcinfo);
-
-	posterior_shared_attach();
-	for (int i = 0; i < POSTERIOR_PROGRESSES; i++)
-	{
-		PosteriorProgress *p = &posterior_shared->progresses[i];
-		uint32		pid = pg_atomic_read_u32(&p->pid),
-					phase = pg_atomic_read_u32(&p->phase);
-		pg_uuid_t	context = p->context;
-		int64		total = (int64) pg_atomic_read_u64(&p->total);
-		Datum		values[5] = {Int32GetDatum((int32) pid), UUIDPGetDatum(&context), CStringGetTextDatum(names[phase <= POSTERIOR_SUFFIX ? phase : 0]),
-		Int64GetDatum((int64) pg_atomic_read_u64(&p->done)), Int64GetDatum(total)};
-		bool		nulls[5] = {false, false, false, false, total == 0};
-
-		if (pid != 0 && p->database == MyDatabaseId && posterior_may_count(&context))
-			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
-	}
-	return (Datum) 0;
 }

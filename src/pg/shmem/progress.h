@@ -6,7 +6,7 @@
 #ifndef POSTERIOR_PROGRESS_H
 #define POSTERIOR_PROGRESS_H
 
-#include "pg/base/compat.h"
+#include "pg/shmem/segment.h"
 
 #include "port/atomics.h"
 #include "utils/uuid.h"
@@ -24,6 +24,9 @@ typedef struct PosteriorProgress
 	pg_atomic_uint64 done,		/* rows */
 				total;
 } PosteriorProgress;
+
+extern PosteriorProgress *posterior_progresses; /* [POSTERIOR_PROGRESSES], in shared memory */
+extern PosteriorSharedPart posterior_progress_part;
 
 /* Say that this backend works for a context; does nothing where nobody could see it. It ends with the transaction at the latest. */
 void		posterior_progress_begin(const pg_uuid_t *context);

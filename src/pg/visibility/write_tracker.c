@@ -11,7 +11,6 @@
 
 #include "pg/base/guard.h"
 #include "pg/shmem/shared.h"
-#include "pg/named/worker.h"
 
 #include "access/htup_details.h"
 #include "access/xact.h"
@@ -235,7 +234,7 @@ at_transaction_end(XactEvent event, void *arg)
 			}
 			for (TableWrites *writes = all_writes; writes != NULL; writes = writes->next)
 				if (writes->log >= 0 && posterior_writer_log_mark_dirty(writes->relation, writes->log))
-					posterior_worker_wake();
+					posterior_wake_launcher();
 			posterior_incarnation_at_end(true);
 			/* FALLTHROUGH */
 		case XACT_EVENT_ABORT:
@@ -267,7 +266,10 @@ at_object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *
 	if (next_hook)
 		next_hook(access, class, object, sub, arg);
 	if (access == OAT_DROP && class == DatabaseRelationId)
+	{
+		posterior_shared_attach();
 		posterior_incarnation_dropping(object);
+	}
 	if (!GUARD(DDL_LOGGED, true))
 		return;
 	if ((access != OAT_POST_CREATE && access != OAT_POST_ALTER && access != OAT_DROP && access != OAT_TRUNCATE)

@@ -14,7 +14,33 @@
 #include "access/transam.h"
 #include "access/xact.h"
 #include "miscadmin.h"
+#include "storage/latch.h"
 #include "utils/snapmgr.h"
+
+/* In shared memory: each log under a lock of its own; a table gets one under that of the directory. */
+typedef struct WriterLogs
+{
+	struct Latch *launcher;		/* or NULL */
+
+	/* life of the database and relation of each log, or 0: to find a log without a lock */
+	pg_atomic_uint64 watched[POSTERIOR_WRITER_LOGS];
+	PosteriorWriterLog logs[POSTERIOR_WRITER_LOGS];
+} WriterLogs;
+
+static WriterLogs *shared = NULL;
+
+static Size
+logs_size(void)
+{
+	return sizeof(WriterLogs);
+}
+
+static void
+logs_initialize(void *part)
+{
+	for (int i = 0; i < POSTERIOR_WRITER_LOGS; i++)
+		pg_atomic_init_u64(&((WriterLogs *) part)->watched[i], 0);
+}
 
 /* The full form of an xid that is less than 2^31 transactions away from now. */
 static uint64
@@ -54,7 +80,7 @@ log_find(Oid relation)
 
 	pg_memory_barrier();
 	for (int i = 0; i < POSTERIOR_WRITER_LOGS; i++)
-		if (pg_atomic_read_u64(&posterior_shared->watched[i]) == lookup)
+		if (pg_atomic_read_u64(&shared->watched[i]) == lookup)
 			return i;
 	return -1;
 }
@@ -63,12 +89,12 @@ log_find(Oid relation)
 static PosteriorWriterLog *
 lock_number(Oid relation, LWLockMode mode, int number)
 {
-	PosteriorWriterLog *log = &posterior_shared->logs[number];
+	PosteriorWriterLog *log = &shared->logs[number];
 
-	LWLockAcquire(posterior_writer_log_lock(number), mode);
+	LWLockAcquire(posterior_part_lock(&posterior_writer_log_part, number), mode);
 	if (log->relation == relation && log->incarnation == posterior_incarnation())
 		return log;
-	LWLockRelease(posterior_writer_log_lock(number));
+	LWLockRelease(posterior_part_lock(&posterior_writer_log_part, number));
 	return NULL;
 }
 
@@ -78,7 +104,7 @@ log_lock(Oid relation, LWLockMode mode, int *number)
 {
 	static int	last = 0;		/* a session mostly writes one table: look there first */
 
-	if (pg_atomic_read_u64(&posterior_shared->watched[last]) != watched(relation))
+	if (pg_atomic_read_u64(&shared->watched[last]) != watched(relation))
 	{
 		int			found = log_find(relation);
 
@@ -94,7 +120,7 @@ log_lock(Oid relation, LWLockMode mode, int *number)
 static void
 log_unlock(int number)
 {
-	LWLockRelease(posterior_writer_log_lock(number));
+	LWLockRelease(posterior_part_lock(&posterior_writer_log_part, number));
 }
 
 /* ---- entering ------------------------------------------------------------------------------------------------------ */
@@ -261,7 +287,7 @@ posterior_writer_log_record_ddl(Oid relation)
 bool
 posterior_writer_log_mark_dirty(Oid relation, int number)
 {
-	PosteriorWriterLog *log = &posterior_shared->logs[number];
+	PosteriorWriterLog *log = &shared->logs[number];
 
 	/* without a lock: at worst another table's contexts are looked at. Mostly it is dirty already, and the line is only read. */
 	if (log->dirty || log->relation != relation)
@@ -291,12 +317,12 @@ posterior_writer_log_due(PosteriorDue *due)
 
 	for (int i = 0; i < POSTERIOR_WRITER_LOGS; i++)
 	{
-		PosteriorWriterLog *log = &posterior_shared->logs[i];
+		PosteriorWriterLog *log = &shared->logs[i];
 
-		LWLockAcquire(posterior_writer_log_lock(i), LW_SHARED);
+		LWLockAcquire(posterior_part_lock(&posterior_writer_log_part, i), LW_SHARED);
 		if (OidIsValid(log->relation) && (log->dirty || log->later != 0))
 			add_due(due, &n, log);
-		LWLockRelease(posterior_writer_log_lock(i));
+		LWLockRelease(posterior_part_lock(&posterior_writer_log_part, i));
 	}
 	return n;
 }
@@ -308,16 +334,16 @@ posterior_writer_log_take(Oid database, TimestampTz now, PosteriorMaintenanceTur
 
 	for (int i = 0; i < POSTERIOR_WRITER_LOGS; i++)
 	{
-		PosteriorWriterLog *log = &posterior_shared->logs[i];
+		PosteriorWriterLog *log = &shared->logs[i];
 
-		LWLockAcquire(posterior_writer_log_lock(i), LW_EXCLUSIVE);
+		LWLockAcquire(posterior_part_lock(&posterior_writer_log_part, i), LW_EXCLUSIVE);
 		if (log->database == database && OidIsValid(log->relation) && (log->dirty || (log->later != 0 && log->later <= now)))
 		{
 			turns[n++] = (PosteriorMaintenanceTurn) {log->relation, log->later};
 			log->dirty = false;
 			log->later = 0;
 		}
-		LWLockRelease(posterior_writer_log_lock(i));
+		LWLockRelease(posterior_part_lock(&posterior_writer_log_part, i));
 	}
 	return n;
 }
@@ -344,8 +370,8 @@ posterior_writer_log_record_all(void)
 	posterior_shared_attach();
 	posterior_lock(LW_SHARED);
 	for (int i = 0; i < POSTERIOR_WRITER_LOGS; i++)
-		if (OidIsValid(posterior_shared->logs[i].relation) && posterior_shared->logs[i].incarnation == posterior_incarnation())
-			relations[n++] = posterior_shared->logs[i].relation;
+		if (OidIsValid(shared->logs[i].relation) && shared->logs[i].incarnation == posterior_incarnation())
+			relations[n++] = shared->logs[i].relation;
 	posterior_unlock();
 	for (int i = 0; i < n; i++)
 		enter(relations[i], xid, NULL, true);
@@ -384,7 +410,7 @@ log_make(Oid relation)
 	posterior_lock(LW_EXCLUSIVE);
 	for (int i = 0; i < POSTERIOR_WRITER_LOGS; i++)
 	{
-		PosteriorWriterLog *r = &posterior_shared->logs[i];
+		PosteriorWriterLog *r = &shared->logs[i];
 
 		if (r->relation == relation && r->incarnation == posterior_incarnation())
 		{
@@ -397,7 +423,7 @@ log_make(Oid relation)
 			number = i;
 		}
 	}
-	LWLockAcquire(posterior_writer_log_lock(number), LW_EXCLUSIVE);
+	LWLockAcquire(posterior_part_lock(&posterior_writer_log_part, number), LW_EXCLUSIVE);
 	generation = log->generation = posterior_tick();
 	log->database = MyDatabaseId;
 	log->incarnation = posterior_incarnation();
@@ -408,7 +434,7 @@ log_make(Oid relation)
 	log->next = 1;
 	log->low = log->floor = 0;
 	log->n = 0;
-	pg_atomic_write_u64(&posterior_shared->watched[number], watched(relation));
+	pg_atomic_write_u64(&shared->watched[number], watched(relation));
 	log_unlock(number);
 	posterior_unlock();
 	/* see log_find */
@@ -417,7 +443,7 @@ log_make(Oid relation)
 	z = GetLatestSnapshot();
 	xmax = full_xid(z->xmax);
 	next = U64FromFullTransactionId(ReadNextFullTransactionId());
-	LWLockAcquire(posterior_writer_log_lock(number), LW_EXCLUSIVE);
+	LWLockAcquire(posterior_part_lock(&posterior_writer_log_part, number), LW_EXCLUSIVE);
 	if (log->generation == generation)
 	{
 		bool		fits = z->xcnt + (next - xmax) + log->n + 1 <= POSTERIOR_WRITERS;
@@ -436,24 +462,6 @@ log_make(Oid relation)
 		log->ready = true;
 	}
 	log_unlock(number);
-}
-
-/* No session is in this incarnation any more, or readers make the writer log anew. */
-void
-posterior_writer_logs_forget(uint32 incarnation)
-{
-	for (int i = 0; i < POSTERIOR_WRITER_LOGS; i++)
-	{
-		PosteriorWriterLog *log = &posterior_shared->logs[i];
-
-		if (!OidIsValid(log->relation) || log->incarnation != incarnation)
-			continue;
-		LWLockAcquire(posterior_writer_log_lock(i), LW_EXCLUSIVE);
-		pg_atomic_write_u64(&posterior_shared->watched[i], 0);
-		log->relation = InvalidOid;
-		log->dirty = false;
-		LWLockRelease(posterior_writer_log_lock(i));
-	}
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------------------- */
@@ -654,4 +662,44 @@ posterior_writer_log_compare(Oid relation, Oid file, Snapshot s, const Posterior
 	}
 	pfree(log);
 	return verdict;
+}
+
+/* ---- the part of shared memory --------------------------------------------------------------- */
+
+/* No session is in this incarnation any more, or readers make the writer log anew. */
+static void
+logs_forget(uint32 incarnation)
+{
+	for (int i = 0; i < POSTERIOR_WRITER_LOGS; i++)
+	{
+		PosteriorWriterLog *log = &shared->logs[i];
+
+		if (!OidIsValid(log->relation) || log->incarnation != incarnation)
+			continue;
+		LWLockAcquire(posterior_part_lock(&posterior_writer_log_part, i), LW_EXCLUSIVE);
+		pg_atomic_write_u64(&shared->watched[i], 0);
+		log->relation = InvalidOid;
+		log->dirty = false;
+		LWLockRelease(posterior_part_lock(&posterior_writer_log_part, i));
+	}
+}
+
+PosteriorSharedPart posterior_writer_log_part = {
+	.place = (void **) &shared,.size = logs_size,.initialize = logs_initialize,
+	.n_locks = POSTERIOR_WRITER_LOGS,.forget = logs_forget
+};
+
+void
+posterior_writer_logs_set_launcher(struct Latch *launcher)
+{
+	shared->launcher = launcher;
+}
+
+void
+posterior_wake_launcher(void)
+{
+	struct Latch *launcher = shared->launcher;
+
+	if (launcher != NULL)
+		SetLatch(launcher);
 }

@@ -11,6 +11,8 @@
 
 #include "pg/base/compat.h"
 
+#include "pg/shmem/segment.h"
+
 #include "datatype/timestamp.h"
 #include "storage/itemptr.h"
 #include "utils/snapshot.h"
@@ -118,9 +120,6 @@ void		posterior_writer_log_record_ddl(Oid relation);
 /* And in all writer logs of the database. */
 void		posterior_writer_log_record_all(void);
 
-/* Forget the writer logs of a incarnation of a database. The lock of the directory is held exclusively. */
-void		posterior_writer_logs_forget(uint32 incarnation);
-
 /* Have the contexts of a table encoded ahead; true if nobody had asked for that yet. Cannot fail: called when the transaction has committed. */
 bool		posterior_writer_log_mark_dirty(Oid relation, int number);
 
@@ -153,5 +152,13 @@ int			posterior_writer_log_take(Oid database, TimestampTz now, PosteriorMaintena
 
 /* Let contexts of a table of this database wait until then. */
 void		posterior_writer_log_postpone(Oid relation, TimestampTz until);
+
+struct Latch;
+
+/* The launcher of the worker that encodes ahead, which posterior_wake_launcher wakes; or NULL. */
+void		posterior_writer_logs_set_launcher(struct Latch *launcher);
+void		posterior_wake_launcher(void);
+
+extern PosteriorSharedPart posterior_writer_log_part;
 
 #endif							/* POSTERIOR_RING_H */

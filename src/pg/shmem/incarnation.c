@@ -14,11 +14,9 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "pg/visibility/incarnation.h"
+#include "pg/shmem/incarnation.h"
 
 #include "pg/base/guard.h"
-#include "pg/cache/entries.h"
-#include "pg/shmem/shared.h"
 
 #include <sys/stat.h>
 
@@ -27,17 +25,39 @@
 #include "catalog/pg_database.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
+#include "storage/shmem.h"
 #include "utils/syscache.h"
 
 static uint32 number = 0;		/* of this session's incarnation; 0: none yet */
 static PosteriorIncarnation *joined = NULL;
 static Oid	dropping = InvalidOid;
 
-Size
-posterior_incarnations_size(void)
+/* In shared memory, under the lock of the directory. */
+typedef struct IncarnationDirectory
 {
-	return mul_size(posterior_most_sessions(), sizeof(PosteriorIncarnation));
+	uint32		last;			/* number of the incarnation that began last */
+	/* one per session is enough, for only incarnations without a session give way */
+	PosteriorIncarnation places[FLEXIBLE_ARRAY_MEMBER];
+} IncarnationDirectory;
+
+static IncarnationDirectory *directory = NULL;
+
+static Size
+directory_size(void)
+{
+	return add_size(offsetof(IncarnationDirectory, places),
+					mul_size(posterior_most_sessions(), sizeof(PosteriorIncarnation)));
 }
+
+static void
+directory_initialize(void *part)
+{
+	/* zeros are places that are free */
+}
+
+PosteriorSharedPart posterior_incarnation_part = {
+	.place = (void **) &directory,.size = directory_size,.initialize = directory_initialize
+};
 
 /* The traces of this session's database. */
 static void
@@ -68,9 +88,12 @@ look(PosteriorIncarnationTraces *t)
 static void
 forget(uint32 incarnation)
 {
-	posterior_writer_logs_forget(incarnation);
-	posterior_reuse_states_forget(incarnation);
-	posterior_entries_forget(incarnation);
+	int			n;
+	PosteriorSharedPart *const *parts = posterior_segment_parts(&n);
+
+	for (int i = 0; i < n; i++)
+		if (parts[i]->forget != NULL)
+			parts[i]->forget(incarnation);
 }
 
 /* Whether a place is better taken than another one. */
@@ -88,7 +111,7 @@ find_place(Oid database)
 
 	for (int i = 0; i < posterior_most_sessions(); i++)
 	{
-		PosteriorIncarnation *incarnation = &posterior_shared->incarnations[i];
+		PosteriorIncarnation *incarnation = &directory->places[i];
 
 		if (incarnation->database == database)
 			return incarnation;
@@ -140,7 +163,7 @@ posterior_incarnation_join(void)
 		if (OidIsValid(incarnation->database))
 			forget(incarnation->number);
 		incarnation->database = MyDatabaseId;
-		incarnation->number = ++posterior_shared->last_incarnation;
+		incarnation->number = ++directory->last;
 	}
 	/* the row that the last session to join has seen: ALTER DATABASE does not wait for sessions */
 	incarnation->traces = traces;
@@ -164,7 +187,6 @@ posterior_incarnation(void)
 void
 posterior_incarnation_dropping(Oid database)
 {
-	posterior_shared_attach();
 	dropping = database;
 }
 
@@ -182,7 +204,7 @@ posterior_incarnation_at_end(bool committed)
 		posterior_lock(LW_EXCLUSIVE);
 		for (int i = 0; i < posterior_most_sessions(); i++)
 		{
-			PosteriorIncarnation *incarnation = &posterior_shared->incarnations[i];
+			PosteriorIncarnation *incarnation = &directory->places[i];
 
 			if (incarnation->database == dropping && incarnation->sessions == 0)
 			{

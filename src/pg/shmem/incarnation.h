@@ -10,7 +10,7 @@
 #ifndef POSTERIOR_LIFE_H
 #define POSTERIOR_LIFE_H
 
-#include "pg/base/compat.h"
+#include "pg/shmem/segment.h"
 
 #include "access/transam.h"
 #include "storage/itemptr.h"
@@ -38,8 +38,7 @@ typedef struct PosteriorIncarnation
 	PosteriorIncarnationTraces traces;
 } PosteriorIncarnation;
 
-/* Places for incarnations: one per session is enough, for only incarnations without a session give way. */
-Size		posterior_incarnations_size(void);
+extern PosteriorSharedPart posterior_incarnation_part;
 
 /*
  * The number of the incarnation of this session's database, which all that are connected to it agree on. An
@@ -51,7 +50,7 @@ uint32		posterior_incarnation(void);
 /* Join the incarnation, unless this session has, in a transaction. posterior_shared_attach does that. */
 void		posterior_incarnation_join(void);
 
-/* DROP DATABASE has begun. If it is committed, what is known of the database is forgotten. */
+/* DROP DATABASE has begun in an attached session. If it is committed, what is known of the database is forgotten. */
 void		posterior_incarnation_dropping(Oid database);
 
 /* The transaction has ended. Cannot fail. */

@@ -1,0 +1,283 @@
+/*
+ * segment.c: the segment, its parts and its arena.
+ *
+ * The segment lies in the server's main shared memory: the head, the parts one after the other, the
+ * arena. It is mapped at one address in all processes, as PostgreSQL itself relies on, so plain
+ * pointers into it are valid everywhere. The arena is PostgreSQL's own dsa allocator on memory that
+ * may never grow: nothing is ever put into /dev/shm.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "pg/shmem/segment.h"
+
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/shmem.h"
+#include "utils/dsa.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#define TRANCHE "pg_posterior"
+
+int			posterior_cache_size = 65536;
+
+PosteriorShared *posterior_shared = NULL;
+bool		posterior_is_shared = false;
+
+static PosteriorSharedPart *const *parts = NULL;
+static int	n_parts = 0;
+static LWLockPadded *locks = NULL;	/* of the directory, then those of the parts */
+static void *arena_place = NULL;	/* in the segment */
+static dsa_area *area = NULL;	/* this process's handle of the arena */
+static MemoryContext own_arena = NULL;	/* of a session whose memory is its own */
+static shmem_startup_hook_type next_startup = NULL;
+
+#if POSTERIOR_REQUEST_HOOK
+static shmem_request_hook_type next_request = NULL;
+#endif
+
+void
+posterior_segment_declare(PosteriorSharedPart *const *all, int n)
+{
+	int			lock = 1;
+
+	parts = all;
+	n_parts = n;
+	for (int i = 0; i < n; i++)
+	{
+		parts[i]->first_lock = lock;
+		lock += parts[i]->n_locks;
+	}
+}
+
+PosteriorSharedPart *const *
+posterior_segment_parts(int *n)
+{
+	*n = n_parts;
+	return parts;
+}
+
+/* ---- making and attaching ------------------------------------------------------------------ */
+
+static Size
+part_size(const PosteriorSharedPart *part)
+{
+	return CACHELINEALIGN(part->size());
+}
+
+/* Of all that lies before the arena. */
+static Size
+head_size(void)
+{
+	Size		size = CACHELINEALIGN(sizeof(PosteriorShared)) + PG_CACHE_LINE_SIZE;
+
+	for (int i = 0; i < n_parts; i++)
+		size += part_size(parts[i]);
+	return size;
+}
+
+static Size
+arena_size(void)
+{
+	return Max((Size) posterior_cache_size * 1024, dsa_minimum_size() + (Size) 256 * 1024);
+}
+
+static int
+lock_count(void)
+{
+	int			n = 1;
+
+	for (int i = 0; i < n_parts; i++)
+		n += parts[i]->n_locks;
+	return n;
+}
+
+static void
+segment_initialize(PosteriorShared *shared)
+{
+	pg_atomic_init_u64(&shared->clock, 1);
+	pg_atomic_init_u64(&shared->used, 0);
+	if (!pg_strong_random(&shared->epoch, sizeof(shared->epoch)))
+		shared->epoch = (uint64) GetCurrentTimestamp();
+	for (int i = 0; i < n_parts; i++)
+		parts[i]->initialize(*parts[i]->place);
+}
+
+/* Point to head, parts and arena, which lie one after the other. */
+static void
+segment_lay_out(char *base)
+{
+	char	   *at = (char *) CACHELINEALIGN(base);
+
+	posterior_shared = (PosteriorShared *) at;
+	at += CACHELINEALIGN(sizeof(PosteriorShared));
+	for (int i = 0; i < n_parts; i++)
+	{
+		*parts[i]->place = at;
+		at += part_size(parts[i]);
+	}
+	arena_place = at;
+}
+
+static void
+segment_on_request(void)
+{
+#if POSTERIOR_REQUEST_HOOK
+	if (next_request)
+		next_request();
+#endif
+	RequestAddinShmemSpace(head_size() + arena_size());
+	RequestNamedLWLockTranche(TRANCHE, lock_count());
+}
+
+static void
+segment_on_startup(void)
+{
+	bool		found;
+	char	   *base;
+
+	if (next_startup)
+		next_startup();
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	base = ShmemInitStruct("pg_posterior", head_size() + arena_size(), &found);
+	segment_lay_out(base);
+	locks = GetNamedLWLockTranche(TRANCHE);
+	if (!found)
+	{
+		dsa_area   *made;
+
+		memset(base, 0, head_size());
+		segment_initialize(posterior_shared);
+		made = dsa_create_in_place(arena_place, arena_size(), locks[0].lock.tranche, NULL);
+		dsa_pin(made);
+		dsa_set_size_limit(made, arena_size()); /* never a segment of its own */
+		dsa_detach(made);
+	}
+	posterior_is_shared = true;
+	LWLockRelease(AddinShmemInitLock);
+}
+
+void
+posterior_segment_request(void)
+{
+#if POSTERIOR_REQUEST_HOOK
+	next_request = shmem_request_hook;
+	shmem_request_hook = segment_on_request;
+#else
+	segment_on_request();
+#endif
+	next_startup = shmem_startup_hook;
+	shmem_startup_hook = segment_on_startup;
+}
+
+/* Attach to the arena of the server's memory. */
+static void
+arena_attach(void)
+{
+	MemoryContext before;
+
+	if (area != NULL)
+		return;
+	before = MemoryContextSwitchTo(TopMemoryContext);
+	area = dsa_attach_in_place(arena_place, NULL);
+	MemoryContextSwitchTo(before);
+	dsa_pin_mapping(area);
+}
+
+void
+posterior_segment_attach(void)
+{
+	char	   *base;
+
+	if (posterior_is_shared)
+	{
+		arena_attach();
+		return;
+	}
+	if (posterior_shared != NULL)
+		return;
+	base = MemoryContextAllocZero(TopMemoryContext, head_size());
+	own_arena = AllocSetContextCreate(TopMemoryContext, "posterior encodings",
+									  ALLOCSET_DEFAULT_SIZES);
+	segment_lay_out(base);
+	segment_initialize(posterior_shared);
+}
+
+/* ---- locks and clock ----------------------------------------------------------------------- */
+
+void
+posterior_lock(LWLockMode mode)
+{
+	if (posterior_is_shared)
+		LWLockAcquire(&locks[0].lock, mode);
+}
+
+void
+posterior_unlock(void)
+{
+	if (posterior_is_shared)
+		LWLockRelease(&locks[0].lock);
+}
+
+LWLock *
+posterior_part_lock(const PosteriorSharedPart *part, int number)
+{
+	Assert(number < part->n_locks);
+	return &locks[part->first_lock + number].lock;
+}
+
+uint64
+posterior_tick(void)
+{
+	return pg_atomic_fetch_add_u64(&posterior_shared->clock, 1);
+}
+
+/* ---- the arena ----------------------------------------------------------------------------- */
+
+/* In front of every piece. */
+typedef struct Piece
+{
+	uint64		size;			/* of all of it */
+	uint64		pointer;		/* dsa_pointer */
+} Piece;
+
+void *
+posterior_arena_alloc(Size size)
+{
+	Size		total = size + sizeof(Piece);
+	Piece	   *piece;
+	dsa_pointer pointer = InvalidDsaPointer;
+
+	if (size > MaxAllocHugeSize / 2)
+		return NULL;
+	if (posterior_is_shared)
+	{
+		if (total > arena_size())
+			return NULL;
+		pointer = dsa_allocate_extended(area, total, DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
+		piece = DsaPointerIsValid(pointer) ? dsa_get_address(area, pointer) : NULL;
+	}
+	else if (pg_atomic_read_u64(&posterior_shared->used) + total
+			 > (uint64) posterior_cache_size * 1024)
+		return NULL;
+	else
+		piece = MemoryContextAllocExtended(own_arena, total, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+	if (piece == NULL)
+		return NULL;
+	piece->size = total;
+	piece->pointer = pointer;
+	pg_atomic_fetch_add_u64(&posterior_shared->used, total);
+	return piece + 1;
+}
+
+void
+posterior_arena_free(void *pointer)
+{
+	Piece	   *piece = (Piece *) pointer - 1;
+
+	pg_atomic_fetch_sub_u64(&posterior_shared->used, piece->size);
+	if (posterior_is_shared)
+		dsa_free(area, piece->pointer);
+	else
+		pfree(piece);
+}

@@ -1,0 +1,79 @@
+/*
+ * segment.h: the memory that all sessions share, in parts that rooms own; without preloading, the
+ * session's own.
+ *
+ * Each part is described once, by a PosteriorSharedPart in the file that owns it; module.c lists
+ * them. Without preloading the same structures and functions serve one session: locks are then not
+ * taken.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_SEGMENT_H
+#define POSTERIOR_SEGMENT_H
+
+#include "pg/base/compat.h"
+
+#include "port/atomics.h"
+#include "storage/lwlock.h"
+
+/* A part of the segment. Members after `initialize` are NULL or 0 where a part does not need them. */
+typedef struct PosteriorSharedPart
+{
+	void	  **place;			/* becomes the part's address */
+	Size		(*size) (void);
+	void		(*initialize) (void *part);	/* the memory is zeroed */
+	int			n_locks;		/* besides the lock of the directory */
+	int			first_lock;		/* filled in */
+
+	/* Free what is keyed by a life of a database. The lock of the directory is held exclusively. */
+	void		(*forget) (uint32 incarnation);
+
+	/*
+	 * For eviction (eviction.h). The least recently used piece that nothing uses, or NULL, and the
+	 * tick at which it was used; and free that piece: the bytes that it had. The lock of the
+	 * directory is held exclusively around both.
+	 */
+	void	   *(*oldest) (uint64 *used);
+	Size		(*evict) (void *piece);
+} PosteriorSharedPart;
+
+/* What the segment itself holds. */
+typedef struct PosteriorShared
+{
+	pg_atomic_uint64 clock;		/* a tick per use, for least recently used */
+	pg_atomic_uint64 used;		/* bytes of the arena that are in use */
+	uint64		epoch;			/* random: no other shared memory has had it */
+} PosteriorShared;
+
+extern int	posterior_cache_size;	/* posterior.cache_size, kB */
+
+extern PosteriorShared *posterior_shared;	/* NULL before this process has attached */
+extern bool posterior_is_shared;	/* it lies in the server's memory */
+
+/* Called by _PG_init: all parts there are, in the order in which `forget` is called. */
+void		posterior_segment_declare(PosteriorSharedPart *const *parts, int n_parts);
+
+/* Called by _PG_init while the postmaster preloads libraries: request the segment. */
+void		posterior_segment_request(void);
+
+/* Attach this process to the segment and its arena, or make the session's own. */
+void		posterior_segment_attach(void);
+
+/* The parts, for eviction and for forgetting. */
+PosteriorSharedPart *const *posterior_segment_parts(int *n);
+
+/* The lock of the directory. Held for microseconds, never while anything is computed. */
+void		posterior_lock(LWLockMode mode);
+void		posterior_unlock(void);
+
+/* Lock `number` of a part's own, in shared memory only. */
+LWLock	   *posterior_part_lock(const PosteriorSharedPart *part, int number);
+
+/* A tick of the clock. */
+uint64		posterior_tick(void);
+
+/* Memory of the arena, aligned to 16 bytes, or NULL. Any process may free another one's. */
+void	   *posterior_arena_alloc(Size size);
+void		posterior_arena_free(void *pointer);
+
+#endif							/* POSTERIOR_SEGMENT_H */
