@@ -165,6 +165,20 @@ renumber(PosteriorCachedContext *b)
 }
 
 TnpStatus
+posterior_cached_on_device_execute(PosteriorModel *model, PosteriorCachedContext *b,
+								   TnpRequest *request, TnpError *error)
+{
+	PosteriorDeviceRows rows = {.serial = b->serial,.mirrored = b->mirrored,
+		.rows = posterior_cached_view(b),.prefix = b->prefix,.capacity = b->capacity,
+		.own = !b->kept && !b->borrowed
+	};
+	TnpStatus	status = posterior_device_execute(model, &rows, request, error);
+
+	b->mirrored = rows.mirrored;
+	return status;
+}
+
+TnpStatus
 posterior_cached_settle(PosteriorModel *model, PosteriorCachedContext *b, TnpError *error)
 {
 	TnpRequest	request = {.kind = TNP_REQUEST_PREDICT,.rows = b->n,.queries = {0, b->n_features, b->kinds, NULL, NULL, 0}};
@@ -172,7 +186,7 @@ posterior_cached_settle(PosteriorModel *model, PosteriorCachedContext *b, TnpErr
 
 	if (b->encoding != NULL)
 		return TNP_OK;
-	status = posterior_device_execute(model, b, &request, error);
+	status = posterior_cached_on_device_execute(model, b, &request, error);
 	if (status != TNP_OK)
 		renumber(b);
 	return status;

@@ -11,6 +11,8 @@
 
 #include "pg/models/model_cache.h"
 
+#include "server/protocol.h"
+
 typedef struct PosteriorCachedContext
 {
 	TnpEncoding *encoding;		/* NULL: the rows alone */
@@ -61,5 +63,10 @@ int64		posterior_cached_capacity(const PosteriorCachedContext *cached);
 size_t		posterior_cached_bytes(const PosteriorCachedContext *cached);
 TnpRows		posterior_cached_view(const PosteriorCachedContext *cached);
 void		posterior_cached_free(PosteriorCachedContext *cached);
+
+/* posterior_device_execute about the rows of a cached context that has no encoding here. */
+TnpStatus	posterior_cached_on_device_execute(PosteriorModel *model,
+											   PosteriorCachedContext *cached,
+											   TnpRequest *request, TnpError *error);
 
 #endif							/* POSTERIOR_BODY_H */

@@ -12,7 +12,6 @@
 
 #include "pg/base/bridge.h"
 #include "pg/device/device_client.h"
-#include "pg/device/supervisor.h"
 
 /* Work of one token that sees n keys. */
 static double
@@ -135,7 +134,7 @@ execute_on_device(PosteriorContextHandle *e, TnpRequest *r)
 		return false;
 	for (int attempt = 0;; attempt++)
 	{
-		status = posterior_device_execute(e->model, d->cached, r, &error);
+		status = posterior_cached_on_device_execute(e->model, d->cached, r, &error);
 		if (attempt == 2 || status != POSTERIOR_FAULT || !posterior_device_evicted_model())
 			break;
 		if ((status = posterior_device_prepare(e->model, &error)) != TNP_OK)

@@ -9,7 +9,7 @@
 #include "pg/device/connection.h"
 
 #include "pg/base/bridge.h"
-#include "pg/device/device_client.h"
+#include "pg/device/server_state.h"
 
 #include "miscadmin.h"
 #include "pgstat.h"

@@ -6,7 +6,7 @@
 #ifndef POSTERIOR_CONNECTION_H
 #define POSTERIOR_CONNECTION_H
 
-#include "pg/cache/cached_context.h"
+#include "pg/base/bridge.h"
 
 #include "utils/timestamp.h"
 

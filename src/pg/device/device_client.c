@@ -11,7 +11,6 @@
 #include "pg/models/engine_env.h"
 #include "pg/device/connection.h"
 #include "pg/shmem/shared.h"
-#include "pg/device/supervisor.h"
 
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -24,10 +23,6 @@
 #define LOOK_AGAIN 20			/* ms between two looks whether it has */
 #define STATISTICS_WAIT 1000	/* ms to wait for statistics */
 #define KNOWN_MODELS 16
-
-int			posterior_device = POSTERIOR_DEVICE_AUTO;
-int			posterior_on_device_error = POSTERIOR_ON_ERROR_ERROR;
-double		posterior_device_threshold = 2;
 
 static pg_uuid_t known[KNOWN_MODELS];	/* models that the server has, or had */
 static int	n_known = 0;
@@ -98,7 +93,7 @@ posterior_device_ready(const PosteriorModel *model, TnpError *error)
 			until = GetCurrentTimestamp() + START_WAIT * 1000L;
 		if (state == POSTERIOR_SERVER_OFF || state == POSTERIOR_SERVER_WAITING || GetCurrentTimestamp() > until)
 		{
-			posterior_supervisor_explain(&why);
+			posterior_server_explain(&why);
 			posterior_fault(error, "the posterior server is not running", "%s", why.message);
 			return false;
 		}
@@ -145,32 +140,32 @@ name_model(const PosteriorModel *model, uint8_t *name)
 
 /* The bytes of a question, allocated; NULL without memory. */
 static void *
-write_question(const PosteriorModel *model, const PosteriorCachedContext *cached, const TnpRequest *r, uint64 *length)
+write_question(const PosteriorModel *model, const PosteriorDeviceRows *known_rows, const TnpRequest *r, uint64 *length)
 {
 	TnpWireRequest	ask;
-	TnpRows		given = posterior_cached_view(cached);
+	TnpRows		given = known_rows->rows;
 	void	   *bytes;
 
 	memset(&ask, 0, sizeof(ask));
 	name_model(model, ask.model);
 	ask.key.epoch = posterior_shared->epoch;
-	ask.key.serial = cached->serial;
+	ask.key.serial = known_rows->serial;
 	ask.rows = r->rows;
-	ask.prefix = cached->prefix;
-	ask.first = Min(cached->mirrored, r->rows);
+	ask.prefix = known_rows->prefix;
+	ask.first = Min(known_rows->mirrored, r->rows);
 	ask.given = r->rows - ask.first;
-	ask.capacity = cached->capacity;
+	ask.capacity = known_rows->capacity;
 	ask.queries = r->queries.n;
 	ask.seed = r->seed;
 	ask.first_draw = r->first_draw;
 	ask.draws = r->draws;
 	ask.orders = r->orders;
-	ask.n_features = cached->n_features;
-	ask.n_classes = cached->n_classes;
+	ask.n_features = known_rows->rows.n_features;
+	ask.n_classes = known_rows->rows.n_classes;
 	ask.kind = r->kind;
 	ask.reductions = r->reductions;
 	ask.n_levels = r->n_levels;
-	ask.flags = (cached->kept || cached->borrowed ? 0 : TNP_EXECUTE_OWN) | (r->queries.y != NULL ? TNP_EXECUTE_TARGETS : 0);
+	ask.flags = (known_rows->own ? TNP_EXECUTE_OWN : 0) | (r->queries.y != NULL ? TNP_EXECUTE_TARGETS : 0);
 	*length = tnp_wire_request_length(&ask);
 	bytes = *length > 0 ? posterior_scratch_alloc(*length) : NULL;
 	if (bytes == NULL)
@@ -200,7 +195,7 @@ is_sound_reduction(const TnpRequest *r, const double *answer)
 
 /* Whether an answer can be one: what makes no sense must not reach a value, let alone an index. */
 static bool
-is_sound(const PosteriorModel *model, const PosteriorCachedContext *cached, const TnpRequest *r, const double *answer)
+is_sound(const PosteriorModel *model, const PosteriorDeviceRows *known_rows, const TnpRequest *r, const double *answer)
 {
 	TnpDistributionKind kind;
 	int			components,
@@ -209,7 +204,7 @@ is_sound(const PosteriorModel *model, const PosteriorCachedContext *cached, cons
 
 	tnp_answer_shape(model->model, &kind, &components);
 	size = tnp_distribution_size(kind, components);
-	classes = cached->n_classes > 0 ? Min(cached->n_classes, components) : components;
+	classes = known_rows->rows.n_classes > 0 ? Min(known_rows->rows.n_classes, components) : components;
 	switch (r->kind)
 	{
 		case TNP_REQUEST_PREDICT:
@@ -257,7 +252,7 @@ answer_length(const PosteriorModel *model, const TnpRequest *r)
 }
 
 TnpStatus
-posterior_device_execute(PosteriorModel *model, PosteriorCachedContext *cached, TnpRequest *request, TnpError *error)
+posterior_device_execute(PosteriorModel *model, PosteriorDeviceRows *known_rows, TnpRequest *request, TnpError *error)
 {
 	TnpStatus	status = posterior_connect(0, error);
 
@@ -267,7 +262,7 @@ posterior_device_execute(PosteriorModel *model, PosteriorCachedContext *cached, 
 		TnpHeader	header;
 		TnpParcel	parcel;
 		uint64		length;
-		void	   *question = write_question(model, cached, request, &length);
+		void	   *question = write_question(model, known_rows, request, &length);
 
 		if (question == NULL)
 			return posterior_no_memory(error);
@@ -281,13 +276,13 @@ posterior_device_execute(PosteriorModel *model, PosteriorCachedContext *cached, 
 				if (header.length != answer_length(model, request))
 					status = posterior_corrupt(error, "an answer of %llu bytes instead of %llu", (unsigned long long) header.length,
 									 (unsigned long long) answer_length(model, request));
-				else if (!is_sound(model, cached, request, parcel.bytes))
+				else if (!is_sound(model, known_rows, request, parcel.bytes))
 					status = posterior_corrupt(error, "its numbers are no answer to what was asked");
 				else
 				{
 					if (header.length > 0)
 						memcpy(request->answer, parcel.bytes, header.length);
-					cached->mirrored = Max(cached->mirrored, request->rows);
+					known_rows->mirrored = Max(known_rows->mirrored, request->rows);
 					tnp_parcel_free(&parcel);
 					return TNP_OK;
 				}
@@ -306,7 +301,7 @@ posterior_device_execute(PosteriorModel *model, PosteriorCachedContext *cached, 
 						n_known = 0;
 					}
 					else
-						cached->mirrored = missing->rows;
+						known_rows->mirrored = missing->rows;
 					break;
 				}
 			case TNP_FAILED:

@@ -6,19 +6,21 @@
 #ifndef POSTERIOR_DEVICE_H
 #define POSTERIOR_DEVICE_H
 
-#include "pg/cache/cached_context.h"
+#include "pg/device/server_state.h"
+#include "pg/models/model_cache.h"
 
 #include "server/protocol.h"
 
-/* Where the server listens, relative to the data directory; the name is one that pg_basebackup and pg_rewind leave out. */
-#define POSTERIOR_SOCKET "pgsql_tmp.pg_posterior.sock"
-
-typedef enum PosteriorDeviceMode { POSTERIOR_DEVICE_AUTO, POSTERIOR_DEVICE_CPU, POSTERIOR_DEVICE_CUDA } PosteriorDeviceMode;
-typedef enum PosteriorOnError { POSTERIOR_ON_ERROR_ERROR, POSTERIOR_ON_ERROR_CPU } PosteriorOnError;
-
-extern int	posterior_device;	/* posterior.device */
-extern int	posterior_on_device_error;	/* posterior.on_device_error */
-extern double posterior_device_threshold;	/* posterior.device_threshold, million multiply-adds */
+/* Rows that the device encodes, as the session knows them. */
+typedef struct PosteriorDeviceRows
+{
+	uint64		serial;			/* under which the server knows them: never used for others */
+	int64		mirrored;		/* rows that the server has, as far as is known here */
+	TnpRows		rows;			/* with targets */
+	int64		prefix,
+				capacity;		/* rows that the server is to make room for */
+	bool		own;			/* no other session knows the serial number */
+} PosteriorDeviceRows;
 
 /* Whether, as things are, a device could be asked, or its absence would be an error. Neither waits nor raises. */
 bool		posterior_device_possible(void);
@@ -38,10 +40,13 @@ bool		posterior_device_at_hand(const PosteriorModel *model);
 TnpStatus	posterior_device_prepare(PosteriorModel *model, TnpError *error);
 
 /*
- * Ask the device about the first request->rows rows of a body that has no encoding here; they go to the server as far as it lacks them. Does not raise: TNP_INTERRUPTED when the
- * statement is cancelled, POSTERIOR_FAULT when device or server failed (whoever raises that, by posterior_raise, gives it its SQLSTATE), else what the engine would say.
+ * Have the device answer a request about the first request->rows of these rows; they are sent as far
+ * as the server lacks them, and rows->mirrored becomes what it has. Does not raise: TNP_INTERRUPTED
+ * when the statement is cancelled, POSTERIOR_FAULT when device or server failed (posterior_raise
+ * gives that its SQLSTATE), else what the engine would report.
  */
-TnpStatus	posterior_device_execute(PosteriorModel *model, PosteriorCachedContext *cached, TnpRequest *request, TnpError *error);
+TnpStatus	posterior_device_execute(PosteriorModel *model, PosteriorDeviceRows *rows,
+									 TnpRequest *request, TnpError *error);
 
 /* Whether the last question failed because the server has let go of the model since it was prepared: worth another try. */
 bool		posterior_device_evicted_model(void);
@@ -49,7 +54,7 @@ bool		posterior_device_evicted_model(void);
 /* Whether the answers are bitwise those of the engine. */
 bool		posterior_device_exact(void);
 
-/* Let the server forget a body that this session alone knows. Cannot fail. */
+/* Let the server forget rows that this session alone knows. Cannot fail. */
 void		posterior_device_forget(uint64 serial);
 
 /* What the server says of itself; false if it does not, within a second. */

@@ -5,7 +5,6 @@
  */
 #include "pg/device/device_client.h"
 
-#include "pg/device/supervisor.h"
 #include "pg/shmem/shared.h"
 
 #include "funcapi.h"

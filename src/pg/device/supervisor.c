@@ -12,8 +12,10 @@
 #include "pg/device/supervisor.h"
 
 #include "pg/base/bridge.h"
-#include "pg/device/device_client.h"
+#include "pg/device/server_state.h"
 #include "pg/shmem/shared.h"
+
+#include "server/protocol.h"
 
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -56,31 +58,6 @@ static int	delay = FIRST_DELAY;
 static TimestampTz next_start = 0,
 			last_sign = 0;
 
-PosteriorServer *posterior_server = NULL;
-
-static Size
-server_size(void)
-{
-	return sizeof(PosteriorServer);
-}
-
-static void
-server_initialize(void *part)
-{
-	PosteriorServer *server = part;
-
-	pg_atomic_init_u32(&server->state, POSTERIOR_SERVER_OFF);
-	pg_atomic_init_u64(&server->pid, 0);
-	pg_atomic_init_u64(&server->starts, 0);
-	pg_atomic_init_u64(&server->since, 0);
-	pg_atomic_init_u64(&server->faults, 0);
-	pg_atomic_init_u64(&server->fallbacks, 0);
-}
-
-PosteriorSharedPart posterior_server_part = {
-	.place = (void **) &posterior_server,.size = server_size,.initialize = server_initialize
-};
-
 bool
 posterior_device_seen(void)
 {
@@ -119,25 +96,6 @@ posterior_supervisor_register(void)
 	strlcpy(worker.bgw_name, "posterior supervisor", sizeof(worker.bgw_name));
 	strlcpy(worker.bgw_type, "posterior supervisor", sizeof(worker.bgw_type));
 	RegisterBackgroundWorker(&worker);
-}
-
-void
-posterior_supervisor_explain(TnpError *why)
-{
-	PosteriorServer *server = posterior_server;
-
-	memset(why, 0, sizeof(*why));
-	switch ((PosteriorServerState) pg_atomic_read_u32(&server->state))
-	{
-		case POSTERIOR_SERVER_OFF:
-			strlcpy(why->message, "none was started with PostgreSQL: there was no GPU, no pg_posterior_cuda.so, or posterior.device was cpu", sizeof(why->message));
-			break;
-		case POSTERIOR_SERVER_WAITING:
-			snprintf(why->message, sizeof(why->message), "it will be started again; %.*s", (int) sizeof(server->ended) - 1, server->ended);
-			break;
-		default:
-			strlcpy(why->message, "it is being started", sizeof(why->message));
-	}
 }
 
 /* ---- the child ----------------------------------------------------------------------------------------------------- */
