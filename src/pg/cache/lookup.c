@@ -10,7 +10,7 @@
  */
 #include "pg/cache/lookup.h"
 
-#include "pg/cache/execute.h"
+#include "pg/cache/route.h"
 #include "pg/base/bridge.h"
 #include "pg/models/engine_env.h"
 #include "pg/device/device_client.h"

@@ -8,6 +8,8 @@
  */
 #include "pg/base/acting.h"
 #include "pg/named/context_ddl.h"
+#include "pg/named/relations.h"
+#include "pg/rows/column_types.h"
 #include "pg/named/acquire.h"
 #include "pg/types/regcolumn.h"
 #include "pg/types/row_filter.h"
@@ -188,20 +190,6 @@ own_context(const char *name, PosteriorColumns *columns, bool *maintained)
 	if (OidIsValid(columns->relation))
 		keep_relation(columns->relation);
 	return id;
-}
-
-Oid
-posterior_relation_owner(Oid relation)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
-	Oid			owner = InvalidOid;
-
-	if (HeapTupleIsValid(tuple))
-	{
-		owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
-		ReleaseSysCache(tuple);
-	}
-	return owner;
 }
 
 static bool

@@ -22,16 +22,6 @@ typedef struct PosteriorColumns
 	bool		descending[MaxHeapAttributeNumber];
 } PosteriorColumns;
 
-/* Whether columns of this type can be features, or the target. */
-bool		posterior_can_be_feature(Oid type);
-bool		posterior_can_be_target(Oid type);
-
-/* Whether values of a type are numbers that a model can predict. */
-bool		posterior_is_number(Oid type);
-
-/* Whether values of a type have attributes: then ALTER TYPE can change what they are and how they are ordered, and nobody writes a row. */
-bool		posterior_has_attributes(Oid type);
-
 /* Fill in parts of the columns from the names that the user gave, or by default where NULL is given. Raise what is wrong with them. */
 void		posterior_set_target(PosteriorColumns *c, const char *name);
 void		posterior_set_features(PosteriorColumns *c, ArrayType *names);
@@ -45,9 +35,6 @@ void		posterior_note_order(const PosteriorColumns *c, const char *context);
 
 /* Whether triggers can tell everything that changes the relation's rows: an ordinary table that has no parents and no children. */
 bool		posterior_can_be_maintained(Oid relation);
-
-/* The owner of a relation, or InvalidOid when it is gone. */
-Oid			posterior_relation_owner(Oid relation);
 
 /*
  * Have a context encoded anew, the rows that are there now as its prefix, for whoever sees this from then on. Its relation is locked by the caller, who has also asked

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "pg/named/context_ddl.h"
+#include "pg/named/relations.h"
 
 #include "access/table.h"
 #include "access/xact.h"

@@ -57,12 +57,6 @@ typedef struct PosteriorNamed
  */
 PosteriorNamed *posterior_named_find(const char *name, MemoryContext memory);
 
-/* Raise that the relation of a context is gone. */
-pg_noreturn void posterior_no_relation(const char *context);
-
-/* Name of a relation for queries. */
-char	   *posterior_relation_name(Oid relation);
-
 /*
  * Whether row-level security applies to the current user, who may then only compute for himself. Raises if he may not do that
  * either (posterior.row_security = refuse).
@@ -119,12 +113,5 @@ bool		posterior_named_exceeds(const PosteriorNamed *named, int64 most);
 
 /* The fewest rows that the window has while there are more rows than it takes. */
 int64		posterior_named_least(const PosteriorNamed *named);
-
-/*
- * As SPI_execute_plan and SPI_cursor_open for reading, with a plan of this text from a few that the session keeps; options are those of SPI_prepare_cursor.
- * SPI must be connected.
- */
-int			posterior_plan_execute(const char *query, int n, Oid *types, int options, Datum *values, long limit);
-Portal		posterior_plan_open(const char *query, int n, Oid *types, Datum *values);
 
 #endif							/* POSTERIOR_NAMED_H */

@@ -9,8 +9,8 @@
  */
 #include "pg/named/definition_rights.h"
 
-#include "pg/named/context_ddl.h"
-#include "pg/named/definition.h"
+#include "pg/named/kept_plans.h"
+#include "pg/named/relations.h"
 #include "pg/types/regcolumn.h"
 
 #include "catalog/namespace.h"

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "pg/named/definition.h"
+#include "pg/named/kept_plans.h"
 #include "pg/base/guard.h"
 #include "pg/shmem/progress.h"
 #include "pg/models/row_limit.h"

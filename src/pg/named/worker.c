@@ -21,6 +21,7 @@
 #include "pg/base/bridge.h"
 #include "pg/named/context_ddl.h"
 #include "pg/named/acquire.h"
+#include "pg/named/relations.h"
 #include "pg/cache/reuse_state.h"
 #include "pg/shmem/shared.h"
 

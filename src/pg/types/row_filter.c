@@ -13,7 +13,7 @@
  */
 #include "pg/types/row_filter.h"
 
-#include "pg/named/context_ddl.h"
+#include "pg/rows/column_types.h"
 #include "pg/types/regcolumn.h"
 
 #include "access/table.h"
