@@ -11,7 +11,7 @@
 
 #include "pg/models/model_cache.h"
 
-#include "server/protocol.h"
+#include "engine/inference/request.h"
 
 typedef struct PosteriorCachedContext
 {

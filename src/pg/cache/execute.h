@@ -8,7 +8,7 @@
 
 #include "pg/cache/lookup.h"
 
-#include "server/protocol.h"
+#include "engine/inference/request.h"
 
 /*
  * Have a request answered: kind, queries and what the kind needs are set, and room for the answer; rows are all those of the encoding. Raises what the engine reports, and what the device

@@ -8,7 +8,7 @@
 
 #include "pg/models/model_cache.h"
 
-#include "server/protocol.h"
+#include "engine/inference/request.h"
 
 /* Multiply-adds of encoding n rows, and of a request about n encoded rows. */
 double		posterior_build_work(const PosteriorModel *model, int64 n);
