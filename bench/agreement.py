@@ -1,10 +1,14 @@
-"""Hold what the benchmarks' sides say against the float64 reference (test/reference). Reads one JSON object, prints what does not agree; status 1 then.
+"""Hold what the benchmarks' sides say against the float64 reference (test/reference). Reads one
+JSON object, prints what does not agree; status 1 then.
 
     {"path": model, "steps": [...], "n": rows, "period": number,
-     "claims": [{"who", "operation", "size", "values", "narrow": 16 bits, "free": draws from random numbers of its own}, ...]}
+     "claims": [{"who", "operation", "size", "values", "narrow": 16 bits, "free": draws from random
+     numbers of its own}, ...]}
 
-The context is encoded once, row by row as distinct ones: rows repeat after `period` of them, so that 10,000 take seconds. Everything else is test/reference's: its
-embedder, its blocks with masks, its heads and its random numbers. A joint question is many chains beside the context, each of which sees the context and itself.
+The context is encoded once, row by row as distinct ones: rows repeat after `period` of them, so
+that 10,000 take seconds. Everything else is test/reference's: its embedder, its blocks with masks,
+its heads and its random numbers. A joint question is many chains beside the context, each of which
+sees the context and itself.
 
 SPDX-License-Identifier: PostgreSQL
 """
@@ -15,7 +19,8 @@ import sys
 
 import numpy as np
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "test", "reference"))
+sys.path.insert(0,
+                os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "test", "reference"))
 from heads import NORMAL, distribution
 from layers import block, norm
 from random_numbers import permutation, value_uniforms
@@ -26,11 +31,12 @@ STEPS = 16
 TOGETHER = 16           # chains
 ROWS = 256              # at a time through a block
 DRAWS = 16              # of a claim that are looked at, the first and the last among them
-OWN_DRAWS = 64          # the same, where random numbers are its own, so that only many draws say something
+OWN_DRAWS = 64  # the same, where random numbers are its own, so that only many draws say something
 MOMENTS, LOG_DENSITY, DRAW, CHANCE = 1e-4, 1e-3, 1e-3, 1e-5
-NARROW = 0.03           # 16 bits: standard deviations (docs/decisions/arithmetic.md), and nats per row
+NARROW = 0.03  # 16 bits: standard deviations (docs/decisions/arithmetic.md), and nats per row
 NARROW_CHANCE = 0.01
-OWN_RANDOM = 2.2        # Kolmogorov's statistic times the root of the number, which chance exceeds once in ten thousand
+# Kolmogorov's statistic times the root of the number, which chance exceeds once in ten thousand
+OWN_RANDOM = 2.2
 
 
 class Context:
@@ -40,7 +46,8 @@ class Context:
         """Rows x, y, of which the first `distinct` repeat."""
         config = model.config
         chain = config["chain"]
-        assert config["architecture"] == "packed" and config["context"] == "prefix-causal" and chain["mask"] == "inclusive" and chain["buffer"] is None
+        assert config["architecture"] == "packed" and config["context"] == "prefix-causal"
+        assert chain["mask"] == "inclusive" and chain["buffer"] is None
         assert not config["embedder"].get("roles") and not config["embedder"].get("positions")
         self.model, self.statistics = model, build(model, x, y, len(x)).statistics
         sinks = config["attention"].get("sinks", 0)
@@ -54,38 +61,51 @@ class Context:
             h = self.block(i, h, self.states[i])
 
     def rows(self, x, y, prefix_y):
-        return embed_features(self.model, self.statistics, x, prefix_y) + encode(self.model, "embed.y", self.model.config["embedder"]["y"],
-                                                                             self.statistics.scaling.target(y).reshape(-1, 1))
+        return embed_features(self.model, self.statistics, x, prefix_y) + encode(
+            self.model, "embed.y", self.model.config["embedder"]["y"],
+            self.statistics.scaling.target(y).reshape(-1, 1))
 
     def block(self, i, h, source, visible=None):
         config = self.model.config
-        return np.concatenate([block(self.model.tensors, f"layer.{i}", config, config["heads"], h[at:at + ROWS], source, None if visible is None else visible[at:at + ROWS])
-                               for at in range(0, len(h), ROWS)])
+        return np.concatenate([
+            block(self.model.tensors, f"layer.{i}", config, config["heads"], h[at:at + ROWS],
+                  source, None if visible is None else visible[at:at + ROWS])
+            for at in range(0, len(h), ROWS)
+        ])
 
     def ask(self, x, y, queries, seen):
-        """Chains of rows x [c, r, F], y [c, r]; queries [c, q, F], of which number j sees the first seen[j] rows of its chain. Distributions [c][q]."""
+        """Chains of rows x [c, r, F], y [c, r]; queries [c, q, F], of which number j sees the first
+        seen[j] rows of its chain. Distributions [c][q]."""
         out = []
         for at in range(0, len(queries), TOGETHER):
-            out += self.ask_together(x[at:at + TOGETHER], y[at:at + TOGETHER], queries[at:at + TOGETHER], np.asarray(seen))
+            out += self.ask_together(x[at:at + TOGETHER], y[at:at + TOGETHER],
+                                     queries[at:at + TOGETHER], np.asarray(seen))
         return out
 
     def ask_together(self, x, y, queries, seen):
         model, config, scaling = self.model, self.model.config, self.statistics.scaling
         (chains, length), asked = y.shape, len(seen)
         features, stored = queries.shape[2], chains * length
-        h = embed_features(model, self.statistics, queries.reshape(-1, features), y[:0, 0] if length else y.ravel())
+        h = embed_features(model, self.statistics, queries.reshape(-1, features),
+                           y[:0, 0] if length else y.ravel())
         if length:
             h = np.concatenate([self.rows(x.reshape(-1, features), y.ravel(), y[:0, 0]), h])
-        owner = np.concatenate([np.repeat(np.arange(chains), length), np.repeat(np.arange(chains), asked)])
+        owner = np.concatenate(
+            [np.repeat(np.arange(chains), length),
+             np.repeat(np.arange(chains), asked)])
         sees = np.concatenate([np.tile(np.arange(length) + 1, chains), np.tile(seen, chains)])
-        own = (owner[:, None] == owner[None, :stored]) & (np.tile(np.arange(length), chains)[None, :] < sees[:, None])
+        place = np.tile(np.arange(length), chains)
+        own = (owner[:, None] == owner[None, :stored]) & (place[None, :] < sees[:, None])
         visible = np.concatenate([np.ones((len(h), len(self.states[0])), dtype=bool), own], axis=1)
         for i, context in enumerate(self.states):
             h = self.block(i, h, np.concatenate([context, h[:stored]]), visible)
         h = h[stored:]
         if config["norm"]["final"]:
             h = norm(model.tensors, "final_norm", config, h)
-        answers = [distribution(config["head"], raw, None, scaling.y_center, scaling.y_scale) for raw in head_outputs(model, h)]
+        answers = [
+            distribution(config["head"], raw, None, scaling.y_center, scaling.y_scale)
+            for raw in head_outputs(model, h)
+        ]
         return [answers[c * asked:(c + 1) * asked] for c in range(chains)]
 
     def after(self, x, y, queries):
@@ -93,7 +113,8 @@ class Context:
         return self.ask(x[None], y[None], queries[None], [len(y)] * len(queries))[0]
 
     def steps(self, x, y):
-        """x [c, m, F], y [c, m]: distributions [c][m] of each row given those of its chain before it."""
+        """x [c, m, F], y [c, m]: distributions [c][m] of each row given those of its chain before
+        it."""
         return self.ask(x[:, :-1], y[:, :-1], x, range(x.shape[1]))
 
 
@@ -127,8 +148,12 @@ class Referee:
 
     def density(self, orders):
         x, y = self.next(STEPS)
-        places = np.array([permutation(1, order, STEPS) for order in range(orders)]) if orders > 1 else np.arange(STEPS)[None]
-        logs = np.array([sum(d.log_pdf(v) for d, v in zip(chain, values)) for chain, values in zip(self.context.steps(x[places], y[places]), y[places])])
+        places = np.array([permutation(1, order, STEPS)
+                           for order in range(orders)]) if orders > 1 else np.arange(STEPS)[None]
+        logs = np.array([
+            sum(d.log_pdf(v) for d, v in zip(chain, values))
+            for chain, values in zip(self.context.steps(x[places], y[places]), y[places])
+        ])
         return logs.max() + math.log(np.mean(np.exp(logs - logs.max())))
 
     def conditionals(self, drawn):
@@ -144,38 +169,54 @@ class Referee:
     # ---- what is wrong with a claim, or None
 
     def check(self, claim):
-        values, operation, size, narrow = np.array(claim["values"], dtype=float), claim["operation"], claim["size"], claim.get("narrow", False)
+        values, narrow = np.array(claim["values"], dtype=float), claim.get("narrow", False)
+        operation, size = claim["operation"], claim["size"]
         if operation in ("predict", "append", "build"):
-            return self.check_moments(values.reshape(-1, 2), self.once((operation, size), lambda: self.moments(operation, size)), narrow)
+            return self.check_moments(
+                values.reshape(-1, 2),
+                self.once((operation, size), lambda: self.moments(operation, size)), narrow)
         if operation == "density":
             wanted = self.once((operation, size), lambda: self.density(size))
             off, most = abs(values[0] - wanted), STEPS * (NARROW if narrow else LOG_DENSITY)
-            return None if len(values) == 1 and off <= most else f"log density {values[0]:.9g} instead of {wanted:.9g}, more than {most:g} off"
+            if len(values) == 1 and off <= most:
+                return None
+            return f"log density {values[0]:.9g} instead of {wanted:.9g}, more than {most:g} off"
         drawn = values.reshape(-1, STEPS)
-        which = sorted({round(b) for b in np.linspace(0, len(drawn) - 1, min(OWN_DRAWS if claim.get("free") else DRAWS, len(drawn)))})
+        most = min(OWN_DRAWS if claim.get("free") else DRAWS, len(drawn))
+        which = sorted({round(b) for b in np.linspace(0, len(drawn) - 1, most)})
         if operation == "again":
-            given = [{0: d[0], STEPS - 1: self.last_step(drawn[0])} for d in self.conditionals(drawn[:1])]
+            given = [{0: d[0], STEPS - 1: self.last_step(drawn[0])}
+                     for d in self.conditionals(drawn[:1])]
         else:
-            given = self.once((operation, drawn[which].tobytes()), lambda: [dict(enumerate(d)) for d in self.conditionals(drawn[which])])
+            given = self.once((operation, drawn[which].tobytes()),
+                              lambda: [dict(enumerate(d)) for d in self.conditionals(drawn[which])])
         if claim.get("free"):
-            return self.check_own_random([below(d, drawn[b, k]) for b, steps in zip(which, given) for k, d in steps.items()])
-        wrong = [bad for b, steps in zip(which, given) for k, d in steps.items() if (bad := self.check_draw(d, drawn[b, k], b, k, narrow))]
-        return f"{len(drawn)} draws instead of {size}" if len(drawn) != size else "; ".join(wrong[:2]) or None
+            return self.check_own_random(
+                [below(d, drawn[b, k]) for b, steps in zip(which, given) for k, d in steps.items()])
+        wrong = [
+            bad for b, steps in zip(which, given) for k, d in steps.items()
+            if (bad := self.check_draw(d, drawn[b, k], b, k, narrow))
+        ]
+        return f"{len(drawn)} draws instead of {size}" if len(drawn) != size else "; ".join(
+            wrong[:2]) or None
 
     @staticmethod
     def check_moments(values, wanted, narrow):
         if len(values) != len(wanted):
             return f"{len(values)} predictions instead of {len(wanted)}"
         sds = np.array([d.sd() for d in wanted])
-        off = np.abs(values - np.stack([[d.mean() for d in wanted], sds], axis=1)) / (NARROW * sds[:, None] if narrow else MOMENTS)
+        off = np.abs(values - np.stack([[d.mean() for d in wanted], sds], axis=1))
+        off /= NARROW * sds[:, None] if narrow else MOMENTS
         if np.all(off <= 1):
             return None
         i = int(np.argmax(np.where(np.isnan(off), np.inf, off).max(axis=1)))
-        return f"mean and standard deviation of query {i} are {values[i]} instead of {[float(wanted[i].mean()), float(sds[i])]}"
+        expected = [float(wanted[i].mean()), float(sds[i])]
+        return f"mean and standard deviation of query {i} are {values[i]} instead of {expected}"
 
     @staticmethod
     def check_draw(d, value, b, k, narrow):
-        """A draw that is where the reference's is, or would be were the number that chooses the component a little more or less."""
+        """A draw that is where the reference's is, or would be were the number that chooses the
+        component a little more or less."""
         u, v = value_uniforms(1, b, k)
         chance, most = (NARROW_CHANCE, NARROW * d.sd()) if narrow else (CHANCE, DRAW)
         if any(abs(d.draw(w, v) - value) <= most for w in (u, u - chance, u + chance)):
@@ -187,7 +228,9 @@ class Referee:
         """Places of draws in their distributions are spread evenly."""
         places, n = np.sort(places), len(places)
         most = max(np.max(np.arange(1, n + 1) / n - places), np.max(places - np.arange(n) / n))
-        return None if most * math.sqrt(n) <= OWN_RANDOM else f"draws are off their distributions by {most:.3g}"
+        if most * math.sqrt(n) <= OWN_RANDOM:
+            return None
+        return f"draws are off their distributions by {most:.3g}"
 
 
 def below(d, y):
@@ -203,7 +246,8 @@ def main():
         wrong = referee.check(claim)
         if wrong:
             found = True
-            print(f"{claim['who']}, {claim['operation']} {claim['size']}, N = {asked['n']}: {wrong}")
+            print(
+                f"{claim['who']}, {claim['operation']} {claim['size']}, N = {asked['n']}: {wrong}")
     sys.exit(1 if found else 0)
 
 

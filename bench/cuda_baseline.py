@@ -1,8 +1,11 @@
 """PyTorch on the GPU, eager and as CUDA graphs, on the same weights as bench/cuda.c.
 
-    cuda_baseline.py model MODEL            write the reference model of the benchmark, random weights: width 128, 6 layers, 4 heads
-    cuda_baseline.py measure MODEL          time it: the lines of bench/cuda.c, with the columns eager and graph
-    cuda_baseline.py table KERNEL TORCH     both, side by side, with ratios and the floors of cuda/README.md, as Markdown
+    cuda_baseline.py model MODEL            write the reference model of the benchmark, random
+    weights: width 128, 6 layers, 4 heads
+    cuda_baseline.py measure MODEL          time it: the lines of bench/cuda.c, with the columns
+    eager and graph
+    cuda_baseline.py table KERNEL TORCH     both, side by side, with ratios and the floors of
+    cuda/README.md, as Markdown
 
 `measure` needs PyTorch with CUDA; `model` needs numpy only.
 
@@ -14,12 +17,18 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path[:0] = [os.path.join(ROOT, "train"), os.path.join(ROOT, "test", "reference"), os.path.join(ROOT, "bench")]
+sys.path[:0] = [
+    os.path.join(ROOT, "train"),
+    os.path.join(ROOT, "test", "reference"),
+    os.path.join(ROOT, "bench")
+]
 
 # microseconds: the limit of an H100 for the reference model (cuda/README.md)
 FLOORS = {
-    "predict 1 (1k)": 2, "predict 16 (1k)": 2, "predict 1024 (1k)": 7, "predict 1M (1k)": 6700, "sample 16 x 1 (1k)": 2, "sample 16 x 16 (1k)": 4,
-    "sample 16 x 256 (1k)": 49, "sample 16 x 4096 (1k)": 780, "score 16, 128 orders (1k)": 25, "build 1k": 6, "build 10k": 541, "append 1 (10k)": 9,
+    "predict 1 (1k)": 2, "predict 16 (1k)": 2, "predict 1024 (1k)": 7, "predict 1M (1k)": 6700,
+    "sample 16 x 1 (1k)": 2, "sample 16 x 16 (1k)": 4,
+    "sample 16 x 256 (1k)": 49, "sample 16 x 4096 (1k)": 780, "score 16, 128 orders (1k)": 25,
+    "build 1k": 6, "build 10k": 541, "append 1 (10k)": 9,
 }
 
 
@@ -30,12 +39,17 @@ def write_reference_model(path):
 
     config = {
         "format": 1, "description": "random weights, for benchmarks", "architecture": "packed",
-        "inputs": {"features": 1, "scaling": "none"}, "target": {"scaling": "none"}, "min_rows": 0, "context": "prefix-causal",
-        "chain": {"buffer": None, "mask": "inclusive"}, "width": 128, "layers": 6, "heads": 4, "feedforward": 256,
-        "norm": {"kind": "rms", "placement": "pre", "eps": 1e-6, "final": True}, "activation": "gelu",
+        "inputs": {"features": 1, "scaling": "none"}, "target": {"scaling": "none"}, "min_rows": 0,
+        "context": "prefix-causal",
+        "chain": {"buffer": None, "mask": "inclusive"}, "width": 128, "layers": 6, "heads": 4,
+        "feedforward": 256,
+        "norm": {"kind": "rms", "placement": "pre", "eps": 1e-6, "final": True},
+        "activation": "gelu",
         "attention": {"bias": "none", "sinks": 8, "log_scale": True},
-        "embedder": {"kind": "additive", "x": {"kind": "mlp", "hidden": [256]}, "y": {"kind": "mlp", "hidden": [256]}, "roles": False, "positions": 0},
-        "head": {"kind": "mixture", "hidden": [256], "components": 20, "std": "softplus", "floor": 0.001},
+        "embedder": {"kind": "additive", "x": {"kind": "mlp", "hidden": [256]},
+                     "y": {"kind": "mlp", "hidden": [256]}, "roles": False, "positions": 0},
+        "head": {"kind": "mixture", "hidden": [256], "components": 20, "std": "softplus",
+                 "floor": 0.001},
     }
     write_model(path, config, random_weights(config, 1))
 
@@ -97,8 +111,11 @@ def measure(path):
             if n == 1024:
                 q = 4 * torch.rand(16) - 2
                 for draws in (1, 16, 256, 4096):
-                    questions[f"sample 16 x {draws} ({label})"] = lambda draws=draws: baseline.sample(q, draws)
-                questions[f"score 16, 128 orders ({label})"] = lambda: baseline.density(q, torch.sin(q), 128)
+                    questions[
+                        f"sample 16 x {draws} ({label})"] = lambda draws=draws: baseline.sample(
+                            q, draws)
+                questions[f"score 16, 128 orders ({label})"] = lambda: baseline.density(
+                    q, torch.sin(q), 128)
             for question, call in questions.items():
                 eager = median_time(torch, call)
                 replay = graphed(torch, call)
@@ -108,22 +125,32 @@ def measure(path):
 
 def read_lines(path):
     with open(path, encoding="utf-8") as f:
-        return [line.rstrip("\n").split("\t") for line in f if "\t" in line and not line.startswith("#")]
+        return [
+            line.rstrip("\n").split("\t") for line in f if "\t" in line and not line.startswith("#")
+        ]
 
 
 def print_table(kernels, baseline):
-    other = {(row[0], row[1]): row[2:] for row in read_lines(baseline)} if os.path.exists(baseline) else {}
+    other = {
+        (row[0], row[1]): row[2:]
+        for row in read_lines(baseline)
+    } if os.path.exists(baseline) else {}
 
     def ratio(text, by):
         return f"{float(text) / by:.1f}" if text not in ("", "-") and by > 0 else "-"
 
-    print("| model | question | kernels, µs | call, µs | launches | floor, µs | kernels / floor | torch eager / call | torch graph / call |")
+    print(
+        "| model | question | kernels, µs | call, µs | launches | floor, µs | kernels / floor | "
+        "torch eager / call | torch graph / call |"
+    )
     print("|---|---|---|---|---|---|---|---|---|")
     for model, question, kernel, call, launches in read_lines(kernels):
         eager, graph = other.get((model, question), ("-", "-"))
         floor = FLOORS.get(question) if model.startswith("reference") else None
-        print(f"| {model} | {question} | {kernel} | {call} | {launches} | {floor or '-'} | {ratio(kernel, floor) if floor else '-'} "
-              f"| {ratio(eager, float(call))} | {ratio(graph, float(call))} |")
+        print(
+            f"| {model} | {question} | {kernel} | {call} | {launches} | {floor or '-'} | "
+            f"{ratio(kernel, floor) if floor else '-'} "
+            f"| {ratio(eager, float(call))} | {ratio(graph, float(call))} |")
 
 
 if __name__ == "__main__":

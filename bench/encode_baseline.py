@@ -1,9 +1,10 @@
-"""PyTorch's time to encode a context of a bundled model with one column: milliseconds for each number of rows, one per line.
+"""PyTorch's time to encode a context of a bundled model with one column: milliseconds for each
+number of rows, one per line.
 
     encode_baseline.py MODEL ROWS...
 
-Eager, float32, with its own fused attention; the better of one thread and as many as there are processors, which the fewest rows decide, and the faster of two turns. For
-bench/contexts.
+Eager, float32, with its own fused attention; the better of one thread and as many as there are
+processors, which the fewest rows decide, and the faster of two turns. For bench/contexts.
 
 SPDX-License-Identifier: PostgreSQL
 """
@@ -30,10 +31,14 @@ def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     if not FUSED:
-        sys.exit("this PyTorch has no fused attention: the weights of 30,000 rows would take more memory than most machines have")
+        sys.exit(
+            "this PyTorch has no fused attention: the weights of 30,000 rows would take more "
+            "memory than most machines have"
+        )
     baseline, sizes = Baseline(sys.argv[1]), [int(n) for n in sys.argv[2:]]
     encode(baseline, sizes[0], 1)    # the first call makes what PyTorch keeps
-    threads = min((1, os.cpu_count()), key=lambda n: min(encode(baseline, sizes[0], n) for _ in range(2)))
+    threads = min((1, os.cpu_count()),
+                  key=lambda n: min(encode(baseline, sizes[0], n) for _ in range(2)))
     for n in sizes:
         print(f"{min(encode(baseline, n, threads) for _ in range(2)):.1f}", flush=True)
 

@@ -2,8 +2,9 @@
 
     make_model.py FILE
 
-Width 128, 6 layers, 4 heads, feed-forward 256, 20 components (Hassan et al., section 5); prefix-causal, so that rows can be appended;
-weights of 16 bits, like those of the bundled models. The arithmetic does not depend on what they say; every machine writes the same bytes.
+Width 128, 6 layers, 4 heads, feed-forward 256, 20 components (Hassan et al., section 5);
+prefix-causal, so that rows can be appended; weights of 16 bits, like those of the bundled models.
+The arithmetic does not depend on what they say; every machine writes the same bytes.
 
 SPDX-License-Identifier: PostgreSQL
 """
@@ -24,8 +25,10 @@ CONFIG = {
     "norm": {"kind": "layer", "placement": "pre", "eps": 1e-5, "final": True},
     "activation": "gelu",
     "attention": {"bias": "none", "sinks": 0, "log_scale": False},
-    "embedder": {"kind": "additive", "x": {"kind": "mlp", "hidden": [256, 256]}, "y": {"kind": "mlp", "hidden": [256, 256]}, "roles": False, "positions": 0},
-    "head": {"kind": "mixture", "hidden": [128], "components": 20, "std": "softplus", "floor": 0.001},
+    "embedder": {"kind": "additive", "x": {"kind": "mlp", "hidden": [256, 256]},
+                 "y": {"kind": "mlp", "hidden": [256, 256]}, "roles": False, "positions": 0},
+    "head": {"kind": "mixture", "hidden": [128], "components": 20, "std": "softplus",
+             "floor": 0.001},
 }
 
 

@@ -1,4 +1,5 @@
--- pg_posterior 1.0 to 1.1: complain if this script is sourced in psql rather than by ALTER EXTENSION
+-- pg_posterior 1.0 to 1.1: complain if this script is sourced in psql rather than by ALTER
+-- EXTENSION
 \echo Use "ALTER EXTENSION pg_posterior UPDATE TO '1.1'" to load this file. \quit
 
 -- What is new in 1.1 lies in parts/, which the install script includes, too.
@@ -7,21 +8,27 @@
 COMMENT ON FUNCTION posterior.probability(d posterior.distribution, label text)
 	IS 'probability of a label; NULL for what is no label of the distribution';
 COMMENT ON FUNCTION posterior.predict(posterior.context, VARIADIC "any")
-	IS 'predictive distribution of the target of a row with these features, which may be one jsonb array';
+	IS 'predictive distribution of the target of a row with these features, which may be one jsonb '
+		'array';
 COMMENT ON FUNCTION posterior.predict(name, anyelement)
-	IS 'predictive distribution of the target of a row, which may be a jsonb, given a named context; columns are matched by name';
+	IS 'predictive distribution of the target of a row, which may be a jsonb, given a named '
+		'context; columns are matched by name';
 COMMENT ON FUNCTION posterior.progress()
-	IS 'what backends are doing for named contexts whose rows the user may read; the view posterior.stat_progress shows it';
+	IS 'what backends are doing for named contexts whose rows the user may read; the view '
+		'posterior.stat_progress shows it';
 
 ALTER TABLE posterior.context_definition ADD UNIQUE (id);
 REVOKE SELECT ON posterior.context_definition FROM PUBLIC;
 \ir parts/definition_rights.sql
 
--- posterior.context_state returns a set now, which only a new function can. Views of users may depend on the view of its
--- counters, which therefore stays and does without the function for the moment.
+-- posterior.context_state returns a set now, which only a new function can. Views of users may
+-- depend on the view of its counters, which therefore stays and does without the function for the
+-- moment.
 CREATE OR REPLACE VIEW posterior.stat_contexts AS
-	SELECT name, relation::pg_catalog.regclass AS relation, 0::bigint AS skips, 0::bigint AS deltas, 0::bigint AS reads,
-		0::bigint AS extensions, 0::bigint AS rebuilds, 0::bigint AS private, 0::bigint AS rows, 0::bigint AS prefix_rows,
+	SELECT name, relation::pg_catalog.regclass AS relation, 0::bigint AS skips, 0::bigint AS deltas,
+		0::bigint AS reads,
+		0::bigint AS extensions, 0::bigint AS rebuilds, 0::bigint AS private, 0::bigint AS rows,
+			0::bigint AS prefix_rows,
 		0::bigint AS suffix_rows, 0::bigint AS bytes, 0::float8 AS drift
 	FROM posterior.context_definition;
 DROP FUNCTION posterior.context_state(uuid);

@@ -10,7 +10,8 @@ BEGIN
 		RAISE EXCEPTION 'context "%" does not exist', coalesce(context, 'NULL')
 			USING ERRCODE = 'undefined_object',
 				HINT =
-				'The view posterior.contexts lists those whose relation you may read; posterior.create_context makes one.';
+				'The view posterior.contexts lists those whose relation you may read; '
+				'posterior.create_context makes one.';
 	END IF;
 	RETURN defined;
 END $$;
@@ -48,9 +49,12 @@ BEGIN
 				GROUP BY (n - 1) / %5$s) b, LATERAL %6$s s$q$,
 		CASE WHEN number THEN 's.mean, s.stddev, s.quantiles, NULL::text, NULL::float8'
 			ELSE
-				'NULL::float8, NULL::float8, NULL::float8[], posterior.most_probable(s.prediction), posterior.probability(s.prediction, posterior.most_probable(s.prediction))' END,
+				'NULL::float8, NULL::float8, NULL::float8[], '
+				'posterior.most_probable(s.prediction), posterior.probability(s.prediction, '
+				'posterior.most_probable(s.prediction))' END,
 		posterior_internal.group_key(relation, shown, '{}', 'posterior row'), relation,
-			CASE WHEN only_missing THEN format('WHERE "posterior row".%I IS NULL', defined.target) ELSE '' END,
+			CASE WHEN only_missing
+				THEN format('WHERE "posterior row".%I IS NULL', defined.target) ELSE '' END,
 			block,
 		CASE WHEN number THEN 'posterior.predict_summary($1, b.rows, $2)'
 			ELSE 'posterior.predict_rows($1, b.rows)' END)
@@ -152,7 +156,8 @@ END $$;
 COMMENT ON FUNCTION posterior.suggest(text, regclass, integer, boolean, text, float8, float8,
 	integer, text[], bigint)
 	IS
-		'which candidates to try next: best in joint draws, by expected improvement or by a confidence bound';
+		'which candidates to try next: best in joint draws, by expected improvement or by a '
+		'confidence bound';
 
 CREATE FUNCTION posterior.order_gap(context text, relation regclass, orders integer DEFAULT 32,
 	draws integer DEFAULT 32, seed bigint DEFAULT 0,
@@ -190,7 +195,8 @@ BEGIN
 	-- orders
 	IF draws > 0 THEN
 		EXECUTE format($q$
-			WITH q AS MATERIALIZED (SELECT array_agg("posterior row" ORDER BY row_to_json("posterior row")::text) AS rows
+			WITH q AS MATERIALIZED (SELECT array_agg("posterior row"
+						ORDER BY row_to_json("posterior row")::text) AS rows
 				FROM %1$s "posterior row" WHERE "posterior row".%2$I IS NOT NULL),
 			d AS MATERIALIZED (SELECT s.draw, s.ord, s.y, q.rows[s.ord] AS r
 				FROM q, LATERAL posterior.sample($1, q.rows, $2, $3) s)
@@ -203,7 +209,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION posterior.order_gap(text, regclass, integer, integer, bigint)
 	IS
-		'how far joint answers for rows depend on their order: on observed values, and as a divergence on the model''s own draws';
+		'how far joint answers for rows depend on their order: on observed values, and as a '
+		'divergence on the model''s own draws';
 
 CREATE FUNCTION posterior_internal.watch_insert() RETURNS trigger
 	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -264,7 +271,8 @@ BEGIN
 			HINT = 'Name another column, and name the features when you create the context.';
 	END IF;
 	EXECUTE
-		format('CREATE OR REPLACE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW EXECUTE FUNCTION posterior_internal.watch_insert(%L, %L, %L, %L)',
+		format('CREATE OR REPLACE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW
+			EXECUTE FUNCTION posterior_internal.watch_insert(%L, %L, %L, %L)',
 		'posterior_watch_' || context, defined.relation, context, defined.target, "column",
 			CASE WHEN number THEN 'number' ELSE 'label' END);
 	IF leave_out THEN
@@ -279,7 +287,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION posterior.watch(text, text, float8,
 	boolean) IS
-	'have every row that is inserted into a context''s table tell its surprise in a column, and leave surprising ones out of the context if asked';
+	'have every row that is inserted into a context''s table tell its surprise in a column, and '
+	'leave surprising ones out of the context if asked';
 
 CREATE FUNCTION posterior.unwatch(context text) RETURNS void
 	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$

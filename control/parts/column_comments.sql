@@ -37,7 +37,8 @@ COMMENT ON COLUMN posterior.contexts.max_rows
 COMMENT ON COLUMN posterior.contexts.maintain
 	IS 'trigger: triggers report writes; read: each statement reads the rows';
 COMMENT ON COLUMN posterior.contexts.refreshed_rows
-	IS 'rows of the prefix that refresh_context has set, NULL where the canonical prefix holds or the rows may not be counted';
+	IS 'rows of the prefix that refresh_context has set, NULL where the canonical prefix holds or '
+		'the rows may not be counted';
 
 COMMENT ON COLUMN posterior.stat_contexts.name IS 'name of the context';
 COMMENT ON COLUMN posterior.stat_contexts.relation IS 'table or view of its rows';
@@ -50,7 +51,8 @@ COMMENT ON COLUMN posterior.stat_contexts.extensions
 	IS 'statements that read all rows and encoded some';
 COMMENT ON COLUMN posterior.stat_contexts.rebuilds IS 'statements that read and encoded all rows';
 COMMENT ON COLUMN posterior.stat_contexts.private
-	IS 'statements that kept their encoding to themselves: own uncommitted rows, policies, or no room in the cache';
+	IS 'statements that kept their encoding to themselves: own uncommitted rows, policies, or no '
+		'room in the cache';
 COMMENT ON COLUMN posterior.stat_contexts.rows IS 'rows at the last use';
 COMMENT ON COLUMN posterior.stat_contexts.prefix_rows IS 'rows of the prefix, which see each other';
 COMMENT ON COLUMN posterior.stat_contexts.suffix_rows

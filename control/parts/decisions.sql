@@ -9,7 +9,8 @@ CREATE FUNCTION posterior.surprise(d posterior.distribution, label text) RETURNS
 		10;
 COMMENT ON FUNCTION posterior.surprise(d posterior.distribution,
 	label text) IS
-	'probability of a label that is at most as probable as this one; NULL for what is no label of the distribution';
+	'probability of a label that is at most as probable as this one; NULL for what is no label of '
+	'the distribution';
 CREATE FUNCTION posterior.expected_excess(d posterior.distribution, y float8) RETURNS float8
 	AS 'MODULE_PATHNAME', 'posterior_expected_excess' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST
 		10;

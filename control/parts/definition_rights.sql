@@ -1,7 +1,8 @@
--- refreshed_rows counts rows of tables that not all may read: predictions read definitions as their owner, others the
--- view. Who owns the database may dump it.
+-- refreshed_rows counts rows of tables that not all may read: predictions read definitions as their
+-- owner, others the view. Who owns the database may dump it.
 DO $$ BEGIN
-	IF EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) 'pg_database_owner') THEN
+	IF EXISTS (SELECT FROM pg_catalog.pg_roles
+			WHERE rolname OPERATOR(pg_catalog.=) 'pg_database_owner') THEN
 		GRANT SELECT ON posterior.context_definition TO pg_database_owner;
 	END IF;
 END $$;

@@ -101,7 +101,8 @@ BEGIN
 			relation, target, "time" IS NOT NULL, folds,
 		CASE WHEN number THEN 'posterior.context' ELSE 'posterior.class_context' END, columns,
 		CASE WHEN number THEN
-			'posterior.normal(avg(y), greatest(coalesce(stddev(y), 0), 1e-9 * greatest(abs(avg(y)), 1e-100)))'
+			'posterior.normal(avg(y), greatest(coalesce(stddev(y), 0), 1e-9 * '
+			'greatest(abs(avg(y)), 1e-100)))'
 			ELSE 'NULL::posterior.distribution' END,
 		max_rows, CASE WHEN number THEN 'q.y[p.ord]' ELSE 'NULL::float8' END,
 			CASE WHEN number THEN 'NULL::text' ELSE 'q.y[p.ord]' END,
@@ -177,7 +178,8 @@ BEGIN
 		RAISE EXCEPTION 'relation % has too few rows with a target to evaluate', relation
 			USING ERRCODE = 'no_data_found',
 				HINT =
-				'A context needs 8 rows outside of the fold that it answers. Rows whose target is NULL do not count.';
+				'A context needs 8 rows outside of the fold that it answers. Rows whose target is '
+				'NULL do not count.';
 	END IF;
 	PERFORM posterior_internal.use_model(before, NOT number);
 END $$;
@@ -248,7 +250,9 @@ BEGIN
 	before := posterior_internal.use_model(model, NOT number);
 	IF "time" IS NULL THEN
 		source :=
-			format('SELECT series, row_key, NULL::timestamptz AS at, value, label, prediction FROM posterior_internal.cross_predictions(%L, %L, %L, %L, %L, NULL, NULL, %s, %s, %s, %L)',
+			format('SELECT series, row_key, NULL::timestamptz AS at, value, label, prediction
+				FROM posterior_internal.cross_predictions(%L, %L, %L, %L, %L, NULL, NULL,
+					%s, %s, %s, %L)',
 			relation, target, used, "by", shown, folds, max_rows, seed, number);
 	ELSE
 		IF kind <> 'integer' THEN
@@ -262,7 +266,8 @@ BEGIN
 				ELSE format('extract(epoch FROM r.%I)', "time") END) || calendar;
 		-- the values before a row are columns of it, numbers only
 		source := format($q$SELECT %1$s AS series, %2$s AS row_key, %3$s, %4$s AS prediction
-			FROM (SELECT %5$s, r.* FROM %6$s r WINDOW o AS (%7$s ORDER BY r.%8$I)) r ("posterior lag 1",
+			FROM (SELECT %5$s, r.* FROM %6$s r
+					WINDOW o AS (%7$s ORDER BY r.%8$I)) r ("posterior lag 1",
 				"posterior lag 2") %9$s
 			WINDOW w AS (%7$s ORDER BY r.%8$I ROWS BETWEEN %10$s PRECEDING AND 1 PRECEDING)$q$,
 			posterior_internal.group_key(relation, "by", '{}', 'r'),
@@ -272,7 +277,9 @@ BEGIN
 				|| CASE WHEN number THEN
 					format(' AS at, r.%I::float8 AS value, NULL::text AS label', target)
 					ELSE format(' AS at, NULL::float8 AS value, r.%I::text AS label', target) END,
-			CASE WHEN number THEN format('posterior.regress(r.%I::float8, %s, "posterior lag 1", "posterior lag 2") OVER w',
+			CASE WHEN number THEN format(
+					'posterior.regress(r.%I::float8, %s, "posterior lag 1", "posterior lag 2") '
+					'OVER w',
 				target, xs) ELSE format('posterior.classify(r.%I, %s) OVER w', target, xs) END,
 			CASE WHEN number THEN
 				format('lag(r.%1$I::float8) OVER o, lag(r.%1$I::float8, 2) OVER o', target)
@@ -289,7 +296,8 @@ BEGIN
 			WHERE prediction IS NOT NULL) t
 		WHERE %3$L OR s < %4$s$q$,
 		CASE WHEN number THEN
-			format('posterior.median(prediction), posterior.quantile(prediction, %s), posterior.quantile(prediction, %s)', (1
+			format('posterior.median(prediction), posterior.quantile(prediction, %s), '
+				'posterior.quantile(prediction, %s)', (1
 			- level) / 2, (1 + level) / 2)
 			ELSE 'NULL::float8, NULL::float8, NULL::float8' END, source, all_rows, threshold);
 	PERFORM posterior_internal.use_model(before, NOT number);
@@ -325,7 +333,8 @@ BEGIN
 		RAISE EXCEPTION 'relation % has no primary key', relation
 			USING ERRCODE = 'undefined_object',
 				HINT =
-				'Name the columns that tell its rows, as in key => ''{id}'', so that you know which cell is filled.';
+				'Name the columns that tell its rows, as in key => ''{id}'', so that you know '
+				'which cell is filled.';
 	END IF;
 	IF targets IS NULL THEN
 		SELECT array_agg(attname::text ORDER BY attnum) INTO targets FROM pg_attribute
@@ -369,14 +378,17 @@ BEGIN
 				max_rows,
 			CASE WHEN draws > 0 THEN 256 ELSE 1000 END, target,
 			CASE WHEN number THEN
-				format('posterior.median(p.prediction)::text, posterior.quantile(p.prediction, %s), posterior.quantile(p.prediction, %s)', (1
+				format('posterior.median(p.prediction)::text, posterior.quantile(p.prediction, '
+					'%s), posterior.quantile(p.prediction, %s)', (1
 				- level) / 2, (1 + level) / 2)
 				ELSE 'posterior.most_probable(p.prediction), NULL::float8, NULL::float8' END,
 			CASE WHEN draws = 0 THEN 'SELECT NULL::integer AS ord, NULL::text[] AS drawn'
 				WHEN number THEN
-					format('SELECT ord, array_agg(y::text ORDER BY draw) AS drawn FROM posterior.sample(c.context, q.rows, %s, %s) GROUP BY ord',
+					format('SELECT ord, array_agg(y::text ORDER BY draw) AS drawn
+						FROM posterior.sample(c.context, q.rows, %s, %s) GROUP BY ord',
 					draws, seed)
-				ELSE format('SELECT ord, array_agg(label ORDER BY draw) AS drawn FROM posterior.sample_labels(c.context, q.rows, %s, %s) GROUP BY ord', draws,
+				ELSE format('SELECT ord, array_agg(label ORDER BY draw) AS drawn
+					FROM posterior.sample_labels(c.context, q.rows, %s, %s) GROUP BY ord', draws,
 					seed) END);
 	END LOOP;
 	PERFORM posterior_internal.use_model(before), posterior_internal.use_model(class_before, true);
@@ -384,7 +396,8 @@ END $$;
 COMMENT ON FUNCTION posterior.impute(regclass, text[], text[], text[], float8, text[], integer,
 	integer, bigint, text, text)
 	IS
-		'distributions of the missing cells of a relation, given the other cells of their rows, and joint draws';
+		'distributions of the missing cells of a relation, given the other cells of their rows, '
+		'and joint draws';
 
 CREATE FUNCTION posterior.importance(relation regclass, target text, features text[] DEFAULT NULL,
 	"by" text[] DEFAULT NULL, folds integer DEFAULT 5,
@@ -409,7 +422,9 @@ BEGIN
 	before := posterior_internal.use_model(model, NOT number);
 	evidence := CASE WHEN k = 1 THEN
 		'SELECT series, 1 AS i, NULL::float8 AS loss FROM r GROUP BY series' ELSE
-		(SELECT string_agg(format('SELECT series, %s AS i, (max(w.whole) - posterior.log_evidence(y, %s ORDER BY h)) / nullif(count(y), 0) AS loss FROM r JOIN w USING (series) GROUP BY series',
+		(SELECT string_agg(format('SELECT series, %s AS i,
+			(max(w.whole) - posterior.log_evidence(y, %s ORDER BY h)) / nullif(count(y), 0) AS loss
+			FROM r JOIN w USING (series) GROUP BY series',
 			i,
 			(SELECT string_agg(format('f%s', j), ', ' ORDER BY j) FROM generate_series(1, k) j
 				WHERE j <> i)), ' UNION ALL ' ORDER BY i) FROM generate_series(1, k) i) END;

@@ -53,7 +53,8 @@ BEGIN
 	END LOOP;
 	IF season > 1 THEN
 		seasonal :=
-			', (same - @) / $, (same2 - @) / $, (same - past) / $, (same2 - past2) / $, (usual - @) / $, change / $';
+			', (same - @) / $, (same2 - @) / $, (same - past) / $, (same2 - past2) / $, (usual - '
+			'@) / $, change / $';
 	END IF;
 	FOR shape IN
 		SELECT * FROM (VALUES ('last', '1', false, false), ('last', '1', true, false), ('last',
@@ -62,7 +63,8 @@ BEGIN
 		WHERE (scale = '1' OR lowest > 0) AND (level OR NOT year OR year_xs <> '')
 	LOOP
 		columns := 'h' || seasonal ||
-			format(', (%s - @) / $, (mean2 - @) / $, (lag1 - @) / $, (lag2 - @) / $, (lag3 - @) / $',
+			format(', (%s - @) / $, (mean2 - @) / $, (lag1 - @) / $, (lag2 - @) / $, '
+				'(lag3 - @) / $',
 			CASE shape.anchor WHEN 'last' THEN 'mean1' ELSE 'last' END)
 			|| CASE WHEN shape.level THEN ', @' ELSE '' END || xs || CASE
 				WHEN shape.year THEN year_xs ELSE '' END;
@@ -151,7 +153,8 @@ BEGIN
 				avg(posterior.crps(d, value)) FILTER (WHERE NOT smooth) AS regressions
 				FROM classes),
 		weights AS (
-			SELECT least(greatest(1 / (1 + least(smoothing / nullif(regressions, 0), 1e3) ^ 3), 0.25),
+			SELECT least(greatest(1 / (1 + least(smoothing / nullif(regressions, 0), 1e3) ^ 3),
+						0.25),
 				0.7) AS w FROM scores),
 		pooled AS MATERIALIZED (
 			SELECT role, cut, target, h, value,

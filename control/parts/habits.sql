@@ -29,7 +29,8 @@ BEGIN
 			USING ERRCODE = 'invalid_parameter_value',
 				DETAIL = format('The kind is %s.', coalesce(quote_literal(kind), 'not there')),
 				HINT =
-					'Kinds are normal, mixture, bars, bars_half_normal and categorical, as posterior.to_jsonb writes them.';
+					'Kinds are normal, mixture, bars, bars_half_normal and categorical, as '
+					'posterior.to_jsonb writes them.';
 	ELSIF kind = 'normal' THEN
 		RETURN posterior.normal((object->>'mean')::float8, (object->>'sd')::float8);
 	END IF;

@@ -66,8 +66,10 @@ BEGIN
 		FROM unnest(ARRAY[0, 0.5, 1]) s;
 	END IF;
 	RETURN
-		concat('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 800 400" font-family="sans-serif" font-size="12">',
-		'<rect width="800" height="400" fill="white"/><path d="M60 30V370H780" fill="none" stroke="#888"/>',
+		concat('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 800 400" '
+			'font-family="sans-serif" font-size="12">',
+		'<rect width="800" height="400" fill="white"/><path d="M60 30V370H780" fill="none" '
+		'stroke="#888"/>',
 			labels,
 		'<polygon fill="#9ecae1" fill-opacity="0.6" points="' || upper_edge || ' ' || lower_edge
 			|| '"/>',

@@ -16,7 +16,8 @@ BEGIN
 	RAISE EXCEPTION 'column "%" is no time', "time"
 		USING ERRCODE = 'datatype_mismatch',
 			DETAIL = format('Its type is %s; a time is a date, a timestamp or an integer.', given),
-			HINT = format('Make a view that casts it, as in SELECT %I::timestamptz, and name the view instead.',
+			HINT = format('Make a view that casts it, as in SELECT %I::timestamptz, and name the '
+				'view instead.',
 				"time");
 END $$;
 COMMENT ON FUNCTION posterior_internal.time_kind(regclass,
@@ -91,7 +92,9 @@ BEGIN
 					ELSE format('The step is %s.',
 					justify_hours(make_interval(secs => length))) END,
 				HINT =
-					'Bring them onto one in a view, as in SELECT date_bin(''1 hour'', time, ''2000-01-01'') AS time, avg(y) AS y … GROUP BY 1, or give every, the length of a step.';
+					'Bring them onto one in a view, as in SELECT date_bin(''1 hour'', time, '
+					'''2000-01-01'') AS time, avg(y) AS y … GROUP BY 1, or give every, the length '
+					'of a step.';
 	END IF;
 END $$;
 COMMENT ON FUNCTION posterior_internal.grid(text, float8[], float8[],
@@ -241,9 +244,11 @@ BEGIN
 	source := CASE kind WHEN 'integer' THEN format('%1$I::float8 AS exact, %1$I::float8 AS local',
 		"time")
 		WHEN 'timestamp with time zone' THEN
-			format('extract(epoch FROM %1$I)::float8 AS exact, extract(epoch FROM %1$I::timestamp)::float8 AS local',
+			format('extract(epoch FROM %1$I)::float8 AS exact, extract(epoch FROM '
+				'%1$I::timestamp)::float8 AS local',
 			"time")
-		ELSE format('extract(epoch FROM %1$I::timestamp)::float8 AS exact, extract(epoch FROM %1$I::timestamp)::float8 AS local',
+		ELSE format('extract(epoch FROM %1$I::timestamp)::float8 AS exact, extract(epoch FROM '
+			'%1$I::timestamp)::float8 AS local',
 			"time") END;
 	FOR r IN EXECUTE format($q$
 		SELECT %1$s AS key, array_agg(exact ORDER BY exact) AS exact,
@@ -275,7 +280,9 @@ BEGIN
 					DETAIL = concat_ws(' ', 'Column', quote_ident("time"), 'has', r.times,
 					'values in', r.rows, 'rows' || (' of ' || r.key::text)) || '.',
 					HINT =
-						'Where the relation holds several series, name the columns that tell them apart, as in by => ''{store}''; else aggregate the rows of a time in a view.';
+						'Where the relation holds several series, name the columns that tell them '
+						'apart, as in by => ''{store}''; else aggregate the rows of a time in a '
+						'view.';
 		END IF;
 		SELECT * INTO g FROM posterior_internal.grid(kind, r.exact, r.local, step);
 		unit := g.unit;
@@ -330,7 +337,11 @@ BEGIN
 			future_index := '{}';
 			IF known IS NOT NULL THEN
 				EXECUTE
-					format('SELECT array_agg(i ORDER BY i) AS index, array_agg(f ORDER BY i) AS features FROM (SELECT DISTINCT ON (i) * FROM (SELECT (SELECT min(s.i) FROM generate_series($1 + 1, $1 + $2) s (i)
+					format('SELECT array_agg(i ORDER BY i) AS index,
+						array_agg(f ORDER BY i) AS features
+						FROM (SELECT DISTINCT ON (i) *
+							FROM (SELECT (SELECT min(s.i)
+								FROM generate_series($1 + 1, $1 + $2) s (i)
 						WHERE posterior_internal.grid_time($3, $4, $5, $6, $7, $8,
 							s.i)::%1$s = t.%2$I) AS i, ARRAY[%3$s]::float8[] AS f FROM %4$s t
 							WHERE ($9 IS NULL OR %5$s = $9)) k WHERE i IS NOT NULL ORDER BY i) d',
@@ -356,7 +367,8 @@ BEGIN
 						' rows without a target after the last that has one', ' of ' || r.key::text,
 						'.'),
 						HINT =
-							'Name the relation that has them, as in known => ''weather_forecast'', add them as rows whose target is NULL, or leave the features out.';
+							'Name the relation that has them, as in known => ''weather_forecast'', '
+							'add them as rows whose target is NULL, or leave the features out.';
 			END IF;
 			SELECT array_agg(row_x ORDER BY i) INTO xs FROM (
 				SELECT i, CASE WHEN cal IS NULL THEN '{}'

@@ -72,7 +72,8 @@ BEGIN
 		RAISE EXCEPTION 'column "%" is not a number', name
 			USING ERRCODE = 'datatype_mismatch',
 				DETAIL = format('It is the %s; its type is %s.', role, type),
-				HINT = format('Make a view that casts it, as in SELECT %I::float8, and name the view instead.',
+				HINT = format('Make a view that casts it, as in SELECT %I::float8, and name the '
+					'view instead.',
 					name);
 	END IF;
 END $$;
@@ -97,7 +98,8 @@ BEGIN
 			RAISE EXCEPTION 'relation % has no column that can be a feature', relation
 				USING ERRCODE = 'undefined_column',
 					HINT =
-					'Features may be numbers, booleans, text, enums, dates, timestamps and intervals.';
+					'Features may be numbers, booleans, text, enums, dates, timestamps and '
+					'intervals.';
 		END IF;
 		RETURN found;
 	END IF;
@@ -120,7 +122,8 @@ BEGIN
 			RAISE EXCEPTION 'column "%" cannot be a feature', feature
 				USING ERRCODE = 'datatype_mismatch', DETAIL = format('Its type is %s.', type),
 					HINT =
-						'Features may be numbers, booleans, text, enums, dates, timestamps and intervals; cast it in a view.';
+						'Features may be numbers, booleans, text, enums, dates, timestamps and '
+						'intervals; cast it in a view.';
 		END IF;
 	END LOOP;
 	IF (SELECT count(DISTINCT f) FROM unnest(features) f) < cardinality(features) THEN
@@ -197,7 +200,8 @@ BEGIN
 			RAISE EXCEPTION 'column "%" cannot be a group: it has another role here', name
 				USING ERRCODE = 'invalid_parameter_value',
 					HINT =
-					'by => names what tells one series or group from another, as in by => ''{store}''.';
+					'by => names what tells one series or group from another, as in by => '
+					'''{store}''.';
 		END IF;
 	END LOOP;
 	RETURN (SELECT format('jsonb_build_object(%s)',

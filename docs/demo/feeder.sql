@@ -1,9 +1,10 @@
 -- feeder.sql: the 33-bus distribution feeder of Baran and Wu, and an exact power flow for it.
 --
--- M. E. Baran, F. F. Wu: Network reconfiguration in distribution systems for loss reduction and load balancing,
--- IEEE Transactions on Power Delivery 4 (1989) 1401-1407. 12.66 kV, bus 1 is the substation (1.0 p.u.), 32 lines in
--- service, loads 3715 kW and 2300 kvar. Line n is the one that feeds bus n; every bus has a larger number than the one
--- that feeds it, which is what the two sweeps below rely on.
+-- M. E. Baran, F. F. Wu: Network reconfiguration in distribution systems for loss reduction and
+-- load balancing, IEEE Transactions on Power Delivery 4 (1989) 1401-1407. 12.66 kV, bus 1 is the
+-- substation (1.0 p.u.), 32 lines in service, loads 3715 kW and 2300 kvar. Line n is the one that
+-- feeds bus n; every bus has a larger number than the one that feeds it, which is what the two
+-- sweeps below rely on.
 --
 -- SPDX-License-Identifier: PostgreSQL
 
@@ -54,11 +55,13 @@ INSERT INTO feeder.bus VALUES
 	(32, 31, 0.3105, 0.3619, 210, 100, 'south'),
 	(33, 32, 0.3410, 0.5302,  60,  40, 'south');
 
--- Exact radial power flow for constant-power loads: p_kw[i], q_kvar[i] belong to bus i + 1 (32 of each).
--- Backward sweep: load currents are summed from the ends to the substation. Forward sweep: voltages follow from the
--- substation outwards. Repeated until no voltage moves by more than 1e-8 p.u. Returns the magnitudes v[1 .. 33] in p.u.,
--- the losses and the number of sweeps; raises an error where the feeder cannot carry the load.
-CREATE FUNCTION feeder.solve(p_kw float8[], q_kvar float8[], OUT v float8[], OUT loss_kw float8, OUT sweeps integer)
+-- Exact radial power flow for constant-power loads: p_kw[i], q_kvar[i] belong to bus i + 1 (32 of
+-- each). Backward sweep: load currents are summed from the ends to the substation. Forward sweep:
+-- voltages follow from the substation outwards. Repeated until no voltage moves by more than 1e-8
+-- p.u. Returns the magnitudes v[1 .. 33] in p.u., the losses and the number of sweeps; raises an
+-- error where the feeder cannot carry the load.
+CREATE FUNCTION feeder.solve(p_kw float8[], q_kvar float8[], OUT v float8[], OUT loss_kw float8,
+		OUT sweeps integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE STRICT AS $$
 DECLARE
 	kva CONSTANT float8 := 10000;								-- base of the per-unit system
@@ -68,7 +71,8 @@ DECLARE
 	x float8[];
 	vr float8[] := array_fill(1.0::float8, ARRAY[33]);		-- voltage: real and imaginary part
 	vi float8[] := array_fill(0.0::float8, ARRAY[33]);
-	ir float8[];												-- current of the line that feeds the bus
+	-- current of the line that feeds the bus
+	ir float8[];
 	ii float8[];
 	p float8;
 	q float8;
@@ -80,9 +84,11 @@ DECLARE
 BEGIN
 	IF cardinality(p_kw) <> 32 OR cardinality(q_kvar) <> 32 THEN
 		RAISE 'the feeder has 32 loads' USING ERRCODE = 'array_subscript_error',
-			DETAIL = format('Got %s active and %s reactive loads.', cardinality(p_kw), cardinality(q_kvar));
+			DETAIL = format('Got %s active and %s reactive loads.', cardinality(p_kw),
+					cardinality(q_kvar));
 	END IF;
-	SELECT array_agg(b.fed_by ORDER BY bus), array_agg(b.r_ohm / ohm ORDER BY bus), array_agg(b.x_ohm / ohm ORDER BY bus)
+	SELECT array_agg(b.fed_by ORDER BY bus), array_agg(b.r_ohm / ohm ORDER BY bus),
+		array_agg(b.x_ohm / ohm ORDER BY bus)
 		INTO fed_by, r, x FROM feeder.bus b;
 	sweeps := 0;
 	LOOP
@@ -115,6 +121,8 @@ BEGIN
 		END LOOP;
 		EXIT WHEN moved < 1e-8;
 	END LOOP;
-	SELECT array_agg(sqrt(vr[i] * vr[i] + vi[i] * vi[i]) ORDER BY i) INTO v FROM generate_series(1, 33) i;
-	SELECT kva * sum(r[i - 1] * (ir[i] * ir[i] + ii[i] * ii[i])) INTO loss_kw FROM generate_series(2, 33) i;
+	SELECT array_agg(sqrt(vr[i] * vr[i] + vi[i] * vi[i]) ORDER BY i) INTO v
+		FROM generate_series(1, 33) i;
+	SELECT kva * sum(r[i - 1] * (ir[i] * ir[i] + ii[i] * ii[i])) INTO loss_kw
+		FROM generate_series(2, 33) i;
 END $$;

@@ -5,7 +5,8 @@
 CREATE SCHEMA server;
 
 -- pgbench's log, as it is written: one line per transaction, latencies in microseconds.
-CREATE TABLE server.log (client integer, transaction integer, latency float8, script integer, epoch bigint, us integer);
+CREATE TABLE server.log (client integer, transaction integer, latency float8, script integer,
+		epoch bigint, us integer);
 
 CREATE TABLE server.latency (
 	n			bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -1,6 +1,6 @@
 /*
- * device_cpu.c: the cpu provider of the engine behind the table of device_api.h: what the server runs
- * with `--device cpu`, on machines without a GPU and in tests.
+ * device_cpu.c: the cpu provider of the engine behind the table of device_api.h: what the server
+ * runs with `--device cpu`, on machines without a GPU and in tests.
  *
  * "Device memory" is ordinary memory here, counted and limited in the same way. It is for tests and
  * comparison: a session that computes by itself is faster than one that asks a server which

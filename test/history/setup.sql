@@ -1,10 +1,12 @@
 -- The tables, contexts and checks of the history checker.
 CREATE EXTENSION pg_posterior;
-SELECT posterior.load_model(m, current_setting('test.models') || '/' || m || '.safetensors') FROM unnest(ARRAY['packed_causal', 'prefix_causal_scaled']) m;
+SELECT posterior.load_model(m, current_setting('test.models') || '/' || m || '.safetensors')
+	FROM unnest(ARRAY['packed_causal', 'prefix_causal_scaled']) m;
 ALTER DATABASE postgres SET posterior.model = 'packed_causal';
 SET posterior.model = 'packed_causal';
 
-CREATE TABLE h (k int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, x float8, label text, y float8, z int NOT NULL DEFAULT 1, u int UNIQUE DEFERRABLE INITIALLY DEFERRED);
+CREATE TABLE h (k int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, x float8, label text, y float8,
+		z int NOT NULL DEFAULT 1, u int UNIQUE DEFERRABLE INITIALLY DEFERRED);
 CREATE TABLE other (i int);
 CREATE TABLE via (x float8);
 CREATE TABLE parent (k int PRIMARY KEY, x float8, label text, y float8);
@@ -13,29 +15,43 @@ CREATE TABLE child (PRIMARY KEY (k)) INHERITS (parent);
 CREATE TABLE family (k int GENERATED ALWAYS AS IDENTITY, x float8, y float8);
 DO $$ BEGIN
 	FOR i IN 0 .. 31 LOOP
-		EXECUTE format('CREATE TABLE kid_%s (k int NOT NULL DEFAULT %s, x float8, y float8)', i, 1000000 + i);
-		EXECUTE format('INSERT INTO kid_%s (x, y) VALUES (random(), random()), (random(), random())', i);
+		EXECUTE format('CREATE TABLE kid_%s (k int NOT NULL DEFAULT %s, x float8, y float8)',
+				i, 1000000 + i);
+		EXECUTE format('INSERT INTO kid_%s (x, y) VALUES (random(), random()),
+			(random(), random())', i);
 	END LOOP;
 END $$;
 INSERT INTO family (x, y) SELECT random(), random() FROM generate_series(1, 20) i;
 -- rows before the checks begin, so that no context ever starts from nothing
-INSERT INTO h (x, label, y) SELECT random(), chr(65 + i % 3), random() FROM generate_series(1, 20) i;
+INSERT INTO h (x, label, y) SELECT random(), chr(65 + i % 3), random()
+	FROM generate_series(1, 20) i;
 INSERT INTO child SELECT i, random(), 'A', random() FROM generate_series(1, 20) i;
 
-SELECT posterior.create_context('causal', 'h', 'y', features => '{x,z}', order_by => 'k', model => 'packed_causal');
-SELECT posterior.create_context('prefix', 'h', 'y', features => '{x,z}', order_by => 'k', model => 'prefix_causal_scaled');
-SELECT posterior.create_context('window', 'h', 'y', features => '{x,z}', order_by => 'k', max_rows => 16, model => 'packed_causal');
-SELECT posterior.create_context('filtered', 'h', 'y', features => '{x,z}', order_by => 'k', filter => 'x < 0.5', model => 'packed_causal');
-SELECT posterior.create_context('by_value', 'h', 'y', features => '{x,z}', order_by => 'x', model => 'packed_causal');
-SELECT posterior.create_context('read', 'h', 'y', features => '{x,z}', order_by => 'k', maintain => 'read', model => 'packed_causal');
-SELECT posterior.create_context('altered', 'h', 'y', features => '{x,z}', order_by => 'k', model => 'packed_causal');
-SELECT posterior.create_context('refreshed', 'h', 'y', features => '{x,z}', order_by => 'k', model => 'prefix_causal_scaled');
-SELECT posterior.create_context('family', 'family', 'y', features => '{x,k}', order_by => 'k', maintain => 'trigger', model => 'packed_causal');
-SELECT posterior.create_context('inherited', 'child', 'y', features => '{x,k}', order_by => 'k', maintain => 'read', model => 'packed_causal');
+SELECT posterior.create_context('causal', 'h', 'y', features => '{x,z}', order_by => 'k',
+		model => 'packed_causal');
+SELECT posterior.create_context('prefix', 'h', 'y', features => '{x,z}', order_by => 'k',
+		model => 'prefix_causal_scaled');
+SELECT posterior.create_context('window', 'h', 'y', features => '{x,z}', order_by => 'k',
+		max_rows => 16, model => 'packed_causal');
+SELECT posterior.create_context('filtered', 'h', 'y', features => '{x,z}', order_by => 'k',
+		filter => 'x < 0.5', model => 'packed_causal');
+SELECT posterior.create_context('by_value', 'h', 'y', features => '{x,z}', order_by => 'x',
+		model => 'packed_causal');
+SELECT posterior.create_context('read', 'h', 'y', features => '{x,z}', order_by => 'k',
+		maintain => 'read', model => 'packed_causal');
+SELECT posterior.create_context('altered', 'h', 'y', features => '{x,z}', order_by => 'k',
+		model => 'packed_causal');
+SELECT posterior.create_context('refreshed', 'h', 'y', features => '{x,z}', order_by => 'k',
+		model => 'prefix_causal_scaled');
+SELECT posterior.create_context('family', 'family', 'y', features => '{x,k}', order_by => 'k',
+		maintain => 'trigger', model => 'packed_causal');
+SELECT posterior.create_context('inherited', 'child', 'y', features => '{x,k}', order_by => 'k',
+		maintain => 'read', model => 'packed_causal');
 
 -- how many predictions have been compared: sequences are not rolled back
 CREATE SEQUENCE compared;
-CREATE FUNCTION compare(name text, questions int, differ bigint, detail text) RETURNS int LANGUAGE plpgsql AS $$
+CREATE FUNCTION compare(name text, questions int, differ bigint, detail text)
+	RETURNS int LANGUAGE plpgsql AS $$
 BEGIN
 	IF differ > 0 THEN
 		RAISE EXCEPTION 'MISMATCH in context %', name USING DETAIL = detail, ERRCODE = 'P0004';
@@ -48,34 +64,48 @@ END $$;
 CREATE FUNCTION questions() RETURNS TABLE (x float8, z int) IMMUTABLE LANGUAGE sql AS
 	$$ SELECT i / 5.0, i FROM generate_series(0, 4) i $$;
 
--- From scratch: nothing of what these answer with was ever in the cache. In PL/pgSQL, because functions in SQL are parsed and planned at every call, which would
--- be half of the work of a history.
-CREATE FUNCTION from_scratch(value posterior.context) RETURNS posterior.distribution[] STABLE LANGUAGE plpgsql SET posterior.cache = off AS $$
+-- From scratch: nothing of what these answer with was ever in the cache. In PL/pgSQL, because
+-- functions in SQL are parsed and planned at every call, which would be half of the work of a
+-- history.
+CREATE FUNCTION from_scratch(value posterior.context) RETURNS posterior.distribution[] STABLE
+	LANGUAGE plpgsql SET posterior.cache = off AS $$
 BEGIN
-	RETURN (SELECT array_agg(prediction ORDER BY ord) FROM posterior.predict_rows(value, ARRAY(SELECT q FROM questions() q)));
+	RETURN (SELECT array_agg(prediction ORDER BY ord)
+			FROM posterior.predict_rows(value, ARRAY(SELECT q FROM questions() q)));
 END $$;
-CREATE FUNCTION sample_from_scratch(value posterior.context) RETURNS float8[] STABLE LANGUAGE plpgsql SET posterior.cache = off AS $$
+CREATE FUNCTION sample_from_scratch(value posterior.context) RETURNS float8[] STABLE
+	LANGUAGE plpgsql SET posterior.cache = off AS $$
 BEGIN
-	RETURN (SELECT array_agg(y ORDER BY draw, ord) FROM posterior.sample(value, ARRAY(SELECT q FROM questions() q), draws => 2, seed => 7));
+	RETURN (SELECT array_agg(y ORDER BY draw, ord)
+			FROM posterior.sample(value, ARRAY(SELECT q FROM questions() q),
+				draws => 2, seed => 7));
 END $$;
-CREATE FUNCTION density_from_scratch(value posterior.context) RETURNS float8 STABLE LANGUAGE plpgsql SET posterior.cache = off AS $$
+CREATE FUNCTION density_from_scratch(value posterior.context)
+	RETURNS float8 STABLE LANGUAGE plpgsql SET posterior.cache = off AS $$
 BEGIN
 	RETURN (SELECT posterior.log_density(value, q.x, q.x, q.z ORDER BY q.z) FROM questions() q);
 END $$;
 
 /*
- * One statement, so one snapshot: predictions from the named context, and from a context value gathered here, compared bit by bit. NULL where there are too
+ * One statement, so one snapshot: predictions from the named context,
+ 	and from a context value gathered here, compared bit by bit. NULL where there are too
  * few rows. The value of a causal model keeps the order it is gathered in.
  */
-CREATE FUNCTION check_causal(name text, lo float8 DEFAULT '-Infinity', hi float8 DEFAULT 'Infinity') RETURNS int STABLE LANGUAGE plpgsql AS $$
+CREATE FUNCTION check_causal(name text, lo float8 DEFAULT '-Infinity', hi float8 DEFAULT 'Infinity')
+	RETURNS int STABLE LANGUAGE plpgsql AS $$
 DECLARE
 	result int;
 BEGIN
-	WITH c AS MATERIALIZED (SELECT posterior.context(y, x, z ORDER BY k, y, x, z) AS value FROM h WHERE x > lo AND x < hi),
-	d AS (SELECT count(*) FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ, count(*) AS n
+	WITH c AS MATERIALIZED (SELECT posterior.context(y, x, z ORDER BY k, y, x, z) AS value FROM h
+			WHERE x > lo AND x < hi),
+	d AS (SELECT count(*)
+			FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ,
+			count(*) AS n
 		FROM posterior.predict_rows(check_causal.name, ARRAY(SELECT q FROM questions() q)) named
-		JOIN unnest((SELECT from_scratch(value) FROM c)) WITH ORDINALITY scratch (prediction, ord) USING (ord))
-	SELECT compare(check_causal.name, n::int, differ, CASE WHEN differ > 0 THEN (SELECT posterior.rows(value)::text FROM c) END) INTO result FROM d;
+		JOIN unnest((SELECT from_scratch(value) FROM c))
+			WITH ORDINALITY scratch (prediction, ord) USING (ord))
+	SELECT compare(check_causal.name, n::int, differ, CASE WHEN differ > 0
+			THEN (SELECT posterior.rows(value)::text FROM c) END) INTO result FROM d;
 	RETURN result;
 END $$;
 
@@ -84,19 +114,25 @@ DECLARE
 	result int;
 BEGIN
 	WITH c AS MATERIALIZED (SELECT posterior.context(y, x, z ORDER BY x, y, z) AS value FROM h),
-	d AS (SELECT count(*) FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ, count(*) AS n
+	d AS (SELECT count(*)
+			FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ,
+			count(*) AS n
 		FROM posterior.predict_rows('by_value', ARRAY(SELECT q FROM questions() q)) named
-		JOIN unnest((SELECT from_scratch(value) FROM c)) WITH ORDINALITY scratch (prediction, ord) USING (ord))
-	SELECT compare('by_value', n::int, differ, CASE WHEN differ > 0 THEN (SELECT posterior.rows(value)::text FROM c) END) INTO result FROM d;
+		JOIN unnest((SELECT from_scratch(value) FROM c))
+			WITH ORDINALITY scratch (prediction, ord) USING (ord))
+	SELECT compare('by_value', n::int, differ, CASE WHEN differ > 0
+			THEN (SELECT posterior.rows(value)::text FROM c) END) INTO result FROM d;
 	RETURN result;
 END $$;
 
 -- The newest rows, as a context with this limit shows them; NULL is no limit.
-CREATE FUNCTION newest(most int) RETURNS posterior.context STABLE LANGUAGE plpgsql SET posterior.cache = off AS $$
+CREATE FUNCTION newest(most int) RETURNS posterior.context STABLE
+	LANGUAGE plpgsql SET posterior.cache = off AS $$
 BEGIN
 	RETURN (WITH total AS (SELECT count(*) AS n FROM h WHERE y IS NOT NULL),
 	newest AS (SELECT * FROM h WHERE y IS NOT NULL ORDER BY k, y, x, z
-		OFFSET (SELECT CASE WHEN n > most THEN (n - most + most / 2 - 1) / (most / 2) * (most / 2) ELSE 0 END FROM total))
+		OFFSET (SELECT CASE WHEN n > most THEN (n - most + most / 2 - 1) / (most / 2) * (most / 2)
+				ELSE 0 END FROM total))
 	SELECT posterior.context(y, x, z ORDER BY k, y, x, z) FROM newest);
 END $$;
 
@@ -105,10 +141,14 @@ DECLARE
 	result int;
 BEGIN
 	WITH c AS MATERIALIZED (SELECT newest(16) AS value),
-	d AS (SELECT count(*) FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ, count(*) AS n
+	d AS (SELECT count(*)
+			FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ,
+			count(*) AS n
 		FROM posterior.predict_rows('window', ARRAY(SELECT q FROM questions() q)) named
-		JOIN unnest((SELECT from_scratch(value) FROM c)) WITH ORDINALITY scratch (prediction, ord) USING (ord))
-	SELECT compare('window', n::int, differ, CASE WHEN differ > 0 THEN (SELECT posterior.rows(value)::text FROM c) END) INTO result FROM d;
+		JOIN unnest((SELECT from_scratch(value) FROM c))
+			WITH ORDINALITY scratch (prediction, ord) USING (ord))
+	SELECT compare('window', n::int, differ, CASE WHEN differ > 0
+			THEN (SELECT posterior.rows(value)::text FROM c) END) INTO result FROM d;
 	RETURN result;
 END $$;
 
@@ -117,11 +157,16 @@ CREATE FUNCTION check_altered() RETURNS int STABLE LANGUAGE plpgsql AS $$
 DECLARE
 	result int;
 BEGIN
-	WITH c AS MATERIALIZED (SELECT newest(max_rows) AS value FROM posterior.contexts WHERE name = 'altered'),
-	d AS (SELECT count(*) FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ, count(*) AS n
+	WITH c AS MATERIALIZED (SELECT newest(max_rows) AS value FROM posterior.contexts
+			WHERE name = 'altered'),
+	d AS (SELECT count(*)
+			FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ,
+			count(*) AS n
 		FROM posterior.predict_rows('altered', ARRAY(SELECT q FROM questions() q)) named
-		JOIN unnest((SELECT from_scratch(value) FROM c)) WITH ORDINALITY scratch (prediction, ord) USING (ord))
-	SELECT compare('altered', n::int, differ, CASE WHEN differ > 0 THEN (SELECT posterior.rows(value)::text FROM c) END) INTO result FROM d;
+		JOIN unnest((SELECT from_scratch(value) FROM c))
+			WITH ORDINALITY scratch (prediction, ord) USING (ord))
+	SELECT compare('altered', n::int, differ, CASE WHEN differ > 0
+			THEN (SELECT posterior.rows(value)::text FROM c) END) INTO result FROM d;
 	RETURN result;
 END $$;
 
@@ -130,10 +175,15 @@ DECLARE
 	result int;
 BEGIN
 	WITH c AS MATERIALIZED (SELECT posterior.context(y, x, k ORDER BY k, y, x) AS value FROM child),
-	d AS (SELECT count(*) FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ, count(*) AS n
-		FROM posterior.predict_rows('inherited', ARRAY(SELECT q FROM (SELECT x, z AS k FROM questions()) q)) named
-		JOIN unnest((SELECT from_scratch(value) FROM c)) WITH ORDINALITY scratch (prediction, ord) USING (ord))
-	SELECT compare('inherited', n::int, differ, CASE WHEN differ > 0 THEN (SELECT posterior.rows(value)::text FROM c) END) INTO result FROM d;
+	d AS (SELECT count(*)
+			FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ,
+			count(*) AS n
+		FROM posterior.predict_rows('inherited',
+				ARRAY(SELECT q FROM (SELECT x, z AS k FROM questions()) q)) named
+		JOIN unnest((SELECT from_scratch(value) FROM c))
+			WITH ORDINALITY scratch (prediction, ord) USING (ord))
+	SELECT compare('inherited', n::int, differ, CASE WHEN differ > 0
+			THEN (SELECT posterior.rows(value)::text FROM c) END) INTO result FROM d;
 	RETURN result;
 END $$;
 
@@ -141,44 +191,65 @@ CREATE FUNCTION check_family() RETURNS int STABLE LANGUAGE plpgsql AS $$
 DECLARE
 	result int;
 BEGIN
-	WITH c AS MATERIALIZED (SELECT posterior.context(y, x, k ORDER BY k, y, x) AS value FROM family),
-	d AS (SELECT count(*) FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ, count(*) AS n
-		FROM posterior.predict_rows('family', ARRAY(SELECT q FROM (SELECT x, z AS k FROM questions()) q)) named
-		JOIN unnest((SELECT from_scratch(value) FROM c)) WITH ORDINALITY scratch (prediction, ord) USING (ord))
-	SELECT compare('family', n::int, differ, CASE WHEN differ > 0 THEN (SELECT posterior.rows(value)::text FROM c) END) INTO result FROM d;
+	WITH c AS MATERIALIZED (SELECT posterior.context(y, x, k ORDER BY k, y, x) AS value
+			FROM family),
+	d AS (SELECT count(*)
+			FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ,
+			count(*) AS n
+		FROM posterior.predict_rows('family',
+				ARRAY(SELECT q FROM (SELECT x, z AS k FROM questions()) q)) named
+		JOIN unnest((SELECT from_scratch(value) FROM c))
+			WITH ORDINALITY scratch (prediction, ord) USING (ord))
+	SELECT compare('family', n::int, differ, CASE WHEN differ > 0
+			THEN (SELECT posterior.rows(value)::text FROM c) END) INTO result FROM d;
 	RETURN result;
 END $$;
 
--- Joint answers: what they append to an encoding must not be seen by others, nor that of others by them.
+-- Joint answers: what they append to an encoding must not be seen by others, nor that of others by
+-- them.
 CREATE FUNCTION check_joint(name text) RETURNS int STABLE LANGUAGE plpgsql AS $$
 DECLARE
 	result int;
 BEGIN
 	WITH c AS MATERIALIZED (SELECT posterior.context(y, x, z ORDER BY k, y, x, z) AS value FROM h),
-	s AS (SELECT array_agg(y ORDER BY draw, ord) AS y FROM posterior.sample(check_joint.name, ARRAY(SELECT q FROM questions() q), draws => 2, seed => 7)),
-	l AS (SELECT posterior.log_density(check_joint.name, q.x, q ORDER BY q.z) AS density FROM questions() q),
+	s AS (SELECT array_agg(y ORDER BY draw, ord) AS y
+			FROM posterior.sample(check_joint.name, ARRAY(SELECT q FROM questions() q),
+				draws => 2, seed => 7)),
+	l AS (SELECT posterior.log_density(check_joint.name, q.x, q ORDER BY q.z) AS density
+			FROM questions() q),
 	d AS (SELECT CASE WHEN s.y IS DISTINCT FROM sample_from_scratch(value) THEN 1 ELSE 0 END
-			+ CASE WHEN density IS DISTINCT FROM density_from_scratch(value) THEN 1 ELSE 0 END AS differ, cardinality(s.y) + 5 AS n
+			+ CASE WHEN density IS DISTINCT FROM density_from_scratch(value) THEN 1 ELSE 0
+				END AS differ, cardinality(s.y) + 5 AS n
 		FROM c, s, l WHERE value IS NOT NULL)
-	SELECT compare(check_joint.name, n, differ, CASE WHEN differ > 0 THEN (SELECT posterior.rows(value)::text FROM c) END) INTO result FROM d;
+	SELECT compare(check_joint.name, n, differ, CASE WHEN differ > 0
+			THEN (SELECT posterior.rows(value)::text FROM c) END) INTO result FROM d;
 	RETURN result;
 END $$;
 
 -- A growing frame has the same canonical prefix as a named context of these rows.
-CREATE FUNCTION prefix_from_scratch() RETURNS posterior.distribution STABLE LANGUAGE sql SET posterior.model = 'prefix_causal_scaled' SET posterior.cache = off AS $$
-	WITH r AS (SELECT k, y, x, z FROM h WHERE y IS NOT NULL UNION ALL SELECT 2147483647, NULL, 0.3, 3),
-	f AS (SELECT k, posterior.regress(y, x, z) OVER (ORDER BY k, y, x, z ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS p FROM r)
+CREATE FUNCTION prefix_from_scratch() RETURNS posterior.distribution STABLE
+	LANGUAGE sql SET posterior.model = 'prefix_causal_scaled' SET posterior.cache = off AS $$
+	WITH r AS (SELECT k, y, x, z FROM h WHERE y IS NOT NULL UNION ALL SELECT 2147483647,
+			NULL, 0.3, 3),
+	f AS (SELECT k, posterior.regress(y, x, z)
+			OVER (ORDER BY k, y, x, z ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS p FROM r)
 	SELECT p FROM f WHERE k = 2147483647 $$;
 CREATE FUNCTION check_prefix() RETURNS int STABLE LANGUAGE sql AS $$
 	WITH f AS MATERIALIZED (SELECT prefix_from_scratch() AS p),
-	d AS (SELECT count(*) FILTER (WHERE p OPERATOR(posterior.<>) posterior.predict('prefix', q)) AS differ, count(*) AS n
+	d AS (SELECT count(*)
+			FILTER (WHERE p OPERATOR(posterior.<>) posterior.predict('prefix', q)) AS differ,
+			count(*) AS n
 		FROM f, (SELECT 0.3::float8 AS x, 3 AS z) q WHERE p IS NOT NULL)
-	SELECT compare('prefix', n::int, differ, CASE WHEN differ > 0 THEN (SELECT count(*)::text FROM h) END) FROM d $$;
+	SELECT compare('prefix', n::int, differ, CASE WHEN differ > 0
+			THEN (SELECT count(*)::text FROM h) END) FROM d $$;
 
--- Where the prefix ends by the last refresh, no value has it; so its own rows are read and encoded anew, under the definition and the rows of the same snapshot.
-CREATE FUNCTION refreshed_from_scratch() RETURNS posterior.distribution[] STABLE LANGUAGE plpgsql SET posterior.cache = off AS $$
+-- Where the prefix ends by the last refresh, no value has it; so its own rows are read and encoded
+-- anew, under the definition and the rows of the same snapshot.
+CREATE FUNCTION refreshed_from_scratch() RETURNS posterior.distribution[] STABLE
+	LANGUAGE plpgsql SET posterior.cache = off AS $$
 BEGIN
-	RETURN (SELECT array_agg(prediction ORDER BY ord) FROM posterior.predict_rows('refreshed', ARRAY(SELECT q FROM questions() q)));
+	RETURN (SELECT array_agg(prediction ORDER BY ord)
+			FROM posterior.predict_rows('refreshed', ARRAY(SELECT q FROM questions() q)));
 END $$;
 CREATE FUNCTION check_refreshed() RETURNS int STABLE LANGUAGE plpgsql AS $$
 DECLARE
@@ -187,28 +258,37 @@ BEGIN
 	IF (SELECT count(*) < 3 FROM h WHERE y IS NOT NULL) THEN
 		RETURN 0;
 	END IF;
-	WITH d AS (SELECT count(*) FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ, count(*) AS n
+	WITH d AS (SELECT count(*)
+			FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ,
+			count(*) AS n
 		FROM posterior.predict_rows('refreshed', ARRAY(SELECT q FROM questions() q)) named
 		JOIN unnest(refreshed_from_scratch()) WITH ORDINALITY scratch (prediction, ord) USING (ord))
-	SELECT compare('refreshed', n::int, differ, CASE WHEN differ > 0 THEN (SELECT count(*)::text FROM h) END) INTO result FROM d;
+	SELECT compare('refreshed', n::int, differ, CASE WHEN differ > 0
+			THEN (SELECT count(*)::text FROM h) END) INTO result FROM d;
 	RETURN result;
 END $$;
 
 CREATE FUNCTION check_all() RETURNS int STABLE LANGUAGE plpgsql AS $$
 BEGIN
-	RETURN check_causal('causal') + check_causal('read') + check_causal('filtered', '-Infinity', 0.5) + check_window() + check_by_value();
+	RETURN check_causal('causal') + check_causal('read')
+		+ check_causal('filtered', '-Infinity', 0.5) + check_window() + check_by_value();
 END $$;
 
--- The same of one question after the other: the first one may go through the model together with new rows.
+-- The same of one question after the other: the first one may go through the model together with
+-- new rows.
 CREATE FUNCTION check_scalar() RETURNS int STABLE LANGUAGE plpgsql AS $$
 DECLARE
 	result int;
 BEGIN
 	WITH c AS MATERIALIZED (SELECT posterior.context(y, x, z ORDER BY k, y, x, z) AS value FROM h),
-	d AS (SELECT count(*) FILTER (WHERE posterior.predict('causal', q) OPERATOR(posterior.<>) scratch.prediction) AS differ, count(*) AS n
+	d AS (SELECT count(*)
+			FILTER (WHERE posterior.predict('causal', q)
+				OPERATOR(posterior.<>) scratch.prediction) AS differ, count(*) AS n
 		FROM (SELECT row_number() OVER () AS ord, q FROM questions() q) named
-		JOIN unnest((SELECT from_scratch(value) FROM c)) WITH ORDINALITY scratch (prediction, ord) USING (ord))
-	SELECT compare('causal', n::int, differ, CASE WHEN differ > 0 THEN (SELECT posterior.rows(value)::text FROM c) END) INTO result FROM d;
+		JOIN unnest((SELECT from_scratch(value) FROM c))
+			WITH ORDINALITY scratch (prediction, ord) USING (ord))
+	SELECT compare('causal', n::int, differ, CASE WHEN differ > 0
+			THEN (SELECT posterior.rows(value)::text FROM c) END) INTO result FROM d;
 	RETURN result;
 END $$;
 
@@ -246,7 +326,8 @@ BEGIN
 	END LOOP;
 END $$;
 
--- A transaction whose deferred constraint fails, seen from a function: in a subtransaction, as a commit would abort the client.
+-- A transaction whose deferred constraint fails, seen from a function: in a subtransaction, as a
+-- commit would abort the client.
 CREATE FUNCTION violate() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	INSERT INTO h (x, y, u) SELECT random(), random(), 1 FROM generate_series(1, 2);

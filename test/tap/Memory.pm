@@ -1,4 +1,4 @@
-# Memory.pm: whether memory stops rising, where how much of it is held is not a test's to say.
+# Memory.pm: whether memory stops rising, for tests that cannot know how much of it is in use.
 #
 # SPDX-License-Identifier: PostgreSQL
 package Memory;
@@ -8,8 +8,8 @@ use warnings;
 use Exporter 'import';
 our @EXPORT = qw(calm);
 
-# How many of these sizes, measured one after another, do not exceed all before them. Where every
-# wave leaves memory behind, none; where what is held only varies, all but a few.
+# How many of these successive sizes do not exceed all before them. Where every round leaks, none;
+# where the amount in use only varies, all but a few.
 sub calm
 {
 	my ($calm, $highest) = (0, 0);

@@ -1,4 +1,4 @@
-# Waiting for PostgreSQL to start over after a backend was killed.
+# Restart.pm: wait until PostgreSQL has restarted after a backend was killed.
 #
 # SPDX-License-Identifier: PostgreSQL
 package Restart;
@@ -8,9 +8,11 @@ use warnings;
 use Exporter 'import';
 our @EXPORT = ('wait_for_restart');
 
-# Waits until the server of $node, whose log had $logged bytes before the kill, has ended all its processes and accepts connections again; dies after the
-# time limit of PostgreSQL's own tests. Until the postmaster has seen the death, a connection may still succeed and be ended with all others, hence the log.
-# The connections that are refused then are tried without a query: psql would end before it had read that, and the writer of it fail by EPIPE.
+# Waits until the server of $node, whose log had $logged bytes before the kill, has ended all its
+# processes and accepts connections again; dies after the time limit of PostgreSQL's own tests.
+# Until the postmaster has noticed the death, a connection may still succeed and be ended with all
+# others, hence the log. The polled connections carry no query: psql could end before it had read
+# one, and writing the query would fail with EPIPE.
 sub wait_for_restart
 {
 	my ($node, $logged) = @_;

@@ -1,4 +1,4 @@
-# Sessions that stay while a program does other things.
+# Session.pm: psql sessions that stay open beside a test.
 #
 # SPDX-License-Identifier: PostgreSQL
 package Session;
@@ -11,16 +11,17 @@ our @EXPORT = ('session', 'ask', 'leave');
 
 my $asked = 0;
 
-# A session with a database of a node, postgres unless another is named.
+# A session in a database of a node, by default postgres.
 sub session
 {
 	my ($node, $database) = @_;
 	my $s = { in => '', out => '' };
-	$s->{run} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr($database // 'postgres') ], '<', \$s->{in}, '>&', \$s->{out}, IPC::Run::timeout(300));
+	$s->{run} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr($database // 'postgres') ],
+		'<', \$s->{in}, '>&', \$s->{out}, IPC::Run::timeout(300));
 	return $s;
 }
 
-# What a statement says in it, errors among the rest.
+# The output of a statement, errors included.
 sub ask
 {
 	my ($s, $statement) = @_;
@@ -31,7 +32,7 @@ sub ask
 	return $s->{out} =~ s/\n?$end\n$//r;
 }
 
-# Its end.
+# End the session.
 sub leave
 {
 	my ($s) = @_;

@@ -1,7 +1,8 @@
 /*
- * late_writer.c: a library that writes while a transaction commits, as extensions do that keep their changes until then. SELECT late_write('statements')
- * has them executed in its callback for the end of the transaction. Callbacks are called newest first: so what is loaded before pg_posterior writes after
- * pg_posterior has told what the transaction did.
+ * late_writer.c: a library that writes while a transaction commits, like extensions that keep their
+ * changes until then. SELECT late_write('statements') has them executed in its callback for the end
+ * of the transaction. The newest callback is called first: a library that is loaded before
+ * pg_posterior writes after pg_posterior has entered the transaction in the writer logs.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -39,7 +40,8 @@ at_transaction_end(XactEvent event, void *arg)
 	if (what == NULL || (event != XACT_EVENT_PRE_COMMIT && event != XACT_EVENT_PRE_PREPARE))
 		return;
 	PushActiveSnapshot(GetTransactionSnapshot());
-	if (SPI_connect() != SPI_OK_CONNECT || SPI_execute(what, false, 0) < 0 || SPI_finish() != SPI_OK_FINISH)
+	if (SPI_connect() != SPI_OK_CONNECT || SPI_execute(what, false, 0) < 0 ||
+		SPI_finish() != SPI_OK_FINISH)
 		elog(ERROR, "could not execute \"%s\"", what);
 	PopActiveSnapshot();
 }

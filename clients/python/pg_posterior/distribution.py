@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: PostgreSQL
-"""Distributions as values: what posterior.distribution holds, with the methods of scipy.stats' frozen distributions.
+"""Distributions as values: what posterior.distribution holds, with the methods of scipy.stats'
+frozen distributions.
 
-Only the standard library is used. Numbers agree with the accessors in SQL; mixtures are inverted by bisection.
+Only the standard library is used. Numbers agree with the accessors in SQL; mixtures are inverted by
+bisection.
 """
 import json
 import math
@@ -10,7 +12,9 @@ import re
 import struct
 from statistics import NormalDist
 
-__all__ = ["Distribution", "Normal", "Mixture", "Bars", "Categorical", "parse", "from_bytes", "from_json"]
+__all__ = [
+    "Distribution", "Normal", "Mixture", "Bars", "Categorical", "parse", "from_bytes", "from_json"
+]
 
 _KINDS = {1: "normal", 2: "mixture", 3: "bars", 4: "bars_half_normal", 5: "categorical"}
 _QUARTILE = NormalDist().inv_cdf(0.75)
@@ -78,7 +82,8 @@ class Distribution:
 
     def rvs(self, size=None, random_state=None):
         """One draw, or a list of them; random_state is a seed or a random.Random."""
-        source = random_state if isinstance(random_state, random.Random) else random.Random(random_state)
+        source = random_state if isinstance(random_state,
+                                            random.Random) else random.Random(random_state)
         draws = [self.ppf(source.random()) for _ in range(1 if size is None else size)]
         return draws[0] if size is None else draws
 
@@ -107,10 +112,12 @@ class Mixture(Distribution):
         return self._sum(s * s + (m - mean) ** 2 for m, s in zip(self.means, self.sds))
 
     def cdf(self, y):
-        return self._sum(0.5 * math.erfc((m - y) / (s * math.sqrt(2))) for m, s in zip(self.means, self.sds))
+        return self._sum(0.5 * math.erfc((m - y) / (s * math.sqrt(2)))
+                         for m, s in zip(self.means, self.sds))
 
     def sf(self, y):
-        return self._sum(0.5 * math.erfc((y - m) / (s * math.sqrt(2))) for m, s in zip(self.means, self.sds))
+        return self._sum(0.5 * math.erfc((y - m) / (s * math.sqrt(2)))
+                         for m, s in zip(self.means, self.sds))
 
     def pdf(self, y):
         return self._sum(math.exp(-0.5 * ((y - m) / s) ** 2) / (s * math.sqrt(2 * math.pi))
@@ -120,7 +127,8 @@ class Mixture(Distribution):
         return -math.inf, math.inf
 
     def __repr__(self):
-        return "mixture(" + " + ".join(f"{w!r}*normal({m!r}, {s!r})" for w, m, s in zip(self.weights, self.means, self.sds)) + ")"
+        return "mixture(" + " + ".join(f"{w!r}*normal({m!r}, {s!r})"
+                                       for w, m, s in zip(self.weights, self.means, self.sds)) + ")"
 
 
 class Normal(Mixture):
@@ -203,7 +211,8 @@ class Bars(Distribution):
         return 0.0
 
     def _support(self):
-        return (-math.inf, math.inf) if self.half_normal_tails else (self.borders[0], self.borders[-1])
+        return (-math.inf, math.inf) if self.half_normal_tails else (self.borders[0],
+                                                                     self.borders[-1])
 
 
 class Categorical:
@@ -242,7 +251,8 @@ def from_json(value):
 
 
 def from_bytes(data):
-    """The distribution of its binary form: version, kind, count, big-endian doubles, labels that end with NUL."""
+    """The distribution of its binary form: version, kind, count, big-endian doubles, labels that
+    end with NUL."""
     data = bytes(data)
     version, kind, n = struct.unpack_from("!BBi", data)
     if version != 1 or kind not in _KINDS:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: PostgreSQL
-"""Adapters: psycopg 3 in text and binary, an SQLAlchemy type, columns of numbers for data frames."""
+"""Adapters: psycopg 3 in text and binary, an SQLAlchemy type, columns of numbers for data frames.
+"""
 from . import distribution as _distribution
 
 
@@ -11,7 +12,8 @@ def register(connection):
 
     info = TypeInfo.fetch(connection, "posterior.distribution")
     if info is None:
-        raise LookupError("the database has no type posterior.distribution: CREATE EXTENSION pg_posterior")
+        raise LookupError(
+            "the database has no type posterior.distribution: CREATE EXTENSION pg_posterior")
 
     class TextLoader(Loader):
         def load(self, data):
@@ -48,7 +50,8 @@ def sqlalchemy_type():
 
 
 def columns(distributions, levels=(0.05, 0.5, 0.95)):
-    """Columns of means, standard deviations and quantiles: a dict that pandas.DataFrame and pyarrow.table take."""
+    """Columns of means, standard deviations and quantiles: a dict that pandas.DataFrame and
+    pyarrow.table take."""
     known = [d for d in distributions]
     result = {"mean": [None if d is None else d.mean() for d in known],
               "stddev": [None if d is None else d.std() for d in known]}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: PostgreSQL
-"""Distributions by themselves, and where psycopg and a server (PGHOST) are, against the accessors in SQL."""
+"""Distributions by themselves, and where psycopg and a server (PGHOST) are, against the accessors
+in SQL."""
 import math
 import os
 import unittest
@@ -28,7 +29,7 @@ class Alone(unittest.TestCase):
         for d in ALL:
             grid = [d.ppf((i + 0.5) / 2000) for i in range(2000)]
             self.assertAlmostEqual(sum(grid) / len(grid), d.mean(), 1)
-            self.assertAlmostEqual(sum((y - d.mean()) ** 2 for y in grid) / len(grid) / d.var(), 1, 1)
+            self.assertAlmostEqual(sum((y - d.mean())**2 for y in grid) / len(grid) / d.var(), 1, 1)
 
     def test_text(self):
         for text in TEXTS:
@@ -41,7 +42,8 @@ class Alone(unittest.TestCase):
         self.assertEqual(columns, {"mean": [0.0, None], "stddev": [1.0, None], "q0.5": [0.0, None]})
 
     def test_hostile(self):
-        for call in (lambda: Normal(0, 0), lambda: Bars((1,), (1, 0)), lambda: pg_posterior.parse("poisson(1)"),
+        for call in (lambda: Normal(0, 0), lambda: Bars(
+            (1, ), (1, 0)), lambda: pg_posterior.parse("poisson(1)"),
                      lambda: pg_posterior.from_bytes(b"\x02\x01\0\0\0\1"), lambda: ALL[1].ppf(2)):
             self.assertRaises(ValueError, call)
 
@@ -65,20 +67,26 @@ class WithServer(unittest.TestCase):
         pg_posterior.register(self.connection)
 
     def test_against_accessors(self):
-        texts = TEXTS + ["bars(-1 [0.2] 0 [0] 1 [0.8] 3)", "bars_half_normal(-1 [0.1] 0 [0.6] 1 [0.3] 3)"]
+        texts = TEXTS + [
+            "bars(-1 [0.2] 0 [0] 1 [0.8] 3)", "bars_half_normal(-1 [0.1] 0 [0.6] 1 [0.3] 3)"
+        ]
         for text in texts:
             for binary in (False, True):
                 d, mean, sd, low, density = self.connection.execute(
-                    "SELECT d, posterior.mean(d), posterior.stddev(d), posterior.quantile(d, 0.1), posterior.pdf(d, 0.5)"
-                    " FROM (SELECT %s::text::posterior.distribution AS d) d", (text,), binary=binary).fetchone()
+                    "SELECT d, posterior.mean(d), posterior.stddev(d), posterior.quantile(d, 0.1), "
+                    "posterior.pdf(d, 0.5)"
+                    " FROM (SELECT %s::text::posterior.distribution AS d) d", (text,),
+                    binary=binary).fetchone()
                 self.assertAlmostEqual(d.mean(), mean, 9)
                 self.assertAlmostEqual(d.std(), sd, 9)
                 self.assertAlmostEqual(d.ppf(0.1), low, 6)
                 self.assertAlmostEqual(d.pdf(0.5), density, 9)
 
     def test_json_and_labels(self):
-        d, j = self.connection.execute("""SELECT d, d::jsonb FROM (SELECT 'categorical("a": 0.25, "é": 0.75)'::posterior.distribution AS d) d""",
-                                       binary=True).fetchone()
+        d, j = self.connection.execute(
+            """SELECT d, d::jsonb FROM (SELECT
+                'categorical("a": 0.25, "é": 0.75)'::posterior.distribution AS d) d""",
+            binary=True).fetchone()
         self.assertEqual(d.probabilities, pg_posterior.from_json(j).probabilities)
         self.assertTrue(math.isclose(d.pmf("é"), 0.75))
 

@@ -1,5 +1,5 @@
--- A child comes with its rows, is written by itself and goes. Under a lock that readers wait for: a plan that was made
--- before a child came does not read it, though its snapshot may show the rows.
+-- A child comes with its rows, is written by itself and goes. Under a lock that readers wait for: a
+-- plan that was made before a child came does not read it, though its snapshot may show the rows.
 BEGIN;
 LOCK TABLE family IN ACCESS EXCLUSIVE MODE;
 ALTER TABLE kid_:client_id INHERIT family;

@@ -1,0 +1,574 @@
+# The server process for devices, computing on the CPU: whatever happens to it fails at most the
+# statements in flight; sessions go on, and no answer is wrong.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Restart;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $node = PostgreSQL::Test::Cluster->new('server');
+$node->init;
+$node->append_conf('postgresql.conf', qq{
+	shared_preload_libraries = 'pg_posterior'
+	posterior.server_device = cpu
+	posterior.device = cuda
+	posterior.device_threshold = 0
+	posterior.model = 'tabular_small'
+	posterior.maintenance_delay = -1
+	log_min_messages = debug1
+	restart_after_crash = on
+});
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION pg_posterior;
+	CREATE TABLE t AS SELECT i, sin(i * 0.1) AS y, i * 0.1 AS x, cos(i * 0.3) AS z
+		FROM generate_series(1, 5000) i;
+	CREATE TABLE c AS SELECT k, posterior.context(y, x, z) AS ctx FROM t, generate_series(1, 20) k
+		WHERE i <= 200 + k GROUP BY k;
+	CREATE TABLE n AS SELECT * FROM t WHERE i <= 300;
+	SELECT posterior.create_context('n', 'n', 'y', features => '{x,z}', order_by => 'i');
+});
+
+# One value from the running server.
+sub server { return $node->safe_psql('postgres', "SELECT $_[0] FROM posterior.stat_server") }
+
+# Status, output and errors (with SQLSTATE) of statements in one session.
+sub run
+{
+	my ($sql, @options) = @_;
+	my ($out, $err) = ('', '');
+	my $status = $node->psql('postgres', "\\set VERBOSITY verbose\n$sql", stdout => \$out,
+		stderr => \$err, on_error_stop => 0, @options);
+	return ($status, $out, $err);
+}
+
+# Start psql with statements; finish() returns its output and errors.
+sub begin
+{
+	my (@sql) = @_;
+	my %p = (out => '', err => '');
+	my @statements = map { ('-c', $_) } @sql, "SELECT 'goes on'";
+	$p{run} = IPC::Run::start([ 'psql', '-XqAt', '-v', 'VERBOSITY=verbose', '-d',
+		$node->connstr('postgres'), @statements ], '<', \'', '>', \$p{out}, '2>', \$p{err});
+	return \%p;
+}
+sub finish { my ($p) = @_; $p->{run}->finish; return ($p->{out}, $p->{err}) }
+
+sub wait_until
+{
+	my ($query, $value, $what) = @_;
+	ok($node->poll_query_until('postgres', $query, $value), $what);
+}
+sub pid_of_server
+{
+	wait_until("SELECT state FROM posterior.stat_server", 'ready', 'the server is ready');
+	return server('pid');
+}
+
+sub has_ended
+{
+	my ($pid) = @_;
+	for (1 .. 100) { return 1 if !kill(0, $pid); sleep(0.1) }
+	return 0;
+}
+
+# A statement that takes long on any machine, and one that does not.
+my $long = 'SELECT count(*) FROM c,
+		posterior.sample(ctx, ARRAY(SELECT ROW(x, z) FROM t WHERE i <= 300), 2000) WHERE k = 1';
+my $short = 'SELECT posterior.mean(posterior.predict(ctx, 1, 2)) FROM c WHERE k = 1';
+my $right = $node->safe_psql('postgres', "SET posterior.device = cpu; $short");
+
+# ---- it answers as the session would -------------------------------------------------------------
+
+my $first = pid_of_server();
+is($node->safe_psql('postgres', $short), $right, 'the server answers as the session does');
+is(server('requests > 0 AND batches > 0 AND failures = 0'), 't', 'by the server');
+is($node->safe_psql('postgres', 'SELECT place, provider FROM posterior.devices'),
+		"session|cpu\nserver|cpu", 'posterior.devices shows it');
+ok(-S $node->data_dir . '/pgsql_tmp.pg_posterior.sock', 'its socket lies in the data directory');
+is((stat(_))[2] & 0777, 0600, 'for its owner only');
+is($node->safe_psql('postgres', "SET posterior.device = cpu; $short"), $right,
+	'a session may keep to the CPU');
+
+# Appends are mirrored: only new rows travel.
+my $named = "SELECT posterior.mean(posterior.predict('n', q))
+		FROM (SELECT 1.0::float8 AS x, 2.0::float8 AS z) q";
+$node->safe_psql('postgres', $named);
+my $rows = server('rows_received');
+my $builds = server('builds');
+$node->safe_psql('postgres', 'INSERT INTO n SELECT * FROM t WHERE i BETWEEN 301 AND 303');
+is($node->safe_psql('postgres', $named),
+	$node->safe_psql('postgres', "SET posterior.device = cpu; $named"), 'right after an INSERT');
+$node->safe_psql('postgres', $named) for 1 .. 3;
+is(server('rows_received') - $rows, 3, 'three rows have travelled');
+is(server('builds') - $builds, 0, 'nothing was built');
+
+# Small requests about an encoding of this process are computed by the session.
+my $before = server('requests');
+is($node->safe_psql('postgres', "SET posterior.device_threshold = 1e9; $short"), $right,
+	'a small request');
+is(server('requests'), $before, 'does not reach the server');
+is($node->safe_psql('postgres',
+	"SET posterior.device = auto; SET posterior.device_threshold = 0; $short"), $right,
+	'auto uses the server that is there');
+cmp_ok(server('requests'), '>', $before, 'really');
+
+# Other requests are sent, too: evidence as one density per stage of its prefix, summaries as their
+# few numbers.
+my $summary = 'SELECT sum(mean + stddev + quantiles[1] + log_density)
+		FROM c, posterior.predict_summary(ctx, ARRAY(SELECT ROW(x, z) FROM t WHERE i <= 70),
+			\'{0.3}\', ARRAY(SELECT y FROM t WHERE i <= 70)) WHERE k = 1';
+for my $question ($summary, 'SELECT posterior.log_evidence(y, x, z ORDER BY i) FROM t
+			WHERE i <= 70')
+{
+	my $expected = $node->safe_psql('postgres', "SET posterior.device = cpu; $question");
+	$before = server('requests');
+	is($node->safe_psql('postgres', $question), $expected, 'as the session answers');
+	cmp_ok(server('requests'), '>', $before, 'by the server');
+	is($node->safe_psql('postgres', "SET posterior.device_threshold = 1e9; $question"), $expected,
+		'or by the session, where it is little work');
+}
+is(server('failures'), '0', 'nothing has failed');
+
+# ---- killed --------------------------------------------------------------------------------------
+
+for my $signal ('KILL', 'SEGV', 'TERM')
+{
+	my $pid = pid_of_server();
+	my $victim = begin($long);
+	wait_until("SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE '%2000)%'
+			AND wait_event = 'Extension'", 't', 'a request is in flight');
+	kill $signal, $pid;
+	my ($out, $err) = finish($victim);
+	like($err, qr/ERROR:  58000: the (connection to the )?posterior server (was lost|has failed)/,
+		"SIG$signal: the statement in flight fails with 58000");
+	like($err, qr/HINT:  Repeat the statement/, 'and a hint');
+	like($out, qr/goes on/, 'its session goes on');
+	is($node->safe_psql('postgres', $short), $right, 'the next statement works');
+	cmp_ok(server('pid'), '!=', $pid, 'with another server');
+}
+my ($status, $out, $err) = (0, '', '');
+{
+	my $pid = pid_of_server();
+	my $small = 'SELECT sum(y) FROM c,
+			posterior.sample(ctx, ARRAY(SELECT ROW(x, z) FROM t WHERE i <= 20), 1200) WHERE k = 1';
+	my $expected = $node->safe_psql('postgres', "SET posterior.device = cpu; $small");
+	my $victim = begin('SET posterior.on_device_error = cpu', $small);
+	sleep(0.2);
+	kill 'KILL', $pid;
+	($out, $err) = finish($victim);
+	is($err, '', 'with on_device_error = cpu no statement fails');
+	like($out, qr/^\Q$expected\E$/m, 'the answer is the same');
+}
+
+# ---- hung ----------------------------------------------------------------------------------------
+
+{
+	my $pid = pid_of_server();
+	kill 'STOP', $pid;
+	my $began = time;
+	($status, $out, $err) = run("SET statement_timeout = '300ms'; $short; SET statement_timeout = 0;
+				SELECT 'goes on';");
+	like($err, qr/57014: canceling statement due to statement timeout/,
+		'a server that hangs: statement_timeout works');
+	like($out, qr/goes on/, 'the session goes on');
+	my $victim = begin($short);
+	wait_until("SELECT count(pg_cancel_backend(pid)) > 0 FROM pg_stat_activity
+				WHERE query LIKE '%predict(ctx%'
+		AND wait_event = 'Extension'", 't', 'a waiting statement is cancelled');
+	($out, $err) = finish($victim);
+	like($err, qr/57014: canceling statement due to user request/, 'and ends');
+	$victim = begin($short);
+	wait_until("SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_stat_activity
+				WHERE query LIKE '%predict(ctx%'
+		AND wait_event = 'Extension'", 't', 'a waiting session is terminated');
+	($out, $err) = finish($victim);
+	like($err, qr/terminating connection due to administrator command/, 'and ends');
+	is($node->safe_psql('postgres',
+				"SELECT requests IS NULL AND state = 'ready' FROM posterior.stat_server"), 't',
+			'the view does not wait for it');
+	kill 'CONT', $pid;
+	is($node->safe_psql('postgres', $short), $right, 'when it is there again, it answers');
+	is(server('pid'), $pid, 'the same server');
+
+	$node->safe_psql('postgres', "ALTER SYSTEM SET posterior.device_timeout = '2s'");
+	$node->reload;
+	sleep(0.5);
+	$pid = pid_of_server();
+	$victim = begin($long);
+	wait_until("SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE '%2000)%'
+			AND wait_event = 'Extension'", 't', 'a request is in flight');
+	kill 'STOP', $pid;
+	($out, $err) = finish($victim);
+	like($err, qr/58000: the connection to the posterior server was lost/,
+		'it is killed when it hangs for too long');
+	like($out, qr/goes on/, 'the session goes on');
+	is($node->safe_psql('postgres', $short), $right, 'the next statement works');
+	like(slurp_file($node->logfile), qr/posterior server is killed because it hangs/,
+		'the log says so');
+	$node->safe_psql('postgres', 'ALTER SYSTEM RESET posterior.device_timeout');
+	$node->reload;
+}
+
+# ---- clients that go -----------------------------------------------------------------------------
+
+{
+	pid_of_server();
+	my @own = ('SET posterior.cache = off', $long);
+	$node->safe_psql('postgres', "SET posterior.cache = off; $short");
+	wait_until('SELECT clients = 1 FROM posterior.stat_server', 't', 'no client is connected');
+	my ($encodings, $memory) = (server('encodings'), server('memory_used'));
+	for my $how ('pg_terminate_backend(pid)', 'pg_cancel_backend(pid)')
+	{
+		my @victims = map { begin(@own) } 1 .. 3;
+		wait_until("SELECT encodings > $encodings FROM posterior.stat_server", 't',
+				'the server works for them');
+		my $waiting = "FROM pg_stat_activity
+				WHERE query LIKE '%2000)%' AND wait_event = 'Extension'";
+		wait_until("SELECT count(*) = 3 $waiting", 't', 'three requests are in flight');
+		is($node->safe_psql('postgres', "SELECT count($how) $waiting"), '3', $how);
+		finish($_) for @victims;
+		wait_until("SELECT clients = 1 AND waiting = 0 AND encodings = $encodings
+					AND memory_used = $memory
+			FROM posterior.stat_server", 't', 'nothing stays behind');
+	}
+	cmp_ok(server('cancelled'), '>', 0, 'their requests were dropped');
+}
+
+# ---- memory --------------------------------------------------------------------------------------
+
+{
+	$node->safe_psql('postgres', "ALTER SYSTEM SET posterior.device_memory = '1MB'");
+	$node->reload;
+	wait_until("SELECT memory_limit = 1048576 FROM posterior.stat_server", 't',
+			'a server with little memory');
+	($status, $out, $err) = run("$short; SELECT 'goes on';");
+	like($err, qr/53200: out of device memory/, 'too little for the model: 53200');
+	like($err, qr/HINT:  Raise posterior.device_memory/, 'with a hint');
+	like($out, qr/goes on/, 'the session goes on');
+	is($node->safe_psql('postgres', "SET posterior.on_device_error = cpu; $short"), $right,
+		'or the CPU answers');
+	cmp_ok(server('fallbacks'), '>', 0, 'which is counted');
+
+	# Room for the model and a few of twenty contexts.
+	my $expected = $node->safe_psql('postgres',
+			'SET posterior.device = cpu; SELECT k, posterior.mean(posterior.predict(ctx, 1, 2))
+				FROM c ORDER BY k');
+	$node->safe_psql('postgres', "ALTER SYSTEM SET posterior.device_memory = '14MB'");
+	$node->reload;
+	wait_until("SELECT memory_limit = 14680064 FROM posterior.stat_server", 't',
+			'a server with room for some');
+	my @clients = map {
+			begin(('SELECT k, posterior.mean(posterior.predict(ctx, 1, 2)) FROM c
+				ORDER BY k') x 3) } 1 .. 12;
+	my $most = 0;
+	for (1 .. 20)
+	{
+		my $used = server('memory_used') || 0;
+		$most = $used if $used > $most;
+		sleep(0.05);
+	}
+	my $wrong = 0;
+	for my $p (@clients)
+	{
+		($out, $err) = finish($p);
+		$wrong++ if $err ne '' || $out ne "$expected\n" x 3 . "goes on\n";
+		diag($err) if $err ne '';
+	}
+	is($wrong, 0, 'twelve clients, twenty contexts: all answers are right');
+	cmp_ok($most, '<=', 14680064, 'within posterior.device_memory');
+	cmp_ok(server('evictions'), '>', 0, 'because the least recently used are evicted');
+	$node->safe_psql('postgres', 'ALTER SYSTEM RESET posterior.device_memory');
+	$node->reload;
+	wait_until("SELECT memory_limit = 1073741824 FROM posterior.stat_server", 't', 'and back');
+}
+
+# Two models that do not fit together evict each other.
+{
+	my $other = 'SELECT posterior.mean(posterior.predict(ctx, 1)) FROM d';
+	$node->safe_psql('postgres', 'CREATE TABLE d AS SELECT posterior.context(y, x / 300) AS ctx
+				FROM t WHERE i <= 300');
+	my $expected = $node->safe_psql('postgres',
+		"SET posterior.device = cpu; SET posterior.model = gp1d; $other");
+	$node->safe_psql('postgres', "ALTER SYSTEM SET posterior.device_memory = '9MB'");
+	$node->reload;
+	wait_until("SELECT memory_limit = 9437184 FROM posterior.stat_server", 't',
+			'a server with room for one model');
+	my $both = "SET posterior.model = gp1d; $other; SET posterior.model = tabular_small; $short;";
+	is($node->safe_psql('postgres', $both x 4), join("\n", ($expected, $right) x 4),
+		'two models by turns in one session');
+	my @clients = map { begin(("SET posterior.model = gp1d", $other,
+		"SET posterior.model = tabular_small", $short) x 3) } 1 .. 4;
+	my @said = map { my ($o, $e) = finish($_); $o . $e } @clients;
+	is_deeply(\@said, [ (join("\n", ($expected, $right) x 3) . "\ngoes on\n") x 4 ],
+		'and in several');
+	cmp_ok(server('evictions'), '>', 0, 'they give way to each other');
+	$node->safe_psql('postgres', 'ALTER SYSTEM RESET posterior.device_memory');
+	$node->reload;
+	wait_until("SELECT memory_limit = 1073741824 FROM posterior.stat_server", 't',
+			'and back again');
+}
+
+# Requests of several sessions about one context are answered in one batch.
+{
+	my $gate = 'SELECT count(*) FROM n, LATERAL posterior.predict(\'n\', n)';
+	my @clients = map { begin(($gate) x 3) } 1 .. 12;
+	my $lines = 0;
+	for my $p (@clients)
+	{
+		($out, $err) = finish($p);
+		$lines += () = $out =~ /^303$/mg;
+	}
+	is($lines, 36, 'twelve sessions predict from one context');
+	cmp_ok(server('largest_batch'), '>', 1, 'and are answered together');
+}
+
+# ---- random kills under load ---------------------------------------------------------------------
+
+{
+	my $kills = $ENV{POSTERIOR_KILLS} || 300;
+	my $loop = q{
+		DO $$
+		DECLARE done int := 0; failed int := 0; value float8; kk int;
+		BEGIN
+			WHILE NOT EXISTS (SELECT FROM stop) LOOP
+				kk := 1 + done % 20;
+				BEGIN
+					SELECT posterior.mean(posterior.predict(ctx, 1, 2)) INTO value
+						FROM c WHERE k = kk;
+					IF value <> (SELECT r.value FROM truth r WHERE k = kk)
+						THEN RAISE 'wrong answer'; END IF;
+				EXCEPTION WHEN system_error THEN failed := failed + 1;
+				END;
+				done := done + 1;
+			END LOOP;
+			RAISE NOTICE 'done %, failed %', done, failed;
+		END $$;
+	};
+	$node->safe_psql('postgres',
+			'CREATE TABLE stop (); CREATE TABLE truth AS
+				SELECT k, posterior.mean(posterior.predict(ctx, 1, 2)) AS value FROM c');
+	is($node->safe_psql('postgres',
+				'SET posterior.device = cpu; SELECT count(*) FROM truth r, c
+				WHERE r.k = c.k AND value <> posterior.mean(posterior.predict(ctx, 1, 2))'), '0',
+		'the truth is true');
+	my $postmaster = $node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()');
+	my @clients = map { begin('SET posterior.on_device_error = ' . ($_ % 2 ? 'error' : 'cpu'),
+		$loop) } 1 .. 6;
+	my $killed = 0;
+	my $file = $node->data_dir . '/../kills';
+	# The pid is taken from the operating system, so that the server's clients are not slowed down.
+	my $until = time + 0.8 * $kills;
+	while ($killed < $kills && time < $until)
+	{
+		sleep(rand(0.15));
+		my $pid = $node->safe_psql('postgres',
+				'SELECT coalesce(pid, 0) FROM posterior.server_state()');
+		$killed += kill('KILL', $pid) if $pid > 0;
+	}
+	$node->safe_psql('postgres', 'INSERT INTO stop DEFAULT VALUES');
+	my ($done, $failed, $lost) = (0, 0, 0);
+	for my $i (0 .. $#clients)
+	{
+		my ($o, $e) = finish($clients[$i]);
+		if ($o =~ /goes on/ && $e =~ /NOTICE:.*done (\d+), failed (\d+)/) { $done += $1;
+			$failed += $2; }
+		else { $lost++; diag("$o $e"); }
+	}
+	diag("$killed kills, $done questions, $failed failed");
+	cmp_ok($killed, '>=', $kills, 'the server was killed many times');
+	is($lost, 0, 'no session was lost, no answer was wrong');
+	cmp_ok($failed, '>', 0, 'some statements failed, with 58000');
+	is($node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()'), $postmaster,
+			'PostgreSQL did not notice');
+	is($node->safe_psql('postgres', $short), $right, 'and it works');
+}
+
+# ---- a backend is killed: PostgreSQL starts over, and the server with it -------------------------
+
+{
+	my $pid = pid_of_server();
+	my $victim = begin($long);
+	wait_until("SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE '%2000)%'
+			AND wait_event = 'Extension'", 't', 'a request is in flight');
+	my $logged = -s $node->logfile;
+	kill 'KILL', $node->safe_psql('postgres',
+			"SELECT pid FROM pg_stat_activity WHERE query LIKE '%2000)%'
+			AND wait_event = 'Extension'");
+	finish($victim);
+	wait_for_restart($node, $logged);
+	ok($node->poll_query_until('postgres',
+				"SELECT state = 'ready' AND pid <> $pid FROM posterior.server_state()", 't'),
+			'another server after a crash');
+	is($node->safe_psql('postgres', $short), $right, 'which answers');
+	is(server('encodings'), '1', 'and holds what was asked since');
+	ok(has_ended($pid), 'the old one has ended');
+}
+
+# ---- servers that are not what they should be ----------------------------------------------------
+
+my $rogue = $node->data_dir . '/../rogue';
+open(my $program, '>', $rogue) or die;
+print $program q{#!/usr/bin/perl
+use strict; use warnings; use IO::Socket::UNIX; use IO::Select;
+my %option; while (@ARGV) { my $name = shift @ARGV;
+	$option{$name} = $name eq '--supervised' ? 1 : shift @ARGV; }
+open(my $f, '<', "$0.mode") or die; my $mode = <$f>; chomp $mode;
+unlink $option{'--socket'}; umask 0177;
+my $listener = IO::Socket::UNIX->new(Local => $option{'--socket'}, Listen => 50) or die;
+STDERR->autoflush(1); print STDERR "R rogue\n";
+sub fnv
+{
+	my $h = 2166136261;
+	for (unpack 'C*', $_[0]) { $h = (($h ^ $_) * 16777619) & 0xffffffff } return $h;
+}
+sub header
+{
+	my ($kind, $id, $length, $version) = @_;
+	my $h = pack('L S S Q Q L', 0x53504e54, $version || 1, $kind, $id, $length, 0);
+	return $h . pack('L', fnv($h));
+}
+$SIG{ALRM} = sub { print STDERR "\n"; alarm 1 }; alarm 1; $SIG{PIPE} = 'IGNORE';
+my $select = IO::Select->new($listener, \*STDIN);
+while (1) {
+	for my $s ($select->can_read(1)) {
+		if ($s == $listener) { $select->add(scalar $listener->accept); next }
+		if (fileno($s) == 0) { exit 0 }
+		my $n = sysread($s, my $bytes, 1 << 20);
+		if (!$n) { $select->remove($s); close $s; next }
+		my ($magic, $version, $kind, $id, $length) = unpack('L S S Q Q', $bytes);
+		my $queries = $kind == 3 ? unpack('x112 q', $bytes) : 0;
+		if ($mode eq 'version') { syswrite($s, header(64, $id, 0, 9)); next }
+		if ($mode eq 'garbage') { syswrite($s, 'x' x 4096); next }
+		if ($mode eq 'silent close') { $select->remove($s); close $s; next }
+		if ($kind == 1) {
+			my $welcome = pack('a16 a128 a64 L L Q Q Q', 'rogue', 'rogue', '', 1, 1, 0, 1, $$);
+			if ($mode eq 'short welcome') { syswrite($s, header(64, $id, 8) . ('x' x 8)); next }
+			syswrite($s, header(64, $id, length $welcome) . $welcome); next;
+		}
+		if ($kind == 2) { syswrite($s, header(65, $id, 0)); next }
+		if ($mode eq 'other id') { syswrite($s, header(66, $id + 7, 0)) }
+		elsif ($mode eq 'wrong size') { syswrite($s, header(66, $id, 24) . ("\0" x 24)) }
+		elsif ($mode eq 'nonsense') { syswrite($s, header(66, $id, $queries ? 384 : 0)
+			. ($queries ? pack('d', -1) x 48 : '')) }
+		elsif ($mode eq 'negative') { syswrite($s, header(66, $id, $queries ? 16 : 0)
+			. ($queries ? pack('d d', 0, -1) : '')) }
+		elsif ($mode eq 'huge') { syswrite($s, header(66, $id, 1 << 39)) }
+		elsif ($mode eq 'half') { syswrite($s, header(66, $id, 480) . ("\0" x 100));
+			$select->remove($s); close $s }
+		elsif ($mode eq 'kind') { syswrite($s, header(77, $id, 0)) }
+		elsif ($mode eq 'bad failure') { syswrite($s, header(69, $id, 520) . ("\0" x 520)) }
+		elsif ($mode eq 'missing') { syswrite($s, header(67, $id, 16) . pack('Q q', 0, 0)) }
+		elsif ($mode eq 'too much') { syswrite($s, header(67, $id, 16) . pack('Q q', 0, 1 << 40)) }
+		elsif ($mode eq 'sum') { my $h = header(66, $id, 0); substr($h, 31, 1) = "\xff";
+			syswrite($s, $h) }
+	}
+}
+};
+close $program;
+chmod 0755, $rogue;
+sub rogue_mode
+{
+	my ($mode) = @_;
+	open(my $f, '>', "$rogue.mode") or die;
+	print $f "$mode\n";
+	close $f;
+}
+
+rogue_mode('garbage');
+$node->append_conf('postgresql.conf', "posterior.server_program = '$rogue'\n");
+$node->reload;
+for my $case (
+	[ 'garbage', qr/58000: the reply of the posterior server is corrupt/ ],
+	[ 'version',
+		qr/58000: the posterior server is of another version.*rotocol version 9 was received/s ],
+	[ 'silent close', qr/58000: the posterior server is not running/ ],
+	[ 'short welcome', qr/58000: the reply of the posterior server is corrupt/ ],
+	[ 'other id', qr/58000: the reply of the posterior server is corrupt.*answers question/s ],
+	[ 'wrong size',
+		qr/58000: the reply of the posterior server is corrupt.*n answer of 24 bytes/s ],
+	[ 'nonsense',
+		qr/58000: the reply of the posterior server is corrupt.*no answer to what was asked/s ],
+	[ 'negative',
+		qr/58000: the reply of the posterior server is corrupt.*no answer to what was asked/s,
+		'SELECT mean FROM c, posterior.predict_summary(ctx, ARRAY[ROW(1, 2)]) WHERE k = 1' ],
+	[ 'huge', qr/58000: the reply of the posterior server is corrupt/ ],
+	[ 'half', qr/58000: the (connection to|reply of) the posterior server (was lost|is corrupt)/ ],
+	[ 'kind', qr/58000: the reply of the posterior server is corrupt.*of kind 77/s ],
+	[ 'bad failure', qr/58000: the reply of the posterior server is corrupt/ ],
+	[ 'missing', qr/53200: out of device memory/ ],
+	[ 'too much', qr/58000: the reply of the posterior server is corrupt/ ],
+	[ 'sum', qr/58000: the reply of the posterior server is corrupt.*sum of its header/s ])
+{
+	my ($mode, $expected, $question) = (@$case, $short);
+	rogue_mode($mode);
+	my $starts = server('starts');
+	kill 'KILL', server('coalesce(pid, 0)');
+	wait_until("SELECT state = 'ready' AND starts > $starts FROM posterior.server_state()", 't',
+			"a server with the fault: $mode");
+	($status, $out, $err) = run(
+			"$question; SELECT 'goes on'; SET posterior.on_device_error = cpu; $short;");
+	like($err, $expected, "$mode: the right error");
+	is(scalar(my @errors = $err =~ /ERROR/g), 1, "$mode: one error");
+	like($out, qr/goes on\n\Q$right\E/, "$mode: the session goes on, and falls back when told to");
+}
+
+# No server program: PostgreSQL works, "auto" answers, "cuda" says why it cannot.
+$node->append_conf('postgresql.conf', "posterior.server_program = '/nonexistent/server'\n");
+$node->reload;
+wait_until("SELECT state FROM posterior.stat_server", 'waiting', 'a server that cannot be started');
+($status, $out, $err) = run("$short; SELECT 'goes on';");
+like($err, qr/58000: the posterior server is not running.*its program cannot be started/s,
+	'the error says why');
+is($node->safe_psql('postgres', "SET posterior.device = auto; $short"), $right,
+	'auto answers on the CPU');
+is($node->safe_psql('postgres', "SET posterior.on_device_error = cpu; $short"), $right,
+	'so does cuda when told to');
+like(slurp_file($node->logfile), qr/posterior server has ended: its program cannot be started/,
+	'the log says so');
+
+# The real program again.
+$node->append_conf('postgresql.conf', "posterior.server_program = ''\n");
+$node->reload;
+my $last = pid_of_server();
+is($node->safe_psql('postgres', $short), $right, 'it works again');
+
+# ---- without a server, and at the end ------------------------------------------------------------
+
+$node->stop('immediate');
+ok(has_ended($last), 'it ends with PostgreSQL, however that ends');
+$node->append_conf('postgresql.conf', "posterior.device = auto\nposterior.server_device = cuda\n");
+$node->start;
+if (-e '/dev/nvidiactl')
+{
+	ok(1, 'a machine with a GPU');
+}
+else
+{
+	is($node->safe_psql('postgres',
+				"SELECT count(*) FROM pg_stat_activity
+				WHERE backend_type = 'posterior supervisor'"),
+		'0', 'without a GPU nothing is started');
+}
+is($node->safe_psql('postgres', $short), $right, 'and the session answers');
+is($node->safe_psql('postgres', "SELECT state FROM posterior.stat_server"), 'off',
+		'as the view says') unless -e '/dev/nvidiactl';
+$node->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
+$node->restart;
+is($node->safe_psql('postgres', $short), $right, 'without preloading, too');
+($status, $out, $err) = run("SET posterior.device = cuda; $short; SELECT 'goes on';");
+like($err, qr/55000: no device can be used.*shared_preload_libraries/s,
+	'cuda says that preloading is needed');
+is($node->safe_psql('postgres',
+	"SET posterior.device = cuda; SET posterior.on_device_error = cpu; $short"), $right,
+	'or falls back');
+$node->stop;
+done_testing();

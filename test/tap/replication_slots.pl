@@ -1,0 +1,102 @@
+# Replication slots and long transactions: answers stay right while a slot keeps old rows and old
+# catalogs, a slot's stream has the writes to tables and nothing of the extension's, and the worker
+# keeps no snapshot that would hold them longer.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Same;
+use Session;
+use Test::More;
+
+my $primary = PostgreSQL::Test::Cluster->new('primary');
+$primary->init(allows_streaming => 'logical');
+$primary->append_conf('postgresql.conf', q{
+	shared_preload_libraries = 'pg_posterior'
+	posterior.device = cpu
+	posterior.maintenance_delay = 10
+	autovacuum = off
+});
+$primary->start;
+$primary->safe_psql('postgres', same_setup());
+$primary->backup('copy');
+$primary->safe_psql('postgres', q{SELECT pg_create_physical_replication_slot('physical')});
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($primary, 'copy', has_streaming => 1);
+$standby->append_conf('postgresql.conf',
+	"primary_slot_name = 'physical'\nhot_standby_feedback = on\n");
+$standby->start;
+my $decoded = $primary->psql('postgres',
+		q{SELECT pg_create_logical_replication_slot('logical', 'test_decoding')}) == 0;
+
+# A transaction on the primary and one on the standby stay open throughout.
+my ($old, $far) = (session($primary), session($standby));
+is(ask($_, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT same()'), '40 same',
+		'a long transaction begins') for $old, $far;
+my $writer = session($primary);
+ask($writer, 'BEGIN; ' . same_rows(900, 900) =~ s/;$//r);
+
+my $n = 40;
+for my $round (1 .. 4)
+{
+	my $first = 100 * $round;
+	$primary->safe_psql('postgres', same_rows($first, $first + 5));
+	is(same($primary), ($n + 6) . ' same', "round $round: on the primary");
+	$primary->safe_psql('postgres',
+		"UPDATE t SET y = y + 1 WHERE k = $round; DELETE FROM t WHERE k = $first");
+	$n += 5;
+	is(same($primary), "$n same", "round $round: rows changed");
+	$primary->safe_psql('postgres', 'VACUUM t');
+	is(same($primary), "$n same", "round $round: after VACUUM");
+	$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+	is(same($standby), "$n same", "round $round: on the standby");
+	is(ask($_, 'SELECT same()'), '40 same', "round $round: a long transaction") for $old, $far;
+}
+is(ask($writer, 'SELECT same()'), ($n + 1) . ' same', 'the writer sees its own row');
+
+ask($writer, 'COMMIT');
+$n++;
+is(same($primary), "$n same", 'the writer commits');
+is(ask($_, 'SELECT same()'), '40 same', 'which a long transaction does not see') for $old, $far;
+is(ask($old, 'COMMIT; SELECT same()'), "$n same", 'until it ends');
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+is(ask($far, 'COMMIT; SELECT same()'), "$n same", 'there, too');
+leave($_) for $old, $far, $writer;
+
+$primary->safe_psql('postgres', same_rows(901, 901));
+$n++;
+# The worker has encoded, and holds nothing beyond its work.
+ok($primary->poll_query_until('postgres', qq{SELECT rows = $n FROM posterior.stat_contexts}),
+		'the worker has encoded ahead');
+ok($primary->poll_query_until('postgres',
+			q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'posterior worker'
+			AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)}), 'and has no snapshot');
+
+SKIP:
+{
+	skip 'no test_decoding here', 2 unless $decoded;
+	my $changes = $primary->safe_psql('postgres',
+			q{SELECT DISTINCT split_part(data, ':', 1)
+				FROM pg_logical_slot_get_changes('logical', NULL, NULL) WHERE data LIKE 'table%'});
+	is($changes, 'table public.t', 'a logical slot has changes of the table and no others');
+	$primary->safe_psql('postgres', q{SELECT count(*) FROM t; SELECT same()});
+	is($primary->safe_psql('postgres',
+				q{SELECT count(*) FROM pg_logical_slot_get_changes('logical', NULL, NULL)
+				WHERE data LIKE 'table%'}), '0', 'predictions write none');
+	$primary->safe_psql('postgres', q{SELECT pg_drop_replication_slot('logical')});
+}
+$standby->stop;
+$primary->safe_psql('postgres', same_rows(1000, 1009));
+is(same($primary), ($n + 10) . ' same', 'with a slot whose standby is gone');
+$standby->start;
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+is(same($standby), ($n + 10) . ' same', 'and comes back');
+$standby->stop;
+$primary->stop;
+
+done_testing();

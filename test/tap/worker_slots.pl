@@ -1,0 +1,47 @@
+# Without a worker slot the launcher waits and lets the server stop, however short
+# posterior.maintenance_delay is.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('no_place');
+$node->init;
+# One slot for the launcher, the other for that of logical replication.
+$node->append_conf('postgresql.conf', q{
+	shared_preload_libraries = 'pg_posterior'
+	posterior.device = cpu
+	posterior.maintenance_delay = 0
+	max_worker_processes = 2
+});
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION pg_posterior;
+	CREATE TABLE t (i int PRIMARY KEY, x float8, y float8);
+	INSERT INTO t SELECT i, i, i FROM generate_series(1, 8) i;
+	SELECT posterior.create_context('t', 't', 'y', features => '{x}', model => 'tabular_small');
+	SELECT posterior.warm_context('t');
+	INSERT INTO t VALUES (9, 9, 9);
+});
+# The launcher has tried, and will again.
+sleep 1;
+is($node->safe_psql('postgres', q{SELECT rows FROM posterior.stat_contexts WHERE name = 't'}), '8',
+		'nothing is encoded ahead');
+{
+	local $ENV{PGCTLTIMEOUT} = 30;
+	ok($node->stop('fast', fail_ok => 1), 'the server stops');
+}
+
+$node->append_conf('postgresql.conf', 'max_worker_processes = 8');
+$node->start;
+$node->safe_psql('postgres', q{SELECT posterior.warm_context('t');
+			INSERT INTO t VALUES (10, 10, 10)});
+ok($node->poll_query_until('postgres',
+			q{SELECT rows = 10 FROM posterior.stat_contexts WHERE name = 't'}),
+		'with a place it is');
+$node->stop;
+done_testing();
