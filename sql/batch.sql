@@ -3,11 +3,15 @@
 SET posterior.model = 'tabular_small';
 CREATE SCHEMA batch;
 SET search_path = batch, public;
-CREATE TABLE t AS SELECT i, sin(i / 4.0) + i / 50.0 AS y, i / 10.0 AS x, cos(i)::float8 AS z FROM generate_series(1, 60) i;
-CREATE TABLE q AS SELECT i, i / 7.0 AS x, CASE WHEN i % 9 > 0 THEN sin(i)::float8 END AS z FROM generate_series(1, 700) i;
-CREATE TABLE c AS SELECT g, posterior.context(y + g, x, z ORDER BY i) AS ctx FROM t, generate_series(0, 1) g GROUP BY g;
+CREATE TABLE t AS SELECT i, sin(i / 4.0) + i / 50.0 AS y, i / 10.0 AS x, cos(i)::float8 AS z
+	FROM generate_series(1, 60) i;
+CREATE TABLE q AS SELECT i, i / 7.0 AS x, CASE WHEN i % 9 > 0 THEN sin(i)::float8 END AS z
+	FROM generate_series(1, 700) i;
+CREATE TABLE c AS SELECT g, posterior.context(y + g, x, z ORDER BY i) AS ctx
+	FROM t, generate_series(0, 1) g GROUP BY g;
 ANALYZE t, q, c;
-SELECT posterior.create_context('batch', 't', target => 'y', features => '{x,z}', order_by => 'i', model => 'tabular_small');
+SELECT posterior.create_context('batch', 't', target => 'y', features => '{x,z}', order_by => 'i',
+		model => 'tabular_small');
 
 -- plans, without the parts that versions write differently
 CREATE FUNCTION plan(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$
@@ -18,7 +22,8 @@ BEGIN
 	END LOOP;
 END $$;
 -- whether rows and their order are the same with and without
-CREATE FUNCTION agree(statement text) RETURNS TABLE (batched boolean, rows bigint, agree boolean) LANGUAGE plpgsql AS $$
+CREATE FUNCTION agree(statement text) RETURNS TABLE (batched boolean, rows bigint, agree boolean)
+	LANGUAGE plpgsql AS $$
 DECLARE batched_rows text[]; single_rows text[];
 BEGIN
 	SET LOCAL posterior.batch_calls = on;
@@ -33,43 +38,62 @@ END $$;
 
 -- target lists, filters, LATERAL, aggregates, joins
 SET max_parallel_workers_per_gather = 0;
-SELECT plan($$SELECT i, posterior.mean(posterior.predict('batch', q)), posterior.stddev(posterior.predict('batch', q)) FROM q$$);
-SELECT * FROM agree($$SELECT i, posterior.mean(posterior.predict('batch', q)), posterior.stddev(posterior.predict('batch', q)) FROM q$$);
+SELECT plan($$SELECT i, posterior.mean(posterior.predict('batch', q)),
+		posterior.stddev(posterior.predict('batch', q)) FROM q$$);
+SELECT * FROM agree($$SELECT i, posterior.mean(posterior.predict('batch', q)),
+		posterior.stddev(posterior.predict('batch', q)) FROM q$$);
 SELECT plan($$SELECT i FROM q WHERE z > 0 AND posterior.mean(posterior.predict('batch', q)) > 1$$);
-SELECT * FROM agree($$SELECT i FROM q WHERE z > 0 AND posterior.mean(posterior.predict('batch', q)) > 1$$);
-SELECT plan($$SELECT i, posterior.mean(p) FROM q, posterior.predict('batch', q) p WHERE posterior.mean(p) > 1$$);
-SELECT * FROM agree($$SELECT i, posterior.mean(p), p FROM q, posterior.predict('batch', q) p WHERE posterior.mean(p) > 1$$);
-SELECT * FROM agree($$SELECT i, posterior.mean(p) FROM q LEFT JOIN posterior.predict('batch', q) p ON true ORDER BY i DESC$$);
-SELECT * FROM agree($$SELECT g, avg(posterior.mean(posterior.predict(ctx, x, z))), count(*) FROM c, q GROUP BY g ORDER BY g$$);
-SELECT * FROM agree($$SELECT i, g, posterior.mean(p) FROM q, c, posterior.predict(ctx, x, z) p ORDER BY i, g$$);
-SELECT * FROM agree($$SELECT i, posterior.mean(a) - posterior.mean(b) FROM q, c, posterior.predict(ctx, x, z) a, posterior.predict('batch', q) b WHERE g = 0$$);
+SELECT * FROM agree($$SELECT i FROM q
+		WHERE z > 0 AND posterior.mean(posterior.predict('batch', q)) > 1$$);
+SELECT plan($$SELECT i, posterior.mean(p) FROM q, posterior.predict('batch', q) p
+		WHERE posterior.mean(p) > 1$$);
+SELECT * FROM agree($$SELECT i, posterior.mean(p), p FROM q, posterior.predict('batch', q) p
+		WHERE posterior.mean(p) > 1$$);
+SELECT * FROM agree($$SELECT i, posterior.mean(p) FROM q LEFT
+		JOIN posterior.predict('batch', q) p ON true ORDER BY i DESC$$);
+SELECT * FROM agree($$SELECT g, avg(posterior.mean(posterior.predict(ctx, x, z))), count(*)
+		FROM c, q GROUP BY g ORDER BY g$$);
+SELECT * FROM agree($$SELECT i, g, posterior.mean(p) FROM q, c, posterior.predict(ctx, x, z) p
+		ORDER BY i, g$$);
+SELECT * FROM agree($$SELECT i, posterior.mean(a) - posterior.mean(b)
+		FROM q, c, posterior.predict(ctx, x, z) a, posterior.predict('batch', q) b WHERE g = 0$$);
 SELECT * FROM agree($$SELECT i, posterior.predict('batch', to_jsonb(q)) FROM q$$);
-SELECT * FROM agree($$SELECT i, (SELECT posterior.mean(posterior.predict(ctx, q.x, q.z)) FROM c WHERE g = q.i % 2) FROM q$$);
-SELECT * FROM agree($$SELECT i, posterior.mean(posterior.predict('batch', s)) FROM (SELECT i, x, z FROM q ORDER BY z, i LIMIT 40) s$$);
-SELECT * FROM agree($$WITH p AS MATERIALIZED (SELECT i, posterior.predict('batch', q) AS d FROM q) SELECT i, posterior.mean(d) FROM p UNION ALL SELECT -i, posterior.stddev(d) FROM p$$);
+SELECT * FROM agree($$SELECT i, (SELECT posterior.mean(posterior.predict(ctx, q.x, q.z)) FROM c
+			WHERE g = q.i % 2) FROM q$$);
+SELECT * FROM agree($$SELECT i, posterior.mean(posterior.predict('batch', s))
+		FROM (SELECT i, x, z FROM q ORDER BY z, i LIMIT 40) s$$);
+SELECT * FROM agree($$WITH p AS MATERIALIZED (SELECT i, posterior.predict('batch', q) AS d FROM q)
+		SELECT i, posterior.mean(d) FROM p UNION ALL SELECT -i, posterior.stddev(d) FROM p$$);
 
 -- a NULL context or row has no answer; so has every row of an outer join without a partner
-SELECT * FROM agree($$SELECT q.i, posterior.predict(ctx, q.x, q.z) IS NULL FROM q LEFT JOIN c ON g = q.i$$);
-SELECT * FROM agree($$SELECT q.i, posterior.predict('batch', t) IS NULL FROM q LEFT JOIN t USING (i)$$);
+SELECT * FROM agree($$SELECT q.i, posterior.predict(ctx, q.x, q.z) IS NULL FROM q LEFT
+		JOIN c ON g = q.i$$);
+SELECT * FROM agree($$SELECT q.i, posterior.predict('batch', t) IS NULL FROM q LEFT
+		JOIN t USING (i)$$);
 
 -- contexts that change from row to row
-SELECT * FROM agree($$SELECT q.i, posterior.mean(posterior.predict(ctx, q.x, q.z)) FROM q JOIN c ON g = q.i % 2 ORDER BY q.i$$);
+SELECT * FROM agree($$SELECT q.i, posterior.mean(posterior.predict(ctx, q.x, q.z)) FROM q
+		JOIN c ON g = q.i % 2 ORDER BY q.i$$);
 
 -- what is computed for some rows only is left to them, and so is what may differ from row to row
-SELECT plan($$SELECT CASE WHEN z > 0 THEN posterior.mean(posterior.predict('batch', q)) END FROM q$$);
-SELECT plan($$SELECT avg(posterior.mean(posterior.predict('batch', q))) FILTER (WHERE z > 0) FROM q$$);
+SELECT plan($$SELECT CASE WHEN z > 0 THEN posterior.mean(posterior.predict('batch', q))
+		END FROM q$$);
+SELECT plan($$SELECT avg(posterior.mean(posterior.predict('batch', q)))
+		FILTER (WHERE z > 0) FROM q$$);
 SELECT plan($$SELECT posterior.mean(posterior.predict('batch', q)), random() FROM q$$);
 SELECT plan($$SELECT posterior.mean(posterior.predict('batch', q)) FROM q FOR UPDATE$$);
 SELECT plan($$UPDATE q SET z = posterior.mean(posterior.predict('batch', q))$$);
 SELECT plan($$SELECT posterior.mean(posterior.predict('batch', ROW(1)::record))$$);
 -- with another call beside it that need not wait
-SELECT * FROM agree($$SELECT i, CASE WHEN z > 0 THEN posterior.mean(posterior.predict('batch', q)) END, posterior.mean(posterior.predict('batch', q)) FROM q$$);
+SELECT * FROM agree($$SELECT i, CASE WHEN z > 0 THEN posterior.mean(posterior.predict('batch', q))
+		END, posterior.mean(posterior.predict('batch', q)) FROM q$$);
 
 -- INSERT ... SELECT, prepared statements, PL/pgSQL, cursors
 CREATE TABLE p AS SELECT i, posterior.mean(posterior.predict('batch', q)) AS m FROM q;
 INSERT INTO p SELECT -i, posterior.mean(posterior.predict('batch', q)) FROM q;
 SELECT count(*), count(DISTINCT m) FROM p;
-PREPARE above(float8) AS SELECT count(*) FROM q WHERE posterior.mean(posterior.predict('batch', q)) > $1;
+PREPARE above(float8) AS SELECT count(*) FROM q
+	WHERE posterior.mean(posterior.predict('batch', q)) > $1;
 EXECUTE above(0);
 EXECUTE above(1);
 DO $$
@@ -91,10 +115,12 @@ COMMIT;
 CREATE FUNCTION told(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE line text; requests int;
 BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || statement LOOP
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) '
+		|| statement LOOP
 		IF line ~ '(Model|Context Rows|Predictions):' THEN RETURN NEXT trim(line); END IF;
 		-- without the cache every row has an encoding of its own
-		IF line ~ 'Requests:' AND current_setting('posterior.cache') <> 'off' THEN requests := substring(line, '[0-9]+')::int; END IF;
+		IF line ~ 'Requests:' AND current_setting('posterior.cache') <> 'off'
+			THEN requests := substring(line, '[0-9]+')::int; END IF;
 	END LOOP;
 	RETURN NEXT 'few requests: ' || (coalesce(requests, 0) <= 10);
 END $$;
@@ -104,7 +130,8 @@ SELECT told($$SELECT posterior.predict('batch', q) FROM q LIMIT 5$$);
 -- errors are those of single calls
 SELECT posterior.mean(posterior.predict('batch', s)) FROM (SELECT i, x FROM q) s;
 SELECT posterior.mean(posterior.predict('nowhere', q)) FROM q;
-SELECT posterior.mean(posterior.predict('batch', s)) FROM (SELECT x, CASE WHEN i = 100 THEN 'NaN' ELSE z END AS z FROM q) s;
+SELECT posterior.mean(posterior.predict('batch', s))
+	FROM (SELECT x, CASE WHEN i = 100 THEN 'NaN' ELSE z END AS z FROM q) s;
 CREATE ROLE batch_stranger;
 GRANT USAGE ON SCHEMA posterior TO batch_stranger;
 GRANT USAGE ON SCHEMA batch TO batch_stranger;
@@ -127,8 +154,11 @@ SET max_parallel_workers_per_gather = 2;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
-SELECT * FROM agree($$SELECT count(posterior.predict((SELECT ctx FROM c WHERE g = 0), x, z)) FROM q$$);
-SELECT * FROM agree($$SELECT i, posterior.mean(posterior.predict((SELECT ctx FROM c WHERE g = 0), x, z)) FROM q ORDER BY i$$);
+SELECT * FROM agree($$SELECT count(posterior.predict((SELECT ctx FROM c WHERE g = 0), x, z))
+		FROM q$$);
+SELECT * FROM agree($$SELECT i,
+		posterior.mean(posterior.predict((SELECT ctx FROM c WHERE g = 0), x, z)) FROM q
+		ORDER BY i$$);
 SELECT * FROM agree($$SELECT i, posterior.mean(posterior.predict('batch', q)) FROM q ORDER BY i$$);
 RESET ALL;
 SET client_min_messages = warning;
