@@ -133,8 +133,69 @@ class Classes:
         return float(np.nonzero(np.cumsum(self.params) > u1)[0][0])
 
 
+class Targets:
+    """Independent distributions of the targets of one row."""
+
+    def __init__(self, each):
+        self.each = each
+
+    @property
+    def params(self):
+        return np.concatenate([one.params for one in self.each])
+
+    def mean(self):
+        return np.array([one.mean() for one in self.each])
+
+    def sd(self):
+        return np.array([one.sd() for one in self.each])
+
+    def log_pdf(self, y):
+        return sum(one.log_pdf(value) for one, value in zip(self.each, y))
+
+    def draw(self, uniforms):
+        """uniforms: a pair for every target."""
+        return np.array([one.draw(*u) for one, u in zip(self.each, uniforms)])
+
+
+class Joint:
+    """y ~ N(mean, C Cᵀ) for the targets of all queries, flat [M * D]."""
+
+    def __init__(self, mean, factor):
+        self.mean, self.factor = mean, factor
+
+    @property
+    def covariance(self):
+        return self.factor @ self.factor.T
+
+    def log_pdf(self, y):
+        white, size = np.zeros(len(y)), len(y)
+        for i in range(size):
+            rest = y[i] - self.mean[i] - self.factor[i, :i] @ white[:i]
+            white[i] = rest / self.factor[i, i]
+        spread = np.log(np.diag(self.factor)).sum()
+        return -0.5 * white @ white - spread - 0.5 * size * math.log(2 * math.pi)
+
+    def draw(self, z):
+        return self.mean + self.factor @ z
+
+
+def separate_targets(head, outputs, borders, centers, scales):
+    """The answer for several targets: every chunk of the outputs is [D, …]."""
+    count = len(centers)
+    if head["kind"] == "bars":
+        each = np.split(outputs, count)
+    else:
+        chunks = 2 if head["kind"] == "gaussian" else 3
+        parts = outputs.reshape(chunks, count, -1)
+        each = [parts[:, d].ravel() for d in range(count)]
+    return Targets([distribution(head, one, borders, centers[d], scales[d])
+                    for d, one in enumerate(each)])
+
+
 def distribution(head, outputs, borders, center, scale, classes=None):
     """The answer of the head's outputs, mapped back by y = center + scale * z; of a classifier, over the first `classes`."""
+    if np.ndim(center):
+        return separate_targets(head, outputs, borders, center, scale)
     if head["kind"] == "classes":
         return Classes(np.concatenate([softmax(outputs[:classes]), np.zeros(len(outputs[classes:]) if classes else 0)]))
     if head["kind"] == "bars":

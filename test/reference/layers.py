@@ -40,8 +40,11 @@ def norm(tensors, name, config, x):
     return x / np.sqrt(np.mean(x ** 2, axis=-1, keepdims=True) + eps) * tensors[name + ".weight"] + tensors[name + ".bias"]
 
 
-def attend(tensors, name, heads, queries, source, visible):
-    """queries [n, d] read source [m, d] where visible [n, m] (None: everywhere)."""
+def attend(tensors, name, heads, queries, source, visible, extra=None):
+    """
+    queries [n, d] read source [m, d] where visible [n, m] (None: everywhere); extra [heads, m] is
+    added to the logits.
+    """
     if visible is None:
         visible = np.ones((len(queries), len(source)), dtype=bool)
     q, k, v = linear(tensors, name + ".q", queries), linear(tensors, name + ".k", source), linear(tensors, name + ".v", source)
@@ -53,6 +56,8 @@ def attend(tensors, name, heads, queries, source, visible):
         if name + ".log_scale" in tensors:
             a, b = tensors[name + ".log_scale"][j]
             logits = logits * (a * np.log(visible.sum(axis=1, keepdims=True)) + b)
+        if extra is not None:
+            logits = logits + extra[j]
         logits = np.where(visible, logits, -np.inf)
         weights = np.exp(logits - logits.max(axis=1, keepdims=True))
         out.append(weights / weights.sum(axis=1, keepdims=True) @ v[:, part])

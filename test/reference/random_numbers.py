@@ -22,9 +22,9 @@ def uniforms(seed, counter):
     return tuple(((w[i] >> 5) * 2 ** 26 + (w[i + 1] >> 6) + 0.5) / 2 ** 53 for i in (0, 2))
 
 
-def value_uniforms(seed, draw, step):
-    """The two uniforms of step `step` (from 0) of draw number `draw`."""
-    return uniforms(seed, (draw & MASK, draw >> 32 & MASK, step, 0))
+def value_uniforms(seed, draw, step, target=0):
+    """The two uniforms of step `step` (from 0) of draw number `draw`, for one of several targets."""
+    return uniforms(seed, (draw & MASK, draw >> 32 & MASK, step, 2 * target))
 
 
 def permutation(seed, order, m):

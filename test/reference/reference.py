@@ -11,7 +11,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from heads import distribution
+from heads import NORMAL, Joint, distribution
+from layers import block, mlp
 from random_numbers import permutation, value_uniforms
 from rows import RowTokeniser
 from safetensors_io import read_model
@@ -29,6 +30,7 @@ class Model:
         self.context = config["context"]
         self.min_rows = config["min_rows"]
         self.buffer = config["chain"]["buffer"]
+        self.targets = config["target"].get("count", 1)
 
     @classmethod
     def open(cls, path):
@@ -36,7 +38,7 @@ class Model:
 
     @property
     def takes_any_columns(self):
-        return "max_features" in self.config["inputs"]
+        return self.config["embedder"].get("x", {}).get("kind") == "rows"
 
 
 def canonical_prefix(model, n):
@@ -61,13 +63,31 @@ class Encoding:
         self.model, self.x, self.y, self.prefix, self.statistics = model, x, y, prefix, statistics
 
     def predict(self, queries):
-        """One distribution for every query."""
+        """One distribution for every query; of a joint head each query alone."""
         model = self.model
+        if model.config["head"]["kind"] == "joint-gaussian":
+            return [self.joint([row]) for row in queries]
         states = run(model, self.statistics, self.x, self.y, self.prefix, np.asarray(queries, dtype=float))
         scaling = self.statistics.scaling
         return [distribution(model.config["head"], outputs, model.tensors.get("head.borders"), scaling.y_center, scaling.y_scale,
                              self.statistics.classes)
                 for outputs in self.lean(head_outputs(model, states), queries)]
+
+    def joint(self, queries):
+        """The joint Gaussian of all queries (docs/families.md)."""
+        model, head = self.model, self.model.config["head"]
+        queries = np.asarray(queries, dtype=float)
+        h = run(model, self.statistics, self.x, self.y, self.prefix, queries)
+        activation = head.get("activation", model.config["activation"])
+        u = h
+        for k in range(head["layers"]):
+            u = block(model.tensors, f"head.block.{k}", model.config, model.config["heads"], u, u)
+        w = mlp(model.tensors, "head.projector", u, activation).reshape(-1, head["rank"])
+        factor = np.tril(w @ w.T) + head.get("jitter", 0) * np.eye(len(w))
+        mean = mlp(model.tensors, "head.mean", h, activation).ravel()
+        scaling = self.statistics.scaling
+        center, scale = (np.tile(np.atleast_1d(v), len(queries)) for v in (scaling.y_center, scaling.y_scale))
+        return Joint(center + scale * mean, scale[:, None] * factor)
 
     def lean(self, outputs, queries):
         """A classifier's logits, a share of which is what the logistic regression says (section 8)."""
@@ -90,7 +110,7 @@ class Encoding:
 
     def step(self, x, y):
         """One row of a chain: appended, and its block merged once K predictions are done (section 9)."""
-        longer = self.append(np.reshape(x, (1, -1)), np.reshape(y, 1))
+        longer = self.append(np.reshape(x, (1, -1)), np.reshape(y, (1, *self.y.shape[1:])))
         model = self.model
         if model.context == "full" and model.buffer is not None and len(longer.x) - longer.prefix == model.buffer:
             longer.prefix = len(longer.x)
@@ -107,21 +127,34 @@ class Encoding:
     def score(self, x, y, orders=0, seed=0):
         """The joint log density, or the log of its mean over random orders."""
         if orders == 0:
-            return float(np.sum(self.conditionals(x, y)))
+            return self.in_order(x, y)
         logs = []
         for order in range(orders):
             places = permutation(seed, order, len(y))
-            logs.append(np.sum(self.conditionals(x[places], y[places])))
+            logs.append(self.in_order(x[places], y[places]))
         return max(logs) + math.log(np.mean(np.exp(np.array(logs) - max(logs))))
 
+    def in_order(self, x, y):
+        """The joint log density of rows in this order."""
+        if self.model.config["head"]["kind"] == "joint-gaussian":
+            return float(self.joint(x).log_pdf(np.ravel(y)))
+        return float(np.sum(self.conditionals(x, y)))
+
     def sample(self, queries, seed, draws, first=0):
-        """Joint draws [draws, m]."""
-        out = np.zeros((draws, len(queries)))
+        """Joint draws [draws, m], of several targets [draws, m, D]."""
+        targets = self.model.targets
+        out = np.zeros((draws, len(queries)) + (() if targets == 1 else (targets,)))
         for d in range(draws):
             at = self
+            u = [[value_uniforms(seed, first + d, step, t) for t in range(targets)]
+                 for step in range(len(queries))]
+            if self.model.config["head"]["kind"] == "joint-gaussian":
+                z = [NORMAL.inv_cdf(pair[1]) for row in u for pair in row]
+                out[d] = self.joint(queries).draw(np.array(z)).reshape(out[d].shape)
+                continue
             for step, row in enumerate(queries):
-                u = value_uniforms(seed, first + d, step)
-                out[d, step] = at.predict([row])[0].draw(*u)
+                answer = at.predict([row])[0]
+                out[d, step] = answer.draw(*u[step][0]) if targets == 1 else answer.draw(u[step])
                 at = at.step(row, out[d, step])
         return out
 

@@ -4,6 +4,8 @@ SPDX-License-Identifier: PostgreSQL
 """
 import numpy as np
 
+from sets import PowerColumn
+
 
 def soft_clip(z, knee):
     """Section 3's clip; a knee of 0 means none."""
@@ -47,7 +49,14 @@ class Scaling:
         elif config["inputs"]["scaling"] == "prefix":
             for f in range(features):
                 self.center[f], self.scale[f] = self.column_statistics(x[:, f])
-        self.y_center, self.y_scale = self.target_statistics(y)
+        self.powers = None
+        if config["inputs"]["scaling"] == "power":
+            self.powers = [PowerColumn(x[:, f]) for f in range(features)]
+        if config["target"].get("count", 1) > 1:
+            each = [self.target_statistics(y[:, d], d) for d in range(y.shape[1])]
+            self.y_center, self.y_scale = (np.array(part) for part in zip(*each))
+        else:
+            self.y_center, self.y_scale = self.target_statistics(y)
 
     def encode(self, x):
         """Categorical cells become codes."""
@@ -62,12 +71,13 @@ class Scaling:
             return 0.0, np.inf
         return moments(column)
 
-    def target_statistics(self, y):
+    def target_statistics(self, y, which=None):
         target = self.config["target"]
         if target["scaling"] in ("none", "classes"):
             return 0.0, 1.0
         if target["scaling"] == "fixed":
-            return target["center"], target["scale"]
+            both = target["center"], target["scale"]
+            return both if which is None else tuple(value[which] for value in both)
         center, deviation = (y[0], 0.0) if y.min() == y.max() else moments(y)
         scale = max(deviation, 1e-6 * abs(center))
         return center, scale if scale >= 1e-100 else 1e-9
@@ -75,6 +85,9 @@ class Scaling:
     def features(self, x):
         """What the network sees of raw features [n, F]; missing cells are NaN."""
         x = self.encode(x)
+        if self.powers:
+            x = np.stack([power(x[:, f]) for f, power in enumerate(self.powers)], axis=1)
+            return soft_clip(x, self.config["inputs"].get("clip", 0))
         return soft_clip(np.where(np.abs(x) > 1e300, x / self.scale - self.center / self.scale, (x - self.center) / self.scale), self.config["inputs"].get("clip", 0))
 
     def target(self, y):

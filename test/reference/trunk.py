@@ -4,7 +4,9 @@ SPDX-License-Identifier: PostgreSQL
 """
 import numpy as np
 
-from layers import block, linear, mlp, norm
+from layers import linear, mlp, norm
+from sets import column_stage, row_stage
+from stacks import STACKS
 
 QUERY, PREFIX, LATER = 0, 1, 2			# rows of the tensor "role"
 
@@ -30,23 +32,64 @@ def embed_features(model, statistics, x, prefix_y):
     return encode(model, "embed.x", encoder, statistics.scaling.features(x))
 
 
+def embed_set(model, scaling, x, prefix, queries):
+    """Rows and queries through the column and row stages; missing cells are 0."""
+    cells = np.nan_to_num(scaling.features(np.concatenate([x, queries])))
+    tokens = row_stage(model, column_stage(model, cells, prefix))
+    return tokens[:len(x)], tokens[len(x):]
+
+
+def embed_separate(model, scaling, x, target, queries):
+    """Pairs (features, targets) of rows and of queries, whose targets are zeros."""
+    embedder = model.config["embedder"]
+    e, f = (encode(model, "embed.x", embedder["x"], scaling.features(r)) for r in (x, queries))
+    return (e, encode(model, "embed.y", embedder["y"], target)), (f, np.zeros_like(f))
+
+
+def embed_parts(model, scaling, x, target, queries):
+    """A vector for observed or asked, a part of x and a part of y, through an MLP."""
+    embedder, tensors = model.config["embedder"], model.tensors
+
+    def part(name, numbers):
+        kind = embedder[name]["kind"]
+        if kind == "none":
+            return numbers[:, :0]
+        return numbers if kind == "identity" else encode(model, "embed." + name, embedder[name], numbers)
+
+    def tokens(observed, features, values):
+        numbers = [np.repeat(tensors["embed.observed"][observed:observed + 1], len(features), axis=0),
+                   part("x", scaling.features(features)), part("y", values)]
+        out = mlp(tensors, "embed.xy", np.concatenate(numbers, axis=1), model.embedder_activation)
+        return norm(tensors, "embed.norm", model.config, out) if embedder["norm"] else out
+
+    return tokens(1, x, target), tokens(0, queries, np.zeros((len(queries), target.shape[1])))
+
+
 def embed(model, statistics, x, y, prefix, queries):
     """
     Vectors of the rows x, y (of which the first `prefix` are the prefix) and of the queries: ([n, d], [m, d]).
     The statistics come from other rows where the prefix is shorter than min_rows or a block was merged.
     """
     embedder, tensors, scaling = model.config["embedder"], model.tensors, statistics.scaling
-    n, m = len(x), len(queries)
-    target = scaling.target(y).reshape(n, 1)
+    n, m, targets = len(x), len(queries), model.targets
+    target = scaling.target(y).reshape(n, targets)
+    if embedder["kind"] == "parts":
+        return embed_parts(model, scaling, x, target, queries)
+    if embedder["kind"] == "separate":
+        return embed_separate(model, scaling, x, target, queries)
     if embedder["kind"] == "concat":
         rows = np.concatenate([scaling.features(x), target], axis=1)
-        asked = np.concatenate([scaling.features(queries), np.zeros((m, 1))], axis=1)
+        asked = np.concatenate([scaling.features(queries), np.zeros((m, targets))], axis=1)
         if embedder["flag"]:
             rows = np.concatenate([rows, np.zeros((n, 1))], axis=1)
             asked = np.concatenate([asked, np.ones((m, 1))], axis=1)
         return mlp(tensors, "embed.xy", rows, model.embedder_activation), mlp(tensors, "embed.xy", asked, model.embedder_activation)
-    rows = embed_features(model, statistics, x, y[:statistics.n]) + encode(model, "embed.y", embedder["y"], target)
-    asked = embed_features(model, statistics, queries, y[:0])
+    if embedder["kind"] == "set":
+        rows, asked = embed_set(model, scaling, x, prefix, queries)
+    else:
+        rows = embed_features(model, statistics, x, y[:statistics.n])
+        asked = embed_features(model, statistics, queries, y[:0])
+    rows = rows + encode(model, "embed.y", embedder["y"], target)
     if embedder.get("roles"):
         rows[:prefix] += tensors["role"][PREFIX]
         rows[prefix:] += tensors["role"][LATER]
@@ -72,17 +115,17 @@ def run(model, statistics, x, y, prefix, queries):
     """States of the queries [m, d], ready for the head. Every query sees all rows and no query."""
     config, tensors = model.config, model.tensors
     rows, asked = embed(model, statistics, x, y, prefix, queries)
+    if config["architecture"] == "mean":
+        mean = rows.sum(axis=0) / max(len(rows), 1)
+        features = statistics.scaling.features(queries)
+        return np.concatenate([np.repeat(mean[None], len(features), axis=0), features], axis=1)
     mask = visibility(config, len(x), prefix)
     if config["attention"].get("sinks", 0):
         rows = np.concatenate([tensors["sinks"], rows])
-    for i in range(config["layers"]):
-        if config["architecture"] == "packed":
-            name = f"layer.{i}"
-            asked = block(tensors, name, config, config["heads"], asked, rows)
-            rows = block(tensors, name, config, config["heads"], rows, rows, mask)
-        else:
-            rows = block(tensors, f"self.{i}", config, config["heads"], rows, rows, mask)
-            asked = block(tensors, f"cross.{i}", config, config["heads"], asked, rows)
+    places = None
+    if "features" in config["inputs"]:
+        places = statistics.scaling.features(x), statistics.scaling.features(queries)
+    asked = STACKS[config["architecture"]](model, rows, asked, mask, prefix, places or (None, None))
     if config["norm"]["final"]:
         asked = norm(tensors, "final_norm", config, asked)
     return asked

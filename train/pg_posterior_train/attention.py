@@ -21,17 +21,19 @@ class Layout:
 
     sinks, prefix, rows: `S`, `P` and the number `N` of context rows, prefix included.
     visible [M]: how many of the `N` rows each query sees. strict: later rows do not see themselves.
+    positions [B, N + M, F]: scaled features of rows and queries, for attention that reads them.
     """
 
-    def __init__(self, sinks, prefix, rows, visible, strict=False):
+    def __init__(self, sinks, prefix, rows, visible, strict=False, positions=None):
         device = visible.device
+        self.visible, self.positions = visible, positions
         self.sinks, self.prefix, self.rows, self.queries = sinks, prefix, rows, len(visible)
         self.head = sinks + prefix
         itself = 0 if strict else 1
         later = torch.arange(prefix + itself, rows + itself, device=device)
         seen = torch.cat([later, visible]) + sinks
-        keys = torch.cat([torch.full((self.head,), self.head, device=device), seen])
-        self.log_keys = keys.clamp_min(1).double().log()
+        self.keys = torch.cat([torch.full((self.head,), self.head, device=device), seen])
+        self.log_keys = self.keys.clamp_min(1).double().log()
         key = torch.arange(sinks + rows, device=device)
         hidden = key[None, :] >= seen[:, None]
         self.tail_mask = torch.zeros(hidden.shape, device=device).masked_fill(hidden, float("-inf"))

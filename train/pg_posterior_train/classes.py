@@ -167,7 +167,7 @@ def log_probabilities(outputs, classes):
 def class_loss(model, tasks, rows, prefix):
     """Mean negative log probability per task, averaged over tasks (see trainer.batch_loss)."""
     asked = training_questions(model.config, rows, tasks.y.shape[1], prefix, tasks.y.device)
-    inputs, classes, known = prepare_classes(tasks, rows, asked.first, model.config)
+    inputs, classes, known = prepare_classes(tasks, rows, asked.statistics, model.config)
     outputs = ask(model, inputs, asked)
     y, kept = inputs.y[:, asked.first:].long(), known[:, asked.first:]
     log_p = log_probabilities(outputs, classes).gather(2, y[..., None])[..., 0]

@@ -14,14 +14,19 @@ STD_MAPS = {
 
 
 class Mixture:
-    """Mixtures over the last axis: log_weight, mean, sd [..., C]; a Gaussian is one of a single component."""
+    """Mixtures over the last axis: log_weight, mean, sd [..., C], of several targets [..., D, C]; a
+    Gaussian is one of a single component.
+    """
 
-    def __init__(self, outputs, head):
+    def __init__(self, outputs, head, targets=1):
         if head.get("kind") == "gaussian":
-            self.mean, raw = outputs.chunk(2, -1)
-            logits = torch.zeros_like(raw)
+            chunks = outputs.chunk(2, -1)
         else:
-            logits, self.mean, raw = outputs.chunk(3, -1)
+            chunks = outputs.chunk(3, -1)
+        if targets > 1:
+            chunks = [chunk.unflatten(-1, (targets, -1)) for chunk in chunks]
+        self.mean, raw = chunks[-2:]
+        logits = chunks[0] if len(chunks) == 3 else torch.zeros_like(raw)
         self.log_weight = logits.log_softmax(-1)
         self.sd = STD_MAPS[head["std"]](raw, head.get("floor", 0.0))
 

@@ -9,6 +9,7 @@ import torch
 
 from . import ridge
 from .clip import soft_clip
+from .power import power_features
 
 NUMERIC_BINS, CATEGORY_BINS, MISSING_BIN = 8, 16, 16
 RELEVANCE_STEPS = 2.0 ** 20    # relevance is compared in steps: equal up to rounding is equal
@@ -47,14 +48,14 @@ def target_scale(y, prefix):
 
 
 def scale_targets(y, prefix, config):
-    """(y scaled, y as an input, centre, scale)."""
+    """(y scaled, y as an input, centre, scale); y [B, N], or [B, N, D] of several targets."""
     kind = config["target"]["scaling"]
     if kind == "prefix":
         center, scale = target_scale(y, prefix)
     else:
         fixed = kind == "fixed"
-        center = torch.full_like(y[:, 0], config["target"]["center"] if fixed else 0.0)
-        scale = torch.full_like(y[:, 0], config["target"]["scale"] if fixed else 1.0)
+        center = y.new_tensor(config["target"]["center"] if fixed else 0.0).expand_as(y[:, 0])
+        scale = y.new_tensor(config["target"]["scale"] if fixed else 1.0).expand_as(y[:, 0])
     z = (y - center[:, None]) / scale[:, None]
     return z, soft_clip(z, config["target"].get("clip", 0)), center, scale
 
@@ -209,9 +210,24 @@ def plain_features(x, prefix, inputs):
     return soft_clip(x, inputs.get("clip", 0))
 
 
+def whole_table(tasks, prefix, inputs):
+    """Scaled and clipped cells of a set encoder, in column order; missing ones are 0."""
+    x = tasks.x
+    if tasks.categorical.any():
+        codes, _ = encode_categories(x, prefix, tasks.categorical)
+        x = torch.where(tasks.categorical[:, None, :], codes, x)
+    scale = power_features if inputs["scaling"] == "power" else scale_features
+    return soft_clip(scale(x, prefix), inputs.get("clip", 0)).nan_to_num(0.0)
+
+
 def prepare(tasks, prefix, config):
     """Network inputs of a batch of tasks whose statistics are frozen after `prefix` rows."""
     y, y_input, center, scale = scale_targets(tasks.y, prefix, config)
     inputs = config["inputs"]
-    x = cells(tasks, y_input, prefix, config) if "max_features" in inputs else plain_features(tasks.x, prefix, inputs)
+    if config["embedder"]["kind"] == "set":
+        x = whole_table(tasks, prefix, inputs)
+    elif "max_features" in inputs:
+        x = cells(tasks, y_input, prefix, config)
+    else:
+        x = plain_features(tasks.x, prefix, inputs)
     return Inputs(x, y, y_input, center, scale)

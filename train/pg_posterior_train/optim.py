@@ -47,13 +47,17 @@ class Muon(torch.optim.Optimizer):
                     p.sub_(u.t() if tall else u, alpha=group["lr"] * size)
 
 
+LAYERS = "layer.", "self.", "cross.", "read.", "buffer.", "head.block.", "embed.xy.1", "embed.xy.2"
+
+
 def make_optimisers(model, weight_decay=0.01):
     """Muon for the 2-D weights of the layers, AdamW for embedders, sinks, norms, biases and head."""
     hidden, vectors, others = [], [], []
     for name, p in model.named_parameters():
-        if name.startswith(("layer.", "self.", "cross.")) and p.ndim == 2 and not name.endswith("log_scale"):
+        plain = p.ndim == 2 and not name.endswith("log_scale")
+        if plain and (name.startswith(LAYERS) or "embed.column." in name or "embed.row." in name):
             hidden.append(p)
-        elif p.ndim >= 2 and not name.endswith("log_scale"):
+        elif plain:
             others.append(p)
         else:
             vectors.append(p)

@@ -3,14 +3,14 @@ import math
 
 import torch
 
-from .mixture import Mixture
+from .heads import distribution
 from .normalise import prepare
 from .questions import chain_passes, statistics_rows, whole_prefix
 from .tasks import Tasks
 
 
 class Prediction:
-    """Predictive mixtures in raw target units; one per query, [B, M]."""
+    """Predictive mixtures or bars in raw target units; one per query, [B, M], of several targets [B, M, D]."""
 
     def __init__(self, mixture, center, scale):
         self.mixture, self.center, self.scale = mixture, center[:, None], scale[:, None]
@@ -20,7 +20,8 @@ class Prediction:
 
     def log_prob(self, y):
         """Log density of raw targets y [B, M]."""
-        return self.mixture.log_prob(self.standard(y)) - self.scale.log()
+        density = self.mixture.log_prob(self.standard(y)) - self.scale.log()
+        return density.sum(-1) if y.ndim == 3 else density
 
     def cdf(self, y):
         return self.mixture.cdf(self.standard(y))
@@ -63,14 +64,16 @@ def predict(model, tasks, rows, prefix=None, visible=None, statistics=None):
     if visible is None:
         visible = torch.full((tasks.y.shape[1] - rows,), rows)
     outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, rows:], prefix, visible)
-    return Prediction(Mixture(outputs, model.config["head"]), inputs.center, inputs.scale)
+    return Prediction(distribution(model, outputs), inputs.center, inputs.scale)
 
 
 def join(predictions):
     """Predictions of the blocks of a chain as one."""
     one = predictions[0]
-    for name in ("log_weight", "mean", "sd"):
-        setattr(one.mixture, name, torch.cat([getattr(p.mixture, name) for p in predictions], 1))
+    for name in ("log_weight", "mean", "sd", "log_mass"):
+        if hasattr(one.mixture, name):
+            parts = [getattr(p.mixture, name) for p in predictions]
+            setattr(one.mixture, name, torch.cat(parts, 1))
     return one
 
 

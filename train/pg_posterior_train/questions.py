@@ -8,6 +8,10 @@ Training asks exactly the questions that the engine answers:
 * `full` with a buffer of K: a prefix and one block of at most K - 1 stored rows; a query sees the
   prefix and 0 … K - 1 of them.
 * `causal`: no prefix; every row is predicted from the rows before it.
+
+With `"questions": "split"` in the training part, and for joint heads, a step asks the further rows
+alone, all of them given the same number of rows: the loss of incTNP beside the dense one of
+incTNP-Seq (Mortimer et al. 2025).
 """
 
 from dataclasses import dataclass
@@ -33,13 +37,29 @@ def block_size(config):
 @dataclass
 class Questions:
     """Rows 0 … rows - 1 are context, `prefix` of them the prefix; query m is row first + m and sees
-    the first visible[m] rows.
+    the first visible[m] rows. The statistics come from the first `statistics` rows.
     """
 
     prefix: int
     rows: int
     first: int
     visible: torch.Tensor
+    statistics: int
+
+
+def is_split(config, training):
+    """Whether all queries of a step are given the same rows."""
+    alike = config["context"] == "full" and config["chain"]["buffer"] == 1
+    joint = config["head"]["kind"] == "joint-gaussian"
+    return not alike and (joint or training.get("questions") == "split")
+
+
+def split_questions(config, rows, total, prefix, device=None):
+    """The rows after the first `rows`, given these."""
+    prefix = whole_prefix(config, rows) if block_size(config) else min(prefix, rows)
+    first = statistics_rows(config, prefix)
+    visible = torch.full((total - rows,), rows, device=device)
+    return Questions(prefix, rows, rows, visible, first)
 
 
 def training_questions(config, rows, total, prefix, device=None):
@@ -53,13 +73,13 @@ def training_questions(config, rows, total, prefix, device=None):
     if size:
         stored = min(rows, prefix + size - 1)
         visible = (prefix + (row - prefix) % size).clamp_max(stored)
-        return Questions(prefix, stored, first, torch.where(extra, prefix, visible))
+        return Questions(prefix, stored, first, torch.where(extra, prefix, visible), first)
     alone = torch.full_like(row, first)
     if config["context"] == "causal":
         # There is no prefix to ask alone: the further rows are asked after everything from the
         # fewest rows to all.
         alone[rows - first :] = torch.linspace(first, rows, total - rows, device=device).long()
-    return Questions(prefix, rows, first, torch.where(extra, alone, row))
+    return Questions(prefix, rows, first, torch.where(extra, alone, row), first)
 
 
 @dataclass

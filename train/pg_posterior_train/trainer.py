@@ -17,15 +17,17 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
+from .bars import equal_mass_borders
 from .classes import class_loss, is_classifier
 from .config import MOST_PARAMETERS, ConfigError, check_config, check_tasks
 from .export import read_model, write_model
-from .mixture import Mixture
-from .model import Block, make_model
+from .blocks import Block
+from .heads import Joint, distribution
+from .model import make_model
 from .normalise import ask, prepare
 from .optim import make_optimisers, schedule
 from .prior import PRIORS
-from .questions import training_questions
+from .questions import is_split, split_questions, training_questions
 
 LARGEST_TARGET = 12.0    # rows further out than this many prefix sds are left out of the loss
 LARGEST_DENSITY = 6.0    # cap of the log density, so that noise-free tasks do not own the gradient
@@ -38,13 +40,13 @@ def choose_shape(rng, training):
     options, rows = training.get("prefix"), shape["rows"]
     if options is None:    # a causal model has no prefix
         return rows, shape["tasks"], shape["extra"], 0
-    low = options["minimum"]
+    low, special = options["minimum"], options["none"] + options["all"]
     u = rng.random()
     if u < options["none"] and low == 0:
         prefix = 0
     elif u < options["none"] * (low == 0) + options["all"]:
         prefix = rows
-    elif u < 0.5 + 0.5 * (options["none"] + options["all"]):
+    elif u < special + options.get("log", 0.5) * (1 - special):
         prefix = round(math.exp(rng.uniform(math.log(max(low, 1)), math.log(rows))))
     else:
         prefix = rng.randint(low, rows)
@@ -65,21 +67,29 @@ def draw_tasks(prior, generator, tasks, rows, shared):
         raise ConfigError(f"prior: {e}") from e
 
 
-def batch_loss(model, tasks, rows, prefix):
-    """Mean negative log density per task, averaged over tasks, and the number of queries.
+def batch_loss(model, tasks, rows, prefix, split=False):
+    """Mean negative log density of a target per task, averaged over tasks.
 
-    tasks: tables of `rows` context rows followed by extra rows, which are asked given the prefix alone.
+    tasks: tables of `rows` context rows followed by extra rows, which are asked given the prefix
+    alone; with split, the extra rows alone are asked, given all others.
     """
     if is_classifier(model.config):
         return class_loss(model, tasks, rows, prefix)
-    asked = training_questions(model.config, rows, tasks.y.shape[1], prefix, tasks.y.device)
-    inputs = prepare(tasks, asked.first, model.config)
+    choose = split_questions if split else training_questions
+    asked = choose(model.config, rows, tasks.y.shape[1], prefix, tasks.y.device)
+    inputs = prepare(tasks, asked.statistics, model.config)
     outputs = ask(model, inputs, asked)
     y = inputs.y[:, asked.first:]
-    density = Mixture(outputs, model.config["head"]).log_prob(y.clamp(-LARGEST_TARGET, LARGEST_TARGET))
+    within = y.clamp(-LARGEST_TARGET, LARGEST_TARGET)
+    if model.config["head"]["kind"] == "joint-gaussian":
+        each = Joint(outputs).log_prob(within.flatten(1)) / within[0].numel()
+        return -each.clamp_max(LARGEST_DENSITY).mean()
+    if model.config["head"]["kind"] == "bars":
+        within = within.clamp(model.head.borders[0], model.head.borders[-1])
+    density = distribution(model, outputs).log_prob(within)
     kept = (y.abs() <= LARGEST_TARGET).to(density.dtype)
     density = density.clamp_max(LARGEST_DENSITY) * kept
-    return -(density.sum(1) / kept.sum(1).clamp_min(1)).mean()
+    return -(density.flatten(1).sum(1) / kept.flatten(1).sum(1).clamp_min(1)).mean()
 
 
 class Run:
@@ -91,15 +101,32 @@ class Run:
         self.training = config["training"]
         torch.manual_seed(self.training["seed"])
         self.model = make_model(config["model"]).to(device)
+        self.split = is_split(config["model"], self.training)
+        self.fewest = max(1, config["model"]["min_rows"])
         parameters = sum(p.numel() for p in self.model.parameters())
         if parameters > MOST_PARAMETERS:
             raise ConfigError(f"the model has {parameters} parameters, and the engine reads at most {MOST_PARAMETERS}")
+        if config["model"]["head"]["kind"] == "bars":
+            self.set_borders()
         self.average = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
         self.optimisers = make_optimisers(self.model)
         self.step = self.tasks = 0
         self.seconds = 0.0
         self.skipped = 0
         self.stable_saved = False
+
+    def set_borders(self, batches=64):
+        """Bars of equal mass under the prior: borders from scaled targets of its tasks."""
+        found = []
+        self.step = self.tasks = 0
+        for _ in range(batches):
+            self.step += 1
+            tasks, rows, prefix = self.draw()
+            statistics = max(prefix, self.config["model"]["min_rows"])
+            found.append(prepare(tasks, statistics, self.config["model"]).y.flatten())
+        samples = torch.cat(found).clamp(-LARGEST_TARGET, LARGEST_TARGET)
+        borders = equal_mass_borders(samples, self.config["model"]["head"]["buckets"])
+        self.model.head.borders.copy_(borders)
 
     # Checkpoints -----------------------------------------------------------------------------------------------
 
@@ -159,6 +186,9 @@ class Run:
         """Tasks of this step and worker."""
         shared = random.Random(self.training["seed"] * 1_000_003 + self.step)
         rows, tasks, extra, prefix = choose_shape(shared, self.training)
+        if self.split:
+            rows = shared.randint(self.fewest, rows)
+            prefix = min(prefix, rows)
         drawn = draw_tasks(self.config["prior"], self.generator(), tasks, rows + extra, shared)
         check_tasks(self.config["model"], drawn)
         return drawn, rows, prefix
@@ -178,7 +208,7 @@ class Run:
         """One update; returns the loss of this worker."""
         tasks, rows, prefix = self.draw()
         with nullcontext() if self.device == "cpu" else torch.autocast("cuda", torch.bfloat16):
-            loss = batch_loss(self.model, tasks, rows, prefix)
+            loss = batch_loss(self.model, tasks, rows, prefix, self.split)
         for p in self.model.parameters():
             p.grad = None
         loss.backward()

@@ -1,0 +1,136 @@
+"""The set encoder and the power scaling of docs/families.md.
+
+SPDX-License-Identifier: PostgreSQL
+"""
+import math
+
+import numpy as np
+
+from layers import linear, mlp, norm
+from attentions import split
+
+
+def plain_block(tensors, name, config, h, source, rotary=None):
+    """A pre-norm block with biases and a layer norm; rotary turns queries and keys."""
+    stage, eps = config["stage"], config["norm"]["eps"]
+    layered = {"norm": {"kind": "layer", "eps": eps}}
+    u, s = norm(tensors, name + ".norm1", layered, h), norm(tensors, name + ".norm1", layered, source)
+    q, k, v = (linear(tensors, f"{name}.attn.{n}", x) for n, x in (("q", u), ("k", s), ("v", s)))
+    out = []
+    for j in range(stage["heads"]):
+        mine, theirs = split(q, stage["heads"], j), split(k, stage["heads"], j)
+        if rotary:
+            mine, theirs = rotary(mine), rotary(theirs)
+        logits = mine @ theirs.T / math.sqrt(mine.shape[1])
+        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+        out.append(weights / weights.sum(axis=1, keepdims=True) @ split(v, stage["heads"], j))
+    h = h + linear(tensors, name + ".attn.o", np.concatenate(out, axis=1))
+    inner = norm(tensors, name + ".norm2", layered, h)
+    return h + mlp(tensors, name + ".ff", inner, config["activation"])
+
+
+def turn(u, base, layout):
+    """Rotary positions 0, 1, … of u [n, dh]."""
+    half, out = u.shape[1] // 2, u.copy()
+    for place in range(len(u)):
+        for i in range(half):
+            a, b = (2 * i, 2 * i + 1) if layout == "interleaved" else (i, i + half)
+            angle = place * base ** (-2 * i / u.shape[1])
+            cos, sin = math.cos(angle), math.sin(angle)
+            out[place, a] = u[place, a] * cos - u[place, b] * sin
+            out[place, b] = u[place, a] * sin + u[place, b] * cos
+    return out
+
+
+def column_stage(model, z, prefix):
+    """Cells' vectors [T, F, c] of scaled cells z [T, F] whose first `prefix` rows are known."""
+    embedder, tensors = model.config["embedder"], model.tensors
+    config = {**model.config, "stage": embedder["columns"], "activation": model.embedder_activation}
+    layered = {"norm": {"kind": "layer", "eps": config["norm"]["eps"]}}
+    out = []
+    for column in z.T:
+        cells = linear(tensors, "embed.column.in", column[:, None])
+        for i in range(embedder["columns"]["layers"]):
+            name = f"embed.column.{i}"
+            known = tensors[name + ".inducing"]
+            known = plain_block(tensors, name + ".a", config, known, cells[:prefix])
+            cells = plain_block(tensors, name + ".b", config, cells, known)
+        weight, shift = (norm(tensors, f"embed.column.{n}_norm", layered,
+                              linear(tensors, f"embed.column.{n}", cells)) for n in ("scale", "shift"))
+        out.append(column[:, None] * weight + shift)
+    return np.stack(out, axis=1)
+
+
+def row_stage(model, cells):
+    """Tokens [T, d] of cells' vectors [T, F, c]."""
+    embedder, tensors = model.config["embedder"], model.tensors
+    stage = embedder["rows"]
+    config = {**model.config, "stage": stage, "activation": model.embedder_activation}
+    layered = {"norm": {"kind": "layer", "eps": config["norm"]["eps"]}}
+    kept, out = 1 if stage["take"] == "first" else stage["readouts"], []
+    for row in cells:
+        h = np.concatenate([tensors["embed.row.readout"], row])
+        for i in range(stage["layers"]):
+            h = plain_block(tensors, f"embed.row.{i}", config, h, h,
+                            lambda u: turn(u, stage["rotary"], stage["layout"]))
+        out.append(norm(tensors, "embed.row.norm", layered, h[:kept]).ravel())
+    return np.array(out).reshape(len(cells), -1)
+
+
+def yeo_johnson(z, power):
+    z = np.asarray(z, dtype=float)
+    up, down = np.maximum(z, 0), np.maximum(-z, 0)
+    rising = np.log1p(up) if abs(power) < 1e-12 else np.expm1(power * np.log1p(up)) / power
+    other = 2 - power
+    falling = np.log1p(down) if abs(other) < 1e-12 else np.expm1(other * np.log1p(down)) / other
+    return np.where(z >= 0, rising, -falling)
+
+
+def best_power(z):
+    """λ of largest likelihood: a grid, then golden sections around its best point."""
+    def loss(power):
+        spread = np.var(yeo_johnson(z, power))
+        jacobian = np.sum(np.sign(z) * np.log1p(np.abs(z)))
+        return 0.5 * len(z) * math.log(max(spread, 1e-300)) - (power - 1) * jacobian
+
+    grid = np.linspace(-12, 12, 481)
+    at = int(np.argmin([loss(p) for p in grid]))
+    low, high = grid[max(at - 1, 0)], grid[min(at + 1, len(grid) - 1)]
+    golden = (math.sqrt(5) - 1) / 2
+    for _ in range(80):
+        a, b = high - golden * (high - low), low + golden * (high - low)
+        low, high = (low, b) if loss(a) < loss(b) else (a, high)
+    return (low + high) / 2
+
+
+class PowerColumn:
+    """Steps 1 to 4 of `inputs.scaling` "power" for one column; fitted to its prefix values."""
+
+    def __init__(self, column):
+        known = column[~np.isnan(column)]
+        self.constant = len(known) == 0 or known.min() == known.max()
+        if self.constant:
+            return
+        self.mean, self.sd = known.mean(), known.std()
+        z = self.first(known, None)
+        self.limits = z.min(), z.max()
+        self.power = best_power(z)
+        z = yeo_johnson(z, self.power)
+        self.mean2, variance = z.mean(), z.var()
+        self.sd2 = 1.0 if variance < 1e-20 else math.sqrt(variance)
+        z = (z - self.mean2) / self.sd2
+        kept = z[np.abs(z - z.mean()) <= 4 * max(z.std(ddof=1), 1e-6)]
+        spread = max(kept.std(ddof=1) if len(kept) > 1 else 0.0, 1e-6)
+        self.low, self.high = kept.mean() - 4 * spread, kept.mean() + 4 * spread
+
+    def first(self, x, limits):
+        z = np.clip((x - self.mean) / (self.sd + 1e-6), -100, 100)
+        return z if limits is None else np.clip(z, *limits)
+
+    def __call__(self, column):
+        if self.constant:
+            return np.where(np.isnan(column), np.nan, 0.0)
+        z = yeo_johnson(self.first(column, self.limits), self.power)
+        z = (z - self.mean2) / self.sd2
+        z = np.maximum(z, self.low - np.log1p(np.abs(z)))
+        return np.minimum(z, self.high + np.log1p(np.abs(z)))

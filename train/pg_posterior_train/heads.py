@@ -1,0 +1,103 @@
+"""Heads: MLPs of the query states, and the distributions of their outputs (docs/model-format.md,
+section 8; docs/families.md).
+"""
+
+import math
+
+import torch
+from torch import nn
+
+from .attention import Layout
+from .bars import Bars
+from .blocks import Block
+from .mixture import Mixture
+from .network import MLP, target_count
+
+
+def outputs_of(config):
+    """How many numbers the head says of a query."""
+    head, targets = config["head"], target_count(config)
+    if head["kind"] == "classes":
+        return head["classes"]
+    each = {"gaussian": 2, "mixture": 3 * head.get("components", 1), "bars": head.get("buckets")}
+    return targets * each[head["kind"]]
+
+
+class Head(MLP):
+    """The MLP of a head that speaks of each query alone."""
+
+    def __init__(self, config, inputs):
+        head = config["head"]
+        activation = head.get("activation", config["activation"])
+        super().__init__([inputs] + head["hidden"] + [outputs_of(config)], activation)
+        if head["kind"] == "bars":
+            # Replaced by equal-mass borders of the prior before training.
+            self.register_buffer("borders", torch.linspace(-3, 3, head["buckets"] + 1))
+        components, targets = head.get("components", 1), target_count(config)
+        with torch.no_grad():
+            last = self[len(self) - 1]
+            last.weight.mul_(0.3)
+            last.bias.zero_()
+            if components > 1:
+                spread = torch.linspace(-1.5, 1.5, components).repeat(targets)
+                last.bias[len(spread) : 2 * len(spread)] = spread
+
+
+class JointHead(nn.Module):
+    """One Gaussian of all queries, with a low-rank factor (TNP-ND; Nguyen and Grover 2022)."""
+
+    def __init__(self, config, inputs):
+        super().__init__()
+        head, d = config["head"], config["width"]
+        self.targets, self.rank = target_count(config), head["rank"]
+        self.jitter = head.get("jitter", 0)
+        activation = head.get("activation", config["activation"])
+        self.mean = MLP([inputs] + head["hidden"] + [self.targets], activation)
+        plain = {**config, "attention": {"bias": config["attention"]["bias"]}}
+        self.block = nn.ModuleList(Block(plain) for _ in range(head["layers"]))
+        sizes = [d] + head["projector"] + [self.rank * self.targets]
+        self.projector = MLP(sizes, activation)
+        for block in self.block:
+            block.reset()
+
+    def forward(self, h):
+        """States [B, M, d] to means [B, M·D] and factors [B, M·D, M·D]."""
+        seen = torch.full((h.shape[1],), h.shape[1], device=h.device)
+        layout = Layout(0, h.shape[1], h.shape[1], seen[:0])
+        u = h
+        for block in self.block:
+            u = block(u, layout)
+        w = self.projector(u).unflatten(-1, (self.targets, self.rank)).flatten(1, 2)
+        factor = (w @ w.transpose(1, 2)).tril()
+        if self.jitter:
+            factor = factor + self.jitter * torch.eye(factor.shape[1], dtype=factor.dtype)
+        return self.mean(h).flatten(1), factor
+
+
+class Joint:
+    """y ~ N(mean, C Cᵀ); mean [B, n], factor C [B, n, n]."""
+
+    def __init__(self, outputs):
+        self.mean, self.factor = outputs
+
+    def log_prob(self, y):
+        """Joint log density [B] of y [B, n]."""
+        difference = (y - self.mean)[..., None].double()
+        factor = self.factor.double()
+        white = torch.linalg.solve_triangular(factor, difference, upper=False)[..., 0]
+        spread = factor.diagonal(dim1=1, dim2=2).log().sum(1)
+        size = y.shape[1]
+        return -0.5 * white.square().sum(1) - spread - 0.5 * size * math.log(2 * math.pi)
+
+
+def make_head(config, inputs=None):
+    kind = JointHead if config["head"]["kind"] == "joint-gaussian" else Head
+    return kind(config, inputs or config["width"])
+
+
+def distribution(model, outputs):
+    """What the outputs of a model's head mean, in standardised target units."""
+    head, targets = model.config["head"], target_count(model.config)
+    if head["kind"] == "bars":
+        return Bars(outputs, head, model.head.borders, targets)
+    return Mixture(outputs, head, targets)

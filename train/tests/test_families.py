@@ -1,0 +1,157 @@
+"""Every family of docs/families.md trains, exports, and agrees with the float64 oracle of the page."""
+
+import os
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+import torch
+
+from pg_posterior_train.config import check_model
+from pg_posterior_train.export import load_model
+from pg_posterior_train.heads import Joint
+from pg_posterior_train.model import make_model
+from pg_posterior_train.normalise import ask, prepare
+from pg_posterior_train.predict import chain, predict
+from pg_posterior_train.prior import PRIORS
+from pg_posterior_train.questions import is_split, split_questions, training_questions
+from pg_posterior_train.tasks import Tasks
+from pg_posterior_train.trainer import Run
+
+from .models import EXTRA, REFERENCE, ROWS, configuration
+
+TOLERANCE = 1e-5
+
+if os.path.isdir(REFERENCE):
+    sys.path.insert(0, REFERENCE)
+    import reference
+    from make_families import FAMILIES, make_family
+
+    sys.path.remove(REFERENCE)
+
+
+def sample(generator, tasks, rows, shared=None, model=None):
+    """A prior for any of the families."""
+    features = model["inputs"].get("features", 5)
+    count = model["target"].get("count", 1)
+    x = 4 * torch.rand(tasks, rows, features, generator=generator) - 2
+    noise = 0.3 * torch.randn(tasks, rows, count, generator=generator)
+    y = torch.sin(2 * x[..., :1] + torch.arange(count)) + 0.3 * x[..., -1:] + noise
+    categorical = torch.zeros(tasks, features, dtype=torch.bool)
+    return Tasks(x, y[..., 0] if count == 1 else y, categorical)
+
+
+def fixed_tasks(model, rows, seed=3):
+    drawn = sample(torch.Generator().manual_seed(seed), 1, rows, model=model)
+    return Tasks(drawn.x.double(), drawn.y.double(), drawn.categorical)
+
+
+def trained(model, folder, steps=3):
+    """A run with random weights everywhere that has made a few steps."""
+    run = Run(configuration(model), folder)
+    generator = torch.Generator().manual_seed(7)
+    with torch.no_grad():
+        for p in run.model.parameters():
+            p.add_(0.2 * torch.randn(p.shape, generator=generator))
+    before = {k: v.clone() for k, v in run.model.named_parameters()}
+    losses = [run.train_step(0)[0] for _ in range(steps)]
+    assert all(np.isfinite(losses)) and run.skipped == 0, losses
+    still = [k for k, v in run.model.named_parameters() if torch.equal(v, before[k])]
+    assert not still, f"not trained: {still}"
+    return run
+
+
+@unittest.skipUnless(os.path.isdir(REFERENCE), "the oracle is not here")
+class Families(unittest.TestCase):
+    def setUp(self):
+        torch.set_num_threads(1)
+        PRIORS["any"] = sample
+        self.addCleanup(PRIORS.pop, "any")
+
+    def near(self, got, wanted, what):
+        got, wanted = np.ravel(np.asarray(got)), np.ravel(np.asarray(wanted))
+        self.assertEqual(got.shape, wanted.shape, what)
+        off = np.max(np.abs(got - wanted) / (1 + np.abs(wanted)))
+        self.assertLess(off, TOLERANCE, what)
+
+    def encoding(self, oracle, tasks, rows, prefix, statistics):
+        x, y = tasks.x[0, :rows].numpy(), tasks.y[0, :rows].numpy()
+        built = reference.build(oracle, x[:statistics], y[:statistics], statistics)
+        return reference.Encoding(oracle, x, y, prefix, built.statistics)
+
+    def test_tensors_are_those_of_the_page(self):
+        for name in FAMILIES:
+            with self.subTest(name):
+                config, tensors = make_family(name)
+                check_model(config)
+                state = make_model(config).state_dict()
+                self.assertEqual({k: tuple(v.shape) for k, v in state.items()},
+                                 {k: v.shape for k, v in tensors.items()})
+
+    def joint(self, network, oracle, tasks, given):
+        """The joint Gaussian of the rows behind the given ones."""
+        prefix = 0 if network.config["context"] == "causal" else given
+        statistics = max(prefix, network.config["min_rows"])
+        inputs = prepare(tasks, statistics, network.config)
+        visible = torch.full((tasks.y.shape[1] - given,), given)
+        with torch.no_grad():
+            parts = inputs.x[:, :given], inputs.y_input[:, :given], inputs.x[:, given:]
+            said = network(*parts, prefix, visible)
+        asked = inputs.y[:, given:].flatten(1)
+        density = Joint(said).log_prob(asked) - inputs.scale.log().sum() * len(visible)
+        encoding = self.encoding(oracle, tasks, given, prefix, statistics)
+        wanted = encoding.joint(tasks.x[0, given:].numpy())
+        self.near(density[0], wanted.log_pdf(np.ravel(tasks.y[0, given:].numpy())), "joint density")
+        scale = inputs.scale[0].expand(network.config["target"].get("count", 1)).repeat(len(visible))
+        self.near(scale[:, None] * said[1][0], wanted.factor, "factor")
+
+    def questions_of_training(self, network, oracle, tasks):
+        """What a training step asks, the oracle answers alike, one query at a time."""
+        model, total = network.config, ROWS + EXTRA
+        short = Tasks(tasks.x[:, :total], tasks.y[:, :total], tasks.categorical)
+        choose = split_questions if is_split(model, {}) else training_questions
+        least = max(model["min_rows"], 0 if model["architecture"] == "mean" else 1)
+        for prefix in [0] if model["context"] == "causal" else [max(least, 3), ROWS]:
+            asked = choose(model, ROWS, total, prefix)
+            inputs = prepare(short, asked.statistics, model)
+            with torch.no_grad():
+                outputs = ask(network, inputs, asked)
+            for m in range(0, len(asked.visible), 3):
+                seen, query = int(asked.visible[m]), asked.first + m
+                there = self.encoding(oracle, tasks, seen, asked.prefix, asked.statistics)
+                states = reference.run(oracle, there.statistics, there.x, there.y, there.prefix,
+                                       tasks.x[0, query : query + 1].numpy())
+                wanted = reference.head_outputs(oracle, states)
+                self.near(outputs[0, m], wanted, f"query {query} given {seen}, prefix {prefix}")
+
+    def test_training_agrees_with_the_oracle(self):
+        for name in FAMILIES:
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                config, _ = make_family(name)
+                path = os.path.join(folder, "model.safetensors")
+                trained(config, folder).export(path)
+                network, oracle = load_model(path, torch.float64), reference.Model.open(path)
+                tasks = fixed_tasks(config, 14)
+                if config["head"]["kind"] == "joint-gaussian":
+                    self.joint(network, oracle, tasks, 7)
+                    continue
+                self.questions_of_training(network, oracle, tasks)
+                given = 7
+                whole = 0 if config["context"] == "causal" else given
+                there = self.encoding(oracle, tasks, given, whole, max(whole, config["min_rows"]))
+                answer = predict(network, tasks, given)
+                density = answer.log_prob(tasks.y[:, given:])
+                mean, sd = answer.moments()
+                each = there.predict(tasks.x[0, given:].numpy())
+                y = tasks.y[0, given:].numpy()
+                self.near(density, [d.log_pdf(v) for d, v in zip(each, y)], "densities")
+                self.near(mean, [d.mean() for d in each], "means")
+                self.near(sd, [d.sd() for d in each], "standard deviations")
+                density = chain(network, tasks, given).log_prob(tasks.y[:, given:])
+                wanted = there.conditionals(tasks.x[0, given:].numpy(), y)
+                self.near(density, wanted, "chain")
+
+
+if __name__ == "__main__":
+    unittest.main()
