@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/features/stats.h"
+#include "engine/features/column.h"
 
 TnpStatus
 tnp_class_check(double y, int classes, int64_t row, TnpError *error)

@@ -7,7 +7,7 @@
 #ifndef TNP_CLASSES_H
 #define TNP_CLASSES_H
 
-#include "engine/features/scale.h"
+#include "engine/features/statistics.h"
 
 /* Refuse a target that is no index below `classes`; row is for the detail. */
 TnpStatus	tnp_class_check(double y, int classes, int64_t row, TnpError *error);

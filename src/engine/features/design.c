@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "engine/features/stats.h"
+#include "engine/features/column.h"
 
 #define KNOTS 3
 

@@ -6,7 +6,7 @@
 #ifndef TNP_DESIGN_H
 #define TNP_DESIGN_H
 
-#include "engine/features/scale.h"
+#include "engine/features/statistics.h"
 
 /*
  * Choose the entries: slots in order, as long as all entries of a slot fit beside the intercept.

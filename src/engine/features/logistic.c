@@ -16,7 +16,7 @@
 #include "engine/base/cholesky.h"
 #include "engine/features/class_counts.h"
 #include "engine/features/design.h"
-#include "engine/features/stats.h"
+#include "engine/features/column.h"
 
 /* Sizes of weights and shift, and of left_out. */
 static size_t

@@ -7,7 +7,7 @@
 #ifndef TNP_LOGISTIC_H
 #define TNP_LOGISTIC_H
 
-#include "engine/features/scale.h"
+#include "engine/features/statistics.h"
 
 /*
  * Fit it; needs the slots and column cards of stats. On failure what was made is freed by

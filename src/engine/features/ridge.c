@@ -16,7 +16,7 @@
 
 #include "engine/features/ridge_classes.h"
 #include "engine/features/ridge_fit.h"
-#include "engine/features/stats.h"
+#include "engine/features/column.h"
 
 TnpStatus
 tnp_ridge_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError *error)

@@ -7,7 +7,7 @@
 #ifndef TNP_RIDGE_H
 #define TNP_RIDGE_H
 
-#include "engine/features/scale.h"
+#include "engine/features/statistics.h"
 
 /*
  * Leave out the slots that look like noise (docs/model-format.md section 5, "Pruning"); the others

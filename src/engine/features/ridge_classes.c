@@ -14,7 +14,7 @@
 
 #include "engine/features/class_counts.h"
 #include "engine/features/ridge_fit.h"
-#include "engine/features/stats.h"
+#include "engine/features/column.h"
 
 #define MULTIPLES 15			/* 2^-2 … 2^5 in steps of the root of two */
 #define SMALLEST_MULTIPLE 0.25

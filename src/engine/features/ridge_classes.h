@@ -7,7 +7,7 @@
 #ifndef TNP_RIDGE_CLASSES_H
 #define TNP_RIDGE_CLASSES_H
 
-#include "engine/features/scale.h"
+#include "engine/features/statistics.h"
 
 /*
  * How sharp the regression's answers are, and whether they lean on the classes' shares: what gives

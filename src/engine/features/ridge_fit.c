@@ -14,7 +14,7 @@
 
 #include "engine/base/cholesky.h"
 #include "engine/features/design.h"
-#include "engine/features/stats.h"
+#include "engine/features/column.h"
 
 #define PENALTIES 15			/* 4^-6 … 4^8 */
 #define SMALLEST_PENALTY (1.0 / 4096)

@@ -7,7 +7,7 @@
 #ifndef TNP_RIDGE_FIT_H
 #define TNP_RIDGE_FIT_H
 
-#include "engine/features/ridge.h"
+#include "engine/features/statistics.h"
 
 #define TNP_RIDGE_POLL_ROWS 256	/* rows between two looks at interrupts */
 

@@ -4,13 +4,14 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "engine/features/ridge_fit.h"
+#include "engine/features/ridge.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "engine/base/cholesky.h"
-#include "engine/features/stats.h"
+#include "engine/features/column.h"
+#include "engine/features/ridge_fit.h"
 
 /* What chance hardly makes of a column of noise, and how many slots stay in any case. */
 #define ALWAYS_KEPT 8

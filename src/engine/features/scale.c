@@ -12,7 +12,7 @@
 #include "engine/features/class_counts.h"
 #include "engine/features/logistic.h"
 #include "engine/features/ridge.h"
-#include "engine/features/stats.h"
+#include "engine/features/column.h"
 
 /* Refuse one cell that the model has no meaning for. */
 static TnpStatus
@@ -93,119 +93,10 @@ tnp_rows_check(const TnpModel *model, const TnpRows *rows, bool need_y, TnpError
 	return TNP_OK;
 }
 
-double
-tnp_soft_clip(double z, double knee)
-{
-	if (knee <= 0 || fabs(z) <= knee)
-		return z;
-	return copysign(knee + log1p(fabs(z) - knee), z);
-}
-
-int64_t
-tnp_find_level(const TnpColumn *column, double identity)
-{
-	int64_t		low = 0,
-				high = column->n_levels;
-
-	while (low < high)
-	{
-		int64_t		middle = low + (high - low) / 2;
-
-		if (column->levels[middle] < identity)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < column->n_levels && column->levels[low] == identity ? low : -1;
-}
-
-double
-tnp_column_value(const TnpColumn *column, double x)
-{
-	if (column->kind == TNP_CATEGORICAL && !isnan(x))
-	{
-		int64_t		level = tnp_find_level(column, x);
-
-		return level < 0 ? NAN : (double) level;
-	}
-	return x;
-}
-
-int
-tnp_column_bin(const TnpColumn *column, double x)
-{
-	int			bin = 0;
-
-	if (isnan(x))
-		return TNP_MISSING_BIN;
-	if (column->kind == TNP_CATEGORICAL)
-	{
-		int64_t		level = tnp_find_level(column, x);
-
-		return level < 0 ? TNP_MISSING_BIN : column->level_bin[level];
-	}
-	while (bin < TNP_EDGES && x > column->edges[bin])
-		bin++;
-	return bin;
-}
-
-double
-tnp_column_scale(const TnpModel *model, const TnpColumn *column, double value)
-{
-	double		z;
-
-	if (column->constant)
-		return 0;
-	z = (value - column->mean) / column->sd;
-	/* the difference alone may have no room */
-	if (!isfinite(z))
-		z = value / column->sd - column->mean / column->sd;
-	return tnp_soft_clip(z, model->config.input_clip);
-}
-
-/* The target in the network's units, not clipped. */
-static double
-standard_target(const TnpStats *stats, double y)
-{
-	return (y - stats->y_center) / stats->y_scale;
-}
-
-double
-tnp_clipped_target(const TnpModel *model, const TnpStats *stats, double y)
-{
-	return tnp_soft_clip(standard_target(stats, y), model->config.target_clip);
-}
-
 float
 tnp_scale_target(const TnpModel *model, const TnpStats *stats, double y)
 {
 	return (float) tnp_clipped_target(model, stats, y);
-}
-
-int
-tnp_ridge_width(const TnpModel *model)
-{
-	int			classes = tnp_classes(model);
-
-	return model->config.encode_x.ridge ? TNP_RIDGES * (classes > 0 ? classes + 2 : 3) : 0;
-}
-
-int
-tnp_logistic_width(const TnpModel *model)
-{
-	return model->config.encode_x.logistic ? tnp_classes(model) + 1 : 0;
-}
-
-int
-tnp_prior_logits_width(const TnpModel *model)
-{
-	return model->config.logistic_blend_weight > 0 ? tnp_classes(model) : 0;
-}
-
-int
-tnp_regression_features_width(const TnpModel *model)
-{
-	return tnp_ridge_width(model) + tnp_logistic_width(model);
 }
 
 int

@@ -9,6 +9,7 @@
 
 #include "engine/features/class_counts.h"
 #include "engine/distribution/distribution.h"
+#include "engine/features/column.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -23,7 +24,6 @@
 #define SMALLEST_SD 1e-140		/* whose square is far from the smallest number */
 #define LARGEST_REST 1e-6		/* of a mean, in standard deviations */
 #define SCALE_OF_ZEROS 1e-9
-#define RELEVANCE_STEPS 1048576.0	/* steps in which the relevance of columns is compared */
 
 static int
 compare_doubles(const void *a, const void *b)
@@ -297,14 +297,6 @@ build_card(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, in
 	if (n0 > bins && total > 0)
 		column->between =
 			fmax(0, 1 - (1 - between / total) * (double) (n0 - 1) / (double) (n0 - bins));
-}
-
-double
-tnp_column_relevance(const TnpColumn *column)
-{
-	/* a column and a decreasing function of it, for one, are equal */
-	return rint(fmax(column->between, column->correlation * column->correlation) *
-				RELEVANCE_STEPS) / RELEVANCE_STEPS;
 }
 
 /* Assign the most relevant columns to slots: descending relevance, ties by column number. */

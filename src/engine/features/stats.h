@@ -1,35 +1,17 @@
 /*
- * stats.h: what scale.c and stats.c share: one column's value, bin and scale.
+ * stats.h: makes the statistics of the leading rows of a context (docs/model-format.md section 3).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #ifndef TNP_STATS_H
 #define TNP_STATS_H
 
-#include "engine/features/scale.h"
+#include "engine/features/statistics.h"
 
-/* z, or beyond the knee sign(z) (knee + ln(1 + |z| - knee)); knee 0 = off. */
-double		tnp_soft_clip(double z, double knee);
-
-/* Rank of a category identity among the column's levels, or -1. */
-int64_t		tnp_find_level(const TnpColumn *column, double identity);
-
-/* The number behind a cell: itself, the code of a category, NaN when missing or unknown. */
-double		tnp_column_value(const TnpColumn *column, double x);
-
-/*
- * How much a column says about the target by itself, 0 … 1, in steps of 2^-20: what is equal up to
- * rounding is equal.
- */
-double		tnp_column_relevance(const TnpColumn *column);
-
-/* The bin of a raw cell. */
-int			tnp_column_bin(const TnpColumn *column, double x);
-
-/* Scaled and clipped value of a number (after tnp_column_value). */
-double		tnp_column_scale(const TnpModel *model, const TnpColumn *column, double value);
-
-/* Scaled and clipped target. */
-double		tnp_clipped_target(const TnpModel *model, const TnpStats *stats, double y);
+/* Statistics of the first n0 rows; tnp_stats_free is safe after failure and on zeroed memory. */
+TnpStatus	tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats *stats,
+							TnpError *error);
+void		tnp_stats_free(const TnpEnv *env, TnpStats *stats);
+size_t		tnp_stats_bytes(const TnpStats *stats);
 
 #endif							/* TNP_STATS_H */

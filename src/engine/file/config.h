@@ -6,18 +6,15 @@
 #ifndef TNP_CONFIG_H
 #define TNP_CONFIG_H
 
-#include "engine/tnp.h"
+#include "engine/kernels/kernels.h"
 
 #define TNP_MAX_HIDDEN 8		/* length of a list of hidden sizes */
-#define TNP_MAX_WIDTH 4096		/* largest width of a stack */
 #define TNP_MAX_CLASS_ROOM 64		/* largest room of a classifier */
 
 typedef enum TnpArchitecture { TNP_PACKED, TNP_TWO_STREAM } TnpArchitecture;
 typedef enum TnpScaling { TNP_SCALE_NONE, TNP_SCALE_FIXED, TNP_SCALE_PREFIX,
 						 TNP_SCALE_CLASSES } TnpScaling;
 typedef enum TnpContextKind { TNP_FULL, TNP_CAUSAL, TNP_PREFIX_CAUSAL } TnpContextKind;
-typedef enum TnpNormKind { TNP_LAYER_NORM, TNP_RMS_NORM } TnpNormKind;
-typedef enum TnpActivation { TNP_IDENTITY, TNP_RELU, TNP_GELU, TNP_GELU_TANH } TnpActivation;
 typedef enum TnpBias { TNP_BIAS_ALL, TNP_BIAS_OUTPUT, TNP_BIAS_NONE } TnpBias;
 typedef enum TnpEmbedderKind { TNP_CONCAT, TNP_ADDITIVE } TnpEmbedderKind;
 typedef enum TnpEncoderKind { TNP_ENCODE_LINEAR, TNP_ENCODE_MLP, TNP_ENCODE_SKIP_MLP,

@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "engine/file/safetensors.h"
-#include "engine/features/scale.h"
 
 #define MAX_PARAMETERS ((int64_t) 1 << 28)
 #define NAME_LENGTH 128
@@ -558,4 +557,30 @@ const TnpModelInfo *
 tnp_model_info(const TnpModel *model)
 {
 	return &model->info;
+}
+
+int
+tnp_ridge_width(const TnpModel *model)
+{
+	int			classes = tnp_classes(model);
+
+	return model->config.encode_x.ridge ? TNP_RIDGES * (classes > 0 ? classes + 2 : 3) : 0;
+}
+
+int
+tnp_logistic_width(const TnpModel *model)
+{
+	return model->config.encode_x.logistic ? tnp_classes(model) + 1 : 0;
+}
+
+int
+tnp_prior_logits_width(const TnpModel *model)
+{
+	return model->config.logistic_blend_weight > 0 ? tnp_classes(model) : 0;
+}
+
+int
+tnp_regression_features_width(const TnpModel *model)
+{
+	return tnp_ridge_width(model) + tnp_logistic_width(model);
 }

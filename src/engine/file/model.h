@@ -7,7 +7,7 @@
 #define TNP_MODEL_H
 
 #include "engine/base/error.h"
-#include "engine/kernels/kernels.h"
+#include "engine/file/config.h"
 
 /* Linears with the activation between them and none after the last. */
 typedef struct TnpMlp
@@ -76,6 +76,8 @@ struct TnpModel
 				max_blocks;
 };
 
+#define TNP_RIDGES 2			/* a linear regression, and one with splines */
+
 /* numbers per cell of the row tokeniser, before its classes' shares */
 #define TNP_CELL 8
 
@@ -92,5 +94,23 @@ tnp_cell_width(const TnpModel *model)
 {
 	return TNP_CELL + tnp_classes(model);
 }
+
+/*
+ * How many numbers stand in front of a row's cells: what TNP_RIDGES regressions say, 3 or C + 2
+ * each, if there are any, ...
+ */
+int			tnp_ridge_width(const TnpModel *model);
+
+/* ... and the C + 1 of a logistic regression, if there is one. */
+int			tnp_logistic_width(const TnpModel *model);
+
+/* Both. */
+int			tnp_regression_features_width(const TnpModel *model);
+
+/*
+ * How many of the logistic regression's C + 1 the head takes a share of (section 8): the first C,
+ * or none.
+ */
+int			tnp_prior_logits_width(const TnpModel *model);
 
 #endif							/* TNP_MODEL_H */

@@ -9,6 +9,7 @@
 #include "engine/network/kv_cache.h"
 #include "engine/network/embed.h"
 #include "engine/features/scale.h"
+#include "engine/features/stats.h"
 #include "engine/network/trunk.h"
 
 struct TnpEncoding

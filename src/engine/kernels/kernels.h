@@ -18,8 +18,12 @@
 #ifndef TNP_KERNELS_H
 #define TNP_KERNELS_H
 
-#include "engine/file/config.h"
+#include "engine/tnp.h"
 
+typedef enum TnpNormKind { TNP_LAYER_NORM, TNP_RMS_NORM } TnpNormKind;
+typedef enum TnpActivation { TNP_IDENTITY, TNP_RELU, TNP_GELU, TNP_GELU_TANH } TnpActivation;
+
+#define TNP_MAX_WIDTH 4096		/* largest width of a stack */
 #define TNP_KERNELS_API 6
 #define TNP_PANEL 16
 #define TNP_BLOCK 64

@@ -1,0 +1,101 @@
+/*
+ * column.c: scaling, bins and relevance of one column (docs/model-format.md sections 3 and 5).
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "engine/features/column.h"
+
+#include <math.h>
+
+#define RELEVANCE_STEPS 1048576.0	/* steps in which the relevance of columns is compared */
+
+double
+tnp_soft_clip(double z, double knee)
+{
+	if (knee <= 0 || fabs(z) <= knee)
+		return z;
+	return copysign(knee + log1p(fabs(z) - knee), z);
+}
+
+int64_t
+tnp_find_level(const TnpColumn *column, double identity)
+{
+	int64_t		low = 0,
+				high = column->n_levels;
+
+	while (low < high)
+	{
+		int64_t		middle = low + (high - low) / 2;
+
+		if (column->levels[middle] < identity)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < column->n_levels && column->levels[low] == identity ? low : -1;
+}
+
+double
+tnp_column_value(const TnpColumn *column, double x)
+{
+	if (column->kind == TNP_CATEGORICAL && !isnan(x))
+	{
+		int64_t		level = tnp_find_level(column, x);
+
+		return level < 0 ? NAN : (double) level;
+	}
+	return x;
+}
+
+int
+tnp_column_bin(const TnpColumn *column, double x)
+{
+	int			bin = 0;
+
+	if (isnan(x))
+		return TNP_MISSING_BIN;
+	if (column->kind == TNP_CATEGORICAL)
+	{
+		int64_t		level = tnp_find_level(column, x);
+
+		return level < 0 ? TNP_MISSING_BIN : column->level_bin[level];
+	}
+	while (bin < TNP_EDGES && x > column->edges[bin])
+		bin++;
+	return bin;
+}
+
+double
+tnp_column_scale(const TnpModel *model, const TnpColumn *column, double value)
+{
+	double		z;
+
+	if (column->constant)
+		return 0;
+	z = (value - column->mean) / column->sd;
+	/* the difference alone may have no room */
+	if (!isfinite(z))
+		z = value / column->sd - column->mean / column->sd;
+	return tnp_soft_clip(z, model->config.input_clip);
+}
+
+/* The target in the network's units, not clipped. */
+static double
+standard_target(const TnpStats *stats, double y)
+{
+	return (y - stats->y_center) / stats->y_scale;
+}
+
+double
+tnp_clipped_target(const TnpModel *model, const TnpStats *stats, double y)
+{
+	return tnp_soft_clip(standard_target(stats, y), model->config.target_clip);
+}
+
+double
+tnp_column_relevance(const TnpColumn *column)
+{
+	/* a column and a decreasing function of it, for one, are equal */
+	return rint(fmax(column->between, column->correlation * column->correlation) *
+				RELEVANCE_STEPS) / RELEVANCE_STEPS;
+}

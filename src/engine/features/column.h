@@ -1,0 +1,35 @@
+/*
+ * column.h: what the statistics say of one column or of the target.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TNP_COLUMN_H
+#define TNP_COLUMN_H
+
+#include "engine/features/statistics.h"
+
+/* z, or beyond the knee sign(z) (knee + ln(1 + |z| - knee)); knee 0 = off. */
+double		tnp_soft_clip(double z, double knee);
+
+/* Rank of a category identity among the column's levels, or -1. */
+int64_t		tnp_find_level(const TnpColumn *column, double identity);
+
+/* The number behind a cell: itself, the code of a category, NaN when missing or unknown. */
+double		tnp_column_value(const TnpColumn *column, double x);
+
+/*
+ * How much a column says about the target by itself, 0 … 1, in steps of 2^-20: what is equal up to
+ * rounding is equal.
+ */
+double		tnp_column_relevance(const TnpColumn *column);
+
+/* The bin of a raw cell. */
+int			tnp_column_bin(const TnpColumn *column, double x);
+
+/* Scaled and clipped value of a number (after tnp_column_value). */
+double		tnp_column_scale(const TnpModel *model, const TnpColumn *column, double value);
+
+/* Scaled and clipped target. */
+double		tnp_clipped_target(const TnpModel *model, const TnpStats *stats, double y);
+
+#endif							/* TNP_COLUMN_H */

@@ -1,0 +1,96 @@
+/*
+ * statistics.h: what is known of the rows that a context's statistics come from. Structures only:
+ * stats.c makes them, what is of one column is in column.c.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TNP_STATISTICS_H
+#define TNP_STATISTICS_H
+
+#include "engine/file/model.h"
+
+#define TNP_EDGES 7				/* cuts between the bins of a numeric column */
+#define TNP_MISSING_BIN 16		/* after 16 bins for categories, or 8 for numbers */
+#define TNP_BINS 17
+
+/* One column's frozen statistics. */
+typedef struct TnpColumn
+{
+	TnpColumnKind kind;
+	bool		constant;
+	double		mean,
+				sd;
+	double		edges[TNP_EDGES];
+	int64_t		n_levels;		/* categories known from the prefix */
+	double	   *levels;			/* [n_levels] ascending identities */
+	unsigned char *level_bin;	/* [n_levels] */
+	double		count[TNP_BINS],
+				sum[TNP_BINS];	/* of scaled, clipped targets */
+	double		correlation,
+				between,		/* adjusted between-bin variance share */
+				missing_rate;
+} TnpColumn;
+
+#define TNP_LARGEST_DESIGN 128	/* entries of a regression's design, the intercept included */
+
+/* What a regression knows of a row (design.c). */
+typedef struct TnpDesign
+{
+	int			n;				/* entries, the intercept last; 0: there is no regression */
+	unsigned char slot[TNP_LARGEST_DESIGN]; /* slot of every other entry */
+	unsigned char kind[TNP_LARGEST_DESIGN]; /* what it is of its slot */
+} TnpDesign;
+
+/* One regression of the prefix (ridge_fit.c). */
+typedef struct TnpRidge
+{
+	TnpDesign	design;
+	int			n_targets;		/* 1, or in a classifier the K classes */
+	double	   *weights;		/* [n_targets, n] */
+	double	   *factor;			/* [n, n] lower Cholesky factor of U'U + penalty * I */
+	double		log_noise;		/* log of the noise's standard deviation */
+	double		penalty;
+
+	/* of a classifier: the classes' probabilities are the softmax of multiple * answer + shift */
+	double		multiple;
+	double	   *shift;			/* [K], behind the weights */
+	/* mean log of how much more probable than by chance the prefix rows' classes are */
+	double		quality;
+} TnpRidge;
+
+/* The logistic regression of a classifier's prefix (logistic_fit.c). */
+typedef struct TnpLogistic
+{
+	TnpDesign	design;
+	int			n_classes;		/* K */
+	int64_t		n0;				/* rows of the fit */
+	double	   *weights;		/* [K, n] */
+	double	   *shift;			/* [K] log of the classes' shares, behind the weights */
+	/*
+	 * [n0, K] log probabilities of the n0 rows, each left out: wanted as often as these are
+	 * encoded, for a merge too
+	 */
+	float	   *left_out;
+	/* mean log of how much more probable than by chance the prefix rows' classes are */
+	double		quality;
+} TnpLogistic;
+
+typedef struct TnpStats
+{
+	int64_t		n0;				/* rows they come from */
+	double		y_center,
+				y_scale;
+	int			n_columns;
+	TnpColumn  *columns;		/* [n_columns] with prefix scaling, else NULL */
+	int			n_slots;		/* row tokeniser: columns used */
+	int		   *slot;			/* [n_slots] column of each slot */
+	int			n_classes;		/* K; 0 in a regression model */
+	int			class_room;		/* C, with cells of a classifier, else 0 */
+	double	   *class_blend_weight;	/* [C] of the n0 rows, or NULL; behind it: */
+	/* [n_columns, TNP_BINS, C] members of a class in a bin beyond those expected */
+	double	   *class_excess;
+	TnpRidge	ridge[TNP_RIDGES];
+	TnpLogistic logistic;
+} TnpStats;
+
+#endif							/* TNP_STATISTICS_H */
