@@ -358,7 +358,7 @@ print_team(double seconds)
 		TnpTeam    *team;
 		TnpError	error;
 
-		check(tnp_team_make(model, &encoding->stats, 1, n_threads, INFINITY, &team, &error),
+		check(tnp_team_with_scratch(model, &encoding->stats, 1, n_threads, INFINITY, &team, &error),
 			  &error);
 		check(tnp_team_run(team, n_threads, do_nothing, NULL, &error), &error);
 		tnp_team_free(team);

@@ -237,7 +237,7 @@ place_model(Block *b, const TnpModel *m, bool halves_on_host, CudaModel *shape)
 	to = place(b, sizeof(CudaModel), &address);
 	memset(&s, 0, sizeof(s));
 	s.precision = b->precision;
-	s.two_stream = c->architecture == TNP_TWO_STREAM;
+	s.two_stream = strcmp(c->family->name, "two-stream") == 0;
 	s.post_norm = c->post_norm;
 	s.has_final_norm = c->final_norm;
 	s.strict = c->strict;
@@ -337,6 +337,15 @@ weights_fit(const TnpModel *m)
 		&& (c->encode_y.kind != TNP_ENCODE_SKIP_MLP || linear_fits(&m->embed_y.first));
 }
 
+/* Whether the device computes what this model is; others are answered by the CPU. */
+static bool
+has_kernels(const TnpModel *m)
+{
+	const TnpConfig *c = &m->config;
+
+	return strcmp(c->family->name, "packed") == 0 || strcmp(c->family->name, "two-stream") == 0;
+}
+
 TnpStatus
 cuda_load_weights(TnpDeviceModel *m, TnpPrecision precision, TnpError *error)
 {
@@ -349,6 +358,13 @@ cuda_load_weights(TnpDeviceModel *m, TnpPrecision precision, TnpError *error)
 	GpuResult	result;
 	TnpStatus	status;
 
+	if (!has_kernels(model))
+	{
+		tnp_fail(error, TNP_BAD_CONFIG,
+				 "the CUDA device has no kernels for this model: its architecture is \"%s\"",
+				 c->family->name);
+		return TNP_BAD_CONFIG;
+	}
 	memset(&b, 0, sizeof(b));
 	b.head_width = c->width / c->heads;
 	b.precision = precision == TNP_PRECISION_FP16 && weights_fit(model) ? 0 : 1;

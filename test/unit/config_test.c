@@ -311,7 +311,7 @@ test_values(void)
 
 	is_int(parse(additive, &c, &error), TNP_OK, "an additive packed model is read");
 	is_string(c.description, "", "description defaults to nothing");
-	ok(c.architecture == TNP_PACKED && c.context == TNP_FULL && c.min_rows == 1, "architecture, context, min_rows");
+	ok(strcmp(c.family->name, "packed") == 0 && c.context == TNP_FULL && c.min_rows == 1, "architecture, context, min_rows");
 	ok(c.n_features == 2 && c.max_features == 2, "max_features is the exact number where that is given");
 	ok(c.input_scaling == TNP_SCALE_NONE && c.input_center == NULL && c.input_scale == NULL && c.input_clip == 0, "input defaults");
 	ok(c.target_scaling == TNP_SCALE_NONE && c.target_center == 0 && c.target_scale == 1 && c.target_clip == 0, "target defaults");
@@ -329,7 +329,7 @@ test_values(void)
 	tnp_config_free(&counting, &c);
 
 	is_int(parse(two_stream, &c, &error), TNP_OK, "a two-stream model is read");
-	ok(c.architecture == TNP_TWO_STREAM && c.context == TNP_CAUSAL && c.buffer == 0, "architecture, context, no limit of the chain");
+	ok(strcmp(c.family->name, "two-stream") == 0 && c.context == TNP_CAUSAL && c.buffer == 0, "architecture, context, no limit of the chain");
 	ok(c.norm == TNP_RMS_NORM && c.post_norm && !c.final_norm && c.bias == TNP_BIAS_OUTPUT, "norm, bias");
 	ok(c.embedder == TNP_CONCAT && c.concat_flag && c.concat_hidden.n == 0, "embedder");
 	ok(c.activation == TNP_RELU && c.embedder_activation == TNP_GELU_TANH && c.head_activation == TNP_RELU, "an activation of its own");

@@ -111,7 +111,8 @@ attend(float query, float first, float second, int seen)
 	TnpKeys		own = {NULL, NULL, 0};
 	TnpAttention a = {1, HEAD, 1, 1, q, &scale, NULL, NULL, &context, &own, NULL, out};
 
-	test_must(tnp_cache_make(&tnp_default_env, table->number, 1, HEAD, HEAD, TNP_BLOCK, 2, &cache, &error), &error);
+	test_must(tnp_cache_make(&tnp_default_env, &(TnpCacheShape) {1, 1, HEAD, HEAD, table->number},
+							 TNP_BLOCK, 2, &cache, &error), &error);
 	if (posix_memalign((void **) &scratch, 64, table->attend_floats(1, HEAD, 1) * sizeof(float) + 1) != 0)
 		exit(1);
 	for (int i = 0; i < 2; i++)
@@ -151,7 +152,8 @@ test_cache(void)
 	float		k[HEAD] = {1},
 				v[HEAD] = {1};
 
-	test_must(tnp_cache_make(&tnp_default_env, table->number, 1, HEAD, HEAD, TNP_BLOCK, 1, &cache, &error), &error);
+	test_must(tnp_cache_make(&tnp_default_env, &(TnpCacheShape) {1, 1, HEAD, HEAD, table->number},
+							 TNP_BLOCK, 1, &cache, &error), &error);
 	ok(tnp_cache_put(table, &cache, 0, 0, k, v), "%s: what fits is stored", table->name);
 	k[7] = 65504;
 	v[9] = -65504;

@@ -23,7 +23,8 @@ static TnpStatus
 make(TnpKvCache *cache, int64_t slots, TnpError *error)
 {
 	env.polls = 0;
-	return tnp_cache_make(&env.env, NUMBER, LAYERS, WIDTH, WIDTH, TNP_BLOCK, slots, cache, error);
+	return tnp_cache_make(&env.env, &(TnpCacheShape) {LAYERS, 1, WIDTH, WIDTH, NUMBER}, TNP_BLOCK,
+						  slots, cache, error);
 }
 
 /* No piece is larger than what may lie between two polls. */

@@ -1,5 +1,5 @@
 /*
- * distribution.c: questions to a predictive distribution, passed on to its family.
+ * distribution.c: questions to a predictive distribution, passed on to what its kind does.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -12,20 +12,20 @@
 #include <stddef.h>
 
 /* NULL for an unknown kind. */
-static const TnpFamily *
-family(const TnpDistribution *d)
+static const TnpDistributionOps *
+ops_of(const TnpDistribution *d)
 {
 	switch (d->kind)
 	{
 		case TNP_GAUSSIAN:
-			return &tnp_gaussian_family;
+			return &tnp_gaussian_ops;
 		case TNP_MIXTURE:
-			return &tnp_mixture_family;
+			return &tnp_mixture_ops;
 		case TNP_BARS:
 		case TNP_BARS_HALF_NORMAL:
-			return &tnp_bars_family;
+			return &tnp_bars_ops;
 		case TNP_CLASSES:
-			return &tnp_classes_family;
+			return &tnp_classes_ops;
 	}
 	return NULL;
 }
@@ -204,7 +204,7 @@ tnp_distribution_check(const TnpDistribution *d, TnpError *error)
 double
 tnp_mean(const TnpDistribution *d)
 {
-	const TnpFamily *f = family(d);
+	const TnpDistributionOps *f = ops_of(d);
 
 	return f != NULL ? f->mean(d) : NAN;
 }
@@ -212,7 +212,7 @@ tnp_mean(const TnpDistribution *d)
 double
 tnp_variance(const TnpDistribution *d)
 {
-	const TnpFamily *f = family(d);
+	const TnpDistributionOps *f = ops_of(d);
 
 	return f != NULL ? f->variance(d) : NAN;
 }
@@ -225,7 +225,7 @@ tnp_variance(const TnpDistribution *d)
 double
 tnp_mode(const TnpDistribution *d)
 {
-	const TnpFamily *f = family(d);
+	const TnpDistributionOps *f = ops_of(d);
 
 	return f != NULL ? f->mode(d) : NAN;
 }
@@ -234,7 +234,7 @@ tnp_mode(const TnpDistribution *d)
 double
 tnp_entropy(const TnpDistribution *d)
 {
-	const TnpFamily *f = family(d);
+	const TnpDistributionOps *f = ops_of(d);
 
 	return f != NULL ? f->entropy(d) : NAN;
 }
@@ -242,7 +242,7 @@ tnp_entropy(const TnpDistribution *d)
 double
 tnp_pdf(const TnpDistribution *d, double y)
 {
-	const TnpFamily *f = family(d);
+	const TnpDistributionOps *f = ops_of(d);
 
 	return f != NULL && !isnan(y) ? f->pdf(d, y) : NAN;
 }
@@ -250,7 +250,7 @@ tnp_pdf(const TnpDistribution *d, double y)
 double
 tnp_log_pdf(const TnpDistribution *d, double y)
 {
-	const TnpFamily *f = family(d);
+	const TnpDistributionOps *f = ops_of(d);
 
 	return f != NULL && !isnan(y) ? f->log_pdf(d, y) : NAN;
 }
@@ -258,7 +258,7 @@ tnp_log_pdf(const TnpDistribution *d, double y)
 double
 tnp_cdf(const TnpDistribution *d, double y)
 {
-	const TnpFamily *f = family(d);
+	const TnpDistributionOps *f = ops_of(d);
 
 	return f != NULL && !isnan(y) ? f->cdf(d, y) : NAN;
 }
@@ -267,7 +267,7 @@ tnp_cdf(const TnpDistribution *d, double y)
 double
 tnp_quantile(const TnpDistribution *d, double p)
 {
-	const TnpFamily *f = family(d);
+	const TnpDistributionOps *f = ops_of(d);
 
 	return f != NULL && p >= 0.0 && p <= 1.0 ? f->quantile(d, p) : NAN;
 }
@@ -279,7 +279,7 @@ tnp_quantile(const TnpDistribution *d, double p)
 double
 tnp_crps(const TnpDistribution *d, double y)
 {
-	const TnpFamily *f = family(d);
+	const TnpDistributionOps *f = ops_of(d);
 
 	if (f == NULL || isnan(y))
 		return NAN;
@@ -289,7 +289,7 @@ tnp_crps(const TnpDistribution *d, double y)
 double
 tnp_draw(const TnpDistribution *d, uint64_t seed, uint64_t draw, uint32_t step)
 {
-	const TnpFamily *f = family(d);
+	const TnpDistributionOps *f = ops_of(d);
 	double		u[2];
 
 	if (f == NULL)

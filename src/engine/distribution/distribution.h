@@ -27,7 +27,7 @@
 #define TNP_WEIGHT_TOLERANCE 1e-6
 
 /* The questions, as in tnp.h; parameters are checked, y is not NaN, p is within [0, 1]. */
-typedef struct TnpFamily
+typedef struct TnpDistributionOps
 {
 	double		(*mean) (const TnpDistribution *d);
 	double		(*variance) (const TnpDistribution *d);
@@ -39,12 +39,12 @@ typedef struct TnpFamily
 	double		(*quantile) (const TnpDistribution *d, double p);
 	double		(*crps) (const TnpDistribution *d, double y);
 	double		(*draw) (const TnpDistribution *d, const double u[2]);
-} TnpFamily;
+} TnpDistributionOps;
 
-extern const TnpFamily tnp_gaussian_family;
-extern const TnpFamily tnp_mixture_family;
-extern const TnpFamily tnp_bars_family;
-extern const TnpFamily tnp_classes_family;
+extern const TnpDistributionOps tnp_gaussian_ops;
+extern const TnpDistributionOps tnp_mixture_ops;
+extern const TnpDistributionOps tnp_bars_ops;
+extern const TnpDistributionOps tnp_classes_ops;
 
 /* The sum of the first n parameters: weights, masses or probabilities. */
 double		tnp_total_weight(const TnpDistribution *d);

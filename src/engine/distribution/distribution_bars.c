@@ -408,7 +408,7 @@ bars_crps(const TnpDistribution *d, double y)
 	return fmax(sum, 0.0);
 }
 
-const TnpFamily tnp_bars_family = {
+const TnpDistributionOps tnp_bars_ops = {
 	.mean = bars_mean,
 	.variance = bars_variance,
 	.mode = bars_mode,

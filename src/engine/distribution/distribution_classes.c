@@ -87,7 +87,7 @@ draw(const TnpDistribution *d, const double u[2])
 	return last;
 }
 
-const TnpFamily tnp_classes_family = {
+const TnpDistributionOps tnp_classes_ops = {
 	undefined, undefined, mode, entropy, pdf, log_pdf, undefined_at, undefined_at, undefined_at,
 	draw
 };

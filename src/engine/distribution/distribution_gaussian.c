@@ -72,7 +72,7 @@ gaussian_draw(const TnpDistribution *d, const double u[2])
 	return gaussian_quantile(d, u[1]);
 }
 
-const TnpFamily tnp_gaussian_family = {
+const TnpDistributionOps tnp_gaussian_ops = {
 	.mean = gaussian_mean,
 	.variance = gaussian_variance,
 	.mode = gaussian_mean,

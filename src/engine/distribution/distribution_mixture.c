@@ -160,7 +160,7 @@ mixture_draw(const TnpDistribution *d, const double u[2])
 	return MEAN(d, i) + SD(d, i) * tnp_normal_quantile(u[1]);
 }
 
-const TnpFamily tnp_mixture_family = {
+const TnpDistributionOps tnp_mixture_ops = {
 	.mean = mixture_mean,
 	.variance = mixture_variance,
 	.mode = tnp_mixture_mode,

@@ -75,7 +75,8 @@ typedef struct TnpLogistic
 	double		quality;
 } TnpLogistic;
 
-typedef struct TnpStats
+typedef struct TnpStats TnpStats;
+struct TnpStats
 {
 	int64_t		n0;				/* rows they come from */
 	double		y_center,
@@ -91,6 +92,6 @@ typedef struct TnpStats
 	double	   *class_excess;
 	TnpRidge	ridge[TNP_RIDGES];
 	TnpLogistic logistic;
-} TnpStats;
+};
 
 #endif							/* TNP_STATISTICS_H */

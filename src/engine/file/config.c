@@ -23,12 +23,10 @@
 #define MAX_ROWS 1000000
 #define MAX_ROW_LIMIT 100000000
 #define ROW_LIMIT 20000			/* of a model that does not say: every row reads every other */
-#define MAX_WIDTH 4096
-#define MAX_LAYERS 128
-#define MAX_FEEDFORWARD 16384
+#define MAX_FAMILIES 32
+#define MAX_KEYS 48
 #define MAX_COMPONENTS 1024
 #define MAX_BUCKETS 65536
-#define MAX_SINKS 64
 #define MAX_READOUTS 64
 #define MIN_EPS 1e-30			/* below it, eps would not be a normal float32 */
 
@@ -88,7 +86,8 @@ read_hidden(TnpReader *reader, const char *path, const json_t *value, void *fiel
 		return tnp_fail_value(reader, path, value, expected);
 	}
 	for (size_t i = 0; i < n; i++)
-		if ((status = tnp_read_integer(reader, path, json_array_get(value, i), 1, MAX_FEEDFORWARD,
+		if ((status = tnp_read_integer(reader, path, json_array_get(value, i), 1,
+									   TNP_MAX_FEEDFORWARD,
 									   &hidden->size[i])) != TNP_OK)
 			return status;
 	hidden->n = (int) n;
@@ -102,7 +101,7 @@ read_one_hidden(TnpReader *reader, const char *path, const json_t *value, void *
 	TnpHidden  *hidden = field;
 
 	hidden->n = 1;
-	return tnp_read_integer(reader, path, value, 1, MAX_FEEDFORWARD, &hidden->size[0]);
+	return tnp_read_integer(reader, path, value, 1, TNP_MAX_FEEDFORWARD, &hidden->size[0]);
 }
 
 /* K, or null for no limit. */
@@ -157,6 +156,8 @@ read_scales(TnpReader *reader, const char *path, const json_t *value, void *fiel
 	return read_vector(reader, path, value, DBL_MIN, field);
 }
 
+static TnpStatus read_architecture(TnpReader *reader, const char *path, const json_t *value,
+								   void *field);
 static TnpStatus read_tokens(TnpReader *reader, const char *path, const json_t *value, void *field);
 static TnpStatus read_encoder_x(TnpReader *reader, const char *path, const json_t *value,
 								void *field);
@@ -168,8 +169,6 @@ static TnpStatus read_head(TnpReader *reader, const char *path, const json_t *va
 
 /* ---- the tables ------------------------------------------------------------------------------ */
 
-static const TnpChoice architectures[] = {{"packed", TNP_PACKED}, {"two-stream", TNP_TWO_STREAM},
-										  {0}};
 static const TnpChoice scalings[] = {{"none", TNP_SCALE_NONE}, {"fixed", TNP_SCALE_FIXED},
 									 {"prefix", TNP_SCALE_PREFIX}, {0}};
 static const TnpChoice target_scalings[] = {
@@ -205,68 +204,37 @@ static const TnpChoice std_maps[] = {
 	{0}
 };
 
-/*
- * Rows of the tables: required unless the name ends in _OPTIONAL. `in` is the structure that has
- * the field.
- */
-#define INTEGER(name, in, field, min, max) \
-	{name, TNP_KEY_INTEGER, false, offsetof(in, field), min, max, NULL, NULL, NULL}
-#define INTEGER_OPTIONAL(name, in, field, min, max) \
-	{name, TNP_KEY_INTEGER, true, offsetof(in, field), min, max, NULL, NULL, NULL}
-#define NUMBER(name, in, field, min, max) \
-	{name, TNP_KEY_NUMBER, false, offsetof(in, field), min, max, NULL, NULL, NULL}
-#define NUMBER_OPTIONAL(name, in, field, min, max) \
-	{name, TNP_KEY_NUMBER, true, offsetof(in, field), min, max, NULL, NULL, NULL}
-#define BOOLEAN(name, in, field) \
-	{name, TNP_KEY_BOOLEAN, false, offsetof(in, field), 0, 0, NULL, NULL, NULL}
-#define BOOLEAN_OPTIONAL(name, in, field) \
-	{name, TNP_KEY_BOOLEAN, true, offsetof(in, field), 0, 0, NULL, NULL, NULL}
-#define CHOICE(name, in, field, choices) \
-	{name, TNP_KEY_CHOICE, false, offsetof(in, field), 0, 0, choices, NULL, NULL}
-#define CHOICE_OPTIONAL(name, in, field, choices) \
-	{name, TNP_KEY_CHOICE, true, offsetof(in, field), 0, 0, choices, NULL, NULL}
-#define FLAG(name, in, field, choices) \
-	{name, TNP_KEY_CHOICE_BOOLEAN, false, offsetof(in, field), 0, 0, choices, NULL, NULL}
-#define FLAG_OPTIONAL(name, in, field, choices) \
-	{name, TNP_KEY_CHOICE_BOOLEAN, true, offsetof(in, field), 0, 0, choices, NULL, NULL}
-#define OBJECT(name, keys) {name, TNP_KEY_OBJECT, false, 0, 0, 0, NULL, keys, NULL}
-#define OBJECT_OPTIONAL(name, keys) {name, TNP_KEY_OBJECT, true, 0, 0, 0, NULL, keys, NULL}
-#define OTHER(name, in, field, read) \
-	{name, TNP_KEY_OTHER, false, offsetof(in, field), 0, 0, NULL, NULL, read}
-#define OTHER_OPTIONAL(name, in, field, read) \
-	{name, TNP_KEY_OTHER, true, offsetof(in, field), 0, 0, NULL, NULL, read}
-#define END {NULL, TNP_KEY_OTHER, false, 0, 0, 0, NULL, NULL, NULL}
 
 static const TnpKey tokens_keys[] = {
-	INTEGER("width", TnpEncoderConfig, token_width, 1, MAX_WIDTH),
-	INTEGER("layers", TnpEncoderConfig, token_layers, 1, MAX_LAYERS),
-	INTEGER("heads", TnpEncoderConfig, token_heads, 1, MAX_WIDTH),
-	INTEGER("feedforward", TnpEncoderConfig, token_feedforward, 1, MAX_FEEDFORWARD),
-	INTEGER("readouts", TnpEncoderConfig, token_readouts, 1, MAX_READOUTS),
-	END
+	TNP_INTEGER("width", TnpEncoderConfig, token_width, 1, TNP_MAX_WIDTH),
+	TNP_INTEGER("layers", TnpEncoderConfig, token_layers, 1, TNP_MAX_LAYERS),
+	TNP_INTEGER("heads", TnpEncoderConfig, token_heads, 1, TNP_MAX_WIDTH),
+	TNP_INTEGER("feedforward", TnpEncoderConfig, token_feedforward, 1, TNP_MAX_FEEDFORWARD),
+	TNP_INTEGER("readouts", TnpEncoderConfig, token_readouts, 1, MAX_READOUTS),
+	TNP_END
 };
 
 static const TnpKey encoder_linear_keys[] = {
-	CHOICE("kind", TnpEncoderConfig, kind, encoders_x),
-	END
+	TNP_CHOICE("kind", TnpEncoderConfig, kind, encoders_x),
+	TNP_END
 };
 static const TnpKey encoder_mlp_keys[] = {
-	CHOICE("kind", TnpEncoderConfig, kind, encoders_x),
-	OTHER("hidden", TnpEncoderConfig, hidden, read_hidden),
-	END
+	TNP_CHOICE("kind", TnpEncoderConfig, kind, encoders_x),
+	TNP_OTHER("hidden", TnpEncoderConfig, hidden, read_hidden),
+	TNP_END
 };
 static const TnpKey encoder_rows_keys[] = {
-	CHOICE("kind", TnpEncoderConfig, kind, encoders_x),
-	OTHER("hidden", TnpEncoderConfig, hidden, read_one_hidden),
-	OTHER("tokens", TnpEncoderConfig, kind, read_tokens),
-	BOOLEAN_OPTIONAL("ridge", TnpEncoderConfig, ridge),
-	BOOLEAN_OPTIONAL("logistic", TnpEncoderConfig, logistic),
-	BOOLEAN_OPTIONAL("prune", TnpEncoderConfig, prune),
-	END
+	TNP_CHOICE("kind", TnpEncoderConfig, kind, encoders_x),
+	TNP_OTHER("hidden", TnpEncoderConfig, hidden, read_one_hidden),
+	TNP_OTHER("tokens", TnpEncoderConfig, kind, read_tokens),
+	TNP_BOOLEAN_OPTIONAL("ridge", TnpEncoderConfig, ridge),
+	TNP_BOOLEAN_OPTIONAL("logistic", TnpEncoderConfig, logistic),
+	TNP_BOOLEAN_OPTIONAL("prune", TnpEncoderConfig, prune),
+	TNP_END
 };
 static const TnpKey encoder_classes_keys[] = {
-	CHOICE("kind", TnpEncoderConfig, kind, encoders_y),
-	END
+	TNP_CHOICE("kind", TnpEncoderConfig, kind, encoders_y),
+	TNP_END
 };
 static const TnpVariant encoder_variants[] = {
 	{TNP_ENCODE_LINEAR, encoder_linear_keys},
@@ -277,50 +245,50 @@ static const TnpVariant encoder_variants[] = {
 };
 
 static const TnpKey concat_keys[] = {
-	CHOICE("kind", TnpConfig, embedder, embedders),
-	OTHER("hidden", TnpConfig, concat_hidden, read_hidden),
-	BOOLEAN("flag", TnpConfig, concat_flag),
-	CHOICE_OPTIONAL("activation", TnpConfig, embedder_activation, activations),
-	END
+	TNP_CHOICE("kind", TnpConfig, embedder, embedders),
+	TNP_OTHER("hidden", TnpConfig, concat_hidden, read_hidden),
+	TNP_BOOLEAN("flag", TnpConfig, concat_flag),
+	TNP_CHOICE_OPTIONAL("activation", TnpConfig, embedder_activation, activations),
+	TNP_END
 };
 static const TnpKey additive_keys[] = {
-	CHOICE("kind", TnpConfig, embedder, embedders),
-	OTHER("x", TnpConfig, encode_x, read_encoder_x),
-	OTHER("y", TnpConfig, encode_y, read_encoder_y),
-	BOOLEAN("roles", TnpConfig, roles),
-	INTEGER("positions", TnpConfig, positions, 0, MAX_ROWS),
-	CHOICE_OPTIONAL("activation", TnpConfig, embedder_activation, activations),
-	END
+	TNP_CHOICE("kind", TnpConfig, embedder, embedders),
+	TNP_OTHER("x", TnpConfig, encode_x, read_encoder_x),
+	TNP_OTHER("y", TnpConfig, encode_y, read_encoder_y),
+	TNP_BOOLEAN("roles", TnpConfig, roles),
+	TNP_INTEGER("positions", TnpConfig, positions, 0, MAX_ROWS),
+	TNP_CHOICE_OPTIONAL("activation", TnpConfig, embedder_activation, activations),
+	TNP_END
 };
 static const TnpVariant embedder_variants[] = {{TNP_CONCAT, concat_keys},
 											   {TNP_ADDITIVE, additive_keys}};
 
 #define HEAD_KEYS \
-	CHOICE("kind", TnpConfig, head, head_kinds), \
-	OTHER("hidden", TnpConfig, head_hidden, read_hidden), \
-	CHOICE_OPTIONAL("activation", TnpConfig, head_activation, activations)
+	TNP_CHOICE("kind", TnpConfig, head, head_kinds), \
+	TNP_OTHER("hidden", TnpConfig, head_hidden, read_hidden), \
+	TNP_CHOICE_OPTIONAL("activation", TnpConfig, head_activation, activations)
 #define STD_KEYS \
-	CHOICE("std", TnpConfig, std_map, std_maps), \
-	NUMBER_OPTIONAL("floor", TnpConfig, std_floor, 0, DBL_MAX)
+	TNP_CHOICE("std", TnpConfig, std_map, std_maps), \
+	TNP_NUMBER_OPTIONAL("floor", TnpConfig, std_floor, 0, DBL_MAX)
 
-static const TnpKey gaussian_keys[] = {HEAD_KEYS, STD_KEYS, END};
+static const TnpKey gaussian_keys[] = {HEAD_KEYS, STD_KEYS, TNP_END};
 static const TnpKey mixture_keys[] = {
 	HEAD_KEYS,
 	STD_KEYS,
-	INTEGER("components", TnpConfig, head_outputs, 1, MAX_COMPONENTS),
-	END
+	TNP_INTEGER("components", TnpConfig, head_outputs, 1, MAX_COMPONENTS),
+	TNP_END
 };
 static const TnpKey bars_keys[] = {
 	HEAD_KEYS,
-	INTEGER("buckets", TnpConfig, head_outputs, 1, MAX_BUCKETS),
-	FLAG("tails", TnpConfig, half_normal_tails, tails),
-	END
+	TNP_INTEGER("buckets", TnpConfig, head_outputs, 1, MAX_BUCKETS),
+	TNP_FLAG("tails", TnpConfig, half_normal_tails, tails),
+	TNP_END
 };
 static const TnpKey classes_keys[] = {
 	HEAD_KEYS,
-	INTEGER("classes", TnpConfig, head_outputs, 2, TNP_MAX_CLASS_ROOM),
-	NUMBER_OPTIONAL("logistic", TnpConfig, logistic_blend_weight, 0, 1),
-	END
+	TNP_INTEGER("classes", TnpConfig, head_outputs, 2, TNP_MAX_CLASS_ROOM),
+	TNP_NUMBER_OPTIONAL("logistic", TnpConfig, logistic_blend_weight, 0, 1),
+	TNP_END
 };
 static const TnpVariant head_variants[] = {
 	{TNP_HEAD_GAUSSIAN, gaussian_keys}, {TNP_HEAD_MIXTURE, mixture_keys},
@@ -328,68 +296,85 @@ static const TnpVariant head_variants[] = {
 };
 
 static const TnpKey inputs_keys[] = {
-	INTEGER_OPTIONAL("features", TnpConfig, n_features, 1, MAX_FEATURES),
-	INTEGER_OPTIONAL("max_features", TnpConfig, max_features, 1, MAX_SLOTS),
-	CHOICE("scaling", TnpConfig, input_scaling, scalings),
-	OTHER_OPTIONAL("center", TnpConfig, input_center, read_centers),
-	OTHER_OPTIONAL("scale", TnpConfig, input_scale, read_scales),
-	NUMBER_OPTIONAL("clip", TnpConfig, input_clip, 0, DBL_MAX),
-	END
+	TNP_INTEGER_OPTIONAL("features", TnpConfig, n_features, 1, MAX_FEATURES),
+	TNP_INTEGER_OPTIONAL("max_features", TnpConfig, max_features, 1, MAX_SLOTS),
+	TNP_CHOICE("scaling", TnpConfig, input_scaling, scalings),
+	TNP_OTHER_OPTIONAL("center", TnpConfig, input_center, read_centers),
+	TNP_OTHER_OPTIONAL("scale", TnpConfig, input_scale, read_scales),
+	TNP_NUMBER_OPTIONAL("clip", TnpConfig, input_clip, 0, DBL_MAX),
+	TNP_END
 };
 static const TnpKey target_keys[] = {
-	CHOICE("scaling", TnpConfig, target_scaling, target_scalings),
-	NUMBER_OPTIONAL("center", TnpConfig, target_center, -DBL_MAX, DBL_MAX),
-	NUMBER_OPTIONAL("scale", TnpConfig, target_scale, DBL_MIN, DBL_MAX),
-	NUMBER_OPTIONAL("clip", TnpConfig, target_clip, 0, DBL_MAX),
-	END
+	TNP_CHOICE("scaling", TnpConfig, target_scaling, target_scalings),
+	TNP_NUMBER_OPTIONAL("center", TnpConfig, target_center, -DBL_MAX, DBL_MAX),
+	TNP_NUMBER_OPTIONAL("scale", TnpConfig, target_scale, DBL_MIN, DBL_MAX),
+	TNP_NUMBER_OPTIONAL("clip", TnpConfig, target_clip, 0, DBL_MAX),
+	TNP_END
 };
 static const TnpKey chain_keys[] = {
-	OTHER("buffer", TnpConfig, buffer, read_buffer),
-	FLAG_OPTIONAL("mask", TnpConfig, strict, masks),
-	END
+	TNP_OTHER("buffer", TnpConfig, buffer, read_buffer),
+	TNP_FLAG_OPTIONAL("mask", TnpConfig, strict, masks),
+	TNP_END
 };
 static const TnpKey limits_keys[] = {
-	INTEGER_OPTIONAL("rows", TnpConfig, row_limit, 0, MAX_ROW_LIMIT),
-	END
+	TNP_INTEGER_OPTIONAL("rows", TnpConfig, row_limit, 0, MAX_ROW_LIMIT),
+	TNP_END
 };
-static const TnpKey norm_keys[] = {
-	CHOICE("kind", TnpConfig, norm, norms),
-	FLAG("placement", TnpConfig, post_norm, placements),
-	NUMBER("eps", TnpConfig, norm_eps, MIN_EPS, 1),
-	BOOLEAN("final", TnpConfig, final_norm),
-	END
+const TnpKey tnp_norm_keys[] = {
+	TNP_CHOICE("kind", TnpConfig, norm, norms),
+	TNP_FLAG("placement", TnpConfig, post_norm, placements),
+	TNP_NUMBER("eps", TnpConfig, norm_eps, MIN_EPS, 1),
+	TNP_BOOLEAN("final", TnpConfig, final_norm),
+	TNP_END
 };
-static const TnpKey attention_keys[] = {
-	CHOICE("bias", TnpConfig, bias, biases),
-	INTEGER_OPTIONAL("sinks", TnpConfig, sinks, 0, MAX_SINKS),
-	BOOLEAN_OPTIONAL("log_scale", TnpConfig, log_scale),
-	END
+const TnpKey tnp_attention_keys[] = {
+	TNP_CHOICE("bias", TnpConfig, bias, biases),
+	TNP_INTEGER_OPTIONAL("sinks", TnpConfig, sinks, 0, TNP_MAX_SINKS),
+	TNP_BOOLEAN_OPTIONAL("log_scale", TnpConfig, log_scale),
+	TNP_END
 };
 
-/* The activation comes before the embedder and the head, whose default it is. */
-static const TnpKey config_keys[] = {
-	OTHER("format", TnpConfig, architecture, read_format),
-	OTHER_OPTIONAL("description", TnpConfig, description, read_description),
-	CHOICE("architecture", TnpConfig, architecture, architectures),
-	OBJECT("inputs", inputs_keys),
-	OBJECT("target", target_keys),
-	INTEGER("min_rows", TnpConfig, min_rows, 0, MAX_ROWS),
-	CHOICE("context", TnpConfig, context, contexts),
-	OBJECT("chain", chain_keys),
-	OBJECT_OPTIONAL("limits", limits_keys),
-	INTEGER("width", TnpConfig, width, 1, MAX_WIDTH),
-	INTEGER("layers", TnpConfig, layers, 1, MAX_LAYERS),
-	INTEGER("heads", TnpConfig, heads, 1, MAX_WIDTH),
-	INTEGER("feedforward", TnpConfig, feedforward, 1, MAX_FEEDFORWARD),
-	OBJECT("norm", norm_keys),
-	CHOICE("activation", TnpConfig, activation, activations),
-	OBJECT("attention", attention_keys),
-	OTHER("embedder", TnpConfig, embedder, read_embedder),
-	OTHER("head", TnpConfig, head, read_head),
-	END
+/*
+ * What every configuration has; the keys of its family come between the two. The activation comes
+ * before the embedder and the head, whose default it is.
+ */
+static const TnpKey first_keys[] = {
+	TNP_OTHER("format", TnpConfig, description, read_format),
+	TNP_OTHER_OPTIONAL("description", TnpConfig, description, read_description),
+	TNP_OTHER("architecture", TnpConfig, family, read_architecture),
+	TNP_OBJECT("inputs", inputs_keys),
+	TNP_OBJECT("target", target_keys),
+	TNP_INTEGER("min_rows", TnpConfig, min_rows, 0, MAX_ROWS),
+	TNP_CHOICE("context", TnpConfig, context, contexts),
+	TNP_OBJECT("chain", chain_keys),
+	TNP_OBJECT_OPTIONAL("limits", limits_keys),
+	TNP_INTEGER("width", TnpConfig, width, 1, TNP_MAX_WIDTH),
+	TNP_END
+};
+static const TnpKey last_keys[] = {
+	TNP_CHOICE("activation", TnpConfig, activation, activations),
+	TNP_OTHER("embedder", TnpConfig, embedder, read_embedder),
+	TNP_OTHER("head", TnpConfig, head, read_head),
+	TNP_END
 };
 
 /* ---- the variants ---------------------------------------------------------------------------- */
+
+/* The family of this name: its number in the table is the choice. */
+static TnpStatus
+read_architecture(TnpReader *reader, const char *path, const json_t *value, void *field)
+{
+	TnpChoice	names[MAX_FAMILIES + 1] = {{0}};
+	int			family = 0;
+	TnpStatus	status;
+
+	for (int i = 0; i < MAX_FAMILIES && tnp_families[i] != NULL; i++)
+		names[i] = (TnpChoice) {tnp_families[i]->name, i};
+	status = tnp_read_choice(reader, path, value, names, &family);
+	if (status == TNP_OK)
+		*(const TnpFamily **) field = tnp_families[family];
+	return status;
+}
 
 static TnpStatus
 read_encoder_x(TnpReader *reader, const char *path, const json_t *value, void *field)
@@ -436,11 +421,41 @@ read_head(TnpReader *reader, const char *path, const json_t *value, void *field)
 
 /* ---- consistency ----------------------------------------------------------------------------- */
 
-/* The rules that concern more than one key: the first broken one is the error. */
+TnpStatus
+tnp_check_rules(size_t n, const TnpRule *rules, TnpError *error)
+{
+	for (size_t i = 0; i < n; i++)
+	{
+		if (!rules[i].broken)
+			continue;
+		tnp_fail(error, TNP_BAD_CONFIG, "%s", rules[i].message);
+		if (rules[i].name_b != NULL)
+			tnp_detail(error, "%s is %d, %s is %d", rules[i].name_a, rules[i].a, rules[i].name_b,
+					   rules[i].b);
+		else if (rules[i].name_a != NULL)
+			tnp_detail(error, "%s is %d", rules[i].name_a, rules[i].a);
+		return TNP_BAD_CONFIG;
+	}
+	return TNP_OK;
+}
+
+TnpStatus
+tnp_stack_check(const TnpConfig *c, TnpError *error)
+{
+	const TnpRule rules[] = {
+		{c->min_rows < 1 && c->sinks == 0,
+		 "min_rows must be at least 1 in a model without attention.sinks",
+		 "min_rows", c->min_rows, NULL, 0},
+		{c->width % c->heads != 0, "heads must divide width", "heads", c->heads, "width", c->width},
+	};
+
+	return tnp_check_rules(sizeof(rules) / sizeof(rules[0]), rules, error);
+}
+
+/* The rules that concern more than one key, in any family. */
 static TnpStatus
 check_rules(const TnpConfig *c, TnpError *error)
 {
-	const bool	two_stream = c->architecture == TNP_TWO_STREAM;
 	const bool	rows = c->embedder == TNP_ADDITIVE && c->encode_x.kind == TNP_ENCODE_ROWS;
 	const bool	input_fixed = c->input_scaling == TNP_SCALE_FIXED;
 	const bool	target_fixed = c->target_scaling == TNP_SCALE_FIXED;
@@ -454,16 +469,7 @@ check_rules(const TnpConfig *c, TnpError *error)
 	const int	tokens = c->encode_x.token_width;
 	const int	token_heads = c->encode_x.token_heads;
 
-	/* of a and b, the detail shows those that have a name */
-	const struct
-	{
-		bool		broken;
-		const char *message;
-		const char *name_a;
-		int			a;
-		const char *name_b;
-		int			b;
-	}			rules[] = {
+	const TnpRule rules[] = {
 		{c->n_features == 0 && c->max_features == 0,
 		 "one of inputs.features and inputs.max_features is needed", NULL, 0, NULL, 0},
 		{c->n_features != 0 && c->max_features != 0,
@@ -510,17 +516,6 @@ check_rules(const TnpConfig *c, TnpError *error)
 		"target.scaling \"fixed\" needs target.center and target.scale", NULL, 0, NULL, 0},
 		{!target_fixed && target_numbers,
 		 "target.center and target.scale are for target.scaling \"fixed\"", NULL, 0, NULL, 0},
-		{two_stream && c->context == TNP_PREFIX_CAUSAL,
-		 "two-stream models exclude context \"prefix-causal\"", NULL, 0, NULL, 0},
-		{two_stream && c->sinks > 0, "two-stream models exclude attention.sinks", "attention.sinks",
-		 c->sinks, NULL, 0},
-		{two_stream && c->log_scale, "two-stream models exclude attention.log_scale", NULL, 0, NULL,
-		 0},
-		{two_stream && c->positions > 0, "two-stream models exclude embedder.positions",
-		 "embedder.positions", c->positions, NULL, 0},
-		{c->min_rows < 1 && c->sinks == 0,
-		 "min_rows must be at least 1 in a model without attention.sinks",
-		"min_rows", c->min_rows, NULL, 0},
 		{c->min_rows < 2 && prefix, "min_rows must be at least 2 where a scaling is \"prefix\"",
 		 "min_rows", c->min_rows, NULL, 0},
 		{!full && c->buffer != 0, "chain.buffer must be null unless context is \"full\"",
@@ -533,7 +528,6 @@ check_rules(const TnpConfig *c, TnpError *error)
 		{c->positions > 0 && c->positions < c->buffer - 1,
 		 "embedder.positions must be at least chain.buffer - 1",
 		"embedder.positions", c->positions, "chain.buffer", c->buffer},
-		{c->width % c->heads != 0, "heads must divide width", "heads", c->heads, "width", c->width},
 		{tokens > 0 && tokens % token_heads != 0,
 		 "embedder.x.tokens.heads must divide embedder.x.tokens.width",
 		"heads", token_heads, "width", tokens},
@@ -546,19 +540,20 @@ check_rules(const TnpConfig *c, TnpError *error)
 		"head.buckets", c->head_outputs, NULL, 0},
 	};
 
-	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
-	{
-		if (!rules[i].broken)
-			continue;
-		tnp_fail(error, TNP_BAD_CONFIG, "%s", rules[i].message);
-		if (rules[i].name_b != NULL)
-			tnp_detail(error, "%s is %d, %s is %d", rules[i].name_a, rules[i].a, rules[i].name_b,
-					   rules[i].b);
-		else if (rules[i].name_a != NULL)
-			tnp_detail(error, "%s is %d", rules[i].name_a, rules[i].a);
-		return TNP_BAD_CONFIG;
-	}
-	return TNP_OK;
+	return tnp_check_rules(sizeof(rules) / sizeof(rules[0]), rules, error);
+}
+
+/* All keys of a family's configuration, in the order in which they are read. */
+static void
+join_keys(const TnpFamily *family, TnpKey keys[MAX_KEYS])
+{
+	const TnpKey *const parts[] = {first_keys, family->keys, last_keys};
+	int			n = 0;
+
+	memset(keys, 0, MAX_KEYS * sizeof(TnpKey));
+	for (int p = 0; p < 3; p++)
+		for (const TnpKey *key = parts[p]; key->name != NULL && n < MAX_KEYS - 1; key++)
+			keys[n++] = *key;
 }
 
 /* ---- entry points ---------------------------------------------------------------------------- */
@@ -594,10 +589,21 @@ tnp_config_parse(const TnpEnv *env, const char *json, size_t length, TnpConfig *
 	/* The format comes first: what other formats have in them is unknown here. */
 	if (status == TNP_OK && json_object_get(root, "format") != NULL)
 		status = read_format(&reader, "format", json_object_get(root, "format"), NULL);
+	/* then the architecture, which says what the other keys are */
+	if (status == TNP_OK && json_object_get(root, "architecture") != NULL)
+		status = read_architecture(&reader, "architecture", json_object_get(root, "architecture"),
+								   &config->family);
 	if (status == TNP_OK)
-		status = tnp_read_object(&reader, "", root, config_keys, config);
+	{
+		TnpKey		keys[MAX_KEYS];
+
+		join_keys(config->family != NULL ? config->family : tnp_families[0], keys);
+		status = tnp_read_object(&reader, "", root, keys, config);
+	}
 	if (status == TNP_OK)
 		status = check_rules(config, error);
+	if (status == TNP_OK && config->family->check != NULL)
+		status = config->family->check(config, error);
 	json_decref(root);
 	if (status == TNP_OK)
 		settle(config);

@@ -6,12 +6,13 @@
 #ifndef TNP_CONFIG_H
 #define TNP_CONFIG_H
 
+#include "engine/file/family.h"
+#include "engine/file/keys.h"
 #include "engine/kernels/kernels.h"
 
 #define TNP_MAX_HIDDEN 8		/* length of a list of hidden sizes */
 #define TNP_MAX_CLASS_ROOM 64		/* largest room of a classifier */
 
-typedef enum TnpArchitecture { TNP_PACKED, TNP_TWO_STREAM } TnpArchitecture;
 typedef enum TnpScaling { TNP_SCALE_NONE, TNP_SCALE_FIXED, TNP_SCALE_PREFIX,
 						 TNP_SCALE_CLASSES } TnpScaling;
 typedef enum TnpContextKind { TNP_FULL, TNP_CAUSAL, TNP_PREFIX_CAUSAL } TnpContextKind;
@@ -48,10 +49,13 @@ typedef struct TnpEncoderConfig
 	bool		prune;			/* rows: columns that look like noise are left out */
 } TnpEncoderConfig;
 
-typedef struct TnpConfig
+typedef struct TnpConfig TnpConfig;
+struct TnpConfig
 {
 	char		description[256];	/* cut at 255 bytes, at a character boundary */
-	TnpArchitecture architecture;
+	const TnpFamily *family;		/* the architecture */
+	/* what the family's own keys fill; see TNP_OWN */
+	_Alignas(double) unsigned char own[TNP_OWN_CONFIG];
 
 	int			n_features;		/* exact, or 0 */
 	int			max_features;	/* with n_features = 0, else equal to n_features */
@@ -103,7 +107,42 @@ typedef struct TnpConfig
 	TnpStdMap	std_map;
 	double		std_floor;
 	bool		half_normal_tails;
-} TnpConfig;
+};
+
+#define TNP_MAX_LAYERS 128
+#define TNP_MAX_FEEDFORWARD 16384
+#define TNP_MAX_SINKS 64
+
+/* The keys of families that are stacks of attention blocks. */
+#define TNP_STACK_KEYS \
+	TNP_INTEGER("layers", TnpConfig, layers, 1, TNP_MAX_LAYERS), \
+	TNP_INTEGER("heads", TnpConfig, heads, 1, TNP_MAX_WIDTH), \
+	TNP_INTEGER("feedforward", TnpConfig, feedforward, 1, TNP_MAX_FEEDFORWARD), \
+	TNP_OBJECT("norm", tnp_norm_keys), \
+	TNP_OBJECT("attention", tnp_attention_keys)
+
+extern const TnpKey tnp_norm_keys[];
+extern const TnpKey tnp_attention_keys[];
+
+/* A rule about more than one key; of a and b, the detail shows those that have a name. */
+typedef struct TnpRule
+{
+	bool		broken;
+	const char *message;
+	const char *name_a;
+	int			a;
+	const char *name_b;
+	int			b;
+} TnpRule;
+
+/* The first broken rule is the error. */
+TnpStatus	tnp_check_rules(size_t n, const TnpRule *rules, TnpError *error);
+
+/* Rules of all stacks of attention blocks. */
+TnpStatus	tnp_stack_check(const TnpConfig *config, TnpError *error);
+
+/* The family's own structure in a configuration. */
+#define TNP_OWN(config, type) ((const type *) (const void *) (config)->own)
 
 /*
  * Parse and check the JSON text [length] (not necessarily NUL-terminated). On failure nothing is

@@ -6,6 +6,8 @@
 #ifndef TNP_KEYS_H
 #define TNP_KEYS_H
 
+#include <stddef.h>
+
 #include "engine/file/json.h"
 
 /* What all reading functions share. root is the structure that the outermost table fills. */
@@ -54,6 +56,38 @@ typedef struct TnpKey
 	const struct TnpKey *keys;
 	TnpReadValue read;
 } TnpKey;
+
+/*
+ * Rows of the tables: required unless the name ends in _OPTIONAL. `in` is the structure that has
+ * the field.
+ */
+#define TNP_INTEGER(name, in, field, min, max) \
+	{name, TNP_KEY_INTEGER, false, offsetof(in, field), min, max, NULL, NULL, NULL}
+#define TNP_INTEGER_OPTIONAL(name, in, field, min, max) \
+	{name, TNP_KEY_INTEGER, true, offsetof(in, field), min, max, NULL, NULL, NULL}
+#define TNP_NUMBER(name, in, field, min, max) \
+	{name, TNP_KEY_NUMBER, false, offsetof(in, field), min, max, NULL, NULL, NULL}
+#define TNP_NUMBER_OPTIONAL(name, in, field, min, max) \
+	{name, TNP_KEY_NUMBER, true, offsetof(in, field), min, max, NULL, NULL, NULL}
+#define TNP_BOOLEAN(name, in, field) \
+	{name, TNP_KEY_BOOLEAN, false, offsetof(in, field), 0, 0, NULL, NULL, NULL}
+#define TNP_BOOLEAN_OPTIONAL(name, in, field) \
+	{name, TNP_KEY_BOOLEAN, true, offsetof(in, field), 0, 0, NULL, NULL, NULL}
+#define TNP_CHOICE(name, in, field, choices) \
+	{name, TNP_KEY_CHOICE, false, offsetof(in, field), 0, 0, choices, NULL, NULL}
+#define TNP_CHOICE_OPTIONAL(name, in, field, choices) \
+	{name, TNP_KEY_CHOICE, true, offsetof(in, field), 0, 0, choices, NULL, NULL}
+#define TNP_FLAG(name, in, field, choices) \
+	{name, TNP_KEY_CHOICE_BOOLEAN, false, offsetof(in, field), 0, 0, choices, NULL, NULL}
+#define TNP_FLAG_OPTIONAL(name, in, field, choices) \
+	{name, TNP_KEY_CHOICE_BOOLEAN, true, offsetof(in, field), 0, 0, choices, NULL, NULL}
+#define TNP_OBJECT(name, keys) {name, TNP_KEY_OBJECT, false, 0, 0, 0, NULL, keys, NULL}
+#define TNP_OBJECT_OPTIONAL(name, keys) {name, TNP_KEY_OBJECT, true, 0, 0, 0, NULL, keys, NULL}
+#define TNP_OTHER(name, in, field, read) \
+	{name, TNP_KEY_OTHER, false, offsetof(in, field), 0, 0, NULL, NULL, read}
+#define TNP_OTHER_OPTIONAL(name, in, field, read) \
+	{name, TNP_KEY_OTHER, true, offsetof(in, field), 0, 0, NULL, NULL, read}
+#define TNP_END {NULL, TNP_KEY_OTHER, false, 0, 0, 0, NULL, NULL, NULL}
 
 /*
  * One kind of a variant: an object whose key "kind" chooses the table. Every table has "kind" in

@@ -71,10 +71,22 @@ struct TnpModel
 	TnpMlp		head;
 	const float *borders;		/* bars: [buckets + 1] */
 
+	void	   *own;			/* weights of a family that has others */
+
 	void	  **blocks;			/* everything allocated for the weights */
 	int			n_blocks,
 				max_blocks;
 };
+
+/*
+ * What it costs to carry `rows` rows through the model, each seeing `keys` keys: its
+ * multiplications.
+ */
+static inline double
+tnp_cost(const TnpModel *model, double rows, double keys)
+{
+	return model->config.family->cost(model, rows, keys);
+}
 
 #define TNP_RIDGES 2			/* a linear regression, and one with splines */
 

@@ -27,10 +27,10 @@ tnp_chain_position(const TnpEncoding *e, int64_t j)
 TnpStatus
 tnp_chain_cache(const TnpModel *model, int64_t slots, TnpKvCache *cache, TnpError *error)
 {
-	const TnpConfig *c = &model->config;
+	TnpCacheShape shape;
 
-	return tnp_cache_make(&model->env, model->kernels->number, tnp_cache_layers(model), c->width,
-						  c->width / c->heads, TNP_PANEL, slots, cache, error);
+	model->config.family->cache_shape(model, &shape);
+	return tnp_cache_make(&model->env, &shape, TNP_PANEL, slots, cache, error);
 }
 
 TnpToken

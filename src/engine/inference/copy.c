@@ -104,7 +104,8 @@ tnp_encoding_copy(const TnpEncoding *e, int64_t n, int64_t capacity, bool keep, 
 {
 	const TnpModel *model = e->model;
 	TnpEnv		env = keep ? tnp_lasting(&model->env) : model->env;
-	int64_t		slots = model->config.sinks + n;
+	const TnpFamily *family = model->config.family;
+	int64_t		slots = family->slots(model, e->prefix, n);
 	TnpEncoding *c;
 	TnpStatus	status = check_first(e, n, error);
 
@@ -129,10 +130,8 @@ tnp_encoding_copy(const TnpEncoding *e, int64_t n, int64_t capacity, bool keep, 
 	if (c->kinds == NULL || c->x == NULL || c->y == NULL || !copy_stats(&env, &e->stats, &c->stats))
 		status = tnp_no_memory(error);
 	if (status == TNP_OK)
-		status = tnp_cache_make(&env, e->cache.number, e->cache.layers, e->cache.width,
-								e->cache.head_width, e->cache.block, model->config.sinks + capacity,
-								&c->cache,
-								error);
+		status = tnp_cache_make(&env, &e->cache.shape, e->cache.block,
+								family->slots(model, e->prefix, capacity), &c->cache, error);
 	if (status == TNP_OK)
 		status = tnp_copy(&env, c->x, e->x, (size_t) n * e->n_features * sizeof(double), error);
 	if (status == TNP_OK)

@@ -19,12 +19,6 @@ tnp_encoding_view(const TnpEncoding *e)
 }
 
 int64_t
-tnp_encoding_slots(const TnpEncoding *e)
-{
-	return e->model->config.sinks + e->n;
-}
-
-int64_t
 tnp_encoding_rows(const TnpEncoding *encoding)
 {
 	return encoding->n;
@@ -135,136 +129,19 @@ copy_rows(TnpEncoding *e, int64_t at, const TnpRows *rows)
 	memcpy(e->y + at, rows->y, (size_t) rows->n * sizeof(double));
 }
 
-TnpToken
-tnp_row_token(const TnpEncoding *e, int64_t i)
-{
-	const TnpConfig *c = &e->model->config;
-	int64_t		seen = i < e->prefix ? e->prefix : i + (c->strict ? 0 : 1);
-
-	return (TnpToken) {c->sinks + seen, 0, NULL, c->sinks + i};
-}
-
-/* What the items of embedding share: rows [first, first + n) of a context. */
-typedef struct Embed
-{
-	TnpEncoding *e;
-	int64_t		first,
-				n;
-	int			tile;
-	float	   *h;				/* [n, d] */
-} Embed;
-
-TnpStatus
-tnp_embed_rows(const TnpEncoding *e, TnpScratch *work, int64_t start, int n, float *h,
-			   TnpError *error)
-{
-	const TnpModel *model = e->model;
-	int64_t		end = start + n;
-	TnpRows		view = {end, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes, 0};
-	int			width = tnp_feature_embedding_width(model, &e->stats);
-	TnpStatus	status = tnp_feature_embedding_tile(model, &e->stats, &view, start, n, true, work,
-													work->half, NULL, error);
-
-	for (int64_t i = start; status == TNP_OK && i < end;)
-	{
-		const float *row[TNP_TILE];
-		float		y[TNP_TILE];
-		int			position[TNP_TILE],
-					some = 0;
-		int64_t		begin = i;
-		bool		later = i >= e->prefix;
-
-		/* one call, one role */
-		for (; i < end && (i >= e->prefix) == later; i++, some++)
-		{
-			row[some] = work->half + (i - start) * width;
-			y[some] = tnp_scale_target(model, &e->stats, e->y[i]);
-			if (!isfinite(y[some]))
-				return tnp_fail(error, TNP_BAD_VALUE, "a target is too large for the model");
-			position[some] = later ? (int) (i - e->prefix) : -1;
-		}
-		tnp_embed(model, some, row, y, later ? TNP_ROLE_LATER : TNP_ROLE_PREFIX, position,
-				  work->scratch, h + (begin - start) * model->config.width);
-	}
-	return status;
-}
-
-/* Tokens of one tile of rows. */
-static TnpStatus
-embed_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
-{
-	Embed	   *b = state;
-	int64_t		start = b->first + item * b->tile,
-				end = b->first + b->n < start + b->tile ? b->first + b->n : start + b->tile;
-	TnpStatus	status = tnp_worker_check(worker, error);
-
-	if (status != TNP_OK)
-		return status;
-	tnp_worker_progress(worker, start - b->first, b->n);
-	return tnp_embed_rows(b->e, &worker->work, start, (int) (end - start),
-						  b->h + (start - b->first) * b->e->model->config.width, error);
-}
-
 /*
- * Compute keys and values of rows [first, first + n), and of the sinks before the first rows. The
- * cache has room.
+ * Room for the slots of `rows` rows. Rows after the prefix may take more slots than those in it.
  */
-static TnpStatus
-encode_rows(TnpEncoding *e, int64_t first, int64_t n, bool with_sinks, TnpError *error)
+static int64_t
+encoding_slots_for(const TnpEncoding *e, int64_t rows)
 {
-	const TnpModel *model = e->model;
-	int			d = model->config.width;
-	int64_t		sinks = with_sinks ? model->config.sinks : 0,
-				total = sinks + n;
-	Embed		embed = {.e = e,.first = first,.n = n};
-	TnpTeam    *team;
-	TnpToken   *tokens;
-	float	   *h;
-	TnpStatus	status;
-
-	if (total == 0)
-		return TNP_OK;
-	status = tnp_team_make(model, &e->stats, total < TNP_TILE ? (int) total : TNP_TILE,
-						   TNP_MAX_THREADS,
-						   tnp_cost(model, (double) total,
-									model->config.sinks + (double) (first + n)), &team, error);
-	if (status != TNP_OK)
-		return status;
-	h = tnp_alloc(&model->env, total, d * sizeof(float));
-	tokens = tnp_alloc(&model->env, total, sizeof(TnpToken));
-	status = h == NULL || tokens == NULL ? tnp_no_memory(error) : TNP_OK;
-	/*
-	 * embedding and layers; in the last layer of a packed model rows only store, which takes little
-	 */
-	tnp_team_watch(team, n, model->config.layers + 1);
-	if (status == TNP_OK)
-	{
-		if (sinks > 0)
-			memcpy(h, model->sinks, (size_t) sinks * d * sizeof(float));
-		embed.tile = tnp_team_tile(team, n);
-		embed.h = h + sinks * d;
-		status = tnp_team_run(team, (n + embed.tile - 1) / embed.tile, embed_tile, &embed, error);
-		tnp_team_next_step(team);
-	}
-	if (status == TNP_OK)
-	{
-		for (int64_t s = 0; s < sinks; s++)
-			tokens[s] = (TnpToken) {sinks + e->prefix, 0, NULL, s};
-		for (int64_t i = 0; i < n; i++)
-			tokens[sinks + i] = tnp_row_token(e, first + i);
-		status = tnp_trunk(team, model, &e->cache, total, total, 0, tokens, h, error);
-	}
-	if (status == TNP_OK && n > 0 && model->env.progress != NULL)
-		model->env.progress(model->env.arg, n, n);
-	tnp_free(&model->env, h);
-	tnp_free(&model->env, tokens);
-	tnp_team_free(team);
-	return status;
+	return e->model->config.family->slots(e->model, e->prefix, rows);
 }
 
 /* An encoding without rows, with room for `capacity`. */
 static TnpStatus
-make_encoding(const TnpModel *model, int n_features, const TnpColumnKind *kinds, int64_t capacity,
+make_encoding(const TnpModel *model, int n_features, const TnpColumnKind *kinds, int64_t prefix,
+			  int64_t capacity,
 			  TnpEncoding **out, TnpError *error)
 {
 	TnpEncoding *e = tnp_alloc_zero(&model->env, 1, sizeof(TnpEncoding));
@@ -275,16 +152,20 @@ make_encoding(const TnpModel *model, int n_features, const TnpColumnKind *kinds,
 		return tnp_no_memory(error);
 	e->model = model;
 	e->n_features = n_features;
+	e->prefix = prefix;
 	e->kinds = tnp_alloc_zero(&model->env, n_features, sizeof(TnpColumnKind));
 	status = e->kinds == NULL ? tnp_no_memory(error)
 		: reserve_rows(e, capacity > 0 ? capacity : 1, error);
 	if (status == TNP_OK && kinds != NULL)
 		memcpy(e->kinds, kinds, n_features * sizeof(TnpColumnKind));
 	if (status == TNP_OK)
-		status = tnp_cache_make(&model->env, model->kernels->number, tnp_cache_layers(model),
-								model->config.width, model->config.width / model->config.heads,
-								TNP_BLOCK,
-								model->config.sinks + capacity, &e->cache, error);
+	{
+		TnpCacheShape shape;
+
+		model->config.family->cache_shape(model, &shape);
+		status = tnp_cache_make(&model->env, &shape, TNP_BLOCK, encoding_slots_for(e, capacity),
+								&e->cache, error);
+	}
 	if (status != TNP_OK)
 	{
 		tnp_encoding_free(e);
@@ -337,14 +218,13 @@ tnp_build(const TnpModel *model, const TnpRows *rows, int64_t prefix, TnpEncodin
 						(long long) prefix);
 	if ((status = check_buffer(model, rows->n - prefix, error)) != TNP_OK)
 		return status;
-	if ((status = make_encoding(model, rows->n_features, rows->kinds, rows->n, &e, error))
+	if ((status = make_encoding(model, rows->n_features, rows->kinds, prefix, rows->n, &e, error))
 		!= TNP_OK)
 		return status;
-	e->prefix = prefix;
 	copy_rows(e, 0, rows);
 	status = tnp_stats_build(model, rows, n0, &e->stats, error);
 	if (status == TNP_OK)
-		status = encode_rows(e, 0, rows->n, true, error);
+		status = model->config.family->encode(e, 0, rows->n, true, error);
 	if (status != TNP_OK)
 	{
 		tnp_encoding_free(e);
@@ -402,7 +282,7 @@ tnp_append_begin(TnpEncoding *e, const TnpRows *rows, TnpError *error)
 		status = reserve_rows(e, e->n + rows->n, error);
 	if (status == TNP_OK)
 		status = tnp_cache_reserve(&e->model->env, tnp_encoding_slots(e),
-								   tnp_encoding_slots(e) + rows->n, &e->cache, error);
+								   encoding_slots_for(e, e->n + rows->n), &e->cache, error);
 	if (status == TNP_OK)
 		copy_rows(e, e->n, rows);
 	return status;
@@ -414,7 +294,7 @@ tnp_append(TnpEncoding *e, const TnpRows *rows, TnpError *error)
 	TnpStatus	status = tnp_append_begin(e, rows, error);
 
 	if (status == TNP_OK)
-		status = encode_rows(e, e->n, rows->n, false, error);
+		status = e->model->config.family->encode(e, e->n, rows->n, false, error);
 	if (status == TNP_OK)
 		e->n += rows->n;
 	return status;
@@ -456,7 +336,8 @@ tnp_merge(const TnpEncoding *e, const TnpRows *more, TnpEncoding **merged, TnpEr
 {
 	TnpRows		own = tnp_encoding_view(e);
 	TnpEncoding *m;
-	TnpStatus	status = make_encoding(e->model, e->n_features, e->kinds, e->n + more->n, &m,
+	TnpStatus	status = make_encoding(e->model, e->n_features, e->kinds, e->n + more->n,
+									   e->n + more->n, &m,
 									   error);
 
 	*merged = NULL;
@@ -464,10 +345,9 @@ tnp_merge(const TnpEncoding *e, const TnpRows *more, TnpEncoding **merged, TnpEr
 		return status;
 	copy_rows(m, 0, &own);
 	copy_rows(m, e->n, more);
-	m->prefix = e->n + more->n;
 	m->stats = e->stats;
 	m->borrowed_stats = true;
-	status = encode_rows(m, 0, m->prefix, true, error);
+	status = e->model->config.family->encode(m, 0, m->prefix, true, error);
 	if (status != TNP_OK)
 	{
 		tnp_encoding_free(m);

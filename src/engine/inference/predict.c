@@ -36,7 +36,7 @@ embed_queries(const TnpEncoding *e, const TnpRows *queries, int64_t first, int n
 		tokens[i] = (TnpToken) {slots, 0, NULL, -1};
 	}
 	if (status == TNP_OK)
-		tnp_embed(model, n, row, NULL, TNP_ROLE_QUERY, NULL, work->scratch, h);
+		model->config.family->embed(model, n, row, NULL, TNP_ROLE_QUERY, NULL, work->scratch, h);
 	return status;
 }
 
@@ -54,7 +54,7 @@ predict_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 {
 	Predict    *p = state;
 	const TnpEncoding *e = p->e;
-	TnpScratch    *work = &worker->work;
+	TnpScratch    *work = worker->work;
 	TnpToken	tokens[TNP_TILE];
 	int64_t		first = item * p->tile;
 	int			n = p->queries->n - first < p->tile ? (int) (p->queries->n - first) : p->tile;
@@ -65,7 +65,7 @@ predict_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 							   work->h, error);
 	/* queries store nothing, so the shared cache is only read */
 	if (status == TNP_OK)
-		status = tnp_walk(worker, e->model, (TnpKvCache *) &e->cache, n, 0, 0, tokens, work->h,
+		status = tnp_walk(worker, e, n, 0, 0, tokens, work->h,
 						  error);
 	return status == TNP_OK ? answer_queries(e, n, work->h, work, p->params + first * p->size,
 											 error) : status;
@@ -76,14 +76,14 @@ static TnpStatus
 predict_few(TnpTeam *team, const TnpEncoding *e, const TnpRows *queries, double *params,
 			TnpError *error)
 {
-	TnpScratch    *work = &tnp_team_self(team)->work;
+	TnpScratch    *work = tnp_team_self(team)->work;
 	TnpToken	tokens[TNP_TILE];
 	int			n = (int) queries->n;
 	TnpStatus	status = embed_queries(e, queries, 0, n, tnp_encoding_slots(e), work, tokens,
 									   work->h, error);
 
 	if (status == TNP_OK)
-		status = tnp_trunk(team, e->model, (TnpKvCache *) &e->cache, n, 0, 0, tokens, work->h,
+		status = tnp_walk_team(team, e, n, 0, 0, tokens, work->h,
 						   error);
 	return status == TNP_OK ? answer_queries(e, n, work->h, work, params, error) : status;
 }
@@ -102,7 +102,8 @@ tnp_predict(const TnpEncoding *e, const TnpRows *queries, double *params, TnpErr
 		return status;
 	tnp_answer_shape(model, &kind, &components);
 	p.size = tnp_distribution_size(kind, components);
-	status = tnp_team_make(model, &e->stats, queries->n < TNP_TILE ? (int) queries->n : TNP_TILE,
+	status = tnp_team_with_scratch(model, &e->stats,
+								   queries->n < TNP_TILE ? (int) queries->n : TNP_TILE,
 						   queries->n <= TNP_FEW_ROWS ? TNP_MAX_THREADS : tnp_team_most(queries->n),
 						   tnp_cost(model, (double) queries->n, (double) tnp_encoding_slots(e)),
 						   &team, error);
@@ -122,39 +123,40 @@ tnp_append_predict(TnpEncoding *e, const TnpRows *rows, const TnpRows *queries, 
 				   TnpError *error)
 {
 	const TnpModel *model = e->model;
+	const TnpFamily *family = model->config.family;
 	int			n = (int) rows->n,
 				m = (int) queries->n;
-	int64_t		slots = tnp_encoding_slots(e) + rows->n,
+	int64_t		slots = family->slots(model, e->prefix, e->n + rows->n),
 				total = rows->n + queries->n;
 	TnpToken	tokens[TNP_TILE];
 	TnpTeam    *team;
 	TnpStatus	status = tnp_queries_check(e, queries, false, error);
 
-	if (status == TNP_OK && (n == 0 || m == 0 || total > TNP_TILE))
+	if (status == TNP_OK && (n == 0 || m == 0 || total > TNP_TILE || family->row_token == NULL))
 	{
 		status = tnp_append(e, rows, error);
 		if (status == TNP_OK && (status = tnp_predict(e, queries, params, error)) != TNP_OK)
-			e->n -= rows->n;
+			tnp_encoding_forget(e, e->n - rows->n);
 		return status;
 	}
 	if (status == TNP_OK)
 		status = tnp_append_begin(e, rows, error);
 	if (status == TNP_OK)
-		status = tnp_team_make(model, &e->stats, (int) total, TNP_MAX_THREADS,
+		status = tnp_team_with_scratch(model, &e->stats, (int) total, TNP_MAX_THREADS,
 							   tnp_cost(model, (double) total, (double) slots), &team, error);
 	if (status != TNP_OK)
 		return status;
 	{
-		TnpScratch    *work = &tnp_team_self(team)->work;
-		float	   *asked = work->h + (size_t) n * model->config.width;
+		TnpScratch    *work = tnp_team_self(team)->work;
+		float	   *asked = work->h + (size_t) n * family->state_width(model);
 
 		status = tnp_embed_rows(e, work, e->n, n, work->h, error);
 		for (int i = 0; i < n; i++)
-			tokens[i] = tnp_row_token(e, e->n + i);
+			family->row_token(e, e->n + i, &tokens[i]);
 		if (status == TNP_OK)
 			status = embed_queries(e, queries, 0, m, slots, work, tokens + n, asked, error);
 		if (status == TNP_OK)
-			status = tnp_trunk(team, model, &e->cache, total, n, 0, tokens, work->h, error);
+			status = tnp_walk_team(team, e, total, n, 0, tokens, work->h, error);
 		if (status == TNP_OK)
 			status = answer_queries(e, m, asked, work, params, error);
 	}

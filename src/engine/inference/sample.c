@@ -73,7 +73,8 @@ make_group(Sample *s, int64_t block, Group *g, TnpError *error)
 
 	tnp_answer_shape(model, &kind, &components);
 	g->caches = tnp_alloc_zero(env, s->group, sizeof(TnpKvCache));
-	g->h = tnp_alloc(env, 2 * (size_t) s->group, model->config.width * sizeof(float));
+	g->h = tnp_alloc(env, 2 * (size_t) s->group,
+					 model->config.family->state_width(model) * sizeof(float));
 	g->params = tnp_alloc(env, s->group, tnp_distribution_size(kind, components) * sizeof(double));
 	g->tokens = tnp_alloc(env, 2 * (size_t) s->group, sizeof(TnpToken));
 	if (g->caches == NULL || g->h == NULL || g->params == NULL || g->tokens == NULL)
@@ -97,7 +98,7 @@ make_sample(Sample *s, TnpError *error)
 	bool		fine_grained = (s->draws == 1 || tnp_chain_room(e) < m)
 		&& tnp_few_share_keys(model, 2, slots) && tnp_team_try_fine_grained(model),
 				alone = fine_grained && s->draws == 1;
-	TnpStatus	status = tnp_team_make(model, &e->stats, TNP_TILE,
+	TnpStatus	status = tnp_team_with_scratch(model, &e->stats, TNP_TILE,
 									   alone ? TNP_MAX_THREADS : s->draws,
 									   tnp_cost(model, 2.0 * (double) s->draws * (double) m,
 												(double) (slots + m)), &s->team, error);
@@ -148,8 +149,8 @@ embed_drawn(Sample *s, const TnpEncoding *e, int64_t row, int64_t j, int draws, 
 			target[i] = tnp_scale_target(model, &e->stats, y[(start + i) * stride]);
 			position[i] = tnp_chain_position(e, j);
 		}
-		tnp_embed(model, tile, half, target, TNP_ROLE_LATER, position, scratch,
-				  h + (size_t) start * model->config.width);
+		model->config.family->embed(model, tile, half, target, TNP_ROLE_LATER, position, scratch,
+				  h + (size_t) start * model->config.family->state_width(model));
 	}
 }
 
@@ -165,8 +166,8 @@ sample_block(Sample *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, i
 {
 	const TnpModel *model = e->model;
 	Group	   *g = &s->groups[worker->number];
-	float	   *scratch = worker->work.scratch;
-	int			d = model->config.width,
+	float	   *scratch = worker->work->scratch;
+	int			d = model->config.family->state_width(model),
 				components,
 				size;
 	int64_t		stride = s->queries->n;
@@ -186,7 +187,7 @@ sample_block(Sample *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, i
 		if (stored > 0)
 			embed_drawn(s, e, first + j - 1, j - 1, draws, y + first + j - 1, stride, scratch,
 						g->h);
-		tnp_embed(model, 1, &row, NULL, TNP_ROLE_QUERY, NULL, scratch, query);
+		model->config.family->embed(model, 1, &row, NULL, TNP_ROLE_QUERY, NULL, scratch, query);
 		for (int b = 1; b < asked; b++)
 			memcpy(query + (size_t) b * d, query, d * sizeof(float));
 		for (int b = 0; b < stored; b++)
@@ -195,15 +196,15 @@ sample_block(Sample *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, i
 			g->tokens[stored + b] = tnp_chain_query(e, &g->caches[b], j);
 
 		if (by_team)
-			status = tnp_trunk(s->team, model, (TnpKvCache *) &e->cache, stored + asked, stored,
+			status = tnp_walk_team(s->team, e, stored + asked, stored,
 							   asked, g->tokens, g->h, error);
 		else
-			status = tnp_walk(worker, model, (TnpKvCache *) &e->cache, stored + asked, stored,
+			status = tnp_walk(worker, e, stored + asked, stored,
 							  asked, g->tokens, g->h, error);
 		if (status == TNP_OK)
 			status = tnp_answers(model, &e->stats, asked, query,
 								 tnp_feature_embedding_prior_logits(model, &s->half, first + j), 0,
-								 &worker->work, g->params, error);
+								 worker->work, g->params, error);
 		for (int b = 0; status == TNP_OK && b < draws; b++)
 		{
 			TnpDistribution answer = {kind, components, g->params + (asked > 1 ? b : 0) * size};

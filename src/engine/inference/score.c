@@ -71,7 +71,7 @@ make_pass(const Score *s, Pass *p, TnpError *error)
 	int			components;
 
 	tnp_answer_shape(model, &kind, &components);
-	p->h = tnp_alloc(env, 2 * s->block, model->config.width * sizeof(float));
+	p->h = tnp_alloc(env, 2 * s->block, model->config.family->state_width(model) * sizeof(float));
 	p->params = tnp_alloc(env, s->block, tnp_distribution_size(kind, components) * sizeof(double));
 	p->y = tnp_alloc(env, s->block, sizeof(double));
 	p->steps = tnp_alloc(env, s->rows->n, sizeof(double));
@@ -93,7 +93,7 @@ make_score(Score *s, TnpError *error)
 	const TnpModel *model = e->model;
 	int64_t		room = model->config.context == TNP_FULL
 		&& model->config.buffer > 0 ? model->config.buffer : s->rows->n;
-	TnpStatus	status = tnp_team_make(model, &e->stats, TNP_TILE,
+	TnpStatus	status = tnp_team_with_scratch(model, &e->stats, TNP_TILE,
 									   s->orders > 1 ? s->orders : tnp_team_most(2 * s->rows->n),
 									   tnp_cost(model,
 												2.0 * (double) s->orders * (double) s->rows->n,
@@ -135,9 +135,10 @@ embed_rows(Score *s, const TnpEncoding *e, const int64_t *place, int64_t n, bool
 			y[i] = chain ? tnp_scale_target(model, &e->stats, s->rows->y[r]) : 0;
 			position[i] = chain ? tnp_chain_position(e, start + i) : -1;
 		}
-		tnp_embed(model, tile, row, chain ? y : NULL, chain ? TNP_ROLE_LATER : TNP_ROLE_QUERY,
+		model->config.family->embed(model, tile, row, chain ? y : NULL,
+									chain ? TNP_ROLE_LATER : TNP_ROLE_QUERY,
 				  position, scratch,
-				  h + start * model->config.width);
+				  h + start * model->config.family->state_width(model));
 	}
 }
 
@@ -151,8 +152,7 @@ score_block(Score *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, con
 {
 	const TnpModel *model = e->model;
 	Pass	   *p = &s->passes[worker->number];
-	TnpKvCache   *context = (TnpKvCache *) &e->cache;
-	int			d = model->config.width,
+	int			d = model->config.family->state_width(model),
 				prior_logits = tnp_prior_logits_width(model),
 				components,
 				size;
@@ -160,23 +160,23 @@ score_block(Score *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, con
 	TnpStatus	status;
 
 	/* the last row of the block need not be stored: nothing after it */
-	embed_rows(s, e, place, n - 1, true, worker->work.scratch, p->h);
-	embed_rows(s, e, place, n, false, worker->work.scratch, p->h + (n - 1) * d);
+	embed_rows(s, e, place, n - 1, true, worker->work->scratch, p->h);
+	embed_rows(s, e, place, n, false, worker->work->scratch, p->h + (n - 1) * d);
 	for (int64_t j = 0; j < n - 1; j++)
 		p->tokens[j] = tnp_chain_row(e, &p->cache, j);
 	for (int64_t j = 0; j < n; j++)
 		p->tokens[n - 1 + j] = tnp_chain_query(e, &p->cache, j);
 	if (by_team)
-		status = tnp_trunk(s->team, model, context, 2 * n - 1, n - 1, 0, p->tokens, p->h, error);
+		status = tnp_walk_team(s->team, e, 2 * n - 1, n - 1, 0, p->tokens, p->h, error);
 	else
-		status = tnp_walk(worker, model, context, 2 * n - 1, n - 1, 0, p->tokens, p->h, error);
+		status = tnp_walk(worker, e, 2 * n - 1, n - 1, 0, p->tokens, p->h, error);
 	for (int64_t j = 0; prior_logits > 0 && j < n; j++)
 		memcpy(p->prior_logits + j * prior_logits,
 			   tnp_feature_embedding_prior_logits(model, &s->half, place[j]),
 			   prior_logits * sizeof(float));
 	if (status == TNP_OK)
 		status = tnp_answers(model, &e->stats, n, p->h + (n - 1) * d, p->prior_logits, prior_logits,
-							 &worker->work, p->params, error);
+							 worker->work, p->params, error);
 	if (status != TNP_OK)
 		return status;
 	tnp_answer_shape(model, &kind, &components);

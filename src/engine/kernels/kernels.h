@@ -1,7 +1,7 @@
 /*
  * kernels.h: what a CPU-class provider implements, and the layouts that it shares with the engine.
  *
- * The engine walks the layers (trunk.c) and calls these few operations on tiles of rows. Every
+ * The engine walks the layers (walk.c) and calls these few operations on tiles of rows. Every
  * output element is a fixed sequence of operations on its own row's inputs, whatever the number of
  * rows in the call: that is what makes an answer independent of its batch mates, bitwise. A
  * provider may block over rows, but may not change the order of a sum with the size of the tile.

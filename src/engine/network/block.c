@@ -99,3 +99,26 @@ tnp_block(const TnpModel *model, const TnpLayer *layer, int heads, bool post_nor
 	model->kernels->attend(&attention);
 	tnp_block_finish(model, layer, post_norm, n, h, work);
 }
+
+static void
+block_ops_keys(const TnpModel *model, const void *layer, int n, const float *h, TnpBlockWork *work)
+{
+	tnp_block_keys(model, layer, model->config.post_norm, n, h, work);
+}
+
+static void
+block_ops_query(const TnpModel *model, const void *layer, int n, const float *h,
+				const TnpView *view, TnpBlockWork *work, TnpAttention *attention)
+{
+	const TnpConfig *c = &model->config;
+
+	tnp_block_query(model, layer, c->heads, c->post_norm, n, h, view, work, attention);
+}
+
+static void
+block_ops_finish(const TnpModel *model, const void *layer, int n, float *h, TnpBlockWork *work)
+{
+	tnp_block_finish(model, layer, model->config.post_norm, n, h, work);
+}
+
+const TnpBlockOps tnp_block_ops = {block_ops_keys, block_ops_query, block_ops_finish};

@@ -43,4 +43,24 @@ void		tnp_block_query(const TnpModel *model, const TnpLayer *layer, int heads, b
 void		tnp_block_finish(const TnpModel *model, const TnpLayer *layer, bool post_norm, int n,
 							 float *h, TnpBlockWork *work);
 
+/*
+ * How a family's layers store and attend, so that one walk (walk.h) serves all that keep keys and
+ * values. `layer` is the family's own structure; states h are [n, state width].
+ */
+typedef struct TnpBlockOps
+{
+	/* keys and values of n states: work->q [n, heads * key width], work->att [n, heads * value] */
+	void		(*keys) (const TnpModel *model, const void *layer, int n, const float *h,
+						 TnpBlockWork *work);
+	/* what attention needs, up to the sums that others may make */
+	void		(*query) (const TnpModel *model, const void *layer, int n, const float *h,
+						  const TnpView *view, TnpBlockWork *work, TnpAttention *attention);
+	/* the rest of the block, from work->att */
+	void		(*finish) (const TnpModel *model, const void *layer, int n, float *h,
+						   TnpBlockWork *work);
+} TnpBlockOps;
+
+/* A layer is a TnpLayer, placement of norms and heads are those of the configuration. */
+extern const TnpBlockOps tnp_block_ops;
+
 #endif							/* TNP_BLOCK_H */

@@ -11,42 +11,6 @@
 
 #include "engine/network/tokens.h"
 
-int
-tnp_mlp_width(const TnpMlp *mlp)
-{
-	int			width = 1;
-
-	for (int i = 0; i + 1 < mlp->n; i++)
-		if (mlp->linear[i].out > width)
-			width = mlp->linear[i].out;
-	return width;
-}
-
-void
-tnp_mlp(const TnpModel *model, const TnpMlp *mlp, int n, const float *x, float *scratch, float *y)
-{
-	float	   *other = scratch + (size_t) n * tnp_mlp_width(mlp);
-
-	for (int i = 0; i < mlp->n; i++)
-	{
-		bool		last = i == mlp->n - 1;
-		float	   *out = last ? y : (i % 2 == 0 ? scratch : other);
-
-		model->kernels->linear(&mlp->linear[i], n, x, last ? TNP_IDENTITY : mlp->activation, false,
-							   out);
-		x = out;
-	}
-}
-
-/* Scratch floats per row of one encoder. */
-static int
-encoder_scratch(const TnpModel *model, const TnpEncoderConfig *config, const TnpEncoder *encoder)
-{
-	if (config->kind == TNP_ENCODE_ROWS)
-		return config->hidden.size[0];
-	return 2 * tnp_mlp_width(&encoder->mlp) + model->config.width;
-}
-
 /* y [n, d] = E(v [n, in]) for the encoders of a plain vector. */
 static void
 encode_vector(const TnpModel *model, const TnpEncoderConfig *config, const TnpEncoder *encoder,
@@ -106,21 +70,6 @@ encode_x(const TnpModel *model, const TnpStats *stats, int n, const float *featu
 						  width, &work->tokens, y);
 }
 
-int
-tnp_feature_embedding_width(const TnpModel *model, const TnpStats *stats)
-{
-	return model->config.embedder == TNP_CONCAT ? tnp_features_width(model, stats)
-		: model->config.width;
-}
-
-int
-tnp_feature_embedding_scratch(const TnpModel *model)
-{
-	const TnpConfig *c = &model->config;
-
-	return c->embedder == TNP_CONCAT ? 0 : encoder_scratch(model, &c->encode_x, &model->embed_x);
-}
-
 TnpStatus
 tnp_feature_embedding_tile(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
 						   int64_t first, int n, bool in_context, TnpScratch *work,
@@ -173,7 +122,7 @@ half_item(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 
 	if (status != TNP_OK)
 		return status;
-	return tnp_feature_embedding_tile(b->model, b->stats, b->rows, first, n, false, &worker->work,
+	return tnp_feature_embedding_tile(b->model, b->stats, b->rows, first, n, false, worker->work,
 									  b->half->values + first * b->half->width,
 						 (float *) tnp_feature_embedding_prior_logits(b->model, b->half, first),
 						 error);
@@ -183,7 +132,7 @@ TnpStatus
 tnp_feature_embedding_build(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
 							TnpTeam *team, TnpFeatureEmbedding *half, TnpError *error)
 {
-	HalfBuild	build = {model, stats, rows, half, tnp_team_self(team)->work.rows};
+	HalfBuild	build = {model, stats, rows, half, tnp_team_self(team)->work->rows};
 	TnpStatus	status;
 
 	half->n = rows->n;
@@ -217,16 +166,6 @@ tnp_feature_embedding_prior_logits(const TnpModel *model, const TnpFeatureEmbedd
 {
 	return half->prior_logits == NULL ? NULL
 		: half->prior_logits + row * tnp_prior_logits_width(model);
-}
-
-int
-tnp_embed_scratch(const TnpModel *model)
-{
-	const TnpConfig *c = &model->config;
-
-	if (c->embedder == TNP_CONCAT)
-		return model->embed_xy.linear[0].in + 2 * tnp_mlp_width(&model->embed_xy);
-	return encoder_scratch(model, &c->encode_y, &model->embed_y);
 }
 
 static void

@@ -7,10 +7,10 @@
 #define TNP_EMBED_H
 
 #include "engine/features/scale.h"
+#include "engine/network/mlp.h"
+#include "engine/network/scratch.h"
 #include "engine/network/team.h"
-
-/* A token's role: the rows of the tensor "role". */
-typedef enum TnpRole { TNP_ROLE_QUERY, TNP_ROLE_PREFIX, TNP_ROLE_LATER } TnpRole;
+#include "engine/network/token_widths.h"
 
 /*
  * The part of a token that depends on its features alone, computed once however often the row is
@@ -23,10 +23,6 @@ typedef struct TnpFeatureEmbedding
 	float	   *values;			/* [n, width] */
 	float	   *prior_logits;			/* [n, tnp_prior_logits_width], or NULL where that is 0 */
 } TnpFeatureEmbedding;
-
-/* Numbers of a half, and floats of scratch per row while it is made. */
-int			tnp_feature_embedding_width(const TnpModel *model, const TnpStats *stats);
-int			tnp_feature_embedding_scratch(const TnpModel *model);
 
 /*
  * Halves [n, half width] of rows first … first + n - 1, n at most work->rows; what is said of rows
@@ -51,9 +47,6 @@ void		tnp_feature_embedding_free(const TnpEnv *env, TnpFeatureEmbedding *half);
 const float *tnp_feature_embedding_prior_logits(const TnpModel *model,
 												const TnpFeatureEmbedding *half, int64_t row);
 
-/* Floats of scratch that tnp_embed needs per row. */
-int			tnp_embed_scratch(const TnpModel *model);
-
 /*
  * Tokens of n rows (at most TNP_TILE), each given by its half row[i] [width]: with a target y[i]
  * (network's units), or y NULL for queries. position is the row of the position table, or -1.
@@ -61,15 +54,5 @@ int			tnp_embed_scratch(const TnpModel *model);
 void		tnp_embed(const TnpModel *model, int n, const float *const *row, const float *y,
 					  TnpRole role, const int *position,
 					  float *scratch, float *tokens);
-
-/*
- * y [n, out] = MLP(x [n, in]); scratch holds two rows of the widest hidden size per row. n at most
- * TNP_TILE.
- */
-void		tnp_mlp(const TnpModel *model, const TnpMlp *mlp, int n, const float *x, float *scratch,
-					float *y);
-
-/* Widest hidden size of an MLP. */
-int			tnp_mlp_width(const TnpMlp *mlp);
 
 #endif							/* TNP_EMBED_H */

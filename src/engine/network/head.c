@@ -3,10 +3,14 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include <math.h>
+#include "engine/network/head.h"
 
-#include "engine/inference/encode.h"
+#include <math.h>
+#include <string.h>
+
 #include "engine/features/logistic.h"
+#include "engine/features/scale.h"
+#include "engine/network/mlp.h"
 
 void
 tnp_answer_shape(const TnpModel *model, TnpDistributionKind *kind, int *n)
@@ -115,6 +119,14 @@ not_finite(TnpError *error)
 	return tnp_fail(error, TNP_BAD_VALUE, "the model's prediction is not finite for these values");
 }
 
+/* What the head reads of n states, side by side at their beginning. */
+static void
+gather_heads(int n, int state, int wanted, float *h)
+{
+	for (int i = 1; i < n && wanted < state; i++)
+		memmove(h + (size_t) i * wanted, h + (size_t) i * state, wanted * sizeof(float));
+}
+
 TnpStatus
 tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h,
 			const float *prior_logits, int step, TnpScratch *work, double *params,
@@ -122,6 +134,8 @@ tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h,
 {
 	const TnpConfig *c = &model->config;
 	int			outputs = model->head.linear[model->head.n - 1].out,
+				state_width = c->family->state_width(model),
+				width = c->family->head_width(c),
 				size,
 				count;
 	double		share = tnp_logistic_blend_weight(model, stats);
@@ -132,9 +146,10 @@ tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h,
 	for (int64_t start = 0; start < n; start += work->rows)
 	{
 		int			tile = n - start < work->rows ? (int) (n - start) : work->rows;
-		float	   *state = h + start * c->width;
+		float	   *state = h + start * state_width;
 
-		if (!tnp_all_finite((size_t) tile * c->width, state))
+		gather_heads(tile, state_width, width, state);
+		if (!tnp_all_finite((size_t) tile * width, state))
 			return not_finite(error);
 		if (c->final_norm)
 			model->kernels->norm(&model->final_norm, tile, state, state);

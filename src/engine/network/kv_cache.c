@@ -12,23 +12,40 @@
 
 #define PIECE 64				/* numbers that are narrowed at a time */
 
+/* Bytes of the keys and of the values of one slot in one layer. */
+static size_t
+shape_key_bytes(const TnpCacheShape *s)
+{
+	return (size_t) s->heads * s->key_width * s->number;
+}
+
+static size_t
+shape_value_bytes(const TnpCacheShape *s)
+{
+	return (size_t) s->heads * s->value_width * s->number;
+}
+
 TnpStatus
-tnp_cache_make(const TnpEnv *env, size_t number, int layers, int width, int head_width, int block,
-			   int64_t slots, TnpKvCache *cache, TnpError *error)
+tnp_cache_make(const TnpEnv *env, const TnpCacheShape *shape, int block, int64_t slots,
+			   TnpKvCache *cache, TnpError *error)
 {
 	int64_t		capacity = tnp_blocks(slots > 0 ? slots : 1, block);
-	size_t		pointers = (2 * (size_t) layers * sizeof(void *) + 63) / 64 * 64,
-				bytes,
+	size_t		layers = (size_t) shape->layers,
+				slot = shape_key_bytes(shape) + shape_value_bytes(shape),
+				pointers = (2 * layers * sizeof(void *) + 63) / 64 * 64,
+				key_bytes,
+				value_bytes,
 				all;
 	char	   *at;
 	TnpStatus	status;
 
 	memset(cache, 0, sizeof(*cache));
-	if ((size_t) capacity > SIZE_MAX / 64 / sizeof(float) / (size_t) width / (size_t) layers)
+	if ((size_t) capacity > SIZE_MAX / 64 / slot / layers)
 		return tnp_no_memory(error);
-	bytes = ((size_t) capacity * width * number + 63) / 64 * 64;
+	key_bytes = ((size_t) capacity * shape_key_bytes(shape) + 63) / 64 * 64;
+	value_bytes = ((size_t) capacity * shape_value_bytes(shape) + 63) / 64 * 64;
 	/* 64 bytes to align, up to 124 so that vector loads may reach past the last value */
-	all = pointers + 2 * layers * bytes + 192;
+	all = pointers + layers * (key_bytes + value_bytes) + 192;
 	cache->memory = tnp_alloc(env, all, 1);
 	if (cache->memory == NULL)
 		return tnp_no_memory(error);
@@ -43,16 +60,13 @@ tnp_cache_make(const TnpEnv *env, size_t number, int layers, int width, int head
 	cache->k = (void **) at;
 	cache->v = cache->k + layers;
 	at += pointers;
-	for (int l = 0; l < layers; l++)
+	for (size_t l = 0; l < layers; l++)
 	{
 		cache->k[l] = at;
-		cache->v[l] = at + bytes;
-		at += 2 * bytes;
+		cache->v[l] = at + key_bytes;
+		at += key_bytes + value_bytes;
 	}
-	cache->number = number;
-	cache->layers = layers;
-	cache->width = width;
-	cache->head_width = head_width;
+	cache->shape = *shape;
 	cache->block = block;
 	cache->capacity = capacity;
 	return TNP_OK;
@@ -67,8 +81,7 @@ tnp_cache_reserve(const TnpEnv *env, int64_t used, int64_t slots, TnpKvCache *ca
 
 	if (slots <= cache->capacity)
 		return TNP_OK;
-	status = tnp_cache_make(env, cache->number, cache->layers, cache->width, cache->head_width,
-							cache->block,
+	status = tnp_cache_make(env, &cache->shape, cache->block,
 							slots > 2 * cache->capacity ? slots : 2 * cache->capacity, &larger,
 							error);
 	if (status != TNP_OK)
@@ -88,43 +101,48 @@ TnpStatus
 tnp_cache_copy(const TnpEnv *env, const TnpKvCache *from, int64_t used, TnpKvCache *to,
 			   TnpError *error)
 {
-	size_t		bytes = (size_t) tnp_blocks(used, from->block) * from->width * from->number;
+	size_t		slots = (size_t) tnp_blocks(used, from->block);
 	TnpStatus	status = TNP_OK;
 
-	for (int l = 0; status == TNP_OK && l < from->layers; l++)
+	for (int l = 0; status == TNP_OK && l < from->shape.layers; l++)
 	{
-		status = tnp_copy(env, to->k[l], from->k[l], bytes, error);
+		status = tnp_copy(env, to->k[l], from->k[l], slots * shape_key_bytes(&from->shape), error);
 		if (status == TNP_OK)
-			status = tnp_copy(env, to->v[l], from->v[l], bytes, error);
+			status = tnp_copy(env, to->v[l], from->v[l], slots * shape_value_bytes(&from->shape),
+							  error);
 	}
 	return status;
 }
 
-/* Store a head's key and value of floats. */
+/* Store a head's key of floats, feature-major inside its panel; as halves where they are wanted. */
 static void
-put_floats(int width, const float *k, const float *v, float *key, float *value)
-{
-	for (int f = 0; f < width; f++)
-		key[(size_t) f * TNP_PANEL] = k[f];
-	memcpy(value, v, width * sizeof(float));
-}
-
-/* The same as halves. */
-static void
-put_halves(const TnpKernels *kernels, int width, const float *k, const float *v, uint16_t *key,
-		   uint16_t *value)
+put_key(const TnpKernels *kernels, int width, const float *k, void *to)
 {
 	uint16_t	half[PIECE];
 
+	if (kernels->narrow == NULL)
+	{
+		for (int f = 0; f < width; f++)
+			((float *) to)[(size_t) f * TNP_PANEL] = k[f];
+		return;
+	}
 	for (int f = 0; f < width; f += PIECE)
 	{
 		int			n = width - f < PIECE ? width - f : PIECE;
 
 		kernels->narrow(n, k + f, half);
 		for (int i = 0; i < n; i++)
-			key[(size_t) (f + i) * TNP_PANEL] = half[i];
+			((uint16_t *) to)[(size_t) (f + i) * TNP_PANEL] = half[i];
 	}
-	kernels->narrow(width, v, value);
+}
+
+static void
+put_value(const TnpKernels *kernels, int width, const float *v, void *to)
+{
+	if (kernels->narrow == NULL)
+		memcpy(to, v, width * sizeof(float));
+	else
+		kernels->narrow(width, v, to);
 }
 
 /* Whether all of n numbers are within a limit; NaN is not. */
@@ -142,23 +160,22 @@ bool
 tnp_cache_put(const TnpKernels *kernels, TnpKvCache *cache, int layer, int64_t slot, const float *k,
 			  const float *v)
 {
-	int			d = cache->width,
-				width = cache->head_width;
+	const TnpCacheShape *s = &cache->shape;
+	int			keys = s->heads * s->key_width,
+				values = s->heads * s->value_width;
 	bool		halves = kernels->narrow != NULL,
-				fits = all_within(d, k, halves ? TNP_LARGEST_HALF : TNP_LARGEST_KEY)
-				&& all_within(d, v, halves ? TNP_LARGEST_HALF : FLT_MAX);
+				fits = all_within(keys, k, halves ? TNP_LARGEST_HALF : TNP_LARGEST_KEY)
+		&& all_within(values, v, halves ? TNP_LARGEST_HALF : FLT_MAX);
 
-	for (int h = 0; h < d / width; h++, k += width, v += width)
+	for (int h = 0; h < s->heads; h++)
 	{
-		char	   *key = (char *) cache->k[layer] + tnp_key_at(slot, cache->block, d, h, width,
-																0) * cache->number,
-				   *value = (char *) cache->v[layer] + tnp_value_at(slot, cache->block, d, h,
-				   width) * cache->number;
+		size_t		key = tnp_key_at(slot, cache->block, keys, h, s->key_width, 0),
+					value = tnp_value_at(slot, cache->block, values, h, s->value_width);
 
-		if (!halves)
-			put_floats(width, k, v, (float *) key, (float *) value);
-		else
-			put_halves(kernels, width, k, v, (uint16_t *) key, (uint16_t *) value);
+		put_key(kernels, s->key_width, k + h * s->key_width,
+				(char *) cache->k[layer] + key * s->number);
+		put_value(kernels, s->value_width, v + h * s->value_width,
+				  (char *) cache->v[layer] + value * s->number);
 	}
 	return fits;
 }
@@ -173,5 +190,6 @@ tnp_cache_free(const TnpEnv *env, TnpKvCache *cache)
 size_t
 tnp_cache_bytes(const TnpKvCache *cache)
 {
-	return 2 * (size_t) cache->layers * (size_t) cache->capacity * cache->width * cache->number;
+	return (size_t) cache->shape.layers * (size_t) cache->capacity
+		* (shape_key_bytes(&cache->shape) + shape_value_bytes(&cache->shape));
 }

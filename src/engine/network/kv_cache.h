@@ -9,32 +9,38 @@
 #include "engine/base/error.h"
 #include "engine/kernels/kernels.h"
 
-typedef struct TnpKvCache
+/* What a family keeps per layer and slot: keys and values of heads of these widths. */
+typedef struct TnpCacheShape
 {
 	int			layers,
-				width,
-				head_width,
-				block;			/* TNP_BLOCK, or TNP_PANEL for the keys of one chain */
+				heads,
+				key_width,		/* of a head */
+				value_width;
+	size_t		number;			/* bytes of a number: as the kernels say, or 8 for sums */
+} TnpCacheShape;
+
+typedef struct TnpKvCache
+{
+	TnpCacheShape shape;
+	int			block;			/* TNP_BLOCK, or TNP_PANEL for the keys of one chain */
 	int64_t		capacity;		/* slots, whole blocks */
-	size_t		number;			/* bytes of a number, as the kernels say */
 	void	  **k,				/* [layers] */
 			  **v;
 	void	   *memory;			/* blocks and pointers */
 } TnpKvCache;
 
-/* Room for `slots` rows with numbers of the kernels' size. On failure the cache is zeroed. */
-TnpStatus	tnp_cache_make(const TnpEnv *env, size_t number, int layers, int width, int head_width,
-						   int block, int64_t slots, TnpKvCache *cache,
-						   TnpError *error);
+/* Room for `slots` slots. On failure the cache is zeroed. */
+TnpStatus	tnp_cache_make(const TnpEnv *env, const TnpCacheShape *shape, int block, int64_t slots,
+						   TnpKvCache *cache, TnpError *error);
 
 /* At least `slots` rows, keeping the first `used`. On failure nothing has changed. */
 TnpStatus	tnp_cache_reserve(const TnpEnv *env, int64_t used, int64_t slots, TnpKvCache *cache,
 							  TnpError *error);
 
 /*
- * Store one row's key [width] and value [width] of one layer, as numbers of these kernels. False if
- * one of them is too large for attention or for such numbers, or is not finite: what would be read
- * then is not what was stored.
+ * Store one slot's key [heads * key width] and value [heads * value width] of one layer, as numbers
+ * of these kernels. False if one of them is too large for attention or for such numbers, or is not
+ * finite: what would be read then is not what was stored.
  */
 bool		tnp_cache_put(const TnpKernels *kernels, TnpKvCache *cache, int layer, int64_t slot,
 						  const float *k, const float *v);

@@ -7,9 +7,12 @@
 
 #include <string.h>
 
-#include "engine/network/embed.h"
+#include "engine/features/scale.h"
+#include "engine/network/mlp.h"
+#include "engine/network/token_widths.h"
 
-#define MAX_PARTS 6
+#define MAX_PARTS 7
+#define SCRATCH_PARTS 6
 
 /*
  * One allocation of n parts of these numbers of floats, each aligned to 64 bytes; NULL when memory
@@ -38,14 +41,17 @@ make_parts(const TnpModel *model, int n, const size_t *floats, float **const *pa
 }
 
 TnpStatus
-tnp_block_work_make(const TnpModel *model, int d, int heads, int feedforward, int rows,
+tnp_block_work_make(const TnpModel *model, const TnpBlockSizes *sizes, int rows,
 					TnpBlockWork *work, TnpError *error)
 {
-	size_t		n = rows;
-	size_t		floats[MAX_PARTS] = {n * d, n * d, n * d, n * feedforward, n * heads,
-									 model->kernels->attend_floats(heads, d / heads, rows)};
+	size_t		n = rows,
+				attend = sizes->heads > 0
+		? model->kernels->attend_floats(sizes->heads, sizes->keys / sizes->heads, rows) : 0;
+	size_t		floats[MAX_PARTS] = {n * sizes->width, n * sizes->keys, n * sizes->values,
+									 n * sizes->feedforward, n * sizes->heads, attend,
+									 n * sizes->more};
 	float	  **parts[MAX_PARTS] = {&work->u, &work->q, &work->att, &work->ff, &work->scale,
-									&work->attend};
+									&work->attend, &work->more};
 
 	memset(work, 0, sizeof(*work));
 	work->rows = rows;
@@ -65,13 +71,17 @@ make_token_work(const TnpModel *model, int tokens, TnpTokenWork *w, TnpError *er
 {
 	const TnpEncoderConfig *e = &model->config.encode_x;
 	int			rows = tokens < TNP_TILE ? tokens : TNP_TILE;
-	TnpStatus	status = tnp_block_work_make(model, e->token_width, e->token_heads,
-											 e->token_feedforward, rows, &w->block, error);
+	TnpBlockSizes sizes = {e->token_width, e->token_width, e->token_width, e->token_feedforward,
+						   e->token_heads, 0};
+	TnpStatus	status = tnp_block_work_make(model, &sizes, rows, &w->block, error);
 
 	if (status == TNP_OK)
-		status = tnp_cache_make(&model->env, model->kernels->number, 1, e->token_width,
-								e->token_width / e->token_heads, TNP_BLOCK, tokens, &w->cache,
-								error);
+	{
+		TnpCacheShape shape = {1, e->token_heads, e->token_width / e->token_heads,
+							   e->token_width / e->token_heads, model->kernels->number};
+
+		status = tnp_cache_make(&model->env, &shape, TNP_BLOCK, tokens, &w->cache, error);
+	}
 	if (status != TNP_OK)
 		return status;
 	w->h = tnp_alloc(&model->env, tokens, e->token_width * sizeof(float));
@@ -85,7 +95,7 @@ static size_t
 scratch_floats(const TnpModel *model)
 {
 	size_t		head = 2 * (size_t) tnp_mlp_width(&model->head),
-				token = tnp_embed_scratch(model),
+				token = model->config.family->embed_scratch(model),
 				half = tnp_feature_embedding_scratch(model),
 				most = head > token ? head : token;
 
@@ -98,19 +108,25 @@ tnp_work_make(const TnpModel *model, const TnpStats *stats, int rows, TnpScratch
 {
 	const TnpConfig *c = &model->config;
 	size_t		n = rows;
-	size_t		floats[MAX_PARTS] = {n * tnp_features_width(model, stats),
-									 n * tnp_feature_embedding_width(model, stats),
-									 n * tnp_prior_logits_width(model), n * c->width,
-	n * model->head.linear[model->head.n - 1].out, n * scratch_floats(model)};
-	float	  **parts[MAX_PARTS] = {&work->features, &work->half, &work->prior_logits, &work->h,
-									&work->raw, &work->scratch};
-	TnpStatus	status;
+	size_t		floats[SCRATCH_PARTS] = {n * tnp_features_width(model, stats),
+										 n * tnp_feature_embedding_width(model, stats),
+										 n * tnp_prior_logits_width(model),
+										 n * c->family->state_width(model),
+										 n * model->head.linear[model->head.n - 1].out,
+										 n * scratch_floats(model)};
+	float	  **parts[SCRATCH_PARTS] = {&work->features, &work->half, &work->prior_logits,
+										&work->h, &work->raw, &work->scratch};
+	TnpBlockSizes sizes = {0};
+	TnpStatus	status = TNP_OK;
 
 	memset(work, 0, sizeof(*work));
 	work->rows = rows;
-	work->memory = make_parts(model, MAX_PARTS, floats, parts);
-	status = work->memory == NULL ? tnp_no_memory(error)
-		: tnp_block_work_make(model, c->width, c->heads, c->feedforward, rows, &work->block, error);
+	work->memory = make_parts(model, SCRATCH_PARTS, floats, parts);
+	if (work->memory == NULL)
+		return tnp_no_memory(error);
+	c->family->block_sizes(model, &sizes);
+	if (sizes.heads > 0)
+		status = tnp_block_work_make(model, &sizes, rows, &work->block, error);
 	if (status == TNP_OK && c->embedder != TNP_CONCAT && c->encode_x.kind == TNP_ENCODE_ROWS
 		&& c->encode_x.token_width > 0)
 		status = make_token_work(model, c->encode_x.token_readouts + stats->n_slots, &work->tokens,
@@ -130,4 +146,37 @@ tnp_work_free(const TnpModel *model, TnpScratch *work)
 	tnp_free(&model->env, work->tokens.scratch);
 	tnp_free(&model->env, work->memory);
 	memset(work, 0, sizeof(*work));
+}
+
+static TnpStatus
+scratch_make(const TnpModel *model, const struct TnpStats *stats, int rows, TnpScratch **work,
+			 TnpError *error)
+{
+	TnpStatus	status;
+
+	*work = tnp_alloc_zero(&model->env, 1, sizeof(TnpScratch));
+	if (*work == NULL)
+		return tnp_no_memory(error);
+	status = tnp_work_make(model, stats, rows, *work, error);
+	if (status == TNP_OK)
+		return TNP_OK;
+	tnp_free(&model->env, *work);
+	*work = NULL;
+	return status;
+}
+
+static void
+scratch_free(const TnpModel *model, TnpScratch *work)
+{
+	tnp_work_free(model, work);
+	tnp_free(&model->env, work);
+}
+
+TnpStatus
+tnp_team_with_scratch(const TnpModel *model, const TnpStats *stats, int rows, int64_t most,
+					  double cost, TnpTeam **team, TnpError *error)
+{
+	static const TnpScratchSource source = {scratch_make, scratch_free};
+
+	return tnp_team_make(model, stats, rows, most, cost, &source, team, error);
 }

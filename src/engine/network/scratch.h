@@ -9,18 +9,31 @@
 
 #include "engine/network/kv_cache.h"
 #include "engine/file/model.h"
-#include "engine/features/stats.h"
+#include "engine/features/statistics.h"
+#include "engine/network/team.h"
 
-/* For blocks of width d on tiles of up to `rows` rows. */
+/* Floats that a row needs on its way through a block. */
+typedef struct TnpBlockSizes
+{
+	int			width,			/* of the state that is normed */
+				keys,			/* of all heads' queries, and of their keys */
+				values,			/* of all heads' values */
+				feedforward,	/* the widest hidden layer */
+				heads,			/* 0: there are no blocks */
+				more;			/* whatever else */
+} TnpBlockSizes;
+
+/* For blocks on tiles of up to `rows` rows. */
 typedef struct TnpBlockWork
 {
 	int			rows;
-	float	   *u,				/* [rows, d] normed input */
-			   *q,				/* [rows, d] queries, then keys */
-			   *att,			/* [rows, d] attention output, values */
-			   *ff,				/* [rows, ff] */
+	float	   *u,				/* [rows, width] normed input */
+			   *q,				/* [rows, keys] queries, then keys */
+			   *att,			/* [rows, values] attention output, values */
+			   *ff,				/* [rows, feedforward] */
 			   *scale,			/* [rows, heads] */
-			   *attend;			/* the kernels' attend_floats */
+			   *attend,			/* the kernels' attend_floats */
+			   *more;			/* [rows, more] */
 	void	   *memory;
 } TnpBlockWork;
 
@@ -34,7 +47,7 @@ typedef struct TnpTokenWork
 } TnpTokenWork;
 
 /* For all that happens to a tile of up to `rows` rows between its cells and its answers. */
-typedef struct TnpScratch
+struct TnpScratch
 {
 	int			rows;
 	TnpBlockWork block;
@@ -42,13 +55,13 @@ typedef struct TnpScratch
 	float	   *features,		/* [rows, features] scaled cells */
 			   *half,			/* [rows, half] halves of tokens (embed.h) */
 			   *prior_logits,			/* [rows, said] what the head takes a share of */
-			   *h,				/* [rows, d] states */
+			   *h,				/* [rows, state width] states */
 			   *raw,			/* [rows, head outputs] */
 			   *scratch;		/* of embedders and heads, one at a time */
 	void	   *memory;
-} TnpScratch;
+};
 
-TnpStatus	tnp_block_work_make(const TnpModel *model, int d, int heads, int feedforward, int rows,
+TnpStatus	tnp_block_work_make(const TnpModel *model, const TnpBlockSizes *sizes, int rows,
 								TnpBlockWork *work, TnpError *error);
 void		tnp_block_work_free(const TnpModel *model, TnpBlockWork *work);
 
@@ -56,5 +69,13 @@ void		tnp_block_work_free(const TnpModel *model, TnpBlockWork *work);
 TnpStatus	tnp_work_make(const TnpModel *model, const TnpStats *stats, int rows, TnpScratch *work,
 						  TnpError *error);
 void		tnp_work_free(const TnpModel *model, TnpScratch *work);
+
+/*
+ * A team for a call of about `cost` multiplications in at most `most` items at a time, each worker
+ * with scratch for tiles of `rows` rows on contexts with these statistics. On failure *team is
+ * NULL.
+ */
+TnpStatus	tnp_team_with_scratch(const TnpModel *model, const TnpStats *stats, int rows,
+								  int64_t most, double cost, TnpTeam **team, TnpError *error);
 
 #endif							/* TNP_WORK_H */

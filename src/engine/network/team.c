@@ -42,6 +42,7 @@
 struct TnpTeam
 {
 	const TnpModel *model;
+	const TnpScratchSource *source;
 	int			size,			/* workers */
 				started;		/* threads that run */
 	bool		fine_grained;			/* the call has many brief rounds */
@@ -137,22 +138,6 @@ tnp_worker_progress(TnpWorker *worker, int64_t done, int64_t total)
 	env->progress(env->arg, (int64_t) ((double) team->watched
 									   * (team->step + (double) done / (double) total)
 									   / team->steps), team->watched);
-}
-
-double
-tnp_cost(const TnpModel *model, double rows, double keys)
-{
-	const TnpConfig *c = &model->config;
-	double		d = c->width,
-				layers = c->layers * (c->architecture == TNP_TWO_STREAM ? 2 : 1),
-				read = layers * 2 * d * keys * (double) model->kernels->number;
-
-	/*
-	 * where few rows meet more keys than caches hold, the time is the memory's, and threads have
-	 * more of it than one
-	 */
-	return rows * layers * (4 * d * d + 2 * d * c->feedforward + 2 * d * keys)
-		+ (read > BEYOND_CACHE ? COST_OF_READ * read : 0);
 }
 
 int64_t
@@ -437,8 +422,8 @@ start_threads(TnpTeam *team)
 }
 
 TnpStatus
-tnp_team_make(const TnpModel *model, const TnpStats *stats, int rows, int64_t most, double cost,
-			  TnpTeam **out, TnpError *error)
+tnp_team_make(const TnpModel *model, const struct TnpStats *stats, int rows, int64_t most,
+			  double cost, const TnpScratchSource *source, TnpTeam **out, TnpError *error)
 {
 	const TnpEnv *env = &model->env;
 	int			threads = env->threads != NULL ? env->threads(env->arg) : 1;
@@ -469,6 +454,7 @@ tnp_team_make(const TnpModel *model, const TnpStats *stats, int rows, int64_t mo
 	if (team->brisk)
 		team->began = idle_time();
 	team->model = model;
+	team->source = source;
 	team->size = threads < 1 ? 1 : threads;
 	team->workers = tnp_alloc_zero(env, team->size, sizeof(TnpWorker));
 	if (team->workers == NULL)
@@ -482,7 +468,7 @@ tnp_team_make(const TnpModel *model, const TnpStats *stats, int rows, int64_t mo
 	{
 		team->workers[i].team = team;
 		team->workers[i].number = i;
-		status = tnp_work_make(model, stats, rows, &team->workers[i].work, error);
+		status = source->make(model, stats, rows, &team->workers[i].work, error);
 	}
 	pthread_mutex_init(&team->lock, NULL);
 	pthread_mutex_init(&team->error_lock, NULL);
@@ -526,7 +512,8 @@ tnp_team_free(TnpTeam *team)
 	pthread_mutex_destroy(&team->error_lock);
 	pthread_mutex_destroy(&team->lock);
 	for (int i = 0; i < team->size; i++)
-		tnp_work_free(team->model, &team->workers[i].work);
+		if (team->workers[i].work != NULL)
+			team->source->free(team->model, team->workers[i].work);
 	tnp_free(env, team->workers);
 	tnp_free(env, team);
 }

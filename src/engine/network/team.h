@@ -14,31 +14,42 @@
 #ifndef TNP_TEAM_H
 #define TNP_TEAM_H
 
-#include "engine/network/scratch.h"
+#include "engine/file/model.h"
 
 /* More threads than this are never of use. */
 #define TNP_MAX_THREADS 64
 
 typedef struct TnpTeam TnpTeam;
+typedef struct TnpScratch TnpScratch;
+struct TnpStats;
 
 /* One thread's place: number 0 is the calling thread. */
 typedef struct TnpWorker
 {
 	TnpTeam    *team;
 	int			number;
-	TnpScratch		work;
+	TnpScratch *work;			/* its own, made before threads start */
 } TnpWorker;
+
+/* Who makes and frees the scratch memory of a worker; for tiles of up to `rows` rows. */
+typedef struct TnpScratchSource
+{
+	TnpStatus	(*make) (const TnpModel *model, const struct TnpStats *stats, int rows,
+						 TnpScratch **work, TnpError *error);
+	void		(*free) (const TnpModel *model, TnpScratch *work);
+} TnpScratchSource;
 
 /* One item; it returns a status and describes a failure. */
 typedef TnpStatus (*TnpItem) (void *state, TnpWorker *worker, int64_t item, TnpError *error);
 
 /*
  * A team for a call of about `cost` multiplications in at most `most` items at a time, each worker
- * with scratch for tiles of `rows` rows on contexts with these statistics. On failure *team is
- * NULL.
+ * with scratch from `source`. On failure *team is NULL. Calls use tnp_team_with_scratch
+ * (scratch.h).
  */
-TnpStatus	tnp_team_make(const TnpModel *model, const TnpStats *stats, int rows, int64_t most,
-						  double cost, TnpTeam **team, TnpError *error);
+TnpStatus	tnp_team_make(const TnpModel *model, const struct TnpStats *stats, int rows,
+						  int64_t most, double cost, const TnpScratchSource *source,
+						  TnpTeam **team, TnpError *error);
 void		tnp_team_free(TnpTeam *team);
 
 /* Number of workers, the calling thread included. */
@@ -89,11 +100,5 @@ int64_t		tnp_team_most(int64_t n);
 
 /* Rows per item, at most TNP_TILE, when n rows are to be shared out. */
 int			tnp_team_tile(const TnpTeam *team, int64_t n);
-
-/*
- * What it costs to carry `rows` rows through the model, each seeing `keys` keys: about its
- * multiplications.
- */
-double		tnp_cost(const TnpModel *model, double rows, double keys);
 
 #endif							/* TNP_TEAM_H */

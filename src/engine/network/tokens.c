@@ -13,7 +13,7 @@
 
 #include "engine/network/block.h"
 #include "engine/network/kv_cache.h"
-#include "engine/network/embed.h"
+#include "engine/network/mlp.h"
 
 /* Tokens of one row entering the first block: read-outs, then cells with their slot's code. */
 static void

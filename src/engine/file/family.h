@@ -1,0 +1,89 @@
+/*
+ * family.h: what distinguishes a family of models: the keys and tensors of its file, the state that
+ * it keeps of a context, and how rows and queries are carried through its network.
+ *
+ * A family is files of src/engine/families and one line of the table there (families.c). Everything
+ * else asks this table and knows no family by name. What is common to all: the container, scaling
+ * and statistics, embedders, heads, chains, prefixes, the encoding's rows.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TNP_FAMILY_H
+#define TNP_FAMILY_H
+
+#include "engine/tnp.h"
+
+struct TnpBinder;
+struct TnpBlockSizes;
+struct TnpCacheShape;
+struct TnpConfig;
+struct TnpKey;
+struct TnpScratch;
+struct TnpToken;
+struct TnpWalk;
+
+/* A token's role: the rows of the tensor "role". */
+typedef enum TnpRole { TNP_ROLE_QUERY, TNP_ROLE_PREFIX, TNP_ROLE_LATER } TnpRole;
+
+/* Bytes of a configuration that are a family's own; its keys fill a structure in them. */
+#define TNP_OWN_CONFIG 256
+
+typedef struct TnpFamily
+{
+	const char *name;			/* of the key "architecture" */
+
+	/* ---- the file ---- */
+
+	/* keys of the outermost object beside those that every family has; ends with a NULL name */
+	const struct TnpKey *keys;
+	/* what keys exclude or need each other in this family, after the common rules; or NULL */
+	TnpStatus	(*check) (const struct TnpConfig *config, TnpError *error);
+	/* bind the tensors between the embedder and the head */
+	void		(*bind) (struct TnpBinder *binder);
+	/* numbers that the head reads: the first ones of a query's state */
+	int			(*head_width) (const struct TnpConfig *config);
+	/* appended rows cost the new rows only, whatever their number */
+	bool		(*appendable) (const struct TnpConfig *config);
+
+	/* ---- what is kept of a context ---- */
+
+	/* the cache of keys and values, or of what the family has instead */
+	void		(*cache_shape) (const TnpModel *model, struct TnpCacheShape *shape);
+	/* slots in use when rows are encoded, of which `prefix` see each other */
+	int64_t		(*slots) (const TnpModel *model, int64_t prefix, int64_t rows);
+	/* bytes that one more row takes, 0 where the cache does not grow with rows */
+	size_t		(*row_bytes) (const TnpModel *model);
+
+	/* ---- the network ---- */
+
+	/* floats of a token's state, and those that a block needs of scratch (scratch.h) */
+	int			(*state_width) (const TnpModel *model);
+	void		(*block_sizes) (const TnpModel *model, struct TnpBlockSizes *sizes);
+	/* states [n, state width] of n rows or queries; as tnp_embed */
+	void		(*embed) (const TnpModel *model, int n, const float *const *row, const float *y,
+						  TnpRole role, const int *position, float *scratch, float *states);
+	/* floats of scratch per row that embed needs */
+	int			(*embed_scratch) (const TnpModel *model);
+	/*
+	 * What row i of an encoding sees and where it is stored. NULL: rows of a context are encoded by
+	 * `encode` only, never beside queries.
+	 */
+	void		(*row_token) (const TnpEncoding *encoding, int64_t i, struct TnpToken *token);
+	/*
+	 * Store rows [first, first + n) of the encoding, whose cache has room; anew: these are all, and
+	 * nothing is stored yet.
+	 */
+	TnpStatus	(*encode) (TnpEncoding *encoding, int64_t first, int64_t n, bool anew,
+						   TnpError *error);
+	/* carry tokens through the network (walk.h) */
+	TnpStatus	(*walk) (struct TnpWalk *walk, int64_t n, int64_t n_store, TnpError *error);
+	/* few tokens may have their keys shared out to threads: the kernels attend as they are */
+	bool		shares_keys;
+	/* about the multiplications of carrying `rows` rows that see `keys` keys each */
+	double		(*cost) (const TnpModel *model, double rows, double keys);
+} TnpFamily;
+
+/* The table, which ends with NULL. */
+extern const TnpFamily *const tnp_families[];
+
+#endif							/* TNP_FAMILY_H */

@@ -1,0 +1,38 @@
+/*
+ * encoding.h: the encoding of a context: its rows, their statistics, and what the family keeps.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TNP_ENCODING_H
+#define TNP_ENCODING_H
+
+#include "engine/features/statistics.h"
+#include "engine/network/kv_cache.h"
+
+struct TnpEncoding
+{
+	const TnpModel *model;
+	int64_t		n,				/* rows */
+				prefix,			/* rows that see each other */
+				capacity;		/* rows that x and y have room for */
+	int			n_features;
+	TnpColumnKind *kinds;		/* [n_features] */
+	double	   *x,				/* [n, n_features] raw rows, for re-encoding */
+			   *y;				/* [n] */
+	TnpStats	stats;
+	bool		borrowed_stats;	/* a merged encoding: they belong to another */
+	bool		borrowed;		/* a view: all memory but the struct belongs to another */
+	bool		kept;			/* in the environment's lasting memory */
+	TnpKvCache	cache;			/* what the family keeps of rows; slots are its own */
+	double	   *total;			/* of a family that sums up rows: the sum of the first `totalled` */
+	int64_t		totalled;
+};
+
+/* Slots of its cache in use. */
+static inline int64_t
+tnp_encoding_slots(const TnpEncoding *e)
+{
+	return e->model->config.family->slots(e->model, e->prefix, e->n);
+}
+
+#endif							/* TNP_ENCODING_H */

@@ -1,0 +1,310 @@
+/*
+ * walk.c: tokens walk through the layers, a tile at a time.
+ *
+ * Within a layer all tokens first store the keys and values that they make of the state entering
+ * the layer; then each attends. So tokens of one call can see each other (a prefix), see only
+ * earlier ones (a suffix), or see a chain of their own, by counts alone. Tokens that only ask store
+ * nothing, and a tile of them can walk all layers by itself.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "engine/network/walk.h"
+
+#include <string.h>
+
+#include "engine/network/block.h"
+#include "engine/network/scratch.h"
+
+/*
+ * from which on few tokens' are shared out: tens of microseconds, against one or two for handing
+ * them out
+ */
+#define KEYS_OF_FEW 512
+
+int
+tnp_walk_tile(const TnpWalk *w, int64_t item, int64_t *start)
+{
+	*start = w->first + item * w->tile;
+	return w->end - *start < w->tile ? (int) (w->end - *start) : w->tile;
+}
+
+TnpStatus
+tnp_walk_run(TnpWalk *w, int64_t first, int64_t end, TnpItem item, TnpError *error)
+{
+	int64_t		items = (end - first + w->tile - 1) / w->tile;
+	TnpStatus	status = TNP_OK;
+
+	w->first = first;
+	w->end = end;
+	if (w->team != NULL)
+		return tnp_team_run(w->team, items, item, w, error);
+	for (int64_t i = 0; status == TNP_OK && i < items; i++)
+		status = item(w, w->worker, i, error);
+	return status;
+}
+
+/* A token's key or value does not fit what holds it. */
+static TnpStatus
+too_large(const TnpWalk *w, const TnpToken *t, TnpError *error)
+{
+	bool		halves = w->model->kernels->narrow != NULL;
+
+	tnp_fail(error, TNP_BAD_VALUE, "the values of a row are too large for the model%s",
+			 halves ? " with keys of 16 bits" : "");
+	if (t->own == NULL)
+		tnp_detail(error, "row %lld", (long long) t->slot - w->model->config.sinks + 1);
+	return TNP_BAD_VALUE;
+}
+
+/* A tile stores what the layer makes of its states. */
+static TnpStatus
+walk_store_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
+{
+	TnpWalk    *w = state;
+	TnpBlockWork *work = &worker->work->block;
+	const TnpCacheShape *s = &w->context->shape;
+	int64_t		start;
+	int			n = tnp_walk_tile(w, item, &start);
+	TnpStatus	status = tnp_worker_check(worker, error);
+
+	if (status != TNP_OK)
+		return status;
+	w->ops->keys(w->model, w->layer, n, w->h + start * w->state_width, work);
+	for (int i = 0; i < n; i++)
+	{
+		const TnpToken *t = &w->tokens[start + i];
+
+		if (!tnp_cache_put(w->model->kernels, t->own != NULL ? t->own : w->context, w->at, t->slot,
+						   work->q + (size_t) i * s->heads * s->key_width,
+						   work->att + (size_t) i * s->heads * s->value_width))
+			return too_large(w, t, error);
+	}
+	return TNP_OK;
+}
+
+/* How many of the n tokens from `start` on, at their end, entered as the same query. */
+static int
+shared_rows_of(const TnpWalk *w, int64_t start, int n)
+{
+	int64_t		first = w->first_shared_row > start ? w->first_shared_row : start;
+
+	return first < start + n ? (int) (start + n - first) : 0;
+}
+
+/* What n tokens from `start` on see; the arrays [n] are the caller's. */
+static TnpView
+view_of(const TnpWalk *w, int64_t start, int n, int64_t *visible, TnpKeys *own)
+{
+	for (int i = 0; i < n; i++)
+	{
+		const TnpToken *t = &w->tokens[start + i];
+
+		visible[i] = t->context;
+		if (t->own != NULL)
+			own[i] = (TnpKeys) {t->own->k[w->at], t->own->v[w->at], t->chain};
+		else
+			own[i] = (TnpKeys) {NULL, NULL, 0};
+	}
+	return (TnpView) {w->context->k[w->at], w->context->v[w->at], visible, own,
+					  w->entry ? shared_rows_of(w, start, n) : 0};
+}
+
+/* A tile attends and goes through the rest of the block. */
+static TnpStatus
+walk_attend_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
+{
+	TnpWalk    *w = state;
+	TnpBlockWork *work = &worker->work->block;
+	int64_t		visible[TNP_TILE];
+	TnpKeys		own[TNP_TILE];
+	TnpView		view;
+	TnpAttention attention;
+	int64_t		start;
+	int			n = tnp_walk_tile(w, item, &start);
+	float	   *h = w->h + start * w->state_width;
+	TnpStatus	status = tnp_worker_check(worker, error);
+
+	if (status != TNP_OK)
+		return status;
+	view = view_of(w, start, n, visible, own);
+	w->ops->query(w->model, w->layer, n, h, &view, work, &attention);
+	w->model->kernels->attend(&attention);
+	w->ops->finish(w->model, w->layer, n, h, work);
+	tnp_worker_progress(worker, start + n, w->end);
+	return TNP_OK;
+}
+
+static TnpStatus
+sum_part(void *state, TnpWorker *worker, int64_t item, TnpError *error)
+{
+	TnpWalk	   *w = state;
+	int64_t		span = item / w->parts;
+	int			part = (int) (item % w->parts),
+				heads = w->attention->heads;
+	TnpStatus	status = tnp_worker_check(worker, error);
+
+	if (status == TNP_OK)
+		w->model->kernels->attend_span(w->attention, span, part * heads / w->parts,
+									   (part + 1) * heads / w->parts,
+									   w->sums + span * w->sum_floats,
+									   worker->work->block.attend);
+	return status;
+}
+
+/* Shared keys that the token of n which sees most sees. */
+static int64_t
+most_keys(const TnpToken *tokens, int64_t n)
+{
+	int64_t		keys = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		keys = tokens[i].context > keys ? tokens[i].context : keys;
+	return keys;
+}
+
+static int64_t
+spans_of(int64_t keys)
+{
+	return keys < 1 ? 1 : (keys + TNP_SPAN - 1) / TNP_SPAN;
+}
+
+/* Few tokens with many keys: the team shares out the keys. */
+static TnpStatus
+walk_attend_split(TnpWalk *w, int64_t first, int64_t end, int64_t spans, TnpError *error)
+{
+	const TnpKernels *kernels = w->model->kernels;
+	TnpWorker  *self = tnp_team_self(w->team);
+	TnpBlockWork *work = &self->work->block;
+	TnpStatus	status = tnp_worker_check(self, error);
+
+	for (int64_t start = first; status == TNP_OK && start < end; start += w->tile)
+	{
+		int64_t		visible[TNP_TILE];
+		TnpKeys		own[TNP_TILE];
+		int			n = end - start < w->tile ? (int) (end - start) : w->tile;
+		TnpView		view = view_of(w, start, n, visible, own);
+		TnpAttention attention;
+		float	   *h = w->h + start * w->state_width;
+
+		w->ops->query(w->model, w->layer, n, h, &view, work, &attention);
+		if (w->fine_grained && tnp_team_stalled(w->team))
+			kernels->attend(&attention);
+		else
+		{
+			kernels->attend_begin(&attention);
+			w->attention = &attention;
+			w->sum_floats = kernels->sum_floats(attention.heads, attention.head_width, n);
+			status = (w->fine_grained ? tnp_team_run_fine_grained : tnp_team_run)
+				(w->team, spans * w->parts, sum_part, w, error);
+			if (status != TNP_OK)
+				return status;
+			kernels->attend_rest(&attention, spans, w->sums);
+		}
+		w->ops->finish(w->model, w->layer, n, h, work);
+	}
+	return status;
+}
+
+TnpStatus
+tnp_walk_store(TnpWalk *w, const void *layer, int at, int64_t end, TnpError *error)
+{
+	w->layer = layer;
+	w->at = at;
+	return tnp_walk_run(w, 0, end, walk_store_tile, error);
+}
+
+TnpStatus
+tnp_walk_attend(TnpWalk *w, const void *layer, int at, int64_t first, int64_t end, TnpError *error)
+{
+	TnpStatus	status;
+
+	w->layer = layer;
+	w->at = at;
+	if (w->sums == NULL)
+		status = tnp_walk_run(w, first, end, walk_attend_tile, error);
+	else
+		status = walk_attend_split(w, first, end,
+								   spans_of(most_keys(w->tokens + first, end - first)), error);
+	if (w->team != NULL && end > first)
+		tnp_team_next_step(w->team);
+	return status;
+}
+
+TnpStatus
+tnp_walk(TnpWorker *worker, const TnpEncoding *e, int64_t n, int64_t n_store, int64_t shared_rows,
+		 const TnpToken *tokens, float *h, TnpError *error)
+{
+	const TnpFamily *family = e->model->config.family;
+	TnpWalk		w = {.worker = worker, .encoding = e, .model = e->model, .ops = &tnp_block_ops,
+					 .context = (TnpKvCache *) &e->cache, .tokens = tokens, .h = h,
+					 .state_width = family->state_width(e->model), .tile = worker->work->rows,
+					 .first_shared_row = n - shared_rows};
+
+	return family->walk(&w, n, n_store, error);
+}
+
+bool
+tnp_few_share_keys(const TnpModel *model, int64_t n, int64_t keys)
+{
+	return model->config.family->shares_keys && model->kernels->attend_span != NULL
+		&& n <= TNP_FEW_ROWS && keys >= KEYS_OF_FEW;
+}
+
+/* Whether the team had better share out the keys of n tokens, `tile` at a time, than the tiles. */
+static bool
+share_keys(const TnpTeam *team, const TnpModel *model, int64_t n, int tile, int64_t keys)
+{
+	int			size = tnp_team_size(team);
+
+	if (size == 1 || !model->config.family->shares_keys || model->kernels->attend_span == NULL)
+		return false;
+	return (tnp_team_is_fine_grained(team) && tnp_few_share_keys(model, n, keys))
+		|| ((n + tile - 1) / tile < size && keys >= 2 * size * TNP_SPAN);
+}
+
+/* As few parts of the heads as give each thread something to do. */
+static int
+parts_of(int heads, int64_t spans, int threads)
+{
+	int64_t		parts = (threads + spans - 1) / spans;
+
+	return parts < heads ? (int) parts : heads;
+}
+
+TnpWalk
+tnp_walk_begin(TnpTeam *team, const TnpEncoding *e, TnpKvCache *cache, int64_t n,
+			   const TnpToken *tokens, float *h)
+{
+	return (TnpWalk) {.team = team, .encoding = e, .model = e->model, .ops = &tnp_block_ops,
+		.context = cache, .tokens = tokens, .h = h,
+		.state_width = e->model->config.family->state_width(e->model),
+		.tile = tnp_team_tile(team, n), .first_shared_row = n};
+}
+
+TnpStatus
+tnp_walk_team(TnpTeam *team, const TnpEncoding *e, int64_t n, int64_t n_store, int64_t shared_rows,
+			  const TnpToken *tokens, float *h, TnpError *error)
+{
+	const TnpModel *model = e->model;
+	const TnpCacheShape *s = &e->cache.shape;
+	TnpWalk		w = tnp_walk_begin(team, e, (TnpKvCache *) &e->cache, n, tokens, h);
+	int64_t		keys = most_keys(tokens, n);
+	TnpStatus	status;
+
+	w.first_shared_row = n - shared_rows;
+	if (share_keys(team, model, n, w.tile, keys))
+	{
+		if (n <= TNP_FEW_ROWS)
+			w.tile = (int) n;
+		w.fine_grained = keys < 2 * tnp_team_size(team) * TNP_SPAN;
+		w.parts = parts_of(s->heads, spans_of(keys), tnp_team_size(team));
+		w.sums = tnp_alloc(&model->env, spans_of(keys),
+						   model->kernels->sum_floats(s->heads, s->key_width, w.tile)
+						   * sizeof(float));
+		if (w.sums == NULL)
+			return tnp_no_memory(error);
+	}
+	status = model->config.family->walk(&w, n, n_store, error);
+	tnp_free(&model->env, w.sums);
+	return status;
+}
