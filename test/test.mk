@@ -92,6 +92,12 @@ layers docs unit sanitized valgrind cuda-suite reference regress isolation histo
 check-train:
 	$(JOBS)@test/check train
 
+#: make check-tabicl      the reference of column models against the TabICL package, where a Python has
+#:                        it (PYTHON=…)
+check-tabicl:
+	$(JOBS)@PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 test/python --with tabicl \
+		test/reference/live_columns.py
+
 #: make check-hardened    the suites with assertions, discarded caches, parallel workers, JIT, and
 #:                        sanitizers in the server; HARDENED=kinds (test/hardened)
 check-hardened:
