@@ -1,39 +1,52 @@
 /*
- * cache_stat.c: what the views of the cache show.
+ * cache_stat.c: what posterior.stat_cache() shows, and posterior.stat_reset().
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "pg/cache/entries.h"
 #include "pg/cache/reuse_state.h"
 
+#include "access/htup_details.h"
 #include "funcapi.h"
-#include "utils/builtins.h"
 
-/* stat_cache(OUT entries, bytes, hits, misses, appends, evictions, private bigint, OUT shared boolean) */
+/* The value of a column of stat_cache(), which has the name of a lookup outcome or another one. */
+static Datum
+cache_value(const char *column)
+{
+	int			outcome = posterior_outcome_of_cache_column(column);
+	int64		entries,
+				bytes;
+
+	if (outcome >= 0)
+		return Int64GetDatum((int64) pg_atomic_read_u64(&posterior_directory->lookups[outcome]));
+	if (strcmp(column, "shared") == 0)
+		return BoolGetDatum(posterior_is_shared);
+	if (strcmp(column, "evictions") == 0)
+		return Int64GetDatum((int64) pg_atomic_read_u64(&posterior_directory->evictions));
+	posterior_entries_count(&entries, &bytes);
+	if (strcmp(column, "entries") == 0)
+		return Int64GetDatum(entries);
+	if (strcmp(column, "bytes") == 0)
+		return Int64GetDatum(bytes);
+	elog(ERROR, "stat_cache() has no column \"%s\"", column);
+}
+
+/* stat_cache(OUT entries, bytes, hits, misses, appends, evictions, private bigint, shared bool) */
 PG_FUNCTION_INFO_V1(posterior_stat_cache);
 Datum
 posterior_stat_cache(PG_FUNCTION_ARGS)
 {
 	TupleDesc	desc;
-	PosteriorCounters *counters;
-	Datum		values[8];
-	bool		nulls[8] = {false};
-	int64		entries,
-				bytes;
+	Datum	   *values;
+	bool	   *nulls;
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	posterior_shared_attach();
-	counters = &posterior_directory->counters;
-	posterior_entries_count(&entries, &bytes);
-	values[0] = Int64GetDatum(entries);
-	values[1] = Int64GetDatum(bytes);
-	values[2] = Int64GetDatum((int64) pg_atomic_read_u64(&counters->hits));
-	values[3] = Int64GetDatum((int64) pg_atomic_read_u64(&counters->misses));
-	values[4] = Int64GetDatum((int64) pg_atomic_read_u64(&counters->appends));
-	values[5] = Int64GetDatum((int64) pg_atomic_read_u64(&counters->evictions));
-	values[6] = Int64GetDatum((int64) pg_atomic_read_u64(&counters->privates));
-	values[7] = BoolGetDatum(posterior_is_shared);
+	values = palloc(desc->natts * sizeof(Datum));
+	nulls = palloc0(desc->natts * sizeof(bool));
+	for (int i = 0; i < desc->natts; i++)
+		values[i] = cache_value(NameStr(TupleDescAttr(desc, i)->attname));
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
 }
 
@@ -43,11 +56,7 @@ Datum
 posterior_stat_reset(PG_FUNCTION_ARGS)
 {
 	posterior_shared_attach();
-	pg_atomic_write_u64(&posterior_directory->counters.hits, 0);
-	pg_atomic_write_u64(&posterior_directory->counters.misses, 0);
-	pg_atomic_write_u64(&posterior_directory->counters.appends, 0);
-	pg_atomic_write_u64(&posterior_directory->counters.evictions, 0);
-	pg_atomic_write_u64(&posterior_directory->counters.privates, 0);
+	posterior_entries_reset_counters();
 	posterior_reuse_state_reset();
 	PG_RETURN_VOID();
 }

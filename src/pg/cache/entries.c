@@ -110,11 +110,9 @@ directory_initialize(void *part)
 {
 	PosteriorDirectory *directory = part;
 
-	pg_atomic_init_u64(&directory->counters.hits, 0);
-	pg_atomic_init_u64(&directory->counters.misses, 0);
-	pg_atomic_init_u64(&directory->counters.appends, 0);
-	pg_atomic_init_u64(&directory->counters.evictions, 0);
-	pg_atomic_init_u64(&directory->counters.privates, 0);
+	for (int i = 0; i < CACHE_LOOKUP_OUTCOMES; i++)
+		pg_atomic_init_u64(&directory->lookups[i], 0);
+	pg_atomic_init_u64(&directory->evictions, 0);
 	dlist_init(&directory->doomed);
 	for (int i = 0; i < POSTERIOR_BUCKETS; i++)
 		dlist_init(&directory->entries[i]);
@@ -147,7 +145,7 @@ directory_evict(void *piece)
 	PosteriorCacheEntry *entry = piece;
 	Size		bytes = entry->bytes;
 
-	pg_atomic_fetch_add_u64(&posterior_directory->counters.evictions, 1);
+	pg_atomic_fetch_add_u64(&posterior_directory->evictions, 1);
 	unlist(entry);
 	return bytes;
 }
@@ -395,4 +393,18 @@ posterior_entries_count(int64 *entries, int64 *bytes)
 	*entries = posterior_directory->n_entries;
 	posterior_unlock();
 	*bytes = (int64) pg_atomic_read_u64(&posterior_shared->used);
+}
+
+void
+posterior_entries_note_lookup(PosteriorLookupOutcome outcome)
+{
+	pg_atomic_fetch_add_u64(&posterior_directory->lookups[outcome], 1);
+}
+
+void
+posterior_entries_reset_counters(void)
+{
+	for (int i = 0; i < CACHE_LOOKUP_OUTCOMES; i++)
+		pg_atomic_write_u64(&posterior_directory->lookups[i], 0);
+	pg_atomic_write_u64(&posterior_directory->evictions, 0);
 }

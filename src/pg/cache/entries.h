@@ -12,6 +12,7 @@
 
 #include "pg/cache/cached_context.h"
 #include "pg/cache/entry_key.h"
+#include "pg/cache/lookup_outcome.h"
 #include "pg/shmem/eviction.h"
 #include "pg/shmem/shared.h"
 
@@ -37,20 +38,12 @@ typedef struct PosteriorCacheEntry
 	ConditionVariable settled;	/* the writer has finished */
 } PosteriorCacheEntry;
 
-/* What all of it counts since the server's start, or posterior.stat_reset(). */
-typedef struct PosteriorCounters
-{
-	pg_atomic_uint64 hits,
-				misses,
-				appends,
-				evictions,
-				privates;
-} PosteriorCounters;
-
 /* The directory of entries, in shared memory, under posterior_lock. */
 typedef struct PosteriorDirectory
 {
-	PosteriorCounters counters;
+	/* since the server's start, or posterior.stat_reset(): */
+	pg_atomic_uint64 lookups[CACHE_LOOKUP_OUTCOMES];
+	pg_atomic_uint64 evictions;
 	dlist_head	entries[POSTERIOR_BUCKETS];
 	dlist_head	doomed;			/* entries in no bucket that are still pinned */
 	int64		n_entries;
@@ -109,6 +102,12 @@ posterior_entry_length(PosteriorCacheEntry *entry)
 	pg_read_barrier();
 	return n;
 }
+
+/* Count a lookup. */
+void		posterior_entries_note_lookup(PosteriorLookupOutcome outcome);
+
+/* Set all counters to zero. */
+void		posterior_entries_reset_counters(void);
 
 /* Runs and bytes, for the views. */
 void		posterior_entries_count(int64 *entries, int64 *bytes);

@@ -465,7 +465,7 @@ posterior_handle_with_own_rows(PosteriorContextHandle *e, const TnpRows *more, P
 	PosteriorCachedContext *own;
 	TnpError	error;
 
-	pg_atomic_fetch_add_u64(&posterior_directory->counters.privates, 1);
+	posterior_entries_note_lookup(CACHE_LOOKUP_PRIVATE);
 	/* what is not kept is not on a device either before it is asked, so it is not the device that can fail here */
 	if (e->entry != NULL)
 	{
@@ -488,7 +488,7 @@ posterior_handle_with_own_rows(PosteriorContextHandle *e, const TnpRows *more, P
 }
 
 static PosteriorContextHandle *
-find(Attempt *a, PosteriorOutcome *outcome)
+find(Attempt *a, PosteriorLookupOutcome *outcome)
 {
 	const PosteriorLookup *w = a->w;
 	PosteriorEntryKey key;
@@ -514,7 +514,7 @@ find(Attempt *a, PosteriorOutcome *outcome)
 
 		if (entry != NULL && common == w->rows.n)
 		{
-			*outcome = POSTERIOR_HIT;
+			*outcome = CACHE_LOOKUP_READ;
 			return posterior_handle_of_entry(w->model, w->rows.n_features, w->classes, &w->labels, entry, common);
 		}
 		/* a prefix that differs although its hash is the same */
@@ -527,7 +527,7 @@ find(Attempt *a, PosteriorOutcome *outcome)
 		{
 			if (building != NULL)
 				posterior_entry_unpin(building);
-			*outcome = POSTERIOR_PRIVATE;
+			*outcome = CACHE_LOOKUP_PRIVATE;
 			return entry != NULL ? private_copy(a, entry, common) : fresh(a);
 		}
 		if (entry == NULL && building != NULL)
@@ -555,7 +555,7 @@ find(Attempt *a, PosteriorOutcome *outcome)
 			}
 			if (last && w->rows.n <= posterior_cached_capacity(entry->cached))
 			{
-				*outcome = POSTERIOR_APPENDED;
+				*outcome = CACHE_LOOKUP_EXTENSION;
 				if (extend(w, entry, common, &a->error) != TNP_OK)
 				{
 					posterior_entry_unpin(entry);
@@ -563,14 +563,14 @@ find(Attempt *a, PosteriorOutcome *outcome)
 				}
 				return posterior_handle_of_entry(w->model, w->rows.n_features, w->classes, &w->labels, entry, w->rows.n);
 			}
-			*outcome = POSTERIOR_COPIED;
+			*outcome = CACHE_LOOKUP_EXTENSION;
 			e = entry_new(a, &key, entry, common);
 			posterior_entry_yield(entry);
 			if (e != NULL && last)
 				posterior_entry_unlist(entry);
 			if (e == NULL && a->full)
 			{
-				*outcome = POSTERIOR_PRIVATE;
+				*outcome = CACHE_LOOKUP_PRIVATE;
 				return private_copy(a, entry, common);
 			}
 			posterior_entry_unpin(entry);
@@ -583,10 +583,10 @@ find(Attempt *a, PosteriorOutcome *outcome)
 			CHECK_FOR_INTERRUPTS();
 			continue;
 		}
-		*outcome = POSTERIOR_BUILT;
+		*outcome = CACHE_LOOKUP_REBUILD;
 		e = entry_new(a, &key, NULL, 0);
 		if (a->full)
-			*outcome = POSTERIOR_PRIVATE;
+			*outcome = CACHE_LOOKUP_PRIVATE;
 		if (e != NULL)
 			return e;
 		if (a->broken)
@@ -598,26 +598,35 @@ find(Attempt *a, PosteriorOutcome *outcome)
 
 /* Say why no kept encoding was used, or why this one is not kept, for log_min_messages = debug1. */
 static void
-explain(const Attempt *a, PosteriorOutcome outcome)
+explain(const Attempt *a, PosteriorLookupOutcome outcome)
 {
 	const PosteriorLookup *w = a->w;
 
-	if (outcome == POSTERIOR_BUILT)
+	const char *counted = posterior_lookup_outcomes[outcome].cache_column;
+
+	if (outcome == CACHE_LOOKUP_REBUILD)
 		ereport(DEBUG1,
-				(errmsg_internal("%lld rows are encoded because no kept encoding begins with the same %lld", (long long) w->rows.n, (long long) settled_rows(w))));
-	else if (outcome == POSTERIOR_PRIVATE)
+				(errmsg_internal("cache lookup, %s: %lld rows are encoded because no kept encoding begins with the same %lld",
+								 counted, (long long) w->rows.n, (long long) settled_rows(w))));
+	else if (outcome == CACHE_LOOKUP_PRIVATE)
 		ereport(DEBUG1,
-				(errmsg_internal("an encoding of %lld rows is not kept because %s", (long long) w->rows.n,
-								 a->full ? "the cache has no room for it" : w->publish ? "its model is not shared" : "others may not see all of its rows"),
+				(errmsg_internal("cache lookup, %s: an encoding of %lld rows is not kept because %s",
+								 counted, (long long) w->rows.n,
+								 a->full ? "the cache has no room for it"
+								 : w->publish ? "its model is not shared"
+								 : "others may not see all of its rows"),
 				 a->full ? errhint("Raise posterior.cache_size, or use fewer rows.") : 0));
+	else
+		ereport(DEBUG2,
+				(errmsg_internal("cache lookup, %s: %s", counted,
+								 posterior_lookup_outcomes[outcome].meaning)));
 }
 
 PosteriorContextHandle *
-posterior_handle_lookup(const PosteriorLookup *w, PosteriorOutcome *outcome)
+posterior_handle_lookup(const PosteriorLookup *w, PosteriorLookupOutcome *outcome)
 {
 	Attempt		a = {.w = w,.device = posterior_build_on_device(w->model, w->rows.n)};
 	PosteriorContextHandle *e = find(&a, outcome);
-	PosteriorCounters *counters = &posterior_directory->counters;
 
 	if (e == NULL)
 	{
@@ -625,22 +634,7 @@ posterior_handle_lookup(const PosteriorLookup *w, PosteriorOutcome *outcome)
 		e = find(&a, outcome);
 	}
 	explain(&a, *outcome);
-	switch (*outcome)
-	{
-		case POSTERIOR_HIT:
-			pg_atomic_fetch_add_u64(&counters->hits, 1);
-			break;
-		case POSTERIOR_APPENDED:
-		case POSTERIOR_COPIED:
-			pg_atomic_fetch_add_u64(&counters->appends, 1);
-			break;
-		case POSTERIOR_BUILT:
-			pg_atomic_fetch_add_u64(&counters->misses, 1);
-			break;
-		case POSTERIOR_PRIVATE:
-			pg_atomic_fetch_add_u64(&counters->privates, 1);
-			break;
-	}
+	posterior_entries_note_lookup(*outcome);
 	return e;
 }
 
@@ -656,7 +650,7 @@ posterior_handle_acquire(PosteriorModel *model, const PosteriorContext *context)
 		.prefix = tnp_whole_prefix(model->model, context->n),
 	.publish = true};
 	PosteriorContextHandle *e;
-	PosteriorOutcome outcome;
+	PosteriorLookupOutcome outcome;
 
 	posterior_check_row_limit(model, "the context", context->n, context->n_features);
 	posterior_check_model_labels(model->model, model->name, posterior_context_labelled(context));
@@ -684,7 +678,7 @@ posterior_handle_other_provider(PosteriorContextHandle *e)
 	PosteriorLookup lookup = {.model = e->model,.classes = e->classes,.labels = e->labels,.rows = posterior_cached_view(e->cached),
 	.prefix = posterior_cached_prefix(e->cached),.publish = e->entry != NULL,.grows = e->entry != NULL};
 	Attempt		a = {.w = &lookup,.device = !posterior_cached_on_device(e->cached)};
-	PosteriorOutcome outcome;
+	PosteriorLookupOutcome outcome;
 
 	if (e->other_provider != NULL)
 		return e->other_provider;

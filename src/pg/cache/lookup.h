@@ -9,6 +9,7 @@
 #include "pg/types/context_value.h"
 #include "pg/models/model_cache.h"
 #include "pg/cache/entries.h"
+#include "pg/cache/lookup_outcome.h"
 
 typedef enum PosteriorCacheMode
 {
@@ -53,11 +54,8 @@ typedef struct PosteriorLookup
 	bool		grows;			/* room for more rows is worth having */
 } PosteriorLookup;
 
-/* How it was come by. */
-typedef enum PosteriorOutcome { POSTERIOR_HIT, POSTERIOR_APPENDED, POSTERIOR_COPIED, POSTERIOR_BUILT, POSTERIOR_PRIVATE } PosteriorOutcome;
-
 /* The encoding of these rows, from the cache as far as it reaches. Raises what the engine reports. */
-PosteriorContextHandle *posterior_handle_lookup(const PosteriorLookup *lookup, PosteriorOutcome *outcome);
+PosteriorContextHandle *posterior_handle_lookup(const PosteriorLookup *lookup, PosteriorLookupOutcome *outcome);
 
 /* The encoding of a run's first n rows; takes over the caller's pin, also when it raises. */
 PosteriorContextHandle *posterior_handle_of_entry(PosteriorModel *model, int n_features, const uint8 *classes, const PosteriorLabelList *labels,

@@ -79,8 +79,8 @@ make(const pg_uuid_t *context)
 	oldest->context = *context;
 	oldest->proven = false;
 	oldest->rests = 0;
-	for (int i = 0; i < POSTERIOR_RUNGS; i++)
-		pg_atomic_init_u64(&oldest->rungs[i], 0);
+	for (int i = 0; i < CACHE_LOOKUP_OUTCOMES; i++)
+		pg_atomic_init_u64(&oldest->lookups[i], 0);
 	pg_atomic_init_u64(&oldest->rows, 0);
 	pg_atomic_init_u64(&oldest->prefix, 0);
 	pg_atomic_init_u64(&oldest->bytes, 0);
@@ -116,7 +116,7 @@ posterior_reuse_state_prove(const pg_uuid_t *context, const PosteriorReuseProof 
 }
 
 void
-posterior_reuse_state_count(const pg_uuid_t *context, PosteriorRung rung, int64 rows, int64 prefix, int64 bytes)
+posterior_reuse_state_count(const pg_uuid_t *context, PosteriorLookupOutcome outcome, int64 rows, int64 prefix, int64 bytes)
 {
 	PosteriorReuseState *s;
 
@@ -129,7 +129,7 @@ posterior_reuse_state_count(const pg_uuid_t *context, PosteriorRung rung, int64 
 		s = make(context);
 	}
 	s->used = posterior_tick();
-	pg_atomic_fetch_add_u64(&s->rungs[rung], 1);
+	pg_atomic_fetch_add_u64(&s->lookups[outcome], 1);
 	pg_atomic_write_u64(&s->rows, rows);
 	/* what was said of the rows after another prefix says nothing about those after this one */
 	if ((int64) pg_atomic_exchange_u64(&s->prefix, prefix) != prefix)
@@ -172,23 +172,25 @@ posterior_reuse_state_rest(const pg_uuid_t *context, TimestampTz until)
 }
 
 bool
-posterior_reuse_state_read(const pg_uuid_t *context, int64 *rungs, int64 *rows, int64 *prefix, int64 *bytes, double *drift)
+posterior_reuse_state_read(const pg_uuid_t *context, PosteriorReuseCounters *counters)
 {
 	PosteriorReuseState *s;
 	uint64		bits;
 
+	memset(counters, 0, sizeof(*counters));
+	counters->drift = get_float8_nan();
 	posterior_shared_attach();
 	posterior_lock(LW_SHARED);
 	s = find(context);
 	if (s != NULL)
 	{
-		for (int i = 0; i < POSTERIOR_RUNGS; i++)
-			rungs[i] = (int64) pg_atomic_read_u64(&s->rungs[i]);
-		*rows = (int64) pg_atomic_read_u64(&s->rows);
-		*prefix = (int64) pg_atomic_read_u64(&s->prefix);
-		*bytes = (int64) pg_atomic_read_u64(&s->bytes);
+		for (int i = 0; i < CACHE_LOOKUP_OUTCOMES; i++)
+			counters->lookups[i] = (int64) pg_atomic_read_u64(&s->lookups[i]);
+		counters->rows = (int64) pg_atomic_read_u64(&s->rows);
+		counters->prefix = (int64) pg_atomic_read_u64(&s->prefix);
+		counters->bytes = (int64) pg_atomic_read_u64(&s->bytes);
 		bits = pg_atomic_read_u64(&s->drift);
-		memcpy(drift, &bits, sizeof(bits));
+		memcpy(&counters->drift, &bits, sizeof(bits));
 	}
 	posterior_unlock();
 	return s != NULL;
@@ -203,8 +205,8 @@ posterior_reuse_state_reset(void)
 		PosteriorReuseState *s = &states[i];
 
 		if (s->taken && s->incarnation == posterior_incarnation())
-			for (int j = 0; j < POSTERIOR_RUNGS; j++)
-				pg_atomic_write_u64(&s->rungs[j], 0);
+			for (int j = 0; j < CACHE_LOOKUP_OUTCOMES; j++)
+				pg_atomic_write_u64(&s->lookups[j], 0);
 	}
 	posterior_unlock();
 }

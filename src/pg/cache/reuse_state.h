@@ -7,6 +7,7 @@
 #define POSTERIOR_STATE_H
 
 #include "pg/cache/entry_key.h"
+#include "pg/cache/lookup_outcome.h"
 #include "pg/shmem/segment.h"
 #include "pg/visibility/writer_log.h"
 
@@ -33,18 +34,6 @@ typedef struct PosteriorReuseProof
 	char		labels[POSTERIOR_PROOF_LABELS];
 } PosteriorReuseProof;
 
-/* How statements got at a named context's encoding. */
-typedef enum PosteriorRung
-{
-	POSTERIOR_SKIPPED,			/* proven to be the same: no row was read */
-	POSTERIOR_DELTA,			/* only new rows were read */
-	POSTERIOR_READ,				/* all rows were read, and were encoded already */
-	POSTERIOR_EXTENDED,			/* all rows were read, some were encoded */
-	POSTERIOR_REBUILT,			/* all rows were read and encoded */
-	POSTERIOR_COMPUTED,			/* privately */
-	POSTERIOR_RUNGS
-} PosteriorRung;
-
 typedef struct PosteriorReuseState
 {
 	bool		taken;
@@ -53,7 +42,7 @@ typedef struct PosteriorReuseState
 	uint64		used;			/* when last, by the clock */
 	bool		proven;
 	PosteriorReuseProof proof;
-	pg_atomic_uint64 rungs[POSTERIOR_RUNGS];
+	pg_atomic_uint64 lookups[CACHE_LOOKUP_OUTCOMES];
 	pg_atomic_uint64 rows,		/* as last seen by anybody */
 				prefix,
 				bytes,
@@ -68,7 +57,8 @@ bool		posterior_reuse_state_proof(const pg_uuid_t *context, PosteriorReuseProof 
 void		posterior_reuse_state_prove(const pg_uuid_t *context, const PosteriorReuseProof *proof);
 
 /* Count a statement; rows, prefix and bytes are those of the encoding. */
-void		posterior_reuse_state_count(const pg_uuid_t *context, PosteriorRung rung, int64 rows, int64 prefix, int64 bytes);
+void		posterior_reuse_state_count(const pg_uuid_t *context, PosteriorLookupOutcome outcome,
+										int64 rows, int64 prefix, int64 bytes);
 
 /* TableWrites how far the rows after the prefix have drifted from it (tnp_drift). */
 void		posterior_reuse_state_note_drift(const pg_uuid_t *context, double drift);
@@ -77,8 +67,18 @@ void		posterior_reuse_state_note_drift(const pg_uuid_t *context, double drift);
 TimestampTz posterior_reuse_state_rests(const pg_uuid_t *context);
 void		posterior_reuse_state_rest(const pg_uuid_t *context, TimestampTz until);
 
-/* A copy of the counters of a context; false if nothing is known of it. */
-bool		posterior_reuse_state_read(const pg_uuid_t *context, int64 *rungs, int64 *rows, int64 *prefix, int64 *bytes, double *drift);
+/* What the views show of a context. */
+typedef struct PosteriorReuseCounters
+{
+	int64		lookups[CACHE_LOOKUP_OUTCOMES];
+	int64		rows,			/* at the last use */
+				prefix,
+				bytes;
+	double		drift;			/* NaN: not looked at */
+} PosteriorReuseCounters;
+
+/* A copy of the counters of a context; false, and zeros, if nothing is known of it. */
+bool		posterior_reuse_state_read(const pg_uuid_t *context, PosteriorReuseCounters *counters);
 
 /* Set all counters of this database to zero. */
 void		posterior_reuse_state_reset(void);

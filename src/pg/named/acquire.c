@@ -69,10 +69,14 @@ let_go(const Question *q)
 }
 
 static void
-count(const Question *q, PosteriorRung rung, const PosteriorContextHandle *e)
+count(const Question *q, PosteriorLookupOutcome outcome, const PosteriorContextHandle *e)
 {
+	ereport(DEBUG2,
+			(errmsg_internal("context \"%s\", %s: %s", q->named->name,
+							 posterior_lookup_outcomes[outcome].context_column,
+							 posterior_lookup_outcomes[outcome].meaning)));
 	if (posterior_is_shared)
-		posterior_reuse_state_count(&q->named->id, rung, posterior_cached_rows(e->cached), posterior_cached_prefix(e->cached),
+		posterior_reuse_state_count(&q->named->id, outcome, posterior_cached_rows(e->cached), posterior_cached_prefix(e->cached),
 							  (int64) posterior_cached_bytes(e->cached));
 }
 
@@ -123,13 +127,9 @@ comes_last(const Question *q, const PosteriorContent *content)
 static PosteriorContextHandle *
 by_content(const Question *q, bool fresh)
 {
-	static const PosteriorRung rungs[] = {
-		[POSTERIOR_HIT] = POSTERIOR_READ,[POSTERIOR_APPENDED] = POSTERIOR_EXTENDED,[POSTERIOR_COPIED] = POSTERIOR_EXTENDED,
-		[POSTERIOR_BUILT] = POSTERIOR_REBUILT,[POSTERIOR_PRIVATE] = POSTERIOR_COMPUTED
-	};
 	PosteriorContent content;
 	PosteriorLookup lookup = {.model = q->model,.context = q->named->version,.classes = q->named->classes,.publish = q->share,.grows = true};
-	PosteriorOutcome outcome;
+	PosteriorLookupOutcome outcome;
 	PosteriorContextHandle *e;
 	TnpRows		all;
 
@@ -162,11 +162,11 @@ by_content(const Question *q, bool fresh)
 	{
 		TnpRows		own = posterior_rows_rest(&all, lookup.rows.n);
 
-		outcome = POSTERIOR_PRIVATE;
+		outcome = CACHE_LOOKUP_PRIVATE;
 		e = posterior_handle_with_own_rows(e, &own, NULL);
 	}
 	posterior_progress_end();
-	count(q, rungs[outcome], e);
+	count(q, outcome, e);
 	return e;
 }
 
@@ -340,7 +340,7 @@ by_rows(const Question *q, const PosteriorReuseProof *proof, PosteriorVerdict ve
 		e = posterior_handle_of_entry(q->model, q->named->n_features, q->named->classes, &labels, entry, proof->n);
 	if (own.rows.n > 0 && !e->transient)
 		e = posterior_handle_with_own_rows(e, &own.rows, q->asked);
-	count(q, own.rows.n > 0 ? POSTERIOR_COMPUTED : verdict == POSTERIOR_MORE ? POSTERIOR_DELTA : POSTERIOR_SKIPPED, e);
+	count(q, own.rows.n > 0 ? CACHE_LOOKUP_PRIVATE : verdict == POSTERIOR_MORE ? CACHE_LOOKUP_DELTA : CACHE_LOOKUP_SKIP, e);
 	return e;
 }
 

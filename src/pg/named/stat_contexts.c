@@ -13,38 +13,54 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/float.h"
 #include "utils/tuplestore.h"
 
 #include <math.h>
 
-/* context_state(id uuid, OUT skips, deltas, reads, extensions, rebuilds, private, rows, prefix_rows, suffix_rows, bytes bigint, drift float8): no row for those who may not count */
+/* The value of a column of context_state(), which has the name of a lookup outcome or another one. */
+static Datum
+state_value(const char *column, const PosteriorReuseCounters *counters, bool known, bool *isnull)
+{
+	int			outcome = posterior_outcome_of_context_column(column);
+
+	*isnull = outcome < 0 && !known;
+	if (outcome >= 0)
+		return Int64GetDatum(counters->lookups[outcome]);
+	if (strcmp(column, "rows") == 0)
+		return Int64GetDatum(counters->rows);
+	if (strcmp(column, "prefix_rows") == 0)
+		return Int64GetDatum(counters->prefix);
+	if (strcmp(column, "suffix_rows") == 0)
+		return Int64GetDatum(counters->rows - counters->prefix);
+	if (strcmp(column, "bytes") == 0)
+		return Int64GetDatum(counters->bytes);
+	if (strcmp(column, "drift") != 0)
+		elog(ERROR, "context_state() has no column \"%s\"", column);
+	*isnull = isnan(counters->drift);
+	return Float8GetDatum(counters->drift);
+}
+
+/*
+ * context_state(id uuid, OUT skips, deltas, reads, extensions, rebuilds, private, rows, prefix_rows,
+ * suffix_rows, bytes bigint, drift float8): no row for users who could not count the rows
+ */
 PG_FUNCTION_INFO_V1(posterior_context_state);
 Datum
 posterior_context_state(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = posterior_materialize(fcinfo);
-	Datum		values[POSTERIOR_RUNGS + 5];
-	bool		nulls[POSTERIOR_RUNGS + 5] = {false};
-	int64		rungs[POSTERIOR_RUNGS] = {0},
-				rows = 0,
-				prefix = 0,
-				bytes = 0;
-	double		drift = get_float8_nan();
+	int			n = result->setDesc->natts;
+	Datum	   *values = palloc(n * sizeof(Datum));
+	bool	   *nulls = palloc(n * sizeof(bool));
+	PosteriorReuseCounters counters;
+	bool		known;
 
 	if (!posterior_may_count(PG_GETARG_UUID_P(0)))
 		return (Datum) 0;
-	posterior_shared_attach();
-	if (!posterior_reuse_state_read(PG_GETARG_UUID_P(0), rungs, &rows, &prefix, &bytes, &drift))
-		nulls[POSTERIOR_RUNGS] = nulls[POSTERIOR_RUNGS + 1] = nulls[POSTERIOR_RUNGS + 2] = nulls[POSTERIOR_RUNGS + 3] = true;
-	for (int i = 0; i < POSTERIOR_RUNGS; i++)
-		values[i] = Int64GetDatum(rungs[i]);
-	values[POSTERIOR_RUNGS] = Int64GetDatum(rows);
-	values[POSTERIOR_RUNGS + 1] = Int64GetDatum(prefix);
-	values[POSTERIOR_RUNGS + 2] = Int64GetDatum(rows - prefix);
-	values[POSTERIOR_RUNGS + 3] = Int64GetDatum(bytes);
-	values[POSTERIOR_RUNGS + 4] = Float8GetDatum(drift);
-	nulls[POSTERIOR_RUNGS + 4] = isnan(drift);
+	known = posterior_reuse_state_read(PG_GETARG_UUID_P(0), &counters);
+	for (int i = 0; i < n; i++)
+		values[i] = state_value(NameStr(TupleDescAttr(result->setDesc, i)->attname), &counters,
+								known, &nulls[i]);
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	return (Datum) 0;
 }

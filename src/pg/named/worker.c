@@ -314,13 +314,10 @@ posterior_launcher_main(Datum argument)
 static bool
 is_too_large(const pg_uuid_t *context)
 {
-	int64		rungs[POSTERIOR_RUNGS],
-				rows,
-				prefix,
-				bytes;
-	double		drift;
+	PosteriorReuseCounters counters;
 
-	return posterior_reuse_state_read(context, rungs, &rows, &prefix, &bytes, &drift) && bytes > (int64) posterior_cache_size * 1024;
+	return posterior_reuse_state_read(context, &counters)
+		&& counters.bytes > (int64) posterior_cache_size * 1024;
 }
 
 /*

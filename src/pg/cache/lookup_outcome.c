@@ -1,0 +1,38 @@
+/*
+ * lookup_outcome.c: the names of lookup outcomes.
+ *
+ * The SQL functions behind posterior.stat_contexts and posterior.stat_cache() fill their columns by
+ * these names, debug messages quote them, and test/check_layers compares them with the comments of
+ * the columns and with the table in docs/contexts.md. A new outcome is a line here and in the enum.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "pg/cache/lookup_outcome.h"
+
+const PosteriorLookupOutcomeName posterior_lookup_outcomes[CACHE_LOOKUP_OUTCOMES] = {
+	[CACHE_LOOKUP_SKIP] = {"skips", NULL, "no row was read"},
+	[CACHE_LOOKUP_DELTA] = {"deltas", NULL, "the new rows only were read"},
+	[CACHE_LOOKUP_READ] = {"reads", "hits", "all rows were there and encoded"},
+	[CACHE_LOOKUP_EXTENSION] = {"extensions", "appends", "the first rows were encoded"},
+	[CACHE_LOOKUP_REBUILD] = {"rebuilds", "misses", "no row was encoded"},
+	[CACHE_LOOKUP_PRIVATE] = {"private", "private", "the encoding is this session's own"}
+};
+
+int
+posterior_outcome_of_context_column(const char *column)
+{
+	for (int i = 0; i < CACHE_LOOKUP_OUTCOMES; i++)
+		if (strcmp(posterior_lookup_outcomes[i].context_column, column) == 0)
+			return i;
+	return -1;
+}
+
+int
+posterior_outcome_of_cache_column(const char *column)
+{
+	for (int i = 0; i < CACHE_LOOKUP_OUTCOMES; i++)
+		if (posterior_lookup_outcomes[i].cache_column != NULL
+			&& strcmp(posterior_lookup_outcomes[i].cache_column, column) == 0)
+			return i;
+	return -1;
+}
