@@ -15,7 +15,8 @@ void
 posterior_act_as(Oid role, PosteriorActing *before)
 {
 	GetUserIdAndSecContext(&before->user, &before->security);
-	SetUserIdAndSecContext(role, before->security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+	SetUserIdAndSecContext(role, before->security | SECURITY_LOCAL_USERID_CHANGE
+									 | SECURITY_RESTRICTED_OPERATION);
 	before->level = NewGUCNestLevel();
 	posterior_restrict_search_path();
 }

@@ -33,7 +33,8 @@ posterior_scratch_alloc(size_t size)
 	static MemoryContext scratch = NULL;
 
 	if (scratch == NULL)
-		scratch = AllocSetContextCreate(TopMemoryContext, "posterior scratch", ALLOCSET_DEFAULT_SIZES);
+		scratch =
+			AllocSetContextCreate(TopMemoryContext, "posterior scratch", ALLOCSET_DEFAULT_SIZES);
 	return posterior_alloc_or_null(scratch, size);
 }
 
@@ -76,13 +77,17 @@ static const char *
 hint(TnpStatus status)
 {
 	if (status == POSTERIOR_FAULT)
-		return posterior_fault_sqlstate == ERRCODE_OUT_OF_MEMORY ? "Raise posterior.device_memory, or set posterior.on_device_error to cpu."
-			: posterior_fault_sqlstate == ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE ? "Set posterior.device to auto or cpu, or preload the library."
-			: "Repeat the statement, set posterior.on_device_error to cpu, or look into the server's log and posterior.stat_server.";
+		return posterior_fault_sqlstate == ERRCODE_OUT_OF_MEMORY
+				 ? "Raise posterior.device_memory, or set posterior.on_device_error to cpu."
+			 : posterior_fault_sqlstate == ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE
+				 ? "Set posterior.device to auto or cpu, or preload the library."
+				 : "Repeat the statement, set posterior.on_device_error to cpu, or look into the "
+				   "server's log and posterior.stat_server.";
 	switch (status)
 	{
 		case TNP_NO_MEMORY:
-			return "Use fewer context rows, fewer draws or a smaller model, or give the server more memory.";
+			return "Use fewer context rows, fewer draws or a smaller model, or give the server "
+				   "more memory.";
 		case TNP_BAD_FILE:
 		case TNP_BAD_CONFIG:
 		case TNP_BAD_TENSOR:
@@ -90,9 +95,11 @@ hint(TnpStatus status)
 		case TNP_BAD_SHAPE:
 			return "The view posterior.models shows how many features each model takes.";
 		case TNP_BAD_VALUE:
-			return "The view posterior.models shows what each model takes; the setting posterior.model chooses one.";
+			return "The view posterior.models shows what each model takes; the setting "
+				   "posterior.model chooses one.";
 		case TNP_TOO_FEW_ROWS:
-			return "Give it more rows with a target that is not NULL, or choose a model with a smaller min_rows in posterior.models.";
+			return "Give it more rows with a target that is not NULL, or choose a model with a "
+				   "smaller min_rows in posterior.models.";
 		default:
 			return NULL;
 	}
@@ -102,7 +109,7 @@ const char *
 posterior_sentence(const char *detail)
 {
 	size_t		length = strlen(detail);
-	char	   *sentence = psprintf("%s%s", detail, length > 0 && detail[length - 1] == '.' ? "" : ".");
+	char *sentence = psprintf("%s%s", detail, length > 0 && detail[length - 1] == '.' ? "" : ".");
 
 	sentence[0] = pg_toupper((unsigned char) sentence[0]);
 	return sentence;
@@ -114,11 +121,13 @@ posterior_raise(const TnpError *error, const char *model)
 	const char *advice = hint(error->status);
 
 	CHECK_FOR_INTERRUPTS();
-	ereport(ERROR,
-			(errcode(error->status == TNP_INTERRUPTED ? ERRCODE_QUERY_CANCELED : sqlstate(error->status)),
-			 errmsg("%s", error->message),
-			 error->detail[0] != '\0' ? (model != NULL ? errdetail("%s (Model \"%s\".)", posterior_sentence(error->detail), model)
-									 : errdetail("%s", posterior_sentence(error->detail)))
-			 : (model != NULL ? errdetail("Model \"%s\".", model) : 0),
-			 advice != NULL ? errhint("%s", advice) : 0));
+	ereport(ERROR, (errcode(error->status == TNP_INTERRUPTED ? ERRCODE_QUERY_CANCELED
+															 : sqlstate(error->status)),
+					errmsg("%s", error->message),
+					error->detail[0] != '\0'
+						? (model != NULL ? errdetail("%s (Model \"%s\".)",
+													 posterior_sentence(error->detail), model)
+										 : errdetail("%s", posterior_sentence(error->detail)))
+						: (model != NULL ? errdetail("Model \"%s\".", model) : 0),
+					advice != NULL ? errhint("%s", advice) : 0));
 }

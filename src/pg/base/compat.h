@@ -61,7 +61,8 @@
 
 /* 16 has one function for the rights on all kinds of objects, and other names for files. */
 #if PG_VERSION_NUM >= 160000
-#define posterior_schema_aclcheck(schema, user, mode) object_aclcheck(NamespaceRelationId, schema, user, mode)
+#define posterior_schema_aclcheck(schema, user, mode)                                              \
+	object_aclcheck(NamespaceRelationId, schema, user, mode)
 #define posterior_file_number(relation) ((relation)->rd_locator.relNumber)
 #else
 #define posterior_schema_aclcheck(schema, user, mode) pg_namespace_aclcheck(schema, user, mode)
@@ -72,15 +73,17 @@
 #if PG_VERSION_NUM >= 170000
 #define posterior_restrict_search_path() RestrictSearchPath()
 #else
-#define posterior_restrict_search_path() \
-	((void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false))
+#define posterior_restrict_search_path()                                                           \
+	((void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION,    \
+							  GUC_ACTION_SAVE, true, 0, false))
 #endif
 
 /* Most sessions at a time. 15 computes it before libraries ask for shared memory. */
 #if PG_VERSION_NUM >= 150000
 #define posterior_most_sessions() MaxBackends
 #else
-#define posterior_most_sessions() (MaxConnections + autovacuum_max_workers + 1 + max_worker_processes + max_wal_senders)
+#define posterior_most_sessions()                                                                  \
+	(MaxConnections + autovacuum_max_workers + 1 + max_worker_processes + max_wal_senders)
 #endif
 
 /* 17 limits the time of a transaction. */
@@ -90,7 +93,10 @@
 #define posterior_timed_out() false
 #endif
 
-/* Whether writes of a table are counted: then relation->pgstat_info is there. From 15 on it may have to be made first. */
+/*
+ * Whether writes of a table are counted: then relation->pgstat_info is there. From 15 on it may
+ * have to be made first.
+ */
 #if PG_VERSION_NUM >= 150000
 #define posterior_is_counted(relation) pgstat_should_count_relation(relation)
 #else
@@ -98,8 +104,9 @@
 #endif
 
 /*
- * The head of the private WindowObjectData (nodeWindowAgg.c). Its first two members have been these since window functions exist; they are
- * the only way for a window function to learn its frame clause.
+ * The head of the private WindowObjectData (nodeWindowAgg.c). Its first two members have been these
+ * since window functions exist; they are the only way for a window function to learn its frame
+ * clause.
  */
 typedef struct PosteriorWindowHead
 {

@@ -1,9 +1,9 @@
 /*
  * guard.h: conditions that keep cached answers true, each of which can be removed from a build.
  *
- * GUARD(WORD, condition) is the condition.  In a build with -DPOSTERIOR_WITHOUT_WORD it is false and
+ * GUARD(WORD, condition) is the condition. In a build with -DPOSTERIOR_WITHOUT_WORD it is false and
  * not evaluated: that build is the mutant WORD, in which test/history/mutants expects a test to
- * fail.  docs/snapshots.md names the guard beside the argument that needs it.
+ * fail. docs/snapshots.md names the guard beside the argument that needs it.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -1,5 +1,6 @@
 /*
- * materialize.c: results of set-returning functions in a tuplestore, which spills to disk beyond work_mem.
+ * materialize.c: results of set-returning functions in a tuplestore, which spills to disk beyond
+ * work_mem.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -19,12 +20,14 @@ posterior_materialize(FunctionCallInfo fcinfo)
 
 	/* in an earlier version of the extension some of these functions returned one row */
 	if (!fcinfo->flinfo->fn_retset)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the functions of extension \"pg_posterior\" are older than its library"),
-				 errdetail("Function %s of this database returns one row, that of the library a set of rows.",
-						   format_procedure(fcinfo->flinfo->fn_oid)),
-				 errhint("Run ALTER EXTENSION pg_posterior UPDATE.")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("the functions of extension \"pg_posterior\" are older than its library"),
+			 errdetail(
+				 "Function %s of this database returns one row, that of the library a set of rows.",
+				 format_procedure(fcinfo->flinfo->fn_oid)),
+			 errhint("Run ALTER EXTENSION pg_posterior UPDATE.")));
 	if (result == NULL || !IsA(result, ReturnSetInfo) || !(result->allowedModes & SFRM_Materialize))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -33,7 +36,8 @@ posterior_materialize(FunctionCallInfo fcinfo)
 		elog(ERROR, "return type must be a row type");
 	old = MemoryContextSwitchTo(result->econtext->ecxt_per_query_memory);
 	result->setDesc = CreateTupleDescCopy(desc);
-	result->setResult = tuplestore_begin_heap((result->allowedModes & SFRM_Materialize_Random) != 0, false, work_mem);
+	result->setResult = tuplestore_begin_heap((result->allowedModes & SFRM_Materialize_Random) != 0,
+											  false, work_mem);
 	result->returnMode = SFRM_Materialize;
 	MemoryContextSwitchTo(old);
 	return result;

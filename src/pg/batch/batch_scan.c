@@ -55,7 +55,7 @@ typedef struct BatchScanState
 	TupleTableSlot *row;		/* of the plan below, from a copy */
 } BatchScanState;
 
-/* ---- a block ------------------------------------------------------------------------------------ */
+/* ---- a block --------------------------------------------------------------------------------- */
 
 /* Most rows of a block. */
 static int
@@ -180,7 +180,7 @@ block_next(BatchScanState *state)
 	return ExecStoreVirtualTuple(scan);
 }
 
-/* ---- the node ----------------------------------------------------------------------------------- */
+/* ---- the node -------------------------------------------------------------------------------- */
 
 static void
 call_begin(BatchCall *call, FuncExpr *expression, PlanState *parent, EState *estate)
@@ -198,7 +198,8 @@ call_begin(BatchCall *call, FuncExpr *expression, PlanState *parent, EState *est
 	fmgr_info_cxt(expression->funcid, &call->function, estate->es_query_cxt);
 	fmgr_info_set_expr((Node *) expression, &call->function);
 	call->fcinfo = palloc0(SizeForFunctionCallInfo(n));
-	InitFunctionCallInfoData(*call->fcinfo, &call->function, n, expression->inputcollid, NULL, NULL);
+	InitFunctionCallInfoData(*call->fcinfo, &call->function, n, expression->inputcollid, NULL,
+							 NULL);
 	foreach(cell, expression->args)
 		call->arguments = lappend(call->arguments, ExecInitExpr(lfirst(cell), parent));
 	call->batch = posterior_batch_make(estate->es_query_cxt, &call->function, named);
@@ -243,8 +244,9 @@ batch_scan_exec(CustomScanState *node)
 			if (!state->ended)
 				block_fill(state);
 			if (state->n == 0 || state->next >= state->n)
-				return ExecClearTuple(node->ss.ps.ps_ResultTupleSlot ? node->ss.ps.ps_ResultTupleSlot
-									  : node->ss.ss_ScanTupleSlot);
+				return ExecClearTuple(node->ss.ps.ps_ResultTupleSlot
+										  ? node->ss.ps.ps_ResultTupleSlot
+										  : node->ss.ss_ScanTupleSlot);
 		}
 		ResetExprContext(econtext);
 		econtext->ecxt_scantuple = block_next(state);
@@ -349,8 +351,8 @@ posterior_batch_scan_make(Plan *below, List *calls)
 									 exprTypmod((Node *) entry->expr),
 									 exprCollation((Node *) entry->expr), 0);
 
-		scan->custom_scan_tlist = lappend(scan->custom_scan_tlist,
-										  makeTargetEntry((Expr *) column, n, entry->resname, false));
+		scan->custom_scan_tlist = lappend(
+			scan->custom_scan_tlist, makeTargetEntry((Expr *) column, n, entry->resname, false));
 	}
 	foreach(cell, calls)
 		scan->custom_scan_tlist = lappend(scan->custom_scan_tlist,
@@ -371,7 +373,8 @@ posterior_is_predict(Oid function, bool *named)
 	if (!HeapTupleIsValid(tuple))
 		return false;
 	form = (Form_pg_proc) GETSTRUCT(tuple);
-	if (form->prolang == ClanguageId && !form->proretset && form->provolatile != PROVOLATILE_VOLATILE
+	if (form->prolang == ClanguageId && !form->proretset
+		&& form->provolatile != PROVOLATILE_VOLATILE
 		&& strcmp(NameStr(form->proname), "predict") == 0)
 	{
 		bool		isnull;

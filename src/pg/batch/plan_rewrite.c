@@ -40,7 +40,9 @@
 
 bool		posterior_batch_calls = true;
 
-/* Nodes have numbers of their own; those of the planner begin with 0 and are as many as its nodes. */
+/*
+ * Nodes have numbers of their own; those of the planner begin with 0 and are as many as its nodes.
+ */
 #define LAST_PLANNED_NODE_ID 0x40000000
 
 static planner_hook_type previous_planner = NULL;
@@ -53,7 +55,7 @@ typedef struct Lift
 	bool		conditional;	/* inside of what is computed for some rows only */
 } Lift;
 
-/* ---- calls in expressions ----------------------------------------------------------------------- */
+/* ---- calls in expressions -------------------------------------------------------------------- */
 
 static bool
 is_liftable_call(Node *node)
@@ -172,7 +174,7 @@ settle(Node *node, void *context)
 	return expression_tree_mutator(node, settle, context);
 }
 
-/* ---- nodes -------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 /* Let a batch scan take the place of a node: what the planner sets of every node. */
 static Plan *
@@ -362,7 +364,8 @@ rewrite_lateral(Plan *plan, int *last_node_id)
 	called = linitial(function->functions);
 	if (!is_liftable_call(called->funcexpr)
 		|| !(join->join.jointype == JOIN_INNER
-			 || (join->join.jointype == JOIN_LEFT && join->join.joinqual == NIL && inner->qual == NIL)))
+			 || (join->join.jointype == JOIN_LEFT && join->join.joinqual == NIL
+				 && inner->qual == NIL)))
 		return plan;
 	columns.inner = inner->targetlist;
 	columns.relation = function->scan.scanrelid;
@@ -385,7 +388,7 @@ rewrite_lateral(Plan *plan, int *last_node_id)
 	return above;
 }
 
-/* ---- aggregates --------------------------------------------------------------------------------- */
+/* ---- aggregates ------------------------------------------------------------------------------ */
 
 /* Calls in arguments of aggregate functions while they are taken out. */
 typedef struct AggregateLift
@@ -456,7 +459,8 @@ rewrite_aggregate(Plan *plan, int *last_node_id)
 
 		entry->expr = (Expr *) column_at(INDEX_VAR, ++n, (Node *) entry->expr);
 		if (n <= lift.n_columns)
-			entry->ressortgroupref = ((TargetEntry *) list_nth(below->targetlist, n - 1))->ressortgroupref;
+			entry->ressortgroupref =
+				((TargetEntry *) list_nth(below->targetlist, n - 1))->ressortgroupref;
 		between->targetlist = lappend(between->targetlist, entry);
 	}
 	outerPlan(plan) = between;
@@ -465,7 +469,7 @@ rewrite_aggregate(Plan *plan, int *last_node_id)
 	return plan;
 }
 
-/* ---- trees -------------------------------------------------------------------------------------- */
+/* ---- trees ----------------------------------------------------------------------------------- */
 
 static Plan *rewrite_plan(Plan *plan, bool marked, int *last_node_id);
 

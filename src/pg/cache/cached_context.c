@@ -1,8 +1,10 @@
 /*
- * cached_context.c: encodings of the engine and rows for a device, behind one set of functions. Nothing here raises: callers may hold the claim of a run.
+ * cached_context.c: encodings of the engine and rows for a device, behind one set of functions.
+ * Nothing here raises: callers may hold the claim of a run.
  *
- * The server knows rows by a serial number, and takes it that whoever uses the number again has the same rows, perhaps more. So a number must never stand for two
- * contents: whenever an append may have reached the server and is not going to be published, the body gets another number.
+ * The server knows rows by a serial number, and takes it that whoever uses the number again has the
+ * same rows, perhaps more. So a number must never stand for two contents: whenever an append may
+ * have reached the server and is not going to be published, the body gets another number.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -82,16 +84,19 @@ size_t
 posterior_cached_bytes(const PosteriorCachedContext *b)
 {
 	return b->encoding != NULL ? tnp_encoding_bytes(b->encoding)
-		: sizeof(PosteriorCachedContext) + (Size) b->capacity * (b->n_features + 1) * sizeof(double);
+							   : sizeof(PosteriorCachedContext)
+									 + (Size) b->capacity * (b->n_features + 1) * sizeof(double);
 }
 
 TnpRows
 posterior_cached_view(const PosteriorCachedContext *b)
 {
-	return b->encoding != NULL ? tnp_encoding_view(b->encoding) : (TnpRows) {b->n, b->n_features, b->kinds, b->x, b->y, b->n_classes, 0};
+	return b->encoding != NULL
+			 ? tnp_encoding_view(b->encoding)
+			 : (TnpRows){b->n, b->n_features, b->kinds, b->x, b->y, b->n_classes, 0};
 }
 
-/* ---- rows alone ---------------------------------------------------------------------------------------------------- */
+/* ---- rows alone ------------------------------------------------------------------------------ */
 
 /* Memory for `capacity` rows like these in an empty body. */
 static bool
@@ -181,7 +186,9 @@ posterior_cached_on_device_execute(PosteriorModel *model, PosteriorCachedContext
 TnpStatus
 posterior_cached_settle(PosteriorModel *model, PosteriorCachedContext *b, TnpError *error)
 {
-	TnpRequest	request = {.kind = TNP_REQUEST_PREDICT,.rows = b->n,.queries = {0, b->n_features, b->kinds, NULL, NULL, 0}};
+	TnpRequest request = {.kind = TNP_REQUEST_PREDICT,
+						  .rows = b->n,
+						  .queries = {0, b->n_features, b->kinds, NULL, NULL, 0}};
 	TnpStatus	status;
 
 	if (b->encoding != NULL)
@@ -192,10 +199,11 @@ posterior_cached_settle(PosteriorModel *model, PosteriorCachedContext *b, TnpErr
 	return status;
 }
 
-/* ---- both ---------------------------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 TnpStatus
-posterior_cached_build(PosteriorModel *model, bool device, const TnpRows *rows, int64 prefix, PosteriorCachedContext **cached, TnpError *error)
+posterior_cached_build(PosteriorModel *model, bool device, const TnpRows *rows, int64 prefix,
+					   PosteriorCachedContext **cached, TnpError *error)
 {
 	PosteriorCachedContext *b = make(false);
 	TnpStatus	status = TNP_OK;
@@ -222,7 +230,8 @@ posterior_cached_build(PosteriorModel *model, bool device, const TnpRows *rows, 
 }
 
 TnpStatus
-posterior_cached_append(PosteriorModel *model, PosteriorCachedContext *b, const TnpRows *rows, TnpError *error)
+posterior_cached_append(PosteriorModel *model, PosteriorCachedContext *b, const TnpRows *rows,
+						TnpError *error)
 {
 	int64		before = b->n;
 	TnpStatus	status;
@@ -242,7 +251,8 @@ posterior_cached_append(PosteriorModel *model, PosteriorCachedContext *b, const 
 }
 
 TnpStatus
-posterior_cached_grow(PosteriorModel *model, PosteriorCachedContext *b, const TnpRows *rows, TnpError *error)
+posterior_cached_grow(PosteriorModel *model, PosteriorCachedContext *b, const TnpRows *rows,
+					  TnpError *error)
 {
 	int64		prefix;
 	TnpStatus	status;
@@ -260,7 +270,8 @@ posterior_cached_grow(PosteriorModel *model, PosteriorCachedContext *b, const Tn
 }
 
 TnpStatus
-posterior_cached_copy(PosteriorModel *model, PosteriorCachedContext *from, int64 n, int64 capacity, bool keep, PosteriorCachedContext **copy, TnpError *error)
+posterior_cached_copy(PosteriorModel *model, PosteriorCachedContext *from, int64 n, int64 capacity,
+					  bool keep, PosteriorCachedContext **copy, TnpError *error)
 {
 	PosteriorCachedContext *b = make(keep);
 	TnpRows		rows = posterior_cached_view(from);
@@ -300,7 +311,8 @@ posterior_cached_copy(PosteriorModel *model, PosteriorCachedContext *from, int64
 }
 
 TnpStatus
-posterior_cached_first(PosteriorModel *model, const PosteriorCachedContext *from, int64 n, PosteriorCachedContext **view, TnpError *error)
+posterior_cached_first(PosteriorModel *model, const PosteriorCachedContext *from, int64 n,
+					   PosteriorCachedContext **view, TnpError *error)
 {
 	PosteriorCachedContext *b = make(false);
 	TnpStatus	status = TNP_OK;

@@ -1,8 +1,9 @@
 /*
- * cached_context.h: what a run or a call site holds of a context: the engine's encoding, or the rows alone, of which a device has the keys and values.
+ * cached_context.h: what a run or a call site holds of a context: the engine's encoding, or the
+ * rows alone, of which a device has the keys and values.
  *
- * Both are appended to, copied and looked at in the same way, so that whoever finds and extends encodings (lookup.c) need not know which provider
- * will be asked.
+ * Both are appended to, copied and looked at in the same way, so that whoever finds and extends
+ * encodings (lookup.c) need not know which provider will be asked.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -37,25 +38,35 @@ posterior_cached_on_device(const PosteriorCachedContext *b)
 }
 
 /* tnp_build, or the rows alone: then nothing is asked of the device yet, nor checked. */
-TnpStatus	posterior_cached_build(PosteriorModel *model, bool device, const TnpRows *rows, int64 prefix, PosteriorCachedContext **cached, TnpError *error);
-
-/* tnp_append. Rows of a kept body are on the device when this returns. On failure nothing has changed. */
-TnpStatus	posterior_cached_append(PosteriorModel *model, PosteriorCachedContext *cached, const TnpRows *rows, TnpError *error);
-
-/* tnp_grow. */
-TnpStatus	posterior_cached_grow(PosteriorModel *model, PosteriorCachedContext *cached, const TnpRows *rows, TnpError *error);
-
-/* Have the device hold all rows; nothing to do for an encoding of the engine's. */
-TnpStatus	posterior_cached_settle(PosteriorModel *model, PosteriorCachedContext *cached, TnpError *error);
+TnpStatus	posterior_cached_build(PosteriorModel *model, bool device, const TnpRows *rows,
+								   int64 prefix, PosteriorCachedContext **cached, TnpError *error);
 
 /*
- * tnp_encoding_copy. A copy of all rows that are there takes over what the device has of them: the server goes on appending to it. `from` must not be appended to by others
- * meanwhile.
+ * tnp_append. Rows of a kept body are on the device when this returns. On failure nothing has
+ * changed.
  */
-TnpStatus	posterior_cached_copy(PosteriorModel *model, PosteriorCachedContext *from, int64 n, int64 capacity, bool keep, PosteriorCachedContext **copy, TnpError *error);
+TnpStatus	posterior_cached_append(PosteriorModel *model, PosteriorCachedContext *cached,
+									const TnpRows *rows, TnpError *error);
+
+/* tnp_grow. */
+TnpStatus	posterior_cached_grow(PosteriorModel *model, PosteriorCachedContext *cached,
+								  const TnpRows *rows, TnpError *error);
+
+/* Have the device hold all rows; nothing to do for an encoding of the engine's. */
+TnpStatus	posterior_cached_settle(PosteriorModel *model, PosteriorCachedContext *cached,
+									TnpError *error);
+
+/*
+ * tnp_encoding_copy. A copy of all rows that are there takes over what the device has of them: the
+ * server goes on appending to it. `from` must not be appended to by others meanwhile.
+ */
+TnpStatus	posterior_cached_copy(PosteriorModel *model, PosteriorCachedContext *from, int64 n,
+								  int64 capacity, bool keep, PosteriorCachedContext **copy,
+								  TnpError *error);
 
 /* tnp_encoding_first. */
-TnpStatus	posterior_cached_first(PosteriorModel *model, const PosteriorCachedContext *from, int64 n, PosteriorCachedContext **view, TnpError *error);
+TnpStatus	posterior_cached_first(PosteriorModel *model, const PosteriorCachedContext *from,
+								   int64 n, PosteriorCachedContext **view, TnpError *error);
 
 int64		posterior_cached_rows(const PosteriorCachedContext *cached);
 int64		posterior_cached_prefix(const PosteriorCachedContext *cached);

@@ -1,8 +1,9 @@
 /*
  * entries.c: the directory of runs: finding, pinning, claiming, publishing, evicting.
  *
- * Everything in the directory changes under its lock, which is never held while rows are encoded, and while rows are compared only pins are held. The
- * lock is all there is between processes: the claim of a writer is an atomic word, because encoding must stay cancellable and a held LWLock
+ * Everything in the directory changes under its lock, which is never held while rows are encoded,
+ * and while rows are compared only pins are held. The lock is all there is between processes: the
+ * claim of a writer is an atomic word, because encoding must stay cancellable and a held LWLock
  * would defer interrupts.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -26,7 +27,7 @@ bucket(const PosteriorEntryKey *key)
 	return &posterior_directory->entries[posterior_entry_key_hash(key) % POSTERIOR_BUCKETS];
 }
 
-/* ---- freeing ----------------------------------------------------------------------------------------------------- */
+/* ---- freeing --------------------------------------------------------------------------------- */
 
 /* Free a run that is in no list and that nobody pins. The lock is held exclusively. */
 static void
@@ -97,7 +98,7 @@ posterior_entry_unpin(PosteriorCacheEntry *entry)
 	posterior_unlock();
 }
 
-/* ---- the part of shared memory ------------------------------------------------------------- */
+/* ---- the part of shared memory --------------------------------------------------------------- */
 
 static Size
 directory_size(void)
@@ -171,7 +172,7 @@ PosteriorSharedPart posterior_directory_part = {
 	.oldest = directory_oldest,.evict = directory_evict
 };
 
-/* ---- finding ----------------------------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 /* The number of leading rows that are equal, byte by byte. */
 static int64
@@ -188,7 +189,8 @@ common_rows(const TnpRows *a, int64 n, const TnpRows *b)
 		int64		some = Min(step, n - equal);
 
 		if (memcmp(a->y + equal, b->y + equal, some * sizeof(double)) == 0
-			&& memcmp(a->x + equal * a->n_features, b->x + equal * b->n_features, some * width) == 0)
+			&& memcmp(a->x + equal * a->n_features, b->x + equal * b->n_features, some * width)
+				   == 0)
 			equal += some;
 		else if (some == 1)
 			break;
@@ -199,7 +201,8 @@ common_rows(const TnpRows *a, int64 n, const TnpRows *b)
 }
 
 PosteriorCacheEntry *
-posterior_entry_search(const PosteriorEntryKey *key, const TnpRows *rows, int64 *common, PosteriorCacheEntry **building)
+posterior_entry_search(const PosteriorEntryKey *key, const TnpRows *rows, int64 *common,
+					   PosteriorCacheEntry **building)
 {
 	PosteriorCacheEntry *found[ENTRIES_PER_KEY + 1],
 			   *best = NULL;
@@ -280,7 +283,7 @@ posterior_entry_pin(const PosteriorEntryKey *key, uint64 serial)
 	return found;
 }
 
-/* ---- writing ----------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 bool
 posterior_entry_claim(PosteriorCacheEntry *entry)

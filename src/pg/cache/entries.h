@@ -1,9 +1,10 @@
 /*
  * entries.h: runs: encoded rows in the arena that are found again by their content.
  *
- * A run is found by what all its rows depend on, and used as far as its rows equal those that a reader has: the rows themselves are compared, byte by byte, so
- * nothing that happens elsewhere can make a used stretch wrong. Rows are appended behind the published length; readers never look beyond the length
- * that they found.
+ * A run is found by what all its rows depend on, and used as far as its rows equal those that a
+ * reader has: the rows themselves are compared, byte by byte, so nothing that happens elsewhere can
+ * make a used stretch wrong. Rows are appended behind the published length; readers never look
+ * beyond the length that they found.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -31,7 +32,8 @@ typedef struct PosteriorCacheEntry
 	PosteriorModel *model;		/* held */
 	Size		bytes;
 	uint64		used;			/* when last, by the clock; not exact */
-	pg_atomic_uint64 small;		/* work of small questions that a device has answered, in multiply-adds (execute.c) */
+	/* work of small questions that a device has answered, in multiply-adds (execute.c) */
+	pg_atomic_uint64 small;
 	pg_atomic_uint64 length;	/* published rows plus one; 0 while it is built */
 	pg_atomic_uint32 pins;
 	pg_atomic_uint32 writer;	/* pid of who builds or appends, or 0 */
@@ -53,10 +55,11 @@ extern PosteriorDirectory *posterior_directory;
 extern PosteriorSharedPart posterior_directory_part;
 
 /*
- * The run that shares most rows with these, pinned, and how many, or NULL. *building is a pinned run of this key that is being built, if there is no
- * other one, or NULL.
+ * The run that shares most rows with these, pinned, and how many, or NULL. *building is a pinned
+ * run of this key that is being built, if there is no other one, or NULL.
  */
-PosteriorCacheEntry *posterior_entry_search(const PosteriorEntryKey *key, const TnpRows *rows, int64 *common, PosteriorCacheEntry **building);
+PosteriorCacheEntry *posterior_entry_search(const PosteriorEntryKey *key, const TnpRows *rows,
+											int64 *common, PosteriorCacheEntry **building);
 
 /* The run of this serial number if it can still be found, pinned, or NULL. */
 PosteriorCacheEntry *posterior_entry_pin(const PosteriorEntryKey *key, uint64 serial);
@@ -73,13 +76,23 @@ posterior_entry_is_claimed(PosteriorCacheEntry *entry)
 
 void		posterior_entry_yield(PosteriorCacheEntry *entry);
 
-/* Wait until nobody writes to a pinned run, then unpin it. May raise (cancel); the pin is gone in any case. */
+/*
+ * Wait until nobody writes to a pinned run, then unpin it. May raise (cancel); the pin is gone in
+ * any case.
+ */
 void		posterior_entry_wait(PosteriorCacheEntry *entry);
 
-/* Announce a run that will be built, claimed and pinned; NULL when somebody else has just done so or there is no memory for it. */
-PosteriorCacheEntry *posterior_entry_announce(const PosteriorEntryKey *key, PosteriorModel *model, bool *full);
+/*
+ * Announce a run that will be built, claimed and pinned; NULL when somebody else has just done so
+ * or there is no memory for it.
+ */
+PosteriorCacheEntry *posterior_entry_announce(const PosteriorEntryKey *key, PosteriorModel *model,
+											  bool *full);
 
-/* Give an announced run its body, kept in the arena; it is then found. The claim ends, the pin stays. */
+/*
+ * Give an announced run its body, kept in the arena; it is then found. The claim ends, the pin
+ * stays.
+ */
 void		posterior_entry_publish(PosteriorCacheEntry *entry, PosteriorCachedContext *cached);
 
 /* Let readers see the first n rows. */

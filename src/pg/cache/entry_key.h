@@ -26,7 +26,9 @@ typedef struct PosteriorEntryKey
 	uint64		head;			/* hash of the columns' kinds and of the base rows */
 } PosteriorEntryKey;
 
-/* Fill key->head from the columns' kinds and the first `n_base` rows, which all others depend on. */
+/*
+ * Fill key->head from the columns' kinds and the first `n_base` rows, which all others depend on.
+ */
 void		posterior_entry_key_head(PosteriorEntryKey *key, const uint8 *classes,
 									 const TnpRows *rows, int64 n_base);
 

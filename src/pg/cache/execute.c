@@ -34,7 +34,8 @@ execute_on_device_first(PosteriorContextHandle *e, const TnpRequest *r)
 	if (posterior_device == POSTERIOR_DEVICE_CPU)
 		return false;
 	work = posterior_request_work(e->model, r->rows, r);
-	if (work < posterior_device_threshold * 1e6 && (!posterior_cached_on_device(e->cached) || !small_to_device(e, work)))
+	if (work < posterior_device_threshold * 1e6
+		&& (!posterior_cached_on_device(e->cached) || !small_to_device(e, work)))
 		return false;
 	return posterior_route_to_device(e->model);
 }
@@ -43,7 +44,8 @@ execute_on_device_first(PosteriorContextHandle *e, const TnpRequest *r)
 static bool
 execute_on_device(PosteriorContextHandle *e, TnpRequest *r)
 {
-	PosteriorContextHandle *d = posterior_cached_on_device(e->cached) ? e : posterior_handle_other_provider(e);
+	PosteriorContextHandle *d =
+		posterior_cached_on_device(e->cached) ? e : posterior_handle_other_provider(e);
 	TnpStatus	status;
 	TnpError	error;
 
@@ -67,7 +69,8 @@ execute_on_device(PosteriorContextHandle *e, TnpRequest *r)
 static void
 execute_on_cpu(PosteriorContextHandle *e, TnpRequest *r)
 {
-	PosteriorContextHandle *c = posterior_cached_on_device(e->cached) ? posterior_handle_other_provider(e) : e;
+	PosteriorContextHandle *c =
+		posterior_cached_on_device(e->cached) ? posterior_handle_other_provider(e) : e;
 	TnpError	error;
 
 	if (tnp_execute(c->cached->encoding, r, &error) != TNP_OK)
@@ -85,13 +88,15 @@ posterior_execute(PosteriorContextHandle *e, TnpRequest *r)
 			*r->answer = 0;
 		return;
 	}
-	e->by = execute_on_device_first(e, r) && execute_on_device(e, r) ? POSTERIOR_BY_DEVICE : POSTERIOR_BY_CPU;
+	e->by = execute_on_device_first(e, r) && execute_on_device(e, r) ? POSTERIOR_BY_DEVICE
+																	 : POSTERIOR_BY_CPU;
 	if (e->by == POSTERIOR_BY_CPU)
 		execute_on_cpu(e, r);
 }
 
 void
-posterior_execute_uncached(PosteriorContextHandle *fresh, const PosteriorContextHandle *like, TnpRequest *r)
+posterior_execute_uncached(PosteriorContextHandle *fresh, const PosteriorContextHandle *like,
+						   TnpRequest *r)
 {
 	PG_TRY();
 	{

@@ -1,5 +1,6 @@
 /*
- * execute.h: questions about an encoding: the place where it is decided who answers, the CPU in this process or the device.
+ * execute.h: questions about an encoding: the place where it is decided who answers, the CPU in
+ * this process or the device.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -11,13 +12,18 @@
 #include "engine/inference/request.h"
 
 /*
- * Have a request answered: kind, queries and what the kind needs are set, and room for the answer; rows are all those of the encoding. Raises what the engine reports, and what the device
- * does unless posterior.on_device_error = cpu.
+ * Have a request answered: kind, queries and what the kind needs are set, and room for the answer;
+ * rows are all those of the encoding. Raises what the engine reports, and what the device does
+ * unless posterior.on_device_error = cpu.
  */
 void		posterior_execute(PosteriorContextHandle *e, TnpRequest *request);
 
-/* The same with an encoding that was made for this question and ends with it, also by an error; asked of the one who answered `like`, or, if that is NULL, by the rule. */
-void		posterior_execute_uncached(PosteriorContextHandle *fresh, const PosteriorContextHandle *like, TnpRequest *request);
+/*
+ * The same with an encoding that was made for this question and ends with it, also by an error;
+ * asked of the one who answered `like`, or, if that is NULL, by the rule.
+ */
+void		posterior_execute_uncached(PosteriorContextHandle *fresh,
+									   const PosteriorContextHandle *like, TnpRequest *request);
 
 /* Whether what this encoding answered last is bitwise reproducible. */
 bool		posterior_executed_exactly(const PosteriorContextHandle *e);

@@ -1,10 +1,12 @@
 /*
- * lookup.c: encodings for call sites: from a run of the cache, by appending to one, by copying the rows that are common, or built.
+ * lookup.c: encodings for call sites: from a run of the cache, by appending to one, by copying the
+ * rows that are common, or built.
  *
- * Between becoming the writer of a run and yielding it only the engine, the device's client and the arena are called, none of which raises: so no error can leave a
- * claim behind.
+ * Between becoming the writer of a run and yielding it only the engine, the device's client and the
+ * arena are called, none of which raises: so no error can leave a claim behind.
  *
- * Runs for a device are runs of their own, told from those of the CPU by their key: they hold the rows, and the server has keys and values of them.
+ * Runs for a device are runs of their own, told from those of the CPU by their key: they hold the
+ * rows, and the server has keys and values of them.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -30,7 +32,8 @@ typedef struct Attempt
 	bool		device;			/* for a device */
 	bool		full;			/* the arena has no room */
 	bool		failed;			/* the device did, and the CPU may answer instead */
-	bool		broken;			/* `error` is to be raised, once the run that it began from is not claimed any more */
+	/* `error` is to be raised, once the run that it began from is not claimed any more */
+	bool		broken;
 	TnpError	error;
 } Attempt;
 
@@ -66,7 +69,8 @@ make(PosteriorModel *model, int n_features, const uint8 *classes, const Posterio
 		on_shmem_exit(release_all, (Datum) 0);
 		registered = true;
 	}
-	e = MemoryContextAllocExtended(TopMemoryContext, head + n_features + labels->bytes, MCXT_ALLOC_ZERO | MCXT_ALLOC_NO_OOM);
+	e = MemoryContextAllocExtended(TopMemoryContext, head + n_features + labels->bytes,
+								   MCXT_ALLOC_ZERO | MCXT_ALLOC_NO_OOM);
 	if (e == NULL)
 		return NULL;
 	e->classes = (uint8 *) e + head;
@@ -94,7 +98,10 @@ posterior_handle_release(PosteriorContextHandle *e)
 	pfree(e);
 }
 
-/* Let go of a half-made encoding and raise what the engine reports; or return NULL, when it is the device that failed and the CPU may answer. */
+/*
+ * Let go of a half-made encoding and raise what the engine reports; or return NULL, when it is the
+ * device that failed and the CPU may answer.
+ */
 static PosteriorContextHandle *
 fail(Attempt *a, PosteriorContextHandle *e, const TnpError *error)
 {
@@ -136,7 +143,8 @@ no_memory(void)
 }
 
 PosteriorContextHandle *
-posterior_handle_of_entry(PosteriorModel *model, int n_features, const uint8 *classes, const PosteriorLabelList *labels, PosteriorCacheEntry *entry, int64 n)
+posterior_handle_of_entry(PosteriorModel *model, int n_features, const uint8 *classes,
+						  const PosteriorLabelList *labels, PosteriorCacheEntry *entry, int64 n)
 {
 	PosteriorContextHandle *e = make(model, n_features, classes, labels);
 	TnpError	error;
@@ -187,7 +195,10 @@ settled_rows(const PosteriorLookup *w)
 	return Min(settled, w->rows.n);
 }
 
-/* Build the first rows, to which the rest can be appended. All of them, where the model takes rows only as a whole. */
+/*
+ * Build the first rows, to which the rest can be appended. All of them, where the model takes rows
+ * only as a whole.
+ */
 static TnpStatus
 build_first(const Attempt *a, PosteriorCachedContext **built, TnpError *error)
 {
@@ -203,12 +214,14 @@ build_first(const Attempt *a, PosteriorCachedContext **built, TnpError *error)
 static PosteriorContextHandle *
 fresh(Attempt *a)
 {
-	PosteriorContextHandle *e = make(a->w->model, a->w->rows.n_features, a->w->classes, &a->w->labels);
+	PosteriorContextHandle *e =
+		make(a->w->model, a->w->rows.n_features, a->w->classes, &a->w->labels);
 	TnpError	error;
 
 	if (e == NULL)
 		no_memory();
-	if (build_first(a, &e->cached, &error) != TNP_OK || append_rest(a, e->cached, posterior_cached_rows(e->cached), &error) != TNP_OK)
+	if (build_first(a, &e->cached, &error) != TNP_OK
+		|| append_rest(a, e->cached, posterior_cached_rows(e->cached), &error) != TNP_OK)
 		return fail(a, e, &error);
 	return e;
 }
@@ -221,16 +234,21 @@ posterior_handle_build_uncached(const PosteriorLookup *w)
 	return fresh(&a);
 }
 
-/* An encoding of one's own that begins with the first `common` rows of a run, whose pin is taken over. */
+/*
+ * An encoding of one's own that begins with the first `common` rows of a run, whose pin is taken
+ * over.
+ */
 static PosteriorContextHandle *
 private_copy(Attempt *a, PosteriorCacheEntry *entry, int64 common)
 {
 	const PosteriorLookup *w = a->w;
-	PosteriorContextHandle *e = posterior_handle_of_entry(w->model, w->rows.n_features, w->classes, &w->labels, entry, common);
+	PosteriorContextHandle *e = posterior_handle_of_entry(w->model, w->rows.n_features, w->classes,
+														  &w->labels, entry, common);
 	PosteriorCachedContext *own;
 	TnpError	error;
 
-	if (posterior_cached_copy(w->model, e->cached, common, w->rows.n, false, &own, &error) != TNP_OK)
+	if (posterior_cached_copy(w->model, e->cached, common, w->rows.n, false, &own, &error)
+		!= TNP_OK)
 		return fail(a, e, &error);
 	posterior_cached_free(e->cached);
 	e->cached = own;
@@ -241,7 +259,10 @@ private_copy(Attempt *a, PosteriorCacheEntry *entry, int64 common)
 	return e;
 }
 
-/* Room that a run is given beyond its rows: enough that appending one by one copies each row a few times in all. */
+/*
+ * Room that a run is given beyond its rows: enough that appending one by one copies each row a few
+ * times in all.
+ */
 static int64
 room(const PosteriorLookup *w)
 {
@@ -254,12 +275,15 @@ estimate(const Attempt *a, int64 capacity)
 {
 	Size		row = (a->w->rows.n_features + 1) * sizeof(double);
 
-	return ((a->device ? 0 : tnp_model_info(a->w->model->model)->encoding_bytes_per_row) + row) * (Size) (capacity + 64) + 65536;
+	return ((a->device ? 0 : tnp_model_info(a->w->model->model)->encoding_bytes_per_row) + row)
+			 * (Size) (capacity + 64)
+		 + 65536;
 }
 
 /* A copy of a body in the arena, evicting others as needed. TNP_NO_MEMORY when it does not fit. */
 static TnpStatus
-keep(const Attempt *a, PosteriorCachedContext *b, int64 n, int64 capacity, PosteriorCachedContext **kept, TnpError *error)
+keep(const Attempt *a, PosteriorCachedContext *b, int64 n, int64 capacity,
+	 PosteriorCachedContext **kept, TnpError *error)
 {
 	TnpStatus	status;
 
@@ -271,13 +295,18 @@ keep(const Attempt *a, PosteriorCachedContext *b, int64 n, int64 capacity, Poste
 	}
 	for (int i = 0;; i++)
 	{
-		status = posterior_cached_copy(a->w->model, b, n, capacity, posterior_is_shared, kept, error);
-		if (status != TNP_NO_MEMORY || i == POSTERIOR_EVICTIONS || !posterior_evict(estimate(a, capacity) << i))
+		status =
+			posterior_cached_copy(a->w->model, b, n, capacity, posterior_is_shared, kept, error);
+		if (status != TNP_NO_MEMORY || i == POSTERIOR_EVICTIONS
+			|| !posterior_evict(estimate(a, capacity) << i))
 			return status;
 	}
 }
 
-/* Build the first rows and put them into the arena. If they do not fit there, all rows are built all the same, in e. */
+/*
+ * Build the first rows and put them into the arena. If they do not fit there, all rows are built
+ * all the same, in e.
+ */
 static TnpStatus
 build_kept(Attempt *a, PosteriorContextHandle *e, PosteriorCachedContext **kept, TnpError *error)
 {
@@ -301,15 +330,17 @@ build_kept(Attempt *a, PosteriorContextHandle *e, PosteriorCachedContext **kept,
 }
 
 /*
- * A new run with all rows: the first `common` of `from` (claimed and pinned, or NULL) and the rest. NULL when another session builds the same, when
- * there is no room (a->full), or when it cannot be made (a->broken). Raises nothing, for `from` is claimed.
+ * A new run with all rows: the first `common` of `from` (claimed and pinned, or NULL) and the rest.
+ * NULL when another session builds the same, when there is no room (a->full), or when it cannot be
+ * made (a->broken). Raises nothing, for `from` is claimed.
  */
 static PosteriorContextHandle *
 entry_new(Attempt *a, const PosteriorEntryKey *key, PosteriorCacheEntry *from, int64 common)
 {
 	const PosteriorLookup *w = a->w;
 	PosteriorContextHandle *e = make(w->model, w->rows.n_features, w->classes, &w->labels);
-	PosteriorCacheEntry *entry = e != NULL ? posterior_entry_announce(key, w->model, &a->full) : NULL;
+	PosteriorCacheEntry *entry =
+		e != NULL ? posterior_entry_announce(key, w->model, &a->full) : NULL;
 	PosteriorCachedContext *kept = NULL;
 	TnpError	error;
 	TnpStatus	status;
@@ -376,18 +407,23 @@ extend(const PosteriorLookup *w, PosteriorCacheEntry *entry, int64 common, TnpEr
 
 /* Whether a question about n rows can be answered while rows are appended to this run. */
 static bool
-answers_on_the_way(const PosteriorCacheEntry *entry, PosteriorModel *model, int64 n, const PosteriorPendingRequest *question)
+answers_on_the_way(const PosteriorCacheEntry *entry, PosteriorModel *model, int64 n,
+				   const PosteriorPendingRequest *question)
 {
-	return question != NULL && question->request->kind == TNP_REQUEST_PREDICT && !posterior_cached_on_device(entry->cached)
-		&& posterior_executes_here(model, n, question->request) && n <= posterior_cached_capacity(entry->cached);
+	return question != NULL && question->request->kind == TNP_REQUEST_PREDICT
+		&& !posterior_cached_on_device(entry->cached)
+		&& posterior_executes_here(model, n, question->request)
+		&& n <= posterior_cached_capacity(entry->cached);
 }
 
 /*
- * Append to a claimed run of n rows, and answer the question if that can be done with it. The last `own` rows are there only meanwhile: behind the published length
- * nobody looks, and nobody else writes while the run is claimed.
+ * Append to a claimed run of n rows, and answer the question if that can be done with it. The last
+ * `own` rows are there only meanwhile: behind the published length nobody looks, and nobody else
+ * writes while the run is claimed.
  */
 static TnpStatus
-append_and_answer(PosteriorModel *model, PosteriorCacheEntry *entry, int64 n, const TnpRows *more, int64 own, PosteriorPendingRequest *question, TnpError *error)
+append_and_answer(PosteriorModel *model, PosteriorCacheEntry *entry, int64 n, const TnpRows *more,
+				  int64 own, PosteriorPendingRequest *question, TnpError *error)
 {
 	TnpRows		shared = *more;
 	TnpStatus	status;
@@ -395,7 +431,8 @@ append_and_answer(PosteriorModel *model, PosteriorCacheEntry *entry, int64 n, co
 	shared.n -= own;
 	if (!answers_on_the_way(entry, model, n + more->n, question))
 		return posterior_cached_append(model, entry->cached, &shared, error);
-	status = tnp_append_predict(entry->cached->encoding, more, &question->request->queries, question->request->answer, error);
+	status = tnp_append_predict(entry->cached->encoding, more, &question->request->queries,
+								question->request->answer, error);
 	question->answered = status == TNP_OK;
 	if (question->answered)
 		tnp_encoding_forget(entry->cached->encoding, n + shared.n);
@@ -403,8 +440,9 @@ append_and_answer(PosteriorModel *model, PosteriorCacheEntry *entry, int64 n, co
 }
 
 PosteriorContextHandle *
-posterior_handle_extend(PosteriorModel *model, const uint8 *classes, const PosteriorLabelList *labels, PosteriorCacheEntry *entry, int64 n,
-						  const TnpRows *more, int64 own, PosteriorPendingRequest *question)
+posterior_handle_extend(PosteriorModel *model, const uint8 *classes,
+						const PosteriorLabelList *labels, PosteriorCacheEntry *entry, int64 n,
+						const TnpRows *more, int64 own, PosteriorPendingRequest *question)
 {
 	PosteriorContextHandle *e;
 	int64		length = posterior_entry_length(entry),
@@ -416,17 +454,24 @@ posterior_handle_extend(PosteriorModel *model, const uint8 *classes, const Poste
 	if (length >= total)
 	{
 		/* somebody has appended these rows, or others */
-		if (shared > 0 && (memcmp(there.y + n, more->y, shared * sizeof(double)) != 0
-						   || memcmp(there.x + n * there.n_features, more->x, shared * there.n_features * sizeof(double)) != 0))
+		if (shared > 0
+			&& (memcmp(there.y + n, more->y, shared * sizeof(double)) != 0
+				|| memcmp(there.x + n * there.n_features, more->x,
+						  shared * there.n_features * sizeof(double))
+					   != 0))
 			return NULL;
 		return posterior_handle_of_entry(model, there.n_features, classes, labels, entry, total);
 	}
-	/* nothing may raise while the caller has the pin: whatever has to be prepared goes the long way */
+	/*
+	 * nothing may raise while the caller has the pin: whatever has to be prepared goes the long way
+	 */
 	if (posterior_cached_on_device(entry->cached) && !posterior_device_at_hand(model))
 		return NULL;
-	if (length != n || total > posterior_cached_capacity(entry->cached) || !posterior_entry_claim(entry))
+	if (length != n || total > posterior_cached_capacity(entry->cached)
+		|| !posterior_entry_claim(entry))
 		return NULL;
-	if (posterior_entry_length(entry) != n || append_and_answer(model, entry, n, more, own, question, &error) != TNP_OK)
+	if (posterior_entry_length(entry) != n
+		|| append_and_answer(model, entry, n, more, own, question, &error) != TNP_OK)
 	{
 		/* whatever it was, the long way round says it */
 		posterior_entry_yield(entry);
@@ -445,7 +490,8 @@ posterior_handle_extend(PosteriorModel *model, const uint8 *classes, const Poste
 
 /* Answer a question with rows that are in the run only meanwhile. True if it has been answered. */
 static bool
-answer_beyond(PosteriorCacheEntry *entry, PosteriorModel *model, int64 n, const TnpRows *own, PosteriorPendingRequest *question)
+answer_beyond(PosteriorCacheEntry *entry, PosteriorModel *model, int64 n, const TnpRows *own,
+			  PosteriorPendingRequest *question)
 {
 	TnpError	error;
 
@@ -458,7 +504,8 @@ answer_beyond(PosteriorCacheEntry *entry, PosteriorModel *model, int64 n, const 
 }
 
 PosteriorContextHandle *
-posterior_handle_with_own_rows(PosteriorContextHandle *e, const TnpRows *more, PosteriorPendingRequest *question)
+posterior_handle_with_own_rows(PosteriorContextHandle *e, const TnpRows *more,
+							   PosteriorPendingRequest *question)
 {
 	Attempt		none = {0};
 	int64		n = posterior_cached_rows(e->cached);
@@ -466,7 +513,10 @@ posterior_handle_with_own_rows(PosteriorContextHandle *e, const TnpRows *more, P
 	TnpError	error;
 
 	posterior_entries_note_lookup(CACHE_LOOKUP_PRIVATE);
-	/* what is not kept is not on a device either before it is asked, so it is not the device that can fail here */
+	/*
+	 * what is not kept is not on a device either before it is asked, so it is not the device that
+	 * can fail here
+	 */
 	if (e->entry != NULL)
 	{
 		if (answer_beyond(e->entry, e->model, n, more, question))
@@ -475,7 +525,8 @@ posterior_handle_with_own_rows(PosteriorContextHandle *e, const TnpRows *more, P
 			e->transient = true;
 			return e;
 		}
-		if (posterior_cached_copy(e->model, e->cached, n, n + more->n, false, &own, &error) != TNP_OK)
+		if (posterior_cached_copy(e->model, e->cached, n, n + more->n, false, &own, &error)
+			!= TNP_OK)
 			return fail(&none, e, &error);
 		posterior_cached_free(e->cached);
 		e->cached = own;
@@ -515,7 +566,8 @@ find(Attempt *a, PosteriorLookupOutcome *outcome)
 		if (entry != NULL && common == w->rows.n)
 		{
 			*outcome = CACHE_LOOKUP_READ;
-			return posterior_handle_of_entry(w->model, w->rows.n_features, w->classes, &w->labels, entry, common);
+			return posterior_handle_of_entry(w->model, w->rows.n_features, w->classes, &w->labels,
+											 entry, common);
 		}
 		/* a prefix that differs although its hash is the same */
 		if (entry != NULL && common < settled)
@@ -561,7 +613,8 @@ find(Attempt *a, PosteriorLookupOutcome *outcome)
 					posterior_entry_unpin(entry);
 					return raise_broken(a);
 				}
-				return posterior_handle_of_entry(w->model, w->rows.n_features, w->classes, &w->labels, entry, w->rows.n);
+				return posterior_handle_of_entry(w->model, w->rows.n_features, w->classes,
+												 &w->labels, entry, w->rows.n);
 			}
 			*outcome = CACHE_LOOKUP_EXTENSION;
 			e = entry_new(a, &key, entry, common);
@@ -578,7 +631,10 @@ find(Attempt *a, PosteriorLookupOutcome *outcome)
 				return e;
 			if (a->broken)
 				return raise_broken(a);
-			/* another content of the same beginning is being built; then there is one more to compare with */
+			/*
+			 * another content of the same beginning is being built; then there is one more to
+			 * compare with
+			 */
 			pg_usleep(1000L);
 			CHECK_FOR_INTERRUPTS();
 			continue;
@@ -606,16 +662,17 @@ explain(const Attempt *a, PosteriorLookupOutcome outcome)
 
 	if (outcome == CACHE_LOOKUP_REBUILD)
 		ereport(DEBUG1,
-				(errmsg_internal("cache lookup, %s: %lld rows are encoded because no kept encoding begins with the same %lld",
+				(errmsg_internal("cache lookup, %s: %lld rows are encoded because no kept encoding "
+								 "begins with the same %lld",
 								 counted, (long long) w->rows.n, (long long) settled_rows(w))));
 	else if (outcome == CACHE_LOOKUP_PRIVATE)
-		ereport(DEBUG1,
-				(errmsg_internal("cache lookup, %s: an encoding of %lld rows is not kept because %s",
-								 counted, (long long) w->rows.n,
-								 a->full ? "the cache has no room for it"
-								 : w->publish ? "its model is not shared"
-								 : "others may not see all of its rows"),
-				 a->full ? errhint("Raise posterior.cache_size, or use fewer rows.") : 0));
+		ereport(DEBUG1, (errmsg_internal(
+							 "cache lookup, %s: an encoding of %lld rows is not kept because %s",
+							 counted, (long long) w->rows.n,
+							 a->full      ? "the cache has no room for it"
+							 : w->publish ? "its model is not shared"
+										  : "others may not see all of its rows"),
+						 a->full ? errhint("Raise posterior.cache_size, or use fewer rows.") : 0));
 	else
 		ereport(DEBUG2,
 				(errmsg_internal("cache lookup, %s: %s", counted,
@@ -638,17 +695,21 @@ posterior_handle_lookup(const PosteriorLookup *w, PosteriorLookupOutcome *outcom
 	return e;
 }
 
-/* ---- context values ---------------------------------------------------------------------------------------------- */
+/* ---- context values -------------------------------------------------------------------------- */
 
 PosteriorContextHandle *
 posterior_handle_acquire(PosteriorModel *model, const PosteriorContext *context)
 {
 	TnpColumnKind *kinds = palloc(Max(context->n_features, 1) * sizeof(TnpColumnKind));
-	PosteriorLookup lookup = {.model = model,.role = GetUserId(),.classes = context->classes,
-		.labels = posterior_context_labels(context),
-		.rows = {context->n, context->n_features, kinds, posterior_context_x(context), posterior_context_y(context), context->n_labels},
-		.prefix = tnp_whole_prefix(model->model, context->n),
-	.publish = true};
+	PosteriorLookup lookup = {.model = model,
+							  .role = GetUserId(),
+							  .classes = context->classes,
+							  .labels = posterior_context_labels(context),
+							  .rows = {context->n, context->n_features, kinds,
+									   posterior_context_x(context), posterior_context_y(context),
+									   context->n_labels},
+							  .prefix = tnp_whole_prefix(model->model, context->n),
+							  .publish = true};
 	PosteriorContextHandle *e;
 	PosteriorLookupOutcome outcome;
 
@@ -658,7 +719,8 @@ posterior_handle_acquire(PosteriorModel *model, const PosteriorContext *context)
 		posterior_check_model_room(model->model, model->name, context->n_labels);
 	for (int f = 0; f < context->n_features; f++)
 		kinds[f] = context->classes[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
-	e = posterior_cache_mode == POSTERIOR_CACHE_OFF ? posterior_handle_build_uncached(&lookup) : posterior_handle_lookup(&lookup, &outcome);
+	e = posterior_cache_mode == POSTERIOR_CACHE_OFF ? posterior_handle_build_uncached(&lookup)
+													: posterior_handle_lookup(&lookup, &outcome);
 	pfree(kinds);
 	return e;
 }
@@ -666,8 +728,11 @@ posterior_handle_acquire(PosteriorModel *model, const PosteriorContext *context)
 PosteriorContextHandle *
 posterior_handle_rebuild(const PosteriorContextHandle *e)
 {
-	PosteriorLookup lookup = {.model = e->model,.classes = e->classes,.labels = e->labels,.rows = posterior_cached_view(e->cached),
-	.prefix = posterior_cached_prefix(e->cached)};
+	PosteriorLookup lookup = {.model = e->model,
+							  .classes = e->classes,
+							  .labels = e->labels,
+							  .rows = posterior_cached_view(e->cached),
+							  .prefix = posterior_cached_prefix(e->cached)};
 
 	return posterior_handle_build_uncached(&lookup);
 }
@@ -675,8 +740,13 @@ posterior_handle_rebuild(const PosteriorContextHandle *e)
 PosteriorContextHandle *
 posterior_handle_other_provider(PosteriorContextHandle *e)
 {
-	PosteriorLookup lookup = {.model = e->model,.classes = e->classes,.labels = e->labels,.rows = posterior_cached_view(e->cached),
-	.prefix = posterior_cached_prefix(e->cached),.publish = e->entry != NULL,.grows = e->entry != NULL};
+	PosteriorLookup lookup = {.model = e->model,
+							  .classes = e->classes,
+							  .labels = e->labels,
+							  .rows = posterior_cached_view(e->cached),
+							  .prefix = posterior_cached_prefix(e->cached),
+							  .publish = e->entry != NULL,
+							  .grows = e->entry != NULL};
 	Attempt		a = {.w = &lookup,.device = !posterior_cached_on_device(e->cached)};
 	PosteriorLookupOutcome outcome;
 
@@ -687,7 +757,9 @@ posterior_handle_other_provider(PosteriorContextHandle *e)
 		lookup.context = e->entry->key.context;
 		lookup.role = e->entry->key.role;
 	}
-	e->other_provider = e->entry != NULL && posterior_cache_mode != POSTERIOR_CACHE_OFF ? find(&a, &outcome) : fresh(&a);
+	e->other_provider = e->entry != NULL && posterior_cache_mode != POSTERIOR_CACHE_OFF
+						  ? find(&a, &outcome)
+						  : fresh(&a);
 	return e->other_provider;
 }
 
@@ -697,6 +769,7 @@ posterior_handle_grow(PosteriorContextHandle *e, const TnpRows *rows)
 	TnpError	error;
 
 	if (posterior_cached_grow(e->model, e->cached, rows, &error) != TNP_OK
-		|| (e->other_provider != NULL && posterior_cached_grow(e->model, e->other_provider->cached, rows, &error) != TNP_OK))
+		|| (e->other_provider != NULL
+			&& posterior_cached_grow(e->model, e->other_provider->cached, rows, &error) != TNP_OK))
 		posterior_raise(&error, e->model->name);
 }

@@ -25,7 +25,8 @@ typedef enum PosteriorLookupOutcome
 typedef struct PosteriorLookupOutcomeName
 {
 	const char *context_column; /* of posterior.stat_contexts, which counts named contexts */
-	const char *cache_column;	/* of posterior.stat_cache(), which counts searches; NULL: no search */
+	/* of posterior.stat_cache(), which counts searches; NULL: no search */
+	const char *cache_column;
 	const char *meaning;		/* a clause for debug messages */
 } PosteriorLookupOutcomeName;
 

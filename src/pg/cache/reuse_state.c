@@ -1,5 +1,6 @@
 /*
- * reuse_state.c: counters and proofs of named contexts. They are found by the context's identity, which no other context ever has.
+ * reuse_state.c: counters and proofs of named contexts. They are found by the context's identity,
+ * which no other context ever has.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -9,7 +10,8 @@
 
 #include "utils/float.h"
 
-static PosteriorReuseState *states = NULL;	/* [POSTERIOR_STATES], in shared memory, under posterior_lock */
+/* [POSTERIOR_STATES], in shared memory, under posterior_lock */
+static PosteriorReuseState *states = NULL;
 
 static Size
 states_size(void)
@@ -53,13 +55,16 @@ find(const pg_uuid_t *context)
 	{
 		PosteriorReuseState *s = &states[i];
 
-		if (s->taken && s->incarnation == posterior_incarnation() && memcmp(&s->context, context, sizeof(pg_uuid_t)) == 0)
+		if (s->taken && s->incarnation == posterior_incarnation()
+			&& memcmp(&s->context, context, sizeof(pg_uuid_t)) == 0)
 			return s;
 	}
 	return NULL;
 }
 
-/* The state of a context, taking over another one's place if need be. The lock is held exclusively. */
+/*
+ * The state of a context, taking over another one's place if need be. The lock is held exclusively.
+ */
 static PosteriorReuseState *
 make(const pg_uuid_t *context)
 {
@@ -116,7 +121,8 @@ posterior_reuse_state_prove(const pg_uuid_t *context, const PosteriorReuseProof 
 }
 
 void
-posterior_reuse_state_count(const pg_uuid_t *context, PosteriorLookupOutcome outcome, int64 rows, int64 prefix, int64 bytes)
+posterior_reuse_state_count(const pg_uuid_t *context, PosteriorLookupOutcome outcome, int64 rows,
+							int64 prefix, int64 bytes)
 {
 	PosteriorReuseState *s;
 

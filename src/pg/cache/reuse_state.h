@@ -1,5 +1,6 @@
 /*
- * reuse_state.h: what all sessions know of a named context: counters, and the proof of the last reader who published one.
+ * reuse_state.h: what all sessions know of a named context: counters, and the proof of the last
+ * reader who published one.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -13,8 +14,10 @@
 
 #include "port/atomics.h"
 
-#define POSTERIOR_PROOF_LABELS 512	/* bytes of labels that a proof can hold: with more there is none */
-#define POSTERIOR_STATES 128	/* named contexts that are known at once; the least recently used one gives way */
+/* bytes of labels that a proof can hold: with more there is none */
+#define POSTERIOR_PROOF_LABELS 512
+/* named contexts that are known at once; the least recently used one gives way */
+#define POSTERIOR_STATES 128
 
 /* "A reader with this mark of the table's writer log saw the first n rows of this run." */
 typedef struct PosteriorReuseProof

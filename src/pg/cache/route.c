@@ -1,13 +1,13 @@
 /*
  * route.c: which provider answers: the CPU in this process, or the device.
  *
- * The rule (docs/device.md). Work is counted in multiply-adds, from the model's size and the numbers
- * of rows. Where a device is ready, contexts that take more than posterior.device_threshold to encode
- * are encoded there, and requests that take more are answered there. A smaller request is answered in
- * this process if the context is encoded here, because a hand-over takes longer than the answer. If
- * it is not, the device answers until such requests have cost as much as encoding the context here
- * would; then it is encoded here as well. So the cost is at most twice the offline optimum (the
- * ski-rental rule).
+ * The rule (docs/device.md). Work is counted in multiply-adds, from the model's size and the
+ * numbers of rows. Where a device is ready, contexts that take more than posterior.device_threshold
+ * to encode are encoded there, and requests that take more are answered there. A smaller request is
+ * answered in this process if the context is encoded here, because a hand-over takes longer than
+ * the answer. If it is not, the device answers until such requests have cost as much as encoding
+ * the context here would; then it is encoded here as well. So the cost is at most twice the offline
+ * optimum (the ski-rental rule).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -23,7 +23,8 @@ token_work(const PosteriorModel *model, double n)
 	const TnpModelInfo *info = tnp_model_info(model->model);
 
 	/* a key and a value are a multiply-add per number each */
-	return (double) info->n_parameters + n * (double) (info->encoding_bytes_per_row / sizeof(float));
+	return (double) info->n_parameters
+		 + n * (double) (info->encoding_bytes_per_row / sizeof(float));
 }
 
 double
@@ -73,11 +74,15 @@ posterior_route_to_device(PosteriorModel *model)
 
 		if (status == TNP_OK)
 			return true;
-		/* what was refused once is not asked again, and nobody who left the choice to us need know */
-		if (status == POSTERIOR_FAULT && model->refused_by != 0 && posterior_device == POSTERIOR_DEVICE_AUTO)
+		/*
+		 * what was refused once is not asked again, and nobody who left the choice to us need know
+		 */
+		if (status == POSTERIOR_FAULT && model->refused_by != 0
+			&& posterior_device == POSTERIOR_DEVICE_AUTO)
 			return false;
 	}
-	if (error.status != TNP_OK && (error.status != POSTERIOR_FAULT || !posterior_may_fall_back(&error)))
+	if (error.status != TNP_OK
+		&& (error.status != POSTERIOR_FAULT || !posterior_may_fall_back(&error)))
 		posterior_raise(&error, model->name);
 	return false;
 }
@@ -85,11 +90,14 @@ posterior_route_to_device(PosteriorModel *model)
 bool
 posterior_build_on_device(PosteriorModel *model, int64 n)
 {
-	return posterior_device != POSTERIOR_DEVICE_CPU && posterior_build_work(model, n) >= posterior_device_threshold * 1e6 && posterior_route_to_device(model);
+	return posterior_device != POSTERIOR_DEVICE_CPU
+		&& posterior_build_work(model, n) >= posterior_device_threshold * 1e6
+		&& posterior_route_to_device(model);
 }
 
 bool
 posterior_executes_here(const PosteriorModel *model, int64 n, const TnpRequest *r)
 {
-	return !posterior_device_possible() || posterior_request_work(model, n, r) < posterior_device_threshold * 1e6;
+	return !posterior_device_possible()
+		|| posterior_request_work(model, n, r) < posterior_device_threshold * 1e6;
 }

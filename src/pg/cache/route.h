@@ -14,14 +14,17 @@
 double		posterior_build_work(const PosteriorModel *model, int64 n);
 double		posterior_request_work(const PosteriorModel *model, int64 n, const TnpRequest *request);
 
-/* Whether the device can answer about this model. Raises if the settings demand it and it cannot. */
+/*
+ * Whether the device can answer about this model. Raises if the settings demand it and it cannot.
+ */
 bool		posterior_route_to_device(PosteriorModel *model);
 
 /* Whether a context of n rows is to be encoded on the device. Raises as above. */
 bool		posterior_build_on_device(PosteriorModel *model, int64 n);
 
 /* Whether a request about n rows that are encoded for the CPU is certainly answered by it. */
-bool		posterior_executes_here(const PosteriorModel *model, int64 n, const TnpRequest *request);
+bool		posterior_executes_here(const PosteriorModel *model, int64 n,
+									const TnpRequest *request);
 
 /*
  * Whether the CPU answers when the device has failed in this way; the failure is counted, and a

@@ -1,8 +1,11 @@
 /*
- * connection.c: this session's connection to the server: connecting, sending, receiving, and waiting for it.
+ * connection.c: this session's connection to the server: connecting, sending, receiving, and
+ * waiting for it.
  *
- * While something is awaited the latch is watched, too: a cancelled statement closes the connection, by which the server knows that nobody wants the answer any more, and so does the end
- * of the process, however it comes. Nothing here raises, because callers may hold the claim of a run.
+ * While something is awaited the latch is watched, too: a cancelled statement closes the
+ * connection, by which the server knows that nobody wants the answer any more, and so does the end
+ * of the process, however it comes. Nothing here raises, because callers may hold the claim of a
+ * run.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -29,7 +32,7 @@ static uint64 serial = 0;		/* of connections */
 static uint64 last_id = 0;
 static bool no_server = false;	/* the last connection failed because nobody was there */
 
-/* ---- failures ------------------------------------------------------------------------------------------------------ */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 void
 posterior_disconnect(void)
@@ -69,7 +72,9 @@ posterior_fault(TnpError *error, const char *message, const char *format,...)
 TnpStatus
 posterior_no_device_memory(TnpError *error)
 {
-	posterior_fault(error, "out of device memory", "the model, the context and the question together need more than posterior.device_memory");
+	posterior_fault(
+		error, "out of device memory",
+		"the model, the context and the question together need more than posterior.device_memory");
 	posterior_fault_sqlstate = ERRCODE_OUT_OF_MEMORY;
 	return POSTERIOR_FAULT;
 }
@@ -93,7 +98,8 @@ lost_connection(TnpError *error)
 {
 	posterior_disconnect();
 	no_server = true;
-	return posterior_fault(error, "the connection to the posterior server was lost", "the server has ended, or was restarted; the server's log says why");
+	return posterior_fault(error, "the connection to the posterior server was lost",
+						   "the server has ended, or was restarted; the server's log says why");
 }
 
 static TnpStatus
@@ -106,7 +112,7 @@ interrupted(TnpError *error)
 	return TNP_INTERRUPTED;
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 /* Wait until the socket is ready, or the time is over (timeout >= 0; *late is then set). */
 static TnpStatus
@@ -122,7 +128,8 @@ wait_for(int event, TimestampTz until, bool *late, TnpError *error)
 		timeout = Max((long) ((until - GetCurrentTimestamp()) / 1000), 0);
 		events |= WL_TIMEOUT;
 	}
-	events = WaitLatchOrSocket(MyLatch, events, connection >= 0 ? connection : PGINVALID_SOCKET, timeout, PG_WAIT_EXTENSION);
+	events = WaitLatchOrSocket(MyLatch, events, connection >= 0 ? connection : PGINVALID_SOCKET,
+							   timeout, PG_WAIT_EXTENSION);
 	if (events & WL_LATCH_SET)
 	{
 		ResetLatch(MyLatch);
@@ -140,11 +147,12 @@ posterior_pause(int ms, TnpError *error)
 	return wait_for(0, GetCurrentTimestamp() + ms * 1000L, NULL, error);
 }
 
-/* ---- sending and receiving ----------------------------------------------------------------------------------------- */
+/* ---- sending and receiving ------------------------------------------------------------------- */
 
 /* Send a header, its file, and what follows on the socket. */
 static TnpStatus
-send_message(const TnpHeader *header, int file, const void *payload, TimestampTz until, TnpError *error)
+send_message(const TnpHeader *header, int file, const void *payload, TimestampTz until,
+			 TnpError *error)
 {
 	uint64		total = sizeof(TnpHeader) + (file >= 0 ? 0 : header->length),
 				sent = 0;
@@ -242,7 +250,8 @@ receive_bytes(void *to, uint64 length, int *file, TimestampTz until, TnpError *e
 		if (n <= 0)
 			return lost_connection(error);
 		for (struct cmsghdr *h = CMSG_FIRSTHDR(&message); h != NULL; h = CMSG_NXTHDR(&message, h))
-			if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS && h->cmsg_len == CMSG_LEN(sizeof(int)))
+			if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS
+				&& h->cmsg_len == CMSG_LEN(sizeof(int)))
 			{
 				if (*file >= 0)
 					close(*file);
@@ -270,14 +279,17 @@ receive_reply(uint64 id, TnpHeader *header, TnpParcel *parcel, TimestampTz until
 		if (foreign)
 		{
 			posterior_disconnect();
-			status = posterior_fault(error, "the posterior server is of another version", "%s", why.detail);
+			status = posterior_fault(error, "the posterior server is of another version", "%s",
+									 why.detail);
 		}
 		else
 			status = posterior_corrupt(error, "%s", why.detail);
 	}
-	else if (status == TNP_OK && (header->id != id || (file >= 0) != ((header->flags & TNP_WIRE_FILE) != 0)))
-		status = posterior_corrupt(error, "it answers question %llu instead of %llu, %s", (unsigned long long) header->id, (unsigned long long) id,
-						 file >= 0 ? "with a file" : "without a file");
+	else if (status == TNP_OK
+			 && (header->id != id || (file >= 0) != ((header->flags & TNP_WIRE_FILE) != 0)))
+		status = posterior_corrupt(error, "it answers question %llu instead of %llu, %s",
+								   (unsigned long long) header->id, (unsigned long long) id,
+								   file >= 0 ? "with a file" : "without a file");
 	if (status != TNP_OK || file < 0)
 	{
 		if (file >= 0)
@@ -286,7 +298,8 @@ receive_reply(uint64 id, TnpHeader *header, TnpParcel *parcel, TimestampTz until
 			return status;
 		/* what is this long comes as a file where there are files */
 		if (header->length > (tnp_parcel_files() ? 2 * TNP_WIRE_INLINE : TNP_WIRE_MAX_INLINE))
-			return posterior_corrupt(error, "%llu bytes follow", (unsigned long long) header->length);
+			return posterior_corrupt(error, "%llu bytes follow",
+									 (unsigned long long) header->length);
 		if (!tnp_parcel_alloc(header->length, parcel))
 		{
 			posterior_disconnect();
@@ -297,7 +310,8 @@ receive_reply(uint64 id, TnpHeader *header, TnpParcel *parcel, TimestampTz until
 			close(file);
 	}
 	else if (!tnp_parcel_receive(file, header->length, parcel))
-		status = posterior_corrupt(error, "its memory file of %llu bytes: %s", (unsigned long long) header->length, strerror(errno));
+		status = posterior_corrupt(error, "its memory file of %llu bytes: %s",
+								   (unsigned long long) header->length, strerror(errno));
 	if (status != TNP_OK)
 		tnp_parcel_free(parcel);
 	return status;
@@ -315,17 +329,20 @@ posterior_take_failure(const TnpParcel *parcel, TnpError *error)
 	if (is_fault)
 	{
 		posterior_disconnect();
-		return posterior_fault(error, "the posterior server has failed", "%s%s%s", prior_logits.message, prior_logits.detail[0] != '\0' ? ": " : "", prior_logits.detail);
+		return posterior_fault(error, "the posterior server has failed", "%s%s%s",
+							   prior_logits.message, prior_logits.detail[0] != '\0' ? ": " : "",
+							   prior_logits.detail);
 	}
 	if (prior_logits.status == TNP_NO_MEMORY)
 		return posterior_no_device_memory(error);
 	if (prior_logits.status == TNP_INTERRUPTED)
-		return posterior_fault(error, "the posterior server has dropped the question", "%s", prior_logits.message);
+		return posterior_fault(error, "the posterior server has dropped the question", "%s",
+							   prior_logits.message);
 	*error = prior_logits;
 	return prior_logits.status;
 }
 
-/* ---- connecting ---------------------------------------------------------------------------------------------------- */
+/* ---- connecting ------------------------------------------------------------------------------ */
 
 static TnpStatus
 greet(TimestampTz until, TnpError *error)
@@ -342,7 +359,8 @@ greet(TimestampTz until, TnpError *error)
 	if (header.kind == TNP_FAILED)
 		status = posterior_take_failure(&parcel, error);
 	else if (header.kind != TNP_WELCOME || header.length != sizeof(posterior_welcome))
-		status = posterior_corrupt(error, "a greeting of kind %d, %llu bytes", header.kind, (unsigned long long) header.length);
+		status = posterior_corrupt(error, "a greeting of kind %d, %llu bytes", header.kind,
+								   (unsigned long long) header.length);
 	else
 	{
 		memcpy(&posterior_welcome, parcel.bytes, sizeof(posterior_welcome));
@@ -373,7 +391,8 @@ posterior_connect(TimestampTz until, TnpError *error)
 	serial++;
 	connection = socket(AF_UNIX, SOCK_STREAM, 0);
 	if (connection < 0)
-		return posterior_fault(error, "the posterior server cannot be reached", "%s", strerror(errno));
+		return posterior_fault(error, "the posterior server cannot be reached", "%s",
+							   strerror(errno));
 	(void) fcntl(connection, F_SETFD, FD_CLOEXEC);
 	(void) fcntl(connection, F_SETFL, O_NONBLOCK);
 	while (connect(connection, (struct sockaddr *) &address, sizeof(address)) != 0)
@@ -387,7 +406,8 @@ posterior_connect(TimestampTz until, TnpError *error)
 		{
 			posterior_disconnect();
 			no_server = true;
-			return posterior_fault(error, "the posterior server cannot be reached", "%s", strerror(why));
+			return posterior_fault(error, "the posterior server cannot be reached", "%s",
+								   strerror(why));
 		}
 		connection = -1;
 		status = wait_for(0, GetCurrentTimestamp() + LOOK_AGAIN * 1000, NULL, error);
@@ -405,7 +425,8 @@ posterior_connect(TimestampTz until, TnpError *error)
 
 /* Send a message in two parts, the second of them perhaps empty, and receive the reply. */
 TnpStatus
-posterior_exchange(TnpMessage kind, const void *payload, uint64 length, TnpHeader *header, TnpParcel *parcel, TimestampTz until, TnpError *error)
+posterior_exchange(TnpMessage kind, const void *payload, uint64 length, TnpHeader *header,
+				   TnpParcel *parcel, TimestampTz until, TnpError *error)
 {
 	bool		as_file = length > TNP_WIRE_INLINE && tnp_parcel_files();
 	int			file = as_file ? tnp_parcel_send(NULL, 0, payload, length) : -1;
@@ -413,7 +434,8 @@ posterior_exchange(TnpMessage kind, const void *payload, uint64 length, TnpHeade
 	TnpStatus	status;
 
 	if (as_file && file < 0)
-		return posterior_fault(error, "no memory file could be made for the posterior server", "%s", strerror(errno));
+		return posterior_fault(error, "no memory file could be made for the posterior server", "%s",
+							   strerror(errno));
 	status = send_message(&question, file, payload, until, error);
 	if (file >= 0)
 		close(file);

@@ -16,8 +16,9 @@
 extern TnpWireWelcome posterior_welcome;
 
 /*
- * Be connected, until `until` at the latest (0: as long as it takes; the statement may be cancelled). A connection whose server has gone is noticed before anything is asked. POSTERIOR_FAULT or
- * TNP_INTERRUPTED on failure.
+ * Be connected, until `until` at the latest (0: as long as it takes; the statement may be
+ * cancelled). A connection whose server has gone is noticed before anything is asked.
+ * POSTERIOR_FAULT or TNP_INTERRUPTED on failure.
  */
 TnpStatus	posterior_connect(TimestampTz until, TnpError *error);
 
@@ -30,7 +31,9 @@ bool		posterior_server_absent(void);
 void		posterior_disconnect(void);
 
 /* Send a question and receive the reply; the parcel is the caller's to free. */
-TnpStatus	posterior_exchange(TnpMessage kind, const void *payload, uint64 length, TnpHeader *header, TnpParcel *parcel, TimestampTz until, TnpError *error);
+TnpStatus	posterior_exchange(TnpMessage kind, const void *payload, uint64 length,
+							   TnpHeader *header, TnpParcel *parcel, TimestampTz until,
+							   TnpError *error);
 
 /* Send something that has no reply; hangs up when it cannot be sent at once. */
 void		posterior_send(TnpMessage kind, const void *payload, uint64 length);
@@ -42,7 +45,8 @@ TnpStatus	posterior_pause(int ms, TnpError *error);
 TnpStatus	posterior_take_failure(const TnpParcel *parcel, TnpError *error);
 
 /* Fill an error with a fault of server or device, of SQLSTATE 58000. */
-TnpStatus	posterior_fault(TnpError *error, const char *message, const char *format,...) TNP_PRINTF(3, 4);
+TnpStatus	posterior_fault(TnpError *error, const char *message, const char *format,
+							...) TNP_PRINTF(3, 4);
 
 /* The same, when a reply makes no sense: hangs up. */
 TnpStatus	posterior_corrupt(TnpError *error, const char *format,...) TNP_PRINTF(2, 3);

@@ -1,7 +1,8 @@
 /*
  * device_client.c: asks the server, which may have to be told the model or some rows first.
  *
- * No error is raised between a question and its answer, because callers may hold the claim of a run; only reading a model's file may raise, and that is done before.
+ * No error is raised between a question and its answer, because callers may hold the claim of a
+ * run; only reading a model's file may raise, and that is done before.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -29,7 +30,7 @@ static int	n_known = 0;
 static uint64 known_on = 0;		/* the connection whose server that is */
 static bool model_evicted = false;	/* by the last question's reply */
 
-/* ---- readiness ----------------------------------------------------------------------------------------------------- */
+/* ---- readiness ------------------------------------------------------------------------------- */
 
 /* Whether the settings let a device answer. */
 static bool
@@ -41,7 +42,8 @@ is_allowed(void)
 static bool
 server_is_ready(void)
 {
-	return posterior_is_shared && pg_atomic_read_u32(&posterior_server->state) == POSTERIOR_SERVER_READY;
+	return posterior_is_shared
+		&& pg_atomic_read_u32(&posterior_server->state) == POSTERIOR_SERVER_READY;
 }
 
 bool
@@ -63,25 +65,33 @@ posterior_device_ready(const PosteriorModel *model, TnpError *error)
 	{
 		if (demanded)
 		{
-			posterior_fault(error, "no device can be used", "there is a server for devices only when shared_preload_libraries contains pg_posterior");
+			posterior_fault(error, "no device can be used",
+							"there is a server for devices only when shared_preload_libraries "
+							"contains pg_posterior");
 			posterior_fault_sqlstate = ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 		}
 		return false;
 	}
 	for (;;)
 	{
-		PosteriorServerState state = (PosteriorServerState) pg_atomic_read_u32(&posterior_server->state);
+		PosteriorServerState state =
+			(PosteriorServerState) pg_atomic_read_u32(&posterior_server->state);
 		TnpError	why;
 
 		if (state == POSTERIOR_SERVER_READY)
 		{
 			/* who has a choice does not wait for one that hangs */
-			if (posterior_connect(demanded ? 0 : GetCurrentTimestamp() + GREETING_WAIT * 1000L, error) == TNP_OK)
+			if (posterior_connect(demanded ? 0 : GetCurrentTimestamp() + GREETING_WAIT * 1000L,
+								  error)
+				== TNP_OK)
 			{
 				error->status = TNP_OK;
 				return demanded || model->refused_by != posterior_welcome.pid;
 			}
-			/* it has just ended, which the supervisor may not know yet: nothing was asked, so nothing has failed */
+			/*
+			 * it has just ended, which the supervisor may not know yet: nothing was asked, so
+			 * nothing has failed
+			 */
 			if (error->status == POSTERIOR_FAULT && !demanded)
 				error->status = TNP_OK;
 			if (!demanded || error->status != POSTERIOR_FAULT || !posterior_server_absent())
@@ -91,7 +101,8 @@ posterior_device_ready(const PosteriorModel *model, TnpError *error)
 			return false;
 		if (until == 0)
 			until = GetCurrentTimestamp() + START_WAIT * 1000L;
-		if (state == POSTERIOR_SERVER_OFF || state == POSTERIOR_SERVER_WAITING || GetCurrentTimestamp() > until)
+		if (state == POSTERIOR_SERVER_OFF || state == POSTERIOR_SERVER_WAITING
+			|| GetCurrentTimestamp() > until)
 		{
 			posterior_server_explain(&why);
 			posterior_fault(error, "the posterior server is not running", "%s", why.message);
@@ -124,7 +135,7 @@ posterior_device_exact(void)
 	return posterior_welcome.exact != 0;
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 /* The name of a model on the wire. */
 static void
@@ -135,12 +146,14 @@ name_model(const PosteriorModel *model, uint8_t *name)
 
 	memcpy(name, model->version.data, UUID_LEN);
 	memcpy(name + UUID_LEN, &incarnation, sizeof(incarnation));
-	StaticAssertStmt(UUID_LEN + sizeof(incarnation) == TNP_WIRE_MODEL, "a model's name has this size");
+	StaticAssertStmt(UUID_LEN + sizeof(incarnation) == TNP_WIRE_MODEL,
+					 "a model's name has this size");
 }
 
 /* The bytes of a question, allocated; NULL without memory. */
 static void *
-write_question(const PosteriorModel *model, const PosteriorDeviceRows *known_rows, const TnpRequest *r, uint64 *length)
+write_question(const PosteriorModel *model, const PosteriorDeviceRows *known_rows,
+			   const TnpRequest *r, uint64 *length)
 {
 	TnpWireRequest	ask;
 	TnpRows		given = known_rows->rows;
@@ -165,7 +178,8 @@ write_question(const PosteriorModel *model, const PosteriorDeviceRows *known_row
 	ask.kind = r->kind;
 	ask.reductions = r->reductions;
 	ask.n_levels = r->n_levels;
-	ask.flags = (known_rows->own ? TNP_EXECUTE_OWN : 0) | (r->queries.y != NULL ? TNP_EXECUTE_TARGETS : 0);
+	ask.flags =
+		(known_rows->own ? TNP_EXECUTE_OWN : 0) | (r->queries.y != NULL ? TNP_EXECUTE_TARGETS : 0);
 	*length = tnp_wire_request_length(&ask);
 	bytes = *length > 0 ? posterior_scratch_alloc(*length) : NULL;
 	if (bytes == NULL)
@@ -195,7 +209,8 @@ is_sound_reduction(const TnpRequest *r, const double *answer)
 
 /* Whether an answer can be one: what makes no sense must not reach a value, let alone an index. */
 static bool
-is_sound(const PosteriorModel *model, const PosteriorDeviceRows *known_rows, const TnpRequest *r, const double *answer)
+is_sound(const PosteriorModel *model, const PosteriorDeviceRows *known_rows, const TnpRequest *r,
+		 const double *answer)
 {
 	TnpDistributionKind kind;
 	int			components,
@@ -204,13 +219,15 @@ is_sound(const PosteriorModel *model, const PosteriorDeviceRows *known_rows, con
 
 	tnp_answer_shape(model->model, &kind, &components);
 	size = tnp_distribution_size(kind, components);
-	classes = known_rows->rows.n_classes > 0 ? Min(known_rows->rows.n_classes, components) : components;
+	classes =
+		known_rows->rows.n_classes > 0 ? Min(known_rows->rows.n_classes, components) : components;
 	switch (r->kind)
 	{
 		case TNP_REQUEST_PREDICT:
 			for (int64 i = 0; i < r->queries.n; i++, answer += size)
 			{
-				if (tnp_distribution_check(&(TnpDistribution) {kind, components, answer}, NULL) != TNP_OK)
+				if (tnp_distribution_check(&(TnpDistribution){kind, components, answer}, NULL)
+					!= TNP_OK)
 					return false;
 				for (int c = classes; kind == TNP_CLASSES && c < components; c++)
 					if (answer[c] != 0)
@@ -219,7 +236,10 @@ is_sound(const PosteriorModel *model, const PosteriorDeviceRows *known_rows, con
 			return true;
 		case TNP_REQUEST_SAMPLE:
 			for (int64 i = 0; i < r->draws * r->queries.n; i++)
-				if (!isfinite(answer[i]) || (kind == TNP_CLASSES && !(answer[i] >= 0 && answer[i] < classes && answer[i] == floor(answer[i]))))
+				if (!isfinite(answer[i])
+					|| (kind == TNP_CLASSES
+						&& !(answer[i] >= 0 && answer[i] < classes
+							 && answer[i] == floor(answer[i]))))
 					return false;
 			return true;
 		case TNP_REQUEST_REDUCE:
@@ -252,7 +272,8 @@ answer_length(const PosteriorModel *model, const TnpRequest *r)
 }
 
 TnpStatus
-posterior_device_execute(PosteriorModel *model, PosteriorDeviceRows *known_rows, TnpRequest *request, TnpError *error)
+posterior_device_execute(PosteriorModel *model, PosteriorDeviceRows *known_rows,
+						 TnpRequest *request, TnpError *error)
 {
 	TnpStatus	status = posterior_connect(0, error);
 
@@ -274,10 +295,12 @@ posterior_device_execute(PosteriorModel *model, PosteriorDeviceRows *known_rows,
 		{
 			case TNP_ANSWER:
 				if (header.length != answer_length(model, request))
-					status = posterior_corrupt(error, "an answer of %llu bytes instead of %llu", (unsigned long long) header.length,
-									 (unsigned long long) answer_length(model, request));
+					status = posterior_corrupt(error, "an answer of %llu bytes instead of %llu",
+											   (unsigned long long) header.length,
+											   (unsigned long long) answer_length(model, request));
 				else if (!is_sound(model, known_rows, request, parcel.bytes))
-					status = posterior_corrupt(error, "its numbers are no answer to what was asked");
+					status =
+						posterior_corrupt(error, "its numbers are no answer to what was asked");
 				else
 				{
 					if (header.length > 0)
@@ -291,11 +314,16 @@ posterior_device_execute(PosteriorModel *model, PosteriorDeviceRows *known_rows,
 				{
 					const TnpWireMissing *missing = parcel.bytes;
 
-					if (header.length != sizeof(*missing) || missing->rows < 0 || missing->rows > request->rows)
-						status = posterior_corrupt(error, "%llu bytes of what is missing", (unsigned long long) header.length);
+					if (header.length != sizeof(*missing) || missing->rows < 0
+						|| missing->rows > request->rows)
+						status = posterior_corrupt(error, "%llu bytes of what is missing",
+												   (unsigned long long) header.length);
 					else if (missing->model != 0 || round == 3)
 					{
-						/* it was there a moment ago: memory is too small for all that is asked at once */
+						/*
+						 * it was there a moment ago: memory is too small for all that is asked at
+						 * once
+						 */
 						status = posterior_no_device_memory(error);
 						model_evicted = missing->model != 0;
 						n_known = 0;
@@ -327,7 +355,8 @@ load_model(const PosteriorModel *model, const bytea *file, bool *missing, TnpErr
 {
 	uint64		size = file != NULL ? VARSIZE_ANY_EXHDR(file) : 0,
 				length = sizeof(TnpWireLoad) + MAXALIGN64(size);
-	TnpWireLoad *load = MemoryContextAllocExtended(CurrentMemoryContext, length, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	TnpWireLoad *load =
+		MemoryContextAllocExtended(CurrentMemoryContext, length, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	TnpHeader	header;
 	TnpParcel	parcel;
 	TnpStatus	status;
@@ -362,14 +391,17 @@ posterior_device_prepare(PosteriorModel *model, TnpError *error)
 	if (is_known(model))
 		return TNP_OK;
 	if (model->refused_by == posterior_welcome.pid)
-		return posterior_fault(error, "the device cannot compute this model", "the posterior server has refused it; posterior.device = cpu answers without a device");
+		return posterior_fault(
+			error, "the device cannot compute this model",
+			"the posterior server has refused it; posterior.device = cpu answers without a device");
 	status = load_model(model, NULL, &missing, error);
 	if (status == TNP_OK && missing)
 	{
 		bytea	   *file = posterior_model_file(model);
 
 		if (file == NULL)
-			return posterior_fault(error, "the posterior server lacks the model", "the row of the model is not visible any more");
+			return posterior_fault(error, "the posterior server lacks the model",
+								   "the row of the model is not visible any more");
 		status = load_model(model, file, &missing, error);
 		pfree(file);
 		if (status != TNP_OK && status != POSTERIOR_FAULT && status != TNP_INTERRUPTED)
@@ -409,7 +441,8 @@ posterior_device_statistics(TnpWireStatistics *statistics)
 	TnpStatus	status;
 	bool		good;
 
-	if (!posterior_is_shared || pg_atomic_read_u32(&posterior_server->state) != POSTERIOR_SERVER_READY)
+	if (!posterior_is_shared
+		|| pg_atomic_read_u32(&posterior_server->state) != POSTERIOR_SERVER_READY)
 		return false;
 	status = posterior_connect(until, &error);
 	if (status == TNP_OK)

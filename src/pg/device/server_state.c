@@ -43,10 +43,14 @@ posterior_server_explain(TnpError *why)
 	switch ((PosteriorServerState) pg_atomic_read_u32(&posterior_server->state))
 	{
 		case POSTERIOR_SERVER_OFF:
-			strlcpy(why->message, "none was started with PostgreSQL: there was no GPU, no pg_posterior_cuda.so, or posterior.device was cpu", sizeof(why->message));
+			strlcpy(why->message,
+					"none was started with PostgreSQL: there was no GPU, no pg_posterior_cuda.so, "
+					"or posterior.device was cpu",
+					sizeof(why->message));
 			break;
 		case POSTERIOR_SERVER_WAITING:
-			snprintf(why->message, sizeof(why->message), "it will be started again; %.*s", (int) sizeof(server->ended) - 1, server->ended);
+			snprintf(why->message, sizeof(why->message), "it will be started again; %.*s",
+					 (int) sizeof(server->ended) - 1, server->ended);
 			break;
 		default:
 			strlcpy(why->message, "it is being started", sizeof(why->message));

@@ -1,6 +1,6 @@
 /*
- * server_state.h: what sessions and the supervisor know together of the server for devices: settings,
- * its socket, its state in shared memory.
+ * server_state.h: what sessions and the supervisor know together of the server for devices:
+ * settings, its socket, its state in shared memory.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -51,7 +51,8 @@ typedef struct PosteriorServer
 	pg_atomic_uint64 since;		/* TimestampTz of the last start */
 	pg_atomic_uint64 faults;	/* requests that failed because of server or device */
 	pg_atomic_uint64 fallbacks; /* of these, those that the CPU answered */
-	char		ended[128];		/* how the last one ended; read while it is written: for display only */
+	/* how the last one ended; read while it is written: for display only */
+	char		ended[128];
 } PosteriorServer;
 
 extern PosteriorServer *posterior_server;

@@ -12,13 +12,16 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-static const char *const states[] = {
-	[POSTERIOR_SERVER_OFF] = "off",[POSTERIOR_SERVER_STARTING] = "starting",[POSTERIOR_SERVER_READY] = "ready",[POSTERIOR_SERVER_WAITING] = "waiting"
-};
+static const char *const states[] = {[POSTERIOR_SERVER_OFF] = "off",
+									 [POSTERIOR_SERVER_STARTING] = "starting",
+									 [POSTERIOR_SERVER_READY] = "ready",
+									 [POSTERIOR_SERVER_WAITING] = "waiting"};
 
 /*
- * server_state(OUT state text, pid integer, started timestamptz, starts bigint, faults bigint, fallbacks bigint, last_end text, OUT clients, waiting, requests, batches, largest_batch,
- * failures, cancelled, rows_received, builds, appends, evictions, models, encodings, memory_used, memory_limit bigint)
+ * server_state(OUT state text, pid integer, started timestamptz, starts bigint, faults bigint,
+ * fallbacks bigint, last_end text, OUT clients, waiting, requests, batches, largest_batch,
+ * failures, cancelled, rows_received, builds, appends, evictions, models, encodings, memory_used,
+ * memory_limit bigint)
  */
 PG_FUNCTION_INFO_V1(posterior_server_state);
 Datum
@@ -51,8 +54,10 @@ posterior_server_state(PG_FUNCTION_ARGS)
 	nulls[6] = ended[0] == '\0';
 	if (posterior_device_statistics(&s))
 	{
-		uint64		counts[] = {s.clients, s.waiting, s.requests, s.batches, s.largest_batch, s.failures, s.cancelled, s.rows_received, s.builds,
-			s.appends, s.evictions, s.models, s.encodings, s.memory_used, s.device.memory_limit};
+		uint64 counts[] = {s.clients,       s.waiting,     s.requests,           s.batches,
+						   s.largest_batch, s.failures,    s.cancelled,          s.rows_received,
+						   s.builds,        s.appends,     s.evictions,          s.models,
+						   s.encodings,     s.memory_used, s.device.memory_limit};
 
 		for (int i = 0; i < lengthof(counts); i++)
 		{
@@ -63,7 +68,10 @@ posterior_server_state(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
 }
 
-/* server_device(OUT provider text, name text, version text, precision text, memory bigint, memory_limit bigint, memory_used bigint): NULLs without a server */
+/*
+ * server_device(OUT provider text, name text, version text, precision text, memory bigint,
+ * memory_limit bigint, memory_used bigint): NULLs without a server
+ */
 PG_FUNCTION_INFO_V1(posterior_server_device_info);
 Datum
 posterior_server_device_info(PG_FUNCTION_ARGS)

@@ -1,11 +1,15 @@
 /*
- * supervisor.c: starts the server for devices, reads what it says, starts it anew when it has ended, and ends it with PostgreSQL.
+ * supervisor.c: starts the server for devices, reads what it says, starts it anew when it has
+ * ended, and ends it with PostgreSQL.
  *
- * The server is a program of its own, started with exec: no CUDA function is ever called in a process that has PostgreSQL's shared memory mapped. Its standard input is a pipe that nobody
- * writes to, so it notices the supervisor's end, however that comes; its standard error is a pipe of lines (main.c of the server says which). When no line has come for
- * posterior.device_timeout, the server hangs and is killed.
+ * The server is a program of its own, started with exec: no CUDA function is ever called in a
+ * process that has PostgreSQL's shared memory mapped. Its standard input is a pipe that nobody
+ * writes to, so it notices the supervisor's end, however that comes; its standard error is a pipe
+ * of lines (main.c of the server says which). When no line has come for posterior.device_timeout,
+ * the server hangs and is killed.
  *
- * A server that was ready and then is killed is started anew at once; one that cannot start, or that fails soon, each time after twice the time.
+ * A server that was ready and then is killed is started anew at once; one that cannot start, or
+ * that fails soon, each time after twice the time.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -61,7 +65,8 @@ static TimestampTz next_start = 0,
 bool
 posterior_device_seen(void)
 {
-	static const char *const files[] = {"/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg", "/dev/nvhost-gpu"};
+	static const char *const files[] = {"/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg",
+										"/dev/nvhost-gpu"};
 
 	for (int i = 0; i < lengthof(files); i++)
 		if (access(files[i], F_OK) == 0)
@@ -85,20 +90,22 @@ posterior_supervisor_register(void)
 	library_path(library, sizeof(library));
 	if (posterior_device == POSTERIOR_DEVICE_CPU)
 		return;
-	if (posterior_device == POSTERIOR_DEVICE_AUTO && posterior_server_device == 0 && !(posterior_device_seen() && access(library, R_OK) == 0))
+	if (posterior_device == POSTERIOR_DEVICE_AUTO && posterior_server_device == 0
+		&& !(posterior_device_seen() && access(library, R_OK) == 0))
 		return;
 	memset(&worker, 0, sizeof(worker));
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
 	worker.bgw_start_time = BgWorkerStart_PostmasterStart;
 	worker.bgw_restart_time = 1;
 	strlcpy(worker.bgw_library_name, "pg_posterior", sizeof(worker.bgw_library_name));
-	strlcpy(worker.bgw_function_name, "posterior_supervisor_main", sizeof(worker.bgw_function_name));
+	strlcpy(worker.bgw_function_name, "posterior_supervisor_main",
+			sizeof(worker.bgw_function_name));
 	strlcpy(worker.bgw_name, "posterior supervisor", sizeof(worker.bgw_name));
 	strlcpy(worker.bgw_type, "posterior supervisor", sizeof(worker.bgw_type));
 	RegisterBackgroundWorker(&worker);
 }
 
-/* ---- the child ----------------------------------------------------------------------------------------------------- */
+/* ---- the child ------------------------------------------------------------------------------- */
 
 static void
 set_state(PosteriorServerState state)
@@ -114,8 +121,14 @@ make_arguments(char **argv, char *words, size_t size)
 				library[MAXPGPATH],
 				number[32],
 				memory[32];
-	const char *all[] = {NULL, "--supervised", "--socket", POSTERIOR_SOCKET, "--device", posterior_server_device == 1 ? "cpu" : "cuda",
-		"--library", NULL, "--ordinal", NULL, "--memory", NULL, "--precision", posterior_precision == TNP_PRECISION_FP32 ? "fp32" : "fp16",
+	const char *all[] = {
+		NULL,          "--supervised",
+		"--socket",    POSTERIOR_SOCKET,
+		"--device",    posterior_server_device == 1 ? "cpu" : "cuda",
+		"--library",   NULL,
+		"--ordinal",   NULL,
+		"--memory",    NULL,
+		"--precision", posterior_precision == TNP_PRECISION_FP32 ? "fp32" : "fp16",
 	};
 	size_t		at = 0;
 
@@ -300,9 +313,12 @@ static void
 child_ended(void)
 {
 	int			status = reap(false);
-	bool		was_ready = pg_atomic_read_u32(&posterior_server->state) == POSTERIOR_SERVER_READY,
-				killed = WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM),
-				young = !TimestampDifferenceExceeds((TimestampTz) pg_atomic_read_u64(&posterior_server->since), GetCurrentTimestamp(), SOON);
+	bool was_ready = pg_atomic_read_u32(&posterior_server->state) == POSTERIOR_SERVER_READY,
+		 killed =
+			 WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM),
+		 young =
+			 !TimestampDifferenceExceeds((TimestampTz) pg_atomic_read_u64(&posterior_server->since),
+										 GetCurrentTimestamp(), SOON);
 	int			wait = FIRST_DELAY;
 
 	if (young && !(was_ready && killed))
@@ -311,9 +327,11 @@ child_ended(void)
 		delay = Min(2 * delay, LAST_DELAY);
 	}
 	if (WIFSIGNALED(status))
-		snprintf(posterior_server->ended, sizeof(posterior_server->ended), "it was ended by signal %d", WTERMSIG(status));
+		snprintf(posterior_server->ended, sizeof(posterior_server->ended),
+				 "it was ended by signal %d", WTERMSIG(status));
 	else if (was_ready)
-		snprintf(posterior_server->ended, sizeof(posterior_server->ended), "it exited with status %d", WEXITSTATUS(status));
+		snprintf(posterior_server->ended, sizeof(posterior_server->ended),
+				 "it exited with status %d", WEXITSTATUS(status));
 	close_child();
 	next_start = GetCurrentTimestamp() + wait * 1000L;
 	set_state(wait > 1000 ? POSTERIOR_SERVER_WAITING : POSTERIOR_SERVER_STARTING);
@@ -339,7 +357,7 @@ end_child(int code, Datum argument)
 	pg_atomic_write_u64(&posterior_server->pid, 0);
 }
 
-/* ---- the worker ---------------------------------------------------------------------------------------------------- */
+/* ---- the worker ------------------------------------------------------------------------------ */
 
 /* A setting may have changed: another command line is another server. */
 static void
@@ -350,7 +368,9 @@ reconsider(void)
 
 	ProcessConfigFile(PGC_SIGHUP);
 	make_arguments(argv, lookup, sizeof(lookup));
-	if (child > 0 && (posterior_device == POSTERIOR_DEVICE_CPU || memcmp(lookup, arguments, sizeof(lookup)) != 0))
+	if (child > 0
+		&& (posterior_device == POSTERIOR_DEVICE_CPU
+			|| memcmp(lookup, arguments, sizeof(lookup)) != 0))
 	{
 		ereport(LOG,
 				(errmsg("posterior server is ended because its settings have changed")));
@@ -362,7 +382,8 @@ reconsider(void)
 	next_start = 0;
 	delay = FIRST_DELAY;
 	if (child == 0)
-		set_state(posterior_device == POSTERIOR_DEVICE_CPU ? POSTERIOR_SERVER_OFF : POSTERIOR_SERVER_STARTING);
+		set_state(posterior_device == POSTERIOR_DEVICE_CPU ? POSTERIOR_SERVER_OFF
+														   : POSTERIOR_SERVER_STARTING);
 }
 
 /* ms until something is to be done although nothing happens; -1: nothing. */
@@ -401,18 +422,23 @@ posterior_supervisor_main(Datum argument)
 			ConfigReloadPending = false;
 			reconsider();
 		}
-		if (child == 0 && posterior_device != POSTERIOR_DEVICE_CPU && GetCurrentTimestamp() >= next_start)
+		if (child == 0 && posterior_device != POSTERIOR_DEVICE_CPU
+			&& GetCurrentTimestamp() >= next_start)
 			start_child();
 		timeout = until_next();
-		events = WaitLatchOrSocket(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | (timeout >= 0 ? WL_TIMEOUT : 0) | (child > 0 ? WL_SOCKET_READABLE : 0),
-								   child > 0 ? output : PGINVALID_SOCKET, timeout, PG_WAIT_EXTENSION);
+		events =
+			WaitLatchOrSocket(MyLatch,
+							  WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | (timeout >= 0 ? WL_TIMEOUT : 0)
+								  | (child > 0 ? WL_SOCKET_READABLE : 0),
+							  child > 0 ? output : PGINVALID_SOCKET, timeout, PG_WAIT_EXTENSION);
 		if (events & WL_LATCH_SET)
 			ResetLatch(MyLatch);
 		if (child == 0)
 			continue;
 		if ((events & WL_SOCKET_READABLE) && !read_lines())
 			child_ended();
-		else if (TimestampDifferenceExceeds(last_sign, GetCurrentTimestamp(), posterior_device_timeout * 1000))
+		else if (TimestampDifferenceExceeds(last_sign, GetCurrentTimestamp(),
+											posterior_device_timeout * 1000))
 		{
 			ereport(WARNING,
 					(errmsg("posterior server is killed because it hangs"),

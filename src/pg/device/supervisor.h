@@ -15,7 +15,10 @@ extern int	posterior_precision;	/* posterior.precision: TnpPrecision */
 extern int	posterior_server_device;	/* posterior.server_device: 0 cuda, 1 cpu */
 extern char *posterior_server_program;	/* posterior.server_program */
 
-/* Called by _PG_init while libraries are preloaded: have the supervisor started, if there is a device to supervise a server for. */
+/*
+ * Called by _PG_init while libraries are preloaded: have the supervisor started, if there is a
+ * device to supervise a server for.
+ */
 void		posterior_supervisor_register(void);
 
 /* Whether there seems to be a GPU: looks for the driver's files, calls nothing. */

@@ -1,5 +1,6 @@
 /*
- * engine_env.h: the environments in which the engine computes: memory, interrupts, threads, kernels.
+ * engine_env.h: the environments in which the engine computes: memory, interrupts, threads,
+ * kernels.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -10,7 +11,9 @@
 
 #include "engine/tnp.h"
 
-/* Values of posterior.kernels; the last one is only in the keys of entries that a device encodes. */
+/*
+ * Values of posterior.kernels; the last one is only in the keys of entries that a device encodes.
+ */
 enum
 {
 	POSTERIOR_KERNELS_CPU,
@@ -25,8 +28,8 @@ extern int	posterior_threads;	/* posterior.threads; 0: four, or as many as there
 TnpEnv		posterior_env(MemoryContext context);
 
 /*
- * The environment of a model that all sessions share: what lasts lies in the arena, what a call needs
- * in this process's own memory.
+ * The environment of a model that all sessions share: what lasts lies in the arena, what a call
+ * needs in this process's own memory.
  */
 TnpEnv		posterior_shared_env(void);
 

@@ -1,9 +1,10 @@
 /*
- * model_cache.c: the models that a session uses. A model is a row of posterior.model_file; the session keeps the parsed form
- * of those it has used lately, found again by name and the row's version, so that another file under an old name is another model.
+ * model_cache.c: the models that a session uses. A model is a row of posterior.model_file; the
+ * session keeps the parsed form of those it has used lately, found again by name and the row's
+ * version, so that another file under an old name is another model.
  *
- * The row is read under the active snapshot with the caller's rights (SELECT is granted to everyone), so a prediction uses the model that its
- * statement can see, on a standby as well.
+ * The row is read under the active snapshot with the caller's rights (SELECT is granted to
+ * everyone), so a prediction uses the model that its statement can see, on a standby as well.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -45,7 +46,7 @@ destroy(PosteriorModel *model)
 	pfree(model);
 }
 
-/* ---- models in the arena ------------------------------------------------------------------- */
+/* ---- models in the arena --------------------------------------------------------------------- */
 
 static dlist_head *all_weights = NULL;	/* in shared memory, under the lock of the directory */
 
@@ -120,7 +121,7 @@ PosteriorSharedPart posterior_weights_part = {
 	.forget = weights_forget,.oldest = weights_oldest,.evict = weights_evict
 };
 
-/* ---- models of this session ---------------------------------------------------------------- */
+/* ---- models of this session ------------------------------------------------------------------ */
 
 /* Forget parsed models that nobody uses, beyond the few most recent. */
 static void
@@ -150,7 +151,8 @@ find(const char *name, const pg_uuid_t *version)
 	{
 		PosteriorModel *m = *link;
 
-		if (m->kernels == posterior_kernels && strcmp(m->name, name) == 0 && memcmp(&m->version, version, sizeof(pg_uuid_t)) == 0)
+		if (m->kernels == posterior_kernels && strcmp(m->name, name) == 0
+			&& memcmp(&m->version, version, sizeof(pg_uuid_t)) == 0)
 		{
 			*link = m->next;
 			m->next = models;
@@ -187,7 +189,8 @@ pin_weights(const pg_uuid_t *version)
 	{
 		PosteriorWeights *w = dlist_container(PosteriorWeights, node, iter.cur);
 
-		if (w->incarnation == posterior_incarnation() && w->kernels == posterior_kernels && memcmp(&w->version, version, sizeof(pg_uuid_t)) == 0)
+		if (w->incarnation == posterior_incarnation() && w->kernels == posterior_kernels
+			&& memcmp(&w->version, version, sizeof(pg_uuid_t)) == 0)
 		{
 			w->pins++;
 			w->used = posterior_tick();
@@ -208,15 +211,20 @@ share_weights(const char *name, const pg_uuid_t *version, bytea *file)
 			   *other;
 	TnpModel   *model;
 	TnpError	error;
-	TnpStatus	status = tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &model, &error);
+	TnpStatus status =
+		tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &model, &error);
 	bool		room;
 
-	/* weights of 16 bits are there as floats, as packed floats and as packed halves: five times the file */
+	/*
+	 * weights of 16 bits are there as floats, as packed floats and as packed halves: five times the
+	 * file
+	 */
 	room = status == TNP_NO_MEMORY && posterior_make_room(5 * VARSIZE_ANY(file));
 	for (int i = 1; room; i++)
 	{
 		status = tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &model, &error);
-		room = status == TNP_NO_MEMORY && i < POSTERIOR_EVICTIONS && posterior_evict(VARSIZE_ANY(file) << i);
+		room = status == TNP_NO_MEMORY && i < POSTERIOR_EVICTIONS
+			&& posterior_evict(VARSIZE_ANY(file) << i);
 	}
 	if (status == TNP_NO_MEMORY)
 		return NULL;
@@ -262,7 +270,8 @@ adopt_weights(const char *name, const pg_uuid_t *version, PosteriorWeights *weig
 static PosteriorModel *
 open_model(const char *name, const pg_uuid_t *version, bytea *file)
 {
-	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext, "posterior model", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext memory =
+		AllocSetContextCreate(CurrentMemoryContext, "posterior model", ALLOCSET_DEFAULT_SIZES);
 	TnpEnv		env = posterior_env(memory);
 	PosteriorModel *m;
 	TnpModel   *model;
@@ -285,12 +294,15 @@ static void
 no_such_model(const char *name)
 {
 	ereport(ERROR,
-			(errcode(ERRCODE_UNDEFINED_OBJECT),
-			 errmsg("model \"%s\" does not exist", name),
-			 errhint("The view posterior.models lists the models; the settings posterior.model and posterior.class_model choose; posterior.load_model loads another.")));
+			(errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("model \"%s\" does not exist", name),
+			 errhint("The view posterior.models lists the models; the settings posterior.model and "
+					 "posterior.class_model choose; posterior.load_model loads another.")));
 }
 
-/* One row of posterior.model_file: a single value by model name, or an error; the result incarnations in the SPI context. */
+/*
+ * One row of posterior.model_file: a single value by model name, or an error; the result
+ * incarnations in the SPI context.
+ */
 static Datum
 select_value(SPIPlanPtr *plan, const char *query, const char *name)
 {
@@ -334,7 +346,9 @@ posterior_model_file(const PosteriorModel *model)
 		elog(ERROR, "could not connect to SPI");
 	if (plan == NULL)
 	{
-		SPIPlanPtr	fresh = SPI_prepare("SELECT file FROM posterior.model_file WHERE version OPERATOR(pg_catalog.=) $1", 1, &type);
+		SPIPlanPtr fresh = SPI_prepare(
+			"SELECT file FROM posterior.model_file WHERE version OPERATOR(pg_catalog.=) $1", 1,
+			&type);
 
 		if (fresh == NULL || SPI_keepplan(fresh) != 0)
 			elog(ERROR, "could not prepare to read posterior.model_file");
@@ -407,21 +421,24 @@ posterior_model_pin(const char *name, MemoryContext owner)
 	pg_uuid_t	version;
 
 	if (name == NULL || name[0] == '\0')
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("no model is chosen"),
-				 errhint("SET posterior.model, or for labels posterior.class_model, to one of the models in the view posterior.models.")));
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("no model is chosen"),
+						errhint("SET posterior.model, or for labels posterior.class_model, to one "
+								"of the models in the view posterior.models.")));
 	posterior_shared_attach();
 	callback = MemoryContextAlloc(owner, sizeof(MemoryContextCallback));
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
-	version = *DatumGetUUIDP(select_value(&version_plan, "SELECT version FROM posterior.model_file WHERE name OPERATOR(pg_catalog.=) $1", name));
+	version = *DatumGetUUIDP(select_value(
+		&version_plan,
+		"SELECT version FROM posterior.model_file WHERE name OPERATOR(pg_catalog.=) $1", name));
 	m = find(name, &version);
 	if (m == NULL && posterior_is_shared && (weights = pin_weights(&version)) != NULL)
 		m = adopt_weights(name, &version, weights);
 	if (m == NULL)
 	{
-		bytea	   *file = DatumGetByteaPP(select_value(&file_plan, "SELECT file FROM posterior.model_file WHERE name OPERATOR(pg_catalog.=) $1", name));
+		bytea *file = DatumGetByteaPP(select_value(
+			&file_plan,
+			"SELECT file FROM posterior.model_file WHERE name OPERATOR(pg_catalog.=) $1", name));
 
 		if (posterior_is_shared && (weights = share_weights(name, &version, file)) != NULL)
 			m = adopt_weights(name, &version, weights);

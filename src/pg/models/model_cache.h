@@ -31,11 +31,15 @@ typedef struct PosteriorWeights
 
 extern PosteriorSharedPart posterior_weights_part;
 
-/* A model file, parsed, as this session uses it. Unless it is shared, everything about it incarnations in `memory`, encodings included while they are computed. */
+/*
+ * A model file, parsed, as this session uses it. Unless it is shared, everything about it
+ * incarnations in `memory`, encodings included while they are computed.
+ */
 typedef struct PosteriorModel
 {
 	char		name[NAMEDATALEN];
-	pg_uuid_t	version;		/* of the row in posterior.model_file: another file has another one */
+	/* of the row in posterior.model_file: another file has another one */
+	pg_uuid_t	version;
 	int			kernels;		/* setting posterior.kernels when it was opened */
 	TnpModel   *model;
 	uint64		refused_by;		/* pid of the server whose device cannot compute it, or 0 */
@@ -45,7 +49,10 @@ typedef struct PosteriorModel
 	struct PosteriorModel *next;
 } PosteriorModel;
 
-/* The model of this name, as the active snapshot shows it. It stays until `owner` is reset or deleted. */
+/*
+ * The model of this name, as the active snapshot shows it. It stays until `owner` is reset or
+ * deleted.
+ */
 PosteriorModel *posterior_model_pin(const char *name, MemoryContext owner);
 
 /* The bytes of a model's file, allocated, if the active snapshot still shows its row, else NULL. */

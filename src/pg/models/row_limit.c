@@ -1,9 +1,9 @@
 /*
  * row_limit.c: how many rows a prediction is made from at most, and what more of them would cost.
  *
- * Each row of a context reads the others, so a table of a million rows, asked by mistake, would take
- * hours and gigabytes. The check depends on rows and settings alone, never on what the cache holds:
- * the same statement fails or succeeds whatever other sessions have encoded.
+ * Each row of a context reads the others, so a table of a million rows, asked by mistake, would
+ * take hours and gigabytes. The check depends on rows and settings alone, never on what the cache
+ * holds: the same statement fails or succeeds whatever other sessions have encoded.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -15,12 +15,14 @@
 
 int			posterior_row_limit = -1;
 
-#define RATE 1e10				/* multiplications a second that the estimate of time is stated for */
+/* multiplications a second that the estimate of time is stated for */
+#define RATE 1e10
 
 int64
 posterior_row_limit_of(const PosteriorModel *model)
 {
-	int64		limit = posterior_row_limit >= 0 ? posterior_row_limit : tnp_model_info(model->model)->row_limit;
+	int64 limit =
+		posterior_row_limit >= 0 ? posterior_row_limit : tnp_model_info(model->model)->row_limit;
 
 	return limit > 0 ? limit : PG_INT64_MAX;
 }
@@ -60,17 +62,21 @@ time_in_words(double seconds)
 static int
 detail(const PosteriorModel *model, int64 n, int n_features)
 {
-	double		row = tnp_model_info(model->model)->encoding_bytes_per_row + (n_features + 1) * sizeof(double);
+	double row =
+		tnp_model_info(model->model)->encoding_bytes_per_row + (n_features + 1) * sizeof(double);
 
-	return errdetail("Encoding %lld rows by model \"%s\" takes %s of memory and, at 10 billion multiplications a second, %s; time grows with the square of the rows.",
-					 (long long) n, model->name, memory_in_words(n * row), time_in_words(tnp_encoding_cost(model->model, n) / RATE));
+	return errdetail("Encoding %lld rows by model \"%s\" takes %s of memory and, at 10 billion "
+					 "multiplications a second, %s; time grows with the square of the rows.",
+					 (long long) n, model->name, memory_in_words(n * row),
+					 time_in_words(tnp_encoding_cost(model->model, n) / RATE));
 }
 
 /* The ways out: a HINT. */
 static int
 hint(void)
 {
-	return errhint("Take fewer rows: max_rows of a named context, those nearest to the question, or a sample; or a model of a higher limit; or raise posterior.row_limit.");
+	return errhint("Take fewer rows: max_rows of a named context, those nearest to the question, "
+				   "or a sample; or a model of a higher limit; or raise posterior.row_limit.");
 }
 
 void
@@ -79,11 +85,10 @@ posterior_check_row_limit(const PosteriorModel *model, const char *whose, int64 
 	int64		limit = posterior_row_limit_of(model);
 
 	if (n > limit)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("%s has %lld rows, the limit is %lld", whose, (long long) n, (long long) limit),
-				 detail(model, n, n_features),
-				 hint()));
+		ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+						errmsg("%s has %lld rows, the limit is %lld", whose, (long long) n,
+							   (long long) limit),
+						detail(model, n, n_features), hint()));
 }
 
 void
@@ -103,8 +108,10 @@ posterior_warn_row_limit(const PosteriorModel *model, const char *whose, int n_f
 {
 	int64		limit = posterior_row_limit_of(model);
 
-	ereport(WARNING,
-			(errmsg("%s has more than %lld rows, which are the limit: predictions from it will be refused", whose, (long long) limit),
-			 detail(model, limit, n_features),
-			 hint()));
+	ereport(
+		WARNING,
+		(errmsg(
+			 "%s has more than %lld rows, which are the limit: predictions from it will be refused",
+			 whose, (long long) limit),
+		 detail(model, limit, n_features), hint()));
 }

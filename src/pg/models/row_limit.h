@@ -14,12 +14,15 @@ extern int	posterior_row_limit;	/* posterior.row_limit; -1: as the model says, 0
 int64		posterior_row_limit_of(const PosteriorModel *model);
 
 /* Raise if n rows are too many. `whose` begins the message: whose rows they are. */
-void		posterior_check_row_limit(const PosteriorModel *model, const char *whose, int64 n, int n_features);
+void		posterior_check_row_limit(const PosteriorModel *model, const char *whose, int64 n,
+									  int n_features);
 
 /* Raise: there are more rows than the limit, how many more is not known. */
-pg_noreturn void posterior_beyond_row_limit(const PosteriorModel *model, const char *whose, int n_features);
+pg_noreturn void posterior_beyond_row_limit(const PosteriorModel *model, const char *whose,
+											int n_features);
 
 /* Warn of the same for a context that has not been asked yet. */
-void		posterior_warn_row_limit(const PosteriorModel *model, const char *whose, int n_features);
+void		posterior_warn_row_limit(const PosteriorModel *model, const char *whose,
+									 int n_features);
 
 #endif							/* POSTERIOR_ROW_LIMIT_H */

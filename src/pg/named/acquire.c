@@ -1,6 +1,7 @@
 /*
- * acquire.c: the encoding of a named context under the active snapshot, by the shortest way that is surely right: a proof that the rows are those of
- * an earlier reader, or those and a few new ones; else by reading the rows.
+ * acquire.c: the encoding of a named context under the active snapshot, by the shortest way that is
+ * surely right: a proof that the rows are those of an earlier reader, or those and a few new ones;
+ * else by reading the rows.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -38,7 +39,8 @@ typedef struct Question
 	const PosteriorNamed *named;
 	MemoryContext memory;		/* ends with the question */
 	bool		share;			/* what is encoded may be used by others */
-	bool		prove;			/* the writer log knows about the snapshot: what is read may be published with `mark` */
+	/* the writer log knows about the snapshot: what is read may be published with `mark` */
+	bool		prove;
 	bool		plain;			/* rows have places */
 	PosteriorNewRows own;			/* rows of this transaction */
 	Oid			file;
@@ -53,13 +55,16 @@ explain(const PosteriorNamed *named, const char *why)
 {
 	ereport(DEBUG1,
 			(errmsg_internal("context \"%s\": rows are read because %s", named->name, why),
-			 posterior_is_shared ? 0 : errhint("With pg_posterior in shared_preload_libraries all sessions share encodings, and rows are read only when they have changed.")));
+			 posterior_is_shared
+				 ? 0
+				 : errhint("With pg_posterior in shared_preload_libraries all sessions share "
+						   "encodings, and rows are read only when they have changed.")));
 }
 
 /*
  * All rows have been read, and will not be read again: the table may change from here on. A proof
- * that is published later says what the snapshot showed, by the writer log as it was before the rows were
- * read, so whatever comes meanwhile is new to it.
+ * that is published later says what the snapshot showed, by the writer log as it was before the
+ * rows were read, so whatever comes meanwhile is new to it.
  */
 static void
 let_go(const Question *q)
@@ -76,8 +81,9 @@ count(const Question *q, PosteriorLookupOutcome outcome, const PosteriorContextH
 							 posterior_lookup_outcomes[outcome].context_column,
 							 posterior_lookup_outcomes[outcome].meaning)));
 	if (posterior_is_shared)
-		posterior_reuse_state_count(&q->named->id, outcome, posterior_cached_rows(e->cached), posterior_cached_prefix(e->cached),
-							  (int64) posterior_cached_bytes(e->cached));
+		posterior_reuse_state_count(&q->named->id, outcome, posterior_cached_rows(e->cached),
+									posterior_cached_prefix(e->cached),
+									(int64) posterior_cached_bytes(e->cached));
 }
 
 /* Let later readers know what this one saw. */
@@ -106,11 +112,12 @@ publish(const Question *q, const PosteriorContextHandle *e, int64 total, ItemPoi
 	posterior_reuse_state_prove(&q->named->id, &proof);
 }
 
-/* ---- reading all rows ---------------------------------------------------------------------------------------------- */
+/* ---- reading all rows ------------------------------------------------------------------------ */
 
 /*
- * Whether what was read begins with what others have written, `content->others` rows, and these are a context of which all depends on them alone: so that they can be
- * encoded for all, and the rows of this transaction come after them.
+ * Whether what was read begins with what others have written, `content->others` rows, and these are
+ * a context of which all depends on them alone: so that they can be encoded for all, and the rows
+ * of this transaction come after them.
  */
 static bool
 comes_last(const Question *q, const PosteriorContent *content)
@@ -118,17 +125,23 @@ comes_last(const Question *q, const PosteriorContent *content)
 	int64		n = content->rows->n,
 				own = n - content->others;
 
-	return q->prove && q->own.n > 0 && content->others >= Max(tnp_model_info(q->model->model)->min_rows, 1)
-		&& posterior_named_start(q->named, content->total - own) == posterior_named_start(q->named, content->total)
+	return q->prove && q->own.n > 0
+		&& content->others >= Max(tnp_model_info(q->model->model)->min_rows, 1)
+		&& posterior_named_start(q->named, content->total - own)
+			   == posterior_named_start(q->named, content->total)
 		&& posterior_named_prefix(q->named, q->model->model, content->total - own, content->others)
-		== posterior_named_prefix(q->named, q->model->model, content->total, n);
+			   == posterior_named_prefix(q->named, q->model->model, content->total, n);
 }
 
 static PosteriorContextHandle *
 by_content(const Question *q, bool fresh)
 {
 	PosteriorContent content;
-	PosteriorLookup lookup = {.model = q->model,.context = q->named->version,.classes = q->named->classes,.publish = q->share,.grows = true};
+	PosteriorLookup lookup = {.model = q->model,
+							  .context = q->named->version,
+							  .classes = q->named->classes,
+							  .publish = q->share,
+							  .grows = true};
 	PosteriorLookupOutcome outcome;
 	PosteriorContextHandle *e;
 	TnpRows		all;
@@ -177,9 +190,12 @@ proof_labels(const PosteriorReuseProof *proof)
 	return (PosteriorLabelList) {proof->n_labels, proof->label_bytes, proof->labels};
 }
 
-/* ---- proofs -------------------------------------------------------------------------------------------------------- */
+/* ---- proofs ---------------------------------------------------------------------------------- */
 
-/* Whether the trigger of this name is there, is ours, and fires for everything that it is for: always, or at least when an apply worker writes. */
+/*
+ * Whether the trigger of this name is there, is ours, and fires for everything that it is for:
+ * always, or at least when an apply worker writes.
+ */
 static bool
 fires(Relation relation, const char *name, const char *function, int16 type, bool always)
 {
@@ -197,8 +213,8 @@ fires(Relation relation, const char *name, const char *function, int16 type, boo
 				  && (always || t->tgenabled != TRIGGER_FIRES_ON_REPLICA)))
 			return false;
 		return (t->tgtype & type) == type && TRIGGER_FOR_AFTER(t->tgtype)
-			&& TRIGGER_FOR_ROW(t->tgtype) == TRIGGER_FOR_ROW(type) && t->tgqual == NULL && t->tgnattr == 0
-			&& called != NULL && strcmp(called, function) == 0
+			&& TRIGGER_FOR_ROW(t->tgtype) == TRIGGER_FOR_ROW(type) && t->tgqual == NULL
+			&& t->tgnattr == 0 && called != NULL && strcmp(called, function) == 0
 			&& get_func_namespace(t->tgfoid) == get_namespace_oid("posterior", true);
 	}
 	return false;
@@ -210,15 +226,22 @@ cannot_be_watched(Relation relation)
 {
 	if (relation->rd_rel->relam != HEAP_TABLE_AM_OID)
 		return "its relation is no heap";
-	if (relation->rd_rel->relkind != RELKIND_RELATION || relation->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
+	if (relation->rd_rel->relkind != RELKIND_RELATION
+		|| relation->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
 		return "its relation is no permanent table";
 	if (GUARD(NO_INHERITANCE, relation->rd_rel->relhassubclass || relation->rd_rel->relispartition
 			  || has_superclass(RelationGetRelid(relation))))
 		return "its table has parents or children, or is a partition";
-	/* an apply worker fires no statement triggers for UPDATE and DELETE: without the third nobody would tell of these */
-	if (!fires(relation, "posterior_note_statement", "note_statement", TRIGGER_TYPE_DELETE | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_TRUNCATE, true)
-		|| !fires(relation, "posterior_note_insert", "note_insert", TRIGGER_TYPE_ROW | TRIGGER_TYPE_INSERT, true)
-		|| !fires(relation, "posterior_note_change", "note_change", TRIGGER_TYPE_ROW | TRIGGER_TYPE_DELETE | TRIGGER_TYPE_UPDATE, false))
+	/*
+	 * an apply worker fires no statement triggers for UPDATE and DELETE: without the third nobody
+	 * would tell of these
+	 */
+	if (!fires(relation, "posterior_note_statement", "note_statement",
+			   TRIGGER_TYPE_DELETE | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_TRUNCATE, true)
+		|| !fires(relation, "posterior_note_insert", "note_insert",
+				  TRIGGER_TYPE_ROW | TRIGGER_TYPE_INSERT, true)
+		|| !fires(relation, "posterior_note_change", "note_change",
+				  TRIGGER_TYPE_ROW | TRIGGER_TYPE_DELETE | TRIGGER_TYPE_UPDATE, false))
 		return "its table's triggers are missing or not enabled always";
 	return NULL;
 }
@@ -241,16 +264,19 @@ typedef struct More
 } More;
 
 /*
- * Of the rows at these places those that the snapshot shows, if they come after `n` rows, `before->total` with those before the window, and window and prefix stay.
+ * Of the rows at these places those that the snapshot shows, if they come after `n` rows,
+ * `before->total` with those before the window, and window and prefix stay.
  */
 static bool
-read_more(const Question *q, const PosteriorReuseProof *proof, int64 n, const More *before, int n_places, const ItemPointerData *places, const TransactionId *xmins, More *more)
+read_more(const Question *q, const PosteriorReuseProof *proof, int64 n, const More *before,
+		  int n_places, const ItemPointerData *places, const TransactionId *xmins, More *more)
 {
 	PosteriorContent content;
 	PosteriorLabelList labels = proof_labels(proof);
 
 	if (!ItemPointerIsValid(&before->last)
-		|| !posterior_named_read_new(q->named, labels.n > 0 ? &labels : NULL, before->last, n_places, places, xmins, q->memory, &content))
+		|| !posterior_named_read_new(q->named, labels.n > 0 ? &labels : NULL, before->last,
+									 n_places, places, xmins, q->memory, &content))
 		return false;
 	more->rows = posterior_rows_view(content.rows, true);
 	more->total = before->total + more->rows.n;
@@ -290,11 +316,13 @@ append_rows(const Question *q, const TnpRows *first, const TnpRows *second)
 }
 
 /*
- * The encoding of the rows of a proof, of the new ones of other transactions, and of those of this one, in this order; why says why there is none. All rows are
- * read before anything is pinned, for reading may raise.
+ * The encoding of the rows of a proof, of the new ones of other transactions, and of those of this
+ * one, in this order; why says why there is none. All rows are read before anything is pinned, for
+ * reading may raise.
  */
 static PosteriorContextHandle *
-by_rows(const Question *q, const PosteriorReuseProof *proof, PosteriorVerdict verdict, const PosteriorNewRows *found, const char **why)
+by_rows(const Question *q, const PosteriorReuseProof *proof, PosteriorVerdict verdict,
+		const PosteriorNewRows *found, const char **why)
 {
 	PosteriorLabelList labels = proof_labels(proof);
 	More		proven = {.total = proof->total,.last = proof->last},
@@ -305,9 +333,12 @@ by_rows(const Question *q, const PosteriorReuseProof *proof, PosteriorVerdict ve
 	TnpRows		all;
 
 	*why = "new rows do not simply come last";
-	if (verdict == POSTERIOR_MORE && !read_more(q, proof, proof->n, &proven, found->n, found->places, found->xmins, &theirs))
+	if (verdict == POSTERIOR_MORE
+		&& !read_more(q, proof, proof->n, &proven, found->n, found->places, found->xmins, &theirs))
 		return NULL;
-	if (q->own.n > 0 && !read_more(q, proof, proof->n + theirs.rows.n, &theirs, q->own.n, q->own.places, q->own.xmins, &own))
+	if (q->own.n > 0
+		&& !read_more(q, proof, proof->n + theirs.rows.n, &theirs, q->own.n, q->own.places,
+					  q->own.xmins, &own))
 		return NULL;
 	all = append_rows(q, &theirs.rows, &own.rows);
 	/* reading raises, in the same words whatever the cache knows */
@@ -320,15 +351,20 @@ by_rows(const Question *q, const PosteriorReuseProof *proof, PosteriorVerdict ve
 		entry = posterior_entry_pin(&proof->key, proof->serial);
 		if (entry == NULL)
 			return NULL;
-		if (tries == TRIES || (verdict == POSTERIOR_SAME && own.rows.n == 0) || !posterior_entry_is_claimed(entry))
+		if (tries == TRIES || (verdict == POSTERIOR_SAME && own.rows.n == 0)
+			|| !posterior_entry_is_claimed(entry))
 			break;
-		/* somebody appends to it, perhaps the same rows, or asks about his own: that takes less than reading all rows or copying the run */
+		/*
+		 * somebody appends to it, perhaps the same rows, or asks about his own: that takes less
+		 * than reading all rows or copying the run
+		 */
 		posterior_entry_wait(entry);
 		CHECK_FOR_INTERRUPTS();
 	}
 	if (verdict == POSTERIOR_MORE)
 	{
-		e = posterior_handle_extend(q->model, q->named->classes, &labels, entry, proof->n, &all, own.rows.n, q->asked);
+		e = posterior_handle_extend(q->model, q->named->classes, &labels, entry, proof->n, &all,
+									own.rows.n, q->asked);
 		if (e == NULL)
 		{
 			posterior_entry_unpin(entry);
@@ -337,14 +373,22 @@ by_rows(const Question *q, const PosteriorReuseProof *proof, PosteriorVerdict ve
 		publish(q, e, theirs.total, theirs.last);
 	}
 	else
-		e = posterior_handle_of_entry(q->model, q->named->n_features, q->named->classes, &labels, entry, proof->n);
+		e = posterior_handle_of_entry(q->model, q->named->n_features, q->named->classes, &labels,
+									  entry, proof->n);
 	if (own.rows.n > 0 && !e->transient)
 		e = posterior_handle_with_own_rows(e, &own.rows, q->asked);
-	count(q, own.rows.n > 0 ? CACHE_LOOKUP_PRIVATE : verdict == POSTERIOR_MORE ? CACHE_LOOKUP_DELTA : CACHE_LOOKUP_SKIP, e);
+	count(q,
+		  own.rows.n > 0              ? CACHE_LOOKUP_PRIVATE
+		  : verdict == POSTERIOR_MORE ? CACHE_LOOKUP_DELTA
+									  : CACHE_LOOKUP_SKIP,
+		  e);
 	return e;
 }
 
-/* The encoding without reading the table, or NULL; q->prove says whether what is then read may be published. */
+/*
+ * The encoding without reading the table, or NULL; q->prove says whether what is then read may be
+ * published.
+ */
 static PosteriorContextHandle *
 by_proof(Question *q)
 {
@@ -353,7 +397,8 @@ by_proof(Question *q)
 	PosteriorNewRows found;
 	PosteriorContextHandle *e;
 	bool		proven = posterior_reuse_state_proof(&q->named->id, &proof) && applies(&proof, q);
-	PosteriorVerdict verdict = posterior_writer_log_compare(q->named->relation, q->file, snapshot, proven ? &proof.mark : NULL, &q->mark, &found);
+	PosteriorVerdict verdict = posterior_writer_log_compare(
+		q->named->relation, q->file, snapshot, proven ? &proof.mark : NULL, &q->mark, &found);
 	const char *why;
 
 	q->prove = verdict != POSTERIOR_UNKNOWN;
@@ -361,7 +406,9 @@ by_proof(Question *q)
 	q->plain = q->prove && posterior_named_readable(q->named);
 	if (!proven || verdict == POSTERIOR_UNKNOWN || verdict == POSTERIOR_OTHER)
 	{
-		explain(q->named, verdict == POSTERIOR_UNKNOWN ? "the table's writers are not all known" : proven ? "rows have changed" : "nobody has yet");
+		explain(q->named, verdict == POSTERIOR_UNKNOWN ? "the table's writers are not all known"
+						  : proven                     ? "rows have changed"
+													   : "nobody has yet");
 		return NULL;
 	}
 	/* column privileges and the like are the query's business */
@@ -376,7 +423,7 @@ by_proof(Question *q)
 	return e;
 }
 
-/* ---- the question -------------------------------------------------------------------------------------------------- */
+/* ---- the question ---------------------------------------------------------------------------- */
 
 /* Why no proof is possible for this statement, or NULL. */
 static const char *
@@ -415,15 +462,19 @@ ask(Question *q)
 		explain(q->named, "posterior.cache is off");
 		return by_content(q, true);
 	}
-	/* the lock stays to the end of the transaction: what is answered from the cache must not be truncated under later functions of the statement */
+	/*
+	 * the lock stays to the end of the transaction: what is answered from the cache must not be
+	 * truncated under later functions of the statement
+	 */
 	relation = table_open(q->named->relation, AccessShareLock);
 	/* the lock may be one that the transaction has had for long */
 	if (GUARD(INVALIDATIONS, true))
 		AcceptInvalidationMessages();
 	q->file = posterior_file_number(relation);
 	/*
-	 * Rows of this transaction, whose fate is open: share nothing of them. The lock tells also before any trigger has run. If all of them are known, what others have
-	 * written can be shared and proven, and they come after it.
+	 * Rows of this transaction, whose fate is open: share nothing of them. The lock tells also
+	 * before any trigger has run. If all of them are known, what others have written can be shared
+	 * and proven, and they come after it.
 	 */
 	if (GUARD(OWN_WRITES, CheckRelationLockedByMe(relation, RowExclusiveLock, true)))
 	{
@@ -459,7 +510,8 @@ posterior_named_may_change(const PosteriorNamed *named)
 	if (posterior_named_policies(named))
 		return true;
 	relation = table_open(named->relation, AccessShareLock);
-	may = relation->rd_rel->relkind != RELKIND_RELATION || relation->rd_rel->relhassubclass || CheckRelationLockedByMe(relation, RowExclusiveLock, true);
+	may = relation->rd_rel->relkind != RELKIND_RELATION || relation->rd_rel->relhassubclass
+	   || CheckRelationLockedByMe(relation, RowExclusiveLock, true);
 	table_close(relation, NoLock);
 	return may;
 }
@@ -471,20 +523,23 @@ hold(Question q)
 
 	posterior_named_check_target(q.named, q.model->model);
 	posterior_shared_attach();
-	q.memory = AllocSetContextCreate(CurrentMemoryContext, "posterior question", ALLOCSET_DEFAULT_SIZES);
+	q.memory =
+		AllocSetContextCreate(CurrentMemoryContext, "posterior question", ALLOCSET_DEFAULT_SIZES);
 	e = ask(&q);
 	MemoryContextDelete(q.memory);
 	return e;
 }
 
 PosteriorContextHandle *
-posterior_named_acquire(PosteriorModel *model, const PosteriorNamed *named, PosteriorPendingRequest *question)
+posterior_named_acquire(PosteriorModel *model, const PosteriorNamed *named,
+						PosteriorPendingRequest *question)
 {
 	return hold((Question) {.model = model,.named = named,.asked = question});
 }
 
 PosteriorContextHandle *
-posterior_named_encode_ahead(PosteriorModel *model, const PosteriorNamed *named, PosteriorReading *reading)
+posterior_named_encode_ahead(PosteriorModel *model, const PosteriorNamed *named,
+							 PosteriorReading *reading)
 {
 	PosteriorContextHandle *e = hold((Question) {.model = model,.named = named,.reading = reading});
 
@@ -499,7 +554,8 @@ posterior_named_build_uncached(PosteriorModel *model, const PosteriorNamed *name
 	Question	q = {.model = model,.named = named};
 	PosteriorContextHandle *e;
 
-	q.memory = AllocSetContextCreate(CurrentMemoryContext, "posterior question", ALLOCSET_DEFAULT_SIZES);
+	q.memory =
+		AllocSetContextCreate(CurrentMemoryContext, "posterior question", ALLOCSET_DEFAULT_SIZES);
 	e = by_content(&q, true);
 	MemoryContextDelete(q.memory);
 	return e;

@@ -10,22 +10,31 @@
 #include "pg/named/definition.h"
 #include "pg/named/read_locks.h"
 
-/* From the cache as far as it reaches. Raises what reading and the engine report. The question, or NULL, may have been answered then. */
-PosteriorContextHandle *posterior_named_acquire(PosteriorModel *model, const PosteriorNamed *named, PosteriorPendingRequest *question);
+/*
+ * From the cache as far as it reaches. Raises what reading and the engine report. The question, or
+ * NULL, may have been answered then.
+ */
+PosteriorContextHandle *posterior_named_acquire(PosteriorModel *model, const PosteriorNamed *named,
+												PosteriorPendingRequest *question);
 
 /*
  * The same where nothing is asked yet. The reading, in which model and context were looked up, or
  * NULL, ends as soon as all rows have been read, and in any case: what waits for the table does not
  * wait until they are encoded.
  */
-PosteriorContextHandle *posterior_named_encode_ahead(PosteriorModel *model, const PosteriorNamed *named, PosteriorReading *reading);
+PosteriorContextHandle *posterior_named_encode_ahead(PosteriorModel *model,
+													 const PosteriorNamed *named,
+													 PosteriorReading *reading);
 
 /* From the rows, read and encoded now. */
-PosteriorContextHandle *posterior_named_build_uncached(PosteriorModel *model, const PosteriorNamed *named);
+PosteriorContextHandle *posterior_named_build_uncached(PosteriorModel *model,
+													   const PosteriorNamed *named);
 
 /*
- * Whether rows of the context can be others than a moment ago although the transaction's snapshot has the same numbers: they depend on more than the rows of one table, or
- * this transaction writes it. A running statement's rows become visible to functions that it calls without any command being counted.
+ * Whether rows of the context can be others than a moment ago although the transaction's snapshot
+ * has the same numbers: they depend on more than the rows of one table, or this transaction writes
+ * it. A running statement's rows become visible to functions that it calls without any command
+ * being counted.
  */
 bool		posterior_named_may_change(const PosteriorNamed *named);
 

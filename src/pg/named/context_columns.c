@@ -25,9 +25,9 @@ find_column(Oid relation, const char *name)
 	AttrNumber	column = get_attnum(relation, name);
 
 	if (column <= 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_COLUMN),
-				 errmsg("column \"%s\" of relation \"%s\" does not exist", name, get_rel_name(relation))));
+		ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
+						errmsg("column \"%s\" of relation \"%s\" does not exist", name,
+							   get_rel_name(relation))));
 	return column;
 }
 
@@ -76,7 +76,8 @@ posterior_set_features(PosteriorColumns *d, ArrayType *names)
 					ereport(ERROR,
 							(errcode(ERRCODE_DUPLICATE_COLUMN),
 							 errmsg("feature \"%s\" is given twice", name)));
-			posterior_feature_init(&feature, get_atttype(d->relation, column), i + 1, CurrentMemoryContext);
+			posterior_feature_init(&feature, get_atttype(d->relation, column), i + 1,
+								   CurrentMemoryContext);
 			d->features[d->n_features++] = column;
 		}
 	}
@@ -86,51 +87,60 @@ posterior_set_features(PosteriorColumns *d, ArrayType *names)
 		TupleDesc	desc = RelationGetDescr(rel);
 
 		for (int i = 0; i < desc->natts; i++)
-			if (!TupleDescAttr(desc, i)->attisdropped && i + 1 != d->target && posterior_can_be_feature(TupleDescAttr(desc, i)->atttypid))
+			if (!TupleDescAttr(desc, i)->attisdropped && i + 1 != d->target
+				&& posterior_can_be_feature(TupleDescAttr(desc, i)->atttypid))
 				d->features[d->n_features++] = i + 1;
 		table_close(rel, NoLock);
 	}
 	if (d->n_features == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("a context needs at least one feature"),
-				 errhint("Features may be numbers, booleans, text, enums, dates, timestamps and intervals.")));
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("a context needs at least one feature"),
+						errhint("Features may be numbers, booleans, text, enums, dates, timestamps "
+								"and intervals.")));
 }
 
 /* "a, b DESC": column names with directions. */
 static void
 parse_order(PosteriorColumns *d, const char *text)
 {
-	List	   *statements = posterior_parse(psprintf("SELECT 1 ORDER BY %s", text), "order_by", text);
+	List *statements = posterior_parse(psprintf("SELECT 1 ORDER BY %s", text), "order_by", text);
 	SelectStmt *select = (SelectStmt *) linitial_node(RawStmt, statements)->stmt;
 	ListCell   *cell;
-	bool		good = list_length(statements) == 1 && IsA(select, SelectStmt) && select->limitCount == NULL && select->limitOffset == NULL
-		&& select->lockingClause == NIL && list_length(select->sortClause) < MaxHeapAttributeNumber;
+	bool good = list_length(statements) == 1 && IsA(select, SelectStmt)
+			 && select->limitCount == NULL && select->limitOffset == NULL
+			 && select->lockingClause == NIL
+			 && list_length(select->sortClause) < MaxHeapAttributeNumber;
 
 	foreach(cell, select->sortClause)
 	{
 		SortBy	   *item = lfirst_node(SortBy, cell);
 		ColumnRef  *column = (ColumnRef *) item->node;
 
-		if (!good || !IsA(column, ColumnRef) || list_length(column->fields) != 1 || !IsA(linitial(column->fields), String)
-			|| item->sortby_dir == SORTBY_USING || item->sortby_nulls != SORTBY_NULLS_DEFAULT)
+		if (!good || !IsA(column, ColumnRef) || list_length(column->fields) != 1
+			|| !IsA(linitial(column->fields), String) || item->sortby_dir == SORTBY_USING
+			|| item->sortby_nulls != SORTBY_NULLS_DEFAULT)
 		{
 			good = false;
 			break;
 		}
 		d->order[d->n_order] = find_column(d->relation, strVal(linitial(column->fields)));
-		if (!OidIsValid(lookup_type_cache(get_atttype(d->relation, d->order[d->n_order]), TYPECACHE_LT_OPR)->lt_opr))
+		if (!OidIsValid(
+				lookup_type_cache(get_atttype(d->relation, d->order[d->n_order]), TYPECACHE_LT_OPR)
+					->lt_opr))
 			ereport(ERROR,
 					(errcode(ERRCODE_DATATYPE_MISMATCH),
-					 errmsg("rows cannot be ordered by column \"%s\"", strVal(linitial(column->fields))),
-					 errdetail("Values of type %s have no order.", format_type_be(get_atttype(d->relation, d->order[d->n_order])))));
+					 errmsg("rows cannot be ordered by column \"%s\"",
+							strVal(linitial(column->fields))),
+					 errdetail("Values of type %s have no order.",
+							   format_type_be(get_atttype(d->relation, d->order[d->n_order])))));
 		d->descending[d->n_order++] = item->sortby_dir == SORTBY_DESC;
 	}
 	if (!good)
-		ereport(ERROR,
-				(errcode(ERRCODE_SYNTAX_ERROR),
-				 errmsg("invalid order_by: \"%s\"", text),
-				 errhint("Write names of columns separated by commas, each with ASC or DESC if needed.")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_SYNTAX_ERROR), errmsg("invalid order_by: \"%s\"", text),
+			 errhint(
+				 "Write names of columns separated by commas, each with ASC or DESC if needed.")));
 }
 
 /* The primary key if it grows by itself: one column of an integer, date or timestamp type. */
@@ -173,7 +183,8 @@ posterior_note_order(const PosteriorColumns *d, const char *context)
 	if (d->n_order == 0)
 		ereport(NOTICE,
 				(errmsg("the rows of context \"%s\" are ordered by all their columns", context),
-				 errdetail("A row that is inserted in the middle of the order makes the rows after it be encoded again."),
+				 errdetail("A row that is inserted in the middle of the order makes the rows after "
+						   "it be encoded again."),
 				 errhint("Give order_by a column that grows.")));
 }
 

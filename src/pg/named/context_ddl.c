@@ -1,8 +1,9 @@
 /*
- * context_ddl.c: posterior.create_context, alter_context, drop_context, refresh_context and what follows a dropped table.
+ * context_ddl.c: posterior.create_context, alter_context, drop_context, refresh_context and what
+ * follows a dropped table.
  *
- * Definitions are rows of a table that nobody may write but its owner: these functions check the caller's rights first and then write, with fixed
- * statements, as the table's owner.
+ * Definitions are rows of a table that nobody may write but its owner: these functions check the
+ * caller's rights first and then write, with fixed statements, as the table's owner.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -40,12 +41,15 @@
 /* Arguments of create_context and alter_context. */
 enum { NAME, RELATION, TARGET, FEATURES, ORDER_BY, MODEL, MAX_ROWS, FILTER, MAINTAIN, NEW_NAME };
 
-/* Run a statement that writes the definitions, as their owner, on those that are there now or those that the transaction's snapshot shows; the number of rows. */
+/*
+ * Run a statement that writes the definitions, as their owner, on those that are there now or those
+ * that the transaction's snapshot shows; the number of rows.
+ */
 static uint64
 write_seen(bool now, const char *statement, int n, Oid *types, Datum *values, const char *nulls)
 {
 	/* without asking for the caller's rights on the schema: whoever drops a table comes here */
-	Oid			table = get_relname_relid("context_definition", get_namespace_oid("posterior", false));
+	Oid table = get_relname_relid("context_definition", get_namespace_oid("posterior", false));
 	Relation	rel = table_open(table, AccessShareLock);
 	Oid			owner = rel->rd_rel->relowner;
 	PosteriorActing before;
@@ -57,7 +61,10 @@ write_seen(bool now, const char *statement, int n, Oid *types, Datum *values, co
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 	plan = SPI_prepare(statement, n, types);
-	if (plan == NULL || SPI_execute_snapshot(plan, values, nulls, now ? GetLatestSnapshot() : InvalidSnapshot, InvalidSnapshot, false, true, 0) < 0)
+	if (plan == NULL
+		|| SPI_execute_snapshot(plan, values, nulls, now ? GetLatestSnapshot() : InvalidSnapshot,
+								InvalidSnapshot, false, true, 0)
+			   < 0)
 		elog(ERROR, "could not write " POSTERIOR_DEFINITIONS);
 	count = SPI_processed;
 	SPI_finish();
@@ -75,7 +82,8 @@ write_definitions(const char *statement, int n, Oid *types, Datum *values, const
 static Oid
 own_type(const char *name)
 {
-	return GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum(name), ObjectIdGetDatum(get_namespace_oid("posterior", false)));
+	return GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum(name),
+						   ObjectIdGetDatum(get_namespace_oid("posterior", false)));
 }
 
 static Datum
@@ -85,7 +93,8 @@ column_array(Oid relation, const AttrNumber *columns, int n)
 
 	for (int i = 0; i < n; i++)
 		elements[i] = posterior_regcolumn_datum(relation, columns[i]);
-	return PointerGetDatum(construct_array(elements, n, own_type("regcolumn"), 8, FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+	return PointerGetDatum(
+		construct_array(elements, n, own_type("regcolumn"), 8, FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
 
 static void
@@ -102,9 +111,9 @@ pg_noreturn static void
 name_is_taken(const char *name)
 {
 	ereport(ERROR,
-			(errcode(ERRCODE_DUPLICATE_OBJECT),
-			 errmsg("context \"%s\" already exists", name),
-			 errhint("Drop it first by posterior.drop_context, change it by posterior.alter_context, or choose another name.")));
+			(errcode(ERRCODE_DUPLICATE_OBJECT), errmsg("context \"%s\" already exists", name),
+			 errhint("Drop it first by posterior.drop_context, change it by "
+					 "posterior.alter_context, or choose another name.")));
 }
 
 pg_noreturn static void
@@ -126,7 +135,10 @@ check_free(const char *name)
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 	posterior_definitions_begin(&caller);
-	if (SPI_execute_with_args("SELECT FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1", 1, &type, &argument, NULL, false, 1) != SPI_OK_SELECT)
+	if (SPI_execute_with_args("SELECT FROM " POSTERIOR_DEFINITIONS
+							  " WHERE name OPERATOR(pg_catalog.=) $1",
+							  1, &type, &argument, NULL, false, 1)
+		!= SPI_OK_SELECT)
 		elog(ERROR, "could not read " POSTERIOR_DEFINITIONS);
 	posterior_definitions_end(&caller);
 	if (SPI_processed > 0)
@@ -142,8 +154,8 @@ text_argument(FunctionCallInfo fcinfo, int i)
 }
 
 /*
- * Nobody drops the relation until the transaction ends. Taken before a definition is written: who drops a table comes to the definitions last, so that the
- * other way round would be a deadlock.
+ * Nobody drops the relation until the transaction ends. Taken before a definition is written: who
+ * drops a table comes to the definitions last, so that the other way round would be a deadlock.
  */
 static void
 keep_relation(Oid relation)
@@ -152,8 +164,9 @@ keep_relation(Oid relation)
 }
 
 /*
- * The relation, target and upkeep of a context that the caller may change, and what it is whatever its name; raises if he may not. He may wait for the relation, and the
- * name be another's by then: what is written must say which context is meant.
+ * The relation, target and upkeep of a context that the caller may change, and what it is whatever
+ * its name; raises if he may not. He may wait for the relation, and the name be another's by then:
+ * what is written must say which context is meant.
  */
 static pg_uuid_t *
 own_context(const char *name, PosteriorColumns *columns, bool *maintained)
@@ -168,8 +181,12 @@ own_context(const char *name, PosteriorColumns *columns, bool *maintained)
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 	posterior_definitions_begin(&caller);
-	if (SPI_execute_with_args("SELECT owner::pg_catalog.oid, relation::pg_catalog.oid, target, maintain OPERATOR(pg_catalog.=) 'trigger', id FROM "
-							  POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1", 1, &type, &argument, NULL, false, 1) != SPI_OK_SELECT)
+	if (SPI_execute_with_args(
+			"SELECT owner::pg_catalog.oid, relation::pg_catalog.oid, target, maintain "
+			"OPERATOR(pg_catalog.=) 'trigger', id FROM " POSTERIOR_DEFINITIONS
+			" WHERE name OPERATOR(pg_catalog.=) $1",
+			1, &type, &argument, NULL, false, 1)
+		!= SPI_OK_SELECT)
 		elog(ERROR, "could not read " POSTERIOR_DEFINITIONS);
 	posterior_definitions_end(&caller);
 	if (SPI_processed == 0)
@@ -177,10 +194,14 @@ own_context(const char *name, PosteriorColumns *columns, bool *maintained)
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
 				 errmsg("context \"%s\" does not exist", name),
 				 errhint("The view posterior.contexts lists the contexts.")));
-	owner = DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
-	columns->relation = DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 2, &isnull));
-	columns->target = posterior_regcolumn_number(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 3, &isnull));
-	*maintained = DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 4, &isnull));
+	owner =
+		DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
+	columns->relation =
+		DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 2, &isnull));
+	columns->target = posterior_regcolumn_number(
+		SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 3, &isnull));
+	*maintained =
+		DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 4, &isnull));
 	*id = *DatumGetUUIDP(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 5, &isnull));
 	SPI_finish();
 	if (!has_privs_of_role(GetUserId(), owner))
@@ -217,11 +238,12 @@ decide_maintain(Oid relation, const char *asked)
 				 errmsg("must be owner of relation %s", get_rel_name(relation)),
 				 errhint("With maintain => 'read' a context needs no triggers on its relation.")));
 	if (!posterior_can_be_maintained(relation))
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("triggers cannot tell what changes the rows of \"%s\"", get_rel_name(relation)),
-				 errdetail("That takes an ordinary, permanent table that is no system catalog, no partition and has neither parents nor children."),
-				 errhint("Use maintain => 'read'.")));
+		ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+						errmsg("triggers cannot tell what changes the rows of \"%s\"",
+							   get_rel_name(relation)),
+						errdetail("That takes an ordinary, permanent table that is no system "
+								  "catalog, no partition and has neither parents nor children."),
+						errhint("Use maintain => 'read'.")));
 	return true;
 }
 
@@ -229,7 +251,8 @@ decide_maintain(Oid relation, const char *asked)
 static void
 check_relation(Oid relation)
 {
-	static const char kinds[] = {RELKIND_RELATION, RELKIND_PARTITIONED_TABLE, RELKIND_VIEW, RELKIND_MATVIEW, RELKIND_FOREIGN_TABLE, '\0'};
+	static const char kinds[] = {RELKIND_RELATION, RELKIND_PARTITIONED_TABLE, RELKIND_VIEW,
+								 RELKIND_MATVIEW,  RELKIND_FOREIGN_TABLE,     '\0'};
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
 	Form_pg_class c;
 
@@ -244,11 +267,11 @@ check_relation(Oid relation)
 				 errmsg("\"%s\" has no rows for a context", NameStr(c->relname)),
 				 errhint("A context reads a table or a view.")));
 	if (c->relpersistence == RELPERSISTENCE_TEMP)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("a named context cannot read the temporary relation \"%s\"", NameStr(c->relname)),
-				 errdetail("Other sessions cannot see it, and it goes without notice."),
-				 errhint("The aggregate posterior.context makes a value of its rows.")));
+		ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+						errmsg("a named context cannot read the temporary relation \"%s\"",
+							   NameStr(c->relname)),
+						errdetail("Other sessions cannot see it, and it goes without notice."),
+						errhint("The aggregate posterior.context makes a value of its rows.")));
 	ReleaseSysCache(tuple);
 }
 
@@ -256,7 +279,8 @@ check_relation(Oid relation)
 static void
 check_model(const char *model)
 {
-	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext, "posterior model lookup", ALLOCSET_SMALL_SIZES);
+	MemoryContext memory =
+		AllocSetContextCreate(CurrentMemoryContext, "posterior model lookup", ALLOCSET_SMALL_SIZES);
 
 	posterior_model_pin(model, memory);
 	MemoryContextDelete(memory);
@@ -274,7 +298,23 @@ check_max_rows(int max_rows)
 }
 
 /* Parameters $1 … of the statements that write a definition. */
-enum { P_NAME, P_RELATION, P_TARGET, P_FEATURES, P_ORDER, P_DESCENDING, P_FILTER, P_MODEL, P_MAX_ROWS, P_MAINTAIN, P_NEW_NAME, P_OWNER, P_ID, PARAMETERS };
+enum
+{
+	P_NAME,
+	P_RELATION,
+	P_TARGET,
+	P_FEATURES,
+	P_ORDER,
+	P_DESCENDING,
+	P_FILTER,
+	P_MODEL,
+	P_MAX_ROWS,
+	P_MAINTAIN,
+	P_NEW_NAME,
+	P_OWNER,
+	P_ID,
+	PARAMETERS
+};
 
 typedef struct Parameters
 {
@@ -292,7 +332,8 @@ set(Parameters *p, int i, Datum value)
 
 /* What create and alter have in common: the arguments that are given, as parameters. */
 static void
-take_arguments(FunctionCallInfo fcinfo, const char *name, PosteriorColumns *c, bool all, Parameters *p)
+take_arguments(FunctionCallInfo fcinfo, const char *name, PosteriorColumns *c, bool all,
+			   Parameters *p)
 {
 	char	   *target = text_argument(fcinfo, TARGET),
 			   *order = text_argument(fcinfo, ORDER_BY),
@@ -334,12 +375,16 @@ take_arguments(FunctionCallInfo fcinfo, const char *name, PosteriorColumns *c, b
 		for (int i = 0; i < c->n_order; i++)
 			descending[i] = BoolGetDatum(c->descending[i]);
 		set(p, P_ORDER, column_array(c->relation, c->order, c->n_order));
-		set(p, P_DESCENDING, PointerGetDatum(construct_array(descending, c->n_order, BOOLOID, 1, true, TYPALIGN_CHAR)));
+		set(p, P_DESCENDING,
+			PointerGetDatum(
+				construct_array(descending, c->n_order, BOOLOID, 1, true, TYPALIGN_CHAR)));
 	}
 	if (filter != NULL && filter[0] != '\0')
 		set(p, P_FILTER, posterior_make_row_filter(c->relation, filter));
 	if (all && model == NULL)
-		model = posterior_is_number(get_atttype(c->relation, c->target)) ? posterior_model_name : posterior_class_model_name;
+		model = posterior_is_number(get_atttype(c->relation, c->target))
+				  ? posterior_model_name
+				  : posterior_class_model_name;
 	if (model != NULL)
 	{
 		check_model(model);
@@ -353,7 +398,8 @@ take_arguments(FunctionCallInfo fcinfo, const char *name, PosteriorColumns *c, b
 static void
 check_features(const PosteriorNamed *named)
 {
-	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext, "posterior model lookup", ALLOCSET_SMALL_SIZES);
+	MemoryContext memory =
+		AllocSetContextCreate(CurrentMemoryContext, "posterior model lookup", ALLOCSET_SMALL_SIZES);
 	PosteriorModel *pinned = posterior_model_pin(named->model, memory);
 	const TnpModelInfo *model = tnp_model_info(pinned->model);
 
@@ -367,23 +413,31 @@ check_features(const PosteriorNamed *named)
 		else if (named->classes[f] == POSTERIOR_CATEGORY && !model->takes_categories)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("feature \"%s\" is a category, and model \"%s\" takes numbers only", named->names[f], named->model),
+					 errmsg("feature \"%s\" is a category, and model \"%s\" takes numbers only",
+							named->names[f], named->model),
 					 errhint("The view posterior.models shows what each model takes.")));
 	if (model->n_features > 0 && model->n_features != named->n_features)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("model \"%s\" takes %d feature%s, not %d", named->model, model->n_features, model->n_features == 1 ? "" : "s", named->n_features),
-				 errhint("Give features, or another model; the view posterior.models shows how many each takes.")));
+				 errmsg("model \"%s\" takes %d feature%s, not %d", named->model, model->n_features,
+						model->n_features == 1 ? "" : "s", named->n_features),
+				 errhint("Give features, or another model; the view posterior.models shows how "
+						 "many each takes.")));
 	if (posterior_named_least(named) < model->min_rows)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("max_rows %d is too small for model \"%s\"", (int) named->max_rows, named->model),
-				 errdetail("The window moves in steps of half its size, and the model needs %d rows at any time.", model->min_rows),
-				 errhint("Give max_rows => %d or more, or 0 for all rows.", Max(2 * model->min_rows - 3, model->min_rows))));
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("max_rows %d is too small for model \"%s\"", (int) named->max_rows,
+							   named->model),
+						errdetail("The window moves in steps of half its size, and the model needs "
+								  "%d rows at any time.",
+								  model->min_rows),
+						errhint("Give max_rows => %d or more, or 0 for all rows.",
+								Max(2 * model->min_rows - 3, model->min_rows))));
 	/* a filter is not run before somebody asks */
-	if (!named->filtered && posterior_named_readable(named) && check_enable_rls(named->relation, InvalidOid, true) == RLS_NONE
+	if (!named->filtered && posterior_named_readable(named)
+		&& check_enable_rls(named->relation, InvalidOid, true) == RLS_NONE
 		&& posterior_named_exceeds(named, posterior_row_limit_of(pinned)))
-		posterior_warn_row_limit(pinned, psprintf("context \"%s\"", named->name), named->n_features);
+		posterior_warn_row_limit(pinned, psprintf("context \"%s\"", named->name),
+								 named->n_features);
 	MemoryContextDelete(memory);
 }
 
@@ -418,15 +472,21 @@ posterior_create_context(PG_FUNCTION_ARGS)
 	keep_relation(columns.relation);
 	check_relation(columns.relation);
 	if (pg_class_aclcheck(columns.relation, GetUserId(), ACL_SELECT) != ACLCHECK_OK
-		&& pg_attribute_aclcheck_all(columns.relation, GetUserId(), ACL_SELECT, ACLMASK_ANY) != ACLCHECK_OK)
-		aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(get_rel_relkind(columns.relation)), get_rel_name(columns.relation));
+		&& pg_attribute_aclcheck_all(columns.relation, GetUserId(), ACL_SELECT, ACLMASK_ANY)
+			   != ACLCHECK_OK)
+		aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(get_rel_relkind(columns.relation)),
+					   get_rel_name(columns.relation));
 	maintained = decide_maintain(columns.relation, text_argument(fcinfo, MAINTAIN));
 	take_arguments(fcinfo, name, &columns, true, &p);
 	set(&p, P_MAINTAIN, CStringGetTextDatum(maintained ? "trigger" : "read"));
 	set(&p, P_OWNER, ObjectIdGetDatum(GetUserId()));
-	if (write_definitions("INSERT INTO " POSTERIOR_DEFINITIONS " (name, owner, relation, target, features, order_by, descending, filter, model, max_rows, maintain)"
-						  " VALUES ($1, $12::pg_catalog.regrole, $2::pg_catalog.regclass, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING",
-						  PARAMETERS, p.types, p.values, p.nulls) == 0)
+	if (write_definitions("INSERT INTO " POSTERIOR_DEFINITIONS
+						  " (name, owner, relation, target, features, order_by, descending, "
+						  "filter, model, max_rows, maintain)"
+						  " VALUES ($1, $12::pg_catalog.regrole, $2::pg_catalog.regclass, $3, $4, "
+						  "$5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING",
+						  PARAMETERS, p.types, p.values, p.nulls)
+		== 0)
 		name_is_taken(name);
 	check_definition(name);
 	if (maintained)
@@ -457,7 +517,10 @@ change_definition(const char *statement, Parameters *p, const char *new_name)
 	return n;
 }
 
-/* alter_context(name, target, features, order_by, model, max_rows, filter, maintain, new_name); NULL leaves as it is */
+/*
+ * alter_context(name, target, features, order_by, model, max_rows, filter, maintain, new_name);
+ * NULL leaves as it is
+ */
 PG_FUNCTION_INFO_V1(posterior_alter_context);
 Datum
 posterior_alter_context(PG_FUNCTION_ARGS)
@@ -500,13 +563,22 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 		check_free(new_name);
 		set(&p, P_NEW_NAME, CStringGetTextDatum(new_name));
 	}
-	if (change_definition(psprintf("UPDATE " POSTERIOR_DEFINITIONS " SET version = pg_catalog.gen_random_uuid(), refreshed_rows = NULL, target = coalesce($3, target),"
-								   " features = coalesce($4, features), order_by = coalesce($5, order_by), descending = coalesce($6, descending),"
-								   " filter = %s, model = coalesce($8, model), max_rows = CASE WHEN $9 OPERATOR(pg_catalog.=) 0 THEN NULL ELSE coalesce($9, max_rows) END,"
-								   " maintain = coalesce($10, maintain), name = coalesce($11, name)"
-								   " WHERE name OPERATOR(pg_catalog.=) $1 AND id OPERATOR(pg_catalog.=) $13 AND $2 IS NOT NULL AND $12 IS NULL",
-								   filter != NULL && filter[0] == '\0' ? "CASE WHEN $7 IS NULL THEN NULL ELSE $7 END" : "coalesce($7, filter)"),
-						  &p, new_name) == 0)
+	if (change_definition(
+			psprintf("UPDATE " POSTERIOR_DEFINITIONS
+					 " SET version = pg_catalog.gen_random_uuid(), refreshed_rows = NULL, target = "
+					 "coalesce($3, target),"
+					 " features = coalesce($4, features), order_by = coalesce($5, order_by), "
+					 "descending = coalesce($6, descending),"
+					 " filter = %s, model = coalesce($8, model), max_rows = CASE WHEN $9 "
+					 "OPERATOR(pg_catalog.=) 0 THEN NULL ELSE coalesce($9, max_rows) END,"
+					 " maintain = coalesce($10, maintain), name = coalesce($11, name)"
+					 " WHERE name OPERATOR(pg_catalog.=) $1 AND id OPERATOR(pg_catalog.=) $13 AND "
+					 "$2 IS NOT NULL AND $12 IS NULL",
+					 filter != NULL && filter[0] == '\0'
+						 ? "CASE WHEN $7 IS NULL THEN NULL ELSE $7 END"
+						 : "coalesce($7, filter)"),
+			&p, new_name)
+		== 0)
 		has_vanished(name);
 	check_definition(new_name != NULL ? new_name : name);
 	if (maintained)
@@ -531,7 +603,10 @@ posterior_drop_context(PG_FUNCTION_ARGS)
 
 	PreventCommandIfReadOnly("posterior.drop_context()");
 	values[1] = UUIDPGetDatum(own_context(name, &columns, &maintained));
-	if (write_definitions("DELETE FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1 AND id OPERATOR(pg_catalog.=) $2", 2, types, values, NULL) == 0)
+	if (write_definitions("DELETE FROM " POSTERIOR_DEFINITIONS
+						  " WHERE name OPERATOR(pg_catalog.=) $1 AND id OPERATOR(pg_catalog.=) $2",
+						  2, types, values, NULL)
+		== 0)
 		has_vanished(name);
 	if (maintained && owns(columns.relation))
 		posterior_drop_triggers(columns.relation);
@@ -546,10 +621,16 @@ posterior_refresh(const char *name, const pg_uuid_t *id, bool wait)
 	char		nulls[] = {' ', ' ', 'n'};
 	PosteriorNamed *named;
 
-	/* rows are counted by the definition that gets the number: nobody changes it meanwhile, and what this statement or another session has changed is seen */
-	if (write_definitions(psprintf("SELECT FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1 AND id OPERATOR(pg_catalog.=) $2 FOR NO KEY UPDATE%s",
+	/*
+	 * rows are counted by the definition that gets the number: nobody changes it meanwhile, and
+	 * what this statement or another session has changed is seen
+	 */
+	if (write_definitions(psprintf("SELECT FROM " POSTERIOR_DEFINITIONS
+								   " WHERE name OPERATOR(pg_catalog.=) $1 AND id "
+								   "OPERATOR(pg_catalog.=) $2 FOR NO KEY UPDATE%s",
 								   wait ? "" : " SKIP LOCKED"),
-						  2, types, values, NULL) == 0)
+						  2, types, values, NULL)
+		== 0)
 	{
 		if (!wait)
 			return;
@@ -558,19 +639,27 @@ posterior_refresh(const char *name, const pg_uuid_t *id, bool wait)
 	CommandCounterIncrement();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	named = posterior_named_find(name, CurrentMemoryContext);
-	/* the number of rows that a policy shows to one user says nothing about those that others see */
+	/*
+	 * the number of rows that a policy shows to one user says nothing about those that others see
+	 */
 	if (check_enable_rls(named->relation, InvalidOid, true) != RLS_ENABLED)
 	{
 		values[2] = Int64GetDatum(posterior_named_count(named));
 		nulls[2] = ' ';
 	}
 	PopActiveSnapshot();
-	if (write_definitions("UPDATE " POSTERIOR_DEFINITIONS " SET version = pg_catalog.gen_random_uuid(), refreshed_rows = $3"
-						  " WHERE name OPERATOR(pg_catalog.=) $1 AND id OPERATOR(pg_catalog.=) $2", 3, types, values, nulls) == 0)
+	if (write_definitions("UPDATE " POSTERIOR_DEFINITIONS
+						  " SET version = pg_catalog.gen_random_uuid(), refreshed_rows = $3"
+						  " WHERE name OPERATOR(pg_catalog.=) $1 AND id OPERATOR(pg_catalog.=) $2",
+						  3, types, values, nulls)
+		== 0)
 		has_vanished(name);
 }
 
-/* refresh_context(name): another version, so that nothing of the old encoding is used, and the rows that are there as its prefix */
+/*
+ * refresh_context(name): another version, so that nothing of the old encoding is used, and the rows
+ * that are there as its prefix
+ */
 PG_FUNCTION_INFO_V1(posterior_refresh_context);
 Datum
 posterior_refresh_context(PG_FUNCTION_ARGS)
@@ -588,10 +677,13 @@ posterior_refresh_context(PG_FUNCTION_ARGS)
 static void
 tell_too_large(const PosteriorNamed *named, Size bytes)
 {
-	ereport(NOTICE,
-			(errmsg("the encoding of context \"%s\" is larger than the cache and not kept", named->name),
-			 errdetail("It takes %zu kB, posterior.cache_size is %d kB: every statement reads and encodes the rows.", bytes / 1024, posterior_cache_size),
-			 errhint("Raise posterior.cache_size, limit the rows by max_rows or filter, or use a smaller model.")));
+	ereport(NOTICE, (errmsg("the encoding of context \"%s\" is larger than the cache and not kept",
+							named->name),
+					 errdetail("It takes %zu kB, posterior.cache_size is %d kB: every statement "
+							   "reads and encodes the rows.",
+							   bytes / 1024, posterior_cache_size),
+					 errhint("Raise posterior.cache_size, limit the rows by max_rows or filter, or "
+							 "use a smaller model.")));
 }
 
 /* The rows of a context, encoded now; the reading ends when they have been read. */
@@ -604,7 +696,8 @@ warm(const char *name, PosteriorReading *reading)
 	int64		rows = posterior_cached_rows(e->cached);
 	Size		bytes = posterior_cached_bytes(e->cached);
 
-	if (e->entry == NULL && posterior_cache_mode != POSTERIOR_CACHE_OFF && bytes > (Size) posterior_cache_size * 1024)
+	if (e->entry == NULL && posterior_cache_mode != POSTERIOR_CACHE_OFF
+		&& bytes > (Size) posterior_cache_size * 1024)
 		tell_too_large(named, bytes);
 	posterior_handle_release(e);
 	return rows;
@@ -652,10 +745,18 @@ posterior_dropped(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_E_R_I_E_EVENT_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("not called by an event trigger")));
-	/* the extension itself may be among what is dropped; and a context may be younger than the transaction's snapshot, like the table that is gone for all */
+	/*
+	 * the extension itself may be among what is dropped; and a context may be younger than the
+	 * transaction's snapshot, like the table that is gone for all
+	 */
 	if (OidIsValid(get_relname_relid("context_definition", get_namespace_oid("posterior", true))))
-		write_seen(true, "DELETE FROM " POSTERIOR_DEFINITIONS " d USING pg_catalog.pg_event_trigger_dropped_objects() o"
-				   " WHERE o.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass"
-				   " AND o.objsubid OPERATOR(pg_catalog.=) 0 AND d.relation::pg_catalog.oid OPERATOR(pg_catalog.=) o.objid", 0, NULL, NULL, NULL);
+		write_seen(
+			true,
+			"DELETE FROM " POSTERIOR_DEFINITIONS
+			" d USING pg_catalog.pg_event_trigger_dropped_objects() o"
+			" WHERE o.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass"
+			" AND o.objsubid OPERATOR(pg_catalog.=) 0 AND d.relation::pg_catalog.oid "
+			"OPERATOR(pg_catalog.=) o.objid",
+			0, NULL, NULL, NULL);
 	PG_RETURN_POINTER(NULL);
 }

@@ -22,7 +22,10 @@ typedef struct PosteriorColumns
 	bool		descending[MaxHeapAttributeNumber];
 } PosteriorColumns;
 
-/* Fill in parts of the columns from the names that the user gave, or by default where NULL is given. Raise what is wrong with them. */
+/*
+ * Fill in parts of the columns from the names that the user gave, or by default where NULL is
+ * given. Raise what is wrong with them.
+ */
 void		posterior_set_target(PosteriorColumns *c, const char *name);
 void		posterior_set_features(PosteriorColumns *c, ArrayType *names);
 void		posterior_set_order(PosteriorColumns *c, const char *order);
@@ -33,16 +36,23 @@ void		posterior_set_order(PosteriorColumns *c, const char *order);
  */
 void		posterior_note_order(const PosteriorColumns *c, const char *context);
 
-/* Whether triggers can tell everything that changes the relation's rows: an ordinary table that has no parents and no children. */
+/*
+ * Whether triggers can tell everything that changes the relation's rows: an ordinary table that has
+ * no parents and no children.
+ */
 bool		posterior_can_be_maintained(Oid relation);
 
 /*
- * Have a context encoded anew, the rows that are there now as its prefix, for whoever sees this from then on. Its relation is locked by the caller, who has also asked
- * whether the user may do this. While another transaction changes the definition it waits, or does nothing.
+ * Have a context encoded anew, the rows that are there now as its prefix, for whoever sees this
+ * from then on. Its relation is locked by the caller, who has also asked whether the user may do
+ * this. While another transaction changes the definition it waits, or does nothing.
  */
 void		posterior_refresh(const char *name, const pg_uuid_t *id, bool wait);
 
-/* Make the triggers of a table unless they are there; drop them when no context needs them any more. */
+/*
+ * Make the triggers of a table unless they are there; drop them when no context needs them any
+ * more.
+ */
 void		posterior_make_triggers(Oid relation);
 void		posterior_drop_triggers(Oid relation);
 

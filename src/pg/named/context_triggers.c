@@ -1,8 +1,11 @@
 /*
- * context_triggers.c: the triggers that tell who writes the table of a named context. All contexts of a table share them.
+ * context_triggers.c: the triggers that tell who writes the table of a named context. All contexts
+ * of a table share them.
  *
- * They are ENABLE ALWAYS, so that replication feeds them too; the row trigger for changes fires for replication only, because an apply worker fires no
- * statement triggers. An INSERT fires the row trigger only: a second trigger would tell nothing more, and would cost a small INSERT as much again.
+ * They are ENABLE ALWAYS, so that replication feeds them too; the row trigger for changes fires for
+ * replication only, because an apply worker fires no statement triggers. An INSERT fires the row
+ * trigger only: a second trigger would tell nothing more, and would cost a small INSERT as much
+ * again.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -44,7 +47,8 @@ posterior_can_be_maintained(Oid relation)
 	if (!HeapTupleIsValid(tuple))
 		return false;
 	c = (Form_pg_class) GETSTRUCT(tuple);
-	can = c->relkind == RELKIND_RELATION && !IsSystemClass(relation, c) && c->relpersistence == RELPERSISTENCE_PERMANENT && !c->relispartition && !c->relhassubclass;
+	can = c->relkind == RELKIND_RELATION && !IsSystemClass(relation, c)
+	   && c->relpersistence == RELPERSISTENCE_PERMANENT && !c->relispartition && !c->relhassubclass;
 	ReleaseSysCache(tuple);
 	return can && !has_superclass(relation);
 }
@@ -56,10 +60,13 @@ static const struct
 			   *function,
 			   *enable;
 	char		how;
-}			triggers[] = {
-	{"posterior_note_statement", "UPDATE OR DELETE OR TRUNCATE", "STATEMENT EXECUTE FUNCTION posterior.note_statement()", "ALWAYS", TRIGGER_FIRES_ALWAYS},
-	{"posterior_note_insert", "INSERT", "ROW EXECUTE FUNCTION posterior.note_insert()", "ALWAYS", TRIGGER_FIRES_ALWAYS},
-	{"posterior_note_change", "UPDATE OR DELETE", "ROW EXECUTE FUNCTION posterior.note_change()", "REPLICA", TRIGGER_FIRES_ON_REPLICA},
+} triggers[] = {
+	{"posterior_note_statement", "UPDATE OR DELETE OR TRUNCATE",
+	 "STATEMENT EXECUTE FUNCTION posterior.note_statement()", "ALWAYS", TRIGGER_FIRES_ALWAYS},
+	{"posterior_note_insert", "INSERT", "ROW EXECUTE FUNCTION posterior.note_insert()", "ALWAYS",
+	 TRIGGER_FIRES_ALWAYS},
+	{"posterior_note_change", "UPDATE OR DELETE", "ROW EXECUTE FUNCTION posterior.note_change()",
+	 "REPLICA", TRIGGER_FIRES_ON_REPLICA},
 };
 
 /* How a trigger fires, or 0 when it is not there. */
@@ -88,13 +95,18 @@ posterior_make_triggers(Oid relation)
 		char		how = fires(relation, triggers[i].name);
 
 		if (how == 0)
-			execute(psprintf("CREATE TRIGGER %s AFTER %s ON %s FOR EACH %s", triggers[i].name, triggers[i].events, name, triggers[i].function));
+			execute(psprintf("CREATE TRIGGER %s AFTER %s ON %s FOR EACH %s", triggers[i].name,
+							 triggers[i].events, name, triggers[i].function));
 		if (how != triggers[i].how)
-			execute(psprintf("ALTER TABLE %s ENABLE %s TRIGGER %s", name, triggers[i].enable, triggers[i].name));
+			execute(psprintf("ALTER TABLE %s ENABLE %s TRIGGER %s", name, triggers[i].enable,
+							 triggers[i].name));
 	}
 }
 
-/* Whether a context of the relation needs its triggers: one that is there now, whatever the transaction's snapshot shows. */
+/*
+ * Whether a context of the relation needs its triggers: one that is there now, whatever the
+ * transaction's snapshot shows.
+ */
 static bool
 needed(Oid relation)
 {
@@ -108,8 +120,11 @@ needed(Oid relation)
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 	posterior_definitions_begin(&caller);
-	if (SPI_execute_with_args("SELECT FROM " POSTERIOR_DEFINITIONS " WHERE relation::pg_catalog.oid OPERATOR(pg_catalog.=) $1"
-							  " AND maintain OPERATOR(pg_catalog.=) 'trigger'", 1, &type, &value, NULL, true, 1) != SPI_OK_SELECT)
+	if (SPI_execute_with_args("SELECT FROM " POSTERIOR_DEFINITIONS
+							  " WHERE relation::pg_catalog.oid OPERATOR(pg_catalog.=) $1"
+							  " AND maintain OPERATOR(pg_catalog.=) 'trigger'",
+							  1, &type, &value, NULL, true, 1)
+		!= SPI_OK_SELECT)
 		elog(ERROR, "could not read " POSTERIOR_DEFINITIONS);
 	posterior_definitions_end(&caller);
 	contexts = SPI_processed;
@@ -131,8 +146,9 @@ posterior_drop_triggers(Oid relation)
 	if (!any)
 		return;
 	/*
-	 * Whoever makes a context meanwhile is waited for, and then seen. The lock is the one that DROP TRIGGER takes, if that is what it comes to: a stronger
-	 * one taken later would meet those in a deadlock who have read the table and now write it.
+	 * Whoever makes a context meanwhile is waited for, and then seen. The lock is the one that DROP
+	 * TRIGGER takes, if that is what it comes to: a stronger one taken later would meet those in a
+	 * deadlock who have read the table and now write it.
 	 */
 	LockRelationOid(relation, needed(relation) ? ShareRowExclusiveLock : AccessExclusiveLock);
 	if (needed(relation))

@@ -1,5 +1,6 @@
 /*
- * definition.c: finds the definition of a named context and turns it into queries with the names of the moment.
+ * definition.c: finds the definition of a named context and turns it into queries with the names of
+ * the moment.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -38,11 +39,11 @@ int			posterior_row_security = POSTERIOR_ROW_SECURITY_REFUSE;
 pg_noreturn static void
 column_is_gone(const PosteriorNamed *named, const char *what)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_UNDEFINED_COLUMN),
-			 errmsg("a column of context \"%s\" does not exist any more", named->name),
-			 errdetail("It was %s.", what),
-			 errhint("Give the context other columns by posterior.alter_context, or drop it by posterior.drop_context.")));
+	ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
+					errmsg("a column of context \"%s\" does not exist any more", named->name),
+					errdetail("It was %s.", what),
+					errhint("Give the context other columns by posterior.alter_context, or drop it "
+							"by posterior.drop_context.")));
 }
 
 /* The quoted name of a column that must be there. */
@@ -59,11 +60,12 @@ column_name(const PosteriorNamed *named, AttrNumber column, const char *what)
 pg_noreturn static void
 type_is_wrong(const PosteriorNamed *named, const char *column, Oid type, const char *role)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_DATATYPE_MISMATCH),
-			 errmsg("column \"%s\" cannot be a %s of context \"%s\" any more", column, role, named->name),
-			 errdetail("Its type is %s now.", format_type_be(type)),
-			 errhint("Give the context other columns by posterior.alter_context, or drop it by posterior.drop_context.")));
+	ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+					errmsg("column \"%s\" cannot be a %s of context \"%s\" any more", column, role,
+						   named->name),
+					errdetail("Its type is %s now.", format_type_be(type)),
+					errhint("Give the context other columns by posterior.alter_context, or drop it "
+							"by posterior.drop_context.")));
 }
 
 /* The parts of the queries while they are written. */
@@ -84,14 +86,17 @@ check_order(const PosteriorNamed *named, AttrNumber column)
 	if (!OidIsValid(lookup_type_cache(type, TYPECACHE_LT_OPR)->lt_opr))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("context \"%s\" cannot be ordered by column \"%s\" any more", named->name, posterior_column_name(named->relation, column)),
+				 errmsg("context \"%s\" cannot be ordered by column \"%s\" any more", named->name,
+						posterior_column_name(named->relation, column)),
 				 errdetail("Its type is %s now, whose values have no order.", format_type_be(type)),
-				 errhint("Give the context another order by posterior.alter_context, or drop it by posterior.drop_context.")));
+				 errhint("Give the context another order by posterior.alter_context, or drop it by "
+						 "posterior.drop_context.")));
 }
 
 /* One column of the canonical order; labels are compared as bytes. */
 static void
-order_by(Parts *parts, const PosteriorNamed *named, AttrNumber column, const char *what, bool descending, bool bytes)
+order_by(Parts *parts, const PosteriorNamed *named, AttrNumber column, const char *what,
+		 bool descending, bool bytes)
 {
 	const char *name = column_name(named, column, what),
 			   *start = parts->order.len == 0 ? "ORDER BY " : ", ",
@@ -102,8 +107,10 @@ order_by(Parts *parts, const PosteriorNamed *named, AttrNumber column, const cha
 
 	get_atttypetypmodcoll(named->relation, column, &type, &typmod, &collation);
 	collate = bytes && OidIsValid(collation) ? " COLLATE pg_catalog.\"C\"" : "";
-	appendStringInfo(&parts->order, "%s%s%s%s NULLS LAST", start, name, collate, descending ? " DESC" : "");
-	appendStringInfo(&parts->backwards, "%s%s%s%s NULLS FIRST", start, name, collate, descending ? "" : " DESC");
+	appendStringInfo(&parts->order, "%s%s%s%s NULLS LAST", start, name, collate,
+					 descending ? " DESC" : "");
+	appendStringInfo(&parts->backwards, "%s%s%s%s NULLS FIRST", start, name, collate,
+					 descending ? "" : " DESC");
 	if (!bms_is_member(column, parts->columns))
 	{
 		appendStringInfo(&parts->used, "%s%s", parts->used.len == 0 ? "" : ", ", name);
@@ -118,7 +125,8 @@ column_numbers(Datum array, int *n)
 	Datum	   *elements;
 	AttrNumber *numbers;
 
-	deconstruct_array(DatumGetArrayTypeP(array), ARR_ELEMTYPE(DatumGetArrayTypeP(array)), 8, FLOAT8PASSBYVAL, TYPALIGN_DOUBLE, &elements, NULL, n);
+	deconstruct_array(DatumGetArrayTypeP(array), ARR_ELEMTYPE(DatumGetArrayTypeP(array)), 8,
+					  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE, &elements, NULL, n);
 	numbers = palloc(Max(*n, 1) * sizeof(AttrNumber));
 	for (int i = 0; i < *n; i++)
 		numbers[i] = posterior_regcolumn_number(elements[i]);
@@ -152,7 +160,8 @@ resolve_features(PosteriorNamed *named)
 
 /* The parts of the queries. */
 static void
-write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_columns, const Datum *descending, const char *filter)
+write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_columns,
+			  const Datum *descending, const char *filter)
 {
 	StringInfoData columns,
 				source;
@@ -161,7 +170,8 @@ write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_column
 
 	named->target_type = get_atttype(named->relation, named->target);
 	if (!posterior_can_be_target(named->target_type))
-		type_is_wrong(named, posterior_column_name(named->relation, named->target), get_atttype(named->relation, named->target), "target");
+		type_is_wrong(named, posterior_column_name(named->relation, named->target),
+					  get_atttype(named->relation, named->target), "target");
 	initStringInfo(&columns);
 	initStringInfo(&source);
 	initStringInfo(&parts.order);
@@ -169,12 +179,14 @@ write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_column
 	initStringInfo(&parts.used);
 	for (int f = 0; f < named->n_features; f++)
 		appendStringInfo(&columns, ", %s", quote_identifier(named->names[f]));
-	appendStringInfo(&source, "FROM %s WHERE %s IS NOT NULL", posterior_relation_name(named->relation), target);
+	appendStringInfo(&source, "FROM %s WHERE %s IS NOT NULL",
+					 posterior_relation_name(named->relation), target);
 	if (filter != NULL)
 		appendStringInfo(&source, " AND (%s)", filter);
 	for (int i = 0; i < n_order; i++)
 	{
-		order_by(&parts, named, order_columns[i], "a column of the order", DatumGetBool(descending[i]), false);
+		order_by(&parts, named, order_columns[i], "a column of the order",
+				 DatumGetBool(descending[i]), false);
 		check_order(named, order_columns[i]);
 		if (posterior_has_attributes(get_atttype(named->relation, order_columns[i])))
 			named->stable = false;
@@ -182,7 +194,10 @@ write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_column
 	order_by(&parts, named, named->target, "the target", false, true);
 	for (int f = 0; f < named->n_features; f++)
 		order_by(&parts, named, named->features[f], "a feature", false, true);
-	/* nothing is cast: a cast has the column's name, so ORDER BY would take it for the column, and casts of enums are their owners' functions */
+	/*
+	 * nothing is cast: a cast has the column's name, so ORDER BY would take it for the column, and
+	 * casts of enums are their owners' functions
+	 */
 	named->columns = psprintf("%s%s", target, columns.data);
 	/* as for features */
 	if (type_is_enum(getBaseType(named->target_type)))
@@ -194,8 +209,9 @@ write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_column
 }
 
 /*
- * Keep the relation as it is until the transaction ends. What a definition says is put into names, and read by these: who did not wait for a transaction that
- * renames would read another relation, or another column, that has the name by then.
+ * Keep the relation as it is until the transaction ends. What a definition says is put into names,
+ * and read by these: who did not wait for a transaction that renames would read another relation,
+ * or another column, that has the name by then.
  */
 static void
 keep_names(Oid relation)
@@ -205,13 +221,31 @@ keep_names(Oid relation)
 }
 
 /* Columns of the query of posterior_named_find. */
-enum { ID = 1, VERSION, OWNER, RELATION, TARGET, FEATURES, ORDER, DESCENDING, FILTER, MODEL, MAX_ROWS, MAINTAIN, REFRESHED_ROWS };
+enum
+{
+	ID = 1,
+	VERSION,
+	OWNER,
+	RELATION,
+	TARGET,
+	FEATURES,
+	ORDER,
+	DESCENDING,
+	FILTER,
+	MODEL,
+	MAX_ROWS,
+	MAINTAIN,
+	REFRESHED_ROWS
+};
 
 PosteriorNamed *
 posterior_named_find(const char *name, MemoryContext memory)
 {
-	static const char query[] = "SELECT id, version, owner::pg_catalog.oid, relation::pg_catalog.oid, target, features, order_by, descending, filter,"
-		" model, max_rows, maintain OPERATOR(pg_catalog.=) 'trigger', refreshed_rows FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1";
+	static const char query[] =
+		"SELECT id, version, owner::pg_catalog.oid, relation::pg_catalog.oid, target, features, "
+		"order_by, descending, filter,"
+		" model, max_rows, maintain OPERATOR(pg_catalog.=) 'trigger', refreshed_rows "
+		"FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1";
 	Oid			type = TEXTOID;
 	Datum		argument = CStringGetTextDatum(name),
 			   *descending;
@@ -233,9 +267,9 @@ posterior_named_find(const char *name, MemoryContext memory)
 	posterior_definitions_end(&caller);
 	if (SPI_processed == 0)
 		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("context \"%s\" does not exist", name),
-				 errhint("The view posterior.contexts lists the contexts; posterior.create_context makes one.")));
+				(errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("context \"%s\" does not exist", name),
+				 errhint("The view posterior.contexts lists the contexts; posterior.create_context "
+						 "makes one.")));
 	row = SPI_tuptable->vals[0];
 	desc = SPI_tuptable->tupdesc;
 #define VALUE(column) SPI_getbinval(row, desc, column, &isnull)
@@ -262,12 +296,14 @@ posterior_named_find(const char *name, MemoryContext memory)
 	named->features = column_numbers(VALUE(FEATURES), &named->n_features);
 	resolve_features(named);
 	order = column_numbers(VALUE(ORDER), &n_order);
-	deconstruct_array(DatumGetArrayTypeP(VALUE(DESCENDING)), BOOLOID, 1, true, TYPALIGN_CHAR, &descending, NULL, &n);
+	deconstruct_array(DatumGetArrayTypeP(VALUE(DESCENDING)), BOOLOID, 1, true, TYPALIGN_CHAR,
+					  &descending, NULL, &n);
 	{
 		Datum		filter = VALUE(FILTER);
 		char	   *condition = NULL;
 
-		if (!isnull && (condition = posterior_row_filter_query(filter, name, &named->stable)) == NULL)
+		if (!isnull
+			&& (condition = posterior_row_filter_query(filter, name, &named->stable)) == NULL)
 			column_is_gone(named, "part of the filter");
 		named->filtered = condition != NULL;
 		write_queries(named, n_order, order, descending, condition);
@@ -283,14 +319,20 @@ posterior_named_check_target(const PosteriorNamed *named, const TnpModel *model)
 {
 	bool		labels = tnp_model_info(model)->n_classes > 0;
 
-	if (labels ? posterior_can_be_label(named->target_type) : posterior_is_number(named->target_type))
+	if (labels ? posterior_can_be_label(named->target_type)
+			   : posterior_is_number(named->target_type))
 		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_DATATYPE_MISMATCH),
-			 errmsg("model \"%s\" predicts %s, and the target \"%s\" of context \"%s\" is of type %s", named->model, labels ? "labels" : "numbers",
-					posterior_column_name(named->relation, named->target), named->name, format_type_be(named->target_type)),
-			 labels ? errhint("Give the context a model without classes, or a target that is text, an enum, a boolean or an integer.")
-			 : errhint("Give the context a model with classes, or a target that is a number; the view posterior.models shows the models.")));
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_DATATYPE_MISMATCH),
+		 errmsg("model \"%s\" predicts %s, and the target \"%s\" of context \"%s\" is of type %s",
+				named->model, labels ? "labels" : "numbers",
+				posterior_column_name(named->relation, named->target), named->name,
+				format_type_be(named->target_type)),
+		 labels ? errhint("Give the context a model without classes, or a target that is text, an "
+						  "enum, a boolean or an integer.")
+				: errhint("Give the context a model with classes, or a target that is a number; "
+						  "the view posterior.models shows the models.")));
 }
 
 bool
@@ -299,17 +341,22 @@ posterior_named_policies(const PosteriorNamed *named)
 	if (check_enable_rls(named->relation, InvalidOid, true) != RLS_ENABLED)
 		return false;
 	if (posterior_row_security == POSTERIOR_ROW_SECURITY_REFUSE)
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("row-level security of \"%s\" applies to you", get_rel_name(named->relation)),
-				 errdetail("The encoding of context \"%s\" is shared by all who may read all of its rows.", named->name),
-				 errhint("SET posterior.row_security = private computes the answers for you alone, from the rows that you may see.")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("row-level security of \"%s\" applies to you", get_rel_name(named->relation)),
+			 errdetail(
+				 "The encoding of context \"%s\" is shared by all who may read all of its rows.",
+				 named->name),
+			 errhint("SET posterior.row_security = private computes the answers for you alone, "
+					 "from the rows that you may see.")));
 	return true;
 }
 
 bool
 posterior_named_readable(const PosteriorNamed *named)
 {
-	return posterior_schema_aclcheck(get_rel_namespace(named->relation), GetUserId(), ACL_USAGE) == ACLCHECK_OK
+	return posterior_schema_aclcheck(get_rel_namespace(named->relation), GetUserId(), ACL_USAGE)
+			== ACLCHECK_OK
 		&& pg_class_aclcheck(named->relation, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
 }

@@ -28,15 +28,21 @@ typedef struct PosteriorNamed
 	MemoryContext memory;
 	char		name[NAMEDATALEN];
 	pg_uuid_t	id;				/* of the context, for incarnation */
-	pg_uuid_t	version;		/* of this definition: another one after alter_context and refresh_context */
+	/* of this definition: another one after alter_context and refresh_context */
+	pg_uuid_t	version;
 	Oid			owner;
 	Oid			relation;
 	char		model[NAMEDATALEN];
 	bool		maintained;		/* triggers note who writes the relation */
 	bool		filtered;		/* not all rows with a target belong to it */
-	bool		stable;			/* rows depend on what is written to the relation alone: no enum, whose labels can be renamed, and no attributes, which can be dropped */
+	/*
+	 * rows depend on what is written to the relation alone: no enum, whose labels can be renamed,
+	 * and no attributes, which can be dropped
+	 */
+	bool		stable;
 	int64		max_rows;		/* 0: all */
-	int64		refreshed_rows;	/* rows, with those before the window, that were there at the last refresh; 0: none */
+	/* rows, with those before the window, that were there at the last refresh; 0: none */
+	int64		refreshed_rows;
 	AttrNumber	target;
 	int			n_features;
 	AttrNumber *features;		/* [n_features] */
@@ -52,18 +58,20 @@ typedef struct PosteriorNamed
 } PosteriorNamed;
 
 /*
- * The context of this name as the active snapshot shows it, in `memory`. Raises 42704 when there is none, and clear errors when its relation or
- * a column of it is gone.
+ * The context of this name as the active snapshot shows it, in `memory`. Raises 42704 when there is
+ * none, and clear errors when its relation or a column of it is gone.
  */
 PosteriorNamed *posterior_named_find(const char *name, MemoryContext memory);
 
 /*
- * Whether row-level security applies to the current user, who may then only compute for himself. Raises if he may not do that
- * either (posterior.row_security = refuse).
+ * Whether row-level security applies to the current user, who may then only compute for himself.
+ * Raises if he may not do that either (posterior.row_security = refuse).
  */
 bool		posterior_named_policies(const PosteriorNamed *named);
 
-/* Whether the current user may surely read every column of the relation; if not, reading will tell. */
+/*
+ * Whether the current user may surely read every column of the relation; if not, reading will tell.
+ */
 bool		posterior_named_readable(const PosteriorNamed *named);
 
 /* Raise unless a model can predict the target: numbers, or labels. */
@@ -75,32 +83,44 @@ typedef struct PosteriorContent
 	PosteriorRows *rows;		/* in canonical order, from the window's start */
 	int64		total;			/* with those before the window */
 	ItemPointerData last;		/* where the last row lies; invalid if that is unknown */
-	int64		others;			/* rows before those of the reader's own transaction, if these come last and bring no label; -1 if that is not so, or unknown */
+	/*
+	 * rows before those of the reader's own transaction, if these come last and bring no label; -1
+	 * if that is not so, or unknown
+	 */
+	int64		others;
 	ItemPointerData last_of_others;
 } PosteriorContent;
 
 /*
- * The rows that the active snapshot shows, in canonical order, in `memory`; read with the rights of the current user, as many as the model's
- * limit allows: raises as soon as there are more. Labels are settled. plain: rows have places, and those of the reader's own transaction
- * are at these.
+ * The rows that the active snapshot shows, in canonical order, in `memory`; read with the rights of
+ * the current user, as many as the model's limit allows: raises as soon as there are more. Labels
+ * are settled. plain: rows have places, and those of the reader's own transaction are at these.
  */
-void		posterior_named_read(const PosteriorNamed *named, const PosteriorModel *model, bool plain, const PosteriorNewRows *own, MemoryContext memory, PosteriorContent *content);
+void		posterior_named_read(const PosteriorNamed *named, const PosteriorModel *model,
+								 bool plain, const PosteriorNewRows *own, MemoryContext memory,
+								 PosteriorContent *content);
 
 /*
- * Those of the rows at these places that the active snapshot shows, in canonical order, each checked to have the xmin that was noted. False unless the row at
- * `last` comes first: it is then left out. labels are those of the classes, whose order stays: a row with another one is no new row; or NULL.
+ * Those of the rows at these places that the active snapshot shows, in canonical order, each
+ * checked to have the xmin that was noted. False unless the row at `last` comes first: it is then
+ * left out. labels are those of the classes, whose order stays: a row with another one is no new
+ * row; or NULL.
  */
-bool		posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *labels, ItemPointerData last, int n, const ItemPointerData *places, const TransactionId *xmins,
-									 MemoryContext memory, PosteriorContent *content);
+bool posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *labels,
+							  ItemPointerData last, int n, const ItemPointerData *places,
+							  const TransactionId *xmins, MemoryContext memory,
+							  PosteriorContent *content);
 
 /* Rows before the window of a context with this many rows. */
 int64		posterior_named_start(const PosteriorNamed *named, int64 total);
 
 /*
- * The end of the prefix among the n rows of the window, of `total` rows: the canonical one, or as many rows as the last refresh found where these are more and so many are there. A function of
- * the rows and the definition that a snapshot shows, and of nothing else.
+ * The end of the prefix among the n rows of the window, of `total` rows: the canonical one, or as
+ * many rows as the last refresh found where these are more and so many are there. A function of the
+ * rows and the definition that a snapshot shows, and of nothing else.
  */
-int64		posterior_named_prefix(const PosteriorNamed *named, const TnpModel *model, int64 total, int64 n);
+int64		posterior_named_prefix(const PosteriorNamed *named, const TnpModel *model, int64 total,
+								   int64 n);
 
 /* The number of rows without a window, read with the rights of the current user. */
 int64		posterior_named_count(const PosteriorNamed *named);

@@ -1,5 +1,6 @@
 /*
- * definition_rights.c: reading definitions, and the rule of who may know what is known of a context.
+ * definition_rights.c: reading definitions, and the rule of who may know what is known of a
+ * context.
  *
  * The counters of a context, its progress and the rows at its last refresh tell how many rows of a
  * table meet a condition. A user may know that if a query of the user's own could tell: one that
@@ -27,8 +28,8 @@ void
 posterior_definitions_begin(PosteriorCaller *caller)
 {
 	/* without asking for the caller's right on the schema: a parsed prediction needs none either */
-	Oid			table = get_relname_relid("context_definition", get_namespace_oid("posterior", false)),
-				owner = OidIsValid(table) ? posterior_relation_owner(table) : InvalidOid;
+	Oid table = get_relname_relid("context_definition", get_namespace_oid("posterior", false)),
+		owner = OidIsValid(table) ? posterior_relation_owner(table) : InvalidOid;
 
 	if (!OidIsValid(owner))
 		elog(ERROR, "could not find " POSTERIOR_DEFINITIONS);
@@ -81,7 +82,8 @@ may_read(HeapTuple row, TupleDesc desc)
 	/* of a relation that is gone nobody has rights but who had the context */
 	if (get_rel_name(relation) == NULL)
 		return has_privs_of_role(GetUserId(), DatumGetObjectId(VALUE(OWNER)));
-	if (posterior_schema_aclcheck(get_rel_namespace(relation), GetUserId(), ACL_USAGE) != ACLCHECK_OK
+	if (posterior_schema_aclcheck(get_rel_namespace(relation), GetUserId(), ACL_USAGE)
+			!= ACLCHECK_OK
 		|| check_enable_rls(relation, InvalidOid, true) == RLS_ENABLED)
 		return false;
 	if (pg_class_aclcheck(relation, GetUserId(), ACL_SELECT) == ACLCHECK_OK)
@@ -95,8 +97,10 @@ may_read(HeapTuple row, TupleDesc desc)
 bool
 posterior_may_count(const pg_uuid_t *context)
 {
-	static const char query[] = "SELECT relation::pg_catalog.oid, owner::pg_catalog.oid, target, features,"
-		" order_by, filter IS NOT NULL FROM " POSTERIOR_DEFINITIONS " WHERE id OPERATOR(pg_catalog.=) $1";
+	static const char query[] =
+		"SELECT relation::pg_catalog.oid, owner::pg_catalog.oid, target, features,"
+		" order_by, filter IS NOT NULL FROM " POSTERIOR_DEFINITIONS
+		" WHERE id OPERATOR(pg_catalog.=) $1";
 	Oid			type = UUIDOID;
 	Datum		id = UUIDPGetDatum(context);
 	PosteriorCaller caller;

@@ -1,6 +1,6 @@
 /*
- * definition_rights.h: the table with the definitions of named contexts, and who may know what its rows
- * tell.
+ * definition_rights.h: the table with the definitions of named contexts, and who may know what its
+ * rows tell.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

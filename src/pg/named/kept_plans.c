@@ -20,10 +20,14 @@ typedef struct Kept
 	char	   *query;			/* NULL: none */
 	Oid			user;			/* rights on schemas are asked for when a query is analysed */
 	SPIPlanPtr	plan;
-	int			uses;			/* by queries that run now: what they read may itself ask contexts, and so come here */
+	/* by queries that run now: what they read may itself ask contexts, and so come here */
+	int			uses;
 } Kept;
 
-/* Until the level ends, which is returned, a setting is on, so that what a filter has is read as it is printed; 0: it is on anyway. */
+/*
+ * Until the level ends, which is returned, a setting is on, so that what a filter has is read as it
+ * is printed; 0: it is on anyway.
+ */
 static int
 turn_on(const char *setting, bool is_on)
 {
@@ -43,7 +47,10 @@ end_level(int level)
 		AtEOXact_GUC(true, level);
 }
 
-/* The kept plan of a query, with the options of SPI_prepare_cursor, in use until its uses are counted down. SPI must be connected. */
+/*
+ * The kept plan of a query, with the options of SPI_prepare_cursor, in use until its uses are
+ * counted down. SPI must be connected.
+ */
 static Kept *
 use_plan(const char *query, int n, Oid *types, int options)
 {
@@ -55,7 +62,8 @@ use_plan(const char *query, int n, Oid *types, int options)
 				level;
 
 	for (int i = 0; i < KEPT_PLANS; i++)
-		if (kept[i].query != NULL && kept[i].user == GetUserId() && strcmp(kept[i].query, query) == 0)
+		if (kept[i].query != NULL && kept[i].user == GetUserId()
+			&& strcmp(kept[i].query, query) == 0)
 		{
 			kept[i].uses++;
 			return &kept[i];
@@ -71,7 +79,9 @@ use_plan(const char *query, int n, Oid *types, int options)
 	slot = &kept[next];
 	if (slot->uses > 0)
 	{
-		/* contexts within contexts, deeper than there are slots: this plan goes with the connection */
+		/*
+		 * contexts within contexts, deeper than there are slots: this plan goes with the connection
+		 */
 		slot = palloc0(sizeof(Kept));
 		slot->plan = plan;
 		slot->uses = 1;

@@ -1,6 +1,6 @@
 /*
- * read_locks.c: a reading is a subtransaction that is rolled back. That is what releases locks before
- * the transaction ends, those that the executor and the planner have taken among them.
+ * read_locks.c: a reading is a subtransaction that is rolled back. That is what releases locks
+ * before the transaction ends, those that the executor and the planner have taken among them.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

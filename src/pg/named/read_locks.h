@@ -1,6 +1,6 @@
 /*
- * read_locks.h: reading a table for the cache, with locks and snapshots that end before what was read
- * is encoded.
+ * read_locks.h: reading a table for the cache, with locks and snapshots that end before what was
+ * read is encoded.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

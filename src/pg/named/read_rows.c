@@ -1,8 +1,8 @@
 /*
  * read_rows.c: reads the rows of a named context under the active snapshot.
  *
- * The rows come through an ordinary query with the rights of whoever asks, so privileges, policies, filters and the order are the server's own
- * business; a cursor keeps memory bounded by the cells.
+ * The rows come through an ordinary query with the rights of whoever asks, so privileges, policies,
+ * filters and the order are the server's own business; a cursor keeps memory bounded by the cells.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -51,7 +51,8 @@ posterior_named_prefix(const PosteriorNamed *named, const TnpModel *model, int64
 	int64		canonical = tnp_canonical_prefix(model, n),
 				refreshed = named->refreshed_rows - posterior_named_start(named, total);
 
-	return refreshed > 0 && refreshed <= n ? Max(canonical, tnp_whole_prefix(model, refreshed)) : canonical;
+	return refreshed > 0 && refreshed <= n ? Max(canonical, tnp_whole_prefix(model, refreshed))
+										   : canonical;
 }
 
 int64
@@ -87,7 +88,10 @@ target_init(Target *target, const PosteriorNamed *named, const PosteriorRows *ro
 		posterior_label_type_init(&target->label, named->target_type, rows->context);
 }
 
-/* A number as its cast to float8; one that is too large is infinite, where the cast would raise with all its digits. */
+/*
+ * A number as its cast to float8; one that is too large is infinite, where the cast would raise
+ * with all its digits.
+ */
 static double
 number(Oid base, Datum value)
 {
@@ -114,7 +118,8 @@ label(Target *target, HeapTuple tuple, TupleDesc desc, PosteriorRows *rows, bool
 {
 	bool		isnull;
 	char	   *text = posterior_label_text(&target->label, SPI_getbinval(tuple, desc, 1, &isnull));
-	int			found = add ? posterior_labels_add(rows->labels, text) : posterior_labels_find(rows->labels, text);
+	int found =
+		add ? posterior_labels_add(rows->labels, text) : posterior_labels_find(rows->labels, text);
 
 	pfree(text);
 	return found;
@@ -122,11 +127,15 @@ label(Target *target, HeapTuple tuple, TupleDesc desc, PosteriorRows *rows, bool
 
 /* Add a row: cells are columns 2 …. */
 static void
-add_row(const PosteriorNamed *named, Target *target, HeapTuple tuple, TupleDesc desc, PosteriorRows *rows)
+add_row(const PosteriorNamed *named, Target *target, HeapTuple tuple, TupleDesc desc,
+		PosteriorRows *rows)
 {
 	double	   *x = posterior_rows_next(rows);
 	bool		isnull;
-	double		y = rows->labels != NULL ? label(target, tuple, desc, rows, true) : posterior_check_target(number(target->base, SPI_getbinval(tuple, desc, 1, &isnull)));
+	double y =
+		rows->labels != NULL
+			? label(target, tuple, desc, rows, true)
+			: posterior_check_target(number(target->base, SPI_getbinval(tuple, desc, 1, &isnull)));
 
 	for (int f = 0; f < named->n_features; f++)
 	{
@@ -155,7 +164,9 @@ count_rows(const PosteriorNamed *named)
 {
 	bool		isnull;
 
-	if (posterior_plan_execute(psprintf("SELECT pg_catalog.count(*) %s", named->source), 0, NULL, 0, NULL, 1) != SPI_OK_SELECT
+	if (posterior_plan_execute(psprintf("SELECT pg_catalog.count(*) %s", named->source), 0, NULL, 0,
+							   NULL, 1)
+			!= SPI_OK_SELECT
 		|| SPI_processed != 1)
 		elog(ERROR, "could not count the rows of context \"%s\"", named->name);
 	return DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
@@ -173,15 +184,20 @@ posterior_named_count(const PosteriorNamed *named)
 	return n;
 }
 
-/* Whether rows are read from pages, so that counting is cheap, and pages are enough for more than `most`. */
+/*
+ * Whether rows are read from pages, so that counting is cheap, and pages are enough for more than
+ * `most`.
+ */
 static bool
 may_exceed(const PosteriorNamed *named, int64 most)
 {
 	Relation	relation = table_open(named->relation, AccessShareLock);
 	char		kind = relation->rd_rel->relkind;
-	bool		may = kind == RELKIND_PARTITIONED_TABLE || kind == RELKIND_RELATION || kind == RELKIND_MATVIEW;
+	bool may =
+		kind == RELKIND_PARTITIONED_TABLE || kind == RELKIND_RELATION || kind == RELKIND_MATVIEW;
 
-	if (may && kind != RELKIND_PARTITIONED_TABLE && relation->rd_rel->relam == HEAP_TABLE_AM_OID && !relation->rd_rel->relhassubclass)
+	if (may && kind != RELKIND_PARTITIONED_TABLE && relation->rd_rel->relam == HEAP_TABLE_AM_OID
+		&& !relation->rd_rel->relhassubclass)
 		may = (int64) RelationGetNumberOfBlocks(relation) * MaxHeapTuplesPerPage > most;
 	table_close(relation, NoLock);
 	return may;
@@ -194,13 +210,16 @@ posterior_named_exceeds(const PosteriorNamed *named, int64 most)
 	Datum		enough;
 	bool		exceeds;
 
-	if (most == PG_INT64_MAX || (named->max_rows > 0 && named->max_rows <= most) || !may_exceed(named, most))
+	if (most == PG_INT64_MAX || (named->max_rows > 0 && named->max_rows <= most)
+		|| !may_exceed(named, most))
 		return false;
 	enough = Int64GetDatum(most);
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 	/* OFFSET: one row comes out if there are so many */
-	if (posterior_plan_execute(psprintf("SELECT %s OFFSET $1 LIMIT 1", named->source), 1, &type, 0, &enough, 1) != SPI_OK_SELECT)
+	if (posterior_plan_execute(psprintf("SELECT %s OFFSET $1 LIMIT 1", named->source), 1, &type, 0,
+							   &enough, 1)
+		!= SPI_OK_SELECT)
 		elog(ERROR, "could not count the rows of context \"%s\"", named->name);
 	exceeds = SPI_processed > 0;
 	SPI_finish();
@@ -208,8 +227,9 @@ posterior_named_exceeds(const PosteriorNamed *named, int64 most)
 }
 
 /*
- * The query for the rows from `start` on, in the canonical order. A window's rows are taken from the end of the order: where an index has it, only they are read,
- * and without one a sort keeps no more than them.
+ * The query for the rows from `start` on, in the canonical order. A window's rows are taken from
+ * the end of the order: where an index has it, only they are read, and without one a sort keeps no
+ * more than them.
  */
 static Portal
 open_rows(const PosteriorNamed *named, bool plain, int64 start, int64 total)
@@ -219,9 +239,13 @@ open_rows(const PosteriorNamed *named, bool plain, int64 start, int64 total)
 	const char *place = plain ? ", ctid" : "";
 
 	if (start == 0)
-		return posterior_plan_open(psprintf("SELECT %s%s %s %s", named->columns, place, named->source, named->order), 0, NULL, NULL);
-	return posterior_plan_open(psprintf("SELECT %s%s FROM (SELECT %s%s %s %s LIMIT $1) AS newest %s", named->columns, place,
-										named->used, place, named->source, named->backwards, named->order), 1, &type, &lookup);
+		return posterior_plan_open(
+			psprintf("SELECT %s%s %s %s", named->columns, place, named->source, named->order), 0,
+			NULL, NULL);
+	return posterior_plan_open(
+		psprintf("SELECT %s%s FROM (SELECT %s%s %s %s LIMIT $1) AS newest %s", named->columns,
+				 place, named->used, place, named->source, named->backwards, named->order),
+		1, &type, &lookup);
 }
 
 /* Rows that have been read, told apart by whose they are. */
@@ -250,7 +274,8 @@ tell_apart(Apart *apart, ItemPointer place, int labels)
 }
 
 void
-posterior_named_read(const PosteriorNamed *named, const PosteriorModel *model, bool plain, const PosteriorNewRows *own, MemoryContext memory, PosteriorContent *content)
+posterior_named_read(const PosteriorNamed *named, const PosteriorModel *model, bool plain,
+					 const PosteriorNewRows *own, MemoryContext memory, PosteriorContent *content)
 {
 	PosteriorRows *rows = make_rows(named, tnp_model_info(model->model)->n_classes, memory);
 	int64		most = posterior_row_limit_of(model);
@@ -268,7 +293,9 @@ posterior_named_read(const PosteriorNamed *named, const PosteriorModel *model, b
 	target_init(&target, named, rows);
 	ItemPointerSetInvalid(&content->last);
 	content->total = named->max_rows > 0 ? count_rows(named) : 0;
-	posterior_check_row_limit(model, whose, content->total - posterior_named_start(named, content->total), named->n_features);
+	posterior_check_row_limit(model, whose,
+							  content->total - posterior_named_start(named, content->total),
+							  named->n_features);
 	cursor = open_rows(named, plain, posterior_named_start(named, content->total), content->total);
 	check_types(named, cursor->tupDesc);
 	batch = AllocSetContextCreate(CurrentMemoryContext, "posterior rows", ALLOCSET_DEFAULT_SIZES);
@@ -290,7 +317,8 @@ posterior_named_read(const PosteriorNamed *named, const PosteriorModel *model, b
 			add_row(named, &target, tuple, desc, rows);
 			if (plain && (own->n > 0 || i == SPI_processed - 1))
 			{
-				content->last = *(ItemPointer) DatumGetPointer(SPI_getbinval(tuple, desc, 2 + named->n_features, &isnull));
+				content->last = *(ItemPointer) DatumGetPointer(
+					SPI_getbinval(tuple, desc, 2 + named->n_features, &isnull));
 				tell_apart(&apart, &content->last, rows->labels != NULL ? rows->labels->n : 0);
 			}
 		}
@@ -307,7 +335,8 @@ posterior_named_read(const PosteriorNamed *named, const PosteriorModel *model, b
 	content->others = rows->n - apart.n;
 	content->last_of_others = apart.last;
 	/* rows before the window are counted, but have not been looked at */
-	if (!plain || apart.mixed || (rows->labels != NULL && rows->labels->n > apart.labels) || (apart.n < own->n && posterior_named_start(named, content->total) > 0))
+	if (!plain || apart.mixed || (rows->labels != NULL && rows->labels->n > apart.labels)
+		|| (apart.n < own->n && posterior_named_start(named, content->total) > 0))
 		content->others = -1;
 	posterior_rows_settle(rows);
 	SPI_finish();
@@ -321,8 +350,10 @@ turn_off(const char *setting)
 }
 
 bool
-posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *labels, ItemPointerData last, int n, const ItemPointerData *places, const TransactionId *xmins,
-						 MemoryContext memory, PosteriorContent *content)
+posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *labels,
+						 ItemPointerData last, int n, const ItemPointerData *places,
+						 const TransactionId *xmins, MemoryContext memory,
+						 PosteriorContent *content)
 {
 	PosteriorRows *rows = make_rows(named, labels != NULL ? labels->n : 0, memory);
 	Target		target;
@@ -336,18 +367,22 @@ posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *
 	for (int i = 0; i < n; i++)
 		elements[i] = PointerGetDatum(&places[i]);
 	elements[n] = PointerGetDatum(&last);
-	argument = PointerGetDatum(construct_array(elements, n + 1, TIDOID, sizeof(ItemPointerData), false, TYPALIGN_SHORT));
+	argument = PointerGetDatum(
+		construct_array(elements, n + 1, TIDOID, sizeof(ItemPointerData), false, TYPALIGN_SHORT));
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 	/*
-	 * Planned once, since planning would take longer than all the rest; and by places, although another plan may look as good while the table is small: it may
-	 * have grown when the plan is used.
+	 * Planned once, since planning would take longer than all the rest; and by places, although
+	 * another plan may look as good while the table is small: it may have grown when the plan is
+	 * used.
 	 */
 	level = NewGUCNestLevel();
 	turn_off("enable_seqscan");
 	turn_off("enable_indexscan");
-	status = posterior_plan_execute(psprintf("SELECT %s, ctid, xmin %s AND ctid OPERATOR(pg_catalog.=) ANY ($1) %s", named->columns, named->source, named->order),
-									1, &type, CURSOR_OPT_GENERIC_PLAN, &argument, 0);
+	status = posterior_plan_execute(
+		psprintf("SELECT %s, ctid, xmin %s AND ctid OPERATOR(pg_catalog.=) ANY ($1) %s",
+				 named->columns, named->source, named->order),
+		1, &type, CURSOR_OPT_GENERIC_PLAN, &argument, 0);
 	AtEOXact_GUC(true, level);
 	if (status != SPI_OK_SELECT)
 		elog(ERROR, "could not read the rows of context \"%s\"", named->name);
@@ -367,8 +402,10 @@ posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *
 		TupleDesc	desc = SPI_tuptable->tupdesc;
 		bool		isnull,
 					noted = false;
-		ItemPointer place = (ItemPointer) DatumGetPointer(SPI_getbinval(tuple, desc, 2 + named->n_features, &isnull));
-		TransactionId xmin = DatumGetTransactionId(SPI_getbinval(tuple, desc, 3 + named->n_features, &isnull));
+		ItemPointer place = (ItemPointer) DatumGetPointer(
+			SPI_getbinval(tuple, desc, 2 + named->n_features, &isnull));
+		TransactionId xmin =
+			DatumGetTransactionId(SPI_getbinval(tuple, desc, 3 + named->n_features, &isnull));
 
 		if (i == 0)
 		{

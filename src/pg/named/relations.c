@@ -38,9 +38,9 @@ posterior_relation_name(Oid relation)
 pg_noreturn void
 posterior_no_relation(const char *context)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_UNDEFINED_TABLE),
-			 errmsg("the relation of context \"%s\" does not exist any more", context),
-			 errdetail("It was dropped, or was not there when the context was restored."),
-			 errhint("Drop the context by posterior.drop_context, and create it anew when there is a relation for it.")));
+	ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
+					errmsg("the relation of context \"%s\" does not exist any more", context),
+					errdetail("It was dropped, or was not there when the context was restored."),
+					errhint("Drop the context by posterior.drop_context, and create it anew when "
+							"there is a relation for it.")));
 }

@@ -17,7 +17,9 @@
 
 #include <math.h>
 
-/* The value of a column of context_state(), which has the name of a lookup outcome or another one. */
+/*
+ * The value of a column of context_state(), which has the name of a lookup outcome or another one.
+ */
 static Datum
 state_value(const char *column, const PosteriorReuseCounters *counters, bool known, bool *isnull)
 {
@@ -41,8 +43,9 @@ state_value(const char *column, const PosteriorReuseCounters *counters, bool kno
 }
 
 /*
- * context_state(id uuid, OUT skips, deltas, reads, extensions, rebuilds, private, rows, prefix_rows,
- * suffix_rows, bytes bigint, drift float8): no row for users who could not count the rows
+ * context_state(id uuid, OUT skips, deltas, reads, extensions, rebuilds, private, rows,
+ * prefix_rows, suffix_rows, bytes bigint, drift float8): no row for users who could not count the
+ * rows
  */
 PG_FUNCTION_INFO_V1(posterior_context_state);
 Datum
@@ -81,8 +84,10 @@ posterior_progress_rows(PG_FUNCTION_ARGS)
 					phase = pg_atomic_read_u32(&p->phase);
 		pg_uuid_t	context = p->context;
 		int64		total = (int64) pg_atomic_read_u64(&p->total);
-		Datum		values[5] = {Int32GetDatum((int32) pid), UUIDPGetDatum(&context), CStringGetTextDatum(names[phase <= POSTERIOR_SUFFIX ? phase : 0]),
-		Int64GetDatum((int64) pg_atomic_read_u64(&p->done)), Int64GetDatum(total)};
+		Datum values[5] = {Int32GetDatum((int32) pid), UUIDPGetDatum(&context),
+						   CStringGetTextDatum(names[phase <= POSTERIOR_SUFFIX ? phase : 0]),
+						   Int64GetDatum((int64) pg_atomic_read_u64(&p->done)),
+						   Int64GetDatum(total)};
 		bool		nulls[5] = {false, false, false, false, total == 0};
 
 		if (pid != 0 && p->database == MyDatabaseId && posterior_may_count(&context))

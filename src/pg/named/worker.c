@@ -1,13 +1,15 @@
 /*
- * worker.c: the maintenance worker. A launcher without a database waits until somebody has committed a write to a table whose contexts are in use; a
- * little later, so that many writes are encoded at once, it starts a worker in that database, which asks for the encodings like any reader, after the commit and
- * under a snapshot of its own. The worker ends at once, so that it stands in nobody's way. It holds
- * neither a lock on the table nor a snapshot while it encodes.
+ * worker.c: the maintenance worker. A launcher without a database waits until somebody has
+ * committed a write to a table whose contexts are in use; a little later, so that many writes are
+ * encoded at once, it starts a worker in that database, which asks for the encodings like any
+ * reader, after the commit and under a snapshot of its own. The worker ends at once, so that it
+ * stands in nobody's way. It holds neither a lock on the table nor a snapshot while it encodes.
  *
- * To read a table can mean to run functions of its owner: a policy's, or an index's while the query is planned. Nobody has asked for what is read here, so it is
- * read with the rights of the table's owner, as VACUUM would, and not with those of the context's,
- * who may be a superuser. Nothing that such functions do to the session outlives the reading
- * (read_locks.h, acting.h), and a process serves tables of one owner only.
+ * To read a table can mean to run functions of its owner: a policy's, or an index's while the query
+ * is planned. Nobody has asked for what is read here, so it is read with the rights of the table's
+ * owner, as VACUUM would, and not with those of the context's, who may be a superuser. Nothing that
+ * such functions do to the session outlives the reading (read_locks.h, acting.h), and a process
+ * serves tables of one owner only.
  *
  * What takes long must not keep the rest waiting. A context rests nine times as long as encoding it
  * took, and a database as long as its worker has worked, both an hour at most; each database has a
@@ -51,9 +53,11 @@ int			posterior_maintenance_delay = 1000;
 double		posterior_drift_limit = 0;
 
 #define POSTERIOR_WORKERS 3		/* at once, each in a database of its own */
-#define CROWDED_DELAY 1000		/* ms until a worker is tried again when the server has no slot for one */
+/* ms until a worker is tried again when the server has no slot for one */
+#define CROWDED_DELAY 1000
 #define LONGEST_REST 3600000	/* ms */
-#define SLICE 10000				/* ms after which a worker begins with no other context, so that other owners have their turn */
+/* ms after which a worker begins with no other context, so that other owners have their turn */
+#define SLICE 10000
 
 void
 posterior_worker_register(void)
@@ -93,7 +97,7 @@ PosteriorSharedPart posterior_worker_part = {
 	.place = (void **) &arrived,.size = arrived_size,.initialize = arrived_initialize
 };
 
-/* ---- the launcher -------------------------------------------------------------------------------------------------- */
+/* ---- the launcher ---------------------------------------------------------------------------- */
 
 /* A worker that the launcher has started. */
 typedef struct Place
@@ -190,7 +194,10 @@ start(Place *place, Oid database, TimestampTz now)
 	return RegisterDynamicBackgroundWorker(&worker, &place->handle);
 }
 
-/* TableWrites which workers have ended, and let their databases rest for as long as they have worked. */
+/*
+ * TableWrites which workers have ended, and let their databases rest for as long as they have
+ * worked.
+ */
 static void
 reap(TimestampTz now)
 {
@@ -274,8 +281,10 @@ static void
 wait_until(TimestampTz until)
 {
 	bool		forever = until == DT_NOEND;
-	long		timeout = forever ? -1 : Max(1, (long) Min((until - GetCurrentTimestamp()) / 1000 + 1, LONGEST_REST));
-	int			events = WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | (forever ? 0 : WL_TIMEOUT), timeout, PG_WAIT_EXTENSION);
+	long timeout =
+		forever ? -1 : Max(1, (long) Min((until - GetCurrentTimestamp()) / 1000 + 1, LONGEST_REST));
+	int events = WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | (forever ? 0 : WL_TIMEOUT),
+						   timeout, PG_WAIT_EXTENSION);
 
 	if (events & WL_LATCH_SET)
 		ResetLatch(MyLatch);
@@ -308,9 +317,12 @@ posterior_launcher_main(Datum argument)
 	}
 }
 
-/* ---- the worker ---------------------------------------------------------------------------------------------------- */
+/* ---- the worker ------------------------------------------------------------------------------ */
 
-/* Whether an encoding, when somebody last made it, was larger than the cache: then nobody would find it there. */
+/*
+ * Whether an encoding, when somebody last made it, was larger than the cache: then nobody would
+ * find it there.
+ */
 static bool
 is_too_large(const pg_uuid_t *context)
 {
@@ -321,8 +333,9 @@ is_too_large(const pg_uuid_t *context)
 }
 
 /*
- * TableWrites how far the rows after the prefix have drifted from it; whether that is so far that the context shall be encoded anew. Not before they are an eighth as many, so that
- * columns that always grow, as times do, cost but a few times what encoding them once does.
+ * TableWrites how far the rows after the prefix have drifted from it; whether that is so far that
+ * the context shall be encoded anew. Not before they are an eighth as many, so that columns that
+ * always grow, as times do, cost but a few times what encoding them once does.
  */
 static bool
 has_drifted(const PosteriorNamed *named, const PosteriorCachedContext *cached)
@@ -339,13 +352,15 @@ has_drifted(const PosteriorNamed *named, const PosteriorCachedContext *cached)
 }
 
 /*
- * Whether the context is one that is encoded ahead: over a table that triggers can maintain, none that has become a view meanwhile, or has got children of other owners;
- * and its owner still may read it.
+ * Whether the context is one that is encoded ahead: over a table that triggers can maintain, none
+ * that has become a view meanwhile, or has got children of other owners; and its owner still may
+ * read it.
  */
 static bool
 can_be_ahead(const PosteriorNamed *named)
 {
-	return posterior_can_be_maintained(named->relation) && pg_class_aclcheck(named->relation, named->owner, ACL_SELECT) == ACLCHECK_OK;
+	return posterior_can_be_maintained(named->relation)
+		&& pg_class_aclcheck(named->relation, named->owner, ACL_SELECT) == ACLCHECK_OK;
 }
 
 /*
@@ -371,7 +386,8 @@ encode_ahead(const char *name)
 
 		posterior_act_as(posterior_relation_owner(named->relation), &before);
 		policies = posterior_named_policies(named);
-		e = posterior_named_encode_ahead(posterior_model_pin(named->model, CurrentMemoryContext), named, &reading);
+		e = posterior_named_encode_ahead(posterior_model_pin(named->model, CurrentMemoryContext),
+										 named, &reading);
 		/*
 		 * what policies show to the table's owner is no reason to have others' rows encoded anew,
 		 * and no refresh would end it
@@ -433,8 +449,8 @@ do_step(bool (*step) (const char *name), const char *name)
 		/* with the user and the settings, whatever the step had changed of them */
 		AbortOutOfAnyTransaction();
 		result = false;
-		ereport(DEBUG1,
-				(errmsg_internal("context \"%s\" was not encoded ahead: %s", name, error->message)));
+		ereport(DEBUG1, (errmsg_internal("context \"%s\" was not encoded ahead: %s", name,
+										 error->message)));
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(before);
@@ -497,7 +513,8 @@ take_turn(PosteriorMaintenanceTurn *turns, TimestampTz now)
 		if (posterior_relation_owner(turns[i].relation) == owner)
 			turns[kept++] = turns[i];
 		else
-			posterior_writer_log_postpone(turns[i].relation, turns[i].later != 0 ? Min(turns[i].later, now) : now);
+			posterior_writer_log_postpone(turns[i].relation,
+										  turns[i].later != 0 ? Min(turns[i].later, now) : now);
 	return OidIsValid(owner) ? kept : 0;
 }
 
@@ -515,10 +532,15 @@ find_candidates(const PosteriorMaintenanceTurn *turns, int n_turns, uint64 *n)
 	*n = 0;
 	for (int i = 0; i < n_turns; i++)
 		relations[i] = ObjectIdGetDatum(turns[i].relation);
-	argument = PointerGetDatum(construct_array(relations, n_turns, OIDOID, sizeof(Oid), true, TYPALIGN_INT));
+	argument = PointerGetDatum(
+		construct_array(relations, n_turns, OIDOID, sizeof(Oid), true, TYPALIGN_INT));
 	SPI_connect();
-	if (SPI_execute_with_args("SELECT name, id, relation::pg_catalog.oid FROM " POSTERIOR_DEFINITIONS " WHERE maintain OPERATOR(pg_catalog.=) 'trigger'"
-							  " AND relation::pg_catalog.oid OPERATOR(pg_catalog.=) ANY ($1)", 1, &type, &argument, NULL, true, 0) == SPI_OK_SELECT)
+	if (SPI_execute_with_args(
+			"SELECT name, id, relation::pg_catalog.oid FROM " POSTERIOR_DEFINITIONS
+			" WHERE maintain OPERATOR(pg_catalog.=) 'trigger'"
+			" AND relation::pg_catalog.oid OPERATOR(pg_catalog.=) ANY ($1)",
+			1, &type, &argument, NULL, true, 0)
+		== SPI_OK_SELECT)
 	{
 		*n = SPI_processed;
 		found = MemoryContextAllocZero(memory, (*n + 1) * sizeof(Candidate));
@@ -545,12 +567,17 @@ look_up(MemoryContext memory, uint64 *n)
 
 	*n = 0;
 	StartTransactionCommand();
-	/* only in a transaction can the worker join the database's incarnation, by which everything is keyed */
+	/*
+	 * only in a transaction can the worker join the database's incarnation, by which everything is
+	 * keyed
+	 */
 	posterior_shared_attach();
 	MemoryContextSwitchTo(memory);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	n_turns = take_turn(turns, GetCurrentTimestamp());
-	if (n_turns > 0 && OidIsValid(get_relname_relid("context_definition", get_namespace_oid("posterior", true))))
+	if (n_turns > 0
+		&& OidIsValid(
+			get_relname_relid("context_definition", get_namespace_oid("posterior", true))))
 		found = find_candidates(turns, n_turns, n);
 	PopActiveSnapshot();
 	CommitTransactionCommand();

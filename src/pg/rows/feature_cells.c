@@ -1,8 +1,9 @@
 /*
  * feature_cells.c: the one place that turns an SQL value into a cell of a row.
  *
- * No session setting may influence a cell: times are seconds in UTC, intervals are seconds with months of 30 days and days of 24 hours, labels are bytes
- * in the server's encoding. Labels become identities by hashing, so contexts need no dictionary.
+ * No session setting may influence a cell: times are seconds in UTC, intervals are seconds with
+ * months of 30 days and days of 24 hours, labels are bytes in the server's encoding. Labels become
+ * identities by hashing, so contexts need no dictionary.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -20,7 +21,8 @@
 const char *
 posterior_column_kind_name(PosteriorColumnKind class)
 {
-	static const char *const names[] = {"", "number", "boolean", "date or timestamp", "interval", "category"};
+	static const char *const names[] = {"",         "number",  "boolean", "date or timestamp",
+										"interval", "category"};
 
 	return class >= POSTERIOR_NUMBER && class <= POSTERIOR_CATEGORY ? names[class] : "unknown";
 }
@@ -74,11 +76,11 @@ posterior_feature_init(PosteriorFeature *feature, Oid type, int ordinal, MemoryC
 		feature->class = POSTERIOR_CATEGORY;
 		return;
 	}
-	ereport(ERROR,
-			(errcode(ERRCODE_DATATYPE_MISMATCH),
-			 errmsg("type %s cannot be a feature", format_type_be(type)),
-			 errdetail("It is the type of feature %d.", ordinal),
-			 errhint("Features may be numbers, booleans, text, enums, dates, timestamps and intervals; cast the value to one of these.")));
+	ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+					errmsg("type %s cannot be a feature", format_type_be(type)),
+					errdetail("It is the type of feature %d.", ordinal),
+					errhint("Features may be numbers, booleans, text, enums, dates, timestamps and "
+							"intervals; cast the value to one of these.")));
 }
 
 double
@@ -110,13 +112,17 @@ time_cell(Oid type, Datum value)
 	}
 }
 
-/* An interval in seconds. Rows are ordered by intervals, so those that are equal, as a day and 24 hours, must be the same number to the last bit. */
+/*
+ * An interval in seconds. Rows are ordered by intervals, so those that are equal, as a day and 24
+ * hours, must be the same number to the last bit.
+ */
 static double
 interval_cell(Datum value)
 {
 	Interval   *i = DatumGetIntervalP(value);
-	int64		seconds = i->time / USECS_PER_SEC + ((int64) i->month * DAYS_PER_MONTH + i->day) * SECS_PER_DAY,
-				rest = i->time % USECS_PER_SEC;
+	int64 seconds =
+			  i->time / USECS_PER_SEC + ((int64) i->month * DAYS_PER_MONTH + i->day) * SECS_PER_DAY,
+		  rest = i->time % USECS_PER_SEC;
 
 #ifdef INTERVAL_NOT_FINITE
 	if (INTERVAL_NOT_FINITE(i))
@@ -196,21 +202,22 @@ posterior_feature_cell(const PosteriorFeature *feature, Datum value, bool isnull
 			break;
 		case UNKNOWNOID:
 			if (feature->class != POSTERIOR_CATEGORY)
-				ereport(ERROR,
-						(errcode(ERRCODE_DATATYPE_MISMATCH),
-						 errmsg("feature %d is a literal without a type, in the context it is of kind \"%s\"", ordinal,
-								posterior_column_kind_name(feature->class)),
-						 errhint("Cast it to the type that it has in the context.")));
+				ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+								errmsg("feature %d is a literal without a type, in the context it "
+									   "is of kind \"%s\"",
+									   ordinal, posterior_column_kind_name(feature->class)),
+								errhint("Cast it to the type that it has in the context.")));
 			return category_cell(feature, value);
 		default:
 			return category_cell(feature, value);
 	}
 	if (!isfinite(cell))
-		ereport(ERROR,
-				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-				 feature->name != NULL ? errmsg("feature \"%s\" is %s", feature->name, isnan(cell) ? "NaN" : "infinite")
-				 : errmsg("feature %d is %s", ordinal, isnan(cell) ? "NaN" : "infinite"),
-				 errhint("Use NULL for a missing value.")));
+		ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+						feature->name != NULL
+							? errmsg("feature \"%s\" is %s", feature->name,
+									 isnan(cell) ? "NaN" : "infinite")
+							: errmsg("feature %d is %s", ordinal, isnan(cell) ? "NaN" : "infinite"),
+						errhint("Use NULL for a missing value.")));
 	return cell + 0.0;			/* -0 becomes 0 */
 }
 

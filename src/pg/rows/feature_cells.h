@@ -8,7 +8,10 @@
 
 #include "pg/base/compat.h"
 
-/* What a column's values mean; kept in context values, so the numbers are part of the binary format. */
+/*
+ * What a column's values mean; kept in context values, so the numbers are part of the binary
+ * format.
+ */
 typedef enum PosteriorColumnKind
 {
 	POSTERIOR_NUMBER = 1,
@@ -28,11 +31,19 @@ typedef struct PosteriorFeature
 	const char *name;			/* for errors: of a column of a named context, else NULL */
 } PosteriorFeature;
 
-/* Find out how to read a type; ordinal (from 1) is for the message when it cannot be a feature. Memory comes from context. */
-void		posterior_feature_init(PosteriorFeature *feature, Oid type, int ordinal, MemoryContext context);
+/*
+ * Find out how to read a type; ordinal (from 1) is for the message when it cannot be a feature.
+ * Memory comes from context.
+ */
+void		posterior_feature_init(PosteriorFeature *feature, Oid type, int ordinal,
+								   MemoryContext context);
 
-/* The cell of a value; NaN for NULL. A value that is NaN or infinite is an error that names the ordinal. */
-double		posterior_feature_cell(const PosteriorFeature *feature, Datum value, bool isnull, int ordinal);
+/*
+ * The cell of a value; NaN for NULL. A value that is NaN or infinite is an error that names the
+ * ordinal.
+ */
+double		posterior_feature_cell(const PosteriorFeature *feature, Datum value, bool isnull,
+								   int ordinal);
 
 /* The identity of a label: 52 bits of a hash of its bytes, the same on every machine. */
 double		posterior_label_identity(const char *bytes, int length);

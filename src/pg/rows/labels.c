@@ -1,8 +1,9 @@
 /*
  * labels.c: targets that are labels: the classes of a context and their order.
  *
- * A context's classes are the labels of its rows and nothing else, in an order that is a function of these labels: so the same rows give the
- * same classes, however they were read. No session setting may influence a label or the order: labels are compared as bytes.
+ * A context's classes are the labels of its rows and nothing else, in an order that is a function
+ * of these labels: so the same rows give the same classes, however they were read. No session
+ * setting may influence a label or the order: labels are compared as bytes.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -52,10 +53,10 @@ posterior_label_type_init(PosteriorLabelType *label, Oid type, MemoryContext con
 	bool		varlena;
 
 	if (!posterior_can_be_label(type))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("type %s cannot be a label", format_type_be(type)),
-				 errhint("Labels may be text, enums, booleans and integers; posterior.regress and posterior.context take numbers.")));
+		ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+						errmsg("type %s cannot be a label", format_type_be(type)),
+						errhint("Labels may be text, enums, booleans and integers; "
+								"posterior.regress and posterior.context take numbers.")));
 	memset(label, 0, sizeof(*label));
 	label->base = getBaseType(type);
 	if (!is_integer(label->base) && !type_is_enum(label->base))
@@ -137,11 +138,11 @@ posterior_labels_add(PosteriorLabels *labels, const char *text)
 	if (found >= 0)
 		return found;
 	if (labels->n >= labels->most)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("more than %d different labels", labels->most),
-				 errdetail("The first one too many is \"%s\".", text),
-				 errhint("Give rare labels one name, for example by CASE; a quantity is better predicted as a number.")));
+		ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+						errmsg("more than %d different labels", labels->most),
+						errdetail("The first one too many is \"%s\".", text),
+						errhint("Give rare labels one name, for example by CASE; a quantity is "
+								"better predicted as a number.")));
 	labels->text[labels->n] = MemoryContextStrdup(labels->context, text);
 	return labels->n++;
 }
@@ -155,9 +156,12 @@ no_labels(void)
 			 errhint("Give it rows whose label is not NULL.")));
 }
 
-/* ---- the order of the classes ----------------------------------------------------------------------------------------- */
+/* ---- the order of the classes ---------------------------------------------------------------- */
 
-/* A label with its place in the order of its type; equal places, as all of text, are told apart by bytes. */
+/*
+ * A label with its place in the order of its type; equal places, as all of text, are told apart by
+ * bytes.
+ */
 typedef struct Ranked
 {
 	double		place;
@@ -183,7 +187,8 @@ compare(const void *a, const void *b)
 static double
 enum_place(Oid type, const char *text)
 {
-	HeapTuple	tuple = SearchSysCache2(ENUMTYPOIDNAME, ObjectIdGetDatum(type), CStringGetDatum(text));
+	HeapTuple tuple =
+		SearchSysCache2(ENUMTYPOIDNAME, ObjectIdGetDatum(type), CStringGetDatum(text));
 	double		place = get_float8_infinity();
 
 	if (HeapTupleIsValid(tuple))
@@ -205,7 +210,9 @@ posterior_labels_order(const PosteriorLabels *labels, int *class)
 	{
 		ranked[i] = (Ranked) {0, 0, labels->text[i], i};
 		if (is_enum)
-			ranked[i].place = strlen(labels->text[i]) < NAMEDATALEN ? enum_place(labels->base, labels->text[i]) : get_float8_infinity();
+			ranked[i].place = strlen(labels->text[i]) < NAMEDATALEN
+								? enum_place(labels->base, labels->text[i])
+								: get_float8_infinity();
 		else if (is_integer(labels->base))
 			ranked[i].integer = (int64) strtoll(labels->text[i], NULL, 10);
 	}
@@ -230,7 +237,7 @@ posterior_label_array(const PosteriorLabelList *list)
 	return construct_array(elements, list->n, TEXTOID, -1, false, TYPALIGN_INT);
 }
 
-/* ---- finding a label ------------------------------------------------------------------------------------------------ */
+/* ---- finding a label ------------------------------------------------------------------------- */
 
 /* The class of exactly this label; -1 where there is none. */
 static int
@@ -334,7 +341,7 @@ posterior_label_class(const PosteriorLabelList *list, const char *text)
 			 errhint("A label that no row of the context has cannot be predicted.")));
 }
 
-/* ---- models ------------------------------------------------------------------------------------------------------------- */
+/* ---- models ---------------------------------------------------------------------------------- */
 
 void
 posterior_check_model_labels(const TnpModel *model, const char *name, bool labels)
@@ -345,12 +352,13 @@ posterior_check_model_labels(const TnpModel *model, const char *name, bool label
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("model \"%s\" predicts numbers, not labels", name),
-				 errhint("Choose a model with classes, by posterior.class_model or for a named context by its model; the view posterior.models shows them.")));
+				 errhint("Choose a model with classes, by posterior.class_model or for a named "
+						 "context by its model; the view posterior.models shows them.")));
 	if (!labels && predicts_labels)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("model \"%s\" predicts labels, not numbers", name),
-				 errhint("Use posterior.classify or posterior.class_context, or choose a model without classes; the view posterior.models shows them.")));
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("model \"%s\" predicts labels, not numbers", name),
+						errhint("Use posterior.classify or posterior.class_context, or choose a "
+								"model without classes; the view posterior.models shows them.")));
 }
 
 void

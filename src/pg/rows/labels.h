@@ -42,7 +42,9 @@ typedef struct PosteriorLabels
 /* Whether values of a type can be labels: text, booleans, integers and enums. */
 bool		posterior_can_be_label(Oid type);
 
-/* Find out how to read labels of a type; raises if they cannot be read. Memory comes from context. */
+/*
+ * Find out how to read labels of a type; raises if they cannot be read. Memory comes from context.
+ */
 void		posterior_label_type_init(PosteriorLabelType *label, Oid type, MemoryContext context);
 
 /* The label of a value that is not NULL, as its cast to text. */
@@ -64,8 +66,9 @@ int			posterior_labels_find(const PosteriorLabels *labels, const char *text);
 int			posterior_labels_add(PosteriorLabels *labels, const char *text);
 
 /*
- * Classes in their order: integers and enums in that of their type, false before true, text by its bytes. class [n] receives the class
- * of every number; the list is made in the current memory context.
+ * Classes in their order: integers and enums in that of their type, false before true, text by its
+ * bytes. class [n] receives the class of every number; the list is made in the current memory
+ * context.
  */
 PosteriorLabelList posterior_labels_order(const PosteriorLabels *labels, int *class);
 

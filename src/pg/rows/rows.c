@@ -37,10 +37,10 @@ posterior_rows_make(MemoryContext context, int n_features, const Oid *types)
 	uint8	   *classes = palloc(Max(n_features, 1));
 
 	if (n_features < 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("at least one feature is needed"),
-				 errhint("Give the features after the target: posterior.context(y, x1, x2, ...).")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("at least one feature is needed"),
+			 errhint("Give the features after the target: posterior.context(y, x1, x2, ...).")));
 	features = MemoryContextAlloc(context, n_features * sizeof(PosteriorFeature));
 	for (int f = 0; f < n_features; f++)
 	{
@@ -155,7 +155,8 @@ posterior_rows_sort(PosteriorRows *rows)
 
 		CHECK_FOR_INTERRUPTS();
 		memcpy(&from, keys[i] + length, 8);
-		memcpy(x + i * rows->n_features, rows->x + from * rows->n_features, rows->n_features * sizeof(double));
+		memcpy(x + i * rows->n_features, rows->x + from * rows->n_features,
+			   rows->n_features * sizeof(double));
 		y[i] = rows->y[from];
 	}
 	pfree(rows->x);
@@ -170,7 +171,8 @@ double *
 posterior_rows_classes(const PosteriorRows *rows, int64 from, PosteriorLabelList *list)
 {
 	int			class[POSTERIOR_MOST_LABELS];
-	double	   *y = MemoryContextAllocHuge(CurrentMemoryContext, Max(rows->n - from, 1) * sizeof(double));
+	double *y =
+		MemoryContextAllocHuge(CurrentMemoryContext, Max(rows->n - from, 1) * sizeof(double));
 
 	*list = posterior_labels_order(rows->labels, class);
 	for (int64 i = from; i < rows->n; i++)
@@ -227,7 +229,8 @@ posterior_aggregate_ordered(FunctionCallInfo fcinfo)
 TnpRows
 posterior_rows_view(const PosteriorRows *rows, bool with_y)
 {
-	return (TnpRows) {rows->n, rows->n_features, rows->kinds, rows->x, with_y ? rows->y : NULL, rows->list.n, 0};
+	return (TnpRows){
+		rows->n, rows->n_features, rows->kinds, rows->x, with_y ? rows->y : NULL, rows->list.n, 0};
 }
 
 TnpRows

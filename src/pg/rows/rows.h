@@ -33,24 +33,34 @@ PosteriorRows *posterior_rows_make(MemoryContext context, int n_features, const 
 /* Empty rows whose columns have these classes. */
 PosteriorRows *posterior_rows_of_kinds(MemoryContext context, int n_features, const uint8 *classes);
 
-/* Make room for one more row and return the place of its cells; the caller fills cells and posterior_rows_y, then counts it. */
+/*
+ * Make room for one more row and return the place of its cells; the caller fills cells and
+ * posterior_rows_y, then counts it.
+ */
 double	   *posterior_rows_next(PosteriorRows *rows);
 
 /* Append rows of the same classes. */
 void		posterior_rows_append(PosteriorRows *rows, int64 n, const double *x, const double *y);
 
-/* Put the rows in canonical order: by the bytes of features, then target; equal rows are interchangeable. */
+/*
+ * Put the rows in canonical order: by the bytes of features, then target; equal rows are
+ * interchangeable.
+ */
 void		posterior_rows_sort(PosteriorRows *rows);
 
-/* The classes of the labels of rows from `from` on, in the current memory context, and the list that they are classes of. */
+/*
+ * The classes of the labels of rows from `from` on, in the current memory context, and the list
+ * that they are classes of.
+ */
 double	   *posterior_rows_classes(const PosteriorRows *rows, int64 from, PosteriorLabelList *list);
 
 /* Turn numbers of labels into classes, after the last row; nothing where targets are numbers. */
 void		posterior_rows_settle(PosteriorRows *rows);
 
 /*
- * The rows with classes instead of numbers of labels, for a final function: the state itself stays able to take more rows. Where targets are numbers
- * it is returned as it is; else a copy in the current memory context.
+ * The rows with classes instead of numbers of labels, for a final function: the state itself stays
+ * able to take more rows. Where targets are numbers it is returned as it is; else a copy in the
+ * current memory context.
  */
 PosteriorRows *posterior_rows_settled(PosteriorRows *rows);
 

@@ -12,10 +12,10 @@
 bool		posterior_make_room(Size bytes);
 
 /*
- * Evict pieces of `bytes` in all, even if the cache's size allows for more: for an arena that has no
- * piece of a size although enough is free, because what is free lies in small pieces or in pages for
- * other sizes. False if there was nothing to evict. Callers try this POSTERIOR_EVICTIONS times, for
- * more each time.
+ * Evict pieces of `bytes` in all, even if the cache's size allows for more: for an arena that has
+ * no piece of a size although enough is free, because what is free lies in small pieces or in pages
+ * for other sizes. False if there was nothing to evict. Callers try this POSTERIOR_EVICTIONS times,
+ * for more each time.
  */
 #define POSTERIOR_EVICTIONS 6
 bool		posterior_evict(Size bytes);

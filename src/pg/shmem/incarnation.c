@@ -1,11 +1,11 @@
 /*
  * database_incarnation.c: incarnations of databases.
  *
- * A session that needs shared memory joins the incarnation of its database. While any session has joined,
- * the database cannot be dropped: DROP DATABASE, on a standby its replay, waits until no session is
- * connected, and a session leaves its incarnation before it leaves the array of processes that DROP
- * DATABASE looks at. So a session that finds another one there is in the same database as that one,
- * and all sessions that are connected at one time agree on the number.
+ * A session that needs shared memory joins the incarnation of its database. While any session has
+ * joined, the database cannot be dropped: DROP DATABASE, on a standby its replay, waits until no
+ * session is connected, and a session leaves its incarnation before it leaves the array of
+ * processes that DROP DATABASE looks at. So a session that finds another one there is in the same
+ * database as that one, and all sessions that are connected at one time agree on the number.
  *
  * Where no session is connected the next one compares traces: the row in pg_database and the file
  * PG_VERSION. If either is another one, so may be the database: it gets a new number. ALTER
@@ -100,10 +100,13 @@ forget(uint32 incarnation)
 static bool
 gives_way(const PosteriorIncarnation *incarnation, const PosteriorIncarnation *other)
 {
-	return OidIsValid(other->database) && (!OidIsValid(incarnation->database) || incarnation->used < other->used);
+	return OidIsValid(other->database)
+		&& (!OidIsValid(incarnation->database) || incarnation->used < other->used);
 }
 
-/* The incarnation of a database if there is one, else a place for it. The lock is held exclusively. */
+/*
+ * The incarnation of a database if there is one, else a place for it. The lock is held exclusively.
+ */
 static PosteriorIncarnation *
 find_place(Oid database)
 {
@@ -182,7 +185,7 @@ posterior_incarnation(void)
 	return number;
 }
 
-/* ---- DROP DATABASE ------------------------------------------------------------------------- */
+/* ---- DROP DATABASE --------------------------------------------------------------------------- */
 
 void
 posterior_incarnation_dropping(Oid database)

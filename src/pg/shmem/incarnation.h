@@ -41,16 +41,22 @@ typedef struct PosteriorIncarnation
 extern PosteriorSharedPart posterior_incarnation_part;
 
 /*
- * The number of the incarnation of this session's database, which all that are connected to it agree on. An
- * error in a session that has not joined it: under another key it would miss what the others have
- * written, and they what it writes.
+ * The number of the incarnation of this session's database, which all that are connected to it
+ * agree on. An error in a session that has not joined it: under another key it would miss what the
+ * others have written, and they what it writes.
  */
 uint32		posterior_incarnation(void);
 
-/* Join the incarnation, unless this session has, in a transaction. posterior_shared_attach does that. */
+/*
+ * Join the incarnation, unless this session has, in a transaction. posterior_shared_attach does
+ * that.
+ */
 void		posterior_incarnation_join(void);
 
-/* DROP DATABASE has begun in an attached session. If it is committed, what is known of the database is forgotten. */
+/*
+ * DROP DATABASE has begun in an attached session. If it is committed, what is known of the database
+ * is forgotten.
+ */
 void		posterior_incarnation_dropping(Oid database);
 
 /* The transaction has ended. Cannot fail. */

@@ -13,7 +13,12 @@
 
 #define POSTERIOR_PROGRESSES 64 /* backends that are shown at once */
 
-typedef enum PosteriorPhase { POSTERIOR_READING = 1, POSTERIOR_PREFIX, POSTERIOR_SUFFIX } PosteriorPhase;
+typedef enum PosteriorPhase
+{
+	POSTERIOR_READING = 1,
+	POSTERIOR_PREFIX,
+	POSTERIOR_SUFFIX
+} PosteriorPhase;
 
 typedef struct PosteriorProgress
 {
@@ -28,7 +33,10 @@ typedef struct PosteriorProgress
 extern PosteriorProgress *posterior_progresses; /* [POSTERIOR_PROGRESSES], in shared memory */
 extern PosteriorSharedPart posterior_progress_part;
 
-/* Say that this backend works for a context; does nothing where nobody could see it. It ends with the transaction at the latest. */
+/*
+ * Say that this backend works for a context; does nothing where nobody could see it. It ends with
+ * the transaction at the latest.
+ */
 void		posterior_progress_begin(const pg_uuid_t *context);
 void		posterior_progress(PosteriorPhase phase, int64 done, int64 total);
 

@@ -57,7 +57,7 @@ posterior_segment_parts(int *n)
 	return parts;
 }
 
-/* ---- making and attaching ------------------------------------------------------------------ */
+/* ---- making and attaching -------------------------------------------------------------------- */
 
 static Size
 part_size(const PosteriorSharedPart *part)
@@ -203,7 +203,7 @@ posterior_segment_attach(void)
 	segment_initialize(posterior_shared);
 }
 
-/* ---- locks and clock ----------------------------------------------------------------------- */
+/* ---- locks and clock ------------------------------------------------------------------------- */
 
 void
 posterior_lock(LWLockMode mode)
@@ -232,7 +232,7 @@ posterior_tick(void)
 	return pg_atomic_fetch_add_u64(&posterior_shared->clock, 1);
 }
 
-/* ---- the arena ----------------------------------------------------------------------------- */
+/* ---- the arena ------------------------------------------------------------------------------- */
 
 /* In front of every piece. */
 typedef struct Piece

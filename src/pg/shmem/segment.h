@@ -16,7 +16,9 @@
 #include "port/atomics.h"
 #include "storage/lwlock.h"
 
-/* A part of the segment. Members after `initialize` are NULL or 0 where a part does not need them. */
+/*
+ * A part of the segment. Members after `initialize` are NULL or 0 where a part does not need them.
+ */
 typedef struct PosteriorSharedPart
 {
 	void	  **place;			/* becomes the part's address */

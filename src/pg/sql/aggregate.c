@@ -1,9 +1,11 @@
 /*
  * aggregate.c: the aggregates over rows: posterior.context and posterior.log_evidence.
  *
- * Both gather rows; a row whose target is NULL is left out. With ORDER BY inside the aggregate, or in the window it runs over, the rows keep that order; without,
- * they are put in canonical byte order at the end, so that serial and parallel plans give the same value. The state is a set of rows in any order
- * until then, which is why combining may simply append. In a growing window frame a state gets more rows after a final function has looked at it.
+ * Both gather rows; a row whose target is NULL is left out. With ORDER BY inside the aggregate, or
+ * in the window it runs over, the rows keep that order; without, they are put in canonical byte
+ * order at the end, so that serial and parallel plans give the same value. The state is a set of
+ * rows in any order until then, which is why combining may simply append. In a growing window frame
+ * a state gets more rows after a final function has looked at it.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -49,7 +51,8 @@ label_type(FunctionCallInfo fcinfo)
 static Datum
 accumulate(FunctionCallInfo fcinfo, bool labelled)
 {
-	MemoryContext context = aggregate_context(fcinfo, labelled ? "posterior_class_rows_accum" : "posterior_rows_accum");
+	MemoryContext context =
+		aggregate_context(fcinfo, labelled ? "posterior_class_rows_accum" : "posterior_rows_accum");
 	PosteriorRows *rows = PG_ARGISNULL(0) ? NULL : (PosteriorRows *) PG_GETARG_POINTER(0);
 	double	   *x,
 				y;
@@ -61,7 +64,8 @@ accumulate(FunctionCallInfo fcinfo, bool labelled)
 
 		rows = posterior_rows_make(context, n, types);
 		if (labelled)
-			rows->labels = posterior_labels_make(context, label_type(fcinfo)->base, POSTERIOR_MOST_LABELS);
+			rows->labels =
+				posterior_labels_make(context, label_type(fcinfo)->base, POSTERIOR_MOST_LABELS);
 	}
 	if (PG_ARGISNULL(1))
 		PG_RETURN_POINTER(rows);
@@ -76,7 +80,8 @@ accumulate(FunctionCallInfo fcinfo, bool labelled)
 		y = posterior_check_target(PG_GETARG_FLOAT8(1));
 	x = posterior_rows_next(rows);
 	for (int f = 0; f < rows->n_features; f++)
-		x[f] = posterior_feature_cell(&rows->features[f], PG_GETARG_DATUM(2 + f), PG_ARGISNULL(2 + f), f + 1);
+		x[f] = posterior_feature_cell(&rows->features[f], PG_GETARG_DATUM(2 + f),
+									  PG_ARGISNULL(2 + f), f + 1);
 	rows->y[rows->n++] = y;
 	PG_RETURN_POINTER(rows);
 }
@@ -162,8 +167,9 @@ posterior_context_final(PG_FUNCTION_ARGS)
 }
 
 /*
- * The log evidence of rows in their order; false if they are too few and that shall not stop the query. While the prefix stays where it is, all conditionals
- * are one question about the rows before; it moves a logarithmic number of times.
+ * The log evidence of rows in their order; false if they are too few and that shall not stop the
+ * query. While the prefix stays where it is, all conditionals are one question about the rows
+ * before; it moves a logarithmic number of times.
  */
 static bool
 evidence(PosteriorModel *model, const PosteriorRows *rows, bool may_be_few, double *sum)
@@ -183,7 +189,11 @@ evidence(PosteriorModel *model, const PosteriorRows *rows, bool may_be_few, doub
 		int64		end = tnp_evidence_end(model->model, n, all.n);
 		double		part;
 		TnpRequest	request = {.kind = TNP_REQUEST_SCORE,.queries = all,.answer = &part};
-		PosteriorLookup lookup = {.model = model,.classes = rows->classes,.labels = rows->list,.rows = all,.prefix = tnp_canonical_prefix(model->model, n)};
+		PosteriorLookup lookup = {.model = model,
+								  .classes = rows->classes,
+								  .labels = rows->list,
+								  .rows = all,
+								  .prefix = tnp_canonical_prefix(model->model, n)};
 
 		CHECK_FOR_INTERRUPTS();
 		request.queries.n = end - n;
@@ -207,16 +217,20 @@ posterior_evidence_final(PG_FUNCTION_ARGS)
 
 	aggregate_context(fcinfo, "posterior_evidence_final");
 	if (!posterior_aggregate_ordered(fcinfo))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("posterior.log_evidence needs ORDER BY"),
-				 errdetail("The chain rule depends on the order of the rows, and a table has none."),
-				 errhint("Write posterior.log_evidence(y, x ORDER BY ...), or OVER (ORDER BY ...).")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("posterior.log_evidence needs ORDER BY"),
+			 errdetail("The chain rule depends on the order of the rows, and a table has none."),
+			 errhint("Write posterior.log_evidence(y, x ORDER BY ...), or OVER (ORDER BY ...).")));
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	rows = posterior_rows_settled((PosteriorRows *) PG_GETARG_POINTER(0));
-	model = posterior_model_pin(rows->labels != NULL ? posterior_class_model_name : posterior_model_name, CurrentMemoryContext);
-	posterior_check_row_limit(model, "the sequence of posterior.log_evidence", rows->n, rows->n_features);
+	model = posterior_model_pin(rows->labels != NULL ? posterior_class_model_name
+													 : posterior_model_name,
+								CurrentMemoryContext);
+	posterior_check_row_limit(model, "the sequence of posterior.log_evidence", rows->n,
+							  rows->n_features);
 	posterior_check_model_labels(model->model, model->name, rows->labels != NULL);
 	if (rows->labels != NULL)
 		posterior_check_model_room(model->model, model->name, rows->list.n);

@@ -46,7 +46,8 @@ posterior_argument_row(FunctionCallInfo fcinfo, PosteriorCall *call)
 
 	if (arguments_are_json(fcinfo))
 	{
-		row = posterior_rows_of_kinds(CurrentMemoryContext, encoding->n_features, encoding->classes);
+		row =
+			posterior_rows_of_kinds(CurrentMemoryContext, encoding->n_features, encoding->classes);
 		posterior_json_cells(PG_GETARG_JSONB_P(1), row->n_features, row->classes, NULL,
 							 posterior_rows_next(row));
 		return row;

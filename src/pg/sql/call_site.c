@@ -1,7 +1,9 @@
 /*
- * call_site.c: the state of a call site. Looking a model up costs a query and finding an encoding costs a hash of the context, so both are
- * done when something may have changed, not for every row. A call site can outlive its statement (a simple expression in PL/pgSQL), so the
- * snapshot is part of what is compared; and as different moments of a transaction can have equal ones, so is what else rows depend on.
+ * call_site.c: the state of a call site. Looking a model up costs a query and finding an encoding
+ * costs a hash of the context, so both are done when something may have changed, not for every row.
+ * A call site can outlive its statement (a simple expression in PL/pgSQL), so the snapshot is part
+ * of what is compared; and as different moments of a transaction can have equal ones, so is what
+ * else rows depend on.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -25,7 +27,8 @@
 
 #include <math.h>
 
-#define DEVICE_TOLERANCE 0.01	/* between two answers of a device that is not exact, relative to the largest number */
+/* between two answers of a device that is not exact, relative to the largest number */
+#define DEVICE_TOLERANCE 0.01
 
 static void
 forget_encoding(PosteriorCall *call)
@@ -55,18 +58,21 @@ end_call(void *call)
 }
 
 /*
- * Whether the settings and the active snapshot are those that the model was found under. Two snapshots of equal xmin, xmax and number of running
- * transactions see the same transactions: whoever of them ended would have moved one of the three. Our own subtransactions that were rolled back would not:
- * they are compared by themselves.
+ * Whether the settings and the active snapshot are those that the model was found under. Two
+ * snapshots of equal xmin, xmax and number of running transactions see the same transactions:
+ * whoever of them ended would have moved one of the three. Our own subtransactions that were rolled
+ * back would not: they are compared by themselves.
  */
 static bool
 nothing_has_changed(const PosteriorCall *call)
 {
 	Snapshot	s = GetActiveSnapshot();
 
-	return call->model != NULL && call->kernels == posterior_kernels && call->cache_mode == posterior_cache_mode && call->row_limit == posterior_row_limit
+	return call->model != NULL && call->kernels == posterior_kernels
+		&& call->cache_mode == posterior_cache_mode && call->row_limit == posterior_row_limit
 		&& call->xmin == s->xmin && call->xmax == s->xmax && call->command == s->curcid
-		&& call->running == s->xcnt && call->subtransaction == GetCurrentSubTransactionId() && call->user == GetUserId();
+		&& call->running == s->xcnt && call->subtransaction == GetCurrentSubTransactionId()
+		&& call->user == GetUserId();
 }
 
 static void
@@ -92,7 +98,8 @@ take_model(PosteriorCall *call, const char *name)
 	MemoryContext temporary;
 
 	forget_model(call);
-	temporary = AllocSetContextCreate(CurrentMemoryContext, "posterior model lookup", ALLOCSET_SMALL_SIZES);
+	temporary =
+		AllocSetContextCreate(CurrentMemoryContext, "posterior model lookup", ALLOCSET_SMALL_SIZES);
 	call->model = posterior_model_pin(name, temporary);
 	posterior_model_acquire(call->model);	/* ours; the lookup's own goes with its memory */
 	MemoryContextDelete(temporary);
@@ -100,15 +107,17 @@ take_model(PosteriorCall *call, const char *name)
 }
 
 /*
- * Whether a call site of this memory can outlive the statement. Those of a run of the executor end with it. PL/pgSQL keeps the simple expressions of functions for the
- * transaction, and those of a DO block as long as that.
+ * Whether a call site of this memory can outlive the statement. Those of a run of the executor end
+ * with it. PL/pgSQL keeps the simple expressions of functions for the transaction, and those of a
+ * DO block as long as that.
  */
 static bool
 outlives_statement(MemoryContext owner)
 {
 	MemoryContext parent = MemoryContextGetParent(owner);
 
-	return parent == NULL || parent == TopTransactionContext || strcmp(parent->name, "SPI Proc") == 0;
+	return parent == NULL || parent == TopTransactionContext
+		|| strcmp(parent->name, "SPI Proc") == 0;
 }
 
 PosteriorCall *
@@ -133,7 +142,10 @@ posterior_call(FunctionCallInfo fcinfo)
 	return fcinfo->flinfo->fn_extra;
 }
 
-/* Make call->model the one that the settings and the active snapshot say now, for a context of labels or of numbers. */
+/*
+ * Make call->model the one that the settings and the active snapshot say now, for a context of
+ * labels or of numbers.
+ */
 static void
 refresh_model(PosteriorCall *call, bool labelled)
 {
@@ -165,7 +177,10 @@ posterior_call_context(PosteriorCall *call, Datum context)
 	PosteriorContext *value = NULL;
 	bool		same;
 
-	/* an expanded or indirect value's address says nothing about its content; this type has neither, but callers may */
+	/*
+	 * an expanded or indirect value's address says nothing about its content; this type has
+	 * neither, but callers may
+	 */
 	if (VARATT_IS_EXTERNAL(raw) && !VARATT_IS_EXTERNAL_ONDISK(raw))
 	{
 		raw = (struct varlena *) PG_DETOAST_DATUM(context);
@@ -235,7 +250,8 @@ posterior_call_definition(PosteriorCall *call, const char *name)
 	call->named = NULL;
 	call->match = NULL;
 	if (call->named_memory == NULL)
-		call->named_memory = AllocSetContextCreate(call->memory, "posterior named context", ALLOCSET_SMALL_SIZES);
+		call->named_memory =
+			AllocSetContextCreate(call->memory, "posterior named context", ALLOCSET_SMALL_SIZES);
 	MemoryContextReset(call->named_memory);
 	named = posterior_named_find(name, call->named_memory);
 	take_model(call, named->model);
@@ -260,7 +276,8 @@ posterior_call_named(PosteriorCall *call, const char *name)
 PosteriorContextHandle *
 posterior_call_build_uncached(PosteriorCall *call)
 {
-	return call->named != NULL ? posterior_named_build_uncached(call->model, call->named) : posterior_handle_rebuild(call->encoding);
+	return call->named != NULL ? posterior_named_build_uncached(call->model, call->named)
+							   : posterior_handle_rebuild(call->encoding);
 }
 
 void
@@ -272,7 +289,8 @@ posterior_call_check(PosteriorCall *call, TnpRequest *request, int64 size, const
 		return;
 	request->answer = MemoryContextAllocHuge(CurrentMemoryContext, Max(size, 1) * sizeof(double));
 	posterior_execute_uncached(posterior_call_build_uncached(call), call->encoding, request);
-	posterior_verify(what, size, cached, request->answer, posterior_executed_exactly(call->encoding));
+	posterior_verify(what, size, cached, request->answer,
+					 posterior_executed_exactly(call->encoding));
 	pfree(request->answer);
 	request->answer = cached;
 }
@@ -288,10 +306,12 @@ void
 posterior_call_check_rows(const PosteriorCall *call, int64 n)
 {
 	if (n > 0)
-		posterior_check_row_limit(call->model, "the context with the rows of a joint question", posterior_cached_rows(call->encoding->cached) + n, call->encoding->n_features);
+		posterior_check_row_limit(call->model, "the context with the rows of a joint question",
+								  posterior_cached_rows(call->encoding->cached) + n,
+								  call->encoding->n_features);
 }
 
-/* ---- rows of an array ------------------------------------------------------------------------------------------- */
+/* ---- rows of an array ------------------------------------------------------------------------ */
 
 /* Columns of a composite type that are not dropped: their places and types. */
 static int
@@ -311,10 +331,10 @@ composite_columns(TupleDesc desc, int *places, Oid *types)
 static void
 null_row(int64 i)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-			 errmsg("row %lld of the array is NULL", (long long) i + 1),
-			 errhint("A row may have NULL columns, which are missing features, but must itself be there.")));
+	ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+					errmsg("row %lld of the array is NULL", (long long) i + 1),
+					errhint("A row may have NULL columns, which are missing features, but must "
+							"itself be there.")));
 }
 
 static PosteriorRows *
@@ -354,7 +374,8 @@ rows_of_composites(PosteriorCall *call, Datum *elements, bool *nulls, int64 n)
 			rows = posterior_rows_make(CurrentMemoryContext, n_features, types);
 			posterior_adopt_columns(call->encoding->n_features, call->encoding->classes, rows);
 		}
-		else if (HeapTupleHeaderGetTypeId(header) != type || HeapTupleHeaderGetTypMod(header) != typmod)
+		else if (HeapTupleHeaderGetTypeId(header) != type
+				 || HeapTupleHeaderGetTypMod(header) != typmod)
 			ereport(ERROR,
 					(errcode(ERRCODE_DATATYPE_MISMATCH),
 					 errmsg("the rows of the array have different columns"),
@@ -367,7 +388,8 @@ rows_of_composites(PosteriorCall *call, Datum *elements, bool *nulls, int64 n)
 		heap_deform_tuple(&tuple, desc, values, missing);
 		x = posterior_rows_next(rows);
 		for (int f = 0; f < n_features; f++)
-			x[f] = posterior_feature_cell(&rows->features[f], values[places[f]], missing[places[f]], f + 1);
+			x[f] = posterior_feature_cell(&rows->features[f], values[places[f]], missing[places[f]],
+										  f + 1);
 		rows->n++;
 	}
 	return rows;
@@ -376,14 +398,16 @@ rows_of_composites(PosteriorCall *call, Datum *elements, bool *nulls, int64 n)
 static PosteriorRows *
 rows_of_json(PosteriorCall *call, Datum *elements, bool *nulls, int64 n)
 {
-	PosteriorRows *rows = posterior_rows_of_kinds(CurrentMemoryContext, call->encoding->n_features, call->encoding->classes);
+	PosteriorRows *rows = posterior_rows_of_kinds(CurrentMemoryContext, call->encoding->n_features,
+												  call->encoding->classes);
 
 	for (int64 i = 0; i < n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (nulls[i])
 			null_row(i);
-		posterior_json_cells(DatumGetJsonbP(elements[i]), rows->n_features, rows->classes, NULL, posterior_rows_next(rows));
+		posterior_json_cells(DatumGetJsonbP(elements[i]), rows->n_features, rows->classes, NULL,
+							 posterior_rows_next(rows));
 		rows->n++;
 	}
 	return rows;
@@ -406,14 +430,16 @@ posterior_rows_of_array(PosteriorCall *call, ArrayType *array)
 	if (n > 0 && type_is_rowtype(type))
 		return rows_of_composites(call, elements, nulls, n);
 	if (n == 0)
-		return posterior_rows_of_kinds(CurrentMemoryContext, call->encoding->n_features, call->encoding->classes);
+		return posterior_rows_of_kinds(CurrentMemoryContext, call->encoding->n_features,
+									   call->encoding->classes);
 	if (getBaseType(type) == JSONBOID)
 		return rows_of_json(call, elements, nulls, n);
 	rows = posterior_rows_make(CurrentMemoryContext, 1, &type);
 	posterior_adopt_columns(call->encoding->n_features, call->encoding->classes, rows);
 	for (int i = 0; i < n; i++)
 	{
-		*posterior_rows_next(rows) = posterior_feature_cell(&rows->features[0], elements[i], nulls[i], 1);
+		*posterior_rows_next(rows) =
+			posterior_feature_cell(&rows->features[0], elements[i], nulls[i], 1);
 		rows->n++;
 	}
 	return rows;
@@ -429,10 +455,14 @@ posterior_verify(const char *what, int64 n, const double *cached, const double *
 		if (isfinite(fresh[i]))
 			largest = Max(largest, fabs(fresh[i]));
 	for (int64 i = 0; i < n; i++)
-		if (exact ? memcmp(&cached[i], &fresh[i], sizeof(double)) != 0 : !(cached[i] == fresh[i] || fabs(cached[i] - fresh[i]) <= DEVICE_TOLERANCE * largest))
+		if (exact ? memcmp(&cached[i], &fresh[i], sizeof(double)) != 0
+				  : !(cached[i] == fresh[i]
+					  || fabs(cached[i] - fresh[i]) <= DEVICE_TOLERANCE * largest))
 			ereport(ERROR,
 					(errcode(ERRCODE_INTERNAL_ERROR),
 					 errmsg("%s from the cache differs from the one computed from scratch", what),
-					 errdetail("Number %lld of %lld: cached %.17g, fresh %.17g.", (long long) i + 1, (long long) n, cached[i], fresh[i]),
-					 errhint("This is a bug of pg_posterior; SET posterior.cache = off avoids the cache.")));
+					 errdetail("Number %lld of %lld: cached %.17g, fresh %.17g.", (long long) i + 1,
+							   (long long) n, cached[i], fresh[i]),
+					 errhint("This is a bug of pg_posterior; SET posterior.cache = off avoids the "
+							 "cache.")));
 }

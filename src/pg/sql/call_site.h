@@ -1,5 +1,6 @@
 /*
- * call_site.h: what a call site of predict, sample or log_density remembers between rows: model, encoding, how to read its arguments.
+ * call_site.h: what a call site of predict, sample or log_density remembers between rows: model,
+ * encoding, how to read its arguments.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -15,7 +16,8 @@ typedef struct PosteriorCall
 	MemoryContext memory;		/* incarnations as long as the call site */
 	bool		lasting;		/* which may be longer than a statement */
 	PosteriorModel *model;
-	char		name[NAMEDATALEN];	/* posterior.model and posterior.kernels when the model was found */
+	/* posterior.model and posterior.kernels when the model was found */
+	char		name[NAMEDATALEN];
 	int			kernels;
 	TransactionId xmin,			/* and the snapshot it was found under */
 				xmax;
@@ -42,18 +44,24 @@ PosteriorCall *posterior_call(FunctionCallInfo fcinfo);
 /* One that ends with `owner`. */
 PosteriorCall *posterior_call_make(MemoryContext owner);
 
-/* Make call->model and call->encoding those of this context argument (a posterior.context, toasted or not). */
+/*
+ * Make call->model and call->encoding those of this context argument (a posterior.context, toasted
+ * or not).
+ */
 void		posterior_call_context(PosteriorCall *call, Datum context);
 
 /* Whether posterior_call_context would change nothing. */
 bool		posterior_call_has_context(const PosteriorCall *call, Datum context);
 
-/* Make call->model and call->encoding those of this named context, as the active snapshot shows it. */
+/*
+ * Make call->model and call->encoding those of this named context, as the active snapshot shows it.
+ */
 void		posterior_call_named(PosteriorCall *call, const char *name);
 
 /*
- * The same in two steps, for a question that can be answered with the second. find: call->named and call->model; true if the encoding is there already, or has
- * been made because the last question was answered without keeping one. hold: the encoding.
+ * The same in two steps, for a question that can be answered with the second. find: call->named and
+ * call->model; true if the encoding is there already, or has been made because the last question
+ * was answered without keeping one. hold: the encoding.
  */
 bool		posterior_call_definition(PosteriorCall *call, const char *name);
 void		posterior_call_acquire(PosteriorCall *call, PosteriorPendingRequest *question);
@@ -65,27 +73,46 @@ bool		posterior_call_has_named(const PosteriorCall *call, const char *name);
  * The cells x [n_features] of a value: a row or a jsonb, which are not NULL, matched by name with
  * the features of call->named; or of another type, where there is one feature only.
  */
-void		posterior_match_value(PosteriorCall *call, Oid type, Datum value, bool isnull, double *x);
+void		posterior_match_value(PosteriorCall *call, Oid type, Datum value, bool isnull,
+								  double *x);
 
 /* Rows of an array of composites, matched by name. */
 PosteriorRows *posterior_match_rows(PosteriorCall *call, ArrayType *array);
 
-/* What call->encoding holds, made from scratch: for posterior.cache = verify. Released by the caller. */
+/*
+ * What call->encoding holds, made from scratch: for posterior.cache = verify. Released by the
+ * caller.
+ */
 PosteriorContextHandle *posterior_call_build_uncached(PosteriorCall *call);
 
-/* Answer a request, of `size` numbers, about call->encoding; in verify mode compare the answer with that of a fresh encoding. `what` names an answer for the error. */
-void		posterior_call_execute(PosteriorCall *call, struct TnpRequest *request, int64 size, const char *what);
+/*
+ * Answer a request, of `size` numbers, about call->encoding; in verify mode compare the answer with
+ * that of a fresh encoding. `what` names an answer for the error.
+ */
+void		posterior_call_execute(PosteriorCall *call, struct TnpRequest *request, int64 size,
+								   const char *what);
 
 /* The second half of that, for what has been answered already. */
-void		posterior_call_check(PosteriorCall *call, struct TnpRequest *request, int64 size, const char *what);
+void		posterior_call_check(PosteriorCall *call, struct TnpRequest *request, int64 size,
+								 const char *what);
 
-/* Raise if the context and the n rows of a joint question, each given those before it, are too many. */
+/*
+ * Raise if the context and the n rows of a joint question, each given those before it, are too
+ * many.
+ */
 void		posterior_call_check_rows(const PosteriorCall *call, int64 n);
 
-/* Rows of an array: of composites, one feature per column; of scalars, one feature each. Checked against the call's context. */
+/*
+ * Rows of an array: of composites, one feature per column; of scalars, one feature each. Checked
+ * against the call's context.
+ */
 PosteriorRows *posterior_rows_of_array(PosteriorCall *call, ArrayType *array);
 
-/* Raise XX000 when two answers of n numbers differ in any bit, or if they need not be exact by more than a device may: what posterior.cache = verify is for. */
-void		posterior_verify(const char *what, int64 n, const double *cached, const double *fresh, bool exact);
+/*
+ * Raise XX000 when two answers of n numbers differ in any bit, or if they need not be exact by more
+ * than a device may: what posterior.cache = verify is for.
+ */
+void		posterior_verify(const char *what, int64 n, const double *cached, const double *fresh,
+							 bool exact);
 
 #endif							/* POSTERIOR_CALL_H */

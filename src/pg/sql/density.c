@@ -1,9 +1,10 @@
 /*
- * density.c: the aggregates posterior.log_density and posterior.log_density_averaged: the joint log predictive density of a
- * group's rows given a context.
+ * density.c: the aggregates posterior.log_density and posterior.log_density_averaged: the joint log
+ * predictive density of a group's rows given a context.
  *
- * Rows whose target is NULL have no density and are left out, as posterior.context leaves them out. The order of the chain is the ORDER BY of the aggregate or of
- * its window, or the canonical byte order without one.
+ * Rows whose target is NULL have no density and are left out, as posterior.context leaves them out.
+ * The order of the chain is the ORDER BY of the aggregate or of its window, or the canonical byte
+ * order without one.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -61,9 +62,9 @@ pg_noreturn static void
 context_is_null(bool named)
 {
 	ereport(ERROR,
-			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-			 errmsg("the context is NULL"),
-			 named ? errhint("Give the name of a context, or a value of type posterior.context.") : errhint("posterior.context over no rows is NULL.")));
+			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("the context is NULL"),
+			 named ? errhint("Give the name of a context, or a value of type posterior.context.")
+				   : errhint("posterior.context over no rows is NULL.")));
 }
 
 /* Whether the aggregate takes labels: the type of its argument `y`. */
@@ -73,17 +74,22 @@ takes_labels(FunctionCallInfo fcinfo, int y)
 	return get_fn_expr_argtype(fcinfo->flinfo, y) == TEXTOID;
 }
 
-/* The target in argument `y`, which is not NULL, as the engine wants it: of a label, its class in `list`; NULL says that targets are numbers. */
+/*
+ * The target in argument `y`, which is not NULL, as the engine wants it: of a label, its class in
+ * `list`; NULL says that targets are numbers.
+ */
 static double
 target(FunctionCallInfo fcinfo, int y, const PosteriorLabelList *list)
 {
 	bool		labelled = takes_labels(fcinfo, y);
 
 	if (labelled != (list != NULL))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("the targets of the context are %s", list != NULL ? "labels, not numbers" : "numbers, not labels"),
-				 list != NULL ? errhint("Give a label; a value that is no text becomes one by ::text.") : errhint("Give a number.")));
+		ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+						errmsg("the targets of the context are %s",
+							   list != NULL ? "labels, not numbers" : "numbers, not labels"),
+						list != NULL ? errhint(
+							"Give a label; a value that is no text becomes one by ::text.")
+									 : errhint("Give a number.")));
 	if (labelled)
 		return posterior_label_class(list, text_to_cstring(PG_GETARG_TEXT_PP(y)));
 	return posterior_check_target(PG_GETARG_FLOAT8(y));
@@ -125,7 +131,8 @@ accumulate(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 	observed = target(fcinfo, y, posterior_context_labelled(state->context) ? &list : NULL);
 	x = posterior_rows_next(rows);
 	for (int f = 0; f < rows->n_features; f++)
-		x[f] = posterior_feature_cell(&rows->features[f], PG_GETARG_DATUM(y + 1 + f), PG_ARGISNULL(y + 1 + f), f + 1);
+		x[f] = posterior_feature_cell(&rows->features[f], PG_GETARG_DATUM(y + 1 + f),
+									  PG_ARGISNULL(y + 1 + f), f + 1);
 	rows->y[rows->n++] = observed;
 	PG_RETURN_POINTER(state);
 }
@@ -142,20 +149,21 @@ accumulate_named(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 	if (PG_ARGISNULL(1))
 		context_is_null(true);
 	if (PG_ARGISNULL(y + 1))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("the row is NULL"),
-				 errhint("A row may have NULL columns, which are missing features, but must itself be there.")));
+		ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("the row is NULL"),
+						errhint("A row may have NULL columns, which are missing features, but must "
+								"itself be there.")));
 	if (state == NULL)
 	{
 		state = MemoryContextAllocZero(memory, sizeof(DensityState));
 		state->call = posterior_call_make(memory);
 		posterior_call_named(state->call, text_to_cstring(PG_GETARG_TEXT_PP(1)));
-		state->rows = posterior_rows_of_kinds(memory, state->call->named->n_features, state->call->named->classes);
+		state->rows = posterior_rows_of_kinds(memory, state->call->named->n_features,
+											  state->call->named->classes);
 		state->orders = orders;
 		state->seed = seed;
 	}
-	else if (state->orders != orders || state->seed != seed || strcmp(state->call->named->name, text_to_cstring(PG_GETARG_TEXT_PP(1))) != 0)
+	else if (state->orders != orders || state->seed != seed
+			 || strcmp(state->call->named->name, text_to_cstring(PG_GETARG_TEXT_PP(1))) != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("the rows of a group have different contexts, numbers of orders or seeds"),
@@ -163,8 +171,10 @@ accumulate_named(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 	if (PG_ARGISNULL(y))
 		PG_RETURN_POINTER(state);
 	rows = state->rows;
-	observed = target(fcinfo, y, state->call->encoding->labels.n > 0 ? &state->call->encoding->labels : NULL);
-	posterior_match_value(state->call, get_fn_expr_argtype(fcinfo->flinfo, y + 1), PG_GETARG_DATUM(y + 1), false, posterior_rows_next(rows));
+	observed = target(fcinfo, y,
+					  state->call->encoding->labels.n > 0 ? &state->call->encoding->labels : NULL);
+	posterior_match_value(state->call, get_fn_expr_argtype(fcinfo->flinfo, y + 1),
+						  PG_GETARG_DATUM(y + 1), false, posterior_rows_next(rows));
 	rows->y[rows->n++] = observed;
 	PG_RETURN_POINTER(state);
 }
@@ -186,9 +196,11 @@ check_orders(FunctionCallInfo fcinfo)
 	if (orders < 1 || orders > MAX_ORDERS || PG_ARGISNULL(3))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("the number of orders must be between 1 and %d and the seed not NULL", MAX_ORDERS),
-				 PG_ARGISNULL(2) || PG_ARGISNULL(3) ? errdetail("The %s is NULL.", PG_ARGISNULL(2) ? "number of orders" : "seed")
-				 : errdetail("%lld orders were asked for.", (long long) orders)));
+				 errmsg("the number of orders must be between 1 and %d and the seed not NULL",
+						MAX_ORDERS),
+				 PG_ARGISNULL(2) || PG_ARGISNULL(3)
+					 ? errdetail("The %s is NULL.", PG_ARGISNULL(2) ? "number of orders" : "seed")
+					 : errdetail("%lld orders were asked for.", (long long) orders)));
 	return orders;
 }
 

@@ -11,7 +11,9 @@
 #include "pg/models/engine_env.h"
 #include "cpu/cpu.h"
 
-/* posterior.kernels(): one row for each table of kernels that runs on this machine, the best first */
+/*
+ * posterior.kernels(): one row for each table of kernels that runs on this machine, the best first
+ */
 PG_FUNCTION_INFO_V1(posterior_kernels_list);
 Datum
 posterior_kernels_list(PG_FUNCTION_ARGS)
@@ -24,7 +26,7 @@ posterior_kernels_list(PG_FUNCTION_ARGS)
 	tables[n++] = &tnp_reference_kernels;
 	for (int i = 0; i < n; i++)
 	{
-		Datum		values[2] = {CStringGetTextDatum(tables[i]->name), BoolGetDatum(tables[i] == used)};
+		Datum values[2] = {CStringGetTextDatum(tables[i]->name), BoolGetDatum(tables[i] == used)};
 		bool		nulls[2] = {false, false};
 
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);

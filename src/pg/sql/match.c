@@ -38,7 +38,8 @@ find_place(TupleDesc desc, const char *name)
 
 	for (int i = 0; i < desc->natts; i++)
 	{
-		if (TupleDescAttr(desc, i)->attisdropped || strcmp(NameStr(TupleDescAttr(desc, i)->attname), name) != 0)
+		if (TupleDescAttr(desc, i)->attisdropped
+			|| strcmp(NameStr(TupleDescAttr(desc, i)->attname), name) != 0)
 			continue;
 		if (place >= 0)
 			ereport(ERROR,
@@ -53,7 +54,8 @@ find_place(TupleDesc desc, const char *name)
 static PosteriorMatch *
 make_match(const PosteriorNamed *named, Oid type, int32 typmod)
 {
-	MemoryContext memory = AllocSetContextCreate(named->memory, "posterior match", ALLOCSET_SMALL_SIZES);
+	MemoryContext memory =
+		AllocSetContextCreate(named->memory, "posterior match", ALLOCSET_SMALL_SIZES);
 	MemoryContext before = MemoryContextSwitchTo(memory);
 	PosteriorMatch *m = palloc0(sizeof(PosteriorMatch));
 
@@ -70,22 +72,25 @@ make_match(const PosteriorNamed *named, Oid type, int32 typmod)
 		int			place = find_place(m->desc, named->names[f]);
 
 		if (place < 0)
-			ereport(ERROR,
-					(errcode(ERRCODE_UNDEFINED_COLUMN),
-					 errmsg("the row has no column \"%s\"", named->names[f]),
-					 errdetail("It is a feature of context \"%s\".", named->name),
-					 errhint("Give a row whose columns have the names of the features; a column may be NULL.")));
+			ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
+							errmsg("the row has no column \"%s\"", named->names[f]),
+							errdetail("It is a feature of context \"%s\".", named->name),
+							errhint("Give a row whose columns have the names of the features; a "
+									"column may be NULL.")));
 		m->places[f] = place;
-		posterior_feature_init(&m->features[f], TupleDescAttr(m->desc, place)->atttypid, f + 1, memory);
+		posterior_feature_init(&m->features[f], TupleDescAttr(m->desc, place)->atttypid, f + 1,
+							   memory);
 		m->features[f].name = named->names[f];
 		if (m->features[f].base == UNKNOWNOID)
 			m->features[f].class = named->classes[f];
 		if (m->features[f].class != named->classes[f])
-			ereport(ERROR,
-					(errcode(ERRCODE_DATATYPE_MISMATCH),
-					 errmsg("column \"%s\" is of kind \"%s\", in context \"%s\" it is of kind \"%s\"", named->names[f],
-							posterior_column_kind_name(m->features[f].class), named->name, posterior_column_kind_name(named->classes[f])),
-					 errhint("Cast it to the type that it has in the context.")));
+			ereport(
+				ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("column \"%s\" is of kind \"%s\", in context \"%s\" it is of kind \"%s\"",
+						named->names[f], posterior_column_kind_name(m->features[f].class),
+						named->name, posterior_column_kind_name(named->classes[f])),
+				 errhint("Cast it to the type that it has in the context.")));
 	}
 	MemoryContextSwitchTo(before);
 	return m;
@@ -114,7 +119,8 @@ match_row(PosteriorCall *call, Datum row, double *x)
 	tuple.t_data = header;
 	heap_deform_tuple(&tuple, m->desc, m->values, m->nulls);
 	for (int f = 0; f < call->named->n_features; f++)
-		x[f] = posterior_feature_cell(&m->features[f], m->values[m->places[f]], m->nulls[m->places[f]], f + 1);
+		x[f] = posterior_feature_cell(&m->features[f], m->values[m->places[f]],
+									  m->nulls[m->places[f]], f + 1);
 }
 
 /* A value that is no row is the feature of a context that has one only. */
@@ -128,18 +134,22 @@ match_scalar(const PosteriorNamed *named, Oid type, Datum value, bool isnull, do
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
 				 errmsg("a row is needed, not %s", format_type_be(type)),
 				 errdetail("Context \"%s\" has %d features.", named->name, named->n_features),
-				 errhint("Give a row of a table or of a subquery. A function that returns values instead of rows "
+				 errhint("Give a row of a table or of a subquery. A function that returns values "
+						 "instead of rows "
 						 "needs one around it: SELECT r FROM (SELECT ... FROM unnest(...) x) r.")));
 	posterior_feature_init(&feature, type, 1, CurrentMemoryContext);
 	feature.name = named->names[0];
 	if (feature.base == UNKNOWNOID)
 		feature.class = named->classes[0];
 	if (feature.class != named->classes[0])
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("the value is of kind \"%s\", feature \"%s\" of context \"%s\" is of kind \"%s\"", posterior_column_kind_name(feature.class), named->names[0],
-						named->name, posterior_column_kind_name(named->classes[0])),
-				 errhint("Cast it to the type that it has in the context.")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_DATATYPE_MISMATCH),
+			 errmsg(
+				 "the value is of kind \"%s\", feature \"%s\" of context \"%s\" is of kind \"%s\"",
+				 posterior_column_kind_name(feature.class), named->names[0], named->name,
+				 posterior_column_kind_name(named->classes[0])),
+			 errhint("Cast it to the type that it has in the context.")));
 	*x = posterior_feature_cell(&feature, value, isnull, 1);
 }
 
@@ -151,7 +161,8 @@ posterior_match_value(PosteriorCall *call, Oid type, Datum value, bool isnull, d
 	if (type_is_rowtype(type))
 		match_row(call, value, x);
 	else if (getBaseType(type) == JSONBOID)
-		posterior_json_cells(DatumGetJsonbP(value), named->n_features, named->classes, named->names, x);
+		posterior_json_cells(DatumGetJsonbP(value), named->n_features, named->classes, named->names,
+							 x);
 	else
 		match_scalar(named, type, value, isnull, x);
 }
@@ -159,7 +170,8 @@ posterior_match_value(PosteriorCall *call, Oid type, Datum value, bool isnull, d
 PosteriorRows *
 posterior_match_rows(PosteriorCall *call, ArrayType *array)
 {
-	PosteriorRows *rows = posterior_rows_of_kinds(CurrentMemoryContext, call->named->n_features, call->named->classes);
+	PosteriorRows *rows = posterior_rows_of_kinds(CurrentMemoryContext, call->named->n_features,
+												  call->named->classes);
 	Oid			type = ARR_ELEMTYPE(array);
 	int16		length;
 	bool		byval;
@@ -176,10 +188,10 @@ posterior_match_rows(PosteriorCall *call, ArrayType *array)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (nulls[i] && whole)
-			ereport(ERROR,
-					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					 errmsg("row %d of the array is NULL", i + 1),
-					 errhint("A row may have NULL columns, which are missing features, but must itself be there.")));
+			ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+							errmsg("row %d of the array is NULL", i + 1),
+							errhint("A row may have NULL columns, which are missing features, but "
+									"must itself be there.")));
 		posterior_match_value(call, type, elements[i], nulls[i], posterior_rows_next(rows));
 		rows->n++;
 	}

@@ -1,6 +1,7 @@
 /*
- * model_functions.c: posterior.load_model: a file becomes a row of posterior.model_file, after it has been read as hostile bytes by the
- * engine. Writing the row is left to SQL with the caller's rights, so INSERT on the table is what loading needs.
+ * model_functions.c: posterior.load_model: a file becomes a row of posterior.model_file, after it
+ * has been read as hostile bytes by the engine. Writing the row is left to SQL with the caller's
+ * rights, so INSERT on the table is what loading needs.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -30,10 +31,9 @@ check_name(const char *name)
 		if ((unsigned char) *c < ' ' || *c == 127)
 			length = 0;
 	if (length == 0 || length >= NAMEDATALEN)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_NAME),
-				 errmsg("invalid model name"),
-				 errdetail("A name has 1 to %d bytes and no control characters.", NAMEDATALEN - 1)));
+		ereport(ERROR, (errcode(ERRCODE_INVALID_NAME), errmsg("invalid model name"),
+						errdetail("A name has 1 to %d bytes and no control characters.",
+								  NAMEDATALEN - 1)));
 }
 
 /* Write the row. file has been validated. */
@@ -41,14 +41,17 @@ static void
 insert_model(const char *name, bytea *file, bool bundled)
 {
 	static const char query[] =
-		"INSERT INTO posterior.model_file (name, file, bundled, architecture, context, head, description, features, max_features, "
+		"INSERT INTO posterior.model_file (name, file, bundled, architecture, context, head, "
+		"description, features, max_features, "
 		"min_rows, buffer, takes_missing, takes_categories, parameters, classes) "
-		"VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING";
-	Oid			types[15] = {TEXTOID, BYTEAOID, BOOLOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT4OID, INT4OID,
-	INT4OID, INT4OID, BOOLOID, BOOLOID, INT8OID, INT4OID};
+		"VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO "
+		"NOTHING";
+	Oid types[15] = {TEXTOID, BYTEAOID, BOOLOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT4OID,
+					 INT4OID, INT4OID,  INT4OID, BOOLOID, BOOLOID, INT8OID, INT4OID};
 	char		nulls[16] = "               ";
 	Datum		values[15];
-	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext, "posterior model check", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext, "posterior model check",
+												 ALLOCSET_DEFAULT_SIZES);
 	TnpEnv		env = posterior_env(memory);
 	const TnpModelInfo *info;
 	TnpModel   *model;
@@ -94,7 +97,10 @@ insert_model(const char *name, bytea *file, bool bundled)
 	MemoryContextDelete(memory);
 }
 
-/* The bytes of a regular file. It is read, never mapped: truncating a mapped file would kill the server. */
+/*
+ * The bytes of a regular file. It is read, never mapped: truncating a mapped file would kill the
+ * server.
+ */
 static bytea *
 read_model_file(const char *path)
 {
@@ -114,10 +120,10 @@ read_model_file(const char *path)
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a regular file", path)));
 	if ((Size) st.st_size > MaxAllocSize - VARHDRSZ)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("model file \"%s\" is too large", path),
-				 errdetail("It has %lld bytes, at most %zu are read.", (long long) st.st_size, (Size) (MaxAllocSize - VARHDRSZ))));
+		ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+						errmsg("model file \"%s\" is too large", path),
+						errdetail("It has %lld bytes, at most %zu are read.",
+								  (long long) st.st_size, (Size) (MaxAllocSize - VARHDRSZ))));
 	fd = OpenTransientFile(path, O_RDONLY | PG_BINARY | O_NONBLOCK);
 	if (fd < 0)
 		ereport(ERROR,
@@ -154,8 +160,9 @@ bundle_directory(char *directory)
 }
 
 /*
- * Load somebody's model. A dump leaves the bundled models to CREATE EXTENSION, so that one of their names cannot be given to another model: restoring it would
- * fail, and take the other models of the table along. A bundled model that was dropped may come back under its name.
+ * Load somebody's model. A dump leaves the bundled models to CREATE EXTENSION, so that one of their
+ * names cannot be given to another model: restoring it would fail, and take the other models of the
+ * table along. A bundled model that was dropped may come back under its name.
  */
 static void
 load(const char *name, bytea *file)
@@ -173,12 +180,15 @@ load(const char *name, bytea *file)
 	{
 		bytea	   *own = read_model_file(path);
 
-		if (VARSIZE_ANY_EXHDR(own) != VARSIZE_ANY_EXHDR(file) || memcmp(VARDATA_ANY(own), VARDATA_ANY(file), VARSIZE_ANY_EXHDR(own)) != 0)
+		if (VARSIZE_ANY_EXHDR(own) != VARSIZE_ANY_EXHDR(file)
+			|| memcmp(VARDATA_ANY(own), VARDATA_ANY(file), VARSIZE_ANY_EXHDR(own)) != 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_RESERVED_NAME),
 					 errmsg("\"%s\" is the name of a model that comes with the extension", name),
-					 errdetail("A dump leaves these to CREATE EXTENSION, and could not be restored with another model of that name."),
-					 errhint("Choose another name, and SET posterior.model or posterior.class_model to it.")));
+					 errdetail("A dump leaves these to CREATE EXTENSION, and could not be restored "
+							   "with another model of that name."),
+					 errhint("Choose another name, and SET posterior.model or "
+							 "posterior.class_model to it.")));
 		pfree(own);
 	}
 	insert_model(name, file, bundled);
@@ -192,11 +202,11 @@ posterior_load_model_path(PG_FUNCTION_ARGS)
 			   *path = text_to_cstring(PG_GETARG_TEXT_PP(1));
 
 	if (!has_privs_of_role(GetUserId(), ROLE_PG_READ_SERVER_FILES))
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied to read a model file of the server"),
-				 errdetail("Only roles with the privileges of pg_read_server_files may."),
-				 errhint("Anyone who may insert into posterior.model_file can load a model by posterior.load_model(name, bytes).")));
+		ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+						errmsg("permission denied to read a model file of the server"),
+						errdetail("Only roles with the privileges of pg_read_server_files may."),
+						errhint("Anyone who may insert into posterior.model_file can load a model "
+								"by posterior.load_model(name, bytes).")));
 	PreventCommandIfReadOnly("posterior.load_model()");
 	check_name(name);
 	canonicalize_path(path);
@@ -260,7 +270,10 @@ posterior_drop_model(PG_FUNCTION_ARGS)
 	PreventCommandIfReadOnly("posterior.drop_model()");
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
-	if (SPI_execute_with_args("DELETE FROM posterior.model_file WHERE name OPERATOR(pg_catalog.=) $1", 1, &type, &name, NULL, false, 0) != SPI_OK_DELETE)
+	if (SPI_execute_with_args(
+			"DELETE FROM posterior.model_file WHERE name OPERATOR(pg_catalog.=) $1", 1, &type,
+			&name, NULL, false, 0)
+		!= SPI_OK_DELETE)
 		elog(ERROR, "could not write posterior.model_file");
 	if (SPI_processed == 0)
 		ereport(ERROR,

@@ -76,8 +76,8 @@ posterior_batch_answer(PosteriorBatch *batch)
 	posterior_call_execute(call, &request, batch->rows->n * size, "a prediction");
 	for (int64 i = 0; i < batch->rows->n; i++)
 	{
-		*batch->places[i].answer = PointerGetDatum(posterior_answer(kind, n, request.answer + i * size,
-																	&call->encoding->labels));
+		*batch->places[i].answer = PointerGetDatum(
+			posterior_answer(kind, n, request.answer + i * size, &call->encoding->labels));
 		*batch->places[i].isnull = false;
 	}
 	batch->summary.rows += batch->rows->n;
@@ -85,7 +85,9 @@ posterior_batch_answer(PosteriorBatch *batch)
 	posterior_batch_clear(batch);
 }
 
-/* Make the call's encoding that of these arguments; what waits for another one is answered first. */
+/*
+ * Make the call's encoding that of these arguments; what waits for another one is answered first.
+ */
 static void
 batch_adopt_context(PosteriorBatch *batch, FunctionCallInfo fcinfo)
 {

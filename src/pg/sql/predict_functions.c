@@ -1,5 +1,6 @@
 /*
- * predict_functions.c: posterior.predict and posterior.predict_rows: marginal predictive distributions given a context value.
+ * predict_functions.c: posterior.predict and posterior.predict_rows: marginal predictive
+ * distributions given a context value.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -78,11 +79,13 @@ posterior_predict_named(PG_FUNCTION_ARGS)
 		posterior_call_acquire(call, NULL);
 		there = true;
 	}
-	query = (TnpRows) {1, named->n_features, palloc(named->n_features * sizeof(TnpColumnKind)), NULL, NULL, 0};
+	query = (TnpRows){
+		1, named->n_features, palloc(named->n_features * sizeof(TnpColumnKind)), NULL, NULL, 0};
 	query.x = palloc(query.n_features * sizeof(double));
 	posterior_match_value(call, type, PG_GETARG_DATUM(1), false, (double *) query.x);
 	for (int f = 0; f < named->n_features; f++)
-		((TnpColumnKind *) query.kinds)[f] = named->classes[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
+		((TnpColumnKind *) query.kinds)[f] =
+			named->classes[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
 	tnp_answer_shape(call->model->model, &kind, &n);
 	request.queries = query;
 	request.answer = params = palloc(tnp_distribution_size(kind, n) * sizeof(double));
@@ -91,7 +94,9 @@ posterior_predict_named(PG_FUNCTION_ARGS)
 		posterior_call_acquire(call, &question);
 	if (question.answered)
 		ereport(DEBUG1,
-				(errmsg_internal("context \"%s\": its new rows and the question went through the model together", named->name)));
+				(errmsg_internal(
+					"context \"%s\": its new rows and the question went through the model together",
+					named->name)));
 	else
 		posterior_execute(call->encoding, &request);
 	posterior_call_check(call, &request, tnp_distribution_size(kind, n), "a prediction");
@@ -104,7 +109,8 @@ predict_rows(PosteriorCall *call, PosteriorRows *rows, ReturnSetInfo *result)
 {
 	TnpDistributionKind kind;
 	double	   *params;
-	int64		batch = Max(Min(rows->n, posterior_device == POSTERIOR_DEVICE_CPU ? BATCH : DEVICE_BATCH), 1);
+	int64 batch =
+		Max(Min(rows->n, posterior_device == POSTERIOR_DEVICE_CPU ? BATCH : DEVICE_BATCH), 1);
 	int			n,
 				size;
 
@@ -121,7 +127,8 @@ predict_rows(PosteriorCall *call, PosteriorRows *rows, ReturnSetInfo *result)
 		answer(call, &queries, size, params);
 		for (int64 i = 0; i < queries.n; i++)
 		{
-			PosteriorDistribution *d = posterior_answer(kind, n, params + i * size, &call->encoding->labels);
+			PosteriorDistribution *d =
+				posterior_answer(kind, n, params + i * size, &call->encoding->labels);
 			Datum		values[2] = {Int32GetDatum((int32) (start + i + 1)), PointerGetDatum(d)};
 			bool		nulls[2] = {false, false};
 
@@ -131,7 +138,9 @@ predict_rows(PosteriorCall *call, PosteriorRows *rows, ReturnSetInfo *result)
 	}
 }
 
-/* predict_rows(context, rows anyarray) returns table (ord int, prediction posterior.distribution) */
+/*
+ * predict_rows(context, rows anyarray) returns table (ord int, prediction posterior.distribution)
+ */
 PG_FUNCTION_INFO_V1(posterior_predict_rows);
 Datum
 posterior_predict_rows(PG_FUNCTION_ARGS)

@@ -1,5 +1,6 @@
 /*
- * sample_functions.c: posterior.sample: joint draws for several rows. Rows of one draw belong together.
+ * sample_functions.c: posterior.sample: joint draws for several rows. Rows of one draw belong
+ * together.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -19,13 +20,21 @@
 
 /* One batch of draws, in verify mode compared with those from a fresh encoding. */
 static void
-draw_batch(PosteriorCall *call, const TnpRows *queries, int64 seed, int64 first, int64 draws, double *y)
+draw_batch(PosteriorCall *call, const TnpRows *queries, int64 seed, int64 first, int64 draws,
+		   double *y)
 {
-	TnpRequest	request = {.kind = TNP_REQUEST_SAMPLE,.queries = *queries,.seed = (uint64) seed,.first_draw = (uint64) first,.draws = draws,
-	.answer = y};
+	TnpRequest request = {.kind = TNP_REQUEST_SAMPLE,
+						  .queries = *queries,
+						  .seed = (uint64) seed,
+						  .first_draw = (uint64) first,
+						  .draws = draws,
+						  .answer = y};
 
 	posterior_execute(call->encoding, &request);
-	/* draws that are not bitwise reproducible may fall on the other side of a boundary: nothing can be said of one alone */
+	/*
+	 * draws that are not bitwise reproducible may fall on the other side of a boundary: nothing can
+	 * be said of one alone
+	 */
 	if (posterior_executed_exactly(call->encoding))
 		posterior_call_check(call, &request, draws * queries->n, "a draw");
 }
@@ -36,10 +45,10 @@ check_labelled(const PosteriorCall *call, bool labelled)
 {
 	if (labelled == (call->encoding->labels.n > 0))
 		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_DATATYPE_MISMATCH),
-			 errmsg("the targets of the context are %s", labelled ? "numbers, not labels" : "labels, not numbers"),
-			 errhint("Use posterior.%s.", labelled ? "sample" : "sample_labels")));
+	ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+					errmsg("the targets of the context are %s",
+						   labelled ? "numbers, not labels" : "labels, not numbers"),
+					errhint("Use posterior.%s.", labelled ? "sample" : "sample_labels")));
 }
 
 /* The labels of a list, each a text. */
@@ -54,7 +63,10 @@ label_datums(const PosteriorLabelList *list)
 	return datums;
 }
 
-/* All forms: (context or name, rows anyarray, draws int, seed bigint) returns table (draw int, ord int, y float8 or label text). */
+/*
+ * All forms: (context or name, rows anyarray, draws int, seed bigint) returns table (draw int, ord
+ * int, y float8 or label text).
+ */
 static Datum
 sample(FunctionCallInfo fcinfo, bool named, bool labelled)
 {
@@ -81,17 +93,17 @@ sample(FunctionCallInfo fcinfo, bool named, bool labelled)
 	check_labelled(call, labelled);
 	if (labelled)
 		labels = label_datums(&call->encoding->labels);
-	rows = named ? posterior_match_rows(call, PG_GETARG_ARRAYTYPE_P(1)) : posterior_rows_of_array(call, PG_GETARG_ARRAYTYPE_P(1));
+	rows = named ? posterior_match_rows(call, PG_GETARG_ARRAYTYPE_P(1))
+				 : posterior_rows_of_array(call, PG_GETARG_ARRAYTYPE_P(1));
 	queries = posterior_rows_view(rows, false);
 	if (rows->n == 0)
 		return (Datum) 0;
 	posterior_call_check_rows(call, rows->n);
 	if (draws > MAX_VALUES / rows->n)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("too many draws"),
-				 errdetail("%lld draws of %lld rows are more than %lld values.", (long long) draws, (long long) rows->n, (long long) MAX_VALUES),
-				 errhint("Ask for fewer draws, or in several calls with different seeds.")));
+		ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("too many draws"),
+						errdetail("%lld draws of %lld rows are more than %lld values.",
+								  (long long) draws, (long long) rows->n, (long long) MAX_VALUES),
+						errhint("Ask for fewer draws, or in several calls with different seeds.")));
 	batch = Max(1, Min(draws, BATCH_VALUES / rows->n));
 	y = MemoryContextAllocHuge(CurrentMemoryContext, batch * rows->n * sizeof(double));
 	for (int64 first = 0; first < draws; first += batch)
@@ -101,8 +113,9 @@ sample(FunctionCallInfo fcinfo, bool named, bool labelled)
 		draw_batch(call, &queries, seed, first, n, y);
 		for (int64 i = 0; i < n * rows->n; i++)
 		{
-			Datum		values[3] = {Int32GetDatum((int32) (first + i / rows->n + 1)), Int32GetDatum((int32) (i % rows->n + 1)),
-			labelled ? labels[(int) y[i]] : Float8GetDatum(y[i])};
+			Datum values[3] = {Int32GetDatum((int32) (first + i / rows->n + 1)),
+							   Int32GetDatum((int32) (i % rows->n + 1)),
+							   labelled ? labels[(int) y[i]] : Float8GetDatum(y[i])};
 			bool		nulls[3] = {false, false, false};
 
 			if (i % 1024 == 0)

@@ -3,9 +3,9 @@
  * member of the pool that posterior.forecast answers with.
  *
  * The model is ETS(A, Ad, A) of Hyndman, Koehler, Ord and Snyder, "Forecasting with Exponential
- * Smoothing" (2008), in its error-correction form; the variances of its forecasts are those of table
- * 6.2 there. Parameters minimise the squared one-step errors up to a step (Nelder and Mead, 1965).
- * A positive series is smoothed in logarithms where those have the higher likelihood.
+ * Smoothing" (2008), in its error-correction form; the variances of its forecasts are those of
+ * table 6.2 there. Parameters minimise the squared one-step errors up to a step (Nelder and Mead,
+ * 1965). A positive series is smoothed in logarithms where those have the higher likelihood.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -36,7 +36,8 @@ typedef struct Smoother
 	double	   *first_season;	/* [season] */
 	double	   *level;			/* [n], after each step */
 	double	   *trend;			/* [n] */
-	double	   *cycle;			/* [season + n]: of the cycle before the first step, then of each step */
+	/* [season + n]: of the cycle before the first step, then of each step */
+	double	   *cycle;
 	double		variance;		/* of one-step errors up to `until` */
 	int			errors;			/* number of these */
 } Smoother;
@@ -56,7 +57,10 @@ set_parameters(Smoother *s, const double *x)
 	s->phi = 0.8 + 0.198 * logistic(x[3]);
 }
 
-/* Run through the series; the mean square of the one-step errors up to `until`, of all but the first cycle. */
+/*
+ * Run through the series; the mean square of the one-step errors up to `until`, of all but the
+ * first cycle.
+ */
 static double
 run(Smoother *s)
 {
@@ -145,7 +149,8 @@ set_start(Smoother *s)
 			count[t / width]++;
 		}
 	s->first_level = count[0] > 0 ? mean[0] / count[0] : count[1] > 0 ? mean[1] / count[1] : 0.0;
-	s->first_trend = count[0] > 0 && count[1] > 0 ? (mean[1] / count[1] - mean[0] / count[0]) / width : 0.0;
+	s->first_trend =
+		count[0] > 0 && count[1] > 0 ? (mean[1] / count[1] - mean[0] / count[0]) / width : 0.0;
 	s->first_level -= s->first_trend * width / 2;
 }
 
@@ -244,12 +249,13 @@ forecast(const Smoother *s, int origin, int h, double *mean, double *variance)
 		damped += power;
 		if (j < h)
 		{
-			double		weight = s->alpha + s->beta * damped + (j % s->season == 0 ? s->gamma : 0.0);
+			double weight = s->alpha + s->beta * damped + (j % s->season == 0 ? s->gamma : 0.0);
 
 			sum += weight * weight;
 		}
 	}
-	*mean = s->level[origin - 1] + damped * s->trend[origin - 1] + s->cycle[origin + (h - 1) % s->season];
+	*mean = s->level[origin - 1] + damped * s->trend[origin - 1]
+		  + s->cycle[origin + (h - 1) % s->season];
 	*variance = s->variance * sum;
 }
 
@@ -271,7 +277,10 @@ fit(const double *y, int n, int season, int until)
 	return s;
 }
 
-/* Whether logarithms have the higher likelihood: the Jacobian is the mean logarithm. NULL: they do not exist. */
+/*
+ * Whether logarithms have the higher likelihood: the Jacobian is the mean logarithm. NULL: they do
+ * not exist.
+ */
 static double *
 logarithms(const double *y, int n, double *jacobian)
 {
@@ -294,7 +303,10 @@ logarithms(const double *y, int n, double *jacobian)
 	return logs;
 }
 
-/* A normal distribution; of logarithms that with the moments of the log-normal. NULL where there is none. */
+/*
+ * A normal distribution; of logarithms that with the moments of the log-normal. NULL where there is
+ * none.
+ */
 static Datum
 answer(double mean, double variance, bool logs, bool *isnull)
 {
@@ -305,14 +317,16 @@ answer(double mean, double variance, bool logs, bool *isnull)
 		params[0] = exp(mean + 0.5 * variance);
 		params[1] = params[0] * sqrt(expm1(variance));
 	}
-	*isnull = !isfinite(params[0]) || fabs(params[0]) > 1e150 || !(params[1] > 1e-150 && params[1] < 1e150);
-	return *isnull ? (Datum) 0 : PointerGetDatum(posterior_make_distribution(TNP_GAUSSIAN, 1, params, NULL, 0));
+	*isnull = !isfinite(params[0]) || fabs(params[0]) > 1e150
+		   || !(params[1] > 1e-150 && params[1] < 1e150);
+	return *isnull ? (Datum) 0
+				   : PointerGetDatum(posterior_make_distribution(TNP_GAUSSIAN, 1, params, NULL, 0));
 }
 
 /*
- * smooth(y float8[], season, until, origins integer[], steps integer[]) returns posterior.distribution[]: for each pair the value
- * `steps` after the first `origins` values, with parameters chosen by the first `until` values. NULL
- * where the series tells nothing.
+ * smooth(y float8[], season, until, origins integer[], steps integer[]) returns
+ * posterior.distribution[]: for each pair the value `steps` after the first `origins` values, with
+ * parameters chosen by the first `until` values. NULL where the series tells nothing.
  */
 PG_FUNCTION_INFO_V1(posterior_smooth);
 Datum
@@ -338,10 +352,13 @@ posterior_smooth(PG_FUNCTION_ARGS)
 	Oid			element = get_element_type(get_fn_expr_rettype(fcinfo->flinfo));
 
 	if (array_contains_nulls(values) || array_contains_nulls(origins) || array_contains_nulls(steps)
-		|| ArrayGetNItems(ARR_NDIM(steps), ARR_DIMS(steps)) != pairs || season < 1 || until < 1 || until > n)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("a series to smooth must have values, a season, and pairs of origins and steps")));
+		|| ArrayGetNItems(ARR_NDIM(steps), ARR_DIMS(steps)) != pairs || season < 1 || until < 1
+		|| until > n)
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg(
+				 "a series to smooth must have values, a season, and pairs of origins and steps")));
 	/* a cycle that is not there twice is none */
 	if (until < 2 * season + 2)
 		season = 1;
@@ -371,5 +388,6 @@ posterior_smooth(PG_FUNCTION_ARGS)
 		forecast(smoother, origin, h, &mean, &variance);
 		answers[i] = answer(mean, variance, in_logs, &nulls[i]);
 	}
-	PG_RETURN_ARRAYTYPE_P(construct_md_array(answers, nulls, 1, dimension, bound, element, -1, false, TYPALIGN_DOUBLE));
+	PG_RETURN_ARRAYTYPE_P(construct_md_array(answers, nulls, 1, dimension, bound, element, -1,
+											 false, TYPALIGN_DOUBLE));
 }

@@ -1,9 +1,10 @@
 /*
- * summary.c: posterior.predict_summary: of the predictions for many rows, their means, standard deviations, quantiles and the log densities of what was observed, and
- * nothing else.
+ * summary.c: posterior.predict_summary: of the predictions for many rows, their means, standard
+ * deviations, quantiles and the log densities of what was observed, and nothing else.
  *
- * The distribution of a row is some hundred numbers where these are a few. So whoever answers reduces it: a device sends the few back, and a result
- * of a million rows fits memory. The numbers are those that the accessors have of posterior.predict_rows.
+ * The distribution of a row is some hundred numbers where these are a few. So whoever answers
+ * reduces it: a device sends the few back, and a result of a million rows fits memory. The numbers
+ * are those that the accessors have of posterior.predict_rows.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -44,7 +45,8 @@ elements_of(ArrayType *array, const char *name, bool **nulls, int *n)
 		ereport(ERROR,
 				(errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
 				 errmsg("%s must be a one-dimensional array", name)));
-	deconstruct_array(array, FLOAT8OID, sizeof(float8), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE, &elements, nulls, n);
+	deconstruct_array(array, FLOAT8OID, sizeof(float8), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE, &elements,
+					  nulls, n);
 	return elements;
 }
 
@@ -55,11 +57,11 @@ take_levels(Lookup *w, ArrayType *array)
 	Datum	   *elements = elements_of(array, "levels", &nulls, &w->n_levels);
 
 	if (w->n_levels > TNP_MAX_LEVELS)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("at most %d levels can be asked for at once", TNP_MAX_LEVELS),
-				 errdetail("%d are given.", w->n_levels),
-				 errhint("posterior.predict_rows gives distributions, of which posterior.quantile takes any number.")));
+		ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+						errmsg("at most %d levels can be asked for at once", TNP_MAX_LEVELS),
+						errdetail("%d are given.", w->n_levels),
+						errhint("posterior.predict_rows gives distributions, of which "
+								"posterior.quantile takes any number.")));
 	w->levels = palloc(Max(w->n_levels, 1) * sizeof(double));
 	for (int i = 0; i < w->n_levels; i++)
 	{
@@ -99,14 +101,16 @@ take_observed(Lookup *w, ArrayType *array, int64 rows)
 static void
 put_row(ReturnSetInfo *result, const Lookup *w, int64 row, const double *numbers)
 {
-	Datum		values[5] = {Int32GetDatum((int32) (row + 1)), Float8GetDatum(numbers[0]), Float8GetDatum(numbers[1])},
-				quantiles[TNP_MAX_LEVELS];
+	Datum values[5] = {Int32GetDatum((int32) (row + 1)), Float8GetDatum(numbers[0]),
+					   Float8GetDatum(numbers[1])},
+		  quantiles[TNP_MAX_LEVELS];
 	bool		nulls[5] = {false};
 	ArrayType  *array;
 
 	for (int l = 0; l < w->n_levels; l++)
 		quantiles[l] = Float8GetDatum(numbers[2 + l]);
-	array = construct_array(quantiles, w->n_levels, FLOAT8OID, sizeof(float8), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE);
+	array = construct_array(quantiles, w->n_levels, FLOAT8OID, sizeof(float8), FLOAT8PASSBYVAL,
+							TYPALIGN_DOUBLE);
 	values[3] = PointerGetDatum(array);
 	nulls[4] = w->observed == NULL || w->unobserved[row];
 	if (!nulls[4])
@@ -116,26 +120,31 @@ put_row(ReturnSetInfo *result, const Lookup *w, int64 row, const double *numbers
 }
 
 static void
-summarize(FunctionCallInfo fcinfo, PosteriorCall *call, const PosteriorRows *rows, ReturnSetInfo *result)
+summarize(FunctionCallInfo fcinfo, PosteriorCall *call, const PosteriorRows *rows,
+		  ReturnSetInfo *result)
 {
-	int64		batch = Max(Min(rows->n, posterior_device == POSTERIOR_DEVICE_CPU ? BATCH : DEVICE_BATCH), 1);
+	int64 batch =
+		Max(Min(rows->n, posterior_device == POSTERIOR_DEVICE_CPU ? BATCH : DEVICE_BATCH), 1);
 	Lookup		w = {0};
-	TnpRequest	request = {.kind = TNP_REQUEST_REDUCE,.reductions = TNP_REDUCE_MEAN | TNP_REDUCE_SD};
+	TnpRequest request = {.kind = TNP_REQUEST_REDUCE,
+						  .reductions = TNP_REDUCE_MEAN | TNP_REDUCE_SD};
 	int			width;
 	double	   *numbers;
 
 	if (call->encoding->labels.n > 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("predictions of labels have no mean"),
-				 errhint("Use posterior.predict_rows, and posterior.probabilities of its predictions.")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("predictions of labels have no mean"),
+			 errhint(
+				 "Use posterior.predict_rows, and posterior.probabilities of its predictions.")));
 	if (!PG_ARGISNULL(2))
 		take_levels(&w, PG_GETARG_ARRAYTYPE_P(2));
 	if (!PG_ARGISNULL(3))
 		take_observed(&w, PG_GETARG_ARRAYTYPE_P(3), rows->n);
 	request.n_levels = w.n_levels;
 	request.levels = w.levels;
-	request.reductions |= (w.n_levels > 0 ? TNP_REDUCE_QUANTILES : 0) | (w.observed != NULL ? TNP_REDUCE_LOG_DENSITY : 0);
+	request.reductions |= (w.n_levels > 0 ? TNP_REDUCE_QUANTILES : 0)
+						| (w.observed != NULL ? TNP_REDUCE_LOG_DENSITY : 0);
 	width = tnp_reduction_width(&request);
 	numbers = MemoryContextAllocHuge(CurrentMemoryContext, (Size) batch * width * sizeof(double));
 	for (int64 start = 0; start < rows->n; start += batch)
@@ -146,13 +155,17 @@ summarize(FunctionCallInfo fcinfo, PosteriorCall *call, const PosteriorRows *row
 		request.queries.x += start * rows->n_features;
 		request.queries.y = w.observed != NULL ? w.observed + start : NULL;
 		request.answer = numbers;
-		posterior_call_execute(call, &request, request.queries.n * width, "a summary of predictions");
+		posterior_call_execute(call, &request, request.queries.n * width,
+							   "a summary of predictions");
 		for (int64 i = 0; i < request.queries.n; i++)
 			put_row(result, &w, start + i, numbers + i * width);
 	}
 }
 
-/* predict_summary(context, rows anyarray, levels float8[], observed float8[]) returns table (ord, mean, stddev, quantiles, log_density) */
+/*
+ * predict_summary(context, rows anyarray, levels float8[], observed float8[]) returns table (ord,
+ * mean, stddev, quantiles, log_density)
+ */
 PG_FUNCTION_INFO_V1(posterior_predict_summary);
 Datum
 posterior_predict_summary(PG_FUNCTION_ARGS)

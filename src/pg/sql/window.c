@@ -1,19 +1,22 @@
 /*
- * window.c: posterior.regress(y, x…) OVER (…) and posterior.classify(label, x…) OVER (…): the frame's rows are the context, the current
- * row is the query.
+ * window.c: posterior.regress(y, x…) OVER (…) and posterior.classify(label, x…) OVER (…): the
+ * frame's rows are the context, the current row is the query.
  *
- * Rows of the frame whose target is NULL are not context. A frame that starts at UNBOUNDED PRECEDING and has a moving end grows: its rows are
- * encoded under the canonical prefix rule and the encoding is carried from row to row. In every other frame all rows see each other,
- * and the encoding is made anew when the frame's content has changed.
+ * Rows of the frame whose target is NULL are not context. A frame that starts at UNBOUNDED
+ * PRECEDING and has a moving end grows: its rows are encoded under the canonical prefix rule and
+ * the encoding is carried from row to row. In every other frame all rows see each other, and the
+ * encoding is made anew when the frame's content has changed.
  *
  * With fewer rows than the model needs, the answer is NULL. A model that needs none answers an
  * empty frame with its prior, as it does a context of 0 rows; labels have no prior, because a frame
  * without rows has no labels.
  *
- * Where all rows of the partition have the same frame, the partition, rows are answered ahead in blocks: as many as have been answered before, so that who
- * reads only the first rows does not pay for many.
+ * Where all rows of the partition have the same frame, the partition, rows are answered ahead in
+ * blocks: as many as have been answered before, so that who reads only the first rows does not pay
+ * for many.
  *
- * The classes of a frame are the labels of its rows: where a growing frame gains a label, its rows are encoded anew.
+ * The classes of a frame are the labels of its rows: where a growing frame gains a label, its rows
+ * are encoded anew.
  *
  * State incarnations in the partition's memory and ends with it.
  *
@@ -47,7 +50,8 @@ typedef struct Window
 	bool		grows,			/* frames only ever grow */
 				same,			/* all rows have the same frame */
 				tells;			/* frames contain the current row */
-	int64		seen;			/* rows of a growing frame that have been read, with a target or not */
+	/* rows of a growing frame that have been read, with a target or not */
+	int64		seen;
 	PosteriorRows *queries;		/* the rows that were asked about last, in a block */
 	int64		first;			/* their first in the partition */
 	TnpDistributionKind kind;	/* of the answers */
@@ -73,22 +77,31 @@ end_partition(void *window)
 	forget_encoding(window);
 }
 
-/* What the frame clause makes of frames. Without an order all rows are peers of the current one, so that a frame that ends with these is the partition. */
+/*
+ * What the frame clause makes of frames. Without an order all rows are peers of the current one, so
+ * that a frame that ends with these is the partition.
+ */
 static void
 classify_frames(Window *w, WindowObject object)
 {
 	WindowAggState *state = ((PosteriorWindowHead *) object)->winstate;
 	int			options = state->frameOptions;
-	bool		whole_end = (options & FRAMEOPTION_END_UNBOUNDED_FOLLOWING) != 0
-		|| ((options & FRAMEOPTION_END_CURRENT_ROW) != 0 && (options & FRAMEOPTION_ROWS) == 0
-			&& castNode(WindowAgg, state->ss.ps.plan)->ordNumCols == 0),
-				from_start = (options & FRAMEOPTION_START_UNBOUNDED_PRECEDING) != 0 && (options & FRAMEOPTION_EXCLUSION) == 0;
+	bool whole_end =
+			 (options & FRAMEOPTION_END_UNBOUNDED_FOLLOWING) != 0
+			 || ((options & FRAMEOPTION_END_CURRENT_ROW) != 0 && (options & FRAMEOPTION_ROWS) == 0
+				 && castNode(WindowAgg, state->ss.ps.plan)->ordNumCols == 0),
+		 from_start = (options & FRAMEOPTION_START_UNBOUNDED_PRECEDING) != 0
+				   && (options & FRAMEOPTION_EXCLUSION) == 0;
 
-	w->tells = (options & (FRAMEOPTION_START_UNBOUNDED_PRECEDING | FRAMEOPTION_START_OFFSET_PRECEDING
-						   | FRAMEOPTION_START_CURRENT_ROW)) != 0
-		&& (options & (FRAMEOPTION_END_UNBOUNDED_FOLLOWING | FRAMEOPTION_END_OFFSET_FOLLOWING
-					   | FRAMEOPTION_END_CURRENT_ROW)) != 0
-		&& (options & (FRAMEOPTION_EXCLUDE_CURRENT_ROW | FRAMEOPTION_EXCLUDE_GROUP)) == 0;
+	w->tells = (options
+				& (FRAMEOPTION_START_UNBOUNDED_PRECEDING | FRAMEOPTION_START_OFFSET_PRECEDING
+				   | FRAMEOPTION_START_CURRENT_ROW))
+				!= 0
+			&& (options
+				& (FRAMEOPTION_END_UNBOUNDED_FOLLOWING | FRAMEOPTION_END_OFFSET_FOLLOWING
+				   | FRAMEOPTION_END_CURRENT_ROW))
+				   != 0
+			&& (options & (FRAMEOPTION_EXCLUDE_CURRENT_ROW | FRAMEOPTION_EXCLUDE_GROUP)) == 0;
 	w->same = from_start && whole_end;
 	w->grows = from_start && !whole_end;
 }
@@ -119,7 +132,8 @@ start_partition(Window *w, WindowObject object, FunctionCallInfo fcinfo, bool la
 	if (labelled)
 		posterior_label_type_init(&w->label, get_fn_expr_argtype(fcinfo->flinfo, 0), memory);
 	/* last: this is what says that the partition has begun */
-	w->model = posterior_model_pin(labelled ? posterior_class_model_name : posterior_model_name, memory);
+	w->model =
+		posterior_model_pin(labelled ? posterior_class_model_name : posterior_model_name, memory);
 	posterior_check_model_labels(w->model->model, w->model->name, labelled);
 	tnp_answer_shape(w->model->model, &w->kind, &w->components);
 	w->size = tnp_distribution_size(w->kind, w->components);
@@ -154,7 +168,10 @@ read_target(Window *w, Datum y, PosteriorRows *rows)
 	return number;
 }
 
-/* Read the frame from row `from` on into rows, those with a target; returns the number of rows in the frame. */
+/*
+ * Read the frame from row `from` on into rows, those with a target; returns the number of rows in
+ * the frame.
+ */
 static int64
 read_frame(Window *w, WindowObject object, int64 from, PosteriorRows *rows)
 {
@@ -172,7 +189,8 @@ read_frame(Window *w, WindowObject object, int64 from, PosteriorRows *rows)
 			ereport(ERROR,
 					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 					 errmsg("too many rows in a window frame")));
-		y = WinGetFuncArgInFrame(object, 0, (int) position, WINDOW_SEEK_HEAD, false, &isnull, &isout);
+		y = WinGetFuncArgInFrame(object, 0, (int) position, WINDOW_SEEK_HEAD, false, &isnull,
+								 &isout);
 		if (isout)
 			return position;
 		CHECK_FOR_INTERRUPTS();
@@ -182,7 +200,8 @@ read_frame(Window *w, WindowObject object, int64 from, PosteriorRows *rows)
 		x = posterior_rows_next(rows);
 		for (int f = 0; f < rows->n_features; f++)
 		{
-			Datum		value = WinGetFuncArgInFrame(object, 1 + f, (int) position, WINDOW_SEEK_HEAD, false, &isnull, &isout);
+			Datum value = WinGetFuncArgInFrame(object, 1 + f, (int) position, WINDOW_SEEK_HEAD,
+											   false, &isnull, &isout);
 
 			x[f] = posterior_feature_cell(&rows->features[f], value, isnull, f + 1);
 		}
@@ -192,7 +211,10 @@ read_frame(Window *w, WindowObject object, int64 from, PosteriorRows *rows)
 	}
 }
 
-/* The engine's view of rows from `from` on; y and the list of labels are made in the current memory context. */
+/*
+ * The engine's view of rows from `from` on; y and the list of labels are made in the current memory
+ * context.
+ */
 static TnpRows
 view_rows(const PosteriorRows *rows, int64 from, PosteriorLabelList *list)
 {
@@ -241,8 +263,10 @@ same_labels(const PosteriorLabels *a, const PosteriorLabels *b)
 static bool
 same_rows(const PosteriorRows *a, const PosteriorRows *b)
 {
-	return a->n == b->n && (a->n == 0 || (memcmp(a->x, b->x, a->n * a->n_features * sizeof(double)) == 0
-										  && memcmp(a->y, b->y, a->n * sizeof(double)) == 0))
+	return a->n == b->n
+		&& (a->n == 0
+			|| (memcmp(a->x, b->x, a->n * a->n_features * sizeof(double)) == 0
+				&& memcmp(a->y, b->y, a->n * sizeof(double)) == 0))
 		&& (a->labels == NULL || same_labels(a->labels, b->labels));
 }
 
@@ -299,7 +323,8 @@ read_queries(Window *w, WindowObject object, int64 most)
 		{
 			bool		isnull,
 						isout;
-			Datum		value = WinGetFuncArgInPartition(object, 1 + f, (int) queries->n, WINDOW_SEEK_CURRENT, false, &isnull, &isout);
+			Datum value = WinGetFuncArgInPartition(object, 1 + f, (int) queries->n,
+												   WINDOW_SEEK_CURRENT, false, &isnull, &isout);
 
 			if (isout)
 				return;
@@ -312,7 +337,9 @@ read_queries(Window *w, WindowObject object, int64 most)
 static TnpRequest
 make_request(const Window *w, double *answers)
 {
-	return (TnpRequest) {.kind = TNP_REQUEST_PREDICT,.queries = posterior_rows_view(w->queries, false),.answer = answers};
+	return (TnpRequest){.kind = TNP_REQUEST_PREDICT,
+						.queries = posterior_rows_view(w->queries, false),
+						.answer = answers};
 }
 
 /* The answers to the queries; false when there is no encoding to ask. */
@@ -327,7 +354,10 @@ answer(Window *w, PosteriorContextHandle *encoding)
 	return true;
 }
 
-/* The same answers from nothing but the frame. The encoding is w's while it exists, so that an error does not leak it. */
+/*
+ * The same answers from nothing but the frame. The encoding is w's while it exists, so that an
+ * error does not leak it.
+ */
 static bool
 answer_from_scratch(Window *w, WindowObject object)
 {
@@ -343,7 +373,10 @@ answer_from_scratch(Window *w, WindowObject object)
 	return some;
 }
 
-/* Answer from the carried encoding, and in verify mode once more from scratch, keeping the carried one. */
+/*
+ * Answer from the carried encoding, and in verify mode once more from scratch, keeping the carried
+ * one.
+ */
 static bool
 answer_carried(Window *w, WindowObject object)
 {
@@ -377,13 +410,17 @@ answer_carried(Window *w, WindowObject object)
 			posterior_execute_uncached(scratch.encoding, w->encoding, &request);
 		}
 		if (some)
-			posterior_verify("a prediction over a frame", size, w->answers, again, posterior_executed_exactly(w->encoding));
+			posterior_verify("a prediction over a frame", size, w->answers, again,
+							 posterior_executed_exactly(w->encoding));
 		pfree(again);
 	}
 	return some;
 }
 
-/* Answer the current row, at this position of the partition, and, where they have the same frame, rows after it. */
+/*
+ * Answer the current row, at this position of the partition, and, where they have the same frame,
+ * rows after it.
+ */
 static void
 answer_block(Window *w, WindowObject object, int64 position)
 {
@@ -392,12 +429,17 @@ answer_block(Window *w, WindowObject object, int64 position)
 	read_queries(w, object, alone ? 1 : Max(Min(position, MOST_QUERIES), 1));
 	if (w->answers != NULL)
 		pfree(w->answers);
-	w->answers = MemoryContextAlloc(GetMemoryChunkContext(w), w->queries->n * w->size * sizeof(double));
-	w->some = posterior_cache_mode == POSTERIOR_CACHE_OFF ? answer_from_scratch(w, object) : answer_carried(w, object);
+	w->answers =
+		MemoryContextAlloc(GetMemoryChunkContext(w), w->queries->n * w->size * sizeof(double));
+	w->some = posterior_cache_mode == POSTERIOR_CACHE_OFF ? answer_from_scratch(w, object)
+														  : answer_carried(w, object);
 	w->first = position;
 }
 
-/* A row's prediction from a frame that holds the row and its target is none: tell it once per call in a statement (fn_extra). */
+/*
+ * A row's prediction from a frame that holds the row and its target is none: tell it once per call
+ * in a statement (fn_extra).
+ */
 static void
 notice_leak(Window *w, WindowObject object, FmgrInfo *call)
 {
@@ -412,7 +454,8 @@ notice_leak(Window *w, WindowObject object, FmgrInfo *call)
 	ereport(NOTICE,
 			(errmsg("the frame contains the current row with its target"),
 			 errdetail("The answer has seen what it predicts, and bands are too good to be true."),
-			 errhint("End the frame with 1 PRECEDING, or add EXCLUDE CURRENT ROW. SET posterior.leak_notice = off if this is meant.")));
+			 errhint("End the frame with 1 PRECEDING, or add EXCLUDE CURRENT ROW. SET "
+					 "posterior.leak_notice = off if this is meant.")));
 }
 
 /* Both functions. */
@@ -437,7 +480,8 @@ answer_row(FunctionCallInfo fcinfo, bool labelled)
 
 		list = posterior_labels_order(w->rows->labels, class);
 	}
-	PG_RETURN_POINTER(posterior_answer(w->kind, w->components, w->answers + (position - w->first) * w->size, &list));
+	PG_RETURN_POINTER(posterior_answer(w->kind, w->components,
+									   w->answers + (position - w->first) * w->size, &list));
 }
 
 PG_FUNCTION_INFO_V1(posterior_regress);

@@ -1,7 +1,9 @@
 /*
- * bytes.c: equality, order and hash of the extension's types, by their bytes: what GROUP BY, DISTINCT, sorts and joins need.
+ * bytes.c: equality, order and hash of the extension's types, by their bytes: what GROUP BY,
+ * DISTINCT, sorts and joins need.
  *
- * Equal values have equal bytes (numbers are canonicalised when a value is made), so bytes decide. The order means nothing else.
+ * Equal values have equal bytes (numbers are canonicalised when a value is made), so bytes decide.
+ * The order means nothing else.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

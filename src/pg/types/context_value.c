@@ -1,8 +1,8 @@
 /*
  * context_value.c: type posterior.context: input, output, accessors.
  *
- * The text form is the binary form in hexadecimal, because its purpose is to travel through dumps; people look at posterior.rows(c) and
- * posterior.features(c).
+ * The text form is the binary form in hexadecimal, because its purpose is to travel through dumps;
+ * people look at posterior.rows(c) and posterior.features(c).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -44,7 +44,8 @@ posterior_make_context(const PosteriorRows *rows)
 	if (rows->n > 0)
 	{
 		memcpy((char *) c + head, rows->x, rows->n * rows->n_features * sizeof(double));
-		memcpy((char *) c + head + rows->n * rows->n_features * sizeof(double), rows->y, rows->n * sizeof(double));
+		memcpy((char *) c + head + rows->n * rows->n_features * sizeof(double), rows->y,
+			   rows->n * sizeof(double));
 	}
 	if (rows->list.bytes > 0)
 		memcpy((char *) c + head + numbers, rows->list.text, rows->list.bytes);
@@ -55,10 +56,11 @@ void
 posterior_adopt_columns(int n_features, const uint8 *classes, PosteriorRows *rows)
 {
 	if (rows->n_features != n_features)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("%d feature%s given, the context has %d", rows->n_features, rows->n_features == 1 ? "" : "s", n_features),
-				 errhint("Give the same features, in the same order, as to posterior.context, without the target.")));
+		ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+						errmsg("%d feature%s given, the context has %d", rows->n_features,
+							   rows->n_features == 1 ? "" : "s", n_features),
+						errhint("Give the same features, in the same order, as to "
+								"posterior.context, without the target.")));
 	for (int f = 0; f < n_features; f++)
 	{
 		if (rows->features[f].class == classes[f])
@@ -66,8 +68,9 @@ posterior_adopt_columns(int n_features, const uint8 *classes, PosteriorRows *row
 		if (rows->features[f].base != UNKNOWNOID)
 			ereport(ERROR,
 					(errcode(ERRCODE_DATATYPE_MISMATCH),
-					 errmsg("feature %d is of kind \"%s\", in the context it is of kind \"%s\"", f + 1,
-							posterior_column_kind_name(rows->features[f].class), posterior_column_kind_name(classes[f])),
+					 errmsg("feature %d is of kind \"%s\", in the context it is of kind \"%s\"",
+							f + 1, posterior_column_kind_name(rows->features[f].class),
+							posterior_column_kind_name(classes[f])),
 					 errhint("Cast it to the type that it has in the context.")));
 		rows->features[f].class = classes[f];
 		rows->classes[f] = classes[f];
@@ -75,7 +78,7 @@ posterior_adopt_columns(int n_features, const uint8 *classes, PosteriorRows *row
 	}
 }
 
-/* ---- input and output ------------------------------------------------------------------------------------------ */
+/* ---- input and output ------------------------------------------------------------------------ */
 
 void
 posterior_send_context(StringInfo buffer, const PosteriorContext *c)
@@ -117,7 +120,8 @@ check_cell(double cell, int class)
 {
 	if (isinf(cell))
 		bad_context("A feature is infinite.");
-	if (class == POSTERIOR_CATEGORY && !isnan(cell) && !(cell >= 0 && cell < 9007199254740992.0 && cell == floor(cell)))
+	if (class == POSTERIOR_CATEGORY && !isnan(cell)
+		&& !(cell >= 0 && cell < 9007199254740992.0 && cell == floor(cell)))
 		bad_context("A category is not an identity.");
 }
 
@@ -129,7 +133,8 @@ receive_labels(StringInfo buffer, PosteriorRows *rows)
 				bytes = buffer->len - buffer->cursor,
 				found = 0;
 	const char *text = pq_getmsgbytes(buffer, bytes);
-	PosteriorLabels *labels = posterior_labels_make(CurrentMemoryContext, TEXTOID, POSTERIOR_MOST_LABELS);
+	PosteriorLabels *labels =
+		posterior_labels_make(CurrentMemoryContext, TEXTOID, POSTERIOR_MOST_LABELS);
 
 	for (int i = 0; i < bytes; i++)
 		found += text[i] == '\0';
@@ -158,9 +163,11 @@ posterior_receive_rows(StringInfo buffer)
 	if (version != POSTERIOR_CONTEXT_VERSION && version != POSTERIOR_CONTEXT_LABELLED)
 		bad_context(psprintf("Version %d is unknown.", version));
 	if (n_features < 1 || n < 0 || n > (buffer->len - buffer->cursor) / 8 / (n_features + 1)
-		|| (version == POSTERIOR_CONTEXT_VERSION ? buffer->len - buffer->cursor != n_features + n * (n_features + 1) * 8
-			: buffer->len - buffer->cursor < n_features + n * (n_features + 1) * 8 + 1))
-		bad_context(psprintf("%lld rows of %d features do not fit %d bytes.", (long long) n, n_features, buffer->len - buffer->cursor));
+		|| (version == POSTERIOR_CONTEXT_VERSION
+				? buffer->len - buffer->cursor != n_features + n * (n_features + 1) * 8
+				: buffer->len - buffer->cursor < n_features + n * (n_features + 1) * 8 + 1))
+		bad_context(psprintf("%lld rows of %d features do not fit %d bytes.", (long long) n,
+							 n_features, buffer->len - buffer->cursor));
 	classes = pq_getmsgbytes(buffer, n_features);
 	for (int f = 0; f < n_features; f++)
 		if (classes[f] < POSTERIOR_NUMBER || classes[f] > POSTERIOR_CATEGORY)
@@ -209,7 +216,8 @@ PG_FUNCTION_INFO_V1(posterior_context_recv);
 Datum
 posterior_context_recv(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_POINTER(posterior_make_context(posterior_receive_rows((StringInfo) PG_GETARG_POINTER(0))));
+	PG_RETURN_POINTER(
+		posterior_make_context(posterior_receive_rows((StringInfo) PG_GETARG_POINTER(0))));
 }
 
 PG_FUNCTION_INFO_V1(posterior_context_out);
@@ -247,7 +255,7 @@ posterior_context_in(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(posterior_make_context(posterior_receive_rows(&buffer)));
 }
 
-/* ---- accessors -------------------------------------------------------------------------------------------------- */
+/* ---- accessors ------------------------------------------------------------------------------- */
 
 PG_FUNCTION_INFO_V1(posterior_context_rows);
 Datum

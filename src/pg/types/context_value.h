@@ -14,8 +14,9 @@
 #define POSTERIOR_CONTEXT_LABELLED 2	/* version with labels */
 
 /*
- * ALIGNMENT = double. After the head: the columns' classes [n_features], padded to 8 bytes with zeros; cells x [n, n_features], NaN = missing; targets y
- * [n]; where these are classes, their labels in order, each ending with a NUL. Equal contexts have equal bytes.
+ * ALIGNMENT = double. After the head: the columns' classes [n_features], padded to 8 bytes with
+ * zeros; cells x [n, n_features], NaN = missing; targets y [n]; where these are classes, their
+ * labels in order, each ending with a NUL. Equal contexts have equal bytes.
  */
 typedef struct PosteriorContext
 {
@@ -54,7 +55,8 @@ posterior_context_labels(const PosteriorContext *c)
 {
 	const char *text = (const char *) (posterior_context_y(c) + c->n);
 
-	return (PosteriorLabelList) {c->n_labels, c->n_labels == 0 ? 0 : (int) ((const char *) c + VARSIZE(c) - text), text};
+	return (PosteriorLabelList){
+		c->n_labels, c->n_labels == 0 ? 0 : (int) ((const char *) c + VARSIZE(c) - text), text};
 }
 
 /* A value with these rows, settled and as they stand, in the current memory context. */
@@ -64,14 +66,16 @@ PosteriorContext *posterior_make_context(const PosteriorRows *rows);
 void		posterior_send_context(StringInfo buffer, const PosteriorContext *c);
 
 /*
- * The rows of a value in binary form, which are all that is left of a message, in the current memory context. The bytes may be anything: raises 22P03 when they are
- * not what posterior_send_context writes.
+ * The rows of a value in binary form, which are all that is left of a message, in the current
+ * memory context. The bytes may be anything: raises 22P03 when they are not what
+ * posterior_send_context writes.
  */
 PosteriorRows *posterior_receive_rows(StringInfo buffer);
 
 /*
- * Columns of rows to be asked about must be those of a context: as many, of the same classes. Raises otherwise. Columns of literals without
- * a type become what they are in the context: they may be NULL, or labels where labels are expected.
+ * Columns of rows to be asked about must be those of a context: as many, of the same classes.
+ * Raises otherwise. Columns of literals without a type become what they are in the context: they
+ * may be NULL, or labels where labels are expected.
  */
 void		posterior_adopt_columns(int n_features, const uint8 *classes, PosteriorRows *rows);
 

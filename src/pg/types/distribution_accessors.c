@@ -1,5 +1,6 @@
 /*
- * distribution_accessors.c: what SQL asks of a distribution. The mathematics is the engine's (distribution*.c there).
+ * distribution_accessors.c: what SQL asks of a distribution. The mathematics is the engine's
+ * (distribution*.c there).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -26,10 +27,10 @@ numeric_view(FunctionCallInfo fcinfo, const char *property)
 	PosteriorDistribution *d = PG_GETARG_DISTRIBUTION(0);
 
 	if (d->kind == TNP_CLASSES)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("a categorical distribution has no %s", property),
-				 errhint("Use posterior.probability(d, label), posterior.probabilities(d), posterior.most_probable(d) or posterior.entropy(d).")));
+		ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+						errmsg("a categorical distribution has no %s", property),
+						errhint("Use posterior.probability(d, label), posterior.probabilities(d), "
+								"posterior.most_probable(d) or posterior.entropy(d).")));
 	return posterior_view(d);
 }
 
@@ -72,11 +73,13 @@ ACCESSOR(variance, "variance", tnp_variance(&d));
 ACCESSOR(stddev, "standard deviation", sqrt(tnp_variance(&d)));
 ACCESSOR(mode, "numeric mode", tnp_mode(&d));
 ACCESSOR(median, "median", tnp_quantile(&d, 0.5));
-ACCESSOR(quantile, "quantiles", tnp_quantile(&d, check_probability(PG_GETARG_FLOAT8(1), "the probability of a quantile")));
+ACCESSOR(quantile, "quantiles",
+		 tnp_quantile(&d, check_probability(PG_GETARG_FLOAT8(1), "the probability of a quantile")));
 ACCESSOR(pdf, "density", tnp_pdf(&d, check_point(PG_GETARG_FLOAT8(1))));
 ACCESSOR(log_pdf, "density", tnp_log_pdf(&d, check_point(PG_GETARG_FLOAT8(1))));
 ACCESSOR(cdf, "distribution function", tnp_cdf(&d, check_point(PG_GETARG_FLOAT8(1))));
-ACCESSOR(crps, "continuous ranked probability score", tnp_crps(&d, check_point(PG_GETARG_FLOAT8(1))));
+ACCESSOR(crps, "continuous ranked probability score",
+		 tnp_crps(&d, check_point(PG_GETARG_FLOAT8(1))));
 
 PG_FUNCTION_INFO_V1(posterior_entropy);
 Datum
@@ -92,7 +95,8 @@ PG_FUNCTION_INFO_V1(posterior_kind);
 Datum
 posterior_kind(PG_FUNCTION_ARGS)
 {
-	static const char *const names[] = {"", "normal", "mixture", "bars", "bars_half_normal", "categorical"};
+	static const char *const names[] = {"",     "normal",           "mixture",
+										"bars", "bars_half_normal", "categorical"};
 
 	PG_RETURN_TEXT_P(cstring_to_text(names[PG_GETARG_DISTRIBUTION(0)->kind]));
 }
@@ -106,7 +110,8 @@ posterior_quantiles(PG_FUNCTION_ARGS)
 	bool	   *nulls;
 	int			n;
 
-	deconstruct_array(PG_GETARG_ARRAYTYPE_P(1), FLOAT8OID, 8, FLOAT8PASSBYVAL, TYPALIGN_DOUBLE, &elements, &nulls, &n);
+	deconstruct_array(PG_GETARG_ARRAYTYPE_P(1), FLOAT8OID, 8, FLOAT8PASSBYVAL, TYPALIGN_DOUBLE,
+					  &elements, &nulls, &n);
 	for (int i = 0; i < n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -114,9 +119,11 @@ posterior_quantiles(PG_FUNCTION_ARGS)
 			ereport(ERROR,
 					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 					 errmsg("the probability of a quantile must not be NULL")));
-		elements[i] = Float8GetDatum(tnp_quantile(&d, check_probability(DatumGetFloat8(elements[i]), "the probability of a quantile")));
+		elements[i] = Float8GetDatum(tnp_quantile(
+			&d, check_probability(DatumGetFloat8(elements[i]), "the probability of a quantile")));
 	}
-	PG_RETURN_ARRAYTYPE_P(construct_array(elements, n, FLOAT8OID, 8, FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+	PG_RETURN_ARRAYTYPE_P(
+		construct_array(elements, n, FLOAT8OID, 8, FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
 
 PG_FUNCTION_INFO_V1(posterior_bounds);
@@ -134,7 +141,7 @@ posterior_bounds(PG_FUNCTION_ARGS)
 	PG_RETURN_RANGE_P(posterior_make_range(type, &lower, &upper));
 }
 
-/* ---- categorical ---------------------------------------------------------------------------------------------- */
+/* ---- categorical ----------------------------------------------------------------------------- */
 
 static PosteriorDistribution *
 categorical_argument(FunctionCallInfo fcinfo)
@@ -223,7 +230,7 @@ posterior_probabilities(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* ---- draws ---------------------------------------------------------------------------------------------------- */
+/* ---- draws ----------------------------------------------------------------------------------- */
 
 PG_FUNCTION_INFO_V1(posterior_draw);
 Datum
@@ -256,5 +263,6 @@ posterior_draw(PG_FUNCTION_ARGS)
 	CHECK_FOR_INTERRUPTS();
 	d = call->user_fctx;
 	view = posterior_view(d);
-	SRF_RETURN_NEXT(call, Float8GetDatum(tnp_draw(&view, (uint64) PG_GETARG_INT64(2), call->call_cntr, 0)));
+	SRF_RETURN_NEXT(
+		call, Float8GetDatum(tnp_draw(&view, (uint64) PG_GETARG_INT64(2), call->call_cntr, 0)));
 }

@@ -1,6 +1,6 @@
 /*
- * distribution_decisions.c: what decisions ask of a distribution: how surprising a value is, expected
- * excess and improvement, other units, and pools of several distributions.
+ * distribution_decisions.c: what decisions ask of a distribution: how surprising a value is,
+ * expected excess and improvement, other units, and pools of several distributions.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -18,10 +18,10 @@ static TnpDistribution
 number_view(PosteriorDistribution *d, const char *property)
 {
 	if (d->kind == TNP_CLASSES)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("a categorical distribution has no %s", property),
-				 errhint("Use posterior.probability(d, label), posterior.surprise(d, label) or posterior.entropy(d).")));
+		ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+						errmsg("a categorical distribution has no %s", property),
+						errhint("Use posterior.probability(d, label), posterior.surprise(d, label) "
+								"or posterior.entropy(d).")));
 	return posterior_view(d);
 }
 
@@ -61,7 +61,7 @@ upper_tail(const TnpDistribution *d, double y)
 	return result;
 }
 
-/* ---- surprise ------------------------------------------------------------------------------------------------- */
+/* ---- surprise -------------------------------------------------------------------------------- */
 
 PG_FUNCTION_INFO_V1(posterior_surprise);
 Datum
@@ -98,7 +98,7 @@ posterior_surprise_label(PG_FUNCTION_ARGS)
 	PG_RETURN_FLOAT8(fmin(sum, 1.0));
 }
 
-/* ---- expected excess and improvement -------------------------------------------------------------------------- */
+/* ---- expected excess and improvement --------------------------------------------------------- */
 
 PG_FUNCTION_INFO_V1(posterior_expected_excess);
 Datum
@@ -137,7 +137,7 @@ posterior_probability_of_improvement(PG_FUNCTION_ARGS)
 	PG_RETURN_FLOAT8(PG_GETARG_BOOL(2) ? upper_tail(&d, best) : tnp_cdf(&d, best));
 }
 
-/* ---- other units, pools --------------------------------------------------------------------------------------- */
+/* ---- other units, pools ---------------------------------------------------------------------- */
 
 PG_FUNCTION_INFO_V1(posterior_affine);
 Datum
@@ -161,16 +161,17 @@ static int
 component_count(const PosteriorDistribution *d)
 {
 	if (d->kind != TNP_GAUSSIAN && d->kind != TNP_MIXTURE)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("only normal distributions and mixtures of them can be pooled"),
-				 errhint("Choose a model that answers with mixtures: posterior.models shows the head of each.")));
+		ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+						errmsg("only normal distributions and mixtures of them can be pooled"),
+						errhint("Choose a model that answers with mixtures: posterior.models shows "
+								"the head of each.")));
 	return d->kind == TNP_GAUSSIAN ? 1 : d->n;
 }
 
 /* Component i of d with weight `share` into place `at` of params [3, total]. */
 static void
-put_component(const PosteriorDistribution *d, int i, double share, double *params, int total, int at)
+put_component(const PosteriorDistribution *d, int i, double share, double *params, int total,
+			  int at)
 {
 	bool		single = d->kind == TNP_GAUSSIAN;
 
@@ -187,11 +188,12 @@ pool_weights(ArrayType *array, int n)
 			   *given = (double *) ARR_DATA_PTR(array),
 				sum = 0;
 
-	if (ARR_NDIM(array) != 1 || array_contains_nulls(array) || ArrayGetNItems(1, ARR_DIMS(array)) != n)
-		ereport(ERROR,
-				(errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
-				 errmsg("weights must be a one-dimensional array without NULLs, of one weight for each distribution"),
-				 errdetail("There are %d distributions.", n)));
+	if (ARR_NDIM(array) != 1 || array_contains_nulls(array)
+		|| ArrayGetNItems(1, ARR_DIMS(array)) != n)
+		ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
+						errmsg("weights must be a one-dimensional array without NULLs, of one "
+							   "weight for each distribution"),
+						errdetail("There are %d distributions.", n)));
 	for (int i = 0; i < n; i++)
 	{
 		if (!(given[i] >= 0) || isinf(given[i]))
@@ -226,7 +228,8 @@ posterior_pool(PG_FUNCTION_ARGS)
 			   *params;
 	PosteriorDistribution **d;
 
-	deconstruct_array(array, ARR_ELEMTYPE(array), -1, false, TYPALIGN_DOUBLE, &elements, &nulls, &n);
+	deconstruct_array(array, ARR_ELEMTYPE(array), -1, false, TYPALIGN_DOUBLE, &elements, &nulls,
+					  &n);
 	if (n == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
@@ -251,9 +254,9 @@ posterior_pool(PG_FUNCTION_ARGS)
 		total += component_count(d[i]);
 	if (total > tnp_distribution_most(TNP_MIXTURE))
 		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("a pool has too many components"),
-				 errdetail("It has %d; a mixture has at most %d.", total, tnp_distribution_most(TNP_MIXTURE))));
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("a pool has too many components"),
+				 errdetail("It has %d; a mixture has at most %d.", total,
+						   tnp_distribution_most(TNP_MIXTURE))));
 	params = palloc(3 * total * sizeof(double));
 	for (int i = 0; i < kept; i++)
 		for (int c = 0; c < component_count(d[i]); c++)

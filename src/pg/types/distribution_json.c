@@ -53,7 +53,8 @@ PG_FUNCTION_INFO_V1(posterior_distribution_json);
 Datum
 posterior_distribution_json(PG_FUNCTION_ARGS)
 {
-	static const char *const names[] = {"", "normal", "mixture", "bars", "bars_half_normal", "categorical"};
+	static const char *const names[] = {"",     "normal",           "mixture",
+										"bars", "bars_half_normal", "categorical"};
 	PosteriorDistribution *d = PG_GETARG_DISTRIBUTION(0);
 	int			extra_float_digits_before = extra_float_digits;
 	StringInfoData text;

@@ -7,7 +7,8 @@
  *   bars_half_normal(0 [0.2] 1 [0.8] 2.5)
  *   categorical("red": 0.2, "dark blue": 0.8)
  *
- * Numbers are printed in their shortest form that reads back to the same bits, whatever extra_float_digits says, so text round-trips.
+ * Numbers are printed in their shortest form that reads back to the same bits, whatever
+ * extra_float_digits says, so text round-trips.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -21,7 +22,7 @@
 
 #define MAX_COMPONENTS 65536
 
-/* ---- output --------------------------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static void
 append_number(StringInfo out, double v)
@@ -116,7 +117,7 @@ posterior_distribution_out(PG_FUNCTION_ARGS)
 	PG_RETURN_CSTRING(out.data);
 }
 
-/* ---- input ---------------------------------------------------------------------------------------------------- */
+/* ---- input ----------------------------------------------------------------------------------- */
 
 typedef struct Reader
 {
@@ -135,7 +136,8 @@ syntax_error(Reader *r, const char *expected)
 			(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
 			 errmsg("invalid input syntax for type posterior.distribution: \"%.*s\"",
 					pg_mbcliplen(r->start, strlen(r->start), 60), r->start),
-			 errdetail("Expected %s at character %d.", expected, pg_mbstrlen_with_len(r->start, r->at - r->start) + 1),
+			 errdetail("Expected %s at character %d.", expected,
+					   pg_mbstrlen_with_len(r->start, r->at - r->start) + 1),
 			 errhint("Examples: normal(3.2, 0.5), mixture(0.3*normal(1, 0.2) + 0.7*normal(4, 1)), "
 					 "bars(0 [0.2] 1 [0.8] 2.5), categorical(\"red\": 0.2, \"blue\": 0.8).")));
 }
@@ -175,7 +177,8 @@ read_number(Reader *r)
 
 	skip_spaces(r);
 	/* strtod also takes "nan", "inf" and hexadecimal, none of which we print */
-	if (*r->at == '\0' || strchr("+-.0123456789", *r->at) == NULL || (r->at[0] == '0' && (r->at[1] | 0x20) == 'x'))
+	if (*r->at == '\0' || strchr("+-.0123456789", *r->at) == NULL
+		|| (r->at[0] == '0' && (r->at[1] | 0x20) == 'x'))
 		syntax_error(r, "a number");
 	v = strtod(r->at, &end);
 	if (end == r->at || !isfinite(v))
@@ -194,7 +197,8 @@ next_component(Reader *r)
 		if (r->room > 2 * MAX_COMPONENTS)
 			syntax_error(r, "no more than 65536 components");
 		for (int i = 0; i < 3; i++)
-			r->column[i] = r->column[i] == NULL ? palloc(r->room * sizeof(double)) : repalloc(r->column[i], r->room * sizeof(double));
+			r->column[i] = r->column[i] == NULL ? palloc(r->room * sizeof(double))
+												: repalloc(r->column[i], r->room * sizeof(double));
 	}
 	r->n++;
 }
@@ -234,7 +238,8 @@ finish(Reader *r, TnpDistributionKind kind, const double *params)
 	skip_spaces(r);
 	if (*r->at != '\0')
 		syntax_error(r, "the end");
-	PG_RETURN_POINTER(posterior_check_distribution(kind, r->n, params, r->labels.data, r->labels.len));
+	PG_RETURN_POINTER(
+		posterior_check_distribution(kind, r->n, params, r->labels.data, r->labels.len));
 }
 
 static Datum

@@ -1,5 +1,6 @@
 /*
- * distribution_value.c: making values of posterior.distribution, constructors in SQL, binary input and output.
+ * distribution_value.c: making values of posterior.distribution, constructors in SQL, binary input
+ * and output.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -14,9 +15,9 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 
-
 PosteriorDistribution *
-posterior_make_distribution(TnpDistributionKind kind, int n, const double *params, const char *labels, int label_bytes)
+posterior_make_distribution(TnpDistributionKind kind, int n, const double *params,
+							const char *labels, int label_bytes)
 {
 	Size		numbers = (Size) tnp_distribution_size(kind, n) * sizeof(double),
 				size = offsetof(PosteriorDistribution, params) + numbers + label_bytes;
@@ -37,10 +38,12 @@ posterior_make_distribution(TnpDistributionKind kind, int n, const double *param
 }
 
 PosteriorDistribution *
-posterior_answer(TnpDistributionKind kind, int n, const double *params, const PosteriorLabelList *labels)
+posterior_answer(TnpDistributionKind kind, int n, const double *params,
+				 const PosteriorLabelList *labels)
 {
 	/* a classifier has room for more classes than the context has */
-	return posterior_make_distribution(kind, kind == TNP_CLASSES ? labels->n : n, params, labels->text, labels->bytes);
+	return posterior_make_distribution(kind, kind == TNP_CLASSES ? labels->n : n, params,
+									   labels->text, labels->bytes);
 }
 
 static int
@@ -68,7 +71,8 @@ check_labels(int n, const char *labels)
 }
 
 PosteriorDistribution *
-posterior_check_distribution(TnpDistributionKind kind, int n, const double *params, const char *labels, int label_bytes)
+posterior_check_distribution(TnpDistributionKind kind, int n, const double *params,
+							 const char *labels, int label_bytes)
 {
 	TnpDistribution d = {kind, n, params};
 	TnpError	error;
@@ -78,13 +82,14 @@ posterior_check_distribution(TnpDistributionKind kind, int n, const double *para
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid distribution: %s", error.message),
 				 error.detail[0] != '\0' ? errdetail("%s", posterior_sentence(error.detail)) : 0,
-				 errhint("Numbers must be finite, standard deviations positive, weights non-negative with sum 1, borders increasing.")));
+				 errhint("Numbers must be finite, standard deviations positive, weights "
+						 "non-negative with sum 1, borders increasing.")));
 	if (kind == TNP_CLASSES)
 		check_labels(n, labels);
 	return posterior_make_distribution(kind, n, params, labels, label_bytes);
 }
 
-/* ---- binary input and output ---------------------------------------------------------------------------------- */
+/* ---- binary input and output ----------------------------------------------------------------- */
 
 PG_FUNCTION_INFO_V1(posterior_distribution_send);
 Datum
@@ -118,7 +123,8 @@ posterior_distribution_recv(PG_FUNCTION_ARGS)
 	double	   *params;
 	StringInfoData labels;
 
-	if (version != POSTERIOR_DISTRIBUTION_VERSION || kind < TNP_GAUSSIAN || kind > TNP_CLASSES || n < 1 || n > tnp_distribution_most((TnpDistributionKind) kind)
+	if (version != POSTERIOR_DISTRIBUTION_VERSION || kind < TNP_GAUSSIAN || kind > TNP_CLASSES
+		|| n < 1 || n > tnp_distribution_most((TnpDistributionKind) kind)
 		|| (kind == TNP_GAUSSIAN && n != 1))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
@@ -126,10 +132,10 @@ posterior_distribution_recv(PG_FUNCTION_ARGS)
 				 errdetail("Version %d, kind %d, %d components.", version, kind, n)));
 	size = tnp_distribution_size((TnpDistributionKind) kind, n);
 	if (buffer->len - buffer->cursor < size * 8)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
-				 errmsg("invalid binary distribution"),
-				 errdetail("%d parameters are announced, %d bytes follow.", size, buffer->len - buffer->cursor)));
+		ereport(ERROR, (errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+						errmsg("invalid binary distribution"),
+						errdetail("%d parameters are announced, %d bytes follow.", size,
+								  buffer->len - buffer->cursor)));
 	params = palloc(size * sizeof(double));
 	for (int i = 0; i < size; i++)
 		params[i] = pq_getmsgfloat8(buffer);
@@ -139,10 +145,11 @@ posterior_distribution_recv(PG_FUNCTION_ARGS)
 		appendStringInfoString(&labels, pq_getmsgstring(buffer));
 		appendStringInfoChar(&labels, 0);
 	}
-	PG_RETURN_POINTER(posterior_check_distribution((TnpDistributionKind) kind, n, params, labels.data, labels.len));
+	PG_RETURN_POINTER(posterior_check_distribution((TnpDistributionKind) kind, n, params,
+												   labels.data, labels.len));
 }
 
-/* ---- constructors --------------------------------------------------------------------------------------------- */
+/* ---- constructors ---------------------------------------------------------------------------- */
 
 PG_FUNCTION_INFO_V1(posterior_normal);
 Datum
@@ -170,10 +177,11 @@ check_length(const char *name, int have, int want, int most)
 {
 	if (have != want || want < 1 || want > most)
 		ereport(ERROR,
-				(errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
-				 errmsg("%s has the wrong length", name),
-				 have != want ? errdetail("It has %d element%s; %d were expected.", have, have == 1 ? "" : "s", want)
-				 : errdetail("It has %d elements; the range is 1 to %d.", have, most)));
+				(errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR), errmsg("%s has the wrong length", name),
+				 have != want
+					 ? errdetail("It has %d element%s; %d were expected.", have,
+								 have == 1 ? "" : "s", want)
+					 : errdetail("It has %d elements; the range is 1 to %d.", have, most)));
 }
 
 PG_FUNCTION_INFO_V1(posterior_mixture);
@@ -214,7 +222,8 @@ posterior_bars(PG_FUNCTION_ARGS)
 	params = palloc((2 * n + 1) * sizeof(double));
 	memcpy(params, masses, n * sizeof(double));
 	memcpy(params + n, borders, (n + 1) * sizeof(double));
-	PG_RETURN_POINTER(posterior_check_distribution(PG_GETARG_BOOL(2) ? TNP_BARS_HALF_NORMAL : TNP_BARS, n, params, NULL, 0));
+	PG_RETURN_POINTER(posterior_check_distribution(
+		PG_GETARG_BOOL(2) ? TNP_BARS_HALF_NORMAL : TNP_BARS, n, params, NULL, 0));
 }
 
 PG_FUNCTION_INFO_V1(posterior_categorical);
@@ -228,7 +237,8 @@ posterior_categorical(PG_FUNCTION_ARGS)
 	double	   *probabilities = array_numbers(PG_GETARG_ARRAYTYPE_P(1), "probabilities", &n);
 	StringInfoData labels;
 
-	deconstruct_array(PG_GETARG_ARRAYTYPE_P(0), TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, &n_labels);
+	deconstruct_array(PG_GETARG_ARRAYTYPE_P(0), TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls,
+					  &n_labels);
 	check_length("probabilities", n, n, tnp_distribution_most(TNP_CLASSES));
 	check_length("labels", n_labels, n, n);
 	initStringInfo(&labels);
@@ -241,5 +251,6 @@ posterior_categorical(PG_FUNCTION_ARGS)
 		appendStringInfoString(&labels, TextDatumGetCString(elements[i]));
 		appendStringInfoChar(&labels, '\0');
 	}
-	PG_RETURN_POINTER(posterior_check_distribution(TNP_CLASSES, n, probabilities, labels.data, labels.len));
+	PG_RETURN_POINTER(
+		posterior_check_distribution(TNP_CLASSES, n, probabilities, labels.data, labels.len));
 }

@@ -1,5 +1,6 @@
 /*
- * distribution_value.h: the varlena layout of posterior.distribution, and how other files make and read values.
+ * distribution_value.h: the varlena layout of posterior.distribution, and how other files make and
+ * read values.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -14,7 +15,10 @@
 
 #define POSTERIOR_DISTRIBUTION_VERSION 1
 
-/* Type posterior.distribution: ALIGNMENT = double. Labels (categorical only) are n NUL-terminated strings after the parameters. */
+/*
+ * Type posterior.distribution: ALIGNMENT = double. Labels (categorical only) are n NUL-terminated
+ * strings after the parameters.
+ */
 typedef struct PosteriorDistribution
 {
 	int32		vl_len_;
@@ -28,14 +32,22 @@ typedef struct PosteriorDistribution
 
 #define PG_GETARG_DISTRIBUTION(n) ((PosteriorDistribution *) PG_DETOAST_DATUM(PG_GETARG_DATUM(n)))
 
-/* A value from parameters that are known to be sound, in the current memory context. labels may be NULL. */
-PosteriorDistribution *posterior_make_distribution(TnpDistributionKind kind, int n, const double *params, const char *labels, int label_bytes);
+/*
+ * A value from parameters that are known to be sound, in the current memory context. labels may be
+ * NULL.
+ */
+PosteriorDistribution *posterior_make_distribution(TnpDistributionKind kind, int n,
+												   const double *params, const char *labels,
+												   int label_bytes);
 
 /* The answer of a model: its parameters, for a classifier with the labels of the context. */
-PosteriorDistribution *posterior_answer(TnpDistributionKind kind, int n, const double *params, const PosteriorLabelList *labels);
+PosteriorDistribution *posterior_answer(TnpDistributionKind kind, int n, const double *params,
+										const PosteriorLabelList *labels);
 
 /* A value from untrusted parameters: checked, or an error of class 22023. */
-PosteriorDistribution *posterior_check_distribution(TnpDistributionKind kind, int n, const double *params, const char *labels, int label_bytes);
+PosteriorDistribution *posterior_check_distribution(TnpDistributionKind kind, int n,
+													const double *params, const char *labels,
+													int label_bytes);
 
 /* The engine's view of a value. */
 static inline TnpDistribution

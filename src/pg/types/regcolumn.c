@@ -1,6 +1,7 @@
 /*
- * regcolumn.c: type posterior.regcolumn: input and output. The text form is schema.relation.column with the names of the moment, so renames are followed
- * and dumps restore to whatever numbers the columns then have. A name that means none is read as the invalid column.
+ * regcolumn.c: type posterior.regcolumn: input and output. The text form is schema.relation.column
+ * with the names of the moment, so renames are followed and dumps restore to whatever numbers the
+ * columns then have. A name that means none is read as the invalid column.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -50,17 +51,21 @@ posterior_regcolumn_in(PG_FUNCTION_ARGS)
 				 errhint("Write schema.table.column.")));
 	column = strVal(llast(names));
 	names = list_truncate(names, list_length(names) - 1);
-	/* an error here would fail the restore of all definitions; that the relation is missing is said by posterior.regrelation */
+	/*
+	 * an error here would fail the restore of all definitions; that the relation is missing is said
+	 * by posterior.regrelation
+	 */
 	relation = RangeVarGetRelid(makeRangeVarFromNameList(names), NoLock, true);
 	if (!OidIsValid(relation))
 		PG_RETURN_DATUM(posterior_regcolumn_datum(InvalidOid, 0));
 	number = get_attnum(relation, column);
 	if (number <= 0)
 	{
-		ereport(WARNING,
-				(errmsg("column \"%s\" of relation \"%s\" does not exist", column, get_rel_name(relation)),
-				 errdetail("A named context that uses it cannot be used."),
-				 errhint("Give the context other columns by posterior.alter_context, or drop it by posterior.drop_context.")));
+		ereport(WARNING, (errmsg("column \"%s\" of relation \"%s\" does not exist", column,
+								 get_rel_name(relation)),
+						  errdetail("A named context that uses it cannot be used."),
+						  errhint("Give the context other columns by posterior.alter_context, or "
+								  "drop it by posterior.drop_context.")));
 		PG_RETURN_DATUM(posterior_regcolumn_datum(InvalidOid, 0));
 	}
 	PG_RETURN_DATUM(posterior_regcolumn_datum(relation, number));
@@ -77,8 +82,9 @@ posterior_regcolumn_out(PG_FUNCTION_ARGS)
 
 	if (column == NULL)
 		PG_RETURN_CSTRING(pstrdup("-"));
-	PG_RETURN_CSTRING(psprintf("%s.%s", quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)), name),
-							   quote_identifier(column)));
+	PG_RETURN_CSTRING(psprintf(
+		"%s.%s", quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)), name),
+		quote_identifier(column)));
 }
 
 /* The column's name alone, for views. */
@@ -86,7 +92,8 @@ PG_FUNCTION_INFO_V1(posterior_regcolumn_name);
 Datum
 posterior_regcolumn_name(PG_FUNCTION_ARGS)
 {
-	char	   *column = posterior_column_name(posterior_regcolumn_relation(PG_GETARG_DATUM(0)), posterior_regcolumn_number(PG_GETARG_DATUM(0)));
+	char *column = posterior_column_name(posterior_regcolumn_relation(PG_GETARG_DATUM(0)),
+										 posterior_regcolumn_number(PG_GETARG_DATUM(0)));
 
 	if (column == NULL)
 		PG_RETURN_NULL();

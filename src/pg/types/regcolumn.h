@@ -10,7 +10,10 @@
 
 #include "access/attnum.h"
 
-/* Passed by value in 8 bytes: the relation above, the column's number below. 0 is the invalid column "-". */
+/*
+ * Passed by value in 8 bytes: the relation above, the column's number below. 0 is the invalid
+ * column "-".
+ */
 static inline Datum
 posterior_regcolumn_datum(Oid relation, AttrNumber column)
 {

@@ -1,6 +1,7 @@
 /*
- * regrelation.c: type posterior.regrelation: input and output. It is a regclass that can be restored whatever has become of the relation: a name that means
- * none is read as none, "-", where regclass would fail the restore of all definitions.
+ * regrelation.c: type posterior.regrelation: input and output. It is a regclass that can be
+ * restored whatever has become of the relation: a name that means none is read as none, "-", where
+ * regclass would fail the restore of all definitions.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -20,7 +21,8 @@ posterior_regrelation_in(PG_FUNCTION_ARGS)
 
 	if (strcmp(text, "-") == 0)
 		PG_RETURN_OID(InvalidOid);
-	relation = RangeVarGetRelid(makeRangeVarFromNameList(textToQualifiedNameList(cstring_to_text(text))), NoLock, true);
+	relation = RangeVarGetRelid(
+		makeRangeVarFromNameList(textToQualifiedNameList(cstring_to_text(text))), NoLock, true);
 	if (!OidIsValid(relation))
 		ereport(WARNING,
 				(errmsg("relation \"%s\" does not exist", text),
@@ -38,5 +40,6 @@ posterior_regrelation_out(PG_FUNCTION_ARGS)
 
 	if (name == NULL)
 		PG_RETURN_CSTRING(pstrdup("-"));
-	PG_RETURN_CSTRING(quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)), name));
+	PG_RETURN_CSTRING(
+		quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)), name));
 }

@@ -1,13 +1,17 @@
 /*
- * row_filter.c: type posterior.row_filter: a condition kept as an analysed expression, so that renames are followed, and printed as
- * "schema.relation WHERE (condition)", so that dumps restore.
+ * row_filter.c: type posterior.row_filter: a condition kept as an analysed expression, so that
+ * renames are followed, and printed as "schema.relation WHERE (condition)", so that dumps restore.
  *
- * A filter is evaluated with the rights of whoever predicts, so it may contain nothing that its author could have defined: immutable functions and
- * operators of pg_catalog only, and values of types whose input is the server's own, because a constant is read whenever its filter is. Another major version of the server cannot read the expression (pg_upgrade takes the bytes along), and one whose columns have other
- * types by now says nothing, so the condition is also kept as text, with the places where columns are named. What comes of that text passes the same checks before
- * it is evaluated.
+ * A filter is evaluated with the rights of whoever predicts, so it may contain nothing that its
+ * author could have defined: immutable functions and operators of pg_catalog only, and values of
+ * types whose input is the server's own, because a constant is read whenever its filter is. Another
+ * major version of the server cannot read the expression (pg_upgrade takes the bytes along), and
+ * one whose columns have other types by now says nothing, so the condition is also kept as text,
+ * with the places where columns are named. What comes of that text passes the same checks before it
+ * is evaluated.
  *
- * A dump is restored whatever has become of a filter: one that cannot be read is kept as the text that it is. That is never evaluated, and dumps write it again.
+ * A dump is restored whatever has become of a filter: one that cannot be read is kept as the text
+ * that it is. That is never evaluated, and dumps write it again.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -48,10 +52,12 @@ typedef struct ColumnPlace
 typedef struct RowFilter
 {
 	int32		vl_len_;
-	Oid			relation;		/* 0: the text is what could not be read, or empty when the relation or a column was gone */
+	/* 0: the text is what could not be read, or empty when the relation or a column was gone */
+	Oid			relation;
 	int32		major;			/* version of the server that wrote the expression */
 	int32		n_places;
-	ColumnPlace places[FLEXIBLE_ARRAY_MEMBER];	/* in the order of the text; then the text and the output of nodeToString, each with its end */
+	/* in the order of the text; then the text and the output of nodeToString, each with its end */
+	ColumnPlace places[FLEXIBLE_ARRAY_MEMBER];
 } RowFilter;
 
 static const char *
@@ -66,16 +72,15 @@ expression_of(const RowFilter *filter)
 	return text_of(filter) + strlen(text_of(filter)) + 1;
 }
 
-/* ---- what may be in a filter --------------------------------------------------------------------------------------- */
+/* ---- what may be in a filter ----------------------------------------------------------------- */
 
 static void
 bad_filter(const char *condition, const char *detail)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("invalid filter: %s", condition),
-			 errdetail("%s", detail),
-			 errhint("A filter is a boolean expression over the columns of the relation, with immutable functions and operators of pg_catalog.")));
+	ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					errmsg("invalid filter: %s", condition), errdetail("%s", detail),
+					errhint("A filter is a boolean expression over the columns of the relation, "
+							"with immutable functions and operators of pg_catalog.")));
 }
 
 static bool
@@ -85,8 +90,8 @@ foreign_function(Oid function, void *context)
 }
 
 /*
- * Whether a function that the server calls immutable asks the session's settings: numbers as text extra_float_digits, bytes as text bytea_output, quote_ident
- * quote_all_identifiers.
+ * Whether a function that the server calls immutable asks the session's settings: numbers as text
+ * extra_float_digits, bytes as text bytea_output, quote_ident quote_all_identifiers.
  */
 static bool
 asks_settings(Oid function, void *context)
@@ -110,7 +115,10 @@ asks_settings(Oid function, void *context)
 	}
 }
 
-/* Whether a time is moved to a zone whose name may be an abbreviation, of which the session's timezone_abbreviations say what it is. */
+/*
+ * Whether a time is moved to a zone whose name may be an abbreviation, of which the session's
+ * timezone_abbreviations say what it is.
+ */
 static bool
 asks_abbreviations(Node *node)
 {
@@ -118,7 +126,9 @@ asks_abbreviations(Node *node)
 	Const	   *zone;
 	char	   *name;
 
-	if (!IsA(node, FuncExpr) || (call->funcid != F_TIMEZONE_TEXT_TIMESTAMPTZ && call->funcid != F_TIMEZONE_TEXT_TIMESTAMP))
+	if (!IsA(node, FuncExpr)
+		|| (call->funcid != F_TIMEZONE_TEXT_TIMESTAMPTZ
+			&& call->funcid != F_TIMEZONE_TEXT_TIMESTAMP))
 		return false;
 	zone = linitial(call->args);
 	if (!IsA(zone, Const))
@@ -129,7 +139,10 @@ asks_abbreviations(Node *node)
 	return strchr(name, '/') == NULL && strcmp(name, "UTC") != 0;
 }
 
-/* Whether a value is a text search configuration or dictionary that somebody can change: one that is not the server's, or that a row names. */
+/*
+ * Whether a value is a text search configuration or dictionary that somebody can change: one that
+ * is not the server's, or that a row names.
+ */
 static bool
 is_foreign_search(Node *node)
 {
@@ -137,10 +150,15 @@ is_foreign_search(Node *node)
 
 	if (type != REGCONFIGOID && type != REGDICTIONARYOID)
 		return false;
-	return !IsA(node, Const) || (!((Const *) node)->constisnull && DatumGetObjectId(((Const *) node)->constvalue) >= FirstNormalObjectId);
+	return !IsA(node, Const)
+		|| (!((Const *) node)->constisnull
+			&& DatumGetObjectId(((Const *) node)->constvalue) >= FirstNormalObjectId);
 }
 
-/* Whether the values of a type are read, written and checked by nothing that somebody could have defined. */
+/*
+ * Whether the values of a type are read, written and checked by nothing that somebody could have
+ * defined.
+ */
 static bool
 is_own_type(Oid type)
 {
@@ -161,7 +179,10 @@ is_own_type(Oid type)
 	}
 }
 
-/* The type of the value that a node makes, if it is none of the server's own; else 0. Those of a column have been made already, of whatever type. */
+/*
+ * The type of the value that a node makes, if it is none of the server's own; else 0. Those of a
+ * column have been made already, of whatever type.
+ */
 static Oid
 foreign_type(Node *node)
 {
@@ -176,10 +197,15 @@ foreign_type(Node *node)
 static void
 bad_type(Oid type, const char *shown)
 {
-	bad_filter(shown, psprintf("It has a value of type %s, and may have values of PostgreSQL's own types, of enums, and of arrays of these.", format_type_be(type)));
+	bad_filter(shown, psprintf("It has a value of type %s, and may have values of PostgreSQL's own "
+							   "types, of enums, and of arrays of these.",
+							   format_type_be(type)));
 }
 
-/* Raise if a type that is named is none of the server's own: the analysis of an expression already reads its constants. */
+/*
+ * Raise if a type that is named is none of the server's own: the analysis of an expression already
+ * reads its constants.
+ */
 static bool
 check_types(Node *node, const char *shown)
 {
@@ -216,20 +242,23 @@ is_exact(Oid operator, Node *left, Node *right)
 }
 
 /*
- * Whether a node is printed without the operator that it has, and one that somebody defines for its types would be found instead when the condition is parsed
- * again. One of pg_catalog that is for just these types always comes first.
+ * Whether a node is printed without the operator that it has, and one that somebody defines for its
+ * types would be found instead when the condition is parsed again. One of pg_catalog that is for
+ * just these types always comes first.
  */
 static bool
 is_replaceable(Node *node)
 {
 	if (IsA(node, DistinctExpr) || IsA(node, NullIfExpr))
-		return !is_exact(operator_of(node), linitial(((OpExpr *) node)->args), lsecond(((OpExpr *) node)->args));
+		return !is_exact(operator_of(node), linitial(((OpExpr *) node)->args),
+						 lsecond(((OpExpr *) node)->args));
 	if (IsA(node, RowCompareExpr))
 	{
 		RowCompareExpr *rows = (RowCompareExpr *) node;
 
 		for (int i = 0; i < list_length(rows->opnos); i++)
-			if (!is_exact(list_nth_oid(rows->opnos, i), list_nth(rows->largs, i), list_nth(rows->rargs, i)))
+			if (!is_exact(list_nth_oid(rows->opnos, i), list_nth(rows->largs, i),
+						  list_nth(rows->rargs, i)))
 				return true;
 	}
 	if (IsA(node, CaseExpr) && ((CaseExpr *) node)->arg != NULL)
@@ -242,7 +271,9 @@ is_replaceable(Node *node)
 			OpExpr	   *when = (OpExpr *) lfirst_node(CaseWhen, cell)->expr;
 
 			/* casts that nobody wrote are not printed here */
-			if (!IsA(when, OpExpr) || !is_exact(when->opno, strip_implicit_coercions((Node *) c->arg), strip_implicit_coercions(lsecond(when->args))))
+			if (!IsA(when, OpExpr)
+				|| !is_exact(when->opno, strip_implicit_coercions((Node *) c->arg),
+							 strip_implicit_coercions(lsecond(when->args))))
 				return true;
 		}
 	}
@@ -260,7 +291,8 @@ check_parts(Node *node, const char *shown)
 	if (IsA(node, Var) && ((Var *) node)->varattno <= 0)
 		bad_filter(shown, "It uses a system column or the whole row.");
 	/* a domain's constraints may call anything */
-	if (check_functions_in_node(node, foreign_function, NULL) || IsA(node, CoerceToDomain) || operator_of(node) >= FirstNormalObjectId)
+	if (check_functions_in_node(node, foreign_function, NULL) || IsA(node, CoerceToDomain)
+		|| operator_of(node) >= FirstNormalObjectId)
 		bad_filter(shown, "It calls something that is not part of PostgreSQL.");
 	if (is_foreign_search(node))
 		bad_filter(shown, "It uses a text search configuration that is not part of PostgreSQL.");
@@ -268,11 +300,13 @@ check_parts(Node *node, const char *shown)
 	if (check_functions_in_node(node, asks_settings, NULL) || IsA(node, XmlExpr))
 		bad_filter(shown, "Its value depends on more than the row.");
 	if (asks_abbreviations(node))
-		bad_filter(shown, "It has a time zone that may be an abbreviation, which depends on more than the row; UTC and names like Europe/Paris do not.");
+		bad_filter(shown, "It has a time zone that may be an abbreviation, which depends on more "
+						  "than the row; UTC and names like Europe/Paris do not.");
 	if (OidIsValid(foreign_type(node)))
 		bad_type(foreign_type(node), shown);
 	if (is_replaceable(node))
-		bad_filter(shown, "It compares by IS DISTINCT FROM, NULLIF, CASE or as rows, which name no operator, and others may define one for these types.");
+		bad_filter(shown, "It compares by IS DISTINCT FROM, NULLIF, CASE or as rows, which name no "
+						  "operator, and others may define one for these types.");
 	return expression_tree_walker(node, check_parts, (void *) shown);
 }
 
@@ -297,7 +331,8 @@ List *
 posterior_parse(const char *sql, const char *what, const char *shown)
 {
 	Parsing		parsing = {what, shown};
-	ErrorContextCallback callback = {.previous = error_context_stack,.callback = add_context,.arg = &parsing};
+	ErrorContextCallback callback = {
+		.previous = error_context_stack, .callback = add_context, .arg = &parsing};
 	List	   *statements;
 
 	error_context_stack = &callback;
@@ -316,10 +351,11 @@ parse(const char *source, const char *shown, RangeVar **relation)
 	if (list_length(statements) != 1)
 		bad_filter(shown, "It is more than one statement.");
 	select = (SelectStmt *) linitial_node(RawStmt, statements)->stmt;
-	if (!IsA(select, SelectStmt) || list_length(select->fromClause) != 1 || !IsA(linitial(select->fromClause), RangeVar)
-		|| select->whereClause == NULL || select->groupClause != NIL || select->havingClause != NULL || select->windowClause != NIL
-		|| select->sortClause != NIL || select->limitCount != NULL || select->limitOffset != NULL || select->lockingClause != NIL
-		|| select->withClause != NULL || select->op != SETOP_NONE)
+	if (!IsA(select, SelectStmt) || list_length(select->fromClause) != 1
+		|| !IsA(linitial(select->fromClause), RangeVar) || select->whereClause == NULL
+		|| select->groupClause != NIL || select->havingClause != NULL || select->windowClause != NIL
+		|| select->sortClause != NIL || select->limitCount != NULL || select->limitOffset != NULL
+		|| select->lockingClause != NIL || select->withClause != NULL || select->op != SETOP_NONE)
 		bad_filter(shown, "It is more than a condition.");
 	*relation = linitial(select->fromClause);
 	return select->whereClause;
@@ -330,7 +366,8 @@ analyse(Oid relation, Node *raw, const char *shown)
 {
 	ParseState *state = make_parsestate(NULL);
 	Relation	rel = table_open(relation, AccessShareLock);
-	ParseNamespaceItem *item = addRangeTableEntryForRelation(state, rel, AccessShareLock, NULL, false, true);
+	ParseNamespaceItem *item =
+		addRangeTableEntryForRelation(state, rel, AccessShareLock, NULL, false, true);
 	Node	   *condition;
 
 	check_types(raw, shown);
@@ -345,15 +382,19 @@ analyse(Oid relation, Node *raw, const char *shown)
 	return condition;
 }
 
-/* ---- text ---------------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static void
 set_until(const char *name, const char *value)
 {
-	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
+							 false);
 }
 
-/* From here to AtEOXact_GUC(true, level), constants are printed so that every session reads them alike, and read as they are printed. */
+/*
+ * From here to AtEOXact_GUC(true, level), constants are printed so that every session reads them
+ * alike, and read as they are printed.
+ */
 static int
 begin_printing(void)
 {
@@ -371,7 +412,8 @@ static char *
 print(Oid relation, Node *condition)
 {
 	int			level = begin_printing();
-	char	   *text = deparse_expression(condition, deparse_context_for(get_rel_name(relation), relation), false, false);
+	char *text = deparse_expression(
+		condition, deparse_context_for(get_rel_name(relation), relation), false, false);
 
 	AtEOXact_GUC(true, level);
 	return text;
@@ -398,7 +440,8 @@ note_column(Node *node, Places *p)
 		if (p->n == p->room)
 		{
 			p->room = Max(16, 2 * p->room);
-			p->places = p->places == NULL ? palloc(p->room * sizeof(ColumnPlace)) : repalloc(p->places, p->room * sizeof(ColumnPlace));
+			p->places = p->places == NULL ? palloc(p->room * sizeof(ColumnPlace))
+										  : repalloc(p->places, p->room * sizeof(ColumnPlace));
 		}
 		p->places[p->n].offset = ref->location;
 		p->places[p->n].length = strlen(quote_identifier(name));
@@ -413,7 +456,7 @@ compare_places(const void *a, const void *b)
 	return ((const ColumnPlace *) a)->offset - ((const ColumnPlace *) b)->offset;
 }
 
-/* ---- values -------------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static RowFilter *
 make_filter(Oid relation, Node *condition)
@@ -434,7 +477,8 @@ make_filter(Oid relation, Node *condition)
 	AtEOXact_GUC(true, level);
 	if (p.n > 0)
 		qsort(p.places, p.n, sizeof(ColumnPlace), compare_places);
-	size = offsetof(RowFilter, places) + p.n * sizeof(ColumnPlace) + strlen(text) + strlen(expression) + 2;
+	size = offsetof(RowFilter, places) + p.n * sizeof(ColumnPlace) + strlen(text)
+		 + strlen(expression) + 2;
 	filter = palloc0(size);
 	SET_VARSIZE(filter, size);
 	filter->relation = relation;
@@ -508,7 +552,11 @@ text_now(const RowFilter *filter)
 typedef struct Change
 {
 	Oid			relation;
-	AttrNumber	column;			/* whose type is another one; 0 when it is the type of a value, which is gone or none that a filter may have, or an attribute */
+	/*
+	 * whose type is another one; 0 when it is the type of a value, which is gone or none that a
+	 * filter may have, or an attribute
+	 */
+	AttrNumber	column;
 } Change;
 
 /* Whether an attribute of a composite value is gone. */
@@ -549,7 +597,10 @@ find_change(Node *node, Change *change)
 	return expression_tree_walker(node, find_change, change);
 }
 
-/* The expression of a filter of which nothing is gone, or NULL when it means nothing to this server and these columns: then there is the text. */
+/*
+ * The expression of a filter of which nothing is gone, or NULL when it means nothing to this server
+ * and these columns: then there is the text.
+ */
 static Node *
 kept_expression(const RowFilter *filter, Change *change)
 {
@@ -572,12 +623,16 @@ read_text(Oid relation, const char *condition)
 	Node	   *expression;
 
 	set_until("search_path", "pg_catalog");
-	expression = analyse(relation, parse(psprintf("r WHERE %s", condition), condition, &ignored), condition);
+	expression =
+		analyse(relation, parse(psprintf("r WHERE %s", condition), condition, &ignored), condition);
 	AtEOXact_GUC(true, level);
 	return expression;
 }
 
-/* Whether an error says that a text is no filter here, and not that something else went wrong while it was read. */
+/*
+ * Whether an error says that a text is no filter here, and not that something else went wrong while
+ * it was read.
+ */
 static bool
 is_about_text(const ErrorData *error)
 {
@@ -605,7 +660,10 @@ reason_of(const ErrorData *error)
 	return reason;
 }
 
-/* The expression of a filter whose kept one is of no use; an error of its text becomes one of the context. */
+/*
+ * The expression of a filter whose kept one is of no use; an error of its text becomes one of the
+ * context.
+ */
 static Node *
 read_again(const RowFilter *filter, const char *context, const Change *change)
 {
@@ -615,7 +673,9 @@ read_again(const RowFilter *filter, const char *context, const Change *change)
 			   *type = NULL;
 	Node	   *volatile expression = NULL;
 
-	/* looked up now, because catalogs are not read between an error and the end of its transaction */
+	/*
+	 * looked up now, because catalogs are not read between an error and the end of its transaction
+	 */
 	if (change->column != 0)
 	{
 		column = posterior_column_name(filter->relation, change->column);
@@ -635,13 +695,16 @@ read_again(const RowFilter *filter, const char *context, const Change *change)
 		if (!is_about_text(error))
 			PG_RE_THROW();
 		FlushErrorState();
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("the filter of context \"%s\" cannot be evaluated any more", context),
-				 column != NULL
-				 ? errdetail("The type of column \"%s\" is %s now, and the condition is %s: %s.", column, type, condition, reason_of(error))
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_DATATYPE_MISMATCH),
+			 errmsg("the filter of context \"%s\" cannot be evaluated any more", context),
+			 column != NULL
+				 ? errdetail("The type of column \"%s\" is %s now, and the condition is %s: %s.",
+							 column, type, condition, reason_of(error))
 				 : errdetail("The condition is %s: %s.", condition, reason_of(error)),
-				 errhint("Give the context another filter by posterior.alter_context, or drop it by posterior.drop_context.")));
+			 errhint("Give the context another filter by posterior.alter_context, or drop it by "
+					 "posterior.drop_context.")));
 	}
 	PG_END_TRY();
 	return expression;
@@ -652,7 +715,9 @@ posterior_make_row_filter(Oid relation, const char *condition)
 {
 	RangeVar   *ignored;
 
-	return PointerGetDatum(make_filter(relation, analyse(relation, parse(psprintf("r WHERE %s", condition), condition, &ignored), condition)));
+	return PointerGetDatum(make_filter(
+		relation, analyse(relation, parse(psprintf("r WHERE %s", condition), condition, &ignored),
+						  condition)));
 }
 
 static bool
@@ -673,11 +738,14 @@ posterior_row_filter_query(Datum datum, const char *context, bool *stable)
 	Change		change;
 
 	if (is_unread(filter))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
-				 errmsg("the filter of context \"%s\" could not be read when the context was restored", context),
-				 errdetail("It is kept as it was written: %s.", text_of(filter)),
-				 errhint("Give the context another filter by posterior.alter_context, or drop it by posterior.drop_context.")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
+			 errmsg("the filter of context \"%s\" could not be read when the context was restored",
+					context),
+			 errdetail("It is kept as it was written: %s.", text_of(filter)),
+			 errhint("Give the context another filter by posterior.alter_context, or drop it by "
+					 "posterior.drop_context.")));
 	if (is_gone(filter))
 		return NULL;
 	expression = kept_expression(filter, &change);
@@ -687,7 +755,9 @@ posterior_row_filter_query(Datum datum, const char *context, bool *stable)
 	return print(filter->relation, expression);
 }
 
-/* The condition for people and dumps, who also see what cannot be evaluated; NULL when it is gone. */
+/*
+ * The condition for people and dumps, who also see what cannot be evaluated; NULL when it is gone.
+ */
 static char *
 show(const RowFilter *filter)
 {
@@ -701,8 +771,9 @@ show(const RowFilter *filter)
 }
 
 /*
- * The filter that a text means, or NULL with the reason. An error in the middle of the parser leaves locks and open relations behind, so a
- * subtransaction is around it: for this, the type's input function is not parallel safe.
+ * The filter that a text means, or NULL with the reason. An error in the middle of the parser
+ * leaves locks and open relations behind, so a subtransaction is around it: for this, the type's
+ * input function is not parallel safe.
  */
 static RowFilter *
 try_to_read(const char *text, char **reason)
@@ -760,9 +831,9 @@ posterior_row_filter_in(PG_FUNCTION_ARGS)
 	if (filter == NULL)
 	{
 		ereport(WARNING,
-				(errmsg("the filter \"%s\" cannot be read", text),
-				 errdetail("%s.", reason),
-				 errhint("Give its context another filter by posterior.alter_context, or drop it by posterior.drop_context.")));
+				(errmsg("the filter \"%s\" cannot be read", text), errdetail("%s.", reason),
+				 errhint("Give its context another filter by posterior.alter_context, or drop it "
+						 "by posterior.drop_context.")));
 		filter = keep_text(text);
 	}
 	PG_RETURN_POINTER(filter);
@@ -780,11 +851,17 @@ posterior_row_filter_out(PG_FUNCTION_ARGS)
 	condition = show(filter);
 	if (condition == NULL)
 		PG_RETURN_CSTRING(pstrdup("-"));
-	PG_RETURN_CSTRING(psprintf("%s WHERE %s", quote_qualified_identifier(get_namespace_name(get_rel_namespace(filter->relation)), get_rel_name(filter->relation)),
-							   condition));
+	PG_RETURN_CSTRING(
+		psprintf("%s WHERE %s",
+				 quote_qualified_identifier(get_namespace_name(get_rel_namespace(filter->relation)),
+											get_rel_name(filter->relation)),
+				 condition));
 }
 
-/* The condition alone, for views; with the name of its relation, as it was dumped, when it could not be read; NULL when it is gone. */
+/*
+ * The condition alone, for views; with the name of its relation, as it was dumped, when it could
+ * not be read; NULL when it is gone.
+ */
 PG_FUNCTION_INFO_V1(posterior_row_filter_condition);
 Datum
 posterior_row_filter_condition(PG_FUNCTION_ARGS)

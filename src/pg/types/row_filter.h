@@ -8,15 +8,23 @@
 
 #include "pg/base/compat.h"
 
-/* The raw statements of `sql`, which has been made around what the user wrote; errors tell `what` he wrote, not where in the whole it is wrong. */
+/*
+ * The raw statements of `sql`, which has been made around what the user wrote; errors tell `what`
+ * he wrote, not where in the whole it is wrong.
+ */
 struct List *posterior_parse(const char *sql, const char *what, const char *shown);
 
-/* A condition on `relation`, from the text of a boolean expression over its columns; checked. The result is a varlena. */
+/*
+ * A condition on `relation`, from the text of a boolean expression over its columns; checked. The
+ * result is a varlena.
+ */
 Datum		posterior_make_row_filter(Oid relation, const char *condition);
 
 /*
- * The condition as text with the names of the moment, for a query of this context whose only relation is the filter's. NULL when the relation or a column is
- * gone; raises when it means nothing there any more. *stable becomes false where it can come to hold for other rows although none is written.
+ * The condition as text with the names of the moment, for a query of this context whose only
+ * relation is the filter's. NULL when the relation or a column is gone; raises when it means
+ * nothing there any more. *stable becomes false where it can come to hold for other rows although
+ * none is written.
  */
 char	   *posterior_row_filter_query(Datum filter, const char *context, bool *stable);
 

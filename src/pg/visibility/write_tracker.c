@@ -1,9 +1,12 @@
 /*
- * write_tracker.c: writers of tables with named contexts tell the tables' writer logs: triggers, transaction callbacks and a hook for changes of the tables themselves.
+ * write_tracker.c: writers of tables with named contexts tell the tables' writer logs: triggers,
+ * transaction callbacks and a hook for changes of the tables themselves.
  *
- * Nothing here decides what is visible. Triggers note in the session's own memory what the transaction does to a table; before the transaction commits or is
- * prepared, so before anybody can see what it did, it tells the writer log, once: that it only inserted a few rows, and where they lie, or that it did something
- * else. Whatever is not sure is "other", which makes readers read. That a transaction has written itself is told by its lock; what it has inserted, by its notes.
+ * Nothing here decides what is visible. Triggers note in the session's own memory what the
+ * transaction does to a table; before the transaction commits or is prepared, so before anybody can
+ * see what it did, it tells the writer log, once: that it only inserted a few rows, and where they
+ * lie, or that it did something else. Whatever is not sure is "other", which makes readers read.
+ * That a transaction has written itself is told by its lock; what it has inserted, by its notes.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -34,10 +37,12 @@ typedef struct TableWrites
 	bool		uncounted;		/* the server has not counted them all */
 	int			log;			/* that was told, or -1 */
 	Oid			file;			/* that the rows lie in */
-	PosteriorNewRows rows;			/* more than a writer log remembers, for the transaction itself */
+	/* more than a writer log remembers, for the transaction itself */
+	PosteriorNewRows rows;
 } TableWrites;
 
-static TableWrites *all_writes = NULL;		/* the first is `first`, others are in TopTransactionContext */
+/* the first is `first`, others are in TopTransactionContext */
+static TableWrites *all_writes = NULL;
 static TableWrites first;
 static bool told = false;		/* the transaction is about to commit, and has told what it did */
 static object_access_hook_type next_hook = NULL;
@@ -49,14 +54,18 @@ writes_find(Oid relation)
 	TableWrites	   *writes;
 	int			log = -1;
 
-	/* another extension writes while the transaction commits, after this one has told: tell at once */
+	/*
+	 * another extension writes while the transaction commits, after this one has told: tell at once
+	 */
 	if (GUARD(LATE_WRITES, told))
 		log = posterior_writer_log_record(relation, NULL);
 	for (writes = all_writes; writes != NULL && writes->relation != relation; writes = writes->next)
 		;
 	if (writes == NULL)
 	{
-		writes = all_writes == NULL ? &first : MemoryContextAlloc(TopTransactionContext, sizeof(TableWrites));
+		writes = all_writes == NULL
+				   ? &first
+				   : MemoryContextAlloc(TopTransactionContext, sizeof(TableWrites));
 		writes->relation = relation;
 		writes->other = told;
 		writes->uncounted = false;
@@ -70,7 +79,10 @@ writes_find(Oid relation)
 	return writes;
 }
 
-/* Rows that this transaction has put into a table, as the server counts them; -1 if it does not, or if rows were updated or deleted as well. */
+/*
+ * Rows that this transaction has put into a table, as the server counts them; -1 if it does not, or
+ * if rows were updated or deleted as well.
+ */
 static int64
 count_inserted(Relation relation)
 {
@@ -97,15 +109,15 @@ check_trigger(FunctionCallInfo fcinfo, bool for_rows)
 				 errhint("posterior.create_context makes the triggers of a table.")));
 	/* what they return would keep a row from being written, and there is no row to note yet */
 	if (!TRIGGER_FIRED_AFTER(((TriggerData *) fcinfo->context)->tg_event))
-		ereport(ERROR,
-				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-				 errmsg("trigger \"%s\" must fire AFTER the event", ((TriggerData *) fcinfo->context)->tg_trigger->tgname),
-				 errhint("posterior.create_context makes the triggers of a table.")));
+		ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+						errmsg("trigger \"%s\" must fire AFTER the event",
+							   ((TriggerData *) fcinfo->context)->tg_trigger->tgname),
+						errhint("posterior.create_context makes the triggers of a table.")));
 	if (for_rows && !TRIGGER_FIRED_FOR_ROW(((TriggerData *) fcinfo->context)->tg_event))
-		ereport(ERROR,
-				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-				 errmsg("trigger \"%s\" must fire FOR EACH ROW", ((TriggerData *) fcinfo->context)->tg_trigger->tgname),
-				 errhint("posterior.create_context makes the triggers of a table.")));
+		ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+						errmsg("trigger \"%s\" must fire FOR EACH ROW",
+							   ((TriggerData *) fcinfo->context)->tg_trigger->tgname),
+						errhint("posterior.create_context makes the triggers of a table.")));
 }
 
 /* AFTER UPDATE OR DELETE OR TRUNCATE, for each statement */
@@ -117,7 +129,8 @@ posterior_note_statement(PG_FUNCTION_ARGS)
 
 	check_trigger(fcinfo, false);
 	/* without an xid nothing has been written; of rows that were inserted the row trigger tells */
-	if (posterior_is_shared && TransactionIdIsValid(GetTopTransactionIdIfAny()) && !TRIGGER_FIRED_BY_INSERT(data->tg_event))
+	if (posterior_is_shared && TransactionIdIsValid(GetTopTransactionIdIfAny())
+		&& !TRIGGER_FIRED_BY_INSERT(data->tg_event))
 	{
 		TableWrites	   *writes = writes_find(RelationGetRelid(data->tg_relation));
 
@@ -158,7 +171,8 @@ posterior_note_insert(PG_FUNCTION_ARGS)
 		return PointerGetDatum(NULL);
 	rows = &writes->rows;
 	file = posterior_file_number(data->tg_relation);
-	if (rows->n == lengthof(rows->places) || (rows->n > 0 && writes->file != file) || !TRIGGER_FIRED_BY_INSERT(data->tg_event))
+	if (rows->n == lengthof(rows->places) || (rows->n > 0 && writes->file != file)
+		|| !TRIGGER_FIRED_BY_INSERT(data->tg_event))
 	{
 		writes->other = true;
 		return PointerGetDatum(NULL);
@@ -172,8 +186,9 @@ posterior_note_insert(PG_FUNCTION_ARGS)
 }
 
 /*
- * A trigger can ask before this one has noted the row, or the other rows of its statement; and a function, while the statement that calls it goes on. So the notes are
- * believed if they are as many as the server has counted, which it does when it writes.
+ * A trigger can ask before this one has noted the row, or the other rows of its statement; and a
+ * function, while the statement that calls it goes on. So the notes are believed if they are as
+ * many as the server has counted, which it does when it writes.
  */
 bool
 posterior_write_tracker_inserted(Relation relation, PosteriorNewRows *rows)
@@ -194,7 +209,7 @@ posterior_write_tracker_inserted(Relation relation, PosteriorNewRows *rows)
 	return rows->n == 0 || writes->file == posterior_file_number(relation);
 }
 
-/* ---- the end of a transaction -------------------------------------------------------------------------------------- */
+/* ---- the end of a transaction ---------------------------------------------------------------- */
 
 /* Tell the writer logs of all tables that were written what was done to them. */
 static void
@@ -233,7 +248,8 @@ at_transaction_end(XactEvent event, void *arg)
 				tell();
 			}
 			for (TableWrites *writes = all_writes; writes != NULL; writes = writes->next)
-				if (writes->log >= 0 && posterior_writer_log_mark_dirty(writes->relation, writes->log))
+				if (writes->log >= 0
+					&& posterior_writer_log_mark_dirty(writes->relation, writes->log))
 					posterior_wake_launcher();
 			posterior_incarnation_at_end(true);
 			/* FALLTHROUGH */
@@ -258,7 +274,7 @@ at_subtransaction_end(SubXactEvent event, SubTransactionId mine, SubTransactionI
 				writes->other = true;
 }
 
-/* ---- changes of tables and triggers -------------------------------------------------------------------------------- */
+/* ---- changes of tables and triggers ---------------------------------------------------------- */
 
 static void
 at_object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
@@ -272,9 +288,12 @@ at_object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *
 	}
 	if (!GUARD(DDL_LOGGED, true))
 		return;
-	if ((access != OAT_POST_CREATE && access != OAT_POST_ALTER && access != OAT_DROP && access != OAT_TRUNCATE)
-		|| (class != RelationRelationId && class != TriggerRelationId && class != InheritsRelationId)
-		|| !OidIsValid(MyDatabaseId) || !IsTransactionState() || RecoveryInProgress() || IsInParallelMode())
+	if ((access != OAT_POST_CREATE && access != OAT_POST_ALTER && access != OAT_DROP
+		 && access != OAT_TRUNCATE)
+		|| (class != RelationRelationId && class != TriggerRelationId
+			&& class != InheritsRelationId)
+		|| !OidIsValid(MyDatabaseId) || !IsTransactionState() || RecoveryInProgress()
+		|| IsInParallelMode())
 		return;
 	/* whose trigger it is cannot always be seen yet: tell all tables */
 	if (class == TriggerRelationId)

@@ -17,7 +17,9 @@
 #include "storage/latch.h"
 #include "utils/snapmgr.h"
 
-/* In shared memory: each log under a lock of its own; a table gets one under that of the directory. */
+/*
+ * In shared memory: each log under a lock of its own; a table gets one under that of the directory.
+ */
 typedef struct WriterLogs
 {
 	struct Latch *launcher;		/* or NULL */
@@ -60,7 +62,7 @@ own_xid(void)
 	return U64FromFullTransactionId(GetTopFullTransactionId());
 }
 
-/* ---- finding a writer log ------------------------------------------------------------------------------------------------ */
+/* ---- finding a writer log -------------------------------------------------------------------- */
 
 /* A table in the list of those that have writer logs. */
 static uint64
@@ -70,8 +72,9 @@ watched(Oid relation)
 }
 
 /*
- * The number of a table's writer log, or -1. Without a lock, so the writer log must be looked at again under its own. Who finds none while one is being made has got his
- * xid before the barrier here, and log_make looks at who is running after the one there: it enters him.
+ * The number of a table's writer log, or -1. Without a lock, so the writer log must be looked at
+ * again under its own. Who finds none while one is being made has got his xid before the barrier
+ * here, and log_make looks at who is running after the one there: it enters him.
  */
 static int
 log_find(Oid relation)
@@ -113,7 +116,10 @@ log_lock(Oid relation, LWLockMode mode, int *number)
 		last = found;
 	}
 	*number = last;
-	/* it may have become another table's meanwhile: then the writer log that this one may have now has entered us when it was made */
+	/*
+	 * it may have become another table's meanwhile: then the writer log that this one may have now
+	 * has entered us when it was made
+	 */
 	return lock_number(relation, mode, *number);
 }
 
@@ -123,7 +129,7 @@ log_unlock(int number)
 	LWLockRelease(posterior_part_lock(&posterior_writer_log_part, number));
 }
 
-/* ---- entering ------------------------------------------------------------------------------------------------------ */
+/* ---- entering -------------------------------------------------------------------------------- */
 
 /* The entry of a transaction, or NULL. */
 static PosteriorWriter *
@@ -211,8 +217,10 @@ add_writer(PosteriorWriterLog *log, uint64 xid, const PosteriorInserted *rows, b
 }
 
 /*
- * What an entry that is there already becomes. It is there because its transaction has changed the table, or was running when the writer log was made, and perhaps
- * had written while the triggers were off, with no writer log to tell it to: so it stays "other", whatever the triggers have noted.
+ * What an entry that is there already becomes. It is there because its transaction has changed the
+ * table, or was running when the writer log was made, and perhaps had written while the triggers
+ * were off, with no writer log to tell it to: so it stays "other", whatever the triggers have
+ * noted.
  */
 static void
 change_writer(PosteriorWriter *w, const PosteriorInserted *rows, bool ddl)
@@ -227,7 +235,10 @@ change_writer(PosteriorWriter *w, const PosteriorInserted *rows, bool ddl)
 	w->ddl = w->ddl || ddl;
 }
 
-/* Enter a transaction in the writer log of a table; the writer log's number, or -1 if there is none. */
+/*
+ * Enter a transaction in the writer log of a table; the writer log's number, or -1 if there is
+ * none.
+ */
 static int
 enter(Oid relation, uint64 xid, const PosteriorInserted *rows, bool ddl)
 {
@@ -263,8 +274,8 @@ enter(Oid relation, uint64 xid, const PosteriorInserted *rows, bool ddl)
 }
 
 /*
- * The xid comes first, the writer log second: whoever makes the writer log later enters all who have an xid. A
- * transaction that only writes needs shared memory for the first time here.
+ * The xid comes first, the writer log second: whoever makes the writer log later enters all who
+ * have an xid. A transaction that only writes needs shared memory for the first time here.
  */
 int
 posterior_writer_log_record(Oid relation, const PosteriorInserted *rows)
@@ -289,7 +300,10 @@ posterior_writer_log_mark_dirty(Oid relation, int number)
 {
 	PosteriorWriterLog *log = &shared->logs[number];
 
-	/* without a lock: at worst another table's contexts are looked at. Mostly it is dirty already, and the line is only read. */
+	/*
+	 * without a lock: at worst another table's contexts are looked at. Mostly it is dirty already,
+	 * and the line is only read.
+	 */
 	if (log->dirty || log->relation != relation)
 		return false;
 	log->dirty = true;
@@ -337,7 +351,8 @@ posterior_writer_log_take(Oid database, TimestampTz now, PosteriorMaintenanceTur
 		PosteriorWriterLog *log = &shared->logs[i];
 
 		LWLockAcquire(posterior_part_lock(&posterior_writer_log_part, i), LW_EXCLUSIVE);
-		if (log->database == database && OidIsValid(log->relation) && (log->dirty || (log->later != 0 && log->later <= now)))
+		if (log->database == database && OidIsValid(log->relation)
+			&& (log->dirty || (log->later != 0 && log->later <= now)))
 		{
 			turns[n++] = (PosteriorMaintenanceTurn) {log->relation, log->later};
 			log->dirty = false;
@@ -370,16 +385,20 @@ posterior_writer_log_record_all(void)
 	posterior_shared_attach();
 	posterior_lock(LW_SHARED);
 	for (int i = 0; i < POSTERIOR_WRITER_LOGS; i++)
-		if (OidIsValid(shared->logs[i].relation) && shared->logs[i].incarnation == posterior_incarnation())
+		if (OidIsValid(shared->logs[i].relation)
+			&& shared->logs[i].incarnation == posterior_incarnation())
 			relations[n++] = shared->logs[i].relation;
 	posterior_unlock();
 	for (int i = 0; i < n; i++)
 		enter(relations[i], xid, NULL, true);
 }
 
-/* ---- making a writer log ------------------------------------------------------------------------------------------------- */
+/* ---- making a writer log --------------------------------------------------------------------- */
 
-/* Enter a transaction that has not ended and has an xid already: what it has done before there was a writer log, nobody knows. */
+/*
+ * Enter a transaction that has not ended and has an xid already: what it has done before there was
+ * a writer log, nobody knows.
+ */
 static void
 add_running(PosteriorWriterLog *log, uint64 xid)
 {
@@ -392,7 +411,8 @@ add_running(PosteriorWriterLog *log, uint64 xid)
 }
 
 /*
- * Make the writer log of a table: first visible to writers, then the snapshot: so each writer has either been told of the writer log or is seen as running or as ended.
+ * Make the writer log of a table: first visible to writers, then the snapshot: so each writer has
+ * either been told of the writer log or is seen as running or as ended.
  */
 static void
 log_make(Oid relation)
@@ -417,7 +437,8 @@ log_make(Oid relation)
 			posterior_unlock();
 			return;
 		}
-		if (log == NULL || (OidIsValid(log->relation) && (!OidIsValid(r->relation) || r->used < log->used)))
+		if (log == NULL
+			|| (OidIsValid(log->relation) && (!OidIsValid(r->relation) || r->used < log->used)))
 		{
 			log = r;
 			number = i;
@@ -464,7 +485,7 @@ log_make(Oid relation)
 	log_unlock(number);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* Whether a snapshot is late enough for what the writer log has forgotten. */
 static bool
@@ -494,8 +515,10 @@ log_copy(Oid relation, PosteriorWriterLog *copy)
 }
 
 /*
- * What became of a transaction that has ended for a snapshot. It need not have ended: a snapshot does not tell of the reader's own transaction, and of
- * subtransactions, which a writer log's maker may have entered, only by their parents. The lock keeps the log from being cut off while it is asked.
+ * What became of a transaction that has ended for a snapshot. It need not have ended: a snapshot
+ * does not tell of the reader's own transaction, and of subtransactions, which a writer log's maker
+ * may have entered, only by their parents. The lock keeps the log from being cut off while it is
+ * asked.
  */
 static PosteriorWriterStatus
 ask_log(uint64 xid)
@@ -505,12 +528,16 @@ ask_log(uint64 xid)
 
 	LWLockAcquire(XactTruncationLock, LW_SHARED);
 	if (!GUARD(COMMIT_LOG_HORIZON, xid < full_xid(TransamVariables->oldestClogXid)))
-		status = TransactionIdDidCommit(asked) ? POSTERIOR_COMMITTED : TransactionIdDidAbort(asked) ? POSTERIOR_ABORTED : POSTERIOR_STATUS_UNKNOWN;
+		status = TransactionIdDidCommit(asked) ? POSTERIOR_COMMITTED
+			   : TransactionIdDidAbort(asked)  ? POSTERIOR_ABORTED
+											   : POSTERIOR_STATUS_UNKNOWN;
 	LWLockRelease(XactTruncationLock);
 	return status;
 }
 
-/* Have the writer log, of which this is a copy, remember what has been found out about its writers. */
+/*
+ * Have the writer log, of which this is a copy, remember what has been found out about its writers.
+ */
 static void
 remember(const PosteriorWriterLog *copy)
 {
@@ -521,7 +548,9 @@ remember(const PosteriorWriterLog *copy)
 		return;
 	for (int i = 0; i < copy->n; i++)
 	{
-		PosteriorWriter *w = copy->writers[i].status != POSTERIOR_STATUS_UNKNOWN ? find_writer(log, copy->xids[i]) : NULL;
+		PosteriorWriter *w = copy->writers[i].status != POSTERIOR_STATUS_UNKNOWN
+							   ? find_writer(log, copy->xids[i])
+							   : NULL;
 
 		if (w != NULL)
 			w->status = copy->writers[i].status;
@@ -529,7 +558,10 @@ remember(const PosteriorWriterLog *copy)
 	log_unlock(number);
 }
 
-/* Find out what became of those writers in a copy of a writer log that have ended for a snapshot. False if the commit log does not know: then the writer log forgets them. */
+/*
+ * Find out what became of those writers in a copy of a writer log that have ended for a snapshot.
+ * False if the commit log does not know: then the writer log forgets them.
+ */
 static bool
 learn(PosteriorWriterLog *copy, Snapshot s)
 {
@@ -592,7 +624,9 @@ add_new(const PosteriorWriter *w, Oid file, PosteriorNewRows *more)
 }
 
 PosteriorVerdict
-posterior_writer_log_compare(Oid relation, Oid file, Snapshot s, const PosteriorSnapshotMark *earlier, PosteriorSnapshotMark *mark, PosteriorNewRows *more)
+posterior_writer_log_compare(Oid relation, Oid file, Snapshot s,
+							 const PosteriorSnapshotMark *earlier, PosteriorSnapshotMark *mark,
+							 PosteriorNewRows *more)
 {
 	PosteriorWriterLog *log = palloc(sizeof(PosteriorWriterLog));
 	PosteriorVerdict verdict = POSTERIOR_SAME;
@@ -643,7 +677,10 @@ posterior_writer_log_compare(Oid relation, Oid file, Snapshot s, const Posterior
 
 		if (verdict == POSTERIOR_UNKNOWN)
 			break;
-		/* the snapshot before the commit log: a transaction is in the log before it has ended for snapshots */
+		/*
+		 * the snapshot before the commit log: a transaction is in the log before it has ended for
+		 * snapshots
+		 */
 		ended = ended_for(xid, mark->xmin, mark->xmax, s);
 		committed = ended && w->status == POSTERIOR_COMMITTED;
 		if (!GUARD(SNAPSHOT_FIRST, true))
@@ -657,7 +694,8 @@ posterior_writer_log_compare(Oid relation, Oid file, Snapshot s, const Posterior
 		/* a change of triggers that is not seen may be committed: writes may be unrecorded */
 		if (GUARD(DDL_SEEN, w->ddl && !seen && !(ended && !committed)))
 			verdict = POSTERIOR_UNKNOWN;
-		if (earlier != NULL && seen != was_seen(earlier, w, xid) && verdict != POSTERIOR_UNKNOWN && verdict != POSTERIOR_OTHER)
+		if (earlier != NULL && seen != was_seen(earlier, w, xid) && verdict != POSTERIOR_UNKNOWN
+			&& verdict != POSTERIOR_OTHER)
 			verdict = seen && add_new(w, file, more) ? POSTERIOR_MORE : POSTERIOR_OTHER;
 	}
 	pfree(log);

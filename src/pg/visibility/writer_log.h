@@ -1,8 +1,11 @@
 /*
- * writer_log.h: who has written a table: one writer log of transactions per table with a maintained context, in shared memory.
+ * writer_log.h: who has written a table: one writer log of transactions per table with a maintained
+ * context, in shared memory.
  *
- * A transaction enters the writer log before its commit can become visible, and no earlier than it must: just before it. So a reader whose snapshot sees every transaction of the writer log exactly as an earlier
- * reader's snapshot did, and nothing older than the writer log remembers, sees the same rows, and need not read them. docs/snapshots.md has the proof.
+ * A transaction enters the writer log before its commit can become visible, and no earlier than it
+ * must: just before it. So a reader whose snapshot sees every transaction of the writer log exactly
+ * as an earlier reader's snapshot did, and nothing older than the writer log remembers, sees the
+ * same rows, and need not read them. docs/snapshots.md has the proof.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -17,8 +20,10 @@
 #include "storage/itemptr.h"
 #include "utils/snapshot.h"
 
-#ifndef POSTERIOR_WRITER_LOGS			/* tests make it small, so that writer logs are taken from tables */
-#define POSTERIOR_WRITER_LOGS 64		/* tables that are watched at once; the least recently used one gives way */
+/* tests make it small, so that writer logs are taken from tables */
+#ifndef POSTERIOR_WRITER_LOGS
+/* tables that are watched at once; the least recently used one gives way */
+#define POSTERIOR_WRITER_LOGS 64
 #endif
 #ifndef POSTERIOR_WRITERS		/* tests make it small, so that it overflows */
 #define POSTERIOR_WRITERS 64	/* transactions that a writer log remembers */
@@ -34,7 +39,10 @@ typedef struct PosteriorInserted
 	TransactionId xmins[POSTERIOR_TUPLES];	/* as in the tuple: a subtransaction's, perhaps */
 } PosteriorInserted;
 
-/* What became of a transaction, as far as readers have found out: the commit log forgets it sooner than a writer log. */
+/*
+ * What became of a transaction, as far as readers have found out: the commit log forgets it sooner
+ * than a writer log.
+ */
 typedef enum PosteriorWriterStatus
 {
 	POSTERIOR_STATUS_UNKNOWN,		/* or there was no answer yet */
@@ -47,7 +55,8 @@ typedef enum PosteriorWriterStatus
 typedef struct PosteriorWriter
 {
 	uint64		sequence;		/* of its entry */
-	uint8		status;			/* PosteriorWriterStatus: written under the shared lock, by all the same */
+	/* PosteriorWriterStatus: written under the shared lock, by all the same */
+	uint8		status;
 	bool		other;			/* it did more than insert these rows, or nobody knows */
 	bool		ddl;			/* it changed the table or a trigger */
 	PosteriorInserted rows;
@@ -65,15 +74,18 @@ typedef struct PosteriorWriterLog
 	uint64		used;			/* when last, by the clock */
 	uint64		next;			/* sequence number */
 	uint64		low;			/* transactions below it may have been forgotten while they ran */
-	uint64		floor;			/* transactions forgotten had ended for every snapshot with a higher xmax */
+	/* transactions forgotten had ended for every snapshot with a higher xmax */
+	uint64		floor;
 	int			n;
-	uint64		xids[POSTERIOR_WRITERS];	/* of the writers, with epochs: side by side, because every commit searches them */
+	/* of the writers, with epochs: side by side, because every commit searches them */
+	uint64		xids[POSTERIOR_WRITERS];
 	PosteriorWriter writers[POSTERIOR_WRITERS];
 } PosteriorWriterLog;
 
 /*
- * What a reader saw of the writer log: with this, a later reader can tell whether he sees the same. Transactions of the writer log that are not among
- * the unseen, and had entered it by `next`, were seen.
+ * What a reader saw of the writer log: with this, a later reader can tell whether he sees the same.
+ * Transactions of the writer log that are not among the unseen, and had entered it by `next`, were
+ * seen.
  */
 typedef struct PosteriorSnapshotMark
 {
@@ -81,7 +93,8 @@ typedef struct PosteriorSnapshotMark
 	uint64		next;
 	uint64		xmin,
 				xmax;
-	bool		quiet;			/* nothing below xmax was running, nor the reader's own transaction */
+	/* nothing below xmax was running, nor the reader's own transaction */
+	bool		quiet;
 	int			n_unseen;
 	uint64		unseen[POSTERIOR_WRITERS];
 } PosteriorSnapshotMark;
@@ -97,20 +110,25 @@ typedef struct PosteriorNewRows
 typedef enum PosteriorVerdict
 {
 	POSTERIOR_UNKNOWN,			/* the writer log proves nothing, not even for later readers */
-	POSTERIOR_OTHER,			/* the rows may be others; what the reader sees can be proven by his mark */
+	/* the rows may be others; what the reader sees can be proven by his mark */
+	POSTERIOR_OTHER,
 	POSTERIOR_SAME,				/* the same rows */
 	POSTERIOR_MORE				/* the same rows and some new ones */
 } PosteriorVerdict;
 
 /*
- * Look at the writer log of a table with a snapshot, making it if there is none. `earlier` may be NULL. *mark is what a reader may publish with what he reads,
- * unless the answer is unknown. file: the table's file now.
+ * Look at the writer log of a table with a snapshot, making it if there is none. `earlier` may be
+ * NULL. *mark is what a reader may publish with what he reads, unless the answer is unknown. file:
+ * the table's file now.
  */
-PosteriorVerdict posterior_writer_log_compare(Oid relation, Oid file, Snapshot snapshot, const PosteriorSnapshotMark *earlier, PosteriorSnapshotMark *mark, PosteriorNewRows *more);
+PosteriorVerdict posterior_writer_log_compare(Oid relation, Oid file, Snapshot snapshot,
+											  const PosteriorSnapshotMark *earlier,
+											  PosteriorSnapshotMark *mark, PosteriorNewRows *more);
 
 /*
- * Enter this transaction, which has an xid, in the writer log of a table, if there is one. `rows` is all that it did to the table, or NULL. Once in the writer log, a
- * transaction cannot take back that it did more. Returns the writer log's number for posterior_writer_log_mark_dirty, or -1.
+ * Enter this transaction, which has an xid, in the writer log of a table, if there is one. `rows`
+ * is all that it did to the table, or NULL. Once in the writer log, a transaction cannot take back
+ * that it did more. Returns the writer log's number for posterior_writer_log_mark_dirty, or -1.
  */
 int			posterior_writer_log_record(Oid relation, const PosteriorInserted *rows);
 
@@ -120,7 +138,10 @@ void		posterior_writer_log_record_ddl(Oid relation);
 /* And in all writer logs of the database. */
 void		posterior_writer_log_record_all(void);
 
-/* Have the contexts of a table encoded ahead; true if nobody had asked for that yet. Cannot fail: called when the transaction has committed. */
+/*
+ * Have the contexts of a table encoded ahead; true if nobody had asked for that yet. Cannot fail:
+ * called when the transaction has committed.
+ */
 bool		posterior_writer_log_mark_dirty(Oid relation, int number);
 
 /*
@@ -145,10 +166,11 @@ typedef struct PosteriorMaintenanceTurn
 } PosteriorMaintenanceTurn;
 
 /*
- * The tables of a database whose contexts have their turn, at most POSTERIOR_WRITER_LOGS; from now on
- * they have not.
+ * The tables of a database whose contexts have their turn, at most POSTERIOR_WRITER_LOGS; from now
+ * on they have not.
  */
-int			posterior_writer_log_take(Oid database, TimestampTz now, PosteriorMaintenanceTurn *turns);
+int			posterior_writer_log_take(Oid database, TimestampTz now,
+									  PosteriorMaintenanceTurn *turns);
 
 /* Let contexts of a table of this database wait until then. */
 void		posterior_writer_log_postpone(Oid relation, TimestampTz until);
