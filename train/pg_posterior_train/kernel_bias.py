@@ -25,9 +25,9 @@ class KernelBias(nn.Module):
         for g, columns in enumerate(self.components):
             difference = asked[:, :, None, columns] - keys[:, None, :, columns]
             distance = difference.square().sum(-1).sqrt()[:, None].to(self.a.dtype)
-            for basis in range(self.a.shape[2]):
-                a, b, c = (p[g, :, basis, None, None] for p in (self.a, self.b, self.c))
-                out = out + a * torch.exp(-b.abs() * (distance - c).square())
+            b, c = (p[g, :, None, None] for p in (self.b, self.c))
+            waves = torch.exp(-b.abs() * (distance[..., None] - c).square())
+            out = out + (waves @ self.a[g, :, None, :, None])[..., 0]
         if self.causal is not None:
             hidden = keys[:, None, :, self.causal] > asked[:, :, None, self.causal]
             out = out.masked_fill(hidden[:, None], float("-inf"))

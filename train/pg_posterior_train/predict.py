@@ -3,7 +3,7 @@ import math
 
 import torch
 
-from .heads import distribution
+from .heads import Joint, distribution
 from .normalise import prepare
 from .questions import chain_passes, statistics_rows, whole_prefix
 from .tasks import Tasks
@@ -65,6 +65,19 @@ def predict(model, tasks, rows, prefix=None, visible=None, statistics=None):
         visible = torch.full((tasks.y.shape[1] - rows,), rows)
     outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, rows:], prefix, visible)
     return Prediction(distribution(model, outputs), inputs.center, inputs.scale)
+
+
+@torch.no_grad()
+def joint_density(model, tasks, rows):
+    """Joint log density [B] of the rows after the first `rows`, by a joint head."""
+    prefix = whole_prefix(model.config, rows)
+    inputs = prepare(tasks, statistics_rows(model.config, prefix), model.config)
+    asked = inputs.y[:, rows:]
+    visible = torch.full((asked.shape[1],), rows)
+    seen = inputs.x[:, :rows], inputs.y_input[:, :rows]
+    outputs = model(*seen, inputs.x[:, rows:], prefix, visible)
+    units = inputs.scale.log().flatten(1).sum(1) if inputs.scale.ndim > 1 else inputs.scale.log()
+    return Joint(outputs).log_prob(asked.flatten(1)) - asked.shape[1] * units
 
 
 def join(predictions):

@@ -23,7 +23,7 @@ import os
 import torch
 
 from .export import load_model
-from .predict import chain, predict
+from .predict import chain, joint_density, predict
 from .prior import curves
 from .tasks import Tasks
 
@@ -73,21 +73,36 @@ def sizes(spec):
     return [(str(size), lambda i, n, size=size: size) for size in spec]
 
 
+def blocks_of(model, protocol):
+    """Sizes of the buffer to be measured: none of joint heads and of latent functions."""
+    if model.config["head"]["kind"] == "joint-gaussian" or protocol["prior"].get("latent"):
+        return []
+    return protocol.get("blocks", [protocol["targets"]])
+
+
 def one_size(model, protocol, size_of, tasks):
     """Mean and standard error of every figure of one row of the table."""
     batches, found = -(-tasks // BATCH), {}
     for i in range(batches):
         given, m = size_of(i, batches), protocol["targets"]
         generator = torch.Generator().manual_seed(SEED + 1000 * i + given)
-        drawn = curves.draw(generator, BATCH, given + m, **protocol["prior"])
+        latent = {"given": given} if protocol["prior"].get("latent") else {}
+        drawn = curves.draw(generator, BATCH, given + m, **protocol["prior"], **latent)
         data = drawn.tasks
-        row = {"factorised": predict(model, data, given).log_prob(data.y[:, given:]).double().mean(1)}
-        for block in protocol.get("blocks", [m]):
+        row = {}
+        if model.config["head"]["kind"] == "joint-gaussian":
+            row["joint"] = joint_density(model, data, given) / m
+        else:
+            density = predict(model, data, given).log_prob(data.y[:, given:])
+            row["factorised"] = density.double().mean(1)
+        for block in blocks_of(model, protocol):
             joint = averaged_density(model, data, given, block, protocol.get("orders", 1), generator)
             row["autoregressive" if block >= m and "blocks" not in protocol else f"K = {block}"] = joint / m
         if drawn.kernels:
             alone, joint = curves.exact(drawn, given)
-            row["exact, factorised"], row["exact, joint"] = alone.mean(1), joint / m
+            row["exact, factorised"] = alone.mean(1)
+            if joint is not None:
+                row["exact, joint"] = joint / m
         for name, values in row.items():
             found.setdefault(name, []).append(values)
     out = {}

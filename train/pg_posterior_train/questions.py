@@ -51,7 +51,7 @@ def is_split(config, training):
     """Whether all queries of a step are given the same rows."""
     alike = config["context"] == "full" and config["chain"]["buffer"] == 1
     joint = config["head"]["kind"] == "joint-gaussian"
-    return not alike and (joint or training.get("questions") == "split")
+    return training.get("questions") == "split" or joint and not alike
 
 
 def split_questions(config, rows, total, prefix, device=None):

@@ -53,10 +53,14 @@ def choose_shape(rng, training):
     return rows, shape["tasks"], shape["extra"], prefix
 
 
-def draw_tasks(prior, generator, tasks, rows, shared):
-    """Tasks of the prior that a configuration names, with its options."""
+def draw_tasks(prior, generator, tasks, rows, shared, given=0):
+    """Tasks of the prior that a configuration names, with its options; given: the rows of context,
+    for priors whose further rows are of another kind.
+    """
     options = dict(prior)
     name = options.pop("name")
+    if options.get("latent"):
+        options["given"] = given
     if name not in PRIORS:
         raise ConfigError(f"prior.name: {name!r} is not one of " + ", ".join(PRIORS))
     try:
@@ -189,7 +193,7 @@ class Run:
         if self.split:
             rows = shared.randint(self.fewest, rows)
             prefix = min(prefix, rows)
-        drawn = draw_tasks(self.config["prior"], self.generator(), tasks, rows + extra, shared)
+        drawn = draw_tasks(self.config["prior"], self.generator(), tasks, rows + extra, shared, rows)
         check_tasks(self.config["model"], drawn)
         return drawn, rows, prefix
 

@@ -17,7 +17,8 @@ def config(name, width=16, layers=2):
     """A training configuration shrunk to test size."""
     with open(os.path.join(CONFIGS, name + ".json")) as f:
         c = json.load(f)
-    c["model"].update(width=width, layers=layers, heads=2, feedforward=2 * width)
+    small = {"width": width, "layers": layers, "heads": 2, "feedforward": 2 * width}
+    c["model"].update({key: value for key, value in small.items() if key in c["model"]})
     c["training"]["shapes"] = [{"weight": 1, "rows": 12, "tasks": 8, "extra": 4}]
     return copy.deepcopy(c)
 

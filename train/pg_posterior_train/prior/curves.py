@@ -15,14 +15,18 @@ JITTER = 1e-6    # variance added where the noise is smaller than float64 needs 
 
 @dataclass
 class Curves:
-    """Tasks and what generated them: kernel [B] (index into kernels; -1 for a sawtooth), lengthscale [B], period [B]."""
+    """Tasks and what generated them: kernel [B] (index into kernels; -1 for a sawtooth), lengthscale,
+    period and variance [B], standard deviation of the noise.
+    """
 
     tasks: object
     kernels: list
     kernel: torch.Tensor
     lengthscale: torch.Tensor
     period: torch.Tensor
+    variance: torch.Tensor
     noise: float
+    latent: bool = False
 
 
 def draw_number(s, spec, *shape):
@@ -64,26 +68,63 @@ def task_covariance(curves, a, b):
     a, b, scale, period = a.double(), b.double(), curves.lengthscale.double(), curves.period.double()
     out = torch.zeros(a.shape[0], a.shape[1], b.shape[1], dtype=torch.float64, device=a.device)
     for i, kernel in enumerate(curves.kernels):
-        out = torch.where((curves.kernel == i)[:, None, None], covariance(kernel, a, b, scale, period), out)
-    return out
+        here = (curves.kernel == i)[:, None, None]
+        out = torch.where(here, covariance(kernel, a, b, scale, period), out)
+    return out * curves.variance.double()[:, None, None]
 
 
-def draw(generator, tasks, rows, kernels=("rbf",), lengthscale=0.5, period=1.0, noise=0.1, inputs=(-2.0, 2.0), sawtooth=None):
-    """Curves with what generated them. sawtooth: {"frequency": distribution} draws sawtooth waves instead of Gaussian processes."""
+def sobol(s, low, high, tasks, rows):
+    """The one-dimensional Sobol sequence with a random digital shift for every task, in random order."""
+    bits = 24
+    index = torch.arange(rows, device=s.device)
+    reversed_bits = sum((index >> i & 1) << (bits - 1 - i) for i in range(bits))
+    shift = s.integers(0, 2**bits - 1, tasks, 1)
+    unit = (torch.bitwise_xor(reversed_bits[None], shift).float() + 0.5) / 2**bits
+    return low + (high - low) * unit.gather(1, s.order(tasks, rows))
+
+
+def draw_inputs(s, inputs, tasks, rows):
+    """x [B, N] of [low, high], or of {"sobol": [low, high]}."""
+    if isinstance(inputs, dict):
+        return sobol(s, *inputs["sobol"], tasks, rows)
+    return s.uniform(inputs[0], inputs[1], tasks, rows)
+
+
+def draw(generator, tasks, rows, kernels=("rbf",), lengthscale=0.5, period=1.0, noise=0.1,
+         inputs=(-2.0, 2.0), sawtooth=None, variance=1.0, weights=None, latent=False, given=0):
+    """Curves with what generated them. sawtooth: {"frequency": distribution} draws sawtooth waves
+    instead of Gaussian processes; their noise may be a distribution. weights: how often each kernel
+    comes, alike by default.
+
+    latent: the first `given` rows are noisy observations at the first of `rows` - `given` points,
+    and the other rows are the function itself at all of these points, those of the observations
+    included (the protocol of Jenson et al. 2024, as their figures and the exact process tell).
+    """
     s = Source(generator)
-    x = s.uniform(inputs[0], inputs[1], tasks, rows)
+    x = draw_inputs(s, inputs, tasks, rows - given if latent else rows)
     scale, periods = draw_number(s, lengthscale, tasks), draw_number(s, period, tasks)
     if sawtooth is not None:
         # A wave of unit height, rising or falling, at any phase.
         frequency = draw_number(s, sawtooth["frequency"], tasks, 1)
         direction = 1 - 2 * s.coin(0.5, tasks, 1).float()
-        y = (frequency * (x * direction - s.rand(tasks, 1))) % 1 + noise * s.randn(tasks, rows)
-        return Curves(numeric(x[..., None], y), [], torch.full((tasks,), -1, device=s.device), scale, periods, noise)
-    curves = Curves(None, list(kernels), s.integers(0, len(kernels) - 1, tasks), scale, periods, noise)
+        spread = draw_number(s, noise, tasks, 1)
+        y = (frequency * x * direction - s.rand(tasks, 1)) % 1 + spread * s.randn(tasks, rows)
+        none = torch.full((tasks,), -1, device=s.device)
+        return Curves(numeric(x[..., None], y), [], none, scale, periods, scale, noise)
+    if weights is None:
+        kernel = s.integers(0, len(kernels) - 1, tasks)
+    else:
+        steps = torch.tensor(weights, device=s.device).cumsum(0)
+        kernel = torch.searchsorted(steps[:-1], s.rand(tasks) * steps[-1], right=True)
+    variances = draw_number(s, variance, tasks)
+    curves = Curves(None, list(kernels), kernel, scale, periods, variances, noise)
     k = task_covariance(curves, x, x)
-    k.diagonal(dim1=1, dim2=2).add_(max(noise ** 2, JITTER))
-    y = (torch.linalg.cholesky(k) @ s.randn(tasks, rows, 1).double())[..., 0]
-    curves.tasks = numeric(x[..., None], y.float())
+    k.diagonal(dim1=1, dim2=2).add_(JITTER if latent else max(noise ** 2, JITTER))
+    y = (torch.linalg.cholesky(k) @ s.randn(tasks, x.shape[1], 1).double())[..., 0]
+    if latent:
+        seen = y[:, :given] + noise * s.randn(tasks, given)
+        x, y = torch.cat([x[:, :given], x], 1), torch.cat([seen, y], 1)
+    curves.tasks, curves.latent = numeric(x[..., None], y.float()), latent
     return curves
 
 
@@ -92,8 +133,29 @@ def sample(generator, tasks, rows, shared=None, **options):
     return draw(generator, tasks, rows, **options).tasks
 
 
+def exact_latent(curves, given):
+    """Log densities [B, m] of the function itself given the noisy rows."""
+    x, y = curves.tasks.x[..., 0].double(), curves.tasks.y.double()
+    asked = x[:, given:]
+    own = task_covariance(curves, x[:, :given], x[:, :given])
+    own.diagonal(dim1=1, dim2=2).add_(curves.noise**2)
+    cross = task_covariance(curves, x[:, :given], asked)
+    white = torch.linalg.solve_triangular(
+        torch.linalg.cholesky(own), torch.cat([y[:, :given, None], cross], 2), upper=False
+    )
+    mean = (white[..., :1] * white[..., 1:]).sum(1)
+    variance = curves.variance.double()[:, None] - white[..., 1:].square().sum(1)
+    variance = variance.clamp_min(JITTER)
+    off = (y[:, given:] - mean).square() / variance
+    return -0.5 * (off + variance.log() + math.log(2 * math.pi))
+
+
 def exact(curves, given):
-    """Log densities of the rows after the first `given` under the process that drew them: (each alone [B, m], jointly [B])."""
+    """Log densities of the rows after the first `given` under the process that drew them: (each alone
+    [B, m], jointly [B]; of latent functions, which are nearly singular, only the first, and None).
+    """
+    if curves.latent:
+        return exact_latent(curves, given), None
     x, y = curves.tasks.x[..., 0].double(), curves.tasks.y.double()
     k = task_covariance(curves, x, x)
     k.diagonal(dim1=1, dim2=2).add_(max(curves.noise ** 2, JITTER))
