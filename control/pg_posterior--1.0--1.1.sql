@@ -37,6 +37,7 @@ DROP FUNCTION posterior.context_state(uuid);
 
 \ir parts/decisions.sql
 \ir parts/verb_common.sql
+\ir parts/label_context.sql
 \ir parts/calendar.sql
 \ir parts/series.sql
 \ir parts/forecast.sql
@@ -45,3 +46,4 @@ DROP FUNCTION posterior.context_state(uuid);
 \ir parts/plot.sql
 \ir parts/habits.sql
 \ir parts/costs.sql
+\ir parts/internals.sql

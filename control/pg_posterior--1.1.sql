@@ -813,6 +813,7 @@ DROP FUNCTION posterior.load_bundled_models();
 
 \ir parts/decisions.sql
 \ir parts/verb_common.sql
+\ir parts/label_context.sql
 \ir parts/calendar.sql
 \ir parts/series.sql
 \ir parts/forecast.sql
@@ -821,3 +822,4 @@ DROP FUNCTION posterior.load_bundled_models();
 \ir parts/plot.sql
 \ir parts/habits.sql
 \ir parts/costs.sql
+\ir parts/internals.sql

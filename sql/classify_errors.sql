@@ -40,8 +40,8 @@ SELECT posterior.predict(numbers, 1.0) FROM v;
 SELECT posterior.log_evidence(x, x ORDER BY i) FROM t;
 RESET posterior.model;
 -- targets of the other kind
-SELECT posterior.regress(k, x) OVER () FROM t;
-SELECT posterior.context(k, x) FROM t;
+SELECT posterior.regress(ARRAY[k], x) OVER () FROM t;
+SELECT posterior.context(ARRAY[k], x) FROM t;
 SELECT posterior.log_density(labels, x, x) FROM v, t;
 SELECT posterior.log_density(numbers, k, x) FROM v, t;
 SELECT posterior.log_density(labels, 'other', x) FROM v, t;

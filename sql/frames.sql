@@ -29,8 +29,8 @@ CREATE TABLE empty AS SELECT i, shape, d FROM (SELECT i,
 				EXCLUDE GROUP) AS others,
 		posterior.regress(y, x)
 			OVER (ORDER BY i RANGE BETWEEN 90 PRECEDING AND 80 PRECEDING) AS never,
-		posterior.regress(NULL, x) OVER () AS untold,
-		posterior.regress(NULL, x) OVER (ORDER BY i) AS untold_growing,
+		posterior.regress(NULL::float8, x) OVER () AS untold,
+		posterior.regress(NULL::float8, x) OVER (ORDER BY i) AS untold_growing,
 		posterior.regress(CASE WHEN i > 5 THEN y END, x)
 			OVER (ORDER BY i ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS untold_first
 	FROM t) w, LATERAL (VALUES ('growing', growing), ('sliding', sliding), ('ahead', ahead),
@@ -39,11 +39,11 @@ CREATE TABLE empty AS SELECT i, shape, d FROM (SELECT i,
 SELECT shape, count(*) AS rows, count(d) AS answered,
 	count(*) FILTER (WHERE d OPERATOR(posterior.=) prior) AS priors
 FROM empty JOIN (SELECT i, posterior.predict(ctx, x) AS prior
-		FROM t, (SELECT posterior.context(NULL, x) AS ctx FROM t) c) p USING (i) GROUP BY shape
+		FROM t, (SELECT posterior.context(NULL::float8, x) AS ctx FROM t) c) p USING (i) GROUP BY shape
 	ORDER BY shape COLLATE "C";
 DROP TABLE empty;
 -- the kinds of features are known without rows
-SELECT posterior.regress(NULL, 'a'::text) OVER () FROM t LIMIT 1;
+SELECT posterior.regress(NULL::float8, 'a'::text) OVER () FROM t LIMIT 1;
 -- per group, leave-one-out, RANGE and GROUPS
 WITH w AS (SELECT i, x, g, posterior.regress(y, x)
 		OVER (PARTITION BY g ORDER BY i

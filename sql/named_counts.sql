@@ -32,7 +32,7 @@ CREATE FUNCTION shown() RETURNS TABLE (what text, names text) LANGUAGE sql AS $$
 	UNION ALL SELECT 'stat_contexts', string_agg(name, ' ' ORDER BY name)
 		FROM posterior.stat_contexts
 	UNION ALL SELECT 'context_state', string_agg(name, ' ' ORDER BY name)
-		FROM ids, posterior.context_state(id) $$;
+		FROM ids, posterior_internal.context_state(id) $$;
 SET ROLE posterior_owner;
 SELECT * FROM shown();
 SET ROLE posterior_whole;

@@ -68,7 +68,7 @@ SELECT posterior.predict(ctx, 'Infinity'::float8, 'a') FROM c;
 SELECT posterior.predict(ctx, now(), 'a') FROM c;
 SELECT posterior.predict(ctx, ARRAY[1], 'a') FROM c;
 SELECT posterior.predict(posterior.context(y, x), 1) FROM t WHERE i <= 2;
-SELECT posterior.predict(posterior.context(NULL, x), 1) FROM t;
+SELECT posterior.predict(posterior.context(NULL::float8, x), 1) FROM t;
 SELECT * FROM c, posterior.predict_rows(ctx, ARRAY[ROW(1)]);
 SELECT * FROM c, posterior.predict_rows(ctx, ARRAY[1, 2]);
 SELECT * FROM c, posterior.predict_rows(ctx, ARRAY[ROW('a'::text, 1)]);

@@ -43,10 +43,10 @@ order of the context.',
 			'{plot,plot_text,plot_histogram}'),
 	(30, 'Models', '[models.md](models.md) lists those that come with the extension.',
 			'{load_model,drop_model}'),
-	(31, 'Statistics', 'The views below show most of them.',
-		'{stat_cache,stat_reset,context_state,progress,server_state,server_device,kernels}'),
+	(31, 'Statistics', 'The views below show the rest.',
+		'{stat_cache,stat_reset,kernels}'),
 	(32, 'Trigger functions', '`posterior.create_context` makes the triggers.',
-		'{note_statement,note_insert,note_change,dropped}');
+		'{note_statement,note_insert,note_change}');
 
 -- Functions that statements call: not those that types, aggregates, operators and operator classes
 -- are made of.

@@ -16,6 +16,7 @@
 #include "pg/shmem/progress.h"
 #include "pg/shmem/shared.h"
 #include "pg/sql/window.h"
+#include "pg/types/distribution_summary.h"
 #include "pg/visibility/write_tracker.h"
 
 #include "miscadmin.h"
@@ -197,6 +198,7 @@ _PG_init(void)
 		"posterior.batch_calls",
 		"Whether calls of posterior.predict for many rows are answered together.",
 		"Answers are the same.", &posterior_batch_calls, true, PGC_USERSET, 0, NULL, NULL, NULL);
+	posterior_summary_register();
 	define_device_settings();
 	posterior_batch_scan_register();
 	posterior_plan_rewrite_register();

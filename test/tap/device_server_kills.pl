@@ -43,11 +43,11 @@ my %busy = (
 			posterior.sample(ctx, ARRAY(SELECT ROW(x, z) FROM t WHERE i <= 40), 1000, %d) s',
 	appends => $small);
 
-sub server { return $node->safe_psql('postgres', "SELECT $_[0] FROM posterior.server_state()") }
+sub server { return $node->safe_psql('postgres', "SELECT $_[0] FROM posterior_internal.server_state()") }
 
 sub ready
 {
-	$node->poll_query_until('postgres', q{SELECT state = 'ready' FROM posterior.server_state()})
+	$node->poll_query_until('postgres', q{SELECT state = 'ready' FROM posterior_internal.server_state()})
 		or die 'no server';
 	return server('pid');
 }
@@ -80,7 +80,7 @@ for my $kill ([ 'rests', 'TERM' ], [ 'encodes', 'KILL' ], [ 'answers', 'SEGV' ],
 	{
 		signal('KILL', $pid);
 		$node->poll_query_until('postgres',
-				"SELECT coalesce(pid, 0) NOT IN (0, $pid) FROM posterior.server_state()")
+				"SELECT coalesce(pid, 0) NOT IN (0, $pid) FROM posterior_internal.server_state()")
 			or die 'no server';
 		$pid = server('pid');
 	}

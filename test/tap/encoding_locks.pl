@@ -34,7 +34,7 @@ $node->safe_psql('postgres', q{
 		found int;
 	BEGIN
 		FOR i IN 1 .. 60000 LOOP
-			SELECT p.pid INTO found FROM posterior.progress() p
+			SELECT p.pid INTO found FROM posterior_internal.progress() p
 				JOIN pg_stat_activity b ON b.pid = p.pid
 			WHERE b.backend_type = type AND p.phase = 'encoding prefix';
 			EXIT WHEN found IS NOT NULL;
@@ -52,8 +52,8 @@ sub stop_encoding
 	my $pid = $node->safe_psql('postgres', "SELECT encoding('$type')");
 	die 'nothing is encoded' if $pid eq '';
 	kill 'STOP', $pid;
-	is($node->safe_psql('postgres', "SELECT phase FROM posterior.progress() WHERE pid = $pid"),
-			'encoding prefix', "a $type is stopped while it encodes");
+	my $phase = "SELECT phase FROM posterior_internal.progress() WHERE pid = $pid";
+	is($node->safe_psql('postgres', $phase), 'encoding prefix', "a $type is stopped while it encodes");
 	return $pid;
 }
 

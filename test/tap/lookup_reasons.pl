@@ -104,7 +104,7 @@ my $reader = in_background("SELECT posterior.predict('slow', r) FROM (SELECT 0.3
 $node->poll_query_until('postgres', "$locks NOT granted") or die 'the reader does not wait';
 is($node->safe_psql('postgres', $progress), 'slow|reading rows|0', 'a reader that waits');
 my $both = 'SELECT (SELECT count(*) FROM posterior.stat_progress),
-		(SELECT count(*) FROM posterior.progress())';
+		(SELECT count(*) FROM posterior_internal.progress())';
 is($node->safe_psql('postgres', $both), '1|1', 'by the view and by the function');
 is($node->safe_psql('postgres', "CREATE ROLE stranger; SET ROLE stranger; $both"), '0|0',
 		'nor for roles that may not read the rows');

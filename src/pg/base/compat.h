@@ -11,6 +11,7 @@
 #include "fmgr.h"
 #include "nodes/execnodes.h"
 #include "utils/guc.h"
+#include "utils/wait_event.h"
 
 #if PG_VERSION_NUM < 140000
 #error "pg_posterior needs PostgreSQL 14 or newer"
@@ -101,6 +102,13 @@
 #define posterior_is_counted(relation) pgstat_should_count_relation(relation)
 #else
 #define posterior_is_counted(relation) ((relation)->pgstat_info != NULL)
+#endif
+
+/* 17 shows waits of extensions under names of their own; `event` keeps the number of a name. */
+#if PG_VERSION_NUM >= 170000
+#define posterior_wait_event(event, name) (*(event) != 0 ? *(event) : (*(event) = WaitEventExtensionNew(name)))
+#else
+#define posterior_wait_event(event, name) ((void) (event), (uint32) PG_WAIT_EXTENSION)
 #endif
 
 /*

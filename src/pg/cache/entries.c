@@ -303,11 +303,13 @@ posterior_entry_yield(PosteriorCacheEntry *entry)
 void
 posterior_entry_wait(PosteriorCacheEntry *entry)
 {
+	static uint32 event = 0;
+
 	PG_TRY();
 	{
 		ConditionVariablePrepareToSleep(&entry->settled);
 		while (pg_atomic_read_u32(&entry->writer) != 0)
-			if (ConditionVariableTimedSleep(&entry->settled, RECENT, PG_WAIT_EXTENSION))
+			if (ConditionVariableTimedSleep(&entry->settled, RECENT, posterior_wait_event(&event, "PosteriorEncoding")))
 				break;
 		ConditionVariableCancelSleep();
 	}

@@ -118,6 +118,7 @@ interrupted(TnpError *error)
 static TnpStatus
 wait_for(int event, TimestampTz until, bool *late, TnpError *error)
 {
+	static uint32 server_event = 0;
 	long		timeout = -1;
 	int			events = event | WL_LATCH_SET | WL_EXIT_ON_PM_DEATH;
 
@@ -129,7 +130,7 @@ wait_for(int event, TimestampTz until, bool *late, TnpError *error)
 		events |= WL_TIMEOUT;
 	}
 	events = WaitLatchOrSocket(MyLatch, events, connection >= 0 ? connection : PGINVALID_SOCKET,
-							   timeout, PG_WAIT_EXTENSION);
+							   timeout, posterior_wait_event(&server_event, "PosteriorServer"));
 	if (events & WL_LATCH_SET)
 	{
 		ResetLatch(MyLatch);

@@ -402,6 +402,8 @@ until_next(void)
 void
 posterior_supervisor_main(Datum argument)
 {
+	static uint32 event = 0;
+
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGUSR1, procsignal_sigusr1_handler);
@@ -430,7 +432,8 @@ posterior_supervisor_main(Datum argument)
 			WaitLatchOrSocket(MyLatch,
 							  WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | (timeout >= 0 ? WL_TIMEOUT : 0)
 								  | (child > 0 ? WL_SOCKET_READABLE : 0),
-							  child > 0 ? output : PGINVALID_SOCKET, timeout, PG_WAIT_EXTENSION);
+							  child > 0 ? output : PGINVALID_SOCKET, timeout,
+							  posterior_wait_event(&event, "PosteriorSupervisorMain"));
 		if (events & WL_LATCH_SET)
 			ResetLatch(MyLatch);
 		if (child == 0)

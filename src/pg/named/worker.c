@@ -280,11 +280,12 @@ forget_launcher(int code, Datum argument)
 static void
 wait_until(TimestampTz until)
 {
+	static uint32 event = 0;
 	bool		forever = until == DT_NOEND;
 	long timeout =
 		forever ? -1 : Max(1, (long) Min((until - GetCurrentTimestamp()) / 1000 + 1, LONGEST_REST));
 	int events = WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | (forever ? 0 : WL_TIMEOUT),
-						   timeout, PG_WAIT_EXTENSION);
+						   timeout, posterior_wait_event(&event, "PosteriorWorkerMain"));
 
 	if (events & WL_LATCH_SET)
 		ResetLatch(MyLatch);

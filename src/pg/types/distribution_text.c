@@ -12,6 +12,7 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
+#include "pg/types/distribution_summary.h"
 #include "pg/types/distribution_value.h"
 
 #include <math.h>
@@ -113,7 +114,10 @@ posterior_distribution_out(PG_FUNCTION_ARGS)
 	StringInfoData out;
 
 	initStringInfo(&out);
-	append_distribution(&out, PG_GETARG_DISTRIBUTION(0));
+	if (posterior_is_summary_wanted())
+		posterior_append_summary(&out, PG_GETARG_DISTRIBUTION(0));
+	else
+		append_distribution(&out, PG_GETARG_DISTRIBUTION(0));
 	PG_RETURN_CSTRING(out.data);
 }
 
@@ -329,6 +333,14 @@ posterior_distribution_in(PG_FUNCTION_ARGS)
 		return read_bars(&r, TNP_BARS);
 	if (accept(&r, "categorical"))
 		return read_categorical(&r);
+	if (posterior_is_summary(r.start))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				 errmsg("a summary of a distribution cannot be read back"),
+				 errdetail("It begins with \"%.*s\".",
+						   pg_mbcliplen(r.start, strlen(r.start), 60), r.start),
+				 errhint("Take the value from a session with posterior.distribution_style = full, "
+						 "or cast it there to text or jsonb.")));
 	syntax_error(&r, "normal, mixture, bars, bars_half_normal or categorical");
 	PG_RETURN_NULL();
 }
