@@ -58,7 +58,8 @@ SELECT bool_and(w.ctx OPERATOR(posterior.=) (SELECT posterior.context(y, x) FROM
 			x) OVER (ORDER BY i) AS ctx FROM t) w;
 -- no rows, rows without targets, one row
 SELECT posterior.context(y, x) IS NULL AS none FROM t WHERE i > 1000;
-SELECT posterior.rows(posterior.context(NULL::float8, x)), posterior.features(posterior.context(NULL::float8, x)),
+SELECT posterior.rows(posterior.context(NULL::float8, x)),
+	posterior.features(posterior.context(NULL::float8, x)),
 	posterior.rows(posterior.context(NULL::float8, x)::text::posterior.context) FROM t;
 SELECT posterior.rows(posterior.context(y, x)),
 	posterior.rows(posterior.context(y, x)::text::posterior.context) FROM t WHERE i = 1;
@@ -97,7 +98,8 @@ SELECT bool_or(p ~ 'Gather') AS gathered, bool_or(p ~ 'Partial') AS partial
 	GROUP BY g') p;
 SELECT g, s.ctx OPERATOR(posterior.=) a.ctx AS same,
 	s.nothing OPERATOR(posterior.=) a.nothing AS nothing, posterior.rows(a.ctx) FROM serial s JOIN
-	(SELECT g, posterior.context(y, x, k) AS ctx, posterior.context(NULL::float8, x) AS nothing FROM p
+	(SELECT g, posterior.context(y, x, k) AS ctx,
+		posterior.context(NULL::float8, x) AS nothing FROM p
 			GROUP BY g) a USING (g) ORDER BY g;
 RESET parallel_setup_cost;
 RESET parallel_tuple_cost;

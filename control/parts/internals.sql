@@ -1,6 +1,6 @@
 -- ---- what types, operators and aggregates are made of -------------------------------------------
--- Nobody calls these functions by name: out of the schema that \df posterior.* lists. What refers to
--- them does so by number. The trigger functions note_… stay: dumps of tables name them.
+-- Nobody calls these functions by name: out of the schema that \df posterior.* lists. What refers
+-- to them does so by number. The trigger functions note_… stay: dumps of tables name them.
 DO $$
 DECLARE
 	part regprocedure;
