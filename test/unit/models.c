@@ -52,8 +52,7 @@ kind_of_model(const TestModel *file, char *kind, size_t size)
 		return;
 	}
 	info = tnp_model_info(model);
-	snprintf(kind, size, "%s %s %s %d %d %d", info->architecture, info->context, info->head,
-			 info->n_features > 0, info->buffer > 0, info->takes_missing);
+	snprintf(kind, size, "%s %s %d", info->architecture, info->context, info->n_classes > 0);
 	tnp_model_close(model);
 }
 
