@@ -7,6 +7,7 @@ CREATE TABLE t AS SELECT i, sin(i / 4.0) + i / 50.0 AS y, i / 10.0 AS x, cos(i):
 	FROM generate_series(1, 60) i;
 CREATE TABLE q AS SELECT i, i / 7.0 AS x, CASE WHEN i % 9 > 0 THEN sin(i)::float8 END AS z
 	FROM generate_series(1, 700) i;
+CREATE TYPE batch_row AS (x numeric, z float8);
 CREATE TABLE c AS SELECT g, posterior.context(y + g, x, z ORDER BY i) AS ctx
 	FROM t, generate_series(0, 1) g GROUP BY g;
 ANALYZE t, q, c;
@@ -84,6 +85,30 @@ SELECT plan($$SELECT posterior.mean(posterior.predict('batch', q)), random() FRO
 SELECT plan($$SELECT posterior.mean(posterior.predict('batch', q)) FROM q FOR UPDATE$$);
 SELECT plan($$UPDATE q SET z = posterior.mean(posterior.predict('batch', q))$$);
 SELECT plan($$SELECT posterior.mean(posterior.predict('batch', ROW(1)::record))$$);
+-- a policy that predicts comes before functions that could tell of rows, and before other calls
+CREATE FUNCTION tell(value float8) RETURNS float8 LANGUAGE plpgsql STABLE COST 0.1 AS $$
+BEGIN
+	RAISE NOTICE 'told of %', value;
+	RETURN value;
+END $$;
+CREATE TABLE secret AS SELECT i, x, z FROM q WHERE i <= 6;
+ALTER TABLE secret ENABLE ROW LEVEL SECURITY;
+CREATE POLICY low ON secret USING (i = 1
+	OR posterior.mean(posterior.predict('batch', ROW(x, z)::batch_row)) > 1000);
+CREATE POLICY high ON secret AS RESTRICTIVE
+	USING (posterior.mean(posterior.predict('batch', secret)) > -1000 AND i < 3);
+CREATE ROLE batch_reader;
+GRANT USAGE ON SCHEMA batch, posterior TO batch_reader;
+GRANT SELECT ON secret, t TO batch_reader;
+SET ROLE batch_reader;
+SELECT i, posterior.mean(posterior.predict('batch', s)) = tell(i) AS never
+	FROM secret s WHERE tell(i) > 0;
+SELECT i FROM secret s
+	WHERE posterior.mean(posterior.predict('batch', ROW(tell(i), z)::batch_row)) > 0;
+RESET ROLE;
+REVOKE ALL ON SCHEMA batch, posterior FROM batch_reader;
+REVOKE ALL ON secret, t FROM batch_reader;
+
 -- with another call beside it that need not wait
 SELECT * FROM agree($$SELECT i, CASE WHEN z > 0 THEN posterior.mean(posterior.predict('batch', q))
 		END, posterior.mean(posterior.predict('batch', q)) FROM q$$);
@@ -164,3 +189,4 @@ RESET ALL;
 SET client_min_messages = warning;
 SELECT posterior.drop_context('batch');
 DROP SCHEMA batch CASCADE;
+DROP ROLE batch_reader;

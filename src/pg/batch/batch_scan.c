@@ -145,6 +145,7 @@ block_fill(BatchScanState *state)
 				MemoryContextSwitchTo(state->block);
 				posterior_batch_add(call->batch, call->fcinfo, &call->answers[state->n],
 									&call->isnull[state->n]);
+				memory += posterior_batch_answer_size(call->batch);
 			}
 		}
 		MemoryContextSwitchTo(before);

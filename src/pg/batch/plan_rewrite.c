@@ -52,6 +52,7 @@ typedef struct Lift
 {
 	List	   *columns;		/* TargetEntry: target list of the plan below */
 	List	   *calls;			/* FuncExpr, whose variables are of OUTER_VAR */
+	bool		closed;			/* no calls but these are taken out */
 	bool		conditional;	/* inside of what is computed for some rows only */
 } Lift;
 
@@ -71,7 +72,8 @@ static bool
 is_conditional(Node *node)
 {
 	return IsA(node, CaseExpr) || IsA(node, CoalesceExpr) || IsA(node, BoolExpr)
-		|| IsA(node, SubPlan) || IsA(node, AlternativeSubPlan);
+		|| IsA(node, RowCompareExpr) || IsA(node, SubscriptingRef) || IsA(node, SubPlan)
+		|| IsA(node, AlternativeSubPlan);
 }
 
 /* Whether an expression has a call that can be taken out. */
@@ -120,21 +122,32 @@ lift_argument(Node *node, void *context)
 	return expression_tree_mutator(node, lift_argument, context);
 }
 
-/* The place of a call among those of the node; equal ones are one. */
+/* The place of a call among those of the node, of which equal ones are one; -1 if it is none. */
 static int
-lift_call(List **calls, Node *call)
+find_call(List *calls, Node *call)
 {
 	ListCell   *cell;
 	int			place = 0;
 
-	foreach(cell, *calls)
+	foreach(cell, calls)
 	{
 		if (equal(lfirst(cell), call))
 			return place;
 		place++;
 	}
+	return -1;
+}
+
+/* The place of a call among those of the node, added if need be. */
+static int
+lift_call(List **calls, Node *call)
+{
+	int			place = find_call(*calls, call);
+
+	if (place >= 0)
+		return place;
 	*calls = lappend(*calls, call);
-	return place;
+	return list_length(*calls) - 1;
 }
 
 /*
@@ -153,7 +166,12 @@ lift_expression(Node *node, void *context)
 	if (IsA(node, Var))
 		return column_at(INDEX_VAR, lift_column(lift, (Expr *) node), node);
 	if (!lift->conditional && is_liftable_call(node))
-		return column_at(INDEX_VAR, -1 - lift_call(&lift->calls, lift_argument(node, lift)), node);
+	{
+		Node	   *call = lift_argument(node, lift);
+
+		if (!lift->closed || find_call(lift->calls, call) >= 0)
+			return column_at(INDEX_VAR, -1 - lift_call(&lift->calls, call), node);
+	}
 	conditional = lift->conditional;
 	lift->conditional |= is_conditional(node);
 	result = expression_tree_mutator(node, lift_expression, context);
@@ -224,11 +242,17 @@ projects_rows(const Plan *plan)
 	}
 }
 
-/* A scan or join whose expressions have calls: those go to a batch scan above it. */
+/*
+ * A scan or join whose expressions have calls: those go to a batch scan above it.
+ *
+ * The conditions of a filter are in an order, by which a policy of row-level security keeps rows
+ * from functions that could tell of them. So from the first condition with a call on, all go to the
+ * batch scan, and nothing but that condition's calls is computed before the filter.
+ */
 static Plan *
 rewrite_projection(Plan *plan, int *last_node_id)
 {
-	Lift		lift = {NIL, NIL, false};
+	Lift		lift = {NIL, NIL, false, false};
 	List	   *targets = NIL,
 			   *filter = NIL,
 			   *kept = NIL;
@@ -242,22 +266,22 @@ rewrite_projection(Plan *plan, int *last_node_id)
 		|| contain_volatile_functions((Node *) plan->targetlist)
 		|| contain_volatile_functions((Node *) plan->qual))
 		return plan;
-	foreach(cell, plan->targetlist)
-	{
-		TargetEntry *entry = lfirst(cell);
-		TargetEntry *lifted = flatCopyTargetEntry(entry);
-
-		lifted->expr = has_call((Node *) entry->expr, NULL)
-			? (Expr *) lift_expression((Node *) entry->expr, &lift)
-			: (Expr *) column_at(INDEX_VAR, lift_column(&lift, entry->expr), (Node *) entry->expr);
-		targets = lappend(targets, lifted);
-	}
 	foreach(cell, plan->qual)
 	{
-		if (has_call(lfirst(cell), NULL))
+		if (filter != NIL || has_call(lfirst(cell), NULL))
+		{
 			filter = lappend(filter, lift_expression(lfirst(cell), &lift));
+			lift.closed = true;
+		}
 		else
 			kept = lappend(kept, lfirst(cell));
+	}
+	foreach(cell, plan->targetlist)
+	{
+		TargetEntry *lifted = flatCopyTargetEntry(lfirst(cell));
+
+		lifted->expr = (Expr *) lift_expression((Node *) lifted->expr, &lift);
+		targets = lappend(targets, lifted);
 	}
 	plan->targetlist = lift.columns;
 	plan->qual = kept;

@@ -57,6 +57,18 @@ posterior_batch_clear(PosteriorBatch *batch)
 	MemoryContextReset(batch->memory);
 }
 
+Size
+posterior_batch_answer_size(const PosteriorBatch *batch)
+{
+	TnpDistributionKind kind;
+	int			n;
+
+	if (batch->call->model == NULL)
+		return 0;
+	tnp_answer_shape(batch->call->model->model, &kind, &n);
+	return tnp_distribution_size(kind, n) * sizeof(double);
+}
+
 void
 posterior_batch_answer(PosteriorBatch *batch)
 {

@@ -39,6 +39,9 @@ PosteriorBatch *posterior_batch_make(MemoryContext owner, FmgrInfo *function, bo
 void		posterior_batch_add(PosteriorBatch *batch, FunctionCallInfo fcinfo, Datum *answer,
 								bool *isnull);
 
+/* Bytes that the answer to a row takes, once the first row is there. */
+Size		posterior_batch_answer_size(const PosteriorBatch *batch);
+
 /* Answer all rows that wait. */
 void		posterior_batch_answer(PosteriorBatch *batch);
 
