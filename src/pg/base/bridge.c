@@ -48,7 +48,7 @@ posterior_no_memory(TnpError *error)
 }
 
 static int
-sqlstate(TnpStatus status)
+error_sqlstate(TnpStatus status)
 {
 	if (status == POSTERIOR_FAULT)
 		return posterior_fault_sqlstate;
@@ -74,7 +74,7 @@ sqlstate(TnpStatus status)
 }
 
 static const char *
-hint(TnpStatus status)
+error_hint(TnpStatus status)
 {
 	if (status == POSTERIOR_FAULT)
 		return posterior_fault_sqlstate == ERRCODE_OUT_OF_MEMORY
@@ -118,11 +118,11 @@ posterior_sentence(const char *detail)
 void
 posterior_raise(const TnpError *error, const char *model)
 {
-	const char *advice = hint(error->status);
+	const char *advice = error_hint(error->status);
 
 	CHECK_FOR_INTERRUPTS();
 	ereport(ERROR, (errcode(error->status == TNP_INTERRUPTED ? ERRCODE_QUERY_CANCELED
-															 : sqlstate(error->status)),
+															 : error_sqlstate(error->status)),
 					errmsg("%s", error->message),
 					error->detail[0] != '\0'
 						? (model != NULL ? errdetail("%s (Model \"%s\".)",

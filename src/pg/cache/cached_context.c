@@ -15,13 +15,13 @@
 #include "pg/shmem/shared.h"
 
 static void *
-get(bool keep, Size size)
+memory_get(bool keep, Size size)
 {
 	return keep ? posterior_arena_alloc(Max(size, 1)) : posterior_scratch_alloc(Max(size, 1));
 }
 
 static void
-drop(bool kept, void *pointer)
+memory_drop(bool kept, void *pointer)
 {
 	if (pointer == NULL)
 		return;
@@ -33,9 +33,9 @@ drop(bool kept, void *pointer)
 
 /* An empty body; NULL without memory. */
 static PosteriorCachedContext *
-make(bool keep)
+cached_make(bool keep)
 {
-	PosteriorCachedContext *b = get(keep, sizeof(PosteriorCachedContext));
+	PosteriorCachedContext *b = memory_get(keep, sizeof(PosteriorCachedContext));
 
 	if (b == NULL)
 		return NULL;
@@ -55,11 +55,11 @@ posterior_cached_free(PosteriorCachedContext *b)
 		/* rows that only this session knows; those of runs are the server's to forget */
 		if (b->encoding == NULL && !b->kept && b->mirrored > 0)
 			posterior_device_forget(b->serial);
-		drop(b->kept, b->kinds);
-		drop(b->kept, b->x);
-		drop(b->kept, b->y);
+		memory_drop(b->kept, b->kinds);
+		memory_drop(b->kept, b->x);
+		memory_drop(b->kept, b->y);
 	}
-	drop(b->kept, b);
+	memory_drop(b->kept, b);
 }
 
 int64
@@ -100,7 +100,7 @@ posterior_cached_view(const PosteriorCachedContext *b)
 
 /* Memory for `capacity` rows like these in an empty body. */
 static bool
-make_room(PosteriorCachedContext *b, const TnpRows *rows, int64 capacity)
+cached_make_room(PosteriorCachedContext *b, const TnpRows *rows, int64 capacity)
 {
 	int			n_features = rows->n_features;
 	const TnpColumnKind *kinds = rows->kinds;
@@ -108,9 +108,9 @@ make_room(PosteriorCachedContext *b, const TnpRows *rows, int64 capacity)
 	b->n_features = n_features;
 	b->n_classes = rows->n_classes;
 	b->capacity = Max(capacity, 1);
-	b->kinds = get(b->kept, n_features * sizeof(TnpColumnKind));
-	b->x = get(b->kept, (Size) b->capacity * n_features * sizeof(double));
-	b->y = get(b->kept, (Size) b->capacity * sizeof(double));
+	b->kinds = memory_get(b->kept, n_features * sizeof(TnpColumnKind));
+	b->x = memory_get(b->kept, (Size) b->capacity * n_features * sizeof(double));
+	b->y = memory_get(b->kept, (Size) b->capacity * sizeof(double));
 	if (b->kinds == NULL || b->x == NULL || b->y == NULL)
 		return false;
 	if (kinds != NULL)
@@ -122,7 +122,7 @@ make_room(PosteriorCachedContext *b, const TnpRows *rows, int64 capacity)
 
 /* Copy rows behind those that are there, without counting them. */
 static void
-put_rows(PosteriorCachedContext *b, const TnpRows *rows)
+cached_put_rows(PosteriorCachedContext *b, const TnpRows *rows)
 {
 	if (rows->n == 0)
 		return;
@@ -132,7 +132,7 @@ put_rows(PosteriorCachedContext *b, const TnpRows *rows)
 
 /* More room for a body of one's own. */
 static bool
-grow_room(PosteriorCachedContext *b, int64 capacity)
+cached_grow_room(PosteriorCachedContext *b, int64 capacity)
 {
 	double	   *x,
 			   *y;
@@ -140,18 +140,18 @@ grow_room(PosteriorCachedContext *b, int64 capacity)
 	if (capacity <= b->capacity)
 		return true;
 	capacity = Max(capacity, 2 * b->capacity);
-	x = get(false, (Size) capacity * b->n_features * sizeof(double));
-	y = get(false, (Size) capacity * sizeof(double));
+	x = memory_get(false, (Size) capacity * b->n_features * sizeof(double));
+	y = memory_get(false, (Size) capacity * sizeof(double));
 	if (x == NULL || y == NULL)
 	{
-		drop(false, x);
-		drop(false, y);
+		memory_drop(false, x);
+		memory_drop(false, y);
 		return false;
 	}
 	memcpy(x, b->x, (Size) b->n * b->n_features * sizeof(double));
 	memcpy(y, b->y, (Size) b->n * sizeof(double));
-	drop(false, b->x);
-	drop(false, b->y);
+	memory_drop(false, b->x);
+	memory_drop(false, b->y);
 	b->x = x;
 	b->y = y;
 	b->capacity = capacity;
@@ -160,7 +160,7 @@ grow_room(PosteriorCachedContext *b, int64 capacity)
 
 /* What the server has under the old number stays there, unused, until it is evicted. */
 static void
-renumber(PosteriorCachedContext *b)
+cached_renumber(PosteriorCachedContext *b)
 {
 	if (!b->kept && b->mirrored > 0)
 		posterior_device_forget(b->serial);
@@ -195,7 +195,7 @@ posterior_cached_settle(PosteriorModel *model, PosteriorCachedContext *b, TnpErr
 		return TNP_OK;
 	status = posterior_cached_on_device_execute(model, b, &request, error);
 	if (status != TNP_OK)
-		renumber(b);
+		cached_renumber(b);
 	return status;
 }
 
@@ -205,7 +205,7 @@ TnpStatus
 posterior_cached_build(PosteriorModel *model, bool device, const TnpRows *rows, int64 prefix,
 					   PosteriorCachedContext **cached, TnpError *error)
 {
-	PosteriorCachedContext *b = make(false);
+	PosteriorCachedContext *b = cached_make(false);
 	TnpStatus	status = TNP_OK;
 
 	*cached = NULL;
@@ -213,11 +213,11 @@ posterior_cached_build(PosteriorModel *model, bool device, const TnpRows *rows, 
 		return posterior_no_memory(error);
 	if (!device)
 		status = tnp_build(model->model, rows, prefix, &b->encoding, error);
-	else if (make_room(b, rows, rows->n))
+	else if (cached_make_room(b, rows, rows->n))
 	{
 		b->prefix = prefix;
 		b->serial = posterior_tick();
-		put_rows(b, rows);
+		cached_put_rows(b, rows);
 		b->n = rows->n;
 	}
 	else
@@ -238,9 +238,9 @@ posterior_cached_append(PosteriorModel *model, PosteriorCachedContext *b, const 
 
 	if (b->encoding != NULL)
 		return tnp_append(b->encoding, rows, error);
-	if (b->kept ? b->n + rows->n > b->capacity : !grow_room(b, b->n + rows->n))
+	if (b->kept ? b->n + rows->n > b->capacity : !cached_grow_room(b, b->n + rows->n))
 		return posterior_no_memory(error);
-	put_rows(b, rows);
+	cached_put_rows(b, rows);
 	b->n += rows->n;
 	if (!b->kept)
 		return TNP_OK;
@@ -263,7 +263,7 @@ posterior_cached_grow(PosteriorModel *model, PosteriorCachedContext *b, const Tn
 	status = posterior_cached_append(model, b, rows, error);
 	if (status == TNP_OK && prefix != b->prefix)
 	{
-		renumber(b);
+		cached_renumber(b);
 		b->prefix = prefix;
 	}
 	return status;
@@ -273,7 +273,7 @@ TnpStatus
 posterior_cached_copy(PosteriorModel *model, PosteriorCachedContext *from, int64 n, int64 capacity,
 					  bool keep, PosteriorCachedContext **copy, TnpError *error)
 {
-	PosteriorCachedContext *b = make(keep);
+	PosteriorCachedContext *b = cached_make(keep);
 	TnpRows		rows = posterior_cached_view(from);
 	TnpStatus	status = TNP_OK;
 
@@ -283,9 +283,9 @@ posterior_cached_copy(PosteriorModel *model, PosteriorCachedContext *from, int64
 	rows.n = n;
 	if (from->encoding != NULL)
 		status = tnp_encoding_copy(from->encoding, n, capacity, keep, &b->encoding, error);
-	else if (make_room(b, &rows, Max(capacity, n)))
+	else if (cached_make_room(b, &rows, Max(capacity, n)))
 	{
-		put_rows(b, &rows);
+		cached_put_rows(b, &rows);
 		b->n = n;
 		b->prefix = from->prefix;
 		b->serial = posterior_tick();
@@ -314,7 +314,7 @@ TnpStatus
 posterior_cached_first(PosteriorModel *model, const PosteriorCachedContext *from, int64 n,
 					   PosteriorCachedContext **view, TnpError *error)
 {
-	PosteriorCachedContext *b = make(false);
+	PosteriorCachedContext *b = cached_make(false);
 	TnpStatus	status = TNP_OK;
 
 	*view = NULL;

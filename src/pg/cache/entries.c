@@ -22,7 +22,7 @@
 PosteriorDirectory *posterior_directory = NULL;
 
 static dlist_head *
-bucket(const PosteriorEntryKey *key)
+entry_bucket(const PosteriorEntryKey *key)
 {
 	return &posterior_directory->entries[posterior_entry_key_hash(key) % POSTERIOR_BUCKETS];
 }
@@ -31,7 +31,7 @@ bucket(const PosteriorEntryKey *key)
 
 /* Free a run that is in no list and that nobody pins. The lock is held exclusively. */
 static void
-destroy(PosteriorCacheEntry *entry)
+entry_free(PosteriorCacheEntry *entry)
 {
 	posterior_cached_free(entry->cached);
 	posterior_directory->n_entries--;
@@ -46,14 +46,14 @@ destroy(PosteriorCacheEntry *entry)
 
 /* Take a run out of its bucket; free it if nobody reads it. The lock is held exclusively. */
 static void
-unlist(PosteriorCacheEntry *entry)
+entry_unlist(PosteriorCacheEntry *entry)
 {
 	if (!entry->listed)
 		return;
 	entry->listed = false;
 	dlist_delete(&entry->node);
 	if (pg_atomic_read_u32(&entry->pins) == 0)
-		destroy(entry);
+		entry_free(entry);
 	else
 		dlist_push_tail(&posterior_directory->doomed, &entry->node);
 }
@@ -62,7 +62,7 @@ void
 posterior_entry_unlist(PosteriorCacheEntry *entry)
 {
 	posterior_lock(LW_EXCLUSIVE);
-	unlist(entry);
+	entry_unlist(entry);
 	posterior_unlock();
 }
 
@@ -90,7 +90,7 @@ posterior_entry_unpin(PosteriorCacheEntry *entry)
 			if (doomed == entry && pg_atomic_read_u32(&entry->pins) == 0)
 			{
 				dlist_delete(&entry->node);
-				destroy(entry);
+				entry_free(entry);
 				break;
 			}
 		}
@@ -147,7 +147,7 @@ directory_evict(void *piece)
 	Size		bytes = entry->bytes;
 
 	pg_atomic_fetch_add_u64(&posterior_directory->evictions, 1);
-	unlist(entry);
+	entry_unlist(entry);
 	return bytes;
 }
 
@@ -162,7 +162,7 @@ directory_forget(uint32 incarnation)
 			PosteriorCacheEntry *entry = dlist_container(PosteriorCacheEntry, node, iter.cur);
 
 			if (entry->key.incarnation == incarnation)
-				unlist(entry);
+				entry_unlist(entry);
 		}
 }
 
@@ -212,7 +212,7 @@ posterior_entry_search(const PosteriorEntryKey *key, const TnpRows *rows, int64 
 	*common = 0;
 	*building = NULL;
 	posterior_lock(LW_SHARED);
-	dlist_foreach(iter, bucket(key))
+	dlist_foreach(iter, entry_bucket(key))
 	{
 		PosteriorCacheEntry *entry = dlist_container(PosteriorCacheEntry, node, iter.cur);
 
@@ -267,7 +267,7 @@ posterior_entry_pin(const PosteriorEntryKey *key, uint64 serial)
 	dlist_iter	iter;
 
 	posterior_lock(LW_SHARED);
-	dlist_foreach(iter, bucket(key))
+	dlist_foreach(iter, entry_bucket(key))
 	{
 		PosteriorCacheEntry *entry = dlist_container(PosteriorCacheEntry, node, iter.cur);
 
@@ -348,7 +348,7 @@ posterior_entry_announce(const PosteriorEntryKey *key, PosteriorModel *model, bo
 	pg_atomic_init_u32(&entry->writer, (uint32) MyProcPid);
 	ConditionVariableInit(&entry->settled);
 	posterior_lock(LW_EXCLUSIVE);
-	dlist_foreach(iter, bucket(key))
+	dlist_foreach(iter, entry_bucket(key))
 	{
 		PosteriorCacheEntry *other = dlist_container(PosteriorCacheEntry, node, iter.cur);
 
@@ -365,12 +365,12 @@ posterior_entry_announce(const PosteriorEntryKey *key, PosteriorModel *model, bo
 			oldest = other;
 	}
 	if (same >= ENTRIES_PER_KEY)
-		unlist(oldest);
+		entry_unlist(oldest);
 	entry->weights = model->weights;
 	if (entry->weights != NULL)
 		entry->weights->pins++;
 	posterior_directory->n_entries++;
-	dlist_push_head(bucket(key), &entry->node);
+	dlist_push_head(entry_bucket(key), &entry->node);
 	posterior_unlock();
 	if (entry->weights == NULL)
 	{

@@ -11,7 +11,7 @@
 
 /* Whether a small question about an encoding on the device goes there; if so it is counted. */
 static bool
-small_to_device(PosteriorContextHandle *e, double work)
+request_small_to_device(PosteriorContextHandle *e, double work)
 {
 	double		so_far = e->small;
 
@@ -25,7 +25,7 @@ small_to_device(PosteriorContextHandle *e, double work)
 }
 
 static bool
-execute_on_device_first(PosteriorContextHandle *e, const TnpRequest *r)
+device_comes_first(PosteriorContextHandle *e, const TnpRequest *r)
 {
 	double		work;
 
@@ -35,7 +35,7 @@ execute_on_device_first(PosteriorContextHandle *e, const TnpRequest *r)
 		return false;
 	work = posterior_request_work(e->model, r->rows, r);
 	if (work < posterior_device_threshold * 1e6
-		&& (!posterior_cached_on_device(e->cached) || !small_to_device(e, work)))
+		&& (!posterior_cached_on_device(e->cached) || !request_small_to_device(e, work)))
 		return false;
 	return posterior_route_to_device(e->model);
 }
@@ -88,7 +88,7 @@ posterior_execute(PosteriorContextHandle *e, TnpRequest *r)
 			*r->answer = 0;
 		return;
 	}
-	e->by = execute_on_device_first(e, r) && execute_on_device(e, r) ? POSTERIOR_BY_DEVICE
+	e->by = device_comes_first(e, r) && execute_on_device(e, r) ? POSTERIOR_BY_DEVICE
 																	 : POSTERIOR_BY_CPU;
 	if (e->by == POSTERIOR_BY_CPU)
 		execute_on_cpu(e, r);

@@ -41,7 +41,7 @@ static dlist_head held = DLIST_STATIC_INIT(held);
 
 /* At the end of the process memory contexts are not reset: let go of what call sites still hold. */
 static void
-release_all(int code, Datum argument)
+handles_release_all(int code, Datum argument)
 {
 	dlist_mutable_iter iter;
 
@@ -58,7 +58,8 @@ release_all(int code, Datum argument)
 
 /* An empty one; NULL without memory, so that callers can let go of what they have. */
 static PosteriorContextHandle *
-make(PosteriorModel *model, int n_features, const uint8 *classes, const PosteriorLabelList *labels)
+handle_make(PosteriorModel *model, int n_features, const uint8 *classes,
+			const PosteriorLabelList *labels)
 {
 	static bool registered = false;
 	Size		head = MAXALIGN(sizeof(PosteriorContextHandle));
@@ -66,7 +67,7 @@ make(PosteriorModel *model, int n_features, const uint8 *classes, const Posterio
 
 	if (!registered && posterior_is_shared)
 	{
-		on_shmem_exit(release_all, (Datum) 0);
+		on_shmem_exit(handles_release_all, (Datum) 0);
 		registered = true;
 	}
 	e = MemoryContextAllocExtended(TopMemoryContext, head + n_features + labels->bytes,
@@ -103,7 +104,7 @@ posterior_handle_release(PosteriorContextHandle *e)
  * device that failed and the CPU may answer.
  */
 static PosteriorContextHandle *
-fail(Attempt *a, PosteriorContextHandle *e, const TnpError *error)
+handle_fail(Attempt *a, PosteriorContextHandle *e, const TnpError *error)
 {
 	char		name[NAMEDATALEN];
 
@@ -117,7 +118,7 @@ fail(Attempt *a, PosteriorContextHandle *e, const TnpError *error)
 
 /* The same for one who has a claim to give up first: raise_broken does the rest. */
 static PosteriorContextHandle *
-break_off(Attempt *a, PosteriorContextHandle *e, const TnpError *error)
+handle_break_off(Attempt *a, PosteriorContextHandle *e, const TnpError *error)
 {
 	posterior_handle_release(e);
 	a->error = *error;
@@ -126,7 +127,7 @@ break_off(Attempt *a, PosteriorContextHandle *e, const TnpError *error)
 }
 
 static PosteriorContextHandle *
-raise_broken(Attempt *a)
+attempt_raise_broken(Attempt *a)
 {
 	if (a->error.status != POSTERIOR_FAULT || !posterior_may_fall_back(&a->error))
 		posterior_raise(&a->error, a->w->model->name);
@@ -135,7 +136,7 @@ raise_broken(Attempt *a)
 }
 
 pg_noreturn static void
-no_memory(void)
+raise_no_memory(void)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_OUT_OF_MEMORY),
@@ -146,20 +147,20 @@ PosteriorContextHandle *
 posterior_handle_of_entry(PosteriorModel *model, int n_features, const uint8 *classes,
 						  const PosteriorLabelList *labels, PosteriorCacheEntry *entry, int64 n)
 {
-	PosteriorContextHandle *e = make(model, n_features, classes, labels);
+	PosteriorContextHandle *e = handle_make(model, n_features, classes, labels);
 	TnpError	error;
 
 	if (e == NULL)
 	{
 		posterior_entry_unpin(entry);
-		no_memory();
+		raise_no_memory();
 	}
 	e->entry = entry;
 	if (posterior_cached_first(model, entry->cached, n, &e->cached, &error) != TNP_OK)
 	{
 		Attempt		none = {0};
 
-		return fail(&none, e, &error);
+		return handle_fail(&none, e, &error);
 	}
 	return e;
 }
@@ -169,7 +170,7 @@ posterior_handle_of_entry(PosteriorModel *model, int n_features, const uint8 *cl
 
 /* Append the rows from `from` on. */
 static TnpStatus
-append_rest(const Attempt *a, PosteriorCachedContext *b, int64 from, TnpError *error)
+attempt_append_rest(const Attempt *a, PosteriorCachedContext *b, int64 from, TnpError *error)
 {
 	const PosteriorLookup *w = a->w;
 	TnpStatus	status = TNP_OK;
@@ -188,7 +189,7 @@ append_rest(const Attempt *a, PosteriorCachedContext *b, int64 from, TnpError *e
 
 /* Rows that must be there before others can be appended: the prefix and those of the statistics. */
 static int64
-settled_rows(const PosteriorLookup *w)
+lookup_base_rows(const PosteriorLookup *w)
 {
 	int64		settled = Max(w->prefix, (int64) tnp_model_info(w->model->model)->min_rows);
 
@@ -200,29 +201,29 @@ settled_rows(const PosteriorLookup *w)
  * only as a whole.
  */
 static TnpStatus
-build_first(const Attempt *a, PosteriorCachedContext **built, TnpError *error)
+attempt_build_first(const Attempt *a, PosteriorCachedContext **built, TnpError *error)
 {
 	const PosteriorLookup *w = a->w;
 	TnpRows		first = w->rows;
 
 	if (tnp_model_info(w->model->model)->appendable)
-		first.n = settled_rows(w);
+		first.n = lookup_base_rows(w);
 	posterior_progress(POSTERIOR_PREFIX, 0, w->rows.n);
 	return posterior_cached_build(w->model, a->device, &first, w->prefix, built, error);
 }
 
 static PosteriorContextHandle *
-fresh(Attempt *a)
+attempt_build_private(Attempt *a)
 {
 	PosteriorContextHandle *e =
-		make(a->w->model, a->w->rows.n_features, a->w->classes, &a->w->labels);
+		handle_make(a->w->model, a->w->rows.n_features, a->w->classes, &a->w->labels);
 	TnpError	error;
 
 	if (e == NULL)
-		no_memory();
-	if (build_first(a, &e->cached, &error) != TNP_OK
-		|| append_rest(a, e->cached, posterior_cached_rows(e->cached), &error) != TNP_OK)
-		return fail(a, e, &error);
+		raise_no_memory();
+	if (attempt_build_first(a, &e->cached, &error) != TNP_OK
+		|| attempt_append_rest(a, e->cached, posterior_cached_rows(e->cached), &error) != TNP_OK)
+		return handle_fail(a, e, &error);
 	return e;
 }
 
@@ -231,7 +232,7 @@ posterior_handle_build_uncached(const PosteriorLookup *w)
 {
 	Attempt		a = {.w = w,.device = posterior_build_on_device(w->model, w->rows.n)};
 
-	return fresh(&a);
+	return attempt_build_private(&a);
 }
 
 /*
@@ -239,7 +240,7 @@ posterior_handle_build_uncached(const PosteriorLookup *w)
  * over.
  */
 static PosteriorContextHandle *
-private_copy(Attempt *a, PosteriorCacheEntry *entry, int64 common)
+attempt_copy_private(Attempt *a, PosteriorCacheEntry *entry, int64 common)
 {
 	const PosteriorLookup *w = a->w;
 	PosteriorContextHandle *e = posterior_handle_of_entry(w->model, w->rows.n_features, w->classes,
@@ -249,13 +250,13 @@ private_copy(Attempt *a, PosteriorCacheEntry *entry, int64 common)
 
 	if (posterior_cached_copy(w->model, e->cached, common, w->rows.n, false, &own, &error)
 		!= TNP_OK)
-		return fail(a, e, &error);
+		return handle_fail(a, e, &error);
 	posterior_cached_free(e->cached);
 	e->cached = own;
 	e->entry = NULL;
 	posterior_entry_unpin(entry);
-	if (append_rest(a, own, common, &error) != TNP_OK)
-		return fail(a, e, &error);
+	if (attempt_append_rest(a, own, common, &error) != TNP_OK)
+		return handle_fail(a, e, &error);
 	return e;
 }
 
@@ -264,14 +265,14 @@ private_copy(Attempt *a, PosteriorCacheEntry *entry, int64 common)
  * times in all.
  */
 static int64
-room(const PosteriorLookup *w)
+lookup_capacity(const PosteriorLookup *w)
 {
 	return w->grows ? w->rows.n + w->rows.n / 4 + 64 : w->rows.n;
 }
 
 /* Bytes that a run of this many rows takes, roughly and not less. */
 static Size
-estimate(const Attempt *a, int64 capacity)
+entry_size_estimate(const Attempt *a, int64 capacity)
 {
 	Size		row = (a->w->rows.n_features + 1) * sizeof(double);
 
@@ -282,13 +283,13 @@ estimate(const Attempt *a, int64 capacity)
 
 /* A copy of a body in the arena, evicting others as needed. TNP_NO_MEMORY when it does not fit. */
 static TnpStatus
-keep(const Attempt *a, PosteriorCachedContext *b, int64 n, int64 capacity,
-	 PosteriorCachedContext **kept, TnpError *error)
+cached_keep(const Attempt *a, PosteriorCachedContext *b, int64 n, int64 capacity,
+			PosteriorCachedContext **kept, TnpError *error)
 {
 	TnpStatus	status;
 
 	*kept = NULL;
-	if (!posterior_make_room(estimate(a, capacity)))
+	if (!posterior_make_room(entry_size_estimate(a, capacity)))
 	{
 		error->status = TNP_NO_MEMORY;
 		return TNP_NO_MEMORY;
@@ -298,7 +299,7 @@ keep(const Attempt *a, PosteriorCachedContext *b, int64 n, int64 capacity,
 		status =
 			posterior_cached_copy(a->w->model, b, n, capacity, posterior_is_shared, kept, error);
 		if (status != TNP_NO_MEMORY || i == POSTERIOR_EVICTIONS
-			|| !posterior_evict(estimate(a, capacity) << i))
+			|| !posterior_evict(entry_size_estimate(a, capacity) << i))
 			return status;
 	}
 }
@@ -308,25 +309,26 @@ keep(const Attempt *a, PosteriorCachedContext *b, int64 n, int64 capacity,
  * all the same, in e.
  */
 static TnpStatus
-build_kept(Attempt *a, PosteriorContextHandle *e, PosteriorCachedContext **kept, TnpError *error)
+attempt_build_kept(Attempt *a, PosteriorContextHandle *e, PosteriorCachedContext **kept,
+				   TnpError *error)
 {
 	PosteriorCachedContext *built;
-	TnpStatus	status = build_first(a, &built, error);
+	TnpStatus	status = attempt_build_first(a, &built, error);
 	int64		n;
 
 	if (status != TNP_OK)
 		return status;
 	n = posterior_cached_rows(built);
-	status = keep(a, built, n, room(a->w), kept, error);
+	status = cached_keep(a, built, n, lookup_capacity(a->w), kept, error);
 	if (status == TNP_NO_MEMORY)
 	{
 		e->cached = built;
 		a->full = true;
-		status = append_rest(a, built, n, error);
+		status = attempt_append_rest(a, built, n, error);
 		return status == TNP_OK ? TNP_NO_MEMORY : status;
 	}
 	posterior_cached_free(built);
-	return status == TNP_OK ? append_rest(a, *kept, n, error) : status;
+	return status == TNP_OK ? attempt_append_rest(a, *kept, n, error) : status;
 }
 
 /*
@@ -335,10 +337,11 @@ build_kept(Attempt *a, PosteriorContextHandle *e, PosteriorCachedContext **kept,
  * made (a->broken). Raises nothing, for `from` is claimed.
  */
 static PosteriorContextHandle *
-entry_new(Attempt *a, const PosteriorEntryKey *key, PosteriorCacheEntry *from, int64 common)
+attempt_build_entry(Attempt *a, const PosteriorEntryKey *key, PosteriorCacheEntry *from,
+					int64 common)
 {
 	const PosteriorLookup *w = a->w;
-	PosteriorContextHandle *e = make(w->model, w->rows.n_features, w->classes, &w->labels);
+	PosteriorContextHandle *e = handle_make(w->model, w->rows.n_features, w->classes, &w->labels);
 	PosteriorCacheEntry *entry =
 		e != NULL ? posterior_entry_announce(key, w->model, &a->full) : NULL;
 	PosteriorCachedContext *kept = NULL;
@@ -356,12 +359,12 @@ entry_new(Attempt *a, const PosteriorEntryKey *key, PosteriorCacheEntry *from, i
 	e->entry = entry;
 	if (from != NULL)
 	{
-		status = keep(a, from->cached, common, room(w), &kept, &error);
+		status = cached_keep(a, from->cached, common, lookup_capacity(w), &kept, &error);
 		if (status == TNP_OK)
-			status = append_rest(a, kept, common, &error);
+			status = attempt_append_rest(a, kept, common, &error);
 	}
 	else
-		status = build_kept(a, e, &kept, &error);
+		status = attempt_build_kept(a, e, &kept, &error);
 	/* what is published has been encoded: readers find it on the device */
 	if (status == TNP_OK)
 		status = posterior_cached_settle(w->model, kept, &error);
@@ -369,7 +372,7 @@ entry_new(Attempt *a, const PosteriorEntryKey *key, PosteriorCacheEntry *from, i
 	{
 		posterior_entry_publish(entry, kept);
 		if (posterior_cached_first(w->model, kept, w->rows.n, &e->cached, &error) != TNP_OK)
-			return break_off(a, e, &error);
+			return handle_break_off(a, e, &error);
 		return e;
 	}
 	posterior_cached_free(kept);
@@ -387,12 +390,12 @@ entry_new(Attempt *a, const PosteriorEntryKey *key, PosteriorCacheEntry *from, i
 		posterior_handle_release(e);
 		return NULL;
 	}
-	return break_off(a, e, &error);
+	return handle_break_off(a, e, &error);
 }
 
 /* Append to a claimed run what it lacks; the claim ends. */
 static TnpStatus
-extend(const PosteriorLookup *w, PosteriorCacheEntry *entry, int64 common, TnpError *error)
+entry_append(const PosteriorLookup *w, PosteriorCacheEntry *entry, int64 common, TnpError *error)
 {
 	TnpRows		more = posterior_rows_rest(&w->rows, common);
 	TnpStatus	status;
@@ -407,8 +410,8 @@ extend(const PosteriorLookup *w, PosteriorCacheEntry *entry, int64 common, TnpEr
 
 /* Whether a question about n rows can be answered while rows are appended to this run. */
 static bool
-answers_on_the_way(const PosteriorCacheEntry *entry, PosteriorModel *model, int64 n,
-				   const PosteriorPendingRequest *question)
+entry_can_answer(const PosteriorCacheEntry *entry, PosteriorModel *model, int64 n,
+				 const PosteriorPendingRequest *question)
 {
 	return question != NULL && question->request->kind == TNP_REQUEST_PREDICT
 		&& !posterior_cached_on_device(entry->cached)
@@ -422,14 +425,15 @@ answers_on_the_way(const PosteriorCacheEntry *entry, PosteriorModel *model, int6
  * writes while the run is claimed.
  */
 static TnpStatus
-append_and_answer(PosteriorModel *model, PosteriorCacheEntry *entry, int64 n, const TnpRows *more,
-				  int64 own, PosteriorPendingRequest *question, TnpError *error)
+entry_append_and_answer(PosteriorModel *model, PosteriorCacheEntry *entry, int64 n,
+						const TnpRows *more, int64 own, PosteriorPendingRequest *question,
+						TnpError *error)
 {
 	TnpRows		shared = *more;
 	TnpStatus	status;
 
 	shared.n -= own;
-	if (!answers_on_the_way(entry, model, n + more->n, question))
+	if (!entry_can_answer(entry, model, n + more->n, question))
 		return posterior_cached_append(model, entry->cached, &shared, error);
 	status = tnp_append_predict(entry->cached->encoding, more, &question->request->queries,
 								question->request->answer, error);
@@ -471,7 +475,7 @@ posterior_handle_extend(PosteriorModel *model, const uint8 *classes,
 		|| !posterior_entry_claim(entry))
 		return NULL;
 	if (posterior_entry_length(entry) != n
-		|| append_and_answer(model, entry, n, more, own, question, &error) != TNP_OK)
+		|| entry_append_and_answer(model, entry, n, more, own, question, &error) != TNP_OK)
 	{
 		/* whatever it was, the long way round says it */
 		posterior_entry_yield(entry);
@@ -490,15 +494,15 @@ posterior_handle_extend(PosteriorModel *model, const uint8 *classes,
 
 /* Answer a question with rows that are in the run only meanwhile. True if it has been answered. */
 static bool
-answer_beyond(PosteriorCacheEntry *entry, PosteriorModel *model, int64 n, const TnpRows *own,
-			  PosteriorPendingRequest *question)
+entry_answer_beyond(PosteriorCacheEntry *entry, PosteriorModel *model, int64 n, const TnpRows *own,
+					PosteriorPendingRequest *question)
 {
 	TnpError	error;
 
-	if (!answers_on_the_way(entry, model, n + own->n, question) || !posterior_entry_claim(entry))
+	if (!entry_can_answer(entry, model, n + own->n, question) || !posterior_entry_claim(entry))
 		return false;
 	if (posterior_entry_length(entry) == n)
-		append_and_answer(model, entry, n, own, own->n, question, &error);
+		entry_append_and_answer(model, entry, n, own, own->n, question, &error);
 	posterior_entry_yield(entry);
 	return question->answered;
 }
@@ -519,7 +523,7 @@ posterior_handle_with_own_rows(PosteriorContextHandle *e, const TnpRows *more,
 	 */
 	if (e->entry != NULL)
 	{
-		if (answer_beyond(e->entry, e->model, n, more, question))
+		if (entry_answer_beyond(e->entry, e->model, n, more, question))
 		{
 			e->by = POSTERIOR_BY_CPU;
 			e->transient = true;
@@ -527,19 +531,19 @@ posterior_handle_with_own_rows(PosteriorContextHandle *e, const TnpRows *more,
 		}
 		if (posterior_cached_copy(e->model, e->cached, n, n + more->n, false, &own, &error)
 			!= TNP_OK)
-			return fail(&none, e, &error);
+			return handle_fail(&none, e, &error);
 		posterior_cached_free(e->cached);
 		e->cached = own;
 		posterior_entry_unpin(e->entry);
 		e->entry = NULL;
 	}
 	if (posterior_cached_append(e->model, e->cached, more, &error) != TNP_OK)
-		return fail(&none, e, &error);
+		return handle_fail(&none, e, &error);
 	return e;
 }
 
 static PosteriorContextHandle *
-find(Attempt *a, PosteriorLookupOutcome *outcome)
+attempt_find(Attempt *a, PosteriorLookupOutcome *outcome)
 {
 	const PosteriorLookup *w = a->w;
 	PosteriorEntryKey key;
@@ -580,7 +584,8 @@ find(Attempt *a, PosteriorLookupOutcome *outcome)
 			if (building != NULL)
 				posterior_entry_unpin(building);
 			*outcome = CACHE_LOOKUP_PRIVATE;
-			return entry != NULL ? private_copy(a, entry, common) : fresh(a);
+			return entry != NULL ? attempt_copy_private(a, entry, common)
+								 : attempt_build_private(a);
 		}
 		if (entry == NULL && building != NULL)
 		{
@@ -608,29 +613,29 @@ find(Attempt *a, PosteriorLookupOutcome *outcome)
 			if (last && w->rows.n <= posterior_cached_capacity(entry->cached))
 			{
 				*outcome = CACHE_LOOKUP_EXTENSION;
-				if (extend(w, entry, common, &a->error) != TNP_OK)
+				if (entry_append(w, entry, common, &a->error) != TNP_OK)
 				{
 					posterior_entry_unpin(entry);
-					return raise_broken(a);
+					return attempt_raise_broken(a);
 				}
 				return posterior_handle_of_entry(w->model, w->rows.n_features, w->classes,
 												 &w->labels, entry, w->rows.n);
 			}
 			*outcome = CACHE_LOOKUP_EXTENSION;
-			e = entry_new(a, &key, entry, common);
+			e = attempt_build_entry(a, &key, entry, common);
 			posterior_entry_yield(entry);
 			if (e != NULL && last)
 				posterior_entry_unlist(entry);
 			if (e == NULL && a->full)
 			{
 				*outcome = CACHE_LOOKUP_PRIVATE;
-				return private_copy(a, entry, common);
+				return attempt_copy_private(a, entry, common);
 			}
 			posterior_entry_unpin(entry);
 			if (e != NULL)
 				return e;
 			if (a->broken)
-				return raise_broken(a);
+				return attempt_raise_broken(a);
 			/*
 			 * another content of the same beginning is being built; then there is one more to
 			 * compare with
@@ -640,21 +645,21 @@ find(Attempt *a, PosteriorLookupOutcome *outcome)
 			continue;
 		}
 		*outcome = CACHE_LOOKUP_REBUILD;
-		e = entry_new(a, &key, NULL, 0);
+		e = attempt_build_entry(a, &key, NULL, 0);
 		if (a->full)
 			*outcome = CACHE_LOOKUP_PRIVATE;
 		if (e != NULL)
 			return e;
 		if (a->broken)
-			return raise_broken(a);
+			return attempt_raise_broken(a);
 		if (a->full)
-			return fresh(a);
+			return attempt_build_private(a);
 	}
 }
 
 /* Say why no kept encoding was used, or why this one is not kept, for log_min_messages = debug1. */
 static void
-explain(const Attempt *a, PosteriorLookupOutcome outcome)
+lookup_explain(const Attempt *a, PosteriorLookupOutcome outcome)
 {
 	const PosteriorLookup *w = a->w;
 
@@ -664,7 +669,7 @@ explain(const Attempt *a, PosteriorLookupOutcome outcome)
 		ereport(DEBUG1,
 				(errmsg_internal("cache lookup, %s: %lld rows are encoded because no kept encoding "
 								 "begins with the same %lld",
-								 counted, (long long) w->rows.n, (long long) settled_rows(w))));
+								 counted, (long long) w->rows.n, (long long) lookup_base_rows(w))));
 	else if (outcome == CACHE_LOOKUP_PRIVATE)
 		ereport(DEBUG1, (errmsg_internal(
 							 "cache lookup, %s: an encoding of %lld rows is not kept because %s",
@@ -683,14 +688,14 @@ PosteriorContextHandle *
 posterior_handle_lookup(const PosteriorLookup *w, PosteriorLookupOutcome *outcome)
 {
 	Attempt		a = {.w = w,.device = posterior_build_on_device(w->model, w->rows.n)};
-	PosteriorContextHandle *e = find(&a, outcome);
+	PosteriorContextHandle *e = attempt_find(&a, outcome);
 
 	if (e == NULL)
 	{
 		a = (Attempt) {.w = w};
-		e = find(&a, outcome);
+		e = attempt_find(&a, outcome);
 	}
-	explain(&a, *outcome);
+	lookup_explain(&a, *outcome);
 	posterior_entries_note_lookup(*outcome);
 	return e;
 }
@@ -758,8 +763,8 @@ posterior_handle_other_provider(PosteriorContextHandle *e)
 		lookup.role = e->entry->key.role;
 	}
 	e->other_provider = e->entry != NULL && posterior_cache_mode != POSTERIOR_CACHE_OFF
-						  ? find(&a, &outcome)
-						  : fresh(&a);
+						  ? attempt_find(&a, &outcome)
+						  : attempt_build_private(&a);
 	return e->other_provider;
 }
 

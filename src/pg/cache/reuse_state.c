@@ -49,7 +49,7 @@ double_bits(double x)
 
 /* The state of a context, or NULL. The lock is held. */
 static PosteriorReuseState *
-find(const pg_uuid_t *context)
+state_find(const pg_uuid_t *context)
 {
 	for (int i = 0; i < POSTERIOR_STATES; i++)
 	{
@@ -66,10 +66,10 @@ find(const pg_uuid_t *context)
  * The state of a context, taking over another one's place if need be. The lock is held exclusively.
  */
 static PosteriorReuseState *
-make(const pg_uuid_t *context)
+state_make(const pg_uuid_t *context)
 {
 	PosteriorReuseState *oldest = NULL,
-			   *s = find(context);
+			   *s = state_find(context);
 
 	if (s != NULL)
 		return s;
@@ -100,7 +100,7 @@ posterior_reuse_state_proof(const pg_uuid_t *context, PosteriorReuseProof *proof
 	bool		proven;
 
 	posterior_lock(LW_SHARED);
-	s = find(context);
+	s = state_find(context);
 	proven = s != NULL && s->proven;
 	if (proven)
 		*proof = s->proof;
@@ -114,7 +114,7 @@ posterior_reuse_state_prove(const pg_uuid_t *context, const PosteriorReuseProof 
 	PosteriorReuseState *s;
 
 	posterior_lock(LW_EXCLUSIVE);
-	s = make(context);
+	s = state_make(context);
 	s->proof = *proof;
 	s->proven = true;
 	posterior_unlock();
@@ -127,12 +127,12 @@ posterior_reuse_state_count(const pg_uuid_t *context, PosteriorLookupOutcome out
 	PosteriorReuseState *s;
 
 	posterior_lock(LW_SHARED);
-	s = find(context);
+	s = state_find(context);
 	if (s == NULL)
 	{
 		posterior_unlock();
 		posterior_lock(LW_EXCLUSIVE);
-		s = make(context);
+		s = state_make(context);
 	}
 	s->used = posterior_tick();
 	pg_atomic_fetch_add_u64(&s->lookups[outcome], 1);
@@ -150,7 +150,7 @@ posterior_reuse_state_note_drift(const pg_uuid_t *context, double drift)
 	PosteriorReuseState *s;
 
 	posterior_lock(LW_SHARED);
-	s = find(context);
+	s = state_find(context);
 	if (s != NULL)
 		pg_atomic_write_u64(&s->drift, double_bits(drift));
 	posterior_unlock();
@@ -163,7 +163,7 @@ posterior_reuse_state_rests(const pg_uuid_t *context)
 	TimestampTz until;
 
 	posterior_lock(LW_SHARED);
-	s = find(context);
+	s = state_find(context);
 	until = s != NULL ? s->rests : 0;
 	posterior_unlock();
 	return until;
@@ -173,7 +173,7 @@ void
 posterior_reuse_state_rest(const pg_uuid_t *context, TimestampTz until)
 {
 	posterior_lock(LW_EXCLUSIVE);
-	make(context)->rests = until;
+	state_make(context)->rests = until;
 	posterior_unlock();
 }
 
@@ -187,7 +187,7 @@ posterior_reuse_state_read(const pg_uuid_t *context, PosteriorReuseCounters *cou
 	counters->drift = get_float8_nan();
 	posterior_shared_attach();
 	posterior_lock(LW_SHARED);
-	s = find(context);
+	s = state_find(context);
 	if (s != NULL)
 	{
 		for (int i = 0; i < CACHE_LOOKUP_OUTCOMES; i++)

@@ -94,7 +94,7 @@ posterior_corrupt(TnpError *error, const char *format,...)
 }
 
 static TnpStatus
-lost_connection(TnpError *error)
+connection_lost(TnpError *error)
 {
 	posterior_disconnect();
 	no_server = true;
@@ -103,7 +103,7 @@ lost_connection(TnpError *error)
 }
 
 static TnpStatus
-interrupted(TnpError *error)
+connection_interrupted(TnpError *error)
 {
 	posterior_disconnect();
 	memset(error, 0, sizeof(*error));
@@ -116,14 +116,14 @@ interrupted(TnpError *error)
 
 /* Wait until the socket is ready, or the time is over (timeout >= 0; *late is then set). */
 static TnpStatus
-wait_for(int event, TimestampTz until, bool *late, TnpError *error)
+connection_wait(int event, TimestampTz until, bool *late, TnpError *error)
 {
 	static uint32 server_event = 0;
 	long		timeout = -1;
 	int			events = event | WL_LATCH_SET | WL_EXIT_ON_PM_DEATH;
 
 	if (posterior_interrupted())
-		return interrupted(error);
+		return connection_interrupted(error);
 	if (until != 0)
 	{
 		timeout = Max((long) ((until - GetCurrentTimestamp()) / 1000), 0);
@@ -135,7 +135,7 @@ wait_for(int event, TimestampTz until, bool *late, TnpError *error)
 	{
 		ResetLatch(MyLatch);
 		if (posterior_interrupted())
-			return interrupted(error);
+			return connection_interrupted(error);
 	}
 	if ((events & WL_TIMEOUT) && late != NULL)
 		*late = true;
@@ -145,7 +145,7 @@ wait_for(int event, TimestampTz until, bool *late, TnpError *error)
 TnpStatus
 posterior_pause(int ms, TnpError *error)
 {
-	return wait_for(0, GetCurrentTimestamp() + ms * 1000L, NULL, error);
+	return connection_wait(0, GetCurrentTimestamp() + ms * 1000L, NULL, error);
 }
 
 /* ---- sending and receiving ------------------------------------------------------------------- */
@@ -199,15 +199,15 @@ send_message(const TnpHeader *header, int file, const void *payload, TimestampTz
 		else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 		{
 			bool		late = false;
-			TnpStatus	status = wait_for(WL_SOCKET_WRITEABLE, until, &late, error);
+			TnpStatus	status = connection_wait(WL_SOCKET_WRITEABLE, until, &late, error);
 
 			if (status != TNP_OK)
 				return status;
 			if (late)
-				return lost_connection(error);
+				return connection_lost(error);
 		}
 		else if (n == 0 || errno != EINTR)
-			return lost_connection(error);
+			return connection_lost(error);
 	}
 	return TNP_OK;
 }
@@ -238,18 +238,18 @@ receive_bytes(void *to, uint64 length, int *file, TimestampTz until, TnpError *e
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 		{
 			bool		late = false;
-			TnpStatus	status = wait_for(WL_SOCKET_READABLE, until, &late, error);
+			TnpStatus	status = connection_wait(WL_SOCKET_READABLE, until, &late, error);
 
 			if (status != TNP_OK)
 				return status;
 			if (late)
-				return lost_connection(error);
+				return connection_lost(error);
 			continue;
 		}
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return lost_connection(error);
+			return connection_lost(error);
 		for (struct cmsghdr *h = CMSG_FIRSTHDR(&message); h != NULL; h = CMSG_NXTHDR(&message, h))
 			if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS
 				&& h->cmsg_len == CMSG_LEN(sizeof(int)))
@@ -346,7 +346,7 @@ posterior_take_failure(const TnpParcel *parcel, TnpError *error)
 /* ---- connecting ------------------------------------------------------------------------------ */
 
 static TnpStatus
-greet(TimestampTz until, TnpError *error)
+connection_greet(TimestampTz until, TnpError *error)
 {
 	TnpHeader	hello = tnp_wire_header(TNP_HELLO, ++last_id, 0, false),
 				header;
@@ -411,9 +411,9 @@ posterior_connect(TimestampTz until, TnpError *error)
 								   strerror(why));
 		}
 		connection = -1;
-		status = wait_for(0, GetCurrentTimestamp() + LOOK_AGAIN * 1000, NULL, error);
+		status = connection_wait(0, GetCurrentTimestamp() + LOOK_AGAIN * 1000, NULL, error);
 		if (status == TNP_OK && until != 0 && GetCurrentTimestamp() > until)
-			status = lost_connection(error);
+			status = connection_lost(error);
 		connection = keep;
 		if (status != TNP_OK)
 		{
@@ -421,7 +421,7 @@ posterior_connect(TimestampTz until, TnpError *error)
 			return status;
 		}
 	}
-	return greet(until, error);
+	return connection_greet(until, error);
 }
 
 /* Send a message in two parts, the second of them perhaps empty, and receive the reply. */

@@ -115,7 +115,7 @@ set_state(PosteriorServerState state)
 
 /* The command line: words with a NUL after each, in `words`; returns their number. */
 static int
-make_arguments(char **argv, char *words, size_t size)
+child_arguments(char **argv, char *words, size_t size)
 {
 	char		program[MAXPGPATH],
 				library[MAXPGPATH],
@@ -154,7 +154,7 @@ make_arguments(char **argv, char *words, size_t size)
 
 /* In the child, between fork and exec: no function of PostgreSQL's. */
 pg_noreturn static void
-become_server(char **argv, int in, int err)
+child_exec(char **argv, int in, int err)
 {
 	sigset_t	none;
 	int			null = open("/dev/null", O_WRONLY);
@@ -187,13 +187,13 @@ become_server(char **argv, int in, int err)
 }
 
 static void
-start_child(void)
+child_start(void)
 {
 	char	   *argv[MAX_ARGUMENTS];
 	int			in[2],
 				err[2];
 
-	make_arguments(argv, arguments, sizeof(arguments));
+	child_arguments(argv, arguments, sizeof(arguments));
 	set_state(POSTERIOR_SERVER_STARTING);
 	if (pipe(in) != 0)
 		elog(ERROR, "could not make a pipe for the posterior server: %m");
@@ -205,7 +205,7 @@ start_child(void)
 	}
 	child = fork();
 	if (child == 0)
-		become_server(argv, in[0], err[1]);
+		child_exec(argv, in[0], err[1]);
 	close(in[0]);
 	close(err[1]);
 	if (child < 0)
@@ -229,7 +229,7 @@ start_child(void)
 
 /* What the server says. */
 static void
-take_line(const char *text)
+child_take_line(const char *text)
 {
 	last_sign = GetCurrentTimestamp();
 	if (text[0] == '\0')
@@ -253,7 +253,7 @@ take_line(const char *text)
 
 /* Read what there is. False at the end of it. */
 static bool
-read_lines(void)
+child_read_lines(void)
 {
 	char		bytes[1024];
 
@@ -276,14 +276,14 @@ read_lines(void)
 			}
 			line[line_length] = '\0';
 			line_length = 0;
-			take_line(line);
+			child_take_line(line);
 		}
 	}
 }
 
 /* Wait up to PATIENCE for the child, then kill it. Its status. */
 static int
-reap(bool ask)
+child_reap(bool ask)
 {
 	int			status = 0;
 
@@ -299,7 +299,7 @@ reap(bool ask)
 }
 
 static void
-close_child(void)
+child_close(void)
 {
 	close(input);
 	close(output);
@@ -312,7 +312,7 @@ close_child(void)
 static void
 child_ended(void)
 {
-	int			status = reap(false);
+	int			status = child_reap(false);
 	bool was_ready = pg_atomic_read_u32(&posterior_server->state) == POSTERIOR_SERVER_READY,
 		 killed =
 			 WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM),
@@ -332,7 +332,7 @@ child_ended(void)
 	else if (was_ready)
 		snprintf(posterior_server->ended, sizeof(posterior_server->ended),
 				 "it exited with status %d", WEXITSTATUS(status));
-	close_child();
+	child_close();
 	next_start = GetCurrentTimestamp() + wait * 1000L;
 	set_state(wait > 1000 ? POSTERIOR_SERVER_WAITING : POSTERIOR_SERVER_STARTING);
 	ereport(LOG,
@@ -342,15 +342,15 @@ child_ended(void)
 
 /* At the end of this process. */
 static void
-end_child(int code, Datum argument)
+child_end(int code, Datum argument)
 {
 	set_state(POSTERIOR_SERVER_OFF);
 	if (child > 0)
 	{
 		close(input);
 		input = -1;
-		reap(true);
-		(void) read_lines();
+		child_reap(true);
+		(void) child_read_lines();
 		unlink(POSTERIOR_SOCKET);
 		child = 0;
 	}
@@ -361,13 +361,13 @@ end_child(int code, Datum argument)
 
 /* A setting may have changed: another command line is another server. */
 static void
-reconsider(void)
+child_reconsider(void)
 {
 	char	   *argv[MAX_ARGUMENTS];
 	char		lookup[sizeof(arguments)];
 
 	ProcessConfigFile(PGC_SIGHUP);
-	make_arguments(argv, lookup, sizeof(lookup));
+	child_arguments(argv, lookup, sizeof(lookup));
 	if (child > 0
 		&& (posterior_device == POSTERIOR_DEVICE_CPU
 			|| memcmp(lookup, arguments, sizeof(lookup)) != 0))
@@ -375,9 +375,9 @@ reconsider(void)
 		ereport(LOG,
 				(errmsg("posterior server is ended because its settings have changed")));
 		set_state(POSTERIOR_SERVER_STARTING);
-		reap(true);
-		(void) read_lines();
-		close_child();
+		child_reap(true);
+		(void) child_read_lines();
+		child_close();
 	}
 	next_start = 0;
 	delay = FIRST_DELAY;
@@ -410,7 +410,7 @@ posterior_supervisor_main(Datum argument)
 	pqsignal(SIGCHLD, SIG_DFL);
 	BackgroundWorkerUnblockSignals();
 	posterior_shared_attach();
-	before_shmem_exit(end_child, (Datum) 0);
+	before_shmem_exit(child_end, (Datum) 0);
 	for (;;)
 	{
 		long		timeout;
@@ -422,11 +422,11 @@ posterior_supervisor_main(Datum argument)
 		if (ConfigReloadPending)
 		{
 			ConfigReloadPending = false;
-			reconsider();
+			child_reconsider();
 		}
 		if (child == 0 && posterior_device != POSTERIOR_DEVICE_CPU
 			&& GetCurrentTimestamp() >= next_start)
-			start_child();
+			child_start();
 		timeout = until_next();
 		events =
 			WaitLatchOrSocket(MyLatch,
@@ -438,7 +438,7 @@ posterior_supervisor_main(Datum argument)
 			ResetLatch(MyLatch);
 		if (child == 0)
 			continue;
-		if ((events & WL_SOCKET_READABLE) && !read_lines())
+		if ((events & WL_SOCKET_READABLE) && !child_read_lines())
 			child_ended();
 		else if (TimestampDifferenceExceeds(last_sign, GetCurrentTimestamp(),
 											posterior_device_timeout * 1000))

@@ -30,7 +30,7 @@ char	   *posterior_class_model_name = NULL;
 static PosteriorModel *models = NULL;	/* most recently used first */
 
 static void
-destroy(PosteriorModel *model)
+model_free(PosteriorModel *model)
 {
 	if (model->weights != NULL)
 	{
@@ -125,7 +125,7 @@ PosteriorSharedPart posterior_weights_part = {
 
 /* Forget parsed models that nobody uses, beyond the few most recent. */
 static void
-trim(void)
+models_trim(void)
 {
 	PosteriorModel **link = &models;
 	int			kept = 0;
@@ -139,13 +139,13 @@ trim(void)
 		else
 		{
 			*link = m->next;
-			destroy(m);
+			model_free(m);
 		}
 	}
 }
 
 static PosteriorModel *
-find(const char *name, const pg_uuid_t *version)
+model_find(const char *name, const pg_uuid_t *version)
 {
 	for (PosteriorModel **link = &models; *link != NULL; link = &(*link)->next)
 	{
@@ -165,7 +165,7 @@ find(const char *name, const pg_uuid_t *version)
 
 /* Put a session's handle in front of the list. */
 static PosteriorModel *
-make_handle(const char *name, const pg_uuid_t *version)
+model_make(const char *name, const pg_uuid_t *version)
 {
 	PosteriorModel *m = MemoryContextAllocZero(TopMemoryContext, sizeof(PosteriorModel));
 
@@ -179,7 +179,7 @@ make_handle(const char *name, const pg_uuid_t *version)
 
 /* The shared model of this version, pinned, or NULL. */
 static PosteriorWeights *
-pin_weights(const pg_uuid_t *version)
+weights_pin(const pg_uuid_t *version)
 {
 	PosteriorWeights *found = NULL;
 	dlist_iter	iter;
@@ -204,7 +204,7 @@ pin_weights(const pg_uuid_t *version)
 
 /* Parse a file into the arena; the model is pinned. NULL if it does not fit there. */
 static PosteriorWeights *
-share_weights(const char *name, const pg_uuid_t *version, bytea *file)
+weights_share(const char *name, const pg_uuid_t *version, bytea *file)
 {
 	TnpEnv		env = posterior_shared_env();
 	PosteriorWeights *w,
@@ -244,7 +244,7 @@ share_weights(const char *name, const pg_uuid_t *version, bytea *file)
 	w->pins = 1;
 	w->used = posterior_tick();
 	/* another session may have done the same meanwhile */
-	other = pin_weights(version);
+	other = weights_pin(version);
 	if (other != NULL)
 	{
 		weights_free(w);
@@ -257,9 +257,9 @@ share_weights(const char *name, const pg_uuid_t *version, bytea *file)
 }
 
 static PosteriorModel *
-adopt_weights(const char *name, const pg_uuid_t *version, PosteriorWeights *weights)
+model_of_weights(const char *name, const pg_uuid_t *version, PosteriorWeights *weights)
 {
-	PosteriorModel *m = make_handle(name, version);
+	PosteriorModel *m = model_make(name, version);
 
 	m->weights = weights;
 	m->model = weights->model;
@@ -268,7 +268,7 @@ adopt_weights(const char *name, const pg_uuid_t *version, PosteriorWeights *weig
 
 /* Parse a file into memory of this session. */
 static PosteriorModel *
-open_model(const char *name, const pg_uuid_t *version, bytea *file)
+model_open(const char *name, const pg_uuid_t *version, bytea *file)
 {
 	MemoryContext memory =
 		AllocSetContextCreate(CurrentMemoryContext, "posterior model", ALLOCSET_DEFAULT_SIZES);
@@ -283,10 +283,10 @@ open_model(const char *name, const pg_uuid_t *version, bytea *file)
 		posterior_raise(&error, name);
 	}
 	MemoryContextSetParent(memory, TopMemoryContext);
-	m = make_handle(name, version);
+	m = model_make(name, version);
 	m->model = model;
 	m->memory = memory;
-	trim();
+	models_trim();
 	return m;
 }
 
@@ -388,7 +388,7 @@ posterior_model_release(PosteriorModel *model)
 			*link = model->next;
 			break;
 		}
-	destroy(model);
+	model_free(model);
 }
 
 void
@@ -431,19 +431,19 @@ posterior_model_pin(const char *name, MemoryContext owner)
 	version = *DatumGetUUIDP(select_value(
 		&version_plan,
 		"SELECT version FROM posterior.model_file WHERE name OPERATOR(pg_catalog.=) $1", name));
-	m = find(name, &version);
-	if (m == NULL && posterior_is_shared && (weights = pin_weights(&version)) != NULL)
-		m = adopt_weights(name, &version, weights);
+	m = model_find(name, &version);
+	if (m == NULL && posterior_is_shared && (weights = weights_pin(&version)) != NULL)
+		m = model_of_weights(name, &version, weights);
 	if (m == NULL)
 	{
 		bytea *file = DatumGetByteaPP(select_value(
 			&file_plan,
 			"SELECT file FROM posterior.model_file WHERE name OPERATOR(pg_catalog.=) $1", name));
 
-		if (posterior_is_shared && (weights = share_weights(name, &version, file)) != NULL)
-			m = adopt_weights(name, &version, weights);
+		if (posterior_is_shared && (weights = weights_share(name, &version, file)) != NULL)
+			m = model_of_weights(name, &version, weights);
 		else
-			m = open_model(name, &version, file);
+			m = model_open(name, &version, file);
 	}
 	SPI_finish();
 	posterior_model_acquire(m);

@@ -60,7 +60,7 @@ time_in_words(double seconds)
 
 /* What encoding n rows takes: a DETAIL. */
 static int
-detail(const PosteriorModel *model, int64 n, int n_features)
+limit_detail(const PosteriorModel *model, int64 n, int n_features)
 {
 	double row =
 		tnp_model_info(model->model)->encoding_bytes_per_row + (n_features + 1) * sizeof(double);
@@ -73,7 +73,7 @@ detail(const PosteriorModel *model, int64 n, int n_features)
 
 /* The ways out: a HINT. */
 static int
-hint(void)
+limit_hint(void)
 {
 	return errhint("Take fewer rows: max_rows of a named context, those nearest to the question, "
 				   "or a sample; or a model of a higher limit; or raise posterior.row_limit.");
@@ -88,7 +88,7 @@ posterior_check_row_limit(const PosteriorModel *model, const char *whose, int64 
 		ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 						errmsg("%s has %lld rows, the limit is %lld", whose, (long long) n,
 							   (long long) limit),
-						detail(model, n, n_features), hint()));
+						limit_detail(model, n, n_features), limit_hint()));
 }
 
 void
@@ -99,8 +99,8 @@ posterior_beyond_row_limit(const PosteriorModel *model, const char *whose, int n
 	ereport(ERROR,
 			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 			 errmsg("%s has more than %lld rows, which are the limit", whose, (long long) limit),
-			 detail(model, limit, n_features),
-			 hint()));
+			 limit_detail(model, limit, n_features),
+			 limit_hint()));
 }
 
 void
@@ -113,5 +113,5 @@ posterior_warn_row_limit(const PosteriorModel *model, const char *whose, int n_f
 		(errmsg(
 			 "%s has more than %lld rows, which are the limit: predictions from it will be refused",
 			 whose, (long long) limit),
-		 detail(model, limit, n_features), hint()));
+		 limit_detail(model, limit, n_features), limit_hint()));
 }

@@ -51,7 +51,7 @@ typedef struct Question
 
 /* Say why the cache was not used, for log_min_messages = debug1. */
 static void
-explain(const PosteriorNamed *named, const char *why)
+request_explain(const PosteriorNamed *named, const char *why)
 {
 	ereport(DEBUG1,
 			(errmsg_internal("context \"%s\": rows are read because %s", named->name, why),
@@ -67,14 +67,14 @@ explain(const PosteriorNamed *named, const char *why)
  * rows were read, so whatever comes meanwhile is new to it.
  */
 static void
-let_go(const Question *q)
+request_end_reading(const Question *q)
 {
 	if (q->reading != NULL)
 		posterior_reading_end(q->reading);
 }
 
 static void
-count(const Question *q, PosteriorLookupOutcome outcome, const PosteriorContextHandle *e)
+request_count(const Question *q, PosteriorLookupOutcome outcome, const PosteriorContextHandle *e)
 {
 	ereport(DEBUG2,
 			(errmsg_internal("context \"%s\", %s: %s", q->named->name,
@@ -88,7 +88,8 @@ count(const Question *q, PosteriorLookupOutcome outcome, const PosteriorContextH
 
 /* Let later readers know what this one saw. */
 static void
-publish(const Question *q, const PosteriorContextHandle *e, int64 total, ItemPointerData last)
+request_publish(const Question *q, const PosteriorContextHandle *e, int64 total,
+				ItemPointerData last)
 {
 	PosteriorReuseProof proof;
 
@@ -120,7 +121,7 @@ publish(const Question *q, const PosteriorContextHandle *e, int64 total, ItemPoi
  * of this transaction come after them.
  */
 static bool
-comes_last(const Question *q, const PosteriorContent *content)
+own_rows_come_last(const Question *q, const PosteriorContent *content)
 {
 	int64		n = content->rows->n,
 				own = n - content->others;
@@ -134,7 +135,7 @@ comes_last(const Question *q, const PosteriorContent *content)
 }
 
 static PosteriorContextHandle *
-by_content(const Question *q, bool fresh)
+acquire_by_content(const Question *q, bool fresh)
 {
 	PosteriorContent content;
 	PosteriorLookup lookup = {.model = q->model,
@@ -153,14 +154,14 @@ by_content(const Question *q, bool fresh)
 		posterior_check_model_room(q->model->model, q->model->name, lookup.labels.n);
 	lookup.rows = all = posterior_rows_view(content.rows, true);
 	lookup.prefix = posterior_named_prefix(q->named, q->model->model, content.total, lookup.rows.n);
-	let_go(q);
+	request_end_reading(q);
 	if (fresh)
 	{
 		e = posterior_handle_build_uncached(&lookup);
 		posterior_progress_end();
 		return e;
 	}
-	if (comes_last(q, &content))
+	if (own_rows_come_last(q, &content))
 	{
 		lookup.rows.n = content.others;
 		lookup.publish = true;
@@ -170,7 +171,7 @@ by_content(const Question *q, bool fresh)
 	e = posterior_handle_lookup(&lookup, &outcome);
 	/* rows of this transaction may be among others that are not shared */
 	if (lookup.publish)
-		publish(q, e, content.total, content.last);
+		request_publish(q, e, content.total, content.last);
 	if (lookup.rows.n < all.n)
 	{
 		TnpRows		own = posterior_rows_rest(&all, lookup.rows.n);
@@ -179,7 +180,7 @@ by_content(const Question *q, bool fresh)
 		e = posterior_handle_with_own_rows(e, &own, NULL);
 	}
 	posterior_progress_end();
-	count(q, outcome, e);
+	request_count(q, outcome, e);
 	return e;
 }
 
@@ -197,7 +198,7 @@ proof_labels(const PosteriorReuseProof *proof)
  * always, or at least when an apply worker writes.
  */
 static bool
-fires(Relation relation, const char *name, const char *function, int16 type, bool always)
+trigger_fires(Relation relation, const char *name, const char *function, int16 type, bool always)
 {
 	TriggerDesc *triggers = relation->trigdesc;
 
@@ -222,7 +223,7 @@ fires(Relation relation, const char *name, const char *function, int16 type, boo
 
 /* Why the writer log cannot tell everything about this table, or NULL. */
 static const char *
-cannot_be_watched(Relation relation)
+unwatchable_reason(Relation relation)
 {
 	if (relation->rd_rel->relam != HEAP_TABLE_AM_OID)
 		return "its relation is no heap";
@@ -236,19 +237,19 @@ cannot_be_watched(Relation relation)
 	 * an apply worker fires no statement triggers for UPDATE and DELETE: without the third nobody
 	 * would tell of these
 	 */
-	if (!fires(relation, "posterior_note_statement", "note_statement",
-			   TRIGGER_TYPE_DELETE | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_TRUNCATE, true)
-		|| !fires(relation, "posterior_note_insert", "note_insert",
-				  TRIGGER_TYPE_ROW | TRIGGER_TYPE_INSERT, true)
-		|| !fires(relation, "posterior_note_change", "note_change",
-				  TRIGGER_TYPE_ROW | TRIGGER_TYPE_DELETE | TRIGGER_TYPE_UPDATE, false))
+	if (!trigger_fires(relation, "posterior_note_statement", "note_statement",
+					   TRIGGER_TYPE_DELETE | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_TRUNCATE, true)
+		|| !trigger_fires(relation, "posterior_note_insert", "note_insert",
+						  TRIGGER_TYPE_ROW | TRIGGER_TYPE_INSERT, true)
+		|| !trigger_fires(relation, "posterior_note_change", "note_change",
+						  TRIGGER_TYPE_ROW | TRIGGER_TYPE_DELETE | TRIGGER_TYPE_UPDATE, false))
 		return "its table's triggers are missing or not enabled always";
 	return NULL;
 }
 
 /* Whether a proof speaks of what is asked for now. */
 static bool
-applies(const PosteriorReuseProof *proof, const Question *q)
+proof_applies(const PosteriorReuseProof *proof, const Question *q)
 {
 	return memcmp(&proof->version, &q->named->version, sizeof(pg_uuid_t)) == 0
 		&& memcmp(&proof->model, &q->model->version, sizeof(pg_uuid_t)) == 0
@@ -268,8 +269,8 @@ typedef struct More
  * `before->total` with those before the window, and window and prefix stay.
  */
 static bool
-read_more(const Question *q, const PosteriorReuseProof *proof, int64 n, const More *before,
-		  int n_places, const ItemPointerData *places, const TransactionId *xmins, More *more)
+new_rows_read(const Question *q, const PosteriorReuseProof *proof, int64 n, const More *before,
+			  int n_places, const ItemPointerData *places, const TransactionId *xmins, More *more)
 {
 	PosteriorContent content;
 	PosteriorLabelList labels = proof_labels(proof);
@@ -290,7 +291,7 @@ read_more(const Question *q, const PosteriorReuseProof *proof, int64 n, const Mo
 
 /* The rows of both, one after the other. */
 static TnpRows
-append_rows(const Question *q, const TnpRows *first, const TnpRows *second)
+rows_append(const Question *q, const TnpRows *first, const TnpRows *second)
 {
 	TnpRows		all = *first;
 	int			d = q->named->n_features;
@@ -321,8 +322,8 @@ append_rows(const Question *q, const TnpRows *first, const TnpRows *second)
  * reading may raise.
  */
 static PosteriorContextHandle *
-by_rows(const Question *q, const PosteriorReuseProof *proof, PosteriorVerdict verdict,
-		const PosteriorNewRows *found, const char **why)
+acquire_by_rows(const Question *q, const PosteriorReuseProof *proof, PosteriorVerdict verdict,
+				const PosteriorNewRows *found, const char **why)
 {
 	PosteriorLabelList labels = proof_labels(proof);
 	More		proven = {.total = proof->total,.last = proof->last},
@@ -334,13 +335,14 @@ by_rows(const Question *q, const PosteriorReuseProof *proof, PosteriorVerdict ve
 
 	*why = "new rows do not simply come last";
 	if (verdict == POSTERIOR_MORE
-		&& !read_more(q, proof, proof->n, &proven, found->n, found->places, found->xmins, &theirs))
+		&& !new_rows_read(q, proof, proof->n, &proven, found->n, found->places, found->xmins,
+						  &theirs))
 		return NULL;
 	if (q->own.n > 0
-		&& !read_more(q, proof, proof->n + theirs.rows.n, &theirs, q->own.n, q->own.places,
-					  q->own.xmins, &own))
+		&& !new_rows_read(q, proof, proof->n + theirs.rows.n, &theirs, q->own.n, q->own.places,
+						  q->own.xmins, &own))
 		return NULL;
-	all = append_rows(q, &theirs.rows, &own.rows);
+	all = rows_append(q, &theirs.rows, &own.rows);
 	/* reading raises, in the same words whatever the cache knows */
 	*why = "they are more than posterior.row_limit";
 	if (proof->n + all.n > posterior_row_limit_of(q->model))
@@ -370,18 +372,18 @@ by_rows(const Question *q, const PosteriorReuseProof *proof, PosteriorVerdict ve
 			posterior_entry_unpin(entry);
 			return NULL;
 		}
-		publish(q, e, theirs.total, theirs.last);
+		request_publish(q, e, theirs.total, theirs.last);
 	}
 	else
 		e = posterior_handle_of_entry(q->model, q->named->n_features, q->named->classes, &labels,
 									  entry, proof->n);
 	if (own.rows.n > 0 && !e->transient)
 		e = posterior_handle_with_own_rows(e, &own.rows, q->asked);
-	count(q,
-		  own.rows.n > 0              ? CACHE_LOOKUP_PRIVATE
-		  : verdict == POSTERIOR_MORE ? CACHE_LOOKUP_DELTA
-									  : CACHE_LOOKUP_SKIP,
-		  e);
+	request_count(q,
+				  own.rows.n > 0              ? CACHE_LOOKUP_PRIVATE
+				  : verdict == POSTERIOR_MORE ? CACHE_LOOKUP_DELTA
+											  : CACHE_LOOKUP_SKIP,
+				  e);
 	return e;
 }
 
@@ -390,13 +392,13 @@ by_rows(const Question *q, const PosteriorReuseProof *proof, PosteriorVerdict ve
  * published.
  */
 static PosteriorContextHandle *
-by_proof(Question *q)
+acquire_by_proof(Question *q)
 {
 	Snapshot	snapshot = GetActiveSnapshot();
 	PosteriorReuseProof proof;
 	PosteriorNewRows found;
 	PosteriorContextHandle *e;
-	bool		proven = posterior_reuse_state_proof(&q->named->id, &proof) && applies(&proof, q);
+	bool proven = posterior_reuse_state_proof(&q->named->id, &proof) && proof_applies(&proof, q);
 	PosteriorVerdict verdict = posterior_writer_log_compare(
 		q->named->relation, q->file, snapshot, proven ? &proof.mark : NULL, &q->mark, &found);
 	const char *why;
@@ -406,20 +408,21 @@ by_proof(Question *q)
 	q->plain = q->prove && posterior_named_readable(q->named);
 	if (!proven || verdict == POSTERIOR_UNKNOWN || verdict == POSTERIOR_OTHER)
 	{
-		explain(q->named, verdict == POSTERIOR_UNKNOWN ? "the table's writers are not all known"
-						  : proven                     ? "rows have changed"
-													   : "nobody has yet");
+		request_explain(q->named, verdict == POSTERIOR_UNKNOWN
+									  ? "the table's writers are not all known"
+								  : proven ? "rows have changed"
+										   : "nobody has yet");
 		return NULL;
 	}
 	/* column privileges and the like are the query's business */
 	if (!posterior_named_readable(q->named))
 	{
-		explain(q->named, "the right to read the whole table is missing");
+		request_explain(q->named, "the right to read the whole table is missing");
 		return NULL;
 	}
-	e = by_rows(q, &proof, verdict, &found, &why);
+	e = acquire_by_rows(q, &proof, verdict, &found, &why);
 	if (e == NULL)
-		explain(q->named, why);
+		request_explain(q->named, why);
 	return e;
 }
 
@@ -427,7 +430,7 @@ by_proof(Question *q)
 
 /* Why no proof is possible for this statement, or NULL. */
 static const char *
-cannot_be_proven(const Question *q)
+unprovable_reason(const Question *q)
 {
 	Snapshot	snapshot = GetActiveSnapshot();
 
@@ -449,9 +452,9 @@ cannot_be_proven(const Question *q)
 }
 
 static PosteriorContextHandle *
-ask(Question *q)
+request_acquire(Question *q)
 {
-	const char *why = cannot_be_proven(q);
+	const char *why = unprovable_reason(q);
 	Relation	relation;
 	PosteriorContextHandle *e = NULL;
 	bool		policies = posterior_named_policies(q->named);
@@ -459,8 +462,8 @@ ask(Question *q)
 	q->share = !policies;
 	if (posterior_cache_mode == POSTERIOR_CACHE_OFF)
 	{
-		explain(q->named, "posterior.cache is off");
-		return by_content(q, true);
+		request_explain(q->named, "posterior.cache is off");
+		return acquire_by_content(q, true);
 	}
 	/*
 	 * the lock stays to the end of the transaction: what is answered from the cache must not be
@@ -490,15 +493,15 @@ ask(Question *q)
 			why = "this transaction has written the table";
 	}
 	if (why == NULL)
-		why = cannot_be_watched(relation);
+		why = unwatchable_reason(relation);
 	if (why == NULL && policies)
 		why = "policies decide which of them the reader sees";
 	table_close(relation, GUARD(LOCK_KEPT, true) ? NoLock : AccessShareLock);
 	if (why == NULL)
-		e = by_proof(q);
+		e = acquire_by_proof(q);
 	else
-		explain(q->named, why);
-	return e != NULL ? e : by_content(q, false);
+		request_explain(q->named, why);
+	return e != NULL ? e : acquire_by_content(q, false);
 }
 
 bool
@@ -517,7 +520,7 @@ posterior_named_may_change(const PosteriorNamed *named)
 }
 
 static PosteriorContextHandle *
-hold(Question q)
+request_run(Question q)
 {
 	PosteriorContextHandle *e;
 
@@ -525,7 +528,7 @@ hold(Question q)
 	posterior_shared_attach();
 	q.memory =
 		AllocSetContextCreate(CurrentMemoryContext, "posterior question", ALLOCSET_DEFAULT_SIZES);
-	e = ask(&q);
+	e = request_acquire(&q);
 	MemoryContextDelete(q.memory);
 	return e;
 }
@@ -534,14 +537,15 @@ PosteriorContextHandle *
 posterior_named_acquire(PosteriorModel *model, const PosteriorNamed *named,
 						PosteriorPendingRequest *question)
 {
-	return hold((Question) {.model = model,.named = named,.asked = question});
+	return request_run((Question) {.model = model,.named = named,.asked = question});
 }
 
 PosteriorContextHandle *
 posterior_named_encode_ahead(PosteriorModel *model, const PosteriorNamed *named,
 							 PosteriorReading *reading)
 {
-	PosteriorContextHandle *e = hold((Question) {.model = model,.named = named,.reading = reading});
+	PosteriorContextHandle *e =
+		request_run((Question){.model = model, .named = named, .reading = reading});
 
 	if (reading != NULL)
 		posterior_reading_end(reading);
@@ -556,7 +560,7 @@ posterior_named_build_uncached(PosteriorModel *model, const PosteriorNamed *name
 
 	q.memory =
 		AllocSetContextCreate(CurrentMemoryContext, "posterior question", ALLOCSET_DEFAULT_SIZES);
-	e = by_content(&q, true);
+	e = acquire_by_content(&q, true);
 	MemoryContextDelete(q.memory);
 	return e;
 }

@@ -214,7 +214,7 @@ own_context(const char *name, PosteriorColumns *columns, bool *maintained)
 }
 
 static bool
-owns(Oid relation)
+relation_is_owned(Oid relation)
 {
 	return has_privs_of_role(GetUserId(), posterior_relation_owner(relation));
 }
@@ -224,7 +224,7 @@ static bool
 decide_maintain(Oid relation, const char *asked)
 {
 	if (asked == NULL)
-		return posterior_can_be_maintained(relation) && owns(relation);
+		return posterior_can_be_maintained(relation) && relation_is_owned(relation);
 	if (strcmp(asked, "read") == 0)
 		return false;
 	if (strcmp(asked, "trigger") != 0)
@@ -232,7 +232,7 @@ decide_maintain(Oid relation, const char *asked)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid value for maintain: \"%s\"", asked),
 				 errhint("Values are trigger and read.")));
-	if (!owns(relation))
+	if (!relation_is_owned(relation))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("must be owner of relation %s", get_rel_name(relation)),
@@ -324,7 +324,7 @@ typedef struct Parameters
 } Parameters;
 
 static void
-set(Parameters *p, int i, Datum value)
+definition_set(Parameters *p, int i, Datum value)
 {
 	p->values[i] = value;
 	p->nulls[i] = ' ';
@@ -354,17 +354,17 @@ take_arguments(FunctionCallInfo fcinfo, const char *name, PosteriorColumns *c, b
 	p->types[P_OWNER] = OIDOID;
 	p->types[P_ID] = UUIDOID;
 
-	set(p, P_NAME, CStringGetTextDatum(name));
-	set(p, P_RELATION, ObjectIdGetDatum(c->relation));
+	definition_set(p, P_NAME, CStringGetTextDatum(name));
+	definition_set(p, P_RELATION, ObjectIdGetDatum(c->relation));
 	if (target != NULL)
 	{
 		posterior_set_target(c, target);
-		set(p, P_TARGET, posterior_regcolumn_datum(c->relation, c->target));
+		definition_set(p, P_TARGET, posterior_regcolumn_datum(c->relation, c->target));
 	}
 	if (all || !PG_ARGISNULL(FEATURES))
 	{
 		posterior_set_features(c, PG_ARGISNULL(FEATURES) ? NULL : PG_GETARG_ARRAYTYPE_P(FEATURES));
-		set(p, P_FEATURES, column_array(c->relation, c->features, c->n_features));
+		definition_set(p, P_FEATURES, column_array(c->relation, c->features, c->n_features));
 	}
 	if (all || order != NULL)
 	{
@@ -374,13 +374,13 @@ take_arguments(FunctionCallInfo fcinfo, const char *name, PosteriorColumns *c, b
 		descending = palloc(Max(c->n_order, 1) * sizeof(Datum));
 		for (int i = 0; i < c->n_order; i++)
 			descending[i] = BoolGetDatum(c->descending[i]);
-		set(p, P_ORDER, column_array(c->relation, c->order, c->n_order));
-		set(p, P_DESCENDING,
-			PointerGetDatum(
-				construct_array(descending, c->n_order, BOOLOID, 1, true, TYPALIGN_CHAR)));
+		definition_set(p, P_ORDER, column_array(c->relation, c->order, c->n_order));
+		definition_set(p, P_DESCENDING,
+					   PointerGetDatum(construct_array(descending, c->n_order, BOOLOID, 1, true,
+													   TYPALIGN_CHAR)));
 	}
 	if (filter != NULL && filter[0] != '\0')
-		set(p, P_FILTER, posterior_make_row_filter(c->relation, filter));
+		definition_set(p, P_FILTER, posterior_make_row_filter(c->relation, filter));
 	if (all && model == NULL)
 		model = posterior_is_number(get_atttype(c->relation, c->target))
 				  ? posterior_model_name
@@ -388,10 +388,10 @@ take_arguments(FunctionCallInfo fcinfo, const char *name, PosteriorColumns *c, b
 	if (model != NULL)
 	{
 		check_model(model);
-		set(p, P_MODEL, CStringGetTextDatum(model));
+		definition_set(p, P_MODEL, CStringGetTextDatum(model));
 	}
 	if (!PG_ARGISNULL(MAX_ROWS) && (!all || PG_GETARG_INT32(MAX_ROWS) != 0))
-		set(p, P_MAX_ROWS, Int32GetDatum(check_max_rows(PG_GETARG_INT32(MAX_ROWS))));
+		definition_set(p, P_MAX_ROWS, Int32GetDatum(check_max_rows(PG_GETARG_INT32(MAX_ROWS))));
 }
 
 /* Raise unless the model can read what the context has. */
@@ -478,8 +478,8 @@ posterior_create_context(PG_FUNCTION_ARGS)
 					   get_rel_name(columns.relation));
 	maintained = decide_maintain(columns.relation, text_argument(fcinfo, MAINTAIN));
 	take_arguments(fcinfo, name, &columns, true, &p);
-	set(&p, P_MAINTAIN, CStringGetTextDatum(maintained ? "trigger" : "read"));
-	set(&p, P_OWNER, ObjectIdGetDatum(GetUserId()));
+	definition_set(&p, P_MAINTAIN, CStringGetTextDatum(maintained ? "trigger" : "read"));
+	definition_set(&p, P_OWNER, ObjectIdGetDatum(GetUserId()));
 	if (write_definitions("INSERT INTO " POSTERIOR_DEFINITIONS
 						  " (name, owner, relation, target, features, order_by, descending, "
 						  "filter, model, max_rows, maintain)"
@@ -551,17 +551,17 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 				 errmsg("the relation of a context cannot be changed"),
 				 errhint("Drop the context and create it anew.")));
 	take_arguments(fcinfo, name, &columns, false, &p);
-	set(&p, P_ID, UUIDPGetDatum(id));
+	definition_set(&p, P_ID, UUIDPGetDatum(id));
 	if (maintain != NULL)
 	{
 		maintained = decide_maintain(columns.relation, maintain);
-		set(&p, P_MAINTAIN, CStringGetTextDatum(maintained ? "trigger" : "read"));
+		definition_set(&p, P_MAINTAIN, CStringGetTextDatum(maintained ? "trigger" : "read"));
 	}
 	if (new_name != NULL && strcmp(new_name, name) != 0)
 	{
 		check_name(new_name);
 		check_free(new_name);
-		set(&p, P_NEW_NAME, CStringGetTextDatum(new_name));
+		definition_set(&p, P_NEW_NAME, CStringGetTextDatum(new_name));
 	}
 	if (change_definition(
 			psprintf("UPDATE " POSTERIOR_DEFINITIONS
@@ -583,7 +583,7 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 	check_definition(new_name != NULL ? new_name : name);
 	if (maintained)
 		posterior_make_triggers(columns.relation);
-	else if (owns(columns.relation))
+	else if (relation_is_owned(columns.relation))
 		posterior_drop_triggers(columns.relation);
 	if (!PG_ARGISNULL(ORDER_BY))
 		posterior_note_order(&columns, new_name != NULL ? new_name : name);
@@ -608,7 +608,7 @@ posterior_drop_context(PG_FUNCTION_ARGS)
 						  2, types, values, NULL)
 		== 0)
 		has_vanished(name);
-	if (maintained && owns(columns.relation))
+	if (maintained && relation_is_owned(columns.relation))
 		posterior_drop_triggers(columns.relation);
 	PG_RETURN_VOID();
 }
@@ -688,7 +688,7 @@ tell_too_large(const PosteriorNamed *named, Size bytes)
 
 /* The rows of a context, encoded now; the reading ends when they have been read. */
 static int64
-warm(const char *name, PosteriorReading *reading)
+context_warm(const char *name, PosteriorReading *reading)
 {
 	PosteriorNamed *named = posterior_named_find(name, CurrentMemoryContext);
 	PosteriorModel *model = posterior_model_pin(named->model, CurrentMemoryContext);
@@ -716,11 +716,11 @@ posterior_warm_context(PG_FUNCTION_ARGS)
 	int64		volatile rows = 0;
 
 	if (TransactionIdIsValid(GetTopTransactionIdIfAny()) || IsInParallelMode())
-		PG_RETURN_INT64(warm(name, NULL));
+		PG_RETURN_INT64(context_warm(name, NULL));
 	posterior_reading_begin(&reading);
 	PG_TRY();
 	{
-		rows = warm(name, &reading);
+		rows = context_warm(name, &reading);
 	}
 	PG_CATCH();
 	{

@@ -28,7 +28,7 @@
 
 /* Run a statement as the caller. */
 static void
-execute(const char *statement)
+sql_execute(const char *statement)
 {
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
@@ -71,7 +71,7 @@ static const struct
 
 /* How a trigger fires, or 0 when it is not there. */
 static char
-fires(Oid relation, const char *name)
+trigger_fires(Oid relation, const char *name)
 {
 	Relation	rel = table_open(relation, AccessShareLock);
 	char		how = 0;
@@ -92,14 +92,14 @@ posterior_make_triggers(Oid relation)
 	LockRelationOid(relation, ShareRowExclusiveLock);
 	for (int i = 0; i < lengthof(triggers); i++)
 	{
-		char		how = fires(relation, triggers[i].name);
+		char		how = trigger_fires(relation, triggers[i].name);
 
 		if (how == 0)
-			execute(psprintf("CREATE TRIGGER %s AFTER %s ON %s FOR EACH %s", triggers[i].name,
-							 triggers[i].events, name, triggers[i].function));
+			sql_execute(psprintf("CREATE TRIGGER %s AFTER %s ON %s FOR EACH %s", triggers[i].name,
+								 triggers[i].events, name, triggers[i].function));
 		if (how != triggers[i].how)
-			execute(psprintf("ALTER TABLE %s ENABLE %s TRIGGER %s", name, triggers[i].enable,
-							 triggers[i].name));
+			sql_execute(psprintf("ALTER TABLE %s ENABLE %s TRIGGER %s", name, triggers[i].enable,
+								 triggers[i].name));
 	}
 }
 
@@ -108,7 +108,7 @@ posterior_make_triggers(Oid relation)
  * transaction's snapshot shows.
  */
 static bool
-needed(Oid relation)
+triggers_are_needed(Oid relation)
 {
 	Oid			type = OIDOID;
 	Datum		value = ObjectIdGetDatum(relation);
@@ -142,7 +142,7 @@ posterior_drop_triggers(Oid relation)
 	if (name == NULL)
 		return;
 	for (int i = 0; i < lengthof(triggers); i++)
-		any = any || fires(relation, triggers[i].name) != 0;
+		any = any || trigger_fires(relation, triggers[i].name) != 0;
 	if (!any)
 		return;
 	/*
@@ -150,10 +150,11 @@ posterior_drop_triggers(Oid relation)
 	 * TRIGGER takes, if that is what it comes to: a stronger one taken later would meet those in a
 	 * deadlock who have read the table and now write it.
 	 */
-	LockRelationOid(relation, needed(relation) ? ShareRowExclusiveLock : AccessExclusiveLock);
-	if (needed(relation))
+	LockRelationOid(relation,
+					triggers_are_needed(relation) ? ShareRowExclusiveLock : AccessExclusiveLock);
+	if (triggers_are_needed(relation))
 		return;
 	for (int i = 0; i < lengthof(triggers); i++)
-		if (fires(relation, triggers[i].name) != 0)
-			execute(psprintf("DROP TRIGGER %s ON %s", triggers[i].name, name));
+		if (trigger_fires(relation, triggers[i].name) != 0)
+			sql_execute(psprintf("DROP TRIGGER %s ON %s", triggers[i].name, name));
 }

@@ -93,7 +93,7 @@ target_init(Target *target, const PosteriorNamed *named, const PosteriorRows *ro
  * with all its digits.
  */
 static double
-number(Oid base, Datum value)
+number_of_value(Oid base, Datum value)
 {
 	switch (base)
 	{
@@ -114,7 +114,7 @@ number(Oid base, Datum value)
 
 /* The number of the label of a row, or -1 where it is none of them; or add it. */
 static int
-label(Target *target, HeapTuple tuple, TupleDesc desc, PosteriorRows *rows, bool add)
+label_of_row(Target *target, HeapTuple tuple, TupleDesc desc, PosteriorRows *rows, bool add)
 {
 	bool		isnull;
 	char	   *text = posterior_label_text(&target->label, SPI_getbinval(tuple, desc, 1, &isnull));
@@ -132,10 +132,9 @@ add_row(const PosteriorNamed *named, Target *target, HeapTuple tuple, TupleDesc 
 {
 	double	   *x = posterior_rows_next(rows);
 	bool		isnull;
-	double y =
-		rows->labels != NULL
-			? label(target, tuple, desc, rows, true)
-			: posterior_check_target(number(target->base, SPI_getbinval(tuple, desc, 1, &isnull)));
+	double y = rows->labels != NULL ? label_of_row(target, tuple, desc, rows, true)
+									: posterior_check_target(number_of_value(
+										target->base, SPI_getbinval(tuple, desc, 1, &isnull)));
 
 	for (int f = 0; f < named->n_features; f++)
 	{
@@ -418,7 +417,7 @@ posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *
 							  && !GUARD(XMIN_MATCHES, xmins[j] != xmin));
 		if (!noted)
 			continue;
-		if (labels != NULL && label(&target, tuple, desc, rows, false) < 0)
+		if (labels != NULL && label_of_row(&target, tuple, desc, rows, false) < 0)
 		{
 			good = false;
 			break;

@@ -121,7 +121,7 @@ static Database databases[POSTERIOR_WRITER_LOGS];
 
 /* A time some milliseconds from another. */
 static TimestampTz
-after(TimestampTz from, int64 ms)
+time_after(TimestampTz from, int64 ms)
 {
 	return from + ms * 1000;
 }
@@ -174,7 +174,7 @@ free_place(void)
 
 /* Start a worker in a database; false if the server has no slot for it. */
 static bool
-start(Place *place, Oid database, TimestampTz now)
+worker_start(Place *place, Oid database, TimestampTz now)
 {
 	BackgroundWorker worker;
 	int			number = place - places;
@@ -199,7 +199,7 @@ start(Place *place, Oid database, TimestampTz now)
  * worked.
  */
 static void
-reap(TimestampTz now)
+workers_reap(TimestampTz now)
 {
 	for (int i = 0; i < POSTERIOR_WORKERS; i++)
 	{
@@ -231,7 +231,7 @@ turn_of(Database *d, const PosteriorDue *due, TimestampTz now)
 		d->due = 0;
 	else if (d->due == 0)
 		/* let writes come together */
-		d->due = after(now, posterior_maintenance_delay);
+		d->due = time_after(now, posterior_maintenance_delay);
 	if (due->dirty)
 		at = Min(at, d->due);
 	return Max(at, d->rests);
@@ -256,14 +256,14 @@ start_due(TimestampTz now)
 
 		if (is_served(d->oid) || (at <= now && place == NULL))
 			continue;
-		if (at <= now && start(place, d->oid, now))
+		if (at <= now && worker_start(place, d->oid, now))
 			d->due = 0;
 		else if (at <= now)
 			/*
 			 * without a slot for a worker nothing has been waited for, whatever the settings say;
 			 * the next read may encode meanwhile
 			 */
-			next = Min(next, d->rests = after(now, CROWDED_DELAY));
+			next = Min(next, d->rests = time_after(now, CROWDED_DELAY));
 		else
 			next = Min(next, at);
 	}
@@ -313,7 +313,7 @@ posterior_launcher_main(Datum argument)
 	{
 		TimestampTz now = GetCurrentTimestamp();
 
-		reap(now);
+		workers_reap(now);
 		wait_until(posterior_maintenance_delay >= 0 ? start_due(now) : DT_NOEND);
 	}
 }
@@ -401,7 +401,7 @@ encode_ahead(const char *name)
 }
 
 static bool
-refresh(const char *name)
+context_refresh(const char *name)
 {
 	PosteriorActing before;
 	PosteriorNamed *named;
@@ -469,7 +469,7 @@ typedef struct Candidate
 
 /* Do to a context what there is to do, and let it rest nine times as long as that took. */
 static void
-serve(const Candidate *c)
+context_serve(const Candidate *c)
 {
 	TimestampTz began = GetCurrentTimestamp(),
 				end;
@@ -480,7 +480,7 @@ serve(const Candidate *c)
 	 */
 	if (do_step(encode_ahead, c->name))
 	{
-		do_step(refresh, c->name);
+		do_step(context_refresh, c->name);
 		do_step(encode_ahead, c->name);
 	}
 	end = GetCurrentTimestamp();
@@ -623,10 +623,10 @@ posterior_worker_main(Datum argument)
 		TimestampTz now = GetCurrentTimestamp(),
 					rests = posterior_reuse_state_rests(&c->id);
 
-		if (rests > now || now > after(began, SLICE))
+		if (rests > now || now > time_after(began, SLICE))
 			posterior_writer_log_postpone(c->relation, Max(rests, now));
 		else
-			serve(c);
+			context_serve(c);
 	}
 	proc_exit(0);
 }

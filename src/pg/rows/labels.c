@@ -171,7 +171,7 @@ typedef struct Ranked
 } Ranked;
 
 static int
-compare(const void *a, const void *b)
+label_compare(const void *a, const void *b)
 {
 	const Ranked *x = a,
 			   *y = b;
@@ -216,7 +216,7 @@ posterior_labels_order(const PosteriorLabels *labels, int *class)
 		else if (is_integer(labels->base))
 			ranked[i].integer = (int64) strtoll(labels->text[i], NULL, 10);
 	}
-	qsort(ranked, labels->n, sizeof(Ranked), compare);
+	qsort(ranked, labels->n, sizeof(Ranked), label_compare);
 	initStringInfo(&text);
 	for (int i = 0; i < labels->n; i++)
 	{

@@ -55,7 +55,7 @@ posterior_rows_make(MemoryContext context, int n_features, const Oid *types)
 
 /* Room for at least `n` rows. */
 static void
-reserve(PosteriorRows *rows, int64 n)
+rows_reserve(PosteriorRows *rows, int64 n)
 {
 	Size		width = (Size) rows->n_features * sizeof(double);
 	int64		room = Max(Max(n, 2 * rows->room), 16);
@@ -83,7 +83,7 @@ reserve(PosteriorRows *rows, int64 n)
 double *
 posterior_rows_next(PosteriorRows *rows)
 {
-	reserve(rows, rows->n + 1);
+	rows_reserve(rows, rows->n + 1);
 	return rows->x + rows->n * rows->n_features;
 }
 
@@ -92,7 +92,7 @@ posterior_rows_append(PosteriorRows *rows, int64 n, const double *x, const doubl
 {
 	if (n == 0)
 		return;
-	reserve(rows, rows->n + n);
+	rows_reserve(rows, rows->n + n);
 	memcpy(rows->x + rows->n * rows->n_features, x, n * rows->n_features * sizeof(double));
 	memcpy(rows->y + rows->n, y, n * sizeof(double));
 	rows->n += n;

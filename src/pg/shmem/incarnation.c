@@ -61,7 +61,7 @@ PosteriorSharedPart posterior_incarnation_part = {
 
 /* The traces of this session's database. */
 static void
-look(PosteriorIncarnationTraces *t)
+traces_read(PosteriorIncarnationTraces *t)
 {
 	HeapTuple	row = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
 	char	   *file = psprintf("%s/PG_VERSION", DatabasePath);
@@ -86,7 +86,7 @@ look(PosteriorIncarnationTraces *t)
 
 /* Forget all that is keyed by a incarnation. The lock is held exclusively. */
 static void
-forget(uint32 incarnation)
+incarnation_forget(uint32 incarnation)
 {
 	int			n;
 	PosteriorSharedPart *const *parts = posterior_segment_parts(&n);
@@ -98,7 +98,7 @@ forget(uint32 incarnation)
 
 /* Whether a place is better taken than another one. */
 static bool
-gives_way(const PosteriorIncarnation *incarnation, const PosteriorIncarnation *other)
+incarnation_gives_way(const PosteriorIncarnation *incarnation, const PosteriorIncarnation *other)
 {
 	return OidIsValid(other->database)
 		&& (!OidIsValid(incarnation->database) || incarnation->used < other->used);
@@ -108,7 +108,7 @@ gives_way(const PosteriorIncarnation *incarnation, const PosteriorIncarnation *o
  * The incarnation of a database if there is one, else a place for it. The lock is held exclusively.
  */
 static PosteriorIncarnation *
-find_place(Oid database)
+incarnation_find(Oid database)
 {
 	PosteriorIncarnation *best = NULL;
 
@@ -118,7 +118,8 @@ find_place(Oid database)
 
 		if (incarnation->database == database)
 			return incarnation;
-		if (incarnation->sessions == 0 && (best == NULL || gives_way(incarnation, best)))
+		if (incarnation->sessions == 0
+			&& (best == NULL || incarnation_gives_way(incarnation, best)))
 			best = incarnation;
 	}
 	return best;
@@ -126,7 +127,8 @@ find_place(Oid database)
 
 /* Whether a incarnation that no session is in is that of the database with these traces. */
 static bool
-is_same(const PosteriorIncarnation *incarnation, const PosteriorIncarnationTraces *traces)
+incarnation_matches(const PosteriorIncarnation *incarnation,
+					const PosteriorIncarnationTraces *traces)
 {
 	return incarnation->database == MyDatabaseId
 		&& !GUARD(INCARNATION_MATCHES,
@@ -134,7 +136,7 @@ is_same(const PosteriorIncarnation *incarnation, const PosteriorIncarnationTrace
 }
 
 static void
-leave(int code, Datum argument)
+incarnation_leave(int code, Datum argument)
 {
 	if (joined == NULL)
 		return;
@@ -157,14 +159,14 @@ posterior_incarnation_join(void)
 		number = 1;
 		return;
 	}
-	look(&traces);
-	on_shmem_exit(leave, (Datum) 0);
+	traces_read(&traces);
+	on_shmem_exit(incarnation_leave, (Datum) 0);
 	posterior_lock(LW_EXCLUSIVE);
-	incarnation = find_place(MyDatabaseId);
-	if (incarnation->sessions == 0 && !is_same(incarnation, &traces))
+	incarnation = incarnation_find(MyDatabaseId);
+	if (incarnation->sessions == 0 && !incarnation_matches(incarnation, &traces))
 	{
 		if (OidIsValid(incarnation->database))
-			forget(incarnation->number);
+			incarnation_forget(incarnation->number);
 		incarnation->database = MyDatabaseId;
 		incarnation->number = ++directory->last;
 	}
@@ -211,7 +213,7 @@ posterior_incarnation_at_end(bool committed)
 
 			if (incarnation->database == dropping && incarnation->sessions == 0)
 			{
-				forget(incarnation->number);
+				incarnation_forget(incarnation->number);
 				incarnation->database = InvalidOid;
 			}
 		}

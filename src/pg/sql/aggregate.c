@@ -49,7 +49,7 @@ label_type(FunctionCallInfo fcinfo)
 
 /* Add a row: target in argument 1, which is a label or a number, and the features after it. */
 static Datum
-accumulate(FunctionCallInfo fcinfo, bool labelled)
+rows_accumulate(FunctionCallInfo fcinfo, bool labelled)
 {
 	MemoryContext context =
 		aggregate_context(fcinfo, labelled ? "posterior_class_rows_accum" : "posterior_rows_accum");
@@ -91,7 +91,7 @@ PG_FUNCTION_INFO_V1(posterior_rows_accum);
 Datum
 posterior_rows_accum(PG_FUNCTION_ARGS)
 {
-	return accumulate(fcinfo, false);
+	return rows_accumulate(fcinfo, false);
 }
 
 /* class_rows_accum(internal, label "any", VARIADIC "any") */
@@ -99,7 +99,7 @@ PG_FUNCTION_INFO_V1(posterior_class_rows_accum);
 Datum
 posterior_class_rows_accum(PG_FUNCTION_ARGS)
 {
-	return accumulate(fcinfo, true);
+	return rows_accumulate(fcinfo, true);
 }
 
 PG_FUNCTION_INFO_V1(posterior_rows_combine);
@@ -172,7 +172,7 @@ posterior_context_final(PG_FUNCTION_ARGS)
  * before; it moves a logarithmic number of times.
  */
 static bool
-evidence(PosteriorModel *model, const PosteriorRows *rows, bool may_be_few, double *sum)
+rows_evidence(PosteriorModel *model, const PosteriorRows *rows, bool may_be_few, double *sum)
 {
 	TnpRows		all = posterior_rows_view(rows, true);
 	int64		n;
@@ -235,7 +235,7 @@ posterior_evidence_final(PG_FUNCTION_ARGS)
 	if (rows->labels != NULL)
 		posterior_check_model_room(model->model, model->name, rows->list.n);
 	/* the first rows of a growing frame shall not stop the query */
-	if (!evidence(model, rows, AggCheckCallContext(fcinfo, NULL) == AGG_CONTEXT_WINDOW, &sum))
+	if (!rows_evidence(model, rows, AggCheckCallContext(fcinfo, NULL) == AGG_CONTEXT_WINDOW, &sum))
 		PG_RETURN_NULL();
 	PG_RETURN_FLOAT8(sum);
 }

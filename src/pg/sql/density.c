@@ -79,7 +79,7 @@ takes_labels(FunctionCallInfo fcinfo, int y)
  * `list`; NULL says that targets are numbers.
  */
 static double
-target(FunctionCallInfo fcinfo, int y, const PosteriorLabelList *list)
+target_accumulate(FunctionCallInfo fcinfo, int y, const PosteriorLabelList *list)
 {
 	bool		labelled = takes_labels(fcinfo, y);
 
@@ -97,7 +97,7 @@ target(FunctionCallInfo fcinfo, int y, const PosteriorLabelList *list)
 
 /* Add one row: context in argument 1, target in argument `y`, features after it. */
 static Datum
-accumulate(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
+density_accumulate(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 {
 	MemoryContext memory = aggregate_context(fcinfo);
 	DensityState *state = PG_ARGISNULL(0) ? NULL : (DensityState *) PG_GETARG_POINTER(0);
@@ -128,7 +128,8 @@ accumulate(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 	if (PG_ARGISNULL(y))
 		PG_RETURN_POINTER(state);
 	list = posterior_context_labels(state->context);
-	observed = target(fcinfo, y, posterior_context_labelled(state->context) ? &list : NULL);
+	observed =
+		target_accumulate(fcinfo, y, posterior_context_labelled(state->context) ? &list : NULL);
 	x = posterior_rows_next(rows);
 	for (int f = 0; f < rows->n_features; f++)
 		x[f] = posterior_feature_cell(&rows->features[f], PG_GETARG_DATUM(y + 1 + f),
@@ -171,8 +172,8 @@ accumulate_named(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 	if (PG_ARGISNULL(y))
 		PG_RETURN_POINTER(state);
 	rows = state->rows;
-	observed = target(fcinfo, y,
-					  state->call->encoding->labels.n > 0 ? &state->call->encoding->labels : NULL);
+	observed = target_accumulate(
+		fcinfo, y, state->call->encoding->labels.n > 0 ? &state->call->encoding->labels : NULL);
 	posterior_match_value(state->call, get_fn_expr_argtype(fcinfo->flinfo, y + 1),
 						  PG_GETARG_DATUM(y + 1), false, posterior_rows_next(rows));
 	rows->y[rows->n++] = observed;
@@ -219,7 +220,7 @@ PG_FUNCTION_INFO_V1(posterior_density_accum);
 Datum
 posterior_density_accum(PG_FUNCTION_ARGS)
 {
-	return accumulate(fcinfo, 2, 0, 0);
+	return density_accumulate(fcinfo, 2, 0, 0);
 }
 
 /* log_density_averaged_accum(internal, context, orders, seed, y, VARIADIC "any") */
@@ -229,7 +230,7 @@ posterior_density_averaged_accum(PG_FUNCTION_ARGS)
 {
 	int64		orders = check_orders(fcinfo);
 
-	return accumulate(fcinfo, 4, orders, PG_GETARG_INT64(3));
+	return density_accumulate(fcinfo, 4, orders, PG_GETARG_INT64(3));
 }
 
 PG_FUNCTION_INFO_V1(posterior_density_final);

@@ -165,7 +165,7 @@ bundle_directory(char *directory)
  * table along. A bundled model that was dropped may come back under its name.
  */
 static void
-load(const char *name, bytea *file)
+model_load(const char *name, bytea *file)
 {
 	char		directory[MAXPGPATH],
 				path[MAXPGPATH * 2];
@@ -215,7 +215,7 @@ posterior_load_model_path(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_NAME),
 				 errmsg("the path of a model file must be absolute"),
 				 errdetail("It is \"%s\".", path)));
-	load(name, read_model_file(path));
+	model_load(name, read_model_file(path));
 	PG_RETURN_VOID();
 }
 
@@ -224,7 +224,7 @@ Datum
 posterior_load_model_bytes(PG_FUNCTION_ARGS)
 {
 	PreventCommandIfReadOnly("posterior.load_model()");
-	load(text_to_cstring(PG_GETARG_TEXT_PP(0)), PG_GETARG_BYTEA_PP(1));
+	model_load(text_to_cstring(PG_GETARG_TEXT_PP(0)), PG_GETARG_BYTEA_PP(1));
 	PG_RETURN_VOID();
 }
 

@@ -24,7 +24,7 @@
 
 /* Answers of n queries. params [n, size]. */
 static void
-answer(PosteriorCall *call, const TnpRows *queries, int size, double *params)
+row_answer(PosteriorCall *call, const TnpRows *queries, int size, double *params)
 {
 	TnpRequest	request = {.kind = TNP_REQUEST_PREDICT,.queries = *queries,.answer = params};
 
@@ -50,7 +50,7 @@ posterior_predict(PG_FUNCTION_ARGS)
 	query.n = 1;
 	tnp_answer_shape(call->model->model, &kind, &n);
 	params = palloc(tnp_distribution_size(kind, n) * sizeof(double));
-	answer(call, &query, tnp_distribution_size(kind, n), params);
+	row_answer(call, &query, tnp_distribution_size(kind, n), params);
 	PG_RETURN_POINTER(posterior_answer(kind, n, params, &call->encoding->labels));
 }
 
@@ -124,7 +124,7 @@ predict_rows(PosteriorCall *call, PosteriorRows *rows, ReturnSetInfo *result)
 		CHECK_FOR_INTERRUPTS();
 		queries.n = Min(batch, rows->n - start);
 		queries.x += start * rows->n_features;
-		answer(call, &queries, size, params);
+		row_answer(call, &queries, size, params);
 		for (int64 i = 0; i < queries.n; i++)
 		{
 			PosteriorDistribution *d =

@@ -68,7 +68,7 @@ label_datums(const PosteriorLabelList *list)
  * int, y float8 or label text).
  */
 static Datum
-sample(FunctionCallInfo fcinfo, bool named, bool labelled)
+rows_sample(FunctionCallInfo fcinfo, bool named, bool labelled)
 {
 	PosteriorCall *call = posterior_call(fcinfo);
 	int64		draws = PG_GETARG_INT32(2),
@@ -130,26 +130,26 @@ PG_FUNCTION_INFO_V1(posterior_sample);
 Datum
 posterior_sample(PG_FUNCTION_ARGS)
 {
-	return sample(fcinfo, false, false);
+	return rows_sample(fcinfo, false, false);
 }
 
 PG_FUNCTION_INFO_V1(posterior_sample_named);
 Datum
 posterior_sample_named(PG_FUNCTION_ARGS)
 {
-	return sample(fcinfo, true, false);
+	return rows_sample(fcinfo, true, false);
 }
 
 PG_FUNCTION_INFO_V1(posterior_sample_labels);
 Datum
 posterior_sample_labels(PG_FUNCTION_ARGS)
 {
-	return sample(fcinfo, false, true);
+	return rows_sample(fcinfo, false, true);
 }
 
 PG_FUNCTION_INFO_V1(posterior_sample_labels_named);
 Datum
 posterior_sample_labels_named(PG_FUNCTION_ARGS)
 {
-	return sample(fcinfo, true, true);
+	return rows_sample(fcinfo, true, true);
 }

@@ -43,7 +43,7 @@ typedef struct Smoother
 } Smoother;
 
 static double
-logistic(double x)
+squash(double x)
 {
 	return 1.0 / (1.0 + exp(-x));
 }
@@ -51,10 +51,10 @@ logistic(double x)
 static void
 set_parameters(Smoother *s, const double *x)
 {
-	s->alpha = 0.001 + 0.998 * logistic(x[0]);
-	s->beta = s->alpha * logistic(x[1]);
-	s->gamma = s->season > 1 ? (1.0 - s->alpha) * logistic(x[2]) : 0.0;
-	s->phi = 0.8 + 0.198 * logistic(x[3]);
+	s->alpha = 0.001 + 0.998 * squash(x[0]);
+	s->beta = s->alpha * squash(x[1]);
+	s->gamma = s->season > 1 ? (1.0 - s->alpha) * squash(x[2]) : 0.0;
+	s->phi = 0.8 + 0.198 * squash(x[3]);
 }
 
 /*
@@ -62,7 +62,7 @@ set_parameters(Smoother *s, const double *x)
  * first cycle.
  */
 static double
-run(Smoother *s)
+smoother_run(Smoother *s)
 {
 	double		level = s->first_level,
 				trend = s->first_trend,
@@ -90,14 +90,14 @@ run(Smoother *s)
 }
 
 static double
-cost(Smoother *s, const double *x)
+smoother_cost(Smoother *s, const double *x)
 {
 	double		penalty = 0.0;
 
 	set_parameters(s, x);
 	for (int i = 0; i < PARAMETERS; i++)
 		penalty += 1e-6 * x[i] * x[i];
-	return run(s) * (1.0 + penalty);
+	return smoother_run(s) * (1.0 + penalty);
 }
 
 /* The mean of cycle c of the series, NaN where it has no value. */
@@ -156,7 +156,7 @@ set_start(Smoother *s)
 
 /* The simplex search of Nelder and Mead, from usual values of the parameters. */
 static void
-search(Smoother *s)
+parameters_search(Smoother *s)
 {
 	static const double start[PARAMETERS] = {-0.5, -3.0, -2.0, 2.0};
 	double		point[PARAMETERS + 1][PARAMETERS],
@@ -167,7 +167,7 @@ search(Smoother *s)
 		memcpy(point[i], start, sizeof(start));
 		if (i > 0)
 			point[i][i - 1] += 1.5;
-		value[i] = cost(s, point[i]);
+		value[i] = smoother_cost(s, point[i]);
 	}
 	for (int round = 0; round < ROUNDS; round++)
 	{
@@ -196,10 +196,10 @@ search(Smoother *s)
 			trial[k] = 2.0 * middle[k] - point[worst][k];
 			further[k] = 3.0 * middle[k] - 2.0 * point[worst][k];
 		}
-		found = cost(s, trial);
+		found = smoother_cost(s, trial);
 		if (found < value[best])
 		{
-			double		beyond = cost(s, further);
+			double		beyond = smoother_cost(s, further);
 
 			memcpy(point[worst], beyond < found ? further : trial, sizeof(trial));
 			value[worst] = fmin(beyond, found);
@@ -213,7 +213,7 @@ search(Smoother *s)
 		}
 		for (int k = 0; k < PARAMETERS; k++)
 			trial[k] = 0.5 * (middle[k] + point[worst][k]);
-		found = cost(s, trial);
+		found = smoother_cost(s, trial);
 		if (found < value[worst])
 		{
 			memcpy(point[worst], trial, sizeof(trial));
@@ -224,20 +224,20 @@ search(Smoother *s)
 		{
 			for (int k = 0; i != best && k < PARAMETERS; k++)
 				point[i][k] = 0.5 * (point[i][k] + point[best][k]);
-			value[i] = i == best ? value[i] : cost(s, point[i]);
+			value[i] = i == best ? value[i] : smoother_cost(s, point[i]);
 		}
 	}
 	for (int i = 0, best = 0; i <= PARAMETERS; i++)
 	{
 		best = value[i] < value[best] ? i : best;
 		if (i == PARAMETERS)
-			cost(s, point[best]);
+			smoother_cost(s, point[best]);
 	}
 }
 
 /* Mean and variance of the value `h` steps after the first `origin` steps. */
 static void
-forecast(const Smoother *s, int origin, int h, double *mean, double *variance)
+smoother_forecast(const Smoother *s, int origin, int h, double *mean, double *variance)
 {
 	double		damped = 0.0,
 				power = 1.0,
@@ -260,7 +260,7 @@ forecast(const Smoother *s, int origin, int h, double *mean, double *variance)
 }
 
 static Smoother *
-fit(const double *y, int n, int season, int until)
+smoother_fit(const double *y, int n, int season, int until)
 {
 	Smoother   *s = palloc0(sizeof(*s));
 
@@ -273,7 +273,7 @@ fit(const double *y, int n, int season, int until)
 	s->trend = palloc(n * sizeof(double));
 	s->cycle = palloc((season + n) * sizeof(double));
 	set_start(s);
-	search(s);
+	parameters_search(s);
 	return s;
 }
 
@@ -282,7 +282,7 @@ fit(const double *y, int n, int season, int until)
  * not exist.
  */
 static double *
-logarithms(const double *y, int n, double *jacobian)
+series_logarithms(const double *y, int n, double *jacobian)
 {
 	double	   *logs = palloc(n * sizeof(double)),
 				sum = 0.0;
@@ -308,7 +308,7 @@ logarithms(const double *y, int n, double *jacobian)
  * none.
  */
 static Datum
-answer(double mean, double variance, bool logs, bool *isnull)
+smoother_answer(double mean, double variance, bool logs, bool *isnull)
 {
 	double		params[2] = {mean, sqrt(variance)};
 
@@ -362,11 +362,11 @@ posterior_smooth(PG_FUNCTION_ARGS)
 	/* a cycle that is not there twice is none */
 	if (until < 2 * season + 2)
 		season = 1;
-	smoother = fit(y, n, season, until);
-	logs = logarithms(y, n, &jacobian);
+	smoother = smoother_fit(y, n, season, until);
+	logs = series_logarithms(y, n, &jacobian);
 	if (logs != NULL)
 	{
-		other = fit(logs, n, season, until);
+		other = smoother_fit(logs, n, season, until);
 		if (0.5 * log(other->variance) + jacobian < 0.5 * log(smoother->variance))
 		{
 			smoother = other;
@@ -385,8 +385,8 @@ posterior_smooth(PG_FUNCTION_ARGS)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("an origin must lie within the series, and a step after it")));
-		forecast(smoother, origin, h, &mean, &variance);
-		answers[i] = answer(mean, variance, in_logs, &nulls[i]);
+		smoother_forecast(smoother, origin, h, &mean, &variance);
+		answers[i] = smoother_answer(mean, variance, in_logs, &nulls[i]);
 	}
 	PG_RETURN_ARRAYTYPE_P(construct_md_array(answers, nulls, 1, dimension, bound, element, -1,
 											 false, TYPALIGN_DOUBLE));

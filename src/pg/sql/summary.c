@@ -120,8 +120,8 @@ put_row(ReturnSetInfo *result, const Lookup *w, int64 row, const double *numbers
 }
 
 static void
-summarize(FunctionCallInfo fcinfo, PosteriorCall *call, const PosteriorRows *rows,
-		  ReturnSetInfo *result)
+rows_summarize(FunctionCallInfo fcinfo, PosteriorCall *call, const PosteriorRows *rows,
+			   ReturnSetInfo *result)
 {
 	int64 batch =
 		Max(Min(rows->n, posterior_device == POSTERIOR_DEVICE_CPU ? BATCH : DEVICE_BATCH), 1);
@@ -176,7 +176,7 @@ posterior_predict_summary(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
 		return (Datum) 0;
 	posterior_call_context(call, PG_GETARG_DATUM(0));
-	summarize(fcinfo, call, posterior_rows_of_array(call, PG_GETARG_ARRAYTYPE_P(1)), result);
+	rows_summarize(fcinfo, call, posterior_rows_of_array(call, PG_GETARG_ARRAYTYPE_P(1)), result);
 	return (Datum) 0;
 }
 
@@ -191,6 +191,6 @@ posterior_predict_summary_named(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
 		return (Datum) 0;
 	posterior_call_named(call, text_to_cstring(PG_GETARG_TEXT_PP(0)));
-	summarize(fcinfo, call, posterior_match_rows(call, PG_GETARG_ARRAYTYPE_P(1)), result);
+	rows_summarize(fcinfo, call, posterior_match_rows(call, PG_GETARG_ARRAYTYPE_P(1)), result);
 	return (Datum) 0;
 }

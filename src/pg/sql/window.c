@@ -146,7 +146,7 @@ start_partition(Window *w, WindowObject object, FunctionCallInfo fcinfo, bool la
 
 /* Forget the rows of a frame. */
 static void
-empty(PosteriorRows *rows)
+frame_is_empty(PosteriorRows *rows)
 {
 	rows->n = 0;
 	if (rows->labels != NULL)
@@ -234,7 +234,7 @@ view_rows(const PosteriorRows *rows, int64 from, PosteriorLabelList *list)
 
 /* Encode rows of a growing or of a whole frame; NULL when they are too few. */
 static PosteriorContextHandle *
-encode(Window *w, const PosteriorRows *rows)
+frame_encode(Window *w, const PosteriorRows *rows)
 {
 	PosteriorLabelList list;
 	const TnpModel *model = w->model->model;
@@ -284,7 +284,7 @@ follow_growing(Window *w, WindowObject object)
 	if (w->labelled && w->rows->labels->n > known_labels)
 		forget_encoding(w);
 	if (w->encoding == NULL)
-		w->encoding = encode(w, w->rows);
+		w->encoding = frame_encode(w, w->rows);
 	else if (w->rows->n > known)
 	{
 		fresh = view_rows(w->rows, known, &list);
@@ -298,14 +298,14 @@ follow_whole(Window *w, WindowObject object)
 {
 	PosteriorRows *rows = w->last;
 
-	empty(rows);
+	frame_is_empty(rows);
 	read_frame(w, object, 0, rows);
 	w->last = w->rows;
 	w->rows = rows;
 	if (w->encoding != NULL && same_rows(w->rows, w->last))
 		return;
 	forget_encoding(w);
-	w->encoding = encode(w, w->rows);
+	w->encoding = frame_encode(w, w->rows);
 }
 
 /* Read the current row, and those that follow it in its partition, `most` in all, as queries. */
@@ -344,7 +344,7 @@ make_request(const Window *w, double *answers)
 
 /* The answers to the queries; false when there is no encoding to ask. */
 static bool
-answer(Window *w, PosteriorContextHandle *encoding)
+frame_answer(Window *w, PosteriorContextHandle *encoding)
 {
 	TnpRequest	request = make_request(w, w->answers);
 
@@ -364,10 +364,10 @@ answer_from_scratch(Window *w, WindowObject object)
 	bool		some;
 
 	forget_encoding(w);
-	empty(w->rows);
+	frame_is_empty(w->rows);
 	w->seen = read_frame(w, object, 0, w->rows);
-	w->encoding = encode(w, w->rows);
-	some = answer(w, w->encoding);
+	w->encoding = frame_encode(w, w->rows);
+	some = frame_answer(w, w->encoding);
 	if (posterior_cache_mode == POSTERIOR_CACHE_OFF)
 		forget_encoding(w);
 	return some;
@@ -386,7 +386,7 @@ answer_carried(Window *w, WindowObject object)
 		follow_growing(w, object);
 	else if (!w->same || w->encoding == NULL)
 		follow_whole(w, object);
-	some = answer(w, w->encoding);
+	some = frame_answer(w, w->encoding);
 	if (posterior_cache_mode == POSTERIOR_CACHE_VERIFY)
 	{
 		PosteriorRows *rows = w->last;
@@ -396,10 +396,10 @@ answer_carried(Window *w, WindowObject object)
 		Window		scratch = *w;
 
 		/* read into the spare buffer; compare answers, then restore it */
-		empty(rows);
+		frame_is_empty(rows);
 		read_frame(w, object, 0, rows);
 		scratch.rows = rows;
-		scratch.encoding = encode(&scratch, rows);
+		scratch.encoding = frame_encode(&scratch, rows);
 		also = scratch.encoding != NULL;
 		if (also != some)
 			elog(ERROR, "a frame has an answer from the cache or from scratch, but not both");

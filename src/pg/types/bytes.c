@@ -13,7 +13,7 @@
 
 /* Compare two values as memcmp does; the shorter one first when one begins with the other. */
 static int
-compare(FunctionCallInfo fcinfo)
+bytes_compare(FunctionCallInfo fcinfo)
 {
 	struct varlena *a = PG_DETOAST_DATUM_PACKED(PG_GETARG_DATUM(0)),
 			   *b = PG_DETOAST_DATUM_PACKED(PG_GETARG_DATUM(1));
@@ -33,7 +33,7 @@ compare(FunctionCallInfo fcinfo)
 	Datum \
 	posterior_bytes_##name(PG_FUNCTION_ARGS) \
 	{ \
-		PG_RETURN_BOOL(compare(fcinfo) operator 0); \
+		PG_RETURN_BOOL(bytes_compare(fcinfo) operator 0); \
 	} \
 	struct posterior_bytes_##name	/* so that a use ends with a semicolon */
 
@@ -48,7 +48,7 @@ PG_FUNCTION_INFO_V1(posterior_bytes_cmp);
 Datum
 posterior_bytes_cmp(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_INT32(compare(fcinfo));
+	PG_RETURN_INT32(bytes_compare(fcinfo));
 }
 
 PG_FUNCTION_INFO_V1(posterior_bytes_hash);

@@ -158,7 +158,7 @@ categorical_argument(FunctionCallInfo fcinfo)
 
 /* The probability of a label; NULL for what is none of the distribution's: that is not known. */
 static Datum
-probability(FunctionCallInfo fcinfo, const char *label)
+label_probability(FunctionCallInfo fcinfo, const char *label)
 {
 	PosteriorDistribution *d = categorical_argument(fcinfo);
 	PosteriorLabelList list = {d->n, d->label_bytes, posterior_labels(d)};
@@ -173,7 +173,7 @@ PG_FUNCTION_INFO_V1(posterior_probability);
 Datum
 posterior_probability(PG_FUNCTION_ARGS)
 {
-	return probability(fcinfo, text_to_cstring(PG_GETARG_TEXT_PP(1)));
+	return label_probability(fcinfo, text_to_cstring(PG_GETARG_TEXT_PP(1)));
 }
 
 /* probability(d, label "any"): of a value of any type that can be a label */
@@ -190,7 +190,7 @@ posterior_probability_of(PG_FUNCTION_ARGS)
 								  fcinfo->flinfo->fn_mcxt);
 		fcinfo->flinfo->fn_extra = type;
 	}
-	return probability(fcinfo, posterior_label_text(type, PG_GETARG_DATUM(1)));
+	return label_probability(fcinfo, posterior_label_text(type, PG_GETARG_DATUM(1)));
 }
 
 PG_FUNCTION_INFO_V1(posterior_most_probable);

@@ -38,7 +38,7 @@ check_not_nan(double y, const char *name)
 
 /* scale * d + shift as a checked value. */
 static PosteriorDistribution *
-affine(PosteriorDistribution *d, double scale, double shift)
+distribution_affine(PosteriorDistribution *d, double scale, double shift)
 {
 	TnpDistribution view = posterior_view(d);
 	double	   *params = palloc(tnp_distribution_size(view.kind, view.n) * sizeof(double));
@@ -153,7 +153,7 @@ posterior_affine(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg("a scale must be finite and not 0, a shift finite"),
 				 errdetail("The scale is %g, the shift %g.", scale, shift)));
-	PG_RETURN_POINTER(affine(d, scale, shift));
+	PG_RETURN_POINTER(distribution_affine(d, scale, shift));
 }
 
 /* Components of a normal distribution or a mixture; other kinds cannot be pooled. */

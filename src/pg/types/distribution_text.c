@@ -155,7 +155,7 @@ skip_spaces(Reader *r)
 
 /* Take the word or sign if it comes next. */
 static bool
-accept(Reader *r, const char *word)
+reader_accept(Reader *r, const char *word)
 {
 	size_t		length = strlen(word);
 
@@ -167,9 +167,9 @@ accept(Reader *r, const char *word)
 }
 
 static void
-expect(Reader *r, const char *sign)
+reader_expect(Reader *r, const char *sign)
 {
-	if (!accept(r, sign))
+	if (!reader_accept(r, sign))
 		syntax_error(r, psprintf("\"%s\"", sign));
 }
 
@@ -212,17 +212,17 @@ read_normal(Reader *r, double weight)
 {
 	next_component(r);
 	r->column[0][r->n - 1] = weight;
-	expect(r, "(");
+	reader_expect(r, "(");
 	r->column[1][r->n - 1] = read_number(r);
-	expect(r, ",");
+	reader_expect(r, ",");
 	r->column[2][r->n - 1] = read_number(r);
-	expect(r, ")");
+	reader_expect(r, ")");
 }
 
 static void
 read_label(Reader *r)
 {
-	expect(r, "\"");
+	reader_expect(r, "\"");
 	while (*r->at != '"')
 	{
 		if (*r->at == '\\')
@@ -237,7 +237,7 @@ read_label(Reader *r)
 
 /* Nothing may follow; then check the parameters and make the value. */
 static Datum
-finish(Reader *r, TnpDistributionKind kind, const double *params)
+reader_finish(Reader *r, TnpDistributionKind kind, const double *params)
 {
 	skip_spaces(r);
 	if (*r->at != '\0')
@@ -251,20 +251,20 @@ read_mixture(Reader *r)
 {
 	double	   *params;
 
-	expect(r, "(");
+	reader_expect(r, "(");
 	do
 	{
 		double		weight = read_number(r);
 
-		expect(r, "*");
-		expect(r, "normal");
+		reader_expect(r, "*");
+		reader_expect(r, "normal");
 		read_normal(r, weight);
-	} while (accept(r, "+"));
-	expect(r, ")");
+	} while (reader_accept(r, "+"));
+	reader_expect(r, ")");
 	params = palloc(3 * r->n * sizeof(double));
 	for (int i = 0; i < 3; i++)
 		memcpy(params + i * r->n, r->column[i], r->n * sizeof(double));
-	return finish(r, TNP_MIXTURE, params);
+	return reader_finish(r, TNP_MIXTURE, params);
 }
 
 static Datum
@@ -273,39 +273,39 @@ read_bars(Reader *r, TnpDistributionKind kind)
 	double	   *params,
 				border;
 
-	expect(r, "(");
+	reader_expect(r, "(");
 	border = read_number(r);
-	while (accept(r, "["))
+	while (reader_accept(r, "["))
 	{
 		next_component(r);
 		r->column[1][r->n - 1] = border;
 		r->column[0][r->n - 1] = read_number(r);
-		expect(r, "]");
+		reader_expect(r, "]");
 		border = read_number(r);
 	}
 	if (r->n == 0)
 		syntax_error(r, "\"[\"");
-	expect(r, ")");
+	reader_expect(r, ")");
 	params = palloc((2 * r->n + 1) * sizeof(double));
 	memcpy(params, r->column[0], r->n * sizeof(double));
 	memcpy(params + r->n, r->column[1], r->n * sizeof(double));
 	params[2 * r->n] = border;
-	return finish(r, kind, params);
+	return reader_finish(r, kind, params);
 }
 
 static Datum
 read_categorical(Reader *r)
 {
-	expect(r, "(");
+	reader_expect(r, "(");
 	do
 	{
 		read_label(r);
-		expect(r, ":");
+		reader_expect(r, ":");
 		next_component(r);
 		r->column[0][r->n - 1] = read_number(r);
-	} while (accept(r, ","));
-	expect(r, ")");
-	return finish(r, TNP_CLASSES, r->column[0]);
+	} while (reader_accept(r, ","));
+	reader_expect(r, ")");
+	return reader_finish(r, TNP_CLASSES, r->column[0]);
 }
 
 PG_FUNCTION_INFO_V1(posterior_distribution_in);
@@ -316,22 +316,22 @@ posterior_distribution_in(PG_FUNCTION_ARGS)
 
 	r.at = r.start;
 	initStringInfo(&r.labels);
-	if (accept(&r, "normal"))
+	if (reader_accept(&r, "normal"))
 	{
 		double		params[2];
 
 		read_normal(&r, 1);
 		params[0] = r.column[1][0];
 		params[1] = r.column[2][0];
-		return finish(&r, TNP_GAUSSIAN, params);
+		return reader_finish(&r, TNP_GAUSSIAN, params);
 	}
-	if (accept(&r, "mixture"))
+	if (reader_accept(&r, "mixture"))
 		return read_mixture(&r);
-	if (accept(&r, "bars_half_normal"))
+	if (reader_accept(&r, "bars_half_normal"))
 		return read_bars(&r, TNP_BARS_HALF_NORMAL);
-	if (accept(&r, "bars"))
+	if (reader_accept(&r, "bars"))
 		return read_bars(&r, TNP_BARS);
-	if (accept(&r, "categorical"))
+	if (reader_accept(&r, "categorical"))
 		return read_categorical(&r);
 	if (posterior_is_summary(r.start))
 		ereport(ERROR,

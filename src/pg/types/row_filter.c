@@ -343,7 +343,7 @@ posterior_parse(const char *sql, const char *what, const char *shown)
 
 /* The raw expression of "SELECT 1 FROM `source`", and its relation. */
 static Node *
-parse(const char *source, const char *shown, RangeVar **relation)
+filter_parse(const char *source, const char *shown, RangeVar **relation)
 {
 	List	   *statements = posterior_parse(psprintf("SELECT 1 FROM %s", source), "filter", shown);
 	SelectStmt *select;
@@ -362,7 +362,7 @@ parse(const char *source, const char *shown, RangeVar **relation)
 }
 
 static Node *
-analyse(Oid relation, Node *raw, const char *shown)
+filter_analyse(Oid relation, Node *raw, const char *shown)
 {
 	ParseState *state = make_parsestate(NULL);
 	Relation	rel = table_open(relation, AccessShareLock);
@@ -409,7 +409,7 @@ begin_printing(void)
 }
 
 static char *
-print(Oid relation, Node *condition)
+filter_print(Oid relation, Node *condition)
 {
 	int			level = begin_printing();
 	char *text = deparse_expression(
@@ -472,8 +472,8 @@ make_filter(Oid relation, Node *condition)
 	Size		size;
 
 	set_until("search_path", "pg_catalog");
-	text = print(relation, condition);
-	note_column(parse(psprintf("%s%s", before, text), text, &ignored), &p);
+	text = filter_print(relation, condition);
+	note_column(filter_parse(psprintf("%s%s", before, text), text, &ignored), &p);
 	AtEOXact_GUC(true, level);
 	if (p.n > 0)
 		qsort(p.places, p.n, sizeof(ColumnPlace), compare_places);
@@ -623,8 +623,8 @@ read_text(Oid relation, const char *condition)
 	Node	   *expression;
 
 	set_until("search_path", "pg_catalog");
-	expression =
-		analyse(relation, parse(psprintf("r WHERE %s", condition), condition, &ignored), condition);
+	expression = filter_analyse(
+		relation, filter_parse(psprintf("r WHERE %s", condition), condition, &ignored), condition);
 	AtEOXact_GUC(true, level);
 	return expression;
 }
@@ -716,8 +716,10 @@ posterior_make_row_filter(Oid relation, const char *condition)
 	RangeVar   *ignored;
 
 	return PointerGetDatum(make_filter(
-		relation, analyse(relation, parse(psprintf("r WHERE %s", condition), condition, &ignored),
-						  condition)));
+		relation,
+		filter_analyse(relation,
+					   filter_parse(psprintf("r WHERE %s", condition), condition, &ignored),
+					   condition)));
 }
 
 static bool
@@ -752,14 +754,14 @@ posterior_row_filter_query(Datum datum, const char *context, bool *stable)
 	if (expression == NULL)
 		expression = read_again(filter, context, &change);
 	*stable = *stable && !find_attributes(expression, NULL);
-	return print(filter->relation, expression);
+	return filter_print(filter->relation, expression);
 }
 
 /*
  * The condition for people and dumps, who also see what cannot be evaluated; NULL when it is gone.
  */
 static char *
-show(const RowFilter *filter)
+filter_show(const RowFilter *filter)
 {
 	Node	   *expression;
 	Change		change;
@@ -767,7 +769,7 @@ show(const RowFilter *filter)
 	if (is_gone(filter))
 		return NULL;
 	expression = kept_expression(filter, &change);
-	return expression != NULL ? print(filter->relation, expression) : text_now(filter);
+	return expression != NULL ? filter_print(filter->relation, expression) : text_now(filter);
 }
 
 /*
@@ -788,10 +790,10 @@ try_to_read(const char *text, char **reason)
 	{
 		int			level = begin_printing();
 		RangeVar   *relation;
-		Node	   *raw = parse(text, text, &relation);
+		Node	   *raw = filter_parse(text, text, &relation);
 		Oid			oid = RangeVarGetRelid(relation, AccessShareLock, false);
 
-		filter = make_filter(oid, analyse(oid, raw, text));
+		filter = make_filter(oid, filter_analyse(oid, raw, text));
 		AtEOXact_GUC(true, level);
 		ReleaseCurrentSubTransaction();
 		MemoryContextSwitchTo(memory);
@@ -848,7 +850,7 @@ posterior_row_filter_out(PG_FUNCTION_ARGS)
 
 	if (is_unread(filter))
 		PG_RETURN_CSTRING(pstrdup(text_of(filter)));
-	condition = show(filter);
+	condition = filter_show(filter);
 	if (condition == NULL)
 		PG_RETURN_CSTRING(pstrdup("-"));
 	PG_RETURN_CSTRING(
@@ -867,7 +869,7 @@ Datum
 posterior_row_filter_condition(PG_FUNCTION_ARGS)
 {
 	RowFilter  *filter = (RowFilter *) PG_DETOAST_DATUM(PG_GETARG_DATUM(0));
-	const char *condition = is_unread(filter) ? text_of(filter) : show(filter);
+	const char *condition = is_unread(filter) ? text_of(filter) : filter_show(filter);
 
 	if (condition == NULL)
 		PG_RETURN_NULL();

@@ -100,7 +100,7 @@ count_inserted(Relation relation)
 }
 
 static void
-check_trigger(FunctionCallInfo fcinfo, bool for_rows)
+trigger_check(FunctionCallInfo fcinfo, bool for_rows)
 {
 	if (!CALLED_AS_TRIGGER(fcinfo))
 		ereport(ERROR,
@@ -127,7 +127,7 @@ posterior_note_statement(PG_FUNCTION_ARGS)
 {
 	TriggerData *data = (TriggerData *) fcinfo->context;
 
-	check_trigger(fcinfo, false);
+	trigger_check(fcinfo, false);
 	/* without an xid nothing has been written; of rows that were inserted the row trigger tells */
 	if (posterior_is_shared && TransactionIdIsValid(GetTopTransactionIdIfAny())
 		&& !TRIGGER_FIRED_BY_INSERT(data->tg_event))
@@ -147,7 +147,7 @@ posterior_note_change(PG_FUNCTION_ARGS)
 {
 	TriggerData *data = (TriggerData *) fcinfo->context;
 
-	check_trigger(fcinfo, true);
+	trigger_check(fcinfo, true);
 	if (posterior_is_shared)
 		writes_find(RelationGetRelid(data->tg_relation))->other = true;
 	return PointerGetDatum(NULL);
@@ -163,7 +163,7 @@ posterior_note_insert(PG_FUNCTION_ARGS)
 	PosteriorNewRows *rows;
 	Oid			file;
 
-	check_trigger(fcinfo, true);
+	trigger_check(fcinfo, true);
 	if (!posterior_is_shared)
 		return PointerGetDatum(NULL);
 	writes = writes_find(RelationGetRelid(data->tg_relation));
@@ -213,7 +213,7 @@ posterior_write_tracker_inserted(Relation relation, PosteriorNewRows *rows)
 
 /* Tell the writer logs of all tables that were written what was done to them. */
 static void
-tell(void)
+writes_record(void)
 {
 	for (TableWrites *writes = all_writes; writes != NULL; writes = writes->next)
 	{
@@ -238,14 +238,14 @@ at_transaction_end(XactEvent event, void *arg)
 		case XACT_EVENT_PRE_COMMIT:
 		case XACT_EVENT_PRE_PREPARE:
 			if (GUARD(LOGGED_BEFORE_COMMIT, true))
-				tell();
+				writes_record();
 			break;
 		case XACT_EVENT_COMMIT:
 			if (!GUARD(LOGGED_BEFORE_COMMIT, true))
 			{
 				/* other backends run now */
 				pg_usleep(all_writes != NULL ? 2000 : 0);
-				tell();
+				writes_record();
 			}
 			for (TableWrites *writes = all_writes; writes != NULL; writes = writes->next)
 				if (writes->log >= 0

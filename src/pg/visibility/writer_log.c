@@ -66,7 +66,7 @@ own_xid(void)
 
 /* A table in the list of those that have writer logs. */
 static uint64
-watched(Oid relation)
+watched_key(Oid relation)
 {
 	return (uint64) posterior_incarnation() << 32 | relation;
 }
@@ -79,7 +79,7 @@ watched(Oid relation)
 static int
 log_find(Oid relation)
 {
-	uint64		lookup = watched(relation);
+	uint64		lookup = watched_key(relation);
 
 	pg_memory_barrier();
 	for (int i = 0; i < POSTERIOR_WRITER_LOGS; i++)
@@ -90,7 +90,7 @@ log_find(Oid relation)
 
 /* Lock the writer log of this number if it is the table's. */
 static PosteriorWriterLog *
-lock_number(Oid relation, LWLockMode mode, int number)
+log_lock_number(Oid relation, LWLockMode mode, int number)
 {
 	PosteriorWriterLog *log = &shared->logs[number];
 
@@ -107,7 +107,7 @@ log_lock(Oid relation, LWLockMode mode, int *number)
 {
 	static int	last = 0;		/* a session mostly writes one table: look there first */
 
-	if (pg_atomic_read_u64(&shared->watched[last]) != watched(relation))
+	if (pg_atomic_read_u64(&shared->watched[last]) != watched_key(relation))
 	{
 		int			found = log_find(relation);
 
@@ -120,7 +120,7 @@ log_lock(Oid relation, LWLockMode mode, int *number)
 	 * it may have become another table's meanwhile: then the writer log that this one may have now
 	 * has entered us when it was made
 	 */
-	return lock_number(relation, mode, *number);
+	return log_lock_number(relation, mode, *number);
 }
 
 static void
@@ -133,7 +133,7 @@ log_unlock(int number)
 
 /* The entry of a transaction, or NULL. */
 static PosteriorWriter *
-find_writer(PosteriorWriterLog *log, uint64 xid)
+log_find_writer(PosteriorWriterLog *log, uint64 xid)
 {
 	for (int i = log->n - 1; i >= 0; i--)
 		if (log->xids[i] == xid)
@@ -143,7 +143,7 @@ find_writer(PosteriorWriterLog *log, uint64 xid)
 
 /* Whether a snapshot sees that a transaction has ended. */
 static bool
-ended_for(uint64 xid, uint64 xmin, uint64 xmax, Snapshot s)
+xid_ended_for(uint64 xid, uint64 xmin, uint64 xmax, Snapshot s)
 {
 	if (xid >= xmax)
 		return false;
@@ -157,14 +157,14 @@ ended_for(uint64 xid, uint64 xmin, uint64 xmax, Snapshot s)
 
 /* Forget those that have ended for the snapshot z; true if there were any. */
 static bool
-forget_ended(PosteriorWriterLog *log, Snapshot z)
+log_forget_ended(PosteriorWriterLog *log, Snapshot z)
 {
 	uint64		xmin = full_xid(z->xmin),
 				xmax = full_xid(z->xmax);
 	int			kept = 0;
 
 	for (int i = 0; i < log->n; i++)
-		if (!ended_for(log->xids[i], xmin, xmax, z))
+		if (!xid_ended_for(log->xids[i], xmin, xmax, z))
 		{
 			log->xids[kept] = log->xids[i];
 			log->writers[kept++] = log->writers[i];
@@ -179,9 +179,9 @@ forget_ended(PosteriorWriterLog *log, Snapshot z)
 
 /* Make room for an entry: forget those that have ended, or if there are none, the oldest. */
 static void
-forget(PosteriorWriterLog *log, Snapshot z)
+log_forget_some(PosteriorWriterLog *log, Snapshot z)
 {
-	if (forget_ended(log, z))
+	if (log_forget_ended(log, z))
 		return;
 	if (GUARD(LOW_RISES, log->low <= log->xids[0]))
 		log->low = log->xids[0] + 1;
@@ -191,7 +191,7 @@ forget(PosteriorWriterLog *log, Snapshot z)
 }
 
 static void
-set_rows(PosteriorWriter *w, const PosteriorInserted *rows)
+writer_set_rows(PosteriorWriter *w, const PosteriorInserted *rows)
 {
 	w->other = rows == NULL;
 	if (rows != NULL)
@@ -205,7 +205,7 @@ set_rows(PosteriorWriter *w, const PosteriorInserted *rows)
 
 /* Add an entry. There is room. */
 static void
-add_writer(PosteriorWriterLog *log, uint64 xid, const PosteriorInserted *rows, bool ddl)
+log_add_writer(PosteriorWriterLog *log, uint64 xid, const PosteriorInserted *rows, bool ddl)
 {
 	PosteriorWriter *w = &log->writers[log->n];
 
@@ -213,7 +213,7 @@ add_writer(PosteriorWriterLog *log, uint64 xid, const PosteriorInserted *rows, b
 	w->sequence = log->next++;
 	w->status = POSTERIOR_STATUS_UNKNOWN;
 	w->ddl = ddl;
-	set_rows(w, rows);
+	writer_set_rows(w, rows);
 }
 
 /*
@@ -223,12 +223,12 @@ add_writer(PosteriorWriterLog *log, uint64 xid, const PosteriorInserted *rows, b
  * noted.
  */
 static void
-change_writer(PosteriorWriter *w, const PosteriorInserted *rows, bool ddl)
+writer_change(PosteriorWriter *w, const PosteriorInserted *rows, bool ddl)
 {
 	if (rows != NULL && !(w->ddl ? GUARD(DDL_STAYS, true) : GUARD(OTHER_STAYS, true)))
 	{
 		w->ddl = false;
-		set_rows(w, rows);
+		writer_set_rows(w, rows);
 		return;
 	}
 	w->other = true;
@@ -240,7 +240,7 @@ change_writer(PosteriorWriter *w, const PosteriorInserted *rows, bool ddl)
  * none.
  */
 static int
-enter(Oid relation, uint64 xid, const PosteriorInserted *rows, bool ddl)
+log_enter(Oid relation, uint64 xid, const PosteriorInserted *rows, bool ddl)
 {
 	for (;;)
 	{
@@ -251,13 +251,13 @@ enter(Oid relation, uint64 xid, const PosteriorInserted *rows, bool ddl)
 
 		if (log == NULL)
 			return -1;
-		w = find_writer(log, xid);
+		w = log_find_writer(log, xid);
 		if (w != NULL || log->n < POSTERIOR_WRITERS)
 		{
 			if (w != NULL)
-				change_writer(w, rows, ddl);
+				writer_change(w, rows, ddl);
 			else
-				add_writer(log, xid, rows, ddl);
+				log_add_writer(log, xid, rows, ddl);
 			log_unlock(number);
 			return number;
 		}
@@ -268,7 +268,7 @@ enter(Oid relation, uint64 xid, const PosteriorInserted *rows, bool ddl)
 		if (log == NULL)
 			return -1;
 		if (log->n == POSTERIOR_WRITERS)
-			forget(log, z);
+			log_forget_some(log, z);
 		log_unlock(number);
 	}
 }
@@ -283,7 +283,7 @@ posterior_writer_log_record(Oid relation, const PosteriorInserted *rows)
 	uint64		xid = own_xid();
 
 	posterior_shared_attach();
-	return enter(relation, xid, rows, false);
+	return log_enter(relation, xid, rows, false);
 }
 
 void
@@ -292,7 +292,7 @@ posterior_writer_log_record_ddl(Oid relation)
 	uint64		xid = own_xid();
 
 	posterior_shared_attach();
-	enter(relation, xid, NULL, true);
+	log_enter(relation, xid, NULL, true);
 }
 
 bool
@@ -311,7 +311,7 @@ posterior_writer_log_mark_dirty(Oid relation, int number)
 }
 
 static void
-add_due(PosteriorDue *due, int *n, const PosteriorWriterLog *log)
+due_add(PosteriorDue *due, int *n, const PosteriorWriterLog *log)
 {
 	int			i = 0;
 
@@ -335,7 +335,7 @@ posterior_writer_log_due(PosteriorDue *due)
 
 		LWLockAcquire(posterior_part_lock(&posterior_writer_log_part, i), LW_SHARED);
 		if (OidIsValid(log->relation) && (log->dirty || log->later != 0))
-			add_due(due, &n, log);
+			due_add(due, &n, log);
 		LWLockRelease(posterior_part_lock(&posterior_writer_log_part, i));
 	}
 	return n;
@@ -390,7 +390,7 @@ posterior_writer_log_record_all(void)
 			relations[n++] = shared->logs[i].relation;
 	posterior_unlock();
 	for (int i = 0; i < n; i++)
-		enter(relations[i], xid, NULL, true);
+		log_enter(relations[i], xid, NULL, true);
 }
 
 /* ---- making a writer log --------------------------------------------------------------------- */
@@ -400,14 +400,14 @@ posterior_writer_log_record_all(void)
  * a writer log, nobody knows.
  */
 static void
-add_running(PosteriorWriterLog *log, uint64 xid)
+log_add_running(PosteriorWriterLog *log, uint64 xid)
 {
-	PosteriorWriter *w = find_writer(log, xid);
+	PosteriorWriter *w = log_find_writer(log, xid);
 
 	if (w == NULL)
-		add_writer(log, xid, NULL, false);
+		log_add_writer(log, xid, NULL, false);
 	else
-		change_writer(w, NULL, false);
+		writer_change(w, NULL, false);
 }
 
 /*
@@ -455,7 +455,7 @@ log_make(Oid relation)
 	log->next = 1;
 	log->low = log->floor = 0;
 	log->n = 0;
-	pg_atomic_write_u64(&shared->watched[number], watched(relation));
+	pg_atomic_write_u64(&shared->watched[number], watched_key(relation));
 	log_unlock(number);
 	posterior_unlock();
 	/* see log_find */
@@ -470,13 +470,13 @@ log_make(Oid relation)
 		bool		fits = z->xcnt + (next - xmax) + log->n + 1 <= POSTERIOR_WRITERS;
 
 		for (uint32 i = 0; GUARD(RUNNING_ENTERED, fits && i < z->xcnt); i++)
-			add_running(log, full_xid(z->xip[i]));
+			log_add_running(log, full_xid(z->xip[i]));
 		for (uint64 xid = xmax; GUARD(LATER_ENTERED, fits && xid < next); xid++)
 			if (TransactionIdIsNormal((TransactionId) xid))
-				add_running(log, xid);
+				log_add_running(log, xid);
 		/* a snapshot does not contain the transaction that takes it */
 		if (GUARD(MAKER_ENTERED, fits && own != 0))
-			add_running(log, own);
+			log_add_running(log, own);
 		if (!fits)
 			log->low = next;
 		log->floor = xmax;
@@ -489,7 +489,7 @@ log_make(Oid relation)
 
 /* Whether a snapshot is late enough for what the writer log has forgotten. */
 static bool
-late_enough(const PosteriorWriterLog *log, uint64 xmin, uint64 xmax, bool quiet)
+log_is_late_enough(const PosteriorWriterLog *log, uint64 xmin, uint64 xmax, bool quiet)
 {
 	/* an earlier snapshot may have an equal xmax, unless nothing was running in this one */
 	if (xmax < log->floor || GUARD(QUIET_AT_FLOOR, xmax == log->floor && !quiet))
@@ -521,7 +521,7 @@ log_copy(Oid relation, PosteriorWriterLog *copy)
  * asked.
  */
 static PosteriorWriterStatus
-ask_log(uint64 xid)
+xid_status(uint64 xid)
 {
 	TransactionId asked = (TransactionId) xid;
 	PosteriorWriterStatus status = POSTERIOR_FORGOTTEN;
@@ -539,7 +539,7 @@ ask_log(uint64 xid)
  * Have the writer log, of which this is a copy, remember what has been found out about its writers.
  */
 static void
-remember(const PosteriorWriterLog *copy)
+log_remember(const PosteriorWriterLog *copy)
 {
 	int			number;
 	PosteriorWriterLog *log = log_lock(copy->relation, LW_SHARED, &number);
@@ -549,7 +549,7 @@ remember(const PosteriorWriterLog *copy)
 	for (int i = 0; i < copy->n; i++)
 	{
 		PosteriorWriter *w = copy->writers[i].status != POSTERIOR_STATUS_UNKNOWN
-							   ? find_writer(log, copy->xids[i])
+							   ? log_find_writer(log, copy->xids[i])
 							   : NULL;
 
 		if (w != NULL)
@@ -563,7 +563,7 @@ remember(const PosteriorWriterLog *copy)
  * False if the commit log does not know: then the writer log forgets them.
  */
 static bool
-learn(PosteriorWriterLog *copy, Snapshot s)
+log_learn(PosteriorWriterLog *copy, Snapshot s)
 {
 	uint64		xmin = full_xid(s->xmin),
 				xmax = full_xid(s->xmax);
@@ -573,9 +573,9 @@ learn(PosteriorWriterLog *copy, Snapshot s)
 	{
 		PosteriorWriter *w = &copy->writers[i];
 
-		if (w->status != POSTERIOR_STATUS_UNKNOWN || !ended_for(copy->xids[i], xmin, xmax, s))
+		if (w->status != POSTERIOR_STATUS_UNKNOWN || !xid_ended_for(copy->xids[i], xmin, xmax, s))
 			continue;
-		w->status = ask_log(copy->xids[i]);
+		w->status = xid_status(copy->xids[i]);
 		if (w->status == POSTERIOR_FORGOTTEN)
 		{
 			Snapshot	z = GetLatestSnapshot();
@@ -584,7 +584,7 @@ learn(PosteriorWriterLog *copy, Snapshot s)
 
 			if (log != NULL)
 			{
-				forget_ended(log, z);
+				log_forget_ended(log, z);
 				log_unlock(number);
 			}
 			return false;
@@ -592,12 +592,12 @@ learn(PosteriorWriterLog *copy, Snapshot s)
 		learned = learned || w->status != POSTERIOR_STATUS_UNKNOWN;
 	}
 	if (learned)
-		remember(copy);
+		log_remember(copy);
 	return true;
 }
 
 static bool
-was_seen(const PosteriorSnapshotMark *mark, const PosteriorWriter *w, uint64 xid)
+mark_saw(const PosteriorSnapshotMark *mark, const PosteriorWriter *w, uint64 xid)
 {
 	if (GUARD(MARK_SEQUENCE, w->sequence >= mark->next))
 		return false;
@@ -609,7 +609,7 @@ was_seen(const PosteriorSnapshotMark *mark, const PosteriorWriter *w, uint64 xid
 
 /* Add a writer's rows to those that are new; false when they are not known or too many. */
 static bool
-add_new(const PosteriorWriter *w, Oid file, PosteriorNewRows *more)
+writer_add_new(const PosteriorWriter *w, Oid file, PosteriorNewRows *more)
 {
 	const PosteriorInserted *rows = &w->rows;
 
@@ -643,9 +643,9 @@ posterior_writer_log_compare(Oid relation, Oid file, Snapshot s,
 			if (!log_copy(relation, log))
 				return POSTERIOR_UNKNOWN;
 		}
-		if (GUARD(OWN_WRITES, own != 0 && find_writer(log, own) != NULL))
+		if (GUARD(OWN_WRITES, own != 0 && log_find_writer(log, own) != NULL))
 			return POSTERIOR_UNKNOWN;
-	} while (!learn(log, s));
+	} while (!log_learn(log, s));
 	mark->generation = log->generation;
 	mark->next = log->next;
 	mark->xmin = full_xid(s->xmin);
@@ -654,7 +654,7 @@ posterior_writer_log_compare(Oid relation, Oid file, Snapshot s,
 	mark->quiet = s->xcnt == 0 && !GUARD(READER_NOT_QUIET, own != 0);
 	mark->n_unseen = 0;
 	/* it has not been forgotten as one that has ended */
-	if (!late_enough(log, mark->xmin, mark->xmax, s->xcnt == 0))
+	if (!log_is_late_enough(log, mark->xmin, mark->xmax, s->xcnt == 0))
 	{
 		pfree(log);
 		return POSTERIOR_UNKNOWN;
@@ -662,7 +662,7 @@ posterior_writer_log_compare(Oid relation, Oid file, Snapshot s,
 	/* numbers of a writer log that was made anew begin anew */
 	if (GUARD(GENERATION_MATCHES, earlier != NULL && earlier->generation != log->generation))
 		earlier = NULL;
-	if (earlier == NULL || !late_enough(log, earlier->xmin, earlier->xmax, earlier->quiet))
+	if (earlier == NULL || !log_is_late_enough(log, earlier->xmin, earlier->xmax, earlier->quiet))
 	{
 		earlier = NULL;
 		verdict = POSTERIOR_OTHER;
@@ -681,7 +681,7 @@ posterior_writer_log_compare(Oid relation, Oid file, Snapshot s,
 		 * the snapshot before the commit log: a transaction is in the log before it has ended for
 		 * snapshots
 		 */
-		ended = ended_for(xid, mark->xmin, mark->xmax, s);
+		ended = xid_ended_for(xid, mark->xmin, mark->xmax, s);
 		committed = ended && w->status == POSTERIOR_COMMITTED;
 		if (!GUARD(SNAPSHOT_FIRST, true))
 		{
@@ -694,9 +694,9 @@ posterior_writer_log_compare(Oid relation, Oid file, Snapshot s,
 		/* a change of triggers that is not seen may be committed: writes may be unrecorded */
 		if (GUARD(DDL_SEEN, w->ddl && !seen && !(ended && !committed)))
 			verdict = POSTERIOR_UNKNOWN;
-		if (earlier != NULL && seen != was_seen(earlier, w, xid) && verdict != POSTERIOR_UNKNOWN
+		if (earlier != NULL && seen != mark_saw(earlier, w, xid) && verdict != POSTERIOR_UNKNOWN
 			&& verdict != POSTERIOR_OTHER)
-			verdict = seen && add_new(w, file, more) ? POSTERIOR_MORE : POSTERIOR_OTHER;
+			verdict = seen && writer_add_new(w, file, more) ? POSTERIOR_MORE : POSTERIOR_OTHER;
 	}
 	pfree(log);
 	return verdict;
