@@ -47,6 +47,14 @@ posterior_no_memory(TnpError *error)
 	return TNP_NO_MEMORY;
 }
 
+void
+posterior_raise_no_memory(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OUT_OF_MEMORY),
+			 errmsg("out of memory")));
+}
+
 static int
 error_sqlstate(TnpStatus status)
 {

@@ -20,6 +20,9 @@ extern int	posterior_fault_sqlstate;
 /* TNP_NO_MEMORY, with its description. */
 TnpStatus	posterior_no_memory(TnpError *error);
 
+/* Raise 53200: out of memory. */
+pg_noreturn extern void posterior_raise_no_memory(void);
+
 /* Memory of a context of any size that PostgreSQL allows; NULL where there is none. */
 void	   *posterior_alloc_or_null(MemoryContext context, size_t size);
 

@@ -1,27 +1,51 @@
 /*
- * lookup.c: encodings for call sites: from a run of the cache, by appending to one, by copying the
- * rows that are common, or built.
+ * lookup.c: the search for the encoding of given rows, and its making.
  *
- * Between becoming the writer of a run and yielding it only the engine, the device's client and the
- * arena are called, none of which raises: so no error can leave a claim behind.
+ * A search begins with a key (entry_key.h): what all rows of an entry depend on, with a hash of the
+ * base rows, that is the prefix and the rows of the statistics. Entries of this key are compared
+ * with the wanted rows, byte by byte (posterior_entry_search), and the longest common beginning
+ * decides:
  *
- * Runs for a device are runs of their own, told from those of the CPU by their key: they hold the
- * rows, and the server has keys and values of them.
+ *   all rows are there          the entry is used                          CACHE_LOOKUP_READ
+ *   they continue the entry     they are appended to it, if it has room    CACHE_LOOKUP_EXTENSION
+ *   they leave it at some row   a new entry begins with a copy of the      CACHE_LOOKUP_EXTENSION
+ *                               common rows; one without room is replaced
+ *   no entry has the base rows  a new entry is built                       CACHE_LOOKUP_REBUILD
+ *   others may not use them,    a copy or an encoding for this session     CACHE_LOOKUP_PRIVATE
+ *   or the arena has no room    alone
+ *
+ * Waiting. An entry that is being built has no length yet: a search that finds nothing else waits
+ * for it instead of building the same. A search that wants to append to a claimed entry waits for
+ * the claim to end. After each wait the search begins anew, since anything may have happened; no
+ * lock, pin or claim is held while it begins anew, and a cancel is heeded there.
+ *
+ * Claims and errors. Only the claim's holder writes to an entry, and nothing ends a claim but its
+ * holder (entries.c). So no error may be raised between claim and yield: in that stretch only the
+ * engine, the device's client and the arena are called, which report failures by status. A failure
+ * is kept in the Attempt (`broken`) and raised by attempt_raise_broken() when the claim has ended.
+ *
+ * Publishing. A new entry is announced first, claimed and without a length; then it is filled, and
+ * published complete or taken from the directory. The handle has a pin from the announcement on.
+ *
+ * Devices. Entries for a device are entries of their own, told from those of the CPU by their key:
+ * they hold the rows, and the server process has the keys and values. A published entry has been
+ * encoded there (posterior_cached_settle). Where the device fails and posterior.on_device_error is
+ * cpu, the search returns NULL and is repeated for the CPU.
+ *
+ * Called in a transaction, from the functions that statements call and from the worker; never from
+ * callbacks of transactions, since it may raise.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "pg/cache/lookup.h"
 
-#include "pg/cache/route.h"
 #include "pg/base/bridge.h"
+#include "pg/cache/route.h"
 #include "pg/models/engine_env.h"
-#include "pg/device/device_client.h"
-#include "pg/shmem/progress.h"
 #include "pg/models/row_limit.h"
+#include "pg/shmem/progress.h"
 
 #include "miscadmin.h"
-#include "storage/ipc.h"
-#include "utils/memutils.h"
 
 int			posterior_cache_mode = POSTERIOR_CACHE_ON;
 
@@ -31,94 +55,13 @@ typedef struct Attempt
 	const PosteriorLookup *w;
 	bool		device;			/* for a device */
 	bool		full;			/* the arena has no room */
-	bool		failed;			/* the device did, and the CPU may answer instead */
-	/* `error` is to be raised, once the run that it began from is not claimed any more */
-	bool		broken;
+	bool		broken;			/* `error` is to be raised, when no entry is claimed any more */
 	TnpError	error;
 } Attempt;
 
-static dlist_head held = DLIST_STATIC_INIT(held);
-
-/* At the end of the process memory contexts are not reset: let go of what call sites still hold. */
-static void
-handles_release_all(int code, Datum argument)
-{
-	dlist_mutable_iter iter;
-
-	dlist_foreach_modify(iter, &held)
-	{
-		PosteriorContextHandle *e = dlist_container(PosteriorContextHandle, node, iter.cur);
-
-		dlist_delete(&e->node);
-		if (e->entry != NULL)
-			posterior_entry_unpin(e->entry);
-	}
-	posterior_models_exit();
-}
-
-/* An empty one; NULL without memory, so that callers can let go of what they have. */
+/* Release a half-made handle; attempt_raise_broken() raises the error when the claim has ended. */
 static PosteriorContextHandle *
-handle_make(PosteriorModel *model, int n_features, const uint8 *classes,
-			const PosteriorLabelList *labels)
-{
-	static bool registered = false;
-	Size		head = MAXALIGN(sizeof(PosteriorContextHandle));
-	PosteriorContextHandle *e;
-
-	if (!registered && posterior_is_shared)
-	{
-		on_shmem_exit(handles_release_all, (Datum) 0);
-		registered = true;
-	}
-	e = MemoryContextAllocExtended(TopMemoryContext, head + n_features + labels->bytes,
-								   MCXT_ALLOC_ZERO | MCXT_ALLOC_NO_OOM);
-	if (e == NULL)
-		return NULL;
-	e->classes = (uint8 *) e + head;
-	memcpy(e->classes, classes, n_features);
-	e->n_features = n_features;
-	e->labels = (PosteriorLabelList) {labels->n, labels->bytes, (char *) e->classes + n_features};
-	if (labels->bytes > 0)
-		memcpy((char *) e->labels.text, labels->text, labels->bytes);
-	e->model = model;
-	posterior_model_acquire(model);
-	dlist_push_head(&held, &e->node);
-	return e;
-}
-
-void
-posterior_handle_release(PosteriorContextHandle *e)
-{
-	if (e->other_provider != NULL)
-		posterior_handle_release(e->other_provider);
-	dlist_delete(&e->node);
-	posterior_cached_free(e->cached);
-	if (e->entry != NULL)
-		posterior_entry_unpin(e->entry);
-	posterior_model_release(e->model);
-	pfree(e);
-}
-
-/*
- * Let go of a half-made encoding and raise what the engine reports; or return NULL, when it is the
- * device that failed and the CPU may answer.
- */
-static PosteriorContextHandle *
-handle_fail(Attempt *a, PosteriorContextHandle *e, const TnpError *error)
-{
-	char		name[NAMEDATALEN];
-
-	strlcpy(name, e->model->name, sizeof(name));
-	posterior_handle_release(e);
-	if (error->status != POSTERIOR_FAULT || !posterior_may_fall_back(error))
-		posterior_raise(error, name);
-	a->failed = true;
-	return NULL;
-}
-
-/* The same for one who has a claim to give up first: raise_broken does the rest. */
-static PosteriorContextHandle *
-handle_break_off(Attempt *a, PosteriorContextHandle *e, const TnpError *error)
+attempt_break_off(Attempt *a, PosteriorContextHandle *e, const TnpError *error)
 {
 	posterior_handle_release(e);
 	a->error = *error;
@@ -126,46 +69,18 @@ handle_break_off(Attempt *a, PosteriorContextHandle *e, const TnpError *error)
 	return NULL;
 }
 
+/* Raise the error, or return NULL if the CPU may answer instead of the device. */
 static PosteriorContextHandle *
-attempt_raise_broken(Attempt *a)
+attempt_raise_broken(const Attempt *a)
 {
 	if (a->error.status != POSTERIOR_FAULT || !posterior_may_fall_back(&a->error))
 		posterior_raise(&a->error, a->w->model->name);
-	a->failed = true;
 	return NULL;
 }
 
-pg_noreturn static void
-raise_no_memory(void)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_OUT_OF_MEMORY),
-			 errmsg("out of memory")));
-}
+/* ---- encoding -------------------------------------------------------------------------------- */
 
-PosteriorContextHandle *
-posterior_handle_of_entry(PosteriorModel *model, int n_features, const uint8 *classes,
-						  const PosteriorLabelList *labels, PosteriorCacheEntry *entry, int64 n)
-{
-	PosteriorContextHandle *e = handle_make(model, n_features, classes, labels);
-	TnpError	error;
-
-	if (e == NULL)
-	{
-		posterior_entry_unpin(entry);
-		raise_no_memory();
-	}
-	e->entry = entry;
-	if (posterior_cached_first(model, entry->cached, n, &e->cached, &error) != TNP_OK)
-	{
-		Attempt		none = {0};
-
-		return handle_fail(&none, e, &error);
-	}
-	return e;
-}
-
-#define CHUNK 1024				/* rows appended between two looks of whoever watches */
+#define CHUNK 1024				/* rows between two reports of progress */
 #define DEVICE_CHUNK 262144
 
 /* Append the rows from `from` on. */
@@ -187,19 +102,16 @@ attempt_append_rest(const Attempt *a, PosteriorCachedContext *b, int64 from, Tnp
 	return status;
 }
 
-/* Rows that must be there before others can be appended: the prefix and those of the statistics. */
+/* The base rows, to which others can be appended: the prefix and those of the statistics. */
 static int64
 lookup_base_rows(const PosteriorLookup *w)
 {
-	int64		settled = Max(w->prefix, (int64) tnp_model_info(w->model->model)->min_rows);
+	int64		n_base = Max(w->prefix, (int64) tnp_model_info(w->model->model)->min_rows);
 
-	return Min(settled, w->rows.n);
+	return Min(n_base, w->rows.n);
 }
 
-/*
- * Build the first rows, to which the rest can be appended. All of them, where the model takes rows
- * only as a whole.
- */
+/* Build the base rows; all rows, where the model takes them only as a whole. */
 static TnpStatus
 attempt_build_first(const Attempt *a, PosteriorCachedContext **built, TnpError *error)
 {
@@ -216,14 +128,14 @@ static PosteriorContextHandle *
 attempt_build_private(Attempt *a)
 {
 	PosteriorContextHandle *e =
-		handle_make(a->w->model, a->w->rows.n_features, a->w->classes, &a->w->labels);
+		posterior_handle_make(a->w->model, a->w->rows.n_features, a->w->classes, &a->w->labels);
 	TnpError	error;
 
 	if (e == NULL)
-		raise_no_memory();
+		posterior_raise_no_memory();
 	if (attempt_build_first(a, &e->cached, &error) != TNP_OK
 		|| attempt_append_rest(a, e->cached, posterior_cached_rows(e->cached), &error) != TNP_OK)
-		return handle_fail(a, e, &error);
+		return posterior_handle_fail(e, &error);
 	return e;
 }
 
@@ -235,10 +147,7 @@ posterior_handle_build_uncached(const PosteriorLookup *w)
 	return attempt_build_private(&a);
 }
 
-/*
- * An encoding of one's own that begins with the first `common` rows of a run, whose pin is taken
- * over.
- */
+/* A private encoding that begins with the first `common` rows of an entry; takes over its pin. */
 static PosteriorContextHandle *
 attempt_copy_private(Attempt *a, PosteriorCacheEntry *entry, int64 common)
 {
@@ -250,19 +159,21 @@ attempt_copy_private(Attempt *a, PosteriorCacheEntry *entry, int64 common)
 
 	if (posterior_cached_copy(w->model, e->cached, common, w->rows.n, false, &own, &error)
 		!= TNP_OK)
-		return handle_fail(a, e, &error);
+		return posterior_handle_fail(e, &error);
 	posterior_cached_free(e->cached);
 	e->cached = own;
 	e->entry = NULL;
 	posterior_entry_unpin(entry);
 	if (attempt_append_rest(a, own, common, &error) != TNP_OK)
-		return handle_fail(a, e, &error);
+		return posterior_handle_fail(e, &error);
 	return e;
 }
 
+/* ---- entries --------------------------------------------------------------------------------- */
+
 /*
- * Room that a run is given beyond its rows: enough that appending one by one copies each row a few
- * times in all.
+ * Rows that an entry has room for: enough that appending one by one copies each row a few times in
+ * all.
  */
 static int64
 lookup_capacity(const PosteriorLookup *w)
@@ -270,7 +181,7 @@ lookup_capacity(const PosteriorLookup *w)
 	return w->grows ? w->rows.n + w->rows.n / 4 + 64 : w->rows.n;
 }
 
-/* Bytes that a run of this many rows takes, roughly and not less. */
+/* Bytes of an entry for this many rows, roughly and not less. */
 static Size
 entry_size_estimate(const Attempt *a, int64 capacity)
 {
@@ -281,7 +192,9 @@ entry_size_estimate(const Attempt *a, int64 capacity)
 		 + 65536;
 }
 
-/* A copy of a body in the arena, evicting others as needed. TNP_NO_MEMORY when it does not fit. */
+/*
+ * A copy in the arena, other entries being evicted as needed. TNP_NO_MEMORY where it does not fit.
+ */
 static TnpStatus
 cached_keep(const Attempt *a, PosteriorCachedContext *b, int64 n, int64 capacity,
 			PosteriorCachedContext **kept, TnpError *error)
@@ -305,8 +218,8 @@ cached_keep(const Attempt *a, PosteriorCachedContext *b, int64 n, int64 capacity
 }
 
 /*
- * Build the first rows and put them into the arena. If they do not fit there, all rows are built
- * all the same, in e.
+ * Build the base rows, put them into the arena, and append the rest. If they do not fit there, all
+ * rows are built nevertheless, in e: TNP_NO_MEMORY, and a->full.
  */
 static TnpStatus
 attempt_build_kept(Attempt *a, PosteriorContextHandle *e, PosteriorCachedContext **kept,
@@ -332,16 +245,17 @@ attempt_build_kept(Attempt *a, PosteriorContextHandle *e, PosteriorCachedContext
 }
 
 /*
- * A new run with all rows: the first `common` of `from` (claimed and pinned, or NULL) and the rest.
- * NULL when another session builds the same, when there is no room (a->full), or when it cannot be
- * made (a->broken). Raises nothing, for `from` is claimed.
+ * A new entry with all rows: the first `common` of `from`, which is claimed and pinned or NULL, and
+ * the rest. NULL where another session builds an entry of this key, where there is no room
+ * (a->full), or where it failed (a->broken). Raises nothing, since `from` is claimed.
  */
 static PosteriorContextHandle *
 attempt_build_entry(Attempt *a, const PosteriorEntryKey *key, PosteriorCacheEntry *from,
 					int64 common)
 {
 	const PosteriorLookup *w = a->w;
-	PosteriorContextHandle *e = handle_make(w->model, w->rows.n_features, w->classes, &w->labels);
+	PosteriorContextHandle *e =
+		posterior_handle_make(w->model, w->rows.n_features, w->classes, &w->labels);
 	PosteriorCacheEntry *entry =
 		e != NULL ? posterior_entry_announce(key, w->model, &a->full) : NULL;
 	PosteriorCachedContext *kept = NULL;
@@ -372,7 +286,7 @@ attempt_build_entry(Attempt *a, const PosteriorEntryKey *key, PosteriorCacheEntr
 	{
 		posterior_entry_publish(entry, kept);
 		if (posterior_cached_first(w->model, kept, w->rows.n, &e->cached, &error) != TNP_OK)
-			return handle_break_off(a, e, &error);
+			return attempt_break_off(a, e, &error);
 		return e;
 	}
 	posterior_cached_free(kept);
@@ -390,279 +304,179 @@ attempt_build_entry(Attempt *a, const PosteriorEntryKey *key, PosteriorCacheEntr
 		posterior_handle_release(e);
 		return NULL;
 	}
-	return handle_break_off(a, e, &error);
+	return attempt_break_off(a, e, &error);
 }
 
-/* Append to a claimed run what it lacks; the claim ends. */
-static TnpStatus
-entry_append(const PosteriorLookup *w, PosteriorCacheEntry *entry, int64 common, TnpError *error)
+/* Append to a claimed entry what it lacks, and end the claim. NULL if the device has failed. */
+static PosteriorContextHandle *
+attempt_append(Attempt *a, PosteriorCacheEntry *entry, int64 common)
 {
+	const PosteriorLookup *w = a->w;
 	TnpRows		more = posterior_rows_rest(&w->rows, common);
 	TnpStatus	status;
 
 	posterior_progress(POSTERIOR_SUFFIX, common, w->rows.n);
-	status = posterior_cached_append(w->model, entry->cached, &more, error);
+	status = posterior_cached_append(w->model, entry->cached, &more, &a->error);
 	if (status == TNP_OK)
 		posterior_entry_set_length(entry, w->rows.n);
 	posterior_entry_yield(entry);
-	return status;
+	if (status != TNP_OK)
+	{
+		posterior_entry_unpin(entry);
+		return attempt_raise_broken(a);
+	}
+	return posterior_handle_of_entry(w->model, w->rows.n_features, w->classes, &w->labels, entry,
+									 w->rows.n);
 }
 
-/* Whether a question about n rows can be answered while rows are appended to this run. */
-static bool
-entry_can_answer(const PosteriorCacheEntry *entry, PosteriorModel *model, int64 n,
-				 const PosteriorPendingRequest *question)
+/* ---- the search ------------------------------------------------------------------------------ */
+
+static void
+attempt_make_key(const Attempt *a, PosteriorEntryKey *key)
 {
-	return question != NULL && question->request->kind == TNP_REQUEST_PREDICT
-		&& !posterior_cached_on_device(entry->cached)
-		&& posterior_executes_here(model, n, question->request)
-		&& n <= posterior_cached_capacity(entry->cached);
+	const PosteriorLookup *w = a->w;
+
+	memset(key, 0, sizeof(*key));
+	key->incarnation = posterior_incarnation();
+	key->role = w->role;
+	key->context = w->context;
+	key->model = w->model->version;
+	key->kernels = a->device ? POSTERIOR_KERNELS_DEVICE : w->model->kernels;
+	key->n_features = w->rows.n_features;
+	key->n_classes = w->labels.n;
+	key->prefix = w->prefix;
+	posterior_entry_key_head(key, w->classes, &w->rows, lookup_base_rows(w));
 }
 
 /*
- * Append to a claimed run of n rows, and answer the question if that can be done with it. The last
- * `own` rows are there only meanwhile: behind the published length nobody looks, and nobody else
- * writes while the run is claimed.
+ * Use an entry that has the base rows, and the first `common` rows: append to it, or begin another
+ * one with these. Takes over its pin. False if the search must begin anew.
  */
-static TnpStatus
-entry_append_and_answer(PosteriorModel *model, PosteriorCacheEntry *entry, int64 n,
-						const TnpRows *more, int64 own, PosteriorPendingRequest *question,
-						TnpError *error)
-{
-	TnpRows		shared = *more;
-	TnpStatus	status;
-
-	shared.n -= own;
-	if (!entry_can_answer(entry, model, n + more->n, question))
-		return posterior_cached_append(model, entry->cached, &shared, error);
-	status = tnp_append_predict(entry->cached->encoding, more, &question->request->queries,
-								question->request->answer, error);
-	question->answered = status == TNP_OK;
-	if (question->answered)
-		tnp_encoding_forget(entry->cached->encoding, n + shared.n);
-	return status;
-}
-
-PosteriorContextHandle *
-posterior_handle_extend(PosteriorModel *model, const uint8 *classes,
-						const PosteriorLabelList *labels, PosteriorCacheEntry *entry, int64 n,
-						const TnpRows *more, int64 own, PosteriorPendingRequest *question)
-{
-	PosteriorContextHandle *e;
-	int64		length = posterior_entry_length(entry),
-				shared = more->n - own,
-				total = n + shared;
-	TnpRows		there = posterior_cached_view(entry->cached);
-	TnpError	error;
-
-	if (length >= total)
-	{
-		/* somebody has appended these rows, or others */
-		if (shared > 0
-			&& (memcmp(there.y + n, more->y, shared * sizeof(double)) != 0
-				|| memcmp(there.x + n * there.n_features, more->x,
-						  shared * there.n_features * sizeof(double))
-					   != 0))
-			return NULL;
-		return posterior_handle_of_entry(model, there.n_features, classes, labels, entry, total);
-	}
-	/*
-	 * nothing may raise while the caller has the pin: whatever has to be prepared goes the long way
-	 */
-	if (posterior_cached_on_device(entry->cached) && !posterior_device_at_hand(model))
-		return NULL;
-	if (length != n || total > posterior_cached_capacity(entry->cached)
-		|| !posterior_entry_claim(entry))
-		return NULL;
-	if (posterior_entry_length(entry) != n
-		|| entry_append_and_answer(model, entry, n, more, own, question, &error) != TNP_OK)
-	{
-		/* whatever it was, the long way round says it */
-		posterior_entry_yield(entry);
-		return NULL;
-	}
-	posterior_entry_set_length(entry, total);
-	posterior_entry_yield(entry);
-	e = posterior_handle_of_entry(model, there.n_features, classes, labels, entry, total);
-	if (e != NULL && question != NULL && question->answered)
-	{
-		e->by = POSTERIOR_BY_CPU;
-		e->transient = own > 0;
-	}
-	return e;
-}
-
-/* Answer a question with rows that are in the run only meanwhile. True if it has been answered. */
 static bool
-entry_answer_beyond(PosteriorCacheEntry *entry, PosteriorModel *model, int64 n, const TnpRows *own,
-					PosteriorPendingRequest *question)
+attempt_extend(Attempt *a, const PosteriorEntryKey *key, PosteriorCacheEntry *entry, int64 common,
+			   PosteriorLookupOutcome *outcome, PosteriorContextHandle **found)
 {
-	TnpError	error;
+	const PosteriorLookup *w = a->w;
+	bool		continues = posterior_entry_length(entry) == common;
+	PosteriorContextHandle *e;
 
-	if (!entry_can_answer(entry, model, n + own->n, question) || !posterior_entry_claim(entry))
-		return false;
-	if (posterior_entry_length(entry) == n)
-		entry_append_and_answer(model, entry, n, own, own->n, question, &error);
-	posterior_entry_yield(entry);
-	return question->answered;
-}
-
-PosteriorContextHandle *
-posterior_handle_with_own_rows(PosteriorContextHandle *e, const TnpRows *more,
-							   PosteriorPendingRequest *question)
-{
-	Attempt		none = {0};
-	int64		n = posterior_cached_rows(e->cached);
-	PosteriorCachedContext *own;
-	TnpError	error;
-
-	posterior_entries_note_lookup(CACHE_LOOKUP_PRIVATE);
-	/*
-	 * what is not kept is not on a device either before it is asked, so it is not the device that
-	 * can fail here
-	 */
-	if (e->entry != NULL)
+	if (!posterior_entry_claim(entry))
 	{
-		if (entry_answer_beyond(e->entry, e->model, n, more, question))
-		{
-			e->by = POSTERIOR_BY_CPU;
-			e->transient = true;
-			return e;
-		}
-		if (posterior_cached_copy(e->model, e->cached, n, n + more->n, false, &own, &error)
-			!= TNP_OK)
-			return handle_fail(&none, e, &error);
-		posterior_cached_free(e->cached);
-		e->cached = own;
-		posterior_entry_unpin(e->entry);
-		e->entry = NULL;
+		posterior_entry_wait(entry);
+		return false;
 	}
-	if (posterior_cached_append(e->model, e->cached, more, &error) != TNP_OK)
-		return handle_fail(&none, e, &error);
-	return e;
+	if (continues && (posterior_entry_length(entry) != common || !entry->listed))
+	{
+		/* another backend was faster */
+		posterior_entry_yield(entry);
+		posterior_entry_unpin(entry);
+		return false;
+	}
+	*outcome = CACHE_LOOKUP_EXTENSION;
+	if (continues && w->rows.n <= posterior_cached_capacity(entry->cached))
+	{
+		*found = attempt_append(a, entry, common);
+		return true;
+	}
+	e = attempt_build_entry(a, key, entry, common);
+	posterior_entry_yield(entry);
+	if (e != NULL && continues)
+		posterior_entry_unlist(entry);
+	if (e == NULL && a->full)
+	{
+		*outcome = CACHE_LOOKUP_PRIVATE;
+		*found = attempt_copy_private(a, entry, common);
+		return true;
+	}
+	posterior_entry_unpin(entry);
+	if (e != NULL || a->broken)
+	{
+		*found = e != NULL ? e : attempt_raise_broken(a);
+		return true;
+	}
+	/* another content of this beginning is being built: then there is one more to compare with */
+	pg_usleep(1000L);
+	return false;
 }
 
+/* Build an entry, or where there is no room for it a private encoding. False: begin anew. */
+static bool
+attempt_build(Attempt *a, const PosteriorEntryKey *key, PosteriorLookupOutcome *outcome,
+			  PosteriorContextHandle **found)
+{
+	PosteriorContextHandle *e = attempt_build_entry(a, key, NULL, 0);
+
+	*outcome = a->full ? CACHE_LOOKUP_PRIVATE : CACHE_LOOKUP_REBUILD;
+	if (e == NULL && a->broken)
+		e = attempt_raise_broken(a);
+	else if (e == NULL && a->full)
+		e = attempt_build_private(a);
+	else if (e == NULL)
+		return false;
+	*found = e;
+	return true;
+}
+
+/* Search once. False if the search must begin anew; nothing is held then. */
+static bool
+attempt_search(Attempt *a, const PosteriorEntryKey *key, PosteriorLookupOutcome *outcome,
+			   PosteriorContextHandle **found)
+{
+	const PosteriorLookup *w = a->w;
+	int64		common;
+	PosteriorCacheEntry *building,
+			   *entry = posterior_entry_search(key, &w->rows, &common, &building);
+
+	if (entry != NULL && common == w->rows.n)
+	{
+		*outcome = CACHE_LOOKUP_READ;
+		*found = posterior_handle_of_entry(w->model, w->rows.n_features, w->classes, &w->labels,
+										   entry, common);
+		return true;
+	}
+	/* base rows that differ although their hashes are equal */
+	if (entry != NULL && common < lookup_base_rows(w))
+	{
+		posterior_entry_unpin(entry);
+		entry = NULL;
+	}
+	/* an entry in shared memory cannot hold on to a model that is not there */
+	if (!w->publish || (entry == NULL && w->model->weights == NULL && posterior_is_shared))
+	{
+		if (building != NULL)
+			posterior_entry_unpin(building);
+		*outcome = CACHE_LOOKUP_PRIVATE;
+		*found = entry != NULL ? attempt_copy_private(a, entry, common) : attempt_build_private(a);
+		return true;
+	}
+	if (entry != NULL)
+		return attempt_extend(a, key, entry, common, outcome, found);
+	if (building != NULL)
+	{
+		posterior_entry_wait(building);
+		return false;
+	}
+	return attempt_build(a, key, outcome, found);
+}
+
+/* The encoding; NULL if the device has failed and the CPU may answer. */
 static PosteriorContextHandle *
 attempt_find(Attempt *a, PosteriorLookupOutcome *outcome)
 {
-	const PosteriorLookup *w = a->w;
 	PosteriorEntryKey key;
-	int64		settled = Max(w->prefix, (int64) tnp_model_info(w->model->model)->min_rows);
+	PosteriorContextHandle *found = NULL;
 
-	memset(&key, 0, sizeof(key));
-	key.incarnation = posterior_incarnation();
-	key.role = w->role;
-	key.context = w->context;
-	key.model = w->model->version;
-	key.kernels = a->device ? POSTERIOR_KERNELS_DEVICE : w->model->kernels;
-	key.n_features = w->rows.n_features;
-	key.n_classes = w->labels.n;
-	key.prefix = w->prefix;
-	posterior_entry_key_head(&key, w->classes, &w->rows, settled);
-
-	for (;;)
-	{
-		int64		common;
-		PosteriorContextHandle *e;
-		PosteriorCacheEntry *building,
-				   *entry = posterior_entry_search(&key, &w->rows, &common, &building);
-
-		if (entry != NULL && common == w->rows.n)
-		{
-			*outcome = CACHE_LOOKUP_READ;
-			return posterior_handle_of_entry(w->model, w->rows.n_features, w->classes, &w->labels,
-											 entry, common);
-		}
-		/* a prefix that differs although its hash is the same */
-		if (entry != NULL && common < settled)
-		{
-			posterior_entry_unpin(entry);
-			entry = NULL;
-		}
-		if (!w->publish || (entry == NULL && w->model->weights == NULL && posterior_is_shared))
-		{
-			if (building != NULL)
-				posterior_entry_unpin(building);
-			*outcome = CACHE_LOOKUP_PRIVATE;
-			return entry != NULL ? attempt_copy_private(a, entry, common)
-								 : attempt_build_private(a);
-		}
-		if (entry == NULL && building != NULL)
-		{
-			posterior_entry_wait(building);
-			CHECK_FOR_INTERRUPTS();
-			continue;
-		}
-		if (entry != NULL)
-		{
-			bool		last = posterior_entry_length(entry) == common;
-
-			if (!posterior_entry_claim(entry))
-			{
-				posterior_entry_wait(entry);
-				CHECK_FOR_INTERRUPTS();
-				continue;
-			}
-			if (last && (posterior_entry_length(entry) != common || !entry->listed))
-			{
-				/* somebody was faster: look again */
-				posterior_entry_yield(entry);
-				posterior_entry_unpin(entry);
-				continue;
-			}
-			if (last && w->rows.n <= posterior_cached_capacity(entry->cached))
-			{
-				*outcome = CACHE_LOOKUP_EXTENSION;
-				if (entry_append(w, entry, common, &a->error) != TNP_OK)
-				{
-					posterior_entry_unpin(entry);
-					return attempt_raise_broken(a);
-				}
-				return posterior_handle_of_entry(w->model, w->rows.n_features, w->classes,
-												 &w->labels, entry, w->rows.n);
-			}
-			*outcome = CACHE_LOOKUP_EXTENSION;
-			e = attempt_build_entry(a, &key, entry, common);
-			posterior_entry_yield(entry);
-			if (e != NULL && last)
-				posterior_entry_unlist(entry);
-			if (e == NULL && a->full)
-			{
-				*outcome = CACHE_LOOKUP_PRIVATE;
-				return attempt_copy_private(a, entry, common);
-			}
-			posterior_entry_unpin(entry);
-			if (e != NULL)
-				return e;
-			if (a->broken)
-				return attempt_raise_broken(a);
-			/*
-			 * another content of the same beginning is being built; then there is one more to
-			 * compare with
-			 */
-			pg_usleep(1000L);
-			CHECK_FOR_INTERRUPTS();
-			continue;
-		}
-		*outcome = CACHE_LOOKUP_REBUILD;
-		e = attempt_build_entry(a, &key, NULL, 0);
-		if (a->full)
-			*outcome = CACHE_LOOKUP_PRIVATE;
-		if (e != NULL)
-			return e;
-		if (a->broken)
-			return attempt_raise_broken(a);
-		if (a->full)
-			return attempt_build_private(a);
-	}
+	attempt_make_key(a, &key);
+	while (!attempt_search(a, &key, outcome, &found))
+		CHECK_FOR_INTERRUPTS();
+	return found;
 }
 
-/* Say why no kept encoding was used, or why this one is not kept, for log_min_messages = debug1. */
+/* Debug messages: why no kept encoding was used, why this one is not kept; else the outcome. */
 static void
 lookup_explain(const Attempt *a, PosteriorLookupOutcome outcome)
 {
 	const PosteriorLookup *w = a->w;
-
 	const char *counted = posterior_lookup_outcomes[outcome].cache_column;
 
 	if (outcome == CACHE_LOOKUP_REBUILD)
@@ -690,6 +504,7 @@ posterior_handle_lookup(const PosteriorLookup *w, PosteriorLookupOutcome *outcom
 	Attempt		a = {.w = w,.device = posterior_build_on_device(w->model, w->rows.n)};
 	PosteriorContextHandle *e = attempt_find(&a, outcome);
 
+	/* the device has failed, and the CPU answers */
 	if (e == NULL)
 	{
 		a = (Attempt) {.w = w};
@@ -766,15 +581,4 @@ posterior_handle_other_provider(PosteriorContextHandle *e)
 						  ? attempt_find(&a, &outcome)
 						  : attempt_build_private(&a);
 	return e->other_provider;
-}
-
-void
-posterior_handle_grow(PosteriorContextHandle *e, const TnpRows *rows)
-{
-	TnpError	error;
-
-	if (posterior_cached_grow(e->model, e->cached, rows, &error) != TNP_OK
-		|| (e->other_provider != NULL
-			&& posterior_cached_grow(e->model, e->other_provider->cached, rows, &error) != TNP_OK))
-		posterior_raise(&error, e->model->name);
 }

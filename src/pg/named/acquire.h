@@ -6,6 +6,7 @@
 #ifndef POSTERIOR_NAMED_HOLD_H
 #define POSTERIOR_NAMED_HOLD_H
 
+#include "pg/cache/extend.h"
 #include "pg/cache/lookup.h"
 #include "pg/named/definition.h"
 #include "pg/named/read_locks.h"

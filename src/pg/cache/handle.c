@@ -1,0 +1,121 @@
+/*
+ * handle.c: makes and releases handles.
+ *
+ * A handle lies in TopMemoryContext and is released by a callback of the memory context of its call
+ * site (call_site.c), at the latest at the end of the transaction. At the end of the process memory
+ * contexts are not reset: an on_shmem_exit callback gives up the pins that handles still have.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "pg/cache/handle.h"
+
+#include "pg/base/bridge.h"
+#include "pg/cache/route.h"
+
+#include "storage/ipc.h"
+#include "utils/memutils.h"
+
+static dlist_head handles = DLIST_STATIC_INIT(handles);
+
+static void
+handles_give_up_pins(int code, Datum argument)
+{
+	dlist_mutable_iter iter;
+
+	dlist_foreach_modify(iter, &handles)
+	{
+		PosteriorContextHandle *e = dlist_container(PosteriorContextHandle, node, iter.cur);
+
+		dlist_delete(&e->node);
+		if (e->entry != NULL)
+			posterior_entry_unpin(e->entry);
+	}
+	posterior_models_exit();
+}
+
+PosteriorContextHandle *
+posterior_handle_make(PosteriorModel *model, int n_features, const uint8 *classes,
+					  const PosteriorLabelList *labels)
+{
+	static bool registered = false;
+	Size		head = MAXALIGN(sizeof(PosteriorContextHandle));
+	PosteriorContextHandle *e;
+
+	if (!registered && posterior_is_shared)
+	{
+		on_shmem_exit(handles_give_up_pins, (Datum) 0);
+		registered = true;
+	}
+	e = MemoryContextAllocExtended(TopMemoryContext, head + n_features + labels->bytes,
+								   MCXT_ALLOC_ZERO | MCXT_ALLOC_NO_OOM);
+	if (e == NULL)
+		return NULL;
+	e->classes = (uint8 *) e + head;
+	memcpy(e->classes, classes, n_features);
+	e->n_features = n_features;
+	e->labels = (PosteriorLabelList)
+	{
+		labels->n, labels->bytes, (char *) e->classes + n_features
+	};
+	if (labels->bytes > 0)
+		memcpy((char *) e->labels.text, labels->text, labels->bytes);
+	e->model = model;
+	posterior_model_acquire(model);
+	dlist_push_head(&handles, &e->node);
+	return e;
+}
+
+PosteriorContextHandle *
+posterior_handle_of_entry(PosteriorModel *model, int n_features, const uint8 *classes,
+						  const PosteriorLabelList *labels, PosteriorCacheEntry *entry, int64 n)
+{
+	PosteriorContextHandle *e = posterior_handle_make(model, n_features, classes, labels);
+	TnpError	error;
+
+	if (e == NULL)
+	{
+		posterior_entry_unpin(entry);
+		posterior_raise_no_memory();
+	}
+	e->entry = entry;
+	if (posterior_cached_first(model, entry->cached, n, &e->cached, &error) != TNP_OK)
+		return posterior_handle_fail(e, &error);
+	return e;
+}
+
+void
+posterior_handle_release(PosteriorContextHandle *e)
+{
+	if (e->other_provider != NULL)
+		posterior_handle_release(e->other_provider);
+	dlist_delete(&e->node);
+	posterior_cached_free(e->cached);
+	if (e->entry != NULL)
+		posterior_entry_unpin(e->entry);
+	posterior_model_release(e->model);
+	pfree(e);
+}
+
+PosteriorContextHandle *
+posterior_handle_fail(PosteriorContextHandle *e, const TnpError *error)
+{
+	char		name[NAMEDATALEN];
+
+	/* the model may go with the handle */
+	strlcpy(name, e->model->name, sizeof(name));
+	posterior_handle_release(e);
+	if (error->status != POSTERIOR_FAULT || !posterior_may_fall_back(error))
+		posterior_raise(error, name);
+	return NULL;
+}
+
+void
+posterior_handle_grow(PosteriorContextHandle *e, const TnpRows *rows)
+{
+	TnpError	error;
+
+	if (posterior_cached_grow(e->model, e->cached, rows, &error) != TNP_OK
+		|| (e->other_provider != NULL
+			&& posterior_cached_grow(e->model, e->other_provider->cached, rows, &error) != TNP_OK))
+		posterior_raise(&error, e->model->name);
+}

@@ -1,0 +1,64 @@
+/*
+ * handle.h: an encoding as a call site holds it: an entry of the cache, its first rows, or one of
+ * the session's own.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_HANDLE_H
+#define POSTERIOR_HANDLE_H
+
+#include "pg/cache/entries.h"
+#include "pg/rows/labels.h"
+
+/* What answers. */
+typedef enum PosteriorProvider
+{
+	POSTERIOR_BY_RULE,
+	POSTERIOR_BY_CPU,
+	POSTERIOR_BY_DEVICE
+} PosteriorProvider;
+
+/* Encoding and model stay until the handle is released. */
+typedef struct PosteriorContextHandle
+{
+	dlist_node	node;			/* among all handles of this backend */
+	PosteriorModel *model;
+	PosteriorCachedContext *cached; /* a view of the entry, or the handle's own */
+	PosteriorCacheEntry *entry; /* pinned, or NULL */
+	struct PosteriorContextHandle *other_provider;	/* of these rows, for the other one, or NULL */
+	PosteriorProvider only,		/* what shall answer, whatever the rule says (route.c) */
+				by;				/* what answered last */
+	/* work of small requests answered by a device, where no entry counts it */
+	double		small;
+	bool		transient;		/* answered with transient rows; not reusable */
+	int			n_features;
+	uint8	   *classes;		/* [n_features] PosteriorColumnKind */
+	PosteriorLabelList labels;	/* of its classes, or none */
+} PosteriorContextHandle;
+
+/* An empty handle, for the caller to fill; NULL without memory, so that a pin can be given up. */
+PosteriorContextHandle *posterior_handle_make(PosteriorModel *model, int n_features,
+											  const uint8 *classes,
+											  const PosteriorLabelList *labels);
+
+/*
+ * The encoding of an entry's first n rows. Takes over the caller's pin, also when it raises.
+ */
+PosteriorContextHandle *posterior_handle_of_entry(PosteriorModel *model, int n_features,
+												  const uint8 *classes,
+												  const PosteriorLabelList *labels,
+												  PosteriorCacheEntry *entry, int64 n);
+
+/* Release; the pin of its entry goes with it. Raises nothing. */
+void		posterior_handle_release(PosteriorContextHandle *e);
+
+/*
+ * Release a half-made handle and raise what the engine or the device reports; or return NULL, if it
+ * is the device that failed and the CPU may answer.
+ */
+PosteriorContextHandle *posterior_handle_fail(PosteriorContextHandle *e, const TnpError *error);
+
+/* tnp_grow of an encoding of the session's own. */
+void		posterior_handle_grow(PosteriorContextHandle *e, const TnpRows *rows);
+
+#endif							/* POSTERIOR_HANDLE_H */
