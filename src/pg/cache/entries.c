@@ -1,10 +1,44 @@
 /*
- * entries.c: the directory of runs: finding, pinning, claiming, publishing, evicting.
+ * entries.c: the directory of cache entries: searching, pinning, claiming, publishing, freeing.
  *
- * Everything in the directory changes under its lock, which is never held while rows are encoded,
- * and while rows are compared only pins are held. The lock is all there is between processes: the
- * claim of a writer is an atomic word, because encoding must stay cancellable and a held LWLock
- * would defer interrupts.
+ * A cache entry is an encoding, or the rows of one that a device holds, with the key of what all
+ * its rows depend on. Entries of a key lie in the bucket of the key's hash; several entries of one
+ * key are different contents with equal base rows, at most ENTRIES_PER_KEY of them.
+ *
+ * Lock. One LWLock, posterior_lock(), guards buckets, the list of doomed entries, `listed`, and the
+ * pins of models. It is held for list operations only: never while rows are compared or encoded, so
+ * it is held for microseconds. Pins are changed under the shared lock at least; freeing needs the
+ * exclusive lock, so an entry that is found in a bucket under the shared lock can be pinned safely.
+ *
+ * Pins. A pin keeps an entry's memory, not its place in the directory. Handles (handle.c) and
+ * searches have pins; each is given up by posterior_entry_unpin() or by a function that says so, at
+ * the latest by handles_give_up_pins() when the process exits. Eviction takes entries without a
+ * pin.
+ *
+ *     announced --publish--> listed --unlist, pinned--> doomed --last unpin--> freed
+ *         |                    |
+ *         +--unlist------------+--unlist or eviction, without a pin----------> freed
+ *
+ * Claim. `writer` is the pid of the one process that builds an entry or appends to it, an atomic
+ * word that is taken by compare-and-exchange. It is no LWLock: encoding takes seconds and must stay
+ * cancellable, and an LWLock would hold off interrupts. Since no resource owner knows it, nothing
+ * may raise between claim and yield (lookup.c, extend.c). Waiters sleep on `settled`, which yield
+ * broadcasts; they also wake up after RECHECK ms and look again.
+ *
+ * Length. `length` is the number of published rows plus one, and 0 while the entry is built. The
+ * claim's holder writes rows behind the length, then publishes them by
+ * posterior_entry_set_length(): a write barrier between rows and length. Readers read the length,
+ * then rows: a read barrier in posterior_entry_length(). Published rows are never changed, and the
+ * length never falls, so a reader needs no lock for the first n rows of a pinned entry, while
+ * another process appends.
+ *
+ * Lifetimes. An entry has a pin of the model's weights that it was encoded by, or in a session's
+ * own memory holds the model, because encodings refer to the model. An entry that is full or that
+ * others have replaced stays for its readers and goes with the last pin. When a life of a database
+ * ends (incarnation.c), its entries are unlisted under the exclusive lock.
+ *
+ * Called from any function of a transaction, unpin and release also from callbacks that free memory
+ * contexts and from on_shmem_exit. Only posterior_entry_wait() may raise.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -17,7 +51,7 @@
 #include "utils/memutils.h"
 
 #define ENTRIES_PER_KEY 4			/* contents of one context that are kept side by side */
-#define RECENT 60000			/* ms after which a waiter looks again by itself */
+#define RECHECK 60000			/* ms after which a waiter looks again by itself */
 
 PosteriorDirectory *posterior_directory = NULL;
 
@@ -29,7 +63,7 @@ entry_bucket(const PosteriorEntryKey *key)
 
 /* ---- freeing --------------------------------------------------------------------------------- */
 
-/* Free a run that is in no list and that nobody pins. The lock is held exclusively. */
+/* Free an entry that is in no list and has no pin. The lock is held exclusively. */
 static void
 entry_free(PosteriorCacheEntry *entry)
 {
@@ -44,7 +78,7 @@ entry_free(PosteriorCacheEntry *entry)
 	posterior_arena_free(entry);
 }
 
-/* Take a run out of its bucket; free it if nobody reads it. The lock is held exclusively. */
+/* Take an entry out of its bucket; free it if it has no pin. The lock is held exclusively. */
 static void
 entry_unlist(PosteriorCacheEntry *entry)
 {
@@ -72,7 +106,7 @@ posterior_entry_unpin(PosteriorCacheEntry *entry)
 	bool		last,
 				listed;
 
-	/* under the lock the run cannot be freed between the count and the look at `listed` */
+	/* under the lock the entry cannot be freed between the count and the look at `listed` */
 	posterior_lock(LW_SHARED);
 	last = pg_atomic_sub_fetch_u32(&entry->pins, 1) == 0;
 	listed = entry->listed;
@@ -288,9 +322,9 @@ posterior_entry_pin(const PosteriorEntryKey *key, uint64 serial)
 bool
 posterior_entry_claim(PosteriorCacheEntry *entry)
 {
-	uint32		nobody = 0;
+	uint32		unclaimed = 0;
 
-	return pg_atomic_compare_exchange_u32(&entry->writer, &nobody, (uint32) MyProcPid);
+	return pg_atomic_compare_exchange_u32(&entry->writer, &unclaimed, (uint32) MyProcPid);
 }
 
 void
@@ -309,7 +343,8 @@ posterior_entry_wait(PosteriorCacheEntry *entry)
 	{
 		ConditionVariablePrepareToSleep(&entry->settled);
 		while (pg_atomic_read_u32(&entry->writer) != 0)
-			if (ConditionVariableTimedSleep(&entry->settled, RECENT, posterior_wait_event(&event, "PosteriorEncoding")))
+			if (ConditionVariableTimedSleep(&entry->settled, RECHECK,
+											posterior_wait_event(&event, "PosteriorEncoding")))
 				break;
 		ConditionVariableCancelSleep();
 	}
@@ -328,10 +363,10 @@ posterior_entry_announce(const PosteriorEntryKey *key, PosteriorModel *model, bo
 {
 	PosteriorCacheEntry *entry = posterior_arena_alloc(sizeof(PosteriorCacheEntry)),
 			   *oldest = NULL;
-	int			same = 0;
+	int			of_key = 0;
 	dlist_iter	iter;
 
-	/* what another run had is the right size */
+	/* what another entry had is the right size */
 	for (int i = 0; entry == NULL && i < POSTERIOR_EVICTIONS && posterior_evict(1); i++)
 		entry = posterior_arena_alloc(sizeof(PosteriorCacheEntry));
 	*full = entry == NULL;
@@ -360,11 +395,11 @@ posterior_entry_announce(const PosteriorEntryKey *key, PosteriorModel *model, bo
 			posterior_arena_free(entry);
 			return NULL;
 		}
-		same++;
+		of_key++;
 		if (oldest == NULL || other->used < oldest->used)
 			oldest = other;
 	}
-	if (same >= ENTRIES_PER_KEY)
+	if (of_key >= ENTRIES_PER_KEY)
 		entry_unlist(oldest);
 	entry->weights = model->weights;
 	if (entry->weights != NULL)

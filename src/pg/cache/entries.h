@@ -1,15 +1,14 @@
 /*
- * entries.h: runs: encoded rows in the arena that are found again by their content.
+ * entries.h: cache entries: encoded rows in the arena that are found again by their content.
  *
- * A run is found by what all its rows depend on, and used as far as its rows equal those that a
- * reader has: the rows themselves are compared, byte by byte, so nothing that happens elsewhere can
- * make a used stretch wrong. Rows are appended behind the published length; readers never look
- * beyond the length that they found.
+ * An entry is found by what all its rows depend on, and used as far as its rows equal those that
+ * are wanted: the rows themselves are compared, byte by byte, so nothing that happens elsewhere can
+ * make a part in use wrong. entries.c describes locks, pins, claims and lifetimes.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#ifndef POSTERIOR_RUNS_H
-#define POSTERIOR_RUNS_H
+#ifndef POSTERIOR_ENTRIES_H
+#define POSTERIOR_ENTRIES_H
 
 #include "pg/cache/cached_context.h"
 #include "pg/cache/entry_key.h"
@@ -25,19 +24,19 @@ typedef struct PosteriorCacheEntry
 {
 	dlist_node	node;			/* in its bucket, or among the doomed */
 	PosteriorEntryKey key;
-	uint64		serial;			/* no other run ever has it */
+	uint64		serial;			/* no other entry ever has it */
 	bool		listed;			/* in its bucket */
 	PosteriorCachedContext *cached;		/* NULL while it is built */
 	PosteriorWeights *weights;	/* pinned; NULL in a session's own cache, then: */
-	PosteriorModel *model;		/* held */
+	PosteriorModel *model;		/* acquired */
 	Size		bytes;
 	uint64		used;			/* when last, by the clock; not exact */
-	/* work of small questions that a device has answered, in multiply-adds (execute.c) */
+	/* work of small requests that a device has answered, in multiply-adds (execute.c) */
 	pg_atomic_uint64 small;
 	pg_atomic_uint64 length;	/* published rows plus one; 0 while it is built */
 	pg_atomic_uint32 pins;
-	pg_atomic_uint32 writer;	/* pid of who builds or appends, or 0 */
-	ConditionVariable settled;	/* the writer has finished */
+	pg_atomic_uint32 writer;	/* pid of the process that builds or appends, or 0 */
+	ConditionVariable settled;	/* the claim has ended */
 } PosteriorCacheEntry;
 
 /* The directory of entries, in shared memory, under posterior_lock. */
@@ -55,17 +54,17 @@ extern PosteriorDirectory *posterior_directory;
 extern PosteriorSharedPart posterior_directory_part;
 
 /*
- * The run that shares most rows with these, pinned, and how many, or NULL. *building is a pinned
- * run of this key that is being built, if there is no other one, or NULL.
+ * The entry of this key that shares most leading rows with these, pinned, and how many; or NULL.
+ * *building is a pinned entry of this key that is being built, if there is no other one, or NULL.
  */
 PosteriorCacheEntry *posterior_entry_search(const PosteriorEntryKey *key, const TnpRows *rows,
 											int64 *common, PosteriorCacheEntry **building);
 
-/* The run of this serial number if it can still be found, pinned, or NULL. */
+/* The entry of this serial number if it is still listed, pinned; or NULL. */
 PosteriorCacheEntry *posterior_entry_pin(const PosteriorEntryKey *key, uint64 serial);
 void		posterior_entry_unpin(PosteriorCacheEntry *entry);
 
-/* Become the one who writes to a run; false if somebody else is. */
+/* Claim an entry for writing; false if another process has. Nothing may raise before the yield. */
 bool		posterior_entry_claim(PosteriorCacheEntry *entry);
 
 static inline bool
@@ -74,28 +73,29 @@ posterior_entry_is_claimed(PosteriorCacheEntry *entry)
 	return pg_atomic_read_u32(&entry->writer) != 0;
 }
 
+/* End the claim, and wake up those that wait for it. */
 void		posterior_entry_yield(PosteriorCacheEntry *entry);
 
 /*
- * Wait until nobody writes to a pinned run, then unpin it. May raise (cancel); the pin is gone in
- * any case.
+ * Wait until a pinned entry is not claimed, a minute at most, and unpin it. May raise (cancel); the
+ * pin is gone in any case.
  */
 void		posterior_entry_wait(PosteriorCacheEntry *entry);
 
 /*
- * Announce a run that will be built, claimed and pinned; NULL when somebody else has just done so
- * or there is no memory for it.
+ * List an entry that will be built, claimed and pinned; NULL if another process is building one of
+ * this key, or (*full) there is no memory for it.
  */
 PosteriorCacheEntry *posterior_entry_announce(const PosteriorEntryKey *key, PosteriorModel *model,
 											  bool *full);
 
 /*
- * Give an announced run its body, kept in the arena; it is then found. The claim ends, the pin
- * stays.
+ * Give an announced entry its content, which lies in the arena; searches find it from now on. The
+ * claim ends, the pin stays.
  */
 void		posterior_entry_publish(PosteriorCacheEntry *entry, PosteriorCachedContext *cached);
 
-/* Let readers see the first n rows. */
+/* Publish the first n rows. By the claim's holder. */
 static inline void
 posterior_entry_set_length(PosteriorCacheEntry *entry, int64 n)
 {
@@ -103,10 +103,10 @@ posterior_entry_set_length(PosteriorCacheEntry *entry, int64 n)
 	pg_atomic_write_u64(&entry->length, (uint64) n + 1);
 }
 
-/* Nobody shall find this run any more. */
+/* Take an entry from the directory: no search finds it any more. */
 void		posterior_entry_unlist(PosteriorCacheEntry *entry);
 
-/* Rows of the run that have been published; -1 while it is built. */
+/* Published rows; -1 while the entry is built. */
 static inline int64
 posterior_entry_length(PosteriorCacheEntry *entry)
 {
@@ -122,7 +122,7 @@ void		posterior_entries_note_lookup(PosteriorLookupOutcome outcome);
 /* Set all counters to zero. */
 void		posterior_entries_reset_counters(void);
 
-/* Runs and bytes, for the views. */
+/* Entries, and bytes of the arena in use, for the views. */
 void		posterior_entries_count(int64 *entries, int64 *bytes);
 
-#endif							/* POSTERIOR_RUNS_H */
+#endif							/* POSTERIOR_ENTRIES_H */

@@ -1,8 +1,51 @@
 /*
- * writer_log.c: writer logs of writers: entering, forgetting, and what a reader can conclude.
+ * writer_log.c: which transactions wrote a table, and what a reader concludes from it.
  *
- * The order of things is everything here. docs/snapshots.md proves each step and names the GUARD
- * of each, without which a test must fail.
+ * Purpose. A reader whose snapshot treats every writer of a table as an earlier reader's snapshot
+ * did sees the same rows and need not read them. A log has the last POSTERIOR_WRITERS writers of a
+ * table, with the places of the rows where a transaction only inserted a few. docs/snapshots.md has
+ * the proof; each GUARD here is a step of it, without which a test fails.
+ *
+ * Life of an entry.
+ *   1. A trigger notes in the writing session's memory what it does (write_tracker.c).
+ *   2. Before the commit record exists, the transaction enters the log, once: log_enter(). From the
+ *      commit on, snapshots may see the transaction, and each of them is later than the entry.
+ *   3. A reader finds out whether the transaction committed or aborted, and keeps the answer in the
+ *      log: the commit log may be truncated earlier than the log forgets the entry.
+ *   4. A full log forgets the entries of transactions that have ended for a fresh snapshot (`floor`
+ *      rises), or else its oldest entry (`low` rises).
+ *
+ * Making a log. The first reader of a table that has none takes a place, by LRU (log_make). Writers
+ * do not wait for it. The order of steps on both sides makes that safe:
+ *
+ *     writer                              maker
+ *     gets its xid                        writes watched[]
+ *     memory barrier                      memory barrier
+ *     looks into watched[]                takes a snapshot, reads the next xid
+ *     enters the log, if there is one     enters all running xids and itself
+ *
+ * A writer that sees no log already had its xid before its barrier; the maker reads the running
+ * xids after its own barrier, so it enters the writer, or the writer had ended for the maker's
+ * snapshot. What an entered transaction did before is unknown: it is `other` for good. `ready` is
+ * set last; until then readers take the log for missing.
+ *
+ * Locks. In this order: the lock of the directory (posterior_lock), the lock of one log. The
+ * directory is locked when a log gets a table or loses it; reading and entering lock the log alone.
+ * No lock is held while a snapshot is taken, and no log is locked while another one is. Two words
+ * are used without a lock: watched[], an atomic that is only a hint, so the log is looked at again
+ * under its lock; and `dirty`, which may at worst wake the launcher in vain. `status` is written
+ * under the shared lock: all that write it write equal values. ask_commit_log() takes
+ * XactTruncationLock while it holds no other lock.
+ *
+ * Who calls from where. Entering: from triggers' transactions at PRE_COMMIT and PRE_PREPARE, from
+ * the object access hook, and from triggers that fire later. It may raise, which aborts the
+ * transaction, and needs an xid. Comparing: from readers in a transaction, not in a parallel query,
+ * which may take no snapshot. posterior_writer_log_mark_dirty() and posterior_wake_launcher():
+ * after the commit, so they must not fail. Taking turns: from launcher and worker.
+ *
+ * Lifetimes. A log belongs to a table of a life of a database (incarnation.c) until another table
+ * takes it, or the life ends; `generation` tells proofs of the old one from the new one. Logs begin
+ * empty when the server starts, and so do proofs.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -72,9 +115,9 @@ watched_key(Oid relation)
 }
 
 /*
- * The number of a table's writer log, or -1. Without a lock, so the writer log must be looked at
- * again under its own. Who finds none while one is being made has got his xid before the barrier
- * here, and log_make looks at who is running after the one there: it enters him.
+ * The number of a table's writer log, or -1. Without a lock: the log must be looked at again under
+ * its own. A writer that finds none has had its xid since before this barrier; log_make() reads the
+ * running xids after its own barrier, and so enters the writer.
  */
 static int
 log_find(Oid relation)
@@ -117,8 +160,8 @@ log_lock(Oid relation, LWLockMode mode, int *number)
 	}
 	*number = last;
 	/*
-	 * it may have become another table's meanwhile: then the writer log that this one may have now
-	 * has entered us when it was made
+	 * it may have become another table's: then the log that this table may have now was made after
+	 * this transaction had its xid, and has an entry for it
 	 */
 	return log_lock_number(relation, mode, *number);
 }
@@ -155,7 +198,7 @@ xid_ended_for(uint64 xid, uint64 xmin, uint64 xmax, Snapshot s)
 	return true;
 }
 
-/* Forget those that have ended for the snapshot z; true if there were any. */
+/* Forget the writers that have ended for the snapshot z; true if there were any. */
 static bool
 log_forget_ended(PosteriorWriterLog *log, Snapshot z)
 {
@@ -177,7 +220,7 @@ log_forget_ended(PosteriorWriterLog *log, Snapshot z)
 	return true;
 }
 
-/* Make room for an entry: forget those that have ended, or if there are none, the oldest. */
+/* Make room for an entry: forget the writers that have ended, or if there are none, the oldest. */
 static void
 log_forget_some(PosteriorWriterLog *log, Snapshot z)
 {
@@ -217,10 +260,9 @@ log_add_writer(PosteriorWriterLog *log, uint64 xid, const PosteriorInserted *row
 }
 
 /*
- * What an entry that is there already becomes. It is there because its transaction has changed the
- * table, or was running when the writer log was made, and perhaps had written while the triggers
- * were off, with no writer log to tell it to: so it stays "other", whatever the triggers have
- * noted.
+ * Change an entry that is there already. Its transaction has changed the table, or was running when
+ * the log was made and perhaps had written while triggers were off and there was no log: so it
+ * stays `other`, whatever the triggers have noted.
  */
 static void
 writer_change(PosteriorWriter *w, const PosteriorInserted *rows, bool ddl)
@@ -274,8 +316,8 @@ log_enter(Oid relation, uint64 xid, const PosteriorInserted *rows, bool ddl)
 }
 
 /*
- * The xid comes first, the writer log second: whoever makes the writer log later enters all who
- * have an xid. A transaction that only writes needs shared memory for the first time here.
+ * The xid comes first, the log second: a maker of the log enters all transactions that have an xid.
+ * A transaction that only writes needs shared memory here for the first time.
  */
 int
 posterior_writer_log_record(Oid relation, const PosteriorInserted *rows)
@@ -301,8 +343,8 @@ posterior_writer_log_mark_dirty(Oid relation, int number)
 	PosteriorWriterLog *log = &shared->logs[number];
 
 	/*
-	 * without a lock: at worst another table's contexts are looked at. Mostly it is dirty already,
-	 * and the line is only read.
+	 * without a lock: at worst another table's contexts are looked at. Usually the log is dirty
+	 * already, and the cache line is only read.
 	 */
 	if (log->dirty || log->relation != relation)
 		return false;
@@ -396,8 +438,8 @@ posterior_writer_log_record_all(void)
 /* ---- making a writer log --------------------------------------------------------------------- */
 
 /*
- * Enter a transaction that has not ended and has an xid already: what it has done before there was
- * a writer log, nobody knows.
+ * Enter a transaction that has not ended and has an xid already: what it did before there was a log
+ * is unknown.
  */
 static void
 log_add_running(PosteriorWriterLog *log, uint64 xid)
@@ -410,78 +452,110 @@ log_add_running(PosteriorWriterLog *log, uint64 xid)
 		writer_change(w, NULL, false);
 }
 
-/*
- * Make the writer log of a table: first visible to writers, then the snapshot: so each writer has
- * either been told of the writer log or is seen as running or as ended.
- */
-static void
-log_make(Oid relation)
+/* The place for a table's log: free, or used least recently; -1 if the table has a log. */
+static int
+logs_find_place(Oid relation)
 {
-	PosteriorWriterLog *log = NULL;
-	Snapshot	z;
-	uint64		next,
-				xmax,
-				generation,
-				own = TransactionIdIsValid(GetTopTransactionIdIfAny()) ? own_xid() : 0;
 	int			number = 0;
 
-	/* the first one takes memory, and may fail: not while the writer log is half made */
-	GetLatestSnapshot();
-	posterior_lock(LW_EXCLUSIVE);
 	for (int i = 0; i < POSTERIOR_WRITER_LOGS; i++)
 	{
-		PosteriorWriterLog *r = &shared->logs[i];
+		const PosteriorWriterLog *log = &shared->logs[i],
+				   *best = &shared->logs[number];
 
-		if (r->relation == relation && r->incarnation == posterior_incarnation())
-		{
-			posterior_unlock();
-			return;
-		}
-		if (log == NULL
-			|| (OidIsValid(log->relation) && (!OidIsValid(r->relation) || r->used < log->used)))
-		{
-			log = r;
+		if (log->relation == relation && log->incarnation == posterior_incarnation())
+			return -1;
+		if (i > 0 && OidIsValid(best->relation)
+			&& (!OidIsValid(log->relation) || log->used < best->used))
 			number = i;
-		}
 	}
+	return number;
+}
+
+/*
+ * Give a table an empty log that writers see and readers do not use yet; its number, or -1 if the
+ * table has one. *generation tells whether it still is this log.
+ */
+static int
+log_begin(Oid relation, uint64 *generation)
+{
+	PosteriorWriterLog *log;
+	int			number;
+
+	posterior_lock(LW_EXCLUSIVE);
+	number = logs_find_place(relation);
+	if (number < 0)
+	{
+		posterior_unlock();
+		return -1;
+	}
+	log = &shared->logs[number];
 	LWLockAcquire(posterior_part_lock(&posterior_writer_log_part, number), LW_EXCLUSIVE);
-	generation = log->generation = posterior_tick();
+	*generation = log->generation = posterior_tick();
 	log->database = MyDatabaseId;
 	log->incarnation = posterior_incarnation();
 	log->relation = relation;
 	log->ready = log->dirty = false;
 	log->later = 0;
-	log->used = generation;
+	log->used = *generation;
 	log->next = 1;
 	log->low = log->floor = 0;
 	log->n = 0;
 	pg_atomic_write_u64(&shared->watched[number], watched_key(relation));
 	log_unlock(number);
 	posterior_unlock();
+	return number;
+}
+
+/*
+ * Enter all that may write before they look for the log: the transactions that run in z, those of
+ * later xids below `next`, and the maker's own, which has the xid `own` or none. The log is locked.
+ */
+static void
+log_enter_running(PosteriorWriterLog *log, Snapshot z, uint64 next, uint64 own)
+{
+	uint64		xmax = full_xid(z->xmax);
+	bool		fits = z->xcnt + (next - xmax) + log->n + 1 <= POSTERIOR_WRITERS;
+
+	for (uint32 i = 0; GUARD(RUNNING_ENTERED, fits && i < z->xcnt); i++)
+		log_add_running(log, full_xid(z->xip[i]));
+	for (uint64 xid = xmax; GUARD(LATER_ENTERED, fits && xid < next); xid++)
+		if (TransactionIdIsNormal((TransactionId) xid))
+			log_add_running(log, xid);
+	/* a snapshot does not contain the transaction that takes it */
+	if (GUARD(MAKER_ENTERED, fits && own != 0))
+		log_add_running(log, own);
+	if (!fits)
+		log->low = next;
+	log->floor = xmax;
+	log->ready = true;
+}
+
+/*
+ * Make the log of a table: visible to writers first, then the snapshot. So each writer has either
+ * seen the log, or is running or has ended for the snapshot.
+ */
+static void
+log_make(Oid relation)
+{
+	uint64		generation,
+				next,
+				own = TransactionIdIsValid(GetTopTransactionIdIfAny()) ? own_xid() : 0;
+	Snapshot	z;
+	int			number;
+
+	/* the first snapshot of a session takes memory, and may fail: not while the log is half made */
+	GetLatestSnapshot();
+	number = log_begin(relation, &generation);
+	if (number < 0)
+		return;
 	/* see log_find */
 	pg_memory_barrier();
-
 	z = GetLatestSnapshot();
-	xmax = full_xid(z->xmax);
 	next = U64FromFullTransactionId(ReadNextFullTransactionId());
 	LWLockAcquire(posterior_part_lock(&posterior_writer_log_part, number), LW_EXCLUSIVE);
-	if (log->generation == generation)
-	{
-		bool		fits = z->xcnt + (next - xmax) + log->n + 1 <= POSTERIOR_WRITERS;
-
-		for (uint32 i = 0; GUARD(RUNNING_ENTERED, fits && i < z->xcnt); i++)
-			log_add_running(log, full_xid(z->xip[i]));
-		for (uint64 xid = xmax; GUARD(LATER_ENTERED, fits && xid < next); xid++)
-			if (TransactionIdIsNormal((TransactionId) xid))
-				log_add_running(log, xid);
-		/* a snapshot does not contain the transaction that takes it */
-		if (GUARD(MAKER_ENTERED, fits && own != 0))
-			log_add_running(log, own);
-		if (!fits)
-			log->low = next;
-		log->floor = xmax;
-		log->ready = true;
-	}
+	if (shared->logs[number].generation == generation)
+		log_enter_running(&shared->logs[number], z, next, own);
 	log_unlock(number);
 }
 
@@ -521,7 +595,7 @@ log_copy(Oid relation, PosteriorWriterLog *copy)
  * asked.
  */
 static PosteriorWriterStatus
-xid_status(uint64 xid)
+ask_commit_log(uint64 xid)
 {
 	TransactionId asked = (TransactionId) xid;
 	PosteriorWriterStatus status = POSTERIOR_FORGOTTEN;
@@ -575,7 +649,7 @@ log_learn(PosteriorWriterLog *copy, Snapshot s)
 
 		if (w->status != POSTERIOR_STATUS_UNKNOWN || !xid_ended_for(copy->xids[i], xmin, xmax, s))
 			continue;
-		w->status = xid_status(copy->xids[i]);
+		w->status = ask_commit_log(copy->xids[i]);
 		if (w->status == POSTERIOR_FORGOTTEN)
 		{
 			Snapshot	z = GetLatestSnapshot();
@@ -623,6 +697,58 @@ writer_add_new(const PosteriorWriter *w, Oid file, PosteriorNewRows *more)
 	return true;
 }
 
+/*
+ * A copy of a table's log in which all writers that have ended for a snapshot have their outcome;
+ * the log is made if there is none. False if there is none, or if it has this transaction, of which
+ * `own` is the xid or 0.
+ */
+static bool
+log_copy_for(Oid relation, Snapshot s, uint64 own, PosteriorWriterLog *copy)
+{
+	do
+	{
+		if (!log_copy(relation, copy))
+		{
+			log_make(relation);
+			if (!log_copy(relation, copy))
+				return false;
+		}
+		if (GUARD(OWN_WRITES, own != 0 && log_find_writer(copy, own) != NULL))
+			return false;
+	} while (!log_learn(copy, s));
+	return true;
+}
+
+/*
+ * Take one writer into the mark, and into the verdict: how its transaction differs between this
+ * snapshot and the earlier mark, which may be NULL.
+ */
+static PosteriorVerdict
+writer_compare(const PosteriorWriter *w, uint64 xid, Oid file, Snapshot s, PosteriorVerdict verdict,
+			   const PosteriorSnapshotMark *earlier, PosteriorSnapshotMark *mark,
+			   PosteriorNewRows *more)
+{
+	/* the snapshot before the commit log, which has a transaction before it ends for snapshots */
+	bool		ended = xid_ended_for(xid, mark->xmin, mark->xmax, s),
+				committed = ended && w->status == POSTERIOR_COMMITTED,
+				seen;
+
+	if (!GUARD(SNAPSHOT_FIRST, true))
+	{
+		ended = true;
+		committed = TransactionIdDidCommit((TransactionId) xid);
+	}
+	seen = ended && committed;
+	if (!seen)
+		mark->unseen[mark->n_unseen++] = xid;
+	/* a change of triggers that is not seen may be committed: writes may be unrecorded */
+	if (GUARD(DDL_SEEN, w->ddl && !seen && !(ended && !committed)))
+		return POSTERIOR_UNKNOWN;
+	if (earlier == NULL || verdict == POSTERIOR_OTHER || seen == mark_saw(earlier, w, xid))
+		return verdict;
+	return seen && writer_add_new(w, file, more) ? POSTERIOR_MORE : POSTERIOR_OTHER;
+}
+
 PosteriorVerdict
 posterior_writer_log_compare(Oid relation, Oid file, Snapshot s,
 							 const PosteriorSnapshotMark *earlier, PosteriorSnapshotMark *mark,
@@ -632,34 +758,28 @@ posterior_writer_log_compare(Oid relation, Oid file, Snapshot s,
 	PosteriorVerdict verdict = POSTERIOR_SAME;
 	uint64		own = TransactionIdIsValid(GetTopTransactionIdIfAny()) ? own_xid() : 0;
 
-	/* in a parallel query nobody could take the snapshots that this may need */
+	/* a parallel query may not take the snapshots that this may need */
 	Assert(!IsInParallelMode());
 	more->n = 0;
-	do
+	if (!log_copy_for(relation, s, own, log))
 	{
-		if (!log_copy(relation, log))
-		{
-			log_make(relation);
-			if (!log_copy(relation, log))
-				return POSTERIOR_UNKNOWN;
-		}
-		if (GUARD(OWN_WRITES, own != 0 && log_find_writer(log, own) != NULL))
-			return POSTERIOR_UNKNOWN;
-	} while (!log_learn(log, s));
+		pfree(log);
+		return POSTERIOR_UNKNOWN;
+	}
 	mark->generation = log->generation;
 	mark->next = log->next;
 	mark->xmin = full_xid(s->xmin);
 	mark->xmax = full_xid(s->xmax);
-	/* a snapshot says nothing of the reader's own transaction, which may write the table yet */
+	/* a snapshot does not contain the reader's own transaction, which may write the table yet */
 	mark->quiet = s->xcnt == 0 && !GUARD(READER_NOT_QUIET, own != 0);
 	mark->n_unseen = 0;
-	/* it has not been forgotten as one that has ended */
+	/* the own transaction, which runs, has not been forgotten as one that has ended */
 	if (!log_is_late_enough(log, mark->xmin, mark->xmax, s->xcnt == 0))
 	{
 		pfree(log);
 		return POSTERIOR_UNKNOWN;
 	}
-	/* numbers of a writer log that was made anew begin anew */
+	/* sequence numbers of a log that was made anew begin anew */
 	if (GUARD(GENERATION_MATCHES, earlier != NULL && earlier->generation != log->generation))
 		earlier = NULL;
 	if (earlier == NULL || !log_is_late_enough(log, earlier->xmin, earlier->xmax, earlier->quiet))
@@ -667,44 +787,16 @@ posterior_writer_log_compare(Oid relation, Oid file, Snapshot s,
 		earlier = NULL;
 		verdict = POSTERIOR_OTHER;
 	}
-	for (int i = 0; i < log->n; i++)
-	{
-		const PosteriorWriter *w = &log->writers[i];
-		uint64		xid = log->xids[i];
-		bool		ended,
-					committed,
-					seen;
-
-		if (verdict == POSTERIOR_UNKNOWN)
-			break;
-		/*
-		 * the snapshot before the commit log: a transaction is in the log before it has ended for
-		 * snapshots
-		 */
-		ended = xid_ended_for(xid, mark->xmin, mark->xmax, s);
-		committed = ended && w->status == POSTERIOR_COMMITTED;
-		if (!GUARD(SNAPSHOT_FIRST, true))
-		{
-			ended = true;
-			committed = TransactionIdDidCommit((TransactionId) xid);
-		}
-		seen = ended && committed;
-		if (!seen)
-			mark->unseen[mark->n_unseen++] = xid;
-		/* a change of triggers that is not seen may be committed: writes may be unrecorded */
-		if (GUARD(DDL_SEEN, w->ddl && !seen && !(ended && !committed)))
-			verdict = POSTERIOR_UNKNOWN;
-		if (earlier != NULL && seen != mark_saw(earlier, w, xid) && verdict != POSTERIOR_UNKNOWN
-			&& verdict != POSTERIOR_OTHER)
-			verdict = seen && writer_add_new(w, file, more) ? POSTERIOR_MORE : POSTERIOR_OTHER;
-	}
+	for (int i = 0; i < log->n && verdict != POSTERIOR_UNKNOWN; i++)
+		verdict = writer_compare(&log->writers[i], log->xids[i], file, s, verdict, earlier, mark,
+								 more);
 	pfree(log);
 	return verdict;
 }
 
 /* ---- the part of shared memory --------------------------------------------------------------- */
 
-/* No session is in this incarnation any more, or readers make the writer log anew. */
+/* No session is in this life any more; a log that is missed nevertheless is made anew. */
 static void
 logs_forget(uint32 incarnation)
 {
