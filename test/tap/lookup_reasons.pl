@@ -56,7 +56,7 @@ sub told
 	return join('; ', @told);
 }
 
-is(told("'t'", 'SELECT'), 'nobody has yet; encoded', 'the first reader');
+is(told("'t'", 'SELECT'), 'there is no proof yet; encoded', 'the first reader');
 is(told("'t'", 'SELECT'), '', 'the second');
 $node->safe_psql('postgres', 'UPDATE t SET y = 1 WHERE i = 130');
 is(told("'t'", 'SELECT'), 'rows have changed', 'after an UPDATE of the last row');
@@ -118,7 +118,7 @@ is($node->safe_psql('postgres', $progress), '', 'no backend reads any more');
 $node->append_conf('postgresql.conf', "posterior.cache_size = '1MB'\n");
 $node->restart;
 $node->safe_psql('postgres', 'INSERT INTO t (y, x) SELECT i, i FROM generate_series(1, 3000) i');
-is(told("'t'", 'SELECT'), 'nobody has yet; not kept: the cache has no room for it',
+is(told("'t'", 'SELECT'), 'there is no proof yet; not kept: the cache has no room for it',
 		'a cache that is too small');
 
 my $notice = '';

@@ -1,11 +1,28 @@
 /*
- * connection.c: this session's connection to the server: connecting, sending, receiving, and
- * waiting for it.
+ * connection.c: this session's connection to the server process for devices: connecting, sending,
+ * receiving, and waiting for it.
  *
- * While something is awaited the latch is watched, too: a cancelled statement closes the
- * connection, by which the server knows that nobody wants the answer any more, and so does the end
- * of the process, however it comes. Nothing here raises, because callers may hold the claim of a
- * run.
+ * A conversation is a request and its reply, one at a time, each a header and a payload; a large
+ * payload travels as a file in memory whose descriptor is passed (server/protocol.h). Replies carry
+ * the number of their request. After any failure in the middle of a conversation the state of the
+ * stream is unknown, so the connection is closed; the next request opens another one. Its number
+ * (posterior_connection) changes then, by which the client knows that the server may be another
+ * one.
+ *
+ * Waiting. The socket does not block; connection_wait() waits for the socket and the process latch.
+ * A cancel or the end of the process closes the connection, by which the server knows that the
+ * answer is not wanted any more: TNP_INTERRUPTED. `until` bounds the wait where a server that hangs
+ * must not stop the caller, such as a choice between providers; a request itself waits as long as
+ * it takes, for the supervisor kills a server that hangs. The end of the postmaster ends the
+ * process.
+ *
+ * Errors. Nothing here raises, because callers may have claimed a cache entry (cache/entries.c).
+ * Failures are statuses: POSTERIOR_FAULT for the server or the device, with
+ * posterior_fault_sqlstate, TNP_NO_MEMORY for this process, else what the engine would report.
+ * posterior_raise() raises them when the claim has ended.
+ *
+ * Lifetimes. The connection lasts as long as the process, over transactions and statements. What a
+ * reply is received into is the caller's to free. Descriptors are closed on exec.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -30,7 +47,7 @@ TnpWireWelcome posterior_welcome;
 static int	connection = -1;
 static uint64 serial = 0;		/* of connections */
 static uint64 last_id = 0;
-static bool no_server = false;	/* the last connection failed because nobody was there */
+static bool no_server = false;	/* the last connection failed because there was no server */
 
 /* ---- failures -------------------------------------------------------------------------------- */
 

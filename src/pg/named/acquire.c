@@ -1,7 +1,36 @@
 /*
- * acquire.c: the encoding of a named context under the active snapshot, by the shortest way that is
- * surely right: a proof that the rows are those of an earlier reader, or those and a few new ones;
- * else by reading the rows.
+ * acquire.c: the encoding of a named context, of the rows that the active snapshot shows, by the
+ * shortest way that is surely right.
+ *
+ * The ways, in the order in which they are tried; the words are those of lookup_outcome.h.
+ *
+ *   by proof     request_acquire() asks for a reuse proof. It holds if the writer log says that
+ *                this snapshot shows the rows that the proof's snapshot showed (skips), or those
+ *                and a few new ones, whose places are known (deltas). Rows that this transaction
+ *                inserted come after them, for this session alone (private).
+ *   by content   The rows are read and compared with cache entries (lookup.c: reads, extensions,
+ *                rebuilds, private). If the log knows the snapshot, what was read is published as
+ *                the next proof.
+ *
+ * Why a proof may not be used, or may not hold, is a sentence that DEBUG1 shows (request_explain).
+ *
+ * Locks. The table's AccessShareLock is taken before the writer log is compared and kept to the end
+ * of the transaction, so that no later function of the statement finds the table truncated or
+ * changed. Mark and file are taken under this lock. The worker and warm_context, which return no
+ * answer, give the lock up when the rows have been read (read_locks.c); the proof that they publish
+ * later still states what their snapshot showed.
+ *
+ * Order of steps in acquire_by_rows(). Reading rows runs a query and may raise; so all rows are
+ * read before an entry is pinned. From pin to handle nothing may raise but posterior_entry_wait(),
+ * which gives up the pin, and posterior_handle_of_entry(), which takes it over. If the entry is
+ * claimed, the claim's holder probably appends the rows that are wanted: waiting is cheaper than
+ * reading all rows.
+ *
+ * Memory. What is read lies in a context that request_run() deletes; the handle does not
+ * (handle.c).
+ *
+ * Called from call sites and the worker, in a transaction with an active snapshot; a parallel query
+ * comes here too, and then uses no proof.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -30,26 +59,26 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-#define TRIES 3					/* waits for who writes to a run */
+#define TRIES 3					/* waits for a claim to end */
 
-/* One question. */
-typedef struct Question
+/* One acquisition. */
+typedef struct Acquisition
 {
 	PosteriorModel *model;
 	const PosteriorNamed *named;
-	MemoryContext memory;		/* ends with the question */
-	bool		share;			/* what is encoded may be used by others */
+	MemoryContext memory;		/* ends with the acquisition */
+	bool		share;			/* other sessions may use what is encoded */
 	/* the writer log knows about the snapshot: what is read may be published with `mark` */
 	bool		prove;
 	bool		plain;			/* rows have places */
 	PosteriorNewRows own;			/* rows of this transaction */
 	Oid			file;
 	PosteriorSnapshotMark mark;
-	PosteriorPendingRequest *asked;	/* what the encoding is wanted for, or NULL */
+	PosteriorPendingRequest *pending;	/* what the encoding is wanted for, or NULL */
 	PosteriorReading *reading;	/* ends when all rows have been read, or NULL */
-} Question;
+} Acquisition;
 
-/* Say why the cache was not used, for log_min_messages = debug1. */
+/* Tell why rows are read, for log_min_messages = debug1. */
 static void
 request_explain(const PosteriorNamed *named, const char *why)
 {
@@ -67,14 +96,14 @@ request_explain(const PosteriorNamed *named, const char *why)
  * rows were read, so whatever comes meanwhile is new to it.
  */
 static void
-request_end_reading(const Question *q)
+request_end_reading(const Acquisition *q)
 {
 	if (q->reading != NULL)
 		posterior_reading_end(q->reading);
 }
 
 static void
-request_count(const Question *q, PosteriorLookupOutcome outcome, const PosteriorContextHandle *e)
+request_count(const Acquisition *q, PosteriorLookupOutcome outcome, const PosteriorContextHandle *e)
 {
 	ereport(DEBUG2,
 			(errmsg_internal("context \"%s\", %s: %s", q->named->name,
@@ -86,9 +115,9 @@ request_count(const Question *q, PosteriorLookupOutcome outcome, const Posterior
 									(int64) posterior_cached_bytes(e->cached));
 }
 
-/* Let later readers know what this one saw. */
+/* Publish what the snapshot showed, for later readers. */
 static void
-request_publish(const Question *q, const PosteriorContextHandle *e, int64 total,
+request_publish(const Acquisition *q, const PosteriorContextHandle *e, int64 total,
 				ItemPointerData last)
 {
 	PosteriorReuseProof proof;
@@ -121,7 +150,7 @@ request_publish(const Question *q, const PosteriorContextHandle *e, int64 total,
  * of this transaction come after them.
  */
 static bool
-own_rows_come_last(const Question *q, const PosteriorContent *content)
+own_rows_come_last(const Acquisition *q, const PosteriorContent *content)
 {
 	int64		n = content->rows->n,
 				own = n - content->others;
@@ -135,7 +164,7 @@ own_rows_come_last(const Question *q, const PosteriorContent *content)
 }
 
 static PosteriorContextHandle *
-acquire_by_content(const Question *q, bool fresh)
+acquire_by_content(const Acquisition *q, bool fresh)
 {
 	PosteriorContent content;
 	PosteriorLookup lookup = {.model = q->model,
@@ -234,8 +263,8 @@ unwatchable_reason(Relation relation)
 			  || has_superclass(RelationGetRelid(relation))))
 		return "its table has parents or children, or is a partition";
 	/*
-	 * an apply worker fires no statement triggers for UPDATE and DELETE: without the third nobody
-	 * would tell of these
+	 * an apply worker fires no statement triggers for UPDATE and DELETE: without the third trigger
+	 * these would go unnoted
 	 */
 	if (!trigger_fires(relation, "posterior_note_statement", "note_statement",
 					   TRIGGER_TYPE_DELETE | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_TRUNCATE, true)
@@ -249,7 +278,7 @@ unwatchable_reason(Relation relation)
 
 /* Whether a proof speaks of what is asked for now. */
 static bool
-proof_applies(const PosteriorReuseProof *proof, const Question *q)
+proof_applies(const PosteriorReuseProof *proof, const Acquisition *q)
 {
 	return memcmp(&proof->version, &q->named->version, sizeof(pg_uuid_t)) == 0
 		&& memcmp(&proof->model, &q->model->version, sizeof(pg_uuid_t)) == 0
@@ -265,11 +294,12 @@ typedef struct More
 } More;
 
 /*
- * Of the rows at these places those that the snapshot shows, if they come after `n` rows,
- * `before->total` with those before the window, and window and prefix stay.
+ * Of the rows at these places those that the snapshot shows, if they come after the first `n` rows
+ * (`before->total` with those before the window) and leave window and prefix where they are. False
+ * otherwise.
  */
 static bool
-new_rows_read(const Question *q, const PosteriorReuseProof *proof, int64 n, const More *before,
+new_rows_read(const Acquisition *q, const PosteriorReuseProof *proof, int64 n, const More *before,
 			  int n_places, const ItemPointerData *places, const TransactionId *xmins, More *more)
 {
 	PosteriorContent content;
@@ -291,7 +321,7 @@ new_rows_read(const Question *q, const PosteriorReuseProof *proof, int64 n, cons
 
 /* The rows of both, one after the other. */
 static TnpRows
-rows_append(const Question *q, const TnpRows *first, const TnpRows *second)
+rows_append(const Acquisition *q, const TnpRows *first, const TnpRows *second)
 {
 	TnpRows		all = *first;
 	int			d = q->named->n_features;
@@ -318,11 +348,10 @@ rows_append(const Question *q, const TnpRows *first, const TnpRows *second)
 
 /*
  * The encoding of the rows of a proof, of the new ones of other transactions, and of those of this
- * one, in this order; why says why there is none. All rows are read before anything is pinned, for
- * reading may raise.
+ * one, in this order; NULL, and *why, if there is none.
  */
 static PosteriorContextHandle *
-acquire_by_rows(const Question *q, const PosteriorReuseProof *proof, PosteriorVerdict verdict,
+acquire_by_rows(const Acquisition *q, const PosteriorReuseProof *proof, PosteriorVerdict verdict,
 				const PosteriorNewRows *found, const char **why)
 {
 	PosteriorLabelList labels = proof_labels(proof);
@@ -343,7 +372,7 @@ acquire_by_rows(const Question *q, const PosteriorReuseProof *proof, PosteriorVe
 						  q->own.xmins, &own))
 		return NULL;
 	all = rows_append(q, &theirs.rows, &own.rows);
-	/* reading raises, in the same words whatever the cache knows */
+	/* reading raises the error, in words that do not depend on the cache */
 	*why = "they are more than posterior.row_limit";
 	if (proof->n + all.n > posterior_row_limit_of(q->model))
 		return NULL;
@@ -357,8 +386,8 @@ acquire_by_rows(const Question *q, const PosteriorReuseProof *proof, PosteriorVe
 			|| !posterior_entry_is_claimed(entry))
 			break;
 		/*
-		 * somebody appends to it, perhaps the same rows, or asks about his own: that takes less
-		 * than reading all rows or copying the run
+		 * another backend appends to it, perhaps these rows, or answers with rows of its own:
+		 * waiting takes less time than reading all rows or copying the entry
 		 */
 		posterior_entry_wait(entry);
 		CHECK_FOR_INTERRUPTS();
@@ -366,7 +395,7 @@ acquire_by_rows(const Question *q, const PosteriorReuseProof *proof, PosteriorVe
 	if (verdict == POSTERIOR_MORE)
 	{
 		e = posterior_handle_extend(q->model, q->named->classes, &labels, entry, proof->n, &all,
-									own.rows.n, q->asked);
+									own.rows.n, q->pending);
 		if (e == NULL)
 		{
 			posterior_entry_unpin(entry);
@@ -378,7 +407,7 @@ acquire_by_rows(const Question *q, const PosteriorReuseProof *proof, PosteriorVe
 		e = posterior_handle_of_entry(q->model, q->named->n_features, q->named->classes, &labels,
 									  entry, proof->n);
 	if (own.rows.n > 0 && !e->transient)
-		e = posterior_handle_with_own_rows(e, &own.rows, q->asked);
+		e = posterior_handle_with_own_rows(e, &own.rows, q->pending);
 	request_count(q,
 				  own.rows.n > 0              ? CACHE_LOOKUP_PRIVATE
 				  : verdict == POSTERIOR_MORE ? CACHE_LOOKUP_DELTA
@@ -392,7 +421,7 @@ acquire_by_rows(const Question *q, const PosteriorReuseProof *proof, PosteriorVe
  * published.
  */
 static PosteriorContextHandle *
-acquire_by_proof(Question *q)
+acquire_by_proof(Acquisition *q)
 {
 	Snapshot	snapshot = GetActiveSnapshot();
 	PosteriorReuseProof proof;
@@ -411,10 +440,10 @@ acquire_by_proof(Question *q)
 		request_explain(q->named, verdict == POSTERIOR_UNKNOWN
 									  ? "the table's writers are not all known"
 								  : proven ? "rows have changed"
-										   : "nobody has yet");
+										   : "there is no proof yet");
 		return NULL;
 	}
-	/* column privileges and the like are the query's business */
+	/* the query that reads the rows checks column privileges and the like */
 	if (!posterior_named_readable(q->named))
 	{
 		request_explain(q->named, "the right to read the whole table is missing");
@@ -426,11 +455,11 @@ acquire_by_proof(Question *q)
 	return e;
 }
 
-/* ---- the question ---------------------------------------------------------------------------- */
+/* ---- the ways -------------------------------------------------------------------------------- */
 
 /* Why no proof is possible for this statement, or NULL. */
 static const char *
-unprovable_reason(const Question *q)
+unprovable_reason(const Acquisition *q)
 {
 	Snapshot	snapshot = GetActiveSnapshot();
 
@@ -452,7 +481,7 @@ unprovable_reason(const Question *q)
 }
 
 static PosteriorContextHandle *
-request_acquire(Question *q)
+request_acquire(Acquisition *q)
 {
 	const char *why = unprovable_reason(q);
 	Relation	relation;
@@ -470,24 +499,24 @@ request_acquire(Question *q)
 	 * truncated under later functions of the statement
 	 */
 	relation = table_open(q->named->relation, AccessShareLock);
-	/* the lock may be one that the transaction has had for long */
+	/* the transaction may have had the lock before: then taking it processed no invalidations */
 	if (GUARD(INVALIDATIONS, true))
 		AcceptInvalidationMessages();
 	q->file = posterior_file_number(relation);
 	/*
-	 * Rows of this transaction, whose fate is open: share nothing of them. The lock tells also
-	 * before any trigger has run. If all of them are known, what others have written can be shared
-	 * and proven, and they come after it.
+	 * It is open whether rows of this transaction will be committed: share nothing of them. The
+	 * lock shows that there may be some before any trigger has run. If all of them are known, the
+	 * rows of other transactions can be shared and proven, and the own ones come after these.
 	 */
 	if (GUARD(OWN_WRITES, CheckRelationLockedByMe(relation, RowExclusiveLock, true)))
 	{
 		bool		known = posterior_write_tracker_inserted(relation, &q->own);
 
-		/* a stronger lock than writing rows takes is that of a change of the table, as a rule */
+		/* a lock stronger than that of writing rows is, as a rule, that of a change of the table */
 		if (GUARD(STRONGER_LOCK,
 				  CheckRelationLockedByMe(relation, ShareUpdateExclusiveLock, true)))
 			known = false;
-		/* who has only locked it has written nothing yet */
+		/* a transaction that has only locked the table has written nothing yet */
 		q->share = !policies && known && q->own.n == 0;
 		if (!known)
 			why = "this transaction has written the table";
@@ -520,14 +549,14 @@ posterior_named_may_change(const PosteriorNamed *named)
 }
 
 static PosteriorContextHandle *
-request_run(Question q)
+request_run(Acquisition q)
 {
 	PosteriorContextHandle *e;
 
 	posterior_named_check_target(q.named, q.model->model);
 	posterior_shared_attach();
-	q.memory =
-		AllocSetContextCreate(CurrentMemoryContext, "posterior question", ALLOCSET_DEFAULT_SIZES);
+	q.memory = AllocSetContextCreate(CurrentMemoryContext, "posterior acquisition",
+									 ALLOCSET_DEFAULT_SIZES);
 	e = request_acquire(&q);
 	MemoryContextDelete(q.memory);
 	return e;
@@ -535,9 +564,9 @@ request_run(Question q)
 
 PosteriorContextHandle *
 posterior_named_acquire(PosteriorModel *model, const PosteriorNamed *named,
-						PosteriorPendingRequest *question)
+						PosteriorPendingRequest *pending)
 {
-	return request_run((Question) {.model = model,.named = named,.asked = question});
+	return request_run((Acquisition) {.model = model,.named = named,.pending = pending});
 }
 
 PosteriorContextHandle *
@@ -545,7 +574,7 @@ posterior_named_encode_ahead(PosteriorModel *model, const PosteriorNamed *named,
 							 PosteriorReading *reading)
 {
 	PosteriorContextHandle *e =
-		request_run((Question){.model = model, .named = named, .reading = reading});
+		request_run((Acquisition){.model = model, .named = named, .reading = reading});
 
 	if (reading != NULL)
 		posterior_reading_end(reading);
@@ -555,11 +584,11 @@ posterior_named_encode_ahead(PosteriorModel *model, const PosteriorNamed *named,
 PosteriorContextHandle *
 posterior_named_build_uncached(PosteriorModel *model, const PosteriorNamed *named)
 {
-	Question	q = {.model = model,.named = named};
+	Acquisition	q = {.model = model,.named = named};
 	PosteriorContextHandle *e;
 
-	q.memory =
-		AllocSetContextCreate(CurrentMemoryContext, "posterior question", ALLOCSET_DEFAULT_SIZES);
+	q.memory = AllocSetContextCreate(CurrentMemoryContext, "posterior acquisition",
+									 ALLOCSET_DEFAULT_SIZES);
 	e = acquire_by_content(&q, true);
 	MemoryContextDelete(q.memory);
 	return e;

@@ -1,10 +1,26 @@
 /*
  * segment.c: the segment, its parts and its arena.
  *
- * The segment lies in the server's main shared memory: the head, the parts one after the other, the
- * arena. It is mapped at one address in all processes, as PostgreSQL itself relies on, so plain
- * pointers into it are valid everywhere. The arena is PostgreSQL's own dsa allocator on memory that
- * may never grow: nothing is ever put into /dev/shm.
+ * Memory. The segment lies in the server's main shared memory: the head, the parts one after the
+ * other, the arena. It is mapped at one address in all processes, as PostgreSQL itself relies on,
+ * so plain pointers into it are valid everywhere. The arena is PostgreSQL's own dsa allocator on
+ * memory that may never grow: nothing is ever put into /dev/shm. What one process allocates any
+ * other may free; posterior_arena_alloc() returns NULL where there is no piece of a size, never an
+ * error, since callers may have claimed an entry.
+ *
+ * Locks. One tranche: lock 0 is that of the directory, posterior_lock(), for lists of entries and
+ * models and for lives of databases; then come the locks of the parts, which only writer logs have.
+ * A process takes the lock of the directory before that of a part, and at most one of each. They
+ * are held for list operations, never while anything is computed, read or waited for. The arena has
+ * dsa's own locks of the tranche's id, taken last. A part's atomics are the part's own business.
+ *
+ * Without preloading, the parts lie in TopMemoryContext and the arena is a memory context; locks
+ * are not taken, since no other process sees them.
+ *
+ * Lifetimes. Parts are initialized once, by the first process that runs the startup hook; after a
+ * crash the postmaster makes shared memory anew, and with it the random `epoch`. Pointers of a part
+ * into backend memory are only those of sessions without preloading. A backend attaches at its
+ * first use (shared.c) and stays attached until it exits.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -1,12 +1,37 @@
 /*
- * write_tracker.c: writers of tables with named contexts tell the tables' writer logs: triggers,
- * transaction callbacks and a hook for changes of the tables themselves.
+ * write_tracker.c: what a session remembers of its writes, and when it enters them in writer logs.
  *
  * Nothing here decides what is visible. Triggers note in the session's own memory what the
- * transaction does to a table; before the transaction commits or is prepared, so before anybody can
- * see what it did, it tells the writer log, once: that it only inserted a few rows, and where they
- * lie, or that it did something else. Whatever is not sure is "other", which makes readers read.
- * That a transaction has written itself is told by its lock; what it has inserted, by its notes.
+ * transaction does to each table with a maintained context; before the transaction commits or is
+ * prepared, so before any other session can see what it did, it enters each table's writer log
+ * (writer_log.c), once: as one that only inserted these few rows, or as `other`. Whatever is
+ * uncertain is `other`, which makes readers read; so an omission costs time, an entry that claims
+ * too little would cost truth.
+ *
+ * Two questions that a session asks about itself are answered without the log: that it has written
+ * a table shows in its RowExclusiveLock, and which rows it inserted in its notes
+ * (posterior_write_tracker_inserted), which count only if they are as many as the server's
+ * statistics of the transaction say.
+ *
+ * Callbacks, and what they may do.
+ *   AFTER triggers     May raise. They take no lock and touch no shared memory, but for late
+ *                      writes.
+ *   PRE_COMMIT,        Before the commit record: may raise, which aborts. They enter the logs, with
+ *   PRE_PREPARE        one lock per table.
+ *   COMMIT             After the commit record: may not fail. Marks logs as dirty, wakes the
+ *                      launcher, and forgets a dropped database.
+ *   ABORT, PREPARE     Forget the notes. An aborted transaction stays in a log that it has entered;
+ *                      readers find out that it aborted.
+ *   ABORT_SUB          Noted rows may be gone: their tables become `other`.
+ *   object access      Changes of tables and triggers enter at once, as `ddl`: triggers may be off
+ *                      from then on.
+ *
+ * Late writes. Another extension may write in a PRE_COMMIT callback that runs after this one. Then
+ * logs_entered is set, and the trigger enters the log at once, as `other`.
+ *
+ * Lifetimes. Notes live until the end of the transaction: the first in static memory, since most
+ * transactions write one table, others in TopTransactionContext. A prepared transaction takes no
+ * notes with it: it entered the logs before it was prepared.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -33,10 +58,10 @@ typedef struct TableWrites
 {
 	struct TableWrites *next;
 	Oid			relation;
-	bool		other;			/* it did more than insert these rows */
+	bool		other;			/* it did more than insert `rows` */
 	bool		uncounted;		/* the server has not counted them all */
-	int			log;			/* that was told, or -1 */
-	Oid			file;			/* that the rows lie in */
+	int			log;			/* number of the log that it entered, or -1 */
+	Oid			file;			/* of the rows */
 	/* more than a writer log remembers, for the transaction itself */
 	PosteriorNewRows rows;
 } TableWrites;
@@ -44,20 +69,19 @@ typedef struct TableWrites
 /* the first is `first`, others are in TopTransactionContext */
 static TableWrites *all_writes = NULL;
 static TableWrites first;
-static bool told = false;		/* the transaction is about to commit, and has told what it did */
+/* the transaction is about to commit, and has entered the logs */
+static bool logs_entered = false;
 static object_access_hook_type next_hook = NULL;
 
-/* The note of a table that this transaction has just written. */
+/* The note of a table that this transaction is writing. */
 static TableWrites *
 writes_find(Oid relation)
 {
 	TableWrites	   *writes;
 	int			log = -1;
 
-	/*
-	 * another extension writes while the transaction commits, after this one has told: tell at once
-	 */
-	if (GUARD(LATE_WRITES, told))
+	/* another extension writes while the transaction commits, after it has entered the logs */
+	if (GUARD(LATE_WRITES, logs_entered))
 		log = posterior_writer_log_record(relation, NULL);
 	for (writes = all_writes; writes != NULL && writes->relation != relation; writes = writes->next)
 		;
@@ -67,7 +91,7 @@ writes_find(Oid relation)
 				   ? &first
 				   : MemoryContextAlloc(TopTransactionContext, sizeof(TableWrites));
 		writes->relation = relation;
-		writes->other = told;
+		writes->other = logs_entered;
 		writes->uncounted = false;
 		writes->log = -1;
 		writes->rows.n = 0;
@@ -107,7 +131,7 @@ trigger_check(FunctionCallInfo fcinfo, bool for_rows)
 				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("not called by a trigger"),
 				 errhint("posterior.create_context makes the triggers of a table.")));
-	/* what they return would keep a row from being written, and there is no row to note yet */
+	/* before the event the result would decide about the row, and there is no row to note yet */
 	if (!TRIGGER_FIRED_AFTER(((TriggerData *) fcinfo->context)->tg_event))
 		ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
 						errmsg("trigger \"%s\" must fire AFTER the event",
@@ -128,7 +152,7 @@ posterior_note_statement(PG_FUNCTION_ARGS)
 	TriggerData *data = (TriggerData *) fcinfo->context;
 
 	trigger_check(fcinfo, false);
-	/* without an xid nothing has been written; of rows that were inserted the row trigger tells */
+	/* without an xid nothing has been written; inserted rows are noted by the row trigger */
 	if (posterior_is_shared && TransactionIdIsValid(GetTopTransactionIdIfAny())
 		&& !TRIGGER_FIRED_BY_INSERT(data->tg_event))
 	{
@@ -186,9 +210,9 @@ posterior_note_insert(PG_FUNCTION_ARGS)
 }
 
 /*
- * A trigger can ask before this one has noted the row, or the other rows of its statement; and a
- * function, while the statement that calls it goes on. So the notes are believed if they are as
- * many as the server has counted, which it does when it writes.
+ * A trigger of the user may predict before the recording trigger has fired for the row, or for
+ * other rows of the statement; and a function may, while the statement that calls it goes on. So
+ * the notes count only if they are as many as the server has counted, which it does when it writes.
  */
 bool
 posterior_write_tracker_inserted(Relation relation, PosteriorNewRows *rows)
@@ -211,7 +235,7 @@ posterior_write_tracker_inserted(Relation relation, PosteriorNewRows *rows)
 
 /* ---- the end of a transaction ---------------------------------------------------------------- */
 
-/* Tell the writer logs of all tables that were written what was done to them. */
+/* Enter the writer logs of all tables that were written. */
 static void
 writes_record(void)
 {
@@ -227,7 +251,7 @@ writes_record(void)
 		}
 		writes->log = posterior_writer_log_record(writes->relation, few ? &rows : NULL);
 	}
-	told = true;
+	logs_entered = true;
 }
 
 static void
@@ -243,7 +267,7 @@ at_transaction_end(XactEvent event, void *arg)
 		case XACT_EVENT_COMMIT:
 			if (!GUARD(LOGGED_BEFORE_COMMIT, true))
 			{
-				/* other backends run now */
+				/* let other backends run now */
 				pg_usleep(all_writes != NULL ? 2000 : 0);
 				writes_record();
 			}
@@ -257,14 +281,14 @@ at_transaction_end(XactEvent event, void *arg)
 		case XACT_EVENT_PREPARE:
 			posterior_incarnation_at_end(false);
 			all_writes = NULL;
-			told = false;
+			logs_entered = false;
 			break;
 		default:
 			break;
 	}
 }
 
-/* Rows of a subtransaction that was rolled back are noted and not there: rather read. */
+/* Rows of a subtransaction that was rolled back are noted, and gone. */
 static void
 at_subtransaction_end(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *arg)
 {
@@ -295,7 +319,7 @@ at_object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *
 		|| !OidIsValid(MyDatabaseId) || !IsTransactionState() || RecoveryInProgress()
 		|| IsInParallelMode())
 		return;
-	/* whose trigger it is cannot always be seen yet: tell all tables */
+	/* the table of the trigger cannot always be looked up yet: enter all logs */
 	if (class == TriggerRelationId)
 		posterior_writer_log_record_all();
 	else

@@ -1,18 +1,18 @@
 /*
- * write_tracker.h: writers of tables with named contexts tell the tables' writer logs.
+ * write_tracker.h: what this transaction has written to tables with named contexts.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#ifndef POSTERIOR_NOTE_H
-#define POSTERIOR_NOTE_H
+#ifndef POSTERIOR_WRITE_TRACKER_H
+#define POSTERIOR_WRITE_TRACKER_H
 
 #include "pg/visibility/writer_log.h"
 
 #include "utils/rel.h"
 
 /*
- * All rows that this transaction has inserted into a table, which it has locked for writing, if it
- * has done nothing else to it, they are few and all are known; false otherwise.
+ * The places of all rows that this transaction has inserted into a table that it has locked for
+ * writing, if it has done nothing else to it, they are few and all are known; else false.
  */
 bool		posterior_write_tracker_inserted(Relation relation, PosteriorNewRows *rows);
 
@@ -21,4 +21,4 @@ bool		posterior_write_tracker_inserted(Relation relation, PosteriorNewRows *rows
  */
 void		posterior_write_tracker_register(void);
 
-#endif							/* POSTERIOR_NOTE_H */
+#endif							/* POSTERIOR_WRITE_TRACKER_H */

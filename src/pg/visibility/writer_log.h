@@ -1,16 +1,16 @@
 /*
- * writer_log.h: who has written a table: one writer log of transactions per table with a maintained
- * context, in shared memory.
+ * writer_log.h: which transactions wrote a table: one log per table with a maintained context, in
+ * shared memory.
  *
- * A transaction enters the writer log before its commit can become visible, and no earlier than it
- * must: just before it. So a reader whose snapshot sees every transaction of the writer log exactly
- * as an earlier reader's snapshot did, and nothing older than the writer log remembers, sees the
- * same rows, and need not read them. docs/snapshots.md has the proof.
+ * A transaction enters the log before its commit can become visible, and no earlier than just
+ * before it. So a reader whose snapshot treats every transaction of the log exactly as an earlier
+ * reader's snapshot did, and nothing older than the log remembers, sees the same rows. writer_log.c
+ * describes the protocol, docs/snapshots.md proves it.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#ifndef POSTERIOR_RING_H
-#define POSTERIOR_RING_H
+#ifndef POSTERIOR_WRITER_LOG_H
+#define POSTERIOR_WRITER_LOG_H
 
 #include "pg/base/compat.h"
 
@@ -33,31 +33,31 @@
 /* The rows that a transaction has inserted, and nothing else. */
 typedef struct PosteriorInserted
 {
-	Oid			file;			/* that they lie in */
+	Oid			file;			/* of the rows */
 	int			n;
 	ItemPointerData places[POSTERIOR_TUPLES];
 	TransactionId xmins[POSTERIOR_TUPLES];	/* as in the tuple: a subtransaction's, perhaps */
 } PosteriorInserted;
 
 /*
- * What became of a transaction, as far as readers have found out: the commit log forgets it sooner
- * than a writer log.
+ * The outcome of a transaction, as far as readers have found out: the commit log may forget it
+ * sooner than a writer log.
  */
 typedef enum PosteriorWriterStatus
 {
-	POSTERIOR_STATUS_UNKNOWN,		/* or there was no answer yet */
+	POSTERIOR_STATUS_UNKNOWN,	/* not looked up, or there was no answer yet */
 	POSTERIOR_COMMITTED,
 	POSTERIOR_ABORTED,
-	POSTERIOR_FORGOTTEN			/* by the commit log, before anybody asked; in no writer log */
+	POSTERIOR_FORGOTTEN			/* by the commit log, before it was looked up; in no writer log */
 } PosteriorWriterStatus;
 
 /* A top-level transaction that wrote the table. */
 typedef struct PosteriorWriter
 {
 	uint64		sequence;		/* of its entry */
-	/* PosteriorWriterStatus: written under the shared lock, by all the same */
+	/* PosteriorWriterStatus: written under the shared lock; all writers write one value */
 	uint8		status;
-	bool		other;			/* it did more than insert these rows, or nobody knows */
+	bool		other;			/* it did more than insert `rows`, or that is unknown */
 	bool		ddl;			/* it changed the table or a trigger */
 	PosteriorInserted rows;
 } PosteriorWriter;
@@ -68,13 +68,13 @@ typedef struct PosteriorWriterLog
 				relation;		/* InvalidOid: free */
 	uint32		incarnation;			/* of the database */
 	bool		dirty;			/* written since its contexts were last encoded ahead */
-	TimestampTz later;			/* when some of these have their turn; 0: none waits */
-	bool		ready;			/* those who were running when it was made are entered */
+	TimestampTz later;			/* turn of contexts that wait; 0: none waits */
+	bool		ready;			/* transactions that ran when it was made are entered */
 	uint64		generation;		/* another one each time it is made */
 	uint64		used;			/* when last, by the clock */
 	uint64		next;			/* sequence number */
 	uint64		low;			/* transactions below it may have been forgotten while they ran */
-	/* transactions forgotten had ended for every snapshot with a higher xmax */
+	/* forgotten transactions had ended for every snapshot with a higher xmax */
 	uint64		floor;
 	int			n;
 	/* of the writers, with epochs: side by side, because every commit searches them */
@@ -83,9 +83,8 @@ typedef struct PosteriorWriterLog
 } PosteriorWriterLog;
 
 /*
- * What a reader saw of the writer log: with this, a later reader can tell whether he sees the same.
- * Transactions of the writer log that are not among the unseen, and had entered it by `next`, were
- * seen.
+ * What a snapshot showed of a log, for comparison with a later snapshot. Transactions of the log
+ * that are not among the unseen, and had entered it before the sequence number `next`, were seen.
  */
 typedef struct PosteriorSnapshotMark
 {
@@ -99,7 +98,7 @@ typedef struct PosteriorSnapshotMark
 	uint64		unseen[POSTERIOR_WRITERS];
 } PosteriorSnapshotMark;
 
-/* Places of rows that a reader may see besides those of a proof: others' or his own. */
+/* Places of rows that a snapshot may show besides those of a proof. */
 typedef struct PosteriorNewRows
 {
 	int			n;
@@ -110,16 +109,16 @@ typedef struct PosteriorNewRows
 typedef enum PosteriorVerdict
 {
 	POSTERIOR_UNKNOWN,			/* the writer log proves nothing, not even for later readers */
-	/* the rows may be others; what the reader sees can be proven by his mark */
-	POSTERIOR_OTHER,
-	POSTERIOR_SAME,				/* the same rows */
-	POSTERIOR_MORE				/* the same rows and some new ones */
+	POSTERIOR_OTHER,			/* the rows may differ; the new mark can be published with them */
+	POSTERIOR_SAME,				/* equal rows */
+	POSTERIOR_MORE				/* equal rows and some new ones */
 } PosteriorVerdict;
 
 /*
- * Look at the writer log of a table with a snapshot, making it if there is none. `earlier` may be
- * NULL. *mark is what a reader may publish with what he reads, unless the answer is unknown. file:
- * the table's file now.
+ * Compare a snapshot with an earlier mark, which may be NULL, by the log of a table, which is made
+ * if there is none. `file` is the table's file now. Unless the verdict is unknown, *mark is the
+ * snapshot's mark, which may be published with the rows that it shows. *more has the places of the
+ * new rows. In a transaction, not in a parallel query; may raise.
  */
 PosteriorVerdict posterior_writer_log_compare(Oid relation, Oid file, Snapshot snapshot,
 											  const PosteriorSnapshotMark *earlier,
@@ -127,20 +126,20 @@ PosteriorVerdict posterior_writer_log_compare(Oid relation, Oid file, Snapshot s
 
 /*
  * Enter this transaction, which has an xid, in the writer log of a table, if there is one. `rows`
- * is all that it did to the table, or NULL. Once in the writer log, a transaction cannot take back
- * that it did more. Returns the writer log's number for posterior_writer_log_mark_dirty, or -1.
+ * is all that it did to the table, or NULL where it did more; an entry once made for more stays.
+ * Returns the writer log's number for posterior_writer_log_mark_dirty, or -1.
  */
 int			posterior_writer_log_record(Oid relation, const PosteriorInserted *rows);
 
-/* The same for a transaction that changes the table, or its triggers. */
+/* Enter this transaction as one that changes the table, or its triggers. */
 void		posterior_writer_log_record_ddl(Oid relation);
 
-/* And in all writer logs of the database. */
+/* Enter it as such in all logs of the database. */
 void		posterior_writer_log_record_all(void);
 
 /*
- * Have the contexts of a table encoded ahead; true if nobody had asked for that yet. Cannot fail:
- * called when the transaction has committed.
+ * Note that the contexts of a table are to be encoded ahead; true if that was not noted yet. Cannot
+ * fail: called when the transaction has committed.
  */
 bool		posterior_writer_log_mark_dirty(Oid relation, int number);
 
@@ -183,4 +182,4 @@ void		posterior_wake_launcher(void);
 
 extern PosteriorSharedPart posterior_writer_log_part;
 
-#endif							/* POSTERIOR_RING_H */
+#endif							/* POSTERIOR_WRITER_LOG_H */
