@@ -106,7 +106,8 @@
 
 /* 17 shows waits of extensions under names of their own; `event` keeps the number of a name. */
 #if PG_VERSION_NUM >= 170000
-#define posterior_wait_event(event, name) (*(event) != 0 ? *(event) : (*(event) = WaitEventExtensionNew(name)))
+#define posterior_wait_event(event, name)                                                          \
+	(*(event) != 0 ? *(event) : (*(event) = WaitEventExtensionNew(name)))
 #else
 #define posterior_wait_event(event, name) ((void) (event), (uint32) PG_WAIT_EXTENSION)
 #endif

@@ -37,7 +37,8 @@ check_style(int *value, void **extra, GucSource source)
 {
 	if (*value == STYLE_FULL || source >= PGC_S_SESSION)
 		return true;
-	GUC_check_errdetail("A summary cannot be read back, so only a session can ask for it, with SET.");
+	GUC_check_errdetail(
+		"A summary cannot be read back, so only a session can ask for it, with SET.");
 	GUC_check_errhint("Put SET posterior.distribution_style = summary into the start of the "
 					  "client, as in .psqlrc.");
 	return false;
@@ -46,11 +47,11 @@ check_style(int *value, void **extra, GucSource source)
 void
 posterior_summary_register(void)
 {
-	DefineCustomEnumVariable("posterior.distribution_style",
-							 "Text of distributions that clients get: full, or a summary for reading.",
-							 "full can be read back. Casts, COPY, JSON and binary output are full always.",
-							 &style, STYLE_FULL, styles, PGC_USERSET, GUC_NOT_IN_SAMPLE,
-							 check_style, NULL, NULL);
+	DefineCustomEnumVariable(
+		"posterior.distribution_style",
+		"Text of distributions that clients get: full, or a summary for reading.",
+		"full can be read back. Casts, COPY, JSON and binary output are full always.", &style,
+		STYLE_FULL, styles, PGC_USERSET, GUC_NOT_IN_SAMPLE, check_style, NULL, NULL);
 }
 
 /*
