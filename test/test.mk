@@ -74,6 +74,7 @@ test-models: $(if $(wildcard test/reference/make_models.py),build/models/.writte
 build/models/.written: $(wildcard test/reference/*.py)
 	@mkdir -p build/models.new
 	PYTHONDONTWRITEBYTECODE=1 test/python test/reference/make_models.py build/models.new
+	PYTHONDONTWRITEBYTECODE=1 test/python test/reference/make_families.py build/models.new --engine
 	@rm -rf build/models && mv build/models.new build/models && touch $@
 
 # ---- tests --------------------------------------------------------------------------------------

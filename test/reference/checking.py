@@ -70,7 +70,8 @@ class MadeModels:
         if self.folder is None:
             self.temporary = tempfile.TemporaryDirectory()
             self.folder = self.temporary.name
-            subprocess.run([sys.executable, os.path.join(HERE, "make_models.py"), self.folder], check=True)
+            for script, more in ("make_models.py", []), ("make_families.py", ["--engine"]):
+                subprocess.run([sys.executable, os.path.join(HERE, script), self.folder, *more], check=True)
         return self.folder
 
     def __exit__(self, *_):

@@ -1,6 +1,8 @@
 """Write small models of the families of docs/families.md, with random weights, for tests.
 
-    make_families.py OUTDIR [--seed N]
+    make_families.py OUTDIR [--seed N] [--engine | --only NAME...]
+
+--engine: those that the engine computes.
 
 SPDX-License-Identifier: PostgreSQL
 """
@@ -67,6 +69,9 @@ FAMILIES = {
     "mean": {"architecture": "mean", "min_rows": 0, **CAUSAL},
     "mean_prefix": {"architecture": "mean", "min_rows": 3, **PREFIX_CAUSAL, "head": MIXTURE,
                     **several(2, scaling="prefix"), "inputs": {"features": 2, "scaling": "prefix"}},
+    "mean_scaled": {"architecture": "mean", "min_rows": 3, **PREFIX_CAUSAL, "head": MIXTURE,
+                    "target": {"scaling": "prefix", "clip": 2.0},
+                    "inputs": {"features": 2, "scaling": "prefix"}},
     "latent": LATENT,
     "latent_buffer": {**LATENT, "chain": K3},
     "latent_strict": {**LATENT, "chain": STRICT, "embedder": additive(MLP, MLP, True, 2),
@@ -99,6 +104,8 @@ FAMILIES = {
     "set_power": {**TABLE, "width": 16, "inputs": {"max_features": 7, "scaling": "power"},
                   "embedder": {**SET, "rows": {**SET["rows"], "take": "first", "layout": "half"}}},
 }
+# The engine computes these; it refuses the others.
+ENGINE = ("mean", "mean_scaled")
 MEAN_LACKS = "layers", "heads", "feedforward", "norm", "attention"
 
 
@@ -305,9 +312,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("outdir")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="+", choices=FAMILIES, default=FAMILIES, metavar="NAME")
+    parser.add_argument("--engine", action="store_const", dest="only", const=ENGINE)
     arguments = parser.parse_args()
     os.makedirs(arguments.outdir, exist_ok=True)
-    for name in FAMILIES:
+    for name in arguments.only:
         config, tensors = make_family(name, arguments.seed)
         write_model(os.path.join(arguments.outdir, name + ".safetensors"), config, tensors)
 

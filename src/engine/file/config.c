@@ -18,7 +18,6 @@
 #include "engine/file/keys.h"
 
 #define MAX_VALUES 20000
-#define MAX_FEATURES 1024
 #define MAX_SLOTS 256
 #define MAX_ROWS 1000000
 #define MAX_ROW_LIMIT 100000000
@@ -296,7 +295,7 @@ static const TnpVariant head_variants[] = {
 };
 
 static const TnpKey inputs_keys[] = {
-	TNP_INTEGER_OPTIONAL("features", TnpConfig, n_features, 1, MAX_FEATURES),
+	TNP_INTEGER_OPTIONAL("features", TnpConfig, n_features, 1, TNP_MAX_FEATURES),
 	TNP_INTEGER_OPTIONAL("max_features", TnpConfig, max_features, 1, MAX_SLOTS),
 	TNP_CHOICE("scaling", TnpConfig, input_scaling, scalings),
 	TNP_OTHER_OPTIONAL("center", TnpConfig, input_center, read_centers),

@@ -109,6 +109,7 @@ struct TnpConfig
 	bool		half_normal_tails;
 };
 
+#define TNP_MAX_FEATURES 1024
 #define TNP_MAX_LAYERS 128
 #define TNP_MAX_FEEDFORWARD 16384
 #define TNP_MAX_SINKS 64

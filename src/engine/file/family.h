@@ -54,6 +54,12 @@ typedef struct TnpFamily
 	/* bytes that one more row takes, 0 where the cache does not grow with rows */
 	size_t		(*row_bytes) (const TnpModel *model);
 
+	/*
+	 * Make ready what the encoding keeps of exactly its rows; called when their number has changed.
+	 * Or NULL.
+	 */
+	TnpStatus	(*settle) (TnpEncoding *encoding, TnpError *error);
+
 	/* ---- the network ---- */
 
 	/* floats of a token's state, and those that a block needs of scratch (scratch.h) */

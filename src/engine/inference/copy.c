@@ -138,12 +138,14 @@ tnp_encoding_copy(const TnpEncoding *e, int64_t n, int64_t capacity, bool keep, 
 		status = tnp_copy(&env, c->y, e->y, (size_t) n * sizeof(double), error);
 	if (status == TNP_OK)
 		status = tnp_cache_copy(&env, &e->cache, slots, &c->cache, error);
+	c->n = n;
+	if (status == TNP_OK)
+		status = tnp_encoding_settle(c, error);
 	if (status != TNP_OK)
 	{
 		tnp_encoding_free(c);
 		return status;
 	}
-	c->n = n;
 	*copy = c;
 	return TNP_OK;
 }
@@ -164,6 +166,13 @@ tnp_encoding_first(const TnpEncoding *e, int64_t n, TnpEncoding **view, TnpError
 	v->n = n;
 	v->borrowed = true;
 	v->kept = false;
+	v->total = NULL;
+	status = tnp_encoding_settle(v, error);
+	if (status != TNP_OK)
+	{
+		tnp_encoding_free(v);
+		return status;
+	}
 	*view = v;
 	return TNP_OK;
 }
@@ -171,6 +180,10 @@ tnp_encoding_first(const TnpEncoding *e, int64_t n, TnpEncoding **view, TnpError
 void
 tnp_encoding_forget(TnpEncoding *e, int64_t n)
 {
-	if (n < e->n)
-		e->n = n;
+	if (n >= e->n)
+		return;
+	e->n = n;
+	/* rows that come instead may be others */
+	if (e->totalled > n)
+		e->totalled = -1;
 }

@@ -34,7 +34,8 @@ size_t
 tnp_encoding_bytes(const TnpEncoding *e)
 {
 	return sizeof(*e) + (size_t) e->capacity * (e->n_features + 1) * sizeof(double)
-		+ tnp_stats_bytes(&e->stats) + tnp_cache_bytes(&e->cache);
+		+ tnp_stats_bytes(&e->stats) + tnp_cache_bytes(&e->cache)
+		+ (e->total != NULL ? (size_t) e->model->config.width * sizeof(double) : 0);
 }
 
 int64_t
@@ -74,6 +75,7 @@ tnp_encoding_free(TnpEncoding *e)
 	if (e == NULL)
 		return;
 	env = e->kept ? tnp_lasting(&e->model->env) : e->model->env;
+	tnp_free(&env, e->total);
 	if (!e->borrowed)
 	{
 		tnp_free(&env, e->kinds);
@@ -175,6 +177,14 @@ make_encoding(const TnpModel *model, int n_features, const TnpColumnKind *kinds,
 	return TNP_OK;
 }
 
+TnpStatus
+tnp_encoding_settle(TnpEncoding *e, TnpError *error)
+{
+	const TnpFamily *family = e->model->config.family;
+
+	return family->settle == NULL ? TNP_OK : family->settle(e, error);
+}
+
 static TnpStatus
 too_few_rows(const TnpModel *model, int64_t n, TnpError *error)
 {
@@ -225,12 +235,16 @@ tnp_build(const TnpModel *model, const TnpRows *rows, int64_t prefix, TnpEncodin
 	status = tnp_stats_build(model, rows, n0, &e->stats, error);
 	if (status == TNP_OK)
 		status = model->config.family->encode(e, 0, rows->n, true, error);
+	if (status == TNP_OK)
+	{
+		e->n = rows->n;
+		status = tnp_encoding_settle(e, error);
+	}
 	if (status != TNP_OK)
 	{
 		tnp_encoding_free(e);
 		return status;
 	}
-	e->n = rows->n;
 	*encoding = e;
 	return TNP_OK;
 }
@@ -295,8 +309,12 @@ tnp_append(TnpEncoding *e, const TnpRows *rows, TnpError *error)
 
 	if (status == TNP_OK)
 		status = e->model->config.family->encode(e, e->n, rows->n, false, error);
-	if (status == TNP_OK)
-		e->n += rows->n;
+	if (status != TNP_OK)
+		return status;
+	e->n += rows->n;
+	status = tnp_encoding_settle(e, error);
+	if (status != TNP_OK)
+		e->n -= rows->n;
 	return status;
 }
 
@@ -348,12 +366,14 @@ tnp_merge(const TnpEncoding *e, const TnpRows *more, TnpEncoding **merged, TnpEr
 	m->stats = e->stats;
 	m->borrowed_stats = true;
 	status = e->model->config.family->encode(m, 0, m->prefix, true, error);
+	m->n = m->prefix;
+	if (status == TNP_OK)
+		status = tnp_encoding_settle(m, error);
 	if (status != TNP_OK)
 	{
 		tnp_encoding_free(m);
 		return status;
 	}
-	m->n = m->prefix;
 	*merged = m;
 	return TNP_OK;
 }

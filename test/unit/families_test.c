@@ -1,0 +1,77 @@
+/*
+ * families_test.c: configurations of the families of models: what is read, and what is refused.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/file/config.h"
+#include "tap.h"
+
+#define COMMON \
+	"\"format\": 1, \"inputs\": {\"features\": 2, \"scaling\": \"none\"}," \
+	"\"target\": {\"scaling\": \"none\"}, \"width\": 8, \"activation\": \"relu\"," \
+	"\"head\": {\"kind\": \"gaussian\", \"hidden\": [], \"std\": \"exp\"},"
+
+static const char mean[] = "{" COMMON
+	"\"architecture\": \"mean\", \"min_rows\": 0, \"context\": \"causal\","
+	"\"chain\": {\"buffer\": null},"
+	"\"embedder\": {\"kind\": \"concat\", \"hidden\": [16], \"flag\": false}}";
+
+/* `from` becomes `to`, and the message has a part. */
+typedef struct Refused
+{
+	const char *base,
+			   *from,
+			   *to,
+			   *message;
+} Refused;
+
+static const Refused refused[] = {
+	{mean, "\"causal\"", "\"full\"", "needs context \"causal\" or \"prefix-causal\""},
+	{mean, "\"buffer\": null", "\"buffer\": 3", "chain.buffer must be null"},
+	{mean, "\"flag\": false", "\"flag\": true", "needs embedder.kind \"concat\" without a flag"},
+	{mean, "\"width\": 8", "\"width\": 8, \"heads\": 2", "unknown configuration key \"heads\""},
+};
+
+static TnpStatus
+parse(const char *text, TnpConfig *config, TnpError *error)
+{
+	return tnp_config_parse(&tnp_default_env, text, strlen(text), config, error);
+}
+
+/* base with `from` replaced by `to`; freed by the caller. */
+static char *
+replace(const Refused *r)
+{
+	const char *at = strstr(r->base, r->from);
+	char	   *text = malloc(strlen(r->base) + strlen(r->to) + 1);
+
+	if (at == NULL || text == NULL)
+		exit(2);
+	sprintf(text, "%.*s%s%s", (int) (at - r->base), r->base, r->to, at + strlen(r->from));
+	return text;
+}
+
+int
+main(void)
+{
+	TnpConfig	c;
+	TnpError	error;
+
+	is_int(parse(mean, &c, &error), TNP_OK, "a mean model is read");
+	is_string(c.family->name, "mean", "its family");
+	ok(c.layers == 0 && c.heads == 0 && c.min_rows == 0 && c.family->appendable(&c),
+	   "it has no layers and can be appended to");
+	tnp_config_free(&tnp_default_env, &c);
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+	{
+		char	   *text = replace(&refused[i]);
+
+		is_int(parse(text, &c, &error), TNP_BAD_CONFIG, refused[i].to);
+		contains(error.message, refused[i].message, "and the message says why");
+		free(text);
+	}
+	return done_testing();
+}
