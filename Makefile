@@ -40,7 +40,8 @@ DEPEND = -MMD -MP
 
 # Goals that need no PostgreSQL at parse time, because `make check` may have to install it first.
 OWN_GOALS := help check layers docs unit unit-programs sanitized valgrind reference regress \
-	isolation history tap fuzz fuzzers check-train check-tabicl check-hardened check-platforms soak mutants \
+	isolation history tap fuzz fuzzers check-train check-tabicl check-hardened \
+	check-platforms soak mutants \
 	test-models demo bench bench-contexts train evaluate build/tnp build/pg_posterior_server \
 	cuda cuda-suite cuda-tests cuda-tests-open build/cuda-tests-open \
 	gpu-check gpu-programs gpu-carry

@@ -39,7 +39,8 @@ CREATE TABLE empty AS SELECT i, shape, d FROM (SELECT i,
 SELECT shape, count(*) AS rows, count(d) AS answered,
 	count(*) FILTER (WHERE d OPERATOR(posterior.=) prior) AS priors
 FROM empty JOIN (SELECT i, posterior.predict(ctx, x) AS prior
-		FROM t, (SELECT posterior.context(NULL::float8, x) AS ctx FROM t) c) p USING (i) GROUP BY shape
+		FROM t, (SELECT posterior.context(NULL::float8, x) AS ctx FROM t) c) p
+			USING (i) GROUP BY shape
 	ORDER BY shape COLLATE "C";
 DROP TABLE empty;
 -- the kinds of features are known without rows

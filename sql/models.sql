@@ -69,7 +69,8 @@ SELECT posterior.predict(posterior.context(y, x::text), 'a') FROM t;
 SELECT posterior.predict(posterior.context(y * 1e300, x), 1) FROM t;
 SELECT posterior.predict(posterior.context(y, x * 1e300), 1) FROM t;
 -- an empty context: the prior, where the model has one
-SELECT abs(posterior.mean(posterior.predict(posterior.context(NULL::float8, x), 0.5))) < 0.5 AS prior
+SELECT abs(posterior.mean(posterior.predict(posterior.context(NULL::float8, x), 0.5))) < 0.5
+	AS prior
 	FROM t;
 SET posterior.model = 'tabular_small';
 SELECT posterior.predict(posterior.context(NULL::float8, x), 0.5) FROM t;

@@ -223,7 +223,8 @@ SELECT posterior.create_context('little', 'little', 'y', order_by => 'x', model 
 SELECT posterior.create_context('four', 'little', 'y', order_by => 'x', model => 'rows');
 SET posterior.model = 'toy';
 SELECT posterior.predict('little',
-		n)::text = posterior.predict((SELECT posterior.context(NULL::float8, 1.0)), x)::text AS "the prior"
+		n)::text = posterior.predict((SELECT posterior.context(NULL::float8, 1.0)), x)::text
+		AS "the prior"
 	FROM next n LIMIT 1;
 RESET posterior.model;
 SELECT posterior.kind(posterior.predict('four', n)) FROM next n LIMIT 1;

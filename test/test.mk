@@ -93,8 +93,8 @@ layers docs unit sanitized valgrind cuda-suite reference regress isolation histo
 check-train:
 	$(JOBS)@test/check train
 
-#: make check-tabicl      the reference of column models against the TabICL package, where a Python has
-#:                        it (PYTHON=…)
+#: make check-tabicl      the reference of column models against the TabICL package
+#:                        (PYTHON=… one that has it)
 check-tabicl:
 	$(JOBS)@PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 test/python --with tabicl \
 		test/reference/live_columns.py

@@ -406,7 +406,8 @@ my ($status, $out, $err) = (0, '', '');
 	finish($victim);
 	wait_for_restart($node, $logged);
 	ok($node->poll_query_until('postgres',
-				"SELECT state = 'ready' AND pid <> $pid FROM posterior_internal.server_state()", 't'),
+				"SELECT state = 'ready' AND pid <> $pid
+				FROM posterior_internal.server_state()", 't'),
 			'another server after a crash');
 	is($node->safe_psql('postgres', $short), $right, 'which answers');
 	is(server('encodings'), '1', 'and holds what was asked since');
@@ -512,7 +513,8 @@ for my $case (
 	rogue_mode($mode);
 	my $starts = server('starts');
 	kill 'KILL', server('coalesce(pid, 0)');
-	wait_until("SELECT state = 'ready' AND starts > $starts FROM posterior_internal.server_state()", 't',
+	wait_until("SELECT state = 'ready' AND starts > $starts
+		FROM posterior_internal.server_state()", 't',
 			"a server with the fault: $mode");
 	($status, $out, $err) = run(
 			"$question; SELECT 'goes on'; SET posterior.on_device_error = cpu; $short;");

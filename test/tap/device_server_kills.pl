@@ -43,11 +43,18 @@ my %busy = (
 			posterior.sample(ctx, ARRAY(SELECT ROW(x, z) FROM t WHERE i <= 40), 1000, %d) s',
 	appends => $small);
 
-sub server { return $node->safe_psql('postgres', "SELECT $_[0] FROM posterior_internal.server_state()") }
+sub server
+{
+	my ($columns) = @_;
+
+	return $node->safe_psql('postgres', "SELECT $columns FROM posterior_internal.server_state()");
+}
+
 
 sub ready
 {
-	$node->poll_query_until('postgres', q{SELECT state = 'ready' FROM posterior_internal.server_state()})
+	$node->poll_query_until('postgres',
+		q{SELECT state = 'ready' FROM posterior_internal.server_state()})
 		or die 'no server';
 	return server('pid');
 }

@@ -253,7 +253,8 @@ stops_rising($pid, sub
 	$crowd->{run}->finish;
 	wait_for_restart($node, $logged);
 	ok($node->poll_query_until('postgres',
-				"SELECT state = 'ready' AND pid <> $pid FROM posterior_internal.server_state()", 't'),
+				"SELECT state = 'ready' AND pid <> $pid
+				FROM posterior_internal.server_state()", 't'),
 			'another server');
 	is(server('memory_used'), '0', 'which holds nothing');
 	is($node->safe_psql('postgres', $one),

@@ -53,7 +53,8 @@ sub stop_encoding
 	die 'nothing is encoded' if $pid eq '';
 	kill 'STOP', $pid;
 	my $phase = "SELECT phase FROM posterior_internal.progress() WHERE pid = $pid";
-	is($node->safe_psql('postgres', $phase), 'encoding prefix', "a $type is stopped while it encodes");
+	is($node->safe_psql('postgres', $phase), 'encoding prefix',
+		"a $type is stopped while it encodes");
 	return $pid;
 }
 

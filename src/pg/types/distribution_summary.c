@@ -49,8 +49,10 @@ posterior_summary_register(void)
 {
 	DefineCustomEnumVariable(
 		"posterior.distribution_style",
-		"Text of distributions that clients get: full, or a summary for reading.",
-		"full can be read back. Casts, COPY, JSON and binary output are full always.", &style,
+		"Text of distributions that clients get: full, or a summary "
+							 "for reading.",
+		"full can be read back. Casts, COPY, JSON and binary output are "
+							 "full always.", &style,
 		STYLE_FULL, styles, PGC_USERSET, GUC_NOT_IN_SAMPLE, check_style, NULL, NULL);
 }
 
