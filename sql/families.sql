@@ -44,8 +44,9 @@ SELECT * FROM differ;
 -- chains: a draw depends on its number alone; a density of one row is that of its prediction
 CREATE TYPE pair AS (a float8, b float8);
 SELECT count(*) AS draws, bool_and(one.y = many.y) AS same, bool_and(one.y <> 0) AS drawn
-FROM family, LATERAL posterior.sample(model, ARRAY[(0.1, 0.2), (0.3, 0.4), (0.5, 0.6)]::pair[], 3, 7)
-	many, LATERAL posterior.sample(model, ARRAY[(0.1, 0.2), (0.3, 0.4), (0.5, 0.6)]::pair[], 1, 7) one
+FROM family,
+	LATERAL posterior.sample(model, ARRAY[(0.1, 0.2), (0.3, 0.4), (0.5, 0.6)]::pair[], 3, 7) many,
+	LATERAL posterior.sample(model, ARRAY[(0.1, 0.2), (0.3, 0.4), (0.5, 0.6)]::pair[], 1, 7) one
 WHERE many.draw = one.draw AND many.ord = one.ord;
 SELECT model FROM family GROUP BY model
 	HAVING abs(posterior.log_pdf(posterior.predict(model, (0.1, 0.2)::pair), 0.4)
