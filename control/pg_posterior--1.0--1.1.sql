@@ -44,6 +44,7 @@ DROP FUNCTION posterior.context_state(uuid);
 \ir parts/evaluate.sql
 \ir parts/answers.sql
 \ir parts/plot.sql
+\ir parts/quantiles.sql
 \ir parts/habits.sql
 \ir parts/costs.sql
 \ir parts/internals.sql

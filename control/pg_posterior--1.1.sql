@@ -820,6 +820,7 @@ DROP FUNCTION posterior.load_bundled_models();
 \ir parts/evaluate.sql
 \ir parts/answers.sql
 \ir parts/plot.sql
+\ir parts/quantiles.sql
 \ir parts/habits.sql
 \ir parts/costs.sql
 \ir parts/internals.sql

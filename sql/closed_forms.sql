@@ -4,7 +4,8 @@ INSERT INTO d VALUES (1, posterior.normal(3, 2)), (2, posterior.normal(-1000, 1e
 	(3, posterior.mixture('{0.3,0.7}', '{-1,4}', '{0.5,2}')),
 	(4, posterior.mixture('{0.5,0.5}', '{-100,100}', '{1,1}')),
 		(5, posterior.bars('{0.2,0,0.8}', '{-1,0,1,3}')),
-		(6, posterior.bars('{0.1,0.6,0.3}', '{-1,0,1,3}', true));
+		(6, posterior.bars('{0.1,0.6,0.3}', '{-1,0,1,3}', true)),
+	(7, posterior.from_quantiles('{-1,0,0.5,2,3}', 0.7, 0.6));
 -- a quantile is the inverse of cdf; pdf is the exponential of log_pdf and the slope of cdf; bounds
 -- are quantiles
 SELECT id, bool_and(abs(posterior.cdf(d, posterior.quantile(d, p)) - p) < 1e-9) AS inverse,

@@ -2,7 +2,8 @@
 SELECT 'normal(3.2, 0.5)'::posterior.distribution,
 	' mixture( 0.25*normal(1,2) + 0.75*normal(-1e3,.5) ) '::posterior.distribution;
 SELECT 'bars(0 [0.2] 1 [0.8] 2.5)'::posterior.distribution,
-	'bars_half_normal(-1 [0.5] 0 [0.5] 1)'::posterior.distribution;
+	'bars_half_normal(-1 [0.5] 0 [0.5] 1)'::posterior.distribution,
+	'quantiles(0.5 [1, 2,4] 0.7)'::posterior.distribution;
 SELECT 'categorical("red": 0.2, "dark \"blue\"": 0.8)'::posterior.distribution;
 -- text and binary forms read back to the same value
 CREATE TABLE d (id int, d posterior.distribution);
@@ -10,7 +11,8 @@ INSERT INTO d VALUES (1, posterior.normal(0.1, 1e-100)),
 	(2, posterior.mixture('{0.1,0.2,0.7}', '{1,2,0.30000000000000004}', '{3,4,5}')),
 	(3, posterior.bars('{0.5,0,0.5}', '{0,1,2,5}')),
 		(4, posterior.bars('{0.25,0.75}', '{-1,0,1}', true)),
-	(5, posterior.categorical('{a,"b c"}', '{0.25,0.75}'));
+	(5, posterior.categorical('{a,"b c"}', '{0.25,0.75}')),
+	(6, posterior.from_quantiles('{-1,0.1,2}', 0.3, 1e-5));
 SELECT id, d::text::posterior.distribution OPERATOR(posterior.=) d AS text_form, posterior.kind(d)
 	FROM d ORDER BY id;
 SELECT set_config('test.file', current_setting('data_directory') || '/posterior_types.bin',
@@ -38,6 +40,9 @@ SELECT round(posterior.mean(d)::numeric, 6) AS mean,
 		FROM (SELECT posterior.mixture('{0.5,0.5}', '{-1,1}', '{0.1,0.2}') AS d) s;
 SELECT posterior.mean(d), posterior.quantile(d, ARRAY[0, 0.25, 0.5, 1]), posterior.cdf(d, 1),
 	posterior.pdf(d, 7) FROM (SELECT posterior.bars('{0.5,0,0.5}', '{0,1,2,4}') AS d) s;
+SELECT posterior.mean(d), posterior.quantile(d, ARRAY[0, 0.2, 0.3, 0.4, 0.8, 1]),
+	posterior.cdf(d, 2), posterior.pdf(d, 2)
+	FROM (SELECT posterior.from_quantiles('{0,1,3,7}', 1, 4) AS d) s;
 SELECT posterior.bounds(posterior.bars('{1}', '{0,10}'), 0.9),
 	5.0::float8 <@ posterior.bounds(posterior.bars('{1}', '{0,10}'), 0.9) AS inside,
 	posterior.bounds(posterior.normal(0, 1), 1), posterior.bounds(posterior.normal(7, 1), 0);
@@ -61,6 +66,11 @@ SELECT 'normal(1, 1) x'::posterior.distribution;
 SELECT 'poisson(3)'::posterior.distribution;
 SELECT 'mixture(0.5*normal(0, 1) + 0.6*normal(0, 1))'::posterior.distribution;
 SELECT 'bars(0 [1] 0)'::posterior.distribution;
+SELECT 'quantiles(1 [2, 2] 1)'::posterior.distribution;
+SELECT 'quantiles(0 [1, 2] 1)'::posterior.distribution;
+SELECT 'quantiles([1, 2] 1)'::posterior.distribution;
+SELECT posterior.from_quantiles('{1}', 1, 1);
+SELECT posterior.from_quantiles('{1,NULL}', 1, 1);
 SELECT 'categorical("a: 1)'::posterior.distribution;
 SELECT posterior.normal('NaN', 1);
 SELECT posterior.normal(0, 'Infinity');

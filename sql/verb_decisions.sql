@@ -3,7 +3,8 @@ CREATE TABLE d (id int, d posterior.distribution);
 INSERT INTO d VALUES (1, posterior.normal(3, 2)),
 	(2, posterior.mixture('{0.3,0.7}', '{-1,4}', '{0.5,2}')),
 	(3, posterior.bars('{0.2,0,0.8}', '{-1,0,1,3}')),
-		(4, posterior.bars('{0.1,0.6,0.3}', '{-1,0,1,3}', true));
+		(4, posterior.bars('{0.1,0.6,0.3}', '{-1,0,1,3}', true)),
+	(5, posterior.from_quantiles('{-1,0,0.5,3}', 0.7, 0.4));
 -- expected excess is the integral of the upper tail
 SELECT id, t, abs(posterior.expected_excess(d, y)
 		- (SELECT sum((1 - posterior.cdf(d, y + (i + 0.5) / 500)) / 500)

@@ -7,6 +7,7 @@ INSERT INTO d VALUES (1, posterior.normal(0.1, 2)),
 	(2, posterior.mixture('{0.25,0.75}', '{-1,4}', '{0.5,2}')),
 	(3, posterior.bars('{0.25,0,0.75}', '{-1,0,1,3}')),
 	(4, posterior.bars('{0.25,0.5,0.25}', '{-1,0,1,3}', true)),
+	(7, posterior.from_quantiles('{-1,0.1,2}', 0.3, 1e-5)),
 		(5, posterior.categorical(ARRAY['a "b" \ c', 'é'], '{0.5,0.5}'));
 SELECT id, d::jsonb FROM d ORDER BY id;
 SELECT id, d::jsonb::posterior.distribution OPERATOR(posterior.=) d AS "round trip",

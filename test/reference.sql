@@ -29,7 +29,7 @@ order of the context.',
 	(6, 'Distributions', NULL,
 		'{mean,stddev,variance,median,mode,entropy,quantile,bounds,pdf,log_pdf,cdf,crps,draw,kind,'
 		'probability,most_probable,probabilities,to_json,to_jsonb,from_jsonb}'),
-	(7, 'Distributions made by hand', NULL, '{normal,mixture,bars,categorical}'),
+	(7, 'Distributions made by hand', NULL, '{normal,mixture,bars,from_quantiles,categorical}'),
 	(8, 'Decisions', '[verbs.md](verbs.md#decisions) says what each computes.',
 		'{surprise,expected_excess,expected_improvement,probability_of_improvement,'
 		'upper_confidence_bound,affine,pool}'),

@@ -24,18 +24,24 @@ DECLARE
 	c float8[];
 BEGIN
 	IF jsonb_typeof(object) <> 'object' OR kind IS NULL
-			OR kind NOT IN ('normal', 'mixture', 'bars', 'bars_half_normal', 'categorical') THEN
+			OR kind NOT IN ('normal', 'mixture', 'bars', 'bars_half_normal', 'quantiles',
+				'categorical') THEN
 		RAISE EXCEPTION 'a distribution is a JSON object with a kind'
 			USING ERRCODE = 'invalid_parameter_value',
 				DETAIL = format('The kind is %s.', coalesce(quote_literal(kind), 'not there')),
 				HINT =
-					'Kinds are normal, mixture, bars, bars_half_normal and categorical, as '
-					'posterior.to_jsonb writes them.';
+					'Kinds are normal, mixture, bars, bars_half_normal, quantiles and categorical, '
+					'as posterior.to_jsonb writes them.';
 	ELSIF kind = 'normal' THEN
 		RETURN posterior.normal((object->>'mean')::float8, (object->>'sd')::float8);
 	END IF;
 	a := ARRAY(SELECT v::float8 FROM jsonb_array_elements_text(object->CASE kind
-		WHEN 'mixture' THEN 'weights' WHEN 'categorical' THEN 'probabilities' ELSE 'masses' END) v);
+		WHEN 'mixture' THEN 'weights' WHEN 'categorical' THEN 'probabilities'
+		WHEN 'quantiles' THEN 'quantiles' ELSE 'masses' END) v);
+	IF kind = 'quantiles' THEN
+		RETURN posterior.from_quantiles(a, (object->>'lower_tail')::float8,
+			(object->>'upper_tail')::float8);
+	END IF;
 	IF kind = 'categorical' THEN
 		RETURN posterior.categorical(ARRAY(SELECT v
 			FROM jsonb_array_elements_text(object->'labels') v), a);

@@ -254,7 +254,9 @@ typedef enum TnpDistributionKind
 	TNP_BARS = 3,				/* n masses (sum 1), n + 1 borders; bounded */
 	TNP_BARS_HALF_NORMAL = 4,	/* the same, with half-normal first and last bucket; n >= 2 */
 	/* n probabilities (sum 1) of the values 0 … n - 1; labels are kept by the caller */
-	TNP_CLASSES = 5
+	TNP_CLASSES = 5,
+	/* n increasing quantiles at k / (n + 1), scales of the lower and the upper exponential tail */
+	TNP_QUANTILES = 6
 } TnpDistributionKind;
 
 /*
@@ -264,19 +266,19 @@ typedef enum TnpDistributionKind
 typedef struct TnpDistribution
 {
 	TnpDistributionKind kind;
-	int			n;				/* components, buckets or classes; 1 for Gaussian */
+	int			n;				/* components, buckets, classes, quantiles; 1 for Gaussian */
 	const double *params;
 } TnpDistribution;
 
 /* Number of doubles in params. */
 TNP_EXPORT int tnp_distribution_size(TnpDistributionKind kind, int n);
 
-/* Most components, buckets or classes of a distribution; 0 for an unknown kind. */
+/* Most components, buckets, classes or quantiles of a distribution; 0 for an unknown kind. */
 TNP_EXPORT int tnp_distribution_most(TnpDistributionKind kind);
 
 /*
  * Check untrusted parameters: finite, positive sds, weights that sum to 1 within 1e-6, increasing
- * borders.
+ * borders and quantiles.
  */
 TNP_EXPORT TnpStatus tnp_distribution_check(const TnpDistribution *d, TnpError *error);
 

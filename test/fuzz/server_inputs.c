@@ -57,7 +57,7 @@ put_bytes(StringInfo value, int at, int removed, const char *bytes, int n)
 }
 
 static const char *const words[] = {
-	"normal(", "mixture(", "bars(", "bars_half_normal(", "categorical(", "\"", "\\", "\": ", "*normal(", " + ", " [", "] ", ", ", ")", "nan", "-inf", "1e999",
+	"normal(", "mixture(", "bars(", "bars_half_normal(", "categorical(", "quantiles(", "\"", "\\", "\": ", "*normal(", " + ", " [", "] ", ", ", ")", "nan", "-inf", "1e999",
 	"-0", "4.9e-324", "1e-400", "0x1p3", "0.1", "1", "1.7976931348623157e308", "99999999999999999999", ".", "-", "e", " ", "\t",
 	"\xc3\xa9", "\xf0\x9f\x98\x80", "\xc3", "\xe2\x82", "\xf0\x9f\x98", "\xff", "ff", "7ff8000000000000", "fff0000000000000", "00", "f"
 };

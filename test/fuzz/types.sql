@@ -26,6 +26,8 @@ CREATE TABLE fuzz.distributions (d posterior.distribution);
 INSERT INTO fuzz.distributions VALUES
 	('normal(3.25, 0.5)'), (posterior.normal(-1e100, 1e-100)),
 	('mixture(0.3*normal(1, 0.2) + 0.7*normal(4, 1))'), ('mixture(1*normal(0, 1))'),
+	('quantiles(0.5 [1, 2, 4] 0.7)'),
+	(posterior.from_quantiles(ARRAY(SELECT i::float8 FROM generate_series(1, 99) i), 1, 2)),
 	('bars(0 [0.2] 1 [0.8] 2.5)'), ('bars_half_normal(-4 [0.2] -1 [0.5] 1.5 [0.3] 9)'),
 	('categorical("red": 0.25, "dark blue": 0.75)'), ('categorical("true": 0.5, "false": 0.5)'),
 	(U&'categorical("!00e9!00e8": 0.5, "!+01F600!+01F601!+01F602": 0.25, "a\\b\"c": 0.25)'

@@ -80,7 +80,7 @@ random_distribution(TnpDistributionKind kind, bool wild)
 
 	if (kind == TNP_GAUSSIAN)
 		n = 1;
-	if (kind == TNP_BARS_HALF_NORMAL && n < 2)
+	if ((kind == TNP_BARS_HALF_NORMAL || kind == TNP_QUANTILES) && n < 2)
 		n = 2;
 	sample.d.kind = kind;
 	sample.d.n = n;
@@ -108,6 +108,13 @@ random_distribution(TnpDistributionKind kind, bool wild)
 			break;
 		case TNP_CLASSES:
 			random_weights(p, n);
+			break;
+		case TNP_QUANTILES:
+			p[0] = scale * between(-10, 10);
+			for (int i = 1; i < n; i++)
+				p[i] = p[i - 1] + scale * power(-range, 1);
+			p[n] = scale * power(-range, 1);
+			p[n + 1] = scale * power(-range, 1);
 			break;
 	}
 	return &sample;
@@ -153,6 +160,16 @@ cuts_of(const TnpDistribution *d, double y)
 	{
 		for (int i = 0; i < n; i++)
 			cut_normal(&cuts, p[n + i], p[2 * n + i]);
+	}
+	else if (d->kind == TNP_QUANTILES)
+	{
+		for (int i = 0; i < n; i++)
+			cuts.at[cuts.n++] = p[i];
+		for (int k = 1; k <= 80; k++)
+		{
+			cuts.at[cuts.n++] = p[0] - 0.5 * k * p[n];
+			cuts.at[cuts.n++] = p[n - 1] + 0.5 * k * p[n + 1];
+		}
 	}
 	else
 	{
@@ -699,7 +716,7 @@ test_check(void)
 		const char *message;
 	}			bad[] = {
 		{0, 1, {0}, "unknown kind"},
-		{6, 1, {0}, "unknown kind"},
+		{7, 1, {0}, "unknown kind"},
 		{TNP_GAUSSIAN, 2, {0, 1}, "wrong number"},
 		{TNP_MIXTURE, 0, {0}, "wrong number"},
 		{TNP_MIXTURE, 1025, {0}, "wrong number"},
@@ -718,6 +735,11 @@ test_check(void)
 		{TNP_BARS, 2, {0.5, 0.5, 0, INFINITY, 1}, "a border is not finite"},
 		{TNP_BARS, 2, {0.5, 0.4, 0, 1, 2}, "the masses do not sum to 1"},
 		{TNP_CLASSES, 2, {0.5, NAN}, "a probability is not between"},
+		{TNP_QUANTILES, 1, {0, 1, 1}, "wrong number"},
+		{TNP_QUANTILES, 2, {1, 1, 1, 1}, "the quantiles do not increase"},
+		{TNP_QUANTILES, 2, {0, NAN, 1, 1}, "a quantile is not finite"},
+		{TNP_QUANTILES, 2, {0, 1, 0, 1}, "the scale of a tail is not positive"},
+		{TNP_QUANTILES, 2, {0, 1, 1, INFINITY}, "the scale of a tail is not positive"},
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -741,13 +763,15 @@ test_draws(int n)
 	static const double mixture[] = {0.3, 0.0, 0.7, 1, 9, 4, 0.2, 1, 1};
 	static const double bars[] = {0.2, 0, 0.8, 0, 1, 2, 2.5};
 	static const double half[] = {0.2, 0.6, 0.2, 0, 1, 2, 2.5};
+	static const double steps[] = {-1, 0, 0.5, 3, 0.7, 2};
 	static const TnpDistribution all[] = {
-		{TNP_GAUSSIAN, 1, gauss}, {TNP_MIXTURE, 3, mixture}, {TNP_BARS, 3, bars}, {TNP_BARS_HALF_NORMAL, 3, half}
+		{TNP_GAUSSIAN, 1, gauss}, {TNP_MIXTURE, 3, mixture}, {TNP_BARS, 3, bars}, {TNP_BARS_HALF_NORMAL, 3, half},
+		{TNP_QUANTILES, 4, steps}
 	};
 	double	   *y = malloc(n * sizeof(double));
 	double		u[2];
 
-	for (int k = 0; k < 4; k++)
+	for (int k = 0; k < 5; k++)
 	{
 		double		sum = 0,
 					distance = 0,
@@ -773,6 +797,8 @@ test_draws(int n)
 	ok(tnp_draw(&all[0], 9, 8, 7) == -3 + 2 * tnp_normal_quantile(u[1]), "a normal draw uses the second number");
 	ok(tnp_draw(&all[1], 9, 8, 7) == (u[0] < 0.3 ? 1 + 0.2 * tnp_normal_quantile(u[1]) : 4 + tnp_normal_quantile(u[1])),
 	   "a mixture draw uses the first number for the component");
+	ok(tnp_draw(&all[4], 9, 8, 7) == tnp_quantile(&all[4], u[0]),
+	   "a draw from quantiles is the quantile of the first number");
 	ok(tnp_draw(&all[2], 9, 8, 7) == tnp_quantile(&all[2], u[0]), "a bars draw is the quantile of the first number");
 	free(y);
 }
@@ -790,6 +816,8 @@ main(void)
 	test_properties(TNP_MIXTURE, true, rounds, "wild mixture");
 	test_properties(TNP_BARS, false, rounds, "bars");
 	test_properties(TNP_BARS, true, rounds, "wild bars");
+	test_properties(TNP_QUANTILES, false, rounds, "quantiles");
+	test_properties(TNP_QUANTILES, true, rounds, "wild quantiles");
 	test_properties(TNP_BARS_HALF_NORMAL, false, rounds, "half-normal bars");
 	test_properties(TNP_BARS_HALF_NORMAL, true, rounds, "wild half-normal bars");
 	test_extreme_entropy();

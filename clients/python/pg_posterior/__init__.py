@@ -7,11 +7,11 @@
         d = connection.execute("SELECT posterior.normal(0, 1)").fetchone()[0]
         d.interval(0.9)
 """
-from .distribution import Bars, Categorical, Distribution, Mixture, Normal
+from .distribution import Bars, Categorical, Distribution, Mixture, Normal, Quantiles
 from .distribution import from_bytes, from_json, parse
 from .drivers import columns, register, sqlalchemy_type
 
 __all__ = [
-    "Bars", "Categorical", "Distribution", "Mixture", "Normal", "columns", "from_bytes",
-    "from_json", "parse", "register", "sqlalchemy_type"
+    "Bars", "Categorical", "Distribution", "Mixture", "Normal", "Quantiles", "columns",
+    "from_bytes", "from_json", "parse", "register", "sqlalchemy_type"
 ]

@@ -5,6 +5,7 @@ frozen distributions.
 Only the standard library is used. Numbers agree with the accessors in SQL; mixtures are inverted by
 bisection.
 """
+import bisect
 import json
 import math
 import random
@@ -13,10 +14,12 @@ import struct
 from statistics import NormalDist
 
 __all__ = [
-    "Distribution", "Normal", "Mixture", "Bars", "Categorical", "parse", "from_bytes", "from_json"
+    "Distribution", "Normal", "Mixture", "Bars", "Quantiles", "Categorical", "parse", "from_bytes",
+    "from_json"
 ]
 
-_KINDS = {1: "normal", 2: "mixture", 3: "bars", 4: "bars_half_normal", 5: "categorical"}
+_KINDS = {1: "normal", 2: "mixture", 3: "bars", 4: "bars_half_normal", 5: "categorical",
+          6: "quantiles"}
 _QUARTILE = NormalDist().inv_cdf(0.75)
 
 
@@ -215,6 +218,78 @@ class Bars(Distribution):
                                                                      self.borders[-1])
 
 
+class Quantiles(Distribution):
+    """Increasing quantiles at the levels k / (n + 1), uniform between them, exponential tails."""
+
+    kind = "quantiles"
+
+    def __init__(self, quantiles, lower_tail, upper_tail):
+        if len(quantiles) < 2 or any(a >= b for a, b in zip(quantiles, quantiles[1:])):
+            raise ValueError("there are at least two quantiles, and they increase")
+        if not (lower_tail > 0 and upper_tail > 0):
+            raise ValueError("the scales of tails are positive")
+        self.quantiles = tuple(quantiles)
+        self.lower_tail, self.upper_tail = lower_tail, upper_tail
+        self._mass = 1 / (len(quantiles) + 1)
+
+    def _intervals(self):
+        return zip(self.quantiles, self.quantiles[1:])
+
+    def mean(self):
+        tails = self.quantiles[0] - self.lower_tail, self.quantiles[-1] + self.upper_tail
+        return self._mass * math.fsum([*tails, *((a + b) / 2 for a, b in self._intervals())])
+
+    def var(self):
+        mean = self.mean()
+        parts = [self.lower_tail ** 2 + (self.quantiles[0] - self.lower_tail - mean) ** 2,
+                 self.upper_tail ** 2 + (self.quantiles[-1] + self.upper_tail - mean) ** 2]
+        parts += [(b - a) ** 2 / 12 + ((a + b) / 2 - mean) ** 2 for a, b in self._intervals()]
+        return self._mass * math.fsum(parts)
+
+    def cdf(self, y):
+        first, last = self.quantiles[0], self.quantiles[-1]
+        if y <= first:
+            return self._mass * math.exp((y - first) / self.lower_tail)
+        if y > last:
+            return 1 - self._mass * math.exp((last - y) / self.upper_tail)
+        i = bisect.bisect_left(self.quantiles, y)
+        a, b = self.quantiles[i - 1:i + 1]
+        return self._mass * (i + (y - a) / (b - a))
+
+    def sf(self, y):
+        last = self.quantiles[-1]
+        if y > last:
+            return self._mass * math.exp((last - y) / self.upper_tail)
+        return 1 - self.cdf(y)
+
+    def pdf(self, y):
+        first, last = self.quantiles[0], self.quantiles[-1]
+        if y <= first:
+            return self._mass * math.exp((y - first) / self.lower_tail) / self.lower_tail
+        if y > last:
+            return self._mass * math.exp((last - y) / self.upper_tail) / self.upper_tail
+        i = bisect.bisect_left(self.quantiles, y)
+        return self._mass / (self.quantiles[i] - self.quantiles[i - 1])
+
+    def ppf(self, p):
+        place = p / self._mass
+        n = len(self.quantiles)
+        if place <= 1:
+            return self.quantiles[0] + self.lower_tail * math.log(place) if p > 0 else -math.inf
+        if place > n:
+            return (self.quantiles[-1] - self.upper_tail * math.log((1 - p) / self._mass)
+                    if p < 1 else math.inf)
+        i = min(int(place), n - 1)
+        return self.quantiles[i - 1] + (place - i) * (self.quantiles[i] - self.quantiles[i - 1])
+
+    def _support(self):
+        return -math.inf, math.inf
+
+    def __repr__(self):
+        return f"quantiles({self.lower_tail!r} [" + ", ".join(map(repr, self.quantiles)) \
+            + f"] {self.upper_tail!r})"
+
+
 class Categorical:
     """Probabilities of labels."""
 
@@ -245,6 +320,8 @@ def from_json(value):
         return Mixture(value["weights"], value["means"], value["sds"])
     if kind in ("bars", "bars_half_normal"):
         return Bars(value["masses"], value["borders"], kind == "bars_half_normal")
+    if kind == "quantiles":
+        return Quantiles(value["quantiles"], value["lower_tail"], value["upper_tail"])
     if kind == "categorical":
         return Categorical(value["labels"], value["probabilities"])
     raise ValueError(f"unknown kind of distribution: {kind}")
@@ -257,7 +334,7 @@ def from_bytes(data):
     version, kind, n = struct.unpack_from("!BBi", data)
     if version != 1 or kind not in _KINDS:
         raise ValueError(f"unknown binary distribution: version {version}, kind {kind}")
-    size = {1: 2, 2: 3 * n, 3: 2 * n + 1, 4: 2 * n + 1, 5: n}[kind]
+    size = {1: 2, 2: 3 * n, 3: 2 * n + 1, 4: 2 * n + 1, 5: n, 6: n + 2}[kind]
     numbers = struct.unpack_from(f"!{size}d", data, 6)
     if kind == 1:
         return Normal(*numbers)
@@ -265,6 +342,8 @@ def from_bytes(data):
         return Mixture(numbers[:n], numbers[n:2 * n], numbers[2 * n:])
     if kind in (3, 4):
         return Bars(numbers[:n], numbers[n:], kind == 4)
+    if kind == 6:
+        return Quantiles(numbers[:n], *numbers[n:])
     labels = data[6 + 8 * size:].split(b"\0")[:n]
     return Categorical([label.decode() for label in labels], numbers)
 
@@ -283,6 +362,9 @@ def parse(text):
     if text.startswith(("bars(", "bars_half_normal(")):
         numbers = list(map(float, re.findall(_NUMBER, text[text.index("("):])))
         return Bars(numbers[1::2], numbers[0::2], text.startswith("bars_half"))
+    if text.startswith("quantiles("):
+        lower, *quantiles, upper = map(float, re.findall(_NUMBER, text))
+        return Quantiles(quantiles, lower, upper)
     if text.startswith("categorical("):
         pairs = re.findall(rf'("(?:[^"\\]|\\.)*"): {_NUMBER}', text)
         return Categorical([json.loads(label) for label, _ in pairs], [float(p) for _, p in pairs])

@@ -6,10 +6,10 @@ import os
 import unittest
 
 import pg_posterior
-from pg_posterior import Bars, Categorical, Mixture, Normal
+from pg_posterior import Bars, Categorical, Mixture, Normal, Quantiles
 
 ALL = [Normal(3, 2), Mixture((0.3, 0.7), (-1, 4), (0.5, 2)), Bars((0.2, 0, 0.8), (-1, 0, 1, 3)),
-       Bars((0.1, 0.6, 0.3), (-1, 0, 1, 3), True)]
+       Bars((0.1, 0.6, 0.3), (-1, 0, 1, 3), True), Quantiles((-1, 0, 0.5, 2, 3), 0.7, 0.6)]
 TEXTS = ["normal(3, 2)", "mixture(0.3*normal(-1, 0.5) + 0.7*normal(4, 2))"]
 
 

@@ -26,6 +26,8 @@ ops_of(const TnpDistribution *d)
 			return &tnp_bars_ops;
 		case TNP_CLASSES:
 			return &tnp_classes_ops;
+		case TNP_QUANTILES:
+			return &tnp_quantiles_ops;
 	}
 	return NULL;
 }
@@ -44,6 +46,8 @@ tnp_distribution_most(TnpDistributionKind kind)
 			return TNP_MAX_BUCKETS;
 		case TNP_CLASSES:
 			return TNP_MAX_CLASSES;
+		case TNP_QUANTILES:
+			return TNP_MAX_QUANTILES;
 	}
 	return 0;
 }
@@ -65,6 +69,8 @@ tnp_distribution_size(TnpDistributionKind kind, int n)
 			return 2 * n + 1;
 		case TNP_CLASSES:
 			return n;
+		case TNP_QUANTILES:
+			return n + 2;
 	}
 	return 0;
 }
@@ -129,24 +135,42 @@ check_sd(double value, int number, TnpError *error)
 	return TNP_BAD_ARGUMENT;
 }
 
+/* word: "border" or "quantile", of n numbers that must increase. */
 static TnpStatus
-check_borders(const double *borders, int n, TnpError *error)
+check_increasing(const double *borders, int n, const char *word, TnpError *error)
 {
-	for (int i = 0; i <= n; i++)
+	for (int i = 0; i < n; i++)
 	{
-		TnpStatus	status = check_location(borders[i], "border", i + 1, error);
+		TnpStatus	status = check_location(borders[i], word, i + 1, error);
 
 		if (status != TNP_OK)
 			return status;
 		if (i > 0 && !(borders[i] - borders[i - 1] >= TNP_SMALLEST_SCALE))
 		{
-			tnp_fail(error, TNP_BAD_ARGUMENT, "the borders do not increase");
-			tnp_detail(error, "Border %d is %g, border %d is %g.", i, borders[i - 1], i + 1,
+			tnp_fail(error, TNP_BAD_ARGUMENT, "the %ss do not increase", word);
+			tnp_detail(error, "Number %d is %g, number %d is %g.", i, borders[i - 1], i + 1,
 					   borders[i]);
 			return TNP_BAD_ARGUMENT;
 		}
 	}
 	return TNP_OK;
+}
+
+static TnpStatus
+check_quantiles(const TnpDistribution *d, TnpError *error)
+{
+	TnpStatus	status = check_increasing(d->params, d->n, "quantile", error);
+
+	for (int i = d->n; status == TNP_OK && i < d->n + 2; i++)
+		if (!(d->params[i] >= TNP_SMALLEST_SCALE && d->params[i] <= TNP_LARGEST_PARAMETER))
+		{
+			status = tnp_fail(error, TNP_BAD_ARGUMENT,
+							  "the scale of a tail is not positive and finite");
+			tnp_detail(error, "The %s tail has %g; the range is %g to %g.",
+					   i == d->n ? "lower" : "upper", d->params[i], TNP_SMALLEST_SCALE,
+					   TNP_LARGEST_PARAMETER);
+		}
+	return status;
 }
 
 static TnpStatus
@@ -169,15 +193,15 @@ TnpStatus
 tnp_distribution_check(const TnpDistribution *d, TnpError *error)
 {
 	TnpStatus	status;
+	int			least = d->kind == TNP_BARS_HALF_NORMAL || d->kind == TNP_QUANTILES ? 2 : 1;
 
 	if (tnp_distribution_most(d->kind) == 0)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "unknown kind of distribution: %d", (int) d->kind);
-	if (tnp_distribution_size(d->kind, d->n) == 0 || (d->kind == TNP_BARS_HALF_NORMAL && d->n < 2))
+	if (tnp_distribution_size(d->kind, d->n) == 0 || d->n < least)
 	{
-		tnp_fail(error, TNP_BAD_ARGUMENT, "wrong number of components, buckets or classes: %d",
-				 d->n);
-		tnp_detail(error, "The range is %d to %d.", d->kind == TNP_BARS_HALF_NORMAL ? 2 : 1,
-				   tnp_distribution_most(d->kind));
+		tnp_fail(error, TNP_BAD_ARGUMENT,
+				 "wrong number of components, buckets, classes or quantiles: %d", d->n);
+		tnp_detail(error, "The range is %d to %d.", least, tnp_distribution_most(d->kind));
 		return TNP_BAD_ARGUMENT;
 	}
 
@@ -192,9 +216,12 @@ tnp_distribution_check(const TnpDistribution *d, TnpError *error)
 		case TNP_BARS:
 		case TNP_BARS_HALF_NORMAL:
 			status = check_weights(d, "mass", error);
-			return status != TNP_OK ? status : check_borders(d->params + d->n, d->n, error);
+			return status != TNP_OK ? status :
+				check_increasing(d->params + d->n, d->n + 1, "border", error);
 		case TNP_CLASSES:
 			return check_weights(d, "probability", error);
+		case TNP_QUANTILES:
+			return check_quantiles(d, error);
 	}
 	return TNP_BAD_ARGUMENT;
 }

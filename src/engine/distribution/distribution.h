@@ -9,12 +9,13 @@
 #include "engine/tnp.h"
 
 /*
- * Most components of a mixture, buckets of bars, classes: the limits of docs/model-format.md
- * section 13.
+ * Most components of a mixture, buckets of bars, classes, quantiles: the limits of
+ * docs/model-format.md section 13.
  */
 #define TNP_MAX_COMPONENTS 1024
 #define TNP_MAX_BUCKETS 65536
 #define TNP_MAX_CLASSES 65536
+#define TNP_MAX_QUANTILES 65536
 
 /*
  * Locations are at most LARGEST in absolute value, standard deviations and bucket widths at least
@@ -45,6 +46,7 @@ extern const TnpDistributionOps tnp_gaussian_ops;
 extern const TnpDistributionOps tnp_mixture_ops;
 extern const TnpDistributionOps tnp_bars_ops;
 extern const TnpDistributionOps tnp_classes_ops;
+extern const TnpDistributionOps tnp_quantiles_ops;
 
 /* The sum of the first n parameters: weights, masses or probabilities. */
 double		tnp_total_weight(const TnpDistribution *d);

@@ -11,6 +11,7 @@
 #include "engine/distribution/distribution.h"
 
 #include "engine/base/normal.h"
+#include "engine/distribution/quantiles.h"
 
 #include <math.h>
 
@@ -102,6 +103,8 @@ tnp_expected_excess(const TnpDistribution *d, double y)
 		case TNP_BARS:
 		case TNP_BARS_HALF_NORMAL:
 			return bars_excess(d, y);
+		case TNP_QUANTILES:
+			return tnp_quantiles_excess(d, y);
 		case TNP_CLASSES:
 			break;
 	}
@@ -140,6 +143,9 @@ tnp_affine(const TnpDistribution *d, double scale, double shift, double *params)
 		case TNP_BARS:
 		case TNP_BARS_HALF_NORMAL:
 			affine_bars(d, scale, shift, params);
+			break;
+		case TNP_QUANTILES:
+			tnp_quantiles_affine(d, scale, shift, params);
 			break;
 		case TNP_CLASSES:
 			for (int i = 0; i < d->n; i++)

@@ -95,8 +95,8 @@ PG_FUNCTION_INFO_V1(posterior_kind);
 Datum
 posterior_kind(PG_FUNCTION_ARGS)
 {
-	static const char *const names[] = {"",     "normal",           "mixture",
-										"bars", "bars_half_normal", "categorical"};
+	static const char *const names[] = {"",		"normal",			"mixture",
+										"bars", "bars_half_normal", "categorical", "quantiles"};
 
 	PG_RETURN_TEXT_P(cstring_to_text(names[PG_GETARG_DISTRIBUTION(0)->kind]));
 }

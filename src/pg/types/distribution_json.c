@@ -53,8 +53,8 @@ PG_FUNCTION_INFO_V1(posterior_distribution_json);
 Datum
 posterior_distribution_json(PG_FUNCTION_ARGS)
 {
-	static const char *const names[] = {"",     "normal",           "mixture",
-										"bars", "bars_half_normal", "categorical"};
+	static const char *const names[] = {"",		"normal",			"mixture",
+										"bars", "bars_half_normal", "categorical", "quantiles"};
 	PosteriorDistribution *d = PG_GETARG_DISTRIBUTION(0);
 	int			extra_float_digits_before = extra_float_digits;
 	StringInfoData text;
@@ -82,6 +82,11 @@ posterior_distribution_json(PG_FUNCTION_ARGS)
 		case TNP_CLASSES:
 			append_labels(&text, d);
 			append_numbers(&text, "probabilities", d->n, d->params);
+			break;
+		case TNP_QUANTILES:
+			append_numbers(&text, "quantiles", d->n, d->params);
+			append_number(&text, "lower_tail", d->params[d->n]);
+			append_number(&text, "upper_tail", d->params[d->n + 1]);
 			break;
 	}
 	appendStringInfoChar(&text, '}');

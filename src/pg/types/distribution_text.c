@@ -6,6 +6,7 @@
  *   bars(0 [0.2] 1 [0.8] 2.5)             borders outside the brackets, masses inside
  *   bars_half_normal(0 [0.2] 1 [0.8] 2.5)
  *   categorical("red": 0.2, "dark blue": 0.8)
+ *   quantiles(0.5 [1, 2, 4] 0.7)          tails' scales outside the brackets, quantiles inside
  *
  * Numbers are printed in their shortest form that reads back to the same bits, whatever
  * extra_float_digits says, so text round-trips.
@@ -102,6 +103,19 @@ append_distribution(StringInfo out, const PosteriorDistribution *d)
 				appendStringInfoString(out, ": ");
 				append_number(out, p[i]);
 			}
+			break;
+		case TNP_QUANTILES:
+			appendStringInfoString(out, "quantiles(");
+			append_number(out, p[n]);
+			appendStringInfoString(out, " [");
+			for (int i = 0; i < n; i++)
+			{
+				if (i > 0)
+					appendStringInfoString(out, ", ");
+				append_number(out, p[i]);
+			}
+			appendStringInfoString(out, "] ");
+			append_number(out, p[n + 1]);
 			break;
 	}
 	appendStringInfoChar(out, ')');
@@ -308,6 +322,31 @@ read_categorical(Reader *r)
 	return reader_finish(r, TNP_CLASSES, r->column[0]);
 }
 
+static Datum
+read_quantiles(Reader *r)
+{
+	double	   *params,
+				left;
+
+	reader_expect(r, "(");
+	left = read_number(r);
+	reader_expect(r, "[");
+	do
+	{
+		double		quantile = read_number(r);
+
+		next_component(r);
+		r->column[0][r->n - 1] = quantile;
+	} while (reader_accept(r, ","));
+	reader_expect(r, "]");
+	params = palloc((r->n + 2) * sizeof(double));
+	memcpy(params, r->column[0], r->n * sizeof(double));
+	params[r->n] = left;
+	params[r->n + 1] = read_number(r);
+	reader_expect(r, ")");
+	return reader_finish(r, TNP_QUANTILES, params);
+}
+
 PG_FUNCTION_INFO_V1(posterior_distribution_in);
 Datum
 posterior_distribution_in(PG_FUNCTION_ARGS)
@@ -333,6 +372,8 @@ posterior_distribution_in(PG_FUNCTION_ARGS)
 		return read_bars(&r, TNP_BARS);
 	if (reader_accept(&r, "categorical"))
 		return read_categorical(&r);
+	if (reader_accept(&r, "quantiles"))
+		return read_quantiles(&r);
 	if (posterior_is_summary(r.start))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
@@ -341,6 +382,6 @@ posterior_distribution_in(PG_FUNCTION_ARGS)
 						   pg_mbcliplen(r.start, strlen(r.start), 60), r.start),
 				 errhint("Take the value from a session with posterior.distribution_style = full, "
 						 "or cast it there to text or jsonb.")));
-	syntax_error(&r, "normal, mixture, bars, bars_half_normal or categorical");
+	syntax_error(&r, "normal, mixture, bars, bars_half_normal, categorical or quantiles");
 	PG_RETURN_NULL();
 }

@@ -83,7 +83,7 @@ posterior_check_distribution(TnpDistributionKind kind, int n, const double *para
 				 errmsg("invalid distribution: %s", error.message),
 				 error.detail[0] != '\0' ? errdetail("%s", posterior_sentence(error.detail)) : 0,
 				 errhint("Numbers must be finite, standard deviations positive, weights "
-						 "non-negative with sum 1, borders increasing.")));
+						 "non-negative with sum 1, borders and quantiles increasing.")));
 	if (kind == TNP_CLASSES)
 		check_labels(n, labels);
 	return posterior_make_distribution(kind, n, params, labels, label_bytes);
@@ -123,7 +123,7 @@ posterior_distribution_recv(PG_FUNCTION_ARGS)
 	double	   *params;
 	StringInfoData labels;
 
-	if (version != POSTERIOR_DISTRIBUTION_VERSION || kind < TNP_GAUSSIAN || kind > TNP_CLASSES
+	if (version != POSTERIOR_DISTRIBUTION_VERSION || kind < TNP_GAUSSIAN || kind > TNP_QUANTILES
 		|| n < 1 || n > tnp_distribution_most((TnpDistributionKind) kind)
 		|| (kind == TNP_GAUSSIAN && n != 1))
 		ereport(ERROR,
@@ -224,6 +224,22 @@ posterior_bars(PG_FUNCTION_ARGS)
 	memcpy(params + n, borders, (n + 1) * sizeof(double));
 	PG_RETURN_POINTER(posterior_check_distribution(
 		PG_GETARG_BOOL(2) ? TNP_BARS_HALF_NORMAL : TNP_BARS, n, params, NULL, 0));
+}
+
+PG_FUNCTION_INFO_V1(posterior_from_quantiles);
+Datum
+posterior_from_quantiles(PG_FUNCTION_ARGS)
+{
+	int			n;
+	double	   *quantiles = array_numbers(PG_GETARG_ARRAYTYPE_P(0), "quantiles", &n),
+			   *params;
+
+	check_length("quantiles", n, n, tnp_distribution_most(TNP_QUANTILES));
+	params = palloc((n + 2) * sizeof(double));
+	memcpy(params, quantiles, n * sizeof(double));
+	params[n] = PG_GETARG_FLOAT8(1);
+	params[n + 1] = PG_GETARG_FLOAT8(2);
+	PG_RETURN_POINTER(posterior_check_distribution(TNP_QUANTILES, n, params, NULL, 0));
 }
 
 PG_FUNCTION_INFO_V1(posterior_categorical);
