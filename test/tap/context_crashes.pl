@@ -124,7 +124,7 @@ for my $statement (
 				RAISE 'the worker does not encode';
 			END IF;
 			RAISE NOTICE 'the worker is at it';
-			EXECUTE format('COPY (SELECT) TO PROGRAM ''kill -KILL %s''', worker);
+			EXECUTE format('COPY (SELECT WHERE false) TO PROGRAM ''kill -KILL %s''', worker);
 		END $$});
 	like($err, qr/the worker is at it/, 'the worker is killed while it encodes');
 	wait_for_restart($node, $logged);
