@@ -12,7 +12,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Restart;
 use Test::More;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(sleep);
 
 my $node = PostgreSQL::Test::Cluster->new('server');
 $node->init;
@@ -76,7 +76,11 @@ sub pid_of_server
 sub has_ended
 {
 	my ($pid) = @_;
-	for (1 .. 100) { return 1 if !kill(0, $pid); sleep(0.1) }
+	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		return 1 if !kill(0, $pid);
+		sleep(0.1);
+	}
 	return 0;
 }
 
@@ -174,7 +178,6 @@ my ($status, $out, $err) = (0, '', '');
 {
 	my $pid = pid_of_server();
 	kill 'STOP', $pid;
-	my $began = time;
 	($status, $out, $err) = run("SET statement_timeout = '300ms'; $short; SET statement_timeout = 0;
 				SELECT 'goes on';");
 	like($err, qr/57014: canceling statement due to statement timeout/,
@@ -201,7 +204,6 @@ my ($status, $out, $err) = (0, '', '');
 
 	$node->safe_psql('postgres', "ALTER SYSTEM SET posterior.device_timeout = '2s'");
 	$node->reload;
-	sleep(0.5);
 	$pid = pid_of_server();
 	$victim = begin($long);
 	wait_until("SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE '%2000)%'
@@ -317,10 +319,16 @@ my ($status, $out, $err) = (0, '', '');
 			'and back again');
 }
 
-# Requests of several sessions about one context are answered in one batch.
+# Requests of several sessions about one context are answered in one batch: here of sessions that
+# wait while the server is stopped.
 {
 	my $gate = 'SELECT count(*) FROM n, LATERAL posterior.predict(\'n\', n)';
+	my $pid = pid_of_server();
+	kill 'STOP', $pid;
 	my @clients = map { begin(($gate) x 3) } 1 .. 12;
+	wait_until("SELECT count(*) = 12 FROM pg_stat_activity WHERE query LIKE '%LATERAL%'
+			AND wait_event = 'Extension'", 't', 'twelve requests wait');
+	kill 'CONT', $pid;
 	my $lines = 0;
 	for my $p (@clients)
 	{
@@ -334,7 +342,7 @@ my ($status, $out, $err) = (0, '', '');
 # ---- random kills under load ---------------------------------------------------------------------
 
 {
-	my $kills = $ENV{POSTERIOR_KILLS} || 300;
+	my $kills = $ENV{POSTERIOR_KILLS} || 100;
 	my $loop = q{
 		DO $$
 		DECLARE done int := 0; failed int := 0; value float8; kk int;
@@ -366,8 +374,7 @@ my ($status, $out, $err) = (0, '', '');
 	my $killed = 0;
 	my $file = $node->data_dir . '/../kills';
 	# The pid is taken from the operating system, so that the server's clients are not slowed down.
-	my $until = time + 0.8 * $kills;
-	while ($killed < $kills && time < $until)
+	while ($killed < $kills)
 	{
 		sleep(rand(0.15));
 		my $pid = $node->safe_psql('postgres',
@@ -383,8 +390,7 @@ my ($status, $out, $err) = (0, '', '');
 			$failed += $2; }
 		else { $lost++; diag("$o $e"); }
 	}
-	diag("$killed kills, $done questions, $failed failed");
-	cmp_ok($killed, '>=', $kills, 'the server was killed many times');
+	note("$killed kills, $done predictions, $failed failed");
 	is($lost, 0, 'no session was lost, no answer was wrong');
 	cmp_ok($failed, '>', 0, 'some statements failed, with 58000');
 	is($node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()'), $postmaster,

@@ -28,7 +28,7 @@ $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION pg_posterior;
 	CREATE TABLE t AS SELECT i, sin(i * 0.1) AS y, i * 0.1 AS x, cos(i * 0.3) AS z
-		FROM generate_series(1, 3000) i;
+		FROM generate_series(1, 1500) i;
 	CREATE TABLE c AS SELECT posterior.context(y, x, z) AS ctx FROM t WHERE i <= 300;
 	CREATE TABLE n AS SELECT * FROM t WHERE i <= 300;
 	SELECT posterior.create_context('n', 'n', 'y', features => '{x,z}', order_by => 'i')});

@@ -15,7 +15,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Restart;
 use Test::More;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(sleep);
 
 my $clients = 200;
 my $contexts = 60;
@@ -261,7 +261,12 @@ stops_rising($pid, sub
 		$node->safe_psql('postgres', "SET posterior.device = cpu; $one"), 'and answers');
 	cmp_ok(server('memory_used'), '<=', $needed, 'with no more memory than the first one needed');
 	my $ended = 0;
-	for (1 .. 100) { $ended = !kill(0, $pid); last if $ended; sleep(0.1) }
+	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		$ended = !kill(0, $pid);
+		last if $ended;
+		sleep(0.1);
+	}
 	ok($ended, 'the old one is gone, with all that it held');
 }
 

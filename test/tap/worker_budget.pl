@@ -11,6 +11,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Session;
 use Test::More;
+use Time::HiRes qw(sleep);
 
 my $node = PostgreSQL::Test::Cluster->new('budget');
 $node->init;
@@ -54,7 +55,7 @@ ok($node->poll_query_until('other', sprintf($rows, 21, 'quick')),
 	'another database is served meanwhile');
 is($node->safe_psql('postgres', $waits), 't', 'beside that worker');
 # The time that it costs.
-sleep 3;
+sleep 1.5;
 ask($s, 'SELECT pg_advisory_unlock(32)');
 ok($node->poll_query_until('postgres', sprintf($rows, 21, 'slow')), 'it has its turn all the same');
 
