@@ -1,7 +1,8 @@
 -- families: named contexts, frames and chains of models of every kind of cache behaviour
 \set VERBOSITY terse
 CREATE TABLE family (model text PRIMARY KEY);
-INSERT INTO family VALUES ('mean'), ('mean_scaled');
+INSERT INTO family VALUES ('mean'), ('mean_scaled'), ('latent'), ('latent_buffer'),
+	('latent_strict');
 SELECT count(posterior.load_model(model, current_setting('test.models') || '/' || model
 		|| '.safetensors')) AS loaded FROM family;
 SELECT name, architecture, context, head, min_rows, buffer FROM posterior.models
@@ -44,9 +45,9 @@ SELECT * FROM differ;
 -- chains: a draw depends on its number alone; a density of one row is that of its prediction
 CREATE TYPE pair AS (a float8, b float8);
 SELECT count(*) AS draws, bool_and(one.y = many.y) AS same, bool_and(one.y <> 0) AS drawn
-FROM family,
-	LATERAL posterior.sample(model, ARRAY[(0.1, 0.2), (0.3, 0.4), (0.5, 0.6)]::pair[], 3, 7) many,
-	LATERAL posterior.sample(model, ARRAY[(0.1, 0.2), (0.3, 0.4), (0.5, 0.6)]::pair[], 1, 7) one
+FROM family, (SELECT ARRAY[(0.1, 0.2), (0.3, 0.4), (0.5, 0.6)]::pair[] AS rows) r,
+	LATERAL posterior.sample(model, rows, 3, 7) many,
+	LATERAL posterior.sample(model, rows, 1, 7) one
 WHERE many.draw = one.draw AND many.ord = one.ord;
 SELECT model FROM family GROUP BY model
 	HAVING abs(posterior.log_pdf(posterior.predict(model, (0.1, 0.2)::pair), 0.4)

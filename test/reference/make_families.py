@@ -105,7 +105,7 @@ FAMILIES = {
                   "embedder": {**SET, "rows": {**SET["rows"], "take": "first", "layout": "half"}}},
 }
 # The engine computes these; it refuses the others.
-ENGINE = ("mean", "mean_scaled")
+ENGINE = ("mean", "mean_scaled", "latent", "latent_buffer", "latent_strict")
 MEAN_LACKS = "layers", "heads", "feedforward", "norm", "attention"
 
 

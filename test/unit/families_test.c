@@ -19,6 +19,15 @@ static const char mean[] = "{" COMMON
 	"\"chain\": {\"buffer\": null},"
 	"\"embedder\": {\"kind\": \"concat\", \"hidden\": [16], \"flag\": false}}";
 
+#define STACK \
+	"\"layers\": 2, \"heads\": 2, \"feedforward\": 8, \"attention\": {\"bias\": \"all\"}," \
+	"\"norm\": {\"kind\": \"layer\", \"placement\": \"pre\", \"eps\": 1e-5, \"final\": true},"
+
+static const char latent[] = "{" COMMON STACK
+	"\"architecture\": \"latent\", \"latents\": 4, \"min_rows\": 1, \"context\": \"full\","
+	"\"chain\": {\"buffer\": 3},"
+	"\"embedder\": {\"kind\": \"concat\", \"hidden\": [16], \"flag\": true}}";
+
 /* `from` becomes `to`, and the message has a part. */
 typedef struct Refused
 {
@@ -33,6 +42,12 @@ static const Refused refused[] = {
 	{mean, "\"buffer\": null", "\"buffer\": 3", "chain.buffer must be null"},
 	{mean, "\"flag\": false", "\"flag\": true", "needs embedder.kind \"concat\" without a flag"},
 	{mean, "\"width\": 8", "\"width\": 8, \"heads\": 2", "unknown configuration key \"heads\""},
+	{latent, "\"full\"", "\"causal\"", "chain.buffer must be null"},
+	{latent, "\"latents\": 4", "\"latents\": 0", "\"latents\" must be an integer from 1 to 4096"},
+	{latent, "\"latents\": 4, ", "", "configuration key \"latents\" is missing"},
+	{latent, "\"bias\": \"all\"", "\"bias\": \"all\", \"sinks\": 2", "excludes attention.sinks"},
+	{latent, "\"heads\": 2", "\"heads\": 3", "heads must divide width"},
+	{latent, "\"min_rows\": 1", "\"min_rows\": 0", "min_rows must be at least 1"},
 };
 
 static TnpStatus
@@ -64,6 +79,10 @@ main(void)
 	is_string(c.family->name, "mean", "its family");
 	ok(c.layers == 0 && c.heads == 0 && c.min_rows == 0 && c.family->appendable(&c),
 	   "it has no layers and can be appended to");
+	tnp_config_free(&tnp_default_env, &c);
+	is_int(parse(latent, &c, &error), TNP_OK, "a latent model is read");
+	ok(strcmp(c.family->name, "latent") == 0 && c.buffer == 3 && !c.family->appendable(&c),
+	   "its chains have a buffer, and it cannot be appended to");
 	tnp_config_free(&tnp_default_env, &c);
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
 	{

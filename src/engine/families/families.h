@@ -13,7 +13,8 @@
 #define TNP_FAMILIES(X) \
 	X(packed) \
 	X(two_stream) \
-	X(mean)
+	X(mean) \
+	X(latent)
 
 #define TNP_DECLARE_FAMILY(family) extern const TnpFamily tnp_##family##_family;
 TNP_FAMILIES(TNP_DECLARE_FAMILY)

@@ -142,6 +142,11 @@ TnpStatus	tnp_check_rules(size_t n, const TnpRule *rules, TnpError *error);
 /* Rules of all stacks of attention blocks. */
 TnpStatus	tnp_stack_check(const TnpConfig *config, TnpError *error);
 
+/* A row of a family's table of keys: an integer of its own structure. */
+#define TNP_OWN_INTEGER(name, type, field, min, max) \
+	{name, TNP_KEY_INTEGER, false, offsetof(TnpConfig, own) + offsetof(type, field), min, max, \
+	 NULL, NULL, NULL}
+
 /* The family's own structure in a configuration. */
 #define TNP_OWN(config, type) ((const type *) (const void *) (config)->own)
 

@@ -87,6 +87,8 @@ typedef struct TnpFamily
 	bool		shares_keys;
 	/* about the multiplications of carrying `rows` rows that see `keys` keys each */
 	double		(*cost) (const TnpModel *model, double rows, double keys);
+	/* those of encoding `rows` rows; NULL: `cost`, every row seeing what the context's kind says */
+	double		(*encoding_cost) (const TnpModel *model, int64_t rows);
 } TnpFamily;
 
 /* The table, which ends with NULL. */

@@ -49,6 +49,8 @@ tnp_encoding_cost(const TnpModel *model, int64_t n)
 {
 	double		slots = (double) (model->config.sinks + n);
 
+	if (model->config.family->encoding_cost != NULL)
+		return model->config.family->encoding_cost(model, n);
 	return tnp_cost(model, slots, model->config.context == TNP_CAUSAL ? slots / 2 : slots);
 }
 

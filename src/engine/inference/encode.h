@@ -21,7 +21,8 @@
 TnpStatus	tnp_merge(const TnpEncoding *e, const TnpRows *more, TnpEncoding **merged,
 					  TnpError *error);
 
-/* For when the number of rows has changed: the family makes ready what it keeps of them. */
+/* To be called when the number of rows has changed: the family makes ready what it keeps of them.
+ */
 TnpStatus	tnp_encoding_settle(TnpEncoding *e, TnpError *error);
 
 /* Query rows fit the encoding: same columns, acceptable cells. */

@@ -51,8 +51,13 @@ too_large(const TnpWalk *w, const TnpToken *t, TnpError *error)
 
 	tnp_fail(error, TNP_BAD_VALUE, "the values of a row are too large for the model%s",
 			 halves ? " with keys of 16 bits" : "");
-	if (t->own == NULL)
-		tnp_detail(error, "row %lld", (long long) t->slot - w->model->config.sinks + 1);
+	if (w->context == &w->encoding->cache && t->own == NULL)
+	{
+		const TnpEncoding *e = w->encoding;
+		int64_t others = e->model->config.family->slots(e->model, e->prefix, e->prefix) - e->prefix;
+
+		tnp_detail(error, "row %lld", (long long) (t->slot - others + 1));
+	}
 	return TNP_BAD_VALUE;
 }
 

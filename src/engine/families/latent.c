@@ -1,0 +1,271 @@
+/*
+ * latent.c: latent bottlenecks (LBANP): a fixed number of latents reads all rows, and queries read
+ * the latents (docs/families.md, "Latent bottlenecks"; Feng et al. 2023, in the arrangement of
+ * Mortimer et al. 2025, eq. (10)).
+ *
+ * Cache layer l has in its first slots the latents' keys and values for the cross layer l, then
+ * those of the rows after the prefix, which are chain rows. So queries and chain rows walk the
+ * cross layers as a packed stack does. Rows of the prefix are in the latents alone: one more is
+ * encoded by reading all of them again.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "engine/families/families.h"
+
+#include <string.h>
+
+#include "engine/families/stack.h"
+
+/* The family's own key and weights; the cross layers are the model's layers. */
+typedef struct LatentConfig
+{
+	int			latents;
+} LatentConfig;
+
+typedef struct LatentWeights
+{
+	const float *latents;		/* [P, d] */
+	TnpLayer   *read,
+			   *self;
+} LatentWeights;
+
+static const TnpKey latent_keys[] = {
+	TNP_STACK_KEYS,
+	TNP_OWN_INTEGER("latents", LatentConfig, latents, 1, TNP_MAX_WIDTH),
+	TNP_END
+};
+
+static int
+latents_of(const TnpConfig *c)
+{
+	return TNP_OWN(c, LatentConfig)->latents;
+}
+
+static const LatentWeights *
+weights_of(const TnpModel *model)
+{
+	return model->own;
+}
+
+static TnpStatus
+latent_check(const TnpConfig *c, TnpError *error)
+{
+	const TnpRule rules[] = {
+		{c->context != TNP_FULL, "architecture \"latent\" needs context \"full\"", NULL, 0, NULL,
+		 0},
+		{c->sinks > 0, "architecture \"latent\" excludes attention.sinks", "attention.sinks",
+		 c->sinks, NULL, 0},
+		{c->log_scale, "architecture \"latent\" excludes attention.log_scale", NULL, 0, NULL, 0},
+	};
+	TnpStatus	status = tnp_check_rules(sizeof(rules) / sizeof(rules[0]), rules, error);
+
+	return status == TNP_OK ? tnp_stack_check(c, error) : status;
+}
+
+static void
+latent_bind(TnpBinder *b)
+{
+	TnpModel   *m = b->model;
+	const TnpConfig *c = &m->config;
+	LatentWeights *w = tnp_bind_memory(b, sizeof(LatentWeights));
+
+	if (w == NULL)
+		return;
+	m->own = w;
+	w->latents = tnp_bind_tensor(b, "latents", 2, latents_of(c), c->width, 0);
+	w->read = tnp_bind_layers(b, "read", c->layers, c->width, c->feedforward, false);
+	w->self = tnp_bind_layers(b, "self", c->layers, c->width, c->feedforward, false);
+	m->layers = tnp_bind_layers(b, "cross", c->layers, c->width, c->feedforward, false);
+}
+
+static void
+latent_cache_shape(const TnpModel *model, TnpCacheShape *shape)
+{
+	tnp_stack_shape(model, model->config.layers, shape);
+}
+
+static int64_t
+latent_slots(const TnpModel *model, int64_t prefix, int64_t rows)
+{
+	return latents_of(&model->config) + (rows > prefix ? rows - prefix : 0);
+}
+
+static size_t
+latent_row_bytes(const TnpModel *model)
+{
+	(void) model;
+	return 0;
+}
+
+static void
+latent_row_token(const TnpEncoding *e, int64_t i, TnpToken *token)
+{
+	const TnpConfig *c = &e->model->config;
+	int64_t		slot = latents_of(c) + i - e->prefix;
+
+	*token = (TnpToken) {slot + (c->strict ? 0 : 1), 0, NULL, slot};
+}
+
+static double
+latent_cost(const TnpModel *model, double rows, double keys)
+{
+	return tnp_stack_cost(model, model->config.layers, rows, keys);
+}
+
+/* A row of the prefix makes a key and a value in each layer, which all latents read. */
+static double
+latent_encoding_cost(const TnpModel *model, int64_t rows)
+{
+	const TnpConfig *c = &model->config;
+	double		d = c->width,
+				latents = latents_of(c);
+
+	return c->layers * (2 * d * ((double) rows + latents) * (d + latents))
+		+ 3 * tnp_stack_cost(model, c->layers, latents, latents);
+}
+
+static TnpStatus
+latent_walk(TnpWalk *w, int64_t n, int64_t n_store, TnpError *error)
+{
+	return tnp_stack_walk(w, w->model->layers, n, n_store, error);
+}
+
+/* What encoding the prefix needs. */
+typedef struct LatentBuild
+{
+	TnpTeam    *team;
+	float	   *rows,			/* [prefix, d] embedded, never updated */
+			   *latents;		/* [P, d] */
+	TnpToken   *row_tokens,		/* [prefix] */
+			   *readers,		/* [P] that see all rows, */
+			   *mixers;			/* and all latents */
+	TnpKvCache	row_keys,		/* of one layer */
+				latent_keys;
+} LatentBuild;
+
+static void
+latent_build_free(const TnpEnv *env, LatentBuild *b)
+{
+	tnp_free(env, b->rows);
+	tnp_free(env, b->latents);
+	tnp_free(env, b->row_tokens);
+	tnp_free(env, b->readers);
+	tnp_free(env, b->mixers);
+	tnp_cache_free(env, &b->row_keys);
+	tnp_cache_free(env, &b->latent_keys);
+	tnp_team_free(b->team);
+}
+
+/* b is zeroed, and is freed by the caller also after a failure. */
+static TnpStatus
+latent_build_make(const TnpEncoding *e, LatentBuild *b, TnpError *error)
+{
+	const TnpModel *model = e->model;
+	const TnpEnv *env = &model->env;
+	int64_t		latents = latents_of(&model->config);
+	size_t		state = model->config.width * sizeof(float);
+	TnpCacheShape shape;
+	TnpStatus	status;
+
+	tnp_stack_shape(model, 1, &shape);
+	b->rows = tnp_alloc(env, e->prefix, state);
+	b->latents = tnp_alloc(env, latents, state);
+	b->row_tokens = tnp_alloc(env, e->prefix, sizeof(TnpToken));
+	b->readers = tnp_alloc(env, latents, sizeof(TnpToken));
+	b->mixers = tnp_alloc(env, latents, sizeof(TnpToken));
+	if (b->rows == NULL || b->latents == NULL || b->row_tokens == NULL || b->readers == NULL
+		|| b->mixers == NULL)
+		return tnp_no_memory(error);
+	for (int64_t i = 0; i < e->prefix; i++)
+		b->row_tokens[i] = (TnpToken) {0, 0, NULL, i};
+	for (int64_t i = 0; i < latents; i++)
+	{
+		b->readers[i] = (TnpToken) {e->prefix, 0, NULL, i};
+		b->mixers[i] = (TnpToken) {latents, 0, NULL, i};
+	}
+	memcpy(b->latents, weights_of(model)->latents, latents * state);
+	status = tnp_cache_make(env, &shape, TNP_BLOCK, e->prefix, &b->row_keys, error);
+	if (status == TNP_OK)
+		status = tnp_cache_make(env, &shape, TNP_BLOCK, latents, &b->latent_keys, error);
+	if (status == TNP_OK)
+		status = tnp_team_with_scratch(model, &e->stats, TNP_TILE, TNP_MAX_THREADS,
+									   latent_encoding_cost(model, e->prefix), &b->team, error);
+	return status;
+}
+
+/* Layer l: latents read rows, then each other, and store what queries read. */
+static TnpStatus
+latent_build_layer(TnpEncoding *e, LatentBuild *b, int l, TnpError *error)
+{
+	const LatentWeights *weights = weights_of(e->model);
+	int64_t		latents = latents_of(&e->model->config);
+	TnpWalk		rows = tnp_walk_begin(b->team, e, &b->row_keys, e->prefix, b->row_tokens, b->rows),
+				read = tnp_walk_begin(b->team, e, &b->row_keys, latents, b->readers, b->latents),
+				mix = tnp_walk_begin(b->team, e, &b->latent_keys, latents, b->mixers, b->latents),
+				store = tnp_walk_begin(b->team, e, &e->cache, latents, b->mixers, b->latents);
+	TnpStatus	status = tnp_walk_store(&rows, &weights->read[l], 0, e->prefix, error);
+
+	if (status == TNP_OK)
+		status = tnp_walk_attend(&read, &weights->read[l], 0, 0, latents, error);
+	if (status == TNP_OK)
+		status = tnp_walk_store(&mix, &weights->self[l], 0, latents, error);
+	if (status == TNP_OK)
+		status = tnp_walk_attend(&mix, &weights->self[l], 0, 0, latents, error);
+	return status == TNP_OK
+		? tnp_walk_store(&store, &e->model->layers[l], l, latents, error) : status;
+}
+
+static TnpStatus
+latent_encode_prefix(TnpEncoding *e, TnpError *error)
+{
+	const TnpModel *model = e->model;
+	LatentBuild b = {0};
+	TnpStatus	status = latent_build_make(e, &b, error);
+
+	if (status == TNP_OK)
+	{
+		/* embedding, and two passes of the latents through each layer */
+		tnp_team_watch(b.team, e->prefix, 2 * model->config.layers + 1);
+		status = tnp_embed_all_rows(e, b.team, 0, e->prefix, b.rows, error);
+		tnp_team_next_step(b.team);
+	}
+	for (int l = 0; status == TNP_OK && l < model->config.layers; l++)
+		status = latent_build_layer(e, &b, l, error);
+	if (status == TNP_OK && model->env.progress != NULL)
+		model->env.progress(model->env.arg, e->prefix, e->prefix);
+	latent_build_free(&model->env, &b);
+	return status;
+}
+
+static TnpStatus
+latent_encode(TnpEncoding *e, int64_t first, int64_t n, bool anew, TnpError *error)
+{
+	int64_t		later = anew ? e->prefix : first;
+	TnpStatus	status = anew ? latent_encode_prefix(e, error) : TNP_OK;
+
+	if (status != TNP_OK || first + n == later)
+		return status;
+	return tnp_encode_rows(e, later, first + n - later, false, error);
+}
+
+const TnpFamily tnp_latent_family = {
+	.name = "latent",
+	.keys = latent_keys,
+	.check = latent_check,
+	.bind = latent_bind,
+	.head_width = tnp_stack_head_width,
+	.appendable = tnp_stack_appendable,
+	.cache_shape = latent_cache_shape,
+	.slots = latent_slots,
+	.row_bytes = latent_row_bytes,
+	.state_width = tnp_stack_state_width,
+	.block_sizes = tnp_stack_block_sizes,
+	.embed = tnp_embed,
+	.embed_scratch = tnp_embed_scratch,
+	.row_token = latent_row_token,
+	.encode = latent_encode,
+	.walk = latent_walk,
+	.shares_keys = true,
+	.cost = latent_cost,
+	.encoding_cost = latent_encoding_cost,
+};
