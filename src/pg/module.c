@@ -90,9 +90,10 @@ static void
 define_device_settings(void)
 {
 	DefineCustomEnumVariable(
-		"posterior.device", "Who computes: this process, or a server process on a GPU.",
-		"auto uses a GPU where there is one; cuda raises an error where there is none; cpu never "
-		"asks. Small questions stay with this process in any case. "
+		"posterior.device",
+		"Where predictions are computed: in this process, or by a server process on a GPU.",
+		"auto uses a GPU where there is one; cuda raises an error where there is none; cpu uses "
+		"none. Small requests are answered in this process in any case. "
 		"The server is started with PostgreSQL, unless this is cpu then.",
 		&posterior_device, POSTERIOR_DEVICE_AUTO, device_modes, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("posterior.on_device_error",
@@ -102,11 +103,11 @@ define_device_settings(void)
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomRealVariable(
 		"posterior.device_threshold",
-		"Million multiply-adds from which a question is one for the device.",
+		"Million multiply-adds from which on a request is answered by the device.",
 		"docs/device.md says how they are counted. 0 sends everything to the device.",
 		&posterior_device_threshold, 2, 0, 1e12, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable(
-		"posterior.device_memory", "Device memory for models, encodings and questions.",
+		"posterior.device_memory", "Device memory for models, encodings and requests.",
 		"0 is three quarters of what is free when the server starts.", &posterior_device_memory, 0,
 		0, MAX_KILOBYTES, PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
 	DefineCustomIntVariable("posterior.device_number", "Which of the machine's devices is used.",
@@ -147,7 +148,7 @@ _PG_init(void)
 		PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable(
 		"posterior.cache", "Whether encodings of contexts are kept and used again.",
-		"verify answers every question twice, from the cache and from scratch, and raises an error "
+		"verify answers every request twice, from the cache and from scratch, and raises an error "
 		"when the answers differ.",
 		&posterior_cache_mode, POSTERIOR_CACHE_ON, cache_modes, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable(
@@ -159,15 +160,15 @@ _PG_init(void)
 		NULL, NULL, NULL);
 	DefineCustomEnumVariable(
 		"posterior.kernels",
-		"Arithmetic of predictions: fast, the same with keys and values of contexts in 16 bits, or "
+		"Arithmetic of predictions: fast, fast with keys and values of contexts in 16 bits, or "
 		"the slow reference.",
 		"half halves the memory of encodings and the time of single predictions on long contexts; "
 		"where the processor cannot convert 16-bit numbers it is cpu.",
 		&posterior_kernels, POSTERIOR_KERNELS_CPU, kernel_tables, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("posterior.threads",
-							"Threads, the session's own included, that work on one large question.",
+							"Threads, the session's own included, that work on one large request.",
 							"0: four, or as many as there are processors. Answers do not depend on "
-							"it. Small questions, parallel workers and background workers use one.",
+							"it. Small requests, parallel workers and background workers use one.",
 							&posterior_threads, 0, 0, 64, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable(
 		"posterior.row_security",
@@ -178,7 +179,7 @@ _PG_init(void)
 		NULL, NULL, NULL);
 	DefineCustomIntVariable(
 		"posterior.row_limit",
-		"Most rows of a context, with those of a joint question, that a prediction is made from.",
+		"Most rows of a context, with those of a joint request, that a prediction is made from.",
 		"-1: as many as the model's file says, 20000 where it says nothing; 0: any number. Time "
 		"grows with the square of the rows.",
 		&posterior_row_limit, -1, -1, INT_MAX, PGC_USERSET, 0, NULL, NULL, NULL);

@@ -499,7 +499,7 @@ for my $case (
 		qr/58000: the posterior server is of another version.*rotocol version 9 was received/s ],
 	[ 'silent close', qr/58000: the posterior server is not running/ ],
 	[ 'short welcome', qr/58000: the reply of the posterior server is corrupt/ ],
-	[ 'other id', qr/58000: the reply of the posterior server is corrupt.*answers question/s ],
+	[ 'other id', qr/58000: the reply of the posterior server is corrupt.*answers request/s ],
 	[ 'wrong size',
 		qr/58000: the reply of the posterior server is corrupt.*n answer of 24 bytes/s ],
 	[ 'nonsense',

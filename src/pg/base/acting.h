@@ -1,5 +1,5 @@
 /*
- * acting.h: what runs with another role's rights, and the settings that go with it.
+ * acting.h: acting with another role's rights, and the settings that go with it.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

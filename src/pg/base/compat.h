@@ -70,7 +70,7 @@
 #define posterior_file_number(relation) ((relation)->rd_node.relNode)
 #endif
 
-/* 17 has a function for what VACUUM does to the search path; before it, this is the same. */
+/* 17 has a function for what VACUUM does to the search path; before it, this is equivalent. */
 #if PG_VERSION_NUM >= 170000
 #define posterior_restrict_search_path() RestrictSearchPath()
 #else

@@ -1,10 +1,10 @@
 /*
  * cached_context.c: encodings of the engine and rows for a device, behind one set of functions.
- * Nothing here raises: callers may hold the claim of a run.
+ * Nothing here raises: callers may have claimed an entry.
  *
- * The server knows rows by a serial number, and takes it that whoever uses the number again has the
- * same rows, perhaps more. So a number must never stand for two contents: whenever an append may
- * have reached the server and is not going to be published, the body gets another number.
+ * The server knows rows by a serial number, and assumes that rows under a number stay, and more may
+ * follow. So a number must never stand for two contents: whenever an append may have reached the
+ * server and is not going to be published, the cached context gets another number.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -31,7 +31,7 @@ memory_drop(bool kept, void *pointer)
 		pfree(pointer);
 }
 
-/* An empty body; NULL without memory. */
+/* An empty cached context; NULL without memory. */
 static PosteriorCachedContext *
 cached_make(bool keep)
 {
@@ -52,7 +52,7 @@ posterior_cached_free(PosteriorCachedContext *b)
 	tnp_encoding_free(b->encoding);
 	if (!b->borrowed)
 	{
-		/* rows that only this session knows; those of runs are the server's to forget */
+		/* rows that this session alone knows; those of entries are the server's to forget */
 		if (b->encoding == NULL && !b->kept && b->mirrored > 0)
 			posterior_device_forget(b->serial);
 		memory_drop(b->kept, b->kinds);
@@ -98,7 +98,7 @@ posterior_cached_view(const PosteriorCachedContext *b)
 
 /* ---- rows alone ------------------------------------------------------------------------------ */
 
-/* Memory for `capacity` rows like these in an empty body. */
+/* Memory for `capacity` rows like these in an empty cached context. */
 static bool
 cached_make_room(PosteriorCachedContext *b, const TnpRows *rows, int64 capacity)
 {
@@ -130,7 +130,7 @@ cached_put_rows(PosteriorCachedContext *b, const TnpRows *rows)
 	memcpy(b->y + b->n, rows->y, (Size) rows->n * sizeof(double));
 }
 
-/* More room for a body of one's own. */
+/* More room for a cached context of the session's own. */
 static bool
 cached_grow_room(PosteriorCachedContext *b, int64 capacity)
 {
@@ -289,7 +289,7 @@ posterior_cached_copy(PosteriorModel *model, PosteriorCachedContext *from, int64
 		b->n = n;
 		b->prefix = from->prefix;
 		b->serial = posterior_tick();
-		/* readers of `from` who have its number already ask about rows that the copy has as well */
+		/* readers that have the number of `from` ask about rows that the copy has as well */
 		if (n == from->n && !from->borrowed && keep)
 		{
 			uint64		fresh = b->serial;

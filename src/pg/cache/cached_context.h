@@ -1,9 +1,9 @@
 /*
- * cached_context.h: what a run or a call site holds of a context: the engine's encoding, or the
- * rows alone, of which a device has the keys and values.
+ * cached_context.h: what a cache entry or a call site holds of a context: the engine's encoding, or
+ * the rows alone, of which a device has the keys and values.
  *
- * Both are appended to, copied and looked at in the same way, so that whoever finds and extends
- * encodings (lookup.c) need not know which provider will be asked.
+ * Both are appended to, copied and viewed by these functions, so that the search (lookup.c) need
+ * not know which provider will answer.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -18,7 +18,7 @@ typedef struct PosteriorCachedContext
 {
 	TnpEncoding *encoding;		/* NULL: the rows alone */
 	bool		kept;			/* in the arena: room is fixed, other processes may read it */
-	bool		borrowed;		/* rows belong to another body */
+	bool		borrowed;		/* rows belong to another cached context */
 	int			n_features,
 				n_classes;		/* of the targets, as in TnpRows */
 	int64		n,
@@ -42,8 +42,8 @@ TnpStatus	posterior_cached_build(PosteriorModel *model, bool device, const TnpRo
 								   int64 prefix, PosteriorCachedContext **cached, TnpError *error);
 
 /*
- * tnp_append. Rows of a kept body are on the device when this returns. On failure nothing has
- * changed.
+ * tnp_append. Rows that are kept in the arena are on the device when this returns. On failure
+ * nothing has changed.
  */
 TnpStatus	posterior_cached_append(PosteriorModel *model, PosteriorCachedContext *cached,
 									const TnpRows *rows, TnpError *error);

@@ -9,7 +9,7 @@
 #include "pg/cache/route.h"
 #include "pg/device/device_client.h"
 
-/* Whether a small question about an encoding on the device goes there; if so it is counted. */
+/* Whether a small request about an encoding on the device goes there; if so it is counted. */
 static bool
 request_small_to_device(PosteriorContextHandle *e, double work)
 {

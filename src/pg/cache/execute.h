@@ -1,6 +1,6 @@
 /*
- * execute.h: questions about an encoding: the place where it is decided who answers, the CPU in
- * this process or the device.
+ * execute.h: requests about an encoding are answered here, by the CPU in this process or by the
+ * device.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -19,8 +19,8 @@
 void		posterior_execute(PosteriorContextHandle *e, TnpRequest *request);
 
 /*
- * The same with an encoding that was made for this question and ends with it, also by an error;
- * asked of the one who answered `like`, or, if that is NULL, by the rule.
+ * Have a request answered by an encoding that was made for it and is released with it, also by an
+ * error; by the provider that answered `like`, or, if that is NULL, by the rule.
  */
 void		posterior_execute_uncached(PosteriorContextHandle *fresh,
 									   const PosteriorContextHandle *like, TnpRequest *request);

@@ -1,6 +1,6 @@
 /*
- * reuse_state.h: what all sessions know of a named context: counters, and the proof of the last
- * reader who published one.
+ * reuse_state.h: what all sessions know of a named context: counters, and the proof that was
+ * published last.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -19,7 +19,7 @@
 /* named contexts that are known at once; the least recently used one gives way */
 #define POSTERIOR_STATES 128
 
-/* "A reader with this mark of the table's writer log saw the first n rows of this run." */
+/* "A snapshot with this mark of the table's writer log showed the first n rows of this entry." */
 typedef struct PosteriorReuseProof
 {
 	pg_uuid_t	version;		/* of the definition */
@@ -27,7 +27,7 @@ typedef struct PosteriorReuseProof
 	int			kernels;
 	Oid			file;			/* of the table */
 	PosteriorEntryKey key;
-	uint64		serial;			/* of the run */
+	uint64		serial;			/* of the entry */
 	int64		n,				/* rows in the context's window */
 				total;			/* rows in all */
 	ItemPointerData last;		/* where the last row lies; invalid if there is none */
@@ -46,7 +46,7 @@ typedef struct PosteriorReuseState
 	bool		proven;
 	PosteriorReuseProof proof;
 	pg_atomic_uint64 lookups[CACHE_LOOKUP_OUTCOMES];
-	pg_atomic_uint64 rows,		/* as last seen by anybody */
+	pg_atomic_uint64 rows,		/* at the last use, by any session */
 				prefix,
 				bytes,
 				drift;			/* bits of a double; NaN: not looked at */
@@ -63,7 +63,7 @@ void		posterior_reuse_state_prove(const pg_uuid_t *context, const PosteriorReuse
 void		posterior_reuse_state_count(const pg_uuid_t *context, PosteriorLookupOutcome outcome,
 										int64 rows, int64 prefix, int64 bytes);
 
-/* TableWrites how far the rows after the prefix have drifted from it (tnp_drift). */
+/* Note how far the rows after the prefix have drifted from it (tnp_drift). */
 void		posterior_reuse_state_note_drift(const pg_uuid_t *context, double drift);
 
 /* Until when a context is not encoded ahead, because the last time took long. */

@@ -75,7 +75,8 @@ posterior_route_to_device(PosteriorModel *model)
 		if (status == TNP_OK)
 			return true;
 		/*
-		 * what was refused once is not asked again, and nobody who left the choice to us need know
+		 * a model that was refused once is not tried again; where the choice is automatic that is
+		 * no failure
 		 */
 		if (status == POSTERIOR_FAULT && model->refused_by != 0
 			&& posterior_device == POSTERIOR_DEVICE_AUTO)

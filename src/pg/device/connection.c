@@ -91,7 +91,7 @@ posterior_no_device_memory(TnpError *error)
 {
 	posterior_fault(
 		error, "out of device memory",
-		"the model, the context and the question together need more than posterior.device_memory");
+		"the model, the context and the request together need more than posterior.device_memory");
 	posterior_fault_sqlstate = ERRCODE_OUT_OF_MEMORY;
 	return POSTERIOR_FAULT;
 }
@@ -305,7 +305,7 @@ receive_reply(uint64 id, TnpHeader *header, TnpParcel *parcel, TimestampTz until
 	}
 	else if (status == TNP_OK
 			 && (header->id != id || (file >= 0) != ((header->flags & TNP_WIRE_FILE) != 0)))
-		status = posterior_corrupt(error, "it answers question %llu instead of %llu, %s",
+		status = posterior_corrupt(error, "it answers request %llu instead of %llu, %s",
 								   (unsigned long long) header->id, (unsigned long long) id,
 								   file >= 0 ? "with a file" : "without a file");
 	if (status != TNP_OK || file < 0)
@@ -354,7 +354,7 @@ posterior_take_failure(const TnpParcel *parcel, TnpError *error)
 	if (prior_logits.status == TNP_NO_MEMORY)
 		return posterior_no_device_memory(error);
 	if (prior_logits.status == TNP_INTERRUPTED)
-		return posterior_fault(error, "the posterior server has dropped the question", "%s",
+		return posterior_fault(error, "the posterior server has dropped the request", "%s",
 							   prior_logits.message);
 	*error = prior_logits;
 	return prior_logits.status;

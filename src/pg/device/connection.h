@@ -25,12 +25,12 @@ TnpStatus	posterior_connect(TimestampTz until, TnpError *error);
 /* The number of the connection, another one for each; 0 without one. */
 uint64		posterior_connection(void);
 
-/* Whether the last attempt failed because nobody was there, or has just gone. */
+/* Whether the last attempt failed because there was no server, or it has just gone. */
 bool		posterior_server_absent(void);
 
 void		posterior_disconnect(void);
 
-/* Send a question and receive the reply; the parcel is the caller's to free. */
+/* Send a request and receive the reply; the parcel is the caller's to free. */
 TnpStatus	posterior_exchange(TnpMessage kind, const void *payload, uint64 length,
 							   TnpHeader *header, TnpParcel *parcel, TimestampTz until,
 							   TnpError *error);

@@ -1,8 +1,9 @@
 /*
- * device_client.c: asks the server, which may have to be told the model or some rows first.
+ * device_client.c: has the server answer requests; it may have to be sent the model or some rows
+ * first.
  *
- * No error is raised between a question and its answer, because callers may hold the claim of a
- * run; only reading a model's file may raise, and that is done before.
+ * No error is raised between a request and its reply, because callers may have claimed an entry;
+ * only reading a model's file may raise, and that is done before.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -28,7 +29,7 @@
 static pg_uuid_t known[KNOWN_MODELS];	/* models that the server has, or had */
 static int	n_known = 0;
 static uint64 known_on = 0;		/* the connection whose server that is */
-static bool model_evicted = false;	/* by the last question's reply */
+static bool model_evicted = false;	/* by the last request's reply */
 
 /* ---- readiness ------------------------------------------------------------------------------- */
 
@@ -80,7 +81,7 @@ posterior_device_ready(const PosteriorModel *model, TnpError *error)
 
 		if (state == POSTERIOR_SERVER_READY)
 		{
-			/* who has a choice does not wait for one that hangs */
+			/* where there is a choice, a server that hangs is not waited for */
 			if (posterior_connect(demanded ? 0 : GetCurrentTimestamp() + GREETING_WAIT * 1000L,
 								  error)
 				== TNP_OK)
@@ -150,7 +151,7 @@ name_model(const PosteriorModel *model, uint8_t *name)
 					 "a model's name has this size");
 }
 
-/* The bytes of a question, allocated; NULL without memory. */
+/* The bytes of a request, allocated; NULL without memory. */
 static void *
 write_question(const PosteriorModel *model, const PosteriorDeviceRows *known_rows,
 			   const TnpRequest *r, uint64 *length)

@@ -30,7 +30,7 @@ typedef struct PosteriorDeviceRows
 bool		posterior_device_possible(void);
 
 /*
- * Whether a device may answer questions about this model in this session. If not, *fault is filled
+ * Whether a device may answer requests about this model in this session. If not, *fault is filled
  * when the settings demand one; else its status is TNP_OK. Waits for a server that is about to
  * start, if the settings demand one.
  */
@@ -58,8 +58,8 @@ TnpStatus	posterior_device_execute(PosteriorModel *model, PosteriorDeviceRows *r
 									 TnpRequest *request, TnpError *error);
 
 /*
- * Whether the last question failed because the server has let go of the model since it was
- * prepared: worth another try.
+ * Whether the last request failed because the server has evicted the model since it was prepared:
+ * worth another try.
  */
 bool		posterior_device_evicted_model(void);
 

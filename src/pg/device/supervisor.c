@@ -1,10 +1,10 @@
 /*
- * supervisor.c: starts the server for devices, reads what it says, starts it anew when it has
+ * supervisor.c: starts the server for devices, reads its messages, starts it anew when it has
  * ended, and ends it with PostgreSQL.
  *
  * The server is a program of its own, started with exec: no CUDA function is ever called in a
- * process that has PostgreSQL's shared memory mapped. Its standard input is a pipe that nobody
- * writes to, so it notices the supervisor's end, however that comes; its standard error is a pipe
+ * process that has PostgreSQL's shared memory mapped. Its standard input is a pipe that is never
+ * written to, so it notices the supervisor's end, however that comes; its standard error is a pipe
  * of lines (main.c of the server says which). When no line has come for posterior.device_timeout,
  * the server hangs and is killed.
  *
@@ -41,7 +41,8 @@
 
 #define FIRST_DELAY 100			/* ms before the next start */
 #define LAST_DELAY 60000
-#define SOON 10000				/* ms: whoever fails sooner after the start is waited for longer */
+/* ms: a server that fails sooner after its start is waited for longer */
+#define SOON 10000
 #define PATIENCE 2000			/* ms that a server is given to end by itself */
 #define MAX_ARGUMENTS 24
 
@@ -53,8 +54,8 @@ int			posterior_server_device = 0;
 char	   *posterior_server_program = NULL;
 
 static pid_t child = 0;
-static int	input = -1;			/* the child's standard input, our end */
-static int	output = -1;		/* its standard error, our end */
+static int	input = -1;			/* the child's standard input, this process's end */
+static int	output = -1;		/* its standard error, this process's end */
 static char line[1024];			/* what has been read of the current line */
 static int	line_length = 0;
 static char arguments[2048];	/* the command line of the child, for comparison */

@@ -1,10 +1,10 @@
 /*
- * model_cache.c: the models that a session uses. A model is a row of posterior.model_file; the
- * session keeps the parsed form of those it has used lately, found again by name and the row's
- * version, so that another file under an old name is another model.
+ * model_cache.c: the models that a session uses.
  *
- * The row is read under the active snapshot with the caller's rights (SELECT is granted to
- * everyone), so a prediction uses the model that its statement can see, on a standby as well.
+ * A model is a row of posterior.model_file; the session keeps the parsed form of those it has used
+ * lately, found again by name and the row's version, so that another file under an old name is
+ * another model. The row is read under the active snapshot with the caller's rights (PUBLIC may
+ * SELECT), so a prediction uses the model that its statement can see, on a standby as well.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -22,7 +22,7 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
-#define KEPT_MODELS 8			/* parsed models that are kept although nobody uses them */
+#define KEPT_MODELS 8			/* unused parsed models that are kept */
 
 char	   *posterior_model_name = NULL;
 char	   *posterior_class_model_name = NULL;
@@ -123,7 +123,7 @@ PosteriorSharedPart posterior_weights_part = {
 
 /* ---- models of this session ------------------------------------------------------------------ */
 
-/* Forget parsed models that nobody uses, beyond the few most recent. */
+/* Forget parsed models that are not in use, beyond the few most recent. */
 static void
 models_trim(void)
 {
@@ -243,7 +243,7 @@ weights_share(const char *name, const pg_uuid_t *version, bytea *file)
 	w->model = model;
 	w->pins = 1;
 	w->used = posterior_tick();
-	/* another session may have done the same meanwhile */
+	/* another session may have shared it meanwhile */
 	other = weights_pin(version);
 	if (other != NULL)
 	{
@@ -300,8 +300,8 @@ no_such_model(const char *name)
 }
 
 /*
- * One row of posterior.model_file: a single value by model name, or an error; the result
- * incarnations in the SPI context.
+ * One row of posterior.model_file: a single value by model name, or an error; the result lies in
+ * the SPI context.
  */
 static Datum
 select_value(SPIPlanPtr *plan, const char *query, const char *name)

@@ -25,15 +25,15 @@ typedef struct PosteriorWeights
 	pg_uuid_t	version;
 	int			kernels;
 	TnpModel   *model;
-	int			pins;			/* sessions that use it and runs that were encoded by it */
+	int			pins;			/* sessions that use it and entries that it has encoded */
 	uint64		used;			/* when last, by the clock */
 } PosteriorWeights;
 
 extern PosteriorSharedPart posterior_weights_part;
 
 /*
- * A model file, parsed, as this session uses it. Unless it is shared, everything about it
- * incarnations in `memory`, encodings included while they are computed.
+ * A model file, parsed, as this session uses it. Unless it is shared, all of it lies in `memory`,
+ * encodings included while they are computed.
  */
 typedef struct PosteriorModel
 {

@@ -75,7 +75,7 @@ limit_detail(const PosteriorModel *model, int64 n, int n_features)
 static int
 limit_hint(void)
 {
-	return errhint("Take fewer rows: max_rows of a named context, those nearest to the question, "
+	return errhint("Take fewer rows: max_rows of a named context, those nearest to the query, "
 				   "or a sample; or a model of a higher limit; or raise posterior.row_limit.");
 }
 

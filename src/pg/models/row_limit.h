@@ -21,7 +21,7 @@ void		posterior_check_row_limit(const PosteriorModel *model, const char *whose, 
 pg_noreturn void posterior_beyond_row_limit(const PosteriorModel *model, const char *whose,
 											int n_features);
 
-/* Warn of the same for a context that has not been asked yet. */
+/* Warn that a context, which no prediction has read yet, has too many rows. */
 void		posterior_warn_row_limit(const PosteriorModel *model, const char *whose,
 									 int n_features);
 

@@ -223,8 +223,8 @@ proof_labels(const PosteriorReuseProof *proof)
 /* ---- proofs ---------------------------------------------------------------------------------- */
 
 /*
- * Whether the trigger of this name is there, is ours, and fires for everything that it is for:
- * always, or at least when an apply worker writes.
+ * Whether the trigger of this name is there, calls this extension's function, and fires for all
+ * that it is for: always, or at least when an apply worker writes.
  */
 static bool
 trigger_fires(Relation relation, const char *name, const char *function, int16 type, bool always)

@@ -12,16 +12,16 @@
 #include "pg/named/read_locks.h"
 
 /*
- * From the cache as far as it reaches. Raises what reading and the engine report. The question, or
- * NULL, may have been answered then.
+ * The encoding, from the cache as far as it reaches. Raises what reading and the engine report. The
+ * request, which may be NULL, may have been answered then.
  */
 PosteriorContextHandle *posterior_named_acquire(PosteriorModel *model, const PosteriorNamed *named,
 												PosteriorPendingRequest *question);
 
 /*
- * The same where nothing is asked yet. The reading, in which model and context were looked up, or
- * NULL, ends as soon as all rows have been read, and in any case: what waits for the table does not
- * wait until they are encoded.
+ * The encoding, without a request. The reading, in which model and context were looked up, or NULL,
+ * ends as soon as all rows have been read, and in any case: what waits for the table does not wait
+ * until they are encoded.
  */
 PosteriorContextHandle *posterior_named_encode_ahead(PosteriorModel *model,
 													 const PosteriorNamed *named,
@@ -32,10 +32,10 @@ PosteriorContextHandle *posterior_named_build_uncached(PosteriorModel *model,
 													   const PosteriorNamed *named);
 
 /*
- * Whether rows of the context can be others than a moment ago although the transaction's snapshot
- * has the same numbers: they depend on more than the rows of one table, or this transaction writes
- * it. A running statement's rows become visible to functions that it calls without any command
- * being counted.
+ * Whether the context's rows can differ from those of a moment ago although the transaction's
+ * snapshot has equal numbers: they depend on more than the rows of one table, or this transaction
+ * writes it. A running statement's rows become visible to functions that it calls without any
+ * command being counted.
  */
 bool		posterior_named_may_change(const PosteriorNamed *named);
 

@@ -2,8 +2,8 @@
  * context_ddl.c: posterior.create_context, alter_context, drop_context, refresh_context and what
  * follows a dropped table.
  *
- * Definitions are rows of a table that nobody may write but its owner: these functions check the
- * caller's rights first and then write, with fixed statements, as the table's owner.
+ * Definitions are rows of a table that only its owner may write: these functions check the caller's
+ * rights first and then write, with fixed statements, as the table's owner.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -48,7 +48,7 @@ enum { NAME, RELATION, TARGET, FEATURES, ORDER_BY, MODEL, MAX_ROWS, FILTER, MAIN
 static uint64
 write_seen(bool now, const char *statement, int n, Oid *types, Datum *values, const char *nulls)
 {
-	/* without asking for the caller's rights on the schema: whoever drops a table comes here */
+	/* without the caller's rights on the schema: any user that drops a table comes here */
 	Oid table = get_relname_relid("context_definition", get_namespace_oid("posterior", false));
 	Relation	rel = table_open(table, AccessShareLock);
 	Oid			owner = rel->rd_rel->relowner;
@@ -78,7 +78,7 @@ write_definitions(const char *statement, int n, Oid *types, Datum *values, const
 	return write_seen(false, statement, n, types, values, nulls);
 }
 
-/* The OID of a type of ours. */
+/* The OID of a type of this extension. */
 static Oid
 own_type(const char *name)
 {
@@ -154,8 +154,9 @@ text_argument(FunctionCallInfo fcinfo, int i)
 }
 
 /*
- * Nobody drops the relation until the transaction ends. Taken before a definition is written: who
- * drops a table comes to the definitions last, so that the other way round would be a deadlock.
+ * Keep the relation from being dropped until the transaction ends. Taken before a definition is
+ * written: a session that drops a table comes to the definitions last, so that the other way round
+ * would be a deadlock.
  */
 static void
 keep_relation(Oid relation)
@@ -164,9 +165,9 @@ keep_relation(Oid relation)
 }
 
 /*
- * The relation, target and upkeep of a context that the caller may change, and what it is whatever
- * its name; raises if he may not. He may wait for the relation, and the name be another's by then:
- * what is written must say which context is meant.
+ * The relation, target and upkeep of a context that the caller may change, and its identity; raises
+ * where the caller may not. While this waits for the relation, the name may become another
+ * context's: what is written must name the identity.
  */
 static pg_uuid_t *
 own_context(const char *name, PosteriorColumns *columns, bool *maintained)
@@ -432,7 +433,7 @@ check_features(const PosteriorNamed *named)
 								  model->min_rows),
 						errhint("Give max_rows => %d or more, or 0 for all rows.",
 								Max(2 * model->min_rows - 3, model->min_rows))));
-	/* a filter is not run before somebody asks */
+	/* a filter is not evaluated before the first prediction */
 	if (!named->filtered && posterior_named_readable(named)
 		&& check_enable_rls(named->relation, InvalidOid, true) == RLS_NONE
 		&& posterior_named_exceeds(named, posterior_row_limit_of(pinned)))
@@ -622,8 +623,8 @@ posterior_refresh(const char *name, const pg_uuid_t *id, bool wait)
 	PosteriorNamed *named;
 
 	/*
-	 * rows are counted by the definition that gets the number: nobody changes it meanwhile, and
-	 * what this statement or another session has changed is seen
+	 * rows are counted by the definition that gets the number: it cannot change meanwhile, and what
+	 * this statement or another session has changed is seen
 	 */
 	if (write_definitions(psprintf("SELECT FROM " POSTERIOR_DEFINITIONS
 								   " WHERE name OPERATOR(pg_catalog.=) $1 AND id "

@@ -43,9 +43,9 @@ void		posterior_note_order(const PosteriorColumns *c, const char *context);
 bool		posterior_can_be_maintained(Oid relation);
 
 /*
- * Have a context encoded anew, the rows that are there now as its prefix, for whoever sees this
- * from then on. Its relation is locked by the caller, who has also asked whether the user may do
- * this. While another transaction changes the definition it waits, or does nothing.
+ * Give a context a new definition whose prefix is the rows that are there now, for all that see it.
+ * The caller has locked the relation and checked the user's rights. While another transaction
+ * changes the definition it waits, or does nothing.
  */
 void		posterior_refresh(const char *name, const pg_uuid_t *id, bool wait);
 

@@ -1,11 +1,11 @@
 /*
- * context_triggers.c: the triggers that tell who writes the table of a named context. All contexts
+ * context_triggers.c: the triggers that note writes to the table of a named context. All contexts
  * of a table share them.
  *
- * They are ENABLE ALWAYS, so that replication feeds them too; the row trigger for changes fires for
- * replication only, because an apply worker fires no statement triggers. An INSERT fires the row
- * trigger only: a second trigger would tell nothing more, and would cost a small INSERT as much
- * again.
+ * They are ENABLE ALWAYS, so that they fire for replicated writes too; the row trigger for changes
+ * fires for replication only, because an apply worker fires no statement triggers. An INSERT fires
+ * the row trigger only: a second trigger would note nothing more, and would cost a small INSERT as
+ * much again.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -88,7 +88,7 @@ posterior_make_triggers(Oid relation)
 {
 	char	   *name = posterior_relation_name(relation);
 
-	/* nobody may drop them while we rely on them */
+	/* they must not be dropped while a context relies on them */
 	LockRelationOid(relation, ShareRowExclusiveLock);
 	for (int i = 0; i < lengthof(triggers); i++)
 	{
@@ -146,9 +146,9 @@ posterior_drop_triggers(Oid relation)
 	if (!any)
 		return;
 	/*
-	 * Whoever makes a context meanwhile is waited for, and then seen. The lock is the one that DROP
-	 * TRIGGER takes, if that is what it comes to: a stronger one taken later would meet those in a
-	 * deadlock who have read the table and now write it.
+	 * A session that makes a context meanwhile is waited for, and then seen. The lock is the one
+	 * that DROP TRIGGER takes, if that is what it comes to: a stronger one taken later would
+	 * deadlock with sessions that have read the table and now write it.
 	 */
 	LockRelationOid(relation,
 					triggers_are_needed(relation) ? ShareRowExclusiveLock : AccessExclusiveLock);

@@ -72,7 +72,7 @@ type_is_wrong(const PosteriorNamed *named, const char *column, Oid type, const c
 typedef struct Parts
 {
 	StringInfoData order,		/* the canonical order */
-				backwards,		/* the same from its end */
+				backwards,		/* that order from its end */
 				used;			/* all columns that the order and the rows need, each once */
 	Bitmapset  *columns;		/* the columns in `used` */
 } Parts;
@@ -209,9 +209,9 @@ write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_column
 }
 
 /*
- * Keep the relation as it is until the transaction ends. What a definition says is put into names,
- * and read by these: who did not wait for a transaction that renames would read another relation,
- * or another column, that has the name by then.
+ * Keep the relation as it is until the transaction ends. A definition has numbers, which are turned
+ * into names and read by these: without waiting for a transaction that renames, another relation or
+ * column that has the name by then would be read.
  */
 static void
 keep_names(Oid relation)
@@ -346,7 +346,7 @@ posterior_named_policies(const PosteriorNamed *named)
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 			 errmsg("row-level security of \"%s\" applies to you", get_rel_name(named->relation)),
 			 errdetail(
-				 "The encoding of context \"%s\" is shared by all who may read all of its rows.",
+				 "The encoding of context \"%s\" is shared by all users that may read its rows.",
 				 named->name),
 			 errhint("SET posterior.row_security = private computes the answers for you alone, "
 					 "from the rows that you may see.")));

@@ -33,7 +33,7 @@ typedef struct PosteriorNamed
 	Oid			owner;
 	Oid			relation;
 	char		model[NAMEDATALEN];
-	bool		maintained;		/* triggers note who writes the relation */
+	bool		maintained;		/* triggers note writes to the relation */
 	bool		filtered;		/* not all rows with a target belong to it */
 	/*
 	 * rows depend on what is written to the relation alone: no enum, whose labels can be renamed,
@@ -53,7 +53,7 @@ typedef struct PosteriorNamed
 	char	   *columns;		/* target, features …: what queries select */
 	char	   *source;			/* FROM … WHERE …: the rows with a target that pass the filter */
 	char	   *order;			/* ORDER BY …: the canonical order */
-	char	   *backwards;		/* ORDER BY …: the same from its end */
+	char	   *backwards;		/* ORDER BY …: that order from its end */
 	char	   *used;			/* the columns that `order` and the rows need, each once */
 } PosteriorNamed;
 
@@ -64,8 +64,8 @@ typedef struct PosteriorNamed
 PosteriorNamed *posterior_named_find(const char *name, MemoryContext memory);
 
 /*
- * Whether row-level security applies to the current user, who may then only compute for himself.
- * Raises if he may not do that either (posterior.row_security = refuse).
+ * Whether row-level security applies to the current user: then answers are computed for this user
+ * alone. Raises if posterior.row_security = refuse forbids that.
  */
 bool		posterior_named_policies(const PosteriorNamed *named);
 

@@ -1,5 +1,5 @@
 /*
- * definition_rights.c: reading definitions, and the rule of who may know what is known of a
+ * definition_rights.c: reading definitions, and the rule for which users see what is known of a
  * context.
  *
  * The counters of a context, its progress and the rows at its last refresh tell how many rows of a
@@ -79,7 +79,7 @@ may_read(HeapTuple row, TupleDesc desc)
 #define VALUE(column) SPI_getbinval(row, desc, column, &isnull)
 	Oid			relation = DatumGetObjectId(VALUE(RELATION));
 
-	/* of a relation that is gone nobody has rights but who had the context */
+	/* on a relation that is gone no rights are left but those on the context */
 	if (get_rel_name(relation) == NULL)
 		return has_privs_of_role(GetUserId(), DatumGetObjectId(VALUE(OWNER)));
 	if (posterior_schema_aclcheck(get_rel_namespace(relation), GetUserId(), ACL_USAGE)

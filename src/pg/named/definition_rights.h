@@ -1,6 +1,6 @@
 /*
- * definition_rights.h: the table with the definitions of named contexts, and who may know what its
- * rows tell.
+ * definition_rights.h: the table with the definitions of named contexts, and the users that may
+ * know what its rows tell.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -14,7 +14,7 @@
 /* Name of the table. */
 #define POSTERIOR_DEFINITIONS "posterior.context_definition"
 
-/* Who the session was before it read the definitions. */
+/* The user before the definitions were read. */
 typedef struct PosteriorCaller
 {
 	Oid			user;

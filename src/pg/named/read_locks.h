@@ -24,8 +24,8 @@ typedef struct PosteriorReading
 void		posterior_reading_begin(PosteriorReading *reading);
 
 /*
- * Let go of the locks and snapshots, and the role and settings, that were taken since it began.
- * What was written by functions that reading has run is undone. Does nothing the second time.
+ * Give up the locks and snapshots, the role and the settings that were taken since it began. What
+ * functions that reading has run have written is undone. A second call does nothing.
  */
 void		posterior_reading_end(PosteriorReading *reading);
 

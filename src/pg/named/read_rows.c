@@ -1,8 +1,9 @@
 /*
  * read_rows.c: reads the rows of a named context under the active snapshot.
  *
- * The rows come through an ordinary query with the rights of whoever asks, so privileges, policies,
- * filters and the order are the server's own business; a cursor keeps memory bounded by the cells.
+ * The rows come through an ordinary query with the rights of the current user, so privileges,
+ * policies, filters and the order are the server's own business; a cursor keeps memory bounded by
+ * the cells.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -257,7 +258,10 @@ typedef struct Apart
 	ItemPointerData last;		/* of others' rows */
 } Apart;
 
-/* TableWrites whose row lies there, which was read last, when so many labels were known. */
+/*
+ * Note whether the row at this place, which was read last, is the reader's own; `labels` were known
+ * then.
+ */
 static void
 tell_apart(Apart *apart, ItemPointer place, int labels)
 {

@@ -1,15 +1,17 @@
 /*
- * worker.c: the maintenance worker. A launcher without a database waits until somebody has
- * committed a write to a table whose contexts are in use; a little later, so that many writes are
- * encoded at once, it starts a worker in that database, which asks for the encodings like any
- * reader, after the commit and under a snapshot of its own. The worker ends at once, so that it
- * stands in nobody's way. It holds neither a lock on the table nor a snapshot while it encodes.
+ * worker.c: the maintenance worker.
  *
- * To read a table can mean to run functions of its owner: a policy's, or an index's while the query
- * is planned. Nobody has asked for what is read here, so it is read with the rights of the table's
- * owner, as VACUUM would, and not with those of the context's, who may be a superuser. Nothing that
- * such functions do to the session outlives the reading (read_locks.h, acting.h), and a process
- * serves tables of one owner only.
+ * A launcher without a database waits until a transaction has committed a write to a table whose
+ * contexts are in use. A little later, so that many writes are encoded at once, it starts a worker
+ * in that database. The worker asks for the encodings like any reader, after the commit and under a
+ * snapshot of its own, and exits at once, so that it blocks nothing. While it encodes it holds
+ * neither a lock on the table nor a snapshot.
+ *
+ * Reading a table can mean running functions of its owner: those of a policy, or of an index while
+ * the query is planned. No user has asked for what is read here, so it is read with the rights of
+ * the table's owner, as VACUUM would, and not with those of the context's owner, which may be a
+ * superuser. Nothing that such functions do to the session outlives the reading (read_locks.h,
+ * acting.h), and a process serves the tables of one owner only.
  *
  * What takes long must not keep the rest waiting. A context rests nine times as long as encoding it
  * took, and a database as long as its worker has worked, both an hour at most; each database has a
@@ -195,8 +197,7 @@ worker_start(Place *place, Oid database, TimestampTz now)
 }
 
 /*
- * TableWrites which workers have ended, and let their databases rest for as long as they have
- * worked.
+ * Find the workers that have ended, and let their databases rest for as long as these have worked.
  */
 static void
 workers_reap(TimestampTz now)
@@ -213,8 +214,8 @@ workers_reap(TimestampTz now)
 		place->handle = NULL;
 		database_of(place->database)->rests = now + rest_of(now - place->began, 1);
 		/*
-		 * it was dropped, or lets nobody in: the next read encodes, and trying again and again
-		 * would fill the log
+		 * the database was dropped, or refuses connections: the next read encodes; to try again and
+		 * again would fill the log
 		 */
 		if (arrived[i] == place->before)
 			posterior_writer_log_take(place->database, DT_NOEND, turns);
@@ -321,8 +322,8 @@ posterior_launcher_main(Datum argument)
 /* ---- the worker ------------------------------------------------------------------------------ */
 
 /*
- * Whether an encoding, when somebody last made it, was larger than the cache: then nobody would
- * find it there.
+ * Whether an encoding, when it was last made, was larger than the cache: then no reader would find
+ * it there.
  */
 static bool
 is_too_large(const pg_uuid_t *context)
@@ -334,9 +335,9 @@ is_too_large(const pg_uuid_t *context)
 }
 
 /*
- * TableWrites how far the rows after the prefix have drifted from it; whether that is so far that
- * the context shall be encoded anew. Not before they are an eighth as many, so that columns that
- * always grow, as times do, cost but a few times what encoding them once does.
+ * Note how far the rows after the prefix have drifted from it; whether that is so far that the
+ * context shall be encoded anew. Not before they are an eighth as many: then columns that always
+ * grow, as times do, cost but a few times what encoding them once does.
  */
 static bool
 has_drifted(const PosteriorNamed *named, const PosteriorCachedContext *cached)
@@ -412,8 +413,8 @@ context_refresh(const char *name)
 	{
 		posterior_act_as(posterior_relation_owner(named->relation), &before);
 		/*
-		 * who changes the definition says other things about it anyway, and may stay for long; with
-		 * the lock on the table that we have here, waiting may be a deadlock
+		 * a session that changes the definition makes this one moot, and may stay for long; with
+		 * the lock on the table that is held here, waiting may be a deadlock
 		 */
 		posterior_refresh(named->name, &named->id, false);
 		posterior_act_end(&before);
@@ -475,8 +476,8 @@ context_serve(const Candidate *c)
 				end;
 
 	/*
-	 * the old encoding serves everybody until the new definition is committed, and those who see
-	 * the old one after that
+	 * the old encoding serves all readers until the new definition is committed, and those that see
+	 * the old definition after that
 	 */
 	if (do_step(encode_ahead, c->name))
 	{

@@ -1,16 +1,16 @@
 /*
- * database_incarnation.c: incarnations of databases.
+ * incarnation.c: lives of databases.
  *
- * A session that needs shared memory joins the incarnation of its database. While any session has
- * joined, the database cannot be dropped: DROP DATABASE, on a standby its replay, waits until no
- * session is connected, and a session leaves its incarnation before it leaves the array of
- * processes that DROP DATABASE looks at. So a session that finds another one there is in the same
- * database as that one, and all sessions that are connected at one time agree on the number.
+ * A session that needs shared memory joins the life of its database. While any session has joined,
+ * the database cannot be dropped: DROP DATABASE, on a standby its replay, waits until no session is
+ * connected, and a session leaves the life before it leaves the array of processes that DROP
+ * DATABASE looks at. So a session that finds another one there is in the same database as that one,
+ * and all sessions that are connected at one time agree on the number.
  *
  * Where no session is connected the next one compares traces: the row in pg_database and the file
- * PG_VERSION. If either is another one, so may be the database: it gets a new number. ALTER
+ * PG_VERSION. If either differs, the database may be another one: it gets a new number. ALTER
  * DATABASE and a change of the tablespace change the traces, too; then the cache begins anew, which
- * costs one read. docs/snapshots.md says why equal traces mean one incarnation.
+ * costs one read. docs/snapshots.md says why equal traces mean one life.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -84,7 +84,7 @@ traces_read(PosteriorIncarnationTraces *t)
 	pfree(file);
 }
 
-/* Forget all that is keyed by a incarnation. The lock is held exclusively. */
+/* Forget all that is keyed by a life. The lock of the directory is held exclusively. */
 static void
 incarnation_forget(uint32 incarnation)
 {
@@ -125,7 +125,7 @@ incarnation_find(Oid database)
 	return best;
 }
 
-/* Whether a incarnation that no session is in is that of the database with these traces. */
+/* Whether a life that no session is in is that of the database with these traces. */
 static bool
 incarnation_matches(const PosteriorIncarnation *incarnation,
 					const PosteriorIncarnationTraces *traces)

@@ -1,9 +1,10 @@
 /*
- * database_incarnation.h: which incarnation of a database this session is connected to.
+ * incarnation.h: which life of a database this session is connected to.
  *
  * A database's OID says nothing about its rows: after DROP DATABASE another one can be created with
  * it, from the same template, with the same tables, contexts and models. So whatever lies in shared
- * memory is keyed by the incarnation.
+ * memory is keyed by the database's life, a number that no other life has had since the server's
+ * start.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -34,7 +34,7 @@ extern PosteriorProgress *posterior_progresses; /* [POSTERIOR_PROGRESSES], in sh
 extern PosteriorSharedPart posterior_progress_part;
 
 /*
- * Say that this backend works for a context; does nothing where nobody could see it. It ends with
+ * Show that this backend works for a context, where shared memory lets others see it. It ends with
  * the transaction at the latest.
  */
 void		posterior_progress_begin(const pg_uuid_t *context);

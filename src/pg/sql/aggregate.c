@@ -168,7 +168,7 @@ posterior_context_final(PG_FUNCTION_ARGS)
 
 /*
  * The log evidence of rows in their order; false if they are too few and that shall not stop the
- * query. While the prefix stays where it is, all conditionals are one question about the rows
+ * query. While the prefix stays where it is, all conditionals are one request about the rows
  * before; it moves a logarithmic number of times.
  */
 static bool

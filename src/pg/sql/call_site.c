@@ -59,9 +59,9 @@ end_call(void *call)
 
 /*
  * Whether the settings and the active snapshot are those that the model was found under. Two
- * snapshots of equal xmin, xmax and number of running transactions see the same transactions:
- * whoever of them ended would have moved one of the three. Our own subtransactions that were rolled
- * back would not: they are compared by themselves.
+ * snapshots of equal xmin, xmax and number of running transactions see the same transactions: the
+ * end of any one would have moved one of the three. Subtransactions of this transaction that were
+ * rolled back would not: they are compared by themselves.
  */
 static bool
 nothing_has_changed(const PosteriorCall *call)
@@ -101,14 +101,15 @@ take_model(PosteriorCall *call, const char *name)
 	temporary =
 		AllocSetContextCreate(CurrentMemoryContext, "posterior model lookup", ALLOCSET_SMALL_SIZES);
 	call->model = posterior_model_pin(name, temporary);
-	posterior_model_acquire(call->model);	/* ours; the lookup's own goes with its memory */
+	/* the call site's own; the lookup's goes with its memory */
+	posterior_model_acquire(call->model);
 	MemoryContextDelete(temporary);
 	strlcpy(call->name, name, sizeof(call->name));
 }
 
 /*
- * Whether a call site of this memory can outlive the statement. Those of a run of the executor end
- * with it. PL/pgSQL keeps the simple expressions of functions for the transaction, and those of a
+ * Whether a call site of this memory can outlive the statement. A plan's call sites end with its
+ * execution. PL/pgSQL keeps the simple expressions of functions for the transaction, and those of a
  * DO block as long as that.
  */
 static bool
@@ -215,7 +216,7 @@ posterior_call_context(PosteriorCall *call, Datum context)
 		pfree(value);
 }
 
-/* Whether the encoding is that of the named context at this moment, for one question at least. */
+/* Whether the encoding is that of the named context at this moment, for one request at least. */
 static bool
 has_named(const PosteriorCall *call, const char *name)
 {
@@ -238,7 +239,7 @@ posterior_call_definition(PosteriorCall *call, const char *name)
 
 	if (has_named(call, name))
 	{
-		/* the second question of the same moment: from now on it is worth having all rows */
+		/* the second request of this moment: from now on it is worth having all rows */
 		if (call->encoding->transient)
 		{
 			forget_encoding(call);
@@ -306,7 +307,7 @@ void
 posterior_call_check_rows(const PosteriorCall *call, int64 n)
 {
 	if (n > 0)
-		posterior_check_row_limit(call->model, "the context with the rows of a joint question",
+		posterior_check_row_limit(call->model, "the context with the rows of a joint request",
 								  posterior_cached_rows(call->encoding->cached) + n,
 								  call->encoding->n_features);
 }

@@ -13,7 +13,7 @@
 
 typedef struct PosteriorCall
 {
-	MemoryContext memory;		/* incarnations as long as the call site */
+	MemoryContext memory;		/* lasts as long as the call site */
 	bool		lasting;		/* which may be longer than a statement */
 	PosteriorModel *model;
 	/* posterior.model and posterior.kernels when the model was found */
@@ -59,9 +59,9 @@ bool		posterior_call_has_context(const PosteriorCall *call, Datum context);
 void		posterior_call_named(PosteriorCall *call, const char *name);
 
 /*
- * The same in two steps, for a question that can be answered with the second. find: call->named and
- * call->model; true if the encoding is there already, or has been made because the last question
- * was answered without keeping one. hold: the encoding.
+ * posterior_call_named in two steps, for a request that can be answered along with the second.
+ * First call->named and call->model; true if the encoding is there already, or has been made
+ * because the last request was answered without keeping one. Then the encoding.
  */
 bool		posterior_call_definition(PosteriorCall *call, const char *name);
 void		posterior_call_acquire(PosteriorCall *call, PosteriorPendingRequest *question);
@@ -97,8 +97,7 @@ void		posterior_call_check(PosteriorCall *call, struct TnpRequest *request, int6
 								 const char *what);
 
 /*
- * Raise if the context and the n rows of a joint question, each given those before it, are too
- * many.
+ * Raise if the context and the n rows of a joint request, each given those before it, are too many.
  */
 void		posterior_call_check_rows(const PosteriorCall *call, int64 n);
 

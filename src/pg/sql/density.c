@@ -37,7 +37,7 @@ aggregate_context(FunctionCallInfo fcinfo)
 	return context;
 }
 
-/* The group's context must be one: the first row's value, and the same bytes ever after. */
+/* The group's context must be one: each row's value has the bytes of the first. */
 static void
 take_context(DensityState *state, Datum argument, MemoryContext memory)
 {

@@ -160,7 +160,7 @@ bundle_directory(char *directory)
 }
 
 /*
- * Load somebody's model. A dump leaves the bundled models to CREATE EXTENSION, so that one of their
+ * Load a user's model. A dump leaves the bundled models to CREATE EXTENSION, so that one of their
  * names cannot be given to another model: restoring it would fail, and take the other models of the
  * table along. A bundled model that was dropped may come back under its name.
  */
@@ -205,7 +205,7 @@ posterior_load_model_path(PG_FUNCTION_ARGS)
 		ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 						errmsg("permission denied to read a model file of the server"),
 						errdetail("Only roles with the privileges of pg_read_server_files may."),
-						errhint("Anyone who may insert into posterior.model_file can load a model "
+						errhint("A user that may insert into posterior.model_file can load a model "
 								"by posterior.load_model(name, bytes).")));
 	PreventCommandIfReadOnly("posterior.load_model()");
 	check_name(name);

@@ -19,7 +19,7 @@
 #include "utils/lsyscache.h"
 #include "utils/tuplestore.h"
 
-#define BATCH 256				/* rows asked about at once, by one who may ask a device: */
+#define BATCH 256				/* rows of one request, where a device may answer: */
 #define DEVICE_BATCH 65536
 
 /* Answers of n queries. params [n, size]. */
@@ -73,7 +73,7 @@ posterior_predict_named(PG_FUNCTION_ARGS)
 	posterior_refuse_array(type);
 	there = posterior_call_definition(call, NameStr(*PG_GETARG_NAME(0)));
 	named = call->named;
-	/* who may not read the rows is refused here, and hears nothing of their columns */
+	/* a user that may not read the rows is refused here, and learns nothing of their columns */
 	if (!there && !posterior_named_readable(named))
 	{
 		posterior_call_acquire(call, NULL);
@@ -95,7 +95,7 @@ posterior_predict_named(PG_FUNCTION_ARGS)
 	if (question.answered)
 		ereport(DEBUG1,
 				(errmsg_internal(
-					"context \"%s\": its new rows and the question went through the model together",
+					"context \"%s\": its new rows and the query went through the model together",
 					named->name)));
 	else
 		posterior_execute(call->encoding, &request);

@@ -2,9 +2,9 @@
  * summary.c: posterior.predict_summary: of the predictions for many rows, their means, standard
  * deviations, quantiles and the log densities of what was observed, and nothing else.
  *
- * The distribution of a row is some hundred numbers where these are a few. So whoever answers
- * reduces it: a device sends the few back, and a result of a million rows fits memory. The numbers
- * are those that the accessors have of posterior.predict_rows.
+ * The distribution of a row is some hundred numbers where these are a few. So the provider reduces
+ * it: a device sends the few back, and a result of a million rows fits memory. The numbers are
+ * those that the accessors have of posterior.predict_rows.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -23,7 +23,7 @@
 
 #include <math.h>
 
-#define BATCH 256				/* rows asked about at once, by one who may ask a device: */
+#define BATCH 256				/* rows of one request, where a device may answer: */
 #define DEVICE_BATCH 65536
 
 /* What is wanted of every row. */

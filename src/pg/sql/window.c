@@ -48,7 +48,7 @@ typedef struct Window
 	PosteriorRows *rows;		/* context rows of the current frame */
 	PosteriorRows *last;		/* the other buffer: the previous frame's rows */
 	bool		grows,			/* frames only ever grow */
-				same,			/* all rows have the same frame */
+				same,			/* all rows have one frame */
 				tells;			/* frames contain the current row */
 	/* rows of a growing frame that have been read, with a target or not */
 	int64		seen;
@@ -248,7 +248,7 @@ frame_encode(Window *w, const PosteriorRows *rows)
 	return posterior_handle_build_uncached(&lookup);
 }
 
-/* Whether the same numbers stand for the same labels. */
+/* Whether equal numbers stand for equal labels. */
 static bool
 same_labels(const PosteriorLabels *a, const PosteriorLabels *b)
 {
@@ -355,8 +355,8 @@ frame_answer(Window *w, PosteriorContextHandle *encoding)
 }
 
 /*
- * The same answers from nothing but the frame. The encoding is w's while it exists, so that an
- * error does not leak it.
+ * The answers from nothing but the frame, for comparison. The encoding is w's while it exists, so
+ * that an error does not leak it.
  */
 static bool
 answer_from_scratch(Window *w, WindowObject object)
@@ -418,8 +418,8 @@ answer_carried(Window *w, WindowObject object)
 }
 
 /*
- * Answer the current row, at this position of the partition, and, where they have the same frame,
- * rows after it.
+ * Answer the current row, at this position of the partition, and, where all have one frame, rows
+ * after it.
  */
 static void
 answer_block(Window *w, WindowObject object, int64 position)

@@ -73,9 +73,9 @@ void		posterior_send_context(StringInfo buffer, const PosteriorContext *c);
 PosteriorRows *posterior_receive_rows(StringInfo buffer);
 
 /*
- * Columns of rows to be asked about must be those of a context: as many, of the same classes.
- * Raises otherwise. Columns of literals without a type become what they are in the context: they
- * may be NULL, or labels where labels are expected.
+ * Columns of query rows must be those of a context: as many, of equal kinds. Raises otherwise.
+ * Columns of literals without a type become what they are in the context: they may be NULL, or
+ * labels where labels are expected.
  */
 void		posterior_adopt_columns(int n_features, const uint8 *classes, PosteriorRows *rows);
 

@@ -59,7 +59,7 @@ posterior_distribution_json(PG_FUNCTION_ARGS)
 	int			extra_float_digits_before = extra_float_digits;
 	StringInfoData text;
 
-	/* digits that read back as the same number, whatever the session asks for elsewhere */
+	/* digits that read back as this number, whatever extra_float_digits is */
 	extra_float_digits = 1;
 	initStringInfo(&text);
 	appendStringInfo(&text, "{\"kind\": \"%s\"", names[d->kind]);

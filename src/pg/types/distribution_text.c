@@ -194,7 +194,7 @@ read_number(Reader *r)
 	double		v;
 
 	skip_spaces(r);
-	/* strtod also takes "nan", "inf" and hexadecimal, none of which we print */
+	/* strtod also takes "nan", "inf" and hexadecimal, none of which is printed */
 	if (*r->at == '\0' || strchr("+-.0123456789", *r->at) == NULL
 		|| (r->at[0] == '0' && (r->at[1] | 0x20) == 'x'))
 		syntax_error(r, "a number");

@@ -1,7 +1,8 @@
 /*
- * regowner.c: type posterior.regowner: input and output. It is a regrole that can be restored where
- * the role is missing, as by pg_restore --no-owner: then whoever restores is the owner, where
- * regrole would fail the restore of all definitions.
+ * regowner.c: type posterior.regowner: input and output.
+ *
+ * It is a regrole that can be restored where the role is missing, as by pg_restore --no-owner: then
+ * the restoring role is the owner, where regrole would fail the restore of all definitions.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -2,13 +2,13 @@
  * row_filter.c: type posterior.row_filter: a condition kept as an analysed expression, so that
  * renames are followed, and printed as "schema.relation WHERE (condition)", so that dumps restore.
  *
- * A filter is evaluated with the rights of whoever predicts, so it may contain nothing that its
+ * A filter is evaluated with the rights of the predicting user, so it may contain nothing that its
  * author could have defined: immutable functions and operators of pg_catalog only, and values of
  * types whose input is the server's own, because a constant is read whenever its filter is. Another
  * major version of the server cannot read the expression (pg_upgrade takes the bytes along), and
  * one whose columns have other types by now says nothing, so the condition is also kept as text,
- * with the places where columns are named. What comes of that text passes the same checks before it
- * is evaluated.
+ * with the places where columns are named. What comes of that text passes these checks again before
+ * it is evaluated.
  *
  * A dump is restored whatever has become of a filter: one that cannot be read is kept as the text
  * that it is. That is never evaluated, and dumps write it again.
@@ -140,8 +140,8 @@ asks_abbreviations(Node *node)
 }
 
 /*
- * Whether a value is a text search configuration or dictionary that somebody can change: one that
- * is not the server's, or that a row names.
+ * Whether a value is a text search configuration or dictionary that users can change: one that is
+ * not the server's, or that a row names.
  */
 static bool
 is_foreign_search(Node *node)
@@ -155,10 +155,7 @@ is_foreign_search(Node *node)
 			&& DatumGetObjectId(((Const *) node)->constvalue) >= FirstNormalObjectId);
 }
 
-/*
- * Whether the values of a type are read, written and checked by nothing that somebody could have
- * defined.
- */
+/* Whether the values of a type are read, written and checked by built-in functions alone. */
 static bool
 is_own_type(Oid type)
 {
@@ -242,9 +239,9 @@ is_exact(Oid operator, Node *left, Node *right)
 }
 
 /*
- * Whether a node is printed without the operator that it has, and one that somebody defines for its
- * types would be found instead when the condition is parsed again. One of pg_catalog that is for
- * just these types always comes first.
+ * Whether a node is printed without its operator, and an operator that a user defines for its types
+ * would be found instead when the condition is parsed again. One of pg_catalog that is for just
+ * these types always comes first.
  */
 static bool
 is_replaceable(Node *node)
@@ -270,7 +267,7 @@ is_replaceable(Node *node)
 		{
 			OpExpr	   *when = (OpExpr *) lfirst_node(CaseWhen, cell)->expr;
 
-			/* casts that nobody wrote are not printed here */
+			/* implicit casts are not printed here */
 			if (!IsA(when, OpExpr)
 				|| !is_exact(when->opno, strip_implicit_coercions((Node *) c->arg),
 							 strip_implicit_coercions(lsecond(when->args))))
@@ -280,7 +277,7 @@ is_replaceable(Node *node)
 	return false;
 }
 
-/* Raise unless the expression is made of the row and of what nobody but the server defines. */
+/* Raise unless the expression is made of the row and of what is built in. */
 static bool
 check_parts(Node *node, const char *shown)
 {
@@ -758,7 +755,8 @@ posterior_row_filter_query(Datum datum, const char *context, bool *stable)
 }
 
 /*
- * The condition for people and dumps, who also see what cannot be evaluated; NULL when it is gone.
+ * The condition for display and dumps, which also show what cannot be evaluated; NULL when it is
+ * gone.
  */
 static char *
 filter_show(const RowFilter *filter)

@@ -9,8 +9,8 @@
 #include "pg/base/compat.h"
 
 /*
- * The raw statements of `sql`, which has been made around what the user wrote; errors tell `what`
- * he wrote, not where in the whole it is wrong.
+ * The raw statements of `sql`, which was made around the user's text. Errors show `what` and the
+ * user's text, not a place in the whole.
  */
 struct List *posterior_parse(const char *sql, const char *what, const char *shown);
 

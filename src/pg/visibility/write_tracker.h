@@ -16,9 +16,7 @@
  */
 bool		posterior_write_tracker_inserted(Relation relation, PosteriorNewRows *rows);
 
-/*
- * Called by _PG_init when the library is preloaded: without shared memory there is nobody to tell.
- */
+/* Called by _PG_init when the library is preloaded: without shared memory there are no logs. */
 void		posterior_write_tracker_register(void);
 
 #endif							/* POSTERIOR_WRITE_TRACKER_H */
