@@ -6,6 +6,8 @@ What is measured stands in the configuration's `evaluation` (default: the config
 
     title     what the table is
     prior     options of prior/curves.py, without its name
+    process   "fields": the options are those of prior/fields.py
+    errors    true: the mean squared error is shown as well
     context   sizes, or {"from": a, "to": b} for a size drawn for every batch
     targets   rows asked
     orders    random orders over which joint densities are averaged (log of the mean density), default 1
@@ -24,7 +26,7 @@ import torch
 
 from .export import load_model
 from .predict import chain, joint_density, predict
-from .prior import curves
+from .prior import curves, fields
 from .tasks import Tasks
 
 SEED = 880_001
@@ -73,9 +75,30 @@ def sizes(spec):
     return [(str(size), lambda i, n, size=size: size) for size in spec]
 
 
+def draw(protocol, generator, given):
+    """Tasks of a protocol, and what the process that drew them says: {name: [B]}."""
+    options, m = protocol["prior"], protocol["targets"]
+    if protocol.get("process") == "fields":
+        data = fields.sample(generator, BATCH, given + m, **options)
+        known = {k: options[k] for k in ("lengthscale", "variance", "noise", "shift")}
+        mean, sd = fields.exact(data, given, **known)
+        asked = data.y[:, given:].double()
+        density = torch.distributions.Normal(mean, sd).log_prob(asked).mean(1)
+        error = (asked - mean).square().mean(1)
+        return data, {"exact, factorised": density, "exact, squared error": error}
+    latent = {"given": given} if options.get("latent") else {}
+    drawn = curves.draw(generator, BATCH, given + m, **options, **latent)
+    if not drawn.kernels:
+        return drawn.tasks, {}
+    alone, joint = curves.exact(drawn, given)
+    exact = {"exact, factorised": alone.mean(1)}
+    return drawn.tasks, exact if joint is None else {**exact, "exact, joint": joint / m}
+
+
 def blocks_of(model, protocol):
-    """Sizes of the buffer to be measured: none of joint heads and of latent functions."""
-    if model.config["head"]["kind"] == "joint-gaussian" or protocol["prior"].get("latent"):
+    """Sizes of the buffer to be measured: none of joint heads, of latent functions, of fields."""
+    alone = protocol["prior"].get("latent") or protocol.get("process") == "fields"
+    if model.config["head"]["kind"] == "joint-gaussian" or alone:
         return []
     return protocol.get("blocks", [protocol["targets"]])
 
@@ -86,23 +109,19 @@ def one_size(model, protocol, size_of, tasks):
     for i in range(batches):
         given, m = size_of(i, batches), protocol["targets"]
         generator = torch.Generator().manual_seed(SEED + 1000 * i + given)
-        latent = {"given": given} if protocol["prior"].get("latent") else {}
-        drawn = curves.draw(generator, BATCH, given + m, **protocol["prior"], **latent)
-        data = drawn.tasks
+        data, exact = draw(protocol, generator, given)
         row = {}
         if model.config["head"]["kind"] == "joint-gaussian":
             row["joint"] = joint_density(model, data, given) / m
         else:
-            density = predict(model, data, given).log_prob(data.y[:, given:])
-            row["factorised"] = density.double().mean(1)
+            answer, asked = predict(model, data, given), data.y[:, given:]
+            row["factorised"] = answer.log_prob(asked).double().mean(1)
+            if protocol.get("errors"):
+                row["squared error"] = (answer.moments()[0] - asked).double().square().mean(1)
         for block in blocks_of(model, protocol):
             joint = averaged_density(model, data, given, block, protocol.get("orders", 1), generator)
             row["autoregressive" if block >= m and "blocks" not in protocol else f"K = {block}"] = joint / m
-        if drawn.kernels:
-            alone, joint = curves.exact(drawn, given)
-            row["exact, factorised"] = alone.mean(1)
-            if joint is not None:
-                row["exact, joint"] = joint / m
+        row.update(exact)
         for name, values in row.items():
             found.setdefault(name, []).append(values)
     out = {}
@@ -123,6 +142,12 @@ def evaluate(model, protocols, tasks):
     return result
 
 
+def figure(one):
+    """A figure with its standard error; squared errors are small."""
+    digits = 3 if abs(one["mean"]) >= 0.01 else 6
+    return f"{one['mean']:.{digits}f} ± {one['se']:.{digits}f}"
+
+
 def markdown(result):
     lines = []
     for table in result:
@@ -131,7 +156,7 @@ def markdown(result):
                   f"{table['tasks']} tasks per row; nats per target.", "",
                   "| context rows | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]
         for label, row in table["rows"].items():
-            lines.append(f"| {label} | " + " | ".join(f"{row[n]['mean']:.3f} ± {row[n]['se']:.3f}" for n in names) + " |")
+            lines.append(f"| {label} | " + " | ".join(figure(row[n]) for n in names) + " |")
         if len(table["rows"]) > 1:
             means = [sum(row[n]["mean"] for row in table["rows"].values()) / len(table["rows"]) for n in names]
             lines.append("| mean | " + " | ".join(f"{v:.3f}" for v in means) + " |")
@@ -164,8 +189,9 @@ def main():
     a = p.parse_args()
     protocols = find_config(a.model, a.config)
     model = load_model(a.model)
-    if model.config["inputs"].get("features") != 1:
-        raise SystemExit("protocols: the model must take one feature")
+    features = model.config["inputs"].get("features")
+    if any(p["prior"].get("features", 1) != features for p in protocols):
+        raise SystemExit(f"protocols: the tasks have other features than the model, which takes {features}")
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
     result = evaluate(model, protocols, a.tasks)
     print(f"# {os.path.splitext(os.path.basename(a.model))[0]}\n\n{markdown(result)}")

@@ -3,6 +3,16 @@
 Every family takes a `torch.Generator` and works on the generator's device without a Python loop over tasks.
 `sample(generator, tasks, rows, **options)` returns a `Tasks`.
 """
-from . import classes, curves, gp1d, tabular
+from . import classes, curves, feeder, fields, gp1d, grids, multisensory, tabular
 
-PRIORS = {"classes": classes.sample, "curves": curves.sample, "gp1d": gp1d.sample, "tabular": tabular.sample}
+PRIORS = {
+    "classes": classes.sample,
+    "curves": curves.sample,
+    "feeder": feeder.sample,
+    "fields": fields.sample,
+    "gp1d": gp1d.sample,
+    "images": grids.sample_images,
+    "multisensory": multisensory.sample,
+    "sir": grids.sample_sir,
+    "tabular": tabular.sample,
+}

@@ -1,0 +1,44 @@
+"""Gaussian processes of one or many inputs: the two-dimensional task of Jenson et al. 2024 and the
+processes of Sharma et al. 2025.
+"""
+
+import torch
+
+from ..tasks import numeric
+from .curves import JITTER, draw_number
+from .source import Source
+
+
+def kernel_matrix(x, scale, variance):
+    """variance · exp(-|x - x'|² / 2 scale²), [B, N, N]; x [B, N, F], scale and variance [B]."""
+    square = (x[:, :, None] - x[:, None]).square().sum(-1)
+    return variance[:, None, None] * torch.exp(-0.5 * square / scale.square()[:, None, None])
+
+
+def sample(generator, tasks, rows, shared=None, features=2, lengthscale=0.6, variance=1.0, noise=0.1,
+           inputs=(0.0, 1.0), shift=0.0):
+    """A batch of tasks; lengthscale, variance and shift are numbers or distributions of curves.py,
+    noise is a standard deviation.
+    """
+    s = Source(generator)
+    x = s.uniform(inputs[0], inputs[1], tasks, rows, features)
+    scale, height = (draw_number(s, v, tasks).double() for v in (lengthscale, variance))
+    k = kernel_matrix(x.double(), scale, height)
+    # The jitter is relative: variances go down to 1e-4.
+    least = JITTER * height[:, None].expand(-1, rows)
+    k.diagonal(dim1=1, dim2=2).add_(torch.maximum(least, torch.full_like(least, noise**2)))
+    y = (torch.linalg.cholesky(k) @ s.randn(tasks, rows, 1).double())[..., 0]
+    return numeric(x, (y + draw_number(s, shift, tasks, 1).double()).float())
+
+
+def exact(tasks, given, lengthscale, variance, noise, shift):
+    """Mean and standard deviation [B, m] of the rows after the first `given` under the process."""
+    x, y = tasks.x.double(), tasks.y.double() - shift
+    one = torch.ones(len(x), dtype=torch.float64)
+    k = kernel_matrix(x, lengthscale * one, variance * one)
+    k.diagonal(dim1=1, dim2=2).add_(max(noise**2, JITTER * variance))
+    factor = torch.linalg.cholesky(k)
+    white = torch.linalg.solve_triangular(factor[:, :given, :given], y[:, :given, None], upper=False)
+    mean = (factor[:, given:, :given] @ white)[..., 0]
+    cross = factor[:, given:, :given].square().sum(2)
+    return mean + shift, (k.diagonal(dim1=1, dim2=2)[:, given:] - cross).sqrt()
