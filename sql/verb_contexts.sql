@@ -61,6 +61,49 @@ INSERT INTO young SELECT 3, 1000 RETURNING surprise < 0.1 AS odd;
 SELECT posterior.watch('kinds', 'oddity');
 INSERT INTO trials (id, x, kind, y) VALUES (1005, 2, 'q', 6.05)
 	RETURNING oddity BETWEEN 0 AND 1 AS label;
+-- into a table: key, time, value, surprise, prediction; with a column, which alone can leave out
+CREATE TABLE shop (id int PRIMARY KEY, at timestamptz, x int, y numeric, kind boolean);
+INSERT INTO shop SELECT i, '2024-01-01'::timestamptz + make_interval(hours => i), i % 5,
+	10 * (i % 5) + i % 3, i % 5 > 2 FROM generate_series(1, 60) i;
+SELECT posterior.create_context('shop', 'shop', 'y', '{x}', order_by => 'id');
+SELECT posterior.watch('shop', into_table => 'odd rows');
+SET TimeZone = 'UTC';
+SELECT posterior.watch('shop', into_table => '"odd rows"', "time" => 'at');
+INSERT INTO shop (id, at, x, y) VALUES (101, '2024-02-01 00:00+00', 1, 11),
+	(102, '2024-02-02 00:00+00', 1, 500), (103, NULL, 1, NULL);
+SELECT row_key, at, value, label, surprise > 0.01 AS usual,
+	posterior.mean(prediction) BETWEEN 9 AND 13 AS prediction FROM "odd rows" ORDER BY row_key;
+SELECT attname FROM pg_attribute WHERE attrelid = 'shop'::regclass AND attname = 'surprise';
+SELECT posterior.watch('shop', into_table => '"odd rows"', leave_out => true);
+SELECT posterior.watch('shop', 'surprise', into_table => '"odd rows"', key => '{x,kind}',
+	leave_out => true);
+INSERT INTO shop (id, x, y) VALUES (104, 2, 21) RETURNING surprise > 0.01 AS usual;
+SELECT row_key, now() - at < interval '1 minute' AS now FROM "odd rows" WHERE row_key->>'x' = '2';
+-- of labels
+SELECT posterior.create_context('kind of shop', 'shop', 'kind', '{x,y}', order_by => 'id');
+SELECT posterior.watch('kind of shop', into_table => 'public.kinds');
+INSERT INTO shop (id, x, y, kind) VALUES (105, 1, 11, true);
+SELECT value, label, surprise < 0.2 AS odd, posterior.kind(prediction) FROM kinds;
+-- who inserts needs the right to
+CREATE ROLE regress_verb_clerk;
+GRANT INSERT, SELECT ON shop TO regress_verb_clerk;
+SET ROLE regress_verb_clerk;
+INSERT INTO shop (id, x, y) VALUES (106, 2, 21);
+RESET ROLE;
+GRANT INSERT ON "odd rows", kinds TO regress_verb_clerk;
+SET ROLE regress_verb_clerk;
+INSERT INTO shop (id, x, y) VALUES (106, 2, 21) RETURNING id;
+RESET ROLE;
+SELECT posterior.unwatch('shop'), posterior.unwatch('kind of shop'), posterior.unwatch('shop');
+SELECT count(*) AS triggers FROM pg_trigger WHERE tgrelid = 'shop'::regclass
+	AND tgname ~ 'watch|record';
+SELECT posterior.watch('shop', into_table => 'young');
+SELECT posterior.watch('shop', into_table => 'shop');
+SELECT posterior.watch('shop', into_table => 'more', "time" => 'id');
+SELECT posterior.watch('shop', into_table => 'more', key => '{z}');
+DROP OWNED BY regress_verb_clerk;
+DROP ROLE regress_verb_clerk;
+DROP TABLE shop, "odd rows", kinds;
 -- mistakes
 SELECT posterior.score('nowhere', 'ask');
 SELECT posterior.score('trials', 'young');

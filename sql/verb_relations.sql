@@ -14,12 +14,32 @@ UPDATE "Lab" SET y = y + 25 WHERE id IN (77, 140);
 -- evaluate: numbers and labels, groups, folds, time
 SELECT n, fold, log_density > -2 AS log_density, crps < baseline_crps / 2 AS crps,
 	rmse < baseline_rmse AS rmse, coverage BETWEEN 0.8 AND 1 AS coverage, skill > 0.5 AS skill,
-	(SELECT abs(sum(p) - 1) < 1e-9 FROM unnest(pit) p) AS pit, accuracy
+	(SELECT abs(sum(p) - 1) < 1e-9 FROM unnest(pit) p) AS pit, accuracy,
+	ridge_crps < baseline_crps AS ridge_crps, ridge_rmse < baseline_rmse AS ridge_rmse
 		FROM posterior.evaluate('"Lab"', 'y', '{a,"b \"B\""}');
 SELECT series, n, accuracy > baseline_accuracy AS accuracy, log_density > -0.5 AS log_density, crps
 	FROM posterior.evaluate('"Lab"', 'grade', '{a,noise}', by => '{site}');
 SELECT fold, n FROM posterior.evaluate('"Lab"', 'y', '{a}', folds => 4, each_fold => true,
 		"time" => 'at');
+-- the ridge regression beside: a line is a line, a label has its shift, cells may be missing, one
+-- row may be asked about
+SELECT round(posterior.mean(r[1])) AS line, round(posterior.mean(r[2])) AS "with label",
+	posterior.stddev(r[1]) < 0.2 AS narrow
+FROM (SELECT posterior_internal.ridge(c, q) AS r FROM
+	(SELECT posterior.context(2 * i + CASE i % 2 WHEN 0 THEN 10 ELSE 0 END, i,
+		CASE i % 2 WHEN 0 THEN 'even' ELSE 'odd' END ORDER BY i) AS c
+		FROM generate_series(1, 200) i) c,
+	(SELECT posterior.context(0, x, l ORDER BY x) AS q
+		FROM (VALUES (50, 'odd'), (51, 'even')) v (x, l)) q) a;
+SELECT cardinality(r) AS answers, round(posterior.mean(r[3])::numeric, 1) AS "not the present ones",
+	posterior.stddev(r[1]) > 0 AS sd
+FROM (SELECT posterior_internal.ridge(c, c) AS r FROM
+	(SELECT posterior.context(i % 2, CASE WHEN i <> 3 THEN NULL::float8 END, 'same'::text
+		ORDER BY i) AS c FROM generate_series(1, 9) i) c) a;
+SELECT posterior_internal.ridge(posterior.context('a'::text, i), posterior.context(i, i))
+	FROM generate_series(1, 9) i;
+SELECT posterior_internal.ridge(posterior.context(i, i), posterior.context(i, 'a'::text))
+	FROM generate_series(1, 9) i;
 -- the same seed gives the same scores, whatever the order of the rows; all columns are the default
 CREATE TABLE shuffled AS SELECT * FROM "Lab" ORDER BY md5(id::text);
 SELECT a.log_density = b.log_density AS same, a.log_density <> c.log_density AS "other folds"
@@ -32,7 +52,7 @@ CREATE TABLE copies AS SELECT i AS person, hashint4(i)::float8 AS who,
 SELECT max(folds) AS "copies apart"
 	FROM (SELECT count(DISTINCT fold) AS folds
 		FROM posterior_internal.cross_predictions('copies', 'y', '{who}', NULL, '{who}', NULL, NULL,
-			5, 1024, 0, true) GROUP BY row_key) f;
+			5, 1024, 0, true, false) GROUP BY row_key) f;
 SELECT n, rmse > 0.8 * baseline_rmse AS "nothing is learned"
 	FROM posterior.evaluate('copies', 'y', '{who}', together => '{person}');
 CREATE TABLE patients AS SELECT i / 4 AS patient, hashint4(i / 4)::float8 AS weight,
@@ -42,7 +62,7 @@ SELECT max(folds) FILTER (WHERE kept) AS together,
 	max(folds) FILTER (WHERE NOT kept) > 1 AS otherwise
 FROM (SELECT kept, value, count(DISTINCT fold) AS folds FROM (VALUES (true), (false)) k (kept),
 		LATERAL posterior_internal.cross_predictions('patients', 'patient_y', '{weight,i}', NULL,
-			'{patient}', CASE WHEN kept THEN '{patient}'::text[] END, NULL, 5, 1024, 0, true)
+			'{patient}', CASE WHEN kept THEN '{patient}'::text[] END, NULL, 5, 1024, 0, true, false)
 		GROUP BY kept, value) f;
 -- in time order a fold is answered from what was before it: the future cannot be seen
 CREATE VIEW later AS SELECT i AS k, (hashint4(i) & 255)::float8 AS x, CASE WHEN i <= 50
@@ -78,6 +98,27 @@ SELECT row_key, column_name, CASE column_name WHEN 'a'
 	low < high AS band, cardinality(drawn) AS drawn
 		FROM posterior.impute('"Lab"', features => '{a,"b \"B\"",y}', draws => 5);
 SELECT count(*) FROM posterior.impute('"Lab"', columns => '{noise}');
+-- draws of the cells of a row hang together: two columns that are one number are so in every draw
+CREATE TABLE twins (id int PRIMARY KEY, a float8, b int, c text);
+INSERT INTO twins SELECT i, x, 2 * x, CASE WHEN x > 9 THEN 'high' ELSE 'low' END
+	FROM generate_series(1, 120) i, LATERAL (SELECT i * 7 % 20 AS x) x;
+UPDATE twins SET a = NULL, b = NULL, c = NULL WHERE id IN (5, 50, 100);
+UPDATE twins SET b = NULL, c = NULL WHERE id = 7;
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY abs(b - 2 * a)) < 4 AS "a and b",
+	percentile_cont(0.5) WITHIN GROUP (ORDER BY abs(a - 10)) > 1 AS spread, count(*) AS pairs,
+	avg(((a > 9.5) = (c = 'high'))::int) > 0.8 AS "a and c"
+FROM (SELECT row_key, (max(drawn) FILTER (WHERE column_name = 'a'))[d]::float8 AS a,
+		(max(drawn) FILTER (WHERE column_name = 'b'))[d]::float8 AS b,
+		(max(drawn) FILTER (WHERE column_name = 'c'))[d] AS c
+	FROM posterior.impute('twins', draws => 16), generate_series(1, 16) d
+	WHERE row_key->>'id' <> '7' GROUP BY row_key, d) p;
+SELECT a.drawn = b.drawn AS "same seed", a.drawn <> c.drawn AS "other seed", a.column_name
+FROM posterior.impute('twins', draws => 8, seed => 1) a
+	JOIN posterior.impute('twins', draws => 8, seed => 1) b USING (row_key, column_name)
+	JOIN posterior.impute('twins', draws => 8, seed => 2) c USING (row_key, column_name)
+WHERE row_key->>'id' = '50' AND column_name IN ('a', 'b') ORDER BY 3;
+SELECT posterior.impute('twins', draws => 2, key => '{c}');
+DROP TABLE twins;
 -- importance
 SELECT feature, evidence_loss > 0.3 AS evidence, permutation_loss > 0.3 AS permutation
 	FROM posterior.importance('"Lab"', 'y', '{a,"b \"B\"",noise}') ORDER BY 1;

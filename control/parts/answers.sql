@@ -212,60 +212,151 @@ COMMENT ON FUNCTION posterior.order_gap(text, regclass, integer, integer, bigint
 		'how far joint answers for rows depend on their order: on observed values, and as a '
 		'divergence on the model''s own draws';
 
-CREATE FUNCTION posterior_internal.watch_insert() RETURNS trigger
+-- What a context says of a new row before it is there. NULL where the target is missing, and where
+-- the context has too few rows yet, which must not keep rows out.
+CREATE FUNCTION posterior_internal.watch_row(context text, target text, number boolean,
+	"row" anyelement, OUT value float8, OUT label text, OUT surprise float8,
+		OUT prediction posterior.distribution)
 	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-	outcome jsonb := to_jsonb(NEW) -> TG_ARGV[1];
-	surprise float8;
+	outcome text := to_jsonb("row") ->> target;
 BEGIN
-	-- a context that has too few rows yet cannot tell, which must not keep rows out
-	IF outcome IS NOT NULL AND outcome <> 'null' THEN
-		BEGIN
-			IF jsonb_typeof(outcome) = 'number' AND TG_ARGV[3] = 'number' THEN
-				surprise := posterior.surprise(posterior.predict(TG_ARGV[0]::name,
-					NEW), (outcome #>> '{}')::float8);
-			ELSE
-				surprise := posterior.surprise(posterior.predict(TG_ARGV[0]::name, NEW),
-					outcome #>> '{}');
-			END IF;
-		EXCEPTION WHEN object_not_in_prerequisite_state OR no_data_found THEN
-			surprise := NULL;
-		END;
+	IF outcome IS NULL THEN
+		RETURN;
 	END IF;
-	RETURN jsonb_populate_record(NEW, jsonb_build_object(TG_ARGV[2], surprise));
+	IF number THEN
+		value := outcome::float8;
+	ELSE
+		label := outcome;
+	END IF;
+	BEGIN
+		prediction := posterior.predict(context::name, "row");
+		surprise := CASE WHEN number THEN posterior.surprise(prediction, value)
+			ELSE posterior.surprise(prediction, label) END;
+	EXCEPTION WHEN object_not_in_prerequisite_state OR no_data_found THEN
+		prediction := NULL;
+	END;
+END $$;
+COMMENT ON FUNCTION posterior_internal.watch_row(text, text, boolean, anyelement) IS
+	'surprise of a row that is about to be inserted';
+
+CREATE FUNCTION posterior_internal.watch_insert() RETURNS trigger
+	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	RETURN jsonb_populate_record(NEW, jsonb_build_object(TG_ARGV[2],
+		(posterior_internal.watch_row(TG_ARGV[0], TG_ARGV[1], TG_ARGV[3] = 'number',
+			NEW)).surprise));
 END $$;
 COMMENT ON FUNCTION posterior_internal.watch_insert() IS
 	'trigger of watched tables: sets the surprise of a new row';
 
-CREATE FUNCTION posterior.watch(context text, "column" text DEFAULT 'surprise',
-	threshold float8 DEFAULT 0.01, leave_out boolean DEFAULT false) RETURNS void
+-- arguments: context, target, number or label, table, column of the time or an empty string, key
+CREATE FUNCTION posterior_internal.watch_record() RETURNS trigger
+	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	r jsonb := to_jsonb(NEW);
+	told record;
+BEGIN
+	SELECT * INTO told
+		FROM posterior_internal.watch_row(TG_ARGV[0], TG_ARGV[1], TG_ARGV[2] = 'number', NEW);
+	EXECUTE format('INSERT INTO %s (row_key, at, value, label, surprise, prediction)
+		VALUES ($1, $2, $3, $4, $5, $6)', TG_ARGV[3])
+	USING (SELECT jsonb_object_agg(k, r -> k) FROM unnest(TG_ARGV[5]::text[]) k),
+		CASE WHEN TG_ARGV[4] <> '' THEN (r ->> TG_ARGV[4])::timestamptz ELSE now() END,
+		told.value, told.label, told.surprise, told.prediction;
+	RETURN NEW;
+END $$;
+COMMENT ON FUNCTION posterior_internal.watch_record() IS
+	'trigger of watched tables: records the surprise of a new row in another table';
+
+CREATE FUNCTION posterior.watch(context text, "column" text DEFAULT NULL,
+	threshold float8 DEFAULT 0.01, leave_out boolean DEFAULT false, into_table text DEFAULT NULL,
+		key text[] DEFAULT NULL, "time" text DEFAULT NULL) RETURNS void
 	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	defined posterior.contexts := posterior_internal.context_row(context);
 	number boolean := posterior_internal.target_is_number(defined.relation, defined.target)
 		AND (SELECT m.classes IS NULL FROM posterior.models m WHERE m.name = defined.model);
+	kind text := CASE WHEN number THEN 'number' ELSE 'label' END;
+	-- a column, unless another table was asked for
+	named text := coalesce("column", CASE WHEN into_table IS NULL THEN 'surprise' END);
+	home name;
+	record text;
 	condition text;
+	wrong text;
 BEGIN
 	IF threshold IS NULL OR NOT (threshold > 0 AND threshold <= 1) THEN
 		RAISE EXCEPTION 'threshold must be above 0 and at most 1'
 			USING ERRCODE = 'numeric_value_out_of_range',
-			DETAIL = format('It is %s.', coalesce(threshold::text, 'NULL'));
+			DETAIL = format('It is %s.', coalesce(threshold::text, 'NULL')),
+			HINT =
+			'threshold => 0.01 tells outcomes so far out that one in a hundred is by chance.';
 	END IF;
-	IF (SELECT relkind <> 'r' FROM pg_class WHERE oid = defined.relation) THEN
+	SELECT n.nspname INTO home FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.oid = defined.relation AND c.relkind = 'r';
+	IF home IS NULL THEN
 		RAISE EXCEPTION 'only a table can be watched' USING ERRCODE = 'wrong_object_type',
 			DETAIL = format('Context "%s" is of %s.', context, defined.relation),
 			HINT = 'posterior.detect_anomalies finds surprising rows of any relation.';
 	END IF;
-	IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = defined.relation AND attname = "column"
-		AND NOT attisdropped) THEN
-		EXECUTE format('ALTER TABLE %s ADD COLUMN %I float8', defined.relation, "column");
-	ELSIF posterior_internal.base_type(posterior_internal.check_column(defined.relation, "column",
-		'column of the surprise')) <> 'float8'::regtype THEN
-		RAISE EXCEPTION 'column "%" is not of type double precision', "column"
-			USING ERRCODE = 'datatype_mismatch';
+	IF leave_out AND named IS NULL THEN
+		RAISE EXCEPTION 'rows are left out of a context by a column of their own table'
+			USING ERRCODE = 'invalid_parameter_value',
+			HINT = 'Name one as well, as in "column" => ''surprise''.';
 	END IF;
-	IF "column" = defined.target OR "column" = ANY (defined.features) THEN
-		RAISE EXCEPTION 'column "%" is one of the context''s', "column"
+	IF "time" IS NOT NULL
+		AND posterior_internal.time_kind(defined.relation, "time") = 'integer' THEN
+		RAISE EXCEPTION 'column "%" is no point in time', "time"
+			USING ERRCODE = 'datatype_mismatch',
+			HINT = 'Leave it out: the row is then recorded with the time of its transaction.';
+	END IF;
+	IF into_table IS NOT NULL THEN
+		BEGIN
+			PERFORM parse_ident(into_table);
+		EXCEPTION WHEN invalid_parameter_value THEN
+			RAISE EXCEPTION 'into_table is no name of a table: %', into_table
+				USING ERRCODE = 'invalid_name',
+				HINT = 'It is written as in SQL: schema.name, and "in quotes" where it has to be.';
+		END;
+		-- beside the watched table, where it names no schema
+		record := CASE WHEN cardinality(parse_ident(into_table)) > 1 THEN into_table
+			ELSE format('%I.%s', home, into_table) END;
+		IF to_regclass(record) IS NULL THEN
+			EXECUTE format('CREATE TABLE %s (row_key jsonb NOT NULL, at timestamptz, value float8,
+				label text, surprise float8, prediction posterior.distribution)', record);
+		END IF;
+		SELECT string_agg(e.name, ', ') INTO wrong
+		FROM (VALUES ('row_key', 'jsonb'::regtype), ('at', 'timestamptz'), ('value', 'float8'),
+			('label', 'text'), ('surprise', 'float8'),
+			('prediction', 'posterior.distribution')) e (name, type)
+		WHERE NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = record::regclass
+			AND a.attname = e.name AND a.atttypid = e.type AND NOT a.attisdropped);
+		IF wrong IS NOT NULL OR record::regclass = defined.relation THEN
+			RAISE EXCEPTION 'table % cannot take what is told of new rows', record::regclass
+				USING ERRCODE = 'datatype_mismatch',
+				DETAIL = format('It lacks %s.', coalesce(wrong, 'a table of its own')),
+				HINT = 'Name a table that does not exist yet: it is made.';
+		END IF;
+		EXECUTE format('CREATE OR REPLACE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW
+			EXECUTE FUNCTION posterior_internal.watch_record(%L, %L, %L, %L, %L, %L)',
+			'posterior_record_' || context, defined.relation, context, defined.target, kind, record,
+			coalesce("time", ''),
+			posterior_internal.key_columns(defined.relation, key, defined.features));
+	END IF;
+	IF named IS NULL THEN
+		RETURN;
+	END IF;
+	IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = defined.relation AND attname = named
+		AND NOT attisdropped) THEN
+		EXECUTE format('ALTER TABLE %s ADD COLUMN %I float8', defined.relation, named);
+	ELSIF posterior_internal.base_type(posterior_internal.check_column(defined.relation, named,
+		'column of the surprise')) <> 'float8'::regtype THEN
+		RAISE EXCEPTION 'column "%" is not of type double precision', named
+			USING ERRCODE = 'datatype_mismatch',
+			HINT = 'Name a column that does not exist yet: it is added.';
+	END IF;
+	IF named = defined.target OR named = ANY (defined.features) THEN
+		RAISE EXCEPTION 'column "%" is one of the context''s', named
 			USING ERRCODE = 'invalid_parameter_value',
 			DETAIL = 'What is told of a row must not be what it is told from.',
 			HINT = 'Name another column, and name the features when you create the context.';
@@ -273,30 +364,34 @@ BEGIN
 	EXECUTE
 		format('CREATE OR REPLACE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW
 			EXECUTE FUNCTION posterior_internal.watch_insert(%L, %L, %L, %L)',
-		'posterior_watch_' || context, defined.relation, context, defined.target, "column",
-			CASE WHEN number THEN 'number' ELSE 'label' END);
+		'posterior_watch_' || context, defined.relation, context, defined.target, named, kind);
 	IF leave_out THEN
-		condition := format('(%1$I IS NULL OR %1$I >= %2$L::float8)', "column", threshold);
+		condition := format('(%1$I IS NULL OR %1$I >= %2$L::float8)', named, threshold);
 		IF defined.filter IS NULL THEN
 			PERFORM posterior.alter_context(context, filter => condition);
-		ELSIF position(quote_ident("column") IN defined.filter) = 0 THEN
+		ELSIF position(quote_ident(named) IN defined.filter) = 0 THEN
 			PERFORM posterior.alter_context(context,
 				filter => format('(%s) AND %s', defined.filter, condition));
 		END IF;
 	END IF;
 END $$;
-COMMENT ON FUNCTION posterior.watch(text, text, float8,
-	boolean) IS
-	'have every row that is inserted into a context''s table tell its surprise in a column, and '
-	'leave surprising ones out of the context if asked';
+COMMENT ON FUNCTION posterior.watch(text, text, float8, boolean, text, text[], text) IS
+	'have every row that is inserted into a context''s table tell its surprise in a column or in '
+	'another table, and leave surprising ones out of the context if asked';
 
 CREATE FUNCTION posterior.unwatch(context text) RETURNS void
 	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	defined posterior.contexts := posterior_internal.context_row(context);
+	kind text;
 BEGIN
-	EXECUTE format('DROP TRIGGER IF EXISTS %I ON %s', 'posterior_watch_' || context,
-		defined.relation);
+	FOREACH kind IN ARRAY '{watch,record}'::text[] LOOP
+		IF EXISTS (SELECT FROM pg_trigger WHERE tgrelid = defined.relation
+			AND tgname = format('posterior_%s_%s', kind, context)::name) THEN
+			EXECUTE format('DROP TRIGGER %I ON %s', format('posterior_%s_%s', kind, context)::name,
+				defined.relation);
+		END IF;
+	END LOOP;
 END $$;
 COMMENT ON FUNCTION posterior.unwatch(text) IS
-	'drop the trigger that posterior.watch has made; the column and the filter stay';
+	'drop the triggers that posterior.watch has made; the column, the table and the filter stay';

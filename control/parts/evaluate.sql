@@ -47,15 +47,23 @@ CREATE FUNCTION posterior_internal.hash_of(columns text[], seed bigint) RETURNS 
 $$;
 COMMENT ON FUNCTION posterior_internal.hash_of(text[], bigint) IS 'expression of a hash of columns';
 
+-- Ridge regression, which posterior.evaluate compares with.
+CREATE FUNCTION posterior_internal.ridge(context posterior.context,
+	rows posterior.context) RETURNS posterior.distribution[]
+	AS 'MODULE_PATHNAME', 'posterior_ridge' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10000;
+COMMENT ON FUNCTION posterior_internal.ridge(posterior.context,
+	posterior.context) IS 'answers of a ridge regression, one for each row';
+
 -- Predictions of rows from other rows of the relation, in folds by a hash of the row, copies of
 -- which go to different folds, or by a hash of the columns of `together`, whose rows stay in one
 -- fold; with `time` a fold is answered from the folds before it. A context has the `max_rows` rows
 -- of least hash, with `time` the latest.
 CREATE FUNCTION posterior_internal.cross_predictions(relation regclass, target text,
 	features text[], "by" text[], key text[], together text[], "time" text,
-		folds integer, max_rows integer, seed bigint, number boolean,
+		folds integer, max_rows integer, seed bigint, number boolean, ridges boolean,
 		OUT series jsonb, OUT row_key jsonb, OUT fold integer, OUT value float8, OUT label text,
-			OUT prediction posterior.distribution, OUT simple posterior.distribution)
+			OUT prediction posterior.distribution, OUT simple posterior.distribution,
+			OUT ridge posterior.distribution)
 	RETURNS SETOF record
 	LANGUAGE plpgsql VOLATILE SET jit = off SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -86,14 +94,16 @@ BEGIN
 				FROM members WHERE place <= %14$s GROUP BY series, k),
 		questions AS (
 			SELECT series, fold AS k, block, array_agg(ROW(%12$s) ORDER BY n) AS rows,
-				array_agg(y ORDER BY n) AS y, array_agg(row_key ORDER BY n) AS row_key
+				%18$s AS asked, array_agg(y ORDER BY n) AS y,
+				array_agg(row_key ORDER BY n) AS row_key
 			FROM (SELECT r.*, row_number() OVER (PARTITION BY series, fold ORDER BY h) AS n,
 				row_number() OVER (PARTITION BY series, fold ORDER BY h) / 1000 AS block FROM r) b
 				GROUP BY series, fold, block)
 		SELECT nullif(q.series, 'null'), q.row_key[p.ord], q.k::integer, %15$s, %16$s, p.prediction,
-			c.simple
-		FROM questions q JOIN contexts c
-			USING (series, k), LATERAL posterior.predict_rows(c.context, q.rows) p
+			c.simple, r.ridge[p.ord]
+		FROM questions q JOIN contexts c USING (series, k),
+			LATERAL (SELECT %19$s AS ridge OFFSET 0) r,
+			LATERAL posterior.predict_rows(c.context, q.rows) p
 		WHERE c.n >= 8$q$,
 		posterior_internal.group_key(relation, "by"), posterior_internal.group_key(relation, key),
 			CASE WHEN number THEN format('%I::float8', target) ELSE format('%I::text', target) END,
@@ -106,10 +116,14 @@ BEGIN
 			ELSE 'NULL::posterior.distribution' END,
 		max_rows, CASE WHEN number THEN 'q.y[p.ord]' ELSE 'NULL::float8' END,
 			CASE WHEN number THEN 'NULL::text' ELSE 'q.y[p.ord]' END,
-			coalesce(cardinality(together), 0) > 0);
+			coalesce(cardinality(together), 0) > 0,
+		CASE WHEN number AND ridges THEN format('posterior.context(y, %s ORDER BY n)', columns)
+			ELSE 'NULL::posterior.context' END,
+		CASE WHEN number AND ridges THEN 'posterior_internal.ridge(c.context, q.asked)'
+			ELSE 'NULL::posterior.distribution[]' END);
 END $$;
 COMMENT ON FUNCTION posterior_internal.cross_predictions(regclass, text, text[], text[], text[],
-	text[], text, integer, integer, bigint, boolean)
+	text[], text, integer, integer, bigint, boolean, boolean)
 	IS 'predictions of rows from other rows, fold by fold';
 
 CREATE FUNCTION posterior.evaluate(relation regclass, target text, features text[] DEFAULT NULL,
@@ -120,7 +134,7 @@ CREATE FUNCTION posterior.evaluate(relation regclass, target text, features text
 	RETURNS TABLE (series jsonb, fold integer, n bigint, log_density float8, crps float8,
 		rmse float8, mae float8, coverage float8, width float8, pit float8[],
 		accuracy float8, baseline_crps float8, baseline_rmse float8, baseline_accuracy float8,
-			skill float8)
+			skill float8, ridge_log_density float8, ridge_crps float8, ridge_rmse float8)
 	LANGUAGE plpgsql VOLATILE ROWS 10 COST 1000000 SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -144,7 +158,8 @@ BEGIN
 		coalesce("by", '{}') || coalesce(together, '{}'));
 	before := posterior_internal.use_model(model, NOT number);
 	FOR series, fold, n, log_density, crps, rmse, mae, coverage, width, pit, accuracy,
-		baseline_crps, baseline_rmse, baseline_accuracy, skill IN
+		baseline_crps, baseline_rmse, baseline_accuracy, skill, ridge_log_density, ridge_crps,
+		ridge_rmse IN
 		SELECT p.series, CASE WHEN each_fold THEN p.fold + 1 END, count(*),
 			avg(CASE WHEN number THEN posterior.log_pdf(prediction, value)
 				ELSE ln(greatest(posterior.probability(prediction, label), 1e-300)) END),
@@ -166,9 +181,12 @@ BEGIN
 				FROM unnest(array_agg(label)) l GROUP BY l) l) END,
 			CASE WHEN number THEN 1 - avg(CASE WHEN number THEN posterior.crps(prediction,
 				value) END) / nullif(avg(CASE WHEN number THEN posterior.crps(simple, value) END),
-				0) END
+				0) END,
+			avg(CASE WHEN number THEN posterior.log_pdf(ridge, value) END),
+			avg(CASE WHEN number THEN posterior.crps(ridge, value) END),
+			sqrt(avg(CASE WHEN number THEN (posterior.mean(ridge) - value) ^ 2 END))
 		FROM posterior_internal.cross_predictions(relation, target, used, "by", '{}', together,
-			"time", folds, max_rows, seed, number) p
+			"time", folds, max_rows, seed, number, true) p
 		GROUP BY 1, 2 ORDER BY 1, 2
 	LOOP
 		found := true;
@@ -252,7 +270,7 @@ BEGIN
 		source :=
 			format('SELECT series, row_key, NULL::timestamptz AS at, value, label, prediction
 				FROM posterior_internal.cross_predictions(%L, %L, %L, %L, %L, NULL, NULL,
-					%s, %s, %s, %L)',
+					%s, %s, %s, %L, false)',
 			relation, target, used, "by", shown, folds, max_rows, seed, number);
 	ELSE
 		IF kind <> 'integer' THEN
@@ -306,6 +324,78 @@ COMMENT ON FUNCTION posterior.detect_anomalies(regclass, text, text[], text[], f
 	integer, text[], integer, integer, bigint, boolean, text)
 	IS 'rows whose target is surprising, given the rows before them in time or the other rows';
 
+-- One column's missing cells: distributions, and with draws joint draws of them. A row of a draw
+-- has what that draw has put into the columns before, `filled`: {row: {column: [draws]}}.
+CREATE FUNCTION posterior_internal.impute_column(relation regclass, target text, number boolean,
+	used text[], "by" text[], shown text[], level float8, draws integer, max_rows integer,
+	seed bigint, filled jsonb, before text[],
+		OUT series jsonb, OUT row_key jsonb, OUT prediction posterior.distribution,
+		OUT value text, OUT low float8, OUT high float8, OUT drawn text[])
+	RETURNS SETOF record
+	LANGUAGE plpgsql VOLATILE SET jit = off SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	fs text;
+	named text;
+	cells text;
+	chained boolean := filled IS NOT NULL AND used && before;
+	sampled text := CASE WHEN number THEN 'y::text' ELSE 'label' END;
+	sample text := CASE WHEN number THEN 'posterior.sample' ELSE 'posterior.sample_labels' END;
+BEGIN
+	SELECT string_agg(format('f%s', i), ', ' ORDER BY i),
+		string_agg(format('%I AS f%s', f, i), ', ' ORDER BY i),
+		string_agg(CASE WHEN f = ANY (before) THEN
+			format('coalesce(b.f%1$s%2$s, (f.cells->%3$L->>(draw - 1))::%4$s)', i,
+				CASE WHEN posterior_internal.is_number(a.atttypid) THEN '::float8' ELSE '' END, f,
+				CASE WHEN posterior_internal.is_number(a.atttypid) THEN 'float8'
+				ELSE a.atttypid::regtype::text END)
+			ELSE format('b.f%s', i) END, ', ' ORDER BY i)
+	INTO fs, named, cells
+	FROM unnest(used) WITH ORDINALITY u (f, i)
+		JOIN pg_attribute a ON a.attrelid = relation AND a.attname = f;
+	RETURN QUERY EXECUTE format($q$
+		WITH given AS MATERIALIZED (
+			SELECT coalesce(%1$s, 'null') AS series, %2$s AS row_key, %3$s AS y, %4$s, %5$s AS h
+				FROM %6$s),
+		c AS (SELECT series, %7$s(y, %8$s ORDER BY h) AS context, count(*) AS n
+			FROM (SELECT *, row_number() OVER (PARTITION BY series ORDER BY h, row_key) AS place
+				FROM given WHERE y IS NOT NULL) k WHERE place <= %9$s GROUP BY series),
+		b AS (SELECT *, row_number() OVER w AS n, (row_number() OVER w - 1) / %10$s AS block
+			FROM given WHERE y IS NULL
+			WINDOW w AS (PARTITION BY series ORDER BY h, row_key)),
+		q AS (SELECT series, block, array_agg(ROW(%8$s) ORDER BY n) AS rows,
+			array_agg(row_key ORDER BY n) AS row_key FROM b GROUP BY series, block)
+		SELECT nullif(q.series, 'null'), q.row_key[p.ord], p.prediction, %11$s, d.drawn
+		FROM q JOIN c USING (series), LATERAL posterior.predict_rows(c.context, q.rows) p
+			LEFT JOIN LATERAL (%12$s) d ON d.ord = p.ord
+		WHERE c.n >= 8$q$,
+		posterior_internal.group_key(relation, "by"),
+		posterior_internal.group_key(relation, shown),
+		format(CASE WHEN number THEN '%I::float8' ELSE '%I::text' END, target), named,
+		posterior_internal.hash_of(used || target, seed), relation,
+		CASE WHEN number THEN 'posterior.context' ELSE 'posterior.class_context' END, fs, max_rows,
+		CASE WHEN draws > 0 THEN 256 ELSE 1000 END,
+		CASE WHEN number THEN
+			format('posterior.median(p.prediction)::text, posterior.quantile(p.prediction, %s),
+				posterior.quantile(p.prediction, %s)', (1 - level) / 2, (1 + level) / 2)
+			ELSE 'posterior.most_probable(p.prediction), NULL::float8, NULL::float8' END,
+		CASE WHEN draws = 0 THEN 'SELECT NULL::integer AS ord, NULL::text[] AS drawn'
+			WHEN NOT chained THEN
+				format('SELECT ord, array_agg(%s ORDER BY draw) AS drawn
+					FROM %s(c.context, q.rows, %s, %s) GROUP BY ord', sampled, sample, draws, seed)
+			ELSE format('SELECT s.ord, array_agg(%s ORDER BY r.draw) AS drawn
+				FROM (SELECT draw, array_agg(ROW(%s) ORDER BY n) AS rows
+					FROM generate_series(1, %s) draw CROSS JOIN b
+						LEFT JOIN jsonb_each($1) f (key, cells)
+							ON f.key = b.series::text || b.row_key::text
+					WHERE b.series = q.series AND b.block = q.block GROUP BY draw) r,
+					LATERAL %s(c.context, r.rows, 1, %s + r.draw) s GROUP BY s.ord',
+				's.' || sampled, cells, draws, sample, seed) END)
+	USING filled;
+END $$;
+COMMENT ON FUNCTION posterior_internal.impute_column(regclass, text, boolean, text[], text[],
+	text[], float8, integer, integer, bigint, jsonb, text[])
+	IS 'distributions and draws of the missing cells of one column';
+
 CREATE FUNCTION posterior.impute(relation regclass, columns text[] DEFAULT NULL,
 	features text[] DEFAULT NULL, "by" text[] DEFAULT NULL, level float8 DEFAULT 0.9,
 		key text[] DEFAULT NULL, draws integer DEFAULT 0, max_rows integer DEFAULT 1024,
@@ -316,15 +406,20 @@ CREATE FUNCTION posterior.impute(relation regclass, columns text[] DEFAULT NULL,
 		pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-	before text;
+	model_before text;
 	class_before text;
 	target text;
 	number boolean;
 	shown text[] := posterior_internal.key_columns(relation, key, NULL);
 	targets text[] := columns;
+	missing bigint[] := '{}';
+	cells bigint;
 	used text[];
-	fs text;
-	named text;
+	before text[] := '{}';
+	filled jsonb;
+	keys text[] := '{}';
+	names text[] := '{}';
+	values jsonb[] := '{}';
 BEGIN
 	PERFORM posterior_internal.check_level(level),
 		posterior_internal.check_count(draws, 'draws', 0, 10000),
@@ -344,60 +439,57 @@ BEGIN
 				AND posterior_internal.base_type(atttypid) NOT IN ('date'::regtype, 'timestamp',
 				'timestamptz', 'interval');
 	END IF;
-	before := posterior_internal.use_model(model);
-	class_before := posterior_internal.use_model(class_model, true);
 	FOREACH target IN ARRAY coalesce(targets, '{}') LOOP
-		number := posterior_internal.target_is_number(relation, target);
-		PERFORM posterior_internal.check_present(relation, target, 8);
+		PERFORM posterior_internal.target_is_number(relation, target),
+			posterior_internal.check_present(relation, target, 8);
+		EXECUTE format('SELECT count(*) FROM %s WHERE %I IS NULL', relation, target) INTO cells;
+		missing := missing || cells;
+	END LOOP;
+	model_before := posterior_internal.use_model(model);
+	class_before := posterior_internal.use_model(class_model, true);
+	-- the columns with the fewest missing cells first: the more is known when the others are drawn
+	FOR target, cells IN SELECT t, m FROM unnest(targets, missing) WITH ORDINALITY u (t, m, i)
+		ORDER BY CASE WHEN draws > 0 THEN m END, i LOOP
 		used := posterior_internal.check_features(relation, target, array_remove(features, target),
 			shown || coalesce("by", '{}'));
-		SELECT string_agg(format('f%s', i), ', ' ORDER BY i),
-			string_agg(format('%I AS f%s', f, i), ', ' ORDER BY i) INTO fs, named
-			FROM unnest(used) WITH ORDINALITY u (f, i);
-		RETURN QUERY EXECUTE format($q$
-			WITH given AS MATERIALIZED (
-				SELECT coalesce(%1$s, 'null') AS series, %2$s AS row_key, %3$s AS y, %4$s, %5$s AS h
-					FROM %6$s),
-			c AS (SELECT series, %7$s(y, %8$s ORDER BY h) AS context, count(*) AS n
-				FROM (SELECT *, row_number() OVER (PARTITION BY series ORDER BY h, row_key) AS place
-					FROM given WHERE y IS NOT NULL) k WHERE place <= %9$s GROUP BY series),
-			q AS (SELECT series, block, array_agg(ROW(%8$s) ORDER BY n) AS rows,
-				array_agg(row_key ORDER BY n) AS row_key
-				FROM (SELECT *, row_number() OVER w AS n, (row_number() OVER w - 1) / %10$s AS block
-					FROM given WHERE y IS NULL
-					WINDOW w AS (PARTITION BY series ORDER BY h, row_key)) b GROUP BY series, block)
-			SELECT nullif(q.series, 'null'), q.row_key[p.ord], %11$L, p.prediction, %12$s, d.drawn
-			FROM q JOIN c USING (series), LATERAL posterior.predict_rows(c.context, q.rows) p
-				LEFT JOIN LATERAL (%13$s) d ON d.ord = p.ord
-			WHERE c.n >= 8$q$,
-			posterior_internal.group_key(relation, "by"),
-				posterior_internal.group_key(relation, shown),
-				format(CASE WHEN number THEN '%I::float8' ELSE '%I::text' END, target), named,
-			posterior_internal.hash_of(used || target, seed), relation,
-				CASE WHEN number THEN 'posterior.context' ELSE 'posterior.class_context' END, fs,
-				max_rows,
-			CASE WHEN draws > 0 THEN 256 ELSE 1000 END, target,
-			CASE WHEN number THEN
-				format('posterior.median(p.prediction)::text, posterior.quantile(p.prediction, '
-					'%s), posterior.quantile(p.prediction, %s)', (1
-				- level) / 2, (1 + level) / 2)
-				ELSE 'posterior.most_probable(p.prediction), NULL::float8, NULL::float8' END,
-			CASE WHEN draws = 0 THEN 'SELECT NULL::integer AS ord, NULL::text[] AS drawn'
-				WHEN number THEN
-					format('SELECT ord, array_agg(y::text ORDER BY draw) AS drawn
-						FROM posterior.sample(c.context, q.rows, %s, %s) GROUP BY ord',
-					draws, seed)
-				ELSE format('SELECT ord, array_agg(label ORDER BY draw) AS drawn
-					FROM posterior.sample_labels(c.context, q.rows, %s, %s) GROUP BY ord', draws,
-					seed) END);
+		CONTINUE WHEN cells = 0;
+		number := posterior_internal.target_is_number(relation, target);
+		FOR series, row_key, prediction, value, low, high, drawn IN
+			SELECT c.series, c.row_key, c.prediction, c.value, c.low, c.high, c.drawn
+			FROM posterior_internal.impute_column(relation, target, number, used, "by", shown,
+				level, draws, max_rows, seed, filled, before) c
+		LOOP
+			column_name := target;
+			RETURN NEXT;
+			IF draws > 0 THEN
+				keys := keys || (coalesce(series, 'null')::text || row_key::text);
+				names := names || target;
+				values := values || to_jsonb(drawn);
+			END IF;
+		END LOOP;
+		IF draws > 0 THEN
+			before := before || target;
+			SELECT jsonb_object_agg(u.key, u.cells), sum(u.rows) INTO filled, cells
+			FROM (SELECT u.key, jsonb_object_agg(u.name, u.value) AS cells,
+					count(DISTINCT u.name) AS rows
+				FROM unnest(keys, names, values) u (key, name, value) GROUP BY u.key) u;
+			IF cells < cardinality(keys) THEN
+				RAISE EXCEPTION 'two rows have the same key'
+					USING ERRCODE = 'cardinality_violation',
+					DETAIL = format('The key is %s.', shown),
+					HINT = 'Name columns that tell every row from the others, as in '
+					'key => ''{id}''.';
+			END IF;
+		END IF;
 	END LOOP;
-	PERFORM posterior_internal.use_model(before), posterior_internal.use_model(class_before, true);
+	PERFORM posterior_internal.use_model(model_before),
+		posterior_internal.use_model(class_before, true);
 END $$;
 COMMENT ON FUNCTION posterior.impute(regclass, text[], text[], text[], float8, text[], integer,
 	integer, bigint, text, text)
 	IS
 		'distributions of the missing cells of a relation, given the other cells of their rows, '
-		'and joint draws';
+		'and joint draws of all of them';
 
 CREATE FUNCTION posterior.importance(relation regclass, target text, features text[] DEFAULT NULL,
 	"by" text[] DEFAULT NULL, folds integer DEFAULT 5,
