@@ -57,3 +57,5 @@ SELECT model FROM family, generate_series(1, 6) i GROUP BY model
 		BETWEEN -1e4 AND 1e4;
 SELECT count(posterior.drop_context(model)) AS contexts FROM family;
 SELECT count(posterior.drop_model(model)) AS models FROM family;
+DROP VIEW differ, asked;
+DROP TYPE pair;
