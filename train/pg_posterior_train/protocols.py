@@ -98,6 +98,7 @@ def draw(protocol, generator, given):
 def blocks_of(model, protocol):
     """Sizes of the buffer to be measured: none of joint heads, of latent functions, of fields."""
     alone = protocol["prior"].get("latent") or protocol.get("process") == "fields"
+    alone = alone or protocol.get("chains") is False
     if model.config["head"]["kind"] == "joint-gaussian" or alone:
         return []
     return protocol.get("blocks", [protocol["targets"]])
@@ -186,8 +187,11 @@ def main():
     p.add_argument("--config", help="configuration whose evaluation is run")
     p.add_argument("--tasks", type=int, default=256, help="tasks for every row of a table")
     p.add_argument("--out", help="write the numbers as JSON")
+    p.add_argument("--factorised", action="store_true", help="no chains, which take longest")
     a = p.parse_args()
     protocols = find_config(a.model, a.config)
+    if a.factorised:
+        protocols = [{**p, "chains": False} for p in protocols]
     model = load_model(a.model)
     features = model.config["inputs"].get("features")
     if any(p["prior"].get("features", 1) != features for p in protocols):
