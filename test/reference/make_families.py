@@ -105,7 +105,8 @@ FAMILIES = {
                   "embedder": {**SET, "rows": {**SET["rows"], "take": "first", "layout": "half"}}},
 }
 # The engine computes these; it refuses the others.
-ENGINE = ("mean", "mean_scaled", "latent", "latent_buffer", "latent_strict")
+ENGINE = ("mean", "mean_scaled", "latent", "latent_buffer", "latent_strict", "decoupled",
+          "decoupled_one", "decoupled_causal", "decoupled_distance", "decoupled_linear")
 MEAN_LACKS = "layers", "heads", "feedforward", "norm", "attention"
 
 

@@ -28,6 +28,12 @@ static const char latent[] = "{" COMMON STACK
 	"\"chain\": {\"buffer\": 3},"
 	"\"embedder\": {\"kind\": \"concat\", \"hidden\": [16], \"flag\": true}}";
 
+static const char decoupled[] = "{" COMMON STACK
+	"\"architecture\": \"decoupled\", \"min_rows\": 1, \"context\": \"full\","
+	"\"chain\": {\"buffer\": 1}, \"backbone\": {\"kind\": \"attention\"},"
+	"\"embedder\": {\"kind\": \"separate\", \"x\": {\"kind\": \"linear\"},"
+	" \"y\": {\"kind\": \"mlp\", \"hidden\": [4]}}}";
+
 /* `from` becomes `to`, and the message has a part. */
 typedef struct Refused
 {
@@ -48,6 +54,18 @@ static const Refused refused[] = {
 	{latent, "\"bias\": \"all\"", "\"bias\": \"all\", \"sinks\": 2", "excludes attention.sinks"},
 	{latent, "\"heads\": 2", "\"heads\": 3", "heads must divide width"},
 	{latent, "\"min_rows\": 1", "\"min_rows\": 0", "min_rows must be at least 1"},
+	{decoupled, "\"pre\"", "\"post\"", "needs norm.placement \"pre\""},
+	{decoupled, "\"kind\": \"attention\"", "\"kind\": \"rnn\"", "unknown backbone.kind \"rnn\""},
+	{decoupled, "\"bias\": \"all\"", "\"bias\": \"all\", \"kind\": \"exact\"",
+	 "unknown attention.kind \"exact\""},
+	{decoupled, "\"bias\": \"all\"", "\"bias\": \"all\", \"sinks\": 1",
+	 "unknown configuration key \"attention.sinks\""},
+	{decoupled, "\"x\": {\"kind\": \"linear\"}", "\"x\": {\"kind\": \"rows\"}",
+	 "unknown embedder.x.kind \"rows\""},
+	{decoupled, "\"decoupled\"", "\"packed\"", "unknown configuration key \"backbone\""},
+	{decoupled, "{\"kind\": \"separate\", \"x\": {\"kind\": \"linear\"}, \"y\": {\"kind\": "
+	 "\"mlp\", \"hidden\": [4]}}", "{\"kind\": \"concat\", \"hidden\": [4], \"flag\": false}",
+	 "embedder.kind is not one that the architecture takes"},
 };
 
 static TnpStatus
@@ -83,6 +101,10 @@ main(void)
 	is_int(parse(latent, &c, &error), TNP_OK, "a latent model is read");
 	ok(strcmp(c.family->name, "latent") == 0 && c.buffer == 3 && !c.family->appendable(&c),
 	   "its chains have a buffer, and it cannot be appended to");
+	tnp_config_free(&tnp_default_env, &c);
+	is_int(parse(decoupled, &c, &error), TNP_OK, "a decoupled model is read");
+	ok(strcmp(c.family->name, "decoupled") == 0 && c.embedder == TNP_SEPARATE
+	   && c.encode_y.kind == TNP_ENCODE_MLP, "its encoders are separate");
 	tnp_config_free(&tnp_default_env, &c);
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
 	{

@@ -14,7 +14,8 @@
 	X(packed) \
 	X(two_stream) \
 	X(mean) \
-	X(latent)
+	X(latent) \
+	X(decoupled)
 
 #define TNP_DECLARE_FAMILY(family) extern const TnpFamily tnp_##family##_family;
 TNP_FAMILIES(TNP_DECLARE_FAMILY)

@@ -127,7 +127,7 @@ latent_encoding_cost(const TnpModel *model, int64_t rows)
 static TnpStatus
 latent_walk(TnpWalk *w, int64_t n, int64_t n_store, TnpError *error)
 {
-	return tnp_stack_walk(w, w->model->layers, n, n_store, error);
+	return tnp_stack_walk(w, w->model->layers, sizeof(TnpLayer), n, n_store, error);
 }
 
 /* What encoding the prefix needs. */
@@ -265,7 +265,7 @@ const TnpFamily tnp_latent_family = {
 	.row_token = latent_row_token,
 	.encode = latent_encode,
 	.walk = latent_walk,
-	.shares_keys = true,
+	.shares_keys = tnp_stack_shares_keys,
 	.cost = latent_cost,
 	.encoding_cost = latent_encoding_cost,
 };

@@ -42,7 +42,7 @@ packed_cost(const TnpModel *model, double rows, double keys)
 static TnpStatus
 packed_walk(TnpWalk *w, int64_t n, int64_t n_store, TnpError *error)
 {
-	return tnp_stack_walk(w, w->model->layers, n, n_store, error);
+	return tnp_stack_walk(w, w->model->layers, sizeof(TnpLayer), n, n_store, error);
 }
 
 const TnpFamily tnp_packed_family = {
@@ -62,6 +62,6 @@ const TnpFamily tnp_packed_family = {
 	.row_token = tnp_stack_row_token,
 	.encode = tnp_encode_rows,
 	.walk = packed_walk,
-	.shares_keys = true,
+	.shares_keys = tnp_stack_shares_keys,
 	.cost = packed_cost,
 };

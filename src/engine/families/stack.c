@@ -66,6 +66,13 @@ tnp_stack_appendable(const TnpConfig *config)
 	return config->context != TNP_FULL;
 }
 
+bool
+tnp_stack_shares_keys(const TnpConfig *config)
+{
+	(void) config;
+	return true;
+}
+
 double
 tnp_stack_cost(const TnpModel *model, int layers, double rows, double keys)
 {
@@ -82,7 +89,8 @@ tnp_stack_cost(const TnpModel *model, int layers, double rows, double keys)
 }
 
 TnpStatus
-tnp_stack_walk(TnpWalk *w, const TnpLayer *layers, int64_t n, int64_t n_store, TnpError *error)
+tnp_stack_walk(TnpWalk *w, const void *layers, size_t size, int64_t n, int64_t n_store,
+			   TnpError *error)
 {
 	int			last = w->model->config.layers - 1;
 	TnpStatus	status = TNP_OK;
@@ -91,12 +99,13 @@ tnp_stack_walk(TnpWalk *w, const TnpLayer *layers, int64_t n, int64_t n_store, T
 	{
 		/* after the last layer the states of tokens that only store are read by nothing */
 		int64_t		first = l == last ? n_store : 0;
+		const void *layer = (const char *) layers + (size_t) l * size;
 
 		w->entry = l == 0;
 		if (n_store > 0)
-			status = tnp_walk_store(w, &layers[l], l, n_store, error);
+			status = tnp_walk_store(w, layer, l, n_store, error);
 		if (status == TNP_OK)
-			status = tnp_walk_attend(w, &layers[l], l, first, n, error);
+			status = tnp_walk_attend(w, layer, l, first, n, error);
 	}
 	return status;
 }

@@ -26,11 +26,17 @@ void		tnp_stack_row_token(const TnpEncoding *e, int64_t i, TnpToken *token);
 /* Appended rows cost the new rows only unless all rows see each other. */
 bool		tnp_stack_appendable(const TnpConfig *config);
 
+/* The kernels attend as they are. */
+bool		tnp_stack_shares_keys(const TnpConfig *config);
+
 /* Multiplications of `layers` blocks. */
 double		tnp_stack_cost(const TnpModel *model, int layers, double rows, double keys);
 
-/* One set of layers for all tokens; keys come from the state that enters the layer. */
-TnpStatus	tnp_stack_walk(TnpWalk *w, const TnpLayer *layers, int64_t n, int64_t n_store,
+/*
+ * One set of layers, each of `size` bytes, for all tokens; keys come from the state that enters the
+ * layer.
+ */
+TnpStatus	tnp_stack_walk(TnpWalk *w, const void *layers, size_t size, int64_t n, int64_t n_store,
 						   TnpError *error);
 
 #endif							/* TNP_STACK_H */

@@ -98,6 +98,6 @@ const TnpFamily tnp_two_stream_family = {
 	.row_token = tnp_stack_row_token,
 	.encode = tnp_encode_rows,
 	.walk = two_stream_walk,
-	.shares_keys = true,
+	.shares_keys = tnp_stack_shares_keys,
 	.cost = two_stream_cost,
 };

@@ -162,6 +162,8 @@ static TnpStatus read_encoder_x(TnpReader *reader, const char *path, const json_
 								void *field);
 static TnpStatus read_encoder_y(TnpReader *reader, const char *path, const json_t *value,
 								void *field);
+static TnpStatus read_encoder(TnpReader *reader, const char *path, const json_t *value,
+							  void *field);
 static TnpStatus read_embedder(TnpReader *reader, const char *path, const json_t *value,
 							   void *field);
 static TnpStatus read_head(TnpReader *reader, const char *path, const json_t *value, void *field);
@@ -181,12 +183,16 @@ static const TnpChoice norms[] = {{"layer", TNP_LAYER_NORM}, {"rms", TNP_RMS_NOR
 static const TnpChoice placements[] = {{"pre", false}, {"post", true}, {0}};
 static const TnpChoice activations[] = {{"relu", TNP_RELU}, {"gelu", TNP_GELU},
 										{"gelu-tanh", TNP_GELU_TANH}, {0}};
-static const TnpChoice biases[] = {{"all", TNP_BIAS_ALL}, {"output", TNP_BIAS_OUTPUT},
+const TnpChoice tnp_bias_choices[] = {{"all", TNP_BIAS_ALL}, {"output", TNP_BIAS_OUTPUT},
 								   {"none", TNP_BIAS_NONE}, {0}};
-static const TnpChoice embedders[] = {{"concat", TNP_CONCAT}, {"additive", TNP_ADDITIVE}, {0}};
+static const TnpChoice embedders[] = {{"concat", TNP_CONCAT}, {"additive", TNP_ADDITIVE},
+									  {"separate", TNP_SEPARATE}, {0}};
 static const TnpChoice encoders_x[] = {
 	{"linear", TNP_ENCODE_LINEAR}, {"mlp", TNP_ENCODE_MLP}, {"skip-mlp", TNP_ENCODE_SKIP_MLP},
 	{"rows", TNP_ENCODE_ROWS}, {0}
+};
+static const TnpChoice encoders[] = {
+	{"linear", TNP_ENCODE_LINEAR}, {"mlp", TNP_ENCODE_MLP}, {"skip-mlp", TNP_ENCODE_SKIP_MLP}, {0}
 };
 static const TnpChoice encoders_y[] = {
 	{"linear", TNP_ENCODE_LINEAR}, {"mlp", TNP_ENCODE_MLP}, {"skip-mlp", TNP_ENCODE_SKIP_MLP},
@@ -259,8 +265,16 @@ static const TnpKey additive_keys[] = {
 	TNP_CHOICE_OPTIONAL("activation", TnpConfig, embedder_activation, activations),
 	TNP_END
 };
+static const TnpKey separate_keys[] = {
+	TNP_CHOICE("kind", TnpConfig, embedder, embedders),
+	TNP_OTHER("x", TnpConfig, encode_x, read_encoder),
+	TNP_OTHER("y", TnpConfig, encode_y, read_encoder),
+	TNP_CHOICE_OPTIONAL("activation", TnpConfig, embedder_activation, activations),
+	TNP_END
+};
 static const TnpVariant embedder_variants[] = {{TNP_CONCAT, concat_keys},
-											   {TNP_ADDITIVE, additive_keys}};
+											   {TNP_ADDITIVE, additive_keys},
+											   {TNP_SEPARATE, separate_keys}};
 
 #define HEAD_KEYS \
 	TNP_CHOICE("kind", TnpConfig, head, head_kinds), \
@@ -327,7 +341,7 @@ const TnpKey tnp_norm_keys[] = {
 	TNP_END
 };
 const TnpKey tnp_attention_keys[] = {
-	TNP_CHOICE("bias", TnpConfig, bias, biases),
+	TNP_CHOICE("bias", TnpConfig, bias, tnp_bias_choices),
 	TNP_INTEGER_OPTIONAL("sinks", TnpConfig, sinks, 0, TNP_MAX_SINKS),
 	TNP_BOOLEAN_OPTIONAL("log_scale", TnpConfig, log_scale),
 	TNP_END
@@ -385,6 +399,13 @@ static TnpStatus
 read_encoder_y(TnpReader *reader, const char *path, const json_t *value, void *field)
 {
 	return tnp_read_variant(reader, path, value, encoders_y, encoder_variants, field);
+}
+
+/* An encoder of a vector of numbers. */
+static TnpStatus
+read_encoder(TnpReader *reader, const char *path, const json_t *value, void *field)
+{
+	return tnp_read_variant(reader, path, value, encoders, encoder_variants, field);
 }
 
 /*
@@ -468,7 +489,11 @@ check_rules(const TnpConfig *c, TnpError *error)
 	const int	tokens = c->encode_x.token_width;
 	const int	token_heads = c->encode_x.token_heads;
 
+	const unsigned taken = c->family->embedders != 0 ? c->family->embedders
+		: 1 << TNP_CONCAT | 1 << TNP_ADDITIVE;
 	const TnpRule rules[] = {
+		{(taken & 1 << c->embedder) == 0,
+		 "embedder.kind is not one that the architecture takes", NULL, 0, NULL, 0},
 		{c->n_features == 0 && c->max_features == 0,
 		 "one of inputs.features and inputs.max_features is needed", NULL, 0, NULL, 0},
 		{c->n_features != 0 && c->max_features != 0,

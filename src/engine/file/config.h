@@ -17,7 +17,7 @@ typedef enum TnpScaling { TNP_SCALE_NONE, TNP_SCALE_FIXED, TNP_SCALE_PREFIX,
 						 TNP_SCALE_CLASSES } TnpScaling;
 typedef enum TnpContextKind { TNP_FULL, TNP_CAUSAL, TNP_PREFIX_CAUSAL } TnpContextKind;
 typedef enum TnpBias { TNP_BIAS_ALL, TNP_BIAS_OUTPUT, TNP_BIAS_NONE } TnpBias;
-typedef enum TnpEmbedderKind { TNP_CONCAT, TNP_ADDITIVE } TnpEmbedderKind;
+typedef enum TnpEmbedderKind { TNP_CONCAT, TNP_ADDITIVE, TNP_SEPARATE } TnpEmbedderKind;
 typedef enum TnpEncoderKind { TNP_ENCODE_LINEAR, TNP_ENCODE_MLP, TNP_ENCODE_SKIP_MLP,
 							 TNP_ENCODE_ROWS, TNP_ENCODE_CLASSES } TnpEncoderKind;
 typedef enum TnpHeadKind { TNP_HEAD_GAUSSIAN, TNP_HEAD_MIXTURE, TNP_HEAD_BARS,
@@ -115,13 +115,16 @@ struct TnpConfig
 #define TNP_MAX_SINKS 64
 
 /* The keys of families that are stacks of attention blocks. */
-#define TNP_STACK_KEYS \
+#define TNP_STACK_SIZES \
 	TNP_INTEGER("layers", TnpConfig, layers, 1, TNP_MAX_LAYERS), \
 	TNP_INTEGER("heads", TnpConfig, heads, 1, TNP_MAX_WIDTH), \
-	TNP_INTEGER("feedforward", TnpConfig, feedforward, 1, TNP_MAX_FEEDFORWARD), \
+	TNP_INTEGER("feedforward", TnpConfig, feedforward, 1, TNP_MAX_FEEDFORWARD)
+#define TNP_STACK_KEYS \
+	TNP_STACK_SIZES, \
 	TNP_OBJECT("norm", tnp_norm_keys), \
 	TNP_OBJECT("attention", tnp_attention_keys)
 
+extern const TnpChoice tnp_bias_choices[];
 extern const TnpKey tnp_norm_keys[];
 extern const TnpKey tnp_attention_keys[];
 
@@ -146,6 +149,13 @@ TnpStatus	tnp_stack_check(const TnpConfig *config, TnpError *error);
 #define TNP_OWN_INTEGER(name, type, field, min, max) \
 	{name, TNP_KEY_INTEGER, false, offsetof(TnpConfig, own) + offsetof(type, field), min, max, \
 	 NULL, NULL, NULL}
+
+#define TNP_OWN_CHOICE_OPTIONAL(name, type, field, choices) \
+	{name, TNP_KEY_CHOICE, true, offsetof(TnpConfig, own) + offsetof(type, field), 0, 0, choices, \
+	 NULL, NULL}
+#define TNP_OWN_BOOLEAN_OPTIONAL(name, type, field) \
+	{name, TNP_KEY_BOOLEAN, true, offsetof(TnpConfig, own) + offsetof(type, field), 0, 0, NULL, \
+	 NULL, NULL}
 
 /* The family's own structure in a configuration. */
 #define TNP_OWN(config, type) ((const type *) (const void *) (config)->own)

@@ -36,6 +36,8 @@ typedef struct TnpFamily
 
 	/* keys of the outermost object beside those that every family has; ends with a NULL name */
 	const struct TnpKey *keys;
+	/* sets of 1 << TnpEmbedderKind; 0: concat and additive */
+	unsigned	embedders;
 	/* what keys exclude or need each other in this family, after the common rules; or NULL */
 	TnpStatus	(*check) (const struct TnpConfig *config, TnpError *error);
 	/* bind the tensors between the embedder and the head */
@@ -83,8 +85,9 @@ typedef struct TnpFamily
 						   TnpError *error);
 	/* carry tokens through the network (walk.h) */
 	TnpStatus	(*walk) (struct TnpWalk *walk, int64_t n, int64_t n_store, TnpError *error);
-	/* few tokens may have their keys shared out to threads: the kernels attend as they are */
-	bool		shares_keys;
+	/* few tokens may have their keys shared out to threads: the kernels attend as they are; or NULL
+	 */
+	bool		(*shares_keys) (const struct TnpConfig *config);
 	/* about the multiplications of carrying `rows` rows that see `keys` keys each */
 	double		(*cost) (const TnpModel *model, double rows, double keys);
 	/* those of encoding `rows` rows; NULL: `cost`, every row seeing what the context's kind says */

@@ -121,4 +121,4 @@ block_ops_finish(const TnpModel *model, const void *layer, int n, float *h, TnpB
 	tnp_block_finish(model, layer, model->config.post_norm, n, h, work);
 }
 
-const TnpBlockOps tnp_block_ops = {block_ops_keys, block_ops_query, block_ops_finish};
+const TnpBlockOps tnp_block_ops = {block_ops_keys, block_ops_query, NULL, block_ops_finish};

@@ -43,6 +43,8 @@ void		tnp_block_query(const TnpModel *model, const TnpLayer *layer, int heads, b
 void		tnp_block_finish(const TnpModel *model, const TnpLayer *layer, bool post_norm, int n,
 							 float *h, TnpBlockWork *work);
 
+struct TnpWalk;
+
 /*
  * How a family's layers store and attend, so that one walk (walk.h) serves all that keep keys and
  * values. `layer` is the family's own structure; states h are [n, state width].
@@ -55,6 +57,9 @@ typedef struct TnpBlockOps
 	/* what attention needs, up to the sums that others may make */
 	void		(*query) (const TnpModel *model, const void *layer, int n, const float *h,
 						  const TnpView *view, TnpBlockWork *work, TnpAttention *attention);
+	/* the sums of attention, where the kernels' are others: attention->out; or NULL */
+	void		(*attend) (const struct TnpWalk *walk, int n, const float *h, const TnpView *view,
+						   const TnpAttention *attention);
 	/* the rest of the block, from work->att */
 	void		(*finish) (const TnpModel *model, const void *layer, int n, float *h,
 						   TnpBlockWork *work);

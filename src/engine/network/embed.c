@@ -213,3 +213,9 @@ tnp_embed(const TnpModel *model, int n, const float *const *row, const float *y,
 			add_row(d, model->position + (size_t) position[i] * d, tokens + (size_t) i * d);
 	}
 }
+
+void
+tnp_embed_targets(const TnpModel *model, int n, const float *y, float *scratch, float *out)
+{
+	encode_vector(model, &model->config.encode_y, &model->embed_y, n, y, scratch, out);
+}

@@ -55,4 +55,8 @@ void		tnp_embed(const TnpModel *model, int n, const float *const *row, const flo
 					  TnpRole role, const int *position,
 					  float *scratch, float *tokens);
 
+/* E_y [n, d] of targets y [n] (network's units); scratch as tnp_embed_scratch says. */
+void		tnp_embed_targets(const TnpModel *model, int n, const float *y, float *scratch,
+							  float *out);
+
 #endif							/* TNP_EMBED_H */

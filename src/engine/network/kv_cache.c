@@ -116,11 +116,11 @@ tnp_cache_copy(const TnpEnv *env, const TnpKvCache *from, int64_t used, TnpKvCac
 
 /* Store a head's key of floats, feature-major inside its panel; as halves where they are wanted. */
 static void
-put_key(const TnpKernels *kernels, int width, const float *k, void *to)
+put_key(const TnpKernels *kernels, bool halves, int width, const float *k, void *to)
 {
 	uint16_t	half[PIECE];
 
-	if (kernels->narrow == NULL)
+	if (!halves)
 	{
 		for (int f = 0; f < width; f++)
 			((float *) to)[(size_t) f * TNP_PANEL] = k[f];
@@ -137,9 +137,9 @@ put_key(const TnpKernels *kernels, int width, const float *k, void *to)
 }
 
 static void
-put_value(const TnpKernels *kernels, int width, const float *v, void *to)
+put_value(const TnpKernels *kernels, bool halves, int width, const float *v, void *to)
 {
-	if (kernels->narrow == NULL)
+	if (!halves)
 		memcpy(to, v, width * sizeof(float));
 	else
 		kernels->narrow(width, v, to);
@@ -163,7 +163,7 @@ tnp_cache_put(const TnpKernels *kernels, TnpKvCache *cache, int layer, int64_t s
 	const TnpCacheShape *s = &cache->shape;
 	int			keys = s->heads * s->key_width,
 				values = s->heads * s->value_width;
-	bool		halves = kernels->narrow != NULL,
+	bool		halves = s->number == sizeof(uint16_t),
 				fits = all_within(keys, k, halves ? TNP_LARGEST_HALF : TNP_LARGEST_KEY)
 		&& all_within(values, v, halves ? TNP_LARGEST_HALF : FLT_MAX);
 
@@ -172,9 +172,9 @@ tnp_cache_put(const TnpKernels *kernels, TnpKvCache *cache, int layer, int64_t s
 		size_t		key = tnp_key_at(slot, cache->block, keys, h, s->key_width, 0),
 					value = tnp_value_at(slot, cache->block, values, h, s->value_width);
 
-		put_key(kernels, s->key_width, k + h * s->key_width,
+		put_key(kernels, halves, s->key_width, k + h * s->key_width,
 				(char *) cache->k[layer] + key * s->number);
-		put_value(kernels, s->value_width, v + h * s->value_width,
+		put_value(kernels, halves, s->value_width, v + h * s->value_width,
 				  (char *) cache->v[layer] + value * s->number);
 	}
 	return fits;

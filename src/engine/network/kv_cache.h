@@ -39,8 +39,8 @@ TnpStatus	tnp_cache_reserve(const TnpEnv *env, int64_t used, int64_t slots, TnpK
 
 /*
  * Store one slot's key [heads * key width] and value [heads * value width] of one layer, as numbers
- * of these kernels. False if one of them is too large for attention or for such numbers, or is not
- * finite: what would be read then is not what was stored.
+ * of the cache's size. False if one of them is too large for attention or for such numbers, or is
+ * not finite: what would be read then is not what was stored.
  */
 bool		tnp_cache_put(const TnpKernels *kernels, TnpKvCache *cache, int layer, int64_t slot,
 						  const float *k, const float *v);

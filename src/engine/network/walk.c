@@ -133,7 +133,10 @@ walk_attend_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 		return status;
 	view = view_of(w, start, n, visible, own);
 	w->ops->query(w->model, w->layer, n, h, &view, work, &attention);
-	w->model->kernels->attend(&attention);
+	if (w->ops->attend != NULL)
+		w->ops->attend(w, n, h, &view, &attention);
+	else
+		w->model->kernels->attend(&attention);
 	w->ops->finish(w->model, w->layer, n, h, work);
 	tnp_worker_progress(worker, start + n, w->end);
 	return TNP_OK;
@@ -248,11 +251,19 @@ tnp_walk(TnpWorker *worker, const TnpEncoding *e, int64_t n, int64_t n_store, in
 	return family->walk(&w, n, n_store, error);
 }
 
+static bool
+shares_keys(const TnpModel *model)
+{
+	const TnpFamily *family = model->config.family;
+
+	return model->kernels->attend_span != NULL && family->shares_keys != NULL
+		&& family->shares_keys(&model->config);
+}
+
 bool
 tnp_few_share_keys(const TnpModel *model, int64_t n, int64_t keys)
 {
-	return model->config.family->shares_keys && model->kernels->attend_span != NULL
-		&& n <= TNP_FEW_ROWS && keys >= KEYS_OF_FEW;
+	return shares_keys(model) && n <= TNP_FEW_ROWS && keys >= KEYS_OF_FEW;
 }
 
 /* Whether the team had better share out the keys of n tokens, `tile` at a time, than the tiles. */
@@ -261,7 +272,7 @@ share_keys(const TnpTeam *team, const TnpModel *model, int64_t n, int tile, int6
 {
 	int			size = tnp_team_size(team);
 
-	if (size == 1 || !model->config.family->shares_keys || model->kernels->attend_span == NULL)
+	if (size == 1 || !shares_keys(model))
 		return false;
 	return (tnp_team_is_fine_grained(team) && tnp_few_share_keys(model, n, keys))
 		|| ((n + tile - 1) / tile < size && keys >= 2 * size * TNP_SPAN);

@@ -1,0 +1,439 @@
+/*
+ * decoupled.c: decoupled-value attention: weights come from features alone, values from targets
+ * alone (docs/families.md, "Decoupled values"; Sharma et al. 2025, eq. (2) to (7)).
+ *
+ * The state of a token is [h, e]: what layers update and the head reads, which begins as the
+ * target's encoding, and the encoding of the features, which stays. Keys are made of e, values of
+ * h. The weights exp(-tau |q - k|^2) of kind "distance" are those of the product of [2 tau q, -tau]
+ * with [k, |k|^2], up to a factor that they share; values get a zero to be as wide.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "engine/families/families.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/families/stack.h"
+
+typedef enum DecoupledKind { DECOUPLED_SOFTMAX, DECOUPLED_DISTANCE, DECOUPLED_LINEAR }
+DecoupledKind;
+
+typedef struct DecoupledConfig
+{
+	int			kind;			/* DecoupledKind */
+	int			backbone;		/* attention, the only one that is computed */
+	bool		tied;
+} DecoupledConfig;
+
+typedef struct DecoupledLayer
+{
+	TnpLinear	q,
+				k,				/* q again if tied */
+				v,
+				o,
+				ff0,
+				ff1;
+	TnpNorm		norm_q,
+				norm_k,
+				norm_v,
+				norm_ff;
+	float		tau;
+} DecoupledLayer;
+
+static const TnpChoice kinds[] = {
+	{"softmax", DECOUPLED_SOFTMAX}, {"distance", DECOUPLED_DISTANCE}, {"linear", DECOUPLED_LINEAR},
+	{0}
+};
+static const TnpChoice backbones[] = {{"attention", 0}, {0}};
+
+static const TnpKey attention_keys[] = {
+	TNP_CHOICE("bias", TnpConfig, bias, tnp_bias_choices),
+	TNP_OWN_CHOICE_OPTIONAL("kind", DecoupledConfig, kind, kinds),
+	TNP_OWN_BOOLEAN_OPTIONAL("tied", DecoupledConfig, tied),
+	TNP_END
+};
+static const TnpKey backbone_keys[] = {
+	TNP_OWN_CHOICE_OPTIONAL("kind", DecoupledConfig, backbone, backbones),
+	TNP_END
+};
+static const TnpKey decoupled_keys[] = {
+	TNP_STACK_SIZES,
+	TNP_OBJECT("norm", tnp_norm_keys),
+	TNP_OBJECT("attention", attention_keys),
+	TNP_OBJECT_OPTIONAL("backbone", backbone_keys),
+	TNP_END
+};
+
+static const DecoupledConfig *
+own_of(const TnpConfig *c)
+{
+	return TNP_OWN(c, DecoupledConfig);
+}
+
+static TnpStatus
+decoupled_check(const TnpConfig *c, TnpError *error)
+{
+	const TnpRule rules[] = {
+		{c->post_norm, "architecture \"decoupled\" needs norm.placement \"pre\"", NULL, 0, NULL, 0},
+	};
+	TnpStatus	status = tnp_check_rules(sizeof(rules) / sizeof(rules[0]), rules, error);
+
+	return status == TNP_OK ? tnp_stack_check(c, error) : status;
+}
+
+/* ---- weights --------------------------------------------------------------------------------- */
+
+static void
+bind_attention(TnpBinder *b, const char *name, DecoupledLayer *layer)
+{
+	const TnpConfig *c = &b->model->config;
+	bool		bias = c->bias == TNP_BIAS_ALL;
+	char		full[64];
+	int			d = c->width;
+
+#define NAMED(suffix) (snprintf(full, sizeof(full), "%s" suffix, name), full)
+	layer->q = tnp_bind_linear(b, NAMED(".attn.q"), d, d, bias);
+	layer->k = own_of(c)->tied ? layer->q : tnp_bind_linear(b, NAMED(".attn.k"), d, d, bias);
+	layer->v = tnp_bind_linear(b, NAMED(".attn.v"), d, d, bias);
+	layer->o = tnp_bind_linear(b, NAMED(".attn.o"), d, d, c->bias != TNP_BIAS_NONE);
+	layer->norm_q = tnp_bind_norm(b, NAMED(".norm_q"), d);
+	layer->norm_k = tnp_bind_norm(b, NAMED(".norm_k"), d);
+	layer->norm_v = tnp_bind_norm(b, NAMED(".norm_v"), d);
+}
+
+static void
+bind_layer(TnpBinder *b, const char *name, DecoupledLayer *layer)
+{
+	const TnpConfig *c = &b->model->config;
+	const float *tau;
+	char		full[64];
+
+	bind_attention(b, name, layer);
+	tau = tnp_bind_tensor(b, NAMED(".tau"), 1, 1, 0, 0);
+	layer->tau = tau != NULL ? tau[0] : 0;
+	layer->norm_ff = tnp_bind_norm(b, NAMED(".norm_ff"), c->width);
+	layer->ff0 = tnp_bind_linear(b, NAMED(".ff.0"), c->width, c->feedforward, true);
+	layer->ff1 = tnp_bind_linear(b, NAMED(".ff.1"), c->feedforward, c->width, true);
+#undef NAMED
+}
+
+static void
+decoupled_bind(TnpBinder *b)
+{
+	int			layers = b->model->config.layers;
+	DecoupledLayer *layer = tnp_bind_memory(b, (size_t) layers * sizeof(DecoupledLayer));
+
+	b->model->own = layer;
+	for (int l = 0; layer != NULL && l < layers; l++)
+	{
+		char		name[32];
+
+		snprintf(name, sizeof(name), "layer.%d", l);
+		bind_layer(b, name, &layer[l]);
+	}
+}
+
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+/* Width of a head's queries, keys and values as attention sees them. */
+static int
+head_width_of(const TnpConfig *c)
+{
+	return c->width / c->heads + (own_of(c)->kind == DECOUPLED_DISTANCE ? 1 : 0);
+}
+
+static int
+decoupled_state_width(const TnpModel *model)
+{
+	return 2 * model->config.width;
+}
+
+static void
+decoupled_block_sizes(const TnpModel *model, TnpBlockSizes *sizes)
+{
+	const TnpConfig *c = &model->config;
+	int			heads = c->heads * head_width_of(c);
+
+	*sizes = (TnpBlockSizes) {c->width, heads, heads, c->feedforward, c->heads, 3 * c->width};
+}
+
+static void
+decoupled_cache_shape(const TnpModel *model, TnpCacheShape *shape)
+{
+	const TnpConfig *c = &model->config;
+	int			width = head_width_of(c);
+	bool		kernels = own_of(c)->kind != DECOUPLED_LINEAR;
+
+	*shape = (TnpCacheShape) {c->layers, c->heads, width, width,
+							  kernels ? model->kernels->number : sizeof(float)};
+}
+
+static size_t
+decoupled_row_bytes(const TnpModel *model)
+{
+	TnpCacheShape s;
+
+	decoupled_cache_shape(model, &s);
+	return (size_t) s.layers * s.heads * (s.key_width + s.value_width) * s.number;
+}
+
+static bool
+decoupled_shares_keys(const TnpConfig *c)
+{
+	return own_of(c)->kind != DECOUPLED_LINEAR;
+}
+
+static double
+decoupled_cost(const TnpModel *model, double rows, double keys)
+{
+	return tnp_stack_cost(model, model->config.layers, rows, keys);
+}
+
+/* ---- tokens ---------------------------------------------------------------------------------- */
+
+static int
+decoupled_embed_scratch(const TnpModel *model)
+{
+	return tnp_embed_scratch(model) + model->config.width;
+}
+
+static void
+decoupled_embed(const TnpModel *model, int n, const float *const *row, const float *y,
+				TnpRole role, const int *position, float *scratch, float *states)
+{
+	int			d = model->config.width;
+
+	(void) role;
+	(void) position;
+	if (y != NULL)
+		tnp_embed_targets(model, n, y, scratch + (size_t) n * d, scratch);
+	for (int i = 0; i < n; i++)
+	{
+		float	   *state = states + (size_t) i * 2 * d;
+
+		if (y != NULL)
+			memcpy(state, scratch + (size_t) i * d, d * sizeof(float));
+		else
+			memset(state, 0, d * sizeof(float));
+		memcpy(state + d, row[i], d * sizeof(float));
+	}
+}
+
+/* One of the two halves of n states, side by side. */
+static float *
+gather(int n, int d, const float *states, float *to)
+{
+	for (int i = 0; i < n; i++)
+		memcpy(to + (size_t) i * d, states + (size_t) i * 2 * d, d * sizeof(float));
+	return to;
+}
+
+/* f(u) = elu(u) + 1 */
+static void
+make_positive(size_t n, float *u)
+{
+	for (size_t i = 0; i < n; i++)
+		u[i] = u[i] > 0 ? u[i] + 1 : expf(u[i]);
+}
+
+/* Heads [n, heads, dh] of `from` become [n, heads, dh + 1], the last number by `last`. */
+static void
+widen_heads(const TnpConfig *c, int n, const float *from, float scale, float *to,
+			float (*last) (int dh, const float *head))
+{
+	int			dh = c->width / c->heads;
+
+	for (int i = 0; i < n * c->heads; i++, from += dh, to += dh + 1)
+	{
+		for (int f = 0; f < dh; f++)
+			to[f] = scale * from[f];
+		to[dh] = last(dh, from);
+	}
+}
+
+static float
+last_square(int dh, const float *head)
+{
+	double		sum = 0;
+
+	for (int f = 0; f < dh; f++)
+		sum += (double) head[f] * head[f];
+	return (float) sum;
+}
+
+static float
+last_zero(int dh, const float *head)
+{
+	(void) dh;
+	(void) head;
+	return 0;
+}
+
+static float
+last_minus(int dh, const float *head)
+{
+	(void) dh;
+	(void) head;
+	return -1;
+}
+
+/* ---- the layer ------------------------------------------------------------------------------- */
+
+static void
+decoupled_make_keys(const TnpModel *model, const void *layer, int n, const float *h,
+					TnpBlockWork *work)
+{
+	const DecoupledLayer *l = layer;
+	const TnpConfig *c = &model->config;
+	const TnpKernels *kernels = model->kernels;
+	int			d = c->width;
+	bool		distance = own_of(c)->kind == DECOUPLED_DISTANCE;
+	float	   *part = work->more,
+			   *made = work->more + (size_t) n * d;
+
+	kernels->norm(&l->norm_k, n, gather(n, d, h + d, part), work->u);
+	kernels->linear(&l->k, n, work->u, TNP_IDENTITY, false, distance ? made : work->q);
+	if (distance)
+		widen_heads(c, n, made, 1, work->q, last_square);
+	if (own_of(c)->kind == DECOUPLED_LINEAR)
+		make_positive((size_t) n * d, work->q);
+	kernels->norm(&l->norm_v, n, gather(n, d, h, part), work->u);
+	kernels->linear(&l->v, n, work->u, TNP_IDENTITY, false, distance ? made : work->att);
+	if (distance)
+		widen_heads(c, n, made, 1, work->att, last_zero);
+}
+
+static void
+decoupled_query(const TnpModel *model, const void *layer, int n, const float *h,
+				const TnpView *view, TnpBlockWork *work, TnpAttention *attention)
+{
+	const DecoupledLayer *l = layer;
+	const TnpConfig *c = &model->config;
+	const TnpKernels *kernels = model->kernels;
+	int			d = c->width,
+				kind = own_of(c)->kind,
+				dh = d / c->heads;
+	float	   *made = work->more + (size_t) n * d;
+	float		scale = kind == DECOUPLED_SOFTMAX ? (float) (l->tau / sqrt((double) dh))
+		: kind == DECOUPLED_DISTANCE ? l->tau : 1;
+
+	kernels->norm(&l->norm_q, n, gather(n, d, h + d, work->more), work->u);
+	kernels->linear(&l->q, n, work->u, TNP_IDENTITY, false,
+					kind == DECOUPLED_DISTANCE ? made : work->q);
+	if (kind == DECOUPLED_DISTANCE)
+		widen_heads(c, n, made, 2, work->q, last_minus);
+	if (kind == DECOUPLED_LINEAR)
+	{
+		for (size_t i = 0; i < (size_t) n * d; i++)
+			work->q[i] *= l->tau;
+		make_positive((size_t) n * d, work->q);
+	}
+	for (int i = 0; i < n * c->heads; i++)
+		work->scale[i] = scale;
+	*attention = (TnpAttention) {c->heads, head_width_of(c), n, n, work->q, work->scale, view->k,
+								 view->v, view->context, view->own, work->attend, work->att};
+}
+
+/* Weights f(tau q) . f(k) of one head and slot, added to sum and weighted values. */
+static void
+add_slot(const TnpAttention *a, const TnpKeys *keys, int block, int64_t slot, int head,
+		 const float *q, double *sum, double *values)
+{
+	int			width = a->head_width,
+				d = a->heads * width;
+	const float *k = (const float *) keys->k + tnp_key_at(slot, block, d, head, width, 0),
+			   *v = (const float *) keys->v + tnp_value_at(slot, block, d, head, width);
+	double		weight = 0;
+
+	for (int f = 0; f < width; f++)
+		weight += (double) q[f] * k[(size_t) f * TNP_PANEL];
+	*sum += weight;
+	for (int f = 0; f < width; f++)
+		values[f] += weight * v[f];
+}
+
+/* Linear attention: sums over shared keys, then own ones, in double precision. */
+static void
+decoupled_attend_linear(const TnpWalk *walk, int n, const float *h, const TnpView *view,
+						const TnpAttention *a)
+{
+	int			width = a->head_width;
+	double		values[TNP_MAX_WIDTH];
+
+	(void) walk;
+	(void) h;
+	for (int i = 0; i < n; i++)
+		for (int j = 0; j < a->heads; j++)
+		{
+			size_t		at = ((size_t) i * a->heads + j) * width;
+			TnpKeys		shared = {view->k, view->v, view->context[i]};
+			double		sum = 0;
+
+			memset(values, 0, width * sizeof(double));
+			for (int64_t s = 0; s < shared.n; s++)
+				add_slot(a, &shared, TNP_BLOCK, s, j, a->q + at, &sum, values);
+			for (int64_t s = 0; s < view->own[i].n; s++)
+				add_slot(a, &view->own[i], TNP_PANEL, s, j, a->q + at, &sum, values);
+			for (int f = 0; f < width; f++)
+				a->out[at + f] = sum > 0 ? (float) (values[f] / sum) : sum == 0 ? 0 : NAN;
+		}
+}
+
+static void
+decoupled_finish(const TnpModel *model, const void *layer, int n, float *h, TnpBlockWork *work)
+{
+	const DecoupledLayer *l = layer;
+	const TnpConfig *c = &model->config;
+	const TnpKernels *kernels = model->kernels;
+	int			d = c->width,
+				dh = d / c->heads;
+	float	   *state = gather(n, d, h, work->more);
+
+	/* without the zeros that values of kind "distance" had */
+	for (int i = 1; i < n * c->heads && head_width_of(c) != dh; i++)
+		memmove(work->att + (size_t) i * dh, work->att + (size_t) i * (dh + 1), dh * sizeof(float));
+	kernels->linear(&l->o, n, work->att, TNP_IDENTITY, true, state);
+	kernels->norm(&l->norm_ff, n, state, work->u);
+	kernels->linear(&l->ff0, n, work->u, c->activation, false, work->ff);
+	kernels->linear(&l->ff1, n, work->ff, TNP_IDENTITY, true, state);
+	for (int i = 0; i < n; i++)
+		memcpy(h + (size_t) i * 2 * d, state + (size_t) i * d, d * sizeof(float));
+}
+
+static TnpStatus
+decoupled_walk(TnpWalk *w, int64_t n, int64_t n_store, TnpError *error)
+{
+	static const TnpBlockOps softmax = {decoupled_make_keys, decoupled_query, NULL,
+										decoupled_finish};
+	static const TnpBlockOps linear = {decoupled_make_keys, decoupled_query,
+									   decoupled_attend_linear, decoupled_finish};
+	const TnpConfig *c = &w->model->config;
+	const DecoupledLayer *layers = w->model->own;
+
+	w->ops = own_of(c)->kind == DECOUPLED_LINEAR ? &linear : &softmax;
+	return tnp_stack_walk(w, layers, sizeof(*layers), n, n_store, error);
+}
+
+const TnpFamily tnp_decoupled_family = {
+	.name = "decoupled",
+	.keys = decoupled_keys,
+	.embedders = 1 << TNP_SEPARATE,
+	.check = decoupled_check,
+	.bind = decoupled_bind,
+	.head_width = tnp_stack_head_width,
+	.appendable = tnp_stack_appendable,
+	.cache_shape = decoupled_cache_shape,
+	.slots = tnp_stack_slots,
+	.row_bytes = decoupled_row_bytes,
+	.state_width = decoupled_state_width,
+	.block_sizes = decoupled_block_sizes,
+	.embed = decoupled_embed,
+	.embed_scratch = decoupled_embed_scratch,
+	.row_token = tnp_stack_row_token,
+	.encode = tnp_encode_rows,
+	.walk = decoupled_walk,
+	.shares_keys = decoupled_shares_keys,
+	.cost = decoupled_cost,
+};
