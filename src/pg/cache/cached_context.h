@@ -7,8 +7,8 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#ifndef POSTERIOR_BODY_H
-#define POSTERIOR_BODY_H
+#ifndef POSTERIOR_CACHED_CONTEXT_H
+#define POSTERIOR_CACHED_CONTEXT_H
 
 #include "pg/models/model_cache.h"
 
@@ -80,4 +80,4 @@ TnpStatus	posterior_cached_on_device_execute(PosteriorModel *model,
 											   PosteriorCachedContext *cached,
 											   TnpRequest *request, TnpError *error);
 
-#endif							/* POSTERIOR_BODY_H */
+#endif							/* POSTERIOR_CACHED_CONTEXT_H */

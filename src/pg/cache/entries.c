@@ -44,11 +44,9 @@
  */
 #include "pg/cache/entries.h"
 
-#include "pg/base/bridge.h"
 
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "utils/memutils.h"
 
 #define ENTRIES_PER_KEY 4			/* contents of one context that are kept side by side */
 #define RECHECK 60000			/* ms after which a waiter looks again by itself */

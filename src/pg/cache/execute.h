@@ -4,8 +4,8 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#ifndef POSTERIOR_ASK_H
-#define POSTERIOR_ASK_H
+#ifndef POSTERIOR_EXECUTE_H
+#define POSTERIOR_EXECUTE_H
 
 #include "pg/cache/lookup.h"
 
@@ -28,4 +28,4 @@ void		posterior_execute_uncached(PosteriorContextHandle *fresh,
 /* Whether what this encoding answered last is bitwise reproducible. */
 bool		posterior_executed_exactly(const PosteriorContextHandle *e);
 
-#endif							/* POSTERIOR_ASK_H */
+#endif							/* POSTERIOR_EXECUTE_H */

@@ -4,8 +4,8 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#ifndef POSTERIOR_STATE_H
-#define POSTERIOR_STATE_H
+#ifndef POSTERIOR_REUSE_STATE_H
+#define POSTERIOR_REUSE_STATE_H
 
 #include "pg/cache/entry_key.h"
 #include "pg/cache/lookup_outcome.h"
@@ -86,4 +86,4 @@ bool		posterior_reuse_state_read(const pg_uuid_t *context, PosteriorReuseCounter
 /* Set all counters of this database to zero. */
 void		posterior_reuse_state_reset(void);
 
-#endif							/* POSTERIOR_STATE_H */
+#endif							/* POSTERIOR_REUSE_STATE_H */

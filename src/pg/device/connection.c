@@ -281,7 +281,7 @@ receive_bytes(void *to, uint64 length, int *file, TimestampTz until, TnpError *e
 	return TNP_OK;
 }
 
-/* Receive the reply to question `id`. The parcel is the caller's to free. */
+/* Receive the reply to request `id`. The parcel is the caller's to free. */
 static TnpStatus
 receive_reply(uint64 id, TnpHeader *header, TnpParcel *parcel, TimestampTz until, TnpError *error)
 {

@@ -48,10 +48,10 @@ TnpStatus	posterior_take_failure(const TnpParcel *parcel, TnpError *error);
 TnpStatus	posterior_fault(TnpError *error, const char *message, const char *format,
 							...) TNP_PRINTF(3, 4);
 
-/* The same, when a reply makes no sense: hangs up. */
+/* Fill an error where a reply makes no sense, and hang up. */
 TnpStatus	posterior_corrupt(TnpError *error, const char *format,...) TNP_PRINTF(2, 3);
 
-/* The same for device memory, of SQLSTATE 53200. */
+/* Fill an error with a lack of device memory, of SQLSTATE 53200. */
 TnpStatus	posterior_no_device_memory(TnpError *error);
 
 #endif							/* POSTERIOR_CONNECTION_H */

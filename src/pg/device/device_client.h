@@ -4,8 +4,8 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#ifndef POSTERIOR_DEVICE_H
-#define POSTERIOR_DEVICE_H
+#ifndef POSTERIOR_DEVICE_CLIENT_H
+#define POSTERIOR_DEVICE_CLIENT_H
 
 #include "pg/device/server_state.h"
 #include "pg/models/model_cache.h"
@@ -72,4 +72,4 @@ void		posterior_device_forget(uint64 serial);
 /* What the server says of itself; false if it does not, within a second. */
 bool		posterior_device_statistics(TnpWireStatistics *statistics);
 
-#endif							/* POSTERIOR_DEVICE_H */
+#endif							/* POSTERIOR_DEVICE_CLIENT_H */

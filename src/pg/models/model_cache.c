@@ -16,7 +16,6 @@
 #include "pg/shmem/shared.h"
 
 #include "catalog/pg_type.h"
-#include "miscadmin.h"
 #include "executor/spi.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#ifndef POSTERIOR_MODELS_H
-#define POSTERIOR_MODELS_H
+#ifndef POSTERIOR_MODEL_CACHE_H
+#define POSTERIOR_MODEL_CACHE_H
 
 #include "pg/shmem/segment.h"
 
@@ -65,4 +65,4 @@ void		posterior_models_exit(void);
 void		posterior_model_acquire(PosteriorModel *model);
 void		posterior_model_release(PosteriorModel *model);
 
-#endif							/* POSTERIOR_MODELS_H */
+#endif							/* POSTERIOR_MODEL_CACHE_H */

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#ifndef POSTERIOR_NAMED_HOLD_H
-#define POSTERIOR_NAMED_HOLD_H
+#ifndef POSTERIOR_ACQUIRE_H
+#define POSTERIOR_ACQUIRE_H
 
 #include "pg/cache/extend.h"
 #include "pg/cache/lookup.h"
@@ -39,4 +39,4 @@ PosteriorContextHandle *posterior_named_build_uncached(PosteriorModel *model,
  */
 bool		posterior_named_may_change(const PosteriorNamed *named);
 
-#endif							/* POSTERIOR_NAMED_HOLD_H */
+#endif							/* POSTERIOR_ACQUIRE_H */

@@ -36,7 +36,6 @@
 #include "utils/syscache.h"
 #include "utils/uuid.h"
 
-#include "pg/base/bridge.h"
 
 /* Arguments of create_context and alter_context. */
 enum { NAME, RELATION, TARGET, FEATURES, ORDER_BY, MODEL, MAX_ROWS, FILTER, MAINTAIN, NEW_NAME };

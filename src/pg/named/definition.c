@@ -12,26 +12,20 @@
 #include "pg/types/regcolumn.h"
 #include "pg/types/row_filter.h"
 
-#include "access/htup_details.h"
-#include "access/sysattr.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "nodes/bitmapset.h"
-#include "parser/parser.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
 #include "utils/rls.h"
 #include "utils/typcache.h"
 
-#include "pg/base/bridge.h"
 #include "pg/base/guard.h"
 
 int			posterior_row_security = POSTERIOR_ROW_SECURITY_REFUSE;

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#ifndef POSTERIOR_NAMED_H
-#define POSTERIOR_NAMED_H
+#ifndef POSTERIOR_DEFINITION_H
+#define POSTERIOR_DEFINITION_H
 
 #include "pg/named/definition_rights.h"
 #include "pg/models/model_cache.h"
@@ -134,4 +134,4 @@ bool		posterior_named_exceeds(const PosteriorNamed *named, int64 most);
 /* The fewest rows that the window has while there are more rows than it takes. */
 int64		posterior_named_least(const PosteriorNamed *named);
 
-#endif							/* POSTERIOR_NAMED_H */
+#endif							/* POSTERIOR_DEFINITION_H */

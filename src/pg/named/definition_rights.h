@@ -4,8 +4,8 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#ifndef POSTERIOR_DEFINITIONS_H
-#define POSTERIOR_DEFINITIONS_H
+#ifndef POSTERIOR_DEFINITION_RIGHTS_H
+#define POSTERIOR_DEFINITION_RIGHTS_H
 
 #include "pg/base/compat.h"
 
@@ -36,4 +36,4 @@ void		posterior_definitions_end(const PosteriorCaller *caller);
  */
 bool		posterior_may_count(const pg_uuid_t *context);
 
-#endif							/* POSTERIOR_DEFINITIONS_H */
+#endif							/* POSTERIOR_DEFINITION_RIGHTS_H */

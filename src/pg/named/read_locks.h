@@ -4,8 +4,8 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#ifndef POSTERIOR_READING_H
-#define POSTERIOR_READING_H
+#ifndef POSTERIOR_READ_LOCKS_H
+#define POSTERIOR_READ_LOCKS_H
 
 #include "pg/base/compat.h"
 
@@ -29,4 +29,4 @@ void		posterior_reading_begin(PosteriorReading *reading);
  */
 void		posterior_reading_end(PosteriorReading *reading);
 
-#endif							/* POSTERIOR_READING_H */
+#endif							/* POSTERIOR_READ_LOCKS_H */

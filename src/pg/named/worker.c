@@ -22,7 +22,6 @@
 #include "pg/named/worker.h"
 
 #include "pg/base/acting.h"
-#include "pg/base/bridge.h"
 #include "pg/named/context_ddl.h"
 #include "pg/named/acquire.h"
 #include "pg/named/relations.h"

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#ifndef POSTERIOR_FEATURES_H
-#define POSTERIOR_FEATURES_H
+#ifndef POSTERIOR_FEATURE_CELLS_H
+#define POSTERIOR_FEATURE_CELLS_H
 
 #include "pg/base/compat.h"
 
@@ -54,4 +54,4 @@ const char *posterior_column_kind_name(PosteriorColumnKind class);
 /* A target: finite, or an error. */
 double		posterior_check_target(double y);
 
-#endif							/* POSTERIOR_FEATURES_H */
+#endif							/* POSTERIOR_FEATURE_CELLS_H */

@@ -303,7 +303,7 @@ all_written_as(const PosteriorLabelList *list, bool boolean)
 
 /*
  * Labels do not say which type they come from, so their form does: where all are written as
- * booleans, or as integers are, other spellings mean the same.
+ * booleans, or as integers are, other spellings of a value mean that label.
  */
 int
 posterior_label_find(const PosteriorLabelList *list, const char *text)

@@ -39,7 +39,7 @@ PosteriorRows *posterior_rows_of_kinds(MemoryContext context, int n_features, co
  */
 double	   *posterior_rows_next(PosteriorRows *rows);
 
-/* Append rows of the same classes. */
+/* Append rows whose columns have these classes. */
 void		posterior_rows_append(PosteriorRows *rows, int64 n, const double *x, const double *y);
 
 /*

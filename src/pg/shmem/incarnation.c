@@ -21,7 +21,6 @@
 #include <sys/stat.h>
 
 #include "access/htup_details.h"
-#include "access/xact.h"
 #include "catalog/pg_database.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"

@@ -8,8 +8,8 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#ifndef POSTERIOR_LIFE_H
-#define POSTERIOR_LIFE_H
+#ifndef POSTERIOR_INCARNATION_H
+#define POSTERIOR_INCARNATION_H
 
 #include "pg/shmem/segment.h"
 
@@ -63,4 +63,4 @@ void		posterior_incarnation_dropping(Oid database);
 /* The transaction has ended. Cannot fail. */
 void		posterior_incarnation_at_end(bool committed);
 
-#endif							/* POSTERIOR_LIFE_H */
+#endif							/* POSTERIOR_INCARNATION_H */

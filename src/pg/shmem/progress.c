@@ -76,9 +76,9 @@ posterior_progress_begin(const pg_uuid_t *context)
 	for (int i = 0; mine == NULL && i < POSTERIOR_PROGRESSES; i++)
 	{
 		PosteriorProgress *p = &posterior_progresses[i];
-		uint32		nobody = 0;
+		uint32		unused = 0;
 
-		if (pg_atomic_compare_exchange_u32(&p->pid, &nobody, (uint32) MyProcPid))
+		if (pg_atomic_compare_exchange_u32(&p->pid, &unused, (uint32) MyProcPid))
 			mine = p;
 	}
 	if (mine == NULL)

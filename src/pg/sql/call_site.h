@@ -4,8 +4,8 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#ifndef POSTERIOR_CALL_H
-#define POSTERIOR_CALL_H
+#ifndef POSTERIOR_CALL_SITE_H
+#define POSTERIOR_CALL_SITE_H
 
 #include "pg/named/acquire.h"
 
@@ -114,4 +114,4 @@ PosteriorRows *posterior_rows_of_array(PosteriorCall *call, ArrayType *array);
 void		posterior_verify(const char *what, int64 n, const double *cached, const double *fresh,
 							 bool exact);
 
-#endif							/* POSTERIOR_CALL_H */
+#endif							/* POSTERIOR_CALL_SITE_H */

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#ifndef POSTERIOR_CONTEXT_H
-#define POSTERIOR_CONTEXT_H
+#ifndef POSTERIOR_CONTEXT_VALUE_H
+#define POSTERIOR_CONTEXT_VALUE_H
 
 #include "pg/rows/rows.h"
 
@@ -79,4 +79,4 @@ PosteriorRows *posterior_receive_rows(StringInfo buffer);
  */
 void		posterior_adopt_columns(int n_features, const uint8 *classes, PosteriorRows *rows);
 
-#endif							/* POSTERIOR_CONTEXT_H */
+#endif							/* POSTERIOR_CONTEXT_VALUE_H */

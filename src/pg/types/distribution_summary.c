@@ -1,5 +1,5 @@
 /*
- * distribution_summary.c: the short text of a distribution, for people who look at a result.
+ * distribution_summary.c: the short text of a distribution, for display.
  *
  *   mean 3.20, sd 0.50, 90 % in [2.38, 4.02]
  *   "red" 0.80, "dark blue" 0.15, 2 others 0.05
@@ -58,7 +58,7 @@ posterior_summary_register(void)
 
 /*
  * Whether the value is on its way to the client: printtup() runs output functions in a memory
- * context of this name, which nothing else uses. Arrays and rows of distributions call our output
+ * context of this name, which nothing else uses. Arrays and rows of distributions call this output
  * function from theirs, in the same one.
  */
 bool

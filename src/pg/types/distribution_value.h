@@ -4,8 +4,8 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#ifndef POSTERIOR_DISTRIBUTION_H
-#define POSTERIOR_DISTRIBUTION_H
+#ifndef POSTERIOR_DISTRIBUTION_VALUE_H
+#define POSTERIOR_DISTRIBUTION_VALUE_H
 
 #include "pg/base/compat.h"
 
@@ -63,4 +63,4 @@ posterior_labels(const PosteriorDistribution *d)
 	return (const char *) (d->params + tnp_distribution_size((TnpDistributionKind) d->kind, d->n));
 }
 
-#endif							/* POSTERIOR_DISTRIBUTION_H */
+#endif							/* POSTERIOR_DISTRIBUTION_VALUE_H */

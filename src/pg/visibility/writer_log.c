@@ -37,7 +37,7 @@
  * under the shared lock: all that write it write equal values. ask_commit_log() takes
  * XactTruncationLock while it holds no other lock.
  *
- * Who calls from where. Entering: from triggers' transactions at PRE_COMMIT and PRE_PREPARE, from
+ * Callers. Entering: from triggers' transactions at PRE_COMMIT and PRE_PREPARE, from
  * the object access hook, and from triggers that fire later. It may raise, which aborts the
  * transaction, and needs an xid. Comparing: from readers in a transaction, not in a parallel query,
  * which may take no snapshot. posterior_writer_log_mark_dirty() and posterior_wake_launcher():

@@ -1,5 +1,5 @@
 /*
- * distribution_decisions.c: what decisions ask of a distribution: how surprising a value is,
+ * decision_functions.c: what decisions ask of a distribution: how surprising a value is,
  * expected excess and improvement, other units, and pools of several distributions.
  *
  * SPDX-License-Identifier: PostgreSQL
