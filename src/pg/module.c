@@ -131,8 +131,9 @@ define_device_settings(void)
 							   GUC_NOT_IN_SAMPLE | GUC_SUPERUSER_ONLY, NULL, NULL, NULL);
 }
 
-void
-_PG_init(void)
+/* Settings about models and what they compute with. */
+static void
+define_model_settings(void)
 {
 	DefineCustomStringVariable("posterior.model", "Model that predictions use.",
 							   "The view posterior.models lists those that are loaded.",
@@ -170,6 +171,12 @@ _PG_init(void)
 							"0: four, or as many as there are processors. Answers do not depend on "
 							"it. Small requests, parallel workers and background workers use one.",
 							&posterior_threads, 0, 0, 64, PGC_USERSET, 0, NULL, NULL, NULL);
+}
+
+/* Settings about named contexts, limits and batches. */
+static void
+define_context_settings(void)
+{
 	DefineCustomEnumVariable(
 		"posterior.row_security",
 		"What a named context does for users to whom row-level security of its relation applies.",
@@ -199,6 +206,13 @@ _PG_init(void)
 		"posterior.batch_calls",
 		"Whether calls of posterior.predict for many rows are answered together.",
 		"Answers are the same.", &posterior_batch_calls, true, PGC_USERSET, 0, NULL, NULL, NULL);
+}
+
+void
+_PG_init(void)
+{
+	define_model_settings();
+	define_context_settings();
 	posterior_summary_register();
 	define_device_settings();
 	posterior_batch_scan_register();

@@ -153,34 +153,34 @@ name_model(const PosteriorModel *model, uint8_t *name)
 
 /* The bytes of a request, allocated; NULL without memory. */
 static void *
-write_question(const PosteriorModel *model, const PosteriorDeviceRows *known_rows,
+write_request(const PosteriorModel *model, const PosteriorDeviceRows *rows,
 			   const TnpRequest *r, uint64 *length)
 {
 	TnpWireRequest	ask;
-	TnpRows		given = known_rows->rows;
+	TnpRows		given = rows->rows;
 	void	   *bytes;
 
 	memset(&ask, 0, sizeof(ask));
 	name_model(model, ask.model);
 	ask.key.epoch = posterior_shared->epoch;
-	ask.key.serial = known_rows->serial;
+	ask.key.serial = rows->serial;
 	ask.rows = r->rows;
-	ask.prefix = known_rows->prefix;
-	ask.first = Min(known_rows->mirrored, r->rows);
+	ask.prefix = rows->prefix;
+	ask.first = Min(rows->mirrored, r->rows);
 	ask.given = r->rows - ask.first;
-	ask.capacity = known_rows->capacity;
+	ask.capacity = rows->capacity;
 	ask.queries = r->queries.n;
 	ask.seed = r->seed;
 	ask.first_draw = r->first_draw;
 	ask.draws = r->draws;
 	ask.orders = r->orders;
-	ask.n_features = known_rows->rows.n_features;
-	ask.n_classes = known_rows->rows.n_classes;
+	ask.n_features = rows->rows.n_features;
+	ask.n_classes = rows->rows.n_classes;
 	ask.kind = r->kind;
 	ask.reductions = r->reductions;
 	ask.n_levels = r->n_levels;
 	ask.flags =
-		(known_rows->own ? TNP_EXECUTE_OWN : 0) | (r->queries.y != NULL ? TNP_EXECUTE_TARGETS : 0);
+		(rows->own ? TNP_EXECUTE_OWN : 0) | (r->queries.y != NULL ? TNP_EXECUTE_TARGETS : 0);
 	*length = tnp_wire_request_length(&ask);
 	bytes = *length > 0 ? posterior_scratch_alloc(*length) : NULL;
 	if (bytes == NULL)
@@ -210,7 +210,7 @@ is_sound_reduction(const TnpRequest *r, const double *answer)
 
 /* Whether an answer can be one: what makes no sense must not reach a value, let alone an index. */
 static bool
-is_sound(const PosteriorModel *model, const PosteriorDeviceRows *known_rows, const TnpRequest *r,
+is_sound(const PosteriorModel *model, const PosteriorDeviceRows *rows, const TnpRequest *r,
 		 const double *answer)
 {
 	TnpDistributionKind kind;
@@ -221,7 +221,7 @@ is_sound(const PosteriorModel *model, const PosteriorDeviceRows *known_rows, con
 	tnp_answer_shape(model->model, &kind, &components);
 	size = tnp_distribution_size(kind, components);
 	classes =
-		known_rows->rows.n_classes > 0 ? Min(known_rows->rows.n_classes, components) : components;
+		rows->rows.n_classes > 0 ? Min(rows->rows.n_classes, components) : components;
 	switch (r->kind)
 	{
 		case TNP_REQUEST_PREDICT:
@@ -272,67 +272,74 @@ answer_length(const PosteriorModel *model, const TnpRequest *r)
 	return tnp_wire_answer_length(&ask, kind, components, &length) ? length : 0;
 }
 
+/* Take over an answer of the right size and kind. */
+static TnpStatus
+take_answer(const PosteriorModel *model, PosteriorDeviceRows *rows, TnpRequest *request,
+			const TnpHeader *header, const TnpParcel *parcel, TnpError *error)
+{
+	if (header->length != answer_length(model, request))
+		return posterior_corrupt(error, "an answer of %llu bytes instead of %llu",
+								 (unsigned long long) header->length,
+								 (unsigned long long) answer_length(model, request));
+	if (!is_sound(model, rows, request, parcel->bytes))
+		return posterior_corrupt(error, "its numbers are no answer to what was asked");
+	if (header->length > 0)
+		memcpy(request->answer, parcel->bytes, header->length);
+	rows->mirrored = Max(rows->mirrored, request->rows);
+	return TNP_OK;
+}
+
+/* Note what the server lacks, for the next round. Fails where that is the model, or if `last`. */
+static TnpStatus
+take_missing(PosteriorDeviceRows *rows, const TnpRequest *request, const TnpHeader *header,
+			 const TnpParcel *parcel, bool last, TnpError *error)
+{
+	const TnpWireMissing *missing = parcel->bytes;
+
+	if (header->length != sizeof(*missing) || missing->rows < 0 || missing->rows > request->rows)
+		return posterior_corrupt(error, "%llu bytes of what is missing",
+								 (unsigned long long) header->length);
+	if (missing->model == 0 && !last)
+	{
+		rows->mirrored = missing->rows;
+		return TNP_OK;
+	}
+	/* it was there a moment ago: memory is too small for all that is requested at once */
+	model_evicted = missing->model != 0;
+	n_known = 0;
+	return posterior_no_device_memory(error);
+}
+
 TnpStatus
-posterior_device_execute(PosteriorModel *model, PosteriorDeviceRows *known_rows,
-						 TnpRequest *request, TnpError *error)
+posterior_device_execute(PosteriorModel *model, PosteriorDeviceRows *rows, TnpRequest *request,
+						 TnpError *error)
 {
 	TnpStatus	status = posterior_connect(0, error);
+	bool		answered = false;
 
 	model_evicted = false;
-	for (int round = 0; status == TNP_OK; round++)
+	for (int round = 0; status == TNP_OK && !answered; round++)
 	{
 		TnpHeader	header;
 		TnpParcel	parcel;
 		uint64		length;
-		void	   *question = write_question(model, known_rows, request, &length);
+		void	   *bytes = write_request(model, rows, request, &length);
 
-		if (question == NULL)
+		if (bytes == NULL)
 			return posterior_no_memory(error);
-		status = posterior_exchange(TNP_EXECUTE, question, length, &header, &parcel, 0, error);
-		pfree(question);
+		status = posterior_exchange(TNP_EXECUTE, bytes, length, &header, &parcel, 0, error);
+		pfree(bytes);
 		if (status != TNP_OK)
 			return status;
 		switch (header.kind)
 		{
 			case TNP_ANSWER:
-				if (header.length != answer_length(model, request))
-					status = posterior_corrupt(error, "an answer of %llu bytes instead of %llu",
-											   (unsigned long long) header.length,
-											   (unsigned long long) answer_length(model, request));
-				else if (!is_sound(model, known_rows, request, parcel.bytes))
-					status =
-						posterior_corrupt(error, "its numbers are no answer to what was asked");
-				else
-				{
-					if (header.length > 0)
-						memcpy(request->answer, parcel.bytes, header.length);
-					known_rows->mirrored = Max(known_rows->mirrored, request->rows);
-					tnp_parcel_free(&parcel);
-					return TNP_OK;
-				}
+				status = take_answer(model, rows, request, &header, &parcel, error);
+				answered = true;
 				break;
 			case TNP_MISSING:
-				{
-					const TnpWireMissing *missing = parcel.bytes;
-
-					if (header.length != sizeof(*missing) || missing->rows < 0
-						|| missing->rows > request->rows)
-						status = posterior_corrupt(error, "%llu bytes of what is missing",
-												   (unsigned long long) header.length);
-					else if (missing->model != 0 || round == 3)
-					{
-						/*
-						 * it was there a moment ago: memory is too small for all that is asked at
-						 * once
-						 */
-						status = posterior_no_device_memory(error);
-						model_evicted = missing->model != 0;
-						n_known = 0;
-					}
-					else
-						known_rows->mirrored = missing->rows;
-					break;
-				}
+				status = take_missing(rows, request, &header, &parcel, round == 3, error);
+				break;
 			case TNP_FAILED:
 				status = posterior_take_failure(&parcel, error);
 				break;

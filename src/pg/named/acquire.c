@@ -347,6 +347,25 @@ rows_append(const Acquisition *q, const TnpRows *first, const TnpRows *second)
 }
 
 /*
+ * The entry of a proof, pinned, or NULL if it is gone. If rows are to be put into it, a claim of
+ * another backend is waited for: it appends, perhaps these rows, or answers with rows of its own,
+ * which takes less time than reading all rows or copying the entry.
+ */
+static PosteriorCacheEntry *
+proof_pin(const PosteriorReuseProof *proof, bool to_write)
+{
+	for (int tries = 0;; tries++)
+	{
+		PosteriorCacheEntry *entry = posterior_entry_pin(&proof->key, proof->serial);
+
+		if (entry == NULL || tries == TRIES || !to_write || !posterior_entry_is_claimed(entry))
+			return entry;
+		posterior_entry_wait(entry);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/*
  * The encoding of the rows of a proof, of the new ones of other transactions, and of those of this
  * one, in this order; NULL, and *why, if there is none.
  */
@@ -377,21 +396,9 @@ acquire_by_rows(const Acquisition *q, const PosteriorReuseProof *proof, Posterio
 	if (proof->n + all.n > posterior_row_limit_of(q->model))
 		return NULL;
 	*why = "its encoding was evicted or belongs to others now";
-	for (int tries = 0;; tries++)
-	{
-		entry = posterior_entry_pin(&proof->key, proof->serial);
-		if (entry == NULL)
-			return NULL;
-		if (tries == TRIES || (verdict == POSTERIOR_SAME && own.rows.n == 0)
-			|| !posterior_entry_is_claimed(entry))
-			break;
-		/*
-		 * another backend appends to it, perhaps these rows, or answers with rows of its own:
-		 * waiting takes less time than reading all rows or copying the entry
-		 */
-		posterior_entry_wait(entry);
-		CHECK_FOR_INTERRUPTS();
-	}
+	entry = proof_pin(proof, verdict == POSTERIOR_MORE || own.rows.n > 0);
+	if (entry == NULL)
+		return NULL;
 	if (verdict == POSTERIOR_MORE)
 	{
 		e = posterior_handle_extend(q->model, q->named->classes, &labels, entry, proof->n, &all,

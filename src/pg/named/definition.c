@@ -232,8 +232,9 @@ enum
 	REFRESHED_ROWS
 };
 
-PosteriorNamed *
-posterior_named_find(const char *name, MemoryContext memory)
+/* Read the row of posterior.context_definition of this name. SPI is connected. */
+static HeapTuple
+select_definition(const char *name)
 {
 	static const char query[] =
 		"SELECT id, version, owner::pg_catalog.oid, relation::pg_catalog.oid, target, features, "
@@ -241,20 +242,9 @@ posterior_named_find(const char *name, MemoryContext memory)
 		" model, max_rows, maintain OPERATOR(pg_catalog.=) 'trigger', refreshed_rows "
 		"FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1";
 	Oid			type = TEXTOID;
-	Datum		argument = CStringGetTextDatum(name),
-			   *descending;
-	MemoryContext before = CurrentMemoryContext;
-	PosteriorNamed *named;
-	AttrNumber *order;
-	HeapTuple	row;
-	TupleDesc	desc;
+	Datum		argument = CStringGetTextDatum(name);
 	PosteriorCaller caller;
-	bool		isnull;
-	int			n_order,
-				n;
 
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "could not connect to SPI");
 	posterior_definitions_begin(&caller);
 	if (posterior_plan_execute(query, 1, &type, 0, &argument, 1) != SPI_OK_SELECT)
 		elog(ERROR, "could not read " POSTERIOR_DEFINITIONS);
@@ -264,12 +254,22 @@ posterior_named_find(const char *name, MemoryContext memory)
 				(errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("context \"%s\" does not exist", name),
 				 errhint("The view posterior.contexts lists the contexts; posterior.create_context "
 						 "makes one.")));
-	row = SPI_tuptable->vals[0];
-	desc = SPI_tuptable->tupdesc;
+	return SPI_tuptable->vals[0];
+}
+
+/* Fill in a definition from its row, and what follows from it by the catalogs. */
+static void
+resolve_definition(PosteriorNamed *named, const char *name, HeapTuple row, TupleDesc desc)
+{
+	Datum	   *descending,
+				filter;
+	AttrNumber *order;
+	char	   *condition = NULL;
+	bool		isnull;
+	int			n_order,
+				n;
+
 #define VALUE(column) SPI_getbinval(row, desc, column, &isnull)
-	MemoryContextSwitchTo(memory);
-	named = palloc0(sizeof(PosteriorNamed));
-	named->memory = memory;
 	strlcpy(named->name, name, sizeof(named->name));
 	named->id = *DatumGetUUIDP(VALUE(ID));
 	named->version = *DatumGetUUIDP(VALUE(VERSION));
@@ -292,17 +292,28 @@ posterior_named_find(const char *name, MemoryContext memory)
 	order = column_numbers(VALUE(ORDER), &n_order);
 	deconstruct_array(DatumGetArrayTypeP(VALUE(DESCENDING)), BOOLOID, 1, true, TYPALIGN_CHAR,
 					  &descending, NULL, &n);
-	{
-		Datum		filter = VALUE(FILTER);
-		char	   *condition = NULL;
-
-		if (!isnull
-			&& (condition = posterior_row_filter_query(filter, name, &named->stable)) == NULL)
-			column_is_gone(named, "part of the filter");
-		named->filtered = condition != NULL;
-		write_queries(named, n_order, order, descending, condition);
-	}
+	filter = VALUE(FILTER);
+	if (!isnull && (condition = posterior_row_filter_query(filter, name, &named->stable)) == NULL)
+		column_is_gone(named, "part of the filter");
+	named->filtered = condition != NULL;
+	write_queries(named, n_order, order, descending, condition);
 #undef VALUE
+}
+
+PosteriorNamed *
+posterior_named_find(const char *name, MemoryContext memory)
+{
+	MemoryContext before = CurrentMemoryContext;
+	PosteriorNamed *named;
+	HeapTuple	row;
+
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	row = select_definition(name);
+	MemoryContextSwitchTo(memory);
+	named = palloc0(sizeof(PosteriorNamed));
+	named->memory = memory;
+	resolve_definition(named, name, row, SPI_tuptable->tupdesc);
 	MemoryContextSwitchTo(before);
 	SPI_finish();
 	return named;

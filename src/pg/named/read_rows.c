@@ -276,6 +276,28 @@ tell_apart(Apart *apart, ItemPointer place, int labels)
 	apart->last = *place;
 }
 
+/* Add the rows that were fetched; *last and *apart follow, if `plain`. */
+static void
+add_batch(const PosteriorNamed *named, Target *target, bool plain, PosteriorRows *rows,
+		  ItemPointerData *last, Apart *apart)
+{
+	TupleDesc	desc = SPI_tuptable->tupdesc;
+
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		HeapTuple	tuple = SPI_tuptable->vals[i];
+		bool		isnull;
+
+		add_row(named, target, tuple, desc, rows);
+		if (plain && (apart->own->n > 0 || i == SPI_processed - 1))
+		{
+			*last = *(ItemPointer) DatumGetPointer(
+				SPI_getbinval(tuple, desc, 2 + named->n_features, &isnull));
+			tell_apart(apart, last, rows->labels != NULL ? rows->labels->n : 0);
+		}
+	}
+}
+
 void
 posterior_named_read(const PosteriorNamed *named, const PosteriorModel *model, bool plain,
 					 const PosteriorNewRows *own, MemoryContext memory, PosteriorContent *content)
@@ -311,20 +333,7 @@ posterior_named_read(const PosteriorNamed *named, const PosteriorModel *model, b
 		if (SPI_processed == 0)
 			break;
 		before = MemoryContextSwitchTo(batch);
-		for (uint64 i = 0; i < SPI_processed; i++)
-		{
-			HeapTuple	tuple = SPI_tuptable->vals[i];
-			TupleDesc	desc = SPI_tuptable->tupdesc;
-			bool		isnull;
-
-			add_row(named, &target, tuple, desc, rows);
-			if (plain && (own->n > 0 || i == SPI_processed - 1))
-			{
-				content->last = *(ItemPointer) DatumGetPointer(
-					SPI_getbinval(tuple, desc, 2 + named->n_features, &isnull));
-				tell_apart(&apart, &content->last, rows->labels != NULL ? rows->labels->n : 0);
-			}
-		}
+		add_batch(named, &target, plain, rows, &content->last, &apart);
 		MemoryContextSwitchTo(before);
 		MemoryContextReset(batch);
 		SPI_freetuptable(SPI_tuptable);
@@ -352,33 +361,26 @@ turn_off(const char *setting)
 	set_config_option(setting, "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 }
 
-bool
-posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *labels,
-						 ItemPointerData last, int n, const ItemPointerData *places,
-						 const TransactionId *xmins, MemoryContext memory,
-						 PosteriorContent *content)
+/*
+ * Run the query for the rows at n places and at `last`, with their places and xmins. Planned once,
+ * since planning would take longer than all the rest; and by places, although another plan may look
+ * as good while the table is small: it may have grown when the plan is used.
+ */
+static void
+select_places(const PosteriorNamed *named, int n, const ItemPointerData *places,
+			  const ItemPointerData *last)
 {
-	PosteriorRows *rows = make_rows(named, labels != NULL ? labels->n : 0, memory);
-	Target		target;
 	Oid			type = TIDARRAYOID;
 	Datum	   *elements = palloc((n + 1) * sizeof(Datum)),
 				argument;
 	int			level,
 				status;
-	bool		good = true;
 
 	for (int i = 0; i < n; i++)
 		elements[i] = PointerGetDatum(&places[i]);
-	elements[n] = PointerGetDatum(&last);
+	elements[n] = PointerGetDatum(last);
 	argument = PointerGetDatum(
 		construct_array(elements, n + 1, TIDOID, sizeof(ItemPointerData), false, TYPALIGN_SHORT));
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "could not connect to SPI");
-	/*
-	 * Planned once, since planning would take longer than all the rest; and by places, although
-	 * another plan may look as good while the table is small: it may have grown when the plan is
-	 * used.
-	 */
 	level = NewGUCNestLevel();
 	turn_off("enable_seqscan");
 	turn_off("enable_indexscan");
@@ -389,6 +391,33 @@ posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *
 	AtEOXact_GUC(true, level);
 	if (status != SPI_OK_SELECT)
 		elog(ERROR, "could not read the rows of context \"%s\"", named->name);
+}
+
+/* Whether a row of this place and xmin is noted: a place can have been used again since. */
+static bool
+is_noted(ItemPointer place, TransactionId xmin, int n, const ItemPointerData *places,
+		 const TransactionId *xmins)
+{
+	for (int i = 0; i < n; i++)
+		if (ItemPointerEquals(place, (ItemPointer) &places[i])
+			&& !GUARD(XMIN_MATCHES, xmins[i] != xmin))
+			return true;
+	return false;
+}
+
+bool
+posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *labels,
+						 ItemPointerData last, int n, const ItemPointerData *places,
+						 const TransactionId *xmins, MemoryContext memory,
+						 PosteriorContent *content)
+{
+	PosteriorRows *rows = make_rows(named, labels != NULL ? labels->n : 0, memory);
+	Target		target;
+	bool		good;
+
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	select_places(named, n, places, &last);
 	check_types(named, SPI_tuptable->tupdesc);
 	content->rows = rows;
 	target_init(&target, named, rows);
@@ -399,37 +428,29 @@ posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *
 		posterior_labels_adopt(rows->labels, labels);
 		rows->list = *labels;
 	}
+	good = SPI_processed > 0;
 	for (uint64 i = 0; good && i < SPI_processed; i++)
 	{
 		HeapTuple	tuple = SPI_tuptable->vals[i];
 		TupleDesc	desc = SPI_tuptable->tupdesc;
-		bool		isnull,
-					noted = false;
+		bool		isnull;
 		ItemPointer place = (ItemPointer) DatumGetPointer(
 			SPI_getbinval(tuple, desc, 2 + named->n_features, &isnull));
 		TransactionId xmin =
 			DatumGetTransactionId(SPI_getbinval(tuple, desc, 3 + named->n_features, &isnull));
 
 		if (i == 0)
-		{
 			good = ItemPointerEquals(place, &last);
+		else if (!is_noted(place, xmin, n, places, xmins))
 			continue;
-		}
-		/* a place can have been used again by a transaction whose rows are noted too */
-		for (int j = 0; j < n; j++)
-			noted = noted || (ItemPointerEquals(place, (ItemPointer) &places[j])
-							  && !GUARD(XMIN_MATCHES, xmins[j] != xmin));
-		if (!noted)
-			continue;
-		if (labels != NULL && label_of_row(&target, tuple, desc, rows, false) < 0)
-		{
+		else if (labels != NULL && label_of_row(&target, tuple, desc, rows, false) < 0)
 			good = false;
-			break;
+		else
+		{
+			add_row(named, &target, tuple, desc, rows);
+			content->last = *place;
 		}
-		add_row(named, &target, tuple, desc, rows);
-		content->last = *place;
 	}
-	good = good && SPI_processed > 0;
 	SPI_finish();
 	return good;
 }

@@ -154,85 +154,107 @@ set_start(Smoother *s)
 	s->first_level -= s->first_trend * width / 2;
 }
 
+/* Corners of the search and their costs. */
+typedef struct Simplex
+{
+	double		point[PARAMETERS + 1][PARAMETERS],
+				value[PARAMETERS + 1];
+	int			best,
+				worst,
+				second;			/* the second worst */
+} Simplex;
+
+static void
+simplex_rank(Simplex *x)
+{
+	x->best = x->worst = 0;
+	x->second = -1;
+	for (int i = 1; i <= PARAMETERS; i++)
+	{
+		x->best = x->value[i] < x->value[x->best] ? i : x->best;
+		x->worst = x->value[i] >= x->value[x->worst] ? i : x->worst;
+	}
+	for (int i = 0; i <= PARAMETERS; i++)
+		if (i != x->worst && (x->second < 0 || x->value[i] > x->value[x->second]))
+			x->second = i;
+}
+
+static void
+simplex_replace_worst(Simplex *x, const double *point, double value)
+{
+	memcpy(x->point[x->worst], point, PARAMETERS * sizeof(double));
+	x->value[x->worst] = value;
+}
+
+/* One step of Nelder and Mead: reflect the worst corner, or expand, contract, shrink. */
+static void
+simplex_step(Simplex *x, Smoother *s)
+{
+	double		middle[PARAMETERS] = {0.0},
+				trial[PARAMETERS],
+				further[PARAMETERS],
+				found;
+	const double *worst = x->point[x->worst];
+
+	for (int i = 0; i <= PARAMETERS; i++)
+		for (int k = 0; k < PARAMETERS; k++)
+			middle[k] += i == x->worst ? 0.0 : x->point[i][k] / PARAMETERS;
+	for (int k = 0; k < PARAMETERS; k++)
+	{
+		trial[k] = 2.0 * middle[k] - worst[k];
+		further[k] = 3.0 * middle[k] - 2.0 * worst[k];
+	}
+	found = smoother_cost(s, trial);
+	if (found < x->value[x->best])
+	{
+		double		beyond = smoother_cost(s, further);
+
+		simplex_replace_worst(x, beyond < found ? further : trial, fmin(beyond, found));
+		return;
+	}
+	if (found < x->value[x->second])
+	{
+		simplex_replace_worst(x, trial, found);
+		return;
+	}
+	for (int k = 0; k < PARAMETERS; k++)
+		trial[k] = 0.5 * (middle[k] + worst[k]);
+	found = smoother_cost(s, trial);
+	if (found < x->value[x->worst])
+	{
+		simplex_replace_worst(x, trial, found);
+		return;
+	}
+	for (int i = 0; i <= PARAMETERS; i++)
+	{
+		for (int k = 0; i != x->best && k < PARAMETERS; k++)
+			x->point[i][k] = 0.5 * (x->point[i][k] + x->point[x->best][k]);
+		x->value[i] = i == x->best ? x->value[i] : smoother_cost(s, x->point[i]);
+	}
+}
+
 /* The simplex search of Nelder and Mead, from usual values of the parameters. */
 static void
 parameters_search(Smoother *s)
 {
 	static const double start[PARAMETERS] = {-0.5, -3.0, -2.0, 2.0};
-	double		point[PARAMETERS + 1][PARAMETERS],
-				value[PARAMETERS + 1];
+	Simplex		x;
 
 	for (int i = 0; i <= PARAMETERS; i++)
 	{
-		memcpy(point[i], start, sizeof(start));
+		memcpy(x.point[i], start, sizeof(start));
 		if (i > 0)
-			point[i][i - 1] += 1.5;
-		value[i] = smoother_cost(s, point[i]);
+			x.point[i][i - 1] += 1.5;
+		x.value[i] = smoother_cost(s, x.point[i]);
 	}
 	for (int round = 0; round < ROUNDS; round++)
 	{
-		int			best = 0,
-					worst = 0,
-					second = -1;
-		double		middle[PARAMETERS] = {0.0},
-					trial[PARAMETERS],
-					further[PARAMETERS],
-					found;
-
 		CHECK_FOR_INTERRUPTS();
-		for (int i = 1; i <= PARAMETERS; i++)
-		{
-			best = value[i] < value[best] ? i : best;
-			worst = value[i] >= value[worst] ? i : worst;
-		}
-		for (int i = 0; i <= PARAMETERS; i++)
-			if (i != worst && (second < 0 || value[i] > value[second]))
-				second = i;
-		for (int i = 0; i <= PARAMETERS; i++)
-			for (int k = 0; k < PARAMETERS; k++)
-				middle[k] += i == worst ? 0.0 : point[i][k] / PARAMETERS;
-		for (int k = 0; k < PARAMETERS; k++)
-		{
-			trial[k] = 2.0 * middle[k] - point[worst][k];
-			further[k] = 3.0 * middle[k] - 2.0 * point[worst][k];
-		}
-		found = smoother_cost(s, trial);
-		if (found < value[best])
-		{
-			double		beyond = smoother_cost(s, further);
-
-			memcpy(point[worst], beyond < found ? further : trial, sizeof(trial));
-			value[worst] = fmin(beyond, found);
-			continue;
-		}
-		if (found < value[second])
-		{
-			memcpy(point[worst], trial, sizeof(trial));
-			value[worst] = found;
-			continue;
-		}
-		for (int k = 0; k < PARAMETERS; k++)
-			trial[k] = 0.5 * (middle[k] + point[worst][k]);
-		found = smoother_cost(s, trial);
-		if (found < value[worst])
-		{
-			memcpy(point[worst], trial, sizeof(trial));
-			value[worst] = found;
-			continue;
-		}
-		for (int i = 0; i <= PARAMETERS; i++)
-		{
-			for (int k = 0; i != best && k < PARAMETERS; k++)
-				point[i][k] = 0.5 * (point[i][k] + point[best][k]);
-			value[i] = i == best ? value[i] : smoother_cost(s, point[i]);
-		}
+		simplex_rank(&x);
+		simplex_step(&x, s);
 	}
-	for (int i = 0, best = 0; i <= PARAMETERS; i++)
-	{
-		best = value[i] < value[best] ? i : best;
-		if (i == PARAMETERS)
-			smoother_cost(s, point[best]);
-	}
+	simplex_rank(&x);
+	smoother_cost(s, x.point[x.best]);
 }
 
 /* Mean and variance of the value `h` steps after the first `origin` steps. */

@@ -12,8 +12,8 @@
  * without rows has no labels.
  *
  * Where all rows of the partition have the same frame, the partition, rows are answered ahead in
- * blocks: as many as have been answered before, so that a query that reads only the first rows does not pay
- * for many.
+ * blocks: as many as have been answered before, so that a query that reads only the first rows does
+ * not pay for many.
  *
  * The classes of a frame are the labels of its rows: where a growing frame gains a label, its rows
  * are encoded anew.
