@@ -36,7 +36,8 @@ fma##SUFFIX(const float *data, size_t floats, long rounds) \
 { \
 	Vector##SUFFIX s0 = {data[0]}, s1 = s0 + data[3], s2 = s0 + data[4], \
 		s3 = s0 + data[5], s4 = s0 + data[6], s5 = s0 + data[7], s6 = s0 + data[8], \
-		s7 = s0 + data[9], s8 = s0 + data[10], s9 = s0 + data[11], a = s0 + data[1], b = s0 + data[2]; \
+		s7 = s0 + data[9], s8 = s0 + data[10], s9 = s0 + data[11], \
+		a = s0 + data[1], b = s0 + data[2]; \
 	(void) floats; \
 	for (long i = 0; i < rounds; i++) \
 	{ \

@@ -1,8 +1,9 @@
 /*
- * model_fuzz.c: libFuzzer target for the model reader: any bytes are either a model that works or a refusal that says why.
+ * model_fuzz.c: libFuzzer target for the model reader: any bytes are either a model that works or a
+ * refusal that says why.
  *
- * An input that starts with a brace is read as a configuration alone, because random mutations of a whole file seldom
- * get past its length fields.
+ * An input that starts with a brace is read as a configuration alone, because random mutations of a
+ * whole file seldom get past its length fields.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -80,7 +81,8 @@ try_model(const TnpModel *model)
 			x[i * features + f] = sin(i * 3 + f);
 		y[i] = info->n_classes > 0 ? i % info->n_classes : cos(i);
 	}
-	status = tnp_build(model, &(TnpRows) {n, features, NULL, x, y, 0, 0}, tnp_whole_prefix(model, n), &e, &error);
+	status = tnp_build(model, &(TnpRows){n, features, NULL, x, y, 0, 0}, tnp_whole_prefix(model, n),
+					   &e, &error);
 	expect_message(status, &error);
 	if (status == TNP_OK)
 	{

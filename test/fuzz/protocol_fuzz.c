@@ -1,9 +1,12 @@
 /*
- * protocol_fuzz.c: libFuzzer target for the server: whatever a client sends, it is answered or refused, and nothing stays behind when he has left.
+ * protocol_fuzz.c: libFuzzer target for the server: whatever a client sends, it is answered or
+ * refused, and nothing stays behind when the client has left.
  *
- * An input is what arrives at the server's end of a socket, after a greeting and, if there is a test model to read, with that model loaded. Random bytes seldom make a header, so an
- * input may also begin with M: then it is cut into messages, each a byte for its kind, two for the length of its payload, and the payload, for which headers are made;
- * F asks for such a payload to come as a memory file.
+ * An input is what arrives at the server's end of a socket, after a greeting and, if there is a
+ * test model to read, with that model loaded. Random bytes seldom make a header, so an input may
+ * also begin with M: then it is cut into messages, each a byte for its kind, two for the length of
+ * its payload, and the payload, for which headers are made; F asks for such a payload to come as a
+ * memory file.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -72,7 +75,8 @@ drain(int s)
 
 	for (;;)
 	{
-		struct msghdr m = {.msg_iov = &part,.msg_iovlen = 1,.msg_control = room,.msg_controllen = sizeof(room)};
+		struct msghdr m = {
+			.msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
 
 		if (recvmsg(s, &m, MSG_DONTWAIT) <= 0)
 			return;
@@ -173,7 +177,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		tnp_serve_once(&server, 0);
 		tnp_answer_queued(&server);
 	}
-	if (server.n_clients != 0 || server.queue != NULL || tnp_cpu_device.memory_used(device) > BUDGET)
+	if (server.n_clients != 0 || server.queue != NULL
+		|| tnp_cpu_device.memory_used(device) > BUDGET)
 		abort();
 	/* what others may use stays, by right; here it would make one input depend on another */
 	while (server.store.newest != NULL)

@@ -1,5 +1,6 @@
 /*
- * server_inputs.c: what test/fuzz/types loads into a server: a mutator of values, and the ways by which bytes from elsewhere become values of a type.
+ * server_inputs.c: what test/fuzz/types loads into a server: a mutator of values, and the ways by
+ * which bytes from elsewhere become values of a type.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -20,7 +21,7 @@
 
 PG_MODULE_MAGIC;
 
-/* ---- mutation --------------------------------------------------------------------------------------------------- */
+/* ---- mutation -------------------------------------------------------------------------------- */
 
 #define MOST_BYTES 65536
 
@@ -57,15 +58,22 @@ put_bytes(StringInfo value, int at, int removed, const char *bytes, int n)
 }
 
 static const char *const words[] = {
-	"normal(", "mixture(", "bars(", "bars_half_normal(", "categorical(", "quantiles(", "\"", "\\", "\": ", "*normal(", " + ", " [", "] ", ", ", ")", "nan", "-inf", "1e999",
-	"-0", "4.9e-324", "1e-400", "0x1p3", "0.1", "1", "1.7976931348623157e308", "99999999999999999999", ".", "-", "e", " ", "\t",
-	"\xc3\xa9", "\xf0\x9f\x98\x80", "\xc3", "\xe2\x82", "\xf0\x9f\x98", "\xff", "ff", "7ff8000000000000", "fff0000000000000", "00", "f"
+	"normal(", "mixture(", "bars(", "bars_half_normal(", "categorical(", "quantiles(", "\"", "\\",
+	"\": ", "*normal(", " + ", " [", "] ", ", ", ")", "nan", "-inf", "1e999",
+	"-0", "4.9e-324", "1e-400", "0x1p3", "0.1", "1", "1.7976931348623157e308",
+	"99999999999999999999", ".", "-", "e", " ", "\t",
+	"\xc3\xa9", "\xf0\x9f\x98\x80", "\xc3", "\xe2\x82", "\xf0\x9f\x98", "\xff", "ff",
+	"7ff8000000000000", "fff0000000000000", "00", "f"
 };
 
-static const double doubles[] = {0, 1, -1, 0.5, 4.9e-324, 2.2250738585072014e-308, 1e-300, 1e300, 1.7976931348623157e308, -1.7976931348623157e308,
+static const double doubles[] = {
+	0, 1, -1, 0.5, 4.9e-324, 2.2250738585072014e-308, 1e-300, 1e300, 1.7976931348623157e308,
+	-1.7976931348623157e308,
 	9007199254740992.0, -9007199254740993.0};
 
-static const int64 integers[] = {0, 1, 2, 3, 4, 5, 63, 64, 65, 127, 128, 255, 256, 1600, 32767, 65535, 65536, 65537, INT_MAX, -1, -2, INT_MIN,
+static const int64 integers[] = {
+	0, 1, 2, 3, 4, 5, 63, 64, 65, 127, 128, 255, 256, 1600, 32767, 65535, 65536, 65537, INT_MAX,
+	-1, -2, INT_MIN,
 	INT64CONST(4294967296), PG_INT64_MAX, PG_INT64_MIN};
 
 /* A number in the network's order, of 1, 2, 4 or 8 bytes. */
@@ -97,7 +105,8 @@ put_double(StringInfo value, uint64 *state)
 		bits = choice % 4 == 0 ? UINT64CONST(0x7FF0000000000000)
 			: choice % 4 == 1 ? UINT64CONST(0xFFF0000000000000)
 			: choice % 4 == 2 ? UINT64CONST(0x7FF8000000000001) : next(state);
-	at = value->len - 8 - (below(state, 2) ? 8 * below(state, value->len / 8) : below(state, value->len - 7));
+	at = value->len - 8
+		 - (below(state, 2) ? 8 * below(state, value->len / 8) : below(state, value->len - 7));
 	for (int i = 7; i >= 0; i--, bits >>= 8)
 		value->data[at + i] = (char) bits;
 }
@@ -161,7 +170,10 @@ mutate_once(StringInfo value, const char *other, int n_other, bool text, uint64 
 		value->len = MOST_BYTES;
 }
 
-/* fuzz.mutant(value bytea, other bytea, is_text boolean, seed bigint): the value with one to eight changes, some of them bytes of the other */
+/*
+ * fuzz.mutant(value bytea, other bytea, is_text boolean, seed bigint): the value with one to eight
+ * changes, some of them bytes of the other
+ */
 PG_FUNCTION_INFO_V1(fuzz_mutant);
 Datum
 fuzz_mutant(PG_FUNCTION_ARGS)
@@ -174,13 +186,17 @@ fuzz_mutant(PG_FUNCTION_ARGS)
 	initStringInfo(&value);
 	appendBinaryStringInfo(&value, VARDATA_ANY(from), VARSIZE_ANY_EXHDR(from));
 	for (int n = 1 << below(&state, 4), i = 0; i < n; i++)
-		mutate_once(&value, VARDATA_ANY(other), VARSIZE_ANY_EXHDR(other), PG_GETARG_BOOL(2), &state);
+		mutate_once(&value, VARDATA_ANY(other), VARSIZE_ANY_EXHDR(other), PG_GETARG_BOOL(2),
+					&state);
 	PG_RETURN_BYTEA_P(cstring_to_text_with_len(value.data, value.len));
 }
 
-/* ---- values ----------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
-/* fuzz.receive(bytea, type): a value of the second argument's type from its binary form, as a client sends it */
+/*
+ * fuzz.receive(bytea, type): a value of the second argument's type from its binary form, as a
+ * client sends it
+ */
 PG_FUNCTION_INFO_V1(fuzz_receive);
 Datum
 fuzz_receive(PG_FUNCTION_ARGS)
@@ -204,7 +220,10 @@ fuzz_receive(PG_FUNCTION_ARGS)
 	return value;
 }
 
-/* fuzz.input(bytea, type): a value of the second argument's type from its text, which the server checks first */
+/*
+ * fuzz.input(bytea, type): a value of the second argument's type from its text, which the server
+ * checks first
+ */
 PG_FUNCTION_INFO_V1(fuzz_input);
 Datum
 fuzz_input(PG_FUNCTION_ARGS)
@@ -229,7 +248,10 @@ fuzz_is_text(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(pg_verifymbstr(VARDATA_ANY(string), VARSIZE_ANY_EXHDR(string), true));
 }
 
-/* fuzz.state(bytea, deserialize regprocedure, final regprocedure): an aggregate's state from its serialized form, finished */
+/*
+ * fuzz.state(bytea, deserialize regprocedure, final regprocedure): an aggregate's state from its
+ * serialized form, finished
+ */
 PG_FUNCTION_INFO_V1(fuzz_state);
 Datum
 fuzz_state(PG_FUNCTION_ARGS)

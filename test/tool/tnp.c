@@ -1,20 +1,25 @@
 /*
  * tnp.c: the engine on the command line, for tests and benchmarks.
  *
- *     tnp kernels         the tables of the CPU provider, one JSON object per line, the best first: which this machine runs, and why not the others
+ *     tnp kernels         the tables of the CPU provider, one JSON object per line, the best first:
+ *                         which this machine runs, and why not the others
  *     tnp info MODEL      what the model file says, as one JSON object
- *     tnp run MODEL       answers requests, one JSON object per line of standard input, one per line of standard output
+ *     tnp run MODEL       answers requests, one JSON object per line of standard input, one per
+ *                         line of standard output
  *
- * A request names a context and any number of questions about it; see docs/model-format.md for the meaning of each:
+ * A request names a context and any number of queries about it; see docs/model-format.md for the
+ * meaning of each:
  *
- *     {"kernels": "reference" | "cpu" (the best table) | a table's name, "kinds": ["numeric" | "categorical", ...],
+ *     {"kernels": "reference" | "cpu" (the best table) | a table's name,
+ *      "kinds": ["numeric" | "categorical", ...],
  *      "context": {"x": [[...], ...], "y": [...]}, "prefix": number | "whole" | "canonical",
  *      "append": [rows, ...], "grow": [rows, ...], "queries": [[...], ...],
- *      "classes": number, "score": {"x", "y", "orders", "seed"}, "sample": {"x", "draws", "seed", "first"}, "evidence": {"x", "y"}}
+ *      "classes": number, "score": {"x", "y", "orders", "seed"},
+ *      "sample": {"x", "draws", "seed", "first"}, "evidence": {"x", "y"}}
  *
- * A cell that is null is missing. Answers carry 17 digits; values that JSON cannot say (NaN, infinities) are null, "inf" and "-inf".
- * A request that fails answers {"error": {"status", "message", "detail"}} and makes the exit status 1; the requests after it are still
- * answered.
+ * A cell that is null is missing. Answers carry 17 digits; values that JSON cannot say (NaN,
+ * infinities) are null, "inf" and "-inf". A request that fails answers {"error": {"status",
+ * "message", "detail"}} and makes the exit status 1; the requests after it are still answered.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -51,9 +56,9 @@ typedef struct Rows
 	TnpColumnKind *kinds;
 } Rows;
 
-static const char *const status_names[] = {
-	"ok", "no memory", "bad file", "bad config", "bad tensor", "bad shape", "bad value", "too few rows", "bad argument", "interrupted"
-};
+static const char *const status_names[]
+	= {"ok",		"no memory", "bad file",	 "bad config",	 "bad tensor",
+	   "bad shape", "bad value", "too few rows", "bad argument", "interrupted"};
 
 static TnpStatus
 fail(TnpError *error, const char *message)
@@ -78,7 +83,7 @@ allocate(size_t n, size_t size)
 	return p;
 }
 
-/* ---- JSON to rows ------------------------------------------------------------------------------------------ */
+/* ---- JSON to rows ---------------------------------------------------------------------------- */
 
 static int64_t
 read_integer(const json_t *object, const char *key, int64_t otherwise)
@@ -128,9 +133,13 @@ read_kinds(const json_t *request, int n_features, TnpColumnKind **kinds, TnpErro
 	return TNP_OK;
 }
 
-/* x [[...], ...] and y [...] (NULL for queries). Without rows, the number of columns is the request's kinds' or the model's. */
+/*
+ * x [[...], ...] and y [...] (NULL for queries). Without rows, the number of columns is the
+ * request's kinds' or the model's.
+ */
 static TnpStatus
-read_rows(const TnpModel *model, const json_t *request, const json_t *x, const json_t *y, Rows *rows, TnpError *error)
+read_rows(const TnpModel *model, const json_t *request, const json_t *x, const json_t *y,
+		  Rows *rows, TnpError *error)
 {
 	size_t		n = json_array_size(x);
 	size_t		n_features = json_array_size(json_array_get(x, 0));
@@ -141,7 +150,9 @@ read_rows(const TnpModel *model, const json_t *request, const json_t *x, const j
 	if (y != NULL && json_array_size(y) != n)
 		return fail(error, "\"x\" and \"y\" must have as many rows");
 	if (n == 0)
-		n_features = json_object_get(request, "kinds") ? json_array_size(json_object_get(request, "kinds")) : (size_t) tnp_model_info(model)->max_features;
+		n_features = json_object_get(request, "kinds")
+						 ? json_array_size(json_object_get(request, "kinds"))
+						 : (size_t) tnp_model_info(model)->max_features;
 	rows->x = allocate(n * n_features, sizeof(double));
 	rows->y = y != NULL ? allocate(n, sizeof(double)) : NULL;
 	for (size_t i = 0; i < n; i++)
@@ -156,14 +167,18 @@ read_rows(const TnpModel *model, const json_t *request, const json_t *x, const j
 		if (y != NULL && !read_number(json_array_get(y, i), &rows->y[i]))
 			return fail(error, "a target must be a number or null");
 	}
-	rows->rows = (TnpRows) {.n = (int64_t) n, .n_features = (int) n_features, .x = rows->x, .y = rows->y,
-		.n_classes = (int) read_integer(request, "classes", 0)};
+	rows->rows = (TnpRows){.n = (int64_t) n,
+						   .n_features = (int) n_features,
+						   .x = rows->x,
+						   .y = rows->y,
+						   .n_classes = (int) read_integer(request, "classes", 0)};
 	return TNP_OK;
 }
 
 /* The rows of {"x": ..., "y": ...}; `targets` says whether y is wanted. */
 static TnpStatus
-read_table(const TnpModel *model, const json_t *request, const json_t *table, bool targets, Rows *rows, TnpError *error)
+read_table(const TnpModel *model, const json_t *request, const json_t *table, bool targets,
+		   Rows *rows, TnpError *error)
 {
 	const json_t *y = targets ? json_object_get(table, "y") : NULL;
 	TnpStatus	status;
@@ -178,7 +193,7 @@ read_table(const TnpModel *model, const json_t *request, const json_t *table, bo
 	return status;
 }
 
-/* ---- answers to JSON --------------------------------------------------------------------------------------- */
+/* ---- answers to JSON ------------------------------------------------------------------------- */
 
 static json_t *
 number(double x)
@@ -217,10 +232,11 @@ failure(const TnpError *error)
 					 "message", error->message, "detail", error->detail);
 }
 
-/* ---- the questions ----------------------------------------------------------------------------------------- */
+/* ---- the questions --------------------------------------------------------------------------- */
 
 static TnpStatus
-answer_queries(const TnpModel *model, const TnpEncoding *encoding, const json_t *request, json_t *answer, TnpError *error)
+answer_queries(const TnpModel *model, const TnpEncoding *encoding, const json_t *request,
+			   json_t *answer, TnpError *error)
 {
 	Rows		queries;
 	TnpDistributionKind kind;
@@ -258,7 +274,8 @@ answer_queries(const TnpModel *model, const TnpEncoding *encoding, const json_t 
 }
 
 static TnpStatus
-answer_score(const TnpModel *model, const TnpEncoding *encoding, const json_t *request, json_t *answer, TnpError *error)
+answer_score(const TnpModel *model, const TnpEncoding *encoding, const json_t *request,
+			 json_t *answer, TnpError *error)
 {
 	const json_t *question = json_object_get(request, "score");
 	int64_t		orders = read_integer(question, "orders", 0);
@@ -270,8 +287,9 @@ answer_score(const TnpModel *model, const TnpEncoding *encoding, const json_t *r
 	if (status == TNP_OK)
 	{
 		per_row = allocate(rows.rows.n, sizeof(double));
-		status = tnp_score(encoding, &rows.rows, orders, (uint64_t) read_integer(question, "seed", 0), &log_density,
-						   orders == 0 ? per_row : NULL, error);
+		status
+			= tnp_score(encoding, &rows.rows, orders, (uint64_t) read_integer(question, "seed", 0),
+						&log_density, orders == 0 ? per_row : NULL, error);
 	}
 	if (status == TNP_OK)
 	{
@@ -285,7 +303,8 @@ answer_score(const TnpModel *model, const TnpEncoding *encoding, const json_t *r
 }
 
 static TnpStatus
-answer_sample(const TnpModel *model, const TnpEncoding *encoding, const json_t *request, json_t *answer, TnpError *error)
+answer_sample(const TnpModel *model, const TnpEncoding *encoding, const json_t *request,
+			  json_t *answer, TnpError *error)
 {
 	const json_t *question = json_object_get(request, "sample");
 	int64_t		draws = read_integer(question, "draws", 1);
@@ -313,7 +332,8 @@ answer_evidence(const TnpModel *model, const json_t *request, json_t *answer, Tn
 	double	   *per_row = NULL;
 	double		log_evidence;
 	int64_t		conditioned;
-	TnpStatus	status = read_table(model, request, json_object_get(request, "evidence"), true, &rows, error);
+	TnpStatus status
+		= read_table(model, request, json_object_get(request, "evidence"), true, &rows, error);
 
 	if (status == TNP_OK)
 	{
@@ -343,7 +363,8 @@ extend(const TnpModel *model, TnpEncoding *encoding, const json_t *request, cons
 	{
 		Rows		rows;
 
-		if ((status = read_table(model, request, json_array_get(tables, i), true, &rows, error)) == TNP_OK)
+		if ((status = read_table(model, request, json_array_get(tables, i), true, &rows, error))
+			== TNP_OK)
 			status = verb(encoding, &rows.rows, error);
 		rows_free(&rows);
 	}
@@ -358,7 +379,8 @@ encode(const TnpModel *model, const json_t *request, TnpEncoding **encoding, Tnp
 	const char *rule = json_string_value(where);
 	Rows		rows;
 	int64_t		prefix;
-	TnpStatus	status = read_table(model, request, json_object_get(request, "context"), true, &rows, error);
+	TnpStatus status
+		= read_table(model, request, json_object_get(request, "context"), true, &rows, error);
 
 	if (status == TNP_OK)
 	{
@@ -403,7 +425,7 @@ answer_request(const TnpModel *model, const json_t *request, json_t *answer, Tnp
 	return status;
 }
 
-/* ---- the commands ------------------------------------------------------------------------------------------ */
+/* ---- the commands ---------------------------------------------------------------------------- */
 
 /* The kernels of this name (NULL: reference), or NULL. */
 static const TnpKernels *
@@ -431,7 +453,8 @@ find_model(Tool *tool, const char *name, TnpModel **model, TnpError *error)
 	TnpStatus	status;
 
 	if (kernels == NULL)
-		return fail(error, "\"kernels\" must be \"reference\", \"cpu\" or the name of a table that this machine runs");
+		return fail(error, "\"kernels\" must be \"reference\", \"cpu\" or the name of a table that "
+						   "this machine runs");
 	for (int i = 0; i < tool->n_open; i++)
 		if (tool->open[i].kernels == kernels)
 		{
@@ -472,7 +495,8 @@ run_line(Tool *tool, const char *line)
 	if (!json_is_object(request))
 		status = fail(&error, "a request must be a JSON object on one line");
 	else
-		status = find_model(tool, json_string_value(json_object_get(request, "kernels")), &model, &error);
+		status = find_model(tool, json_string_value(json_object_get(request, "kernels")), &model,
+							&error);
 	if (status == TNP_OK)
 		status = answer_request(model, request, answer, &error);
 	if (status != TNP_OK)
@@ -510,12 +534,14 @@ info(Tool *tool)
 		return print_answer(failure(&error));
 	i = tnp_model_info(model);
 	tnp_answer_shape(model, &kind, &n);
-	return print_answer(json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:b, s:b, s:b, s:b, s:I, s:I, s:i, s:i}",
-								  "architecture", i->architecture, "context", i->context, "description", i->description, "head", i->head,
-								  "features", i->n_features, "max_features", i->max_features, "min_rows", i->min_rows, "buffer", i->buffer,
-								  "appendable", i->appendable, "takes_missing", i->takes_missing, "takes_categories", i->takes_categories,
-								  "scales_by_prefix", i->scales_by_prefix, "parameters", (json_int_t) i->n_parameters,
-								  "encoding_bytes_per_row", (json_int_t) i->encoding_bytes_per_row, "kind", (int) kind, "components", n));
+	return print_answer(json_pack(
+		"{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:b, s:b, s:b, s:b, s:I, s:I, s:i, s:i}",
+		"architecture", i->architecture, "context", i->context, "description", i->description,
+		"head", i->head, "features", i->n_features, "max_features", i->max_features, "min_rows",
+		i->min_rows, "buffer", i->buffer, "appendable", i->appendable, "takes_missing",
+		i->takes_missing, "takes_categories", i->takes_categories, "scales_by_prefix",
+		i->scales_by_prefix, "parameters", (json_int_t) i->n_parameters, "encoding_bytes_per_row",
+		(json_int_t) i->encoding_bytes_per_row, "kind", (int) kind, "components", n));
 }
 
 static void
@@ -527,7 +553,8 @@ list_kernels(void)
 	{
 		const char *why;
 		const TnpKernels *kernels = known_kernels(known, &why);
-		json_t	   *line = json_pack("{s:s, s:s, s:b}", "name", known->name, "architecture", known->architecture, "runs", kernels != NULL);
+		json_t *line = json_pack("{s:s, s:s, s:b}", "name", known->name, "architecture",
+								 known->architecture, "runs", kernels != NULL);
 
 		if (kernels != NULL)
 			json_object_set_new(line, "bits", json_integer((json_int_t) (8 * kernels->number)));
