@@ -139,7 +139,7 @@ bench-contexts:
 #: make train             train a model: MODEL=gp1d MINUTES=25 [OUT=file] [WORKERS=n] [DEVICE=cuda]
 #:                        [COMPILE=1]; see train/README.md
 #: make evaluate          measure a model through SQL: MODEL=tabular DATA=<folder of CSV files>
-#:                        [OUT=file.json]
+#:                        [OUT=file.json]; or on a paper's tasks: MODEL=file PROTOCOL=tnpd
 train evaluate: export MODEL := $(MODEL)
 train evaluate: export MINUTES := $(MINUTES)
 train evaluate: export OUT := $(OUT)
@@ -148,5 +148,6 @@ train evaluate: export WORKERS := $(WORKERS)
 train evaluate: export DEVICE := $(DEVICE)
 train evaluate: export COMPILE := $(COMPILE)
 train evaluate: export OPTIONS := $(OPTIONS)
+train evaluate: export PROTOCOL := $(PROTOCOL)
 train evaluate:
 	$(JOBS)@train/run $@

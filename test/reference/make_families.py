@@ -26,6 +26,8 @@ PRE = {"kind": "layer", "placement": "pre", "eps": 1e-6, "final": True}
 RMS = {"kind": "rms", "placement": "pre", "eps": 1e-6, "final": True}
 JOINT = {"kind": "joint-gaussian", "hidden": [20], "rank": 6, "layers": 2, "projector": [18]}
 BARS = {"kind": "bars", "hidden": [32], "buckets": 12, "tails": "half-normal"}
+CLASS = {"target": {"scaling": "classes"}, "embedder": additive(MLP, {"kind": "classes"}),
+         "head": {"kind": "classes", "hidden": [20], "classes": 4}}
 LATENT = {"architecture": "latent", "latents": 5, "attention": {"bias": "output"}, "chain": K1,
           "embedder": FLAG}
 BUFFERED = {"architecture": "buffered", "attention": {"bias": "all"}, "chain": K3, "norm": PRE,
@@ -76,12 +78,15 @@ FAMILIES = {
     "latent_buffer": {**LATENT, "chain": K3},
     "latent_strict": {**LATENT, "chain": STRICT, "embedder": additive(MLP, MLP, True, 2),
                       "norm": LAYER_POST, "attention": {"bias": "all"}},
+    "latent_classes": {**LATENT, **CLASS, "chain": K3},
     "buffered": BUFFERED,
+    "buffered_classes": {**BUFFERED, **CLASS},
     "scan": SCAN,
     "scan_causal": {**SCAN, **CAUSAL},
     "scan_prefix_causal": {**SCAN, **PREFIX_CAUSAL, "norm": LAYER_POST},
     "scan_time": {**SCAN, "inputs": {"features": 3, "scaling": "none"},
                   "attention": {**SCAN["attention"], **TIME}},
+    "scan_classes": {**SCAN, **CLASS},
     "scan_parts": {**SCAN, **several(2), "chain": K3,
                    "embedder": {**PARTS, "norm": False, "x": {"kind": "linear", "width": 5},
                                 "y": {"kind": "mlp", "hidden": [6], "width": 7}}},
@@ -257,7 +262,8 @@ class FamilyWeights(Weights):
                 self.block(f"head.block.{k}", config, d, config["feedforward"])
             self.mlp("head.projector", [d, *head["projector"], head["rank"] * targets])
             return
-        each = {"gaussian": 2, "mixture": 3 * head.get("components", 0), "bars": head.get("buckets")}
+        each = {"gaussian": 2, "mixture": 3 * head.get("components", 0),
+                "bars": head.get("buckets"), "classes": head.get("classes")}
         inputs = d + (config["inputs"]["features"] if config["architecture"] == "mean" else 0)
         self.mlp("head", [inputs, *head["hidden"], targets * each[head["kind"]]])
         if head["kind"] == "bars":

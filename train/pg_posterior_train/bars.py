@@ -43,6 +43,30 @@ class Bars:
             density = torch.where(at, tail, density)
         return density
 
+    def cdf(self, y):
+        """P(Y <= y) for y [...]."""
+        place, mass = self.bucket(y), self.log_mass.exp()
+        before = (mass.cumsum(-1) - mass).gather(-1, place[..., None])[..., 0]
+        share = ((y - self.borders[place]) / self.width[place]).clamp(0, 1)
+        if self.half_normal:
+            last = len(self.width) - 1
+            low = 2 * normal_cdf((y - self.borders[1]) / (self.width[0] / TAIL))
+            high = 2 * normal_cdf((y - self.borders[-2]) / (self.width[-1] / TAIL)) - 1
+            share = torch.where(place == 0, low, torch.where(place == last, high, share))
+        return before + mass.gather(-1, place[..., None])[..., 0] * share
+
+    def quantile(self, p, steps=80):
+        """Quantile by bisection; p a number in (0, 1)."""
+        shape = self.log_mass.shape[:-1]
+        span = self.borders[-1] - self.borders[0]
+        reach = 20 * span if self.half_normal else 0
+        low, high = (self.borders[0] - reach).expand(shape), (self.borders[-1] + reach).expand(shape)
+        for _ in range(steps):
+            middle = (low + high) / 2
+            below = self.cdf(middle) < p
+            low, high = torch.where(below, middle, low), torch.where(below, high, middle)
+        return (low + high) / 2
+
     def moments(self):
         """Mean and standard deviation."""
         mass, a, b = self.log_mass.exp(), self.borders[:-1], self.borders[1:]
@@ -56,6 +80,10 @@ class Bars:
                 second[edge] = variance + first[edge] ** 2
         mean = (mass * first).sum(-1)
         return mean, ((mass * second).sum(-1) - mean.square()).clamp_min(0).sqrt()
+
+
+def normal_cdf(z):
+    return 0.5 * torch.erfc(-z / 1.4142135623730951)
 
 
 def normal_log(z):

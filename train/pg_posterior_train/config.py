@@ -70,6 +70,8 @@ def training_rules(c, t):
     yield not causal and prefix is None, "training.prefix: missing"
     short = c["context"] == "full" and minimum < least
     yield short, "training.prefix.minimum must be at least min_rows where context is full"
+    split, is_class = t.get("questions") == "split", c["head"]["kind"] == "classes"
+    yield split and is_class, 'training.questions "split" is not for classifiers'
     for s in t["shapes"]:
         few = s["rows"] < max(minimum, least)
         yield few, "training.shapes: rows must be at least min_rows and training.prefix.minimum"

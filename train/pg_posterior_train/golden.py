@@ -10,8 +10,9 @@ import random
 import torch
 
 from .classes import classify, is_classifier, known_classes
-from .config import check_tasks
+from .config import ConfigError, check_tasks
 from .export import load_model
+from .network import target_count
 from .predict import predict
 from .prior import PRIORS
 from .questions import block_size
@@ -50,6 +51,12 @@ def one_case(model, tasks, prefix, suffix):
     answer = predict(model, tasks, rows, prefix=prefix)
     mean, sd = answer.moments()
     mixture = answer.mixture
+    if hasattr(mixture, "log_mass"):
+        mass, borders = mixture.log_mass.exp()[0].tolist(), mixture.borders.tolist()
+        standardised = {"mass": mass, "borders": borders}
+    else:
+        parts = {"weight": mixture.log_weight.exp(), "mean": mixture.mean, "sd": mixture.sd}
+        standardised = {name: value[0].tolist() for name, value in parts.items()}
     return listed({
         "prefix_rows": prefix,
         "suffix_rows": suffix,
@@ -63,11 +70,7 @@ def one_case(model, tasks, prefix, suffix):
         "log_density": answer.log_prob(tasks.y[:, rows:])[0].tolist(),
         "quantile_10": answer.quantile(0.1)[0].tolist(),
         "quantile_90": answer.quantile(0.9)[0].tolist(),
-        "standardised": {
-            "weight": mixture.log_weight.exp()[0].tolist(),
-            "mean": mixture.mean[0].tolist(),
-            "sd": mixture.sd[0].tolist(),
-        },
+        "standardised": standardised,
     })
 
 
@@ -83,6 +86,8 @@ def case_sizes(config):
 def golden(path, prior, out, seed=7):
     """Write golden answers of the model file `path` on tasks of `prior`."""
     model = load_model(path, torch.float64)
+    if target_count(model.config) > 1 or model.config["head"]["kind"] == "joint-gaussian":
+        raise ConfigError("golden answers are for models of one target that answer each query alone")
     sizes = case_sizes(model.config)
     options = dict(prior)
     sample = PRIORS[options.pop("name")]

@@ -8,7 +8,9 @@ import unittest
 import numpy as np
 import torch
 
-from pg_posterior_train.config import check_model
+from pg_posterior_train.classes import class_chain, classify, is_classifier, prepare_classes
+from pg_posterior_train.config import ConfigError, check_config, check_model
+from pg_posterior_train.bars import Bars
 from pg_posterior_train.export import load_model
 from pg_posterior_train.heads import Joint
 from pg_posterior_train.model import make_model
@@ -39,6 +41,10 @@ def sample(generator, tasks, rows, shared=None, model=None):
     noise = 0.3 * torch.randn(tasks, rows, count, generator=generator)
     y = torch.sin(2 * x[..., :1] + torch.arange(count)) + 0.3 * x[..., -1:] + noise
     categorical = torch.zeros(tasks, features, dtype=torch.bool)
+    if is_classifier(model):
+        room = model["head"]["classes"]
+        y = (y * 1.5 + room / 2).floor().clamp(0, room - 1)
+        y[:, :room, 0] = torch.arange(float(room))    # every class is known from the first rows on
     return Tasks(x, y[..., 0] if count == 1 else y, categorical)
 
 
@@ -114,7 +120,10 @@ class Families(unittest.TestCase):
         least = max(model["min_rows"], 0 if model["architecture"] == "mean" else 1)
         for prefix in [0] if model["context"] == "causal" else [max(least, 3), ROWS]:
             asked = choose(model, ROWS, total, prefix)
-            inputs = prepare(short, asked.statistics, model)
+            if is_classifier(model):
+                inputs, _, _ = prepare_classes(short, total, asked.statistics, model)
+            else:
+                inputs = prepare(short, asked.statistics, model)
             with torch.no_grad():
                 outputs = ask(network, inputs, asked)
             for m in range(0, len(asked.visible), 3):
@@ -124,6 +133,40 @@ class Families(unittest.TestCase):
                                        tasks.x[0, query : query + 1].numpy())
                 wanted = reference.head_outputs(oracle, states)
                 self.near(outputs[0, m], wanted, f"query {query} given {seen}, prefix {prefix}")
+
+    def classes(self, network, there, tasks, given):
+        """Probabilities, and those of the true classes along a chain."""
+        log_p, _, true, _ = classify(network, tasks, given)
+        x, y = tasks.x[0, given:].numpy(), tasks.y[0, given:].numpy()
+        self.near(log_p[0].exp(), [d.params for d in there.predict(x)], "probabilities")
+        log_p, _, true, _ = class_chain(network, tasks, given)
+        density = log_p.gather(2, true[..., None])[0, :, 0]
+        self.near(density, there.conditionals(x, y), "chain of classes")
+
+    def test_split_questions_are_not_for_classifiers(self):
+        config = configuration(make_family("scan_classes")[0])
+        check_config(config)
+        config["training"]["questions"] = "split"
+        with self.assertRaisesRegex(ConfigError, "training.questions"):
+            check_config(config)
+
+    def test_bars(self):
+        """The distribution function is the integral of the density, the quantile its inverse."""
+        config, tensors = make_family("decoupled")
+        outputs = torch.randn(3, 12, generator=torch.Generator().manual_seed(1)).double()
+        borders = torch.tensor(tensors["head.borders"]).double()
+        for tails in ("bounded", "half-normal"):
+            bars = Bars(outputs, {**config["head"], "tails": tails}, borders)
+            y = torch.linspace(-8, 8, 16001).double()
+            many = outputs[:, None].expand(-1, len(y), -1)
+            wide = Bars(many, {**config["head"], "tails": tails}, borders)
+            density = wide.log_prob(y.expand(3, -1)).exp()
+            mass = wide.cdf(y.expand(3, -1))
+            found = torch.cumulative_trapezoid(density, y, dim=1) + mass[:, :1]
+            # The density jumps at the borders, half a step of the grid wrong.
+            self.assertLess(float((found - mass[:, 1:]).abs().max()), 2e-3, tails)
+            for p in (0.001, 0.3, 0.999):
+                self.near(bars.cdf(bars.quantile(p)), [p] * 3, f"{tails}, quantile {p}")
 
     def test_training_agrees_with_the_oracle(self):
         for name in FAMILIES:
@@ -140,6 +183,9 @@ class Families(unittest.TestCase):
                 given = 7
                 whole = 0 if config["context"] == "causal" else given
                 there = self.encoding(oracle, tasks, given, whole, max(whole, config["min_rows"]))
+                if is_classifier(config):
+                    self.classes(network, there, tasks, given)
+                    continue
                 answer = predict(network, tasks, given)
                 density = answer.log_prob(tasks.y[:, given:])
                 mean, sd = answer.moments()
