@@ -71,7 +71,8 @@ def main():
                 tap.skip(name, error["message"])
                 continue
             check_parity(tap, tool, Model.open(path), name)
-            check_process(tap, tool, name)
+            if name in ALLOWED:
+                check_process(tap, tool, name)
     tap.done()
 
 

@@ -70,7 +70,7 @@ class JointHead(nn.Module):
         w = self.projector(u).unflatten(-1, (self.targets, self.rank)).flatten(1, 2)
         factor = (w @ w.transpose(1, 2)).tril()
         if self.jitter:
-            factor = factor + self.jitter * torch.eye(factor.shape[1], dtype=factor.dtype)
+            factor = factor + self.jitter * torch.eye(factor.shape[1]).to(factor)
         return self.mean(h).flatten(1), factor
 
 

@@ -95,6 +95,33 @@ class Protocols(unittest.TestCase):
         self.assertTrue(bool(((got >= both.amin(0) - 1e-9) & (got <= both.amax(0) + 1e-9)).all()))
         self.assertTrue(torch.allclose(got, both.logsumexp(0) - math.log(2), atol=0.2 * float((both[0] - both[1]).abs().max()) + 1e-9))
 
+    def test_sobol_inputs(self):
+        """64 points, one in each 64th of the range, in random order."""
+        drawn = curves.draw(torch.Generator().manual_seed(3), 5, 64, inputs={"sobol": [-2.0, 2.0]})
+        x = drawn.tasks.x[..., 0]
+        cell = ((x + 2) * 16).floor()
+        self.assertTrue(torch.equal(cell.sort(1).values, torch.arange(64.0).expand(5, -1)))
+        self.assertFalse(torch.equal(cell[0], cell[1]))
+
+    def test_weights_and_variances(self):
+        options = {"kernels": ["rbf", "matern12"], "weights": [3, 1], "noise": 0.0}
+        drawn = curves.draw(torch.Generator().manual_seed(4), 4000, 1, variance=4.0, **options)
+        self.assertAlmostEqual(float((drawn.kernel == 0).double().mean()), 0.75, delta=0.03)
+        self.assertAlmostEqual(float(drawn.tasks.y.std()), 2.0, delta=0.08)
+
+    def test_latent_functions(self):
+        """Noise on the observations alone; what the exact process says of the function is calibrated."""
+        generator = torch.Generator().manual_seed(5)
+        drawn = curves.draw(generator, 400, 40, noise=0.3, latent=True, given=10)
+        x, y = drawn.tasks.x[..., 0], drawn.tasks.y
+        self.assertTrue(torch.equal(x[:, :10], x[:, 10:20]))
+        self.assertAlmostEqual(float((y[:, :10] - y[:, 10:20]).std()), 0.3, delta=0.02)
+        density, joint = curves.exact(drawn, 10)
+        self.assertIsNone(joint)
+        drawn.tasks.y[:, 10:] += 0.2
+        worse, _ = curves.exact(drawn, 10)
+        self.assertGreater(float(density.mean()), float(worse.mean()))
+
     def test_every_configured_protocol_runs(self):
         model = random_model("gp1d").float()
         found = 0

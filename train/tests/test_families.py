@@ -150,6 +150,22 @@ class Families(unittest.TestCase):
         with self.assertRaisesRegex(ConfigError, "training.questions"):
             check_config(config)
 
+    def test_kernel_bias_knows_differences_only(self):
+        """Positions shifted by a million give the same answers, to rounding of the positions."""
+        for name in ("scan", "scan_causal", "scan_time", "scan_prefix_causal"):
+            with self.subTest(name):
+                config, tensors = make_family(name)
+                network = make_model(config)
+                network.load_state_dict({k: torch.tensor(v) for k, v in tensors.items()})
+                network, tasks = network.double().eval(), fixed_tasks(config, 14)
+                moved = Tasks(tasks.x + 1e6, tasks.y, tasks.categorical)
+                here, there = (predict(network, t, 8).moments() for t in (tasks, moved))
+                for a, b in zip(here, there):
+                    self.assertLess(float((a - b).abs().max()), 1e-7)
+                scaled = Tasks(tasks.x * 1.1, tasks.y, tasks.categorical)
+                other = predict(network, scaled, 8).moments()[0]
+                self.assertGreater(float((other - here[0]).abs().max()), 1e-4)
+
     def test_bars(self):
         """The distribution function is the integral of the density, the quantile its inverse."""
         config, tensors = make_family("decoupled")
