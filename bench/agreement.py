@@ -119,7 +119,7 @@ class Context:
 
 
 class Referee:
-    """What the reference says to each operation, once for all who are asked the same."""
+    """Answers of the reference to each operation, computed once for all sides."""
 
     def __init__(self, path, steps, n, period):
         total = 2 * n + 2 * STEPS

@@ -85,7 +85,7 @@ class Limit:
 
 
 class Found:
-    """The milliseconds of one operation, by all who were asked."""
+    """The milliseconds of one operation, of every side."""
 
     def __init__(self, work, config, limits, threads):
         self.operation, self.n, self.size, self.name = work

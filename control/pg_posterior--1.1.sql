@@ -217,7 +217,7 @@ ALTER TABLE posterior.model_file ALTER COLUMN file SET STORAGE EXTERNAL;
 COMMENT ON TABLE posterior.model_file
 	IS 'model files; use posterior.load_model, posterior.drop_model and the view posterior.models';
 SELECT pg_catalog.pg_extension_config_dump('posterior.model_file', 'WHERE NOT bundled');
--- a prediction reads the model with the rights of whoever asks
+-- a prediction reads the model with the rights of its user
 GRANT SELECT ON posterior.model_file TO PUBLIC;
 GRANT USAGE ON SCHEMA posterior TO PUBLIC;
 

@@ -155,7 +155,7 @@ add_values(float, float values[NV][4], const float even[4], const float odd[4], 
 
 /*
  * One block of 32 keys from slot `from`, a multiple of 32. keys and values are the head's.
- * visible(tile, row of the tile, slot) says who sees what; it is asked only when `masked`.
+ * visible(tile, row of the tile, slot): whether the row sees the slot; called only when `masked`.
  */
 template <class T, int NV, int MT, class Visible> DEVICE void
 attend_block(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles][4],

@@ -1,4 +1,4 @@
--- named contexts: what is refused, and who may do what
+-- named contexts: what is refused, and with which rights
 CREATE TABLE t (k int PRIMARY KEY, x float8, label text, y float8, doc jsonb);
 INSERT INTO t SELECT i, i, 'a', i FROM generate_series(1, 20) i;
 SELECT posterior.predict('nothing', t) FROM t;

@@ -247,8 +247,7 @@ DROP FUNCTION agrees, ask, grow;
 DROP VIEW alone;
 DROP TABLE rentals, asked, counts, stream, next, value, ahead, little;
 SELECT posterior.drop_model('pair'), posterior.drop_model('chain'), posterior.drop_model('rows');
--- equal intervals are the same number, however they are written: the order of rows that are alike
--- is nobody's
+-- equal intervals are one number, however they are written: equal rows have no order
 CREATE TABLE spans AS SELECT i AS id, CASE WHEN i % 3 = 0 THEN '1 day 23:59:59.000002'
 	ELSE '47:59:59.000002' END::interval AS d, (i % 2)::float8 AS y FROM generate_series(1, 25) i;
 CREATE TABLE turned AS SELECT * FROM spans ORDER BY id DESC;

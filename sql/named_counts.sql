@@ -1,5 +1,5 @@
--- what is known of a context tells how many rows of a table meet a condition: it is for those who
--- could have counted them
+-- the counters of a context tell how many rows of a table meet a condition: they are for roles that
+-- could have counted these rows
 SELECT posterior.load_model('echo', current_setting('test.models') || '/transparent.safetensors');
 CREATE ROLE posterior_owner;
 CREATE ROLE posterior_whole;
@@ -43,7 +43,7 @@ SET ROLE posterior_stranger;
 SELECT * FROM shown();
 RESET ROLE;
 
--- the definitions themselves are read by predictions, for users who have no right on them
+-- the definitions themselves are read by predictions, for users without a right on them
 SET ROLE posterior_columns;
 SELECT count(*) FROM posterior.context_definition;
 SELECT posterior.kind(posterior.predict('open', q)) FROM (SELECT 1 AS id) q;
@@ -83,8 +83,8 @@ SELECT * FROM shown();
 SET ROLE posterior_owner;
 GRANT USAGE ON SCHEMA vault TO posterior_whole;
 
--- row-level security: who does not see all rows does not hear how many there are; who owns a
--- context that reads them neither
+-- row-level security: a role that does not see all rows does not learn how many there are, nor does
+-- the owner of a context that reads them
 SET ROLE posterior_whole;
 SELECT posterior.create_context('mine', 'vault.t', 'y', '{id}', 'id');
 SET ROLE posterior_owner;
@@ -97,18 +97,18 @@ SELECT posterior.drop_context('mine');
 SET ROLE posterior_owner;
 ALTER TABLE vault.t DISABLE ROW LEVEL SECURITY;
 
--- who drops a context of an own table reads which others need its triggers
+-- dropping a context of an own table reads which others need its triggers
 SELECT posterior.drop_context('aimed'), posterior.drop_context('featured');
 SELECT posterior.alter_context('ordered', maintain => 'read');
 
--- a column that is gone: how many rows met a condition on it is still not for those who could not
+-- a column that is gone: how many rows met a condition on it stays hidden from roles that could not
 -- read it
 ALTER TABLE vault.t DROP COLUMN secret;
 SET ROLE posterior_columns;
 SELECT * FROM shown();
 RESET ROLE;
 
--- who owns the database may dump the definitions, and so may who reads all data
+-- the owner of the database may dump the definitions, and so may roles that read all data
 SELECT rolname FROM pg_roles, pg_class c, aclexplode(relacl) a
 	WHERE c.oid = 'posterior.context_definition'::regclass AND a.grantee = pg_roles.oid
 	AND privilege_type = 'SELECT' AND a.grantee <> relowner;

@@ -145,7 +145,7 @@ SELECT s AS statement, try('SELECT posterior.' || s) AS answer FROM (VALUES
 	($$refresh_context('nothing')$$),
 	($$warm_context('nothing')$$)) v (s);
 
--- filters: a condition on the row, made of nothing that somebody could have defined
+-- filters: a condition on the row, made of nothing that a user could have defined
 CREATE FUNCTION mine(int) RETURNS boolean IMMUTABLE LANGUAGE sql AS 'SELECT true';
 CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = int4eq);
 CREATE DOMAIN positive AS int CHECK (mine(VALUE));
@@ -158,8 +158,8 @@ SELECT f AS filter, try(format('SELECT posterior.create_context(''new'', ''rides
 		('at > ''2024-01-01''::date'), ('pg_sleep(1) IS NULL'),
 	('mine(id)'), ('id === 3'), ('id::positive > 3'), ('ctid = ''(0,1)'''), ('rides IS NOT NULL'),
 		('id = $1'), ('current_user = ''x'''), ('false') ) v (f);
--- nor has it values whose type's input somebody could have defined, wherever in the type and in the
--- condition that is; columns are what they are
+-- nor has it values of types with user-defined input functions, wherever in the type and in the
+-- condition; columns are what they are
 CREATE FUNCTION spy(int) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$
 	BEGIN RAISE WARNING 'called'; RETURN true; END $$;
 CREATE DOMAIN spied AS int CHECK (spy(VALUE));
@@ -202,8 +202,8 @@ SELECT f AS filter, try(format('SELECT posterior.create_context(''new'', ''parts
 		('(id, word, y) > (1, ''a'', 2)'),
 	('CASE id WHEN 1 THEN true WHEN 2.5 THEN false END'), ('CASE id WHEN 1 THEN true END'),
 		('CASE note WHEN ''a'' THEN true END'), ('CASE WHEN sky = ''sun'' THEN true END')) v (f);
--- nor what the server calls immutable although it asks the session's settings, or what somebody can
--- change
+-- nor functions that the server calls immutable although they read settings of the session, or
+-- objects that a user can change
 ALTER TABLE parts ADD COLUMN bytes bytea, ADD COLUMN at timestamptz;
 CREATE TEXT SEARCH CONFIGURATION searched (COPY = simple);
 SELECT f AS filter, try(format('SELECT posterior.create_context(''new'', ''parts'', ''y'', ''{id}'',

@@ -113,8 +113,8 @@ SELECT posterior.warm_context('turns'), filter FROM posterior.contexts WHERE nam
 ROLLBACK;
 ALTER TABLE turns ALTER "K k" TYPE int USING "K k"::int;
 SELECT posterior.warm_context('turns'), filter FROM posterior.contexts WHERE name = 'turns';
--- a type with operators of its owner's: the checks of create_context hold, and nothing of his is
--- called
+-- a type with operators of its owner's: the checks of create_context hold, and none of these
+-- operators is called
 CREATE TYPE mine AS (i int);
 CREATE FUNCTION spy(mine, int) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$
 	BEGIN RAISE EXCEPTION 'called'; END $$;

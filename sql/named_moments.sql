@@ -1,7 +1,7 @@
 -- call sites of named contexts that see different rows at moments whose snapshots look the same,
 -- and what is left of questions that fail
 SET posterior.model = 'tabular_small';
--- an encoding that cannot be continued leaves nobody waiting for it
+-- an encoding that cannot be continued leaves no session waiting for it
 CREATE TABLE t (id int PRIMARY KEY, x float8, y float8);
 INSERT INTO t SELECT i, i / 10.0, sin(i) FROM generate_series(1, 12) i;
 SELECT posterior.create_context('t', 't', 'y', features => '{x}', order_by => 'id', model => 'toy');

@@ -1,4 +1,4 @@
--- whoever predicts by name could have read the rows; whoever changes a context owns it
+-- predictions by name need the right to read the rows; changes of a context need its ownership
 -- What a statement gives, or its error.
 CREATE FUNCTION try(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -78,7 +78,7 @@ SELECT i, posterior.predict('filtered', q) IS NOT NULL AS answered,
 	FROM (SELECT i, 0 AS id FROM generate_series(1, 2) i) q;
 RESET ROLE;
 \set SHOW_CONTEXT errors
--- a function of the owner lends his right
+-- a SECURITY DEFINER function gives its owner's right
 SET ROLE posterior_owner;
 CREATE FUNCTION rooms.lent(id int) RETURNS posterior.distribution LANGUAGE sql
 	STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -86,14 +86,14 @@ CREATE FUNCTION rooms.lent(id int) RETURNS posterior.distribution LANGUAGE sql
 SET ROLE posterior_reader;
 SELECT round(posterior.mean(rooms.lent(0))) AS bits, tell('filtered');
 
--- changing: the owner, his members, superusers
+-- changing: the owner, members of the owner's role, superusers
 SELECT try('SELECT posterior.alter_context(''t'', order_by => ''id DESC'')'),
 	try('SELECT posterior.drop_context(''t'')'), try('SELECT posterior.refresh_context(''t'')');
 SELECT try('INSERT INTO posterior.context_definition SELECT * FROM posterior.context_definition'),
 	try('UPDATE posterior.context_definition SET owner = current_user::regrole'), try('DELETE
 	FROM posterior.context_definition'), try('TRUNCATE posterior.context_definition');
 SELECT try('SELECT posterior.stat_reset()');
--- a context on somebody's table needs no right but reading, and makes no triggers there
+-- a context on another owner's table needs no right but reading, and makes no triggers there
 SELECT posterior.create_context('mine', 'rooms.t', 'y', '{id}', 'id DESC');
 SELECT name, owner, maintain FROM posterior.contexts ORDER BY name;
 SELECT try('SELECT posterior.alter_context(''mine'', maintain => ''trigger'')');
@@ -110,7 +110,7 @@ RESET ROLE;
 SELECT posterior.alter_context('t', order_by => 'id');
 SELECT owner FROM posterior.contexts WHERE name = 't';
 
--- who writes the table needs no right on contexts
+-- writing the table needs no right on contexts
 REVOKE USAGE ON SCHEMA posterior FROM PUBLIC;
 GRANT USAGE ON SCHEMA rooms TO posterior_stranger;
 GRANT INSERT, DELETE, SELECT ON rooms.t TO posterior_stranger;

@@ -1,4 +1,4 @@
--- whoever predicts could have read the rows; whoever loads has been allowed to
+-- predictions need the right to read the rows, loading a model a right of its own
 CREATE ROLE posterior_reader;
 CREATE TABLE t AS SELECT i, i % 2 AS owner, i / 10.0 AS x, sin(i) AS y
 	FROM generate_series(1, 20) i;

@@ -75,7 +75,7 @@ SELECT 'categorical("a: 1)'::posterior.distribution;
 SELECT posterior.normal('NaN', 1);
 SELECT posterior.normal(0, 'Infinity');
 SELECT posterior.mixture('{0.5,0.5}', '{1}', '{1,2}');
--- too many of each: the same range, whoever notices
+-- too many of each: the same error, wherever it is noticed
 SELECT posterior.mixture(v, v, v) FROM (SELECT array_fill(1.0::float8, ARRAY[1025]) AS v) s;
 SELECT ('mixture(' || rtrim(repeat('1*normal(0, 1) + ', 1025), '+ ')
 		|| ')')::posterior.distribution;

@@ -84,7 +84,7 @@ SELECT posterior.create_context('kind of shop', 'shop', 'kind', '{x,y}', order_b
 SELECT posterior.watch('kind of shop', into_table => 'public.kinds');
 INSERT INTO shop (id, x, y, kind) VALUES (105, 1, 11, true);
 SELECT value, label, surprise < 0.2 AS odd, posterior.kind(prediction) FROM kinds;
--- who inserts needs the right to
+-- inserting needs the right to
 CREATE ROLE regress_verb_clerk;
 GRANT INSERT, SELECT ON shop TO regress_verb_clerk;
 SET ROLE regress_verb_clerk;

@@ -1,6 +1,7 @@
 -- ---- what types, operators and aggregates are made of -------------------------------------------
--- Nobody calls these functions by name: out of the schema that \df posterior.* lists. What refers
--- to them does so by number. The trigger functions note_… stay: dumps of tables name them.
+-- Functions that no user calls by name: out of the schema that \df posterior.* lists. Operators,
+-- types and aggregates refer to them by OID. The trigger functions note_… stay: dumps of tables
+-- name them.
 DO $$
 DECLARE
 	part regprocedure;

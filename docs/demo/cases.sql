@@ -1,10 +1,10 @@
 -- cases.sql: random load cases of the feeder, solved exactly.
 --
 -- The logarithm of a load's ratio to its nominal value is common + branch + own, three independent
--- normal variables: the weather moves everybody, a branch has its own habits, and a customer is a
--- customer. The reactive load follows the active one with a little noise of its own. Because this
--- is a Gaussian model, what the known loads say about unknown ones is known exactly, and the solver
--- can answer questions about a case whose meters are partly silent by Monte Carlo.
+-- normal variables: of the weather, of the branch, and of the customer. The reactive load follows
+-- the active one with a little noise of its own. Because this is a Gaussian model, what the known
+-- loads say about unknown ones is known exactly, and the solver can compute distributions for a
+-- case whose meters are partly silent by Monte Carlo.
 --
 -- Needs feeder.sql and the psql variable seed.
 --

@@ -2,8 +2,8 @@
 --
 -- Asked for the ten buses that the nominal flow brings below 0.925 p.u. The context is 60 cases
 -- with these buses (600 rows, about the longest context that tabular_small was trained on): a
--- case's rows differ in the bus alone, and what moves them together, the loads that nobody
--- reported, is to be learnt from them. The truth is the solver's Monte Carlo (feeder.truth), 200
+-- case's rows differ in the bus alone, and what moves them together, the unreported
+-- loads, is to be learnt from them. The truth is the solver's Monte Carlo (feeder.truth), 200
 -- draws per case like the model's.
 --
 -- SPDX-License-Identifier: PostgreSQL

@@ -5,7 +5,7 @@
  *
  *   parity_test [MODEL]
  *
- * On a GPU, shapes of launches that nobody would choose for so few rows must be looked at as well:
+ * On a GPU, shapes of launches that are never chosen for so few rows are tested as well:
  * CUDA_TEST_SHAPE="ROWS TEAM SPLIT IN_MEMORY" chooses them (host.h), and CUDA_TEST_PRECISION=fp16
  * the kernels of 16 bits, whose answers to weights at random are only near.
  *
