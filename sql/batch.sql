@@ -175,10 +175,7 @@ REVOKE ALL ON SCHEMA posterior FROM batch_stranger;
 DROP ROLE batch_stranger;
 
 -- parallel plans
-SET max_parallel_workers_per_gather = 2;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
-SET min_parallel_table_scan_size = 0;
+\i sql/include/parallel.sql
 SELECT * FROM agree($$SELECT count(posterior.predict((SELECT ctx FROM c WHERE g = 0), x, z))
 		FROM q$$);
 SELECT * FROM agree($$SELECT i,

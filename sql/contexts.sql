@@ -79,10 +79,7 @@ RESET work_mem;
 SELECT g, b, posterior.rows(posterior.context(y, x)) FROM t GROUP BY GROUPING SETS ((g), (b), ())
 	ORDER BY g, b;
 -- parallel workers on an aggregate with groups
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
-SET min_parallel_table_scan_size = 0;
-SET max_parallel_workers_per_gather = 2;
+\i sql/include/parallel.sql
 CREATE TABLE p AS SELECT i, i % 4 AS g, sin(i) AS y, CASE WHEN i % 5 > 0 THEN i * 0.1 END AS x,
 	'l' || i % 7 AS k FROM generate_series(1, 4000) i;
 ALTER TABLE p SET (parallel_workers = 2);

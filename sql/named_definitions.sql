@@ -1,18 +1,5 @@
 -- create_context, alter_context, drop_context, refresh_context: what they store, and every refusal
--- What a statement gives, or its error.
-CREATE FUNCTION try(statement text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	detail text;
-	hint text;
-BEGIN
-	EXECUTE statement;
-	RAISE EXCEPTION SQLSTATE 'GOOD0';
-EXCEPTION WHEN SQLSTATE 'GOOD0' THEN
-	RETURN 'good, and rolled back';
-WHEN OTHERS THEN
-	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-	RETURN concat_ws(' | ', SQLSTATE, SQLERRM, nullif(detail, ''), nullif(hint, ''));
-END $$;
+\i sql/include/try.sql
 SELECT posterior.load_model('rows', current_setting('test.models') || '/rows_tokens.safetensors');
 CREATE TYPE sky AS ENUM ('sun', 'rain');
 CREATE TABLE rides (id int PRIMARY KEY, at timestamptz, sky sky, "odd ""name" float8, note json,

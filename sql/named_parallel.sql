@@ -1,12 +1,6 @@
 -- named contexts in parallel queries, also of a transaction that has written the table, whose
 -- workers do not hold its locks
-SELECT posterior.load_model('chain', current_setting('test.models')
-		|| '/packed_causal.safetensors');
-CREATE TABLE t (k int PRIMARY KEY, x float8, z int NOT NULL DEFAULT 1, y float8);
-CREATE TABLE other (i int);
-INSERT INTO t (k, x, y) SELECT i, i / 10.0, i FROM generate_series(1, 10) i;
-SELECT posterior.create_context('c', 't', 'y', features => '{x,z}', order_by => 'k',
-		model => 'chain');
+\i sql/include/chain.sql
 CREATE TABLE asked (x float8, z int) WITH (parallel_workers = 2);
 INSERT INTO asked SELECT i / 100.0, i % 7 FROM generate_series(1, 400) i;
 ANALYZE asked, t;
@@ -32,10 +26,7 @@ CREATE VIEW inside AS
 	SELECT bool_and(posterior.predict('c', q) OPERATOR(posterior.=) scratch()) AS same
 	FROM (SELECT 0.5::float8 AS x, 2 AS z FROM generate_series(1, 2)) q;
 SET posterior.model = 'chain';
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
-SET min_parallel_table_scan_size = 0;
-SET max_parallel_workers_per_gather = 2;
+\i sql/include/parallel.sql
 -- the plans: the leader alone asks, or the workers do
 EXPLAIN (VERBOSE, COSTS OFF) SELECT posterior.predict('c', a) FROM asked a WHERE a.z < 2;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT by_worker(x, z) FROM asked a WHERE a.z < 2;

@@ -1,18 +1,5 @@
 -- relations of every kind can be read; triggers only where they tell everything
--- What a statement gives, or its error.
-CREATE FUNCTION try(statement text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	detail text;
-	hint text;
-BEGIN
-	EXECUTE statement;
-	RAISE EXCEPTION SQLSTATE 'GOOD0';
-EXCEPTION WHEN SQLSTATE 'GOOD0' THEN
-	RETURN 'good, and rolled back';
-WHEN OTHERS THEN
-	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-	RETURN concat_ws(' | ', SQLSTATE, SQLERRM, nullif(detail, ''), nullif(hint, ''));
-END $$;
+\i sql/include/try.sql
 SELECT posterior.load_model('echo', current_setting('test.models') || '/transparent.safetensors');
 -- the ids of the rows that an answer has read
 CREATE FUNCTION ids(named text) RETURNS text STABLE LANGUAGE sql AS

@@ -1,12 +1,6 @@
 -- what is asked in the middle of a statement that writes the table: rows are there that no trigger
 -- has told of yet
-SELECT posterior.load_model('chain', current_setting('test.models')
-		|| '/packed_causal.safetensors');
-CREATE TABLE t (k int PRIMARY KEY, x float8, z int NOT NULL DEFAULT 1, y float8);
-CREATE TABLE other (i int);
-INSERT INTO t (k, x, y) SELECT i, i / 10.0, i FROM generate_series(1, 10) i;
-SELECT posterior.create_context('c', 't', 'y', features => '{x,z}', order_by => 'k',
-		model => 'chain');
+\i sql/include/chain.sql
 CREATE FUNCTION scratch() RETURNS posterior.distribution STABLE
 	LANGUAGE plpgsql SET posterior.model = 'chain' SET posterior.cache = off AS $$
 BEGIN

@@ -5,10 +5,7 @@ CREATE TABLE p AS SELECT i, sin(i * 0.1) AS y, i * 0.1 AS x, 'g' || i % 5 AS g
 ALTER TABLE p SET (parallel_workers = 2);
 ANALYZE p;
 SELECT posterior.context(y, x, g)::text AS serial FROM p \gset
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
-SET min_parallel_table_scan_size = 0;
-SET max_parallel_workers_per_gather = 2;
+\i sql/include/parallel.sql
 EXPLAIN (COSTS OFF) SELECT posterior.context(y, x, g) FROM p;
 SELECT posterior.context(y, x, g)::text = :'serial' AS same FROM p;
 CREATE TABLE c AS SELECT posterior.context(y, x, g) AS ctx FROM p WHERE i <= 200;
