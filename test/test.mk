@@ -129,6 +129,7 @@ bench:
 	$(JOBS)@test/install-dependencies bench
 	$(JOBS)@make --no-print-directory -s build/bench-engine
 	$(JOBS)@test/with-server bench/run
+	$(JOBS)@test/with-server --conf shared_preload_libraries=pg_posterior bench/scoring
 
 #: make bench-contexts    what named contexts cost writers and save readers
 bench-contexts:

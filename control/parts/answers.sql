@@ -34,6 +34,11 @@ DECLARE
 BEGIN
 	PERFORM posterior_internal.check_count(block, 'block', 1, 65536,
 		'block is how many rows are asked at once.');
+	IF EXISTS (SELECT FROM unnest(levels) l WHERE l IS NULL OR NOT (l >= 0 AND l <= 1)) THEN
+		RAISE EXCEPTION 'levels must be between 0 and 1'
+			USING ERRCODE = 'numeric_value_out_of_range', DETAIL = format('They are %s.', levels),
+			HINT = 'levels => ''{0.05,0.5,0.95}'' asks for the median and a band of 90 %.';
+	END IF;
 	FOREACH feature IN ARRAY defined.features LOOP
 		PERFORM posterior_internal.check_column(relation, feature, 'feature of the context');
 	END LOOP;
@@ -69,8 +74,10 @@ CREATE FUNCTION posterior.contrast(context text, "row" jsonb, other jsonb, level
 			OUT high float8, OUT probability_greater float8)
 	LANGUAGE plpgsql STABLE COST 100000 SET jit = off SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-	PERFORM posterior_internal.context_row(context), posterior_internal.check_level(level),
-		posterior_internal.check_count(draws, 'draws', 10, 100000);
+	PERFORM posterior_internal.check_level(level),
+		posterior_internal.check_count(draws, 'draws', 10, 100000),
+		posterior_internal.check_number(c.relation, c.target, 'target')
+		FROM posterior_internal.context_row(context) c;
 	IF "row" IS NULL OR other IS NULL THEN
 		RAISE EXCEPTION 'a row to contrast is NULL' USING ERRCODE = 'null_value_not_allowed',
 			HINT = 'A missing cell is a null inside the row, as in {"price": null}.';

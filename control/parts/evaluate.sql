@@ -47,6 +47,50 @@ CREATE FUNCTION posterior_internal.hash_of(columns text[], seed bigint) RETURNS 
 $$;
 COMMENT ON FUNCTION posterior_internal.hash_of(text[], bigint) IS 'expression of a hash of columns';
 
+-- An error unless enough rows of some group have a target.
+CREATE FUNCTION posterior_internal.check_present(relation regclass, target text, lowest integer,
+	"by" text[] DEFAULT NULL) RETURNS void
+	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	present integer;
+	grouped boolean := coalesce(cardinality("by"), 0) > 0;
+BEGIN
+	EXECUTE format('SELECT max(n) FROM (SELECT count(*) AS n
+		FROM (SELECT %1$s AS g FROM %2$s WHERE %3$I IS NOT NULL %4$s) p GROUP BY g) c',
+		CASE WHEN grouped THEN posterior_internal.group_key(relation, "by") ELSE '1' END, relation,
+		target, CASE WHEN grouped THEN '' ELSE format('LIMIT %s', lowest) END) INTO present;
+	IF present IS NULL OR present < lowest THEN
+		RAISE EXCEPTION 'relation % has too few rows whose "%" is not NULL', relation, target
+			USING ERRCODE = 'no_data_found',
+				DETAIL = format(CASE WHEN grouped THEN 'Its largest group has %s, and %s are needed.'
+					ELSE 'It has %s, and %s are needed.' END, coalesce(present, 0), lowest),
+				HINT = CASE WHEN grouped THEN
+					'Columns of by tell groups of rows apart, not the rows of a group. ' ELSE '' END
+					|| 'Name the right column; row-level security may hide rows.';
+	END IF;
+END $$;
+COMMENT ON FUNCTION posterior_internal.check_present(regclass, text, integer,
+	text[]) IS 'an error unless enough rows have a target';
+
+-- An error unless a column can put rows with a target into an order of time.
+CREATE FUNCTION posterior_internal.check_times(relation regclass, "time" text,
+	target text) RETURNS void
+	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	timeless bigint;
+BEGIN
+	PERFORM posterior_internal.time_kind(relation, "time");
+	EXECUTE format('SELECT count(*) FROM %s WHERE %I IS NULL AND %I IS NOT NULL', relation, "time",
+		target) INTO timeless;
+	IF timeless > 0 THEN
+		RAISE EXCEPTION 'column "%" is NULL in % of the rows', "time", timeless
+			USING ERRCODE = 'null_value_not_allowed',
+				HINT = 'Leave these rows out in a view, WHERE the time IS NOT NULL.';
+	END IF;
+END $$;
+COMMENT ON FUNCTION posterior_internal.check_times(regclass, text, text) IS
+	'an error unless rows with a target have a time';
+
 -- Ridge regression, which posterior.evaluate compares with.
 CREATE FUNCTION posterior_internal.ridge(context posterior.context,
 	rows posterior.context) RETURNS posterior.distribution[]
@@ -79,7 +123,7 @@ BEGIN
 			SELECT coalesce(%1$s, 'null') AS series, %2$s AS row_key, %3$s AS y, %4$s, %5$s AS h,
 				%6$s AS t FROM %7$s WHERE %8$I IS NOT NULL),
 		r AS MATERIALIZED (
-			SELECT g.*, CASE WHEN %9$L THEN (((row_number() OVER (PARTITION BY g.series
+			SELECT g.*, CASE WHEN %9$L THEN (((rank() OVER (PARTITION BY g.series
 				ORDER BY t) - 1) * %10$s) / count(*) OVER (PARTITION BY g.series))::integer
 				ELSE ((h %% %10$s) + %10$s + CASE WHEN %17$L THEN 0
 					ELSE row_number() OVER (PARTITION BY g.series, h) END) %% %10$s END AS fold
@@ -149,7 +193,7 @@ BEGIN
 		'folds => 5 answers each fifth of the rows from the others.'),
 		posterior_internal.check_count(max_rows, 'max_rows', 8, 20000);
 	IF "time" IS NOT NULL THEN
-		PERFORM posterior_internal.check_column(relation, "time", 'time');
+		PERFORM posterior_internal.check_times(relation, "time", target);
 	END IF;
 	FOREACH name IN ARRAY coalesce(together, '{}') LOOP
 		PERFORM posterior_internal.check_column(relation, name, 'column whose rows stay together');
@@ -205,24 +249,6 @@ COMMENT ON FUNCTION posterior.evaluate(regclass, text, text[], text[], float8, i
 	text[], integer, bigint, boolean, text)
 	IS 'scores of predictions of a relation''s own rows from its other rows, in folds';
 
-CREATE FUNCTION posterior_internal.check_present(relation regclass, target text,
-	lowest integer) RETURNS void
-	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-	present integer;
-BEGIN
-	EXECUTE format('SELECT count(*) FROM (SELECT FROM %s WHERE %I IS NOT NULL LIMIT %s) p',
-		relation, target, lowest) INTO present;
-	IF present < lowest THEN
-		RAISE EXCEPTION 'relation % has too few rows whose "%" is not NULL', relation, target
-			USING ERRCODE = 'no_data_found',
-				DETAIL = format('It has %s, and %s are needed.', present, lowest),
-				HINT = 'Name the right column; row-level security may hide rows.';
-	END IF;
-END $$;
-COMMENT ON FUNCTION posterior_internal.check_present(regclass, text,
-	integer) IS 'an error unless enough rows have a target';
-
 CREATE FUNCTION posterior.detect_anomalies(relation regclass, target text,
 	features text[] DEFAULT NULL, "by" text[] DEFAULT NULL, level float8 DEFAULT 0.9,
 		threshold float8 DEFAULT 0.01, "time" text DEFAULT NULL, history integer DEFAULT 128,
@@ -262,7 +288,10 @@ BEGIN
 		used := posterior_internal.check_features(relation, target, features,
 			coalesce("by", '{}') || coalesce(key, '{}'));
 	END IF;
-	PERFORM posterior_internal.check_present(relation, target, 9);
+	IF "time" IS NOT NULL THEN
+		PERFORM posterior_internal.check_times(relation, "time", target);
+	END IF;
+	PERFORM posterior_internal.check_present(relation, target, 9, "by");
 	shown := posterior_internal.key_columns(relation, key, coalesce("by", '{}') || CASE
 		WHEN "time" IS NULL THEN coalesce(used, '{}') ELSE ARRAY["time"] END);
 	before := posterior_internal.use_model(model, NOT number);
@@ -285,9 +314,9 @@ BEGIN
 		-- the values before a row are columns of it, numbers only
 		source := format($q$SELECT %1$s AS series, %2$s AS row_key, %3$s, %4$s AS prediction
 			FROM (SELECT %5$s, r.* FROM %6$s r
-					WINDOW o AS (%7$s ORDER BY r.%8$I)) r ("posterior lag 1",
+					WINDOW o AS (%7$s ORDER BY r.%8$I, %11$s)) r ("posterior lag 1",
 				"posterior lag 2") %9$s
-			WINDOW w AS (%7$s ORDER BY r.%8$I ROWS BETWEEN %10$s PRECEDING AND 1 PRECEDING)$q$,
+			WINDOW w AS (%7$s ORDER BY r.%8$I, %11$s ROWS BETWEEN %10$s PRECEDING AND 1 PRECEDING)$q$,
 			posterior_internal.group_key(relation, "by", '{}', 'r'),
 				posterior_internal.group_key(relation, shown, '{}', 'r'),
 			CASE WHEN kind = 'integer' THEN 'NULL::timestamptz' ELSE format('r.%I::timestamptz',
@@ -304,7 +333,10 @@ BEGIN
 				ELSE 'NULL::float8, NULL::float8' END,
 			relation, partition, "time",
 				CASE WHEN kind <> 'integer' THEN format(', posterior.calendar(r.%I) c', "time")
-				ELSE '' END, history);
+				ELSE '' END, history,
+			-- rows of one time: in the order of the key, so that answers are the same ones
+			(SELECT string_agg(format('r.%I', s), ', ' ORDER BY i)
+				FROM unnest(shown) WITH ORDINALITY u (s, i)));
 	END IF;
 	RETURN QUERY EXECUTE format($q$
 		SELECT series, row_key, at, value, label, s, %1$s, prediction
@@ -424,6 +456,7 @@ BEGIN
 	PERFORM posterior_internal.check_level(level),
 		posterior_internal.check_count(draws, 'draws', 0, 10000),
 		posterior_internal.check_count(max_rows, 'max_rows', 8, 20000);
+	PERFORM posterior_internal.group_key(relation, "by", coalesce(columns, '{}'));
 	IF shown IS NULL THEN
 		RAISE EXCEPTION 'relation % has no primary key', relation
 			USING ERRCODE = 'undefined_object',
@@ -441,7 +474,7 @@ BEGIN
 	END IF;
 	FOREACH target IN ARRAY coalesce(targets, '{}') LOOP
 		PERFORM posterior_internal.target_is_number(relation, target),
-			posterior_internal.check_present(relation, target, 8);
+			posterior_internal.check_present(relation, target, 8, "by");
 		EXECUTE format('SELECT count(*) FROM %s WHERE %I IS NULL', relation, target) INTO cells;
 		missing := missing || cells;
 	END LOOP;

@@ -112,11 +112,13 @@ BEGIN
 		IF feature = target THEN
 			RAISE EXCEPTION 'column "%" is the target and cannot be a feature', feature
 				USING ERRCODE = 'invalid_parameter_value',
-					DETAIL = 'A prediction that reads its own target is a leak.';
+					DETAIL = 'A prediction that reads its own target is a leak.',
+					HINT = 'Leave it out of the features.';
 		END IF;
 		IF feature = ANY (excluded) THEN
 			RAISE EXCEPTION 'column "%" cannot be a feature: it has another role here', feature
-				USING ERRCODE = 'invalid_parameter_value';
+				USING ERRCODE = 'invalid_parameter_value',
+					HINT = 'Leave it out of the features.';
 		END IF;
 		IF NOT posterior_internal.is_feature(type) THEN
 			RAISE EXCEPTION 'column "%" cannot be a feature', feature
