@@ -7,21 +7,14 @@ use strict;
 use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
-use IPC::Run;
+use DeviceServer;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Restart;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-my $node = PostgreSQL::Test::Cluster->new('server');
-$node->init;
-$node->append_conf('postgresql.conf', qq{
-	shared_preload_libraries = 'pg_posterior'
-	posterior.server_device = cpu
-	posterior.device = cuda
-	posterior.device_threshold = 0
-	posterior.model = 'tabular_small'
+my $node = device_server('server', q{
 	posterior.maintenance_delay = -1
 	log_min_messages = debug1
 	restart_after_crash = on
@@ -36,53 +29,6 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE n AS SELECT * FROM t WHERE i <= 300;
 	SELECT posterior.create_context('n', 'n', 'y', features => '{x,z}', order_by => 'i');
 });
-
-# One value from the running server.
-sub server { return $node->safe_psql('postgres', "SELECT $_[0] FROM posterior.stat_server") }
-
-# Status, output and errors (with SQLSTATE) of statements in one session.
-sub run
-{
-	my ($sql, @options) = @_;
-	my ($out, $err) = ('', '');
-	my $status = $node->psql('postgres', "\\set VERBOSITY verbose\n$sql", stdout => \$out,
-		stderr => \$err, on_error_stop => 0, @options);
-	return ($status, $out, $err);
-}
-
-# Start psql with statements; finish() returns its output and errors.
-sub begin
-{
-	my (@sql) = @_;
-	my %p = (out => '', err => '');
-	my @statements = map { ('-c', $_) } @sql, "SELECT 'goes on'";
-	$p{run} = IPC::Run::start([ 'psql', '-XqAt', '-v', 'VERBOSITY=verbose', '-d',
-		$node->connstr('postgres'), @statements ], '<', \'', '>', \$p{out}, '2>', \$p{err});
-	return \%p;
-}
-sub finish { my ($p) = @_; $p->{run}->finish; return ($p->{out}, $p->{err}) }
-
-sub wait_until
-{
-	my ($query, $value, $what) = @_;
-	ok($node->poll_query_until('postgres', $query, $value), $what);
-}
-sub pid_of_server
-{
-	wait_until("SELECT state FROM posterior.stat_server", 'ready', 'the server is ready');
-	return server('pid');
-}
-
-sub has_ended
-{
-	my ($pid) = @_;
-	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
-	{
-		return 1 if !kill(0, $pid);
-		sleep(0.1);
-	}
-	return 0;
-}
 
 # A statement that takes long on any machine, and one that does not.
 my $long = 'SELECT count(*) FROM c,
@@ -163,7 +109,7 @@ my ($status, $out, $err) = (0, '', '');
 {
 	my $pid = pid_of_server();
 	my $small = 'SELECT sum(y) FROM c,
-			posterior.sample(ctx, ARRAY(SELECT ROW(x, z) FROM t WHERE i <= 20), 1200) WHERE k = 1';
+			posterior.sample(ctx, ARRAY(SELECT ROW(x, z) FROM t WHERE i <= 20), 600) WHERE k = 1';
 	my $expected = $node->safe_psql('postgres', "SET posterior.device = cpu; $small");
 	my $victim = begin('SET posterior.on_device_error = cpu', $small);
 	sleep(0.2);
@@ -420,135 +366,7 @@ my ($status, $out, $err) = (0, '', '');
 	ok(has_ended($pid), 'the old one has ended');
 }
 
-# ---- servers that are not what they should be ----------------------------------------------------
-
-my $rogue = $node->data_dir . '/../rogue';
-open(my $program, '>', $rogue) or die;
-print $program q{#!/usr/bin/perl
-use strict; use warnings; use IO::Socket::UNIX; use IO::Select;
-my %option; while (@ARGV) { my $name = shift @ARGV;
-	$option{$name} = $name eq '--supervised' ? 1 : shift @ARGV; }
-open(my $f, '<', "$0.mode") or die; my $mode = <$f>; chomp $mode;
-unlink $option{'--socket'}; umask 0177;
-my $listener = IO::Socket::UNIX->new(Local => $option{'--socket'}, Listen => 50) or die;
-STDERR->autoflush(1); print STDERR "R rogue\n";
-sub fnv
-{
-	my $h = 2166136261;
-	for (unpack 'C*', $_[0]) { $h = (($h ^ $_) * 16777619) & 0xffffffff } return $h;
-}
-sub header
-{
-	my ($kind, $id, $length, $version) = @_;
-	my $h = pack('L S S Q Q L', 0x53504e54, $version || 1, $kind, $id, $length, 0);
-	return $h . pack('L', fnv($h));
-}
-$SIG{ALRM} = sub { print STDERR "\n"; alarm 1 }; alarm 1; $SIG{PIPE} = 'IGNORE';
-my $select = IO::Select->new($listener, \*STDIN);
-while (1) {
-	for my $s ($select->can_read(1)) {
-		if ($s == $listener) { $select->add(scalar $listener->accept); next }
-		if (fileno($s) == 0) { exit 0 }
-		my $n = sysread($s, my $bytes, 1 << 20);
-		if (!$n) { $select->remove($s); close $s; next }
-		my ($magic, $version, $kind, $id, $length) = unpack('L S S Q Q', $bytes);
-		my $queries = $kind == 3 ? unpack('x112 q', $bytes) : 0;
-		if ($mode eq 'version') { syswrite($s, header(64, $id, 0, 9)); next }
-		if ($mode eq 'garbage') { syswrite($s, 'x' x 4096); next }
-		if ($mode eq 'silent close') { $select->remove($s); close $s; next }
-		if ($kind == 1) {
-			my $welcome = pack('a16 a128 a64 L L Q Q Q', 'rogue', 'rogue', '', 1, 1, 0, 1, $$);
-			if ($mode eq 'short welcome') { syswrite($s, header(64, $id, 8) . ('x' x 8)); next }
-			syswrite($s, header(64, $id, length $welcome) . $welcome); next;
-		}
-		if ($kind == 2) { syswrite($s, header(65, $id, 0)); next }
-		if ($mode eq 'other id') { syswrite($s, header(66, $id + 7, 0)) }
-		elsif ($mode eq 'wrong size') { syswrite($s, header(66, $id, 24) . ("\0" x 24)) }
-		elsif ($mode eq 'nonsense') { syswrite($s, header(66, $id, $queries ? 384 : 0)
-			. ($queries ? pack('d', -1) x 48 : '')) }
-		elsif ($mode eq 'negative') { syswrite($s, header(66, $id, $queries ? 16 : 0)
-			. ($queries ? pack('d d', 0, -1) : '')) }
-		elsif ($mode eq 'huge') { syswrite($s, header(66, $id, 1 << 39)) }
-		elsif ($mode eq 'half') { syswrite($s, header(66, $id, 480) . ("\0" x 100));
-			$select->remove($s); close $s }
-		elsif ($mode eq 'kind') { syswrite($s, header(77, $id, 0)) }
-		elsif ($mode eq 'bad failure') { syswrite($s, header(69, $id, 520) . ("\0" x 520)) }
-		elsif ($mode eq 'missing') { syswrite($s, header(67, $id, 16) . pack('Q q', 0, 0)) }
-		elsif ($mode eq 'too much') { syswrite($s, header(67, $id, 16) . pack('Q q', 0, 1 << 40)) }
-		elsif ($mode eq 'sum') { my $h = header(66, $id, 0); substr($h, 31, 1) = "\xff";
-			syswrite($s, $h) }
-	}
-}
-};
-close $program;
-chmod 0755, $rogue;
-sub rogue_mode
-{
-	my ($mode) = @_;
-	open(my $f, '>', "$rogue.mode") or die;
-	print $f "$mode\n";
-	close $f;
-}
-
-rogue_mode('garbage');
-$node->append_conf('postgresql.conf', "posterior.server_program = '$rogue'\n");
-$node->reload;
-for my $case (
-	[ 'garbage', qr/58000: the reply of the posterior server is corrupt/ ],
-	[ 'version',
-		qr/58000: the posterior server is of another version.*rotocol version 9 was received/s ],
-	[ 'silent close', qr/58000: the posterior server is not running/ ],
-	[ 'short welcome', qr/58000: the reply of the posterior server is corrupt/ ],
-	[ 'other id', qr/58000: the reply of the posterior server is corrupt.*answers request/s ],
-	[ 'wrong size',
-		qr/58000: the reply of the posterior server is corrupt.*n answer of 24 bytes/s ],
-	[ 'nonsense',
-		qr/58000: the reply of the posterior server is corrupt.*no answer to what was asked/s ],
-	[ 'negative',
-		qr/58000: the reply of the posterior server is corrupt.*no answer to what was asked/s,
-		'SELECT mean FROM c, posterior.predict_summary(ctx, ARRAY[ROW(1, 2)]) WHERE k = 1' ],
-	[ 'huge', qr/58000: the reply of the posterior server is corrupt/ ],
-	[ 'half', qr/58000: the (connection to|reply of) the posterior server (was lost|is corrupt)/ ],
-	[ 'kind', qr/58000: the reply of the posterior server is corrupt.*of kind 77/s ],
-	[ 'bad failure', qr/58000: the reply of the posterior server is corrupt/ ],
-	[ 'missing', qr/53200: out of device memory/ ],
-	[ 'too much', qr/58000: the reply of the posterior server is corrupt/ ],
-	[ 'sum', qr/58000: the reply of the posterior server is corrupt.*sum of its header/s ])
-{
-	my ($mode, $expected, $question) = (@$case, $short);
-	rogue_mode($mode);
-	my $starts = server('starts');
-	kill 'KILL', server('coalesce(pid, 0)');
-	wait_until("SELECT state = 'ready' AND starts > $starts
-		FROM posterior_internal.server_state()", 't',
-			"a server with the fault: $mode");
-	($status, $out, $err) = run(
-			"$question; SELECT 'goes on'; SET posterior.on_device_error = cpu; $short;");
-	like($err, $expected, "$mode: the right error");
-	is(scalar(my @errors = $err =~ /ERROR/g), 1, "$mode: one error");
-	like($out, qr/goes on\n\Q$right\E/, "$mode: the session goes on, and falls back when told to");
-}
-
-# No server program: PostgreSQL works, "auto" answers, "cuda" says why it cannot.
-$node->append_conf('postgresql.conf', "posterior.server_program = '/nonexistent/server'\n");
-$node->reload;
-wait_until("SELECT state FROM posterior.stat_server", 'waiting', 'a server that cannot be started');
-($status, $out, $err) = run("$short; SELECT 'goes on';");
-like($err, qr/58000: the posterior server is not running.*its program cannot be started/s,
-	'the error says why');
-is($node->safe_psql('postgres', "SET posterior.device = auto; $short"), $right,
-	'auto answers on the CPU');
-is($node->safe_psql('postgres', "SET posterior.on_device_error = cpu; $short"), $right,
-	'so does cuda when told to');
-like(slurp_file($node->logfile), qr/posterior server has ended: its program cannot be started/,
-	'the log says so');
-
-# The real program again.
-$node->append_conf('postgresql.conf', "posterior.server_program = ''\n");
-$node->reload;
 my $last = pid_of_server();
-is($node->safe_psql('postgres', $short), $right, 'it works again');
-
 # ---- without a server, and at the end ------------------------------------------------------------
 
 $node->stop('immediate');

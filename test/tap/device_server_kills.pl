@@ -8,22 +8,14 @@ use strict;
 use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
+use DeviceServer qw(device_server);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Session;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-my $node = PostgreSQL::Test::Cluster->new('killed');
-$node->init;
-$node->append_conf('postgresql.conf', q{
-	shared_preload_libraries = 'pg_posterior'
-	posterior.server_device = cpu
-	posterior.device = cuda
-	posterior.device_threshold = 0
-	posterior.model = 'tabular_small'
-	posterior.maintenance_delay = 10
-});
+my $node = device_server('killed', "posterior.maintenance_delay = 10\n");
 $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION pg_posterior;

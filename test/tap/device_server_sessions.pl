@@ -9,6 +9,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
+use DeviceServer;
 use IPC::Run;
 use Memory;
 use PostgreSQL::Test::Cluster;
@@ -21,18 +22,11 @@ my $clients = 200;
 my $contexts = 60;
 my $limit = 20 << 20;
 
-my $node = PostgreSQL::Test::Cluster->new('crowd');
-$node->init;
-$node->append_conf('postgresql.conf', qq{
-	shared_preload_libraries = 'pg_posterior'
+my $node = device_server('crowd', qq{
 	max_connections = 220
 	shared_buffers = 32MB
-	posterior.server_device = cpu
-	posterior.device = cuda
-	posterior.device_threshold = 0
 	posterior.device_memory = '@{[$limit >> 20]}MB'
 	posterior.cache_size = '32MB'
-	posterior.model = 'tabular_small'
 	posterior.maintenance_delay = -1
 	restart_after_crash = on
 });
@@ -53,24 +47,6 @@ $node->safe_psql('postgres', qq{
 	SET posterior.device = cpu;
 	CREATE TABLE truth AS SELECT k, posterior.mean(posterior.predict(ctx, 1, 2)) AS value FROM c;
 });
-
-# One value from the running server, which may take a moment to answer.
-sub server
-{
-	for (1 .. 100)
-	{
-		my $value = $node->safe_psql('postgres', "SELECT $_[0] FROM posterior.stat_server");
-		return $value if $value ne '';
-		sleep(0.1);
-	}
-	return '';
-}
-
-sub wait_until
-{
-	my ($query, $value, $what) = @_;
-	ok($node->poll_query_until('postgres', $query, $value), $what);
-}
 
 # Resident kilobytes of the server process, where the system tells.
 sub kilobytes
@@ -260,14 +236,7 @@ stops_rising($pid, sub
 	is($node->safe_psql('postgres', $one),
 		$node->safe_psql('postgres', "SET posterior.device = cpu; $one"), 'and answers');
 	cmp_ok(server('memory_used'), '<=', $needed, 'with no more memory than the first one needed');
-	my $ended = 0;
-	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
-	{
-		$ended = !kill(0, $pid);
-		last if $ended;
-		sleep(0.1);
-	}
-	ok($ended, 'the old one is gone, with all that it held');
+	ok(has_ended($pid), 'the old one is gone, with all that it held');
 }
 
 $node->stop;
