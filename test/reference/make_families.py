@@ -91,7 +91,7 @@ FAMILIES = {
                    "embedder": {**PARTS, "norm": False, "x": {"kind": "linear", "width": 5},
                                 "y": {"kind": "mlp", "hidden": [6], "width": 7}}},
     "deep_kernel": DEEP,
-    "deep_kernel_causal": {**DEEP, **CAUSAL,
+    "deep_kernel_causal": {**DEEP, **CAUSAL, "norm": {**PRE, "eps": 0.05},
                            "attention": {**DEEP["attention"], "position": False}},
     "deep_kernel_buffer": {**DEEP, "chain": STRICT, "norm": RMS},
     "random_features": RANDOM,
