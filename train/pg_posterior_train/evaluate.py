@@ -7,7 +7,9 @@ import torch
 
 from . import baselines, evaluate_classes
 from .classes import is_classifier
+from .config import ConfigError
 from .export import load_model
+from .network import target_count
 from .predict import chain, predict
 from .prior import PRIORS, gp1d
 from .tables import descriptions, read_table
@@ -199,9 +201,21 @@ def show(result):
             print(f"  {values:.4f}")
 
 
+def check_measurable(config):
+    """Refuse a model that these scores do not fit; protocols.py measures more kinds."""
+    if target_count(config) > 1 or config["head"]["kind"] == "joint-gaussian":
+        raise ConfigError("held-out tasks have one target, asked alone; see protocols.py")
+    tables = "max_features" in config["inputs"]
+    if not tables and config["inputs"]["features"] > 1 and not is_classifier(config):
+        raise ConfigError("held-out tasks have one feature; see protocols.py")
+    if tables and config["head"]["kind"] == "bars":
+        raise ConfigError("scores of tables are those of mixtures, not of bars")
+
+
 def run_evaluate(a):
     torch.set_num_threads(a.threads)
     model = load_model(a.model)
+    check_measurable(model.config)
     if is_classifier(model.config):
         result = evaluate_classes.evaluate_classes(model, a.tables, a.tasks)
     elif "max_features" in model.config["inputs"]:

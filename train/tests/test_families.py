@@ -11,6 +11,7 @@ import torch
 from pg_posterior_train.classes import class_chain, classify, is_classifier, prepare_classes
 from pg_posterior_train.config import ConfigError, check_config, check_model
 from pg_posterior_train.bars import Bars
+from pg_posterior_train.evaluate import check_measurable
 from pg_posterior_train.export import load_model
 from pg_posterior_train.heads import Joint
 from pg_posterior_train.model import make_model
@@ -147,6 +148,12 @@ class Families(unittest.TestCase):
         log_p, _, true, _ = class_chain(network, tasks, given)
         density = log_p.gather(2, true[..., None])[0, :, 0]
         self.near(density, there.conditionals(x, y), "chain of classes")
+
+    def test_what_has_no_scores_is_refused(self):
+        for name in ("several_concat", "joint_full", "scan"):
+            with self.assertRaisesRegex(ConfigError, "held-out tasks"):
+                check_measurable(make_family(name)[0])
+        check_measurable({**make_family("scan")[0], "inputs": {"features": 1, "scaling": "none"}})
 
     def test_split_questions_are_not_for_classifiers(self):
         config = configuration(make_family("scan_classes")[0])
