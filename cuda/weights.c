@@ -343,7 +343,8 @@ has_kernels(const TnpModel *m)
 {
 	const TnpConfig *c = &m->config;
 
-	return strcmp(c->family->name, "packed") == 0 || strcmp(c->family->name, "two-stream") == 0;
+	return c->family->variant == NULL && c->embedder != TNP_PARTS
+		&& (strcmp(c->family->name, "packed") == 0 || strcmp(c->family->name, "two-stream") == 0);
 }
 
 TnpStatus
@@ -361,8 +362,9 @@ cuda_load_weights(TnpDeviceModel *m, TnpPrecision precision, TnpError *error)
 	if (!has_kernels(model))
 	{
 		tnp_fail(error, TNP_BAD_CONFIG,
-				 "the CUDA device has no kernels for this model: its architecture is \"%s\"",
-				 c->family->name);
+				 "the CUDA device has no kernels for this model: its architecture is \"%s\"%s%s",
+				 c->family->name, c->family->variant != NULL ? " with " : "",
+				 c->family->variant != NULL ? c->family->variant : "");
 		return TNP_BAD_CONFIG;
 	}
 	memset(&b, 0, sizeof(b));

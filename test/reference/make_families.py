@@ -111,7 +111,8 @@ FAMILIES = {
 }
 # The engine computes these; it refuses the others.
 ENGINE = ("mean", "mean_scaled", "latent", "latent_buffer", "latent_strict", "decoupled",
-          "decoupled_one", "decoupled_causal", "decoupled_distance", "decoupled_linear")
+          "decoupled_one", "decoupled_causal", "decoupled_distance", "decoupled_linear", "scan",
+          "scan_causal", "scan_prefix_causal", "scan_time")
 MEAN_LACKS = "layers", "heads", "feedforward", "norm", "attention"
 
 

@@ -34,6 +34,16 @@ static const char decoupled[] = "{" COMMON STACK
 	"\"embedder\": {\"kind\": \"separate\", \"x\": {\"kind\": \"linear\"},"
 	" \"y\": {\"kind\": \"mlp\", \"hidden\": [4]}}}";
 
+static const char scan[] = "{" COMMON
+	"\"layers\": 2, \"heads\": 2, \"feedforward\": 8,"
+	"\"norm\": {\"kind\": \"layer\", \"placement\": \"pre\", \"eps\": 1e-5, \"final\": true},"
+	"\"attention\": {\"bias\": \"all\", \"query_width\": 12, \"value_hidden\": [6],"
+	" \"kernel\": {\"basis\": 3, \"components\": [[1], [0, 1]], \"causal\": 0}},"
+	"\"architecture\": \"packed\", \"min_rows\": 1, \"context\": \"full\","
+	"\"chain\": {\"buffer\": 1},"
+	"\"embedder\": {\"kind\": \"parts\", \"observed\": 4, \"x\": {\"kind\": \"none\"},"
+	" \"y\": {\"kind\": \"linear\", \"width\": 3}, \"hidden\": [9], \"norm\": true}}";
+
 /* `from` becomes `to`, and the message has a part. */
 typedef struct Refused
 {
@@ -66,6 +76,16 @@ static const Refused refused[] = {
 	{decoupled, "{\"kind\": \"separate\", \"x\": {\"kind\": \"linear\"}, \"y\": {\"kind\": "
 	 "\"mlp\", \"hidden\": [4]}}", "{\"kind\": \"concat\", \"hidden\": [4], \"flag\": false}",
 	 "embedder.kind is not one that the architecture takes"},
+	{scan, "\"query_width\": 12", "\"query_width\": 13", "heads must divide attention.query_width"},
+	{scan, "\"basis\": 3", "\"basis\": 65", "\"attention.kernel.basis\" must be an integer"},
+	{scan, "[[1], [0, 1]]", "[[1], [0, 2]]", "must be an integer from 0 to 1"},
+	{scan, "[[1], [0, 1]]", "[[1], []]", "must be lists of together 1 to 64 columns"},
+	{scan, "[[1], [0, 1]]", "[]", "must be 1 to 8 lists of columns"},
+	{scan, "\"causal\": 0", "\"causal\": -1", "must be an integer from 0 to 1"},
+	{scan, "\"bias\": \"all\"", "\"bias\": \"all\", \"sinks\": 1", "excludes attention.sinks"},
+	{scan, "\"kind\": \"none\"", "\"kind\": \"skip-mlp\"", "unknown embedder.x.kind"},
+	{scan, "\"bias\": \"all\"", "\"bias\": \"all\", \"kind\": \"deep\"", "unknown attention.kind"},
+	{scan, "\"packed\"", "\"two-stream\"", "unknown configuration key \"attention.query_width\""},
 };
 
 static TnpStatus
@@ -105,6 +125,10 @@ main(void)
 	is_int(parse(decoupled, &c, &error), TNP_OK, "a decoupled model is read");
 	ok(strcmp(c.family->name, "decoupled") == 0 && c.embedder == TNP_SEPARATE
 	   && c.encode_y.kind == TNP_ENCODE_MLP, "its encoders are separate");
+	tnp_config_free(&tnp_default_env, &c);
+	is_int(parse(scan, &c, &error), TNP_OK, "a packed model with a kernel is read");
+	ok(strcmp(c.family->name, "packed") == 0 && c.family->variant != NULL
+	   && c.embedder == TNP_PARTS && c.encode_y.width == 3, "it is a variant of the packed stack");
 	tnp_config_free(&tnp_default_env, &c);
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
 	{

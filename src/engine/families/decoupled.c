@@ -167,7 +167,7 @@ decoupled_cache_shape(const TnpModel *model, TnpCacheShape *shape)
 	bool		kernels = own_of(c)->kind != DECOUPLED_LINEAR;
 
 	*shape = (TnpCacheShape) {c->layers, c->heads, width, width,
-							  kernels ? model->kernels->number : sizeof(float)};
+							  kernels ? model->kernels->number : sizeof(float), 0};
 }
 
 static size_t
@@ -356,13 +356,14 @@ add_slot(const TnpAttention *a, const TnpKeys *keys, int block, int64_t slot, in
 
 /* Linear attention: sums over shared keys, then own ones, in double precision. */
 static void
-decoupled_attend_linear(const TnpWalk *walk, int n, const float *h, const TnpView *view,
-						const TnpAttention *a)
+decoupled_attend_linear(const TnpWalk *walk, const TnpToken *tokens, int n, const float *h,
+						const TnpView *view, const TnpAttention *a)
 {
 	int			width = a->head_width;
 	double		values[TNP_MAX_WIDTH];
 
 	(void) walk;
+	(void) tokens;
 	(void) h;
 	for (int i = 0; i < n; i++)
 		for (int j = 0; j < a->heads; j++)

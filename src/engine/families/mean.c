@@ -71,7 +71,7 @@ mean_block_sizes(const TnpModel *model, TnpBlockSizes *sizes)
 static void
 mean_cache_shape(const TnpModel *model, TnpCacheShape *shape)
 {
-	*shape = (TnpCacheShape) {1, 1, model->config.width, 0, sizeof(double)};
+	*shape = (TnpCacheShape) {1, 1, model->config.width, 0, sizeof(double), 0};
 }
 
 static int64_t

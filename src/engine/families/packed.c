@@ -6,9 +6,125 @@
  */
 #include "engine/families/families.h"
 
+#include <stdio.h>
+
+#include "engine/families/packed.h"
 #include "engine/families/stack.h"
 
-static const TnpKey packed_keys[] = {TNP_STACK_KEYS, TNP_END};
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+static TnpStatus read_components(TnpReader *reader, const char *path, const json_t *value,
+								 void *field);
+static TnpStatus read_causal(TnpReader *reader, const char *path, const json_t *value, void *field);
+static TnpStatus read_kernel(TnpReader *reader, const char *path, const json_t *value, void *field);
+
+static const TnpChoice kinds[] = {{"softmax", 0}, {0}};
+
+static const TnpKey kernel_keys[] = {
+	TNP_OWN_INTEGER("basis", TnpPackedConfig, kernel.basis, 1, TNP_MAX_BASIS),
+	TNP_OWN_OTHER_OPTIONAL("components", TnpPackedConfig, kernel, read_components),
+	TNP_OWN_OTHER_OPTIONAL("causal", TnpPackedConfig, kernel.causal, read_causal),
+	TNP_END
+};
+static const TnpKey attention_keys[] = {
+	TNP_CHOICE("bias", TnpConfig, bias, tnp_bias_choices),
+	TNP_INTEGER_OPTIONAL("sinks", TnpConfig, sinks, 0, TNP_MAX_SINKS),
+	TNP_BOOLEAN_OPTIONAL("log_scale", TnpConfig, log_scale),
+	TNP_OWN_CHOICE_OPTIONAL("kind", TnpPackedConfig, kind, kinds),
+	TNP_OWN_INTEGER_OPTIONAL("query_width", TnpPackedConfig, query_width, 1, TNP_MAX_WIDTH),
+	TNP_OWN_INTEGER_OPTIONAL("value_width", TnpPackedConfig, value_width, 1, TNP_MAX_WIDTH),
+	TNP_OWN_OTHER_OPTIONAL("value_hidden", TnpPackedConfig, value_hidden, tnp_read_hidden),
+	TNP_OWN_CHOICE_OPTIONAL("value_activation", TnpPackedConfig, value_activation,
+							tnp_activation_choices),
+	TNP_OWN_OTHER_OPTIONAL("kernel", TnpPackedConfig, kernel, read_kernel),
+	TNP_END
+};
+static const TnpKey packed_keys[] = {
+	TNP_STACK_SIZES,
+	TNP_OBJECT("norm", tnp_norm_keys),
+	TNP_OBJECT("attention", attention_keys),
+	TNP_END
+};
+
+/* Add the columns of one component. */
+static TnpStatus
+read_component(TnpReader *reader, const char *path, const json_t *value, TnpKernelConfig *kernel,
+			   int *used)
+{
+	int			features = ((TnpConfig *) reader->root)->n_features;
+	char		expected[64];
+	TnpStatus	status = TNP_OK;
+
+	snprintf(expected, sizeof(expected), "lists of together 1 to %d columns", TNP_MAX_PLACES);
+	if (json_array_size(value) == 0 || json_array_size(value) > (size_t) (TNP_MAX_PLACES - *used))
+		return tnp_fail_value(reader, path, value, expected);
+	for (size_t i = 0; status == TNP_OK && i < json_array_size(value); i++)
+	{
+		int			column = 0;
+
+		status = tnp_read_integer(reader, path, json_array_get(value, i), 0, features - 1, &column);
+		kernel->column[(*used)++] = (uint16_t) column;
+	}
+	kernel->end[kernel->components++] = *used;
+	return status;
+}
+
+static TnpStatus
+read_components(TnpReader *reader, const char *path, const json_t *value, void *field)
+{
+	size_t		n = json_array_size(value);
+	int			used = 0;
+	TnpStatus	status = TNP_OK;
+
+	if (n < 1 || n > TNP_MAX_COMPONENTS)
+		return tnp_fail_value(reader, path, value, "1 to 8 lists of columns");
+	for (size_t i = 0; status == TNP_OK && i < n; i++)
+		status = read_component(reader, path, json_array_get(value, i), field, &used);
+	return status;
+}
+
+static TnpStatus
+read_causal(TnpReader *reader, const char *path, const json_t *value, void *field)
+{
+	int			features = ((TnpConfig *) reader->root)->n_features;
+	TnpStatus	status;
+
+	if (json_is_null(value))
+		return TNP_OK;
+	status = tnp_read_integer(reader, path, value, 0, features - 1, field);
+	*(int *) field += 1;
+	return status;
+}
+
+/* The default is one component of all columns. */
+static TnpStatus
+read_kernel(TnpReader *reader, const char *path, const json_t *value, void *field)
+{
+	TnpKernelConfig *kernel = field;
+	int			features = ((TnpConfig *) reader->root)->n_features;
+	TnpStatus	status = tnp_read_object(reader, path, value, kernel_keys, reader->root);
+
+	if (status != TNP_OK || kernel->components > 0)
+		return status;
+	if (features < 1 || features > TNP_MAX_PLACES)
+		return tnp_fail_value(reader, path, value,
+							  "an object with components where columns are many or any number");
+	for (int f = 0; f < features; f++)
+		kernel->column[f] = (uint16_t) f;
+	kernel->end[kernel->components++] = features;
+	return TNP_OK;
+}
+
+static const TnpFamily *
+packed_refine(const TnpConfig *c)
+{
+	const TnpPackedConfig *p = tnp_packed_config(c);
+
+	return p->kernel.basis > 0 || p->query_width > 0 || p->value_width > 0 || p->value_hidden.n > 0
+		? &tnp_scan_family : c->family;
+}
+
+/* ---- the stack ------------------------------------------------------------------------------- */
 
 static void
 packed_bind(TnpBinder *b)
@@ -47,7 +163,9 @@ packed_walk(TnpWalk *w, int64_t n, int64_t n_store, TnpError *error)
 
 const TnpFamily tnp_packed_family = {
 	.name = "packed",
+	.refine = packed_refine,
 	.keys = packed_keys,
+	.embedders = 1 << TNP_CONCAT | 1 << TNP_ADDITIVE | 1 << TNP_PARTS,
 	.check = tnp_stack_check,
 	.bind = packed_bind,
 	.head_width = tnp_stack_head_width,

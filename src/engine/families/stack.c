@@ -35,7 +35,8 @@ tnp_stack_shape(const TnpModel *model, int layers, TnpCacheShape *shape)
 	const TnpConfig *c = &model->config;
 	int			head_width = c->width / c->heads;
 
-	*shape = (TnpCacheShape) {layers, c->heads, head_width, head_width, model->kernels->number};
+	*shape = (TnpCacheShape) {layers, c->heads, head_width, head_width,
+							  model->kernels->number, 0};
 }
 
 size_t

@@ -132,6 +132,19 @@ write_cell(const TnpModel *model, const TnpStats *stats, const TnpColumn *column
 	cell[7] = (float) column->missing_rate;
 }
 
+double
+tnp_scale_feature(const TnpModel *model, const TnpStats *stats, int column, double x)
+{
+	const TnpConfig *c = &model->config;
+
+	if (c->input_scaling == TNP_SCALE_PREFIX)
+		return tnp_column_scale(model, &stats->columns[column], x);
+	if (c->input_scaling == TNP_SCALE_FIXED)
+		return tnp_soft_clip((x - c->input_center[column]) / c->input_scale[column],
+							 c->input_clip);
+	return tnp_soft_clip(x, c->input_clip);
+}
+
 void
 tnp_scale_features(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int64_t row,
 				   bool in_context, float *out)
@@ -160,15 +173,7 @@ tnp_scale_features(const TnpModel *model, const TnpStats *stats, const TnpRows *
 		return;
 	}
 	for (int f = 0; f < c->n_features; f++)
-	{
-		if (c->input_scaling == TNP_SCALE_PREFIX)
-			out[f] = (float) tnp_column_scale(model, &stats->columns[f], x[f]);
-		else if (c->input_scaling == TNP_SCALE_FIXED)
-			out[f] = (float) tnp_soft_clip((x[f] - c->input_center[f]) / c->input_scale[f],
-										   c->input_clip);
-		else
-			out[f] = (float) tnp_soft_clip(x[f], c->input_clip);
-	}
+		out[f] = (float) tnp_scale_feature(model, stats, f, x[f]);
 }
 
 bool

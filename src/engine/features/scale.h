@@ -27,6 +27,11 @@ int			tnp_features_width(const TnpModel *model, const TnpStats *stats);
 void		tnp_scale_features(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
 							   int64_t row, bool in_context, float *out);
 
+/*
+ * The scaled feature of one column in double precision, of a model with a fixed number of columns.
+ */
+double		tnp_scale_feature(const TnpModel *model, const TnpStats *stats, int column, double x);
+
 /* Whether all of n numbers are finite. */
 bool		tnp_all_finite(size_t n, const float *x);
 

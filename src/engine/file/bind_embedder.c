@@ -116,8 +116,44 @@ bind_encoder(TnpBinder *b, const char *name, const TnpEncoderConfig *e, int in)
 			snprintf(full, sizeof(full), "%s.weight", name);
 			encoder.table = tnp_bind_tensor(b, full, 2, c->head_outputs, c->width, 0);
 			break;
+		case TNP_ENCODE_NONE:
+		case TNP_ENCODE_IDENTITY:
+			break;				/* parts are bound apart */
 	}
 	return encoder;
+}
+
+/* One part of an embedder of parts; how many numbers come out of it. */
+static int
+bind_part(TnpBinder *b, const char *name, const TnpEncoderConfig *e, int in, TnpEncoder *encoder)
+{
+	if (e->kind == TNP_ENCODE_NONE || e->kind == TNP_ENCODE_IDENTITY)
+		return e->kind == TNP_ENCODE_NONE ? 0 : in;
+	if (e->kind == TNP_ENCODE_LINEAR)
+	{
+		encoder->mlp.n = 1;
+		encoder->mlp.linear[0] = tnp_bind_linear(b, name, in, e->width, true);
+	}
+	else
+		encoder->mlp = tnp_bind_mlp(b, name, in, &e->hidden, e->width,
+									b->model->config.embedder_activation);
+	return e->width;
+}
+
+static void
+bind_parts(TnpBinder *b)
+{
+	TnpModel   *m = b->model;
+	const TnpConfig *c = &m->config;
+	int			in = c->observed;
+
+	m->observed = tnp_bind_tensor(b, "embed.observed", 2, 2, c->observed, 0);
+	in += bind_part(b, "embed.x", &c->encode_x, c->n_features, &m->embed_x);
+	in += bind_part(b, "embed.y", &c->encode_y, 1, &m->embed_y);
+	m->embed_xy = tnp_bind_mlp(b, "embed.xy", in, &c->concat_hidden, c->width,
+							   c->embedder_activation);
+	if (c->parts_norm)
+		m->embed_norm = tnp_bind_norm(b, "embed.norm", c->width);
 }
 
 void
@@ -130,6 +166,11 @@ tnp_bind_embedder(TnpBinder *b)
 	{
 		m->embed_xy = tnp_bind_mlp(b, "embed.xy", c->n_features + 1 + (c->concat_flag ? 1 : 0),
 							   &c->concat_hidden, c->width, c->embedder_activation);
+		return;
+	}
+	if (c->embedder == TNP_PARTS)
+	{
+		bind_parts(b);
 		return;
 	}
 	m->embed_x = bind_encoder(b, "embed.x", &c->encode_x, c->n_features);

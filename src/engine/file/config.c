@@ -70,9 +70,8 @@ read_description(TnpReader *reader, const char *path, const json_t *value, void 
 	return TNP_OK;
 }
 
-/* A list of hidden sizes, possibly empty. */
-static TnpStatus
-read_hidden(TnpReader *reader, const char *path, const json_t *value, void *field)
+TnpStatus
+tnp_read_hidden(TnpReader *reader, const char *path, const json_t *value, void *field)
 {
 	TnpHidden  *hidden = field;
 	size_t		n = json_array_size(value);
@@ -164,6 +163,10 @@ static TnpStatus read_encoder_y(TnpReader *reader, const char *path, const json_
 								void *field);
 static TnpStatus read_encoder(TnpReader *reader, const char *path, const json_t *value,
 							  void *field);
+static TnpStatus read_part_x(TnpReader *reader, const char *path, const json_t *value,
+							 void *field);
+static TnpStatus read_part_y(TnpReader *reader, const char *path, const json_t *value,
+							 void *field);
 static TnpStatus read_embedder(TnpReader *reader, const char *path, const json_t *value,
 							   void *field);
 static TnpStatus read_head(TnpReader *reader, const char *path, const json_t *value, void *field);
@@ -181,18 +184,25 @@ static const TnpChoice contexts[] = {{"full", TNP_FULL}, {"causal", TNP_CAUSAL},
 static const TnpChoice masks[] = {{"inclusive", false}, {"strict", true}, {0}};
 static const TnpChoice norms[] = {{"layer", TNP_LAYER_NORM}, {"rms", TNP_RMS_NORM}, {0}};
 static const TnpChoice placements[] = {{"pre", false}, {"post", true}, {0}};
-static const TnpChoice activations[] = {{"relu", TNP_RELU}, {"gelu", TNP_GELU},
+const TnpChoice tnp_activation_choices[] = {{"relu", TNP_RELU}, {"gelu", TNP_GELU},
 										{"gelu-tanh", TNP_GELU_TANH}, {0}};
 const TnpChoice tnp_bias_choices[] = {{"all", TNP_BIAS_ALL}, {"output", TNP_BIAS_OUTPUT},
 								   {"none", TNP_BIAS_NONE}, {0}};
 static const TnpChoice embedders[] = {{"concat", TNP_CONCAT}, {"additive", TNP_ADDITIVE},
-									  {"separate", TNP_SEPARATE}, {0}};
+									  {"separate", TNP_SEPARATE}, {"parts", TNP_PARTS}, {0}};
 static const TnpChoice encoders_x[] = {
 	{"linear", TNP_ENCODE_LINEAR}, {"mlp", TNP_ENCODE_MLP}, {"skip-mlp", TNP_ENCODE_SKIP_MLP},
 	{"rows", TNP_ENCODE_ROWS}, {0}
 };
 static const TnpChoice encoders[] = {
 	{"linear", TNP_ENCODE_LINEAR}, {"mlp", TNP_ENCODE_MLP}, {"skip-mlp", TNP_ENCODE_SKIP_MLP}, {0}
+};
+static const TnpChoice parts_x[] = {
+	{"none", TNP_ENCODE_NONE}, {"identity", TNP_ENCODE_IDENTITY}, {"linear", TNP_ENCODE_LINEAR},
+	{"mlp", TNP_ENCODE_MLP}, {0}
+};
+static const TnpChoice parts_y[] = {
+	{"identity", TNP_ENCODE_IDENTITY}, {"linear", TNP_ENCODE_LINEAR}, {"mlp", TNP_ENCODE_MLP}, {0}
 };
 static const TnpChoice encoders_y[] = {
 	{"linear", TNP_ENCODE_LINEAR}, {"mlp", TNP_ENCODE_MLP}, {"skip-mlp", TNP_ENCODE_SKIP_MLP},
@@ -225,7 +235,7 @@ static const TnpKey encoder_linear_keys[] = {
 };
 static const TnpKey encoder_mlp_keys[] = {
 	TNP_CHOICE("kind", TnpEncoderConfig, kind, encoders_x),
-	TNP_OTHER("hidden", TnpEncoderConfig, hidden, read_hidden),
+	TNP_OTHER("hidden", TnpEncoderConfig, hidden, tnp_read_hidden),
 	TNP_END
 };
 static const TnpKey encoder_rows_keys[] = {
@@ -249,11 +259,31 @@ static const TnpVariant encoder_variants[] = {
 	{TNP_ENCODE_CLASSES, encoder_classes_keys}
 };
 
+static const TnpKey part_plain_keys[] = {
+	TNP_CHOICE("kind", TnpEncoderConfig, kind, parts_x),
+	TNP_END
+};
+static const TnpKey part_linear_keys[] = {
+	TNP_CHOICE("kind", TnpEncoderConfig, kind, parts_x),
+	TNP_INTEGER("width", TnpEncoderConfig, width, 1, TNP_MAX_WIDTH),
+	TNP_END
+};
+static const TnpKey part_mlp_keys[] = {
+	TNP_CHOICE("kind", TnpEncoderConfig, kind, parts_x),
+	TNP_OTHER("hidden", TnpEncoderConfig, hidden, tnp_read_hidden),
+	TNP_INTEGER("width", TnpEncoderConfig, width, 1, TNP_MAX_WIDTH),
+	TNP_END
+};
+static const TnpVariant part_variants[] = {
+	{TNP_ENCODE_NONE, part_plain_keys}, {TNP_ENCODE_IDENTITY, part_plain_keys},
+	{TNP_ENCODE_LINEAR, part_linear_keys}, {TNP_ENCODE_MLP, part_mlp_keys}
+};
+
 static const TnpKey concat_keys[] = {
 	TNP_CHOICE("kind", TnpConfig, embedder, embedders),
-	TNP_OTHER("hidden", TnpConfig, concat_hidden, read_hidden),
+	TNP_OTHER("hidden", TnpConfig, concat_hidden, tnp_read_hidden),
 	TNP_BOOLEAN("flag", TnpConfig, concat_flag),
-	TNP_CHOICE_OPTIONAL("activation", TnpConfig, embedder_activation, activations),
+	TNP_CHOICE_OPTIONAL("activation", TnpConfig, embedder_activation, tnp_activation_choices),
 	TNP_END
 };
 static const TnpKey additive_keys[] = {
@@ -262,24 +292,35 @@ static const TnpKey additive_keys[] = {
 	TNP_OTHER("y", TnpConfig, encode_y, read_encoder_y),
 	TNP_BOOLEAN("roles", TnpConfig, roles),
 	TNP_INTEGER("positions", TnpConfig, positions, 0, MAX_ROWS),
-	TNP_CHOICE_OPTIONAL("activation", TnpConfig, embedder_activation, activations),
+	TNP_CHOICE_OPTIONAL("activation", TnpConfig, embedder_activation, tnp_activation_choices),
 	TNP_END
 };
 static const TnpKey separate_keys[] = {
 	TNP_CHOICE("kind", TnpConfig, embedder, embedders),
 	TNP_OTHER("x", TnpConfig, encode_x, read_encoder),
 	TNP_OTHER("y", TnpConfig, encode_y, read_encoder),
-	TNP_CHOICE_OPTIONAL("activation", TnpConfig, embedder_activation, activations),
+	TNP_CHOICE_OPTIONAL("activation", TnpConfig, embedder_activation, tnp_activation_choices),
+	TNP_END
+};
+static const TnpKey parts_keys[] = {
+	TNP_CHOICE("kind", TnpConfig, embedder, embedders),
+	TNP_INTEGER("observed", TnpConfig, observed, 1, TNP_MAX_WIDTH),
+	TNP_OTHER("x", TnpConfig, encode_x, read_part_x),
+	TNP_OTHER("y", TnpConfig, encode_y, read_part_y),
+	TNP_OTHER("hidden", TnpConfig, concat_hidden, tnp_read_hidden),
+	TNP_BOOLEAN("norm", TnpConfig, parts_norm),
+	TNP_CHOICE_OPTIONAL("activation", TnpConfig, embedder_activation, tnp_activation_choices),
 	TNP_END
 };
 static const TnpVariant embedder_variants[] = {{TNP_CONCAT, concat_keys},
 											   {TNP_ADDITIVE, additive_keys},
-											   {TNP_SEPARATE, separate_keys}};
+											   {TNP_SEPARATE, separate_keys},
+											   {TNP_PARTS, parts_keys}};
 
 #define HEAD_KEYS \
 	TNP_CHOICE("kind", TnpConfig, head, head_kinds), \
-	TNP_OTHER("hidden", TnpConfig, head_hidden, read_hidden), \
-	TNP_CHOICE_OPTIONAL("activation", TnpConfig, head_activation, activations)
+	TNP_OTHER("hidden", TnpConfig, head_hidden, tnp_read_hidden), \
+	TNP_CHOICE_OPTIONAL("activation", TnpConfig, head_activation, tnp_activation_choices)
 #define STD_KEYS \
 	TNP_CHOICE("std", TnpConfig, std_map, std_maps), \
 	TNP_NUMBER_OPTIONAL("floor", TnpConfig, std_floor, 0, DBL_MAX)
@@ -365,7 +406,7 @@ static const TnpKey first_keys[] = {
 	TNP_END
 };
 static const TnpKey last_keys[] = {
-	TNP_CHOICE("activation", TnpConfig, activation, activations),
+	TNP_CHOICE("activation", TnpConfig, activation, tnp_activation_choices),
 	TNP_OTHER("embedder", TnpConfig, embedder, read_embedder),
 	TNP_OTHER("head", TnpConfig, head, read_head),
 	TNP_END
@@ -399,6 +440,18 @@ static TnpStatus
 read_encoder_y(TnpReader *reader, const char *path, const json_t *value, void *field)
 {
 	return tnp_read_variant(reader, path, value, encoders_y, encoder_variants, field);
+}
+
+static TnpStatus
+read_part_x(TnpReader *reader, const char *path, const json_t *value, void *field)
+{
+	return tnp_read_variant(reader, path, value, parts_x, part_variants, field);
+}
+
+static TnpStatus
+read_part_y(TnpReader *reader, const char *path, const json_t *value, void *field)
+{
+	return tnp_read_variant(reader, path, value, parts_y, part_variants, field);
 }
 
 /* An encoder of a vector of numbers. */
@@ -624,6 +677,8 @@ tnp_config_parse(const TnpEnv *env, const char *json, size_t length, TnpConfig *
 		join_keys(config->family != NULL ? config->family : tnp_families[0], keys);
 		status = tnp_read_object(&reader, "", root, keys, config);
 	}
+	if (status == TNP_OK && config->family->refine != NULL)
+		config->family = config->family->refine(config);
 	if (status == TNP_OK)
 		status = check_rules(config, error);
 	if (status == TNP_OK && config->family->check != NULL)

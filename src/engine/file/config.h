@@ -17,9 +17,10 @@ typedef enum TnpScaling { TNP_SCALE_NONE, TNP_SCALE_FIXED, TNP_SCALE_PREFIX,
 						 TNP_SCALE_CLASSES } TnpScaling;
 typedef enum TnpContextKind { TNP_FULL, TNP_CAUSAL, TNP_PREFIX_CAUSAL } TnpContextKind;
 typedef enum TnpBias { TNP_BIAS_ALL, TNP_BIAS_OUTPUT, TNP_BIAS_NONE } TnpBias;
-typedef enum TnpEmbedderKind { TNP_CONCAT, TNP_ADDITIVE, TNP_SEPARATE } TnpEmbedderKind;
+typedef enum TnpEmbedderKind { TNP_CONCAT, TNP_ADDITIVE, TNP_SEPARATE, TNP_PARTS } TnpEmbedderKind;
 typedef enum TnpEncoderKind { TNP_ENCODE_LINEAR, TNP_ENCODE_MLP, TNP_ENCODE_SKIP_MLP,
-							 TNP_ENCODE_ROWS, TNP_ENCODE_CLASSES } TnpEncoderKind;
+							 TNP_ENCODE_ROWS, TNP_ENCODE_CLASSES, TNP_ENCODE_NONE,
+							 TNP_ENCODE_IDENTITY } TnpEncoderKind;
 typedef enum TnpHeadKind { TNP_HEAD_GAUSSIAN, TNP_HEAD_MIXTURE, TNP_HEAD_BARS,
 						  TNP_HEAD_CLASSES } TnpHeadKind;
 typedef enum TnpStdMap { TNP_STD_EXP, TNP_STD_BOUNDED, TNP_STD_SOFTPLUS,
@@ -39,6 +40,7 @@ typedef struct TnpEncoderConfig
 {
 	TnpEncoderKind kind;
 	TnpHidden	hidden;			/* mlp, skip-mlp; rows: one entry, h */
+	int			width;			/* linear and mlp of an embedder of parts: numbers that come out */
 	int			token_width,
 				token_layers,
 				token_heads,
@@ -91,8 +93,10 @@ struct TnpConfig
 
 	TnpEmbedderKind embedder;
 	TnpActivation embedder_activation;
-	TnpHidden	concat_hidden;
+	TnpHidden	concat_hidden;	/* of parts, too */
 	bool		concat_flag;
+	int			observed;		/* parts: numbers that tell rows from queries */
+	bool		parts_norm;
 	TnpEncoderConfig encode_x,
 				encode_y;
 	bool		roles;
@@ -124,6 +128,7 @@ struct TnpConfig
 	TNP_OBJECT("norm", tnp_norm_keys), \
 	TNP_OBJECT("attention", tnp_attention_keys)
 
+extern const TnpChoice tnp_activation_choices[];
 extern const TnpChoice tnp_bias_choices[];
 extern const TnpKey tnp_norm_keys[];
 extern const TnpKey tnp_attention_keys[];
@@ -145,11 +150,27 @@ TnpStatus	tnp_check_rules(size_t n, const TnpRule *rules, TnpError *error);
 /* Rules of all stacks of attention blocks. */
 TnpStatus	tnp_stack_check(const TnpConfig *config, TnpError *error);
 
-/* A row of a family's table of keys: an integer of its own structure. */
+/* Whether the embedder takes the scaled features as they are, and not encoded for themselves. */
+static inline bool
+tnp_embeds_features(const TnpConfig *c)
+{
+	return c->embedder == TNP_CONCAT || c->embedder == TNP_PARTS;
+}
+
+/* A list of hidden sizes, possibly empty, into a TnpHidden. */
+TnpStatus	tnp_read_hidden(TnpReader *reader, const char *path, const json_t *value, void *field);
+
+/* Rows of a family's table of keys: fields of its own structure. */
 #define TNP_OWN_INTEGER(name, type, field, min, max) \
 	{name, TNP_KEY_INTEGER, false, offsetof(TnpConfig, own) + offsetof(type, field), min, max, \
 	 NULL, NULL, NULL}
 
+#define TNP_OWN_INTEGER_OPTIONAL(name, type, field, min, max) \
+	{name, TNP_KEY_INTEGER, true, offsetof(TnpConfig, own) + offsetof(type, field), min, max, \
+	 NULL, NULL, NULL}
+#define TNP_OWN_OTHER_OPTIONAL(name, type, field, read) \
+	{name, TNP_KEY_OTHER, true, offsetof(TnpConfig, own) + offsetof(type, field), 0, 0, NULL, \
+	 NULL, read}
 #define TNP_OWN_CHOICE_OPTIONAL(name, type, field, choices) \
 	{name, TNP_KEY_CHOICE, true, offsetof(TnpConfig, own) + offsetof(type, field), 0, 0, choices, \
 	 NULL, NULL}

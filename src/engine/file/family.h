@@ -19,6 +19,7 @@ struct TnpCacheShape;
 struct TnpConfig;
 struct TnpKey;
 struct TnpScratch;
+struct TnpStats;
 struct TnpToken;
 struct TnpWalk;
 
@@ -26,11 +27,14 @@ struct TnpWalk;
 typedef enum TnpRole { TNP_ROLE_QUERY, TNP_ROLE_PREFIX, TNP_ROLE_LATER } TnpRole;
 
 /* Bytes of a configuration that are a family's own; its keys fill a structure in them. */
-#define TNP_OWN_CONFIG 256
+#define TNP_OWN_CONFIG 512
 
 typedef struct TnpFamily
 {
 	const char *name;			/* of the key "architecture" */
+	const char *variant;		/* what tells it from the table's family of this name, or NULL */
+	/* the variant that a configuration asks for; or NULL, if there is but one */
+	const struct TnpFamily *(*refine) (const struct TnpConfig *config);
 
 	/* ---- the file ---- */
 
@@ -49,7 +53,11 @@ typedef struct TnpFamily
 
 	/* ---- what is kept of a context ---- */
 
-	/* the cache of keys and values, or of what the family has instead */
+	/*
+	 * The cache of keys and values, or of what the family has instead. What the cache has of each
+	 * slot whatever the layer (shape.extra bytes) is the end of the state of the token that is
+	 * stored.
+	 */
 	void		(*cache_shape) (const TnpModel *model, struct TnpCacheShape *shape);
 	/* slots in use when rows are encoded, of which `prefix` see each other */
 	int64_t		(*slots) (const TnpModel *model, int64_t prefix, int64_t rows);
@@ -67,6 +75,13 @@ typedef struct TnpFamily
 	/* floats of a token's state, and those that a block needs of scratch (scratch.h) */
 	int			(*state_width) (const TnpModel *model);
 	void		(*block_sizes) (const TnpModel *model, struct TnpBlockSizes *sizes);
+	/*
+	 * Floats behind what the embedder knows of a row's features, and the function that writes them
+	 * for one row; or NULL.
+	 */
+	int			(*place_width) (const TnpModel *model);
+	void		(*place) (const TnpModel *model, const struct TnpStats *stats, const double *x,
+						  float *out);
 	/* states [n, state width] of n rows or queries; as tnp_embed */
 	void		(*embed) (const TnpModel *model, int n, const float *const *row, const float *y,
 						  TnpRole role, const int *position, float *scratch, float *states);

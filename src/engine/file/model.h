@@ -58,7 +58,9 @@ struct TnpModel
 	TnpConfig	config;
 	TnpModelInfo info;
 
-	TnpMlp		embed_xy;		/* concat */
+	TnpMlp		embed_xy;		/* concat, parts */
+	const float *observed;		/* parts: [2, width] of queries, of rows */
+	TnpNorm		embed_norm;		/* parts, if there is one */
 	TnpEncoder	embed_x,		/* additive */
 				embed_y;
 	TnpTokeniser tokeniser;

@@ -43,6 +43,7 @@ void		tnp_block_query(const TnpModel *model, const TnpLayer *layer, int heads, b
 void		tnp_block_finish(const TnpModel *model, const TnpLayer *layer, bool post_norm, int n,
 							 float *h, TnpBlockWork *work);
 
+struct TnpToken;
 struct TnpWalk;
 
 /*
@@ -58,8 +59,8 @@ typedef struct TnpBlockOps
 	void		(*query) (const TnpModel *model, const void *layer, int n, const float *h,
 						  const TnpView *view, TnpBlockWork *work, TnpAttention *attention);
 	/* the sums of attention, where the kernels' are others: attention->out; or NULL */
-	void		(*attend) (const struct TnpWalk *walk, int n, const float *h, const TnpView *view,
-						   const TnpAttention *attention);
+	void		(*attend) (const struct TnpWalk *walk, const struct TnpToken *tokens, int n,
+						   const float *h, const TnpView *view, const TnpAttention *attention);
 	/* the rest of the block, from work->att */
 	void		(*finish) (const TnpModel *model, const void *layer, int n, float *h,
 						   TnpBlockWork *work);

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/network/parts.h"
 #include "engine/network/tokens.h"
 
 /* y [n, d] = E(v [n, in]) for the encoders of a plain vector. */
@@ -70,12 +71,29 @@ encode_x(const TnpModel *model, const TnpStats *stats, int n, const float *featu
 						  width, &work->tokens, y);
 }
 
+/* What the family wants of rows behind their `width` numbers, which make room for it. */
+static void
+add_places(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int64_t first, int n,
+		   int width, float *values)
+{
+	const TnpFamily *family = model->config.family;
+	int			more = family->place_width != NULL ? family->place_width(model) : 0;
+
+	for (int i = n - 1; more > 0 && i >= 0; i--)
+	{
+		float	   *to = values + (size_t) i * (width + more);
+
+		memmove(to, values + (size_t) i * width, width * sizeof(float));
+		family->place(model, stats, rows->x + (first + i) * rows->n_features, to + width);
+	}
+}
+
 TnpStatus
 tnp_feature_embedding_tile(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
 						   int64_t first, int n, bool in_context, TnpScratch *work,
 			  float *values, float *prior_logits, TnpError *error)
 {
-	bool		concat = model->config.embedder == TNP_CONCAT;
+	bool		concat = tnp_embeds_features(&model->config);
 	int			width = tnp_features_width(model, stats),
 				classes = tnp_prior_logits_width(model);
 	float	   *features = concat ? values : work->features;
@@ -93,12 +111,16 @@ tnp_feature_embedding_tile(const TnpModel *model, const TnpStats *stats, const T
 				prior_logits[i * classes + c] = cells[tnp_ridge_width(model) + c];
 	}
 	if (concat)
+	{
+		add_places(model, stats, rows, first, n, width, values);
 		return TNP_OK;
+	}
 	encode_x(model, stats, n, features, work, values);
 	for (int i = 0; i < n; i++)
 		if (!tnp_all_finite(model->config.width, values + (size_t) i * model->config.width))
 			return tnp_feature_too_large(model, stats, features + (size_t) i * width, first + i,
 										 error);
+	add_places(model, stats, rows, first, n, model->config.width, values);
 	return TNP_OK;
 }
 
@@ -183,6 +205,11 @@ tnp_embed(const TnpModel *model, int n, const float *const *row, const float *y,
 	const TnpConfig *c = &model->config;
 	int			d = c->width;
 
+	if (c->embedder == TNP_PARTS)
+	{
+		tnp_embed_parts(model, n, row, y, scratch, tokens);
+		return;
+	}
 	if (c->embedder == TNP_CONCAT)
 	{
 		int			in = model->embed_xy.linear[0].in;

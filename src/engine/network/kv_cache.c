@@ -40,12 +40,12 @@ tnp_cache_make(const TnpEnv *env, const TnpCacheShape *shape, int block, int64_t
 	TnpStatus	status;
 
 	memset(cache, 0, sizeof(*cache));
-	if ((size_t) capacity > SIZE_MAX / 64 / slot / layers)
+	if ((size_t) capacity > SIZE_MAX / 64 / (slot + shape->extra) / layers)
 		return tnp_no_memory(error);
 	key_bytes = ((size_t) capacity * shape_key_bytes(shape) + 63) / 64 * 64;
 	value_bytes = ((size_t) capacity * shape_value_bytes(shape) + 63) / 64 * 64;
 	/* 64 bytes to align, up to 124 so that vector loads may reach past the last value */
-	all = pointers + layers * (key_bytes + value_bytes) + 192;
+	all = pointers + layers * (key_bytes + value_bytes) + (size_t) capacity * shape->extra + 192;
 	cache->memory = tnp_alloc(env, all, 1);
 	if (cache->memory == NULL)
 		return tnp_no_memory(error);
@@ -66,6 +66,7 @@ tnp_cache_make(const TnpEnv *env, const TnpCacheShape *shape, int block, int64_t
 		cache->v[l] = at + key_bytes;
 		at += key_bytes + value_bytes;
 	}
+	cache->extra = at;
 	cache->shape = *shape;
 	cache->block = block;
 	cache->capacity = capacity;
@@ -111,6 +112,8 @@ tnp_cache_copy(const TnpEnv *env, const TnpKvCache *from, int64_t used, TnpKvCac
 			status = tnp_copy(env, to->v[l], from->v[l], slots * shape_value_bytes(&from->shape),
 							  error);
 	}
+	if (status == TNP_OK && from->shape.extra > 0)
+		status = tnp_copy(env, to->extra, from->extra, slots * from->shape.extra, error);
 	return status;
 }
 
@@ -191,5 +194,6 @@ size_t
 tnp_cache_bytes(const TnpKvCache *cache)
 {
 	return (size_t) cache->shape.layers * (size_t) cache->capacity
-		* (shape_key_bytes(&cache->shape) + shape_value_bytes(&cache->shape));
+		* (shape_key_bytes(&cache->shape) + shape_value_bytes(&cache->shape))
+		+ (size_t) cache->capacity * cache->shape.extra;
 }

@@ -17,6 +17,7 @@ typedef struct TnpCacheShape
 				key_width,		/* of a head */
 				value_width;
 	size_t		number;			/* bytes of a number: as the kernels say, or 8 for sums */
+	size_t		extra;			/* bytes of a slot that all layers share */
 } TnpCacheShape;
 
 typedef struct TnpKvCache
@@ -26,6 +27,7 @@ typedef struct TnpKvCache
 	int64_t		capacity;		/* slots, whole blocks */
 	void	  **k,				/* [layers] */
 			  **v;
+	char	   *extra;			/* [slots, shape.extra] */
 	void	   *memory;			/* blocks and pointers */
 } TnpKvCache;
 

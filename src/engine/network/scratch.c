@@ -78,7 +78,7 @@ make_token_work(const TnpModel *model, int tokens, TnpTokenWork *w, TnpError *er
 	if (status == TNP_OK)
 	{
 		TnpCacheShape shape = {1, e->token_heads, e->token_width / e->token_heads,
-							   e->token_width / e->token_heads, model->kernels->number};
+							   e->token_width / e->token_heads, model->kernels->number, 0};
 
 		status = tnp_cache_make(&model->env, &shape, TNP_BLOCK, tokens, &w->cache, error);
 	}
@@ -127,7 +127,7 @@ tnp_work_make(const TnpModel *model, const TnpStats *stats, int rows, TnpScratch
 	c->family->block_sizes(model, &sizes);
 	if (sizes.heads > 0)
 		status = tnp_block_work_make(model, &sizes, rows, &work->block, error);
-	if (status == TNP_OK && c->embedder != TNP_CONCAT && c->encode_x.kind == TNP_ENCODE_ROWS
+	if (status == TNP_OK && c->embedder == TNP_ADDITIVE && c->encode_x.kind == TNP_ENCODE_ROWS
 		&& c->encode_x.token_width > 0)
 		status = make_token_work(model, c->encode_x.token_readouts + stats->n_slots, &work->tokens,
 								 error);

@@ -20,8 +20,10 @@ encoder_scratch(const TnpModel *model, const TnpEncoderConfig *config, const Tnp
 int
 tnp_feature_embedding_width(const TnpModel *model, const TnpStats *stats)
 {
-	return model->config.embedder == TNP_CONCAT ? tnp_features_width(model, stats)
-		: model->config.width;
+	const TnpConfig *c = &model->config;
+	int			place = c->family->place_width != NULL ? c->family->place_width(model) : 0;
+
+	return (tnp_embeds_features(c) ? tnp_features_width(model, stats) : c->width) + place;
 }
 
 int
@@ -29,7 +31,21 @@ tnp_feature_embedding_scratch(const TnpModel *model)
 {
 	const TnpConfig *c = &model->config;
 
-	return c->embedder == TNP_CONCAT ? 0 : encoder_scratch(model, &c->encode_x, &model->embed_x);
+	return tnp_embeds_features(c) ? 0 : encoder_scratch(model, &c->encode_x, &model->embed_x);
+}
+
+/* Of an embedder of parts: its input, a part before and after, and the widest MLP. */
+static int
+parts_scratch(const TnpModel *model)
+{
+	const TnpMlp *mlps[3] = {&model->embed_x.mlp, &model->embed_y.mlp, &model->embed_xy};
+	int			in = model->embed_xy.linear[0].in,
+				most = 0;
+
+	for (int i = 0; i < 3; i++)
+		if (mlps[i]->n > 0 && tnp_mlp_width(mlps[i]) > most)
+			most = tnp_mlp_width(mlps[i]);
+	return in + model->config.n_features + in + 2 * most;
 }
 
 int
@@ -37,6 +53,8 @@ tnp_embed_scratch(const TnpModel *model)
 {
 	const TnpConfig *c = &model->config;
 
+	if (c->embedder == TNP_PARTS)
+		return parts_scratch(model);
 	if (c->embedder == TNP_CONCAT)
 		return model->embed_xy.linear[0].in + 2 * tnp_mlp_width(&model->embed_xy);
 	return encoder_scratch(model, &c->encode_y, &model->embed_y);

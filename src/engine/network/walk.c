@@ -20,6 +20,8 @@
  * them out
  */
 #define KEYS_OF_FEW 512
+/* of tokens and keys, whose sums the kernels do not make: about a millisecond a layer */
+#define PAIRS_OF_TILE 32768
 
 int
 tnp_walk_tile(const TnpWalk *w, int64_t item, int64_t *start)
@@ -78,8 +80,12 @@ walk_store_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 	for (int i = 0; i < n; i++)
 	{
 		const TnpToken *t = &w->tokens[start + i];
+		TnpKvCache *cache = t->own != NULL ? t->own : w->context;
 
-		if (!tnp_cache_put(w->model->kernels, t->own != NULL ? t->own : w->context, w->at, t->slot,
+		if (s->extra > 0 && w->at == 0)
+			memcpy(cache->extra + (size_t) t->slot * s->extra,
+				   (const char *) (w->h + (start + i + 1) * w->state_width) - s->extra, s->extra);
+		if (!tnp_cache_put(w->model->kernels, cache, w->at, t->slot,
 						   work->q + (size_t) i * s->heads * s->key_width,
 						   work->att + (size_t) i * s->heads * s->value_width))
 			return too_large(w, t, error);
@@ -134,7 +140,7 @@ walk_attend_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 	view = view_of(w, start, n, visible, own);
 	w->ops->query(w->model, w->layer, n, h, &view, work, &attention);
 	if (w->ops->attend != NULL)
-		w->ops->attend(w, n, h, &view, &attention);
+		w->ops->attend(w, w->tokens + start, n, h, &view, &attention);
 	else
 		w->model->kernels->attend(&attention);
 	w->ops->finish(w->model, w->layer, n, h, work);
@@ -221,18 +227,32 @@ tnp_walk_store(TnpWalk *w, const void *layer, int at, int64_t end, TnpError *err
 	return tnp_walk_run(w, 0, end, walk_store_tile, error);
 }
 
+/* So many tokens of a tile that each seeing `keys` keys takes some milliseconds. */
+static int
+few_pairs(int tile, int64_t keys)
+{
+	int64_t		most = keys > 0 ? PAIRS_OF_TILE / keys : tile;
+
+	return most < 1 ? 1 : most < tile ? (int) most : tile;
+}
+
 TnpStatus
 tnp_walk_attend(TnpWalk *w, const void *layer, int at, int64_t first, int64_t end, TnpError *error)
 {
+	int			tile = w->tile;
 	TnpStatus	status;
 
 	w->layer = layer;
 	w->at = at;
+	/* sums that are not the kernels' are slow, and interrupts are looked for between tiles */
+	if (w->ops->attend != NULL)
+		w->tile = few_pairs(w->tile, most_keys(w->tokens + first, end - first));
 	if (w->sums == NULL)
 		status = tnp_walk_run(w, first, end, walk_attend_tile, error);
 	else
 		status = walk_attend_split(w, first, end,
 								   spans_of(most_keys(w->tokens + first, end - first)), error);
+	w->tile = tile;
 	if (w->team != NULL && end > first)
 		tnp_team_next_step(w->team);
 	return status;
