@@ -169,7 +169,7 @@ posterior_pause(int ms, TnpError *error)
 
 /* Send a header, its file, and what follows on the socket. */
 static TnpStatus
-send_message(const TnpHeader *header, int file, const void *payload, TimestampTz until,
+message_send(const TnpHeader *header, int file, const void *payload, TimestampTz until,
 			 TnpError *error)
 {
 	uint64		total = sizeof(TnpHeader) + (file >= 0 ? 0 : header->length),
@@ -231,7 +231,7 @@ send_message(const TnpHeader *header, int file, const void *payload, TimestampTz
 
 /* Receive exactly `length` bytes, and the file that comes with the first of them. */
 static TnpStatus
-receive_bytes(void *to, uint64 length, int *file, TimestampTz until, TnpError *error)
+message_receive_bytes(void *to, uint64 length, int *file, TimestampTz until, TnpError *error)
 {
 	uint64		got = 0;
 
@@ -283,7 +283,7 @@ receive_bytes(void *to, uint64 length, int *file, TimestampTz until, TnpError *e
 
 /* Receive the reply to request `id`. The parcel is the caller's to free. */
 static TnpStatus
-receive_reply(uint64 id, TnpHeader *header, TnpParcel *parcel, TimestampTz until, TnpError *error)
+reply_receive(uint64 id, TnpHeader *header, TnpParcel *parcel, TimestampTz until, TnpError *error)
 {
 	int			file = -1;
 	bool		foreign = false;
@@ -291,7 +291,7 @@ receive_reply(uint64 id, TnpHeader *header, TnpParcel *parcel, TimestampTz until
 	TnpError	why;
 
 	memset(parcel, 0, sizeof(*parcel));
-	status = receive_bytes(header, sizeof(*header), &file, until, error);
+	status = message_receive_bytes(header, sizeof(*header), &file, until, error);
 	if (status == TNP_OK && tnp_wire_check_header(header, &foreign, &why) != TNP_OK)
 	{
 		if (foreign)
@@ -323,7 +323,7 @@ receive_reply(uint64 id, TnpHeader *header, TnpParcel *parcel, TimestampTz until
 			posterior_disconnect();
 			return posterior_no_memory(error);
 		}
-		status = receive_bytes(parcel->bytes, header->length, &file, until, error);
+		status = message_receive_bytes(parcel->bytes, header->length, &file, until, error);
 		if (file >= 0)
 			close(file);
 	}
@@ -368,10 +368,10 @@ connection_greet(TimestampTz until, TnpError *error)
 	TnpHeader	hello = tnp_wire_header(TNP_HELLO, ++last_id, 0, false),
 				header;
 	TnpParcel	parcel;
-	TnpStatus	status = send_message(&hello, -1, NULL, until, error);
+	TnpStatus	status = message_send(&hello, -1, NULL, until, error);
 
 	if (status == TNP_OK)
-		status = receive_reply(last_id, &header, &parcel, until, error);
+		status = reply_receive(last_id, &header, &parcel, until, error);
 	if (status != TNP_OK)
 		return status;
 	if (header.kind == TNP_FAILED)
@@ -454,10 +454,10 @@ posterior_exchange(TnpMessage kind, const void *payload, uint64 length, TnpHeade
 	if (as_file && file < 0)
 		return posterior_fault(error, "no memory file could be made for the posterior server", "%s",
 							   strerror(errno));
-	status = send_message(&question, file, payload, until, error);
+	status = message_send(&question, file, payload, until, error);
 	if (file >= 0)
 		close(file);
-	return status == TNP_OK ? receive_reply(last_id, header, parcel, until, error) : status;
+	return status == TNP_OK ? reply_receive(last_id, header, parcel, until, error) : status;
 }
 
 void

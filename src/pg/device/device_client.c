@@ -35,7 +35,7 @@ static bool model_evicted = false;	/* by the last request's reply */
 
 /* Whether the settings let a device answer. */
 static bool
-is_allowed(void)
+device_is_allowed(void)
 {
 	return posterior_device != POSTERIOR_DEVICE_CPU && posterior_kernels == 0;
 }
@@ -50,7 +50,7 @@ server_is_ready(void)
 bool
 posterior_device_possible(void)
 {
-	return is_allowed() && (posterior_device == POSTERIOR_DEVICE_CUDA || server_is_ready());
+	return device_is_allowed() && (posterior_device == POSTERIOR_DEVICE_CUDA || server_is_ready());
 }
 
 bool
@@ -60,7 +60,7 @@ posterior_device_ready(const PosteriorModel *model, TnpError *error)
 	TimestampTz until = 0;
 
 	error->status = TNP_OK;
-	if (!is_allowed())
+	if (!device_is_allowed())
 		return false;
 	if (!posterior_is_shared)
 	{
@@ -116,7 +116,7 @@ posterior_device_ready(const PosteriorModel *model, TnpError *error)
 }
 
 static bool
-is_known(const PosteriorModel *model)
+model_is_known(const PosteriorModel *model)
 {
 	for (int i = 0; i < n_known && known_on == posterior_connection(); i++)
 		if (memcmp(&known[i], &model->version, sizeof(pg_uuid_t)) == 0)
@@ -127,7 +127,8 @@ is_known(const PosteriorModel *model)
 bool
 posterior_device_at_hand(const PosteriorModel *model)
 {
-	return is_allowed() && server_is_ready() && posterior_connection() != 0 && is_known(model);
+	return device_is_allowed() && server_is_ready() && posterior_connection() != 0
+		&& model_is_known(model);
 }
 
 bool
@@ -140,7 +141,7 @@ posterior_device_exact(void)
 
 /* The name of a model on the wire. */
 static void
-name_model(const PosteriorModel *model, uint8_t *name)
+model_write_name(const PosteriorModel *model, uint8_t *name)
 {
 	/* numbers of incarnations begin anew with shared memory, whose epoch does not */
 	uint64		incarnation = posterior_shared->epoch + posterior_incarnation();
@@ -153,15 +154,15 @@ name_model(const PosteriorModel *model, uint8_t *name)
 
 /* The bytes of a request, allocated; NULL without memory. */
 static void *
-write_request(const PosteriorModel *model, const PosteriorDeviceRows *rows,
-			   const TnpRequest *r, uint64 *length)
+request_write(const PosteriorModel *model, const PosteriorDeviceRows *rows, const TnpRequest *r,
+			  uint64 *length)
 {
 	TnpWireRequest	ask;
 	TnpRows		given = rows->rows;
 	void	   *bytes;
 
 	memset(&ask, 0, sizeof(ask));
-	name_model(model, ask.model);
+	model_write_name(model, ask.model);
 	ask.key.epoch = posterior_shared->epoch;
 	ask.key.serial = rows->serial;
 	ask.rows = r->rows;
@@ -194,7 +195,7 @@ write_request(const PosteriorModel *model, const PosteriorDeviceRows *rows,
 
 /* One query's reduced answer. Quantiles and log densities may be infinite. */
 static bool
-is_sound_reduction(const TnpRequest *r, const double *answer)
+reduction_is_sound(const TnpRequest *r, const double *answer)
 {
 	int			at = 0;
 
@@ -210,8 +211,8 @@ is_sound_reduction(const TnpRequest *r, const double *answer)
 
 /* Whether an answer can be one: what makes no sense must not reach a value, let alone an index. */
 static bool
-is_sound(const PosteriorModel *model, const PosteriorDeviceRows *rows, const TnpRequest *r,
-		 const double *answer)
+answer_is_sound(const PosteriorModel *model, const PosteriorDeviceRows *rows, const TnpRequest *r,
+				const double *answer)
 {
 	TnpDistributionKind kind;
 	int			components,
@@ -245,7 +246,7 @@ is_sound(const PosteriorModel *model, const PosteriorDeviceRows *rows, const Tnp
 			return true;
 		case TNP_REQUEST_REDUCE:
 			for (int64 i = 0; i < r->queries.n; i++, answer += tnp_reduction_width(r))
-				if (!is_sound_reduction(r, answer))
+				if (!reduction_is_sound(r, answer))
 					return false;
 			return true;
 		default:
@@ -274,14 +275,14 @@ answer_length(const PosteriorModel *model, const TnpRequest *r)
 
 /* Take over an answer of the right size and kind. */
 static TnpStatus
-take_answer(const PosteriorModel *model, PosteriorDeviceRows *rows, TnpRequest *request,
+answer_take(const PosteriorModel *model, PosteriorDeviceRows *rows, TnpRequest *request,
 			const TnpHeader *header, const TnpParcel *parcel, TnpError *error)
 {
 	if (header->length != answer_length(model, request))
 		return posterior_corrupt(error, "an answer of %llu bytes instead of %llu",
 								 (unsigned long long) header->length,
 								 (unsigned long long) answer_length(model, request));
-	if (!is_sound(model, rows, request, parcel->bytes))
+	if (!answer_is_sound(model, rows, request, parcel->bytes))
 		return posterior_corrupt(error, "its numbers are no answer to what was asked");
 	if (header->length > 0)
 		memcpy(request->answer, parcel->bytes, header->length);
@@ -291,7 +292,7 @@ take_answer(const PosteriorModel *model, PosteriorDeviceRows *rows, TnpRequest *
 
 /* Note what the server lacks, for the next round. Fails where that is the model, or if `last`. */
 static TnpStatus
-take_missing(PosteriorDeviceRows *rows, const TnpRequest *request, const TnpHeader *header,
+missing_take(PosteriorDeviceRows *rows, const TnpRequest *request, const TnpHeader *header,
 			 const TnpParcel *parcel, bool last, TnpError *error)
 {
 	const TnpWireMissing *missing = parcel->bytes;
@@ -323,7 +324,7 @@ posterior_device_execute(PosteriorModel *model, PosteriorDeviceRows *rows, TnpRe
 		TnpHeader	header;
 		TnpParcel	parcel;
 		uint64		length;
-		void	   *bytes = write_request(model, rows, request, &length);
+		void	   *bytes = request_write(model, rows, request, &length);
 
 		if (bytes == NULL)
 			return posterior_no_memory(error);
@@ -334,11 +335,11 @@ posterior_device_execute(PosteriorModel *model, PosteriorDeviceRows *rows, TnpRe
 		switch (header.kind)
 		{
 			case TNP_ANSWER:
-				status = take_answer(model, rows, request, &header, &parcel, error);
+				status = answer_take(model, rows, request, &header, &parcel, error);
 				answered = true;
 				break;
 			case TNP_MISSING:
-				status = take_missing(rows, request, &header, &parcel, round == 3, error);
+				status = missing_take(rows, request, &header, &parcel, round == 3, error);
 				break;
 			case TNP_FAILED:
 				status = posterior_take_failure(&parcel, error);
@@ -359,7 +360,7 @@ posterior_device_evicted_model(void)
 
 /* Send a model, or with file = NULL ask for it: *missing. */
 static TnpStatus
-load_model(const PosteriorModel *model, const bytea *file, bool *missing, TnpError *error)
+model_send(const PosteriorModel *model, const bytea *file, bool *missing, TnpError *error)
 {
 	uint64		size = file != NULL ? VARSIZE_ANY_EXHDR(file) : 0,
 				length = sizeof(TnpWireLoad) + MAXALIGN64(size);
@@ -369,7 +370,7 @@ load_model(const PosteriorModel *model, const bytea *file, bool *missing, TnpErr
 	TnpParcel	parcel;
 	TnpStatus	status;
 
-	name_model(model, load->model);
+	model_write_name(model, load->model);
 	load->length = size;
 	if (size > 0)
 		memcpy(load + 1, VARDATA_ANY(file), size);
@@ -396,13 +397,13 @@ posterior_device_prepare(PosteriorModel *model, TnpError *error)
 
 	if (status != TNP_OK)
 		return status;
-	if (is_known(model))
+	if (model_is_known(model))
 		return TNP_OK;
 	if (model->refused_by == posterior_welcome.pid)
 		return posterior_fault(
 			error, "the device cannot compute this model",
 			"the posterior server has refused it; posterior.device = cpu answers without a device");
-	status = load_model(model, NULL, &missing, error);
+	status = model_send(model, NULL, &missing, error);
 	if (status == TNP_OK && missing)
 	{
 		bytea	   *file = posterior_model_file(model);
@@ -410,7 +411,7 @@ posterior_device_prepare(PosteriorModel *model, TnpError *error)
 		if (file == NULL)
 			return posterior_fault(error, "the posterior server lacks the model",
 								   "the row of the model is not visible any more");
-		status = load_model(model, file, &missing, error);
+		status = model_send(model, file, &missing, error);
 		pfree(file);
 		if (status != TNP_OK && status != POSTERIOR_FAULT && status != TNP_INTERRUPTED)
 		{

@@ -109,7 +109,7 @@ posterior_supervisor_register(void)
 /* ---- the child ------------------------------------------------------------------------------- */
 
 static void
-set_state(PosteriorServerState state)
+server_set_state(PosteriorServerState state)
 {
 	pg_atomic_write_u32(&posterior_server->state, state);
 }
@@ -195,7 +195,7 @@ child_start(void)
 				err[2];
 
 	child_arguments(argv, arguments, sizeof(arguments));
-	set_state(POSTERIOR_SERVER_STARTING);
+	server_set_state(POSTERIOR_SERVER_STARTING);
 	if (pipe(in) != 0)
 		elog(ERROR, "could not make a pipe for the posterior server: %m");
 	if (pipe(err) != 0)
@@ -237,7 +237,7 @@ child_take_line(const char *text)
 		return;
 	if (text[0] == 'R' && text[1] == ' ')
 	{
-		set_state(POSTERIOR_SERVER_READY);
+		server_set_state(POSTERIOR_SERVER_READY);
 		delay = FIRST_DELAY;
 	}
 	else if ((text[0] == 'L' || text[0] == 'W' || text[0] == 'D') && text[1] == ' ')
@@ -335,7 +335,7 @@ child_ended(void)
 				 "it exited with status %d", WEXITSTATUS(status));
 	child_close();
 	next_start = GetCurrentTimestamp() + wait * 1000L;
-	set_state(wait > 1000 ? POSTERIOR_SERVER_WAITING : POSTERIOR_SERVER_STARTING);
+	server_set_state(wait > 1000 ? POSTERIOR_SERVER_WAITING : POSTERIOR_SERVER_STARTING);
 	ereport(LOG,
 			(errmsg("posterior server has ended: %s", posterior_server->ended),
 			 errdetail("It is started again in %d ms.", wait)));
@@ -345,7 +345,7 @@ child_ended(void)
 static void
 child_end(int code, Datum argument)
 {
-	set_state(POSTERIOR_SERVER_OFF);
+	server_set_state(POSTERIOR_SERVER_OFF);
 	if (child > 0)
 	{
 		close(input);
@@ -375,7 +375,7 @@ child_reconsider(void)
 	{
 		ereport(LOG,
 				(errmsg("posterior server is ended because its settings have changed")));
-		set_state(POSTERIOR_SERVER_STARTING);
+		server_set_state(POSTERIOR_SERVER_STARTING);
 		child_reap(true);
 		(void) child_read_lines();
 		child_close();
@@ -383,13 +383,13 @@ child_reconsider(void)
 	next_start = 0;
 	delay = FIRST_DELAY;
 	if (child == 0)
-		set_state(posterior_device == POSTERIOR_DEVICE_CPU ? POSTERIOR_SERVER_OFF
-														   : POSTERIOR_SERVER_STARTING);
+		server_set_state(posterior_device == POSTERIOR_DEVICE_CPU ? POSTERIOR_SERVER_OFF
+																  : POSTERIOR_SERVER_STARTING);
 }
 
 /* ms until something is to be done although nothing happens; -1: nothing. */
 static long
-until_next(void)
+time_until_next(void)
 {
 	TimestampTz now = GetCurrentTimestamp();
 
@@ -428,7 +428,7 @@ posterior_supervisor_main(Datum argument)
 		if (child == 0 && posterior_device != POSTERIOR_DEVICE_CPU
 			&& GetCurrentTimestamp() >= next_start)
 			child_start();
-		timeout = until_next();
+		timeout = time_until_next();
 		events =
 			WaitLatchOrSocket(MyLatch,
 							  WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | (timeout >= 0 ? WL_TIMEOUT : 0)

@@ -73,7 +73,7 @@ typedef struct Parts
 
 /* Raise unless rows can be ordered by what the column is now. */
 static void
-check_order(const PosteriorNamed *named, AttrNumber column)
+order_check(const PosteriorNamed *named, AttrNumber column)
 {
 	Oid			type = get_atttype(named->relation, column);
 
@@ -89,8 +89,8 @@ check_order(const PosteriorNamed *named, AttrNumber column)
 
 /* One column of the canonical order; labels are compared as bytes. */
 static void
-order_by(Parts *parts, const PosteriorNamed *named, AttrNumber column, const char *what,
-		 bool descending, bool bytes)
+parts_add_order(Parts *parts, const PosteriorNamed *named, AttrNumber column, const char *what,
+				bool descending, bool bytes)
 {
 	const char *name = column_name(named, column, what),
 			   *start = parts->order.len == 0 ? "ORDER BY " : ", ",
@@ -129,7 +129,7 @@ column_numbers(Datum array, int *n)
 
 /* Types and classes of the features, from the catalogs. */
 static void
-resolve_features(PosteriorNamed *named)
+features_resolve(PosteriorNamed *named)
 {
 	named->types = palloc(named->n_features * sizeof(Oid));
 	named->classes = palloc(named->n_features);
@@ -154,7 +154,7 @@ resolve_features(PosteriorNamed *named)
 
 /* The parts of the queries. */
 static void
-write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_columns,
+queries_write(PosteriorNamed *named, int n_order, const AttrNumber *order_columns,
 			  const Datum *descending, const char *filter)
 {
 	StringInfoData columns,
@@ -179,15 +179,15 @@ write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_column
 		appendStringInfo(&source, " AND (%s)", filter);
 	for (int i = 0; i < n_order; i++)
 	{
-		order_by(&parts, named, order_columns[i], "a column of the order",
-				 DatumGetBool(descending[i]), false);
-		check_order(named, order_columns[i]);
+		parts_add_order(&parts, named, order_columns[i], "a column of the order",
+						DatumGetBool(descending[i]), false);
+		order_check(named, order_columns[i]);
 		if (posterior_has_attributes(get_atttype(named->relation, order_columns[i])))
 			named->stable = false;
 	}
-	order_by(&parts, named, named->target, "the target", false, true);
+	parts_add_order(&parts, named, named->target, "the target", false, true);
 	for (int f = 0; f < named->n_features; f++)
-		order_by(&parts, named, named->features[f], "a feature", false, true);
+		parts_add_order(&parts, named, named->features[f], "a feature", false, true);
 	/*
 	 * nothing is cast: a cast has the column's name, so ORDER BY would take it for the column, and
 	 * casts of enums are their owners' functions
@@ -208,7 +208,7 @@ write_queries(PosteriorNamed *named, int n_order, const AttrNumber *order_column
  * column that has the name by then would be read.
  */
 static void
-keep_names(Oid relation)
+relation_keep_names(Oid relation)
 {
 	if (GUARD(LOCK_KEPT, GUARD(NAMES_LOCKED, OidIsValid(relation))))
 		LockRelationOid(relation, AccessShareLock);
@@ -234,7 +234,7 @@ enum
 
 /* Read the row of posterior.context_definition of this name. SPI is connected. */
 static HeapTuple
-select_definition(const char *name)
+definition_select(const char *name)
 {
 	static const char query[] =
 		"SELECT id, version, owner::pg_catalog.oid, relation::pg_catalog.oid, target, features, "
@@ -259,7 +259,7 @@ select_definition(const char *name)
 
 /* Fill in a definition from its row, and what follows from it by the catalogs. */
 static void
-resolve_definition(PosteriorNamed *named, const char *name, HeapTuple row, TupleDesc desc)
+definition_resolve(PosteriorNamed *named, const char *name, HeapTuple row, TupleDesc desc)
 {
 	Datum	   *descending,
 				filter;
@@ -275,7 +275,7 @@ resolve_definition(PosteriorNamed *named, const char *name, HeapTuple row, Tuple
 	named->version = *DatumGetUUIDP(VALUE(VERSION));
 	named->owner = DatumGetObjectId(VALUE(OWNER));
 	named->relation = DatumGetObjectId(VALUE(RELATION));
-	keep_names(named->relation);
+	relation_keep_names(named->relation);
 	if (get_rel_name(named->relation) == NULL)
 		posterior_no_relation(name);
 	strlcpy(named->model, TextDatumGetCString(VALUE(MODEL)), sizeof(named->model));
@@ -288,7 +288,7 @@ resolve_definition(PosteriorNamed *named, const char *name, HeapTuple row, Tuple
 		named->refreshed_rows = 0;
 	named->target = posterior_regcolumn_number(VALUE(TARGET));
 	named->features = column_numbers(VALUE(FEATURES), &named->n_features);
-	resolve_features(named);
+	features_resolve(named);
 	order = column_numbers(VALUE(ORDER), &n_order);
 	deconstruct_array(DatumGetArrayTypeP(VALUE(DESCENDING)), BOOLOID, 1, true, TYPALIGN_CHAR,
 					  &descending, NULL, &n);
@@ -296,7 +296,7 @@ resolve_definition(PosteriorNamed *named, const char *name, HeapTuple row, Tuple
 	if (!isnull && (condition = posterior_row_filter_query(filter, name, &named->stable)) == NULL)
 		column_is_gone(named, "part of the filter");
 	named->filtered = condition != NULL;
-	write_queries(named, n_order, order, descending, condition);
+	queries_write(named, n_order, order, descending, condition);
 #undef VALUE
 }
 
@@ -309,11 +309,11 @@ posterior_named_find(const char *name, MemoryContext memory)
 
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
-	row = select_definition(name);
+	row = definition_select(name);
 	MemoryContextSwitchTo(memory);
 	named = palloc0(sizeof(PosteriorNamed));
 	named->memory = memory;
-	resolve_definition(named, name, row, SPI_tuptable->tupdesc);
+	definition_resolve(named, name, row, SPI_tuptable->tupdesc);
 	MemoryContextSwitchTo(before);
 	SPI_finish();
 	return named;

@@ -29,7 +29,7 @@ typedef struct Kept
  * is printed; 0: it is on anyway.
  */
 static int
-turn_on(const char *setting, bool is_on)
+setting_turn_on(const char *setting, bool is_on)
 {
 	int			level;
 
@@ -41,7 +41,7 @@ turn_on(const char *setting, bool is_on)
 }
 
 static void
-end_level(int level)
+settings_end(int level)
 {
 	if (level > 0)
 		AtEOXact_GUC(true, level);
@@ -52,7 +52,7 @@ end_level(int level)
  * counted down. SPI must be connected.
  */
 static Kept *
-use_plan(const char *query, int n, Oid *types, int options)
+plan_use(const char *query, int n, Oid *types, int options)
 {
 	static Kept kept[KEPT_PLANS];
 	static int	next = 0;
@@ -69,9 +69,9 @@ use_plan(const char *query, int n, Oid *types, int options)
 			return &kept[i];
 		}
 	/* later analyses begin with what is parsed here */
-	level = turn_on("standard_conforming_strings", standard_conforming_strings);
+	level = setting_turn_on("standard_conforming_strings", standard_conforming_strings);
 	plan = SPI_prepare_cursor(query, n, types, options);
-	end_level(level);
+	settings_end(level);
 	if (plan == NULL)
 		elog(ERROR, "could not prepare \"%s\"", query);
 	while (kept[next].uses > 0 && tried++ < KEPT_PLANS)
@@ -108,8 +108,8 @@ use_plan(const char *query, int n, Oid *types, int options)
 int
 posterior_plan_execute(const char *query, int n, Oid *types, int options, Datum *values, long limit)
 {
-	volatile int level = turn_on("array_nulls", Array_nulls);
-	Kept	   *kept = use_plan(query, n, types, options);
+	volatile int level = setting_turn_on("array_nulls", Array_nulls);
+	Kept	   *kept = plan_use(query, n, types, options);
 	volatile int result = 0;
 
 	PG_TRY();
@@ -121,15 +121,15 @@ posterior_plan_execute(const char *query, int n, Oid *types, int options, Datum 
 		kept->uses--;
 	}
 	PG_END_TRY();
-	end_level(level);
+	settings_end(level);
 	return result;
 }
 
 Portal
 posterior_plan_open(const char *query, int n, Oid *types, Datum *values)
 {
-	volatile int level = turn_on("array_nulls", Array_nulls);
-	Kept	   *kept = use_plan(query, n, types, 0);
+	volatile int level = setting_turn_on("array_nulls", Array_nulls);
+	Kept	   *kept = plan_use(query, n, types, 0);
 	Portal		volatile cursor = NULL;
 
 	PG_TRY();
@@ -142,6 +142,6 @@ posterior_plan_open(const char *query, int n, Oid *types, Datum *values)
 		kept->uses--;
 	}
 	PG_END_TRY();
-	end_level(level);
+	settings_end(level);
 	return cursor;
 }

@@ -63,7 +63,7 @@ posterior_named_least(const PosteriorNamed *named)
 }
 
 static PosteriorRows *
-make_rows(const PosteriorNamed *named, int most_labels, MemoryContext memory)
+rows_make_for(const PosteriorNamed *named, int most_labels, MemoryContext memory)
 {
 	PosteriorRows *rows = posterior_rows_make(memory, named->n_features, named->types);
 
@@ -128,8 +128,8 @@ label_of_row(Target *target, HeapTuple tuple, TupleDesc desc, PosteriorRows *row
 
 /* Add a row: cells are columns 2 …. */
 static void
-add_row(const PosteriorNamed *named, Target *target, HeapTuple tuple, TupleDesc desc,
-		PosteriorRows *rows)
+rows_add(const PosteriorNamed *named, Target *target, HeapTuple tuple, TupleDesc desc,
+		 PosteriorRows *rows)
 {
 	double	   *x = posterior_rows_next(rows);
 	bool		isnull;
@@ -148,7 +148,7 @@ add_row(const PosteriorNamed *named, Target *target, HeapTuple tuple, TupleDesc 
 
 /* Values are taken for what the catalogs said before the query locked the relation. */
 static void
-check_types(const PosteriorNamed *named, TupleDesc desc)
+source_check_types(const PosteriorNamed *named, TupleDesc desc)
 {
 	bool		same = SPI_gettypeid(desc, 1) == named->target_type;
 
@@ -160,7 +160,7 @@ check_types(const PosteriorNamed *named, TupleDesc desc)
 
 /* The number of rows without a window. */
 static int64
-count_rows(const PosteriorNamed *named)
+source_count(const PosteriorNamed *named)
 {
 	bool		isnull;
 
@@ -179,7 +179,7 @@ posterior_named_count(const PosteriorNamed *named)
 
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
-	n = count_rows(named);
+	n = source_count(named);
 	SPI_finish();
 	return n;
 }
@@ -189,7 +189,7 @@ posterior_named_count(const PosteriorNamed *named)
  * `most`.
  */
 static bool
-may_exceed(const PosteriorNamed *named, int64 most)
+source_may_exceed(const PosteriorNamed *named, int64 most)
 {
 	Relation	relation = table_open(named->relation, AccessShareLock);
 	char		kind = relation->rd_rel->relkind;
@@ -211,7 +211,7 @@ posterior_named_exceeds(const PosteriorNamed *named, int64 most)
 	bool		exceeds;
 
 	if (most == PG_INT64_MAX || (named->max_rows > 0 && named->max_rows <= most)
-		|| !may_exceed(named, most))
+		|| !source_may_exceed(named, most))
 		return false;
 	enough = Int64GetDatum(most);
 	if (SPI_connect() != SPI_OK_CONNECT)
@@ -232,7 +232,7 @@ posterior_named_exceeds(const PosteriorNamed *named, int64 most)
  * more than them.
  */
 static Portal
-open_rows(const PosteriorNamed *named, bool plain, int64 start, int64 total)
+source_open(const PosteriorNamed *named, bool plain, int64 start, int64 total)
 {
 	Oid			type = INT8OID;
 	Datum		lookup = Int64GetDatum(total - start);
@@ -263,7 +263,7 @@ typedef struct Apart
  * then.
  */
 static void
-tell_apart(Apart *apart, ItemPointer place, int labels)
+apart_note(Apart *apart, ItemPointer place, int labels)
 {
 	for (int i = 0; i < apart->own->n; i++)
 		if (ItemPointerEquals(place, (ItemPointer) &apart->own->places[i]))
@@ -278,8 +278,8 @@ tell_apart(Apart *apart, ItemPointer place, int labels)
 
 /* Add the rows that were fetched; *last and *apart follow, if `plain`. */
 static void
-add_batch(const PosteriorNamed *named, Target *target, bool plain, PosteriorRows *rows,
-		  ItemPointerData *last, Apart *apart)
+rows_add_batch(const PosteriorNamed *named, Target *target, bool plain, PosteriorRows *rows,
+			   ItemPointerData *last, Apart *apart)
 {
 	TupleDesc	desc = SPI_tuptable->tupdesc;
 
@@ -288,12 +288,12 @@ add_batch(const PosteriorNamed *named, Target *target, bool plain, PosteriorRows
 		HeapTuple	tuple = SPI_tuptable->vals[i];
 		bool		isnull;
 
-		add_row(named, target, tuple, desc, rows);
+		rows_add(named, target, tuple, desc, rows);
 		if (plain && (apart->own->n > 0 || i == SPI_processed - 1))
 		{
 			*last = *(ItemPointer) DatumGetPointer(
 				SPI_getbinval(tuple, desc, 2 + named->n_features, &isnull));
-			tell_apart(apart, last, rows->labels != NULL ? rows->labels->n : 0);
+			apart_note(apart, last, rows->labels != NULL ? rows->labels->n : 0);
 		}
 	}
 }
@@ -302,7 +302,7 @@ void
 posterior_named_read(const PosteriorNamed *named, const PosteriorModel *model, bool plain,
 					 const PosteriorNewRows *own, MemoryContext memory, PosteriorContent *content)
 {
-	PosteriorRows *rows = make_rows(named, tnp_model_info(model->model)->n_classes, memory);
+	PosteriorRows *rows = rows_make_for(named, tnp_model_info(model->model)->n_classes, memory);
 	int64		most = posterior_row_limit_of(model);
 	const char *whose = psprintf("context \"%s\"", named->name);
 	Target		target;
@@ -317,12 +317,13 @@ posterior_named_read(const PosteriorNamed *named, const PosteriorModel *model, b
 	content->rows = rows;
 	target_init(&target, named, rows);
 	ItemPointerSetInvalid(&content->last);
-	content->total = named->max_rows > 0 ? count_rows(named) : 0;
+	content->total = named->max_rows > 0 ? source_count(named) : 0;
 	posterior_check_row_limit(model, whose,
 							  content->total - posterior_named_start(named, content->total),
 							  named->n_features);
-	cursor = open_rows(named, plain, posterior_named_start(named, content->total), content->total);
-	check_types(named, cursor->tupDesc);
+	cursor =
+		source_open(named, plain, posterior_named_start(named, content->total), content->total);
+	source_check_types(named, cursor->tupDesc);
 	batch = AllocSetContextCreate(CurrentMemoryContext, "posterior rows", ALLOCSET_DEFAULT_SIZES);
 	for (;;)
 	{
@@ -333,7 +334,7 @@ posterior_named_read(const PosteriorNamed *named, const PosteriorModel *model, b
 		if (SPI_processed == 0)
 			break;
 		before = MemoryContextSwitchTo(batch);
-		add_batch(named, &target, plain, rows, &content->last, &apart);
+		rows_add_batch(named, &target, plain, rows, &content->last, &apart);
 		MemoryContextSwitchTo(before);
 		MemoryContextReset(batch);
 		SPI_freetuptable(SPI_tuptable);
@@ -356,7 +357,7 @@ posterior_named_read(const PosteriorNamed *named, const PosteriorModel *model, b
 
 /* Turn off a setting of the planner until the nest level ends. */
 static void
-turn_off(const char *setting)
+planner_turn_off(const char *setting)
 {
 	set_config_option(setting, "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 }
@@ -367,8 +368,8 @@ turn_off(const char *setting)
  * as good while the table is small: it may have grown when the plan is used.
  */
 static void
-select_places(const PosteriorNamed *named, int n, const ItemPointerData *places,
-			  const ItemPointerData *last)
+source_select_places(const PosteriorNamed *named, int n, const ItemPointerData *places,
+					 const ItemPointerData *last)
 {
 	Oid			type = TIDARRAYOID;
 	Datum	   *elements = palloc((n + 1) * sizeof(Datum)),
@@ -382,8 +383,8 @@ select_places(const PosteriorNamed *named, int n, const ItemPointerData *places,
 	argument = PointerGetDatum(
 		construct_array(elements, n + 1, TIDOID, sizeof(ItemPointerData), false, TYPALIGN_SHORT));
 	level = NewGUCNestLevel();
-	turn_off("enable_seqscan");
-	turn_off("enable_indexscan");
+	planner_turn_off("enable_seqscan");
+	planner_turn_off("enable_indexscan");
 	status = posterior_plan_execute(
 		psprintf("SELECT %s, ctid, xmin %s AND ctid OPERATOR(pg_catalog.=) ANY ($1) %s",
 				 named->columns, named->source, named->order),
@@ -395,8 +396,8 @@ select_places(const PosteriorNamed *named, int n, const ItemPointerData *places,
 
 /* Whether a row of this place and xmin is noted: a place can have been used again since. */
 static bool
-is_noted(ItemPointer place, TransactionId xmin, int n, const ItemPointerData *places,
-		 const TransactionId *xmins)
+place_is_noted(ItemPointer place, TransactionId xmin, int n, const ItemPointerData *places,
+			   const TransactionId *xmins)
 {
 	for (int i = 0; i < n; i++)
 		if (ItemPointerEquals(place, (ItemPointer) &places[i])
@@ -411,14 +412,14 @@ posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *
 						 const TransactionId *xmins, MemoryContext memory,
 						 PosteriorContent *content)
 {
-	PosteriorRows *rows = make_rows(named, labels != NULL ? labels->n : 0, memory);
+	PosteriorRows *rows = rows_make_for(named, labels != NULL ? labels->n : 0, memory);
 	Target		target;
 	bool		good;
 
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
-	select_places(named, n, places, &last);
-	check_types(named, SPI_tuptable->tupdesc);
+	source_select_places(named, n, places, &last);
+	source_check_types(named, SPI_tuptable->tupdesc);
 	content->rows = rows;
 	target_init(&target, named, rows);
 	content->last = last;
@@ -441,13 +442,13 @@ posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *
 
 		if (i == 0)
 			good = ItemPointerEquals(place, &last);
-		else if (!is_noted(place, xmin, n, places, xmins))
+		else if (!place_is_noted(place, xmin, n, places, xmins))
 			continue;
 		else if (labels != NULL && label_of_row(&target, tuple, desc, rows, false) < 0)
 			good = false;
 		else
 		{
-			add_row(named, &target, tuple, desc, rows);
+			rows_add(named, &target, tuple, desc, rows);
 			content->last = *place;
 		}
 	}

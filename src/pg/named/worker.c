@@ -129,7 +129,7 @@ time_after(TimestampTz from, int64 ms)
 
 /* For how long rests what took that long, in microseconds. */
 static int64
-rest_of(int64 spent, int times)
+rest_after(int64 spent, int times)
 {
 	return Min(times * spent, INT64CONST(1000) * LONGEST_REST);
 }
@@ -139,7 +139,7 @@ rest_of(int64 spent, int times)
  * new.
  */
 static Database *
-database_of(Oid oid)
+database_find(Oid oid)
 {
 	Database   *free = &databases[0];
 
@@ -155,7 +155,7 @@ database_of(Oid oid)
 }
 
 static bool
-is_served(Oid database)
+database_is_served(Oid database)
 {
 	for (int i = 0; i < POSTERIOR_WORKERS; i++)
 		if (places[i].handle != NULL && places[i].database == database)
@@ -165,7 +165,7 @@ is_served(Oid database)
 
 /* A place that is free, or NULL. */
 static Place *
-free_place(void)
+place_find_free(void)
 {
 	for (int i = 0; i < POSTERIOR_WORKERS; i++)
 		if (places[i].handle == NULL)
@@ -211,7 +211,7 @@ workers_reap(TimestampTz now)
 			continue;
 		pfree(place->handle);
 		place->handle = NULL;
-		database_of(place->database)->rests = now + rest_of(now - place->began, 1);
+		database_find(place->database)->rests = now + rest_after(now - place->began, 1);
 		/*
 		 * the database was dropped, or refuses connections: the next read encodes; to try again and
 		 * again would fill the log
@@ -223,7 +223,7 @@ workers_reap(TimestampTz now)
 
 /* When a database has its turn, as far as is known now. */
 static TimestampTz
-turn_of(Database *d, const PosteriorDue *due, TimestampTz now)
+database_turn(Database *d, const PosteriorDue *due, TimestampTz now)
 {
 	TimestampTz at = due->later;
 
@@ -242,7 +242,7 @@ turn_of(Database *d, const PosteriorDue *due, TimestampTz now)
  * worker that ends sets the latch.
  */
 static TimestampTz
-start_due(TimestampTz now)
+workers_start_due(TimestampTz now)
 {
 	PosteriorDue due[POSTERIOR_WRITER_LOGS];
 	int			n = posterior_writer_log_due(due);
@@ -250,11 +250,11 @@ start_due(TimestampTz now)
 
 	for (int i = 0; i < n; i++)
 	{
-		Database   *d = database_of(due[i].database);
-		Place	   *place = free_place();
-		TimestampTz at = turn_of(d, &due[i], now);
+		Database   *d = database_find(due[i].database);
+		Place	   *place = place_find_free();
+		TimestampTz at = database_turn(d, &due[i], now);
 
-		if (is_served(d->oid) || (at <= now && place == NULL))
+		if (database_is_served(d->oid) || (at <= now && place == NULL))
 			continue;
 		if (at <= now && worker_start(place, d->oid, now))
 			d->due = 0;
@@ -271,14 +271,14 @@ start_due(TimestampTz now)
 }
 
 static void
-forget_launcher(int code, Datum argument)
+launcher_forget(int code, Datum argument)
 {
 	posterior_writer_logs_set_launcher(NULL);
 }
 
 /* Wait until there is something to do, or until then. */
 static void
-wait_until(TimestampTz until)
+launcher_wait(TimestampTz until)
 {
 	static uint32 event = 0;
 	bool		forever = until == DT_NOEND;
@@ -307,14 +307,14 @@ posterior_launcher_main(Datum argument)
 	pqsignal(SIGUSR1, procsignal_sigusr1_handler);
 	BackgroundWorkerUnblockSignals();
 	posterior_shared_attach();
-	on_shmem_exit(forget_launcher, (Datum) 0);
+	on_shmem_exit(launcher_forget, (Datum) 0);
 	posterior_writer_logs_set_launcher(&MyProc->procLatch);
 	for (;;)
 	{
 		TimestampTz now = GetCurrentTimestamp();
 
 		workers_reap(now);
-		wait_until(posterior_maintenance_delay >= 0 ? start_due(now) : DT_NOEND);
+		launcher_wait(posterior_maintenance_delay >= 0 ? workers_start_due(now) : DT_NOEND);
 	}
 }
 
@@ -325,7 +325,7 @@ posterior_launcher_main(Datum argument)
  * it there.
  */
 static bool
-is_too_large(const pg_uuid_t *context)
+encoding_is_too_large(const pg_uuid_t *context)
 {
 	PosteriorReuseCounters counters;
 
@@ -339,7 +339,7 @@ is_too_large(const pg_uuid_t *context)
  * grow, as times do, cost but a few times what encoding them once does.
  */
 static bool
-has_drifted(const PosteriorNamed *named, const PosteriorCachedContext *cached)
+context_has_drifted(const PosteriorNamed *named, const PosteriorCachedContext *cached)
 {
 	TnpRows		rows = posterior_cached_view(cached);
 	int64		prefix = posterior_cached_prefix(cached),
@@ -358,7 +358,7 @@ has_drifted(const PosteriorNamed *named, const PosteriorCachedContext *cached)
  * read it.
  */
 static bool
-can_be_ahead(const PosteriorNamed *named)
+context_can_be_ahead(const PosteriorNamed *named)
 {
 	return posterior_can_be_maintained(named->relation)
 		&& pg_class_aclcheck(named->relation, named->owner, ACL_SELECT) == ACLCHECK_OK;
@@ -369,7 +369,7 @@ can_be_ahead(const PosteriorNamed *named)
  * that it shall be encoded anew.
  */
 static bool
-encode_ahead(const char *name)
+context_encode_ahead(const char *name)
 {
 	PosteriorReading reading;
 	PosteriorActing before;
@@ -381,7 +381,7 @@ encode_ahead(const char *name)
 	PushActiveSnapshot(GetTransactionSnapshot());
 	/* locks the table: its owner and what it is stay as they are while it is read */
 	named = posterior_named_find(name, CurrentMemoryContext);
-	if (can_be_ahead(named) && !is_too_large(&named->id))
+	if (context_can_be_ahead(named) && !encoding_is_too_large(&named->id))
 	{
 		bool		policies;
 
@@ -393,7 +393,7 @@ encode_ahead(const char *name)
 		 * what policies show to the table's owner is no reason to have others' rows encoded anew,
 		 * and no refresh would end it
 		 */
-		drifted = !policies && has_drifted(named, e->cached);
+		drifted = !policies && context_has_drifted(named, e->cached);
 		posterior_handle_release(e);
 	}
 	posterior_reading_end(&reading);
@@ -408,7 +408,7 @@ context_refresh(const char *name)
 
 	PushActiveSnapshot(GetTransactionSnapshot());
 	named = posterior_named_find(name, CurrentMemoryContext);
-	if (can_be_ahead(named))
+	if (context_can_be_ahead(named))
 	{
 		posterior_act_as(posterior_relation_owner(named->relation), &before);
 		/*
@@ -427,7 +427,7 @@ context_refresh(const char *name)
  * will be the next reader's error, not the log's.
  */
 static bool
-do_step(bool (*step) (const char *name), const char *name)
+step_run(bool (*step) (const char *name), const char *name)
 {
 	MemoryContext before = CurrentMemoryContext,
 				memory = AllocSetContextCreate(before, "posterior step", ALLOCSET_DEFAULT_SIZES);
@@ -478,13 +478,13 @@ context_serve(const Candidate *c)
 	 * the old encoding serves all readers until the new definition is committed, and those that see
 	 * the old definition after that
 	 */
-	if (do_step(encode_ahead, c->name))
+	if (step_run(context_encode_ahead, c->name))
 	{
-		do_step(context_refresh, c->name);
-		do_step(encode_ahead, c->name);
+		step_run(context_refresh, c->name);
+		step_run(context_encode_ahead, c->name);
 	}
 	end = GetCurrentTimestamp();
-	posterior_reuse_state_rest(&c->id, end + rest_of(end - began, 9));
+	posterior_reuse_state_rest(&c->id, end + rest_after(end - began, 9));
 }
 
 /*
@@ -493,7 +493,7 @@ context_serve(const Candidate *c)
  * one, be it a lock or the state of a library, meets those of another owner.
  */
 static int
-take_turn(PosteriorMaintenanceTurn *turns, TimestampTz now)
+turns_take(PosteriorMaintenanceTurn *turns, TimestampTz now)
 {
 	int			n = posterior_writer_log_take(MyDatabaseId, now, turns),
 				kept = 0;
@@ -521,7 +521,7 @@ take_turn(PosteriorMaintenanceTurn *turns, TimestampTz now)
 
 /* The maintained contexts of these tables, in the current memory context. */
 static Candidate *
-find_candidates(const PosteriorMaintenanceTurn *turns, int n_turns, uint64 *n)
+candidates_find(const PosteriorMaintenanceTurn *turns, int n_turns, uint64 *n)
 {
 	Oid			type = OIDARRAYOID;
 	Datum		relations[POSTERIOR_WRITER_LOGS],
@@ -560,7 +560,7 @@ find_candidates(const PosteriorMaintenanceTurn *turns, int n_turns, uint64 *n)
 
 /* The contexts that have their turn, in this memory context. */
 static Candidate *
-look_up(MemoryContext memory, uint64 *n)
+candidates_look_up(MemoryContext memory, uint64 *n)
 {
 	PosteriorMaintenanceTurn turns[POSTERIOR_WRITER_LOGS];
 	Candidate  *found = NULL;
@@ -575,11 +575,11 @@ look_up(MemoryContext memory, uint64 *n)
 	posterior_shared_attach();
 	MemoryContextSwitchTo(memory);
 	PushActiveSnapshot(GetTransactionSnapshot());
-	n_turns = take_turn(turns, GetCurrentTimestamp());
+	n_turns = turns_take(turns, GetCurrentTimestamp());
 	if (n_turns > 0
 		&& OidIsValid(
 			get_relname_relid("context_definition", get_namespace_oid("posterior", true))))
-		found = find_candidates(turns, n_turns, n);
+		found = candidates_find(turns, n_turns, n);
 	PopActiveSnapshot();
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(memory);
@@ -591,7 +591,7 @@ look_up(MemoryContext memory, uint64 *n)
  * here, as for autovacuum.
  */
 static void
-settle_settings(void)
+settings_fix(void)
 {
 	SetConfigOption("search_path", "pg_catalog, pg_temp", PGC_SUSET, PGC_S_OVERRIDE);
 	/* a snapshot of a transaction would stay while what was read under it is encoded */
@@ -610,13 +610,13 @@ posterior_worker_main(Datum argument)
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(argument), InvalidOid, 0);
-	settle_settings();
+	settings_fix();
 	posterior_shared_attach();
 	memcpy(&place, MyBgworkerEntry->bgw_extra, sizeof(place));
 	arrived[place]++;
 	memory = AllocSetContextCreate(TopMemoryContext, "posterior worker", ALLOCSET_DEFAULT_SIZES);
 	pgstat_report_activity(STATE_RUNNING, "encoding named contexts");
-	candidates = look_up(memory, &n);
+	candidates = candidates_look_up(memory, &n);
 	for (uint64 i = 0; i < n; i++)
 	{
 		const Candidate *c = &candidates[i];

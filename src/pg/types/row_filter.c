@@ -61,21 +61,21 @@ typedef struct RowFilter
 } RowFilter;
 
 static const char *
-text_of(const RowFilter *filter)
+filter_text(const RowFilter *filter)
 {
 	return (const char *) (filter->places + filter->n_places);
 }
 
 static const char *
-expression_of(const RowFilter *filter)
+filter_expression(const RowFilter *filter)
 {
-	return text_of(filter) + strlen(text_of(filter)) + 1;
+	return filter_text(filter) + strlen(filter_text(filter)) + 1;
 }
 
 /* ---- what may be in a filter ----------------------------------------------------------------- */
 
 static void
-bad_filter(const char *condition, const char *detail)
+filter_refuse(const char *condition, const char *detail)
 {
 	ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					errmsg("invalid filter: %s", condition), errdetail("%s", detail),
@@ -94,7 +94,7 @@ foreign_function(Oid function, void *context)
  * extra_float_digits, bytes as text bytea_output, quote_ident quote_all_identifiers.
  */
 static bool
-asks_settings(Oid function, void *context)
+function_asks_settings(Oid function, void *context)
 {
 	switch (function)
 	{
@@ -120,7 +120,7 @@ asks_settings(Oid function, void *context)
  * timezone_abbreviations say what it is.
  */
 static bool
-asks_abbreviations(Node *node)
+function_asks_abbreviations(Node *node)
 {
 	FuncExpr   *call = (FuncExpr *) node;
 	Const	   *zone;
@@ -144,7 +144,7 @@ asks_abbreviations(Node *node)
  * not the server's, or that a row names.
  */
 static bool
-is_foreign_search(Node *node)
+search_is_foreign(Node *node)
 {
 	Oid			type = IsA(node, List) || IsA(node, CaseWhen) ? InvalidOid : exprType(node);
 
@@ -157,12 +157,12 @@ is_foreign_search(Node *node)
 
 /* Whether the values of a type are read, written and checked by built-in functions alone. */
 static bool
-is_own_type(Oid type)
+type_is_own(Oid type)
 {
 	Oid			element = get_element_type(type);
 
 	if (OidIsValid(element))
-		return is_own_type(element);
+		return type_is_own(element);
 	switch (get_typtype(type))
 	{
 		case TYPTYPE_ENUM:
@@ -181,22 +181,23 @@ is_own_type(Oid type)
  * column have been made already, of whatever type.
  */
 static Oid
-foreign_type(Node *node)
+type_is_foreign(Node *node)
 {
 	Oid			type;
 
 	if (IsA(node, List) || IsA(node, CaseWhen) || IsA(node, Var))
 		return InvalidOid;
 	type = exprType(node);
-	return OidIsValid(type) && !is_own_type(type) ? type : InvalidOid;
+	return OidIsValid(type) && !type_is_own(type) ? type : InvalidOid;
 }
 
 static void
-bad_type(Oid type, const char *shown)
+type_refuse(Oid type, const char *shown)
 {
-	bad_filter(shown, psprintf("It has a value of type %s, and may have values of PostgreSQL's own "
-							   "types, of enums, and of arrays of these.",
-							   format_type_be(type)));
+	filter_refuse(shown,
+				  psprintf("It has a value of type %s, and may have values of PostgreSQL's own "
+						   "types, of enums, and of arrays of these.",
+						   format_type_be(type)));
 }
 
 /*
@@ -204,7 +205,7 @@ bad_type(Oid type, const char *shown)
  * reads its constants.
  */
 static bool
-check_types(Node *node, const char *shown)
+node_check_types(Node *node, const char *shown)
 {
 	if (node == NULL)
 		return false;
@@ -212,15 +213,15 @@ check_types(Node *node, const char *shown)
 	{
 		Oid			type = LookupTypeNameOid(NULL, (TypeName *) node, true);
 
-		if (OidIsValid(type) && !is_own_type(type))
-			bad_type(type, shown);
+		if (OidIsValid(type) && !type_is_own(type))
+			type_refuse(type, shown);
 	}
-	return raw_expression_tree_walker(node, check_types, (void *) shown);
+	return raw_expression_tree_walker(node, node_check_types, (void *) shown);
 }
 
 /* The operator of a node, or 0. */
 static Oid
-operator_of(Node *node)
+node_operator(Node *node)
 {
 	if (IsA(node, OpExpr) || IsA(node, DistinctExpr) || IsA(node, NullIfExpr))
 		return ((OpExpr *) node)->opno;
@@ -229,7 +230,7 @@ operator_of(Node *node)
 
 /* Whether an operator is for just the types of these operands. */
 static bool
-is_exact(Oid operator, Node *left, Node *right)
+operator_is_exact(Oid operator, Node *left, Node *right)
 {
 	Oid			left_type,
 				right_type;
@@ -244,18 +245,18 @@ is_exact(Oid operator, Node *left, Node *right)
  * these types always comes first.
  */
 static bool
-is_replaceable(Node *node)
+node_is_replaceable(Node *node)
 {
 	if (IsA(node, DistinctExpr) || IsA(node, NullIfExpr))
-		return !is_exact(operator_of(node), linitial(((OpExpr *) node)->args),
-						 lsecond(((OpExpr *) node)->args));
+		return !operator_is_exact(node_operator(node), linitial(((OpExpr *) node)->args),
+								  lsecond(((OpExpr *) node)->args));
 	if (IsA(node, RowCompareExpr))
 	{
 		RowCompareExpr *rows = (RowCompareExpr *) node;
 
 		for (int i = 0; i < list_length(rows->opnos); i++)
-			if (!is_exact(list_nth_oid(rows->opnos, i), list_nth(rows->largs, i),
-						  list_nth(rows->rargs, i)))
+			if (!operator_is_exact(list_nth_oid(rows->opnos, i), list_nth(rows->largs, i),
+								   list_nth(rows->rargs, i)))
 				return true;
 	}
 	if (IsA(node, CaseExpr) && ((CaseExpr *) node)->arg != NULL)
@@ -269,8 +270,8 @@ is_replaceable(Node *node)
 
 			/* implicit casts are not printed here */
 			if (!IsA(when, OpExpr)
-				|| !is_exact(when->opno, strip_implicit_coercions((Node *) c->arg),
-							 strip_implicit_coercions(lsecond(when->args))))
+				|| !operator_is_exact(when->opno, strip_implicit_coercions((Node *) c->arg),
+									  strip_implicit_coercions(lsecond(when->args))))
 				return true;
 		}
 	}
@@ -279,32 +280,34 @@ is_replaceable(Node *node)
 
 /* Raise unless the expression is made of the row and of what is built in. */
 static bool
-check_parts(Node *node, const char *shown)
+node_check_parts(Node *node, const char *shown)
 {
 	if (node == NULL)
 		return false;
 	if (IsA(node, SubLink))
-		bad_filter(shown, "It has a subquery.");
+		filter_refuse(shown, "It has a subquery.");
 	if (IsA(node, Var) && ((Var *) node)->varattno <= 0)
-		bad_filter(shown, "It uses a system column or the whole row.");
+		filter_refuse(shown, "It uses a system column or the whole row.");
 	/* a domain's constraints may call anything */
 	if (check_functions_in_node(node, foreign_function, NULL) || IsA(node, CoerceToDomain)
-		|| operator_of(node) >= FirstNormalObjectId)
-		bad_filter(shown, "It calls something that is not part of PostgreSQL.");
-	if (is_foreign_search(node))
-		bad_filter(shown, "It uses a text search configuration that is not part of PostgreSQL.");
+		|| node_operator(node) >= FirstNormalObjectId)
+		filter_refuse(shown, "It calls something that is not part of PostgreSQL.");
+	if (search_is_foreign(node))
+		filter_refuse(shown, "It uses a text search configuration that is not part of PostgreSQL.");
 	/* XML asks xmlbinary and TimeZone */
-	if (check_functions_in_node(node, asks_settings, NULL) || IsA(node, XmlExpr))
-		bad_filter(shown, "Its value depends on more than the row.");
-	if (asks_abbreviations(node))
-		bad_filter(shown, "It has a time zone that may be an abbreviation, which depends on more "
-						  "than the row; UTC and names like Europe/Paris do not.");
-	if (OidIsValid(foreign_type(node)))
-		bad_type(foreign_type(node), shown);
-	if (is_replaceable(node))
-		bad_filter(shown, "It compares by IS DISTINCT FROM, NULLIF, CASE or as rows, which name no "
-						  "operator, and others may define one for these types.");
-	return expression_tree_walker(node, check_parts, (void *) shown);
+	if (check_functions_in_node(node, function_asks_settings, NULL) || IsA(node, XmlExpr))
+		filter_refuse(shown, "Its value depends on more than the row.");
+	if (function_asks_abbreviations(node))
+		filter_refuse(shown,
+					  "It has a time zone that may be an abbreviation, which depends on more "
+					  "than the row; UTC and names like Europe/Paris do not.");
+	if (OidIsValid(type_is_foreign(node)))
+		type_refuse(type_is_foreign(node), shown);
+	if (node_is_replaceable(node))
+		filter_refuse(shown,
+					  "It compares by IS DISTINCT FROM, NULLIF, CASE or as rows, which name no "
+					  "operator, and others may define one for these types.");
+	return expression_tree_walker(node, node_check_parts, (void *) shown);
 }
 
 /* What is being parsed, for errors. */
@@ -346,14 +349,14 @@ filter_parse(const char *source, const char *shown, RangeVar **relation)
 	SelectStmt *select;
 
 	if (list_length(statements) != 1)
-		bad_filter(shown, "It is more than one statement.");
+		filter_refuse(shown, "It is more than one statement.");
 	select = (SelectStmt *) linitial_node(RawStmt, statements)->stmt;
 	if (!IsA(select, SelectStmt) || list_length(select->fromClause) != 1
 		|| !IsA(linitial(select->fromClause), RangeVar) || select->whereClause == NULL
 		|| select->groupClause != NIL || select->havingClause != NULL || select->windowClause != NIL
 		|| select->sortClause != NIL || select->limitCount != NULL || select->limitOffset != NULL
 		|| select->lockingClause != NIL || select->withClause != NULL || select->op != SETOP_NONE)
-		bad_filter(shown, "It is more than a condition.");
+		filter_refuse(shown, "It is more than a condition.");
 	*relation = linitial(select->fromClause);
 	return select->whereClause;
 }
@@ -367,13 +370,13 @@ filter_analyse(Oid relation, Node *raw, const char *shown)
 		addRangeTableEntryForRelation(state, rel, AccessShareLock, NULL, false, true);
 	Node	   *condition;
 
-	check_types(raw, shown);
+	node_check_types(raw, shown);
 	addNSItemToQuery(state, item, false, true, true);
 	condition = transformWhereClause(state, raw, EXPR_KIND_WHERE, "filter");
 	assign_expr_collations(state, condition);
-	check_parts(condition, shown);
+	node_check_parts(condition, shown);
 	if (contain_mutable_functions(condition))
-		bad_filter(shown, "Its value depends on more than the row.");
+		filter_refuse(shown, "Its value depends on more than the row.");
 	table_close(rel, NoLock);
 	free_parsestate(state);
 	return condition;
@@ -382,7 +385,7 @@ filter_analyse(Oid relation, Node *raw, const char *shown)
 /* ---- text ------------------------------------------------------------------------------------ */
 
 static void
-set_until(const char *name, const char *value)
+setting_set_until(const char *name, const char *value)
 {
 	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
 							 false);
@@ -393,22 +396,22 @@ set_until(const char *name, const char *value)
  * alike, and read as they are printed.
  */
 static int
-begin_printing(void)
+printing_begin(void)
 {
 	int			level = NewGUCNestLevel();
 
-	set_until("datestyle", "ISO, MDY");
-	set_until("intervalstyle", "postgres");
-	set_until("extra_float_digits", "1");
-	set_until("array_nulls", "on");
-	set_until("standard_conforming_strings", "on");
+	setting_set_until("datestyle", "ISO, MDY");
+	setting_set_until("intervalstyle", "postgres");
+	setting_set_until("extra_float_digits", "1");
+	setting_set_until("array_nulls", "on");
+	setting_set_until("standard_conforming_strings", "on");
 	return level;
 }
 
 static char *
 filter_print(Oid relation, Node *condition)
 {
-	int			level = begin_printing();
+	int			level = printing_begin();
 	char *text = deparse_expression(
 		condition, deparse_context_for(get_rel_name(relation), relation), false, false);
 
@@ -448,7 +451,7 @@ note_column(Node *node, Places *p)
 }
 
 static int
-compare_places(const void *a, const void *b)
+place_compare(const void *a, const void *b)
 {
 	return ((const ColumnPlace *) a)->offset - ((const ColumnPlace *) b)->offset;
 }
@@ -456,10 +459,10 @@ compare_places(const void *a, const void *b)
 /* ---- values ---------------------------------------------------------------------------------- */
 
 static RowFilter *
-make_filter(Oid relation, Node *condition)
+filter_make(Oid relation, Node *condition)
 {
 	static const char before[] = "r WHERE ";
-	int			level = begin_printing();
+	int			level = printing_begin();
 	char	   *text,
 			   *expression = nodeToString(condition),
 			   *end;
@@ -468,12 +471,12 @@ make_filter(Oid relation, Node *condition)
 	RowFilter  *filter;
 	Size		size;
 
-	set_until("search_path", "pg_catalog");
+	setting_set_until("search_path", "pg_catalog");
 	text = filter_print(relation, condition);
 	note_column(filter_parse(psprintf("%s%s", before, text), text, &ignored), &p);
 	AtEOXact_GUC(true, level);
 	if (p.n > 0)
-		qsort(p.places, p.n, sizeof(ColumnPlace), compare_places);
+		qsort(p.places, p.n, sizeof(ColumnPlace), place_compare);
 	size = offsetof(RowFilter, places) + p.n * sizeof(ColumnPlace) + strlen(text)
 		 + strlen(expression) + 2;
 	filter = palloc0(size);
@@ -487,7 +490,7 @@ make_filter(Oid relation, Node *condition)
 		/* parse puts this before what it is given */
 		filter->places[i].offset -= strlen("SELECT 1 FROM ") + strlen(before);
 	}
-	end = (char *) text_of(filter);
+	end = (char *) filter_text(filter);
 	strcpy(end, text);
 	strcpy(end + strlen(text) + 1, expression);
 	return filter;
@@ -495,25 +498,25 @@ make_filter(Oid relation, Node *condition)
 
 /* What cannot be read: its text and nothing else. */
 static RowFilter *
-keep_text(const char *text)
+filter_keep_text(const char *text)
 {
 	Size		size = offsetof(RowFilter, places) + strlen(text) + 2;
 	RowFilter  *filter = palloc0(size);
 
 	SET_VARSIZE(filter, size);
-	strcpy((char *) text_of(filter), text);
+	strcpy((char *) filter_text(filter), text);
 	return filter;
 }
 
 static bool
-is_unread(const RowFilter *filter)
+filter_is_unread(const RowFilter *filter)
 {
-	return !OidIsValid(filter->relation) && text_of(filter)[0] != '\0';
+	return !OidIsValid(filter->relation) && filter_text(filter)[0] != '\0';
 }
 
 /* Whether the relation or a column of it is gone. */
 static bool
-is_gone(const RowFilter *filter)
+filter_is_gone(const RowFilter *filter)
 {
 	if (get_rel_name(filter->relation) == NULL)
 		return true;
@@ -525,9 +528,9 @@ is_gone(const RowFilter *filter)
 
 /* The condition as it was written, with the names that the columns have now. */
 static char *
-text_now(const RowFilter *filter)
+filter_text_now(const RowFilter *filter)
 {
-	const char *text = text_of(filter);
+	const char *text = filter_text(filter);
 	StringInfoData now;
 	int			done = 0;
 
@@ -566,7 +569,7 @@ lacks_attribute(const FieldSelect *select)
 }
 
 static bool
-find_change(Node *node, Change *change)
+filter_find_change(Node *node, Change *change)
 {
 	if (node == NULL)
 		return false;
@@ -586,12 +589,12 @@ find_change(Node *node, Change *change)
 		change->column = var->varattno;
 		return type != var->vartype || collation != var->varcollid;
 	}
-	if (OidIsValid(foreign_type(node)))
+	if (OidIsValid(type_is_foreign(node)))
 	{
 		change->column = 0;
 		return true;
 	}
-	return expression_tree_walker(node, find_change, change);
+	return expression_tree_walker(node, filter_find_change, change);
 }
 
 /*
@@ -607,19 +610,19 @@ kept_expression(const RowFilter *filter, Change *change)
 	change->column = 0;
 	if (filter->major != POSTERIOR_SERVER_MAJOR)
 		return NULL;
-	expression = stringToNode(expression_of(filter));
-	return find_change(expression, change) ? NULL : expression;
+	expression = stringToNode(filter_expression(filter));
+	return filter_find_change(expression, change) ? NULL : expression;
 }
 
 /* The expression of a condition that was printed by make_filter. */
 static Node *
-read_text(Oid relation, const char *condition)
+filter_read_text(Oid relation, const char *condition)
 {
-	int			level = begin_printing();
+	int			level = printing_begin();
 	RangeVar   *ignored;
 	Node	   *expression;
 
-	set_until("search_path", "pg_catalog");
+	setting_set_until("search_path", "pg_catalog");
 	expression = filter_analyse(
 		relation, filter_parse(psprintf("r WHERE %s", condition), condition, &ignored), condition);
 	AtEOXact_GUC(true, level);
@@ -631,7 +634,7 @@ read_text(Oid relation, const char *condition)
  * it was read.
  */
 static bool
-is_about_text(const ErrorData *error)
+error_is_about_text(const ErrorData *error)
 {
 	switch (ERRCODE_TO_CATEGORY(error->sqlerrcode))
 	{
@@ -647,7 +650,7 @@ is_about_text(const ErrorData *error)
 
 /* What is wrong with a text, as a part of a sentence. */
 static char *
-reason_of(const ErrorData *error)
+error_reason(const ErrorData *error)
 {
 	char	   *reason = pstrdup(error->detail != NULL ? error->detail : error->message);
 	size_t		length = strlen(reason);
@@ -662,10 +665,10 @@ reason_of(const ErrorData *error)
  * context.
  */
 static Node *
-read_again(const RowFilter *filter, const char *context, const Change *change)
+filter_read_again(const RowFilter *filter, const char *context, const Change *change)
 {
 	MemoryContext memory = CurrentMemoryContext;
-	char	   *condition = text_now(filter),
+	char	   *condition = filter_text_now(filter),
 			   *column = NULL,
 			   *type = NULL;
 	Node	   *volatile expression = NULL;
@@ -680,7 +683,7 @@ read_again(const RowFilter *filter, const char *context, const Change *change)
 	}
 	PG_TRY();
 	{
-		expression = read_text(filter->relation, condition);
+		expression = filter_read_text(filter->relation, condition);
 	}
 	PG_CATCH();
 	{
@@ -689,7 +692,7 @@ read_again(const RowFilter *filter, const char *context, const Change *change)
 		/* the error stays one, so nothing of what it interrupted is gone on with */
 		MemoryContextSwitchTo(memory);
 		error = CopyErrorData();
-		if (!is_about_text(error))
+		if (!error_is_about_text(error))
 			PG_RE_THROW();
 		FlushErrorState();
 		ereport(
@@ -698,8 +701,8 @@ read_again(const RowFilter *filter, const char *context, const Change *change)
 			 errmsg("the filter of context \"%s\" cannot be evaluated any more", context),
 			 column != NULL
 				 ? errdetail("The type of column \"%s\" is %s now, and the condition is %s: %s.",
-							 column, type, condition, reason_of(error))
-				 : errdetail("The condition is %s: %s.", condition, reason_of(error)),
+							 column, type, condition, error_reason(error))
+				 : errdetail("The condition is %s: %s.", condition, error_reason(error)),
 			 errhint("Give the context another filter by posterior.alter_context, or drop it by "
 					 "posterior.drop_context.")));
 	}
@@ -712,7 +715,7 @@ posterior_make_row_filter(Oid relation, const char *condition)
 {
 	RangeVar   *ignored;
 
-	return PointerGetDatum(make_filter(
+	return PointerGetDatum(filter_make(
 		relation,
 		filter_analyse(relation,
 					   filter_parse(psprintf("r WHERE %s", condition), condition, &ignored),
@@ -736,20 +739,20 @@ posterior_row_filter_query(Datum datum, const char *context, bool *stable)
 	Node	   *expression;
 	Change		change;
 
-	if (is_unread(filter))
+	if (filter_is_unread(filter))
 		ereport(
 			ERROR,
 			(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
 			 errmsg("the filter of context \"%s\" could not be read when the context was restored",
 					context),
-			 errdetail("It is kept as it was written: %s.", text_of(filter)),
+			 errdetail("It is kept as it was written: %s.", filter_text(filter)),
 			 errhint("Give the context another filter by posterior.alter_context, or drop it by "
 					 "posterior.drop_context.")));
-	if (is_gone(filter))
+	if (filter_is_gone(filter))
 		return NULL;
 	expression = kept_expression(filter, &change);
 	if (expression == NULL)
-		expression = read_again(filter, context, &change);
+		expression = filter_read_again(filter, context, &change);
 	*stable = *stable && !find_attributes(expression, NULL);
 	return filter_print(filter->relation, expression);
 }
@@ -764,10 +767,11 @@ filter_show(const RowFilter *filter)
 	Node	   *expression;
 	Change		change;
 
-	if (is_gone(filter))
+	if (filter_is_gone(filter))
 		return NULL;
 	expression = kept_expression(filter, &change);
-	return expression != NULL ? filter_print(filter->relation, expression) : text_now(filter);
+	return expression != NULL ? filter_print(filter->relation, expression)
+							  : filter_text_now(filter);
 }
 
 /*
@@ -776,7 +780,7 @@ filter_show(const RowFilter *filter)
  * input function is not parallel safe.
  */
 static RowFilter *
-try_to_read(const char *text, char **reason)
+filter_try_to_read(const char *text, char **reason)
 {
 	MemoryContext memory = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
@@ -786,12 +790,12 @@ try_to_read(const char *text, char **reason)
 	MemoryContextSwitchTo(memory);
 	PG_TRY();
 	{
-		int			level = begin_printing();
+		int			level = printing_begin();
 		RangeVar   *relation;
 		Node	   *raw = filter_parse(text, text, &relation);
 		Oid			oid = RangeVarGetRelid(relation, AccessShareLock, false);
 
-		filter = make_filter(oid, filter_analyse(oid, raw, text));
+		filter = filter_make(oid, filter_analyse(oid, raw, text));
 		AtEOXact_GUC(true, level);
 		ReleaseCurrentSubTransaction();
 		MemoryContextSwitchTo(memory);
@@ -807,9 +811,9 @@ try_to_read(const char *text, char **reason)
 		RollbackAndReleaseCurrentSubTransaction();
 		MemoryContextSwitchTo(memory);
 		CurrentResourceOwner = owner;
-		if (!is_about_text(error))
+		if (!error_is_about_text(error))
 			ReThrowError(error);
-		*reason = reason_of(error);
+		*reason = error_reason(error);
 		filter = NULL;
 	}
 	PG_END_TRY();
@@ -826,15 +830,15 @@ posterior_row_filter_in(PG_FUNCTION_ARGS)
 
 	/* a dumped filter whose relation or column is gone */
 	if (strcmp(text, "-") == 0)
-		PG_RETURN_POINTER(keep_text(""));
-	filter = try_to_read(text, &reason);
+		PG_RETURN_POINTER(filter_keep_text(""));
+	filter = filter_try_to_read(text, &reason);
 	if (filter == NULL)
 	{
 		ereport(WARNING,
 				(errmsg("the filter \"%s\" cannot be read", text), errdetail("%s.", reason),
 				 errhint("Give its context another filter by posterior.alter_context, or drop it "
 						 "by posterior.drop_context.")));
-		filter = keep_text(text);
+		filter = filter_keep_text(text);
 	}
 	PG_RETURN_POINTER(filter);
 }
@@ -846,8 +850,8 @@ posterior_row_filter_out(PG_FUNCTION_ARGS)
 	RowFilter  *filter = (RowFilter *) PG_DETOAST_DATUM(PG_GETARG_DATUM(0));
 	char	   *condition;
 
-	if (is_unread(filter))
-		PG_RETURN_CSTRING(pstrdup(text_of(filter)));
+	if (filter_is_unread(filter))
+		PG_RETURN_CSTRING(pstrdup(filter_text(filter)));
 	condition = filter_show(filter);
 	if (condition == NULL)
 		PG_RETURN_CSTRING(pstrdup("-"));
@@ -867,7 +871,7 @@ Datum
 posterior_row_filter_condition(PG_FUNCTION_ARGS)
 {
 	RowFilter  *filter = (RowFilter *) PG_DETOAST_DATUM(PG_GETARG_DATUM(0));
-	const char *condition = is_unread(filter) ? text_of(filter) : filter_show(filter);
+	const char *condition = filter_is_unread(filter) ? filter_text(filter) : filter_show(filter);
 
 	if (condition == NULL)
 		PG_RETURN_NULL();
