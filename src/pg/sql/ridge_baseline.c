@@ -1,5 +1,5 @@
 /*
- * ridge.c: ridge regression of the rows of a context, the baseline of posterior.evaluate.
+ * ridge_baseline.c: ridge regression of the rows of a context, the baseline of posterior.evaluate.
  *
  * Columns are standardized numbers, whether a number is missing, and indicators of frequent labels.
  * With the eigenvalues e and eigenvectors V of X'X and z = V'X'y the weights of a penalty l are
