@@ -96,11 +96,13 @@ class Protocols(unittest.TestCase):
         self.assertTrue(torch.allclose(got, both.logsumexp(0) - math.log(2), atol=0.2 * float((both[0] - both[1]).abs().max()) + 1e-9))
 
     def test_sobol_inputs(self):
-        """64 points, one in each 64th of the range, in random order."""
+        """Of 64 points one lies in each 64th of the range, of the first 8 one in each eighth."""
         drawn = curves.draw(torch.Generator().manual_seed(3), 5, 64, inputs={"sobol": [-2.0, 2.0]})
         x = drawn.tasks.x[..., 0]
         cell = ((x + 2) * 16).floor()
         self.assertTrue(torch.equal(cell.sort(1).values, torch.arange(64.0).expand(5, -1)))
+        early = (cell[:, :8] / 8).floor()
+        self.assertTrue(torch.equal(early.sort(1).values, torch.arange(8.0).expand(5, -1)))
         self.assertFalse(torch.equal(cell[0], cell[1]))
 
     def test_weights_and_variances(self):

@@ -74,13 +74,17 @@ def task_covariance(curves, a, b):
 
 
 def sobol(s, low, high, tasks, rows):
-    """The one-dimensional Sobol sequence with a random digital shift for every task, in random order."""
+    """The one-dimensional Sobol sequence with a random digital shift for every task, in its own order:
+    every leading part is spread evenly. The published log densities of Hassan et al. 2025 lie below
+    exact inference (2.63 jointly, 2.45 each alone, 16 targets) in this order only; shuffled, exact
+    inference itself has 2.34 and 2.02.
+    """
     bits = 24
     index = torch.arange(rows, device=s.device)
     reversed_bits = sum((index >> i & 1) << (bits - 1 - i) for i in range(bits))
     shift = s.integers(0, 2**bits - 1, tasks, 1)
     unit = (torch.bitwise_xor(reversed_bits[None], shift).float() + 0.5) / 2**bits
-    return low + (high - low) * unit.gather(1, s.order(tasks, rows))
+    return low + (high - low) * unit
 
 
 def draw_inputs(s, inputs, tasks, rows):
