@@ -2,7 +2,8 @@
 \set SHOW_CONTEXT never
 SET TimeZone = 'UTC';
 CREATE TABLE good (id int PRIMARY KEY, at date, x float8, kind text, site text, y float8);
-INSERT INTO good SELECT i, '2024-01-01'::date + (i + 1) / 2, i % 7, (ARRAY['p', 'q'])[1 + i % 3 / 2],
+INSERT INTO good SELECT i, '2024-01-01'::date + (i + 1) / 2, i % 7,
+	(ARRAY['p', 'q'])[1 + i % 3 / 2],
 	(ARRAY['north', 'south'])[1 + i % 2], 3 * (i % 7) + i % 4 FROM generate_series(0, 119) i;
 CREATE VIEW north AS SELECT * FROM good WHERE site = 'north';
 CREATE VIEW text_times AS SELECT id, at::text AS at, x, kind, site, y FROM north;
@@ -165,7 +166,8 @@ SELECT DISTINCT hint FROM outcome WHERE hint <> '' ORDER BY 1;
 SELECT verb, mistake, state, message FROM outcome
 	WHERE state NOT IN ('ok', '42P01') AND (hint = '' OR state ~ '^(XX|42601|22P02|42883|42725)')
 	ORDER BY place;
-SELECT verb, count(*) AS mistakes FROM outcome GROUP BY verb HAVING count(*) < 9 AND verb <> 'unwatch'
+SELECT verb, count(*) AS mistakes FROM outcome GROUP BY verb
+HAVING count(*) < 9 AND verb <> 'unwatch'
 	ORDER BY verb;
 DROP VIEW north, text_times, shuffled, gaps, mostly_gaps, few, untold, untimed, no_rows, infinite,
 	holes, other, texts CASCADE;

@@ -62,7 +62,8 @@ BEGIN
 	IF present IS NULL OR present < lowest THEN
 		RAISE EXCEPTION 'relation % has too few rows whose "%" is not NULL', relation, target
 			USING ERRCODE = 'no_data_found',
-				DETAIL = format(CASE WHEN grouped THEN 'Its largest group has %s, and %s are needed.'
+				DETAIL = format(CASE WHEN grouped
+						THEN 'Its largest group has %s, and %s are needed.'
 					ELSE 'It has %s, and %s are needed.' END, coalesce(present, 0), lowest),
 				HINT = CASE WHEN grouped THEN
 					'Columns of by tell groups of rows apart, not the rows of a group. ' ELSE '' END
@@ -316,7 +317,8 @@ BEGIN
 			FROM (SELECT %5$s, r.* FROM %6$s r
 					WINDOW o AS (%7$s ORDER BY r.%8$I, %11$s)) r ("posterior lag 1",
 				"posterior lag 2") %9$s
-			WINDOW w AS (%7$s ORDER BY r.%8$I, %11$s ROWS BETWEEN %10$s PRECEDING AND 1 PRECEDING)$q$,
+			WINDOW w AS (%7$s ORDER BY r.%8$I, %11$s
+				ROWS BETWEEN %10$s PRECEDING AND 1 PRECEDING)$q$,
 			posterior_internal.group_key(relation, "by", '{}', 'r'),
 				posterior_internal.group_key(relation, shown, '{}', 'r'),
 			CASE WHEN kind = 'integer' THEN 'NULL::timestamptz' ELSE format('r.%I::timestamptz',

@@ -18,7 +18,8 @@ $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION pg_posterior;
 	CREATE TABLE c AS SELECT 1 AS k,
-		posterior.context(sin(i * 0.1), i * 0.1, cos(i * 0.3)) AS ctx FROM generate_series(1, 200) i;
+		posterior.context(sin(i * 0.1), i * 0.1, cos(i * 0.3)) AS ctx
+	FROM generate_series(1, 200) i;
 });
 my $short = 'SELECT posterior.mean(posterior.predict(ctx, 1, 2)) FROM c WHERE k = 1';
 my $right = $node->safe_psql('postgres', "SET posterior.device = cpu; $short");
