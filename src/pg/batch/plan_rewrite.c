@@ -152,7 +152,7 @@ lift_call(List **calls, Node *call)
 
 /*
  * An expression for the batch scan, with columns and calls by INDEX_VAR. Calls come behind the
- * columns, whose number is not known yet: call i has the place -1 - i until settle().
+ * columns, whose number is not known yet: call i has the place -1 - i until rewrite_settle().
  */
 static Node *
 lift_expression(Node *node, void *context)
@@ -181,7 +181,7 @@ lift_expression(Node *node, void *context)
 
 /* Give the calls of lifted expressions their places. */
 static Node *
-settle(Node *node, void *context)
+rewrite_settle(Node *node, void *context)
 {
 	const int  *n_columns = context;
 
@@ -189,7 +189,7 @@ settle(Node *node, void *context)
 		return NULL;
 	if (IsA(node, Var) && ((Var *) node)->varattno < 0)
 		return column_at(INDEX_VAR, *n_columns - ((Var *) node)->varattno, node);
-	return expression_tree_mutator(node, settle, context);
+	return expression_tree_mutator(node, rewrite_settle, context);
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
@@ -288,8 +288,8 @@ rewrite_projection(Plan *plan, int *last_node_id)
 	n_columns = list_length(lift.columns);
 	scan = posterior_batch_scan_make(plan, lift.calls);
 	above = take_place(scan, plan, last_node_id);
-	above->targetlist = (List *) settle((Node *) targets, &n_columns);
-	above->qual = (List *) settle((Node *) filter, &n_columns);
+	above->targetlist = (List *) rewrite_settle((Node *) targets, &n_columns);
+	above->qual = (List *) rewrite_settle((Node *) filter, &n_columns);
 	return above;
 }
 

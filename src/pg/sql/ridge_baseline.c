@@ -53,7 +53,7 @@ typedef struct Count
 
 /* What a row has in a column, before it is standardized; a missing number is its mean. */
 static double
-raw_entry(const Column *c, const double *x)
+matrix_raw_entry(const Column *c, const double *x)
 {
 	double		cell = x[c->feature];
 
@@ -63,14 +63,14 @@ raw_entry(const Column *c, const double *x)
 }
 
 static double
-entry(const Column *c, const double *x)
+matrix_entry(const Column *c, const double *x)
 {
-	return (raw_entry(c, x) - c->mean) / c->sd;
+	return (matrix_raw_entry(c, x) - c->mean) / c->sd;
 }
 
 /* Take a column unless it is constant, or there are enough of them. */
 static void
-add_column(Ridge *r, Column c, const double *x, int64 n, int width)
+ridge_add_column(Ridge *r, Column c, const double *x, int64 n, int width)
 {
 	double		sum = 0,
 				squares = 0;
@@ -81,13 +81,13 @@ add_column(Ridge *r, Column c, const double *x, int64 n, int width)
 	for (int64 i = 0; i < n; i++)
 		if (c.is != NUMBER || !isnan(x[i * width + c.feature]))
 		{
-			sum += raw_entry(&c, x + i * width);
+			sum += matrix_raw_entry(&c, x + i * width);
 			present++;
 		}
 	c.mean = present > 0 ? sum / present : 0;
 	for (int64 i = 0; i < n; i++)
 	{
-		double		deviation = raw_entry(&c, x + i * width) - c.mean;
+		double		deviation = matrix_raw_entry(&c, x + i * width) - c.mean;
 
 		squares += deviation * deviation;
 	}
@@ -137,7 +137,7 @@ add_label_columns(Ridge *r, int feature, const double *x, int64 n, int width)
 	qsort(counts, different, sizeof(Count), compare_counts);
 	for (int k = 0; k < Min(different, MOST_LABELS); k++)
 		if (counts[k].rows >= FEWEST_ROWS)
-			add_column(r, (Column){feature, LABEL, counts[k].label}, x, n, width);
+			ridge_add_column(r, (Column){feature, LABEL, counts[k].label}, x, n, width);
 	pfree(labels);
 	pfree(counts);
 }
@@ -149,7 +149,7 @@ add_label_columns(Ridge *r, int feature, const double *x, int64 n, int width)
  * becomes diagonal, column k of v [n, n] belongs to a[k, k].
  */
 static void
-diagonalize(int n, double *a, double *v)
+matrix_diagonalize(int n, double *a, double *v)
 {
 	for (int i = 0; i < n; i++)
 		for (int k = 0; k < n; k++)
@@ -206,7 +206,7 @@ diagonalize(int n, double *a, double *v)
 }
 
 static void
-fit(Ridge *r, const double *x, const double *y, int64 n, int width)
+ridge_fit(Ridge *r, const double *x, const double *y, int64 n, int width)
 {
 	int			m = r->n_columns;
 	double	   *gram = palloc0(Max(m * m, 1) * sizeof(double)),
@@ -226,7 +226,7 @@ fit(Ridge *r, const double *x, const double *y, int64 n, int width)
 
 		CHECK_FOR_INTERRUPTS();
 		for (int c = 0; c < m; c++)
-			row[c] = entry(&r->columns[c], x + i * width);
+			row[c] = matrix_entry(&r->columns[c], x + i * width);
 		for (int c = 0; c < m; c++)
 		{
 			moment[c] += row[c] * target;
@@ -235,7 +235,7 @@ fit(Ridge *r, const double *x, const double *y, int64 n, int width)
 		}
 		total += target * target;
 	}
-	diagonalize(m, gram, vectors);
+	matrix_diagonalize(m, gram, vectors);
 	for (int c = 0; c < m; c++)
 		for (int k = 0; k < m; k++)
 			z[c] += vectors[k * m + c] * moment[k];
@@ -298,19 +298,19 @@ posterior_ridge(PG_FUNCTION_ARGS)
 				 errmsg("the rows have other columns than the context")));
 	for (int f = 0; f < width; f++)
 	{
-		add_column(&r, (Column){f, MISSING}, x, given->n, width);
+		ridge_add_column(&r, (Column){f, MISSING}, x, given->n, width);
 		if (given->classes[f] == POSTERIOR_CATEGORY)
 			add_label_columns(&r, f, x, given->n, width);
 		else
-			add_column(&r, (Column){f, NUMBER}, x, given->n, width);
+			ridge_add_column(&r, (Column){f, NUMBER}, x, given->n, width);
 	}
-	fit(&r, x, posterior_context_y(given), given->n, width);
+	ridge_fit(&r, x, posterior_context_y(given), given->n, width);
 	for (int64 i = 0; i < asked->n; i++)
 	{
 		double		params[2] = {r.mean, r.sd};
 
 		for (int c = 0; c < r.n_columns; c++)
-			params[0] += r.weights[c] * entry(&r.columns[c], q + i * width);
+			params[0] += r.weights[c] * matrix_entry(&r.columns[c], q + i * width);
 		answers[i] =
 			PointerGetDatum(posterior_check_distribution(TNP_GAUSSIAN, 1, params, NULL, 0));
 	}
