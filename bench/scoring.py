@@ -53,13 +53,8 @@ def fetch(connection, relation, columns):
     import numpy
     rows = []
     with connection.cursor().copy(f"COPY (SELECT {columns} FROM {relation}) TO STDOUT") as copy:
-<<<<<<< HEAD
-        copy.set_types(["int4", "float8", "float8", "float8",
-                        "text"] + ["float8"] * columns.count("y"))
-=======
         copy.set_types(["int4", "float8", "float8", "float8", "text"]
                        + ["float8"] * columns.count("y"))
->>>>>>> 4d7f58b (sql, bench: wrap)
         for row in copy.rows():
             rows.append(row[:4] + ("xyz".index(row[4]),) + row[5:])
     return numpy.array(rows, dtype=float)
@@ -87,12 +82,7 @@ def boosting(connection):
 
 
 def gaussian_process(connection):
-<<<<<<< HEAD
-    """A Gaussian process with one length scale per column, its parameters by marginal likelihood.
-    """
-=======
     """A Gaussian process with a length scale per column, its parameters by marginal likelihood."""
->>>>>>> 4d7f58b (sql, bench: wrap)
     import numpy
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
@@ -136,14 +126,9 @@ def main():
     except ImportError:
         print("scikit-learn's side is left out: no such module")
     threads = connection.execute("SHOW posterior.threads").fetchone()[0]
-<<<<<<< HEAD
-    print(f"{options.rows} rows, a context of {CONTEXT}; {len(os.sched_getaffinity(0))} "
-          f"processors, "
-          f"posterior.threads = {threads}, load {os.getloadavg()[0]:.1f}, "
-=======
     print(f"{options.rows} rows, a context of {CONTEXT}; "
-          f"{len(os.sched_getaffinity(0))} processors, posterior.threads = {threads}, load {os.getloadavg()[0]:.1f}, "
->>>>>>> 4d7f58b (sql, bench: wrap)
+          f"{len(os.sched_getaffinity(0))} processors, posterior.threads = {threads}, "
+          f"load {os.getloadavg()[0]:.1f}, "
           f"median of {options.rounds} rounds")
     taken = {name: [] for name, _ in ways}
     said = {}

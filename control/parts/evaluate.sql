@@ -62,13 +62,8 @@ BEGIN
 	IF present IS NULL OR present < lowest THEN
 		RAISE EXCEPTION 'relation % has too few rows whose "%" is not NULL', relation, target
 			USING ERRCODE = 'no_data_found',
-<<<<<<< HEAD
 				DETAIL = format(CASE WHEN grouped
 						THEN 'Its largest group has %s, and %s are needed.'
-=======
-				DETAIL = format(CASE
-					WHEN grouped THEN 'Its largest group has %s, and %s are needed.'
->>>>>>> 4d7f58b (sql, bench: wrap)
 					ELSE 'It has %s, and %s are needed.' END, coalesce(present, 0), lowest),
 				HINT = CASE WHEN grouped THEN
 					'Columns of by tell groups of rows apart, not the rows of a group. ' ELSE '' END
