@@ -64,6 +64,8 @@ typedef struct TnpError
  * it returns true the call returns TNP_INTERRUPTED and has freed all it allocated. interrupted may
  * be NULL. No callback may longjmp.
  */
+#define TNP_MAX_VIEWS 32
+
 typedef struct TnpEnv
 {
 	void	   *(*alloc) (void *arg, size_t size);
@@ -87,6 +89,12 @@ typedef struct TnpEnv
 	 * bitwise.
 	 */
 	int			(*threads) (void *arg);
+
+	/*
+	 * How many views of its table a context that is encoded is to have, for models that average
+	 * over several (TNP_MAX_VIEWS at most); NULL: 1.
+	 */
+	int			(*estimators) (void *arg);
 
 	/*
 	 * Called by the calling thread while a call encodes `total` rows: about `done` of them are
@@ -134,10 +142,10 @@ typedef struct TnpModel TnpModel;
 /* What a caller may want to know about a model. Strings live as long as the model. */
 typedef struct TnpModelInfo
 {
-	const char *architecture;	/* "packed", "two-stream" */
+	const char *architecture;	/* "packed", "two-stream", … */
 	const char *context;		/* "full", "causal", "prefix-causal" */
 	const char *description;
-	const char *head;			/* "gaussian", "mixture", "bars", "classes" */
+	const char *head;			/* "gaussian", "mixture", "bars", "classes", "quantiles" */
 	int			n_classes;		/* classes that a classifier has room for, 0: a regression model */
 	int			n_features;		/* exact number of feature columns, or 0 when any number is taken */
 	int			max_features;	/* columns used at most when any number is taken, else n_features */

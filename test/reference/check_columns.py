@@ -1,32 +1,76 @@
 #!/usr/bin/env python3
-"""Compare the float64 reference of column models with the TabICL package's answers in
-golden/columns.json, which live_columns.py wrote. Prints TAP.
+"""Compare the float64 reference of column models, and the engine with its preprocessing, with the
+TabICL package's answers in golden/, which live_columns.py and live_estimator.py wrote. Prints TAP.
 
 SPDX-License-Identifier: PostgreSQL
 """
 import json
 import os
+import tempfile
 
 import numpy as np
 
-from checking import HERE, Tap
-from column_models import MODELS, TABLES, shapes, table, weights
+from checking import HERE, KERNELS, Tap, Tool, arguments, cells, table as rows_of
+from column_models import MODELS, TABLES, shapes, table, weights, whole_tables, write_models
 from column_stages import ColumnModel
 
 
-def main():
-    tap = Tap()
-    with open(os.path.join(HERE, "golden", "columns.json"), encoding="ascii") as file:
-        golden = json.load(file)
+def golden(name):
+    with open(os.path.join(HERE, "golden", name), encoding="ascii") as file:
+        return json.load(file)
+
+
+def check_reference(tap):
+    answers = golden("columns.json")
     for name, c in MODELS.items():
         made = weights(name, c)
         tap.ok({tensor: array.shape for tensor, array in made.items()} == shapes(c),
                f"{name}: tensors have the shapes that the configuration says")
         model = ColumnModel(c, made)
-        worst = max(np.abs(model.predict(*table(name, c, number)) - golden[name][number]).max()
+        worst = max(np.abs(model.predict(*table(name, c, number)) - answers[name][number]).max()
                     for number in range(len(TABLES)))
         tap.ok(worst < 1e-6, f"{name}: reference = the package's answers",
                f"largest difference {worst:g}")
+
+
+def difference(c, y, said, wanted):
+    """Largest difference in units of the target's standard deviation, or of probabilities."""
+    if "error" in said:
+        return float("inf")
+    wanted = np.array(wanted)
+    got = np.array(said["params"], dtype=float)[:, :wanted.shape[1]]
+    return float(np.abs(got - wanted).max() / (1.0 if c["max_classes"] else y.std()))
+
+
+def check_engine(tap, tool, folder):
+    answers = golden("columns_whole.json")
+    write_models(folder)
+    for name, c in MODELS.items():
+        with Tool(tool, os.path.join(folder, name + ".safetensors")) as engine:
+            for kernels in KERNELS:
+                worst = {1: 0.0, 4: 0.0}
+                for number, (x, y, queries) in enumerate(whole_tables(name, c)):
+                    for k, estimators in enumerate((1, 4)):
+                        asked = {"classes": int(y.max()) + 1} if c["max_classes"] else {}
+                        said = engine.ask(kernels=kernels, context=rows_of(x, y),
+                                          prefix="whole", queries=cells(queries),
+                                          estimators=estimators, **asked)
+                        off = difference(c, y, said, answers[name][2 * number + k])
+                        worst[estimators] = max(worst[estimators], off)
+                        if off == float("inf"):
+                            tap.ok(False, f"{name}, table {number}", said)
+                tap.ok(worst[1] < 1e-4 and worst[4] < 1e-3,
+                       f"{name}, kernels {kernels}: engine = the package's estimators",
+                       f"one estimator {worst[1]:g}, four {worst[4]:g}")
+                print(f"# one estimator {worst[1]:.2g}, four {worst[4]:.2g}")
+
+
+def main():
+    options = arguments(__doc__)
+    tap = Tap()
+    check_reference(tap)
+    with tempfile.TemporaryDirectory() as folder:
+        check_engine(tap, options.tool, folder)
     tap.done()
 
 

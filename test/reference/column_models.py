@@ -158,6 +158,27 @@ def table(name, c, number):
     return x[:rows], y, x[rows:]
 
 
+# (context rows, columns, classes of a classifier) of tables as a database has them
+WHOLE = [(2, 1, 2), (12, 2, 2), (45, 6, 3), (210, 4, 10), (30, 130, 4), (1200, 3, 5)]
+
+
+def whole_tables(name, c):
+    """(x, y, queries) of tables in any unit, with missing cells, outliers and a constant column."""
+    for number, (rows, columns, classes) in enumerate(WHOLE):
+        u = uniform(f"whole {name} {number} x", rows + QUERIES, columns)
+        x = 10.0 ** (np.arange(columns) % 5 - 2) * (u + 0.3 * np.arange(columns))
+        if columns > 2:
+            x[:, 0] = np.exp(5.0 * u[:, 0])
+            x[u[:, 2] > 0.7, 2] = np.nan
+            x[:, 1] = np.where(np.abs(u[:, 1]) < 0.02, 1e4, u[:, 1])
+        if columns > 3:
+            x[:, 3] = -3.5
+        y = 50.0 + 7.0 * uniform(f"whole {name} {number} y", rows)
+        if c["max_classes"]:
+            y = np.arange(rows) % classes * 1.0
+        yield x[:rows], y, x[rows:]
+
+
 def write_safetensors(path, metadata, tensors):
     """A safetensors file of float32 tensors, as the tools around it write them."""
     header, blobs, offset = {"__metadata__": metadata}, [], 0
@@ -173,7 +194,8 @@ def write_safetensors(path, metadata, tensors):
         file.write(struct.pack("<Q", len(text)) + text + b"".join(blobs))
 
 
-def write_models(folder):
-    for name, c in MODELS.items():
+def write_models(folder, names=tuple(MODELS)):
+    for name in names:
+        c = MODELS[name]
         metadata = {"config": json.dumps(c), "license": LICENCE, "source": "random weights"}
         write_safetensors(f"{folder}/{name}.safetensors", metadata, weights(name, c))

@@ -15,6 +15,7 @@ import zlib
 
 import numpy as np
 
+import column_models
 from safetensors_io import write_model
 from transparent import transparent_models
 
@@ -287,6 +288,8 @@ def main():
     os.makedirs(arguments.outdir, exist_ok=True)
     models = {name: make_random(name, arguments.seed) for name in MODELS}
     models.update({name: (config, tensors, "F32") for name, (config, tensors) in transparent_models().items()})
+    os.makedirs(os.path.join(arguments.outdir, "columns"), exist_ok=True)
+    column_models.write_models(os.path.join(arguments.outdir, "columns"))
     for name, (config, tensors, dtype) in models.items():
         write_model(os.path.join(arguments.outdir, name + ".safetensors"), config, tensors, dtype)
 

@@ -14,6 +14,7 @@
  *      "kinds": ["numeric" | "categorical", ...],
  *      "context": {"x": [[...], ...], "y": [...]}, "prefix": number | "whole" | "canonical",
  *      "append": [rows, ...], "grow": [rows, ...], "queries": [[...], ...],
+ *      "estimators": number of views that a model with estimators averages over (1),
  *      "classes": number, "score": {"x", "y", "orders", "seed"},
  *      "sample": {"x", "draws", "seed", "first"}, "evidence": {"x", "y"}}
  *
@@ -37,6 +38,7 @@
 /* The model under the kernels that a request names; each is opened when first asked for. */
 typedef struct Tool
 {
+	int			estimators;		/* of this request */
 	void	   *bytes;
 	size_t		length;
 	struct
@@ -444,6 +446,12 @@ find_kernels(const char *name)
 	return NULL;
 }
 
+static int
+wanted_estimators(void *arg)
+{
+	return ((Tool *) arg)->estimators;
+}
+
 /* The model under the kernels of this name, opened once. */
 static TnpStatus
 find_model(Tool *tool, const char *name, TnpModel **model, TnpError *error)
@@ -462,6 +470,8 @@ find_model(Tool *tool, const char *name, TnpModel **model, TnpError *error)
 			return TNP_OK;
 		}
 	env.kernels = kernels;
+	env.arg = tool;
+	env.estimators = wanted_estimators;
 	status = tnp_model_open(&env, tool->bytes, tool->length, model, error);
 	if (status == TNP_OK)
 	{
@@ -495,8 +505,11 @@ run_line(Tool *tool, const char *line)
 	if (!json_is_object(request))
 		status = fail(&error, "a request must be a JSON object on one line");
 	else
+	{
+		tool->estimators = (int) read_integer(request, "estimators", 1);
 		status = find_model(tool, json_string_value(json_object_get(request, "kernels")), &model,
 							&error);
+	}
 	if (status == TNP_OK)
 		status = answer_request(model, request, answer, &error);
 	if (status != TNP_OK)

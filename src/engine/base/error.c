@@ -145,6 +145,14 @@ tnp_lasting(const TnpEnv *env)
 	return lasting;
 }
 
+int
+tnp_estimators(const TnpEnv *env)
+{
+	int			wanted = env->estimators != NULL ? env->estimators(env->arg) : 1;
+
+	return wanted < 1 ? 1 : wanted > TNP_MAX_VIEWS ? TNP_MAX_VIEWS : wanted;
+}
+
 bool
 tnp_interrupted(const TnpEnv *env)
 {

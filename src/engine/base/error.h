@@ -37,6 +37,9 @@ void		tnp_drop(const TnpEnv *env, void *pointer);
 TnpEnv		tnp_lasting(const TnpEnv *env);
 bool		tnp_interrupted(const TnpEnv *env);
 
+/* Views that a context which is encoded now is to have: 1 … TNP_MAX_VIEWS. */
+int			tnp_estimators(const TnpEnv *env);
+
 /*
  * memset to zero and memcpy for memory that grows with the context. They poll before each piece,
  * because the first write to a page costs the system more than the write itself: a hundred

@@ -15,7 +15,8 @@
 	X(two_stream) \
 	X(mean) \
 	X(latent) \
-	X(decoupled)
+	X(decoupled) \
+	X(columns)
 
 #define TNP_DECLARE_FAMILY(family) extern const TnpFamily tnp_##family##_family;
 TNP_FAMILIES(TNP_DECLARE_FAMILY)

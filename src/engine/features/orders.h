@@ -8,7 +8,7 @@
 
 #include "engine/base/error.h"
 
-#define TNP_MAX_ESTIMATORS 32
+#define TNP_MAX_ESTIMATORS TNP_MAX_VIEWS
 #define TNP_MAX_ORDERED 2000	/* columns that can be put in order */
 
 /* How the columns of an estimator are made normal. */

@@ -419,11 +419,13 @@ static TnpStatus
 read_architecture(TnpReader *reader, const char *path, const json_t *value, void *field)
 {
 	TnpChoice	names[MAX_FAMILIES + 1] = {{0}};
-	int			family = 0;
+	int			family = 0,
+				n = 0;
 	TnpStatus	status;
 
 	for (int i = 0; i < MAX_FAMILIES && tnp_families[i] != NULL; i++)
-		names[i] = (TnpChoice) {tnp_families[i]->name, i};
+		if (tnp_families[i]->published == NULL)
+			names[n++] = (TnpChoice) {tnp_families[i]->name, i};
 	status = tnp_read_choice(reader, path, value, names, &family);
 	if (status == TNP_OK)
 		*(const TnpFamily **) field = tnp_families[family];
@@ -686,6 +688,38 @@ tnp_config_parse(const TnpEnv *env, const char *json, size_t length, TnpConfig *
 	json_decref(root);
 	if (status == TNP_OK)
 		settle(config);
+	else
+		tnp_config_free(env, config);
+	return status;
+}
+
+TnpStatus
+tnp_config_parse_published(const TnpEnv *env, const char *json, size_t length, TnpConfig *config,
+						   TnpError *error)
+{
+	TnpReader	reader = {env, error, config};
+	json_t	   *root = NULL;
+	TnpStatus	status;
+
+	memset(config, 0, sizeof(*config));
+	config->row_limit = ROW_LIMIT;
+	for (int i = 0; tnp_families[i] != NULL && config->family == NULL; i++)
+		if (tnp_families[i]->published != NULL)
+			config->family = tnp_families[i];
+	if (config->family == NULL)
+		return tnp_fail(error, TNP_BAD_CONFIG, "no package's own configurations are known");
+	status = tnp_json_parse(json, length, MAX_VALUES, TNP_BAD_CONFIG, "the configuration", &root,
+							error);
+	if (status == TNP_OK)
+		status = tnp_read_object(&reader, "", root, config->family->published, config);
+	if (status == TNP_OK)
+		status = config->family->check(config, error);
+	json_decref(root);
+	if (status == TNP_OK)
+	{
+		config->family->complete(config);
+		settle(config);
+	}
 	else
 		tnp_config_free(env, config);
 	return status;

@@ -22,7 +22,7 @@ typedef enum TnpEncoderKind { TNP_ENCODE_LINEAR, TNP_ENCODE_MLP, TNP_ENCODE_SKIP
 							 TNP_ENCODE_ROWS, TNP_ENCODE_CLASSES, TNP_ENCODE_NONE,
 							 TNP_ENCODE_IDENTITY } TnpEncoderKind;
 typedef enum TnpHeadKind { TNP_HEAD_GAUSSIAN, TNP_HEAD_MIXTURE, TNP_HEAD_BARS,
-						  TNP_HEAD_CLASSES } TnpHeadKind;
+						  TNP_HEAD_CLASSES, TNP_HEAD_QUANTILES } TnpHeadKind;
 typedef enum TnpStdMap { TNP_STD_EXP, TNP_STD_BOUNDED, TNP_STD_SOFTPLUS,
 						TNP_STD_SOFTPLUS_COMPLEMENT, TNP_STD_SQRT_SOFTPLUS } TnpStdMap;
 
@@ -105,7 +105,7 @@ struct TnpConfig
 	TnpHeadKind head;
 	TnpActivation head_activation;
 	TnpHidden	head_hidden;
-	int			head_outputs;	/* components, buckets or classes; 1 for gaussian */
+	int			head_outputs;	/* components, buckets, classes, quantiles; 1 for gaussian */
 	/* classes: how much of the logits at most is what the logistic regression says */
 	double		logistic_blend_weight;
 	TnpStdMap	std_map;
@@ -177,6 +177,15 @@ TnpStatus	tnp_read_hidden(TnpReader *reader, const char *path, const json_t *val
 #define TNP_OWN_BOOLEAN_OPTIONAL(name, type, field) \
 	{name, TNP_KEY_BOOLEAN, true, offsetof(TnpConfig, own) + offsetof(type, field), 0, 0, NULL, \
 	 NULL, NULL}
+#define TNP_OWN_NUMBER(name, type, field, min, max) \
+	{name, TNP_KEY_NUMBER, false, offsetof(TnpConfig, own) + offsetof(type, field), min, max, \
+	 NULL, NULL, NULL}
+#define TNP_OWN_BOOLEAN(name, type, field) \
+	{name, TNP_KEY_BOOLEAN, false, offsetof(TnpConfig, own) + offsetof(type, field), 0, 0, \
+	 NULL, NULL, NULL}
+#define TNP_OWN_OTHER(name, type, field, read) \
+	{name, TNP_KEY_OTHER, false, offsetof(TnpConfig, own) + offsetof(type, field), 0, 0, \
+	 NULL, NULL, read}
 
 /* The family's own structure in a configuration. */
 #define TNP_OWN(config, type) ((const type *) (const void *) (config)->own)
@@ -187,6 +196,9 @@ TnpStatus	tnp_read_hidden(TnpReader *reader, const char *path, const json_t *val
  */
 TnpStatus	tnp_config_parse(const TnpEnv *env, const char *json, size_t length, TnpConfig *config,
 							 TnpError *error);
+/* The same for a package's own configuration: the family that has such files reads it. */
+TnpStatus	tnp_config_parse_published(const TnpEnv *env, const char *json, size_t length,
+									   TnpConfig *config, TnpError *error);
 void		tnp_config_free(const TnpEnv *env, TnpConfig *config);
 
 #endif							/* TNP_CONFIG_H */

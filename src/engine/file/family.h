@@ -38,18 +38,26 @@ typedef struct TnpFamily
 
 	/* ---- the file ---- */
 
+	/*
+	 * keys of a package's own configuration, all of them: such files say it instead of ours, and
+	 * have that package's tensors. complete then sets what every family has. NULL: no such files
+	 */
+	const struct TnpKey *published;
+	void		(*complete) (struct TnpConfig *config);
 	/* keys of the outermost object beside those that every family has; ends with a NULL name */
 	const struct TnpKey *keys;
 	/* sets of 1 << TnpEmbedderKind; 0: concat and additive */
 	unsigned	embedders;
 	/* what keys exclude or need each other in this family, after the common rules; or NULL */
 	TnpStatus	(*check) (const struct TnpConfig *config, TnpError *error);
-	/* bind the tensors between the embedder and the head */
+	/* bind the tensors between the embedder and the head; of a published file all of them */
 	void		(*bind) (struct TnpBinder *binder);
 	/* numbers that the head reads: the first ones of a query's state */
 	int			(*head_width) (const struct TnpConfig *config);
 	/* appended rows cost the new rows only, whatever their number */
 	bool		(*appendable) (const struct TnpConfig *config);
+	/* columns of all kinds, with missing cells, whatever the embedder */
+	bool		takes_any_cells;
 
 	/* ---- what is kept of a context ---- */
 
@@ -103,6 +111,13 @@ typedef struct TnpFamily
 	/* few tokens may have their keys shared out to threads: the kernels attend as they are; or NULL
 	 */
 	bool		(*shares_keys) (const struct TnpConfig *config);
+	/*
+	 * Answer queries, params [n, size], from what `encode` made; NULL: queries are embedded, walk
+	 * and go through the head, and all that is below is not NULL. A family that answers for itself
+	 * has no chains: joint questions encode again after each row.
+	 */
+	TnpStatus	(*predict) (const TnpEncoding *encoding, const TnpRows *queries, double *params,
+							TnpError *error);
 	/* about the multiplications of carrying `rows` rows that see `keys` keys each */
 	double		(*cost) (const TnpModel *model, double rows, double keys);
 	/* those of encoding `rows` rows; NULL: `cost`, every row seeing what the context's kind says */

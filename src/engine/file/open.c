@@ -37,9 +37,11 @@ bind_model(TnpModel *m, const TnpFile *file, TnpError *error)
 {
 	TnpBinder	b = {m, file, error, TNP_OK, 0};
 
-	tnp_bind_embedder(&b);
+	if (!file->published)
+		tnp_bind_embedder(&b);
 	m->config.family->bind(&b);
-	bind_head(&b);
+	if (!file->published)
+		bind_head(&b);
 	if (b.status == TNP_OK && b.bound != file->n_tensors)
 	{
 		b.status = tnp_fail(error, TNP_BAD_TENSOR,
@@ -54,7 +56,8 @@ static void
 fill_info(TnpModel *m)
 {
 	static const char *const contexts[] = {"full", "causal", "prefix-causal"};
-	static const char *const heads[] = {"gaussian", "mixture", "bars", "classes"};
+	static const char *const heads[] = {"gaussian", "mixture", "bars", "classes",
+		"quantiles"};
 	const TnpConfig *c = &m->config;
 	TnpModelInfo *info = &m->info;
 	bool		rows = c->embedder == TNP_ADDITIVE && c->encode_x.kind == TNP_ENCODE_ROWS;
@@ -70,7 +73,7 @@ fill_info(TnpModel *m)
 	info->buffer = c->buffer;
 	info->row_limit = c->row_limit;
 	info->appendable = c->family->appendable(c);
-	info->takes_missing = info->takes_categories = rows;
+	info->takes_missing = info->takes_categories = rows || c->family->takes_any_cells;
 	info->scales_by_prefix = c->input_scaling == TNP_SCALE_PREFIX
 		|| c->target_scaling == TNP_SCALE_PREFIX;
 	info->encoding_bytes_per_row = c->family->row_bytes(m)
@@ -108,7 +111,8 @@ tnp_model_open(const TnpEnv *env, const void *bytes, size_t length, TnpModel **m
 		tnp_drop(env, m);
 		return status;
 	}
-	status = tnp_config_parse(env, file.config, file.config_length, &m->config, error);
+	status = (file.published ? tnp_config_parse_published : tnp_config_parse)
+		(env, file.config, file.config_length, &m->config, error);
 	if (status == TNP_OK)
 		status = bind_model(m, &file, error);
 	tnp_file_close(env, &file);

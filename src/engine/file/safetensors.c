@@ -22,6 +22,7 @@
 #define MAX_PARAMETERS ((int64_t) 1 << 28)
 #define MAX_VALUES 2000000		/* what 100,000 tensors of rank 8 need, and some metadata */
 #define CONFIG_KEY "pg_posterior"
+#define PUBLISHED_KEY "config"	/* where conversions of a package's weights have its own */
 
 /* What the header's checks share. */
 typedef struct Reader
@@ -198,8 +199,14 @@ read_tensor(Reader *reader, const char *name, const json_t *entry, TnpFileTensor
 static TnpStatus
 read_metadata(Reader *reader, const json_t *header)
 {
-	const json_t *config = json_object_get(json_object_get(header, "__metadata__"), CONFIG_KEY);
+	const json_t *metadata = json_object_get(header, "__metadata__"),
+			   *config = json_object_get(metadata, CONFIG_KEY);
 
+	if (config == NULL && json_object_get(metadata, PUBLISHED_KEY) != NULL)
+	{
+		config = json_object_get(metadata, PUBLISHED_KEY);
+		reader->file->published = true;
+	}
 	if (!json_is_string(config))
 	{
 		tnp_fail(reader->error, TNP_BAD_FILE, "the file has no configuration");

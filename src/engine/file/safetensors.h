@@ -26,7 +26,9 @@ typedef struct TnpFile
 {
 	int			n_tensors;
 	TnpFileTensor *tensors;		/* sorted by name */
-	char	   *config;			/* value of __metadata__.pg_posterior, NUL-terminated */
+	/* value of __metadata__.pg_posterior, or of __metadata__.config, NUL-terminated */
+	char	   *config;
+	bool		published;		/* the latter: a package's own configuration */
 	size_t		config_length;
 } TnpFile;
 

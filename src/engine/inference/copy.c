@@ -98,6 +98,18 @@ copy_stats(const TnpEnv *env, const TnpStats *from, TnpStats *to)
 	return true;
 }
 
+/* What a family that answers for itself keeps; it is of all rows. */
+static TnpStatus
+copy_own(const TnpEnv *env, const TnpEncoding *e, TnpEncoding *copy, TnpError *error)
+{
+	copy->own = tnp_alloc(env, e->own_size + TNP_OWN_SLACK, 1);
+	if (copy->own == NULL)
+		return tnp_no_memory(error);
+	copy->own_size = e->own_size;
+	memset((char *) copy->own + e->own_size, 0, TNP_OWN_SLACK);
+	return tnp_copy(env, tnp_encoding_own(copy), tnp_encoding_own(e), e->own_size, error);
+}
+
 TnpStatus
 tnp_encoding_copy(const TnpEncoding *e, int64_t n, int64_t capacity, bool keep, TnpEncoding **copy,
 				  TnpError *error)
@@ -122,6 +134,7 @@ tnp_encoding_copy(const TnpEncoding *e, int64_t n, int64_t capacity, bool keep, 
 	c->model = model;
 	c->kept = keep;
 	c->prefix = e->prefix;
+	c->estimators = e->estimators;
 	c->n_features = e->n_features;
 	c->capacity = capacity;
 	c->kinds = duplicate(&env, e->kinds, e->n_features * sizeof(TnpColumnKind));
@@ -138,6 +151,8 @@ tnp_encoding_copy(const TnpEncoding *e, int64_t n, int64_t capacity, bool keep, 
 		status = tnp_copy(&env, c->y, e->y, (size_t) n * sizeof(double), error);
 	if (status == TNP_OK)
 		status = tnp_cache_copy(&env, &e->cache, slots, &c->cache, error);
+	if (status == TNP_OK && e->own != NULL)
+		status = copy_own(&env, e, c, error);
 	c->n = n;
 	if (status == TNP_OK)
 		status = tnp_encoding_settle(c, error);

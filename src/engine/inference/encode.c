@@ -35,6 +35,7 @@ tnp_encoding_bytes(const TnpEncoding *e)
 {
 	return sizeof(*e) + (size_t) e->capacity * (e->n_features + 1) * sizeof(double)
 		+ tnp_stats_bytes(&e->stats) + tnp_cache_bytes(&e->cache)
+		+ (e->own != NULL ? e->own_size + TNP_OWN_SLACK : 0)
 		+ (e->total != NULL ? (size_t) e->model->config.width * sizeof(double) : 0);
 }
 
@@ -78,6 +79,8 @@ tnp_encoding_free(TnpEncoding *e)
 		return;
 	env = e->kept ? tnp_lasting(&e->model->env) : e->model->env;
 	tnp_free(&env, e->total);
+	if (!e->borrowed)
+		tnp_free(&env, e->own);
 	if (!e->borrowed)
 	{
 		tnp_free(&env, e->kinds);
@@ -234,6 +237,7 @@ tnp_build(const TnpModel *model, const TnpRows *rows, int64_t prefix, TnpEncodin
 		!= TNP_OK)
 		return status;
 	copy_rows(e, 0, rows);
+	e->estimators = tnp_estimators(&model->env);
 	status = tnp_stats_build(model, rows, n0, &e->stats, error);
 	if (status == TNP_OK)
 		status = model->config.family->encode(e, 0, rows->n, true, error);
@@ -367,6 +371,7 @@ tnp_merge(const TnpEncoding *e, const TnpRows *more, TnpEncoding **merged, TnpEr
 	copy_rows(m, e->n, more);
 	m->stats = e->stats;
 	m->borrowed_stats = true;
+	m->estimators = e->estimators;
 	status = e->model->config.family->encode(m, 0, m->prefix, true, error);
 	m->n = m->prefix;
 	if (status == TNP_OK)

@@ -100,6 +100,8 @@ tnp_predict(const TnpEncoding *e, const TnpRows *queries, double *params, TnpErr
 
 	if (status != TNP_OK || queries->n == 0)
 		return status;
+	if (model->config.family->predict != NULL)
+		return model->config.family->predict(e, queries, params, error);
 	tnp_answer_shape(model, &kind, &components);
 	p.size = tnp_distribution_size(kind, components);
 	status = tnp_team_with_scratch(model, &e->stats,

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "engine/inference/chain.h"
+#include "engine/inference/reencode.h"
 
 #define GROUP_DRAWS (TNP_TILE / 2)	/* draws of one walk: a tile of their rows and queries */
 
@@ -271,6 +272,8 @@ tnp_sample(const TnpEncoding *e, const TnpRows *queries, uint64_t seed, uint64_t
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "the number of draws must be positive");
 	if (queries->n == 0)
 		return TNP_OK;
+	if (e->model->config.family->predict != NULL)
+		return tnp_sample_by_encoding(e, queries, seed, first_draw, draws, y, error);
 	status = make_sample(&s, error);
 	if (status == TNP_OK)
 		status = tnp_team_run(s.team, (draws + s.group - 1) / s.group, sample_group, &s, error);

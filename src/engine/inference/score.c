@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "engine/inference/chain.h"
+#include "engine/inference/reencode.h"
 #include "engine/base/random.h"
 
 /* The memory of one worker. */
@@ -276,6 +277,38 @@ score_order(void *state, TnpWorker *worker, int64_t order, TnpError *error)
 	return status;
 }
 
+/* The question to a family that answers for itself. */
+static TnpStatus
+score_encodings(Score *s, int64_t orders, double *log_density, double *per_row, TnpError *error)
+{
+	const TnpEnv *env = &s->root->model->env;
+	int64_t		n = s->rows->n,
+			   *place = tnp_alloc(env, n, sizeof(int64_t));
+	double	   *steps = tnp_alloc(env, n, sizeof(double)),
+				total = -INFINITY;
+	TnpStatus	status = place == NULL || steps == NULL ? tnp_no_memory(error) : TNP_OK;
+
+	for (int64_t r = 0; status == TNP_OK && r < s->orders; r++)
+	{
+		double		joint = 0;
+
+		fill_order(n, s->seed, orders > 0 ? r : -1, place);
+		status = tnp_score_by_encoding(s->root, s->rows, place, steps, error);
+		for (int64_t j = 0; status == TNP_OK && j < n; j++)
+			joint += steps[j];
+		total = log_add(total, joint);
+	}
+	if (status == TNP_OK)
+	{
+		*log_density = orders > 0 ? total - log((double) orders) : total;
+		if (per_row != NULL && orders == 0)
+			memcpy(per_row, steps, (size_t) n * sizeof(double));
+	}
+	tnp_free(env, place);
+	tnp_free(env, steps);
+	return status;
+}
+
 TnpStatus
 tnp_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint64_t seed,
 		  double *log_density, double *per_row, TnpError *error)
@@ -294,6 +327,8 @@ tnp_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint64_t se
 	for (int64_t i = 0; i < rows->n; i++)
 		if (!isfinite(tnp_scale_target(e->model, &e->stats, rows->y[i])))
 			return tnp_fail(error, TNP_BAD_VALUE, "a target is too large for the model");
+	if (e->model->config.family->predict != NULL)
+		return score_encodings(&s, orders, log_density, per_row, error);
 	status = make_score(&s, error);
 	/* orders are shared out unless blocks must be merged, which allocates, or there is but one */
 	if (status == TNP_OK && orders > 1 && rows->n <= tnp_chain_room(e))

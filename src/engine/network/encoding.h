@@ -24,6 +24,10 @@ struct TnpEncoding
 	bool		borrowed;		/* a view: all memory but the struct belongs to another */
 	bool		kept;			/* in the environment's lasting memory */
 	TnpKvCache	cache;			/* what the family keeps of rows; slots are its own */
+	int			estimators;		/* of a family with several views of a table */
+	/* what a family that answers for itself keeps: own_size bytes at the next multiple of 64 */
+	void	   *own;
+	size_t		own_size;
 	double	   *total;			/* of a family that sums up rows: the sum of the first `totalled` */
 	int64_t		totalled;
 };
@@ -33,6 +37,15 @@ static inline int64_t
 tnp_encoding_slots(const TnpEncoding *e)
 {
 	return e->model->config.family->slots(e->model, e->prefix, e->n);
+}
+
+/* Room of own_size bytes that begins at a multiple of 64 within memory of TNP_OWN_SLACK more. */
+#define TNP_OWN_SLACK 256
+
+static inline void *
+tnp_encoding_own(const TnpEncoding *e)
+{
+	return (char *) e->own + (64 - (uintptr_t) e->own % 64) % 64;
 }
 
 #endif							/* TNP_ENCODING_H */

@@ -24,6 +24,8 @@ tnp_answer_shape(const TnpModel *model, TnpDistributionKind *kind, int *n)
 		*kind = TNP_MIXTURE;
 	else if (c->head == TNP_HEAD_CLASSES)
 		*kind = TNP_CLASSES;
+	else if (c->head == TNP_HEAD_QUANTILES)
+		*kind = TNP_QUANTILES;
 	else
 		*kind = c->half_normal_tails ? TNP_BARS_HALF_NORMAL : TNP_BARS;
 }
@@ -109,6 +111,11 @@ answer(const TnpModel *model, const TnpStats *stats, const float *raw, double *p
 			softmax(stats->n_classes, raw, params);
 			for (int i = stats->n_classes; i < n; i++)
 				params[i] = 0;
+			break;
+		case TNP_HEAD_QUANTILES:
+			/* of families that answer for themselves */
+			for (int i = 0; i < n + 2; i++)
+				params[i] = NAN;
 			break;
 	}
 }
