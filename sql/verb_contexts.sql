@@ -55,7 +55,7 @@ INSERT INTO trials (id, x, kind, y) VALUES (1004, 2, 'p', 40) RETURNING surprise
 CREATE TABLE young (x float8, y float8);
 SELECT posterior.create_context('young', 'young', 'y', '{x}', order_by => 'x');
 SELECT posterior.watch('young');
-INSERT INTO young SELECT i, i FROM generate_series(1, 6) i RETURNING surprise;
+INSERT INTO young SELECT i, i FROM generate_series(1, 6) i RETURNING surprise > 0.1 AS usual;
 INSERT INTO young SELECT 3, 1000 RETURNING surprise < 0.1 AS odd;
 -- of labels
 SELECT posterior.watch('kinds', 'oddity');
