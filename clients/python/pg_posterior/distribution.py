@@ -79,6 +79,38 @@ class Distribution:
             low, high = (middle, high) if self.cdf(middle) < p else (low, middle)
         return (low + high) / 2
 
+    def isf(self, p):
+        """The value that is exceeded with probability p."""
+        return self.ppf(1 - p)
+
+    def logcdf(self, y):
+        below = self.cdf(y)
+        return math.log(below) if below > 0 else -math.inf
+
+    def logsf(self, y):
+        above = self.sf(y)
+        return math.log(above) if above > 0 else -math.inf
+
+    def support(self):
+        """Lowest and highest value."""
+        return self._support()
+
+    def stats(self, moments="mv"):
+        """Mean (m) and variance (v), those that are asked for, in this order."""
+        if not moments or not set(moments) <= set("mv"):
+            raise ValueError("moments are m and v")
+        found = tuple(value() for name, value in (("m", self.mean), ("v", self.var))
+                      if name in moments)
+        return found if len(found) > 1 else found[0]
+
+    def expect(self, function=lambda y: y, points=500):
+        """The mean of a function of the value, over this many quantiles of equal probability."""
+        return math.fsum(function(self.ppf((i + 0.5) / points)) for i in range(points)) / points
+
+    def entropy(self, points=500):
+        """Differential entropy in nats, over this many quantiles of equal probability."""
+        return -self.expect(self.logpdf, points)
+
     def interval(self, confidence=0.9):
         """The central interval that holds this probability."""
         return self.ppf((1 - confidence) / 2), self.ppf((1 + confidence) / 2)
@@ -303,6 +335,18 @@ class Categorical:
     def pmf(self, label):
         return self.probabilities[label]
 
+    def logpmf(self, label):
+        p = self.probabilities[label]
+        return math.log(p) if p > 0 else -math.inf
+
+    def rvs(self, size=None, random_state=None):
+        """One label, or a list of them; random_state is a seed or a random.Random."""
+        if not isinstance(random_state, random.Random):
+            random_state = random.Random(random_state)
+        drawn = random_state.choices(list(self.probabilities), list(self.probabilities.values()),
+                                     k=1 if size is None else size)
+        return drawn[0] if size is None else drawn
+
     def mode(self):
         return max(self.probabilities, key=self.probabilities.get)
 
@@ -368,4 +412,7 @@ def parse(text):
     if text.startswith("categorical("):
         pairs = re.findall(rf'("(?:[^"\\]|\\.)*"): {_NUMBER}', text)
         return Categorical([json.loads(label) for label, _ in pairs], [float(p) for _, p in pairs])
+    if text.startswith(("mean ", '"')):
+        raise ValueError("a summary cannot be read back: SET posterior.distribution_style = full, "
+                         "or ask for binary results")
     raise ValueError(f"unknown distribution: {text[:40]}")

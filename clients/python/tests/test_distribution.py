@@ -31,6 +31,29 @@ class Alone(unittest.TestCase):
             self.assertAlmostEqual(sum(grid) / len(grid), d.mean(), 1)
             self.assertAlmostEqual(sum((y - d.mean())**2 for y in grid) / len(grid) / d.var(), 1, 1)
 
+    def test_as_in_scipy(self):
+        for d in ALL:
+            low, high = d.support()
+            self.assertTrue(low <= d.ppf(0.001) < d.isf(0.001) <= high)
+            self.assertAlmostEqual(d.cdf(d.isf(0.2)), 0.8, 9)
+            self.assertAlmostEqual(math.exp(d.logcdf(d.median())), 0.5, 9)
+            self.assertAlmostEqual(math.exp(d.logsf(d.median())), 0.5, 9)
+            self.assertEqual((d.stats(), d.stats("v")), ((d.mean(), d.var()), d.var()))
+            self.assertRaises(ValueError, d.stats, "k")
+            self.assertAlmostEqual(d.expect(lambda y: y > d.median()), 0.5, 2)
+        self.assertEqual(ALL[2].logcdf(-2), -math.inf)
+        normal = 0.5 * math.log(2 * math.pi * math.e * 4)
+        self.assertAlmostEqual(Normal(3, 2).entropy(), normal, 2)
+        labels = Categorical(["a", "b"], [0.25, 0.75])
+        self.assertEqual(labels.logpmf("a"), math.log(0.25))
+        self.assertAlmostEqual(labels.rvs(2000, random_state=3).count("a") / 2000, 0.25, 1)
+        self.assertIn(labels.rvs(), ("a", "b"))
+
+    def test_summary(self):
+        for text in ("mean 3.200, sd 0.500, 90 % in [2.378, 4.022]", '"no" 0.750, "yes" 0.250'):
+            with self.assertRaisesRegex(ValueError, "distribution_style = full"):
+                pg_posterior.parse(text)
+
     def test_text(self):
         for text in TEXTS:
             self.assertEqual(repr(pg_posterior.parse(text)).replace(".0", ""), text)
