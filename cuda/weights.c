@@ -343,7 +343,7 @@ has_kernels(const TnpModel *m)
 {
 	const TnpConfig *c = &m->config;
 
-	return c->family->variant == NULL && c->embedder != TNP_PARTS
+	return c->family->variant == NULL && c->embedder != TNP_PARTS && c->head != TNP_HEAD_JOINT
 		&& (strcmp(c->family->name, "packed") == 0 || strcmp(c->family->name, "two-stream") == 0);
 }
 

@@ -142,10 +142,10 @@ typedef struct TnpModel TnpModel;
 /* What a caller may want to know about a model. Strings live as long as the model. */
 typedef struct TnpModelInfo
 {
-	const char *architecture;	/* "packed", "two-stream", … */
+	const char *architecture;	/* a family of engine/families/families.h */
 	const char *context;		/* "full", "causal", "prefix-causal" */
 	const char *description;
-	const char *head;			/* "gaussian", "mixture", "bars", "classes", "quantiles" */
+	const char *head;			/* "gaussian", "mixture", "bars", "classes", "quantiles", "joint-gaussian" */
 	int			n_classes;		/* classes that a classifier has room for, 0: a regression model */
 	int			n_features;		/* exact number of feature columns, or 0 when any number is taken */
 	int			max_features;	/* columns used at most when any number is taken, else n_features */

@@ -15,6 +15,7 @@ import os
 import numpy as np
 
 from checking import HALF, KERNELS, MadeModels, Tap, Tool, arguments, as_targets, cells, close, other_tables, rows, table
+from heads import NORMAL, Joint
 from random_numbers import self_test, value_uniforms
 from reference import Model, build, canonical_prefix, evidence, whole_prefix
 
@@ -25,6 +26,8 @@ FEW = ("prefix_causal_half", "packed_flag", "buffer_strict", "rows_buffer", "cla
 
 
 def moments(distributions):
+    if distributions and isinstance(distributions[0], Joint):
+        return [d.mean[0] for d in distributions], [np.sqrt(d.covariance[0, 0]) for d in distributions]
     return [d.mean() for d in distributions], [d.sd() for d in distributions]
 
 
@@ -121,13 +124,14 @@ def case_middle(model):
     encoding = build(model, x[:n], y[:n], prefix, kinds)
     asked = x[n:]
     observed = encoding.sample(asked, 99, 1)[0]
-    conditionals = encoding.conditionals(asked, observed)
+    joint = encoding.score(asked, observed)
     wanted = {
         **predictions(encoding, asked),
-        "per_row": (conditionals, LOG_DENSITY),
-        "log_density": (conditionals.sum(), m * LOG_DENSITY),
+        "log_density": (joint, m * LOG_DENSITY),
         "draws": (encoding.sample(asked, 2 ** 40 + 7, 3, 2), DRAWS),
     }
+    if model.config["head"]["kind"] != "joint-gaussian":
+        wanted["per_row"] = (encoding.conditionals(asked, observed), LOG_DENSITY)
     questions = {
         "queries": cells(asked),
         "score": {**table(asked, observed), "orders": 0},
@@ -201,7 +205,9 @@ def imagine(model, x, y, kinds):
     y = y.copy()
     for i in range(model.min_rows, len(y)):
         u = value_uniforms(5, 0, i)
-        y[i] = build(model, x[:i], y[:i], canonical_prefix(model, i), kinds).predict([x[i]])[0].draw(*u)
+        answer = build(model, x[:i], y[:i], canonical_prefix(model, i), kinds).predict([x[i]])[0]
+        joint = isinstance(answer, Joint)
+        y[i] = answer.draw(np.array([NORMAL.inv_cdf(u[1])]))[0] if joint else answer.draw(*u)
     return y
 
 

@@ -168,6 +168,7 @@ class Joint:
         return self.factor @ self.factor.T
 
     def log_pdf(self, y):
+        y = np.atleast_1d(y)
         white, size = np.zeros(len(y)), len(y)
         for i in range(size):
             rest = y[i] - self.mean[i] - self.factor[i, :i] @ white[:i]

@@ -68,6 +68,9 @@ FAMILIES = {
     "joint_full": {"head": JOINT, "chain": K1, "norm": LAYER_POST},
     "joint_causal": {**several(2, scaling="prefix"), "head": {**JOINT, "jitter": 0.1}, **BUNDLED,
                      "min_rows": 2, "embedder": additive(MLP, MLP), "norm": RMS},
+    "joint_prefix": {**BUNDLED, "head": {**JOINT, "jitter": 0.1}, "min_rows": 2, "norm": RMS,
+                     "embedder": additive(MLP, MLP), "target": {"scaling": "prefix"},
+                     "inputs": {"features": 2, "scaling": "prefix"}},
     "mean": {"architecture": "mean", "min_rows": 0, **CAUSAL},
     "mean_prefix": {"architecture": "mean", "min_rows": 3, **PREFIX_CAUSAL, "head": MIXTURE,
                     **several(2, scaling="prefix"), "inputs": {"features": 2, "scaling": "prefix"}},
@@ -112,7 +115,7 @@ FAMILIES = {
 # The engine computes these; it refuses the others.
 ENGINE = ("mean", "mean_scaled", "latent", "latent_buffer", "latent_strict", "decoupled",
           "decoupled_one", "decoupled_causal", "decoupled_distance", "decoupled_linear", "scan",
-          "scan_causal", "scan_prefix_causal", "scan_time")
+          "scan_causal", "scan_prefix_causal", "scan_time", "joint_full", "joint_prefix")
 MEAN_LACKS = "layers", "heads", "feedforward", "norm", "attention"
 
 

@@ -86,6 +86,12 @@ static const Refused refused[] = {
 	{scan, "\"kind\": \"none\"", "\"kind\": \"skip-mlp\"", "unknown embedder.x.kind"},
 	{scan, "\"bias\": \"all\"", "\"bias\": \"all\", \"kind\": \"deep\"", "unknown attention.kind"},
 	{scan, "\"packed\"", "\"two-stream\"", "unknown configuration key \"attention.query_width\""},
+	{latent, "\"kind\": \"gaussian\", \"hidden\": [], \"std\": \"exp\"",
+	 "\"kind\": \"joint-gaussian\", \"hidden\": [], \"rank\": 0, \"layers\": 1, \"projector\": []",
+	 "\"head.rank\" must be an integer from 1"},
+	{decoupled, "\"kind\": \"gaussian\", \"hidden\": [], \"std\": \"exp\"",
+	 "\"kind\": \"joint-gaussian\", \"hidden\": [], \"rank\": 3, \"layers\": 1, \"projector\": []",
+	 "excludes head.kind \"joint-gaussian\""},
 };
 
 static TnpStatus

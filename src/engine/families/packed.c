@@ -167,6 +167,7 @@ const TnpFamily tnp_packed_family = {
 	.keys = packed_keys,
 	.embedders = 1 << TNP_CONCAT | 1 << TNP_ADDITIVE | 1 << TNP_PARTS,
 	.check = tnp_stack_check,
+	.joint_heads = true,
 	.bind = packed_bind,
 	.head_width = tnp_stack_head_width,
 	.appendable = tnp_stack_appendable,

@@ -85,6 +85,7 @@ const TnpFamily tnp_two_stream_family = {
 	.name = "two-stream",
 	.keys = two_stream_keys,
 	.check = two_stream_check,
+	.joint_heads = true,
 	.bind = two_stream_bind,
 	.head_width = tnp_stack_head_width,
 	.appendable = tnp_stack_appendable,

@@ -270,7 +270,7 @@ tnp_bind_layers(TnpBinder *b, const char *name, int n, int d, int feedforward, b
 {
 	TnpLayer   *layers;
 
-	layers = tnp_bind_memory(b, (size_t) n * sizeof(TnpLayer));
+	layers = tnp_bind_memory(b, (size_t) (n > 0 ? n : 1) * sizeof(TnpLayer));
 	if (layers == NULL)
 		return NULL;
 	for (int l = 0; l < n; l++)

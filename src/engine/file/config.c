@@ -210,7 +210,7 @@ static const TnpChoice encoders_y[] = {
 };
 static const TnpChoice head_kinds[] = {
 	{"gaussian", TNP_HEAD_GAUSSIAN}, {"mixture", TNP_HEAD_MIXTURE}, {"bars", TNP_HEAD_BARS},
-	{"classes", TNP_HEAD_CLASSES}, {0}
+	{"classes", TNP_HEAD_CLASSES}, {"joint-gaussian", TNP_HEAD_JOINT}, {0}
 };
 static const TnpChoice tails[] = {{"bounded", false}, {"half-normal", true}, {0}};
 static const TnpChoice std_maps[] = {
@@ -344,9 +344,18 @@ static const TnpKey classes_keys[] = {
 	TNP_NUMBER_OPTIONAL("logistic", TnpConfig, logistic_blend_weight, 0, 1),
 	TNP_END
 };
+static const TnpKey joint_keys[] = {
+	HEAD_KEYS,
+	TNP_INTEGER("rank", TnpConfig, head_rank, 1, MAX_COMPONENTS),
+	TNP_INTEGER("layers", TnpConfig, head_blocks, 0, TNP_MAX_LAYERS),
+	TNP_OTHER("projector", TnpConfig, head_projector, tnp_read_hidden),
+	TNP_NUMBER_OPTIONAL("jitter", TnpConfig, head_jitter, 0, DBL_MAX),
+	TNP_END
+};
 static const TnpVariant head_variants[] = {
 	{TNP_HEAD_GAUSSIAN, gaussian_keys}, {TNP_HEAD_MIXTURE, mixture_keys},
-	{TNP_HEAD_BARS, bars_keys}, {TNP_HEAD_CLASSES, classes_keys}
+	{TNP_HEAD_BARS, bars_keys}, {TNP_HEAD_CLASSES, classes_keys},
+	{TNP_HEAD_JOINT, joint_keys}
 };
 
 static const TnpKey inputs_keys[] = {
@@ -549,6 +558,8 @@ check_rules(const TnpConfig *c, TnpError *error)
 	const TnpRule rules[] = {
 		{(taken & 1 << c->embedder) == 0,
 		 "embedder.kind is not one that the architecture takes", NULL, 0, NULL, 0},
+		{c->head == TNP_HEAD_JOINT && !c->family->joint_heads,
+		 "the architecture excludes head.kind \"joint-gaussian\"", NULL, 0, NULL, 0},
 		{c->n_features == 0 && c->max_features == 0,
 		 "one of inputs.features and inputs.max_features is needed", NULL, 0, NULL, 0},
 		{c->n_features != 0 && c->max_features != 0,

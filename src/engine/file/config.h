@@ -22,7 +22,7 @@ typedef enum TnpEncoderKind { TNP_ENCODE_LINEAR, TNP_ENCODE_MLP, TNP_ENCODE_SKIP
 							 TNP_ENCODE_ROWS, TNP_ENCODE_CLASSES, TNP_ENCODE_NONE,
 							 TNP_ENCODE_IDENTITY } TnpEncoderKind;
 typedef enum TnpHeadKind { TNP_HEAD_GAUSSIAN, TNP_HEAD_MIXTURE, TNP_HEAD_BARS,
-						  TNP_HEAD_CLASSES, TNP_HEAD_QUANTILES } TnpHeadKind;
+						  TNP_HEAD_CLASSES, TNP_HEAD_QUANTILES, TNP_HEAD_JOINT } TnpHeadKind;
 typedef enum TnpStdMap { TNP_STD_EXP, TNP_STD_BOUNDED, TNP_STD_SOFTPLUS,
 						TNP_STD_SOFTPLUS_COMPLEMENT, TNP_STD_SQRT_SOFTPLUS } TnpStdMap;
 
@@ -108,6 +108,11 @@ struct TnpConfig
 	int			head_outputs;	/* components, buckets, classes, quantiles; 1 for gaussian */
 	/* classes: how much of the logits at most is what the logistic regression says */
 	double		logistic_blend_weight;
+	/* joint-gaussian: numbers per row of which products make the factor, blocks before them */
+	int			head_rank,
+				head_blocks;
+	TnpHidden	head_projector;
+	double		head_jitter;
 	TnpStdMap	std_map;
 	double		std_floor;
 	bool		half_normal_tails;

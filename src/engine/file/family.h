@@ -48,6 +48,7 @@ typedef struct TnpFamily
 	const struct TnpKey *keys;
 	/* sets of 1 << TnpEmbedderKind; 0: concat and additive */
 	unsigned	embedders;
+	bool		joint_heads;	/* blocks of a joint head are the stack's, states its vectors */
 	/* what keys exclude or need each other in this family, after the common rules; or NULL */
 	TnpStatus	(*check) (const struct TnpConfig *config, TnpError *error);
 	/* bind the tensors between the embedder and the head; of a published file all of them */

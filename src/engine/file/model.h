@@ -70,7 +70,9 @@ struct TnpModel
 	TnpLayer   *layers;			/* packed: the stack; two-stream: self */
 	TnpLayer   *cross;			/* two-stream */
 	TnpNorm		final_norm;
-	TnpMlp		head;
+	TnpMlp		head;			/* joint-gaussian: of the means */
+	TnpLayer   *head_blocks;	/* joint-gaussian */
+	TnpMlp		projector;
 	const float *borders;		/* bars: [buckets + 1] */
 
 	void	   *own;			/* weights of a family that has others */

@@ -7,6 +7,21 @@
 #include "engine/file/bind.h"
 
 static void
+bind_joint_head(TnpBinder *b)
+{
+	TnpModel   *m = b->model;
+	const TnpConfig *c = &m->config;
+
+	if (c->final_norm)
+		m->final_norm = tnp_bind_norm(b, "final_norm", c->width);
+	m->head = tnp_bind_mlp(b, "head.mean", c->width, &c->head_hidden, 1, c->head_activation);
+	m->head_blocks = tnp_bind_layers(b, "head.block", c->head_blocks, c->width, c->feedforward,
+									 false);
+	m->projector = tnp_bind_mlp(b, "head.projector", c->width, &c->head_projector, c->head_rank,
+								c->head_activation);
+}
+
+static void
 bind_head(TnpBinder *b)
 {
 	TnpModel   *m = b->model;
@@ -14,6 +29,11 @@ bind_head(TnpBinder *b)
 	int			out = c->head == TNP_HEAD_GAUSSIAN ? 2 : c->head == TNP_HEAD_MIXTURE
 		? 3 * c->head_outputs : c->head_outputs;
 
+	if (c->head == TNP_HEAD_JOINT)
+	{
+		bind_joint_head(b);
+		return;
+	}
 	if (c->final_norm)
 		m->final_norm = tnp_bind_norm(b, "final_norm", c->width);
 	m->head = tnp_bind_mlp(b, "head", c->family->head_width(c), &c->head_hidden, out,
@@ -57,7 +77,7 @@ fill_info(TnpModel *m)
 {
 	static const char *const contexts[] = {"full", "causal", "prefix-causal"};
 	static const char *const heads[] = {"gaussian", "mixture", "bars", "classes",
-		"quantiles"};
+											  "quantiles", "joint-gaussian"};
 	const TnpConfig *c = &m->config;
 	TnpModelInfo *info = &m->info;
 	bool		rows = c->embedder == TNP_ADDITIVE && c->encode_x.kind == TNP_ENCODE_ROWS;

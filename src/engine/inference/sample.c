@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "engine/inference/chain.h"
+#include "engine/inference/joint.h"
 #include "engine/inference/reencode.h"
 
 #define GROUP_DRAWS (TNP_TILE / 2)	/* draws of one walk: a tile of their rows and queries */
@@ -274,6 +275,8 @@ tnp_sample(const TnpEncoding *e, const TnpRows *queries, uint64_t seed, uint64_t
 		return TNP_OK;
 	if (e->model->config.family->predict != NULL)
 		return tnp_sample_by_encoding(e, queries, seed, first_draw, draws, y, error);
+	if (e->model->config.head == TNP_HEAD_JOINT)
+		return tnp_joint_sample(e, queries, seed, first_draw, draws, y, error);
 	status = make_sample(&s, error);
 	if (status == TNP_OK)
 		status = tnp_team_run(s.team, (draws + s.group - 1) / s.group, sample_group, &s, error);

@@ -9,8 +9,9 @@
 #include <string.h>
 
 #include "engine/inference/chain.h"
+#include "engine/inference/joint.h"
+#include "engine/inference/permutation.h"
 #include "engine/inference/reencode.h"
-#include "engine/base/random.h"
 
 /* The memory of one worker. */
 typedef struct Pass
@@ -224,34 +225,6 @@ score_blocks(Score *s, TnpError *error)
 	return status;
 }
 
-/* The order number `order`: the given one for -1, else a random permutation (section 11). */
-static void
-fill_order(int64_t n, uint64_t seed, int64_t order, int64_t *place)
-{
-	for (int64_t i = 0; i < n; i++)
-		place[i] = i;
-	for (int64_t i = n - 1; order >= 0 && i > 0; i--)
-	{
-		double		u[2];
-		int64_t		other,
-					keep = place[i];
-
-		tnp_random(seed, (uint64_t) order, (uint32_t) i, 1, u);
-		other = (int64_t) floor(u[0] * (double) (i + 1));
-		place[i] = place[other];
-		place[other] = keep;
-	}
-}
-
-/* ln(exp(a) + exp(b)) */
-static double
-log_add(double a, double b)
-{
-	double		max = fmax(a, b);
-
-	return isinf(max) ? max : max + log(exp(a - max) + exp(b - max));
-}
-
 static double
 sum_steps(const Score *s, const Pass *p)
 {
@@ -270,7 +243,7 @@ score_order(void *state, TnpWorker *worker, int64_t order, TnpError *error)
 	Pass	   *p = &s->passes[worker->number];
 	TnpStatus	status;
 
-	fill_order(s->rows->n, s->seed, order, p->place);
+	tnp_fill_order(s->rows->n, s->seed, order, p->place);
 	status = score_block(s, worker, false, s->root, p->place, s->rows->n, p->steps, error);
 	if (status == TNP_OK)
 		s->joint[order] = sum_steps(s, p);
@@ -292,11 +265,11 @@ score_encodings(Score *s, int64_t orders, double *log_density, double *per_row, 
 	{
 		double		joint = 0;
 
-		fill_order(n, s->seed, orders > 0 ? r : -1, place);
+		tnp_fill_order(n, s->seed, orders > 0 ? r : -1, place);
 		status = tnp_score_by_encoding(s->root, s->rows, place, steps, error);
 		for (int64_t j = 0; status == TNP_OK && j < n; j++)
 			joint += steps[j];
-		total = log_add(total, joint);
+		total = tnp_log_add(total, joint);
 	}
 	if (status == TNP_OK)
 	{
@@ -329,6 +302,8 @@ tnp_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint64_t se
 			return tnp_fail(error, TNP_BAD_VALUE, "a target is too large for the model");
 	if (e->model->config.family->predict != NULL)
 		return score_encodings(&s, orders, log_density, per_row, error);
+	if (e->model->config.head == TNP_HEAD_JOINT)
+		return tnp_joint_score(e, rows, orders, seed, log_density, per_row, error);
 	status = make_score(&s, error);
 	/* orders are shared out unless blocks must be merged, which allocates, or there is but one */
 	if (status == TNP_OK && orders > 1 && rows->n <= tnp_chain_room(e))
@@ -336,13 +311,13 @@ tnp_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint64_t se
 	else
 		for (int64_t r = 0; status == TNP_OK && r < s.orders; r++)
 		{
-			fill_order(rows->n, seed, orders > 0 ? r : -1, s.passes[0].place);
+			tnp_fill_order(rows->n, seed, orders > 0 ? r : -1, s.passes[0].place);
 			status = score_blocks(&s, error);
 			if (status == TNP_OK)
 				s.joint[r] = sum_steps(&s, &s.passes[0]);
 		}
 	for (int64_t r = 0; status == TNP_OK && r < s.orders; r++)
-		total = log_add(total, s.joint[r]);
+		total = tnp_log_add(total, s.joint[r]);
 	if (status == TNP_OK)
 	{
 		*log_density = orders > 0 ? total - log((double) orders) : total;
@@ -388,6 +363,9 @@ tnp_evidence_end(const TnpModel *model, int64_t n, int64_t end)
 				low = n,
 				high = end;
 
+	/* a joint head knows the rows of one question, and evidence is of one row after the other */
+	if (model->config.head == TNP_HEAD_JOINT)
+		return n + 1;
 	/* the prefix never shrinks as rows are added */
 	if (tnp_canonical_prefix(model, end) == prefix)
 		return end;

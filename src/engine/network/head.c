@@ -10,6 +10,7 @@
 
 #include "engine/features/logistic.h"
 #include "engine/features/scale.h"
+#include "engine/network/block.h"
 #include "engine/network/mlp.h"
 
 void
@@ -18,7 +19,7 @@ tnp_answer_shape(const TnpModel *model, TnpDistributionKind *kind, int *n)
 	const TnpConfig *c = &model->config;
 
 	*n = c->head_outputs;
-	if (c->head == TNP_HEAD_GAUSSIAN)
+	if (c->head == TNP_HEAD_GAUSSIAN || c->head == TNP_HEAD_JOINT)
 		*kind = TNP_GAUSSIAN;
 	else if (c->head == TNP_HEAD_MIXTURE)
 		*kind = TNP_MIXTURE;
@@ -107,6 +108,8 @@ answer(const TnpModel *model, const TnpStats *stats, const float *raw, double *p
 			for (int i = 0; i <= n; i++)
 				params[n + i] = stats->y_center + stats->y_scale * model->borders[i];
 			break;
+		case TNP_HEAD_JOINT:	/* answer_alone */
+			break;
 		case TNP_HEAD_CLASSES:
 			softmax(stats->n_classes, raw, params);
 			for (int i = stats->n_classes; i < n; i++)
@@ -132,6 +135,34 @@ gather_heads(int n, int state, int wanted, float *h)
 {
 	for (int i = 1; i < n && wanted < state; i++)
 		memmove(h + (size_t) i * wanted, h + (size_t) i * state, wanted * sizeof(float));
+}
+
+/*
+ * A joint head's answers to n queries, each alone: of its blocks every state sees itself only, so
+ * that attention is the value. raw has the means.
+ */
+static void
+answer_alone(const TnpModel *model, const TnpStats *stats, int n, float *state, TnpScratch *work,
+			 double *params)
+{
+	const TnpConfig *c = &model->config;
+	float	   *w = work->scratch + (size_t) n * 2 * tnp_mlp_width(&model->projector);
+
+	for (int k = 0; k < c->head_blocks; k++)
+	{
+		tnp_block_keys(model, &model->head_blocks[k], c->post_norm, n, state, &work->block);
+		tnp_block_finish(model, &model->head_blocks[k], c->post_norm, n, state, &work->block);
+	}
+	tnp_mlp(model, &model->projector, n, state, work->scratch, w);
+	for (int i = 0; i < n; i++, w += c->head_rank)
+	{
+		double		sd = c->head_jitter;
+
+		for (int r = 0; r < c->head_rank; r++)
+			sd += (double) w[r] * w[r];
+		params[2 * i] = stats->y_center + stats->y_scale * work->raw[i];
+		params[2 * i + 1] = stats->y_scale * sd;
+	}
 }
 
 TnpStatus
@@ -161,6 +192,8 @@ tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h,
 		if (c->final_norm)
 			model->kernels->norm(&model->final_norm, tile, state, state);
 		tnp_mlp(model, &model->head, tile, state, work->scratch, work->raw);
+		if (c->head == TNP_HEAD_JOINT)
+			answer_alone(model, stats, tile, state, work, params + start * size);
 		for (int i = 0; i < tile; i++)
 		{
 			TnpDistribution d = {kind, count, params + (start + i) * size};

@@ -90,11 +90,24 @@ make_token_work(const TnpModel *model, int tokens, TnpTokenWork *w, TnpError *er
 	return w->h == NULL || w->scratch == NULL ? tnp_no_memory(error) : TNP_OK;
 }
 
+/* Floats per row that the head needs: an MLP's, and of a joint one the projector's numbers. */
+static size_t
+head_scratch(const TnpModel *model)
+{
+	size_t		head = 2 * (size_t) tnp_mlp_width(&model->head),
+				joint;
+
+	if (model->config.head != TNP_HEAD_JOINT)
+		return head;
+	joint = 2 * (size_t) tnp_mlp_width(&model->projector) + model->config.head_rank;
+	return head > joint ? head : joint;
+}
+
 /* Floats per row that some embedder or the head needs at a time. */
 static size_t
 scratch_floats(const TnpModel *model)
 {
-	size_t		head = 2 * (size_t) tnp_mlp_width(&model->head),
+	size_t		head = head_scratch(model),
 				token = model->config.family->embed_scratch(model),
 				half = tnp_feature_embedding_scratch(model),
 				most = head > token ? head : token;

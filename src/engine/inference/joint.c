@@ -1,0 +1,268 @@
+/*
+ * joint.c: the joint Gaussian of the queries of one question.
+ *
+ * The states of the M queries go through blocks in which they see each other; then a projector
+ * makes W [M, rank] of them. y ~ N(mean, C C'), C the lower triangle of W W' with `jitter` added to
+ * its diagonal, in double precision. C depends on the order of the queries, W does not.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "engine/inference/joint.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/base/cholesky.h"
+#include "engine/base/normal.h"
+#include "engine/base/random.h"
+#include "engine/inference/permutation.h"
+
+/* What the head says of the queries, in the network's units, and what that takes. */
+typedef struct Joint
+{
+	const TnpEncoding *e;
+	int64_t		n;				/* M */
+	TnpTeam    *team;
+	TnpFeatureEmbedding half;
+	TnpKvCache	keys;			/* of the queries, in one block */
+	TnpToken   *tokens;			/* [M] */
+	float	   *h,				/* [M, d] */
+			   *raw;			/* [M, rank] */
+	double	   *mean,			/* [M] */
+			   *w;				/* [M, rank] */
+	double	   *row,			/* [M] a row of C */
+			   *white,			/* [M] */
+			   *steps;			/* [M] log densities */
+	int64_t    *place;			/* [M] */
+} Joint;
+
+static void
+joint_free(Joint *j)
+{
+	const TnpEnv *env = &j->e->model->env;
+
+	tnp_feature_embedding_free(env, &j->half);
+	tnp_cache_free(env, &j->keys);
+	tnp_free(env, j->tokens);
+	tnp_free(env, j->h);
+	tnp_free(env, j->raw);
+	tnp_free(env, j->mean);
+	tnp_free(env, j->w);
+	tnp_free(env, j->row);
+	tnp_free(env, j->white);
+	tnp_free(env, j->steps);
+	tnp_free(env, j->place);
+	tnp_team_free(j->team);
+}
+
+/* j is zeroed but for e and n, and is freed by the caller also after a failure. */
+static TnpStatus
+joint_alloc(Joint *j, TnpError *error)
+{
+	const TnpModel *model = j->e->model;
+	const TnpEnv *env = &model->env;
+	const TnpConfig *c = &model->config;
+	TnpCacheShape shape = {1, c->heads, c->width / c->heads, c->width / c->heads,
+						   model->kernels->number, 0};
+
+	j->tokens = tnp_alloc(env, j->n, sizeof(TnpToken));
+	j->h = tnp_alloc(env, j->n, c->width * sizeof(float));
+	j->raw = tnp_alloc(env, j->n, c->head_rank * sizeof(float));
+	j->mean = tnp_alloc(env, j->n, sizeof(double));
+	j->w = tnp_alloc(env, j->n, c->head_rank * sizeof(double));
+	j->row = tnp_alloc(env, j->n, sizeof(double));
+	j->white = tnp_alloc(env, j->n, sizeof(double));
+	j->steps = tnp_alloc(env, j->n, sizeof(double));
+	j->place = tnp_alloc(env, j->n, sizeof(int64_t));
+	if (j->tokens == NULL || j->h == NULL || j->raw == NULL || j->mean == NULL || j->w == NULL
+		|| j->row == NULL || j->white == NULL || j->steps == NULL || j->place == NULL)
+		return tnp_no_memory(error);
+	return tnp_cache_make(env, &shape, TNP_BLOCK, j->n, &j->keys, error);
+}
+
+/* States of the queries after the layers of the stack. */
+static TnpStatus
+joint_states(Joint *j, const TnpRows *queries, TnpError *error)
+{
+	const TnpEncoding *e = j->e;
+	const TnpModel *model = e->model;
+	float	   *scratch = tnp_team_self(j->team)->work->scratch;
+	TnpStatus	status = tnp_feature_embedding_build(model, &e->stats, queries, j->team, &j->half,
+													 error);
+
+	for (int64_t start = 0; status == TNP_OK && start < j->n; start += TNP_TILE)
+	{
+		int			tile = j->n - start < TNP_TILE ? (int) (j->n - start) : TNP_TILE;
+		const float *row[TNP_TILE];
+
+		for (int i = 0; i < tile; i++)
+			row[i] = j->half.values + (start + i) * j->half.width;
+		model->config.family->embed(model, tile, row, NULL, TNP_ROLE_QUERY, NULL, scratch,
+									j->h + start * model->config.width);
+	}
+	for (int64_t i = 0; i < j->n; i++)
+		j->tokens[i] = (TnpToken) {tnp_encoding_slots(e), 0, NULL, -1};
+	return status == TNP_OK
+		? tnp_walk_team(j->team, e, j->n, 0, 0, j->tokens, j->h, error) : status;
+}
+
+/* Numbers [M, out] of an MLP as doubles. */
+static void
+joint_project(Joint *j, const TnpMlp *mlp, int out, double *to)
+{
+	const TnpModel *model = j->e->model;
+	float	   *scratch = tnp_team_self(j->team)->work->scratch;
+	int			d = model->config.width;
+
+	for (int64_t start = 0; start < j->n; start += TNP_TILE)
+	{
+		int			tile = j->n - start < TNP_TILE ? (int) (j->n - start) : TNP_TILE;
+
+		tnp_mlp(model, mlp, tile, j->h + start * d, scratch, j->raw + start * out);
+	}
+	for (int64_t i = 0; i < j->n * out; i++)
+		to[i] = j->raw[i];
+}
+
+/* Means, then the blocks in which the queries see each other, then W. */
+static TnpStatus
+joint_head(Joint *j, TnpError *error)
+{
+	const TnpModel *model = j->e->model;
+	const TnpConfig *c = &model->config;
+	TnpWalk		walk = tnp_walk_begin(j->team, j->e, &j->keys, j->n, j->tokens, j->h);
+	TnpStatus	status = TNP_OK;
+
+	if (!tnp_all_finite((size_t) j->n * c->width, j->h))
+		return tnp_fail(error, TNP_BAD_VALUE,
+						"the model's prediction is not finite for these values");
+	for (int64_t start = 0; c->final_norm && start < j->n; start += TNP_TILE)
+		model->kernels->norm(&model->final_norm,
+							 j->n - start < TNP_TILE ? (int) (j->n - start) : TNP_TILE,
+							 j->h + start * c->width, j->h + start * c->width);
+	joint_project(j, &model->head, 1, j->mean);
+	for (int64_t i = 0; i < j->n; i++)
+		j->tokens[i] = (TnpToken) {j->n, 0, NULL, i};
+	for (int k = 0; status == TNP_OK && k < c->head_blocks; k++)
+	{
+		status = tnp_walk_store(&walk, &model->head_blocks[k], 0, j->n, error);
+		if (status == TNP_OK)
+			status = tnp_walk_attend(&walk, &model->head_blocks[k], 0, 0, j->n, error);
+	}
+	if (status == TNP_OK)
+		joint_project(j, &model->projector, c->head_rank, j->w);
+	return status;
+}
+
+static TnpStatus
+joint_make(Joint *j, const TnpRows *queries, TnpError *error)
+{
+	const TnpModel *model = j->e->model;
+	double		cost = tnp_cost(model, (double) j->n, (double) (tnp_encoding_slots(j->e) + j->n));
+	TnpStatus	status = joint_alloc(j, error);
+
+	if (status == TNP_OK)
+		status = tnp_team_with_scratch(model, &j->e->stats, TNP_TILE, tnp_team_most(j->n), cost,
+									   &j->team, error);
+	if (status == TNP_OK)
+		status = joint_states(j, queries, error);
+	return status == TNP_OK ? joint_head(j, error) : status;
+}
+
+/* Row i of C, up to the diagonal, under the order of j->place. */
+static TnpStatus
+joint_row(Joint *j, int64_t i, TnpError *error)
+{
+	const TnpConfig *c = &j->e->model->config;
+	int			rank = c->head_rank;
+
+	for (int64_t k = 0; k <= i; k++)
+		j->row[k] = tnp_dot(rank, j->w + j->place[i] * rank, j->w + j->place[k] * rank);
+	j->row[i] += c->head_jitter;
+	if (!(j->row[i] > 0 && isfinite(j->row[i])))
+		return tnp_fail(error, TNP_BAD_VALUE, "the model's covariance is singular for these rows");
+	return tnp_worker_check(tnp_team_self(j->team), error);
+}
+
+TnpStatus
+tnp_joint_sample(const TnpEncoding *e, const TnpRows *queries, uint64_t seed, uint64_t first_draw,
+				 int64_t draws, double *y, TnpError *error)
+{
+	Joint		j = {.e = e, .n = queries->n};
+	TnpStatus	status = joint_make(&j, queries, error);
+
+	if (status == TNP_OK)
+		tnp_fill_order(j.n, 0, -1, j.place);
+	for (int64_t i = 0; status == TNP_OK && i < j.n; i++)
+	{
+		status = joint_row(&j, i, error);
+		for (int64_t b = 0; status == TNP_OK && b < draws; b++)
+		{
+			double		sum = j.mean[i],
+						u[2];
+
+			for (int64_t k = 0; k <= i; k++)
+			{
+				tnp_random(seed, first_draw + (uint64_t) b, (uint32_t) k, TNP_STREAM_VALUES, u);
+				sum += j.row[k] * tnp_normal_quantile(u[1]);
+			}
+			y[b * j.n + i] = e->stats.y_center + e->stats.y_scale * sum;
+		}
+	}
+	joint_free(&j);
+	return status;
+}
+
+/* Log densities of the rows in the order of j->place, each given those before it, into j->steps. */
+static TnpStatus
+joint_steps(Joint *j, const TnpRows *rows, double *sum, TnpError *error)
+{
+	const TnpStats *stats = &j->e->stats;
+	TnpStatus	status = TNP_OK;
+
+	*sum = 0;
+	for (int64_t i = 0; status == TNP_OK && i < j->n; i++)
+	{
+		int64_t		r = j->place[i];
+		double		rest = (rows->y[r] - stats->y_center) / stats->y_scale - j->mean[r];
+
+		status = joint_row(j, i, error);
+		if (status != TNP_OK)
+			break;
+		for (int64_t k = 0; k < i; k++)
+			rest -= j->row[k] * j->white[k];
+		j->white[i] = rest / j->row[i];
+		j->steps[i] = tnp_normal_log_pdf(j->white[i]) - log(j->row[i]) - log(stats->y_scale);
+		*sum += j->steps[i];
+	}
+	return status;
+}
+
+TnpStatus
+tnp_joint_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint64_t seed,
+				double *log_density, double *per_row, TnpError *error)
+{
+	Joint		j = {.e = e, .n = rows->n};
+	TnpRows		queries = *rows;
+	double		total = -INFINITY;
+	TnpStatus	status;
+
+	queries.y = NULL;
+	status = joint_make(&j, &queries, error);
+	for (int64_t r = 0; status == TNP_OK && r < (orders > 0 ? orders : 1); r++)
+	{
+		double		sum;
+
+		tnp_fill_order(j.n, seed, orders > 0 ? r : -1, j.place);
+		status = joint_steps(&j, rows, &sum, error);
+		total = orders > 0 && status == TNP_OK ? tnp_log_add(total, sum) : sum;
+	}
+	if (status == TNP_OK)
+	{
+		*log_density = orders > 0 ? total - log((double) orders) : total;
+		if (per_row != NULL && orders == 0)
+			memcpy(per_row, j.steps, (size_t) j.n * sizeof(double));
+	}
+	joint_free(&j);
+	return status;
+}
