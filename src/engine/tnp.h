@@ -145,7 +145,7 @@ typedef struct TnpModelInfo
 	const char *architecture;	/* a family of engine/families/families.h */
 	const char *context;		/* "full", "causal", "prefix-causal" */
 	const char *description;
-	const char *head;			/* "gaussian", "mixture", "bars", "classes", "quantiles", "joint-gaussian" */
+	const char *head; /* "gaussian", "mixture", "bars", "classes", "quantiles", "joint-gaussian" */
 	int			n_classes;		/* classes that a classifier has room for, 0: a regression model */
 	int			n_features;		/* exact number of feature columns, or 0 when any number is taken */
 	int			max_features;	/* columns used at most when any number is taken, else n_features */
