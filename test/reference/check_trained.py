@@ -45,6 +45,16 @@ def check_parity(tap, tool, model, name):
         tap.ok(not wrong, f"{name}: {n} rows", *wrong, answer.get("error", ""))
 
 
+def check_shift(tap, tool, name):
+    """A kernel bias knows differences alone: inputs a million further on have the same answers."""
+    x, y, _, _ = gp_task(np.random.RandomState(7), 40)
+    here, there = (tool.ask(context=table((x + by)[:40, None], y[:40]), prefix="whole",
+                            queries=cells((x + by)[40:46, None])) for by in (0.0, 1e6))
+    wrong = [bad for field in ("mean", "sd")
+             if (bad := close(there.get(field, []), here[field], 1e-5)) is not None]
+    tap.ok(not wrong, f"{name}: shifted by a million", *wrong)
+
+
 def check_process(tap, tool, name):
     random, gaps = np.random.RandomState(6), []
     for n in SIZES:
@@ -71,6 +81,8 @@ def main():
                 tap.skip(name, error["message"])
                 continue
             check_parity(tap, tool, Model.open(path), name)
+            if name.startswith("scan"):
+                check_shift(tap, tool, name)
             if name in ALLOWED:
                 check_process(tap, tool, name)
     tap.done()
