@@ -154,6 +154,7 @@ typedef struct TnpModelInfo
 	bool		appendable;		/* appended rows cost the new rows only (causal, prefix-causal) */
 	bool		takes_missing;	/* NaN features are accepted */
 	bool		takes_categories;
+	bool		has_views;		/* averages over the environment's number of views of a table */
 	bool		scales_by_prefix;	/* statistics come from the context's prefix */
 	int64_t		n_parameters;
 	size_t		encoding_bytes_per_row;

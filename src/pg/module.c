@@ -171,6 +171,14 @@ define_model_settings(void)
 							"0: four, or as many as there are processors. Answers do not depend on "
 							"it. Small requests, parallel workers and background workers use one.",
 							&posterior_threads, 0, 0, 64, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("posterior.estimators",
+							"Views of a table that a model of the architecture columns averages "
+							"over.",
+							"Each has the columns in another order, and every second one has them "
+							"made normal. Time and memory grow with it; other models have one "
+							"view.",
+							&posterior_estimators, 1, 1, TNP_MAX_VIEWS, PGC_USERSET, 0, NULL, NULL,
+							NULL);
 }
 
 /* Settings about named contexts, limits and batches. */

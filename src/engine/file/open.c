@@ -6,6 +6,8 @@
  */
 #include "engine/file/bind.h"
 
+#include <stdio.h>
+
 static void
 bind_joint_head(TnpBinder *b)
 {
@@ -72,6 +74,17 @@ bind_model(TnpModel *m, const TnpFile *file, TnpError *error)
 	return b.status;
 }
 
+/* What a published file says of itself, for people. */
+static void
+describe(TnpConfig *c, const TnpFile *file)
+{
+	if (!file->published)
+		return;
+	snprintf(c->description, sizeof(c->description), "licence %s; source %s",
+			 file->licence[0] != '\0' ? file->licence : "not stated",
+			 file->source[0] != '\0' ? file->source : "not stated");
+}
+
 static void
 fill_info(TnpModel *m)
 {
@@ -90,6 +103,7 @@ fill_info(TnpModel *m)
 	info->n_features = c->n_features;
 	info->max_features = c->max_features;
 	info->min_rows = c->min_rows;
+	info->has_views = c->family->published != NULL;
 	info->buffer = c->buffer;
 	info->row_limit = c->row_limit;
 	info->appendable = c->family->appendable(c);
@@ -134,7 +148,10 @@ tnp_model_open(const TnpEnv *env, const void *bytes, size_t length, TnpModel **m
 	status = (file.published ? tnp_config_parse_published : tnp_config_parse)
 		(env, file.config, file.config_length, &m->config, error);
 	if (status == TNP_OK)
+	{
+		describe(&m->config, &file);
 		status = bind_model(m, &file, error);
+	}
 	tnp_file_close(env, &file);
 	if (status != TNP_OK)
 	{

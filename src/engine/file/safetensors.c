@@ -195,6 +195,21 @@ read_tensor(Reader *reader, const char *name, const json_t *entry, TnpFileTensor
 	return tensor->name == NULL ? tnp_no_memory(reader->error) : TNP_OK;
 }
 
+/* A text of the metadata as one line, cut between characters where it is long. */
+static void
+copy_line(const json_t *metadata, const char *key, char *line)
+{
+	const char *text = json_string_value(json_object_get(metadata, key));
+	size_t		length = text == NULL ? 0 : strlen(text);
+
+	if (length > TNP_FILE_LINE - 1)
+		for (length = TNP_FILE_LINE - 1; ((unsigned char) text[length] & 0xc0) == 0x80;)
+			length--;
+	for (size_t i = 0; i < length; i++)
+		line[i] = (unsigned char) text[i] < 0x20 || text[i] == 0x7f ? ' ' : text[i];
+	line[length] = '\0';
+}
+
 /* The configuration, a text within __metadata__; other metadata is nobody's business here. */
 static TnpStatus
 read_metadata(Reader *reader, const json_t *header)
@@ -206,6 +221,8 @@ read_metadata(Reader *reader, const json_t *header)
 	{
 		config = json_object_get(metadata, PUBLISHED_KEY);
 		reader->file->published = true;
+		copy_line(metadata, "license", reader->file->licence);
+		copy_line(metadata, "source", reader->file->source);
 	}
 	if (!json_is_string(config))
 	{

@@ -10,6 +10,7 @@
 #include "engine/tnp.h"
 
 #define TNP_MAX_RANK 8
+#define TNP_FILE_LINE 96
 
 /* One tensor of the file; data points into the bytes given to tnp_file_open. */
 typedef struct TnpFileTensor
@@ -29,6 +30,9 @@ typedef struct TnpFile
 	/* value of __metadata__.pg_posterior, or of __metadata__.config, NUL-terminated */
 	char	   *config;
 	bool		published;		/* the latter: a package's own configuration */
+	/* of a published file, one line each, cut where they are long; empty if not there */
+	char		licence[TNP_FILE_LINE],
+				source[TNP_FILE_LINE];
 	size_t		config_length;
 } TnpFile;
 

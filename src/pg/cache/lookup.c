@@ -341,7 +341,7 @@ attempt_make_key(const Attempt *a, PosteriorEntryKey *key)
 	key->role = w->role;
 	key->context = w->context;
 	key->model = w->model->version;
-	key->kernels = a->device ? POSTERIOR_KERNELS_DEVICE : w->model->kernels;
+	key->kernels = a->device ? POSTERIOR_KERNELS_DEVICE : posterior_model_arithmetic(w->model);
 	key->n_features = w->rows.n_features;
 	key->n_classes = w->labels.n;
 	key->prefix = w->prefix;

@@ -68,6 +68,9 @@ posterior_route_to_device(PosteriorModel *model)
 {
 	TnpError	error;
 
+	/* devices have no kernels for them, and no views of a table */
+	if (tnp_model_info(model->model)->has_views)
+		return false;
 	if (posterior_device_ready(model, &error))
 	{
 		TnpStatus	status = posterior_device_prepare(model, &error);
@@ -92,6 +95,7 @@ bool
 posterior_build_on_device(PosteriorModel *model, int64 n)
 {
 	return posterior_device != POSTERIOR_DEVICE_CPU
+		&& !tnp_model_info(model->model)->has_views
 		&& posterior_build_work(model, n) >= posterior_device_threshold * 1e6
 		&& posterior_route_to_device(model);
 }

@@ -21,6 +21,7 @@
 
 int			posterior_kernels = POSTERIOR_KERNELS_CPU;
 int			posterior_threads = 0;
+int			posterior_estimators = 1;
 
 static void *
 env_alloc(void *arg, size_t size)
@@ -66,6 +67,13 @@ env_threads(void *arg)
 	return posterior_threads > 0 ? posterior_threads : machine_threads();
 }
 
+static int
+env_estimators(void *arg)
+{
+	(void) arg;
+	return posterior_estimators;
+}
+
 static void
 env_progress(void *arg, int64_t done, int64_t total)
 {
@@ -78,7 +86,7 @@ TnpEnv
 posterior_env(MemoryContext context)
 {
 	TnpEnv		env = {.alloc = env_alloc,.free = env_free,.interrupted = env_interrupted,
-		.arg = context,.threads = env_threads,.progress = env_progress
+		.arg = context,.threads = env_threads,.estimators = env_estimators,.progress = env_progress
 	};
 
 	switch (posterior_kernels)

@@ -23,6 +23,7 @@ enum
 };
 extern int	posterior_kernels;	/* posterior.kernels */
 extern int	posterior_threads;	/* posterior.threads; 0: four, or as many as there are processors */
+extern int	posterior_estimators;	/* posterior.estimators */
 
 /* An environment whose memory belongs to `context`; interrupts and kernels as the settings say. */
 TnpEnv		posterior_env(MemoryContext context);

@@ -409,6 +409,13 @@ release_callback(void *model)
 	posterior_model_release(model);
 }
 
+int32
+posterior_model_arithmetic(const PosteriorModel *model)
+{
+	return model->kernels
+		| (tnp_model_info(model->model)->has_views ? posterior_estimators << 8 : 0);
+}
+
 PosteriorModel *
 posterior_model_pin(const char *name, MemoryContext owner)
 {

@@ -50,6 +50,12 @@ typedef struct PosteriorModel
 } PosteriorModel;
 
 /*
+ * What else than the model and its rows an encoding depends on: the kernels, and the views of a
+ * model that averages over them.
+ */
+int32		posterior_model_arithmetic(const PosteriorModel *model);
+
+/*
  * The model of this name, as the active snapshot shows it. It stays until `owner` is reset or
  * deleted.
  */

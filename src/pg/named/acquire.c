@@ -127,7 +127,7 @@ request_publish(const Acquisition *q, const PosteriorContextHandle *e, int64 tot
 	memset(&proof, 0, sizeof(proof));
 	proof.version = q->named->version;
 	proof.model = q->model->version;
-	proof.kernels = q->model->kernels;
+	proof.kernels = posterior_model_arithmetic(q->model);
 	proof.file = q->file;
 	proof.key = e->entry->key;
 	proof.serial = e->entry->serial;
@@ -282,7 +282,7 @@ proof_applies(const PosteriorReuseProof *proof, const Acquisition *q)
 {
 	return memcmp(&proof->version, &q->named->version, sizeof(pg_uuid_t)) == 0
 		&& memcmp(&proof->model, &q->model->version, sizeof(pg_uuid_t)) == 0
-		&& proof->kernels == q->model->kernels && proof->file == q->file;
+		&& proof->kernels == posterior_model_arithmetic(q->model) && proof->file == q->file;
 }
 
 /* Rows that come after those of a proof. */

@@ -69,6 +69,7 @@ nothing_has_changed(const PosteriorCall *call)
 	Snapshot	s = GetActiveSnapshot();
 
 	return call->model != NULL && call->kernels == posterior_kernels
+		&& call->estimators == posterior_estimators
 		&& call->cache_mode == posterior_cache_mode && call->row_limit == posterior_row_limit
 		&& call->xmin == s->xmin && call->xmax == s->xmax && call->command == s->curcid
 		&& call->running == s->xcnt && call->subtransaction == GetCurrentSubTransactionId()
@@ -81,6 +82,7 @@ remember_moment(PosteriorCall *call)
 	Snapshot	s = GetActiveSnapshot();
 
 	call->kernels = posterior_kernels;
+	call->estimators = posterior_estimators;
 	call->cache_mode = posterior_cache_mode;
 	call->row_limit = posterior_row_limit;
 	call->xmin = s->xmin;

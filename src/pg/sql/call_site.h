@@ -19,6 +19,7 @@ typedef struct PosteriorCall
 	/* posterior.model and posterior.kernels when the model was found */
 	char		name[NAMEDATALEN];
 	int			kernels;
+	int			estimators;		/* posterior.estimators then */
 	TransactionId xmin,			/* and the snapshot it was found under */
 				xmax;
 	uint32		running;
