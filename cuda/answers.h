@@ -21,8 +21,15 @@
 #define QUARTILE 0.67448975019608174320
 #define QUANTILE_STEPS 200
 
+/* What may be wanted of a distribution: as TnpReduction, and draws. */
+#define WANTED_MEAN 1
+#define WANTED_SD 2
+#define WANTED_QUANTILES 4
+#define WANTED_DENSITY 8
+#define WANTED_DRAW 16
+
 /* The two uniform numbers of (seed, draw, step) in the stream of values. */
-DEVICE_CALL void
+DEVICE void
 random_pair(uint64_t seed, uint64_t draw, uint32_t step, double u[2])
 {
 	uint32_t	c[4] = {(uint32_t) draw, (uint32_t) (draw >> 32), step, 0},
@@ -119,22 +126,22 @@ normal_cdf(double z)
 }
 
 DEVICE_CALL double
-map_std(const CudaModel *model, double raw)
+map_std(int std_map, double std_floor, double raw)
 {
 	double		soft = fmax(raw, 0.0) + log1p(exp(-fabs(raw)));
 
-	switch (model->std_map)
+	switch (std_map)
 	{
 		case 0:
 			return exp(raw);
 		case 1:
 			return 0.05 + 0.95 * soft;
 		case 2:
-			return model->std_floor + soft;
+			return std_floor + soft;
 		case 3:
-			return model->std_floor + (1.0 - model->std_floor) * soft;
+			return std_floor + (1.0 - std_floor) * soft;
 		default:
-			return sqrt(soft) + model->std_floor;
+			return sqrt(soft) + std_floor;
 	}
 }
 
@@ -172,20 +179,20 @@ struct Distribution
 	 * Warp: parameters of one row from raw outputs into `to`; whether they are proper. Of a
 	 * classifier's outputs the first `classes` count.
 	 */
-	static DEVICE_CALL bool
-	make(const CudaModel *model, const float *raw, double center, double scale, int classes,
+	static DEVICE bool
+	make(const CudaModel &model, const float *raw, double center, double scale, int classes,
 		 double *to, int lane)
 	{
-		int			all = model->components,
-					n = model->head_kind == 3 ? classes : all;
+		int			all = model.components,
+					n = model.head_kind == 3 ? classes : all;
 		double		most = -INFINITY,
 					sum = 0.0;
 		bool		good = true;
 
-		if (model->head_kind == 0)
+		if (model.head_kind == 0)
 		{
 			double		mean = center + scale * (double) raw[0],
-						sd = scale * map_std(model, (double) raw[1]);
+						sd = scale * map_std(model.std_map, model.std_floor, (double) raw[1]);
 
 			if (lane == 0)
 			{
@@ -209,9 +216,10 @@ struct Distribution
 		for (int i = lane; i < n; i += WARP)
 		{
 			to[i] /= sum;
-			if (model->head_kind == 1)
+			if (model.head_kind == 1)
 			{
-				double		sd = scale * map_std(model, (double) raw[2 * n + i]);
+				double		sd = scale * map_std(model.std_map, model.std_floor,
+												 (double) raw[2 * n + i]);
 
 				to[n + i] = center + scale * (double) raw[n + i];
 				to[2 * n + i] = sd;
@@ -220,10 +228,10 @@ struct Distribution
 		}
 		for (int i = n + lane; i < all; i += WARP)
 			to[i] = 0.0;
-		if (model->head_kind == 2)
+		if (model.head_kind == 2)
 			for (int i = lane; i <= n; i += WARP)
 			{
-				to[n + i] = center + scale * (double) model->borders[i];
+				to[n + i] = center + scale * (double) load_float(model.borders + i);
 				good = good && is_location(to[n + i]);
 			}
 		return warp_ballot(!good) == 0;
@@ -290,15 +298,16 @@ struct Distribution
 		return width(i) * width(i) / 12.0;
 	}
 
-	/* Warp, all of the following. Means and variances of the parts, weighted. */
-	DEVICE_CALL double
-	mean(int lane) const
+	/* Warp, all of the following. The mean, or the standard deviation. */
+	DEVICE double
+	moment(bool deviation, int lane) const
 	{
-		double		sum = 0.0,
+		double		middle = 0.0,
+					sum = 0.0,
 					total = 0.0;
 
 		if (kind == 0)
-			return params[0];
+			return deviation ? sqrt(params[1] * params[1]) : params[0];
 		if (kind == 3)
 			return (double) NAN;
 		for (int i = lane; i < n; i += WARP)
@@ -306,20 +315,10 @@ struct Distribution
 			sum += weight(i) * (kind == 1 ? mean_of(i) : bucket_mean(i));
 			total += weight(i);
 		}
-		return warp_sum(sum) / warp_sum(total);
-	}
-
-	DEVICE_CALL double
-	variance(int lane) const
-	{
-		double		middle = mean(lane),
-					sum = 0.0,
-					total = 0.0;
-
-		if (kind == 0)
-			return params[1] * params[1];
-		if (kind == 3)
-			return (double) NAN;
+		middle = warp_sum(sum) / warp_sum(total);
+		if (!deviation)
+			return middle;
+		sum = total = 0.0;
 		for (int i = lane; i < n; i += WARP)
 		{
 			double		offset = (kind == 1 ? mean_of(i) : bucket_mean(i)) - middle;
@@ -328,10 +327,10 @@ struct Distribution
 								offset * offset);
 			total += weight(i);
 		}
-		return warp_sum(sum) / warp_sum(total);
+		return sqrt(warp_sum(sum) / warp_sum(total));
 	}
 
-	DEVICE_CALL double
+	DEVICE double
 	log_density(double y, int lane) const
 	{
 		double		most = -INFINITY,
@@ -388,7 +387,7 @@ struct Distribution
 		return low;
 	}
 
-	DEVICE_CALL double
+	DEVICE double
 	total_weight(int lane) const
 	{
 		double		total = 0.0;
@@ -398,7 +397,7 @@ struct Distribution
 		return warp_sum(total);
 	}
 
-	DEVICE_CALL double
+	DEVICE double
 	bars_log_density(double y, int lane) const
 	{
 		double		total = total_weight(lane);
@@ -421,7 +420,7 @@ struct Distribution
 	 * of `step` from the first (1) or the last (-1); parts without weight are skipped. *before
 	 * receives the weight of the parts before it. If none does, the last with weight.
 	 */
-	DEVICE_CALL int
+	DEVICE int
 	part_at(double wanted, bool reach, int step, int lane, double *before) const
 	{
 		double		done = 0.0,
@@ -488,34 +487,27 @@ struct Distribution
 		return fmax(border(i + 1) - share * width(i), border(i));
 	}
 
-	DEVICE_CALL double
+	DEVICE double
 	bars_quantile(double p, int lane) const
 	{
 		double		total = total_weight(lane),
-					before;
-		int			i;
+					before,
+					share;
+		bool		upper = p > 0.5;
+		int			i = part_at(upper ? (1.0 - p) * total : p * total, p > 0.0 && !upper,
+								upper ? -1 : 1, lane, &before);
 
 		if (p == 0.0)
-		{
-			i = part_at(0.0, false, 1, lane, &before);
 			return is_tail(i) && i == 0 ? -INFINITY : border(i);
-		}
 		if (p == 1.0)
-		{
-			i = part_at(0.0, false, -1, lane, &before);
 			return is_tail(i) ? (i == 0 ? border(1) : INFINITY) : border(i + 1);
-		}
-		if (p <= 0.5)
-		{
-			i = part_at(p * total, true, 1, lane, &before);
-			return point_above(i, fmin(fmax((p * total - before) / weight(i), 0.0), 1.0));
-		}
-		i = part_at((1.0 - p) * total, false, -1, lane, &before);
-		return point_below(i, fmin(fmax(((1.0 - p) * total - before) / weight(i), 0.0), 1.0));
+		share = fmin(fmax(((upper ? (1.0 - p) * total : p * total) - before) / weight(i), 0.0),
+					 1.0);
+		return upper ? point_below(i, share) : point_above(i, share);
 	}
 
 	/* The mass beyond y, on the side where it is small, and the density there. */
-	DEVICE_CALL double
+	DEVICE double
 	mixture_tail(double y, bool upper, int lane, double *density) const
 	{
 		double		tail = 0.0,
@@ -533,7 +525,7 @@ struct Distribution
 	}
 
 	/* Newton steps on the logarithm of the tail within a bracket, bisection where they leave it. */
-	DEVICE_CALL double
+	DEVICE double
 	mixture_quantile(double p, int lane) const
 	{
 		bool		upper = p > 0.5;
@@ -580,34 +572,27 @@ struct Distribution
 		return y;
 	}
 
+	/*
+	 * The quantile p, p being its own twin; or, if `draws`, the draw of the uniform numbers p and
+	 * twin: its part is chosen by the first, its place within a part by the second.
+	 */
 	DEVICE double
-	quantile(double p, int lane) const
+	point(bool draws, double p, double twin, int lane) const
 	{
-		if (kind == 3 || !(p >= 0.0 && p <= 1.0))
+		double		before;
+
+		if (!draws && (kind == 3 || !(p >= 0.0 && p <= 1.0)))
 			return (double) NAN;
 		if (kind == 0)
-			return params[0] + params[1] * normal_quantile(p);
-		return kind == 1 ? mixture_quantile(p, lane) : bars_quantile(p, lane);
-	}
+			return params[0] + params[1] * normal_quantile(twin);
+		if (kind == 2)
+			return bars_quantile(p, lane);
+		if (!draws)
+			return mixture_quantile(p, lane);
 
-	DEVICE double
-	draw(uint64_t seed, uint64_t number, uint32_t step, int lane) const
-	{
-		double		u[2],
-					before;
+		int			i = part_at(p, false, 1, lane, &before);
 
-		random_pair(seed, number, step, u);
-		if (kind == 0)
-			return params[0] + params[1] * normal_quantile(u[1]);
-		if (kind == 1)
-		{
-			int			i = part_at(u[0], false, 1, lane, &before);
-
-			return mean_of(i) + sd_of(i) * normal_quantile(u[1]);
-		}
-		if (kind == 3)
-			return part_at(u[0], false, 1, lane, &before);
-		return bars_quantile(u[0], lane);
+		return kind == 3 ? i : mean_of(i) + sd_of(i) * normal_quantile(twin);
 	}
 };
 

@@ -55,19 +55,21 @@ template <class T, int R, int NV> struct Tile
 	static const int head_columns = H::key_tiles * Precision<T>::depth;
 	static const int part_width = NV * 8 + 2;
 
-	const CudaWalk *walk;
+	const CudaWalk *walk;		/* the parameters of the launch: read like constants */
 	const CudaModel *model;
 	int			lane,
 				warp,
 				rank,			/* of this block in its team */
 				team,
 				tile;			/* number of the team */
-	T		   *x0,
+	T		   *x0,				/* in shared memory, as h, input, and rows are */
 			   *x1,
 			   *q;
 	float	   *h,
 			   *input,
-			   *part;
+			   *part_here,		/* partial softmaxes: in shared memory, */
+			   *part_there;		/* or in device memory */
+	bool		parts_here;		/* which of the two */
 	TileRows	rows;
 
 	/*
@@ -126,7 +128,7 @@ template <class T, int R, int NV> struct Tile
 	{
 		int64_t		slot;
 		CudaCache	cache = target_cache(row, &slot);
-		T		   *to = (T *) keys(cache, layer, head);
+		T		   *to = in_device_memory((T *) keys(cache, layer, head));
 
 		if (P::code == 0)
 			P::store_pair(to + cuda_key_at(P::code, NV, slot, feature), a, b);
@@ -142,7 +144,7 @@ template <class T, int R, int NV> struct Tile
 	{
 		int64_t		slot;
 		CudaCache	cache = target_cache(row, &slot);
-		T		   *to = (T *) values(cache, layer, head);
+		T		   *to = in_device_memory((T *) values(cache, layer, head));
 
 		to[cuda_value_at(P::code, NV, slot, feature)] = P::from(a);
 		to[cuda_value_at(P::code, NV, slot, feature + 1)] = P::from(b);
@@ -152,15 +154,19 @@ template <class T, int R, int NV> struct Tile
 	DEVICE void
 	push(T *buffer, int row, int column, float a, float b) const
 	{
+		ROLLED
 		for (int peer = 0; peer < team; peer++)
-			P::store_pair(team_peer(buffer + row * walk->row_x + column, peer, team), a, b);
+			P::push_pair(buffer + row * walk->row_x + column, peer, team, a, b);
 	}
 
 	DEVICE void
 	push_one(T *buffer, int row, int column, float a) const
 	{
+		T			v = P::from(a);
+
+		ROLLED
 		for (int peer = 0; peer < team; peer++)
-			*team_peer(buffer + row * walk->row_x + column, peer, team) = P::from(a);
+			team_store(buffer + row * walk->row_x + column, peer, team, v);
 	}
 
 	/* Queries of `local`'s head, tiles first ... */
@@ -197,8 +203,8 @@ template <class T, int R, int NV> struct Tile
 		attend_chunk<T, NV, MT>(state, query,
 								keys(walk->cache, layer, head), values(walk->cache, layer, head),
 								from, end < most ? end : most, least, lane,
-								[&](int m, int row, int64_t slot)
-								{ return slot < limit[m][row / 8]; });
+								[&](int m, int half, int64_t slot)
+								{ return slot < limit[m][half]; });
 	}
 
 	/* All private keys of tile m. */
@@ -217,10 +223,10 @@ template <class T, int R, int NV> struct Tile
 		/* a group is 1, 2, 4 or 8, and its slots fit 32 bits: no division for every logit */
 		attend_chunk<T, NV, 1>(state, query, keys(cache, layer, head), values(cache, layer, head),
 							   0, end, 0, lane,
-							   [&](int, int row, int64_t slot)
+							   [&](int, int half, int64_t slot)
 							   {
 								   return ((int) slot & (group - 1)) == stream
-									   && (int) slot >> shift < limit[row / 8];
+									   && (int) slot >> shift < limit[half];
 							   });
 	}
 
@@ -252,12 +258,31 @@ template <class T, int R, int NV> struct Tile
 		return (most + CUDA_CHUNK - 1) / CUDA_CHUNK + 1;
 	}
 
-	/* Blocks that share a head leave their partial results where all of them can read. */
-	DEVICE float *
-	part_of(int local, int chunk, int n_chunks, int row) const
+	/*
+	 * Where the partial result of a row begins, in numbers. Blocks that share a head leave theirs
+	 * where all of them can read.
+	 */
+	DEVICE int64_t
+	part_at(int local, int chunk, int n_chunks, int row) const
 	{
-		return part + ((int64_t) ((share > 1 ? head(local) : local) * n_chunks + chunk) * R + row) *
+		return ((int64_t) ((share > 1 ? head(local) : local) * n_chunks + chunk) * R + row) *
 			part_width;
+	}
+
+	/* Both memories are named, so that neither is accessed by an address of unknown kind. */
+	DEVICE float
+	get_part(int64_t at) const
+	{
+		return parts_here ? part_here[at] : part_there[at];
+	}
+
+	DEVICE void
+	set_part(int64_t at, float v) const
+	{
+		if (parts_here)
+			part_here[at] = v;
+		else
+			part_there[at] = v;
 	}
 
 	template <int MT> DEVICE void
@@ -269,20 +294,20 @@ template <class T, int R, int NV> struct Tile
 			for (int half = 0; half < 2; half++)
 			{
 				int			row = (first + m) * 16 + half * 8 + lane / 4;
-				float	   *to = part_of(local, chunk, n_chunks, row);
+				int64_t		to = part_at(local, chunk, n_chunks, row);
 
 				if ((rows.flags[row] & ROW_ACTIVE) == 0)
 					continue;
 				UNROLL
 				for (int n = 0; n < NV; n++)
 				{
-					to[n * 8 + lane % 4 * 2] = state.values[m][n][2 * half];
-					to[n * 8 + lane % 4 * 2 + 1] = state.values[m][n][2 * half + 1];
+					set_part(to + n * 8 + lane % 4 * 2, state.values[m][n][2 * half]);
+					set_part(to + n * 8 + lane % 4 * 2 + 1, state.values[m][n][2 * half + 1]);
 				}
 				if (lane % 4 == 0)
 				{
-					to[NV * 8] = state.most[m][half];
-					to[NV * 8 + 1] = state.sum[m][half];
+					set_part(to + NV * 8, state.most[m][half]);
+					set_part(to + NV * 8 + 1, state.sum[m][half]);
 				}
 			}
 	}
@@ -292,7 +317,7 @@ template <class T, int R, int NV> struct Tile
 	 * 1, then the private keys of `own` of the tiles. Either everything, with the result in x1; or
 	 * one chunk, whose partial result is put down.
 	 */
-	DEVICE_CALL void
+	DEVICE void
 	attend_task(int layer, int local, int first, int chunk, int end, int own, int n_chunks) const
 	{
 		uint32_t	query[together][H::key_tiles][4];
@@ -344,38 +369,65 @@ template <class T, int R, int NV> struct Tile
 			}
 	}
 
-	/* Rows whose partial results are folded by this warp: x1 = their attention. */
-	DEVICE_CALL void
+	/*
+	 * Rows whose partial results are folded by this warp: x1 = their attention. Chunks are folded
+	 * one after the other, because that is what a warp does that computes them all, but read eight
+	 * at a time.
+	 */
+	DEVICE void
 	fold_parts(int n_chunks) const
 	{
-		const int	each = (NV * 8 + WARP - 1) / WARP;
+		const int	each = (NV * 8 + WARP - 1) / WARP,
+					ahead = 8;
 
+		ROLLED
 		for (int item = warp; item < n_heads * R; item += CUDA_WARPS)
 		{
-			int			local = item % n_heads,
-						row = item / n_heads,
+			int			local = item / R,
+						row = item % R,
 						last = rows.most_own[row / 16] > 0 ? n_chunks : n_chunks - 1;
 			float		value[each],
 						most = MINUS_INFINITY,
 						sum = 0.0f,
 						scale;
 
-			if (row % share != slice || (rows.flags[row] & ROW_ACTIVE) == 0)
+			if ((row & (share - 1)) != slice || (rows.flags[row] & ROW_ACTIVE) == 0)
 				continue;
 			UNROLL
 			for (int i = 0; i < each; i++)
 				value[i] = 0.0f;
-			for (int chunk = 0; chunk < last; chunk++)
+			ROLLED
+			for (int start = 0; start < last; start += ahead)
 			{
-				const float *from = part_of(local, chunk, n_chunks, row);
-				float		keep,
-							add;
+				float		chunk_most[ahead],
+							chunk_sum[ahead],
+							chunk_value[ahead][each];
 
-				fold_factors(&most, &sum, from[NV * 8], from[NV * 8 + 1], &keep, &add);
+				/* a chunk that is not there changes nothing */
 				UNROLL
-				for (int i = 0; i < each; i++)
-					if (lane + i * WARP < NV * 8)
-						value[i] = fold_value(value[i], keep, from[lane + i * WARP], add);
+				for (int c = 0; c < ahead; c++)
+				{
+					int64_t		from = part_at(local, start + c, n_chunks, row);
+					bool		there = start + c < last;
+
+					chunk_most[c] = there ? get_part(from + NV * 8) : MINUS_INFINITY;
+					chunk_sum[c] = there ? get_part(from + NV * 8 + 1) : 0.0f;
+					UNROLL
+					for (int i = 0; i < each; i++)
+						chunk_value[c][i] = there && lane + i * WARP < NV * 8
+							? get_part(from + lane + i * WARP) : 0.0f;
+				}
+				UNROLL
+				for (int c = 0; c < ahead; c++)
+				{
+					float		keep,
+								add;
+
+					fold_factors(&most, &sum, chunk_most[c], chunk_sum[c], &keep, &add);
+					UNROLL
+					for (int i = 0; i < each; i++)
+						value[i] = fold_value(value[i], keep, chunk_value[c][i], add);
+				}
 			}
 			scale = closing_scale(most, sum, rows.visible[row] + rows.own[row]);
 			UNROLL
@@ -393,8 +445,11 @@ template <class T, int R, int NV> struct Tile
 		const int	groups = tiles / together;
 		int			n_chunks = chunks(),
 					units = n_heads * groups,
-					tasks = walk->split ? units * (n_chunks - 1) + n_heads * tiles : units;
+					/* this slice's chunks: slice, slice + share, ... */
+					mine = walk->split ? (n_chunks - 1 - slice + share - 1) / share : 1,
+					tasks = units * mine + (walk->split && slice == 0 ? n_heads * tiles : 0);
 
+		ROLLED
 		for (int task = warp; task < tasks; task += CUDA_WARPS)
 		{
 			int			local = task % n_heads,
@@ -403,21 +458,19 @@ template <class T, int R, int NV> struct Tile
 						end = n_chunks - 1,
 						own = together;
 
-			if (walk->split && task < units * (n_chunks - 1))
+			if (walk->split && task < units * mine)
 			{
-				chunk = task / units;
+				chunk = slice + task / units * share;
 				end = chunk + 1;
 				own = 0;
-				if (chunk % share != slice)
-					continue;
 			}
 			else if (walk->split)
 			{
 				/* private keys of one tile; that of a pair is not loaded for them */
-				first = (task - units * (n_chunks - 1)) / n_heads;
+				first = (task - units * mine) / n_heads;
 				end = 0;
 				own = 1;
-				if (slice != 0 || rows.most_own[first] == 0)
+				if (rows.most_own[first] == 0)
 					continue;
 			}
 			attend_task(layer, local, first, chunk, end, own, n_chunks);

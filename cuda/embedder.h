@@ -22,9 +22,6 @@ template <class T, int R, int NV> struct EmbedderTile : LinearTile<T, R, NV>
 	using Base::input;
 	using Base::rows;
 	using Base::thread;
-	using Base::linear;
-	using Base::linear_direct;
-	using Base::mlp;
 
 	/*
 	 * Number i of what the first linear reads: 0 ... n_x - 1 features, then the target and the
@@ -42,11 +39,11 @@ template <class T, int R, int NV> struct EmbedderTile : LinearTile<T, R, NV>
 		return (rows.flags[row] & ROW_Y) != 0 ? 0.0f : 1.0f;
 	}
 
-	/* Put n numbers of every row where linear w reads them: returns x0, or NULL for `input`. */
-	DEVICE T *
-	fill(const CudaLinear *w, int n, int n_x) const
+	/* Put n numbers of every row where linear w reads them: `input` where it says so, else x0. */
+	DEVICE bool
+	fill(const CudaLinear &w, int n, int n_x) const
 	{
-		bool		direct = w->direct != nullptr;
+		bool		direct = w.direct != nullptr;
 
 		for (int item = thread(); item < R * n; item += CUDA_THREADS)
 		{
@@ -59,10 +56,10 @@ template <class T, int R, int NV> struct EmbedderTile : LinearTile<T, R, NV>
 				x0[row * walk->row_x + i] = P::from(number(row, i, n_x));
 		}
 		/* a linear over fewer columns than it has weights for reads zeros behind them */
-		for (int item = thread(); item < R * (w->in - n); item += CUDA_THREADS)
+		for (int item = thread(); item < R * (w.in - n); item += CUDA_THREADS)
 		{
-			int			row = item / (w->in - n),
-						i = n + item % (w->in - n);
+			int			row = item / (w.in - n),
+						i = n + item % (w.in - n);
 
 			if (direct)
 				input[row * CUDA_DIRECT + i] = 0.0f;
@@ -70,36 +67,14 @@ template <class T, int R, int NV> struct EmbedderTile : LinearTile<T, R, NV>
 				x0[row * walk->row_x + i] = P::from(0.0f);
 		}
 		sync_block();
-		return direct ? nullptr : x0;
+		return direct;
 	}
 
-	/* h += E(the n numbers), for the rows of `keep`. */
-	DEVICE_CALL void
-	encode(const CudaEncoder *e, int n, int n_x, int keep) const
-	{
-		const CudaLinear *first = e->skip ? &e->first : &e->mlp.linear[0];
-		T		   *x = fill(first, n, n_x);
-		Result<T>	both = {RESULT_BOTH, x1, 0, keep, nullptr, 0, 0, 0, nullptr},
-					state = {RESULT_STATE, nullptr, 0, keep, nullptr, 0, 0, 0, nullptr};
-
-		if (e->skip)
-		{
-			if (x == nullptr)
-				linear_direct(first, both);
-			else
-				linear(first, x, both);
-			x = x1;
-		}
-		mlp(&e->mlp, x, state);
-	}
-
-	/* h = tokens of the rows. */
-	DEVICE_CALL void
-	embed(void) const
+	/* h = what tokens are made of beside their encoders: sinks, halves, roles, positions. */
+	DEVICE void
+	begin_tokens(void) const
 	{
 		int			d = model->width;
-		bool		targets = walk->mode == CUDA_CHAIN || walk->mode == CUDA_APPEND
-			|| walk->mode == CUDA_ENCODE;
 
 		for (int item = thread(); item < R * d; item += CUDA_THREADS)
 		{
@@ -124,15 +99,21 @@ template <class T, int R, int NV> struct EmbedderTile : LinearTile<T, R, NV>
 			h[row * walk->row_h + i] = v;
 		}
 		sync_team(team);
+	}
+
+	/*
+	 * Which encoders there are: the one of everything (concat), or those of features and targets,
+	 * as bits 1 and 2.
+	 */
+	DEVICE int
+	encoders(void) const
+	{
+		bool		targets = walk->mode == CUDA_CHAIN || walk->mode == CUDA_APPEND
+			|| walk->mode == CUDA_ENCODE;
+
 		if (model->concat)
-		{
-			encode(&model->x, model->x.mlp.linear[0].in, model->features, ROW_X | ROW_Y);
-			return;
-		}
-		if (!walk->x_is_half)
-			encode(&model->x, walk->x_width, walk->x_width, ROW_X);
-		if (targets && model->y_table == nullptr)
-			encode(&model->y, 1, 0, ROW_Y);
+			return 1;
+		return (walk->x_is_half ? 0 : 1) | (targets && model->y_table == nullptr ? 2 : 0);
 	}
 };
 

@@ -34,10 +34,9 @@ struct TnpDeviceModel
 {
 	TnpDevice  *device;
 	TnpModel   *model;
-	CudaModel	shape;			/* as in device memory */
+	CudaModel	shape;			/* as launches are given it */
 	void	   *weights;		/* device memory */
 	size_t		bytes;
-	const CudaModel *on_device;
 	bool		halves_on_host; /* the embedder's part of the features is computed by the engine */
 };
 

@@ -7,6 +7,8 @@
 #include "kernels.h"
 #include "walk.h"
 
+static_assert(sizeof(CudaWalk) <= 4096, "the parameters of a launch have room for no more");
+
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 #define FIND JOIN(cuda_kernel_, KERNELS_OF)

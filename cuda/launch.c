@@ -212,7 +212,7 @@ cuda_walk_of(const TnpDeviceEncoding *e, int64_t rows, CudaMode mode)
 	CudaWalk	walk;
 
 	memset(&walk, 0, sizeof(walk));
-	walk.model = e->model->on_device;
+	walk.model = e->model->shape;
 	walk.mode = mode;
 	walk.cache = e->cache;
 	walk.shared = c->sinks + rows;

@@ -199,13 +199,17 @@ typedef struct CudaMlp
 	CudaLinear	linear[CUDA_MAX_HIDDEN];
 } CudaMlp;
 
-/* E_x or E_y. */
+/* E_x, E_y, or the head. */
 typedef struct CudaEncoder
 {
 	int			skip;			/* first, then u + mlp(u) */
 	CudaLinear	first;
 	CudaMlp		mlp;
 } CudaEncoder;
+
+#define CUDA_MLP_X 0
+#define CUDA_MLP_Y 1
+#define CUDA_MLP_HEAD 2
 
 typedef struct CudaModel
 {
@@ -225,8 +229,7 @@ typedef struct CudaModel
 	int			concat,			/* embedder: one MLP over [x, y, flag], else a sum of encoders */
 				features;		/* concat: numbers of x */
 	int			operand;		/* widest operand of any linear */
-	CudaEncoder x,				/* concat: the one MLP */
-				y;
+	CudaEncoder mlps[3];		/* CUDA_MLP_X: concat's one MLP, too; CUDA_MLP_Y, CUDA_MLP_HEAD */
 	const float *y_table;		/* classifier: E_y of every class, [components, d]; else NULL */
 	const float *role,			/* [3, d] or NULL */
 			   *position,		/* [positions, d] or NULL */
@@ -234,7 +237,6 @@ typedef struct CudaModel
 	const CudaLayer *layer,
 			   *cross;
 	CudaNorm	final_norm;
-	CudaMlp		head;
 	int			outputs;		/* of the head */
 	int			head_kind;		/* as TnpHeadKind */
 	int			components;
@@ -280,7 +282,7 @@ typedef struct CudaAnswer
 
 typedef struct CudaWalk
 {
-	const CudaModel *model;
+	CudaModel	model;			/* by value: a launch's parameters are read like constants */
 	int			mode;			/* CudaMode */
 	int			team;			/* blocks per tile */
 	int			split;			/* whether the chunks of keys are tasks of their own */

@@ -22,7 +22,6 @@ enum ResultKind
 {
 	RESULT_OPERAND,				/* activation, then operand `to` of all blocks */
 	RESULT_STATE,				/* added to h of all blocks, for the rows of `keep` */
-	RESULT_BOTH,				/* both: u of a skip-mlp */
 	RESULT_QUERY,				/* scaled, this block's queries */
 	RESULT_KEY,					/* the cache, for rows that store */
 	RESULT_VALUE,
@@ -31,18 +30,17 @@ enum ResultKind
 
 template <class T> struct Result
 {
-	ResultKind	kind;
-	T		   *to;
+	T		   *to;				/* OPERAND */
 	int			activation;
-	int			keep;
+	int			keep;			/* STATE; and OPERAND, where the numbers are added to h as well */
 	/*
 	 * queries, keys, values: of `own`, this block's head number local, to layer `at` of the cache
 	 */
-	const CudaLayer *layer;
 	int			at,
 				local,
 				own;
-	float	   *raw;
+	const float *log_scale;		/* of the layer, or NULL */
+	float	   *raw;			/* RAW */
 };
 
 template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
@@ -74,13 +72,13 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 
 	/* What multiplies q.k, times log2(e). */
 	DEVICE float
-	logit_scale(const CudaLayer *layer, int head, int row) const
+	logit_scale(const float *log_scale, int head, int row) const
 	{
 		float		scale = (float) CUDA_LOG2E / sqrtf((float) model->head_width);
 
-		if (layer->log_scale != nullptr)
-			scale *= layer->log_scale[2 * head] * rows.log_keys[row] +
-				layer->log_scale[2 * head + 1];
+		if (log_scale != nullptr)
+			scale *= load_float(log_scale + 2 * head) * rows.log_keys[row] +
+				load_float(log_scale + 2 * head + 1);
 		return scale;
 	}
 
@@ -88,71 +86,72 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 	 * Two neighbouring outputs of a row. alone: every block computes all of them, nothing is
 	 * pushed.
 	 */
-	DEVICE void
+	template <ResultKind kind> DEVICE void
 	put(const Result<T> &r, int row, int column, float a, float b, bool alone) const
 	{
-		switch (r.kind)
+		if (kind == RESULT_OPERAND)
 		{
-			case RESULT_OPERAND:
-			case RESULT_BOTH:
-				{
-					float		u = activate(a, r.activation),
-								v = activate(b, r.activation);
+			float		u = activate(a, r.activation),
+						v = activate(b, r.activation);
 
-					if (alone)
-						P::store_pair(r.to + row * walk->row_x + column, u, v);
-					else
-						push(r.to, row, column, u, v);
-				}
-				if (r.kind == RESULT_BOTH)
-					add_state(row, column, a, b, r.keep, alone);
-				break;
-			case RESULT_STATE:
+			if (alone)
+				P::store_pair(r.to + row * walk->row_x + column, u, v);
+			else
+				push(r.to, row, column, u, v);
+			if (r.keep != 0)
 				add_state(row, column, a, b, r.keep, alone);
-				break;
-			case RESULT_QUERY:
-				{
-					float		scale = logit_scale(r.layer, r.own, row);
+		}
+		else if (kind == RESULT_STATE)
+			add_state(row, column, a, b, r.keep, alone);
+		else if (kind == RESULT_QUERY)
+		{
+			float		scale = logit_scale(r.log_scale, r.own, row);
 
-					P::store_pair(q + row * walk->row_q + r.local * Base::head_columns + column -
-								  r.own * NV * 8, within_key(a) * scale, within_key(b) * scale);
-				}
-				break;
-			case RESULT_KEY:
-			case RESULT_VALUE:
-				if ((rows.flags[row] & (ROW_ACTIVE | ROW_STORES)) != (ROW_ACTIVE | ROW_STORES))
-					break;
-				if (r.kind == RESULT_KEY)
-					this->store_key(r.at, r.own, row, column - r.own * NV * 8, within_key(a),
-									within_key(b));
-				else
-					this->store_value(r.at, r.own, row, column - r.own * NV * 8, a, b);
-				break;
-			case RESULT_RAW:
-				if (column < model->outputs)
-					r.raw[(int64_t) row * model->outputs + column] = a;
-				if (column + 1 < model->outputs)
-					r.raw[(int64_t) row * model->outputs + column + 1] = b;
-				break;
+			P::store_pair(q + row * walk->row_q + r.local * Base::head_columns + column -
+						  r.own * NV * 8, within_key(a) * scale, within_key(b) * scale);
+		}
+		else if (kind == RESULT_KEY || kind == RESULT_VALUE)
+		{
+			if ((rows.flags[row] & (ROW_ACTIVE | ROW_STORES)) != (ROW_ACTIVE | ROW_STORES))
+				return;
+			if (kind == RESULT_KEY)
+				this->store_key(r.at, r.own, row, column - r.own * NV * 8, within_key(a),
+								within_key(b));
+			else
+				this->store_value(r.at, r.own, row, column - r.own * NV * 8, a, b);
+		}
+		else
+		{
+			if (column < model->outputs)
+				r.raw[(int64_t) row * model->outputs + column] = a;
+			if (column + 1 < model->outputs)
+				r.raw[(int64_t) row * model->outputs + column + 1] = b;
 		}
 	}
 
 	/* Tiles [first, end) of w's outputs; own_warp says which of them are this warp's. */
-	DEVICE_CALL void
-	columns(const CudaLinear *w, const T *x, int first, int end, int own_warp,
+	template <ResultKind kind> DEVICE void
+	columns(const CudaLinear &w, const T *x, int first, int end, int own_warp,
 			const Result<T> &r) const
 	{
 		multiply_rows<T, tiles>(w, x, walk->row_x, first, end, own_warp, lane,
-								[&](int row, int column, float a,
-									float b) { put(r, row, column, a, b, false); });
+								[&](int row, int column, float a, float b)
+								{ put<kind>(r, row, column, a, b, false); });
 	}
 
 	/* A linear on x, its columns dealt out to the team. Ends with the team's barrier. */
 	DEVICE void
-	linear(const CudaLinear *w, const T *x, const Result<T> &r) const
+	linear(ResultKind kind, const CudaLinear &w, const T *x, const Result<T> &r) const
 	{
-		columns(w, x, (int) ((int64_t) w->n_tiles * rank / team),
-				(int) ((int64_t) w->n_tiles * (rank + 1) / team), warp, r);
+		int			first = (int) ((int64_t) w.n_tiles * rank / team),
+					end = (int) ((int64_t) w.n_tiles * (rank + 1) / team);
+
+		if (kind == RESULT_OPERAND)
+			columns<RESULT_OPERAND>(w, x, first, end, warp, r);
+		else if (kind == RESULT_STATE)
+			columns<RESULT_STATE>(w, x, first, end, warp, r);
+		else
+			columns<RESULT_RAW>(w, x, first, end, warp, r);
 		sync_team(team);
 	}
 
@@ -160,26 +159,31 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 	 * The same for raw inputs, input [R, in], in 32 bits; each block computes all columns for
 	 * itself.
 	 */
-	DEVICE_CALL void
-	linear_direct(const CudaLinear *w, const Result<T> &r) const
+	DEVICE void
+	linear_direct(ResultKind kind, const CudaLinear &w, const Result<T> &r) const
 	{
-		int			pairs = w->n_tiles * 4;
+		int			pairs = w.n_tiles * 4;
 
+		ROLLED
 		for (int item = thread(); item < R * pairs; item += CUDA_THREADS)
 		{
 			int			row = item / pairs,
 						column = item % pairs * 2;
-			float		a = w->bias != nullptr ? w->bias[column] : 0.0f,
-						b = w->bias != nullptr ? w->bias[column + 1] : 0.0f;
+			float		a = w.bias != nullptr ? load_float(w.bias + column) : 0.0f,
+						b = w.bias != nullptr ? load_float(w.bias + column + 1) : 0.0f;
 
-			for (int i = 0; i < w->in; i++)
+			for (int i = 0; i < w.in; i++)
 			{
 				float		v = input[row * CUDA_DIRECT + i];
+				const float *at = w.direct + i * w.out + column;
 
-				a = fused(v, column < w->out ? w->direct[i * w->out + column] : 0.0f, a);
-				b = fused(v, column + 1 < w->out ? w->direct[i * w->out + column + 1] : 0.0f, b);
+				a = fused(v, column < w.out ? load_float(at) : 0.0f, a);
+				b = fused(v, column + 1 < w.out ? load_float(at + 1) : 0.0f, b);
 			}
-			put(r, row, column, a, b, true);
+			if (kind == RESULT_OPERAND)
+				put<RESULT_OPERAND>(r, row, column, a, b, true);
+			else
+				put<RESULT_STATE>(r, row, column, a, b, true);
 		}
 		sync_team(team);
 	}
@@ -200,105 +204,118 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 			place[1] = b;
 			return;
 		}
+		ROLLED
 		for (int peer = 0; peer < team; peer++)
-		{
-			float	   *to = team_peer(place, peer, team);
-
-			to[0] = a;
-			to[1] = b;
-		}
+			team_store_pair(place, peer, team, a, b);
 	}
 
 	/*
-	 * Warp: mean, and one over the root of the mean square, of a row in double precision: its
-	 * squares have no room in 32 bits.
+	 * Warp: x0 = norm(h) of a row, whose numbers are read once where a row has at most KEPT * 32;
+	 * the rows of `keep` get it in h as well.
 	 */
-	DEVICE_CALL void
-	large_moments(const CudaNorm *n, const float *from, double *mean, double *scale) const
+	template <int KEPT> DEVICE void
+	norm_row(const CudaNorm &n, int keep, int row) const
+	{
+		int			d = model->width;
+		float	   *from = h + row * walk->row_h;
+		T		   *to = x0 + row * walk->row_x;
+		bool		kept = (rows.flags[row] & keep) != 0;
+		float		value[KEPT],
+					mean = 0.0f,
+					square = 0.0f,
+					scale;
+
+		UNROLL
+		for (int i = 0; i < KEPT; i++)
+			value[i] = lane + i * WARP < d ? from[lane + i * WARP] : 0.0f;
+		if (n.centred)
+		{
+			UNROLL
+			for (int i = 0; i < KEPT; i++)
+				mean += value[i];
+			for (int i = lane + KEPT * WARP; i < d; i += WARP)
+				mean += from[i];
+			mean = warp_sum(mean) / (float) d;
+		}
+		UNROLL
+		for (int i = 0; i < KEPT; i++)
+		{
+			float		offset = lane + i * WARP < d ? value[i] - mean : 0.0f;
+
+			square = fused(offset, offset, square);
+		}
+		for (int i = lane + KEPT * WARP; i < d; i += WARP)
+			square = fused(from[i] - mean, from[i] - mean, square);
+		square = warp_sum(square);
+		scale = 1.0f / sqrtf(square / (float) d + n.eps);
+		if (!(square <= 1e38f))
+		{
+			norm_large(n, kept, from, to);
+			return;
+		}
+		UNROLL
+		for (int i = 0; i < KEPT; i++)
+			if (lane + i * WARP < d)
+				put_norm(n, kept, lane + i * WARP, product(value[i] - mean, scale), from, to);
+		for (int i = lane + KEPT * WARP; i < d; i += WARP)
+			put_norm(n, kept, i, product(from[i] - mean, scale), from, to);
+	}
+
+	/* Number i of a norm's row, centred and scaled: weight and bias, then x0, and h if `kept`. */
+	DEVICE void
+	put_norm(const CudaNorm &n, bool kept, int i, float centred, float *from, T *to) const
+	{
+		float		v = product(centred, load_float(n.weight + i)) +
+			(n.bias != nullptr ? load_float(n.bias + i) : 0.0f);
+
+		to[i] = P::from(v);
+		if (kept)
+			from[i] = v;
+	}
+
+	/*
+	 * Warp: the same of a row whose squares have no room in 32 bits: mean, and one over the root of
+	 * the mean square, in double precision.
+	 */
+	DEVICE void
+	norm_large(const CudaNorm &n, bool kept, float *from, T *to) const
 	{
 		int			d = model->width;
 		double		sum = 0.0,
-					square = 0.0;
+					square = 0.0,
+					mean,
+					scale;
 
-		if (n->centred)
+		if (n.centred)
 			for (int i = lane; i < d; i += WARP)
 				sum += from[i];
-		*mean = warp_sum(sum) / d;
+		mean = warp_sum(sum) / d;
 		for (int i = lane; i < d; i += WARP)
-			square += (from[i] - *mean) * (from[i] - *mean);
-		*scale = 1.0 / sqrt(warp_sum(square) / d + n->eps);
-	}
-
-	/* x0 = norm(h), or h itself without a norm; the rows of `keep` get it in h as well. */
-	DEVICE_CALL void
-	norm(const CudaNorm *n, int keep) const
-	{
-		int			d = model->width;
-
-		for (int row = warp; row < R; row += CUDA_WARPS)
-		{
-			float	   *from = h + row * walk->row_h;
-			T		   *to = x0 + row * walk->row_x;
-			float		mean = 0.0f,
-						square = 0.0f,
-						scale;
-			double		large_mean = 0.0,
-						large_scale = 0.0;
-			bool		large;
-
-			if (n == nullptr)
-			{
-				for (int i = lane; i < d; i += WARP)
-					to[i] = P::from(from[i]);
-				continue;
-			}
-			if (n->centred)
-			{
-				for (int i = lane; i < d; i += WARP)
-					mean += from[i];
-				mean = warp_sum(mean) / (float) d;
-			}
-			for (int i = lane; i < d; i += WARP)
-				square = fused(from[i] - mean, from[i] - mean, square);
-			square = warp_sum(square);
-			scale = 1.0f / sqrtf(square / (float) d + n->eps);
-			large = !(square <= 1e38f);
-			if (large)
-				large_moments(n, from, &large_mean, &large_scale);
-			for (int i = lane; i < d; i += WARP)
-			{
-				float		centred = large ? (float) ((from[i] - large_mean) * large_scale)
-					: product(from[i] - mean, scale),
-							v = product(centred, n->weight[i]) +
-								(n->bias != nullptr ? n->bias[i] : 0.0f);
-
-				to[i] = P::from(v);
-				if (keeps(row, keep))
-					from[i] = v;
-			}
-		}
-		sync_block();
+			square += (from[i] - mean) * (from[i] - mean);
+		scale = 1.0 / sqrt(warp_sum(square) / d + n.eps);
+		for (int i = lane; i < d; i += WARP)
+			put_norm(n, kept, i, (float) ((from[i] - mean) * scale), from, to);
 	}
 
 	/*
-	 * An MLP on x, or, without x, on `input`, its first linear being direct then; `last` says what
-	 * becomes of its outputs.
+	 * x0 = norm(h), or h itself without weights; the rows of `keep` get it in h as well. Rows that
+	 * are not there keep what they have: nobody reads it.
 	 */
-	DEVICE_CALL void
-	mlp(const CudaMlp *m, T *x, const Result<T> &last) const
+	DEVICE void
+	norm(const CudaNorm &n, int keep) const
 	{
-		for (int i = 0; i < m->n; i++)
+		ROLLED
+		for (int row = warp; row < R; row += CUDA_WARPS)
 		{
-			Result<T>	hidden = {RESULT_OPERAND, x == nullptr || x == x0 ? x1 : x0, m->activation,
-								  0, nullptr, 0, 0, 0, nullptr};
-			const Result<T> &r = i == m->n - 1 ? last : hidden;
-
-			if (x == nullptr)
-				linear_direct(&m->linear[i], r);
+			if ((rows.flags[row] & ROW_ACTIVE) == 0)
+				continue;
+			if (n.weight != nullptr)
+				norm_row<4>(n, keep, row);
 			else
-				linear(&m->linear[i], x, r);
-			x = hidden.to;
+				for (int i = lane; i < model->width; i += WARP)
+					x0[row * walk->row_x + i] = P::from(h[row * walk->row_h + i]);
 		}
+		sync_block();
 	}
 };
 

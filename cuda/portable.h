@@ -109,17 +109,81 @@ sync_team(int team)
 	__syncthreads();
 }
 
-/* The same place in the shared memory of block `rank` of the team. */
-template <class E> DEVICE E *
-team_peer(E *place, int rank, int team)
+/* The address of a place in shared memory, as its own instructions take it: 32 bits. */
+DEVICE uint32_t
+shared_address(const void *place)
+{
+	return (uint32_t) __cvta_generic_to_shared(place);
+}
+
+/*
+ * Store to the same place in the shared memory of block `rank` of the team: 16 bits, 32 bits, and
+ * two floats at a multiple of 8 bytes.
+ */
+#if HAVE_CLUSTERS
+DEVICE uint32_t
+team_address(const void *place, int rank)
+{
+	uint32_t	address;
+
+	asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+				 : "=r"(address) : "r"(shared_address(place)), "r"(rank));
+	return address;
+}
+#endif
+
+DEVICE void
+team_store(half16 *place, int rank, int team, half16 v)
 {
 #if HAVE_CLUSTERS
 	if (team > 1)
-		return cooperative_groups::this_cluster().map_shared_rank(place, rank);
+	{
+		asm volatile("st.shared::cluster.u16 [%0], %1;"
+					 :: "r"(team_address(place, rank)), "h"(__half_as_ushort(v)) : "memory");
+		return;
+	}
 #endif
 	(void) rank;
 	(void) team;
-	return place;
+	*place = v;
+}
+
+DEVICE void
+team_store(uint32_t *place, int rank, int team, uint32_t v)
+{
+#if HAVE_CLUSTERS
+	if (team > 1)
+	{
+		asm volatile("st.shared::cluster.u32 [%0], %1;"
+					 :: "r"(team_address(place, rank)), "r"(v) : "memory");
+		return;
+	}
+#endif
+	(void) rank;
+	(void) team;
+	*place = v;
+}
+
+DEVICE void
+team_store(float *place, int rank, int team, float v)
+{
+	team_store((uint32_t *) place, rank, team, __float_as_uint(v));
+}
+
+DEVICE void
+team_store_pair(float *place, int rank, int team, float a, float b)
+{
+#if HAVE_CLUSTERS
+	if (team > 1)
+	{
+		asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};"
+					 :: "r"(team_address(place, rank)), "f"(a), "f"(b) : "memory");
+		return;
+	}
+#endif
+	(void) rank;
+	(void) team;
+	*(float2 *) place = make_float2(a, b);
 }
 
 /*
@@ -158,9 +222,31 @@ atomic_or(int *place, int bits)
 }
 
 /*
- * Four words that nobody writes while the kernel runs, and four words of memory that the kernel
- * itself may have written.
+ * What nobody writes while the kernel runs: a structure of a multiple of 8 bytes, a float, four
+ * words; and four words of device memory that the kernel itself may have written.
  */
+template <class S> DEVICE S
+constant(const S *place)
+{
+	static_assert(sizeof(S) % 8 == 0, "whole words of 8 bytes");
+	union
+	{
+		unsigned long long words[sizeof(S) / 8];
+		S			value;
+	}			copy;
+
+	UNROLL
+	for (int i = 0; i < (int) (sizeof(S) / 8); i++)
+		copy.words[i] = __ldg((const unsigned long long *) place + i);
+	return copy.value;
+}
+
+DEVICE float
+load_float(const float *place)
+{
+	return __ldg(place);
+}
+
 DEVICE Words
 load_constant(const uint32_t *place)
 {
@@ -172,9 +258,19 @@ load_constant(const uint32_t *place)
 DEVICE Words
 load_words(const uint32_t *place)
 {
-	uint4		v = *(const uint4 *) place;
+	uint4		v;
 
+	__builtin_assume(__isGlobal(place));
+	v = *(const uint4 *) place;
 	return Words{v.x, v.y, v.z, v.w};
+}
+
+/* A place of which the compiler cannot see that it lies in device memory. */
+template <class E> DEVICE E *
+in_device_memory(E *place)
+{
+	__builtin_assume(__isGlobal(place));
+	return place;
 }
 
 /*
@@ -198,6 +294,15 @@ DEVICE uint32_t
 pack_halves(float low, float high)
 {
 	__half2		v = __floats2half2_rn(within_half(low), within_half(high));
+
+	return *(const uint32_t *) &v;
+}
+
+/* The same for numbers that are known to fit, or to be NaN: weights of a softmax. */
+DEVICE uint32_t
+pack_weights(float low, float high)
+{
+	__half2		v = __floats2half2_rn(low, high);
 
 	return *(const uint32_t *) &v;
 }
@@ -266,8 +371,7 @@ mma_tf32(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
 DEVICE void
 load_tile(uint32_t a[4], const half16 *place, int stride, int lane)
 {
-	uint32_t	address = (uint32_t) __cvta_generic_to_shared(place + (lane % 16) * stride +
-															  lane / 16 * 8);
+	uint32_t	address = shared_address(place + (lane % 16) * stride + lane / 16 * 8);
 
 	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
 				 : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3]) : "r"(address) : "memory");

@@ -38,6 +38,12 @@ template <> struct Precision<half16>
 	}
 
 	static DEVICE void
+	push_pair(half16 *place, int rank, int team, float low, float high)
+	{
+		team_store((uint32_t *) place, rank, team, pack_halves(low, high));
+	}
+
+	static DEVICE void
 	load(uint32_t a[4], const half16 *place, int stride, int lane)
 	{
 		load_tile(a, place, stride, lane);
@@ -70,6 +76,12 @@ template <> struct Precision<float>
 	{
 		place[0] = low;
 		place[1] = high;
+	}
+
+	static DEVICE void
+	push_pair(float *place, int rank, int team, float low, float high)
+	{
+		team_store_pair(place, rank, team, low, high);
 	}
 
 	static DEVICE void
@@ -124,72 +136,72 @@ activate(float v, int activation)
 	return v;
 }
 
+/* Steps of weights that are on their way while others are multiplied. */
+#define CUDA_AHEAD 4
+
 /*
  * Outputs of tiles [first, end) of w for MT * 16 rows of x, `stride` elements apart. put(row,
- * column, a, b) gets the outputs of columns column and column + 1, bias included.
+ * column, a, b) gets the outputs of columns column and column + 1, bias included. Two sums per
+ * output, of the even and of the odd tiles of inputs: half as many products wait for each other.
  */
 template <class T, int MT, class Put> DEVICE void
-multiply_rows(const CudaLinear *w, const T *x, int stride, int first, int end, int warp, int lane,
+multiply_rows(const CudaLinear &w, const T *x, int stride, int first, int end, int warp, int lane,
 			  Put put)
 {
 	typedef Precision<T> P;
-	int			k_steps = w->k_steps;
-	const uint32_t *packed = w->packed + lane * 4;
-	const float *bias = w->bias;
+	int			k_steps = w.k_steps;
 
+	ROLLED
 	for (int tile = first + warp; tile < end; tile += CUDA_WARPS)
 	{
-		const uint32_t *b = packed + (size_t) tile * k_steps * 128;
-		float		c[MT][4];
+		const uint32_t *b = w.packed + lane * 4 + (size_t) tile * k_steps * 128;
+		int			column = tile * 8 + lane % 4 * 2;
+		float		b0 = w.bias != nullptr ? load_float(w.bias + column) : 0.0f,
+					b1 = w.bias != nullptr ? load_float(w.bias + column + 1) : 0.0f;
+		float		even[MT][4],
+					odd[MT][4];
+		Words		ahead[CUDA_AHEAD];
 
 		UNROLL
 		for (int m = 0; m < MT; m++)
 			UNROLL
 			for (int i = 0; i < 4; i++)
-				c[m][i] = 0.0f;
-#if defined(__CUDACC__)
-#pragma unroll 2
-#endif
-		for (int k = 0; k < k_steps; k++)
-		{
-			Words		words = load_constant(b + k * 128);
-
-			UNROLL
-			for (int m = 0; m < MT; m++)
-			{
-				const T    *place = x + m * 16 * stride + k * 2 * P::depth;
-				uint32_t	a[4];
-
-				P::load(a, place, stride, lane);
-				P::multiply(c[m], a, words.x, words.y);
-				P::load(a, place + P::depth, stride, lane);
-				P::multiply(c[m], a, words.z, words.w);
-			}
-		}
-
-		int			column = tile * 8 + lane % 4 * 2;
-		float		b0 = bias != nullptr ? bias[column] : 0.0f,
-					b1 = bias != nullptr ? bias[column + 1] : 0.0f;
-
-		/* one copy of put, which is long: its arguments are picked, not its code repeated */
+				even[m][i] = odd[m][i] = 0.0f;
+		UNROLL
+		for (int i = 0; i < CUDA_AHEAD; i++)
+			ahead[i] = load_constant(b + (i < k_steps ? i : k_steps - 1) * 128);
 		ROLLED
-		for (int part = 0; part < 2 * MT; part++)
-		{
-			float		first_value = 0.0f,
-						second_value = 0.0f;
-
+		for (int start = 0; start < k_steps; start += CUDA_AHEAD)
 			UNROLL
-			for (int m = 0; m < MT; m++)
+			for (int i = 0; i < CUDA_AHEAD; i++)
+			{
+				int			k = start + i,
+							next = k + CUDA_AHEAD;
+				Words		words = ahead[i];
+
+				if (k >= k_steps)
+					break;
+				if (next < k_steps)
+					ahead[i] = load_constant(b + next * 128);
 				UNROLL
-				for (int half = 0; half < 2; half++)
-					if (part == 2 * m + half)
-					{
-						first_value = c[m][2 * half];
-						second_value = c[m][2 * half + 1];
-					}
-			put(part / 2 * 16 + part % 2 * 8 + lane / 4, column, first_value + b0,
-				second_value + b1);
-		}
+				for (int m = 0; m < MT; m++)
+				{
+					const T    *place = x + m * 16 * stride + k * 2 * P::depth;
+					uint32_t	a[4];
+
+					P::load(a, place, stride, lane);
+					P::multiply(even[m], a, words.x, words.y);
+					P::load(a, place + P::depth, stride, lane);
+					P::multiply(odd[m], a, words.z, words.w);
+				}
+			}
+		UNROLL
+		for (int m = 0; m < MT; m++)
+			UNROLL
+			for (int half = 0; half < 2; half++)
+				put(m * 16 + half * 8 + lane / 4, column,
+					even[m][2 * half] + odd[m][2 * half] + b0,
+					even[m][2 * half + 1] + odd[m][2 * half + 1] + b1);
 	}
 }
 

@@ -26,7 +26,9 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 	using Base::q;
 	using Base::h;
 	using Base::input;
-	using Base::part;
+	using Base::part_here;
+	using Base::part_there;
+	using Base::parts_here;
 	using Base::rows;
 	using Base::n_heads;
 	using Base::share;
@@ -44,13 +46,9 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 	{
 		char	   *memory = shared_memory();
 		int		   *at = (int *) (memory + w->at_rows);
-		int		  **arrays[TILE_ROW_ARRAYS - 2] = {&rows.visible, &rows.own, &rows.store,
-												   &rows.source, &rows.flags, &rows.role,
-												   &rows.position, &rows.stream,
-		&rows.step};
 
 		walk = w;
-		model = w->model;
+		model = &w->model;
 		lane = thread_index() % WARP;
 		warp = thread_index() / WARP;
 		team = w->team;
@@ -61,8 +59,16 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 		q = (T *) (memory + w->at_q);
 		h = (float *) (memory + w->at_h);
 		input = (float *) (memory + w->at_input);
-		for (int i = 0; i < TILE_ROW_ARRAYS - 2; i++)
-			*arrays[i] = at + i * R;
+		/* one by one: members whose addresses were taken would lie in memory */
+		rows.visible = at;
+		rows.own = at + R;
+		rows.store = at + 2 * R;
+		rows.source = at + 3 * R;
+		rows.flags = at + 4 * R;
+		rows.role = at + 5 * R;
+		rows.position = at + 6 * R;
+		rows.stream = at + 7 * R;
+		rows.step = at + 8 * R;
 		rows.log_keys = (float *) (at + (TILE_ROW_ARRAYS - 2) * R);
 		rows.target = (float *) (at + (TILE_ROW_ARRAYS - 1) * R);
 		rows.most = at + TILE_ROW_ARRAYS * R;
@@ -80,10 +86,9 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 			slice = 0;
 			n_heads = (model->heads - rank + team - 1) / team;
 		}
-		if (w->at_part >= 0)
-			part = (float *) (memory + w->at_part);
-		else
-			part = w->part + (share > 1 ? tile : (int64_t) tile * team + rank) * w->part_floats;
+		parts_here = w->at_part >= 0;
+		part_here = (float *) (memory + (parts_here ? w->at_part : 0));
+		part_there = w->part + (share > 1 ? tile : (int64_t) tile * team + rank) * w->part_floats;
 
 		/*
 		 * operands are read to the end of their last step, beyond what was written: zero times
@@ -181,7 +186,7 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 	}
 
 	/* Fill the descriptions of all rows. */
-	DEVICE_CALL void
+	DEVICE void
 	describe(int step)
 	{
 		sync_block();

@@ -79,14 +79,10 @@ fold_factors(float *most, float *sum, float chunk_most, float chunk_sum, float *
 	float		next = fmaxf(*most, chunk_most);
 
 	/* a chunk of NaN has no maximum either, and must not be left out */
-	if (chunk_most == MINUS_INFINITY && chunk_sum == 0.0f)
-	{
-		*keep = 1.0f;
-		*add = 0.0f;
-		return;
-	}
-	*keep = exp2_fast(*most - next);
-	*add = exp2_fast(chunk_most - next);
+	bool		nothing = chunk_most == MINUS_INFINITY && chunk_sum == 0.0f;
+
+	*keep = nothing ? 1.0f : exp2_fast(*most - next);
+	*add = nothing ? 0.0f : exp2_fast(chunk_most - next);
 	*sum = fused(*sum, *keep, product(chunk_sum, *add));
 	*most = next;
 }
@@ -120,8 +116,8 @@ fold(Softmax<NV, MT> &to, int to_tile, const Softmax<NV, FROM> &from, int from_t
 template <int NV> DEVICE void
 add_values(half16, float values[NV][4], const float even[4], const float odd[4], const Words *words)
 {
-	uint32_t	a[4] = {pack_halves(even[0], even[1]), pack_halves(even[2], even[3]),
-						pack_halves(odd[0], odd[1]), pack_halves(odd[2], odd[3])};
+	uint32_t	a[4] = {pack_weights(even[0], even[1]), pack_weights(even[2], even[3]),
+						pack_weights(odd[0], odd[1]), pack_weights(odd[2], odd[3])};
 
 	UNROLL
 	for (int n = 0; n < NV; n++)
@@ -155,7 +151,8 @@ add_values(float, float values[NV][4], const float even[4], const float odd[4], 
 
 /*
  * One block of 32 keys from slot `from`, a multiple of 32. keys and values are the head's.
- * visible(tile, row of the tile, slot): whether the row sees the slot; called only when `masked`.
+ * visible(tile, half, slot) says what row lane / 4 + 8 * half of the tile sees; it is asked only
+ * when `masked`.
  */
 template <class T, int NV, int MT, class Visible> DEVICE void
 attend_block(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles][4],
@@ -197,7 +194,7 @@ attend_block(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles]
 			for (int n = 0; n < 4; n++)
 				UNROLL
 				for (int i = 0; i < 4; i++)
-					if (!visible(m, lane / 4 + i / 2 * 8, from + n * 8 + lane % 4 * 2 + i % 2))
+					if (!visible(m, i / 2, from + n * 8 + lane % 4 * 2 + i % 2))
 						s[m][n][i] = MINUS_INFINITY;
 		UNROLL
 		for (int half = 0; half < 2; half++)

@@ -7,6 +7,10 @@
  * before any attends, so there a launch ends after the keys of its layer, and the next begins by
  * attending to them.
  *
+ * All of it is one loop over stages, and every part of it is inlined at one place: what a function
+ * is given by reference, or a member of an object whose address it takes, lies in memory, and each
+ * use of it waits for that.
+ *
  * SPDX-License-Identifier: PostgreSQL
  */
 #ifndef CUDA_WALK_H
@@ -14,6 +18,18 @@
 
 #include "answers.h"
 #include "embedder.h"
+
+/* What a tile goes through between one barrier and the next. */
+enum Stage
+{
+	STAGE_MLP,					/* a linear of an encoder, or of the head */
+	STAGE_KEYS,					/* of a block: norm; keys, values and queries */
+	STAGE_ATTEND,				/* attention and its output */
+	STAGE_WIDEN,				/* norm; the first linear of the feed-forward part */
+	STAGE_NARROW,				/* the second */
+	STAGE_CLOSE,				/* post-norm: the norm at the end */
+	STAGE_DONE
+};
 
 template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 {
@@ -37,11 +53,13 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 	using Base::describe;
 	using Base::columns;
 	using Base::linear;
+	using Base::linear_direct;
 	using Base::norm;
-	using Base::mlp;
-	using Base::embed;
+	using Base::fill;
+	using Base::encoders;
+	using Base::begin_tokens;
 
-	/* ---- a layer ----------------------------------------------------------------------------- */
+	/* ---- the stages -------------------------------------------------------------------------- */
 
 	/*
 	 * Queries, and keys and values of the rows that store, of this block's heads, from x0. at is
@@ -51,92 +69,207 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 	project(const CudaLayer *layer, int at, bool ask, bool store) const
 	{
 		int			used = 0;
+		CudaLinear	w[3] = {constant(&layer->q), constant(&layer->k), constant(&layer->v)};
+		const float *log_scale = constant(&layer->log_scale);
 
+		ROLLED
 		for (int local = 0; local < n_heads; local++)
-			for (int kind = ask ? 0 : 1; kind < (store ? 3 : 1); kind++)
-			{
-				int			own = head(local);
-				const CudaLinear *w = kind == 0 ? &layer->q : kind == 1 ? &layer->k : &layer->v;
-				Result<T>	r = {(ResultKind) (RESULT_QUERY + kind), nullptr, 0, 0, layer, at,
-								 local, own, nullptr};
+		{
+			int			own = head(local);
+			Result<T>	r = {nullptr, 0, 0, at, local, own, log_scale, nullptr};
 
-				/* the next warps in turn */
-				columns(w, x0, own * NV, own * NV + NV, (warp + used) % CUDA_WARPS, r);
+			/* the next warps in turn */
+			if (ask)
+			{
+				this->template columns<RESULT_QUERY>(w[0], x0, own * NV, own * NV + NV,
+									  (warp + used) % CUDA_WARPS, r);
 				used += CUDA_WARPS - NV % CUDA_WARPS;
 			}
+			if (store)
+			{
+				this->template columns<RESULT_KEY>(w[1], x0, own * NV, own * NV + NV,
+									(warp + used) % CUDA_WARPS, r);
+				used += CUDA_WARPS - NV % CUDA_WARPS;
+				this->template columns<RESULT_VALUE>(w[2], x0, own * NV, own * NV + NV,
+									  (warp + used) % CUDA_WARPS, r);
+				used += CUDA_WARPS - NV % CUDA_WARPS;
+			}
+		}
 		sync_block();
 	}
 
-	/* The first part of a block: keys, values and queries of what enters it. */
-	DEVICE_CALL void
-	block_keys(const CudaLayer *layer, int at, bool ask, bool store) const
-	{
-		norm(model->post_norm ? nullptr : &layer->norm1, 0);
-		project(layer, at, ask, store);
-	}
-
-	/* The second part: attention and feed-forward; h changes for the rows of `keep`. */
-	DEVICE_CALL void
-	block_rest(const CudaLayer *layer, int at, int keep) const
-	{
-		Result<T>	state = {RESULT_STATE, nullptr, 0, keep, nullptr, 0, 0, 0, nullptr},
-					hidden = {RESULT_OPERAND, x1, model->activation, 0, nullptr, 0, 0, 0, nullptr};
-
-		this->attend(at);
-		linear(&layer->o, x1, state);
-		/* post-norm: rows that do not change are normed into x0 as well; nothing of them is kept */
-		if (model->post_norm)
-			norm(&layer->norm1, keep);
-		else
-			norm(&layer->norm2, 0);
-		linear(&layer->ff0, x0, hidden);
-		linear(&layer->ff1, x1, state);
-		if (model->post_norm)
-			norm(&layer->norm2, keep);
-	}
-
-	/* All layers. stores, asks: whether there are such rows. */
+	/*
+	 * From `stage` on, of MLP or block `number`: encoders, then blocks, then the head; ends after
+	 * the keys of block `stop`. Blocks are the layers, or, with two streams, those of each in turn.
+	 * stores, asks: whether there are such rows.
+	 */
 	DEVICE void
-	layers(bool stores, bool asks) const
+	carry(Stage stage, int number, int stop, bool stores, bool asks, float *raw) const
 	{
-		int			n = model->layers;
+		int			layers = model->layers,
+					blocks = walk->mode == CUDA_HALVES ? 0
+						: model->two_stream ? 2 * layers : layers,
+					present = encoders(),
+					i = -1;			/* linear of an MLP; -1: before it */
+		bool		from_x1 = false,	/* what it reads: x1, or x0, */
+					direct = false;		/* or `input` */
+		bool		first_block = false;
 
-		for (int l = 0; l < n; l++)
+		ROLLED
+		while (stage != STAGE_DONE)
 		{
-			if (model->two_stream)
-			{
-				if (stores)
-				{
-					block_keys(&model->layer[l], l, true, true);
-					block_rest(&model->layer[l], l, ROW_STORES);
-				}
-				block_keys(&model->cross[l], n + l, asks, stores);
-				if (asks)
-					block_rest(&model->cross[l], n + l, ROW_ASKS);
-				continue;
-			}
+			/* which block */
+			bool		crossing = model->two_stream && number % 2 != 0;
+			int			l = model->two_stream ? number / 2 : number,
+						at = crossing ? layers + l : l;
+			const CudaLayer *layer = (crossing ? model->cross : model->layer) + l;
 			/* after the last layer nobody reads the states of rows that only store */
-			bool		last = l == n - 1 && !asks;
+			bool		ask = model->two_stream ? !crossing || asks : l < layers - 1 || asks,
+						store = stores || (model->two_stream && !crossing),
+						rest = model->two_stream && !crossing ? stores : ask;
+			int			keep = !model->two_stream ? KEEP_ALL : crossing ? ROW_ASKS : ROW_STORES;
+			bool		next_block = false,
+						to_x0 = false;
+			CudaLinear	w;
+			ResultKind	kind = RESULT_STATE;
+			Result<T>	r = {x1, 0, keep, at, 0, 0, nullptr, raw};
 
-			block_keys(&model->layer[l], l, !last, stores);
-			if (!last)
-				block_rest(&model->layer[l], l, KEEP_ALL);
+			if (stage == STAGE_MLP && number != CUDA_MLP_HEAD && (present >> number & 1) == 0)
+			{
+				number++;
+				if (number == CUDA_MLP_HEAD)
+					first_block = next_block = true;
+			}
+			else if (stage == STAGE_KEYS && model->two_stream && !crossing && !stores)
+				next_block = true;
+			else
+			{
+				/* the norm before it; post-norm: after the part before */
+				if (stage == STAGE_KEYS || stage == STAGE_WIDEN || stage == STAGE_CLOSE
+					|| (stage == STAGE_MLP && number == CUDA_MLP_HEAD && i < 0))
+				{
+					CudaNorm	n = {nullptr, nullptr, 0.0f, 0};
+
+					if (stage == STAGE_KEYS)
+						n = model->post_norm ? n : constant(&layer->norm1);
+					else if (stage == STAGE_WIDEN)
+						n = constant(model->post_norm ? &layer->norm1 : &layer->norm2);
+					else if (stage == STAGE_CLOSE)
+						n = constant(&layer->norm2);
+					else if (model->has_final_norm)
+						n = model->final_norm;
+					/* rows that do not change are normed into x0 as well, not into h */
+					norm(n, model->post_norm && (stage == STAGE_WIDEN || stage == STAGE_CLOSE)
+						 ? keep : 0);
+				}
+				if (stage == STAGE_KEYS)
+				{
+					project(layer, at, ask, store);
+					if (number == stop)
+						return;
+				}
+				if (stage == STAGE_ATTEND)
+					this->attend(at);
+
+				/* its linear */
+				if (stage == STAGE_ATTEND)
+				{
+					w = constant(&layer->o);
+					from_x1 = true;
+				}
+				else if (stage == STAGE_WIDEN)
+				{
+					w = constant(&layer->ff0);
+					from_x1 = false;
+					kind = RESULT_OPERAND;
+					r.activation = model->activation;
+					r.keep = 0;
+				}
+				else if (stage == STAGE_NARROW)
+				{
+					w = constant(&layer->ff1);
+					from_x1 = true;
+				}
+				else if (stage == STAGE_MLP)
+				{
+					const CudaEncoder *mlp = &model->mlps[number];
+					bool		begins = i < 0,
+								skip = begins && mlp->skip != 0;
+
+					r.keep = model->concat ? ROW_X | ROW_Y
+						: number == CUDA_MLP_X ? ROW_X : ROW_Y;
+					i = begins ? 0 : i;
+					w = skip ? mlp->first : mlp->mlp.linear[i];
+					if (begins)
+					{
+						bool		y = number == CUDA_MLP_Y;
+						int			n_x = y ? 0 : model->concat ? model->features : walk->x_width;
+
+						from_x1 = direct = false;
+						if (number != CUDA_MLP_HEAD)
+							direct = fill(w, y ? 1 : model->concat ? w.in : n_x, n_x);
+					}
+					/* u of a skip-mlp is its operand and added to the state */
+					if (skip)
+						kind = RESULT_OPERAND;
+					else if (i == mlp->mlp.n - 1)
+						kind = number == CUDA_MLP_HEAD ? RESULT_RAW : RESULT_STATE;
+					else
+					{
+						kind = RESULT_OPERAND;
+						r.activation = mlp->mlp.activation;
+						r.keep = 0;
+						r.to = from_x1 ? x0 : x1;
+						to_x0 = from_x1;
+					}
+					i += !skip;
+				}
+				if (stage == STAGE_MLP && direct)
+					linear_direct(kind, w, r);
+				else if (stage != STAGE_KEYS && stage != STAGE_CLOSE)
+					linear(kind, w, from_x1 ? x1 : x0, r);
+
+				/* what comes next */
+				if (stage == STAGE_MLP)
+				{
+					from_x1 = !to_x0;
+					direct = false;
+					if (i >= model->mlps[number].mlp.n)
+					{
+						i = -1;
+						if (number == CUDA_MLP_HEAD)
+							stage = STAGE_DONE;
+						else if (++number == CUDA_MLP_HEAD)
+							first_block = next_block = true;
+					}
+				}
+				else if (stage == STAGE_KEYS && rest)
+					stage = STAGE_ATTEND;
+				else if (stage == STAGE_ATTEND)
+					stage = STAGE_WIDEN;
+				else if (stage == STAGE_WIDEN)
+					stage = STAGE_NARROW;
+				else if (stage == STAGE_NARROW && model->post_norm)
+					stage = STAGE_CLOSE;
+				else
+					next_block = true;
+			}
+			if (next_block)
+			{
+				number = first_block ? 0 : number + 1;
+				first_block = false;
+				stage = STAGE_KEYS;
+				if (number == blocks)
+				{
+					stage = asks ? STAGE_MLP : STAGE_DONE;
+					number = CUDA_MLP_HEAD;
+					i = -1;
+				}
+			}
 		}
 	}
 
 	/* ---- answers ----------------------------------------------------------------------------- */
-
-	/* Raw outputs of the head for all rows. */
-	DEVICE float *
-	run_head(void) const
-	{
-		float	   *raw = walk->raw + (int64_t) tile * R * model->outputs;
-		Result<T>	outputs = {RESULT_RAW, nullptr, 0, 0, nullptr, 0, 0, 0, raw};
-
-		norm(model->has_final_norm ? &model->final_norm : nullptr, 0);
-		mlp(&model->head, x0, outputs);
-		return raw;
-	}
 
 	/*
 	 * A classifier's logits become a mean with what its logistic regression says of the row, as in
@@ -153,92 +286,93 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 		sync_warp();
 	}
 
-	/* What is wanted of a query's distribution. */
-	DEVICE_CALL void
-	reduce(const Distribution *d, const CudaAnswer *wanted, int64_t i, double *to) const
-	{
-		int			at = 0;
-		double		value;
-
-		if ((wanted->reductions & 1) != 0)
-		{
-			value = d->mean(lane);
-			if (lane == 0)
-				to[at] = value;
-			at++;
-		}
-		if ((wanted->reductions & 2) != 0)
-		{
-			value = sqrt(d->variance(lane));
-			if (lane == 0)
-				to[at] = value;
-			at++;
-		}
-		if ((wanted->reductions & 4) != 0)
-			for (int level = 0; level < wanted->n_levels; level++)
-			{
-				value = d->quantile(walk->levels[wanted->level + level], lane);
-				if (lane == 0)
-					to[at] = value;
-				at++;
-			}
-		if ((wanted->reductions & 8) != 0)
-		{
-			value = d->log_density(walk->y[i], lane);
-			if (lane == 0)
-				to[at] = value;
-		}
-	}
-
-	/* Answers of the rows that ask; they are dealt out to the blocks and warps of the team. */
+	/*
+	 * Answers of the rows that ask, from raw; they are dealt out to the blocks and warps of the
+	 * team.
+	 */
 	DEVICE void
-	answer(void) const
+	answer(float *raw) const
 	{
-		float	   *raw = run_head();
 		int			size = model->params;
 		double	   *scratch = walk->params + (int64_t) tile * R * size;
 
-		for (int item = warp * team + rank; item < R; item += CUDA_WARPS * team)
+		ROLLED
+		for (int row = warp * team + rank; row < R; row += CUDA_WARPS * team)
 		{
-			int			row = item;
 			int64_t		stream = rows.stream[row];
-			const CudaAnswer *wanted = nullptr;
-			double	   *params = scratch + (int64_t) row * size;
-			double		value;
+			bool		query = walk->mode == CUDA_QUERY;
+			int			which = 0,
+						wanted,
+						levels = 0,
+						level = 0;
+			double	   *params = scratch + (int64_t) row * size,
+					   *to;
 			Distribution d;
 
 			if ((rows.flags[row] & ROW_ASKS) == 0)
 				continue;
-			if (walk->mode == CUDA_QUERY)
+			if (query)
 			{
-				wanted = &walk->answers[walk->answer_of[stream]];
-				if (wanted->reductions == 0)
-					params = walk->out + wanted->out + (stream - wanted->first) * size;
+				which = walk->answer_of[stream];
+
+				CudaAnswer	answer = constant(&walk->answers[which]);
+
+				wanted = answer.reductions;
+				levels = answer.n_levels;
+				level = answer.level;
+				to = walk->out + answer.out + (stream - answer.first) *
+					(wanted == 0 ? size : answer.width);
+				if (wanted == 0)
+					params = to;
+			}
+			else
+			{
+				wanted = walk->score ? WANTED_DENSITY : WANTED_DRAW;
+				to = walk->chain_out + stream * walk->steps + rows.step[row];
 			}
 			if (walk->share > 0.0)
 				blend(row, raw + (int64_t) row * model->outputs);
-			if (!Distribution::make(model, raw + (int64_t) row * model->outputs, walk->y_center,
+			if (!Distribution::make(*model, raw + (int64_t) row * model->outputs, walk->y_center,
 									walk->y_scale, walk->classes, params, lane) && lane == 0)
-				atomic_or(&walk->flags[wanted != nullptr ? walk->answer_of[stream] : 0], 1);
+				atomic_or(&walk->flags[which], 1);
 			sync_warp();
 			d.kind = model->head_kind;
 			d.half_normal = model->half_normal != 0;
 			d.n = model->components;
 			d.params = params;
-			if (wanted != nullptr)
+
+			/* mean, standard deviation, quantiles or a draw, log density, in this order */
+			ROLLED
+			for (int kind = WANTED_MEAN; kind <= WANTED_DRAW; kind *= 2)
 			{
-				if (wanted->reductions != 0)
-					reduce(&d, wanted, stream,
-						   walk->out + wanted->out + (stream - wanted->first) * wanted->width);
-				continue;
+				if ((wanted & kind) == 0)
+					continue;
+				ROLLED
+				for (int j = 0; j < (kind == WANTED_QUANTILES ? levels : 1); j++)
+				{
+					double		value;
+
+					if (kind == WANTED_DENSITY)
+						value = d.log_density(walk->y[query ? stream : rows.source[row]], lane);
+					else if (kind <= WANTED_SD)
+						value = d.moment(kind == WANTED_SD, lane);
+					else
+					{
+						bool		draws = kind == WANTED_DRAW;
+						double		p[2] = {0.0, 0.0};
+
+						if (draws)
+							random_pair(walk->seed, walk->first_draw + (uint64_t) stream,
+										(uint32_t) (walk->draw_step + rows.step[row]), p);
+						else
+							p[0] = p[1] = walk->levels[level + j];
+						value = d.point(draws, p[0], p[1], lane);
+					}
+					if (lane == 0)
+						*to = value;
+					to++;
+				}
 			}
-			if (walk->score)
-				value = d.log_density(walk->y[rows.source[row]], lane);
-			else
-				value = d.draw(walk->seed, walk->first_draw + (uint64_t) stream,
-							   (uint32_t) (walk->draw_step + rows.step[row]), lane);
-			if (lane == 0)
-				walk->chain_out[stream * walk->steps + rows.step[row]] = value;
 		}
 		sync_team(team);
 	}
@@ -284,72 +418,59 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 		}
 	}
 
-	DEVICE void
-	encode_layer(void) const
-	{
-		int			l = walk->layer,
-					n = model->layers;
+	/* ---- the whole --------------------------------------------------------------------------- */
 
-		if (l == 0)
-			embed();
-		else
+	/* One step of a chain, or all there is. */
+	DEVICE void
+	run_step(int step)
+	{
+		int			mode = walk->mode,
+					l = walk->layer,
+					streams = model->two_stream ? 2 : 1;
+		bool		encodes = mode == CUDA_ENCODE,
+					resumes = encodes && l > 0,
+					asks = mode == CUDA_QUERY || mode == CUDA_CHAIN;
+		float	   *raw = walk->raw + (int64_t) tile * R * model->outputs;
+
+		describe(step);
+		if (resumes)
 		{
 			move_state(true);
 			move_queries(true);
 			sync_block();
-			block_rest(&model->layer[l - 1], l - 1, ROW_STORES);
-			if (model->two_stream)
-				block_keys(&model->cross[l - 1], n + l - 1, false, true);
 		}
-		if (l == n)
-			return;
-		block_keys(&model->layer[l], l, l < n - 1 || model->two_stream, true);
-		if (l == n - 1 && !model->two_stream)
-			return;
-		move_state(false);
-		move_queries(false);
-	}
-
-	/* ---- the whole --------------------------------------------------------------------------- */
-
-	DEVICE void
-	run(const CudaWalk *w)
-	{
-		begin(w);
-		sync_team(team);
-		if (w->mode == CUDA_CHAIN)
+		else
+			begin_tokens();
+		carry(resumes ? STAGE_ATTEND : STAGE_MLP, resumes ? (l - 1) * streams : 0,
+			  encodes ? l * streams : -1, mode != CUDA_QUERY, asks, raw);
+		if (asks)
+			answer(raw);
+		else if (encodes && (l < model->layers - 1 || (model->two_stream && l < model->layers)))
 		{
-			for (int step = w->first_step; step < w->last_step; step++)
-			{
-				describe(step);
-				embed();
-				layers(true, true);
-				answer();
-			}
-			return;
+			move_state(false);
+			move_queries(false);
 		}
-		describe(0);
-		if (w->mode == CUDA_ENCODE)
-			encode_layer();
-		else if (w->mode == CUDA_HALVES)
-		{
-			embed();
+		else if (mode == CUDA_HALVES)
 			for (int item = thread(); item < R * model->width; item += CUDA_THREADS)
 			{
 				int64_t		i = (int64_t) tile * R + item / model->width;
 
-				if (i < w->n && rank == 0)
-					w->halves[i * model->width + item % model->width] =
-						h[item / model->width * w->row_h + item % model->width];
+				if (i < walk->n && rank == 0)
+					walk->halves[i * model->width + item % model->width] =
+						h[item / model->width * walk->row_h + item % model->width];
 			}
-		}
-		else
-		{
-			embed();
-			layers(w->mode == CUDA_APPEND, w->mode == CUDA_QUERY);
-			if (w->mode == CUDA_QUERY)
-				answer();
-		}
+	}
+
+	DEVICE void
+	run(const CudaWalk *w)
+	{
+		bool		chain = w->mode == CUDA_CHAIN;
+
+		begin(w);
+		sync_team(team);
+		ROLLED
+		for (int step = chain ? w->first_step : 0; step < (chain ? w->last_step : 1); step++)
+			run_step(step);
 		/* no block may end while another still writes into it */
 		sync_team(team);
 	}

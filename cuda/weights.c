@@ -221,20 +221,17 @@ place_slots(Block *b, const TnpModel *m)
 	return out;
 }
 
-/* The whole model. Returns its address on the device; *shape is what lies there. */
-static const CudaModel *
+/* The whole model: *shape is what a launch is given, and its pointers lead into the block. */
+static void
 place_model(Block *b, const TnpModel *m, bool halves_on_host, CudaModel *shape)
 {
 	const TnpConfig *c = &m->config;
-	CudaModel  *to,
-				s;
-	const void *address;
+	CudaModel	s;
 	TnpDistributionKind kind;
 	int			n;
 
 	b->used = 0;
 	b->operand = c->width;
-	to = place(b, sizeof(CudaModel), &address);
 	memset(&s, 0, sizeof(s));
 	s.precision = b->precision;
 	s.two_stream = strcmp(c->family->name, "two-stream") == 0;
@@ -252,17 +249,22 @@ place_model(Block *b, const TnpModel *m, bool halves_on_host, CudaModel *shape)
 	s.concat = c->embedder == TNP_CONCAT;
 	s.features = c->n_features;
 	if (s.concat)
-		s.x.mlp = place_mlp(b, &m->embed_xy, true);
+		s.mlps[CUDA_MLP_X].mlp = place_mlp(b, &m->embed_xy, true);
 	else
 	{
 		if (c->encode_x.kind == TNP_ENCODE_ROWS)
-			s.x = halves_on_host ? s.x : place_slots(b, m);
+		{
+			if (!halves_on_host)
+				s.mlps[CUDA_MLP_X] = place_slots(b, m);
+		}
 		else
-			s.x = place_encoder(b, &m->embed_x, c->encode_x.kind == TNP_ENCODE_SKIP_MLP);
+			s.mlps[CUDA_MLP_X] = place_encoder(b, &m->embed_x,
+											   c->encode_x.kind == TNP_ENCODE_SKIP_MLP);
 		if (c->encode_y.kind == TNP_ENCODE_CLASSES)
 			s.y_table = place_floats(b, m->embed_y.table, (size_t) c->head_outputs * c->width);
 		else
-			s.y = place_encoder(b, &m->embed_y, c->encode_y.kind == TNP_ENCODE_SKIP_MLP);
+			s.mlps[CUDA_MLP_Y] = place_encoder(b, &m->embed_y,
+											   c->encode_y.kind == TNP_ENCODE_SKIP_MLP);
 	}
 	s.role = place_floats(b, m->role, 3 * (size_t) c->width);
 	s.position = place_floats(b, m->position, (size_t) c->positions * c->width);
@@ -271,7 +273,7 @@ place_model(Block *b, const TnpModel *m, bool halves_on_host, CudaModel *shape)
 	s.cross = place_layers(b, m->cross, c->layers, c->heads);
 	if (c->final_norm)
 		s.final_norm = place_norm(b, &m->final_norm);
-	s.head = place_mlp(b, &m->head, false);
+	s.mlps[CUDA_MLP_HEAD].mlp = place_mlp(b, &m->head, false);
 	s.outputs = m->head.linear[m->head.n - 1].out;
 	s.head_kind = c->head;
 	s.components = c->head_outputs;
@@ -282,10 +284,7 @@ place_model(Block *b, const TnpModel *m, bool halves_on_host, CudaModel *shape)
 	tnp_answer_shape(m, &kind, &n);
 	s.params = tnp_distribution_size(kind, n);
 	s.operand = b->operand;
-	if (to != NULL)
-		*to = s;
 	*shape = s;
-	return address;
 }
 
 static bool
@@ -409,7 +408,7 @@ cuda_load_weights(TnpDeviceModel *m, TnpPrecision precision, TnpError *error)
 	memset(host, 0, bytes);
 	b.host = host;
 	b.device = m->weights;
-	m->on_device = place_model(&b, model, m->halves_on_host, &m->shape);
+	place_model(&b, model, m->halves_on_host, &m->shape);
 	result = gpu_upload(m->weights, host, bytes);
 	status = result == GPU_OK ? cuda_wait(device, error) : cuda_failed(device, result, error);
 	free(host);

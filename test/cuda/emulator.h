@@ -103,6 +103,42 @@ shuffle_up(E value, int delta)
 	return shuffle_from(value, lane >= delta ? lane - delta : lane);
 }
 
+template <class E> void
+team_store(E *place, int rank, int team, E v)
+{
+	*team_peer(place, rank, team) = v;
+}
+
+inline void
+team_store_pair(float *place, int rank, int team, float a, float b)
+{
+	float	   *to = team_peer(place, rank, team);
+
+	if ((uintptr_t) to % 8 != 0)
+		emulator_stop("a misaligned pair of numbers");
+	to[0] = a;
+	to[1] = b;
+}
+
+template <class S> S
+constant(const S *place)
+{
+	static_assert(sizeof(S) % 8 == 0, "whole words of 8 bytes");
+	return *place;
+}
+
+inline float
+load_float(const float *place)
+{
+	return *place;
+}
+
+template <class E> E *
+in_device_memory(E *place)
+{
+	return place;
+}
+
 inline Words
 load_constant(const uint32_t *place)
 {
@@ -126,6 +162,12 @@ inline uint32_t
 pack_halves(float low, float high)
 {
 	return (uint32_t) to_half(low).bits | (uint32_t) to_half(high).bits << 16;
+}
+
+inline uint32_t
+pack_weights(float low, float high)
+{
+	return pack_halves(low, high);
 }
 
 inline float
