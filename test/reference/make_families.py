@@ -93,6 +93,12 @@ FAMILIES = {
     "scan_parts": {**SCAN, **several(2), "chain": K3,
                    "embedder": {**PARTS, "norm": False, "x": {"kind": "linear", "width": 5},
                                 "y": {"kind": "mlp", "hidden": [6], "width": 7}}},
+    "scan_one_target": {**SCAN, "chain": K3,
+                        "embedder": {**PARTS, "norm": False, "x": {"kind": "linear", "width": 5},
+                                     "y": {"kind": "mlp", "hidden": [6], "width": 7}}},
+    "scan_widths": {**SCAN, "context": "prefix-causal", "chain": ANY,
+                    "embedder": additive(MLP, SKIP, True),
+                    "attention": {"bias": "output", "query_width": 12, "value_width": 36}},
     "deep_kernel": DEEP,
     "deep_kernel_causal": {**DEEP, **CAUSAL, "norm": {**PRE, "eps": 0.05},
                            "attention": {**DEEP["attention"], "position": False}},
@@ -115,7 +121,8 @@ FAMILIES = {
 # The engine computes these; it refuses the others.
 ENGINE = ("mean", "mean_scaled", "latent", "latent_buffer", "latent_strict", "decoupled",
           "decoupled_one", "decoupled_causal", "decoupled_distance", "decoupled_linear", "scan",
-          "scan_causal", "scan_prefix_causal", "scan_time", "joint_full", "joint_prefix")
+          "scan_causal", "scan_prefix_causal", "scan_time", "joint_full", "joint_prefix",
+          "scan_one_target", "scan_widths")
 MEAN_LACKS = "layers", "heads", "feedforward", "norm", "attention"
 
 

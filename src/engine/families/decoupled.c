@@ -67,7 +67,7 @@ static const TnpKey decoupled_keys[] = {
 };
 
 static const DecoupledConfig *
-own_of(const TnpConfig *c)
+decoupled_own_of(const TnpConfig *c)
 {
 	return TNP_OWN(c, DecoupledConfig);
 }
@@ -86,7 +86,7 @@ decoupled_check(const TnpConfig *c, TnpError *error)
 /* ---- weights --------------------------------------------------------------------------------- */
 
 static void
-bind_attention(TnpBinder *b, const char *name, DecoupledLayer *layer)
+decoupled_bind_attention(TnpBinder *b, const char *name, DecoupledLayer *layer)
 {
 	const TnpConfig *c = &b->model->config;
 	bool		bias = c->bias == TNP_BIAS_ALL;
@@ -95,7 +95,8 @@ bind_attention(TnpBinder *b, const char *name, DecoupledLayer *layer)
 
 #define NAMED(suffix) (snprintf(full, sizeof(full), "%s" suffix, name), full)
 	layer->q = tnp_bind_linear(b, NAMED(".attn.q"), d, d, bias);
-	layer->k = own_of(c)->tied ? layer->q : tnp_bind_linear(b, NAMED(".attn.k"), d, d, bias);
+	layer->k =
+		decoupled_own_of(c)->tied ? layer->q : tnp_bind_linear(b, NAMED(".attn.k"), d, d, bias);
 	layer->v = tnp_bind_linear(b, NAMED(".attn.v"), d, d, bias);
 	layer->o = tnp_bind_linear(b, NAMED(".attn.o"), d, d, c->bias != TNP_BIAS_NONE);
 	layer->norm_q = tnp_bind_norm(b, NAMED(".norm_q"), d);
@@ -104,13 +105,13 @@ bind_attention(TnpBinder *b, const char *name, DecoupledLayer *layer)
 }
 
 static void
-bind_layer(TnpBinder *b, const char *name, DecoupledLayer *layer)
+decoupled_bind_layer(TnpBinder *b, const char *name, DecoupledLayer *layer)
 {
 	const TnpConfig *c = &b->model->config;
 	const float *tau;
 	char		full[64];
 
-	bind_attention(b, name, layer);
+	decoupled_bind_attention(b, name, layer);
 	tau = tnp_bind_tensor(b, NAMED(".tau"), 1, 1, 0, 0);
 	layer->tau = tau != NULL ? tau[0] : 0;
 	layer->norm_ff = tnp_bind_norm(b, NAMED(".norm_ff"), c->width);
@@ -131,7 +132,7 @@ decoupled_bind(TnpBinder *b)
 		char		name[32];
 
 		snprintf(name, sizeof(name), "layer.%d", l);
-		bind_layer(b, name, &layer[l]);
+		decoupled_bind_layer(b, name, &layer[l]);
 	}
 }
 
@@ -139,9 +140,9 @@ decoupled_bind(TnpBinder *b)
 
 /* Width of a head's queries, keys and values as attention sees them. */
 static int
-head_width_of(const TnpConfig *c)
+decoupled_head_width_of(const TnpConfig *c)
 {
-	return c->width / c->heads + (own_of(c)->kind == DECOUPLED_DISTANCE ? 1 : 0);
+	return c->width / c->heads + (decoupled_own_of(c)->kind == DECOUPLED_DISTANCE ? 1 : 0);
 }
 
 static int
@@ -154,7 +155,7 @@ static void
 decoupled_block_sizes(const TnpModel *model, TnpBlockSizes *sizes)
 {
 	const TnpConfig *c = &model->config;
-	int			heads = c->heads * head_width_of(c);
+	int			heads = c->heads * decoupled_head_width_of(c);
 
 	*sizes = (TnpBlockSizes) {c->width, heads, heads, c->feedforward, c->heads, 3 * c->width};
 }
@@ -163,8 +164,8 @@ static void
 decoupled_cache_shape(const TnpModel *model, TnpCacheShape *shape)
 {
 	const TnpConfig *c = &model->config;
-	int			width = head_width_of(c);
-	bool		kernels = own_of(c)->kind != DECOUPLED_LINEAR;
+	int			width = decoupled_head_width_of(c);
+	bool		kernels = decoupled_own_of(c)->kind != DECOUPLED_LINEAR;
 
 	*shape = (TnpCacheShape) {c->layers, c->heads, width, width,
 							  kernels ? model->kernels->number : sizeof(float), 0};
@@ -182,7 +183,7 @@ decoupled_row_bytes(const TnpModel *model)
 static bool
 decoupled_shares_keys(const TnpConfig *c)
 {
-	return own_of(c)->kind != DECOUPLED_LINEAR;
+	return decoupled_own_of(c)->kind != DECOUPLED_LINEAR;
 }
 
 static double
@@ -223,7 +224,7 @@ decoupled_embed(const TnpModel *model, int n, const float *const *row, const flo
 
 /* One of the two halves of n states, side by side. */
 static float *
-gather(int n, int d, const float *states, float *to)
+decoupled_gather(int n, int d, const float *states, float *to)
 {
 	for (int i = 0; i < n; i++)
 		memcpy(to + (size_t) i * d, states + (size_t) i * 2 * d, d * sizeof(float));
@@ -232,7 +233,7 @@ gather(int n, int d, const float *states, float *to)
 
 /* f(u) = elu(u) + 1 */
 static void
-make_positive(size_t n, float *u)
+decoupled_make_positive(size_t n, float *u)
 {
 	for (size_t i = 0; i < n; i++)
 		u[i] = u[i] > 0 ? u[i] + 1 : expf(u[i]);
@@ -240,8 +241,8 @@ make_positive(size_t n, float *u)
 
 /* Heads [n, heads, dh] of `from` become [n, heads, dh + 1], the last number by `last`. */
 static void
-widen_heads(const TnpConfig *c, int n, const float *from, float scale, float *to,
-			float (*last) (int dh, const float *head))
+decoupled_widen_heads(const TnpConfig *c, int n, const float *from, float scale, float *to,
+					  float (*last) (int dh, const float *head))
 {
 	int			dh = c->width / c->heads;
 
@@ -254,7 +255,7 @@ widen_heads(const TnpConfig *c, int n, const float *from, float scale, float *to
 }
 
 static float
-last_square(int dh, const float *head)
+decoupled_last_square(int dh, const float *head)
 {
 	double		sum = 0;
 
@@ -264,7 +265,7 @@ last_square(int dh, const float *head)
 }
 
 static float
-last_zero(int dh, const float *head)
+decoupled_last_zero(int dh, const float *head)
 {
 	(void) dh;
 	(void) head;
@@ -272,7 +273,7 @@ last_zero(int dh, const float *head)
 }
 
 static float
-last_minus(int dh, const float *head)
+decoupled_last_minus(int dh, const float *head)
 {
 	(void) dh;
 	(void) head;
@@ -289,20 +290,20 @@ decoupled_make_keys(const TnpModel *model, const void *layer, int n, const float
 	const TnpConfig *c = &model->config;
 	const TnpKernels *kernels = model->kernels;
 	int			d = c->width;
-	bool		distance = own_of(c)->kind == DECOUPLED_DISTANCE;
+	bool		distance = decoupled_own_of(c)->kind == DECOUPLED_DISTANCE;
 	float	   *part = work->more,
 			   *made = work->more + (size_t) n * d;
 
-	kernels->norm(&l->norm_k, n, gather(n, d, h + d, part), work->u);
+	kernels->norm(&l->norm_k, n, decoupled_gather(n, d, h + d, part), work->u);
 	kernels->linear(&l->k, n, work->u, TNP_IDENTITY, false, distance ? made : work->q);
 	if (distance)
-		widen_heads(c, n, made, 1, work->q, last_square);
-	if (own_of(c)->kind == DECOUPLED_LINEAR)
-		make_positive((size_t) n * d, work->q);
-	kernels->norm(&l->norm_v, n, gather(n, d, h, part), work->u);
+		decoupled_widen_heads(c, n, made, 1, work->q, decoupled_last_square);
+	if (decoupled_own_of(c)->kind == DECOUPLED_LINEAR)
+		decoupled_make_positive((size_t) n * d, work->q);
+	kernels->norm(&l->norm_v, n, decoupled_gather(n, d, h, part), work->u);
 	kernels->linear(&l->v, n, work->u, TNP_IDENTITY, false, distance ? made : work->att);
 	if (distance)
-		widen_heads(c, n, made, 1, work->att, last_zero);
+		decoupled_widen_heads(c, n, made, 1, work->att, decoupled_last_zero);
 }
 
 static void
@@ -313,33 +314,43 @@ decoupled_query(const TnpModel *model, const void *layer, int n, const float *h,
 	const TnpConfig *c = &model->config;
 	const TnpKernels *kernels = model->kernels;
 	int			d = c->width,
-				kind = own_of(c)->kind,
+				kind = decoupled_own_of(c)->kind,
 				dh = d / c->heads;
 	float	   *made = work->more + (size_t) n * d;
 	float		scale = kind == DECOUPLED_SOFTMAX ? (float) (l->tau / sqrt((double) dh))
 		: kind == DECOUPLED_DISTANCE ? l->tau : 1;
 
-	kernels->norm(&l->norm_q, n, gather(n, d, h + d, work->more), work->u);
+	kernels->norm(&l->norm_q, n, decoupled_gather(n, d, h + d, work->more), work->u);
 	kernels->linear(&l->q, n, work->u, TNP_IDENTITY, false,
 					kind == DECOUPLED_DISTANCE ? made : work->q);
 	if (kind == DECOUPLED_DISTANCE)
-		widen_heads(c, n, made, 2, work->q, last_minus);
+		decoupled_widen_heads(c, n, made, 2, work->q, decoupled_last_minus);
 	if (kind == DECOUPLED_LINEAR)
 	{
 		for (size_t i = 0; i < (size_t) n * d; i++)
 			work->q[i] *= l->tau;
-		make_positive((size_t) n * d, work->q);
+		decoupled_make_positive((size_t) n * d, work->q);
 	}
 	for (int i = 0; i < n * c->heads; i++)
 		work->scale[i] = scale;
-	*attention = (TnpAttention) {c->heads, head_width_of(c), n, n, work->q, work->scale, view->k,
-								 view->v, view->context, view->own, work->attend, work->att};
+	*attention = (TnpAttention){c->heads,
+								decoupled_head_width_of(c),
+								n,
+								n,
+								work->q,
+								work->scale,
+								view->k,
+								view->v,
+								view->context,
+								view->own,
+								work->attend,
+								work->att};
 }
 
 /* Weights f(tau q) . f(k) of one head and slot, added to sum and weighted values. */
 static void
-add_slot(const TnpAttention *a, const TnpKeys *keys, int block, int64_t slot, int head,
-		 const float *q, double *sum, double *values)
+decoupled_add_slot(const TnpAttention *a, const TnpKeys *keys, int block, int64_t slot, int head,
+				   const float *q, double *sum, double *values)
 {
 	int			width = a->head_width,
 				d = a->heads * width;
@@ -374,9 +385,9 @@ decoupled_attend_linear(const TnpWalk *walk, const TnpToken *tokens, int n, cons
 
 			memset(values, 0, width * sizeof(double));
 			for (int64_t s = 0; s < shared.n; s++)
-				add_slot(a, &shared, TNP_BLOCK, s, j, a->q + at, &sum, values);
+				decoupled_add_slot(a, &shared, TNP_BLOCK, s, j, a->q + at, &sum, values);
 			for (int64_t s = 0; s < view->own[i].n; s++)
-				add_slot(a, &view->own[i], TNP_PANEL, s, j, a->q + at, &sum, values);
+				decoupled_add_slot(a, &view->own[i], TNP_PANEL, s, j, a->q + at, &sum, values);
 			for (int f = 0; f < width; f++)
 				a->out[at + f] = sum > 0 ? (float) (values[f] / sum) : sum == 0 ? 0 : NAN;
 		}
@@ -390,10 +401,10 @@ decoupled_finish(const TnpModel *model, const void *layer, int n, float *h, TnpB
 	const TnpKernels *kernels = model->kernels;
 	int			d = c->width,
 				dh = d / c->heads;
-	float	   *state = gather(n, d, h, work->more);
+	float	   *state = decoupled_gather(n, d, h, work->more);
 
 	/* without the zeros that values of kind "distance" had */
-	for (int i = 1; i < n * c->heads && head_width_of(c) != dh; i++)
+	for (int i = 1; i < n * c->heads && decoupled_head_width_of(c) != dh; i++)
 		memmove(work->att + (size_t) i * dh, work->att + (size_t) i * (dh + 1), dh * sizeof(float));
 	kernels->linear(&l->o, n, work->att, TNP_IDENTITY, true, state);
 	kernels->norm(&l->norm_ff, n, state, work->u);
@@ -413,7 +424,7 @@ decoupled_walk(TnpWalk *w, int64_t n, int64_t n_store, TnpError *error)
 	const TnpConfig *c = &w->model->config;
 	const DecoupledLayer *layers = w->model->own;
 
-	w->ops = own_of(c)->kind == DECOUPLED_LINEAR ? &linear : &softmax;
+	w->ops = decoupled_own_of(c)->kind == DECOUPLED_LINEAR ? &linear : &softmax;
 	return tnp_stack_walk(w, layers, sizeof(*layers), n, n_store, error);
 }
 

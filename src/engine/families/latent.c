@@ -36,13 +36,13 @@ static const TnpKey latent_keys[] = {
 };
 
 static int
-latents_of(const TnpConfig *c)
+latent_count(const TnpConfig *c)
 {
 	return TNP_OWN(c, LatentConfig)->latents;
 }
 
 static const LatentWeights *
-weights_of(const TnpModel *model)
+latent_weights_of(const TnpModel *model)
 {
 	return model->own;
 }
@@ -72,7 +72,7 @@ latent_bind(TnpBinder *b)
 	if (w == NULL)
 		return;
 	m->own = w;
-	w->latents = tnp_bind_tensor(b, "latents", 2, latents_of(c), c->width, 0);
+	w->latents = tnp_bind_tensor(b, "latents", 2, latent_count(c), c->width, 0);
 	w->read = tnp_bind_layers(b, "read", c->layers, c->width, c->feedforward, false);
 	w->self = tnp_bind_layers(b, "self", c->layers, c->width, c->feedforward, false);
 	m->layers = tnp_bind_layers(b, "cross", c->layers, c->width, c->feedforward, false);
@@ -87,7 +87,7 @@ latent_cache_shape(const TnpModel *model, TnpCacheShape *shape)
 static int64_t
 latent_slots(const TnpModel *model, int64_t prefix, int64_t rows)
 {
-	return latents_of(&model->config) + (rows > prefix ? rows - prefix : 0);
+	return latent_count(&model->config) + (rows > prefix ? rows - prefix : 0);
 }
 
 static size_t
@@ -101,7 +101,7 @@ static void
 latent_row_token(const TnpEncoding *e, int64_t i, TnpToken *token)
 {
 	const TnpConfig *c = &e->model->config;
-	int64_t		slot = latents_of(c) + i - e->prefix;
+	int64_t		slot = latent_count(c) + i - e->prefix;
 
 	*token = (TnpToken) {slot + (c->strict ? 0 : 1), 0, NULL, slot};
 }
@@ -118,7 +118,7 @@ latent_encoding_cost(const TnpModel *model, int64_t rows)
 {
 	const TnpConfig *c = &model->config;
 	double		d = c->width,
-				latents = latents_of(c);
+				latents = latent_count(c);
 
 	return c->layers * (2 * d * ((double) rows + latents) * (d + latents))
 		+ 3 * tnp_stack_cost(model, c->layers, latents, latents);
@@ -162,7 +162,7 @@ latent_build_make(const TnpEncoding *e, LatentBuild *b, TnpError *error)
 {
 	const TnpModel *model = e->model;
 	const TnpEnv *env = &model->env;
-	int64_t		latents = latents_of(&model->config);
+	int64_t		latents = latent_count(&model->config);
 	size_t		state = model->config.width * sizeof(float);
 	TnpCacheShape shape;
 	TnpStatus	status;
@@ -183,7 +183,7 @@ latent_build_make(const TnpEncoding *e, LatentBuild *b, TnpError *error)
 		b->readers[i] = (TnpToken) {e->prefix, 0, NULL, i};
 		b->mixers[i] = (TnpToken) {latents, 0, NULL, i};
 	}
-	memcpy(b->latents, weights_of(model)->latents, latents * state);
+	memcpy(b->latents, latent_weights_of(model)->latents, latents * state);
 	status = tnp_cache_make(env, &shape, TNP_BLOCK, e->prefix, &b->row_keys, error);
 	if (status == TNP_OK)
 		status = tnp_cache_make(env, &shape, TNP_BLOCK, latents, &b->latent_keys, error);
@@ -197,8 +197,8 @@ latent_build_make(const TnpEncoding *e, LatentBuild *b, TnpError *error)
 static TnpStatus
 latent_build_layer(TnpEncoding *e, LatentBuild *b, int l, TnpError *error)
 {
-	const LatentWeights *weights = weights_of(e->model);
-	int64_t		latents = latents_of(&e->model->config);
+	const LatentWeights *weights = latent_weights_of(e->model);
+	int64_t		latents = latent_count(&e->model->config);
 	TnpWalk		rows = tnp_walk_begin(b->team, e, &b->row_keys, e->prefix, b->row_tokens, b->rows),
 				read = tnp_walk_begin(b->team, e, &b->row_keys, latents, b->readers, b->latents),
 				mix = tnp_walk_begin(b->team, e, &b->latent_keys, latents, b->mixers, b->latents),

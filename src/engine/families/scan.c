@@ -41,7 +41,7 @@ typedef struct ScanLayer
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
 static int
-query_width_of(const TnpConfig *c)
+scan_query_width_of(const TnpConfig *c)
 {
 	int			width = tnp_packed_config(c)->query_width;
 
@@ -49,7 +49,7 @@ query_width_of(const TnpConfig *c)
 }
 
 static int
-value_width_of(const TnpConfig *c)
+scan_value_width_of(const TnpConfig *c)
 {
 	int			width = tnp_packed_config(c)->value_width;
 
@@ -58,7 +58,7 @@ value_width_of(const TnpConfig *c)
 
 /* Numbers of a place: the components' columns, and the one that is causal, if any. */
 static int
-places_of(const TnpConfig *c)
+scan_places_of(const TnpConfig *c)
 {
 	const TnpKernelConfig *k = &tnp_packed_config(c)->kernel;
 
@@ -68,7 +68,7 @@ places_of(const TnpConfig *c)
 static int
 scan_place_width(const TnpModel *model)
 {
-	return places_of(&model->config) * (int) (sizeof(double) / sizeof(float));
+	return scan_places_of(&model->config) * (int) (sizeof(double) / sizeof(float));
 }
 
 static int
@@ -79,7 +79,7 @@ scan_state_width(const TnpModel *model)
 
 /* Widest hidden layer of the values' MLP. */
 static int
-value_hidden_of(const TnpConfig *c)
+scan_value_hidden_of(const TnpConfig *c)
 {
 	const TnpHidden *hidden = &tnp_packed_config(c)->value_hidden;
 	int			most = 1;
@@ -94,8 +94,12 @@ scan_block_sizes(const TnpModel *model, TnpBlockSizes *sizes)
 {
 	const TnpConfig *c = &model->config;
 
-	*sizes = (TnpBlockSizes) {c->width, query_width_of(c), value_width_of(c), c->feedforward,
-							  c->heads, c->width + 2 * value_hidden_of(c)};
+	*sizes = (TnpBlockSizes){c->width,
+							 scan_query_width_of(c),
+							 scan_value_width_of(c),
+							 c->feedforward,
+							 c->heads,
+							 c->width + 2 * scan_value_hidden_of(c)};
 }
 
 static void
@@ -103,9 +107,9 @@ scan_cache_shape(const TnpModel *model, TnpCacheShape *shape)
 {
 	const TnpConfig *c = &model->config;
 
-	*shape = (TnpCacheShape) {c->layers, c->heads, query_width_of(c) / c->heads,
-							  value_width_of(c) / c->heads, sizeof(float),
-							  (size_t) places_of(c) * sizeof(double)};
+	*shape = (TnpCacheShape) {c->layers, c->heads, scan_query_width_of(c) / c->heads,
+							  scan_value_width_of(c) / c->heads, sizeof(float),
+							  (size_t) scan_places_of(c) * sizeof(double)};
 }
 
 static size_t
@@ -133,8 +137,8 @@ scan_cost(const TnpModel *model, double rows, double keys)
 static TnpStatus
 scan_check(const TnpConfig *c, TnpError *error)
 {
-	int			queries = query_width_of(c),
-				values = value_width_of(c);
+	int			queries = scan_query_width_of(c),
+				values = scan_value_width_of(c);
 	const TnpRule rules[] = {
 		{c->sinks > 0, "attention of widths of its own, or with a kernel, excludes attention.sinks",
 		 "attention.sinks", c->sinks, NULL, 0},
@@ -155,7 +159,7 @@ scan_check(const TnpConfig *c, TnpError *error)
 
 /* attn.v, or the MLP attn.v.0, attn.v.1, … */
 static TnpMlp
-bind_values(TnpBinder *b, const char *name)
+scan_bind_values(TnpBinder *b, const char *name)
 {
 	const TnpConfig *c = &b->model->config;
 	const TnpPackedConfig *p = tnp_packed_config(c);
@@ -166,7 +170,7 @@ bind_values(TnpBinder *b, const char *name)
 
 	for (int i = 0; i < mlp.n; i++)
 	{
-		int			out = i < p->value_hidden.n ? p->value_hidden.size[i] : value_width_of(c);
+		int			out = i < p->value_hidden.n ? p->value_hidden.size[i] : scan_value_width_of(c);
 		char		full[64];
 
 		if (mlp.n > 1)
@@ -180,20 +184,20 @@ bind_values(TnpBinder *b, const char *name)
 }
 
 static void
-bind_layer(TnpBinder *b, const char *name, ScanLayer *layer)
+scan_bind_layer(TnpBinder *b, const char *name, ScanLayer *layer)
 {
 	const TnpConfig *c = &b->model->config;
 	const TnpKernelConfig *k = &tnp_packed_config(c)->kernel;
 	bool		bias = c->bias == TNP_BIAS_ALL;
 	char		full[64];
 	int			d = c->width,
-				queries = query_width_of(c);
+				queries = scan_query_width_of(c);
 
 #define NAMED(suffix) (snprintf(full, sizeof(full), "%s" suffix, name), full)
 	layer->q = tnp_bind_linear(b, NAMED(".attn.q"), d, queries, bias);
 	layer->k = tnp_bind_linear(b, NAMED(".attn.k"), d, queries, bias);
-	layer->v = bind_values(b, name);
-	layer->o = tnp_bind_linear(b, NAMED(".attn.o"), value_width_of(c), d,
+	layer->v = scan_bind_values(b, name);
+	layer->o = tnp_bind_linear(b, NAMED(".attn.o"), scan_value_width_of(c), d,
 							   c->bias != TNP_BIAS_NONE);
 	if (k->basis > 0)
 	{
@@ -223,7 +227,7 @@ scan_bind(TnpBinder *b)
 		char		name[32];
 
 		snprintf(name, sizeof(name), "layer.%d", l);
-		bind_layer(b, name, &layer[l]);
+		scan_bind_layer(b, name, &layer[l]);
 	}
 }
 
@@ -289,7 +293,7 @@ typedef struct Scan
 
 /* 2^x of n numbers, at most 0; to about 1e-7. Minus infinity gives 0. */
 static void
-exponentials(int n, float *x)
+scan_exponentials(int n, float *x)
 {
 	for (int i = 0; i < n; i++)
 	{
@@ -314,7 +318,7 @@ exponentials(int n, float *x)
 
 /* Distances of a component to n slots. */
 static void
-distances(const Scan *s, int component, int n, const double *places, float *out)
+scan_distances(const Scan *s, int component, int n, const double *places, float *out)
 {
 	int			begin = component > 0 ? s->kernel->end[component - 1] : 0,
 				end = s->kernel->end[component];
@@ -335,7 +339,7 @@ distances(const Scan *s, int component, int n, const double *places, float *out)
 
 /* Add a component's kernel of one head to logits [BLOCK], in units of log 2. */
 static void
-add_kernel(const Scan *s, int component, int head, const float *distance, float *logits)
+scan_add_kernel(const Scan *s, int component, int head, const float *distance, float *logits)
 {
 	int			basis = s->kernel->basis;
 	size_t		at = ((size_t) component * s->heads + head) * basis;
@@ -349,7 +353,7 @@ add_kernel(const Scan *s, int component, int head, const float *distance, float 
 
 		for (int i = 0; i < BLOCK; i++)
 			bump[i] = rate * (distance[i] - center) * (distance[i] - center);
-		exponentials(BLOCK, bump);
+		scan_exponentials(BLOCK, bump);
 		for (int i = 0; i < BLOCK; i++)
 			logits[i] += height * bump[i];
 	}
@@ -357,7 +361,7 @@ add_kernel(const Scan *s, int component, int head, const float *distance, float 
 
 /* q . k of one head for the slots of a block, in units of log 2. */
 static void
-add_products(const Scan *s, int head, const float *key, float *logits)
+scan_add_products(const Scan *s, int head, const float *key, float *logits)
 {
 	const float *q = s->q + head * s->key_width;
 
@@ -369,7 +373,7 @@ add_products(const Scan *s, int head, const float *key, float *logits)
 
 /* Take n slots of one head into its sums; what is not visible has a logit of minus infinity. */
 static void
-take_slots(Scan *s, int head, int n, const float *value, float *logits)
+scan_take_slots(Scan *s, int head, int n, const float *value, float *logits)
 {
 	double	   *values = s->values + head * s->value_width;
 	float		largest = s->largest[head];
@@ -395,7 +399,7 @@ take_slots(Scan *s, int head, int n, const float *value, float *logits)
 	}
 	for (int i = 0; i < BLOCK; i++)
 		logits[i] = i < n ? logits[i] - largest : -INFINITY;
-	exponentials(BLOCK, logits);
+	scan_exponentials(BLOCK, logits);
 	for (int i = 0; i < n; i++)
 	{
 		double		weight = logits[i];
@@ -418,7 +422,7 @@ scan_slots(Scan *s, const TnpKeys *keys, int block, int64_t first, int n, const 
 
 	memset(distance, 0, sizeof(distance));
 	for (int g = 0; g < s->kernel->components && s->kernel->basis > 0; g++)
-		distances(s, g, n, places + (size_t) first * s->places, distance[g]);
+		scan_distances(s, g, n, places + (size_t) first * s->places, distance[g]);
 	for (int h = 0; h < s->heads; h++)
 	{
 		const float *key = (const float *) keys->k
@@ -428,17 +432,17 @@ scan_slots(Scan *s, const TnpKeys *keys, int block, int64_t first, int n, const 
 
 		memset(logits, 0, sizeof(logits));
 		if (block == BLOCK)
-			add_products(s, h, key, logits);
+			scan_add_products(s, h, key, logits);
 		else
 			for (int f = 0; f < s->key_width; f++)
 				for (int i = 0; i < TNP_PANEL; i++)
 					logits[i] += s->q[h * s->key_width + f] * key[f * TNP_PANEL + i];
 		for (int g = 0; g < s->kernel->components && s->kernel->basis > 0; g++)
-			add_kernel(s, g, h, distance[g], logits);
+			scan_add_kernel(s, g, h, distance[g], logits);
 		for (int i = 0; i < n && s->kernel->causal > 0; i++)
 			if (places[(size_t) (first + i + 1) * s->places - 1] > s->place[s->places - 1])
 				logits[i] = -INFINITY;
-		take_slots(s, h, n, value, logits);
+		scan_take_slots(s, h, n, value, logits);
 	}
 }
 
@@ -471,7 +475,7 @@ scan_attend(const TnpWalk *walk, const TnpToken *tokens, int n, const float *h,
 	Scan		s = {.layer = walk->layer, .config = c,
 					 .kernel = &tnp_packed_config(c)->kernel, .heads = shape->heads,
 					 .key_width = shape->key_width, .value_width = shape->value_width,
-					 .places = places_of(c)};
+					 .places = scan_places_of(c)};
 	int			values = shape->heads * shape->value_width;
 
 	for (int i = 0; i < n; i++)
@@ -500,7 +504,7 @@ scan_attend(const TnpWalk *walk, const TnpToken *tokens, int n, const float *h,
 
 /* The vectors of n states side by side. */
 static float *
-gather(const TnpModel *model, int n, const float *h, float *to)
+scan_gather(const TnpModel *model, int n, const float *h, float *to)
 {
 	int			d = model->config.width,
 				width = scan_state_width(model);
@@ -514,7 +518,7 @@ gather(const TnpModel *model, int n, const float *h, float *to)
 static const float *
 scan_input(const TnpModel *model, const ScanLayer *l, int n, const float *h, TnpBlockWork *work)
 {
-	const float *state = gather(model, n, h, work->more);
+	const float *state = scan_gather(model, n, h, work->more);
 
 	if (model->config.post_norm)
 		return state;
@@ -555,7 +559,7 @@ scan_finish(const TnpModel *model, const void *layer, int n, float *h, TnpBlockW
 	const ScanLayer *l = layer;
 	const TnpConfig *c = &model->config;
 	const TnpKernels *kernels = model->kernels;
-	float	   *state = gather(model, n, h, work->more);
+	float	   *state = scan_gather(model, n, h, work->more);
 	const float *u = state;
 
 	kernels->linear(&l->o, n, work->att, TNP_IDENTITY, true, state);

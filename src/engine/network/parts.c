@@ -12,7 +12,7 @@
 
 /* Copy numbers [n, width] into columns of the input [n, in], from column `at` on. */
 static void
-put_part(int n, int width, const float *numbers, int in, int at, float *input)
+parts_put(int n, int width, const float *numbers, int in, int at, float *input)
 {
 	for (int i = 0; i < n; i++)
 		memcpy(input + (size_t) i * in + at, numbers + (size_t) i * width, width * sizeof(float));
@@ -20,18 +20,18 @@ put_part(int n, int width, const float *numbers, int in, int at, float *input)
 
 /* One part of numbers [n, width] into the input; returns how many columns it has. */
 static int
-add_part(const TnpModel *model, const TnpEncoderConfig *e, const TnpEncoder *encoder, int n,
-		 int width, const float *numbers, int in, int at, float *input, float *scratch)
+parts_add(const TnpModel *model, const TnpEncoderConfig *e, const TnpEncoder *encoder, int n,
+		  int width, const float *numbers, int in, int at, float *input, float *scratch)
 {
 	if (e->kind == TNP_ENCODE_NONE)
 		return 0;
 	if (e->kind == TNP_ENCODE_IDENTITY)
 	{
-		put_part(n, width, numbers, in, at, input);
+		parts_put(n, width, numbers, in, at, input);
 		return width;
 	}
 	tnp_mlp(model, &encoder->mlp, n, numbers, scratch + (size_t) n * in, scratch);
-	put_part(n, e->width, scratch, in, at, input);
+	parts_put(n, e->width, scratch, in, at, input);
 	return e->width;
 }
 
@@ -53,10 +53,11 @@ tnp_embed_parts(const TnpModel *model, int n, const float *const *row, const flo
 			   c->observed * sizeof(float));
 		memcpy(numbers + (size_t) i * features, row[i], features * sizeof(float));
 	}
-	at += add_part(model, &c->encode_x, &model->embed_x, n, features, numbers, in, at, input, rest);
+	at += parts_add(model, &c->encode_x, &model->embed_x, n, features, numbers, in, at, input,
+					rest);
 	for (int i = 0; i < n; i++)
 		numbers[i] = y != NULL ? y[i] : 0;
-	add_part(model, &c->encode_y, &model->embed_y, n, 1, numbers, in, at, input, rest);
+	parts_add(model, &c->encode_y, &model->embed_y, n, 1, numbers, in, at, input, rest);
 	tnp_mlp(model, &model->embed_xy, n, input, numbers, tokens);
 	if (c->parts_norm)
 		model->kernels->norm(&model->embed_norm, n, tokens, tokens);

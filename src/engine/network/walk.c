@@ -47,7 +47,7 @@ tnp_walk_run(TnpWalk *w, int64_t first, int64_t end, TnpItem item, TnpError *err
 
 /* A token's key or value does not fit what holds it. */
 static TnpStatus
-too_large(const TnpWalk *w, const TnpToken *t, TnpError *error)
+walk_too_large(const TnpWalk *w, const TnpToken *t, TnpError *error)
 {
 	bool		halves = w->model->kernels->narrow != NULL;
 
@@ -88,14 +88,14 @@ walk_store_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 		if (!tnp_cache_put(w->model->kernels, cache, w->at, t->slot,
 						   work->q + (size_t) i * s->heads * s->key_width,
 						   work->att + (size_t) i * s->heads * s->value_width))
-			return too_large(w, t, error);
+			return walk_too_large(w, t, error);
 	}
 	return TNP_OK;
 }
 
 /* How many of the n tokens from `start` on, at their end, entered as the same query. */
 static int
-shared_rows_of(const TnpWalk *w, int64_t start, int n)
+walk_shared_rows_of(const TnpWalk *w, int64_t start, int n)
 {
 	int64_t		first = w->first_shared_row > start ? w->first_shared_row : start;
 
@@ -104,7 +104,7 @@ shared_rows_of(const TnpWalk *w, int64_t start, int n)
 
 /* What n tokens from `start` on see; the arrays [n] are the caller's. */
 static TnpView
-view_of(const TnpWalk *w, int64_t start, int n, int64_t *visible, TnpKeys *own)
+walk_view_of(const TnpWalk *w, int64_t start, int n, int64_t *visible, TnpKeys *own)
 {
 	for (int i = 0; i < n; i++)
 	{
@@ -117,7 +117,7 @@ view_of(const TnpWalk *w, int64_t start, int n, int64_t *visible, TnpKeys *own)
 			own[i] = (TnpKeys) {NULL, NULL, 0};
 	}
 	return (TnpView) {w->context->k[w->at], w->context->v[w->at], visible, own,
-					  w->entry ? shared_rows_of(w, start, n) : 0};
+					  w->entry ? walk_shared_rows_of(w, start, n) : 0};
 }
 
 /* A tile attends and goes through the rest of the block. */
@@ -137,7 +137,7 @@ walk_attend_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 
 	if (status != TNP_OK)
 		return status;
-	view = view_of(w, start, n, visible, own);
+	view = walk_view_of(w, start, n, visible, own);
 	w->ops->query(w->model, w->layer, n, h, &view, work, &attention);
 	if (w->ops->attend != NULL)
 		w->ops->attend(w, w->tokens + start, n, h, &view, &attention);
@@ -149,7 +149,7 @@ walk_attend_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 }
 
 static TnpStatus
-sum_part(void *state, TnpWorker *worker, int64_t item, TnpError *error)
+walk_sum_part(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 {
 	TnpWalk	   *w = state;
 	int64_t		span = item / w->parts;
@@ -167,7 +167,7 @@ sum_part(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 
 /* Shared keys that the token of n which sees most sees. */
 static int64_t
-most_keys(const TnpToken *tokens, int64_t n)
+walk_most_keys(const TnpToken *tokens, int64_t n)
 {
 	int64_t		keys = 0;
 
@@ -177,7 +177,7 @@ most_keys(const TnpToken *tokens, int64_t n)
 }
 
 static int64_t
-spans_of(int64_t keys)
+walk_spans_of(int64_t keys)
 {
 	return keys < 1 ? 1 : (keys + TNP_SPAN - 1) / TNP_SPAN;
 }
@@ -196,7 +196,7 @@ walk_attend_split(TnpWalk *w, int64_t first, int64_t end, int64_t spans, TnpErro
 		int64_t		visible[TNP_TILE];
 		TnpKeys		own[TNP_TILE];
 		int			n = end - start < w->tile ? (int) (end - start) : w->tile;
-		TnpView		view = view_of(w, start, n, visible, own);
+		TnpView		view = walk_view_of(w, start, n, visible, own);
 		TnpAttention attention;
 		float	   *h = w->h + start * w->state_width;
 
@@ -209,7 +209,7 @@ walk_attend_split(TnpWalk *w, int64_t first, int64_t end, int64_t spans, TnpErro
 			w->attention = &attention;
 			w->sum_floats = kernels->sum_floats(attention.heads, attention.head_width, n);
 			status = (w->fine_grained ? tnp_team_run_fine_grained : tnp_team_run)
-				(w->team, spans * w->parts, sum_part, w, error);
+				(w->team, spans * w->parts, walk_sum_part, w, error);
 			if (status != TNP_OK)
 				return status;
 			kernels->attend_rest(&attention, spans, w->sums);
@@ -229,7 +229,7 @@ tnp_walk_store(TnpWalk *w, const void *layer, int at, int64_t end, TnpError *err
 
 /* So many tokens of a tile that each seeing `keys` keys takes some milliseconds. */
 static int
-few_pairs(int tile, int64_t keys)
+walk_few_pairs(int tile, int64_t keys)
 {
 	int64_t		most = keys > 0 ? PAIRS_OF_TILE / keys : tile;
 
@@ -246,12 +246,12 @@ tnp_walk_attend(TnpWalk *w, const void *layer, int at, int64_t first, int64_t en
 	w->at = at;
 	/* sums that are not the kernels' are slow, and interrupts are looked for between tiles */
 	if (w->ops->attend != NULL)
-		w->tile = few_pairs(w->tile, most_keys(w->tokens + first, end - first));
+		w->tile = walk_few_pairs(w->tile, walk_most_keys(w->tokens + first, end - first));
 	if (w->sums == NULL)
 		status = tnp_walk_run(w, first, end, walk_attend_tile, error);
 	else
-		status = walk_attend_split(w, first, end,
-								   spans_of(most_keys(w->tokens + first, end - first)), error);
+		status = walk_attend_split(
+			w, first, end, walk_spans_of(walk_most_keys(w->tokens + first, end - first)), error);
 	w->tile = tile;
 	if (w->team != NULL && end > first)
 		tnp_team_next_step(w->team);
@@ -272,7 +272,7 @@ tnp_walk(TnpWorker *worker, const TnpEncoding *e, int64_t n, int64_t n_store, in
 }
 
 static bool
-shares_keys(const TnpModel *model)
+walk_shares_keys(const TnpModel *model)
 {
 	const TnpFamily *family = model->config.family;
 
@@ -283,16 +283,16 @@ shares_keys(const TnpModel *model)
 bool
 tnp_few_share_keys(const TnpModel *model, int64_t n, int64_t keys)
 {
-	return shares_keys(model) && n <= TNP_FEW_ROWS && keys >= KEYS_OF_FEW;
+	return walk_shares_keys(model) && n <= TNP_FEW_ROWS && keys >= KEYS_OF_FEW;
 }
 
 /* Whether the team had better share out the keys of n tokens, `tile` at a time, than the tiles. */
 static bool
-share_keys(const TnpTeam *team, const TnpModel *model, int64_t n, int tile, int64_t keys)
+walk_share_keys(const TnpTeam *team, const TnpModel *model, int64_t n, int tile, int64_t keys)
 {
 	int			size = tnp_team_size(team);
 
-	if (size == 1 || !shares_keys(model))
+	if (size == 1 || !walk_shares_keys(model))
 		return false;
 	return (tnp_team_is_fine_grained(team) && tnp_few_share_keys(model, n, keys))
 		|| ((n + tile - 1) / tile < size && keys >= 2 * size * TNP_SPAN);
@@ -300,7 +300,7 @@ share_keys(const TnpTeam *team, const TnpModel *model, int64_t n, int tile, int6
 
 /* As few parts of the heads as give each thread something to do. */
 static int
-parts_of(int heads, int64_t spans, int threads)
+walk_parts_of(int heads, int64_t spans, int threads)
 {
 	int64_t		parts = (threads + spans - 1) / spans;
 
@@ -324,17 +324,17 @@ tnp_walk_team(TnpTeam *team, const TnpEncoding *e, int64_t n, int64_t n_store, i
 	const TnpModel *model = e->model;
 	const TnpCacheShape *s = &e->cache.shape;
 	TnpWalk		w = tnp_walk_begin(team, e, (TnpKvCache *) &e->cache, n, tokens, h);
-	int64_t		keys = most_keys(tokens, n);
+	int64_t		keys = walk_most_keys(tokens, n);
 	TnpStatus	status;
 
 	w.first_shared_row = n - shared_rows;
-	if (share_keys(team, model, n, w.tile, keys))
+	if (walk_share_keys(team, model, n, w.tile, keys))
 	{
 		if (n <= TNP_FEW_ROWS)
 			w.tile = (int) n;
 		w.fine_grained = keys < 2 * tnp_team_size(team) * TNP_SPAN;
-		w.parts = parts_of(s->heads, spans_of(keys), tnp_team_size(team));
-		w.sums = tnp_alloc(&model->env, spans_of(keys),
+		w.parts = walk_parts_of(s->heads, walk_spans_of(keys), tnp_team_size(team));
+		w.sums = tnp_alloc(&model->env, walk_spans_of(keys),
 						   model->kernels->sum_floats(s->heads, s->key_width, w.tile)
 						   * sizeof(float));
 		if (w.sums == NULL)
