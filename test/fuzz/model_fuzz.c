@@ -111,6 +111,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		expect_message(status, &error);
 		if (status == TNP_OK)
 			tnp_config_free(&env, &config);
+		status = tnp_config_parse_published(&env, (const char *) data, size, &config, &error);
+		expect_message(status, &error);
+		if (status == TNP_OK)
+			tnp_config_free(&env, &config);
 	}
 	else
 	{
