@@ -332,7 +332,7 @@ BEGIN
 			EXECUTE format('CREATE TABLE %s (row_key jsonb NOT NULL, at timestamptz, value float8,
 				label text, surprise float8, prediction posterior.distribution)', record);
 		END IF;
-		SELECT string_agg(e.name, ', ') INTO wrong
+		SELECT string_agg(e.name, ', ' ORDER BY e.name) INTO wrong
 		FROM (VALUES ('row_key', 'jsonb'::regtype), ('at', 'timestamptz'), ('value', 'float8'),
 			('label', 'text'), ('surprise', 'float8'),
 			('prediction', 'posterior.distribution')) e (name, type)

@@ -98,6 +98,17 @@ check_predictions(const Pair *p, const TnpRows *queries, const char *what)
 	free(reduced);
 }
 
+/*
+ * Whether draws are determined but for rounding. Ids in targets must be small integers; a draw that
+ * is the target of the next row is none, sums of weights as large as 2^23 cancel there, and what is
+ * left of them depends on the order of summation.
+ */
+static bool
+has_defined_draws(const Pair *p)
+{
+	return strcmp(p->name, "transparent_target") != 0;
+}
+
 static void
 check_chains(const Pair *p, const TnpRows *rows, const char *what)
 {
@@ -112,16 +123,19 @@ check_chains(const Pair *p, const TnpRows *rows, const char *what)
 	TnpError	error = {0};
 
 	plain.y = NULL;
-	r = request(TNP_REQUEST_SAMPLE, p, &plain, got);
-	r.seed = 4711;
-	r.first_draw = 3;
-	r.draws = DRAWS;
-	ok(tnp_sample(p->engine, &plain, 4711, 3, DRAWS, want, &error) == TNP_OK
-	   && cuda_ask(p->device, &r) == TNP_OK, "%s: %s draws: %s%s", p->name, what, error.message,
-	   r.status == TNP_OK ? "" : r.error.message);
-	difference = largest_difference(got, want, n);
-	ok(difference <= tolerances * 10 * TOLERANCE, "%s: %s draws agree (%.1e)", p->name, what,
-	   difference);
+	if (has_defined_draws(p))
+	{
+		r = request(TNP_REQUEST_SAMPLE, p, &plain, got);
+		r.seed = 4711;
+		r.first_draw = 3;
+		r.draws = DRAWS;
+		ok(tnp_sample(p->engine, &plain, 4711, 3, DRAWS, want, &error) == TNP_OK
+		   && cuda_ask(p->device, &r) == TNP_OK, "%s: %s draws: %s%s", p->name, what, error.message,
+		   r.status == TNP_OK ? "" : r.error.message);
+		difference = largest_difference(got, want, n);
+		ok(difference <= tolerances * 10 * TOLERANCE, "%s: %s draws agree (%.1e)", p->name, what,
+		   difference);
+	}
 	for (int64_t orders = 0; orders <= 3; orders += 3)
 	{
 		r = request(TNP_REQUEST_SCORE, p, rows, &score);

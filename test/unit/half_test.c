@@ -68,6 +68,14 @@ ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Whether a family keeps numbers of 32 or 64 bits, whatever the kernels: it attends by itself. */
+static bool
+keeps_whole_numbers(const TestModel *file)
+{
+	return strncmp(file->name, "mean", 4) == 0 || strncmp(file->name, "scan", 4) == 0
+		|| strcmp(file->name, "decoupled_linear") == 0;
+}
+
 static void
 test_model(const TestModel *file, const TnpKernels *half)
 {
@@ -82,7 +90,8 @@ test_model(const TestModel *file, const TnpKernels *half)
 	qsort(error, QUERIES, sizeof(double), ascending);
 	if (!ok(error[QUERIES * 99 / 100] <= MOST, "%s, %s: means are as near as is promised", file->name, half->name))
 		diag("99th percentile %g, largest %g", error[QUERIES * 99 / 100], error[QUERIES - 1]);
-	ok(half_bytes < whole_bytes, "%s, %s: less memory", file->name, half->name);
+	ok(keeps_whole_numbers(file) ? half_bytes == whole_bytes : half_bytes < whole_bytes,
+	   "%s, %s: %s memory", file->name, half->name, keeps_whole_numbers(file) ? "as much" : "less");
 }
 
 /* Numbers beyond the largest half become the largest: no infinity gets into an encoding. */
