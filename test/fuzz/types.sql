@@ -121,8 +121,9 @@ BEGIN
 		WHEN 'distribution, text' THEN PERFORM fuzz.examine(fuzz.input_distribution(input));
 		WHEN 'context, binary' THEN PERFORM fuzz.examine(fuzz.receive_context(input), predict);
 		WHEN 'context, text' THEN PERFORM fuzz.examine(fuzz.input_context(input), predict);
-		ELSE PERFORM fuzz.examine(fuzz.state(input, 'posterior.rows_deserialize(bytea, internal)',
-			'posterior.context_final(internal)'), predict);
+		ELSE PERFORM fuzz.examine(fuzz.state(input,
+				'posterior_internal.rows_deserialize(bytea, internal)',
+			'posterior_internal.context_final(internal)'), predict);
 	END CASE;
 END
 $$;
