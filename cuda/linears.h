@@ -299,7 +299,7 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 
 	/*
 	 * x0 = norm(h), or h itself without weights; the rows of `keep` get it in h as well. Rows that
-	 * are not there keep what they have: nobody reads it.
+	 * are not there keep what they have, which is never read.
 	 */
 	DEVICE void
 	norm(const CudaNorm &n, int keep) const

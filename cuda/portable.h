@@ -222,7 +222,7 @@ atomic_or(int *place, int bits)
 }
 
 /*
- * What nobody writes while the kernel runs: a structure of a multiple of 8 bytes, a float, four
+ * What is not written while the kernel runs: a structure of a multiple of 8 bytes, a float, four
  * words; and four words of device memory that the kernel itself may have written.
  */
 template <class S> DEVICE S

@@ -123,7 +123,7 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 			int			l = model->two_stream ? number / 2 : number,
 						at = crossing ? layers + l : l;
 			const CudaLayer *layer = (crossing ? model->cross : model->layer) + l;
-			/* after the last layer nobody reads the states of rows that only store */
+			/* after the last layer the states of rows that only store are not read */
 			bool		ask = model->two_stream ? !crossing || asks : l < layers - 1 || asks,
 						store = stores || (model->two_stream && !crossing),
 						rest = model->two_stream && !crossing ? stores : ask;

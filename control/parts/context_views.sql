@@ -1,4 +1,4 @@
--- Who sees what of the named contexts: counts of rows only where the user may read these. Columns
+-- What a user sees of the named contexts: counts of rows only of those that it may read. Columns
 -- of these views are only ever added, at the end, so that views of users upon them stay.
 
 CREATE FUNCTION posterior.context_state(id uuid, OUT skips bigint, OUT deltas bigint,

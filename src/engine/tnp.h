@@ -372,7 +372,7 @@ TNP_EXPORT TnpStatus tnp_evidence(const TnpModel *model, const TnpRows *rows, do
 								  double *per_row, TnpError *error);
 
 /*
- * The same in stages, for callers who encode elsewhere: check rows and set *given, on which the
+ * The same in stages, for callers that encode elsewhere: check rows and set *given, on which the
  * evidence is conditional; from then on, with n rows encoded under the canonical prefix of n, the
  * score of rows [n, tnp_evidence_end) in their order is the next term of the sum, and that end the
  * next n, until it is `rows`.

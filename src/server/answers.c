@@ -92,7 +92,7 @@ remove_from_batch(int i)
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-/* A failure of the device itself ends the process, when everybody has been told. */
+/* A failure of the device itself ends the process, when all clients have been told. */
 static bool
 is_fault(TnpServer *server)
 {
@@ -167,7 +167,7 @@ make_request(TnpServer *server, const TnpStored *stored, int i, uint64_t *bytes)
 
 	if (c->gone)
 	{
-		error = (TnpError) {TNP_INTERRUPTED, "nobody waits for the answer any more", ""};
+		error = (TnpError) {TNP_INTERRUPTED, "no client waits for the answer any more", ""};
 		remove_from_batch(i);
 		reply_status(server, c, error.status, &error);
 		return false;

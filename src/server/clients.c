@@ -73,8 +73,8 @@ tnp_add_client(TnpServer *server, int socket)
 }
 
 /*
- * Who cannot be accepted stays in the listener's queue, which would then be ready at every look: so
- * it is not looked at for a while.
+ * A connection that cannot be accepted stays in the listener's queue, which would then be ready at
+ * every look: so it is not looked at for a while.
  */
 static void
 accept_clients(TnpServer *server)
@@ -258,7 +258,7 @@ tnp_serve_once(TnpServer *server, int timeout)
 	server->turned = now;
 	if (server->supervised && now - server->beat >= HEARTBEAT)
 	{
-		/* an empty line is a sign of life; if nobody reads, it is not missed */
+		/* an empty line is a sign of life; without a reader it is not missed */
 		if (write(2, "\n", 1) < 0 && errno == EPIPE)
 			server->ending = true;
 		server->beat = now;

@@ -27,12 +27,12 @@
  * address, launch failure, ECC, device gone) cannot be recovered from within the process. The
  * function then returns any failure status with a text that names the device's error, and from then
  * on `lost` returns true. The server asks `lost` after each failure; when it is true the server
- * answers all who wait, makes no further call and exits (also without `shutdown`), and is started
- * anew. Nothing may exit, abort or longjmp, or raise a signal.
+ * answers all clients that wait, makes no further call and exits (also without `shutdown`), and is
+ * started anew. Nothing may exit, abort or longjmp, or raise a signal.
  *
  * Cancellation. TnpDeviceConfig.interrupted is polled between kernels or tiles, from the calling
- * thread, at least every 50 ms of work. When it returns true nobody wants the answers any more: the
- * call returns TNP_INTERRUPTED soon, with nothing left allocated. Polling also tells the server
+ * thread, at least every 50 ms of work. When it returns true no client wants the answers any more:
+ * the call returns TNP_INTERRUPTED soon, with nothing left allocated. Polling also tells the server
  * that the device is alive: after a minute without a poll the process is ended.
  *
  * Numbers. All answers are those of the engine's functions of the same name (tnp.h,

@@ -1,5 +1,5 @@
 /*
- * log.c: the clock, and lines for whoever looks after the server.
+ * log.c: the clock, and lines for administrators.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -35,7 +35,7 @@ tnp_say(TnpServer *s, char level, const char *format,...)
 	if (n > (int) sizeof(line) - 2)
 		n = (int) sizeof(line) - 2;
 	line[n++] = '\n';
-	/* a log that nobody reads must not stop the server */
+	/* a log without a reader must not stop the server */
 	if (write(2, line, (size_t) n) < 0 && errno == EPIPE)
 		s->ending = true;
 }

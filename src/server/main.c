@@ -169,7 +169,7 @@ read_options(int argc, char **argv, Options *o)
 	return -1;
 }
 
-/* Every client is an open file, and his payloads are for a moment: as many as the system allows. */
+/* Every client is an open file, and its payloads are for a moment: as many as the system allows. */
 static void
 raise_file_limit(void)
 {
@@ -279,7 +279,7 @@ main(int argc, char **argv)
 		tnp_serve_once(&server, server.queue != NULL || server.n_released > 0 ? 0 : -1);
 		tnp_answer_queued(&server);
 	}
-	/* whoever has got a reply should receive it */
+	/* replies that are under way should arrive */
 	/* a supervisor removes it himself: by now it may be a successor's */
 	if (!o.supervised)
 		unlink(o.socket);

@@ -343,7 +343,7 @@ take_header(TnpServer *server, TnpClient *c)
 void
 tnp_receive_some(TnpServer *server, TnpClient *c)
 {
-	/* one message per turn, so that nobody is served before the others */
+	/* one message per turn, so that all clients are served alike */
 	while (!c->gone && c->state == TNP_LISTENING)
 	{
 		bool		head = c->header_got < sizeof(TnpHeader);

@@ -1,7 +1,7 @@
 /*
  * parcel.c: memory files for large payloads. A file is sealed against any change before it is sent,
- * so the receiver can check what it maps once and for all, and no sender can make him stumble by
- * truncating it. Where the system has no such files, payloads follow their header whatever their
+ * so the receiver can check what it maps once and for all, and no sender can truncate it
+ * meanwhile. Where the system has no such files, payloads follow their header whatever their
  * size.
  *
  * SPDX-License-Identifier: PostgreSQL

@@ -266,7 +266,7 @@ tnp_wire_failure(TnpStatus status, bool fault, const TnpError *error)
 	memset(&f, 0, sizeof(f));
 	f.status = status;
 	f.fault = fault;
-	/* what is behind the texts is nobody's business */
+	/* bytes behind the ends of the texts are not compared */
 	snprintf(f.message, sizeof(f.message), "%s", error->message);
 	snprintf(f.detail, sizeof(f.detail), "%s", error->detail);
 	return f;

@@ -6,11 +6,11 @@
  * built from one source: numbers are in the machine's own form, and another TNP_WIRE_VERSION ends
  * the conversation with a clear text. Payloads are structures of this file, and arrays of doubles
  * behind them, all aligned to 8 bytes; every length and count in them is checked against the length
- * of the payload before anything is read (protocol.c), whoever sent it.
+ * of the payload before anything is read (protocol.c), from any sender.
  *
  * A client asks, and waits for the reply before it sends anything else; only TNP_FORGET has no
- * reply. Whoever closes the socket has changed his mind: the server drops his question, also while
- * it is computed, and frees what was kept for him alone.
+ * reply. A client that closes the socket has given up: the server drops its request, also while it
+ * is computed, and frees what was kept for it alone.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -73,8 +73,8 @@ typedef struct TnpHeader
 } TnpHeader;
 
 /*
- * Under what the server keeps an encoding: whoever uses a key again means the same rows, or the
- * same and more after them.
+ * Under what the server keeps an encoding: a key that is used again means equal rows, or these and
+ * more after them.
  */
 typedef struct TnpWireKey
 {

@@ -3,9 +3,9 @@
  * thread.
  *
  * One thread does everything, because a hand-over between threads would cost a small question as
- * much as its answer. It turns the loop (clients.c, messages.c: accept, receive, send, notice who
- * has left) between two calls of the device, and from within them whenever the device polls for
- * cancellation; so clients are served and missed also while a long answer is computed. What is
+ * much as its answer. It turns the loop (clients.c, messages.c: accept, receive, send, notice
+ * closed sockets) between two calls of the device, and from within them whenever the device polls
+ * for cancellation; so clients are served and missed also while a long answer is computed. What is
  * received meanwhile waits in a queue, and is then answered together as far as it asks the same
  * encoding (answers.c).
  *
@@ -35,7 +35,7 @@ typedef struct TnpClient
 	uint64_t	number;			/* no other client ever has it */
 	int			socket;
 	TnpClientState state;
-	bool		gone;			/* nobody listens: freed as soon as nothing refers to it */
+	bool		gone;			/* the socket is closed: freed as soon as nothing refers to it */
 	bool		greeted;
 	bool		leaves;			/* to be closed when the reply is sent */
 	TnpHeader	header;			/* of the message that arrives or waits */
@@ -68,7 +68,7 @@ typedef struct TnpServer
 	 * were
 	 */
 	double		backed_off_until;
-	bool		silent;			/* nothing is said to anybody */
+	bool		silent;			/* no client is told anything */
 	/* standard input ends with the supervisor, standard error is read by it */
 	bool		supervised;
 	TnpClient  *clients;
@@ -157,7 +157,7 @@ void		tnp_drop_reply(TnpClient *client);
  */
 void		tnp_answer_queued(TnpServer *server);
 
-/* Whether nobody wants what the device is computing. For TnpDeviceConfig.interrupted. */
+/* Whether no client wants what the device is computing. For TnpDeviceConfig.interrupted. */
 bool		tnp_unwanted(void *server);
 
 #endif							/* TNP_SERVER_H */

@@ -303,7 +303,7 @@ tnp_store_prepare(TnpStore *store, const TnpWireQuery *q, uint64_t client, TnpSt
 void
 tnp_store_answer(TnpStore *store, TnpStored *stored, int n, TnpRequest *requests)
 {
-	TnpError	error = {TNP_INTERRUPTED, "nobody waits for the answer any more", ""};
+	TnpError	error = {TNP_INTERRUPTED, "no client waits for the answer any more", ""};
 	TnpStatus	status;
 
 	for (int i = 0; i < n; i++)

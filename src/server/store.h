@@ -40,7 +40,7 @@ typedef struct TnpStore
 {
 	const TnpDeviceApi *api;
 	TnpDevice  *device;
-	/* for whoever looks for the reason of something; may be NULL */
+	/* why, for the log; may be NULL */
 	void		(*log) (void *arg, const char *line);
 	void	   *arg;
 	uint64_t	clock;

@@ -297,7 +297,7 @@ scan_exponentials(int n, float *x)
 {
 	for (int i = 0; i < n; i++)
 	{
-		/* NaN is -126 here, and 0 in the end: who has one must look for it before */
+		/* NaN is -126 here, and 0 in the end: callers look for it before */
 		float		v = x[i] >= -126 ? x[i] : -126,
 					whole = (v + 12582912.0f) - 12582912.0f,
 					f = v - whole,

@@ -1,6 +1,6 @@
 /*
- * ridge_fit.h: one ridge regression of the prefix, for those who make something of it
- * (ridge_prune.c, ridge_classes.c).
+ * ridge_fit.h: one ridge regression of the prefix, from which ridge_prune.c and ridge_classes.c
+ * begin.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

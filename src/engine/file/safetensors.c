@@ -210,7 +210,7 @@ copy_line(const json_t *metadata, const char *key, char *line)
 	line[length] = '\0';
 }
 
-/* The configuration, a text within __metadata__; other metadata is nobody's business here. */
+/* The configuration, a text within __metadata__; other metadata is not looked at. */
 static TnpStatus
 read_metadata(Reader *reader, const json_t *header)
 {

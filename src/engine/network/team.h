@@ -1,13 +1,13 @@
 /*
  * team.h: the threads that work on one call.
  *
- * A team is made for a call and ends with it. Work is handed out item by item, so that whoever has
- * time takes the next one, and nobody waits for a thread that has not begun: where the machine is
- * busy, the calling thread does all of it. But it waits for one that has an item, or has to end,
+ * A team is made for a call and ends with it. Work is handed out item by item, so that a free
+ * thread takes the next one, and none waits for one that has not begun: where the machine is busy,
+ * the calling thread does all of it. But it waits for one that has an item, or has to end,
  * and is not running; after a short call that was held up so for a millisecond, the next one has no
  * threads, after that one, if it was again, three have none, then seven, up to 255. Threads neither
  * allocate nor call back: what an item needs is in its worker. What is computed does not depend on
- * who does it.
+ * the thread.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
