@@ -1,9 +1,11 @@
-"""Command line: `python -m pg_posterior_train train configs/gp1d.json --minutes 25 --out ../models/gp1d.safetensors`."""
+"""Command line of the trainer: `python -m pg_posterior_train train configs/gp1d.json --minutes 25`,
+and other verbs.
+"""
 import argparse
 import json
 import os
 
-from . import begin, evaluate, export, trainer
+from . import begin, evaluate, export, keep, trainer
 from .config import ConfigError, check_config
 
 
@@ -18,10 +20,13 @@ def add_train(commands):
     p.add_argument("--workers", type=int, default=1, help="processes with gradient averaging (CPU)")
     p.add_argument("--threads", type=int, default=1, help="threads of each process")
     p.add_argument("--compile", action="store_true", help="torch.compile of the blocks (PyTorch 2)")
-    p.add_argument("--resume", default="latest", help="checkpoint to go on from: latest, stable (before the decay), none")
-    p.add_argument("--start", help="model file (or checkpoint) whose weights a new run begins with; parts that it lacks begin at zero")
+    p.add_argument("--resume", default="latest",
+                   help="checkpoint to go on from: latest, stable (before the decay), none")
+    p.add_argument("--start", help="model file (or checkpoint) whose weights a new run begins "
+                                   "with; parts that it lacks begin at zero")
     p.add_argument("--export-minutes", type=float, default=5.0, help="interval of the exports")
-    p.add_argument("--checkpoint-seconds", type=float, default=60.0, help="interval of the checkpoints")
+    p.add_argument("--checkpoint-seconds", type=float, default=60.0,
+                   help="interval of the checkpoints")
     p.set_defaults(call=run_train)
 
 
@@ -38,8 +43,10 @@ def run_train(a):
     grown = config["training"].get("start")
     start = a.start or (os.path.join(os.path.dirname(a.config), grown) if grown else None)
     folder = a.run or os.path.join("runs", os.path.splitext(os.path.basename(a.config))[0])
-    trainer.train(config, folder, minutes=a.minutes, steps=a.steps, out=a.out, device=a.device, workers=a.workers,
-                  threads=a.threads, compile=a.compile, resume=a.resume, start=start, export_minutes=a.export_minutes, checkpoint_seconds=a.checkpoint_seconds)
+    trainer.train(config, folder, minutes=a.minutes, steps=a.steps, out=a.out, device=a.device,
+                  workers=a.workers,
+                  threads=a.threads, compile=a.compile, resume=a.resume, start=start,
+                  export_minutes=a.export_minutes, checkpoint_seconds=a.checkpoint_seconds)
 
 
 def main():
@@ -49,6 +56,7 @@ def main():
     begin.add_command(commands)
     export.add_command(commands)
     evaluate.add_command(commands)
+    keep.add_commands(commands)
     a = parser.parse_args()
     try:
         a.call(a)

@@ -1,13 +1,17 @@
-"""Attention of both stacks: who sees whom, and the softmax over it (docs/model-format.md, sections 6 and 7).
+"""Attention of both stacks: who sees whom, and the softmax over it (docs/model-format.md, sections
+6 and 7).
 
-A training batch shares one layout: `S` sinks, `P` prefix rows, then later rows, and query tokens of which query `m`
-sees the sinks and the first `visible[m]` rows. The layout needs two attention calls per layer and no per-task mask:
+A training batch shares one layout: `S` sinks, `P` prefix rows, then later rows, and query tokens of
+which query `m` sees the sinks and the first `visible[m]` rows. The layout needs two attention calls
+per layer and no per-task mask:
 
-* sinks and prefix rows, which see each other in both directions (the permutation-invariant context of PFNs,
+* sinks and prefix rows, which see each other in both directions (the permutation-invariant context
+  of PFNs,
   Mueller et al. 2022), and
-* later rows and queries, which see a leading part of the rows (the causal context of incTNP, Mortimer et al. 2025, and
-  the autoregressive buffer of Hassan et al. 2025). A later row sees itself under the inclusive mask, and not under the
-  strict one.
+* later rows and queries, which see a leading part of the rows (the causal context of incTNP,
+  Mortimer et al. 2025, and
+  the autoregressive buffer of Hassan et al. 2025). A later row sees itself under the inclusive
+  mask, and not under the strict one.
 """
 import torch
 import torch.nn.functional as F
@@ -40,7 +44,9 @@ class Layout:
 
 
 def attend(q, k, v, mask=None):
-    """softmax(q k' + mask) v; the scale is already in `q`. q [B, H, T, dh], k and v [B, H, K, dh], mask [T, K]."""
+    """softmax(q k' + mask) v; the scale is already in `q`. q [B, H, T, dh], k and v [B, H, K, dh],
+    mask [T, K].
+    """
     if mask is not None:
         mask = mask.to(q.dtype)
     if FUSED:

@@ -12,7 +12,8 @@ def equal_mass_borders(samples, buckets):
     inner = (groups[:-1, -1] + groups[1:, 0]) / 2
     borders = torch.cat([values[:1], inner, values[-1:]]).float()
     if not bool((borders.diff() > 0).all()):
-        raise ValueError("the prior's targets repeat so often that bars of equal mass have no width")
+        raise ValueError(
+            "the prior's targets repeat so often that bars of equal mass have no width")
     return borders
 
 
@@ -60,7 +61,8 @@ class Bars:
         shape = self.log_mass.shape[:-1]
         span = self.borders[-1] - self.borders[0]
         reach = 20 * span if self.half_normal else 0
-        low, high = (self.borders[0] - reach).expand(shape), (self.borders[-1] + reach).expand(shape)
+        low, high = (self.borders[0] - reach).expand(shape), (self.borders[-1] + reach).expand(
+            shape)
         for _ in range(steps):
             middle = (low + high) / 2
             below = self.cdf(middle) < p

@@ -1,7 +1,8 @@
-"""The first checkpoint of a run, with the weights of a trained model of another kind as far as they fit.
+"""The first checkpoint of a run, with the weights of a trained model of another kind as far as they
+fit.
 
-A classifier shares its trunk with a regression model of the same width: blocks, sinks, norms and the first numbers of every cell.
-Head and target encoder are new.
+A classifier shares its trunk with a regression model of the same width: blocks, sinks, norms and
+the first numbers of every cell. Head and target encoder are new.
 """
 import json
 
@@ -32,7 +33,8 @@ def begin(config, folder, checkpoint):
     run = Run(config, folder)
     state, fresh = run.model.state_dict(), []
     for name, own in state.items():
-        fits = adapt(name, given[name], own) if name in given and not name.startswith(("head.", "embed.y.")) else None
+        fits = (adapt(name, given[name], own) if name in given
+                and not name.startswith(("head.", "embed.y.")) else None)
         if fits is None:
             fresh.append(name)
         else:
@@ -53,5 +55,6 @@ def add_command(commands):
     p = commands.add_parser("begin", help="start a run from the trunk of another model")
     p.add_argument("config", help="a file of configs/")
     p.add_argument("checkpoint", help="runs/<name>/stable.pt of the other model")
-    p.add_argument("--run", required=True, help="folder of the new run; then: train CONFIG --run FOLDER")
+    p.add_argument("--run", required=True,
+                   help="folder of the new run; then: train CONFIG --run FOLDER")
     p.set_defaults(call=run_begin)

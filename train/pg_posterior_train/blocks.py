@@ -31,7 +31,8 @@ class Attention(nn.Module):
         self.v = make_values(config)
         self.o = nn.Linear(a.get("value_width", d), d, bias=bias in ("all", "output"))
         if a.get("log_scale", False):
-            # (a_h, b_h): near 1 at 100 keys, and growing with ln n (scalable softmax, Nakanishi 2025).
+            # (a_h, b_h): near 1 at 100 keys, and growing with ln n (scalable softmax, Nakanishi
+            # 2025).
             self.log_scale = nn.Parameter(torch.tensor([[0.15, 0.3]]).repeat(self.heads, 1))
         else:
             self.log_scale = None
@@ -48,13 +49,14 @@ class Attention(nn.Module):
         context = layout.sinks + layout.rows
         places = layout.positions
         if not queries_only:
-            return self.read(u, u[:, :context], layout.head, layout.tail_mask, layout.log_keys, places)
+            return self.read(u, u[:, :context], layout.head, layout.tail_mask, layout.log_keys,
+                             places)
         mask = layout.tail_mask[-layout.queries :]
         return self.read(u[:, context:], u[:, :context], 0, mask, layout.log_keys, places)
 
     def read(self, u, source, head, mask, log_keys=None, places=None):
-        """u [B, T, d] reads source [B, K, d]: the first `head` of it the first `head` of the source,
-        the rest by mask [T - head, K].
+        """u [B, T, d] reads source [B, K, d]: the first `head` of it the first `head` of the
+        source, the rest by mask [T - head, K].
 
         log_keys: the log of how many keys each token sees; that of u is its end. places: positions
         of rows and queries for a kernel bias; those of u are its end.
@@ -113,7 +115,9 @@ class Block(nn.Module):
         return self.norm2(h + self.ff(h))
 
     def read(self, h, source, head, mask):
-        """One layer of the two-stream stack: h reads the source, which is h itself or another stream."""
+        """One layer of the two-stream stack: h reads the source, which is h itself or another
+        stream.
+        """
         if self.pre:
             normed = self.norm1(h)
             seen = normed if source is h else self.norm1(source)

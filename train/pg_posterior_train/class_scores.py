@@ -1,4 +1,6 @@
-"""Scores of classifiers and classical ones to hold them against. Needs NumPy; scikit-learn adds logistic regression and a random forest."""
+"""Scores of classifiers and classical ones to hold them against. Needs NumPy; scikit-learn adds
+logistic regression and a random forest.
+"""
 from importlib.util import find_spec
 
 import numpy as np
@@ -7,7 +9,7 @@ SMALLEST = 0.002  # no baseline pays more than ln(1/0.002) for one row
 LEVELS = 10       # confidence levels of the calibration error
 
 
-# Baselines -------------------------------------------------------------------------------------------------------------
+# Baselines ----------------------------------------------------------------------------------------
 
 
 class Frequencies:
@@ -36,7 +38,9 @@ class Sklearn:
 
 
 class Logistic(Sklearn):
-    """Multinomial logistic regression, the penalty by five-fold cross-validation where every class has five rows."""
+    """Multinomial logistic regression, the penalty by five-fold cross-validation where every class
+    has five rows.
+    """
 
     @staticmethod
     def make(y):
@@ -45,7 +49,8 @@ class Logistic(Sklearn):
 
         if np.bincount(y).min() < 5:
             return LogisticRegression(C=1.0, max_iter=500)
-        return GridSearchCV(LogisticRegression(max_iter=500), {"C": np.logspace(-2, 2, 5)}, cv=5, scoring="neg_log_loss")
+        return GridSearchCV(LogisticRegression(max_iter=500), {"C": np.logspace(-2, 2, 5)}, cv=5,
+                            scoring="neg_log_loss")
 
 
 class Forest(Sklearn):
@@ -60,29 +65,38 @@ class Forest(Sklearn):
 
 def class_baselines():
     """Those that can be had here."""
-    return {"frequencies": Frequencies, **({"logistic": Logistic, "forest": Forest} if find_spec("sklearn") else {})}
+    return {"frequencies": Frequencies,
+            **({"logistic": Logistic, "forest": Forest} if find_spec("sklearn") else {})}
 
 
-# Scores ------------------------------------------------------------------------------------------------------------------
+# Scores -------------------------------------------------------------------------------------------
 
 
 def score(p, y):
-    """Scores of probabilities p [M, K] at classes y [M], and the pairs (confidence, right) for calibration."""
+    """Scores of probabilities p [M, K] at classes y [M], and the pairs (confidence, right) for
+    calibration.
+    """
     p = np.maximum(p, 1e-300)
     right = p.argmax(1) == y
     onehot = np.eye(p.shape[1])[y]
-    return dict(log_loss=float(-np.log(p[np.arange(len(y)), y]).mean()), accuracy=float(right.mean()),
+    return dict(log_loss=float(-np.log(p[np.arange(len(y)), y]).mean()),
+                accuracy=float(right.mean()),
                 brier=float(((p - onehot) ** 2).sum(1).mean())), np.stack([p.max(1), right], 1)
 
 
 def calibration_error(pairs):
-    """Expected calibration error: mean distance of confidence and accuracy over bins of confidence, weighted by their rows."""
+    """Expected calibration error: mean distance of confidence and accuracy over bins of confidence,
+    weighted by their rows.
+    """
     place = np.minimum((pairs[:, 0] * LEVELS).astype(int), LEVELS - 1)
-    return float(sum(abs(pairs[place == b].mean(0) @ (1, -1)) * (place == b).mean() for b in range(LEVELS) if (place == b).any()))
+    return float(sum(abs(pairs[place == b].mean(0) @ (1, -1)) * (place == b).mean()
+                     for b in range(LEVELS) if (place == b).any()))
 
 
 def baseline_probabilities(make, design, x, y, queries, classes):
-    """Probabilities [M, K] of a baseline: design(x) [n, F] and classes y [n] of the context, design(queries) [M, F]."""
+    """Probabilities [M, K] of a baseline: design(x) [n, F] and classes y [n] of the context,
+    design(queries) [M, F].
+    """
     baseline = make()
     baseline.fit(design(x), y, classes)
     q = np.maximum(baseline.predict(design(queries)), SMALLEST)
@@ -90,11 +104,14 @@ def baseline_probabilities(make, design, x, y, queries, classes):
 
 
 def summarise(scores, pairs):
-    """Means over splits and their standard errors; scores and pairs map a predictor to one entry for every split."""
+    """Means over splits and their standard errors; scores and pairs map a predictor to one entry
+    for every split.
+    """
     out = {}
     for name, rows in scores.items():
         out[name] = {key: float(np.mean([r[key] for r in rows])) for key in rows[0]}
-        out[name]["log_loss_error"] = float(np.std([r["log_loss"] for r in rows]) / np.sqrt(len(rows)))
+        out[name]["log_loss_error"] = float(np.std([r["log_loss"] for r in rows])
+                                            / np.sqrt(len(rows)))
         out[name]["calibration_error"] = calibration_error(np.concatenate(pairs[name]))
         out[name]["splits"] = len(rows)
         if name != "model":

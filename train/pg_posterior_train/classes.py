@@ -1,7 +1,9 @@
-"""Classification: cells, target encoder, head and loss of models whose targets are classes (docs/model-format.md, sections 3 to 5 and 8).
+"""Classification: cells, target encoder, head and loss of models whose targets are classes
+(docs/model-format.md, sections 3 to 5 and 8).
 
-A target is the index of its class, 0 … K - 1, where K, the number of classes of the task, is given: a class may be known and still be
-absent from the prefix. The model has room for C classes; those from K on have probability 0.
+A target is the index of its class, 0 … K - 1, where K, the number of classes of the task, is given:
+a class may be known and still be absent from the prefix. The model has room for C classes; those
+from K on have probability 0.
 """
 import math
 
@@ -10,7 +12,8 @@ from torch import nn
 
 from . import logistic, ridge
 from .clip import soft_clip
-from .normalise import MISSING_BIN, Inputs, ask, encode_categories, numeric_bins, plain_features, scale_features, slot_bins
+from .normalise import (MISSING_BIN, Inputs, ask, encode_categories, numeric_bins, plain_features,
+                        scale_features, slot_bins)
 from .questions import chain_passes, statistics_rows, training_questions, whole_prefix
 from .tasks import Tasks
 
@@ -37,10 +40,11 @@ class ClassEncoder(nn.Embedding):
 
 
 def correlation_ratio(z, onehot, present):
-    """Adjusted correlation ratio of a number and the classes, [B, F]: z, present [B, n, F]; onehot [B, n, C].
+    """Adjusted correlation ratio of a number and the classes, [B, F]: z, present [B, n, F]; onehot
+    [B, n, C].
 
-    The share of the variance of z that lies between the classes, adjusted as in `between`, its root. With two classes it is the size of
-    the Pearson correlation, but for the adjustment.
+    The share of the variance of z that lies between the classes, adjusted as in `between`, its
+    root. With two classes it is the size of the Pearson correlation, but for the adjustment.
     """
     w = present.to(z.dtype)
     count = w.sum(1)
@@ -59,7 +63,8 @@ def correlation_ratio(z, onehot, present):
 def between(counts, excess, share, n):
     """Adjusted share of the classes' variance between bins (Goodman and Kruskal's tau), [B, F].
 
-    counts [B, bins, F]; excess [B, bins, C, F]: members of a class beyond those expected; share [B, C] of the classes.
+    counts [B, bins, F]; excess [B, bins, C, F]: members of a class beyond those expected; share [B,
+    C] of the classes.
     """
     inside = (excess.square() / counts.clamp_min(1)[:, :, None]).sum((1, 2))
     total = (n * (1 - share.square().sum(1)))[:, None]
@@ -69,8 +74,8 @@ def between(counts, excess, share, n):
 
 
 def class_cells(tasks, y, classes, prefix, config):
-    """Cell vectors in slot order, flat, [B, N, min(F, max_features) * (8 + C)], with `ridge` and `logistic` followed by their numbers;
-    y [B, N] long, classes [B]."""
+    """Cell vectors in slot order, flat, [B, N, min(F, max_features) * (8 + C)], with `ridge` and
+    `logistic` followed by their numbers; y [B, N] long, classes [B]."""
     most = config["head"]["classes"]
     x, categorical = tasks.x, tasks.categorical
     rows, features = x.shape[1:]
@@ -85,7 +90,8 @@ def class_cells(tasks, y, classes, prefix, config):
 
     onehot = nn.functional.one_hot(y, most).to(z.dtype)
     share = onehot[:, :prefix].mean(1)
-    members = torch.zeros(x.shape[0], (MISSING_BIN + 1) * most, features, dtype=z.dtype, device=x.device)
+    members = torch.zeros(x.shape[0], (MISSING_BIN + 1) * most, features, dtype=z.dtype,
+                          device=x.device)
     place = bins[:, :prefix] * most + y[:, :prefix, None]
     members.scatter_add_(1, place, torch.ones_like(z[:, :prefix]))
     members = members.unflatten(1, (MISSING_BIN + 1, most))
@@ -96,7 +102,8 @@ def class_cells(tasks, y, classes, prefix, config):
     e = between(counts, excess, share, prefix)
     w = missing[:, :prefix].to(z.dtype).mean(1)
     relevance = (torch.maximum(e, r.square()).double() * RELEVANCE_STEPS).round()
-    order = relevance.sort(stable=True, dim=1, descending=True).indices[:, :config["inputs"]["max_features"]]
+    order = relevance.sort(stable=True, dim=1,
+                           descending=True).indices[:, :config["inputs"]["max_features"]]
 
     def slots(v):
         """The used columns of v [B, …, F] in slot order."""
@@ -113,28 +120,38 @@ def class_cells(tasks, y, classes, prefix, config):
     t = gained / (count + 1.5 - own[:, None])[:, :, None]
     z = slots(z)
     common = [z, slots(missing).to(z.dtype), slots(categorical)[:, None].to(z.dtype).expand_as(z),
-              (classes.to(z.dtype) / most)[:, None, None].expand_as(z), torch.full_like(z, math.log1p(prefix) / 8)]
+              (classes.to(z.dtype) / most)[:, None, None].expand_as(z),
+              torch.full_like(z, math.log1p(prefix) / 8)]
     common += [slots(v)[:, None].expand_as(z) for v in (r, e, w)]
     flat = torch.cat([torch.stack(common, -1), t.transpose(2, 3)], -1).flatten(2)
-    return torch.cat([flat, *regressions(z, bins, slot_bins(counts, order), categorical.gather(1, order), y, classes, prefix, config)], 2)
+    return torch.cat(
+        [flat, *regressions(z, bins, slot_bins(counts, order), categorical.gather(1, order), y,
+                            classes, prefix, config)], 2)
 
 
 def regressions(z, bins, filled, categorical, y, classes, prefix, config):
-    """What regressions of the prefix say about every row, a list of [B, N, numbers]; z … categorical as for ridge.design."""
-    most, clip, tokeniser = config["head"]["classes"], config["inputs"].get("clip", 0), config["embedder"]["x"]
+    """What regressions of the prefix say about every row, a list of [B, N, numbers]; z …
+    categorical as for ridge.design.
+    """
+    most, clip, tokeniser = config["head"]["classes"], config["inputs"].get(
+        "clip", 0), config["embedder"]["x"]
     wanted = [name for name in ("ridge", "logistic") if tokeniser.get(name, False)]
 
     def design(splines):
         return ridge.design(z, bins, filled, categorical, splines)[0]
 
-    said = {"ridge": lambda: torch.cat([ridge.classification(design(s), y, classes, most, prefix, clip) for s in (False, True)], 2),
+    said = {
+        "ridge": lambda: torch.cat(
+            [ridge.classification(design(s), y, classes, most, prefix, clip)
+             for s in (False, True)], 2),
             "logistic": lambda: logistic.opinions(design(False), y, classes, most, prefix, clip)}
     with torch.no_grad():
         return [said[name]().to(z.dtype) for name in wanted]
 
 
 def known_classes(y, rows, most):
-    """Classes as the first `rows` rows have them: (indices [B, N], their number [B], whether each row's class is one of them).
+    """Classes as the first `rows` rows have them: (indices [B, N], their number [B], whether each
+    row's class is one of them).
 
     Classes that the rows have are numbered anew from 0, in their order.
     """
@@ -142,12 +159,13 @@ def known_classes(y, rows, most):
     present.scatter_(1, y[:, :rows].long(), True)
     code = present.long().cumsum(1) - 1
     known = present.gather(1, y.long())
-    return torch.where(known, code.gather(1, y.long()), torch.zeros_like(code[:, :1])), present.sum(1), known
+    return torch.where(known, code.gather(1, y.long()), torch.zeros_like(code[:, :1])), present.sum(
+        1), known
 
 
 def prepare_classes(tasks, rows, prefix, config, numbered=None):
-    """(Inputs, classes [B], known [B, N]) of tasks whose statistics are frozen after `prefix` and whose classes are those of `rows` rows, or
-    numbered as `known_classes` says."""
+    """(Inputs, classes [B], known [B, N]) of tasks whose statistics are frozen after `prefix` and
+    whose classes are those of `rows` rows, or numbered as `known_classes` says."""
     y, classes, known = numbered or known_classes(tasks.y, rows, config["head"]["classes"])
     if "max_features" in config["inputs"]:
         x = class_cells(tasks, y, classes, prefix, config)
@@ -159,7 +177,9 @@ def prepare_classes(tasks, rows, prefix, config, numbered=None):
 
 
 def log_probabilities(outputs, classes):
-    """Log probabilities [B, M, C] from head outputs; -inf for the classes that a task does not have."""
+    """Log probabilities [B, M, C] from head outputs; -inf for the classes that a task does not
+    have.
+    """
     absent = torch.arange(outputs.shape[-1], device=outputs.device) >= classes[:, None]
     return outputs.masked_fill(absent[:, None], float("-inf")).log_softmax(-1)
 
@@ -177,8 +197,8 @@ def class_loss(model, tasks, rows, prefix):
 
 @torch.no_grad()
 def classify(model, tasks, rows, prefix=None, visible=None, statistics=None, numbered=None):
-    """Log probabilities [B, M, C] of the rows of `tasks` after the first `rows`, the number of classes [B], and the indices
-    [B, M] and known [B, M] of the true ones.
+    """Log probabilities [B, M, C] of the rows of `tasks` after the first `rows`, the number of
+    classes [B], and the indices [B, M] and known [B, M] of the true ones.
 
     prefix, visible, statistics: as of predict.predict; numbered: as of prepare_classes.
     """
@@ -188,18 +208,23 @@ def classify(model, tasks, rows, prefix=None, visible=None, statistics=None, num
     inputs, classes, known = prepare_classes(tasks, rows, statistics, config, numbered)
     if visible is None:
         visible = torch.full((tasks.y.shape[1] - rows,), rows)
-    outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, rows:], prefix, visible)
+    outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, rows:], prefix,
+                    visible)
     return log_probabilities(outputs, classes), classes, inputs.y[:, rows:].long(), known[:, rows:]
 
 
 @torch.no_grad()
 def class_chain(model, tasks, rows):
-    """As classify, of a chain over the rows after the first `rows` (predict.chain). All rows tell which classes there are."""
+    """As classify, of a chain over the rows after the first `rows` (predict.chain). All rows tell
+    which classes there are.
+    """
     out, config, total = [], model.config, tasks.y.shape[1]
     y, classes, known = known_classes(tasks.y, total, config["head"]["classes"])
     for part in chain_passes(config, rows, total):
         block = Tasks(tasks.x[:, part.order], tasks.y[:, part.order], tasks.categorical)
         numbered = y[:, part.order], classes, known[:, part.order]
-        out.append(classify(model, block, part.rows, part.prefix, part.visible, part.statistics, numbered))
-    log_p, _, true, known = (torch.cat(parts, 1) if parts[0].dim() > 1 else parts[0] for parts in zip(*out))
+        out.append(classify(model, block, part.rows, part.prefix, part.visible, part.statistics,
+                            numbered))
+    log_p, _, true, known = (torch.cat(parts, 1) if parts[0].dim() > 1 else parts[0]
+                             for parts in zip(*out))
     return log_p, classes, true, known

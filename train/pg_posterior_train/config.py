@@ -7,7 +7,8 @@ trainer does not train. The rest are the trainer's own keys.
 
 from .config_families import family_rules
 from .config_model import model, model_rules
-from .config_values import SMALLEST, ConfigError, anything, array, choice, fail, integer, number, objects, text
+from .config_values import (SMALLEST, ConfigError, anything, array, choice, fail, integer, number,
+                            objects, text)
 
 MOST_PARAMETERS = 2**28 - 2**22    # a file of 1 GiB, with room for a header of 16 MiB
 
@@ -31,6 +32,16 @@ shape = objects(
         "extra": integer(0, 1000000),
     }
 )
+
+
+def multiples(path, value):
+    """Beginnings of parameters' names, and how many times the learning rate they have."""
+    if not isinstance(value, dict):
+        fail(path, "not an object")
+    for name, times in value.items():
+        POSITIVE(f"{path}.{name}", times)
+
+
 training = objects(
     {
         "seed": integer(0, 2**31),
@@ -46,6 +57,7 @@ training = objects(
             {"minimum": integer(0, 1000000), "none": SHARE, "all": SHARE}, {"log": SHARE}
         ),
         "start": text,
+        "faster": multiples,
         "questions": choice("dense", "split"),
     },
 )
@@ -66,7 +78,8 @@ def training_rules(c, t):
     causal, prefix, least = c["context"] == "causal", t.get("prefix"), c["min_rows"]
     minimum = 0 if prefix is None else prefix["minimum"]
     yield not t["shapes"], "training.shapes: none"
-    yield causal and prefix is not None, "training.prefix: a causal model has no prefix; leave it out"
+    yield (causal and prefix is not None,
+           "training.prefix: a causal model has no prefix; leave it out")
     yield not causal and prefix is None, "training.prefix: missing"
     short = c["context"] == "full" and minimum < least
     yield short, "training.prefix.minimum must be at least min_rows where context is full"

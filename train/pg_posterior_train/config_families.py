@@ -224,7 +224,8 @@ def decoupled_rules(c):
     if c["architecture"] != "decoupled":
         return
     backbone = c.get("backbone", {"kind": "attention"})["kind"]
-    yield c["embedder"]["kind"] != "separate", 'architecture "decoupled" needs the embedder "separate"'
+    yield c["embedder"][
+        "kind"] != "separate", 'architecture "decoupled" needs the embedder "separate"'
     yield "max_features" in c["inputs"], 'architecture "decoupled" needs inputs.features'
     yield c["norm"]["placement"] != "pre", 'architecture "decoupled" needs norm.placement "pre"'
     yield (backbone == "attention") != ("feedforward" in c), (

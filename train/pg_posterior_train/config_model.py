@@ -27,7 +27,15 @@ from .config_values import (
 STD = {"std": choice("exp", "bounded", "softplus", "softplus-complement", "sqrt-softplus")}
 rows = objects(
     {**KIND, "hidden": SIZE, "tokens": no_tokens},
-    {"ridge": boolean, "logistic": boolean, "prune": boolean},
+    {
+        "ridge": boolean,
+        "logistic": boolean,
+        "prune": boolean,
+        "prune_below": integer(1, 1000000),
+        "absent": boolean,
+        "process": boolean,
+        "codes": choice("identity", "targets"),
+    },
 )
 concat = objects({**KIND, "hidden": HIDDEN, "flag": boolean}, {"activation": ACTIVATION})
 additive = objects(
@@ -45,7 +53,7 @@ gaussian = objects(
 )
 mixture = objects(
     {**KIND, "hidden": HIDDEN, **STD, "components": integer(1, 1024)},
-    {"activation": ACTIVATION, "floor": number(0)},
+    {"activation": ACTIVATION, "floor": number(0), "process": integer(1, 256)},
 )
 classes = objects(
     {**KIND, "hidden": HIDDEN, "classes": integer(2, 64)},
@@ -53,7 +61,8 @@ classes = objects(
 )
 
 bars = objects(
-    {**KIND, "hidden": HIDDEN, "buckets": integer(1, 65536), "tails": choice("bounded", "half-normal")},
+    {**KIND, "hidden": HIDDEN, "buckets": integer(1, 65536),
+     "tails": choice("bounded", "half-normal")},
     {"activation": ACTIVATION},
 )
 
@@ -187,6 +196,19 @@ def model_rules(c):
     yield bool(x.get("logistic")) and not is_class, "embedder.x.logistic is for classifiers"
     yield bool(x.get("prune")) and is_class, "embedder.x.prune is for regression models"
     yield bool(x.get("prune")) and not x.get("ridge"), "embedder.x.prune needs embedder.x.ridge"
+    yield bool(x.get("absent")) and is_class, "embedder.x.absent is for regression models"
+    yield bool(x.get("absent")) and not x.get("ridge"), "embedder.x.absent needs embedder.x.ridge"
+    yield "prune_below" in x and not x.get("prune"), "embedder.x.prune_below needs embedder.x.prune"
+    yield x.get(
+        "codes") == "targets" and is_class, 'embedder.x.codes "targets" is for regression models'
+    process = bool(x.get("process"))
+    gated = bool(head.get("process"))
+    yield gated and not process, "head.process needs embedder.x.process"
+    full_room = gated and head.get("components") == 1024
+    yield full_room, "head.process needs room for one more of head.components"
+    yield process and is_class, "embedder.x.process is for regression models"
+    yield process and not inputs.get("clip"), "embedder.x.process needs inputs.clip"
+    yield process and not target.get("clip"), "embedder.x.process needs target.clip"
     yield bool(head.get("logistic")) and not x.get(
         "logistic"
     ), "head.logistic needs embedder.x.logistic"
@@ -217,7 +239,8 @@ def model_rules(c):
         c.get("attention", {}).get("log_scale")
     ), "attention.log_scale is for packed models"
     yield two_stream and positions > 0, "embedder.positions is for packed models"
-    yield c["min_rows"] < 1 and sinks == 0 and c["architecture"] != "mean", "min_rows must be at least 1 in a model without attention.sinks"
+    yield c["min_rows"] < 1 and sinks == 0 and c[
+        "architecture"] != "mean", "min_rows must be at least 1 in a model without attention.sinks"
     yield c["min_rows"] < 2 and (
         inputs["scaling"] in ("prefix", "power") or target["scaling"] == "prefix"
     ), 'min_rows must be at least 2 where a scaling is "prefix"'

@@ -131,7 +131,7 @@ def no_tokens(path, value):
     if value is not None:
         fail(path, "feature tokens are known to the format but not to this trainer; use null")
 
-# Readers that several parts share ------------------------------------------------------------------
+# Readers that several parts share -----------------------------------------------------------------
 
 SIZE = integer(1, 16384)
 HIDDEN = array(SIZE, 8)

@@ -25,7 +25,9 @@ class DecoupledAttention(nn.Module):
         return u.reshape(*u.shape[:2], self.heads, -1).transpose(1, 2)
 
     def forward(self, asked, keys, values, hidden, tau=1.0):
-        """asked [B, T, d], keys and values [B, N, d], hidden [T, N]: which keys a token does not see."""
+        """asked [B, T, d], keys and values [B, N, d], hidden [T, N]: which keys a token does not
+        see.
+        """
         q, k = self.split(self.q(asked)), self.split((self.k or self.q)(keys))
         v = self.split(self.v(values))
         if self.kind == "linear":
@@ -90,7 +92,8 @@ class ConvolutionLayer(nn.Module):
 
 
 class Recurrence(nn.Module):
-    """One layer of an RNN or LSTM over the rows; a query is one step behind the rows that it sees."""
+    """One layer of an RNN or LSTM over the rows; a query is one step behind the rows that it sees.
+    """
 
     def __init__(self, config, kind):
         super().__init__()

@@ -1,9 +1,11 @@
-"""Embedders: what makes tokens of rows and queries (docs/model-format.md, section 4; docs/families.md)."""
+"""Embedders: what makes tokens of rows and queries (docs/model-format.md, section 4;
+docs/families.md).
+"""
 
 import torch
 from torch import nn
 
-from . import logistic, ridge
+from . import logistic, process, ridge
 from .classes import ClassEncoder, cell_width, is_classifier
 from .network import ACTIVATIONS, MLP, encoder, make_norm, target_columns, target_count
 from .rows import RowTokeniser
@@ -18,7 +20,8 @@ def row_tokeniser(config):
     """The row tokeniser of docs/model-format.md, section 5."""
     x = config["embedder"]["x"]
     room = config["head"]["classes"] if is_classifier(config) else 0
-    widths = {"ridge": ridge.opinions_width(room), "logistic": logistic.opinions_width(room)}
+    widths = {"ridge": ridge.opinions_width(room), "process": process.NUMBERS,
+              "logistic": logistic.opinions_width(room)}
     opinions = {name: width for name, width in widths.items() if x.get(name, False)}
     most, activation = config["inputs"]["max_features"], ACTIVATIONS[activation_of(config)]
     cell = cell_width(config)
@@ -48,7 +51,8 @@ class Additive(nn.Module):
 
 
 class Concatenated(nn.Module):
-    """An MLP of `[x, y]`, and of `[x, 0]` for queries; with a flag, of `[x, y, 0]` and `[x, 0, 1]`."""
+    """An MLP of `[x, y]`, and of `[x, 0]` for queries; with a flag, of `[x, y, 0]` and `[x, 0, 1]`.
+    """
 
     def __init__(self, config):
         super().__init__()
@@ -71,7 +75,9 @@ class Concatenated(nn.Module):
 
 
 class Parts(nn.Module):
-    """An MLP of a vector for observed or asked, a part of x and a part of y (Jenson et al. 2024, eq. 2)."""
+    """An MLP of a vector for observed or asked, a part of x and a part of y (Jenson et al. 2024,
+    eq. 2).
+    """
 
     def __init__(self, config):
         super().__init__()

@@ -1,4 +1,6 @@
-"""Evaluation: one-dimensional models against the exact Gaussian process, tabular models against classical baselines."""
+"""Evaluation: one-dimensional models against the exact Gaussian process, tabular models against
+classical baselines.
+"""
 import json
 import random
 
@@ -25,13 +27,15 @@ def coverage(prediction, y, level):
 
 
 def kolmogorov(u):
-    """Largest distance between the distribution of the probability integral transform and the uniform one."""
+    """Largest distance between the distribution of the probability integral transform and the
+    uniform one.
+    """
     u = np.sort(np.asarray(u).ravel())
     grid = np.arange(1, len(u) + 1) / len(u)
     return float(np.maximum(grid - u, u - grid + 1 / len(u)).max())
 
 
-# One-dimensional models --------------------------------------------------------------------------------------------
+# One-dimensional models ---------------------------------------------------------------------------
 
 
 def gaussian_log_prob(y, mean, sd):
@@ -39,8 +43,9 @@ def gaussian_log_prob(y, mean, sd):
 
 
 def evaluate_gp1d(model, tasks=512, queries=64, sizes=(0, 4, 8, 16, 32, 64, 128)):
-    """Mean log density by number of context rows, against the exact posterior with the true lengthscale (`exact`) and against
-    the posterior with the lengthscale integrated out (`optimal`, the best that any model of this prior can reach)."""
+    """Mean log density by number of context rows, against the exact posterior with the true
+    lengthscale (`exact`) and against the posterior with the lengthscale integrated out (`optimal`,
+    the best that any model of this prior can reach)."""
     rows = []
     for n in (n for n in sizes if n >= model.config["min_rows"]):
         generator = torch.Generator().manual_seed(SEED + n)
@@ -57,14 +62,17 @@ def evaluate_gp1d(model, tasks=512, queries=64, sizes=(0, 4, 8, 16, 32, 64, 128)
         rows.append(dict(
             context=n, exact=float(exact), model=float(ours), gap=float(exact - ours),
             gap_to_optimal=float(optimal - answer.log_prob(y[:, n:])[some].mean()),
-            coverage_80=coverage(answer, y[:, n:], 0.8), coverage_95=coverage(answer, y[:, n:], 0.95),
+            coverage_80=coverage(answer, y[:, n:], 0.8),
+            coverage_95=coverage(answer, y[:, n:], 0.95),
             pit_distance=kolmogorov(answer.cdf(y[:, n:])),
             mean_error=float((answer.moments()[0] - mean).square().mean().sqrt())))
     return rows
 
 
 def evaluate_gp1d_chain(model, tasks=256, length=32, sizes=(0, 8, 32)):
-    """Mean log density per row of chains, against the exact joint density and against independent predictions."""
+    """Mean log density per row of chains, against the exact joint density and against independent
+    predictions.
+    """
     rows = []
     for n in (n for n in sizes if n >= model.config["min_rows"]):
         generator = torch.Generator().manual_seed(SEED + 1000 + n)
@@ -77,11 +85,12 @@ def evaluate_gp1d_chain(model, tasks=256, length=32, sizes=(0, 8, 32)):
         for j in range(n, n + length):
             mean, sd = gp1d.posterior(x[:, :j], y[:, :j], x[:, j:j + 1], lengthscale)
             exact += float(gaussian_log_prob(y[:, j:j + 1].double(), mean, sd).mean()) / length
-        rows.append(dict(context=n, rows=length, exact=exact, chain=float(chained), independent=float(single)))
+        rows.append(dict(context=n, rows=length, exact=exact, chain=float(chained),
+                         independent=float(single)))
     return rows
 
 
-# Tabular models ------------------------------------------------------------------------------------------------------
+# Tabular models -----------------------------------------------------------------------------------
 
 
 def score(log_density, error, inside):
@@ -90,15 +99,20 @@ def score(log_density, error, inside):
 
 
 def score_model(model, x, y, categorical, n):
-    """Scores of the model in units of the context's standard deviation; x [N, F], y [N], the first n rows are context."""
-    tasks = Tasks(torch.from_numpy(x)[None].float(), torch.from_numpy(y)[None].float(), torch.from_numpy(categorical)[None])
+    """Scores of the model in units of the context's standard deviation; x [N, F], y [N], the first
+    n rows are context.
+    """
+    tasks = Tasks(torch.from_numpy(x)[None].float(), torch.from_numpy(y)[None].float(),
+                  torch.from_numpy(categorical)[None])
     answer = predict(model, tasks, n)
     target = tasks.y[:, n:]
     scale = answer.scale
-    result = score((answer.log_prob(target) + scale.log()).numpy(), ((answer.moments()[0] - target) / scale).numpy(),
+    result = score((answer.log_prob(target) + scale.log()).numpy(),
+                   ((answer.moments()[0] - target) / scale).numpy(),
                    np.array(coverage(answer, target, 0.8)))
     result["coverage_90"] = coverage(answer, target, 0.9)
-    # The Gaussian with the same moments: comparable with Gaussian predictors where targets are discrete and a mixture has spikes.
+    # The Gaussian with the same moments: comparable with Gaussian predictors where targets are
+    # discrete and a mixture has spikes.
     mean, sd = answer.moments()
     gaussian = gaussian_log_prob(target.double(), mean.double(), sd.double().clamp_min(1e-12))
     result["gaussian_log_density"] = float((gaussian + scale.log()).mean())
@@ -127,7 +141,8 @@ def compare(model, splits, kinds):
         collected.setdefault("model", []).append(score_model(model, x, y, categorical, n))
         for name, make in kinds.items():
             collected.setdefault(name, []).append(score_baseline(make, x, y, categorical, n))
-    # A single split with a log density below -20 would own the mean of a Gaussian baseline, so it is capped.
+    # A single split with a log density below -20 would own the mean of a Gaussian baseline, so it
+    # is capped.
     return {name: {key: float(np.mean([max(s[key], -20.0) for s in scores])) for key in scores[0]}
             for name, scores in collected.items()}
 
@@ -158,9 +173,11 @@ def evaluate_chains(model, tasks=128, n=96, length=24):
     gains = []
     for done in range(0, tasks, 8):
         generator = torch.Generator().manual_seed(SEED + 31 * done)
-        drawn = PRIORS["tabular"](generator, 8, n + length, shared=random.Random(done), families=["panel"])
+        drawn = PRIORS["tabular"](generator, 8, n + length, shared=random.Random(done),
+                                  families=["panel"])
         y = drawn.y[:, n:]
-        gains.append((chain(model, drawn, n).log_prob(y) - predict(model, drawn, n).log_prob(y)).clamp(-10, 10).mean())
+        gains.append((chain(model, drawn, n).log_prob(y) - predict(model, drawn, n).log_prob(y))
+                     .clamp(-10, 10).mean())
     return float(torch.stack(gains).mean())
 
 
@@ -171,7 +188,8 @@ def evaluate_tabular(model, folder=None, tasks=256, slow=False):
     result = {"prior": {}, "tables": {}, "panel_chain_gain": evaluate_chains(model)}
     for n in (16, 32, 64, 128, 256):
         # The slow baselines at the size whose figures the model cards hold against each other.
-        result["prior"][str(n)] = compare(model, prior_splits(tasks, n), kinds if n == 128 else baselines.BASELINES)
+        result["prior"][str(n)] = compare(model, prior_splits(tasks, n),
+                                          kinds if n == 128 else baselines.BASELINES)
     for name, description in descriptions(folder) if folder else ():
         if "splits" not in description:
             continue
@@ -182,7 +200,7 @@ def evaluate_tabular(model, folder=None, tasks=256, slow=False):
     return result
 
 
-# Command -------------------------------------------------------------------------------------------------------------
+# Command ------------------------------------------------------------------------------------------
 
 
 def show(result):
@@ -231,9 +249,11 @@ def run_evaluate(a):
 def add_command(commands):
     p = commands.add_parser("evaluate", help="measure a model file")
     p.add_argument("model")
-    p.add_argument("--tables", help="folder of CSV files with real tables (see tables.py), answered by PyTorch; measure.py goes through SQL")
+    p.add_argument("--tables", help="folder of CSV files with real tables (see tables.py), "
+                                    "answered by PyTorch; measure.py goes through SQL")
     p.add_argument("--tasks", type=int, default=256, help="held-out prior tasks per size")
-    p.add_argument("--slow", action="store_true", help="also random forest and Gaussian process (scikit-learn)")
+    p.add_argument("--slow", action="store_true",
+                   help="also random forest and Gaussian process (scikit-learn)")
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--json", help="write the numbers to a file")
     p.set_defaults(call=run_evaluate)

@@ -1,8 +1,9 @@
-"""Evaluation of classifiers: log loss, accuracy and calibration on held-out prior tasks and real tables, beside scikit-learn's
-logistic regression and random forest.
+"""Evaluation of classifiers: log loss, accuracy and calibration on held-out prior tasks and real
+tables, beside scikit-learn's logistic regression and random forest.
 
-Protocol: `n` random rows are the context, further rows are asked. Rows whose class is not in the context are left out, since no
-method can name it. Scores are means over splits (tasks, or random splits of a table) with the standard error of that mean.
+Protocol: `n` random rows are the context, further rows are asked. Rows whose class is not in the
+context are left out, since no method can name it. Scores are means over splits (tasks, or random
+splits of a table) with the standard error of that mean.
 """
 import random
 
@@ -22,7 +23,8 @@ BUNDLED = ("iris", "wine", "breast_cancer", "digits")    # tables that come with
 
 def ask_model(model, x, y, categorical, n):
     """(probabilities [M, K], classes [M]) of the rows after the first n whose class is known."""
-    tasks = Tasks(torch.from_numpy(x)[None].float(), torch.from_numpy(y)[None].float(), torch.from_numpy(categorical)[None])
+    tasks = Tasks(torch.from_numpy(x)[None].float(), torch.from_numpy(y)[None].float(),
+                  torch.from_numpy(categorical)[None])
     log_p, classes, true, known = classify(model, tasks, n)
     kept = known[0].numpy()
     return log_p[0, kept, :int(classes)].double().exp().numpy(), true[0].numpy()[kept], kept
@@ -39,7 +41,8 @@ def compare(model, splits, kinds):
         design = Design(x[:n], categorical)
         code = np.unique(y[:n], return_inverse=True)[1]
         for name, make in kinds.items():
-            answers[name] = baseline_probabilities(make, design, x[:n], code, x[n:][kept], p.shape[1])
+            answers[name] = baseline_probabilities(make, design, x[:n], code, x[n:][kept],
+                                                   p.shape[1])
         for name, answer in answers.items():
             one, pair = score(answer, true)
             scores.setdefault(name, []).append(one)
@@ -47,16 +50,18 @@ def compare(model, splits, kinds):
     return summarise(scores, pairs)
 
 
-# Splits ------------------------------------------------------------------------------------------------------------------
+# Splits -------------------------------------------------------------------------------------------
 
 
 def prior_splits(tasks, n, queries=64, families=None):
     """Held-out tasks of the prior."""
     for done in range(0, tasks, 8):
         generator = torch.Generator().manual_seed(SEED + 7919 * n + done)
-        drawn = prior.sample(generator, 8, n + queries, shared=random.Random(SEED + done), families=families)
+        drawn = prior.sample(generator, 8, n + queries, shared=random.Random(SEED + done),
+                             families=families)
         for i in range(8):
-            yield drawn.x[i].double().numpy(), drawn.y[i].numpy().astype(int), drawn.categorical[i].numpy(), n
+            yield drawn.x[i].double().numpy(), drawn.y[i].numpy().astype(
+                int), drawn.categorical[i].numpy(), n
 
 
 def table_splits(table, n, repeats, queries=500):
@@ -85,7 +90,8 @@ def chain_gain(model, tasks=64, n=96, length=24):
     gains = []
     for done in range(0, tasks, 8):
         generator = torch.Generator().manual_seed(SEED + 31 * done)
-        drawn = prior.sample(generator, 8, n + length, shared=random.Random(done), families=["panel"])
+        drawn = prior.sample(generator, 8, n + length, shared=random.Random(done),
+                             families=["panel"])
         # A label that only the chain knows is left out of both.
         single, _, true, known = classify(model, drawn, n)
         chained, _, chained_true, chained_known = class_chain(model, drawn, n)
@@ -105,5 +111,6 @@ def evaluate_classes(model, folder=None, tasks=256, repeats=20):
     for name, table in real_tables(folder):
         for n in (32, 64, 128, 256):
             if len(table[1]) > n + 40:
-                result["tables"][f"{name} {n}"] = compare(model, table_splits(table, n, repeats), kinds)
+                result["tables"][f"{name} {n}"] = compare(model, table_splits(table, n, repeats),
+                                                          kinds)
     return result

@@ -16,15 +16,18 @@ def as_bytes(tensor):
 
 
 def write_model(path, config, state, dtype="F32"):
-    """Write a safetensors file atomically; `state` maps the tensor names of the format to tensors."""
+    """Write a safetensors file atomically; `state` maps the tensor names of the format to tensors.
+    """
     header = {"__metadata__": {"pg_posterior": json.dumps(config)}}
     blobs, offset = [], 0
     for name in sorted(state):
         tensor = state[name].detach().cpu().to(DTYPES[dtype])
         if not torch.isfinite(tensor).all():
-            raise ConfigError(f"tensor {name} has a number that {dtype} cannot hold; no reader would take the file")
+            raise ConfigError(f"tensor {name} has a number that {dtype} cannot hold; no reader "
+                              f"would take the file")
         blob = as_bytes(tensor)
-        header[name] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": [offset, offset + len(blob)]}
+        header[name] = {"dtype": dtype, "shape": list(tensor.shape),
+                        "data_offsets": [offset, offset + len(blob)]}
         offset += len(blob)
         blobs.append(blob)
     text = json.dumps(header).encode()
@@ -68,13 +71,17 @@ def load_model(path, dtype=torch.float32):
 
 
 def add_command(commands):
-    p = commands.add_parser("export", help="write a model file from a checkpoint, and golden answers")
-    p.add_argument("checkpoint", help="runs/<name>/latest.pt, or an existing model file (for --golden)")
+    p = commands.add_parser("export",
+                            help="write a model file from a checkpoint, and golden answers")
+    p.add_argument("checkpoint",
+                   help="runs/<name>/latest.pt, or an existing model file (for --golden)")
     p.add_argument("out", nargs="?", help="model file to write")
-    p.add_argument("--raw", action="store_true", help="the last weights instead of their moving average")
+    p.add_argument("--raw", action="store_true",
+                   help="the last weights instead of their moving average")
     p.add_argument("--half", action="store_true", help="store float16")
     p.add_argument("--golden", metavar="FILE", help="write inputs and float64 outputs as JSON")
-    p.add_argument("--prior", choices=["gp1d", "tabular", "classes"], help="tasks of the golden answers (default: by the model)")
+    p.add_argument("--prior", choices=["gp1d", "tabular", "classes"],
+                   help="tasks of the golden answers (default: by the model)")
     p.set_defaults(call=run_export)
 
 
@@ -90,6 +97,7 @@ def run_export(a):
         model = a.out
     if a.golden:
         config, _ = read_model(model)
-        own = "classes" if is_classifier(config) else "tabular" if "max_features" in config["inputs"] else "gp1d"
+        own = ("classes" if is_classifier(config) else "tabular"
+               if "max_features" in config["inputs"] else "gp1d")
         prior = a.prior or own
         golden(model, {"name": prior}, a.golden)

@@ -1,7 +1,8 @@
-"""Golden answers: inputs and outputs of a model as JSON, against which another implementation can be checked.
+"""Golden answers: inputs and outputs of a model as JSON, against which another implementation can
+be checked.
 
-Each case is a question with a prefix, a causal suffix and independent queries. All numbers are computed in float64 from
-the float32 (or float16) weights of the file.
+Each case is a question with a prefix, a causal suffix and independent queries. All numbers are
+computed in float64 from the float32 (or float16) weights of the file.
 """
 import json
 import math
@@ -27,7 +28,9 @@ def listed(values):
 
 
 def class_case(model, tasks, prefix, suffix):
-    """A case of a classifier: classes are numbered as the context has them; a query whose class it lacks has none."""
+    """A case of a classifier: classes are numbered as the context has them; a query whose class it
+    lacks has none.
+    """
     rows = prefix + suffix
     log_p, classes, true, known = classify(model, tasks, rows, prefix=prefix)
     y = known_classes(tasks.y, rows, log_p.shape[2])[0]
@@ -87,7 +90,8 @@ def golden(path, prior, out, seed=7):
     """Write golden answers of the model file `path` on tasks of `prior`."""
     model = load_model(path, torch.float64)
     if target_count(model.config) > 1 or model.config["head"]["kind"] == "joint-gaussian":
-        raise ConfigError("golden answers are for models of one target that answer each query alone")
+        raise ConfigError(
+            "golden answers are for models of one target that answer each query alone")
     sizes = case_sizes(model.config)
     options = dict(prior)
     sample = PRIORS[options.pop("name")]
@@ -96,6 +100,7 @@ def golden(path, prior, out, seed=7):
         generator = torch.Generator().manual_seed(seed * 1000 + i)
         tasks = sample(generator, 1, prefix + suffix + 5, shared=random.Random(i), **options)
         check_tasks(model.config, tasks)
-        cases.append(one_case(model, Tasks(tasks.x.double(), tasks.y.double(), tasks.categorical), prefix, suffix))
+        cases.append(one_case(model, Tasks(tasks.x.double(), tasks.y.double(), tasks.categorical),
+                              prefix, suffix))
     with open(out, "w") as f:
         json.dump({"config": model.config, "cases": cases}, f)

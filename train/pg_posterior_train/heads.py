@@ -23,6 +23,42 @@ def outputs_of(config):
     return targets * each[head["kind"]]
 
 
+class Gate(MLP):
+    """How much of an answer is what a Gaussian process says: an MLP of nine numbers (section 8)."""
+
+    NUMBERS, AT_FIRST = 9, -3.0
+
+    def __init__(self, head, activation):
+        super().__init__([self.NUMBERS, head["process"], 1], activation)
+        self.plain = {k: v for k, v in head.items() if k != "process"}
+        with torch.no_grad():
+            self[1].weight.zero_()
+            self[1].bias.fill_(self.AT_FIRST)
+
+    def forward(self, outputs, said, size):
+        """[B, M, 3]: gate, mean and log of the deviation of the process.
+
+        outputs [B, M, 3C] of the head; said [B, M, 4] of the process; size [B, M] log of the rows
+        of the prefix and one, over 8.
+        """
+        mean, sd = Mixture(outputs, self.plain).moments()
+        m, spread, noise, quality = said.unbind(-1)
+        apart, log_sd = (m - mean).abs(), sd.log()
+        numbers = [
+            quality,
+            spread,
+            noise,
+            log_sd,
+            spread - log_sd,
+            (apart / (sd + 1e-3)).log1p(),
+            (apart / spread.exp()).log1p(),
+            size,
+            (quality + log_sd).clamp(-4, 4),
+        ]
+        u = super().forward(torch.stack(numbers, -1))
+        return torch.cat([u, m[..., None], spread[..., None]], -1)
+
+
 class Head(MLP):
     """The MLP of a head that speaks of each query alone."""
 
@@ -33,14 +69,23 @@ class Head(MLP):
         if head["kind"] == "bars":
             # Replaced by equal-mass borders of the prior before training.
             self.register_buffer("borders", torch.linspace(-3, 3, head["buckets"] + 1))
+        if head.get("process"):
+            self.gate = Gate(head, activation)
         components, targets = head.get("components", 1), target_count(config)
         with torch.no_grad():
-            last = self[len(self) - 1]
+            last = self[len(head["hidden"])]
             last.weight.mul_(0.3)
             last.bias.zero_()
             if components > 1:
                 spread = torch.linspace(-1.5, 1.5, components).repeat(targets)
                 last.bias[len(spread) : 2 * len(spread)] = spread
+
+    def forward(self, u):
+        # The gate is among the modules, and no layer.
+        layers = [module for module in self if module is not self._modules.get("gate")]
+        for i, layer in enumerate(layers):
+            u = layer(u) if i == 0 else layer(self.activation(u))
+        return u
 
 
 class JointHead(nn.Module):

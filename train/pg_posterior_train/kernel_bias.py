@@ -34,15 +34,16 @@ class KernelBias(nn.Module):
         return out
 
     def forward(self, q, k, v, head, mask, places):
-        """Attention of q [B, H, T, dh] over k, v [B, H, K, .]: the first `head` tokens read the first
-        `head` keys, the rest by mask [T - head, K]. places [B, N + M, F]: positions of all rows and
-        queries; those of q are its end.
+        """Attention of q [B, H, T, dh] over k, v [B, H, K, .]: the first `head` tokens read the
+        first `head` keys, the rest by mask [T - head, K]. places [B, N + M, F]: positions of all
+        rows and queries; those of q are its end.
         """
         asked, keys = places[:, -q.shape[2] :], places[:, : k.shape[2]]
         parts = []
         if head:
             bias = self.logits(asked[:, :head], keys[:, :head])
-            parts.append(guarded(q[:, :, :head] @ k[:, :, :head].transpose(-1, -2) + bias, v[:, :, :head]))
+            parts.append(guarded(q[:, :, :head] @ k[:, :, :head].transpose(-1, -2) + bias,
+                                 v[:, :, :head]))
         if q.shape[2] > head:
             bias = self.logits(asked[:, head:], keys)
             logits = q[:, :, head:] @ k.transpose(-1, -2) + bias

@@ -1,7 +1,9 @@
-"""What a logistic regression of the prefix says about every row of a classifier (docs/model-format.md, section 5, "Logistic").
+"""What a logistic regression of the prefix says about every row of a classifier
+(docs/model-format.md, section 5, "Logistic").
 
-Regressions of indicators (ridge.py) order classes well, but what a multiple of their answers is worth as a probability differs from class
-to class and near the borders. A likelihood has no such trouble: where classes are separated by planes, nothing in closed form is better.
+Regressions of indicators (ridge.py) order classes well, but what a multiple of their answers is
+worth as a probability differs from class to class and near the borders. A likelihood has no such
+trouble: where classes are separated by planes, nothing in closed form is better.
 
 All in float64: the penalty is the best of a grid, and which is best should not hang on rounding.
 """
@@ -10,7 +12,8 @@ from torch.nn.functional import one_hot
 
 from .clip import soft_clip
 
-PENALTIES = [4.0 ** k for k in range(3, -4, -1)]    # from the largest on, each fit starts where the last one ended
+# from the largest on, each fit starts where the last one ended
+PENALTIES = [4.0 ** k for k in range(3, -4, -1)]
 STEPS = 6                # of Newton, with the curvature at the start of a penalty
 HALVINGS = 10            # of a step that makes things worse
 WORSE = 1 + 1e-9         # by which rounding alone does not change a sum of losses
@@ -18,10 +21,12 @@ SMALLEST_REST = 1e-6     # of one minus a prefix row's leverage times its weight
 
 
 class Fit:
-    """The regression of classes y [B, n] on designs u [B, n, D]; known [B, C]: the task has the class, log_share [B, C]: offsets.
+    """The regression of classes y [B, n] on designs u [B, n, D]; known [B, C]: the task has the
+    class, log_share [B, C]: offsets.
 
-    Of the penalty under which the rows, each left out, have the largest probability these are kept: weights `kept` [B, D, C], log_p
-    [B, n, C] of the rows left out, and quality [B], the mean of those of their classes.
+    Of the penalty under which the rows, each left out, have the largest probability these are kept:
+    weights `kept` [B, D, C], log_p [B, n, C] of the rows left out, and quality [B], the mean of
+    those of their classes.
     """
 
     def __init__(self, u, y, known, log_share):
@@ -54,7 +59,9 @@ class Fit:
         return 0.5 * penalty * weights.square().sum((1, 2)) - own.sum((1, 2))
 
     def curvature(self, p):
-        """U'WU of every class, [T, D, D], and W [T, n]: p (1 - p) K / (K - 1), exact where all classes are as likely and where there are two."""
+        """U'WU of every class, [T, D, D], and W [T, n]: p (1 - p) K / (K - 1), exact where all
+        classes are as likely and where there are two.
+        """
         w = self.pairs(p * (1 - p) * self.evenness)
         u = self.u[self.task]
         return (u * w[..., None]).transpose(1, 2) @ u, w
@@ -67,7 +74,8 @@ class Fit:
         before = self.loss(self.scores, self.weights, penalty)
         t = torch.ones_like(before)[:, None, None]
         for _ in range(HALVINGS):
-            worse = self.loss(self.scores + t * change, self.weights + t * d, penalty) > before * WORSE
+            worse = (self.loss(self.scores + t * change, self.weights + t * d, penalty)
+                     > before * WORSE)
             if not worse.any():
                 break
             t = torch.where(worse[:, None, None], t / 2, t)
@@ -112,8 +120,9 @@ class Fit:
 
 @torch.no_grad()
 def opinions(u, y, classes, most, prefix, clip):
-    """[B, N, most + 1]: for every class the log of how much more probable it is than by chance (clipped, 0 for classes the task lacks), and
-    the same of the prefix rows' own classes in the mean; prefix rows are left out of their fit.
+    """[B, N, most + 1]: for every class the log of how much more probable it is than by chance
+    (clipped, 0 for classes the task lacks), and the same of the prefix rows' own classes in the
+    mean; prefix rows are left out of their fit.
 
     u [B, N, D] designs, y [B, N] indices of classes, classes [B] how many there are.
     """

@@ -1,4 +1,6 @@
-"""The Gaussian and mixture heads: density, distribution function, moments and quantiles (docs/model-format.md, section 8)."""
+"""The Gaussian and mixture heads: density, distribution function, moments and quantiles
+(docs/model-format.md, section 8).
+"""
 import math
 
 import torch
@@ -19,6 +21,9 @@ class Mixture:
     """
 
     def __init__(self, outputs, head, targets=1):
+        if head.get("process"):
+            # Behind what the head says: the gate, and the process's mean and log deviation.
+            outputs, (gate, mean, log_sd) = outputs[..., :-3], outputs[..., -3:, None].unbind(-2)
         if head.get("kind") == "gaussian":
             chunks = outputs.chunk(2, -1)
         else:
@@ -29,11 +34,17 @@ class Mixture:
         logits = chunks[0] if len(chunks) == 3 else torch.zeros_like(raw)
         self.log_weight = logits.log_softmax(-1)
         self.sd = STD_MAPS[head["std"]](raw, head.get("floor", 0.0))
+        if head.get("process"):
+            self.log_weight = torch.cat([self.log_weight + F.logsigmoid(-gate), F.logsigmoid(gate)],
+                                        -1)
+            self.mean, self.sd = torch.cat([self.mean, mean],
+                                           -1), torch.cat([self.sd, log_sd.exp()], -1)
 
     def log_prob(self, y):
         """Log density of y [...]."""
         z = (y[..., None] - self.mean) / self.sd
-        return torch.logsumexp(self.log_weight - 0.5 * z.square() - self.sd.log(), -1) - 0.5 * math.log(2 * math.pi)
+        return (torch.logsumexp(self.log_weight - 0.5 * z.square() - self.sd.log(), -1)
+                - 0.5 * math.log(2 * math.pi))
 
     def cdf(self, y):
         """P(Y <= y) for y [...]."""

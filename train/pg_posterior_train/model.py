@@ -6,7 +6,7 @@ Parameter names are the tensor names of the file format, so `state_dict()` is th
 import torch
 from torch import nn
 
-from . import logistic
+from . import logistic, process
 from .attention import Layout
 from .blocks import Block
 from .config import check_model
@@ -46,7 +46,8 @@ class Network(nn.Module):
 
     @torch.no_grad()
     def reset(self):
-        """Blocks start as the identity; a feature's first layer starts with kinks spread over it."""
+        """Blocks start as the identity; a feature's first layer starts with kinks spread over it.
+        """
         for block in self.blocks():
             block.reset()
         features = getattr(self.embed, "x", None)
@@ -57,12 +58,12 @@ class Network(nn.Module):
             first.bias.copy_(-first.weight[:, 0] * torch.empty_like(first.bias).uniform_(-2.5, 2.5))
 
     def forward(self, x, y, queries, prefix, visible):
-        """Head outputs for the queries in standardised target units, [B, M, outputs] (of a joint head
-        means and factor), or a classifier's logits [B, M, C].
+        """Head outputs for the queries in standardised target units, [B, M, outputs] (of a joint
+        head means and factor), or a classifier's logits [B, M, C].
 
-        x: scaled features of the rows [B, N, F] (for `rows`: flat cells [B, N, F * cell (+ opinions)]);
-        y: scaled, clipped targets [B, N], or [B, N, D] of several; queries: as x, [B, M, …]; prefix:
-        number of prefix rows; visible [M]: rows that each query sees.
+        x: scaled features of the rows [B, N, F] (for `rows`: flat cells [B, N, F * cell (+
+        opinions)]); y: scaled, clipped targets [B, N], or [B, N, D] of several; queries: as x, [B,
+        M, …]; prefix: number of prefix rows; visible [M]: rows that each query sees.
         """
         rows, device = y.shape[1], y.device.type
         # Raw numbers in, densities out: both ends stay in full precision under autocast.
@@ -82,14 +83,19 @@ class Network(nn.Module):
             h = self.final_norm(h)
         with torch.autocast(device, enabled=False):
             outputs = self.head(h)
+            if self.config["head"].get("process"):
+                # The process's numbers are the last of a row, the size of the prefix is in its
+                # first cell.
+                said = self.head.gate(outputs, queries[..., -process.NUMBERS :], queries[..., 4])
+                return torch.cat([outputs, said], -1)
             return self.lean(outputs, queries) if self.share else outputs
 
     def lean(self, outputs, queries):
         """Logits [B, M, C] of a classifier that takes a share of them from what the logistic
         regression says of the queries (section 8).
 
-        Not while it is trained: a network that is taught with the share makes up for it, and what it
-        is for, tables unlike those of the prior, loses it again.
+        Not while it is trained: a network that is taught with the share makes up for it, and what
+        it is for, tables unlike those of the prior, loses it again.
         """
         if self.training:
             return outputs

@@ -77,7 +77,8 @@ def renamed(source, theirs, ours):
 
 def mlp(source, theirs, ours):
     """Two linears with an activation between them."""
-    return {**renamed(source, theirs + ".0", ours + ".0"), **renamed(source, theirs + ".2", ours + ".1")}
+    return {**renamed(source, theirs + ".0", ours + ".0"),
+            **renamed(source, theirs + ".2", ours + ".1")}
 
 
 def convert(source, layers):
@@ -107,12 +108,14 @@ def convert(source, layers):
 
 
 def main():
-    p = argparse.ArgumentParser(prog="pg_posterior_train.nanoace", description=__doc__.splitlines()[0])
+    p = argparse.ArgumentParser(prog="pg_posterior_train.nanoace",
+                                description=__doc__.split("\n\n")[0])
     p.add_argument("folder")
     p.add_argument("out")
     a = p.parse_args()
     manifest, source = read_weights(a.folder)
-    write_model(a.out, model_part(manifest["cfg"]), convert(source, manifest["cfg"]["n_layers"]), "F32")
+    write_model(a.out, model_part(manifest["cfg"]), convert(source, manifest["cfg"]["n_layers"]),
+                "F32")
     model = load_model(a.out)
     print(f"{a.out}: {sum(p.numel() for p in model.parameters())} parameters")
 

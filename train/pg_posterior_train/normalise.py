@@ -1,13 +1,15 @@
-"""Statistics frozen at the prefix, and the network inputs they give (docs/model-format.md, sections 3 and 5).
+"""Statistics frozen at the prefix, and the network inputs they give (docs/model-format.md, sections
+3 and 5).
 
-Everything is batched over tasks: x [B, N, F], y [B, N]; the first `prefix` rows define every statistic.
+Everything is batched over tasks: x [B, N, F], y [B, N]; the first `prefix` rows define every
+statistic.
 """
 import math
 from dataclasses import dataclass
 
 import torch
 
-from . import ridge
+from . import process, ridge
 from .clip import soft_clip
 from .power import power_features
 
@@ -18,15 +20,17 @@ RELEVANCE_STEPS = 2.0 ** 20    # relevance is compared in steps: equal up to rou
 def ask(model, inputs, questions):
     """Head outputs for what is asked (questions.Questions) of these network inputs."""
     rows, first = questions.rows, questions.first
-    return model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, first:], questions.prefix, questions.visible)
+    return model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, first:],
+                 questions.prefix, questions.visible)
 
 
 @dataclass
 class Inputs:
     """What the network sees.
 
-    x [B, N, F], or of the row tokeniser its cells, flat, [B, N, F * cell (+ opinions)]; y [B, N] scaled, y_input [B, N] scaled and clipped;
-    scale [B]: width of the target's unit, for densities in raw units.
+    x [B, N, F], or of the row tokeniser its cells, flat, [B, N, F * cell (+ opinions)]; y [B, N]
+    scaled, y_input [B, N] scaled and clipped; scale [B]: width of the target's unit, for densities
+    in raw units.
     """
 
     x: torch.Tensor
@@ -61,7 +65,9 @@ def scale_targets(y, prefix, config):
 
 
 def scale_features(x, prefix):
-    """Standardise by the non-missing prefix values of each column; a constant column gives 0. Missing stays NaN."""
+    """Standardise by the non-missing prefix values of each column; a constant column gives 0.
+    Missing stays NaN.
+    """
     head = x[:, :prefix]
     present = ~head.isnan()
     filled = head.nan_to_num(0.0)
@@ -78,13 +84,16 @@ def scale_features(x, prefix):
 
 
 def numeric_bins(x, prefix):
-    """Bin 0…7 of every value by the seven edges of its column, [B, N, F] (missing values get some bin)."""
+    """Bin 0…7 of every value by the seven edges of its column, [B, N, F] (missing values get some
+    bin).
+    """
     head = x[:, :prefix]
     ordered, _ = torch.where(head.isnan(), torch.full_like(head, float("inf")), head).sort(1)
     count = (~head.isnan()).sum(1)
     bins = torch.zeros(x.shape, dtype=torch.long, device=x.device)
     for j in range(1, NUMERIC_BINS):
-        # (m - 1) j / 8 in integers, so that no rounding decides which two values an edge lies between.
+        # (m - 1) j / 8 in integers, so that no rounding decides which two values an edge lies
+        # between.
         place = (count - 1).clamp_min(0) * j
         low = place // NUMERIC_BINS
         share = (place % NUMERIC_BINS).to(x.dtype) / NUMERIC_BINS
@@ -99,8 +108,8 @@ def numeric_bins(x, prefix):
 def encode_categories(x, prefix, categorical):
     """Codes and bins of categorical cells.
 
-    Returns (codes [B, N, F] with NaN for missing and unseen identities, bins [B, N, F]). Identities are small integers >= 0;
-    columns that are not categorical are ignored.
+    Returns (codes [B, N, F] with NaN for missing and unseen identities, bins [B, N, F]). Identities
+    are small integers >= 0; columns that are not categorical are ignored.
     """
     ignore = x.isnan() | ~categorical[:, None, :]
     identity = torch.where(ignore, torch.zeros_like(x), x).long()
@@ -113,12 +122,36 @@ def encode_categories(x, prefix, categorical):
     key = counts * (levels + 1) - torch.arange(levels, device=x.device)[None, :, None]
     rank = key.argsort(1, descending=True).argsort(1).clamp_max(CATEGORY_BINS - 1)
     known = seen.gather(1, identity) & ~ignore
-    codes = torch.where(known, code.gather(1, identity).to(x.dtype), torch.full_like(x, float("nan")))
+    codes = torch.where(known, code.gather(1, identity).to(x.dtype),
+                        torch.full_like(x, float("nan")))
     return codes, rank.gather(1, identity)
 
 
+def codes_by_targets(missing, bins, y):
+    """Codes by the targets instead of the identities, [B, N, F]: the rank of a cell's bin among
+    those of its column that the prefix fills, by the prefix's mean target in them, shrunk; of equal
+    ones the lower bin is first. NaN where missing [B, N, F]; bins [B, N, F], y [B, n] targets of
+    the prefix as inputs. Renaming the categories changes nothing.
+    """
+    rows = y.shape[1]
+    head = torch.where(missing[:, :rows], torch.full_like(bins[:, :rows], CATEGORY_BINS),
+                       bins[:, :rows])
+    spread = y.double()[..., None].expand(head.shape)
+    counts = spread.new_zeros(len(y), CATEGORY_BINS + 1,
+                              bins.shape[2]).scatter_add_(1, head, torch.ones_like(spread))[:, :-1]
+    sums = spread.new_zeros(len(y), CATEGORY_BINS + 1,
+                            bins.shape[2]).scatter_add_(1, head, spread)[:, :-1]
+    mean = (RELEVANCE_STEPS * sums / (counts + 1.5)).round()
+    mean = torch.where(counts > 0, mean, torch.full_like(mean, float("inf")))
+    rank = mean.sort(dim=1, stable=True).indices.argsort(1)
+    return torch.where(missing, torch.full_like(spread[:, :1], float("nan")),
+                       rank.gather(1, bins).double())
+
+
 def pearson(z, y, present):
-    """Correlation over the present rows, [B, F]; z, present [B, n, F], y [B, n]; 0 where either is constant."""
+    """Correlation over the present rows, [B, F]; z, present [B, n, F], y [B, n]; 0 where either is
+    constant.
+    """
     w = present.to(z.dtype)
     count = w.sum(1).clamp_min(1)
     y = y[..., None]
@@ -132,7 +165,9 @@ def pearson(z, y, present):
 
 
 def between_bin_share(counts, sums, y):
-    """Adjusted share of the target's variance between bins, [B, F]; counts and sums [B, bins, F], y [B, n]."""
+    """Adjusted share of the target's variance between bins, [B, F]; counts and sums [B, bins, F], y
+    [B, n].
+    """
     n = y.shape[1]
     mean = y.mean(1)[:, None, None]
     bin_mean = sums / counts.clamp_min(1)
@@ -144,15 +179,21 @@ def between_bin_share(counts, sums, y):
 
 
 def slot_bins(counts, order):
-    """Which bins the prefix fills, [B, bins, S]; counts [B, bins, F], order [B, S] columns of the slots."""
+    """Which bins the prefix fills, [B, bins, S]; counts [B, bins, F], order [B, S] columns of the
+    slots.
+    """
     return (counts > 0).gather(2, order[:, None].expand(-1, counts.shape[1], -1))
 
 
 def cells(tasks, y_input, prefix, config):
-    """Cell vectors in slot order, flat, [B, N, min(F, max_features) * 8], with `ridge` followed by its NUMBERS."""
-    x, categorical = tasks.x, tasks.categorical
+    """Cell vectors in slot order, flat, [B, N, min(F, max_features) * 8], followed by what `ridge`
+    and `process` say.
+    """
+    x, categorical, tokeniser = tasks.x, tasks.categorical, config["embedder"]["x"]
     if categorical.any():
         codes, category_bins = encode_categories(x, prefix, categorical)
+        if tokeniser.get("codes") == "targets":
+            codes = codes_by_targets(codes.isnan(), category_bins, y_input[:, :prefix]).to(x.dtype)
         x = torch.where(categorical[:, None, :], codes, x)
         bins = torch.where(categorical[:, None, :], category_bins, numeric_bins(x, prefix))
     else:
@@ -180,28 +221,37 @@ def cells(tasks, y_input, prefix, config):
     card = (v[:, None, :].expand_as(z) for v in (r, e, w))
     cell = torch.stack([z, missing.to(z.dtype), flags, t, size, *card], -1)
     relevance = (torch.maximum(e, r.square()).double() * RELEVANCE_STEPS).round()
-    order = relevance.sort(stable=True, dim=1, descending=True).indices[:, :config["inputs"]["max_features"]]
-    tokeniser = config["embedder"]["x"]
+    order = relevance.sort(stable=True, dim=1,
+                           descending=True).indices[:, :config["inputs"]["max_features"]]
     used = torch.ones_like(order, dtype=torch.bool)
-    if tokeniser.get("prune", False) and order.shape[1] > ridge.ALWAYS_KEPT:
+    many = tokeniser.get("prune_below", 0) and prefix >= tokeniser["prune_below"] * order.shape[1]
+    if tokeniser.get("prune", False) and order.shape[1] > ridge.ALWAYS_KEPT and not many:
         wide = order[:, None].expand(-1, prefix, -1)
-        keep = ridge.worth_keeping(z[:, :prefix].gather(2, wide), bins[:, :prefix].gather(2, wide), slot_bins(counts, order),
-                                   categorical.gather(1, order), head_y, relevance.gather(1, order) / RELEVANCE_STEPS)
+        keep = ridge.worth_keeping(z[:, :prefix].gather(2, wide), bins[:, :prefix].gather(2, wide),
+                                   slot_bins(counts, order),
+                                   categorical.gather(1, order), head_y,
+                                   relevance.gather(1, order) / RELEVANCE_STEPS)
         # What stays moves up; behind it the slots are empty.
         used, moved = keep.to(torch.int8).sort(dim=1, descending=True, stable=True)
         used, order = used.bool(), order.gather(1, moved)
     wide = order[:, None].expand(-1, x.shape[1], -1)
-    flat = (cell.gather(2, wide[..., None].expand(-1, -1, -1, 8)) * used[:, None, :, None]).flatten(2)
-    if not tokeniser.get("ridge", False):
-        return flat
-    filled = slot_bins(counts, order) & used[:, None]
-    said = ridge.opinions(z.gather(2, wide), bins.gather(2, wide), filled, categorical.gather(1, order), y_input, prefix,
-                          config["target"].get("clip", 0))
-    return torch.cat([flat, said], 2)
+    flat = (cell.gather(2, wide[..., None].expand(-1, -1, -1, 8)) * used[:, None, :, None]).flatten(
+        2)
+    kinds, knee = categorical.gather(1, order), config["target"].get("clip", 0)
+    z, bins, parts = z.gather(2, wide), bins.gather(2, wide), [flat]
+    if tokeniser.get("ridge", False):
+        absent = (bins == MISSING_BIN) & used[:, None] if tokeniser.get("absent", False) else None
+        filled = slot_bins(counts, order) & used[:, None]
+        parts.append(ridge.opinions(z, bins, filled, kinds, y_input, prefix, knee, absent))
+    if tokeniser.get("process", False):
+        parts.append(process.opinions(z, bins, used, kinds, y_input, prefix, knee))
+    return torch.cat(parts, 2)
 
 
 def plain_features(x, prefix, inputs):
-    """Scaled and clipped features of a model with an exact number of them; `inputs` is that part of its configuration."""
+    """Scaled and clipped features of a model with an exact number of them; `inputs` is that part of
+    its configuration.
+    """
     if inputs["scaling"] == "prefix":
         x = scale_features(x, prefix)
     elif inputs["scaling"] == "fixed":

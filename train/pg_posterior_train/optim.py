@@ -1,8 +1,8 @@
 """Muon for the matrices of the trunk, AdamW for everything else.
 
-Muon (Jordan et al. 2024) replaces the momentum matrix by its nearest semi-orthogonal one, found by a quintic
-Newton-Schulz iteration; the factor 0.2 sqrt(max(rows, columns)) gives its updates the size of AdamW's (Liu et al. 2025),
-so both share one learning rate.
+Muon (Jordan et al. 2024) replaces the momentum matrix by its nearest semi-orthogonal one, found by
+a quintic Newton-Schulz iteration; the factor 0.2 sqrt(max(rows, columns)) gives its updates the
+size of AdamW's (Liu et al. 2025), so both share one learning rate.
 """
 import torch
 
@@ -10,7 +10,9 @@ COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 
 
 def orthogonalise(g, steps=5):
-    """Newton-Schulz iteration towards U V' of g = U S V', for a stack of matrices [K, n, m] with n <= m."""
+    """Newton-Schulz iteration towards U V' of g = U S V', for a stack of matrices [K, n, m] with n
+    <= m.
+    """
     a, b, c = COEFFICIENTS
     x = g / (g.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     for _ in range(steps):
@@ -20,7 +22,9 @@ def orthogonalise(g, steps=5):
 
 
 class Muon(torch.optim.Optimizer):
-    """Momentum, orthogonalised. Matrices of one shape (up to transposition) are processed in one stack."""
+    """Momentum, orthogonalised. Matrices of one shape (up to transposition) are processed in one
+    stack.
+    """
 
     def __init__(self, params, lr, momentum=0.95, weight_decay=0.01):
         super().__init__(params, dict(lr=lr, momentum=momentum, weight_decay=weight_decay))
@@ -50,10 +54,19 @@ class Muon(torch.optim.Optimizer):
 LAYERS = "layer.", "self.", "cross.", "read.", "buffer.", "head.block.", "embed.xy.1", "embed.xy.2"
 
 
-def make_optimisers(model, weight_decay=0.01):
-    """Muon for the 2-D weights of the layers, AdamW for embedders, sinks, norms, biases and head."""
-    hidden, vectors, others = [], [], []
+def make_optimisers(model, weight_decay=0.01, faster=None):
+    """Muon for the 2-D weights of the layers, AdamW for embedders, sinks, norms, biases and head.
+
+    faster: beginnings of names of parameters whose learning rate is so many times that of the
+    others: what a model that is trained already has gained.
+    """
+    hidden, vectors, others, special = [], [], [], {}
     for name, p in model.named_parameters():
+        times = next((times for start, times in (faster or {}).items() if name.startswith(start)),
+                     None)
+        if times is not None:
+            special.setdefault(times, []).append(p)
+            continue
         plain = p.ndim == 2 and not name.endswith("log_scale")
         if plain and (name.startswith(LAYERS) or "embed.column." in name or "embed.row." in name):
             hidden.append(p)
@@ -62,7 +75,8 @@ def make_optimisers(model, weight_decay=0.01):
         else:
             vectors.append(p)
     adam = torch.optim.AdamW(
-        [dict(params=others, weight_decay=weight_decay), dict(params=vectors, weight_decay=0.0)],
+        [dict(params=others, weight_decay=weight_decay), dict(params=vectors, weight_decay=0.0)] +
+        [dict(params=params, weight_decay=0.0, times=times) for times, params in special.items()],
         lr=0.0, betas=(0.9, 0.98))
     return [Muon(hidden, lr=0.0, weight_decay=weight_decay), adam]
 

@@ -1,4 +1,6 @@
-"""Answers of a trained model: predictive distributions for query rows, and one-pass chain densities."""
+"""Answers of a trained model: predictive distributions for query rows, and one-pass chain
+densities.
+"""
 import math
 
 import torch
@@ -10,7 +12,9 @@ from .tasks import Tasks
 
 
 class Prediction:
-    """Predictive mixtures or bars in raw target units; one per query, [B, M], of several targets [B, M, D]."""
+    """Predictive mixtures or bars in raw target units; one per query, [B, M], of several targets
+    [B, M, D].
+    """
 
     def __init__(self, mixture, center, scale):
         self.mixture, self.center, self.scale = mixture, center[:, None], scale[:, None]
@@ -34,7 +38,9 @@ class Prediction:
         return self.center + self.scale * self.mixture.quantile(p)
 
     def crps(self, y):
-        """Continuous ranked probability score, [B, M]: closed form for Gaussian mixtures (Grimit et al. 2006)."""
+        """Continuous ranked probability score, [B, M]: closed form for Gaussian mixtures (Grimit et
+        al. 2006).
+        """
         m = self.mixture
         w = m.log_weight.exp()
         first = (w * folded(self.standard(y)[..., None] - m.mean, m.sd)).sum(-1)
@@ -48,7 +54,8 @@ def folded(mean, sd):
     """E|X| of a Gaussian."""
     z = mean / sd
     normal = torch.distributions.Normal(0.0, 1.0)
-    return mean * (2 * normal.cdf(z) - 1) + 2 * sd * torch.exp(-0.5 * z.square()) / math.sqrt(2 * math.pi)
+    return (mean * (2 * normal.cdf(z) - 1) + 2 * sd * torch.exp(-0.5 * z.square())
+            / math.sqrt(2 * math.pi))
 
 
 @torch.no_grad()
@@ -60,10 +67,12 @@ def predict(model, tasks, rows, prefix=None, visible=None, statistics=None):
     statistics: rows that the statistics come from (default: the prefix, and at least min_rows).
     """
     prefix = whole_prefix(model.config, rows) if prefix is None else prefix
-    inputs = prepare(tasks, statistics_rows(model.config, prefix) if statistics is None else statistics, model.config)
+    inputs = prepare(tasks, statistics_rows(model.config, prefix) if statistics is None
+                     else statistics, model.config)
     if visible is None:
         visible = torch.full((tasks.y.shape[1] - rows,), rows)
-    outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, rows:], prefix, visible)
+    outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, rows:], prefix,
+                    visible)
     return Prediction(distribution(model, outputs), inputs.center, inputs.scale)
 
 
@@ -92,10 +101,12 @@ def join(predictions):
 
 @torch.no_grad()
 def chain(model, tasks, rows):
-    """Predictions of a chain over the rows after the first `rows`, each given the context and the true rows before it.
+    """Predictions of a chain over the rows after the first `rows`, each given the context and the
+    true rows before it.
 
-    The chain rows enter as later context rows and, in the same pass, as queries that see the rows before them; a model with a limit in
-    chain.buffer merges every full block into the context, whose statistics stay.
+    The chain rows enter as later context rows and, in the same pass, as queries that see the rows
+    before them; a model with a limit in chain.buffer merges every full block into the context,
+    whose statistics stay.
     """
     out = []
     for part in chain_passes(model.config, rows, tasks.y.shape[1]):

@@ -1,8 +1,10 @@
 """Measures a one-dimensional model on the tasks of the papers, as their tables do.
 
-    python3 -m pg_posterior_train.protocols MODEL.safetensors [--config CONFIG.json] [--tasks N] [--out FILE]
+    python3 -m pg_posterior_train.protocols MODEL.safetensors [--config CONFIG.json]
+        [--tasks N] [--out FILE]
 
-What is measured stands in the configuration's `evaluation` (default: the configuration with the model's name): a list of
+What is measured stands in the configuration's `evaluation` (default: the configuration with the
+model's name): a list of
 
     title     what the table is
     prior     options of prior/curves.py, without its name
@@ -10,12 +12,14 @@ What is measured stands in the configuration's `evaluation` (default: the config
     errors    true: the mean squared error is shown as well
     context   sizes, or {"from": a, "to": b} for a size drawn for every batch
     targets   rows asked
-    orders    random orders over which joint densities are averaged (log of the mean density), default 1
-    blocks    sizes K of the buffer: after K answers, all rows so far are encoded again as context; 1 is plain autoregression
+    orders    random orders over which joint densities are averaged (log of the mean density),
+              default 1
+    blocks    sizes K of the buffer: after K answers, all rows so far are encoded again as context;
+              1 is plain autoregression
     paper     the published figures, shown beside ours
 
-Figures are nats per target; ± is the standard error over tasks. `exact` is the process that drew the tasks, with its true
-hyperparameters; a sawtooth has none.
+Figures are nats per target; ± is the standard error over tasks. `exact` is the process that drew
+the tasks, with its true hyperparameters; a sawtooth has none.
 """
 import argparse
 import json
@@ -37,15 +41,19 @@ SEQUENCES = 256      # sequences encoded together
 def choose(tasks, order):
     """Tasks with rows in another order, [B, N] or [N]."""
     order = order.expand(tasks.y.shape[0], -1)
-    return Tasks(tasks.x.gather(1, order[..., None].expand(-1, -1, tasks.x.shape[2])), tasks.y.gather(1, order), tasks.categorical)
+    return Tasks(tasks.x.gather(1, order[..., None].expand(-1, -1, tasks.x.shape[2])),
+                 tasks.y.gather(1, order), tasks.categorical)
 
 
 def repeat(tasks, times):
-    return Tasks(tasks.x.repeat_interleave(times, 0), tasks.y.repeat_interleave(times, 0), tasks.categorical.repeat_interleave(times, 0))
+    return Tasks(tasks.x.repeat_interleave(times, 0), tasks.y.repeat_interleave(times, 0),
+                 tasks.categorical.repeat_interleave(times, 0))
 
 
 def chain_density(model, tasks, given, block):
-    """Joint log density [B] of the rows after the first `given`, encoded again after every `block` of them."""
+    """Joint log density [B] of the rows after the first `given`, encoded again after every `block`
+    of them.
+    """
     total = torch.zeros(tasks.y.shape[0], dtype=torch.float64)
     for start in range(given, tasks.y.shape[1], block):
         end = min(start + block, tasks.y.shape[1])
@@ -55,13 +63,18 @@ def chain_density(model, tasks, given, block):
 
 
 def averaged_density(model, tasks, given, block, orders, generator):
-    """The logarithm [B] of the joint density averaged over random orders of the rows after the first `given`."""
+    """The logarithm [B] of the joint density averaged over random orders of the rows after the
+    first `given`.
+    """
     count, rows = tasks.y.shape
     many = repeat(tasks, orders)
     later = torch.rand(count * orders, rows - given, generator=generator).argsort(1) + given
     order = torch.cat([torch.arange(given).expand(count * orders, -1), later], 1)
     many = choose(many, order)
-    parts = [chain_density(model, Tasks(many.x[i:i + SEQUENCES], many.y[i:i + SEQUENCES], many.categorical[i:i + SEQUENCES]), given, block)
+    parts = [
+        chain_density(model,
+                      Tasks(many.x[i:i + SEQUENCES], many.y[i:i + SEQUENCES],
+                            many.categorical[i:i + SEQUENCES]), given, block)
              for i in range(0, count * orders, SEQUENCES)]
     return torch.cat(parts).reshape(count, orders).logsumexp(1) - math.log(orders)
 
@@ -71,7 +84,8 @@ def sizes(spec):
     if isinstance(spec, dict):
         low, high = spec["from"], spec["to"]
         # Evenly over the range, so that every run sees the same sizes.
-        return [(f"{low} to {high}", lambda i, n: low + round((i + 0.5) / n * (high - low + 1) - 0.5))]
+        return [
+            (f"{low} to {high}", lambda i, n: low + round((i + 0.5) / n * (high - low + 1) - 0.5))]
     return [(str(size), lambda i, n, size=size: size) for size in spec]
 
 
@@ -120,8 +134,10 @@ def one_size(model, protocol, size_of, tasks):
             if protocol.get("errors"):
                 row["squared error"] = (answer.moments()[0] - asked).double().square().mean(1)
         for block in blocks_of(model, protocol):
-            joint = averaged_density(model, data, given, block, protocol.get("orders", 1), generator)
-            row["autoregressive" if block >= m and "blocks" not in protocol else f"K = {block}"] = joint / m
+            joint = averaged_density(model, data, given, block, protocol.get("orders", 1),
+                                     generator)
+            row["autoregressive" if block >= m and "blocks" not in protocol
+                else f"K = {block}"] = joint / m
         row.update(exact)
         if "factorised" in row and "exact, factorised" in row:
             # On the same tasks: its standard error is far smaller than that of the levels.
@@ -140,8 +156,10 @@ def evaluate(model, protocols, tasks):
     """All tables of a configuration: a list of {title, rows}."""
     result = []
     for protocol in protocols:
-        rows = {label: one_size(model, protocol, size_of, tasks) for label, size_of in sizes(protocol["context"])}
-        result.append({"title": protocol["title"], "targets": protocol["targets"], "orders": protocol.get("orders", 1), "tasks": tasks,
+        rows = {label: one_size(model, protocol, size_of, tasks)
+                for label, size_of in sizes(protocol["context"])}
+        result.append({"title": protocol["title"], "targets": protocol["targets"],
+                       "orders": protocol.get("orders", 1), "tasks": tasks,
                        "rows": rows, "paper": protocol.get("paper", {})})
     return result
 
@@ -156,17 +174,21 @@ def markdown(result):
     lines = []
     for table in result:
         names = list(next(iter(table["rows"].values())))
-        lines += [f"## {table['title']}", "", f"{table['targets']} targets, {table['orders']} order{'s' if table['orders'] > 1 else ''}, "
+        lines += [f"## {table['title']}", "",
+                  f"{table['targets']} targets, {table['orders']} "
+                  f"order{'s' if table['orders'] > 1 else ''}, "
                   f"{table['tasks']} tasks per row; nats per target.", "",
                   "| context rows | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]
         for label, row in table["rows"].items():
             lines.append(f"| {label} | " + " | ".join(figure(row[n]) for n in names) + " |")
         if len(table["rows"]) > 1:
-            means = [sum(row[n]["mean"] for row in table["rows"].values()) / len(table["rows"]) for n in names]
+            means = [sum(row[n]["mean"] for row in table["rows"].values()) / len(table["rows"])
+                     for n in names]
             lines.append("| mean | " + " | ".join(f"{v:.3f}" for v in means) + " |")
         lines.append("")
         if table["paper"]:
-            lines += ["Published: " + "; ".join(f"{k} {v}" for k, v in table["paper"].items()) + ".", ""]
+            lines += ["Published: " + "; ".join(f"{k} {v}" for k, v in table["paper"].items())
+                      + ".", ""]
     return "\n".join(lines)
 
 
@@ -180,12 +202,14 @@ def find_config(model_file, config):
     with open(path, encoding="utf-8") as f:
         found = json.load(f).get("evaluation")
     if not found:
-        raise SystemExit(f"protocols: {os.path.basename(path)} has no evaluation; table models are measured with a folder of tables (DATA)")
+        raise SystemExit(f"protocols: {os.path.basename(path)} has no evaluation; table models are "
+                         f"measured with a folder of tables (DATA)")
     return found
 
 
 def main():
-    p = argparse.ArgumentParser(prog="pg_posterior_train.protocols", description=__doc__.splitlines()[0])
+    p = argparse.ArgumentParser(prog="pg_posterior_train.protocols",
+                                description=__doc__.split("\n\n")[0])
     p.add_argument("model")
     p.add_argument("--config", help="configuration whose evaluation is run")
     p.add_argument("--tasks", type=int, default=256, help="tasks for every row of a table")
@@ -198,7 +222,8 @@ def main():
     model = load_model(a.model)
     features = model.config["inputs"].get("features")
     if any(p["prior"].get("features", 1) != features for p in protocols):
-        raise SystemExit(f"protocols: the tasks have other features than the model, which takes {features}")
+        raise SystemExit(f"protocols: the tasks have other features than the model, which takes "
+                         f"{features}")
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
     result = evaluate(model, protocols, a.tasks)
     print(f"# {os.path.splitext(os.path.basename(a.model))[0]}\n\n{markdown(result)}")

@@ -1,9 +1,11 @@
-"""What two regressions of the prefix say about every row (docs/model-format.md, section 5, "Ridge").
+"""What two regressions of the prefix say about every row (docs/model-format.md, section 5,
+"Ridge").
 
-Attention has to invert the design's covariance to regress on nearly collinear columns, which a few layers cannot; a
-closed form can. One regression is linear, the other a sum of functions of single columns (linear splines). The network
-sees the answers as six more numbers of a row and learns when to believe which. Where targets are classes, the regressions
-are of the classes' indicators, and the network sees the probabilities that their answers are worth on rows left out.
+Attention has to invert the design's covariance to regress on nearly collinear columns, which a few
+layers cannot; a closed form can. One regression is linear, the other a sum of functions of single
+columns (linear splines). The network sees the answers as six more numbers of a row and learns when
+to believe which. Where targets are classes, the regressions are of the classes' indicators, and the
+network sees the probabilities that their answers are worth on rows left out.
 
 All in float64: the penalty is the best of a grid, and which is best should not hang on rounding.
 """
@@ -16,7 +18,8 @@ PENALTIES = [4.0 ** k for k in range(-6, 9)]
 SMALLEST_NOISE = 1e-8    # variance, in units of the target's
 KNOTS = (-0.7, 0.0, 0.7)
 NUMBERS = 6              # per row: three of each regression
-SHARPNESS = [2.0 ** (k / 2) for k in range(-4, 11)]    # by which regressions of indicators may be multiplied in a softmax
+# by which regressions of indicators may be multiplied in a softmax
+SHARPNESS = [2.0 ** (k / 2) for k in range(-4, 11)]
 ALWAYS_KEPT = 8          # slots that are not left out
 CHANCE = 8.0             # relevance times rows that a column of noise hardly reaches
 DEVIATIONS = 2.5         # nor a coefficient of it, in its standard deviations
@@ -26,8 +29,9 @@ ENOUGH_ROWS = 100        # fewer tell noise less well: the thresholds shrink wit
 def design_entries(used):
     """Which entries make up the design.
 
-    used [B, F, E] booleans: which of the E possible entries of each slot (value, hinges, bins) the task has. Slots are taken in
-    order as long as all entries fit beside the intercept. Returns (entry [B, D] indices into F * E, valid [B, D]).
+    used [B, F, E] booleans: which of the E possible entries of each slot (value, hinges, bins) the
+    task has. Slots are taken in order as long as all entries fit beside the intercept. Returns
+    (entry [B, D] indices into F * E, valid [B, D]).
     """
     room = LARGEST_DESIGN - 1
     fits = used.sum(2).cumsum(1) <= room
@@ -38,11 +42,13 @@ def design_entries(used):
 
 
 def design(z, bins, filled, categorical, splines):
-    """Design matrices U [B, N, D + 1], the last column the intercept, and the slots of the other columns, [B, D] (-1: empty).
+    """Design matrices U [B, N, D + 1], the last column the intercept, and the slots of the other
+    columns, [B, D] (-1: empty).
 
-    z [B, N, F] scaled values (0 where missing) and bins [B, N, F] in slot order; filled [B, bins, F]: which bins the prefix
-    fills (none: the slot is empty); categorical [B, F]. A number contributes its value, with `splines` also max(z - knot, 0) for every knot, and where
-    the prefix has missing cells their indicator; a category one indicator for every bin of the prefix.
+    z [B, N, F] scaled values (0 where missing) and bins [B, N, F] in slot order; filled [B, bins,
+    F]: which bins the prefix fills (none: the slot is empty); categorical [B, F]. A number
+    contributes its value, with `splines` also max(z - knot, 0) for every knot, and where the prefix
+    has missing cells their indicator; a category one indicator for every bin of the prefix.
     """
     tasks, rows, slots = z.shape
     knots = len(KNOTS)
@@ -60,23 +66,28 @@ def design(z, bins, filled, categorical, splines):
     knot = z.new_tensor((0.0,) + KNOTS)[kind.clamp_max(knots)][:, None]
     kind = kind[:, None]
     value = torch.where(kind == 0, own, torch.where(kind <= knots, (own - knot).clamp_min(0),
-                                                    (bins.gather(2, wide) == kind - 1 - knots).to(z.dtype)))
+                                                    (bins.gather(2, wide) == kind - 1 - knots)
+                                                    .to(z.dtype)))
     value = torch.where(valid[:, None], value, torch.zeros_like(value)).double()
-    return torch.cat([value, value.new_ones(tasks, rows, 1)], 2), torch.where(valid, slot, -torch.ones_like(slot))
+    return torch.cat([value, value.new_ones(tasks, rows, 1)],
+                     2), torch.where(valid, slot, -torch.ones_like(slot))
 
 
 def choose_penalty(gram, moment, square, n):
-    """The penalty of the largest evidence (Bishop 2006, section 3.5, the noise profiled out), and the fit under it.
+    """The penalty of the largest evidence (Bishop 2006, section 3.5, the noise profiled out), and
+    the fit under it.
 
-    gram [B, D, D], moment [B, D, T], square [B]: U'U, U'y and the sum of the squares of T targets y over n rows; all targets share
-    penalty and noise. Returns (factor [B, D, D], weights [B, D, T], noise variance [B], penalty [B]).
+    gram [B, D, D], moment [B, D, T], square [B]: U'U, U'y and the sum of the squares of T targets y
+    over n rows; all targets share penalty and noise. Returns (factor [B, D, D], weights [B, D, T],
+    noise variance [B], penalty [B]).
     """
     penalty = gram.new_tensor(PENALTIES)[:, None, None, None]
     system = gram + penalty * torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
     factor = torch.linalg.cholesky(system)                      # [K, B, D, D]
     weights = torch.cholesky_solve(moment.expand(len(PENALTIES), -1, -1, -1), factor)
     noise = ((square - (weights * moment).sum((-1, -2))) / n).clamp_min(SMALLEST_NOISE)
-    determinant = 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) - gram.shape[-1] * penalty[:, :, 0, 0].log()
+    determinant = (2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+                   - gram.shape[-1] * penalty[:, :, 0, 0].log())
     best = (-0.5 * (n * noise.log() + determinant)).argmax(0)
     every = torch.arange(len(best), device=best.device)
     return factor[best, every], weights[best, every], noise[best, every], penalty[best, 0, 0, 0]
@@ -85,40 +96,69 @@ def choose_penalty(gram, moment, square, n):
 def fit(u, y, prefix):
     """Regression of y [B, n, T] on u [B, N, D] over the prefix.
 
-    Returns (answers [B, N, T], leverage [B, N], noise variance [B]); for prefix rows both are those of the fit without the row.
+    Returns (answers [B, N, T], leverage [B, N], noise variance [B], weights [B, D, T]); for prefix
+    rows answers and leverage are those of the fit without the row.
     """
     head, target = u[:, :prefix], y[:, :prefix]
     transposed = head.transpose(1, 2)
-    factor, weights, noise, _ = choose_penalty(transposed @ head, transposed @ target, target.square().sum((1, 2)), prefix)
+    factor, weights, noise, _ = choose_penalty(transposed @ head, transposed @ target,
+                                               target.square().sum((1, 2)), prefix)
     mean = u @ weights
     leverage = torch.linalg.solve_triangular(factor, u.transpose(1, 2), upper=False).square().sum(1)
     # Without its own row (Sherman-Morrison): the residual and the leverage grow by 1 / (1 - h).
     rest = (1 - leverage[:, :prefix]).clamp_min(1e-6)
     mean[:, :prefix] = target - (target - mean[:, :prefix]) / rest[..., None]
     leverage[:, :prefix] /= rest
-    return mean, leverage, noise
+    return mean, leverage, noise, weights
 
 
-def regression(u, y, prefix, clip):
-    """[B, N, 3]: prediction (leave-one-out for prefix rows, clipped), log of the noise's standard deviation, half the log of one plus
-    the leverage. u [B, N, D], y [B, N] targets as inputs."""
-    mean, leverage, noise = fit(u, y[..., None], prefix)
+def absent_variance(u, slot, weights, missing, prefix):
+    """[B, N]: the variance of what a row's missing cells would have said: that of their slots'
+    answers over the prefix rows that have them.
+
+    u [B, N, D + 1], slot [B, D] of its entries (-1: empty), weights [B, D + 1], missing [B, N, S].
+    A missing cell's indicator is left out: only rows without it count.
+    """
+    tasks, rows, slots = missing.shape
+    said = u[:, :prefix, :-1] * weights[:, None, :-1]
+    place = (slot + 1)[:, None].expand_as(said)
+    each = said.new_zeros(tasks, prefix, slots + 1).scatter_add_(2, place, said)[..., 1:]
+    present = ~missing[:, :prefix]
+    count = present.sum(1, keepdim=True).clamp_min(1)
+    mean = (each * present).sum(1, keepdim=True) / count
+    variance = ((each - mean).square() * present).sum(1) / count[:, 0]
+    return (missing.to(u.dtype) @ variance[..., None])[..., 0]
+
+
+def regression(u, y, prefix, clip, slot=None, missing=None):
+    """[B, N, 3]: prediction (leave-one-out for prefix rows, clipped), log of the noise's standard
+    deviation, half the log of one plus the leverage. u [B, N, D], y [B, N] targets as inputs; with
+    missing [B, N, S], and slot as of `design`, the leverage has what missing cells would have said.
+    """
+    mean, leverage, noise, weights = fit(u, y[..., None], prefix)
+    if missing is not None:
+        leverage = (leverage + absent_variance(u, slot, weights[..., 0], missing, prefix)
+                    / noise[:, None])
     mean = soft_clip(mean[..., 0], clip)
-    return torch.stack([mean, 0.5 * noise.log()[:, None].expand_as(mean), 0.5 * leverage.log1p()], -1)
+    return torch.stack([mean, 0.5 * noise.log()[:, None].expand_as(mean), 0.5 * leverage.log1p()],
+                       -1)
 
 
 def sharpen(mean, y, known, log_share):
-    """Log probabilities [B, N, C] from regressions of indicators: softmax of `a * mean + b * log_share`, (a, b) the best for the prefix.
+    """Log probabilities [B, N, C] from regressions of indicators: softmax of `a * mean + b *
+    log_share`, (a, b) the best for the prefix.
 
-    mean [B, N, C], those of the prefix without their own row; y [B, n] classes of the prefix; known [B, C]: the task has the class;
-    log_share [B, C]. Returns also the mean log probability of the prefix, [B].
+    mean [B, N, C], those of the prefix without their own row; y [B, n] classes of the prefix; known
+    [B, C]: the task has the class; log_share [B, C]. Returns also the mean log probability of the
+    prefix, [B].
     """
     rows = y.shape[1]
     ways = [(a, b) for a in SHARPNESS for b in (0.0, 1.0)]
     sharpness, lean = mean.new_tensor(ways)[:, :, None, None, None].unbind(1)
 
     def log_p(mean, sharpness, lean):
-        return (sharpness * mean + lean * log_share[:, None]).masked_fill(~known[:, None], float("-inf")).log_softmax(-1)
+        return (sharpness * mean + lean * log_share[:, None]).masked_fill(
+            ~known[:, None], float("-inf")).log_softmax(-1)
 
     own = y[..., None].expand(len(ways), -1, -1, 1)
     quality = log_p(mean[:, :rows], sharpness, lean).gather(3, own)[..., 0].mean(2)
@@ -127,31 +167,38 @@ def sharpen(mean, y, known, log_share):
 
 
 def classification(u, y, classes, most, prefix, clip):
-    """[B, N, most + 2]: for every class the log of how much more probable it is than by chance (clipped, 0 for classes the task lacks),
-    the same of the prefix rows' own classes in the mean, half the log of one plus the leverage. u [B, N, D], y [B, N] indices of classes,
-    classes [B] how many there are."""
+    """[B, N, most + 2]: for every class the log of how much more probable it is than by chance
+    (clipped, 0 for classes the task lacks), the same of the prefix rows' own classes in the mean,
+    half the log of one plus the leverage. u [B, N, D], y [B, N] indices of classes, classes [B] how
+    many there are."""
     head = y[:, :prefix]
     onehot = torch.nn.functional.one_hot(head, most).double()
     share = onehot.mean(1)
     known = torch.arange(most, device=y.device) < classes[:, None]
-    mean, leverage, _ = fit(u, onehot - share[:, None], prefix)
+    mean, leverage, _, _ = fit(u, onehot - share[:, None], prefix)
     smooth = (onehot.sum(1) + 0.5) / (prefix + 0.5 * classes[:, None])
     log_p, quality = sharpen(mean, head, known, smooth.log())
     chance = classes.double().log()[:, None]
-    said = torch.where(known[:, None], soft_clip(log_p + chance[..., None], clip), torch.zeros_like(log_p))
-    return torch.cat([said, (quality[:, None] + chance).expand_as(leverage)[..., None], 0.5 * leverage.log1p()[..., None]], -1)
+    said = torch.where(known[:, None], soft_clip(log_p + chance[..., None], clip),
+                       torch.zeros_like(log_p))
+    return torch.cat([said, (quality[:, None] + chance).expand_as(leverage)[..., None],
+                      0.5 * leverage.log1p()[..., None]], -1)
 
 
 def opinions_width(classes=0):
-    """How many numbers of a row the two regressions give, with room for so many classes (0: a regression model)."""
+    """How many numbers of a row the two regressions give, with room for so many classes (0: a
+    regression model).
+    """
     return 2 * (classes + 2) if classes else NUMBERS
 
 
 @torch.no_grad()
 def worth_keeping(z, bins, filled, categorical, y_input, relevance):
-    """[B, S]: the slots that are not left out: the first few, and what is relevant beyond chance, alone or in the linear regression.
+    """[B, S]: the slots that are not left out: the first few, and what is relevant beyond chance,
+    alone or in the linear regression.
 
-    z, bins [B, n, S] of the prefix, in slot order; relevance [B, S] in [0, 1]; the rest as for `design`.
+    z, bins [B, n, S] of the prefix, in slot order; relevance [B, S] in [0, 1]; the rest as for
+    `design`.
     """
     slots, n = z.shape[2], z.shape[1]
     strictness = min(1.0, n / ENOUGH_ROWS)
@@ -161,19 +208,26 @@ def worth_keeping(z, bins, filled, categorical, y_input, relevance):
     y = y_input.double()
     transposed = u.transpose(1, 2)
     gram = transposed @ u
-    factor, weights, noise, penalty = choose_penalty(gram, transposed @ y[..., None], y.square().sum(1), n)
+    factor, weights, noise, penalty = choose_penalty(gram, transposed @ y[..., None],
+                                                     y.square().sum(1), n)
     inverse = torch.cholesky_inverse(factor)
     # A^-1 U'U A^-1 = A^-1 - penalty A^-2: the spread of the weights over samples of the noise.
-    spread = noise[:, None] * (inverse.diagonal(dim1=-2, dim2=-1) - penalty[:, None] * inverse.square().sum(-1))
-    heavy = weights[..., 0].square()[:, :-1] > strictness * DEVIATIONS ** 2 * spread[:, :-1].clamp_min(0)
+    spread = (noise[:, None]
+              * (inverse.diagonal(dim1=-2, dim2=-1) - penalty[:, None] * inverse.square().sum(-1)))
+    heavy = (weights[..., 0].square()[:, :-1]
+             > strictness * DEVIATIONS ** 2 * spread[:, :-1].clamp_min(0))
     by_weight = torch.zeros(len(z), slots + 1, dtype=torch.bool, device=z.device)
     by_weight.scatter_reduce_(1, slot + 1, heavy & (slot >= 0), "amax")
     return keep | by_weight[:, 1:]
 
 
 @torch.no_grad()
-def opinions(z, bins, filled, categorical, y_input, prefix, clip):
-    """[B, N, NUMBERS]: the linear regression, then the one with splines; arguments as for `design`."""
-    y = y_input.double()
-    both = [regression(design(z, bins, filled, categorical, splines)[0], y, prefix, clip) for splines in (False, True)]
-    return torch.cat(both, -1).to(z.dtype)
+def opinions(z, bins, filled, categorical, y_input, prefix, clip, missing=None):
+    """[B, N, NUMBERS]: the linear regression, then the one with splines; arguments as for `design`,
+    missing [B, N, S] as for `regression`.
+    """
+    y, said = y_input.double(), []
+    for splines in (False, True):
+        u, slot = design(z, bins, filled, categorical, splines)
+        said.append(regression(u, y, prefix, clip, slot, missing))
+    return torch.cat(said, -1).to(z.dtype)

@@ -88,7 +88,8 @@ class RowStage(nn.Module):
     def mix(self, block, h):
         """One block with rotated queries and keys; h [rows, R + F, c]."""
         u, a = block.norm1(h), block.attn
-        q, k = (rotate(a.split(f(u)), self.stage["rotary"], self.stage["layout"]) for f in (a.q, a.k))
+        q, k = (rotate(a.split(f(u)), self.stage["rotary"], self.stage["layout"])
+                for f in (a.q, a.k))
         weights = (q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])).softmax(-1)
         h = h + a.o((weights @ a.split(a.v(u))).transpose(1, 2).flatten(2))
         return h + block.ff(block.norm2(h))

@@ -26,8 +26,8 @@ class Packed:
 
 
 class TwoStream:
-    """Separate weights for the context, which reads itself, and for the queries, which read what the
-    context became.
+    """Separate weights for the context, which reads itself, and for the queries, which read what
+    the context became.
     """
 
     def make_layers(self, config):
@@ -78,13 +78,14 @@ class Latent:
                 asked = cross.read(asked, latents, 0, None)
                 continue
             source = torch.cat([latents, buffer], 1)
-            asked, buffer = cross.read(asked, source, 0, queries), cross.read(buffer, source, 0, later)
+            asked, buffer = cross.read(asked, source, 0,
+                                       queries), cross.read(buffer, source, 0, later)
         return asked
 
 
 class TargetBlock(Block):
-    """A block that reads context and buffer through a norm of their own, with a constant per head on
-    the logits of buffer keys.
+    """A block that reads context and buffer through a norm of their own, with a constant per head
+    on the logits of buffer keys.
     """
 
     def __init__(self, config):

@@ -1,20 +1,24 @@
 """Real tables: CSV files and the descriptions that say what is in them. Needs NumPy alone.
 
-A description is a JSON object; those of well-known files are in train/tables, others lie beside their CSV file:
+A description is a JSON object; those of well-known files are in train/tables, others lie beside
+their CSV file:
 
     file         name of the CSV file, .gz or not
-    header       whether its first line names the columns (default true); without, columns have the numbers 0, 1, …
+    header       whether its first line names the columns (default true); without, columns have the
+                 numbers 0, 1, …
     target       column to predict, a number in every row that is used (rows without are left out)
     features     columns to predict from (default: all but the target and those of `drop`)
     drop         columns to leave out
-    classes      columns of labels that a classifier is measured on, each predicted from all others (default: none)
+    classes      columns of labels that a classifier is measured on, each predicted from all others
+                 (default: none)
     categorical  columns that are labels though they look like numbers; text is always labels
     time         columns of timestamps, read as hours
     missing      texts that mean a missing cell (default: empty, NA, nan)
     order        column that orders the rows; rows keep the file's order otherwise
     group        column that divides them into sequences, for `ordered`
     splits       {"context": [sizes], "queries": n, "repeats": n}: random splits, seeds 0, 1, …
-    ordered      {"history": rows, "block": rows, "repeats": n}: contiguous blocks after a contiguous context, per group
+    ordered      {"history": rows, "block": rows, "repeats": n}: contiguous blocks after a
+                 contiguous context, per group
 """
 import csv
 import glob
@@ -26,7 +30,8 @@ from datetime import datetime, timezone
 
 import numpy as np
 
-KEYS = {"file", "header", "target", "features", "drop", "categorical", "time", "missing", "order", "group", "splits", "ordered", "classes"}
+KEYS = {"file", "header", "target", "features", "drop", "categorical", "time", "missing", "order",
+        "group", "splits", "ordered", "classes"}
 HERE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tables")
 
 
@@ -36,7 +41,9 @@ class BadTable(ValueError):
 
 @dataclass
 class Table:
-    """x [n, F] with NaN for missing cells and identities in categorical columns; y [n]; categorical [F]; group [n] (text)."""
+    """x [n, F] with NaN for missing cells and identities in categorical columns; y [n]; categorical
+    [F]; group [n] (text).
+    """
 
     name: str
     columns: list
@@ -48,7 +55,8 @@ class Table:
 
     def rows(self, which):
         """The same table with some rows, in the order of `which`."""
-        return Table(self.name, self.columns, self.x[which], self.y[which], self.categorical, self.group[which], self.description)
+        return Table(self.name, self.columns, self.x[which], self.y[which], self.categorical,
+                     self.group[which], self.description)
 
 
 def read_description(path):
@@ -62,14 +70,18 @@ def read_description(path):
         raise BadTable(f"{path} needs \"file\" and \"target\"")
     unknown = set(d) - KEYS
     if unknown:
-        raise BadTable(f"{path}: unknown key {sorted(unknown)[0]!r}; known are {', '.join(sorted(KEYS))}")
+        raise BadTable(f"{path}: unknown key {sorted(unknown)[0]!r}; known are "
+                       f"{', '.join(sorted(KEYS))}")
     return d
 
 
 def descriptions(folder):
-    """(name, description) of every table in the folder: its own *.json first, then those of train/tables whose file it has."""
+    """(name, description) of every table in the folder: its own *.json first, then those of
+    train/tables whose file it has.
+    """
     found = {}
-    for path in sorted(glob.glob(os.path.join(HERE, "*.json"))) + sorted(glob.glob(os.path.join(folder, "*.json"))):
+    for path in sorted(glob.glob(os.path.join(HERE, "*.json"))) + sorted(
+            glob.glob(os.path.join(folder, "*.json"))):
         d = read_description(path)
         if os.path.exists(os.path.join(folder, d["file"])):
             found[os.path.splitext(os.path.basename(path))[0]] = d
@@ -77,7 +89,8 @@ def descriptions(folder):
 
 
 def read_rows(path):
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.endswith(".gz") else open(path, encoding="utf-8")
+    opened = (gzip.open(path, "rt", encoding="utf-8") if path.endswith(".gz")
+              else open(path, encoding="utf-8"))
     with opened as f:
         return [row for row in csv.reader(f) if row]
 
@@ -85,14 +98,17 @@ def read_rows(path):
 def hours(text):
     """Hours since 1970 of an ISO timestamp or a date of eight digits."""
     form = "%Y%m%d" if len(text) == 8 and text.isdigit() else None
-    moment = datetime.strptime(text, form) if form else datetime.fromisoformat(text.replace("Z", "+00:00"))
+    moment = (datetime.strptime(text, form) if form
+              else datetime.fromisoformat(text.replace("Z", "+00:00")))
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=timezone.utc)
     return moment.timestamp() / 3600
 
 
 def encode(column, missing, categorical, time):
-    """(numbers with NaN for missing, whether categorical); labels become identities in alphabetical order."""
+    """(numbers with NaN for missing, whether categorical); labels become identities in alphabetical
+    order.
+    """
     absent = [v in missing for v in column]
     if time:
         return np.array([np.nan if m else hours(v) for v, m in zip(column, absent)]), False
@@ -117,13 +133,16 @@ def read_table(folder, name, description):
     def index(column):
         text = str(len(names) + column) if isinstance(column, int) and column < 0 else str(column)
         if text not in names:
-            raise BadTable(f"{path} has no column {column!r} (description {name}); it has {', '.join(names)}")
+            raise BadTable(f"{path} has no column {column!r} (description {name}); it has "
+                           f"{', '.join(names)}")
         return names.index(text)
 
     target = index(d["target"])
     dropped = {index(c) for c in d.get("drop", [])} | {target}
-    features = [index(c) for c in d["features"]] if "features" in d else [j for j in range(len(names)) if j not in dropped]
-    labels, times = {index(c) for c in d.get("categorical", [])}, {index(c) for c in d.get("time", [])}
+    features = ([index(c) for c in d["features"]] if "features" in d
+                else [j for j in range(len(names)) if j not in dropped])
+    labels, times = {index(c) for c in d.get("categorical", [])}, {index(c)
+                                                                   for c in d.get("time", [])}
     missing = set(d.get("missing", ["", "NA", "nan"]))
     cells = list(zip(*rows))
     y, text = encode(cells[target], missing, False, False)
@@ -133,7 +152,9 @@ def read_table(folder, name, description):
     kept = np.flatnonzero(~np.isnan(y))
     if "order" in d:
         j = index(d["order"])
-        kept = kept[np.argsort(encode(cells[j], missing, False, j in times)[0][kept], kind="stable")]
+        kept = kept[np.argsort(encode(cells[j], missing, False, j in times)[0][kept],
+                               kind="stable")]
     group = np.array(cells[index(d["group"])] if "group" in d else [""] * len(rows))
-    table = Table(name, [names[j] for j in features], np.stack([c for c, _ in encoded], 1), y, np.array([c for _, c in encoded]), group, d)
+    table = Table(name, [names[j] for j in features], np.stack([c for c, _ in encoded], 1), y,
+                  np.array([c for _, c in encoded]), group, d)
     return table.rows(kept)

@@ -8,8 +8,8 @@ import torch
 class Tasks:
     """`B` tables of `N` rows.
 
-    x [B, N, F]: raw features, NaN where missing; a categorical cell holds its identity, an integer >= 0.
-    y [B, N]: raw targets. categorical [B, F]: which columns are categorical.
+    x [B, N, F]: raw features, NaN where missing; a categorical cell holds its identity, an integer
+    >= 0. y [B, N]: raw targets. categorical [B, F]: which columns are categorical.
     """
 
     x: torch.Tensor
@@ -17,7 +17,8 @@ class Tasks:
     categorical: torch.Tensor
 
     def to(self, *args):
-        return Tasks(self.x.to(*args), self.y.to(*args), self.categorical.to(self.x.to(*args).device))
+        return Tasks(self.x.to(*args), self.y.to(*args),
+                     self.categorical.to(self.x.to(*args).device))
 
 
 def concatenate(parts):

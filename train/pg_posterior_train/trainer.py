@@ -1,10 +1,13 @@
-"""The training loop: dense causal loss, Muon + AdamW, warm-up-stable-decay, checkpoints that survive a kill.
+"""The training loop: dense causal loss, Muon + AdamW, warm-up-stable-decay, checkpoints that
+survive a kill.
 
-Objective (section 3 of Mortimer et al. 2025, restricted to the suffix): a task has `N` rows, a prefix of random length
-whose rows see each other, and a causal suffix. Every suffix row is predicted from the rows before it; some further rows
-are predicted from the prefix alone. Statistics are frozen at the prefix, as the database freezes them.
+Objective (section 3 of Mortimer et al. 2025, restricted to the suffix): a task has `N` rows, a
+prefix of random length whose rows see each other, and a causal suffix. Every suffix row is
+predicted from the rows before it; some further rows are predicted from the prefix alone. Statistics
+are frozen at the prefix, as the database freezes them.
 
-All randomness is a function of (seed, step, worker), so a killed run continues with the tasks it would have seen.
+All randomness is a function of (seed, step, worker), so a killed run continues with the tasks it
+would have seen.
 """
 import json
 import math
@@ -35,7 +38,9 @@ PROGRESS_SECONDS, CHECKPOINT_SECONDS = 10, 60
 
 
 def choose_shape(rng, training):
-    """Rows, tasks, extra queries and prefix length of one step; the same for all workers, so that none waits."""
+    """Rows, tasks, extra queries and prefix length of one step; the same for all workers, so that
+    none waits.
+    """
     shape = rng.choices(training["shapes"], [s["weight"] for s in training["shapes"]])[0]
     options, rows = training.get("prefix"), shape["rows"]
     if options is None:    # a causal model has no prefix
@@ -101,7 +106,8 @@ class Run:
 
     def __init__(self, config, folder, device="cpu", rank=0, workers=1):
         check_config(config)
-        self.config, self.folder, self.device, self.rank, self.workers = config, folder, device, rank, workers
+        self.config, self.folder, self.device = config, folder, device
+        self.rank, self.workers = rank, workers
         self.training = config["training"]
         torch.manual_seed(self.training["seed"])
         self.model = make_model(config["model"]).to(device)
@@ -109,11 +115,12 @@ class Run:
         self.fewest = max(1, config["model"]["min_rows"])
         parameters = sum(p.numel() for p in self.model.parameters())
         if parameters > MOST_PARAMETERS:
-            raise ConfigError(f"the model has {parameters} parameters, and the engine reads at most {MOST_PARAMETERS}")
+            raise ConfigError(f"the model has {parameters} parameters, and the engine reads at "
+                              f"most {MOST_PARAMETERS}")
         if config["model"]["head"]["kind"] == "bars":
             self.set_borders()
         self.average = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
-        self.optimisers = make_optimisers(self.model)
+        self.optimisers = make_optimisers(self.model, faster=self.training.get("faster"))
         self.step = self.tasks = 0
         self.seconds = 0.0
         self.skipped = 0
@@ -132,7 +139,7 @@ class Run:
         borders = equal_mass_borders(samples, self.config["model"]["head"]["buckets"])
         self.model.head.borders.copy_(borders)
 
-    # Checkpoints -----------------------------------------------------------------------------------------------
+    # Checkpoints ----------------------------------------------------------------------------------
 
     def path(self, name):
         return os.path.join(self.folder, name + ".pt")
@@ -143,7 +150,8 @@ class Run:
             return
         os.makedirs(self.folder, exist_ok=True)
         state = dict(config=self.config, model=self.model.state_dict(), average=self.average,
-                     optimisers=[o.state_dict() for o in self.optimisers], step=self.step, tasks=self.tasks,
+                     optimisers=[o.state_dict() for o in self.optimisers], step=self.step,
+                     tasks=self.tasks,
                      seconds=self.seconds, skipped=self.skipped, stable_saved=self.stable_saved)
         temporary = self.path(name) + ".tmp"
         torch.save(state, temporary)
@@ -165,11 +173,20 @@ class Run:
         return True
 
     def start(self, path):
-        """Begin with the weights of a model file or checkpoint. What the file lacks must be zero here, so that the answers stay the same."""
-        state = torch.load(path, map_location="cpu")["average"] if path.endswith(".pt") else read_model(path)[1]
+        """Begin with the weights of a model file or checkpoint. What the file lacks must be zero
+        here, so that the answers stay the same.
+        """
+        state = (torch.load(path, map_location="cpu")["average"] if path.endswith(".pt")
+                 else read_model(path)[1])
         own = self.model.state_dict()
         wrong = [name for name in own if name in state and state[name].shape != own[name].shape]
-        wrong += [name for name in own if name not in state and own[name].any()] + [name for name in state if name not in own]
+        new = tuple(self.training.get("faster", {}))
+        wrong += [
+            name
+            for name in own
+            if name not in state and own[name].any() and not name.startswith(new)
+        ]
+        wrong += [name for name in state if name not in own]
         if wrong:
             raise SystemExit(f"{path} cannot start this configuration: " + ", ".join(sorted(wrong)))
         self.model.load_state_dict({**own, **state})
@@ -180,7 +197,7 @@ class Run:
         if self.rank == 0:
             write_model(path, self.config["model"], self.average)
 
-    # One step ----------------------------------------------------------------------------------------------------
+    # One step -------------------------------------------------------------------------------------
 
     def generator(self):
         seed = (self.training["seed"] * 1_000_003 + self.step) * 1024 + self.rank
@@ -193,7 +210,8 @@ class Run:
         if self.split:
             rows = shared.randint(self.fewest, rows)
             prefix = min(prefix, rows)
-        drawn = draw_tasks(self.config["prior"], self.generator(), tasks, rows + extra, shared, rows)
+        drawn = draw_tasks(self.config["prior"], self.generator(), tasks, rows + extra, shared,
+                           rows)
         check_tasks(self.config["model"], drawn)
         return drawn, rows, prefix
 
@@ -226,7 +244,7 @@ class Run:
         if torch.isfinite(norm):
             for optimiser in self.optimisers:
                 for group in optimiser.param_groups:
-                    group["lr"] = rate
+                    group["lr"] = rate * group.get("times", 1.0)
                 optimiser.step()
             keep = min(self.training["ema"], (1 + self.step) / (10 + self.step))
             with torch.no_grad():
@@ -238,7 +256,7 @@ class Run:
         self.tasks += len(tasks.y) * self.workers
         return loss.item(), rate
 
-    # The loop ------------------------------------------------------------------------------------------------------
+    # The loop -------------------------------------------------------------------------------------
 
     def agree(self, value):
         """Worker 0's number, for decisions that all workers must take alike."""
@@ -248,7 +266,8 @@ class Run:
         dist.broadcast(shared, 0)
         return shared.item()
 
-    def train(self, minutes=None, steps=None, out=None, export_minutes=5.0, checkpoint_seconds=CHECKPOINT_SECONDS):
+    def train(self, minutes=None, steps=None, out=None, export_minutes=5.0,
+              checkpoint_seconds=CHECKPOINT_SECONDS):
         """Train until the budget, counted over all continuations, is used up; then export."""
         last = time.monotonic()
         shown = saved = exported = self.seconds
@@ -272,9 +291,11 @@ class Run:
             if self.rank:
                 continue
             if self.seconds - shown >= PROGRESS_SECONDS:
-                print(f"minute {self.seconds / 60:6.1f}  {100 * progress:3.0f} %  step {self.step}  tasks {self.tasks}  "
+                print(f"minute {self.seconds / 60:6.1f}  {100 * progress:3.0f} %  step {self.step} "
+                      f" tasks {self.tasks}  "
                       f"({(self.tasks - recent_tasks) / (self.seconds - shown):.0f}/s)  "
-                      f"log density {-sum(recent) / len(recent):+.4f}  rate {rate:.1e}  skipped {self.skipped}", flush=True)
+                      f"log density {-sum(recent) / len(recent):+.4f}  rate {rate:.1e}  skipped "
+                      f"{self.skipped}", flush=True)
                 shown, recent, recent_tasks = self.seconds, [], self.tasks
             if self.seconds - saved >= checkpoint_seconds:
                 self.save()
@@ -292,17 +313,20 @@ def work(rank, config, folder, options):
     torch.set_num_threads(options["threads"])
     workers = options["workers"]
     if workers > 1:
-        dist.init_process_group("gloo", init_method="file://" + os.path.abspath(options["store"]), rank=rank,
-                                world_size=workers, timeout=timedelta(minutes=5))
+        dist.init_process_group("gloo", init_method="file://" + os.path.abspath(options["store"]),
+                                rank=rank, world_size=workers, timeout=timedelta(minutes=5))
     run = Run(config, folder, options["device"], rank, workers)
     if options["compile"]:
-        # Fuses norms, activations and residuals: a quarter more tasks per second on CPU, for two minutes of warm-up.
-        Block.forward, Block.read = (torch.compile(f, dynamic=True) for f in (Block.forward, Block.read))
+        # Fuses norms, activations and residuals: a quarter more tasks per second on CPU, for two
+        # minutes of warm-up.
+        Block.forward, Block.read = (torch.compile(f, dynamic=True)
+                                     for f in (Block.forward, Block.read))
     if not run.load(options["resume"]):
         if options["start"]:
             run.start(options["start"])
     elif rank == 0:
-        print(f"continuing at step {run.step}, {run.seconds / 60:.1f} minutes, {run.tasks} tasks", flush=True)
+        print(f"continuing at step {run.step}, {run.seconds / 60:.1f} minutes, {run.tasks} tasks",
+              flush=True)
     run.train(options["minutes"], options["steps"], options["out"], options["export_minutes"],
               options["checkpoint_seconds"])
     if workers > 1:

@@ -27,6 +27,9 @@ CHOICES = {
         "rows",
         "ridge",
         "prune",
+        "process",
+        "absent",
+        "gated",
         "class mlp",
         "class rows",
         "class ridge",
@@ -70,15 +73,18 @@ def embedder_of(o):
         else {"kind": "mlp", "hidden": o["hidden"]}
     )
     x = {"kind": kind} if kind == "linear" else {"kind": kind, "hidden": o["hidden"]}
-    if kind in ("rows", "ridge", "prune", "logistic", "lean"):
+    if kind in ("rows", "ridge", "prune", "process", "absent", "gated", "logistic", "lean"):
         x = {
             "kind": "rows",
             "hidden": 7,
             "tokens": None,
-            "ridge": kind in ("ridge", "prune", "lean"),
-            "prune": kind == "prune",
+            "ridge": kind in ("ridge", "prune", "absent", "lean"),
+            "prune": kind in ("prune", "absent"),
+            "process": kind in ("process", "gated"),
             "logistic": kind in ("logistic", "lean"),
         }
+        if kind == "absent":
+            x.update(absent=True, codes="targets", prune_below=3)
     return {
         "kind": "additive",
         "x": x,
@@ -96,6 +102,8 @@ def head_of(o):
         return {"kind": "classes", "hidden": o["hidden"], "classes": CLASSES, **lean, **own}
     kind, _, components = o["head"].partition(" ")
     many = {"components": int(components)} if components else {}
+    if components and o["embedder"] == "gated":
+        many["process"] = 5
     return {
         "kind": kind,
         "hidden": o["hidden"],
@@ -188,7 +196,8 @@ def repair(o):
         o["buffer"] = 3
     if o["embedder"] in ("concat", "flag"):
         o.update(roles=False, positions=0)
-    if o["embedder"].split()[-1] in ("rows", "ridge", "prune", "logistic", "lean"):
+    if o["embedder"].split()[-1] in ("rows", "ridge", "prune", "process", "absent", "gated",
+                                     "logistic", "lean"):
         o.update(
             scaling="prefix",
             target="prefix",

@@ -1,4 +1,6 @@
-"""Classifiers: prior, cells, who sees whom, the independent reference, starting from another model's trunk, scores."""
+"""Classifiers: prior, cells, who sees whom, the independent reference, starting from another
+model's trunk, scores.
+"""
 import json
 import math
 import os
@@ -13,7 +15,8 @@ import torch
 from pg_posterior_train import evaluate_classes, measure_classes
 from pg_posterior_train.class_scores import Frequencies, calibration_error, score
 from pg_posterior_train.begin import begin
-from pg_posterior_train.classes import class_chain, class_loss, classify, known_classes, prepare_classes
+from pg_posterior_train.classes import (class_chain, class_loss, classify, known_classes,
+                                        prepare_classes)
 from pg_posterior_train.export import write_model
 from pg_posterior_train.golden import golden
 from pg_posterior_train.model import make_model
@@ -89,9 +92,11 @@ class Classes(unittest.TestCase):
         model = random_model("tabular_class")
         data = tasks("classes", 4, 20)
         log_p, _, true, known = classify(model, data, 16)
-        expected = [-(log_p[b].gather(1, true[b][:, None])[:, 0] * known[b]).sum() / known[b].sum().clamp_min(1) for b in range(4)]
+        expected = [-(log_p[b].gather(1, true[b][:, None])[:, 0] * known[b]).sum()
+                    / known[b].sum().clamp_min(1) for b in range(4)]
         # All rows in the prefix: only the extra rows are asked.
-        self.assertAlmostEqual(float(class_loss(model, data, 16, 16)), float(torch.stack(expected).mean()), places=9)
+        self.assertAlmostEqual(float(class_loss(model, data, 16, 16)),
+                               float(torch.stack(expected).mean()), places=9)
 
     def test_later_rows_do_not_change_earlier_answers(self):
         model, data = random_model("tabular_class"), tasks("classes", 4, 20)
@@ -147,7 +152,8 @@ class Reference(unittest.TestCase):
 
         with tempfile.TemporaryDirectory() as folder:
             model = random_model("tabular_class").float()
-            path, out = os.path.join(folder, "class.safetensors"), os.path.join(folder, "golden.json")
+            path, out = os.path.join(folder, "class.safetensors"), os.path.join(
+                folder, "golden.json")
             write_model(path, model.config, model.state_dict())
             golden(path, {"name": "classes"}, out)
             with open(out) as f:
@@ -155,9 +161,12 @@ class Reference(unittest.TestCase):
             self.assertGreater(len(cases), 3)
             for case in cases:
                 kinds = ["categorical" if c else "numeric" for c in case["categorical"]]
-                encoding = build(Model.open(path), rows(case["x"]), np.array(case["y"]), case["prefix_rows"], kinds, case["classes"])
-                for answer, expected in zip(encoding.predict(rows(case["query_x"])), case["log_probability"]):
-                    np.testing.assert_allclose(np.log(answer.params[:case["classes"]]), expected, atol=1e-6)
+                encoding = build(Model.open(path), rows(case["x"]), np.array(case["y"]),
+                                 case["prefix_rows"], kinds, case["classes"])
+                for answer, expected in zip(encoding.predict(rows(case["query_x"])),
+                                            case["log_probability"]):
+                    np.testing.assert_allclose(np.log(answer.params[:case["classes"]]), expected,
+                                               atol=1e-6)
                     self.assertEqual(answer.params[case["classes"]:].sum(), 0)
 
 
@@ -185,7 +194,8 @@ class Training(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             other = Run(config("tabular_small"), os.path.join(folder, "other"))
             other.save()
-            fresh = begin(config("tabular_class"), os.path.join(folder, "new"), other.path("latest"))
+            fresh = begin(config("tabular_class"), os.path.join(folder, "new"),
+                          other.path("latest"))
             run = Run(config("tabular_class"), os.path.join(folder, "new"))
             self.assertTrue(run.load())
             self.assertEqual({name.split(".")[0] for name in fresh}, {"head", "embed"})
@@ -202,7 +212,8 @@ class Training(unittest.TestCase):
         model.share, plain.share = 1.0, 0.0
         generator = torch.Generator().manual_seed(1)
         x = torch.randn(2, 80, 4, generator=generator, dtype=torch.float64)
-        y = torch.stack([(x[0, :, 0] > 0).double(), torch.randint(0, 2, (80,), generator=generator).double()])
+        y = torch.stack(
+            [(x[0, :, 0] > 0).double(), torch.randint(0, 2, (80,), generator=generator).double()])
         drawn = Tasks(x, y, torch.zeros(2, 4, dtype=torch.bool))
         inputs, classes, _ = prepare_classes(drawn, 60, 60, model.config)
         said, quality = inputs.x[:, 60:, -11:-1], inputs.x[:, 0, -1] / math.log(2)
@@ -221,14 +232,17 @@ class Training(unittest.TestCase):
             make_model(bad)
 
     def test_starts_from_a_model_that_sees_less(self):
-        """What regressions say comes in with weights of zero: the grown model, but for its head's share, gives the answers of the one it starts from."""
+        """What regressions say comes in with weights of zero: the grown model, but for its head's
+        share, gives the answers of the one it starts from.
+        """
         full, less = config("tabular_class"), config("tabular_class")
         for c in (full, less):
             del c["model"]["head"]["logistic"]
         less["model"]["embedder"]["x"]["logistic"] = False
         drawn = tasks("classes", 3, 40)
         with tempfile.TemporaryDirectory() as folder:
-            runs = [Run(c, os.path.join(folder, name)) for c, name in ((less, "less"), (full, "full"))]
+            runs = [Run(c, os.path.join(folder, name))
+                    for c, name in ((less, "less"), (full, "full"))]
             runs[0].model.embed.x.ridge.weight.data.normal_()
             runs[0].average = {k: v.detach().clone() for k, v in runs[0].model.state_dict().items()}
             runs[0].save()

@@ -44,7 +44,8 @@ class Configurations(unittest.TestCase):
         torch.set_num_threads(1)
         with tempfile.TemporaryDirectory() as folder:
             for i in range(3):
-                pixels = torch.randint(0, 256, (9, 9, 3), generator=torch.Generator().manual_seed(i))
+                pixels = torch.randint(0, 256, (9, 9, 3),
+                                       generator=torch.Generator().manual_seed(i))
                 write_png(os.path.join(folder, f"{i}.png"), pixels, i)
             for file in sorted(os.listdir(CONFIGS)):
                 name = file[:-5]

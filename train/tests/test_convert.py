@@ -28,8 +28,9 @@ def read(path):
     header = json.loads(data[8:8 + length])
     metadata = header.pop("__metadata__")
     dtypes = {"F32": "<f4", "F16": "<f2"}
-    return metadata, {name: np.frombuffer(data, dtypes[entry["dtype"]], int(np.prod(entry["shape"])),
-                                          8 + length + entry["data_offsets"][0]
+    return metadata, {
+        name: np.frombuffer(data, dtypes[entry["dtype"]], int(np.prod(entry["shape"])),
+                            8 + length + entry["data_offsets"][0]
                                           ).reshape(entry["shape"])
                       for name, entry in header.items()}
 

@@ -27,20 +27,25 @@ class Curves(unittest.TestCase):
         mean, sd = gp1d.posterior(x[:, :10], y[:, :10], x[:, 10:], c.lengthscale)
         wanted = -0.5 * ((y[:, 10:] - mean) / sd) ** 2 - sd.log() - 0.5 * math.log(2 * math.pi)
         self.assertTrue(torch.allclose(alone, wanted, atol=1e-5))
-        whole = gp1d.log_marginal(x, y, c.lengthscale) - gp1d.log_marginal(x[:, :10], y[:, :10], c.lengthscale)
+        whole = (gp1d.log_marginal(x, y, c.lengthscale)
+                 - gp1d.log_marginal(x[:, :10], y[:, :10], c.lengthscale))
         self.assertTrue(torch.allclose(joint, whole, atol=1e-4))
 
     def test_all_kernels_are_drawn_and_calibrated(self):
-        """Under the process that drew them, standardised targets have unit variance, task by task kind."""
+        """Under the process that drew them, standardised targets have unit variance, task by task
+        kind.
+        """
         c = drawn(tasks=400)
         self.assertEqual(set(c.kernel.tolist()), set(range(len(ALL))))
         alone, _ = curves.exact(c, 12)
         for i, name in enumerate(ALL):
             some = c.kernel == i
-            k = curves.covariance(name, c.tasks.x[some, :, 0], c.tasks.x[some, :, 0], c.lengthscale[some], c.period[some])
+            k = curves.covariance(name, c.tasks.x[some, :, 0], c.tasks.x[some, :, 0],
+                                  c.lengthscale[some], c.period[some])
             self.assertTrue(torch.allclose(k.diagonal(dim1=1, dim2=2), torch.ones(1)), name)
             self.assertTrue(torch.allclose(k, k.transpose(1, 2)), name)
-            # A Gaussian's mean log density is that of its entropy: -1/2 - ln sd - 1/2 ln 2 pi, whose mean the squares share.
+            # A Gaussian's mean log density is that of its entropy: -1/2 - ln sd - 1/2 ln 2 pi,
+            # whose mean the squares share.
             self.assertTrue(torch.isfinite(alone[some]).all(), name)
             self.assertLess(abs(float(c.tasks.y[some].var()) - 1.01), 0.4, name)
 
@@ -51,7 +56,8 @@ class Curves(unittest.TestCase):
         self.assertTrue(torch.allclose(k, torch.ones(1, dtype=torch.float64)))
 
     def test_sawtooth(self):
-        c = curves.draw(torch.Generator().manual_seed(1), 50, 64, noise=0.0, sawtooth={"frequency": {"uniform": [3, 5]}})
+        c = curves.draw(torch.Generator().manual_seed(1), 50, 64, noise=0.0,
+                        sawtooth={"frequency": {"uniform": [3, 5]}})
         y = c.tasks.y
         self.assertTrue(bool(((y >= 0) & (y < 1)).all()))
         # Sorted by x, nearly all steps of one task go the same way, at a slope of its frequency.
@@ -79,21 +85,26 @@ class Protocols(unittest.TestCase):
         """One row is one row under every block size; a block as long as the chain is the chain."""
         model = random_model("gp1d")
         data = PRIORS["gp1d"](torch.Generator().manual_seed(5), 3, 12).to(torch.float64)
-        one = [protocols.chain_density(model, protocols.choose(data, torch.arange(9)), 8, k) for k in (1, 4, 16)]
-        self.assertTrue(torch.allclose(one[0], one[1], atol=1e-10) and torch.allclose(one[0], one[2], atol=1e-10))
+        one = [protocols.chain_density(model, protocols.choose(data, torch.arange(9)), 8, k)
+               for k in (1, 4, 16)]
+        self.assertTrue(torch.allclose(one[0], one[1], atol=1e-10)
+                        and torch.allclose(one[0], one[2], atol=1e-10))
         whole = protocols.chain_density(model, data, 8, 4)
         single = protocols.chain(model, data, 8).log_prob(data.y[:, 8:]).sum(1)
         self.assertTrue(torch.allclose(whole, single, atol=1e-10))
-        self.assertFalse(torch.allclose(protocols.chain_density(model, data, 8, 1), whole, atol=1e-6))
+        self.assertFalse(torch.allclose(protocols.chain_density(model, data, 8, 1), whole,
+                                        atol=1e-6))
 
     def test_orders_are_averaged_as_densities(self):
         model = random_model("gp1d")
         data = PRIORS["gp1d"](torch.Generator().manual_seed(6), 2, 7).to(torch.float64)
         got = protocols.averaged_density(model, data, 5, 2, 64, torch.Generator().manual_seed(0))
-        both = torch.stack([protocols.chain_density(model, protocols.choose(data, torch.tensor(o)), 5, 2)
-                            for o in ([0, 1, 2, 3, 4, 5, 6], [0, 1, 2, 3, 4, 6, 5])])
+        both = torch.stack(
+            [protocols.chain_density(model, protocols.choose(data, torch.tensor(o)), 5, 2)
+             for o in ([0, 1, 2, 3, 4, 5, 6], [0, 1, 2, 3, 4, 6, 5])])
         self.assertTrue(bool(((got >= both.amin(0) - 1e-9) & (got <= both.amax(0) + 1e-9)).all()))
-        self.assertTrue(torch.allclose(got, both.logsumexp(0) - math.log(2), atol=0.2 * float((both[0] - both[1]).abs().max()) + 1e-9))
+        self.assertTrue(torch.allclose(got, both.logsumexp(0) - math.log(2),
+                                       atol=0.2 * float((both[0] - both[1]).abs().max()) + 1e-9))
 
     def test_sobol_inputs(self):
         """Of 64 points one lies in each 64th of the range, of the first 8 one in each eighth."""
@@ -112,7 +123,9 @@ class Protocols(unittest.TestCase):
         self.assertAlmostEqual(float(drawn.tasks.y.std()), 2.0, delta=0.08)
 
     def test_latent_functions(self):
-        """Noise on the observations alone; what the exact process says of the function is calibrated."""
+        """Noise on the observations alone; what the exact process says of the function is
+        calibrated.
+        """
         generator = torch.Generator().manual_seed(5)
         drawn = curves.draw(generator, 400, 40, noise=0.3, latent=True, given=10)
         x, y = drawn.tasks.x[..., 0], drawn.tasks.y
@@ -137,7 +150,8 @@ class Protocols(unittest.TestCase):
                 targets = 60 if protocol["prior"].get("latent") else 3
                 orders = min(2, protocol.get("orders", 1))
                 small = {**protocol, "targets": targets, "orders": orders}
-                small["context"] = [4] if isinstance(protocol["context"], list) else protocol["context"]
+                small["context"] = ([4] if isinstance(protocol["context"], list)
+                                    else protocol["context"])
                 table, = protocols.evaluate(model, [small], 2)
                 text = protocols.markdown([table])
                 self.assertIn(protocol["title"], text)

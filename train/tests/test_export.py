@@ -1,4 +1,6 @@
-"""Model files: round trip, golden answers, and the independent reference implementation where it is at hand."""
+"""Model files: round trip, golden answers, and the independent reference implementation where it is
+at hand.
+"""
 import json
 import math
 import os
@@ -90,7 +92,8 @@ class Export(unittest.TestCase):
                     queries = rows(case["query_x"])
                     x = rows(case["x"]) if case["x"] else np.zeros((0, queries.shape[1]))
                     kinds = ["categorical" if c else "numeric" for c in case["categorical"]]
-                    answers = build(Model.open(path), x, np.array(case["y"]), case["prefix_rows"], kinds).predict(queries)
+                    answers = build(Model.open(path), x, np.array(case["y"]), case["prefix_rows"],
+                                    kinds).predict(queries)
                     for answer, y, density in zip(answers, case["query_y"], case["log_density"]):
                         self.assertAlmostEqual(answer.log_pdf(y), density, places=7)
 

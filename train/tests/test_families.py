@@ -1,4 +1,5 @@
-"""Every family of docs/families.md trains, exports, and agrees with the float64 oracle of the page."""
+"""Every family of docs/families.md trains, exports, and agrees with the float64 oracle of the page.
+"""
 
 import os
 import sys
@@ -115,7 +116,8 @@ class Families(unittest.TestCase):
         encoding = self.encoding(oracle, tasks, given, prefix, statistics)
         wanted = encoding.joint(tasks.x[0, given:].numpy())
         self.near(density[0], wanted.log_pdf(np.ravel(tasks.y[0, given:].numpy())), "joint density")
-        scale = inputs.scale[0].expand(network.config["target"].get("count", 1)).repeat(len(visible))
+        scale = inputs.scale[0].expand(network.config["target"].get("count", 1)).repeat(
+            len(visible))
         self.near(scale[:, None] * said[1][0], wanted.factor, "factor")
 
     def questions_of_training(self, network, oracle, tasks):
@@ -179,7 +181,9 @@ class Families(unittest.TestCase):
                 self.assertGreater(float((other - here[0]).abs().max()), 1e-4)
 
     def test_power_scaling(self):
-        """Columns with outliers, ties, one value, missing cells: as the oracle's, fitted to 150 rows."""
+        """Columns with outliers, ties, one value, missing cells: as the oracle's, fitted to 150
+        rows.
+        """
         generator = torch.Generator().manual_seed(8)
         x = torch.randn(1, 200, 5, generator=generator).double()
         x[0, :, 1] = (2 * x[0, :, 1]).exp()
@@ -191,7 +195,8 @@ class Families(unittest.TestCase):
         for f in range(5):
             column = x[0, :, f].numpy()
             wanted = PowerColumn(column[:150])(column)
-            self.near(np.nan_to_num(got[:, f], nan=9.0), np.nan_to_num(wanted, nan=9.0), f"column {f}")
+            self.near(np.nan_to_num(got[:, f], nan=9.0), np.nan_to_num(wanted, nan=9.0),
+                      f"column {f}")
         self.assertLess(PowerColumn(x[0, :150, 2].numpy()).high, 1.0, "no outlier was left out")
 
     def test_bars(self):

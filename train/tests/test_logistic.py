@@ -1,4 +1,6 @@
-"""The logistic regression that the row tokeniser sees, against the likelihood's own maximum, found by itself with rows left out."""
+"""The logistic regression that the row tokeniser sees, against the likelihood's own maximum, found
+by itself with rows left out.
+"""
 import unittest
 from unittest import mock
 
@@ -21,7 +23,9 @@ def random_rows(classes, tasks=1, rows=80, entries=4, noise=1.0, seed=0):
 
 
 def maximum(u, y, shift, penalty):
-    """Weights [D, K] of the largest penalised likelihood, by gradient descent on its bound of the curvature (Boehning 1992)."""
+    """Weights [D, K] of the largest penalised likelihood, by gradient descent on its bound of the
+    curvature (Boehning 1992).
+    """
     onehot, weights = np.eye(len(shift))[y], np.zeros((u.shape[1], len(shift)))
     inverse = np.linalg.inv(0.5 * u.T @ u + penalty * np.eye(u.shape[1]))
     for _ in range(4000):
@@ -45,13 +49,16 @@ class Logistic(unittest.TestCase):
             a, b = u[0].numpy(), y[0].numpy()
             count = np.bincount(b[:PREFIX], minlength=classes)
             shift = np.log((count + 0.5) / (PREFIX + 0.5 * classes))
-            fits = {penalty: log_p(a[PREFIX:] @ maximum(a[:PREFIX], b[:PREFIX], shift, penalty) + shift) for penalty in logistic.PENALTIES}
+            fits = {
+                penalty: log_p(a[PREFIX:] @ maximum(a[:PREFIX], b[:PREFIX], shift, penalty)
+                               + shift) for penalty in logistic.PENALTIES}
             penalty = min(fits, key=lambda k: np.abs(fits[k] - said[PREFIX:]).max())
             np.testing.assert_allclose(said[PREFIX:], fits[penalty], atol=0.01)
             self.assertAlmostEqual(float(np.exp(said).sum(1).std()), 0.0, places=9)
             for i in (0, 11, 59):
                 kept = np.arange(PREFIX) != i
-                alone = log_p(a[i] @ maximum(a[:PREFIX][kept], b[:PREFIX][kept], shift, penalty) + shift)
+                alone = log_p(a[i] @ maximum(a[:PREFIX][kept], b[:PREFIX][kept], shift, penalty)
+                              + shift)
                 np.testing.assert_allclose(said[i], alone, atol=0.05)
 
     def test_penalty_of_the_largest_probability_of_rows_left_out(self):
@@ -60,7 +67,8 @@ class Logistic(unittest.TestCase):
         quality = {}
         for penalty in logistic.PENALTIES:
             # Down to this penalty only: the others are not there to be chosen.
-            with mock.patch.object(logistic, "PENALTIES", [p for p in logistic.PENALTIES if p >= penalty]):
+            with mock.patch.object(logistic, "PENALTIES",
+                                   [p for p in logistic.PENALTIES if p >= penalty]):
                 quality[penalty] = float(self.said(u, y, [3])[0, 0, MOST])
         own = whole[0, :PREFIX].gather(1, y[0, :PREFIX, None]).mean()
         self.assertAlmostEqual(float(own), float(whole[0, 0, MOST]), places=9)
@@ -73,7 +81,8 @@ class Logistic(unittest.TestCase):
         classes = [3, 4, 2, 3, 5, 3]
         together = self.said(u, y, classes)
         for i, k in enumerate(classes):
-            torch.testing.assert_close(self.said(u[i:i + 1], y[i:i + 1], [k])[0], together[i], rtol=0, atol=1e-9)
+            torch.testing.assert_close(self.said(u[i:i + 1], y[i:i + 1], [k])[0], together[i],
+                                       rtol=0, atol=1e-9)
 
     def test_no_class_of_a_query_is_seen_and_absent_ones_are_zero(self):
         u, y = random_rows(3, tasks=2)
@@ -91,7 +100,9 @@ class Logistic(unittest.TestCase):
         self.assertEqual(float(self.said(u, torch.zeros_like(y), [1]).abs().max()), 0.0)
 
     def test_steps_that_go_too_far_are_halved(self):
-        """A few rows far off are a class: the curvature at the start is nearly nothing, and a whole step overshoots."""
+        """A few rows far off are a class: the curvature at the start is nearly nothing, and a whole
+        step overshoots.
+        """
         g = torch.Generator().manual_seed(0)
         rows, few = 1000, 6
         z = torch.randn(rows, 10, generator=g, dtype=torch.float64)
@@ -99,7 +110,8 @@ class Logistic(unittest.TestCase):
         z = soft_clip((z - z.mean(0)) / z.std(0), 3)
         u = torch.cat([z, torch.ones(rows, 1, dtype=torch.float64)], 1)[None]
         y = (torch.arange(rows) < few).long()[None]
-        known, share = torch.tensor([[True, True]]), torch.tensor([[1 - few / rows, few / rows]], dtype=torch.float64).log()
+        known, share = torch.tensor([[True, True]]), torch.tensor([[1 - few / rows, few / rows]],
+                                                                  dtype=torch.float64).log()
         step = logistic.Fit.step
 
         def growths():

@@ -1,4 +1,6 @@
-"""Descriptions of tables, scores, and the commands that people type. What needs a server is skipped where there is none."""
+"""Descriptions of tables, scores, and the commands that people type. What needs a server is skipped
+where there is none.
+"""
 import json
 import math
 import os
@@ -7,10 +9,11 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from importlib.util import find_spec
 
 import numpy as np
 
-from pg_posterior_train import baselines, measure
+from pg_posterior_train import baselines, functions, measure
 from pg_posterior_train.tables import BadTable, descriptions, hours, read_description, read_table
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
@@ -37,7 +40,8 @@ class Tables(unittest.TestCase):
         self.assertEqual(set(table.group), {"north", "south"})
 
     def test_made_up_table_is_reproducible(self):
-        made = subprocess.run([sys.executable, os.path.join(DATA, "make.py")], capture_output=True, text=True, check=True).stdout
+        made = subprocess.run([sys.executable, os.path.join(DATA, "make.py")], capture_output=True,
+                              text=True, check=True).stdout
         with open(os.path.join(DATA, "heights.csv"), encoding="utf-8") as f:
             self.assertEqual(made, f.read())
 
@@ -80,7 +84,8 @@ class Scores(unittest.TestCase):
         y = np.random.default_rng(0).standard_normal(4000)
         zero, one = np.zeros(4000), np.ones(4000)
         cdf = 0.5 * (1 + measure.erf(y / math.sqrt(2)))
-        s = measure.summarise([measure.scores(-0.5 * y ** 2 - 0.5 * math.log(2 * math.pi), zero, one, cdf, zero, y)])
+        s = measure.summarise(
+            [measure.scores(-0.5 * y ** 2 - 0.5 * math.log(2 * math.pi), zero, one, cdf, zero, y)])
         self.assertAlmostEqual(s["log_density"], -0.5 * (1 + math.log(2 * math.pi)), places=1)
         self.assertAlmostEqual(s["gaussian"], s["log_density"], places=9)
         for level in (50, 80, 90):
@@ -89,7 +94,9 @@ class Scores(unittest.TestCase):
         self.assertAlmostEqual(s["rmse"], 1, delta=0.03)
 
     def test_crps_of_a_baseline(self):
-        """Against the integral of the squared distance between the distribution function and the step."""
+        """Against the integral of the squared distance between the distribution function and the
+        step.
+        """
         table = heights()
         context, queries = measure.split(table, 64, 5, 0)
         offset, scale = measure.unit(context)
@@ -99,7 +106,8 @@ class Scores(unittest.TestCase):
         t = np.linspace(-12, 12, 40001)
         below = 0.5 * (1 + measure.erf((t - c.mean) / c.sd / math.sqrt(2)))
         for crps, y in zip(s["crps"], (queries.y - offset) / scale):
-            self.assertAlmostEqual(crps, float(np.sum((below - (t >= y)) ** 2) * (t[1] - t[0])), places=3)
+            self.assertAlmostEqual(crps, float(np.sum((below - (t >= y)) ** 2) * (t[1] - t[0])),
+                                   places=3)
 
     def test_splits_do_not_overlap_and_repeat(self):
         table = heights()
@@ -112,7 +120,52 @@ class Scores(unittest.TestCase):
         few, many = measure.without_cells(table, 0.1, 0), measure.without_cells(table, 0.5, 0)
         self.assertTrue(np.all(np.isnan(many.x) | ~np.isnan(few.x)))
         self.assertAlmostEqual(np.isnan(many.x[:, :4]).mean(), 0.5, delta=0.06)
-        self.assertTrue(np.array_equal(measure.without_cells(table, 0.0, 0).x, table.x, equal_nan=True))
+        self.assertTrue(np.array_equal(measure.without_cells(table, 0.0, 0).x, table.x,
+                                       equal_nan=True))
+
+    def test_queries_lack_one_cell(self):
+        table = heights()
+        for what, kind in (("number", False), ("label", True), ("unknown label", True)):
+            asked = measure.lacking(table, what, 0)
+            changed = ~((asked.x == table.x) | (np.isnan(asked.x) & np.isnan(table.x)))
+            # A cell that is missing already may be the one.
+            self.assertLessEqual(int(changed.sum(1).max()), 1)
+            self.assertGreater(int(changed.sum()), len(table.y) // 2)
+            self.assertEqual(set(table.categorical[changed.any(0)]), {kind})
+            known = set(np.unique(table.x[:, table.categorical]))
+            found = asked.x[changed]
+            self.assertTrue(np.isnan(found).all() if what != "unknown label"
+                            else not known & set(found))
+        self.assertTrue(np.array_equal(measure.lacking(table, "nothing", 0).x, table.x,
+                                       equal_nan=True))
+        numbers = table.rows(np.arange(5))
+        numbers.categorical = np.zeros(5, bool)
+        self.assertIsNone(measure.lacking(numbers, "label", 0))
+
+    def test_functions_are_tables(self):
+        with tempfile.TemporaryDirectory() as folder:
+            functions.write(folder)
+            self.assertEqual([name for name, _ in descriptions(folder)],
+                             sorted(functions.FUNCTIONS))
+            for name, description in descriptions(folder):
+                table = read_table(folder, name, description)
+                x, y = functions.make(name)
+                self.assertEqual(table.x.shape, x.shape)
+                self.assertTrue(np.allclose(table.y, y, atol=1e-4))
+                self.assertEqual(table.categorical.sum(), name == "labelled")
+                noise = functions.FUNCTIONS[name][3]
+                self.assertAlmostEqual(float(y.std()), math.sqrt(1 + noise ** 2), delta=0.05)
+
+    @unittest.skipUnless(find_spec("lightgbm") and find_spec("sklearn"),
+                         "LightGBM or scikit-learn is missing")
+    def test_boosted_trees(self):
+        x, y = functions.make("steps")
+        trees = baselines.Boosted()
+        trees.fit(x[:400], y[:400])
+        mean, sd = trees.predict(x[400:])
+        error = math.sqrt(((mean - y[400:]) ** 2).mean())
+        self.assertLess(error, 0.5)
+        self.assertAlmostEqual(error / sd[0], 1, delta=0.25)
 
     def test_noise_columns(self):
         table = heights()
@@ -137,8 +190,10 @@ class ThroughSQL(unittest.TestCase):
     def test_whole_evaluation(self):
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "scores.json")
-            environment = {**os.environ, "MODEL": "tabular_small", "DATA": DATA, "OUT": out, "OPTIONS": "--repeats 2 --queries 24", "PYTHON": sys.executable}
-            done = subprocess.run([os.path.join(ROOT, "train", "run"), "evaluate"], capture_output=True, text=True, env=environment, check=False)
+            environment = {**os.environ, "MODEL": "tabular_small", "DATA": DATA, "OUT": out,
+                           "OPTIONS": "--repeats 2 --queries 24", "PYTHON": sys.executable}
+            done = subprocess.run([os.path.join(ROOT, "train", "run"), "evaluate"],
+                                  capture_output=True, text=True, env=environment, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
             with open(out, encoding="utf-8") as f:
                 result = json.load(f)["tables"]["heights"]
@@ -151,17 +206,21 @@ class ThroughSQL(unittest.TestCase):
             self.assertLess(result["torch"], 1e-3)
             self.assertEqual(result["appended"]["1"]["cost"], 0)
             self.assertEqual(result["ordered"]["blocks"], 2)
-            self.assertTrue(all(math.isfinite(result["ordered"][k]) for k in ("joint", "marginals", "ridge")))
+            self.assertTrue(
+                all(math.isfinite(result["ordered"][k]) for k in ("joint", "marginals", "ridge")))
 
 
 class Commands(unittest.TestCase):
     def run_it(self, what, **variables):
-        environment = {k: v for k, v in os.environ.items() if k not in ("MODEL", "DATA", "OUT", "MINUTES", "OPTIONS")}
-        return subprocess.run([os.path.join(ROOT, "train", "run"), what], capture_output=True, text=True, env={**environment, **variables}, check=False)
+        environment = {k: v for k, v in os.environ.items()
+                       if k not in ("MODEL", "DATA", "OUT", "MINUTES", "OPTIONS")}
+        return subprocess.run([os.path.join(ROOT, "train", "run"), what], capture_output=True,
+                              text=True, env={**environment, **variables}, check=False)
 
     def test_messages(self):
         cases = [("train", {}, "make train needs a model.*Known models: .*gp1d"),
-                 ("train", {"MODEL": "nope"}, "no configuration train/configs/nope.json.*Known models: "),
+                 ("train", {"MODEL": "nope"},
+                  "no configuration train/configs/nope.json.*Known models: "),
                  ("train", {"MODEL": "gp1d", "MINUTES": "soon"}, "MINUTES must be a number"),
                  ("evaluate", {}, "make evaluate needs a model"),
                  ("evaluate", {"MODEL": "nope"}, "neither models/nope.safetensors nor a file"),
@@ -179,25 +238,31 @@ class Commands(unittest.TestCase):
                 f.write("#!/bin/sh\nexit 1\n")
             os.chmod(fake, 0o755)
             tree = os.path.join(folder, "tree")
-            shutil.copytree(os.path.join(ROOT, "train"), os.path.join(tree, "train"), ignore=shutil.ignore_patterns("runs"))
+            shutil.copytree(os.path.join(ROOT, "train"), os.path.join(tree, "train"),
+                            ignore=shutil.ignore_patterns("runs"))
             os.makedirs(os.path.join(tree, "test"))
             with open(os.path.join(tree, "test", "python"), "w", encoding="utf-8") as f:
                 f.write("#!/bin/sh\nexit 127\n")
             os.chmod(os.path.join(tree, "test", "python"), 0o755)
-            done = subprocess.run([os.path.join(tree, "train", "run"), "train"], capture_output=True, text=True, check=False,
+            done = subprocess.run([os.path.join(tree, "train", "run"), "train"],
+                                  capture_output=True, text=True, check=False,
                                   env={**os.environ, "MODEL": "gp1d", "MINUTES": "1"})
             self.assertEqual(done.returncode, 2)
-            self.assertRegex(done.stderr.replace("\n", " "), "Training needs torch.*apt install python3-torch.*pip install torch")
+            self.assertRegex(done.stderr.replace("\n", " "),
+                             "Training needs torch.*apt install python3-torch.*pip install torch")
 
     def test_training_writes_a_model(self):
         with tempfile.TemporaryDirectory() as folder:
             tree = os.path.join(folder, "tree")
-            shutil.copytree(os.path.join(ROOT, "train"), os.path.join(tree, "train"), ignore=shutil.ignore_patterns("runs"))
+            shutil.copytree(os.path.join(ROOT, "train"), os.path.join(tree, "train"),
+                            ignore=shutil.ignore_patterns("runs"))
             os.makedirs(os.path.join(tree, "test"))
             os.makedirs(os.path.join(tree, "models"))
             shutil.copy(os.path.join(ROOT, "test", "python"), os.path.join(tree, "test", "python"))
-            done = subprocess.run([os.path.join(tree, "train", "run"), "train"], capture_output=True, text=True, check=False,
-                                  env={**os.environ, "MODEL": "toy", "MINUTES": "0.02", "DEVICE": "cpu", "OUT": "", "PYTHON": sys.executable})
+            done = subprocess.run([os.path.join(tree, "train", "run"), "train"],
+                                  capture_output=True, text=True, check=False,
+                                  env={**os.environ, "MODEL": "toy", "MINUTES": "0.02",
+                                       "DEVICE": "cpu", "OUT": "", "PYTHON": sys.executable})
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertTrue(os.path.exists(os.path.join(tree, "models", "toy.safetensors")))
             self.assertTrue(os.path.exists(os.path.join(tree, "train", "runs", "toy", "latest.pt")))

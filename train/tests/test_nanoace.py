@@ -30,7 +30,8 @@ def shapes():
     for i in range(SIZES["n_layers"]):
         found[f"buf_blocks.{i}.buf_bias"] = [SIZES["n_heads"]]
         found.update({f"blocks.{i}.kv_ln.weight": [d], f"blocks.{i}.kv_ln.bias": [d]})
-        streams = (("blocks", "ctx", "ctx"), ("buf_blocks", "buf", "buf"), ("blocks", "cross", "tgt"))
+        streams = (("blocks", "ctx", "ctx"), ("buf_blocks", "buf", "buf"),
+                   ("blocks", "cross", "tgt"))
         for stack, attn, rest in streams:
             name = f"{stack}.{i}.{attn}_attn"
             found.update({f"{name}.in_proj_weight": [3 * d, d], f"{name}.in_proj_bias": [3 * d],

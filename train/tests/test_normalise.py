@@ -13,7 +13,8 @@ from .common import config, tasks
 
 
 def clip(z, knee):
-    return np.where(np.abs(z) <= knee, z, np.sign(z) * (knee + np.log1p(np.maximum(np.abs(z) - knee, 0))))
+    return np.where(np.abs(z) <= knee, z,
+                    np.sign(z) * (knee + np.log1p(np.maximum(np.abs(z) - knee, 0))))
 
 
 def column_cells(column, y, prefix, categorical, knee):
@@ -47,7 +48,8 @@ def column_cells(column, y, prefix, categorical, knee):
     for i in range(len(column)):
         own = y[i] if i < prefix else 0.0
         t = (total[bins[i]] - own) / (count[bins[i]] + (0.5 if i < prefix else 1.5))
-        out.append([z[i], missing[i], categorical, t, math.log(1 + prefix) / 8, r, e, missing[:prefix].mean()])
+        out.append([z[i], missing[i], categorical, t, math.log(1 + prefix) / 8, r, e,
+                    missing[:prefix].mean()])
     return np.array(out, float)
 
 
@@ -66,8 +68,10 @@ class Normalise(unittest.TestCase):
             mean, sd = data.y[b, :prefix].numpy().mean(), data.y[b, :prefix].numpy().std()
             self.assertAlmostEqual(float(center[b]), mean, places=9)
             self.assertAlmostEqual(float(scale[b]), sd, places=9)
-            # Columns whose bins are the same have equal relevance up to rounding, so ties are compared in any order.
-            parts = [column_cells(data.x[b, :, f].numpy(), y_input[b].numpy(), prefix, bool(data.categorical[b, f]), 3)
+            # Columns whose bins are the same have equal relevance up to rounding, so ties are
+            # compared in any order.
+            parts = [column_cells(data.x[b, :, f].numpy(), y_input[b].numpy(), prefix,
+                                  bool(data.categorical[b, f]), 3)
                      for f in range(data.x.shape[2])]
             relevance = np.maximum(ours[b, 0, :, 6], ours[b, 0, :, 5] ** 2)
             self.assertTrue(np.all(np.diff(np.rint(relevance * 2 ** 20)) <= 0))
@@ -85,7 +89,8 @@ class Normalise(unittest.TestCase):
         x[:, :10, 0] = float("nan")
         x[:, :10, 1] = 2.5
         x[:, ::2, 2] = float("nan")
-        data = Tasks(x, torch.randn(1, 20, dtype=torch.float64), torch.zeros(1, 4, dtype=torch.bool))
+        data = Tasks(x, torch.randn(1, 20, dtype=torch.float64),
+                     torch.zeros(1, 4, dtype=torch.bool))
         self.check(data, 10)
 
     def test_soft_clip(self):
@@ -95,7 +100,8 @@ class Normalise(unittest.TestCase):
 
     def test_constant_target_stays_proper(self):
         model = config("tabular_small")["model"]
-        data = Tasks(torch.randn(1, 8, 2), torch.full((1, 8), 7.0), torch.zeros(1, 2, dtype=torch.bool))
+        data = Tasks(torch.randn(1, 8, 2), torch.full((1, 8), 7.0),
+                     torch.zeros(1, 2, dtype=torch.bool))
         inputs = prepare(data, 6, model)
         self.assertAlmostEqual(float(inputs.scale[0]), 7e-6, places=9)
         self.assertTrue(torch.isfinite(inputs.x).all())

@@ -48,7 +48,8 @@ class PaperPriors(unittest.TestCase):
         self.assertEqual(int(v.argmin()) + 2, 18)
         self.assertAlmostEqual(float(v.min()), 0.9131, places=4)
         self.assertAlmostEqual(float(v[31]), 0.9166, places=4)
-        self.assertTrue(torch.equal(feeder.voltages(torch.zeros(32), torch.zeros(32)), torch.ones(32).double()))
+        self.assertTrue(torch.equal(feeder.voltages(torch.zeros(32), torch.zeros(32)),
+                                    torch.ones(32).double()))
 
     def test_feeder_targets(self):
         all_buses = draw("feeder", 2, 6, spread=[0.05, 0.5])

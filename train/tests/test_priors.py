@@ -7,16 +7,18 @@ import torch
 from pg_posterior_train.mixture import Mixture
 from pg_posterior_train.normalise import prepare
 from pg_posterior_train.predict import Prediction
-from pg_posterior_train.prior import gp1d, tabular
+from pg_posterior_train.prior import corrupt, gp1d, ordered, tabular
 from pg_posterior_train.prior.source import Source
 
 from .common import config, tasks
+
+FAMILIES = (*tabular.WEIGHTS, "sharp", "ordered")
 
 
 class Priors(unittest.TestCase):
     def test_every_family_gives_usable_inputs(self):
         model = config("tabular_small")["model"]
-        for family in tabular.WEIGHTS:
+        for family in FAMILIES:
             for seed in range(3):
                 with self.subTest(family=family, seed=seed):
                     data = tasks("tabular", 6, 30, seed, families=[family])
@@ -31,20 +33,39 @@ class Priors(unittest.TestCase):
 
     def test_padding_is_part_of_every_family(self):
         model = config("tabular")["model"]
-        for family in tabular.WEIGHTS:
+        for family in FAMILIES:
             for seed in range(3):
                 with self.subTest(family=family, seed=seed):
-                    plain, padded = (tasks("tabular", 6, 30, seed, families=[family], padded=share) for share in (0.0, 1.0))
+                    plain, padded = (tasks("tabular", 6, 30, seed, families=[family], padded=share)
+                                     for share in (0.0, 1.0))
                     self.assertEqual(padded.x.shape, plain.x.shape)
                     self.assertEqual(padded.categorical.shape, plain.categorical.shape)
                     self.assertTrue(torch.isfinite(prepare(padded, 12, model).x).all())
+
+    def test_cells_are_missing_from_some_row_on(self):
+        """Where a column lacks cells, it has all of them up to a row."""
+        s = Source(torch.Generator().manual_seed(0))
+        missing = corrupt.absent_later(s, s.randn(64, 200, 5), 1.0)
+        first = missing.int().argmax(1)
+        self.assertTrue(missing.any(1).any(1).float().mean() > 0.7)
+        self.assertGreaterEqual(int(first[missing.any(1)].min()), 40)
+        self.assertTrue(missing[:, -1].any())
+        self.assertFalse(corrupt.absent_later(s, s.randn(8, 20, 5), 0.0).any())
+
+    def test_series_wander(self):
+        """What no column sees follows itself from row to row, and has unit variance."""
+        s = Source(torch.Generator().manual_seed(0))
+        v = ordered.wandering(s, 200, 300)
+        self.assertTrue(torch.allclose(v.square().mean(1), torch.ones(200), atol=1e-3))
+        self.assertGreater(float((v[:, 1:] * v[:, :-1]).mean()), 0.7)
 
     def test_columns_of_noise_are_independent_of_the_table(self):
         s = Source(torch.Generator().manual_seed(0))
         x = s.rand(12, 400, 3)
         noise = tabular.noise_columns(s, x, 40)
         table, added = (v - v.mean(1, keepdim=True) for v in (x, noise))
-        correlation = torch.einsum("bnf,bng->bfg", table / table.norm(dim=1, keepdim=True), added / added.norm(dim=1, keepdim=True))
+        correlation = torch.einsum("bnf,bng->bfg", table / table.norm(dim=1, keepdim=True),
+                                   added / added.norm(dim=1, keepdim=True))
         self.assertLess(float(correlation.abs().max()), 5 / 400 ** 0.5)
         # A column in another order has exactly the values of its origin, a Gaussian one has others.
         same = (noise.sort(1).values[:, :, None] == x.sort(1).values[..., None]).all(1).any(1)
@@ -55,7 +76,8 @@ class Priors(unittest.TestCase):
 
     def test_panel_rows_of_a_group_share_features(self):
         generator = torch.Generator().manual_seed(0)
-        x = tabular.sample(generator, 4, 60, random.Random(3), families=["panel"]).x[0].nan_to_num(-99.0)
+        x = tabular.sample(generator, 4, 60, random.Random(3), families=["panel"]).x[0].nan_to_num(
+            -99.0)
         same = (x[:, None] == x[None]).float().mean(-1)
         self.assertGreater(float((same > 0.5).float().mean()), 1.5 / 60)
 
@@ -64,12 +86,14 @@ class Priors(unittest.TestCase):
         x = torch.tensor([[-1.0, 0.0, 0.5]]).repeat(20000, 1)
         lengthscale = torch.full((20000,), 0.5)
         y = gp1d.draw(generator, x, lengthscale)
-        expected = gp1d.covariance(x[:1], x[:1], lengthscale[:1])[0] + gp1d.NOISE ** 2 * torch.eye(3)
+        expected = (gp1d.covariance(x[:1], x[:1], lengthscale[:1])[0]
+                    + gp1d.NOISE ** 2 * torch.eye(3))
         self.assertTrue(torch.allclose(y.t() @ y / 20000, expected, atol=0.04))
 
     def test_posterior_interpolates(self):
         x = torch.tensor([[0.0, 1.0]])
-        mean, sd = gp1d.posterior(x, torch.tensor([[1.0, -1.0]]), torch.tensor([[0.0, 50.0]]), torch.tensor([0.5]))
+        mean, sd = gp1d.posterior(x, torch.tensor([[1.0, -1.0]]), torch.tensor([[0.0, 50.0]]),
+                                  torch.tensor([0.5]))
         self.assertAlmostEqual(float(mean[0, 0]), 1.0, delta=0.15)
         self.assertAlmostEqual(float(sd[0, 1]), (1 + gp1d.NOISE ** 2) ** 0.5, places=6)
 
@@ -77,12 +101,16 @@ class Priors(unittest.TestCase):
 class MixtureHead(unittest.TestCase):
     def setUp(self):
         torch.manual_seed(0)
-        self.mixture = Mixture(torch.randn(1, 1, 9, dtype=torch.float64), {"std": "softplus", "floor": 1e-3})
+        self.mixture = Mixture(torch.randn(1, 1, 9, dtype=torch.float64),
+                               {"std": "softplus", "floor": 1e-3})
 
     def test_density_integrates_to_one(self):
         grid = torch.linspace(-30, 30, 60001, dtype=torch.float64)
-        wide = Mixture(torch.cat([self.mixture.log_weight, self.mixture.mean, torch.zeros(1, 1, 3).double()], -1), {"std": "softplus"})
-        self.assertAlmostEqual(float(torch.trapz(wide.log_prob(grid[None]).exp()[0], grid)), 1.0, places=6)
+        wide = Mixture(
+            torch.cat([self.mixture.log_weight, self.mixture.mean, torch.zeros(1, 1, 3).double()],
+                      -1), {"std": "softplus"})
+        self.assertAlmostEqual(float(torch.trapz(wide.log_prob(grid[None]).exp()[0], grid)), 1.0,
+                               places=6)
 
     def test_quantile_inverts_cdf(self):
         for p in (0.05, 0.5, 0.9):
@@ -94,7 +122,8 @@ class MixtureHead(unittest.TestCase):
         grid = torch.linspace(-20, 20, 200001, dtype=torch.float64)
         cdf = self.mixture.cdf(grid[None])[0]
         expected = torch.trapz((cdf - (grid >= 0.3).double()).square(), grid)
-        self.assertAlmostEqual(float(Prediction(self.mixture, 0 * one, one).crps(y)), float(expected), places=3)
+        self.assertAlmostEqual(float(Prediction(self.mixture, 0 * one, one).crps(y)),
+                               float(expected), places=3)
 
 
 if __name__ == "__main__":

@@ -203,7 +203,8 @@ class TrainingPart(unittest.TestCase):
                         Run(config, folder).draw()
 
     def test_too_many_parameters(self):
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(trainer, "MOST_PARAMETERS", 100):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(trainer, "MOST_PARAMETERS",
+                                                                        100):
             with self.assertRaisesRegex(ConfigError, "parameters"):
                 Run(configuration(self.model()), folder)
 

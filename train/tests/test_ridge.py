@@ -1,4 +1,6 @@
-"""The regressions that the row tokeniser sees, against leaving rows out by hand, and against the format's rules."""
+"""The regressions that the row tokeniser sees, against leaving rows out by hand, and against the
+format's rules.
+"""
 import unittest
 
 import numpy as np
@@ -14,7 +16,9 @@ from .common import config, random_model
 
 
 def random_inputs(tasks=3, rows=30, slots=4, seed=0):
-    """z, bins, filled and categorical of tables whose slot 1 is a category with missing cells, in float64."""
+    """z, bins, filled and categorical of tables whose slot 1 is a category with missing cells, in
+    float64.
+    """
     g = torch.Generator().manual_seed(seed)
     z = torch.randn(tasks, rows, slots, generator=g, dtype=torch.float64)
     bins = torch.randint(0, 8, (tasks, rows, slots), generator=g)
@@ -22,7 +26,8 @@ def random_inputs(tasks=3, rows=30, slots=4, seed=0):
     z[:, :, 1] = 0
     categorical = torch.zeros(tasks, slots, dtype=torch.bool)
     categorical[:, 1] = True
-    y = z[..., 0] + 0.5 * z[..., 2].abs() + 0.3 * torch.randn(tasks, rows, generator=g, dtype=torch.float64)
+    y = (z[..., 0] + 0.5 * z[..., 2].abs()
+         + 0.3 * torch.randn(tasks, rows, generator=g, dtype=torch.float64))
     return z, bins, categorical, y
 
 
@@ -54,7 +59,9 @@ class Ridge(unittest.TestCase):
                 self.assertAlmostEqual(said[i, 2], 0.5 * np.log1p(a[i] @ inverse @ a[i]), places=8)
 
     def test_penalty_has_the_largest_evidence(self):
-        """The evidence is the density of the targets under their Gaussian marginal, the noise at its maximum."""
+        """The evidence is the density of the targets under their Gaussian marginal, the noise at
+        its maximum.
+        """
         z, bins, categorical, y = random_inputs(tasks=1, seed=3)
         u = ridge.design(z, bins, filled_bins(bins, 30), categorical, True)[0][0]
         gram, moment, square = u.T @ u, u.T @ y[0], y[0] @ y[0]
@@ -69,11 +76,14 @@ class Ridge(unittest.TestCase):
         self.assertAlmostEqual(float(noise), wanted, places=9)
 
     def test_targets_share_penalty_and_noise(self):
-        """With several targets the noise's variance is the sum of theirs, and the determinant counts once."""
+        """With several targets the noise's variance is the sum of theirs, and the determinant
+        counts once.
+        """
         z, bins, categorical, y = random_inputs(tasks=1, seed=4)
         u = ridge.design(z, bins, filled_bins(bins, 30), categorical, False)[0][0]
         targets = torch.stack([y[0], y[0].square(), z[0, :, 3].sin()], 1)
-        _, weights, noise, penalty = ridge.choose_penalty((u.T @ u)[None], (u.T @ targets)[None], targets.square().sum()[None], 30)
+        _, weights, noise, penalty = ridge.choose_penalty((u.T @ u)[None], (u.T @ targets)[None],
+                                                          targets.square().sum()[None], 30)
         best = -np.inf
         for candidate in ridge.PENALTIES:
             shape = np.eye(30) + (u @ u.T).numpy() / candidate
@@ -83,7 +93,8 @@ class Ridge(unittest.TestCase):
                 best, wanted = evidence, (candidate, s2)
         self.assertEqual(float(penalty), wanted[0])
         self.assertAlmostEqual(float(noise), wanted[1], places=9)
-        alone = np.linalg.solve((u.T @ u).numpy() + wanted[0] * np.eye(u.shape[1]), (u.T @ targets).numpy())
+        alone = np.linalg.solve((u.T @ u).numpy() + wanted[0] * np.eye(u.shape[1]),
+                                (u.T @ targets).numpy())
         np.testing.assert_allclose(weights[0].numpy(), alone, atol=1e-9)
 
     def test_no_target_of_a_query_is_seen(self):
@@ -106,7 +117,8 @@ class Ridge(unittest.TestCase):
         none = torch.zeros(1, 50, dtype=torch.bool)
         self.assertEqual(ridge.design(z, bins, filled, none, False)[0].shape[2], 51)
         self.assertEqual(ridge.design(z, bins, filled, none, True)[0].shape[2], 31 * 4 + 1)
-        self.assertLessEqual(ridge.design(z, bins, filled, none, True)[0].shape[2], ridge.LARGEST_DESIGN)
+        self.assertLessEqual(ridge.design(z, bins, filled, none, True)[0].shape[2],
+                             ridge.LARGEST_DESIGN)
 
     def test_nearly_equal_columns(self):
         """The information in the difference of two nearly equal columns arrives."""
@@ -123,13 +135,16 @@ class Ridge(unittest.TestCase):
         self.assertLess(float(error), 0.1)
 
     def test_weights_stand_out_as_over_samples_of_the_noise(self):
-        """A slot beyond the first is kept where its weight is large for its standard deviation, which samples of the noise show."""
+        """A slot beyond the first is kept where its weight is large for its standard deviation,
+        which samples of the noise show.
+        """
         g = torch.Generator().manual_seed(5)
         n, slots = 80, 12
         z = torch.randn(1, n, slots, generator=g, dtype=torch.float64)
         filled = torch.zeros(1, 17, slots, dtype=torch.bool)
         filled[:, 0] = True
-        bins, none = torch.zeros(1, n, slots, dtype=torch.long), torch.zeros(1, slots, dtype=torch.bool)
+        bins, none = torch.zeros(1, n, slots,
+                                 dtype=torch.long), torch.zeros(1, slots, dtype=torch.bool)
         f = z[0, :, :11] @ torch.cat([torch.ones(8), torch.tensor([0.05, 0.4, 2.0])]).double()
         u, _ = ridge.design(z, bins, filled, none, False)
         gram = u[0].T @ u[0]
@@ -137,7 +152,9 @@ class Ridge(unittest.TestCase):
         for _ in range(200):
             y = (f + torch.randn(n, generator=g, dtype=torch.float64))[None]
             kept.append(ridge.worth_keeping(z, bins, filled, none, y, torch.zeros(1, slots))[0])
-            _, weights, _, penalty = ridge.choose_penalty(gram[None], (u[0].T @ y[0])[None, :, None], y.square().sum(1), n)
+            _, weights, _, penalty = ridge.choose_penalty(gram[None],
+                                                          (u[0].T @ y[0])[None, :, None],
+                                                          y.square().sum(1), n)
             z_scores.append((weights[0, :, 0], penalty[0]))
         kept = torch.stack(kept).float().mean(0)
         self.assertTrue((kept[:8] == 1).all())
@@ -150,7 +167,9 @@ class Ridge(unittest.TestCase):
         self.assertLess(float((weights[:, :-1].std(0) / predicted - 1).abs().max()), 0.25)
 
     def test_pruned_slots_are_as_absent_columns(self):
-        """A table with columns that are left out gives the cells and opinions of the table without them."""
+        """A table with columns that are left out gives the cells and opinions of the table without
+        them.
+        """
         g = torch.Generator().manual_seed(2)
         x = torch.randn(1, 150, 30, generator=g, dtype=torch.float64)
         y = x[..., 4:16].sum(-1) + 0.1 * torch.randn(1, 150, generator=g, dtype=torch.float64)
@@ -162,12 +181,16 @@ class Ridge(unittest.TestCase):
         self.assertTrue(12 <= used < 20)
         self.assertFalse(flat[..., used * 8:30 * 8].any())
         # Which columns those are: the ones whose values the used slots hold.
-        order = [int((flat[0, :, s * 8, None] - scale_features(x, 120)[0]).abs().clamp_max(3).mean(0).argmin()) for s in range(used)]
+        order = [
+            int((flat[0, :, s * 8, None] - scale_features(x, 120)[0]).abs().clamp_max(3).mean(0)
+                .argmin()) for s in range(used)]
         self.assertTrue(set(range(4, 16)) <= set(order))
-        alone = {**model, "embedder": {**model["embedder"], "x": {**model["embedder"]["x"], "prune": False}}}
+        alone = {**model,
+                 "embedder": {**model["embedder"], "x": {**model["embedder"]["x"], "prune": False}}}
         kept = cells(Tasks(x[..., order], y, numbers[:, order]), y_input, 120, alone)
         self.assertTrue(torch.allclose(kept[..., :used * 8], flat[..., :used * 8]))
-        self.assertTrue(torch.allclose(kept[..., -ridge.NUMBERS:], flat[..., -ridge.NUMBERS:], atol=1e-9))
+        self.assertTrue(torch.allclose(kept[..., -ridge.NUMBERS:], flat[..., -ridge.NUMBERS:],
+                                       atol=1e-9))
 
     def test_growing_keeps_the_answers(self):
         """The ridge path starts from zero: adding it to a model changes nothing."""
@@ -193,10 +216,13 @@ class ClassRidge(unittest.TestCase):
     def fitted(self, classes=3, **given):
         z, bins, categorical, y = class_inputs(classes, **given)
         u, _ = ridge.design(z, bins, filled_bins(bins, self.PREFIX), categorical, False)
-        return u, y, ridge.classification(u, y, torch.full((len(y),), classes), self.MOST, self.PREFIX, 0)
+        return u, y, ridge.classification(u, y, torch.full((len(y),), classes), self.MOST,
+                                          self.PREFIX, 0)
 
     def test_probabilities_with_rows_left_out(self):
-        """A prefix row's numbers come from the indicators' regressions without it, at one penalty and one way to probabilities."""
+        """A prefix row's numbers come from the indicators' regressions without it, at one penalty
+        and one way to probabilities.
+        """
         u, y, said = self.fitted(tasks=1)
         a, b = u[0, :self.PREFIX].numpy(), y[0, :self.PREFIX].numpy()
         onehot = np.eye(3)[b]
@@ -206,7 +232,8 @@ class ClassRidge(unittest.TestCase):
 
         def left_out(i, penalty):
             kept = np.arange(self.PREFIX) != i
-            weights = np.linalg.solve(a[kept].T @ a[kept] + penalty * np.eye(a.shape[1]), a[kept].T @ (onehot[kept] - share))
+            weights = np.linalg.solve(a[kept].T @ a[kept] + penalty * np.eye(a.shape[1]),
+                                      a[kept].T @ (onehot[kept] - share))
             return a[i] @ weights
 
         def log_p(m, sharpness, lean):
@@ -215,13 +242,15 @@ class ClassRidge(unittest.TestCase):
 
         for penalty in ridge.PENALTIES:
             answers = np.array([left_out(i, penalty) for i in range(self.PREFIX)])
-            best = max(log_p(answers, s, lean)[np.arange(self.PREFIX), b].mean() for s in ridge.SHARPNESS for lean in (0, 1))
+            best = max(log_p(answers, s, lean)[np.arange(self.PREFIX), b].mean()
+                       for s in ridge.SHARPNESS for lean in (0, 1))
             if not np.isclose(best + np.log(3), float(said[0, 0, self.MOST]), atol=1e-9):
                 continue
             ways = [(s, lean) for s in ridge.SHARPNESS for lean in (0, 1)
                     if np.isclose(log_p(answers, s, lean)[np.arange(self.PREFIX), b].mean(), best)]
             self.assertEqual(len(ways), 1)
-            np.testing.assert_allclose(said[0, :self.PREFIX, :3].numpy(), log_p(answers, *ways[0]) + np.log(3), atol=1e-8)
+            np.testing.assert_allclose(said[0, :self.PREFIX, :3].numpy(),
+                                       log_p(answers, *ways[0]) + np.log(3), atol=1e-8)
             return
         self.fail("no penalty of the grid gives the numbers")
 
@@ -237,7 +266,8 @@ class ClassRidge(unittest.TestCase):
         changed = y.clone()
         changed[:, self.PREFIX:] = 0
         u, _ = ridge.design(z, bins, filled, categorical, True)
-        a, b = (ridge.classification(u, v, classes, self.MOST, self.PREFIX, 3) for v in (y, changed))
+        a, b = (ridge.classification(u, v, classes, self.MOST, self.PREFIX, 3)
+                for v in (y, changed))
         self.assertEqual(2 * a.shape[2], ridge.opinions_width(self.MOST))
         self.assertTrue(torch.equal(a, b))
         self.assertEqual(float(a[0, :, 3:5].abs().max() + a[1, :, 4].abs().max()), 0.0)
@@ -253,10 +283,13 @@ class ClassRidge(unittest.TestCase):
         flat = class_cells(Tasks(x, y.double(), none), y, classes, 40, model)
         z = soft_clip(scale_features(x, 40), 3)
         bins = torch.zeros(2, 50, 1, dtype=torch.long)
-        linear, bent = (ridge.design(z, bins, filled_bins(bins, 40), none, splines)[0] for splines in (False, True))
-        said = [ridge.classification(u, y, classes, 10, 40, 3) for u in (linear, bent)] + [logistic.opinions(linear, y, classes, 10, 40, 3)]
+        linear, bent = (ridge.design(z, bins, filled_bins(bins, 40), none, splines)[0]
+                        for splines in (False, True))
+        said = ([ridge.classification(u, y, classes, 10, 40, 3) for u in (linear, bent)]
+                + [logistic.opinions(linear, y, classes, 10, 40, 3)])
         self.assertTrue(torch.equal(flat[..., cell_width(model):], torch.cat(said, 2)))
-        self.assertEqual(flat.shape[2], cell_width(model) + ridge.opinions_width(10) + logistic.opinions_width(10))
+        self.assertEqual(flat.shape[2],
+                         cell_width(model) + ridge.opinions_width(10) + logistic.opinions_width(10))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import unittest
 import torch
 
 from pg_posterior_train.export import load_model
+from pg_posterior_train.keep import keep, restore
 from pg_posterior_train.trainer import Run
 
 from .common import config
@@ -40,6 +41,53 @@ class Training(unittest.TestCase):
                 for key, value in whole.average.items():
                     self.assertTrue(torch.equal(value, rest.average[key]), key)
 
+    def test_what_is_new_learns_faster(self):
+        """Only the named parameters take longer steps."""
+        with tempfile.TemporaryDirectory() as folder:
+            moved = []
+            for faster in ({}, {"head": 10}):
+                given = config("gp1d")
+                given["training"]["faster"] = faster
+                run = Run(given, folder)
+                before = {k: v.clone() for k, v in run.model.state_dict().items()}
+                run.train_step(0)
+                moved.append(
+                    {k: float((v - before[k]).abs().max())
+                     for k, v in run.model.state_dict().items()})
+            for name, far in moved[0].items():
+                times = 10 if name.startswith("head") else 1
+                self.assertAlmostEqual(moved[1][name], times * far, delta=0.1 * times * far + 1e-7,
+                                       msg=name)
+            self.assertGreater(moved[0]["head.0.bias"] + moved[0]["head.1.bias"], 1e-6)
+
+    def test_kept_copies_go_on(self):
+        """A small copy has the weights to the bit and moments that go on nearly as they would have;
+        no checkpoint is written over.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            whole = Run(config("gp1d"), os.path.join(folder, "a"))
+            for _ in range(3):
+                whole.train_step(0)
+            whole.save()
+            small = os.path.join(folder, "kept.pt.xz")
+            keep(whole.path("latest"), small)
+            self.assertLess(os.path.getsize(small), 0.8 * os.path.getsize(whole.path("latest")))
+            other = Run(config("gp1d"), os.path.join(folder, "b"))
+            restore(small, other.path("latest"))
+            self.assertTrue(other.load())
+            for key, value in whole.model.state_dict().items():
+                self.assertTrue(torch.equal(value, other.model.state_dict()[key]), key)
+            whole.train_step(0)
+            other.train_step(0)
+            self.assertEqual((whole.step, whole.tasks), (other.step, other.tasks))
+            for key, value in whole.model.state_dict().items():
+                self.assertTrue(torch.allclose(value, other.model.state_dict()[key], atol=1e-4),
+                                key)
+            with self.assertRaises(SystemExit):
+                restore(small, other.path("latest"))
+            with self.assertRaises(SystemExit):
+                restore(whole.path("latest"), os.path.join(folder, "c.pt"))
+
     def test_longer_run_from_before_the_decay_keeps_its_own_stable_weights(self):
         with tempfile.TemporaryDirectory() as folder:
             first = Run(config("gp1d"), folder)
@@ -50,7 +98,8 @@ class Training(unittest.TestCase):
             self.assertEqual(second.step, before)
             second.train(steps=24)
             self.assertGreater(torch.load(second.path("stable"))["step"], 8)
-            # What continues the latest weights, of a decayed run, leaves those before the decay alone.
+            # What continues the latest weights, of a decayed run, leaves those before the decay
+            # alone.
             third = Run(config("gp1d"), folder)
             third.load()
             third.train(steps=25)
@@ -78,7 +127,8 @@ class Training(unittest.TestCase):
                 c = config("gp1d")
                 c["model"].update(changes)
                 if c["model"]["embedder"]["kind"] == "additive":
-                    c["model"]["embedder"].update(roles=True, positions=3 if name == "buffer" else 0)
+                    c["model"]["embedder"].update(roles=True,
+                                                  positions=3 if name == "buffer" else 0)
                 c["training"]["prefix"]["minimum"] = c["model"]["min_rows"]
                 if c["model"]["context"] == "causal":
                     del c["training"]["prefix"]
@@ -92,9 +142,11 @@ class Training(unittest.TestCase):
             with open(path, "w") as f:
                 json.dump(config("gp1d"), f)
             run, out = os.path.join(folder, "run"), os.path.join(folder, "model.safetensors")
-            command = [sys.executable, "-m", "pg_posterior_train", "train", path, "--run", run, "--out", out,
+            command = [sys.executable, "-m", "pg_posterior_train", "train", path, "--run", run,
+                       "--out", out,
                        "--checkpoint-seconds", "0"]
-            first = subprocess.Popen(command + ["--steps", "100000"], cwd=ROOT, stdout=subprocess.DEVNULL)
+            first = subprocess.Popen(command + ["--steps", "100000"], cwd=ROOT,
+                                     stdout=subprocess.DEVNULL)
             latest = os.path.join(run, "latest.pt")
             try:
                 deadline = time.monotonic() + 120
@@ -105,7 +157,8 @@ class Training(unittest.TestCase):
                 first.wait()
             reached = torch.load(latest)["step"]
             self.assertGreater(reached, 0)
-            second = subprocess.run(command + ["--steps", str(reached + 2)], cwd=ROOT, capture_output=True, text=True, check=True)
+            second = subprocess.run(command + ["--steps", str(reached + 2)], cwd=ROOT,
+                                    capture_output=True, text=True, check=True)
             self.assertIn(f"continuing at step {reached}", second.stdout)
             self.assertEqual(torch.load(latest)["step"], reached + 2)
             self.assertEqual(load_model(out).config["width"], 16)

@@ -1,4 +1,6 @@
-"""Who sees whom: later rows never change earlier answers, prefix order does not matter, chains are appends."""
+"""Who sees whom: later rows never change earlier answers, prefix order does not matter, chains are
+appends.
+"""
 import unittest
 
 import torch
@@ -28,7 +30,8 @@ class Visibility(unittest.TestCase):
             changed.y[:, 16:] += 3
             changed.x[:, 17:] = 1
             after = chain(model, changed, 12).mixture
-            # Chain row 16 is the first with another target; it first matters for the answer at row 17.
+            # Chain row 16 is the first with another target; it first matters for the answer at row
+            # 17.
             self.assertTrue(torch.equal(before.mean[:, :5], after.mean[:, :5]))
             self.assertFalse(torch.allclose(before.mean[:, 5:], after.mean[:, 5:]))
 
@@ -36,14 +39,17 @@ class Visibility(unittest.TestCase):
         for model, data in self.each():
             order = torch.cat([torch.randperm(15), torch.arange(15, 20)])
             a, b = predict(model, data, 15), predict(model, select(data, order), 15)
-            self.assertTrue(torch.allclose(a.log_prob(data.y[:, 15:]), b.log_prob(data.y[:, 15:]), atol=1e-9))
+            self.assertTrue(torch.allclose(a.log_prob(data.y[:, 15:]), b.log_prob(data.y[:, 15:]),
+                                           atol=1e-9))
 
     def test_queries_do_not_see_each_other(self):
         for model, data in self.each():
             together = predict(model, data, 15).log_prob(data.y[:, 15:])
             for i in range(5):
                 alone = select(data, torch.tensor(list(range(15)) + [15 + i]))
-                self.assertTrue(torch.allclose(predict(model, alone, 15).log_prob(alone.y[:, 15:])[:, 0], together[:, i]))
+                self.assertTrue(
+                    torch.allclose(predict(model, alone, 15).log_prob(alone.y[:, 15:])[:, 0],
+                                   together[:, i]))
 
     def test_one_pass_chain_equals_appends(self):
         for model, data in self.each():
@@ -55,7 +61,8 @@ class Visibility(unittest.TestCase):
 
     def test_column_order_does_not_matter(self):
         model = random_model("tabular_small")
-        data = numeric(torch.randn(4, 20, 7, dtype=torch.float64), torch.randn(4, 20, dtype=torch.float64))
+        data = numeric(torch.randn(4, 20, 7, dtype=torch.float64),
+                       torch.randn(4, 20, dtype=torch.float64))
         columns = torch.randperm(data.x.shape[2])
         moved = Tasks(data.x[:, :, columns], data.y, data.categorical[:, columns])
         a, b = (predict(model, d, 15).log_prob(data.y[:, 15:]) for d in (data, moved))

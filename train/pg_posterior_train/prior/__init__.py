@@ -1,7 +1,7 @@
 """Priors: functions that draw whole batches of tasks, one file per family.
 
-Every family takes a `torch.Generator` and works on the generator's device without a Python loop over tasks.
-`sample(generator, tasks, rows, **options)` returns a `Tasks`.
+Every family takes a `torch.Generator` and works on the generator's device without a Python loop
+over tasks. `sample(generator, tasks, rows, **options)` returns a `Tasks`.
 """
 from . import classes, curves, feeder, fields, gp1d, grids, multisensory, tabular
 

@@ -1,7 +1,8 @@
-"""Tables with classes: the tabular families with their functions cut into classes, and clusters of rows that are classes.
+"""Tables with classes: the tabular families with their functions cut into classes, and clusters of
+rows that are classes.
 
-Targets are class indices 0 … 9. Classes differ in size, labels are sometimes wrong, and codes say nothing about any order in
-most tasks.
+Targets are class indices 0 … 9. Classes differ in size, labels are sometimes wrong, and codes say
+nothing about any order in most tasks.
 """
 from collections import Counter
 
@@ -14,7 +15,8 @@ from .source import Source, standardise
 
 MOST = 10
 LATENTS = 3
-WEIGHTS = {"scm": 0.23, "clusters": 0.26, "trees": 0.13, "linear": 0.18, "gp": 0.08, "additive": 0.06, "panel": 0.04, "timeseries": 0.02}
+WEIGHTS = {"scm": 0.23, "clusters": 0.26, "trees": 0.13, "linear": 0.18, "gp": 0.08,
+           "additive": 0.06, "panel": 0.04, "timeseries": 0.02}
 NUMBERS = (0.36, 0.20, 0.12, 0.08, 0.06, 0.05, 0.04, 0.04, 0.05)    # of 2 … 10 classes
 
 
@@ -29,7 +31,8 @@ def class_shares(s, classes):
     tasks = len(classes)
     spread = s.uniform(0, 1.5, tasks, 1) * s.coin(0.7, tasks, 1)
     logit = s.randn(tasks, MOST) * spread
-    return logit.masked_fill(torch.arange(MOST, device=s.device) >= classes, float("-inf")).softmax(1)
+    return logit.masked_fill(torch.arange(MOST, device=s.device) >= classes,
+                             float("-inf")).softmax(1)
 
 
 def cut(latent, share):
@@ -40,7 +43,9 @@ def cut(latent, share):
 
 
 def strongest(s, latents, share, classes):
-    """Classes [B, N] by the largest of linear scores of the latent numbers [B, N, J], often at random (softmax)."""
+    """Classes [B, N] by the largest of linear scores of the latent numbers [B, N, J], often at
+    random (softmax).
+    """
     tasks, rows, count = latents.shape
     score = standardise(latents) @ s.randn(tasks, count, MOST)
     # Larger classes have larger scores throughout.
@@ -59,14 +64,16 @@ def clusters(s, tasks, rows, features, share):
     weight = relevance(s, tasks, features)[:, None]
     separation = s.log_uniform(0.4, 6.0, tasks, 1, 1)
     # The clouds of one class lie near each other, or anywhere.
-    centre = s.randn(tasks, MOST, 1, features) + s.rand(tasks, 1, 1, 1) * 1.5 * s.randn(tasks, MOST, 3, features)
+    centre = (s.randn(tasks, MOST, 1, features) + s.rand(tasks, 1, 1, 1) * 1.5
+              * s.randn(tasks, MOST, 3, features))
     centre = centre.flatten(1, 2) * weight * separation
     # Equal or different widths, per class and column.
     width = torch.exp(0.5 * s.randn(tasks, MOST, features) * s.coin(0.5, tasks, 1, 1))
     noise = s.randn(tasks, rows, features)
     noise = torch.where(s.coin(0.4, tasks, 1, 1), standardise(collinear(s, noise)), noise)
     noise = torch.where(s.coin(0.1, tasks, 1, 1), s.student(3, tasks, rows, features), noise)
-    x = centre.gather(1, member[..., None].expand(-1, -1, features)) + noise * width.gather(1, y[..., None].expand(-1, -1, features))
+    x = (centre.gather(1, member[..., None].expand(-1, -1, features))
+         + noise * width.gather(1, y[..., None].expand(-1, -1, features)))
     return standardise(x), y
 
 
@@ -122,8 +129,10 @@ def one_family(s, family, tasks, rows, features):
     x = torch.where(missing, torch.full_like(x, float("nan")), x)
     if hidden is not None:
         x = torch.where(hidden, torch.full_like(x, float("nan")), x)
-    # Codes: any of the ten, so that after renumbering no code means a rank; a fifth of the tasks keep their order.
-    code = torch.where(s.coin(0.8, tasks, 1), s.order(tasks, MOST), torch.arange(MOST, device=s.device))
+    # Codes: any of the ten, so that after renumbering no code means a rank; a fifth of the tasks
+    # keep their order.
+    code = torch.where(s.coin(0.8, tasks, 1), s.order(tasks, MOST),
+                       torch.arange(MOST, device=s.device))
     column = s.order(tasks, features)
     x = x.gather(2, column[:, None].expand(-1, rows, -1))
     return Tasks(x, code.gather(1, y).to(x.dtype), categorical.gather(1, column))
@@ -139,6 +148,8 @@ def sample(generator, tasks, rows, shared, max_features=64, families=None):
     groups = -(-tasks // tabular.GROUP)
     picks = torch.multinomial(weight, groups, replacement=True, generator=generator).tolist()
     counts = Counter(picks)
-    drawn = concatenate([one_family(s, allowed[i], counts[i] * tabular.GROUP, rows, features) for i in sorted(counts)])
+    drawn = concatenate(
+        [one_family(s, allowed[i], counts[i] * tabular.GROUP, rows, features)
+         for i in sorted(counts)])
     mixed = torch.randperm(len(drawn.y), generator=generator, device=s.device)[:tasks]
     return Tasks(drawn.x[mixed].clamp(-1e6, 1e6), drawn.y[mixed], drawn.categorical[mixed])

@@ -1,14 +1,18 @@
-"""What real tables do to clean functions: noise, target warps, warped, categorical, constant, repeated and missing columns."""
+"""What real tables do to clean functions: noise, target warps, warped, categorical, constant,
+repeated and missing columns.
+"""
 import torch
 
 from .source import standardise
 
 
-def noisy_target(s, f, x):
-    """y [B, N]: f of unit scale plus Gaussian or Student-t noise, sometimes heteroscedastic, then warped or rounded."""
+def noisy_target(s, f, x, least=0.01, most=1.5):
+    """y [B, N]: f of unit scale plus noise of least to most standard deviations: Gaussian or
+    Student-t noise, sometimes heteroscedastic, then warped or rounded.
+    """
     tasks, rows = f.shape
     f = standardise(f)
-    sd = s.log_uniform(0.01, 1.5, tasks, 1) * ~s.coin(0.08, tasks, 1)
+    sd = s.log_uniform(least, most, tasks, 1) * ~s.coin(0.08, tasks, 1)
     sd = torch.where(s.coin(0.04, tasks, 1), torch.full_like(sd, 30.0), sd)    # nothing to learn
     noise = torch.where(s.coin(0.15, tasks, 1), s.student(3, tasks, rows), s.randn(tasks, rows))
     column = s.integers(0, x.shape[2] - 1, tasks, 1, 1).expand(-1, rows, -1)
@@ -18,7 +22,8 @@ def noisy_target(s, f, x):
     kind = s.rand(tasks, 1)
     levels = s.integers(2, 12, tasks, 1)
     rounded = (y * levels / 4).round()
-    # Half of the rounded targets keep a little spread, so that the head does not owe infinite density.
+    # Half of the rounded targets keep a little spread, so that the head does not owe infinite
+    # density.
     rounded = rounded + s.coin(0.5, tasks, 1) * 0.02 * s.randn(tasks, rows)
     strength = s.uniform(0.3, 1.0, tasks, 1)
     y = torch.where(kind < 0.08, torch.exp(strength * y.clamp(-6, 6)), y)
@@ -33,7 +38,8 @@ def warped_columns(s, x):
     u = s.rand(tasks, 1, features)
     x = torch.where(u < 0.08, torch.exp(x.clamp(-6, 6)), x)
     x = torch.where((u >= 0.08) & (u < 0.14), x.sign() * x.square(), x)
-    x = torch.where((u >= 0.14) & (u < 0.26), (x * s.log_uniform(0.7, 8, tasks, 1, features)).round(), x)
+    x = torch.where((u >= 0.14) & (u < 0.26),
+                    (x * s.log_uniform(0.7, 8, tasks, 1, features)).round(), x)
     outlier = s.coin(0.01, tasks, rows, features) & s.coin(0.04, tasks, 1, features)
     return torch.where(outlier, x * s.log_uniform(5, 100, tasks, 1, features), x)
 
@@ -57,7 +63,8 @@ def dull_columns(s, x):
 
 
 def categories(s, x, already):
-    """Cut some columns into 2 to 20 levels, most with scrambled identities; returns (x, categorical [B, F]).
+    """Cut some columns into 2 to 20 levels, most with scrambled identities; returns (x, categorical
+    [B, F]).
 
     Columns in `already` [B, F] are categorical from their family and stay as they are.
     """
@@ -80,7 +87,9 @@ def categories(s, x, already):
 
 
 def missing_cells(s, x, y, share=0.35):
-    """Cells missing in `share` of the tasks: at random, or more often where the column or the target is large."""
+    """Cells missing in `share` of the tasks: at random, or more often where the column or the
+    target is large.
+    """
     tasks, rows, features = x.shape
     some = s.coin(share, tasks, 1)
     columns = s.coin(s.rand(tasks, 1), tasks, features) & some
@@ -91,8 +100,24 @@ def missing_cells(s, x, y, share=0.35):
     return s.rand(tasks, rows, features) < probability
 
 
-def drift(s, x):
-    """A slow shift of a few columns along the row index in some tasks, so that frozen statistics go stale."""
+def absent_later(s, x, share):
+    """Cells [B, N, F] that are missing from some row on in `share` of the tasks, where none was
+    before: all of a column or some.
+    """
     tasks, rows, features = x.shape
-    slope = s.randn(tasks, 1, features) * s.coin(0.3, tasks, 1, features) * s.coin(0.08, tasks, 1, 1)
+    some = s.coin(share, tasks, 1, 1)
+    column = s.coin(s.rand(tasks, 1, 1), tasks, 1, features) & some
+    rate = torch.where(s.coin(0.3, tasks, 1, features), torch.ones_like(x[:, :1]),
+                       s.rand(tasks, 1, features))
+    late = torch.arange(rows, device=x.device)[:, None] >= rows * s.uniform(0.2, 1.0, tasks, 1, 1)
+    return column & late & (s.rand(tasks, rows, features) < rate)
+
+
+def drift(s, x):
+    """A slow shift of a few columns along the row index in some tasks, so that frozen statistics go
+    stale.
+    """
+    tasks, rows, features = x.shape
+    slope = (s.randn(tasks, 1, features) * s.coin(0.3, tasks, 1, features)
+             * s.coin(0.08, tasks, 1, 1))
     return x + slope * torch.linspace(0, 1, rows, device=x.device)[:, None]

@@ -1,6 +1,8 @@
-"""One-dimensional functions of the papers whose tables can be reproduced: Gaussian processes of several kernels, sawtooth waves.
+"""One-dimensional functions of the papers whose tables can be reproduced: Gaussian processes of
+several kernels, sawtooth waves.
 
-The options say which: see `sample`. The trainer draws tasks from it, `protocols.py` also asks for the exact answers.
+The options say which: see `sample`. The trainer draws tasks from it, `protocols.py` also asks for
+the exact answers.
 """
 import math
 from dataclasses import dataclass
@@ -15,8 +17,8 @@ JITTER = 1e-6    # variance added where the noise is smaller than float64 needs 
 
 @dataclass
 class Curves:
-    """Tasks and what generated them: kernel [B] (index into kernels; -1 for a sawtooth), lengthscale,
-    period and variance [B], standard deviation of the noise.
+    """Tasks and what generated them: kernel [B] (index into kernels; -1 for a sawtooth),
+    lengthscale, period and variance [B], standard deviation of the noise.
     """
 
     tasks: object
@@ -30,7 +32,9 @@ class Curves:
 
 
 def draw_number(s, spec, *shape):
-    """Numbers from {"uniform": [a, b]}, {"log_uniform": [a, b]}, {"beta": [a, b]} (integers) or a constant."""
+    """Numbers from {"uniform": [a, b]}, {"log_uniform": [a, b]}, {"beta": [a, b]} (integers) or a
+    constant.
+    """
     if isinstance(spec, (int, float)):
         return torch.full(shape, float(spec), device=s.device)
     (kind, (a, b)), = spec.items()
@@ -59,13 +63,16 @@ def covariance(kernel, a, b, lengthscale, period):
         r = math.sqrt(5) * distance / scale
         return (1 + r + r.square() / 3) * torch.exp(-r)
     if kernel == "periodic":
-        return torch.exp(-2 * (torch.sin(math.pi * distance / period[:, None, None]) / scale).square())
-    raise ValueError(f"unknown kernel {kernel!r}; known are rbf, matern12, matern32, matern52, periodic")
+        return torch.exp(
+            -2 * (torch.sin(math.pi * distance / period[:, None, None]) / scale).square())
+    raise ValueError(f"unknown kernel {kernel!r}; known are rbf, matern12, matern32, matern52, "
+                     f"periodic")
 
 
 def task_covariance(curves, a, b):
     """As `covariance`, with the kernel of each task."""
-    a, b, scale, period = a.double(), b.double(), curves.lengthscale.double(), curves.period.double()
+    a, b = a.double(), b.double()
+    scale, period = curves.lengthscale.double(), curves.period.double()
     out = torch.zeros(a.shape[0], a.shape[1], b.shape[1], dtype=torch.float64, device=a.device)
     for i, kernel in enumerate(curves.kernels):
         here = (curves.kernel == i)[:, None, None]
@@ -74,10 +81,10 @@ def task_covariance(curves, a, b):
 
 
 def sobol(s, low, high, tasks, rows):
-    """The one-dimensional Sobol sequence with a random digital shift for every task, in its own order:
-    every leading part is spread evenly. The published log densities of Hassan et al. 2025 lie below
-    exact inference (2.63 jointly, 2.45 each alone, 16 targets) in this order only; shuffled, exact
-    inference itself has 2.34 and 2.02.
+    """The one-dimensional Sobol sequence with a random digital shift for every task, in its own
+    order: every leading part is spread evenly. The published log densities of Hassan et al. 2025
+    lie below exact inference (2.63 jointly, 2.45 each alone, 16 targets) in this order only;
+    shuffled, exact inference itself has 2.34 and 2.02.
     """
     bits = 24
     index = torch.arange(rows, device=s.device)
@@ -155,8 +162,9 @@ def exact_latent(curves, given):
 
 
 def exact(curves, given):
-    """Log densities of the rows after the first `given` under the process that drew them: (each alone
-    [B, m], jointly [B]; of latent functions, which are nearly singular, only the first, and None).
+    """Log densities of the rows after the first `given` under the process that drew them: (each
+    alone [B, m], jointly [B]; of latent functions, which are nearly singular, only the first, and
+    None).
     """
     if curves.latent:
         return exact_latent(curves, given), None

@@ -1,6 +1,6 @@
-"""Voltages of the 33-bus distribution feeder of Baran and Wu 1989 under random loads (the power-flow
-task of Sharma et al. 2025): 64 columns (active and reactive load of 32 buses, relative to nominal),
-32 targets (voltages in per unit) or one of them.
+"""Voltages of the 33-bus distribution feeder of Baran and Wu 1989 under random loads (the
+power-flow task of Sharma et al. 2025): 64 columns (active and reactive load of 32 buses, relative
+to nominal), 32 targets (voltages in per unit) or one of them.
 """
 
 import torch
@@ -44,8 +44,8 @@ def below(device):
 
 
 def voltages(active, reactive):
-    """Per-unit magnitudes [..., 32] of buses 2 to 33 for loads [..., 32] relative to nominal: current
-    sweeps up and down the tree.
+    """Per-unit magnitudes [..., 32] of buses 2 to 33 for loads [..., 32] relative to nominal:
+    current sweeps up and down the tree.
     """
     table = torch.tensor(LINES, dtype=torch.float64, device=active.device)
     ohm = KILOVOLT**2 / MEGAVA

@@ -15,8 +15,8 @@ def kernel_matrix(x, scale, variance):
     return variance[:, None, None] * torch.exp(-0.5 * square / scale.square()[:, None, None])
 
 
-def sample(generator, tasks, rows, shared=None, features=2, lengthscale=0.6, variance=1.0, noise=0.1,
-           inputs=(0.0, 1.0), shift=0.0):
+def sample(generator, tasks, rows, shared=None, features=2, lengthscale=0.6, variance=1.0,
+           noise=0.1, inputs=(0.0, 1.0), shift=0.0):
     """A batch of tasks; lengthscale, variance and shift are numbers or distributions of curves.py,
     noise is a standard deviation.
     """
@@ -38,7 +38,8 @@ def exact(tasks, given, lengthscale, variance, noise, shift):
     k = kernel_matrix(x, lengthscale * one, variance * one)
     k.diagonal(dim1=1, dim2=2).add_(max(noise**2, JITTER * variance))
     factor = torch.linalg.cholesky(k)
-    white = torch.linalg.solve_triangular(factor[:, :given, :given], y[:, :given, None], upper=False)
+    white = torch.linalg.solve_triangular(factor[:, :given, :given], y[:, :given, None],
+                                          upper=False)
     mean = (factor[:, given:, :given] @ white)[..., 0]
     cross = factor[:, given:, :given].square().sum(2)
     return mean + shift, (k.diagonal(dim1=1, dim2=2)[:, given:] - cross).sqrt()

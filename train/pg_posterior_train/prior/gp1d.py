@@ -1,6 +1,8 @@
-"""One-dimensional Gaussian processes, drawn exactly (the protocol of Mortimer et al. 2025, and kernels of Nguyen & Grover 2022).
+"""One-dimensional Gaussian processes, drawn exactly (the protocol of Mortimer et al. 2025, and
+kernels of Nguyen & Grover 2022).
 
-x uniform on [-2, 2], unit signal variance, lengthscale log-uniform on [0.25, 1], observation noise of standard deviation 0.1.
+x uniform on [-2, 2], unit signal variance, lengthscale log-uniform on [0.25, 1], observation noise
+of standard deviation 0.1.
 """
 import math
 
@@ -26,7 +28,8 @@ def hyperparameters(generator, tasks, rows):
     device = generator.device
     low, high = (math.log(v) for v in LENGTHSCALES)
     x = (torch.rand(tasks, rows, generator=generator, device=device) * 2 - 1) * RANGE
-    lengthscale = torch.exp(low + (high - low) * torch.rand(tasks, generator=generator, device=device))
+    lengthscale = torch.exp(low + (high - low) * torch.rand(tasks, generator=generator,
+                                                            device=device))
     return x, lengthscale
 
 
@@ -46,7 +49,8 @@ def sample(generator, tasks, rows, shared=None):
 
 
 def posterior(x, y, queries, lengthscale, kernel="rbf"):
-    """Exact predictive mean and standard deviation of noisy observations at the queries (Rasmussen & Williams, eq. 2.25).
+    """Exact predictive mean and standard deviation of noisy observations at the queries (Rasmussen
+    & Williams, eq. 2.25).
 
     x, y [B, n], queries [B, m], lengthscale [B]; returns [B, m] each, float64.
     """
@@ -72,18 +76,22 @@ def log_marginal(x, y, lengthscale, kernel="rbf"):
     k.diagonal(dim1=1, dim2=2).add_(NOISE ** 2)
     factor = torch.linalg.cholesky(k)
     whitened = torch.linalg.solve_triangular(factor, y[..., None], upper=False)[..., 0]
-    return -0.5 * whitened.square().sum(1) - factor.diagonal(dim1=1, dim2=2).log().sum(1) - 0.5 * x.shape[1] * math.log(2 * math.pi)
+    return (-0.5 * whitened.square().sum(1) - factor.diagonal(dim1=1, dim2=2).log().sum(1)
+            - 0.5 * x.shape[1] * math.log(2 * math.pi))
 
 
 def optimal_log_density(x, y, queries, targets, grid=24):
-    """Log predictive density [B, m] of the prior itself: the lengthscale is integrated over a grid of `grid` values.
+    """Log predictive density [B, m] of the prior itself: the lengthscale is integrated over a grid
+    of `grid` values.
 
-    This is what a perfect model of this prior would answer; the posterior under the true lengthscale knows more.
+    This is what a perfect model of this prior would answer; the posterior under the true
+    lengthscale knows more.
     """
     low, high = (math.log(v) for v in LENGTHSCALES)
     terms = []
     for j in range(grid):
-        lengthscale = torch.full((len(x),), math.exp(low + (high - low) * (j + 0.5) / grid), dtype=torch.float64)
+        lengthscale = torch.full((len(x),), math.exp(low + (high - low) * (j + 0.5) / grid),
+                                 dtype=torch.float64)
         mean, sd = posterior(x, y, queries, lengthscale)
         density = -0.5 * ((targets - mean) / sd).square() - sd.log() - 0.5 * math.log(2 * math.pi)
         terms.append((log_marginal(x, y, lengthscale), density))

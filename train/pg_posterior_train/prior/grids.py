@@ -1,5 +1,5 @@
-"""Functions on grids of pixels: epidemics (SIR) and pictures of a folder (Jenson et al. 2024; Hassan et
-al. 2025). Columns are the two coordinates in [-1, 1].
+"""Functions on grids of pixels: epidemics (SIR) and pictures of a folder (Jenson et al. 2024;
+Hassan et al. 2025). Columns are the two coordinates in [-1, 1].
 """
 
 import functools
@@ -92,7 +92,8 @@ def unfilter(raw, height, stride, step):
     """Bytes of all lines, after the filters of PNG (RFC 2083, section 6)."""
     done, above = bytearray(), bytearray(stride)
     for y in range(height):
-        kind, line = raw[y * (stride + 1)], bytearray(raw[y * (stride + 1) + 1 : (y + 1) * (stride + 1)])
+        kind, line = raw[y * (stride + 1)], bytearray(
+            raw[y * (stride + 1) + 1 : (y + 1) * (stride + 1)])
         for i in range(stride):
             a = line[i - step] if i >= step else 0
             b, c = above[i], above[i - step] if i >= step else 0

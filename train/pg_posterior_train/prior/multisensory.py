@@ -29,7 +29,8 @@ def parameters(s, tasks):
     middle = truncated(s, low + 1, 1.0, tasks)
     high = truncated(s, middle + 0.75, 0.5, tasks)
     light = torch.cat([low, middle, high], 1).exp()
-    sound, prior, motor = (truncated(s, m, d, tasks).exp() for m, d in ((1.75, 0.5), (2.5, 1.0), (0.0, 0.5)))
+    sound, prior, motor = (truncated(s, m, d, tasks).exp()
+                           for m, d in ((1.75, 0.5), (2.5, 1.0), (0.0, 0.5)))
     same = truncated(s, 1.5, 1.5, tasks).sigmoid()
     return light, sound, prior, motor, same
 

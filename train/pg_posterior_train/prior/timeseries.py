@@ -1,4 +1,6 @@
-"""Time series: a time column, seasonal columns, exogenous columns; trend plus harmonics plus smooth wandering."""
+"""Time series: a time column, seasonal columns, exogenous columns; trend plus harmonics plus smooth
+wandering.
+"""
 import math
 
 import torch
@@ -10,7 +12,8 @@ def smooth(s, t, scale, frequencies=32):
     """Smooth random functions of t [B, N, 1] with frequency scale [B, 1, 1]; [B, N]."""
     tasks = t.shape[0]
     w = s.randn(tasks, 1, frequencies) * scale
-    return (torch.cos(t * w + s.uniform(0, 2 * math.pi, tasks, 1, frequencies)) @ s.randn(tasks, frequencies, 1))[..., 0]
+    return (torch.cos(t * w + s.uniform(0, 2 * math.pi, tasks, 1, frequencies))
+            @ s.randn(tasks, frequencies, 1))[..., 0]
 
 
 def sample(s, tasks, rows, features):
@@ -30,8 +33,11 @@ def sample(s, tasks, rows, features):
     extra = max(features - len(columns), 0)
     if extra:
         wander = s.randn(tasks, rows, extra) * s.rand(tasks, 1, extra)
-        columns.append(wander + columns[4] * s.randn(tasks, 1, extra) * s.coin(0.3, tasks, 1, extra))
-    harmonics = sum(s.randn(tasks, 1, 1) / k * torch.sin(2 * math.pi * k * phase + s.uniform(0, 6.3, tasks, 1, 1))
+        columns.append(wander + columns[4] * s.randn(tasks, 1, extra)
+                       * s.coin(0.3, tasks, 1, extra))
+    harmonics = sum(
+        s.randn(tasks, 1, 1) / k
+        * torch.sin(2 * math.pi * k * phase + s.uniform(0, 6.3, tasks, 1, 1))
                     for k in (1, 2, 3))[..., 0]
     parts = [standardise(smooth(s, t, s.log_uniform(1, 25, tasks, 1, 1))), standardise(harmonics),
              standardise(t[..., 0]), standardise(columns[4][..., 0])]

@@ -1,0 +1,246 @@
+"""What a Gaussian process of the prefix says about every row (docs/model-format.md, section 5,
+"Process").
+
+One weight of every slot and the noise are fitted to at most 256 rows by a fixed number of steps;
+the answers come from a sparse process with these rows as inducing points and all rows of the prefix
+as data (FITC, Snelson & Ghahramani 2006), whose left-out answers are in closed form. The
+correlation is rational quadratic (Rasmussen & Williams 2006, eq. 4.19), so that nothing but sums,
+products and quotients decides it.
+
+All in float64, without gradients; batched over tasks.
+"""
+import math
+
+import torch
+
+from .clip import soft_clip
+
+NUMBERS = 4                      # per row
+BINS = 17                        # of a categorical slot, the missing one included
+STAGES = ((128, 24, 0.5), (256, 6, 0.25))    # rows, steps, first step
+MOMENTS = (0.8, 0.95)            # Adam's (Kingma & Ba 2015)
+EPSILON = 1e-8
+LEAST, MOST = -9.5, 6.0          # of every log
+# of the logs under their prior, about minus the log of the number of slots, and
+SPREAD = 3.0
+LOG_NOISE = -3.0                 # this
+STARTS = (-1.0, 0.0, 1.5)        # of all slots, beside the prior's mean
+FINE = (1.5, 3.0, 4.5)           # of the finest slot, while the others are
+FINE_REST = -3.0                 # beside the prior's mean
+NOISES = (0.03, 0.3)
+FEWEST_VALUES = 16               # a slot with fewer is never the finest
+ROUGHNESS_STEPS = 2.0 ** 20     # equal up to rounding is equal
+TIES = 8                         # slots that order rows of equal targets
+JITTER = 1e-6
+SMALLEST = 1e-6                  # added to sums of squares
+
+
+def spread_rows(y, z, most):
+    """[B, m] rows of at most `most`, evenly spaced along the targets y [B, n]; equal ones are in
+    the order of the first slots z [B, n, S].
+    """
+    order = torch.arange(y.shape[1], device=y.device).expand_as(y)
+    for key in [z[..., s] for s in range(min(TIES, z.shape[2]))][::-1] + [y]:
+        order = order.gather(1, key.gather(1, order).argsort(dim=1, stable=True))
+    n = y.shape[1]
+    m = min(n, most)
+    place = torch.div((2 * torch.arange(m, device=y.device) + 1) * n, 2 * m, rounding_mode="floor")
+    return order[:, place]
+
+
+def coordinates(z, bins, used, categorical):
+    """Points whose squared distances the correlation sees: (points [B, N, P], slot of each
+    coordinate [B, P]).
+
+    A number is its value and whether it is missing, a category one indicator for every bin. z, bins
+    [B, N, S]; used, categorical [B, S].
+    """
+    tasks, rows, slots = z.shape
+    numeric = (used & ~categorical)[:, None]
+    missing = bins == BINS - 1
+    parts = [torch.where(numeric, z, torch.zeros_like(z)), (missing & numeric).to(z.dtype)]
+    if categorical.any():
+        hot = bins[..., None] == torch.arange(BINS, device=z.device)
+        parts.append((hot & (used & categorical)[:, None, :, None]).flatten(2).to(z.dtype))
+    points = torch.cat(parts, 2)
+    slot = torch.arange(slots, device=z.device)
+    slot = torch.cat([slot, slot] + [slot.repeat_interleave(BINS)] * (len(parts) > 2)).expand(
+        tasks, -1)
+    filled = (points != 0).any(1)
+    most = max(int(filled.sum(1).max()), 1)
+    order = (~filled).to(torch.int8).sort(dim=1, stable=True).indices[:, :most]
+    return points.gather(2, order[:, None].expand(-1, rows, -1)), slot.gather(1, order)
+
+
+def correlation(distance):
+    """(1 + D / 8)^-4 and its derivative."""
+    t = 1 / (1 + distance / 8)
+    square = t * t
+    value = square * square
+    return value, -0.5 * value * t
+
+
+def distances(a, b, weight):
+    """Weighted squared distances [B, n, m] of points a [B, n, P] and b [B, m, P]; weight [B, P]."""
+    scaled = a * weight[:, None]
+    both = (scaled * a).sum(2)[:, :, None] + (b * b * weight[:, None]).sum(2)[:, None]
+    return (both - 2 * scaled @ b.transpose(1, 2)).clamp_min(0)
+
+
+class Fit:
+    """The log posterior of (log weights of the slots, log noise), [B, S + 1], for points [B, n, P]
+    with targets y [B, n].
+    """
+
+    def __init__(self, points, slot, y, used):
+        self.points, self.slot, self.y, self.used = points, slot, y, used
+        self.slots = used.sum(1, keepdim=True).clamp_min(1)
+        mean = -self.slots.to(y.dtype).log().expand(-1, used.shape[1])
+        self.mean = torch.cat([mean, torch.full_like(mean[:, :1], LOG_NOISE)], 1)
+        self.counts = torch.cat([used, torch.ones_like(used[:, :1])], 1).to(y.dtype)
+
+    def system(self, theta):
+        weight = theta.exp().gather(1, self.slot)
+        value, slope = correlation(distances(self.points, self.points, weight))
+        noise = theta[:, -1].exp()
+        matrix = value + noise[:, None, None] * torch.eye(value.shape[1], dtype=value.dtype,
+                                                          device=value.device)
+        return torch.linalg.cholesky(matrix), slope, noise
+
+    def prior(self, theta):
+        return (theta - self.mean) / SPREAD * self.counts
+
+    def value(self, theta):
+        factor, _, _ = self.system(theta)
+        n = self.y.shape[1]
+        half = torch.linalg.solve_triangular(factor, self.y[..., None], upper=False)
+        variance = (half.square().sum((1, 2)) + SMALLEST) / n
+        return (-0.5
+                * (n * variance.log() + 2 * factor.diagonal(dim1=1, dim2=2).log().sum(1)
+                   + self.prior(theta).square().sum(1)))
+
+    def gradient(self, theta):
+        factor, slope, noise = self.system(theta)
+        inverse = torch.cholesky_inverse(factor)
+        answer = (inverse @ self.y[..., None])[..., 0]
+        variance = ((answer * self.y).sum(1) + SMALLEST) / self.y.shape[1]
+        pull = 0.5 * ((answer / variance[:, None])[:, :, None] * answer[:, None] - inverse)
+        gradient = -self.prior(theta) / SPREAD
+        gradient[:, -1] += noise * pull.diagonal(dim1=1, dim2=2).sum(1)
+        pull = pull * slope
+        each = (2
+                * ((self.points.square() * pull.sum(2)[..., None]).sum(1)
+                   - (self.points * (pull @ self.points)).sum(1)))
+        weight = theta.exp().gather(1, self.slot)
+        return gradient.scatter_add(1, self.slot, each * weight) * self.counts
+
+
+def climb(fit, theta, steps, rate):
+    """Steps of Adam with a rate that falls as a square root."""
+    first, second = torch.zeros_like(theta), torch.zeros_like(theta)
+    for k in range(1, steps + 1):
+        gradient = fit.gradient(theta)
+        first = MOMENTS[0] * first + (1 - MOMENTS[0]) * gradient
+        second = MOMENTS[1] * second + (1 - MOMENTS[1]) * gradient.square()
+        step = (first / (1 - MOMENTS[0] ** k)) / ((second / (1 - MOMENTS[1] ** k)).sqrt() + EPSILON)
+        theta = (theta + rate * math.sqrt((steps - k + 1) / steps) * step).clamp(LEAST, MOST)
+    return theta
+
+
+def roughness(z, y):
+    """How much of the target's variance lies between neighbours along a slot, [B, S]: about 1 for
+    noise, 0 for a smooth curve.
+
+    z [B, n, S], y [B, n]. Rows of equal values count as their mean; slots of few values as 1.
+    """
+    tasks, n, slots = z.shape
+    order = z.argsort(dim=1, stable=True)
+    ordered = z.gather(1, order)
+    group = torch.zeros_like(order)
+    group[:, 1:] = (ordered[:, 1:] != ordered[:, :-1]).long().cumsum(1)
+    count, total = torch.zeros_like(z), torch.zeros_like(z)
+    count.scatter_add_(1, group, torch.ones_like(z))
+    total.scatter_add_(1, group, y[..., None].expand_as(z).gather(1, order))
+    some = count > 0
+    mean = total / count.clamp_min(1)
+    inverse = some / count.clamp_min(1)
+    pair = some[:, 1:]
+    between = ((mean[:, 1:] - mean[:, :-1]).square() * pair).sum(1)
+    chance = ((inverse[:, 1:] + inverse[:, :-1]) * pair).sum(1) * y.square().mean(1, keepdim=True)
+    ratio = torch.where(some.sum(1) < FEWEST_VALUES, torch.ones_like(between),
+                        between / chance.clamp_min(1e-30))
+    return (ratio * ROUGHNESS_STEPS).round() / ROUGHNESS_STEPS
+
+
+def begin(fit, z):
+    """The best of the starts, [B, S + 1]; z [B, n, S] values of the fit's rows."""
+    slots = fit.mean[:, :-1]
+    rough = torch.where(fit.used, roughness(z, fit.y), torch.full_like(slots, float("inf")))
+    finest = torch.zeros_like(slots).scatter_(1, rough.argmin(1, keepdim=True), 1.0) > 0
+    starts = [slots + shift for shift in STARTS]
+    starts += [torch.where(finest, torch.full_like(slots, level), slots + FINE_REST)
+               for level in FINE]
+    ways = torch.stack(
+        [torch.cat([s, torch.full_like(s[:, :1], math.log(noise))], 1) for s in starts
+         for noise in NOISES])
+    best = torch.stack([fit.value(way) for way in ways]).argmax(0)
+    return ways[best, torch.arange(len(best), device=best.device)]
+
+
+def sparse(points, slot, theta, inducing, y, prefix):
+    """(mean, variance, noise variance [B]) of all rows, [B, N], those of the prefix without their
+    own target.
+
+    points [B, N, P], inducing [B, m, P], y [B, prefix].
+    """
+    weight, noise = theta.exp().gather(1, slot), theta[:, -1:].exp()
+    eye = torch.eye(inducing.shape[1], dtype=y.dtype, device=y.device)
+    factor = torch.linalg.cholesky(correlation(distances(inducing, inducing, weight))[0]
+                                   + JITTER * eye)
+    known = correlation(distances(inducing, points, weight))[0]
+    phi = torch.linalg.solve_triangular(factor, known, upper=False)    # [B, m, N]
+    own = (1 - phi.square().sum(1)).clamp_min(0) + noise               # [B, N]
+    head = phi[:, :, :prefix] / own[:, None, :prefix]
+    outer = torch.linalg.cholesky(eye + head @ phi[:, :, :prefix].transpose(1, 2))
+    moment = head @ y[..., None]
+    weights = torch.cholesky_solve(moment, outer)
+    square = (y.square() / own[:, :prefix]).sum(1) - (weights * moment).sum((1, 2))
+    variance = (square.clamp_min(0) + SMALLEST)[:, None] / prefix
+    mean = (weights * phi).sum(1)
+    share = torch.linalg.solve_triangular(outer, phi, upper=False).square().sum(1)
+    spread = variance * (own + share)
+    rest = (1 - share[:, :prefix] / own[:, :prefix]).clamp_min(1e-9)
+    mean[:, :prefix] = y - (y - mean[:, :prefix]) / rest
+    spread[:, :prefix] = variance * own[:, :prefix] / rest
+    return mean, spread, variance * noise
+
+
+@torch.no_grad()
+def opinions(z, bins, used, categorical, y_input, prefix, clip):
+    """[B, N, NUMBERS]: mean (clipped), log of its standard deviation, log of the noise's, mean log
+    density of the prefix's rows, left out.
+
+    z (0 where missing), bins [B, N, S] in slot order; used, categorical [B, S]; y_input [B, N]
+    scaled and clipped targets.
+    """
+    wide, head = z.double(), y_input[:, :prefix].double()
+    points, slot = coordinates(wide, bins, used, categorical)
+    theta = None
+    for most, steps, rate in STAGES:
+        if theta is not None and prefix <= len(rows[0]):
+            # The same rows again: further steps would change little.
+            break
+        rows = spread_rows(head, wide[:, :prefix], most)
+        chosen = points.gather(1, rows[..., None].expand(-1, -1, points.shape[2]))
+        fit = Fit(chosen, slot, head.gather(1, rows), used)
+        if theta is None:
+            theta = begin(fit, wide.gather(1, rows[..., None].expand(-1, -1, wide.shape[2])))
+        theta = climb(fit, theta, steps, rate)
+    rows = spread_rows(head, wide[:, :prefix], STAGES[-1][0])
+    inducing = points.gather(1, rows[..., None].expand(-1, -1, points.shape[2]))
+    mean, spread, noise = sparse(points, slot, theta, inducing, head, prefix)
+    left = mean[:, :prefix] - head
+    density = -0.5 * ((2 * math.pi * spread[:, :prefix]).log() + left.square() / spread[:, :prefix])
+    quality = soft_clip(density.mean(1, keepdim=True), clip).expand_as(mean)
+    said = [soft_clip(mean, clip), 0.5 * spread.log(), 0.5 * noise.log().expand_as(mean), quality]
+    return torch.stack(said, -1).to(z.dtype)

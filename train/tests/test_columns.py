@@ -1,0 +1,96 @@
+"""Codes by the targets, absent cells and pruning of few rows only, against their definitions."""
+
+import unittest
+
+import torch
+
+from pg_posterior_train import ridge
+from pg_posterior_train.normalise import cells, encode_categories, codes_by_targets, scale_targets
+from pg_posterior_train.tasks import Tasks
+
+from .common import config
+from .test_ridge import filled_bins, random_inputs
+
+
+def model_with(**options):
+    model = config("tabular")["model"]
+    x = {**model["embedder"]["x"], **options}
+    return {**model, "embedder": {**model["embedder"], "x": x}}
+
+
+class Codes(unittest.TestCase):
+    def table(self):
+        g = torch.Generator().manual_seed(0)
+        x = torch.randn(1, 80, 3, generator=g, dtype=torch.float64)
+        x[..., 1] = torch.randint(0, 18, (1, 80), generator=g).double() ** 1.5 // 4
+        y = torch.randn(1, 80, generator=g, dtype=torch.float64) + x[..., 1].sin()
+        return x, y, torch.tensor([[False, True, False]])
+
+    def test_renaming_changes_nothing(self):
+        x, y, kinds = self.table()
+        renamed = x.clone()
+        # Categories of equal numbers of rows share nothing here but their count: names only.
+        names = torch.randperm(30, generator=torch.Generator().manual_seed(1)).double()
+        renamed[..., 1] = names[x[..., 1].long()]
+        model = model_with(codes="targets", prune=False)
+        _, y_input, _, _ = scale_targets(y, 60, model)
+        one, other = (cells(Tasks(t, y, kinds), y_input, 60, model) for t in (x, renamed))
+        self.assertTrue(torch.allclose(one, other, atol=1e-9))
+        plain = model_with(prune=False)
+        one, other = (cells(Tasks(t, y, kinds), y_input, 60, plain) for t in (x, renamed))
+        self.assertFalse(torch.allclose(one, other, atol=1e-3))
+
+    def test_codes_follow_the_mean(self):
+        x, y, kinds = self.table()
+        codes, bins = encode_categories(x, 60, kinds)
+        found = codes_by_targets(codes.isnan(), bins, y[:, :60])[0, :, 1]
+        head = found[:60]
+        shrunk = [float(y[0, :60][head == c].sum() / ((head == c).sum() + 1.5))
+                  for c in range(int(head.nan_to_num(0).max()) + 1)]
+        self.assertEqual(shrunk, sorted(shrunk))
+
+
+class Absent(unittest.TestCase):
+    def test_a_missing_cell_adds_what_it_would_have_said(self):
+        """On a linear table the variance that a query lacks is that of the missing cells' part."""
+        g = torch.Generator().manual_seed(0)
+        z = torch.randn(1, 400, 3, generator=g, dtype=torch.float64)
+        noise = 0.1 * torch.randn(1, 400, generator=g, dtype=torch.float64)
+        y = 2 * z[..., 0] + z[..., 1] + noise
+        bins = torch.zeros(1, 400, 3, dtype=torch.long)
+        bins[0, 300:, 0] = 16
+        z[0, 300:, 0] = 0
+        kinds = torch.zeros(1, 3, dtype=torch.bool)
+        said = ridge.opinions(z, bins, filled_bins(bins, 300), kinds, y, 300, 99.0, bins == 16)
+        for first in (0, 3):
+            variance = (2 * said[0, 300:, first + 1]).exp() * (2 * said[0, 300:, first + 2]).exp()
+            self.assertAlmostEqual(float(variance.mean()), 4.0, delta=0.8)
+        plain = ridge.opinions(z, bins, filled_bins(bins, 300), kinds, y, 300, 99.0)
+        self.assertTrue(torch.equal(plain[:, :300], said[:, :300]))
+        self.assertLess(float(plain[0, 300:, 2].max()), 0.1)
+
+    def test_indicators_say_nothing_of_present_cells(self):
+        z, bins, categorical, y = random_inputs(tasks=2, rows=40)
+        u, slot = ridge.design(z, bins, filled_bins(bins, 30), categorical, True)
+        weights = ridge.fit(u, y[..., None], 30)[3][..., 0]
+        found = ridge.absent_variance(u, slot, weights, bins == 16, 30)
+        self.assertEqual(float(found[bins[..., 1] != 16].abs().max()), 0.0)
+        self.assertGreater(float(found[bins[..., 1] == 16].min()), 0.0)
+
+
+class Pruning(unittest.TestCase):
+    def test_many_rows_leave_nothing_out(self):
+        g = torch.Generator().manual_seed(2)
+        x = torch.randn(1, 200, 12, generator=g, dtype=torch.float64)
+        y = x[..., 0] + 0.1 * torch.randn(1, 200, generator=g, dtype=torch.float64)
+        kinds = torch.zeros(1, 12, dtype=torch.bool)
+        for below, all_stay in ((15, True), (16, False)):
+            model = model_with(prune_below=below)
+            _, y_input, _, _ = scale_targets(y, 180, model)
+            flat = cells(Tasks(x, y, kinds), y_input, 180, model)[..., : 12 * 8]
+            used = flat[0, 0].reshape(12, 8)[:, 4] != 0
+            self.assertEqual(bool(used.all()), all_stay)
+
+
+if __name__ == "__main__":
+    unittest.main()
