@@ -2,7 +2,7 @@
  * cuda.c: times the CUDA device: kernels alone (events around each launch) and whole calls of the
  * device's interface, medians over rounds.
  *
- *     bench MODEL... [--small] [--fp32]
+ *     bench MODEL... [--small] [--fp32] [--only QUESTION]
  *
  * One line per model and question, tab-separated: model, question, microseconds in kernels,
  * microseconds of the call, launches. --small is for trying out the program where a GPU is missing
@@ -21,6 +21,7 @@
 #define MOST_ROUNDS 50
 
 static bool small = false;
+static const char *only = NULL; /* this question alone */
 
 static double
 now(void)
@@ -93,6 +94,8 @@ measure(Work *w)
 	int			launches = 0,
 				rounds = 0;
 
+	if (only != NULL && strcmp(only, w->question) != 0)
+		return;
 	for (int i = 0; i < (small ? 0 : 2); i++)
 		once(w);
 	while (rounds < 5 || (rounds < MOST_ROUNDS && now() - began < 5e5))
@@ -138,7 +141,7 @@ make_rows(int features, int64_t n, unsigned seed)
 		}
 		y[i] += 0.1 * (test_uniform(&state) - 0.5);
 	}
-	return (TnpRows) {n, features, NULL, x, y, 0};
+	return (TnpRows) {.n = n,.n_features = features,.x = x,.y = y};
 }
 
 static void
@@ -263,6 +266,8 @@ main(int argc, char **argv)
 		small = small || strcmp(argv[i], "--small") == 0;
 		if (strcmp(argv[i], "--fp32") == 0)
 			precision = TNP_PRECISION_FP32;
+		if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
+			only = argv[i + 1];
 	}
 	device = cuda_open(precision, 0);
 	tnp_device.describe(device, &info);
@@ -270,7 +275,7 @@ main(int argc, char **argv)
 		   precision == TNP_PRECISION_FP16 ? "fp16" : "fp32");
 	printf("# model\tquestion\tkernels_us\tcall_us\tlaunches\n");
 	for (int i = 1; i < argc; i++)
-		if (strncmp(argv[i], "--", 2) != 0)
+		if (strncmp(argv[i], "--", 2) != 0 && argv[i] != only)
 		{
 			TestModel	file = read_file(argv[i]);
 			const char *name = strrchr(argv[i], '/');

@@ -4,8 +4,8 @@
     weights: width 128, 6 layers, 4 heads
     cuda_baseline.py measure MODEL          time it: the lines of bench/cuda.c, with the columns
     eager and graph
-    cuda_baseline.py table KERNEL TORCH     both, side by side, with ratios and the floors of
-    cuda/README.md, as Markdown
+    cuda_baseline.py table KERNEL TORCH     both, as far as there are such files, side by side, with
+    ratios, and the targets and floors of bench/cuda_model, as Markdown
 
 `measure` needs PyTorch with CUDA; `model` needs numpy only.
 
@@ -29,6 +29,12 @@ FLOORS = {
     "sample 16 x 1 (1k)": 2, "sample 16 x 16 (1k)": 4,
     "sample 16 x 256 (1k)": 49, "sample 16 x 4096 (1k)": 780, "score 16, 128 orders (1k)": 25,
     "build 1k": 6, "build 10k": 541, "append 1 (10k)": 9,
+}
+
+# microseconds: what is aimed at
+TARGETS = {
+    "predict 1 (1k)": 35, "predict 1M (1k)": 18000, "sample 16 x 256 (1k)": 800,
+    "sample 16 x 4096 (1k)": 2500, "build 10k": 1500, "append 1 (10k)": 60,
 }
 
 
@@ -133,22 +139,26 @@ def read_lines(path):
 def print_table(kernels, baseline):
     other = {
         (row[0], row[1]): row[2:]
-        for row in read_lines(baseline)
+        for row in read_lines(baseline) if len(row) == 4
     } if os.path.exists(baseline) else {}
 
     def ratio(text, by):
         return f"{float(text) / by:.1f}" if text not in ("", "-") and by > 0 else "-"
 
     print(
-        "| model | question | kernels, µs | call, µs | launches | floor, µs | kernels / floor | "
-        "torch eager / call | torch graph / call |"
+        "| model | question | kernels, µs | call, µs | launches | target, µs | kernels / target | "
+        "floor, µs | kernels / floor | torch eager / call | torch graph / call |"
     )
-    print("|---|---|---|---|---|---|---|---|---|")
-    for model, question, kernel, call, launches in read_lines(kernels):
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    lines = read_lines(kernels) if os.path.exists(kernels) else []
+    # a line that was cut off while it was written has fewer fields
+    for model, question, kernel, call, launches in (line for line in lines if len(line) == 5):
         eager, graph = other.get((model, question), ("-", "-"))
         floor = FLOORS.get(question) if model.startswith("reference") else None
+        target = TARGETS.get(question) if model.startswith("reference") else None
         print(
-            f"| {model} | {question} | {kernel} | {call} | {launches} | {floor or '-'} | "
+            f"| {model} | {question} | {kernel} | {call} | {launches} | {target or '-'} | "
+            f"{ratio(kernel, target) if target else '-'} | {floor or '-'} | "
             f"{ratio(kernel, floor) if floor else '-'} "
             f"| {ratio(eager, float(call))} | {ratio(graph, float(call))} |")
 

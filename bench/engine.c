@@ -3,23 +3,27 @@
  * input, one line each, by lines of numbers.
  *
  *     engine MODEL
- *     kernels NAME reference, or one of those of the CPU provider; the first is its choice list the
- *     names of the tables of kernels, the best first
+ *     kernels NAME            reference, or one of those of the CPU provider; the first is its
+ *                             choice
+ *     list                    the names of the tables of kernels, the best first
  *     threads T
- *     features STEP... column j of row i is the fraction of i STEP_j, spread over [-2, 2]; one
- *     column to begin with rows N PERIOD encodes N rows of a function of the first and the last
- *     column; rows repeat after PERIOD of them time OPERATION SIZE SECONDS
+ *     features STEP...        column j of row i is the fraction of i STEP_j, spread over [-2, 2];
+ *                             one column to begin with
+ *     rows N PERIOD           encodes N rows of a function of the first and the last column; rows
+ *                             repeat after PERIOD of them
+ *     time OPERATION SIZE SECONDS
  *                             milliseconds of each call, and of all processors meanwhile.
  *                             OPERATION: predict (SIZE queries), sample (SIZE draws of 16 steps),
  *                             density (SIZE orders of 16 rows), append (SIZE rows), build (of all
  *                             rows), again (16 steps of SIZE draws, where every step encodes
  *                             context and draws anew)
- *     answer OPERATION SIZE what such a call says, a number per line: draws, a log density, or mean
- *     and standard deviation of each query; after append and build,
+ *     answer OPERATION SIZE   what such a call says, a number per line: draws, a log density, or
+ *                             mean and standard deviation of each query; after append and build,
  *                             of the next 16 rows
- *     team SECONDS milliseconds of starting and ending as many threads that have nothing to do
- *     limits SECONDS fused multiply-adds, exponentials and reads per second that one thread and T
- *     threads reach, as JSON
+ *     team SECONDS            milliseconds of starting and ending as many threads that have
+ *                             nothing to do
+ *     limits SECONDS          fused multiply-adds, exponentials and reads per second that one
+ *                             thread and T threads reach, as JSON
  *
  * Every answer ends with an empty line.
  *
