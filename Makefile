@@ -42,9 +42,10 @@ DEPEND = -MMD -MP
 OWN_GOALS := help check layers docs unit unit-programs sanitized valgrind reference regress \
 	isolation history tap fuzz fuzzers check-train check-tabicl check-hardened \
 	check-platforms soak mutants \
-	test-models demo bench bench-contexts train evaluate build/tnp build/pg_posterior_server \
-	cuda cuda-suite cuda-tests cuda-tests-open build/cuda-tests-open \
-	gpu-check gpu-programs gpu-carry
+	test-models demo bench bench-contexts build/round_trip train evaluate build/tnp \
+	build/pg_posterior_server \
+	cuda cuda-suite cuda-tests cuda-races check-races cuda-tests-open build/cuda-tests-open \
+	gpu-check gpu-programs gpu-carry gpu-carry-programs build/cuda-tests/bench
 ifneq ($(filter-out $(OWN_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 EXTENSION = control/pg_posterior
@@ -108,10 +109,10 @@ build/module/pg/%.o: src/pg/%.c Makefile
 
 endif
 
-# Vector kernels: fused multiply-add is meant, row loops are unrolled, and no vector crosses a
-# function boundary. The -O2 that packagers pass does not slow them.
+# Vector kernels: row loops are unrolled, and no vector crosses a function boundary. The -O2 that
+# packagers pass does not slow them.
 build/module/cpu/%.o build/plain/src/cpu/%.o build/sanitized/src/cpu/%.o: \
-	ENGINE_CFLAGS += -ffp-contract=fast -Wno-psabi
+	ENGINE_CFLAGS += -Wno-psabi
 build/module/cpu/%.o build/plain/src/cpu/%.o: \
 	ENGINE_OPTIMIZE = -O3 -fstack-protector-strong $(filter-out -O2,$(CALLER_CFLAGS))
 
@@ -145,4 +146,4 @@ help:
 #: make uninstall         remove it again
 #: make clean             remove everything that was built
 #: make build/pg_posterior_server   the server process for devices, which `make install` installs
-#: Variables: PG_CONFIG, PYTHON, FUZZ_SECONDS (per fuzzer), FUZZ_TYPES (values given to a server)
+#: Variables: PG_CONFIG, PYTHON, FUZZ_SECONDS (per fuzzer), FUZZ_TYPES (values), FUZZ_CALLS (calls)

@@ -14,12 +14,17 @@ COMMENT ON FUNCTION posterior.predict(name, anyelement)
 	IS 'predictive distribution of the target of a row, which may be a jsonb, given a named '
 		'context; columns are matched by name';
 COMMENT ON FUNCTION posterior.progress()
-	IS 'what backends are doing for named contexts whose rows the user may read; the view '
+	IS 'what backends are reading and encoding, as far as the user may see it; the view '
 		'posterior.stat_progress shows it';
 
 ALTER TABLE posterior.context_definition ADD UNIQUE (id);
 REVOKE SELECT ON posterior.context_definition FROM PUBLIC;
 \ir parts/definition_rights.sql
+DROP FUNCTION posterior.create_context(text, regclass, text, text[], text, text, integer, text,
+	text);
+DROP FUNCTION posterior.alter_context(text, regclass, text, text[], text, text, integer, text, text,
+	text);
+\ir parts/context_arguments.sql
 
 -- posterior.context_state returns a set now, which only a new function can. Views of users may
 -- depend on the view of its counters, which therefore stays and does without the function for the
@@ -37,6 +42,7 @@ DROP FUNCTION posterior.context_state(uuid);
 
 \ir parts/decisions.sql
 \ir parts/verb_common.sql
+\ir parts/model_behaviour.sql
 \ir parts/label_context.sql
 \ir parts/calendar.sql
 \ir parts/series.sql
@@ -45,6 +51,9 @@ DROP FUNCTION posterior.context_state(uuid);
 \ir parts/answers.sql
 \ir parts/plot.sql
 \ir parts/quantiles.sql
+\ir parts/joint.sql
+\ir parts/context_estimators.sql
 \ir parts/habits.sql
+\ir parts/sums.sql
 \ir parts/costs.sql
 \ir parts/internals.sql

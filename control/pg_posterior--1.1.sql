@@ -597,22 +597,7 @@ COMMENT ON TABLE posterior.context_definition
 		'posterior.drop_context and the view posterior.contexts';
 SELECT pg_catalog.pg_extension_config_dump('posterior.context_definition', '');
 \ir parts/definition_rights.sql
-
-CREATE FUNCTION posterior.create_context(name text, relation regclass, target text,
-		features text[] DEFAULT NULL, order_by text DEFAULT NULL,
-		model text DEFAULT NULL, max_rows integer DEFAULT NULL, filter text DEFAULT NULL,
-			maintain text DEFAULT NULL) RETURNS void
-	AS 'MODULE_PATHNAME', 'posterior_create_context' LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION posterior.create_context(text, regclass, text, text[], text, text, integer,
-		text, text) IS 'give the rows of a relation a name under which they are the context of '
-			'predictions';
-CREATE FUNCTION posterior.alter_context(name text, relation regclass DEFAULT NULL,
-		target text DEFAULT NULL, features text[] DEFAULT NULL, order_by text DEFAULT NULL,
-		model text DEFAULT NULL, max_rows integer DEFAULT NULL, filter text DEFAULT NULL,
-			maintain text DEFAULT NULL, new_name text DEFAULT NULL) RETURNS void
-	AS 'MODULE_PATHNAME', 'posterior_alter_context' LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION posterior.alter_context(text, regclass, text, text[], text, text, integer, text,
-		text, text) IS 'change a named context; what is NULL stays as it is';
+\ir parts/context_arguments.sql
 CREATE FUNCTION posterior.drop_context(name text) RETURNS void
 	AS 'MODULE_PATHNAME', 'posterior_drop_context' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION posterior.drop_context(text) IS 'forget a named context';
@@ -750,7 +735,7 @@ CREATE FUNCTION posterior.progress(OUT pid integer, OUT context_id uuid, OUT pha
 	AS 'MODULE_PATHNAME', 'posterior_progress_rows' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
 		COST 100 ROWS 10;
 COMMENT ON FUNCTION posterior.progress()
-	IS 'what backends are doing for named contexts whose rows the user may read; the view '
+	IS 'what backends are reading and encoding, as far as the user may see it; the view '
 		'posterior.stat_progress shows it';
 
 \ir parts/context_views.sql
@@ -813,6 +798,7 @@ DROP FUNCTION posterior.load_bundled_models();
 
 \ir parts/decisions.sql
 \ir parts/verb_common.sql
+\ir parts/model_behaviour.sql
 \ir parts/label_context.sql
 \ir parts/calendar.sql
 \ir parts/series.sql
@@ -821,6 +807,9 @@ DROP FUNCTION posterior.load_bundled_models();
 \ir parts/answers.sql
 \ir parts/plot.sql
 \ir parts/quantiles.sql
+\ir parts/joint.sql
+\ir parts/context_estimators.sql
 \ir parts/habits.sql
+\ir parts/sums.sql
 \ir parts/costs.sql
 \ir parts/internals.sql

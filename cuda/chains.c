@@ -42,7 +42,6 @@ launch_halves(TnpDeviceModel *m, const CudaWalk *chain, int64_t n, const float *
 {
 	CudaWalk	walk = *chain;
 	CudaPlan	plan;
-	GpuResult	result;
 	TnpStatus	status;
 
 	walk.mode = CUDA_HALVES;
@@ -55,8 +54,7 @@ launch_halves(TnpDeviceModel *m, const CudaWalk *chain, int64_t n, const float *
 	if (status != TNP_OK)
 		return status;
 	/* nothing attends here, so partial results have no place */
-	result = gpu_launch(&plan.kernel, &walk, plan.shared);
-	return result == GPU_OK ? TNP_OK : cuda_failed(m->device, result, error);
+	return cuda_launch(m->device, &plan, &walk, error);
 }
 
 /* Streams [first, first + n) of a chain. */
@@ -172,10 +170,10 @@ run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
 	{
 		walk.first_step = step;
 		walk.last_step = step + LAUNCH_STEPS < last ? step + LAUNCH_STEPS : last;
-		result = gpu_launch(&plan.kernel, &walk, plan.shared);
-		if (result != GPU_OK)
-			return cuda_failed(device, result, error);
-		if (walk.last_step < last && (status = cuda_wait(device, error)) != TNP_OK)
+		status = cuda_launch(device, &plan, &walk, error);
+		if (status == TNP_OK && walk.last_step < last)
+			status = cuda_wait(device, error);
+		if (status != TNP_OK)
 			return status;
 	}
 	result = gpu_download(flag, walk.flags, cuda_piece(sizeof(int)) + out_bytes);
@@ -211,6 +209,8 @@ run_chain(const Chain *c, TnpError *error)
 				most = 8;
 			continue;
 		}
+		if (cuda_again(c->e->model->device))
+			continue;
 		if (status != TNP_OK)
 			return status;
 		first += n;

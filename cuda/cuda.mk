@@ -86,6 +86,32 @@ build/cuda-tests/%: build/sanitized/test/cuda/%.o $(CUDA_TEST_SHARED) $(CUDA_EMU
 
 cuda-tests: $(addprefix build/cuda-tests/,$(CUDA_TESTS))
 
+# The same kernels, every access of which the compiler reports to test/cuda/races.cpp: those for
+# heads of 16 features, or with RACE_TILES=0 all of them.
+RACE_TILES = 2
+RACE_FLAGS = -std=c++17 -O1 -g -Wall -Wextra -ffp-contract=off -DEMULATOR_RACES \
+	-iquote cuda -iquote test/cuda
+RACE_BUILD = build/races-$(RACE_TILES)
+$(RACE_BUILD)/kernels_%.o: test/cuda/kernels_emulated.cpp $(CUDA_HEADERS) test/cuda/emulator.h
+	@mkdir -p $(@D)
+	$(CXX) $(RACE_FLAGS) -fsanitize=thread -DEMULATOR_TILES=$(RACE_TILES) -DKERNELS_OF=$* -c \
+		-o $@ $<
+$(RACE_BUILD)/%.o: test/cuda/%.cpp $(wildcard cuda/*.h test/cuda/*.h)
+	@mkdir -p $(@D)
+	$(CXX) $(RACE_FLAGS) -O2 -c -o $@ $<
+$(RACE_BUILD)/races_check: $(patsubst %.c,build/plain/%.o,$(CUDA_HOST) test/cuda/races_check.c \
+		test/cuda/cuda_tests.c test/unit/models.c) $(PLAIN_ENGINE) \
+		$(patsubst %,$(RACE_BUILD)/%.o,emulator gpu_emulated races \
+		$(addprefix kernels_,$(CUDA_KERNEL_LISTS)))
+	@mkdir -p $(@D)
+	$(CXX) -o $@ $^ $(ENGINE_LIBS)
+cuda-races: $(RACE_BUILD)/races_check
+#: make check-races       races of all kernels in all shapes, and every barrier left out in turn
+#:                        (hours; make cuda-suite does a part in a minute)
+check-races: test-models
+	$(MAKE) RACE_TILES=0 cuda-races
+	POSTERIOR_TEST_MODELS=$(CURDIR)/build/models build/races-0/races_check --all
+
 # Opens the shared object as the server does.
 build/cuda-tests-open: test/cuda/open.c test/unit/tap.h src/server/device_api.h cuda/cuda.mk
 	@mkdir -p $(@D)
@@ -105,13 +131,24 @@ build/gpu/bench: build/plain/bench/cuda.o $(GPU_SHARED) $(CUDA_OBJECTS) $(PLAIN_
 build/plain/bench/%.o: ENGINE_CPPFLAGS += -iquote cuda -iquote test/cuda
 gpu-programs: $(patsubst %,build/gpu/%_test,$(GPU_PROGRAMS)) build/gpu/bench
 
-#: make gpu-check         on a machine with a GPU: parity, sanitizer, benchmark; needs no PostgreSQL
-#:                        (make gpu-carry collects what else it may lack)
+# The benchmark on the emulator, for trying out test/gpu-check.
+build/sanitized/bench/%.o: ENGINE_CPPFLAGS += -iquote cuda -iquote test/cuda
+build/cuda-tests/bench: build/sanitized/bench/cuda.o $(CUDA_TEST_SHARED) $(CUDA_EMULATED) \
+		$(SANITIZED_ENGINE)
+	@mkdir -p $(@D)
+	$(CXX) $(SANITIZE) -o $@ $^ $(ENGINE_LIBS)
+
+#: make gpu-check         on a machine with a GPU, in nine minutes: parity, targets, sanitizers,
+#:                        profiles; needs no PostgreSQL
+#: make gpu-carry         collects what such a machine may lack, the programs included if nvcc is
+#:                        here (CARRY_ARCH=90): take build/carry along
 gpu-check:
 	$(JOBS)@test/gpu-check
 
-# Headers and libraries for a GPU machine that lacks them; take build/carry along.
-gpu-carry:
+# Headers and libraries for a GPU machine that lacks them; with nvcc, the programs and what they
+# read, too.
+CARRY_ARCH = 90
+gpu-carry: $(if $(NVCC),gpu-carry-programs)
 	@mkdir -p build/carry/include build/carry/lib
 	cp -r $(firstword $(wildcard /usr/include/Random123 /usr/local/include/Random123)) \
 		build/carry/include/
@@ -119,3 +156,11 @@ gpu-carry:
 	cp -L $$($(CC) -print-file-name=libjansson.so) build/carry/lib/libjansson.so
 	cp -L $$($(CC) -print-file-name=libjansson.so) build/carry/lib/libjansson.so.4
 
+gpu-carry-programs: test-models
+	$(MAKE) gpu-programs CUDA_ARCHS=$(CARRY_ARCH) CUDA_LINES=-lineinfo
+	@mkdir -p build/carry/programs build/carry/models
+	cp $(patsubst %,build/gpu/%_test,$(GPU_PROGRAMS)) build/gpu/bench build/carry/programs/
+	cp build/models/*.safetensors build/carry/models/
+	PYTHONDONTWRITEBYTECODE=1 test/python bench/cuda_baseline.py model \
+		build/carry/reference.safetensors
+	echo "$$(test/gpu-check --made-of) sm_$(CARRY_ARCH)" > build/carry/programs/made-of

@@ -12,7 +12,7 @@
 
 #define RESERVE ((size_t) 1 << 20)	/* scratch and staging grow by at least this */
 #define POLL_EVERY 64			/* looks at the device per poll for interrupts, */
-#define POLL_ALWAYS 2000		/* until so many: gpu_pause then sleeps */
+#define POLL_ALWAYS 10000		/* until so many: by then gpu_pause sleeps */
 
 TnpStatus
 cuda_failed(TnpDevice *device, GpuResult result, TnpError *error)
@@ -31,9 +31,48 @@ cuda_failed(TnpDevice *device, GpuResult result, TnpError *error)
 		if (result == GPU_OK)
 			return tnp_fail(error, TNP_NO_MEMORY, "out of device memory");
 	}
+	if (result == GPU_REFUSED)
+	{
+		tnp_fail(error, TNP_BAD_CONFIG, "the CUDA device refuses to compute this: %s", gpu_error());
+		return TNP_BAD_CONFIG;
+	}
 	device->lost = true;
 	tnp_fail(error, TNP_BAD_ARGUMENT, "the CUDA device failed: %s", gpu_error());
 	return TNP_BAD_ARGUMENT;
+}
+
+TnpStatus
+cuda_launch(TnpDevice *device, const CudaPlan *plan, const CudaWalk *walk, TnpError *error)
+{
+	GpuResult	result = gpu_launch(&plan->kernel, walk, plan->shared);
+	TnpStatus	status;
+	char		line[256];
+
+	if (result == GPU_OK)
+		return TNP_OK;
+	status = cuda_failed(device, result, error);
+	if (result != GPU_REFUSED || walk->team == 1)
+		return status;
+	/* what was queued before it still uses the room that the next attempt is given */
+	status = cuda_wait(device, error);
+	if (status != TNP_OK)
+		return status;
+	device->facts.team = walk->team / 2;
+	device->again = true;
+	snprintf(line, sizeof(line),
+			 "clusters of %d blocks are refused (%.80s): at most %d from now on", walk->team,
+			 gpu_error(), device->facts.team);
+	device->config.log(device->config.arg, line);
+	return TNP_BAD_CONFIG;
+}
+
+bool
+cuda_again(TnpDevice *device)
+{
+	bool		again = device->again;
+
+	device->again = false;
+	return again;
 }
 
 /* Give back the room of the last call, which no call in progress uses yet. */

@@ -245,24 +245,32 @@ launch_rows(TnpDeviceEncoding *e, CudaWalk *walk, const CudaPlan *plan, TnpError
 	TnpDevice  *device = m->device;
 	int			launches = walk->mode == CUDA_APPEND ? 1
 		: m->shape.layers + (m->shape.two_stream ? 1 : 0);
-	GpuResult	result = GPU_OK;
+	int		   *flag = cuda_staging(device, sizeof(int));
+	GpuResult	result;
+	TnpStatus	status = TNP_OK;
 
-	for (int l = 0; l < launches; l++)
+	walk->flags = cuda_scratch(device, sizeof(int));
+	result = gpu_clear(walk->flags, sizeof(int));
+	if (result != GPU_OK)
+		return cuda_failed(device, result, error);
+	for (int l = 0; status == TNP_OK && l < launches; l++)
 	{
 		walk->layer = l;
-		result = gpu_launch(&plan->kernel, walk, plan->shared);
-		if (result != GPU_OK)
-			return cuda_failed(device, result, error);
+		status = cuda_launch(device, plan, walk, error);
 	}
-	return cuda_wait(device, error);
+	if (status != TNP_OK)
+		return status;
+	result = gpu_download(flag, walk->flags, sizeof(int));
+	status = result == GPU_OK ? cuda_wait(device, error) : cuda_failed(device, result, error);
+	if (status == TNP_OK && *flag != 0)
+		return tnp_fail(error, TNP_BAD_VALUE, "the values of a row are too large for the model%s",
+						m->shape.precision == 0 ? " with keys of 16 bits" : "");
+	return status;
 }
 
-/*
- * Compute keys and values of rows [first, first + n) of `rows`, which are rows at + ... of the
- * encoding, and of the sinks before the first rows. The cache has room.
- */
+/* encode_rows() once. */
 static TnpStatus
-encode_rows(TnpDeviceEncoding *e, const TnpRows *rows, int64_t first, int64_t n, int64_t at,
+try_rows(TnpDeviceEncoding *e, const TnpRows *rows, int64_t first, int64_t n, int64_t at,
 			bool in_context, TnpError *error)
 {
 	TnpDeviceModel *m = e->model;
@@ -297,9 +305,11 @@ encode_rows(TnpDeviceEncoding *e, const TnpRows *rows, int64_t first, int64_t n,
 	if (status == TNP_OK)
 		status = cuda_begin(device, cuda_piece(x_bytes) +
 							cuda_piece(y_bytes) + cuda_piece(plan.part_bytes) +
+							cuda_piece(sizeof(int)) +
 							cuda_piece((size_t) total * m->shape.width * sizeof(float)) +
 							cuda_piece((size_t) total * walk.row_q * element),
-							cuda_piece(x_bytes) + cuda_piece(y_bytes), error);
+							cuda_piece(x_bytes) + cuda_piece(y_bytes) + cuda_piece(sizeof(int)),
+							error);
 	if (status != TNP_OK)
 		return status;
 	x = cuda_staging(device, x_bytes);
@@ -321,6 +331,24 @@ encode_rows(TnpDeviceEncoding *e, const TnpRows *rows, int64_t first, int64_t n,
 		result = gpu_upload(device_y, y, y_bytes);
 	return result == GPU_OK ? launch_rows(e, &walk, &plan, error)
 		: cuda_failed(device, result, error);
+}
+
+/*
+ * Compute keys and values of rows [first, first + n) of `rows`, which are rows at + ... of the
+ * encoding, and of the sinks before the first rows. The cache has room. Rows whose keys or values
+ * the cache cannot hold fail with TNP_BAD_VALUE; zeros are stored for them, because slots that are
+ * not seen are multiplied, too.
+ */
+static TnpStatus
+encode_rows(TnpDeviceEncoding *e, const TnpRows *rows, int64_t first, int64_t n, int64_t at,
+			bool in_context, TnpError *error)
+{
+	TnpStatus	status;
+
+	do
+		status = try_rows(e, rows, first, n, at, in_context, error);
+	while (cuda_again(e->model->device));
+	return status;
 }
 
 /* Keep raw rows where they may be encoded again. */

@@ -22,6 +22,7 @@ typedef enum GpuResult
 	GPU_OK,
 	GPU_NO_MEMORY,				/* an ordinary answer: nothing has changed */
 	GPU_ABSENT,					/* no driver, no such device, or one that is too old */
+	GPU_REFUSED,				/* this launch cannot be made; nothing has changed */
 	GPU_FAILED					/* the device cannot be used any more by this process */
 } GpuResult;
 
@@ -47,7 +48,7 @@ typedef struct GpuKernel
 GpuResult	gpu_open(int ordinal, GpuFacts *facts);
 void		gpu_close(void);
 
-/* The device's own words for the last GPU_ABSENT or GPU_FAILED. */
+/* The device's own words for the last GPU_ABSENT, GPU_REFUSED or GPU_FAILED. */
 const char *gpu_error(void);
 
 GpuResult	gpu_allocate(size_t bytes, void **memory);
@@ -63,7 +64,10 @@ GpuResult	gpu_download(void *to, const void *from, size_t bytes);
 GpuResult	gpu_copy(void *to, const void *from, size_t bytes);
 GpuResult	gpu_clear(void *memory, size_t bytes);
 
-/* tiles * team blocks of CUDA_THREADS threads with `shared` bytes each. */
+/*
+ * tiles * team blocks of CUDA_THREADS threads with `shared` bytes each. GPU_REFUSED where the
+ * device has no room for such a launch, or no clusters of this size.
+ */
 GpuResult	gpu_launch(const GpuKernel *kernel, const CudaWalk *walk, int shared);
 
 /* Whether everything asked for so far has been done; does not wait. */
@@ -76,7 +80,10 @@ GpuResult	gpu_done(bool *done);
 void		gpu_profile(bool on);
 GpuResult	gpu_profiled(double *milliseconds, int *launches);
 
-/* Let the processor rest for a moment between two looks. */
+/*
+ * Let the processor rest for a moment after look number `looks`, from 0, of a wait that has taken
+ * ten milliseconds.
+ */
 void		gpu_pause(int looks);
 
 #ifdef __cplusplus

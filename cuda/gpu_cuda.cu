@@ -1,9 +1,10 @@
 /*
  * gpu_cuda.cu: gpu.h on the CUDA runtime.
  *
- * Every allocation is a plain one, every operation goes to one stream. An error that is not "out of
- * memory" is final: the runtime repeats it for every later call, and only a new process gets rid of
- * it.
+ * Every allocation is a plain one, every operation goes to one stream. Errors are of two sorts.
+ * Some say that a call could not be made: out of memory, and what a launch is refused for. The
+ * runtime forgets them when they have been read, and the device is as it was. All others are
+ * final: the runtime repeats them for every later call, and only a new process gets rid of them.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -44,11 +45,32 @@ static cudaEvent_t begun[MOST_MEASURED],
 /* Blocks of a cluster that every device with clusters has, unless it is a small part of one. */
 #define MOST_BLOCKS 8
 
-/*
- * Looks of a wait before it begins to sleep between them: about a millisecond, longer than small
- * questions take.
- */
-#define SPINS 2000
+/* ns that a wait looks without sleeping: longer than requests take for which a sleep counts. */
+#define SPIN_TIME 10000000
+
+/* Whether an error says that a launch was not made, and nothing else. */
+static bool
+is_refusal(cudaError_t error)
+{
+	switch (error)
+	{
+		case cudaErrorInvalidConfiguration:
+		case cudaErrorLaunchOutOfResources:
+		case cudaErrorInvalidClusterSize:
+		case cudaErrorNoKernelImageForDevice:
+		case cudaErrorInvalidDeviceFunction:
+		case cudaErrorInvalidValue:
+		case cudaErrorSharedObjectInitFailed:
+		case cudaErrorInvalidPtx:
+		case cudaErrorUnsupportedPtxVersion:
+		case cudaErrorJitCompilerNotFound:
+		case cudaErrorJitCompilationDisabled:
+		case cudaErrorCooperativeLaunchTooLarge:
+			return true;
+		default:
+			return false;
+	}
+}
 
 static GpuResult
 result_of(cudaError_t error)
@@ -63,6 +85,11 @@ result_of(cudaError_t error)
 	}
 	snprintf(failure, sizeof(failure), "%s (%s)", cudaGetErrorString(error),
 			 cudaGetErrorName(error));
+	if (is_refusal(error))
+	{
+		(void) cudaGetLastError();
+		return GPU_REFUSED;
+	}
 	return GPU_FAILED;
 }
 
@@ -92,10 +119,37 @@ prepare(const void *function)
 }
 
 /*
+ * Load all kernels now, and not at the first request that needs one: where there is no machine code
+ * for the device the driver translates them, which takes minutes the first time. It keeps what it
+ * has translated.
+ */
+static cudaError_t
+load_kernels(void)
+{
+	static const int heights[] = {16, 32, 64},
+				widths[] = {2, 3, 4, 8, 16};
+	cudaFuncAttributes attributes;
+
+	for (FindKernel *find : lists)
+		for (int precision = 0; precision < 2; precision++)
+			for (int rows : heights)
+				for (int tiles : widths)
+				{
+					const void *function = find(precision, rows, tiles);
+					cudaError_t error = function == nullptr ? cudaSuccess
+						: cudaFuncGetAttributes(&attributes, function);
+
+					if (error != cudaSuccess)
+						return error;
+				}
+	return cudaSuccess;
+}
+
+/*
  * What the kernels, as they were built, can have of this device: shared memory, and blocks of a
  * cluster. Code for an older machine, which the driver has translated, knows no clusters wherever
- * it runs; and a small part of a device may have room for smaller ones only. Loading one kernel
- * also shows whether there is code for the device at all.
+ * it runs; and a small part of a device may have room for smaller ones only. Loading them also
+ * shows whether there is code for the device at all.
  */
 static GpuResult
 look_at_kernels(const cudaDeviceProp *properties, GpuFacts *facts)
@@ -106,6 +160,8 @@ look_at_kernels(const cudaDeviceProp *properties, GpuFacts *facts)
 	int			blocks = 1;
 	cudaError_t error = cudaFuncGetAttributes(&attributes, function);
 
+	if (error == cudaSuccess)
+		error = load_kernels();
 	if (error != cudaSuccess)
 	{
 		snprintf(failure, sizeof(failure),
@@ -260,7 +316,7 @@ gpu_launch(const GpuKernel *kernel, const CudaWalk *walk, int shared)
 		snprintf(failure, sizeof(failure),
 				 "there is no kernel for tiles of %d rows and heads of %d columns", kernel->rows,
 				 kernel->head_tiles * 8);
-		return GPU_FAILED;
+		return GPU_REFUSED;
 	}
 	error = prepare(function);
 	if (error != cudaSuccess)
@@ -329,8 +385,13 @@ gpu_done(bool *done)
 void
 gpu_pause(int looks)
 {
-	struct timespec moment = {0, 50000};
+	static struct timespec began;
+	struct timespec now,
+				moment = {0, 50000};
 
-	if (looks > SPINS)
+	(void) clock_gettime(CLOCK_MONOTONIC, &now);
+	if (looks == 0)
+		began = now;
+	if ((now.tv_sec - began.tv_sec) * 1000000000LL + (now.tv_nsec - began.tv_nsec) > SPIN_TIME)
 		(void) nanosleep(&moment, nullptr);
 }

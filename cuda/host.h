@@ -22,6 +22,7 @@ struct TnpDevice
 	size_t		limit,
 				used;			/* bytes of device memory */
 	bool		lost;
+	bool		again;			/* the call in progress is to be planned anew, for smaller teams */
 	void	   *scratch;		/* device memory of the call in progress, kept for the next */
 	size_t		scratch_bytes,
 				scratch_used;
@@ -128,6 +129,15 @@ typedef struct CudaForce
 } CudaForce;
 
 extern CudaForce cuda_force;
+
+/*
+ * Launch what was planned. Where the device refuses, the request fails with TNP_BAD_CONFIG and the
+ * device goes on; a refused team is given up for good, and cuda_again() then says, once, that the
+ * caller should plan the same again, which chooses a smaller one. (device.c)
+ */
+TnpStatus	cuda_launch(TnpDevice *device, const CudaPlan *plan, const CudaWalk *walk,
+						TnpError *error);
+bool		cuda_again(TnpDevice *device);
 
 /* Whether a tile of any height fits the device. */
 bool		cuda_fits(const TnpDeviceModel *m);

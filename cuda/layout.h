@@ -358,7 +358,10 @@ typedef struct CudaWalk
 	const int  *answer_of;		/* [n] */
 	const double *levels;
 	double	   *out;
-	/* [answers]: 1 when an answer is not finite; [0] for chains and halves */
+	/*
+	 * [answers]: 1 when an answer is not finite; [0] for chains, and for rows that are encoded,
+	 * where a key or value is not
+	 */
 	int		   *flags;
 } CudaWalk;
 

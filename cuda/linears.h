@@ -115,8 +115,18 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 			if ((rows.flags[row] & (ROW_ACTIVE | ROW_STORES)) != (ROW_ACTIVE | ROW_STORES))
 				return;
 			if (kind == RESULT_KEY)
-				this->store_key(r.at, r.own, row, column - r.own * NV * 8, within_key(a),
-								within_key(b));
+			{
+				a = within_key(a);
+				b = within_key(b);
+			}
+			/* a slot that is not seen is multiplied as well: by zero, which NaN would survive */
+			if (!(fabsf(a) <= P::largest()) || !(fabsf(b) <= P::largest()))
+			{
+				atomic_or(walk->flags, 1);
+				a = b = 0.0f;
+			}
+			if (kind == RESULT_KEY)
+				this->store_key(r.at, r.own, row, column - r.own * NV * 8, a, b);
 			else
 				this->store_value(r.at, r.own, row, column - r.own * NV * 8, a, b);
 		}

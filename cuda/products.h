@@ -25,6 +25,13 @@ template <> struct Precision<half16>
 	static const int code = 0;
 	static const int depth = 16;
 
+	/* The largest number that a key or a value can be. */
+	static DEVICE float
+	largest(void)
+	{
+		return 65504.0f;
+	}
+
 	static DEVICE half16
 	from(float v)
 	{
@@ -64,6 +71,12 @@ template <> struct Precision<float>
 {
 	static const int code = 1;
 	static const int depth = 8;
+
+	static DEVICE float
+	largest(void)
+	{
+		return 3.402823466e38f;
+	}
 
 	static DEVICE float
 	from(float v)

@@ -191,10 +191,11 @@ answer_chunk(const Batch *b, const Chunk *c, TnpError *error)
 	}
 
 	result = gpu_upload(in_device, in, in_bytes);
-	if (result == GPU_OK)
-		result = gpu_launch(&plan.kernel, &walk, plan.shared);
-	if (result == GPU_OK)
-		result = gpu_download(flags, walk.flags, cuda_piece(flags_bytes) + out_bytes);
+	if (result != GPU_OK)
+		return cuda_failed(device, result, error);
+	if ((status = cuda_launch(device, &plan, &walk, error)) != TNP_OK)
+		return status;
+	result = gpu_download(flags, walk.flags, cuda_piece(flags_bytes) + out_bytes);
 	status = result == GPU_OK ? cuda_wait(device, error) : cuda_failed(device, result, error);
 	if (status != TNP_OK)
 		return status;
@@ -242,6 +243,8 @@ answer_batch(const Batch *b, TnpError *error)
 			most = n / 2;
 			continue;
 		}
+		if (cuda_again(b->e->model->device))
+			continue;
 		if (status != TNP_OK)
 			return status;
 		first += n;
@@ -268,6 +271,9 @@ check_request(const TnpDeviceEncoding *e, const TnpRequest *r, TnpError *error)
 	}
 	if ((status = tnp_request_check(r, error)) != TNP_OK)
 		return status;
+	/* models with such a head are refused */
+	if (r->kind == TNP_REQUEST_JOINT)
+		return tnp_fail(error, TNP_BAD_ARGUMENT, "the model has no joint Gaussian");
 	if (r->queries.n > MOST_QUERIES)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "the number of rows is out of range");
 	return cuda_rows_check(e, &r->queries, r->kind == TNP_REQUEST_SCORE, error);
@@ -302,6 +308,17 @@ answer_alike(TnpDeviceEncoding *e, int n, TnpRequest *requests, int first, TnpEr
 				b.n_levels += requests[i].n_levels;
 		}
 	status = answer_batch(&b, error);
+	/* what the device refuses are these alone */
+	if (status == TNP_BAD_CONFIG)
+	{
+		for (int i = 0; i < b.n; i++)
+			if (b.requests[i]->status == TNP_INTERRUPTED)
+			{
+				b.requests[i]->status = status;
+				b.requests[i]->error = *error;
+			}
+		status = TNP_OK;
+	}
 	free(b.requests);
 	return status;
 }

@@ -185,11 +185,14 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 		}
 	}
 
-	/* Fill the descriptions of all rows. */
+	/*
+	 * Fill the descriptions of all rows. Nothing reads them before the first step, and answers of
+	 * the step before end with a barrier of the team; after it lies one before any stage reads
+	 * what a tile needs (run_step()). Its own barrier orders what begin() wrote, too.
+	 */
 	DEVICE void
 	describe(int step)
 	{
-		sync_block();
 		for (int row = thread(); row < R; row += CUDA_THREADS)
 		{
 			int			keys;
@@ -218,7 +221,6 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 			rows.least[m] = least;
 			rows.most_own[m] = own;
 		}
-		sync_block();
 	}
 
 	/* A raw target in the network's units, soft-clipped. */

@@ -63,7 +63,8 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 
 	/*
 	 * Queries, and keys and values of the rows that store, of this block's heads, from x0. at is
-	 * the layer of the cache.
+	 * the layer of the cache. Of blocks that share a head the first stores; the others read its
+	 * keys in CUDA_APPEND alone, because private keys are attended to by the first one.
 	 */
 	DEVICE void
 	project(const CudaLayer *layer, int at, bool ask, bool store) const
@@ -85,7 +86,7 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 									  (warp + used) % CUDA_WARPS, r);
 				used += CUDA_WARPS - NV % CUDA_WARPS;
 			}
-			if (store)
+			if (store && this->slice == 0)
 			{
 				this->template columns<RESULT_KEY>(w[1], x0, own * NV, own * NV + NV,
 									(warp + used) % CUDA_WARPS, r);
@@ -95,7 +96,10 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 				used += CUDA_WARPS - NV % CUDA_WARPS;
 			}
 		}
-		sync_block();
+		if (this->share > 1 && walk->mode == CUDA_APPEND)
+			sync_team(team);
+		else
+			sync_block();
 	}
 
 	/*
@@ -273,7 +277,7 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 
 	/*
 	 * A classifier's logits become a mean with what its logistic regression says of the row, as in
-	 * the engine (head.c).
+	 * the engine (head.c). A lane changes those alone that it reads in Distribution::make().
 	 */
 	DEVICE void
 	blend(int row, float *raw) const
@@ -283,7 +287,6 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 
 		for (int i = lane; i < model->components; i += WARP)
 			raw[i] = (float) ((1.0 - walk->share) * raw[i] + walk->share * prior_logits[i]);
-		sync_warp();
 	}
 
 	/*
@@ -437,7 +440,7 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 		{
 			move_state(true);
 			move_queries(true);
-			sync_block();
+			sync_team(team);
 		}
 		else
 			begin_tokens();
@@ -461,18 +464,19 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 			}
 	}
 
+	/*
+	 * No block writes into another one that has not begun or has ended: run_step() has a barrier of
+	 * the team before the first stage, and every stage that writes into other blocks ends with one.
+	 */
 	DEVICE void
 	run(const CudaWalk *w)
 	{
 		bool		chain = w->mode == CUDA_CHAIN;
 
 		begin(w);
-		sync_team(team);
 		ROLLED
 		for (int step = chain ? w->first_step : 0; step < (chain ? w->last_step : 1); step++)
 			run_step(step);
-		/* no block may end while another still writes into it */
-		sync_team(team);
 	}
 };
 

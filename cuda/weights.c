@@ -14,6 +14,8 @@
 
 #include "kernels.h"
 
+_Static_assert(TNP_GPU_HEAD <= CUDA_MAX_HEAD, "heads that kernels have room for");
+
 /* The block being laid out; host is NULL while it is only measured. */
 typedef struct Block
 {
@@ -336,16 +338,6 @@ weights_fit(const TnpModel *m)
 		&& (c->encode_y.kind != TNP_ENCODE_SKIP_MLP || linear_fits(&m->embed_y.first));
 }
 
-/* Whether the device computes what this model is; others are answered by the CPU. */
-static bool
-has_kernels(const TnpModel *m)
-{
-	const TnpConfig *c = &m->config;
-
-	return c->family->variant == NULL && c->embedder != TNP_PARTS && c->head != TNP_HEAD_JOINT
-		&& (strcmp(c->family->name, "packed") == 0 || strcmp(c->family->name, "two-stream") == 0);
-}
-
 TnpStatus
 cuda_load_weights(TnpDeviceModel *m, TnpPrecision precision, TnpError *error)
 {
@@ -358,12 +350,14 @@ cuda_load_weights(TnpDeviceModel *m, TnpPrecision precision, TnpError *error)
 	GpuResult	result;
 	TnpStatus	status;
 
-	if (!has_kernels(model))
+	if (!model->info.on_gpu)
 	{
 		tnp_fail(error, TNP_BAD_CONFIG,
 				 "the CUDA device has no kernels for this model: its architecture is \"%s\"%s%s",
 				 c->family->name, c->family->variant != NULL ? " with " : "",
 				 c->family->variant != NULL ? c->family->variant : "");
+		tnp_detail(error, "embedder %d, head \"%s\", %d features in %d attention heads",
+				   (int) c->embedder, model->info.head, c->width, c->heads);
 		return TNP_BAD_CONFIG;
 	}
 	memset(&b, 0, sizeof(b));
@@ -373,14 +367,6 @@ cuda_load_weights(TnpDeviceModel *m, TnpPrecision precision, TnpError *error)
 		device->config.log(device->config.arg,
 						   "a model has weights beyond the range of 16 bits "
 						   "and is computed in 32 bits");
-	if (b.head_width > CUDA_MAX_HEAD)
-	{
-		tnp_fail(error, TNP_BAD_CONFIG,
-				 "the CUDA device has no kernels for this model: its attention heads are too wide");
-		tnp_detail(error, "a head has %d features, at most %d are supported", b.head_width,
-				   CUDA_MAX_HEAD);
-		return TNP_BAD_CONFIG;
-	}
 	b.head_tiles = cuda_head_tiles(b.precision, b.head_width);
 	m->halves_on_host = c->embedder == TNP_ADDITIVE && c->encode_x.kind == TNP_ENCODE_ROWS
 		&& c->encode_x.token_width > 0;

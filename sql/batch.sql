@@ -152,6 +152,24 @@ END $$;
 SELECT told($$SELECT posterior.predict('batch', q) FROM q$$);
 SELECT told($$SELECT posterior.predict('batch', q) FROM q LIMIT 5$$);
 
+-- whether it has encoded, and for how long: all of it the first time, nothing the second
+CREATE FUNCTION encoded(statement text) RETURNS SETOF text LANGUAGE plpgsql
+	SET posterior.cache = on SET posterior.device = cpu AS $$
+DECLARE line text; found text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, VERBOSE, COSTS OFF) ' || statement LOOP
+		found := substring(line, '(Encodings Made|Encoding Time):');
+		IF found IS NOT NULL THEN
+			RETURN NEXT found || ': ' || CASE WHEN substring(line, '[0-9.]+')::float8 > 0
+				THEN 'some' ELSE 'none' END;
+		END IF;
+	END LOOP;
+END $$;
+CREATE TABLE cold AS SELECT posterior.context(y, x, z) AS ctx FROM (SELECT 0.37 * i AS y, i AS x,
+	i % 5 AS z FROM generate_series(1, 300) i) r;
+SELECT encoded($$SELECT posterior.predict(ctx, i::int, 2) FROM cold, generate_series(1, 20) i$$);
+SELECT encoded($$SELECT posterior.predict(ctx, i::int, 2) FROM cold, generate_series(1, 20) i$$);
+
 -- errors are those of single calls
 SELECT posterior.mean(posterior.predict('batch', s)) FROM (SELECT i, x FROM q) s;
 SELECT posterior.mean(posterior.predict('nowhere', q)) FROM q;

@@ -2,9 +2,10 @@
 \set VERBOSITY terse
 CREATE TABLE family (model text PRIMARY KEY);
 INSERT INTO family VALUES ('mean'), ('mean_scaled'), ('latent'), ('latent_buffer'),
-	('latent_strict'), ('decoupled'), ('decoupled_one'), ('decoupled_causal'),
+	('latent_strict'), ('buffered'), ('decoupled'), ('decoupled_one'), ('decoupled_causal'),
 	('decoupled_distance'), ('decoupled_linear'), ('scan'), ('scan_causal'),
-	('scan_prefix_causal'), ('joint_full'), ('joint_prefix'), ('scan_one_target'), ('scan_widths');
+	('scan_prefix_causal'), ('joint_full'), ('joint_prefix'), ('scan_one_target'), ('scan_widths'),
+	('sums'), ('sums_fixed');
 SELECT count(posterior.load_model(model, current_setting('test.models') || '/' || model
 		|| '.safetensors')) AS loaded FROM family;
 SELECT name, architecture, context, head, min_rows, buffer FROM posterior.models

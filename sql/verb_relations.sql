@@ -145,6 +145,13 @@ SELECT posterior.detect_anomalies('"Lab"', 'y', history => 0);
 SELECT posterior.detect_anomalies('"Lab"', 'y', "time" => 'grade');
 SELECT posterior.detect_anomalies('"Lab"', 'at');
 SELECT posterior.impute('few');
+-- a column that is not named and hardly used
+CREATE TABLE sparse (id int PRIMARY KEY, x float8, y float8, unused float8);
+INSERT INTO sparse SELECT i, i, nullif(2 * i, 14) FROM generate_series(1, 20) i;
+SELECT row_key, column_name FROM posterior.impute('sparse');
+UPDATE sparse SET x = NULL, y = NULL;
+SELECT row_key, column_name FROM posterior.impute('sparse');
+DROP TABLE sparse;
 SELECT posterior.impute('"Lab"', columns => '{z}');
 SELECT posterior.impute('"Lab"', columns => '{at}');
 SELECT posterior.impute('"Lab"', draws => -1);

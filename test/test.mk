@@ -60,6 +60,12 @@ build/fuzz/%: build/fuzzed/test/fuzz/%.o $(FUZZED_ENGINE)
 	@mkdir -p $(@D)
 	$(FUZZ_CC) $(FUZZ) -fsanitize=fuzzer $(CALLER_LDFLAGS) -o $@ $^ $(ENGINE_LIBS)
 
+# What the server process for devices adds to a statement: see there.
+build/round_trip: bench/round_trip.c
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -D_DEFAULT_SOURCE -O2 $(ENGINE_WARNINGS) -I$$($(PG_CONFIG) --includedir) \
+		-L$$($(PG_CONFIG) --libdir) -o $@ $< -lpq
+
 # What tests load into servers of their own.
 TEST_LIBRARIES := $(notdir $(basename $(wildcard test/tap/*.c test/fuzz/server_inputs.c)))
 test-libraries: $(TEST_LIBRARIES:%=build/test-libraries/%.so)
@@ -67,7 +73,8 @@ build/test-libraries/%.so: test/tap/%.c Makefile test/test.mk
 	$(test_library)
 build/test-libraries/%.so: test/fuzz/%.c Makefile test/test.mk
 	$(test_library)
-test_library = @mkdir -p $(@D) && $(CC) $(CFLAGS) $(CPPFLAGS) $(CFLAGS_SL) -shared -o $@ $<
+test_library = @mkdir -p $(@D) && \
+	$(CC) $(CFLAGS) $(CPPFLAGS) -iquote src $(CFLAGS_SL) -shared -o $@ $<
 
 # Models that only tests use are written by a script, deterministically.
 test-models: $(if $(wildcard test/reference/make_models.py),build/models/.written)
@@ -124,11 +131,13 @@ demo:
 	$(JOBS)@test/install-dependencies demo
 	$(JOBS)@test/with-server docs/demo/run
 
-#: make bench             measure, against PyTorch where it is installed
+#: make bench             measure, against PyTorch and TabICL's package where they are installed
 bench:
 	$(JOBS)@test/install-dependencies bench
 	$(JOBS)@make --no-print-directory -s build/bench-engine
 	$(JOBS)@test/with-server bench/run
+	$(JOBS)@if test/python --with tabicl -c '' 2> /dev/null; then \
+		test/python --with tabicl bench/columns.py; else test/python bench/columns.py; fi
 	$(JOBS)@test/with-server --conf shared_preload_libraries=pg_posterior bench/scoring
 
 #: make bench-contexts    what named contexts cost writers and save readers

@@ -190,12 +190,12 @@ BEGIN
 	-- on what was observed: the mean over orders of log q, and the logarithm of the mean of q, of
 	-- the same orders
 	EXECUTE format($q$
-		SELECT avg(l), stddev(l), max(l) + ln(avg(exp(l - m))) - avg(l)
+		SELECT avg(l), stddev(l), max(l) + ln(avg(exp(greatest(l - m, -700)))) - avg(l)
 		FROM (SELECT l, max(l) OVER () AS m FROM (
-			SELECT (SELECT posterior.log_density_averaged($1, 1, $2 + i,
+			SELECT (SELECT posterior.log_density_averaged($1, 1, $2 + "posterior order".i,
 				"posterior row".%1$I::float8, "posterior row")
 				FROM %2$s "posterior row" WHERE "posterior row".%1$I IS NOT NULL) AS l
-				FROM generate_series(1, $3) i) o) m$q$,
+				FROM generate_series(1, $3) "posterior order" (i)) o) m$q$,
 		defined.target, relation) INTO log_density, log_density_stddev, gap
 			USING context, seed, orders;
 	-- on what the model draws in the order of the rows: log q of that order against the mean over

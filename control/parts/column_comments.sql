@@ -2,11 +2,8 @@
 
 COMMENT ON COLUMN posterior.models.name IS 'name, as in posterior.model';
 COMMENT ON COLUMN posterior.models.description IS 'one line from the model file';
-COMMENT ON COLUMN posterior.models.architecture IS 'stack of the network: packed or two-stream';
 COMMENT ON COLUMN posterior.models.context
 	IS 'which context rows see each other: full, causal or prefix-causal';
-COMMENT ON COLUMN posterior.models.head
-	IS 'kind of its distributions: gaussian, mixture, bars or classes';
 COMMENT ON COLUMN posterior.models.classes
 	IS 'most labels of a context, NULL for targets that are numbers';
 COMMENT ON COLUMN posterior.models.features
@@ -39,6 +36,10 @@ COMMENT ON COLUMN posterior.contexts.maintain
 COMMENT ON COLUMN posterior.contexts.refreshed_rows
 	IS 'rows of the prefix that refresh_context has set, NULL where the canonical prefix holds or '
 		'the rows may not be counted';
+COMMENT ON COLUMN posterior.contexts.estimators
+	IS 'views of the table that a model averages over, NULL for posterior.estimators';
+COMMENT ON COLUMN posterior.contexts.freshness
+	IS 'exact: all rows are the context; bounded: those up to the last boundary';
 
 COMMENT ON COLUMN posterior.stat_contexts.name IS 'name of the context';
 COMMENT ON COLUMN posterior.stat_contexts.relation IS 'table or view of its rows';
@@ -60,9 +61,12 @@ COMMENT ON COLUMN posterior.stat_contexts.suffix_rows
 COMMENT ON COLUMN posterior.stat_contexts.bytes IS 'memory of the encoding';
 COMMENT ON COLUMN posterior.stat_contexts.drift
 	IS 'distance of the rows after the prefix from the prefix, in standard deviations';
+COMMENT ON COLUMN posterior.stat_contexts.waiting_rows
+	IS 'rows that wait for the next boundary (freshness bounded)';
 
 COMMENT ON COLUMN posterior.stat_progress.pid IS 'process';
-COMMENT ON COLUMN posterior.stat_progress.name IS 'name of the context';
+COMMENT ON COLUMN posterior.stat_progress.name
+	IS 'name of the context; NULL for a context value, a frame or an evidence';
 COMMENT ON COLUMN posterior.stat_progress.phase
 	IS 'reading rows, encoding prefix or encoding suffix';
 COMMENT ON COLUMN posterior.stat_progress.done IS 'rows so far';

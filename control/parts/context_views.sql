@@ -4,7 +4,7 @@
 CREATE FUNCTION posterior.context_state(id uuid, OUT skips bigint, OUT deltas bigint,
 		OUT reads bigint, OUT extensions bigint, OUT rebuilds bigint,
 		OUT private bigint, OUT rows bigint, OUT prefix_rows bigint, OUT suffix_rows bigint,
-			OUT bytes bigint, OUT drift float8)
+			OUT bytes bigint, OUT drift float8, OUT waiting_rows bigint)
 	RETURNS SETOF record
 	AS 'MODULE_PATHNAME', 'posterior_context_state' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
 		COST 100 ROWS 1;
@@ -22,7 +22,8 @@ CREATE OR REPLACE VIEW posterior.contexts WITH (security_barrier) AS
 			FROM ROWS FROM (pg_catalog.unnest(order_by), pg_catalog.unnest(descending))
 				WITH ORDINALITY u(o, d, i)) AS order_by,
 		posterior.condition(filter) AS filter, model, max_rows, maintain,
-		(SELECT d.refreshed_rows FROM posterior.context_state(d.id)) AS refreshed_rows
+		(SELECT d.refreshed_rows FROM posterior.context_state(d.id)) AS refreshed_rows,
+		estimators, coalesce(freshness, 'exact') AS freshness
 	FROM posterior.context_definition d
 	WHERE pg_catalog.has_any_column_privilege(relation, 'SELECT')
 		OR pg_catalog.pg_has_role(owner, 'USAGE');
@@ -39,7 +40,7 @@ COMMENT ON VIEW posterior.stat_contexts
 
 CREATE OR REPLACE VIEW posterior.stat_progress WITH (security_barrier) AS
 	SELECT p.pid, d.name, p.phase, p.done, p.total
-	FROM posterior.progress() p JOIN posterior.context_definition d ON d.id
+	FROM posterior.progress() p LEFT JOIN posterior.context_definition d ON d.id
 		OPERATOR(pg_catalog.=) p.context_id;
 COMMENT ON VIEW posterior.stat_progress
-	IS 'rows that backends have read or encoded for named contexts so far';
+	IS 'rows that backends have read or encoded so far, for named contexts and others';

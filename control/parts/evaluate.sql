@@ -47,9 +47,9 @@ CREATE FUNCTION posterior_internal.hash_of(columns text[], seed bigint) RETURNS 
 $$;
 COMMENT ON FUNCTION posterior_internal.hash_of(text[], bigint) IS 'expression of a hash of columns';
 
--- An error unless enough rows of some group have a target.
-CREATE FUNCTION posterior_internal.check_present(relation regclass, target text, lowest integer,
-	"by" text[] DEFAULT NULL) RETURNS void
+-- How many rows have a target, where the question is whether there are enough.
+CREATE FUNCTION posterior_internal.present_rows(relation regclass, target text, lowest integer,
+	"by" text[] DEFAULT NULL) RETURNS integer
 	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	present integer;
@@ -59,12 +59,26 @@ BEGIN
 		FROM (SELECT %1$s AS g FROM %2$s WHERE %3$I IS NOT NULL %4$s) p GROUP BY g) c',
 		CASE WHEN grouped THEN posterior_internal.group_key(relation, "by") ELSE '1' END, relation,
 		target, CASE WHEN grouped THEN '' ELSE format('LIMIT %s', lowest) END) INTO present;
-	IF present IS NULL OR present < lowest THEN
+	RETURN coalesce(present, 0);
+END $$;
+COMMENT ON FUNCTION posterior_internal.present_rows(regclass, text, integer, text[])
+	IS 'rows that have a target, of the largest group; without groups, counted up to the lowest '
+		'number that suffices';
+
+-- An error unless enough rows have a target.
+CREATE FUNCTION posterior_internal.check_present(relation regclass, target text, lowest integer,
+	"by" text[] DEFAULT NULL) RETURNS void
+	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	present integer := posterior_internal.present_rows(relation, target, lowest, "by");
+	grouped boolean := coalesce(cardinality("by"), 0) > 0;
+BEGIN
+	IF present < lowest THEN
 		RAISE EXCEPTION 'relation % has too few rows whose "%" is not NULL', relation, target
 			USING ERRCODE = 'no_data_found',
 				DETAIL = format(CASE WHEN grouped
 						THEN 'Its largest group has %s, and %s are needed.'
-					ELSE 'It has %s, and %s are needed.' END, coalesce(present, 0), lowest),
+					ELSE 'It has %s, and %s are needed.' END, present, lowest),
 				HINT = CASE WHEN grouped THEN
 					'Columns of by tell groups of rows apart, not the rows of a group. ' ELSE '' END
 					|| 'Name the right column; row-level security may hide rows.';
@@ -446,6 +460,8 @@ DECLARE
 	number boolean;
 	shown text[] := posterior_internal.key_columns(relation, key, NULL);
 	targets text[] := columns;
+	filling text[] := '{}';
+	sparse text[] := '{}';
 	missing bigint[] := '{}';
 	cells bigint;
 	used text[];
@@ -475,15 +491,29 @@ BEGIN
 				'timestamptz', 'interval');
 	END IF;
 	FOREACH target IN ARRAY coalesce(targets, '{}') LOOP
-		PERFORM posterior_internal.target_is_number(relation, target),
-			posterior_internal.check_present(relation, target, 8, "by");
+		-- a column that was not named and is hardly used is no reason to fill none
+		IF columns IS NULL AND posterior_internal.present_rows(relation, target, 8, "by") < 8 THEN
+			sparse := sparse || target;
+			CONTINUE;
+		END IF;
+		PERFORM posterior_internal.target_is_number(relation, target);
+		IF columns IS NOT NULL THEN
+			PERFORM posterior_internal.check_present(relation, target, 8, "by");
+		END IF;
 		EXECUTE format('SELECT count(*) FROM %s WHERE %I IS NULL', relation, target) INTO cells;
+		filling := filling || target;
 		missing := missing || cells;
 	END LOOP;
+	IF sparse <> '{}' AND filling = '{}' THEN
+		PERFORM posterior_internal.check_present(relation, sparse[1], 8, "by");
+	ELSIF sparse <> '{}' THEN
+		RAISE WARNING 'columns with less than 8 values are left as they are: %',
+			array_to_string(sparse, ', ');
+	END IF;
 	model_before := posterior_internal.use_model(model);
 	class_before := posterior_internal.use_model(class_model, true);
 	-- the columns with the fewest missing cells first: the more is known when the others are drawn
-	FOR target, cells IN SELECT t, m FROM unnest(targets, missing) WITH ORDINALITY u (t, m, i)
+	FOR target, cells IN SELECT t, m FROM unnest(filling, missing) WITH ORDINALITY u (t, m, i)
 		ORDER BY CASE WHEN draws > 0 THEN m END, i LOOP
 		used := posterior_internal.check_features(relation, target, array_remove(features, target),
 			shown || coalesce("by", '{}'));

@@ -24,5 +24,5 @@ BEGIN
 	END LOOP;
 END $$;
 
--- The server calls it, and nothing else. Who makes a trigger needs the right on its function.
+-- Only the server calls it. Making a trigger would take the right to execute its function.
 REVOKE EXECUTE ON FUNCTION posterior_internal.dropped() FROM PUBLIC;

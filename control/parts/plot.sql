@@ -29,7 +29,8 @@ BEGIN
 	END IF;
 	IF EXISTS (SELECT FROM unnest(points) v WHERE v IN ('Infinity', '-Infinity')) THEN
 		RAISE EXCEPTION 'a picture cannot show an infinite value'
-			USING ERRCODE = 'numeric_value_out_of_range';
+			USING ERRCODE = 'numeric_value_out_of_range',
+				HINT = 'Leave these rows out, or give NULL for what is not to be drawn.';
 	END IF;
 	SELECT min(v) FILTER (WHERE k = 0), max(v) FILTER (WHERE k = 0),
 		min(v) FILTER (WHERE k > 0 AND v <> 'NaN'), max(v) FILTER (WHERE k > 0 AND v <> 'NaN')

@@ -65,7 +65,8 @@ BEGIN
 		IF usual <= 0 OR (months IS NOT NULL
 			AND (step - make_interval(months => months)) <> interval '0') THEN
 			RAISE EXCEPTION 'every must be a positive number of months, days or seconds'
-				USING ERRCODE = 'invalid_parameter_value', DETAIL = format('It is %s.', step);
+				USING ERRCODE = 'invalid_parameter_value', DETAIL = format('It is %s.', step),
+					HINT = 'Leave it out: a step is the usual difference of two times.';
 		END IF;
 	END IF;
 	IF months IS NOT NULL THEN
@@ -179,7 +180,9 @@ CREATE FUNCTION posterior_internal.series(relation regclass, "time" text, target
 	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	key text;
-	grouping text := '';
+	named text;
+	partition text;
+	grouping text;
 	source text;
 	r record;
 	g record;
@@ -196,12 +199,17 @@ BEGIN
 	PERFORM posterior_internal.check_number(relation, target, 'target');
 	IF target = "time" THEN
 		RAISE EXCEPTION 'column "%" is the time and cannot be the target', target
-			USING ERRCODE = 'invalid_parameter_value';
+			USING ERRCODE = 'invalid_parameter_value',
+				HINT = 'The target is the column of the values that the series takes.';
 	END IF;
-	key := posterior_internal.group_key(relation, "by", ARRAY["time", target]);
-	FOREACH feature IN ARRAY coalesce("by", '{}') LOOP
-		grouping := grouping || format(', %I', feature);
-	END LOOP;
+	PERFORM posterior_internal.group_key(relation, "by", ARRAY["time", target]);
+	-- a group's columns have names of their own, which none beside them has
+	SELECT coalesce(string_agg(format(', %I AS "by %s"', b, i), '' ORDER BY i), ''),
+		coalesce(string_agg(format(', %I', b), '' ORDER BY i), ''),
+		coalesce(string_agg(format(', "by %s"', i), '' ORDER BY i), ''),
+		coalesce('jsonb_build_object(' || string_agg(format('%L, "by %s"', b, i), ', '
+			ORDER BY i) || ')', 'NULL::jsonb')
+	INTO named, partition, grouping, key FROM unnest("by") WITH ORDINALITY u (b, i);
 	FOREACH feature IN ARRAY coalesce(features, '{}') LOOP
 		IF feature IN (target, "time") OR feature = ANY (coalesce("by", '{}')) THEN
 			RAISE EXCEPTION 'column "%" cannot be a feature: it has another role here', feature
@@ -260,10 +268,10 @@ BEGIN
 			bool_or(value IN ('Infinity', '-Infinity', 'NaN')
 				OR exact IN ('Infinity', '-Infinity')) AS infinite
 		FROM (SELECT %2$s, %3$I::float8 AS value, ARRAY[%4$s]::float8[] AS features %5$s,
-			row_number() OVER (PARTITION BY NULL %5$s ORDER BY %6$I DESC) AS newest FROM %7$s) t
-		WHERE newest <= %8$s GROUP BY NULL::integer %5$s ORDER BY NULL::integer %5$s$q$, key,
-			source, target, coalesce(nullif(substr(names, 3), ''), '0'), grouping, "time", relation,
-			history)
+			row_number() OVER (PARTITION BY NULL %9$s ORDER BY %6$I DESC) AS newest FROM %7$s) t
+		WHERE newest <= %8$s GROUP BY NULL::integer %10$s ORDER BY NULL::integer %10$s$q$, key,
+			source, target, coalesce(nullif(substr(names, 3), ''), '0'), named, "time", relation,
+			history, partition, grouping)
 	LOOP
 		series := r.key;
 		IF r.timeless > 0 THEN

@@ -13,11 +13,13 @@ DECLARE
 	found regtype;
 BEGIN
 	IF relation IS NULL THEN
-		RAISE EXCEPTION 'the relation must not be NULL' USING ERRCODE = 'null_value_not_allowed';
+		RAISE EXCEPTION 'the relation must not be NULL' USING ERRCODE = 'null_value_not_allowed',
+			HINT = 'Name a table or a view, as in ''public.sales''.';
 	END IF;
 	IF name IS NULL THEN
 		RAISE EXCEPTION 'the name of a column is NULL' USING ERRCODE = 'null_value_not_allowed',
-			DETAIL = format('It is that of the %s.', role);
+			DETAIL = format('It is that of the %s.', role),
+				HINT = 'An array of columns is written as in ''{temperature,weekday}''.';
 	END IF;
 	SELECT a.atttypid INTO found FROM pg_attribute a
 	WHERE a.attrelid = relation AND a.attname = name::name AND a.attnum > 0 AND NOT a.attisdropped;
@@ -130,7 +132,7 @@ BEGIN
 	END LOOP;
 	IF (SELECT count(DISTINCT f) FROM unnest(features) f) < cardinality(features) THEN
 		RAISE EXCEPTION 'a feature is given twice' USING ERRCODE = 'invalid_parameter_value',
-			DETAIL = format('Features are %s.', features);
+			DETAIL = format('Features are %s.', features), HINT = 'Name each of them once.';
 	END IF;
 	RETURN features;
 END $$;

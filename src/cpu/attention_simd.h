@@ -180,9 +180,11 @@ add_sum(const TnpAttention *a, Sum into, Sum from)
 	keep = vector_exp2(splat(*into.reference - reference));
 	add = vector_exp2(splat(*from.reference - reference));
 	for (int i = 0; i < padded_head(a->head_width); i += WIDTH)
-		store(into.values + i, load(into.values + i) * keep + load(from.values + i) * add);
+		store(into.values + i,
+			  multiply_add(load(into.values + i), keep, load(from.values + i) * add));
 	for (int i = 0; i < LANES; i += WIDTH)
-		store(into.weights + i, load(into.weights + i) * keep + load(from.weights + i) * add);
+		store(into.weights + i,
+			  multiply_add(load(into.weights + i), keep, load(from.weights + i) * add));
 	*into.reference = reference;
 }
 
@@ -221,7 +223,7 @@ score_panels(const int rows, const int panels, int head_width, size_t next, cons
 			Vector		query = splat(q[f * stride + r]);
 
 			for (int p = 0; p < panels * PARTS; p++)
-				sum[r][p] += key[p] * query;
+				sum[r][p] = multiply_add(key[p], query, sum[r][p]);
 		}
 	}
 	for (int r = 0; r < rows; r++)
@@ -298,7 +300,7 @@ add_slot(const int rows, const int vectors, const void *const *v, const bool hal
 		{
 			if (r % same == 0)
 				value[c] = load_numbers(v[r], at + c * WIDTH, half);
-			sum[r][c] += value[c] * one;
+			sum[r][c] = multiply_add(value[c], one, sum[r][c]);
 		}
 	}
 }

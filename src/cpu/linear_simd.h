@@ -121,7 +121,7 @@ linear_tile(const int rows, const int panels, const bool half, const TnpLinear *
 			Vector		value = splat(third[r / 3][r % 3 == 0 ? i : r % 3 == 1 ? i1 : i2]);
 
 			for (int p = 0; p < panels * PARTS; p++)
-				sum[r][p] += weight[p] * value;
+				sum[r][p] = multiply_add(weight[p], value, sum[r][p]);
 		}
 	}
 	for (int r = 0; r < rows; r++)
@@ -212,7 +212,7 @@ sum_row(int d, const float *x, float mean, bool square)
 		{
 			Vector		v = load(x + i + p * WIDTH) - mean;
 
-			sum[p] += square ? v * v : v;
+			sum[p] = square ? multiply_add(v, v, sum[p]) : sum[p] + v;
 		}
 	for (int i = whole; i < d; i++)
 		rest += square ? (x[i] - mean) * (x[i] - mean) : x[i] - mean;
@@ -257,9 +257,11 @@ norm(const TnpNorm *norm, int n, const float *x, float *y)
 		}
 		for (int i = 0; i < whole; i += WIDTH)
 		{
-			Vector		v = (load(x + i) - mean) * scale * load(norm->weight + i);
+			Vector		v = (load(x + i) - mean) * scale,
+						weight = load(norm->weight + i);
 
-			store(y + i, norm->bias != NULL ? v + load(norm->bias + i) : v);
+			store(y + i, norm->bias != NULL ? multiply_add(v, weight, load(norm->bias + i)) :
+				  v * weight);
 		}
 		for (int i = whole; i < d; i++)
 			y[i] = (x[i] - mean) * scale * norm->weight[i] +

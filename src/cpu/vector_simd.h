@@ -8,6 +8,8 @@
 #include <string.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include "cpu/cpu.h"
@@ -114,6 +116,7 @@ typedef float Number;
 
 /*
  * Where an instruction turns halves into floats and back, weights that are halves are read as such.
+ * It is asked for by name, since gcc converts a vector of __fp16 lane by lane.
  */
 #if KERNELS_BYTES > 16 || defined(__aarch64__)
 #define CONVERTS_HALVES
@@ -127,11 +130,7 @@ load_half(const uint16_t *p)
 #elif KERNELS_BYTES == 32
 	return (Vector) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *) p));
 #else
-	typedef __fp16 Half __attribute__((vector_size(8)));
-	Half		h;
-
-	memcpy(&h, p, sizeof(h));
-	return __builtin_convertvector(h, Vector);
+	return (Vector) vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
 #endif
 }
 
@@ -146,10 +145,7 @@ store_half(uint16_t *p, Vector v)
 	_mm_storeu_si128((__m128i *) p,
 					 _mm256_cvtps_ph((__m256) v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 #else
-	typedef __fp16 Half __attribute__((vector_size(8)));
-	Half		h = __builtin_convertvector(v, Half);
-
-	memcpy(p, &h, sizeof(h));
+	vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32((float32x4_t) v)));
 #endif
 }
 #endif
@@ -172,6 +168,25 @@ INLINE Vector
 splat(float s)
 {
 	return s - (Vector) {0};
+}
+
+/*
+ * a * b + c, rounded once where the machine has an instruction for that. It is asked for by name:
+ * a compiler that contracts products and sums by itself does so in one loop and not in the next
+ * (gcc 16 avoids chains of it in 256 bits), and a row's bits would depend on the size of its tile.
+ */
+INLINE Vector
+multiply_add(Vector a, Vector b, Vector c)
+{
+#if KERNELS_BYTES == 64
+	return (Vector) _mm512_fmadd_ps((__m512) a, (__m512) b, (__m512) c);
+#elif KERNELS_BYTES == 32
+	return (Vector) _mm256_fmadd_ps((__m256) a, (__m256) b, (__m256) c);
+#elif defined(__aarch64__)
+	return (Vector) vfmaq_f32((float32x4_t) c, (float32x4_t) a, (float32x4_t) b);
+#else
+	return a * b + c;
+#endif
 }
 
 /* a where mask is all ones, else b. */
@@ -294,7 +309,7 @@ vectors_exp2(const int n, Vector *x)
 		p[i] = splat(1.326472731307149e-3f);
 	for (int j = 0; j < 5; j++)
 		for (int i = 0; i < n; i++)
-			p[i] = p[i] * x[i] + factor[j];
+			p[i] = multiply_add(p[i], x[i], splat(factor[j]));
 	for (int i = 0; i < n; i++)
 		x[i] = (Vector) ((IntVector) p[i] + ((IntVector) shifted[i] << 23));
 }
@@ -320,15 +335,15 @@ INLINE Vector
 vector_erf(Vector x)
 {
 	Vector		a = choose(x < splat(0), -x, x),
-				t = 1.0f / (1.0f + 0.3275911f * a),
+				t = 1.0f / multiply_add(splat(0.3275911f), a, splat(1.0f)),
 				p = splat(1.061405429f),
 				result;
 
-	p = p * t - 1.453152027f;
-	p = p * t + 1.421413741f;
-	p = p * t - 0.284496736f;
-	p = p * t + 0.254829592f;
-	result = 1.0f - p * t * vector_exp(-a * a);
+	p = multiply_add(p, t, splat(-1.453152027f));
+	p = multiply_add(p, t, splat(1.421413741f));
+	p = multiply_add(p, t, splat(-0.284496736f));
+	p = multiply_add(p, t, splat(0.254829592f));
+	result = multiply_add(-p * t, vector_exp(-a * a), splat(1.0f));
 	return choose(x < splat(0), -result, result);
 }
 

@@ -137,6 +137,8 @@ typedef struct TnpRows
 
 /* ---- model ----------------------------------------------------------------------------------- */
 
+#define TNP_GPU_HEAD 128		/* features of an attention head that GPUs have kernels for */
+
 typedef struct TnpModel TnpModel;
 
 /* What a caller may want to know about a model. Strings live as long as the model. */
@@ -156,8 +158,10 @@ typedef struct TnpModelInfo
 	bool		takes_categories;
 	bool		has_views;		/* averages over the environment's number of views of a table */
 	bool		scales_by_prefix;	/* statistics come from the context's prefix */
+	/* GPUs have kernels for it, unless one lacks the memory; else it is computed by CPUs */
+	bool		on_gpu;
 	int64_t		n_parameters;
-	size_t		encoding_bytes_per_row;
+	size_t		encoding_bytes_per_row; /* beside the row's own cells; 0: any number of rows */
 	/* advice: refuse contexts of more rows; 0 = any number. The engine takes them */
 	int64_t		row_limit;
 } TnpModelInfo;
@@ -207,6 +211,14 @@ TNP_EXPORT TnpStatus tnp_build(const TnpModel *model, const TnpRows *rows, int64
 							   TnpEncoding **encoding, TnpError *error);
 
 /*
+ * build with so many views of the table (1 … TNP_MAX_VIEWS), for models that average over several;
+ * 0: as the environment says. Others ignore it. What is built of an encoding (grow, joint
+ * questions) has the views that it has.
+ */
+TNP_EXPORT TnpStatus tnp_build_views(const TnpModel *model, const TnpRows *rows, int64_t prefix,
+									 int views, TnpEncoding **encoding, TnpError *error);
+
+/*
  * append: rows after the last one, with the statistics and the prefix as they are. Costs the new
  * rows only. For causal and prefix-causal models any number; for `full` models chain rows while the
  * buffer has room, else TNP_BAD_ARGUMENT. On failure the encoding is unchanged.
@@ -252,7 +264,60 @@ TNP_EXPORT TnpRows tnp_encoding_view(const TnpEncoding *encoding);
 TNP_EXPORT void tnp_encoding_free(TnpEncoding *encoding);
 TNP_EXPORT int64_t tnp_encoding_rows(const TnpEncoding *encoding);
 TNP_EXPORT int64_t tnp_encoding_prefix(const TnpEncoding *encoding);
+TNP_EXPORT int tnp_encoding_views(const TnpEncoding *encoding);
 TNP_EXPORT size_t tnp_encoding_bytes(const TnpEncoding *encoding);
+
+/* ---- sums ------------------------------------------------------------------------------------ */
+
+/*
+ * Contexts of some models are sums over rows (docs/sums.md): of constant size, exact, and the same
+ * whatever the order of rows. A basis is learnt of a sample of rows; sums under one basis can be
+ * merged. Bases and sums as words mean the same on every machine. TnpSums is memory of the caller's
+ * without pointers: a copy of its bytes is a copy.
+ */
+typedef struct TnpSums TnpSums;
+
+/* Whether a model's contexts can be sums; the functions below are for such models. */
+TNP_EXPORT bool tnp_keeps_sums(const TnpModel *model);
+
+/* Words of a basis of so many columns. */
+TNP_EXPORT size_t tnp_basis_words(const TnpModel *model, int n_features);
+
+/* basis [tnp_basis_words] of a sample of rows, with targets, in their order. */
+TNP_EXPORT TnpStatus tnp_basis_make(const TnpModel *model, const TnpRows *rows, int64_t *basis,
+									TnpError *error);
+
+/* Refuse words [words] that are no basis of this model's for these columns. Bytes are untrusted. */
+TNP_EXPORT TnpStatus tnp_basis_check(const TnpModel *model, int n_features,
+									 const TnpColumnKind *kinds, size_t words,
+									 const int64_t *basis, TnpError *error);
+
+/* Under a basis that was checked: bytes of sums, words of them, sums of no rows. */
+TNP_EXPORT size_t tnp_sums_bytes(const TnpModel *model, const int64_t *basis);
+TNP_EXPORT size_t tnp_sums_words(const TnpModel *model, const int64_t *basis);
+TNP_EXPORT void tnp_sums_begin(const TnpModel *model, const int64_t *basis, TnpSums *sums);
+TNP_EXPORT int64_t tnp_sums_rows(const TnpSums *sums);
+
+/*
+ * Add rows, which are as the model takes them, or with sign -1 take them away; rows that are not in
+ * the sums must not be taken away, which only shows where there are fewer. After a failure sums of
+ * more than one row are undefined, those before a single row are as they were.
+ */
+TNP_EXPORT TnpStatus tnp_sums_add(TnpSums *sums, const TnpRows *rows, int sign, TnpError *error);
+
+/* The same with the rows of other sums, under the same basis. */
+TNP_EXPORT TnpStatus tnp_sums_merge(TnpSums *into, TnpSums *from, int sign, TnpError *error);
+
+/* words [tnp_sums_words] of sums; and back, into begun sums, words being untrusted. */
+TNP_EXPORT void tnp_sums_write(TnpSums *sums, int64_t *words);
+TNP_EXPORT TnpStatus tnp_sums_read(TnpSums *sums, const int64_t *words, TnpError *error);
+
+/*
+ * An encoding of the rows of sums, which it copies: it answers as one that was built of these rows
+ * under this basis. It has no rows of its own: nothing can be appended, copied or viewed.
+ */
+TNP_EXPORT TnpStatus tnp_sums_encode(const TnpModel *model, const TnpColumnKind *kinds,
+									 TnpSums *sums, TnpEncoding **encoding, TnpError *error);
 
 /* ---- distributions --------------------------------------------------------------------------- */
 
@@ -360,6 +425,15 @@ TNP_EXPORT TnpStatus tnp_sample(const TnpEncoding *encoding, const TnpRows *quer
 TNP_EXPORT TnpStatus tnp_score(const TnpEncoding *encoding, const TnpRows *rows, int64_t orders,
 							   uint64_t seed,
 							   double *log_density, double *per_row, TnpError *error);
+
+/*
+ * joint: the joint Gaussian of all queries in closed form, for models whose head is
+ * "joint-gaussian"; TNP_BAD_ARGUMENT for others, and for more than TNP_MAX_JOINT queries. mean [n],
+ * covariance [n, n]; both depend on the order of the queries as tnp_score does.
+ */
+#define TNP_MAX_JOINT 4096
+TNP_EXPORT TnpStatus tnp_joint(const TnpEncoding *encoding, const TnpRows *queries, double *mean,
+							   double *covariance, TnpError *error);
 
 /*
  * evidence: the log marginal likelihood of rows in their order, by the chain rule under the

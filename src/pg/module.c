@@ -12,6 +12,7 @@
 #include "pg/models/model_cache.h"
 #include "pg/models/row_limit.h"
 #include "pg/named/definition.h"
+#include "pg/named/launcher.h"
 #include "pg/named/worker.h"
 #include "pg/shmem/progress.h"
 #include "pg/shmem/shared.h"
@@ -199,6 +200,17 @@ define_context_settings(void)
 		"grows with the square of the rows.",
 		&posterior_row_limit, -1, -1, INT_MAX, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable(
+		"posterior.joint_limit",
+		"Most time, as estimated, that encoding again may take for a joint question.",
+		"For models that cannot append rows: they encode all rows again after each row of a draw. "
+		"-1: any time.",
+		&posterior_joint_limit, 600000, -1, INT_MAX, PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable(
+		"posterior.joint_notice",
+		"Time, as estimated, from which on a NOTICE tells what a joint question takes.",
+		"The estimate counts 10 billion multiplications a second. -1: never.",
+		&posterior_joint_notice, 1000, -1, INT_MAX, PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable(
 		"posterior.maintenance_delay",
 		"Time after a write until the contexts of the table are encoded ahead of the next read.",
 		"-1 leaves it to the next read.", &posterior_maintenance_delay, 1000, -1, 3600000,
@@ -231,7 +243,7 @@ _PG_init(void)
 	{
 		posterior_segment_request();
 		posterior_write_tracker_register();
-		posterior_worker_register();
+		posterior_launcher_register();
 		posterior_supervisor_register();
 	}
 }

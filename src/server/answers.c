@@ -1,5 +1,5 @@
 /*
- * answers.c: takes questions from the queue and asks the device, as many at once as are about one
+ * answers.c: takes requests from the queue and asks the device, as many at once as are about one
  * encoding.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -12,7 +12,7 @@
 
 #define POLL_MS 1.0				/* the device may poll as often as it likes */
 
-/* The clients whose questions are with the device. */
+/* The clients whose requests are with the device. */
 typedef struct Batch
 {
 	int			n;
@@ -42,7 +42,7 @@ tnp_unwanted(void *argument)
 
 /* Take a client out of the queue, `last` being the one before it. */
 static void
-take(TnpServer *server, TnpClient *c, TnpClient *last)
+queue_take(TnpServer *server, TnpClient *c, TnpClient *last)
 {
 	*(last != NULL ? &last->behind : &server->queue) = c->behind;
 	if (server->queue_end == c)
@@ -56,11 +56,11 @@ static bool
 same_encoding(const TnpClient *a, const TnpClient *b)
 {
 	return b->header.kind == TNP_EXECUTE
-		&& memcmp(&a->question->ask->key, &b->question->ask->key, sizeof(TnpWireKey)) == 0
-		&& memcmp(a->question->ask->model, b->question->ask->model, TNP_WIRE_MODEL) == 0;
+		&& memcmp(&a->query->request->key, &b->query->request->key, sizeof(TnpWireKey)) == 0
+		&& memcmp(a->query->request->model, b->query->request->model, TNP_WIRE_MODEL) == 0;
 }
 
-/* The oldest question, and all others about its encoding. */
+/* The oldest request, and all others about its encoding. */
 static void
 take_batch(TnpServer *server)
 {
@@ -69,14 +69,14 @@ take_batch(TnpServer *server)
 			   *next;
 
 	batch.n = 0;
-	take(server, first, NULL);
+	queue_take(server, first, NULL);
 	if (first->header.kind != TNP_EXECUTE)
 		return;
 	for (TnpClient *c = server->queue; c != NULL && batch.n < TNP_SERVER_BATCH; c = next)
 	{
 		next = c->behind;
 		if (same_encoding(first, c))
-			take(server, c, last);
+			queue_take(server, c, last);
 		else
 			last = c;
 	}
@@ -90,7 +90,7 @@ remove_from_batch(int i)
 	memmove(&batch.clients[i], &batch.clients[i + 1], (size_t) (batch.n - i) * sizeof(TnpClient *));
 }
 
-/* ---- questions ------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* A failure of the device itself ends the process, when all clients have been told. */
 static bool
@@ -116,11 +116,11 @@ reply_status(TnpServer *server, TnpClient *c, TnpStatus status, const TnpError *
 }
 
 /*
- * Bring the batch's encoding up to what its questions want; those that cannot be answered get their
+ * Bring the batch's encoding up to what its requests want; those that cannot be answered get their
  * reply now.
  */
 static TnpStored *
-prepare(TnpServer *server)
+batch_prepare(TnpServer *server)
 {
 	TnpStored  *stored = NULL;
 
@@ -130,7 +130,7 @@ prepare(TnpServer *server)
 		TnpStored  *s;
 		TnpWireMissing missing;
 		TnpError	error = {TNP_OK, "", ""};
-		TnpStatus	status = tnp_store_prepare(&server->store, c->question, c->number, &s, &missing,
+		TnpStatus	status = tnp_store_prepare(&server->store, c->query, c->number, &s, &missing,
 											   &error);
 
 		if (status == TNP_OK && s != NULL)
@@ -151,14 +151,14 @@ prepare(TnpServer *server)
 }
 
 /*
- * Fill the request of a question, whose answer's bytes are added to *bytes; false when it has got
- * its reply.
+ * Fill the engine's request from a client's; its answer's bytes are added to *bytes; false when it
+ * has got its reply.
  */
 static bool
 make_request(TnpServer *server, const TnpStored *stored, int i, uint64_t *bytes)
 {
 	TnpClient  *c = batch.clients[i];
-	const TnpWireQuery *q = c->question;
+	const TnpWireQuery *q = c->query;
 	TnpDistributionKind kind;
 	int			components;
 	uint64_t	length;
@@ -174,7 +174,7 @@ make_request(TnpServer *server, const TnpStored *stored, int i, uint64_t *bytes)
 	}
 	server->store.api->model_answer_shape(stored->model->model, &kind, &components);
 	batch.answers[i] = (TnpParcel) {NULL, 0, false};
-	fits = tnp_wire_answer_length(q->ask, kind, components, &length);
+	fits = tnp_wire_answer_length(q->request, kind, components, &length);
 	if (!fits)
 		error = (TnpError) {TNP_BAD_ARGUMENT, "too much is asked at once",
 							"An answer has at most 1 GiB."};
@@ -186,16 +186,16 @@ make_request(TnpServer *server, const TnpStored *stored, int i, uint64_t *bytes)
 	}
 	*bytes += length;
 	batch.requests[i] = (TnpRequest) {
-		.kind = (TnpRequestKind) q->ask->kind,.rows = q->ask->rows,.queries = q->queries,
-		.reductions = q->ask->reductions,
-		.n_levels = q->ask->n_levels,.levels = q->levels,.seed = q->ask->seed,
-		.first_draw = q->ask->first_draw,.draws = q->ask->draws,
-		.orders = q->ask->orders,.answer = batch.answers[i].bytes
+		.kind = (TnpRequestKind) q->request->kind,.rows = q->request->rows,.queries = q->queries,
+		.reductions = q->request->reductions,
+		.n_levels = q->request->n_levels,.levels = q->levels,.seed = q->request->seed,
+		.first_draw = q->request->first_draw,.draws = q->request->draws,
+		.orders = q->request->orders,.answer = batch.answers[i].bytes
 	};
 	return true;
 }
 
-/* Questions without queries have their answer when the rows are encoded. */
+/* Requests without queries have their answer when the rows are encoded. */
 static void
 reply_to_builders(TnpServer *server)
 {
@@ -203,7 +203,7 @@ reply_to_builders(TnpServer *server)
 	{
 		TnpClient  *c = batch.clients[i];
 
-		if (c->question->ask->queries > 0)
+		if (c->query->request->queries > 0)
 		{
 			i++;
 			continue;
@@ -213,7 +213,7 @@ reply_to_builders(TnpServer *server)
 	}
 }
 
-/* Answer the first questions of the batch: as many as their answers' size allows. */
+/* Answer the first requests of the batch: as many as their answers' size allows. */
 static void
 answer_some(TnpServer *server, TnpStored *stored)
 {
@@ -253,7 +253,7 @@ answer_some(TnpServer *server, TnpStored *stored)
 static void
 answer_batch(TnpServer *server)
 {
-	TnpStored  *stored = prepare(server);
+	TnpStored  *stored = batch_prepare(server);
 
 	if (stored == NULL)
 		return;
@@ -263,7 +263,7 @@ answer_batch(TnpServer *server)
 }
 
 static void
-load(TnpServer *server, TnpClient *c)
+client_load(TnpServer *server, TnpClient *c)
 {
 	const TnpWireLoad *l;
 	const void *file;
@@ -311,7 +311,7 @@ tnp_answer_queued(TnpServer *server)
 		answer_batch(server);
 	}
 	else
-		load(server, first);
+		client_load(server, first);
 	/* those that the end came before */
 	for (int i = 0; i < batch.n; i++)
 		if (batch.clients[i]->state == TNP_ANSWERING)

@@ -19,6 +19,11 @@
 #define HEARTBEAT 500			/* ms between two signs of life */
 #define MAX_CLIENTS 10000
 #define ACCEPT_BACKOFF 100				/* ms without accepting when there are no files left */
+#define SPIN 0.25				/* ms that a wait for a message looks before it sleeps, */
+#define SPIN_CLIENTS 64			/* unless there are many to look at; */
+/* until two looks lie so many ms apart: others want the processor, and it sleeps at once for so */
+#define PREEMPTED 0.05
+#define SPIN_AGAIN 1000
 
 bool
 tnp_listen(TnpServer *server, const char *path)
@@ -119,7 +124,7 @@ tnp_release(TnpServer *server, const TnpClient *c, const TnpWireKey *key)
 		r->key = *key;
 }
 
-/* The client has left, or is told to. Its question is dropped unless the device is at it. */
+/* The client has left, or is told to. Its request is dropped unless the device is at it. */
 void
 tnp_leave(TnpServer *server, TnpClient *c)
 {
@@ -171,7 +176,7 @@ tnp_sweep(TnpServer *server)
 
 /* A client that waits for its answer may leave, but not speak. */
 static void
-watch(TnpServer *server, TnpClient *c)
+client_watch(TnpServer *server, TnpClient *c)
 {
 	char		byte;
 	ssize_t		n = recv(c->socket, &byte, 1, MSG_PEEK);
@@ -186,7 +191,7 @@ watch(TnpServer *server, TnpClient *c)
 /* ---- the loop -------------------------------------------------------------------------------- */
 
 static void
-serve(TnpServer *server, TnpClient *c, short events)
+client_serve(TnpServer *server, TnpClient *c, short events)
 {
 	if (c->gone || events == 0)
 		return;
@@ -197,12 +202,50 @@ serve(TnpServer *server, TnpClient *c, short events)
 			break;
 		case TNP_QUEUED:
 		case TNP_ANSWERING:
-			watch(server, c);
+			client_watch(server, c);
 			break;
 		case TNP_REPLYING:
 			tnp_send_some(server, c);
 			break;
 	}
+}
+
+/*
+ * Wait until something can be done. Where messages usually follow each other within SPIN, the
+ * server looks for so long before it sleeps: to be woken takes as long as a small answer. It does
+ * not where more processes run than there are processors: there, one that has slept is woken sooner
+ * than one that has looked.
+ */
+static int
+wait_for_files(TnpServer *server, struct pollfd *files, size_t n, int timeout)
+{
+	static long processors = 0;
+	static double not_before = 0;
+	double		began,
+				last,
+				now;
+	int			ready;
+
+	if (timeout == 0)
+		return poll(files, n, 0);
+	if (processors == 0)
+		processors = sysconf(_SC_NPROCESSORS_ONLN);
+	began = now = tnp_now();
+	do
+	{
+		ready = poll(files, n, 0);
+		last = now;
+		now = tnp_now();
+		if (now - last > PREEMPTED)
+			not_before = now + SPIN_AGAIN;
+	} while (ready == 0 && processors > 1 && n <= SPIN_CLIENTS && now >= not_before
+			 && server->usual_wait <= SPIN && now - began < SPIN);
+	if (ready == 0)
+		ready = poll(files, n, timeout < 0 || timeout > HEARTBEAT ? HEARTBEAT : timeout);
+	/* one long pause among many short ones counts little */
+	now = tnp_now() - began;
+	server->usual_wait += ((now < 10 * SPIN ? now : 10 * SPIN) - server->usual_wait) / 8;
+	return ready;
 }
 
 void
@@ -244,10 +287,10 @@ tnp_serve_once(TnpServer *server, int timeout)
 			files[n] = (struct pollfd) {c->socket, c->state == TNP_REPLYING ? POLLOUT : POLLIN, 0};
 			who[n++] = c;
 		}
-	if (poll(files, n, timeout < 0 || timeout > HEARTBEAT ? HEARTBEAT : timeout) > 0)
+	if (wait_for_files(server, files, n, timeout) > 0)
 	{
 		for (size_t i = 2; i < n; i++)
-			serve(server, who[i], files[i].revents);
+			client_serve(server, who[i], files[i].revents);
 		if (files[0].revents != 0)
 			accept_clients(server);
 		/* nothing is ever written to it: it ends with the supervisor */

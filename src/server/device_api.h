@@ -3,13 +3,13 @@
  * (device_cpu.c) and by the shared object pg_posterior_cuda.so, which the server opens when it is
  * told to use a GPU.
  *
- * Who calls. The server calls every function of the table from one thread, one call at a time, that
+ * Callers. The server calls every function of the table from one thread, one call at a time, that
  * of initialisation included; only memory_used may be called while another function polls for
  * cancellation, too. So an implementation needs no locks. It may start threads of its own; they
  * must not outlive `shutdown`. Nothing but the server ever loads an implementation: not a backend,
  * not the postmaster.
  *
- * Who owns. Arguments belong to the caller and are not looked at after the call. What `model_load`
+ * Ownership. Arguments belong to the caller and are not looked at after the call. What `model_load`
  * and `encoding_build` return belongs to the device and ends with `model_free` and `encoding_free`;
  * the server frees all encodings of a model before the model, and everything before `shutdown`.
  * Handles are opaque to the server. Rows and answers are in host memory, pageable, aligned for

@@ -69,7 +69,7 @@ limited_free(void *arg, void *pointer)
 }
 
 static bool
-interrupted(void *arg)
+device_interrupted(void *arg)
 {
 	TnpDevice  *device = arg;
 
@@ -88,7 +88,7 @@ no_memory(TnpError *error)
 /* ---- the device ------------------------------------------------------------------------------ */
 
 static TnpStatus
-init(const TnpDeviceConfig *config, TnpDevice **device, TnpError *error)
+device_init(const TnpDeviceConfig *config, TnpDevice **device, TnpError *error)
 {
 	TnpDevice  *d = calloc(1, sizeof(TnpDevice));
 
@@ -106,7 +106,8 @@ init(const TnpDeviceConfig *config, TnpDevice **device, TnpError *error)
 		return no_memory(error);
 	d->config = *config;
 	d->limit = config->memory > 0 ? config->memory : DEFAULT_MEMORY;
-	d->env = (TnpEnv) {.alloc = limited_alloc,.free = limited_free,.interrupted = interrupted,
+	d->env = (TnpEnv) {.alloc = limited_alloc,.free = limited_free,
+					   .interrupted = device_interrupted,
 					   .arg = d,.kernels = tnp_cpu_kernels()};
 	*device = d;
 	return TNP_OK;
@@ -119,7 +120,7 @@ shut_down(TnpDevice *device)
 }
 
 static void
-describe(const TnpDevice *device, TnpDeviceInfo *info)
+device_describe(const TnpDevice *device, TnpDeviceInfo *info)
 {
 	memset(info, 0, sizeof(*info));
 	snprintf(info->provider, sizeof(info->provider), "cpu");
@@ -130,7 +131,7 @@ describe(const TnpDevice *device, TnpDeviceInfo *info)
 }
 
 static bool
-lost(const TnpDevice *device)
+device_lost(const TnpDevice *device)
 {
 	(void) device;
 	return false;
@@ -250,7 +251,7 @@ encoding_bytes(const TnpDeviceEncoding *encoding)
 /* ---- answers --------------------------------------------------------------------------------- */
 
 static TnpStatus
-answer(TnpDeviceEncoding *encoding, int n, TnpRequest *requests, TnpError *error)
+device_answer(TnpDeviceEncoding *encoding, int n, TnpRequest *requests, TnpError *error)
 {
 	for (int i = 0; i < n; i++)
 	{
@@ -269,10 +270,10 @@ answer(TnpDeviceEncoding *encoding, int n, TnpRequest *requests, TnpError *error
 const TnpDeviceApi tnp_cpu_device = {
 	.version = TNP_DEVICE_API,
 	.size = sizeof(TnpDeviceApi),
-	.init = init,
+	.init = device_init,
 	.shutdown = shut_down,
-	.describe = describe,
-	.lost = lost,
+	.describe = device_describe,
+	.lost = device_lost,
 	.memory_used = memory_used,
 	.model_load = model_load,
 	.model_free = model_free,
@@ -286,5 +287,5 @@ const TnpDeviceApi tnp_cpu_device = {
 	.encoding_base_rows = encoding_base_rows,
 	.encoding_bytes = encoding_bytes,
 	.encoding_export = NULL,
-	.answer = answer,
+	.answer = device_answer,
 };

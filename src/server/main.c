@@ -1,12 +1,11 @@
 /*
  * main.c: pg_posterior_server: holds models and encodings in the memory of a device and answers the
- * sessions' questions about them.
+ * sessions' requests about them.
  *
  * PostgreSQL's background worker "posterior supervisor" starts it with --supervised: then it ends
  * when standard input does, and standard error is a pipe of lines of which the first character says
  * what they are: R the device is open and clients are welcome, L and W and D for the log, an empty
- * one is a sign of life. By hand it is started for a look: pg_posterior_server --device cpu
- * --socket /tmp/s
+ * one is a sign of life. By hand: pg_posterior_server --device cpu --socket /tmp/s
  *
  * The process exits with 0 when it was told to end, with 1 when it could not start, and with 2 when
  * the device has failed and only a new process can go on.
@@ -19,11 +18,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The command line. */
@@ -62,7 +63,7 @@ end_soon(int signal)
 }
 
 static bool
-unwanted(void *argument)
+work_is_unwanted(void *argument)
 {
 	if (told_to_end)
 		server.ending = true;
@@ -73,7 +74,7 @@ static int
 usage(FILE *to, int code)
 {
 	fprintf(to,
-			"pg_posterior_server answers questions of pg_posterior on a device; "
+			"pg_posterior_server answers requests of pg_posterior on a device; "
 			"PostgreSQL starts it.\n\n"
 			"  --socket PATH         where clients connect\n"
 			"  --device cpu|cuda     what computes\n"
@@ -211,8 +212,70 @@ find_api(const Options *o)
 	return api;
 }
 
+/* ---- signs of life while the device opens ---------------------------------------------------- */
+
+#define SIGN_EVERY 500			/* ms */
+#define MOST_SIGNS 1200			/* ten minutes: a driver may translate all kernels the first time */
+
+static pthread_mutex_t opening_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t opened_event = PTHREAD_COND_INITIALIZER;
+static bool opened = false;
+
+/*
+ * An empty line to the supervisor now and then, until the device is open: one call of the driver
+ * may take longer than the supervisor waits, and polls nothing meanwhile.
+ */
+static void *
+give_signs(void *argument)
+{
+	(void) argument;
+	pthread_mutex_lock(&opening_lock);
+	for (int signs = 0; !opened && signs < MOST_SIGNS; signs++)
+	{
+		struct timespec until;
+
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += SIGN_EVERY * 1000000L;
+		until.tv_sec += until.tv_nsec / 1000000000L;
+		until.tv_nsec %= 1000000000L;
+		if (pthread_cond_timedwait(&opened_event, &opening_lock, &until) == ETIMEDOUT
+			&& write(2, "\n", 1) < 0 && errno == EPIPE)
+			break;
+	}
+	pthread_mutex_unlock(&opening_lock);
+	return NULL;
+}
+
+/* api->init, with signs of life for a supervisor. Nothing else runs beside it. */
+static TnpStatus
+open_device(const TnpDeviceApi *api, const TnpDeviceConfig *config, TnpDevice **device,
+			TnpError *error)
+{
+	pthread_t	thread;
+	sigset_t	all,
+				before;
+	bool		signs;
+	TnpStatus	status;
+
+	/* signals are the main thread's */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	signs = server.supervised && pthread_create(&thread, NULL, give_signs, NULL) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	status = api->init(config, device, error);
+	if (signs)
+	{
+		pthread_mutex_lock(&opening_lock);
+		opened = true;
+		pthread_cond_signal(&opened_event);
+		pthread_mutex_unlock(&opening_lock);
+		pthread_join(thread, NULL);
+	}
+	return status;
+}
+
 static void
-greet(const Options *o)
+supervisor_greet(const Options *o)
 {
 	TnpDeviceInfo info;
 	TnpWireWelcome *w = &server.welcome;
@@ -261,8 +324,9 @@ main(int argc, char **argv)
 		fcntl(2, F_SETFL, fcntl(2, F_GETFL) | O_NONBLOCK);
 	if ((api = find_api(&o)) == NULL)
 		return 1;
-	if (api->init(&(TnpDeviceConfig) {o.ordinal, (size_t) o.memory << 20, o.precision, unwanted,
-									  say_log, &server}, &device, &error) != TNP_OK)
+	if (open_device(api, &(TnpDeviceConfig) {o.ordinal, (size_t) o.memory << 20, o.precision,
+											 work_is_unwanted, say_log, &server}, &device, &error)
+		!= TNP_OK)
 	{
 		tnp_say(&server, 'W', "the device cannot be opened: %s%s%s", error.message,
 				error.detail[0] != '\0' ? ": " : "", error.detail);
@@ -273,17 +337,17 @@ main(int argc, char **argv)
 	server.store.arg = &server;
 	if (!tnp_listen(&server, o.socket))
 		return 1;
-	greet(&o);
+	supervisor_greet(&o);
 	while (!server.ending && !told_to_end)
 	{
 		tnp_serve_once(&server, server.queue != NULL || server.n_released > 0 ? 0 : -1);
 		tnp_answer_queued(&server);
 	}
-	/* replies that are under way should arrive */
-	/* a supervisor removes it himself: by now it may be a successor's */
+	/* under a supervisor it may be a successor's by now */
 	if (!o.supervised)
 		unlink(o.socket);
 	server.supervised = false;
+	/* replies that are under way should arrive */
 	deadline = tnp_now() + 1000;
 	for (bool some = true; some && tnp_now() < deadline;)
 	{

@@ -25,8 +25,8 @@ void
 tnp_drop_message(TnpClient *c)
 {
 	tnp_parcel_free(&c->payload);
-	free(c->question);
-	c->question = NULL;
+	free(c->query);
+	c->query = NULL;
 	if (c->file >= 0)
 		close(c->file);
 	c->file = -1;
@@ -156,7 +156,7 @@ tnp_reply_failure(TnpServer *server, TnpClient *c, TnpStatus status, bool fault,
 
 /* Tell a client why it is not understood, and close. */
 static void
-refuse(TnpServer *server, TnpClient *c, const TnpError *error)
+client_refuse(TnpServer *server, TnpClient *c, const TnpError *error)
 {
 	tnp_say(server, 'W', "a client is refused: %s (%s)", error->message, error->detail);
 	c->leaves = true;
@@ -166,7 +166,7 @@ refuse(TnpServer *server, TnpClient *c, const TnpError *error)
 /* ---- receiving ------------------------------------------------------------------------------- */
 
 static void
-enqueue(TnpServer *server, TnpClient *c)
+client_enqueue(TnpServer *server, TnpClient *c)
 {
 	c->state = TNP_QUEUED;
 	c->behind = NULL;
@@ -211,7 +211,7 @@ take_message(TnpServer *server, TnpClient *c)
 	{
 		snprintf(error.detail, sizeof(error.detail), "it is of kind %d, and nothing came before it",
 				 c->header.kind);
-		refuse(server, c, &error);
+		client_refuse(server, c, &error);
 		return;
 	}
 	switch (c->header.kind)
@@ -224,13 +224,13 @@ take_message(TnpServer *server, TnpClient *c)
 			send_statistics(server, c);
 			return;
 		case TNP_EXECUTE:
-			c->question = malloc(sizeof(TnpWireQuery));
-			if (c->question == NULL)
+			c->query = malloc(sizeof(TnpWireQuery));
+			if (c->query == NULL)
 			{
 				tnp_leave(server, c);
 				return;
 			}
-			status = tnp_wire_read_request(c->payload.bytes, c->payload.length, c->question,
+			status = tnp_wire_read_request(c->payload.bytes, c->payload.length, c->query,
 										   &error);
 			break;
 		case TNP_LOAD:
@@ -259,9 +259,9 @@ take_message(TnpServer *server, TnpClient *c)
 			break;
 	}
 	if (status != TNP_OK)
-		refuse(server, c, &error);
+		client_refuse(server, c, &error);
 	else
-		enqueue(server, c);
+		client_enqueue(server, c);
 }
 
 /*
@@ -315,14 +315,14 @@ take_header(TnpServer *server, TnpClient *c)
 
 	if (tnp_wire_check_header(&c->header, &foreign, &error) != TNP_OK)
 	{
-		refuse(server, c, &error);
+		client_refuse(server, c, &error);
 		return false;
 	}
 	if (file != (received >= 0))
 	{
 		snprintf(error.detail, sizeof(error.detail),
 				 file ? "its memory file is missing" : "a file came with it");
-		refuse(server, c, &error);
+		client_refuse(server, c, &error);
 		return false;
 	}
 	c->file = -1;
@@ -332,7 +332,7 @@ take_header(TnpServer *server, TnpClient *c)
 		snprintf(error.message, sizeof(error.message), "the payload could not be taken");
 		snprintf(error.detail, sizeof(error.detail), "%llu bytes: %s",
 				 (unsigned long long) c->header.length, strerror(errno));
-		refuse(server, c, &error);
+		client_refuse(server, c, &error);
 		return false;
 	}
 	c->payload_got = file ? c->header.length : 0;

@@ -14,7 +14,7 @@
 
 /* Fill *error; the status is TNP_BAD_ARGUMENT. */
 static TnpStatus TNP_PRINTF(2, 3)
-malformed(TnpError *error, const char *format,...)
+message_malformed(TnpError *error, const char *format,...)
 {
 	va_list		args;
 
@@ -28,7 +28,7 @@ malformed(TnpError *error, const char *format,...)
 
 /* FNV-1a. */
 static uint32_t
-sum(const TnpHeader *header)
+header_sum(const TnpHeader *header)
 {
 	const unsigned char *bytes = (const unsigned char *) header;
 	uint32_t	hash = 2166136261U;
@@ -50,7 +50,7 @@ tnp_wire_header(TnpMessage kind, uint64_t id, uint64_t length, bool file)
 	header.id = id;
 	header.length = length;
 	header.flags = file ? TNP_WIRE_FILE : 0;
-	header.sum = sum(&header);
+	header.sum = header_sum(&header);
 	return header;
 }
 
@@ -59,7 +59,7 @@ tnp_wire_check_header(const TnpHeader *header, bool *foreign, TnpError *error)
 {
 	*foreign = false;
 	if (header->magic != TNP_WIRE_MAGIC)
-		return malformed(error, "it begins with %08x", (unsigned) header->magic);
+		return message_malformed(error, "it begins with %08x", (unsigned) header->magic);
 	if (header->version != TNP_WIRE_VERSION)
 	{
 		*foreign = true;
@@ -71,18 +71,18 @@ tnp_wire_check_header(const TnpHeader *header, bool *foreign, TnpError *error)
 				 TNP_WIRE_VERSION);
 		return TNP_BAD_ARGUMENT;
 	}
-	if (header->sum != sum(header))
-		return malformed(error, "the sum of its header is wrong");
+	if (header->sum != header_sum(header))
+		return message_malformed(error, "the sum of its header is wrong");
 	if ((header->flags & ~TNP_WIRE_FILE) != 0)
-		return malformed(error, "flags %x are not known", (unsigned) header->flags);
+		return message_malformed(error, "flags %x are not known", (unsigned) header->flags);
 	if (header->length > ((header->flags & TNP_WIRE_FILE) != 0 ? TNP_WIRE_MAX
 						  : TNP_WIRE_MAX_INLINE))
-		return malformed(error, "a payload of %llu bytes is too long",
-						 (unsigned long long) header->length);
+		return message_malformed(error, "a payload of %llu bytes is too long",
+								 (unsigned long long) header->length);
 	return TNP_OK;
 }
 
-/* ---- questions ------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 uint64_t
 tnp_wire_request_length(const TnpWireRequest *a)
@@ -97,9 +97,9 @@ tnp_wire_request_length(const TnpWireRequest *a)
 							(a->n_features + ((a->flags & TNP_EXECUTE_TARGETS) != 0 ? 1 : 0)));
 }
 
-/* What is wrong with the numbers of a question, or NULL. */
+/* What is wrong with the numbers of a request, or NULL. */
 static const char *
-objection(const TnpWireRequest *a)
+request_objection(const TnpWireRequest *a)
 {
 	bool		targets = (a->flags & TNP_EXECUTE_TARGETS) != 0;
 
@@ -133,13 +133,18 @@ objection(const TnpWireRequest *a)
 				return "draws with targets, reductions or orders";
 			return a->draws < 1 || a->draws > TNP_WIRE_MAX_ROWS ? "number of draws out of range"
 				: NULL;
+		case TNP_REQUEST_JOINT:
+			if (targets || a->reductions != 0 || a->n_levels != 0)
+				return "a joint distribution with targets or reductions";
+			return a->draws != 0 || a->orders != 0 ? "a joint distribution with draws or orders"
+				: NULL;
 		case TNP_REQUEST_SCORE:
 			if (!targets || a->reductions != 0 || a->n_levels != 0 || a->draws != 0)
 				return "a density without targets, or with reductions or draws";
 			return a->orders < 0 || a->orders > TNP_WIRE_MAX_ROWS ? "number of orders out of range"
 				: NULL;
 		default:
-			return "unknown kind of question";
+			return "unknown kind of request";
 	}
 }
 
@@ -152,26 +157,27 @@ tnp_wire_read_request(const void *payload, uint64_t length, TnpWireQuery *q, Tnp
 	const char *wrong;
 
 	if (length < sizeof(TnpWireRequest))
-		return malformed(error, "a question of %llu bytes", (unsigned long long) length);
+		return message_malformed(error, "a request of %llu bytes", (unsigned long long) length);
 	if (tnp_wire_request_length(a) != length)
-		return malformed(error, "a question of %llu bytes has %llu",
-						 (unsigned long long) tnp_wire_request_length(a),
-						 (unsigned long long) length);
-	if ((wrong = objection(a)) != NULL)
-		return malformed(error, "%s", wrong);
+		return message_malformed(error, "a request of %llu bytes has %llu",
+								 (unsigned long long) tnp_wire_request_length(a),
+								 (unsigned long long) length);
+	if ((wrong = request_objection(a)) != NULL)
+		return message_malformed(error, "%s", wrong);
 	kinds = (const unsigned char *) payload + sizeof(TnpWireRequest);
 	for (int f = 0; f < a->n_features; f++)
 	{
 		if (kinds[f] > TNP_CATEGORICAL)
-			return malformed(error, "feature %d is of unknown kind %d", f + 1, kinds[f]);
+			return message_malformed(error, "feature %d is of unknown kind %d", f + 1, kinds[f]);
 		q->kinds[f] = (TnpColumnKind) kinds[f];
 	}
 	numbers = (const double *) (kinds + PADDED(a->n_features));
-	q->ask = a;
+	q->request = a;
 	q->levels = numbers;
 	for (int i = 0; i < a->n_levels; i++)
 		if (!(numbers[i] >= 0 && numbers[i] <= 1))
-			return malformed(error, "level %d of the quantiles is not between 0 and 1", i + 1);
+			return message_malformed(error, "level %d of the quantiles is not between 0 and 1",
+									 i + 1);
 	numbers += a->n_levels;
 	q->given = (TnpRows) {a->given, a->n_features, q->kinds, numbers,
 						  numbers + a->given * a->n_features, a->n_classes, 0};
@@ -234,6 +240,9 @@ tnp_wire_answer_length(const TnpWireRequest *a, TnpDistributionKind kind, int co
 		case TNP_REQUEST_SAMPLE:
 			width = (uint64_t) a->draws;
 			break;
+		case TNP_REQUEST_JOINT:
+			width = n + 1;
+			break;
 		default:
 			n = n > 0 ? 1 : 0;
 			break;
@@ -253,7 +262,7 @@ tnp_wire_read_load(const void *payload, uint64_t length, const TnpWireLoad **loa
 	*load = payload;
 	if (length < sizeof(TnpWireLoad) || (*load)->length > length
 		|| PADDED((*load)->length) != length - sizeof(TnpWireLoad))
-		return malformed(error, "a model in %llu bytes", (unsigned long long) length);
+		return message_malformed(error, "a model in %llu bytes", (unsigned long long) length);
 	*file = *load + 1;
 	return TNP_OK;
 }
@@ -281,7 +290,7 @@ tnp_wire_read_failure(const void *payload, uint64_t length, bool *fault, TnpErro
 		|| f->status == TNP_OK || f->status > TNP_INTERRUPTED || f->fault > 1
 		|| f->message[0] == '\0' || memchr(f->message, 0, sizeof(f->message)) == NULL
 		|| memchr(f->detail, 0, sizeof(f->detail)) == NULL)
-		return malformed(error, "an error without a text");
+		return message_malformed(error, "an error without a text");
 	*fault = f->fault != 0;
 	error->status = (TnpStatus) f->status;
 	memcpy(error->message, f->message, sizeof(error->message));

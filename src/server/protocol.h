@@ -20,7 +20,7 @@
 #include "server/device_api.h"
 
 #define TNP_WIRE_MAGIC 0x53504e54U	/* "TNPS" */
-#define TNP_WIRE_VERSION 1
+#define TNP_WIRE_VERSION 2
 
 /*
  * payloads up to this size follow the header, larger ones come as memory files where the system has
@@ -30,7 +30,7 @@
 #define TNP_WIRE_MAX ((uint64_t) 1 << 40)	/* no payload is longer */
 #define TNP_WIRE_MAX_INLINE ((uint64_t) 1 << 32)
 /*
- * a question of a few bytes must not ask for all memory there is; sessions ask in batches far below
+ * a request of a few bytes must not ask for all memory there is; sessions ask in batches far below
  * this
  */
 #define TNP_WIRE_MAX_ANSWER ((uint64_t) 1 << 30)
@@ -66,7 +66,7 @@ typedef struct TnpHeader
 	uint32_t	magic;
 	uint16_t	version;
 	uint16_t	kind;			/* TnpMessage */
-	uint64_t	id;				/* of the question; the reply repeats it */
+	uint64_t	id;				/* of the request; the reply repeats it */
 	uint64_t	length;			/* bytes of payload */
 	uint32_t	flags;
 	uint32_t	sum;			/* of the bytes before it */
@@ -95,7 +95,7 @@ typedef struct TnpWireLoad
 #define TNP_EXECUTE_TARGETS 2		/* queries have targets */
 
 /*
- * A question about the first `rows` rows of an encoding, and those of the rows that the server may
+ * A request about the first `rows` rows of an encoding, and those of the rows that the server may
  * not have yet. Behind it: kinds [n_features] as bytes, padded to 8; levels [n_levels]; x [given,
  * n_features]; y [given]; x [queries, n_features]; y [queries] with TNP_EXECUTE_TARGETS. No
  * queries: the rows are to be encoded, that is all.
@@ -122,7 +122,7 @@ typedef struct TnpWireRequest
 	int32_t		n_classes;		/* of the targets, as in TnpRows */
 } TnpWireRequest;
 
-/* What the server lacks for a question. */
+/* What the server lacks for a request. */
 typedef struct TnpWireMissing
 {
 	uint64_t	model;			/* 1: the model; then nothing is said of rows */
@@ -132,7 +132,7 @@ typedef struct TnpWireMissing
 typedef struct TnpWireFailure
 {
 	uint32_t	status;			/* TnpStatus, never TNP_OK */
-	uint32_t	fault;			/* 1: the device or the server failed, not the question */
+	uint32_t	fault;			/* 1: the device or the server failed, not the request */
 	char		message[256];
 	char		detail[256];
 } TnpWireFailure;
@@ -153,8 +153,8 @@ typedef struct TnpWireStatistics
 {
 	TnpWireWelcome device;
 	uint64_t	clients,
-				waiting,		/* questions that wait for the device */
-				requests,		/* questions answered or failed */
+				waiting,		/* requests that wait for the device */
+				requests,		/* requests answered or failed */
 				batches,		/* calls of the device for them */
 				largest_batch,
 				failures,
@@ -169,10 +169,10 @@ typedef struct TnpWireStatistics
 				uptime_ms;
 } TnpWireStatistics;
 
-/* A question as the server uses it; pointers into the payload. */
+/* A request as the server uses it; pointers into the payload. */
 typedef struct TnpWireQuery
 {
-	const TnpWireRequest *ask;
+	const TnpWireRequest *request;
 	TnpRows		given;			/* rows [ask->first, ...) */
 	TnpRows		queries;
 	const double *levels;
@@ -188,28 +188,28 @@ TnpHeader	tnp_wire_header(TnpMessage kind, uint64_t id, uint64_t length, bool fi
  */
 TnpStatus	tnp_wire_check_header(const TnpHeader *header, bool *foreign, TnpError *error);
 
-/* Bytes of a question's payload, from its counts; 0 if they are out of range. */
-uint64_t	tnp_wire_request_length(const TnpWireRequest *ask);
+/* Bytes of a request's payload, from its counts; 0 if they are out of range. */
+uint64_t	tnp_wire_request_length(const TnpWireRequest *request);
 
 /*
- * Bytes of the answer to a well-formed question of this answer shape; false if they are too many.
+ * Bytes of the answer to a well-formed request of this answer shape; false if they are too many.
  */
-bool		tnp_wire_answer_length(const TnpWireRequest *ask, TnpDistributionKind kind,
+bool		tnp_wire_answer_length(const TnpWireRequest *request, TnpDistributionKind kind,
 								   int components, uint64_t *length);
 
 /*
  * Read payloads, which must be aligned to 8 bytes. TNP_BAD_ARGUMENT with a text if they are
  * malformed.
  */
-TnpStatus	tnp_wire_read_request(const void *payload, uint64_t length, TnpWireQuery *question,
+TnpStatus	tnp_wire_read_request(const void *payload, uint64_t length, TnpWireQuery *query,
 								  TnpError *error);
 TnpStatus	tnp_wire_read_load(const void *payload, uint64_t length, const TnpWireLoad **load,
 							   const void **file, TnpError *error);
 TnpStatus	tnp_wire_read_failure(const void *payload, uint64_t length, bool *fault,
 								  TnpError *error);
 
-/* Write the payload of a question: `to` has tnp_wire_request_length bytes. */
-void		tnp_wire_write_request(const TnpWireRequest *ask, const TnpRows *given,
+/* Write the payload of a request: `to` has tnp_wire_request_length bytes. */
+void		tnp_wire_write_request(const TnpWireRequest *request, const TnpRows *given,
 								   const TnpRows *queries, const double *levels, void *to);
 
 /* A failure as it is sent. */

@@ -2,7 +2,7 @@
  * server.h: the server process from within: clients, what they wait for, and the turns of its one
  * thread.
  *
- * One thread does everything, because a hand-over between threads would cost a small question as
+ * One thread does everything, because a hand-over between threads would cost a small request as
  * much as its answer. It turns the loop (clients.c, messages.c: accept, receive, send, notice
  * closed sockets) between two calls of the device, and from within them whenever the device polls
  * for cancellation; so clients are served and missed also while a long answer is computed. What is
@@ -16,14 +16,14 @@
 
 #include "server/store.h"
 
-#define TNP_SERVER_BATCH 256	/* questions answered at once, */
+#define TNP_SERVER_BATCH 256	/* requests answered at once, */
 /* while their answers have together about this many bytes */
 #define TNP_SERVER_BYTES ((uint64_t) 256 << 20)
 
 typedef enum TnpClientState
 {
 	TNP_LISTENING,				/* a message is awaited or arrives */
-	TNP_QUEUED,					/* its question waits for the device */
+	TNP_QUEUED,					/* its request waits for the device */
 	TNP_ANSWERING,				/* the device is at it */
 	TNP_REPLYING				/* the reply is sent */
 } TnpClientState;
@@ -43,7 +43,7 @@ typedef struct TnpClient
 	uint64_t	payload_got;
 	int			file;			/* received with the header, or -1 */
 	TnpParcel	payload;
-	TnpWireQuery *question;		/* in the payload */
+	TnpWireQuery *query;		/* in the payload */
 	TnpHeader	reply;
 	TnpParcel	reply_payload;	/* unless it is in a file */
 	int			reply_file;
@@ -77,10 +77,10 @@ typedef struct TnpServer
 	uint64_t	n_clients,
 				n_queued,
 				last_number;
-	TnpReleased *released;		/* to be freed before the next question */
+	TnpReleased *released;		/* to be freed before the next request */
 	size_t		n_released,
 				max_released;
-	uint64_t	most_bytes;		/* of answers computed at once; one question may have more */
+	uint64_t	most_bytes;		/* of answers computed at once; one request may have more */
 	bool		answering;
 	bool		ending;
 	int			code;			/* exit status */
@@ -91,7 +91,8 @@ typedef struct TnpServer
 				cancelled;
 	double		began,			/* ms, as tnp_now() */
 				turned,
-				beat;
+				beat,
+				usual_wait;		/* for a message: an average that forgets */
 } TnpServer;
 
 /* Milliseconds of a clock that only goes forward. */
@@ -111,7 +112,7 @@ bool		tnp_add_client(TnpServer *server, int socket);
 /* Accept, receive, send; wait up to `timeout` ms for something to do. */
 void		tnp_serve_once(TnpServer *server, int timeout);
 
-/* The client has left, or is told to. Its question is dropped unless the device is at it. */
+/* The client has left, or is told to. Its request is dropped unless the device is at it. */
 void		tnp_leave(TnpServer *server, TnpClient *client);
 
 /*
@@ -153,7 +154,7 @@ void		tnp_drop_reply(TnpClient *client);
 /* ---- answers.c ---- */
 
 /*
- * Free what was released, then answer the oldest question and those that can be answered with it.
+ * Free what was released, then answer the oldest request and those that can be answered with it.
  */
 void		tnp_answer_queued(TnpServer *server);
 

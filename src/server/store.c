@@ -2,8 +2,8 @@
  * store.c: models and encodings on the device.
  *
  * Encodings stand in a list by their last use, and so do models. What the device cannot hold it
- * refuses exactly (device.h); then the least recently used encoding that the question does not need
- * is freed, or a model without encodings if that was used longer ago, and the device is asked
+ * refuses exactly (device_api.h); then the least recently used encoding that the request does not
+ * need is freed, or a model without encodings if that was used longer ago, and the device is asked
  * again.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -18,7 +18,7 @@
 #include "engine/base/error.h"
 
 static void TNP_PRINTF(2, 3)
-say(TnpStore *store, const char *format,...)
+store_say(TnpStore *store, const char *format,...)
 {
 	char		line[256];
 	va_list		args;
@@ -42,7 +42,7 @@ tnp_store_init(TnpStore *store, const TnpDeviceApi *api, TnpDevice *device)
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 static TnpStored **
-bucket(TnpStore *store, const TnpWireKey *key)
+store_bucket(TnpStore *store, const TnpWireKey *key)
 {
 	uint64_t	hash = (key->serial ^ key->epoch) * UINT64_C(0x9e3779b97f4a7c15);
 
@@ -86,7 +86,7 @@ push_model(TnpStore *store, TnpStoredModel *m)
 static void
 free_stored(TnpStore *store, TnpStored *s)
 {
-	TnpStored **link = bucket(store, &s->key);
+	TnpStored **link = store_bucket(store, &s->key);
 
 	while (*link != s)
 		link = &(*link)->next;
@@ -118,7 +118,7 @@ tnp_store_clear(TnpStore *store)
 
 /* Free what was used least recently, but neither of these two; false if there is nothing else. */
 static bool
-evict(TnpStore *store, const TnpStored *needed, const TnpStoredModel *needed_model)
+store_evict(TnpStore *store, const TnpStored *needed, const TnpStoredModel *needed_model)
 {
 	TnpStored  *s = store->oldest;
 	TnpStoredModel *m = store->oldest_model;
@@ -129,14 +129,15 @@ evict(TnpStore *store, const TnpStored *needed, const TnpStoredModel *needed_mod
 		m = m->newer;
 	if (m != NULL && (s == NULL || m->used < s->used))
 	{
-		say(store, "a model of %zu bytes is freed to make room", store->api->model_bytes(m->model));
+		store_say(store, "a model of %zu bytes is freed to make room",
+				  store->api->model_bytes(m->model));
 		free_model(store, m);
 	}
 	else if (s != NULL)
 	{
-		say(store, "an encoding of %lld rows, %zu bytes, is freed to make room",
-			(long long) store->api->encoding_rows(s->encoding),
-			store->api->encoding_bytes(s->encoding));
+		store_say(store, "an encoding of %lld rows, %zu bytes, is freed to make room",
+				  (long long) store->api->encoding_rows(s->encoding),
+				  store->api->encoding_bytes(s->encoding));
 		free_stored(store, s);
 	}
 	else
@@ -174,7 +175,7 @@ tnp_store_load(TnpStore *store, const uint8_t id[TNP_WIRE_MODEL], const void *by
 		return tnp_fail(error, TNP_NO_MEMORY, "out of memory");
 	do
 		status = store->api->model_load(store->device, bytes, (size_t) length, &m->model, error);
-	while (status == TNP_NO_MEMORY && evict(store, NULL, NULL));
+	while (status == TNP_NO_MEMORY && store_evict(store, NULL, NULL));
 	if (status != TNP_OK)
 	{
 		free(m);
@@ -183,28 +184,28 @@ tnp_store_load(TnpStore *store, const uint8_t id[TNP_WIRE_MODEL], const void *by
 	memcpy(m->id, id, sizeof(m->id));
 	push_model(store, m);
 	store->models++;
-	say(store, "a model of %llu parameters is loaded, %zu bytes",
-		(unsigned long long) store->api->model_info(m->model)->n_parameters,
-		store->api->model_bytes(m->model));
+	store_say(store, "a model of %llu parameters is loaded, %zu bytes",
+			  (unsigned long long) store->api->model_info(m->model)->n_parameters,
+			  store->api->model_bytes(m->model));
 	return TNP_OK;
 }
 
 /* ---- encodings ------------------------------------------------------------------------------- */
 
 static TnpStored *
-find(TnpStore *store, const TnpWireKey *key)
+store_find(TnpStore *store, const TnpWireKey *key)
 {
-	TnpStored  *s = *bucket(store, key);
+	TnpStored  *s = *store_bucket(store, key);
 
 	while (s != NULL && (s->key.epoch != key->epoch || s->key.serial != key->serial))
 		s = s->next;
 	return s;
 }
 
-/* Encode the first rows of a question, which all came with it. */
+/* Encode the first rows of a request, which all came with it. */
 static TnpStatus
-build(TnpStore *store, const TnpWireQuery *q, uint64_t client, TnpStoredModel *m,
-	  TnpStored **stored, TnpError *error)
+store_build(TnpStore *store, const TnpWireQuery *q, uint64_t client, TnpStoredModel *m,
+			TnpStored **stored, TnpError *error)
 {
 	TnpStored  *s = calloc(1, sizeof(TnpStored));
 	TnpRows		rows = q->given;
@@ -213,22 +214,23 @@ build(TnpStore *store, const TnpWireQuery *q, uint64_t client, TnpStoredModel *m
 	if (s == NULL)
 		return tnp_fail(error, TNP_NO_MEMORY, "out of memory");
 	do
-		status = store->api->encoding_build(m->model, &rows, q->ask->prefix, q->ask->capacity,
+		status = store->api->encoding_build(m->model, &rows, q->request->prefix,
+											q->request->capacity,
 											&s->encoding, error);
-	while (status == TNP_NO_MEMORY && evict(store, NULL, m));
+	while (status == TNP_NO_MEMORY && store_evict(store, NULL, m));
 	if (status != TNP_OK)
 	{
 		free(s);
 		return status;
 	}
 	s->model = m;
-	s->key = q->ask->key;
-	s->owner = (q->ask->flags & TNP_EXECUTE_OWN) != 0 ? client : 0;
-	s->prefix = q->ask->prefix;
-	s->n_features = q->ask->n_features;
-	s->n_classes = q->ask->n_classes;
-	s->next = *bucket(store, &s->key);
-	*bucket(store, &s->key) = s;
+	s->key = q->request->key;
+	s->owner = (q->request->flags & TNP_EXECUTE_OWN) != 0 ? client : 0;
+	s->prefix = q->request->prefix;
+	s->n_features = q->request->n_features;
+	s->n_classes = q->request->n_classes;
+	s->next = *store_bucket(store, &s->key);
+	*store_bucket(store, &s->key) = s;
 	push_stored(store, s);
 	m->encodings++;
 	store->encodings++;
@@ -237,12 +239,12 @@ build(TnpStore *store, const TnpWireQuery *q, uint64_t client, TnpStoredModel *m
 	return TNP_OK;
 }
 
-/* Append those of the question's rows that are not there yet. */
+/* Append those of the request's rows that are not there yet. */
 static TnpStatus
-append(TnpStore *store, const TnpWireQuery *q, TnpStored *s, TnpError *error)
+store_append(TnpStore *store, const TnpWireQuery *q, TnpStored *s, TnpError *error)
 {
 	TnpRows		more = q->given;
-	int64_t		skip = store->api->encoding_rows(s->encoding) - q->ask->first;
+	int64_t		skip = store->api->encoding_rows(s->encoding) - q->request->first;
 	TnpStatus	status;
 
 	more.n -= skip;
@@ -250,7 +252,7 @@ append(TnpStore *store, const TnpWireQuery *q, TnpStored *s, TnpError *error)
 	more.y += skip;
 	do
 		status = store->api->encoding_append(s->encoding, &more, error);
-	while (status == TNP_NO_MEMORY && evict(store, s, s->model));
+	while (status == TNP_NO_MEMORY && store_evict(store, s, s->model));
 	if (status == TNP_OK)
 		store->appends++;
 	return status;
@@ -260,9 +262,9 @@ TnpStatus
 tnp_store_prepare(TnpStore *store, const TnpWireQuery *q, uint64_t client, TnpStored **stored,
 				  TnpWireMissing *missing, TnpError *error)
 {
-	const TnpWireRequest *ask = q->ask;
-	TnpStoredModel *m = tnp_store_model(store, ask->model);
-	TnpStored  *s = find(store, &ask->key);
+	const TnpWireRequest *request = q->request;
+	TnpStoredModel *m = tnp_store_model(store, request->model);
+	TnpStored  *s = store_find(store, &request->key);
 	int64_t		there = 0;
 
 	*stored = NULL;
@@ -271,30 +273,30 @@ tnp_store_prepare(TnpStore *store, const TnpWireQuery *q, uint64_t client, TnpSt
 		return TNP_OK;
 	if (s != NULL)
 	{
-		if (s->model != m || s->prefix != ask->prefix || s->n_features != ask->n_features
-			|| s->n_classes != ask->n_classes || (s->owner != 0 && s->owner != client))
+		if (s->model != m || s->prefix != request->prefix || s->n_features != request->n_features
+			|| s->n_classes != request->n_classes || (s->owner != 0 && s->owner != client))
 			return tnp_fail(error, TNP_BAD_ARGUMENT, "the key belongs to another encoding");
 		unlink_stored(store, s);
 		push_stored(store, s);
 		there = store->api->encoding_rows(s->encoding);
 	}
-	store->rows += (uint64_t) ask->given;
-	if (s == NULL ? ask->first > 0 || ask->given < ask->rows : there < ask->rows
-		&& (ask->first > there || ask->first + ask->given < ask->rows))
+	store->rows += (uint64_t) request->given;
+	if (s == NULL ? request->first > 0 || request->given < request->rows : there < request->rows
+		&& (request->first > there || request->first + request->given < request->rows))
 	{
 		missing->rows = there;
 		return TNP_OK;
 	}
 	if (s == NULL)
-		return build(store, q, client, m, stored, error);
-	if (there < ask->rows)
+		return store_build(store, q, client, m, stored, error);
+	if (there < request->rows)
 	{
-		TnpStatus	status = append(store, q, s, error);
+		TnpStatus	status = store_append(store, q, s, error);
 
 		if (status != TNP_OK)
 			return status;
 	}
-	else if (ask->rows < store->api->encoding_base_rows(s->encoding))
+	else if (request->rows < store->api->encoding_base_rows(s->encoding))
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "these rows are not an encoding of their own");
 	*stored = s;
 	return TNP_OK;
@@ -324,7 +326,7 @@ tnp_store_answer(TnpStore *store, TnpStored *stored, int n, TnpRequest *requests
 		/* one by one they need less room at once */
 		while (r->status == TNP_NO_MEMORY && !store->api->lost(store->device))
 		{
-			bool		room = evict(store, stored, stored->model);
+			bool		room = store_evict(store, stored, stored->model);
 
 			if (!room && n == 1)
 				break;
@@ -344,7 +346,7 @@ tnp_store_answer(TnpStore *store, TnpStored *stored, int n, TnpRequest *requests
 void
 tnp_store_forget(TnpStore *store, const TnpWireKey *key, uint64_t client)
 {
-	TnpStored  *s = find(store, key);
+	TnpStored  *s = store_find(store, key);
 
 	if (s != NULL && s->owner == client)
 		free_stored(store, s);

@@ -28,7 +28,7 @@ typedef struct TnpStored
 			   *next;			/* in its bucket */
 	TnpStoredModel *model;
 	TnpWireKey	key;
-	uint64_t	owner;			/* the only client who may use it, or 0 */
+	uint64_t	owner;			/* the only client that may use it, or 0 */
 	int64_t		prefix;
 	int			n_features,
 				n_classes;
@@ -68,11 +68,11 @@ TnpStatus	tnp_store_load(TnpStore *store, const uint8_t id[TNP_WIRE_MODEL], cons
 TnpStoredModel *tnp_store_model(TnpStore *store, const uint8_t id[TNP_WIRE_MODEL]);
 
 /*
- * Bring the encoding that a question asks about to at least as many rows as it wants, from those
+ * Bring the encoding that a request asks about to at least as many rows as it wants, from those
  * that came with it. TNP_OK with *stored = NULL: missing says what is lacking. On failure what was
  * there is unchanged.
  */
-TnpStatus	tnp_store_prepare(TnpStore *store, const TnpWireQuery *question, uint64_t client,
+TnpStatus	tnp_store_prepare(TnpStore *store, const TnpWireQuery *query, uint64_t client,
 							  TnpStored **stored, TnpWireMissing *missing, TnpError *error);
 
 /* Ask the device, making room as needed. Every request has a status afterwards. */

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "emulator.h"
+#include "races.h"
 
 #include <cmath>
 #include <cstdio>
@@ -17,6 +18,22 @@
 #define STACK_BYTES ((size_t) 128 << 10)
 
 EmulatorOrder emulator_order = EMULATOR_FORWARD;
+
+static unsigned order_state = 1;
+
+#ifndef EMULATOR_RACES
+/* What a build that looks for races has (races.cpp). */
+void
+race_access(const RaceClock *, const void *, size_t, bool)
+{
+}
+
+void
+race_found(const char *what)
+{
+	emulator_stop(what);
+}
+#endif
 
 namespace
 {
@@ -36,9 +53,11 @@ struct Offer
 				b1;
 	bool		holds;
 	unsigned	votes;
+	uint32_t   *tile;			/* loads of tiles */
+	const half16 *row;
 };
 
-enum { SYNC, SHUFFLE, BALLOT, MMA_HALF, MMA_TF32 };
+enum { SYNC, SHUFFLE, BALLOT, MMA_HALF, MMA_TF32, LOAD_TILE };
 
 struct Block;
 
@@ -49,6 +68,7 @@ struct Fiber
 	Wait		wait;
 	void	   *place;			/* of the call that waits */
 	Offer		offer;
+	RaceClock	clock;
 #if defined(__x86_64__)
 	void	   *stack_pointer;
 #else
@@ -65,6 +85,7 @@ struct Block
 	int			index,
 				rank;
 	char	   *shared;
+	int64_t		stored;			/* barriers of the team before the last store of another block */
 	std::vector<Fiber> fibers;
 };
 
@@ -75,6 +96,19 @@ struct Team
 };
 
 Fiber	   *current;
+uint32_t	launches,
+			runs;
+
+/* Barriers that threads have come to, and the one that is left out. */
+struct Barrier
+{
+	const char *file;
+	int			line;
+};
+
+Barrier		barriers[256];
+int			n_barriers;
+Barrier		left_out;
 #if defined(__x86_64__)
 void	   *scheduler_pointer;
 #else
@@ -148,6 +182,8 @@ static void
 fiber_main(void)
 {
 	(*current->block->team->body)();
+	if (current->block->stored >= (int64_t) current->clock.teams)
+		race_found("a block ends while another one writes into it");
 	current->wait = DONE;
 	leave();
 	abort();
@@ -321,6 +357,19 @@ vote(Fiber *const *lanes)
 		lanes[lane]->offer.votes = votes;
 }
 
+/* As ldmatrix does: each lane names a row, rows of a matrix are those of eight lanes. */
+static void
+load_tiles(Fiber *const *lanes)
+{
+	for (int lane = 0; lane < LANES; lane++)
+	{
+		race_access(&lanes[lane]->clock, lanes[lane]->offer.row, 16, false);
+		for (int i = 0; i < 4; i++)
+			memcpy(&lanes[lane]->offer.tile[i], lanes[8 * i + lane / 4]->offer.row + lane % 4 * 2,
+				   sizeof(uint32_t));
+	}
+}
+
 /* All lanes wait in a warp operation: do it. */
 static void
 together(Fiber *const *lanes)
@@ -343,9 +392,16 @@ together(Fiber *const *lanes)
 		case MMA_TF32:
 			multiply_tf32(lanes);
 			break;
+		case LOAD_TILE:
+			load_tiles(lanes);
+			break;
 	}
 	for (int lane = 0; lane < LANES; lane++)
+	{
+		/* nothing else orders the memory accesses of a warp's lanes */
+		lanes[lane]->clock.warps += lanes[lane]->offer.kind == SYNC;
 		lanes[lane]->wait = READY;
+	}
 }
 
 /* Run one warp until its threads wait for others or have ended. */
@@ -360,8 +416,12 @@ run_warp(Block *block, int warp)
 	{
 		int			in_warp = 0;
 
-		for (int lane = 0; lane < LANES; lane++)
+		for (int i = 0; i < LANES; i++)
 		{
+			int			lane = emulator_order == EMULATOR_BACKWARD ? LANES - 1 - i
+				: emulator_order == EMULATOR_SHUFFLED ? (i * 13 + (int) (order_state >> 8)) % LANES
+				: i;
+
 			if (lanes[lane]->wait == READY)
 				enter(lanes[lane]);
 			in_warp += lanes[lane]->wait == WARP;
@@ -396,11 +456,14 @@ release(Team *team, size_t first, size_t end, Wait wait)
 		return false;
 	for (size_t b = first; b < end; b++)
 		for (Fiber &fiber : team->blocks[b].fibers)
+		{
 			fiber.wait = READY;
+			fiber.clock.warps++;
+			fiber.clock.blocks++;
+			fiber.clock.teams += wait == TEAM;
+		}
 	return true;
 }
-
-static unsigned order_state = 1;
 
 static void
 run_team(Team *team, int warps)
@@ -422,7 +485,14 @@ run_team(Team *team, int warps)
 				std::swap(order[i], order[(order_state >> 8) % (i + 1)]);
 			}
 		for (size_t unit : order)
+		{
 			run_warp(&team->blocks[unit / warps], (int) (unit % warps));
+			/* the last warp of a block: it goes on alone while it can */
+			if (emulator_order == EMULATOR_SKEWED && (int) (unit % warps) == warps - 1)
+				while (release(team, unit / warps, unit / warps + 1, BLOCK))
+					for (int warp = 0; warp < warps; warp++)
+						run_warp(&team->blocks[unit / warps], warp);
+		}
 		for (Block &block : team->blocks)
 			for (Fiber &fiber : block.fibers)
 				done = done && fiber.wait == DONE;
@@ -442,6 +512,7 @@ emulator_run(int teams, int team, int threads, size_t shared, const std::functio
 {
 	Team		t;
 
+	launches++;
 	t.body = &body;
 	t.blocks.resize((size_t) team);
 	for (Block &block : t.blocks)
@@ -451,24 +522,40 @@ emulator_run(int teams, int team, int threads, size_t shared, const std::functio
 	}
 	for (int number = 0; number < teams; number++)
 	{
+		runs++;
+#ifdef EMULATOR_RACES
+		race_begin_team();
+#endif
 		for (int rank = 0; rank < team; rank++)
 		{
 			Block	   &block = t.blocks[(size_t) rank];
 
 			block.rank = rank;
 			block.index = number * team + rank;
+			block.stored = -1;
+#ifdef EMULATOR_RACES
+			block.shared = (char *) race_allocate(shared, true);
+#else
 			block.shared = (char *) aligned_alloc(128, (shared + 127) / 128 * 128);
+#endif
 			memset(block.shared, 0xff, shared);
 			for (int i = 0; i < threads; i++)
 			{
 				block.fibers[(size_t) i].block = &block;
 				block.fibers[(size_t) i].thread = i;
+				block.fibers[(size_t) i].clock = {
+					launches, runs, (uint16_t) rank,
+					(uint16_t) (rank * threads / LANES + i / LANES),
+					(uint16_t) (rank * threads + i), 0, 0, 0
+				};
 				start(&block.fibers[(size_t) i]);
 			}
 		}
 		run_team(&t, threads / LANES);
+#ifndef EMULATOR_RACES
 		for (Block &block : t.blocks)
 			free(block.shared);
+#endif
 	}
 }
 
@@ -498,17 +585,55 @@ shared_memory(void)
 	return current->block->shared;
 }
 
-__attribute__((noinline)) void
-sync_block(void)
+/* Note a barrier; false when it is the one that is left out. */
+static bool
+is_kept(const char *file, int line)
 {
+	int			i = 0;
+
+	while (i < n_barriers && (barriers[i].line != line || strcmp(barriers[i].file, file) != 0))
+		i++;
+	if (i == n_barriers && i < (int) (sizeof(barriers) / sizeof(barriers[0])))
+		barriers[n_barriers++] = {file, line};
+	return left_out.file == nullptr || left_out.line != line || strcmp(left_out.file, file) != 0;
+}
+
+const char *
+emulator_barrier(int i, int *line)
+{
+	if (i >= n_barriers)
+		return nullptr;
+	*line = barriers[i].line;
+	return barriers[i].file;
+}
+
+void
+emulator_leave_out(const char *file, int line)
+{
+	left_out = {file, line};
+}
+
+const RaceClock *
+race_now(void)
+{
+	return current != nullptr ? &current->clock : nullptr;
+}
+
+__attribute__((noinline)) void
+emulator_sync_block(const char *file, int line)
+{
+	if (!is_kept(file, line))
+		return;
 	current->wait = BLOCK;
 	current->place = __builtin_return_address(0);
 	leave();
 }
 
 __attribute__((noinline)) void
-sync_team(int team)
+emulator_sync_team(int team, const char *file, int line)
 {
+	if (!is_kept(file, line))
+		return;
 	if ((size_t) team != current->block->team->blocks.size())
 		emulator_stop("the barrier of a team of another size");
 	current->wait = TEAM;
@@ -523,6 +648,18 @@ emulator_peer(char *place, int rank, int team)
 
 	if ((size_t) team != blocks.size() || rank < 0 || rank >= team)
 		emulator_stop("no such block in the team");
+	if (rank != current->block->rank)
+	{
+		Block	   &peer = blocks[(size_t) rank];
+
+		/* it may not have begun: only a barrier tells */
+		if (current->clock.teams == 0)
+			race_found("a block writes into one that may not have begun");
+		if (peer.fibers[0].wait == DONE)
+			race_found("a block writes into one that has ended");
+		if (peer.stored < (int64_t) current->clock.teams)
+			peer.stored = current->clock.teams;
+	}
 	return blocks[(size_t) rank].shared + (place - current->block->shared);
 }
 
@@ -536,10 +673,12 @@ offer(const Offer &o, void *place)
 }
 
 __attribute__((noinline)) void
-sync_warp(void)
+emulator_sync_warp(const char *file, int line)
 {
 	Offer		o = {};
 
+	if (!is_kept(file, line))
+		return;
 	o.kind = SYNC;
 	offer(o, __builtin_return_address(0));
 }
@@ -609,12 +748,17 @@ check_aligned(const void *place)
 void
 load_tile(uint32_t a[4], const half16 *place, int stride, int lane)
 {
+	Offer		o = {};
+
 	check_aligned(place);
 	if (stride % 8 != 0)
 		emulator_stop("rows of a tile are misaligned");
-	for (int i = 0; i < 4; i++)
-		memcpy(&a[i], place + (lane / 4 + i % 2 * 8) * stride + lane % 4 * 2 + i / 2 * 8,
-			   sizeof(uint32_t));
+	if (lane != emulator_lane())
+		emulator_stop("a lane gives another one's number");
+	o.kind = LOAD_TILE;
+	o.tile = a;
+	o.row = place + (lane % 16) * stride + lane / 16 * 8;
+	offer(o, nullptr);
 }
 
 Words
@@ -623,6 +767,7 @@ load_words(const uint32_t *place)
 	Words		words;
 
 	check_aligned(place);
+	race_access(race_now(), place, sizeof(words), false);
 	memcpy(&words, place, sizeof(words));
 	return words;
 }

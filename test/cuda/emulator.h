@@ -4,10 +4,11 @@
  *
  * It stops the program, with a message, where a GPU would go wrong silently: a barrier or a warp
  * operation that not all reach, one that different threads reach at different kinds of places, a
- * misaligned vector access, an operand that was not rounded. Shared memory is one heap block of the
- * size that was asked for, so AddressSanitizer sees every access beyond it, and it starts as NaN.
- * The order in which warps run between two barriers can be changed: results that change with it
- * miss a barrier.
+ * misaligned vector access, an operand that was not rounded. Shared memory is one heap block of
+ * the size that was asked for, so AddressSanitizer sees every access beyond it, and it starts as
+ * NaN. The order in which warps and lanes run between two barriers can be changed: results that
+ * change with it miss a barrier. A build with EMULATOR_RACES also compares all accesses (races.h).
+ * Barriers know their line, so that a test can leave each of them out, and see that it is missed.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -42,10 +43,17 @@ struct alignas(16) Words
 
 /* ---- for tests ------------------------------------------------------------------------------- */
 
-enum EmulatorOrder { EMULATOR_FORWARD, EMULATOR_BACKWARD, EMULATOR_SHUFFLED };
+enum EmulatorOrder { EMULATOR_FORWARD, EMULATOR_BACKWARD, EMULATOR_SHUFFLED, EMULATOR_SKEWED };
 
-/* In which order the warps of all blocks run between barriers. */
+/*
+ * In which order the warps of all blocks run between barriers, and the lanes of a warp between what
+ * they do together. SKEWED: a block runs until it waits for its team, then the next.
+ */
 extern EmulatorOrder emulator_order;
+
+/* As in gpu_emulated.h. */
+const char *emulator_barrier(int i, int *line);
+void		emulator_leave_out(const char *file, int line);
 
 /* Run body in every thread of teams * team blocks, a team at a time. */
 void		emulator_run(int teams, int team, int threads, size_t shared,
@@ -62,9 +70,9 @@ int			thread_index(void);
 int			block_index(void);
 int			team_rank(void);
 char	   *shared_memory(void);
-void		sync_block(void);
-void		sync_warp(void);
-void		sync_team(int team);
+void		emulator_sync_block(const char *file, int line);
+void		emulator_sync_warp(const char *file, int line);
+void		emulator_sync_team(int team, const char *file, int line);
 char	   *emulator_peer(char *place, int rank, int team);
 void		emulator_shuffle(void *value, size_t size, int from);
 int			emulator_lane(void);
@@ -75,6 +83,10 @@ void		load_tile(uint32_t a[4], const half16 *place, int stride, int lane);
 Words		load_words(const uint32_t *place);
 uint32_t	to_tf32(float v);
 float		exp2_fast(float v);
+
+#define sync_block() emulator_sync_block(__FILE__, __LINE__)
+#define sync_warp() emulator_sync_warp(__FILE__, __LINE__)
+#define sync_team(team) emulator_sync_team(team, __FILE__, __LINE__)
 
 template <class E> E *
 team_peer(E *place, int rank, int team)
@@ -148,7 +160,7 @@ load_constant(const uint32_t *place)
 inline void
 atomic_or(int *place, int bits)
 {
-	*place |= bits;
+	__atomic_fetch_or(place, bits, __ATOMIC_RELAXED);
 }
 
 /* NaN compares with nothing and stays what it is. */

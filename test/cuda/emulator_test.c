@@ -39,11 +39,12 @@ main(void)
 		"lanes missing in a shuffle", "lanes in different operations",
 		"an operand that was not rounded", "a misaligned vector", "memory beyond the block's",
 		"a block that the team does not have",
-		"a barrier that one block of the team reaches"
+		"a barrier that one block of the team reaches",
+		"a store in a block that may not have begun", "a store in a block that may have ended"
 	};
 
 	ok(survives(0), "a correct kernel runs");
-	for (int i = 1; i < 10; i++)
+	for (int i = 1; i < 12; i++)
 		ok(!survives(i), "stopped: %s", mistakes[i]);
 	return done_testing();
 }

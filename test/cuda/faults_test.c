@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "cuda_tests.h"
+#include "host.h"
 #include "tap.h"
 
 #define ROWS 25
@@ -174,6 +175,62 @@ check_faults(const TestModel *file)
 	test_rows_free(&s.rows);
 }
 
+/*
+ * Launches that the device refuses: the request fails, the device goes on, and what is asked again
+ * has its answer. A refused team is given up for a smaller one, unseen.
+ */
+static void
+check_refused_launches(const TestModel *file)
+{
+	Scene		s = {.file = file},
+				again;
+	TnpModel   *model;
+	TnpError	error = {0};
+	bool		lost;
+	long		launches,
+				wrong = 0;
+
+	if (tnp_model_open(&tnp_default_env, file->bytes, file->length, &model, &error) != TNP_OK)
+		return;
+	test_rows_make(&s.rows, tnp_model_info(model), ROWS + 4 + QUERIES, 3);
+	tnp_model_close(model);
+	again = s;
+	reset();
+	ok(play(&s, &lost, &error) == TNP_OK, "without a refusal");
+	cuda_force.team = 8;
+	for (int team = 4; team >= 1; team /= 2)
+	{
+		reset();
+		gpu_emulated.refuse_teams = team;
+		gpu_emulated.refused = 0;
+		memset(again.answers, 0, sizeof(again.answers));
+		ok(play(&again, &lost, &error) == TNP_OK && !lost && gpu_emulated.refused > 0
+		   && memcmp(s.answers, again.answers, sizeof(s.answers)) == 0,
+		   "clusters of more than %d blocks are refused: the same bits from smaller ones", team);
+	}
+	cuda_force.team = 0;
+	gpu_emulated.refuse_teams = 0;
+	gpu_emulated.team = 1;
+	gpu_emulated.launches = 0;
+	ok(play(&again, &lost, &error) == TNP_OK, "without clusters");
+	launches = gpu_emulated.launches;
+	for (long k = 1; k <= launches; k++)
+	{
+		reset();
+		gpu_emulated.launches = 0;
+		gpu_emulated.refuse_at = k;
+		if (play(&again, &lost, &error) != TNP_BAD_CONFIG || lost || gpu_emulated.live != 0
+			|| strstr(error.message, "too many resources") == NULL)
+			wrong++;
+	}
+	ok(launches > 3 && wrong == 0,
+	   "each of %ld launches can be refused: an error that says so, and the device is there",
+	   launches);
+	gpu_emulated.refuse_at = 0;
+	gpu_emulated.team = 0;
+	test_rows_free(&s.rows);
+}
+
 /* Room that a question has left behind gives way to an encoding. */
 static void
 check_room(const TestModel *file)
@@ -314,6 +371,7 @@ main(void)
 		if (strcmp(models[i].name, "prefix_causal_scaled") == 0)
 		{
 			check_faults(&models[i]);
+			check_refused_launches(&models[i]);
 			check_room(&models[i]);
 			check_neighbours(&models[i]);
 			check_refusals(&models[i]);

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "emulator.h"
+#include "races.h"
 
 typedef bool RunKernel(int precision, int rows, int head_tiles, const CudaWalk *walk, int shared);
 
@@ -29,6 +30,27 @@ static RunKernel *const run_kernel[] = {emulated_kernel_HALF_16, emulated_kernel
 emulated_kernel_FLOAT_32};
 
 static const char *failure = "";
+
+/* Memory of the device; where races are looked for, in a place that is watched. */
+static void *
+device_memory(size_t bytes)
+{
+#ifdef EMULATOR_RACES
+	return race_allocate(bytes, false);
+#else
+	return malloc(bytes);
+#endif
+}
+
+static void
+free_device_memory(void *memory)
+{
+#ifdef EMULATOR_RACES
+	(void) memory;
+#else
+	free(memory);
+#endif
+}
 
 /* Whether this call is the one that fails. */
 static bool
@@ -79,7 +101,7 @@ gpu_allocate(size_t bytes, void **memory)
 		return GPU_FAILED;
 	if (++gpu_emulated.allocations == gpu_emulated.no_memory_at)
 		return GPU_NO_MEMORY;
-	*memory = malloc(bytes);
+	*memory = device_memory(bytes);
 	memset(*memory, 0xff, bytes);
 	gpu_emulated.live++;
 	return GPU_OK;
@@ -89,7 +111,11 @@ void
 gpu_release(void *memory)
 {
 	gpu_emulated.live -= memory != nullptr;
-	free(memory);
+	free_device_memory(memory);
+#ifdef EMULATOR_RACES
+	if (gpu_emulated.live == 0)
+		race_free_all();
+#endif
 }
 
 GpuResult
@@ -142,7 +168,13 @@ gpu_launch(const GpuKernel *kernel, const CudaWalk *walk, int shared)
 {
 	if (fails())
 		return GPU_FAILED;
-	gpu_emulated.launches++;
+	if (++gpu_emulated.launches == gpu_emulated.refuse_at
+		|| (gpu_emulated.refuse_teams > 0 && walk->team > gpu_emulated.refuse_teams))
+	{
+		gpu_emulated.refused++;
+		failure = "too many resources requested for launch";
+		return GPU_REFUSED;
+	}
 	if (shared > (gpu_emulated.shared_bytes > 0 ? gpu_emulated.shared_bytes : 227 << 10)
 		|| shared % 16 != 0)
 		emulator_stop("a launch with more shared memory than there is");
@@ -186,6 +218,18 @@ void
 gpu_emulated_order(int order)
 {
 	emulator_order = (EmulatorOrder) order;
+}
+
+const char *
+gpu_emulated_barrier(int i, int *line)
+{
+	return emulator_barrier(i, line);
+}
+
+void
+gpu_emulated_leave_out(const char *file, int line)
+{
+	emulator_leave_out(file, line);
 }
 
 /* ---- kernels with one mistake each ----------------------------------------------------------- */
@@ -237,11 +281,20 @@ broken(int mistake)
 			if (team_rank() == 0)
 				sync_team(2);
 			break;
+		case 10:
+			*team_peer(shared, 1 - team_rank(), 2) = 1.0f;
+			sync_team(2);
+			break;
+		case 11:
+			sync_team(2);
+			*team_peer(shared, 1 - team_rank(), 2) = 1.0f;
+			break;
 		default:
 			sync_block();
 			(void) shuffle_xor(1.0f, 1);
 			sync_team(2);
-			shared[thread_index()] = 1.0f;
+			*team_peer(shared + thread_index(), 1 - team_rank(), 2) = 1.0f;
+			sync_team(2);
 			break;
 	}
 }

@@ -24,16 +24,31 @@ typedef struct GpuEmulated
 				allocations,
 				no_memory_at,	/* this allocation finds no memory; 0: none */
 				launches,
+				refuse_at,		/* this launch is refused; 0: none */
+				refuse_teams,	/* launches of larger teams are refused; 0: none */
+				refused,
+				races,			/* found so far, in a build that looks for them (races.h) */
+				quiet,			/* races are counted, not shown */
 				looks;
 } GpuEmulated;
 
 extern GpuEmulated gpu_emulated;
 
-/* Run a kernel of two blocks that makes the given mistake (1 ... 9), or none (0). */
+/* Run a kernel of two blocks that makes the given mistake (1 ... 11), or none (0). */
 void		gpu_emulated_broken(int mistake);
 
-/* In which order warps run: 0 forward, 1 backward, 2 shuffled. */
+/*
+ * In which order warps run, and the lanes of each: 0 forward, 1 backward, 2 shuffled; 3: forward,
+ * each block as far as it gets before the next, so that blocks of a team are many barriers apart.
+ */
 void		gpu_emulated_order(int order);
+
+/*
+ * Barriers of the kernels that threads have come to so far: file and line of number i, or NULL; and
+ * one that is left out from now on (NULL: none).
+ */
+const char *gpu_emulated_barrier(int i, int *line);
+void		gpu_emulated_leave_out(const char *file, int line);
 
 #ifdef __cplusplus
 }

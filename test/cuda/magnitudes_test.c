@@ -146,6 +146,59 @@ check(const TestModel *file, TnpPrecision precision)
 	tnp_device.shutdown(device);
 }
 
+/*
+ * Rows whose keys have no room in 16 bits are not appended, and leave nothing behind that an answer
+ * would read: its bits are those of an encoding that was never given them.
+ */
+static void
+check_append(const TestModel *file)
+{
+	TnpDevice  *device = cuda_open(TNP_PRECISION_FP16, 0);
+	TnpDeviceModel *m = cuda_load(device, file);
+	TestRows	rows;
+	TnpRows		context,
+				more;
+	TnpDeviceEncoding *e;
+	TnpRequest	r = {0};
+	TnpError	error;
+	double		before[2 * QUERIES],
+				after[2 * QUERIES];
+
+	test_rows_make(&rows, tnp_device.model_info(m), CONTEXT + QUERIES, 1);
+	put(&rows, A_QUERY, 0.5);
+	context = test_slice(&rows, 0, CONTEXT - 4);
+	more = test_slice(&rows, CONTEXT - 4, 4);
+	r.rows = CONTEXT - 4;
+	r.kind = TNP_REQUEST_REDUCE;
+	r.reductions = TNP_REDUCE_MEAN | TNP_REDUCE_SD;
+	r.queries = test_slice(&rows, CONTEXT, QUERIES);
+	r.queries.y = NULL;
+	r.answer = before;
+	ok(tnp_device.encoding_build(m, &context, 0, CONTEXT + 20, &e, &error) == TNP_OK
+	   && cuda_ask(e, &r) == TNP_OK, "built and asked");
+	for (int row = CONTEXT - 4; row < CONTEXT; row++)
+	{
+		double		was = rows.y[row];
+
+		rows.y[row] = 1e30;
+		is_int(tnp_device.encoding_append(e, &more, &error), TNP_BAD_VALUE,
+			   "a target whose keys have no room is not appended");
+		contains(error.message, "too large for the model", "which is said");
+		rows.y[row] = was;
+	}
+	is_int((long long) tnp_device.encoding_rows(e), CONTEXT - 4, "no row is added");
+	r.answer = after;
+	is_int(cuda_ask(e, &r), TNP_OK, "the encoding can still be asked");
+	ok(memcmp(before, after, sizeof(before)) == 0, "with the same answers");
+	is_int(tnp_device.encoding_append(e, &more, &error), TNP_OK, "and good rows are appended");
+	r.rows = CONTEXT;
+	is_int(cuda_ask(e, &r), TNP_OK, "and seen");
+	tnp_device.encoding_free(e);
+	tnp_device.model_free(m);
+	tnp_device.shutdown(device);
+	test_rows_free(&rows);
+}
+
 int
 main(void)
 {
@@ -159,6 +212,7 @@ main(void)
 		{
 			check(&models[i], TNP_PRECISION_FP32);
 			check(&models[i], TNP_PRECISION_FP16);
+			check_append(&models[i]);
 		}
 	is_int(gpu_emulated.live, 0, "all memory has been given back");
 	test_models_free(models, n);

@@ -1,12 +1,15 @@
 """The bundled models: engine against reference, and against what they should know.
 
-Every file of models/ is compared with the reference, 1e-4 on means and standard deviations and 1e-3 on log densities, on random tables.
-With each table of kernels that this machine runs, 99 of 100 means must be within 1 % of a standard deviation of the reference's; with keys
-and values of 16 bits all must be within 3 %.
-`gp1d` and exact inference with the true hyperparameters: mean log density within 0.1 nats, 80 % intervals cover 76 to 84 %.
-`tabular` and `tabular_small` must have a better mean log density than Bayesian linear regression and nearest neighbours on made-up tables that
-neither they nor their training have seen, and their 80 % intervals must cover 70 to 90 %. `tabular_class` must have a smaller log loss than linear discriminant
-analysis and nearest neighbours on the same tables cut into classes, and be right as often as it says within 5 points. A model that is not there is skipped.
+Every file of models/ is compared with the reference, 1e-4 on means and standard deviations and 1e-3
+on log densities, on random tables. With each table of kernels that this machine runs, 99 of 100
+means must be within 1 % of a standard deviation of the reference's; with keys and values of 16 bits
+all must be within 3 %. `gp1d` and exact inference with the true hyperparameters: mean log density
+within 0.1 nats, 80 % intervals cover 76 to 84 %. `tabular` and `tabular_small` must have a better
+mean log density than Bayesian linear regression and nearest neighbours on made-up tables that
+neither they nor their training have seen, and their 80 % intervals must cover 70 to 90 %.
+`tabular_class` must have a smaller log loss than linear discriminant analysis and nearest
+neighbours on the same tables cut into classes, and be right as often as it says within 5 points. A
+model that is not there is skipped.
 
 SPDX-License-Identifier: PostgreSQL
 """
@@ -20,9 +23,11 @@ from checking import HERE, KERNELS, Tap, Tool, arguments, cells, close, other_ta
 from heads import NORMAL, Mixture
 from reference import Model, build, canonical_prefix, whole_prefix
 
-PRECISION = 0.01                                # of a default prediction, in its standard deviations
+# of a default prediction, in its standard deviations
+PRECISION = 0.01
 PRECISION_SIZES, PRECISION_QUERIES = (12, 30, 100), 40
-HALF_WORST = 0.03                               # the same of the worst prediction with keys and values of 16 bits (docs/decisions/arithmetic.md)
+# the same of the worst prediction with keys and values of 16 bits (docs/decisions/arithmetic.md)
+HALF_WORST = 0.03
 GP_TASKS, GP_QUERIES, GP_SIZES = 300, 24, (8, 16, 32, 64)
 TABLES, TABLE_QUERIES, TABLE_SIZES = 10, 40, (32, 128)
 cdf = np.vectorize(NORMAL.cdf, otypes=[float])
@@ -41,7 +46,7 @@ def score(answers, y):
     return float(np.mean(logs)), float(np.mean((below > 0.1) & (below < 0.9)))
 
 
-# ---- engine and reference -----------------------------------------------------------------------------------------------------------
+# ---- engine and reference ------------------------------------------------------------------------
 
 def check_parity(tap, tool, model, name):
     n, m = 40, 10
@@ -50,21 +55,29 @@ def check_parity(tap, tool, model, name):
         encoding = build(model, x[:n], y[:n], prefix, kinds)
         answers = encoding.predict(x[n:])
         observed = encoding.sample(x[n:n + 4], 3, 1)[0]
-        wanted = {"params": ([d.params for d in answers], 1e-4)} if "classes" in model.config["head"] else {
+        wanted = {
+            "params": ([d.params for d in answers],
+                       1e-4)} if "classes" in model.config["head"] else {
             "mean": ([d.mean() for d in answers], 1e-4), "sd": ([d.sd() for d in answers], 1e-4),
         }
-        wanted.update({"per_row": (encoding.conditionals(x[n:n + 4], observed), 1e-3), "draws": (observed, 1e-3)})
-        question = {"context": table(x[:n], y[:n]), "prefix": prefix, "queries": cells(x[n:]), "score": table(x[n:n + 4], observed),
-                    "sample": {**table(x[n:n + 4]), "draws": 1, "seed": 3}, **({"kinds": kinds} if kinds else {})}
+        wanted.update({"per_row": (encoding.conditionals(x[n:n + 4], observed), 1e-3),
+                       "draws": (observed, 1e-3)})
+        question = {"context": table(x[:n], y[:n]), "prefix": prefix, "queries": cells(x[n:]),
+                    "score": table(x[n:n + 4], observed),
+                    "sample": {**table(x[n:n + 4]), "draws": 1, "seed": 3},
+                    **({"kinds": kinds} if kinds else {})}
         for kernels in KERNELS:
             answer = tool.ask(kernels=kernels, **question)
             wrong = [f"{field}: {bad}" for field, (value, tolerance) in wanted.items()
                      if (bad := close(answer.get(field, []), value, tolerance)) is not None]
-            tap.ok(not wrong, f"{name}, {kernels}: prefix {prefix} of {n}", *wrong, answer.get("error", ""))
+            tap.ok(not wrong, f"{name}, {kernels}: prefix {prefix} of {n}", *wrong,
+                   answer.get("error", ""))
 
 
 def check_precision(tap, tool, model, name, floats, halves):
-    """The 99th percentile of |mean - the reference's| / the reference's standard deviation; of classes, of the difference between probabilities."""
+    """The 99th percentile of |mean - the reference's| / the reference's standard deviation; of
+    classes, of the difference between probabilities.
+    """
     errors = {kernels: [] for kernels in ("cpu", *floats, *halves)}
     for n in PRECISION_SIZES:
         x, y, kinds = rows(model, n + PRECISION_QUERIES, n)
@@ -73,14 +86,18 @@ def check_precision(tap, tool, model, name, floats, halves):
         wanted = np.array([d.params if classes else d.mean() for d in answers])
         sd = 1 if classes else np.array([d.sd() for d in answers])
         for kernels, error in errors.items():
-            answer = tool.ask(kernels=kernels, context=table(x[:n], y[:n]), prefix="whole", queries=cells(x[n:]), **({"kinds": kinds} if kinds else {}))
-            error += list(np.ravel(np.abs(np.array(answer["params" if classes else "mean"]) - wanted) / sd))
+            answer = tool.ask(kernels=kernels, context=table(x[:n], y[:n]), prefix="whole",
+                              queries=cells(x[n:]), **({"kinds": kinds} if kinds else {}))
+            error += list(
+                np.ravel(np.abs(np.array(answer["params" if classes else "mean"]) - wanted) / sd))
     for kernels, error in errors.items():
-        good = max(error) <= HALF_WORST if kernels in halves else np.percentile(error, 99) <= PRECISION
-        tap.ok(good, f"{name}, {kernels}: means are as near as is promised", f"99th percentile {np.percentile(error, 99):.2g}, largest {max(error):.2g}")
+        good = (max(error) <= HALF_WORST if kernels in halves
+                else np.percentile(error, 99) <= PRECISION)
+        tap.ok(good, f"{name}, {kernels}: means are as near as is promised",
+               f"99th percentile {np.percentile(error, 99):.2g}, largest {max(error):.2g}")
 
 
-# ---- gp1d ---------------------------------------------------------------------------------------------------------------------------
+# ---- gp1d ----------------------------------------------------------------------------------------
 
 def kernel(a, b, length):
     return np.exp(-0.5 * ((a[:, None] - b[None, :]) / length) ** 2)
@@ -102,33 +119,42 @@ def check_gp(tap, tool, _):
         ours, exact, covered = [], [], []
         for _ in range(GP_TASKS):
             x, y, mean, sd = gp_task(random, n)
-            answer = tool.ask(kernels="cpu", context=table(x[:n, None], y[:n]), queries=cells(x[n:, None]))
+            answer = tool.ask(kernels="cpu", context=table(x[:n, None], y[:n]),
+                              queries=cells(x[n:, None]))
             log_density, share = score(answer["params"], y[n:])
             ours.append(log_density)
             covered.append(share)
-            exact.append(np.mean(-0.5 * ((y[n:] - mean) / sd) ** 2 - np.log(sd) - 0.5 * math.log(2 * math.pi)))
+            exact.append(
+                np.mean(-0.5 * ((y[n:] - mean) / sd) ** 2 - np.log(sd)
+                        - 0.5 * math.log(2 * math.pi)))
         gap, share = np.mean(exact) - np.mean(ours), np.mean(covered)
         tap.ok(gap <= 0.1, f"gp1d, {n} rows: log density within 0.1 of exact inference",
                f"{np.mean(ours):.3f}, exact {np.mean(exact):.3f}, {gap:.3f} apart")
-        tap.ok(0.76 <= share <= 0.84, f"gp1d, {n} rows: 80 % intervals cover 76 to 84 %", f"they cover {100 * share:.1f} %")
-        print(f"# gp1d, {n} rows: {gap:.3f} nats from exact, 80 % intervals cover {100 * share:.1f} %")
+        tap.ok(0.76 <= share <= 0.84, f"gp1d, {n} rows: 80 % intervals cover 76 to 84 %",
+               f"they cover {100 * share:.1f} %")
+        print(f"# gp1d, {n} rows: {gap:.3f} nats from exact, 80 % intervals cover "
+              f"{100 * share:.1f} %")
 
 
-# ---- tabular ------------------------------------------------------------------------------------------------------------------------
+# ---- tabular -------------------------------------------------------------------------------------
 
 def linear_table(random, x):
-    return x @ random.standard_normal(x.shape[1]) + random.uniform(0.2, 1.5) * random.standard_normal(len(x))
+    return (x @ random.standard_normal(x.shape[1]) + random.uniform(0.2, 1.5)
+            * random.standard_normal(len(x)))
 
 
 def additive_table(random, x):
-    return np.sum(np.sin(x * random.uniform(0.5, 2.5, x.shape[1]) + random.uniform(0, 6, x.shape[1])), axis=1) + 0.3 * random.standard_normal(len(x))
+    return np.sum(
+        np.sin(x * random.uniform(0.5, 2.5, x.shape[1]) + random.uniform(0, 6, x.shape[1])),
+        axis=1) + 0.3 * random.standard_normal(len(x))
 
 
 def steps_table(random, x):
     y = np.zeros(len(x))
     for _ in range(4):
         a, b = random.randint(0, x.shape[1], 2)
-        y += 2 * random.standard_normal() * ((x[:, a] > 0.7 * random.standard_normal()) & (x[:, b] > -0.5))
+        y += (2 * random.standard_normal()
+              * ((x[:, a] > 0.7 * random.standard_normal()) & (x[:, b] > -0.5)))
     return y + 0.3 * random.standard_normal(len(x))
 
 
@@ -137,18 +163,21 @@ def interaction_table(random, x):
 
 
 def uneven_table(random, x):
-    return np.tanh(2 * x[:, 0]) + x[:, 1] + np.exp(0.7 * x[:, 2] - 1) * random.standard_normal(len(x))
+    return (np.tanh(2 * x[:, 0]) + x[:, 1] + np.exp(0.7 * x[:, 2] - 1)
+            * random.standard_normal(len(x)))
 
 
 def groups_table(random, x):
     """One column becomes a category with an effect and a slope of its own."""
     which = random.randint(0, 5, len(x))
-    y = 2 * random.standard_normal(5)[which] + random.standard_normal(5)[which] * x[:, 1] + 0.3 * random.standard_normal(len(x))
+    y = (2 * random.standard_normal(5)[which] + random.standard_normal(5)[which] * x[:, 1]
+         + 0.3 * random.standard_normal(len(x)))
     x[:, 0] = 100 + which
     return y
 
 
-FAMILIES = (linear_table, additive_table, steps_table, interaction_table, uneven_table, groups_table)
+FAMILIES = (linear_table, additive_table, steps_table, interaction_table, uneven_table,
+            groups_table)
 
 
 def numeric_matrix(x, kinds, n):
@@ -166,7 +195,9 @@ def normal_log_density(y, mean, sd):
 
 
 def ridge(x, y, n):
-    """Bayesian linear regression; prior and noise variances of greatest evidence (MacKay's fixed point)."""
+    """Bayesian linear regression; prior and noise variances of greatest evidence (MacKay's fixed
+    point).
+    """
     design, center = np.concatenate([x, np.ones((len(x), 1))], axis=1), y[:n].mean()
     a, target = design[:n], y[:n] - center
     alpha, beta = 1.0, 1 / target.var()
@@ -178,7 +209,8 @@ def ridge(x, y, n):
         alpha = min(effective / (w @ w + 1e-12), 1e6)
         beta = max(n - effective, 1.0) / (np.sum((target - a @ w) ** 2) + 1e-12)
     asked = design[n:]
-    return normal_log_density(y[n:], center + asked @ w, np.sqrt(1 / beta + np.sum(asked @ covariance * asked, axis=1)))
+    return normal_log_density(y[n:], center + asked @ w,
+                              np.sqrt(1 / beta + np.sum(asked @ covariance * asked, axis=1)))
 
 
 def neighbours(x, y, n):
@@ -186,7 +218,8 @@ def neighbours(x, y, n):
     distance = np.sum((x[:, None, :] - x[None, :n, :]) ** 2, axis=2)
     within = distance[:n] + np.diag(np.full(n, np.inf))
     near, asked = np.argsort(within, axis=1), np.argsort(distance[n:], axis=1)
-    errors = {k: np.mean((y[:n] - y[near[:, :k]].mean(axis=1)) ** 2) for k in (1, 2, 3, 5, 8, 12, 20)}
+    errors = {k: np.mean((y[:n] - y[near[:, :k]].mean(axis=1)) ** 2)
+              for k in (1, 2, 3, 5, 8, 12, 20)}
     k = min(errors, key=errors.get)
     return normal_log_density(y[n:], y[asked[:, :k]].mean(axis=1), math.sqrt(errors[k]))
 
@@ -201,25 +234,33 @@ def check_tabular(tap, tool, name):
             x = random.standard_normal((n + TABLE_QUERIES, features))
             y = 10 ** random.uniform(-2, 3) * (family(random, x) + random.uniform(-5, 5))
             y_sd = y[:n].std()
-            kinds = ["categorical" if family is groups_table and f == 0 else "numeric" for f in range(features)]
-            answer = tool.ask(kernels="cpu", kinds=kinds, context=table(x[:n], y[:n]), queries=cells(x[n:]))
+            kinds = ["categorical" if family is groups_table and f == 0 else "numeric"
+                     for f in range(features)]
+            answer = tool.ask(kernels="cpu", kinds=kinds, context=table(x[:n], y[:n]),
+                              queries=cells(x[n:]))
             log_density, share = score(answer["params"], y[n:])
             matrix = numeric_matrix(x, kinds, n)
             unit = math.log(y_sd)
-            results.append([log_density + unit, ridge(matrix, y, n) + unit, neighbours(matrix, y, n) + unit, share])
+            results.append([log_density + unit, ridge(matrix, y, n) + unit,
+                            neighbours(matrix, y, n) + unit, share])
         mean = np.mean(results, axis=0)
         overall.append(mean)
-        print(f"# {name}, {family.__name__}: ours {mean[0]:.3f}, linear {mean[1]:.3f}, neighbours {mean[2]:.3f}, 80 % cover {100 * mean[3]:.1f} %")
+        print(f"# {name}, {family.__name__}: ours {mean[0]:.3f}, linear {mean[1]:.3f}, neighbours "
+              f"{mean[2]:.3f}, 80 % cover {100 * mean[3]:.1f} %")
     ours, linear, near, share = np.mean(overall, axis=0)
-    tap.ok(ours > linear, f"{name}: better than Bayesian linear regression", f"{ours:.3f} against {linear:.3f}")
+    tap.ok(ours > linear, f"{name}: better than Bayesian linear regression",
+           f"{ours:.3f} against {linear:.3f}")
     tap.ok(ours > near, f"{name}: better than nearest neighbours", f"{ours:.3f} against {near:.3f}")
-    tap.ok(0.7 <= share <= 0.9, f"{name}: 80 % intervals cover 70 to 90 %", f"they cover {100 * share:.1f} %")
+    tap.ok(0.7 <= share <= 0.9, f"{name}: 80 % intervals cover 70 to 90 %",
+           f"they cover {100 * share:.1f} %")
 
 
-# ---- classes ------------------------------------------------------------------------------------------------------------------------
+# ---- classes -------------------------------------------------------------------------------------
 
 def discriminant(x, y, n, classes):
-    """Linear discriminant analysis: one covariance, shrunk by a tenth; probabilities of all rows after the first n."""
+    """Linear discriminant analysis: one covariance, shrunk by a tenth; probabilities of all rows
+    after the first n.
+    """
     means = np.array([x[:n][y[:n] == c].mean(axis=0) for c in range(classes)])
     share = np.array([np.mean(y[:n] == c) for c in range(classes)])
     rest = x[:n] - means[y[:n]]
@@ -233,7 +274,8 @@ def discriminant(x, y, n, classes):
 def neighbour_shares(x, y, n, classes, k=9):
     """Shares of the classes among the k nearest rows, one more row for all classes together."""
     near = np.argsort(np.sum((x[n:, None, :] - x[None, :n, :]) ** 2, axis=2), axis=1)[:, :k]
-    return np.array([(np.bincount(y[row], minlength=classes) + 1 / classes) / (k + 1) for row in near])
+    return np.array(
+        [(np.bincount(y[row], minlength=classes) + 1 / classes) / (k + 1) for row in near])
 
 
 def check_classes(tap, tool, _):
@@ -242,13 +284,16 @@ def check_classes(tap, tool, _):
     for family in FAMILIES:
         results = []
         for i in range(TABLES):
-            n, features, classes = TABLE_SIZES[i % len(TABLE_SIZES)], random.randint(3, 9), 2 + i % 4
+            n, features, classes = (TABLE_SIZES[i % len(TABLE_SIZES)], random.randint(3, 9), 2
+                                    + i % 4)
             x = random.standard_normal((n + TABLE_QUERIES, features))
             latent = family(random, x)
-            kinds = ["categorical" if family is groups_table and f == 0 else "numeric" for f in range(features)]
+            kinds = ["categorical" if family is groups_table and f == 0 else "numeric"
+                     for f in range(features)]
             y = np.searchsorted(np.quantile(latent, np.arange(1, classes) / classes), latent)
             y = random.permutation(classes)[y]
-            answer = tool.ask(kernels="cpu", kinds=kinds, classes=classes, context=table(x[:n], y[:n]), queries=cells(x[n:]))
+            answer = tool.ask(kernels="cpu", kinds=kinds, classes=classes,
+                              context=table(x[:n], y[:n]), queries=cells(x[n:]))
             p = np.array(answer["params"])[:, :classes]
             asked = np.arange(TABLE_QUERIES), y[n:]
             matrix = numeric_matrix(x, kinds, n)
@@ -258,23 +303,29 @@ def check_classes(tap, tool, _):
             right.append(p.argmax(axis=1) == y[n:])
         mean = np.mean(results, axis=0)
         losses.append(mean)
-        print(f"# {family.__name__}: ours {mean[0]:.3f}, discriminant {mean[1]:.3f}, neighbours {mean[2]:.3f}")
+        print(f"# {family.__name__}: ours {mean[0]:.3f}, discriminant {mean[1]:.3f}, neighbours "
+              f"{mean[2]:.3f}")
     ours, linear, near = np.mean(losses, axis=0)
     said, was = np.mean(confidence), np.mean(right)
-    tap.ok(ours < linear, "tabular_class: smaller log loss than linear discriminant analysis", f"{ours:.3f} against {linear:.3f}")
-    tap.ok(ours < near, "tabular_class: smaller log loss than nearest neighbours", f"{ours:.3f} against {near:.3f}")
-    tap.ok(abs(said - was) < 0.05, "tabular_class: right as often as it says", f"says {said:.3f}, is {was:.3f}")
+    tap.ok(ours < linear, "tabular_class: smaller log loss than linear discriminant analysis",
+           f"{ours:.3f} against {linear:.3f}")
+    tap.ok(ours < near, "tabular_class: smaller log loss than nearest neighbours",
+           f"{ours:.3f} against {near:.3f}")
+    tap.ok(abs(said - was) < 0.05, "tabular_class: right as often as it says",
+           f"says {said:.3f}, is {was:.3f}")
 
 
-KNOWLEDGE = {"gp1d": check_gp, "tabular": check_tabular, "tabular_small": check_tabular, "tabular_class": check_classes}
+KNOWLEDGE = {"gp1d": check_gp, "tabular": check_tabular, "tabular_small": check_tabular,
+             "tabular_class": check_classes}
 
 
 def main():
-    options = arguments(__doc__.splitlines()[0])
+    options = arguments(__doc__.split("\n\n")[0])
     folder = options.models or os.path.join(os.path.dirname(os.path.dirname(HERE)), "models")
     tap = Tap()
     floats, halves = other_tables(tap, options.tool)
-    paths = {os.path.splitext(os.path.basename(path))[0]: path for path in glob.glob(os.path.join(folder, "*.safetensors"))}
+    paths = {os.path.splitext(os.path.basename(path))[0]: path
+             for path in glob.glob(os.path.join(folder, "*.safetensors"))}
     for name in sorted(set(paths) | set(KNOWLEDGE)):
         if name not in paths:
             tap.skip(name, "the model is not there")

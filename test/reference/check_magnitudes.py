@@ -1,13 +1,16 @@
-"""Numbers of all magnitudes, 1e-300 to 1e300, in every place where a question takes one, with every table of kernels that this machine runs.
+"""Numbers of all magnitudes, 1e-300 to 1e300, in every place where a question takes one, with every
+table of kernels that this machine runs.
 
 An answer is right or it is an error ("bad value"); it is never a wrong number. What is right:
 
-Models that scale by their prefix know no unit: columns in units of powers of two and targets in another give the answers of the plain rows, bit by
-bit, in the unit of the targets. The answers for the plain rows are compared with the oracle elsewhere (check_parity.py); what has no such unit,
+Models that scale by their prefix know no unit: columns in units of powers of two and targets in
+another give the answers of the plain rows, bit by bit, in the unit of the targets. The answers for
+the plain rows are compared with the oracle elsewhere (check_parity.py); what has no such unit,
 columns of mixed magnitudes and of small differences far from zero, is compared with it here.
 
-Models that do not scale are compared with the oracle in float64: 2e-3 of the standard deviation on means and standard deviations, and 2e-3 on log densities,
-20 times that with keys and values of 16 bits. Beyond the range of a float there is no answer.
+Models that do not scale are compared with the oracle in float64: 2e-3 of the standard deviation on
+means and standard deviations, and 2e-3 on log densities, 20 times that with keys and values of 16
+bits. Beyond the range of a float there is no answer.
 
 SPDX-License-Identifier: PostgreSQL
 """
@@ -23,16 +26,21 @@ ERROR = 2e-3
 HALF = 20                                       # times as much with keys and values of 16 bits
 FLOAT = 3e38                                    # numbers beyond it have no float32
 EXPONENTS = (-300, -100, -38, -6, 3, 5, 8, 15, 18, 19, 30, 36, 38, 39, 150, 300)
-UNITS = ((-960, 0), (-520, -330), (-100, 40), (7, -7), (64, 130), (127, -130), (530, 480), (960, 3))    # powers of two of columns and targets
+# powers of two of columns and targets
+UNITS = ((-960, 0), (-520, -330), (-100, 40), (7, -7), (64, 130), (127, -130), (530, 480), (960, 3))
 CONTEXT, QUERIES = 12, 3
 
-# Models that take the whole range of a float: norms before attention, nothing before them that grows faster than the features.
+# Models that take the whole range of a float: norms before attention, nothing before them that
+# grows faster than the features.
 WHOLE_RANGE = ("gp1d", "toy", "prefix_causal", "buffer_inclusive", "packed_causal_roles")
 
 
-# Of make_models.py's, between them every norm, activation and place of it, embedder, architecture and scaling, and both kinds of tokenisers.
-FEW = ("prefix_causal", "prefix_causal_post", "packed_flag", "packed_tnpa", "packed_causal_roles", "buffer_inclusive", "buffer_strict", "buffer_sinks", "buffer_scaled",
-       "incremental", "incremental_fixed", "incremental_scaled", "two_stream_strict", "head_bars_half_normal", "rows_ridge", "rows_prune", "rows_tokens", "rows_layer_norm",
+# Of make_models.py's, between them every norm, activation and place of it, embedder, architecture
+# and scaling, and both kinds of tokenisers.
+FEW = ("prefix_causal", "prefix_causal_post", "packed_flag", "packed_tnpa", "packed_causal_roles",
+       "buffer_inclusive", "buffer_strict", "buffer_sinks", "buffer_scaled",
+       "incremental", "incremental_fixed", "incremental_scaled", "two_stream_strict",
+       "head_bars_half_normal", "rows_ridge", "rows_prune", "rows_tokens", "rows_layer_norm",
        "classes_ridge", "classes_tokens", "classes_logistic")
 
 
@@ -42,7 +50,8 @@ def bad_value(answer):
 
 def questions(x, y, kinds, scored, **more):
     n = CONTEXT
-    out = {"context": table(x[:n], y[:n]), "prefix": "whole", "queries": cells(x[n:]), "score": {**table(x[n:], scored), "orders": 0},
+    out = {"context": table(x[:n], y[:n]), "prefix": "whole", "queries": cells(x[n:]),
+           "score": {**table(x[n:], scored), "orders": 0},
            "sample": {**table(x[n:]), "draws": 2, "seed": 3}, **more}
     if kinds:
         out["kinds"] = kinds
@@ -64,21 +73,23 @@ class Oracle:
         answers = encoding.predict(x[CONTEXT:])
         self.classes = encoding.statistics.classes
         self.params = np.array([d.params for d in answers])
-        self.mean, self.sd = np.array([d.mean() for d in answers]), np.array([d.sd() for d in answers])
+        self.mean, self.sd = np.array([d.mean() for d in answers]), np.array(
+            [d.sd() for d in answers])
         self.log_density = encoding.conditionals(x[CONTEXT:], scored)
 
     def wrong(self, answer, times):
         error = ERROR * times
         if self.classes:
             return "probabilities" if far(answer["params"], self.params.ravel(), error) else None
-        if far(answer["mean"], self.mean, error * (self.sd + np.abs(self.mean))) or far(answer["sd"], self.sd, error * self.sd):
+        if far(answer["mean"], self.mean, error * (self.sd + np.abs(self.mean))) or far(
+                answer["sd"], self.sd, error * self.sd):
             return f"mean {answer['mean']} sd {answer['sd']} instead of {self.mean} {self.sd}"
         if far(answer["per_row"], self.log_density, error * (1 + np.abs(self.log_density))):
             return f"log densities {answer['per_row']} instead of {self.log_density}"
         return None
 
 
-# ---- models that scale by their prefix -----------------------------------------------------------------------------------
+# ---- models that scale by their prefix -----------------------------------------------------------
 
 
 def in_units(answer, model, k):
@@ -91,7 +102,8 @@ def in_units(answer, model, k):
     weights = 0 if head == "gaussian" else params.shape[1] // parts
     params[:, weights:] = np.ldexp(params[:, weights:], -k)
     # a density of a tiny unit is huge: only its logarithm has room, and rounding
-    return params.tolist(), np.ldexp(draws, -k).tolist(), np.round(np.array(answer["per_row"]) + k * np.log(2), 8).tolist()
+    return params.tolist(), np.ldexp(draws, -k).tolist(), np.round(np.array(answer["per_row"])
+                                                                   + k * np.log(2), 8).tolist()
 
 
 def check_units(tap, model, tool, tables, name):
@@ -104,9 +116,12 @@ def check_units(tap, model, tool, tables, name):
         for column, target in UNITS:
             scaled = x.copy()
             for i, f in enumerate(numeric):
-                scaled[:, f] = np.ldexp(x[:, f], column if i % 3 < 2 else -column)      # columns have units of their own
+                # columns have units of their own
+                scaled[:, f] = np.ldexp(x[:, f], column if i % 3 < 2 else -column)
             unit = 0 if classes else target
-            answer = tool.ask(kernels=kernels, **questions(scaled, np.ldexp(y, unit), kinds, np.ldexp(y[CONTEXT:], unit)))
+            answer = tool.ask(kernels=kernels,
+                              **questions(scaled, np.ldexp(y, unit), kinds,
+                                          np.ldexp(y[CONTEXT:], unit)))
             if "error" in answer or in_units(answer, model, unit) != in_units(plain, model, 0):
                 wrong.append((column, unit, answer.get("error", "another answer")))
         tap.ok(not wrong, f"{name}, {kernels}: no unit changes an answer", *wrong)
@@ -134,9 +149,11 @@ def check_odd(tap, model, tool, tables, name):
         for kernels in tables:
             answer = tool.ask(kernels=kernels, **questions(x, y, kinds, y[CONTEXT:]))
             if bad_value(answer) and not model.config["inputs"].get("clip", 0):
-                wrong = None                    # a later row may lie further out than a float reaches
+                # a later row may lie further out than a float reaches
+                wrong = None
             else:
-                wrong = answer["error"] if "error" in answer else wanted.wrong(answer, tables[kernels])
+                wrong = (answer["error"] if "error" in answer
+                         else wanted.wrong(answer, tables[kernels]))
             tap.ok(wrong is None, f"{name}, {kernels}: a column with {label}", wrong)
 
 
@@ -148,19 +165,23 @@ def check_target_limits(tap, model, tool, tables, name):
     tiny = y * 1e-120
     wanted = Oracle(model, x, tiny, kinds, tiny[CONTEXT:])
     for kernels in tables:
-        ask = lambda targets: tool.ask(kernels=kernels, **questions(x, targets, kinds, targets[CONTEXT:]))
+        ask = lambda targets: tool.ask(kernels=kernels,
+                                       **questions(x, targets, kinds, targets[CONTEXT:]))
         answers = [ask(y * unit) for unit in (1e152, 1e200, 1e300)]
-        tap.ok(all(bad_value(a) and "targets are too large" in a["error"]["message"] for a in answers), f"{name}, {kernels}: large targets are refused", *answers)
+        tap.ok(all(bad_value(a) and "targets are too large" in a["error"]["message"]
+                   for a in answers), f"{name}, {kernels}: large targets are refused", *answers)
         answer = ask(tiny)
         wrong = answer["error"] if "error" in answer else wanted.wrong(answer, tables[kernels])
         tap.ok(wrong is None, f"{name}, {kernels}: tiny targets are zeros", wrong)
 
 
-# ---- models that do not scale --------------------------------------------------------------------------------------------
+# ---- models that do not scale --------------------------------------------------------------------
 
 
 def places(model, x, y, scored, value):
-    """(where, x, y, scored) with a value of some magnitude in one place, or with everything in a unit of it."""
+    """(where, x, y, scored) with a value of some magnitude in one place, or with everything in a
+    unit of it.
+    """
     def changed(array, index, new):
         array = array.copy()
         array[index] = new
@@ -181,7 +202,8 @@ def check_plain(tap, model, tool, tables, name):
     wrong, refused = {kernels: [] for kernels in tables}, {kernels: 0 for kernels in tables}
     for exponent in EXPONENTS:
         for where, new_x, new_y, scored in places(model, x, y, y[CONTEXT:], 10.0 ** exponent):
-            most = max(np.abs(new_x).max(), np.abs(new_y).max(), np.abs(scored[:-1]).max())      # the last one scored is no input
+            # the last one scored is no input
+            most = max(np.abs(new_x).max(), np.abs(new_y).max(), np.abs(scored[:-1]).max())
             if most < 1e100:
                 with np.errstate(over="ignore", invalid="ignore"):
                     wanted = Oracle(model, new_x, new_y, kinds, scored)
@@ -199,25 +221,31 @@ def check_plain(tap, model, tool, tables, name):
     for kernels in tables:
         tap.ok(not wrong[kernels], f"{name}, {kernels}: right or refused", *wrong[kernels][:6])
         if name in WHOLE_RANGE:
-            tap.ok(refused[kernels] == 0, f"{name}, {kernels}: nothing is refused within the range of a float", refused[kernels])
+            tap.ok(refused[kernels] == 0,
+                   f"{name}, {kernels}: nothing is refused within the range of a float",
+                   refused[kernels])
 
 
 def main():
-    options = arguments(__doc__.splitlines()[0])
+    options = arguments(__doc__.split("\n\n")[0])
     tap = Tap()
     floats, halves = other_tables(tap, options.tool)
-    tables = {**{kernels: 1 for kernels in ("reference", "cpu", *floats)}, **{kernels: HALF for kernels in halves}}
+    tables = {**{kernels: 1 for kernels in ("reference", "cpu", *floats)},
+              **{kernels: HALF for kernels in halves}}
     bundled = glob.glob(os.path.join(HERE, "..", "..", "models", "*.safetensors"))
     with MadeModels(options.models) as folder:
-        made = [path for name in FEW if os.path.exists(path := os.path.join(folder, name + ".safetensors"))]
-        tap.ok(len(made) == len(FEW), "all models are there", *set(FEW) - {os.path.basename(path)[:-12] for path in made})
+        made = [path for name in FEW
+                if os.path.exists(path := os.path.join(folder, name + ".safetensors"))]
+        tap.ok(len(made) == len(FEW), "all models are there",
+               *set(FEW) - {os.path.basename(path)[:-12] for path in made})
         for path in sorted(bundled) + made:
             name = os.path.splitext(os.path.basename(path))[0]
             if options.only not in name:
                 continue
             model = Model.open(path)
             with Tool(options.tool, path) as tool:
-                if model.config["inputs"]["scaling"] == "prefix" and model.config["target"]["scaling"] in ("prefix", "classes"):
+                if model.config["inputs"]["scaling"] == "prefix" and model.config["target"][
+                        "scaling"] in ("prefix", "classes"):
                     check_units(tap, model, tool, tables, name)
                     check_target_limits(tap, model, tool, tables, name)
                     check_odd(tap, model, tool, tables, name)

@@ -105,6 +105,7 @@ def base_for(key):
     """A model that has this key."""
     named = {
         "inputs.max_features": "rows_tokens",
+        "embedder.x.prune_below": "rows_absent",
         "embedder.hidden": "packed_flag",
         "head.buckets": "head_bars",
         "inputs.center": "incremental_fixed",
@@ -113,6 +114,7 @@ def base_for(key):
         "target.scale": "incremental_fixed",
         "head.classes": "classes_plain",
         "head.logistic": "classes_lean",
+        "head.process": "rows_gated",
     }
     name = "rows_tokens" if ".tokens." in key else named.get(key, "prefix_causal")
     config = configuration(name)
@@ -208,7 +210,7 @@ def check_complete(tap, listed):
 
 
 def main():
-    options = arguments(__doc__.splitlines()[0])
+    options = arguments(__doc__.split("\n\n")[0])
     tap = Tap()
     with open(PAGE) as file:
         page = file.read()

@@ -1,11 +1,13 @@
-"""The engine in float32 against the reference in float64, for every model of make_models.py, with the reference kernels and the best table of this machine;
-with its other tables for a few models that reach all kernels. Tables that this machine does not run are skipped by name.
+"""The engine in float32 against the reference in float64, for every model of make_models.py, with
+the reference kernels and the best table of this machine; with its other tables for a few models
+that reach all kernels. Tables that this machine does not run are skipped by name.
 
-Tolerances: 1e-4 absolute on means and standard deviations, 1e-3 on the log density of one row, 1e-3 times the number of rows on a
-joint one, 1e-3 on a joint draw (a chain feeds its own rounding back). With keys and values of 16 bits all of these are 0.01, relative
-to the standard deviation for means and standard deviations. Targets that are scored come from the reference's own answers,
-so that these are absolute errors of ordinary values. Tables have missing cells, categories, ties and a constant column where the
-model takes them, and more columns than it uses.
+Tolerances: 1e-4 absolute on means and standard deviations, 1e-3 on the log density of one row, 1e-3
+times the number of rows on a joint one, 1e-3 on a joint draw (a chain feeds its own rounding back).
+With keys and values of 16 bits all of these are 0.01, relative to the standard deviation for means
+and standard deviations. Targets that are scored come from the reference's own answers, so that
+these are absolute errors of ordinary values. Tables have missing cells, categories, ties and a
+constant column where the model takes them, and more columns than it uses.
 
 SPDX-License-Identifier: PostgreSQL
 """
@@ -14,25 +16,31 @@ import os
 
 import numpy as np
 
-from checking import HALF, KERNELS, MadeModels, Tap, Tool, arguments, as_targets, cells, close, other_tables, rows, table
+from checking import (HALF, KERNELS, MadeModels, Tap, Tool, arguments, as_targets, cells, close,
+                      other_tables, rows, table)
 from heads import NORMAL, Joint
 from random_numbers import self_test, value_uniforms
 from reference import Model, build, canonical_prefix, evidence, whole_prefix
 
 MOMENTS, LOG_DENSITY, DRAWS = 1e-4, 1e-3, 1e-3
 
-# Between them every norm and activation, rows as tokens, classes, weights that are halves, chains of both masks, keys that are shared and own ones.
-FEW = ("prefix_causal_half", "packed_flag", "buffer_strict", "rows_buffer", "classes_tokens", "two_stream_strict")
+# Between them every norm and activation, rows as tokens, classes, weights that are halves, chains
+# of both masks, keys that are shared and own ones.
+FEW = ("prefix_causal_half", "packed_flag", "buffer_strict", "rows_buffer", "classes_tokens",
+       "two_stream_strict")
 
 
 def moments(distributions):
     if distributions and isinstance(distributions[0], Joint):
-        return [d.mean[0] for d in distributions], [np.sqrt(d.covariance[0, 0]) for d in distributions]
+        return [d.mean[0] for d in distributions], [np.sqrt(d.covariance[0, 0])
+                                                    for d in distributions]
     return [d.mean() for d in distributions], [d.sd() for d in distributions]
 
 
 class Case:
-    """One request, what the reference says to it, and how near the answer must be: field -> (value, tolerance)."""
+    """One request, what the reference says to it, and how near the answer must be: field -> (value,
+    tolerance).
+    """
 
     def __init__(self, name, request, wanted):
         self.name, self.request, self.wanted = name, request, wanted
@@ -43,7 +51,8 @@ class Case:
             tap.ok(False, label, answer["error"])
             return
         wrong = [f"{field}: {bad}" for field, (value, tolerance) in self.wanted.items()
-                 if (bad := close(answer[field], value, self.wider(field, tolerance) if half else tolerance)) is not None]
+                 if (bad := close(answer[field], value,
+                                  self.wider(field, tolerance) if half else tolerance)) is not None]
         tap.ok(not wrong, label, *wrong)
 
     def wider(self, field, tolerance):
@@ -82,7 +91,8 @@ def case_sizes(model):
     for n in sorted({start(model), start(model) + 1, 9, 33, 200}):
         x, y, kinds = rows(model, n + 8, n)
         encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds)
-        yield Case(f"{n} rows", request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])), predictions(encoding, x[n:]))
+        yield Case(f"{n} rows", request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])),
+                   predictions(encoding, x[n:]))
 
 
 def case_constant(model):
@@ -92,7 +102,9 @@ def case_constant(model):
     if model.takes_any_columns:
         x[:10, 6] = np.nan              # and one that only queries have
     encoding = build(model, x[:10], y[:10], whole_prefix(model, 10), kinds)
-    yield Case("constant target and column", request(x[:10], y[:10], kinds, "whole", queries=cells(x[10:])), predictions(encoding, x[10:]))
+    yield Case("constant target and column",
+               request(x[:10], y[:10], kinds, "whole", queries=cells(x[10:])),
+               predictions(encoding, x[10:]))
 
 
 def case_unit(model):
@@ -103,7 +115,8 @@ def case_unit(model):
     x, y, kinds = rows(model, 28, 6)
     encoding = build(model, x[:20], y[:20] * unit, whole_prefix(model, 20), kinds)
     mean, sd = moments(encoding.predict(x[20:]))
-    yield Case("targets of a tiny unit", request(x[:20], y[:20] * unit, kinds, "whole", queries=cells(x[20:])),
+    yield Case("targets of a tiny unit",
+               request(x[:20], y[:20] * unit, kinds, "whole", queries=cells(x[20:])),
                {"mean": (mean, MOMENTS * unit), "sd": (sd, MOMENTS * unit)})
 
 
@@ -130,25 +143,40 @@ def case_middle(model):
         "log_density": (joint, m * LOG_DENSITY),
         "draws": (encoding.sample(asked, 2 ** 40 + 7, 3, 2), DRAWS),
     }
-    if model.config["head"]["kind"] != "joint-gaussian":
-        wanted["per_row"] = (encoding.conditionals(asked, observed), LOG_DENSITY)
     questions = {
         "queries": cells(asked),
         "score": {**table(asked, observed), "orders": 0},
         "sample": {**table(asked), "draws": 3, "seed": 2 ** 40 + 7, "first": 2},
     }
-    yield Case(f"prefix {prefix} of {n}, joint", request(x[:n], y[:n], kinds, prefix, **questions), wanted)
+    if model.config["head"]["kind"] == "joint-gaussian":
+        together = encoding.joint(asked)
+        wanted["joint_mean"] = (together.mean, MOMENTS)
+        sds = np.sqrt(np.diag(together.covariance))
+        # of a covariance, in units of the two standard deviations where these are large
+        wanted["covariance"] = (together.covariance,
+                                MOMENTS * np.maximum(1, np.outer(sds, sds)).ravel())
+        questions["joint"] = table(asked)
+    else:
+        wanted["per_row"] = (encoding.conditionals(asked, observed), LOG_DENSITY)
+    yield Case(f"prefix {prefix} of {n}, joint", request(x[:n], y[:n], kinds, prefix, **questions),
+               wanted)
     first = max(prefix, model.min_rows, 1)
     if first < n:
-        parts = [table(x[first:first + 1], y[first:first + 1]), table(x[first + 1:n], y[first + 1:n])]
-        yield Case(f"{n - first} rows appended, joint", request(x[:first], y[:first], kinds, prefix, append=parts, **questions), wanted)
+        parts = [table(x[first:first + 1], y[first:first + 1]),
+                 table(x[first + 1:n], y[first + 1:n])]
+        yield Case(f"{n - first} rows appended, joint",
+                   request(x[:first], y[:first], kinds, prefix, append=parts, **questions), wanted)
     averaged = encoding.score(asked, observed, 4, 11)
-    yield Case("4 random orders", request(x[:n], y[:n], kinds, prefix, score={**table(asked, observed), "orders": 4, "seed": 11}),
+    yield Case("4 random orders",
+               request(x[:n], y[:n], kinds, prefix,
+                       score={**table(asked, observed), "orders": 4, "seed": 11}),
                {"log_density": (averaged, m * LOG_DENSITY)})
 
 
 def case_wide(model):
-    """More columns than slots, and than a regression's design holds; some are negatives of others, which are as relevant."""
+    """More columns than slots, and than a regression's design holds; some are negatives of others,
+    which are as relevant.
+    """
     if not model.takes_any_columns:
         return
     n, m, wide = 60, 6, 48
@@ -157,15 +185,19 @@ def case_wide(model):
     x[:, 8:16] = -x[:, :8]
     x[:, 16] = np.round(2 * x[:, 16]) + 20
     x[random.uniform(size=n + m) < 0.2, 3] = np.nan
-    y = x[:, 0] - 0.99 * x[:, 1] + 0.5 * np.abs(x[:, 2]) + 0.1 * x[:, 16] + 0.05 * random.standard_normal(n + m)
+    y = (x[:, 0] - 0.99 * x[:, 1] + 0.5 * np.abs(x[:, 2]) + 0.1 * x[:, 16]
+         + 0.05 * random.standard_normal(n + m))
     y = as_targets(model, y)
     kinds = ["categorical" if f == 16 else "numeric" for f in range(wide)]
     encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds)
-    yield Case(f"{wide} columns", request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])), predictions(encoding, x[n:]))
+    yield Case(f"{wide} columns", request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])),
+               predictions(encoding, x[n:]))
 
 
 def case_noise(model):
-    """Columns that say something, alone or together, among columns of noise: what a model that prunes leaves out must be the same."""
+    """Columns that say something, alone or together, among columns of noise: what a model that
+    prunes leaves out must be the same.
+    """
     if not model.config["embedder"].get("x", {}).get("prune", False):
         return
     random = np.random.RandomState(91)
@@ -173,11 +205,36 @@ def case_noise(model):
     x = random.standard_normal((n + 8, wide))
     x[:, 20] = x[:, 3] + 0.1 * random.standard_normal(n + 8)    # in its difference to another only
     x[random.uniform(size=n + 8) < 0.2, 5] = np.nan
-    y = np.nansum(x[:, 6:17], axis=1) + 30 * (x[:, 20] - x[:, 3]) + 0.3 * random.standard_normal(n + 8)
+    y = (np.nansum(x[:, 6:17], axis=1) + 30 * (x[:, 20] - x[:, 3])
+         + 0.3 * random.standard_normal(n + 8))
     encoding = build(model, x[:n], y[:n], whole_prefix(model, n))
     slots = encoding.statistics.tokeniser.slots
     assert 8 < len(slots) < wide and {3, 20} <= set(slots), slots
-    yield Case(f"noise among {wide} columns", request(x[:n], y[:n], None, "whole", queries=cells(x[n:])), predictions(encoding, x[n:]))
+    yield Case(f"noise among {wide} columns",
+               request(x[:n], y[:n], None, "whole", queries=cells(x[n:])),
+               predictions(encoding, x[n:]))
+
+
+def case_process(model):
+    """More rows than carry a process, or than the first stage of its fit sees; a fine column, equal
+    targets, labels, missing cells.
+    """
+    own = model.config["embedder"].get("x", {})
+    if not own.get("process", False) and not own.get("absent", False):
+        return
+    for n in (100, 160, 300):
+        random = np.random.RandomState(n)
+        x = random.standard_normal((n + 8, 7))
+        x[:, 6] = random.randint(0, 9, n + 8)
+        x[random.uniform(size=n + 8) < 0.2, 3] = np.nan
+        y = np.sin(9 * x[:, 2]) + 0.3 * (x[:, 6] > 4) + 0.2 * np.nan_to_num(x[:, 3])
+        y = np.round(20 * y) / 20
+        kinds = ["categorical" if f == 6 else "numeric" for f in range(7)]
+        x[n:n + 2, 4], x[n + 1:n + 3, 6] = np.nan, 77
+        encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds)
+        yield Case(f"process of {n} rows",
+                   request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])),
+                   predictions(encoding, x[n:]))
 
 
 def case_short(model):
@@ -186,7 +243,9 @@ def case_short(model):
     x, y, kinds = rows(model, n + 4, 55)
     for prefix in {0, 1, model.min_rows // 2} if model.context == "prefix-causal" else ():
         encoding = build(model, x[:n], y[:n], prefix, kinds)
-        yield Case(f"prefix {prefix} of {n}", request(x[:n], y[:n], kinds, prefix, queries=cells(x[n:])), predictions(encoding, x[n:]))
+        yield Case(f"prefix {prefix} of {n}",
+                   request(x[:n], y[:n], kinds, prefix, queries=cells(x[n:])),
+                   predictions(encoding, x[n:]))
 
 
 def case_grow(model):
@@ -197,7 +256,9 @@ def case_grow(model):
     wanted = predictions(encoding, x[n:])
     singly = [table(x[i:i + 1], y[i:i + 1]) for i in range(m, n)]
     for name, grown in (("singly", singly), ("at once", [table(x[m:n], y[m:n])])):
-        yield Case(f"grown {name} to {n}", request(x[:m], y[:m], kinds, "canonical", grow=grown, queries=cells(x[n:])), wanted)
+        yield Case(f"grown {name} to {n}",
+                   request(x[:m], y[:m], kinds, "canonical", grow=grown, queries=cells(x[n:])),
+                   wanted)
 
 
 def imagine(model, x, y, kinds):
@@ -216,7 +277,8 @@ def case_evidence(model):
     x, y, kinds = rows(model, n, 8)
     y = imagine(model, x, y, kinds)
     parts = evidence(model, x, y, kinds)
-    yield Case(f"evidence of {n}", {"evidence": table(x, y), **({"kinds": kinds} if kinds else {})}, {
+    yield Case(f"evidence of {n}", {"evidence": table(x, y), **({"kinds": kinds} if kinds else {})},
+               {
         "evidence": (np.nansum(parts), (n - model.min_rows) * LOG_DENSITY),
         "evidence_per_row": (parts, LOG_DENSITY),
         "conditioned": (model.min_rows, 0),
@@ -224,7 +286,9 @@ def case_evidence(model):
 
 
 def case_classes(model):
-    """Fewer classes than the model has room for, one of them not in the prefix; joint questions about all of them."""
+    """Fewer classes than the model has room for, one of them not in the prefix; joint questions
+    about all of them.
+    """
     if "classes" not in model.config["head"]:
         return
     classes, n, m = 3, 12, 5
@@ -235,9 +299,12 @@ def case_classes(model):
     encoding = build(model, x[:n], y[:n], prefix, kinds, classes)
     asked, observed = x[n:], np.arange(m) % float(classes)
     conditionals = encoding.conditionals(asked, observed)
-    yield Case(f"{classes} classes", {**request(x[:n], y[:n], kinds, prefix, queries=cells(asked), score=table(asked, observed),
-                                                sample={**table(asked), "draws": 20, "seed": 3}), "classes": classes},
-               {**predictions(encoding, asked), "per_row": (conditionals, LOG_DENSITY), "draws": (encoding.sample(asked, 3, 20), 0)})
+    yield Case(f"{classes} classes",
+               {**request(x[:n], y[:n], kinds, prefix, queries=cells(asked),
+                          score=table(asked, observed),
+                          sample={**table(asked), "draws": 20, "seed": 3}), "classes": classes},
+               {**predictions(encoding, asked), "per_row": (conditionals, LOG_DENSITY),
+                "draws": (encoding.sample(asked, 3, 20), 0)})
 
 
 def case_one_class(model):
@@ -247,11 +314,15 @@ def case_one_class(model):
     x, _, kinds = rows(model, 14, 12)
     y = np.zeros(12)
     encoding = build(model, x[:12], y, whole_prefix(model, 12), kinds, 1)
-    yield Case("one class", {**request(x[:12], y, kinds, "whole", queries=cells(x[12:])), "classes": 1}, predictions(encoding, x[12:]))
+    yield Case("one class",
+               {**request(x[:12], y, kinds, "whole", queries=cells(x[12:])), "classes": 1},
+               predictions(encoding, x[12:]))
 
 
 def case_rare(model):
-    """Two classes, one of them in few rows that lie far off: a whole Newton step of their logistic regression goes too far."""
+    """Two classes, one of them in few rows that lie far off: a whole Newton step of their logistic
+    regression goes too far.
+    """
     if not model.config["embedder"].get("x", {}).get("logistic"):
         return
     n, few = 1000, 12
@@ -260,28 +331,40 @@ def case_rare(model):
     x[:few, far] += 4 * np.nanstd(x[:, far], axis=0)
     y = np.where(np.arange(n) < few, 1.0, 0.0)
     encoding = build(model, x[:n], y, whole_prefix(model, n), kinds, 2)
-    yield Case("a rare class", {**request(x[:n], y, kinds, "whole", queries=cells(x[n - 2:])), "classes": 2}, predictions(encoding, x[n - 2:]))
+    yield Case("a rare class",
+               {**request(x[:n], y, kinds, "whole", queries=cells(x[n - 2:])), "classes": 2},
+               predictions(encoding, x[n - 2:]))
 
 
 def case_lean(model):
-    """Classes that planes tell apart but for some noise, so that a head that takes a share of the logistic regression takes much of it; joint questions."""
+    """Classes that planes tell apart but for some noise, so that a head that takes a share of the
+    logistic regression takes much of it; joint questions.
+    """
     if not model.config["head"].get("logistic"):
         return
     classes, n, m, many = 3, 60, 6, 100    # more rows at once than one tile has
     x, _, kinds = rows(model, n + many, 13)
-    y = np.digitize(np.argsort(np.argsort(x[:, 2] + np.minimum(x[:, 5], 3) + 0.5 * np.sin(np.arange(n + many)))) / (n + many), [0.4, 0.7]).astype(float)
+    y = np.digitize(
+        np.argsort(
+            np.argsort(x[:, 2] + np.minimum(x[:, 5], 3) + 0.5 * np.sin(np.arange(n + many))))
+            / (n + many), [0.4, 0.7]).astype(float)
     prefix = middle(model, n)
     encoding = build(model, x[:n], y[:n], prefix, kinds, classes)
     assert 0.2 < encoding.share() / model.config["head"]["logistic"] < 0.95
     asked = x[n:n + m]
     conditionals = encoding.conditionals(x[n:], y[n:])
-    yield Case("a share of the regression", {**request(x[:n], y[:n], kinds, prefix, queries=cells(asked), score=table(x[n:], y[n:]),
-                                                       sample={**table(asked), "draws": 20, "seed": 3}), "classes": classes},
-               {**predictions(encoding, asked), "per_row": (conditionals, LOG_DENSITY), "draws": (encoding.sample(asked, 3, 20), 0)})
+    yield Case("a share of the regression",
+               {**request(x[:n], y[:n], kinds, prefix, queries=cells(asked),
+                          score=table(x[n:], y[n:]),
+                          sample={**table(asked), "draws": 20, "seed": 3}), "classes": classes},
+               {**predictions(encoding, asked), "per_row": (conditionals, LOG_DENSITY),
+                "draws": (encoding.sample(asked, 3, 20), 0)})
 
 
 def case_no_share(model):
-    """Classes that have nothing to do with the rows: the regression is worse than chance, and the head takes none of it."""
+    """Classes that have nothing to do with the rows: the regression is worse than chance, and the
+    head takes none of it.
+    """
     if not model.config["head"].get("logistic"):
         return
     n, m = 60, 5
@@ -289,7 +372,9 @@ def case_no_share(model):
     y = np.random.RandomState(5).randint(0, 3, n).astype(float)
     encoding = build(model, x[:n], y, whole_prefix(model, n), kinds, 3)
     assert encoding.statistics.tokeniser.logistics[0].quality < 0 and encoding.share() == 0
-    yield Case("no share of a regression that knows nothing", {**request(x[:n], y, kinds, "whole", queries=cells(x[n:])), "classes": 3}, predictions(encoding, x[n:]))
+    yield Case("no share of a regression that knows nothing",
+               {**request(x[:n], y, kinds, "whole", queries=cells(x[n:])), "classes": 3},
+               predictions(encoding, x[n:]))
 
 
 def check_classes(tap, model, tool, kernels, label):
@@ -298,18 +383,25 @@ def check_classes(tap, model, tool, kernels, label):
     if room is None:
         return
     x, y, kinds = rows(model, 12, 4)
-    good = {**request(x[:10], np.minimum(y[:10], 1), kinds, "whole", queries=cells(x[10:])), "classes": 2}
-    bad = [{**request(x[:10], np.where(np.arange(10) == 3, wrong, y[:10] % 2), kinds, "whole"), "classes": 2} for wrong in (0.5, -1, 2, np.nan)]
-    bad += [{**good, "classes": room + 1}, {**good, "classes": -1}, {**good, "append": [table(x[10:11], [2])]},
+    good = {**request(x[:10], np.minimum(y[:10], 1), kinds, "whole", queries=cells(x[10:])),
+            "classes": 2}
+    bad = [{**request(x[:10], np.where(np.arange(10) == 3, wrong, y[:10] % 2), kinds, "whole"),
+            "classes": 2} for wrong in (0.5, -1, 2, np.nan)]
+    bad += [{**good, "classes": room + 1}, {**good, "classes": -1},
+            {**good, "append": [table(x[10:11], [2])]},
             {**good, "score": table(x[10:], [0, 2])}]
     answers = [tool.ask(kernels=kernels, **one) for one in bad]
-    tap.ok("error" not in tool.ask(kernels=kernels, **good) and all("class" in a.get("error", {}).get("message", "") for a in answers), label, *answers)
+    tap.ok("error" not in tool.ask(kernels=kernels, **good)
+           and all("class" in a.get("error", {}).get("message", "") for a in answers), label,
+           *answers)
 
 
 def check_batches(tap, model, tool, kernels, label):
     """A query's answer does not depend on its batch, bit by bit."""
     x, y, kinds = rows(model, 40, 12)
-    ask = lambda queries: tool.ask(kernels=kernels, **request(x[:20], y[:20], kinds, "whole", queries=cells(queries)))["params"]
+    ask = lambda queries: tool.ask(kernels=kernels,
+                                   **request(x[:20], y[:20], kinds, "whole",
+                                             queries=cells(queries)))["params"]
     together = ask(x[20:])
     alone = [ask(x[i:i + 1])[0] for i in range(20, 40)]
     tap.ok(together == alone, label)
@@ -329,13 +421,17 @@ def check_canonical(tap, model, tool, kernels, label):
 def check_refusals(tap, model, tool, kernels, label):
     """Too few rows, and values that are no numbers, are refused with a message."""
     x, y, kinds = rows(model, 12, 4)
-    bad = [request(x[:10], np.where(np.arange(10) == 3, np.nan, y[:10]), kinds, "whole", queries=cells(x[10:]))]
+    bad = [request(x[:10], np.where(np.arange(10) == 3, np.nan, y[:10]), kinds, "whole",
+                   queries=cells(x[10:]))]
     if model.min_rows > 0:
         few = model.min_rows - 1
         bad.append(request(x[:few], y[:few], kinds, "whole", queries=cells(x[10:])))
+    if not model.takes_any_columns and not model.is_sums:
+        bad.append(request(np.where(np.arange(12)[:, None] == 3, np.nan, x)[:10], y[:10], kinds,
+                           "whole", queries=cells(x[10:])))
     if not model.takes_any_columns:
-        bad.append(request(np.where(np.arange(12)[:, None] == 3, np.nan, x)[:10], y[:10], kinds, "whole", queries=cells(x[10:])))
-        bad.append(request(np.concatenate([x, x], axis=1)[:10], y[:10], kinds, "whole", queries=cells(x[10:])))
+        bad.append(request(np.concatenate([x, x], axis=1)[:10], y[:10], kinds, "whole",
+                           queries=cells(x[10:])))
     infinite = request(x[:10], y[:10], kinds, "whole", queries=cells(x[10:]))
     infinite["queries"][1][0] = "inf"
     bad.append(infinite)
@@ -343,12 +439,13 @@ def check_refusals(tap, model, tool, kernels, label):
     tap.ok(all(answer.get("error", {}).get("message") for answer in answers), label, *answers)
 
 
-CASES = (case_sizes, case_constant, case_unit, case_middle, case_wide, case_noise, case_short, case_grow, case_evidence, case_classes, case_one_class, case_rare,
+CASES = (case_sizes, case_constant, case_unit, case_middle, case_wide, case_noise, case_process,
+         case_short, case_grow, case_evidence, case_classes, case_one_class, case_rare,
          case_lean, case_no_share)
 
 
 def main():
-    options = arguments(__doc__.splitlines()[0])
+    options = arguments(__doc__.split("\n\n")[0])
     tap = Tap()
     self_test()
     floats, halves = other_tables(tap, options.tool)
@@ -364,11 +461,15 @@ def main():
                         for kernels in KERNELS:
                             case.check(tap, tool, kernels, f"{name}, {kernels}: {case.name}")
                         for kernels in floats + halves if name in FEW else ():
-                            case.check(tap, tool, kernels, f"{name}, {kernels}: {case.name}", kernels in halves)
+                            case.check(tap, tool, kernels, f"{name}, {kernels}: {case.name}",
+                                       kernels in halves)
                 for kernels in KERNELS:
-                    check_batches(tap, model, tool, kernels, f"{name}, {kernels}: each query as alone")
-                    check_canonical(tap, model, tool, kernels, f"{name}, {kernels}: canonical prefix")
-                    check_classes(tap, model, tool, kernels, f"{name}, {kernels}: classes that are none")
+                    check_batches(tap, model, tool, kernels,
+                                  f"{name}, {kernels}: each query as alone")
+                    check_canonical(tap, model, tool, kernels,
+                                    f"{name}, {kernels}: canonical prefix")
+                    check_classes(tap, model, tool, kernels,
+                                  f"{name}, {kernels}: classes that are none")
                     check_refusals(tap, model, tool, kernels, f"{name}, {kernels}: refusals")
     tap.done()
 

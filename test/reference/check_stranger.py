@@ -847,7 +847,7 @@ def compare_evidence(tap, tool, net, name, random):
 
 
 def main():
-    options = arguments(__doc__.splitlines()[0])
+    options = arguments(__doc__.split("\n\n")[0])
     tap = Tap()
     models = {
         "two streams": (STREAMS, 0),

@@ -69,7 +69,7 @@ def check_process(tap, tool, name):
 
 
 def main():
-    options, tap = arguments(__doc__.splitlines()[0]), Tap()
+    options, tap = arguments(__doc__.split("\n\n")[0]), Tap()
     folder = options.models or os.path.join(os.path.dirname(HERE), "models")
     for path in sorted(glob.glob(os.path.join(folder, "*.safetensors"))):
         name = os.path.splitext(os.path.basename(path))[0]

@@ -1,4 +1,5 @@
-"""The transparent models (transparent.py) through the engine: every answer must decode, exactly, to the rows that were read.
+"""The transparent models (transparent.py) through the engine: every answer must decode, exactly, to
+the rows that were read.
 
 SPDX-License-Identifier: PostgreSQL
 """
@@ -14,7 +15,8 @@ ROUNDS = 250
 
 
 def table(ids, y=None):
-    return {"x": [[float(i)] for i in ids], "y": [0.0] * len(ids) if y is None else [float(v) for v in y]}
+    return {"x": [[float(i)] for i in ids],
+            "y": [0.0] * len(ids) if y is None else [float(v) for v in y]}
 
 
 def code(ids):
@@ -22,7 +24,8 @@ def code(ids):
 
 
 class Checker:
-    """One model under one table of kernels; remembers the first answer that is not as it must be."""
+    """One model under one table of kernels; remembers the first answer that is not as it must be.
+    """
 
     def __init__(self, tool, kernels):
         self.tool, self.kernels, self.wrong = tool, kernels, []
@@ -60,24 +63,32 @@ def check_ways(tap, check, label, random, model):
         ids = list(random.permutation(24)[:random.randint(2, 25)])
         n = len(ids)
         cut = random.randint(0, n)
-        check.expect(code(ids), context=table(ids[:cut]), prefix="canonical", grow=[table(ids[cut:])])
-        check.expect(code(ids), context=table(ids[:cut]), prefix="canonical", grow=[table([i]) for i in ids[cut:]])
+        check.expect(code(ids), context=table(ids[:cut]), prefix="canonical",
+                     grow=[table(ids[cut:])])
+        check.expect(code(ids), context=table(ids[:cut]), prefix="canonical",
+                     grow=[table([i]) for i in ids[cut:]])
         if model.context != "full":
             check.expect(code(ids), context=table(ids), prefix=int(cut))
-            check.expect(code(ids), context=table(ids[:cut]), append=[table([i]) for i in ids[cut:]])
+            check.expect(code(ids), context=table(ids[:cut]),
+                         append=[table([i]) for i in ids[cut:]])
     check.report(tap, f"{label}: prefixes, appended, grown")
 
 
 def check_chains(tap, check, label):
-    """Step m of a chain reads the context and the rows of the steps before: the draws and the densities say so."""
+    """Step m of a chain reads the context and the rows of the steps before: the draws and the
+    densities say so.
+    """
     steps = [4, 20, 9, 0, 13, 2]
     means = [code([1, 2] + steps[:m]) for m in range(len(steps))]
-    answer = check.tool.ask(kernels=check.kernels, context=table([1, 2]), sample={"x": [[float(i)] for i in steps], "draws": 5, "seed": 3},
+    answer = check.tool.ask(kernels=check.kernels, context=table([1, 2]),
+                            sample={"x": [[float(i)] for i in steps], "draws": 5, "seed": 3},
                             score={"x": [[float(i)] for i in steps], "y": means})
     draws = np.array(answer.get("draws", []), dtype=float)
-    tap.ok(draws.shape == (5, 6) and np.array_equal(np.rint(draws), [means] * 5) and np.unique(draws).size == 30, f"{label}: draws", answer)
+    tap.ok(draws.shape == (5, 6) and np.array_equal(np.rint(draws), [means] * 5)
+           and np.unique(draws).size == 30, f"{label}: draws", answer)
     at_mean = -np.log(1 / 16) - 0.5 * np.log(2 * np.pi)
-    tap.ok(np.allclose(answer.get("per_row", 0), at_mean, atol=1e-5), f"{label}: conditional densities", answer)
+    tap.ok(np.allclose(answer.get("per_row", 0), at_mean, atol=1e-5),
+           f"{label}: conditional densities", answer)
 
 
 def check_order(tap, check, label, random):
@@ -102,20 +113,23 @@ def check_prefixes(tap, check, label, model):
     check.report(tap, f"{label}: all prefixes of up to 24 rows")
     for n in range(1, 25):
         bits = sum(2 ** (r - 1) for r in range(canonical_prefix(model, n), n + 1))
-        check.expect(float(bits), context=table([0]), prefix="canonical", grow=[table([0]) for _ in range(1, n)])
+        check.expect(float(bits), context=table([0]), prefix="canonical",
+                     grow=[table([0]) for _ in range(1, n)])
     check.report(tap, f"{label}: grown to 24 rows")
 
 
 def main():
-    options = arguments(__doc__.splitlines()[0])
+    options = arguments(__doc__.split("\n\n")[0])
     tap = Tap()
     with MadeModels(options.models) as folder:
-        for name in ("transparent", "transparent_full", "transparent_target", "transparent_order", "transparent_prefix"):
+        for name in ("transparent", "transparent_full", "transparent_target", "transparent_order",
+                     "transparent_prefix"):
             path = os.path.join(folder, name + ".safetensors")
             model = Model.open(path)
             with Tool(options.tool, path) as tool:
                 for kernels in KERNELS:
-                    check, label, random = Checker(tool, kernels), f"{name}, {kernels}", np.random.RandomState(1)
+                    check, label = Checker(tool, kernels), f"{name}, {kernels}"
+                    random = np.random.RandomState(1)
                     if name == "transparent_order":
                         check_order(tap, check, label, random)
                     elif name == "transparent_prefix":

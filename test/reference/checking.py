@@ -1,4 +1,5 @@
-"""What the check_*.py programs share: TAP output, the engine's tool as a process, and made-up tables.
+"""What the check_*.py programs share: TAP output, the engine's tool as a process, and made-up
+tables.
 
 SPDX-License-Identifier: PostgreSQL
 """
@@ -13,8 +14,10 @@ import tempfile
 import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-KERNELS = ("reference", "cpu")                 # what every comparison is made with; cpu is the best table of this machine
-HALF = 0.01                                     # what keys and values of 16 bits may change, relative to the standard deviation of a prediction
+# what every comparison is made with; cpu is the best table of this machine
+KERNELS = ("reference", "cpu")
+# what keys and values of 16 bits may change, relative to the standard deviation of a prediction
+HALF = 0.01
 
 
 class Tap:
@@ -43,20 +46,27 @@ class Tap:
 def arguments(description):
     parser = argparse.ArgumentParser(description=description)
     root = os.path.dirname(os.path.dirname(HERE))
-    parser.add_argument("--tool", default=os.path.join(root, "build", "tnp"), help="the engine's tool")
-    parser.add_argument("--models", help="a folder of models; made anew in a temporary one where absent")
+    parser.add_argument("--tool", default=os.path.join(root, "build", "tnp"),
+                        help="the engine's tool")
+    parser.add_argument("--models",
+                        help="a folder of models; made anew in a temporary one where absent")
     parser.add_argument("--only", default="", help="models whose names contain this")
     return parser.parse_args()
 
 
 def other_tables(tap, tool):
-    """(those with floats, those with halves): names of the tables that this machine runs but for the best one, which is "cpu". The others are skipped, by name."""
-    listed = [json.loads(line) for line in subprocess.run([tool, "kernels"], check=True, capture_output=True, text=True).stdout.splitlines()]
+    """(those with floats, those with halves): names of the tables that this machine runs but for
+    the best one, which is "cpu". The others are skipped, by name.
+    """
+    listed = [json.loads(line) for line in subprocess.run([tool, "kernels"], check=True,
+                                                          capture_output=True,
+                                                          text=True).stdout.splitlines()]
     for one in listed:
         if not one["runs"]:
             tap.skip(f"{one['name']} of {one['architecture']}", one["why"])
     runs = [one for one in listed if one["runs"]]
-    return [one["name"] for one in runs if one["bits"] == 32][1:], [one["name"] for one in runs if one["bits"] == 16]
+    return [one["name"] for one in runs if one["bits"] == 32][1:], [one["name"] for one in runs
+                                                                    if one["bits"] == 16]
 
 
 class MadeModels:
@@ -71,7 +81,8 @@ class MadeModels:
             self.temporary = tempfile.TemporaryDirectory()
             self.folder = self.temporary.name
             for script, more in ("make_models.py", []), ("make_families.py", ["--engine"]):
-                subprocess.run([sys.executable, os.path.join(HERE, script), self.folder, *more], check=True)
+                subprocess.run([sys.executable, os.path.join(HERE, script), self.folder, *more],
+                               check=True)
         return self.folder
 
     def __exit__(self, *_):
@@ -95,7 +106,8 @@ class Tool:
     """`tnp run MODEL`; ask() sends one request and waits for its answer."""
 
     def __init__(self, tool, model):
-        self.process = subprocess.Popen([tool, "run", model], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([tool, "run", model], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
 
     def __enter__(self):
         return self
@@ -110,12 +122,15 @@ class Tool:
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"the tool ended with status {self.process.wait()} on {json.dumps(request)[:2000]}")
+            raise RuntimeError(f"the tool ended with status {self.process.wait()} on "
+                               f"{json.dumps(request)[:2000]}")
         return json.loads(line)
 
 
 def features(model, n, random):
-    """(x [n, F], kinds): as many columns as the model wants; any number of any kind where it takes them."""
+    """(x [n, F], kinds): as many columns as the model wants; any number of any kind where it takes
+    them.
+    """
     if not model.takes_any_columns:
         return random.uniform(-2, 2, (n, model.config["inputs"]["features"])), None
     kinds = ["numeric", "categorical", "numeric", "numeric", "categorical", "numeric", "numeric"]
@@ -124,7 +139,8 @@ def features(model, n, random):
         random.choice([3.0, 17.0, 4e9, 2.0 ** 52], n),  # few categories
         np.round(random.standard_normal(n) * 2),        # ties
         np.full(n, 7.5),                                # constant
-        random.randint(0, 40, n).astype(float),         # many categories, some of them new in queries
+        # many categories, some of them new in queries
+        random.randint(0, 40, n).astype(float),
         np.exp(2 * random.standard_normal(n)),          # long tail, clipped
         random.uniform(0, 1, n),                        # mostly missing
     ], axis=1)
@@ -156,7 +172,8 @@ def rows(model, n, seed):
 
 def close(got, wanted, tolerance):
     """None if all values agree, else what does not; one tolerance, or one for each value."""
-    got = np.array([np.nan if v is None else float(v) for v in np.ravel(np.array(got, dtype=object))])
+    got = np.array(
+        [np.nan if v is None else float(v) for v in np.ravel(np.array(got, dtype=object))])
     wanted = np.ravel(np.asarray(wanted, dtype=float))
     if got.shape != wanted.shape:
         return f"{got.size} values instead of {wanted.size}"
@@ -167,4 +184,5 @@ def close(got, wanted, tolerance):
     if np.all(off <= tolerance):
         return None
     worst = int(np.argmax(np.where(np.isnan(off), np.inf, off - tolerance)))
-    return f"value {worst} is {got[worst]:.9g} instead of {wanted[worst]:.9g}, more than {tolerance[worst]:g} off"
+    return (f"value {worst} is {got[worst]:.9g} instead of {wanted[worst]:.9g}, more than "
+            f"{tolerance[worst]:g} off")

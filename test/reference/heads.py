@@ -1,4 +1,5 @@
-"""Predictive distributions (docs/model-format.md section 8) and draws from them (section 11), in original units.
+"""Predictive distributions (docs/model-format.md section 8) and draws from them (section 11), in
+original units.
 
 SPDX-License-Identifier: PostgreSQL
 """
@@ -39,7 +40,8 @@ class Mixture:
 
     @property
     def params(self):
-        return np.concatenate([self.weights, self.means, self.sds] if len(self.weights) > 1 else [self.means, self.sds])
+        return np.concatenate([self.weights, self.means, self.sds] if len(self.weights) > 1
+                              else [self.means, self.sds])
 
     def mean(self):
         return np.sum(self.weights * self.means)
@@ -49,7 +51,8 @@ class Mixture:
 
     def log_pdf(self, y):
         with np.errstate(divide="ignore"):
-            parts = np.log(self.weights) - 0.5 * ((y - self.means) / self.sds) ** 2 - np.log(self.sds) - 0.5 * math.log(2 * math.pi)
+            parts = (np.log(self.weights) - 0.5 * ((y - self.means) / self.sds) ** 2
+                     - np.log(self.sds) - 0.5 * math.log(2 * math.pi))
         return parts.max() + math.log(np.sum(np.exp(parts - parts.max())))
 
     def draw(self, u1, u2):
@@ -95,7 +98,8 @@ class Bars:
         if self.half_normal and b in (0, len(self.masses) - 1):
             anchor = borders[1] if b == 0 else borders[-2]
             scale = (borders[b + 1] - borders[b]) / TAIL
-            density = math.log(2) - 0.5 * ((y - anchor) / scale) ** 2 - math.log(scale) - 0.5 * math.log(2 * math.pi)
+            density = (math.log(2) - 0.5 * ((y - anchor) / scale) ** 2 - math.log(scale)
+                       - 0.5 * math.log(2 * math.pi))
         else:
             density = -math.log(borders[b + 1] - borders[b])
         return math.log(self.masses[b]) + density
@@ -194,11 +198,15 @@ def separate_targets(head, outputs, borders, centers, scales):
 
 
 def distribution(head, outputs, borders, center, scale, classes=None):
-    """The answer of the head's outputs, mapped back by y = center + scale * z; of a classifier, over the first `classes`."""
+    """The answer of the head's outputs, mapped back by y = center + scale * z; of a classifier,
+    over the first `classes`.
+    """
     if np.ndim(center):
         return separate_targets(head, outputs, borders, center, scale)
     if head["kind"] == "classes":
-        return Classes(np.concatenate([softmax(outputs[:classes]), np.zeros(len(outputs[classes:]) if classes else 0)]))
+        return Classes(
+            np.concatenate(
+                [softmax(outputs[:classes]), np.zeros(len(outputs[classes:]) if classes else 0)]))
     if head["kind"] == "bars":
         return Bars(softmax(outputs), center + scale * borders, head["tails"] == "half-normal")
     if head["kind"] == "gaussian":

@@ -1,4 +1,5 @@
-"""Linears, norms, activations and attention blocks (docs/model-format.md sections 1 and 6), with full masks.
+"""Linears, norms, activations and attention blocks (docs/model-format.md sections 1 and 6), with
+full masks.
 
 SPDX-License-Identifier: PostgreSQL
 """
@@ -35,9 +36,11 @@ def mlp(tensors, name, x, activation):
 def norm(tensors, name, config, x):
     kind, eps = config["norm"]["kind"], config["norm"]["eps"]
     if kind == "rms":
-        return x / np.sqrt(np.mean(x ** 2, axis=-1, keepdims=True) + eps) * tensors[name + ".weight"]
+        return (x / np.sqrt(np.mean(x ** 2, axis=-1, keepdims=True) + eps)
+                * tensors[name + ".weight"])
     x = x - x.mean(axis=-1, keepdims=True)
-    return x / np.sqrt(np.mean(x ** 2, axis=-1, keepdims=True) + eps) * tensors[name + ".weight"] + tensors[name + ".bias"]
+    return (x / np.sqrt(np.mean(x ** 2, axis=-1, keepdims=True) + eps) * tensors[name + ".weight"]
+            + tensors[name + ".bias"])
 
 
 def attend(tensors, name, heads, queries, source, visible, extra=None):
@@ -47,7 +50,9 @@ def attend(tensors, name, heads, queries, source, visible, extra=None):
     """
     if visible is None:
         visible = np.ones((len(queries), len(source)), dtype=bool)
-    q, k, v = linear(tensors, name + ".q", queries), linear(tensors, name + ".k", source), linear(tensors, name + ".v", source)
+    q, k, v = linear(tensors, name + ".q", queries), linear(tensors, name + ".k",
+                                                            source), linear(
+                                                                tensors, name + ".v", source)
     size = q.shape[1] // heads
     out = []
     for j in range(heads):

@@ -57,6 +57,12 @@ TABLE = {"embedder": SET, "chain": K3, "min_rows": 4, "width": 32, "heads": 4, "
 def several(count, **more):
     return {"target": {"scaling": "none", "count": count, **more}}
 
+SUMS = {"architecture": "sums", "inputs": {"max_features": 64, "scaling": "prefix"},
+        **PREFIX_CAUSAL,
+        "target": {"scaling": "prefix"}, "min_rows": 4, "waves": 4, "pairs": 3, "pair_waves": 2,
+        "levels": 2, "buckets": 3, "steps": 5, "points": 3, "linear": True, "profile": "matern",
+        "lengths": [1.0, 2.0], "start": 10.0, "prior_shape": 0.5, "prior_rate": 0.5,
+        "noise_shape": 0.5, "noise_rate": 0.005}
 
 # name -> what differs from BASE; None leaves a key out
 FAMILIES = {
@@ -118,11 +124,21 @@ FAMILIES = {
     "set_power": {**TABLE, "width": 16, "inputs": {"max_features": 7, "scaling": "power"},
                   "embedder": {**SET, "rows": {**SET["rows"], "take": "first", "layout": "half"}}},
 }
+FAMILIES["sums"] = SUMS
+FAMILIES["sums_fixed"] = {**SUMS,
+                          "inputs": {"features": 2, "scaling": "fixed", "center": [0.2, 0.0],
+                                        "scale": [1.0, 0.7]},
+                          "target": {"scaling": "fixed", "center": 1.0, "scale": 2.0},
+                          "steps": 0, "linear": False, "profile": "gaussian", "waves": 12,
+                          "lengths": [0.3, 0.6, 1.0], "start": 0.02, "min_rows": 1, "pairs": 0}
 # The engine computes these; it refuses the others.
 ENGINE = ("mean", "mean_scaled", "latent", "latent_buffer", "latent_strict", "decoupled",
           "decoupled_one", "decoupled_causal", "decoupled_distance", "decoupled_linear", "scan",
           "scan_causal", "scan_prefix_causal", "scan_time", "joint_full", "joint_prefix",
-          "scan_one_target", "scan_widths")
+          "scan_one_target", "scan_widths", "buffered", "buffered_classes",
+          "sums", "sums_fixed")
+SUMS_LACK = ("width", "layers", "heads", "feedforward", "norm", "attention", "activation",
+             "embedder", "head")
 MEAN_LACKS = "layers", "heads", "feedforward", "norm", "attention"
 
 
@@ -131,6 +147,8 @@ def family(name):
     config = copy.deepcopy({**BASE, **FAMILIES[name]})
     if config["architecture"] == "mean":
         config.update({key: None for key in MEAN_LACKS})
+    if config["architecture"] == "sums":
+        config.update({key: None for key in SUMS_LACK})
     config = {key: value for key, value in config.items() if value is not None}
     config["description"] = f"{name}: random weights, for tests"
     if config["architecture"] in ("latent", "buffered", "decoupled"):
@@ -144,7 +162,8 @@ class FamilyWeights(Weights):
 
     def attention(self, name, config):
         """The attention of a packed layer of any kind."""
-        a, d, kind = config["attention"], config["width"], config["attention"].get("kind", "softmax")
+        a, d, kind = config["attention"], config["width"], config["attention"].get(
+            "kind", "softmax")
         bias, wide = a["bias"] == "all", a.get("query_width", config["width"])
         value = a.get("value_width", d)
         if kind == "deep-kernel":
@@ -304,6 +323,8 @@ def targets_of(config):
 
 def family_weights(config, seed):
     """Tensors for a configuration."""
+    if config["architecture"] == "sums":
+        return {}
     weights = FamilyWeights(seed)
     weights.embedder(config)
     attention = config.get("attention", {})
@@ -327,7 +348,7 @@ def make_family(name, seed=0):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("outdir")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="+", choices=FAMILIES, default=FAMILIES, metavar="NAME")

@@ -1,10 +1,12 @@
-"""Write small models for tests: random weights in every architecture and option, and the transparent models.
+"""Write small models for tests: random weights in every architecture and option, and the
+transparent models.
 
     make_models.py OUTDIR [--seed N]
 
-The random models predict nothing useful. Their weights are scaled so that attention logits span several units and answers vary with
-the context: a wrong mask, scale or sign then shows as an error far above float32 rounding. The same seed gives the same bytes.
-The transparent models (transparent.py) are built by hand.
+The random models predict nothing useful. Their weights are scaled so that attention logits span
+several units and answers vary with the context: a wrong mask, scale or sign then shows as an error
+far above float32 rounding. The same seed gives the same bytes. The transparent models
+(transparent.py) are built by hand.
 
 SPDX-License-Identifier: PostgreSQL
 """
@@ -78,7 +80,8 @@ BUFFER = {
     "embedder": additive(SKIP, SKIP, True, 4), "inputs": {"features": 1, "scaling": "none"},
 }
 INCREMENTAL = {
-    "architecture": "two-stream", "context": "causal", "embedder": {"kind": "concat", "hidden": [24, 24], "flag": True},
+    "architecture": "two-stream", "context": "causal",
+    "embedder": {"kind": "concat", "hidden": [24, 24], "flag": True},
     "attention": {"bias": "output", "sinks": 0, "log_scale": False}, "heads": 4,
     "head": gaussian("sqrt-softplus", 0.01, (24, 24)),
 }
@@ -89,44 +92,81 @@ CLASS_TABULAR = {**TABULAR, **CLASSES}
 MODELS = {
     "packed_tnpd": {"chain": {"buffer": 1}, "norm": LAYER_POST, "head": gaussian("exp")},
     "packed_tnpa": {"norm": LAYER_POST, "head": gaussian("bounded")},
-    "packed_flag": {"embedder": {"kind": "concat", "hidden": [], "flag": True}, "activation": "gelu-tanh", "head": gaussian("softplus", 0.0, ())},
+    "packed_flag": {"embedder": {"kind": "concat", "hidden": [], "flag": True},
+                    "activation": "gelu-tanh", "head": gaussian("softplus", 0.0, ())},
     "buffer_inclusive": BUFFER,
-    "buffer_strict": {**BUFFER, "chain": {"buffer": 4, "mask": "strict"}, "norm": LAYER_POST, "activation": "relu"},
+    "buffer_strict": {**BUFFER, "chain": {"buffer": 4, "mask": "strict"}, "norm": LAYER_POST,
+                      "activation": "relu"},
     "buffer_one": {**BUFFER, "chain": {"buffer": 1, "mask": "inclusive"}},
-    "buffer_no_positions": {**BUFFER, "chain": {"buffer": 3, "mask": "inclusive"}, "embedder": additive(SKIP, MLP, True, 0, activation="relu")},
-    "buffer_sinks": {**BUFFER, "min_rows": 0, "chain": {"buffer": 3, "mask": "strict"}, "norm": RMS_POST,
+    "buffer_no_positions": {**BUFFER, "chain": {"buffer": 3, "mask": "inclusive"},
+                            "embedder": additive(SKIP, MLP, True, 0, activation="relu")},
+    "buffer_sinks": {**BUFFER, "min_rows": 0, "chain": {"buffer": 3, "mask": "strict"},
+                     "norm": RMS_POST,
                      "attention": {"bias": "output", "sinks": 2, "log_scale": True}},
-    "buffer_scaled": {**BUFFER, "min_rows": 3, "inputs": {"features": 3, "scaling": "prefix", "clip": 1.5}, "target": {"scaling": "prefix", "clip": 1.0},
+    "buffer_scaled": {**BUFFER, "min_rows": 3,
+                      "inputs": {"features": 3, "scaling": "prefix", "clip": 1.5},
+                      "target": {"scaling": "prefix", "clip": 1.0},
                       "embedder": additive(MLP, LINEAR, False, 3)},
     "incremental": INCREMENTAL,
-    "incremental_fixed": {**INCREMENTAL, "inputs": {"features": 2, "scaling": "fixed", "center": [0.5, -1.0], "scale": [2.0, 0.5], "clip": 2.0},
-                          "target": {"scaling": "fixed", "center": 1.5, "scale": 3.0, "clip": 1.0}, "norm": RMS_POST, "activation": "gelu", "head": MIXTURE},
-    "incremental_roles": {**INCREMENTAL, "embedder": additive(LINEAR, LINEAR, True, 0), "attention": {"bias": "none"}},
-    "incremental_scaled": {**INCREMENTAL, "min_rows": 4, "inputs": {**PREFIX, "features": 2}, "target": PREFIX},
-    "rows_causal": {**TABULAR, "architecture": "two-stream", "context": "causal", "embedder": additive(rows(None), MLP), "attention": {"bias": "output"}},
-    "two_stream_full": {**INCREMENTAL, "context": "full", "chain": {"buffer": 1, "mask": "inclusive"}},
-    "two_stream_buffer": {**INCREMENTAL, "context": "full", "chain": {"buffer": 3, "mask": "inclusive"}, "embedder": additive(SKIP, LINEAR, True, 0), "norm": LAYER_POST},
-    "two_stream_strict": {**INCREMENTAL, "context": "full", "chain": {"buffer": None, "mask": "strict"}},
-    "prefix_causal": {**BUNDLED, "min_rows": 0, "inputs": {"features": 1, "scaling": "none"}, "embedder": additive(MLP, MLP)},
-    "prefix_causal_post": {**BUNDLED, "min_rows": 0, "norm": LAYER_POST, "embedder": additive(MLP, LINEAR, True), "layers": 3, "width": 16, "heads": 2},
-    "prefix_causal_scaled": {**BUNDLED, "min_rows": 3, "inputs": {**PREFIX, "features": 2}, "target": PREFIX, "embedder": additive(SKIP, MLP)},
-    "prefix_causal_half": {**BUNDLED, "min_rows": 0, "inputs": {"features": 1, "scaling": "none"}, "embedder": additive(MLP, MLP)},
-    "packed_causal": {"context": "causal", "min_rows": 0, "attention": {"bias": "all", "sinks": 1, "log_scale": False}, "activation": "gelu-tanh"},
-    "packed_causal_roles": {"context": "causal", "embedder": additive(SKIP, MLP, True), "norm": RMS_PRE},
+    "incremental_fixed": {**INCREMENTAL,
+                          "inputs": {"features": 2, "scaling": "fixed", "center": [0.5, -1.0],
+                                     "scale": [2.0, 0.5], "clip": 2.0},
+                          "target": {"scaling": "fixed", "center": 1.5, "scale": 3.0, "clip": 1.0},
+                          "norm": RMS_POST, "activation": "gelu", "head": MIXTURE},
+    "incremental_roles": {**INCREMENTAL, "embedder": additive(LINEAR, LINEAR, True, 0),
+                          "attention": {"bias": "none"}},
+    "incremental_scaled": {**INCREMENTAL, "min_rows": 4, "inputs": {**PREFIX, "features": 2},
+                           "target": PREFIX},
+    "rows_causal": {**TABULAR, "architecture": "two-stream", "context": "causal",
+                    "embedder": additive(rows(None), MLP), "attention": {"bias": "output"}},
+    "two_stream_full": {**INCREMENTAL, "context": "full",
+                        "chain": {"buffer": 1, "mask": "inclusive"}},
+    "two_stream_buffer": {**INCREMENTAL, "context": "full",
+                          "chain": {"buffer": 3, "mask": "inclusive"},
+                          "embedder": additive(SKIP, LINEAR, True, 0), "norm": LAYER_POST},
+    "two_stream_strict": {**INCREMENTAL, "context": "full",
+                          "chain": {"buffer": None, "mask": "strict"}},
+    "prefix_causal": {**BUNDLED, "min_rows": 0, "inputs": {"features": 1, "scaling": "none"},
+                      "embedder": additive(MLP, MLP)},
+    "prefix_causal_post": {**BUNDLED, "min_rows": 0, "norm": LAYER_POST,
+                           "embedder": additive(MLP, LINEAR, True), "layers": 3, "width": 16,
+                           "heads": 2},
+    "prefix_causal_scaled": {**BUNDLED, "min_rows": 3, "inputs": {**PREFIX, "features": 2},
+                             "target": PREFIX, "embedder": additive(SKIP, MLP)},
+    "prefix_causal_half": {**BUNDLED, "min_rows": 0, "inputs": {"features": 1, "scaling": "none"},
+                           "embedder": additive(MLP, MLP)},
+    "packed_causal": {"context": "causal", "min_rows": 0,
+                      "attention": {"bias": "all", "sinks": 1, "log_scale": False},
+                      "activation": "gelu-tanh"},
+    "packed_causal_roles": {"context": "causal", "embedder": additive(SKIP, MLP, True),
+                            "norm": RMS_PRE},
     "rows_flat": {**TABULAR, "embedder": additive(rows(None), MLP)},
-    "rows_few": {**TABULAR, "inputs": {"max_features": 4, "scaling": "prefix", "clip": 3}, "width": 16, "layers": 1, "heads": 2,
+    "rows_few": {**TABULAR, "inputs": {"max_features": 4, "scaling": "prefix", "clip": 3},
+                 "width": 16, "layers": 1, "heads": 2,
                  "embedder": additive(rows(None), MLP)},
     "rows_ridge": {**TABULAR, "embedder": additive(rows(None, ridge=True), MLP)},
-    "rows_ridge_tokens": {**TABULAR, "min_rows": 2, "inputs": {"max_features": 40, "scaling": "prefix", "clip": 3},
+    "rows_ridge_tokens": {**TABULAR, "min_rows": 2,
+                          "inputs": {"max_features": 40, "scaling": "prefix", "clip": 3},
                           "embedder": additive(rows(TOKENS, ridge=True), MLP)},
     "rows_prune": {**TABULAR, "inputs": {"max_features": 40, "scaling": "prefix", "clip": 3},
                    "embedder": additive(rows(None, ridge=True, prune=True), MLP)},
+    "rows_process": {**TABULAR, "inputs": {"max_features": 40, "scaling": "prefix", "clip": 3},
+                     "embedder": additive(rows(None, ridge=True, process=True), MLP)},
+    "rows_gated": {**TABULAR, "embedder": additive(rows(None, process=True), MLP),
+                   "head": {**MIXTURE, "process": 7}},
+    "rows_absent": {**TABULAR, "inputs": {"max_features": 40, "scaling": "prefix", "clip": 3},
+                    "embedder": additive(rows(None, ridge=True, absent=True, codes="targets",
+                                              prune=True, prune_below=8), MLP)},
     "rows_tokens": {**TABULAR, "embedder": additive(rows(TOKENS), MLP)},
-    "rows_layer_norm": {**TABULAR, "embedder": additive(rows(TOKENS), LINEAR, True, activation="relu"), "norm": LAYER_POST,
+    "rows_layer_norm": {**TABULAR,
+                        "embedder": additive(rows(TOKENS), LINEAR, True, activation="relu"),
+                        "norm": LAYER_POST,
                         "attention": {"bias": "all", "sinks": 1, "log_scale": False}},
     "rows_min_rows": {**TABULAR, "min_rows": 7, "embedder": additive(rows(TOKENS), MLP, True)},
-    "rows_buffer": {**TABULAR, "context": "full", "chain": {"buffer": 4, "mask": "inclusive"}, "embedder": additive(rows(TOKENS), MLP, True, 3)},
-    "rows_two_stream": {**TABULAR, "architecture": "two-stream", "context": "full", "chain": {"buffer": None, "mask": "inclusive"},
+    "rows_buffer": {**TABULAR, "context": "full", "chain": {"buffer": 4, "mask": "inclusive"},
+                    "embedder": additive(rows(TOKENS), MLP, True, 3)},
+    "rows_two_stream": {**TABULAR, "architecture": "two-stream", "context": "full",
+                        "chain": {"buffer": None, "mask": "inclusive"},
                         "embedder": additive(rows(None), MLP), "attention": {"bias": "output"}},
     "std_exp": {"head": gaussian("exp")},
     "std_bounded": {"head": gaussian("bounded")},
@@ -134,29 +174,49 @@ MODELS = {
     "std_softplus_complement": {"head": gaussian("softplus-complement", 0.1)},
     "std_sqrt_softplus": {"head": gaussian("sqrt-softplus", 0.05)},
     "mixture_exp": {"head": {**MIXTURE, "std": "exp", "floor": 0, "activation": "gelu"}},
-    "head_bars": {**BUNDLED, "min_rows": 0, "embedder": additive(MLP, MLP), "head": {"kind": "bars", "hidden": [32], "buckets": 16, "tails": "bounded"}},
-    "head_bars_half_normal": {**BUNDLED, "min_rows": 2, "inputs": {**PREFIX, "features": 2}, "target": PREFIX, "embedder": additive(MLP, MLP),
-                              "head": {"kind": "bars", "hidden": [], "buckets": 9, "tails": "half-normal"}},
-    "classes_plain": {**BUNDLED, **CLASSES, "min_rows": 0, "inputs": {"features": 1, "scaling": "none"}, "embedder": additive(MLP, CLASS)},
+    "head_bars": {**BUNDLED, "min_rows": 0, "embedder": additive(MLP, MLP),
+                  "head": {"kind": "bars", "hidden": [32], "buckets": 16, "tails": "bounded"}},
+    "head_bars_half_normal": {**BUNDLED, "min_rows": 2, "inputs": {**PREFIX, "features": 2},
+                              "target": PREFIX, "embedder": additive(MLP, MLP),
+                              "head": {"kind": "bars", "hidden": [], "buckets": 9,
+                                       "tails": "half-normal"}},
+    "classes_plain": {**BUNDLED, **CLASSES, "min_rows": 0,
+                      "inputs": {"features": 1, "scaling": "none"},
+                      "embedder": additive(MLP, CLASS)},
     "classes_rows": {**CLASS_TABULAR, "embedder": additive(rows(None), CLASS)},
     "classes_ridge": {**CLASS_TABULAR, "embedder": additive(rows(None, ridge=True), CLASS)},
-    "classes_ridge_tokens": {**CLASS_TABULAR, "min_rows": 3, "inputs": {"max_features": 40, "scaling": "prefix", "clip": 3},
+    "classes_ridge_tokens": {**CLASS_TABULAR, "min_rows": 3,
+                             "inputs": {"max_features": 40, "scaling": "prefix", "clip": 3},
                              "embedder": additive(rows(TOKENS, ridge=True), CLASS)},
-    "classes_ridge_most": {**CLASS_TABULAR, "head": {"kind": "classes", "hidden": [32], "classes": 64}, "embedder": additive(rows(None, ridge=True), CLASS)},
+    "classes_ridge_most": {**CLASS_TABULAR,
+                           "head": {"kind": "classes", "hidden": [32], "classes": 64},
+                           "embedder": additive(rows(None, ridge=True), CLASS)},
     "classes_logistic": {**CLASS_TABULAR, "embedder": additive(rows(None, logistic=True), CLASS)},
-    "classes_lean": {**CLASS_TABULAR, "embedder": additive(rows(None, ridge=True, logistic=True), CLASS), "head": {**CLASS_HEAD, "logistic": 0.35}},
-    "classes_lean_tokens": {**CLASS_TABULAR, "embedder": additive(rows(TOKENS, logistic=True), CLASS), "head": {**CLASS_HEAD, "logistic": 0.6}},
-    "classes_lean_buffer": {**CLASS_TABULAR, "context": "full", "chain": {"buffer": 4, "mask": "inclusive"},
-                            "embedder": additive(rows(None, logistic=True), CLASS, True, 3), "head": {**CLASS_HEAD, "logistic": 1}},
-    "classes_logistic_tokens": {**CLASS_TABULAR, "min_rows": 3, "inputs": {"max_features": 40, "scaling": "prefix", "clip": 3},
-                                "embedder": additive(rows(TOKENS, ridge=True, logistic=True), CLASS)},
-    "classes_logistic_most": {**CLASS_TABULAR, "head": {"kind": "classes", "hidden": [32], "classes": 64},
+    "classes_lean": {**CLASS_TABULAR,
+                     "embedder": additive(rows(None, ridge=True, logistic=True), CLASS),
+                     "head": {**CLASS_HEAD, "logistic": 0.35}},
+    "classes_lean_tokens": {**CLASS_TABULAR,
+                            "embedder": additive(rows(TOKENS, logistic=True), CLASS),
+                            "head": {**CLASS_HEAD, "logistic": 0.6}},
+    "classes_lean_buffer": {**CLASS_TABULAR, "context": "full",
+                            "chain": {"buffer": 4, "mask": "inclusive"},
+                            "embedder": additive(rows(None, logistic=True), CLASS, True, 3),
+                            "head": {**CLASS_HEAD, "logistic": 1}},
+    "classes_logistic_tokens": {**CLASS_TABULAR, "min_rows": 3,
+                                "inputs": {"max_features": 40, "scaling": "prefix", "clip": 3},
+                                "embedder": additive(rows(TOKENS, ridge=True, logistic=True),
+                                                     CLASS)},
+    "classes_logistic_most": {**CLASS_TABULAR,
+                              "head": {"kind": "classes", "hidden": [32], "classes": 64},
                               "embedder": additive(rows(None, ridge=True, logistic=True), CLASS)},
-    "classes_logistic_buffer": {**CLASS_TABULAR, "context": "full", "chain": {"buffer": 4, "mask": "inclusive"},
+    "classes_logistic_buffer": {**CLASS_TABULAR, "context": "full",
+                                "chain": {"buffer": 4, "mask": "inclusive"},
                                 "embedder": additive(rows(None, logistic=True), CLASS, True, 3)},
-    "classes_tokens": {**CLASS_TABULAR, "min_rows": 7, "embedder": additive(rows(TOKENS), CLASS, True), "norm": LAYER_POST},
+    "classes_tokens": {**CLASS_TABULAR, "min_rows": 7,
+                       "embedder": additive(rows(TOKENS), CLASS, True), "norm": LAYER_POST},
     "classes_buffer": {**BUFFER, **CLASSES, "embedder": additive(SKIP, CLASS, True, 4)},
-    "classes_incremental": {**INCREMENTAL, **CLASSES, "embedder": additive(LINEAR, CLASS, True, 0), "attention": {"bias": "none"}},
+    "classes_incremental": {**INCREMENTAL, **CLASSES, "embedder": additive(LINEAR, CLASS, True, 0),
+                            "attention": {"bias": "none"}},
 }
 SAME_WEIGHTS = {"buffer_one": "buffer_inclusive"}
 HALF = {"prefix_causal_half"}
@@ -180,7 +240,8 @@ class Weights:
 
     def mlp(self, name, sizes, gain=1.4, last_gain=1.0):
         for i in range(len(sizes) - 1):
-            self.linear(f"{name}.{i}", sizes[i], sizes[i + 1], gain if i < len(sizes) - 2 else last_gain)
+            self.linear(f"{name}.{i}", sizes[i], sizes[i + 1],
+                        gain if i < len(sizes) - 2 else last_gain)
 
     def norm(self, name, width, kind):
         self.normal(name + ".weight", (width,), 0.1, 1.0)
@@ -191,9 +252,12 @@ class Weights:
         """One layer; with `heads`, its attention has a log scale."""
         bias = config["attention"]["bias"]
         for part, gain in (("q", QK_GAIN), ("k", QK_GAIN), ("v", 1.0), ("o", 1.0)):
-            self.linear(f"{name}.attn.{part}", width, width, gain, bias == "all" or (bias == "output" and part == "o"))
+            self.linear(f"{name}.attn.{part}", width, width, gain,
+                        bias == "all" or (bias == "output" and part == "o"))
         if heads:
-            scale = np.stack([self.random.uniform(0.1, 0.4, heads), self.random.uniform(0.3, 0.8, heads)], axis=1)
+            scale = np.stack(
+                [self.random.uniform(0.1, 0.4, heads), self.random.uniform(0.3, 0.8, heads)],
+                axis=1)
             self.tensors[f"{name}.attn.log_scale"] = scale.astype(np.float32)
         self.mlp(f"{name}.ff", [width, feedforward, width])
         for i in (1, 2):
@@ -214,12 +278,16 @@ class Weights:
             self.row_tokeniser(name, encoder, config)
 
     def row_tokeniser(self, name, encoder, config):
-        slots, width, hidden, tokens = config["inputs"]["max_features"], config["width"], encoder["hidden"], encoder["tokens"]
+        slots, width, hidden, tokens = config["inputs"]["max_features"], config["width"], encoder[
+            "hidden"], encoder["tokens"]
         numbers = 8 + config["head"].get("classes", 0)
         self.normal(f"{name}.slot.weight", (slots, hidden, numbers), 0.6)
         self.normal(f"{name}.slot.bias", (hidden,), 0.2)
         if encoder.get("ridge"):
-            self.normal(f"{name}.ridge.weight", (hidden, 2 * (numbers - 8 + 2) if numbers > 8 else 6), 0.4)
+            self.normal(f"{name}.ridge.weight",
+                        (hidden, 2 * (numbers - 8 + 2) if numbers > 8 else 6), 0.4)
+        if encoder.get("process"):
+            self.normal(f"{name}.process.weight", (hidden, 4), 0.4)
         if encoder.get("logistic"):
             self.normal(f"{name}.logistic.weight", (hidden, numbers - 8 + 1), 0.4)
         self.linear(f"{name}.out", hidden, width, 1.4)
@@ -248,10 +316,14 @@ class Weights:
 
     def head(self, config):
         head, width = config["head"], config["width"]
-        outputs = {"gaussian": 2, "mixture": 3 * head.get("components", 0), "bars": head.get("buckets", 0), "classes": head.get("classes", 0)}[head["kind"]]
+        outputs = {"gaussian": 2, "mixture": 3 * head.get("components", 0),
+                   "bars": head.get("buckets", 0), "classes": head.get("classes", 0)}[head["kind"]]
         self.mlp("head", [width, *head["hidden"], outputs], 1.4, 1.0)
+        if head.get("process"):
+            self.mlp("head.gate", [9, head["process"], 1], 1.4, 1.0)
         if head["kind"] == "bars":
-            borders = np.linspace(-3, 3, head["buckets"] + 1) + self.random.uniform(-0.05, 0.05, head["buckets"] + 1)
+            borders = (np.linspace(-3, 3, head["buckets"] + 1)
+                       + self.random.uniform(-0.05, 0.05, head["buckets"] + 1))
             self.tensors["head.borders"] = borders.astype(np.float32)
 
 
@@ -276,18 +348,21 @@ def make_random(name, seed):
     """(config, tensors, dtype) of one of MODELS."""
     config = copy.deepcopy({**BASE, **MODELS[name]})
     config["description"] = f"{name}: random weights, for tests"
-    tensors = random_weights(config, (zlib.crc32(SAME_WEIGHTS.get(name, name).encode()) + seed) % 2 ** 32)
+    tensors = random_weights(config,
+                             (zlib.crc32(SAME_WEIGHTS.get(name, name).encode()) + seed) % 2 ** 32)
     return config, tensors, "F16" if name in HALF else "F32"
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("outdir")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     os.makedirs(arguments.outdir, exist_ok=True)
     models = {name: make_random(name, arguments.seed) for name in MODELS}
-    models.update({name: (config, tensors, "F32") for name, (config, tensors) in transparent_models().items()})
+    models.update(
+        {name: (config, tensors, "F32")
+         for name, (config, tensors) in transparent_models().items()})
     os.makedirs(os.path.join(arguments.outdir, "columns"), exist_ok=True)
     column_models.write_models(os.path.join(arguments.outdir, "columns"))
     for name, (config, tensors, dtype) in models.items():

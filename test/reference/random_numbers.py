@@ -23,12 +23,15 @@ def uniforms(seed, counter):
 
 
 def value_uniforms(seed, draw, step, target=0):
-    """The two uniforms of step `step` (from 0) of draw number `draw`, for one of several targets."""
+    """The two uniforms of step `step` (from 0) of draw number `draw`, for one of several targets.
+    """
     return uniforms(seed, (draw & MASK, draw >> 32 & MASK, step, 2 * target))
 
 
 def permutation(seed, order, m):
-    """The order number `order` (from 0) of m rows: place i holds the number of the row that comes i-th."""
+    """The order number `order` (from 0) of m rows: place i holds the number of the row that comes
+    i-th.
+    """
     places = list(range(m))
     for i in range(m - 1, 0, -1):
         u1, _ = uniforms(seed, (order & MASK, order >> 32 & MASK, i, 1))

@@ -1,8 +1,9 @@
 """The oracle: docs/model-format.md in float64, as simply as it can be said.
 
-There are no caches. A context is its raw rows; every question encodes them again with full masks and a dense softmax. Nothing here
-is shared with the engine but the page. The parts: scaling.py (section 3), rows.py (5), layers.py and trunk.py (4, 6, 7), heads.py (8),
-random_numbers.py (11); this file has the verbs and chains (9, 10).
+There are no caches. A context is its raw rows; every question encodes them again with full masks
+and a dense softmax. Nothing here is shared with the engine but the page. The parts: scaling.py
+(section 3), rows.py (5), layers.py and trunk.py (4, 6, 7), heads.py (8), random_numbers.py (11);
+this file has the verbs and chains (9, 10).
 
 SPDX-License-Identifier: PostgreSQL
 """
@@ -11,12 +12,13 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from heads import NORMAL, Joint, distribution
+from heads import NORMAL, Joint, Mixture, distribution
 from layers import block, mlp
 from random_numbers import permutation, value_uniforms
 from rows import RowTokeniser
 from safetensors_io import read_model
 from scaling import Scaling
+from sums import SumsEncoding, statistics_of
 from trunk import head_outputs, run
 
 
@@ -24,8 +26,16 @@ class Model:
     """A configuration and its tensors (float64)."""
 
     def __init__(self, config, tensors):
+        self.is_sums = config["architecture"] == "sums"
+        if self.is_sums:                # what the page says of embedder and head of every other
+            config = {**config, "activation": None,
+                      "embedder": {
+                          "x": {"kind": "rows" if "max_features" in config["inputs"]
+                                else "linear"}},
+                      "head": {"kind": "mixture"}}
         self.config = config
-        self.tensors = {name: np.asarray(value, dtype=np.float64) for name, value in tensors.items()}
+        self.tensors = {name: np.asarray(value, dtype=np.float64)
+                        for name, value in tensors.items()}
         self.embedder_activation = config["embedder"].get("activation", config["activation"])
         self.context = config["context"]
         self.min_rows = config["min_rows"]
@@ -42,7 +52,8 @@ class Model:
 
 
 def canonical_prefix(model, n):
-    """Section 10, for n rows that arrived one after the other; n >= min_rows where rows are needed."""
+    """Section 10, for n rows that arrived one after the other; n >= min_rows where rows are needed.
+    """
     if model.context == "causal":
         return 0
     if model.context == "full" and model.buffer is not None:
@@ -56,7 +67,8 @@ def whole_prefix(model, n):
 
 class Encoding:
     """
-    A context: rows x [n, F], y [n] of which the first `prefix` see each other, and the statistics of the first `statistics.n`.
+    A context: rows x [n, F], y [n] of which the first `prefix` see each other, and the statistics
+    of the first `statistics.n`.
     """
 
     def __init__(self, model, x, y, prefix, statistics):
@@ -67,11 +79,37 @@ class Encoding:
         model = self.model
         if model.config["head"]["kind"] == "joint-gaussian":
             return [self.joint([row]) for row in queries]
-        states = run(model, self.statistics, self.x, self.y, self.prefix, np.asarray(queries, dtype=float))
+        states = run(model, self.statistics, self.x, self.y, self.prefix,
+                     np.asarray(queries, dtype=float))
         scaling = self.statistics.scaling
-        return [distribution(model.config["head"], outputs, model.tensors.get("head.borders"), scaling.y_center, scaling.y_scale,
-                             self.statistics.classes)
+        made = [distribution(model.config["head"], outputs, model.tensors.get("head.borders"),
+                             scaling.y_center, scaling.y_scale, self.statistics.classes)
                 for outputs in self.lean(head_outputs(model, states), queries)]
+        if not model.config["head"].get("process"):
+            return made
+        return [self.gated(answer, row)
+                for answer, row in zip(made, np.asarray(queries, dtype=float))]
+
+    def gated(self, answer, query):
+        """The mixture with the answer of the process as one more component (section 8)."""
+        model, scaling, tokeniser = self.model, self.statistics.scaling, self.statistics.tokeniser
+        codes, z = (part[0][tokeniser.slots]
+                    for part in (scaling.encode(query[None]), scaling.features(query[None])))
+        m, spread, noise, quality = tokeniser.processes[0](codes, z, None)
+        mean, sd = ((answer.mean() - scaling.y_center) / scaling.y_scale, answer.sd()
+                    / scaling.y_scale)
+        apart = abs(m - mean)
+        read = np.array([quality, spread, noise, np.log(sd), spread - np.log(sd),
+                         np.log(1 + apart / (sd + 1e-3)),
+                         np.log(1 + apart / np.exp(spread)), np.log(1 + tokeniser.n0) / 8,
+                         np.clip(quality + np.log(sd), -4, 4)])
+        head = model.config["head"]
+        u = mlp(model.tensors, "head.gate", read,
+                head.get("activation", model.config["activation"]))[0]
+        weight = 1 / (1 + np.exp(-u))
+        return Mixture(np.append(answer.weights * (1 - weight), weight),
+                       np.append(answer.means, scaling.y_center + scaling.y_scale * m),
+                       np.append(answer.sds, scaling.y_scale * np.exp(spread)))
 
     def joint(self, queries):
         """The joint Gaussian of all queries (docs/families.md)."""
@@ -86,33 +124,41 @@ class Encoding:
         factor = np.tril(w @ w.T) + head.get("jitter", 0) * np.eye(len(w))
         mean = mlp(model.tensors, "head.mean", h, activation).ravel()
         scaling = self.statistics.scaling
-        center, scale = (np.tile(np.atleast_1d(v), len(queries)) for v in (scaling.y_center, scaling.y_scale))
+        center, scale = (np.tile(np.atleast_1d(v), len(queries))
+                         for v in (scaling.y_center, scaling.y_scale))
         return Joint(center + scale * mean, scale[:, None] * factor)
 
     def lean(self, outputs, queries):
-        """A classifier's logits, a share of which is what the logistic regression says (section 8)."""
+        """A classifier's logits, a share of which is what the logistic regression says (section 8).
+        """
         share = self.share()
         if share == 0:
             return outputs
         said = self.statistics.tokeniser.logistic(np.asarray(queries, dtype=float))
-        return [(1 - share) * logits + share * said[i, :len(logits)] for i, logits in enumerate(outputs)]
+        return [(1 - share) * logits + share * said[i, :len(logits)]
+                for i, logits in enumerate(outputs)]
 
     def share(self):
         """How much of the logits that is."""
         most, classes = self.model.config["head"].get("logistic", 0), self.statistics.classes
         if most == 0 or classes < 2:
             return 0
-        return most * np.clip(self.statistics.tokeniser.logistics[0].quality / np.log(classes), 0, 1)
+        return most * np.clip(self.statistics.tokeniser.logistics[0].quality / np.log(classes), 0,
+                              1)
 
     def append(self, x, y):
         """More rows behind the last one; prefix and statistics stay."""
-        return Encoding(self.model, np.concatenate([self.x, x]), np.concatenate([self.y, y]), self.prefix, self.statistics)
+        return Encoding(self.model, np.concatenate([self.x, x]), np.concatenate([self.y, y]),
+                        self.prefix, self.statistics)
 
     def step(self, x, y):
-        """One row of a chain: appended, and its block merged once K predictions are done (section 9)."""
+        """One row of a chain: appended, and its block merged once K predictions are done (section
+        9).
+        """
         longer = self.append(np.reshape(x, (1, -1)), np.reshape(y, (1, *self.y.shape[1:])))
         model = self.model
-        if model.context == "full" and model.buffer is not None and len(longer.x) - longer.prefix == model.buffer:
+        if model.context == "full" and model.buffer is not None and len(
+                longer.x) - longer.prefix == model.buffer:
             longer.prefix = len(longer.x)
         return longer
 
@@ -161,13 +207,18 @@ class Encoding:
 
 def build(model, x, y, prefix, kinds=None, classes=None):
     """
-    An encoding of raw rows x [n, F] (NaN: missing), y [n]; statistics from the first `prefix`, or min_rows where that is more. A classifier's
-    targets are 0 … classes - 1, by default all that it has room for.
+    An encoding of raw rows x [n, F] (NaN: missing), y [n]; statistics from the first `prefix`, or
+    min_rows where that is more. A classifier's targets are 0 … classes - 1, by default all that it
+    has room for.
     """
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     kinds = kinds or ["numeric"] * x.shape[1]
     n0 = max(prefix, model.min_rows)
     assert n0 <= len(x) and 0 <= prefix
+    if model.is_sums:
+        basis, settings = statistics_of(model.config, kinds, x[:n0], y[:n0])
+        return SumsEncoding(model, x, y, prefix,
+                            SimpleNamespace(basis=basis, settings=settings, n=n0, classes=None))
     scaling = Scaling(model.config, kinds, x[:n0], y[:n0])
     classes = classes or model.config["head"].get("classes")
     statistics = SimpleNamespace(scaling=scaling, n=n0, tokeniser=None, classes=classes)
@@ -177,8 +228,11 @@ def build(model, x, y, prefix, kinds=None, classes=None):
 
 
 def evidence(model, x, y, kinds=None):
-    """Conditionals [n] of rows that arrive one after the other, NaN for the first min_rows; their sum is the log evidence."""
+    """Conditionals [n] of rows that arrive one after the other, NaN for the first min_rows; their
+    sum is the log evidence.
+    """
     out = np.full(len(y), np.nan)
     for i in range(model.min_rows, len(y)):
-        out[i] = build(model, x[:i], y[:i], canonical_prefix(model, i), kinds).predict([x[i]])[0].log_pdf(y[i])
+        out[i] = build(model, x[:i], y[:i], canonical_prefix(model, i),
+                       kinds).predict([x[i]])[0].log_pdf(y[i])
     return out

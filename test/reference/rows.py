@@ -5,6 +5,7 @@ SPDX-License-Identifier: PostgreSQL
 import numpy as np
 
 from layers import activate, block, linear, mlp
+from process import Process
 from scaling import soft_clip
 
 NUMERIC_BINS, CATEGORICAL_BINS = 8, 16
@@ -13,7 +14,9 @@ ALWAYS_KEPT, CHANCE, DEVIATIONS, ENOUGH_ROWS = 8, 8.0, 2.5, 100
 
 
 class Bins:
-    """The bins of one column, from its prefix cells (codes for categorical columns); missing cells have the last bin."""
+    """The bins of one column, from its prefix cells (codes for categorical columns); missing cells
+    have the last bin.
+    """
 
     def __init__(self, column, categorical):
         self.categorical = categorical
@@ -23,7 +26,8 @@ class Bins:
             distinct = sorted(set(values), key=lambda v: (-np.sum(values == v), v))
             self.bin_of = {v: min(i, CATEGORICAL_BINS - 1) for i, v in enumerate(distinct)}
         else:
-            self.edges = [self.edge(values, j) for j in range(1, NUMERIC_BINS)] if len(values) else []
+            self.edges = ([self.edge(values, j) for j in range(1, NUMERIC_BINS)] if len(values)
+                          else [])
 
     @staticmethod
     def edge(values, j):
@@ -42,7 +46,9 @@ class Bins:
 
 
 class Card:
-    """What is known of one column: codes [n0] of the prefix, its scaled features z [n0] and targets [n0]."""
+    """What is known of one column: codes [n0] of the prefix, its scaled features z [n0] and targets
+    [n0].
+    """
 
     def __init__(self, codes, z, y, categorical):
         self.categorical = categorical
@@ -68,7 +74,8 @@ class Card:
         if n <= k or y.min() == y.max():
             return 0.0
         filled = self.count > 0
-        between = np.sum(self.count[filled] * (self.sum[filled] / self.count[filled] - y.mean()) ** 2)
+        between = np.sum(
+            self.count[filled] * (self.sum[filled] / self.count[filled] - y.mean()) ** 2)
         total = np.sum((y - y.mean()) ** 2)
         return max(0.0, 1 - (1 - between / total) * (n - 1) / (n - k))
 
@@ -103,13 +110,14 @@ class Design:
 
 
 class Ridge:
-    """One of the two regressions of the prefix: cards of the slots, codes and scaled features [n0, slots], targets [n0] or, several that share
-    penalty and noise, [n0, T]."""
+    """One of the two regressions of the prefix: cards of the slots, codes and scaled features [n0,
+    slots], targets [n0] or, several that share penalty and noise, [n0, T]."""
 
     def __init__(self, cards, codes, z, y, splines, knee):
         self.knee, self.design = knee, Design(cards, splines)
         u = self.design.rows(codes, z)
-        # by singular values: where there are more entries than rows, the residual is tiny and a difference of squares would drown it
+        # by singular values: where there are more entries than rows, the residual is tiny and a
+        # difference of squares would drown it
         left, size, right = np.linalg.svd(u, full_matrices=False)
         n, best, along = len(y), -np.inf, left.T @ y
         apart = np.sum((y - left @ along) ** 2)
@@ -118,33 +126,55 @@ class Ridge:
             noise = max((apart + np.sum((along ** 2).T * penalty / shrunk)) / n, 1e-8)
             evidence = -0.5 * (n * np.log(noise) + np.sum(np.log(shrunk / penalty)))
             if evidence > best:
-                best, self.noise, self.weights = evidence, noise, right.T @ ((size / shrunk) * along.T).T
+                best, self.noise, self.weights = (evidence, noise, right.T
+                                                  @ ((size / shrunk) * along.T).T)
                 self.spread = noise * ((right.T * (size / shrunk) ** 2) @ right).diagonal()
-                self.inverse = right.T @ np.diag(1 / shrunk - 1 / penalty) @ right + np.eye(u.shape[1]) / penalty
+                self.inverse = (right.T @ np.diag(1 / shrunk - 1 / penalty) @ right
+                                + np.eye(u.shape[1]) / penalty)
                 self.right, self.shrunk = right, shrunk
 
     def weighs(self, s, strictness):
         """Whether a weight of slot s is further from zero than the noise would carry it."""
-        return any(entry[0] == s and self.weights[i] ** 2 > strictness * DEVIATIONS ** 2 * self.spread[i] for i, entry in enumerate(self.design.entries))
+        return any(entry[0] == s and self.weights[i] ** 2 > strictness * DEVIATIONS ** 2
+                   * self.spread[i] for i, entry in enumerate(self.design.entries))
 
     def answer(self, codes, z, target):
-        """Mean and leverage of a row; target: that of a prefix row, which is left out, else None."""
+        """Mean and leverage of a row; target: that of a prefix row, which is left out, else None.
+        """
         u = self.design(codes, z)
         mean, leverage = u @ self.weights, u @ self.inverse @ u
         if target is not None:
-            # a row of the prefix lies in its row space; the inverse's differences would drown in what leaving the row out makes of rounding
+            # a row of the prefix lies in its row space; the inverse's differences would drown in
+            # what leaving the row out makes of rounding
             leverage = np.sum((self.right @ u) ** 2 / self.shrunk)
             rest = max(1 - leverage, 1e-6)
             mean, leverage = target - (target - mean) / rest, leverage / rest
         return mean, leverage
 
+    absent = 0.0
+
+    def measure_absent(self, codes, z):
+        """The variance of what every slot says to the prefix rows that have its cell."""
+        u = self.design.rows(codes, z)
+        slot = np.array([entry[0] for entry in self.design.entries])
+        self.absent = np.zeros(codes.shape[1])
+        for s in range(codes.shape[1]):
+            own = np.append(slot == s, False)
+            present = ~np.isnan(codes[:, s])
+            if present.any() and own.any():
+                self.absent[s] = np.var(u[np.ix_(present, own)] @ self.weights[own]) / self.noise
+
     def __call__(self, codes, z, target):
         mean, leverage = self.answer(codes, z, target)
-        return [float(soft_clip(mean, self.knee)), 0.5 * np.log(self.noise), 0.5 * np.log1p(leverage)]
+        leverage += np.sum(np.isnan(codes) * self.absent)
+        return [float(soft_clip(mean, self.knee)), 0.5 * np.log(self.noise),
+                0.5 * np.log1p(leverage)]
 
 
 class ClassRidge(Ridge):
-    """The same of a classifier with `classes` classes and room for `room`: probabilities from regressions of the classes' indicators."""
+    """The same of a classifier with `classes` classes and room for `room`: probabilities from
+    regressions of the classes' indicators.
+    """
 
     def __init__(self, cards, codes, z, y, splines, knee, classes, room):
         self.classes, self.room = classes, room
@@ -166,13 +196,18 @@ class ClassRidge(Ridge):
         return z - z.max() - np.log(np.sum(np.exp(z - z.max())))
 
     def __call__(self, codes, z, target):
-        mean, leverage = self.answer(codes, z, None if target is None else self.indicators(target)[0] - self.share)
+        mean, leverage = self.answer(codes, z,
+                                     None if target is None else self.indicators(target)[0]
+                                     - self.share)
         said = soft_clip(self.log_p(mean, *self.way) + np.log(self.classes), self.knee)
-        return list(said) + [0.0] * (self.room - self.classes) + [self.quality, 0.5 * np.log1p(leverage)]
+        return (list(said) + [0.0] * (self.room - self.classes)
+                + [self.quality, 0.5 * np.log1p(leverage)])
 
 
 class Logistic:
-    """The multinomial logistic regression of the prefix of a classifier with `classes` classes and room for `room`; arguments as of ClassRidge."""
+    """The multinomial logistic regression of the prefix of a classifier with `classes` classes and
+    room for `room`; arguments as of ClassRidge.
+    """
 
     def __init__(self, cards, codes, z, y, knee, classes, room):
         self.design, self.knee, self.classes, self.room = Design(cards, False), knee, classes, room
@@ -226,11 +261,14 @@ class Logistic:
             log_p = self.log_p((self.weights @ self.design(codes, z) + self.shift)[None])[0]
         else:
             log_p = self.left_out[row]
-        return list(soft_clip(log_p + np.log(self.classes), self.knee)) + [0.0] * (self.room - self.classes) + [self.quality]
+        return (list(soft_clip(log_p + np.log(self.classes), self.knee))
+                + [0.0] * (self.room - self.classes) + [self.quality])
 
 
 class ClassCard:
-    """The same for targets that are classes, of which the model has room for `room`: y [n0] holds their indices."""
+    """The same for targets that are classes, of which the model has room for `room`: y [n0] holds
+    their indices.
+    """
 
     def __init__(self, codes, z, y, categorical, room):
         self.categorical = categorical
@@ -239,10 +277,12 @@ class ClassCard:
         self.share = self.onehot.mean(axis=0)
         which = np.array([self.bins(value) for value in codes])
         self.count = np.array([np.sum(which == b) for b in range(self.bins.count)], dtype=float)
-        self.sum = np.array([np.sum(self.onehot[which == b] - self.share, axis=0) for b in range(self.bins.count)])
+        self.sum = np.array(
+            [np.sum(self.onehot[which == b] - self.share, axis=0) for b in range(self.bins.count)])
         self.missing = np.mean(np.isnan(codes))
         present = ~np.isnan(codes)
-        self.r = np.sqrt(self.between(np.unique(y[present], return_inverse=True)[1], z[present, None]))
+        self.r = np.sqrt(self.between(np.unique(y[present], return_inverse=True)[1],
+                                      z[present, None]))
         self.e = self.between(which, self.onehot)
         self.relevance = np.rint(max(self.e, self.r ** 2) * 2 ** 20)
 
@@ -253,12 +293,15 @@ class ClassCard:
         if n <= groups or np.all(values == values[0]):
             return 0.0
         center = values.mean(axis=0)
-        inside = sum(np.sum(group == g) * np.sum((values[group == g].mean(axis=0) - center) ** 2) for g in set(group))
+        inside = sum(np.sum(group == g) * np.sum((values[group == g].mean(axis=0) - center) ** 2)
+                     for g in set(group))
         return max(0.0, 1 - (1 - inside / np.sum((values - center) ** 2)) * (n - 1) / (n - groups))
 
 
 class RowTokeniser:
-    """Rows -> vectors, with statistics frozen at the prefix x [n0, F], y [n0] (raw); `classes` is the number of classes, or None."""
+    """Rows -> vectors, with statistics frozen at the prefix x [n0, F], y [n0] (raw); `classes` is
+    the number of classes, or None.
+    """
 
     def __init__(self, model, scaling, kinds, x, y, classes=None):
         self.classes, self.room = classes, model.config["head"].get("classes")
@@ -267,28 +310,40 @@ class RowTokeniser:
         self.n0 = len(y)
         codes, z, targets = scaling.encode(x), scaling.features(x), scaling.target(y)
         make = (lambda *given: ClassCard(*given, self.room)) if classes else Card
-        self.cards = [make(codes[:, f], z[:, f], targets, kind == "categorical") for f, kind in enumerate(kinds)]
+        self.cards = [make(codes[:, f], z[:, f], targets, kind == "categorical")
+                      for f, kind in enumerate(kinds)]
         order = sorted(range(len(kinds)), key=lambda f: (-self.cards[f].relevance, f))
         self.slots = order[:model.config["inputs"]["max_features"]]
-        if model.config["embedder"]["x"].get("prune", False) and len(self.slots) > ALWAYS_KEPT:
+        own = model.config["embedder"]["x"]
+        many = "prune_below" in own and self.n0 >= own["prune_below"] * len(self.slots)
+        if own.get("prune", False) and len(self.slots) > ALWAYS_KEPT and not many:
             self.slots = self.prune(codes, z, targets)
-        self.ridges, self.logistics = [], []
+        self.ridges, self.processes, self.logistics = [], [], []
         given = [self.cards[f] for f in self.slots], codes[:, self.slots], z[:, self.slots], targets
         if model.config["embedder"]["x"].get("logistic", False):
             self.logistics = [Logistic(*given, model.config["inputs"]["clip"], classes, self.room)]
         if model.config["embedder"]["x"].get("ridge", False):
             if classes:
                 knee = model.config["inputs"]["clip"]
-                self.ridges = [ClassRidge(*given, splines, knee, classes, self.room) for splines in (False, True)]
+                self.ridges = [ClassRidge(*given, splines, knee, classes, self.room)
+                               for splines in (False, True)]
             else:
-                self.ridges = [Ridge(*given, splines, model.config["target"]["clip"]) for splines in (False, True)]
+                self.ridges = [Ridge(*given, splines, model.config["target"]["clip"])
+                               for splines in (False, True)]
+                if model.config["embedder"]["x"].get("absent", False):
+                    for ridge in self.ridges:
+                        ridge.measure_absent(codes[:, self.slots], z[:, self.slots])
+        if model.config["embedder"]["x"].get("process", False):
+            self.processes = [Process(*given, y, model.config["target"]["clip"])]
 
     def prune(self, codes, z, targets):
         """The slots that do not look like noise."""
         strictness = min(1.0, self.n0 / ENOUGH_ROWS)
-        first = Ridge([self.cards[f] for f in self.slots], codes[:, self.slots], z[:, self.slots], targets, False, 0)
+        first = Ridge([self.cards[f] for f in self.slots], codes[:, self.slots], z[:, self.slots],
+                      targets, False, 0)
         return [f for s, f in enumerate(self.slots)
-                if s < ALWAYS_KEPT or self.cards[f].relevance / 2 ** 20 * self.n0 > strictness * CHANCE or first.weighs(s, strictness)]
+                if s < ALWAYS_KEPT or self.cards[f].relevance / 2 ** 20 * self.n0 > strictness
+                * CHANCE or first.weighs(s, strictness)]
 
     def cell(self, f, code, z, target):
         """The numbers of one cell; target is the scaled target of a prefix row, else None."""
@@ -301,39 +356,55 @@ class RowTokeniser:
         else:
             mean = (card.sum[b] - target) / (card.count[b] + 0.5)
         missing = np.isnan(code)
-        return [0.0 if missing else z, float(missing), float(card.categorical), mean, np.log(1 + self.n0) / 8, card.r, card.e, card.missing]
+        return [0.0 if missing else z, float(missing), float(card.categorical), mean,
+                np.log(1 + self.n0) / 8, card.r, card.e, card.missing]
 
     def class_cell(self, card, b, code, z, target):
         missing = np.isnan(code)
-        common = [0.0 if missing else z, float(missing), float(card.categorical), self.classes / self.room, np.log(1 + self.n0) / 8,
-                  card.r, card.e, card.missing]
+        common = [0.0 if missing else z, float(missing), float(card.categorical),
+                  self.classes / self.room, np.log(1 + self.n0) / 8, card.r, card.e, card.missing]
         if target is None:
             return common + list(card.sum[b] / (card.count[b] + 1.5))
         own = np.arange(self.room) == target
         return common + list((card.sum[b] - (own - card.share)) / (card.count[b] + 0.5))
 
     def __call__(self, x, prefix_y):
-        """x [n, F] raw; prefix_y: the raw targets of its leading rows that are prefix rows. -> [n, d]"""
-        codes, z, targets = self.scaling.encode(x), self.scaling.features(x), self.scaling.target(prefix_y)
+        """x [n, F] raw; prefix_y: the raw targets of its leading rows that are prefix rows. -> [n,
+        d]
+        """
+        codes, z, targets = self.scaling.encode(x), self.scaling.features(x), self.scaling.target(
+            prefix_y)
         out = []
         for i in range(len(x)):
             target = targets[i] if i < len(targets) else None
             own = codes[i, self.slots], z[i, self.slots]
             ridge = [number for regression in self.ridges for number in regression(*own, target)]
-            logistic = [number for regression in self.logistics for number in regression(*own, i if i < len(targets) else None)]
-            out.append(self.embed([self.cell(f, codes[i, f], z[i, f], target) for f in self.slots], {"ridge": ridge, "logistic": logistic}))
+            place = i if i < len(targets) else None
+            process = [number for process in self.processes for number in process(*own, place)]
+            logistic = [number for regression in self.logistics
+                        for number in regression(*own, place)]
+            said = {"ridge": ridge, "process": process, "logistic": logistic}
+            out.append(self.embed([self.cell(f, codes[i, f], z[i, f], target) for f in self.slots],
+                                  said))
         return np.array(out).reshape(len(x), self.model.config["width"])
 
     def logistic(self, x):
-        """What the logistic regression says of rows x [n, F] that are not of the prefix, [n, room + 1]."""
+        """What the logistic regression says of rows x [n, F] that are not of the prefix, [n, room +
+        1].
+        """
         codes, z = self.scaling.encode(x), self.scaling.features(x)
-        return np.array([self.logistics[0](codes[i, self.slots], z[i, self.slots], None) for i in range(len(x))])
+        return np.array(
+            [self.logistics[0](codes[i, self.slots], z[i, self.slots], None)
+             for i in range(len(x))])
 
     def embed(self, cells, opinions):
-        """Paths A and B for one row's cells, in slot order, and the regressions' opinions of it by kind."""
+        """Paths A and B for one row's cells, in slot order, and the regressions' opinions of it by
+        kind.
+        """
         model, tensors = self.model, self.model.tensors
         config, activation = model.config, model.embedder_activation
-        hidden = tensors["embed.x.slot.bias"] + sum(tensors["embed.x.slot.weight"][s] @ cell for s, cell in enumerate(cells))
+        hidden = (tensors["embed.x.slot.bias"]
+                  + sum(tensors["embed.x.slot.weight"][s] @ cell for s, cell in enumerate(cells)))
         for name, numbers in opinions.items():
             if numbers:
                 hidden = hidden + tensors[f"embed.x.{name}.weight"] @ numbers
@@ -342,8 +413,11 @@ class RowTokeniser:
         if tokens is None:
             return out
         readouts = tokens["readouts"]
-        made = mlp(tensors, "embed.x.cell", np.array(cells), activation) + tensors["embed.x.code"][:len(cells)]
+        made = (mlp(tensors, "embed.x.cell", np.array(cells), activation)
+                + tensors["embed.x.code"][:len(cells)])
         h = np.concatenate([tensors["embed.x.readout"], made])
         for i in range(tokens["layers"]):
-            h = block(tensors, f"embed.x.block.{i}", {**config, "norm": {**config["norm"], "placement": "pre"}}, tokens["heads"], h, h)
+            h = block(tensors, f"embed.x.block.{i}",
+                      {**config, "norm": {**config["norm"], "placement": "pre"}}, tokens["heads"],
+                      h, h)
         return out + linear(tensors, "embed.x.pool", h[:readouts].reshape(-1))

@@ -11,14 +11,16 @@ DTYPES = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2")}
 
 
 def write_model(path, config, tensors, dtype="F32"):
-    """Write `config` (a dict) and `tensors` (name -> array) to `path`, in the order of the names."""
+    """Write `config` (a dict) and `tensors` (name -> array) to `path`, in the order of the names.
+    """
     header = {"__metadata__": {"pg_posterior": json.dumps(config)}}
     blobs = []
     offset = 0
     for name in sorted(tensors):
         array = np.ascontiguousarray(tensors[name], dtype=DTYPES[dtype])
         blob = array.tobytes()
-        header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [offset, offset + len(blob)]}
+        header[name] = {"dtype": dtype, "shape": list(array.shape),
+                        "data_offsets": [offset, offset + len(blob)]}
         blobs.append(blob)
         offset += len(blob)
     text = json.dumps(header).encode()

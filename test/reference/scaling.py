@@ -1,4 +1,5 @@
-"""Scaling of inputs and targets (docs/model-format.md section 3) and the codes of categorical columns (section 5).
+"""Scaling of inputs and targets (docs/model-format.md section 3) and the codes of categorical
+columns (section 5).
 
 SPDX-License-Identifier: PostgreSQL
 """
@@ -21,31 +22,57 @@ def moments(values):
     scaled = np.ldexp(values, -exponent)
     scaled_mean = scaled.mean()
     scaled_mean += (scaled - scaled_mean).mean()
-    return np.ldexp(scaled_mean, exponent), np.ldexp(np.sqrt(np.mean((scaled - scaled_mean) ** 2)), exponent)
+    return np.ldexp(scaled_mean, exponent), np.ldexp(np.sqrt(np.mean((scaled - scaled_mean) ** 2)),
+                                                     exponent)
 
 
 class Codes:
-    """Identities of one categorical column -> ranks among the identities of the prefix; unknown ones become missing."""
+    """Identities of one categorical column -> ranks among the identities of the prefix; unknown
+    ones become missing.
+    """
 
     def __init__(self, column):
-        self.known = sorted(set(column[~np.isnan(column)]))
+        self.known, self.rank = sorted(set(column[~np.isnan(column)])), None
+
+    def by_targets(self, column, y):
+        """From now on, codes are ranks of bins by the mean of the targets y in them, of the prefix.
+        """
+        counts = {identity: np.sum(column == identity) for identity in self.known}
+        frequent = sorted(self.known, key=lambda identity: (-counts[identity], identity))
+        bins = [[identity] for identity in frequent[:15]] + [frequent[15:]] * (len(frequent) > 15)
+        inside = [np.isin(column, members) for members in bins]
+        mean = [np.rint(2 ** 20 * np.sum(y[rows]) / (np.sum(rows) + 1.5)) for rows in inside]
+        order = sorted(range(len(bins)), key=lambda b: (mean[b], b))
+        self.rank = {identity: float(place) for place, b in enumerate(order)
+                     for identity in bins[b]}
 
     def __call__(self, column):
+        if self.rank:
+            return np.array([self.rank.get(value, np.nan) for value in column])
         rank = {identity: float(i) for i, identity in enumerate(self.known)}
         return np.array([rank.get(value, np.nan) for value in column])
 
 
 class Scaling:
-    """The frozen statistics of a prefix. x [n, F] and y [n] are raw; kinds [F] says which columns are categorical."""
+    """The frozen statistics of a prefix. x [n, F] and y [n] are raw; kinds [F] says which columns
+    are categorical.
+    """
 
     def __init__(self, config, kinds, x, y):
         self.config = config
-        self.codes = [Codes(x[:, f]) if kind == "categorical" else None for f, kind in enumerate(kinds)]
+        self.codes = [Codes(x[:, f]) if kind == "categorical" else None
+                      for f, kind in enumerate(kinds)]
+        if config["embedder"].get("x", {}).get("codes") == "targets":
+            self.y_center, self.y_scale = self.target_statistics(y)
+            for f, codes in enumerate(self.codes):
+                if codes:
+                    codes.by_targets(x[:, f], self.target(y))
         x = self.encode(x)
         features = x.shape[1]
         self.center, self.scale = np.zeros(features), np.ones(features)
         if config["inputs"]["scaling"] == "fixed":
-            self.center, self.scale = np.array(config["inputs"]["center"]), np.array(config["inputs"]["scale"])
+            self.center, self.scale = np.array(config["inputs"]["center"]), np.array(
+                config["inputs"]["scale"])
         elif config["inputs"]["scaling"] == "prefix":
             for f in range(features):
                 self.center[f], self.scale[f] = self.column_statistics(x[:, f])
@@ -88,7 +115,9 @@ class Scaling:
         if self.powers:
             x = np.stack([power(x[:, f]) for f, power in enumerate(self.powers)], axis=1)
             return soft_clip(x, self.config["inputs"].get("clip", 0))
-        return soft_clip(np.where(np.abs(x) > 1e300, x / self.scale - self.center / self.scale, (x - self.center) / self.scale), self.config["inputs"].get("clip", 0))
+        return soft_clip(np.where(np.abs(x) > 1e300, x / self.scale - self.center / self.scale,
+                                  (x - self.center) / self.scale),
+                                  self.config["inputs"].get("clip", 0))
 
     def target(self, y):
         """What the network sees of raw targets [n]."""

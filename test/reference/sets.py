@@ -14,7 +14,8 @@ def plain_block(tensors, name, config, h, source, rotary=None):
     """A pre-norm block with biases and a layer norm; rotary turns queries and keys."""
     stage, eps = config["stage"], config["norm"]["eps"]
     layered = {"norm": {"kind": "layer", "eps": eps}}
-    u, s = norm(tensors, name + ".norm1", layered, h), norm(tensors, name + ".norm1", layered, source)
+    u, s = norm(tensors, name + ".norm1", layered, h), norm(tensors, name + ".norm1", layered,
+                                                            source)
     q, k, v = (linear(tensors, f"{name}.attn.{n}", x) for n, x in (("q", u), ("k", s), ("v", s)))
     out = []
     for j in range(stage["heads"]):
@@ -56,7 +57,8 @@ def column_stage(model, z, prefix):
             known = plain_block(tensors, name + ".a", config, known, cells[:prefix])
             cells = plain_block(tensors, name + ".b", config, cells, known)
         weight, shift = (norm(tensors, f"embed.column.{n}_norm", layered,
-                              linear(tensors, f"embed.column.{n}", cells)) for n in ("scale", "shift"))
+                              linear(tensors, f"embed.column.{n}", cells))
+                              for n in ("scale", "shift"))
         out.append(column[:, None] * weight + shift)
     return np.stack(out, axis=1)
 

@@ -72,7 +72,8 @@ def target_block(tensors, name, config, h, context, buffer):
     extra[:, len(context):] = constant[:, None]
     queries = norm(tensors, name + ".norm1", config, h)
     h = h + attend(tensors, name + ".attn", config["heads"], queries, source, None, extra)
-    return h + mlp(tensors, name + ".ff", norm(tensors, name + ".norm2", config, h), config["activation"])
+    return h + mlp(tensors, name + ".ff", norm(tensors, name + ".norm2", config, h),
+                   config["activation"])
 
 
 def decoupled(model, rows, asked, mask, prefix, places):

@@ -1,4 +1,5 @@
-"""Embedders, masks and the two stacks (docs/model-format.md sections 4, 6 and 7): rows and queries in, query states out.
+"""Embedders, masks and the two stacks (docs/model-format.md sections 4, 6 and 7): rows and queries
+in, query states out.
 
 SPDX-License-Identifier: PostgreSQL
 """
@@ -54,10 +55,12 @@ def embed_parts(model, scaling, x, target, queries):
         kind = embedder[name]["kind"]
         if kind == "none":
             return numbers[:, :0]
-        return numbers if kind == "identity" else encode(model, "embed." + name, embedder[name], numbers)
+        return (numbers if kind == "identity"
+                else encode(model, "embed." + name, embedder[name], numbers))
 
     def tokens(observed, features, values):
-        numbers = [np.repeat(tensors["embed.observed"][observed:observed + 1], len(features), axis=0),
+        numbers = [np.repeat(tensors["embed.observed"][observed:observed + 1], len(features),
+                             axis=0),
                    part("x", scaling.features(features)), part("y", values)]
         out = mlp(tensors, "embed.xy", np.concatenate(numbers, axis=1), model.embedder_activation)
         return norm(tensors, "embed.norm", model.config, out) if embedder["norm"] else out
@@ -67,8 +70,9 @@ def embed_parts(model, scaling, x, target, queries):
 
 def embed(model, statistics, x, y, prefix, queries):
     """
-    Vectors of the rows x, y (of which the first `prefix` are the prefix) and of the queries: ([n, d], [m, d]).
-    The statistics come from other rows where the prefix is shorter than min_rows or a block was merged.
+    Vectors of the rows x, y (of which the first `prefix` are the prefix) and of the queries: ([n,
+    d], [m, d]). The statistics come from other rows where the prefix is shorter than min_rows or a
+    block was merged.
     """
     embedder, tensors, scaling = model.config["embedder"], model.tensors, statistics.scaling
     n, m, targets = len(x), len(queries), model.targets
@@ -83,7 +87,8 @@ def embed(model, statistics, x, y, prefix, queries):
         if embedder["flag"]:
             rows = np.concatenate([rows, np.zeros((n, 1))], axis=1)
             asked = np.concatenate([asked, np.ones((m, 1))], axis=1)
-        return mlp(tensors, "embed.xy", rows, model.embedder_activation), mlp(tensors, "embed.xy", asked, model.embedder_activation)
+        return mlp(tensors, "embed.xy", rows, model.embedder_activation), mlp(
+            tensors, "embed.xy", asked, model.embedder_activation)
     if embedder["kind"] == "set":
         rows, asked = embed_set(model, scaling, x, prefix, queries)
     else:
@@ -132,4 +137,5 @@ def run(model, statistics, x, y, prefix, queries):
 
 
 def head_outputs(model, states):
-    return mlp(model.tensors, "head", states, model.config["head"].get("activation", model.config["activation"]))
+    return mlp(model.tensors, "head", states,
+               model.config["head"].get("activation", model.config["activation"]))

@@ -172,5 +172,29 @@ is(named('c'), '1 0 0 0 0 0', 'and the next question reads nothing');
 is($node->safe_psql('postgres', q{SELECT skips, rebuilds FROM posterior.stat_contexts
 			WHERE name = 'c'}), '1|0', 'of which alone the counters know');
 
+# ---- models keep contexts as posterior.models says: a row more is encoded by itself, or all
+# are ----
+$node->safe_psql('postgres', q{
+	CREATE TABLE behaviour AS SELECT m FROM unnest('{mean,latent,decoupled,'
+		'decoupled_one,decoupled_causal,scan,scan_prefix_causal,joint_full,joint_prefix,'
+		'incremental}'::text[]) m});
+$node->safe_psql('postgres',
+	"SELECT posterior.load_model(m, '$models/' || m || '.safetensors') FROM behaviour");
+$node->safe_psql('postgres', q{
+	SELECT posterior.create_context(m, 't', 'y', features => '{x,z}', order_by => 'k', model => m)
+	FROM behaviour});
+my @kinds = split /\n/, $node->safe_psql('postgres', q{
+	SELECT name || ' ' || appendable FROM posterior.models JOIN behaviour ON m = name
+	ORDER BY name});
+is(scalar(@kinds), 10, 'models of each kind');
+for my $kind (@kinds)
+{
+	my ($model, $appendable) = split / /, $kind;
+	named($model);
+	$node->safe_psql('postgres', 'INSERT INTO t (k, x, y) SELECT max(k) + 1, 0.3, 0.2 FROM t');
+	my $grown = named($model);
+	is($grown, $appendable eq 'true' ? '0 1 0 0 0 0' : '0 0 0 0 1 0', "$model: a row more");
+}
+
 $node->stop;
 done_testing();

@@ -44,7 +44,7 @@ sub fnv
 sub header
 {
 	my ($kind, $id, $length, $version) = @_;
-	my $h = pack('L S S Q Q L', 0x53504e54, $version || 1, $kind, $id, $length, 0);
+	my $h = pack('L S S Q Q L', 0x53504e54, $version || 2, $kind, $id, $length, 0);
 	return $h . pack('L', fnv($h));
 }
 $SIG{ALRM} = sub { print STDERR "\n"; alarm 1 }; alarm 1; $SIG{PIPE} = 'IGNORE';
@@ -77,6 +77,8 @@ while (1) {
 			$select->remove($s); close $s }
 		elsif ($mode eq 'kind') { syswrite($s, header(77, $id, 0)) }
 		elsif ($mode eq 'bad failure') { syswrite($s, header(69, $id, 520) . ("\0" x 520)) }
+		elsif ($mode eq 'refusal') { syswrite($s, header(69, $id, 520)
+			. pack('L L a256 a256', 3, 0, 'the CUDA device refuses to compute this', '')) }
 		elsif ($mode eq 'missing') { syswrite($s, header(67, $id, 16) . pack('Q q', 0, 0)) }
 		elsif ($mode eq 'too much') { syswrite($s, header(67, $id, 16) . pack('Q q', 0, 1 << 40)) }
 		elsif ($mode eq 'sum') { my $h = header(66, $id, 0); substr($h, 31, 1) = "\xff";
@@ -115,6 +117,7 @@ for my $case (
 	[ 'half', qr/58000: the (connection to|reply of) the posterior server (was lost|is corrupt)/ ],
 	[ 'kind', qr/58000: the reply of the posterior server is corrupt.*of kind 77/s ],
 	[ 'bad failure', qr/58000: the reply of the posterior server is corrupt/ ],
+	[ 'refusal', qr/58000: the device cannot compute this request.*CUDA device refuses/s ],
 	[ 'missing', qr/53200: out of device memory/ ],
 	[ 'too much', qr/58000: the reply of the posterior server is corrupt/ ],
 	[ 'sum', qr/58000: the reply of the posterior server is corrupt.*sum of its header/s ])
@@ -146,6 +149,26 @@ is($node->safe_psql('postgres', "SET posterior.on_device_error = cpu; $short"), 
 	'so does cuda when told to');
 like(slurp_file($node->logfile), qr/posterior server has ended: its program cannot be started/,
 	'the log says so');
+
+# A device that takes longer to open than the supervisor waits for signs of life.
+my $slow = $node->data_dir . '/../slow';
+open(my $wrapper, '>', $slow) or die;
+my $pkglib = `pg_config --pkglibdir`;
+chomp $pkglib;
+print $wrapper "#!/bin/sh\nexec '$pkglib/pg_posterior_server' \"\$@\" --device cuda "
+	. "--library '$ENV{TEST_LIBRARIES}/slow_device.so'\n";
+close $wrapper;
+chmod 0755, $slow;
+$node->append_conf('postgresql.conf',
+	"posterior.server_program = '$slow'\nposterior.device_timeout = 2\n");
+$node->reload;
+ok($node->poll_query_until('postgres', q{
+	SELECT last_end LIKE '%it is too slow%' FROM posterior.stat_server}, 't'),
+	'a device that opens slowly is waited for');
+like(slurp_file($node->logfile), qr/posterior server: the slow device has been translated/,
+	'to the end of its opening');
+unlike(slurp_file($node->logfile), qr/killed because it hangs/, 'and nothing is killed meanwhile');
+$node->append_conf('postgresql.conf', "posterior.device_timeout = 30\n");
 
 # The real program again.
 $node->append_conf('postgresql.conf', "posterior.server_program = ''\n");

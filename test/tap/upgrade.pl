@@ -118,7 +118,8 @@ $node->safe_psql('old', q{
 });
 
 my %asked = (
-	definitions => 'SELECT * FROM posterior.contexts ORDER BY name',
+	definitions => 'SELECT name, owner, relation, target, features, order_by, filter, model,
+		max_rows, maintain, refreshed_rows FROM posterior.contexts ORDER BY name',
 	'definitions through a view' => 'SELECT * FROM seen ORDER BY name',
 	triggers => q{SELECT tgrelid::regclass, tgname, tgenabled, tgfoid::regproc
 		FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1, 2},
@@ -200,6 +201,9 @@ is(answer('old', q{SET ROLE reader;
 	SELECT count(*) FROM posterior.stat_contexts}), "4|0\n0", 'counts are restricted');
 is(may_select('reader', 'stat_progress'), 'f', 'a right that was revoked stays so');
 is(may_select('keeper', 'stat_progress'), 't', 'a right that was granted stays');
+is(answer('old', q{SELECT posterior.alter_context('read', estimators => 2);
+	SELECT estimators, freshness FROM posterior.contexts WHERE name = 'read'}), "\n2|exact",
+	'new arguments');
 is(answer('old', 'SELECT posterior.probability(d, 1) IS NULL FROM answers WHERE id = 2'), 't',
 	'a new function');
 

@@ -16,7 +16,7 @@
  *      "append": [rows, ...], "grow": [rows, ...], "queries": [[...], ...],
  *      "estimators": number of views that a model with estimators averages over (1),
  *      "classes": number, "score": {"x", "y", "orders", "seed"},
- *      "sample": {"x", "draws", "seed", "first"}, "evidence": {"x", "y"}}
+ *      "sample": {"x", "draws", "seed", "first"}, "joint": {"x"}, "evidence": {"x", "y"}}
  *
  * A cell that is null is missing. Answers carry 17 digits; values that JSON cannot say (NaN,
  * infinities) are null, "inf" and "-inf". A request that fails answers {"error": {"status",
@@ -328,6 +328,31 @@ answer_sample(const TnpModel *model, const TnpEncoding *encoding, const json_t *
 }
 
 static TnpStatus
+answer_joint(const TnpModel *model, const TnpEncoding *encoding, const json_t *request,
+			 json_t *answer, TnpError *error)
+{
+	Rows		rows;
+	double	   *moments = NULL;
+	TnpStatus status
+		= read_table(model, request, json_object_get(request, "joint"), false, &rows, error);
+
+	if (status == TNP_OK)
+	{
+		moments = allocate(rows.rows.n * (rows.rows.n + 1), sizeof(double));
+		status = tnp_joint(encoding, &rows.rows, moments, moments + rows.rows.n, error);
+	}
+	if (status == TNP_OK)
+	{
+		json_object_set_new(answer, "joint_mean", numbers(moments, rows.rows.n));
+		json_object_set_new(answer, "covariance",
+							matrix(moments + rows.rows.n, rows.rows.n, rows.rows.n));
+	}
+	free(moments);
+	rows_free(&rows);
+	return status;
+}
+
+static TnpStatus
 answer_evidence(const TnpModel *model, const json_t *request, json_t *answer, TnpError *error)
 {
 	Rows		rows;
@@ -422,6 +447,8 @@ answer_request(const TnpModel *model, const json_t *request, json_t *answer, Tnp
 			status = answer_score(model, encoding, request, answer, error);
 		if (status == TNP_OK && json_object_get(request, "sample") != NULL)
 			status = answer_sample(model, encoding, request, answer, error);
+		if (status == TNP_OK && json_object_get(request, "joint") != NULL)
+			status = answer_joint(model, encoding, request, answer, error);
 	}
 	tnp_encoding_free(encoding);
 	return status;

@@ -1,8 +1,11 @@
 /*
- * attention_test.c: attention of every table of kernels against the reference provider, in one piece and, bitwise the same, in parts.
+ * attention_test.c: attention of every table of kernels against the reference provider, in one
+ * piece and, bitwise the same, in parts.
  *
- * Tiles of all sizes: shared keys of several spans, which rows see to the same or to different lengths or not at all, keys of their own, rows that are alike. Slots
- * that no row sees hold NaN. Tables whose keys and values are halves are compared with the reference on the same halves, so that only arithmetic differs.
+ * Tiles of all sizes: shared keys of several spans, which rows see to the same or to different
+ * lengths or not at all, keys of their own, rows that are alike. Slots that no row sees hold NaN.
+ * Tables whose keys and values are halves are compared with the reference on the same halves, so
+ * that only arithmetic differs.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -20,7 +23,10 @@
 static const TnpKernels *table;
 static unsigned state;
 
-/* Keys and values in the layout of kernels.h, of floats for the reference and of the table's numbers. */
+/*
+ * Keys and values in the layout of kernels.h, of floats for the reference and of the table's
+ * numbers.
+ */
 typedef struct Cache
 {
 	float	   *k,
@@ -96,7 +102,10 @@ table_numbers(size_t n, const float *x)
 	return y;
 }
 
-/* Memory for n slots of heads of a width in blocks of a size; those that nobody sees hold NaN. `growth` is what later keys are multiplied with, a power of two, so that they stay halves. */
+/*
+ * Memory for n slots of heads of a width in blocks of a size; those that no row sees hold NaN.
+ * `growth` is what later keys are multiplied with, a power of two, so that they stay halves.
+ */
 static Cache
 fill(int64_t n, int block, int heads, int head_width, double growth)
 {
@@ -163,8 +172,10 @@ tile_make(Tile *t)
 		for (int i = 0; i < d; i++)
 			q[r * d + i] = from < r ? q[from * d + i] : number();
 		for (int h = 0; h < a->heads; h++)
-			scale[r * a->heads + h] = from < r ? scale[from * a->heads + h] : (float) ((0.5 + 2 * test_uniform(&state)) / sqrt(a->head_width));
-		context[r] = from < r ? context[from] : shared_rows || chance(0.3) ? shared : chance(0.1) ? 0 : below((int) shared + 1);
+			scale[r * a->heads + h] = from < r ? scale[from * a->heads + h]
+				: (float) ((0.5 + 2 * test_uniform(&state)) / sqrt(a->head_width));
+		context[r] = from < r ? context[from] : shared_rows || chance(0.3) ? shared : chance(0.1)
+			? 0 : below((int) shared + 1);
 		t->most = context[r] > t->most ? context[r] : t->most;
 		t->private[r] = fill(n, TNP_PANEL, a->heads, a->head_width, 1);
 		t->own[r] = (TnpKeys) {t->private[r].k, t->private[r].v, n};

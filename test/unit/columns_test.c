@@ -222,6 +222,98 @@ test_refusals(void)
 	refused("columns", "max_classes\\\": 0", "max_classes\\\": 1", "max_classes");
 }
 
+/* A context with three views of its table and what is asked of it; frees what it makes. */
+static TnpStatus
+work(const TnpModel *model, const TestRows *rows, double *params, TnpError *error)
+{
+	TnpRows		context = test_slice(rows, 0, ROWS),
+				asked = test_slice(rows, ROWS, 2);
+	TnpEncoding *e;
+	double		density;
+	TnpStatus	status = tnp_build_views(model, &context, ROWS, 3, &e, error);
+
+	if (status != TNP_OK)
+		return status;
+	status = tnp_predict(e, &asked, params, error);
+	if (status == TNP_OK)
+		status = tnp_score(e, &asked, 0, 0, &density, NULL, error);
+	if (status == TNP_OK && tnp_encoding_views(e) != 3)
+		status = TNP_BAD_ARGUMENT;
+	tnp_encoding_free(e);
+	return status;
+}
+
+static int	wanted_threads;
+
+static int
+threads(void *arg)
+{
+	(void) arg;
+	return wanted_threads;
+}
+
+/*
+ * Answers do not depend on the number of threads; and whatever allocation fails, and at whatever
+ * poll a call is interrupted, it says so and frees all it has.
+ */
+static void
+test_faults(const char *name)
+{
+	Bytes		file = read_file(name);
+	TestEnv		env;
+	TestRows	rows;
+	TnpModel   *model;
+	TnpError	error;
+	int			one = 1,
+				size;
+	double	   *params,
+			   *shared;
+	long		held,
+				step = getenv("TNP_QUICK") != NULL ? 41 : 3;
+
+	model = open_model(&file, tnp_cpu_kernels(), &one, &env);
+	tnp_model_close(model);
+	env.env.threads = threads;
+	wanted_threads = 1;
+	test_must(tnp_model_open(&env.env, file.bytes, file.length, &model, &error), &error);
+	test_rows_make(&rows, tnp_model_info(model), ROWS + QUERIES, 7);
+	size = answer_size(model);
+	params = calloc(2, size * sizeof(double));
+	shared = calloc(2, size * sizeof(double));
+	test_must(work(model, &rows, params, &error), &error);
+	wanted_threads = -3;
+	test_must(work(model, &rows, shared, &error), &error);
+	ok(memcmp(params, shared, 2 * size * sizeof(double)) == 0, "%s: one thread = three", name);
+	wanted_threads = 1;
+	held = env.live;
+	for (int memory = 0; memory < 2; memory++)
+	{
+		TnpStatus	expected = memory ? TNP_NO_MEMORY : TNP_INTERRUPTED,
+					status = expected;
+		bool		clean = true;
+		long		n;
+
+		for (n = 1; status == expected; n += step)
+		{
+			env.calls = env.polls = 0;
+			env.fail_at = memory ? n : 0;
+			env.stop_at = memory ? 0 : n;
+			status = work(model, &rows, shared, &error);
+			clean = clean && env.live == held;
+		}
+		env.fail_at = env.stop_at = 0;
+		ok(clean && status == TNP_OK && n > 3 * step, "%s: survives %s at any of %ld places", name,
+		   memory ? "the lack of memory" : "an interrupt", n - step);
+	}
+	test_must(work(model, &rows, shared, &error), &error);
+	ok(memcmp(params, shared, 2 * size * sizeof(double)) == 0, "%s: and works afterwards", name);
+	tnp_model_close(model);
+	test_rows_free(&rows);
+	free(params);
+	free(shared);
+	free(file.bytes);
+}
+
 int
 main(void)
 {
@@ -238,6 +330,8 @@ main(void)
 	}
 	test_joint("columns");
 	test_joint("columns_classes");
+	test_faults("columns");
+	test_faults("columns_classes");
 	test_refusals();
 	done_testing();
 }

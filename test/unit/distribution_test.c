@@ -1,8 +1,9 @@
 /*
  * distribution_test.c: properties of thousands of random distributions, and known values.
  *
- * Integrals are compared with Gauss-Legendre sums over pieces half a standard deviation long, which knows nothing of
- * the engine's own ways. One line of output stands for one property of one kind over all rounds.
+ * Integrals are compared with Gauss-Legendre sums over pieces half a standard deviation long, which
+ * knows nothing of the engine's own ways. One line of output stands for one property of one kind
+ * over all rounds.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -20,7 +21,7 @@
 #define MAX_PARTS 24
 #define MAX_CUTS (64 * MAX_PARTS)
 
-/* ---- random numbers and distributions ------------------------------------------------------------------------------- */
+/* ---- random numbers and distributions -------------------------------------------------------- */
 
 static uint64_t counter = 0;
 
@@ -68,7 +69,10 @@ random_weights(double *weights, int n)
 		weights[i] /= sum;
 }
 
-/* wild: components up to a million times farther apart than wide, and widths that differ by as much. */
+/*
+ * wild: components up to a million times farther apart than wide, and widths that differ by as
+ * much.
+ */
 static Sample *
 random_distribution(TnpDistributionKind kind, bool wild)
 {
@@ -120,7 +124,7 @@ random_distribution(TnpDistributionKind kind, bool wild)
 	return &sample;
 }
 
-/* ---- quadrature ------------------------------------------------------------------------------------------------------- */
+/* ---- quadrature ------------------------------------------------------------------------------ */
 
 typedef struct Cuts
 {
@@ -192,11 +196,13 @@ static double
 integral(const TnpDistribution *d, const Cuts *cuts, double from, double to, Integrand f, double y)
 {
 	static const double node[5] = {
-		0.148874338981631210885, 0.433395394129247190799, 0.679409568299024406234, 0.865063366688984510732,
+		0.148874338981631210885, 0.433395394129247190799, 0.679409568299024406234,
+		0.865063366688984510732,
 		0.973906528517171720078
 	};
 	static const double weight[5] = {
-		0.295524224714752870174, 0.269266719309996355091, 0.219086362515982043996, 0.149451349150580593146,
+		0.295524224714752870174, 0.269266719309996355091, 0.219086362515982043996,
+		0.149451349150580593146,
 		0.066671344308688137594
 	};
 	double		sum = 0.0;
@@ -210,7 +216,8 @@ integral(const TnpDistribution *d, const Cuts *cuts, double from, double to, Int
 		if (!(half > 0.0))
 			continue;
 		for (int k = 0; k < 5; k++)
-			sum += half * weight[k] * (f(d, a + half * (1.0 - node[k]), y) + f(d, a + half * (1.0 + node[k]), y));
+			sum += half * weight[k] *
+				(f(d, a + half * (1.0 - node[k]), y) + f(d, a + half * (1.0 + node[k]), y));
 	}
 	return sum;
 }
@@ -251,7 +258,7 @@ brier(const TnpDistribution *d, double t, double y)
 	return t < y ? F * F : (1.0 - F) * (1.0 - F);
 }
 
-/* ---- properties ---------------------------------------------------------------------------------------------------------- */
+/* ---- properties ------------------------------------------------------------------------------ */
 
 typedef struct Tally
 {
@@ -273,11 +280,13 @@ note(Tally *tally, const TnpDistribution *d, double error, double bound, double 
 		return;
 	if (tally->failed++ == 0)
 	{
-		int			length = snprintf(tally->first, sizeof(tally->first), "n %d, at %.17g, error %g, bound %g, params",
+		int			length = snprintf(tally->first, sizeof(tally->first),
+									  "n %d, at %.17g, error %g, bound %g, params",
 									  d->n, at, error, bound);
 
 		for (int i = 0; i < tnp_distribution_size(d->kind, d->n) && length < 220; i++)
-			length += snprintf(tally->first + length, sizeof(tally->first) - length, " %.17g", d->params[i]);
+			length += snprintf(tally->first + length, sizeof(tally->first) - length, " %.17g",
+							   d->params[i]);
 	}
 }
 
@@ -286,19 +295,25 @@ report(Tally *tally, int n, const char *name)
 {
 	for (int i = 0; i < n; i++)
 	{
-		ok(tally[i].failed == 0 && tally[i].checked > 0, "%s: %s (%d checks)", name, tally[i].property, tally[i].checked);
+		ok(tally[i].failed == 0 && tally[i].checked > 0, "%s: %s (%d checks)", name,
+		   tally[i].property, tally[i].checked);
 		if (tally[i].failed > 0)
-			printf("# %d failed, worst %g times its bound; first: %s\n", tally[i].failed, tally[i].worst, tally[i].first);
+			printf("# %d failed, worst %g times its bound; first: %s\n", tally[i].failed,
+				   tally[i].worst, tally[i].first);
 	}
 }
 
-/* The largest difference between neighbouring doubles around y, and what it does to the distribution function. */
+/*
+ * The largest difference between neighbouring doubles around y, and what it does to the
+ * distribution function.
+ */
 static double
 grain(const TnpDistribution *d, double y)
 {
 	double		ulp = fmax(nextafter(fabs(y), INFINITY) - fabs(y), 4e-324);
 
-	return fmax(fmax(tnp_pdf(d, y), tnp_pdf(d, nextafter(y, INFINITY))), tnp_pdf(d, nextafter(y, -INFINITY))) * ulp;
+	return fmax(fmax(tnp_pdf(d, y), tnp_pdf(d, nextafter(y, INFINITY))),
+				tnp_pdf(d, nextafter(y, -INFINITY))) * ulp;
 }
 
 static double
@@ -326,7 +341,8 @@ random_point(const TnpDistribution *d)
 
 enum
 {
-	VALID, CDF_OF_QUANTILE, FIRST_SUCH, QUANTILE_OF_CDF, ORDERED, NEIGHBOURS, MEDIAN, LOG_PDF, PDF_TO_CDF, CDF_GROWS,
+	VALID, CDF_OF_QUANTILE, FIRST_SUCH, QUANTILE_OF_CDF, ORDERED, NEIGHBOURS, MEDIAN, LOG_PDF,
+		PDF_TO_CDF, CDF_GROWS,
 	MEAN, VARIANCE, CRPS, ENTROPY, MODE, N_PROPERTIES
 };
 
@@ -350,10 +366,15 @@ check_quantiles(Tally *t, const TnpDistribution *d)
 			tolerance = 1e-12 * p[i] * (1 - log(p[i])) + 4 * grain(d, q);
 		note(&t[CDF_OF_QUANTILE], d, fabs(tnp_cdf(d, q) - p[i]), tolerance, p[i]);
 		note(&t[FIRST_SUCH], d, tnp_cdf(d, before) - p[i], tolerance, p[i]);
-		note(&t[ORDERED], d, !(tnp_quantile(d, p[i - 1]) <= q && q <= tnp_quantile(d, p[i + 1])), 0.5, p[i]);
-		note(&t[NEIGHBOURS], d, !(tnp_quantile(d, nextafter(p[i], 0)) <= q && q <= tnp_quantile(d, nextafter(p[i], 1))),
+		note(&t[ORDERED], d, !(tnp_quantile(d, p[i - 1]) <= q && q <= tnp_quantile(d, p[i + 1])),
 			 0.5, p[i]);
-		note(&t[MEDIAN], d, !(tnp_quantile(d, (1 - level) / 2) <= middle && middle <= tnp_quantile(d, (1 + level) / 2)),
+		note(&t[NEIGHBOURS], d,
+			 !(tnp_quantile(d, nextafter(p[i], 0)) <= q &&
+			   q <= tnp_quantile(d, nextafter(p[i], 1))),
+			 0.5, p[i]);
+		note(&t[MEDIAN], d,
+			 !(tnp_quantile(d, (1 - level) / 2) <= middle &&
+			   middle <= tnp_quantile(d, (1 + level) / 2)),
 			 0.5, level);
 	}
 }
@@ -371,13 +392,18 @@ check_density(Tally *t, const TnpDistribution *d, bool wild)
 	double		back = tnp_quantile(d, F);
 
 	note(&t[VALID], d, tnp_distribution_check(d, NULL) != TNP_OK, 0.5, 0);
-	note(&t[LOG_PDF], d, fabs(exp(log_f) - f), (f > 0.0 ? 1e-12 * f * (1 + fabs(log_f)) : 0.0) + 1e-300, a);
-	note(&t[PDF_TO_CDF], d, fabs(integral(d, cuts_of(d, a), from, to, density, 0) - (tnp_cdf(d, to) - tnp_cdf(d, from))),
+	note(&t[LOG_PDF], d, fabs(exp(log_f) - f),
+		 (f > 0.0 ? 1e-12 * f * (1 + fabs(log_f)) : 0.0) + 1e-300, a);
+	note(&t[PDF_TO_CDF], d,
+		 fabs(integral(d, cuts_of(d, a), from, to, density, 0) -
+			  (tnp_cdf(d, to) - tnp_cdf(d, from))),
 		 (wild ? 1e-7 : 1e-12) + 50 * (grain(d, from) + grain(d, to)), a);
-	note(&t[CDF_GROWS], d, !(tnp_cdf(d, from) <= tnp_cdf(d, to) + 1e-15 && F >= 0 && F <= 1), 0.5, a);
-	/* where the cdf is flat to the last bit, the quantile is the first point of the flat stretch, not a */
+	note(&t[CDF_GROWS], d, !(tnp_cdf(d, from) <= tnp_cdf(d, to) + 1e-15 && F >= 0 && F <= 1), 0.5,
+		 a);
+	/* where the cdf is flat to the last bit, the quantile is the first point of that stretch */
 	if (f > 0.0 && F > 1e-200 && F < 0.999)
-		note(&t[QUANTILE_OF_CDF], d, fabs(tnp_cdf(d, back) - F) <= 1e-13 * F ? 0 : fabs(back - a), 1e-12 * (fabs(a) + F / f), a);
+		note(&t[QUANTILE_OF_CDF], d, fabs(tnp_cdf(d, back) - F) <= 1e-13 * F ? 0 : fabs(back - a),
+			 1e-12 * (fabs(a) + F / f), a);
 }
 
 static void
@@ -391,11 +417,15 @@ check_shape(Tally *t, const TnpDistribution *d, bool wild)
 				highest = fmax(tnp_pdf(d, mode), tnp_pdf(d, nextafter(mode, INFINITY)));
 	double		crps = integral(d, cuts, -INFINITY, INFINITY, brier, y);
 
-	note(&t[MEAN], d, fabs(integral(d, cuts, -INFINITY, INFINITY, first_moment, mean)), (wild ? 1e-7 : 1e-11) * (sd + fabs(mean)), mean);
-	note(&t[VARIANCE], d, fabs(integral(d, cuts, -INFINITY, INFINITY, second_moment, mean) - sd * sd),
+	note(&t[MEAN], d, fabs(integral(d, cuts, -INFINITY, INFINITY, first_moment, mean)),
+		 (wild ? 1e-7 : 1e-11) * (sd + fabs(mean)), mean);
+	note(&t[VARIANCE], d,
+		 fabs(integral(d, cuts, -INFINITY, INFINITY, second_moment, mean) - sd * sd),
 		 (wild ? 1e-6 : 1e-11) * sd * sd + 1e-12 * sd * fabs(mean), mean);
-	note(&t[CRPS], d, fabs(tnp_crps(d, y) - crps), (wild ? 1e-9 : 1e-11) * crps + 1e-14 * (sd + fabs(y - mean)) + 1e-15 * fabs(y), y);
-	note(&t[ENTROPY], d, fabs(integral(d, cuts, -INFINITY, INFINITY, surprise, y) - tnp_entropy(d)), wild ? 1e-4 : 1e-8, 0);
+	note(&t[CRPS], d, fabs(tnp_crps(d, y) - crps),
+		 (wild ? 1e-9 : 1e-11) * crps + 1e-14 * (sd + fabs(y - mean)) + 1e-15 * fabs(y), y);
+	note(&t[ENTROPY], d, fabs(integral(d, cuts, -INFINITY, INFINITY, surprise, y) - tnp_entropy(d)),
+		 wild ? 1e-4 : 1e-8, 0);
 	for (int i = 0; i < cuts->n; i++)
 		note(&t[MODE], d, tnp_pdf(d, cuts->at[i]) / highest - 1.0, 1e-9, cuts->at[i]);
 }
@@ -432,7 +462,7 @@ test_properties(TnpDistributionKind kind, bool wild, int rounds, const char *nam
 	report(t, N_PROPERTIES, name);
 }
 
-/* ---- known values ---------------------------------------------------------------------------------------------------------- */
+/* ---- known values ---------------------------------------------------------------------------- */
 
 static bool
 close_to(double value, double expected, double relative)
@@ -510,14 +540,19 @@ test_normal(void)
 	{
 		double		z = cdf[i][0];
 
-		ok((cdf[i][1] == 0 || close_to(tnp_normal_cdf(z), cdf[i][1], 1e-15 * (3 + (z < 0 ? z * z : 0)))) &&
+		ok((cdf[i][1] == 0 ||
+			close_to(tnp_normal_cdf(z), cdf[i][1], 1e-15 * (3 + (z < 0 ? z * z : 0)))) &&
 		   close_to(tnp_normal_log_cdf(z), cdf[i][2], 1e-14), "normal cdf and log cdf at %g", z);
 	}
 	for (size_t i = 0; i < sizeof(quantile) / sizeof(quantile[0]); i++)
-		ok(close_to(tnp_normal_quantile(quantile[i][0]), quantile[i][1], 6e-16), "normal quantile at %.17g", quantile[i][0]);
-	ok(tnp_normal_quantile(0) == -INFINITY && tnp_normal_quantile(1) == INFINITY && tnp_normal_quantile(0.5) == 0 &&
-	   isnan(tnp_normal_quantile(-1e-9)) && isnan(tnp_normal_quantile(NAN)), "normal quantile at the ends and outside");
-	ok(tnp_normal_log_cdf(-INFINITY) == -INFINITY && tnp_normal_log_cdf(INFINITY) == 0, "normal log cdf at infinity");
+		ok(close_to(tnp_normal_quantile(quantile[i][0]), quantile[i][1], 6e-16),
+		   "normal quantile at %.17g", quantile[i][0]);
+	ok(tnp_normal_quantile(0) == -INFINITY && tnp_normal_quantile(1) == INFINITY &&
+	   tnp_normal_quantile(0.5) == 0 &&
+	   isnan(tnp_normal_quantile(-1e-9)) && isnan(tnp_normal_quantile(NAN)),
+	   "normal quantile at the ends and outside");
+	ok(tnp_normal_log_cdf(-INFINITY) == -INFINITY && tnp_normal_log_cdf(INFINITY) == 0,
+	   "normal log cdf at infinity");
 
 	/* Order over the places where the formulas change, one double at a time. */
 	for (int k = 0; k < 5; k++)
@@ -551,7 +586,8 @@ test_philox(void)
 					words[4];
 	}			known[] = {
 		{0, 0, 0, 0, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
-		{UINT64_MAX, UINT64_MAX, UINT32_MAX, UINT32_MAX, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+		{UINT64_MAX, UINT64_MAX, UINT32_MAX, UINT32_MAX,
+		 {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
 		{UINT64_C(0x299f31d0a4093822), UINT64_C(0x85a308d3243f6a88), 0x13198a2e, 0x03707344,
 		{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
 	};
@@ -563,11 +599,14 @@ test_philox(void)
 
 		tnp_random(known[i].seed, known[i].draw, known[i].step, known[i].stream, u);
 		ok(u[0] == ((double) (((uint64_t) (w[0] >> 5) << 26) + (w[1] >> 6)) + 0.5) / 0x1p53 &&
-		   u[1] == ((double) (((uint64_t) (w[2] >> 5) << 26) + (w[3] >> 6)) + 0.5) / 0x1p53, "Philox known answer %d", i + 1);
+		   u[1] == ((double) (((uint64_t) (w[2] >> 5) << 26) + (w[3] >> 6)) + 0.5) / 0x1p53,
+		   "Philox known answer %d", i + 1);
 	}
 }
 
-/* Well separated components: the entropy has a closed form, however narrow and far apart they are. */
+/*
+ * Well separated components: the entropy has a closed form, however narrow and far apart they are.
+ */
 static void
 test_extreme_entropy(void)
 {
@@ -592,10 +631,14 @@ test_extreme_entropy(void)
 				break;
 			expected += w * (0.5 * log(2 * M_PI * M_E) + log(cases[k][2 * n[k] + i]) - log(w));
 		}
-		ok(fabs(tnp_entropy(&one) - expected) <= 1e-9, "entropy of an extreme mixture, case %d", k + 1);
+		ok(fabs(tnp_entropy(&one) - expected) <= 1e-9, "entropy of an extreme mixture, case %d",
+		   k + 1);
 	}
 
-	/* 1024 equal components 1/8 apart are uniform inside: compare with the slab less its two soft edges. */
+	/*
+	 * 1024 equal components 1/8 apart are uniform inside: compare with the slab less its two soft
+	 * edges.
+	 */
 	for (int i = 0; i < 1024; i++)
 	{
 		many[i] = 1.0 / 1024;
@@ -607,11 +650,15 @@ test_extreme_entropy(void)
 
 		for (int i = 0; i < 1024; i++)
 			many[1024 + i] += 1e6;
-		ok(fabs(tnp_entropy(&d) - full) <= 1e-8 && fabs(full - log(128.0)) < 0.05, "entropy of 1024 components");
+		ok(fabs(tnp_entropy(&d) - full) <= 1e-8 && fabs(full - log(128.0)) < 0.05,
+		   "entropy of 1024 components");
 	}
 }
 
-/* Every class as often as its probability says, within four standard deviations; one without any probability never. */
+/*
+ * Every class as often as its probability says, within four standard deviations; one without any
+ * probability never.
+ */
 static void
 test_class_draws(const TnpDistribution *c)
 {
@@ -631,7 +678,8 @@ test_class_draws(const TnpDistribution *c)
 			count[(int) y]++;
 	}
 	for (int k = 0; k < 3; k++)
-		good = good && fabs(count[k] - n * c->params[k]) <= 4 * sqrt(n * c->params[k] * (1 - c->params[k]));
+		good = good &&
+			fabs(count[k] - n * c->params[k]) <= 4 * sqrt(n * c->params[k] * (1 - c->params[k]));
 	ok(good, "classes: draws");
 }
 
@@ -653,12 +701,17 @@ test_by_hand(void)
 	TnpDistribution c = {TNP_CLASSES, 3, classes};
 	bool		same = true;
 
-	ok(close_to(tnp_mean(&b), 0.25 * 0.5 + 0.75 * 3.5, 1e-15) && tnp_mode(&b) == 0.5, "bars: mean and mode");
-	ok(tnp_quantile(&b, 0) == 0 && tnp_quantile(&b, 0.25) == 1 && tnp_quantile(&b, 0.625) == 3.5 && tnp_quantile(&b, 1) == 5,
+	ok(close_to(tnp_mean(&b), 0.25 * 0.5 + 0.75 * 3.5, 1e-15) && tnp_mode(&b) == 0.5,
+	   "bars: mean and mode");
+	ok(tnp_quantile(&b, 0) == 0 && tnp_quantile(&b, 0.25) == 1 && tnp_quantile(&b, 0.625) == 3.5 &&
+	   tnp_quantile(&b, 1) == 5,
 	   "bars: quantiles skip an empty bucket");
-	ok(tnp_pdf(&b, 0) == 0.25 && tnp_pdf(&b, 1) == 0.25 && tnp_pdf(&b, 1.5) == 0 && tnp_pdf(&b, 5) == 0.25 &&
-	   tnp_pdf(&b, -1e-9) == 0 && tnp_pdf(&b, 5.1) == 0 && tnp_log_pdf(&b, 1.5) == -INFINITY, "bars: density at borders and outside");
-	ok(close_to(tnp_crps(&b, -2), tnp_crps(&b, 0) + 2, 1e-15) && close_to(tnp_crps(&b, 7), tnp_crps(&b, 5) + 2, 1e-15),
+	ok(tnp_pdf(&b, 0) == 0.25 && tnp_pdf(&b, 1) == 0.25 && tnp_pdf(&b, 1.5) == 0 &&
+	   tnp_pdf(&b, 5) == 0.25 &&
+	   tnp_pdf(&b, -1e-9) == 0 && tnp_pdf(&b, 5.1) == 0 && tnp_log_pdf(&b, 1.5) == -INFINITY,
+	   "bars: density at borders and outside");
+	ok(close_to(tnp_crps(&b, -2), tnp_crps(&b, 0) + 2, 1e-15) &&
+	   close_to(tnp_crps(&b, 7), tnp_crps(&b, 5) + 2, 1e-15),
 	   "bars: crps outside grows with the distance");
 
 	/* Two half-normals of scale 1 back to back are the standard normal. */
@@ -667,41 +720,58 @@ test_by_hand(void)
 		static const double standard[] = {0, 1};
 		TnpDistribution n = {TNP_GAUSSIAN, 1, standard};
 
-		same = same && close_to(tnp_cdf(&h, y), tnp_cdf(&n, y), 1e-14) && close_to(tnp_pdf(&h, y), tnp_pdf(&n, y), 1e-14) &&
-			close_to(tnp_crps(&h, y), tnp_crps(&n, y), 1e-14) && close_to(tnp_log_pdf(&h, y), tnp_log_pdf(&n, y), 1e-14);
+		same = same && close_to(tnp_cdf(&h, y), tnp_cdf(&n, y), 1e-14) &&
+			close_to(tnp_pdf(&h, y), tnp_pdf(&n, y), 1e-14) &&
+			close_to(tnp_crps(&h, y), tnp_crps(&n, y), 1e-14) &&
+				close_to(tnp_log_pdf(&h, y), tnp_log_pdf(&n, y), 1e-14);
 		if (y < 8)
-			same = same && fabs(tnp_quantile(&h, tnp_cdf(&n, y)) - tnp_quantile(&n, tnp_cdf(&n, y))) <= 1e-14 * fabs(y);
-		same = same && close_to(tnp_variance(&h), 1, 1e-15) && close_to(tnp_entropy(&h), tnp_entropy(&n), 1e-15);
+			same = same &&
+				fabs(tnp_quantile(&h, tnp_cdf(&n, y)) - tnp_quantile(&n, tnp_cdf(&n, y))) <= 1e-14 *
+					fabs(y);
+		same = same && close_to(tnp_variance(&h), 1, 1e-15) &&
+			close_to(tnp_entropy(&h), tnp_entropy(&n), 1e-15);
 	}
 	ok(same, "half-normal tails back to back are a normal distribution");
-	ok(tnp_quantile(&h, 0) == -INFINITY && tnp_quantile(&h, 1) == INFINITY, "half-normal tails have no end");
+	ok(tnp_quantile(&h, 0) == -INFINITY && tnp_quantile(&h, 1) == INFINITY,
+	   "half-normal tails have no end");
 
-	ok(tnp_quantile(&f, 0.5) > 5 && tnp_quantile(&f, 0.5) < 95 && tnp_cdf(&f, tnp_quantile(&f, 0.5)) == 0.5,
+	ok(tnp_quantile(&f, 0.5) > 5 && tnp_quantile(&f, 0.5) < 95 &&
+	   tnp_cdf(&f, tnp_quantile(&f, 0.5)) == 0.5,
 	   "mixture: a median between two far components");
 	same = true;
 	for (double p = 0.001; p < 1; p += 0.01)
 		same = same && close_to(tnp_quantile(&m, p), tnp_quantile(&g, p), 4e-16);
 	ok(same && tnp_mode(&m) == 3 && close_to(tnp_entropy(&m), tnp_entropy(&g), 1e-12) &&
 	   close_to(tnp_crps(&m, 2), tnp_crps(&g, 2), 1e-14), "a mixture of one is that one");
-	ok(close_to(tnp_quantile(&f, 1e-100), tnp_quantile(&(TnpDistribution) {TNP_GAUSSIAN, 1, (const double[]) {0, 1}}, 2e-100), 1e-14) &&
-	   isfinite(tnp_quantile(&f, 5e-324)) && tnp_quantile(&f, 5e-324) <= tnp_quantile(&f, 1e-323), "mixture: far lower tail");
+	ok(close_to(tnp_quantile(&f, 1e-100),
+				tnp_quantile(&(TnpDistribution) {TNP_GAUSSIAN, 1, (const double[]) {0, 1}}, 2e-100),
+				1e-14) &&
+	   isfinite(tnp_quantile(&f, 5e-324)) && tnp_quantile(&f, 5e-324) <= tnp_quantile(&f, 1e-323),
+	   "mixture: far lower tail");
 
 	ok(close_to(tnp_entropy(&c), 1.5 * log(2), 1e-15), "classes: entropy");
-	ok(tnp_mode(&c) == 0 && tnp_pdf(&c, 0) == 0.5 && tnp_pdf(&c, 2) == 0.25 && close_to(tnp_log_pdf(&c, 1), log(0.25), 1e-15),
+	ok(tnp_mode(&c) == 0 && tnp_pdf(&c, 0) == 0.5 && tnp_pdf(&c, 2) == 0.25 &&
+	   close_to(tnp_log_pdf(&c, 1), log(0.25), 1e-15),
 	   "classes: mode and probabilities");
-	ok(tnp_pdf(&c, 3) == 0 && tnp_pdf(&c, -1) == 0 && tnp_pdf(&c, 0.5) == 0 && tnp_pdf(&c, INFINITY) == 0 &&
-	   tnp_log_pdf(&c, 3) == -INFINITY && isnan(tnp_pdf(&c, NAN)), "classes: no probability of what is no class");
-	ok(isnan(tnp_mean(&c)) && isnan(tnp_variance(&c)) && isnan(tnp_cdf(&c, 0)) && isnan(tnp_quantile(&c, 0.5)) && isnan(tnp_crps(&c, 0)) &&
+	ok(tnp_pdf(&c, 3) == 0 && tnp_pdf(&c, -1) == 0 && tnp_pdf(&c, 0.5) == 0 &&
+	   tnp_pdf(&c, INFINITY) == 0 &&
+	   tnp_log_pdf(&c, 3) == -INFINITY && isnan(tnp_pdf(&c, NAN)),
+	   "classes: no probability of what is no class");
+	ok(isnan(tnp_mean(&c)) && isnan(tnp_variance(&c)) && isnan(tnp_cdf(&c, 0)) &&
+	   isnan(tnp_quantile(&c, 0.5)) && isnan(tnp_crps(&c, 0)) &&
 	   isnan(tnp_crps(&c, INFINITY)), "classes: no mean and no distribution function");
 	test_class_draws(&c);
-	ok(isnan(tnp_quantile(&g, -0.1)) && isnan(tnp_quantile(&g, 1.1)) && isnan(tnp_quantile(&g, NAN)) && isnan(tnp_pdf(&m, NAN)) &&
+	ok(isnan(tnp_quantile(&g, -0.1)) && isnan(tnp_quantile(&g, 1.1)) &&
+	   isnan(tnp_quantile(&g, NAN)) && isnan(tnp_pdf(&m, NAN)) &&
 	   isnan(tnp_cdf(&b, NAN)) && isnan(tnp_crps(&f, NAN)), "NaN in, NaN out");
 	for (int k = 0; k < 4; k++)
 	{
 		const TnpDistribution *d = (const TnpDistribution *[]) {&g, &f, &b, &h}[k];
 
-		ok(tnp_cdf(d, -INFINITY) == 0 && tnp_cdf(d, INFINITY) == 1 && tnp_pdf(d, INFINITY) == 0 && tnp_pdf(d, -INFINITY) == 0 &&
-		   tnp_log_pdf(d, INFINITY) == -INFINITY && tnp_crps(d, -INFINITY) == INFINITY, "infinite y, kind %d", d->kind);
+		ok(tnp_cdf(d, -INFINITY) == 0 && tnp_cdf(d, INFINITY) == 1 && tnp_pdf(d, INFINITY) == 0 &&
+		   tnp_pdf(d, -INFINITY) == 0 &&
+		   tnp_log_pdf(d, INFINITY) == -INFINITY && tnp_crps(d, -INFINITY) == INFINITY,
+		   "infinite y, kind %d", d->kind);
 	}
 }
 
@@ -747,15 +817,20 @@ test_check(void)
 		TnpDistribution d = {bad[i].kind, bad[i].n, bad[i].params};
 		TnpError	error = {TNP_OK, "", ""};
 
-		ok(tnp_distribution_check(&d, &error) == TNP_BAD_ARGUMENT && error.status == TNP_BAD_ARGUMENT &&
-		   strncmp(error.message, bad[i].message, strlen(bad[i].message)) == 0, "refused: %s (%s)", bad[i].message, error.message);
+		ok(tnp_distribution_check(&d, &error) == TNP_BAD_ARGUMENT &&
+		   error.status == TNP_BAD_ARGUMENT &&
+		   strncmp(error.message, bad[i].message, strlen(bad[i].message)) == 0, "refused: %s (%s)",
+		   bad[i].message, error.message);
 	}
 	ok(tnp_distribution_size(TNP_GAUSSIAN, 1) == 2 && tnp_distribution_size(TNP_MIXTURE, 4) == 12 &&
 	   tnp_distribution_size(TNP_BARS, 4) == 9 && tnp_distribution_size(TNP_CLASSES, 4) == 4 &&
 	   tnp_distribution_size(TNP_MIXTURE, 0) == 0 && tnp_distribution_size(9, 1) == 0, "sizes");
 }
 
-/* Draws follow their distribution: Kolmogorov and Smirnov's distance, and moments, with a fixed seed. */
+/*
+ * Draws follow their distribution: Kolmogorov and Smirnov's distance, and moments, with a fixed
+ * seed.
+ */
 static void
 test_draws(int n)
 {
@@ -765,7 +840,8 @@ test_draws(int n)
 	static const double half[] = {0.2, 0.6, 0.2, 0, 1, 2, 2.5};
 	static const double steps[] = {-1, 0, 0.5, 3, 0.7, 2};
 	static const TnpDistribution all[] = {
-		{TNP_GAUSSIAN, 1, gauss}, {TNP_MIXTURE, 3, mixture}, {TNP_BARS, 3, bars}, {TNP_BARS_HALF_NORMAL, 3, half},
+		{TNP_GAUSSIAN, 1, gauss}, {TNP_MIXTURE, 3, mixture}, {TNP_BARS, 3, bars},
+		{TNP_BARS_HALF_NORMAL, 3, half},
 		{TNP_QUANTILES, 4, steps}
 	};
 	double	   *y = malloc(n * sizeof(double));
@@ -787,19 +863,24 @@ test_draws(int n)
 			distance = fmax(distance, fabs(tnp_cdf(&all[k], y[i]) - (i + 0.5) / n));
 		ok(distance < 1.6 / sqrt(n) && fabs(sum / n - tnp_mean(&all[k])) < 3 * sd / sqrt(n),
 		   "draws follow kind %d (distance %.2f / sqrt(n))", all[k].kind, distance * sqrt(n));
-		ok(tnp_draw(&all[k], 42, 5, 3) == tnp_draw(&all[k], 42, 5, 3) && tnp_draw(&all[k], 42, 5, 3) != tnp_draw(&all[k], 42, 6, 3) &&
-		   tnp_draw(&all[k], 42, 5, 3) != tnp_draw(&all[k], 42, 5, 4) && tnp_draw(&all[k], 42, 5, 3) != tnp_draw(&all[k], 43, 5, 3),
+		ok(tnp_draw(&all[k], 42, 5, 3) == tnp_draw(&all[k], 42, 5, 3) &&
+		   tnp_draw(&all[k], 42, 5, 3) != tnp_draw(&all[k], 42, 6, 3) &&
+		   tnp_draw(&all[k], 42, 5, 3) != tnp_draw(&all[k], 42, 5, 4) &&
+		   tnp_draw(&all[k], 42, 5, 3) != tnp_draw(&all[k], 43, 5, 3),
 		   "draws of kind %d are a function of seed, draw and step", all[k].kind);
 	}
 
 	/* The recipe of the model format, step by step. */
 	tnp_random(9, 8, 7, TNP_STREAM_VALUES, u);
-	ok(tnp_draw(&all[0], 9, 8, 7) == -3 + 2 * tnp_normal_quantile(u[1]), "a normal draw uses the second number");
-	ok(tnp_draw(&all[1], 9, 8, 7) == (u[0] < 0.3 ? 1 + 0.2 * tnp_normal_quantile(u[1]) : 4 + tnp_normal_quantile(u[1])),
+	ok(tnp_draw(&all[0], 9, 8, 7) == -3 + 2 * tnp_normal_quantile(u[1]),
+	   "a normal draw uses the second number");
+	ok(tnp_draw(&all[1], 9, 8, 7) == (u[0] < 0.3 ? 1 + 0.2 * tnp_normal_quantile(u[1])
+									  : 4 + tnp_normal_quantile(u[1])),
 	   "a mixture draw uses the first number for the component");
 	ok(tnp_draw(&all[4], 9, 8, 7) == tnp_quantile(&all[4], u[0]),
 	   "a draw from quantiles is the quantile of the first number");
-	ok(tnp_draw(&all[2], 9, 8, 7) == tnp_quantile(&all[2], u[0]), "a bars draw is the quantile of the first number");
+	ok(tnp_draw(&all[2], 9, 8, 7) == tnp_quantile(&all[2], u[0]),
+	   "a bars draw is the quantile of the first number");
 	free(y);
 }
 

@@ -1,5 +1,6 @@
 /*
- * drift_test.c: how far later rows have drifted: what has not, what has and by how much, and columns that say nothing.
+ * drift_test.c: how far later rows have drifted: what has not, what has and by how much, and
+ * columns that say nothing.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -19,7 +20,10 @@ static double x[ROWS * COLUMNS],
 static TnpColumnKind kinds[COLUMNS] = {TNP_NUMERIC, TNP_NUMERIC};
 static TnpRows rows = {ROWS, COLUMNS, kinds, x, y, 0, 0};
 
-/* An even spread over [-1, 1] of the rows before `first`, and of those after it, whose standard deviation is nearly 1/sqrt(3). */
+/*
+ * An even spread over [-1, 1] of the rows before `first`, and of those after it, whose standard
+ * deviation is nearly 1/sqrt(3).
+ */
 static double
 spread(int i)
 {
@@ -66,7 +70,8 @@ main(void)
 
 	ok(drift_after(0, 1, 0) == 0, "the same numbers again are no drift");
 	ok(drift_after(0, 1, 0.2 * sd) == 0, "nor is a shift that may be chance");
-	ok(near(drift_after(0, 1, 2 * sd), 2 - mean_chance), "a shift counts in standard deviations, less what chance does");
+	ok(near(drift_after(0, 1, 2 * sd), 2 - mean_chance),
+	   "a shift counts in standard deviations, less what chance does");
 	ok(near(drift_after(1, 1, -3 * sd), 3 - mean_chance), "downwards, too, and in any column");
 	ok(near(drift_after(0, 4, 0), log(4) - sd_chance), "a wider spread by its logarithm");
 	ok(near(drift_after(1, 0.1, 0), log(10) - sd_chance), "and a narrower one");
@@ -77,7 +82,8 @@ main(void)
 	kinds[1] = TNP_CATEGORICAL;
 	ok(drift_after(1, 1, 2 * sd) == 0, "categories have no mean");
 	kinds[1] = TNP_NUMERIC;
-	ok(isinf(drift_after(0, 0, 0.5)), "numbers that are constant from then on have drifted as far as can be");
+	ok(isinf(drift_after(0, 0, 0.5)),
+	   "numbers that are constant from then on have drifted as far as can be");
 	fill();
 	for (int i = 0; i < FIRST; i++)
 		x[i * COLUMNS] = 5;
@@ -93,7 +99,8 @@ main(void)
 	ok(isinf(tnp_drift(&rows, FIRST)), "one more, and they do");
 	rows.kinds = NULL;
 	ok(near(drift_after(0, 1, 2 * sd), 2 - mean_chance), "without kinds all columns are numeric");
-	ok(tnp_drift(&rows, 0) == 0 && tnp_drift(&rows, ROWS) == 0, "no rows before, or after, are no drift");
+	ok(tnp_drift(&rows, 0) == 0 && tnp_drift(&rows, ROWS) == 0,
+	   "no rows before, or after, are no drift");
 	rows.n_features = 0;
 	ok(near(drift_after(-1, 1, 2 * sd), 2 - mean_chance), "nor are columns needed");
 	return done_testing();

@@ -28,6 +28,11 @@ static const char latent[] = "{" COMMON STACK
 	"\"chain\": {\"buffer\": 3},"
 	"\"embedder\": {\"kind\": \"concat\", \"hidden\": [16], \"flag\": true}}";
 
+static const char buffered[] = "{" COMMON STACK
+	"\"architecture\": \"buffered\", \"min_rows\": 1, \"context\": \"full\","
+	"\"chain\": {\"buffer\": 3},"
+	"\"embedder\": {\"kind\": \"concat\", \"hidden\": [16], \"flag\": true}}";
+
 static const char decoupled[] = "{" COMMON STACK
 	"\"architecture\": \"decoupled\", \"min_rows\": 1, \"context\": \"full\","
 	"\"chain\": {\"buffer\": 1}, \"backbone\": {\"kind\": \"attention\"},"
@@ -43,6 +48,14 @@ static const char scan[] = "{" COMMON
 	"\"chain\": {\"buffer\": 1},"
 	"\"embedder\": {\"kind\": \"parts\", \"observed\": 4, \"x\": {\"kind\": \"none\"},"
 	" \"y\": {\"kind\": \"linear\", \"width\": 3}, \"hidden\": [9], \"norm\": true}}";
+
+static const char sums[] = "{"
+	"\"format\": 1, \"inputs\": {\"max_features\": 9, \"scaling\": \"prefix\"},"
+	"\"target\": {\"scaling\": \"prefix\"}, \"architecture\": \"sums\", \"min_rows\": 4,"
+	"\"context\": \"prefix-causal\", \"chain\": {\"buffer\": null}, \"waves\": 4, \"pairs\": 3,"
+	"\"pair_waves\": 2, \"levels\": 2, \"buckets\": 3, \"steps\": 5, \"points\": 3,"
+	"\"linear\": true, \"profile\": \"matern\", \"lengths\": [1.0, 2.0], \"start\": 10.0,"
+	"\"prior_shape\": 0.5, \"prior_rate\": 0.5, \"noise_shape\": 0.5, \"noise_rate\": 0.005}";
 
 /* `from` becomes `to`, and the message has a part. */
 typedef struct Refused
@@ -64,6 +77,14 @@ static const Refused refused[] = {
 	{latent, "\"bias\": \"all\"", "\"bias\": \"all\", \"sinks\": 2", "excludes attention.sinks"},
 	{latent, "\"heads\": 2", "\"heads\": 3", "heads must divide width"},
 	{latent, "\"min_rows\": 1", "\"min_rows\": 0", "min_rows must be at least 1"},
+	{buffered, "\"full\"", "\"causal\"", "chain.buffer must be null"},
+	{buffered, "\"buffer\": 3", "\"buffer\": null", "needs a limit in chain.buffer"},
+	{buffered, "\"pre\"", "\"post\"", "needs norm.placement \"pre\""},
+	{buffered, "\"bias\": \"all\"", "\"bias\": \"all\", \"sinks\": 2",
+	 "excludes attention.sinks"},
+	{buffered, "\"bias\": \"all\"", "\"bias\": \"all\", \"log_scale\": true",
+	 "excludes attention.log_scale"},
+	{buffered, "\"heads\": 2", "\"heads\": 3", "heads must divide width"},
 	{decoupled, "\"pre\"", "\"post\"", "needs norm.placement \"pre\""},
 	{decoupled, "\"kind\": \"attention\"", "\"kind\": \"rnn\"", "unknown backbone.kind \"rnn\""},
 	{decoupled, "\"bias\": \"all\"", "\"bias\": \"all\", \"kind\": \"exact\"",
@@ -92,6 +113,17 @@ static const Refused refused[] = {
 	{decoupled, "\"kind\": \"gaussian\", \"hidden\": [], \"std\": \"exp\"",
 	 "\"kind\": \"joint-gaussian\", \"hidden\": [], \"rank\": 3, \"layers\": 1, \"projector\": []",
 	 "excludes head.kind \"joint-gaussian\""},
+	{sums, "\"prefix-causal\"", "\"causal\"", "needs context \"prefix-causal\""},
+	{sums, "\"waves\": 4", "\"waves\": 4, \"width\": 8", "unknown configuration key \"width\""},
+	{sums, "\"linear\": true, ", "", "configuration key \"linear\" is missing"},
+	{sums, "[1.0, 2.0]", "[]", "must be a list of 1 to 8 numbers above 0"},
+	{sums, "[1.0, 2.0]", "[1.0, 0]", "\"lengths\" must be"},
+	{sums, "\"points\": 3", "\"points\": 17", "\"points\" must be an integer from 1 to 16"},
+	{sums, "\"matern\"", "\"flat\"", "unknown profile \"flat\""},
+	{sums, "\"scaling\": \"prefix\"}, \"arch", "\"scaling\": \"prefix\", \"clip\": 3}, \"arch",
+	 "excludes inputs.clip and target.clip"},
+	{sums, "\"target\": {\"scaling\": \"prefix\"}", "\"target\": {\"scaling\": \"classes\"}",
+	 "class"},
 };
 
 static TnpStatus
@@ -128,6 +160,10 @@ main(void)
 	ok(strcmp(c.family->name, "latent") == 0 && c.buffer == 3 && !c.family->appendable(&c),
 	   "its chains have a buffer, and it cannot be appended to");
 	tnp_config_free(&tnp_default_env, &c);
+	is_int(parse(buffered, &c, &error), TNP_OK, "a buffered model is read");
+	ok(strcmp(c.family->name, "buffered") == 0 && c.buffer == 3 && !c.family->appendable(&c),
+	   "its chains have a buffer of their own");
+	tnp_config_free(&tnp_default_env, &c);
 	is_int(parse(decoupled, &c, &error), TNP_OK, "a decoupled model is read");
 	ok(strcmp(c.family->name, "decoupled") == 0 && c.embedder == TNP_SEPARATE
 	   && c.encode_y.kind == TNP_ENCODE_MLP, "its encoders are separate");
@@ -135,6 +171,10 @@ main(void)
 	is_int(parse(scan, &c, &error), TNP_OK, "a packed model with a kernel is read");
 	ok(strcmp(c.family->name, "packed") == 0 && c.family->variant != NULL
 	   && c.embedder == TNP_PARTS && c.encode_y.width == 3, "it is a variant of the packed stack");
+	tnp_config_free(&tnp_default_env, &c);
+	is_int(parse(sums, &c, &error), TNP_OK, "a model of sums is read");
+	ok(c.head == TNP_HEAD_MIXTURE && c.head_outputs == 6 && c.family->appendable(&c),
+	   "its answers are mixtures over lengths and points");
 	tnp_config_free(&tnp_default_env, &c);
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
 	{

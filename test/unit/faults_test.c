@@ -1,6 +1,7 @@
 /*
- * faults_test.c: memory that runs out at every single allocation, and an interrupt at every single poll, in every verb and for every
- * test model: the call says so, everything is freed, and the next call works.
+ * faults_test.c: memory that runs out at every single allocation, and an interrupt at every single
+ * poll, in every verb and for every test model: the call says so, everything is freed, and the next
+ * call works.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -32,11 +33,13 @@ work(TnpError *error)
 	int64_t		conditioned;
 	TnpEncoding *e,
 			   *other;
-	TnpStatus	status = tnp_build(model, &context, tnp_canonical_prefix(model, context.n), &e, error);
+	TnpStatus	status = tnp_build(model, &context, tnp_canonical_prefix(model, context.n), &e,
+								   error);
 
 	if (status != TNP_OK)
 		return status;
-	status = tnp_encoding_copy(e, tnp_encoding_rows(e), tnp_encoding_rows(e) + 1, true, &other, error);
+	status = tnp_encoding_copy(e, tnp_encoding_rows(e), tnp_encoding_rows(e) + 1, true, &other,
+							   error);
 	if (status == TNP_OK)
 		tnp_encoding_free(other);
 	if (status == TNP_OK)
@@ -77,10 +80,13 @@ test_open(const TestModel *m)
 		clean = clean && (status == TNP_OK || (model == NULL && env.live == 0));
 	}
 	env.fail_at = 0;
-	ok(clean && status == TNP_OK && n > 3, "%s: opening survives the lack of any of %ld allocations", m->name, n - 2);
+	ok(clean && status == TNP_OK && n > 3,
+	   "%s: opening survives the lack of any of %ld allocations", m->name, n - 2);
 }
 
-/* The verbs with the n-th allocation failing, or the n-th poll interrupting; from `step` to `step`. */
+/*
+ * The verbs with the n-th allocation failing, or the n-th poll interrupting; from `step` to `step`.
+ */
 static void
 test_verbs(const TestModel *m, bool memory, long step)
 {
@@ -100,7 +106,8 @@ test_verbs(const TestModel *m, bool memory, long step)
 		clean = clean && env.live == held && (status == TNP_OK || error.status == expected);
 	}
 	env.fail_at = env.stop_at = 0;
-	ok(clean && status == TNP_OK && n > 3 * step, "%s: the verbs survive %s at any of %ld places", m->name,
+	ok(clean && status == TNP_OK && n > 3 * step, "%s: the verbs survive %s at any of %ld places",
+	   m->name,
 	   memory ? "the lack of memory" : "an interrupt", n - step);
 	ok(work(&error) == TNP_OK && env.live == held, "%s: and work afterwards", m->name);
 }

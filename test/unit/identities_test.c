@@ -1,6 +1,7 @@
 /*
- * identities_test.c: what must be equal within one implementation, for every test model and every table of kernels:
- * appended = built at once, one pass = step by step, a batch = each alone, draws do not depend on the batch, merged blocks = contexts.
+ * identities_test.c: what must be equal within one implementation, for every test model and every
+ * table of kernels: appended = built at once, one pass = step by step, a batch = each alone, draws
+ * do not depend on the batch, merged blocks = contexts.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -128,10 +129,14 @@ test_append(void)
 	append(e, 18, CONTEXT - 18);
 	predict(e, CONTEXT, QUERIES, parts);
 	tnp_encoding_free(e);
-	holds(memcmp(once, parts, QUERIES * size * sizeof(double)) == 0, "appended is built at once, bitwise");
+	holds(memcmp(once, parts, QUERIES * size * sizeof(double)) == 0,
+		  "appended is built at once, bitwise");
 }
 
-/* Rows that are appended with the question walk with it, and are what they are when appended before it: few rows and queries, and more than a tile has. */
+/*
+ * Rows that are appended with the question walk with it, and are what they are when appended before
+ * it: few rows and queries, and more than a tile has.
+ */
 static void
 test_append_predict(void)
 {
@@ -160,8 +165,10 @@ test_append_predict(void)
 		queries.y = NULL;
 		append(a, 12, n);
 		predict(a, CONTEXT, m, apart);
-		must(tnp_append_predict(b, &more, &queries, together, &error), &error, "append and predict");
-		same = same && tnp_encoding_rows(b) == 12 + n && memcmp(apart, together, (size_t) m * size * sizeof(double)) == 0;
+		must(tnp_append_predict(b, &more, &queries, together, &error), &error,
+			 "append and predict");
+		same = same && tnp_encoding_rows(b) == 12 + n &&
+			memcmp(apart, together, (size_t) m * size * sizeof(double)) == 0;
 		/* what was stored is what later rows and questions find */
 		append(a, 12 + n, CONTEXT - 12 - n);
 		append(b, 12 + n, CONTEXT - 12 - n);
@@ -172,7 +179,8 @@ test_append_predict(void)
 		/* other rows, for one question only */
 		b = build(12, prefix);
 		more = test_slice(&rows, 15, n);
-		must(tnp_append_predict(b, &more, &queries, together, &error), &error, "append and predict");
+		must(tnp_append_predict(b, &more, &queries, together, &error), &error,
+			 "append and predict");
 		tnp_encoding_forget(b, 12);
 		append(b, 12, CONTEXT - 12);
 		predict(b, CONTEXT, QUERIES, together);
@@ -194,7 +202,8 @@ test_append_predict(void)
 		queries.y = NULL;
 		params[together] = malloc((size_t) queries.n * size * sizeof(double));
 		if (together)
-			must(tnp_append_predict(e, &more, &queries, params[together], &error), &error, "append and predict");
+			must(tnp_append_predict(e, &more, &queries, params[together], &error), &error,
+				 "append and predict");
 		else
 		{
 			must(tnp_append(e, &more, &error), &error, "append");
@@ -202,7 +211,8 @@ test_append_predict(void)
 		}
 		tnp_encoding_free(e);
 	}
-	holds(memcmp(params[0], params[1], (size_t) 90 * size * sizeof(double)) == 0, "and more than a tile has");
+	holds(memcmp(params[0], params[1], (size_t) 90 * size * sizeof(double)) == 0,
+		  "and more than a tile has");
 	free(params[0]);
 	free(params[1]);
 	test_rows_free(&many);
@@ -219,13 +229,16 @@ test_append_predict(void)
 		predict(e, CONTEXT, QUERIES, apart);
 		queries.y = NULL;
 		queries.x = bad;
-		holds(tnp_append_predict(e, &more, &queries, together, &error) == TNP_BAD_VALUE && tnp_encoding_rows(e) == 12, "an impossible question appends nothing");
+		holds(tnp_append_predict(e, &more, &queries, together, &error) == TNP_BAD_VALUE &&
+			  tnp_encoding_rows(e) == 12, "an impossible question appends nothing");
 		queries.x = test_slice(&rows, CONTEXT, 1).x;
 		more.y = bad;
 		bad[0] = NAN;
-		holds(tnp_append_predict(e, &more, &queries, together, &error) == TNP_BAD_VALUE && tnp_encoding_rows(e) == 12, "nor does an impossible row");
+		holds(tnp_append_predict(e, &more, &queries, together, &error) == TNP_BAD_VALUE &&
+			  tnp_encoding_rows(e) == 12, "nor does an impossible row");
 		predict(e, CONTEXT, QUERIES, together);
-		holds(memcmp(apart, together, QUERIES * size * sizeof(double)) == 0, "and the encoding answers as before");
+		holds(memcmp(apart, together, QUERIES * size * sizeof(double)) == 0,
+			  "and the encoding answers as before");
 		tnp_encoding_free(e);
 	}
 }
@@ -251,7 +264,8 @@ test_copy(void)
 	{
 		TnpEncoding *part;
 
-		holds(tnp_encoding_first(e, prefix - 1, &part, &error) == TNP_BAD_ARGUMENT && part == NULL, "part of a prefix is not an encoding");
+		holds(tnp_encoding_first(e, prefix - 1, &part, &error) == TNP_BAD_ARGUMENT && part == NULL,
+			  "part of a prefix is not an encoding");
 	}
 	holds(tnp_append(first, &more, &error) == TNP_BAD_ARGUMENT, "a view takes no rows");
 	predict(first, CONTEXT, QUERIES, parts);
@@ -259,18 +273,22 @@ test_copy(void)
 	tnp_encoding_free(e);
 	e = build(n, prefix);
 	predict(e, CONTEXT, QUERIES, once);
-	holds(memcmp(once, parts, QUERIES * size * sizeof(double)) == 0, "a view of the first rows is built from them, bitwise");
+	holds(memcmp(once, parts, QUERIES * size * sizeof(double)) == 0,
+		  "a view of the first rows is built from them, bitwise");
 	predict(copy, CONTEXT, QUERIES, parts);
-	holds(memcmp(once, parts, QUERIES * size * sizeof(double)) == 0, "a copy of the first rows is built from them, bitwise");
+	holds(memcmp(once, parts, QUERIES * size * sizeof(double)) == 0,
+		  "a copy of the first rows is built from them, bitwise");
 	if (info->appendable)
 	{
 		append(e, n, 5);
 		append(copy, n, 5);
 		predict(e, CONTEXT, QUERIES, once);
 		predict(copy, CONTEXT, QUERIES, parts);
-		holds(memcmp(once, parts, QUERIES * size * sizeof(double)) == 0, "appended to a copy is appended, bitwise");
+		holds(memcmp(once, parts, QUERIES * size * sizeof(double)) == 0,
+			  "appended to a copy is appended, bitwise");
 		more = test_slice(&rows, n + 5, 1);
-		holds(tnp_append(copy, &more, &error) == TNP_BAD_ARGUMENT && tnp_encoding_rows(copy) == n + 5, "a kept copy grows to its room only");
+		holds(tnp_append(copy, &more, &error) == TNP_BAD_ARGUMENT &&
+			  tnp_encoding_rows(copy) == n + 5, "a kept copy grows to its room only");
 	}
 	tnp_encoding_free(copy);
 	tnp_encoding_free(e);
@@ -356,6 +374,74 @@ test_score(void)
 	tnp_encoding_free(step);
 }
 
+/* Means and covariances of a question are those that its density and its draws have. */
+static void
+test_joint(void)
+{
+	TnpEncoding *e = build(CONTEXT, tnp_whole_prefix(model, CONTEXT));
+	TnpRows		asked = test_slice(&rows, CONTEXT, 2),
+				none = test_slice(&rows, CONTEXT, 0),
+				one = test_slice(&rows, CONTEXT, 1);
+	TnpError	error = {0};
+	double		mean[2],
+				c[4],
+				density,
+				determinant,
+				distance,
+				params[2],
+				u[2] = {asked.y[0], asked.y[1]};
+	TnpStatus	status;
+
+	asked.y = NULL;
+	one.y = NULL;
+	status = tnp_joint(e, &asked, mean, c, &error);
+	if (!is_joint())
+		holds(status == TNP_BAD_ARGUMENT, "there is no joint distribution in closed form");
+	else
+	{
+		must(status, &error, "joint");
+		asked.y = u;
+		must(tnp_score(e, &asked, 0, 0, &density, NULL, &error), &error, "score");
+		determinant = c[0] * c[3] - c[1] * c[2];
+		u[0] -= mean[0];
+		u[1] -= mean[1];
+		distance = (c[3] * u[0] * u[0] - 2 * c[1] * u[0] * u[1] + c[0] * u[1] * u[1]) / determinant;
+		holds(c[1] == c[2] && determinant > 0, "a covariance is symmetric and positive");
+		holds(close_to(density,
+					   -0.5 * (distance + log(determinant)) - log(2 * 3.14159265358979323)),
+			  "the density is that of means and covariances");
+		must(tnp_predict(e, &one, params, &error), &error, "predict");
+		must(tnp_joint(e, &one, mean, c, &error), &error, "joint");
+		holds(close_to(mean[0], params[0]) && close_to(sqrt(c[0]), params[1]),
+			  "a row alone has the moments of its prediction");
+		holds(tnp_joint(e, &none, mean, c, &error) == TNP_OK, "no rows have no covariances");
+	}
+	tnp_encoding_free(e);
+}
+
+/* What the model says of a row's memory is what an encoding takes, a block of cache slots apart. */
+static void
+test_row_bytes(void)
+{
+	TnpEncoding *e = build(CONTEXT, tnp_whole_prefix(model, CONTEXT)),
+			   *small,
+			   *large;
+	TnpError	error = {0};
+	double		bytes;
+
+	must(tnp_encoding_copy(e, CONTEXT, 4096, false, &small, &error), &error, "copy");
+	must(tnp_encoding_copy(e, CONTEXT, 8192, false, &large, &error), &error, "copy");
+	bytes = (double) (tnp_encoding_bytes(large) - tnp_encoding_bytes(small)) / 4096
+		- (double) (rows.view.n_features + 1) * sizeof(double);
+	/* what a regression says of a row is not copied ahead of it */
+	holds(bytes >= (double) info->encoding_bytes_per_row - info->n_classes * (double) sizeof(float)
+		  && bytes <= 1.02 * (double) info->encoding_bytes_per_row + 64,
+		  "a row takes the bytes that the model says");
+	tnp_encoding_free(small);
+	tnp_encoding_free(large);
+	tnp_encoding_free(e);
+}
+
 /* More rows than the buffer holds: every finished block becomes context. */
 static void
 test_merge(void)
@@ -384,7 +470,8 @@ test_merge(void)
 	}
 	for (int j = 0; j < QUERIES; j++)
 		same = same && close_to(conditional[j], manual[j]);
-	holds(same, info->buffer == 1 ? "a buffer of one is autoregression by re-encoding" : "a full buffer is merged into the context");
+	holds(same, info->buffer == 1 ? "a buffer of one is autoregression by re-encoding"
+		  : "a full buffer is merged into the context");
 }
 
 static void
@@ -411,7 +498,10 @@ test_sample(void)
 	tnp_encoding_free(e);
 }
 
-/* The first step's draws are draws of the marginal: Kolmogorov-Smirnov with fixed seeds, far in the tail of chance. */
+/*
+ * The first step's draws are draws of the marginal: Kolmogorov-Smirnov with fixed seeds, far in the
+ * tail of chance.
+ */
 static void
 test_sample_marginal(void)
 {
@@ -459,7 +549,8 @@ test_evidence(void)
 		sum += per_row[n];
 		tnp_encoding_free(e);
 	}
-	holds(conditioned == info->min_rows && same && close_to(evidence, sum), "evidence is the sum over a growing context");
+	holds(conditioned == info->min_rows && same && close_to(evidence, sum),
+		  "evidence is the sum over a growing context");
 }
 
 /* A reduced answer about the first rows is made of the predictions from an encoding of these. */
@@ -494,7 +585,8 @@ test_execute(void)
 	}
 	holds(same, "a reduced answer is made of predictions, bitwise");
 	r.queries.y = NULL;
-	holds(tnp_execute(e, &r, &error) == TNP_BAD_ARGUMENT, "log densities without targets are refused");
+	holds(tnp_execute(e, &r, &error) == TNP_BAD_ARGUMENT,
+		  "log densities without targets are refused");
 	r.rows = total + 1;
 	r.reductions = TNP_REDUCE_MEAN;
 	holds(tnp_execute(e, &r, &error) == TNP_BAD_ARGUMENT, "more rows than there are are refused");
@@ -516,25 +608,30 @@ test_refusals(void)
 	bad = context;
 	bad.n = info->min_rows - 1;
 	if (info->min_rows > 0)
-		holds(tnp_build(model, &bad, tnp_whole_prefix(model, bad.n), &e, &error) == TNP_TOO_FEW_ROWS && e == NULL, "too few rows are refused");
+		holds(tnp_build(model, &bad, tnp_whole_prefix(model, bad.n), &e, &error) ==
+			  TNP_TOO_FEW_ROWS && e == NULL, "too few rows are refused");
 	else
 	{
 		bad.n = 0;
-		holds(tnp_build(model, &bad, 0, &e, &error) == TNP_OK && tnp_predict(e, &(TnpRows) {1, rows.view.n_features, rows.kinds, rows.x, NULL, 0, 0},
+		holds(tnp_build(model, &bad, 0, &e, &error) == TNP_OK &&
+			  tnp_predict(e, &(TnpRows) {1, rows.view.n_features, rows.kinds, rows.x, NULL, 0, 0},
 			  params, &error) == TNP_OK, "an empty context has a prior prediction");
 		tnp_encoding_free(e);
 	}
 	bad = context;
 	bad.n_features = info->n_features + 1;
 	if (info->n_features > 0)
-		holds(tnp_build(model, &bad, 0, &e, &error) == TNP_BAD_SHAPE, "a wrong number of features is refused");
+		holds(tnp_build(model, &bad, 0, &e, &error) == TNP_BAD_SHAPE,
+			  "a wrong number of features is refused");
 	keep = rows.y[3];
 	rows.y[3] = NAN;
-	holds(tnp_build(model, &context, tnp_whole_prefix(model, CONTEXT), &e, &error) == TNP_BAD_VALUE, "a NaN target is refused");
+	holds(tnp_build(model, &context, tnp_whole_prefix(model, CONTEXT), &e, &error) == TNP_BAD_VALUE,
+		  "a NaN target is refused");
 	rows.y[3] = keep;
 	keep = rows.x[3];
 	rows.x[3] = INFINITY;
-	holds(tnp_build(model, &context, tnp_whole_prefix(model, CONTEXT), &e, &error) == TNP_BAD_VALUE, "an infinite feature is refused");
+	holds(tnp_build(model, &context, tnp_whole_prefix(model, CONTEXT), &e, &error) == TNP_BAD_VALUE,
+		  "an infinite feature is refused");
 	rows.x[3] = keep;
 
 	/* a failed append changes nothing */
@@ -542,9 +639,11 @@ test_refusals(void)
 	predict(e, CONTEXT, 1, params);
 	bad = test_slice(&rows, CONTEXT, 1);
 	bad.y = &(double) {INFINITY};
-	holds(tnp_append(e, &bad, &error) == TNP_BAD_VALUE, "an append of an infinite target is refused");
+	holds(tnp_append(e, &bad, &error) == TNP_BAD_VALUE,
+		  "an append of an infinite target is refused");
 	predict(e, CONTEXT, 1, again);
-	holds(tnp_encoding_rows(e) == CONTEXT && memcmp(params, again, size * sizeof(double)) == 0, "a refused append changes nothing");
+	holds(tnp_encoding_rows(e) == CONTEXT && memcmp(params, again, size * sizeof(double)) == 0,
+		  "a refused append changes nothing");
 	tnp_encoding_free(e);
 }
 
@@ -572,6 +671,8 @@ test_model(const TestModel *m, const TnpKernels *kernels)
 	test_copy();
 	test_grow();
 	test_score();
+	test_joint();
+	test_row_bytes();
 	test_merge();
 	test_sample();
 	test_sample_marginal();

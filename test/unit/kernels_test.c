@@ -1,6 +1,6 @@
 /*
- * kernels_test.c: linear layers, norms and the rounding of keys and values, of every table of kernels against the reference provider, in shapes of all kinds.
- * Attention is in attention_test.c.
+ * kernels_test.c: linear layers, norms and the rounding of keys and values, of every table of
+ * kernels against the reference provider, in shapes of all kinds. Attention is in attention_test.c.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -37,7 +37,10 @@ chance(double p)
 	return test_uniform(&state) < p;
 }
 
-/* As many floats as asked for and not one more, so that reading beyond them is seen; around `center`. */
+/*
+ * As many floats as asked for and not one more, so that reading beyond them is seen; around
+ * `center`.
+ */
 static float *
 floats(size_t n, double center)
 {
@@ -131,7 +134,9 @@ linear_error(TnpActivation activation, bool accumulate)
 		for (int o = 0; o < w.out; o++)
 		{
 			size_t		at = (size_t) r * w.out + o;
-			double		error = fabs((double) got[at] - want[at]) / (TOLERANCE * (1 + magnitude(&w, x + (size_t) r * w.in, o, accumulate ? before[at] : 0)));
+			double		error = fabs((double) got[at] - want[at]) /
+				(TOLERANCE *
+				 (1 + magnitude(&w, x + (size_t) r * w.in, o, accumulate ? before[at] : 0)));
 
 			worst = worse(worst, error);
 		}
@@ -158,11 +163,13 @@ test_linear(void)
 
 		for (int i = 0; i < rounds(); i++)
 		{
-			double		error = linear_error(accumulate ? TNP_IDENTITY : (TnpActivation) kind, accumulate);
+			double		error = linear_error(accumulate ? TNP_IDENTITY : (TnpActivation) kind,
+											 accumulate);
 
 			worst = worse(worst, error);
 		}
-		if (!ok(worst <= 1, "%s: linear layers are the reference's, %s", table->name, accumulate ? "added to what was there" : names[kind]))
+		if (!ok(worst <= 1, "%s: linear layers are the reference's, %s", table->name,
+				accumulate ? "added to what was there" : names[kind]))
 			diag("%g times the tolerance", worst);
 	}
 }
@@ -182,7 +189,8 @@ norm_error(TnpNormKind kind)
 			   *got = floats(all, 0),
 			   *want = floats(all, 0),
 			   *own = copy(x, all);
-	TnpNorm		norm = {kind, width, 1e-2f, weight, kind == TNP_LAYER_NORM && chance(0.7) ? bias : NULL};
+	TnpNorm		norm = {kind, width, 1e-2f, weight, kind == TNP_LAYER_NORM && chance(0.7) ? bias
+						: NULL};
 
 	tnp_reference_kernels.norm(&norm, n, x, want);
 	table->norm(&norm, n, x, got);
@@ -221,7 +229,8 @@ test_norm(void)
 
 			worst = worse(worst, error);
 		}
-		if (!ok(worst <= 1, "%s: %s norms are the reference's, in place or not", table->name, kinds[k] == TNP_LAYER_NORM ? "layer" : "root mean square"))
+		if (!ok(worst <= 1, "%s: %s norms are the reference's, in place or not", table->name,
+				kinds[k] == TNP_LAYER_NORM ? "layer" : "root mean square"))
 			diag("%g times the tolerance", worst);
 	}
 }
@@ -235,7 +244,10 @@ half_value(int half)
 	return exponent == 0 ? ldexp(half & 1023, -24) : ldexp(1024 + (half & 1023), exponent - 25);
 }
 
-/* Every positive half is itself, and what lies between two of them goes to the nearer, in the middle to the even one; negative numbers likewise. */
+/*
+ * Every positive half is itself, and what lies between two of them goes to the nearer, in the
+ * middle to the even one; negative numbers likewise.
+ */
 static void
 test_narrow(void)
 {
@@ -262,7 +274,8 @@ test_narrow(void)
 	table->narrow(n - 3, x, got);
 	for (int i = 0; i < n - 3; i++)
 		wrong += got[i] != want[i];
-	ok(wrong == 0, "%s: keys and values are rounded to the nearest half, %d of %d wrongly", table->name, wrong, n - 3);
+	ok(wrong == 0, "%s: keys and values are rounded to the nearest half, %d of %d wrongly",
+	   table->name, wrong, n - 3);
 	free(x);
 	free(want);
 	free(got);
@@ -282,7 +295,8 @@ main(void)
 
 		if ((table = known_kernels(known, &why)) == NULL)
 		{
-			skip(why, "%s of %s: linear layers, norms and rounding", known->name, known->architecture);
+			skip(why, "%s of %s: linear layers, norms and rounding", known->name,
+				 known->architecture);
 			continue;
 		}
 		found++;

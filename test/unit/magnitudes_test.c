@@ -1,6 +1,7 @@
 /*
- * magnitudes_test.c: numbers far from 1: norms, activations, attention and the cache of every table of kernels, drift, and the functions of distributions.
- * What cannot be right is NaN, or refused. Whole models are asked in test/reference/check_magnitudes.py.
+ * magnitudes_test.c: numbers far from 1: norms, activations, attention and the cache of every table
+ * of kernels, drift, and the functions of distributions. What cannot be right is NaN, or refused.
+ * Whole models are asked in test/reference/check_magnitudes.py.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -13,7 +14,8 @@
 
 #define WIDTH 37
 #define HEAD 16
-#define LARGEST 490				/* powers of two within the limits of a distribution, 1e150 and 1e-150 */
+/* powers of two within the limits of a distribution, 1e150 and 1e-150 */
+#define LARGEST 490
 
 static const TnpKernels *table;
 
@@ -45,7 +47,8 @@ norm_error(TnpNormKind kind, int power, float odd)
 	tnp_reference_kernels.norm(&norm, 1, x, want);
 	table->norm(&norm, 1, x, got);
 	for (int i = 0; i < WIDTH; i++)
-		worst = isfinite(got[i]) && isfinite(want[i]) ? fmax(worst, fabs((double) got[i] - want[i])) : INFINITY;
+		worst = isfinite(got[i]) && isfinite(want[i])
+			? fmax(worst, fabs((double) got[i] - want[i])) : INFINITY;
 	return worst;
 }
 
@@ -57,8 +60,11 @@ test_norms(void)
 	for (int kind = 0; kind < 2; kind++)
 		for (int power = -120; power <= 127; power++)
 			for (int odd = 0; odd < 2; odd++)
-				worst = fmax(worst, norm_error(kind == 0 ? TNP_LAYER_NORM : TNP_RMS_NORM, power, odd ? 0.001f : 1));
-	if (!ok(worst < 1e-5, "%s: norms are the reference's from 1e-36 to the largest float", table->name))
+				worst = fmax(worst,
+							 norm_error(kind == 0 ? TNP_LAYER_NORM : TNP_RMS_NORM, power,
+										odd ? 0.001f : 1));
+	if (!ok(worst < 1e-5, "%s: norms are the reference's from 1e-36 to the largest float",
+			table->name))
 		diag("largest difference %g", worst);
 }
 
@@ -76,7 +82,8 @@ test_not_finite(void)
 	TnpNorm		norm = {TNP_RMS_NORM, WIDTH, 1e-5f, weight, NULL};
 	int			wrong = 0;
 
-	if (posix_memalign((void **) &packed, 64, (table->packed_floats(WIDTH, 1) + 1) * sizeof(float)) != 0)
+	if (posix_memalign((void **) &packed, 64,
+					   (table->packed_floats(WIDTH, 1) + 1) * sizeof(float)) != 0)
 		exit(1);
 	fill(weight, 0, 1);
 	table->pack(weight, WIDTH, 1, packed);
@@ -95,7 +102,10 @@ test_not_finite(void)
 	free(packed);
 }
 
-/* One feature of one row's attention to two keys, whose first features are `first` and `second`, with a query. */
+/*
+ * One feature of one row's attention to two keys, whose first features are `first` and `second`,
+ * with a query.
+ */
 static float
 attend(float query, float first, float second, int seen)
 {
@@ -111,9 +121,11 @@ attend(float query, float first, float second, int seen)
 	TnpKeys		own = {NULL, NULL, 0};
 	TnpAttention a = {1, HEAD, 1, 1, q, &scale, NULL, NULL, &context, &own, NULL, out};
 
-	test_must(tnp_cache_make(&tnp_default_env, &(TnpCacheShape) {1, 1, HEAD, HEAD, table->number, 0},
+	test_must(tnp_cache_make(&tnp_default_env,
+							 &(TnpCacheShape) {1, 1, HEAD, HEAD, table->number, 0},
 							 TNP_BLOCK, 2, &cache, &error), &error);
-	if (posix_memalign((void **) &scratch, 64, table->attend_floats(1, HEAD, 1) * sizeof(float) + 1) != 0)
+	if (posix_memalign((void **) &scratch, 64,
+					   table->attend_floats(1, HEAD, 1) * sizeof(float) + 1) != 0)
 		exit(1);
 	for (int i = 0; i < 2; i++)
 	{
@@ -136,11 +148,15 @@ test_attention(void)
 {
 	bool		reference = table == &tnp_reference_kernels;
 
-	ok(fabsf(attend(1, 3, 3, 2) - 1.5f) < 1e-6f && fabsf(attend(300, 2, 1, 2) - 1) < 1e-6f, "%s: attention to two keys", table->name);
+	ok(fabsf(attend(1, 3, 3, 2) - 1.5f) < 1e-6f && fabsf(attend(300, 2, 1, 2) - 1) < 1e-6f,
+	   "%s: attention to two keys", table->name);
 	ok(attend(1e6f, 1, 1, 0) == 0, "%s: no key is no attention, whatever the query", table->name);
-	ok(isnan(attend(1e6f, 1, 2, 2)) && isnan(attend(-1e6f, 1, 2, 2)), "%s: scores that rounding makes are not weighed", table->name);
-	ok(isnan(attend(NAN, 1, 2, 2)) && isnan(attend(INFINITY, 1, -2, 2)), "%s: nor those that are not numbers", table->name);
-	ok(reference || isnan(attend(1e20f, 0, 1e-3f, 2)), "%s: nor those of a query whose products have no room", table->name);
+	ok(isnan(attend(1e6f, 1, 2, 2)) && isnan(attend(-1e6f, 1, 2, 2)),
+	   "%s: scores that rounding makes are not weighed", table->name);
+	ok(isnan(attend(NAN, 1, 2, 2)) && isnan(attend(INFINITY, 1, -2, 2)),
+	   "%s: nor those that are not numbers", table->name);
+	ok(reference || isnan(attend(1e20f, 0, 1e-3f, 2)),
+	   "%s: nor those of a query whose products have no room", table->name);
 }
 
 static void
@@ -152,14 +168,16 @@ test_cache(void)
 	float		k[HEAD] = {1},
 				v[HEAD] = {1};
 
-	test_must(tnp_cache_make(&tnp_default_env, &(TnpCacheShape) {1, 1, HEAD, HEAD, table->number, 0},
+	test_must(tnp_cache_make(&tnp_default_env,
+							 &(TnpCacheShape) {1, 1, HEAD, HEAD, table->number, 0},
 							 TNP_BLOCK, 1, &cache, &error), &error);
 	ok(tnp_cache_put(table, &cache, 0, 0, k, v), "%s: what fits is stored", table->name);
 	k[7] = 65504;
 	v[9] = -65504;
 	ok(tnp_cache_put(table, &cache, 0, 0, k, v), "%s: so are the largest halves", table->name);
 	k[7] = 65520;
-	ok(tnp_cache_put(table, &cache, 0, 0, k, v) == !half, "%s: larger keys only where they are floats", table->name);
+	ok(tnp_cache_put(table, &cache, 0, 0, k, v) == !half,
+	   "%s: larger keys only where they are floats", table->name);
 	k[7] = 1;
 	v[9] = 1e30f;
 	ok(tnp_cache_put(table, &cache, 0, 0, k, v) == !half, "%s: and larger values", table->name);
@@ -167,7 +185,8 @@ test_cache(void)
 	ok(!tnp_cache_put(table, &cache, 0, 0, k, v), "%s: NaN is not stored unnoticed", table->name);
 	v[9] = 1;
 	k[7] = 1e17f;
-	ok(!tnp_cache_put(table, &cache, 0, 0, k, v), "%s: nor is a key whose products have no room", table->name);
+	ok(!tnp_cache_put(table, &cache, 0, 0, k, v), "%s: nor is a key whose products have no room",
+	   table->name);
 	tnp_cache_free(&tnp_default_env, &cache);
 }
 
@@ -181,7 +200,7 @@ test_table(const TnpKernels *kernels)
 	test_cache();
 }
 
-/* ---- drift ---------------------------------------------------------------------------------------------------- */
+/* ---- drift ----------------------------------------------------------------------------------- */
 
 #define ROWS 200
 #define FIRST 100
@@ -213,12 +232,14 @@ test_drift(void)
 	for (int unit = -900; unit <= 1020; unit += 60)
 		wrong += drift(unit, unit, 2) != plain || drift(unit, unit, 0) != 0;
 	ok(plain > 1 && wrong == 0, "drift knows no unit");
-	ok(wider > 1e80 && fabs(drift(-600, -300, 0) / wider - 1) < 1e-12 && fabs(drift(600, 900, 0) / wider - 1) < 1e-12, "nor a change of units");
-	ok(fabs(drift(900, -900, 0) - 1800 * log(2)) < 3, "numbers that become tiny drift by the logarithm");
+	ok(wider > 1e80 && fabs(drift(-600, -300, 0) / wider - 1) < 1e-12 &&
+	   fabs(drift(600, 900, 0) / wider - 1) < 1e-12, "nor a change of units");
+	ok(fabs(drift(900, -900, 0) - 1800 * log(2)) < 3,
+	   "numbers that become tiny drift by the logarithm");
 	ok(isinf(drift(-900, 900, 0)), "those that become huge by more than there are numbers for");
 }
 
-/* ---- distributions -------------------------------------------------------------------------------------------- */
+/* ---- distributions --------------------------------------------------------------------------- */
 
 #define ANSWERS 40
 
@@ -283,9 +304,11 @@ test_distributions(void)
 			describe(all[k].kind, all[k].n, all[k].params, power, scaled);
 			for (int i = 0; i < ANSWERS; i++)
 				if (scaled[i] != plain[i])
-					worst = fmax(worst, isfinite(scaled[i]) ? fabs(scaled[i] - plain[i]) / (1 + fabs(plain[i])) : INFINITY);
+					worst = fmax(worst, isfinite(scaled[i])
+								 ? fabs(scaled[i] - plain[i]) / (1 + fabs(plain[i])) : INFINITY);
 		}
-		if (!ok(plain[0] == 1 && worst < 1e-10, "%s: the same in every unit from 1e-147 to 1e147", all[k].name))
+		if (!ok(plain[0] == 1 && worst < 1e-10, "%s: the same in every unit from 1e-147 to 1e147",
+				all[k].name))
 			diag("largest difference %g", worst);
 		describe(all[k].kind, all[k].n, all[k].params, 500, scaled);
 		ok(scaled[0] == 0, "%s: refused beyond 1e150", all[k].name);

@@ -126,7 +126,8 @@ void
 test_rows_make(TestRows *rows, const TnpModelInfo *info, int n, unsigned seed)
 {
 	int			features = info->n_features > 0 ? info->n_features : 4,
-				classes = info->n_classes > 3 ? info->n_classes - 2 : info->n_classes;	/* fewer than there is room for */
+				/* fewer than there is room for */
+				classes = info->n_classes > 3 ? info->n_classes - 2 : info->n_classes;
 	unsigned	state = seed * 2654435761u + 1;
 
 	rows->x = malloc((size_t) (n + 1) * features * sizeof(double));
@@ -149,7 +150,8 @@ test_rows_make(TestRows *rows, const TnpModelInfo *info, int n, unsigned seed)
 			sum += isnan(v) ? 0 : sin(v);
 		}
 		rows->y[i] = sum + 0.3 * test_uniform(&state);
-		if (classes > 0)		/* by planes, roughly: a regression that knows nothing has no share in the answers */
+		/* by planes, roughly: a regression that knows nothing has no share in the answers */
+		if (classes > 0)
 			rows->y[i] = fmin(fmax(floor(rows->y[i] + classes / 2.0), 0), classes - 1);
 	}
 	rows->view = (TnpRows) {n, features, rows->kinds, rows->x, rows->y, classes, 0};
@@ -191,7 +193,10 @@ counting_free(void *arg, void *pointer)
 	free(pointer);
 }
 
-/* Lasting memory begins inside a block, so that freeing it as the other kind, or the other way round, is seen. */
+/*
+ * Lasting memory begins inside a block, so that freeing it as the other kind, or the other way
+ * round, is seen.
+ */
 static void *
 counting_keep(void *arg, size_t size)
 {
@@ -219,7 +224,8 @@ void
 test_env_init(TestEnv *env, const TnpKernels *kernels)
 {
 	memset(env, 0, sizeof(*env));
-	env->env = (TnpEnv) {.alloc = counting_alloc,.free = counting_free,.interrupted = counting_interrupted,.arg = env,.kernels = kernels,
+	env->env = (TnpEnv) {.alloc = counting_alloc,.free = counting_free,
+						 .interrupted = counting_interrupted,.arg = env,.kernels = kernels,
 	.keep = counting_keep,.drop = counting_drop};
 }
 

@@ -17,14 +17,17 @@ typedef struct TestModel
 } TestModel;
 
 /*
- * All files of $POSTERIOR_TEST_MODELS (default build/models), sorted by name; *n of them. With TNP_QUICK
- * the first of each kind: architecture, context, head, and whether columns, buffer and missing cells are
- * fixed, limited, taken. Exits when there are none.
+ * All files of $POSTERIOR_TEST_MODELS (default build/models), sorted by name; *n of them. With
+ * TNP_QUICK the first of each kind: architecture, context, head, and whether columns, buffer and
+ * missing cells are fixed, limited, taken. Exits when there are none.
  */
 TestModel  *test_models(int *n);
 void		test_models_free(TestModel *models, int n);
 
-/* Rows of random cells, the same for the same seed: with missing and categorical cells where the model takes them. */
+/*
+ * Rows of random cells, the same for the same seed: with missing and categorical cells where the
+ * model takes them.
+ */
 typedef struct TestRows
 {
 	TnpRows		view;			/* of all rows, with targets */

@@ -23,7 +23,8 @@ static TnpStatus
 make(TnpKvCache *cache, int64_t slots, TnpError *error)
 {
 	env.polls = 0;
-	return tnp_cache_make(&env.env, &(TnpCacheShape) {LAYERS, 1, WIDTH, WIDTH, NUMBER, 0}, TNP_BLOCK,
+	return tnp_cache_make(&env.env, &(TnpCacheShape) {LAYERS, 1, WIDTH, WIDTH, NUMBER, 0},
+						  TNP_BLOCK,
 						  slots, cache, error);
 }
 
@@ -43,7 +44,8 @@ test_make(void)
 	bool		clean = true;
 	long		polls = env.polls;
 
-	ok(status == TNP_OK && often_enough(tnp_cache_bytes(&cache)), "clearing a cache polls before each piece");
+	ok(status == TNP_OK && often_enough(tnp_cache_bytes(&cache)),
+	   "clearing a cache polls before each piece");
 	tnp_cache_free(&env.env, &cache);
 	for (env.stop_at = 1; env.stop_at <= polls; env.stop_at++)
 		clean = clean && make(&cache, SLOTS, &error) == TNP_INTERRUPTED

@@ -54,14 +54,16 @@ test_golden(void)
 
 	for (int i = 0; i < ROWS; i++)
 		y[i] = i;
-	ok(tnp_prepare(&tnp_default_env, &rows, false, true, &p, &error) == TNP_OK, "a table is fitted");
+	ok(tnp_prepare(&tnp_default_env, &rows, false, true, &p, &error) == TNP_OK,
+	   "a table is fitted");
 	ok(p->n_columns == KEPT, "constant columns are left out");
 	ok(p->column[0].source == 2 && p->column[1].source == 0, "categories come first");
 	ok(difference(p, TNP_NORMAL_NONE, ROWS, golden_x, golden_context_none) < 1e-6, "context");
 	ok(difference(p, TNP_NORMAL_NONE, QUERIES, golden_x + ROWS * COLUMNS, golden_queries_none)
 	   < 1e-6, "queries");
 	for (int f = 0; f < KEPT; f++)
-		worst = fmax(worst, fabs(p->column[f].power - golden_powers[f]) / (1 + fabs(golden_powers[f])));
+		worst = fmax(worst,
+					 fabs(p->column[f].power - golden_powers[f]) / (1 + fabs(golden_powers[f])));
 	ok(worst < 1e-5, "powers (difference %g)", worst);
 	worst = difference(p, TNP_NORMAL_POWER, ROWS, golden_x, golden_context_power);
 	ok(worst < 1e-5, "context, made normal (difference %g)", worst);

@@ -133,7 +133,8 @@ test_by_hand(void)
 	ok(tnp_mode(&by_hand) == 0.25, "mode: the middle of the narrowest interval");
 	ok(close_to(tnp_pdf(&by_hand, 0.25), 0.4, 1e-15), "density within an interval");
 	ok(close_to(tnp_pdf(&by_hand, -1.7), 0.2 / 0.7 * exp(-1.0), 1e-15), "density in a tail");
-	ok(close_to(tnp_cdf(&by_hand, 0.5), 0.6, 1e-15) && close_to(tnp_cdf(&by_hand, 1.75), 0.7, 1e-15),
+	ok(close_to(tnp_cdf(&by_hand, 0.5), 0.6, 1e-15) &&
+	   close_to(tnp_cdf(&by_hand, 1.75), 0.7, 1e-15),
 	   "distribution function");
 	ok(close_to(tnp_cdf(&by_hand, 5.0), 1.0 - 0.2 * exp(-1.0), 1e-15), "and in a tail");
 	ok(tnp_quantile(&by_hand, 0.4) == 0.0 && tnp_quantile(&by_hand, 0.2) == -1.0

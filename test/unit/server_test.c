@@ -1,6 +1,7 @@
 /*
- * server_test.c: the server from a client's end of a socket, and the store of models and encodings, with every test model: answers are those of the engine,
- * bitwise; what is least recently used gives way; who leaves leaves nothing behind.
+ * server_test.c: the server from a client's end of a socket, and the store of models and encodings,
+ * with every test model: answers are those of the engine, bitwise; what is least recently used
+ * gives way; a client that leaves leaves nothing behind.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -87,7 +88,8 @@ work(void)
 static void
 put(int s, TnpMessage kind, uint64_t id, const void *payload, uint64_t length)
 {
-	int			file = length > TNP_WIRE_INLINE && tnp_parcel_files() ? tnp_parcel_send(NULL, 0, payload, length) : -1;
+	int			file = length > TNP_WIRE_INLINE && tnp_parcel_files()
+		? tnp_parcel_send(NULL, 0, payload, length) : -1;
 	TnpHeader	h = tnp_wire_header(kind, id, length, file >= 0);
 	struct iovec parts[2] = {{&h, sizeof(h)}, {(void *) payload, (size_t) length}};
 	struct msghdr m = {.msg_iov = parts,.msg_iovlen = file >= 0 || length == 0 ? 1 : 2};
@@ -120,7 +122,8 @@ get(int s, uint64_t id, TnpParcel *parcel)
 	TnpHeader	h;
 	struct iovec part = {&h, sizeof(h)};
 	char		room[CMSG_SPACE(sizeof(int))];
-	struct msghdr m = {.msg_iov = &part,.msg_iovlen = 1,.msg_control = room,.msg_controllen = sizeof(room)};
+	struct msghdr m = {.msg_iov = &part,.msg_iovlen = 1,.msg_control = room,
+					   .msg_controllen = sizeof(room)};
 	ssize_t		n = recvmsg(s, &m, 0);
 	bool		foreign;
 	TnpError	error;
@@ -201,9 +204,13 @@ load(int s, const TestModel *m, uint8_t id)
 	return reply;
 }
 
-/* A question about rows [0, n) of all, of which those from `first` on are sent; queries are the last m rows. */
+/*
+ * A question about rows [0, n) of all, of which those from `first` on are sent; queries are the
+ * last m rows.
+ */
 static TnpWireRequest
-question(uint8_t model, uint64_t serial, const TestRows *all, int64_t n, int64_t prefix, int64_t first, int64_t m)
+question(uint8_t model, uint64_t serial, const TestRows *all, int64_t n, int64_t prefix,
+		 int64_t first, int64_t m)
 {
 	TnpWireRequest	a;
 
@@ -222,7 +229,8 @@ question(uint8_t model, uint64_t serial, const TestRows *all, int64_t n, int64_t
 }
 
 static int
-ask(int s, const TnpWireRequest *a, const TestRows *all, int from, const double *levels, TnpParcel *parcel)
+ask(int s, const TnpWireRequest *a, const TestRows *all, int from, const double *levels,
+	TnpParcel *parcel)
 {
 	TnpRows		given = test_slice(all, (int) a->first, (int) a->given),
 				queries = test_slice(all, from, (int) a->queries);
@@ -236,16 +244,19 @@ ask(int s, const TnpWireRequest *a, const TestRows *all, int from, const double 
 	return reply;
 }
 
-/* ---- answers are the engine's ------------------------------------------------------------------------------------------------ */
+/* ---- answers are the engine's ---------------------------------------------------------------- */
 
 static void
-expect(const char *model, const char *what, int reply, TnpParcel *parcel, const double *answer, uint64_t n)
+expect(const char *model, const char *what, int reply, TnpParcel *parcel, const double *answer,
+	   uint64_t n)
 {
-	bool		same = reply == TNP_ANSWER && parcel->length == n * sizeof(double) && memcmp(parcel->bytes, answer, n * sizeof(double)) == 0;
+	bool		same = reply == TNP_ANSWER && parcel->length == n * sizeof(double) &&
+		memcmp(parcel->bytes, answer, n * sizeof(double)) == 0;
 
 	ok(same, "%s: %s as from the engine", model, what);
 	if (!same)
-		diag("reply %d, %llu bytes, %llu expected", reply, (unsigned long long) parcel->length, (unsigned long long) (n * sizeof(double)));
+		diag("reply %d, %llu bytes, %llu expected", reply, (unsigned long long) parcel->length,
+			 (unsigned long long) (n * sizeof(double)));
 	tnp_parcel_free(parcel);
 }
 
@@ -293,20 +304,26 @@ test_model(const TestModel *file)
 	tnp_parcel_free(&parcel);
 	is_int(load(s, file, 1), TNP_DONE, "it is loaded");
 	is_int(ask(s, &a, &rows, (int) n, NULL, &parcel), TNP_MISSING, "rows are missing");
-	ok(((TnpWireMissing *) parcel.bytes)->model == 0 && ((TnpWireMissing *) parcel.bytes)->rows == 0, "all of them");
+	ok(((TnpWireMissing *) parcel.bytes)->model == 0 &&
+	   ((TnpWireMissing *) parcel.bytes)->rows == 0, "all of them");
 	tnp_parcel_free(&parcel);
 
-	if (tnp_build(model, &(TnpRows) {n, rows.view.n_features, rows.view.kinds, rows.x, rows.y, rows.view.n_classes, 0}, a.prefix, &e, &error) != TNP_OK)
+	if (tnp_build(model, &(TnpRows) {n, rows.view.n_features, rows.view.kinds, rows.x, rows.y,
+									 rows.view.n_classes, 0}, a.prefix, &e, &error) != TNP_OK)
 	{
 		ok(false, "%s: builds: %s", file->name, error.message);
 		return;
 	}
 	a = question(1, 1, &rows, n, a.prefix, 0, m);
-	tnp_predict(e, &(TnpRows) {m, rows.view.n_features, rows.view.kinds, rows.x + n * rows.view.n_features, NULL, 0, 0}, expected, &error);
-	expect(file->name, "predictions", ask(s, &a, &rows, (int) n, NULL, &parcel), &parcel, expected, (uint64_t) (m * size));
+	tnp_predict(e,
+				&(TnpRows) {m, rows.view.n_features, rows.view.kinds,
+							rows.x + n * rows.view.n_features, NULL, 0, 0}, expected, &error);
+	expect(file->name, "predictions", ask(s, &a, &rows, (int) n, NULL, &parcel), &parcel, expected,
+		   (uint64_t) (m * size));
 	a.first = n;
 	a.given = 0;
-	expect(file->name, "predictions from what is there", ask(s, &a, &rows, (int) n, NULL, &parcel), &parcel, expected, (uint64_t) (m * size));
+	expect(file->name, "predictions from what is there", ask(s, &a, &rows, (int) n, NULL, &parcel),
+		   &parcel, expected, (uint64_t) (m * size));
 
 	{
 		double		reduced[64];
@@ -323,39 +340,53 @@ test_model(const TestModel *file)
 			reduced[at++] = tnp_log_pdf(&d, rows.y[n + i]);
 		}
 		a.kind = TNP_REQUEST_REDUCE;
-		a.reductions = TNP_REDUCE_MEAN | TNP_REDUCE_SD | TNP_REDUCE_QUANTILES | TNP_REDUCE_LOG_DENSITY;
+		a.reductions =
+			TNP_REDUCE_MEAN | TNP_REDUCE_SD | TNP_REDUCE_QUANTILES | TNP_REDUCE_LOG_DENSITY;
 		a.n_levels = 2;
 		a.flags = TNP_EXECUTE_TARGETS;
-		expect(file->name, "reduced answers", ask(s, &a, &rows, (int) n, levels, &parcel), &parcel, reduced, (uint64_t) at);
+		expect(file->name, "reduced answers", ask(s, &a, &rows, (int) n, levels, &parcel), &parcel,
+			   reduced, (uint64_t) at);
 	}
 	a = question(1, 1, &rows, n, a.prefix, n, m);
 	a.kind = TNP_REQUEST_SAMPLE;
 	a.draws = 7;
 	a.first_draw = 3;
 	a.seed = 11;
-	tnp_sample(e, &(TnpRows) {m, rows.view.n_features, rows.view.kinds, rows.x + n * rows.view.n_features, NULL, 0, 0}, 11, 3, 7, expected, &error);
-	expect(file->name, "draws", ask(s, &a, &rows, (int) n, NULL, &parcel), &parcel, expected, (uint64_t) (7 * m));
+	tnp_sample(e,
+			   &(TnpRows) {m, rows.view.n_features, rows.view.kinds,
+						   rows.x + n * rows.view.n_features, NULL, 0, 0}, 11, 3, 7, expected,
+						   &error);
+	expect(file->name, "draws", ask(s, &a, &rows, (int) n, NULL, &parcel), &parcel, expected,
+		   (uint64_t) (7 * m));
 	a.draws = TNP_WIRE_MAX_ANSWER / sizeof(double) + 1;
-	is_int(ask(s, &a, &rows, (int) n, NULL, &parcel), TNP_FAILED, "more draws than an answer holds are refused");
-	ok(tnp_wire_read_failure(parcel.bytes, parcel.length, &fault, &error) == TNP_OK && error.status == TNP_BAD_ARGUMENT && !fault, "as a question that is wrong");
+	is_int(ask(s, &a, &rows, (int) n, NULL, &parcel), TNP_FAILED,
+		   "more draws than an answer holds are refused");
+	ok(tnp_wire_read_failure(parcel.bytes, parcel.length, &fault, &error) == TNP_OK &&
+	   error.status == TNP_BAD_ARGUMENT && !fault, "as a question that is wrong");
 	tnp_parcel_free(&parcel);
 	a = question(1, 1, &rows, n, a.prefix, n, m);
 	a.kind = TNP_REQUEST_SCORE;
 	a.flags = TNP_EXECUTE_TARGETS;
 	a.orders = 3;
-	tnp_score(e, &(TnpRows) {m, rows.view.n_features, rows.view.kinds, rows.x + n * rows.view.n_features, rows.y + n, 0, 0}, 3, 0, &density, NULL, &error);
-	expect(file->name, "a density", ask(s, &a, &rows, (int) n, NULL, &parcel), &parcel, &density, 1);
+	tnp_score(e,
+			  &(TnpRows) {m, rows.view.n_features, rows.view.kinds,
+						  rows.x + n * rows.view.n_features, rows.y + n, 0, 0}, 3, 0, &density,
+						  NULL, &error);
+	expect(file->name, "a density", ask(s, &a, &rows, (int) n, NULL, &parcel), &parcel, &density,
+		   1);
 
 	/* appended rows, and the first rows of what has grown */
 	if (tnp_model_info(model)->appendable)
 	{
-		tnp_predict(e, &(TnpRows) {1, rows.view.n_features, rows.view.kinds, rows.x, NULL, 0, 0}, expected, &error);
+		tnp_predict(e, &(TnpRows) {1, rows.view.n_features, rows.view.kinds, rows.x, NULL, 0, 0},
+					expected, &error);
 		a = question(1, 1, &rows, n + 2, a.prefix, n, 1);
 		is_int(ask(s, &a, &rows, 0, NULL, &parcel), TNP_ANSWER, "two rows are appended");
 		tnp_parcel_free(&parcel);
 		is_int((long long) server.store.appends, 1, "once");
 		a = question(1, 1, &rows, n, a.prefix, n, 1);
-		expect(file->name, "the rows that were there before", ask(s, &a, &rows, 0, NULL, &parcel), &parcel, expected, (uint64_t) size);
+		expect(file->name, "the rows that were there before", ask(s, &a, &rows, 0, NULL, &parcel),
+			   &parcel, expected, (uint64_t) size);
 	}
 	close(s);
 	work();
@@ -367,7 +398,7 @@ test_model(const TestModel *file)
 	test_rows_free(&rows);
 }
 
-/* ---- several clients --------------------------------------------------------------------------------------------------------- */
+/* ---- several clients ------------------------------------------------------------------------- */
 
 static void
 test_clients(const TestModel *file)
@@ -435,7 +466,7 @@ test_clients(const TestModel *file)
 	is_int((long long) server.batches, 4, "answered one by one");
 	server.most_bytes = TNP_SERVER_BYTES;
 
-	/* somebody's own: nobody else finds it, and it ends with him or when he says so */
+	/* a client's own: no other client finds it; it ends with the client, or when that says so */
 	a.key.serial = 6;
 	a.flags = TNP_EXECUTE_OWN;
 	is_int(ask(s[0], &a, &rows, 40, NULL, &parcel), TNP_ANSWER, "an encoding of one's own");
@@ -444,7 +475,7 @@ test_clients(const TestModel *file)
 	tnp_parcel_free(&parcel);
 	put(s[1], TNP_FORGET, 9, &a.key, sizeof(a.key));
 	work();
-	is_int((long long) server.store.encodings, 2, "who cannot have it freed");
+	is_int((long long) server.store.encodings, 2, "and another client cannot have it freed");
 	put(s[0], TNP_FORGET, 9, &a.key, sizeof(a.key));
 	work();
 	is_int((long long) server.store.encodings, 1, "its owner can");
@@ -455,9 +486,9 @@ test_clients(const TestModel *file)
 	is_int((long long) server.store.encodings, 1, "it ends with its owner");
 	put(s[2], TNP_FORGET, 9, &(TnpWireKey) {9, 5}, sizeof(TnpWireKey));
 	work();
-	is_int((long long) server.store.encodings, 1, "what is everybody's is forgotten by nobody");
+	is_int((long long) server.store.encodings, 1, "what all clients share is forgotten by none");
 
-	/* nobody wants the answer any more */
+	/* the client wants the answer no more */
 	a = question(1, 7, &rows, 40, tnp_whole_prefix(model, 40), 0, 3);
 	stop = true;
 	is_int(ask(s[1], &a, &rows, 40, NULL, &parcel), TNP_FAILED, "interrupted");
@@ -467,7 +498,8 @@ test_clients(const TestModel *file)
 
 	/* other rows under a key that is known, and malformed messages */
 	a = question(1, 5, &rows, 40, 3, 0, 3);
-	is_int(ask(s[1], &a, &rows, 40, NULL, &parcel), TNP_FAILED, "a key that stands for another encoding is refused");
+	is_int(ask(s[1], &a, &rows, 40, NULL, &parcel), TNP_FAILED,
+		   "a key that stands for another encoding is refused");
 	tnp_parcel_free(&parcel);
 	put(s[1], TNP_EXECUTE, 4, bytes, length - 8);
 	work();
@@ -481,18 +513,21 @@ test_clients(const TestModel *file)
 		int			reply = get(s[2], 4, &parcel);
 
 		tnp_parcel_free(&parcel);
-		ok(reply == TNP_ANSWER || reply == -1, "who does not wait for his answer is sent away, or served in turn");
+		ok(reply == TNP_ANSWER || reply == -1,
+		   "a client that does not wait for its answer is sent away, or served in turn");
 	}
 	close(s[1]);
 	close(s[2]);
 	s[0] = join();
-	is_int(say(s[0], TNP_EXECUTE, 4, bytes, length), TNP_FAILED, "who does not say hello is refused");
+	is_int(say(s[0], TNP_EXECUTE, 4, bytes, length), TNP_FAILED,
+		   "a client that does not say hello is refused");
 	close(s[0]);
 	s[0] = join();
 	if (write(s[0], "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 35) != 35)
 		exit(1);
 	work();
-	ok(server.n_clients == 0 || server.clients->gone || server.clients->leaves, "and who speaks something else");
+	ok(server.n_clients == 0 || server.clients->gone || server.clients->leaves,
+	   "and one that speaks something else");
 	close(s[0]);
 	work();
 	free(bytes);
@@ -503,7 +538,7 @@ test_clients(const TestModel *file)
 	test_rows_free(&rows);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void
 test_memory(const TestModel *file)
@@ -538,12 +573,14 @@ test_memory(const TestModel *file)
 	for (uint64_t k = 1; k <= 40; k++)
 	{
 		a = question(1, k % 20 + 1, &rows, 256, tnp_whole_prefix(model, 256), 0, 1);
-		if (ask(s, &a, &rows, 256, NULL, &parcel) != TNP_ANSWER || tnp_cpu_device.memory_used(device) > limit)
+		if (ask(s, &a, &rows, 256, NULL, &parcel) != TNP_ANSWER ||
+			tnp_cpu_device.memory_used(device) > limit)
 			wrong++;
 		tnp_parcel_free(&parcel);
 	}
 	is_int(wrong, 0, "twenty contexts in turn are answered, within the limit");
-	ok(server.store.evictions > 0 && server.store.encodings < 20, "because old ones give way: %llu evictions", (unsigned long long) server.store.evictions);
+	ok(server.store.evictions > 0 && server.store.encodings < 20,
+	   "because old ones give way: %llu evictions", (unsigned long long) server.store.evictions);
 	a = question(1, 1, &rows, 256, tnp_whole_prefix(model, 256), 256, 1);
 	is_int(ask(s, &a, &rows, 256, NULL, &parcel), TNP_ANSWER, "the last one is still there");
 	tnp_parcel_free(&parcel);
@@ -578,7 +615,7 @@ test_memory(const TestModel *file)
 	test_rows_free(&rows);
 }
 
-/* ---- a client that is killed ------------------------------------------------------------------------------------------------- */
+/* ---- a client that is killed ----------------------------------------------------------------- */
 
 static pid_t victim = 0;		/* to be killed when the device has asked ... */
 static int	polls_left = 0;		/* ... this many times more */
@@ -596,7 +633,7 @@ unwanted_of_the_dead(void *argument)
 	return tnp_unwanted(argument);
 }
 
-/* Whoever is killed while his context is encoded or his question answered: nothing of it stays. */
+/* A client is killed while its context is encoded or its request answered: nothing stays. */
 static void
 test_killed(const TestModel *file)
 {
@@ -666,13 +703,15 @@ test_killed(const TestModel *file)
 			tnp_answer_queued(&server);
 		}
 		work();
-		/* where the device had little left to do it may have finished, which nobody receives */
-		if (victim > 0 || server.n_clients != 0 || server.store.encodings != 0 || tnp_cpu_device.memory_used(device) != idle)
+		/* where the device had little left to do the answer may be there, unread */
+		if (victim > 0 || server.n_clients != 0 || server.store.encodings != 0 ||
+			tnp_cpu_device.memory_used(device) != idle)
 			wrong++;
 		dropped += server.cancelled > cancelled;
 		wrong += server.failures != 0;
 	}
-	is_int(wrong, 0, "a client is killed while he waits: no client, no encoding, no memory of his stays, and nothing has failed");
+	is_int(wrong, 0, "a client is killed while he waits: no client, no encoding, no memory of his "
+					 "stays, and nothing has failed");
 	ok(dropped > 0, "and what he asked is dropped");
 	free(bytes);
 	end_server("a killed client");
@@ -680,7 +719,7 @@ test_killed(const TestModel *file)
 	test_rows_free(&rows);
 }
 
-/* ---- more clients than files ------------------------------------------------------------------------------------------------- */
+/* ---- more clients than files ----------------------------------------------------------------- */
 
 static void
 test_files(void)
@@ -714,12 +753,14 @@ test_files(void)
 		exit(1);
 	tnp_serve_once(&server, 0);
 	is_int((long long) server.n_clients, 1, "one client finds a file");
-	ok(server.backed_off_until > 0, "who finds none is left to wait, without the loop turning about him");
+	ok(server.backed_off_until > 0,
+	   "a client without a place is left to wait, and the loop does not turn about it");
 	is_int(say(s[0], TNP_HELLO, 1, NULL, 0), TNP_WELCOME, "the first is served meanwhile");
 	setrlimit(RLIMIT_NOFILE, &limit);
 	for (int turns = 0; server.n_clients < 2 && turns < 1000; turns++)
 		tnp_serve_once(&server, 50);
-	is_int(say(s[1], TNP_HELLO, 1, NULL, 0), TNP_WELCOME, "when there are files again he is welcome");
+	is_int(say(s[1], TNP_HELLO, 1, NULL, 0), TNP_WELCOME,
+		   "when there are files again he is welcome");
 	tnp_serve_once(&server, 0);
 	close(s[0]);
 	close(s[1]);
@@ -749,7 +790,10 @@ main(void)
 	test_clients(appendable);
 	test_memory(appendable);
 	test_killed(appendable);
-	/* valgrind, which asks for fewer rounds, counts files by itself, and closes the one too many instead of leaving its caller to wait */
+	/*
+	 * valgrind, which asks for fewer rounds, counts files by itself, and closes the one too many
+	 * instead of leaving its caller to wait
+	 */
 	if (getenv("TNP_QUICK") == NULL)
 		test_files();
 	test_models_free(models, n);

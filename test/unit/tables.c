@@ -16,7 +16,8 @@
 #endif
 
 static const KnownTable known[] = {
-	{"cpu-avx512", "x86-64"}, {"cpu-avx2", "x86-64"}, {"cpu-baseline", "x86-64"}, {"cpu-baseline", "aarch64"},
+	{"cpu-avx512", "x86-64"}, {"cpu-avx2", "x86-64"}, {"cpu-baseline", "x86-64"},
+	{"cpu-baseline", "aarch64"},
 	{"cpu-avx512-half", "x86-64"}, {"cpu-avx2-half", "x86-64"}, {"cpu-baseline-half", "aarch64"},
 };
 
@@ -32,7 +33,8 @@ known_kernels(const KnownTable *table, const char **why)
 	const TnpKernels *tables[TNP_CPU_TABLES];
 	int			n = tnp_cpu_all_kernels(tables, TNP_CPU_TABLES);
 
-	*why = strcmp(table->architecture, ARCHITECTURE) == 0 ? "this processor lacks its instructions" : "it is for another architecture";
+	*why = strcmp(table->architecture, ARCHITECTURE) == 0 ? "this processor lacks its instructions"
+		: "it is for another architecture";
 	for (int i = 0; strcmp(table->architecture, ARCHITECTURE) == 0 && i < n; i++)
 		if (strcmp(tables[i]->name, table->name) == 0)
 			return tables[i];

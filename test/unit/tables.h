@@ -1,5 +1,6 @@
 /*
- * tables.h: the tables of kernels that this machine does not run, so that a test can say which ones it has left out.
+ * tables.h: the tables of kernels that this machine does not run, so that a test can say which ones
+ * it has left out.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -12,7 +13,8 @@
 typedef struct KnownTable
 {
 	const char *name,
-			   *architecture;	/* what it is compiled for; a name may be that of one table on each */
+			   /* what it is compiled for; a name may be that of one table on each */
+			   *architecture;
 } KnownTable;
 
 /* Known tables one by one, from number 0 on; NULL after the last. */

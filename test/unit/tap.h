@@ -1,8 +1,9 @@
 /*
  * tap.h: the unit tests' way to say what holds, in the Test Anything Protocol.
  *
- * Each test program includes this once, calls ok(), is_int(), is_near() and the others, or skip(), and ends with: return done_testing();
- * A failure is reported with its place and the values, and the program goes on. Nothing here is thread-safe.
+ * Each test program includes this once, calls ok(), is_int(), is_near() and the others, or skip(),
+ * and ends with: return done_testing(); A failure is reported with its place and the values, and
+ * the program goes on. Nothing here is thread-safe.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -52,7 +53,7 @@ skip(const char *why, const char *format,...)
 	fflush(stdout);
 }
 
-/* A remark for whoever reads the output. */
+/* A remark for the reader of the output. */
 static inline void __attribute__((format(printf, 1, 2)))
 diag(const char *format,...)
 {
@@ -78,13 +79,16 @@ tap_is_int(long long got, long long expected, const char *file, int line, const 
 
 /* NaN is near NaN only, an infinity near itself only. */
 static inline bool
-tap_is_near(double got, double expected, double tolerance, const char *file, int line, const char *name)
+tap_is_near(double got, double expected, double tolerance, const char *file, int line,
+			const char *name)
 {
-	bool		near = isnan(expected) ? isnan(got) : got == expected || fabs(got - expected) <= tolerance;
+	bool		near = isnan(expected) ? isnan(got) : got == expected ||
+		fabs(got - expected) <= tolerance;
 	bool		holds = tap_result(near, file, line, "%s", name);
 
 	if (!holds)
-		diag("got %.17g, expected %.17g, difference %g, tolerance %g", got, expected, got - expected, tolerance);
+		diag("got %.17g, expected %.17g, difference %g, tolerance %g", got, expected,
+			 got - expected, tolerance);
 	return holds;
 }
 
@@ -111,7 +115,8 @@ tap_contains(const char *got, const char *part, const char *file, int line, cons
 
 #define ok(holds, ...) tap_result(holds, __FILE__, __LINE__, __VA_ARGS__)
 #define is_int(got, expected, name) tap_is_int(got, expected, __FILE__, __LINE__, name)
-#define is_near(got, expected, tolerance, name) tap_is_near(got, expected, tolerance, __FILE__, __LINE__, name)
+#define is_near(got, expected, tolerance, name) \
+	tap_is_near(got, expected, tolerance, __FILE__, __LINE__, name)
 #define is_string(got, expected, name) tap_is_string(got, expected, __FILE__, __LINE__, name)
 #define contains(got, part, name) tap_contains(got, part, __FILE__, __LINE__, name)
 

@@ -1,5 +1,6 @@
 /*
- * weights_test.c: weights that are numbers of 16 bits are read as such where few rows wait for them, and no answer changes by a bit; all others are left as they are.
+ * weights_test.c: weights that are numbers of 16 bits are read as such where few rows wait for
+ * them, and no answer changes by a bit; all others are left as they are.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -13,7 +14,8 @@
 #include "tap.h"
 
 #define CONTEXT 70
-#define QUERIES 78				/* 1 + 2 + … + 12: a batch for every number of rows that kernels take together */
+/* 1 + 2 + … + 12: a batch for every number of rows that kernels take together */
+#define QUERIES 78
 #define DRAWS 5
 #define MOST_NUMBERS 4096		/* of one answer of a test model */
 
@@ -43,18 +45,22 @@ put(unsigned char *at, float x)
 	memcpy(at, &x, sizeof(x));
 }
 
-/* Copy a model and make all its weights halves, some of them subnormal; false for a file that is in halves already. *first is where the first weight of a matrix is. */
+/*
+ * Copy a model and make all its weights halves, some of them subnormal; false for a file that is in
+ * halves already, or has no weights. *first is where the first weight of a matrix is.
+ */
 static bool
 round_weights(const TestModel *model, unsigned char *bytes, unsigned char **first)
 {
 	TestEnv		env;
 	TnpFile		file;
 	TnpError	error;
-	bool		done = true;
+	bool		done;
 
 	memcpy(bytes, model->bytes, model->length);
 	test_env_init(&env, NULL);
 	test_must(tnp_file_open(&env.env, bytes, model->length, &file, &error), &error);
+	done = file.n_tensors > 0;
 	for (int t = 0; t < file.n_tensors; t++)
 	{
 		unsigned char *data = (unsigned char *) file.tensors[t].data;
@@ -62,7 +68,8 @@ round_weights(const TestModel *model, unsigned char *bytes, unsigned char **firs
 		if (file.tensors[t].half)
 			done = false;
 		/* borders must stay distinct */
-		for (int64_t i = 0; done && strcmp(file.tensors[t].name, "head.borders") != 0 && i < file.tensors[t].n_elements; i++)
+		for (int64_t i = 0; done && strcmp(file.tensors[t].name, "head.borders") != 0 &&
+			 i < file.tensors[t].n_elements; i++)
 		{
 			float		x = get(data + 4 * i),
 						unit = fabsf(x) < 0x1p-14f ? 0x1p-24f : ldexpf(1, ilogbf(x) - 10);
@@ -78,9 +85,13 @@ round_weights(const TestModel *model, unsigned char *bytes, unsigned char **firs
 	return done;
 }
 
-/* What a model says about QUERIES queries, all at once or one, then two, then three and so on, and DRAWS draws of four of them. Returns how many numbers these are. */
+/*
+ * What a model says about QUERIES queries, all at once or one, then two, then three and so on, and
+ * DRAWS draws of four of them. Returns how many numbers these are.
+ */
 static size_t
-answer(const unsigned char *bytes, size_t length, const TnpKernels *kernels, bool at_once, double *answers)
+answer(const unsigned char *bytes, size_t length, const TnpKernels *kernels, bool at_once,
+	   double *answers)
 {
 	TestEnv		env;
 	TnpModel   *model;
@@ -114,7 +125,10 @@ answer(const unsigned char *bytes, size_t length, const TnpKernels *kernels, boo
 	return used;
 }
 
-/* The same answers whether rows come together or a few at a time, and whether these few read the weights as halves. */
+/*
+ * The same answers whether rows come together or a few at a time, and whether these few read the
+ * weights as halves.
+ */
 static void
 test_model(const TestModel *file, const unsigned char *bytes, double *answers[2])
 {
@@ -126,17 +140,21 @@ test_model(const TestModel *file, const unsigned char *bytes, double *answers[2]
 	floats.pack_halves = NULL;
 	n = answer(bytes, file->length, &floats, true, answers[0]);
 	answer(bytes, file->length, &floats, false, answers[1]);
-	ok(memcmp(answers[0], answers[1], n * sizeof(double)) == 0, "%s, %s: any number of rows at once gives the same answers", file->name, table->name);
+	ok(memcmp(answers[0], answers[1], n * sizeof(double)) == 0,
+	   "%s, %s: any number of rows at once gives the same answers", file->name, table->name);
 	answer(bytes, file->length, &halves, false, answers[1]);
-	ok(packed > 0 && memcmp(answers[0], answers[1], n * sizeof(double)) == 0, "%s, %s: weights of 16 bits give the same answers", file->name, table->name);
+	ok(packed > 0 && memcmp(answers[0], answers[1], n * sizeof(double)) == 0,
+	   "%s, %s: weights of 16 bits give the same answers", file->name, table->name);
 }
 
 /* A matrix is packed as halves if every weight is one. */
 static void
 test_edges(const TestModel *file, const unsigned char *bytes, unsigned char *at, double *answers)
 {
-	static const float half[] = {65504, -65504, 0x1p-24f, -0x1p-14f, 0x3ffp-24f, 0x7ffp-10f, 0, -0.0f},
-				other[] = {65520, 0x1p-25f, 0x1.8p-24f, 0x801p-25f, 0xfffp-10f, 1 + 0x1p-11f, 65536, 1e-30f};
+	static const float half[] = {65504, -65504, 0x1p-24f, -0x1p-14f, 0x3ffp-24f, 0x7ffp-10f, 0,
+								 -0.0f},
+				other[] = {65520, 0x1p-25f, 0x1.8p-24f, 0x801p-25f, 0xfffp-10f, 1 + 0x1p-11f, 65536,
+						   1e-30f};
 	const int	n = sizeof(half) / sizeof(half[0]);
 	TnpKernels	halves = *table;
 	int			all,
@@ -190,7 +208,8 @@ main(void)
 			}
 			free(bytes);
 		}
-		ok(edges || table->pack_halves == NULL, "%s: a model was found to try single weights with", table->name);
+		ok(edges || table->pack_halves == NULL, "%s: a model was found to try single weights with",
+		   table->name);
 	}
 	for (int i = 0; i < 2; i++)
 		free(answers[i]);

@@ -15,8 +15,10 @@
 	X(two_stream) \
 	X(mean) \
 	X(latent) \
+	X(buffered) \
 	X(decoupled) \
-	X(columns)
+	X(columns) \
+	X(sums)
 
 #define TNP_DECLARE_FAMILY(family) extern const TnpFamily tnp_##family##_family;
 TNP_FAMILIES(TNP_DECLARE_FAMILY)

@@ -87,7 +87,11 @@ latent_cache_shape(const TnpModel *model, TnpCacheShape *shape)
 static int64_t
 latent_slots(const TnpModel *model, int64_t prefix, int64_t rows)
 {
-	return latent_count(&model->config) + (rows > prefix ? rows - prefix : 0);
+	const TnpConfig *c = &model->config;
+	int64_t		later = rows > prefix ? rows - prefix : 0;
+
+	/* more rows than a chain has room for are never behind the prefix, whatever the capacity */
+	return latent_count(c) + (c->buffer > 0 && later >= c->buffer ? c->buffer - 1 : later);
 }
 
 static size_t

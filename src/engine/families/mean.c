@@ -169,7 +169,8 @@ mean_settle(TnpEncoding *e, TnpError *error)
 
 	if (e->total == NULL)
 	{
-		e->total = tnp_alloc(&env, model->config.width, sizeof(double));
+		e->total_size = (size_t) model->config.width * sizeof(double);
+		e->total = tnp_alloc(&env, 1, e->total_size);
 		e->totalled = -1;
 	}
 	if (e->total == NULL)

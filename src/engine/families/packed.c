@@ -171,6 +171,7 @@ const TnpFamily tnp_packed_family = {
 	.bind = packed_bind,
 	.head_width = tnp_stack_head_width,
 	.appendable = tnp_stack_appendable,
+	.on_gpu = true,
 	.cache_shape = packed_cache_shape,
 	.slots = tnp_stack_slots,
 	.row_bytes = packed_row_bytes,

@@ -89,6 +89,7 @@ const TnpFamily tnp_two_stream_family = {
 	.bind = two_stream_bind,
 	.head_width = tnp_stack_head_width,
 	.appendable = tnp_stack_appendable,
+	.on_gpu = true,
 	.cache_shape = two_stream_cache_shape,
 	.slots = tnp_stack_slots,
 	.row_bytes = two_stream_row_bytes,

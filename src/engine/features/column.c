@@ -42,7 +42,9 @@ tnp_column_value(const TnpColumn *column, double x)
 	{
 		int64_t		level = tnp_find_level(column, x);
 
-		return level < 0 ? NAN : (double) level;
+		if (level < 0)
+			return NAN;
+		return column->by_target ? column->bin_code[column->level_bin[level]] : (double) level;
 	}
 	return x;
 }

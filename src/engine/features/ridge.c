@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/features/ridge_absent.h"
 #include "engine/features/ridge_classes.h"
 #include "engine/features/ridge_fit.h"
 #include "engine/features/column.h"
@@ -26,6 +27,8 @@ tnp_ridge_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, Tnp
 	for (int k = 0; status == TNP_OK && k < TNP_RIDGES; k++)
 	{
 		status = tnp_ridge_fit(model, rows, stats, k > 0, &stats->ridge[k], error);
+		if (status == TNP_OK && model->config.encode_x.absent)
+			status = tnp_ridge_measure_absent(model, rows, stats, &stats->ridge[k], error);
 		if (status == TNP_OK && tnp_classes(model) > 0)
 			status = tnp_ridge_sharpen(model, rows, stats, &stats->ridge[k], error);
 	}
@@ -52,10 +55,14 @@ tnp_ridge_copy(const TnpEnv *env, const TnpRidge *from, TnpRidge *to)
 	if (n == 0)
 		return true;
 	*to = *from;
+	to->factor = to->absent = NULL;
 	to->weights = duplicate(env, from->weights, from->n_targets * (n + 1) * sizeof(double));
 	to->shift = to->weights == NULL ? NULL : to->weights + from->n_targets * n;
 	to->factor = duplicate(env, from->factor, n * n * sizeof(double));
-	return to->weights != NULL && to->factor != NULL;
+	if (from->absent != NULL)
+		to->absent = duplicate(env, from->absent, from->n_slots * sizeof(double));
+	return to->weights != NULL && to->factor != NULL
+		&& (to->absent != NULL) == (from->absent != NULL);
 }
 
 void
@@ -63,6 +70,7 @@ tnp_ridge_free(const TnpEnv *env, TnpRidge *ridge)
 {
 	tnp_free(env, ridge->weights);
 	tnp_free(env, ridge->factor);
+	tnp_free(env, ridge->absent);
 	memset(ridge, 0, sizeof(*ridge));
 }
 
@@ -71,7 +79,8 @@ tnp_ridge_bytes(const TnpRidge *ridge)
 {
 	size_t		n = ridge->design.n;
 
-	return n == 0 ? 0 : (n * n + ridge->n_targets * (n + 1)) * sizeof(double);
+	return n == 0 ? 0 : (n * n + ridge->n_targets * (n + 1)
+						 + (ridge->absent != NULL ? ridge->n_slots : 0)) * sizeof(double);
 }
 
 /* The three numbers of one regression. */
@@ -80,7 +89,8 @@ regression_features_of(const TnpModel *model, const TnpStats *stats, const TnpRi
 					   const double *x, double y, float *out)
 {
 	double		mean,
-				leverage = tnp_ridge_answer(model, stats, ridge, x, y, &mean);
+				leverage = tnp_ridge_answer(model, stats, ridge, x, y, &mean)
+		+ tnp_ridge_absent(stats, ridge, x);
 
 	out[0] = (float) tnp_soft_clip(mean, model->config.target_clip);
 	out[1] = (float) ridge->log_noise;

@@ -10,8 +10,8 @@
 #include "engine/features/statistics.h"
 
 /*
- * How sharp the regression's answers are, and whether they lean on the classes' shares: what gives
- * the prefix rows' classes, each row left out, the largest probability.
+ * How sharp the regression's answers are, and whether they are shifted by the classes' shares: what
+ * gives the prefix rows' classes, each row left out, the largest probability.
  */
 TnpStatus	tnp_ridge_sharpen(const TnpModel *model, const TnpRows *rows, const TnpStats *stats,
 							  TnpRidge *ridge, TnpError *error);

@@ -1,9 +1,6 @@
 /*
  * ridge_fit.c: one ridge regression of the prefix (docs/model-format.md section 5, "Ridge"): its
- * penalty, its answers.
- *
- * All in double precision: the penalty is the best of a grid, and which is best should not hang on
- * rounding.
+ * sums, its answers. What is solved, and with which penalty, is in penalty.c.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -15,10 +12,8 @@
 #include "engine/base/cholesky.h"
 #include "engine/features/design.h"
 #include "engine/features/column.h"
+#include "engine/features/penalty.h"
 
-#define PENALTIES 15			/* 4^-6 … 4^8 */
-#define SMALLEST_PENALTY (1.0 / 4096)
-#define SMALLEST_NOISE 1e-8		/* variance, in units of the target's */
 #define SMALLEST_REST 1e-6		/* of one minus the leverage of a prefix row */
 
 /* ---- the fit --------------------------------------------------------------------------------- */
@@ -89,57 +84,15 @@ sum_rows(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, cons
 	return TNP_OK;
 }
 
-/*
- * The penalty of the largest evidence (Bishop 2006, section 3.5, with the noise at its maximum):
- * -1/2 (n0 ln noise + ln det(U'U / penalty + I)). All targets share it, and the noise.
- * The largest penalty always has a factor: clipped values keep the sums far below it times the
- * precision.
- */
-static void
-choose_penalty(int64_t n0, TnpRidge *ridge, RidgeWork *w)
-{
-	int			n = ridge->design.n;
-	size_t		all = (size_t) ridge->n_targets * n;
-	double		penalty = SMALLEST_PENALTY,
-				best = -INFINITY;
-
-	for (int k = 0; k < PENALTIES; k++, penalty *= 4)
-	{
-		double		explained = 0,
-					determinant = 0,
-					noise,
-					evidence;
-
-		if (!tnp_factorise(w->gram, n, penalty, w->factor))
-			continue;
-		memcpy(w->weights, w->moment, all * sizeof(double));
-		for (int t = 0; t < ridge->n_targets; t++)
-			tnp_solve_lower(w->factor, n, w->weights + (size_t) t * n);
-		for (size_t i = 0; i < all; i++)
-			explained += w->weights[i] * w->weights[i];
-		for (int i = 0; i < n; i++)
-			determinant += 2 * log(w->factor[(size_t) i * n + i]) - log(penalty);
-		noise = fmax((w->square - explained) / n0, SMALLEST_NOISE);
-		evidence = -0.5 * (n0 * log(noise) + determinant);
-		if (!(evidence > best))
-			continue;
-		best = evidence;
-		for (int t = 0; t < ridge->n_targets; t++)
-			tnp_solve_upper(w->factor, n, w->weights + (size_t) t * n);
-		memcpy(ridge->factor, w->factor, (size_t) n * n * sizeof(double));
-		memcpy(ridge->weights, w->weights, all * sizeof(double));
-		ridge->log_noise = 0.5 * log(noise);
-		ridge->penalty = penalty;
-	}
-}
-
 TnpStatus
 tnp_ridge_fit(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, bool splines,
 			  TnpRidge *ridge, TnpError *error)
 {
 	const TnpEnv *env = &model->env;
 	RidgeWork	w = {NULL, NULL, NULL, NULL, 0};
+	TnpNormalEquations sums;
 	TnpStatus	status;
+	double		noise = 1;
 	int			n,
 				targets = tnp_classes(model) > 0 ? stats->n_classes : 1;
 
@@ -160,7 +113,16 @@ tnp_ridge_fit(const TnpModel *model, const TnpRows *rows, const TnpStats *stats,
 	if (status == TNP_OK)
 	{
 		ridge->shift = ridge->weights + (size_t) targets * n;
-		choose_penalty(stats->n0, ridge, &w);
+		sums = (TnpNormalEquations){.rows = stats->n0,
+									.n = n,
+									.n_targets = targets,
+									.gram = w.gram,
+									.moment = w.moment,
+									.square = w.square,
+									.try_factor = w.factor,
+									.try_weights = w.weights};
+		ridge->penalty = tnp_choose_penalty(&sums, ridge->weights, ridge->factor, &noise);
+		ridge->log_noise = 0.5 * log(noise);
 	}
 	tnp_free(env, w.gram);
 	tnp_free(env, w.factor);

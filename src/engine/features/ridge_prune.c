@@ -45,10 +45,12 @@ tnp_ridge_prune(const TnpModel *model, const TnpRows *rows, TnpStats *stats, Tnp
 	/* slots in the design: at least one entry each */
 	bool		heavy[TNP_LARGEST_DESIGN] = {false};
 	double		strictness = fmin(1, (double) stats->n0 / ENOUGH_ROWS);
-	int			kept = 0;
+	int			kept = 0,
+				below = model->config.encode_x.prune_below;
 	TnpStatus	status;
 
-	if (stats->n_slots <= ALWAYS_KEPT)
+	if (stats->n_slots <= ALWAYS_KEPT
+		|| (below > 0 && stats->n0 >= (int64_t) below * stats->n_slots))
 		return TNP_OK;
 	memset(&ridge, 0, sizeof(ridge));
 	status = tnp_ridge_fit(model, rows, stats, false, &ridge, error);

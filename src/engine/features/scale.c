@@ -11,6 +11,7 @@
 
 #include "engine/features/class_counts.h"
 #include "engine/features/logistic.h"
+#include "engine/features/process.h"
 #include "engine/features/ridge.h"
 #include "engine/features/column.h"
 
@@ -158,6 +159,8 @@ tnp_scale_features(const TnpModel *model, const TnpStats *stats, const TnpRows *
 	{
 		if (c->encode_x.ridge)
 			tnp_ridge_features(model, stats, x, y, out);
+		if (c->encode_x.process)
+			tnp_process_features(model, stats, x, own ? row : -1, out + tnp_ridge_width(model));
 		if (c->encode_x.logistic)
 			tnp_logistic_features(model, stats, x, own ? row : -1, out + tnp_ridge_width(model));
 		out += tnp_regression_features_width(model);

@@ -24,6 +24,8 @@ typedef struct TnpColumn
 	int64_t		n_levels;		/* categories known from the prefix */
 	double	   *levels;			/* [n_levels] ascending identities */
 	unsigned char *level_bin;	/* [n_levels] */
+	bool		by_target;		/* a category's code is that of its bin, and not its level */
+	unsigned char bin_code[TNP_MISSING_BIN];
 	double		count[TNP_BINS],
 				sum[TNP_BINS];	/* of scaled, clipped targets */
 	double		correlation,
@@ -50,6 +52,12 @@ typedef struct TnpRidge
 	double	   *factor;			/* [n, n] lower Cholesky factor of U'U + penalty * I */
 	double		log_noise;		/* log of the noise's standard deviation */
 	double		penalty;
+	/*
+	 * [n_slots] variance of what a slot's cell says, in units of the noise's, which a missing one
+	 * adds to the leverage; or NULL
+	 */
+	double	   *absent;
+	int			n_slots;		/* with absent */
 
 	/* of a classifier: the classes' probabilities are the softmax of multiple * answer + shift */
 	double		multiple;
@@ -75,6 +83,33 @@ typedef struct TnpLogistic
 	double		quality;
 } TnpLogistic;
 
+/*
+ * Rows as the process of the prefix sees them (process_points.c), slot by slot, so that loops run
+ * along rows.
+ */
+typedef struct TnpPoints
+{
+	int			n,
+				n_slots;
+	double	   *value;			/* [n_slots, n] scaled; 0 where missing, and of a category */
+	double	   *label;			/* [n_slots, n] whether a number is missing; a category's bin */
+} TnpPoints;
+
+/* The Gaussian process of the prefix (process.c). */
+typedef struct TnpProcess
+{
+	TnpPoints	points;			/* of the rows that carry it; n = 0: there is no process */
+	int64_t		n0;				/* rows of the fit */
+	double	   *weight;			/* [n_slots] of squared distances; behind it: */
+	double	   *coefficients;	/* [n] of the carriers' features */
+	double	   *factor;			/* [n, n] upper factor of the carriers' correlations */
+	double	   *outer;			/* [n, n] that of the sum of the features' products */
+	double		noise,			/* in units of the variance */
+				variance;
+	float	   *left_out;		/* [n0, 2] mean and log of the deviation of rows left out */
+	double		quality;		/* mean log density of the prefix rows, left out */
+} TnpProcess;
+
 typedef struct TnpStats TnpStats;
 struct TnpStats
 {
@@ -91,6 +126,7 @@ struct TnpStats
 	/* [n_columns, TNP_BINS, C] members of a class in a bin beyond those expected */
 	double	   *class_excess;
 	TnpRidge	ridge[TNP_RIDGES];
+	TnpProcess	process;
 	TnpLogistic logistic;
 };
 

@@ -16,10 +16,13 @@
 #include <string.h>
 
 #include "engine/features/logistic.h"
+#include "engine/features/process.h"
 #include "engine/features/ridge.h"
 
 /* most frequent identities with a bin of their own; the rest share one more */
 #define CATEGORY_BINS 15
+#define CODE_STEPS 1048576.0	/* in which mean targets are compared */
+#define CODE_SHRINKAGE 1.5		/* rows of the mean target that a bin has in addition */
 #define SMALLEST_SCALE 1e-100	/* of targets */
 #define SMALLEST_SD 1e-140		/* whose square is far from the smallest number */
 #define LARGEST_REST 1e-6		/* of a mean, in standard deviations */
@@ -178,11 +181,41 @@ build_edges(const double *sorted, int64_t m, TnpColumn *column)
 	}
 }
 
+/*
+ * Codes of a categorical column by the targets: the rank of a level's bin by the mean target in it,
+ * shrunk, of equal ones the lower bin first. In steps, so that rounding does not decide.
+ */
+static void
+build_codes(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int f,
+			TnpColumn *column)
+{
+	double		count[TNP_MISSING_BIN] = {0},
+				sum[TNP_MISSING_BIN] = {0};
+
+	for (int64_t i = 0; i < stats->n0; i++)
+	{
+		int			bin = tnp_column_bin(column, rows->x[i * rows->n_features + f]);
+
+		if (bin == TNP_MISSING_BIN)
+			continue;
+		count[bin]++;
+		sum[bin] += tnp_clipped_target(model, stats, rows->y[i]);
+	}
+	for (int b = 0; b < TNP_MISSING_BIN; b++)
+		sum[b] = rint(CODE_STEPS * sum[b] / (count[b] + CODE_SHRINKAGE));
+	column->by_target = true;
+	for (int b = 0; b < TNP_MISSING_BIN; b++)
+		for (int other = 0; other < TNP_MISSING_BIN; other++)
+			if (count[other] > 0 && (sum[other] < sum[b] || (sum[other] == sum[b] && other < b)))
+				column->bin_code[b]++;
+}
+
 /* Centre, scale, levels and edges of one column; work [n0]. */
 static TnpStatus
-build_column(const TnpModel *model, const TnpRows *rows, int64_t n0, int f, double *work,
+build_column(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int f, double *work,
 			 TnpColumn *column, TnpError *error)
 {
+	int64_t		n0 = stats->n0;
 	bool		cards = model->info.takes_missing;
 	int64_t		m = 0;
 	TnpStatus	status = TNP_OK;
@@ -206,6 +239,8 @@ build_column(const TnpModel *model, const TnpRows *rows, int64_t n0, int f, doub
 			build_edges(work, m, column);
 		if (status != TNP_OK)
 			return status;
+		if (column->kind == TNP_CATEGORICAL && model->config.encode_x.codes_by_targets)
+			build_codes(model, stats, rows, f, column);
 	}
 
 	/* moments in row order, so that they do not depend on the sort */
@@ -389,7 +424,7 @@ tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats
 		if (tnp_interrupted(&model->env))
 			status = tnp_fail(error, TNP_INTERRUPTED, "interrupted");
 		else
-			status = build_column(model, rows, n0, f, work, &stats->columns[f], error);
+			status = build_column(model, stats, rows, f, work, &stats->columns[f], error);
 		if (status == TNP_OK && tnp_classes(model) > 0)
 		{
 			if (model->info.takes_missing)
@@ -405,6 +440,8 @@ tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats
 		status = tnp_ridge_prune(model, rows, stats, error);
 	if (status == TNP_OK && c->encode_x.ridge)
 		status = tnp_ridge_build(model, rows, stats, error);
+	if (status == TNP_OK && c->encode_x.process)
+		status = tnp_process_build(model, rows, stats, error);
 	if (status == TNP_OK && c->encode_x.logistic)
 		status = tnp_logistic_fit(model, rows, stats, &stats->logistic, error);
 	if (status != TNP_OK)
@@ -422,6 +459,7 @@ tnp_stats_free(const TnpEnv *env, TnpStats *stats)
 	}
 	for (int k = 0; k < TNP_RIDGES; k++)
 		tnp_ridge_free(env, &stats->ridge[k]);
+	tnp_process_free(env, &stats->process);
 	tnp_logistic_free(env, &stats->logistic);
 	tnp_free(env, stats->columns);
 	tnp_free(env, stats->slot);
@@ -439,5 +477,6 @@ tnp_stats_bytes(const TnpStats *stats)
 		bytes += (size_t) stats->columns[f].n_levels * (sizeof(double) + 1);
 	for (int k = 0; k < TNP_RIDGES; k++)
 		bytes += tnp_ridge_bytes(&stats->ridge[k]);
+	bytes += tnp_process_bytes(&stats->process);
 	return bytes + tnp_logistic_bytes(&stats->logistic) + tnp_class_stats_bytes(stats);
 }

@@ -38,6 +38,8 @@ bind_slots(TnpBinder *b, int max_features, int hidden)
 	const float *slots = tnp_bind_tensor(b, "embed.x.slot.weight", 3, max_features, hidden, cell),
 			   *ridge = bind_regression_features(b, "embed.x.ridge.weight", hidden,
 												 tnp_ridge_width(b->model)),
+			   *process = bind_regression_features(b, "embed.x.process.weight", hidden,
+												   tnp_process_width(b->model)),
 			   *logistic = bind_regression_features(b, "embed.x.logistic.weight", hidden,
 													tnp_logistic_width(b->model));
 	float	   *weight;
@@ -53,6 +55,7 @@ bind_slots(TnpBinder *b, int max_features, int hidden)
 			memcpy(weight + (size_t) o * w.stride + regression_features + f * cell,
 				   slots + ((size_t) f * hidden + o) * cell, cell * sizeof(float));
 	put_columns(&w, weight, 0, ridge, tnp_ridge_width(b->model));
+	put_columns(&w, weight, tnp_ridge_width(b->model), process, tnp_process_width(b->model));
 	put_columns(&w, weight, tnp_ridge_width(b->model), logistic, tnp_logistic_width(b->model));
 	w.weight = weight;
 	tnp_bind_pack(b, &w);

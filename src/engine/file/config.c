@@ -2,8 +2,8 @@
  * config.c: the configuration of a model, parsed and checked.
  *
  * The keys are tables (keys.h); what single values cannot say, that one option excludes or needs
- * another, is the table of rules in check_rules. The meaning of every key is docs/model-format.md,
- * whose limits these are.
+ * another, are rules (config_rules.c). The meaning of every key is docs/model-format.md, whose
+ * limits these are.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -24,7 +24,6 @@
 #define ROW_LIMIT 20000			/* of a model that does not say: every row reads every other */
 #define MAX_FAMILIES 32
 #define MAX_KEYS 48
-#define MAX_COMPONENTS 1024
 #define MAX_BUCKETS 65536
 #define MAX_READOUTS 64
 #define MIN_EPS 1e-30			/* below it, eps would not be a normal float32 */
@@ -190,6 +189,7 @@ const TnpChoice tnp_bias_choices[] = {{"all", TNP_BIAS_ALL}, {"output", TNP_BIAS
 								   {"none", TNP_BIAS_NONE}, {0}};
 static const TnpChoice embedders[] = {{"concat", TNP_CONCAT}, {"additive", TNP_ADDITIVE},
 									  {"separate", TNP_SEPARATE}, {"parts", TNP_PARTS}, {0}};
+static const TnpChoice code_orders[] = {{"identity", false}, {"targets", true}, {0}};
 static const TnpChoice encoders_x[] = {
 	{"linear", TNP_ENCODE_LINEAR}, {"mlp", TNP_ENCODE_MLP}, {"skip-mlp", TNP_ENCODE_SKIP_MLP},
 	{"rows", TNP_ENCODE_ROWS}, {0}
@@ -245,6 +245,10 @@ static const TnpKey encoder_rows_keys[] = {
 	TNP_BOOLEAN_OPTIONAL("ridge", TnpEncoderConfig, ridge),
 	TNP_BOOLEAN_OPTIONAL("logistic", TnpEncoderConfig, logistic),
 	TNP_BOOLEAN_OPTIONAL("prune", TnpEncoderConfig, prune),
+	TNP_INTEGER_OPTIONAL("prune_below", TnpEncoderConfig, prune_below, 1, MAX_ROWS),
+	TNP_BOOLEAN_OPTIONAL("absent", TnpEncoderConfig, absent),
+	TNP_FLAG_OPTIONAL("codes", TnpEncoderConfig, codes_by_targets, code_orders),
+	TNP_BOOLEAN_OPTIONAL("process", TnpEncoderConfig, process),
 	TNP_END
 };
 static const TnpKey encoder_classes_keys[] = {
@@ -329,7 +333,8 @@ static const TnpKey gaussian_keys[] = {HEAD_KEYS, STD_KEYS, TNP_END};
 static const TnpKey mixture_keys[] = {
 	HEAD_KEYS,
 	STD_KEYS,
-	TNP_INTEGER("components", TnpConfig, head_outputs, 1, MAX_COMPONENTS),
+	TNP_INTEGER("components", TnpConfig, head_outputs, 1, TNP_MOST_COMPONENTS),
+	TNP_INTEGER_OPTIONAL("process", TnpConfig, gate_hidden, 1, TNP_MAX_GATE),
 	TNP_END
 };
 static const TnpKey bars_keys[] = {
@@ -346,7 +351,7 @@ static const TnpKey classes_keys[] = {
 };
 static const TnpKey joint_keys[] = {
 	HEAD_KEYS,
-	TNP_INTEGER("rank", TnpConfig, head_rank, 1, MAX_COMPONENTS),
+	TNP_INTEGER("rank", TnpConfig, head_rank, 1, TNP_MOST_COMPONENTS),
 	TNP_INTEGER("layers", TnpConfig, head_blocks, 0, TNP_MAX_LAYERS),
 	TNP_OTHER("projector", TnpConfig, head_projector, tnp_read_hidden),
 	TNP_NUMBER_OPTIONAL("jitter", TnpConfig, head_jitter, 0, DBL_MAX),
@@ -411,6 +416,9 @@ static const TnpKey first_keys[] = {
 	TNP_CHOICE("context", TnpConfig, context, contexts),
 	TNP_OBJECT("chain", chain_keys),
 	TNP_OBJECT_OPTIONAL("limits", limits_keys),
+	TNP_END
+};
+static const TnpKey width_keys[] = {
 	TNP_INTEGER("width", TnpConfig, width, 1, TNP_MAX_WIDTH),
 	TNP_END
 };
@@ -503,145 +511,17 @@ read_head(TnpReader *reader, const char *path, const json_t *value, void *field)
 	return tnp_read_variant(reader, path, value, head_kinds, head_variants, config);
 }
 
-/* ---- consistency ----------------------------------------------------------------------------- */
-
-TnpStatus
-tnp_check_rules(size_t n, const TnpRule *rules, TnpError *error)
-{
-	for (size_t i = 0; i < n; i++)
-	{
-		if (!rules[i].broken)
-			continue;
-		tnp_fail(error, TNP_BAD_CONFIG, "%s", rules[i].message);
-		if (rules[i].name_b != NULL)
-			tnp_detail(error, "%s is %d, %s is %d", rules[i].name_a, rules[i].a, rules[i].name_b,
-					   rules[i].b);
-		else if (rules[i].name_a != NULL)
-			tnp_detail(error, "%s is %d", rules[i].name_a, rules[i].a);
-		return TNP_BAD_CONFIG;
-	}
-	return TNP_OK;
-}
-
-TnpStatus
-tnp_stack_check(const TnpConfig *c, TnpError *error)
-{
-	const TnpRule rules[] = {
-		{c->min_rows < 1 && c->sinks == 0,
-		 "min_rows must be at least 1 in a model without attention.sinks",
-		 "min_rows", c->min_rows, NULL, 0},
-		{c->width % c->heads != 0, "heads must divide width", "heads", c->heads, "width", c->width},
-	};
-
-	return tnp_check_rules(sizeof(rules) / sizeof(rules[0]), rules, error);
-}
-
-/* The rules that concern more than one key, in any family. */
-static TnpStatus
-check_rules(const TnpConfig *c, TnpError *error)
-{
-	const bool	rows = c->embedder == TNP_ADDITIVE && c->encode_x.kind == TNP_ENCODE_ROWS;
-	const bool	input_fixed = c->input_scaling == TNP_SCALE_FIXED;
-	const bool	target_fixed = c->target_scaling == TNP_SCALE_FIXED;
-	const bool	prefix = c->input_scaling == TNP_SCALE_PREFIX
-		|| c->target_scaling == TNP_SCALE_PREFIX;
-	const bool	full = c->context == TNP_FULL;
-	const bool	classes = c->target_scaling == TNP_SCALE_CLASSES;
-	const bool	encodes_classes = c->embedder == TNP_ADDITIVE
-		&& c->encode_y.kind == TNP_ENCODE_CLASSES;
-	const bool	target_numbers = !isnan(c->target_center) || !isnan(c->target_scale);
-	const int	tokens = c->encode_x.token_width;
-	const int	token_heads = c->encode_x.token_heads;
-
-	const unsigned taken = c->family->embedders != 0 ? c->family->embedders
-		: 1 << TNP_CONCAT | 1 << TNP_ADDITIVE;
-	const TnpRule rules[] = {
-		{(taken & 1 << c->embedder) == 0,
-		 "embedder.kind is not one that the architecture takes", NULL, 0, NULL, 0},
-		{c->head == TNP_HEAD_JOINT && !c->family->joint_heads,
-		 "the architecture excludes head.kind \"joint-gaussian\"", NULL, 0, NULL, 0},
-		{c->n_features == 0 && c->max_features == 0,
-		 "one of inputs.features and inputs.max_features is needed", NULL, 0, NULL, 0},
-		{c->n_features != 0 && c->max_features != 0,
-		 "inputs.features and inputs.max_features exclude each other",
-		"inputs.features", c->n_features, "inputs.max_features", c->max_features},
-		{c->max_features != 0 && !rows, "inputs.max_features needs the embedder's x.kind \"rows\"",
-		 NULL, 0, NULL, 0},
-		{rows && c->max_features == 0, "the embedder's x.kind \"rows\" needs inputs.max_features",
-		 NULL, 0, NULL, 0},
-		{rows && c->input_scaling != TNP_SCALE_PREFIX,
-		 "the embedder's x.kind \"rows\" needs inputs.scaling \"prefix\"", NULL, 0, NULL, 0},
-		{rows && c->target_scaling != TNP_SCALE_PREFIX && !classes,
-		"the embedder's x.kind \"rows\" needs target.scaling \"prefix\" or \"classes\"", NULL, 0,
-		NULL, 0},
-		{rows && c->encode_x.prune && classes, "embedder.x.prune is for regression models", NULL, 0,
-		 NULL, 0},
-		{rows && c->encode_x.ridge && !(c->input_clip > 0), "embedder.x.ridge needs inputs.clip",
-		 NULL, 0, NULL, 0},
-		{rows && c->encode_x.ridge && !classes && !(c->target_clip > 0),
-		 "embedder.x.ridge needs target.clip", NULL, 0, NULL, 0},
-		{rows && c->encode_x.logistic && !classes, "embedder.x.logistic is for classifiers", NULL,
-		 0, NULL, 0},
-		{rows && c->encode_x.logistic && !(c->input_clip > 0),
-		 "embedder.x.logistic needs inputs.clip", NULL, 0, NULL, 0},
-		{c->logistic_blend_weight > 0 && !(rows && c->encode_x.logistic),
-		 "head.logistic needs embedder.x.logistic", NULL, 0, NULL, 0},
-		{rows && c->encode_x.prune && !c->encode_x.ridge, "embedder.x.prune needs embedder.x.ridge",
-		 NULL, 0, NULL, 0},
-		{classes && c->head != TNP_HEAD_CLASSES,
-		 "target.scaling \"classes\" needs head.kind \"classes\"", NULL, 0, NULL, 0},
-		{!classes && c->head == TNP_HEAD_CLASSES,
-		 "head.kind \"classes\" needs target.scaling \"classes\"", NULL, 0, NULL, 0},
-		{classes && !encodes_classes,
-		 "target.scaling \"classes\" needs the embedder's y.kind \"classes\"", NULL, 0, NULL, 0},
-		{!classes && encodes_classes,
-		 "the embedder's y.kind \"classes\" needs target.scaling \"classes\"", NULL, 0, NULL, 0},
-		{classes && c->target_clip != 0, "target.clip must be 0 for target.scaling \"classes\"",
-		 NULL, 0, NULL, 0},
-		{input_fixed && (c->input_center == NULL || c->input_scale == NULL),
-		"inputs.scaling \"fixed\" needs inputs.center and inputs.scale", NULL, 0, NULL, 0},
-		{!input_fixed && (c->input_center != NULL || c->input_scale != NULL),
-		"inputs.center and inputs.scale are for inputs.scaling \"fixed\"", NULL, 0, NULL, 0},
-		{target_fixed && (isnan(c->target_center) || isnan(c->target_scale)),
-		"target.scaling \"fixed\" needs target.center and target.scale", NULL, 0, NULL, 0},
-		{!target_fixed && target_numbers,
-		 "target.center and target.scale are for target.scaling \"fixed\"", NULL, 0, NULL, 0},
-		{c->min_rows < 2 && prefix, "min_rows must be at least 2 where a scaling is \"prefix\"",
-		 "min_rows", c->min_rows, NULL, 0},
-		{!full && c->buffer != 0, "chain.buffer must be null unless context is \"full\"",
-		 "chain.buffer", c->buffer, NULL, 0},
-		{!full && c->positions > 0, "embedder.positions must be 0 unless context is \"full\"",
-		"embedder.positions", c->positions, NULL, 0},
-		{!full && c->strict, "chain.mask \"strict\" needs context \"full\"", NULL, 0, NULL, 0},
-		{c->positions > 0 && c->buffer == 0, "embedder.positions needs a limit in chain.buffer",
-		"embedder.positions", c->positions, NULL, 0},
-		{c->positions > 0 && c->positions < c->buffer - 1,
-		 "embedder.positions must be at least chain.buffer - 1",
-		"embedder.positions", c->positions, "chain.buffer", c->buffer},
-		{tokens > 0 && tokens % token_heads != 0,
-		 "embedder.x.tokens.heads must divide embedder.x.tokens.width",
-		"heads", token_heads, "width", tokens},
-		{(c->std_map == TNP_STD_EXP || c->std_map == TNP_STD_BOUNDED) && c->std_floor != 0,
-		"head.floor must be 0 for head.std \"exp\" and \"bounded\"", NULL, 0, NULL, 0},
-		{c->std_map == TNP_STD_SOFTPLUS_COMPLEMENT && c->std_floor >= 1,
-		"head.floor must be below 1 for head.std \"softplus-complement\"", NULL, 0, NULL, 0},
-		{c->half_normal_tails && c->head_outputs < 2,
-		 "head.tails \"half-normal\" needs at least 2 buckets",
-		"head.buckets", c->head_outputs, NULL, 0},
-	};
-
-	return tnp_check_rules(sizeof(rules) / sizeof(rules[0]), rules, error);
-}
-
 /* All keys of a family's configuration, in the order in which they are read. */
 static void
 join_keys(const TnpFamily *family, TnpKey keys[MAX_KEYS])
 {
-	const TnpKey *const parts[] = {first_keys, family->keys, last_keys};
+	static const TnpKey none[] = {TNP_END};
+	const TnpKey *const parts[] = {first_keys, family->bare ? none : width_keys, family->keys,
+		family->bare ? none : last_keys};
 	int			n = 0;
 
 	memset(keys, 0, MAX_KEYS * sizeof(TnpKey));
-	for (int p = 0; p < 3; p++)
+	for (int p = 0; p < 4; p++)
 		for (const TnpKey *key = parts[p]; key->name != NULL && n < MAX_KEYS - 1; key++)
 			keys[n++] = *key;
 }
@@ -650,7 +530,7 @@ join_keys(const TnpFamily *family, TnpKey keys[MAX_KEYS])
 
 /* Turn what was convenient for reading into what config.h promises. */
 static void
-settle(TnpConfig *config)
+config_settle(TnpConfig *config)
 {
 	if (config->n_features != 0)
 		config->max_features = config->n_features;
@@ -693,12 +573,16 @@ tnp_config_parse(const TnpEnv *env, const char *json, size_t length, TnpConfig *
 	if (status == TNP_OK && config->family->refine != NULL)
 		config->family = config->family->refine(config);
 	if (status == TNP_OK)
-		status = check_rules(config, error);
+		status = tnp_config_check(config, error);
 	if (status == TNP_OK && config->family->check != NULL)
 		status = config->family->check(config, error);
 	json_decref(root);
 	if (status == TNP_OK)
-		settle(config);
+	{
+		config_settle(config);
+		if (config->family->bare)
+			config->family->complete(config);
+	}
 	else
 		tnp_config_free(env, config);
 	return status;
@@ -729,7 +613,7 @@ tnp_config_parse_published(const TnpEnv *env, const char *json, size_t length, T
 	if (status == TNP_OK)
 	{
 		config->family->complete(config);
-		settle(config);
+		config_settle(config);
 	}
 	else
 		tnp_config_free(env, config);

@@ -49,6 +49,10 @@ typedef struct TnpEncoderConfig
 	bool		ridge;			/* rows: regression features of regressions beside the cells */
 	bool		logistic;		/* rows of a classifier: those of a logistic regression */
 	bool		prune;			/* rows: columns that look like noise are left out */
+	int			prune_below;	/* rows: ... with fewer rows per column than this; 0: always */
+	bool		absent;			/* rows: regressions know the spread of what a missing cell says */
+	bool		codes_by_targets;	/* rows: categories in the order of their mean targets */
+	bool		process;		/* rows: what a Gaussian process says beside the cells */
 } TnpEncoderConfig;
 
 typedef struct TnpConfig TnpConfig;
@@ -108,6 +112,7 @@ struct TnpConfig
 	int			head_outputs;	/* components, buckets, classes, quantiles; 1 for gaussian */
 	/* classes: how much of the logits at most is what the logistic regression says */
 	double		logistic_blend_weight;
+	int			gate_hidden;	/* mixture: of the gate to a process's answer; 0: there is none */
 	/* joint-gaussian: numbers per row of which products make the factor, blocks before them */
 	int			head_rank,
 				head_blocks;
@@ -118,6 +123,8 @@ struct TnpConfig
 	bool		half_normal_tails;
 };
 
+#define TNP_MAX_GATE 256		/* hidden size of the gate to a process's answer */
+#define TNP_MOST_COMPONENTS 1024 /* of a mixture */
 #define TNP_MAX_FEATURES 1024
 #define TNP_MAX_LAYERS 128
 #define TNP_MAX_FEEDFORWARD 16384
@@ -151,6 +158,9 @@ typedef struct TnpRule
 
 /* The first broken rule is the error. */
 TnpStatus	tnp_check_rules(size_t n, const TnpRule *rules, TnpError *error);
+
+/* The rules that concern more than one key, in any family. */
+TnpStatus	tnp_config_check(const TnpConfig *config, TnpError *error);
 
 /* Rules of all stacks of attention blocks. */
 TnpStatus	tnp_stack_check(const TnpConfig *config, TnpError *error);

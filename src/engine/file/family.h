@@ -40,10 +40,16 @@ typedef struct TnpFamily
 
 	/*
 	 * keys of a package's own configuration, all of them: such files say it instead of ours, and
-	 * have that package's tensors. complete then sets what every family has. NULL: no such files
+	 * have that package's tensors. complete then sets what every family has; also of a bare family.
+	 * NULL: no such files
 	 */
 	const struct TnpKey *published;
 	void		(*complete) (struct TnpConfig *config);
+	/*
+	 * a family that answers for itself, and whose own files have neither width, activation,
+	 * embedder nor head: complete sets what is asked of these
+	 */
+	bool		bare;
 	/* keys of the outermost object beside those that every family has; ends with a NULL name */
 	const struct TnpKey *keys;
 	/* sets of 1 << TnpEmbedderKind; 0: concat and additive */
@@ -57,6 +63,8 @@ typedef struct TnpFamily
 	int			(*head_width) (const struct TnpConfig *config);
 	/* appended rows cost the new rows only, whatever their number */
 	bool		(*appendable) (const struct TnpConfig *config);
+	/* GPUs have kernels for its layers (cuda/weights.c) */
+	bool		on_gpu;
 	/* columns of all kinds, with missing cells, whatever the embedder */
 	bool		takes_any_cells;
 
@@ -119,6 +127,15 @@ typedef struct TnpFamily
 	 */
 	TnpStatus	(*predict) (const TnpEncoding *encoding, const TnpRows *queries, double *params,
 							TnpError *error);
+	/*
+	 * Joint questions to a family that answers for itself, in one piece: draws y [draws, n], and
+	 * log densities steps [n] of rows place[0 … n - 1], each given those before it. NULL: the
+	 * context is encoded again after each row.
+	 */
+	TnpStatus	(*sample) (const TnpEncoding *encoding, const TnpRows *queries, uint64_t seed,
+						   uint64_t first_draw, int64_t draws, double *y, TnpError *error);
+	TnpStatus	(*score) (const TnpEncoding *encoding, const TnpRows *rows, const int64_t *place,
+						  double *steps, TnpError *error);
 	/* about the multiplications of carrying `rows` rows that see `keys` keys each */
 	double		(*cost) (const TnpModel *model, double rows, double keys);
 	/* those of encoding `rows` rows; NULL: `cost`, every row seeing what the context's kind says */

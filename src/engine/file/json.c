@@ -21,7 +21,7 @@
  * gives some number; that it is malformed is found by the parser.
  */
 static void
-measure(const char *text, size_t length, size_t *depth, size_t *values)
+json_measure(const char *text, size_t length, size_t *depth, size_t *values)
 {
 	size_t		open = 0;
 	bool		in_string = false;
@@ -65,7 +65,7 @@ tnp_json_parse(const char *text, size_t length, size_t max_values, TnpStatus bad
 	char		shown[TNP_JSON_SHOWN];
 
 	*root = NULL;
-	measure(text, length, &depth, &values);
+	json_measure(text, length, &depth, &values);
 	if (depth > TNP_JSON_MAX_DEPTH)
 	{
 		tnp_fail(error, bad, "%s is nested too deeply", what);

@@ -14,6 +14,12 @@ tnp_ridge_width(const TnpModel *model)
 }
 
 int
+tnp_process_width(const TnpModel *model)
+{
+	return model->config.encode_x.process ? TNP_PROCESS_NUMBERS : 0;
+}
+
+int
 tnp_logistic_width(const TnpModel *model)
 {
 	return model->config.encode_x.logistic ? tnp_classes(model) + 1 : 0;
@@ -22,11 +28,13 @@ tnp_logistic_width(const TnpModel *model)
 int
 tnp_prior_logits_width(const TnpModel *model)
 {
+	if (model->config.gate_hidden > 0)
+		return TNP_PROCESS_NUMBERS;
 	return model->config.logistic_blend_weight > 0 ? tnp_classes(model) : 0;
 }
 
 int
 tnp_regression_features_width(const TnpModel *model)
 {
-	return tnp_ridge_width(model) + tnp_logistic_width(model);
+	return tnp_ridge_width(model) + tnp_process_width(model) + tnp_logistic_width(model);
 }

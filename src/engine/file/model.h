@@ -71,6 +71,7 @@ struct TnpModel
 	TnpLayer   *cross;			/* two-stream */
 	TnpNorm		final_norm;
 	TnpMlp		head;			/* joint-gaussian: of the means */
+	TnpMlp		gate;			/* mixture: to the answer of a process */
 	TnpLayer   *head_blocks;	/* joint-gaussian */
 	TnpMlp		projector;
 	const float *borders;		/* bars: [buckets + 1] */
@@ -93,6 +94,8 @@ tnp_cost(const TnpModel *model, double rows, double keys)
 }
 
 #define TNP_RIDGES 2			/* a linear regression, and one with splines */
+#define TNP_GATE_NUMBERS 9		/* that the gate of a process's answer reads */
+#define TNP_PROCESS_NUMBERS 4	/* that a process says of a row */
 
 /* numbers per cell of the row tokeniser, before its classes' shares */
 #define TNP_CELL 8
@@ -117,10 +120,13 @@ tnp_cell_width(const TnpModel *model)
  */
 int			tnp_ridge_width(const TnpModel *model);
 
+/* ... the four of a process, ... */
+int			tnp_process_width(const TnpModel *model);
+
 /* ... and the C + 1 of a logistic regression, if there is one. */
 int			tnp_logistic_width(const TnpModel *model);
 
-/* Both. */
+/* All of them. */
 int			tnp_regression_features_width(const TnpModel *model);
 
 /*

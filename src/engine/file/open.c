@@ -40,6 +40,12 @@ bind_head(TnpBinder *b)
 		m->final_norm = tnp_bind_norm(b, "final_norm", c->width);
 	m->head = tnp_bind_mlp(b, "head", c->family->head_width(c), &c->head_hidden, out,
 						   c->head_activation);
+	if (c->gate_hidden > 0)
+	{
+		TnpHidden	hidden = {1, {c->gate_hidden}};
+
+		m->gate = tnp_bind_mlp(b, "head.gate", TNP_GATE_NUMBERS, &hidden, 1, c->head_activation);
+	}
 	if (c->head != TNP_HEAD_BARS)
 		return;
 	m->borders = tnp_bind_tensor(b, "head.borders", 1, c->head_outputs + 1, 0, 0);
@@ -59,10 +65,10 @@ bind_model(TnpModel *m, const TnpFile *file, TnpError *error)
 {
 	TnpBinder	b = {m, file, error, TNP_OK, 0};
 
-	if (!file->published)
+	if (!file->published && !m->config.family->bare)
 		tnp_bind_embedder(&b);
 	m->config.family->bind(&b);
-	if (!file->published)
+	if (!file->published && !m->config.family->bare)
 		bind_head(&b);
 	if (b.status == TNP_OK && b.bound != file->n_tensors)
 	{
@@ -76,7 +82,7 @@ bind_model(TnpModel *m, const TnpFile *file, TnpError *error)
 
 /* What a published file says of itself, for people. */
 static void
-describe(TnpConfig *c, const TnpFile *file)
+model_describe(TnpConfig *c, const TnpFile *file)
 {
 	if (!file->published)
 		return;
@@ -108,6 +114,8 @@ fill_info(TnpModel *m)
 	info->row_limit = c->row_limit;
 	info->appendable = c->family->appendable(c);
 	info->takes_missing = info->takes_categories = rows || c->family->takes_any_cells;
+	info->on_gpu = c->family->on_gpu && c->embedder != TNP_PARTS && c->head != TNP_HEAD_JOINT
+		&& c->gate_hidden == 0 && c->width / c->heads <= TNP_GPU_HEAD;
 	info->scales_by_prefix = c->input_scaling == TNP_SCALE_PREFIX
 		|| c->target_scaling == TNP_SCALE_PREFIX;
 	info->encoding_bytes_per_row = c->family->row_bytes(m)
@@ -149,7 +157,7 @@ tnp_model_open(const TnpEnv *env, const void *bytes, size_t length, TnpModel **m
 		(env, file.config, file.config_length, &m->config, error);
 	if (status == TNP_OK)
 	{
-		describe(&m->config, &file);
+		model_describe(&m->config, &file);
 		status = bind_model(m, &file, error);
 	}
 	tnp_file_close(env, &file);

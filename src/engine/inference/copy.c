@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "engine/features/logistic.h"
+#include "engine/features/process.h"
 #include "engine/features/ridge.h"
 
 int64_t
@@ -59,6 +60,7 @@ copy_stats(const TnpEnv *env, const TnpStats *from, TnpStats *to)
 {
 	*to = *from;
 	memset(to->ridge, 0, sizeof(to->ridge));
+	memset(&to->process, 0, sizeof(to->process));
 	memset(&to->logistic, 0, sizeof(to->logistic));
 	to->columns = NULL;
 	to->slot = NULL;
@@ -72,6 +74,8 @@ copy_stats(const TnpEnv *env, const TnpStats *from, TnpStats *to)
 	for (int k = 0; k < TNP_RIDGES; k++)
 		if (!tnp_ridge_copy(env, &from->ridge[k], &to->ridge[k]))
 			return false;
+	if (!tnp_process_copy(env, &from->process, &to->process))
+		return false;
 	if (!tnp_logistic_copy(env, &from->logistic, &to->logistic))
 		return false;
 	if (from->columns == NULL)

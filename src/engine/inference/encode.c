@@ -30,13 +30,19 @@ tnp_encoding_prefix(const TnpEncoding *encoding)
 	return encoding->prefix;
 }
 
+int
+tnp_encoding_views(const TnpEncoding *encoding)
+{
+	return encoding->estimators;
+}
+
 size_t
 tnp_encoding_bytes(const TnpEncoding *e)
 {
 	return sizeof(*e) + (size_t) e->capacity * (e->n_features + 1) * sizeof(double)
 		+ tnp_stats_bytes(&e->stats) + tnp_cache_bytes(&e->cache)
 		+ (e->own != NULL ? e->own_size + TNP_OWN_SLACK : 0)
-		+ (e->total != NULL ? (size_t) e->model->config.width * sizeof(double) : 0);
+		+ (e->total != NULL ? e->total_size : 0);
 }
 
 int64_t
@@ -219,6 +225,13 @@ TnpStatus
 tnp_build(const TnpModel *model, const TnpRows *rows, int64_t prefix, TnpEncoding **encoding,
 		  TnpError *error)
 {
+	return tnp_build_views(model, rows, prefix, 0, encoding, error);
+}
+
+TnpStatus
+tnp_build_views(const TnpModel *model, const TnpRows *rows, int64_t prefix, int views,
+				TnpEncoding **encoding, TnpError *error)
+{
 	TnpEncoding *e;
 	TnpStatus	status;
 	int64_t		n0 = prefix > model->config.min_rows ? prefix : model->config.min_rows;
@@ -237,7 +250,7 @@ tnp_build(const TnpModel *model, const TnpRows *rows, int64_t prefix, TnpEncodin
 		!= TNP_OK)
 		return status;
 	copy_rows(e, 0, rows);
-	e->estimators = tnp_estimators(&model->env);
+	e->estimators = views > 0 ? views : tnp_estimators(&model->env);
 	status = tnp_stats_build(model, rows, n0, &e->stats, error);
 	if (status == TNP_OK)
 		status = model->config.family->encode(e, 0, rows->n, true, error);
@@ -345,7 +358,7 @@ tnp_grow(TnpEncoding *e, const TnpRows *rows, TnpError *error)
 		return status;
 	copy_rows(e, e->n, rows);
 	all = (TnpRows) {n, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes, 0};
-	status = tnp_build(model, &all, prefix, &fresh, error);
+	status = tnp_build_views(model, &all, prefix, e->estimators, &fresh, error);
 	if (status != TNP_OK)
 		return status;
 	swap = *e;

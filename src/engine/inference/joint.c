@@ -31,6 +31,7 @@ typedef struct Joint
 	double	   *mean,			/* [M] */
 			   *w;				/* [M, rank] */
 	double	   *row,			/* [M] a row of C */
+			   *factor,			/* [M, M] C itself, where it is wanted */
 			   *white,			/* [M] */
 			   *steps;			/* [M] log densities */
 	int64_t    *place;			/* [M] */
@@ -49,6 +50,7 @@ joint_free(Joint *j)
 	tnp_free(env, j->mean);
 	tnp_free(env, j->w);
 	tnp_free(env, j->row);
+	tnp_free(env, j->factor);
 	tnp_free(env, j->white);
 	tnp_free(env, j->steps);
 	tnp_free(env, j->place);
@@ -171,17 +173,102 @@ joint_make(Joint *j, const TnpRows *queries, TnpError *error)
 
 /* Row i of C, up to the diagonal, under the order of j->place. */
 static TnpStatus
-joint_row(Joint *j, int64_t i, TnpError *error)
+joint_row(const Joint *j, TnpWorker *worker, int64_t i, double *row, TnpError *error)
 {
 	const TnpConfig *c = &j->e->model->config;
 	int			rank = c->head_rank;
 
 	for (int64_t k = 0; k <= i; k++)
-		j->row[k] = tnp_dot(rank, j->w + j->place[i] * rank, j->w + j->place[k] * rank);
-	j->row[i] += c->head_jitter;
-	if (!(j->row[i] > 0 && isfinite(j->row[i])))
+		row[k] = tnp_dot(rank, j->w + j->place[i] * rank, j->w + j->place[k] * rank);
+	row[i] += c->head_jitter;
+	if (!(row[i] > 0 && isfinite(row[i])))
 		return tnp_fail(error, TNP_BAD_VALUE, "the model's covariance is singular for these rows");
-	return tnp_worker_check(tnp_team_self(j->team), error);
+	return tnp_worker_check(worker, error);
+}
+
+/* One row of j->factor, C in original units. */
+static TnpStatus
+joint_factor_row(void *state, TnpWorker *worker, int64_t i, TnpError *error)
+{
+	const Joint *j = state;
+	double	   *row = j->factor + i * j->n;
+	TnpStatus	status = joint_row(j, worker, i, row, error);
+
+	for (int64_t k = 0; status == TNP_OK && k <= i; k++)
+		row[k] *= j->e->stats.y_scale;
+	return status;
+}
+
+/* Where the covariances of a question go. */
+typedef struct JointCovariance
+{
+	const Joint *j;
+	double	   *covariance;		/* [M, M] */
+} JointCovariance;
+
+/* What row i has in common with the rows up to it. */
+static TnpStatus
+joint_covariances(void *state, TnpWorker *worker, int64_t i, TnpError *error)
+{
+	const JointCovariance *c = state;
+	const Joint *j = c->j;
+
+	for (int64_t k = 0; k <= i; k++)
+	{
+		double		sum = tnp_dot((int) k + 1, j->factor + i * j->n, j->factor + k * j->n);
+
+		if (!isfinite(sum))
+			return tnp_fail(error, TNP_BAD_VALUE, "the model's covariance is not finite for these "
+							"rows");
+		c->covariance[i * j->n + k] = c->covariance[k * j->n + i] = sum;
+	}
+	return tnp_worker_check(worker, error);
+}
+
+TnpStatus
+tnp_joint(const TnpEncoding *e, const TnpRows *queries, double *mean, double *covariance,
+		  TnpError *error)
+{
+	Joint		j = {.e = e, .n = queries->n};
+	TnpStatus	status = tnp_queries_check(e, queries, false, error);
+
+	if (status != TNP_OK)
+		return status;
+	if (e->model->config.head != TNP_HEAD_JOINT)
+		return tnp_fail(error, TNP_BAD_ARGUMENT, "the model has no joint Gaussian");
+	if (j.n == 0)
+		return TNP_OK;
+	if (j.n > TNP_MAX_JOINT)
+	{
+		tnp_fail(error, TNP_BAD_ARGUMENT, "too many rows for a covariance");
+		tnp_detail(error, "%lld rows, at most %d", (long long) j.n, TNP_MAX_JOINT);
+		return TNP_BAD_ARGUMENT;
+	}
+	status = joint_make(&j, queries, error);
+	if (status == TNP_OK)
+	{
+		tnp_fill_order(j.n, 0, -1, j.place);
+		j.factor = tnp_alloc(&e->model->env, j.n, (size_t) j.n * sizeof(double));
+		if (j.factor == NULL)
+			status = tnp_no_memory(error);
+	}
+	if (status == TNP_OK)
+		status = tnp_team_run(j.team, j.n, joint_factor_row, &j, error);
+	if (status == TNP_OK)
+	{
+		JointCovariance c = {&j, covariance};
+
+		status = tnp_team_run(j.team, j.n, joint_covariances, &c, error);
+	}
+	for (int64_t i = 0; status == TNP_OK && i < j.n; i++)
+	{
+		mean[i] = e->stats.y_center + e->stats.y_scale * j.mean[i];
+		if (!isfinite(mean[i]))
+			status = tnp_fail(error, TNP_BAD_VALUE,
+							  "the model's prediction is not finite for these values");
+	}
+	joint_free(&j);
+	return status;
 }
 
 TnpStatus
@@ -195,7 +282,7 @@ tnp_joint_sample(const TnpEncoding *e, const TnpRows *queries, uint64_t seed, ui
 		tnp_fill_order(j.n, 0, -1, j.place);
 	for (int64_t i = 0; status == TNP_OK && i < j.n; i++)
 	{
-		status = joint_row(&j, i, error);
+		status = joint_row(&j, tnp_team_self(j.team), i, j.row, error);
 		for (int64_t b = 0; status == TNP_OK && b < draws; b++)
 		{
 			double		sum = j.mean[i],
@@ -226,7 +313,7 @@ joint_steps(Joint *j, const TnpRows *rows, double *sum, TnpError *error)
 		int64_t		r = j->place[i];
 		double		rest = (rows->y[r] - stats->y_center) / stats->y_scale - j->mean[r];
 
-		status = joint_row(j, i, error);
+		status = joint_row(j, tnp_team_self(j->team), i, j->row, error);
 		if (status != TNP_OK)
 			break;
 		for (int64_t k = 0; k < i; k++)

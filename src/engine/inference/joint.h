@@ -9,7 +9,7 @@
 
 #include "engine/inference/encode.h"
 
-/* tnp_sample and tnp_score of such models; what these check is checked. */
+/* tnp_joint is in tnp.h. tnp_sample and tnp_score of such models; what these check is checked. */
 TnpStatus	tnp_joint_sample(const TnpEncoding *e, const TnpRows *queries, uint64_t seed,
 							 uint64_t first_draw, int64_t draws, double *y, TnpError *error);
 TnpStatus	tnp_joint_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders,

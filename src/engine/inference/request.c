@@ -96,6 +96,8 @@ request_answer(const TnpEncoding *e, const TnpRequest *r, TnpError *error)
 			return tnp_sample(e, &r->queries, r->seed, r->first_draw, r->draws, r->answer, error);
 		case TNP_REQUEST_SCORE:
 			return tnp_score(e, &r->queries, r->orders, r->seed, r->answer, NULL, error);
+		case TNP_REQUEST_JOINT:
+			return tnp_joint(e, &r->queries, r->answer, r->answer + r->queries.n, error);
 	}
 	return tnp_fail(error, TNP_BAD_ARGUMENT, "unknown kind of request");
 }

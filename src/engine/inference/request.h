@@ -21,7 +21,9 @@ typedef enum TnpRequestKind
 	TNP_REQUEST_REDUCE = 2,
 	TNP_REQUEST_SAMPLE = 3,		/* joint draws: tnp_sample. answer [draws, n] */
 	/* joint log density of queries with targets: tnp_score. answer [1] */
-	TNP_REQUEST_SCORE = 4
+	TNP_REQUEST_SCORE = 4,
+	/* means and covariances of the queries: tnp_joint. answer [n] and [n, n] */
+	TNP_REQUEST_JOINT = 5
 } TnpRequestKind;
 
 /*

@@ -273,6 +273,8 @@ tnp_sample(const TnpEncoding *e, const TnpRows *queries, uint64_t seed, uint64_t
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "the number of draws must be positive");
 	if (queries->n == 0)
 		return TNP_OK;
+	if (e->model->config.family->sample != NULL)
+		return e->model->config.family->sample(e, queries, seed, first_draw, draws, y, error);
 	if (e->model->config.family->predict != NULL)
 		return tnp_sample_by_encoding(e, queries, seed, first_draw, draws, y, error);
 	if (e->model->config.head == TNP_HEAD_JOINT)

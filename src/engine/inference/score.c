@@ -255,6 +255,7 @@ static TnpStatus
 score_encodings(Score *s, int64_t orders, double *log_density, double *per_row, TnpError *error)
 {
 	const TnpEnv *env = &s->root->model->env;
+	const TnpFamily *family = s->root->model->config.family;
 	int64_t		n = s->rows->n,
 			   *place = tnp_alloc(env, n, sizeof(int64_t));
 	double	   *steps = tnp_alloc(env, n, sizeof(double)),
@@ -266,7 +267,8 @@ score_encodings(Score *s, int64_t orders, double *log_density, double *per_row, 
 		double		joint = 0;
 
 		tnp_fill_order(n, s->seed, orders > 0 ? r : -1, place);
-		status = tnp_score_by_encoding(s->root, s->rows, place, steps, error);
+		status = (family->score != NULL ? family->score : tnp_score_by_encoding)
+			(s->root, s->rows, place, steps, error);
 		for (int64_t j = 0; status == TNP_OK && j < n; j++)
 			joint += steps[j];
 		total = tnp_log_add(total, joint);

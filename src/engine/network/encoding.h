@@ -29,6 +29,7 @@ struct TnpEncoding
 	void	   *own;
 	size_t		own_size;
 	double	   *total;			/* of a family that sums up rows: the sum of the first `totalled` */
+	size_t		total_size;
 	int64_t		totalled;
 };
 

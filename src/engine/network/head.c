@@ -11,6 +11,7 @@
 #include "engine/features/logistic.h"
 #include "engine/features/scale.h"
 #include "engine/network/block.h"
+#include "engine/network/gate.h"
 #include "engine/network/mlp.h"
 
 void
@@ -18,7 +19,7 @@ tnp_answer_shape(const TnpModel *model, TnpDistributionKind *kind, int *n)
 {
 	const TnpConfig *c = &model->config;
 
-	*n = c->head_outputs;
+	*n = c->head_outputs + (c->gate_hidden > 0);
 	if (c->head == TNP_HEAD_GAUSSIAN || c->head == TNP_HEAD_JOINT)
 		*kind = TNP_GAUSSIAN;
 	else if (c->head == TNP_HEAD_MIXTURE)
@@ -80,6 +81,31 @@ blend(int n, double share, const float *prior_logits, float *raw)
 {
 	for (int i = 0; i < n; i++)
 		raw[i] = (float) ((1 - share) * raw[i] + share * prior_logits[i]);
+}
+
+/*
+ * A mixture with the answer of a process as its last component; said [TNP_PROCESS_NUMBERS] is what
+ * the process says of the query.
+ */
+static void
+answer_gated(const TnpModel *model, const TnpStats *stats, const float *said, const float *raw,
+			 double *params)
+{
+	const TnpConfig *c = &model->config;
+	int			n = c->head_outputs;
+
+	softmax(n, raw, params);
+	for (int i = 0; i < n; i++)
+	{
+		params[n + 1 + i] = raw[n + i];
+		params[2 * (n + 1) + i] = map_std(c, raw[2 * n + i]);
+	}
+	tnp_gate_add(model, stats, said, n, params);
+	for (int i = 0; i <= n; i++)
+	{
+		params[n + 1 + i] = stats->y_center + stats->y_scale * params[n + 1 + i];
+		params[2 * (n + 1) + i] *= stats->y_scale;
+	}
 }
 
 /* Parameters of one answer from the head's raw outputs. */
@@ -201,7 +227,11 @@ tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h,
 
 			if (share > 0)
 				blend(count, share, prior_logits + (start + i) * step, raw);
-			answer(model, stats, raw, params + (start + i) * size);
+			if (c->gate_hidden > 0)
+				answer_gated(model, stats, prior_logits + (start + i) * step, raw,
+							 params + (start + i) * size);
+			else
+				answer(model, stats, raw, params + (start + i) * size);
 			if (tnp_distribution_check(&d, NULL) != TNP_OK)
 				return not_finite(error);
 		}

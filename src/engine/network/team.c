@@ -31,10 +31,10 @@
 /* looks at what is awaited before sleeping: some ten microseconds */
 #define SPINS 2000
 #define WAIT_NS 2000000			/* how long the caller sleeps between looks for interrupts */
-/* that a call is held up which is short or has many brief rounds: about what threads save it */
-#define HINDRANCE_NS 1000000
+/* sleep after which a short or fine-grained call counts as stalled: about what threads save it */
+#define STALL_NS 1000000
 #define STACK_BYTES ((size_t) 1 << 20)
-#define MOST_UNTRIED 255			/* such calls that go on alone after a hindered one */
+#define MOST_UNTRIED 255			/* such calls that go on alone after a stalled one */
 #define ITEM_BITS 24			/* of the next item, and of their number */
 #define ITEM_MASK (((uint64_t) 1 << ITEM_BITS) - 1)
 #define ROUND_SHIFT (2 * ITEM_BITS)
@@ -45,7 +45,7 @@ struct TnpTeam
 	const TnpScratchSource *source;
 	int			size,			/* workers */
 				started;		/* threads that run */
-	bool		fine_grained;			/* the call has many brief rounds */
+	bool		fine_grained;	/* the call has many rounds of microseconds */
 	int64_t		slept;			/* nanoseconds, in them */
 	bool		brisk;			/* the call is short */
 	/* of a short call: when, by the clock less the time that the caller had a processor */
@@ -328,8 +328,9 @@ run_round(TnpTeam *team, int64_t n, TnpItem item, void *state, int64_t *slept, T
 	pthread_mutex_unlock(&team->lock);
 	take_items(team, &team->workers[0]);
 	*slept = await_items(team, n);
+	/* an interrupt that was seen ends the call, even if all items were under way by then */
 	if (atomic_load(&team->failed) == INT64_MAX)
-		return TNP_OK;
+		return atomic_load(&team->stop) ? tnp_fail(error, TNP_INTERRUPTED, "interrupted") : TNP_OK;
 	if (error != NULL)
 		*error = team->error;
 	return team->error.status;
@@ -392,7 +393,7 @@ note_stall(bool stalled)
 bool
 tnp_team_stalled(const TnpTeam *team)
 {
-	return team->slept > HINDRANCE_NS;
+	return team->slept > STALL_NS;
 }
 
 /* ---- making and ending ----------------------------------------------------------------------- */
@@ -504,7 +505,7 @@ tnp_team_free(TnpTeam *team)
 			pthread_join(team->threads[i], NULL);
 	}
 	if (team->brisk)
-		note_stall(idle_time() - team->began > HINDRANCE_NS);
+		note_stall(idle_time() - team->began > STALL_NS);
 	else if (team->fine_grained)
 		note_stall(tnp_team_stalled(team));
 	pthread_cond_destroy(&team->done);

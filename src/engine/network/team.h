@@ -31,7 +31,7 @@ typedef struct TnpWorker
 	TnpScratch *work;			/* its own, made before threads start */
 } TnpWorker;
 
-/* Who makes and frees the scratch memory of a worker; for tiles of up to `rows` rows. */
+/* Functions that make and free the scratch memory of a worker, for tiles of up to `rows` rows. */
 typedef struct TnpScratchSource
 {
 	TnpStatus	(*make) (const TnpModel *model, const struct TnpStats *stats, int rows,
@@ -60,17 +60,18 @@ TnpWorker  *tnp_team_self(TnpTeam *team);
 
 /*
  * Do items 0 … n - 1, in any order, by all workers. Of the items that fail, the first's error is
- * reported; those after it may be left out.
+ * reported; those after it may be left out. TNP_INTERRUPTED, too, if the calling thread saw an
+ * interrupt while it waited for the last of them.
  */
 TnpStatus	tnp_team_run(TnpTeam *team, int64_t n, TnpItem item, void *state, TnpError *error);
 
 /*
- * The same for items of microseconds, many rounds of them. Where others have the processors, a
- * thread can be stopped for milliseconds while it has an item, and the caller waits for it. Once it
- * has slept for a millisecond the team is hindered: the caller had better do the rest alone. try
- * says whether a call had better have such rounds at all: not after one that was hindered, as after
- * short calls. A number of threads that must be is always tried. begin says that this team's call
- * will.
+ * The same for items of microseconds, many rounds of them. Where other processes have the
+ * processors, a thread can be stopped for milliseconds while it has an item, and the caller waits
+ * for it. A call that has slept for a millisecond is stalled: its caller does the rest alone.
+ * try_fine_grained() says whether a call should begin such rounds: not soon after a stalled one. A
+ * number of threads that the settings fix is always tried. begin_fine_grained() says that the
+ * team's call has such rounds.
  */
 bool		tnp_team_try_fine_grained(const TnpModel *model);
 void		tnp_team_begin_fine_grained(TnpTeam *team);

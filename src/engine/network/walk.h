@@ -48,8 +48,8 @@ TnpStatus	tnp_walk(TnpWorker *worker, const TnpEncoding *e, int64_t n, int64_t n
 					 int64_t shared_rows, const TnpToken *tokens, float *h, TnpError *error);
 
 /*
- * Whether walk_team, by a team that has brief rounds, shares out the keys of n tokens that see
- * `keys` shared keys, so that a team is of use for a single tile.
+ * Whether tnp_walk_team(), by a fine-grained team, shares out the keys of n tokens that see `keys`
+ * shared keys, so that a team is of use for a single tile.
  */
 bool		tnp_few_share_keys(const TnpModel *model, int64_t n, int64_t keys);
 

@@ -53,6 +53,13 @@
 #define TransamVariables ShmemVariableCache
 #endif
 
+/* 17 has sets of events owned by a resource owner, or, without one, by the process. */
+#if PG_VERSION_NUM >= 170000
+#define posterior_make_wait_set(events) CreateWaitEventSet(NULL, events)
+#else
+#define posterior_make_wait_set(events) CreateWaitEventSet(TopMemoryContext, events)
+#endif
+
 /* 16 added soft errors to make_range. */
 #if PG_VERSION_NUM >= 160000
 #define posterior_make_range(type, lower, upper) make_range(type, lower, upper, false, NULL)

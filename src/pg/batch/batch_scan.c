@@ -92,9 +92,10 @@ call_alone(BatchCall *call, ExprContext *econtext)
 	for (int i = 0; strict && i < call->fcinfo->nargs; i++)
 		if (call->fcinfo->args[i].isnull)
 			return;
+	posterior_batch_begin_alone(call->batch);
 	call->answers[0] = FunctionCallInvoke(call->fcinfo);
 	call->isnull[0] = call->fcinfo->isnull;
-	posterior_batch_count_alone(call->batch);
+	posterior_batch_end_alone(call->batch);
 }
 
 /* Read rows of the plan below and answer the calls. */
@@ -301,6 +302,7 @@ batch_scan_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 		ExplainPropertyInteger("Context Rows", NULL, summary.context_rows, es);
 		ExplainPropertyInteger("Predictions", NULL, summary.rows, es);
 		ExplainPropertyInteger("Requests", NULL, summary.requests, es);
+		ExplainPropertyInteger("Encodings Made", NULL, summary.encodes, es);
 		if (es->timing)
 			ExplainPropertyFloat("Encoding Time", "ms", summary.encode_seconds * 1000, 3, es);
 	}

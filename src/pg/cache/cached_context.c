@@ -12,6 +12,7 @@
 
 #include "pg/base/bridge.h"
 #include "pg/device/device_client.h"
+#include "pg/models/engine_env.h"
 #include "pg/shmem/shared.h"
 
 static void *
@@ -72,6 +73,12 @@ int64
 posterior_cached_prefix(const PosteriorCachedContext *b)
 {
 	return b->encoding != NULL ? tnp_encoding_prefix(b->encoding) : b->prefix;
+}
+
+int
+posterior_cached_views(const PosteriorCachedContext *b)
+{
+	return b->encoding != NULL ? tnp_encoding_views(b->encoding) : 0;
 }
 
 int64
@@ -203,7 +210,7 @@ posterior_cached_settle(PosteriorModel *model, PosteriorCachedContext *b, TnpErr
 
 TnpStatus
 posterior_cached_build(PosteriorModel *model, bool device, const TnpRows *rows, int64 prefix,
-					   PosteriorCachedContext **cached, TnpError *error)
+					   int views, PosteriorCachedContext **cached, TnpError *error)
 {
 	PosteriorCachedContext *b = cached_make(false);
 	TnpStatus	status = TNP_OK;
@@ -212,7 +219,11 @@ posterior_cached_build(PosteriorModel *model, bool device, const TnpRows *rows, 
 	if (b == NULL)
 		return posterior_no_memory(error);
 	if (!device)
-		status = tnp_build(model->model, rows, prefix, &b->encoding, error);
+	{
+		posterior_encode_event_begin();
+		status = tnp_build_views(model->model, rows, prefix, views, &b->encoding, error);
+		posterior_encode_event_end();
+	}
 	else if (cached_make_room(b, rows, rows->n))
 	{
 		b->prefix = prefix;
@@ -230,6 +241,24 @@ posterior_cached_build(PosteriorModel *model, bool device, const TnpRows *rows, 
 }
 
 TnpStatus
+posterior_cached_of_sums(PosteriorModel *model, const TnpColumnKind *kinds, TnpSums *sums,
+						 PosteriorCachedContext **cached, TnpError *error)
+{
+	PosteriorCachedContext *b = cached_make(false);
+	TnpStatus	status;
+
+	*cached = NULL;
+	if (b == NULL)
+		return posterior_no_memory(error);
+	status = tnp_sums_encode(model->model, kinds, sums, &b->encoding, error);
+	if (status != TNP_OK)
+		posterior_cached_free(b);
+	else
+		*cached = b;
+	return status;
+}
+
+TnpStatus
 posterior_cached_append(PosteriorModel *model, PosteriorCachedContext *b, const TnpRows *rows,
 						TnpError *error)
 {
@@ -237,7 +266,12 @@ posterior_cached_append(PosteriorModel *model, PosteriorCachedContext *b, const 
 	TnpStatus	status;
 
 	if (b->encoding != NULL)
-		return tnp_append(b->encoding, rows, error);
+	{
+		posterior_encode_event_begin();
+		status = tnp_append(b->encoding, rows, error);
+		posterior_encode_event_end();
+		return status;
+	}
 	if (b->kept ? b->n + rows->n > b->capacity : !cached_grow_room(b, b->n + rows->n))
 		return posterior_no_memory(error);
 	cached_put_rows(b, rows);
@@ -258,7 +292,12 @@ posterior_cached_grow(PosteriorModel *model, PosteriorCachedContext *b, const Tn
 	TnpStatus	status;
 
 	if (b->encoding != NULL)
-		return tnp_grow(b->encoding, rows, error);
+	{
+		posterior_encode_event_begin();
+		status = tnp_grow(b->encoding, rows, error);
+		posterior_encode_event_end();
+		return status;
+	}
 	prefix = tnp_canonical_prefix(model->model, b->n + rows->n);
 	status = posterior_cached_append(model, b, rows, error);
 	if (status == TNP_OK && prefix != b->prefix)

@@ -37,9 +37,13 @@ posterior_cached_on_device(const PosteriorCachedContext *b)
 	return b->encoding == NULL;
 }
 
-/* tnp_build, or the rows alone: then nothing is asked of the device yet, nor checked. */
+/*
+ * tnp_build_views, or the rows alone: then nothing is asked of the device yet, nor checked. A
+ * device computes no model with several views.
+ */
 TnpStatus	posterior_cached_build(PosteriorModel *model, bool device, const TnpRows *rows,
-								   int64 prefix, PosteriorCachedContext **cached, TnpError *error);
+								   int64 prefix, int views, PosteriorCachedContext **cached,
+								   TnpError *error);
 
 /*
  * tnp_append. Rows that are kept in the arena are on the device when this returns. On failure
@@ -47,6 +51,11 @@ TnpStatus	posterior_cached_build(PosteriorModel *model, bool device, const TnpRo
  */
 TnpStatus	posterior_cached_append(PosteriorModel *model, PosteriorCachedContext *cached,
 									const TnpRows *rows, TnpError *error);
+
+/* tnp_sums_encode. It has no rows to append to, to copy or to view. */
+TnpStatus	posterior_cached_of_sums(PosteriorModel *model, const TnpColumnKind *kinds,
+									 TnpSums *sums, PosteriorCachedContext **cached,
+									 TnpError *error);
 
 /* tnp_grow. */
 TnpStatus	posterior_cached_grow(PosteriorModel *model, PosteriorCachedContext *cached,
@@ -70,6 +79,7 @@ TnpStatus	posterior_cached_first(PosteriorModel *model, const PosteriorCachedCon
 
 int64		posterior_cached_rows(const PosteriorCachedContext *cached);
 int64		posterior_cached_prefix(const PosteriorCachedContext *cached);
+int			posterior_cached_views(const PosteriorCachedContext *cached);
 int64		posterior_cached_capacity(const PosteriorCachedContext *cached);
 size_t		posterior_cached_bytes(const PosteriorCachedContext *cached);
 TnpRows		posterior_cached_view(const PosteriorCachedContext *cached);

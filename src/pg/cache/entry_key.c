@@ -23,10 +23,10 @@ hash_more(uint64 hash, const void *bytes, Size length)
 }
 
 void
-posterior_entry_key_head(PosteriorEntryKey *key, const uint8 *classes, const TnpRows *rows,
+posterior_entry_key_head(PosteriorEntryKey *key, const uint8 *kinds, const TnpRows *rows,
 						 int64 n_base)
 {
-	uint64		hash = hash_more(0, classes, rows->n_features);
+	uint64		hash = hash_more(0, kinds, rows->n_features);
 
 	n_base = Min(n_base, rows->n);
 	hash = hash_more(hash, rows->x, (Size) n_base * rows->n_features * sizeof(double));

@@ -29,7 +29,7 @@ typedef struct PosteriorEntryKey
 /*
  * Fill key->head from the columns' kinds and the first `n_base` rows, which all others depend on.
  */
-void		posterior_entry_key_head(PosteriorEntryKey *key, const uint8 *classes,
+void		posterior_entry_key_head(PosteriorEntryKey *key, const uint8 *kinds,
 									 const TnpRows *rows, int64 n_base);
 
 /* A hash of the key's bytes. */

@@ -16,6 +16,7 @@
 
 #include "pg/cache/route.h"
 #include "pg/device/device_client.h"
+#include "pg/models/engine_env.h"
 #include "pg/rows/rows.h"
 
 /* Whether a request about n rows can be answered while rows are appended to this entry. */
@@ -44,8 +45,10 @@ entry_append_and_answer(PosteriorModel *model, PosteriorCacheEntry *entry, int64
 	shared.n -= own;
 	if (!entry_can_answer(entry, model, n + more->n, pending))
 		return posterior_cached_append(model, entry->cached, &shared, error);
+	posterior_encode_event_begin();
 	status = tnp_append_predict(entry->cached->encoding, more, &pending->request->queries,
 								pending->request->answer, error);
+	posterior_encode_event_end();
 	pending->answered = status == TNP_OK;
 	if (pending->answered)
 		tnp_encoding_forget(entry->cached->encoding, n + shared.n);
@@ -63,7 +66,7 @@ entry_has_rows(const TnpRows *there, int64 n, const TnpRows *rows, int64 n_rows)
 }
 
 PosteriorContextHandle *
-posterior_handle_extend(PosteriorModel *model, const uint8 *classes,
+posterior_handle_extend(PosteriorModel *model, const uint8 *kinds,
 						const PosteriorLabelList *labels, PosteriorCacheEntry *entry, int64 n,
 						const TnpRows *more, int64 own, PosteriorPendingRequest *pending)
 {
@@ -79,7 +82,7 @@ posterior_handle_extend(PosteriorModel *model, const uint8 *classes,
 		/* another backend has appended these rows, or others */
 		if (!entry_has_rows(&there, n, more, shared))
 			return NULL;
-		return posterior_handle_of_entry(model, there.n_features, classes, labels, entry, total);
+		return posterior_handle_of_entry(model, there.n_features, kinds, labels, entry, total);
 	}
 	/* nothing may raise while the caller has the pin */
 	if (posterior_cached_on_device(entry->cached) && !posterior_device_at_hand(model))
@@ -96,7 +99,7 @@ posterior_handle_extend(PosteriorModel *model, const uint8 *classes,
 	}
 	posterior_entry_set_length(entry, total);
 	posterior_entry_yield(entry);
-	e = posterior_handle_of_entry(model, there.n_features, classes, labels, entry, total);
+	e = posterior_handle_of_entry(model, there.n_features, kinds, labels, entry, total);
 	if (e != NULL && pending != NULL && pending->answered)
 	{
 		e->by = POSTERIOR_BY_CPU;

@@ -25,7 +25,7 @@ typedef struct PosteriorPendingRequest
  * rows are for this session alone: they are not in the encoding, but if the request, which may be
  * NULL, has been answered, it was answered with them (`transient`).
  */
-PosteriorContextHandle *posterior_handle_extend(PosteriorModel *model, const uint8 *classes,
+PosteriorContextHandle *posterior_handle_extend(PosteriorModel *model, const uint8 *kinds,
 												const PosteriorLabelList *labels,
 												PosteriorCacheEntry *entry, int64 n,
 												const TnpRows *more, int64 own,

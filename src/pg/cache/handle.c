@@ -34,7 +34,7 @@ handles_give_up_pins(int code, Datum argument)
 }
 
 PosteriorContextHandle *
-posterior_handle_make(PosteriorModel *model, int n_features, const uint8 *classes,
+posterior_handle_make(PosteriorModel *model, int n_features, const uint8 *kinds,
 					  const PosteriorLabelList *labels)
 {
 	static bool registered = false;
@@ -50,12 +50,12 @@ posterior_handle_make(PosteriorModel *model, int n_features, const uint8 *classe
 								   MCXT_ALLOC_ZERO | MCXT_ALLOC_NO_OOM);
 	if (e == NULL)
 		return NULL;
-	e->classes = (uint8 *) e + head;
-	memcpy(e->classes, classes, n_features);
+	e->kinds = (uint8 *) e + head;
+	memcpy(e->kinds, kinds, n_features);
 	e->n_features = n_features;
 	e->labels = (PosteriorLabelList)
 	{
-		labels->n, labels->bytes, (char *) e->classes + n_features
+		labels->n, labels->bytes, (char *) e->kinds + n_features
 	};
 	if (labels->bytes > 0)
 		memcpy((char *) e->labels.text, labels->text, labels->bytes);
@@ -66,10 +66,10 @@ posterior_handle_make(PosteriorModel *model, int n_features, const uint8 *classe
 }
 
 PosteriorContextHandle *
-posterior_handle_of_entry(PosteriorModel *model, int n_features, const uint8 *classes,
+posterior_handle_of_entry(PosteriorModel *model, int n_features, const uint8 *kinds,
 						  const PosteriorLabelList *labels, PosteriorCacheEntry *entry, int64 n)
 {
-	PosteriorContextHandle *e = posterior_handle_make(model, n_features, classes, labels);
+	PosteriorContextHandle *e = posterior_handle_make(model, n_features, kinds, labels);
 	TnpError	error;
 
 	if (e == NULL)

@@ -32,20 +32,20 @@ typedef struct PosteriorContextHandle
 	double		small;
 	bool		transient;		/* answered with transient rows; not reusable */
 	int			n_features;
-	uint8	   *classes;		/* [n_features] PosteriorColumnKind */
+	uint8	   *kinds;		/* [n_features] PosteriorColumnKind */
 	PosteriorLabelList labels;	/* of its classes, or none */
 } PosteriorContextHandle;
 
 /* An empty handle, for the caller to fill; NULL without memory, so that a pin can be given up. */
 PosteriorContextHandle *posterior_handle_make(PosteriorModel *model, int n_features,
-											  const uint8 *classes,
+											  const uint8 *kinds,
 											  const PosteriorLabelList *labels);
 
 /*
  * The encoding of an entry's first n rows. Takes over the caller's pin, also when it raises.
  */
 PosteriorContextHandle *posterior_handle_of_entry(PosteriorModel *model, int n_features,
-												  const uint8 *classes,
+												  const uint8 *kinds,
 												  const PosteriorLabelList *labels,
 												  PosteriorCacheEntry *entry, int64 n);
 

@@ -39,6 +39,8 @@
  */
 #include "pg/cache/lookup.h"
 
+#include "pg/cache/sums_handle.h"
+
 #include "pg/base/bridge.h"
 #include "pg/cache/route.h"
 #include "pg/models/engine_env.h"
@@ -121,14 +123,14 @@ attempt_build_first(const Attempt *a, PosteriorCachedContext **built, TnpError *
 	if (tnp_model_info(w->model->model)->appendable)
 		first.n = lookup_base_rows(w);
 	posterior_progress(POSTERIOR_PREFIX, 0, w->rows.n);
-	return posterior_cached_build(w->model, a->device, &first, w->prefix, built, error);
+	return posterior_cached_build(w->model, a->device, &first, w->prefix, w->views, built, error);
 }
 
 static PosteriorContextHandle *
 attempt_build_private(Attempt *a)
 {
 	PosteriorContextHandle *e =
-		posterior_handle_make(a->w->model, a->w->rows.n_features, a->w->classes, &a->w->labels);
+		posterior_handle_make(a->w->model, a->w->rows.n_features, a->w->kinds, &a->w->labels);
 	TnpError	error;
 
 	if (e == NULL)
@@ -143,8 +145,12 @@ PosteriorContextHandle *
 posterior_handle_build_uncached(const PosteriorLookup *w)
 {
 	Attempt		a = {.w = w,.device = posterior_build_on_device(w->model, w->rows.n)};
+	bool		shown = posterior_progress_begin(NULL);
+	PosteriorContextHandle *e = attempt_build_private(&a);
 
-	return attempt_build_private(&a);
+	if (shown)
+		posterior_progress_end();
+	return e;
 }
 
 /* A private encoding that begins with the first `common` rows of an entry; takes over its pin. */
@@ -152,7 +158,7 @@ static PosteriorContextHandle *
 attempt_copy_private(Attempt *a, PosteriorCacheEntry *entry, int64 common)
 {
 	const PosteriorLookup *w = a->w;
-	PosteriorContextHandle *e = posterior_handle_of_entry(w->model, w->rows.n_features, w->classes,
+	PosteriorContextHandle *e = posterior_handle_of_entry(w->model, w->rows.n_features, w->kinds,
 														  &w->labels, entry, common);
 	PosteriorCachedContext *own;
 	TnpError	error;
@@ -255,7 +261,7 @@ attempt_build_entry(Attempt *a, const PosteriorEntryKey *key, PosteriorCacheEntr
 {
 	const PosteriorLookup *w = a->w;
 	PosteriorContextHandle *e =
-		posterior_handle_make(w->model, w->rows.n_features, w->classes, &w->labels);
+		posterior_handle_make(w->model, w->rows.n_features, w->kinds, &w->labels);
 	PosteriorCacheEntry *entry =
 		e != NULL ? posterior_entry_announce(key, w->model, &a->full) : NULL;
 	PosteriorCachedContext *kept = NULL;
@@ -325,7 +331,7 @@ attempt_append(Attempt *a, PosteriorCacheEntry *entry, int64 common)
 		posterior_entry_unpin(entry);
 		return attempt_raise_broken(a);
 	}
-	return posterior_handle_of_entry(w->model, w->rows.n_features, w->classes, &w->labels, entry,
+	return posterior_handle_of_entry(w->model, w->rows.n_features, w->kinds, &w->labels, entry,
 									 w->rows.n);
 }
 
@@ -341,11 +347,12 @@ attempt_make_key(const Attempt *a, PosteriorEntryKey *key)
 	key->role = w->role;
 	key->context = w->context;
 	key->model = w->model->version;
-	key->kernels = a->device ? POSTERIOR_KERNELS_DEVICE : posterior_model_arithmetic(w->model);
+	key->kernels = a->device ? POSTERIOR_KERNELS_DEVICE
+		: posterior_model_arithmetic(w->model, w->views);
 	key->n_features = w->rows.n_features;
 	key->n_classes = w->labels.n;
 	key->prefix = w->prefix;
-	posterior_entry_key_head(key, w->classes, &w->rows, lookup_base_rows(w));
+	posterior_entry_key_head(key, w->kinds, &w->rows, lookup_base_rows(w));
 }
 
 /*
@@ -430,7 +437,7 @@ attempt_search(Attempt *a, const PosteriorEntryKey *key, PosteriorLookupOutcome 
 	if (entry != NULL && common == w->rows.n)
 	{
 		*outcome = CACHE_LOOKUP_READ;
-		*found = posterior_handle_of_entry(w->model, w->rows.n_features, w->classes, &w->labels,
+		*found = posterior_handle_of_entry(w->model, w->rows.n_features, w->kinds, &w->labels,
 										   entry, common);
 		return true;
 	}
@@ -520,28 +527,35 @@ posterior_handle_lookup(const PosteriorLookup *w, PosteriorLookupOutcome *outcom
 PosteriorContextHandle *
 posterior_handle_acquire(PosteriorModel *model, const PosteriorContext *context)
 {
-	TnpColumnKind *kinds = palloc(Max(context->n_features, 1) * sizeof(TnpColumnKind));
+	TnpColumnKind *engine_kinds = palloc(Max(context->n_features, 1) * sizeof(TnpColumnKind));
 	PosteriorLookup lookup = {.model = model,
 							  .role = GetUserId(),
-							  .classes = context->classes,
+							  .kinds = context->kinds,
 							  .labels = posterior_context_labels(context),
-							  .rows = {context->n, context->n_features, kinds,
+							  .rows = {context->n, context->n_features, engine_kinds,
 									   posterior_context_x(context), posterior_context_y(context),
 									   context->n_labels},
 							  .prefix = tnp_whole_prefix(model->model, context->n),
+							  .views = posterior_context_estimators(context),
 							  .publish = true};
 	PosteriorContextHandle *e;
 	PosteriorLookupOutcome outcome;
+	bool		shown;
 
+	if (posterior_context_is_sums(context))
+		return posterior_handle_of_sums(model, context);
 	posterior_check_row_limit(model, "the context", context->n, context->n_features);
 	posterior_check_model_labels(model->model, model->name, posterior_context_labelled(context));
 	if (posterior_context_labelled(context))
 		posterior_check_model_room(model->model, model->name, context->n_labels);
 	for (int f = 0; f < context->n_features; f++)
-		kinds[f] = context->classes[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
+		engine_kinds[f] = context->kinds[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
+	shown = posterior_progress_begin(NULL);
 	e = posterior_cache_mode == POSTERIOR_CACHE_OFF ? posterior_handle_build_uncached(&lookup)
 													: posterior_handle_lookup(&lookup, &outcome);
-	pfree(kinds);
+	if (shown)
+		posterior_progress_end();
+	pfree(engine_kinds);
 	return e;
 }
 
@@ -549,10 +563,11 @@ PosteriorContextHandle *
 posterior_handle_rebuild(const PosteriorContextHandle *e)
 {
 	PosteriorLookup lookup = {.model = e->model,
-							  .classes = e->classes,
+							  .kinds = e->kinds,
 							  .labels = e->labels,
 							  .rows = posterior_cached_view(e->cached),
-							  .prefix = posterior_cached_prefix(e->cached)};
+							  .prefix = posterior_cached_prefix(e->cached),
+							  .views = posterior_cached_views(e->cached)};
 
 	return posterior_handle_build_uncached(&lookup);
 }
@@ -561,10 +576,11 @@ PosteriorContextHandle *
 posterior_handle_other_provider(PosteriorContextHandle *e)
 {
 	PosteriorLookup lookup = {.model = e->model,
-							  .classes = e->classes,
+							  .kinds = e->kinds,
 							  .labels = e->labels,
 							  .rows = posterior_cached_view(e->cached),
 							  .prefix = posterior_cached_prefix(e->cached),
+							  .views = posterior_cached_views(e->cached),
 							  .publish = e->entry != NULL,
 							  .grows = e->entry != NULL};
 	Attempt		a = {.w = &lookup,.device = !posterior_cached_on_device(e->cached)};

@@ -26,10 +26,11 @@ typedef struct PosteriorLookup
 	pg_uuid_t	context;		/* version of a named context, or zeros */
 	/* that may find it; InvalidOid: all that may read the named context */
 	Oid			role;
-	const uint8 *classes;		/* [rows.n_features] PosteriorColumnKind */
+	const uint8 *kinds;		/* [rows.n_features] PosteriorColumnKind */
 	PosteriorLabelList labels;	/* of rows.n_classes classes, or none */
 	TnpRows		rows;
 	int64		prefix;
+	int			views;			/* of the table (tnp_build_views); 0: posterior.estimators */
 	bool		publish;		/* other sessions may use what is encoded now */
 	bool		grows;			/* more rows are likely: leave room for them */
 } PosteriorLookup;

@@ -88,6 +88,7 @@ state_make(const pg_uuid_t *context)
 		pg_atomic_init_u64(&oldest->lookups[i], 0);
 	pg_atomic_init_u64(&oldest->rows, 0);
 	pg_atomic_init_u64(&oldest->prefix, 0);
+	pg_atomic_init_u64(&oldest->waiting, 0);
 	pg_atomic_init_u64(&oldest->bytes, 0);
 	pg_atomic_init_u64(&oldest->drift, double_bits(get_float8_nan()));
 	return oldest;
@@ -122,7 +123,7 @@ posterior_reuse_state_prove(const pg_uuid_t *context, const PosteriorReuseProof 
 
 void
 posterior_reuse_state_count(const pg_uuid_t *context, PosteriorLookupOutcome outcome, int64 rows,
-							int64 prefix, int64 bytes)
+							int64 prefix, int64 waiting, int64 bytes)
 {
 	PosteriorReuseState *s;
 
@@ -137,6 +138,7 @@ posterior_reuse_state_count(const pg_uuid_t *context, PosteriorLookupOutcome out
 	s->used = posterior_tick();
 	pg_atomic_fetch_add_u64(&s->lookups[outcome], 1);
 	pg_atomic_write_u64(&s->rows, rows);
+	pg_atomic_write_u64(&s->waiting, waiting);
 	/* what was said of the rows after another prefix says nothing about those after this one */
 	if ((int64) pg_atomic_exchange_u64(&s->prefix, prefix) != prefix)
 		pg_atomic_write_u64(&s->drift, double_bits(get_float8_nan()));
@@ -194,6 +196,7 @@ posterior_reuse_state_read(const pg_uuid_t *context, PosteriorReuseCounters *cou
 			counters->lookups[i] = (int64) pg_atomic_read_u64(&s->lookups[i]);
 		counters->rows = (int64) pg_atomic_read_u64(&s->rows);
 		counters->prefix = (int64) pg_atomic_read_u64(&s->prefix);
+		counters->waiting = (int64) pg_atomic_read_u64(&s->waiting);
 		counters->bytes = (int64) pg_atomic_read_u64(&s->bytes);
 		bits = pg_atomic_read_u64(&s->drift);
 		memcpy(&counters->drift, &bits, sizeof(bits));

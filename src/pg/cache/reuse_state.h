@@ -10,7 +10,7 @@
 #include "pg/cache/entry_key.h"
 #include "pg/cache/lookup_outcome.h"
 #include "pg/shmem/segment.h"
-#include "pg/visibility/writer_log.h"
+#include "pg/visibility/snapshot_mark.h"
 
 #include "port/atomics.h"
 
@@ -48,6 +48,7 @@ typedef struct PosteriorReuseState
 	pg_atomic_uint64 lookups[CACHE_LOOKUP_OUTCOMES];
 	pg_atomic_uint64 rows,		/* at the last use, by any session */
 				prefix,
+				waiting,
 				bytes,
 				drift;			/* bits of a double; NaN: not looked at */
 	TimestampTz rests;			/* it is not encoded ahead before then */
@@ -59,9 +60,9 @@ extern PosteriorSharedPart posterior_reuse_state_part;
 bool		posterior_reuse_state_proof(const pg_uuid_t *context, PosteriorReuseProof *proof);
 void		posterior_reuse_state_prove(const pg_uuid_t *context, const PosteriorReuseProof *proof);
 
-/* Count a statement; rows, prefix and bytes are those of the encoding. */
+/* Count a statement; rows, prefix and bytes are those of the encoding, other rows wait. */
 void		posterior_reuse_state_count(const pg_uuid_t *context, PosteriorLookupOutcome outcome,
-										int64 rows, int64 prefix, int64 bytes);
+										int64 rows, int64 prefix, int64 waiting, int64 bytes);
 
 /* Note how far the rows after the prefix have drifted from it (tnp_drift). */
 void		posterior_reuse_state_note_drift(const pg_uuid_t *context, double drift);
@@ -76,6 +77,7 @@ typedef struct PosteriorReuseCounters
 	int64		lookups[CACHE_LOOKUP_OUTCOMES];
 	int64		rows,			/* at the last use */
 				prefix,
+				waiting,		/* for the next boundary (posterior_named_waits) */
 				bytes;
 	double		drift;			/* NaN: not looked at */
 } PosteriorReuseCounters;

@@ -10,11 +10,13 @@
  * one.
  *
  * Waiting. The socket does not block; connection_wait() waits for the socket and the process latch.
- * A cancel or the end of the process closes the connection, by which the server knows that the
- * answer is not wanted any more: TNP_INTERRUPTED. `until` bounds the wait where a server that hangs
- * must not stop the caller, such as a choice between providers; a request itself waits as long as
- * it takes, for the supervisor kills a server that hangs. The end of the postmaster ends the
- * process.
+ * Where replies usually come within SPIN, a session looks for so long before it sleeps: to be woken
+ * takes as long as a small answer. It does not where more processes run than there are processors:
+ * there, one that has slept is woken sooner than one that has looked. A cancel or the end of the
+ * process closes the connection, by which the server knows that the answer is not wanted any more:
+ * TNP_INTERRUPTED. `until` bounds the wait where a server that hangs must not stop the caller, such
+ * as a choice between providers; a request itself waits as long as it takes, for the supervisor
+ * kills a server that hangs. The end of the postmaster ends the process.
  *
  * Errors. Nothing here raises, because callers may have claimed a cache entry (cache/entries.c).
  * Failures are statuses: POSTERIOR_FAULT for the server or the device, with
@@ -32,8 +34,10 @@
 #include "pg/device/server_state.h"
 
 #include "miscadmin.h"
+#include "portability/instr_time.h"
 #include "pgstat.h"
 #include "storage/latch.h"
+#include "utils/memutils.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -41,10 +45,18 @@
 #include <unistd.h>
 
 #define LOOK_AGAIN 20			/* ms between two attempts to connect */
+#define SPIN 250				/* microseconds that a wait for a reply looks before it sleeps, */
+/* until two looks lie so many apart: others want the processor, and it sleeps at once */
+#define PREEMPTED 50
+#define SPIN_AGAIN 1000000		/* for so many */
+#define AHEAD 16384				/* bytes of a payload that are received with its header */
 
 TnpWireWelcome posterior_welcome;
 
 static int	connection = -1;
+static WaitEventSet *watched = NULL;	/* the latch, the postmaster, and the connection's socket */
+static int	watched_socket = 0; /* its place there */
+static double usual_wait = 0;	/* microseconds for a reply, forgetting */
 static uint64 serial = 0;		/* of connections */
 static uint64 last_id = 0;
 static bool no_server = false;	/* the last connection failed because there was no server */
@@ -54,9 +66,22 @@ static bool no_server = false;	/* the last connection failed because there was n
 void
 posterior_disconnect(void)
 {
+	if (watched != NULL)
+		FreeWaitEventSet(watched);
+	watched = NULL;
 	if (connection >= 0)
 		close(connection);
 	connection = -1;
+}
+
+/* Make the set of what waits are for: once per connection, because making one is dear. */
+static void
+connection_watch(void)
+{
+	watched = posterior_make_wait_set(3);
+	AddWaitEventToSet(watched, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
+	AddWaitEventToSet(watched, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
+	watched_socket = AddWaitEventToSet(watched, WL_SOCKET_READABLE, connection, NULL, NULL);
 }
 
 uint64
@@ -137,17 +162,26 @@ connection_wait(int event, TimestampTz until, bool *late, TnpError *error)
 {
 	static uint32 server_event = 0;
 	long		timeout = -1;
-	int			events = event | WL_LATCH_SET | WL_EXIT_ON_PM_DEATH;
+	uint32		name = posterior_wait_event(&server_event, "PosteriorServer");
+	int			events;
 
 	if (posterior_interrupted())
 		return connection_interrupted(error);
 	if (until != 0)
-	{
 		timeout = Max((long) ((until - GetCurrentTimestamp()) / 1000), 0);
-		events |= WL_TIMEOUT;
+	if (event != 0 && watched != NULL)
+	{
+		WaitEvent	occurred;
+
+		/* without a change these are no system calls */
+		ModifyWaitEvent(watched, 0, WL_LATCH_SET, MyLatch);
+		ModifyWaitEvent(watched, watched_socket, event, NULL);
+		events = WaitEventSetWait(watched, timeout, &occurred, 1, name) == 0 ? WL_TIMEOUT
+			: (int) occurred.events;
 	}
-	events = WaitLatchOrSocket(MyLatch, events, connection >= 0 ? connection : PGINVALID_SOCKET,
-							   timeout, posterior_wait_event(&server_event, "PosteriorServer"));
+	else
+		events = WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH
+						   | (timeout >= 0 ? WL_TIMEOUT : 0), timeout, name);
 	if (events & WL_LATCH_SET)
 	{
 		ResetLatch(MyLatch);
@@ -229,15 +263,46 @@ message_send(const TnpHeader *header, int file, const void *payload, TimestampTz
 	return TNP_OK;
 }
 
-/* Receive exactly `length` bytes, and the file that comes with the first of them. */
-static TnpStatus
-message_receive_bytes(void *to, uint64 length, int *file, TimestampTz until, TnpError *error)
+/* Microseconds of a clock that only goes forward. */
+static double
+connection_clock(void)
 {
-	uint64		got = 0;
+	instr_time	now;
 
-	while (got < length)
+	INSTR_TIME_SET_CURRENT(now);
+	return INSTR_TIME_GET_DOUBLE(now) * 1e6;
+}
+
+/* Whether a wait that began at `began` looks once more instead of sleeping; *last: of the looks. */
+static bool
+connection_spins(double began, double *last)
+{
+	static int	processors = 0;
+	static double not_before = 0;
+	double		now = connection_clock();
+
+	if (processors == 0)
+		processors = (int) sysconf(_SC_NPROCESSORS_ONLN);
+	if (now - *last > PREEMPTED)
+		not_before = now + SPIN_AGAIN;
+	*last = now;
+	return processors > 1 && now >= not_before && usual_wait <= SPIN && now - began < SPIN;
+}
+
+/*
+ * Receive `least` bytes, and up to `length` if more have come with them, and the file that comes
+ * with the first of them: into `to`, and from `first` on into `rest`. *got is their number.
+ */
+static TnpStatus
+message_receive_bytes(void *to, uint64 first, void *rest, uint64 least, uint64 length, uint64 *got,
+					  int *file, TimestampTz until, TnpError *error)
+{
+	double		began = connection_clock(),
+				last = began;
+
+	for (*got = 0; *got < least;)
 	{
-		struct iovec part = {(char *) to + got, Min(length - got, (uint64) 1 << 30)};
+		struct iovec parts[2];
 		union
 		{
 			struct cmsghdr header;
@@ -247,16 +312,30 @@ message_receive_bytes(void *to, uint64 length, int *file, TimestampTz until, Tnp
 		ssize_t		n;
 
 		memset(&message, 0, sizeof(message));
-		message.msg_iov = &part;
-		message.msg_iovlen = 1;
+		message.msg_iov = parts;
+		if (*got < first)
+		{
+			parts[message.msg_iovlen].iov_base = (char *) to + *got;
+			parts[message.msg_iovlen++].iov_len = Min(first - *got, (uint64) 1 << 30);
+		}
+		if (length > first)
+		{
+			uint64		from = Max(*got, first);
+
+			parts[message.msg_iovlen].iov_base = (char *) rest + (from - first);
+			parts[message.msg_iovlen++].iov_len = length - from;
+		}
 		message.msg_control = control.room;
 		message.msg_controllen = sizeof(control.room);
 		n = recvmsg(connection, &message, 0);
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 		{
 			bool		late = false;
-			TnpStatus	status = connection_wait(WL_SOCKET_READABLE, until, &late, error);
+			TnpStatus	status;
 
+			if (!InterruptPending && connection_spins(began, &last))
+				continue;
+			status = connection_wait(WL_SOCKET_READABLE, until, &late, error);
 			if (status != TNP_OK)
 				return status;
 			if (late)
@@ -276,22 +355,42 @@ message_receive_bytes(void *to, uint64 length, int *file, TimestampTz until, Tnp
 				memcpy(file, CMSG_DATA(h), sizeof(int));
 				(void) fcntl(*file, F_SETFD, FD_CLOEXEC);
 			}
-		got += n;
+		*got += n;
 	}
 	return TNP_OK;
+}
+
+/* Receive a header and what of its payload comes with it, *more bytes in `ahead` [AHEAD]. */
+static TnpStatus
+header_receive(TnpHeader *header, char *ahead, uint64 *more, int *file, TimestampTz until,
+			   TnpError *error)
+{
+	double		began = connection_clock();
+	uint64		got;
+	TnpStatus	status;
+
+	status = message_receive_bytes(header, sizeof(*header), ahead, sizeof(*header),
+								   sizeof(*header) + AHEAD, &got, file, until, error);
+	/* one slow answer among many quick ones counts little */
+	usual_wait += (Min(connection_clock() - began, 10.0 * SPIN) - usual_wait) / 8;
+	*more = got - sizeof(*header);
+	return status;
 }
 
 /* Receive the reply to request `id`. The parcel is the caller's to free. */
 static TnpStatus
 reply_receive(uint64 id, TnpHeader *header, TnpParcel *parcel, TimestampTz until, TnpError *error)
 {
+	static char ahead[AHEAD];
 	int			file = -1;
 	bool		foreign = false;
+	uint64		more = 0,
+				got;
 	TnpStatus	status;
 	TnpError	why;
 
 	memset(parcel, 0, sizeof(*parcel));
-	status = message_receive_bytes(header, sizeof(*header), &file, until, error);
+	status = header_receive(header, ahead, &more, &file, until, error);
 	if (status == TNP_OK && tnp_wire_check_header(header, &foreign, &why) != TNP_OK)
 	{
 		if (foreign)
@@ -308,6 +407,9 @@ reply_receive(uint64 id, TnpHeader *header, TnpParcel *parcel, TimestampTz until
 		status = posterior_corrupt(error, "it answers request %llu instead of %llu, %s",
 								   (unsigned long long) header->id, (unsigned long long) id,
 								   file >= 0 ? "with a file" : "without a file");
+	else if (status == TNP_OK && more > (file >= 0 ? 0 : header->length))
+		status = posterior_corrupt(error, "%llu bytes more than it says",
+								   (unsigned long long) (more - (file >= 0 ? 0 : header->length)));
 	if (status != TNP_OK || file < 0)
 	{
 		if (file >= 0)
@@ -323,7 +425,11 @@ reply_receive(uint64 id, TnpHeader *header, TnpParcel *parcel, TimestampTz until
 			posterior_disconnect();
 			return posterior_no_memory(error);
 		}
-		status = message_receive_bytes(parcel->bytes, header->length, &file, until, error);
+		if (more > 0)
+			memcpy(parcel->bytes, ahead, more);
+		status = message_receive_bytes((char *) parcel->bytes + more, header->length - more, NULL,
+									   header->length - more, header->length - more, &got, &file,
+									   until, error);
 		if (file >= 0)
 			close(file);
 	}
@@ -397,6 +503,9 @@ posterior_connect(TimestampTz until, TnpError *error)
 	struct sockaddr_un address = {.sun_family = AF_UNIX,.sun_path = POSTERIOR_SOCKET};
 	char		byte;
 
+	/* what no set was made for was never greeted */
+	if (connection >= 0 && watched == NULL)
+		posterior_disconnect();
 	if (connection >= 0)
 	{
 		ssize_t		n = recv(connection, &byte, 1, MSG_PEEK);
@@ -438,6 +547,7 @@ posterior_connect(TimestampTz until, TnpError *error)
 			return status;
 		}
 	}
+	connection_watch();
 	return connection_greet(until, error);
 }
 
@@ -448,13 +558,13 @@ posterior_exchange(TnpMessage kind, const void *payload, uint64 length, TnpHeade
 {
 	bool		as_file = length > TNP_WIRE_INLINE && tnp_parcel_files();
 	int			file = as_file ? tnp_parcel_send(NULL, 0, payload, length) : -1;
-	TnpHeader	question = tnp_wire_header(kind, ++last_id, length, file >= 0);
+	TnpHeader	sent = tnp_wire_header(kind, ++last_id, length, file >= 0);
 	TnpStatus	status;
 
 	if (as_file && file < 0)
 		return posterior_fault(error, "no memory file could be made for the posterior server", "%s",
 							   strerror(errno));
-	status = message_send(&question, file, payload, until, error);
+	status = message_send(&sent, file, payload, until, error);
 	if (file >= 0)
 		close(file);
 	return status == TNP_OK ? reply_receive(last_id, header, parcel, until, error) : status;

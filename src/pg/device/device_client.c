@@ -244,6 +244,11 @@ answer_is_sound(const PosteriorModel *model, const PosteriorDeviceRows *rows, co
 							 && answer[i] == floor(answer[i]))))
 					return false;
 			return true;
+		case TNP_REQUEST_JOINT:
+			for (int64 i = 0; i < r->queries.n * (r->queries.n + 1); i++)
+				if (!isfinite(answer[i]))
+					return false;
+			return true;
 		case TNP_REQUEST_REDUCE:
 			for (int64 i = 0; i < r->queries.n; i++, answer += tnp_reduction_width(r))
 				if (!reduction_is_sound(r, answer))
@@ -311,6 +316,21 @@ missing_take(PosteriorDeviceRows *rows, const TnpRequest *request, const TnpHead
 	return posterior_no_device_memory(error);
 }
 
+/*
+ * The device has no launch for this request, and goes on. Where there is a choice it is not asked
+ * about the model again.
+ */
+static TnpStatus
+request_refused(PosteriorModel *model, TnpError *error)
+{
+	char		text[256];
+
+	strlcpy(text, error->message, sizeof(text));
+	if (posterior_device != POSTERIOR_DEVICE_CUDA)
+		model->refused_by = posterior_welcome.pid;
+	return posterior_fault(error, "the device cannot compute this request", "%s", text);
+}
+
 TnpStatus
 posterior_device_execute(PosteriorModel *model, PosteriorDeviceRows *rows, TnpRequest *request,
 						 TnpError *error)
@@ -343,6 +363,8 @@ posterior_device_execute(PosteriorModel *model, PosteriorDeviceRows *rows, TnpRe
 				break;
 			case TNP_FAILED:
 				status = posterior_take_failure(&parcel, error);
+				if (status == TNP_BAD_CONFIG)
+					status = request_refused(model, error);
 				break;
 			default:
 				status = posterior_corrupt(error, "it is of kind %d", header.kind);

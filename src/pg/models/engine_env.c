@@ -13,6 +13,8 @@
 
 #include "access/parallel.h"
 #include "miscadmin.h"
+#include "portability/instr_time.h"
+#include "utils/wait_event.h"
 
 #include "cpu/cpu.h"
 #include "pg/base/bridge.h"
@@ -74,12 +76,49 @@ env_estimators(void *arg)
 	return posterior_estimators;
 }
 
+static uint32 encode_event = 0; /* number of the wait event */
+static bool is_encoding = false;
+static instr_time encode_start;
+PosteriorEncodeCounters posterior_encode_counters;
+
+void
+posterior_encode_event_init(void)
+{
+	(void) posterior_wait_event(&encode_event, "PosteriorEncode");
+	if (encode_event == 0)
+		encode_event = PG_WAIT_EXTENSION;
+}
+
+void
+posterior_encode_event_begin(void)
+{
+	is_encoding = true;
+	INSTR_TIME_SET_CURRENT(encode_start);
+	pgstat_report_wait_start(encode_event);
+}
+
+void
+posterior_encode_event_end(void)
+{
+	instr_time	end;
+
+	INSTR_TIME_SET_CURRENT(end);
+	INSTR_TIME_SUBTRACT(end, encode_start);
+	posterior_encode_counters.calls++;
+	posterior_encode_counters.seconds += INSTR_TIME_GET_DOUBLE(end);
+	is_encoding = false;
+	pgstat_report_wait_end();
+}
+
 static void
 env_progress(void *arg, int64_t done, int64_t total)
 {
 	(void) arg;
 	(void) total;
 	posterior_progress_within(done);
+	/* a wait for a lock of the arena has ended the event */
+	if (is_encoding)
+		pgstat_report_wait_start(encode_event);
 }
 
 TnpEnv

@@ -34,4 +34,21 @@ TnpEnv		posterior_env(MemoryContext context);
  */
 TnpEnv		posterior_shared_env(void);
 
+/*
+ * While the engine encodes in this process, pg_stat_activity shows the wait event PosteriorEncode
+ * (Extension before PostgreSQL 17). Nothing between begin and end may raise an error. The first
+ * function gives the event its number, may raise, and comes before the others.
+ */
+void		posterior_encode_event_init(void);
+void		posterior_encode_event_begin(void);
+void		posterior_encode_event_end(void);
+
+/* What the engine has encoded in this process so far. */
+typedef struct PosteriorEncodeCounters
+{
+	int64		calls;			/* to build or to append */
+	double		seconds;
+} PosteriorEncodeCounters;
+extern PosteriorEncodeCounters posterior_encode_counters;
+
 #endif							/* POSTERIOR_ENGINE_ENV_H */

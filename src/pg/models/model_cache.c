@@ -410,10 +410,11 @@ release_callback(void *model)
 }
 
 int32
-posterior_model_arithmetic(const PosteriorModel *model)
+posterior_model_arithmetic(const PosteriorModel *model, int views)
 {
-	return model->kernels
-		| (tnp_model_info(model->model)->has_views ? posterior_estimators << 8 : 0);
+	if (views == 0)
+		views = posterior_estimators;
+	return model->kernels | (tnp_model_info(model->model)->has_views ? views << 8 : 0);
 }
 
 PosteriorModel *
@@ -431,6 +432,7 @@ posterior_model_pin(const char *name, MemoryContext owner)
 						errhint("SET posterior.model, or for labels posterior.class_model, to one "
 								"of the models in the view posterior.models.")));
 	posterior_shared_attach();
+	posterior_encode_event_init();
 	callback = MemoryContextAlloc(owner, sizeof(MemoryContextCallback));
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");

@@ -51,9 +51,9 @@ typedef struct PosteriorModel
 
 /*
  * What else than the model and its rows an encoding depends on: the kernels, and the views of a
- * model that averages over them.
+ * model that averages over them (0: as many as posterior.estimators says).
  */
-int32		posterior_model_arithmetic(const PosteriorModel *model);
+int32		posterior_model_arithmetic(const PosteriorModel *model, int views);
 
 /*
  * The model of this name, as the active snapshot shows it. It stays until `owner` is reset or

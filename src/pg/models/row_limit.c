@@ -1,5 +1,6 @@
 /*
- * row_limit.c: how many rows a prediction is made from at most, and what more of them would cost.
+ * row_limit.c: how many rows a prediction is made from at most, and what more of them would cost;
+ * and what a joint question may cost.
  *
  * Each row of a context reads the others, so a table of a million rows, asked by mistake, would
  * take hours and gigabytes. The check depends on rows and settings alone, never on what the cache
@@ -12,8 +13,11 @@
 #include <math.h>
 
 #include "pg/base/bridge.h"
+#include "pg/models/engine_env.h"
 
 int			posterior_row_limit = -1;
+int			posterior_joint_notice = 1000;
+int			posterior_joint_limit = 600000;
 
 /* multiplications a second that the estimate of time is stated for */
 #define RATE 1e10
@@ -114,4 +118,41 @@ posterior_warn_row_limit(const PosteriorModel *model, const char *whose, int n_f
 			 "%s has more than %lld rows, which are the limit: predictions from it will be refused",
 			 whose, (long long) limit),
 		 limit_detail(model, limit, n_features), limit_hint()));
+}
+
+void
+posterior_check_joint_cost(const PosteriorModel *model, const char *what, int64 context, int views,
+						   int64 n, int64 chains)
+{
+	const TnpModelInfo *info = tnp_model_info(model->model);
+	double		encodings,
+				each,
+				seconds;
+
+	if (info->appendable || info->buffer == 0 || n < 2)
+		return;
+	encodings = (double) ((n - 1) / info->buffer) * chains;
+	each = tnp_encoding_cost(model->model, context + n)
+		* (!info->has_views ? 1 : views > 0 ? views : posterior_estimators);
+	seconds = encodings * each / RATE;
+	if (encodings == 0)
+		return;
+	if (posterior_joint_limit >= 0 && seconds * 1000 > posterior_joint_limit)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("%s takes %.0f encodings of up to %lld rows", what, encodings,
+						(long long) (context + n)),
+				 errdetail("Model \"%s\" encodes all rows again after each %s of a draw or an "
+						   "order: at 10 billion multiplications a second, %s.", model->name,
+						   info->buffer == 1 ? "row" : psprintf("%d rows", info->buffer),
+						   time_in_words(seconds)),
+				 errhint("Ask about fewer rows, with fewer draws or orders, or from a smaller "
+						 "context; use a model that appends rows; or raise "
+						 "posterior.joint_limit.")));
+	if (posterior_joint_notice >= 0 && seconds * 1000 >= posterior_joint_notice)
+		ereport(NOTICE,
+				(errmsg("%s takes %.0f encodings of up to %lld rows", what, encodings,
+						(long long) (context + n)),
+				 errdetail("At 10 billion multiplications a second, %s.", time_in_words(seconds)),
+				 errhint("SET posterior.joint_notice = -1 turns this message off.")));
 }

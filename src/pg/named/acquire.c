@@ -102,8 +102,10 @@ request_end_reading(const Acquisition *q)
 		posterior_reading_end(q->reading);
 }
 
+/* Count a statement; there were `total` rows with those before the window. */
 static void
-request_count(const Acquisition *q, PosteriorLookupOutcome outcome, const PosteriorContextHandle *e)
+request_count(const Acquisition *q, PosteriorLookupOutcome outcome, const PosteriorContextHandle *e,
+			  int64 total)
 {
 	ereport(DEBUG2,
 			(errmsg_internal("context \"%s\", %s: %s", q->named->name,
@@ -112,6 +114,8 @@ request_count(const Acquisition *q, PosteriorLookupOutcome outcome, const Poster
 	if (posterior_is_shared)
 		posterior_reuse_state_count(&q->named->id, outcome, posterior_cached_rows(e->cached),
 									posterior_cached_prefix(e->cached),
+									total - posterior_named_start(q->named, total)
+									- posterior_named_rows(q->named, q->model->model, total),
 									(int64) posterior_cached_bytes(e->cached));
 }
 
@@ -127,7 +131,7 @@ request_publish(const Acquisition *q, const PosteriorContextHandle *e, int64 tot
 	memset(&proof, 0, sizeof(proof));
 	proof.version = q->named->version;
 	proof.model = q->model->version;
-	proof.kernels = posterior_model_arithmetic(q->model);
+	proof.kernels = posterior_model_arithmetic(q->model, q->named->estimators);
 	proof.file = q->file;
 	proof.key = e->entry->key;
 	proof.serial = e->entry->serial;
@@ -155,12 +159,23 @@ own_rows_come_last(const Acquisition *q, const PosteriorContent *content)
 	int64		n = content->rows->n,
 				own = n - content->others;
 
-	return q->prove && q->own.n > 0
+	return q->prove && q->own.n > 0 && !posterior_named_waits(q->named, q->model->model)
 		&& content->others >= Max(tnp_model_info(q->model->model)->min_rows, 1)
 		&& posterior_named_start(q->named, content->total - own)
 			   == posterior_named_start(q->named, content->total)
-		&& posterior_named_prefix(q->named, q->model->model, content->total - own, content->others)
-			   == posterior_named_prefix(q->named, q->model->model, content->total, n);
+		&& posterior_named_prefix(q->named, q->model->model, content->total - own)
+			   == posterior_named_prefix(q->named, q->model->model, content->total);
+}
+
+/*
+ * Whether all rows that were read are others', though this transaction has some: its own ones wait.
+ * Others may use the encoding then; but as the own ones are counted, there is no proof of it.
+ */
+static bool
+own_rows_wait(const Acquisition *q, const PosteriorContent *content)
+{
+	return q->prove && q->own.n > 0 && posterior_named_waits(q->named, q->model->model)
+		&& content->others == content->rows->n;
 }
 
 static PosteriorContextHandle *
@@ -169,27 +184,36 @@ acquire_by_content(const Acquisition *q, bool fresh)
 	PosteriorContent content;
 	PosteriorLookup lookup = {.model = q->model,
 							  .context = q->named->version,
-							  .classes = q->named->classes,
+							  .kinds = q->named->kinds,
+							  .views = q->named->estimators,
 							  .publish = q->share,
-							  .grows = true};
+							  .grows = !posterior_named_waits(q->named, q->model->model)};
 	PosteriorLookupOutcome outcome;
 	PosteriorContextHandle *e;
 	TnpRows		all;
+	bool		shown,
+				wait;
+	int64		total;
 
-	posterior_progress_begin(&q->named->id);
+	shown = posterior_progress_begin(&q->named->id);
 	posterior_named_read(q->named, q->model, q->plain, &q->own, q->memory, &content);
 	lookup.labels = content.rows->list;
 	if (content.rows->labels != NULL)
 		posterior_check_model_room(q->model->model, q->model->name, lookup.labels.n);
 	lookup.rows = all = posterior_rows_view(content.rows, true);
-	lookup.prefix = posterior_named_prefix(q->named, q->model->model, content.total, lookup.rows.n);
+	lookup.prefix = posterior_named_prefix(q->named, q->model->model, content.total);
+	total = content.total;
 	request_end_reading(q);
+	/* a subtransaction that held the reading's locks has ended what was shown within it */
+	shown = posterior_progress_begin(&q->named->id) || shown;
 	if (fresh)
 	{
 		e = posterior_handle_build_uncached(&lookup);
-		posterior_progress_end();
+		if (shown)
+			posterior_progress_end();
 		return e;
 	}
+	wait = own_rows_wait(q, &content);
 	if (own_rows_come_last(q, &content))
 	{
 		lookup.rows.n = content.others;
@@ -197,9 +221,10 @@ acquire_by_content(const Acquisition *q, bool fresh)
 		content.total -= all.n - content.others;
 		content.last = content.last_of_others;
 	}
+	lookup.publish = lookup.publish || wait;
 	e = posterior_handle_lookup(&lookup, &outcome);
 	/* rows of this transaction may be among others that are not shared */
-	if (lookup.publish)
+	if (lookup.publish && !wait)
 		request_publish(q, e, content.total, content.last);
 	if (lookup.rows.n < all.n)
 	{
@@ -208,8 +233,9 @@ acquire_by_content(const Acquisition *q, bool fresh)
 		outcome = CACHE_LOOKUP_PRIVATE;
 		e = posterior_handle_with_own_rows(e, &own, NULL);
 	}
-	posterior_progress_end();
-	request_count(q, outcome, e);
+	if (shown)
+		posterior_progress_end();
+	request_count(q, outcome, e, total);
 	return e;
 }
 
@@ -282,7 +308,8 @@ proof_applies(const PosteriorReuseProof *proof, const Acquisition *q)
 {
 	return memcmp(&proof->version, &q->named->version, sizeof(pg_uuid_t)) == 0
 		&& memcmp(&proof->model, &q->model->version, sizeof(pg_uuid_t)) == 0
-		&& proof->kernels == posterior_model_arithmetic(q->model) && proof->file == q->file;
+		&& proof->kernels == posterior_model_arithmetic(q->model, q->named->estimators)
+		&& proof->file == q->file;
 }
 
 /* Rows that come after those of a proof. */
@@ -296,7 +323,7 @@ typedef struct More
 /*
  * Of the rows at these places those that the snapshot shows, if they come after the first `n` rows
  * (`before->total` with those before the window) and leave window and prefix where they are. False
- * otherwise.
+ * otherwise. Where rows wait, none come: they are counted, and must leave the boundary where it is.
  */
 static bool
 new_rows_read(const Acquisition *q, const PosteriorReuseProof *proof, int64 n, const More *before,
@@ -304,19 +331,21 @@ new_rows_read(const Acquisition *q, const PosteriorReuseProof *proof, int64 n, c
 {
 	PosteriorContent content;
 	PosteriorLabelList labels = proof_labels(proof);
+	const TnpModel *model = q->model->model;
 
 	if (!ItemPointerIsValid(&before->last)
 		|| !posterior_named_read_new(q->named, labels.n > 0 ? &labels : NULL, before->last,
-									 n_places, places, xmins, q->memory, &content))
+									 n_places, places, xmins,
+									 posterior_named_waits(q->named, model), q->memory, &content))
 		return false;
 	more->rows = posterior_rows_view(content.rows, true);
-	more->total = before->total + more->rows.n;
+	more->total = before->total + content.total;
 	more->last = content.last;
 	return !GUARD(WINDOW_MATCHES,
 				  posterior_named_start(q->named, more->total)
 				  != posterior_named_start(q->named, before->total)
-				  || posterior_named_prefix(q->named, q->model->model, more->total,
-											n + more->rows.n) != proof->key.prefix);
+				  || posterior_named_rows(q->named, model, more->total) != n + more->rows.n
+				  || posterior_named_prefix(q->named, model, more->total) != proof->key.prefix);
 }
 
 /* The rows of both, one after the other. */
@@ -396,12 +425,12 @@ acquire_by_rows(const Acquisition *q, const PosteriorReuseProof *proof, Posterio
 	if (proof->n + all.n > posterior_row_limit_of(q->model))
 		return NULL;
 	*why = "its encoding was evicted or belongs to others now";
-	entry = proof_pin(proof, verdict == POSTERIOR_MORE || own.rows.n > 0);
+	entry = proof_pin(proof, all.n > 0);
 	if (entry == NULL)
 		return NULL;
 	if (verdict == POSTERIOR_MORE)
 	{
-		e = posterior_handle_extend(q->model, q->named->classes, &labels, entry, proof->n, &all,
+		e = posterior_handle_extend(q->model, q->named->kinds, &labels, entry, proof->n, &all,
 									own.rows.n, q->pending);
 		if (e == NULL)
 		{
@@ -411,7 +440,7 @@ acquire_by_rows(const Acquisition *q, const PosteriorReuseProof *proof, Posterio
 		request_publish(q, e, theirs.total, theirs.last);
 	}
 	else
-		e = posterior_handle_of_entry(q->model, q->named->n_features, q->named->classes, &labels,
+		e = posterior_handle_of_entry(q->model, q->named->n_features, q->named->kinds, &labels,
 									  entry, proof->n);
 	if (own.rows.n > 0 && !e->transient)
 		e = posterior_handle_with_own_rows(e, &own.rows, q->pending);
@@ -419,7 +448,7 @@ acquire_by_rows(const Acquisition *q, const PosteriorReuseProof *proof, Posterio
 				  own.rows.n > 0              ? CACHE_LOOKUP_PRIVATE
 				  : verdict == POSTERIOR_MORE ? CACHE_LOOKUP_DELTA
 											  : CACHE_LOOKUP_SKIP,
-				  e);
+				  e, Max(theirs.total, own.total));
 	return e;
 }
 

@@ -16,7 +16,7 @@
  * request, which may be NULL, may have been answered then.
  */
 PosteriorContextHandle *posterior_named_acquire(PosteriorModel *model, const PosteriorNamed *named,
-												PosteriorPendingRequest *question);
+												PosteriorPendingRequest *pending);
 
 /*
  * The encoding, without a request. The reading, in which model and context were looked up, or NULL,

@@ -3,9 +3,10 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "pg/named/context_ddl.h"
+#include "pg/named/context_columns.h"
 #include "pg/rows/column_types.h"
-#include "pg/types/row_filter.h"
+#include "pg/rows/feature_cells.h"
+#include "pg/types/filter_text.h"
 
 #include "access/genam.h"
 #include "access/table.h"

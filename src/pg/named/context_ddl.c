@@ -1,81 +1,42 @@
 /*
- * context_ddl.c: posterior.create_context, alter_context, drop_context, refresh_context and what
- * follows a dropped table.
+ * context_ddl.c: posterior.create_context, alter_context, drop_context and what follows a dropped
+ * table.
  *
- * Definitions are rows of a table that only its owner may write: these functions check the caller's
- * rights first and then write, with fixed statements, as the table's owner.
+ * These functions check the caller's rights first and then write definitions as their owner
+ * (definition_write.h).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "pg/base/acting.h"
-#include "pg/named/context_ddl.h"
+#include "pg/named/context_triggers.h"
+#include "pg/named/definition_write.h"
 #include "pg/named/relations.h"
 #include "pg/rows/column_types.h"
-#include "pg/named/acquire.h"
+#include "pg/types/context_value.h"
 #include "pg/types/regcolumn.h"
 #include "pg/types/row_filter.h"
 #include "pg/models/row_limit.h"
 
-#include "access/table.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
-#include "catalog/objectaddress.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "commands/event_trigger.h"
 #include "miscadmin.h"
-#include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/rel.h"
 #include "utils/rls.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/uuid.h"
 
-
 /* Arguments of create_context and alter_context. */
 enum { NAME, RELATION, TARGET, FEATURES, ORDER_BY, MODEL, MAX_ROWS, FILTER, MAINTAIN, NEW_NAME };
 
-/*
- * Run a statement that writes the definitions, as their owner, on those that are there now or those
- * that the transaction's snapshot shows; the number of rows.
- */
-static uint64
-write_seen(bool now, const char *statement, int n, Oid *types, Datum *values, const char *nulls)
-{
-	/* without the caller's rights on the schema: any user that drops a table comes here */
-	Oid table = get_relname_relid("context_definition", get_namespace_oid("posterior", false));
-	Relation	rel = table_open(table, AccessShareLock);
-	Oid			owner = rel->rd_rel->relowner;
-	PosteriorActing before;
-	SPIPlanPtr	plan;
-	uint64		count;
-
-	table_close(rel, NoLock);
-	posterior_act_as(owner, &before);
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "could not connect to SPI");
-	plan = SPI_prepare(statement, n, types);
-	if (plan == NULL
-		|| SPI_execute_snapshot(plan, values, nulls, now ? GetLatestSnapshot() : InvalidSnapshot,
-								InvalidSnapshot, false, true, 0)
-			   < 0)
-		elog(ERROR, "could not write " POSTERIOR_DEFINITIONS);
-	count = SPI_processed;
-	SPI_finish();
-	posterior_act_end(&before);
-	return count;
-}
-
-static uint64
-write_definitions(const char *statement, int n, Oid *types, Datum *values, const char *nulls)
-{
-	return write_seen(false, statement, n, types, values, nulls);
-}
+/* Of create_context in this place, of alter_context in the next one; of 1.1. */
+enum { ESTIMATORS = NEW_NAME, FRESHNESS };
 
 /* The OID of a type of this extension. */
 static Oid
@@ -115,15 +76,6 @@ name_is_taken(const char *name)
 					 "posterior.alter_context, or choose another name.")));
 }
 
-pg_noreturn static void
-has_vanished(const char *name)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_UNDEFINED_OBJECT),
-			 errmsg("context \"%s\" does not exist", name),
-			 errdetail("It was dropped or renamed meanwhile.")));
-}
-
 static void
 check_free(const char *name)
 {
@@ -150,67 +102,6 @@ static char *
 text_argument(FunctionCallInfo fcinfo, int i)
 {
 	return PG_ARGISNULL(i) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(i));
-}
-
-/*
- * Keep the relation from being dropped until the transaction ends. Taken before a definition is
- * written: a session that drops a table comes to the definitions last, so that the other way round
- * would be a deadlock.
- */
-static void
-keep_relation(Oid relation)
-{
-	LockRelationOid(relation, AccessShareLock);
-}
-
-/*
- * The relation, target and upkeep of a context that the caller may change, and its identity; raises
- * where the caller may not. While this waits for the relation, the name may become another
- * context's: what is written must name the identity.
- */
-static pg_uuid_t *
-own_context(const char *name, PosteriorColumns *columns, bool *maintained)
-{
-	Oid			type = TEXTOID;
-	Datum		argument = CStringGetTextDatum(name);
-	Oid			owner;
-	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
-	PosteriorCaller caller;
-	bool		isnull;
-
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "could not connect to SPI");
-	posterior_definitions_begin(&caller);
-	if (SPI_execute_with_args(
-			"SELECT owner::pg_catalog.oid, relation::pg_catalog.oid, target, maintain "
-			"OPERATOR(pg_catalog.=) 'trigger', id FROM " POSTERIOR_DEFINITIONS
-			" WHERE name OPERATOR(pg_catalog.=) $1",
-			1, &type, &argument, NULL, false, 1)
-		!= SPI_OK_SELECT)
-		elog(ERROR, "could not read " POSTERIOR_DEFINITIONS);
-	posterior_definitions_end(&caller);
-	if (SPI_processed == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("context \"%s\" does not exist", name),
-				 errhint("The view posterior.contexts lists the contexts.")));
-	owner =
-		DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
-	columns->relation =
-		DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 2, &isnull));
-	columns->target = posterior_regcolumn_number(
-		SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 3, &isnull));
-	*maintained =
-		DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 4, &isnull));
-	*id = *DatumGetUUIDP(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 5, &isnull));
-	SPI_finish();
-	if (!has_privs_of_role(GetUserId(), owner))
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("must be owner of context \"%s\"", name)));
-	if (OidIsValid(columns->relation))
-		keep_relation(columns->relation);
-	return id;
 }
 
 static bool
@@ -313,6 +204,8 @@ enum
 	P_NEW_NAME,
 	P_OWNER,
 	P_ID,
+	P_ESTIMATORS,
+	P_FRESHNESS,
 	PARAMETERS
 };
 
@@ -328,6 +221,29 @@ definition_set(Parameters *p, int i, Datum value)
 {
 	p->values[i] = value;
 	p->nulls[i] = ' ';
+}
+
+/* What functions of 1.1 have in addition. Of a new definition no estimators are NULL. */
+static void
+take_new_arguments(FunctionCallInfo fcinfo, bool all, Parameters *p)
+{
+	int			estimators = ESTIMATORS + (all ? 0 : 1),
+				freshness = FRESHNESS + (all ? 0 : 1);
+	char	   *asked;
+
+	if (PG_NARGS() <= freshness)
+		return;
+	if (!PG_ARGISNULL(estimators)
+		&& (posterior_check_estimators(PG_GETARG_INT32(estimators)) != 0 || !all))
+		definition_set(p, P_ESTIMATORS, PG_GETARG_DATUM(estimators));
+	if ((asked = text_argument(fcinfo, freshness)) == NULL)
+		return;
+	if (strcmp(asked, "exact") != 0 && strcmp(asked, "bounded") != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid value for freshness: \"%s\"", asked),
+				 errhint("Values are exact and bounded.")));
+	definition_set(p, P_FRESHNESS, CStringGetTextDatum(asked));
 }
 
 /* What create and alter have in common: the arguments that are given, as parameters. */
@@ -353,6 +269,7 @@ take_arguments(FunctionCallInfo fcinfo, const char *name, PosteriorColumns *c, b
 	p->types[P_MAX_ROWS] = INT4OID;
 	p->types[P_OWNER] = OIDOID;
 	p->types[P_ID] = UUIDOID;
+	p->types[P_ESTIMATORS] = INT4OID;
 
 	definition_set(p, P_NAME, CStringGetTextDatum(name));
 	definition_set(p, P_RELATION, ObjectIdGetDatum(c->relation));
@@ -390,6 +307,7 @@ take_arguments(FunctionCallInfo fcinfo, const char *name, PosteriorColumns *c, b
 		check_model(model);
 		definition_set(p, P_MODEL, CStringGetTextDatum(model));
 	}
+	take_new_arguments(fcinfo, all, p);
 	if (!PG_ARGISNULL(MAX_ROWS) && (!all || PG_GETARG_INT32(MAX_ROWS) != 0))
 		definition_set(p, P_MAX_ROWS, Int32GetDatum(check_max_rows(PG_GETARG_INT32(MAX_ROWS))));
 }
@@ -410,12 +328,19 @@ check_features(const PosteriorNamed *named)
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("column \"%s\" cannot be both target and feature", named->names[f]),
 					 errhint("Give features as well.")));
-		else if (named->classes[f] == POSTERIOR_CATEGORY && !model->takes_categories)
+		else if (named->kinds[f] == POSTERIOR_CATEGORY && !model->takes_categories)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("feature \"%s\" is a category, and model \"%s\" takes numbers only",
 							named->names[f], named->model),
 					 errhint("The view posterior.models shows what each model takes.")));
+	if (named->bounded && model->appendable)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("freshness \"bounded\" is for models that encode all rows when one is "
+						"added"),
+				 errdetail("Model \"%s\" appends rows: each costs itself only.", named->model),
+				 errhint("Use freshness => 'exact'.")));
 	if (model->n_features > 0 && model->n_features != named->n_features)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -433,7 +358,7 @@ check_features(const PosteriorNamed *named)
 						errhint("Give max_rows => %d or more, or 0 for all rows.",
 								Max(2 * model->min_rows - 3, model->min_rows))));
 	/* a filter is not evaluated before the first prediction */
-	if (!named->filtered && posterior_named_readable(named)
+	if (!named->filtered && !named->bounded && posterior_named_readable(named)
 		&& check_enable_rls(named->relation, InvalidOid, true) == RLS_NONE
 		&& posterior_named_exceeds(named, posterior_row_limit_of(pinned)))
 		posterior_warn_row_limit(pinned, psprintf("context \"%s\"", named->name),
@@ -451,7 +376,10 @@ check_definition(const char *name)
 	PopActiveSnapshot();
 }
 
-/* create_context(name, relation, target, features, order_by, model, max_rows, filter, maintain) */
+/*
+ * create_context(name, relation, target, features, order_by, model, max_rows, filter, maintain,
+ * estimators, freshness)
+ */
 PG_FUNCTION_INFO_V1(posterior_create_context);
 Datum
 posterior_create_context(PG_FUNCTION_ARGS)
@@ -459,7 +387,8 @@ posterior_create_context(PG_FUNCTION_ARGS)
 	char	   *name;
 	PosteriorColumns columns = {0};
 	Parameters	p;
-	bool		maintained;
+	bool		maintained,
+				extended;
 
 	if (PG_ARGISNULL(NAME) || PG_ARGISNULL(RELATION) || PG_ARGISNULL(TARGET))
 		ereport(ERROR,
@@ -469,7 +398,7 @@ posterior_create_context(PG_FUNCTION_ARGS)
 	name = text_argument(fcinfo, NAME);
 	check_name(name);
 	columns.relation = PG_GETARG_OID(RELATION);
-	keep_relation(columns.relation);
+	posterior_keep_relation(columns.relation);
 	check_relation(columns.relation);
 	if (pg_class_aclcheck(columns.relation, GetUserId(), ACL_SELECT) != ACLCHECK_OK
 		&& pg_attribute_aclcheck_all(columns.relation, GetUserId(), ACL_SELECT, ACLMASK_ANY)
@@ -480,11 +409,15 @@ posterior_create_context(PG_FUNCTION_ARGS)
 	take_arguments(fcinfo, name, &columns, true, &p);
 	definition_set(&p, P_MAINTAIN, CStringGetTextDatum(maintained ? "trigger" : "read"));
 	definition_set(&p, P_OWNER, ObjectIdGetDatum(GetUserId()));
-	if (write_definitions("INSERT INTO " POSTERIOR_DEFINITIONS
-						  " (name, owner, relation, target, features, order_by, descending, "
-						  "filter, model, max_rows, maintain)"
-						  " VALUES ($1, $12::pg_catalog.regrole, $2::pg_catalog.regclass, $3, $4, "
-						  "$5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING",
+	extended = posterior_definitions_extended();
+	if (posterior_definitions_write(psprintf("INSERT INTO " POSTERIOR_DEFINITIONS
+								   " (name, owner, relation, target, features, order_by, "
+								   "descending, filter, model, max_rows, maintain%s)"
+								   " VALUES ($1, $12::pg_catalog.regrole, "
+								   "$2::pg_catalog.regclass, $3, $4, $5, $6, $7, $8, $9, $10%s) "
+								   "ON CONFLICT DO NOTHING",
+								   extended ? ", estimators, freshness" : "",
+								   extended ? ", $14, $15" : ""),
 						  PARAMETERS, p.types, p.values, p.nulls)
 		== 0)
 		name_is_taken(name);
@@ -503,7 +436,7 @@ change_definition(const char *statement, Parameters *p, const char *new_name)
 
 	PG_TRY();
 	{
-		n = write_definitions(statement, PARAMETERS, p->types, p->values, p->nulls);
+		n = posterior_definitions_write(statement, PARAMETERS, p->types, p->values, p->nulls);
 	}
 	PG_CATCH();
 	{
@@ -518,8 +451,8 @@ change_definition(const char *statement, Parameters *p, const char *new_name)
 }
 
 /*
- * alter_context(name, target, features, order_by, model, max_rows, filter, maintain, new_name);
- * NULL leaves as it is
+ * alter_context(name, target, features, order_by, model, max_rows, filter, maintain, new_name,
+ * estimators, freshness); NULL leaves as it is
  */
 PG_FUNCTION_INFO_V1(posterior_alter_context);
 Datum
@@ -540,11 +473,11 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 				 errmsg("the name of a context must not be NULL")));
 	PreventCommandIfReadOnly("posterior.alter_context()");
 	name = text_argument(fcinfo, NAME);
-	id = own_context(name, &columns, &maintained);
+	id = posterior_own_context(name, &columns, &maintained);
 	if (!OidIsValid(columns.relation))
 		posterior_no_relation(name);
 	if (get_rel_name(columns.relation) == NULL)
-		has_vanished(name);
+		posterior_definition_vanished(name);
 	if (!PG_ARGISNULL(RELATION) && PG_GETARG_OID(RELATION) != columns.relation)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -571,15 +504,19 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 					 "descending = coalesce($6, descending),"
 					 " filter = %s, model = coalesce($8, model), max_rows = CASE WHEN $9 "
 					 "OPERATOR(pg_catalog.=) 0 THEN NULL ELSE coalesce($9, max_rows) END,"
-					 " maintain = coalesce($10, maintain), name = coalesce($11, name)"
+					 " maintain = coalesce($10, maintain), name = coalesce($11, name)%s"
 					 " WHERE name OPERATOR(pg_catalog.=) $1 AND id OPERATOR(pg_catalog.=) $13 AND "
 					 "$2 IS NOT NULL AND $12 IS NULL",
 					 filter != NULL && filter[0] == '\0'
 						 ? "CASE WHEN $7 IS NULL THEN NULL ELSE $7 END"
-						 : "coalesce($7, filter)"),
+						 : "coalesce($7, filter)",
+					 posterior_definitions_extended()
+						 ? ", estimators = CASE WHEN $14 OPERATOR(pg_catalog.=) 0 THEN NULL ELSE "
+						 "coalesce($14, estimators) END, freshness = coalesce($15, freshness)"
+						 : ""),
 			&p, new_name)
 		== 0)
-		has_vanished(name);
+		posterior_definition_vanished(name);
 	check_definition(new_name != NULL ? new_name : name);
 	if (maintained)
 		posterior_make_triggers(columns.relation);
@@ -602,138 +539,15 @@ posterior_drop_context(PG_FUNCTION_ARGS)
 	bool		maintained;
 
 	PreventCommandIfReadOnly("posterior.drop_context()");
-	values[1] = UUIDPGetDatum(own_context(name, &columns, &maintained));
-	if (write_definitions("DELETE FROM " POSTERIOR_DEFINITIONS
+	values[1] = UUIDPGetDatum(posterior_own_context(name, &columns, &maintained));
+	if (posterior_definitions_write("DELETE FROM " POSTERIOR_DEFINITIONS
 						  " WHERE name OPERATOR(pg_catalog.=) $1 AND id OPERATOR(pg_catalog.=) $2",
 						  2, types, values, NULL)
 		== 0)
-		has_vanished(name);
+		posterior_definition_vanished(name);
 	if (maintained && relation_is_owned(columns.relation))
 		posterior_drop_triggers(columns.relation);
 	PG_RETURN_VOID();
-}
-
-void
-posterior_refresh(const char *name, const pg_uuid_t *id, bool wait)
-{
-	Oid			types[] = {TEXTOID, UUIDOID, INT8OID};
-	Datum		values[] = {CStringGetTextDatum(name), UUIDPGetDatum(id), (Datum) 0};
-	char		nulls[] = {' ', ' ', 'n'};
-	PosteriorNamed *named;
-
-	/*
-	 * rows are counted by the definition that gets the number: it cannot change meanwhile, and what
-	 * this statement or another session has changed is seen
-	 */
-	if (write_definitions(psprintf("SELECT FROM " POSTERIOR_DEFINITIONS
-								   " WHERE name OPERATOR(pg_catalog.=) $1 AND id "
-								   "OPERATOR(pg_catalog.=) $2 FOR NO KEY UPDATE%s",
-								   wait ? "" : " SKIP LOCKED"),
-						  2, types, values, NULL)
-		== 0)
-	{
-		if (!wait)
-			return;
-		has_vanished(name);
-	}
-	CommandCounterIncrement();
-	PushActiveSnapshot(GetTransactionSnapshot());
-	named = posterior_named_find(name, CurrentMemoryContext);
-	/*
-	 * the number of rows that a policy shows to one user says nothing about those that others see
-	 */
-	if (check_enable_rls(named->relation, InvalidOid, true) != RLS_ENABLED)
-	{
-		values[2] = Int64GetDatum(posterior_named_count(named));
-		nulls[2] = ' ';
-	}
-	PopActiveSnapshot();
-	if (write_definitions("UPDATE " POSTERIOR_DEFINITIONS
-						  " SET version = pg_catalog.gen_random_uuid(), refreshed_rows = $3"
-						  " WHERE name OPERATOR(pg_catalog.=) $1 AND id OPERATOR(pg_catalog.=) $2",
-						  3, types, values, nulls)
-		== 0)
-		has_vanished(name);
-}
-
-/*
- * refresh_context(name): another version, so that nothing of the old encoding is used, and the rows
- * that are there as its prefix
- */
-PG_FUNCTION_INFO_V1(posterior_refresh_context);
-Datum
-posterior_refresh_context(PG_FUNCTION_ARGS)
-{
-	char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	PosteriorColumns columns = {0};
-	bool		maintained;
-
-	PreventCommandIfReadOnly("posterior.refresh_context()");
-	posterior_refresh(name, own_context(name, &columns, &maintained), true);
-	PG_RETURN_VOID();
-}
-
-/* Say that an encoding is not there for others, which is what it was made for. */
-static void
-tell_too_large(const PosteriorNamed *named, Size bytes)
-{
-	ereport(NOTICE, (errmsg("the encoding of context \"%s\" is larger than the cache and not kept",
-							named->name),
-					 errdetail("It takes %zu kB, posterior.cache_size is %d kB: every statement "
-							   "reads and encodes the rows.",
-							   bytes / 1024, posterior_cache_size),
-					 errhint("Raise posterior.cache_size, limit the rows by max_rows or filter, or "
-							 "use a smaller model.")));
-}
-
-/* The rows of a context, encoded now; the reading ends when they have been read. */
-static int64
-context_warm(const char *name, PosteriorReading *reading)
-{
-	PosteriorNamed *named = posterior_named_find(name, CurrentMemoryContext);
-	PosteriorModel *model = posterior_model_pin(named->model, CurrentMemoryContext);
-	PosteriorContextHandle *e = posterior_named_encode_ahead(model, named, reading);
-	int64		rows = posterior_cached_rows(e->cached);
-	Size		bytes = posterior_cached_bytes(e->cached);
-
-	if (e->entry == NULL && posterior_cache_mode != POSTERIOR_CACHE_OFF
-		&& bytes > (Size) posterior_cache_size * 1024)
-		tell_too_large(named, bytes);
-	posterior_handle_release(e);
-	return rows;
-}
-
-/*
- * warm_context(name): encode now; the number of rows. A transaction that has written keeps its
- * locks: a rolled back subtransaction would make the notes of its own rows worthless.
- */
-PG_FUNCTION_INFO_V1(posterior_warm_context);
-Datum
-posterior_warm_context(PG_FUNCTION_ARGS)
-{
-	char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	PosteriorReading reading;
-	int64		volatile rows = 0;
-
-	if (TransactionIdIsValid(GetTopTransactionIdIfAny()) || IsInParallelMode())
-		PG_RETURN_INT64(context_warm(name, NULL));
-	posterior_reading_begin(&reading);
-	PG_TRY();
-	{
-		rows = context_warm(name, &reading);
-	}
-	PG_CATCH();
-	{
-		ErrorData  *error;
-
-		MemoryContextSwitchTo(reading.memory);
-		error = CopyErrorData();
-		FlushErrorState();
-		posterior_reading_end(&reading);
-		ReThrowError(error);
-	}
-	PG_END_TRY();
-	PG_RETURN_INT64(rows);
 }
 
 /* The event trigger for dropped tables: their contexts go with them. */
@@ -750,7 +564,7 @@ posterior_dropped(PG_FUNCTION_ARGS)
 	 * transaction's snapshot, like the table that is gone for all
 	 */
 	if (OidIsValid(get_relname_relid("context_definition", get_namespace_oid("posterior", true))))
-		write_seen(
+		posterior_definitions_write_seen(
 			true,
 			"DELETE FROM " POSTERIOR_DEFINITIONS
 			" d USING pg_catalog.pg_event_trigger_dropped_objects() o"

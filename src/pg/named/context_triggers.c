@@ -9,7 +9,7 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "pg/named/context_ddl.h"
+#include "pg/named/context_triggers.h"
 #include "pg/named/relations.h"
 
 #include "access/table.h"

@@ -12,6 +12,7 @@
 #include "pg/types/regcolumn.h"
 #include "pg/types/row_filter.h"
 
+#include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_type.h"
@@ -127,12 +128,12 @@ column_numbers(Datum array, int *n)
 	return numbers;
 }
 
-/* Types and classes of the features, from the catalogs. */
+/* Types and kinds of the features, from the catalogs. */
 static void
 features_resolve(PosteriorNamed *named)
 {
 	named->types = palloc(named->n_features * sizeof(Oid));
-	named->classes = palloc(named->n_features);
+	named->kinds = palloc(named->n_features);
 	named->names = palloc(named->n_features * sizeof(char *));
 	named->stable = true;
 	for (int f = 0; f < named->n_features; f++)
@@ -146,7 +147,7 @@ features_resolve(PosteriorNamed *named)
 		if (!posterior_can_be_feature(named->types[f]))
 			type_is_wrong(named, named->names[f], named->types[f], "feature");
 		posterior_feature_init(&feature, named->types[f], f + 1, CurrentMemoryContext);
-		named->classes[f] = feature.class;
+		named->kinds[f] = feature.kind;
 		if (feature.out != NULL)
 			named->stable = false;
 	}
@@ -229,18 +230,32 @@ enum
 	MODEL,
 	MAX_ROWS,
 	MAINTAIN,
-	REFRESHED_ROWS
+	REFRESHED_ROWS,
+	ESTIMATORS,
+	BOUNDED
 };
+
+bool
+posterior_definitions_extended(void)
+{
+	Oid table = get_relname_relid("context_definition", get_namespace_oid("posterior", false));
+
+	return get_attnum(table, "estimators") != InvalidAttrNumber;
+}
 
 /* Read the row of posterior.context_definition of this name. SPI is connected. */
 static HeapTuple
 definition_select(const char *name)
 {
-	static const char query[] =
-		"SELECT id, version, owner::pg_catalog.oid, relation::pg_catalog.oid, target, features, "
-		"order_by, descending, filter,"
-		" model, max_rows, maintain OPERATOR(pg_catalog.=) 'trigger', refreshed_rows "
-		"FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1";
+#define COLUMNS_OF_1_0 \
+	"SELECT id, version, owner::pg_catalog.oid, relation::pg_catalog.oid, target, features, " \
+	"order_by, descending, filter, model, max_rows, " \
+	"maintain OPERATOR(pg_catalog.=) 'trigger', refreshed_rows"
+#define OF_THIS_NAME " FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1"
+	const char *query = posterior_definitions_extended()
+		? COLUMNS_OF_1_0 ", estimators, "
+		"(freshness OPERATOR(pg_catalog.=) 'bounded')::pg_catalog.int4" OF_THIS_NAME
+		: COLUMNS_OF_1_0 OF_THIS_NAME;
 	Oid			type = TEXTOID;
 	Datum		argument = CStringGetTextDatum(name);
 	PosteriorCaller caller;
@@ -255,6 +270,18 @@ definition_select(const char *name)
 				 errhint("The view posterior.contexts lists the contexts; posterior.create_context "
 						 "makes one.")));
 	return SPI_tuptable->vals[0];
+}
+
+/* A column of 1.1 as an integer; 0 where it is NULL or not there yet. */
+static int
+integer_or_zero(HeapTuple row, TupleDesc desc, int column)
+{
+	bool		isnull = true;
+	Datum		value = (Datum) 0;
+
+	if (column <= desc->natts)
+		value = SPI_getbinval(row, desc, column, &isnull);
+	return isnull ? 0 : DatumGetInt32(value);
 }
 
 /* Fill in a definition from its row, and what follows from it by the catalogs. */
@@ -286,6 +313,8 @@ definition_resolve(PosteriorNamed *named, const char *name, HeapTuple row, Tuple
 	named->refreshed_rows = DatumGetInt64(VALUE(REFRESHED_ROWS));
 	if (isnull)
 		named->refreshed_rows = 0;
+	named->estimators = integer_or_zero(row, desc, ESTIMATORS);
+	named->bounded = integer_or_zero(row, desc, BOUNDED) != 0;
 	named->target = posterior_regcolumn_number(VALUE(TARGET));
 	named->features = column_numbers(VALUE(FEATURES), &named->n_features);
 	features_resolve(named);

@@ -8,7 +8,7 @@
 
 #include "pg/named/definition_rights.h"
 #include "pg/models/model_cache.h"
-#include "pg/visibility/writer_log.h"
+#include "pg/visibility/snapshot_mark.h"
 #include "pg/rows/rows.h"
 
 #include "access/attnum.h"
@@ -41,6 +41,8 @@ typedef struct PosteriorNamed
 	 */
 	bool		stable;
 	int64		max_rows;		/* 0: all */
+	int			estimators;		/* 0: posterior.estimators */
+	bool		bounded;		/* its freshness: rows may wait for the next boundary */
 	/* rows, with those before the window, that were there at the last refresh; 0: none */
 	int64		refreshed_rows;
 	AttrNumber	target;
@@ -48,7 +50,7 @@ typedef struct PosteriorNamed
 	AttrNumber *features;		/* [n_features] */
 	char	  **names;			/* [n_features] */
 	Oid		   *types;			/* [n_features] */
-	uint8	   *classes;		/* [n_features] PosteriorColumnKind */
+	uint8	   *kinds;		/* [n_features] PosteriorColumnKind */
 	Oid			target_type;
 	char	   *columns;		/* target, features …: what queries select */
 	char	   *source;			/* FROM … WHERE …: the rows with a target that pass the filter */
@@ -62,6 +64,12 @@ typedef struct PosteriorNamed
  * none, and clear errors when its relation or a column of it is gone.
  */
 PosteriorNamed *posterior_named_find(const char *name, MemoryContext memory);
+
+/*
+ * Whether the table of definitions has the columns of 1.1: a database that has not been upgraded
+ * goes on predicting without them.
+ */
+bool		posterior_definitions_extended(void);
 
 /*
  * Whether row-level security applies to the current user: then answers are computed for this user
@@ -81,8 +89,9 @@ void		posterior_named_check_target(const PosteriorNamed *named, const TnpModel *
 typedef struct PosteriorContent
 {
 	PosteriorRows *rows;		/* in canonical order, from the window's start */
-	int64		total;			/* with those before the window */
-	ItemPointerData last;		/* where the last row lies; invalid if that is unknown */
+	int64		total;			/* with those before the window, and those that wait */
+	/* where the last row of the context lies, those that wait left out; invalid if unknown */
+	ItemPointerData last;
 	/*
 	 * rows before those of the reader's own transaction, if these come last and bring no label; -1
 	 * if that is not so, or unknown
@@ -104,23 +113,36 @@ void		posterior_named_read(const PosteriorNamed *named, const PosteriorModel *mo
  * Those of the rows at these places that the active snapshot shows, in canonical order, each
  * checked to have the xmin that was noted. False unless the row at `last` comes first: it is then
  * left out. labels are those of the classes, whose order stays: a row with another one is no new
- * row; or NULL.
+ * row; or NULL. waiting: they are counted in `content->total`, nothing else is looked at, and
+ * `content->last` is `last`.
  */
 bool posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *labels,
 							  ItemPointerData last, int n, const ItemPointerData *places,
-							  const TransactionId *xmins, MemoryContext memory,
+							  const TransactionId *xmins, bool waiting, MemoryContext memory,
 							  PosteriorContent *content);
 
 /* Rows before the window of a context with this many rows. */
 int64		posterior_named_start(const PosteriorNamed *named, int64 total);
 
 /*
- * The end of the prefix among the n rows of the window, of `total` rows: the canonical one, or as
- * many rows as the last refresh found where these are more and so many are there. A function of the
- * rows and the definition that a snapshot shows, and of nothing else.
+ * Whether rows wait: its freshness is bounded, and the model encodes all rows anew when one is
+ * added. With a model that appends rows none wait, since each costs itself only.
  */
-int64		posterior_named_prefix(const PosteriorNamed *named, const TnpModel *model, int64 total,
-								   int64 n);
+bool		posterior_named_waits(const PosteriorNamed *named, const TnpModel *model);
+
+/*
+ * How many rows of the window, from its start, are the context where there are `total` rows: all of
+ * them, or where rows wait those up to the last boundary (a power of two and the quarters to the
+ * next one), or as many as the last refresh found where these are more. Like the prefix a function
+ * of the rows and the definition that a snapshot shows, and of nothing else.
+ */
+int64		posterior_named_rows(const PosteriorNamed *named, const TnpModel *model, int64 total);
+
+/*
+ * The end of the prefix among these: the canonical one, or as many rows as the last refresh found
+ * where these are more and so many are there.
+ */
+int64		posterior_named_prefix(const PosteriorNamed *named, const TnpModel *model, int64 total);
 
 /* The number of rows without a window, read with the rights of the current user. */
 int64		posterior_named_count(const PosteriorNamed *named);

@@ -46,10 +46,43 @@ posterior_named_start(const PosteriorNamed *named, int64 total)
 	return (total - named->max_rows + step - 1) / step * step;
 }
 
-int64
-posterior_named_prefix(const PosteriorNamed *named, const TnpModel *model, int64 total, int64 n)
+bool
+posterior_named_waits(const PosteriorNamed *named, const TnpModel *model)
 {
-	int64		canonical = tnp_canonical_prefix(model, n),
+	return named->bounded && !tnp_model_info(model)->appendable;
+}
+
+/* The last boundary that n rows have reached: at most a fifth of them is beyond it. */
+static int64
+last_boundary(int64 n)
+{
+	int64		power = 1,
+				step;
+
+	while (power <= n / 2)
+		power *= 2;
+	step = Max(power / 4, 1);
+	return n <= 0 ? 0 : power + (n - power) / step * step;
+}
+
+int64
+posterior_named_rows(const PosteriorNamed *named, const TnpModel *model, int64 total)
+{
+	int64		start = posterior_named_start(named, total),
+				window = total - start,
+				rows = Max(last_boundary(window), (int64) tnp_model_info(model)->min_rows),
+				refreshed = named->refreshed_rows - start;
+
+	if (!posterior_named_waits(named, model) || rows > window)
+		return window;
+	return refreshed <= window ? Max(rows, refreshed) : rows;
+}
+
+int64
+posterior_named_prefix(const PosteriorNamed *named, const TnpModel *model, int64 total)
+{
+	int64		n = posterior_named_rows(named, model, total),
+				canonical = tnp_canonical_prefix(model, n),
 				refreshed = named->refreshed_rows - posterior_named_start(named, total);
 
 	return refreshed > 0 && refreshed <= n ? Max(canonical, tnp_whole_prefix(model, refreshed))
@@ -227,25 +260,27 @@ posterior_named_exceeds(const PosteriorNamed *named, int64 most)
 }
 
 /*
- * The query for the rows from `start` on, in the canonical order. A window's rows are taken from
- * the end of the order: where an index has it, only they are read, and without one a sort keeps no
- * more than them.
+ * The query for rows from `start` on, in the canonical order, of `total`: `rows` of them where some
+ * wait, else all. A window's rows are taken from the end of the order: where an index has it, only
+ * they are read, and without one a sort keeps no more than them.
  */
 static Portal
-source_open(const PosteriorNamed *named, bool plain, int64 start, int64 total)
+source_open(const PosteriorNamed *named, bool plain, int64 start, int64 total, bool waits,
+			int64 rows)
 {
-	Oid			type = INT8OID;
-	Datum		lookup = Int64GetDatum(total - start);
-	const char *place = plain ? ", ctid" : "";
+	Oid			types[] = {INT8OID, INT8OID};
+	Datum		lookup[] = {Int64GetDatum(rows), Int64GetDatum(total - start)};
+	const char *place = plain ? ", ctid" : "",
+			   *limit = waits ? " LIMIT $1" : "";
 
 	if (start == 0)
-		return posterior_plan_open(
-			psprintf("SELECT %s%s %s %s", named->columns, place, named->source, named->order), 0,
-			NULL, NULL);
+		return posterior_plan_open(psprintf("SELECT %s%s %s %s%s", named->columns, place,
+											named->source, named->order, limit),
+								   waits ? 1 : 0, types, lookup);
 	return posterior_plan_open(
-		psprintf("SELECT %s%s FROM (SELECT %s%s %s %s LIMIT $1) AS newest %s", named->columns,
-				 place, named->used, place, named->source, named->backwards, named->order),
-		1, &type, &lookup);
+		psprintf("SELECT %s%s FROM (SELECT %s%s %s %s LIMIT $2) AS newest %s%s", named->columns,
+				 place, named->used, place, named->source, named->backwards, named->order, limit),
+		2, types, lookup);
 }
 
 /* Rows that have been read, told apart by whose they are. */
@@ -303,26 +338,28 @@ posterior_named_read(const PosteriorNamed *named, const PosteriorModel *model, b
 					 const PosteriorNewRows *own, MemoryContext memory, PosteriorContent *content)
 {
 	PosteriorRows *rows = rows_make_for(named, tnp_model_info(model->model)->n_classes, memory);
-	int64		most = posterior_row_limit_of(model);
+	int64		most = posterior_row_limit_of(model),
+				wanted;
+	bool		waits = posterior_named_waits(named, model->model),
+				counted = waits || named->max_rows > 0;
 	const char *whose = psprintf("context \"%s\"", named->name);
 	Target		target;
 	Apart		apart = {.own = own};
 	Portal		cursor;
 	MemoryContext batch;
 
-	if (named->max_rows == 0 && posterior_named_exceeds(named, most))
+	if (!counted && posterior_named_exceeds(named, most))
 		posterior_beyond_row_limit(model, whose, named->n_features);
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 	content->rows = rows;
 	target_init(&target, named, rows);
 	ItemPointerSetInvalid(&content->last);
-	content->total = named->max_rows > 0 ? source_count(named) : 0;
-	posterior_check_row_limit(model, whose,
-							  content->total - posterior_named_start(named, content->total),
-							  named->n_features);
-	cursor =
-		source_open(named, plain, posterior_named_start(named, content->total), content->total);
+	content->total = counted ? source_count(named) : 0;
+	wanted = posterior_named_rows(named, model->model, content->total);
+	posterior_check_row_limit(model, whose, wanted, named->n_features);
+	cursor = source_open(named, plain, posterior_named_start(named, content->total),
+						 content->total, waits, wanted);
 	source_check_types(named, cursor->tupDesc);
 	batch = AllocSetContextCreate(CurrentMemoryContext, "posterior rows", ALLOCSET_DEFAULT_SIZES);
 	for (;;)
@@ -343,13 +380,14 @@ posterior_named_read(const PosteriorNamed *named, const PosteriorModel *model, b
 		posterior_progress(POSTERIOR_READING, rows->n, 0);
 	}
 	SPI_cursor_close(cursor);
-	if (named->max_rows == 0)
+	if (!counted)
 		content->total = rows->n;
 	content->others = rows->n - apart.n;
 	content->last_of_others = apart.last;
-	/* rows before the window are counted, but have not been looked at */
+	/* rows before the window, and those that wait, are counted, but have not been looked at */
 	if (!plain || apart.mixed || (rows->labels != NULL && rows->labels->n > apart.labels)
-		|| (apart.n < own->n && posterior_named_start(named, content->total) > 0))
+		|| (apart.n < own->n
+			&& (waits ? apart.n > 0 : posterior_named_start(named, content->total) > 0)))
 		content->others = -1;
 	posterior_rows_settle(rows);
 	SPI_finish();
@@ -409,7 +447,7 @@ place_is_noted(ItemPointer place, TransactionId xmin, int n, const ItemPointerDa
 bool
 posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *labels,
 						 ItemPointerData last, int n, const ItemPointerData *places,
-						 const TransactionId *xmins, MemoryContext memory,
+						 const TransactionId *xmins, bool waiting, MemoryContext memory,
 						 PosteriorContent *content)
 {
 	PosteriorRows *rows = rows_make_for(named, labels != NULL ? labels->n : 0, memory);
@@ -423,6 +461,7 @@ posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *
 	content->rows = rows;
 	target_init(&target, named, rows);
 	content->last = last;
+	content->total = 0;
 	if (labels != NULL)
 	{
 		/* numbers are classes from the start */
@@ -444,11 +483,14 @@ posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *
 			good = ItemPointerEquals(place, &last);
 		else if (!place_is_noted(place, xmin, n, places, xmins))
 			continue;
+		else if (waiting)
+			content->total++;
 		else if (labels != NULL && label_of_row(&target, tuple, desc, rows, false) < 0)
 			good = false;
 		else
 		{
 			rows_add(named, &target, tuple, desc, rows);
+			content->total++;
 			content->last = *place;
 		}
 	}

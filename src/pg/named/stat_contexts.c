@@ -10,8 +10,10 @@
 #include "pg/shmem/progress.h"
 #include "pg/shmem/shared.h"
 
+#include "catalog/pg_authid.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
@@ -34,6 +36,8 @@ state_value(const char *column, const PosteriorReuseCounters *counters, bool kno
 		return Int64GetDatum(counters->prefix);
 	if (strcmp(column, "suffix_rows") == 0)
 		return Int64GetDatum(counters->rows - counters->prefix);
+	if (strcmp(column, "waiting_rows") == 0)
+		return Int64GetDatum(counters->waiting);
 	if (strcmp(column, "bytes") == 0)
 		return Int64GetDatum(counters->bytes);
 	if (strcmp(column, "drift") != 0)
@@ -44,8 +48,8 @@ state_value(const char *column, const PosteriorReuseCounters *counters, bool kno
 
 /*
  * context_state(id uuid, OUT skips, deltas, reads, extensions, rebuilds, private, rows,
- * prefix_rows, suffix_rows, bytes bigint, drift float8): no row for users who could not count the
- * rows
+ * prefix_rows, suffix_rows, bytes bigint, drift float8, waiting_rows bigint): no row for users who
+ * could not count the rows
  */
 PG_FUNCTION_INFO_V1(posterior_context_state);
 Datum
@@ -68,6 +72,28 @@ posterior_context_state(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
+/* Whether a backend works for rows of no named context. */
+static bool
+names_no_context(const PosteriorProgress *p)
+{
+	static const pg_uuid_t none = {{0}};
+
+	return memcmp(&p->context, &none, sizeof(none)) == 0;
+}
+
+/*
+ * Whether the current user may see what a backend does: for a named context, if it could count
+ * the rows; else if pg_stat_activity would show it the queries of the backend's role.
+ */
+static bool
+may_see(const PosteriorProgress *p)
+{
+	if (!names_no_context(p))
+		return posterior_may_count(&p->context);
+	return has_privs_of_role(GetUserId(), p->role)
+		|| has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+}
+
 /* progress(OUT pid int, OUT context_id uuid, OUT phase text, OUT done bigint, OUT total bigint) */
 PG_FUNCTION_INFO_V1(posterior_progress_rows);
 Datum
@@ -80,18 +106,31 @@ posterior_progress_rows(PG_FUNCTION_ARGS)
 	for (int i = 0; i < POSTERIOR_PROGRESSES; i++)
 	{
 		PosteriorProgress *p = &posterior_progresses[i];
-		uint32		pid = pg_atomic_read_u32(&p->pid),
-					phase = pg_atomic_read_u32(&p->phase);
-		pg_uuid_t	context = p->context;
-		int64		total = (int64) pg_atomic_read_u64(&p->total);
-		Datum values[5] = {Int32GetDatum((int32) pid), UUIDPGetDatum(&context),
-						   CStringGetTextDatum(names[phase <= POSTERIOR_SUFFIX ? phase : 0]),
-						   Int64GetDatum((int64) pg_atomic_read_u64(&p->done)),
-						   Int64GetDatum(total)};
-		bool		nulls[5] = {false, false, false, false, total == 0};
+		uint32		phase = pg_atomic_read_u32(&p->phase);
+		PosteriorProgress seen;
+		int64		total;
+		Datum		values[5];
+		bool		nulls[5] = {false};
 
-		if (pid != 0 && p->database == MyDatabaseId && posterior_may_count(&context))
-			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+		if (phase == 0 || phase > POSTERIOR_SUFFIX)
+			continue;
+		pg_read_barrier();
+		seen = *p;
+		total = (int64) pg_atomic_read_u64(&seen.total);
+		pg_read_barrier();
+		/* the slot may have changed hands meanwhile */
+		if (pg_atomic_read_u32(&seen.pid) == 0 || pg_atomic_read_u32(&p->phase) == 0
+			|| pg_atomic_read_u32(&p->pid) != pg_atomic_read_u32(&seen.pid)
+			|| seen.database != MyDatabaseId || !may_see(&seen))
+			continue;
+		values[0] = Int32GetDatum((int32) pg_atomic_read_u32(&seen.pid));
+		values[1] = UUIDPGetDatum(&seen.context);
+		values[2] = CStringGetTextDatum(names[phase]);
+		values[3] = Int64GetDatum((int64) pg_atomic_read_u64(&seen.done));
+		values[4] = Int64GetDatum(total);
+		nulls[1] = names_no_context(&seen);
+		nulls[4] = total == 0;
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
 	return (Datum) 0;
 }

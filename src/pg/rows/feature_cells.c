@@ -19,12 +19,12 @@
 #include "utils/timestamp.h"
 
 const char *
-posterior_column_kind_name(PosteriorColumnKind class)
+posterior_column_kind_name(PosteriorColumnKind kind)
 {
 	static const char *const names[] = {"",         "number",  "boolean", "date or timestamp",
 										"interval", "category"};
 
-	return class >= POSTERIOR_NUMBER && class <= POSTERIOR_CATEGORY ? names[class] : "unknown";
+	return kind >= POSTERIOR_NUMBER && kind <= POSTERIOR_CATEGORY ? names[kind] : "unknown";
 }
 
 void
@@ -42,25 +42,25 @@ posterior_feature_init(PosteriorFeature *feature, Oid type, int ordinal, MemoryC
 		case FLOAT4OID:
 		case FLOAT8OID:
 		case NUMERICOID:
-			feature->class = POSTERIOR_NUMBER;
+			feature->kind = POSTERIOR_NUMBER;
 			return;
 		case BOOLOID:
-			feature->class = POSTERIOR_BOOLEAN;
+			feature->kind = POSTERIOR_BOOLEAN;
 			return;
 		case DATEOID:
 		case TIMESTAMPOID:
 		case TIMESTAMPTZOID:
-			feature->class = POSTERIOR_TIME;
+			feature->kind = POSTERIOR_TIME;
 			return;
 		case INTERVALOID:
-			feature->class = POSTERIOR_INTERVAL;
+			feature->kind = POSTERIOR_INTERVAL;
 			return;
 		case TEXTOID:
 		case VARCHAROID:
 		case BPCHAROID:
 		case NAMEOID:
 		case UNKNOWNOID:
-			feature->class = POSTERIOR_CATEGORY;
+			feature->kind = POSTERIOR_CATEGORY;
 			return;
 		default:
 			break;
@@ -73,7 +73,7 @@ posterior_feature_init(PosteriorFeature *feature, Oid type, int ordinal, MemoryC
 		getTypeOutputInfo(feature->base, &function, &varlena);
 		feature->out = MemoryContextAlloc(context, sizeof(FmgrInfo));
 		fmgr_info_cxt(function, feature->out, context);
-		feature->class = POSTERIOR_CATEGORY;
+		feature->kind = POSTERIOR_CATEGORY;
 		return;
 	}
 	ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
@@ -201,11 +201,11 @@ posterior_feature_cell(const PosteriorFeature *feature, Datum value, bool isnull
 			cell = interval_cell(value);
 			break;
 		case UNKNOWNOID:
-			if (feature->class != POSTERIOR_CATEGORY)
+			if (feature->kind != POSTERIOR_CATEGORY)
 				ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
 								errmsg("feature %d is a literal without a type, in the context it "
 									   "is of kind \"%s\"",
-									   ordinal, posterior_column_kind_name(feature->class)),
+									   ordinal, posterior_column_kind_name(feature->kind)),
 								errhint("Cast it to the type that it has in the context.")));
 			return category_cell(feature, value);
 		default:

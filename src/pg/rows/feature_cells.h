@@ -26,7 +26,7 @@ typedef struct PosteriorFeature
 {
 	Oid			type;			/* as declared */
 	Oid			base;			/* without domains */
-	PosteriorColumnKind class;
+	PosteriorColumnKind kind;
 	FmgrInfo   *out;			/* enum: its output function */
 	const char *name;			/* for errors: of a column of a named context, else NULL */
 } PosteriorFeature;
@@ -48,8 +48,8 @@ double		posterior_feature_cell(const PosteriorFeature *feature, Datum value, boo
 /* The identity of a label: 52 bits of a hash of its bytes, the same on every machine. */
 double		posterior_label_identity(const char *bytes, int length);
 
-/* Name of a class for messages: "number", "boolean", … */
-const char *posterior_column_kind_name(PosteriorColumnKind class);
+/* Name of a kind for messages: "number", "boolean", … */
+const char *posterior_column_kind_name(PosteriorColumnKind kind);
 
 /* A target: finite, or an error. */
 double		posterior_check_target(double y);

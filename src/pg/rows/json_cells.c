@@ -67,7 +67,7 @@ pg_noreturn static void
 wrong_kind(const PosteriorFeature *feature, const JsonbValue *value, int ordinal)
 {
 	const char *is = value_name(value),
-			   *kind = posterior_column_kind_name(feature->class);
+			   *kind = posterior_column_kind_name(feature->kind);
 
 	ereport(ERROR,
 			(errcode(ERRCODE_DATATYPE_MISMATCH),
@@ -80,7 +80,7 @@ wrong_kind(const PosteriorFeature *feature, const JsonbValue *value, int ordinal
 					 "and categories are strings.")));
 }
 
-/* The cell of a JSON value for a feature of a class. */
+/* The cell of a JSON value for a feature of a kind. */
 static double
 json_cell(PosteriorFeature *feature, const JsonbValue *value, int ordinal)
 {
@@ -88,27 +88,27 @@ json_cell(PosteriorFeature *feature, const JsonbValue *value, int ordinal)
 
 	if (value->type == jbvNull)
 		return NAN;
-	if (feature->class == POSTERIOR_NUMBER && value->type == jbvNumeric)
+	if (feature->kind == POSTERIOR_NUMBER && value->type == jbvNumeric)
 	{
 		feature->base = NUMERICOID;
 		datum = NumericGetDatum(value->val.numeric);
 	}
-	else if (feature->class == POSTERIOR_BOOLEAN && value->type == jbvBool)
+	else if (feature->kind == POSTERIOR_BOOLEAN && value->type == jbvBool)
 	{
 		feature->base = BOOLOID;
 		datum = BoolGetDatum(value->val.boolean);
 	}
-	else if (feature->class == POSTERIOR_TIME && value->type == jbvString)
+	else if (feature->kind == POSTERIOR_TIME && value->type == jbvString)
 	{
 		feature->base = TIMESTAMPTZOID;
 		datum = read_text(timestamptz_in, pnstrdup(value->val.string.val, value->val.string.len));
 	}
-	else if (feature->class == POSTERIOR_INTERVAL && value->type == jbvString)
+	else if (feature->kind == POSTERIOR_INTERVAL && value->type == jbvString)
 	{
 		feature->base = INTERVALOID;
 		datum = read_text(interval_in, pnstrdup(value->val.string.val, value->val.string.len));
 	}
-	else if (feature->class == POSTERIOR_CATEGORY && value->type == jbvString)
+	else if (feature->kind == POSTERIOR_CATEGORY && value->type == jbvString)
 		return posterior_label_identity(value->val.string.val, value->val.string.len);
 	else
 		wrong_kind(feature, value, ordinal);
@@ -134,7 +134,7 @@ find_value(Jsonb *json, int f, const char *name)
 }
 
 void
-posterior_json_cells(Jsonb *json, int n_features, const uint8 *classes, char *const *names,
+posterior_json_cells(Jsonb *json, int n_features, const uint8 *kinds, char *const *names,
 					 double *x)
 {
 	bool		array = JB_ROOT_IS_ARRAY(json) && !JB_ROOT_IS_SCALAR(json);
@@ -157,7 +157,7 @@ posterior_json_cells(Jsonb *json, int n_features, const uint8 *classes, char *co
 						 "without the target.")));
 	for (int f = 0; f < n_features; f++)
 	{
-		PosteriorFeature feature = {.class = (PosteriorColumnKind) classes[f],
+		PosteriorFeature feature = {.kind = (PosteriorColumnKind) kinds[f],
 		.name = names != NULL ? names[f] : NULL};
 
 		x[f] = json_cell(&feature, find_value(json, f, feature.name), f + 1);

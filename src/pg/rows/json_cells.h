@@ -15,7 +15,7 @@
  * by name. Raises where a feature is not there or is of another kind than in the context; JSON's
  * null is a missing feature.
  */
-void		posterior_json_cells(Jsonb *json, int n_features, const uint8 *classes,
+void		posterior_json_cells(Jsonb *json, int n_features, const uint8 *kinds,
 								 char *const *names, double *x);
 
 #endif							/* POSTERIOR_JSON_CELLS_H */

@@ -13,18 +13,18 @@
 #include "utils/memutils.h"
 
 PosteriorRows *
-posterior_rows_of_kinds(MemoryContext context, int n_features, const uint8 *classes)
+posterior_rows_of_kinds(MemoryContext context, int n_features, const uint8 *kinds)
 {
 	PosteriorRows *rows = MemoryContextAllocZero(context, sizeof(PosteriorRows));
 
 	rows->context = context;
 	rows->n_features = n_features;
-	rows->classes = MemoryContextAlloc(context, Max(n_features, 1));
-	rows->kinds = MemoryContextAlloc(context, Max(n_features, 1) * sizeof(TnpColumnKind));
+	rows->kinds = MemoryContextAlloc(context, Max(n_features, 1));
+	rows->engine_kinds = MemoryContextAlloc(context, Max(n_features, 1) * sizeof(TnpColumnKind));
 	for (int f = 0; f < n_features; f++)
 	{
-		rows->classes[f] = classes[f];
-		rows->kinds[f] = classes[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
+		rows->kinds[f] = kinds[f];
+		rows->engine_kinds[f] = kinds[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
 	}
 	return rows;
 }
@@ -34,7 +34,7 @@ posterior_rows_make(MemoryContext context, int n_features, const Oid *types)
 {
 	PosteriorFeature *features;
 	PosteriorRows *rows;
-	uint8	   *classes = palloc(Max(n_features, 1));
+	uint8	   *kinds = palloc(Max(n_features, 1));
 
 	if (n_features < 1)
 		ereport(
@@ -45,11 +45,11 @@ posterior_rows_make(MemoryContext context, int n_features, const Oid *types)
 	for (int f = 0; f < n_features; f++)
 	{
 		posterior_feature_init(&features[f], types[f], f + 1, context);
-		classes[f] = features[f].class;
+		kinds[f] = features[f].kind;
 	}
-	rows = posterior_rows_of_kinds(context, n_features, classes);
+	rows = posterior_rows_of_kinds(context, n_features, kinds);
 	rows->features = features;
-	pfree(classes);
+	pfree(kinds);
 	return rows;
 }
 
@@ -230,7 +230,8 @@ TnpRows
 posterior_rows_view(const PosteriorRows *rows, bool with_y)
 {
 	return (TnpRows){
-		rows->n, rows->n_features, rows->kinds, rows->x, with_y ? rows->y : NULL, rows->list.n, 0};
+		rows->n, rows->n_features, rows->engine_kinds, rows->x, with_y ? rows->y : NULL,
+		rows->list.n, 0};
 }
 
 TnpRows

@@ -16,22 +16,23 @@ typedef struct PosteriorRows
 {
 	MemoryContext context;
 	int			n_features;
-	PosteriorFeature *features; /* [n_features], NULL when the classes came from a stored value */
-	uint8	   *classes;		/* [n_features] PosteriorColumnKind */
-	TnpColumnKind *kinds;		/* [n_features] */
+	PosteriorFeature *features; /* [n_features], NULL when the kinds came from a stored value */
+	uint8	   *kinds;		/* [n_features] PosteriorColumnKind */
+	TnpColumnKind *engine_kinds;	/* [n_features], the same for the engine */
 	int64		n,
 				room;
 	double	   *x;				/* [n, n_features] */
 	double	   *y;				/* [n] targets; where they are labels, their numbers in: */
 	PosteriorLabels *labels;	/* or NULL */
 	PosteriorLabelList list;	/* once settled: y are classes of it */
+	int			estimators;		/* of a context value; 0: posterior.estimators */
 } PosteriorRows;
 
 /* Empty rows whose columns have these types. */
 PosteriorRows *posterior_rows_make(MemoryContext context, int n_features, const Oid *types);
 
-/* Empty rows whose columns have these classes. */
-PosteriorRows *posterior_rows_of_kinds(MemoryContext context, int n_features, const uint8 *classes);
+/* Empty rows whose columns are of these kinds. */
+PosteriorRows *posterior_rows_of_kinds(MemoryContext context, int n_features, const uint8 *kinds);
 
 /*
  * Make room for one more row and return the place of its cells; the caller fills cells and
@@ -39,7 +40,7 @@ PosteriorRows *posterior_rows_of_kinds(MemoryContext context, int n_features, co
  */
 double	   *posterior_rows_next(PosteriorRows *rows);
 
-/* Append rows whose columns have these classes. */
+/* Append rows whose columns are of the same kinds. */
 void		posterior_rows_append(PosteriorRows *rows, int64 n, const double *x, const double *y);
 
 /*

@@ -12,6 +12,7 @@
 PosteriorProgress *posterior_progresses = NULL;
 
 static PosteriorProgress *mine = NULL;
+static int	nesting;			/* subtransactions around the work that is shown */
 static int64 before;			/* rows that were done when the present step began */
 
 static Size
@@ -43,7 +44,11 @@ void
 posterior_progress_end(void)
 {
 	if (mine != NULL)
+	{
+		pg_atomic_write_u32(&mine->phase, 0);
+		pg_write_barrier();
 		pg_atomic_write_u32(&mine->pid, 0);
+	}
 	mine = NULL;
 }
 
@@ -54,22 +59,32 @@ at_transaction_end(XactEvent event, void *arg)
 		posterior_progress_end();
 }
 
+/* An error that is caught, as by an EXCEPTION clause of PL/pgSQL. */
+static void
+at_subtransaction_end(SubXactEvent event, SubTransactionId id, SubTransactionId parent, void *arg)
+{
+	if (event == SUBXACT_EVENT_ABORT_SUB && mine != NULL
+		&& GetCurrentTransactionNestLevel() <= nesting)
+		posterior_progress_end();
+}
+
 static void
 at_exit(int code, Datum argument)
 {
 	posterior_progress_end();
 }
 
-void
+bool
 posterior_progress_begin(const pg_uuid_t *context)
 {
 	static bool registered = false;
 
-	if (!posterior_is_shared)
-		return;
+	if (!posterior_is_shared || mine != NULL)
+		return false;
 	if (!registered)
 	{
 		RegisterXactCallback(at_transaction_end, NULL);
+		RegisterSubXactCallback(at_subtransaction_end, NULL);
 		on_shmem_exit(at_exit, (Datum) 0);
 		registered = true;
 	}
@@ -82,10 +97,18 @@ posterior_progress_begin(const pg_uuid_t *context)
 			mine = p;
 	}
 	if (mine == NULL)
-		return;
+		return false;
+	nesting = GetCurrentTransactionNestLevel();
 	mine->database = MyDatabaseId;
-	mine->context = *context;
+	mine->role = GetUserId();
+	if (context != NULL)
+		mine->context = *context;
+	else
+		memset(&mine->context, 0, sizeof(mine->context));
+	/* a slot without a phase is not shown */
+	pg_write_barrier();
 	posterior_progress(POSTERIOR_READING, 0, 0);
+	return true;
 }
 
 void

@@ -1,5 +1,5 @@
 /*
- * progress.h: what a backend is doing for a named context, for the view posterior.stat_progress.
+ * progress.h: what a backend is reading or encoding, for the view posterior.stat_progress.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -24,7 +24,8 @@ typedef struct PosteriorProgress
 {
 	pg_atomic_uint32 pid;		/* 0: free */
 	Oid			database;
-	pg_uuid_t	context;
+	Oid			role;			/* whose rights the rows are read with */
+	pg_uuid_t	context;		/* zeros: rows of no named context */
 	pg_atomic_uint32 phase;
 	pg_atomic_uint64 done,		/* rows */
 				total;
@@ -34,10 +35,12 @@ extern PosteriorProgress *posterior_progresses; /* [POSTERIOR_PROGRESSES], in sh
 extern PosteriorSharedPart posterior_progress_part;
 
 /*
- * Show that this backend works for a context, where shared memory lets others see it. It ends with
- * the transaction at the latest.
+ * Show that this backend works for a named context, or with NULL for rows of none, where shared
+ * memory lets others see it. False where it shows something already, which stays. A caller that
+ * gets true calls posterior_progress_end; the end of the transaction, or the failure of the
+ * subtransaction, does so as well.
  */
-void		posterior_progress_begin(const pg_uuid_t *context);
+bool		posterior_progress_begin(const pg_uuid_t *context);
 void		posterior_progress(PosteriorPhase phase, int64 done, int64 total);
 
 /* So many rows more are done than the last call of posterior_progress said. */

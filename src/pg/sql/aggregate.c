@@ -117,7 +117,7 @@ posterior_rows_combine(PG_FUNCTION_ARGS)
 		PG_RETURN_POINTER(into);
 	}
 	if (into == NULL)
-		into = posterior_rows_of_kinds(context, from->n_features, from->classes);
+		into = posterior_rows_of_kinds(context, from->n_features, from->kinds);
 	posterior_rows_append(into, from->n, from->x, from->y);
 	PG_RETURN_POINTER(into);
 }
@@ -190,7 +190,7 @@ rows_evidence(PosteriorModel *model, const PosteriorRows *rows, bool may_be_few,
 		double		part;
 		TnpRequest	request = {.kind = TNP_REQUEST_SCORE,.queries = all,.answer = &part};
 		PosteriorLookup lookup = {.model = model,
-								  .classes = rows->classes,
+								  .kinds = rows->kinds,
 								  .labels = rows->list,
 								  .rows = all,
 								  .prefix = tnp_canonical_prefix(model->model, n)};
@@ -231,6 +231,7 @@ posterior_evidence_final(PG_FUNCTION_ARGS)
 								CurrentMemoryContext);
 	posterior_check_row_limit(model, "the sequence of posterior.log_evidence", rows->n,
 							  rows->n_features);
+	posterior_check_joint_cost(model, "posterior.log_evidence", 0, 0, rows->n, 1);
 	posterior_check_model_labels(model->model, model->name, rows->labels != NULL);
 	if (rows->labels != NULL)
 		posterior_check_model_room(model->model, model->name, rows->list.n);

@@ -47,12 +47,12 @@ posterior_argument_row(FunctionCallInfo fcinfo, PosteriorCall *call)
 	if (arguments_are_json(fcinfo))
 	{
 		row =
-			posterior_rows_of_kinds(CurrentMemoryContext, encoding->n_features, encoding->classes);
-		posterior_json_cells(PG_GETARG_JSONB_P(1), row->n_features, row->classes, NULL,
+			posterior_rows_of_kinds(CurrentMemoryContext, encoding->n_features, encoding->kinds);
+		posterior_json_cells(PG_GETARG_JSONB_P(1), row->n_features, row->kinds, NULL,
 							 posterior_rows_next(row));
 		return row;
 	}
-	posterior_adopt_columns(encoding->n_features, encoding->classes, row);
+	posterior_adopt_columns(encoding->n_features, encoding->kinds, row);
 	row->n = 0;
 	x = posterior_rows_next(row);
 	for (int f = 0; f < row->n_features; f++)

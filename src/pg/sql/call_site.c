@@ -194,6 +194,7 @@ posterior_call_context(PosteriorCall *call, Datum context)
 	{
 		value = (PosteriorContext *) PG_DETOAST_DATUM(context);
 		call->labelled = posterior_context_labelled(value);
+		call->sums = posterior_context_is_sums(value);
 		call->raw_size = 0;
 	}
 	refresh_model(call, call->labelled);
@@ -263,9 +264,9 @@ posterior_call_definition(PosteriorCall *call, const char *name)
 }
 
 void
-posterior_call_acquire(PosteriorCall *call, PosteriorPendingRequest *question)
+posterior_call_acquire(PosteriorCall *call, PosteriorPendingRequest *pending)
 {
-	call->encoding = posterior_named_acquire(call->model, call->named, question);
+	call->encoding = posterior_named_acquire(call->model, call->named, pending);
 	remember_moment(call);
 }
 
@@ -279,8 +280,14 @@ posterior_call_named(PosteriorCall *call, const char *name)
 PosteriorContextHandle *
 posterior_call_build_uncached(PosteriorCall *call)
 {
-	return call->named != NULL ? posterior_named_build_uncached(call->model, call->named)
-							   : posterior_handle_rebuild(call->encoding);
+	if (call->named != NULL)
+		return posterior_named_build_uncached(call->model, call->named);
+	/* sums are no rows, and lie in the value alone */
+	if (call->sums)
+		return posterior_handle_acquire(call->model,
+										(PosteriorContext *)
+										PG_DETOAST_DATUM(PointerGetDatum(call->raw)));
+	return posterior_handle_rebuild(call->encoding);
 }
 
 void
@@ -306,12 +313,16 @@ posterior_call_execute(PosteriorCall *call, TnpRequest *request, int64 size, con
 }
 
 void
-posterior_call_check_rows(const PosteriorCall *call, int64 n)
+posterior_call_check_joint(const PosteriorCall *call, int64 n, int64 chains)
 {
-	if (n > 0)
-		posterior_check_row_limit(call->model, "the context with the rows of a joint request",
-								  posterior_cached_rows(call->encoding->cached) + n,
-								  call->encoding->n_features);
+	const PosteriorCachedContext *cached = call->encoding->cached;
+
+	if (n == 0)
+		return;
+	posterior_check_row_limit(call->model, "the context with the rows of a joint request",
+							  posterior_cached_rows(cached) + n, call->encoding->n_features);
+	posterior_check_joint_cost(call->model, "the joint request", posterior_cached_rows(cached),
+							   posterior_cached_views(cached), n, chains);
 }
 
 /* ---- rows of an array ------------------------------------------------------------------------ */
@@ -375,7 +386,7 @@ rows_of_composites(PosteriorCall *call, Datum *elements, bool *nulls, int64 n)
 			missing = palloc(Max(desc->natts, 1) * sizeof(bool));
 			n_features = composite_columns(desc, places, types);
 			rows = posterior_rows_make(CurrentMemoryContext, n_features, types);
-			posterior_adopt_columns(call->encoding->n_features, call->encoding->classes, rows);
+			posterior_adopt_columns(call->encoding->n_features, call->encoding->kinds, rows);
 		}
 		else if (HeapTupleHeaderGetTypeId(header) != type
 				 || HeapTupleHeaderGetTypMod(header) != typmod)
@@ -402,14 +413,14 @@ static PosteriorRows *
 rows_of_json(PosteriorCall *call, Datum *elements, bool *nulls, int64 n)
 {
 	PosteriorRows *rows = posterior_rows_of_kinds(CurrentMemoryContext, call->encoding->n_features,
-												  call->encoding->classes);
+												  call->encoding->kinds);
 
 	for (int64 i = 0; i < n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (nulls[i])
 			null_row(i);
-		posterior_json_cells(DatumGetJsonbP(elements[i]), rows->n_features, rows->classes, NULL,
+		posterior_json_cells(DatumGetJsonbP(elements[i]), rows->n_features, rows->kinds, NULL,
 							 posterior_rows_next(rows));
 		rows->n++;
 	}
@@ -434,11 +445,11 @@ posterior_rows_of_array(PosteriorCall *call, ArrayType *array)
 		return rows_of_composites(call, elements, nulls, n);
 	if (n == 0)
 		return posterior_rows_of_kinds(CurrentMemoryContext, call->encoding->n_features,
-									   call->encoding->classes);
+									   call->encoding->kinds);
 	if (getBaseType(type) == JSONBOID)
 		return rows_of_json(call, elements, nulls, n);
 	rows = posterior_rows_make(CurrentMemoryContext, 1, &type);
-	posterior_adopt_columns(call->encoding->n_features, call->encoding->classes, rows);
+	posterior_adopt_columns(call->encoding->n_features, call->encoding->kinds, rows);
 	for (int i = 0; i < n; i++)
 	{
 		*posterior_rows_next(rows) =

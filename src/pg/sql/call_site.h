@@ -33,6 +33,7 @@ typedef struct PosteriorCall
 	Size		raw_size,
 				raw_room;
 	bool		labelled;		/* its targets are labels */
+	bool		sums;			/* it has sums instead of rows */
 	PosteriorRows *rows;		/* argument rows, reused; its features say how to read them */
 	PosteriorNamed *named;		/* of a named context, or NULL */
 	MemoryContext named_memory; /* what belongs to it and ends with it */
@@ -65,7 +66,7 @@ void		posterior_call_named(PosteriorCall *call, const char *name);
  * because the last request was answered without keeping one. Then the encoding.
  */
 bool		posterior_call_definition(PosteriorCall *call, const char *name);
-void		posterior_call_acquire(PosteriorCall *call, PosteriorPendingRequest *question);
+void		posterior_call_acquire(PosteriorCall *call, PosteriorPendingRequest *pending);
 
 /* Whether posterior_call_definition would change nothing. */
 bool		posterior_call_has_named(const PosteriorCall *call, const char *name);
@@ -98,9 +99,10 @@ void		posterior_call_check(PosteriorCall *call, struct TnpRequest *request, int6
 								 const char *what);
 
 /*
- * Raise if the context and the n rows of a joint request, each given those before it, are too many.
+ * Raise if the context and the n rows of a joint request, each given those before it, are too many,
+ * or if so many chains of them take too long; say so if they take long.
  */
-void		posterior_call_check_rows(const PosteriorCall *call, int64 n);
+void		posterior_call_check_joint(const PosteriorCall *call, int64 n, int64 chains);
 
 /*
  * Rows of an array: of composites, one feature per column; of scalars, one feature each. Checked

@@ -47,7 +47,7 @@ take_context(DensityState *state, Datum argument, MemoryContext memory)
 	{
 		state->context = MemoryContextAllocHuge(memory, VARSIZE(c));
 		memcpy(state->context, c, VARSIZE(c));
-		posterior_adopt_columns(c->n_features, c->classes, state->rows);
+		posterior_adopt_columns(c->n_features, c->kinds, state->rows);
 	}
 	else if (VARSIZE(c) != VARSIZE(state->context) || memcmp(c, state->context, VARSIZE(c)) != 0)
 		ereport(ERROR,
@@ -159,7 +159,7 @@ accumulate_named(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 		state->call = posterior_call_make(memory);
 		posterior_call_named(state->call, text_to_cstring(PG_GETARG_TEXT_PP(1)));
 		state->rows = posterior_rows_of_kinds(memory, state->call->named->n_features,
-											  state->call->named->classes);
+											  state->call->named->kinds);
 		state->orders = orders;
 		state->seed = seed;
 	}
@@ -254,7 +254,7 @@ posterior_density_final(PG_FUNCTION_ARGS)
 		call = posterior_call_make(CurrentMemoryContext);
 		posterior_call_context(call, PointerGetDatum(state->context));
 	}
-	posterior_call_check_rows(call, state->rows->n);
+	posterior_call_check_joint(call, state->rows->n, Max(state->orders, 1));
 	request.queries = posterior_rows_view(state->rows, true);
 	request.orders = state->orders;
 	request.seed = (uint64) state->seed;

@@ -82,14 +82,14 @@ make_match(const PosteriorNamed *named, Oid type, int32 typmod)
 							   memory);
 		m->features[f].name = named->names[f];
 		if (m->features[f].base == UNKNOWNOID)
-			m->features[f].class = named->classes[f];
-		if (m->features[f].class != named->classes[f])
+			m->features[f].kind = named->kinds[f];
+		if (m->features[f].kind != named->kinds[f])
 			ereport(
 				ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
 				 errmsg("column \"%s\" is of kind \"%s\", in context \"%s\" it is of kind \"%s\"",
-						named->names[f], posterior_column_kind_name(m->features[f].class),
-						named->name, posterior_column_kind_name(named->classes[f])),
+						named->names[f], posterior_column_kind_name(m->features[f].kind),
+						named->name, posterior_column_kind_name(named->kinds[f])),
 				 errhint("Cast it to the type that it has in the context.")));
 	}
 	MemoryContextSwitchTo(before);
@@ -140,15 +140,15 @@ match_scalar(const PosteriorNamed *named, Oid type, Datum value, bool isnull, do
 	posterior_feature_init(&feature, type, 1, CurrentMemoryContext);
 	feature.name = named->names[0];
 	if (feature.base == UNKNOWNOID)
-		feature.class = named->classes[0];
-	if (feature.class != named->classes[0])
+		feature.kind = named->kinds[0];
+	if (feature.kind != named->kinds[0])
 		ereport(
 			ERROR,
 			(errcode(ERRCODE_DATATYPE_MISMATCH),
 			 errmsg(
 				 "the value is of kind \"%s\", feature \"%s\" of context \"%s\" is of kind \"%s\"",
-				 posterior_column_kind_name(feature.class), named->names[0], named->name,
-				 posterior_column_kind_name(named->classes[0])),
+				 posterior_column_kind_name(feature.kind), named->names[0], named->name,
+				 posterior_column_kind_name(named->kinds[0])),
 			 errhint("Cast it to the type that it has in the context.")));
 	*x = posterior_feature_cell(&feature, value, isnull, 1);
 }
@@ -161,7 +161,7 @@ posterior_match_value(PosteriorCall *call, Oid type, Datum value, bool isnull, d
 	if (type_is_rowtype(type))
 		match_row(call, value, x);
 	else if (getBaseType(type) == JSONBOID)
-		posterior_json_cells(DatumGetJsonbP(value), named->n_features, named->classes, named->names,
+		posterior_json_cells(DatumGetJsonbP(value), named->n_features, named->kinds, named->names,
 							 x);
 	else
 		match_scalar(named, type, value, isnull, x);
@@ -171,7 +171,7 @@ PosteriorRows *
 posterior_match_rows(PosteriorCall *call, ArrayType *array)
 {
 	PosteriorRows *rows = posterior_rows_of_kinds(CurrentMemoryContext, call->named->n_features,
-												  call->named->classes);
+												  call->named->kinds);
 	Oid			type = ARR_ELEMTYPE(array);
 	int16		length;
 	bool		byval;

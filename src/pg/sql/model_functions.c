@@ -15,6 +15,7 @@
 #include "catalog/pg_authid.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
+#include "funcapi.h"
 #include "miscadmin.h"
 #include "storage/fd.h"
 #include "utils/acl.h"
@@ -226,6 +227,45 @@ posterior_load_model_bytes(PG_FUNCTION_ARGS)
 	PreventCommandIfReadOnly("posterior.load_model()");
 	model_load(text_to_cstring(PG_GETARG_TEXT_PP(0)), PG_GETARG_BYTEA_PP(1));
 	PG_RETURN_VOID();
+}
+
+/*
+ * model_behaviour(file bytea) returns (appendable, row_bytes, gpu): of the view posterior.models.
+ * NULL for what is no model, so that a row with such a file does not keep others from being
+ * restored with it.
+ */
+PG_FUNCTION_INFO_V1(posterior_model_behaviour);
+Datum
+posterior_model_behaviour(PG_FUNCTION_ARGS)
+{
+	bytea	   *file = PG_GETARG_BYTEA_PP(0);
+	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext, "posterior model check",
+												 ALLOCSET_DEFAULT_SIZES);
+	TnpEnv		env = posterior_env(memory);
+	Datum		values[3];
+	bool		nulls[3] = {false, false, false};
+	const TnpModelInfo *info;
+	TnpModel   *model;
+	TupleDesc	row;
+	TnpError	error;
+
+	if (get_call_result_type(fcinfo, NULL, &row) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	/* of numbers of 32 bits, whatever the session's setting */
+	env.kernels = NULL;
+	if (tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &model, &error) != TNP_OK)
+	{
+		MemoryContextDelete(memory);
+		if (error.status == TNP_NO_MEMORY || error.status == TNP_INTERRUPTED)
+			posterior_raise(&error, "a file");
+		PG_RETURN_NULL();
+	}
+	info = tnp_model_info(model);
+	values[0] = BoolGetDatum(info->appendable);
+	values[1] = Int64GetDatum((int64) info->encoding_bytes_per_row);
+	values[2] = BoolGetDatum(info->on_gpu);
+	MemoryContextDelete(memory);
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(row), values, nulls));
 }
 
 /* Load every file that came with the extension; called once, by its installation script. */

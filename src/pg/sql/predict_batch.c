@@ -7,10 +7,10 @@
 
 #include "pg/cache/execute.h"
 #include "pg/base/bridge.h"
+#include "pg/models/engine_env.h"
 #include "pg/sql/argument_row.h"
 #include "pg/types/distribution_value.h"
 
-#include "portability/instr_time.h"
 #include "utils/memutils.h"
 
 /* Where an answer goes. */
@@ -29,6 +29,7 @@ struct PosteriorBatch
 	PosteriorRows *rows;		/* that wait, or NULL */
 	BatchPlace *places;			/* [room] */
 	int64		room;
+	PosteriorEncodeCounters before;	/* when the present row was begun */
 	PosteriorBatchSummary summary;
 };
 
@@ -97,6 +98,14 @@ posterior_batch_answer(PosteriorBatch *batch)
 	posterior_batch_clear(batch);
 }
 
+/* Count what has been encoded since `before`. */
+static void
+batch_count_encodes(PosteriorBatch *batch)
+{
+	batch->summary.encodes += posterior_encode_counters.calls - batch->before.calls;
+	batch->summary.encode_seconds += posterior_encode_counters.seconds - batch->before.seconds;
+}
+
 /*
  * Make the call's encoding that of these arguments; what waits for another one is answered first.
  */
@@ -105,21 +114,17 @@ batch_adopt_context(PosteriorBatch *batch, FunctionCallInfo fcinfo)
 {
 	PosteriorCall *call = batch->call;
 	Datum		context = PG_GETARG_DATUM(0);
-	instr_time	start,
-				end;
 
 	if (batch->named ? posterior_call_has_named(call, NameStr(*DatumGetName(context)))
 		: posterior_call_has_context(call, context))
 		return;
 	posterior_batch_answer(batch);
-	INSTR_TIME_SET_CURRENT(start);
+	batch->before = posterior_encode_counters;
 	if (batch->named)
 		posterior_call_named(call, NameStr(*DatumGetName(context)));
 	else
 		posterior_call_context(call, context);
-	INSTR_TIME_SET_CURRENT(end);
-	INSTR_TIME_SUBTRACT(end, start);
-	batch->summary.encode_seconds += INSTR_TIME_GET_DOUBLE(end);
+	batch_count_encodes(batch);
 }
 
 void
@@ -127,7 +132,7 @@ posterior_batch_add(PosteriorBatch *batch, FunctionCallInfo fcinfo, Datum *answe
 {
 	PosteriorCall *call = batch->call;
 	int			n_features;
-	const uint8 *classes;
+	const uint8 *kinds;
 	double	   *x;
 
 	*answer = (Datum) 0;
@@ -147,9 +152,9 @@ posterior_batch_add(PosteriorBatch *batch, FunctionCallInfo fcinfo, Datum *answe
 	}
 	batch_adopt_context(batch, fcinfo);
 	n_features = call->encoding->n_features;
-	classes = call->encoding->classes;
+	kinds = call->encoding->kinds;
 	if (batch->rows == NULL)
-		batch->rows = posterior_rows_of_kinds(batch->memory, n_features, classes);
+		batch->rows = posterior_rows_of_kinds(batch->memory, n_features, kinds);
 	if (batch->rows->n == batch->room)
 	{
 		Size		room = Max(batch->room * 2, 16);
@@ -169,8 +174,15 @@ posterior_batch_add(PosteriorBatch *batch, FunctionCallInfo fcinfo, Datum *answe
 }
 
 void
-posterior_batch_count_alone(PosteriorBatch *batch)
+posterior_batch_begin_alone(PosteriorBatch *batch)
 {
+	batch->before = posterior_encode_counters;
+}
+
+void
+posterior_batch_end_alone(PosteriorBatch *batch)
+{
+	batch_count_encodes(batch);
 	batch->summary.rows++;
 	batch->summary.requests++;
 }

@@ -21,7 +21,8 @@ typedef struct PosteriorBatchSummary
 	int64		requests;		/* in so many requests */
 	int64		context_rows;	/* of the encoding used last */
 	const char *model;			/* its name, or "" before the first row */
-	double		encode_seconds; /* spent on finding or making encodings */
+	int64		encodes;		/* of this session's processor: 0 where encodings were there */
+	double		encode_seconds; /* that these took */
 } PosteriorBatchSummary;
 
 /*
@@ -48,8 +49,9 @@ void		posterior_batch_answer(PosteriorBatch *batch);
 /* Forget the rows that wait. */
 void		posterior_batch_clear(PosteriorBatch *batch);
 
-/* Count a row that the caller has answered by calling the function itself. */
-void		posterior_batch_count_alone(PosteriorBatch *batch);
+/* Count a row that the caller answers by calling the function itself, between these two. */
+void		posterior_batch_begin_alone(PosteriorBatch *batch);
+void		posterior_batch_end_alone(PosteriorBatch *batch);
 
 void		posterior_batch_summary(const PosteriorBatch *batch, PosteriorBatchSummary *summary);
 

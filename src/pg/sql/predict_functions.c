@@ -62,7 +62,7 @@ posterior_predict_named(PG_FUNCTION_ARGS)
 	PosteriorCall *call = posterior_call(fcinfo);
 	TnpDistributionKind kind;
 	TnpRequest	request = {.kind = TNP_REQUEST_PREDICT};
-	PosteriorPendingRequest question = {.request = &request};
+	PosteriorPendingRequest pending = {.request = &request};
 	const PosteriorNamed *named;
 	TnpRows		query;
 	double	   *params;
@@ -85,14 +85,14 @@ posterior_predict_named(PG_FUNCTION_ARGS)
 	posterior_match_value(call, type, PG_GETARG_DATUM(1), false, (double *) query.x);
 	for (int f = 0; f < named->n_features; f++)
 		((TnpColumnKind *) query.kinds)[f] =
-			named->classes[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
+			named->kinds[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
 	tnp_answer_shape(call->model->model, &kind, &n);
 	request.queries = query;
 	request.answer = params = palloc(tnp_distribution_size(kind, n) * sizeof(double));
 	/* the first prediction of a statement is often what brings new rows into the encoding */
 	if (!there)
-		posterior_call_acquire(call, &question);
-	if (question.answered)
+		posterior_call_acquire(call, &pending);
+	if (pending.answered)
 		ereport(DEBUG1,
 				(errmsg_internal(
 					"context \"%s\": its new rows and the query went through the model together",

@@ -98,7 +98,7 @@ rows_sample(FunctionCallInfo fcinfo, bool named, bool labelled)
 	queries = posterior_rows_view(rows, false);
 	if (rows->n == 0)
 		return (Datum) 0;
-	posterior_call_check_rows(call, rows->n);
+	posterior_call_check_joint(call, rows->n, draws);
 	if (draws > MAX_VALUES / rows->n)
 		ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("too many draws"),
 						errdetail("%lld draws of %lld rows are more than %lld values.",

@@ -238,7 +238,7 @@ frame_encode(Window *w, const PosteriorRows *rows)
 {
 	PosteriorLabelList list;
 	const TnpModel *model = w->model->model;
-	PosteriorLookup lookup = {.model = w->model,.classes = rows->classes,
+	PosteriorLookup lookup = {.model = w->model,.kinds = rows->kinds,
 	.prefix = w->grows ? tnp_canonical_prefix(model, rows->n) : tnp_whole_prefix(model, rows->n)};
 
 	if (rows->n < tnp_model_info(model)->min_rows || (w->labelled && rows->n == 0))

@@ -1,8 +1,5 @@
 /*
- * context_value.c: type posterior.context: input, output, accessors.
- *
- * The text form is the binary form in hexadecimal, because its purpose is to travel through dumps;
- * people look at posterior.rows(c) and posterior.features(c).
+ * context_value.c: type posterior.context: values with rows, their binary form, accessors.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -19,10 +16,22 @@
 #include "utils/float.h"
 #include "utils/memutils.h"
 
+int
+posterior_check_estimators(int estimators)
+{
+	if (estimators < 0 || estimators > TNP_MAX_VIEWS)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("estimators must be between 0 and %d", TNP_MAX_VIEWS),
+				 errdetail("They are %d.", estimators),
+				 errhint("0 means as many as posterior.estimators says.")));
+	return estimators;
+}
+
 PosteriorContext *
 posterior_make_context(const PosteriorRows *rows)
 {
-	Size		head = offsetof(PosteriorContext, classes) + MAXALIGN64(rows->n_features),
+	Size		head = offsetof(PosteriorContext, kinds) + MAXALIGN64(rows->n_features),
 				numbers = (Size) rows->n * (rows->n_features + 1) * sizeof(double),
 				size = head + numbers + rows->list.bytes;
 	PosteriorContext *c;
@@ -36,11 +45,12 @@ posterior_make_context(const PosteriorRows *rows)
 				 errhint("Use fewer rows.")));
 	c = palloc0(size);
 	SET_VARSIZE(c, size);
-	c->version = rows->labels != NULL ? POSTERIOR_CONTEXT_LABELLED : POSTERIOR_CONTEXT_VERSION;
+	c->version = (rows->labels != NULL ? POSTERIOR_CONTEXT_LABELLED : POSTERIOR_CONTEXT_VERSION)
+		| rows->estimators << 2;
 	c->n_labels = rows->list.n;
 	c->n_features = rows->n_features;
 	c->n = rows->n;
-	memcpy(c->classes, rows->classes, rows->n_features);
+	memcpy(c->kinds, rows->kinds, rows->n_features);
 	if (rows->n > 0)
 	{
 		memcpy((char *) c + head, rows->x, rows->n * rows->n_features * sizeof(double));
@@ -53,7 +63,7 @@ posterior_make_context(const PosteriorRows *rows)
 }
 
 void
-posterior_adopt_columns(int n_features, const uint8 *classes, PosteriorRows *rows)
+posterior_adopt_columns(int n_features, const uint8 *kinds, PosteriorRows *rows)
 {
 	if (rows->n_features != n_features)
 		ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
@@ -63,22 +73,22 @@ posterior_adopt_columns(int n_features, const uint8 *classes, PosteriorRows *row
 								"posterior.context, without the target.")));
 	for (int f = 0; f < n_features; f++)
 	{
-		if (rows->features[f].class == classes[f])
+		if (rows->features[f].kind == kinds[f])
 			continue;
 		if (rows->features[f].base != UNKNOWNOID)
 			ereport(ERROR,
 					(errcode(ERRCODE_DATATYPE_MISMATCH),
 					 errmsg("feature %d is of kind \"%s\", in the context it is of kind \"%s\"",
-							f + 1, posterior_column_kind_name(rows->features[f].class),
-							posterior_column_kind_name(classes[f])),
+							f + 1, posterior_column_kind_name(rows->features[f].kind),
+							posterior_column_kind_name(kinds[f])),
 					 errhint("Cast it to the type that it has in the context.")));
-		rows->features[f].class = classes[f];
-		rows->classes[f] = classes[f];
-		rows->kinds[f] = classes[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
+		rows->features[f].kind = kinds[f];
+		rows->kinds[f] = kinds[f];
+		rows->engine_kinds[f] = kinds[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
 	}
 }
 
-/* ---- input and output ------------------------------------------------------------------------ */
+/* ---- rows in binary form --------------------------------------------------------------------- */
 
 void
 posterior_send_context(StringInfo buffer, const PosteriorContext *c)
@@ -88,7 +98,7 @@ posterior_send_context(StringInfo buffer, const PosteriorContext *c)
 	pq_sendint8(buffer, c->version);
 	pq_sendint16(buffer, c->n_features);
 	pq_sendint64(buffer, c->n);
-	pq_sendbytes(buffer, (const char *) c->classes, c->n_features);
+	pq_sendbytes(buffer, (const char *) c->kinds, c->n_features);
 	for (int64 i = 0; i < c->n * (c->n_features + 1); i++)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -104,25 +114,26 @@ posterior_send_context(StringInfo buffer, const PosteriorContext *c)
 	}
 }
 
-static void
-bad_context(const char *detail)
+void
+posterior_bad_context(const char *detail)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
 			 errmsg("invalid posterior.context"),
 			 errdetail("%s", detail),
-			 errhint("Values of this type are made by the aggregate posterior.context.")));
+			 errhint("Values of this type are made by the aggregate posterior.context. "
+					 "A named context takes a row: posterior.predict('name', row).")));
 }
 
 /* Check one cell of untrusted bytes. */
 static void
-check_cell(double cell, int class)
+check_cell(double cell, int kind)
 {
 	if (isinf(cell))
-		bad_context("A feature is infinite.");
-	if (class == POSTERIOR_CATEGORY && !isnan(cell)
+		posterior_bad_context("A feature is infinite.");
+	if (kind == POSTERIOR_CATEGORY && !isnan(cell)
 		&& !(cell >= 0 && cell < 9007199254740992.0 && cell == floor(cell)))
-		bad_context("A category is not an identity.");
+		posterior_bad_context("A category is not an identity.");
 }
 
 /* The labels at the end of untrusted bytes: all that is left of them. */
@@ -139,12 +150,12 @@ receive_labels(StringInfo buffer, PosteriorRows *rows)
 	for (int i = 0; i < bytes; i++)
 		found += text[i] == '\0';
 	if (n > POSTERIOR_MOST_LABELS || found != n || (bytes > 0 && text[bytes - 1] != '\0'))
-		bad_context(psprintf("%d labels are announced, %d are there.", n, found));
+		posterior_bad_context(psprintf("%d labels are announced, %d are there.", n, found));
 	for (const char *label = text; label < text + bytes; label += strlen(label) + 1)
 	{
 		pg_verifymbstr(label, strlen(label), false);
 		if (posterior_labels_find(labels, label) >= 0)
-			bad_context("A label is there twice.");
+			posterior_bad_context("A label is there twice.");
 		posterior_labels_add(labels, label);
 	}
 	rows->labels = labels;
@@ -154,25 +165,32 @@ receive_labels(StringInfo buffer, PosteriorRows *rows)
 PosteriorRows *
 posterior_receive_rows(StringInfo buffer)
 {
-	int			version = pq_getmsgbyte(buffer),
+	int			first = pq_getmsgbyte(buffer),
+				version = first & POSTERIOR_CONTEXT_KIND,
+				estimators = first >> 2,
 				n_features = (int) pq_getmsgint(buffer, 2);
 	int64		n = pq_getmsgint64(buffer);
-	const char *classes;
+	const char *kinds;
 	PosteriorRows *rows;
 
 	if (version != POSTERIOR_CONTEXT_VERSION && version != POSTERIOR_CONTEXT_LABELLED)
-		bad_context(psprintf("Version %d is unknown.", version));
+		posterior_bad_context(psprintf("Version %d is unknown.", version));
+	if (estimators > TNP_MAX_VIEWS)
+		posterior_bad_context(
+			psprintf("%d estimators are more than %d.", estimators, TNP_MAX_VIEWS));
 	if (n_features < 1 || n < 0 || n > (buffer->len - buffer->cursor) / 8 / (n_features + 1)
 		|| (version == POSTERIOR_CONTEXT_VERSION
 				? buffer->len - buffer->cursor != n_features + n * (n_features + 1) * 8
 				: buffer->len - buffer->cursor < n_features + n * (n_features + 1) * 8 + 1))
-		bad_context(psprintf("%lld rows of %d features do not fit %d bytes.", (long long) n,
-							 n_features, buffer->len - buffer->cursor));
-	classes = pq_getmsgbytes(buffer, n_features);
+		posterior_bad_context(psprintf("%lld rows of %d features do not fit %d bytes.",
+									   (long long) n, n_features, buffer->len - buffer->cursor));
+	kinds = pq_getmsgbytes(buffer, n_features);
 	for (int f = 0; f < n_features; f++)
-		if (classes[f] < POSTERIOR_NUMBER || classes[f] > POSTERIOR_CATEGORY)
-			bad_context(psprintf("Column %d has the unknown class %d.", f + 1, classes[f]));
-	rows = posterior_rows_of_kinds(CurrentMemoryContext, n_features, (const uint8 *) classes);
+		if (kinds[f] < POSTERIOR_NUMBER || kinds[f] > POSTERIOR_CATEGORY)
+			posterior_bad_context(
+				psprintf("Column %d has the unknown kind %d.", f + 1, kinds[f]));
+	rows = posterior_rows_of_kinds(CurrentMemoryContext, n_features, (const uint8 *) kinds);
+	rows->estimators = estimators;
 	for (int64 i = 0; i < n; i++)
 	{
 		double	   *x = posterior_rows_next(rows);
@@ -182,7 +200,7 @@ posterior_receive_rows(StringInfo buffer)
 		for (int f = 0; f < n_features; f++)
 		{
 			x[f] = pq_getmsgfloat8(buffer);
-			check_cell(x[f], classes[f]);
+			check_cell(x[f], kinds[f]);
 			/* one NaN only, so that equal contexts have equal bytes */
 			x[f] = isnan(x[f]) ? get_float8_nan() : x[f] + 0.0;
 		}
@@ -191,68 +209,14 @@ posterior_receive_rows(StringInfo buffer)
 	{
 		rows->y[i] = pq_getmsgfloat8(buffer) + 0.0;
 		if (!isfinite(rows->y[i]))
-			bad_context("A target is not finite.");
+			posterior_bad_context("A target is not finite.");
 	}
 	if (version == POSTERIOR_CONTEXT_LABELLED)
 		receive_labels(buffer, rows);
 	for (int64 i = 0; i < n && rows->labels != NULL; i++)
 		if (!(rows->y[i] >= 0 && rows->y[i] < rows->list.n && rows->y[i] == floor(rows->y[i])))
-			bad_context("A target is not the index of a label.");
+			posterior_bad_context("A target is not the index of a label.");
 	return rows;
-}
-
-PG_FUNCTION_INFO_V1(posterior_context_send);
-Datum
-posterior_context_send(PG_FUNCTION_ARGS)
-{
-	StringInfoData buffer;
-
-	pq_begintypsend(&buffer);
-	posterior_send_context(&buffer, PG_GETARG_CONTEXT(0));
-	PG_RETURN_BYTEA_P(pq_endtypsend(&buffer));
-}
-
-PG_FUNCTION_INFO_V1(posterior_context_recv);
-Datum
-posterior_context_recv(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_POINTER(
-		posterior_make_context(posterior_receive_rows((StringInfo) PG_GETARG_POINTER(0))));
-}
-
-PG_FUNCTION_INFO_V1(posterior_context_out);
-Datum
-posterior_context_out(PG_FUNCTION_ARGS)
-{
-	StringInfoData buffer;
-	char	   *text;
-
-	initStringInfo(&buffer);
-	posterior_send_context(&buffer, PG_GETARG_CONTEXT(0));
-	if ((Size) buffer.len * 2 + 1 > MaxAllocSize)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("the context is too large for its text form"),
-				 errhint("Use binary output.")));
-	text = palloc((Size) buffer.len * 2 + 1);
-	text[hex_encode(buffer.data, buffer.len, text)] = '\0';
-	PG_RETURN_CSTRING(text);
-}
-
-PG_FUNCTION_INFO_V1(posterior_context_in);
-Datum
-posterior_context_in(PG_FUNCTION_ARGS)
-{
-	char	   *text = PG_GETARG_CSTRING(0);
-	Size		length = strlen(text);
-	StringInfoData buffer;
-
-	if (length % 2 != 0 || length < 24)
-		bad_context("The text is not a whole number of hexadecimal bytes.");
-	initStringInfo(&buffer);
-	enlargeStringInfo(&buffer, length / 2);
-	buffer.len = hex_decode(text, length, buffer.data);
-	PG_RETURN_POINTER(posterior_make_context(posterior_receive_rows(&buffer)));
 }
 
 /* ---- accessors ------------------------------------------------------------------------------- */
@@ -272,7 +236,7 @@ posterior_context_features(PG_FUNCTION_ARGS)
 	Datum	   *names = palloc(c->n_features * sizeof(Datum));
 
 	for (int f = 0; f < c->n_features; f++)
-		names[f] = CStringGetTextDatum(posterior_column_kind_name(c->classes[f]));
+		names[f] = CStringGetTextDatum(posterior_column_kind_name(c->kinds[f]));
 	PG_RETURN_ARRAYTYPE_P(construct_array(names, c->n_features, TEXTOID, -1, false, TYPALIGN_INT));
 }
 
@@ -286,4 +250,33 @@ posterior_context_label_array(PG_FUNCTION_ARGS)
 	if (!posterior_context_labelled(c))
 		PG_RETURN_NULL();
 	PG_RETURN_ARRAYTYPE_P(posterior_label_array(&list));
+}
+
+/* with_estimators(context, integer): the same rows, asked with so many views; 0: the setting's. */
+PG_FUNCTION_INFO_V1(posterior_context_with_estimators);
+Datum
+posterior_context_with_estimators(PG_FUNCTION_ARGS)
+{
+	PosteriorContext *c = (PosteriorContext *) PG_DETOAST_DATUM_COPY(PG_GETARG_DATUM(0));
+
+	if (posterior_context_is_sums(c))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("a context of sums has no estimators"),
+				 errhint("Make it of rows, by the aggregate posterior.context.")));
+	c->version = (c->version & POSTERIOR_CONTEXT_KIND)
+		| posterior_check_estimators(PG_GETARG_INT32(1)) << 2;
+	PG_RETURN_POINTER(c);
+}
+
+/* estimators(context): NULL where the setting decides */
+PG_FUNCTION_INFO_V1(posterior_context_estimator_count);
+Datum
+posterior_context_estimator_count(PG_FUNCTION_ARGS)
+{
+	int			n = posterior_context_estimators(PG_GETARG_CONTEXT(0));
+
+	if (n == 0)
+		PG_RETURN_NULL();
+	PG_RETURN_INT32(n);
 }

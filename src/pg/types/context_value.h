@@ -12,20 +12,22 @@
 
 #define POSTERIOR_CONTEXT_VERSION 1
 #define POSTERIOR_CONTEXT_LABELLED 2	/* version with labels */
+#define POSTERIOR_CONTEXT_SUMS 3	/* sums of rows instead of rows: context_sums.h */
+#define POSTERIOR_CONTEXT_KIND 3	/* bits of the version byte that say which; above: estimators */
 
 /*
- * ALIGNMENT = double. After the head: the columns' classes [n_features], padded to 8 bytes with
+ * ALIGNMENT = double. After the head: the columns' kinds [n_features], padded to 8 bytes with
  * zeros; cells x [n, n_features], NaN = missing; targets y [n]; where these are classes, their
  * labels in order, each ending with a NUL. Equal contexts have equal bytes.
  */
 typedef struct PosteriorContext
 {
 	int32		vl_len_;
-	uint8		version;
+	uint8		version;		/* plus 4 times the estimators; 0: posterior.estimators */
 	uint8		n_labels;		/* with the version for them; 0 where there is no row */
 	uint16		n_features;
 	int64		n;
-	uint8		classes[FLEXIBLE_ARRAY_MEMBER];
+	uint8		kinds[FLEXIBLE_ARRAY_MEMBER];
 } PosteriorContext;
 
 #define PG_GETARG_CONTEXT(n) ((PosteriorContext *) PG_DETOAST_DATUM(PG_GETARG_DATUM(n)))
@@ -33,7 +35,7 @@ typedef struct PosteriorContext
 static inline const double *
 posterior_context_x(const PosteriorContext *c)
 {
-	return (const double *) (c->classes + MAXALIGN64(c->n_features));
+	return (const double *) (c->kinds + MAXALIGN64(c->n_features));
 }
 
 static inline const double *
@@ -46,23 +48,43 @@ posterior_context_y(const PosteriorContext *c)
 static inline bool
 posterior_context_labelled(const PosteriorContext *c)
 {
-	return c->version == POSTERIOR_CONTEXT_LABELLED;
+	return (c->version & POSTERIOR_CONTEXT_KIND) == POSTERIOR_CONTEXT_LABELLED;
+}
+
+/* Its number of estimators; 0: as posterior.estimators says when it is asked. */
+static inline int
+posterior_context_estimators(const PosteriorContext *c)
+{
+	return c->version >> 2;
+}
+
+/* Whether it has sums of rows, and no rows. */
+static inline bool
+posterior_context_is_sums(const PosteriorContext *c)
+{
+	return c->version == POSTERIOR_CONTEXT_SUMS;
 }
 
 /* Its labels, in the value's own memory. */
 static inline PosteriorLabelList
 posterior_context_labels(const PosteriorContext *c)
 {
-	const char *text = (const char *) (posterior_context_y(c) + c->n);
+	const char *text;
 
+	if (c->n_labels == 0)
+		return (PosteriorLabelList){0, 0, NULL};
+	text = (const char *) (posterior_context_y(c) + c->n);
 	return (PosteriorLabelList){
-		c->n_labels, c->n_labels == 0 ? 0 : (int) ((const char *) c + VARSIZE(c) - text), text};
+		c->n_labels, (int) ((const char *) c + VARSIZE(c) - text), text};
 }
+
+/* A number of estimators as users give it, checked; 0: as posterior.estimators says. */
+int			posterior_check_estimators(int estimators);
 
 /* A value with these rows, settled and as they stand, in the current memory context. */
 PosteriorContext *posterior_make_context(const PosteriorRows *rows);
 
-/* Append a value's binary form to a message. */
+/* Append a value's binary form to a message; of a value with rows. */
 void		posterior_send_context(StringInfo buffer, const PosteriorContext *c);
 
 /*
@@ -72,11 +94,14 @@ void		posterior_send_context(StringInfo buffer, const PosteriorContext *c);
  */
 PosteriorRows *posterior_receive_rows(StringInfo buffer);
 
+/* Raise 22P03: the bytes of a value are not what posterior.context writes. */
+pg_noreturn extern void posterior_bad_context(const char *detail);
+
 /*
  * Columns of query rows must be those of a context: as many, of equal kinds. Raises otherwise.
  * Columns of literals without a type become what they are in the context: they may be NULL, or
  * labels where labels are expected.
  */
-void		posterior_adopt_columns(int n_features, const uint8 *classes, PosteriorRows *rows);
+void		posterior_adopt_columns(int n_features, const uint8 *kinds, PosteriorRows *rows);
 
 #endif							/* POSTERIOR_CONTEXT_VALUE_H */

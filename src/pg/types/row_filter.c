@@ -4,11 +4,11 @@
  *
  * A filter is evaluated with the rights of the predicting user, so it may contain nothing that its
  * author could have defined: immutable functions and operators of pg_catalog only, and values of
- * types whose input is the server's own, because a constant is read whenever its filter is. Another
- * major version of the server cannot read the expression (pg_upgrade takes the bytes along), and
- * one whose columns have other types by now says nothing, so the condition is also kept as text,
- * with the places where columns are named. What comes of that text passes these checks again before
- * it is evaluated.
+ * types whose input is the server's own, because a constant is read whenever its filter is
+ * (filter_rules.c). Another major version of the server cannot read the expression (pg_upgrade
+ * takes the bytes along), and one whose columns have other types by now says nothing, so the
+ * condition is also kept as text, with the places where columns are named. What comes of that text
+ * passes these checks again before it is evaluated.
  *
  * A dump is restored whatever has become of a filter: one that cannot be read is kept as the text
  * that it is. That is never evaluated, and dumps write it again.
@@ -18,36 +18,18 @@
 #include "pg/types/row_filter.h"
 
 #include "pg/rows/column_types.h"
+#include "pg/types/filter_rules.h"
+#include "pg/types/filter_text.h"
 #include "pg/types/regcolumn.h"
 
-#include "access/table.h"
-#include "access/transam.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
-#include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
 #include "nodes/nodeFuncs.h"
-#include "optimizer/optimizer.h"
-#include "parser/parse_clause.h"
-#include "parser/parse_collate.h"
-#include "parser/parse_relation.h"
-#include "parser/parse_type.h"
-#include "parser/parser.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
-#include "utils/rel.h"
 #include "utils/resowner.h"
-#include "utils/ruleutils.h"
-
-/* Where the text names a column. */
-typedef struct ColumnPlace
-{
-	int32		offset,
-				length;
-	int32		column;
-} ColumnPlace;
 
 typedef struct RowFilter
 {
@@ -57,7 +39,7 @@ typedef struct RowFilter
 	int32		major;			/* version of the server that wrote the expression */
 	int32		n_places;
 	/* in the order of the text; then the text and the output of nodeToString, each with its end */
-	ColumnPlace places[FLEXIBLE_ARRAY_MEMBER];
+	PosteriorColumnPlace places[FLEXIBLE_ARRAY_MEMBER];
 } RowFilter;
 
 static const char *
@@ -72,424 +54,33 @@ filter_expression(const RowFilter *filter)
 	return filter_text(filter) + strlen(filter_text(filter)) + 1;
 }
 
-/* ---- what may be in a filter ----------------------------------------------------------------- */
-
-static void
-filter_refuse(const char *condition, const char *detail)
-{
-	ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					errmsg("invalid filter: %s", condition), errdetail("%s", detail),
-					errhint("A filter is a boolean expression over the columns of the relation, "
-							"with immutable functions and operators of pg_catalog.")));
-}
-
-static bool
-foreign_function(Oid function, void *context)
-{
-	return function >= FirstNormalObjectId;
-}
-
-/*
- * Whether a function that the server calls immutable asks the session's settings: numbers as text
- * extra_float_digits, bytes as text bytea_output, quote_ident quote_all_identifiers.
- */
-static bool
-function_asks_settings(Oid function, void *context)
-{
-	switch (function)
-	{
-		case F_FLOAT4OUT:
-		case F_FLOAT8OUT:
-		case F_POINT_OUT:
-		case F_LSEG_OUT:
-		case F_PATH_OUT:
-		case F_BOX_OUT:
-		case F_POLY_OUT:
-		case F_LINE_OUT:
-		case F_CIRCLE_OUT:
-		case F_BYTEAOUT:
-		case F_QUOTE_IDENT:
-			return true;
-		default:
-			return false;
-	}
-}
-
-/*
- * Whether a time is moved to a zone whose name may be an abbreviation, of which the session's
- * timezone_abbreviations say what it is.
- */
-static bool
-function_asks_abbreviations(Node *node)
-{
-	FuncExpr   *call = (FuncExpr *) node;
-	Const	   *zone;
-	char	   *name;
-
-	if (!IsA(node, FuncExpr)
-		|| (call->funcid != F_TIMEZONE_TEXT_TIMESTAMPTZ
-			&& call->funcid != F_TIMEZONE_TEXT_TIMESTAMP))
-		return false;
-	zone = linitial(call->args);
-	if (!IsA(zone, Const))
-		return true;
-	if (zone->constisnull)
-		return false;
-	name = TextDatumGetCString(zone->constvalue);
-	return strchr(name, '/') == NULL && strcmp(name, "UTC") != 0;
-}
-
-/*
- * Whether a value is a text search configuration or dictionary that users can change: one that is
- * not the server's, or that a row names.
- */
-static bool
-search_is_foreign(Node *node)
-{
-	Oid			type = IsA(node, List) || IsA(node, CaseWhen) ? InvalidOid : exprType(node);
-
-	if (type != REGCONFIGOID && type != REGDICTIONARYOID)
-		return false;
-	return !IsA(node, Const)
-		|| (!((Const *) node)->constisnull
-			&& DatumGetObjectId(((Const *) node)->constvalue) >= FirstNormalObjectId);
-}
-
-/* Whether the values of a type are read, written and checked by built-in functions alone. */
-static bool
-type_is_own(Oid type)
-{
-	Oid			element = get_element_type(type);
-
-	if (OidIsValid(element))
-		return type_is_own(element);
-	switch (get_typtype(type))
-	{
-		case TYPTYPE_ENUM:
-			return true;
-		case TYPTYPE_DOMAIN:
-		case TYPTYPE_COMPOSITE:
-		case '\0':				/* it is gone */
-			return false;
-		default:
-			return type < FirstNormalObjectId;
-	}
-}
-
-/*
- * The type of the value that a node makes, if it is none of the server's own; else 0. Those of a
- * column have been made already, of whatever type.
- */
-static Oid
-type_is_foreign(Node *node)
-{
-	Oid			type;
-
-	if (IsA(node, List) || IsA(node, CaseWhen) || IsA(node, Var))
-		return InvalidOid;
-	type = exprType(node);
-	return OidIsValid(type) && !type_is_own(type) ? type : InvalidOid;
-}
-
-static void
-type_refuse(Oid type, const char *shown)
-{
-	filter_refuse(shown,
-				  psprintf("It has a value of type %s, and may have values of PostgreSQL's own "
-						   "types, of enums, and of arrays of these.",
-						   format_type_be(type)));
-}
-
-/*
- * Raise if a type that is named is none of the server's own: the analysis of an expression already
- * reads its constants.
- */
-static bool
-node_check_types(Node *node, const char *shown)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, TypeName))
-	{
-		Oid			type = LookupTypeNameOid(NULL, (TypeName *) node, true);
-
-		if (OidIsValid(type) && !type_is_own(type))
-			type_refuse(type, shown);
-	}
-	return raw_expression_tree_walker(node, node_check_types, (void *) shown);
-}
-
-/* The operator of a node, or 0. */
-static Oid
-node_operator(Node *node)
-{
-	if (IsA(node, OpExpr) || IsA(node, DistinctExpr) || IsA(node, NullIfExpr))
-		return ((OpExpr *) node)->opno;
-	return IsA(node, ScalarArrayOpExpr) ? ((ScalarArrayOpExpr *) node)->opno : InvalidOid;
-}
-
-/* Whether an operator is for just the types of these operands. */
-static bool
-operator_is_exact(Oid operator, Node *left, Node *right)
-{
-	Oid			left_type,
-				right_type;
-
-	op_input_types(operator, &left_type, &right_type);
-	return left_type == exprType(left) && right_type == exprType(right);
-}
-
-/*
- * Whether a node is printed without its operator, and an operator that a user defines for its types
- * would be found instead when the condition is parsed again. One of pg_catalog that is for just
- * these types always comes first.
- */
-static bool
-node_is_replaceable(Node *node)
-{
-	if (IsA(node, DistinctExpr) || IsA(node, NullIfExpr))
-		return !operator_is_exact(node_operator(node), linitial(((OpExpr *) node)->args),
-								  lsecond(((OpExpr *) node)->args));
-	if (IsA(node, RowCompareExpr))
-	{
-		RowCompareExpr *rows = (RowCompareExpr *) node;
-
-		for (int i = 0; i < list_length(rows->opnos); i++)
-			if (!operator_is_exact(list_nth_oid(rows->opnos, i), list_nth(rows->largs, i),
-								   list_nth(rows->rargs, i)))
-				return true;
-	}
-	if (IsA(node, CaseExpr) && ((CaseExpr *) node)->arg != NULL)
-	{
-		CaseExpr   *c = (CaseExpr *) node;
-		ListCell   *cell;
-
-		foreach(cell, c->args)
-		{
-			OpExpr	   *when = (OpExpr *) lfirst_node(CaseWhen, cell)->expr;
-
-			/* implicit casts are not printed here */
-			if (!IsA(when, OpExpr)
-				|| !operator_is_exact(when->opno, strip_implicit_coercions((Node *) c->arg),
-									  strip_implicit_coercions(lsecond(when->args))))
-				return true;
-		}
-	}
-	return false;
-}
-
-/* Raise unless the expression is made of the row and of what is built in. */
-static bool
-node_check_parts(Node *node, const char *shown)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, SubLink))
-		filter_refuse(shown, "It has a subquery.");
-	if (IsA(node, Var) && ((Var *) node)->varattno <= 0)
-		filter_refuse(shown, "It uses a system column or the whole row.");
-	/* a domain's constraints may call anything */
-	if (check_functions_in_node(node, foreign_function, NULL) || IsA(node, CoerceToDomain)
-		|| node_operator(node) >= FirstNormalObjectId)
-		filter_refuse(shown, "It calls something that is not part of PostgreSQL.");
-	if (search_is_foreign(node))
-		filter_refuse(shown, "It uses a text search configuration that is not part of PostgreSQL.");
-	/* XML asks xmlbinary and TimeZone */
-	if (check_functions_in_node(node, function_asks_settings, NULL) || IsA(node, XmlExpr))
-		filter_refuse(shown, "Its value depends on more than the row.");
-	if (function_asks_abbreviations(node))
-		filter_refuse(shown,
-					  "It has a time zone that may be an abbreviation, which depends on more "
-					  "than the row; UTC and names like Europe/Paris do not.");
-	if (OidIsValid(type_is_foreign(node)))
-		type_refuse(type_is_foreign(node), shown);
-	if (node_is_replaceable(node))
-		filter_refuse(shown,
-					  "It compares by IS DISTINCT FROM, NULLIF, CASE or as rows, which name no "
-					  "operator, and others may define one for these types.");
-	return expression_tree_walker(node, node_check_parts, (void *) shown);
-}
-
-/* What is being parsed, for errors. */
-typedef struct Parsing
-{
-	const char *what,
-			   *shown;
-} Parsing;
-
-static void
-add_context(void *arg)
-{
-	Parsing    *p = arg;
-
-	/* a position would be taken for one in the query of the caller */
-	errposition(0);
-	errcontext("%s \"%s\"", p->what, p->shown);
-}
-
-List *
-posterior_parse(const char *sql, const char *what, const char *shown)
-{
-	Parsing		parsing = {what, shown};
-	ErrorContextCallback callback = {
-		.previous = error_context_stack, .callback = add_context, .arg = &parsing};
-	List	   *statements;
-
-	error_context_stack = &callback;
-	statements = raw_parser(sql, RAW_PARSE_DEFAULT);
-	error_context_stack = callback.previous;
-	return statements;
-}
-
-/* The raw expression of "SELECT 1 FROM `source`", and its relation. */
-static Node *
-filter_parse(const char *source, const char *shown, RangeVar **relation)
-{
-	List	   *statements = posterior_parse(psprintf("SELECT 1 FROM %s", source), "filter", shown);
-	SelectStmt *select;
-
-	if (list_length(statements) != 1)
-		filter_refuse(shown, "It is more than one statement.");
-	select = (SelectStmt *) linitial_node(RawStmt, statements)->stmt;
-	if (!IsA(select, SelectStmt) || list_length(select->fromClause) != 1
-		|| !IsA(linitial(select->fromClause), RangeVar) || select->whereClause == NULL
-		|| select->groupClause != NIL || select->havingClause != NULL || select->windowClause != NIL
-		|| select->sortClause != NIL || select->limitCount != NULL || select->limitOffset != NULL
-		|| select->lockingClause != NIL || select->withClause != NULL || select->op != SETOP_NONE)
-		filter_refuse(shown, "It is more than a condition.");
-	*relation = linitial(select->fromClause);
-	return select->whereClause;
-}
-
-static Node *
-filter_analyse(Oid relation, Node *raw, const char *shown)
-{
-	ParseState *state = make_parsestate(NULL);
-	Relation	rel = table_open(relation, AccessShareLock);
-	ParseNamespaceItem *item =
-		addRangeTableEntryForRelation(state, rel, AccessShareLock, NULL, false, true);
-	Node	   *condition;
-
-	node_check_types(raw, shown);
-	addNSItemToQuery(state, item, false, true, true);
-	condition = transformWhereClause(state, raw, EXPR_KIND_WHERE, "filter");
-	assign_expr_collations(state, condition);
-	node_check_parts(condition, shown);
-	if (contain_mutable_functions(condition))
-		filter_refuse(shown, "Its value depends on more than the row.");
-	table_close(rel, NoLock);
-	free_parsestate(state);
-	return condition;
-}
-
-/* ---- text ------------------------------------------------------------------------------------ */
-
-static void
-setting_set_until(const char *name, const char *value)
-{
-	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
-							 false);
-}
-
-/*
- * From here to AtEOXact_GUC(true, level), constants are printed so that every session reads them
- * alike, and read as they are printed.
- */
-static int
-printing_begin(void)
-{
-	int			level = NewGUCNestLevel();
-
-	setting_set_until("datestyle", "ISO, MDY");
-	setting_set_until("intervalstyle", "postgres");
-	setting_set_until("extra_float_digits", "1");
-	setting_set_until("array_nulls", "on");
-	setting_set_until("standard_conforming_strings", "on");
-	return level;
-}
-
-static char *
-filter_print(Oid relation, Node *condition)
-{
-	int			level = printing_begin();
-	char *text = deparse_expression(
-		condition, deparse_context_for(get_rel_name(relation), relation), false, false);
-
-	AtEOXact_GUC(true, level);
-	return text;
-}
-
-typedef struct Places
-{
-	Oid			relation;
-	int			n,
-				room;
-	ColumnPlace *places;
-} Places;
-
-static bool
-note_column(Node *node, Places *p)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, ColumnRef))
-	{
-		ColumnRef  *ref = (ColumnRef *) node;
-		char	   *name = strVal(linitial(ref->fields));
-
-		if (p->n == p->room)
-		{
-			p->room = Max(16, 2 * p->room);
-			p->places = p->places == NULL ? palloc(p->room * sizeof(ColumnPlace))
-										  : repalloc(p->places, p->room * sizeof(ColumnPlace));
-		}
-		p->places[p->n].offset = ref->location;
-		p->places[p->n].length = strlen(quote_identifier(name));
-		p->places[p->n++].column = get_attnum(p->relation, name);
-	}
-	return raw_expression_tree_walker(node, note_column, p);
-}
-
-static int
-place_compare(const void *a, const void *b)
-{
-	return ((const ColumnPlace *) a)->offset - ((const ColumnPlace *) b)->offset;
-}
-
 /* ---- values ---------------------------------------------------------------------------------- */
 
 static RowFilter *
 filter_make(Oid relation, Node *condition)
 {
-	static const char before[] = "r WHERE ";
-	int			level = printing_begin();
+	int			level = posterior_filter_printing(),
+				n_places;
 	char	   *text,
 			   *expression = nodeToString(condition),
 			   *end;
-	RangeVar   *ignored;
-	Places		p = {.relation = relation};
+	PosteriorColumnPlace *places;
 	RowFilter  *filter;
 	Size		size;
 
-	setting_set_until("search_path", "pg_catalog");
-	text = filter_print(relation, condition);
-	note_column(filter_parse(psprintf("%s%s", before, text), text, &ignored), &p);
+	posterior_filter_set("search_path", "pg_catalog");
+	text = posterior_filter_print(relation, condition);
+	places = posterior_filter_places(relation, text, &n_places);
 	AtEOXact_GUC(true, level);
-	if (p.n > 0)
-		qsort(p.places, p.n, sizeof(ColumnPlace), place_compare);
-	size = offsetof(RowFilter, places) + p.n * sizeof(ColumnPlace) + strlen(text)
+	size = offsetof(RowFilter, places) + n_places * sizeof(PosteriorColumnPlace) + strlen(text)
 		 + strlen(expression) + 2;
 	filter = palloc0(size);
 	SET_VARSIZE(filter, size);
 	filter->relation = relation;
 	filter->major = POSTERIOR_SERVER_MAJOR;
-	filter->n_places = p.n;
-	for (int i = 0; i < p.n; i++)
-	{
-		filter->places[i] = p.places[i];
-		/* parse puts this before what it is given */
-		filter->places[i].offset -= strlen("SELECT 1 FROM ") + strlen(before);
-	}
+	filter->n_places = n_places;
+	if (n_places > 0)
+		memcpy(filter->places, places, n_places * sizeof(PosteriorColumnPlace));
 	end = (char *) filter_text(filter);
 	strcpy(end, text);
 	strcpy(end + strlen(text) + 1, expression);
@@ -537,7 +128,7 @@ filter_text_now(const RowFilter *filter)
 	initStringInfo(&now);
 	for (int i = 0; i < filter->n_places; i++)
 	{
-		const ColumnPlace *place = &filter->places[i];
+		const PosteriorColumnPlace *place = &filter->places[i];
 		char	   *name = posterior_column_name(filter->relation, place->column);
 
 		appendBinaryStringInfo(&now, text + done, place->offset - done);
@@ -589,7 +180,7 @@ filter_find_change(Node *node, Change *change)
 		change->column = var->varattno;
 		return type != var->vartype || collation != var->varcollid;
 	}
-	if (OidIsValid(type_is_foreign(node)))
+	if (OidIsValid(posterior_type_is_foreign(node)))
 	{
 		change->column = 0;
 		return true;
@@ -618,13 +209,14 @@ kept_expression(const RowFilter *filter, Change *change)
 static Node *
 filter_read_text(Oid relation, const char *condition)
 {
-	int			level = printing_begin();
+	int			level = posterior_filter_printing();
 	RangeVar   *ignored;
 	Node	   *expression;
 
-	setting_set_until("search_path", "pg_catalog");
-	expression = filter_analyse(
-		relation, filter_parse(psprintf("r WHERE %s", condition), condition, &ignored), condition);
+	posterior_filter_set("search_path", "pg_catalog");
+	expression = posterior_filter_analyse(
+		relation, posterior_filter_parse(psprintf("r WHERE %s", condition), condition, &ignored),
+		condition);
 	AtEOXact_GUC(true, level);
 	return expression;
 }
@@ -717,9 +309,10 @@ posterior_make_row_filter(Oid relation, const char *condition)
 
 	return PointerGetDatum(filter_make(
 		relation,
-		filter_analyse(relation,
-					   filter_parse(psprintf("r WHERE %s", condition), condition, &ignored),
-					   condition)));
+		posterior_filter_analyse(relation,
+								 posterior_filter_parse(psprintf("r WHERE %s", condition),
+														condition, &ignored),
+								 condition)));
 }
 
 static bool
@@ -754,7 +347,7 @@ posterior_row_filter_query(Datum datum, const char *context, bool *stable)
 	if (expression == NULL)
 		expression = filter_read_again(filter, context, &change);
 	*stable = *stable && !find_attributes(expression, NULL);
-	return filter_print(filter->relation, expression);
+	return posterior_filter_print(filter->relation, expression);
 }
 
 /*
@@ -770,7 +363,7 @@ filter_show(const RowFilter *filter)
 	if (filter_is_gone(filter))
 		return NULL;
 	expression = kept_expression(filter, &change);
-	return expression != NULL ? filter_print(filter->relation, expression)
+	return expression != NULL ? posterior_filter_print(filter->relation, expression)
 							  : filter_text_now(filter);
 }
 
@@ -790,12 +383,12 @@ filter_try_to_read(const char *text, char **reason)
 	MemoryContextSwitchTo(memory);
 	PG_TRY();
 	{
-		int			level = printing_begin();
+		int			level = posterior_filter_printing();
 		RangeVar   *relation;
-		Node	   *raw = filter_parse(text, text, &relation);
+		Node	   *raw = posterior_filter_parse(text, text, &relation);
 		Oid			oid = RangeVarGetRelid(relation, AccessShareLock, false);
 
-		filter = filter_make(oid, filter_analyse(oid, raw, text));
+		filter = filter_make(oid, posterior_filter_analyse(oid, raw, text));
 		AtEOXact_GUC(true, level);
 		ReleaseCurrentSubTransaction();
 		MemoryContextSwitchTo(memory);

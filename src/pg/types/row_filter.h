@@ -9,12 +9,6 @@
 #include "pg/base/compat.h"
 
 /*
- * The raw statements of `sql`, which was made around the user's text. Errors show `what` and the
- * user's text, not a place in the whole.
- */
-struct List *posterior_parse(const char *sql, const char *what, const char *shown);
-
-/*
  * A condition on `relation`, from the text of a boolean expression over its columns; checked. The
  * result is a varlena.
  */

@@ -39,6 +39,7 @@
 
 #include "pg/base/guard.h"
 #include "pg/shmem/shared.h"
+#include "pg/visibility/maintenance_turns.h"
 
 #include "access/htup_details.h"
 #include "access/xact.h"
@@ -263,6 +264,8 @@ at_transaction_end(XactEvent event, void *arg)
 		case XACT_EVENT_PRE_PREPARE:
 			if (GUARD(LOGGED_BEFORE_COMMIT, true))
 				writes_record();
+			else if (all_writes != NULL)
+				posterior_shared_attach();	/* only the mutant: what may raise, before the commit */
 			break;
 		case XACT_EVENT_COMMIT:
 			if (!GUARD(LOGGED_BEFORE_COMMIT, true))

@@ -6,7 +6,7 @@
 #ifndef POSTERIOR_WRITE_TRACKER_H
 #define POSTERIOR_WRITE_TRACKER_H
 
-#include "pg/visibility/writer_log.h"
+#include "pg/visibility/snapshot_mark.h"
 
 #include "utils/rel.h"
 

@@ -1,5 +1,5 @@
 /*
- * writer_log.c: which transactions wrote a table, and what a reader concludes from it.
+ * writer_log.c: which transactions wrote a table.
  *
  * Purpose. A reader whose snapshot treats every writer of a table as an earlier reader's snapshot
  * did sees the same rows and need not read them. A log has the last POSTERIOR_WRITERS writers of a
@@ -15,8 +15,9 @@
  *   4. A full log forgets the entries of transactions that have ended for a fresh snapshot (`floor`
  *      rises), or else its oldest entry (`low` rises).
  *
- * Making a log. The first reader of a table that has none takes a place, by LRU (log_make). Writers
- * do not wait for it. The order of steps on both sides makes that safe:
+ * Making a log. The first reader of a table that has none takes a place, by LRU
+ * (posterior_writer_log_make). Writers do not wait for it. The order of steps on both sides makes
+ * that safe:
  *
  *     writer                              maker
  *     gets its xid                        writes watched[]
@@ -37,11 +38,11 @@
  * under the shared lock: all that write it write equal values. ask_commit_log() takes
  * XactTruncationLock while it holds no other lock.
  *
- * Callers. Entering: from triggers' transactions at PRE_COMMIT and PRE_PREPARE, from
- * the object access hook, and from triggers that fire later. It may raise, which aborts the
- * transaction, and needs an xid. Comparing: from readers in a transaction, not in a parallel query,
- * which may take no snapshot. posterior_writer_log_mark_dirty() and posterior_wake_launcher():
- * after the commit, so they must not fail. Taking turns: from launcher and worker.
+ * Callers. Entering: from triggers' transactions at PRE_COMMIT and PRE_PREPARE, from the object
+ * access hook, and from triggers that fire later. It may raise, which aborts the transaction, and
+ * needs an xid. Comparing (snapshot_mark.c): from readers in a transaction, not in a parallel
+ * query, which may take no snapshot. Turns of the contexts that are encoded ahead are in
+ * maintenance_turns.c; what a transaction calls of it after its commit must not fail.
  *
  * Lifetimes. A log belongs to a table of a life of a database (incarnation.c) until another table
  * takes it, or the life ends; `generation` tells proofs of the old one from the new one. Logs begin
@@ -57,7 +58,6 @@
 #include "access/transam.h"
 #include "access/xact.h"
 #include "miscadmin.h"
-#include "storage/latch.h"
 #include "utils/snapmgr.h"
 
 /*
@@ -74,6 +74,18 @@ typedef struct WriterLogs
 
 static WriterLogs *shared = NULL;
 
+PosteriorWriterLog *
+posterior_writer_log_number(int number)
+{
+	return &shared->logs[number];
+}
+
+struct Latch **
+posterior_writer_logs_launcher(void)
+{
+	return &shared->launcher;
+}
+
 static Size
 logs_size(void)
 {
@@ -88,8 +100,8 @@ logs_initialize(void *part)
 }
 
 /* The full form of an xid that is less than 2^31 transactions away from now. */
-static uint64
-full_xid(TransactionId xid)
+uint64
+posterior_full_xid(TransactionId xid)
 {
 	FullTransactionId next = ReadNextFullTransactionId();
 	uint32		epoch = EpochFromFullTransactionId(next);
@@ -99,8 +111,8 @@ full_xid(TransactionId xid)
 	return U64FromFullTransactionId(FullTransactionIdFromEpochAndXid(epoch, xid));
 }
 
-static uint64
-own_xid(void)
+uint64
+posterior_own_xid(void)
 {
 	return U64FromFullTransactionId(GetTopFullTransactionId());
 }
@@ -116,8 +128,9 @@ watched_key(Oid relation)
 
 /*
  * The number of a table's writer log, or -1. Without a lock: the log must be looked at again under
- * its own. A writer that finds none has had its xid since before this barrier; log_make() reads the
- * running xids after its own barrier, and so enters the writer.
+ * its own. A writer that finds none has had its xid since before this barrier;
+ * posterior_writer_log_make() reads the running xids after its own barrier, and so enters the
+ * writer.
  */
 static int
 log_find(Oid relation)
@@ -145,8 +158,8 @@ log_lock_number(Oid relation, LWLockMode mode, int number)
 }
 
 /* Lock a table's writer log; NULL if there is none. */
-static PosteriorWriterLog *
-log_lock(Oid relation, LWLockMode mode, int *number)
+PosteriorWriterLog *
+posterior_writer_log_lock(Oid relation, LWLockMode mode, int *number)
 {
 	static int	last = 0;		/* a session mostly writes one table: look there first */
 
@@ -166,8 +179,8 @@ log_lock(Oid relation, LWLockMode mode, int *number)
 	return log_lock_number(relation, mode, *number);
 }
 
-static void
-log_unlock(int number)
+void
+posterior_writer_log_unlock(int number)
 {
 	LWLockRelease(posterior_part_lock(&posterior_writer_log_part, number));
 }
@@ -175,8 +188,8 @@ log_unlock(int number)
 /* ---- entering -------------------------------------------------------------------------------- */
 
 /* The entry of a transaction, or NULL. */
-static PosteriorWriter *
-log_find_writer(PosteriorWriterLog *log, uint64 xid)
+PosteriorWriter *
+posterior_writer_find(PosteriorWriterLog *log, uint64 xid)
 {
 	for (int i = log->n - 1; i >= 0; i--)
 		if (log->xids[i] == xid)
@@ -185,8 +198,8 @@ log_find_writer(PosteriorWriterLog *log, uint64 xid)
 }
 
 /* Whether a snapshot sees that a transaction has ended. */
-static bool
-xid_ended_for(uint64 xid, uint64 xmin, uint64 xmax, Snapshot s)
+bool
+posterior_xid_ended_for(uint64 xid, uint64 xmin, uint64 xmax, Snapshot s)
 {
 	if (xid >= xmax)
 		return false;
@@ -199,15 +212,15 @@ xid_ended_for(uint64 xid, uint64 xmin, uint64 xmax, Snapshot s)
 }
 
 /* Forget the writers that have ended for the snapshot z; true if there were any. */
-static bool
-log_forget_ended(PosteriorWriterLog *log, Snapshot z)
+bool
+posterior_writer_log_forget_ended(PosteriorWriterLog *log, Snapshot z)
 {
-	uint64		xmin = full_xid(z->xmin),
-				xmax = full_xid(z->xmax);
+	uint64		xmin = posterior_full_xid(z->xmin),
+				xmax = posterior_full_xid(z->xmax);
 	int			kept = 0;
 
 	for (int i = 0; i < log->n; i++)
-		if (!xid_ended_for(log->xids[i], xmin, xmax, z))
+		if (!posterior_xid_ended_for(log->xids[i], xmin, xmax, z))
 		{
 			log->xids[kept] = log->xids[i];
 			log->writers[kept++] = log->writers[i];
@@ -224,7 +237,7 @@ log_forget_ended(PosteriorWriterLog *log, Snapshot z)
 static void
 log_forget_some(PosteriorWriterLog *log, Snapshot z)
 {
-	if (log_forget_ended(log, z))
+	if (posterior_writer_log_forget_ended(log, z))
 		return;
 	if (GUARD(LOW_RISES, log->low <= log->xids[0]))
 		log->low = log->xids[0] + 1;
@@ -287,31 +300,31 @@ log_enter(Oid relation, uint64 xid, const PosteriorInserted *rows, bool ddl)
 	for (;;)
 	{
 		int			number;
-		PosteriorWriterLog *log = log_lock(relation, LW_EXCLUSIVE, &number);
+		PosteriorWriterLog *log = posterior_writer_log_lock(relation, LW_EXCLUSIVE, &number);
 		PosteriorWriter *w;
 		Snapshot	z;
 
 		if (log == NULL)
 			return -1;
-		w = log_find_writer(log, xid);
+		w = posterior_writer_find(log, xid);
 		if (w != NULL || log->n < POSTERIOR_WRITERS)
 		{
 			if (w != NULL)
 				writer_change(w, rows, ddl);
 			else
 				log_add_writer(log, xid, rows, ddl);
-			log_unlock(number);
+			posterior_writer_log_unlock(number);
 			return number;
 		}
-		log_unlock(number);
+		posterior_writer_log_unlock(number);
 		/* the snapshot is taken without the lock; only its being recent matters */
 		z = GetLatestSnapshot();
-		log = log_lock(relation, LW_EXCLUSIVE, &number);
+		log = posterior_writer_log_lock(relation, LW_EXCLUSIVE, &number);
 		if (log == NULL)
 			return -1;
 		if (log->n == POSTERIOR_WRITERS)
 			log_forget_some(log, z);
-		log_unlock(number);
+		posterior_writer_log_unlock(number);
 	}
 }
 
@@ -322,7 +335,7 @@ log_enter(Oid relation, uint64 xid, const PosteriorInserted *rows, bool ddl)
 int
 posterior_writer_log_record(Oid relation, const PosteriorInserted *rows)
 {
-	uint64		xid = own_xid();
+	uint64		xid = posterior_own_xid();
 
 	posterior_shared_attach();
 	return log_enter(relation, xid, rows, false);
@@ -331,96 +344,16 @@ posterior_writer_log_record(Oid relation, const PosteriorInserted *rows)
 void
 posterior_writer_log_record_ddl(Oid relation)
 {
-	uint64		xid = own_xid();
+	uint64		xid = posterior_own_xid();
 
 	posterior_shared_attach();
 	log_enter(relation, xid, NULL, true);
 }
 
-bool
-posterior_writer_log_mark_dirty(Oid relation, int number)
-{
-	PosteriorWriterLog *log = &shared->logs[number];
-
-	/*
-	 * without a lock: at worst another table's contexts are looked at. Usually the log is dirty
-	 * already, and the cache line is only read.
-	 */
-	if (log->dirty || log->relation != relation)
-		return false;
-	log->dirty = true;
-	return true;
-}
-
-static void
-due_add(PosteriorDue *due, int *n, const PosteriorWriterLog *log)
-{
-	int			i = 0;
-
-	while (i < *n && due[i].database != log->database)
-		i++;
-	if (i == *n)
-		due[(*n)++] = (PosteriorDue) {log->database, false, DT_NOEND};
-	due[i].dirty = due[i].dirty || log->dirty;
-	if (log->later != 0)
-		due[i].later = Min(due[i].later, log->later);
-}
-
-int
-posterior_writer_log_due(PosteriorDue *due)
-{
-	int			n = 0;
-
-	for (int i = 0; i < POSTERIOR_WRITER_LOGS; i++)
-	{
-		PosteriorWriterLog *log = &shared->logs[i];
-
-		LWLockAcquire(posterior_part_lock(&posterior_writer_log_part, i), LW_SHARED);
-		if (OidIsValid(log->relation) && (log->dirty || log->later != 0))
-			due_add(due, &n, log);
-		LWLockRelease(posterior_part_lock(&posterior_writer_log_part, i));
-	}
-	return n;
-}
-
-int
-posterior_writer_log_take(Oid database, TimestampTz now, PosteriorMaintenanceTurn *turns)
-{
-	int			n = 0;
-
-	for (int i = 0; i < POSTERIOR_WRITER_LOGS; i++)
-	{
-		PosteriorWriterLog *log = &shared->logs[i];
-
-		LWLockAcquire(posterior_part_lock(&posterior_writer_log_part, i), LW_EXCLUSIVE);
-		if (log->database == database && OidIsValid(log->relation)
-			&& (log->dirty || (log->later != 0 && log->later <= now)))
-		{
-			turns[n++] = (PosteriorMaintenanceTurn) {log->relation, log->later};
-			log->dirty = false;
-			log->later = 0;
-		}
-		LWLockRelease(posterior_part_lock(&posterior_writer_log_part, i));
-	}
-	return n;
-}
-
-void
-posterior_writer_log_postpone(Oid relation, TimestampTz until)
-{
-	int			number;
-	PosteriorWriterLog *log = log_lock(relation, LW_EXCLUSIVE, &number);
-
-	if (log == NULL)
-		return;
-	log->later = log->later == 0 ? until : Min(log->later, until);
-	log_unlock(number);
-}
-
 void
 posterior_writer_log_record_all(void)
 {
-	uint64		xid = own_xid();
+	uint64		xid = posterior_own_xid();
 	Oid			relations[POSTERIOR_WRITER_LOGS];
 	int			n = 0;
 
@@ -444,7 +377,7 @@ posterior_writer_log_record_all(void)
 static void
 log_add_running(PosteriorWriterLog *log, uint64 xid)
 {
-	PosteriorWriter *w = log_find_writer(log, xid);
+	PosteriorWriter *w = posterior_writer_find(log, xid);
 
 	if (w == NULL)
 		log_add_writer(log, xid, NULL, false);
@@ -502,7 +435,7 @@ log_begin(Oid relation, uint64 *generation)
 	log->low = log->floor = 0;
 	log->n = 0;
 	pg_atomic_write_u64(&shared->watched[number], watched_key(relation));
-	log_unlock(number);
+	posterior_writer_log_unlock(number);
 	posterior_unlock();
 	return number;
 }
@@ -514,11 +447,11 @@ log_begin(Oid relation, uint64 *generation)
 static void
 log_enter_running(PosteriorWriterLog *log, Snapshot z, uint64 next, uint64 own)
 {
-	uint64		xmax = full_xid(z->xmax);
+	uint64		xmax = posterior_full_xid(z->xmax);
 	bool		fits = z->xcnt + (next - xmax) + log->n + 1 <= POSTERIOR_WRITERS;
 
 	for (uint32 i = 0; GUARD(RUNNING_ENTERED, fits && i < z->xcnt); i++)
-		log_add_running(log, full_xid(z->xip[i]));
+		log_add_running(log, posterior_full_xid(z->xip[i]));
 	for (uint64 xid = xmax; GUARD(LATER_ENTERED, fits && xid < next); xid++)
 		if (TransactionIdIsNormal((TransactionId) xid))
 			log_add_running(log, xid);
@@ -535,12 +468,12 @@ log_enter_running(PosteriorWriterLog *log, Snapshot z, uint64 next, uint64 own)
  * Make the log of a table: visible to writers first, then the snapshot. So each writer has either
  * seen the log, or is running or has ended for the snapshot.
  */
-static void
-log_make(Oid relation)
+void
+posterior_writer_log_make(Oid relation)
 {
 	uint64		generation,
 				next,
-				own = TransactionIdIsValid(GetTopTransactionIdIfAny()) ? own_xid() : 0;
+				own = TransactionIdIsValid(GetTopTransactionIdIfAny()) ? posterior_own_xid() : 0;
 	Snapshot	z;
 	int			number;
 
@@ -556,242 +489,7 @@ log_make(Oid relation)
 	LWLockAcquire(posterior_part_lock(&posterior_writer_log_part, number), LW_EXCLUSIVE);
 	if (shared->logs[number].generation == generation)
 		log_enter_running(&shared->logs[number], z, next, own);
-	log_unlock(number);
-}
-
-/* ---- reading --------------------------------------------------------------------------------- */
-
-/* Whether a snapshot is late enough for what the writer log has forgotten. */
-static bool
-log_is_late_enough(const PosteriorWriterLog *log, uint64 xmin, uint64 xmax, bool quiet)
-{
-	/* an earlier snapshot may have an equal xmax, unless nothing was running in this one */
-	if (xmax < log->floor || GUARD(QUIET_AT_FLOOR, xmax == log->floor && !quiet))
-		return false;
-	return !GUARD(XMIN_ABOVE_LOW, xmin < log->low);
-}
-
-/* Copy the used part of a writer log. False if there is none that is ready. */
-static bool
-log_copy(Oid relation, PosteriorWriterLog *copy)
-{
-	int			number;
-	PosteriorWriterLog *log = log_lock(relation, LW_SHARED, &number);
-	bool		ready;
-
-	if (log == NULL)
-		return false;
-	ready = log->ready;
-	log->used = posterior_tick();
-	memcpy(copy, log, offsetof(PosteriorWriterLog, writers) + log->n * sizeof(PosteriorWriter));
-	log_unlock(number);
-	return ready;
-}
-
-/*
- * What became of a transaction that has ended for a snapshot. It need not have ended: a snapshot
- * does not tell of the reader's own transaction, and of subtransactions, which a writer log's maker
- * may have entered, only by their parents. The lock keeps the log from being cut off while it is
- * asked.
- */
-static PosteriorWriterStatus
-ask_commit_log(uint64 xid)
-{
-	TransactionId asked = (TransactionId) xid;
-	PosteriorWriterStatus status = POSTERIOR_FORGOTTEN;
-
-	LWLockAcquire(XactTruncationLock, LW_SHARED);
-	if (!GUARD(COMMIT_LOG_HORIZON, xid < full_xid(TransamVariables->oldestClogXid)))
-		status = TransactionIdDidCommit(asked) ? POSTERIOR_COMMITTED
-			   : TransactionIdDidAbort(asked)  ? POSTERIOR_ABORTED
-											   : POSTERIOR_STATUS_UNKNOWN;
-	LWLockRelease(XactTruncationLock);
-	return status;
-}
-
-/*
- * Have the writer log, of which this is a copy, remember what has been found out about its writers.
- */
-static void
-log_remember(const PosteriorWriterLog *copy)
-{
-	int			number;
-	PosteriorWriterLog *log = log_lock(copy->relation, LW_SHARED, &number);
-
-	if (log == NULL)
-		return;
-	for (int i = 0; i < copy->n; i++)
-	{
-		PosteriorWriter *w = copy->writers[i].status != POSTERIOR_STATUS_UNKNOWN
-							   ? log_find_writer(log, copy->xids[i])
-							   : NULL;
-
-		if (w != NULL)
-			w->status = copy->writers[i].status;
-	}
-	log_unlock(number);
-}
-
-/*
- * Find out what became of those writers in a copy of a writer log that have ended for a snapshot.
- * False if the commit log does not know: then the writer log forgets them.
- */
-static bool
-log_learn(PosteriorWriterLog *copy, Snapshot s)
-{
-	uint64		xmin = full_xid(s->xmin),
-				xmax = full_xid(s->xmax);
-	bool		learned = false;
-
-	for (int i = 0; i < copy->n; i++)
-	{
-		PosteriorWriter *w = &copy->writers[i];
-
-		if (w->status != POSTERIOR_STATUS_UNKNOWN || !xid_ended_for(copy->xids[i], xmin, xmax, s))
-			continue;
-		w->status = ask_commit_log(copy->xids[i]);
-		if (w->status == POSTERIOR_FORGOTTEN)
-		{
-			Snapshot	z = GetLatestSnapshot();
-			int			number;
-			PosteriorWriterLog *log = log_lock(copy->relation, LW_EXCLUSIVE, &number);
-
-			if (log != NULL)
-			{
-				log_forget_ended(log, z);
-				log_unlock(number);
-			}
-			return false;
-		}
-		learned = learned || w->status != POSTERIOR_STATUS_UNKNOWN;
-	}
-	if (learned)
-		log_remember(copy);
-	return true;
-}
-
-static bool
-mark_saw(const PosteriorSnapshotMark *mark, const PosteriorWriter *w, uint64 xid)
-{
-	if (GUARD(MARK_SEQUENCE, w->sequence >= mark->next))
-		return false;
-	for (int i = 0; i < mark->n_unseen; i++)
-		if (mark->unseen[i] == xid)
-			return false;
-	return true;
-}
-
-/* Add a writer's rows to those that are new; false when they are not known or too many. */
-static bool
-writer_add_new(const PosteriorWriter *w, Oid file, PosteriorNewRows *more)
-{
-	const PosteriorInserted *rows = &w->rows;
-
-	if (w->other || w->ddl || more->n + rows->n > (int) lengthof(more->places))
-		return false;
-	if (GUARD(FILE_MATCHES, rows->n > 0 && rows->file != file))
-		return false;
-	memcpy(more->places + more->n, rows->places, rows->n * sizeof(*rows->places));
-	memcpy(more->xmins + more->n, rows->xmins, rows->n * sizeof(*rows->xmins));
-	more->n += rows->n;
-	return true;
-}
-
-/*
- * A copy of a table's log in which all writers that have ended for a snapshot have their outcome;
- * the log is made if there is none. False if there is none, or if it has this transaction, of which
- * `own` is the xid or 0.
- */
-static bool
-log_copy_for(Oid relation, Snapshot s, uint64 own, PosteriorWriterLog *copy)
-{
-	do
-	{
-		if (!log_copy(relation, copy))
-		{
-			log_make(relation);
-			if (!log_copy(relation, copy))
-				return false;
-		}
-		if (GUARD(OWN_WRITES, own != 0 && log_find_writer(copy, own) != NULL))
-			return false;
-	} while (!log_learn(copy, s));
-	return true;
-}
-
-/*
- * Take one writer into the mark, and into the verdict: how its transaction differs between this
- * snapshot and the earlier mark, which may be NULL.
- */
-static PosteriorVerdict
-writer_compare(const PosteriorWriter *w, uint64 xid, Oid file, Snapshot s, PosteriorVerdict verdict,
-			   const PosteriorSnapshotMark *earlier, PosteriorSnapshotMark *mark,
-			   PosteriorNewRows *more)
-{
-	/* the snapshot before the commit log, which has a transaction before it ends for snapshots */
-	bool		ended = xid_ended_for(xid, mark->xmin, mark->xmax, s),
-				committed = ended && w->status == POSTERIOR_COMMITTED,
-				seen;
-
-	if (!GUARD(SNAPSHOT_FIRST, true))
-	{
-		ended = true;
-		committed = TransactionIdDidCommit((TransactionId) xid);
-	}
-	seen = ended && committed;
-	if (!seen)
-		mark->unseen[mark->n_unseen++] = xid;
-	/* a change of triggers that is not seen may be committed: writes may be unrecorded */
-	if (GUARD(DDL_SEEN, w->ddl && !seen && !(ended && !committed)))
-		return POSTERIOR_UNKNOWN;
-	if (earlier == NULL || verdict == POSTERIOR_OTHER || seen == mark_saw(earlier, w, xid))
-		return verdict;
-	return seen && writer_add_new(w, file, more) ? POSTERIOR_MORE : POSTERIOR_OTHER;
-}
-
-PosteriorVerdict
-posterior_writer_log_compare(Oid relation, Oid file, Snapshot s,
-							 const PosteriorSnapshotMark *earlier, PosteriorSnapshotMark *mark,
-							 PosteriorNewRows *more)
-{
-	PosteriorWriterLog *log = palloc(sizeof(PosteriorWriterLog));
-	PosteriorVerdict verdict = POSTERIOR_SAME;
-	uint64		own = TransactionIdIsValid(GetTopTransactionIdIfAny()) ? own_xid() : 0;
-
-	/* a parallel query may not take the snapshots that this may need */
-	Assert(!IsInParallelMode());
-	more->n = 0;
-	if (!log_copy_for(relation, s, own, log))
-	{
-		pfree(log);
-		return POSTERIOR_UNKNOWN;
-	}
-	mark->generation = log->generation;
-	mark->next = log->next;
-	mark->xmin = full_xid(s->xmin);
-	mark->xmax = full_xid(s->xmax);
-	/* a snapshot does not contain the reader's own transaction, which may write the table yet */
-	mark->quiet = s->xcnt == 0 && !GUARD(READER_NOT_QUIET, own != 0);
-	mark->n_unseen = 0;
-	/* the own transaction, which runs, has not been forgotten as one that has ended */
-	if (!log_is_late_enough(log, mark->xmin, mark->xmax, s->xcnt == 0))
-	{
-		pfree(log);
-		return POSTERIOR_UNKNOWN;
-	}
-	/* sequence numbers of a log that was made anew begin anew */
-	if (GUARD(GENERATION_MATCHES, earlier != NULL && earlier->generation != log->generation))
-		earlier = NULL;
-	if (earlier == NULL || !log_is_late_enough(log, earlier->xmin, earlier->xmax, earlier->quiet))
-	{
-		earlier = NULL;
-		verdict = POSTERIOR_OTHER;
-	}
-	for (int i = 0; i < log->n && verdict != POSTERIOR_UNKNOWN; i++)
-		verdict = writer_compare(&log->writers[i], log->xids[i], file, s, verdict, earlier, mark,
-								 more);
-	pfree(log);
-	return verdict;
+	posterior_writer_log_unlock(number);
 }
 
 /* ---- the part of shared memory --------------------------------------------------------------- */
@@ -818,18 +516,3 @@ PosteriorSharedPart posterior_writer_log_part = {
 	.place = (void **) &shared,.size = logs_size,.initialize = logs_initialize,
 	.n_locks = POSTERIOR_WRITER_LOGS,.forget = logs_forget
 };
-
-void
-posterior_writer_logs_set_launcher(struct Latch *launcher)
-{
-	shared->launcher = launcher;
-}
-
-void
-posterior_wake_launcher(void)
-{
-	struct Latch *launcher = shared->launcher;
-
-	if (launcher != NULL)
-		SetLatch(launcher);
-}

@@ -4,8 +4,8 @@
  *
  * A transaction enters the log before its commit can become visible, and no earlier than just
  * before it. So a reader whose snapshot treats every transaction of the log exactly as an earlier
- * reader's snapshot did, and nothing older than the log remembers, sees the same rows. writer_log.c
- * describes the protocol, docs/snapshots.md proves it.
+ * reader's snapshot did, and nothing older than the log remembers, sees the same rows
+ * (snapshot_mark.h). writer_log.c describes the protocol, docs/snapshots.md proves it.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -18,6 +18,7 @@
 
 #include "datatype/timestamp.h"
 #include "storage/itemptr.h"
+#include "storage/lwlock.h"
 #include "utils/snapshot.h"
 
 /* tests make it small, so that writer logs are taken from tables */
@@ -83,48 +84,6 @@ typedef struct PosteriorWriterLog
 } PosteriorWriterLog;
 
 /*
- * What a snapshot showed of a log, for comparison with a later snapshot. Transactions of the log
- * that are not among the unseen, and had entered it before the sequence number `next`, were seen.
- */
-typedef struct PosteriorSnapshotMark
-{
-	uint64		generation;
-	uint64		next;
-	uint64		xmin,
-				xmax;
-	/* nothing below xmax was running, nor the reader's own transaction */
-	bool		quiet;
-	int			n_unseen;
-	uint64		unseen[POSTERIOR_WRITERS];
-} PosteriorSnapshotMark;
-
-/* Places of rows that a snapshot may show besides those of a proof. */
-typedef struct PosteriorNewRows
-{
-	int			n;
-	ItemPointerData places[POSTERIOR_TUPLES * 4];
-	TransactionId xmins[POSTERIOR_TUPLES * 4];
-} PosteriorNewRows;
-
-typedef enum PosteriorVerdict
-{
-	POSTERIOR_UNKNOWN,			/* the writer log proves nothing, not even for later readers */
-	POSTERIOR_OTHER,			/* the rows may differ; the new mark can be published with them */
-	POSTERIOR_SAME,				/* equal rows */
-	POSTERIOR_MORE				/* equal rows and some new ones */
-} PosteriorVerdict;
-
-/*
- * Compare a snapshot with an earlier mark, which may be NULL, by the log of a table, which is made
- * if there is none. `file` is the table's file now. Unless the verdict is unknown, *mark is the
- * snapshot's mark, which may be published with the rows that it shows. *more has the places of the
- * new rows. In a transaction, not in a parallel query; may raise.
- */
-PosteriorVerdict posterior_writer_log_compare(Oid relation, Oid file, Snapshot snapshot,
-											  const PosteriorSnapshotMark *earlier,
-											  PosteriorSnapshotMark *mark, PosteriorNewRows *more);
-
-/*
  * Enter this transaction, which has an xid, in the writer log of a table, if there is one. `rows`
  * is all that it did to the table, or NULL where it did more; an entry once made for more stays.
  * Returns the writer log's number for posterior_writer_log_mark_dirty, or -1.
@@ -137,48 +96,40 @@ void		posterior_writer_log_record_ddl(Oid relation);
 /* Enter it as such in all logs of the database. */
 void		posterior_writer_log_record_all(void);
 
-/*
- * Note that the contexts of a table are to be encoded ahead; true if that was not noted yet. Cannot
- * fail: called when the transaction has committed.
- */
-bool		posterior_writer_log_mark_dirty(Oid relation, int number);
+/* ---- for snapshot_mark.c and maintenance_turns.c --------------------------------------------- */
+
+/* The full form of an xid that is less than 2^31 transactions away from now. */
+uint64		posterior_full_xid(TransactionId xid);
+
+/* The full xid of this transaction, which gets one if it has none. */
+uint64		posterior_own_xid(void);
+
+/* Whether a snapshot sees that a transaction has ended; xmin and xmax are its own, in full form. */
+bool		posterior_xid_ended_for(uint64 xid, uint64 xmin, uint64 xmax, Snapshot s);
+
+/* The log of a number below POSTERIOR_WRITER_LOGS; its lock is that number of the part. */
+PosteriorWriterLog *posterior_writer_log_number(int number);
+
+/* Lock a table's writer log and return it with its number; NULL, and no lock, if there is none. */
+PosteriorWriterLog *posterior_writer_log_lock(Oid relation, LWLockMode mode, int *number);
+void		posterior_writer_log_unlock(int number);
+
+/* The entry of a transaction in a log that is locked, or in a copy; NULL if it has none. */
+PosteriorWriter *posterior_writer_find(PosteriorWriterLog *log, uint64 xid);
 
 /*
- * The tables of a database whose contexts are to be encoded ahead, if any: whether some have been
- * written, and the earliest turn of those that wait, or DT_NOEND.
+ * Forget the writers that have ended for the snapshot z; true if there were any. The log is locked
+ * exclusively.
  */
-typedef struct PosteriorDue
-{
-	Oid			database;
-	bool		dirty;
-	TimestampTz later;
-} PosteriorDue;
+bool		posterior_writer_log_forget_ended(PosteriorWriterLog *log, Snapshot z);
 
-/* All such databases, at most POSTERIOR_WRITER_LOGS; the number of them. */
-int			posterior_writer_log_due(PosteriorDue *due);
-
-/* A table whose contexts have their turn, since `later` if they had to wait. */
-typedef struct PosteriorMaintenanceTurn
-{
-	Oid			relation;
-	TimestampTz later;
-} PosteriorMaintenanceTurn;
-
-/*
- * The tables of a database whose contexts have their turn, at most POSTERIOR_WRITER_LOGS; from now
- * on they have not.
- */
-int			posterior_writer_log_take(Oid database, TimestampTz now,
-									  PosteriorMaintenanceTurn *turns);
-
-/* Let contexts of a table of this database wait until then. */
-void		posterior_writer_log_postpone(Oid relation, TimestampTz until);
+/* Make the log of a table, if it has none. Takes snapshots; no log may be locked. */
+void		posterior_writer_log_make(Oid relation);
 
 struct Latch;
 
-/* The launcher of the worker that encodes ahead, which posterior_wake_launcher wakes; or NULL. */
-void		posterior_writer_logs_set_launcher(struct Latch *launcher);
-void		posterior_wake_launcher(void);
+/* Where the latch of the launcher is kept, or NULL while there is none. */
+struct Latch **posterior_writer_logs_launcher(void);
 
 extern PosteriorSharedPart posterior_writer_log_part;
 

@@ -1,14 +1,15 @@
 /*
- * context_ddl.h: the parts of defining a named context.
+ * context_columns.h: the columns of a definition, from the names that the user gave.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#ifndef POSTERIOR_CONTEXT_DDL_H
-#define POSTERIOR_CONTEXT_DDL_H
+#ifndef POSTERIOR_CONTEXT_COLUMNS_H
+#define POSTERIOR_CONTEXT_COLUMNS_H
 
-#include "pg/named/definition.h"
+#include "pg/base/compat.h"
 
 #include "access/htup_details.h"
+#include "utils/array.h"
 
 /* The columns of a definition. */
 typedef struct PosteriorColumns
@@ -36,24 +37,4 @@ void		posterior_set_order(PosteriorColumns *c, const char *order);
  */
 void		posterior_note_order(const PosteriorColumns *c, const char *context);
 
-/*
- * Whether triggers can tell everything that changes the relation's rows: an ordinary table that has
- * no parents and no children.
- */
-bool		posterior_can_be_maintained(Oid relation);
-
-/*
- * Give a context a new definition whose prefix is the rows that are there now, for all that see it.
- * The caller has locked the relation and checked the user's rights. While another transaction
- * changes the definition it waits, or does nothing.
- */
-void		posterior_refresh(const char *name, const pg_uuid_t *id, bool wait);
-
-/*
- * Make the triggers of a table unless they are there; drop them when no context needs them any
- * more.
- */
-void		posterior_make_triggers(Oid relation);
-void		posterior_drop_triggers(Oid relation);
-
-#endif							/* POSTERIOR_CONTEXT_DDL_H */
+#endif							/* POSTERIOR_CONTEXT_COLUMNS_H */

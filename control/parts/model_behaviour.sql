@@ -1,0 +1,30 @@
+-- ---- how models keep contexts -------------------------------------------------------------------
+-- Follows from the file, so rows of any origin have it: restored ones and those of version 1.0.
+
+CREATE TYPE posterior_internal.model_behaviour AS (appendable boolean, row_bytes bigint,
+	gpu boolean);
+COMMENT ON TYPE posterior_internal.model_behaviour IS 'how a model keeps a context';
+CREATE FUNCTION posterior_internal.model_behaviour(file bytea)
+	RETURNS posterior_internal.model_behaviour
+	AS 'MODULE_PATHNAME', 'posterior_model_behaviour' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+		COST 100000;
+COMMENT ON FUNCTION posterior_internal.model_behaviour(bytea)
+	IS 'how the model of a file keeps a context; NULL for what is no model';
+ALTER TABLE posterior.model_file ADD COLUMN behaviour posterior_internal.model_behaviour
+	GENERATED ALWAYS AS (posterior_internal.model_behaviour(file)) STORED;
+CREATE OR REPLACE VIEW posterior.models AS
+	SELECT name, description, architecture, context, head, classes, features, max_features,
+		min_rows, buffer, takes_missing, takes_categories,
+		parameters, pg_catalog.octet_length(file) AS bytes, bundled, loaded_by, loaded_at,
+		(behaviour).appendable, (behaviour).row_bytes, (behaviour).gpu
+	FROM posterior.model_file;
+COMMENT ON COLUMN posterior.models.appendable
+	IS 'whether rows that are appended are encoded by themselves; otherwise all rows are encoded '
+		'again, of models with a buffer of K rows once in K rows';
+COMMENT ON COLUMN posterior.models.row_bytes
+	IS 'bytes of an encoding per row of its context, beside the row itself, half of it with '
+		'posterior.kernels = half; 0 where they are the same for any number of rows';
+COMMENT ON COLUMN posterior.models.gpu
+	IS 'whether the server has GPU kernels for it; otherwise the CPU answers';
+COMMENT ON COLUMN posterior.models.architecture IS 'family of the network';
+COMMENT ON COLUMN posterior.models.head IS 'kind of its distributions';

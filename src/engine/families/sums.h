@@ -1,0 +1,195 @@
+/*
+ * sums.h: contexts that are sums over rows (docs/sums.md): Bayesian regressions on fixed features
+ * whose second moments are exact integers.
+ *
+ * A basis says what the features of a row are: centres and scales, known categories, pairs of
+ * columns. Sums are the second moments of features and target of all rows. Both are memory without
+ * pointers, so that copying it is copying bytes.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TNP_SUMS_H
+#define TNP_SUMS_H
+
+#include "engine/file/model.h"
+#include "engine/network/encoding.h"
+
+#define SUMS_UNIT 8191			/* a feature of 1 */
+#define SUMS_BLOCK 32			/* rows whose products an int32 holds the sum of */
+#define SUMS_TARGET_BITS 28		/* of a target after the point, in units of the basis */
+#define SUMS_TARGET_MOST 65536	/* in these units */
+#define SUMS_MOST_ROWS ((int64_t) 1 << 32)
+#define SUMS_MOST_FEATURES 1024 /* numbers that a row becomes */
+#define SUMS_MOST_LENGTHS 8
+#define SUMS_MOST_POINTS 16
+#define SUMS_REACH 4			/* squashed values lie between minus this and this */
+
+__extension__ typedef __int128 SumsWide;
+
+typedef enum SumsProfile { SUMS_MATERN, SUMS_GAUSSIAN } SumsProfile;
+
+/* Keys of the configuration that are the family's own. */
+typedef struct SumsConfig
+{
+	int			waves,			/* of a numeric column */
+				pairs,			/* of columns, at most */
+				pair_waves,		/* of each column of a pair */
+				levels,			/* known categories of a column, at most */
+				buckets,		/* that other categories share */
+				steps,			/* of the evidence */
+				points,			/* of the noise */
+				n_lengths;
+	bool		linear;
+	SumsProfile profile;
+	double		lengths[SUMS_MOST_LENGTHS],
+				start,			/* precision that the evidence begins with */
+				prior_shape,	/* of groups' precisions: a gamma distribution */
+				prior_rate,
+				noise_shape,	/* of the noise's precision: the same */
+				noise_rate;
+	TnpScaling	inputs,			/* what the file says; the common scaling is none */
+				target;
+} SumsConfig;
+
+static inline const SumsConfig *
+sums_config(const TnpModel *model)
+{
+	return TNP_OWN(&model->config, SumsConfig);
+}
+
+TnpStatus	sums_check(const TnpConfig *config, TnpError *error);
+void		sums_complete(TnpConfig *config);
+extern const TnpKey sums_keys[];
+
+/* ---- the basis ------------------------------------------------------------------------------- */
+
+/* Places of a basis's words; columns follow, then pairs. */
+enum
+{
+	SUMS_VERSION, SUMS_MODEL, SUMS_COLUMNS, SUMS_PAIRS, SUMS_ROWS, SUMS_CENTER, SUMS_SCALE,
+	SUMS_HEAD
+};
+
+/* Of a column: its kind; centre and scale, or the number of known categories; these, ascending. */
+enum { SUMS_KIND, SUMS_COLUMN_CENTER, SUMS_COLUMN_SCALE, SUMS_LEVELS };
+
+double		sums_number(int64_t word);
+int64_t		sums_word(double number);
+
+static inline const int64_t *
+sums_column(const SumsConfig *c, const int64_t *basis, int column)
+{
+	return basis + SUMS_HEAD + (size_t) column * (SUMS_LEVELS + c->levels);
+}
+
+static inline const int64_t *
+sums_pairs(const SumsConfig *c, const int64_t *basis)
+{
+	return sums_column(c, basis, (int) basis[SUMS_COLUMNS]);
+}
+
+/* ---- features -------------------------------------------------------------------------------- */
+
+/* Features of a row under a basis, or -1 if they are more than SUMS_MOST_FEATURES. */
+int			sums_width(const SumsConfig *c, const int64_t *basis);
+
+/*
+ * The group of each feature [width], whose precisions are one number times a profile, and the
+ * square of its frequency, 0 of those that are no waves. Group 0 is the intercept alone. Returns
+ * the number of groups.
+ */
+int			sums_groups(const SumsConfig *c, const int64_t *basis, int *group, double *frequency2);
+
+/* phi [width] of a row's cells x, in units of 1 / SUMS_UNIT. */
+void		sums_features(const SumsConfig *c, const int64_t *basis, const double *x, int16_t *phi);
+
+/* The squashed standard score of a numeric cell that is not missing. */
+double		sums_squash(const int64_t *column, double x);
+
+/* sin(k theta), k = 1 … n, of the angle that belongs to a squashed value. */
+void		sums_waves(double z, int n, double *out);
+
+/* ---- sums ------------------------------------------------------------------------------------ */
+
+/*
+ * Sums of rows, and up to SUMS_BLOCK rows that are not yet in them. What follows the structure is
+ * found by the functions below.
+ */
+struct TnpSums
+{
+	SumsConfig	config;
+	int64_t		n;				/* rows, the waiting ones included */
+	int			columns,
+				basis_words,
+				width,
+				waiting;
+};
+
+const int64_t *sums_basis(const TnpSums *s);
+int64_t    *sums_gram(const TnpSums *s);	/* [width (width + 1) / 2] lower triangle, by rows */
+int64_t    *sums_product(const TnpSums *s); /* [width + 1] pairs of low and high word: features
+											 * times target, and last the target's square */
+SumsWide	sums_wide(const int64_t *pair);
+
+/* Put the waiting rows into the sums. */
+void		sums_flush(TnpSums *s);
+
+/* Target to its fixed point; false beyond the range. */
+bool		sums_target(const int64_t *basis, double y, int64_t *fixed);
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+/* What was found at the rows that a context's statistics are of, then stays. */
+typedef struct SumsFacts
+{
+	int			width,
+				groups,
+				settings,		/* one per length */
+				points;
+	size_t		sums_bytes,
+				solution_bytes;
+	double		base[SUMS_MOST_LENGTHS]; /* log weights then, ... */
+	double		determinant[SUMS_MOST_LENGTHS], /* ... and what the likelihood of later rows is */
+				rest[SUMS_MOST_LENGTHS]; /* measured from */
+	int64_t		n;
+} SumsFacts;
+
+/* The posterior of the weights under each setting, of exactly n rows. */
+typedef struct SumsSolution
+{
+	int64_t		n;
+	double		weight[SUMS_MOST_LENGTHS * SUMS_MOST_POINTS]; /* [settings, points], sum 1 */
+} SumsSolution;
+
+const SumsFacts *sums_facts(const TnpEncoding *e);
+double	   *sums_precision(const SumsFacts *f, int setting);	/* [width] */
+double	   *sums_noise(const SumsFacts *f);	/* [settings, points] standard deviations */
+TnpSums    *sums_of(const SumsFacts *f);	/* of the rows that the facts are of */
+SumsSolution *sums_first_solution(const SumsFacts *f);
+/* [width, width] and [width] of a solution under one setting */
+double	   *sums_factor(const SumsFacts *f, const SumsSolution *s, int setting);
+double	   *sums_mean(const SumsFacts *f, const SumsSolution *s, int setting);
+
+/* Bytes of facts with sums and first solution; laid out in zeroed memory. */
+size_t		sums_facts_bytes(const SumsConfig *c, size_t sums_bytes, int width);
+void		sums_facts_lay_out(const SumsConfig *c, size_t sums_bytes, int width, SumsFacts *f);
+
+/* Precisions by the evidence of the sums, noise, weights, and the first solution. */
+TnpStatus	sums_fit(const TnpModel *model, SumsFacts *f, TnpError *error);
+
+/* The solution of sums of more rows than the facts are of. */
+TnpStatus	sums_solve(const TnpModel *model, const SumsFacts *f, const TnpSums *sums,
+					   SumsSolution *solution, TnpError *error);
+
+/* The sums and the solution of exactly the encoding's rows. */
+const TnpSums *sums_now(const TnpEncoding *e);
+const SumsSolution *sums_solution_now(const TnpEncoding *e);
+
+TnpStatus	sums_predict(const TnpEncoding *e, const TnpRows *queries, double *params,
+						 TnpError *error);
+TnpStatus	sums_sample(const TnpEncoding *e, const TnpRows *queries, uint64_t seed,
+						uint64_t first_draw, int64_t draws, double *y, TnpError *error);
+TnpStatus	sums_score(const TnpEncoding *e, const TnpRows *rows, const int64_t *place,
+					   double *steps, TnpError *error);
+
+#endif							/* TNP_SUMS_H */

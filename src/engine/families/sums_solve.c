@@ -1,0 +1,460 @@
+/*
+ * sums_solve.c: from sums to posteriors: precisions by the evidence, the noise, the weights of the
+ * settings (docs/sums.md, "Evidence").
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "engine/families/sums.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/base/cholesky.h"
+#include "engine/base/normal.h"
+
+#define LEAST_PRECISION 1e-4
+#define MOST_PRECISION 1e7
+#define INTERCEPT_PRECISION 0.01
+#define MOST_PROFILE 1e12
+#define JITTER 0x1p-40			/* of a feature's own sum of squares, against rounding */
+#define SMALLEST_RATE 1e-12		/* of what is left of the targets */
+
+/* ---- the layout of facts --------------------------------------------------------------------- */
+
+static size_t
+words_of_bytes(size_t bytes)
+{
+	return (bytes + 7) / 8;
+}
+
+static size_t
+solution_bytes(int settings, int width)
+{
+	return 8 * words_of_bytes(sizeof(SumsSolution))
+		+ (size_t) settings * ((size_t) width * width + width) * sizeof(double);
+}
+
+double *
+sums_precision(const SumsFacts *f, int setting)
+{
+	return (double *) f + words_of_bytes(sizeof(SumsFacts)) + (size_t) setting * f->width;
+}
+
+double *
+sums_noise(const SumsFacts *f)
+{
+	return sums_precision(f, f->settings);
+}
+
+TnpSums *
+sums_of(const SumsFacts *f)
+{
+	return (TnpSums *) (void *) (sums_noise(f) + (size_t) f->settings * f->points);
+}
+
+SumsSolution *
+sums_first_solution(const SumsFacts *f)
+{
+	return (SumsSolution *) ((double *) (void *) sums_of(f) + words_of_bytes(f->sums_bytes));
+}
+
+double *
+sums_factor(const SumsFacts *f, const SumsSolution *s, int setting)
+{
+	return (double *) s + words_of_bytes(sizeof(SumsSolution))
+		+ (size_t) setting * ((size_t) f->width * f->width + f->width);
+}
+
+double *
+sums_mean(const SumsFacts *f, const SumsSolution *s, int setting)
+{
+	return sums_factor(f, s, setting) + (size_t) f->width * f->width;
+}
+
+size_t
+sums_facts_bytes(const SumsConfig *c, size_t sums_bytes, int width)
+{
+	return 8 * (words_of_bytes(sizeof(SumsFacts)) + (size_t) c->n_lengths * (width + c->points)
+				+ words_of_bytes(sums_bytes)) + solution_bytes(c->n_lengths, width);
+}
+
+void
+sums_facts_lay_out(const SumsConfig *c, size_t sums_bytes, int width, SumsFacts *f)
+{
+	f->width = width;
+	f->settings = c->n_lengths;
+	f->points = c->points;
+	f->sums_bytes = sums_bytes;
+	f->solution_bytes = solution_bytes(c->n_lengths, width);
+}
+
+/* ---- one regression -------------------------------------------------------------------------- */
+
+/* The sums as numbers, and what a regression of them takes. */
+typedef struct Fit
+{
+	const TnpModel *model;
+	const SumsConfig *c;
+	int			width,
+				groups;
+	double		n,
+				square;			/* of the target */
+	double	   *gram,			/* [width, width] lower triangle */
+			   *product,		/* [width] */
+			   *profile,		/* [width] */
+			   *inverse,		/* [width, width] of the factor; NULL: no evidence is wanted */
+			   *by_group,		/* [3, groups] */
+			   *precision;		/* [groups] */
+	int		   *group;			/* [width] */
+	double	   *frequency2;		/* [width] */
+} Fit;
+
+static void
+fit_free(Fit *fit)
+{
+	const TnpEnv *env = &fit->model->env;
+
+	tnp_free(env, fit->gram);
+	tnp_free(env, fit->product);
+	tnp_free(env, fit->profile);
+	tnp_free(env, fit->inverse);
+	tnp_free(env, fit->by_group);
+	tnp_free(env, fit->precision);
+	tnp_free(env, fit->group);
+	tnp_free(env, fit->frequency2);
+}
+
+static double
+number_of(const int64_t *wide, double unit)
+{
+	return (double) sums_wide(wide) / unit;
+}
+
+/* Make the sums numbers; freed by the caller also after a failure. */
+static TnpStatus
+fit_make(const TnpModel *model, const TnpSums *sums, bool evidence, Fit *fit, TnpError *error)
+{
+	const TnpEnv *env = &model->env;
+	int			width = sums->width;
+	const int64_t *gram = sums_gram(sums),
+			   *product = sums_product(sums);
+	double		unit = (double) ((int64_t) 1 << SUMS_TARGET_BITS);
+
+	*fit = (Fit) {.model = model, .c = sums_config(model), .width = width,
+		.n = (double) sums->n};
+	fit->gram = tnp_alloc(env, (size_t) width * width, sizeof(double));
+	fit->product = tnp_alloc(env, width, sizeof(double));
+	fit->profile = tnp_alloc(env, width, sizeof(double));
+	fit->by_group = tnp_alloc(env, (size_t) 3 * (width + 3), sizeof(double));
+	fit->precision = tnp_alloc(env, width + 3, sizeof(double));
+	fit->group = tnp_alloc(env, width, sizeof(int));
+	fit->frequency2 = tnp_alloc(env, width, sizeof(double));
+	if (evidence)
+		fit->inverse = tnp_alloc(env, (size_t) width * width, sizeof(double));
+	if (fit->gram == NULL || fit->product == NULL || fit->profile == NULL
+		|| fit->by_group == NULL || fit->precision == NULL || fit->group == NULL
+		|| fit->frequency2 == NULL || (evidence && fit->inverse == NULL))
+		return tnp_no_memory(error);
+	for (int i = 0; i < width; i++)
+	{
+		for (int j = 0; j <= i; j++)
+			fit->gram[(size_t) i * width + j] = (double) *gram++
+				/ ((double) SUMS_UNIT * SUMS_UNIT);
+		fit->gram[(size_t) i * width + i] *= 1 + JITTER;
+		fit->product[i] = number_of(product + 2 * i, SUMS_UNIT * unit);
+	}
+	fit->square = number_of(product + 2 * width, unit * unit);
+	fit->groups = sums_groups(fit->c, sums_basis(sums), fit->group, fit->frequency2);
+	return TNP_OK;
+}
+
+/*
+ * The factor [width, width] of A = gram + diag(precision), the mean [width] of the weights, half
+ * the logarithm of A's determinant, and what the mean leaves of the targets' sum of squares.
+ */
+static TnpStatus
+regress(const Fit *fit, const double *precision, double *factor, double *mean,
+		double *determinant, double *rest, TnpError *error)
+{
+	int			n = fit->width;
+
+	*determinant = 0;
+	for (int i = 0; i < n; i++)
+	{
+		double	   *row = factor + (size_t) i * n;
+
+		if (i % 64 == 0 && tnp_interrupted(&fit->model->env))
+			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
+		for (int j = 0; j < i; j++)
+			row[j] = (fit->gram[(size_t) i * n + j] - tnp_dot(j, row, factor + (size_t) j * n))
+				/ factor[(size_t) j * n + j];
+		row[i] = fit->gram[(size_t) i * n + i] + precision[i] - tnp_dot(i, row, row);
+		if (!(row[i] > 0))
+			return tnp_fail(error, TNP_BAD_VALUE, "the sums are singular");
+		row[i] = sqrt(row[i]);
+		*determinant += log(row[i]);
+	}
+	memcpy(mean, fit->product, n * sizeof(double));
+	tnp_solve_lower(factor, n, mean);
+	*rest = fit->square - tnp_dot(n, mean, mean);
+	if (!(*rest > SMALLEST_RATE * (1 + fit->n)))
+		*rest = SMALLEST_RATE * (1 + fit->n);
+	tnp_solve_upper(factor, n, mean);
+	return TNP_OK;
+}
+
+/* diagonal [width] of the inverse of A, from its factor. */
+static TnpStatus
+inverse_diagonal(const Fit *fit, const double *factor, double *diagonal, TnpError *error)
+{
+	int			n = fit->width;
+
+	memset(diagonal, 0, n * sizeof(double));
+	for (int i = 0; i < n; i++)
+	{
+		const double *row = factor + (size_t) i * n;
+		double	   *out = fit->inverse + (size_t) i * n;
+
+		if (i % 64 == 0 && tnp_interrupted(&fit->model->env))
+			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
+		memset(out, 0, n * sizeof(double));
+		for (int k = 0; k < i; k++)
+		{
+			const double *before = fit->inverse + (size_t) k * n;
+
+			for (int j = 0; j <= k; j++)
+				out[j] -= row[k] * before[j];
+		}
+		out[i] = 1;
+		for (int j = 0; j <= i; j++)
+		{
+			out[j] /= row[i];
+			diagonal[j] += out[j] * out[j];
+		}
+	}
+	return TNP_OK;
+}
+
+/* ---- precisions ------------------------------------------------------------------------------ */
+
+/* How much smaller a wave is expected than the first ones of its group: a spectral density. */
+static void
+fill_profile(Fit *fit, double length)
+{
+	double		step = 3.14159265358979323846 / (2 * SUMS_REACH);
+
+	for (int i = 0; i < fit->width; i++)
+	{
+		double		w2 = fit->frequency2[i] * step * step * length * length,
+					p = 1 + w2 / 5;
+
+		if (fit->frequency2[i] == 0)
+			p = 1;
+		else if (fit->c->profile == SUMS_MATERN)
+			p = p * p * p / length;
+		else
+			p = exp(fmin(0.5 * w2, 100)) / length;
+		fit->profile[i] = fmin(p, MOST_PROFILE);
+	}
+}
+
+static void
+spread_precision(const Fit *fit, double *precision)
+{
+	for (int i = 0; i < fit->width; i++)
+		precision[i] = fit->precision[fit->group[i]] * fit->profile[i];
+}
+
+/* Shape and rate of the noise's precision after n rows of which `rest` is left. */
+static double
+noise_shape(const Fit *fit)
+{
+	return fit->c->noise_shape + fit->n / 2;
+}
+
+static double
+noise_rate(const Fit *fit, double rest)
+{
+	return fit->c->noise_rate + rest / 2;
+}
+
+/*
+ * One step to the precisions that the evidence wants, times a gamma prior of each (MacKay 1992,
+ * eq. 4.6 and 4.7, with the weights in units of the noise).
+ */
+static TnpStatus
+evidence_step(Fit *fit, double *precision, double *factor, double *mean, TnpError *error)
+{
+	double	   *count = fit->by_group,
+			   *trace = count + fit->groups,
+			   *size = trace + fit->groups,
+				diagonal[SUMS_MOST_FEATURES],
+				determinant,
+				rest,
+				scale;
+	TnpStatus	status;
+
+	spread_precision(fit, precision);
+	status = regress(fit, precision, factor, mean, &determinant, &rest, error);
+	if (status == TNP_OK)
+		status = inverse_diagonal(fit, factor, diagonal, error);
+	if (status != TNP_OK)
+		return status;
+	scale = noise_shape(fit) / noise_rate(fit, rest);
+	memset(count, 0, (size_t) 3 * fit->groups * sizeof(double));
+	for (int i = 0; i < fit->width; i++)
+	{
+		int			g = fit->group[i];
+
+		count[g] += 1;
+		trace[g] += fit->profile[i] * diagonal[i];
+		size[g] += fit->profile[i] * mean[i] * mean[i] * scale;
+	}
+	for (int g = 1; g < fit->groups; g++)
+	{
+		double		determined = fmax(count[g] - fit->precision[g] * trace[g], 0),
+					next = (determined + 2 * fit->c->prior_shape)
+			/ (size[g] + 2 * fit->c->prior_rate);
+
+		fit->precision[g] = fmin(fmax(next, LEAST_PRECISION), MOST_PRECISION);
+	}
+	return TNP_OK;
+}
+
+/* The logarithm of the evidence of one setting, up to what all settings have in common. */
+static double
+log_evidence(const Fit *fit, const double *precision, double determinant, double rest)
+{
+	double		sum = -determinant - noise_shape(fit) * log(noise_rate(fit, rest));
+
+	for (int i = 0; i < fit->width; i++)
+		sum += 0.5 * log(precision[i]);
+	for (int g = 1; g < fit->groups; g++)
+		if (fit->c->steps > 0)
+			sum += fit->c->prior_shape * log(fit->precision[g])
+				- fit->c->prior_rate * fit->precision[g];
+	return sum;
+}
+
+/*
+ * Standard deviations of the noise: points of equal probability of its posterior, a gamma
+ * distribution of the precision (Wilson and Hilferty 1931), their variances' mean that of the
+ * posterior where it has one.
+ */
+static void
+fill_noise(const Fit *fit, double rest, double *noise)
+{
+	double		shape = noise_shape(fit),
+				h = 1 / (9 * shape),
+				sum = 0,
+				want = shape > 1 ? shape / (shape - 1) : 1;
+	int			n = fit->c->points;
+
+	for (int q = 0; q < n; q++)
+	{
+		double		z = tnp_normal_quantile((q + 0.5) / n),
+					root = 1 - h + z * sqrt(h);
+
+		/* in the lowest tail of few rows the cube root is no longer positive */
+		root = fmax(root, 0.1);
+		noise[q] = 1 / (root * root * root);
+		sum += noise[q];
+	}
+	for (int q = 0; q < n; q++)
+		noise[q] = sqrt(noise[q] * n / sum * want * noise_rate(fit, rest) / shape);
+}
+
+/* Weights that sum to 1, of logarithms. */
+static void
+normalise(int n, double *weight)
+{
+	double		most = -INFINITY,
+				sum = 0;
+
+	for (int i = 0; i < n; i++)
+		most = fmax(most, weight[i]);
+	for (int i = 0; i < n; i++)
+		sum += weight[i] = exp(weight[i] - most);
+	for (int i = 0; i < n; i++)
+		weight[i] /= sum;
+}
+
+/* The precisions of one setting, and its first solution. */
+static TnpStatus
+fit_setting(Fit *fit, SumsFacts *f, int setting, TnpError *error)
+{
+	SumsSolution *solution = sums_first_solution(f);
+	double	   *precision = sums_precision(f, setting),
+			   *factor = sums_factor(f, solution, setting),
+			   *mean = sums_mean(f, solution, setting);
+	TnpStatus	status = TNP_OK;
+	/* the others begin where the first has ended */
+	int			steps = setting == 0 ? fit->c->steps : (fit->c->steps + 1) / 2;
+
+	fill_profile(fit, fit->c->lengths[setting]);
+	for (int step = 0; status == TNP_OK && step < steps; step++)
+		status = evidence_step(fit, precision, factor, mean, error);
+	if (status != TNP_OK)
+		return status;
+	spread_precision(fit, precision);
+	status = regress(fit, precision, factor, mean, &f->determinant[setting], &f->rest[setting],
+					 error);
+	if (status != TNP_OK)
+		return status;
+	f->base[setting] = log_evidence(fit, precision, f->determinant[setting], f->rest[setting]);
+	fill_noise(fit, f->rest[setting], sums_noise(f) + (size_t) setting * f->points);
+	return TNP_OK;
+}
+
+TnpStatus
+sums_fit(const TnpModel *model, SumsFacts *f, TnpError *error)
+{
+	SumsSolution *solution = sums_first_solution(f);
+	Fit			fit;
+	TnpStatus	status = fit_make(model, sums_of(f), true, &fit, error);
+
+	for (int g = 0; status == TNP_OK && g < fit.groups; g++)
+		fit.precision[g] = g == 0 ? INTERCEPT_PRECISION : fit.c->start;
+	f->n = solution->n = sums_of(f)->n;
+	f->groups = fit.groups;
+	for (int s = 0; status == TNP_OK && s < f->settings; s++)
+		status = fit_setting(&fit, f, s, error);
+	fit_free(&fit);
+	for (int i = 0; status == TNP_OK && i < f->settings * f->points; i++)
+		solution->weight[i] = f->base[i / f->points];
+	if (status == TNP_OK)
+		normalise(f->settings * f->points, solution->weight);
+	return status;
+}
+
+TnpStatus
+sums_solve(const TnpModel *model, const SumsFacts *f, const TnpSums *sums, SumsSolution *solution,
+		   TnpError *error)
+{
+	Fit			fit;
+	TnpStatus	status = fit_make(model, sums, false, &fit, error);
+
+	solution->n = sums->n;
+	for (int s = 0; status == TNP_OK && s < f->settings; s++)
+	{
+		double		determinant,
+					rest;
+
+		status = regress(&fit, sums_precision(f, s), sums_factor(f, solution, s),
+						 sums_mean(f, solution, s), &determinant, &rest, error);
+		/* the density of the later rows under each noise, given the first */
+		for (int q = 0; status == TNP_OK && q < f->points; q++)
+		{
+			double		noise = sums_noise(f)[s * f->points + q];
+
+			solution->weight[s * f->points + q] = f->base[s]
+				- (double) (sums->n - f->n) * log(noise)
+				- (determinant - f->determinant[s])
+				- (rest - f->rest[s]) / (2 * noise * noise);
+		}
+	}
+	fit_free(&fit);
+	if (status == TNP_OK)
+		normalise(f->settings * f->points, solution->weight);
+	return status;
+}

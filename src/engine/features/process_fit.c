@@ -1,0 +1,413 @@
+/*
+ * process_fit.c: the weights of the slots and the noise of the process of the prefix
+ * (docs/model-format.md section 5, "Process"): the best of a few starts, and from there a fixed
+ * number of steps up the log posterior. Nothing depends on the machine but rounding.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "engine/features/process_fit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/cholesky.h"
+#include "engine/base/upper.h"
+#include "engine/features/column.h"
+#include "engine/features/process_points.h"
+
+#define STAGES 2
+#define FIRST_DECAY 0.8			/* Adam's (Kingma & Ba 2015) */
+#define SECOND_DECAY 0.95
+#define EPSILON 1e-8
+#define LEAST -9.5				/* of every log */
+#define MOST 6.0
+#define SPREAD 3.0				/* of the logs under their prior */
+#define LOG_NOISE -3.0			/* mean of the noise's */
+#define LEVELS 3				/* of the starts */
+#define FINE_REST -3.0			/* of the other slots beside the prior's mean */
+#define FEWEST_VALUES 16		/* a slot with fewer is never the finest */
+#define ROUGHNESS_STEPS 1048576.0	/* what is equal up to rounding is equal */
+#define SMALLEST 1e-6			/* added to sums of squares */
+#define SMALLEST_CHANCE 1e-30
+
+static const int stage_rows[STAGES] = {128, TNP_PROCESS_ROWS};
+static const int stage_steps[STAGES] = {24, 6};
+static const double stage_rate[STAGES] = {0.5, 0.25};
+static const double starts[LEVELS] = {-1, 0, 1.5};
+static const double fine_starts[LEVELS] = {1.5, 3, 4.5};
+static const double noises[2] = {0.03, 0.3};
+
+/* What one stage works on, and its memory. */
+typedef struct Fit
+{
+	const TnpModel *model;
+	const TnpStats *stats;
+	int			n,
+				slots;
+	double		mean;			/* of the weights' logs under their prior */
+	TnpPoints	points;
+	double	   *scaled;			/* [n_slots, n] values, those of categories too */
+	double	   *y;				/* [n] scaled and clipped targets */
+	double	   *weight;			/* [slots] */
+	double	   *distance;		/* [n, n] upper triangle */
+	double	   *matrix;			/* [n, n] the system, then its factor */
+	double	   *inverse;		/* [n, n] of the factor */
+	double	   *answer;			/* [n] */
+	double	   *pull;			/* [n] of one row */
+} Fit;
+
+static void
+fit_free(Fit *fit)
+{
+	const TnpEnv *env = &fit->model->env;
+
+	tnp_points_free(env, &fit->points);
+	tnp_free(env, fit->scaled);
+	tnp_free(env, fit->distance);
+	tnp_free(env, fit->matrix);
+	tnp_free(env, fit->inverse);
+}
+
+/* Read the rows; false when memory ran out. */
+static bool
+fit_make(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, int most, Fit *fit)
+{
+	const TnpEnv *env = &model->env;
+	int64_t		chosen[TNP_PROCESS_ROWS];
+	int			n = tnp_process_choose(model, rows, stats, most, chosen),
+				slots = stats->n_slots;
+
+	memset(fit, 0, sizeof(*fit));
+	fit->model = model;
+	fit->stats = stats;
+	fit->n = n;
+	fit->slots = slots;
+	fit->mean = -log(slots);
+	if (n < 0 || !tnp_points_make(model, stats, n, &fit->points))
+		return false;
+	fit->scaled = tnp_alloc_zero(env, (size_t) n * (slots + 3) + slots, sizeof(double));
+	fit->distance = tnp_alloc_zero(env, (size_t) n * n, sizeof(double));
+	fit->matrix = tnp_alloc_zero(env, (size_t) n * n, sizeof(double));
+	fit->inverse = tnp_alloc_zero(env, (size_t) n * n, sizeof(double));
+	if (fit->scaled == NULL || fit->distance == NULL || fit->matrix == NULL || fit->inverse == NULL)
+		return false;
+	fit->y = fit->scaled + (size_t) n * slots;
+	fit->answer = fit->y + n;
+	fit->pull = fit->answer + n;
+	fit->weight = fit->pull + n;
+	for (int i = 0; i < n; i++)
+	{
+		const double *x = rows->x + chosen[i] * rows->n_features;
+
+		tnp_points_set(model, stats, x, &fit->points, i);
+		fit->y[i] = tnp_clipped_target(model, stats, rows->y[chosen[i]]);
+		for (int s = 0; s < slots; s++)
+		{
+			const TnpColumn *column = &stats->columns[stats->slot[s]];
+			double		value = tnp_column_value(column, x[stats->slot[s]]);
+
+			fit->scaled[(size_t) s * n + i] = isnan(value) ? 0
+				: tnp_column_scale(model, column, value);
+		}
+	}
+	return true;
+}
+
+/* ---- the log posterior ----------------------------------------------------------------------- */
+
+/* Distance from the prior's mean in units of its spread. */
+static double
+prior_deviation(const Fit *fit, const double *theta, int k)
+{
+	return (theta[k] - (k < fit->slots ? fit->mean : LOG_NOISE)) / SPREAD;
+}
+
+/*
+ * The factor of the system at theta; false where rounding has made it indefinite, which the least
+ * noise prevents.
+ */
+static bool
+fit_factorise(Fit *fit, const double *theta)
+{
+	double		noise = exp(theta[fit->slots]);
+	int			n = fit->n;
+
+	for (int s = 0; s < fit->slots; s++)
+		fit->weight[s] = exp(theta[s]);
+	for (int i = 0; i < n; i++)
+	{
+		double	   *distance = fit->distance + (size_t) i * n,
+				   *row = fit->matrix + (size_t) i * n;
+
+		tnp_points_distances(fit->stats, &fit->points, i, &fit->points, i, fit->weight, distance);
+		for (int j = i; j < n; j++)
+			row[j] = tnp_correlation(distance[j]);
+		row[i] += noise;
+	}
+	return tnp_upper_factorise(fit->matrix, n);
+}
+
+/* The log posterior but for a constant; the targets' variance is at its maximum. */
+static double
+fit_value(Fit *fit, const double *theta)
+{
+	double		determinant = 0,
+				prior = 0,
+				square;
+	int			n = fit->n;
+
+	if (!fit_factorise(fit, theta))
+		return -INFINITY;
+	memcpy(fit->answer, fit->y, n * sizeof(double));
+	tnp_upper_solve(fit->matrix, n, 0, fit->answer);
+	square = tnp_dot(n, fit->answer, fit->answer);
+	for (int i = 0; i < n; i++)
+		determinant += 2 * log(fit->matrix[(size_t) i * n + i]);
+	for (int k = 0; k <= fit->slots; k++)
+		prior += prior_deviation(fit, theta, k) * prior_deviation(fit, theta, k);
+	return -0.5 * (n * log((square + SMALLEST) / n) + determinant + prior);
+}
+
+/* The factor's inverse, and the system's times the targets. */
+static void
+fit_invert(Fit *fit)
+{
+	int			n = fit->n;
+
+	for (int i = 0; i < n; i++)
+	{
+		double	   *row = fit->inverse + (size_t) i * n;
+
+		memset(row, 0, n * sizeof(double));
+		row[i] = 1;
+		tnp_upper_solve(fit->matrix, n, i, row);
+	}
+	memcpy(fit->answer, fit->y, n * sizeof(double));
+	tnp_upper_solve(fit->matrix, n, 0, fit->answer);
+	tnp_upper_solve_back(fit->matrix, n, fit->answer);
+}
+
+/* Add what pairs of row i and later rows say about the weights' logs. */
+static void
+add_pairs(Fit *fit, int i, double *gradient)
+{
+	int			n = fit->n;
+
+	for (int s = 0; s < fit->slots; s++)
+	{
+		const double *value = fit->points.value + (size_t) s * n,
+				   *label = fit->points.label + (size_t) s * n;
+		double		apart = tnp_points_label_distance(fit->stats, s),
+					sum[4] = {0, 0, 0, 0};
+		int			j = i + 1;
+
+		for (; j + 4 <= n; j += 4)
+			for (int k = 0; k < 4; k++)
+			{
+				double		d = value[i] - value[j + k];
+
+				sum[k] += fit->pull[j + k] * (d * d + (label[i] != label[j + k] ? apart : 0));
+			}
+		for (; j < n; j++)
+		{
+			double		d = value[i] - value[j];
+
+			sum[0] += fit->pull[j] * (d * d + (label[i] != label[j] ? apart : 0));
+		}
+		gradient[s] += 2 * fit->weight[s] * ((sum[0] + sum[1]) + (sum[2] + sum[3]));
+	}
+}
+
+/* The gradient [slots + 1] of the log posterior. */
+static bool
+fit_gradient(Fit *fit, const double *theta, double *gradient)
+{
+	double		noise = exp(theta[fit->slots]),
+				variance;
+	int			n = fit->n;
+
+	for (int k = 0; k <= fit->slots; k++)
+		gradient[k] = -prior_deviation(fit, theta, k) / SPREAD;
+	if (!fit_factorise(fit, theta))
+		return false;
+	fit_invert(fit);
+	variance = (tnp_dot(n, fit->answer, fit->y) + SMALLEST) / n;
+	for (int i = 0; i < n; i++)
+	{
+		const double *own = fit->inverse + (size_t) i * n;
+
+		for (int j = i; j < n; j++)
+		{
+			const double *other = fit->inverse + (size_t) j * n;
+			double		pull = 0.5 * (fit->answer[i] * fit->answer[j] / variance
+									  - tnp_dot(n - j, own + j, other + j));
+
+			if (i == j)
+				gradient[fit->slots] += noise * pull;
+			else
+				fit->pull[j] = pull * tnp_correlation_slope(fit->distance[(size_t) i * n + j]);
+		}
+		add_pairs(fit, i, gradient);
+	}
+	return true;
+}
+
+/* ---- starts ---------------------------------------------------------------------------------- */
+
+typedef struct Pair
+{
+	double		z,
+				y;
+} Pair;
+
+static int
+compare_pairs(const void *a, const void *b)
+{
+	const Pair *x = a,
+			   *y = b;
+
+	return (x->z > y->z) - (x->z < y->z);
+}
+
+/*
+ * How much of the target's variance lies between neighbours along a slot: about 1 for noise, 0 for
+ * a smooth curve. Rows of equal values count as their mean; 1 for a slot of few values.
+ */
+static double
+roughness(const Fit *fit, int slot)
+{
+	Pair		pairs[TNP_PROCESS_ROWS];
+	double		between = 0,
+				chance = 0,
+				mean_before = 0,
+				share_before = 0;
+	int			values = 0;
+
+	for (int i = 0; i < fit->n; i++)
+		pairs[i] = (Pair) {fit->scaled[(size_t) slot * fit->n + i], fit->y[i]};
+	qsort(pairs, fit->n, sizeof(Pair), compare_pairs);
+	for (int i = 0; i < fit->n; values++)
+	{
+		double		sum = 0;
+		int			first = i;
+
+		for (; i < fit->n && pairs[i].z == pairs[first].z; i++)
+			sum += pairs[i].y;
+		sum /= i - first;
+		if (values > 0)
+		{
+			between += (sum - mean_before) * (sum - mean_before);
+			chance += 1.0 / (i - first) + share_before;
+		}
+		mean_before = sum;
+		share_before = 1.0 / (i - first);
+	}
+	chance *= tnp_dot(fit->n, fit->y, fit->y) / fit->n;
+	return values < FEWEST_VALUES ? 1
+		: rint(ROUGHNESS_STEPS * between / fmax(chance, SMALLEST_CHANCE)) / ROUGHNESS_STEPS;
+}
+
+/* The start of the largest posterior: theta [slots + 1]; try [slots + 1] is scratch. */
+static void
+choose_start(Fit *fit, double *theta, double *try)
+{
+	double		best = -INFINITY,
+				least = INFINITY;
+	int			finest = 0;
+
+	for (int s = 0; s < fit->slots; s++)
+	{
+		double		rough = roughness(fit, s);
+
+		if (rough < least)
+		{
+			least = rough;
+			finest = s;
+		}
+	}
+	for (int k = 0; k < 4 * LEVELS; k++)
+	{
+		int			level = k / 2;
+		double		value;
+
+		for (int s = 0; s < fit->slots; s++)
+			if (level < LEVELS)
+				try[s] = fit->mean + starts[level];
+			else
+				try[s] = s == finest ? fine_starts[level - LEVELS] : fit->mean + FINE_REST;
+		try[fit->slots] = log(noises[k % 2]);
+		value = fit_value(fit, try);
+		if (k == 0 || value > best)
+		{
+			best = value;
+			memcpy(theta, try, (fit->slots + 1) * sizeof(double));
+		}
+	}
+}
+
+/* ---- the steps ------------------------------------------------------------------------------- */
+
+/* The steps of a stage; work [3, slots + 1]. */
+static TnpStatus
+climb(Fit *fit, int steps, double rate, double *theta, double *work, TnpError *error)
+{
+	int			n = fit->slots + 1;
+	double	   *gradient = work,
+			   *first = work + n,
+			   *second = work + 2 * n,
+				first_rest = 1,
+				second_rest = 1;
+
+	memset(work, 0, 3 * n * sizeof(double));
+	for (int step = 0; step < steps; step++)
+	{
+		double		length = rate * sqrt((double) (steps - step) / steps);
+
+		if (tnp_interrupted(&fit->model->env))
+			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
+		/* the least noise is far above rounding: there is always a factor */
+		if (!fit_gradient(fit, theta, gradient))
+			return TNP_OK;
+		first_rest *= FIRST_DECAY;
+		second_rest *= SECOND_DECAY;
+		for (int k = 0; k < n; k++)
+		{
+			first[k] = FIRST_DECAY * first[k] + (1 - FIRST_DECAY) * gradient[k];
+			second[k] = SECOND_DECAY * second[k] + (1 - SECOND_DECAY) * gradient[k] * gradient[k];
+			theta[k] += length * (first[k] / (1 - first_rest))
+				/ (sqrt(second[k] / (1 - second_rest)) + EPSILON);
+			theta[k] = fmin(fmax(theta[k], LEAST), MOST);
+		}
+	}
+	return TNP_OK;
+}
+
+TnpStatus
+tnp_process_climb(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, double *theta,
+				  TnpError *error)
+{
+	double	   *work = tnp_alloc_zero(&model->env, 3 * ((size_t) stats->n_slots + 1),
+									  sizeof(double));
+	TnpStatus	status = work == NULL ? tnp_no_memory(error) : TNP_OK;
+
+	for (int k = 0; status == TNP_OK && k < STAGES; k++)
+	{
+		Fit			fit;
+
+		/* the rows of the stage before: further steps would change little */
+		if (k > 0 && stats->n0 <= stage_rows[k - 1])
+			break;
+		if (!fit_make(model, rows, stats, stage_rows[k], &fit))
+			status = tnp_no_memory(error);
+		else
+		{
+			if (k == 0)
+				choose_start(&fit, theta, work);
+			status = climb(&fit, stage_steps[k], stage_rate[k], theta, work, error);
+		}
+		fit_free(&fit);
+	}
+	tnp_free(&model->env, work);
+	return status;
+}

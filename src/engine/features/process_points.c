@@ -1,0 +1,153 @@
+/*
+ * process_points.c: rows as points of the process, their correlation, and which of them it is
+ * fitted to.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "engine/features/process_points.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/features/column.h"
+
+#define TIES 8					/* slots that order rows of equal targets */
+#define LABEL_OF_NUMBER 1.0		/* squared distance of a missing number from zero */
+#define LABEL_OF_CATEGORY 2.0	/* that of two numbers in the mean */
+
+bool
+tnp_points_make(const TnpModel *model, const TnpStats *stats, int n, TnpPoints *points)
+{
+	points->n = n;
+	points->n_slots = stats->n_slots;
+	points->value = tnp_alloc_zero(&model->env, (size_t) n * 2 * stats->n_slots,
+								   sizeof(double));
+	points->label = points->value == NULL ? NULL : points->value + (size_t) n * stats->n_slots;
+	return points->value != NULL;
+}
+
+void
+tnp_points_free(const TnpEnv *env, TnpPoints *points)
+{
+	tnp_free(env, points->value);
+	memset(points, 0, sizeof(*points));
+}
+
+void
+tnp_points_set(const TnpModel *model, const TnpStats *stats, const double *x, TnpPoints *points,
+			   int i)
+{
+	for (int s = 0; s < points->n_slots; s++)
+	{
+		const TnpColumn *column = &stats->columns[stats->slot[s]];
+		double		value = tnp_column_value(column, x[stats->slot[s]]);
+		bool		category = column->kind == TNP_CATEGORICAL;
+		size_t		place = (size_t) s * points->n + i;
+
+		points->value[place] = category || isnan(value) ? 0
+			: tnp_column_scale(model, column, value);
+		points->label[place] = category ? tnp_column_bin(column, x[stats->slot[s]]) : isnan(value);
+	}
+}
+
+double
+tnp_points_label_distance(const TnpStats *stats, int slot)
+{
+	return stats->columns[stats->slot[slot]].kind == TNP_CATEGORICAL ? LABEL_OF_CATEGORY
+		: LABEL_OF_NUMBER;
+}
+
+void
+tnp_points_distances(const TnpStats *stats, const TnpPoints *from, int i, const TnpPoints *points,
+					 int first, const double *weight, double *restrict out)
+{
+	for (int j = first; j < points->n; j++)
+		out[j] = 0;
+	for (int s = 0; s < points->n_slots; s++)
+	{
+		const double *value = points->value + (size_t) s * points->n,
+				   *label = points->label + (size_t) s * points->n;
+		double		own_value = from->value[(size_t) s * from->n + i],
+					own_label = from->label[(size_t) s * from->n + i],
+					w = weight[s],
+					apart = w * tnp_points_label_distance(stats, s);
+
+		for (int j = first; j < points->n; j++)
+		{
+			double		d = own_value - value[j];
+
+			out[j] += w * d * d + (own_label != label[j] ? apart : 0);
+		}
+	}
+}
+
+/* Rational quadratic of shape 4 (Rasmussen & Williams 2006, eq. 4.19). */
+double
+tnp_correlation(double distance)
+{
+	double		t = 1 / (1 + distance / 8),
+				square = t * t;
+
+	return square * square;
+}
+
+double
+tnp_correlation_slope(double distance)
+{
+	double		t = 1 / (1 + distance / 8),
+				square = t * t;
+
+	return -0.5 * square * square * t;
+}
+
+/* ---- which rows ------------------------------------------------------------------------------ */
+
+/* A row of the prefix, and what orders it. */
+typedef struct Place
+{
+	double		key[1 + TIES];	/* the target, then the first slots' values */
+	int64_t		row;
+} Place;
+
+static int
+compare_places(const void *a, const void *b)
+{
+	const Place *x = a,
+			   *y = b;
+
+	for (int k = 0; k <= TIES; k++)
+		if (x->key[k] != y->key[k])
+			return x->key[k] > y->key[k] ? 1 : -1;
+	return (x->row > y->row) - (x->row < y->row);
+}
+
+int
+tnp_process_choose(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, int most,
+				   int64_t *chosen)
+{
+	int64_t		n = stats->n0,
+				m = n < most ? n : most;
+	Place	   *places = tnp_alloc_zero(&model->env, n, sizeof(Place));
+
+	if (places == NULL)
+		return -1;
+	for (int64_t i = 0; i < n; i++)
+	{
+		places[i].row = i;
+		places[i].key[0] = rows->y[i];
+		for (int s = 0; s < TIES && s < stats->n_slots; s++)
+		{
+			const TnpColumn *column = &stats->columns[stats->slot[s]];
+			double		value = tnp_column_value(column, rows->x[i * rows->n_features
+															 + stats->slot[s]]);
+
+			places[i].key[1 + s] = isnan(value) ? 0 : tnp_column_scale(model, column, value);
+		}
+	}
+	qsort(places, n, sizeof(Place), compare_places);
+	for (int64_t i = 0; i < m; i++)
+		chosen[i] = places[(2 * i + 1) * n / (2 * m)].row;
+	tnp_free(&model->env, places);
+	return (int) m;
+}

@@ -1,0 +1,42 @@
+/*
+ * process_points.h: rows as the process of the prefix sees them, and how alike two of them are
+ * (docs/model-format.md section 5, "Process").
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TNP_PROCESS_POINTS_H
+#define TNP_PROCESS_POINTS_H
+
+#include "engine/features/statistics.h"
+
+/* False when memory ran out. */
+bool		tnp_points_make(const TnpModel *model, const TnpStats *stats, int n, TnpPoints *points);
+void		tnp_points_free(const TnpEnv *env, TnpPoints *points);
+
+/* Raw cells x [F] become point i. */
+void		tnp_points_set(const TnpModel *model, const TnpStats *stats, const double *x,
+						   TnpPoints *points, int i);
+
+/* Squared distance of two different labels of a slot. */
+double		tnp_points_label_distance(const TnpStats *stats, int slot);
+
+/*
+ * Weighted squared distances of point i of `from` and points first … n - 1; weight [n_slots], out
+ * [n].
+ */
+void		tnp_points_distances(const TnpStats *stats, const TnpPoints *from, int i,
+								 const TnpPoints *points, int first, const double *weight,
+								 double *out);
+
+/* Correlation of points at a squared distance, and the slope of it. */
+double		tnp_correlation(double distance);
+double		tnp_correlation_slope(double distance);
+
+/*
+ * At most `most` of the n0 rows, evenly spaced along the targets: chosen [most]; returns how many.
+ * Negative when memory ran out.
+ */
+int			tnp_process_choose(const TnpModel *model, const TnpRows *rows, const TnpStats *stats,
+							   int most, int64_t *chosen);
+
+#endif							/* TNP_PROCESS_POINTS_H */

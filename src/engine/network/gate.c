@@ -1,0 +1,65 @@
+/*
+ * gate.c: a mixture's last component is the answer of the Gaussian process of the prefix; its
+ * weight depends on how good the process is on rows left out, and on how far the two answers are
+ * apart (docs/model-format.md section 8, "process").
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "engine/network/gate.h"
+
+#include <math.h>
+
+#include "engine/network/mlp.h"
+
+#define SMALLEST_DEVIATION 1e-3	/* added to the network's where it divides */
+#define FARTHEST 4.0			/* of a log density in the network's units */
+
+/* Mean and standard deviation of n components [3, n + 1]. */
+static void
+moments(int n, const double *params, double *mean, double *sd)
+{
+	double		variance = 0;
+
+	*mean = 0;
+	for (int i = 0; i < n; i++)
+		*mean += params[i] * params[n + 1 + i];
+	for (int i = 0; i < n; i++)
+	{
+		double		from = params[n + 1 + i] - *mean,
+					own = params[2 * (n + 1) + i];
+
+		variance += params[i] * (own * own + from * from);
+	}
+	*sd = sqrt(variance);
+}
+
+void
+tnp_gate_add(const TnpModel *model, const TnpStats *stats, const float *said, int n, double *params)
+{
+	float		read[TNP_GATE_NUMBERS],
+				scratch[2 * TNP_MAX_GATE],
+				u;
+	double		mean,
+				sd,
+				apart,
+				weight;
+
+	moments(n, params, &mean, &sd);
+	apart = fabs(said[0] - mean);
+	read[0] = said[3];
+	read[1] = said[1];
+	read[2] = said[2];
+	read[3] = (float) log(sd);
+	read[4] = (float) (said[1] - log(sd));
+	read[5] = (float) log1p(apart / (sd + SMALLEST_DEVIATION));
+	read[6] = (float) log1p(apart / exp(said[1]));
+	read[7] = (float) (log1p((double) stats->n0) / 8);
+	read[8] = (float) fmin(fmax(said[3] + log(sd), -FARTHEST), FARTHEST);
+	tnp_mlp(model, &model->gate, 1, read, scratch, &u);
+	weight = 1 / (1 + exp(-(double) u));
+	for (int i = 0; i < n; i++)
+		params[i] *= 1 - weight;
+	params[n] = weight;
+	params[2 * n + 1] = said[0];
+	params[3 * n + 2] = exp(said[1]);
+}

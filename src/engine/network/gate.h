@@ -1,0 +1,20 @@
+/*
+ * gate.h: how much of an answer is what the Gaussian process of the prefix says
+ * (docs/model-format.md section 8, "process").
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TNP_GATE_H
+#define TNP_GATE_H
+
+#include "engine/features/statistics.h"
+
+/*
+ * The mixture of n components in standardised units, weights, means and deviations [3, n + 1], gets
+ * the process's answer as its last one; said [TNP_PROCESS_NUMBERS] are the process's numbers of the
+ * query.
+ */
+void		tnp_gate_add(const TnpModel *model, const TnpStats *stats, const float *said, int n,
+						 double *params);
+
+#endif							/* TNP_GATE_H */

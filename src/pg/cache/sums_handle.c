@@ -1,0 +1,101 @@
+/*
+ * sums_handle.c: contexts with sums: checked against their model, and encoded.
+ *
+ * Such an encoding is made of some hundred kilobytes and not of rows, so there is nothing to share
+ * or to find again by content: it is the call site's.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "pg/cache/sums_handle.h"
+
+#include "pg/base/bridge.h"
+
+#include "utils/memutils.h"
+
+static TnpColumnKind *
+engine_kinds_of(const PosteriorContext *context)
+{
+	TnpColumnKind *engine_kinds = palloc(context->n_features * sizeof(TnpColumnKind));
+
+	for (int f = 0; f < context->n_features; f++)
+		engine_kinds[f] = context->kinds[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
+	return engine_kinds;
+}
+
+static void
+check_model(const PosteriorModel *model, const PosteriorContext *context)
+{
+	TnpColumnKind *engine_kinds = engine_kinds_of(context);
+	TnpError	error;
+
+	if (!posterior_context_is_sums(context))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("the context has rows, and sums are needed"),
+				 errhint("posterior.basis(y, x1, ...) makes a basis, and posterior.context(basis, "
+						 "y, x1, ...) sums.")));
+	if (!tnp_keeps_sums(model->model))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("model \"%s\" has no contexts that are sums", model->name),
+				 errhint("SET posterior.model to the model that the context was made with.")));
+	if (tnp_basis_check(model->model, context->n_features, engine_kinds,
+						posterior_basis_words(context), posterior_basis(context), &error) != TNP_OK)
+		posterior_raise(&error, model->name);
+	pfree(engine_kinds);
+}
+
+TnpSums *
+posterior_sums_open(const PosteriorModel *model, const PosteriorContext *context, bool with_rows,
+					MemoryContext memory)
+{
+	const int64 *basis;
+	TnpSums    *sums;
+	TnpError	error;
+
+	check_model(model, context);
+	basis = posterior_basis(context);
+	sums = MemoryContextAllocHuge(memory, tnp_sums_bytes(model->model, basis));
+	tnp_sums_begin(model->model, basis, sums);
+	if (!with_rows || context->n == 0)
+		return sums;
+	if (posterior_sums_words(context) != tnp_sums_words(model->model, basis))
+		posterior_bad_context("The number of sums is not that of the basis.");
+	if (tnp_sums_read(sums, posterior_sums(context), &error) != TNP_OK)
+		posterior_raise(&error, model->name);
+	return sums;
+}
+
+PosteriorContext *
+posterior_sums_value(const PosteriorModel *model, const PosteriorContext *like, TnpSums *sums)
+{
+	int64		n = tnp_sums_rows(sums);
+	const int64 *basis = posterior_basis(like);
+	PosteriorContext *value =
+		posterior_make_sums(like->n_features, like->kinds, posterior_basis_words(like), basis,
+							n == 0 ? 0 : tnp_sums_words(model->model, basis), n);
+
+	if (n > 0)
+		tnp_sums_write(sums, (int64 *) posterior_sums(value));
+	return value;
+}
+
+PosteriorContextHandle *
+posterior_handle_of_sums(PosteriorModel *model, const PosteriorContext *context)
+{
+	PosteriorLabelList none = {0, 0, NULL};
+	TnpSums    *sums = posterior_sums_open(model, context, true, CurrentMemoryContext);
+	TnpColumnKind *engine_kinds = engine_kinds_of(context);
+	PosteriorContextHandle *e =
+		posterior_handle_make(model, context->n_features, context->kinds, &none);
+	TnpError	error;
+
+	if (e == NULL)
+		posterior_raise_no_memory();
+	e->only = POSTERIOR_BY_CPU;
+	if (posterior_cached_of_sums(model, engine_kinds, sums, &e->cached, &error) != TNP_OK)
+		return posterior_handle_fail(e, &error);
+	pfree(engine_kinds);
+	pfree(sums);
+	return e;
+}

@@ -1,0 +1,30 @@
+/*
+ * sums_handle.h: contexts with sums under a model.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_SUMS_HANDLE_H
+#define POSTERIOR_SUMS_HANDLE_H
+
+#include "pg/cache/handle.h"
+#include "pg/types/context_sums.h"
+
+/*
+ * The engine's sums of a value, in a memory context: its rows, or none under its basis. Raises
+ * unless the value has sums, and they and the basis are of this model.
+ */
+TnpSums    *posterior_sums_open(const PosteriorModel *model, const PosteriorContext *context,
+								bool with_rows, MemoryContext memory);
+
+/* A value of these sums, in the current memory context. */
+PosteriorContext *posterior_sums_value(const PosteriorModel *model,
+									   const PosteriorContext *like, TnpSums *sums);
+
+/*
+ * The encoding of a context with sums, which nothing else shares; the CPU answers. Raises what the
+ * engine reports.
+ */
+PosteriorContextHandle *posterior_handle_of_sums(PosteriorModel *model,
+												 const PosteriorContext *context);
+
+#endif							/* POSTERIOR_SUMS_HANDLE_H */

@@ -1,0 +1,141 @@
+/*
+ * context_refresh.c: posterior.refresh_context and warm_context: a new prefix, and an encoding made
+ * ahead of its readers.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "pg/named/context_refresh.h"
+
+#include "pg/named/acquire.h"
+#include "pg/named/definition_write.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/rls.h"
+#include "utils/snapmgr.h"
+#include "utils/uuid.h"
+
+void
+posterior_refresh(const char *name, const pg_uuid_t *id, bool wait)
+{
+	Oid			types[] = {TEXTOID, UUIDOID, INT8OID};
+	Datum		values[] = {CStringGetTextDatum(name), UUIDPGetDatum(id), (Datum) 0};
+	char		nulls[] = {' ', ' ', 'n'};
+	PosteriorNamed *named;
+
+	/*
+	 * rows are counted by the definition that gets the number: it cannot change meanwhile, and what
+	 * this statement or another session has changed is seen
+	 */
+	if (posterior_definitions_write(psprintf("SELECT FROM " POSTERIOR_DEFINITIONS
+								   " WHERE name OPERATOR(pg_catalog.=) $1 AND id "
+								   "OPERATOR(pg_catalog.=) $2 FOR NO KEY UPDATE%s",
+								   wait ? "" : " SKIP LOCKED"),
+						  2, types, values, NULL)
+		== 0)
+	{
+		if (!wait)
+			return;
+		posterior_definition_vanished(name);
+	}
+	CommandCounterIncrement();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	named = posterior_named_find(name, CurrentMemoryContext);
+	/*
+	 * the number of rows that a policy shows to one user says nothing about those that others see
+	 */
+	if (check_enable_rls(named->relation, InvalidOid, true) != RLS_ENABLED)
+	{
+		values[2] = Int64GetDatum(posterior_named_count(named));
+		nulls[2] = ' ';
+	}
+	PopActiveSnapshot();
+	if (posterior_definitions_write("UPDATE " POSTERIOR_DEFINITIONS
+						  " SET version = pg_catalog.gen_random_uuid(), refreshed_rows = $3"
+						  " WHERE name OPERATOR(pg_catalog.=) $1 AND id OPERATOR(pg_catalog.=) $2",
+						  3, types, values, nulls)
+		== 0)
+		posterior_definition_vanished(name);
+}
+
+/*
+ * refresh_context(name): another version, so that nothing of the old encoding is used, and the rows
+ * that are there as its prefix
+ */
+PG_FUNCTION_INFO_V1(posterior_refresh_context);
+Datum
+posterior_refresh_context(PG_FUNCTION_ARGS)
+{
+	char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	PosteriorColumns columns = {0};
+	bool		maintained;
+
+	PreventCommandIfReadOnly("posterior.refresh_context()");
+	posterior_refresh(name, posterior_own_context(name, &columns, &maintained), true);
+	PG_RETURN_VOID();
+}
+
+/* Say that an encoding is not there for others, which is what it was made for. */
+static void
+tell_too_large(const PosteriorNamed *named, Size bytes)
+{
+	ereport(NOTICE, (errmsg("the encoding of context \"%s\" is larger than the cache and not kept",
+							named->name),
+					 errdetail("It takes %zu kB, posterior.cache_size is %d kB: every statement "
+							   "reads and encodes the rows.",
+							   bytes / 1024, posterior_cache_size),
+					 errhint("Raise posterior.cache_size, limit the rows by max_rows or filter, or "
+							 "use a smaller model.")));
+}
+
+/* The rows of a context, encoded now; the reading ends when they have been read. */
+static int64
+context_warm(const char *name, PosteriorReading *reading)
+{
+	PosteriorNamed *named = posterior_named_find(name, CurrentMemoryContext);
+	PosteriorModel *model = posterior_model_pin(named->model, CurrentMemoryContext);
+	PosteriorContextHandle *e = posterior_named_encode_ahead(model, named, reading);
+	int64		rows = posterior_cached_rows(e->cached);
+	Size		bytes = posterior_cached_bytes(e->cached);
+
+	if (e->entry == NULL && posterior_cache_mode != POSTERIOR_CACHE_OFF
+		&& bytes > (Size) posterior_cache_size * 1024)
+		tell_too_large(named, bytes);
+	posterior_handle_release(e);
+	return rows;
+}
+
+/*
+ * warm_context(name): encode now; the number of rows. A transaction that has written keeps its
+ * locks: a rolled back subtransaction would make the notes of its own rows worthless.
+ */
+PG_FUNCTION_INFO_V1(posterior_warm_context);
+Datum
+posterior_warm_context(PG_FUNCTION_ARGS)
+{
+	char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	PosteriorReading reading;
+	int64		volatile rows = 0;
+
+	if (TransactionIdIsValid(GetTopTransactionIdIfAny()) || IsInParallelMode())
+		PG_RETURN_INT64(context_warm(name, NULL));
+	posterior_reading_begin(&reading);
+	PG_TRY();
+	{
+		rows = context_warm(name, &reading);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(reading.memory);
+		error = CopyErrorData();
+		FlushErrorState();
+		posterior_reading_end(&reading);
+		ReThrowError(error);
+	}
+	PG_END_TRY();
+	PG_RETURN_INT64(rows);
+}

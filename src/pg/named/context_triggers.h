@@ -1,0 +1,24 @@
+/*
+ * context_triggers.h: the triggers that note what is written to a table with contexts.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_CONTEXT_TRIGGERS_H
+#define POSTERIOR_CONTEXT_TRIGGERS_H
+
+#include "pg/named/definition.h"
+
+/*
+ * Whether triggers can tell everything that changes the relation's rows: an ordinary table that has
+ * no parents and no children.
+ */
+bool		posterior_can_be_maintained(Oid relation);
+
+/*
+ * Make the triggers of a table unless they are there; drop them when no context needs them any
+ * more.
+ */
+void		posterior_make_triggers(Oid relation);
+void		posterior_drop_triggers(Oid relation);
+
+#endif							/* POSTERIOR_CONTEXT_TRIGGERS_H */

@@ -1,0 +1,288 @@
+/*
+ * races_check.c: looks for races of the kernels on the emulator (races.h), over models, shapes of
+ * launches, sizes of teams and orders of warps and lanes; and sees that it would find them: each
+ * barrier of the kernels is left out in turn, in a process of its own, and must be missed.
+ *
+ *   races_check [--all | SOURCE:LINE]
+ *
+ * SOURCE:LINE leaves out that barrier alone, such as rows.h:206, and does nothing else.
+ *
+ * Without --all: one model of each kind, and the shapes in which blocks and warps share most. The
+ * barriers that the kernels have are read from their sources, so none is forgotten.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cuda_tests.h"
+#include "host.h"
+#include "tap.h"
+
+#define ROWS 40
+#define FEW 4
+#define QUERIES 3
+#define MOST_BARRIERS 64
+
+typedef struct Shape
+{
+	CudaForce	force;
+	TnpPrecision precision;
+	int			order;
+} Shape;
+
+static const char *const sources[] = {"attention.h", "embedder.h", "linears.h", "rows.h", "walk.h",
+									  "answers.h", "products.h", "softmax.h"};
+
+/* Rows, team, split, partial results in memory. */
+static const Shape few_shapes[] = {
+	{{16, 8, 1, 0}, TNP_PRECISION_FP16, 0},
+	{{16, 4, 1, 0}, TNP_PRECISION_FP32, 2},
+	{{16, 2, 0, 0}, TNP_PRECISION_FP16, 3},
+	{{32, 2, 1, 1}, TNP_PRECISION_FP16, 1},
+	{{64, 1, 0, 0}, TNP_PRECISION_FP16, 2}
+};
+
+static const char *const few_models[] = {"prefix_causal", "two_stream_buffer", "packed_tnpd",
+										 "prefix_causal_post", "buffer_sinks", "classes_lean"};
+
+static TestModel *models;
+static int	n_models;
+
+/* Everything once: build, append, ask. False when something of it failed. */
+static bool
+play(const TestModel *file, const Shape *shape)
+{
+	TnpDevice  *device;
+	TnpDeviceModel *m;
+	TnpDeviceEncoding *e;
+	TestRows	rows;
+	TnpRows		context,
+				more,
+				queries;
+	TnpRequest	r[3];
+	TnpError	error;
+	TnpStatus	status;
+	double		answers[4 * QUERIES + 2 * FEW * QUERIES];
+
+	cuda_force = shape->force;
+	gpu_emulated_order(shape->order);
+	device = cuda_open(shape->precision, 0);
+	status = tnp_device.model_load(device, file->bytes, file->length, &m, &error);
+	if (status != TNP_OK)
+	{
+		tnp_device.shutdown(device);
+		return status == TNP_BAD_CONFIG;
+	}
+	test_rows_make(&rows, tnp_device.model_info(m), ROWS + FEW + QUERIES, 3);
+	context = test_slice(&rows, 0, ROWS);
+	more = test_slice(&rows, ROWS, FEW);
+	queries = test_slice(&rows, ROWS + FEW, QUERIES);
+	status = tnp_device.encoding_build(m, &context, tnp_whole_prefix(m->model, ROWS), 0, &e,
+									   &error);
+	if (status == TNP_OK)
+	{
+		/* a buffer may be full */
+		status = tnp_device.encoding_append(e, &more, &error);
+		if (status == TNP_BAD_ARGUMENT)
+			status = TNP_OK;
+		memset(r, 0, sizeof(r));
+		for (int i = 0; i < 3; i++)
+		{
+			r[i].queries = queries;
+			r[i].queries.y = i == 2 ? queries.y : NULL;
+			r[i].rows = tnp_device.encoding_rows(e);
+			r[i].status = TNP_INTERRUPTED;
+		}
+		r[0].kind = TNP_REQUEST_REDUCE;
+		r[0].reductions = tnp_device.model_info(m)->n_classes > 0 ? TNP_REDUCE_MEAN
+			: TNP_REDUCE_MEAN | TNP_REDUCE_SD;
+		r[0].answer = answers;
+		r[1].kind = TNP_REQUEST_SAMPLE;
+		r[1].draws = FEW;
+		r[1].answer = answers + 2 * QUERIES;
+		r[2].kind = TNP_REQUEST_SCORE;
+		r[2].answer = answers + 2 * QUERIES + FEW * QUERIES;
+		if (status == TNP_OK)
+			status = tnp_device.answer(e, 3, r, &error);
+		tnp_device.encoding_free(e);
+	}
+	tnp_device.model_free(m);
+	tnp_device.shutdown(device);
+	test_rows_free(&rows);
+	return status == TNP_OK;
+}
+
+static const TestModel *
+find_model(const char *name)
+{
+	for (int i = 0; i < n_models; i++)
+		if (strcmp(models[i].name, name) == 0)
+			return &models[i];
+	return NULL;
+}
+
+/* The shapes of --all, one after the other; false after the last. */
+static bool
+next_shape(int number, Shape *shape)
+{
+	static const int heights[] = {16, 32, 64};
+
+	*shape = (Shape) {{heights[number / 32 % 3], 1 << number / 8 % 4, number / 4 % 2,
+					   number / 2 % 2}, number % 2 == 0 ? TNP_PRECISION_FP16 : TNP_PRECISION_FP32,
+					  number % 4};
+	return number < 96;
+}
+
+static void
+look_for_races(bool all)
+{
+	for (int i = 0; i < (all ? n_models : (int) (sizeof(few_models) / sizeof(few_models[0]))); i++)
+	{
+		const TestModel *file = all ? &models[i] : find_model(few_models[i]);
+		Shape		shape;
+		int			shapes = 0;
+
+		gpu_emulated.races = 0;
+		for (; all ? next_shape(shapes, &shape)
+			 : shapes < (int) (sizeof(few_shapes) / sizeof(few_shapes[0])); shapes++)
+			if (!play(file, all ? &shape : &few_shapes[shapes]))
+				ok(false, "%s can be asked in shape %d", file->name, shapes);
+		ok(gpu_emulated.races == 0, "%s: no race in %d shapes, %ld found", file->name, shapes,
+		   gpu_emulated.races);
+	}
+}
+
+/* The lines of a source that have a barrier. */
+static int
+read_barriers(const char *source, int *lines)
+{
+	char		path[64],
+				text[256];
+	FILE	   *file;
+	int			n = 0;
+
+	snprintf(path, sizeof(path), "cuda/%s", source);
+	file = fopen(path, "r");
+	if (file == NULL)
+		return 0;
+	for (int line = 1; fgets(text, sizeof(text), file) != NULL; line++)
+	{
+		const char *at = text + strspn(text, "\t ");
+
+		if (n < MOST_BARRIERS
+			&& (strncmp(at, "sync_block(", 11) == 0 || strncmp(at, "sync_team(", 10) == 0
+				|| strncmp(at, "sync_warp(", 10) == 0))
+			lines[n++] = line;
+	}
+	fclose(file);
+	return n;
+}
+
+/* The name under which the kernels know a barrier; NULL: no thread has come to it. */
+static const char *
+known_as(const char *source, int line)
+{
+	const char *name;
+	int			at;
+
+	for (int i = 0; (name = gpu_emulated_barrier(i, &at)) != NULL; i++)
+	{
+		const char *slash = strrchr(name, '/');
+
+		if (at == line && strcmp(slash != NULL ? slash + 1 : name, source) == 0)
+			return name;
+	}
+	return NULL;
+}
+
+/* Whether a process in which this barrier is left out finds a race, or is stopped. */
+static bool
+is_missed(const char *name, int line)
+{
+	for (int i = 0; i < (int) (sizeof(few_models) / sizeof(few_models[0])); i++)
+	{
+		pid_t		child;
+		int			status = 0;
+
+		fflush(stdout);
+		child = fork();
+		if (child == 0)
+		{
+			gpu_emulated_leave_out(name, line);
+			gpu_emulated.races = 0;
+			gpu_emulated.quiet = 1;
+			if (freopen("/dev/null", "w", stdout) == NULL
+				|| freopen("/dev/null", "w", stderr) == NULL)
+				_exit(0);
+			for (size_t s = 0; s < sizeof(few_shapes) / sizeof(few_shapes[0]); s++)
+			{
+				play(find_model(few_models[i]), &few_shapes[s]);
+				if (gpu_emulated.races > 0)
+					_exit(1);
+			}
+			_exit(0);
+		}
+		if (child < 0 || waitpid(child, &status, 0) != child)
+			return false;
+		if (WIFSIGNALED(status) || WEXITSTATUS(status) == 1)
+			return true;
+	}
+	return false;
+}
+
+static void
+leave_out_each(void)
+{
+	int			barriers = 0;
+
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
+	{
+		int			lines[MOST_BARRIERS],
+					n = read_barriers(sources[i], lines);
+
+		barriers += n;
+		for (int j = 0; j < n; j++)
+		{
+			const char *name = known_as(sources[i], lines[j]);
+
+			if (name == NULL)
+				ok(false, "%s:%d: threads come to the barrier", sources[i], lines[j]);
+			else
+				ok(is_missed(name, lines[j]), "%s:%d: the barrier is missed when it is left out",
+				   sources[i], lines[j]);
+		}
+	}
+	ok(barriers > 12, "%d barriers in the sources", barriers);
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *colon = argc > 1 ? strchr(argv[1], ':') : NULL;
+
+	models = test_models(&n_models);
+	for (size_t i = 0; i < sizeof(few_models) / sizeof(few_models[0]); i++)
+		if (find_model(few_models[i]) == NULL)
+		{
+			ok(false, "the model %s is there", few_models[i]);
+			return done_testing();
+		}
+	if (colon != NULL)
+	{
+		char		name[64];
+
+		snprintf(name, sizeof(name), "cuda/%.*s", (int) (colon - argv[1]), argv[1]);
+		ok(is_missed(name, atoi(colon + 1)), "%s: the barrier is missed when it is left out",
+		   argv[1]);
+		test_models_free(models, n_models);
+		return done_testing();
+	}
+	look_for_races(argc > 1 && strcmp(argv[1], "--all") == 0);
+	leave_out_each();
+	test_models_free(models, n_models);
+	return done_testing();
+}

@@ -1,0 +1,166 @@
+"""The Gaussian process of the prefix (docs/model-format.md section 5, "Process"), by inverses and
+sums over pairs.
+
+SPDX-License-Identifier: PostgreSQL
+"""
+import itertools
+
+import numpy as np
+
+from scaling import soft_clip
+
+STEPS = ((128, 24, 0.5), (256, 6, 0.25))
+
+
+def correlation(distance):
+    return (1 + distance / 8) ** -4.0
+
+
+class Process:
+    """cards of the slots, codes and scaled features [n0, slots] and targets [n0] of the prefix, its
+    raw targets [n0]; the knee of targets.
+    """
+
+    def __init__(self, cards, codes, z, y, raw, knee):
+        self.cards, self.knee, self.y = cards, knee, np.asarray(y, dtype=float)
+        self.points = np.array([self.point(c, v) for c, v in zip(codes, z)])      # [n0, slots, 2]
+        known = np.where(np.isnan(codes), 0.0, z)
+        ties = [known[:, s] for s in range(min(8, len(cards)))]
+        self.order = np.lexsort([*ties[::-1], np.asarray(raw, dtype=float)])
+        self.theta = None
+        for most, steps, rate in STEPS:
+            if self.theta is not None and len(y) <= STEPS[0][0]:
+                break
+            chosen = self.spread(most)
+            self.own, self.targets = self.points[chosen], self.y[chosen]
+            self.apart = self.pairs(self.own, self.own)
+            if self.theta is None:
+                self.theta = self.start(known[chosen])
+            self.climb(steps, rate)
+        self.carry()
+        answers = [self.answer(self.points[i], self.y[i]) for i in range(len(y))]
+        self.left_out = [(soft_clip(np.array([mean]), knee)[0], 0.5 * np.log(variance))
+                         for mean, variance in answers]
+        density = [-0.5 * (np.log(2 * np.pi * v) + (m - t) ** 2 / v)
+                   for (m, v), t in zip(answers, self.y)]
+        self.quality = soft_clip(np.array([np.mean(density)]), knee)[0]
+
+    def spread(self, most):
+        n = len(self.y)
+        m = min(n, most)
+        return self.order[[(2 * i + 1) * n // (2 * m) for i in range(m)]]
+
+    def point(self, codes, z):
+        """(number, label) of every slot."""
+        out = []
+        for card, code, value in zip(self.cards, codes, z):
+            if card.categorical:
+                out.append((0.0, float(card.bins(code))))
+            else:
+                out.append((0.0, 1.0) if np.isnan(code) else (value, 0.0))
+        return np.array(out).reshape(len(self.cards), 2)
+
+    def pairs(self, a, b):
+        """Squared distances of every slot, [slots, len(a), len(b)]."""
+        label = np.array([2.0 if card.categorical else 1.0 for card in self.cards])
+        numbers = (a[:, None, :, 0] - b[None, :, :, 0]) ** 2
+        labels = (a[:, None, :, 1] != b[None, :, :, 1]) * label
+        return np.moveaxis(numbers + labels, 2, 0)
+
+    # the weights and the noise
+
+    @property
+    def mean(self):
+        return np.array([-np.log(len(self.cards))] * len(self.cards) + [-3.0])
+
+    def system(self, theta):
+        distance = np.tensordot(np.exp(theta[:-1]), self.apart, 1)
+        return distance, correlation(distance) + np.exp(theta[-1]) * np.eye(len(distance))
+
+    def value(self, theta):
+        n, system = len(self.targets), self.system(theta)[1]
+        variance = (self.targets @ np.linalg.solve(system, self.targets) + 1e-6) / n
+        prior = np.sum(((theta - self.mean) / 3) ** 2)
+        return -0.5 * (n * np.log(variance) + np.linalg.slogdet(system)[1] + prior)
+
+    def gradient(self, theta):
+        distance, system = self.system(theta)
+        inverse = np.linalg.inv(system)
+        b = inverse @ self.targets
+        variance = (b @ self.targets + 1e-6) / len(b)
+        pull = 0.5 * (np.outer(b, b) / variance - inverse)
+        slope = -0.5 * (1 + distance / 8) ** -5.0
+        each = np.exp(theta[:-1]) * np.sum(pull * slope * self.apart, axis=(1, 2))
+        return np.append(each, np.exp(theta[-1]) * np.trace(pull)) - (theta - self.mean) / 9
+
+    def climb(self, steps, rate):
+        first = second = np.zeros(len(self.theta))
+        for k in range(1, steps + 1):
+            gradient = self.gradient(self.theta)
+            first, second = 0.8 * first + 0.2 * gradient, 0.95 * second + 0.05 * gradient ** 2
+            step = first / (1 - 0.8 ** k) / (np.sqrt(second / (1 - 0.95 ** k)) + 1e-8)
+            self.theta = np.clip(self.theta + rate * np.sqrt((steps - k + 1) / steps) * step, -9.5,
+                                 6.0)
+
+    def start(self, z):
+        slots = len(self.cards)
+        rough = [np.rint(2 ** 20 * self.roughness(z[:, s])) for s in range(slots)]
+        finest = np.arange(slots) == np.argmin(rough)
+        levels = [self.mean[:-1] + shift for shift in (-1.0, 0.0, 1.5)]
+        levels += [np.where(finest, fine, self.mean[:-1] - 3.0) for fine in (1.5, 3.0, 4.5)]
+        ways = [np.append(level, np.log(noise))
+                for level, noise in itertools.product(levels, (0.03, 0.3))]
+        return ways[int(np.argmax([self.value(way) for way in ways]))]
+
+    def roughness(self, z):
+        values = sorted(set(z))
+        if len(values) < 16:
+            return 1.0
+        groups = [self.targets[z == v] for v in values]
+        between = sum((b.mean() - a.mean()) ** 2 for a, b in zip(groups, groups[1:]))
+        chance = (sum(1 / len(a) + 1 / len(b) for a, b in zip(groups, groups[1:]))
+                  * np.mean(self.targets ** 2))
+        return between / max(chance, 1e-30)
+
+    # the answers
+
+    def carry(self):
+        """The process that 256 rows carry, given all rows."""
+        self.weight, self.noise = np.exp(self.theta[:-1]), np.exp(self.theta[-1])
+        self.carriers = self.points[self.spread(STEPS[-1][0])]
+        known = correlation(np.tensordot(self.weight, self.pairs(self.carriers, self.carriers), 1))
+        self.factor = np.linalg.cholesky(known + 1e-6 * np.eye(len(known)))
+        phi = np.array([self.features(p) for p in self.points])
+        own = np.array([self.apart_of(f) for f in phi])
+        self.inverse = np.linalg.inv(np.eye(len(known)) + (phi.T / own) @ phi)
+        self.weights = self.inverse @ (phi.T @ (self.y / own))
+        # the page's difference of squares, as a sum of them
+        rest = self.y - phi @ self.weights
+        square = np.sum(rest ** 2 / own) + self.weights @ self.weights
+        self.variance = (square + 1e-6) / len(self.y)
+
+    def features(self, point):
+        known = correlation(np.tensordot(self.weight, self.pairs(self.carriers, point[None]),
+                                         1))[:, 0]
+        return np.linalg.solve(self.factor, known)
+
+    def apart_of(self, phi):
+        return max(1 - phi @ phi, 0.0) + self.noise
+
+    def answer(self, point, target=None):
+        """Mean and variance of a row; target is that of a prefix row, which is then left out."""
+        phi = self.features(point)
+        own, mean, share = self.apart_of(phi), phi @ self.weights, phi @ self.inverse @ phi
+        if target is None:
+            return mean, self.variance * (own + share)
+        rest = max(1 - share / own, 1e-9)
+        return target - (target - mean) / rest, self.variance * own / rest
+
+    def __call__(self, codes, z, row):
+        """The numbers of a row; row: its place if it is one of the prefix, else None."""
+        if row is None:
+            mean, variance = self.answer(self.point(codes, z))
+            said = [soft_clip(np.array([mean]), self.knee)[0], 0.5 * np.log(variance)]
+        else:
+            said = list(self.left_out[row])
+        return said + [0.5 * np.log(self.variance * self.noise), self.quality]

@@ -1,0 +1,339 @@
+/*
+ * sums_test.c: sums of rows are exact (docs/sums.md): merged = at once, deleted = never inserted,
+ * bitwise; words that are no sums are refused; an encoding of sums answers as one of rows.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <stdlib.h>
+
+#include "models.h"
+#include "tap.h"
+
+#define ROWS 200
+#define QUERIES 5
+#define PARTS 64
+#define LARGEST 96				/* doubles of one answer */
+
+static TnpModel *model;
+static const char *name;
+static TestRows rows;
+static int64_t *basis;
+static size_t words;			/* of sums */
+
+static TnpSums *
+begin(void)
+{
+	TnpSums    *s = malloc(tnp_sums_bytes(model, basis));
+
+	tnp_sums_begin(model, basis, s);
+	return s;
+}
+
+static void
+add(TnpSums *s, int first, int n, int sign)
+{
+	TnpRows		some = test_slice(&rows, first, n);
+	TnpError	error;
+
+	test_must(tnp_sums_add(s, &some, sign, &error), &error);
+}
+
+/* The words of sums, which are freed. */
+static int64_t *
+write_out(TnpSums *s)
+{
+	int64_t    *out = malloc(words * sizeof(int64_t));
+
+	tnp_sums_write(s, out);
+	free(s);
+	return out;
+}
+
+static bool
+same(int64_t *a, int64_t *b)
+{
+	bool		equal = memcmp(a, b, words * sizeof(int64_t)) == 0;
+
+	free(a);
+	free(b);
+	return equal;
+}
+
+static int64_t *
+at_once(int n)
+{
+	TnpSums    *s = begin();
+
+	add(s, 0, n, 1);
+	return write_out(s);
+}
+
+/* Any partition, parts filled row by row in a random order and merged in another. */
+static void
+check_merge(void)
+{
+	for (int parts = 1; parts <= PARTS; parts *= 4)
+	{
+		TnpSums    *part[PARTS];
+		unsigned	seed = (unsigned) parts;
+		TnpError	error;
+
+		for (int p = 0; p < parts; p++)
+			part[p] = begin();
+		for (int i = 0; i < ROWS; i++)
+			add(part[(int) (test_uniform(&seed) * parts)], (i * 77 + 13) % ROWS, 1, 1);
+		for (int left = parts; left > 1; left--)
+		{
+			int			into = (int) (test_uniform(&seed) * (left - 1));
+
+			test_must(tnp_sums_merge(part[into], part[left - 1], 1, &error), &error);
+			free(part[left - 1]);
+		}
+		ok(same(write_out(part[0]), at_once(ROWS)), "%s: %d parts merged = at once", name, parts);
+	}
+}
+
+static void
+check_delete(void)
+{
+	TnpSums    *s = begin(),
+			   *more = begin();
+	unsigned	seed = 5;
+	long		turns = getenv("TNP_QUICK") != NULL ? 1000 : 30000;
+	TnpRows		one = test_slice(&rows, 0, 1);
+	TnpError	error;
+
+	add(s, 0, ROWS, 1);
+	add(s, 100, ROWS - 100, -1);
+	ok(same(write_out(s), at_once(100)), "%s: inserted and deleted = never inserted", name);
+
+	s = begin();
+	add(s, 0, 100, 1);
+	for (long t = 0; t < turns; t++)
+	{
+		int			i = 100 + (int) (test_uniform(&seed) * (ROWS - 100));
+
+		add(s, i, 1, 1);
+		add(s, i, 1, -1);
+	}
+	ok(same(write_out(s), at_once(100)), "%s: as after %ld insertions and deletions", name, turns);
+
+	s = begin();
+	add(s, 0, ROWS, 1);
+	add(more, 100, ROWS - 100, 1);
+	test_must(tnp_sums_merge(s, more, -1, &error), &error);
+	free(more);
+	ok(same(write_out(s), at_once(100)), "%s: subtracted = never inserted", name);
+
+	s = begin();
+	ok(tnp_sums_add(s, &one, -1, &error) == TNP_BAD_VALUE && tnp_sums_rows(s) == 0,
+	   "%s: no row is taken from none", name);
+	free(s);
+}
+
+/* A billion rows: doubled over and over, without overflow, until there are too many. */
+static void
+check_room(void)
+{
+	TnpSums    *s = begin();
+	int64_t    *out;
+	TnpError	error;
+	int			status = TNP_OK;
+	int64_t		n = 128;
+
+	add(s, 0, 128, 1);
+	while (status == TNP_OK && n < (int64_t) 1 << 40)
+	{
+		TnpSums    *twin = malloc(tnp_sums_bytes(model, basis));
+
+		memcpy(twin, s, tnp_sums_bytes(model, basis));
+		status = tnp_sums_merge(s, twin, 1, &error);
+		n = status == TNP_OK ? 2 * n : n;
+		free(twin);
+	}
+	ok(status == TNP_BAD_VALUE, "%s: too many rows are refused", name);
+	ok(n == (int64_t) 1 << 32 && tnp_sums_rows(s) == n, "%s: four billion are not", name);
+	out = write_out(s);
+	s = begin();
+	ok(tnp_sums_read(s, out, &error) == TNP_OK, "%s: and can be read", name);
+	free(s);
+	free(out);
+}
+
+static void
+check_words(void)
+{
+	int64_t    *out = at_once(ROWS);
+	TnpSums    *s = begin();
+	TnpError	error;
+	int			refused = 0;
+
+	test_must(tnp_sums_read(s, out, &error), &error);
+	ok(same(write_out(s), at_once(ROWS)), "%s: read = written", name);
+	for (size_t i = 0; i < words; i++)
+	{
+		int64_t		kept = out[i];
+
+		s = begin();
+		/* the low word of a wide sum is anything */
+		out[i] = INT64_MIN;
+		refused += tnp_sums_read(s, out, &error) != TNP_OK;
+		out[i] = kept;
+		free(s);
+	}
+	ok(refused > (int) words * 3 / 4, "%s: %d of %d words changed are refused", name, refused,
+	   (int) words);
+	free(out);
+}
+
+static void
+check_basis(void)
+{
+	size_t		n = tnp_basis_words(model, rows.view.n_features);
+	TnpError	error;
+	int			refused = 0;
+
+	ok(tnp_basis_check(model, rows.view.n_features, rows.view.kinds, n, basis, &error) == TNP_OK,
+	   "%s: a basis is one", name);
+	ok(tnp_basis_check(model, rows.view.n_features, rows.view.kinds, n - 1, basis, &error) != TNP_OK
+	   && tnp_basis_check(model, rows.view.n_features + 1, NULL, n, basis, &error) != TNP_OK,
+	   "%s: words are missing, columns are", name);
+	for (int i = 0; i < 3; i++)
+	{
+		int64_t		kept = basis[i];
+
+		basis[i] ^= (int64_t) 1 << 62;
+		refused += tnp_basis_check(model, rows.view.n_features, rows.view.kinds, n, basis, &error)
+			!= TNP_OK;
+		basis[i] = kept;
+	}
+	ok(refused == 3, "%s: what it says first cannot be changed", name);
+}
+
+static void
+check_answers(void)
+{
+	TnpRows		all = test_slice(&rows, 0, ROWS),
+				queries = test_slice(&rows, 10, QUERIES);
+	TnpEncoding *built,
+			   *summed;
+	TnpSums    *s = begin();
+	double		a[QUERIES * LARGEST],
+				b[QUERIES * LARGEST],
+				density[2];
+	TnpDistributionKind kind;
+	TnpError	error;
+	int			n;
+
+	add(s, 0, ROWS, 1);
+	queries.y = NULL;
+	test_must(tnp_build(model, &all, ROWS, &built, &error), &error);
+	test_must(tnp_sums_encode(model, rows.view.kinds, s, &summed, &error), &error);
+	free(s);
+	test_must(tnp_predict(built, &queries, a, &error), &error);
+	test_must(tnp_predict(summed, &queries, b, &error), &error);
+	tnp_answer_shape(model, &kind, &n);
+	ok(memcmp(a, b, (size_t) QUERIES * tnp_distribution_size(kind, n) * sizeof(double)) == 0,
+	   "%s: answers of sums = answers of rows", name);
+	test_must(tnp_sample(built, &queries, 3, 0, 4, a, &error), &error);
+	test_must(tnp_sample(summed, &queries, 3, 0, 4, b, &error), &error);
+	ok(memcmp(a, b, 4 * QUERIES * sizeof(double)) == 0, "%s: draws, too", name);
+	/* more rows than covariances are held of at a time: in one piece as in two */
+	test_must(tnp_score(summed, &all, 0, 0, density, NULL, &error), &error);
+	test_must(tnp_score(built, &all, 0, 0, density + 1, NULL, &error), &error);
+	ok(density[0] == density[1], "%s: densities, too", name);
+	tnp_encoding_free(built);
+	tnp_encoding_free(summed);
+}
+
+/* The joint density of more rows than covariances are held of, as the sum of its halves. */
+static void
+check_long_score(void)
+{
+	TestRows	many;
+	TnpEncoding *e,
+			   *longer;
+	TnpRows		context,
+				all,
+				first,
+				rest;
+	TnpEncoding *view,
+			   *copy;
+	TnpDistributionKind kind;
+	int			n;
+	double		whole,
+				part_params[3][3 * LARGEST],
+				part[2];
+	TnpError	error;
+
+	test_rows_make(&many, tnp_model_info(model), 700, 11);
+	context = test_slice(&many, 0, 100);
+	all = test_slice(&many, 100, 600);
+	first = test_slice(&many, 100, 250);
+	rest = test_slice(&many, 350, 350);
+	test_must(tnp_build(model, &context, 100, &e, &error), &error);
+	test_must(tnp_build(model, &context, 100, &longer, &error), &error);
+	test_must(tnp_append(longer, &first, &error), &error);
+	test_must(tnp_score(e, &all, 0, 0, &whole, NULL, &error), &error);
+	test_must(tnp_score(e, &first, 0, 0, &part[0], NULL, &error), &error);
+	test_must(tnp_score(longer, &rest, 0, 0, &part[1], NULL, &error), &error);
+	ok(fabs(part[0] + part[1] - whole) < 1e-6, "%s: a long density in two parts", name);
+	/* a view and a copy of fewer rows than the sums are of */
+	rest.y = NULL;
+	rest.n = 3;
+	test_must(tnp_predict(longer, &rest, part_params[0], &error), &error);
+	test_must(tnp_append(longer, &first, &error), &error);
+	test_must(tnp_encoding_first(longer, 350, &view, &error), &error);
+	test_must(tnp_encoding_copy(longer, 350, 400, false, &copy, &error), &error);
+	test_must(tnp_predict(view, &rest, part_params[1], &error), &error);
+	test_must(tnp_predict(copy, &rest, part_params[2], &error), &error);
+	tnp_answer_shape(model, &kind, &n);
+	n = 3 * tnp_distribution_size(kind, n);
+	ok(memcmp(part_params[0], part_params[1], n * sizeof(double)) == 0
+	   && memcmp(part_params[0], part_params[2], n * sizeof(double)) == 0,
+	   "%s: a view and a copy of the first rows", name);
+	tnp_encoding_free(view);
+	tnp_encoding_free(copy);
+	tnp_encoding_free(e);
+	tnp_encoding_free(longer);
+	test_rows_free(&many);
+}
+
+int
+main(void)
+{
+	int			n,
+				found = 0;
+	TestModel  *models = test_models(&n);
+
+	for (int i = 0; i < n; i++)
+	{
+		TnpError	error;
+		TnpRows		sample;
+
+		test_must(tnp_model_open(NULL, models[i].bytes, models[i].length, &model, &error), &error);
+		if (tnp_keeps_sums(model))
+		{
+			found++;
+			name = models[i].name;
+			test_rows_make(&rows, tnp_model_info(model), ROWS, 7);
+			basis = malloc(tnp_basis_words(model, rows.view.n_features) * sizeof(int64_t));
+			sample = test_slice(&rows, 0, ROWS);
+			test_must(tnp_basis_make(model, &sample, basis, &error), &error);
+			words = tnp_sums_words(model, basis);
+			check_merge();
+			check_delete();
+			check_room();
+			check_words();
+			check_basis();
+			check_answers();
+			check_long_score();
+			free(basis);
+			test_rows_free(&rows);
+		}
+		tnp_model_close(model);
+	}
+	ok(found >= 1, "%d models keep sums", found);
+	test_models_free(models, n);
+	return done_testing();
+}
