@@ -100,6 +100,7 @@ SELECT posterior.context(NULL::posterior.context, y, a) FROM reading;
 SELECT posterior.context(basis, 1e9, a, b, c) FROM reading, basis;
 SELECT posterior.without(basis, 0.1, 0.2, 0.3, 'x') FROM basis;
 SELECT posterior.predict(basis, 0.2, 0.3, 'x') FROM basis;
+SELECT posterior.with_estimators(context, 4) FROM whole;
 SELECT posterior.basis(c) FROM (SELECT posterior.context(y, a) AS c FROM reading) s;
 SELECT posterior.merge(c, c) FROM (SELECT posterior.context(y, a) AS c FROM reading) s;
 SET posterior.model = 'tabular';
