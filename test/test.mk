@@ -100,11 +100,13 @@ layers docs unit sanitized valgrind cuda-suite reference regress isolation histo
 check-train:
 	$(JOBS)@test/check train
 
-#: make check-tabicl      the reference of column models against the TabICL package
-#:                        (PYTHON=… one that has it)
+#: make check-tabicl      the reference of column models, and the engine, against the TabICL
+#:                        package (PYTHON=… one that has it)
 check-tabicl:
-	$(JOBS)@PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 test/python --with tabicl \
-		test/reference/live_columns.py
+	$(JOBS)@make --no-print-directory -s build/tnp
+	$(JOBS)@for program in columns estimator; do \
+		PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 test/python --with tabicl \
+			test/reference/live_$$program.py || exit; done
 
 #: make check-hardened    the suites with assertions, discarded caches, parallel workers, JIT, and
 #:                        sanitizers in the server; HARDENED=kinds (test/hardened)

@@ -39,19 +39,22 @@ def difference(c, y, said, wanted):
         return float("inf")
     wanted = np.array(wanted)
     got = np.array(said["params"], dtype=float)[:, :wanted.shape[1]]
-    return float(np.abs(got - wanted).max() / (1.0 if c["max_classes"] else y.std()))
+    return float(np.abs(got - wanted).max() / (1.0 if c["max_classes"] else y.std() or 1.0))
 
 
-def check_engine(tap, tool, folder):
-    answers = golden("columns_whole.json")
+def check_engine(tap, tool, folder, answers):
+    """Compare with answers[name][table, estimators 1 and 4]."""
     write_models(folder)
     for name, c in MODELS.items():
         with Tool(tool, os.path.join(folder, name + ".safetensors")) as engine:
             for kernels in KERNELS:
                 worst = {1: 0.0, 4: 0.0}
-                for number, (x, y, queries) in enumerate(whole_tables(name, c)):
+                for number, (x, y, queries, categorical) in enumerate(whole_tables(name, c)):
                     for k, estimators in enumerate((1, 4)):
                         asked = {"classes": int(y.max()) + 1} if c["max_classes"] else {}
+                        if categorical:
+                            asked["kinds"] = ["categorical" if f in categorical else "numeric"
+                                              for f in range(x.shape[1])]
                         said = engine.ask(kernels=kernels, context=rows_of(x, y),
                                           prefix="whole", queries=cells(queries),
                                           estimators=estimators, **asked)
@@ -70,7 +73,7 @@ def main():
     tap = Tap()
     check_reference(tap)
     with tempfile.TemporaryDirectory() as folder:
-        check_engine(tap, options.tool, folder)
+        check_engine(tap, options.tool, folder, golden("columns_whole.json"))
     tap.done()
 
 

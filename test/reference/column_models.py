@@ -41,9 +41,15 @@ MODELS = {
                        "col_feature_group": "valid", "col_feature_group_size": 2},
     "columns_scaled": {**CLASSES, "col_ssmax": "qassmax-mlp", "icl_ssmax": "ssmax-mlp-elementwise",
                        "activation": "relu", "col_feature_group_size": 2},
+    # the published numbers of heads, and three more ways to have norms, rotations and scaling
+    "columns_heads": {**SECOND, "col_nhead": 8, "row_nhead": 8, "icl_nhead": 8, "row_num_cls": 4},
+    "columns_classes_plain": {**CLASSES, "bias_free_ln": True, "row_rope_interleaved": True,
+                              "row_num_cls": 3, "col_num_blocks": 1},
+    "columns_first_numbers": {**FIRST, "max_classes": 0, "bias_free_ln": True,
+                              "row_rope_interleaved": False, "icl_ssmax": "qassmax-mlp"},
 }
 # (context rows, columns, classes of a classifier)
-TABLES = [(1, 1, 1), (7, 3, 2), (40, 5, 3), (130, 2, 10), (25, 20, 4)]
+TABLES = [(1, 1, 1), (7, 3, 2), (40, 5, 3), (130, 2, 10), (25, 20, 4), (30, 130, 6), (1200, 3, 5)]
 QUERIES = 3
 
 
@@ -159,24 +165,36 @@ def table(name, c, number):
 
 
 # (context rows, columns, classes of a classifier) of tables as a database has them
-WHOLE = [(2, 1, 2), (12, 2, 2), (45, 6, 3), (210, 4, 10), (30, 130, 4), (1200, 3, 5)]
+WHOLE = [(1, 2, 1), (2, 1, 2), (12, 2, 2), (45, 6, 3), (210, 4, 10), (30, 130, 4), (1200, 5, 5)]
+LEVELS = [3.0, 17.0, 4e9, 2.0 ** 52]     # identities of categories
 
 
 def whole_tables(name, c):
-    """(x, y, queries) of tables in any unit, with missing cells, outliers and a constant column."""
+    """(x, y, queries, categorical columns) of tables in any unit: missing cells, outliers, a
+    constant column, one without any number, categories, of which a query has one more.
+    """
     for number, (rows, columns, classes) in enumerate(WHOLE):
         u = uniform(f"whole {name} {number} x", rows + QUERIES, columns)
         x = 10.0 ** (np.arange(columns) % 5 - 2) * (u + 0.3 * np.arange(columns))
+        categorical = []
         if columns > 2:
             x[:, 0] = np.exp(5.0 * u[:, 0])
             x[u[:, 2] > 0.7, 2] = np.nan
             x[:, 1] = np.where(np.abs(u[:, 1]) < 0.02, 1e4, u[:, 1])
         if columns > 3:
             x[:, 3] = -3.5
+        if columns > 4:
+            categorical = list(range(4, columns, 50))
+            for f in categorical:
+                x[:, f] = np.array(LEVELS)[(np.abs(u[:, f]) * 3.99).astype(int)]
+                x[np.abs(u[:, f]) < 0.1, f] = np.nan
+                x[-1, f] = 5.0
+        if columns > 5:
+            x[:, 5] = np.nan
         y = 50.0 + 7.0 * uniform(f"whole {name} {number} y", rows)
         if c["max_classes"]:
             y = np.arange(rows) % classes * 1.0
-        yield x[:rows], y, x[rows:]
+        yield x[:rows], y, x[rows:], categorical
 
 
 def write_safetensors(path, metadata, tensors):
