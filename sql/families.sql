@@ -5,7 +5,8 @@ INSERT INTO family VALUES ('mean'), ('mean_scaled'), ('latent'), ('latent_buffer
 	('latent_strict'), ('buffered'), ('decoupled'), ('decoupled_one'), ('decoupled_causal'),
 	('decoupled_distance'), ('decoupled_linear'), ('scan'), ('scan_causal'),
 	('scan_prefix_causal'), ('joint_full'), ('joint_prefix'), ('scan_one_target'), ('scan_widths'),
-	('sums'), ('sums_fixed');
+	('deep_kernel'), ('deep_kernel_causal'), ('deep_kernel_buffer'), ('random_features'),
+	('random_features_causal'), ('sums'), ('sums_fixed');
 SELECT count(posterior.load_model(model, current_setting('test.models') || '/' || model
 		|| '.safetensors')) AS loaded FROM family;
 SELECT name, architecture, context, head, min_rows, buffer FROM posterior.models

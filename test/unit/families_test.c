@@ -49,6 +49,23 @@ static const char scan[] = "{" COMMON
 	"\"embedder\": {\"kind\": \"parts\", \"observed\": 4, \"x\": {\"kind\": \"none\"},"
 	" \"y\": {\"kind\": \"linear\", \"width\": 3}, \"hidden\": [9], \"norm\": true}}";
 
+static const char deep[] = "{" COMMON
+	"\"layers\": 2, \"heads\": 1, \"feedforward\": 8,"
+	"\"norm\": {\"kind\": \"layer\", \"placement\": \"pre\", \"eps\": 1e-5, \"final\": true},"
+	"\"attention\": {\"bias\": \"all\", \"kind\": \"deep-kernel\", \"features\": 6,"
+	" \"hidden\": [5], \"position\": false},"
+	"\"architecture\": \"packed\", \"min_rows\": 1, \"context\": \"full\","
+	"\"chain\": {\"buffer\": 1},"
+	"\"embedder\": {\"kind\": \"concat\", \"hidden\": [16], \"flag\": true}}";
+
+static const char performer[] = "{" COMMON
+	"\"layers\": 2, \"heads\": 2, \"feedforward\": 8,"
+	"\"norm\": {\"kind\": \"layer\", \"placement\": \"pre\", \"eps\": 1e-5, \"final\": true},"
+	"\"attention\": {\"bias\": \"all\", \"kind\": \"random-features\", \"features\": 6},"
+	"\"architecture\": \"packed\", \"min_rows\": 1, \"context\": \"causal\","
+	"\"chain\": {\"buffer\": null},"
+	"\"embedder\": {\"kind\": \"concat\", \"hidden\": [16], \"flag\": true}}";
+
 static const char sums[] = "{"
 	"\"format\": 1, \"inputs\": {\"max_features\": 9, \"scaling\": \"prefix\"},"
 	"\"target\": {\"scaling\": \"prefix\"}, \"architecture\": \"sums\", \"min_rows\": 4,"
@@ -106,6 +123,25 @@ static const Refused refused[] = {
 	{scan, "\"bias\": \"all\"", "\"bias\": \"all\", \"sinks\": 1", "excludes attention.sinks"},
 	{scan, "\"kind\": \"none\"", "\"kind\": \"skip-mlp\"", "unknown embedder.x.kind"},
 	{scan, "\"bias\": \"all\"", "\"bias\": \"all\", \"kind\": \"deep\"", "unknown attention.kind"},
+	{scan, "\"query_width\": 12", "\"features\": 4", "need attention.kind \"deep-kernel\" or"},
+	{scan, "\"query_width\": 12", "\"kind\": \"random-features\", \"features\": 4",
+	 "attention.kernel needs attention.kind \"softmax\""},
+	{deep, "\"heads\": 1", "\"heads\": 2", "needs heads 1"},
+	{deep, "\"features\": 6, ", "", "this attention.kind needs attention.features"},
+	{deep, "\"features\": 6", "\"features\": 4097", "must be an integer from 1 to 4096"},
+	{deep, "\"features\": 6", "\"features\": 6, \"value_width\": 4",
+	 "attention.value_width must be width"},
+	{deep, "\"features\": 6", "\"features\": 6, \"query_width\": 4",
+	 "excludes attention.query_width"},
+	{deep, "\"features\": 6", "\"features\": 6, \"sinks\": 1", "excludes attention.sinks"},
+	{deep, "\"position\": false", "\"position\": 1", "must be true or false"},
+	{deep, "\"min_rows\": 1", "\"min_rows\": 0", "min_rows must be at least 1"},
+	{performer, "\"features\": 6", "\"features\": 6, \"hidden\": [4]",
+	 "position need attention.kind \"deep-kernel\""},
+	{performer, "\"features\": 6", "\"features\": 6, \"query_width\": 7",
+	 "heads must divide attention.query_width"},
+	{performer, "\"features\": 6", "\"features\": 6, \"log_scale\": true",
+	 "excludes attention.log_scale"},
 	{scan, "\"packed\"", "\"two-stream\"", "unknown configuration key \"attention.query_width\""},
 	{latent, "\"kind\": \"gaussian\", \"hidden\": [], \"std\": \"exp\"",
 	 "\"kind\": \"joint-gaussian\", \"hidden\": [], \"rank\": 0, \"layers\": 1, \"projector\": []",
@@ -171,6 +207,12 @@ main(void)
 	is_int(parse(scan, &c, &error), TNP_OK, "a packed model with a kernel is read");
 	ok(strcmp(c.family->name, "packed") == 0 && c.family->variant != NULL
 	   && c.embedder == TNP_PARTS && c.encode_y.width == 3, "it is a variant of the packed stack");
+	tnp_config_free(&tnp_default_env, &c);
+	is_int(parse(deep, &c, &error), TNP_OK, "a packed model with a deep kernel is read");
+	ok(c.family->variant != NULL && !c.family->appendable(&c), "sums of all rows are its context");
+	tnp_config_free(&tnp_default_env, &c);
+	is_int(parse(performer, &c, &error), TNP_OK, "a causal model with random features is read");
+	ok(c.family->variant != NULL && c.family->appendable(&c), "rows can be appended");
 	tnp_config_free(&tnp_default_env, &c);
 	is_int(parse(sums, &c, &error), TNP_OK, "a model of sums is read");
 	ok(c.head == TNP_HEAD_MIXTURE && c.head_outputs == 6 && c.family->appendable(&c),

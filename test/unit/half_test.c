@@ -83,7 +83,8 @@ static bool
 keeps_whole_numbers(const TestModel *file)
 {
 	return strncmp(file->name, "mean", 4) == 0 || strncmp(file->name, "scan", 4) == 0
-		|| strncmp(file->name, "sums", 4) == 0 || strcmp(file->name, "decoupled_linear") == 0;
+		|| strncmp(file->name, "sums", 4) == 0 || strncmp(file->name, "deep", 4) == 0
+		|| strncmp(file->name, "random", 6) == 0 || strcmp(file->name, "decoupled_linear") == 0;
 }
 
 static void

@@ -18,7 +18,13 @@ static TnpStatus read_components(TnpReader *reader, const char *path, const json
 static TnpStatus read_causal(TnpReader *reader, const char *path, const json_t *value, void *field);
 static TnpStatus read_kernel(TnpReader *reader, const char *path, const json_t *value, void *field);
 
-static const TnpChoice kinds[] = {{"softmax", 0}, {0}};
+static TnpStatus read_position(TnpReader *reader, const char *path, const json_t *value,
+							   void *field);
+
+static const TnpChoice kinds[] = {
+	{"softmax", TNP_SOFTMAX}, {"deep-kernel", TNP_DEEP_KERNEL},
+	{"random-features", TNP_RANDOM_FEATURES}, {0}
+};
 
 static const TnpKey kernel_keys[] = {
 	TNP_OWN_INTEGER("basis", TnpPackedConfig, kernel.basis, 1, TNP_MAX_BASIS),
@@ -37,6 +43,9 @@ static const TnpKey attention_keys[] = {
 	TNP_OWN_CHOICE_OPTIONAL("value_activation", TnpPackedConfig, value_activation,
 							tnp_activation_choices),
 	TNP_OWN_OTHER_OPTIONAL("kernel", TnpPackedConfig, kernel, read_kernel),
+	TNP_OWN_INTEGER_OPTIONAL("features", TnpPackedConfig, features, 1, TNP_MAX_WIDTH),
+	TNP_OWN_OTHER_OPTIONAL("hidden", TnpPackedConfig, hidden, tnp_read_hidden),
+	TNP_OWN_OTHER_OPTIONAL("position", TnpPackedConfig, no_position, read_position),
 	TNP_END
 };
 static const TnpKey packed_keys[] = {
@@ -115,11 +124,22 @@ read_kernel(TnpReader *reader, const char *path, const json_t *value, void *fiel
 	return TNP_OK;
 }
 
+static TnpStatus
+read_position(TnpReader *reader, const char *path, const json_t *value, void *field)
+{
+	if (!json_is_boolean(value))
+		return tnp_fail_value(reader, path, value, "true or false");
+	*(bool *) field = json_is_false(value);
+	return TNP_OK;
+}
+
 static const TnpFamily *
 packed_refine(const TnpConfig *c)
 {
 	const TnpPackedConfig *p = tnp_packed_config(c);
 
+	if (p->kind != TNP_SOFTMAX || p->features > 0 || p->hidden.n > 0 || p->no_position)
+		return &tnp_products_family;
 	return p->kernel.basis > 0 || p->query_width > 0 || p->value_width > 0 || p->value_hidden.n > 0
 		? &tnp_scan_family : c->family;
 }

@@ -25,36 +25,13 @@
 
 typedef struct ScanLayer
 {
-	TnpLinear	q,
-				k,
-				o,
-				ff0,
-				ff1;
-	TnpMlp		v;
-	TnpNorm		norm1,
-				norm2;
+	TnpPackedLayer base;
 	const float *height,		/* [components, heads, basis] each */
 			   *rate,
 			   *center;
 } ScanLayer;
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
-
-static int
-scan_query_width_of(const TnpConfig *c)
-{
-	int			width = tnp_packed_config(c)->query_width;
-
-	return width > 0 ? width : c->width;
-}
-
-static int
-scan_value_width_of(const TnpConfig *c)
-{
-	int			width = tnp_packed_config(c)->value_width;
-
-	return width > 0 ? width : c->width;
-}
 
 /* Numbers of a place: the components' columns, and the one that is causal, if any. */
 static int
@@ -71,35 +48,17 @@ scan_place_width(const TnpModel *model)
 	return scan_places_of(&model->config) * (int) (sizeof(double) / sizeof(float));
 }
 
-static int
-scan_state_width(const TnpModel *model)
-{
-	return model->config.width + scan_place_width(model);
-}
-
-/* Widest hidden layer of the values' MLP. */
-static int
-scan_value_hidden_of(const TnpConfig *c)
-{
-	const TnpHidden *hidden = &tnp_packed_config(c)->value_hidden;
-	int			most = 1;
-
-	for (int i = 0; i < hidden->n; i++)
-		most = hidden->size[i] > most ? hidden->size[i] : most;
-	return most;
-}
-
 static void
 scan_block_sizes(const TnpModel *model, TnpBlockSizes *sizes)
 {
 	const TnpConfig *c = &model->config;
 
 	*sizes = (TnpBlockSizes){c->width,
-							 scan_query_width_of(c),
-							 scan_value_width_of(c),
+							 tnp_packed_query_width(c),
+							 tnp_packed_value_width(c),
 							 c->feedforward,
 							 c->heads,
-							 c->width + 2 * scan_value_hidden_of(c)};
+							 c->width + 2 * tnp_widest_hidden(&tnp_packed_config(c)->value_hidden)};
 }
 
 static void
@@ -107,8 +66,8 @@ scan_cache_shape(const TnpModel *model, TnpCacheShape *shape)
 {
 	const TnpConfig *c = &model->config;
 
-	*shape = (TnpCacheShape) {c->layers, c->heads, scan_query_width_of(c) / c->heads,
-							  scan_value_width_of(c) / c->heads, sizeof(float),
+	*shape = (TnpCacheShape) {c->layers, c->heads, tnp_packed_query_width(c) / c->heads,
+							  tnp_packed_value_width(c) / c->heads, sizeof(float),
 							  (size_t) scan_places_of(c) * sizeof(double)};
 }
 
@@ -137,81 +96,29 @@ scan_cost(const TnpModel *model, double rows, double keys)
 static TnpStatus
 scan_check(const TnpConfig *c, TnpError *error)
 {
-	int			queries = scan_query_width_of(c),
-				values = scan_value_width_of(c);
 	const TnpRule rules[] = {
-		{c->sinks > 0, "attention of widths of its own, or with a kernel, excludes attention.sinks",
-		 "attention.sinks", c->sinks, NULL, 0},
-		{c->log_scale,
-		 "attention of widths of its own, or with a kernel, excludes attention.log_scale",
-		 NULL, 0, NULL, 0},
 		{c->n_features == 0, "attention.kernel needs inputs.features", NULL, 0, NULL, 0},
-		{queries % c->heads != 0, "heads must divide attention.query_width", "heads", c->heads,
-		 "attention.query_width", queries},
-		{values % c->heads != 0, "heads must divide attention.value_width", "heads", c->heads,
-		 "attention.value_width", values},
-		{c->min_rows < 1, "min_rows must be at least 1 in a model without attention.sinks",
-		 "min_rows", c->min_rows, NULL, 0},
 	};
+	TnpStatus	status = tnp_packed_check(c, error);
 
-	return tnp_check_rules(sizeof(rules) / sizeof(rules[0]), rules, error);
-}
-
-/* attn.v, or the MLP attn.v.0, attn.v.1, … */
-static TnpMlp
-scan_bind_values(TnpBinder *b, const char *name)
-{
-	const TnpConfig *c = &b->model->config;
-	const TnpPackedConfig *p = tnp_packed_config(c);
-	bool		bias = c->bias == TNP_BIAS_ALL;
-	TnpMlp		mlp = {.n = p->value_hidden.n + 1, .activation = p->value_activation
-					   != TNP_IDENTITY ? (TnpActivation) p->value_activation : c->activation};
-	int			in = c->width;
-
-	for (int i = 0; i < mlp.n; i++)
-	{
-		int			out = i < p->value_hidden.n ? p->value_hidden.size[i] : scan_value_width_of(c);
-		char		full[64];
-
-		if (mlp.n > 1)
-			snprintf(full, sizeof(full), "%s.attn.v.%d", name, i);
-		else
-			snprintf(full, sizeof(full), "%s.attn.v", name);
-		mlp.linear[i] = tnp_bind_linear(b, full, in, out, bias);
-		in = out;
-	}
-	return mlp;
+	return status == TNP_OK
+		? tnp_check_rules(sizeof(rules) / sizeof(rules[0]), rules, error) : status;
 }
 
 static void
 scan_bind_layer(TnpBinder *b, const char *name, ScanLayer *layer)
 {
-	const TnpConfig *c = &b->model->config;
-	const TnpKernelConfig *k = &tnp_packed_config(c)->kernel;
-	bool		bias = c->bias == TNP_BIAS_ALL;
+	int			heads = b->model->config.heads;
+	const TnpKernelConfig *k = &tnp_packed_config(&b->model->config)->kernel;
 	char		full[64];
-	int			d = c->width,
-				queries = scan_query_width_of(c);
 
+	tnp_packed_bind_layer(b, name, true, &layer->base);
+	if (k->basis == 0)
+		return;
 #define NAMED(suffix) (snprintf(full, sizeof(full), "%s" suffix, name), full)
-	layer->q = tnp_bind_linear(b, NAMED(".attn.q"), d, queries, bias);
-	layer->k = tnp_bind_linear(b, NAMED(".attn.k"), d, queries, bias);
-	layer->v = scan_bind_values(b, name);
-	layer->o = tnp_bind_linear(b, NAMED(".attn.o"), scan_value_width_of(c), d,
-							   c->bias != TNP_BIAS_NONE);
-	if (k->basis > 0)
-	{
-		layer->height = tnp_bind_tensor(b, NAMED(".attn.kernel.a"), 3, k->components, c->heads,
-										k->basis);
-		layer->rate = tnp_bind_tensor(b, NAMED(".attn.kernel.b"), 3, k->components, c->heads,
-									  k->basis);
-		layer->center = tnp_bind_tensor(b, NAMED(".attn.kernel.c"), 3, k->components, c->heads,
-										k->basis);
-	}
-	layer->ff0 = tnp_bind_linear(b, NAMED(".ff.0"), d, c->feedforward, true);
-	layer->ff1 = tnp_bind_linear(b, NAMED(".ff.1"), c->feedforward, d, true);
-	layer->norm1 = tnp_bind_norm(b, NAMED(".norm1"), d);
-	layer->norm2 = tnp_bind_norm(b, NAMED(".norm2"), d);
+	layer->height = tnp_bind_tensor(b, NAMED(".attn.kernel.a"), 3, k->components, heads, k->basis);
+	layer->rate = tnp_bind_tensor(b, NAMED(".attn.kernel.b"), 3, k->components, heads, k->basis);
+	layer->center = tnp_bind_tensor(b, NAMED(".attn.kernel.c"), 3, k->components, heads, k->basis);
 #undef NAMED
 }
 
@@ -245,31 +152,6 @@ scan_place(const TnpModel *model, const struct TnpStats *stats, const double *x,
 	if (k->causal > 0)
 		place[n++] = tnp_scale_feature(model, stats, k->causal - 1, x[k->causal - 1]);
 	memcpy(out, place, n * sizeof(double));
-}
-
-static int
-scan_embed_scratch(const TnpModel *model)
-{
-	return tnp_embed_scratch(model) + model->config.width;
-}
-
-static void
-scan_embed(const TnpModel *model, int n, const float *const *row, const float *y, TnpRole role,
-		   const int *position, float *scratch, float *states)
-{
-	const TnpConfig *c = &model->config;
-	int			d = c->width,
-				place = scan_place_width(model),
-				known = tnp_embeds_features(c) ? c->n_features : d;
-
-	tnp_embed(model, n, row, y, role, position, scratch + (size_t) n * d, scratch);
-	for (int i = 0; i < n; i++)
-	{
-		float	   *state = states + (size_t) i * (d + place);
-
-		memcpy(state, scratch + (size_t) i * d, d * sizeof(float));
-		memcpy(state + d, row[i] + known, place * sizeof(float));
-	}
 }
 
 /* ---- attention ------------------------------------------------------------------------------- */
@@ -502,35 +384,11 @@ scan_attend(const TnpWalk *walk, const TnpToken *tokens, int n, const float *h,
 
 /* ---- the layer ------------------------------------------------------------------------------- */
 
-/* The vectors of n states side by side. */
-static float *
-scan_gather(const TnpModel *model, int n, const float *h, float *to)
-{
-	int			d = model->config.width,
-				width = scan_state_width(model);
-
-	for (int i = 0; i < n; i++)
-		memcpy(to + (size_t) i * d, h + (size_t) i * width, d * sizeof(float));
-	return to;
-}
-
-/* What attention reads of n states: normed if pre-norm. */
-static const float *
-scan_input(const TnpModel *model, const ScanLayer *l, int n, const float *h, TnpBlockWork *work)
-{
-	const float *state = scan_gather(model, n, h, work->more);
-
-	if (model->config.post_norm)
-		return state;
-	model->kernels->norm(&l->norm1, n, state, work->u);
-	return work->u;
-}
-
 static void
 scan_make_keys(const TnpModel *model, const void *layer, int n, const float *h, TnpBlockWork *work)
 {
-	const ScanLayer *l = layer;
-	const float *u = scan_input(model, l, n, h, work);
+	const TnpPackedLayer *l = &((const ScanLayer *) layer)->base;
+	const float *u = tnp_packed_input(model, l, n, h, work);
 
 	model->kernels->linear(&l->k, n, u, TNP_IDENTITY, false, work->q);
 	tnp_mlp(model, &l->v, n, u, work->more + (size_t) n * model->config.width, work->att);
@@ -540,12 +398,12 @@ static void
 scan_query(const TnpModel *model, const void *layer, int n, const float *h, const TnpView *view,
 		   TnpBlockWork *work, TnpAttention *attention)
 {
-	const ScanLayer *l = layer;
+	const TnpPackedLayer *l = &((const ScanLayer *) layer)->base;
 	int			heads = model->config.heads,
 				width = l->q.out;
 	float		scale = (float) (1.44269504088896341 / sqrt((double) width / heads));
 
-	model->kernels->linear(&l->q, n, scan_input(model, l, n, h, work), TNP_IDENTITY, false,
+	model->kernels->linear(&l->q, n, tnp_packed_input(model, l, n, h, work), TNP_IDENTITY, false,
 						   work->q);
 	for (size_t i = 0; i < (size_t) n * width; i++)
 		work->q[i] *= scale;
@@ -556,27 +414,11 @@ scan_query(const TnpModel *model, const void *layer, int n, const float *h, cons
 static void
 scan_finish(const TnpModel *model, const void *layer, int n, float *h, TnpBlockWork *work)
 {
-	const ScanLayer *l = layer;
-	const TnpConfig *c = &model->config;
-	const TnpKernels *kernels = model->kernels;
-	float	   *state = scan_gather(model, n, h, work->more);
-	const float *u = state;
+	const TnpPackedLayer *l = &((const ScanLayer *) layer)->base;
+	float	   *state = tnp_packed_gather(model, n, h, work->more);
 
-	kernels->linear(&l->o, n, work->att, TNP_IDENTITY, true, state);
-	if (c->post_norm)
-		kernels->norm(&l->norm1, n, state, state);
-	else
-	{
-		kernels->norm(&l->norm2, n, state, work->u);
-		u = work->u;
-	}
-	kernels->linear(&l->ff0, n, u, c->activation, false, work->ff);
-	kernels->linear(&l->ff1, n, work->ff, TNP_IDENTITY, true, state);
-	if (c->post_norm)
-		kernels->norm(&l->norm2, n, state, state);
-	for (int i = 0; i < n; i++)
-		memcpy(h + (size_t) i * scan_state_width(model), state + (size_t) i * c->width,
-			   c->width * sizeof(float));
+	model->kernels->linear(&l->o, n, work->att, TNP_IDENTITY, true, state);
+	tnp_packed_finish(model, l, n, state, h, work);
 }
 
 static TnpStatus
@@ -599,12 +441,12 @@ const TnpFamily tnp_scan_family = {
 	.cache_shape = scan_cache_shape,
 	.slots = tnp_stack_slots,
 	.row_bytes = scan_row_bytes,
-	.state_width = scan_state_width,
+	.state_width = tnp_packed_state_width,
 	.block_sizes = scan_block_sizes,
 	.place_width = scan_place_width,
 	.place = scan_place,
-	.embed = scan_embed,
-	.embed_scratch = scan_embed_scratch,
+	.embed = tnp_packed_embed,
+	.embed_scratch = tnp_packed_embed_scratch,
 	.row_token = tnp_stack_row_token,
 	.encode = tnp_encode_rows,
 	.walk = scan_walk,
