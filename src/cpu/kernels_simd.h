@@ -12,6 +12,7 @@
 #include "cpu/vector_simd.h"
 #include "cpu/linear_simd.h"
 #include "cpu/attention_simd.h"
+#include "cpu/moments_tables.h"
 
 #ifdef KERNELS_HALF
 #define NARROW narrow
@@ -25,8 +26,20 @@
 #define PACK_HALVES NULL
 #endif
 
+static const TnpMoments *
+moments(void)
+{
+#if KERNELS_BYTES == 64
+	return __builtin_cpu_supports("avx512vnni") ? &tnp_cpu_moments_vnni : &tnp_cpu_moments_64;
+#elif KERNELS_BYTES == 32
+	return &tnp_cpu_moments_32;
+#else
+	return &tnp_cpu_moments_16;
+#endif
+}
+
 const TnpKernels KERNELS_TABLE = {
 	TNP_KERNELS_API, sizeof(TnpKernels), KERNELS_NAME, sizeof(Number), NARROW, packed_floats, pack,
 	PACK_HALVES, linear, norm,
-	attend_floats, sum_floats, attend, attend_begin, attend_span, attend_rest
+	attend_floats, sum_floats, attend, attend_begin, attend_span, attend_rest, moments
 };

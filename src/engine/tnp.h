@@ -303,13 +303,15 @@ TNP_EXPORT int64_t tnp_sums_rows(const TnpSums *sums);
  * the sums must not be taken away, which only shows where there are fewer. After a failure sums of
  * more than one row are undefined, those before a single row are as they were.
  */
-TNP_EXPORT TnpStatus tnp_sums_add(TnpSums *sums, const TnpRows *rows, int sign, TnpError *error);
+TNP_EXPORT TnpStatus tnp_sums_add(const TnpModel *model, TnpSums *sums, const TnpRows *rows,
+								  int sign, TnpError *error);
 
 /* The same with the rows of other sums, under the same basis. */
-TNP_EXPORT TnpStatus tnp_sums_merge(TnpSums *into, TnpSums *from, int sign, TnpError *error);
+TNP_EXPORT TnpStatus tnp_sums_merge(const TnpModel *model, TnpSums *into, TnpSums *from, int sign,
+									TnpError *error);
 
 /* words [tnp_sums_words] of sums; and back, into begun sums, words being untrusted. */
-TNP_EXPORT void tnp_sums_write(TnpSums *sums, int64_t *words);
+TNP_EXPORT void tnp_sums_write(const TnpModel *model, TnpSums *sums, int64_t *words);
 TNP_EXPORT TnpStatus tnp_sums_read(TnpSums *sums, const int64_t *words, TnpError *error);
 
 /*
@@ -318,6 +320,12 @@ TNP_EXPORT TnpStatus tnp_sums_read(TnpSums *sums, const int64_t *words, TnpError
  */
 TNP_EXPORT TnpStatus tnp_sums_encode(const TnpModel *model, const TnpColumnKind *kinds,
 									 TnpSums *sums, TnpEncoding **encoding, TnpError *error);
+
+/*
+ * The log density of the targets of an encoding's sums, the rows that it was made of, whose
+ * precisions it has found: weights and noise integrated out, settings averaged.
+ */
+TNP_EXPORT double tnp_sums_log_evidence(const TnpEncoding *encoding);
 
 /* ---- distributions --------------------------------------------------------------------------- */
 

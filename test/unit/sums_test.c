@@ -9,6 +9,9 @@
 #include "models.h"
 #include "tap.h"
 
+#include "engine/base/cholesky.h"
+#include "engine/families/sums.h"
+
 #define ROWS 200
 #define QUERIES 5
 #define PARTS 64
@@ -35,7 +38,7 @@ add(TnpSums *s, int first, int n, int sign)
 	TnpRows		some = test_slice(&rows, first, n);
 	TnpError	error;
 
-	test_must(tnp_sums_add(s, &some, sign, &error), &error);
+	test_must(tnp_sums_add(model, s, &some, sign, &error), &error);
 }
 
 /* The words of sums, which are freed. */
@@ -44,7 +47,7 @@ write_out(TnpSums *s)
 {
 	int64_t    *out = malloc(words * sizeof(int64_t));
 
-	tnp_sums_write(s, out);
+	tnp_sums_write(model, s, out);
 	free(s);
 	return out;
 }
@@ -86,7 +89,7 @@ check_merge(void)
 		{
 			int			into = (int) (test_uniform(&seed) * (left - 1));
 
-			test_must(tnp_sums_merge(part[into], part[left - 1], 1, &error), &error);
+			test_must(tnp_sums_merge(model, part[into], part[left - 1], 1, &error), &error);
 			free(part[left - 1]);
 		}
 		ok(same(write_out(part[0]), at_once(ROWS)), "%s: %d parts merged = at once", name, parts);
@@ -121,12 +124,12 @@ check_delete(void)
 	s = begin();
 	add(s, 0, ROWS, 1);
 	add(more, 100, ROWS - 100, 1);
-	test_must(tnp_sums_merge(s, more, -1, &error), &error);
+	test_must(tnp_sums_merge(model, s, more, -1, &error), &error);
 	free(more);
 	ok(same(write_out(s), at_once(100)), "%s: subtracted = never inserted", name);
 
 	s = begin();
-	ok(tnp_sums_add(s, &one, -1, &error) == TNP_BAD_VALUE && tnp_sums_rows(s) == 0,
+	ok(tnp_sums_add(model, s, &one, -1, &error) == TNP_BAD_VALUE && tnp_sums_rows(s) == 0,
 	   "%s: no row is taken from none", name);
 	free(s);
 }
@@ -147,7 +150,7 @@ check_room(void)
 		TnpSums    *twin = malloc(tnp_sums_bytes(model, basis));
 
 		memcpy(twin, s, tnp_sums_bytes(model, basis));
-		status = tnp_sums_merge(s, twin, 1, &error);
+		status = tnp_sums_merge(model, s, twin, 1, &error);
 		n = status == TNP_OK ? 2 * n : n;
 		free(twin);
 	}
@@ -299,6 +302,64 @@ check_long_score(void)
 	test_rows_free(&many);
 }
 
+/*
+ * The evidence against the density of the targets, a multivariate t distribution, by the matrix of
+ * rows: K = I + phi Lambda^-1 phi', whose factor takes no sums.
+ */
+static void
+check_evidence(void)
+{
+	enum { N = 20 };
+	const SumsConfig *c = sums_config(model);
+	TnpSums    *s = begin();
+	TnpEncoding *e;
+	const SumsFacts *f;
+	double		want = 0,
+				unit = sums_number(basis[SUMS_SCALE]);
+	TnpError	error;
+
+	add(s, 0, N, 1);
+	test_must(tnp_sums_encode(model, rows.view.kinds, s, &e, &error), &error);
+	free(s);
+	f = sums_facts(e);
+	for (int k = 0; k < f->settings; k++)
+	{
+		double		gram[N * N],
+					factor[N * N],
+					u[N],
+					shape = c->noise_shape + N / 2.0,
+					sum = lgamma(shape) - lgamma(c->noise_shape)
+			- N / 2.0 * log(2 * 3.14159265358979323846 * c->noise_rate);
+
+		for (int i = 0; i < N; i++)
+		{
+			int16_t		a[SUMS_MOST_FEATURES],
+						b[SUMS_MOST_FEATURES];
+
+			sums_features(c, basis, rows.view.x + i * rows.view.n_features, a);
+			for (int j = 0; j <= i; j++)
+			{
+				sums_features(c, basis, rows.view.x + j * rows.view.n_features, b);
+				gram[i * N + j] = 0;
+				for (int m = 0; m < f->width; m++)
+					gram[i * N + j] += (double) a[m] * b[m] / ((double) SUMS_UNIT * SUMS_UNIT)
+						/ sums_precision(f, k)[m];
+			}
+			u[i] = (rows.view.y[i] - sums_number(basis[SUMS_CENTER])) / unit;
+		}
+		if (!tnp_factorise(gram, N, 1, factor))
+			exit(1);
+		tnp_solve_lower(factor, N, u);
+		for (int i = 0; i < N; i++)
+			sum -= log(factor[i * N + i]);
+		sum -= shape * log(1 + tnp_dot(N, u, u) / (2 * c->noise_rate));
+		want += exp(sum) / f->settings;
+	}
+	is_near(tnp_sums_log_evidence(e), log(want) - N * log(unit), 1e-6,
+			"the evidence of sums is the density of their rows");
+	tnp_encoding_free(e);
+}
+
 int
 main(void)
 {
@@ -328,6 +389,7 @@ main(void)
 			check_basis();
 			check_answers();
 			check_long_score();
+			check_evidence();
 			free(basis);
 			test_rows_free(&rows);
 		}

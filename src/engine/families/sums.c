@@ -9,6 +9,7 @@
  */
 #include "engine/families/sums.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "engine/families/families.h"
@@ -69,7 +70,7 @@ sums_rows_of(const TnpEncoding *e, int64_t first, int64_t n)
 		first};
 }
 
-#define ADD_ROWS SUMS_BLOCK		/* between two polls */
+#define ADD_ROWS SUMS_WAITING		/* between two polls */
 
 /* Tell that `done` of n rows are encoded. */
 static void
@@ -90,10 +91,10 @@ sums_add_rows(const TnpEncoding *e, int64_t first, int64_t end, TnpSums *sums, T
 
 		if (tnp_interrupted(&e->model->env))
 			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
-		status = tnp_sums_add(sums, &some, 1, error);
+		status = tnp_sums_add(e->model, sums, &some, 1, error);
 	}
 	if (status == TNP_OK)
-		sums_flush(sums);
+		sums_flush(e->model, sums);
 	return status;
 }
 
@@ -190,7 +191,7 @@ tnp_sums_encode(const TnpModel *model, const TnpColumnKind *kinds, TnpSums *sums
 	TnpStatus	status;
 
 	*encoding = NULL;
-	sums_flush(sums);
+	sums_flush(model, sums);
 	if (sums->n < model->config.min_rows)
 	{
 		tnp_fail(error, TNP_TOO_FEW_ROWS, "the context has too few rows for the model");
@@ -222,6 +223,21 @@ tnp_sums_encode(const TnpModel *model, const TnpColumnKind *kinds, TnpSums *sums
 	}
 	*encoding = e;
 	return TNP_OK;
+}
+
+double
+tnp_sums_log_evidence(const TnpEncoding *e)
+{
+	const SumsFacts *f = sums_facts(e);
+	double		most = -INFINITY,
+				sum = 0;
+
+	for (int s = 0; s < f->settings; s++)
+		most = fmax(most, f->density[s]);
+	for (int s = 0; s < f->settings; s++)
+		sum += exp(f->density[s] - most);
+	return most + log(sum / f->settings)
+		- (double) f->n * log(sums_number(sums_basis(sums_of(f))[SUMS_SCALE]));
 }
 
 bool

@@ -12,17 +12,18 @@
 #define TNP_SUMS_H
 
 #include "engine/file/model.h"
+#include "engine/kernels/moments_reference.h"
 #include "engine/network/encoding.h"
 
-#define SUMS_UNIT 8191			/* a feature of 1 */
-#define SUMS_BLOCK 32			/* rows whose products an int32 holds the sum of */
+#define SUMS_UNIT TNP_MOMENT_UNIT	/* a feature of 1 */
+#define SUMS_WAITING 128		/* rows that are added together */
 #define SUMS_TARGET_BITS 28		/* of a target after the point, in units of the basis */
 #define SUMS_TARGET_MOST 65536	/* in these units */
 #define SUMS_MOST_ROWS ((int64_t) 1 << 32)
-#define SUMS_MOST_FEATURES 1024 /* numbers that a row becomes */
+#define SUMS_MOST_FEATURES TNP_MOMENT_MOST	/* numbers that a row becomes */
 #define SUMS_MOST_LENGTHS 8
 #define SUMS_MOST_POINTS 16
-#define SUMS_REACH 4			/* squashed values lie between minus this and this */
+#define SUMS_REACH TNP_MOMENT_REACH
 
 __extension__ typedef __int128 SumsWide;
 
@@ -106,13 +107,19 @@ void		sums_features(const SumsConfig *c, const int64_t *basis, const double *x, 
 /* The squashed standard score of a numeric cell that is not missing. */
 double		sums_squash(const int64_t *column, double x);
 
-/* sin(k theta), k = 1 … n, of the angle that belongs to a squashed value. */
-void		sums_waves(double z, int n, double *out);
+/*
+ * Numbers that `sums_features_of_block` works with, and phi [width, TNP_MOMENT_ROWS] of a block of
+ * rows, whose cells of a column lie together: x [columns], `stride` apart.
+ */
+size_t		sums_part_numbers(const SumsConfig *c, int columns);
+void		sums_features_of_block(const TnpMoments *moments, const SumsConfig *c,
+								   const int64_t *basis, const double *x, size_t stride,
+								   double *part, int16_t *phi);
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
 /*
- * Sums of rows, and up to SUMS_BLOCK rows that are not yet in them. What follows the structure is
+ * Sums of rows, and up to SUMS_WAITING rows that are not yet in them. What follows the structure is
  * found by the functions below.
  */
 struct TnpSums
@@ -132,7 +139,7 @@ int64_t    *sums_product(const TnpSums *s); /* [width + 1] pairs of low and high
 SumsWide	sums_wide(const int64_t *pair);
 
 /* Put the waiting rows into the sums. */
-void		sums_flush(TnpSums *s);
+void		sums_flush(const TnpModel *model, TnpSums *s);
 
 /* Target to its fixed point; false beyond the range. */
 bool		sums_target(const int64_t *basis, double y, int64_t *fixed);
@@ -151,6 +158,7 @@ typedef struct SumsFacts
 	double		base[SUMS_MOST_LENGTHS]; /* log weights then, ... */
 	double		determinant[SUMS_MOST_LENGTHS], /* ... and what the likelihood of later rows is */
 				rest[SUMS_MOST_LENGTHS]; /* measured from */
+	double		density[SUMS_MOST_LENGTHS];	/* log density of the rows, in units of the basis */
 	int64_t		n;
 } SumsFacts;
 

@@ -286,11 +286,11 @@ take_rows(const TnpEncoding *e, const SumsFacts *f, const TnpRows *rows, const i
 		TnpRows		one = {1, rows->n_features, rows->kinds,
 			rows->x + place[i] * rows->n_features, rows->y + place[i], 0, place[i]};
 
-		status = tnp_sums_add(p->sums, &one, 1, error);
+		status = tnp_sums_add(e->model, p->sums, &one, 1, error);
 	}
 	if (status != TNP_OK)
 		return status;
-	sums_flush(p->sums);
+	sums_flush(e->model, p->sums);
 	return sums_solve(e->model, f, p->sums, p->solution, error);
 }
 

@@ -246,8 +246,8 @@ screen_read(Screen *s, const TnpRows *rows, const int64_t *basis)
 				continue;
 			x = sums_squash(column, x);
 			entry[0] = part[0] = x / SUMS_REACH;
-			sums_waves(x, SCREENED_WAVES, entry + 1);
-			sums_waves(x, s->c->pair_waves, wave);
+			tnp_waves(x, SCREENED_WAVES, entry + 1);
+			tnp_waves(x, s->c->pair_waves, wave);
 			for (int w = 0; w < s->c->pair_waves; w++)
 				part[(size_t) (w + 1) * s->n] = wave[w];
 		}

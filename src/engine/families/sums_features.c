@@ -1,9 +1,8 @@
 /*
  * sums_features.c: from the cells of a row to its features (docs/sums.md, "Features").
  *
- * Features are integers, and the same ones on every machine: nothing but additions,
- * multiplications, divisions and one rounding of doubles, in a fixed order, without the
- * mathematical library, whose last digit differs from one version to the next.
+ * Features are integers, and the same ones on every machine (engine/kernels/moments.h). Those of a
+ * query are computed by themselves, those of rows in blocks, by the provider.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -13,7 +12,6 @@
 #include <string.h>
 
 #define MOST_WAVES 256
-#define PI 3.14159265358979323846
 
 double
 sums_number(int64_t word)
@@ -36,44 +34,8 @@ sums_word(double number)
 double
 sums_squash(const int64_t *column, double x)
 {
-	double		z = (x - sums_number(column[SUMS_COLUMN_CENTER]))
-		/ sums_number(column[SUMS_COLUMN_SCALE]);
-	double		size = fabs(z);
-
-	if (size <= 2)
-		return z;
-	size = SUMS_REACH - 4 / size;
-	return z < 0 ? -size : size;
-}
-
-/* Series of sine and cosine, for t within half a turn: the error is below 1e-13. */
-static double
-series(double first, double t2, int from)
-{
-	double		sum = 0;
-
-	/* Horner, from the last of eleven terms */
-	for (int k = from + 20; k > from; k -= 2)
-		sum = (1 + sum) * (-t2 / ((double) k * (k - 1)));
-	return first * (1 + sum);
-}
-
-void
-sums_waves(double z, int n, double *out)
-{
-	double		t = PI * z / (2 * SUMS_REACH),
-				sine = series(1, t * t, 0),
-				twice = -2 * series(t, t * t, 1),	/* the angle is a quarter turn more than t */
-				before = 0;
-
-	for (int k = 0; k < n; k++)
-	{
-		double		next = twice * sine - before;
-
-		out[k] = sine;
-		before = sine;
-		sine = next;
-	}
+	return tnp_squash(x, sums_number(column[SUMS_COLUMN_CENTER]),
+					  sums_number(column[SUMS_COLUMN_SCALE]));
 }
 
 static int16_t
@@ -178,7 +140,7 @@ put_column(const SumsConfig *c, const int64_t *column, double cell, int16_t *phi
 		z = sums_squash(column, cell);
 		if (c->linear)
 			*out++ = quantise(z / SUMS_REACH);
-		sums_waves(z, c->waves, wave);
+		tnp_waves(z, c->waves, wave);
 		for (int k = 0; k < c->waves; k++)
 			out[k] = quantise(wave[k]);
 	}
@@ -192,7 +154,7 @@ pair_part(const SumsConfig *c, const int64_t *column, double cell, double *part)
 	double		z = sums_squash(column, cell);
 
 	part[0] = z / SUMS_REACH;
-	sums_waves(z, c->pair_waves, part + 1);
+	tnp_waves(z, c->pair_waves, part + 1);
 }
 
 void
@@ -220,5 +182,75 @@ sums_features(const SumsConfig *c, const int64_t *basis, const double *x, int16_
 		pair_part(c, sums_column(c, basis, j), x[j], b);
 		for (int k = 0; k < n * n; k++)
 			phi[k] = quantise(a[k / n] * b[k % n]);
+	}
+}
+
+/* ---- blocks of rows -------------------------------------------------------------------------- */
+
+/* Waves of a column that features are made of, by itself or in pairs. */
+static int
+most_waves(const SumsConfig *c)
+{
+	return c->waves > c->pair_waves ? c->waves : c->pair_waves;
+}
+
+size_t
+sums_part_numbers(const SumsConfig *c, int columns)
+{
+	return (size_t) columns * (1 + most_waves(c)) * TNP_MOMENT_ROWS;
+}
+
+/* Features of a column's cells; a numeric one's parts stay for the pairs. */
+static int16_t *
+put_column_block(const TnpMoments *moments, const SumsConfig *c, const int64_t *column,
+				 const double *x, double *part, int16_t *phi)
+{
+	const int	rows = TNP_MOMENT_ROWS;
+
+	if (column[SUMS_KIND] == TNP_CATEGORICAL)
+	{
+		int			width = column_width(c, column);
+
+		for (int r = 0; r < rows; r++)
+		{
+			int16_t		one[1 + 64 + 64];
+
+			put_column(c, column, x[r], one);
+			for (int k = 0; k < width; k++)
+				phi[k * rows + r] = one[k];
+		}
+		return phi + (size_t) width * rows;
+	}
+	for (int r = 0; r < rows; r++)
+		phi[r] = isnan(x[r]) ? SUMS_UNIT : 0;
+	phi += rows;
+	moments->waves(x, sums_number(column[SUMS_COLUMN_CENTER]),
+				   sums_number(column[SUMS_COLUMN_SCALE]), most_waves(c), part);
+	for (int k = c->linear ? 0 : 1; k <= c->waves; k++, phi += rows)
+		moments->round(part + (size_t) k * rows, NULL, phi);
+	return phi;
+}
+
+void
+sums_features_of_block(const TnpMoments *moments, const SumsConfig *c, const int64_t *basis,
+					   const double *x, size_t stride, double *part, int16_t *phi)
+{
+	const int64_t *pair = sums_pairs(c, basis);
+	const int	rows = TNP_MOMENT_ROWS,
+				n = c->pair_waves + 1;
+	size_t		parts = sums_part_numbers(c, 1);
+
+	for (int r = 0; r < rows; r++)
+		*phi++ = SUMS_UNIT;
+	for (int f = 0; f < basis[SUMS_COLUMNS]; f++)
+		phi = put_column_block(moments, c, sums_column(c, basis, f), x + f * stride,
+							   part + f * parts, phi);
+	for (int p = 0; p < basis[SUMS_PAIRS]; p++)
+	{
+		const double *a = part + (size_t) (pair[p] >> 16) * parts,
+				   *b = part + (size_t) (pair[p] & 0xffff) * parts;
+
+		for (int k = 0; k < n * n; k++, phi += rows)
+			moments->round(a + (size_t) (k / n) * rows, b + (size_t) (k % n) * rows, phi);
 	}
 }

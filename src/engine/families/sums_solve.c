@@ -11,6 +11,7 @@
 
 #include "engine/base/cholesky.h"
 #include "engine/base/normal.h"
+#include "engine/families/sums_factor.h"
 
 #define LEAST_PRECISION 1e-4
 #define MOST_PRECISION 1e7
@@ -96,13 +97,16 @@ typedef struct Fit
 	const TnpModel *model;
 	const SumsConfig *c;
 	int			width,
+				padded,			/* width in whole blocks: what is more has no effect */
 				groups;
 	double		n,
 				square;			/* of the target */
 	double	   *gram,			/* [width, width] lower triangle */
 			   *product,		/* [width] */
 			   *profile,		/* [width] */
-			   *inverse,		/* [width, width] of the factor; NULL: no evidence is wanted */
+			   *factor,			/* [padded, padded] */
+			   *scratch,		/* of the factor, then [padded] */
+			   *inverse,		/* [padded, padded] of the factor; NULL: no evidence is wanted */
 			   *by_group,		/* [3, groups] */
 			   *precision;		/* [groups] */
 	int		   *group;			/* [width] */
@@ -117,6 +121,8 @@ fit_free(Fit *fit)
 	tnp_free(env, fit->gram);
 	tnp_free(env, fit->product);
 	tnp_free(env, fit->profile);
+	tnp_free(env, fit->factor);
+	tnp_free(env, fit->scratch);
 	tnp_free(env, fit->inverse);
 	tnp_free(env, fit->by_group);
 	tnp_free(env, fit->precision);
@@ -139,9 +145,12 @@ fit_make(const TnpModel *model, const TnpSums *sums, bool evidence, Fit *fit, Tn
 	const int64_t *gram = sums_gram(sums),
 			   *product = sums_product(sums);
 	double		unit = (double) ((int64_t) 1 << SUMS_TARGET_BITS);
+	size_t		square;
 
 	*fit = (Fit) {.model = model, .c = sums_config(model), .width = width,
+		.padded = (width + SUMS_FACTOR_BLOCK - 1) / SUMS_FACTOR_BLOCK * SUMS_FACTOR_BLOCK,
 		.n = (double) sums->n};
+	square = (size_t) fit->padded * fit->padded;
 	fit->gram = tnp_alloc(env, (size_t) width * width, sizeof(double));
 	fit->product = tnp_alloc(env, width, sizeof(double));
 	fit->profile = tnp_alloc(env, width, sizeof(double));
@@ -149,11 +158,14 @@ fit_make(const TnpModel *model, const TnpSums *sums, bool evidence, Fit *fit, Tn
 	fit->precision = tnp_alloc(env, width + 3, sizeof(double));
 	fit->group = tnp_alloc(env, width, sizeof(int));
 	fit->frequency2 = tnp_alloc(env, width, sizeof(double));
+	fit->factor = tnp_alloc(env, square, sizeof(double));
+	fit->scratch = tnp_alloc(env, sums_factor_numbers(fit->padded) + fit->padded, sizeof(double));
 	if (evidence)
-		fit->inverse = tnp_alloc(env, (size_t) width * width, sizeof(double));
+		fit->inverse = tnp_alloc(env, square, sizeof(double));
 	if (fit->gram == NULL || fit->product == NULL || fit->profile == NULL
 		|| fit->by_group == NULL || fit->precision == NULL || fit->group == NULL
-		|| fit->frequency2 == NULL || (evidence && fit->inverse == NULL))
+		|| fit->frequency2 == NULL || fit->factor == NULL || fit->scratch == NULL
+		|| (evidence && fit->inverse == NULL))
 		return tnp_no_memory(error);
 	for (int i = 0; i < width; i++)
 	{
@@ -169,68 +181,70 @@ fit_make(const TnpModel *model, const TnpSums *sums, bool evidence, Fit *fit, Tn
 }
 
 /*
- * The factor [width, width] of A = gram + diag(precision), the mean [width] of the weights, half
- * the logarithm of A's determinant, and what the mean leaves of the targets' sum of squares.
+ * fit->factor of A = gram + diag(precision), the mean [width] of the weights, half the logarithm of
+ * A's determinant, and what the mean leaves of the targets' sum of squares.
  */
 static TnpStatus
-regress(const Fit *fit, const double *precision, double *factor, double *mean,
-		double *determinant, double *rest, TnpError *error)
+regress(const Fit *fit, const double *precision, double *mean, double *determinant, double *rest,
+		TnpError *error)
 {
-	int			n = fit->width;
+	int			n = fit->width,
+				padded = fit->padded;
+	double	   *v = fit->scratch + sums_factor_numbers(padded);
 
+	if (tnp_interrupted(&fit->model->env))
+		return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
+	for (int i = 0; i < padded; i++)
+	{
+		double	   *row = fit->factor + (size_t) i * padded;
+
+		if (i < n)
+			memcpy(row, fit->gram + (size_t) i * n, i * sizeof(double));
+		else
+			memset(row, 0, i * sizeof(double));
+		row[i] = i < n ? fit->gram[(size_t) i * n + i] + precision[i] : 1;
+		v[i] = i < n ? fit->product[i] : 0;
+	}
+	if (!sums_factorise(fit->model->kernels->moments(), padded, fit->factor, fit->scratch))
+		return tnp_fail(error, TNP_BAD_VALUE, "the sums are singular");
 	*determinant = 0;
 	for (int i = 0; i < n; i++)
-	{
-		double	   *row = factor + (size_t) i * n;
-
-		if (i % 64 == 0 && tnp_interrupted(&fit->model->env))
-			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
-		for (int j = 0; j < i; j++)
-			row[j] = (fit->gram[(size_t) i * n + j] - tnp_dot(j, row, factor + (size_t) j * n))
-				/ factor[(size_t) j * n + j];
-		row[i] = fit->gram[(size_t) i * n + i] + precision[i] - tnp_dot(i, row, row);
-		if (!(row[i] > 0))
-			return tnp_fail(error, TNP_BAD_VALUE, "the sums are singular");
-		row[i] = sqrt(row[i]);
-		*determinant += log(row[i]);
-	}
-	memcpy(mean, fit->product, n * sizeof(double));
-	tnp_solve_lower(factor, n, mean);
-	*rest = fit->square - tnp_dot(n, mean, mean);
+		*determinant += log(fit->factor[(size_t) i * padded + i]);
+	tnp_solve_lower(fit->factor, padded, v);
+	*rest = fit->square - tnp_dot(padded, v, v);
 	if (!(*rest > SMALLEST_RATE * (1 + fit->n)))
 		*rest = SMALLEST_RATE * (1 + fit->n);
-	tnp_solve_upper(factor, n, mean);
+	tnp_solve_upper(fit->factor, padded, v);
+	memcpy(mean, v, n * sizeof(double));
 	return TNP_OK;
 }
 
-/* diagonal [width] of the inverse of A, from its factor. */
+/* The factor [width, width] that `regress` has left. */
+static void
+take_factor(const Fit *fit, double *factor)
+{
+	for (int i = 0; i < fit->width; i++)
+		memcpy(factor + (size_t) i * fit->width, fit->factor + (size_t) i * fit->padded,
+			   (i + 1) * sizeof(double));
+}
+
+/* diagonal [width] of the inverse of A, whose factor `regress` has left. */
 static TnpStatus
-inverse_diagonal(const Fit *fit, const double *factor, double *diagonal, TnpError *error)
+inverse_diagonal(const Fit *fit, double *diagonal, TnpError *error)
 {
 	int			n = fit->width;
 
+	if (tnp_interrupted(&fit->model->env))
+		return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
+	sums_invert(fit->model->kernels->moments(), fit->padded, fit->factor, fit->scratch,
+				fit->inverse);
 	memset(diagonal, 0, n * sizeof(double));
 	for (int i = 0; i < n; i++)
 	{
-		const double *row = factor + (size_t) i * n;
-		double	   *out = fit->inverse + (size_t) i * n;
+		const double *row = fit->inverse + (size_t) i * fit->padded;
 
-		if (i % 64 == 0 && tnp_interrupted(&fit->model->env))
-			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
-		memset(out, 0, n * sizeof(double));
-		for (int k = 0; k < i; k++)
-		{
-			const double *before = fit->inverse + (size_t) k * n;
-
-			for (int j = 0; j <= k; j++)
-				out[j] -= row[k] * before[j];
-		}
-		out[i] = 1;
 		for (int j = 0; j <= i; j++)
-		{
-			out[j] /= row[i];
-			diagonal[j] += out[j] * out[j];
-		}
+			diagonal[j] += row[j] * row[j];
 	}
 	return TNP_OK;
 }
@@ -283,7 +297,7 @@ noise_rate(const Fit *fit, double rest)
  * eq. 4.6 and 4.7, with the weights in units of the noise).
  */
 static TnpStatus
-evidence_step(Fit *fit, double *precision, double *factor, double *mean, TnpError *error)
+evidence_step(Fit *fit, double *precision, double *mean, TnpError *error)
 {
 	double	   *count = fit->by_group,
 			   *trace = count + fit->groups,
@@ -295,9 +309,9 @@ evidence_step(Fit *fit, double *precision, double *factor, double *mean, TnpErro
 	TnpStatus	status;
 
 	spread_precision(fit, precision);
-	status = regress(fit, precision, factor, mean, &determinant, &rest, error);
+	status = regress(fit, precision, mean, &determinant, &rest, error);
 	if (status == TNP_OK)
-		status = inverse_diagonal(fit, factor, diagonal, error);
+		status = inverse_diagonal(fit, diagonal, error);
 	if (status != TNP_OK)
 		return status;
 	scale = noise_shape(fit) / noise_rate(fit, rest);
@@ -333,6 +347,24 @@ log_evidence(const Fit *fit, const double *precision, double determinant, double
 		if (fit->c->steps > 0)
 			sum += fit->c->prior_shape * log(fit->precision[g])
 				- fit->c->prior_rate * fit->precision[g];
+	return sum;
+}
+
+/*
+ * The logarithm of the density of the rows' targets, in units of the basis, under these precisions:
+ * weights and noise are integrated out (Bishop 2006, section 3.5, with a gamma prior of the noise's
+ * precision).
+ */
+static double
+log_density(const Fit *fit, const double *precision, double determinant, double rest)
+{
+	double		shape = fit->c->noise_shape,
+				sum = shape * log(fit->c->noise_rate) - lgamma(shape) + lgamma(noise_shape(fit))
+		- noise_shape(fit) * log(noise_rate(fit, rest)) - determinant
+		- fit->n / 2 * log(2 * 3.14159265358979323846);
+
+	for (int i = 0; i < fit->width; i++)
+		sum += 0.5 * log(precision[i]);
 	return sum;
 }
 
@@ -385,7 +417,6 @@ fit_setting(Fit *fit, SumsFacts *f, int setting, TnpError *error)
 {
 	SumsSolution *solution = sums_first_solution(f);
 	double	   *precision = sums_precision(f, setting),
-			   *factor = sums_factor(f, solution, setting),
 			   *mean = sums_mean(f, solution, setting);
 	TnpStatus	status = TNP_OK;
 	/* the others begin where the first has ended */
@@ -393,15 +424,16 @@ fit_setting(Fit *fit, SumsFacts *f, int setting, TnpError *error)
 
 	fill_profile(fit, fit->c->lengths[setting]);
 	for (int step = 0; status == TNP_OK && step < steps; step++)
-		status = evidence_step(fit, precision, factor, mean, error);
+		status = evidence_step(fit, precision, mean, error);
 	if (status != TNP_OK)
 		return status;
 	spread_precision(fit, precision);
-	status = regress(fit, precision, factor, mean, &f->determinant[setting], &f->rest[setting],
-					 error);
+	status = regress(fit, precision, mean, &f->determinant[setting], &f->rest[setting], error);
 	if (status != TNP_OK)
 		return status;
+	take_factor(fit, sums_factor(f, solution, setting));
 	f->base[setting] = log_evidence(fit, precision, f->determinant[setting], f->rest[setting]);
+	f->density[setting] = log_density(fit, precision, f->determinant[setting], f->rest[setting]);
 	fill_noise(fit, f->rest[setting], sums_noise(f) + (size_t) setting * f->points);
 	return TNP_OK;
 }
@@ -440,8 +472,10 @@ sums_solve(const TnpModel *model, const SumsFacts *f, const TnpSums *sums, SumsS
 		double		determinant,
 					rest;
 
-		status = regress(&fit, sums_precision(f, s), sums_factor(f, solution, s),
-						 sums_mean(f, solution, s), &determinant, &rest, error);
+		status = regress(&fit, sums_precision(f, s), sums_mean(f, solution, s), &determinant,
+						 &rest, error);
+		if (status == TNP_OK)
+			take_factor(&fit, sums_factor(f, solution, s));
 		/* the density of the later rows under each noise, given the first */
 		for (int q = 0; status == TNP_OK && q < f->points; q++)
 		{

@@ -44,17 +44,61 @@ sums_product(const TnpSums *s)
 	return sums_gram(s) + gram_words(s->width);
 }
 
-/* Targets [SUMS_BLOCK] of waiting rows, and their features [width, SUMS_BLOCK]. */
+/* Targets [SUMS_WAITING] of waiting rows, their cells [columns, SUMS_WAITING], ... */
 static int64_t *
 waiting_targets(const TnpSums *s)
 {
 	return sums_product(s) + 2 * (s->width + 1);
 }
 
-static int16_t *
-waiting_features(const TnpSums *s)
+static double *
+waiting_cells(const TnpSums *s)
 {
-	return (int16_t *) (waiting_targets(s) + SUMS_BLOCK);
+	return (double *) (waiting_targets(s) + SUMS_WAITING);
+}
+
+#define BLOCKS (SUMS_WAITING / TNP_MOMENT_ROWS)
+
+/* ... and what adding them takes: the provider's parts, ... */
+static double *
+scratch_parts(const TnpSums *s)
+{
+	return waiting_cells(s) + (size_t) s->columns * SUMS_WAITING;
+}
+
+/* ... sums of products with the target [width] of a block, its features ... */
+static int64_t *
+scratch_product(const TnpSums *s)
+{
+	return (int64_t *) (scratch_parts(s) + sums_part_numbers(&s->config, s->columns));
+}
+
+static int16_t *
+scratch_features(const TnpSums *s)
+{
+	return (int16_t *) (scratch_product(s) + s->width);
+}
+
+/* and features of all blocks as they are laid out, and their flags. */
+static int32_t *
+scratch_panels(const TnpSums *s)
+{
+	return (int32_t *) (void *) (scratch_features(s) + (size_t) s->width * TNP_MOMENT_ROWS);
+}
+
+static uint8_t *
+scratch_flags(const TnpSums *s)
+{
+	return (uint8_t *) (scratch_panels(s) + BLOCKS * tnp_panel_words(s->width));
+}
+
+/* Words of all this. */
+static size_t
+waiting_words(const SumsConfig *c, int columns, int width)
+{
+	return SUMS_WAITING * (1 + (size_t) columns) + sums_part_numbers(c, columns) + width
+		+ (size_t) width * TNP_MOMENT_ROWS / 4 + BLOCKS * tnp_panel_words(width) / 2
+		+ BLOCKS * TNP_MOMENT_FLAGS / 8;
 }
 
 /* Words of sums beside the number of rows. */
@@ -96,12 +140,12 @@ tnp_sums_words(const TnpModel *model, const int64_t *basis)
 size_t
 tnp_sums_bytes(const TnpModel *model, const int64_t *basis)
 {
-	int			width = sums_width(sums_config(model), basis);
+	int			width = sums_width(sums_config(model), basis),
+				columns = (int) basis[SUMS_COLUMNS];
 
 	return sizeof(TnpSums)
-		+ (tnp_basis_words(model, (int) basis[SUMS_COLUMNS]) + sum_words(width) + SUMS_BLOCK)
-		* sizeof(int64_t)
-		+ ((size_t) width * SUMS_BLOCK + 3) / 4 * 4 * sizeof(int16_t);
+		+ (tnp_basis_words(model, columns) + sum_words(width)
+		   + waiting_words(sums_config(model), columns, width)) * sizeof(int64_t);
 }
 
 void
@@ -123,6 +167,8 @@ tnp_sums_rows(const TnpSums *s)
 	return s->n;
 }
 
+#define FEW 8					/* rows whose features are computed one by one */
+
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 bool
@@ -136,55 +182,75 @@ sums_target(const int64_t *basis, double y, int64_t *fixed)
 	return true;
 }
 
-/* Add `sign` times the waiting rows, n of them. */
+/* Features of `rows` waiting rows from the first on; those of the others of the block are 0. */
 static void
-add_waiting(TnpSums *s, int n, int sign)
+fill_features(const TnpMoments *moments, TnpSums *s, int first, int rows)
 {
-	int64_t    *gram = sums_gram(s),
-			   *product = sums_product(s);
-	const int64_t *y = waiting_targets(s);
-	const int16_t *phi = waiting_features(s);
-	SumsWide	square = 0;
+	const double *x = waiting_cells(s) + first;
+	int16_t    *phi = scratch_features(s);
 
-	for (int i = 0; i < s->width; i++, phi += SUMS_BLOCK)
+	if (rows >= FEW)
+		sums_features_of_block(moments, &s->config, sums_basis(s), x, SUMS_WAITING,
+							   scratch_parts(s), phi);
+	for (int r = rows; r < TNP_MOMENT_ROWS; r++)
+		for (int i = 0; i < s->width; i++)
+			phi[(size_t) i * TNP_MOMENT_ROWS + r] = 0;
+	for (int r = 0; r < rows && rows < FEW; r++)
 	{
-		const int16_t *other = waiting_features(s);
-		SumsWide	sum = 0;
-		bool		any = false;
+		int16_t		one[SUMS_MOST_FEATURES];
+		double	   *cells = scratch_parts(s);	/* has room for them */
 
-		for (int k = 0; k < n; k++)
-		{
-			any |= phi[k] != 0;
-			sum += (SumsWide) ((int64_t) phi[k] * y[k]);
-		}
-		/* indicators and missing cells: most of their rows are zeros */
-		if (!any)
-		{
-			gram += i + 1;
-			continue;
-		}
-		add_wide(product + 2 * i, sign * sum);
-		for (int j = 0; j <= i; j++, other += SUMS_BLOCK)
-		{
-			int32_t		dot = 0;
-
-			for (int k = 0; k < SUMS_BLOCK; k++)
-				dot += (int32_t) phi[k] * other[k];
-			*gram++ += sign * (int64_t) dot;
-		}
+		for (int f = 0; f < s->columns; f++)
+			cells[f] = x[(size_t) f * SUMS_WAITING + r];
+		sums_features(&s->config, sums_basis(s), cells, one);
+		for (int i = 0; i < s->width; i++)
+			phi[(size_t) i * TNP_MOMENT_ROWS + r] = one[i];
 	}
-	for (int k = 0; k < n; k++)
+}
+
+/* Add `sign` times the waiting rows; afterwards none wait. */
+static void
+add_waiting(const TnpModel *model, TnpSums *s, int sign)
+{
+	const TnpMoments *moments = model->kernels->moments();
+	int64_t    *y = waiting_targets(s),
+			   *product = sums_product(s);
+	SumsWide	square = 0;
+	int			blocks = (s->waiting + TNP_MOMENT_ROWS - 1) / TNP_MOMENT_ROWS,
+				pairs = blocks > 1 ? TNP_MOMENT_ROWS / 2 : (s->waiting + 1) / 2;
+
+	for (int k = s->waiting; k < SUMS_WAITING; k++)
+	{
+		y[k] = 0;
+		for (int f = 0; f < s->columns; f++)
+			waiting_cells(s)[(size_t) f * SUMS_WAITING + k] = 0;
+	}
+	for (int b = 0; b < blocks; b++)
+	{
+		int			first = b * TNP_MOMENT_ROWS,
+					rows = s->waiting - first < TNP_MOMENT_ROWS ? s->waiting - first
+			: TNP_MOMENT_ROWS;
+
+		fill_features(moments, s, first, rows);
+		moments->product(s->width, scratch_features(s), y + first, scratch_product(s));
+		for (int i = 0; i < s->width; i++)
+			add_wide(product + 2 * i, (SumsWide) sign * scratch_product(s)[i]);
+		moments->lay_out(s->width, pairs, scratch_features(s),
+						 scratch_panels(s) + b * tnp_panel_words(s->width),
+						 scratch_flags(s) + b * TNP_MOMENT_FLAGS);
+	}
+	moments->add(s->width, blocks, pairs, sign, scratch_panels(s), scratch_flags(s), sums_gram(s));
+	for (int k = 0; k < s->waiting; k++)
 		square += (SumsWide) y[k] * y[k];
 	add_wide(product + 2 * s->width, sign * square);
-	memset(waiting_features(s), 0, (size_t) s->width * SUMS_BLOCK * sizeof(int16_t));
+	s->waiting = 0;
 }
 
 void
-sums_flush(TnpSums *s)
+sums_flush(const TnpModel *model, TnpSums *s)
 {
 	if (s->waiting > 0)
-		add_waiting(s, s->waiting, 1);
-	s->waiting = 0;
+		add_waiting(model, s, 1);
 }
 
 static TnpStatus
@@ -200,10 +266,8 @@ refuse_target(const TnpSums *s, const TnpRows *rows, int64_t i, TnpError *error)
 }
 
 TnpStatus
-tnp_sums_add(TnpSums *s, const TnpRows *rows, int sign, TnpError *error)
+tnp_sums_add(const TnpModel *model, TnpSums *s, const TnpRows *rows, int sign, TnpError *error)
 {
-	int16_t		phi[SUMS_MOST_FEATURES];
-
 	if (rows->n_features != s->columns)
 		return tnp_fail(error, TNP_BAD_SHAPE, "%d feature columns given, the basis has %d",
 						rows->n_features, s->columns);
@@ -212,7 +276,7 @@ tnp_sums_add(TnpSums *s, const TnpRows *rows, int sign, TnpError *error)
 						? "more rows are taken away than there are"
 						: "too many rows for sums");
 	if (sign < 0)
-		sums_flush(s);
+		sums_flush(model, s);
 	for (int64_t i = 0; i < rows->n; i++)
 	{
 		int64_t		y;
@@ -220,21 +284,19 @@ tnp_sums_add(TnpSums *s, const TnpRows *rows, int sign, TnpError *error)
 		/* rows before this one are in: callers give rows one by one, or throw the sums away */
 		if (!sums_target(sums_basis(s), rows->y[i], &y))
 			return refuse_target(s, rows, i, error);
-		sums_features(&s->config, sums_basis(s), rows->x + i * rows->n_features, phi);
-		for (int k = 0; k < s->width; k++)
-			waiting_features(s)[k * SUMS_BLOCK + s->waiting] = phi[k];
+		for (int f = 0; f < s->columns; f++)
+			waiting_cells(s)[(size_t) f * SUMS_WAITING + s->waiting] =
+				rows->x[i * s->columns + f];
 		waiting_targets(s)[s->waiting] = y;
 		s->n += sign;
-		if (sign < 0)
-			add_waiting(s, 1, -1);
-		else if (++s->waiting == SUMS_BLOCK)
-			sums_flush(s);
+		if (++s->waiting == SUMS_WAITING || (sign < 0 && i == rows->n - 1))
+			add_waiting(model, s, sign);
 	}
 	return TNP_OK;
 }
 
 TnpStatus
-tnp_sums_merge(TnpSums *into, TnpSums *from, int sign, TnpError *error)
+tnp_sums_merge(const TnpModel *model, TnpSums *into, TnpSums *from, int sign, TnpError *error)
 {
 	int64_t    *to,
 			   *more;
@@ -246,8 +308,8 @@ tnp_sums_merge(TnpSums *into, TnpSums *from, int sign, TnpError *error)
 		return tnp_fail(error, TNP_BAD_VALUE, sign < 0
 						? "more rows are taken away than there are"
 						: "too many rows for sums");
-	sums_flush(into);
-	sums_flush(from);
+	sums_flush(model, into);
+	sums_flush(model, from);
 	to = sums_gram(into);
 	more = sums_gram(from);
 	for (size_t i = 0; i < gram_words(into->width); i++)
@@ -263,9 +325,9 @@ tnp_sums_merge(TnpSums *into, TnpSums *from, int sign, TnpError *error)
 /* ---- words ----------------------------------------------------------------------------------- */
 
 void
-tnp_sums_write(TnpSums *s, int64_t *words)
+tnp_sums_write(const TnpModel *model, TnpSums *s, int64_t *words)
 {
-	sums_flush(s);
+	sums_flush(model, s);
 	words[0] = s->n;
 	memcpy(words + 1, sums_gram(s), sum_words(s->width) * sizeof(int64_t));
 }

@@ -18,13 +18,14 @@
 #ifndef TNP_KERNELS_H
 #define TNP_KERNELS_H
 
+#include "engine/kernels/moments.h"
 #include "engine/tnp.h"
 
 typedef enum TnpNormKind { TNP_LAYER_NORM, TNP_RMS_NORM } TnpNormKind;
 typedef enum TnpActivation { TNP_IDENTITY, TNP_RELU, TNP_GELU, TNP_GELU_TANH } TnpActivation;
 
 #define TNP_MAX_WIDTH 4096		/* largest width of a stack */
-#define TNP_KERNELS_API 6
+#define TNP_KERNELS_API 7
 #define TNP_PANEL 16
 #define TNP_BLOCK 64
 #define TNP_TILE 96				/* rows per call at most */
@@ -183,6 +184,9 @@ struct TnpKernels
 	void		(*attend_span) (const TnpAttention *a, int64_t span, int first, int end, float *sum,
 								float *scratch);
 	void		(*attend_rest) (const TnpAttention *a, int64_t spans, float *sums);
+
+	/* operations for contexts that are sums */
+	const TnpMoments *(*moments) (void);
 };
 
 #endif							/* TNP_KERNELS_H */

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "engine/kernels/kernels.h"
+#include "engine/kernels/moments_reference.h"
 
 #include <math.h>
 #include <string.h>
@@ -155,8 +156,15 @@ reference_sum_floats(int heads, int head_width, int n)
 	return 0;
 }
 
+static const TnpMoments *
+reference_moments(void)
+{
+	return &tnp_reference_moments;
+}
+
 const TnpKernels tnp_reference_kernels = {
 	TNP_KERNELS_API, sizeof(TnpKernels), "reference", sizeof(float), NULL,
 	reference_packed_floats, reference_pack, NULL, reference_linear, reference_norm,
-	reference_sum_floats, reference_sum_floats, reference_attend, NULL, NULL, NULL
+	reference_sum_floats, reference_sum_floats, reference_attend, NULL, NULL, NULL,
+	reference_moments
 };

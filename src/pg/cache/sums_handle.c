@@ -76,7 +76,7 @@ posterior_sums_value(const PosteriorModel *model, const PosteriorContext *like, 
 							n == 0 ? 0 : tnp_sums_words(model->model, basis), n);
 
 	if (n > 0)
-		tnp_sums_write(sums, (int64 *) posterior_sums(value));
+		tnp_sums_write(model->model, sums, (int64 *) posterior_sums(value));
 	return value;
 }
 

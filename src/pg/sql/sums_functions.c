@@ -90,7 +90,7 @@ state_merge(SumsState *state, TnpSums *more, int sign)
 {
 	TnpError	error;
 
-	if (tnp_sums_merge(state->sums, more, sign, &error) != TNP_OK)
+	if (tnp_sums_merge(state->model->model, state->sums, more, sign, &error) != TNP_OK)
 		posterior_raise(&error, state->model->name);
 }
 
@@ -129,7 +129,7 @@ state_row(FunctionCallInfo fcinfo, SumsState *state, int y, int sign, MemoryCont
 	state->row->y[0] = target;
 	view = posterior_rows_view(state->row, true);
 	view.n = 1;
-	if (tnp_sums_add(state->sums, &view, sign, &error) != TNP_OK)
+	if (tnp_sums_add(state->model->model, state->sums, &view, sign, &error) != TNP_OK)
 		posterior_raise(&error, state->model->name);
 }
 
