@@ -110,10 +110,11 @@ build/module/pg/%.o: src/pg/%.c Makefile
 endif
 
 # Vector kernels: row loops are unrolled, and no vector crosses a function boundary. The -O2 that
-# packagers pass does not slow them.
+# packagers pass does not slow them. The same of loops that wide.h compiles.
 build/module/cpu/%.o build/plain/src/cpu/%.o build/sanitized/src/cpu/%.o: \
 	ENGINE_CFLAGS += -Wno-psabi
-build/module/cpu/%.o build/plain/src/cpu/%.o: \
+build/module/cpu/%.o build/plain/src/cpu/%.o build/%/base/upper.o build/%/process_fit.o \
+build/%/process_points.o: \
 	ENGINE_OPTIMIZE = -O3 -fstack-protector-strong $(filter-out -O2,$(CALLER_CFLAGS))
 
 build/module/%.o: src/%.c Makefile

@@ -50,7 +50,7 @@ build/bench-engine: build/plain/bench/engine.o build/plain/bench/limits.o $(PLAI
 	@mkdir -p $(@D)
 	$(CC) $(PROGRAM_LDFLAGS) -o $@ $^ $(ENGINE_LIBS)
 build/plain/bench/limits.o: ENGINE_CFLAGS += -ffp-contract=fast -Wno-psabi
-build/plain/bench/limits.o: ENGINE_OPTIMIZE = -O3
+build/plain/bench/limits.o build/plain/test/unit/upper_test.o: ENGINE_OPTIMIZE = -O3
 
 # All of a fuzzer is instrumented, so that every branch of the engine guides it.
 build/fuzzed/%.o: %.c Makefile test/test.mk

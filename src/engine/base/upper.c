@@ -9,11 +9,12 @@
 #include <stddef.h>
 
 #include "engine/base/cholesky.h"
+#include "engine/base/wide.h"
 
-#define STEP 4					/* rows whose products are summed at once */
+#define STEP TNP_UPPER_ROWS		/* rows whose products are summed at once */
 
 /* to[j] += the sum over four rows of c[k] row_k[j], j = from … n - 1; rows are `stride` apart. */
-static void
+TNP_WIDE_ANY
 add_rows(double *restrict to, const double *restrict rows, size_t stride, const double c[STEP],
 		 int from, int n)
 {
@@ -21,47 +22,45 @@ add_rows(double *restrict to, const double *restrict rows, size_t stride, const 
 			   *r1 = rows + stride,
 			   *r2 = rows + 2 * stride,
 			   *r3 = rows + 3 * stride;
+	const double c0 = c[0],
+				c1 = c[1],
+				c2 = c[2],
+				c3 = c[3];
 
 	for (int j = from; j < n; j++)
-		to[j] += (c[0] * r0[j] + c[1] * r1[j]) + (c[2] * r2[j] + c[3] * r3[j]);
+		to[j] += (c0 * r0[j] + c1 * r1[j]) + (c2 * r2[j] + c3 * r3[j]);
 }
 
-static void
+TNP_WIDE_ANY
 add_row(double *restrict to, const double *restrict row, double c, int from, int n)
 {
 	for (int j = from; j < n; j++)
 		to[j] += c * row[j];
 }
 
-/* The factor's rows first … last - 1, of a matrix from which all before has been taken. */
-static bool
-factorise_rows(double *a, int n, int first, int last)
+/* ---- the factor ------------------------------------------------------------------------------ */
+
+TNP_WIDE_ANY
+factorise_any(double *a, int n, bool *definite)
 {
-	for (int k = first; k < last; k++)
+	*definite = false;
+	for (int first = 0; first < n; first += STEP)
 	{
-		double	   *row = a + (size_t) k * n;
+		int			last = first + STEP < n ? first + STEP : n;
+		const double *rows = a + (size_t) first * n;
 
-		for (int t = first; t < k; t++)
-			add_row(row, a + (size_t) t * n, -a[(size_t) t * n + k], k, n);
-		if (!(row[k] > 0))
-			return false;
-		row[k] = sqrt(row[k]);
-		for (int j = k + 1; j < n; j++)
-			row[j] /= row[k];
-	}
-	return true;
-}
+		for (int k = first; k < last; k++)
+		{
+			double	   *row = a + (size_t) k * n;
 
-bool
-tnp_upper_factorise(double *a, int n)
-{
-	for (int k = 0; k < n; k += STEP)
-	{
-		int			last = k + STEP < n ? k + STEP : n;
-		const double *rows = a + (size_t) k * n;
-
-		if (!factorise_rows(a, n, k, last))
-			return false;
+			for (int t = first; t < k; t++)
+				add_row(row, a + (size_t) t * n, -a[(size_t) t * n + k], k, n);
+			if (!(row[k] > 0))
+				return;
+			row[k] = sqrt(row[k]);
+			for (int j = k + 1; j < n; j++)
+				row[j] /= row[k];
+		}
 		for (int i = last; i < n; i++)
 		{
 			const double c[STEP] = {-rows[i], -rows[n + i], -rows[2 * (size_t) n + i],
@@ -70,33 +69,60 @@ tnp_upper_factorise(double *a, int n)
 			add_rows(a + (size_t) i * n, rows, n, c, i, n);
 		}
 	}
-	return true;
+	*definite = true;
+}
+TNP_WIDE(factorise, (double *a, int n, bool *definite), (a, n, definite))
+
+bool
+tnp_upper_factorise(double *a, int n)
+{
+	bool		definite;
+
+	factorise(a, n, &definite);
+	return definite;
 }
 
-void
-tnp_upper_solve(const double *u, int n, int first, double *v)
+/* ---- systems --------------------------------------------------------------------------------- */
+
+TNP_WIDE_ANY
+solve_any(const double *u, int n, int rows, double *all)
 {
-	int			k = first;
+	int			k = 0;
 
 	for (; k + STEP <= n; k += STEP)
 	{
-		const double *rows = u + (size_t) k * n;
-		double		c[STEP];
+		const double *of = u + (size_t) k * n;
 
-		for (int t = 0; t < STEP; t++)
+		for (int r = 0; r < rows; r++)
 		{
-			for (int s = 0; s < t; s++)
-				v[k + t] -= v[k + s] * rows[(size_t) s * n + k + t];
-			v[k + t] /= rows[(size_t) t * n + k + t];
-			c[t] = -v[k + t];
+			double	   *v = all + (size_t) r * n,
+						c[STEP];
+
+			for (int t = 0; t < STEP; t++)
+			{
+				for (int s = 0; s < t; s++)
+					v[k + t] -= v[k + s] * of[(size_t) s * n + k + t];
+				v[k + t] /= of[(size_t) t * n + k + t];
+				c[t] = -v[k + t];
+			}
+			add_rows(v, of, n, c, k + STEP, n);
 		}
-		add_rows(v, rows, n, c, k + STEP, n);
 	}
 	for (; k < n; k++)
-	{
-		v[k] /= u[(size_t) k * n + k];
-		add_row(v, u + (size_t) k * n, -v[k], k + 1, n);
-	}
+		for (int r = 0; r < rows; r++)
+		{
+			double	   *v = all + (size_t) r * n;
+
+			v[k] /= u[(size_t) k * n + k];
+			add_row(v, u + (size_t) k * n, -v[k], k + 1, n);
+		}
+}
+TNP_WIDE(solve, (const double *u, int n, int rows, double *v), (u, n, rows, v))
+
+void
+tnp_upper_solve(const double *u, int n, int rows, double *v)
+{
+	solve(u, n, rows, v);
 }
 
 void
@@ -110,8 +136,10 @@ tnp_upper_solve_back(const double *u, int n, double *v)
 	}
 }
 
-void
-tnp_upper_add(double *a, int n, const double *v, const double *weight)
+/* ---- sums and the inverse -------------------------------------------------------------------- */
+
+TNP_WIDE_ANY
+add_any(double *a, int n, const double *v, const double *weight)
 {
 	for (int i = 0; i < n; i++)
 	{
@@ -121,4 +149,61 @@ tnp_upper_add(double *a, int n, const double *v, const double *weight)
 			c[k] = weight[k] * v[(size_t) k * n + i];
 		add_rows(a + (size_t) i * n, v, n, c, i, n);
 	}
+}
+TNP_WIDE(add, (double *a, int n, const double *v, const double *weight), (a, n, v, weight))
+
+void
+tnp_upper_add(double *a, int n, const double *v, const double *weight)
+{
+	add(a, n, v, weight);
+}
+
+/* Rows of V = U'^-1, zero right of the diagonal; then V'V. */
+TNP_WIDE_ANY
+invert_any(const double *u, int n, double *v, double *inverse)
+{
+	for (size_t i = 0; i < (size_t) n * n; i++)
+		v[i] = inverse[i] = 0;
+	for (int first = 0; first < n; first += STEP)
+	{
+		int			last = first + STEP < n ? first + STEP : n;
+
+		for (int t = first; t < last; t++)
+		{
+			double	   *row = v + (size_t) t * n;
+
+			row[t] = 1;
+			for (int k = 0; k < first; k += STEP)
+			{
+				const double *of = u + (size_t) k * n + t;
+				const double c[STEP] = {-of[0], -of[n], -of[2 * (size_t) n], -of[3 * (size_t) n]};
+
+				add_rows(row, v + (size_t) k * n, n, c, 0, k + STEP);
+			}
+			for (int k = first; k < t; k++)
+				add_row(row, v + (size_t) k * n, -u[(size_t) k * n + t], 0, k + 1);
+			for (int j = 0; j <= t; j++)
+				row[j] /= u[(size_t) t * n + t];
+		}
+		if (last - first == STEP)
+			for (int i = 0; i < last; i++)
+			{
+				const double *of = v + (size_t) first * n + i;
+				const double c[STEP] = {of[0], of[n], of[2 * (size_t) n], of[3 * (size_t) n]};
+
+				add_rows(inverse + (size_t) i * n, v + (size_t) first * n, n, c, i, last);
+			}
+		else
+			for (int t = first; t < last; t++)
+				for (int i = 0; i <= t; i++)
+					add_row(inverse + (size_t) i * n, v + (size_t) t * n, v[(size_t) t * n + i], i,
+							t + 1);
+	}
+}
+TNP_WIDE(invert, (const double *u, int n, double *v, double *inverse), (u, n, v, inverse))
+
+void
+tnp_upper_invert(const double *u, int n, double *scratch, double *inverse)
+{
+	invert(u, n, scratch, inverse);
 }

@@ -10,16 +10,21 @@
 
 #include <stdbool.h>
 
+#define TNP_UPPER_ROWS 4		/* vectors that are worked on at once */
+
 /* a [n, n] becomes its factor; false where rounding has made the matrix indefinite. */
 bool		tnp_upper_factorise(double *a, int n);
 
-/* v <- U'^-1 v; entries before `first` are zero and stay so. */
-void		tnp_upper_solve(const double *u, int n, int first, double *v);
+/* v <- U'^-1 v for each of `rows` vectors v [rows, n], at most TNP_UPPER_ROWS. */
+void		tnp_upper_solve(const double *u, int n, int rows, double *v);
 
 /* v <- U^-1 v. */
 void		tnp_upper_solve_back(const double *u, int n, double *v);
 
-/* a [n, n] <- a + sum over four vectors of weight[k] v_k v_k'; v [4, n]. */
+/* a [n, n] <- a + sum over TNP_UPPER_ROWS vectors of weight[k] v_k v_k'; v [TNP_UPPER_ROWS, n]. */
 void		tnp_upper_add(double *a, int n, const double *v, const double *weight);
+
+/* The upper triangle of A^-1 [n, n]; scratch [n, n]. */
+void		tnp_upper_invert(const double *u, int n, double *scratch, double *inverse);
 
 #endif							/* TNP_UPPER_H */

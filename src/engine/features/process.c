@@ -17,8 +17,8 @@
 #include "engine/features/process_fit.h"
 #include "engine/features/process_points.h"
 
-#define POLL_ROWS 64			/* rows between two looks at interrupts */
-#define TOGETHER 4				/* rows whose products are summed at once */
+#define TOGETHER TNP_UPPER_ROWS	/* rows whose systems are solved and summed at once */
+#define POLL_ROWS (16 * TOGETHER)	/* rows between two looks at interrupts */
 #define JITTER 1e-6				/* added to the carriers' correlations */
 #define SMALLEST 1e-6			/* added to sums of squares */
 #define SMALLEST_REST 1e-9		/* of one minus the share of a prefix row in its own answer */
@@ -26,24 +26,50 @@
 #define MOST_SLOTS 256			/* of inputs.max_features */
 
 /*
- * The features phi [n] of a row x [F]; returns the variance of what they do not reach and the
- * noise, in units of the process's variance.
+ * The features phi [n_rows, n] of up to TOGETHER rows, `width` apart, and in own [n_rows] the
+ * variance of what they do not reach and the noise, in units of the process's variance.
  */
-static double
+static void
 features_of(const TnpModel *model, const TnpStats *stats, const TnpProcess *p, const double *x,
-			double *phi)
+			int width, int n_rows, double *phi, double *own)
 {
 	double		value[MOST_SLOTS],
 				label[MOST_SLOTS];
 	TnpPoints	one = {1, p->points.n_slots, value, label};
 	int			n = p->points.n;
 
-	tnp_points_set(model, stats, x, &one, 0);
-	tnp_points_distances(stats, &one, 0, &p->points, 0, p->weight, phi);
-	for (int j = 0; j < n; j++)
-		phi[j] = tnp_correlation(phi[j]);
-	tnp_upper_solve(p->factor, n, 0, phi);
-	return fmax(1 - tnp_dot(n, phi, phi), 0) + p->noise;
+	for (int r = 0; r < n_rows; r++)
+	{
+		tnp_points_set(model, stats, x + (size_t) r * width, &one, 0);
+		tnp_points_distances(stats, &one, 0, &p->points, 0, p->weight, phi + (size_t) r * n);
+	}
+	tnp_points_correlations(0, n_rows * n, phi, NULL);
+	tnp_upper_solve(p->factor, n, n_rows, phi);
+	for (int r = 0; r < n_rows; r++)
+		own[r] = fmax(1 - tnp_dot(n, phi + (size_t) r * n, phi + (size_t) r * n), 0) + p->noise;
+}
+
+/*
+ * Means [n_rows] of rows of features phi [n_rows, n], which are lost, and in share [n_rows] what
+ * the process does not know of what they reach.
+ */
+static void
+answers_of(const TnpProcess *p, int n_rows, double *phi, double *mean, double *share)
+{
+	int			n = p->points.n;
+
+	for (int r = 0; r < n_rows; r++)
+		mean[r] = tnp_dot(n, phi + (size_t) r * n, p->coefficients);
+	tnp_upper_solve(p->outer, n, n_rows, phi);
+	for (int r = 0; r < n_rows; r++)
+		share[r] = tnp_dot(n, phi + (size_t) r * n, phi + (size_t) r * n);
+}
+
+/* How many rows from `first` on are taken together. */
+static int
+rows_together(const TnpStats *stats, int64_t first)
+{
+	return stats->n0 - first < TOGETHER ? (int) (stats->n0 - first) : TOGETHER;
 }
 
 /* ---- the fit --------------------------------------------------------------------------------- */
@@ -82,8 +108,7 @@ factorise_carriers(const TnpStats *stats, TnpProcess *p)
 		double	   *row = p->factor + (size_t) i * n;
 
 		tnp_points_distances(stats, &p->points, i, &p->points, i, p->weight, row);
-		for (int j = i; j < n; j++)
-			row[j] = tnp_correlation(row[j]);
+		tnp_points_correlations(i, n, row, NULL);
 		row[i] += JITTER;
 	}
 	return tnp_upper_factorise(p->factor, n);
@@ -101,44 +126,34 @@ sum_rows(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpP
 		p->outer[(size_t) i * n + i] = 1;
 	for (int64_t r = 0; r < stats->n0; r += TOGETHER)
 	{
-		double		weight[TOGETHER] = {0};
+		double		weight[TOGETHER] = {0},
+					own[TOGETHER];
+		int			n_rows = rows_together(stats, r);
 
 		if (r % POLL_ROWS == 0 && tnp_interrupted(&model->env))
 			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
-		for (int k = 0; k < TOGETHER && r + k < stats->n0; k++)
+		features_of(model, stats, p, rows->x + r * rows->n_features, rows->n_features, n_rows, phi,
+					own);
+		for (int k = 0; k < n_rows; k++)
 		{
-			double	   *own = phi + (size_t) k * n,
-						y = tnp_clipped_target(model, stats, rows->y[r + k]);
+			const double *features = phi + (size_t) k * n;
+			double		y = tnp_clipped_target(model, stats, rows->y[r + k]);
 
-			weight[k] = 1 / features_of(model, stats, p, rows->x + (r + k) * rows->n_features, own);
+			weight[k] = 1 / own[k];
 			square += weight[k] * y * y;
 			for (int j = 0; j < n; j++)
-				p->coefficients[j] += weight[k] * y * own[j];
+				p->coefficients[j] += weight[k] * y * features[j];
 		}
 		tnp_upper_add(p->outer, n, phi, weight);
 	}
 	/* the identity beneath it keeps it definite */
 	if (!tnp_upper_factorise(p->outer, n))
 		return tnp_fail(error, TNP_BAD_VALUE, "the rows are too large for the model");
-	tnp_upper_solve(p->outer, n, 0, p->coefficients);
+	tnp_upper_solve(p->outer, n, 1, p->coefficients);
 	square -= tnp_dot(n, p->coefficients, p->coefficients);
 	tnp_upper_solve_back(p->outer, n, p->coefficients);
 	p->variance = (fmax(square, 0) + SMALLEST) / stats->n0;
 	return TNP_OK;
-}
-
-/*
- * Mean of a row's features phi [n], which are lost, and in *share how much of `own` the process
- * leaves of what they reach.
- */
-static double
-answer(const TnpProcess *p, double *phi, double *share)
-{
-	double		mean = tnp_dot(p->points.n, phi, p->coefficients);
-
-	tnp_upper_solve(p->outer, p->points.n, 0, phi);
-	*share = tnp_dot(p->points.n, phi, phi);
-	return mean;
 }
 
 /* What the process says of the prefix rows without their own target. */
@@ -148,25 +163,30 @@ leave_out(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, Tnp
 {
 	double		density = 0;
 
-	for (int64_t r = 0; r < stats->n0; r++)
+	for (int64_t first = 0; first < stats->n0; first += TOGETHER)
 	{
-		double		y = tnp_clipped_target(model, stats, rows->y[r]),
-					own,
-					mean,
-					share,
-					rest,
-					spread;
+		double		own[TOGETHER],
+					mean[TOGETHER],
+					share[TOGETHER];
+		int			n_rows = rows_together(stats, first);
 
-		if (r % POLL_ROWS == 0 && tnp_interrupted(&model->env))
+		if (first % POLL_ROWS == 0 && tnp_interrupted(&model->env))
 			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
-		own = features_of(model, stats, p, rows->x + r * rows->n_features, phi);
-		mean = answer(p, phi, &share);
-		rest = fmax(1 - share / own, SMALLEST_REST);
-		mean = y - (y - mean) / rest;
-		spread = p->variance * own / rest;
-		density -= 0.5 * (LOG_TWO_PI + log(spread) + (mean - y) * (mean - y) / spread);
-		p->left_out[2 * r] = (float) tnp_soft_clip(mean, model->config.target_clip);
-		p->left_out[2 * r + 1] = (float) (0.5 * log(spread));
+		features_of(model, stats, p, rows->x + first * rows->n_features, rows->n_features, n_rows,
+					phi, own);
+		answers_of(p, n_rows, phi, mean, share);
+		for (int k = 0; k < n_rows; k++)
+		{
+			double		y = tnp_clipped_target(model, stats, rows->y[first + k]),
+						rest = fmax(1 - share[k] / own[k], SMALLEST_REST),
+						left = y - (y - mean[k]) / rest,
+						spread = p->variance * own[k] / rest;
+			float	   *out = p->left_out + 2 * (first + k);
+
+			density -= 0.5 * (LOG_TWO_PI + log(spread) + (left - y) * (left - y) / spread);
+			out[0] = (float) tnp_soft_clip(left, model->config.target_clip);
+			out[1] = (float) (0.5 * log(spread));
+		}
 	}
 	p->quality = tnp_soft_clip(density / stats->n0, model->config.target_clip);
 	return TNP_OK;
@@ -277,10 +297,12 @@ tnp_process_features(const TnpModel *model, const TnpStats *stats, const double 
 	else
 	{
 		double		phi[TNP_PROCESS_ROWS],
-					own = features_of(model, stats, p, x, phi),
+					own,
 					share,
-					mean = answer(p, phi, &share);
+					mean;
 
+		features_of(model, stats, p, x, 0, 1, phi, &own);
+		answers_of(p, 1, phi, &mean, &share);
 		out[0] = (float) tnp_soft_clip(mean, model->config.target_clip);
 		out[1] = (float) (0.5 * log(p->variance * (own + share)));
 	}

@@ -13,6 +13,7 @@
 
 #include "engine/base/cholesky.h"
 #include "engine/base/upper.h"
+#include "engine/base/wide.h"
 #include "engine/features/column.h"
 #include "engine/features/process_points.h"
 
@@ -50,11 +51,13 @@ typedef struct Fit
 	double	   *scaled;			/* [n_slots, n] values, those of categories too */
 	double	   *y;				/* [n] scaled and clipped targets */
 	double	   *weight;			/* [slots] */
-	double	   *distance;		/* [n, n] upper triangle */
+	double	   *slope;			/* [n, n] of the correlations, upper triangle */
 	double	   *matrix;			/* [n, n] the system, then its factor */
-	double	   *inverse;		/* [n, n] of the factor */
+	double	   *inverse;		/* [n, n] of the system, upper triangle */
+	double	   *scratch;		/* [n, n] */
 	double	   *answer;			/* [n] */
 	double	   *pull;			/* [n] of one row */
+	double	   *pulled;			/* [n_slots, n] what pairs say of the weights, by their later row */
 } Fit;
 
 static void
@@ -64,9 +67,7 @@ fit_free(Fit *fit)
 
 	tnp_points_free(env, &fit->points);
 	tnp_free(env, fit->scaled);
-	tnp_free(env, fit->distance);
-	tnp_free(env, fit->matrix);
-	tnp_free(env, fit->inverse);
+	tnp_free(env, fit->slope);
 }
 
 /* Read the rows; false when memory ran out. */
@@ -77,6 +78,7 @@ fit_make(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, int 
 	int64_t		chosen[TNP_PROCESS_ROWS];
 	int			n = tnp_process_choose(model, rows, stats, most, chosen),
 				slots = stats->n_slots;
+	size_t		square = (size_t) n * n;
 
 	memset(fit, 0, sizeof(*fit));
 	fit->model = model;
@@ -86,13 +88,15 @@ fit_make(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, int 
 	fit->mean = -log(slots);
 	if (n < 0 || !tnp_points_make(model, stats, n, &fit->points))
 		return false;
-	fit->scaled = tnp_alloc_zero(env, (size_t) n * (slots + 3) + slots, sizeof(double));
-	fit->distance = tnp_alloc_zero(env, (size_t) n * n, sizeof(double));
-	fit->matrix = tnp_alloc_zero(env, (size_t) n * n, sizeof(double));
-	fit->inverse = tnp_alloc_zero(env, (size_t) n * n, sizeof(double));
-	if (fit->scaled == NULL || fit->distance == NULL || fit->matrix == NULL || fit->inverse == NULL)
+	fit->scaled = tnp_alloc_zero(env, (size_t) n * (2 * slots + 3) + slots, sizeof(double));
+	fit->slope = tnp_alloc_zero(env, 4 * square, sizeof(double));
+	if (fit->scaled == NULL || fit->slope == NULL)
 		return false;
-	fit->y = fit->scaled + (size_t) n * slots;
+	fit->matrix = fit->slope + square;
+	fit->inverse = fit->matrix + square;
+	fit->scratch = fit->inverse + square;
+	fit->pulled = fit->scaled + (size_t) n * slots;
+	fit->y = fit->pulled + (size_t) n * slots;
 	fit->answer = fit->y + n;
 	fit->pull = fit->answer + n;
 	fit->weight = fit->pull + n;
@@ -137,12 +141,10 @@ fit_factorise(Fit *fit, const double *theta)
 		fit->weight[s] = exp(theta[s]);
 	for (int i = 0; i < n; i++)
 	{
-		double	   *distance = fit->distance + (size_t) i * n,
-				   *row = fit->matrix + (size_t) i * n;
+		double	   *row = fit->matrix + (size_t) i * n;
 
-		tnp_points_distances(fit->stats, &fit->points, i, &fit->points, i, fit->weight, distance);
-		for (int j = i; j < n; j++)
-			row[j] = tnp_correlation(distance[j]);
+		tnp_points_distances(fit->stats, &fit->points, i, &fit->points, i, fit->weight, row);
+		tnp_points_correlations(i, n, row, fit->slope + (size_t) i * n);
 		row[i] += noise;
 	}
 	return tnp_upper_factorise(fit->matrix, n);
@@ -160,7 +162,7 @@ fit_value(Fit *fit, const double *theta)
 	if (!fit_factorise(fit, theta))
 		return -INFINITY;
 	memcpy(fit->answer, fit->y, n * sizeof(double));
-	tnp_upper_solve(fit->matrix, n, 0, fit->answer);
+	tnp_upper_solve(fit->matrix, n, 1, fit->answer);
 	square = tnp_dot(n, fit->answer, fit->answer);
 	for (int i = 0; i < n; i++)
 		determinant += 2 * log(fit->matrix[(size_t) i * n + i]);
@@ -169,55 +171,45 @@ fit_value(Fit *fit, const double *theta)
 	return -0.5 * (n * log((square + SMALLEST) / n) + determinant + prior);
 }
 
-/* The factor's inverse, and the system's times the targets. */
+/* The system's inverse, and its product with the targets. */
 static void
 fit_invert(Fit *fit)
 {
 	int			n = fit->n;
 
-	for (int i = 0; i < n; i++)
-	{
-		double	   *row = fit->inverse + (size_t) i * n;
-
-		memset(row, 0, n * sizeof(double));
-		row[i] = 1;
-		tnp_upper_solve(fit->matrix, n, i, row);
-	}
+	tnp_upper_invert(fit->matrix, n, fit->scratch, fit->inverse);
 	memcpy(fit->answer, fit->y, n * sizeof(double));
-	tnp_upper_solve(fit->matrix, n, 0, fit->answer);
+	tnp_upper_solve(fit->matrix, n, 1, fit->answer);
 	tnp_upper_solve_back(fit->matrix, n, fit->answer);
 }
 
-/* Add what pairs of row i and later rows say about the weights' logs. */
-static void
-add_pairs(Fit *fit, int i, double *gradient)
+/* pull[j] = the derivative by the squared distance of rows i and j. */
+TNP_WIDE_ANY
+pull_row_any(double *restrict pull, const double *restrict answer, const double *restrict inverse,
+			 const double *restrict slope, double own, int i, int n)
 {
-	int			n = fit->n;
+	for (int j = i; j < n; j++)
+		pull[j] = 0.5 * (own * answer[j] - inverse[j]) * slope[j];
+}
+TNP_WIDE(pull_row, (double *restrict pull, const double *restrict answer,
+					const double *restrict inverse, const double *restrict slope, double own, int i,
+					int n), (pull, answer, inverse, slope, own, i, n))
 
-	for (int s = 0; s < fit->slots; s++)
+/* pulled[j] += pull[j] times the distance of rows i and j along one slot. */
+TNP_WIDE_ANY
+add_pulled_any(double *restrict pulled, const double *restrict pull, const double *restrict value,
+			   const double *restrict label, double apart, int i, int n)
+{
+	for (int j = i + 1; j < n; j++)
 	{
-		const double *value = fit->points.value + (size_t) s * n,
-				   *label = fit->points.label + (size_t) s * n;
-		double		apart = tnp_points_label_distance(fit->stats, s),
-					sum[4] = {0, 0, 0, 0};
-		int			j = i + 1;
+		double		d = value[i] - value[j];
 
-		for (; j + 4 <= n; j += 4)
-			for (int k = 0; k < 4; k++)
-			{
-				double		d = value[i] - value[j + k];
-
-				sum[k] += fit->pull[j + k] * (d * d + (label[i] != label[j + k] ? apart : 0));
-			}
-		for (; j < n; j++)
-		{
-			double		d = value[i] - value[j];
-
-			sum[0] += fit->pull[j] * (d * d + (label[i] != label[j] ? apart : 0));
-		}
-		gradient[s] += 2 * fit->weight[s] * ((sum[0] + sum[1]) + (sum[2] + sum[3]));
+		pulled[j] += pull[j] * (d * d + (label[i] != label[j] ? apart : 0));
 	}
 }
+TNP_WIDE(add_pulled, (double *restrict pulled, const double *restrict pull,
+					  const double *restrict value, const double *restrict label, double apart,
+					  int i, int n), (pulled, pull, value, label, apart, i, n))
 
 /* The gradient [slots + 1] of the log posterior. */
 static bool
@@ -233,22 +225,26 @@ fit_gradient(Fit *fit, const double *theta, double *gradient)
 		return false;
 	fit_invert(fit);
 	variance = (tnp_dot(n, fit->answer, fit->y) + SMALLEST) / n;
+	memset(fit->pulled, 0, (size_t) fit->slots * n * sizeof(double));
 	for (int i = 0; i < n; i++)
 	{
-		const double *own = fit->inverse + (size_t) i * n;
+		const double *inverse = fit->inverse + (size_t) i * n;
+		double		own = fit->answer[i] / variance;
 
-		for (int j = i; j < n; j++)
-		{
-			const double *other = fit->inverse + (size_t) j * n;
-			double		pull = 0.5 * (fit->answer[i] * fit->answer[j] / variance
-									  - tnp_dot(n - j, own + j, other + j));
+		gradient[fit->slots] += noise * 0.5 * (own * fit->answer[i] - inverse[i]);
+		pull_row(fit->pull, fit->answer, inverse, fit->slope + (size_t) i * n, own, i, n);
+		for (int s = 0; s < fit->slots; s++)
+			add_pulled(fit->pulled + (size_t) s * n, fit->pull, fit->points.value + (size_t) s * n,
+					   fit->points.label + (size_t) s * n,
+					   tnp_points_label_distance(fit->stats, s), i, n);
+	}
+	for (int s = 0; s < fit->slots; s++)
+	{
+		double		sum = 0;
 
-			if (i == j)
-				gradient[fit->slots] += noise * pull;
-			else
-				fit->pull[j] = pull * tnp_correlation_slope(fit->distance[(size_t) i * n + j]);
-		}
-		add_pairs(fit, i, gradient);
+		for (int j = 0; j < n; j++)
+			sum += fit->pulled[(size_t) s * n + j];
+		gradient[s] += 2 * fit->weight[s] * sum;
 	}
 	return true;
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/wide.h"
 #include "engine/features/column.h"
 
 #define TIES 8					/* slots that order rows of equal targets */
@@ -58,47 +59,72 @@ tnp_points_label_distance(const TnpStats *stats, int slot)
 		: LABEL_OF_NUMBER;
 }
 
+/* out[j] += w (own - value[j])^2, and `apart` where the labels differ. */
+TNP_WIDE_ANY
+add_slot_any(double *restrict out, const double *restrict value, const double *restrict label,
+			 double own_value, double own_label, double w, double apart, int first, int n)
+{
+	for (int j = first; j < n; j++)
+	{
+		double		d = own_value - value[j];
+
+		out[j] += w * d * d + (own_label != label[j] ? apart : 0);
+	}
+}
+TNP_WIDE(add_slot, (double *restrict out, const double *restrict value,
+					const double *restrict label, double own_value, double own_label, double w,
+					double apart, int first, int n),
+		 (out, value, label, own_value, own_label, w, apart, first, n))
+
 void
 tnp_points_distances(const TnpStats *stats, const TnpPoints *from, int i, const TnpPoints *points,
-					 int first, const double *weight, double *restrict out)
+					 int first, const double *weight, double *out)
 {
 	for (int j = first; j < points->n; j++)
 		out[j] = 0;
 	for (int s = 0; s < points->n_slots; s++)
-	{
-		const double *value = points->value + (size_t) s * points->n,
-				   *label = points->label + (size_t) s * points->n;
-		double		own_value = from->value[(size_t) s * from->n + i],
-					own_label = from->label[(size_t) s * from->n + i],
-					w = weight[s],
-					apart = w * tnp_points_label_distance(stats, s);
-
-		for (int j = first; j < points->n; j++)
-		{
-			double		d = own_value - value[j];
-
-			out[j] += w * d * d + (own_label != label[j] ? apart : 0);
-		}
-	}
+		add_slot(out, points->value + (size_t) s * points->n,
+				 points->label + (size_t) s * points->n, from->value[(size_t) s * from->n + i],
+				 from->label[(size_t) s * from->n + i], weight[s],
+				 weight[s] * tnp_points_label_distance(stats, s), first, points->n);
 }
 
 /* Rational quadratic of shape 4 (Rasmussen & Williams 2006, eq. 4.19). */
-double
-tnp_correlation(double distance)
+TNP_WIDE_ANY
+correlations_any(int first, int n, double *restrict distance, double *restrict slope)
 {
-	double		t = 1 / (1 + distance / 8),
-				square = t * t;
+	for (int j = first; j < n; j++)
+	{
+		double		t = 1 / (1 + distance[j] / 8),
+					square = t * t;
 
-	return square * square;
+		distance[j] = square * square;
+		slope[j] = -0.5 * square * square * t;
+	}
 }
+TNP_WIDE(correlations, (int first, int n, double *restrict distance, double *restrict slope),
+		 (first, n, distance, slope))
 
-double
-tnp_correlation_slope(double distance)
+TNP_WIDE_ANY
+plain_correlations_any(int first, int n, double *distance)
 {
-	double		t = 1 / (1 + distance / 8),
-				square = t * t;
+	for (int j = first; j < n; j++)
+	{
+		double		t = 1 / (1 + distance[j] / 8),
+					square = t * t;
 
-	return -0.5 * square * square * t;
+		distance[j] = square * square;
+	}
+}
+TNP_WIDE(plain_correlations, (int first, int n, double *distance), (first, n, distance))
+
+void
+tnp_points_correlations(int first, int n, double *distance, double *slope)
+{
+	if (slope != NULL)
+		correlations(first, n, distance, slope);
+	else
+		plain_correlations(first, n, distance);
 }
 
 /* ---- which rows ------------------------------------------------------------------------------ */

@@ -28,9 +28,11 @@ void		tnp_points_distances(const TnpStats *stats, const TnpPoints *from, int i,
 								 const TnpPoints *points, int first, const double *weight,
 								 double *out);
 
-/* Correlation of points at a squared distance, and the slope of it. */
-double		tnp_correlation(double distance);
-double		tnp_correlation_slope(double distance);
+/*
+ * In place of squared distances first … n - 1 the correlations, and in slope, unless NULL, the
+ * derivatives of these.
+ */
+void		tnp_points_correlations(int first, int n, double *distance, double *slope);
 
 /*
  * At most `most` of the n0 rows, evenly spaced along the targets: chosen [most]; returns how many.
