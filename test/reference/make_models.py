@@ -320,7 +320,7 @@ class Weights:
                    "bars": head.get("buckets", 0), "classes": head.get("classes", 0)}[head["kind"]]
         self.mlp("head", [width, *head["hidden"], outputs], 1.4, 1.0)
         if head.get("process"):
-            self.mlp("head.gate", [9, head["process"], 1], 1.4, 1.0)
+            self.mlp("head.gate", [10, head["process"], 1], 1.4, 1.0)
         if head["kind"] == "bars":
             borders = (np.linspace(-3, 3, head["buckets"] + 1)
                        + self.random.uniform(-0.05, 0.05, head["buckets"] + 1))

@@ -5,7 +5,7 @@ import argparse
 import json
 import os
 
-from . import begin, evaluate, export, keep, trainer
+from . import begin, evaluate, export, gate, keep, trainer
 from .config import ConfigError, check_config
 
 
@@ -56,6 +56,7 @@ def main():
     begin.add_command(commands)
     export.add_command(commands)
     evaluate.add_command(commands)
+    gate.add_command(commands)
     keep.add_commands(commands)
     a = parser.parse_args()
     try:

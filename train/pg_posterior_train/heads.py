@@ -24,9 +24,9 @@ def outputs_of(config):
 
 
 class Gate(MLP):
-    """How much of an answer is what a Gaussian process says: an MLP of nine numbers (section 8)."""
+    """How much of an answer is what a Gaussian process says: an MLP of ten numbers (section 8)."""
 
-    NUMBERS, AT_FIRST = 9, -3.0
+    NUMBERS, AT_FIRST = 10, -3.0
 
     def __init__(self, head, activation):
         super().__init__([self.NUMBERS, head["process"], 1], activation)
@@ -35,13 +35,14 @@ class Gate(MLP):
             self[1].weight.zero_()
             self[1].bias.fill_(self.AT_FIRST)
 
-    def forward(self, outputs, said, size):
-        """[B, M, 3]: gate, mean and log of the deviation of the process.
+    def numbers(self, outputs, said, size):
+        """[B, M, 10] that decide the gate.
 
         outputs [B, M, 3C] of the head; said [B, M, 4] of the process; size [B, M] log of the rows
         of the prefix and one, over 8.
         """
-        mean, sd = Mixture(outputs, self.plain).moments()
+        mixture = Mixture(outputs, self.plain)
+        mean, sd = mixture.moments()
         m, spread, noise, quality = said.unbind(-1)
         apart, log_sd = (m - mean).abs(), sd.log()
         numbers = [
@@ -54,9 +55,16 @@ class Gate(MLP):
             (apart / spread.exp()).log1p(),
             size,
             (quality + log_sd).clamp(-4, 4),
+            # how much narrower than the whole its components are: peaks on the levels of a target
+            log_sd - (mixture.log_weight.exp() * mixture.sd.log()).sum(-1),
         ]
-        u = super().forward(torch.stack(numbers, -1))
-        return torch.cat([u, m[..., None], spread[..., None]], -1)
+        return torch.stack(numbers, -1)
+
+    def forward(self, outputs, said, size):
+        """[B, M, 3]: gate, mean and log of the deviation of the process; arguments as of numbers.
+        """
+        u = super().forward(self.numbers(outputs, said, size))
+        return torch.cat([u, said[..., :2]], -1)
 
 
 class Head(MLP):

@@ -94,7 +94,7 @@ tnp_cost(const TnpModel *model, double rows, double keys)
 }
 
 #define TNP_RIDGES 2			/* a linear regression, and one with splines */
-#define TNP_GATE_NUMBERS 9		/* that the gate of a process's answer reads */
+#define TNP_GATE_NUMBERS 10		/* that the gate of a process's answer reads */
 #define TNP_PROCESS_NUMBERS 4	/* that a process says of a row */
 
 /* numbers per cell of the row tokeniser, before its classes' shares */

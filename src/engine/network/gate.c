@@ -14,11 +14,15 @@
 #define SMALLEST_DEVIATION 1e-3	/* added to the network's where it divides */
 #define FARTHEST 4.0			/* of a log density in the network's units */
 
-/* Mean and standard deviation of n components [3, n + 1]. */
+/*
+ * Mean and standard deviation of n components [3, n + 1], and how much narrower than the whole
+ * these are: the mean log of the ratio, large where they are peaks on the levels of a target.
+ */
 static void
-moments(int n, const double *params, double *mean, double *sd)
+moments(int n, const double *params, double *mean, double *sd, double *narrower)
 {
-	double		variance = 0;
+	double		variance = 0,
+				logs = 0;
 
 	*mean = 0;
 	for (int i = 0; i < n; i++)
@@ -29,8 +33,10 @@ moments(int n, const double *params, double *mean, double *sd)
 					own = params[2 * (n + 1) + i];
 
 		variance += params[i] * (own * own + from * from);
+		logs += params[i] * log(own);
 	}
 	*sd = sqrt(variance);
+	*narrower = log(*sd) - logs;
 }
 
 void
@@ -41,10 +47,11 @@ tnp_gate_add(const TnpModel *model, const TnpStats *stats, const float *said, in
 				u;
 	double		mean,
 				sd,
+				narrower,
 				apart,
 				weight;
 
-	moments(n, params, &mean, &sd);
+	moments(n, params, &mean, &sd, &narrower);
 	apart = fabs(said[0] - mean);
 	read[0] = said[3];
 	read[1] = said[1];
@@ -55,6 +62,7 @@ tnp_gate_add(const TnpModel *model, const TnpStats *stats, const float *said, in
 	read[6] = (float) log1p(apart / exp(said[1]));
 	read[7] = (float) (log1p((double) stats->n0) / 8);
 	read[8] = (float) fmin(fmax(said[3] + log(sd), -FARTHEST), FARTHEST);
+	read[9] = (float) narrower;
 	tnp_mlp(model, &model->gate, 1, read, scratch, &u);
 	weight = 1 / (1 + exp(-(double) u));
 	for (int i = 0; i < n; i++)

@@ -1,0 +1,186 @@
+"""The gate to a process's answer, fitted alone: everything else stays as a model file has it
+(docs/model-format.md, section 8, "process").
+
+What the network and the process say of a query does not depend on the gate, so that each query of
+a task of the prior becomes twelve numbers, once: the ten that the gate reads, and the two log
+densities between which it chooses. The fit takes them from memory.
+"""
+
+import json
+import os
+import time
+
+import torch
+import torch.nn.functional as F
+
+from . import process
+from .config import ConfigError, check_config
+from .export import write_model
+from .heads import Gate
+from .mixture import Mixture
+from .normalise import ask, prepare
+from .questions import training_questions
+from .trainer import LARGEST_DENSITY, LARGEST_TARGET, Run
+
+NUMBERS = Gate.NUMBERS
+QUERIES = 192          # of a task at most: more of them say little more
+HELD_OUT = 8           # every so many batches one is
+EPOCHS, BATCH, RATE, DECAY = 30, 4096, 0.006, 1e-4
+
+
+def gaussian(y, mean, log_sd):
+    """Log density."""
+    return Mixture(torch.stack([mean, log_sd], -1), {"kind": "gaussian", "std": "exp"}).log_prob(y)
+
+
+@torch.no_grad()
+def answers(model, tasks, rows, prefix, generator):
+    """[Q, 13]: what the gate reads, log density of the network's answer and of the process's, and
+    the query's share of its task; of at most QUERIES queries of every task.
+    """
+    asked = training_questions(model.config, rows, tasks.y.shape[1], prefix, tasks.y.device)
+    inputs = prepare(tasks, asked.statistics, model.config)
+    outputs = ask(model, inputs, asked)
+    queries, y = inputs.x[:, asked.first :], inputs.y[:, asked.first :]
+    head = outputs[..., :-3]
+    read = model.head.gate.numbers(head, queries[..., -process.NUMBERS :], queries[..., 4])
+    within = y.clamp(-LARGEST_TARGET, LARGEST_TARGET)
+    own = Mixture(head, model.head.gate.plain).log_prob(within)
+    other = gaussian(within, *outputs[..., -2:].unbind(-1))
+    some = torch.randperm(y.shape[1], generator=generator)[:QUERIES]
+    kept = (y.abs() <= LARGEST_TARGET)[:, some]
+    share = kept / kept.sum(1, keepdim=True).clamp_min(1)
+    table = torch.cat([read[:, some], torch.stack([own[:, some], other[:, some], share], -1)], -1)
+    return table[kept]
+
+
+def collect(run, batches=0, minutes=0, path=None):
+    """Tables of `answers`, one of every batch that was drawn; with a path, those of an earlier call
+    are there already, and all are kept in it.
+    """
+    found = torch.load(path) if path and os.path.exists(path) else []
+    end = time.monotonic() + 60 * minutes
+    run.model.eval()
+    new = 0
+    while new < batches if batches else time.monotonic() < end:
+        run.step = len(found) + 1
+        tasks, rows, prefix = run.draw()
+        table = answers(run.model, tasks, rows, prefix, run.generator())
+        found.append(table)
+        new += 1
+        if path and (new % 20 == 0 or new == batches):
+            torch.save(found, path)
+    if path:
+        torch.save(found, path)
+    return found
+
+
+def loss(gate, table):
+    """Mean negative log density of a task's queries; table [Q, 13]."""
+    read, own, other, share = table.split([NUMBERS, 1, 1, 1], -1)
+    u = super(Gate, gate).forward(read)
+    both = torch.stack([own + F.logsigmoid(-u), other + F.logsigmoid(u)])
+    density = both.logsumexp(0).clamp_max(LARGEST_DENSITY)
+    return -(share * density).sum() / share.sum()
+
+
+def fit(gate, tables, seed=0, epochs=EPOCHS):
+    """Fit the gate, from where it is; returns the loss of batches held out: of the network alone,
+    at the gate's beginning, and with the gate of the epoch that had the least.
+    """
+    if len(tables) < 2:
+        raise ConfigError("a gate needs the answers to two batches of tasks at least")
+    generator = torch.Generator().manual_seed(seed)
+    held = torch.cat(tables[::HELD_OUT])
+    seen = torch.cat([t for i, t in enumerate(tables) if i % HELD_OUT])
+    # The scale of the numbers read goes into the first layer, when all is done.
+    center, scale = seen[:, :NUMBERS].mean(0), seen[:, :NUMBERS].std(0) + 1e-3
+
+    def scaled(table):
+        return torch.cat([(table[:, :NUMBERS] - center) / scale, table[:, NUMBERS:]], 1)
+
+    held, seen = scaled(held), scaled(seen)
+    with torch.no_grad():
+        gate[0].bias.add_(gate[0].weight @ center)
+        gate[0].weight.mul_(scale)
+        own = held[:, NUMBERS].clamp_max(LARGEST_DENSITY)
+        alone = -(held[:, -1] * own).sum() / held[:, -1].sum()
+        first = best = loss(gate, held).item()
+    kept = {k: v.clone() for k, v in gate.state_dict().items()}
+    optimiser = torch.optim.AdamW(gate.parameters(), RATE, weight_decay=DECAY)
+    steps = epochs * -(-len(seen) // BATCH)
+    falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
+    for _ in range(epochs):
+        for part in torch.randperm(len(seen), generator=generator).split(BATCH):
+            optimiser.zero_grad()
+            loss(gate, seen[part]).backward()
+            optimiser.step()
+            falling.step()
+        with torch.no_grad():
+            now = loss(gate, held).item()
+        if now < best:
+            best, kept = now, {k: v.clone() for k, v in gate.state_dict().items()}
+    gate.load_state_dict(kept)
+    with torch.no_grad():
+        gate[0].weight.div_(scale)
+        gate[0].bias.sub_(gate[0].weight @ center)
+    return alone.item(), first, best
+
+
+def read_gate(gate, path):
+    """Go on from a kept gate."""
+    with open(path, encoding="utf-8") as f:
+        kept = {k: torch.tensor(v) for k, v in json.load(f).items()}
+    wrong = {k: tuple(v.shape) for k, v in kept.items()} != {
+        k: tuple(v.shape) for k, v in gate.state_dict().items()}
+    if wrong:
+        raise ConfigError(f"{path} is not of a gate of this configuration")
+    gate.load_state_dict(kept)
+
+
+def keep_gate(gate, path):
+    """Some hundred numbers, as text."""
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump({k: v.tolist() for k, v in gate.state_dict().items()}, f)
+
+
+def add_command(commands):
+    p = commands.add_parser("fit-gate", help="fit the gate to a process's answer, and nothing else")
+    p.add_argument("config", help="a file of configs/ whose head has a process")
+    p.add_argument("start", help="model file or checkpoint whose weights stay")
+    p.add_argument("out", nargs="?", help="model file to write")
+    p.add_argument("--minutes", type=float, default=0, help="time for drawing tasks of the prior")
+    p.add_argument("--batches", type=int, default=0, help="how many to draw instead")
+    p.add_argument("--answers", metavar="FILE",
+                   help="keep what was drawn: a later call draws further tasks, or none")
+    p.add_argument("--gate", metavar="FILE",
+                   help="go on from the gate in it, where it is there, and keep the fitted one")
+    p.add_argument("--seed", type=int, help="instead of the configuration's")
+    p.add_argument("--threads", type=int, default=1)
+    p.set_defaults(call=run_fit)
+
+
+def run_fit(a):
+    torch.set_num_threads(a.threads)
+    with open(a.config, encoding="utf-8") as f:
+        config = json.load(f)
+    check_config(config)
+    if not config["model"]["head"].get("process"):
+        raise ConfigError(f"{a.config} has no head.process: there is no gate to fit")
+    if a.seed is not None:
+        config["training"]["seed"] = a.seed
+    run = Run(config, "")
+    run.start(a.start)
+    gate = run.model.head.gate
+    if a.gate and os.path.exists(a.gate):
+        read_gate(gate, a.gate)
+    tables = collect(run, a.batches, a.minutes, a.answers)
+    if tables:
+        alone, first, best = fit(gate, tables, config["training"]["seed"])
+        print(f"{len(tables)} batches, {sum(map(len, tables))} queries; of those held out, nats: "
+              f"the network alone {-alone:+.4f}, the gate at first {-first:+.4f}, fitted "
+              f"{-best:+.4f}")
+        if a.gate:
+            keep_gate(gate, a.gate)
+    if a.out:
+        write_model(a.out, config["model"], run.model.state_dict())
