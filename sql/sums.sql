@@ -88,6 +88,16 @@ FROM whole, reading WHERE id BETWEEN 550 AND 600;
 SELECT abs(posterior.log_density(context, 0.4, 0.1, 0.2, 'x')
 	- posterior.log_pdf(posterior.predict(context, 0.1, 0.2, 'x'), 0.4)) < 1e-9 AS one_row
 FROM whole GROUP BY context;
+-- the evidence: which columns help, and in units of the target
+CREATE VIEW evidence AS SELECT posterior.log_evidence(posterior.context(
+		(SELECT posterior.basis(y, a, b, c) FROM reading), y, a, b, c)) AS of_all,
+	posterior.log_evidence(posterior.context(
+		(SELECT posterior.basis(y, c) FROM reading), y, c)) AS of_one,
+	posterior.log_evidence(posterior.context(
+		(SELECT posterior.basis(1000 * y, a, b, c) FROM reading), 1000 * y, a, b, c)) AS larger,
+	count(y) * ln(1000) AS by
+FROM reading;
+SELECT of_all > of_one + 100 AS columns_help, abs(larger + by - of_all) < 0.1 AS unit FROM evidence;
 -- what is refused
 SELECT posterior.merge(w.context, o.context) FROM whole w,
 	(SELECT posterior.context(b.basis, y, a, 1.0 * id, c) AS context FROM reading,
@@ -102,6 +112,8 @@ SELECT posterior.without(basis, 0.1, 0.2, 0.3, 'x') FROM basis;
 SELECT posterior.predict(basis, 0.2, 0.3, 'x') FROM basis;
 SELECT posterior.with_estimators(context, 4) FROM whole;
 SELECT posterior.basis(c) FROM (SELECT posterior.context(y, a) AS c FROM reading) s;
+SELECT posterior.log_evidence(c) FROM (SELECT posterior.context(y, a) AS c FROM reading) s;
+SELECT posterior.log_evidence(basis) FROM basis;
 SELECT posterior.merge(c, c) FROM (SELECT posterior.context(y, a) AS c FROM reading) s;
 SET posterior.model = 'tabular';
 SELECT posterior.predict(context, 0.2, 0.3, 'x') FROM whole;

@@ -85,3 +85,8 @@ CREATE FUNCTION posterior.without(context posterior.context, y float8, VARIADIC 
 	AS 'MODULE_PATHNAME', 'posterior_without_row' LANGUAGE C STABLE PARALLEL SAFE COST 1000;
 COMMENT ON FUNCTION posterior.without(posterior.context, float8, VARIADIC "any")
 	IS 'a context of sums without one row, which must be among its rows';
+CREATE FUNCTION posterior.log_evidence(context posterior.context) RETURNS float8
+	AS 'MODULE_PATHNAME', 'posterior_sums_log_evidence' LANGUAGE C STABLE STRICT PARALLEL SAFE
+	COST 100000;
+COMMENT ON FUNCTION posterior.log_evidence(posterior.context)
+	IS 'log density of the targets of a context of sums, in closed form';

@@ -379,3 +379,26 @@ posterior_context_basis(PG_FUNCTION_ARGS)
 				 errhint("posterior.basis(y, x1, ...) makes one of rows.")));
 	PG_RETURN_POINTER(empty_like(c));
 }
+
+/* ---- evidence -------------------------------------------------------------------------------- */
+
+/* log_evidence(context posterior.context) */
+PG_FUNCTION_INFO_V1(posterior_sums_log_evidence);
+Datum
+posterior_sums_log_evidence(PG_FUNCTION_ARGS)
+{
+	PosteriorContext *c = PG_GETARG_CONTEXT(0);
+	PosteriorContextHandle *e;
+	double		density;
+
+	if (!posterior_context_is_sums(c))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("the context has rows, and no sums"),
+				 errhint("posterior.log_evidence(y, x1, ... ORDER BY ...) is of rows.")));
+	e = posterior_handle_of_sums(posterior_model_pin(posterior_model_name, CurrentMemoryContext),
+								 c);
+	density = tnp_sums_log_evidence(e->cached->encoding);
+	posterior_handle_release(e);
+	PG_RETURN_FLOAT8(density);
+}
