@@ -232,35 +232,57 @@ score_panels(const int rows, const int panels, int head_width, size_t next, cons
 }
 
 /*
- * Turn the first n scores of `panels` panels into weights relative to the reference, which is
- * raised when a score is far above it. The others' weights mean nothing; what they add to the sum
- * of weights, which is at least 1, is lost in rounding.
+ * Make scores of `panels` panels beyond the first n minus infinity, and raise the reference when a
+ * score is far above it. This waits for the scores and decides; the weights, which do neither, are
+ * taken of all rows afterwards.
  */
 INLINE void
-weigh_block(float *score, int panels, int n, int vectors, Sum sum)
+raise_reference(float *score, int panels, int n, int vectors, Sum sum)
 {
-	Vector		max,
-				total[PARTS];
-	int			i = 0;
+	Vector		max = splat(0);
 
-	for (int j = n / WIDTH * WIDTH; j < panels * LANES; j += WIDTH)
-		store(score + j, choose(lanes_below(j, n), load(score + j), splat(-INFINITY)));
-	max = load(score);
-	for (int j = WIDTH; j < panels * LANES; j += WIDTH)
-		max = vector_max(load(score + j), max);
-	for (int p = 0; p < PARTS; p++)
-		total[p] = load(sum.weights + p * WIDTH);
+	for (int j = 0; j < panels * LANES; j += WIDTH)
+	{
+		Vector		v = load(score + j);
+
+		if (j + WIDTH > n)
+		{
+			v = choose(lanes_below(j, n), v, splat(-INFINITY));
+			store(score + j, v);
+		}
+		max = j == 0 ? v : vector_max(v, max);
+	}
 	if (__builtin_expect(any_above(max, *sum.reference + SLACK), false))
 	{
 		float		top = max_lane(max);
-		Vector		keep = vector_exp2(splat(*sum.reference - top));
 
-		for (int j = 0; j < vectors; j++)
-			store(sum.values + j * WIDTH, load(sum.values + j * WIDTH) * keep);
-		for (int p = 0; p < PARTS; p++)
-			total[p] *= keep;
+		/* before the first score the sums are zero */
+		if (*sum.reference > -INFINITY)
+		{
+			Vector		keep = vector_exp2(splat(*sum.reference - top));
+
+			for (int j = 0; j < vectors; j++)
+				store(sum.values + j * WIDTH, load(sum.values + j * WIDTH) * keep);
+			for (int p = 0; p < PARTS; p++)
+				store(sum.weights + p * WIDTH, load(sum.weights + p * WIDTH) * keep);
+		}
 		*sum.reference = top;
 	}
+}
+
+/*
+ * Turn the scores of `panels` panels into weights relative to the reference. Those of minus
+ * infinity mean nothing; what they add to the sum of weights, which is at least 1, is lost in
+ * rounding.
+ */
+INLINE void
+weigh_scores(float *score, int panels, Sum sum)
+{
+	Vector		total[PARTS];
+	int			i = 0;
+
+	for (int p = 0; p < PARTS; p++)
+		total[p] = load(sum.weights + p * WIDTH);
 	for (; i + EXPS * WIDTH <= panels * LANES; i += EXPS * WIDTH)
 	{
 		Vector		weight[EXPS];
@@ -389,6 +411,9 @@ score_block(const int rows, int panels, int width, const float *q, const int str
 	for (; PANELS > 1 && p + PANELS <= panels; p += PANELS)
 		score_panels(rows, PANELS, width, next, q, stride, number_at(k, p * next, half), half,
 					 score + p * LANES);
+	for (; PANELS > 2 && p + 2 <= panels; p += 2)
+		score_panels(rows, 2, width, next, q, stride, number_at(k, p * next, half), half,
+					 score + p * LANES);
 	for (; p < panels; p++)
 		score_panels(rows, 1, width, next, q, stride, number_at(k, p * next, half), half,
 					 score + p * LANES);
@@ -405,8 +430,9 @@ take_block(const int rows, const TnpAttention *a, int row, int head, const float
 		   const int stride, const void *k, const void *v, const bool half, size_t next, int panels,
 		   const int run, int n, float *sums)
 {
-	/* whose scores are computed at once */
-	const int	few = rows <= SCORE_ROWS ? rows : (rows + 1) / 2;
+	/* whose scores are computed at once: more, where there are panels for half a block only */
+	const int	few = rows <= SCORE_ROWS || (panels == 2 && PANELS == 4 && rows <= 2 * SCORE_ROWS)
+		? rows : (rows + 1) / 2;
 	int			width = a->head_width,
 				vectors = (width + WIDTH - 1) / WIDTH;
 	float		score[ROWS * BLOCK] __attribute__((aligned(64)));
@@ -418,7 +444,9 @@ take_block(const int rows, const TnpAttention *a, int row, int head, const float
 	if (rows > few)
 		score_block(rows - few, panels, width, q + few, stride, k, half, next, score + few * BLOCK);
 	for (int r = 0; r < rows; r++)
-		weigh_block(score + r * BLOCK, panels, n, vectors, sum[r]);
+		raise_reference(score + r * BLOCK, panels, n, vectors, sum[r]);
+	for (int r = 0; r < rows; r++)
+		weigh_scores(score + r * BLOCK, panels, sum[r]);
 	for (int s = 0; s < n; s += run)
 		add_head(rows, vectors, width, number_at(v, s / LANES * next, half), half, rows, 0,
 				 n - s < run ? n - s : run, score + s, sum);
@@ -484,7 +512,8 @@ take_shared_heads(const int heads, const int rows, const TnpAttention *a, int ro
 	for (int i = 0; i < heads * rows; i++)
 	{
 		sum[i] = sum_at(a, sums, row + i % rows, head + i / rows);
-		weigh_block(score + i * BLOCK, BLOCK / LANES, n, vectors, sum[i]);
+		raise_reference(score + i * BLOCK, BLOCK / LANES, n, vectors, sum[i]);
+		weigh_scores(score + i * BLOCK, BLOCK / LANES, sum[i]);
 	}
 	add_head(heads * rows, vectors, width, shared_value(a, head, s), HALF, rows, apart, n, score,
 			 sum);
@@ -541,7 +570,11 @@ take_rows(const int rows, const TnpAttention *a, int row, int head, const float 
 
 	for (int i = 1; i < rows; i++)
 		same = same && seen_of_block(a->context[row + i], s) == n;
-	if (same)
+	/* what the other half would add is lost in rounding, see weigh_scores */
+	if (same && n <= BLOCK / 2)
+		take_block(rows, a, row, head, q, rows, k, v, false, (size_t) width * LANES,
+				   BLOCK / LANES / 2, BLOCK, n, sums);
+	else if (same)
 		take_block(rows, a, row, head, q, rows, k, v, false, (size_t) width * LANES, BLOCK / LANES,
 				   BLOCK, n, sums);
 	else

@@ -87,10 +87,14 @@ finish_tile(int rows, int vectors, const Vector *sum, TnpActivation activation, 
 		finish_rows(rows, vectors, sum, activation, false, width, out, y);
 }
 
-/* `rows` rows times `panels` panels (constants after inlining) from output o on. */
+/*
+ * `rows` rows times `panels` panels (constants after inlining) from output o on. Meanwhile weights
+ * of other panels are asked for, `step` floats with each input; 0: none.
+ */
 INLINE void
 linear_tile(const int rows, const int panels, const bool half, const TnpLinear *w, int o,
-			const float *x, TnpActivation activation, bool accumulate, float *y)
+			const float *x, TnpActivation activation, bool accumulate, float *y,
+			const float *ahead, size_t step)
 {
 	const void *packed = half ? (const void *) (w->halves + (size_t) o * w->stride)
 		: (const void *) (w->packed + (size_t) o * w->stride);
@@ -113,6 +117,11 @@ linear_tile(const int rows, const int panels, const bool half, const TnpLinear *
 	{
 		Vector		weight[LONE * PARTS];
 
+		if (rows > 1)
+		{
+			__builtin_prefetch(ahead, 0, 2);
+			ahead += step;
+		}
 		for (int p = 0; p < panels * PARTS; p++)
 			weight[p] = load_numbers(packed, p / PARTS * next + i * LANES + p % PARTS * WIDTH,
 									 half);
@@ -136,24 +145,23 @@ linear_panels(const int panels, const bool half, const TnpLinear *w, int n, int 
 			  TnpActivation activation, bool accumulate, float *y)
 {
 	int			groups = groups_of(n);
-	const float *next = w->packed + (size_t) (o + panels * LANES) * w->stride;
-	size_t		ahead = o + panels * LANES < w->out ? (size_t) panels * w->stride * LANES : 0,
-				share = groups > 1 ? (ahead / (groups - 1) + LANES - 1) / LANES * LANES : 0;
+	bool		more = groups > 1 && o + panels * LANES < w->out;
+	/* while the first rows wait for these weights, the others ask for the next */
+	size_t		step = more ? (size_t) (panels * LANES + groups - 2) / (groups - 1) : 0;
+	const float *next = w->packed + (size_t) (o + (more ? panels * LANES : 0)) * w->stride;
 	int			r = 0;
 
 	for (int g = 0; g < groups; g++)
 	{
 		int			size = group_size(n, g);
+		const float *ahead = g > 0 ? next + (g - 1) * step * w->in : next;
 
-		/* while the first rows wait for these weights, the others ask for the next */
-		for (size_t i = g * share; g > 0 && i < (g + 1) * share; i += LANES)
-			__builtin_prefetch(next + i - share, 0, 2);
 		switch (size)
 		{
 #define TILE(rows) \
 			case rows: \
 				linear_tile(rows, panels, half, w, o, x + (size_t) r * w->in, activation, \
-							accumulate, y + (size_t) r * w->out); \
+							accumulate, y + (size_t) r * w->out, ahead, g > 0 ? step : 0); \
 				break
 				CASES(TILE);
 #undef TILE
@@ -171,7 +179,7 @@ linear_all(const bool half, const TnpLinear *w, int n, const float *x, TnpActiva
 
 	if (n == 1)
 		for (; o + (LONE - 1) * LANES < w->out; o += LONE * LANES)
-			linear_tile(1, LONE, half, w, o, x, activation, accumulate, y);
+			linear_tile(1, LONE, half, w, o, x, activation, accumulate, y, w->packed, 0);
 	for (; LINEAR_PANELS > 1 && o + (LINEAR_PANELS - 1) * LANES < w->out;
 		 o += LINEAR_PANELS * LANES)
 		linear_panels(LINEAR_PANELS, half, w, n, o, x, activation, accumulate, y);
