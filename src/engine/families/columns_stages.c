@@ -381,14 +381,8 @@ bool
 columns_store(const TnpModel *model, const ColumnsBlock *b, int n, const float *h,
 			  TnpKvCache *cache, int64_t slot, TnpBlockWork *blocks)
 {
-	int			d = b->layer.k.out;
-
 	tnp_block_keys(model, &b->layer, false, n, h, blocks);
-	for (int r = 0; r < n; r++)
-		if (!tnp_cache_put(model->kernels, cache, 0, slot + r, blocks->q + (size_t) r * d,
-						   blocks->att + (size_t) r * d))
-			return false;
-	return true;
+	return tnp_cache_put_rows(model->kernels, cache, 0, slot, n, blocks->q, blocks->att);
 }
 
 /* ---- row stage ------------------------------------------------------------------------------- */
@@ -426,10 +420,9 @@ columns_row(const ColumnsCall *call, const float *embedded, ColumnsWork *work, f
 			tnp_block_keys(model, &w->rows[l].layer, false, n, work->tokens + (size_t) start * e,
 						   blocks);
 			rotate(call, start, n, blocks->q);
-			for (int i = 0; i < n; i++)
-				if (!tnp_cache_put(model->kernels, &work->keys, 0, start + i,
-								   blocks->q + (size_t) i * e, blocks->att + (size_t) i * e))
-					return false;
+			if (!tnp_cache_put_rows(model->kernels, &work->keys, 0, start, n, blocks->q,
+									blocks->att))
+				return false;
 		}
 		for (int start = 0; start < end; start += TNP_TILE)
 			run_block(model, call, start, &w->rows[l], c->row_heads,

@@ -183,6 +183,59 @@ tnp_cache_put(const TnpKernels *kernels, TnpKvCache *cache, int layer, int64_t s
 	return fits;
 }
 
+/*
+ * Keys of `run` slots of a panel, which are `apart` floats from one slot to the next: a line of the
+ * panel is written at once.
+ */
+static inline void
+put_keys(int run, int width, const float *k, size_t apart, float *to)
+{
+	for (int f = 0; f < width; f++)
+		for (int s = 0; s < run; s++)
+			to[f * TNP_PANEL + s] = k[s * apart + f];
+}
+
+bool
+tnp_cache_put_rows(const TnpKernels *kernels, TnpKvCache *cache, int layer, int64_t slot, int n,
+				   const float *k, const float *v)
+{
+	const TnpCacheShape *s = &cache->shape;
+	int			keys = s->heads * s->key_width,
+				values = s->heads * s->value_width;
+	bool		fits = true;
+
+	if (s->number == sizeof(uint16_t))
+	{
+		for (int i = 0; i < n; i++)
+			fits &= tnp_cache_put(kernels, cache, layer, slot + i, k + (size_t) i * keys,
+								  v + (size_t) i * values);
+		return fits;
+	}
+	for (int i = 0, run; i < n; i += run)
+	{
+		const float *first = k + (size_t) i * keys;
+
+		run = TNP_PANEL - (int) ((slot + i) % TNP_PANEL);
+		run = run < n - i ? run : n - i;
+		for (int h = 0; h < s->heads; h++)
+		{
+			float	   *to = (float *) cache->k[layer]
+				+ tnp_key_at(slot + i, cache->block, keys, h, s->key_width, 0);
+
+			if (run == TNP_PANEL)
+				put_keys(TNP_PANEL, s->key_width, first + h * s->key_width, keys, to);
+			else
+				put_keys(run, s->key_width, first + h * s->key_width, keys, to);
+		}
+	}
+	for (int i = 0; i < n; i++)
+		for (int h = 0; h < s->heads; h++)
+			memcpy((float *) cache->v[layer] + tnp_value_at(slot + i, cache->block, values, h,
+															s->value_width),
+				   v + (size_t) i * values + h * s->value_width, s->value_width * sizeof(float));
+	return all_within(n * keys, k, TNP_LARGEST_KEY) && all_within(n * values, v, FLT_MAX);
+}
+
 void
 tnp_cache_free(const TnpEnv *env, TnpKvCache *cache)
 {

@@ -47,6 +47,10 @@ TnpStatus	tnp_cache_reserve(const TnpEnv *env, int64_t used, int64_t slots, TnpK
 bool		tnp_cache_put(const TnpKernels *kernels, TnpKvCache *cache, int layer, int64_t slot,
 						  const float *k, const float *v);
 
+/* The same of n slots from `slot` on: k [n, heads * key width], v [n, heads * value width]. */
+bool		tnp_cache_put_rows(const TnpKernels *kernels, TnpKvCache *cache, int layer,
+							   int64_t slot, int n, const float *k, const float *v);
+
 /* Copy the first `used` slots of `from` to a cache of the same shape that has room for them. */
 TnpStatus	tnp_cache_copy(const TnpEnv *env, const TnpKvCache *from, int64_t used, TnpKvCache *to,
 						   TnpError *error);

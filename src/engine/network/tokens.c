@@ -54,9 +54,8 @@ mix_tokens(const TnpModel *model, const TnpLayer *layer, int tokens, int wanted,
 		int			tile = tokens - start < TNP_TILE ? tokens - start : TNP_TILE;
 
 		tnp_block_keys(model, layer, false, tile, w->h + (size_t) start * dc, &w->block);
-		for (int i = 0; i < tile; i++)
-			fits &= tnp_cache_put(model->kernels, &w->cache, 0, start + i,
-								  w->block.q + (size_t) i * dc, w->block.att + (size_t) i * dc);
+		fits &= tnp_cache_put_rows(model->kernels, &w->cache, 0, start, tile, w->block.q,
+								   w->block.att);
 	}
 	/* it stays in the read-out, and the row is refused */
 	if (!fits)
