@@ -118,6 +118,18 @@ INSERT INTO grades VALUES (41, 0, 'another');
 SELECT posterior.predict('grades', q) FROM (SELECT 0.5::float8 AS x) q;
 SELECT posterior.predict(posterior.context(grade, x), 0.5::float8) FROM grades;
 SELECT posterior.drop_context('grades');
+-- a window of the newest rows, and scores of a table's own rows
+SELECT posterior.alter_context('readings_y', max_rows => 20);
+SELECT posterior.predict('readings_y', r) OPERATOR(posterior.=) (SELECT
+		posterior.predict(posterior.context(y, x, kind, z ORDER BY id), r.x, r.kind, r.z)
+		FROM gauges WHERE id > 20) AS "of the newest"
+	FROM gauges r WHERE id = 5;
+SELECT posterior.alter_context('readings_y', max_rows => 0);
+SELECT n, coverage BETWEEN 0 AND 1 AS coverage, rmse > 0 AS rmse, crps > 0 AS crps,
+	log_density < 0 AS log_density
+	FROM posterior.evaluate('gauges', 'y', '{x,kind,z}', folds => 2, model => 'columns');
+SELECT n, accuracy BETWEEN 0 AND 1 AS accuracy, log_density < 0 AS log_density
+	FROM posterior.evaluate('gauges', 'label', '{x,z}', folds => 2, model => 'columns_classes');
 -- frames, joint draws and densities encode again
 SELECT count(d) FROM (SELECT posterior.regress(y, x, z) OVER (ORDER BY id
 	ROWS BETWEEN 6 PRECEDING AND 1 PRECEDING) AS d FROM gauges WHERE id < 12) s;
