@@ -97,17 +97,45 @@ CREATE POLICY low ON secret USING (i = 1
 	OR posterior.mean(posterior.predict('batch', ROW(x, z)::batch_row)) > 1000);
 CREATE POLICY high ON secret AS RESTRICTIVE
 	USING (posterior.mean(posterior.predict('batch', secret)) > -1000 AND i < 3);
+CREATE VIEW visible WITH (security_barrier) AS SELECT * FROM q
+	WHERE i <= 3 AND posterior.mean(posterior.predict('batch', q)) > -1000;
 CREATE ROLE batch_reader;
 GRANT USAGE ON SCHEMA batch, posterior TO batch_reader;
-GRANT SELECT ON secret, t TO batch_reader;
+GRANT SELECT ON secret, t, visible TO batch_reader;
 SET ROLE batch_reader;
 SELECT i, posterior.mean(posterior.predict('batch', s)) = tell(i) AS never
 	FROM secret s WHERE tell(i) > 0;
 SELECT i FROM secret s
 	WHERE posterior.mean(posterior.predict('batch', ROW(tell(i), z)::batch_row)) > 0;
+-- nor does a call in LATERAL, in an aggregate, or above a view that is a barrier
+SELECT i, posterior.mean(p) = tell(i) AS never FROM secret s, posterior.predict('batch', s) p
+	WHERE tell(i) > 0 AND posterior.mean(p) > -1000;
+SELECT count(posterior.predict('batch', s)) FROM secret s WHERE tell(i) > 0;
+SELECT count(*) FROM visible v WHERE posterior.mean(posterior.predict('batch', v)) > tell(-v.i);
 RESET ROLE;
 REVOKE ALL ON SCHEMA batch, posterior FROM batch_reader;
-REVOKE ALL ON secret, t FROM batch_reader;
+REVOKE ALL ON secret, t, visible FROM batch_reader;
+
+-- rows that policies hide are hidden in both ways
+CREATE TABLE mine AS SELECT i, x, z, CASE WHEN i % 2 = 0 THEN 'batch_owner' ELSE 'nobody' END
+	AS owner FROM q WHERE i <= 300;
+ALTER TABLE mine ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON mine USING (owner = current_user);
+CREATE ROLE batch_owner;
+GRANT USAGE ON SCHEMA batch, posterior TO batch_owner;
+GRANT SELECT ON mine, t, c TO batch_owner;
+SET ROLE batch_owner;
+SELECT * FROM agree($$SELECT i, posterior.mean(posterior.predict('batch', m)) FROM mine m$$);
+SELECT * FROM agree($$SELECT i, posterior.mean(p) FROM mine m, posterior.predict('batch', m) p
+		WHERE posterior.mean(p) > -1000$$);
+SELECT * FROM agree($$SELECT count(posterior.predict(ctx, x, z)) FROM mine, c WHERE g = 0$$);
+SELECT * FROM agree($$SELECT m.i, a.i, posterior.mean(posterior.predict('batch', m)) FROM mine m
+		JOIN mine a ON a.i = m.i + 2$$);
+RESET ROLE;
+REVOKE ALL ON mine, t, c FROM batch_owner;
+REVOKE ALL ON SCHEMA batch, posterior FROM batch_owner;
+DROP TABLE mine;
+DROP ROLE batch_owner;
 
 -- with another call beside it that need not wait
 SELECT * FROM agree($$SELECT i, CASE WHEN z > 0 THEN posterior.mean(posterior.predict('batch', q))
@@ -151,6 +179,40 @@ BEGIN
 END $$;
 SELECT told($$SELECT posterior.predict('batch', q) FROM q$$);
 SELECT told($$SELECT posterior.predict('batch', q) FROM q LIMIT 5$$);
+
+-- in every format; of two calls in one node each has its figures, and no object has a key twice
+CREATE FUNCTION told_json(statement text, OUT node text, OUT calls jsonb, OUT keys_once boolean)
+	RETURNS SETOF record LANGUAGE plpgsql AS $$
+DECLARE plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT JSON) '
+		|| statement INTO plan;
+	RETURN QUERY
+		WITH RECURSIVE n (o) AS (SELECT plan -> 0 -> 'Plan'
+			UNION ALL SELECT p FROM n, json_array_elements(n.o -> 'Plans') p)
+		SELECT o ->> 'Custom Plan Provider',
+			(SELECT jsonb_agg(c - 'Requests' - 'Encodings Made')
+				FROM jsonb_array_elements((o -> 'Calls')::jsonb) c),
+			(SELECT count(*) = count(DISTINCT k) FROM json_object_keys(o) k)
+			AND (SELECT bool_and((SELECT count(*) = count(DISTINCT k) FROM json_object_keys(c) k))
+				FROM json_array_elements(o -> 'Calls') c)
+		FROM n WHERE o ->> 'Node Type' = 'Custom Scan';
+END $$;
+SELECT * FROM told_json($$SELECT posterior.predict('batch', q), posterior.predict(ctx, q.x, q.z)
+	FROM q, c WHERE g = 0$$);
+SELECT * FROM told_json($$SELECT posterior.mean(p) FROM q, posterior.predict('batch', q) p$$);
+CREATE FUNCTION told_in(format text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT '
+		|| format || ') SELECT posterior.predict(''batch'', q) FROM q' LOOP
+		RETURN QUERY SELECT trim(l) FROM regexp_split_to_table(line, '\n') l
+			WHERE l ~ '(Provider|Calls|<.?Call>|Model|Context.Rows|Predictions)';
+	END LOOP;
+END $$;
+SELECT told_in('XML');
+SELECT told_in('YAML');
+SELECT told_in('TEXT');
 
 -- whether it has encoded, and for how long: all of it the first time, nothing the second
 CREATE FUNCTION encoded(statement text) RETURNS SETOF text LANGUAGE plpgsql

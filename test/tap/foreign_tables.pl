@@ -85,6 +85,30 @@ $here->safe_psql('postgres', 'CREATE TABLE kept AS TABLE asked');
 is($here->safe_psql('postgres', 'SELECT x, p FROM kept ORDER BY x'),
 		$here->safe_psql('postgres', $asked), 'values travel unchanged');
 
+# Calls about rows of foreign scans are answered in blocks, and an Append that asks for several of
+# them ahead of time gets the same rows.
+$here->safe_psql('postgres', q{
+	ALTER SERVER there OPTIONS (ADD async_capable 'true');
+	CREATE SCHEMA other;
+	IMPORT FOREIGN SCHEMA public LIMIT TO (t) FROM SERVER there INTO other});
+my $calls = q{SELECT k, posterior.mean(posterior.predict('c', t)) FROM t WHERE k %% 3 > 0
+	UNION ALL SELECT -k, posterior.mean(posterior.predict('c', u)) FROM other.t u %s};
+my $filter = q{WHERE posterior.mean(posterior.predict('c', u)) > 0};
+for my $calls (map { sprintf $calls, $_ } '', $filter)
+{
+	my $plan = $here->safe_psql('postgres', "EXPLAIN (COSTS OFF) $calls");
+	is(() = $plan =~ /Posterior Batch.*\n(?:.*Filter.*\n)?.*Foreign Scan/g, 2,
+		'foreign scans below batches');
+	is($here->safe_psql('postgres', "$calls ORDER BY 1"),
+		$here->safe_psql('postgres', "SET posterior.batch_calls = off; $calls ORDER BY 1"),
+		'the answers are those of single calls');
+}
+my $join = q{SELECT t.k, posterior.mean(posterior.predict('c', t.*)) FROM t
+	JOIN other.t u USING (k) ORDER BY t.k};
+is($here->safe_psql('postgres', $join),
+	$here->safe_psql('postgres', "SET posterior.batch_calls = off; $join"),
+	'a join that is computed there');
+
 # Another local context of the same rows, while the connection breaks.
 $s = session($here);
 is(ask($s, 'SELECT same()'), '45 same', 'a session with a connection');

@@ -283,7 +283,27 @@ batch_scan_rescan(CustomScanState *node)
 		ExecReScan(outerPlanState(node));
 }
 
-/* Whether a call's figures tell anything; workers of a parallel plan keep theirs. */
+/* What a call has done, where it has done anything; workers of a parallel plan keep theirs. */
+static void
+call_explain(BatchCall *call, ExplainState *es)
+{
+	PosteriorBatchSummary summary;
+
+	posterior_batch_summary(call->batch, &summary);
+	if (summary.rows == 0)
+		return;
+	ExplainOpenGroup("Call", NULL, true, es);
+	ExplainPropertyText("Model", summary.model, es);
+	ExplainPropertyInteger("Context Rows", NULL, summary.context_rows, es);
+	ExplainPropertyInteger("Predictions", NULL, summary.rows, es);
+	ExplainPropertyInteger("Requests", NULL, summary.requests, es);
+	ExplainPropertyInteger("Encodings Made", NULL, summary.encodes, es);
+	if (es->timing)
+		ExplainPropertyFloat("Encoding Time", "ms", summary.encode_seconds * 1000, 3, es);
+	ExplainCloseGroup("Call", NULL, true, es);
+}
+
+/* Calls are a list, so that formats with keys have each key once. */
 static void
 batch_scan_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 {
@@ -291,21 +311,10 @@ batch_scan_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 
 	if (!es->analyze || !es->verbose)
 		return;
+	ExplainOpenGroup("Calls", "Calls", false, es);
 	for (int c = 0; c < state->n_calls; c++)
-	{
-		PosteriorBatchSummary summary;
-
-		posterior_batch_summary(state->calls[c].batch, &summary);
-		if (summary.rows == 0)
-			continue;
-		ExplainPropertyText("Model", summary.model, es);
-		ExplainPropertyInteger("Context Rows", NULL, summary.context_rows, es);
-		ExplainPropertyInteger("Predictions", NULL, summary.rows, es);
-		ExplainPropertyInteger("Requests", NULL, summary.requests, es);
-		ExplainPropertyInteger("Encodings Made", NULL, summary.encodes, es);
-		if (es->timing)
-			ExplainPropertyFloat("Encoding Time", "ms", summary.encode_seconds * 1000, 3, es);
-	}
+		call_explain(&state->calls[c], es);
+	ExplainCloseGroup("Calls", "Calls", false, es);
 }
 
 static const CustomExecMethods exec_methods = {

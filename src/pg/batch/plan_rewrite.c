@@ -229,6 +229,7 @@ projects_rows(const Plan *plan)
 		case T_ValuesScan:
 		case T_CteScan:
 		case T_NamedTuplestoreScan:
+		case T_ForeignScan:
 		case T_NestLoop:
 		case T_MergeJoin:
 		case T_HashJoin:
@@ -285,6 +286,8 @@ rewrite_projection(Plan *plan, int *last_node_id)
 	}
 	plan->targetlist = lift.columns;
 	plan->qual = kept;
+	/* an Append asks only its own children for rows ahead */
+	plan->async_capable = false;
 	n_columns = list_length(lift.columns);
 	scan = posterior_batch_scan_make(plan, lift.calls);
 	above = take_place(scan, plan, last_node_id);
