@@ -66,6 +66,35 @@ BEGIN
 	END LOOP;
 END $$;
 
+-- columns that take the name of a row, or of the values before a row
+DO $$
+DECLARE
+	name text;
+	scored bigint;
+	suggested bigint;
+	odd bigint;
+	gaps bigint;
+BEGIN
+	FOREACH name IN ARRAY '{r,n,q,row,rows,"posterior row","lag 1","lag 2"}'::text[] LOOP
+		EXECUTE format('CREATE TABLE named AS SELECT id, part AS %I, y FROM plain', name);
+		PERFORM posterior.create_context('named', 'named', 'y', ARRAY[name, 'id'],
+			order_by => 'id');
+		EXECUTE 'SELECT count(mean) FROM posterior.score(''named'', ''named'', key => ''{id}'')'
+			INTO scored;
+		EXECUTE 'SELECT count(mean) FROM posterior.suggest(''named'', ''named'', 3, draws => 2)'
+			INTO suggested;
+		EXECUTE format('SELECT count(*) FROM posterior.detect_anomalies(''named'', ''y'',
+			ARRAY[%L], "time" => ''id'', history => 16, all_rows => true)', name) INTO odd;
+		EXECUTE 'SELECT count(kl_gap)
+			FROM posterior.order_gap(''named'', ''named'', orders => 2, draws => 2)' INTO gaps;
+		IF (scored, suggested, odd, gaps) <> (80, 3, 76, 1) THEN
+			RAISE WARNING 'with a column "%": %', name, (scored, suggested, odd, gaps);
+		END IF;
+		PERFORM posterior.drop_context('named');
+		DROP TABLE named;
+	END LOOP;
+END $$;
+
 -- functions and operators of other schemas are not called
 CREATE SCHEMA strangers;
 CREATE FUNCTION strangers.format(text, VARIADIC text[]) RETURNS text LANGUAGE plpgsql
@@ -86,8 +115,8 @@ SET search_path = strangers, pg_catalog, public;
 SELECT count(*) FROM posterior.forecast('plain', 'day', 'y', 2, by => '{part}', draws => 2);
 SELECT n FROM posterior.backtest('plain', 'day', 'y', 2, by => '{part}', origins => 2);
 SELECT n FROM posterior.evaluate('plain', 'y', '{id,part}', folds => 2);
-SELECT count(*) FROM posterior.detect_anomalies('plain', 'y', '{part}', "time" => 'day',
-	key => '{id}', all_rows => true);
+SELECT count(*) FROM posterior.detect_anomalies('plain', 'y', '{id}', "time" => 'day',
+	by => '{part}', all_rows => true);
 SELECT count(*) FROM posterior.importance('plain', 'y', '{id,part}');
 SELECT count(*) FROM posterior.impute('plain', key => '{id}');
 SELECT count(*) FROM posterior.score('plain', 'plain', key => '{id}');

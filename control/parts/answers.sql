@@ -17,6 +17,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION posterior_internal.context_row(text) IS 'definition of a context, or an error';
 
+-- Statements of these functions name whole rows as r.*, which no column can take the place of; in a
+-- list of columns it stands in coalesce(), because it is all columns there.
 CREATE FUNCTION posterior.score(context text, relation regclass, key text[] DEFAULT NULL,
 	levels float8[] DEFAULT '{0.05,0.5,0.95}', only_missing boolean DEFAULT false,
 		block integer DEFAULT 1000)
@@ -49,17 +51,16 @@ BEGIN
 	RETURN QUERY EXECUTE format($q$
 		SELECT b.row_key[s.ord], %1$s
 		FROM (SELECT array_agg(r ORDER BY n) AS rows, array_agg(row_key ORDER BY n) AS row_key
-			FROM (SELECT "posterior row" AS r, %2$s AS row_key, row_number() OVER () AS n
-				FROM %3$s "posterior row" %4$s) r
+			FROM (SELECT coalesce(r.*) AS r, %2$s AS row_key, row_number() OVER () AS n
+				FROM %3$s r %4$s) r
 				GROUP BY (n - 1) / %5$s) b, LATERAL %6$s s$q$,
 		CASE WHEN number THEN 's.mean, s.stddev, s.quantiles, NULL::text, NULL::float8'
 			ELSE
 				'NULL::float8, NULL::float8, NULL::float8[], '
 				'posterior.most_probable(s.prediction), posterior.probability(s.prediction, '
 				'posterior.most_probable(s.prediction))' END,
-		posterior_internal.group_key(relation, shown, '{}', 'posterior row'), relation,
-			CASE WHEN only_missing
-				THEN format('WHERE "posterior row".%I IS NULL', defined.target) ELSE '' END,
+		posterior_internal.group_key(relation, shown, '{}', 'r'), relation,
+			CASE WHEN only_missing THEN format('WHERE r.%I IS NULL', defined.target) ELSE '' END,
 			block,
 		CASE WHEN number THEN 'posterior.predict_summary($1, b.rows, $2)'
 			ELSE 'posterior.predict_rows($1, b.rows)' END)
@@ -138,7 +139,7 @@ BEGIN
 	RETURN QUERY EXECUTE format($q$
 		WITH q AS MATERIALIZED (SELECT array_agg(r ORDER BY row_key) AS rows,
 			array_agg(row_key ORDER BY row_key) AS row_key
-			FROM (SELECT "posterior row" AS r, %1$s AS row_key FROM %2$s "posterior row") r),
+			FROM (SELECT coalesce(r.*) AS r, %1$s AS row_key FROM %2$s r) r),
 		p AS MATERIALIZED (SELECT p.ord, p.prediction
 			FROM q, LATERAL posterior.predict_rows($1, q.rows) p),
 		won AS (SELECT ord, count(*)::float8 / $2 AS share
@@ -154,7 +155,7 @@ BEGIN
 		SELECT (row_number() OVER o)::integer, q.row_key[c.ord], c.share, c.improvement, c.bound,
 			c.mean, c.stddev FROM c, q
 		WINDOW o AS (ORDER BY %4$s, c.improvement DESC, c.ord) ORDER BY 1 LIMIT $7$q$,
-		posterior_internal.group_key(candidates, shown, '{}', 'posterior row'), candidates,
+		posterior_internal.group_key(candidates, shown, '{}', 'r'), candidates,
 			CASE WHEN maximize THEN 'DESC' ELSE 'ASC' END,
 		CASE method WHEN 'draws' THEN 'c.share DESC' WHEN 'improvement' THEN 'c.improvement DESC'
 			ELSE 'c.bound ' || CASE WHEN maximize THEN 'DESC' ELSE 'ASC' END END)
@@ -192,19 +193,17 @@ BEGIN
 	EXECUTE format($q$
 		SELECT avg(l), stddev(l), max(l) + ln(avg(exp(greatest(l - m, -700)))) - avg(l)
 		FROM (SELECT l, max(l) OVER () AS m FROM (
-			SELECT (SELECT posterior.log_density_averaged($1, 1, $2 + "posterior order".i,
-				"posterior row".%1$I::float8, "posterior row")
-				FROM %2$s "posterior row" WHERE "posterior row".%1$I IS NOT NULL) AS l
-				FROM generate_series(1, $3) "posterior order" (i)) o) m$q$,
+			SELECT (SELECT posterior.log_density_averaged($1, 1, $2 + o.i, r.%1$I::float8, r.*)
+				FROM %2$s r WHERE r.%1$I IS NOT NULL) AS l
+				FROM generate_series(1, $3) o (i)) o) m$q$,
 		defined.target, relation) INTO log_density, log_density_stddev, gap
 			USING context, seed, orders;
 	-- on what the model draws in the order of the rows: log q of that order against the mean over
 	-- orders
 	IF draws > 0 THEN
 		EXECUTE format($q$
-			WITH q AS MATERIALIZED (SELECT array_agg("posterior row"
-						ORDER BY row_to_json("posterior row")::text) AS rows
-				FROM %1$s "posterior row" WHERE "posterior row".%2$I IS NOT NULL),
+			WITH q AS MATERIALIZED (SELECT array_agg(r.* ORDER BY row_to_json(r.*)::text) AS rows
+				FROM %1$s r WHERE r.%2$I IS NOT NULL),
 			d AS MATERIALIZED (SELECT s.draw, s.ord, s.y, q.rows[s.ord] AS r
 				FROM q, LATERAL posterior.sample($1, q.rows, $2, $3) s)
 			SELECT avg(played - averaged) FROM (

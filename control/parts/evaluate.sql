@@ -106,6 +106,25 @@ END $$;
 COMMENT ON FUNCTION posterior_internal.check_times(regclass, text, text) IS
 	'an error unless rows with a target have a time';
 
+-- An error where a series has two rows with a target of one time: which is before the other?
+CREATE FUNCTION posterior_internal.check_distinct_times(relation regclass, "time" text,
+	target text, "by" text[]) RETURNS void
+	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	double record;
+BEGIN
+	EXECUTE format('SELECT g, t, count(*) AS n
+		FROM (SELECT %s AS g, %I AS t FROM %s WHERE %I IS NOT NULL) r GROUP BY g, t
+		HAVING count(*) > 1 LIMIT 1', posterior_internal.group_key(relation, "by"), "time",
+		relation, target) INTO double;
+	IF double.n > 1 THEN
+		PERFORM posterior_internal.refuse_times(format('Column %I has %s rows of %s%s.', "time",
+			double.n, double.t, ' in ' || double.g::text));
+	END IF;
+END $$;
+COMMENT ON FUNCTION posterior_internal.check_distinct_times(regclass, text, text, text[]) IS
+	'an error where a series has two rows of one time';
+
 -- Ridge regression, which posterior.evaluate compares with.
 CREATE FUNCTION posterior_internal.ridge(context posterior.context,
 	rows posterior.context) RETURNS posterior.distribution[]
@@ -286,6 +305,11 @@ DECLARE
 	calendar text := '';
 	partition text;
 	xs text;
+	-- names that no column has
+	lags text := (SELECT string_agg(format('%I', n), ', ') FROM (SELECT n
+		FROM generate_series(1, 1602) i, LATERAL (SELECT 'lag ' || i) l (n)
+		WHERE NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = relation AND attname = n)
+		ORDER BY i LIMIT 2) n);
 BEGIN
 	PERFORM posterior_internal.check_level(level),
 		posterior_internal.check_count(history, 'history', 8, 20000,
@@ -304,7 +328,8 @@ BEGIN
 			coalesce("by", '{}') || coalesce(key, '{}'));
 	END IF;
 	IF "time" IS NOT NULL THEN
-		PERFORM posterior_internal.check_times(relation, "time", target);
+		PERFORM posterior_internal.check_times(relation, "time", target),
+			posterior_internal.check_distinct_times(relation, "time", target, "by");
 	END IF;
 	PERFORM posterior_internal.check_present(relation, target, 9, "by");
 	shown := posterior_internal.key_columns(relation, key, coalesce("by", '{}') || CASE
@@ -329,9 +354,8 @@ BEGIN
 		-- the values before a row are columns of it, numbers only
 		source := format($q$SELECT %1$s AS series, %2$s AS row_key, %3$s, %4$s AS prediction
 			FROM (SELECT %5$s, r.* FROM %6$s r
-					WINDOW o AS (%7$s ORDER BY r.%8$I, %11$s)) r ("posterior lag 1",
-				"posterior lag 2") %9$s
-			WINDOW w AS (%7$s ORDER BY r.%8$I, %11$s
+					WINDOW o AS (%7$s ORDER BY r.%8$I)) r (%11$s) %9$s
+			WINDOW w AS (%7$s ORDER BY r.%8$I
 				ROWS BETWEEN %10$s PRECEDING AND 1 PRECEDING)$q$,
 			posterior_internal.group_key(relation, "by", '{}', 'r'),
 				posterior_internal.group_key(relation, shown, '{}', 'r'),
@@ -340,19 +364,14 @@ BEGIN
 				|| CASE WHEN number THEN
 					format(' AS at, r.%I::float8 AS value, NULL::text AS label', target)
 					ELSE format(' AS at, NULL::float8 AS value, r.%I::text AS label', target) END,
-			CASE WHEN number THEN format(
-					'posterior.regress(r.%I::float8, %s, "posterior lag 1", "posterior lag 2") '
-					'OVER w',
-				target, xs) ELSE format('posterior.classify(r.%I, %s) OVER w', target, xs) END,
+			CASE WHEN number THEN format('posterior.regress(r.%I::float8, %s, %s) OVER w', target,
+				xs, lags) ELSE format('posterior.classify(r.%I, %s) OVER w', target, xs) END,
 			CASE WHEN number THEN
 				format('lag(r.%1$I::float8) OVER o, lag(r.%1$I::float8, 2) OVER o', target)
 				ELSE 'NULL::float8, NULL::float8' END,
 			relation, partition, "time",
 				CASE WHEN kind <> 'integer' THEN format(', posterior.calendar(r.%I) c', "time")
-				ELSE '' END, history,
-			-- rows of one time: in the order of the key, so that answers are the same ones
-			(SELECT string_agg(format('r.%I', s), ', ' ORDER BY i)
-				FROM unnest(shown) WITH ORDINALITY u (s, i)));
+				ELSE '' END, history, lags);
 	END IF;
 	RETURN QUERY EXECUTE format($q$
 		SELECT series, row_key, at, value, label, s, %1$s, prediction

@@ -201,7 +201,9 @@ $$;
 COMMENT ON FUNCTION posterior_internal.series_trouble(jsonb,
 	float8[]) IS 'why a series cannot be forecast';
 
-CREATE FUNCTION posterior_internal.refuse_series(series jsonb, trouble text) RETURNS void
+-- `before`: how many were left out before; the first few are named.
+CREATE FUNCTION posterior_internal.refuse_series(series jsonb, trouble text,
+	before integer) RETURNS void
 	LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF series IS NULL THEN
@@ -209,10 +211,33 @@ BEGIN
 			USING ERRCODE = 'no_data_found',
 				HINT = 'Name the right column as the target, take more history, or a shorter step.';
 	END IF;
-	RAISE WARNING 'series % is left out: %', series, trouble USING ERRCODE = 'no_data_found';
+	IF before < 5 THEN
+		RAISE WARNING 'series % is left out: %', series, trouble USING ERRCODE = 'no_data_found';
+	END IF;
 END $$;
-COMMENT ON FUNCTION posterior_internal.refuse_series(jsonb,
-	text) IS 'an error, or a warning where there are other series';
+COMMENT ON FUNCTION posterior_internal.refuse_series(jsonb, text, integer) IS
+	'an error, or a warning where there are other series';
+
+-- At the end: what was answered, and what was not.
+CREATE FUNCTION posterior_internal.check_series(relation regclass, answered integer,
+	left_out integer) RETURNS void
+	LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	IF answered = 0 AND left_out = 0 THEN
+		RAISE EXCEPTION 'relation % has no rows', relation USING ERRCODE = 'no_data_found',
+			HINT = 'Row-level security may hide them.';
+	ELSIF answered = 0 THEN
+		RAISE EXCEPTION 'none of the % series of relation % can be forecast', left_out, relation
+			USING ERRCODE = 'no_data_found',
+				HINT = 'Columns of by tell one series from another, not the steps of a series; '
+				'name the right column as the target, or take more history.';
+	ELSIF left_out > 5 THEN
+		RAISE WARNING 'further % series are left out', left_out - 5
+			USING ERRCODE = 'no_data_found';
+	END IF;
+END $$;
+COMMENT ON FUNCTION posterior_internal.check_series(regclass, integer, integer) IS
+	'an error where no series could be forecast';
 
 CREATE FUNCTION posterior.forecast(relation regclass, "time" text, target text, horizon integer,
 	"by" text[] DEFAULT NULL, level float8 DEFAULT 0.9,
@@ -228,7 +253,8 @@ DECLARE
 	before text;
 	s record;
 	trouble text;
-	found boolean := false;
+	answered integer := 0;
+	left_out integer := 0;
 	answers posterior.distribution[];
 	persistence float8;
 	paths float8[];
@@ -245,12 +271,13 @@ BEGIN
 	before := posterior_internal.use_model(model);
 	FOR s IN SELECT * FROM posterior_internal.series(relation, "time", target, "by", features,
 		known, holidays, every, horizon, history) LOOP
-		found := true;
 		trouble := posterior_internal.series_trouble(s.series, s.y);
 		IF trouble IS NOT NULL THEN
-			PERFORM posterior_internal.refuse_series(s.series, trouble);
+			PERFORM posterior_internal.refuse_series(s.series, trouble, left_out);
+			left_out := left_out + 1;
 			CONTINUE;
 		END IF;
+		answered := answered + 1;
 		SELECT array_agg(f.prediction ORDER BY f.step), max(f.persistence) INTO answers, persistence
 		FROM posterior_internal.forecast_steps(s.y, s.x, s.yearly,
 			coalesce(forecast.season, s.season), horizon, draws > 0) f;
@@ -288,10 +315,7 @@ BEGIN
 			RETURN NEXT;
 		END LOOP;
 	END LOOP;
-	IF NOT found THEN
-		RAISE EXCEPTION 'relation % has no rows', relation USING ERRCODE = 'no_data_found',
-			HINT = 'Row-level security may hide them.';
-	END IF;
+	PERFORM posterior_internal.check_series(relation, answered, left_out);
 	PERFORM posterior_internal.use_model(before);
 END $$;
 COMMENT ON FUNCTION posterior.forecast(regclass, text, text, integer, text[], float8, text[],
@@ -382,7 +406,8 @@ DECLARE
 	before text;
 	s record;
 	trouble text;
-	found boolean := false;
+	answered integer := 0;
+	left_out integer := 0;
 	cycle integer;
 BEGIN
 	PERFORM posterior_internal.check_count(horizon, 'horizon', 1, 1000,
@@ -394,16 +419,17 @@ BEGIN
 	before := posterior_internal.use_model(model);
 	FOR s IN SELECT * FROM posterior_internal.series(relation, "time", target, "by", features, NULL,
 		holidays, every, 0, history) LOOP
-		found := true;
 		cycle := coalesce(backtest.season, s.season);
 		trouble := coalesce(posterior_internal.series_trouble(s.series, s.y),
 			CASE WHEN cardinality(s.y) < 24 + horizon THEN
 				format('a backtest of %s steps needs a history of %s, and it has %s', horizon,
 				24 + horizon, cardinality(s.y)) END);
 		IF trouble IS NOT NULL THEN
-			PERFORM posterior_internal.refuse_series(s.series, trouble);
+			PERFORM posterior_internal.refuse_series(s.series, trouble, left_out);
+			left_out := left_out + 1;
 			CONTINUE;
 		END IF;
+		answered := answered + 1;
 		RETURN QUERY
 			SELECT s.series, CASE WHEN s.kind <> 'integer' THEN stamp::timestamptz END,
 				CASE WHEN s.kind = 'integer' THEN stamp::bigint END, c.n, c.log_density, c.crps,
@@ -433,10 +459,7 @@ BEGIN
 					s.unit, s.length, s.exact, s.local, s.month_end, o) END) t (stamp)
 			ORDER BY o;
 	END LOOP;
-	IF NOT found THEN
-		RAISE EXCEPTION 'relation % has no rows', relation USING ERRCODE = 'no_data_found',
-			HINT = 'Row-level security may hide them.';
-	END IF;
+	PERFORM posterior_internal.check_series(relation, answered, left_out);
 	PERFORM posterior_internal.use_model(before);
 END $$;
 COMMENT ON FUNCTION posterior.backtest(regclass, text, text, integer, text[], float8, text[],

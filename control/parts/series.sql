@@ -23,6 +23,18 @@ END $$;
 COMMENT ON FUNCTION posterior_internal.time_kind(regclass,
 	text) IS 'type of a time column, or an error';
 
+CREATE FUNCTION posterior_internal.refuse_times(detail text) RETURNS void
+	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	RAISE EXCEPTION 'a series has two rows of one time'
+		USING ERRCODE = 'cardinality_violation', DETAIL = detail,
+			HINT =
+			'Where the relation holds several series, name the columns that tell them apart, as '
+			'in by => ''{store}''; else aggregate the rows of a time in a view.';
+END $$;
+COMMENT ON FUNCTION posterior_internal.refuse_times(text) IS
+	'the error of a series with two rows of one time';
+
 -- The grid of a series: every time's index, from 1, and the length of a step. exact: seconds of the
 -- instants; local: seconds of the local clock. Months have no length in seconds: they are counted.
 CREATE FUNCTION posterior_internal.grid(kind text, exact float8[], local float8[], step interval,
@@ -283,14 +295,8 @@ BEGIN
 				USING ERRCODE = 'numeric_value_out_of_range',
 				HINT = 'Use NULL for a missing value.';
 		ELSIF r.times < r.rows THEN
-			RAISE EXCEPTION 'a series has two rows of one time'
-				USING ERRCODE = 'cardinality_violation',
-					DETAIL = concat_ws(' ', 'Column', quote_ident("time"), 'has', r.times,
-					'values in', r.rows, 'rows' || (' of ' || r.key::text)) || '.',
-					HINT =
-						'Where the relation holds several series, name the columns that tell them '
-						'apart, as in by => ''{store}''; else aggregate the rows of a time in a '
-						'view.';
+			PERFORM posterior_internal.refuse_times(concat_ws(' ', 'Column', quote_ident("time"),
+				'has', r.times, 'values in', r.rows, 'rows' || (' of ' || r.key::text)) || '.');
 		END IF;
 		SELECT * INTO g FROM posterior_internal.grid(kind, r.exact, r.local, step);
 		unit := g.unit;

@@ -30,7 +30,8 @@ typedef struct TnpSeries
  *
  * TNP_BAD_ARGUMENT unless season >= 1, 1 <= until <= n, 1 <= origins[i] <= n and steps[i] >= 1.
  */
-TnpStatus	tnp_smooth(const TnpEnv *env, const TnpSeries *series, int pairs, const int32_t *origins,
-					   const int32_t *steps, double *params, TnpError *error);
+TnpStatus	tnp_smooth(const TnpEnv *env, const TnpSeries *series, int pairs,
+					   const int32_t *origins, const int32_t *steps, double *params,
+					   TnpError *error);
 
 #endif							/* TNP_SMOOTHING_H */
