@@ -102,7 +102,7 @@ check_delete(void)
 	TnpSums    *s = begin(),
 			   *more = begin();
 	unsigned	seed = 5;
-	long		turns = getenv("TNP_QUICK") != NULL ? 1000 : 30000;
+	long		turns = getenv("TNP_QUICK") != NULL ? 1000 : 500000;
 	TnpRows		one = test_slice(&rows, 0, 1);
 	TnpError	error;
 
