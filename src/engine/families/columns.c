@@ -36,31 +36,70 @@ not_finite(TnpError *error)
 	return tnp_fail(error, TNP_BAD_VALUE, "the model's prediction is not finite for these values");
 }
 
+/*
+ * Embeddings e [some, n, embed] of `some` groups of n queries through a block of the column stage.
+ * Each group has keys of its own; the layers are those of all, and take all groups as one tile.
+ */
+static void
+write_groups(Predict *p, int estimator, int block, int first, int some, int n, float *e,
+			 ColumnsWork *work)
+{
+	const TnpModel *model = p->e->model;
+	const TnpLayer *layer = &p->w->columns[block].write.layer;
+	int			embed = p->c->embed,
+				heads = p->c->column_heads;
+	int64_t		visible[TNP_TILE];
+	TnpKeys		own[TNP_TILE];
+	TnpView		view = {NULL, NULL, visible, own, 0};
+	TnpAttention all;
+
+	for (int r = 0; r < some * n; r++)
+	{
+		visible[r] = p->c->inducing;
+		own[r] = (TnpKeys) {NULL, NULL, 0};
+	}
+	tnp_block_query(model, layer, heads, false, some * n, e, &view, &work->narrow, &all);
+	for (int g = 0; g < some; g++)
+	{
+		TnpAttention one = all;
+		char	   *keys = columns_column_keys(p->state, p->c, estimator, first + g, block);
+
+		one.n = one.distinct = n;
+		one.q += (size_t) g * n * embed;
+		one.scale += (size_t) g * n * heads;
+		one.out += (size_t) g * n * embed;
+		one.k = keys;
+		one.v = keys + p->state->column_bytes;
+		model->kernels->attend(&one);
+	}
+	tnp_block_finish(model, layer, false, some * n, e, &work->narrow);
+}
+
 /* Embeddings [n, groups, embed] of the prepared cells [n, columns] of queries. */
 static void
 embed_queries(Predict *p, int estimator, int n, const float *cells, ColumnsWork *work)
 {
-	const TnpModel *model = p->e->model;
 	int			embed = p->c->embed,
-				groups = p->call.groups;
+				groups = p->call.groups,
+				most = TNP_TILE / n;
 
-	for (int g = 0; g < groups; g++)
+	for (int first = 0; first < groups; first += most)
 	{
+		int			some = groups - first < most ? groups - first : most;
+		size_t		size = (size_t) n * embed;
 		float	   *e = work->column;
 
-		columns_embed_cells(&p->call, n, cells, g, work, e);
+		for (int g = 0; g < some; g++)
+			columns_embed_cells(&p->call, n, cells, first + g, work, e + g * size);
 		for (int l = 0; l < p->c->column_blocks; l++)
+			write_groups(p, estimator, l, first, some, n, e, work);
+		for (int g = 0; g < some; g++, e += size)
 		{
-			char	   *keys = columns_column_keys(p->state, p->c, estimator, g, l);
-
-			columns_block(model, &p->w->columns[l].write, p->c->column_heads, n, e, keys,
-						  keys + p->state->column_bytes, p->c->inducing, NULL, work,
-						  &work->narrow);
+			columns_affine(&p->call, n, cells, first + g, work, e);
+			for (int r = 0; r < n; r++)
+				memcpy(work->embedded + ((size_t) r * groups + first + g) * embed,
+					   e + (size_t) r * embed, embed * sizeof(float));
 		}
-		columns_affine(&p->call, n, cells, g, work, e);
-		for (int r = 0; r < n; r++)
-			memcpy(work->embedded + ((size_t) r * groups + g) * embed, e + (size_t) r * embed,
-				   embed * sizeof(float));
 	}
 }
 
