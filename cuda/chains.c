@@ -233,7 +233,7 @@ static TnpRows
 slice(const TnpRows *rows, int64_t first, int64_t n)
 {
 	return (TnpRows) {n, rows->n_features, rows->kinds, rows->x + first * rows->n_features,
-					  rows->y != NULL ? rows->y + first : NULL, rows->n_classes, 0};
+					  rows->y != NULL ? rows->y + first : NULL, rows->n_classes, 0, 1};
 }
 
 /*
@@ -354,7 +354,7 @@ score_long(TnpDeviceEncoding *e, const TnpRequest *r, const int *place, double *
 	int			features = r->queries.n_features;
 	double	   *x = malloc((size_t) n * features * sizeof(double)),
 			   *y = malloc((size_t) n * sizeof(double));
-	TnpRows		rows = {n, features, r->queries.kinds, x, y, r->queries.n_classes, 0},
+	TnpRows		rows = {n, features, r->queries.kinds, x, y, r->queries.n_classes, 0, 1},
 				block;
 	Chain		chain = {e, r->rows, r->rows - e->prefix, &block, 1, true, NULL, 0, 0, 0, steps};
 	TnpStatus	status = x == NULL || y == NULL ? tnp_no_memory(error) : TNP_OK;

@@ -492,7 +492,7 @@ cuda_encoding_merge(const TnpDeviceEncoding *e, int64_t rows, const TnpRows *mor
 					TnpDeviceEncoding **merged, TnpError *error)
 {
 	TnpDeviceEncoding *m;
-	TnpRows		old = {rows, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes, 0},
+	TnpRows		old = {rows, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes, 0, 1},
 				all;
 	TnpStatus	status = make_encoding(e->model, e->n_features, e->kinds,
 									   e->model->shape.sinks + rows + more->n, &m, error);
@@ -507,7 +507,7 @@ cuda_encoding_merge(const TnpDeviceEncoding *e, int64_t rows, const TnpRows *mor
 	m->n = rows;
 	if (status == TNP_OK)
 		status = keep_rows(m, more, error);
-	all = (TnpRows) {rows + more->n, e->n_features, e->kinds, m->x, m->y, e->stats.n_classes, 0};
+	all = (TnpRows) {rows + more->n, e->n_features, e->kinds, m->x, m->y, e->stats.n_classes, 0, 1};
 	if (status == TNP_OK)
 		status = encode_rows(m, &all, 0, all.n, 0, true, error);
 	if (status != TNP_OK)

@@ -125,7 +125,8 @@ typedef struct TnpRows
 	int			n_features;		/* F, number of feature columns */
 	const TnpColumnKind *kinds; /* [F], or NULL: all numeric */
 	const double *x;			/* [n, F] */
-	const double *y;			/* [n], or NULL for queries; a classifier's are class indices */
+	/* [n, n_targets], or NULL for queries; a classifier's are class indices */
+	const double *y;
 	/*
 	 * K: the classes of a context are 0 … K - 1; 0: all that the model has room for. Regression:
 	 * ignored
@@ -133,7 +134,18 @@ typedef struct TnpRows
 	int			n_classes;
 	/* rows of the same table before these, which errors count as well */
 	int64_t		before;
+	/* D, numbers that a row's target consists of; 0: 1. Queries: ignored */
+	int			n_targets;
 } TnpRows;
+
+#define TNP_MAX_TARGETS 64		/* of a row */
+
+/* D of rows. */
+static inline int
+tnp_rows_targets(const TnpRows *rows)
+{
+	return rows->n_targets > 0 ? rows->n_targets : 1;
+}
 
 /* ---- model ----------------------------------------------------------------------------------- */
 
@@ -149,6 +161,7 @@ typedef struct TnpModelInfo
 	const char *description;
 	const char *head; /* "gaussian", "mixture", "bars", "classes", "quantiles", "joint-gaussian" */
 	int			n_classes;		/* classes that a classifier has room for, 0: a regression model */
+	int			n_targets;		/* D, numbers that a row's target consists of */
 	int			n_features;		/* exact number of feature columns, or 0 when any number is taken */
 	int			max_features;	/* columns used at most when any number is taken, else n_features */
 	int			min_rows;		/* context rows needed before the first prediction */
@@ -194,8 +207,8 @@ TNP_EXPORT double tnp_encoding_cost(const TnpModel *model, int64_t n);
 
 /*
  * How far the rows from `first` on have moved away from those before: the largest, over the numeric
- * columns and a target that is a number, of the difference of the means in standard deviations of
- * the rows before and of the logarithm of the ratio of the standard deviations, each less three
+ * columns and the targets that are numbers, of the difference of the means in standard deviations
+ * of the rows before and of the logarithm of the ratio of the standard deviations, each less three
  * standard errors. A column that was constant and is no more, or the other way round, has drifted
  * infinitely. 0 while either side has fewer than TNP_DRIFT_ROWS numbers.
  */
@@ -398,13 +411,17 @@ TNP_EXPORT double tnp_draw(const TnpDistribution *d, uint64_t seed, uint64_t dra
 
 /*
  * The kind and number of components of every answer of this model, so that callers can size the
- * parameters.
+ * parameters. Of several targets each has an answer of this shape.
  */
 TNP_EXPORT void tnp_answer_shape(const TnpModel *model, TnpDistributionKind *kind, int *n);
 
+/* Numbers of the answers to one query: n_targets times tnp_distribution_size(answer shape). */
+TNP_EXPORT int tnp_answer_size(const TnpModel *model);
+
 /*
- * predict: the marginal predictive distribution of every query. params [queries->n,
- * tnp_distribution_size(answer shape)]. An answer does not depend on the other queries (bitwise).
+ * predict: the marginal predictive distribution of every target of every query. params [queries->n,
+ * n_targets, tnp_distribution_size(answer shape)]. An answer does not depend on the other queries
+ * (bitwise).
  */
 TNP_EXPORT TnpStatus tnp_predict(const TnpEncoding *encoding, const TnpRows *queries,
 								 double *params, TnpError *error);
@@ -418,17 +435,18 @@ TNP_EXPORT TnpStatus tnp_append_predict(TnpEncoding *encoding, const TnpRows *ro
 										const TnpRows *queries, double *params, TnpError *error);
 
 /*
- * sample: joint draws of all queries, in their order. y [draws, queries->n]; draws are numbered
- * first_draw, first_draw+1, … and each depends on (seed, number) only (bitwise).
+ * sample: joint draws of all queries, in their order. y [draws, queries->n, n_targets]; draws are
+ * numbered first_draw, first_draw+1, … and each depends on (seed, number) only (bitwise). Given the
+ * rows before it, the targets of a row are independent.
  */
 TNP_EXPORT TnpStatus tnp_sample(const TnpEncoding *encoding, const TnpRows *queries, uint64_t seed,
 								uint64_t first_draw, int64_t draws,
 								double *y, TnpError *error);
 
 /*
- * score: the joint log density of rows (y given), in the given order when orders = 0, else the log
- * of the mean density over `orders` random orders. per_row, if not NULL and orders = 0, receives
- * the conditional log densities [n].
+ * score: the joint log density of rows (y given) over all their targets, in the given order when
+ * orders = 0, else the log of the mean density over `orders` random orders. per_row, if not NULL
+ * and orders = 0, receives the conditional log densities [n].
  */
 TNP_EXPORT TnpStatus tnp_score(const TnpEncoding *encoding, const TnpRows *rows, int64_t orders,
 							   uint64_t seed,

@@ -180,9 +180,9 @@ tnp_wire_read_request(const void *payload, uint64_t length, TnpWireQuery *q, Tnp
 									 i + 1);
 	numbers += a->n_levels;
 	q->given = (TnpRows) {a->given, a->n_features, q->kinds, numbers,
-						  numbers + a->given * a->n_features, a->n_classes, 0};
+						  numbers + a->given * a->n_features, a->n_classes, 0, 1};
 	numbers += a->given * (a->n_features + 1);
-	q->queries = (TnpRows) {a->queries, a->n_features, q->kinds, numbers, NULL, a->n_classes, 0};
+	q->queries = (TnpRows) {a->queries, a->n_features, q->kinds, numbers, NULL, a->n_classes, 0, 1};
 	if ((a->flags & TNP_EXECUTE_TARGETS) != 0)
 		q->queries.y = numbers + a->queries * a->n_features;
 	return TNP_OK;

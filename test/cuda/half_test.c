@@ -48,7 +48,7 @@ make_rows(TestRows *rows, int features, int n, unsigned seed)
 		}
 		rows->y[i] = sum + 0.2 * (test_uniform(&state) - 0.5);
 	}
-	rows->view = (TnpRows) {n, features, NULL, rows->x, rows->y, 0, 0};
+	rows->view = (TnpRows) {n, features, NULL, rows->x, rows->y, 0, 0, 1};
 }
 
 static void

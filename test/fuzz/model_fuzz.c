@@ -60,8 +60,7 @@ try_model(const TnpModel *model)
 	const TnpModelInfo *info = tnp_model_info(model);
 	int			features = info->n_features > 0 ? info->n_features : 3,
 				n = info->min_rows > 4 ? info->min_rows : 4,
-				components;
-	TnpDistributionKind kind;
+				targets = info->n_targets;
 	double	   *x,
 			   *y,
 			   *params;
@@ -71,22 +70,22 @@ try_model(const TnpModel *model)
 
 	if (info->min_rows > 16 || features > 64 || info->n_parameters > 200000)
 		return;
-	tnp_answer_shape(model, &kind, &components);
 	x = malloc((size_t) n * features * sizeof(double));
-	y = malloc((size_t) n * sizeof(double));
-	params = malloc((size_t) tnp_distribution_size(kind, components) * sizeof(double));
+	y = malloc((size_t) n * targets * sizeof(double));
+	params = malloc((size_t) tnp_answer_size(model) * sizeof(double));
 	for (int i = 0; i < n; i++)
 	{
 		for (int f = 0; f < features; f++)
 			x[i * features + f] = sin(i * 3 + f);
-		y[i] = info->n_classes > 0 ? i % info->n_classes : cos(i);
+		for (int t = 0; t < targets; t++)
+			y[i * targets + t] = info->n_classes > 0 ? i % info->n_classes : cos(i + t);
 	}
-	status = tnp_build(model, &(TnpRows){n, features, NULL, x, y, 0, 0}, tnp_whole_prefix(model, n),
-					   &e, &error);
+	status = tnp_build(model, &(TnpRows){n, features, NULL, x, y, 0, 0, targets},
+					   tnp_whole_prefix(model, n), &e, &error);
 	expect_message(status, &error);
 	if (status == TNP_OK)
 	{
-		status = tnp_predict(e, &(TnpRows) {1, features, NULL, x, NULL, 0, 0}, params, &error);
+		status = tnp_predict(e, &(TnpRows) {1, features, NULL, x, NULL, 0, 0, 1}, params, &error);
 		expect_message(status, &error);
 		tnp_encoding_free(e);
 	}

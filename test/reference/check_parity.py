@@ -265,10 +265,12 @@ def imagine(model, x, y, kinds):
     """y with every row after the first min_rows drawn from the model's own answer."""
     y = y.copy()
     for i in range(model.min_rows, len(y)):
-        u = value_uniforms(5, 0, i)
+        u = [value_uniforms(5, 0, i, t) for t in range(model.targets)]
         answer = build(model, x[:i], y[:i], canonical_prefix(model, i), kinds).predict([x[i]])[0]
-        joint = isinstance(answer, Joint)
-        y[i] = answer.draw(np.array([NORMAL.inv_cdf(u[1])]))[0] if joint else answer.draw(*u)
+        if isinstance(answer, Joint):
+            y[i] = answer.draw(np.array([NORMAL.inv_cdf(u[0][1])]))[0]
+        else:
+            y[i] = answer.draw(u) if model.targets > 1 else answer.draw(*u[0])
     return y
 
 
@@ -421,8 +423,11 @@ def check_canonical(tap, model, tool, kernels, label):
 def check_refusals(tap, model, tool, kernels, label):
     """Too few rows, and values that are no numbers, are refused with a message."""
     x, y, kinds = rows(model, 12, 4)
-    bad = [request(x[:10], np.where(np.arange(10) == 3, np.nan, y[:10]), kinds, "whole",
-                   queries=cells(x[10:]))]
+    missing = y[:10].copy()
+    np.ravel(missing)[3 * model.targets] = np.nan
+    bad = [request(x[:10], missing, kinds, "whole", queries=cells(x[10:]))]
+    if model.targets > 1:
+        bad.append(request(x[:10], y[:10, 1:], kinds, "whole", queries=cells(x[10:])))
     if model.min_rows > 0:
         few = model.min_rows - 1
         bad.append(request(x[:few], y[:few], kinds, "whole", queries=cells(x[10:])))

@@ -156,6 +156,14 @@ def as_targets(model, y):
     return y if room is None else np.clip(np.floor(y + room / 2), 0, room - 1)
 
 
+def several(model, y, random):
+    """Targets y [n] as the [n, D] of a model that takes several: each is of its own scale."""
+    if model.targets == 1:
+        return y
+    return np.stack([y * (1 - 0.4 * d) + 0.3 * d + 0.1 * random.standard_normal(len(y))
+                     for d in range(model.targets)], axis=1)
+
+
 def rows(model, n, seed):
     """(x, y, kinds) of n rows with some relation between them."""
     random = np.random.RandomState(seed)
@@ -164,9 +172,10 @@ def rows(model, n, seed):
     y = np.sin(1.5 * known[:, 0]) + 0.3 * known[:, -1] + 0.2 * random.standard_normal(n)
     if kinds:
         y += 0.7 * (known[:, 1] == 17.0)
-    y = as_targets(model, y)
+    y = several(model, as_targets(model, y), random)
     if model.config["target"]["scaling"] == "fixed":
-        y = model.config["target"]["center"] + model.config["target"]["scale"] * y
+        y = (np.array(model.config["target"]["center"])
+             + np.array(model.config["target"]["scale"]) * y)
     return x, y, kinds
 
 

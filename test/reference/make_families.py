@@ -132,11 +132,12 @@ FAMILIES["sums_fixed"] = {**SUMS,
                           "steps": 0, "linear": False, "profile": "gaussian", "waves": 12,
                           "lengths": [0.3, 0.6, 1.0], "start": 0.02, "min_rows": 1, "pairs": 0}
 # The engine computes these; it refuses the others.
-ENGINE = ("deep_kernel", "deep_kernel_causal", "deep_kernel_buffer", "random_features",
-          "random_features_causal", "mean", "mean_scaled", "latent", "latent_buffer",
-          "latent_strict", "decoupled", "decoupled_one", "decoupled_causal", "decoupled_distance",
-          "decoupled_linear", "scan", "scan_causal", "scan_prefix_causal", "scan_time",
-          "joint_full", "joint_prefix", "scan_one_target", "scan_widths", "buffered",
+ENGINE = ("several_concat", "several_mixture", "several_fixed", "mean_prefix", "scan_parts",
+          "decoupled_buffer", "deep_kernel", "deep_kernel_causal", "deep_kernel_buffer",
+          "random_features", "random_features_causal", "mean", "mean_scaled", "latent",
+          "latent_buffer", "latent_strict", "decoupled", "decoupled_one", "decoupled_causal",
+          "decoupled_distance", "decoupled_linear", "scan", "scan_causal", "scan_prefix_causal",
+          "scan_time", "joint_full", "joint_prefix", "scan_one_target", "scan_widths", "buffered",
           "buffered_classes", "sums", "sums_fixed")
 SUMS_LACK = ("width", "layers", "heads", "feedforward", "norm", "attention", "activation",
              "embedder", "head")

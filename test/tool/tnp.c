@@ -136,8 +136,8 @@ read_kinds(const json_t *request, int n_features, TnpColumnKind **kinds, TnpErro
 }
 
 /*
- * x [[...], ...] and y [...] (NULL for queries). Without rows, the number of columns is the
- * request's kinds' or the model's.
+ * x [[...], ...] and y [...] (NULL for queries), of several targets [[...], ...]. Without rows, the
+ * number of columns is the request's kinds' or the model's.
  */
 static TnpStatus
 read_rows(const TnpModel *model, const json_t *request, const json_t *x, const json_t *y,
@@ -145,6 +145,8 @@ read_rows(const TnpModel *model, const json_t *request, const json_t *x, const j
 {
 	size_t		n = json_array_size(x);
 	size_t		n_features = json_array_size(json_array_get(x, 0));
+	size_t		targets = y != NULL && json_is_array(json_array_get(y, 0))
+		? json_array_size(json_array_get(y, 0)) : 1;
 
 	memset(rows, 0, sizeof(*rows));
 	if (!json_is_array(x))
@@ -156,7 +158,7 @@ read_rows(const TnpModel *model, const json_t *request, const json_t *x, const j
 						 ? json_array_size(json_object_get(request, "kinds"))
 						 : (size_t) tnp_model_info(model)->max_features;
 	rows->x = allocate(n * n_features, sizeof(double));
-	rows->y = y != NULL ? allocate(n, sizeof(double)) : NULL;
+	rows->y = y != NULL ? allocate(n * targets, sizeof(double)) : NULL;
 	for (size_t i = 0; i < n; i++)
 	{
 		const json_t *row = json_array_get(x, i);
@@ -166,14 +168,23 @@ read_rows(const TnpModel *model, const json_t *request, const json_t *x, const j
 		for (size_t f = 0; f < n_features; f++)
 			if (!read_number(json_array_get(row, f), &rows->x[i * n_features + f]))
 				return fail(error, "a cell must be a number or null");
-		if (y != NULL && !read_number(json_array_get(y, i), &rows->y[i]))
-			return fail(error, "a target must be a number or null");
+		for (size_t t = 0; y != NULL && t < targets; t++)
+		{
+			const json_t *target = json_array_get(y, i);
+
+			if (json_is_array(target) ? json_array_size(target) != targets : targets > 1)
+				return fail(error, "all rows must have as many targets");
+			if (!read_number(json_is_array(target) ? json_array_get(target, t) : target,
+							 &rows->y[i * targets + t]))
+				return fail(error, "a target must be a number or null");
+		}
 	}
 	rows->rows = (TnpRows){.n = (int64_t) n,
 						   .n_features = (int) n_features,
 						   .x = rows->x,
 						   .y = rows->y,
-						   .n_classes = (int) read_integer(request, "classes", 0)};
+						   .n_classes = (int) read_integer(request, "classes", 0),
+						   .n_targets = (int) targets};
 	return TNP_OK;
 }
 
@@ -242,7 +253,8 @@ answer_queries(const TnpModel *model, const TnpEncoding *encoding, const json_t 
 {
 	Rows		queries;
 	TnpDistributionKind kind;
-	int			n,
+	int			targets = tnp_model_info(model)->n_targets,
+				n,
 				size;
 	TnpStatus	status;
 	json_t	   *means = json_array(),
@@ -254,10 +266,10 @@ answer_queries(const TnpModel *model, const TnpEncoding *encoding, const json_t 
 	size = tnp_distribution_size(kind, n);
 	if ((status = read_table(model, request, table, false, &queries, error)) == TNP_OK)
 	{
-		params = allocate(queries.rows.n * size, sizeof(double));
+		params = allocate(queries.rows.n * targets * size, sizeof(double));
 		status = tnp_predict(encoding, &queries.rows, params, error);
 	}
-	for (int64_t i = 0; status == TNP_OK && i < queries.rows.n; i++)
+	for (int64_t i = 0; status == TNP_OK && i < queries.rows.n * targets; i++)
 	{
 		TnpDistribution d = {kind, n, params + i * size};
 
@@ -266,7 +278,7 @@ answer_queries(const TnpModel *model, const TnpEncoding *encoding, const json_t 
 		json_array_append_new(sds, number(sqrt(tnp_variance(&d))));
 	}
 	if (status == TNP_OK)
-		json_object_set_new(answer, "params", matrix(params, queries.rows.n, size));
+		json_object_set_new(answer, "params", matrix(params, queries.rows.n, targets * size));
 	json_object_set_new(answer, "mean", means);
 	json_object_set_new(answer, "sd", sds);
 	json_decref(table);
@@ -309,19 +321,20 @@ answer_sample(const TnpModel *model, const TnpEncoding *encoding, const json_t *
 			  json_t *answer, TnpError *error)
 {
 	const json_t *question = json_object_get(request, "sample");
-	int64_t		draws = read_integer(question, "draws", 1);
+	int64_t		draws = read_integer(question, "draws", 1),
+				targets = tnp_model_info(model)->n_targets;
 	Rows		rows;
 	double	   *y = NULL;
 	TnpStatus	status = read_table(model, request, question, false, &rows, error);
 
 	if (status == TNP_OK)
 	{
-		y = allocate(draws > 0 ? draws * rows.rows.n : 0, sizeof(double));
+		y = allocate(draws > 0 ? draws * rows.rows.n * targets : 0, sizeof(double));
 		status = tnp_sample(encoding, &rows.rows, (uint64_t) read_integer(question, "seed", 0),
 							(uint64_t) read_integer(question, "first", 0), draws, y, error);
 	}
 	if (status == TNP_OK)
-		json_object_set_new(answer, "draws", matrix(y, draws, rows.rows.n));
+		json_object_set_new(answer, "draws", matrix(y, draws, rows.rows.n * targets));
 	free(y);
 	rows_free(&rows);
 	return status;
@@ -575,13 +588,14 @@ info(Tool *tool)
 	i = tnp_model_info(model);
 	tnp_answer_shape(model, &kind, &n);
 	return print_answer(json_pack(
-		"{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:b, s:b, s:b, s:b, s:I, s:I, s:i, s:i}",
+		"{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:b, s:b, s:b, s:b, s:I, s:I, s:i, s:i, s:i}",
 		"architecture", i->architecture, "context", i->context, "description", i->description,
 		"head", i->head, "features", i->n_features, "max_features", i->max_features, "min_rows",
 		i->min_rows, "buffer", i->buffer, "appendable", i->appendable, "takes_missing",
 		i->takes_missing, "takes_categories", i->takes_categories, "scales_by_prefix",
 		i->scales_by_prefix, "parameters", (json_int_t) i->n_parameters, "encoding_bytes_per_row",
-		(json_int_t) i->encoding_bytes_per_row, "kind", (int) kind, "components", n));
+		(json_int_t) i->encoding_bytes_per_row, "kind", (int) kind, "components", n, "targets",
+		i->n_targets));
 }
 
 static void

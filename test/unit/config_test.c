@@ -341,6 +341,28 @@ static const BadConfig bad_configs[] = {
 	{additive, "\"target\": {\"scaling\": \"none\"",
 	 "\"target\": {\"scaling\": \"fixed\", \"center\": 0, \"scale\": -1",
 	"\"target.scale\" must be a finite number above 0", "it is -1"},
+	{additive, "\"target\": {", "\"target\": {\"count\": 0, ",
+	 "\"target.count\" must be an integer from 1 to 64", "it is 0"},
+	{additive, "\"target\": {", "\"target\": {\"count\": 65, ",
+	 "\"target.count\" must be an integer from 1 to 64", "it is 65"},
+	{additive, "\"target\": {\"scaling\": \"none\"",
+	 "\"target\": {\"count\": 2, \"scaling\": \"fixed\", \"center\": 1, \"scale\": 1",
+	 "\"target.center\" must be an array of one number for each of target.count", "it is 1"},
+	{additive, "\"target\": {\"scaling\": \"none\"",
+	 "\"target\": {\"center\": [1, 1, 1], \"count\": 2, \"scaling\": \"fixed\", "
+	 "\"scale\": [1, 1]",
+	 "\"target.center\" must be an array of one number", "an array of 3"},
+	{additive, "\"target\": {\"scaling\": \"none\"",
+	 "\"target\": {\"count\": 2, \"scaling\": \"fixed\", \"center\": [1, 1], "
+	 "\"scale\": [1, 0]",
+	 "\"target.scale\" must be a finite number above 0", "it is 0"},
+	{additive, "\"target\": {\"scaling\": \"none\"",
+	 "\"target\": {\"scaling\": \"fixed\", \"center\": [1], \"scale\": 1",
+	 "\"target.center\" must be a finite number", "an array of 1"},
+	{tabular, "\"target\": {", "\"target\": {\"count\": 2, ",
+	 "the embedder's x.kind \"rows\" takes one target per row", "target.count is 2"},
+	{classes, "\"target\": {", "\"target\": {\"count\": 2, ",
+	 "the embedder's x.kind \"rows\" takes one target per row", "target.count is 2"},
 	{tabular, "\"clip\": 4.5", "\"clip\": 0", "embedder.x.ridge needs target.clip", NULL},
 	{tabular, "\"clip\": 3}", "\"clip\": 0}", "embedder.x.ridge needs inputs.clip", NULL},
 	{tabular, "\"ridge\": true}", "\"prune\": true}", "embedder.x.prune needs embedder.x.ridge",
@@ -487,7 +509,7 @@ test_values(void)
 	   "max_features is the exact number where that is given");
 	ok(c.input_scaling == TNP_SCALE_NONE && c.input_center == NULL && c.input_scale == NULL &&
 	   c.input_clip == 0, "input defaults");
-	ok(c.target_scaling == TNP_SCALE_NONE && c.target_center == 0 && c.target_scale == 1 &&
+	ok(c.target_scaling == TNP_SCALE_NONE && c.target_center[0] == 0 && c.target_scale[0] == 1 &&
 	   c.target_clip == 0, "target defaults");
 	ok(c.buffer == 4 && !c.strict, "the mask is inclusive by default");
 	is_int(c.row_limit, 20000, "rows are limited by default");
@@ -548,7 +570,7 @@ test_values(void)
 		   "fixed scaling is read, whatever the order of the keys");
 	ok(c.input_center[0] == -1 && c.input_center[1] == 1000 && c.input_scale[0] == 2 &&
 	   c.input_scale[1] == 3.5, "center, scale");
-	ok(c.target_center == -7 && c.target_scale == 0.5, "of the target too");
+	ok(c.target_center[0] == -7 && c.target_scale[0] == 0.5, "of the target too");
 	tnp_config_free(&counting, &c);
 	free(text);
 

@@ -18,7 +18,7 @@
 static double x[ROWS * COLUMNS],
 			y[ROWS];
 static TnpColumnKind kinds[COLUMNS] = {TNP_NUMERIC, TNP_NUMERIC};
-static TnpRows rows = {ROWS, COLUMNS, kinds, x, y, 0, 0};
+static TnpRows rows = {ROWS, COLUMNS, kinds, x, y, 0, 0, 1};
 
 /*
  * An even spread over [-1, 1] of the rows before `first`, and of those after it, whose standard

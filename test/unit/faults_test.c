@@ -28,7 +28,7 @@ work(TnpError *error)
 				asked = test_slice(&rows, CONTEXT, QUERIES),
 				all = test_slice(&rows, 0, CONTEXT);
 	double		params[QUERIES * LARGEST],
-				draws[3 * QUERIES],
+				draws[3 * QUERIES * TNP_MAX_TARGETS],
 				density;
 	int64_t		conditioned;
 	TnpEncoding *e,

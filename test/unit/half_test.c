@@ -47,12 +47,13 @@ predict(const TestModel *file, const TnpKernels *kernels, double *mean, double *
 	queries = test_slice(&rows, CONTEXT, QUERIES);
 	tnp_answer_shape(model, &d.kind, &d.n);
 	size = tnp_distribution_size(d.kind, d.n);
-	params = malloc(QUERIES * size * sizeof(double));
+	params = malloc((size_t) QUERIES * tnp_answer_size(model) * sizeof(double));
 	test_must(tnp_build(model, &context, tnp_whole_prefix(model, CONTEXT), &e, &error), &error);
 	test_must(tnp_predict(e, &queries, params, &error), &error);
 	for (int i = 0; i < QUERIES; i++)
 	{
-		d.params = params + (size_t) i * size;
+		/* of several targets the first */
+		d.params = params + (size_t) i * size * tnp_model_info(model)->n_targets;
 		/* of classes the probability of the first */
 		mean[i] = d.kind == TNP_CLASSES ? d.params[0] : tnp_mean(&d);
 		sd[i] = d.kind == TNP_CLASSES ? 1 : sqrt(tnp_variance(&d));

@@ -15,6 +15,7 @@
 #define CONTEXT 21
 #define QUERIES 9
 #define LARGEST 96				/* doubles of one answer: the largest head of the test models */
+#define MOST_TARGETS 4
 
 static const TestModel *file;	/* under test */
 static const char *kernels_name;
@@ -22,7 +23,8 @@ static double tolerance;		/* of what is computed in two ways that differ in roun
 static TnpModel *model;
 static const TnpModelInfo *info;
 static TestRows rows;			/* CONTEXT + QUERIES rows */
-static int	size;				/* of an answer */
+static int	size,				/* of the answers to a query */
+			one_size;			/* of one of them */
 static TnpDistributionKind kind;
 static int	components;
 
@@ -74,15 +76,18 @@ append(TnpEncoding *e, int first, int n)
 	must(tnp_append(e, &more, &error), &error, "append");
 }
 
-/* Log density of row i under an encoding. */
+/* Log density of row i under an encoding: of all its targets. */
 static double
 log_density(const TnpEncoding *e, int i)
 {
-	double		params[LARGEST];
+	double		params[LARGEST],
+				sum = 0;
 	TnpDistribution d = {kind, components, params};
 
 	predict(e, i, 1, params);
-	return tnp_log_pdf(&d, rows.y[i]);
+	for (int t = 0; t < info->n_targets; t++, d.params += one_size)
+		sum += tnp_log_pdf(&d, rows.y[i * info->n_targets + t]);
+	return sum;
 }
 
 static bool
@@ -432,7 +437,7 @@ test_row_bytes(void)
 	must(tnp_encoding_copy(e, CONTEXT, 4096, false, &small, &error), &error, "copy");
 	must(tnp_encoding_copy(e, CONTEXT, 8192, false, &large, &error), &error, "copy");
 	bytes = (double) (tnp_encoding_bytes(large) - tnp_encoding_bytes(small)) / 4096
-		- (double) (rows.view.n_features + 1) * sizeof(double);
+		- (double) (rows.view.n_features + info->n_targets) * sizeof(double);
 	/* what a regression says of a row is not copied ahead of it */
 	holds(bytes >= (double) info->encoding_bytes_per_row - info->n_classes * (double) sizeof(float)
 		  && bytes <= 1.02 * (double) info->encoding_bytes_per_row + 64,
@@ -480,9 +485,10 @@ test_sample(void)
 	TnpEncoding *e = build(CONTEXT, tnp_whole_prefix(model, CONTEXT));
 	TnpRows		asked = test_slice(&rows, CONTEXT, QUERIES);
 	TnpError	error = {0};
-	double		all[7 * QUERIES],
-				one[QUERIES],
-				other[QUERIES];
+	double		all[7 * QUERIES * MOST_TARGETS],
+				one[QUERIES * MOST_TARGETS],
+				other[QUERIES * MOST_TARGETS];
+	size_t		draw = (size_t) QUERIES * info->n_targets;
 	bool		same = true;
 
 	asked.y = NULL;
@@ -490,11 +496,11 @@ test_sample(void)
 	for (int b = 0; b < 7; b++)
 	{
 		must(tnp_sample(e, &asked, 42, b, 1, one, &error), &error, "sample");
-		same = same && memcmp(one, all + b * QUERIES, sizeof(one)) == 0;
+		same = same && memcmp(one, all + b * draw, draw * sizeof(double)) == 0;
 	}
 	holds(same, "a draw does not depend on the batch, bitwise");
 	must(tnp_sample(e, &asked, 43, 0, 1, other, &error), &error, "sample");
-	holds(memcmp(other, all, sizeof(other)) != 0, "another seed draws something else");
+	holds(memcmp(other, all, draw * sizeof(double)) != 0, "another seed draws something else");
 	tnp_encoding_free(e);
 }
 
@@ -509,19 +515,21 @@ test_sample_marginal(void)
 	TnpEncoding *e = build(CONTEXT, tnp_whole_prefix(model, CONTEXT));
 	TnpRows		asked = test_slice(&rows, CONTEXT, 1);
 	TnpError	error = {0};
-	double		y[DRAWS],
+	double		y[DRAWS * MOST_TARGETS],
 				params[LARGEST],
 				distance = 0;
 	TnpDistribution d = {kind, components, params};
+	int			targets = info->n_targets;
 
 	asked.y = NULL;
 	must(tnp_sample(e, &asked, 7, 0, DRAWS, y, &error), &error, "sample");
 	predict(e, CONTEXT, 1, params);
-	for (int i = 0; i < DRAWS; i++)
+	for (int i = 0; i < DRAWS * targets; i++)
 	{
 		int			below = 0;
 
-		for (int j = 0; j < DRAWS; j++)
+		d.params = params + i % targets * one_size;
+		for (int j = i % targets; j < DRAWS * targets; j += targets)
 			below += y[j] <= y[i];
 		distance = fmax(distance, fabs((double) below / DRAWS - tnp_cdf(&d, y[i])));
 	}
@@ -565,7 +573,7 @@ test_execute(void)
 					 .queries = test_slice(&rows, CONTEXT, QUERIES),
 					 .reductions = TNP_REDUCE_MEAN | TNP_REDUCE_QUANTILES | TNP_REDUCE_LOG_DENSITY,
 					 .n_levels = 2, .levels = (double[]) {0.1, 0.5}};
-	double		answer[4 * QUERIES],
+	double		answer[4 * QUERIES * MOST_TARGETS],
 				params[QUERIES * LARGEST];
 	bool		same = true;
 	TnpError	error = {0};
@@ -573,9 +581,9 @@ test_execute(void)
 	r.answer = answer;
 	must(tnp_execute(e, &r, &error), &error, "execute");
 	predict(first, CONTEXT, QUERIES, params);
-	for (int i = 0; i < QUERIES; i++)
+	for (int i = 0; i < QUERIES * info->n_targets; i++)
 	{
-		TnpDistribution d = {kind, components, params + i * size};
+		TnpDistribution d = {kind, components, params + i * one_size};
 		double		wanted[4] = {tnp_mean(&d), tnp_quantile(&d, 0.1), tnp_quantile(&d, 0.5),
 								 tnp_log_pdf(&d, r.queries.y[i])};
 
@@ -614,8 +622,9 @@ test_refusals(void)
 	{
 		bad.n = 0;
 		holds(tnp_build(model, &bad, 0, &e, &error) == TNP_OK &&
-			  tnp_predict(e, &(TnpRows) {1, rows.view.n_features, rows.kinds, rows.x, NULL, 0, 0},
-			  params, &error) == TNP_OK, "an empty context has a prior prediction");
+			  tnp_predict(e, &(TnpRows) {1, rows.view.n_features, rows.kinds, rows.x, NULL, 0, 0,
+										 1}, params, &error) == TNP_OK,
+			  "an empty context has a prior prediction");
 		tnp_encoding_free(e);
 	}
 	bad = context;
@@ -623,6 +632,10 @@ test_refusals(void)
 	if (info->n_features > 0)
 		holds(tnp_build(model, &bad, 0, &e, &error) == TNP_BAD_SHAPE,
 			  "a wrong number of features is refused");
+	bad = context;
+	bad.n_targets = info->n_targets + 1;
+	holds(tnp_build(model, &bad, 0, &e, &error) == TNP_BAD_SHAPE,
+		  "a wrong number of targets is refused");
 	keep = rows.y[3];
 	rows.y[3] = NAN;
 	holds(tnp_build(model, &context, tnp_whole_prefix(model, CONTEXT), &e, &error) == TNP_BAD_VALUE,
@@ -638,7 +651,7 @@ test_refusals(void)
 	e = build(CONTEXT, tnp_whole_prefix(model, CONTEXT));
 	predict(e, CONTEXT, 1, params);
 	bad = test_slice(&rows, CONTEXT, 1);
-	bad.y = &(double) {INFINITY};
+	bad.y = (double[MOST_TARGETS]) {INFINITY};
 	holds(tnp_append(e, &bad, &error) == TNP_BAD_VALUE,
 		  "an append of an infinite target is refused");
 	predict(e, CONTEXT, 1, again);
@@ -661,7 +674,10 @@ test_model(const TestModel *m, const TnpKernels *kernels)
 	must(tnp_model_open(&env.env, m->bytes, m->length, &model, &error), &error, "open");
 	info = tnp_model_info(model);
 	tnp_answer_shape(model, &kind, &components);
-	size = tnp_distribution_size(kind, components);
+	one_size = tnp_distribution_size(kind, components);
+	size = tnp_answer_size(model);
+	if (size != one_size * info->n_targets || info->n_targets > MOST_TARGETS)
+		exit(2);
 	if (size > LARGEST)
 		exit(2);
 	test_rows_make(&rows, info, CONTEXT + QUERIES, 5);

@@ -212,7 +212,7 @@ drift(int before, int after, double shift)
 	double		x[ROWS],
 				y[ROWS];
 	unsigned	state = 3;
-	TnpRows		rows = {ROWS, 1, NULL, x, y, 0, 0};
+	TnpRows		rows = {ROWS, 1, NULL, x, y, 0, 0, 1};
 
 	for (int i = 0; i < ROWS; i++)
 	{

@@ -127,11 +127,12 @@ test_rows_make(TestRows *rows, const TnpModelInfo *info, int n, unsigned seed)
 {
 	int			features = info->n_features > 0 ? info->n_features : 4,
 				/* fewer than there is room for */
-				classes = info->n_classes > 3 ? info->n_classes - 2 : info->n_classes;
+				classes = info->n_classes > 3 ? info->n_classes - 2 : info->n_classes,
+				targets = info->n_targets;
 	unsigned	state = seed * 2654435761u + 1;
 
 	rows->x = malloc((size_t) (n + 1) * features * sizeof(double));
-	rows->y = malloc((size_t) (n + 1) * sizeof(double));
+	rows->y = malloc((size_t) (n + 1) * targets * sizeof(double));
 	for (int f = 0; f < 8; f++)
 		rows->kinds[f] = info->takes_categories && f == 1 ? TNP_CATEGORICAL : TNP_NUMERIC;
 	for (int i = 0; i < n; i++)
@@ -149,12 +150,14 @@ test_rows_make(TestRows *rows, const TnpModelInfo *info, int n, unsigned seed)
 			rows->x[i * features + f] = v;
 			sum += isnan(v) ? 0 : sin(v);
 		}
-		rows->y[i] = sum + 0.3 * test_uniform(&state);
+		for (int t = 0; t < targets; t++)
+			rows->y[i * targets + t] = (1 + t) * sum + 0.3 * test_uniform(&state);
 		/* by planes, roughly: a regression that knows nothing has no share in the answers */
 		if (classes > 0)
 			rows->y[i] = fmin(fmax(floor(rows->y[i] + classes / 2.0), 0), classes - 1);
 	}
-	rows->view = (TnpRows) {n, features, rows->kinds, rows->x, rows->y, classes, 0};
+	rows->view = (TnpRows) {n, features, rows->kinds, rows->x, rows->y, classes, 0,
+							targets};
 }
 
 void
@@ -171,7 +174,7 @@ test_slice(const TestRows *rows, int first, int n)
 
 	slice.n = n;
 	slice.x += (size_t) first * slice.n_features;
-	slice.y += first;
+	slice.y += (size_t) first * tnp_rows_targets(&slice);
 	return slice;
 }
 

@@ -21,7 +21,7 @@ static const TnpColumnKind kinds[COLUMNS] = {[2] = TNP_CATEGORICAL};
 static TnpRows
 context_rows(const double *y)
 {
-	return (TnpRows) {ROWS, COLUMNS, kinds, golden_x, y, 0, 0};
+	return (TnpRows) {ROWS, COLUMNS, kinds, golden_x, y, 0, 0, 1};
 }
 
 /* The largest difference of n prepared rows from the golden cells, relative to their size. */
@@ -141,7 +141,7 @@ test_edges(void)
 {
 	double		x[] = {5, NAN, 5, NAN, 5, NAN},
 				y[] = {1, 1, 1};
-	TnpRows		rows = {3, 2, NULL, x, y, 0, 0};
+	TnpRows		rows = {3, 2, NULL, x, y, 0, 0, 1};
 	TnpPrepared *p;
 	float		cells[2];
 	TnpError	error;

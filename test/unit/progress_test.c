@@ -71,10 +71,8 @@ test_model(const TestModel *file, const TnpKernels *kernels)
 	TnpRows		first,
 				more,
 				query;
-	TnpDistributionKind kind;
 	TnpStatus	status;
 	double	   *params;
-	int			size;
 
 	test_env_init(&env, kernels);
 	env.env.threads = threads;
@@ -94,8 +92,7 @@ test_model(const TestModel *file, const TnpKernels *kernels)
 	if (n_threads == 1)
 		ok(3 * jump <= 2 * PREFIX, "%s: in all layers", file->name);
 	begin();
-	tnp_answer_shape(model, &kind, &size);
-	params = malloc(tnp_distribution_size(kind, size) * sizeof(double));
+	params = malloc((size_t) tnp_answer_size(model) * sizeof(double));
 	test_must(tnp_predict(e, &query, params, &error), &error);
 	ok(told == 0, "%s, %d threads: a question tells nothing", file->name, n_threads);
 	if (tnp_model_info(model)->appendable)

@@ -47,8 +47,8 @@ write_example(const TnpWireRequest *a, uint64_t *length)
 
 	*length = tnp_wire_request_length(a);
 	bytes = malloc((size_t) *length);
-	tnp_wire_write_request(a, &(TnpRows) {4, 3, kinds, x, y, 3, 0},
-						   &(TnpRows) {2, 3, kinds, x + 3, y + 1, 0, 0}, levels, bytes);
+	tnp_wire_write_request(a, &(TnpRows) {4, 3, kinds, x, y, 3, 0, 1},
+						   &(TnpRows) {2, 3, kinds, x + 3, y + 1, 0, 0, 1}, levels, bytes);
 	return bytes;
 }
 
@@ -168,8 +168,8 @@ test_refusals(void)
 		static TnpWireQuery q;
 		TnpError	error;
 
-		tnp_wire_write_request(&a, &(TnpRows) {4, 3, kinds, x, y, 3, 0},
-							   &(TnpRows) {2, 3, kinds, x, y, 3, 0}, bad, bytes);
+		tnp_wire_write_request(&a, &(TnpRows) {4, 3, kinds, x, y, 3, 0, 1},
+							   &(TnpRows) {2, 3, kinds, x, y, 3, 0, 1}, bad, bytes);
 		ok(tnp_wire_read_request(bytes, length, &q, &error) != TNP_OK,
 		   "a level that is no number is refused");
 		free(bytes);

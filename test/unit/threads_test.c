@@ -21,6 +21,7 @@
 #define QUERIES 100
 #define DRAWS 29
 #define STEPS 3
+#define MOST_TARGETS 4
 /* of a call that is stalled: those of a few rounds, for the caller may be stopped as well */
 #define MOST_SHARES 50
 #define ORDERS 7
@@ -55,17 +56,14 @@ ask(const TnpModel *model, const TestRows *rows, int n, Answers *out, TnpError *
 				queries = test_slice(rows, n, QUERIES),
 				one = test_slice(rows, n, 1),
 				few = test_slice(rows, n, STEPS);
-	TnpDistributionKind kind;
 	TnpEncoding *e = NULL;
-	int			components,
-				size;
+	int			targets = tnp_model_info(model)->n_targets,
+				size = tnp_answer_size(model);
 	double	   *at;
 	TnpStatus	status;
 
-	tnp_answer_shape(model, &kind, &components);
-	size = tnp_distribution_size(kind, components);
-	out->n = (size_t) (QUERIES + STEPS + 2) * size + (DRAWS + 1) * STEPS + 2 + STEPS + STEPS *
-		(STEPS + 1);
+	out->n = (size_t) (QUERIES + STEPS + 2) * size + (DRAWS + 1) * STEPS * targets
+		+ 2 + STEPS + STEPS * (STEPS + 1);
 	out->at = at = calloc(out->n, sizeof(double));
 	status = tnp_build(model, &context, tnp_whole_prefix(model, context.n), &e, error);
 	if (status == TNP_OK && appends)
@@ -81,10 +79,10 @@ ask(const TnpModel *model, const TestRows *rows, int n, Answers *out, TnpError *
 	at += STEPS * size;
 	if (status == TNP_OK)
 		status = tnp_sample(e, &few, 3, 0, DRAWS, at, error);
-	at += DRAWS * STEPS;
+	at += DRAWS * STEPS * targets;
 	if (status == TNP_OK)
 		status = tnp_sample(e, &few, 3, DRAWS, 1, at, error);
-	at += STEPS;
+	at += STEPS * targets;
 	if (status == TNP_OK)
 		status = tnp_score(e, &few, ORDERS, 5, at, NULL, error);
 	if (status == TNP_OK)
@@ -108,16 +106,17 @@ test_group(const TestModel *file, const TnpKernels *kernels, const TnpModel *mod
 				few = test_slice(rows, n, STEPS);
 	TnpEncoding *e;
 	TnpError	error = {0};
-	double		group[DRAWS * STEPS],
-				alone[STEPS];
-	bool		same = true;
+	double		group[DRAWS * STEPS * MOST_TARGETS],
+				alone[STEPS * MOST_TARGETS];
+	size_t		draw = (size_t) STEPS * tnp_model_info(model)->n_targets;
+	bool		same = draw <= STEPS * MOST_TARGETS;
 
 	test_must(tnp_build(model, &context, tnp_whole_prefix(model, n), &e, &error), &error);
 	test_must(tnp_sample(e, &few, 3, 0, DRAWS, group, &error), &error);
 	for (int b = 0; b < DRAWS; b++)
 	{
 		test_must(tnp_sample(e, &few, 3, b, 1, alone, &error), &error);
-		same = same && memcmp(alone, group + b * STEPS, sizeof(alone)) == 0;
+		same = same && memcmp(alone, group + b * draw, draw * sizeof(double)) == 0;
 	}
 	ok(same, "%s, %s, %d rows: draws of a group are those drawn alone", file->name, kernels->name,
 	   n);

@@ -99,7 +99,6 @@ answer(const unsigned char *bytes, size_t length, const TnpKernels *kernels, boo
 	TnpError	error = {0};
 	TestRows	rows;
 	TnpRows		context;
-	TnpDistribution d;
 	size_t		used = 0;
 
 	test_env_init(&env, kernels);
@@ -107,18 +106,17 @@ answer(const unsigned char *bytes, size_t length, const TnpKernels *kernels, boo
 	test_must(tnp_model_open(&env.env, bytes, length, &model, &error), &error);
 	test_rows_make(&rows, tnp_model_info(model), CONTEXT + QUERIES, 5);
 	context = test_slice(&rows, 0, CONTEXT);
-	tnp_answer_shape(model, &d.kind, &d.n);
 	test_must(tnp_build(model, &context, tnp_whole_prefix(model, CONTEXT), &e, &error), &error);
 	for (int i = 0, n = at_once ? QUERIES : 1; i < QUERIES; i += n++)
 	{
 		TnpRows		asked = test_slice(&rows, CONTEXT + i, n);
 
 		test_must(tnp_predict(e, &asked, answers + used, &error), &error);
-		used += (size_t) asked.n * tnp_distribution_size(d.kind, d.n);
+		used += (size_t) asked.n * tnp_answer_size(model);
 	}
 	context = test_slice(&rows, CONTEXT, 4);
 	test_must(tnp_sample(e, &context, 3, 0, DRAWS, answers + used, &error), &error);
-	used += 4 * DRAWS;
+	used += (size_t) 4 * DRAWS * context.n_targets;
 	tnp_encoding_free(e);
 	test_rows_free(&rows);
 	tnp_model_close(model);

@@ -316,11 +316,17 @@ tnp_crps(const TnpDistribution *d, double y)
 double
 tnp_draw(const TnpDistribution *d, uint64_t seed, uint64_t draw, uint32_t step)
 {
+	return tnp_draw_target(d, seed, draw, step, 0);
+}
+
+double
+tnp_draw_target(const TnpDistribution *d, uint64_t seed, uint64_t draw, uint32_t step, int target)
+{
 	const TnpDistributionOps *f = ops_of(d);
 	double		u[2];
 
 	if (f == NULL)
 		return NAN;
-	tnp_random(seed, draw, step, TNP_STREAM_VALUES, u);
+	tnp_random(seed, draw, step, TNP_STREAM_VALUES + 2 * (uint32_t) target, u);
 	return f->draw(d, u);
 }

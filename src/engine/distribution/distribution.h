@@ -48,6 +48,10 @@ extern const TnpDistributionOps tnp_bars_ops;
 extern const TnpDistributionOps tnp_classes_ops;
 extern const TnpDistributionOps tnp_quantiles_ops;
 
+/* As tnp_draw, for target number `target` of a row: each has random numbers of its own. */
+double		tnp_draw_target(const TnpDistribution *d, uint64_t seed, uint64_t draw, uint32_t step,
+							int target);
+
 /* The sum of the first n parameters: weights, masses or probabilities. */
 double		tnp_total_weight(const TnpDistribution *d);
 

@@ -337,6 +337,7 @@ const TnpFamily tnp_buffered_family = {
 	.keys = buffered_keys,
 	.check = buffered_check,
 	.joint_heads = true,
+	.several_targets = true,
 	.bind = buffered_bind,
 	.head_width = tnp_stack_head_width,
 	.appendable = tnp_stack_appendable,

@@ -412,7 +412,7 @@ columns_encode(TnpEncoding *e, int64_t first, int64_t n, bool anew, TnpError *er
 {
 	const TnpModel *model = e->model;
 	const TnpEnv *env = &model->env;
-	TnpRows		rows = {n, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes, 0};
+	TnpRows		rows = {n, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes, 0, 1};
 	Build		b = {.model = model, .c = columns_config(model), .w = columns_weights(model),
 					 .x = e->x, .y = e->y, .features = e->n_features,
 					 .n_classes = e->stats.n_classes};

@@ -433,6 +433,7 @@ const TnpFamily tnp_decoupled_family = {
 	.keys = decoupled_keys,
 	.embedders = 1 << TNP_SEPARATE,
 	.check = decoupled_check,
+	.several_targets = true,
 	.bind = decoupled_bind,
 	.head_width = tnp_stack_head_width,
 	.appendable = tnp_stack_appendable,

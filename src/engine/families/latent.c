@@ -257,6 +257,7 @@ const TnpFamily tnp_latent_family = {
 	.keys = latent_keys,
 	.check = latent_check,
 	.joint_heads = true,
+	.several_targets = true,
 	.bind = latent_bind,
 	.head_width = tnp_stack_head_width,
 	.appendable = tnp_stack_appendable,

@@ -292,6 +292,7 @@ const TnpFamily tnp_mean_family = {
 	.name = "mean",
 	.keys = mean_keys,
 	.check = mean_check,
+	.several_targets = true,
 	.bind = mean_bind,
 	.head_width = mean_head_width,
 	.appendable = mean_appendable,

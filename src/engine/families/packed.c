@@ -188,6 +188,7 @@ const TnpFamily tnp_packed_family = {
 	.embedders = 1 << TNP_CONCAT | 1 << TNP_ADDITIVE | 1 << TNP_PARTS,
 	.check = tnp_stack_check,
 	.joint_heads = true,
+	.several_targets = true,
 	.bind = packed_bind,
 	.head_width = tnp_stack_head_width,
 	.appendable = tnp_stack_appendable,

@@ -435,6 +435,7 @@ const TnpFamily tnp_scan_family = {
 	.variant = "a kernel or widths of its own",
 	.embedders = 1 << TNP_CONCAT | 1 << TNP_ADDITIVE | 1 << TNP_PARTS,
 	.check = scan_check,
+	.several_targets = true,
 	.bind = scan_bind,
 	.head_width = tnp_stack_head_width,
 	.appendable = tnp_stack_appendable,

@@ -284,7 +284,7 @@ take_rows(const TnpEncoding *e, const SumsFacts *f, const TnpRows *rows, const i
 	for (int64_t i = 0; status == TNP_OK && i < n; i++)
 	{
 		TnpRows		one = {1, rows->n_features, rows->kinds,
-			rows->x + place[i] * rows->n_features, rows->y + place[i], 0, place[i]};
+			rows->x + place[i] * rows->n_features, rows->y + place[i], 0, place[i], 1};
 
 		status = tnp_sums_add(e->model, p->sums, &one, 1, error);
 	}

@@ -383,8 +383,8 @@ make_target(const TnpModel *model, const TnpRows *rows, int64_t *basis, TnpError
 		moments(rows->y, rows->n, 1, &mean, &sd);
 	else if (sums_config(model)->target == TNP_SCALE_FIXED)
 	{
-		mean = model->config.target_center;
-		sd = model->config.target_scale;
+		mean = model->config.target_center[0];
+		sd = model->config.target_scale[0];
 	}
 	if (!(fabs(mean) <= LARGEST && sd <= LARGEST))
 		return tnp_fail(error, TNP_BAD_VALUE, "the targets are too large to be scaled");

@@ -86,6 +86,7 @@ const TnpFamily tnp_two_stream_family = {
 	.keys = two_stream_keys,
 	.check = two_stream_check,
 	.joint_heads = true,
+	.several_targets = true,
 	.bind = two_stream_bind,
 	.head_width = tnp_stack_head_width,
 	.appendable = tnp_stack_appendable,

@@ -81,17 +81,23 @@ tnp_column_scale(const TnpModel *model, const TnpColumn *column, double value)
 	return tnp_soft_clip(z, model->config.input_clip);
 }
 
-/* The target in the network's units, not clipped. */
+/* A target in the network's units, not clipped. */
 static double
-standard_target(const TnpStats *stats, double y)
+standard_target(const TnpStats *stats, int target, double y)
 {
-	return (y - stats->y_center) / stats->y_scale;
+	return (y - stats->y_center[target]) / stats->y_scale[target];
+}
+
+double
+tnp_clipped_value(const TnpModel *model, const TnpStats *stats, int target, double y)
+{
+	return tnp_soft_clip(standard_target(stats, target, y), model->config.target_clip);
 }
 
 double
 tnp_clipped_target(const TnpModel *model, const TnpStats *stats, double y)
 {
-	return tnp_soft_clip(standard_target(stats, y), model->config.target_clip);
+	return tnp_clipped_value(model, stats, 0, y);
 }
 
 double

@@ -29,7 +29,10 @@ int			tnp_column_bin(const TnpColumn *column, double x);
 /* Scaled and clipped value of a number (after tnp_column_value). */
 double		tnp_column_scale(const TnpModel *model, const TnpColumn *column, double value);
 
-/* Scaled and clipped target. */
+/* Scaled and clipped value of target number `target`. */
+double		tnp_clipped_value(const TnpModel *model, const TnpStats *stats, int target, double y);
+
+/* The same of a model with one target. */
 double		tnp_clipped_target(const TnpModel *model, const TnpStats *stats, double y);
 
 #endif							/* TNP_COLUMN_H */

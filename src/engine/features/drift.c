@@ -94,9 +94,11 @@ double
 tnp_drift(const TnpRows *rows, int64_t first)
 {
 	double		drift = 0;
+	int			targets = tnp_rows_targets(rows);
 
-	if (rows->n_classes == 0)
-		drift = drift_of(moments(rows->y, 1, 0, first), moments(rows->y, 1, first, rows->n));
+	for (int t = 0; rows->n_classes == 0 && t < targets; t++)
+		drift = fmax(drift, drift_of(moments(rows->y + t, targets, 0, first),
+									 moments(rows->y + t, targets, first, rows->n)));
 	for (int f = 0; f < rows->n_features; f++)
 		if (rows->kinds == NULL || rows->kinds[f] == TNP_NUMERIC)
 			drift = fmax(drift, drift_of(moments(rows->x + f, rows->n_features, 0, first),

@@ -37,8 +37,9 @@ TnpStatus
 tnp_rows_check(const TnpModel *model, const TnpRows *rows, bool need_y, TnpError *error)
 {
 	const TnpConfig *c = &model->config;
+	int			targets = c->n_targets;
 
-	if (rows->n < 0 || rows->n > INT32_MAX / 2)
+	if (rows->n < 0 || rows->n > INT32_MAX / 2 / targets)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "the number of rows is out of range");
 	if (c->n_features > 0 ? rows->n_features != c->n_features : rows->n_features < 1
 		|| rows->n_features > 65535)
@@ -50,6 +51,9 @@ tnp_rows_check(const TnpModel *model, const TnpRows *rows, bool need_y, TnpError
 	}
 	if (need_y && rows->y == NULL && rows->n > 0)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "rows of a context need targets");
+	if (need_y && tnp_rows_targets(rows) != targets)
+		return tnp_fail(error, TNP_BAD_SHAPE, "the model takes %d target%s per row, not %d",
+						targets, targets == 1 ? "" : "s", tnp_rows_targets(rows));
 	if (tnp_classes(model) > 0 && (rows->n_classes < 0 || rows->n_classes > tnp_classes(model)))
 	{
 		tnp_fail(error, TNP_BAD_VALUE, "more classes than the model has room for");
@@ -83,10 +87,13 @@ tnp_rows_check(const TnpModel *model, const TnpRows *rows, bool need_y, TnpError
 			if (status != TNP_OK)
 				return status;
 		}
-		else if (need_y && !isfinite(rows->y[i]))
+		for (int t = 0; need_y && t < targets; t++)
 		{
-			tnp_fail(error, TNP_BAD_VALUE, "a target is %s",
-					 isnan(rows->y[i]) ? "NaN" : "infinite");
+			double		y = rows->y[i * targets + t];
+
+			if (isfinite(y))
+				continue;
+			tnp_fail(error, TNP_BAD_VALUE, "a target is %s", isnan(y) ? "NaN" : "infinite");
 			tnp_detail(error, "row %lld", (long long) (rows->before + i + 1));
 			return TNP_BAD_VALUE;
 		}
@@ -98,6 +105,14 @@ float
 tnp_scale_target(const TnpModel *model, const TnpStats *stats, double y)
 {
 	return (float) tnp_clipped_target(model, stats, y);
+}
+
+bool
+tnp_scale_targets(const TnpModel *model, const TnpStats *stats, const double *y, float *out)
+{
+	for (int t = 0; t < model->config.n_targets; t++)
+		out[t] = (float) tnp_clipped_value(model, stats, t, y[t]);
+	return tnp_all_finite(model->config.n_targets, out);
 }
 
 int

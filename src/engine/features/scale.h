@@ -42,7 +42,11 @@ bool		tnp_all_finite(size_t n, const float *x);
 TnpStatus	tnp_feature_too_large(const TnpModel *model, const TnpStats *stats,
 								  const float *features, int64_t row, TnpError *error);
 
-/* The target as the network's input. */
+/* The target as the network's input, of a model with one target. */
 float		tnp_scale_target(const TnpModel *model, const TnpStats *stats, double y);
+
+/* A row's targets y [D] as the network's input, out [D]; whether all of it is finite. */
+bool		tnp_scale_targets(const TnpModel *model, const TnpStats *stats, const double *y,
+							  float *out);
 
 #endif							/* TNP_SCALE_H */

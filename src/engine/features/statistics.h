@@ -114,8 +114,8 @@ typedef struct TnpStats TnpStats;
 struct TnpStats
 {
 	int64_t		n0;				/* rows they come from */
-	double		y_center,
-				y_scale;
+	double		y_center[TNP_MAX_TARGETS],	/* of the model's targets, the others' are 0 */
+				y_scale[TNP_MAX_TARGETS];
 	int			n_columns;
 	TnpColumn  *columns;		/* [n_columns] with prefix scaling, else NULL */
 	int			n_slots;		/* row tokeniser: columns used */

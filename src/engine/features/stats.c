@@ -1,5 +1,5 @@
 /*
- * stats.c: statistics of the prefix: centre and scale of every column and of the target, bins and
+ * stats.c: statistics of the prefix: centre and scale of every column and target, bins and
  * column cards of the row tokeniser (docs/model-format.md sections 3 and 5). All in double
  * precision, each a function of the prefix rows and their order alone.
  *
@@ -58,16 +58,18 @@ compare_levels(const void *a, const void *b)
 }
 
 /*
- * Sums over n values in units of 2^exponent: of their distances from a mean, and of the squares of
- * these.
+ * Sums over n values, `step` apart, in units of 2^exponent: of their distances from a mean, and of
+ * the squares of these.
  */
 static void
-sum_distances(const double *v, int64_t n, int exponent, double mean, double *rest, double *square)
+sum_distances(const double *v, int64_t n, int step, int exponent, double mean, double *rest,
+			  double *square)
 {
 	*rest = *square = 0;
 	for (int64_t i = 0; i < n; i++)
 	{
-		double		from = (exponent == 0 ? v[i] : ldexp(v[i], -exponent)) - mean;
+		double		value = v[i * step],
+					from = (exponent == 0 ? value : ldexp(value, -exponent)) - mean;
 
 		*rest += from;
 		*square += from * from;
@@ -75,20 +77,21 @@ sum_distances(const double *v, int64_t n, int exponent, double mean, double *res
 }
 
 /*
- * Mean and population standard deviation of n values, more than 0, in units of 2^exponent; two
- * passes.
+ * Mean and population standard deviation of n values, more than 0 and `step` apart, in units of
+ * 2^exponent; two passes.
  */
 static void
-moments_in_unit(const double *v, int64_t n, bool differ, int exponent, double *mean, double *sd)
+moments_in_unit(const double *v, int64_t n, int step, bool differ, int exponent, double *mean,
+				double *sd)
 {
 	double		sum = 0,
 				square,
 				rest;
 
 	for (int64_t i = 0; i < n; i++)
-		sum += exponent == 0 ? v[i] : ldexp(v[i], -exponent);
+		sum += exponent == 0 ? v[i * step] : ldexp(v[i * step], -exponent);
 	*mean = sum / n;
-	sum_distances(v, n, exponent, *mean, &rest, &square);
+	sum_distances(v, n, step, exponent, *mean, &rest, &square);
 	/*
 	 * the mean of numbers far from zero but near each other has been rounded by more than they
 	 * differ
@@ -96,17 +99,17 @@ moments_in_unit(const double *v, int64_t n, bool differ, int exponent, double *m
 	if (differ && fabs(rest) > LARGEST_REST * sqrt(square / n) * n)
 	{
 		*mean += rest / n;
-		sum_distances(v, n, exponent, *mean, &rest, &square);
+		sum_distances(v, n, step, exponent, *mean, &rest, &square);
 	}
 	*sd = sqrt(square / n);
 }
 
 /*
- * Mean and population standard deviation of n values; where a sum or a square has left the range of
- * a double, in a unit near the largest value.
+ * Mean and population standard deviation of n values, `step` apart; where a sum or a square has
+ * left the range of a double, in a unit near the largest value.
  */
 static void
-moments(const double *v, int64_t n, double *mean, double *sd)
+moments(const double *v, int64_t n, int step, double *mean, double *sd)
 {
 	double		largest = 0;
 	bool		differ = false;
@@ -116,13 +119,13 @@ moments(const double *v, int64_t n, double *mean, double *sd)
 		return;
 	for (int64_t i = 0; i < n; i++)
 	{
-		largest = fmax(largest, fabs(v[i]));
-		differ = differ || v[i] != v[0];
+		largest = fmax(largest, fabs(v[i * step]));
+		differ = differ || v[i * step] != v[0];
 	}
-	moments_in_unit(v, n, differ, 0, mean, sd);
+	moments_in_unit(v, n, step, differ, 0, mean, sd);
 	if (isfinite(*mean) && isfinite(*sd) && (!differ || *sd > SMALLEST_SD))
 		return;
-	moments_in_unit(v, n, differ, ilogb(largest), mean, sd);
+	moments_in_unit(v, n, step, differ, ilogb(largest), mean, sd);
 	*mean = ldexp(*mean, ilogb(largest));
 	*sd = ldexp(*sd, ilogb(largest));
 }
@@ -256,7 +259,7 @@ build_column(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, 
 		if (value != work[0])
 			column->constant = false;
 	}
-	moments(work, m, &column->mean, &column->sd);
+	moments(work, m, 1, &column->mean, &column->sd);
 	if (column->sd == 0)
 		column->constant = true;
 	if (!isfinite(column->mean) || !isfinite(column->sd))
@@ -362,39 +365,51 @@ build_slots(const TnpModel *model, TnpStats *stats, TnpError *error)
 	return TNP_OK;
 }
 
-/* Centre and scale of the target. */
+/* Centre and scale of target number t. */
 static TnpStatus
-build_target(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError *error)
+build_target(const TnpModel *model, const TnpRows *rows, int t, TnpStats *stats, TnpError *error)
 {
 	const TnpConfig *c = &model->config;
-	double		sd;
+	double		center = 0,
+				scale = 1,
+				sd;
 
-	stats->y_center = 0;
-	stats->y_scale = 1;
-	stats->n_classes = tnp_classes(model) > 0 && rows->n_classes > 0 ? rows->n_classes
-		: tnp_classes(model);
 	if (c->target_scaling == TNP_SCALE_FIXED)
 	{
-		stats->y_center = c->target_center;
-		stats->y_scale = c->target_scale;
+		center = c->target_center[t];
+		scale = c->target_scale[t];
 	}
 	else if (c->target_scaling == TNP_SCALE_PREFIX)
 	{
-		moments(rows->y, stats->n0, &stats->y_center, &sd);
-		stats->y_scale = fmax(sd, 1e-6 * fabs(stats->y_center));
+		moments(rows->y + t, stats->n0, c->n_targets, &center, &sd);
+		scale = fmax(sd, 1e-6 * fabs(center));
 		/* nothing but zeros, or numbers too small to divide by */
-		if (stats->y_scale < SMALLEST_SCALE)
-			stats->y_scale = SCALE_OF_ZEROS;
-		if (!(fabs(stats->y_center) <= TNP_LARGEST_PARAMETER
-			  && stats->y_scale <= TNP_LARGEST_PARAMETER))
+		if (scale < SMALLEST_SCALE)
+			scale = SCALE_OF_ZEROS;
+		if (!(fabs(center) <= TNP_LARGEST_PARAMETER && scale <= TNP_LARGEST_PARAMETER))
 		{
 			tnp_fail(error, TNP_BAD_VALUE, "the targets are too large to be scaled");
-			tnp_detail(error, "mean %g, standard deviation %g, each at most %g", stats->y_center,
-					   sd, TNP_LARGEST_PARAMETER);
+			tnp_detail(error, "mean %g, standard deviation %g, each at most %g", center, sd,
+					   TNP_LARGEST_PARAMETER);
 			return TNP_BAD_VALUE;
 		}
 	}
+	stats->y_center[t] = center;
+	stats->y_scale[t] = scale;
 	return TNP_OK;
+}
+
+/* Centre and scale of each target. */
+static TnpStatus
+build_targets(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError *error)
+{
+	TnpStatus	status = TNP_OK;
+
+	stats->n_classes = tnp_classes(model) > 0 && rows->n_classes > 0 ? rows->n_classes
+		: tnp_classes(model);
+	for (int t = 0; status == TNP_OK && t < model->config.n_targets; t++)
+		status = build_target(model, rows, t, stats, error);
+	return status;
 }
 
 TnpStatus
@@ -407,7 +422,7 @@ tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats
 
 	memset(stats, 0, sizeof(*stats));
 	stats->n0 = n0;
-	status = build_target(model, rows, stats, error);
+	status = build_targets(model, rows, stats, error);
 	if (status != TNP_OK || c->input_scaling != TNP_SCALE_PREFIX)
 		return status;
 

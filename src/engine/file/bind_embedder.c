@@ -152,7 +152,7 @@ bind_parts(TnpBinder *b)
 
 	m->observed = tnp_bind_tensor(b, "embed.observed", 2, 2, c->observed, 0);
 	in += bind_part(b, "embed.x", &c->encode_x, c->n_features, &m->embed_x);
-	in += bind_part(b, "embed.y", &c->encode_y, 1, &m->embed_y);
+	in += bind_part(b, "embed.y", &c->encode_y, c->n_targets, &m->embed_y);
 	m->embed_xy = tnp_bind_mlp(b, "embed.xy", in, &c->concat_hidden, c->width,
 							   c->embedder_activation);
 	if (c->parts_norm)
@@ -167,7 +167,8 @@ tnp_bind_embedder(TnpBinder *b)
 
 	if (c->embedder == TNP_CONCAT)
 	{
-		m->embed_xy = tnp_bind_mlp(b, "embed.xy", c->n_features + 1 + (c->concat_flag ? 1 : 0),
+		m->embed_xy = tnp_bind_mlp(b, "embed.xy", c->n_features + c->n_targets
+							   + (c->concat_flag ? 1 : 0),
 							   &c->concat_hidden, c->width, c->embedder_activation);
 		return;
 	}
@@ -177,7 +178,7 @@ tnp_bind_embedder(TnpBinder *b)
 		return;
 	}
 	m->embed_x = bind_encoder(b, "embed.x", &c->encode_x, c->n_features);
-	m->embed_y = bind_encoder(b, "embed.y", &c->encode_y, 1);
+	m->embed_y = bind_encoder(b, "embed.y", &c->encode_y, c->n_targets);
 	if (c->roles)
 		m->role = tnp_bind_tensor(b, "role", 2, 3, c->width, 0);
 	if (c->positions > 0)

@@ -153,6 +153,36 @@ read_scales(TnpReader *reader, const char *path, const json_t *value, void *fiel
 	return read_vector(reader, path, value, DBL_MIN, field);
 }
 
+/* A number of at least min, or where a row has several targets an array of one for each. */
+static TnpStatus
+read_targets(TnpReader *reader, const char *path, const json_t *value, double min, double *field)
+{
+	int			n = ((TnpConfig *) reader->root)->n_targets;
+	TnpStatus	status = TNP_OK;
+
+	if (n == 1)
+		return tnp_read_number(reader, path, value, min, DBL_MAX, field);
+	if (!json_is_array(value) || json_array_size(value) != (size_t) n)
+		return tnp_fail_value(reader, path, value,
+							  "an array of one number for each of target.count");
+	for (int t = 0; status == TNP_OK && t < n; t++)
+		status = tnp_read_number(reader, path, json_array_get(value, (size_t) t), min, DBL_MAX,
+								 &field[t]);
+	return status;
+}
+
+static TnpStatus
+read_target_centers(TnpReader *reader, const char *path, const json_t *value, void *field)
+{
+	return read_targets(reader, path, value, -DBL_MAX, field);
+}
+
+static TnpStatus
+read_target_scales(TnpReader *reader, const char *path, const json_t *value, void *field)
+{
+	return read_targets(reader, path, value, DBL_MIN, field);
+}
+
 static TnpStatus read_architecture(TnpReader *reader, const char *path, const json_t *value,
 								   void *field);
 static TnpStatus read_tokens(TnpReader *reader, const char *path, const json_t *value, void *field);
@@ -372,10 +402,12 @@ static const TnpKey inputs_keys[] = {
 	TNP_NUMBER_OPTIONAL("clip", TnpConfig, input_clip, 0, DBL_MAX),
 	TNP_END
 };
+/* the count comes before the numbers of which there are so many */
 static const TnpKey target_keys[] = {
 	TNP_CHOICE("scaling", TnpConfig, target_scaling, target_scalings),
-	TNP_NUMBER_OPTIONAL("center", TnpConfig, target_center, -DBL_MAX, DBL_MAX),
-	TNP_NUMBER_OPTIONAL("scale", TnpConfig, target_scale, DBL_MIN, DBL_MAX),
+	TNP_INTEGER_OPTIONAL("count", TnpConfig, n_targets, 1, TNP_MAX_TARGETS),
+	TNP_OTHER_OPTIONAL("center", TnpConfig, target_center, read_target_centers),
+	TNP_OTHER_OPTIONAL("scale", TnpConfig, target_scale, read_target_scales),
 	TNP_NUMBER_OPTIONAL("clip", TnpConfig, target_clip, 0, DBL_MAX),
 	TNP_END
 };
@@ -534,10 +566,10 @@ config_settle(TnpConfig *config)
 {
 	if (config->n_features != 0)
 		config->max_features = config->n_features;
-	if (config->target_scaling != TNP_SCALE_FIXED)
+	for (int t = 0; config->target_scaling != TNP_SCALE_FIXED && t < config->n_targets; t++)
 	{
-		config->target_center = 0;
-		config->target_scale = 1;
+		config->target_center[t] = 0;
+		config->target_scale[t] = 1;
 	}
 }
 
@@ -550,8 +582,9 @@ tnp_config_parse(const TnpEnv *env, const char *json, size_t length, TnpConfig *
 	TnpStatus	status;
 
 	memset(config, 0, sizeof(*config));
-	config->target_center = config->target_scale = NAN;
+	config->target_center[0] = config->target_scale[0] = NAN;
 	config->head_outputs = 1;
+	config->n_targets = 1;
 	config->row_limit = ROW_LIMIT;
 
 	status = tnp_json_parse(json, length, MAX_VALUES, TNP_BAD_CONFIG, "the configuration", &root,
@@ -597,6 +630,7 @@ tnp_config_parse_published(const TnpEnv *env, const char *json, size_t length, T
 	TnpStatus	status;
 
 	memset(config, 0, sizeof(*config));
+	config->n_targets = 1;
 	config->row_limit = ROW_LIMIT;
 	for (int i = 0; tnp_families[i] != NULL && config->family == NULL; i++)
 		if (tnp_families[i]->published != NULL)

@@ -72,8 +72,9 @@ struct TnpConfig
 	double		input_clip;
 	/* TNP_SCALE_CLASSES: targets are class indices, and so are E_y and the head */
 	TnpScaling	target_scaling;
-	double		target_center,
-				target_scale,
+	int			n_targets;		/* D, numbers that a row's target consists of */
+	double		target_center[TNP_MAX_TARGETS],
+				target_scale[TNP_MAX_TARGETS],
 				target_clip;
 	int			min_rows,
 				row_limit;		/* 0 = any number */
@@ -109,7 +110,8 @@ struct TnpConfig
 	TnpHeadKind head;
 	TnpActivation head_activation;
 	TnpHidden	head_hidden;
-	int			head_outputs;	/* components, buckets, classes, quantiles; 1 for gaussian */
+	/* components, buckets, classes, quantiles of each target; 1 for gaussian */
+	int			head_outputs;
 	/* classes: how much of the logits at most is what the logistic regression says */
 	double		logistic_blend_weight;
 	int			gate_hidden;	/* mixture: of the gate to a process's answer; 0: there is none */

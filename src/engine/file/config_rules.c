@@ -52,10 +52,11 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 	const bool	prefix = c->input_scaling == TNP_SCALE_PREFIX
 		|| c->target_scaling == TNP_SCALE_PREFIX;
 	const bool	full = c->context == TNP_FULL;
+	const bool	several = c->n_targets > 1;
 	const bool	classes = c->target_scaling == TNP_SCALE_CLASSES;
 	const bool	encodes_classes = c->embedder == TNP_ADDITIVE
 		&& c->encode_y.kind == TNP_ENCODE_CLASSES;
-	const bool	target_numbers = !isnan(c->target_center) || !isnan(c->target_scale);
+	const bool	target_numbers = !isnan(c->target_center[0]) || !isnan(c->target_scale[0]);
 	const int	tokens = c->encode_x.token_width;
 	const int	token_heads = c->encode_x.token_heads;
 
@@ -66,6 +67,14 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 		 "embedder.kind is not one that the architecture takes", NULL, 0, NULL, 0},
 		{c->head == TNP_HEAD_JOINT && !c->family->joint_heads,
 		 "the architecture excludes head.kind \"joint-gaussian\"", NULL, 0, NULL, 0},
+		{several && !c->family->several_targets, "the architecture takes one target per row",
+		 "target.count", c->n_targets, NULL, 0},
+		{several && rows, "the embedder's x.kind \"rows\" takes one target per row",
+		 "target.count", c->n_targets, NULL, 0},
+		{several && c->head != TNP_HEAD_GAUSSIAN && c->head != TNP_HEAD_MIXTURE
+		 && c->head != TNP_HEAD_BARS,
+		 "several targets need head.kind \"gaussian\", \"mixture\" or \"bars\"",
+		 "target.count", c->n_targets, NULL, 0},
 		{c->n_features == 0 && c->max_features == 0,
 		 "one of inputs.features and inputs.max_features is needed", NULL, 0, NULL, 0},
 		{c->n_features != 0 && c->max_features != 0,
@@ -128,7 +137,7 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 		"inputs.scaling \"fixed\" needs inputs.center and inputs.scale", NULL, 0, NULL, 0},
 		{!input_fixed && (c->input_center != NULL || c->input_scale != NULL),
 		"inputs.center and inputs.scale are for inputs.scaling \"fixed\"", NULL, 0, NULL, 0},
-		{target_fixed && (isnan(c->target_center) || isnan(c->target_scale)),
+		{target_fixed && (isnan(c->target_center[0]) || isnan(c->target_scale[0])),
 		"target.scaling \"fixed\" needs target.center and target.scale", NULL, 0, NULL, 0},
 		{!target_fixed && target_numbers,
 		 "target.center and target.scale are for target.scaling \"fixed\"", NULL, 0, NULL, 0},

@@ -55,6 +55,7 @@ typedef struct TnpFamily
 	/* sets of 1 << TnpEmbedderKind; 0: concat and additive */
 	unsigned	embedders;
 	bool		joint_heads;	/* blocks of a joint head are the stack's, states its vectors */
+	bool		several_targets;	/* rows may have more than one */
 	/* what keys exclude or need each other in this family, after the common rules; or NULL */
 	TnpStatus	(*check) (const struct TnpConfig *config, TnpError *error);
 	/* bind the tensors between the embedder and the head; of a published file all of them */
@@ -99,7 +100,7 @@ typedef struct TnpFamily
 	int			(*place_width) (const TnpModel *model);
 	void		(*place) (const TnpModel *model, const struct TnpStats *stats, const double *x,
 						  float *out);
-	/* states [n, state width] of n rows or queries; as tnp_embed */
+	/* states [n, state width] of n rows, y [n, D], or queries; as tnp_embed */
 	void		(*embed) (const TnpModel *model, int n, const float *const *row, const float *y,
 						  TnpRole role, const int *position, float *scratch, float *states);
 	/* floats of scratch per row that embed needs */

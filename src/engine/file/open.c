@@ -28,8 +28,9 @@ bind_head(TnpBinder *b)
 {
 	TnpModel   *m = b->model;
 	const TnpConfig *c = &m->config;
-	int			out = c->head == TNP_HEAD_GAUSSIAN ? 2 : c->head == TNP_HEAD_MIXTURE
-		? 3 * c->head_outputs : c->head_outputs;
+	int			out = c->n_targets * (c->head == TNP_HEAD_GAUSSIAN ? 2
+									  : c->head == TNP_HEAD_MIXTURE ? 3 * c->head_outputs
+									  : c->head_outputs);
 
 	if (c->head == TNP_HEAD_JOINT)
 	{
@@ -106,6 +107,7 @@ fill_info(TnpModel *m)
 	info->description = c->description;
 	info->head = heads[c->head];
 	info->n_classes = tnp_classes(m);
+	info->n_targets = c->n_targets;
 	info->n_features = c->n_features;
 	info->max_features = c->max_features;
 	info->min_rows = c->min_rows;
@@ -115,7 +117,7 @@ fill_info(TnpModel *m)
 	info->appendable = c->family->appendable(c);
 	info->takes_missing = info->takes_categories = rows || c->family->takes_any_cells;
 	info->on_gpu = c->family->on_gpu && c->embedder != TNP_PARTS && c->head != TNP_HEAD_JOINT
-		&& c->gate_hidden == 0 && c->width / c->heads <= TNP_GPU_HEAD;
+		&& c->gate_hidden == 0 && c->n_targets == 1 && c->width / c->heads <= TNP_GPU_HEAD;
 	info->scales_by_prefix = c->input_scaling == TNP_SCALE_PREFIX
 		|| c->target_scaling == TNP_SCALE_PREFIX;
 	info->encoding_bytes_per_row = c->family->row_bytes(m)

@@ -53,7 +53,7 @@ tnp_chain_merge(const TnpEncoding *root, const TnpEncoding **e, const TnpRows *r
 	const TnpEnv *env = &root->model->env;
 	int			features = rows->n_features;
 	double	   *x = tnp_alloc(env, n, features * sizeof(double));
-	TnpRows		more = {n, features, rows->kinds, x, y, 0, 0};
+	TnpRows		more = {n, features, rows->kinds, x, y, 0, 0, root->model->config.n_targets};
 	TnpEncoding *merged;
 	TnpStatus	status;
 

@@ -23,7 +23,7 @@ TnpToken	tnp_chain_row(const TnpEncoding *e, TnpKvCache *own, int64_t j);
 TnpToken	tnp_chain_query(const TnpEncoding *e, TnpKvCache *own, int64_t j);
 
 /*
- * The encoding that follows when rows place[0 … n-1] of `rows` with targets y[0 … n-1] have been
+ * The encoding that follows when rows place[0 … n-1] of `rows` with targets y [n, D] have been
  * merged; the old one is freed unless it is `root`. On failure *e is unchanged.
  */
 TnpStatus	tnp_chain_merge(const TnpEncoding *root, const TnpEncoding **e, const TnpRows *rows,

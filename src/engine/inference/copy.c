@@ -122,6 +122,7 @@ tnp_encoding_copy(const TnpEncoding *e, int64_t n, int64_t capacity, bool keep, 
 	TnpEnv		env = keep ? tnp_lasting(&model->env) : model->env;
 	const TnpFamily *family = model->config.family;
 	int64_t		slots = family->slots(model, e->prefix, n);
+	size_t		target = model->config.n_targets * sizeof(double);
 	TnpEncoding *c;
 	TnpStatus	status = check_first(e, n, error);
 
@@ -143,7 +144,7 @@ tnp_encoding_copy(const TnpEncoding *e, int64_t n, int64_t capacity, bool keep, 
 	c->capacity = capacity;
 	c->kinds = duplicate(&env, e->kinds, e->n_features * sizeof(TnpColumnKind));
 	c->x = tnp_alloc(&env, capacity, (size_t) e->n_features * sizeof(double));
-	c->y = tnp_alloc(&env, capacity, sizeof(double));
+	c->y = tnp_alloc(&env, capacity, target);
 	if (c->kinds == NULL || c->x == NULL || c->y == NULL || !copy_stats(&env, &e->stats, &c->stats))
 		status = tnp_no_memory(error);
 	if (status == TNP_OK)
@@ -152,7 +153,7 @@ tnp_encoding_copy(const TnpEncoding *e, int64_t n, int64_t capacity, bool keep, 
 	if (status == TNP_OK)
 		status = tnp_copy(&env, c->x, e->x, (size_t) n * e->n_features * sizeof(double), error);
 	if (status == TNP_OK)
-		status = tnp_copy(&env, c->y, e->y, (size_t) n * sizeof(double), error);
+		status = tnp_copy(&env, c->y, e->y, (size_t) n * target, error);
 	if (status == TNP_OK)
 		status = tnp_cache_copy(&env, &e->cache, slots, &c->cache, error);
 	if (status == TNP_OK && e->own != NULL)

@@ -15,7 +15,8 @@
 TnpRows
 tnp_encoding_view(const TnpEncoding *e)
 {
-	return (TnpRows) {e->n, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes, 0};
+	return (TnpRows) {e->n, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes, 0,
+		e->model->config.n_targets};
 }
 
 int64_t
@@ -39,7 +40,9 @@ tnp_encoding_views(const TnpEncoding *encoding)
 size_t
 tnp_encoding_bytes(const TnpEncoding *e)
 {
-	return sizeof(*e) + (size_t) e->capacity * (e->n_features + 1) * sizeof(double)
+	int			numbers = e->n_features + e->model->config.n_targets;
+
+	return sizeof(*e) + (size_t) e->capacity * numbers * sizeof(double)
 		+ tnp_stats_bytes(&e->stats) + tnp_cache_bytes(&e->cache)
 		+ (e->own != NULL ? e->own_size + TNP_OWN_SLACK : 0)
 		+ (e->total != NULL ? e->total_size : 0);
@@ -104,6 +107,7 @@ static TnpStatus
 reserve_rows(TnpEncoding *e, int64_t capacity, TnpError *error)
 {
 	const TnpEnv *env = &e->model->env;
+	size_t		target = e->model->config.n_targets * sizeof(double);
 	double	   *x,
 			   *y;
 
@@ -112,7 +116,7 @@ reserve_rows(TnpEncoding *e, int64_t capacity, TnpError *error)
 	if (capacity < 2 * e->capacity)
 		capacity = 2 * e->capacity;
 	x = tnp_alloc(env, capacity, (size_t) e->n_features * sizeof(double));
-	y = tnp_alloc(env, capacity, sizeof(double));
+	y = tnp_alloc(env, capacity, target);
 	if (x == NULL || y == NULL)
 	{
 		tnp_free(env, x);
@@ -122,7 +126,7 @@ reserve_rows(TnpEncoding *e, int64_t capacity, TnpError *error)
 	if (e->n > 0)
 	{
 		memcpy(x, e->x, (size_t) e->n * e->n_features * sizeof(double));
-		memcpy(y, e->y, (size_t) e->n * sizeof(double));
+		memcpy(y, e->y, (size_t) e->n * target);
 	}
 	tnp_free(env, e->x);
 	tnp_free(env, e->y);
@@ -136,10 +140,12 @@ reserve_rows(TnpEncoding *e, int64_t capacity, TnpError *error)
 static void
 copy_rows(TnpEncoding *e, int64_t at, const TnpRows *rows)
 {
+	int			targets = e->model->config.n_targets;
+
 	if (rows->n == 0)
 		return;
 	memcpy(e->x + at * e->n_features, rows->x, (size_t) rows->n * e->n_features * sizeof(double));
-	memcpy(e->y + at, rows->y, (size_t) rows->n * sizeof(double));
+	memcpy(e->y + at * targets, rows->y, (size_t) rows->n * targets * sizeof(double));
 }
 
 /*
@@ -357,7 +363,8 @@ tnp_grow(TnpEncoding *e, const TnpRows *rows, TnpError *error)
 	if (status != TNP_OK)
 		return status;
 	copy_rows(e, e->n, rows);
-	all = (TnpRows) {n, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes, 0};
+	all = tnp_encoding_view(e);
+	all.n = n;
 	status = tnp_build_views(model, &all, prefix, e->estimators, &fresh, error);
 	if (status != TNP_OK)
 		return status;

@@ -12,7 +12,7 @@ typedef struct Predict
 	const TnpEncoding *e;
 	const TnpRows *queries;
 	int			tile,
-				size;			/* of a distribution */
+				size;			/* of the answers to a query */
 	double	   *params;
 } Predict;
 
@@ -93,17 +93,14 @@ tnp_predict(const TnpEncoding *e, const TnpRows *queries, double *params, TnpErr
 {
 	const TnpModel *model = e->model;
 	Predict		p = {e, queries, 0, 0, params};
-	TnpDistributionKind kind;
 	TnpTeam    *team;
-	int			components;
 	TnpStatus	status = tnp_queries_check(e, queries, false, error);
 
 	if (status != TNP_OK || queries->n == 0)
 		return status;
 	if (model->config.family->predict != NULL)
 		return model->config.family->predict(e, queries, params, error);
-	tnp_answer_shape(model, &kind, &components);
-	p.size = tnp_distribution_size(kind, components);
+	p.size = tnp_answer_size(model);
 	status = tnp_team_with_scratch(model, &e->stats,
 								   queries->n < TNP_TILE ? (int) queries->n : TNP_TILE,
 						   queries->n <= TNP_FEW_ROWS ? TNP_MAX_THREADS : tnp_team_most(queries->n),

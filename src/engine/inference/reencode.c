@@ -13,7 +13,7 @@ predict_one(const TnpEncoding *e, const TnpRows *rows, int64_t row, double *para
 			TnpDistribution *answer, TnpError *error)
 {
 	TnpRows		one = {1, rows->n_features, rows->kinds, rows->x + row * rows->n_features, NULL,
-					   rows->n_classes, rows->before + row};
+					   rows->n_classes, rows->before + row, 1};
 
 	tnp_answer_shape(e->model, &answer->kind, &answer->n);
 	answer->params = params;

@@ -43,13 +43,14 @@ request_reduce_one(const TnpRequest *r, const TnpDistribution *d, double y, doub
 		*to = tnp_log_pdf(d, y);
 }
 
-/* Reduced answers [n, width], a block of queries at a time. */
+/* Reduced answers [n, D, width], a block of queries at a time. */
 static TnpStatus
 request_reduce(const TnpEncoding *e, const TnpRequest *r, TnpError *error)
 {
 	const TnpEnv *env = &e->model->env;
 	int			components,
 				size,
+				targets = e->model->config.n_targets,
 				width = tnp_reduction_width(r);
 	TnpDistributionKind kind;
 	TnpStatus	status = TNP_OK;
@@ -58,7 +59,7 @@ request_reduce(const TnpEncoding *e, const TnpRequest *r, TnpError *error)
 	tnp_answer_shape(e->model, &kind, &components);
 	size = tnp_distribution_size(kind, components);
 	params = tnp_alloc(env, r->queries.n < REDUCE_BLOCK ? r->queries.n + 1 : REDUCE_BLOCK,
-					   (size_t) size * sizeof(double));
+					   (size_t) targets * size * sizeof(double));
 	if (params == NULL)
 		return tnp_no_memory(error);
 	for (int64_t start = 0; status == TNP_OK && start < r->queries.n; start += REDUCE_BLOCK)
@@ -70,12 +71,13 @@ request_reduce(const TnpEncoding *e, const TnpRequest *r, TnpError *error)
 		queries.x += start * queries.n_features;
 		queries.y = NULL;
 		status = tnp_predict(e, &queries, params, error);
-		for (int64_t i = 0; status == TNP_OK && i < queries.n; i++)
+		for (int64_t i = 0; status == TNP_OK && i < queries.n * targets; i++)
 		{
 			TnpDistribution d = {kind, components, params + i * size};
+			int64_t		at = start * targets + i;
 
-			request_reduce_one(r, &d, r->queries.y != NULL ? r->queries.y[start + i] : NAN,
-							   r->answer + (start + i) * width);
+			request_reduce_one(r, &d, r->queries.y != NULL ? r->queries.y[at] : NAN,
+							   r->answer + at * width);
 		}
 	}
 	tnp_free(env, params);

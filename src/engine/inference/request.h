@@ -13,13 +13,13 @@
 typedef enum TnpRequestKind
 {
 	/*
-	 * parameters of every query's distribution: tnp_predict. answer [n,
-	 * tnp_distribution_size(answer shape)]
+	 * parameters of the distributions of every query's D targets: tnp_predict. answer [n,
+	 * tnp_answer_size]
 	 */
 	TNP_REQUEST_PREDICT = 1,
-	/* what is wanted of them: answer [n, tnp_reduction_width(request)] */
+	/* what is wanted of them: answer [n, D, tnp_reduction_width(request)] */
 	TNP_REQUEST_REDUCE = 2,
-	TNP_REQUEST_SAMPLE = 3,		/* joint draws: tnp_sample. answer [draws, n] */
+	TNP_REQUEST_SAMPLE = 3,		/* joint draws: tnp_sample. answer [draws, n, D] */
 	/* joint log density of queries with targets: tnp_score. answer [1] */
 	TNP_REQUEST_SCORE = 4,
 	/* means and covariances of the queries: tnp_joint. answer [n] and [n, n] */

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "engine/distribution/distribution.h"
 #include "engine/inference/chain.h"
 #include "engine/inference/joint.h"
 #include "engine/inference/reencode.h"
@@ -19,7 +20,7 @@ typedef struct Group
 {
 	TnpKvCache   *caches;			/* [draws] */
 	float	   *h;				/* [2 * draws, d] */
-	double	   *params;			/* [draws, size] */
+	double	   *params;			/* [draws, D, size] */
 	TnpToken   *tokens;			/* [2 * draws] */
 } Group;
 
@@ -32,7 +33,7 @@ typedef struct Sample
 				first_draw;
 	int64_t		draws,
 				first;			/* steps before the first block must be merged */
-	double	   *y;				/* [draws, M] */
+	double	   *y;				/* [draws, M, D] */
 	TnpFeatureEmbedding		half;			/* of all queries */
 	int			group;			/* draws at once */
 	/* the threads share out the keys of a draw that is walked alone */
@@ -69,15 +70,12 @@ make_group(Sample *s, int64_t block, Group *g, TnpError *error)
 {
 	const TnpModel *model = s->root->model;
 	const TnpEnv *env = &model->env;
-	TnpDistributionKind kind;
-	int			components;
 	TnpStatus	status = TNP_OK;
 
-	tnp_answer_shape(model, &kind, &components);
 	g->caches = tnp_alloc_zero(env, s->group, sizeof(TnpKvCache));
 	g->h = tnp_alloc(env, 2 * (size_t) s->group,
 					 model->config.family->state_width(model) * sizeof(float));
-	g->params = tnp_alloc(env, s->group, tnp_distribution_size(kind, components) * sizeof(double));
+	g->params = tnp_alloc(env, s->group, tnp_answer_size(model) * sizeof(double));
 	g->tokens = tnp_alloc(env, 2 * (size_t) s->group, sizeof(TnpToken));
 	if (g->caches == NULL || g->h == NULL || g->params == NULL || g->tokens == NULL)
 		return tnp_no_memory(error);
@@ -130,7 +128,7 @@ make_sample(Sample *s, TnpError *error)
 
 /*
  * The chain rows that `draws` draws have made of query `row`: tokens h [draws, d]; their targets
- * are y[b * stride].
+ * [D] are at y + b * stride.
  */
 static void
 embed_drawn(Sample *s, const TnpEncoding *e, int64_t row, int64_t j, int draws, const double *y,
@@ -142,13 +140,14 @@ embed_drawn(Sample *s, const TnpEncoding *e, int64_t row, int64_t j, int draws, 
 	{
 		int			tile = draws - start < TNP_TILE ? draws - start : TNP_TILE;
 		const float *half[TNP_TILE];
-		float		target[TNP_TILE];
+		float		target[TNP_TILE * TNP_MAX_TARGETS];
 		int			position[TNP_TILE];
 
 		for (int i = 0; i < tile; i++)
 		{
 			half[i] = s->half.values + row * s->half.width;
-			target[i] = tnp_scale_target(model, &e->stats, y[(start + i) * stride]);
+			tnp_scale_targets(model, &e->stats, y + (start + i) * stride,
+							  target + i * model->config.n_targets);
 			position[i] = tnp_chain_position(e, j);
 		}
 		model->config.family->embed(model, tile, half, target, TNP_ROLE_LATER, position, scratch,
@@ -159,7 +158,7 @@ embed_drawn(Sample *s, const TnpEncoding *e, int64_t row, int64_t j, int draws, 
 /*
  * Steps first … first + n - 1 of `draws` draws (at most s->group) on e, by the whole team or by the
  * one worker; n is within the room. y points to the first draw's first value of the whole answer,
- * rows of stride M.
+ * rows of stride M * D.
  */
 static TnpStatus
 sample_block(Sample *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, int64_t first,
@@ -170,9 +169,10 @@ sample_block(Sample *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, i
 	Group	   *g = &s->groups[worker->number];
 	float	   *scratch = worker->work->scratch;
 	int			d = model->config.family->state_width(model),
+				targets = model->config.n_targets,
 				components,
 				size;
-	int64_t		stride = s->queries->n;
+	int64_t		stride = s->queries->n * targets;
 	TnpDistributionKind kind;
 	TnpStatus	status = TNP_OK;
 
@@ -187,8 +187,8 @@ sample_block(Sample *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, i
 		float	   *query = g->h + (size_t) stored * d;
 
 		if (stored > 0)
-			embed_drawn(s, e, first + j - 1, j - 1, draws, y + first + j - 1, stride, scratch,
-						g->h);
+			embed_drawn(s, e, first + j - 1, j - 1, draws, y + (first + j - 1) * targets, stride,
+						scratch, g->h);
 		model->config.family->embed(model, 1, &row, NULL, TNP_ROLE_QUERY, NULL, scratch, query);
 		for (int b = 1; b < asked; b++)
 			memcpy(query + (size_t) b * d, query, d * sizeof(float));
@@ -209,10 +209,15 @@ sample_block(Sample *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, i
 								 worker->work, g->params, error);
 		for (int b = 0; status == TNP_OK && b < draws; b++)
 		{
-			TnpDistribution answer = {kind, components, g->params + (asked > 1 ? b : 0) * size};
+			double	   *params = g->params + (asked > 1 ? b : 0) * targets * size;
 
-			y[b * stride + first + j] = tnp_draw(&answer, s->seed, first_draw + b,
-												 (uint32_t) (first + j));
+			for (int t = 0; t < targets; t++)
+			{
+				TnpDistribution answer = {kind, components, params + t * size};
+
+				y[b * stride + (first + j) * targets + t] =
+					tnp_draw_target(&answer, s->seed, first_draw + b, (uint32_t) (first + j), t);
+			}
 		}
 	}
 	return status;
@@ -224,6 +229,7 @@ continue_draw(Sample *s, uint64_t draw, double *y, TnpError *error)
 {
 	const TnpEncoding *e = s->root;
 	int64_t		m = s->queries->n,
+				targets = e->model->config.n_targets,
 				done = s->first,
 				merged = 0;
 	TnpStatus	status = TNP_OK;
@@ -232,8 +238,8 @@ continue_draw(Sample *s, uint64_t draw, double *y, TnpError *error)
 	{
 		int64_t		count;
 
-		status = tnp_chain_merge(s->root, &e, s->queries, s->place + merged, y + merged,
-								 done - merged, error);
+		status = tnp_chain_merge(s->root, &e, s->queries, s->place + merged,
+								 y + merged * targets, done - merged, error);
 		if (status != TNP_OK)
 			break;
 		merged = done;
@@ -256,7 +262,8 @@ sample_group(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 	int			draws = s->draws - done < s->group ? (int) (s->draws - done) : s->group;
 
 	return sample_block(s, worker, s->fine_grained && s->draws == 1, s->root, 0, s->first,
-						s->first_draw + (uint64_t) done, draws, s->y + done * s->queries->n, error);
+						s->first_draw + (uint64_t) done, draws,
+						s->y + done * s->queries->n * s->root->model->config.n_targets, error);
 }
 
 TnpStatus
@@ -287,7 +294,8 @@ tnp_sample(const TnpEncoding *e, const TnpRows *queries, uint64_t seed, uint64_t
 	 * of its own
 	 */
 	for (int64_t b = 0; status == TNP_OK && s.first < queries->n && b < draws; b++)
-		status = continue_draw(&s, first_draw + (uint64_t) b, y + b * queries->n, error);
+		status = continue_draw(&s, first_draw + (uint64_t) b,
+							   y + b * queries->n * e->model->config.n_targets, error);
 	free_sample(&s);
 	return status;
 }

@@ -17,8 +17,8 @@
 typedef struct Pass
 {
 	float	   *h;				/* [2 * block - 1, d] */
-	double	   *params,			/* [block, size] */
-			   *y,				/* [block] */
+	double	   *params,			/* [block, D, size] */
+			   *y,				/* [block, D] */
 			   *steps;			/* [n] conditional log densities by step */
 	float	   *prior_logits;			/* [block, said] what the head takes a share of (embed.h) */
 	int64_t    *place;			/* [n] the order */
@@ -69,13 +69,10 @@ make_pass(const Score *s, Pass *p, TnpError *error)
 {
 	const TnpModel *model = s->root->model;
 	const TnpEnv *env = &model->env;
-	TnpDistributionKind kind;
-	int			components;
 
-	tnp_answer_shape(model, &kind, &components);
 	p->h = tnp_alloc(env, 2 * s->block, model->config.family->state_width(model) * sizeof(float));
-	p->params = tnp_alloc(env, s->block, tnp_distribution_size(kind, components) * sizeof(double));
-	p->y = tnp_alloc(env, s->block, sizeof(double));
+	p->params = tnp_alloc(env, s->block, tnp_answer_size(model) * sizeof(double));
+	p->y = tnp_alloc(env, s->block, model->config.n_targets * sizeof(double));
 	p->steps = tnp_alloc(env, s->rows->n, sizeof(double));
 	/* one more: never nothing */
 	p->prior_logits = tnp_alloc(env, s->block, (tnp_prior_logits_width(model) + 1) * sizeof(float));
@@ -121,12 +118,13 @@ embed_rows(Score *s, const TnpEncoding *e, const int64_t *place, int64_t n, bool
 		   float *scratch, float *h)
 {
 	const TnpModel *model = e->model;
+	int			targets = model->config.n_targets;
 
 	for (int64_t start = 0; start < n; start += TNP_TILE)
 	{
 		int			tile = n - start < TNP_TILE ? (int) (n - start) : TNP_TILE;
 		const float *row[TNP_TILE];
-		float		y[TNP_TILE];
+		float		y[TNP_TILE * TNP_MAX_TARGETS];
 		int			position[TNP_TILE];
 
 		for (int i = 0; i < tile; i++)
@@ -134,7 +132,8 @@ embed_rows(Score *s, const TnpEncoding *e, const int64_t *place, int64_t n, bool
 			int64_t		r = place[start + i];
 
 			row[i] = s->half.values + r * s->half.width;
-			y[i] = chain ? tnp_scale_target(model, &e->stats, s->rows->y[r]) : 0;
+			if (chain)
+				tnp_scale_targets(model, &e->stats, s->rows->y + r * targets, y + i * targets);
 			position[i] = chain ? tnp_chain_position(e, start + i) : -1;
 		}
 		model->config.family->embed(model, tile, row, chain ? y : NULL,
@@ -145,7 +144,8 @@ embed_rows(Score *s, const TnpEncoding *e, const int64_t *place, int64_t n, bool
 }
 
 /*
- * Conditional log densities of rows place[0 … n-1] on e, n within the room; out [n]. By the whole
+ * Conditional log densities of rows place[0 … n-1] on e, n within the room; out [n], of each row
+ * the sum over its targets. By the whole
  * team or by the one worker.
  */
 static TnpStatus
@@ -156,6 +156,7 @@ score_block(Score *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, con
 	Pass	   *p = &s->passes[worker->number];
 	int			d = model->config.family->state_width(model),
 				prior_logits = tnp_prior_logits_width(model),
+				targets = model->config.n_targets,
 				components,
 				size;
 	TnpDistributionKind kind;
@@ -185,9 +186,13 @@ score_block(Score *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, con
 	size = tnp_distribution_size(kind, components);
 	for (int64_t j = 0; j < n; j++)
 	{
-		TnpDistribution answer = {kind, components, p->params + j * size};
+		out[j] = 0;
+		for (int t = 0; t < targets; t++)
+		{
+			TnpDistribution answer = {kind, components, p->params + (j * targets + t) * size};
 
-		out[j] = tnp_log_pdf(&answer, s->rows->y[place[j]]);
+			out[j] += tnp_log_pdf(&answer, s->rows->y[place[j] * targets + t]);
+		}
 	}
 	return TNP_OK;
 }
@@ -201,6 +206,7 @@ score_blocks(Score *s, TnpError *error)
 {
 	const TnpEncoding *e = s->root;
 	Pass	   *p = &s->passes[0];
+	int			targets = e->model->config.n_targets;
 	int64_t		n = s->rows->n,
 				done = 0;
 	TnpStatus	status = TNP_OK;
@@ -215,7 +221,8 @@ score_blocks(Score *s, TnpError *error)
 		if (status == TNP_OK && done + count < n)
 		{
 			for (int64_t j = 0; j < count; j++)
-				p->y[j] = s->rows->y[p->place[done + j]];
+				memcpy(p->y + j * targets, s->rows->y + p->place[done + j] * targets,
+					   targets * sizeof(double));
 			status = tnp_chain_merge(s->root, &e, s->rows, p->place + done, p->y, count, error);
 		}
 		done += count;
@@ -289,6 +296,7 @@ tnp_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint64_t se
 		  double *log_density, double *per_row, TnpError *error)
 {
 	double		total = -INFINITY;
+	float		scaled[TNP_MAX_TARGETS];
 	Score		s = {.root = e,.rows = rows,.seed = seed,.orders = orders > 0 ? orders : 1};
 	TnpStatus	status = tnp_queries_check(e, rows, true, error);
 
@@ -300,7 +308,8 @@ tnp_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint64_t se
 	if (rows->n == 0)
 		return TNP_OK;
 	for (int64_t i = 0; i < rows->n; i++)
-		if (!isfinite(tnp_scale_target(e->model, &e->stats, rows->y[i])))
+		if (!tnp_scale_targets(e->model, &e->stats, rows->y + i * e->model->config.n_targets,
+							   scaled))
 			return tnp_fail(error, TNP_BAD_VALUE, "a target is too large for the model");
 	if (e->model->config.family->predict != NULL)
 		return score_encodings(&s, orders, log_density, per_row, error);
@@ -334,14 +343,17 @@ tnp_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint64_t se
 static TnpRows
 head_rows(const TnpRows *rows, int64_t n)
 {
-	return (TnpRows) {n, rows->n_features, rows->kinds, rows->x, rows->y, rows->n_classes, 0};
+	return (TnpRows) {n, rows->n_features, rows->kinds, rows->x, rows->y, rows->n_classes, 0,
+					  rows->n_targets};
 }
 
 static TnpRows
 slice_rows(const TnpRows *rows, int64_t first, int64_t end)
 {
 	return (TnpRows) {end - first, rows->n_features, rows->kinds,
-					  rows->x + first * rows->n_features, rows->y + first, rows->n_classes, 0};
+					  rows->x + first * rows->n_features,
+					  rows->y + first * tnp_rows_targets(rows), rows->n_classes, 0,
+					  rows->n_targets};
 }
 
 TnpStatus

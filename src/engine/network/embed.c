@@ -212,17 +212,19 @@ tnp_embed(const TnpModel *model, int n, const float *const *row, const float *y,
 	}
 	if (c->embedder == TNP_CONCAT)
 	{
-		int			in = model->embed_xy.linear[0].in;
+		int			in = model->embed_xy.linear[0].in,
+					targets = c->n_targets;
 
-		/* [x, y, 0] with a target, [x, 0, 1] without; the flag only where configured */
+		/* [x, y, 0] with targets, [x, 0, 1] without; the flag only where configured */
 		for (int i = 0; i < n; i++)
 		{
 			float	   *v = scratch + (size_t) i * in;
 
 			memcpy(v, row[i], c->n_features * sizeof(float));
-			v[c->n_features] = y != NULL ? y[i] : 0;
+			for (int t = 0; t < targets; t++)
+				v[c->n_features + t] = y != NULL ? y[i * targets + t] : 0;
 			if (c->concat_flag)
-				v[c->n_features + 1] = y != NULL ? 0 : 1;
+				v[c->n_features + targets] = y != NULL ? 0 : 1;
 		}
 		tnp_mlp(model, &model->embed_xy, n, scratch, scratch + (size_t) n * in, tokens);
 		return;

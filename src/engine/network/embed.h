@@ -48,14 +48,14 @@ const float *tnp_feature_embedding_prior_logits(const TnpModel *model,
 												const TnpFeatureEmbedding *half, int64_t row);
 
 /*
- * Tokens of n rows (at most TNP_TILE), each given by its half row[i] [width]: with a target y[i]
+ * Tokens of n rows (at most TNP_TILE), each given by its half row[i] [width]: with targets y [n, D]
  * (network's units), or y NULL for queries. position is the row of the position table, or -1.
  */
 void		tnp_embed(const TnpModel *model, int n, const float *const *row, const float *y,
 					  TnpRole role, const int *position,
 					  float *scratch, float *tokens);
 
-/* E_y [n, d] of targets y [n] (network's units); scratch as tnp_embed_scratch says. */
+/* E_y [n, d] of targets y [n, D] (network's units); scratch as tnp_embed_scratch says. */
 void		tnp_embed_targets(const TnpModel *model, int n, const float *y, float *scratch,
 							  float *out);
 

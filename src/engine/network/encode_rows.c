@@ -28,15 +28,17 @@ tnp_embed_rows(const TnpEncoding *e, TnpScratch *work, int64_t start, int n, flo
 	const TnpModel *model = e->model;
 	const TnpFamily *family = model->config.family;
 	int64_t		end = start + n;
-	TnpRows		view = {end, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes, 0};
-	int			width = tnp_feature_embedding_width(model, &e->stats);
+	TnpRows		view = {end, e->n_features, e->kinds, e->x, e->y, e->stats.n_classes, 0,
+						model->config.n_targets};
+	int			width = tnp_feature_embedding_width(model, &e->stats),
+				targets = model->config.n_targets;
 	TnpStatus	status = tnp_feature_embedding_tile(model, &e->stats, &view, start, n, true, work,
 													work->half, NULL, error);
 
 	for (int64_t i = start; status == TNP_OK && i < end;)
 	{
 		const float *row[TNP_TILE];
-		float		y[TNP_TILE];
+		float		y[TNP_TILE * TNP_MAX_TARGETS];
 		int			position[TNP_TILE],
 					some = 0;
 		int64_t		begin = i;
@@ -46,8 +48,7 @@ tnp_embed_rows(const TnpEncoding *e, TnpScratch *work, int64_t start, int n, flo
 		for (; i < end && (i >= e->prefix) == later; i++, some++)
 		{
 			row[some] = work->half + (i - start) * width;
-			y[some] = tnp_scale_target(model, &e->stats, e->y[i]);
-			if (!isfinite(y[some]))
+			if (!tnp_scale_targets(model, &e->stats, e->y + i * targets, y + some * targets))
 				return tnp_fail(error, TNP_BAD_VALUE, "a target is too large for the model");
 			position[some] = later ? (int) (i - e->prefix) : -1;
 		}

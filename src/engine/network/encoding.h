@@ -18,7 +18,7 @@ struct TnpEncoding
 	int			n_features;
 	TnpColumnKind *kinds;		/* [n_features] */
 	double	   *x,				/* [n, n_features] raw rows, for re-encoding */
-			   *y;				/* [n] */
+			   *y;				/* [n, D] */
 	TnpStats	stats;
 	bool		borrowed_stats;	/* a merged encoding: they belong to another */
 	bool		borrowed;		/* a view: all memory but the struct belongs to another */

@@ -32,6 +32,16 @@ tnp_answer_shape(const TnpModel *model, TnpDistributionKind *kind, int *n)
 		*kind = c->half_normal_tails ? TNP_BARS_HALF_NORMAL : TNP_BARS;
 }
 
+int
+tnp_answer_size(const TnpModel *model)
+{
+	TnpDistributionKind kind;
+	int			n;
+
+	tnp_answer_shape(model, &kind, &n);
+	return model->config.n_targets * tnp_distribution_size(kind, n);
+}
+
 static double
 softplus(double r)
 {
@@ -103,36 +113,43 @@ answer_gated(const TnpModel *model, const TnpStats *stats, const float *said, co
 	tnp_gate_add(model, stats, said, n, params);
 	for (int i = 0; i <= n; i++)
 	{
-		params[n + 1 + i] = stats->y_center + stats->y_scale * params[n + 1 + i];
-		params[2 * (n + 1) + i] *= stats->y_scale;
+		params[n + 1 + i] = stats->y_center[0] + stats->y_scale[0] * params[n + 1 + i];
+		params[2 * (n + 1) + i] *= stats->y_scale[0];
 	}
 }
 
-/* Parameters of one answer from the head's raw outputs. */
+/*
+ * Parameters of the answer for target t from the head's raw outputs, which are weights, means and
+ * deviations, each [D, n].
+ */
 static void
-answer(const TnpModel *model, const TnpStats *stats, const float *raw, double *params)
+answer(const TnpModel *model, const TnpStats *stats, const float *raw, int t, double *params)
 {
 	const TnpConfig *c = &model->config;
-	int			n = c->head_outputs;
+	int			n = c->head_outputs,
+				chunk = c->n_targets * n;
+	double		center = stats->y_center[t],
+				scale = stats->y_scale[t];
 
+	raw += t * n;
 	switch (c->head)
 	{
 		case TNP_HEAD_GAUSSIAN:
-			params[0] = stats->y_center + stats->y_scale * raw[0];
-			params[1] = stats->y_scale * map_std(c, raw[1]);
+			params[0] = center + scale * raw[0];
+			params[1] = scale * map_std(c, raw[chunk]);
 			break;
 		case TNP_HEAD_MIXTURE:
 			softmax(n, raw, params);
 			for (int i = 0; i < n; i++)
 			{
-				params[n + i] = stats->y_center + stats->y_scale * raw[n + i];
-				params[2 * n + i] = stats->y_scale * map_std(c, raw[2 * n + i]);
+				params[n + i] = center + scale * raw[chunk + i];
+				params[2 * n + i] = scale * map_std(c, raw[2 * chunk + i]);
 			}
 			break;
 		case TNP_HEAD_BARS:
 			softmax(n, raw, params);
 			for (int i = 0; i <= n; i++)
-				params[n + i] = stats->y_center + stats->y_scale * model->borders[i];
+				params[n + i] = center + scale * model->borders[i];
 			break;
 		case TNP_HEAD_JOINT:	/* answer_alone */
 			break;
@@ -186,8 +203,8 @@ answer_alone(const TnpModel *model, const TnpStats *stats, int n, float *state, 
 
 		for (int r = 0; r < c->head_rank; r++)
 			sd += (double) w[r] * w[r];
-		params[2 * i] = stats->y_center + stats->y_scale * work->raw[i];
-		params[2 * i + 1] = stats->y_scale * sd;
+		params[2 * i] = stats->y_center[0] + stats->y_scale[0] * work->raw[i];
+		params[2 * i + 1] = stats->y_scale[0] * sd;
 	}
 }
 
@@ -200,6 +217,7 @@ tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h,
 	int			outputs = model->head.linear[model->head.n - 1].out,
 				state_width = c->family->state_width(model),
 				width = c->family->head_width(c),
+				targets = c->n_targets,
 				size,
 				count;
 	double		share = tnp_logistic_blend_weight(model, stats);
@@ -222,18 +240,22 @@ tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h,
 			answer_alone(model, stats, tile, state, work, params + start * size);
 		for (int i = 0; i < tile; i++)
 		{
-			TnpDistribution d = {kind, count, params + (start + i) * size};
 			float	   *raw = work->raw + (size_t) i * outputs;
+			double	   *to = params + (start + i) * targets * size;
 
 			if (share > 0)
 				blend(count, share, prior_logits + (start + i) * step, raw);
 			if (c->gate_hidden > 0)
-				answer_gated(model, stats, prior_logits + (start + i) * step, raw,
-							 params + (start + i) * size);
-			else
-				answer(model, stats, raw, params + (start + i) * size);
-			if (tnp_distribution_check(&d, NULL) != TNP_OK)
-				return not_finite(error);
+				answer_gated(model, stats, prior_logits + (start + i) * step, raw, to);
+			for (int t = 0; t < targets; t++)
+			{
+				TnpDistribution d = {kind, count, to + t * size};
+
+				if (c->gate_hidden == 0)
+					answer(model, stats, raw, t, to + t * size);
+				if (tnp_distribution_check(&d, NULL) != TNP_OK)
+					return not_finite(error);
+			}
 		}
 	}
 	return TNP_OK;

@@ -11,7 +11,7 @@
 
 /*
  * Answers of n query states h [n, state width] (overwritten): final norm, head, back to original
- * units. params [n, size]. What the head takes a share of (embed.h) lies at said + i * step for
+ * units. params [n, D, size]. What the head takes a share of (embed.h) lies at said + i * step for
  * answer i; step is tnp_prior_logits_width, or 0 where all n are about the same row.
  */
 TnpStatus	tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h,

@@ -42,10 +42,11 @@ tnp_embed_parts(const TnpModel *model, int n, const float *const *row, const flo
 	const TnpConfig *c = &model->config;
 	int			in = model->embed_xy.linear[0].in,
 				features = c->n_features,
+				targets = c->n_targets,
 				at = c->observed;
 	float	   *input = scratch,
 			   *numbers = input + (size_t) n * in,
-			   *rest = numbers + (size_t) n * features;
+			   *rest = numbers + (size_t) n * (features > targets ? features : targets);
 
 	for (int i = 0; i < n; i++)
 	{
@@ -55,9 +56,9 @@ tnp_embed_parts(const TnpModel *model, int n, const float *const *row, const flo
 	}
 	at += parts_add(model, &c->encode_x, &model->embed_x, n, features, numbers, in, at, input,
 					rest);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n * targets; i++)
 		numbers[i] = y != NULL ? y[i] : 0;
-	parts_add(model, &c->encode_y, &model->embed_y, n, 1, numbers, in, at, input, rest);
+	parts_add(model, &c->encode_y, &model->embed_y, n, targets, numbers, in, at, input, rest);
 	tnp_mlp(model, &model->embed_xy, n, input, numbers, tokens);
 	if (c->parts_norm)
 		model->kernels->norm(&model->embed_norm, n, tokens, tokens);

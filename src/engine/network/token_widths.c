@@ -45,7 +45,7 @@ parts_scratch(const TnpModel *model)
 	for (int i = 0; i < 3; i++)
 		if (mlps[i]->n > 0 && tnp_mlp_width(mlps[i]) > most)
 			most = tnp_mlp_width(mlps[i]);
-	return in + model->config.n_features + in + 2 * most;
+	return in + model->config.n_features + model->config.n_targets + in + 2 * most;
 }
 
 int
