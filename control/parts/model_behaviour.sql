@@ -2,7 +2,7 @@
 -- Follows from the file, so rows of any origin have it: restored ones and those of version 1.0.
 
 CREATE TYPE posterior_internal.model_behaviour AS (appendable boolean, row_bytes bigint,
-	gpu boolean);
+	gpu boolean, targets integer);
 COMMENT ON TYPE posterior_internal.model_behaviour IS 'how a model keeps a context';
 CREATE FUNCTION posterior_internal.model_behaviour(file bytea)
 	RETURNS posterior_internal.model_behaviour
@@ -16,7 +16,7 @@ CREATE OR REPLACE VIEW posterior.models AS
 	SELECT name, description, architecture, context, head, classes, features, max_features,
 		min_rows, buffer, takes_missing, takes_categories,
 		parameters, pg_catalog.octet_length(file) AS bytes, bundled, loaded_by, loaded_at,
-		(behaviour).appendable, (behaviour).row_bytes, (behaviour).gpu
+		(behaviour).appendable, (behaviour).row_bytes, (behaviour).gpu, (behaviour).targets
 	FROM posterior.model_file;
 COMMENT ON COLUMN posterior.models.appendable
 	IS 'whether rows that are appended are encoded by themselves; otherwise all rows are encoded '
@@ -26,5 +26,7 @@ COMMENT ON COLUMN posterior.models.row_bytes
 		'posterior.kernels = half; 0 where they are the same for any number of rows';
 COMMENT ON COLUMN posterior.models.gpu
 	IS 'whether the server has GPU kernels for it; otherwise the CPU answers';
+COMMENT ON COLUMN posterior.models.targets
+	IS 'how many targets a row has; more than 1 are given as an array';
 COMMENT ON COLUMN posterior.models.architecture IS 'family of the network';
 COMMENT ON COLUMN posterior.models.head IS 'kind of its distributions';

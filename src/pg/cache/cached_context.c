@@ -100,7 +100,7 @@ posterior_cached_view(const PosteriorCachedContext *b)
 {
 	return b->encoding != NULL
 			 ? tnp_encoding_view(b->encoding)
-			 : (TnpRows){b->n, b->n_features, b->kinds, b->x, b->y, b->n_classes, 0};
+			 : (TnpRows){b->n, b->n_features, b->kinds, b->x, b->y, b->n_classes, 0, 1};
 }
 
 /* ---- rows alone ------------------------------------------------------------------------------ */

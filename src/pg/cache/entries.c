@@ -213,6 +213,7 @@ common_rows(const TnpRows *a, int64 n, const TnpRows *b)
 	int64		equal = 0,
 				step = 1024;
 	Size		width = (Size) a->n_features * sizeof(double);
+	int			targets = tnp_rows_targets(a);
 
 	if (b->n < n)
 		n = b->n;
@@ -220,7 +221,8 @@ common_rows(const TnpRows *a, int64 n, const TnpRows *b)
 	{
 		int64		some = Min(step, n - equal);
 
-		if (memcmp(a->y + equal, b->y + equal, some * sizeof(double)) == 0
+		if (memcmp(a->y + equal * targets, b->y + equal * targets,
+				   some * targets * sizeof(double)) == 0
 			&& memcmp(a->x + equal * a->n_features, b->x + equal * b->n_features, some * width)
 				   == 0)
 			equal += some;

@@ -30,7 +30,8 @@ posterior_entry_key_head(PosteriorEntryKey *key, const uint8 *kinds, const TnpRo
 
 	n_base = Min(n_base, rows->n);
 	hash = hash_more(hash, rows->x, (Size) n_base * rows->n_features * sizeof(double));
-	key->head = hash_more(hash, rows->y, (Size) n_base * sizeof(double));
+	key->head = hash_more(hash, rows->y,
+						  (Size) n_base * tnp_rows_targets(rows) * sizeof(double));
 }
 
 uint32

@@ -18,7 +18,7 @@ typedef struct PosteriorEntryKey
 	uint32		incarnation;	/* of the database */
 	Oid			role;			/* to which the entry belongs, or InvalidOid */
 	pg_uuid_t	context;		/* version of a named context, or zeros */
-	pg_uuid_t	model;
+	pg_uuid_t	model;			/* which says how many targets a row has */
 	int32		kernels;
 	int32		n_features;
 	int32		n_classes;		/* 0: targets are numbers */

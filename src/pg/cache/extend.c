@@ -59,8 +59,10 @@ entry_append_and_answer(PosteriorModel *model, PosteriorCacheEntry *entry, int64
 static bool
 entry_has_rows(const TnpRows *there, int64 n, const TnpRows *rows, int64 n_rows)
 {
+	int			targets = tnp_rows_targets(there);
+
 	return n_rows == 0
-		|| (memcmp(there->y + n, rows->y, n_rows * sizeof(double)) == 0
+		|| (memcmp(there->y + n * targets, rows->y, n_rows * targets * sizeof(double)) == 0
 			&& memcmp(there->x + n * there->n_features, rows->x,
 					  n_rows * there->n_features * sizeof(double)) == 0);
 }

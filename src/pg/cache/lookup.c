@@ -45,6 +45,7 @@
 #include "pg/cache/route.h"
 #include "pg/models/engine_env.h"
 #include "pg/models/row_limit.h"
+#include "pg/rows/targets.h"
 #include "pg/shmem/progress.h"
 
 #include "miscadmin.h"
@@ -191,7 +192,7 @@ lookup_capacity(const PosteriorLookup *w)
 static Size
 entry_size_estimate(const Attempt *a, int64 capacity)
 {
-	Size		row = (a->w->rows.n_features + 1) * sizeof(double);
+	Size		row = (a->w->rows.n_features + tnp_rows_targets(&a->w->rows)) * sizeof(double);
 
 	return ((a->device ? 0 : tnp_model_info(a->w->model->model)->encoding_bytes_per_row) + row)
 			 * (Size) (capacity + 64)
@@ -534,7 +535,8 @@ posterior_handle_acquire(PosteriorModel *model, const PosteriorContext *context)
 							  .labels = posterior_context_labels(context),
 							  .rows = {context->n, context->n_features, engine_kinds,
 									   posterior_context_x(context), posterior_context_y(context),
-									   context->n_labels},
+									   posterior_context_labels(context).n, 0,
+									   tnp_model_info(model->model)->n_targets},
 							  .prefix = tnp_whole_prefix(model->model, context->n),
 							  .views = posterior_context_estimators(context),
 							  .publish = true};
@@ -546,6 +548,10 @@ posterior_handle_acquire(PosteriorModel *model, const PosteriorContext *context)
 		return posterior_handle_of_sums(model, context);
 	posterior_check_row_limit(model, "the context", context->n, context->n_features);
 	posterior_check_model_labels(model->model, model->name, posterior_context_labelled(context));
+	/* how many targets rows would have that are not there is unknown */
+	if (context->n > 0)
+		posterior_check_model_targets(model->model, model->name,
+									  posterior_context_targets(context));
 	if (posterior_context_labelled(context))
 		posterior_check_model_room(model->model, model->name, context->n_labels);
 	for (int f = 0; f < context->n_features; f++)

@@ -68,8 +68,11 @@ posterior_route_to_device(PosteriorModel *model)
 {
 	TnpError	error;
 
-	/* devices have no kernels for them, and no views of a table */
-	if (tnp_model_info(model->model)->has_views)
+	/*
+	 * devices have no kernels for them and no views of a table, and one target per row is all that
+	 * the server is told of
+	 */
+	if (tnp_model_info(model->model)->has_views || tnp_model_info(model->model)->n_targets > 1)
 		return false;
 	if (posterior_device_ready(model, &error))
 	{

@@ -9,6 +9,7 @@
 #include "pg/named/kept_plans.h"
 #include "pg/named/relations.h"
 #include "pg/rows/column_types.h"
+#include "pg/rows/targets.h"
 #include "pg/types/regcolumn.h"
 #include "pg/types/row_filter.h"
 
@@ -353,6 +354,7 @@ posterior_named_check_target(const PosteriorNamed *named, const TnpModel *model)
 {
 	bool		labels = tnp_model_info(model)->n_classes > 0;
 
+	posterior_check_model_targets(model, named->model, 1);
 	if (labels ? posterior_can_be_label(named->target_type)
 			   : posterior_is_number(named->target_type))
 		return;

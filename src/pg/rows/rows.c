@@ -19,6 +19,7 @@ posterior_rows_of_kinds(MemoryContext context, int n_features, const uint8 *kind
 
 	rows->context = context;
 	rows->n_features = n_features;
+	rows->n_targets = 1;
 	rows->kinds = MemoryContextAlloc(context, Max(n_features, 1));
 	rows->engine_kinds = MemoryContextAlloc(context, Max(n_features, 1) * sizeof(TnpColumnKind));
 	for (int f = 0; f < n_features; f++)
@@ -57,12 +58,13 @@ posterior_rows_make(MemoryContext context, int n_features, const Oid *types)
 static void
 rows_reserve(PosteriorRows *rows, int64 n)
 {
-	Size		width = (Size) rows->n_features * sizeof(double);
+	Size		width = (Size) rows->n_features * sizeof(double),
+				target = (Size) rows->n_targets * sizeof(double);
 	int64		room = Max(Max(n, 2 * rows->room), 16);
 
 	if (n <= rows->room)
 		return;
-	if (n > INT32_MAX / 4 || (Size) room > MaxAllocHugeSize / 2 / Max(width, 8))
+	if (n > INT32_MAX / 4 || (Size) room > MaxAllocHugeSize / 2 / Max(width, target))
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("too many rows for one context"),
@@ -70,12 +72,12 @@ rows_reserve(PosteriorRows *rows, int64 n)
 	if (rows->x == NULL)
 	{
 		rows->x = MemoryContextAllocHuge(rows->context, room * width);
-		rows->y = MemoryContextAllocHuge(rows->context, room * sizeof(double));
+		rows->y = MemoryContextAllocHuge(rows->context, room * target);
 	}
 	else
 	{
 		rows->x = repalloc_huge(rows->x, room * width);
-		rows->y = repalloc_huge(rows->y, room * sizeof(double));
+		rows->y = repalloc_huge(rows->y, room * target);
 	}
 	rows->room = room;
 }
@@ -94,7 +96,7 @@ posterior_rows_append(PosteriorRows *rows, int64 n, const double *x, const doubl
 		return;
 	rows_reserve(rows, rows->n + n);
 	memcpy(rows->x + rows->n * rows->n_features, x, n * rows->n_features * sizeof(double));
-	memcpy(rows->y + rows->n, y, n * sizeof(double));
+	memcpy(rows->y + rows->n * rows->n_targets, y, n * rows->n_targets * sizeof(double));
 	rows->n += n;
 }
 
@@ -123,7 +125,8 @@ compare_keys(const void *a, const void *b, void *length)
 void
 posterior_rows_sort(PosteriorRows *rows)
 {
-	int			width = rows->n_features + 1;
+	int			targets = rows->n_targets,
+				width = rows->n_features + targets;
 	Size		length = (Size) width * 8;
 	unsigned char *bytes,
 			  **keys;
@@ -141,14 +144,15 @@ posterior_rows_sort(PosteriorRows *rows)
 		CHECK_FOR_INTERRUPTS();
 		for (int f = 0; f < rows->n_features; f++)
 			canonical_bytes(rows->x[i * rows->n_features + f], key + 8 * f);
-		canonical_bytes(rows->y[i], key + 8 * rows->n_features);
+		for (int t = 0; t < targets; t++)
+			canonical_bytes(rows->y[i * targets + t], key + 8 * (rows->n_features + t));
 		memcpy(key + length, &i, 8);	/* the row's place rides along, unsorted */
 		keys[i] = key;
 	}
 	qsort_arg(keys, rows->n, sizeof(*keys), compare_keys, &length);
 	CHECK_FOR_INTERRUPTS();
 	x = MemoryContextAllocHuge(rows->context, rows->room * rows->n_features * sizeof(double));
-	y = MemoryContextAllocHuge(rows->context, rows->room * sizeof(double));
+	y = MemoryContextAllocHuge(rows->context, rows->room * targets * sizeof(double));
 	for (int64 i = 0; i < rows->n; i++)
 	{
 		int64		from;
@@ -157,7 +161,7 @@ posterior_rows_sort(PosteriorRows *rows)
 		memcpy(&from, keys[i] + length, 8);
 		memcpy(x + i * rows->n_features, rows->x + from * rows->n_features,
 			   rows->n_features * sizeof(double));
-		y[i] = rows->y[from];
+		memcpy(y + i * targets, rows->y + from * targets, targets * sizeof(double));
 	}
 	pfree(rows->x);
 	pfree(rows->y);
@@ -231,7 +235,7 @@ posterior_rows_view(const PosteriorRows *rows, bool with_y)
 {
 	return (TnpRows){
 		rows->n, rows->n_features, rows->engine_kinds, rows->x, with_y ? rows->y : NULL,
-		rows->list.n, 0};
+		rows->list.n, 0, rows->n_targets};
 }
 
 TnpRows
@@ -242,7 +246,7 @@ posterior_rows_rest(const TnpRows *all, int64 n)
 	rows.n -= n;
 	rows.before += n;
 	rows.x += n * rows.n_features;
-	rows.y += n;
+	rows.y += n * tnp_rows_targets(all);
 	return rows;
 }
 

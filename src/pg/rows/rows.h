@@ -22,7 +22,8 @@ typedef struct PosteriorRows
 	int64		n,
 				room;
 	double	   *x;				/* [n, n_features] */
-	double	   *y;				/* [n] targets; where they are labels, their numbers in: */
+	int			n_targets;		/* D, 1 unless the targets are arrays of numbers */
+	double	   *y;				/* [n, D] targets; where they are labels, their numbers in: */
 	PosteriorLabels *labels;	/* or NULL */
 	PosteriorLabelList list;	/* once settled: y are classes of it */
 	int			estimators;		/* of a context value; 0: posterior.estimators */
@@ -40,11 +41,11 @@ PosteriorRows *posterior_rows_of_kinds(MemoryContext context, int n_features, co
  */
 double	   *posterior_rows_next(PosteriorRows *rows);
 
-/* Append rows whose columns are of the same kinds. */
+/* Append rows whose columns are of the same kinds, with as many targets. */
 void		posterior_rows_append(PosteriorRows *rows, int64 n, const double *x, const double *y);
 
 /*
- * Put the rows in canonical order: by the bytes of features, then target; equal rows are
+ * Put the rows in canonical order: by the bytes of features, then targets; equal rows are
  * interchangeable.
  */
 void		posterior_rows_sort(PosteriorRows *rows);

@@ -15,6 +15,7 @@
 #include "pg/base/bridge.h"
 #include "pg/models/model_cache.h"
 #include "pg/models/row_limit.h"
+#include "pg/rows/targets.h"
 
 #include "libpq/pqformat.h"
 #include "miscadmin.h"
@@ -102,6 +103,36 @@ posterior_class_rows_accum(PG_FUNCTION_ARGS)
 	return rows_accumulate(fcinfo, true);
 }
 
+/* target_rows_accum(internal, y float8[], VARIADIC "any"): several targets */
+PG_FUNCTION_INFO_V1(posterior_target_rows_accum);
+Datum
+posterior_target_rows_accum(PG_FUNCTION_ARGS)
+{
+	MemoryContext context = aggregate_context(fcinfo, "posterior_target_rows_accum");
+	PosteriorRows *rows = PG_ARGISNULL(0) ? NULL : (PosteriorRows *) PG_GETARG_POINTER(0);
+	double	   *x,
+				y[TNP_MAX_TARGETS];
+	int			targets;
+
+	if (rows == NULL)
+	{
+		Oid			types[FUNC_MAX_ARGS];
+		int			n = posterior_argument_types(fcinfo, 2, types);
+
+		rows = posterior_rows_make(context, n, types);
+	}
+	if (PG_ARGISNULL(1) || (targets = posterior_array_targets(PG_GETARG_ARRAYTYPE_P(1), y)) == 0)
+		PG_RETURN_POINTER(rows);
+	posterior_rows_check_targets(rows, targets);
+	x = posterior_rows_next(rows);
+	for (int f = 0; f < rows->n_features; f++)
+		x[f] = posterior_feature_cell(&rows->features[f], PG_GETARG_DATUM(2 + f),
+									  PG_ARGISNULL(2 + f), f + 1);
+	memcpy(rows->y + rows->n * targets, y, targets * sizeof(double));
+	rows->n++;
+	PG_RETURN_POINTER(rows);
+}
+
 PG_FUNCTION_INFO_V1(posterior_rows_combine);
 Datum
 posterior_rows_combine(PG_FUNCTION_ARGS)
@@ -118,6 +149,8 @@ posterior_rows_combine(PG_FUNCTION_ARGS)
 	}
 	if (into == NULL)
 		into = posterior_rows_of_kinds(context, from->n_features, from->kinds);
+	if (from->n > 0)
+		posterior_rows_check_targets(into, from->n_targets);
 	posterior_rows_append(into, from->n, from->x, from->y);
 	PG_RETURN_POINTER(into);
 }
@@ -198,7 +231,7 @@ rows_evidence(PosteriorModel *model, const PosteriorRows *rows, bool may_be_few,
 		CHECK_FOR_INTERRUPTS();
 		request.queries.n = end - n;
 		request.queries.x += n * all.n_features;
-		request.queries.y += n;
+		request.queries.y += n * tnp_rows_targets(&all);
 		lookup.rows.n = n;
 		posterior_execute_uncached(posterior_handle_build_uncached(&lookup), NULL, &request);
 		*sum += part;
@@ -233,6 +266,9 @@ posterior_evidence_final(PG_FUNCTION_ARGS)
 							  rows->n_features);
 	posterior_check_joint_cost(model, "posterior.log_evidence", 0, 0, rows->n, 1);
 	posterior_check_model_labels(model->model, model->name, rows->labels != NULL);
+	posterior_check_model_targets(model->model, model->name,
+								  rows->n > 0 ? rows->n_targets
+								  : tnp_model_info(model->model)->n_targets);
 	if (rows->labels != NULL)
 		posterior_check_model_room(model->model, model->name, rows->list.n);
 	/* the first rows of a growing frame shall not stop the query */

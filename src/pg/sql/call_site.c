@@ -14,6 +14,7 @@
 #include "pg/models/engine_env.h"
 #include "pg/rows/json_cells.h"
 #include "pg/models/row_limit.h"
+#include "pg/rows/targets.h"
 
 #include "access/htup_details.h"
 #include "access/xact.h"
@@ -160,6 +161,21 @@ refresh_model(PosteriorCall *call, bool labelled)
 	remember_moment(call);
 }
 
+/* Raise if rows have several targets and the caller has answers for one. */
+static void
+check_targets(const PosteriorCall *call, const PosteriorContext *context)
+{
+	int			targets = posterior_context_targets(context);
+
+	if (call->several || targets == 1)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_DATATYPE_MISMATCH),
+			 errmsg("the rows of the context have %d targets", targets),
+			 errhint("Use posterior.predict_targets, posterior.sample_targets, or "
+					 "posterior.log_density with an array.")));
+}
+
 bool
 posterior_call_has_context(const PosteriorCall *call, Datum context)
 {
@@ -193,11 +209,14 @@ posterior_call_context(PosteriorCall *call, Datum context)
 	if (!same)
 	{
 		value = (PosteriorContext *) PG_DETOAST_DATUM(context);
+		check_targets(call, value);
 		call->labelled = posterior_context_labelled(value);
 		call->sums = posterior_context_is_sums(value);
 		call->raw_size = 0;
 	}
 	refresh_model(call, call->labelled);
+	if (!call->several)
+		posterior_check_model_targets(call->model->model, call->model->name, 1);
 	if (same && call->encoding != NULL && posterior_cache_mode != POSTERIOR_CACHE_OFF)
 		return;
 	if (value == NULL)

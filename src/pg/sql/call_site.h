@@ -34,6 +34,7 @@ typedef struct PosteriorCall
 				raw_room;
 	bool		labelled;		/* its targets are labels */
 	bool		sums;			/* it has sums instead of rows */
+	bool		several;		/* set by callers that answer about several targets per row */
 	PosteriorRows *rows;		/* argument rows, reused; its features say how to read them */
 	PosteriorNamed *named;		/* of a named context, or NULL */
 	MemoryContext named_memory; /* what belongs to it and ends with it */

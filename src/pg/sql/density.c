@@ -10,6 +10,7 @@
  */
 #include "pg/cache/execute.h"
 #include "pg/base/bridge.h"
+#include "pg/rows/targets.h"
 #include "pg/sql/call_site.h"
 
 #include "catalog/pg_type.h"
@@ -74,6 +75,14 @@ takes_labels(FunctionCallInfo fcinfo, int y)
 	return get_fn_expr_argtype(fcinfo->flinfo, y) == TEXTOID;
 }
 
+pg_noreturn static void
+targets_are_labels(void)
+{
+	ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+					errmsg("the targets of the context are labels, not numbers"),
+					errhint("Give a label; a value that is no text becomes one by ::text.")));
+}
+
 /*
  * The target in argument `y`, which is not NULL, as the engine wants it: of a label, its class in
  * `list`; NULL says that targets are numbers.
@@ -83,16 +92,52 @@ target_accumulate(FunctionCallInfo fcinfo, int y, const PosteriorLabelList *list
 {
 	bool		labelled = takes_labels(fcinfo, y);
 
-	if (labelled != (list != NULL))
+	if (!labelled && list != NULL)
+		targets_are_labels();
+	if (labelled && list == NULL)
 		ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-						errmsg("the targets of the context are %s",
-							   list != NULL ? "labels, not numbers" : "numbers, not labels"),
-						list != NULL ? errhint(
-							"Give a label; a value that is no text becomes one by ::text.")
-									 : errhint("Give a number.")));
+						errmsg("the targets of the context are numbers, not labels"),
+						errhint("Give a number.")));
 	if (labelled)
 		return posterior_label_class(list, text_to_cstring(PG_GETARG_TEXT_PP(y)));
 	return posterior_check_target(PG_GETARG_FLOAT8(y));
+}
+
+/* A row of n targets must have as many as those of the context and those before it. */
+static void
+check_count(const PosteriorContext *context, int n, PosteriorRows *rows)
+{
+	int			there = posterior_context_targets(context);
+
+	if (context->n > 0 && there != n)
+		ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+						errmsg("a row has %d target%s, those of the context have %d", n,
+							   n == 1 ? "" : "s", there),
+						there > 1 ? errhint("Give them as an array, in the same order as to "
+											"posterior.context.")
+								  : errhint("Give one number.")));
+	posterior_rows_check_targets(rows, n);
+}
+
+/*
+ * The targets of an array in argument `y`, into the next row of rows; false where they are all
+ * NULL.
+ */
+static bool
+targets_accumulate(FunctionCallInfo fcinfo, int y, const PosteriorContext *context,
+				   PosteriorRows *rows)
+{
+	double		observed[TNP_MAX_TARGETS];
+	int			n = posterior_array_targets(PG_GETARG_ARRAYTYPE_P(y), observed);
+
+	if (n == 0)
+		return false;
+	if (posterior_context_labelled(context))
+		targets_are_labels();
+	check_count(context, n, rows);
+	posterior_rows_next(rows);
+	memcpy(rows->y + rows->n * n, observed, n * sizeof(double));
+	return true;
 }
 
 /* Add one row: context in argument 1, target in argument `y`, features after it. */
@@ -127,14 +172,25 @@ density_accumulate(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 	take_context(state, PG_GETARG_DATUM(1), memory);
 	if (PG_ARGISNULL(y))
 		PG_RETURN_POINTER(state);
-	list = posterior_context_labels(state->context);
-	observed =
-		target_accumulate(fcinfo, y, posterior_context_labelled(state->context) ? &list : NULL);
-	x = posterior_rows_next(rows);
+	if (get_fn_expr_argtype(fcinfo->flinfo, y) == FLOAT8ARRAYOID)
+	{
+		if (!targets_accumulate(fcinfo, y, state->context, rows))
+			PG_RETURN_POINTER(state);
+	}
+	else
+	{
+		list = posterior_context_labels(state->context);
+		observed = target_accumulate(
+			fcinfo, y, posterior_context_labelled(state->context) ? &list : NULL);
+		check_count(state->context, 1, rows);
+		posterior_rows_next(rows);
+		rows->y[rows->n] = observed;
+	}
+	x = rows->x + rows->n * rows->n_features;
 	for (int f = 0; f < rows->n_features; f++)
 		x[f] = posterior_feature_cell(&rows->features[f], PG_GETARG_DATUM(y + 1 + f),
 									  PG_ARGISNULL(y + 1 + f), f + 1);
-	rows->y[rows->n++] = observed;
+	rows->n++;
 	PG_RETURN_POINTER(state);
 }
 
@@ -252,7 +308,12 @@ posterior_density_final(PG_FUNCTION_ARGS)
 	if (call == NULL)
 	{
 		call = posterior_call_make(CurrentMemoryContext);
+		/* rows of a number where the context has arrays are refused by the engine */
+		call->several = true;
 		posterior_call_context(call, PointerGetDatum(state->context));
+		if (state->rows->n > 0)
+			posterior_check_model_targets(call->model->model, call->model->name,
+										  state->rows->n_targets);
 	}
 	posterior_call_check_joint(call, state->rows->n, Max(state->orders, 1));
 	request.queries = posterior_rows_view(state->rows, true);

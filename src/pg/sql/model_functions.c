@@ -230,9 +230,9 @@ posterior_load_model_bytes(PG_FUNCTION_ARGS)
 }
 
 /*
- * model_behaviour(file bytea) returns (appendable, row_bytes, gpu): of the view posterior.models.
- * NULL for what is no model, so that a row with such a file does not keep others from being
- * restored with it.
+ * model_behaviour(file bytea) returns (appendable, row_bytes, gpu, targets): of the view
+ * posterior.models. NULL for what is no model, so that a row with such a file does not keep others
+ * from being restored with it.
  */
 PG_FUNCTION_INFO_V1(posterior_model_behaviour);
 Datum
@@ -242,8 +242,8 @@ posterior_model_behaviour(PG_FUNCTION_ARGS)
 	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext, "posterior model check",
 												 ALLOCSET_DEFAULT_SIZES);
 	TnpEnv		env = posterior_env(memory);
-	Datum		values[3];
-	bool		nulls[3] = {false, false, false};
+	Datum		values[4];
+	bool		nulls[4] = {false};
 	const TnpModelInfo *info;
 	TnpModel   *model;
 	TupleDesc	row;
@@ -264,6 +264,7 @@ posterior_model_behaviour(PG_FUNCTION_ARGS)
 	values[0] = BoolGetDatum(info->appendable);
 	values[1] = Int64GetDatum((int64) info->encoding_bytes_per_row);
 	values[2] = BoolGetDatum(info->on_gpu);
+	values[3] = Int32GetDatum(info->n_targets);
 	MemoryContextDelete(memory);
 	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(row), values, nulls));
 }

@@ -54,6 +54,40 @@ posterior_predict(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(posterior_answer(kind, n, params, &call->encoding->labels));
 }
 
+/* predict_targets(context, VARIADIC "any") returns posterior.distribution[], one for each target */
+PG_FUNCTION_INFO_V1(posterior_predict_targets);
+Datum
+posterior_predict_targets(PG_FUNCTION_ARGS)
+{
+	PosteriorCall *call = posterior_call(fcinfo);
+	TnpDistributionKind kind;
+	TnpRows		query;
+	Datum		answers[TNP_MAX_TARGETS];
+	double	   *params;
+	int			targets,
+				n,
+				size;
+
+	if (posterior_argument_row_missing(fcinfo))
+		PG_RETURN_NULL();
+	call->several = true;
+	posterior_argument_row_types(fcinfo, call);
+	posterior_call_context(call, PG_GETARG_DATUM(0));
+	query = posterior_rows_view(posterior_argument_row(fcinfo, call), false);
+	query.n = 1;
+	tnp_answer_shape(call->model->model, &kind, &n);
+	targets = tnp_model_info(call->model->model)->n_targets;
+	size = tnp_distribution_size(kind, n);
+	params = palloc(tnp_answer_size(call->model->model) * sizeof(double));
+	row_answer(call, &query, tnp_answer_size(call->model->model), params);
+	for (int t = 0; t < targets; t++)
+		answers[t] = PointerGetDatum(
+			posterior_answer(kind, n, params + t * size, &call->encoding->labels));
+	PG_RETURN_ARRAYTYPE_P(construct_array(answers, targets,
+										  get_element_type(get_fn_expr_rettype(fcinfo->flinfo)),
+										  -1, false, TYPALIGN_DOUBLE));
+}
+
 /* predict(name name, row anyelement): a row for a named context */
 PG_FUNCTION_INFO_V1(posterior_predict_named);
 Datum

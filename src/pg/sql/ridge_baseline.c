@@ -43,7 +43,8 @@ posterior_ridge(PG_FUNCTION_ARGS)
 	double	   *params = palloc(Max(asked->n, 1) * 2 * sizeof(double));
 
 	if (posterior_context_labelled(given) || posterior_context_is_sums(given)
-		|| posterior_context_is_sums(asked) || given->n == 0)
+		|| posterior_context_is_sums(asked) || given->n == 0
+		|| posterior_context_targets(given) > 1 || posterior_context_targets(asked) > 1)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("a ridge regression needs rows whose targets are numbers")));

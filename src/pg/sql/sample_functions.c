@@ -9,8 +9,10 @@
 #include "pg/base/materialize.h"
 #include "pg/sql/call_site.h"
 
+#include "catalog/pg_type.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/tuplestore.h"
@@ -36,7 +38,9 @@ draw_batch(PosteriorCall *call, const TnpRows *queries, int64 seed, int64 first,
 	 * be said of one alone
 	 */
 	if (posterior_executed_exactly(call->encoding))
-		posterior_call_check(call, &request, draws * queries->n, "a draw");
+		posterior_call_check(call, &request,
+							 draws * queries->n * tnp_model_info(call->model->model)->n_targets,
+							 "a draw");
 }
 
 /* Raise unless the context has labels as targets, or numbers. */
@@ -63,14 +67,40 @@ label_datums(const PosteriorLabelList *list)
 	return datums;
 }
 
+/* What a draw of a row is in SQL. */
+typedef enum DrawnForm
+{
+	DRAWN_NUMBER,
+	DRAWN_LABEL,
+	DRAWN_ARRAY					/* of all targets of the row */
+} DrawnForm;
+
+/* A drawn row, its targets y [D], in this form. */
+static Datum
+drawn_datum(DrawnForm form, const Datum *labels, int targets, const double *y)
+{
+	Datum		values[TNP_MAX_TARGETS];
+
+	if (form == DRAWN_LABEL)
+		return labels[(int) *y];
+	if (form == DRAWN_NUMBER)
+		return Float8GetDatum(*y);
+	for (int t = 0; t < targets; t++)
+		values[t] = Float8GetDatum(y[t]);
+	return PointerGetDatum(construct_array(values, targets, FLOAT8OID, sizeof(float8),
+										   FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+}
+
 /*
  * All forms: (context or name, rows anyarray, draws int, seed bigint) returns table (draw int, ord
- * int, y float8 or label text).
+ * int, y float8 or float8[] or label text).
  */
 static Datum
-rows_sample(FunctionCallInfo fcinfo, bool named, bool labelled)
+rows_sample(FunctionCallInfo fcinfo, bool named, DrawnForm form)
 {
 	PosteriorCall *call = posterior_call(fcinfo);
+	bool		labelled = form == DRAWN_LABEL;
+	int			targets;
 	int64		draws = PG_GETARG_INT32(2),
 				seed = PG_GETARG_INT64(3),
 				batch;
@@ -86,6 +116,7 @@ rows_sample(FunctionCallInfo fcinfo, bool named, bool labelled)
 				 errmsg("the number of draws must be positive"),
 				 errdetail("It is %lld.", (long long) draws)));
 	result = posterior_materialize(fcinfo);
+	call->several = form == DRAWN_ARRAY;
 	if (named)
 		posterior_call_named(call, text_to_cstring(PG_GETARG_TEXT_PP(0)));
 	else
@@ -96,16 +127,18 @@ rows_sample(FunctionCallInfo fcinfo, bool named, bool labelled)
 	rows = named ? posterior_match_rows(call, PG_GETARG_ARRAYTYPE_P(1))
 				 : posterior_rows_of_array(call, PG_GETARG_ARRAYTYPE_P(1));
 	queries = posterior_rows_view(rows, false);
+	targets = tnp_model_info(call->model->model)->n_targets;
 	if (rows->n == 0)
 		return (Datum) 0;
 	posterior_call_check_joint(call, rows->n, draws);
-	if (draws > MAX_VALUES / rows->n)
+	if (draws > MAX_VALUES / targets / rows->n)
 		ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("too many draws"),
 						errdetail("%lld draws of %lld rows are more than %lld values.",
-								  (long long) draws, (long long) rows->n, (long long) MAX_VALUES),
+								  (long long) draws, (long long) rows->n,
+								  (long long) (MAX_VALUES / targets)),
 						errhint("Ask for fewer draws, or in several calls with different seeds.")));
-	batch = Max(1, Min(draws, BATCH_VALUES / rows->n));
-	y = MemoryContextAllocHuge(CurrentMemoryContext, batch * rows->n * sizeof(double));
+	batch = Max(1, Min(draws, BATCH_VALUES / targets / rows->n));
+	y = MemoryContextAllocHuge(CurrentMemoryContext, batch * rows->n * targets * sizeof(double));
 	for (int64 first = 0; first < draws; first += batch)
 	{
 		int64		n = Min(batch, draws - first);
@@ -115,12 +148,14 @@ rows_sample(FunctionCallInfo fcinfo, bool named, bool labelled)
 		{
 			Datum values[3] = {Int32GetDatum((int32) (first + i / rows->n + 1)),
 							   Int32GetDatum((int32) (i % rows->n + 1)),
-							   labelled ? labels[(int) y[i]] : Float8GetDatum(y[i])};
+							   drawn_datum(form, labels, targets, y + i * targets)};
 			bool		nulls[3] = {false, false, false};
 
 			if (i % 1024 == 0)
 				CHECK_FOR_INTERRUPTS();
 			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+			if (form == DRAWN_ARRAY)
+				pfree(DatumGetPointer(values[2]));
 		}
 	}
 	return (Datum) 0;
@@ -130,26 +165,34 @@ PG_FUNCTION_INFO_V1(posterior_sample);
 Datum
 posterior_sample(PG_FUNCTION_ARGS)
 {
-	return rows_sample(fcinfo, false, false);
+	return rows_sample(fcinfo, false, DRAWN_NUMBER);
 }
 
 PG_FUNCTION_INFO_V1(posterior_sample_named);
 Datum
 posterior_sample_named(PG_FUNCTION_ARGS)
 {
-	return rows_sample(fcinfo, true, false);
+	return rows_sample(fcinfo, true, DRAWN_NUMBER);
 }
 
 PG_FUNCTION_INFO_V1(posterior_sample_labels);
 Datum
 posterior_sample_labels(PG_FUNCTION_ARGS)
 {
-	return rows_sample(fcinfo, false, true);
+	return rows_sample(fcinfo, false, DRAWN_LABEL);
 }
 
 PG_FUNCTION_INFO_V1(posterior_sample_labels_named);
 Datum
 posterior_sample_labels_named(PG_FUNCTION_ARGS)
 {
-	return rows_sample(fcinfo, true, true);
+	return rows_sample(fcinfo, true, DRAWN_LABEL);
+}
+
+/* sample_targets(context, rows, draws, seed): y is an array of the targets of a row */
+PG_FUNCTION_INFO_V1(posterior_sample_targets);
+Datum
+posterior_sample_targets(PG_FUNCTION_ARGS)
+{
+	return rows_sample(fcinfo, false, DRAWN_ARRAY);
 }

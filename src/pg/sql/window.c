@@ -135,6 +135,7 @@ start_partition(Window *w, WindowObject object, FunctionCallInfo fcinfo, bool la
 	w->model =
 		posterior_model_pin(labelled ? posterior_class_model_name : posterior_model_name, memory);
 	posterior_check_model_labels(w->model->model, w->model->name, labelled);
+	posterior_check_model_targets(w->model->model, w->model->name, 1);
 	tnp_answer_shape(w->model->model, &w->kind, &w->components);
 	w->size = tnp_distribution_size(w->kind, w->components);
 	if (labelled)

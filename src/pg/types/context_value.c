@@ -32,7 +32,7 @@ PosteriorContext *
 posterior_make_context(const PosteriorRows *rows)
 {
 	Size		head = offsetof(PosteriorContext, kinds) + MAXALIGN64(rows->n_features),
-				numbers = (Size) rows->n * (rows->n_features + 1) * sizeof(double),
+				numbers = (Size) rows->n * (rows->n_features + rows->n_targets) * sizeof(double),
 				size = head + numbers + rows->list.bytes;
 	PosteriorContext *c;
 
@@ -45,9 +45,10 @@ posterior_make_context(const PosteriorRows *rows)
 				 errhint("Use fewer rows.")));
 	c = palloc0(size);
 	SET_VARSIZE(c, size);
-	c->version = (rows->labels != NULL ? POSTERIOR_CONTEXT_LABELLED : POSTERIOR_CONTEXT_VERSION)
+	c->version = (rows->labels != NULL ? POSTERIOR_CONTEXT_LABELLED
+				  : rows->n_targets > 1 ? POSTERIOR_CONTEXT_SEVERAL : POSTERIOR_CONTEXT_VERSION)
 		| rows->estimators << 2;
-	c->n_labels = rows->list.n;
+	c->n_labels = rows->n_targets > 1 ? rows->n_targets : rows->list.n;
 	c->n_features = rows->n_features;
 	c->n = rows->n;
 	memcpy(c->kinds, rows->kinds, rows->n_features);
@@ -55,7 +56,7 @@ posterior_make_context(const PosteriorRows *rows)
 	{
 		memcpy((char *) c + head, rows->x, rows->n * rows->n_features * sizeof(double));
 		memcpy((char *) c + head + rows->n * rows->n_features * sizeof(double), rows->y,
-			   rows->n * sizeof(double));
+			   rows->n * rows->n_targets * sizeof(double));
 	}
 	if (rows->list.bytes > 0)
 		memcpy((char *) c + head + numbers, rows->list.text, rows->list.bytes);
@@ -94,12 +95,15 @@ void
 posterior_send_context(StringInfo buffer, const PosteriorContext *c)
 {
 	const double *numbers = posterior_context_x(c);
+	int			targets = posterior_context_targets(c);
 
 	pq_sendint8(buffer, c->version);
 	pq_sendint16(buffer, c->n_features);
 	pq_sendint64(buffer, c->n);
+	if (targets > 1)
+		pq_sendint8(buffer, targets);
 	pq_sendbytes(buffer, (const char *) c->kinds, c->n_features);
-	for (int64 i = 0; i < c->n * (c->n_features + 1); i++)
+	for (int64 i = 0; i < c->n * (c->n_features + targets); i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		pq_sendfloat8(buffer, numbers[i]);
@@ -168,20 +172,26 @@ posterior_receive_rows(StringInfo buffer)
 	int			first = pq_getmsgbyte(buffer),
 				version = first & POSTERIOR_CONTEXT_KIND,
 				estimators = first >> 2,
-				n_features = (int) pq_getmsgint(buffer, 2);
+				n_features = (int) pq_getmsgint(buffer, 2),
+				targets,
+				row;
 	int64		n = pq_getmsgint64(buffer);
 	const char *kinds;
 	PosteriorRows *rows;
 
-	if (version != POSTERIOR_CONTEXT_VERSION && version != POSTERIOR_CONTEXT_LABELLED)
+	if (version == POSTERIOR_CONTEXT_SUMS)
 		posterior_bad_context(psprintf("Version %d is unknown.", version));
+	targets = version == POSTERIOR_CONTEXT_SEVERAL ? pq_getmsgbyte(buffer) : 1;
+	if (version == POSTERIOR_CONTEXT_SEVERAL && (targets < 2 || targets > TNP_MAX_TARGETS))
+		posterior_bad_context(psprintf("%d targets are not several.", targets));
+	row = 8 * (n_features + targets);
 	if (estimators > TNP_MAX_VIEWS)
 		posterior_bad_context(
 			psprintf("%d estimators are more than %d.", estimators, TNP_MAX_VIEWS));
-	if (n_features < 1 || n < 0 || n > (buffer->len - buffer->cursor) / 8 / (n_features + 1)
-		|| (version == POSTERIOR_CONTEXT_VERSION
-				? buffer->len - buffer->cursor != n_features + n * (n_features + 1) * 8
-				: buffer->len - buffer->cursor < n_features + n * (n_features + 1) * 8 + 1))
+	if (n_features < 1 || n < 0 || n > (buffer->len - buffer->cursor) / row
+		|| (version != POSTERIOR_CONTEXT_LABELLED
+				? buffer->len - buffer->cursor != n_features + n * row
+				: buffer->len - buffer->cursor < n_features + n * row + 1))
 		posterior_bad_context(psprintf("%lld rows of %d features do not fit %d bytes.",
 									   (long long) n, n_features, buffer->len - buffer->cursor));
 	kinds = pq_getmsgbytes(buffer, n_features);
@@ -191,6 +201,7 @@ posterior_receive_rows(StringInfo buffer)
 				psprintf("Column %d has the unknown kind %d.", f + 1, kinds[f]));
 	rows = posterior_rows_of_kinds(CurrentMemoryContext, n_features, (const uint8 *) kinds);
 	rows->estimators = estimators;
+	rows->n_targets = targets;
 	for (int64 i = 0; i < n; i++)
 	{
 		double	   *x = posterior_rows_next(rows);
@@ -205,7 +216,7 @@ posterior_receive_rows(StringInfo buffer)
 			x[f] = isnan(x[f]) ? get_float8_nan() : x[f] + 0.0;
 		}
 	}
-	for (int64 i = 0; i < n; i++)
+	for (int64 i = 0; i < n * targets; i++)
 	{
 		rows->y[i] = pq_getmsgfloat8(buffer) + 0.0;
 		if (!isfinite(rows->y[i]))
@@ -267,6 +278,14 @@ posterior_context_with_estimators(PG_FUNCTION_ARGS)
 	c->version = (c->version & POSTERIOR_CONTEXT_KIND)
 		| posterior_check_estimators(PG_GETARG_INT32(1)) << 2;
 	PG_RETURN_POINTER(c);
+}
+
+/* targets(context) */
+PG_FUNCTION_INFO_V1(posterior_context_target_count);
+Datum
+posterior_context_target_count(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32(posterior_context_targets(PG_GETARG_CONTEXT(0)));
 }
 
 /* estimators(context): NULL where the setting decides */

@@ -10,6 +10,7 @@
 
 #include "lib/stringinfo.h"
 
+#define POSTERIOR_CONTEXT_SEVERAL 0	/* several targets per row */
 #define POSTERIOR_CONTEXT_VERSION 1
 #define POSTERIOR_CONTEXT_LABELLED 2	/* version with labels */
 #define POSTERIOR_CONTEXT_SUMS 3	/* sums of rows instead of rows: context_sums.h */
@@ -17,14 +18,15 @@
 
 /*
  * ALIGNMENT = double. After the head: the columns' kinds [n_features], padded to 8 bytes with
- * zeros; cells x [n, n_features], NaN = missing; targets y [n]; where these are classes, their
+ * zeros; cells x [n, n_features], NaN = missing; targets y [n, D]; where these are classes, their
  * labels in order, each ending with a NUL. Equal contexts have equal bytes.
  */
 typedef struct PosteriorContext
 {
 	int32		vl_len_;
 	uint8		version;		/* plus 4 times the estimators; 0: posterior.estimators */
-	uint8		n_labels;		/* with the version for them; 0 where there is no row */
+	/* with the version for them; 0 where there is no row; with several targets their number */
+	uint8		n_labels;
 	uint16		n_features;
 	int64		n;
 	uint8		kinds[FLEXIBLE_ARRAY_MEMBER];
@@ -51,6 +53,13 @@ posterior_context_labelled(const PosteriorContext *c)
 	return (c->version & POSTERIOR_CONTEXT_KIND) == POSTERIOR_CONTEXT_LABELLED;
 }
 
+/* Numbers that a row's target consists of. */
+static inline int
+posterior_context_targets(const PosteriorContext *c)
+{
+	return (c->version & POSTERIOR_CONTEXT_KIND) == POSTERIOR_CONTEXT_SEVERAL ? c->n_labels : 1;
+}
+
 /* Its number of estimators; 0: as posterior.estimators says when it is asked. */
 static inline int
 posterior_context_estimators(const PosteriorContext *c)
@@ -71,7 +80,7 @@ posterior_context_labels(const PosteriorContext *c)
 {
 	const char *text;
 
-	if (c->n_labels == 0)
+	if (c->n_labels == 0 || !posterior_context_labelled(c))
 		return (PosteriorLabelList){0, 0, NULL};
 	text = (const char *) (posterior_context_y(c) + c->n);
 	return (PosteriorLabelList){

@@ -1,0 +1,80 @@
+-- ---- several targets per row --------------------------------------------------------------------
+-- An array of numbers is a target of so many. Answers for it are arrays, and what a function
+-- returns follows from its name: hence predict_targets and sample_targets.
+
+CREATE FUNCTION posterior.targets(context posterior.context) RETURNS integer
+	AS 'MODULE_PATHNAME', 'posterior_context_target_count'
+	LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION posterior.targets(posterior.context)
+	IS 'how many targets the rows of a context have';
+
+CREATE FUNCTION posterior_internal.targets_accum(internal, float8[], VARIADIC "any")
+	RETURNS internal
+	AS 'MODULE_PATHNAME', 'posterior_target_rows_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION posterior_internal.targets_accum(internal, float8[], VARIADIC "any")
+	IS 'gathers rows with several targets';
+CREATE AGGREGATE posterior.context(y float8[], VARIADIC x "any") (
+	SFUNC = posterior_internal.targets_accum,
+	STYPE = internal,
+	FINALFUNC = posterior.context_final,
+	COMBINEFUNC = posterior.rows_combine,
+	SERIALFUNC = posterior.rows_serialize,
+	DESERIALFUNC = posterior.rows_deserialize,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE posterior.context(float8[], VARIADIC "any")
+	IS 'rows with several targets as a context; rows whose targets are all NULL are left out';
+
+CREATE FUNCTION posterior.predict_targets(context posterior.context, VARIADIC x "any")
+	RETURNS posterior.distribution[]
+	AS 'MODULE_PATHNAME', 'posterior_predict_targets' LANGUAGE C STABLE PARALLEL SAFE COST 1000;
+COMMENT ON FUNCTION posterior.predict_targets(posterior.context, VARIADIC "any")
+	IS 'predictive distributions of all targets of a row with these features, in their order';
+
+CREATE FUNCTION posterior.sample_targets(context posterior.context, rows anyarray,
+		draws integer DEFAULT 1, seed bigint DEFAULT 0,
+		OUT draw integer, OUT ord integer, OUT y float8[])
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'posterior_sample_targets' LANGUAGE C STABLE STRICT PARALLEL SAFE
+		COST 50000 ROWS 1000;
+COMMENT ON FUNCTION posterior.sample_targets(posterior.context, anyarray, integer, bigint)
+	IS 'joint draws of all targets of several rows; rows of one draw belong together';
+
+CREATE FUNCTION posterior_internal.targets_density_accum(internal, posterior.context, float8[],
+		VARIADIC "any") RETURNS internal
+	AS 'MODULE_PATHNAME', 'posterior_density_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION posterior_internal.targets_density_averaged_accum(internal, posterior.context,
+		integer, bigint, float8[], VARIADIC "any") RETURNS internal
+	AS 'MODULE_PATHNAME', 'posterior_density_averaged_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION posterior_internal.targets_density_accum(internal, posterior.context, float8[],
+		VARIADIC "any") IS 'gathers rows with several targets for their density';
+COMMENT ON FUNCTION posterior_internal.targets_density_averaged_accum(internal, posterior.context,
+		integer, bigint, float8[], VARIADIC "any")
+	IS 'gathers rows with several targets for their density, averaged over orders';
+CREATE AGGREGATE posterior.log_density(context posterior.context, y float8[], VARIADIC x "any") (
+	SFUNC = posterior_internal.targets_density_accum,
+	STYPE = internal,
+	FINALFUNC = posterior.density_final,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE posterior.log_density(posterior.context, float8[], VARIADIC "any")
+	IS 'joint log predictive density of all targets of the rows of a group, by the chain rule in '
+		'their ORDER BY';
+CREATE AGGREGATE posterior.log_density_averaged(context posterior.context, orders integer,
+		seed bigint, y float8[], VARIADIC x "any") (
+	SFUNC = posterior_internal.targets_density_averaged_accum,
+	STYPE = internal,
+	FINALFUNC = posterior.density_final,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE posterior.log_density_averaged(posterior.context, integer, bigint, float8[],
+		VARIADIC "any") IS 'logarithm of the joint density of all targets averaged over random '
+			'orders of the rows';
+CREATE AGGREGATE posterior.log_evidence(y float8[], VARIADIC x "any") (
+	SFUNC = posterior_internal.targets_accum,
+	STYPE = internal,
+	FINALFUNC = posterior.evidence_final,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE posterior.log_evidence(float8[], VARIADIC "any")
+	IS 'log marginal likelihood of all targets of the rows in their order, under the model alone';
