@@ -55,7 +55,7 @@ FROM (SELECT posterior.context(y, b, b*2, b*3, b, b, b, b, b, b, b, b, b, b, b, 
 SELECT posterior.context(y, b, '{}'::json) FROM f;
 SELECT posterior.context(y, point(1, 2)) FROM f;
 SELECT posterior.context(y, ARRAY[1, 2]) FROM f;
-SELECT posterior.context(ARRAY[1], b) FROM f;
+SELECT posterior.context(ARRAY['1'], b) FROM f;
 SELECT posterior.context(y) FROM f;
 SELECT posterior.context(y, b, CASE WHEN i = 3 THEN 'NaN'::float8 ELSE 1 END) FROM f;
 SELECT posterior.context(y, CASE WHEN i = 3 THEN '-Infinity'::float4 ELSE 1 END) FROM f;

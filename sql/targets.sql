@@ -1,5 +1,8 @@
 -- targets: several targets per row
 \set VERBOSITY terse
+SET client_min_messages = warning;
+CREATE SCHEMA targets_test;
+SET search_path = targets_test;
 CREATE TABLE loaded (model text PRIMARY KEY);
 INSERT INTO loaded VALUES ('several_concat'), ('several_mixture'), ('several_fixed'),
 	('mean_prefix'), ('scan_parts'), ('decoupled_buffer'), ('mean');
@@ -116,6 +119,8 @@ SELECT posterior.regress(u, a, b) OVER (ORDER BY id) FROM points;
 SELECT posterior.log_evidence(u, a, b ORDER BY id) FROM points;
 SELECT posterior.create_context('points', 'points', 'u', '{a,b}', order_by => 'id',
 	model => 'several_fixed');
+SELECT posterior.create_context('points', 'points', 'a', '{u,v}', order_by => 'id',
+	model => 'mean_prefix');
 SET posterior.model = 'mean';
 SELECT posterior.predict_targets(two, 0.1, 0.2) FROM c;
 SELECT posterior.log_evidence(ARRAY[u, v], a, b ORDER BY id) FROM points;
@@ -136,3 +141,10 @@ SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
 SELECT p.ctx::text = two::text AS same
 FROM (SELECT posterior.context(ARRAY[u, v], a, b) AS ctx FROM points) p, c;
+RESET max_parallel_workers_per_gather;
+RESET parallel_setup_cost;
+RESET parallel_tuple_cost;
+RESET min_parallel_table_scan_size;
+RESET posterior.model;
+SELECT count(posterior.drop_model(model)) AS dropped FROM loaded;
+DROP SCHEMA targets_test CASCADE;

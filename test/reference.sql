@@ -15,15 +15,16 @@ INSERT INTO topic VALUES
 	(2, 'Context values',
 			'Aggregates that make a value of rows, and what such a value says about itself.',
 		'{context,class_context,rows,features,labels,basis,merge,without,estimators,'
-		'with_estimators}'),
+		'with_estimators,targets}'),
 	(3, 'Predictions',
 		'A context is a value or the name of a named context. With a name, `row` is a row of any '
 		'type whose
 columns have the names of the features, or a `jsonb` object; with a value, features follow in the
 order of the context.',
-		'{predict,predict_rows,predict_summary}'),
+		'{predict,predict_targets,predict_rows,predict_summary}'),
 	(4, 'Joint draws and densities', 'Of several rows together. Labels are `text`.',
-		'{sample,sample_labels,joint,log_density,log_density_averaged,log_evidence}'),
+		'{sample,sample_labels,sample_targets,joint,log_density,log_density_averaged,'
+		'log_evidence}'),
 	(5, 'Named contexts', '[contexts.md](contexts.md) explains the arguments.',
 		'{create_context,alter_context,drop_context,refresh_context,warm_context,'
 		'column_name,condition}'),

@@ -78,3 +78,51 @@ CREATE AGGREGATE posterior.log_evidence(y float8[], VARIADIC x "any") (
 );
 COMMENT ON AGGREGATE posterior.log_evidence(float8[], VARIADIC "any")
 	IS 'log marginal likelihood of all targets of the rows in their order, under the model alone';
+
+-- Named contexts, whose target is a column of type double precision[].
+CREATE FUNCTION posterior.predict_targets(context name, "row" anyelement)
+	RETURNS posterior.distribution[]
+	AS 'MODULE_PATHNAME', 'posterior_predict_targets_named' LANGUAGE C STABLE STRICT
+		PARALLEL RESTRICTED COST 1000;
+COMMENT ON FUNCTION posterior.predict_targets(name, anyelement)
+	IS 'predictive distributions of all targets of a row given a named context; columns are '
+		'matched by name';
+CREATE FUNCTION posterior.sample_targets(context text, rows anyarray, draws integer DEFAULT 1,
+		seed bigint DEFAULT 0, OUT draw integer, OUT ord integer, OUT y float8[])
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'posterior_sample_targets_named' LANGUAGE C STABLE STRICT
+		PARALLEL RESTRICTED COST 50000 ROWS 1000;
+COMMENT ON FUNCTION posterior.sample_targets(text, anyarray, integer, bigint)
+	IS 'joint draws of all targets of several rows, given a named context';
+CREATE FUNCTION posterior_internal.targets_density_named_accum(internal, text, float8[],
+		anyelement) RETURNS internal
+	AS 'MODULE_PATHNAME', 'posterior_density_named_accum' LANGUAGE C STABLE PARALLEL RESTRICTED;
+CREATE FUNCTION posterior_internal.targets_density_averaged_named_accum(internal, text, integer,
+		bigint, float8[], anyelement) RETURNS internal
+	AS 'MODULE_PATHNAME', 'posterior_density_averaged_named_accum'
+		LANGUAGE C STABLE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION posterior_internal.targets_density_named_accum(internal, text, float8[],
+		anyelement)
+	IS 'gathers rows with several targets for their density given a named context';
+COMMENT ON FUNCTION posterior_internal.targets_density_averaged_named_accum(internal, text, integer,
+		bigint, float8[], anyelement)
+	IS 'gathers rows with several targets for their density given a named context, averaged over '
+		'orders';
+CREATE AGGREGATE posterior.log_density(context text, y float8[], "row" anyelement) (
+	SFUNC = posterior_internal.targets_density_named_accum,
+	STYPE = internal,
+	FINALFUNC = posterior.density_final,
+	PARALLEL = RESTRICTED
+);
+COMMENT ON AGGREGATE posterior.log_density(text, float8[], anyelement)
+	IS 'joint log predictive density of all targets of the rows of a group, given a named context';
+CREATE AGGREGATE posterior.log_density_averaged(context text, orders integer, seed bigint,
+		y float8[], "row" anyelement) (
+	SFUNC = posterior_internal.targets_density_averaged_named_accum,
+	STYPE = internal,
+	FINALFUNC = posterior.density_final,
+	PARALLEL = RESTRICTED
+);
+COMMENT ON AGGREGATE posterior.log_density_averaged(text, integer, bigint, float8[], anyelement)
+	IS 'logarithm of the joint density of all targets averaged over random orders of the rows, '
+		'given a named context';

@@ -334,7 +334,7 @@ new_rows_read(const Acquisition *q, const PosteriorReuseProof *proof, int64 n, c
 	const TnpModel *model = q->model->model;
 
 	if (!ItemPointerIsValid(&before->last)
-		|| !posterior_named_read_new(q->named, labels.n > 0 ? &labels : NULL, before->last,
+		|| !posterior_named_read_new(q->named, model, labels.n > 0 ? &labels : NULL, before->last,
 									 n_places, places, xmins,
 									 posterior_named_waits(q->named, model), q->memory, &content))
 		return false;
@@ -353,7 +353,8 @@ static TnpRows
 rows_append(const Acquisition *q, const TnpRows *first, const TnpRows *second)
 {
 	TnpRows		all = *first;
-	int			d = q->named->n_features;
+	int			d = q->named->n_features,
+				targets = tnp_rows_targets(second);
 	double	   *x,
 			   *y;
 
@@ -362,14 +363,14 @@ rows_append(const Acquisition *q, const TnpRows *first, const TnpRows *second)
 	all = *second;
 	all.n = first->n + second->n;
 	x = MemoryContextAlloc(q->memory, Max(all.n * d, 1) * sizeof(double));
-	y = MemoryContextAlloc(q->memory, all.n * sizeof(double));
+	y = MemoryContextAlloc(q->memory, all.n * targets * sizeof(double));
 	if (first->n > 0)
 	{
 		memcpy(x, first->x, first->n * d * sizeof(double));
-		memcpy(y, first->y, first->n * sizeof(double));
+		memcpy(y, first->y, first->n * targets * sizeof(double));
 	}
 	memcpy(x + first->n * d, second->x, second->n * d * sizeof(double));
-	memcpy(y + first->n, second->y, second->n * sizeof(double));
+	memcpy(y + first->n * targets, second->y, second->n * targets * sizeof(double));
 	all.x = x;
 	all.y = y;
 	return all;

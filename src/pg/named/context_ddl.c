@@ -299,9 +299,10 @@ take_arguments(FunctionCallInfo fcinfo, const char *name, PosteriorColumns *c, b
 	if (filter != NULL && filter[0] != '\0')
 		definition_set(p, P_FILTER, posterior_make_row_filter(c->relation, filter));
 	if (all && model == NULL)
-		model = posterior_is_number(get_atttype(c->relation, c->target))
-				  ? posterior_model_name
-				  : posterior_class_model_name;
+		model = posterior_can_be_label(get_atttype(c->relation, c->target))
+				&& !posterior_is_number(get_atttype(c->relation, c->target))
+				  ? posterior_class_model_name
+				  : posterior_model_name;
 	if (model != NULL)
 	{
 		check_model(model);

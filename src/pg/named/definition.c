@@ -354,7 +354,20 @@ posterior_named_check_target(const PosteriorNamed *named, const TnpModel *model)
 {
 	bool		labels = tnp_model_info(model)->n_classes > 0;
 
-	posterior_check_model_targets(model, named->model, 1);
+	if (tnp_model_info(model)->n_targets > 1)
+	{
+		if (getBaseType(named->target_type) == FLOAT8ARRAYOID)
+			return;
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("model \"%s\" takes %d targets per row, and the target \"%s\" of "
+						"context \"%s\" is of type %s", named->model,
+						tnp_model_info(model)->n_targets,
+						posterior_column_name(named->relation, named->target), named->name,
+						format_type_be(named->target_type)),
+				 errhint("Give the context a target of type double precision[], such as a "
+						 "generated column, or a model of one target.")));
+	}
 	if (labels ? posterior_can_be_label(named->target_type)
 			   : posterior_is_number(named->target_type))
 		return;

@@ -116,9 +116,10 @@ void		posterior_named_read(const PosteriorNamed *named, const PosteriorModel *mo
  * row; or NULL. waiting: they are counted in `content->total`, nothing else is looked at, and
  * `content->last` is `last`.
  */
-bool posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *labels,
-							  ItemPointerData last, int n, const ItemPointerData *places,
-							  const TransactionId *xmins, bool waiting, MemoryContext memory,
+bool posterior_named_read_new(const PosteriorNamed *named, const TnpModel *model,
+							  const PosteriorLabelList *labels, ItemPointerData last, int n,
+							  const ItemPointerData *places, const TransactionId *xmins,
+							  bool waiting, MemoryContext memory,
 							  PosteriorContent *content);
 
 /* Rows before the window of a context with this many rows. */

@@ -10,6 +10,7 @@
 #include "pg/named/definition.h"
 #include "pg/named/kept_plans.h"
 #include "pg/base/guard.h"
+#include "pg/rows/targets.h"
 #include "pg/shmem/progress.h"
 #include "pg/models/row_limit.h"
 
@@ -96,9 +97,12 @@ posterior_named_least(const PosteriorNamed *named)
 }
 
 static PosteriorRows *
-rows_make_for(const PosteriorNamed *named, int most_labels, MemoryContext memory)
+rows_make_for(const PosteriorNamed *named, const TnpModel *model, int most_labels,
+			  MemoryContext memory)
 {
 	PosteriorRows *rows = posterior_rows_make(memory, named->n_features, named->types);
+
+	rows->n_targets = tnp_model_info(model)->n_targets;
 
 	for (int f = 0; f < named->n_features; f++)
 		rows->features[f].name = named->names[f];
@@ -110,7 +114,7 @@ rows_make_for(const PosteriorNamed *named, int most_labels, MemoryContext memory
 /* How to read the target, which is column 1. */
 typedef struct Target
 {
-	Oid			base;			/* of numbers: the type without domains */
+	Oid			base;			/* of numbers and arrays of them: the type without domains */
 	PosteriorLabelType label;	/* of labels */
 } Target;
 
@@ -159,24 +163,60 @@ label_of_row(Target *target, HeapTuple tuple, TupleDesc desc, PosteriorRows *row
 	return found;
 }
 
+/* The targets of a row into y [TNP_MAX_TARGETS], and their number. */
+static int
+targets_of_row(Target *target, HeapTuple tuple, TupleDesc desc, PosteriorRows *rows, double *y)
+{
+	bool		isnull;
+	Datum		value;
+	int			n;
+
+	if (rows->labels != NULL)
+	{
+		y[0] = label_of_row(target, tuple, desc, rows, true);
+		return 1;
+	}
+	value = SPI_getbinval(tuple, desc, 1, &isnull);
+	if (target->base != FLOAT8ARRAYOID)
+	{
+		y[0] = posterior_check_target(number_of_value(target->base, value));
+		return 1;
+	}
+	n = posterior_array_targets(DatumGetArrayTypeP(value), y);
+	if (n == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("all targets of a row are NULL"),
+				 errhint("Let the whole array be NULL where nothing is known.")));
+	return n;
+}
+
 /* Add a row: cells are columns 2 …. */
 static void
 rows_add(const PosteriorNamed *named, Target *target, HeapTuple tuple, TupleDesc desc,
 		 PosteriorRows *rows)
 {
-	double	   *x = posterior_rows_next(rows);
+	double		y[TNP_MAX_TARGETS],
+			   *x;
+	int			targets = targets_of_row(target, tuple, desc, rows, y);
 	bool		isnull;
-	double y = rows->labels != NULL ? label_of_row(target, tuple, desc, rows, true)
-									: posterior_check_target(number_of_value(
-										target->base, SPI_getbinval(tuple, desc, 1, &isnull)));
 
+	if (targets != rows->n_targets)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("a row of context \"%s\" has %d target%s, and its model takes %d",
+						named->name, targets, targets == 1 ? "" : "s", rows->n_targets),
+				 errhint("Choose a model of so many targets, or leave such rows out by a "
+						 "filter.")));
+	x = posterior_rows_next(rows);
 	for (int f = 0; f < named->n_features; f++)
 	{
 		Datum		value = SPI_getbinval(tuple, desc, 2 + f, &isnull);
 
 		x[f] = posterior_feature_cell(&rows->features[f], value, isnull, f + 1);
 	}
-	rows->y[rows->n++] = y;
+	memcpy(rows->y + rows->n * targets, y, targets * sizeof(double));
+	rows->n++;
 }
 
 /* Values are taken for what the catalogs said before the query locked the relation. */
@@ -337,7 +377,8 @@ void
 posterior_named_read(const PosteriorNamed *named, const PosteriorModel *model, bool plain,
 					 const PosteriorNewRows *own, MemoryContext memory, PosteriorContent *content)
 {
-	PosteriorRows *rows = rows_make_for(named, tnp_model_info(model->model)->n_classes, memory);
+	PosteriorRows *rows = rows_make_for(named, model->model,
+										tnp_model_info(model->model)->n_classes, memory);
 	int64		most = posterior_row_limit_of(model),
 				wanted;
 	bool		waits = posterior_named_waits(named, model->model),
@@ -445,12 +486,13 @@ place_is_noted(ItemPointer place, TransactionId xmin, int n, const ItemPointerDa
 }
 
 bool
-posterior_named_read_new(const PosteriorNamed *named, const PosteriorLabelList *labels,
-						 ItemPointerData last, int n, const ItemPointerData *places,
-						 const TransactionId *xmins, bool waiting, MemoryContext memory,
+posterior_named_read_new(const PosteriorNamed *named, const TnpModel *model,
+						 const PosteriorLabelList *labels, ItemPointerData last, int n,
+						 const ItemPointerData *places, const TransactionId *xmins, bool waiting,
+						 MemoryContext memory,
 						 PosteriorContent *content)
 {
-	PosteriorRows *rows = rows_make_for(named, labels != NULL ? labels->n : 0, memory);
+	PosteriorRows *rows = rows_make_for(named, model, labels != NULL ? labels->n : 0, memory);
 	Target		target;
 	bool		good;
 

@@ -39,7 +39,8 @@ posterior_can_be_feature(Oid type)
 bool
 posterior_can_be_target(Oid type)
 {
-	return posterior_is_number(type) || posterior_can_be_label(type);
+	return posterior_is_number(type) || posterior_can_be_label(type)
+		|| getBaseType(type) == FLOAT8ARRAYOID;
 }
 
 bool

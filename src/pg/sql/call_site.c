@@ -163,10 +163,8 @@ refresh_model(PosteriorCall *call, bool labelled)
 
 /* Raise if rows have several targets and the caller has answers for one. */
 static void
-check_targets(const PosteriorCall *call, const PosteriorContext *context)
+check_targets(const PosteriorCall *call, int targets)
 {
-	int			targets = posterior_context_targets(context);
-
 	if (call->several || targets == 1)
 		return;
 	ereport(ERROR,
@@ -209,7 +207,7 @@ posterior_call_context(PosteriorCall *call, Datum context)
 	if (!same)
 	{
 		value = (PosteriorContext *) PG_DETOAST_DATUM(context);
-		check_targets(call, value);
+		check_targets(call, posterior_context_targets(value));
 		call->labelled = posterior_context_labelled(value);
 		call->sums = posterior_context_is_sums(value);
 		call->raw_size = 0;
@@ -278,6 +276,7 @@ posterior_call_definition(PosteriorCall *call, const char *name)
 	MemoryContextReset(call->named_memory);
 	named = posterior_named_find(name, call->named_memory);
 	take_model(call, named->model);
+	check_targets(call, tnp_model_info(call->model->model)->n_targets);
 	call->named = named;
 	return false;
 }

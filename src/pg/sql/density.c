@@ -103,13 +103,14 @@ target_accumulate(FunctionCallInfo fcinfo, int y, const PosteriorLabelList *list
 	return posterior_check_target(PG_GETARG_FLOAT8(y));
 }
 
-/* A row of n targets must have as many as those of the context and those before it. */
+/*
+ * A row of n targets must have as many as those of the context, `there` (0: unknown), and those
+ * before it.
+ */
 static void
-check_count(const PosteriorContext *context, int n, PosteriorRows *rows)
+check_count(int there, int n, PosteriorRows *rows)
 {
-	int			there = posterior_context_targets(context);
-
-	if (context->n > 0 && there != n)
+	if (there > 0 && there != n)
 		ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
 						errmsg("a row has %d target%s, those of the context have %d", n,
 							   n == 1 ? "" : "s", there),
@@ -119,22 +120,28 @@ check_count(const PosteriorContext *context, int n, PosteriorRows *rows)
 	posterior_rows_check_targets(rows, n);
 }
 
+/* The number of targets of a context value; 0 where it has no rows, which would tell. */
+static int
+targets_of(const PosteriorContext *context)
+{
+	return context->n > 0 ? posterior_context_targets(context) : 0;
+}
+
 /*
- * The targets of an array in argument `y`, into the next row of rows; false where they are all
- * NULL.
+ * The targets of an array in argument `y`, into the next row of rows, the context having `there`;
+ * false where they are all NULL.
  */
 static bool
-targets_accumulate(FunctionCallInfo fcinfo, int y, const PosteriorContext *context,
-				   PosteriorRows *rows)
+targets_accumulate(FunctionCallInfo fcinfo, int y, bool labelled, int there, PosteriorRows *rows)
 {
 	double		observed[TNP_MAX_TARGETS];
 	int			n = posterior_array_targets(PG_GETARG_ARRAYTYPE_P(y), observed);
 
 	if (n == 0)
 		return false;
-	if (posterior_context_labelled(context))
+	if (labelled)
 		targets_are_labels();
-	check_count(context, n, rows);
+	check_count(there, n, rows);
 	posterior_rows_next(rows);
 	memcpy(rows->y + rows->n * n, observed, n * sizeof(double));
 	return true;
@@ -174,7 +181,8 @@ density_accumulate(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 		PG_RETURN_POINTER(state);
 	if (get_fn_expr_argtype(fcinfo->flinfo, y) == FLOAT8ARRAYOID)
 	{
-		if (!targets_accumulate(fcinfo, y, state->context, rows))
+		if (!targets_accumulate(fcinfo, y, posterior_context_labelled(state->context),
+								targets_of(state->context), rows))
 			PG_RETURN_POINTER(state);
 	}
 	else
@@ -182,7 +190,7 @@ density_accumulate(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 		list = posterior_context_labels(state->context);
 		observed = target_accumulate(
 			fcinfo, y, posterior_context_labelled(state->context) ? &list : NULL);
-		check_count(state->context, 1, rows);
+		check_count(targets_of(state->context), 1, rows);
 		posterior_rows_next(rows);
 		rows->y[rows->n] = observed;
 	}
@@ -201,7 +209,9 @@ accumulate_named(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 	MemoryContext memory = aggregate_context(fcinfo);
 	DensityState *state = PG_ARGISNULL(0) ? NULL : (DensityState *) PG_GETARG_POINTER(0);
 	PosteriorRows *rows;
+	const PosteriorLabelList *labels;
 	double		observed;
+	int			targets;
 
 	if (PG_ARGISNULL(1))
 		context_is_null(true);
@@ -213,6 +223,7 @@ accumulate_named(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 	{
 		state = MemoryContextAllocZero(memory, sizeof(DensityState));
 		state->call = posterior_call_make(memory);
+		state->call->several = true;
 		posterior_call_named(state->call, text_to_cstring(PG_GETARG_TEXT_PP(1)));
 		state->rows = posterior_rows_of_kinds(memory, state->call->named->n_features,
 											  state->call->named->kinds);
@@ -228,11 +239,24 @@ accumulate_named(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 	if (PG_ARGISNULL(y))
 		PG_RETURN_POINTER(state);
 	rows = state->rows;
-	observed = target_accumulate(
-		fcinfo, y, state->call->encoding->labels.n > 0 ? &state->call->encoding->labels : NULL);
+	labels = &state->call->encoding->labels;
+	targets = tnp_model_info(state->call->model->model)->n_targets;
+	if (get_fn_expr_argtype(fcinfo->flinfo, y) == FLOAT8ARRAYOID)
+	{
+		if (!targets_accumulate(fcinfo, y, labels->n > 0, targets, rows))
+			PG_RETURN_POINTER(state);
+	}
+	else
+	{
+		observed = target_accumulate(fcinfo, y, labels->n > 0 ? labels : NULL);
+		check_count(targets, 1, rows);
+		posterior_rows_next(rows);
+		rows->y[rows->n] = observed;
+	}
 	posterior_match_value(state->call, get_fn_expr_argtype(fcinfo->flinfo, y + 1),
-						  PG_GETARG_DATUM(y + 1), false, posterior_rows_next(rows));
-	rows->y[rows->n++] = observed;
+						  PG_GETARG_DATUM(y + 1), false,
+						  rows->x + rows->n * rows->n_features);
+	rows->n++;
 	PG_RETURN_POINTER(state);
 }
 

@@ -54,32 +54,18 @@ posterior_predict(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(posterior_answer(kind, n, params, &call->encoding->labels));
 }
 
-/* predict_targets(context, VARIADIC "any") returns posterior.distribution[], one for each target */
-PG_FUNCTION_INFO_V1(posterior_predict_targets);
-Datum
-posterior_predict_targets(PG_FUNCTION_ARGS)
+/* The answers about a row, params [D, size], as an array. */
+static Datum
+answer_array(FunctionCallInfo fcinfo, PosteriorCall *call, const double *params)
 {
-	PosteriorCall *call = posterior_call(fcinfo);
 	TnpDistributionKind kind;
-	TnpRows		query;
 	Datum		answers[TNP_MAX_TARGETS];
-	double	   *params;
-	int			targets,
+	int			targets = tnp_model_info(call->model->model)->n_targets,
 				n,
 				size;
 
-	if (posterior_argument_row_missing(fcinfo))
-		PG_RETURN_NULL();
-	call->several = true;
-	posterior_argument_row_types(fcinfo, call);
-	posterior_call_context(call, PG_GETARG_DATUM(0));
-	query = posterior_rows_view(posterior_argument_row(fcinfo, call), false);
-	query.n = 1;
 	tnp_answer_shape(call->model->model, &kind, &n);
-	targets = tnp_model_info(call->model->model)->n_targets;
 	size = tnp_distribution_size(kind, n);
-	params = palloc(tnp_answer_size(call->model->model) * sizeof(double));
-	row_answer(call, &query, tnp_answer_size(call->model->model), params);
 	for (int t = 0; t < targets; t++)
 		answers[t] = PointerGetDatum(
 			posterior_answer(kind, n, params + t * size, &call->encoding->labels));
@@ -88,13 +74,36 @@ posterior_predict_targets(PG_FUNCTION_ARGS)
 										  -1, false, TYPALIGN_DOUBLE));
 }
 
-/* predict(name name, row anyelement): a row for a named context */
-PG_FUNCTION_INFO_V1(posterior_predict_named);
+/* predict_targets(context, VARIADIC "any") returns posterior.distribution[], one for each target */
+PG_FUNCTION_INFO_V1(posterior_predict_targets);
 Datum
-posterior_predict_named(PG_FUNCTION_ARGS)
+posterior_predict_targets(PG_FUNCTION_ARGS)
 {
 	PosteriorCall *call = posterior_call(fcinfo);
-	TnpDistributionKind kind;
+	TnpRows		query;
+	double	   *params;
+	int			size;
+
+	if (posterior_argument_row_missing(fcinfo))
+		PG_RETURN_NULL();
+	call->several = true;
+	posterior_argument_row_types(fcinfo, call);
+	posterior_call_context(call, PG_GETARG_DATUM(0));
+	query = posterior_rows_view(posterior_argument_row(fcinfo, call), false);
+	query.n = 1;
+	size = tnp_answer_size(call->model->model);
+	params = palloc(size * sizeof(double));
+	row_answer(call, &query, size, params);
+	return answer_array(fcinfo, call, params);
+}
+
+/*
+ * The answers about a row for a named context, argument 1, to the call's context of this name:
+ * parameters [tnp_answer_size].
+ */
+static double *
+named_answer(FunctionCallInfo fcinfo, PosteriorCall *call)
+{
 	TnpRequest	request = {.kind = TNP_REQUEST_PREDICT};
 	PosteriorPendingRequest pending = {.request = &request};
 	const PosteriorNamed *named;
@@ -102,7 +111,7 @@ posterior_predict_named(PG_FUNCTION_ARGS)
 	double	   *params;
 	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, 1);
 	bool		there;
-	int			n;
+	int			size;
 
 	posterior_refuse_array(type);
 	there = posterior_call_definition(call, NameStr(*PG_GETARG_NAME(0)));
@@ -120,9 +129,9 @@ posterior_predict_named(PG_FUNCTION_ARGS)
 	for (int f = 0; f < named->n_features; f++)
 		((TnpColumnKind *) query.kinds)[f] =
 			named->kinds[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
-	tnp_answer_shape(call->model->model, &kind, &n);
+	size = tnp_answer_size(call->model->model);
 	request.queries = query;
-	request.answer = params = palloc(tnp_distribution_size(kind, n) * sizeof(double));
+	request.answer = params = palloc(size * sizeof(double));
 	/* the first prediction of a statement is often what brings new rows into the encoding */
 	if (!there)
 		posterior_call_acquire(call, &pending);
@@ -133,9 +142,35 @@ posterior_predict_named(PG_FUNCTION_ARGS)
 					named->name)));
 	else
 		posterior_execute(call->encoding, &request);
-	posterior_call_check(call, &request, tnp_distribution_size(kind, n), "a prediction");
+	posterior_call_check(call, &request, size, "a prediction");
+	return params;
+}
+
+/* predict(name name, row anyelement): a row for a named context */
+PG_FUNCTION_INFO_V1(posterior_predict_named);
+Datum
+posterior_predict_named(PG_FUNCTION_ARGS)
+{
+	PosteriorCall *call = posterior_call(fcinfo);
+	double	   *params = named_answer(fcinfo, call);
+	TnpDistributionKind kind;
+	int			n;
+
+	tnp_answer_shape(call->model->model, &kind, &n);
 	PG_RETURN_POINTER(posterior_answer(kind, n, params, &call->encoding->labels));
 }
+
+/* predict_targets(name name, row anyelement) */
+PG_FUNCTION_INFO_V1(posterior_predict_targets_named);
+Datum
+posterior_predict_targets_named(PG_FUNCTION_ARGS)
+{
+	PosteriorCall *call = posterior_call(fcinfo);
+
+	call->several = true;
+	return answer_array(fcinfo, call, named_answer(fcinfo, call));
+}
+
 
 /* Fill the function's result with the predictions of rows. */
 static void

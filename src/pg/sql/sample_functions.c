@@ -196,3 +196,10 @@ posterior_sample_targets(PG_FUNCTION_ARGS)
 {
 	return rows_sample(fcinfo, false, DRAWN_ARRAY);
 }
+
+PG_FUNCTION_INFO_V1(posterior_sample_targets_named);
+Datum
+posterior_sample_targets_named(PG_FUNCTION_ARGS)
+{
+	return rows_sample(fcinfo, true, DRAWN_ARRAY);
+}

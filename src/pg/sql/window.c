@@ -28,6 +28,7 @@
 #include "pg/sql/window.h"
 #include "pg/types/distribution_value.h"
 #include "pg/models/row_limit.h"
+#include "pg/rows/targets.h"
 
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
