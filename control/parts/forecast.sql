@@ -15,7 +15,10 @@ COMMENT ON FUNCTION posterior_internal.smooth(float8[], integer, integer, intege
 -- Each past step is one row of a context: its value relative to what was known `h` steps before, h
 -- running through 1 … horizon. Five such regressions, which differ in what they are relative to and
 -- in one or two columns, are asked and pooled; two later parts of the history, predicted from what
--- was before them, widen or narrow the pool.
+-- was before them, widen or narrow the pool. Its variance grows by 2 h / n beyond that, n being the
+-- steps that it is learned from: a trend that is estimated is not known, and of a random walk whose
+-- drift is estimated the variance grows by h / n (Hyndman and Athanasopoulos, "Forecasting:
+-- Principles and Practice", section 5.5, third edition).
 CREATE FUNCTION posterior_internal.forecast_steps(y float8[], x float8[], yearly integer,
 	season integer, horizon integer, paths boolean DEFAULT false,
 		OUT step integer, OUT prediction posterior.distribution, OUT persistence float8)
@@ -165,7 +168,8 @@ BEGIN
 		normal AS MATERIALIZED (
 			SELECT role, target - h AS origin, h,
 				posterior.quantile(posterior.normal(0, 1),
-				least(greatest(posterior.cdf(d, value), 1e-4), 1 - 1e-4)) AS z FROM pooled
+				least(greatest(posterior.cdf(d, value), 1e-4), 1 - 1e-4))
+				/ sqrt(1 + 2.0::float8 * h / greatest(cut - %5$s, 1)) AS z FROM pooled
 				WHERE role <> 'ahead'),
 		spread AS (
 			SELECT least(greatest(sqrt((sum(z * z) * share + 2) / (count(*) * share + 2)), 0.75),
@@ -178,8 +182,10 @@ BEGIN
 			FROM normal a JOIN normal b ON b.origin = a.origin AND b.h = a.h + 1 AND b.role = 'path'
 				WHERE a.role = 'path')
 		SELECT h, posterior.affine(d, c, (1 - c) * posterior.mean(d)), coalesce(r, 0)
-		FROM pooled, (SELECT coalesce((SELECT c FROM spread), 1) AS c) s, (SELECT (SELECT r
-			FROM chain) AS r) r WHERE role = 'ahead' ORDER BY h$q$,
+		FROM (SELECT p.*, coalesce((SELECT c FROM spread), 1)
+				* sqrt(1 + 2.0::float8 * h / greatest(%6$s - %5$s, 1)) AS c
+			FROM pooled p WHERE role = 'ahead') p, (SELECT (SELECT r FROM chain) AS r) r
+		ORDER BY h$q$,
 		width - 1, 2 * width - 1, width, horizon, first, n,
 			cuts[greatest(cardinality(cuts) - 1, 1)],
 			CASE WHEN paths AND cardinality(cuts) > 1 THEN 'true' ELSE 'false' END,
