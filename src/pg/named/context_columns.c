@@ -71,7 +71,9 @@ posterior_set_features(PosteriorColumns *d, ArrayType *names)
 			if (column == d->target)
 				ereport(ERROR,
 						(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-						 errmsg("column \"%s\" is the target and cannot be a feature", name)));
+						 errmsg("column \"%s\" is the target and cannot be a feature", name),
+						 errdetail("A prediction that reads its own target is a leak."),
+						 errhint("Leave it out of the features.")));
 			for (int j = 0; j < d->n_features; j++)
 				if (d->features[j] == column)
 					ereport(ERROR,
