@@ -82,6 +82,7 @@ INSERT INTO mistake (verb, mistake, statement) VALUES
 		key => '{kind}', draws => 2)$$),
 	('impute', 'unknown column', $$SELECT * FROM posterior.impute('good', columns => '{z}')$$),
 	('impute', 'a time', $$SELECT * FROM posterior.impute('good', columns => '{at}')$$),
+	('impute', 'a column twice', $$SELECT * FROM posterior.impute('good', columns => '{x,x}')$$),
 	('impute', 'all NULL', $$SELECT * FROM posterior.impute('untold', columns => '{y}',
 		key => '{id}')$$),
 	('impute', 'too few rows', $$SELECT * FROM posterior.impute('few', columns => '{y}',

@@ -494,6 +494,11 @@ BEGIN
 		posterior_internal.check_count(draws, 'draws', 0, 10000),
 		posterior_internal.check_count(max_rows, 'max_rows', 8, 20000);
 	PERFORM posterior_internal.group_key(relation, "by", coalesce(columns, '{}'));
+	IF (SELECT count(DISTINCT c) FROM unnest(columns) c) < cardinality(columns) THEN
+		RAISE EXCEPTION 'a column to fill is given twice'
+			USING ERRCODE = 'invalid_parameter_value', DETAIL = format('Columns are %s.', columns),
+				HINT = 'Name each of them once.';
+	END IF;
 	IF shown IS NULL THEN
 		RAISE EXCEPTION 'relation % has no primary key', relation
 			USING ERRCODE = 'undefined_object',
