@@ -12,7 +12,7 @@
 #include "models.h"
 #include "tap.h"
 
-#define PREFIX 400
+#define PREFIX 520
 #define MORE 100
 
 /* What has been told. */
