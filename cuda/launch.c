@@ -217,8 +217,8 @@ cuda_walk_of(const TnpDeviceEncoding *e, int64_t rows, CudaMode mode)
 	walk.cache = e->cache;
 	walk.shared = c->sinks + rows;
 	walk.position = c->positions > 0 ? (int) (rows - e->prefix) : -1;
-	walk.y_center = e->stats.y_center[0];
-	walk.y_scale = e->stats.y_scale[0];
+	walk.y_center = e->stats.y_center;
+	walk.y_scale = e->stats.y_scale;
 	walk.y_clip = c->target_clip;
 	walk.classes = e->stats.n_classes;
 	walk.group = 1;

@@ -204,7 +204,7 @@ tnp_sums_encode(const TnpModel *model, const TnpColumnKind *kinds, TnpSums *sums
 		return tnp_no_memory(error);
 	e->model = model;
 	e->n = e->prefix = e->stats.n0 = sums->n;
-	e->stats.y_scale[0] = 1;
+	e->stats.y_scale = 1;
 	e->n_features = sums->columns;
 	e->kinds = tnp_alloc_zero(&model->env, sums->columns, sizeof(TnpColumnKind));
 	status = e->kinds == NULL ? tnp_no_memory(error)

@@ -85,7 +85,7 @@ tnp_column_scale(const TnpModel *model, const TnpColumn *column, double value)
 static double
 standard_target(const TnpStats *stats, int target, double y)
 {
-	return (y - stats->y_center[target]) / stats->y_scale[target];
+	return (y - tnp_target_center(stats, target)) / tnp_target_scale(stats, target);
 }
 
 double

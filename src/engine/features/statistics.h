@@ -114,8 +114,10 @@ typedef struct TnpStats TnpStats;
 struct TnpStats
 {
 	int64_t		n0;				/* rows they come from */
-	double		y_center[TNP_MAX_TARGETS],	/* of the model's targets, the others' are 0 */
-				y_scale[TNP_MAX_TARGETS];
+	double		y_center,		/* of the first target */
+				y_scale;
+	int			n_more;			/* targets after it, and */
+	double	   *y_more;			/* [n_more, 2] their centers and scales, or NULL */
 	int			n_columns;
 	TnpColumn  *columns;		/* [n_columns] with prefix scaling, else NULL */
 	int			n_slots;		/* row tokeniser: columns used */
@@ -129,5 +131,18 @@ struct TnpStats
 	TnpProcess	process;
 	TnpLogistic logistic;
 };
+
+/* Center and scale of target number t. */
+static inline double
+tnp_target_center(const TnpStats *stats, int t)
+{
+	return t == 0 ? stats->y_center : stats->y_more[2 * (t - 1)];
+}
+
+static inline double
+tnp_target_scale(const TnpStats *stats, int t)
+{
+	return t == 0 ? stats->y_scale : stats->y_more[2 * (t - 1) + 1];
+}
 
 #endif							/* TNP_STATISTICS_H */

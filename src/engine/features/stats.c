@@ -394,8 +394,16 @@ build_target(const TnpModel *model, const TnpRows *rows, int t, TnpStats *stats,
 			return TNP_BAD_VALUE;
 		}
 	}
-	stats->y_center[t] = center;
-	stats->y_scale[t] = scale;
+	if (t == 0)
+	{
+		stats->y_center = center;
+		stats->y_scale = scale;
+	}
+	else
+	{
+		stats->y_more[2 * (t - 1)] = center;
+		stats->y_more[2 * (t - 1) + 1] = scale;
+	}
 	return TNP_OK;
 }
 
@@ -407,6 +415,13 @@ build_targets(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpEr
 
 	stats->n_classes = tnp_classes(model) > 0 && rows->n_classes > 0 ? rows->n_classes
 		: tnp_classes(model);
+	stats->n_more = model->config.n_targets - 1;
+	if (stats->n_more > 0)
+	{
+		stats->y_more = tnp_alloc_zero(&model->env, stats->n_more, 2 * sizeof(double));
+		if (stats->y_more == NULL)
+			return tnp_no_memory(error);
+	}
 	for (int t = 0; status == TNP_OK && t < model->config.n_targets; t++)
 		status = build_target(model, rows, t, stats, error);
 	return status;
@@ -423,6 +438,8 @@ tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats
 	memset(stats, 0, sizeof(*stats));
 	stats->n0 = n0;
 	status = build_targets(model, rows, stats, error);
+	if (status != TNP_OK)
+		tnp_stats_free(&model->env, stats);
 	if (status != TNP_OK || c->input_scaling != TNP_SCALE_PREFIX)
 		return status;
 
@@ -478,6 +495,7 @@ tnp_stats_free(const TnpEnv *env, TnpStats *stats)
 	tnp_logistic_free(env, &stats->logistic);
 	tnp_free(env, stats->columns);
 	tnp_free(env, stats->slot);
+	tnp_free(env, stats->y_more);
 	tnp_free(env, stats->class_blend_weight);
 	memset(stats, 0, sizeof(*stats));
 }
@@ -486,7 +504,7 @@ size_t
 tnp_stats_bytes(const TnpStats *stats)
 {
 	size_t		bytes = (size_t) stats->n_columns * sizeof(TnpColumn) +
-		(size_t) stats->n_slots * sizeof(int);
+		(size_t) stats->n_slots * sizeof(int) + (size_t) stats->n_more * 2 * sizeof(double);
 
 	for (int f = 0; f < stats->n_columns; f++)
 		bytes += (size_t) stats->columns[f].n_levels * (sizeof(double) + 1);

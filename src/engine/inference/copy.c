@@ -64,8 +64,13 @@ copy_stats(const TnpEnv *env, const TnpStats *from, TnpStats *to)
 	memset(&to->logistic, 0, sizeof(to->logistic));
 	to->columns = NULL;
 	to->slot = NULL;
+	to->y_more = NULL;
 	to->n_columns = 0;
 	if (!tnp_class_stats_copy(env, from, to))
+		return false;
+	if (from->y_more != NULL
+		&& (to->y_more = duplicate(env, from->y_more, (size_t) from->n_more * 2 * sizeof(double)))
+		== NULL)
 		return false;
 	if (from->slot != NULL && (to->slot = duplicate(env, from->slot,
 													(size_t) from->n_columns * sizeof(int)))

@@ -195,7 +195,7 @@ joint_factor_row(void *state, TnpWorker *worker, int64_t i, TnpError *error)
 	TnpStatus	status = joint_row(j, worker, i, row, error);
 
 	for (int64_t k = 0; status == TNP_OK && k <= i; k++)
-		row[k] *= j->e->stats.y_scale[0];
+		row[k] *= j->e->stats.y_scale;
 	return status;
 }
 
@@ -262,7 +262,7 @@ tnp_joint(const TnpEncoding *e, const TnpRows *queries, double *mean, double *co
 	}
 	for (int64_t i = 0; status == TNP_OK && i < j.n; i++)
 	{
-		mean[i] = e->stats.y_center[0] + e->stats.y_scale[0] * j.mean[i];
+		mean[i] = e->stats.y_center + e->stats.y_scale * j.mean[i];
 		if (!isfinite(mean[i]))
 			status = tnp_fail(error, TNP_BAD_VALUE,
 							  "the model's prediction is not finite for these values");
@@ -293,7 +293,7 @@ tnp_joint_sample(const TnpEncoding *e, const TnpRows *queries, uint64_t seed, ui
 				tnp_random(seed, first_draw + (uint64_t) b, (uint32_t) k, TNP_STREAM_VALUES, u);
 				sum += j.row[k] * tnp_normal_quantile(u[1]);
 			}
-			y[b * j.n + i] = e->stats.y_center[0] + e->stats.y_scale[0] * sum;
+			y[b * j.n + i] = e->stats.y_center + e->stats.y_scale * sum;
 		}
 	}
 	joint_free(&j);
@@ -311,7 +311,7 @@ joint_steps(Joint *j, const TnpRows *rows, double *sum, TnpError *error)
 	for (int64_t i = 0; status == TNP_OK && i < j->n; i++)
 	{
 		int64_t		r = j->place[i];
-		double		rest = (rows->y[r] - stats->y_center[0]) / stats->y_scale[0] - j->mean[r];
+		double		rest = (rows->y[r] - stats->y_center) / stats->y_scale - j->mean[r];
 
 		status = joint_row(j, tnp_team_self(j->team), i, j->row, error);
 		if (status != TNP_OK)
@@ -319,7 +319,7 @@ joint_steps(Joint *j, const TnpRows *rows, double *sum, TnpError *error)
 		for (int64_t k = 0; k < i; k++)
 			rest -= j->row[k] * j->white[k];
 		j->white[i] = rest / j->row[i];
-		j->steps[i] = tnp_normal_log_pdf(j->white[i]) - log(j->row[i]) - log(stats->y_scale[0]);
+		j->steps[i] = tnp_normal_log_pdf(j->white[i]) - log(j->row[i]) - log(stats->y_scale);
 		*sum += j->steps[i];
 	}
 	return status;

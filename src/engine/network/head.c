@@ -113,8 +113,8 @@ answer_gated(const TnpModel *model, const TnpStats *stats, const float *said, co
 	tnp_gate_add(model, stats, said, n, params);
 	for (int i = 0; i <= n; i++)
 	{
-		params[n + 1 + i] = stats->y_center[0] + stats->y_scale[0] * params[n + 1 + i];
-		params[2 * (n + 1) + i] *= stats->y_scale[0];
+		params[n + 1 + i] = stats->y_center + stats->y_scale * params[n + 1 + i];
+		params[2 * (n + 1) + i] *= stats->y_scale;
 	}
 }
 
@@ -128,8 +128,8 @@ answer(const TnpModel *model, const TnpStats *stats, const float *raw, int t, do
 	const TnpConfig *c = &model->config;
 	int			n = c->head_outputs,
 				chunk = c->n_targets * n;
-	double		center = stats->y_center[t],
-				scale = stats->y_scale[t];
+	double		center = tnp_target_center(stats, t),
+				scale = tnp_target_scale(stats, t);
 
 	raw += t * n;
 	switch (c->head)
@@ -203,8 +203,8 @@ answer_alone(const TnpModel *model, const TnpStats *stats, int n, float *state, 
 
 		for (int r = 0; r < c->head_rank; r++)
 			sd += (double) w[r] * w[r];
-		params[2 * i] = stats->y_center[0] + stats->y_scale[0] * work->raw[i];
-		params[2 * i + 1] = stats->y_scale[0] * sd;
+		params[2 * i] = stats->y_center + stats->y_scale * work->raw[i];
+		params[2 * i + 1] = stats->y_scale * sd;
 	}
 }
 
