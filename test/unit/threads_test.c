@@ -300,7 +300,7 @@ main(void)
 	bool		quick = getenv("TNP_QUICK") != NULL;
 
 	for (int i = 0; i < n; i++)
-		test_model(&models[i], tables[i % n_tables], CONTEXT, false);
+		test_model(&models[i], tables[i % n_tables], CONTEXT, quick);
 	/*
 	 * so many keys that threads share them out for a single row; where each takes minutes, the
 	 * fewest and one table are enough
