@@ -41,8 +41,10 @@ SCAN = {"chain": K1, "norm": PRE, "activation": "gelu-tanh", "embedder": PARTS,
 TIME = {"kernel": {"basis": 2, "components": [[0, 1], [2]], "causal": 2}}
 DEEP = {**SCAN, "heads": 1, "attention": {"kind": "deep-kernel", "bias": "all", "features": 20,
                                           "hidden": [28], "value_hidden": [26]}}
-RANDOM = {**SCAN, "attention": {"kind": "random-features", "bias": "all", "features": 16,
-                                "query_width": 12, "value_width": 36}}
+XY = {**PARTS, "x": {"kind": "linear", "width": 5}}
+RANDOM = {**SCAN, "embedder": XY, "attention": {"kind": "random-features", "bias": "all",
+                                                   "features": 16, "query_width": 12,
+                                                   "value_width": 36}}
 DVA = {"architecture": "decoupled", "embedder": {"kind": "separate", "x": LINEAR, "y": LINEAR},
        "attention": {"bias": "all"}, "norm": {**PRE, "final": False}, "head": BARS, "chain": K1}
 NO_FF = {"feedforward": None}
@@ -106,7 +108,7 @@ FAMILIES = {
                     "embedder": additive(MLP, SKIP, True),
                     "attention": {"bias": "output", "query_width": 12, "value_width": 36}},
     "deep_kernel": DEEP,
-    "deep_kernel_causal": {**DEEP, **CAUSAL, "norm": {**PRE, "eps": 0.05},
+    "deep_kernel_causal": {**DEEP, **CAUSAL, "norm": {**PRE, "eps": 0.05}, "embedder": XY,
                            "attention": {**DEEP["attention"], "position": False}},
     "deep_kernel_buffer": {**DEEP, "chain": STRICT, "norm": RMS},
     "random_features": RANDOM,

@@ -712,9 +712,9 @@ test_killed(const TestModel *file)
 		dropped += server.cancelled > cancelled;
 		wrong += server.failures != 0;
 	}
-	is_int(wrong, 0, "a client is killed while he waits: no client, no encoding, no memory of his "
+	is_int(wrong, 0, "a client is killed while it waits: no client, no encoding, no memory of it "
 					 "stays, and nothing has failed");
-	ok(dropped > 0, "and what he asked is dropped");
+	ok(dropped > 0, "and what it asked is dropped");
 	free(bytes);
 	end_server("a killed client");
 	tnp_model_close(model);
@@ -762,7 +762,7 @@ test_files(void)
 	for (int turns = 0; server.n_clients < 2 && turns < 1000; turns++)
 		tnp_serve_once(&server, 50);
 	is_int(say(s[1], TNP_HELLO, 1, NULL, 0), TNP_WELCOME,
-		   "when there are files again he is welcome");
+		   "when there are files again it is served");
 	tnp_serve_once(&server, 0);
 	close(s[0]);
 	close(s[1]);
