@@ -34,6 +34,8 @@ if os.path.isdir(REFERENCE):
     from make_families import FAMILIES, make_family
     from sets import PowerColumn
 
+    # sums have no weights
+    TRAINED = [n for n, model in FAMILIES.items() if model.get("architecture") != "sums"]
     sys.path.remove(REFERENCE)
 
 
@@ -94,7 +96,7 @@ class Families(unittest.TestCase):
         return reference.Encoding(oracle, x, y, prefix, built.statistics)
 
     def test_tensors_are_those_of_the_page(self):
-        for name in FAMILIES:
+        for name in TRAINED:
             with self.subTest(name):
                 config, tensors = make_family(name)
                 check_model(config)
@@ -218,7 +220,7 @@ class Families(unittest.TestCase):
                 self.near(bars.cdf(bars.quantile(p)), [p] * 3, f"{tails}, quantile {p}")
 
     def test_training_agrees_with_the_oracle(self):
-        for name in FAMILIES:
+        for name in TRAINED:
             with self.subTest(name), tempfile.TemporaryDirectory() as folder:
                 config, _ = make_family(name)
                 path = os.path.join(folder, "model.safetensors")
