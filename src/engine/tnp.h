@@ -334,6 +334,22 @@ TNP_EXPORT TnpStatus tnp_sums_read(TnpSums *sums, const int64_t *words, TnpError
 TNP_EXPORT TnpStatus tnp_sums_encode(const TnpModel *model, const TnpColumnKind *kinds,
 									 TnpSums *sums, TnpEncoding **encoding, TnpError *error);
 
+/* Whether a row with this target can be added to sums. */
+TNP_EXPORT bool tnp_sums_takes(const TnpSums *sums, double y);
+
+/*
+ * What an encoding of sums has found by the evidence, as words [tnp_fit_words] under its basis: the
+ * precisions and the noise, and what later rows are weighed against. An encoding that is given a
+ * fit finds nothing by itself: it answers as one of the fit's rows to which rows were added, or
+ * taken away, until they are those of the sums. Without one (NULL) it is tnp_sums_encode. Words are
+ * untrusted.
+ */
+TNP_EXPORT size_t tnp_fit_words(const TnpModel *model, const int64_t *basis);
+TNP_EXPORT void tnp_fit_write(const TnpEncoding *encoding, int64_t *words);
+TNP_EXPORT TnpStatus tnp_sums_encode_fitted(const TnpModel *model, const TnpColumnKind *kinds,
+											TnpSums *sums, size_t words, const int64_t *fit,
+											TnpEncoding **encoding, TnpError *error);
+
 /*
  * The log density of the targets of an encoding's sums, the rows that it was made of, whose
  * precisions it has found: weights and noise integrated out, settings averaged.

@@ -249,6 +249,73 @@ check_answers(void)
 	tnp_encoding_free(summed);
 }
 
+/* A fit of some rows, and the sums of others: as rows that were appended, and back again. */
+static void
+check_fit(void)
+{
+	TnpRows		first = test_slice(&rows, 0, ROWS / 2),
+				later = test_slice(&rows, ROWS / 2, ROWS - ROWS / 2),
+				queries = test_slice(&rows, 10, QUERIES);
+	TnpEncoding *built,
+			   *half,
+			   *fitted = NULL;
+	TnpSums    *s;
+	size_t		n_fit;
+	int64_t    *fit;
+	double		a[QUERIES * LARGEST],
+				b[QUERIES * LARGEST];
+	TnpDistributionKind kind;
+	TnpError	error;
+	int			n;
+	size_t		bytes;
+	bool		same = true;
+	int64_t    *all_basis = basis;
+
+	/* a build has the basis of its prefix */
+	basis = malloc(tnp_basis_words(model, rows.view.n_features) * sizeof(int64_t));
+	test_must(tnp_basis_make(model, &first, basis, &error), &error);
+	n_fit = tnp_fit_words(model, basis);
+	fit = malloc(n_fit * sizeof(int64_t));
+	s = begin();
+	queries.y = NULL;
+	tnp_answer_shape(model, &kind, &n);
+	bytes = (size_t) QUERIES * tnp_distribution_size(kind, n) * sizeof(double);
+	test_must(tnp_build(model, &first, ROWS / 2, &built, &error), &error);
+	test_must(tnp_append(built, &later, &error), &error);
+	test_must(tnp_predict(built, &queries, a, &error), &error);
+	add(s, 0, ROWS / 2, 1);
+	test_must(tnp_sums_encode(model, rows.view.kinds, s, &half, &error), &error);
+	tnp_fit_write(half, fit);
+	add(s, ROWS / 2, ROWS - ROWS / 2, 1);
+	test_must(tnp_sums_encode_fitted(model, rows.view.kinds, s, n_fit, fit, &fitted, &error),
+			  &error);
+	test_must(tnp_predict(fitted, &queries, b, &error), &error);
+	ok(memcmp(a, b, bytes) == 0, "%s: a fit with later rows = rows appended", name);
+	tnp_fit_write(fitted, fit);
+	tnp_encoding_free(fitted);
+	add(s, ROWS / 2, ROWS - ROWS / 2, -1);
+	test_must(tnp_sums_encode_fitted(model, rows.view.kinds, s, n_fit, fit, &fitted, &error),
+			  &error);
+	test_must(tnp_predict(half, &queries, a, &error), &error);
+	test_must(tnp_predict(fitted, &queries, b, &error), &error);
+	for (size_t i = 0; i < bytes / sizeof(double); i++)
+		same = same && fabs(a[i] - b[i]) < 1e-12;
+	ok(same, "%s: without them it is the fit of its rows", name);
+	tnp_encoding_free(fitted);
+	fitted = NULL;
+	ok(tnp_sums_encode_fitted(model, rows.view.kinds, s, n_fit - 1, fit, &fitted, &error)
+	   == TNP_BAD_VALUE && fitted == NULL, "%s: a fit with too few words is refused", name);
+	fit[n_fit - 1] = (int64_t) 1 << 63;
+	ok(tnp_sums_encode_fitted(model, rows.view.kinds, s, n_fit, fit, &fitted, &error)
+	   == TNP_BAD_VALUE, "%s: so is a negative precision", name);
+	tnp_encoding_free(built);
+	tnp_encoding_free(half);
+	free(fit);
+	free(s);
+	free(basis);
+	basis = all_basis;
+}
+
 /* The joint density of more rows than covariances are held of, as the sum of its halves. */
 static void
 check_long_score(void)
@@ -388,6 +455,7 @@ main(void)
 			check_words();
 			check_basis();
 			check_answers();
+			check_fit();
 			check_long_score();
 			check_evidence();
 			free(basis);

@@ -182,9 +182,20 @@ sums_settle(TnpEncoding *e, TnpError *error)
 	return status;
 }
 
+/* Facts by a fit of other rows than their sums are of. */
+static TnpStatus
+sums_take(const TnpModel *model, SumsFacts *f, size_t words, const int64_t *fit, TnpError *error)
+{
+	TnpStatus	status = sums_fit_read(f, words, fit, error);
+
+	f->n = sums_of(f)->n;
+	return status == TNP_OK ? sums_solve(model, f, sums_of(f), sums_first_solution(f), error)
+		: status;
+}
+
 TnpStatus
-tnp_sums_encode(const TnpModel *model, const TnpColumnKind *kinds, TnpSums *sums,
-				TnpEncoding **encoding, TnpError *error)
+tnp_sums_encode_fitted(const TnpModel *model, const TnpColumnKind *kinds, TnpSums *sums,
+					   size_t words, const int64_t *fit, TnpEncoding **encoding, TnpError *error)
 {
 	TnpEncoding *e;
 	SumsFacts  *facts;
@@ -214,7 +225,8 @@ tnp_sums_encode(const TnpModel *model, const TnpColumnKind *kinds, TnpSums *sums
 		if (kinds != NULL)
 			memcpy(e->kinds, kinds, sums->columns * sizeof(TnpColumnKind));
 		memcpy(sums_of(facts), sums, facts->sums_bytes);
-		status = sums_fit(model, facts, error);
+		status = fit == NULL ? sums_fit(model, facts, error)
+			: sums_take(model, facts, words, fit, error);
 	}
 	if (status != TNP_OK)
 	{
@@ -223,6 +235,27 @@ tnp_sums_encode(const TnpModel *model, const TnpColumnKind *kinds, TnpSums *sums
 	}
 	*encoding = e;
 	return TNP_OK;
+}
+
+TnpStatus
+tnp_sums_encode(const TnpModel *model, const TnpColumnKind *kinds, TnpSums *sums,
+				TnpEncoding **encoding, TnpError *error)
+{
+	return tnp_sums_encode_fitted(model, kinds, sums, 0, NULL, encoding, error);
+}
+
+size_t
+tnp_fit_words(const TnpModel *model, const int64_t *basis)
+{
+	const SumsConfig *c = sums_config(model);
+
+	return sums_fit_words(c, sums_width(c, basis));
+}
+
+void
+tnp_fit_write(const TnpEncoding *encoding, int64_t *words)
+{
+	sums_fit_write(sums_facts(encoding), words);
 }
 
 double

@@ -159,7 +159,8 @@ typedef struct SumsFacts
 	double		determinant[SUMS_MOST_LENGTHS], /* ... and what the likelihood of later rows is */
 				rest[SUMS_MOST_LENGTHS]; /* measured from */
 	double		density[SUMS_MOST_LENGTHS];	/* log density of the rows, in units of the basis */
-	int64_t		n;
+	int64_t		n,				/* rows that the first solution is of */
+				measured;		/* ... and those that base, determinant and rest are of */
 } SumsFacts;
 
 /* The posterior of the weights under each setting, of exactly n rows. */
@@ -185,7 +186,12 @@ void		sums_facts_lay_out(const SumsConfig *c, size_t sums_bytes, int width, Sums
 /* Precisions by the evidence of the sums, noise, weights, and the first solution. */
 TnpStatus	sums_fit(const TnpModel *model, SumsFacts *f, TnpError *error);
 
-/* The solution of sums of more rows than the facts are of. */
+/* Words of what `sums_fit` finds, written and read; reading refuses what no fit has written. */
+size_t		sums_fit_words(const SumsConfig *c, int width);
+void		sums_fit_write(const SumsFacts *f, int64_t *words);
+TnpStatus	sums_fit_read(SumsFacts *f, size_t words, const int64_t *fit, TnpError *error);
+
+/* The solution of sums of other rows than the facts were measured at. */
 TnpStatus	sums_solve(const TnpModel *model, const SumsFacts *f, const TnpSums *sums,
 					   SumsSolution *solution, TnpError *error);
 

@@ -447,7 +447,7 @@ sums_fit(const TnpModel *model, SumsFacts *f, TnpError *error)
 
 	for (int g = 0; status == TNP_OK && g < fit.groups; g++)
 		fit.precision[g] = g == 0 ? INTERCEPT_PRECISION : fit.c->start;
-	f->n = solution->n = sums_of(f)->n;
+	f->n = f->measured = solution->n = sums_of(f)->n;
 	f->groups = fit.groups;
 	for (int s = 0; status == TNP_OK && s < f->settings; s++)
 		status = fit_setting(&fit, f, s, error);
@@ -482,7 +482,7 @@ sums_solve(const TnpModel *model, const SumsFacts *f, const TnpSums *sums, SumsS
 			double		noise = sums_noise(f)[s * f->points + q];
 
 			solution->weight[s * f->points + q] = f->base[s]
-				- (double) (sums->n - f->n) * log(noise)
+				- (double) (sums->n - f->measured) * log(noise)
 				- (determinant - f->determinant[s])
 				- (rest - f->rest[s]) / (2 * noise * noise);
 		}
@@ -491,4 +491,73 @@ sums_solve(const TnpModel *model, const SumsFacts *f, const TnpSums *sums, SumsS
 	if (status == TNP_OK)
 		normalise(f->settings * f->points, solution->weight);
 	return status;
+}
+
+/* ---- a fit as words -------------------------------------------------------------------------- */
+
+/* Places of a fit's words; numbers follow: base, determinant, rest, noise, precisions. */
+enum { FIT_VERSION, FIT_WIDTH, FIT_SETTINGS, FIT_POINTS, FIT_ROWS, FIT_HEAD };
+
+#define FIT_FORMAT 1
+
+size_t
+sums_fit_words(const SumsConfig *c, int width)
+{
+	return FIT_HEAD + (size_t) c->n_lengths * (3 + c->points + width);
+}
+
+void
+sums_fit_write(const SumsFacts *f, int64_t *words)
+{
+	int64_t    *to = words + FIT_HEAD;
+
+	words[FIT_VERSION] = FIT_FORMAT;
+	words[FIT_WIDTH] = f->width;
+	words[FIT_SETTINGS] = f->settings;
+	words[FIT_POINTS] = f->points;
+	words[FIT_ROWS] = f->measured;
+	for (int s = 0; s < f->settings; s++)
+	{
+		*to++ = sums_word(f->base[s]);
+		*to++ = sums_word(f->determinant[s]);
+		*to++ = sums_word(f->rest[s]);
+		for (int q = 0; q < f->points; q++)
+			*to++ = sums_word(sums_noise(f)[s * f->points + q]);
+		for (int i = 0; i < f->width; i++)
+			*to++ = sums_word(sums_precision(f, s)[i]);
+	}
+}
+
+TnpStatus
+sums_fit_read(SumsFacts *f, size_t words, const int64_t *fit, TnpError *error)
+{
+	const int64_t *from = fit + FIT_HEAD;
+	bool		good = words == FIT_HEAD + (size_t) f->settings * (3 + f->points + f->width)
+		&& fit[FIT_VERSION] == FIT_FORMAT && fit[FIT_WIDTH] == f->width
+		&& fit[FIT_SETTINGS] == f->settings && fit[FIT_POINTS] == f->points
+		&& fit[FIT_ROWS] >= 0 && fit[FIT_ROWS] <= SUMS_MOST_ROWS;
+
+	for (int s = 0; good && s < f->settings; s++)
+	{
+		f->base[s] = sums_number(*from++);
+		f->determinant[s] = sums_number(*from++);
+		f->rest[s] = sums_number(*from++);
+		good = isfinite(f->base[s]) && isfinite(f->determinant[s]) && isfinite(f->rest[s]);
+		for (int q = 0; good && q < f->points; q++)
+		{
+			double		noise = sums_noise(f)[s * f->points + q] = sums_number(*from++);
+
+			good = noise > 0 && isfinite(noise);
+		}
+		for (int i = 0; good && i < f->width; i++)
+		{
+			double		precision = sums_precision(f, s)[i] = sums_number(*from++);
+
+			good = precision > 0 && isfinite(precision);
+		}
+	}
+	if (!good)
+		return tnp_fail(error, TNP_BAD_VALUE, "the fit is not one of this model and basis");
+	f->measured = fit[FIT_ROWS];
+	return TNP_OK;
 }

@@ -182,6 +182,14 @@ sums_target(const int64_t *basis, double y, int64_t *fixed)
 	return true;
 }
 
+bool
+tnp_sums_takes(const TnpSums *s, double y)
+{
+	int64_t		fixed;
+
+	return sums_target(sums_basis(s), y, &fixed);
+}
+
 /* Features of `rows` waiting rows from the first on; those of the others of the block are 0. */
 static void
 fill_features(const TnpMoments *moments, TnpSums *s, int first, int rows)
