@@ -27,7 +27,7 @@ order of the context.',
 		'log_evidence}'),
 	(5, 'Named contexts', '[contexts.md](contexts.md) explains the arguments.',
 		'{create_context,alter_context,drop_context,refresh_context,warm_context,'
-		'column_name,condition}'),
+		'sums,column_name,condition}'),
 	(6, 'Distributions', NULL,
 		'{mean,stddev,variance,median,mode,entropy,quantile,bounds,pdf,log_pdf,cdf,crps,draw,kind,'
 		'probability,most_probable,probabilities,to_json,to_jsonb,from_jsonb}'),
@@ -48,7 +48,7 @@ order of the context.',
 	(31, 'Statistics', 'The views below show the rest.',
 		'{stat_cache,stat_reset,kernels}'),
 	(32, 'Trigger functions', '`posterior.create_context` makes the triggers.',
-		'{note_statement,note_insert,note_change}');
+		'{note_statement,note_insert,note_change,note_sums}');
 
 -- Functions that statements call: not those that types, aggregates, operators and operator classes
 -- are made of.

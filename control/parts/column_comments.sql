@@ -32,7 +32,8 @@ COMMENT ON COLUMN posterior.contexts.model IS 'model of its predictions';
 COMMENT ON COLUMN posterior.contexts.max_rows
 	IS 'number of newest rows that are used, NULL for all';
 COMMENT ON COLUMN posterior.contexts.maintain
-	IS 'trigger: triggers report writes; read: each statement reads the rows';
+	IS 'trigger: triggers report writes; sums: triggers note rows that come and go; read: each '
+		'statement reads the rows';
 COMMENT ON COLUMN posterior.contexts.refreshed_rows
 	IS 'rows of the prefix that refresh_context has set, NULL where the canonical prefix holds or '
 		'the rows may not be counted';

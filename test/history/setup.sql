@@ -1,7 +1,7 @@
 -- The tables, contexts and checks of the history checker.
 CREATE EXTENSION pg_posterior;
 SELECT posterior.load_model(m, current_setting('test.models') || '/' || m || '.safetensors')
-	FROM unnest(ARRAY['packed_causal', 'prefix_causal_scaled']) m;
+	FROM unnest(ARRAY['packed_causal', 'prefix_causal_scaled', 'sums']) m;
 ALTER DATABASE postgres SET posterior.model = 'packed_causal';
 SET posterior.model = 'packed_causal';
 
@@ -47,6 +47,12 @@ SELECT posterior.create_context('family', 'family', 'y', features => '{x,k}', or
 		maintain => 'trigger', model => 'packed_causal');
 SELECT posterior.create_context('inherited', 'child', 'y', features => '{x,k}', order_by => 'k',
 		maintain => 'read', model => 'packed_causal');
+
+INSERT INTO h (x, label, y) SELECT random(), chr(65 + i % 3), random()
+	FROM generate_series(1, 40) i;
+SELECT posterior.create_context('sums', 'h', 'y', features => '{x,z,label}', model => 'sums',
+		filter => 'z < 30');
+DELETE FROM h WHERE k > 25;
 
 -- how many predictions have been compared: sequences are not rolled back
 CREATE SEQUENCE compared;
@@ -268,9 +274,54 @@ BEGIN
 	RETURN result;
 END $$;
 
+-- A context that keeps sums has those of the rows, and answers as when these are read.
+CREATE FUNCTION sums_from_scratch(basis posterior.context) RETURNS posterior.context STABLE
+	LANGUAGE plpgsql SET posterior.model = 'sums' AS $$
+BEGIN
+	RETURN (SELECT posterior.context(basis, y, x, z, label) FROM h WHERE z < 30);
+END $$;
+CREATE FUNCTION sums_answers() RETURNS posterior.distribution[] STABLE
+	LANGUAGE plpgsql AS $$
+BEGIN
+	RETURN (SELECT array_agg(prediction ORDER BY ord) FROM posterior.predict_rows('sums',
+			ARRAY(SELECT q FROM (SELECT x, z, 'B' AS label FROM questions()) q)));
+END $$;
+CREATE FUNCTION sums_answers_read() RETURNS posterior.distribution[] STABLE
+	LANGUAGE plpgsql SET posterior.cache = off AS $$
+BEGIN
+	RETURN sums_answers();
+END $$;
+CREATE FUNCTION sums_basis(value posterior.context) RETURNS posterior.context STABLE
+	LANGUAGE plpgsql SET posterior.model = 'sums' AS $$
+BEGIN
+	RETURN posterior.basis(value);
+END $$;
+CREATE FUNCTION check_sums() RETURNS int STABLE LANGUAGE plpgsql AS $$
+DECLARE
+	result int;
+BEGIN
+	WITH s AS MATERIALIZED (SELECT posterior.sums('sums') AS value),
+	d AS (SELECT posterior.rows(value) AS rows, CASE WHEN value OPERATOR(posterior.<>)
+				coalesce(sums_from_scratch(sums_basis(value)), sums_basis(value)) THEN 1
+			WHEN posterior.rows(value) > 2
+				AND sums_answers()::text <> sums_answers_read()::text THEN 1 ELSE 0 END AS differ
+		FROM s)
+	SELECT compare('sums', 6, differ, rows::text) INTO result FROM d;
+	RETURN result;
+END $$;
+CREATE FUNCTION sums_triggers_on() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	t name;
+BEGIN
+	FOR t IN SELECT tgname FROM pg_trigger
+			WHERE tgrelid = 'h'::regclass AND tgname LIKE 'posterior\_keep\_%' LOOP
+		EXECUTE format('ALTER TABLE h ENABLE ALWAYS TRIGGER %I', t);
+	END LOOP;
+END $$;
+
 CREATE FUNCTION check_all() RETURNS int STABLE LANGUAGE plpgsql AS $$
 BEGIN
-	RETURN check_causal('causal') + check_causal('read')
+	RETURN check_causal('causal') + check_causal('read') + check_sums()
 		+ check_causal('filtered', '-Infinity', 0.5) + check_window() + check_by_value();
 END $$;
 
@@ -295,7 +346,7 @@ END $$;
 -- Some inserted rows are asked about by triggers, before and after the one that notes them.
 CREATE FUNCTION ask() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-	PERFORM check_scalar();
+	PERFORM check_scalar(), check_sums();
 	RETURN NULL;
 END $$;
 CREATE TRIGGER before_note AFTER INSERT ON h FOR EACH ROW WHEN (NEW.z = 77) EXECUTE FUNCTION ask();

@@ -72,10 +72,15 @@
 #define posterior_schema_aclcheck(schema, user, mode)                                              \
 	object_aclcheck(NamespaceRelationId, schema, user, mode)
 #define posterior_file_number(relation) ((relation)->rd_locator.relNumber)
+#define posterior_file_subtransaction(relation) ((relation)->rd_newRelfilelocatorSubid)
 #else
 #define posterior_schema_aclcheck(schema, user, mode) pg_namespace_aclcheck(schema, user, mode)
 #define posterior_file_number(relation) ((relation)->rd_node.relNode)
+#define posterior_file_subtransaction(relation) ((relation)->rd_newRelfilenodeSubid)
 #endif
+
+/* 18 has columns that are generated when they are read; attgenerated of these. */
+#define POSTERIOR_GENERATED_VIRTUAL 'v'
 
 /* 17 has a function for what VACUUM does to the search path; before it, this is equivalent. */
 #if PG_VERSION_NUM >= 170000

@@ -242,7 +242,8 @@ posterior_cached_build(PosteriorModel *model, bool device, const TnpRows *rows, 
 
 TnpStatus
 posterior_cached_of_sums(PosteriorModel *model, const TnpColumnKind *kinds, TnpSums *sums,
-						 PosteriorCachedContext **cached, TnpError *error)
+						 Size words, const int64 *fit, PosteriorCachedContext **cached,
+						 TnpError *error)
 {
 	PosteriorCachedContext *b = cached_make(false);
 	TnpStatus	status;
@@ -250,7 +251,7 @@ posterior_cached_of_sums(PosteriorModel *model, const TnpColumnKind *kinds, TnpS
 	*cached = NULL;
 	if (b == NULL)
 		return posterior_no_memory(error);
-	status = tnp_sums_encode(model->model, kinds, sums, &b->encoding, error);
+	status = tnp_sums_encode_fitted(model->model, kinds, sums, words, fit, &b->encoding, error);
 	if (status != TNP_OK)
 		posterior_cached_free(b);
 	else

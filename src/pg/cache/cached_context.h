@@ -52,10 +52,10 @@ TnpStatus	posterior_cached_build(PosteriorModel *model, bool device, const TnpRo
 TnpStatus	posterior_cached_append(PosteriorModel *model, PosteriorCachedContext *cached,
 									const TnpRows *rows, TnpError *error);
 
-/* tnp_sums_encode. It has no rows to append to, to copy or to view. */
+/* tnp_sums_encode_fitted. It has no rows to append to or to copy. */
 TnpStatus	posterior_cached_of_sums(PosteriorModel *model, const TnpColumnKind *kinds,
-									 TnpSums *sums, PosteriorCachedContext **cached,
-									 TnpError *error);
+									 TnpSums *sums, Size words, const int64 *fit,
+									 PosteriorCachedContext **cached, TnpError *error);
 
 /* tnp_grow. */
 TnpStatus	posterior_cached_grow(PosteriorModel *model, PosteriorCachedContext *cached,

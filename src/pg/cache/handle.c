@@ -86,6 +86,11 @@ posterior_handle_of_entry(PosteriorModel *model, int n_features, const uint8 *ki
 void
 posterior_handle_release(PosteriorContextHandle *e)
 {
+	PosteriorContextHandle *maker = e->maker;
+
+	e->released = true;
+	if (e->views > 0)
+		return;
 	if (e->other_provider != NULL)
 		posterior_handle_release(e->other_provider);
 	dlist_delete(&e->node);
@@ -94,6 +99,8 @@ posterior_handle_release(PosteriorContextHandle *e)
 		posterior_entry_unpin(e->entry);
 	posterior_model_release(e->model);
 	pfree(e);
+	if (maker != NULL && --maker->views == 0 && maker->released)
+		posterior_handle_release(maker);
 }
 
 PosteriorContextHandle *

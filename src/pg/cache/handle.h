@@ -26,6 +26,9 @@ typedef struct PosteriorContextHandle
 	PosteriorCachedContext *cached; /* a view of the entry, or the handle's own */
 	PosteriorCacheEntry *entry; /* pinned, or NULL */
 	struct PosteriorContextHandle *other_provider;	/* of these rows, for the other one, or NULL */
+	struct PosteriorContextHandle *maker;	/* whose encoding this one shares, or NULL */
+	int			views;			/* handles that share this one's, ... */
+	bool		released;		/* ... the last of which releases it then */
 	PosteriorProvider only,		/* what shall answer, whatever the rule says (route.c) */
 				by;				/* what answered last */
 	/* work of small requests answered by a device, where no entry counts it */

@@ -80,22 +80,69 @@ posterior_sums_value(const PosteriorModel *model, const PosteriorContext *like, 
 	return value;
 }
 
+bool
+posterior_same_basis(const PosteriorContext *a, const PosteriorContext *b)
+{
+	return a->n_features == b->n_features && memcmp(a->kinds, b->kinds, a->n_features) == 0
+		&& posterior_basis_words(a) == posterior_basis_words(b)
+		&& memcmp(posterior_basis(a), posterior_basis(b),
+				  posterior_basis_words(a) * sizeof(int64)) == 0;
+}
+
 PosteriorContextHandle *
-posterior_handle_of_sums(PosteriorModel *model, const PosteriorContext *context)
+posterior_handle_of_open_sums(PosteriorModel *model, const PosteriorContext *like, TnpSums *sums,
+							  const bytea *fit)
 {
 	PosteriorLabelList none = {0, 0, NULL};
-	TnpSums    *sums = posterior_sums_open(model, context, true, CurrentMemoryContext);
-	TnpColumnKind *engine_kinds = engine_kinds_of(context);
-	PosteriorContextHandle *e =
-		posterior_handle_make(model, context->n_features, context->kinds, &none);
+	TnpColumnKind *engine_kinds = engine_kinds_of(like);
+	Size		words = fit == NULL ? 0 : (VARSIZE(fit) - VARHDRSZ) / sizeof(int64);
+	int64	   *numbers = NULL;
+	PosteriorContextHandle *e;
 	TnpError	error;
 
+	if (fit != NULL)
+	{
+		/* a varlena's content need not begin where numbers may */
+		numbers = palloc(Max(words, 1) * sizeof(int64));
+		memcpy(numbers, VARDATA(fit), words * sizeof(int64));
+	}
+	e = posterior_handle_make(model, like->n_features, like->kinds, &none);
 	if (e == NULL)
 		posterior_raise_no_memory();
 	e->only = POSTERIOR_BY_CPU;
-	if (posterior_cached_of_sums(model, engine_kinds, sums, &e->cached, &error) != TNP_OK)
+	if (posterior_cached_of_sums(model, engine_kinds, sums, words, numbers, &e->cached, &error)
+		!= TNP_OK)
 		return posterior_handle_fail(e, &error);
 	pfree(engine_kinds);
+	if (numbers != NULL)
+		pfree(numbers);
+	return e;
+}
+
+PosteriorContextHandle *
+posterior_handle_of_sums(PosteriorModel *model, const PosteriorContext *context, const bytea *fit)
+{
+	TnpSums    *sums = posterior_sums_open(model, context, true, CurrentMemoryContext);
+	PosteriorContextHandle *e = posterior_handle_of_open_sums(model, context, sums, fit);
+
 	pfree(sums);
 	return e;
+}
+
+PosteriorContextHandle *
+posterior_handle_share(PosteriorContextHandle *e)
+{
+	PosteriorContextHandle *view = posterior_handle_make(e->model, e->n_features, e->kinds,
+														 &e->labels);
+	TnpError	error;
+
+	if (view == NULL)
+		posterior_raise_no_memory();
+	view->only = e->only;
+	if (posterior_cached_first(e->model, e->cached, posterior_cached_rows(e->cached),
+							   &view->cached, &error) != TNP_OK)
+		return posterior_handle_fail(view, &error);
+	view->maker = e;
+	e->views++;
+	return view;
 }

@@ -21,10 +21,22 @@ PosteriorContext *posterior_sums_value(const PosteriorModel *model,
 									   const PosteriorContext *like, TnpSums *sums);
 
 /*
- * The encoding of a context with sums, which nothing else shares; the CPU answers. Raises what the
- * engine reports.
+ * The encoding of a context with sums, which nothing else shares; the CPU answers. With a fit
+ * (tnp_fit_words), or NULL. Raises what the engine reports.
  */
 PosteriorContextHandle *posterior_handle_of_sums(PosteriorModel *model,
-												 const PosteriorContext *context);
+												 const PosteriorContext *context,
+												 const bytea *fit);
+
+/* The same of sums that are open, of a context like this one. */
+PosteriorContextHandle *posterior_handle_of_open_sums(PosteriorModel *model,
+													  const PosteriorContext *like,
+													  TnpSums *sums, const bytea *fit);
+
+/* A handle of the same encoding, which `e` has made, and which ends with the last of them. */
+PosteriorContextHandle *posterior_handle_share(PosteriorContextHandle *e);
+
+/* Whether two contexts with sums have one basis. */
+bool		posterior_same_basis(const PosteriorContext *a, const PosteriorContext *b);
 
 #endif							/* POSTERIOR_SUMS_HANDLE_H */

@@ -39,6 +39,7 @@
 #include "pg/base/bridge.h"
 #include "pg/base/guard.h"
 #include "pg/cache/reuse_state.h"
+#include "pg/named/kept_sums.h"
 #include "pg/shmem/progress.h"
 #include "pg/visibility/write_tracker.h"
 #include "pg/models/row_limit.h"
@@ -585,6 +586,20 @@ posterior_named_may_change(const PosteriorNamed *named)
 	return may;
 }
 
+/* Of a context that keeps sums: found by other rules (kept_sums.c). */
+static PosteriorContextHandle *
+acquire_sums(const Acquisition *q, bool fresh)
+{
+	MemoryContext before = MemoryContextSwitchTo(q->memory);
+	PosteriorLookupOutcome outcome = CACHE_LOOKUP_PRIVATE;
+	PosteriorContextHandle *e = posterior_kept_acquire(q->model, q->named, fresh, &outcome);
+
+	MemoryContextSwitchTo(before);
+	if (!fresh)
+		request_count(q, outcome, e, posterior_cached_rows(e->cached));
+	return e;
+}
+
 static PosteriorContextHandle *
 request_run(Acquisition q)
 {
@@ -594,7 +609,7 @@ request_run(Acquisition q)
 	posterior_shared_attach();
 	q.memory = AllocSetContextCreate(CurrentMemoryContext, "posterior acquisition",
 									 ALLOCSET_DEFAULT_SIZES);
-	e = request_acquire(&q);
+	e = q.named->basis != NULL ? acquire_sums(&q, false) : request_acquire(&q);
 	MemoryContextDelete(q.memory);
 	return e;
 }
@@ -626,7 +641,7 @@ posterior_named_build_uncached(PosteriorModel *model, const PosteriorNamed *name
 
 	q.memory = AllocSetContextCreate(CurrentMemoryContext, "posterior acquisition",
 									 ALLOCSET_DEFAULT_SIZES);
-	e = acquire_by_content(&q, true);
+	e = named->basis != NULL ? acquire_sums(&q, true) : acquire_by_content(&q, true);
 	MemoryContextDelete(q.memory);
 	return e;
 }

@@ -9,6 +9,8 @@
  */
 #include "pg/named/context_triggers.h"
 #include "pg/named/definition_write.h"
+#include "pg/named/kept_fold.h"
+#include "pg/named/kept_signature.h"
 #include "pg/named/relations.h"
 #include "pg/rows/column_types.h"
 #include "pg/types/context_value.h"
@@ -38,14 +40,6 @@ enum { NAME, RELATION, TARGET, FEATURES, ORDER_BY, MODEL, MAX_ROWS, FILTER, MAIN
 /* Of create_context in this place, of alter_context in the next one; of 1.1. */
 enum { ESTIMATORS = NEW_NAME, FRESHNESS };
 
-/* The OID of a type of this extension. */
-static Oid
-own_type(const char *name)
-{
-	return GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum(name),
-						   ObjectIdGetDatum(get_namespace_oid("posterior", false)));
-}
-
 static Datum
 column_array(Oid relation, const AttrNumber *columns, int n)
 {
@@ -54,7 +48,8 @@ column_array(Oid relation, const AttrNumber *columns, int n)
 	for (int i = 0; i < n; i++)
 		elements[i] = posterior_regcolumn_datum(relation, columns[i]);
 	return PointerGetDatum(
-		construct_array(elements, n, own_type("regcolumn"), 8, FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+		construct_array(elements, n, posterior_own_type("regcolumn"), 8, FLOAT8PASSBYVAL,
+						TYPALIGN_DOUBLE));
 }
 
 static void
@@ -110,24 +105,57 @@ relation_is_owned(Oid relation)
 	return has_privs_of_role(GetUserId(), posterior_relation_owner(relation));
 }
 
-/* Whether triggers shall maintain the context: as asked, or where that is possible. */
-static bool
+/* How a context keeps up with its table. */
+typedef enum Maintain
+{
+	BY_READING,
+	BY_TRIGGERS,				/* that tell readers who has written */
+	BY_SUMS						/* and triggers that note rows */
+} Maintain;
+
+static const char *const maintain_names[] = {"read", "trigger", "sums"};
+
+/* Raise unless the context can keep sums, as far as its arguments tell. */
+static void
+check_sums(Oid relation, const char *order, bool window)
+{
+	const char *why = NULL;
+
+	if (!posterior_can_keep(relation))
+		why = "Its relation is no permanent table, or has children.";
+	else if (order != NULL && order[0] != '\0')
+		why = "Sums have no order, and order_by is given.";
+	else if (window)
+		why = "Sums have no newest rows, and max_rows is given.";
+	if (why != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("a context that keeps sums cannot be made of these arguments"),
+				 errdetail("%s", why),
+				 errhint("Leave the argument out, or use maintain => 'read'.")));
+}
+
+/* How a context shall keep up: as asked, or as is possible. */
+static Maintain
 decide_maintain(Oid relation, const char *asked)
 {
 	if (asked == NULL)
-		return posterior_can_be_maintained(relation) && relation_is_owned(relation);
+		return posterior_can_be_maintained(relation) && relation_is_owned(relation)
+			? BY_TRIGGERS : BY_READING;
 	if (strcmp(asked, "read") == 0)
-		return false;
-	if (strcmp(asked, "trigger") != 0)
+		return BY_READING;
+	if (strcmp(asked, "trigger") != 0 && strcmp(asked, "sums") != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid value for maintain: \"%s\"", asked),
-				 errhint("Values are trigger and read.")));
+				 errhint("Values are trigger, read and sums.")));
 	if (!relation_is_owned(relation))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("must be owner of relation %s", get_rel_name(relation)),
 				 errhint("With maintain => 'read' a context needs no triggers on its relation.")));
+	if (strcmp(asked, "sums") == 0)
+		return BY_SUMS;
 	if (!posterior_can_be_maintained(relation))
 		ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
 						errmsg("triggers cannot tell what changes the rows of \"%s\"",
@@ -135,7 +163,19 @@ decide_maintain(Oid relation, const char *asked)
 						errdetail("That takes an ordinary, permanent table that is no system "
 								  "catalog, no partition and has neither parents nor children."),
 						errhint("Use maintain => 'read'.")));
-	return true;
+	return BY_TRIGGERS;
+}
+
+/* Whether a model's contexts can be sums. */
+static bool
+model_keeps_sums(const char *name)
+{
+	MemoryContext memory =
+		AllocSetContextCreate(CurrentMemoryContext, "posterior model lookup", ALLOCSET_SMALL_SIZES);
+	bool		keeps = tnp_keeps_sums(posterior_model_pin(name, memory)->model);
+
+	MemoryContextDelete(memory);
+	return keeps;
 }
 
 /* Raise unless rows can be read from it by every session. */
@@ -206,6 +246,7 @@ enum
 	P_ID,
 	P_ESTIMATORS,
 	P_FRESHNESS,
+	P_KEPT,
 	PARAMETERS
 };
 
@@ -262,14 +303,15 @@ take_arguments(FunctionCallInfo fcinfo, const char *name, PosteriorColumns *c, b
 	for (int i = 0; i < PARAMETERS; i++)
 		p->types[i] = TEXTOID;
 	p->types[P_RELATION] = OIDOID;
-	p->types[P_TARGET] = own_type("regcolumn");
-	p->types[P_FEATURES] = p->types[P_ORDER] = get_array_type(own_type("regcolumn"));
+	p->types[P_TARGET] = posterior_own_type("regcolumn");
+	p->types[P_FEATURES] = p->types[P_ORDER] = get_array_type(posterior_own_type("regcolumn"));
 	p->types[P_DESCENDING] = BOOLARRAYOID;
-	p->types[P_FILTER] = own_type("row_filter");
+	p->types[P_FILTER] = posterior_own_type("row_filter");
 	p->types[P_MAX_ROWS] = INT4OID;
 	p->types[P_OWNER] = OIDOID;
 	p->types[P_ID] = UUIDOID;
 	p->types[P_ESTIMATORS] = INT4OID;
+	p->types[P_KEPT] = UUIDOID;
 
 	definition_set(p, P_NAME, CStringGetTextDatum(name));
 	definition_set(p, P_RELATION, ObjectIdGetDatum(c->relation));
@@ -359,7 +401,7 @@ check_features(const PosteriorNamed *named)
 						errhint("Give max_rows => %d or more, or 0 for all rows.",
 								Max(2 * model->min_rows - 3, model->min_rows))));
 	/* a filter is not evaluated before the first prediction */
-	if (!named->filtered && !named->bounded && posterior_named_readable(named)
+	if (!named->filtered && !named->bounded && !named->keeps && posterior_named_readable(named)
 		&& check_enable_rls(named->relation, InvalidOid, true) == RLS_NONE
 		&& posterior_named_exceeds(named, posterior_row_limit_of(pinned)))
 		posterior_warn_row_limit(pinned, psprintf("context \"%s\"", named->name),
@@ -378,6 +420,33 @@ check_definition(const char *name)
 }
 
 /*
+ * Whether a new context keeps sums without being asked: its model has them, nothing says in which
+ * order its rows are or how many, and its table is the caller's.
+ */
+static bool
+sums_by_default(FunctionCallInfo fcinfo, Oid relation, const Parameters *p)
+{
+	return PG_ARGISNULL(MAINTAIN) && PG_ARGISNULL(ORDER_BY) && p->nulls[P_MAX_ROWS] == 'n'
+		&& relation_is_owned(relation) && posterior_can_keep(relation)
+		&& model_keeps_sums(TextDatumGetCString(p->values[P_MODEL]));
+}
+
+/* An order of no columns. */
+static void
+take_no_order(Parameters *p, Oid relation)
+{
+	definition_set(p, P_ORDER, column_array(relation, NULL, 0));
+	definition_set(p, P_DESCENDING, PointerGetDatum(construct_empty_array(BOOLOID)));
+}
+
+/* An identity for notes (sums_notes.c). */
+static pg_uuid_t *
+new_identity(void)
+{
+	return DatumGetUUIDP(DirectFunctionCall1(gen_random_uuid, (Datum) 0));
+}
+
+/*
  * create_context(name, relation, target, features, order_by, model, max_rows, filter, maintain,
  * estimators, freshness)
  */
@@ -388,8 +457,9 @@ posterior_create_context(PG_FUNCTION_ARGS)
 	char	   *name;
 	PosteriorColumns columns = {0};
 	Parameters	p;
-	bool		maintained,
-				extended;
+	Maintain	maintain;
+	pg_uuid_t  *kept = NULL;
+	bool		extended;
 
 	if (PG_ARGISNULL(NAME) || PG_ARGISNULL(RELATION) || PG_ARGISNULL(TARGET))
 		ereport(ERROR,
@@ -406,26 +476,42 @@ posterior_create_context(PG_FUNCTION_ARGS)
 			   != ACLCHECK_OK)
 		aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(get_rel_relkind(columns.relation)),
 					   get_rel_name(columns.relation));
-	maintained = decide_maintain(columns.relation, text_argument(fcinfo, MAINTAIN));
+	maintain = decide_maintain(columns.relation, text_argument(fcinfo, MAINTAIN));
 	take_arguments(fcinfo, name, &columns, true, &p);
-	definition_set(&p, P_MAINTAIN, CStringGetTextDatum(maintained ? "trigger" : "read"));
-	definition_set(&p, P_OWNER, ObjectIdGetDatum(GetUserId()));
 	extended = posterior_definitions_extended();
+	if (extended && sums_by_default(fcinfo, columns.relation, &p))
+		maintain = BY_SUMS;
+	if (maintain == BY_SUMS)
+	{
+		check_sums(columns.relation, text_argument(fcinfo, ORDER_BY),
+				   p.nulls[P_MAX_ROWS] != 'n');
+		take_no_order(&p, columns.relation);
+		kept = new_identity();
+		definition_set(&p, P_KEPT, UUIDPGetDatum(kept));
+	}
+	definition_set(&p, P_MAINTAIN, CStringGetTextDatum(maintain_names[maintain]));
+	definition_set(&p, P_OWNER, ObjectIdGetDatum(GetUserId()));
 	if (posterior_definitions_write(psprintf("INSERT INTO " POSTERIOR_DEFINITIONS
 								   " (name, owner, relation, target, features, order_by, "
 								   "descending, filter, model, max_rows, maintain%s)"
 								   " VALUES ($1, $12::pg_catalog.regrole, "
 								   "$2::pg_catalog.regclass, $3, $4, $5, $6, $7, $8, $9, $10%s) "
 								   "ON CONFLICT DO NOTHING",
-								   extended ? ", estimators, freshness" : "",
-								   extended ? ", $14, $15" : ""),
+								   extended ? ", estimators, freshness, kept" : "",
+								   extended ? ", $14, $15, $16" : ""),
 						  PARAMETERS, p.types, p.values, p.nulls)
 		== 0)
 		name_is_taken(name);
 	check_definition(name);
-	if (maintained)
+	if (maintain == BY_TRIGGERS)
 		posterior_make_triggers(columns.relation);
-	posterior_note_order(&columns, name);
+	if (maintain == BY_SUMS)
+	{
+		posterior_make_note_triggers(columns.relation, kept);
+		posterior_kept_begin(name);
+	}
+	else
+		posterior_note_order(&columns, name);
 	PG_RETURN_VOID();
 }
 
@@ -451,6 +537,21 @@ change_definition(const char *statement, Parameters *p, const char *new_name)
 	return n;
 }
 
+/* Forget the sums of an identity that no definition has any more, and its triggers. */
+static void
+sums_end(Oid relation, const pg_uuid_t *kept)
+{
+	Oid			type = UUIDOID;
+	Datum		value = UUIDPGetDatum(kept);
+
+	if (relation_is_owned(relation))
+		posterior_drop_note_triggers(relation, kept);
+	posterior_definitions_write("WITH sums AS (DELETE FROM posterior_internal.kept_sums"
+								" WHERE kept OPERATOR(pg_catalog.=) $1)"
+								" DELETE FROM posterior_internal.noted_row"
+								" WHERE kept OPERATOR(pg_catalog.=) $1", 1, &type, &value, NULL);
+}
+
 /*
  * alter_context(name, target, features, order_by, model, max_rows, filter, maintain, new_name,
  * estimators, freshness); NULL leaves as it is
@@ -465,8 +566,12 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 			   *filter = text_argument(fcinfo, FILTER);
 	PosteriorColumns columns = {0};
 	Parameters	p;
-	pg_uuid_t  *id;
-	bool		maintained;
+	pg_uuid_t  *id,
+				kept;
+	bool		maintained,
+				had_sums,
+				sums,
+				anew;
 
 	if (PG_ARGISNULL(NAME))
 		ereport(ERROR,
@@ -486,10 +591,27 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 				 errhint("Drop the context and create it anew.")));
 	take_arguments(fcinfo, name, &columns, false, &p);
 	definition_set(&p, P_ID, UUIDPGetDatum(id));
+	had_sums = posterior_keeps_sums(name, &kept);
+	sums = maintain == NULL ? had_sums : strcmp(maintain, "sums") == 0;
 	if (maintain != NULL)
 	{
-		maintained = decide_maintain(columns.relation, maintain);
-		definition_set(&p, P_MAINTAIN, CStringGetTextDatum(maintained ? "trigger" : "read"));
+		Maintain	how = decide_maintain(columns.relation, maintain);
+
+		maintained = how == BY_TRIGGERS;
+		definition_set(&p, P_MAINTAIN, CStringGetTextDatum(maintain_names[how]));
+	}
+	/* another name is no reason to make sums anew */
+	anew = (had_sums || sums)
+		&& !(maintain == NULL && PG_ARGISNULL(TARGET) && PG_ARGISNULL(FEATURES)
+			 && PG_ARGISNULL(ORDER_BY) && PG_ARGISNULL(MODEL) && PG_ARGISNULL(MAX_ROWS)
+			 && filter == NULL);
+	if (sums && anew)
+	{
+		check_sums(columns.relation, text_argument(fcinfo, ORDER_BY),
+				   !PG_ARGISNULL(MAX_ROWS) && PG_GETARG_INT32(MAX_ROWS) != 0);
+		take_no_order(&p, columns.relation);
+		definition_set(&p, P_MAX_ROWS, Int32GetDatum(0));
+		definition_set(&p, P_KEPT, UUIDPGetDatum(new_identity()));
 	}
 	if (new_name != NULL && strcmp(new_name, name) != 0)
 	{
@@ -505,7 +627,7 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 					 "descending = coalesce($6, descending),"
 					 " filter = %s, model = coalesce($8, model), max_rows = CASE WHEN $9 "
 					 "OPERATOR(pg_catalog.=) 0 THEN NULL ELSE coalesce($9, max_rows) END,"
-					 " maintain = coalesce($10, maintain), name = coalesce($11, name)%s"
+					 " maintain = coalesce($10, maintain), name = coalesce($11, name)%s%s"
 					 " WHERE name OPERATOR(pg_catalog.=) $1 AND id OPERATOR(pg_catalog.=) $13 AND "
 					 "$2 IS NOT NULL AND $12 IS NULL",
 					 filter != NULL && filter[0] == '\0'
@@ -514,7 +636,8 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 					 posterior_definitions_extended()
 						 ? ", estimators = CASE WHEN $14 OPERATOR(pg_catalog.=) 0 THEN NULL ELSE "
 						 "coalesce($14, estimators) END, freshness = coalesce($15, freshness)"
-						 : ""),
+						 : "",
+					 anew ? ", kept = $16, basis = NULL, fit = NULL" : ""),
 			&p, new_name)
 		== 0)
 		posterior_definition_vanished(name);
@@ -523,7 +646,14 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 		posterior_make_triggers(columns.relation);
 	else if (relation_is_owned(columns.relation))
 		posterior_drop_triggers(columns.relation);
-	if (!PG_ARGISNULL(ORDER_BY))
+	if (had_sums && anew)
+		sums_end(columns.relation, &kept);
+	if (sums && anew)
+	{
+		posterior_make_note_triggers(columns.relation, DatumGetUUIDP(p.values[P_KEPT]));
+		posterior_kept_begin(new_name != NULL ? new_name : name);
+	}
+	else if (!PG_ARGISNULL(ORDER_BY))
 		posterior_note_order(&columns, new_name != NULL ? new_name : name);
 	PG_RETURN_VOID();
 }
@@ -537,10 +667,13 @@ posterior_drop_context(PG_FUNCTION_ARGS)
 	Oid			types[] = {TEXTOID, UUIDOID};
 	Datum		values[] = {PG_GETARG_DATUM(0), (Datum) 0};
 	PosteriorColumns columns = {0};
-	bool		maintained;
+	pg_uuid_t	kept;
+	bool		maintained,
+				sums;
 
 	PreventCommandIfReadOnly("posterior.drop_context()");
 	values[1] = UUIDPGetDatum(posterior_own_context(name, &columns, &maintained));
+	sums = posterior_keeps_sums(name, &kept);
 	if (posterior_definitions_write("DELETE FROM " POSTERIOR_DEFINITIONS
 						  " WHERE name OPERATOR(pg_catalog.=) $1 AND id OPERATOR(pg_catalog.=) $2",
 						  2, types, values, NULL)
@@ -548,6 +681,8 @@ posterior_drop_context(PG_FUNCTION_ARGS)
 		posterior_definition_vanished(name);
 	if (maintained && relation_is_owned(columns.relation))
 		posterior_drop_triggers(columns.relation);
+	if (sums)
+		sums_end(columns.relation, &kept);
 	PG_RETURN_VOID();
 }
 
@@ -561,17 +696,28 @@ posterior_dropped(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_E_R_I_E_EVENT_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("not called by an event trigger")));
 	/*
-	 * the extension itself may be among what is dropped; and a context may be younger than the
-	 * transaction's snapshot, like the table that is gone for all
+	 * the extension itself may be among what is dropped, or be half there; and a context may be
+	 * younger than the transaction's snapshot, like the table that is gone for all
 	 */
 	if (OidIsValid(get_relname_relid("context_definition", get_namespace_oid("posterior", true))))
+	{
+#define DROPPED_DEFINITIONS \
+	"DELETE FROM " POSTERIOR_DEFINITIONS \
+	" d USING pg_catalog.pg_event_trigger_dropped_objects() o" \
+	" WHERE o.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass" \
+	" AND o.objsubid OPERATOR(pg_catalog.=) 0 AND d.relation::pg_catalog.oid " \
+	"OPERATOR(pg_catalog.=) o.objid"
 		posterior_definitions_write_seen(
 			true,
-			"DELETE FROM " POSTERIOR_DEFINITIONS
-			" d USING pg_catalog.pg_event_trigger_dropped_objects() o"
-			" WHERE o.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass"
-			" AND o.objsubid OPERATOR(pg_catalog.=) 0 AND d.relation::pg_catalog.oid "
-			"OPERATOR(pg_catalog.=) o.objid",
+			OidIsValid(get_relname_relid("noted_row",
+										 get_namespace_oid("posterior_internal", true)))
+			? "WITH gone AS (" DROPPED_DEFINITIONS " RETURNING d.kept),"
+			" sums AS (DELETE FROM posterior_internal.kept_sums k USING gone"
+			" WHERE k.kept OPERATOR(pg_catalog.=) gone.kept)"
+			" DELETE FROM posterior_internal.noted_row n USING gone"
+			" WHERE n.kept OPERATOR(pg_catalog.=) gone.kept"
+			: DROPPED_DEFINITIONS,
 			0, NULL, NULL, NULL);
+	}
 	PG_RETURN_POINTER(NULL);
 }

@@ -8,6 +8,7 @@
 
 #include "pg/named/acquire.h"
 #include "pg/named/definition_write.h"
+#include "pg/named/kept_fold.h"
 
 #include "access/xact.h"
 #include "miscadmin.h"
@@ -46,7 +47,7 @@ posterior_refresh(const char *name, const pg_uuid_t *id, bool wait)
 	/*
 	 * the number of rows that a policy shows to one user says nothing about those that others see
 	 */
-	if (check_enable_rls(named->relation, InvalidOid, true) != RLS_ENABLED)
+	if (!named->keeps && check_enable_rls(named->relation, InvalidOid, true) != RLS_ENABLED)
 	{
 		values[2] = Int64GetDatum(posterior_named_count(named));
 		nulls[2] = ' ';
@@ -58,11 +59,13 @@ posterior_refresh(const char *name, const pg_uuid_t *id, bool wait)
 						  3, types, values, nulls)
 		== 0)
 		posterior_definition_vanished(name);
+	if (named->keeps)
+		posterior_kept_begin(name);
 }
 
 /*
  * refresh_context(name): another version, so that nothing of the old encoding is used, and the rows
- * that are there as its prefix
+ * that are there as its prefix; where it keeps sums, another basis and fit
  */
 PG_FUNCTION_INFO_V1(posterior_refresh_context);
 Datum
@@ -96,15 +99,28 @@ context_warm(const char *name, PosteriorReading *reading)
 {
 	PosteriorNamed *named = posterior_named_find(name, CurrentMemoryContext);
 	PosteriorModel *model = posterior_model_pin(named->model, CurrentMemoryContext);
-	PosteriorContextHandle *e = posterior_named_encode_ahead(model, named, reading);
-	int64		rows = posterior_cached_rows(e->cached);
-	Size		bytes = posterior_cached_bytes(e->cached);
+	PosteriorContextHandle *e;
+	int64		rows;
+	Size		bytes;
 
-	if (e->entry == NULL && posterior_cache_mode != POSTERIOR_CACHE_OFF
+	e = posterior_named_encode_ahead(model, named, reading);
+	rows = posterior_cached_rows(e->cached);
+	bytes = posterior_cached_bytes(e->cached);
+	if (named->basis == NULL && e->entry == NULL && posterior_cache_mode != POSTERIOR_CACHE_OFF
 		&& bytes > (Size) posterior_cache_size * 1024)
 		tell_too_large(named, bytes);
 	posterior_handle_release(e);
 	return rows;
+}
+
+/* The rows of a context that keeps sums, which are brought up to date. */
+static int64
+sums_warm(const char *name)
+{
+	PosteriorNamed *named = posterior_named_find(name, CurrentMemoryContext);
+
+	posterior_kept_settle(posterior_model_pin(named->model, CurrentMemoryContext), named);
+	return context_warm(name, NULL);
 }
 
 /*
@@ -118,7 +134,10 @@ posterior_warm_context(PG_FUNCTION_ARGS)
 	char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	PosteriorReading reading;
 	int64		volatile rows = 0;
+	pg_uuid_t	kept;
 
+	if (posterior_keeps_sums(name, &kept))
+		PG_RETURN_INT64(sums_warm(name));
 	if (TransactionIdIsValid(GetTopTransactionIdIfAny()) || IsInParallelMode())
 		PG_RETURN_INT64(context_warm(name, NULL));
 	posterior_reading_begin(&reading);

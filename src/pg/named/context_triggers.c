@@ -20,11 +20,14 @@
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
+#include "lib/stringinfo.h"
 #include "storage/lmgr.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
+#include "utils/uuid.h"
 
 /* Run a statement as the caller. */
 static void
@@ -157,4 +160,51 @@ posterior_drop_triggers(Oid relation)
 	for (int i = 0; i < lengthof(triggers); i++)
 		if (trigger_fires(relation, triggers[i].name) != 0)
 			sql_execute(psprintf("DROP TRIGGER %s ON %s", triggers[i].name, name));
+}
+
+/* ---- of contexts that keep sums -------------------------------------------------------------- */
+
+/* The names of the triggers of an identity: for rows, and for TRUNCATE. */
+static char *
+note_name(const pg_uuid_t *kept, bool truncate)
+{
+	StringInfoData name;
+
+	initStringInfo(&name);
+	appendStringInfoString(&name, "posterior_keep_");
+	for (int i = 0; i < UUID_LEN; i++)
+		appendStringInfo(&name, "%02x", kept->data[i]);
+	if (truncate)
+		appendStringInfoString(&name, "_t");
+	return name.data;
+}
+
+void
+posterior_make_note_triggers(Oid relation, const pg_uuid_t *kept)
+{
+	char	   *name = posterior_relation_name(relation),
+			   *argument = DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(kept)));
+
+	LockRelationOid(relation, ShareRowExclusiveLock);
+	for (int truncate = 0; truncate < 2; truncate++)
+	{
+		const char *trigger = note_name(kept, truncate);
+
+		if (trigger_fires(relation, trigger) == 0)
+			sql_execute(psprintf("CREATE TRIGGER %s AFTER %s ON %s FOR EACH %s EXECUTE FUNCTION "
+								 "posterior.note_sums('%s')", trigger,
+								 truncate ? "TRUNCATE" : "INSERT OR UPDATE OR DELETE", name,
+								 truncate ? "STATEMENT" : "ROW", argument));
+		sql_execute(psprintf("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", name, trigger));
+	}
+}
+
+void
+posterior_drop_note_triggers(Oid relation, const pg_uuid_t *kept)
+{
+	char	   *name = posterior_relation_name(relation);
+
+	for (int truncate = 0; name != NULL && truncate < 2; truncate++)
+		if (trigger_fires(relation, note_name(kept, truncate)) != 0)
+			sql_execute(psprintf("DROP TRIGGER %s ON %s", note_name(kept, truncate), name));
 }

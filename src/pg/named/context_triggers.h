@@ -21,4 +21,11 @@ bool		posterior_can_be_maintained(Oid relation);
 void		posterior_make_triggers(Oid relation);
 void		posterior_drop_triggers(Oid relation);
 
+/*
+ * The same for the triggers that note rows under an identity (sums_notes.c), which a context that
+ * keeps sums has for itself.
+ */
+void		posterior_make_note_triggers(Oid relation, const pg_uuid_t *kept);
+void		posterior_drop_note_triggers(Oid relation, const pg_uuid_t *kept);
+
 #endif							/* POSTERIOR_CONTEXT_TRIGGERS_H */

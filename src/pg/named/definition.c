@@ -10,6 +10,7 @@
 #include "pg/named/relations.h"
 #include "pg/rows/column_types.h"
 #include "pg/rows/targets.h"
+#include "pg/types/context_value.h"
 #include "pg/types/regcolumn.h"
 #include "pg/types/row_filter.h"
 
@@ -26,7 +27,9 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rls.h"
+#include "utils/snapmgr.h"
 #include "utils/typcache.h"
+#include "utils/uuid.h"
 
 #include "pg/base/guard.h"
 
@@ -175,10 +178,10 @@ queries_write(PosteriorNamed *named, int n_order, const AttrNumber *order_column
 	initStringInfo(&parts.used);
 	for (int f = 0; f < named->n_features; f++)
 		appendStringInfo(&columns, ", %s", quote_identifier(named->names[f]));
-	appendStringInfo(&source, "FROM %s WHERE %s IS NOT NULL",
-					 posterior_relation_name(named->relation), target);
-	if (filter != NULL)
-		appendStringInfo(&source, " AND (%s)", filter);
+	named->condition = filter == NULL ? psprintf(" WHERE %s IS NOT NULL", target)
+		: psprintf(" WHERE %s IS NOT NULL AND (%s)", target, filter);
+	appendStringInfo(&source, "FROM %s%s", posterior_relation_name(named->relation),
+					 named->condition);
 	for (int i = 0; i < n_order; i++)
 	{
 		parts_add_order(&parts, named, order_columns[i], "a column of the order",
@@ -233,7 +236,10 @@ enum
 	MAINTAIN,
 	REFRESHED_ROWS,
 	ESTIMATORS,
-	BOUNDED
+	BOUNDED,
+	KEPT,
+	BASIS,
+	FIT
 };
 
 bool
@@ -255,7 +261,8 @@ definition_select(const char *name)
 #define OF_THIS_NAME " FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1"
 	const char *query = posterior_definitions_extended()
 		? COLUMNS_OF_1_0 ", estimators, "
-		"(freshness OPERATOR(pg_catalog.=) 'bounded')::pg_catalog.int4" OF_THIS_NAME
+		"(freshness OPERATOR(pg_catalog.=) 'bounded')::pg_catalog.int4, kept, basis, fit"
+		OF_THIS_NAME
 		: COLUMNS_OF_1_0 OF_THIS_NAME;
 	Oid			type = TEXTOID;
 	Datum		argument = CStringGetTextDatum(name);
@@ -283,6 +290,27 @@ integer_or_zero(HeapTuple row, TupleDesc desc, int column)
 	if (column <= desc->natts)
 		value = SPI_getbinval(row, desc, column, &isnull);
 	return isnull ? 0 : DatumGetInt32(value);
+}
+
+/* The sums that a context keeps, if it does. */
+static void
+sums_resolve(PosteriorNamed *named, HeapTuple row, TupleDesc desc)
+{
+	bool		isnull;
+	Datum		value;
+
+	if (desc->natts < FIT)
+		return;
+	value = SPI_getbinval(row, desc, KEPT, &isnull);
+	named->keeps = !isnull;
+	if (!isnull)
+		named->kept = *DatumGetUUIDP(value);
+	value = SPI_getbinval(row, desc, BASIS, &isnull);
+	if (!isnull)
+		named->basis = (PosteriorContext *) PG_DETOAST_DATUM_COPY(value);
+	value = SPI_getbinval(row, desc, FIT, &isnull);
+	if (!isnull)
+		named->fit = (bytea *) PG_DETOAST_DATUM_COPY(value);
 }
 
 /* Fill in a definition from its row, and what follows from it by the catalogs. */
@@ -316,6 +344,7 @@ definition_resolve(PosteriorNamed *named, const char *name, HeapTuple row, Tuple
 		named->refreshed_rows = 0;
 	named->estimators = integer_or_zero(row, desc, ESTIMATORS);
 	named->bounded = integer_or_zero(row, desc, BOUNDED) != 0;
+	sums_resolve(named, row, desc);
 	named->target = posterior_regcolumn_number(VALUE(TARGET));
 	named->features = column_numbers(VALUE(FEATURES), &named->n_features);
 	features_resolve(named);
@@ -323,6 +352,8 @@ definition_resolve(PosteriorNamed *named, const char *name, HeapTuple row, Tuple
 	deconstruct_array(DatumGetArrayTypeP(VALUE(DESCENDING)), BOOLOID, 1, true, TYPALIGN_CHAR,
 					  &descending, NULL, &n);
 	filter = VALUE(FILTER);
+	if (!isnull)
+		named->filter = PointerGetDatum(PG_DETOAST_DATUM_COPY(filter));
 	if (!isnull && (condition = posterior_row_filter_query(filter, name, &named->stable)) == NULL)
 		column_is_gone(named, "part of the filter");
 	named->filtered = condition != NULL;
@@ -346,6 +377,35 @@ posterior_named_find(const char *name, MemoryContext memory)
 	definition_resolve(named, name, row, SPI_tuptable->tupdesc);
 	MemoryContextSwitchTo(before);
 	SPI_finish();
+	return named;
+}
+
+PosteriorNamed *
+posterior_named_of_kept(const pg_uuid_t *kept, MemoryContext memory)
+{
+	Oid			type = UUIDOID;
+	Datum		value = UUIDPGetDatum(kept);
+	PosteriorNamed *named = NULL;
+	char	   *name = NULL;
+	PosteriorCaller caller;
+	bool		isnull;
+
+	PushActiveSnapshot(GetLatestSnapshot());
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	posterior_definitions_begin(&caller);
+	if (posterior_plan_execute("SELECT name FROM " POSTERIOR_DEFINITIONS
+							   " WHERE kept OPERATOR(pg_catalog.=) $1", 1, &type, 0, &value, 1)
+		!= SPI_OK_SELECT)
+		elog(ERROR, "could not read " POSTERIOR_DEFINITIONS);
+	posterior_definitions_end(&caller);
+	if (SPI_processed > 0)
+		name = MemoryContextStrdup(memory, TextDatumGetCString(
+			SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull)));
+	SPI_finish();
+	if (name != NULL)
+		named = posterior_named_find(name, memory);
+	PopActiveSnapshot();
 	return named;
 }
 
@@ -408,4 +468,24 @@ posterior_named_readable(const PosteriorNamed *named)
 	return posterior_schema_aclcheck(get_rel_namespace(named->relation), GetUserId(), ACL_USAGE)
 			== ACLCHECK_OK
 		&& pg_class_aclcheck(named->relation, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
+}
+
+bool
+posterior_named_columns_readable(const PosteriorNamed *named)
+{
+	Oid			user = GetUserId();
+
+	if (posterior_named_readable(named))
+		return true;
+	if (named->filtered
+		|| posterior_schema_aclcheck(get_rel_namespace(named->relation), user, ACL_USAGE)
+		!= ACLCHECK_OK
+		|| pg_attribute_aclcheck(named->relation, named->target, user, ACL_SELECT)
+		!= ACLCHECK_OK)
+		return false;
+	for (int f = 0; f < named->n_features; f++)
+		if (pg_attribute_aclcheck(named->relation, named->features[f], user, ACL_SELECT)
+			!= ACLCHECK_OK)
+			return false;
+	return true;
 }

@@ -34,6 +34,14 @@ typedef struct PosteriorNamed
 	Oid			relation;
 	char		model[NAMEDATALEN];
 	bool		maintained;		/* triggers note writes to the relation */
+	/*
+	 * of a context that keeps sums (kept_sums.h): what its triggers note rows under, the basis of
+	 * the sums, and the fit of their model; basis and fit are NULL where it has none yet
+	 */
+	bool		keeps;
+	pg_uuid_t	kept;
+	struct PosteriorContext *basis;
+	bytea	   *fit;
 	bool		filtered;		/* not all rows with a target belong to it */
 	/*
 	 * rows depend on what is written to the relation alone: no enum, whose labels can be renamed,
@@ -54,6 +62,8 @@ typedef struct PosteriorNamed
 	Oid			target_type;
 	char	   *columns;		/* target, features …: what queries select */
 	char	   *source;			/* FROM … WHERE …: the rows with a target that pass the filter */
+	char	   *condition;		/* the part of it after the relation */
+	Datum		filter;			/* posterior.row_filter, where it is filtered */
 	char	   *order;			/* ORDER BY …: the canonical order */
 	char	   *backwards;		/* ORDER BY …: that order from its end */
 	char	   *used;			/* the columns that `order` and the rows need, each once */
@@ -64,6 +74,12 @@ typedef struct PosteriorNamed
  * none, and clear errors when its relation or a column of it is gone.
  */
 PosteriorNamed *posterior_named_find(const char *name, MemoryContext memory);
+
+/*
+ * The context that keeps sums under this identity, whatever the transaction's snapshot shows; NULL
+ * if none does.
+ */
+PosteriorNamed *posterior_named_of_kept(const pg_uuid_t *kept, MemoryContext memory);
 
 /*
  * Whether the table of definitions has the columns of 1.1: a database that has not been upgraded
@@ -81,6 +97,9 @@ bool		posterior_named_policies(const PosteriorNamed *named);
  * Whether the current user may surely read every column of the relation; if not, reading will tell.
  */
 bool		posterior_named_readable(const PosteriorNamed *named);
+
+/* The same of the columns that the context uses; a filter may use any. */
+bool		posterior_named_columns_readable(const PosteriorNamed *named);
 
 /* Raise unless a model can predict the target: numbers, or labels. */
 void		posterior_named_check_target(const PosteriorNamed *named, const TnpModel *model);
@@ -108,6 +127,23 @@ typedef struct PosteriorContent
 void		posterior_named_read(const PosteriorNamed *named, const PosteriorModel *model,
 								 bool plain, const PosteriorNewRows *own, MemoryContext memory,
 								 PosteriorContent *content);
+
+/*
+ * Add the rows that the active snapshot shows to sums, read with the rights of the current user: in
+ * no order, and in memory that does not grow with them.
+ */
+void		posterior_named_read_sums(const PosteriorNamed *named, const PosteriorModel *model,
+									  TnpSums *sums);
+
+/*
+ * A sample of about `most` of these rows, in canonical order, in `memory`: all of them where there
+ * are no more, as far as the planner's statistics know.
+ */
+PosteriorRows *posterior_named_sample(const PosteriorNamed *named, const PosteriorModel *model,
+									  int64 most, MemoryContext memory);
+
+/* A number as its cast to float8; infinite, where the cast would raise that it is too large. */
+double		posterior_number_of_value(Oid base, Datum value);
 
 /*
  * Those of the rows at these places that the active snapshot shows, in canonical order, each

@@ -10,6 +10,7 @@
 
 #include "access/table.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
@@ -18,6 +19,7 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 #include "utils/uuid.h"
 
 uint64
@@ -113,4 +115,41 @@ posterior_own_context(const char *name, PosteriorColumns *columns, bool *maintai
 	if (OidIsValid(columns->relation))
 		posterior_keep_relation(columns->relation);
 	return id;
+}
+
+bool
+posterior_keeps_sums(const char *name, pg_uuid_t *kept)
+{
+	Oid			type = TEXTOID;
+	Datum		argument = CStringGetTextDatum(name);
+	PosteriorCaller caller;
+	bool		keeps = false;
+
+	if (!posterior_definitions_extended())
+		return false;
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	posterior_definitions_begin(&caller);
+	if (SPI_execute_with_args("SELECT kept FROM " POSTERIOR_DEFINITIONS
+							  " WHERE name OPERATOR(pg_catalog.=) $1 AND kept IS NOT NULL",
+							  1, &type, &argument, NULL, false, 1) != SPI_OK_SELECT)
+		elog(ERROR, "could not read " POSTERIOR_DEFINITIONS);
+	posterior_definitions_end(&caller);
+	if (SPI_processed > 0)
+	{
+		Datum		value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1,
+										  &(bool) {false});
+
+		*kept = *DatumGetUUIDP(value);
+		keeps = true;
+	}
+	SPI_finish();
+	return keeps;
+}
+
+Oid
+posterior_own_type(const char *name)
+{
+	return GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum(name),
+						   ObjectIdGetDatum(get_namespace_oid("posterior", false)));
 }

@@ -31,6 +31,12 @@ pg_noreturn void posterior_definition_vanished(const char *name);
  */
 pg_uuid_t  *posterior_own_context(const char *name, PosteriorColumns *columns, bool *maintained);
 
+/* Whether the context of this name keeps sums, and the identity of its notes. */
+bool		posterior_keeps_sums(const char *name, pg_uuid_t *kept);
+
+/* The OID of a type of this extension. */
+Oid			posterior_own_type(const char *name);
+
 /*
  * Keep the relation from being dropped until the transaction ends. Taken before a definition is
  * written: a session that drops a table comes to the definitions last, so that the other way round

@@ -9,6 +9,8 @@
  */
 #include "pg/named/definition.h"
 #include "pg/named/kept_plans.h"
+#include "pg/named/relations.h"
+#include "pg/base/bridge.h"
 #include "pg/base/guard.h"
 #include "pg/rows/targets.h"
 #include "pg/shmem/progress.h"
@@ -16,6 +18,7 @@
 
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "access/tableam.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
@@ -130,8 +133,8 @@ target_init(Target *target, const PosteriorNamed *named, const PosteriorRows *ro
  * A number as its cast to float8; one that is too large is infinite, where the cast would raise
  * with all its digits.
  */
-static double
-number_of_value(Oid base, Datum value)
+double
+posterior_number_of_value(Oid base, Datum value)
 {
 	switch (base)
 	{
@@ -179,7 +182,7 @@ targets_of_row(Target *target, HeapTuple tuple, TupleDesc desc, PosteriorRows *r
 	value = SPI_getbinval(tuple, desc, 1, &isnull);
 	if (target->base != FLOAT8ARRAYOID)
 	{
-		y[0] = posterior_check_target(number_of_value(target->base, value));
+		y[0] = posterior_check_target(posterior_number_of_value(target->base, value));
 		return 1;
 	}
 	n = posterior_array_targets(DatumGetArrayTypeP(value), y);
@@ -433,6 +436,103 @@ posterior_named_read(const PosteriorNamed *named, const PosteriorModel *model, b
 	posterior_rows_settle(rows);
 	SPI_finish();
 }
+
+/* ---- sums ------------------------------------------------------------------------------------ */
+
+/* What a cursor's rows go to, some at a time: the rows are then forgotten, or kept (NULL). */
+static void
+cursor_read(const PosteriorNamed *named, const PosteriorModel *model, const char *query,
+			PosteriorRows *rows, TnpSums *sums)
+{
+	Target		target;
+	Portal		cursor;
+	MemoryContext batch;
+	int64		read = 0;
+
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	target_init(&target, named, rows);
+	cursor = posterior_plan_open(query, 0, NULL, NULL);
+	source_check_types(named, cursor->tupDesc);
+	batch = AllocSetContextCreate(CurrentMemoryContext, "posterior rows", ALLOCSET_DEFAULT_SIZES);
+	for (;;)
+	{
+		MemoryContext before;
+		TnpRows		view;
+		TnpError	error;
+
+		CHECK_FOR_INTERRUPTS();
+		SPI_cursor_fetch(cursor, true, BATCH);
+		if (SPI_processed == 0)
+			break;
+		before = MemoryContextSwitchTo(batch);
+		for (uint64 i = 0; i < SPI_processed; i++)
+			rows_add(named, &target, SPI_tuptable->vals[i], SPI_tuptable->tupdesc, rows);
+		MemoryContextSwitchTo(before);
+		MemoryContextReset(batch);
+		read += SPI_processed;
+		SPI_freetuptable(SPI_tuptable);
+		posterior_progress(POSTERIOR_READING, read, 0);
+		if (sums == NULL)
+			continue;
+		view = posterior_rows_view(rows, true);
+		if (tnp_sums_add(model->model, sums, &view, 1, &error) != TNP_OK)
+			posterior_raise(&error, model->name);
+		rows->n = 0;
+	}
+	SPI_cursor_close(cursor);
+	SPI_finish();
+}
+
+void
+posterior_named_read_sums(const PosteriorNamed *named, const PosteriorModel *model, TnpSums *sums)
+{
+	cursor_read(named, model, psprintf("SELECT %s %s", named->columns, named->source),
+				rows_make_for(named, model->model, 0, CurrentMemoryContext), sums);
+}
+
+/* About how many rows the relation has, without the filter; of partitions ANALYZE knows. */
+static double
+source_rows(const PosteriorNamed *named)
+{
+	Relation	relation = table_open(named->relation, AccessShareLock);
+	double		rows = relation->rd_rel->reltuples,
+				visible;
+	BlockNumber pages;
+
+	if (relation->rd_rel->relkind == RELKIND_RELATION)
+		table_relation_estimate_size(relation, NULL, &pages, &rows, &visible);
+	table_close(relation, NoLock);
+	return rows;
+}
+
+PosteriorRows *
+posterior_named_sample(const PosteriorNamed *named, const PosteriorModel *model, int64 most,
+					   MemoryContext memory)
+{
+	PosteriorRows *rows = rows_make_for(named, model->model, 0, memory);
+	double		about = Max(source_rows(named), 1);
+	char	   *sample = "";
+
+	if (about > 2.0 * most)
+		sample = psprintf(" TABLESAMPLE bernoulli (%.17g) REPEATABLE (1)", 100 * most / about);
+	for (;;)
+	{
+		cursor_read(named, model,
+					psprintf("SELECT %s FROM %s%s%s LIMIT " INT64_FORMAT, named->columns,
+							 posterior_relation_name(named->relation), sample, named->condition,
+							 4 * most), rows, NULL);
+		/* a filter may leave little of a sample */
+		if (sample[0] == '\0' || rows->n >= most / 16)
+			break;
+		sample = "";
+		rows->n = 0;
+	}
+	posterior_rows_sort(rows);
+	return rows;
+}
+
+/* ---- new rows -------------------------------------------------------------------------------- */
 
 /* Turn off a setting of the planner until the nest level ends. */
 static void

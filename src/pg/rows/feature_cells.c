@@ -167,10 +167,8 @@ category_cell(const PosteriorFeature *feature, Datum value)
 }
 
 double
-posterior_feature_cell(const PosteriorFeature *feature, Datum value, bool isnull, int ordinal)
+posterior_feature_value(const PosteriorFeature *feature, Datum value, bool isnull)
 {
-	double		cell;
-
 	if (isnull)
 		return NAN;
 	switch (feature->base)
@@ -183,34 +181,38 @@ posterior_feature_cell(const PosteriorFeature *feature, Datum value, bool isnull
 			return (double) DatumGetInt64(value);
 		case BOOLOID:
 			return DatumGetBool(value) ? 1 : 0;
+		/* -0 becomes 0 */
 		case FLOAT4OID:
-			cell = DatumGetFloat4(value);
-			break;
+			return DatumGetFloat4(value) + 0.0;
 		case FLOAT8OID:
-			cell = DatumGetFloat8(value);
-			break;
+			return DatumGetFloat8(value) + 0.0;
 		case NUMERICOID:
-			cell = DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow, value));
-			break;
+			return DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow, value)) + 0.0;
 		case DATEOID:
 		case TIMESTAMPOID:
 		case TIMESTAMPTZOID:
-			cell = time_cell(feature->base, value);
-			break;
+			return time_cell(feature->base, value) + 0.0;
 		case INTERVALOID:
-			cell = interval_cell(value);
-			break;
-		case UNKNOWNOID:
-			if (feature->kind != POSTERIOR_CATEGORY)
-				ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-								errmsg("feature %d is a literal without a type, in the context it "
-									   "is of kind \"%s\"",
-									   ordinal, posterior_column_kind_name(feature->kind)),
-								errhint("Cast it to the type that it has in the context.")));
-			return category_cell(feature, value);
+			return interval_cell(value) + 0.0;
 		default:
 			return category_cell(feature, value);
 	}
+}
+
+double
+posterior_feature_cell(const PosteriorFeature *feature, Datum value, bool isnull, int ordinal)
+{
+	double		cell;
+
+	if (isnull)
+		return NAN;
+	if (feature->base == UNKNOWNOID && feature->kind != POSTERIOR_CATEGORY)
+		ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+						errmsg("feature %d is a literal without a type, in the context it "
+							   "is of kind \"%s\"",
+							   ordinal, posterior_column_kind_name(feature->kind)),
+						errhint("Cast it to the type that it has in the context.")));
+	cell = posterior_feature_value(feature, value, false);
 	if (!isfinite(cell))
 		ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 						feature->name != NULL
@@ -218,7 +220,7 @@ posterior_feature_cell(const PosteriorFeature *feature, Datum value, bool isnull
 									 isnan(cell) ? "NaN" : "infinite")
 							: errmsg("feature %d is %s", ordinal, isnan(cell) ? "NaN" : "infinite"),
 						errhint("Use NULL for a missing value.")));
-	return cell + 0.0;			/* -0 becomes 0 */
+	return cell;
 }
 
 double

@@ -45,6 +45,9 @@ void		posterior_feature_init(PosteriorFeature *feature, Oid type, int ordinal,
 double		posterior_feature_cell(const PosteriorFeature *feature, Datum value, bool isnull,
 								   int ordinal);
 
+/* The same; a value that is NaN or infinite is a cell that is not finite, NULL is NaN. */
+double		posterior_feature_value(const PosteriorFeature *feature, Datum value, bool isnull);
+
 /* The identity of a label: 52 bits of a hash of its bytes, the same on every machine. */
 double		posterior_label_identity(const char *bytes, int length);
 

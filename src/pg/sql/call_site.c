@@ -334,11 +334,14 @@ void
 posterior_call_check_joint(const PosteriorCall *call, int64 n, int64 chains)
 {
 	const PosteriorCachedContext *cached = call->encoding->cached;
+	bool		sums = call->named != NULL ? call->named->basis != NULL : call->sums;
 
 	if (n == 0)
 		return;
+	/* rows that are sums cost nothing, however many */
 	posterior_check_row_limit(call->model, "the context with the rows of a joint request",
-							  posterior_cached_rows(cached) + n, call->encoding->n_features);
+							  (sums ? 0 : posterior_cached_rows(cached)) + n,
+							  call->encoding->n_features);
 	posterior_check_joint_cost(call->model, "the joint request", posterior_cached_rows(cached),
 							   posterior_cached_views(cached), n, chains);
 }

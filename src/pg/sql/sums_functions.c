@@ -11,9 +11,11 @@
 #include "pg/base/bridge.h"
 #include "pg/cache/sums_handle.h"
 #include "pg/models/model_cache.h"
+#include "pg/named/kept_sums.h"
 
 #include "libpq/pqformat.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
 #include "utils/memutils.h"
 
 typedef struct SumsState
@@ -380,6 +382,20 @@ posterior_context_basis(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(empty_like(c));
 }
 
+/* ---- named contexts -------------------------------------------------------------------------- */
+
+/* sums(context text) */
+PG_FUNCTION_INFO_V1(posterior_named_sums);
+Datum
+posterior_named_sums(PG_FUNCTION_ARGS)
+{
+	PosteriorNamed *named = posterior_named_find(text_to_cstring(PG_GETARG_TEXT_PP(0)),
+												 CurrentMemoryContext);
+	PosteriorModel *model = posterior_model_pin(named->model, CurrentMemoryContext);
+
+	PG_RETURN_POINTER(posterior_kept_value(model, named));
+}
+
 /* ---- evidence -------------------------------------------------------------------------------- */
 
 /* log_evidence(context posterior.context) */
@@ -397,7 +413,7 @@ posterior_sums_log_evidence(PG_FUNCTION_ARGS)
 				 errmsg("the context has rows, and no sums"),
 				 errhint("posterior.log_evidence(y, x1, ... ORDER BY ...) is of rows.")));
 	e = posterior_handle_of_sums(posterior_model_pin(posterior_model_name, CurrentMemoryContext),
-								 c);
+								 c, NULL);
 	density = tnp_sums_log_evidence(e->cached->encoding);
 	posterior_handle_release(e);
 	PG_RETURN_FLOAT8(density);

@@ -325,8 +325,8 @@ find_attributes(Node *node, void *context)
 	return expression_tree_walker(node, find_attributes, context);
 }
 
-char *
-posterior_row_filter_query(Datum datum, const char *context, bool *stable)
+Node *
+posterior_row_filter_expression(Datum datum, const char *context)
 {
 	RowFilter  *filter = (RowFilter *) PG_DETOAST_DATUM(datum);
 	Node	   *expression;
@@ -344,10 +344,18 @@ posterior_row_filter_query(Datum datum, const char *context, bool *stable)
 	if (filter_is_gone(filter))
 		return NULL;
 	expression = kept_expression(filter, &change);
+	return expression != NULL ? expression : filter_read_again(filter, context, &change);
+}
+
+char *
+posterior_row_filter_query(Datum datum, const char *context, bool *stable)
+{
+	Node	   *expression = posterior_row_filter_expression(datum, context);
+
 	if (expression == NULL)
-		expression = filter_read_again(filter, context, &change);
+		return NULL;
 	*stable = *stable && !find_attributes(expression, NULL);
-	return posterior_filter_print(filter->relation, expression);
+	return posterior_filter_print(((RowFilter *) PG_DETOAST_DATUM(datum))->relation, expression);
 }
 
 /*

@@ -8,6 +8,8 @@
 
 #include "pg/base/compat.h"
 
+#include "nodes/nodes.h"
+
 /*
  * A condition on `relation`, from the text of a boolean expression over its columns; checked. The
  * result is a varlena.
@@ -21,5 +23,11 @@ Datum		posterior_make_row_filter(Oid relation, const char *condition);
  * none is written.
  */
 char	   *posterior_row_filter_query(Datum filter, const char *context, bool *stable);
+
+/*
+ * The condition as an analysed expression over the columns of the filter's relation, range table
+ * entry 1; NULL and errors as above.
+ */
+Node	   *posterior_row_filter_expression(Datum filter, const char *context);
 
 #endif							/* POSTERIOR_ROW_FILTER_H */

@@ -5,5 +5,7 @@ BEGIN;
 ALTER TABLE h ENABLE ALWAYS TRIGGER posterior_note_statement;
 ALTER TABLE h ENABLE ALWAYS TRIGGER posterior_note_insert;
 ALTER TABLE h ENABLE REPLICA TRIGGER posterior_note_change;
+SELECT sums_triggers_on();
 COMMIT;
 SELECT check_causal('causal');
+SELECT check_sums();

@@ -1,0 +1,253 @@
+/*
+ * kept_store.c: posterior_internal.kept_sums and noted_row.
+ *
+ * Both are ordinary tables, so what a snapshot shows of them fits what it shows of the rows: a note
+ * is written by the transaction that writes the row. They are written without the executor, whose
+ * rights, rules and triggers have no part in it; callers decide who may.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "pg/named/kept_store.h"
+
+#include "pg/base/bridge.h"
+
+#include "access/genam.h"
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/stratnum.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/indexing.h"
+#include "catalog/namespace.h"
+#include "common/hashfn.h"
+#include "miscadmin.h"
+#include "storage/lock.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/float.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/uuid.h"
+
+/* Columns of kept_sums, and of noted_row. */
+enum { SUMS_KEPT = 1, SUMS_VERSION, SUMS_SIGNATURE, SUMS_SUMS };
+enum { NOTE_KEPT = 1, NOTE_SIGN, NOTE_CELLS };
+
+static Oid
+table_of(const char *name)
+{
+	Oid			oid = get_relname_relid(name, get_namespace_oid("posterior_internal", false));
+
+	if (!OidIsValid(oid))
+		elog(ERROR, "could not find posterior_internal.%s", name);
+	return oid;
+}
+
+/* Rows under `kept`, by the index of a table. */
+static SysScanDesc
+scan_begin(Relation table, const char *index, const pg_uuid_t *kept, Snapshot snapshot)
+{
+	ScanKeyData key;
+
+	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_UUID_EQ, UUIDPGetDatum(kept));
+	return systable_beginscan(table, table_of(index), true, snapshot, 1, &key);
+}
+
+bool
+posterior_kept_find(const pg_uuid_t *kept, Snapshot snapshot, PosteriorKeptSums *found)
+{
+	Relation	table = table_open(table_of("kept_sums"), AccessShareLock);
+	SysScanDesc scan = scan_begin(table, "kept_sums_pkey", kept, snapshot);
+	HeapTuple	tuple = systable_getnext(scan);
+	bool		isnull;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		TupleDesc	desc = RelationGetDescr(table);
+
+		found->place = tuple->t_self;
+		found->version = *DatumGetUUIDP(heap_getattr(tuple, SUMS_VERSION, desc, &isnull));
+		found->signature = DatumGetByteaPCopy(heap_getattr(tuple, SUMS_SIGNATURE, desc, &isnull));
+		found->sums = datumCopy(heap_getattr(tuple, SUMS_SUMS, desc, &isnull), false, -1);
+	}
+	systable_endscan(scan);
+	table_close(table, AccessShareLock);
+	return HeapTupleIsValid(tuple);
+}
+
+/* ---- notes ----------------------------------------------------------------------------------- */
+
+/* Make room for one more note. */
+static void
+notes_grow(PosteriorNotes *notes)
+{
+	if (notes->n < notes->room)
+		return;
+	notes->room *= 2;
+	notes->rows = repalloc_huge(notes->rows, notes->room * notes->width * sizeof(double));
+	notes->places = repalloc_huge(notes->places, notes->room * sizeof(ItemPointerData));
+}
+
+/* Add a note that was read. */
+static void
+notes_take(PosteriorNotes *notes, HeapTuple tuple, TupleDesc desc)
+{
+	bool		isnull;
+	int			sign = DatumGetInt16(heap_getattr(tuple, NOTE_SIGN, desc, &isnull));
+	Datum		cells = heap_getattr(tuple, NOTE_CELLS, desc, &isnull);
+	bytea	   *bytes = isnull ? NULL : DatumGetByteaPP(cells);
+	Size		size = (notes->width - 1) * sizeof(double);
+	double	   *row;
+
+	notes_grow(notes);
+	row = notes->rows + notes->n * notes->width;
+	row[0] = sign;
+	if (isnull || VARSIZE_ANY_EXHDR(bytes) != size)
+		for (int i = 1; i < notes->width; i++)
+			row[i] = get_float8_nan();
+	else
+		memcpy(row + 1, VARDATA_ANY(bytes), size);
+	notes->places[notes->n++] = tuple->t_self;
+}
+
+bool
+posterior_notes_read(const pg_uuid_t *kept, int n_features, Snapshot snapshot, int64 most,
+					 PosteriorNotes *notes)
+{
+	Relation	table = table_open(table_of("noted_row"), AccessShareLock);
+	SysScanDesc scan = scan_begin(table, "noted_row_kept", kept, snapshot);
+	HeapTuple	tuple;
+
+	memset(notes, 0, sizeof(*notes));
+	notes->width = n_features + 2;
+	notes->room = 64;
+	notes->rows = palloc(notes->room * notes->width * sizeof(double));
+	notes->places = palloc(notes->room * sizeof(ItemPointerData));
+	while (notes->n <= most && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		CHECK_FOR_INTERRUPTS();
+		notes_take(notes, tuple, RelationGetDescr(table));
+	}
+	systable_endscan(scan);
+	table_close(table, AccessShareLock);
+	return notes->n <= most;
+}
+
+void
+posterior_note_write(const pg_uuid_t *kept, int sign, int n_features, const double *cells)
+{
+	Relation	table = table_open(table_of("noted_row"), RowExclusiveLock);
+	Size		size = (n_features + 1) * sizeof(double);
+	bytea	   *bytes = palloc(VARHDRSZ + size);
+	Datum		values[] = {UUIDPGetDatum(kept), Int16GetDatum(sign), PointerGetDatum(bytes)};
+	bool		nulls[] = {false, false, cells == NULL};
+	HeapTuple	tuple;
+
+	SET_VARSIZE(bytes, VARHDRSZ + size);
+	if (cells != NULL)
+		memcpy(VARDATA(bytes), cells, size);
+	tuple = heap_form_tuple(RelationGetDescr(table), values, nulls);
+	CatalogTupleInsert(table, tuple);
+	heap_freetuple(tuple);
+	pfree(bytes);
+	table_close(table, NoLock);
+}
+
+/* Rows of one sign, from `first` on: copied where the engine reads them. */
+static TnpRows
+rows_of_sign(const PosteriorNotes *notes, int64 first, int sign)
+{
+	int			d = notes->width - 2;
+	double	   *x = MemoryContextAllocHuge(CurrentMemoryContext,
+										   Max((notes->n - first) * d, 1) * sizeof(double)),
+			   *y = MemoryContextAllocHuge(CurrentMemoryContext,
+										   Max(notes->n - first, 1) * sizeof(double));
+	int64		n = 0;
+
+	for (int64 i = first; i < notes->n; i++)
+	{
+		const double *row = notes->rows + i * notes->width;
+
+		if ((row[0] > 0) != (sign > 0))
+			continue;
+		y[n] = row[1];
+		memcpy(x + n++ * d, row + 2, d * sizeof(double));
+	}
+	return (TnpRows) {.n = n,.n_features = d,.x = x,.y = y,.n_targets = 1};
+}
+
+bool
+posterior_notes_add(const PosteriorModel *model, const PosteriorNotes *notes, int64 first,
+					TnpSums *sums)
+{
+	for (int64 i = first; i < notes->n; i++)
+		if (!tnp_sums_takes(sums, notes->rows[i * notes->width + 1]))
+			return false;
+	/* what is taken away may have come in between: its sums are never of fewer rows than none */
+	for (int sign = 1; sign >= -1; sign -= 2)
+	{
+		TnpRows		rows = rows_of_sign(notes, first, sign);
+		TnpError	error;
+
+		if (tnp_sums_add(model->model, sums, &rows, sign, &error) != TNP_OK)
+			posterior_raise(&error, model->name);
+		pfree((void *) rows.x);
+		pfree((void *) rows.y);
+	}
+	return true;
+}
+
+/* ---- sums ------------------------------------------------------------------------------------ */
+
+bool
+posterior_kept_lock(const pg_uuid_t *kept, bool wait)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, table_of("kept_sums"),
+					   hash_bytes(kept->data, UUID_LEN), 0);
+	return LockAcquire(&tag, ExclusiveLock, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
+}
+
+void
+posterior_kept_write(const pg_uuid_t *kept, const PosteriorKeptSums *old, bytea *signature,
+					 PosteriorContext *sums, const PosteriorNotes *notes)
+{
+	Relation	table = table_open(table_of("kept_sums"), RowExclusiveLock),
+				noted = table_open(table_of("noted_row"), RowExclusiveLock);
+	Datum		values[] = {UUIDPGetDatum(kept), DirectFunctionCall1(gen_random_uuid, (Datum) 0),
+		PointerGetDatum(signature), PointerGetDatum(sums)};
+	bool		nulls[] = {false, false, false, false};
+	HeapTuple	tuple = heap_form_tuple(RelationGetDescr(table), values, nulls);
+
+	if (old == NULL)
+		CatalogTupleInsert(table, tuple);
+	else
+		CatalogTupleUpdate(table, (ItemPointer) &old->place, tuple);
+	for (int64 i = 0; i < notes->n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		simple_heap_delete(noted, &notes->places[i]);
+	}
+	heap_freetuple(tuple);
+	table_close(noted, NoLock);
+	table_close(table, NoLock);
+}
+
+void
+posterior_kept_forget(const pg_uuid_t *kept)
+{
+	Snapshot	now = RegisterSnapshot(GetLatestSnapshot());
+	PosteriorKeptSums found;
+
+	if (posterior_kept_find(kept, now, &found))
+	{
+		Relation	table = table_open(table_of("kept_sums"), RowExclusiveLock);
+
+		simple_heap_delete(table, &found.place);
+		table_close(table, NoLock);
+	}
+	UnregisterSnapshot(now);
+}

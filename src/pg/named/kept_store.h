@@ -1,0 +1,73 @@
+/*
+ * kept_store.h: the tables with the sums of named contexts, and the rows noted since: read under a
+ * snapshot, and written.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef POSTERIOR_KEPT_STORE_H
+#define POSTERIOR_KEPT_STORE_H
+
+#include "pg/named/definition.h"
+#include "pg/types/context_value.h"
+
+#include "storage/itemptr.h"
+#include "utils/snapshot.h"
+
+/* Sums that are stored. */
+typedef struct PosteriorKeptSums
+{
+	ItemPointerData place;
+	pg_uuid_t	version;		/* another one whenever they are written */
+	bytea	   *signature;
+	Datum		sums;			/* a posterior.context, as it is stored */
+} PosteriorKeptSums;
+
+/* Rows that were noted: their signs, targets and cells. */
+typedef struct PosteriorNotes
+{
+	int64		n,
+				room;
+	int			width;			/* numbers of a note: sign, target, cells */
+	double	   *rows;			/* [n, width]; the target of a row that has no numbers is NaN */
+	ItemPointerData *places;	/* [n] */
+} PosteriorNotes;
+
+/* The sums stored under `kept` as the snapshot shows them, in the current memory context. */
+bool		posterior_kept_find(const pg_uuid_t *kept, Snapshot snapshot, PosteriorKeptSums *found);
+
+/*
+ * The notes under `kept` of rows with n_features cells that the snapshot shows, in the current
+ * memory context. At most `most`: false if there are more.
+ */
+bool		posterior_notes_read(const pg_uuid_t *kept, int n_features, Snapshot snapshot,
+								 int64 most, PosteriorNotes *notes);
+
+/* Note a row: its target and cells [n_features + 1], or NULL where they are no finite numbers. */
+void		posterior_note_write(const pg_uuid_t *kept, int sign, int n_features,
+								 const double *cells);
+
+/*
+ * Add what notes from `first` on say to sums. False where the model cannot take one of them: then
+ * the sums are of no use.
+ */
+bool		posterior_notes_add(const PosteriorModel *model, const PosteriorNotes *notes,
+								int64 first, TnpSums *sums);
+
+/*
+ * Have this transaction alone write the sums under `kept`, to its end. False, where it shall not
+ * wait, if another one does.
+ */
+bool		posterior_kept_lock(const pg_uuid_t *kept, bool wait);
+
+/*
+ * Write sums in the place of those that were found, or NULL, and delete the notes that are in them;
+ * all by one command, so that no snapshot shows one without the other.
+ */
+void		posterior_kept_write(const pg_uuid_t *kept, const PosteriorKeptSums *old,
+								 bytea *signature, PosteriorContext *sums,
+								 const PosteriorNotes *notes);
+
+/* Forget the sums that are stored now, whatever the transaction's snapshot shows. */
+void		posterior_kept_forget(const pg_uuid_t *kept);
+
+#endif							/* POSTERIOR_KEPT_STORE_H */

@@ -1,0 +1,295 @@
+/*
+ * kept_sums.c: finds the sums of a named context that keeps them.
+ *
+ * The stored sums and the notes, both as the snapshot shows them, are the sums of the rows that it
+ * shows if the table's signature is that of the sums (kept_signature.c) and all rows of the
+ * transaction's own are noted (sums_notes.c). Where that is not certain the rows are read and added
+ * up, under the same basis: the same integers, and with the definition's fit the same answers.
+ *
+ * A session keeps the last solutions, with the notes that are in them. What it finds under the next
+ * snapshot is compared note by note: equal ones need no work, more of them are added. So there is
+ * nothing to invalidate.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "pg/named/kept_sums.h"
+
+#include "pg/base/bridge.h"
+#include "pg/base/guard.h"
+#include "pg/cache/lookup.h"
+#include "pg/cache/sums_handle.h"
+#include "pg/named/kept_signature.h"
+#include "pg/named/kept_store.h"
+#include "pg/named/sums_notes.h"
+#include "pg/shmem/progress.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "utils/inval.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#define SOLUTIONS 4				/* that a session keeps */
+
+/* Sums that were solved. */
+typedef struct Solution
+{
+	MemoryContext memory;		/* NULL: none */
+	/* all that they depend on: */
+	pg_uuid_t	kept,
+				definition,
+				model,
+				version;		/* of the stored sums */
+	int			kernels;
+	PosteriorNotes notes;		/* that are in them */
+	TnpSums    *sums;
+	PosteriorContextHandle *handle; /* NULL: not solved yet */
+	uint64		used;
+} Solution;
+
+static Solution solutions[SOLUTIONS];
+
+static void
+solution_forget(Solution *s)
+{
+	PosteriorContextHandle *handle = s->handle;
+	MemoryContext memory = s->memory;
+
+	s->handle = NULL;
+	s->memory = NULL;
+	if (handle != NULL)
+		posterior_handle_release(handle);
+	if (memory != NULL)
+		MemoryContextDelete(memory);
+}
+
+/* Whether a solution is of these sums and of no other notes than these, as far as it has any. */
+static bool
+solution_begins(const Solution *s, const PosteriorModel *model, const PosteriorNamed *named,
+				const PosteriorKeptSums *kept, const PosteriorNotes *notes)
+{
+	return s->memory != NULL && memcmp(&s->kept, &named->kept, sizeof(pg_uuid_t)) == 0
+		&& memcmp(&s->definition, &named->version, sizeof(pg_uuid_t)) == 0
+		&& memcmp(&s->model, &model->version, sizeof(pg_uuid_t)) == 0
+		&& s->kernels == model->kernels
+		&& memcmp(&s->version, &kept->version, sizeof(pg_uuid_t)) == 0
+		&& s->notes.n <= notes->n
+		&& memcmp(s->notes.rows, notes->rows,
+				  s->notes.n * s->notes.width * sizeof(double)) == 0;
+}
+
+/* The place for a solution of this context: its last one's, or the one used least recently. */
+static Solution *
+solution_place(const PosteriorNamed *named)
+{
+	Solution   *oldest = &solutions[0];
+
+	for (int i = 0; i < SOLUTIONS; i++)
+		if (solutions[i].memory != NULL
+			&& memcmp(&solutions[i].kept, &named->kept, sizeof(pg_uuid_t)) == 0)
+			return &solutions[i];
+		else if (solutions[i].memory == NULL
+				 || (oldest->memory != NULL && solutions[i].used < oldest->used))
+			oldest = &solutions[i];
+	return oldest;
+}
+
+/* Begin anew with stored sums, without notes; false unless they are of this basis. */
+static bool
+solution_begin(Solution *s, const PosteriorModel *model, const PosteriorNamed *named,
+			   const PosteriorKeptSums *kept, int width)
+{
+	PosteriorContext *value = (PosteriorContext *) PG_DETOAST_DATUM(kept->sums);
+	MemoryContext memory;
+
+	if (!posterior_same_basis(value, named->basis))
+		return false;
+	solution_forget(s);
+	memory = AllocSetContextCreate(CurrentMemoryContext, "posterior solution of sums",
+								   ALLOCSET_SMALL_SIZES);
+	s->sums = posterior_sums_open(model, value, true, memory);
+	s->notes = (PosteriorNotes) {.width = width,.rows = MemoryContextAlloc(memory, 8)};
+	s->kept = named->kept;
+	s->definition = named->version;
+	s->model = model->version;
+	s->kernels = model->kernels;
+	s->version = kept->version;
+	MemoryContextSetParent(memory, TopMemoryContext);
+	s->memory = memory;
+	pfree(value);
+	return true;
+}
+
+/* Take in the notes that a solution has not; false, and it is gone, if the model takes one not. */
+static bool
+solution_add(Solution *s, const PosteriorModel *model, const PosteriorNotes *notes)
+{
+	TnpSums    *sums = s->sums;
+	MemoryContext before;
+	double	   *rows;
+	Size		size = notes->n * notes->width * sizeof(double);
+
+	if (s->notes.n == notes->n)
+		return true;
+	if (s->handle != NULL)
+		posterior_handle_release(s->handle);
+	s->handle = NULL;
+	/* whatever fails, the sums are then of unknown rows */
+	s->sums = NULL;
+	before = MemoryContextSwitchTo(s->memory);
+	rows = MemoryContextAllocHuge(s->memory, Max(size, 8));
+	memcpy(rows, notes->rows, size);
+	pfree(s->notes.rows);
+	s->notes.rows = rows;
+	MemoryContextSwitchTo(before);
+	if (!posterior_notes_add(model, notes, s->notes.n, sums))
+	{
+		solution_forget(s);
+		return false;
+	}
+	s->notes.n = notes->n;
+	s->sums = sums;
+	return true;
+}
+
+/*
+ * The solution of stored sums and notes, perhaps with rows still to be solved; *outcome says what
+ * was new. NULL, and why.
+ */
+static Solution *
+solution_find(const PosteriorModel *model, const PosteriorNamed *named,
+			  PosteriorLookupOutcome *outcome, const char **why)
+{
+	static uint64 clock = 0;
+	PosteriorKeptSums kept;
+	PosteriorNotes notes;
+	bytea	   *signature;
+	Solution   *s;
+
+	if (!posterior_kept_find(&named->kept, GetActiveSnapshot(), &kept))
+	{
+		*why = "there are no sums yet";
+		return NULL;
+	}
+	signature = posterior_kept_signature(named, why);
+	if (signature == NULL)
+		return NULL;
+	if (GUARD(KEPT_SIGNATURE, VARSIZE(signature) != VARSIZE(kept.signature)
+			  || memcmp(signature, kept.signature, VARSIZE(signature)) != 0))
+	{
+		*why = "the table, its partitions or its triggers have changed since the sums were made";
+		return NULL;
+	}
+	(void) posterior_notes_read(&named->kept, named->n_features, GetActiveSnapshot(),
+								PG_INT64_MAX, &notes);
+	s = solution_place(named);
+	s->used = ++clock;
+	if (s->sums == NULL)
+		solution_forget(s);
+	*outcome = CACHE_LOOKUP_SKIP;
+	if (!solution_begins(s, model, named, &kept, &notes))
+	{
+		*outcome = CACHE_LOOKUP_READ;
+		if (!solution_begin(s, model, named, &kept, notes.width))
+		{
+			*why = "the sums are of another basis";
+			return NULL;
+		}
+	}
+	else if (s->notes.n < notes.n)
+		*outcome = CACHE_LOOKUP_DELTA;
+	if (!solution_add(s, model, &notes))
+	{
+		*why = "a row that changed has a value that the model does not take";
+		return NULL;
+	}
+	return s;
+}
+
+/* Why stored sums and notes cannot be relied on in this statement, or NULL. */
+static const char *
+unreliable_reason(const PosteriorNamed *named)
+{
+	Snapshot	snapshot = GetActiveSnapshot();
+
+	if (!IsMVCCSnapshot(snapshot))
+		return "the snapshot is of another kind";
+	if (IsolationIsSerializable())
+		return "serializable transactions must be seen reading";
+	if (!posterior_named_columns_readable(named))
+		return "the right to read the columns is missing";
+	/* the transaction may have had its lock on the table before */
+	AcceptInvalidationMessages();
+	if (!posterior_own_rows_noted(named, snapshot))
+		return "not all rows that this transaction has written are noted";
+	return NULL;
+}
+
+/* Find a solution, if the policies that apply let it be; NULL where rows must be read. */
+static Solution *
+find(PosteriorModel *model, const PosteriorNamed *named, PosteriorLookupOutcome *outcome)
+{
+	const char *why = posterior_named_policies(named)
+		? "policies decide which of them the reader sees"
+		: posterior_cache_mode == POSTERIOR_CACHE_OFF ? "posterior.cache is off"
+		: unreliable_reason(named);
+	Solution   *s = why == NULL ? solution_find(model, named, outcome, &why) : NULL;
+
+	if (s == NULL)
+		ereport(DEBUG1, (errmsg_internal("context \"%s\": rows are read because %s", named->name,
+										 why)));
+	return s;
+}
+
+/* The sums of the rows, read. */
+static TnpSums *
+read_all(PosteriorModel *model, const PosteriorNamed *named)
+{
+	TnpSums    *sums = posterior_sums_open(model, named->basis, false, CurrentMemoryContext);
+	bool		shown = posterior_progress_begin(&named->id);
+
+	posterior_named_read_sums(named, model, sums);
+	if (shown)
+		posterior_progress_end();
+	return sums;
+}
+
+PosteriorContextHandle *
+posterior_kept_acquire(PosteriorModel *model, const PosteriorNamed *named, bool fresh,
+					   PosteriorLookupOutcome *outcome)
+{
+	Solution   *s = fresh ? NULL : find(model, named, outcome);
+	PosteriorContextHandle *e;
+	TnpSums    *sums;
+
+	if (s != NULL)
+	{
+		if (s->handle == NULL)
+			s->handle = posterior_handle_of_open_sums(model, named->basis, s->sums, named->fit);
+		return posterior_handle_share(s->handle);
+	}
+	*outcome = CACHE_LOOKUP_PRIVATE;
+	sums = read_all(model, named);
+	e = posterior_handle_of_open_sums(model, named->basis, sums, named->fit);
+	pfree(sums);
+	return e;
+}
+
+PosteriorContext *
+posterior_kept_value(PosteriorModel *model, const PosteriorNamed *named)
+{
+	PosteriorLookupOutcome outcome;
+	Solution   *s;
+
+	if (named->basis == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("context \"%s\" has no sums", named->name),
+				 named->keeps
+				 ? errhint("It had too few rows when it was made; posterior.refresh_context makes "
+						   "sums.")
+				 : errhint("posterior.create_context(..., maintain => 'sums') makes a context that "
+						   "keeps sums.")));
+	s = find(model, named, &outcome);
+	return posterior_sums_value(model, named->basis, s != NULL ? s->sums : read_all(model, named));
+}
