@@ -1,9 +1,9 @@
 # pg_posterior: build and install. `make help` lists the targets.
 #
-# Three kinds of objects come from the same sources, all below build/:
-#   build/module/   position independent, for pg_posterior.so (engine, cpu, pg)
-#   build/plain/    engine and cpu for the unit tests and the command-line tool
-#   build/sanitized/  the same under AddressSanitizer and UndefinedBehaviorSanitizer
+# Objects are of two kinds, all below build/:
+#   build/module/   for pg_posterior.so; engine, cpu and server also for all programs
+#   build/sanitized/  engine, cpu and server under AddressSanitizer and UndefinedBehaviorSanitizer
+# and build/plain/ has what belongs to programs alone: tests, tools, measurements.
 # The engine and the cpu provider never see PostgreSQL's include path: a header of the server does
 # not compile there. The CUDA device is in cuda/cuda.mk; tests and measurements are in test/test.mk.
 
@@ -39,8 +39,8 @@ ENGINE_LIBS = -ljansson -lm -lpthread
 DEPEND = -MMD -MP
 
 # Goals that need no PostgreSQL at parse time, because `make check` may have to install it first.
-OWN_GOALS := help check layers docs unit unit-programs sanitized valgrind reference regress \
-	isolation history tap fuzz fuzzers check-train check-tabicl check-hardened \
+OWN_GOALS := help check layers docs unit unit-programs sanitized sanitized-programs valgrind \
+	reference regress isolation history tap fuzz fuzzers check-train check-tabicl check-hardened \
 	check-platforms soak mutants \
 	test-models demo bench bench-contexts build/round_trip train evaluate build/tnp \
 	build/pg_posterior_server \
@@ -110,11 +110,11 @@ build/module/pg/%.o: src/pg/%.c Makefile
 endif
 
 # Vector kernels: row loops are unrolled, and no vector crosses a function boundary. The -O2 that
-# packagers pass does not slow them. The same of loops that wide.h compiles.
-build/module/cpu/%.o build/plain/src/cpu/%.o build/sanitized/src/cpu/%.o: \
-	ENGINE_CFLAGS += -Wno-psabi
-build/module/cpu/%.o build/plain/src/cpu/%.o build/%/base/upper.o build/%/process_fit.o \
-build/%/process_points.o: \
+# packagers pass does not slow them. The same of loops that wide.h compiles. Where each of their
+# many variables lies at each instruction would take a third of the compiler's time: lines are told.
+build/module/cpu/%.o build/sanitized/src/cpu/%.o build/fuzzed/src/cpu/%.o: \
+	ENGINE_CFLAGS += -Wno-psabi -g1
+build/module/cpu/%.o build/%/base/upper.o build/%/process_fit.o build/%/process_points.o: \
 	ENGINE_OPTIMIZE = -O3 -fstack-protector-strong $(filter-out -O2,$(CALLER_CFLAGS))
 
 build/module/%.o: src/%.c Makefile
@@ -126,9 +126,9 @@ build/plain/%.o: %.c Makefile
 	$(CC) $(ENGINE_OPTIMIZE) $(ENGINE_CFLAGS) $(ENGINE_CPPFLAGS) -fPIE \
 		-iquote test/unit $(DEPEND) -c -o $@ $<
 
-PLAIN_ENGINE := $(patsubst %.c,build/plain/%.o,$(ENGINE_SOURCES))
-PLAIN_SERVER := $(patsubst %.c,build/plain/%.o,$(SERVER_PARTS))
-build/pg_posterior_server: build/plain/src/server/main.o $(PLAIN_SERVER) $(PLAIN_ENGINE)
+PROGRAM_ENGINE := $(patsubst src/%.c,build/module/%.o,$(ENGINE_SOURCES))
+PROGRAM_SERVER := $(patsubst src/%.c,build/module/%.o,$(SERVER_PARTS))
+build/pg_posterior_server: build/module/server/main.o $(PROGRAM_SERVER) $(PROGRAM_ENGINE)
 	@mkdir -p $(@D)
 	$(CC) $(PROGRAM_LDFLAGS) -o $@ $^ $(ENGINE_LIBS) -ldl
 

@@ -100,7 +100,7 @@ $(RACE_BUILD)/%.o: test/cuda/%.cpp $(wildcard cuda/*.h test/cuda/*.h)
 	@mkdir -p $(@D)
 	$(CXX) $(RACE_FLAGS) -O2 -c -o $@ $<
 $(RACE_BUILD)/races_check: $(patsubst %.c,build/plain/%.o,$(CUDA_HOST) test/cuda/races_check.c \
-		test/cuda/cuda_tests.c test/unit/models.c) $(PLAIN_ENGINE) \
+		test/cuda/cuda_tests.c test/unit/models.c) $(PROGRAM_ENGINE) \
 		$(patsubst %,$(RACE_BUILD)/%.o,emulator gpu_emulated races \
 		$(addprefix kernels_,$(CUDA_KERNEL_LISTS)))
 	@mkdir -p $(@D)
@@ -122,10 +122,10 @@ cuda-tests-open: build/cuda-tests-open
 GPU_PROGRAMS := parity half shapes
 GPU_SHARED = build/plain/test/cuda/cuda_tests.o build/plain/test/cuda/gpu_real.o \
 	build/plain/test/unit/models.o
-build/gpu/%_test: build/plain/test/cuda/%_test.o $(GPU_SHARED) $(CUDA_OBJECTS) $(PLAIN_ENGINE)
+build/gpu/%_test: build/plain/test/cuda/%_test.o $(GPU_SHARED) $(CUDA_OBJECTS) $(PROGRAM_ENGINE)
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCC_ARCHS) -cudart static -o $@ $^ $(ENGINE_LIBS)
-build/gpu/bench: build/plain/bench/cuda.o $(GPU_SHARED) $(CUDA_OBJECTS) $(PLAIN_ENGINE)
+build/gpu/bench: build/plain/bench/cuda.o $(GPU_SHARED) $(CUDA_OBJECTS) $(PROGRAM_ENGINE)
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCC_ARCHS) -cudart static -o $@ $^ $(ENGINE_LIBS)
 build/plain/bench/%.o: ENGINE_CPPFLAGS += -iquote cuda -iquote test/cuda

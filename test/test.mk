@@ -12,6 +12,7 @@ SANITIZE = -O2 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-o
 build/sanitized/src/cpu/kernels_avx%.o: SANITIZE = -O2 -fno-omit-frame-pointer -fsanitize=address
 FUZZ_CC ?= clang
 FUZZ = -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+build/fuzzed/src/cpu/kernels_avx%.o: FUZZ = -O1 -fsanitize=address
 JOBS = $(if $(findstring n,$(firstword -$(MAKEFLAGS))),,+)
 
 .PHONY: $(filter-out build/%,$(OWN_GOALS)) test-libraries
@@ -28,7 +29,8 @@ SANITIZED_ENGINE := $(patsubst %.c,build/sanitized/%.o,$(ENGINE_SOURCES) $(SERVE
 FUZZED_ENGINE := $(patsubst %.c,build/fuzzed/%.o,$(ENGINE_SOURCES) $(SERVER_PARTS))
 .SECONDARY:
 
-unit-programs: $(UNIT_TESTS:%=build/unit/%) $(UNIT_TESTS:%=build/unit-sanitized/%)
+unit-programs: $(UNIT_TESTS:%=build/unit/%)
+sanitized-programs: $(UNIT_TESTS:%=build/unit-sanitized/%)
 fuzzers: $(FUZZERS:%=build/fuzz/%)
 
 build/sanitized/%.o: %.c Makefile test/test.mk
@@ -36,7 +38,7 @@ build/sanitized/%.o: %.c Makefile test/test.mk
 	$(CC) $(CALLER_CFLAGS) $(ENGINE_CFLAGS) $(SANITIZE) $(ENGINE_CPPFLAGS) -iquote test/unit \
 		$(DEPEND) -c -o $@ $<
 
-build/unit/%: build/plain/test/unit/%.o $(PLAIN_SHARED) $(PLAIN_SERVER) $(PLAIN_ENGINE)
+build/unit/%: build/plain/test/unit/%.o $(PLAIN_SHARED) $(PROGRAM_SERVER) $(PROGRAM_ENGINE)
 	@mkdir -p $(@D)
 	$(CC) $(PROGRAM_LDFLAGS) -o $@ $^ $(ENGINE_LIBS)
 
@@ -45,17 +47,17 @@ build/unit-sanitized/%: build/sanitized/test/unit/%.o $(SANITIZED_SHARED) $(SANI
 	$(CC) $(CALLER_CFLAGS) $(SANITIZE) $(CALLER_LDFLAGS) -o $@ $^ $(ENGINE_LIBS)
 
 #: make build/tnp         the engine's command-line tool
-build/tnp: build/plain/test/tool/tnp.o build/plain/test/unit/tables.o $(PLAIN_ENGINE)
+build/tnp: build/plain/test/tool/tnp.o build/plain/test/unit/tables.o $(PROGRAM_ENGINE)
 	@mkdir -p $(@D)
 	$(CC) $(PROGRAM_LDFLAGS) -o $@ $^ $(ENGINE_LIBS)
 
-build/bench-engine: build/plain/bench/engine.o build/plain/bench/limits.o $(PLAIN_ENGINE)
+build/bench-engine: build/plain/bench/engine.o build/plain/bench/limits.o $(PROGRAM_ENGINE)
 	@mkdir -p $(@D)
 	$(CC) $(PROGRAM_LDFLAGS) -o $@ $^ $(ENGINE_LIBS)
 build/plain/bench/limits.o: ENGINE_CFLAGS += -ffp-contract=fast -Wno-psabi
 build/plain/bench/limits.o build/plain/test/unit/upper_test.o: ENGINE_OPTIMIZE = -O3
 
-# All of a fuzzer is instrumented, so that every branch of the engine guides it.
+# All of a fuzzer but wide kernels is instrumented, so that every branch of the engine guides it.
 build/fuzzed/%.o: %.c Makefile test/test.mk
 	@mkdir -p $(@D)
 	$(FUZZ_CC) $(ENGINE_CFLAGS) $(FUZZ) $(ENGINE_CPPFLAGS) $(DEPEND) -c -o $@ $<
