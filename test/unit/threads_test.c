@@ -299,8 +299,10 @@ main(void)
 	TestModel  *models = test_models(&n);
 	bool		quick = getenv("TNP_QUICK") != NULL;
 
-	for (int i = 0; i < n; i++)
-		test_model(&models[i], tables[i % n_tables], CONTEXT, quick);
+	/* a quick run leaves out what encodes the whole context again for every row of a chain */
+	for (int i = 0; i < n; i += quick ? 3 : 1)
+		if (!quick || strncmp(models[i].name, "decoupled", strlen("decoupled")) != 0)
+			test_model(&models[i], tables[i % n_tables], CONTEXT, quick);
 	/*
 	 * so many keys that threads share them out for a single row; where each takes minutes, the
 	 * fewest and one table are enough
