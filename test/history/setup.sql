@@ -300,14 +300,25 @@ CREATE FUNCTION check_sums() RETURNS int STABLE LANGUAGE plpgsql AS $$
 DECLARE
 	result int;
 BEGIN
+	-- it may have been altered when there were too few rows
+	IF (SELECT basis IS NULL FROM posterior.context_definition d WHERE d.name = 'sums') THEN
+		RETURN 0;
+	END IF;
 	WITH s AS MATERIALIZED (SELECT posterior.sums('sums') AS value),
 	d AS (SELECT posterior.rows(value) AS rows, CASE WHEN value OPERATOR(posterior.<>)
 				coalesce(sums_from_scratch(sums_basis(value)), sums_basis(value)) THEN 1
-			WHEN posterior.rows(value) > 2
+			WHEN posterior.rows(value) > 3
 				AND sums_answers()::text <> sums_answers_read()::text THEN 1 ELSE 0 END AS differ
 		FROM s)
 	SELECT compare('sums', 6, differ, rows::text) INTO result FROM d;
 	RETURN result;
+END $$;
+-- An older snapshot sees no row of a table that was emptied.
+CREATE FUNCTION sums_warm() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM posterior.warm_context('sums');
+EXCEPTION WHEN object_not_in_prerequisite_state THEN
+	NULL;
 END $$;
 CREATE FUNCTION sums_triggers_on() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE

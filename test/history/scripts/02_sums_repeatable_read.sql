@@ -1,7 +1,7 @@
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT check_sums();
 \sleep 5 ms
-SELECT posterior.warm_context('sums');
+SELECT sums_warm();
 SELECT check_sums();
 INSERT INTO h (x, y, z) VALUES (random(), random(), 4);
 SELECT check_sums();

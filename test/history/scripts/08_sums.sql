@@ -1,11 +1,11 @@
-SELECT posterior.warm_context('sums');
+SELECT sums_warm();
 SELECT check_sums();
 BEGIN;
 INSERT INTO h (x, y, z, label) VALUES (random(), random(), 3, 'B');
 SELECT check_sums();
 SAVEPOINT a;
 UPDATE h SET y = random(), z = 31 - z WHERE k = (SELECT max(k) FROM h);
-SELECT check_sums(), posterior.warm_context('sums');
+SELECT check_sums(), sums_warm();
 ROLLBACK TO a;
 SELECT check_sums();
 COMMIT;
