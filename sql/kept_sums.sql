@@ -190,6 +190,16 @@ DELETE FROM reading WHERE k = 5000;
 SELECT * FROM now;
 SELECT posterior.warm_context('all');
 SELECT * FROM now;
+-- a row for which the filter fails can be written
+SELECT posterior.create_context('ratio', 'reading', 'y', '{a}', filter => '1 / (k - 6000) < 1');
+INSERT INTO reading VALUES (6000, 1, 5, 'x', NULL, 0.5);
+SELECT answer('ratio');
+SELECT posterior.warm_context('ratio');
+DELETE FROM reading WHERE k = 6000;
+SELECT posterior.warm_context('ratio') > 0 AS warm, posterior.warm_context('some') > 0 AS some;
+SELECT posterior.rows(posterior.sums('ratio')) = (SELECT count(y) FROM reading) AS rows,
+	count(*) AS notes FROM posterior_internal.noted_row WHERE cells IS NULL;
+SELECT posterior.drop_context('ratio');
 -- partitions, written through their parent, by themselves, and between each other
 CREATE TABLE parted (k int, region int, a float8, c text, y float8) PARTITION BY LIST (region);
 CREATE TABLE part1 PARTITION OF parted FOR VALUES IN (1);

@@ -116,19 +116,32 @@ make_anew(const PosteriorModel *model, const PosteriorNamed *named, bytea *signa
 	return sums;
 }
 
-/* Whether sums are stored, under this signature and the basis of the definition. */
+/*
+ * Whether sums are stored, under this signature and the basis of the definition, and no note keeps
+ * readers from them.
+ */
 static bool
-sums_are_good(const PosteriorNamed *named, const bytea *signature)
+sums_are_good(const PosteriorModel *model, const PosteriorNamed *named, const bytea *signature)
 {
 	PosteriorKeptSums kept;
+	PosteriorNotes notes;
 	PosteriorContext *value;
+	TnpSums    *sums;
+	int64		n;
 
 	if (!posterior_kept_find(&named->kept, GetActiveSnapshot(), &kept)
 		|| VARSIZE(kept.signature) != VARSIZE(signature)
 		|| memcmp(kept.signature, signature, VARSIZE(signature)) != 0)
 		return false;
 	value = (PosteriorContext *) PG_DETOAST_DATUM(kept.sums);
-	return posterior_same_basis(value, named->basis);
+	if (!posterior_same_basis(value, named->basis))
+		return false;
+	(void) posterior_notes_read(&named->kept, named->n_features, GetActiveSnapshot(),
+								PG_INT64_MAX, &notes);
+	sums = posterior_sums_open(model, value, false, CurrentMemoryContext);
+	n = notes.n;
+	notes_drop_strange(sums, &notes);
+	return notes.n == n;
 }
 
 void
@@ -149,7 +162,7 @@ posterior_kept_settle(const PosteriorModel *model, const PosteriorNamed *named)
 				(errmsg("the sums of context \"%s\" are not brought up to date", named->name),
 				 errdetail("Not all rows that it has can be noted as they change: %s.", why),
 				 errhint("posterior.alter_context(..., maintain => 'sums') puts triggers back.")));
-	else if (sums_are_good(named, signature))
+	else if (sums_are_good(model, named, signature))
 	{
 		/* who has the lock is folding */
 		if (locked)

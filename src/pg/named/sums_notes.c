@@ -7,8 +7,9 @@
  * again when the table changes.
  *
  * A row whose target is NULL, or that does not pass the filter, is no row of the context. One whose
- * values no model takes, such as an infinity, is noted without its cells: the write succeeds, and
- * readers read all rows until it is gone and the sums have been made anew.
+ * values no model takes, such as an infinity, or for which the filter fails, is noted without its
+ * cells: the write succeeds, and readers read all rows until it is gone and the sums have been made
+ * anew; the filter's error is theirs.
  *
  * Rows that the transaction itself has written may not be noted yet: a trigger that fires earlier
  * may ask, or a function that the writing statement calls. So what was noted is compared with what
@@ -372,13 +373,51 @@ typedef struct Row
 	double	   *cells;			/* [n_features + 1] */
 } Row;
 
+/* row_of_slot where the filter may raise an error: a strange row then. */
+static bool
+row_of_slot_filtered(Source *s, TupleTableSlot *slot, double *cells, bool *strange)
+{
+	MemoryContext memory = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	bool		volatile is_one = true;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(memory);
+	PG_TRY();
+	{
+		is_one = row_of_slot(s, slot, cells, strange);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(memory);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		if (ERRCODE_TO_CATEGORY(error->sqlerrcode) != ERRCODE_DATA_EXCEPTION)
+			ReThrowError(error);
+		*strange = true;
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(memory);
+	CurrentResourceOwner = owner;
+	return is_one;
+}
+
 static Row
 row_make(Source *s, TupleTableSlot *slot)
 {
 	Row			row = {.strange = s->broken,
 		.cells = palloc((s->n_features + 1) * sizeof(double))};
 
-	row.is_one = s->broken || row_of_slot(s, slot, row.cells, &row.strange);
+	if (s->broken)
+		row.is_one = true;
+	else if (s->filter != NULL)
+		row.is_one = row_of_slot_filtered(s, slot, row.cells, &row.strange);
+	else
+		row.is_one = row_of_slot(s, slot, row.cells, &row.strange);
 	return row;
 }
 
