@@ -33,6 +33,7 @@ cuda_lean(const TnpDeviceModel *m, const TnpStats *stats, const float *x, int wi
 		(m->halves_on_host ? m->model->config.width : tnp_ridge_width(m->model));
 	walk->said_step = width;
 	walk->share = tnp_logistic_blend_weight(m->model, stats);
+	walk->gate_rows = (float) (log1p((double) stats->n0) / 8);
 }
 
 TnpStatus

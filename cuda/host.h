@@ -157,7 +157,8 @@ TnpStatus	cuda_fill_x(const TnpDeviceModel *m, const TnpStats *stats, const TnpR
 
 /*
  * Tell a walk where, in such rows x of `width` floats on the device, the numbers of the logistic
- * regression lie, and what share the head takes of them.
+ * regression or of the process lie, what share the head takes of the former, and what a gate to the
+ * latter reads of the prefix.
  */
 void		cuda_lean(const TnpDeviceModel *m, const TnpStats *stats, const float *x, int width,
 					  CudaWalk *walk);

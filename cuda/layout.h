@@ -207,6 +207,11 @@ typedef struct CudaEncoder
 	CudaMlp		mlp;
 } CudaEncoder;
 
+#define CUDA_GATE_NUMBERS 10		/* as TNP_GATE_NUMBERS */
+#define CUDA_GATE_HEAD 4
+#define CUDA_GATED_TILES 4		/* of a head, in kernels that can ask a gate */
+#define CUDA_GATE_ROW (CUDA_GATE_NUMBERS + 2)
+
 #define CUDA_MLP_X 0
 #define CUDA_MLP_Y 1
 #define CUDA_MLP_HEAD 2
@@ -239,12 +244,18 @@ typedef struct CudaModel
 	CudaNorm	final_norm;
 	int			outputs;		/* of the head */
 	int			head_kind;		/* as TnpHeadKind */
-	int			components;
+	int			components;		/* that of a process included */
 	int			std_map;		/* as TnpStdMap */
 	int			half_normal;
 	int			params;			/* doubles of an answer */
 	double		std_floor;
 	const float *borders;		/* bars: [components + 1] */
+	/*
+	 * the gate to a process's answer: CUDA_GATE_HEAD numbers, which are how many hidden units there
+	 * are, their activation and the bias of the output, then [hidden, CUDA_GATE_ROW]: a unit's
+	 * weights, its bias, and what the output takes of it; NULL: there is none
+	 */
+	const float *gate;
 } CudaModel;
 
 /* ---- a launch -------------------------------------------------------------------------------- */
@@ -315,10 +326,13 @@ typedef struct CudaWalk
 	const float *x;
 	int			x_is_half,
 				x_width;
-	/* what the head takes a share of for row i at i * said_step */
+	/*
+	 * what the head takes a share of, or a gate reads of a process, for row i at i * said_step
+	 */
 	const float *prior_logits;
 	int			said_step;
 	double		share;			/* of a classifier's logits, or 0 */
+	float		gate_rows;		/* what a gate reads of the number of the prefix's rows */
 	const float *target;		/* network's units [.], or NULL */
 	float	   *halves;			/* CUDA_HALVES: [n, d] */
 	int64_t		prefix_slots;	/* APPEND, ENCODE: slots below have the prefix's role */

@@ -18,6 +18,7 @@
 
 #include "answers.h"
 #include "embedder.h"
+#include "gate.h"
 
 /* What a tile goes through between one barrier and the next. */
 enum Stage
@@ -289,6 +290,29 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 			raw[i] = (float) ((1.0 - walk->share) * raw[i] + walk->share * prior_logits[i]);
 	}
 
+	/* Whether the process's answer, of a gated model, is a component that may be. */
+	DEVICE bool
+	add_process(int row, const float *raw, double *params) const
+	{
+		const float *said = walk->prior_logits + (int64_t) rows.source[row] * walk->said_step;
+		int			n = model->components;
+		float		share = gate_share(model->gate, walk->gate_rows, said, raw, params,
+									   (float) walk->y_scale, n, lane);
+
+		ROLLED
+		for (int i = lane; i < n; i += WARP)
+			params[i] *= 1.0 - (double) share;
+		sync_warp();
+		if (lane == 0)
+		{
+			params[n - 1] = (double) share;
+			params[2 * n - 1] = walk->y_center + walk->y_scale * (double) load_float(said);
+			params[3 * n - 1] = walk->y_scale * (double) expf(load_float(said + 1));
+		}
+		return is_finite((double) share) && is_location(params[2 * n - 1]) &&
+			is_deviation(params[3 * n - 1]);
+	}
+
 	/*
 	 * Answers of the rows that ask, from raw; they are dealt out to the blocks and warps of the
 	 * team.
@@ -339,6 +363,13 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 									walk->y_scale, walk->classes, params, lane) && lane == 0)
 				atomic_or(&walk->flags[which], 1);
 			sync_warp();
+			/* kernels of wider heads have no registers left for it, and no gated model */
+			if (NV <= CUDA_GATED_TILES && model->gate != nullptr)
+			{
+				if (!add_process(row, raw + (int64_t) row * model->outputs, params) && lane == 0)
+					atomic_or(&walk->flags[which], 1);
+				sync_warp();
+			}
 			d.kind = model->head_kind;
 			d.half_normal = model->half_normal != 0;
 			d.n = model->components;

@@ -15,6 +15,10 @@
 #include "kernels.h"
 
 _Static_assert(TNP_GPU_HEAD <= CUDA_MAX_HEAD, "heads that kernels have room for");
+_Static_assert(TNP_GPU_GATED_HEAD <= CUDA_GATED_TILES * 8, "heads whose kernels ask a gate");
+_Static_assert(TNP_GATE_NUMBERS == CUDA_GATE_NUMBERS, "what a gate reads");
+
+#define NO_WEIGHT -1e30f			/* a logit of which the exponential is zero */
 
 /* The block being laid out; host is NULL while it is only measured. */
 typedef struct Block
@@ -26,6 +30,7 @@ typedef struct Block
 	int			head_tiles,
 				head_width;
 	int			operand;		/* widest operand so far */
+	bool		failed;			/* memory of the host ran out */
 } Block;
 
 /* Room for bytes: where to write them (NULL while measuring), and their address on the device. */
@@ -223,6 +228,77 @@ place_slots(Block *b, const TnpModel *m)
 	return out;
 }
 
+/* The gate to a process's answer; NULL where there is none. */
+static const float *
+place_gate(Block *b, const TnpModel *m)
+{
+	const TnpLinear *hidden = &m->gate.linear[0],
+			   *out = &m->gate.linear[1];
+	int			n = m->config.gate_hidden;
+	const void *address;
+	float	   *to;
+
+	if (n == 0)
+		return NULL;
+	to = place(b, (CUDA_GATE_HEAD + (size_t) n * CUDA_GATE_ROW) * sizeof(float), &address);
+	if (to == NULL)
+		return address;
+	to[0] = (float) n;
+	to[1] = (float) m->gate.activation;
+	to[2] = out->bias[0];
+	to += CUDA_GATE_HEAD;
+	for (int j = 0; j < n; j++, to += CUDA_GATE_ROW)
+	{
+		memcpy(to, hidden->weight + (size_t) j * hidden->stride,
+			   CUDA_GATE_NUMBERS * sizeof(float));
+		to[CUDA_GATE_NUMBERS] = hidden->bias[j];
+		to[CUDA_GATE_NUMBERS + 1] = out->weight[j];
+	}
+	return address;
+}
+
+/*
+ * The head. With a gate its last linear has an output more for each of weight, mean and deviation:
+ * the place of the process, which weighs nothing before the gate is asked.
+ */
+static CudaMlp
+place_head(Block *b, const TnpModel *m)
+{
+	TnpMlp		head = m->head;
+	TnpLinear  *last = &head.linear[head.n - 1];
+	int			n = m->config.head_outputs;
+	float	   *weight,
+			   *bias;
+	CudaMlp		out;
+
+	if (m->config.gate_hidden == 0)
+		return place_mlp(b, &m->head, false);
+	weight = calloc((size_t) 3 * (n + 1) * last->in, sizeof(float));
+	bias = calloc((size_t) 3 * (n + 1), sizeof(float));
+	b->failed = b->failed || weight == NULL || bias == NULL;
+	for (int o = 0; !b->failed && o < 3 * n; o++)
+	{
+		int			to = o / n * (n + 1) + o % n;
+
+		memcpy(weight + (size_t) to * last->in, last->weight + (size_t) o * last->stride,
+			   last->in * sizeof(float));
+		bias[to] = last->bias[o];
+	}
+	if (!b->failed)
+		bias[n] = NO_WEIGHT;
+	last->weight = weight;
+	last->bias = bias;
+	last->out = 3 * (n + 1);
+	last->stride = last->in;
+	if (b->failed)
+		memset(&out, 0, sizeof(out));
+	else
+		out = place_mlp(b, &head, false);
+	free(weight);
+	free(bias);
+	return out;
+}
+
 /* The whole model: *shape is what a launch is given, and its pointers lead into the block. */
 static void
 place_model(Block *b, const TnpModel *m, bool halves_on_host, CudaModel *shape)
@@ -275,15 +351,16 @@ place_model(Block *b, const TnpModel *m, bool halves_on_host, CudaModel *shape)
 	s.cross = place_layers(b, m->cross, c->layers, c->heads);
 	if (c->final_norm)
 		s.final_norm = place_norm(b, &m->final_norm);
-	s.mlps[CUDA_MLP_HEAD].mlp = place_mlp(b, &m->head, false);
-	s.outputs = m->head.linear[m->head.n - 1].out;
+	s.mlps[CUDA_MLP_HEAD].mlp = place_head(b, m);
+	s.outputs = s.mlps[CUDA_MLP_HEAD].mlp.linear[m->head.n - 1].out;
 	s.head_kind = c->head;
-	s.components = c->head_outputs;
 	s.std_map = c->std_map;
 	s.half_normal = c->half_normal_tails;
 	s.std_floor = c->std_floor;
 	s.borders = place_floats(b, m->borders, (size_t) c->head_outputs + 1);
+	s.gate = place_gate(b, m);
 	tnp_answer_shape(m, &kind, &n);
+	s.components = n;
 	s.params = tnp_distribution_size(kind, n);
 	s.operand = b->operand;
 	*shape = s;
@@ -381,7 +458,7 @@ cuda_load_weights(TnpDeviceModel *m, TnpPrecision precision, TnpError *error)
 		return TNP_BAD_CONFIG;
 	}
 	bytes = b.used;
-	host = malloc(bytes);
+	host = b.failed ? NULL : malloc(bytes);
 	if (host == NULL)
 		return tnp_no_memory(error);
 	status = cuda_take(device, bytes, &m->weights, error);
@@ -395,6 +472,11 @@ cuda_load_weights(TnpDeviceModel *m, TnpPrecision precision, TnpError *error)
 	b.host = host;
 	b.device = m->weights;
 	place_model(&b, model, m->halves_on_host, &m->shape);
+	if (b.failed)
+	{
+		free(host);
+		return tnp_no_memory(error);
+	}
 	result = gpu_upload(m->weights, host, bytes);
 	status = result == GPU_OK ? cuda_wait(device, error) : cuda_failed(device, result, error);
 	free(host);

@@ -199,7 +199,7 @@ main(void)
 {
 	static const char *const names[] = {"prefix_causal", "incremental_fixed", "packed_causal_roles",
 										"head_bars", "rows_tokens", "packed_tnpa", "rows_causal",
-	"classes_lean"};
+	"classes_lean", "rows_gated"};
 	int			n;
 	TestModel  *models = test_models(&n);
 

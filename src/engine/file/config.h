@@ -126,6 +126,7 @@ struct TnpConfig
 };
 
 #define TNP_MAX_GATE 256		/* hidden size of the gate to a process's answer */
+#define TNP_GPU_GATED_HEAD 32	/* features of an attention head, of gated models on GPUs */
 #define TNP_MOST_COMPONENTS 1024 /* of a mixture */
 #define TNP_MAX_FEATURES 1024
 #define TNP_MAX_LAYERS 128

@@ -117,7 +117,8 @@ fill_info(TnpModel *m)
 	info->appendable = c->family->appendable(c);
 	info->takes_missing = info->takes_categories = rows || c->family->takes_any_cells;
 	info->on_gpu = c->family->on_gpu && c->embedder != TNP_PARTS && c->head != TNP_HEAD_JOINT
-		&& c->gate_hidden == 0 && c->n_targets == 1 && c->width / c->heads <= TNP_GPU_HEAD;
+		&& c->n_targets == 1
+		&& c->width / c->heads <= (c->gate_hidden > 0 ? TNP_GPU_GATED_HEAD : TNP_GPU_HEAD);
 	info->scales_by_prefix = c->input_scaling == TNP_SCALE_PREFIX
 		|| c->target_scaling == TNP_SCALE_PREFIX;
 	info->encoding_bytes_per_row = c->family->row_bytes(m)

@@ -1,0 +1,79 @@
+/*
+ * gate.h: a mixture's last component is what the Gaussian process of the prefix says; how much it
+ * weighs is computed as in the engine (engine/network/gate.c), in 32 bits.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef CUDA_GATE_H
+#define CUDA_GATE_H
+
+#include "layout.h"
+#include "portable.h"
+#include "products.h"
+
+#define GATE_SMALLEST_DEVIATION 1e-3f	/* added to the network's where it divides */
+#define GATE_FARTHEST 4.0f		/* of a log density in the network's units */
+
+/*
+ * Warp: how much the process weighs, the last of n components of params [3, n] in original units,
+ * which until then weighs nothing. raw [3, n] are the outputs of the head, said [4] is what the
+ * process says of the row, rows what the gate reads of the size of the prefix. A lane has its
+ * components and its hidden units; sums over lanes are always in one order. It is a call, and in
+ * 32 bits, so that it takes few of the registers that attention needs.
+ */
+DEVICE_CALL float
+gate_share(const float *gate, float rows, const float *said, const float *raw, const double *params,
+		   float scale, int n, int lane)
+{
+	float		mean = 0.0f,
+				variance = 0.0f,
+				logs = 0.0f,
+				u = 0.0f;
+
+	raw = in_device_memory(raw);
+	params = in_device_memory(params);
+	ROLLED
+	for (int i = lane; i < n; i += WARP)
+		mean = fused((float) params[i], raw[n + i], mean);
+	mean = warp_sum(mean);
+	ROLLED
+	for (int i = lane; i < n; i += WARP)
+	{
+		float		weight = (float) params[i],
+					own = (float) params[2 * n + i] / scale,
+					from = raw[n + i] - mean;
+
+		variance = fused(weight, fused(own, own, product(from, from)), variance);
+		logs = fused(weight, logf(own), logs);
+	}
+
+	float		sd = sqrtf(warp_sum(variance)),
+				log_sd = logf(sd),
+				narrower = log_sd - warp_sum(logs),
+				apart = fabsf(load_float(said) - mean),
+				spread = load_float(said + 1),
+				quality = load_float(said + 3);
+	float		read[CUDA_GATE_NUMBERS] = {
+		quality, spread, load_float(said + 2), log_sd, spread - log_sd,
+		log1pf(apart / (sd + GATE_SMALLEST_DEVIATION)), log1pf(apart / expf(spread)), rows,
+		fminf(fmaxf(quality + log_sd, -GATE_FARTHEST), GATE_FARTHEST), narrower
+	};
+	int			hidden = (int) load_float(gate),
+				activation = (int) load_float(gate + 1);
+
+	ROLLED
+	for (int j = lane; j < hidden; j += WARP)
+	{
+		const float *w = gate + CUDA_GATE_HEAD + j * CUDA_GATE_ROW;
+		float		sum = load_float(w + CUDA_GATE_NUMBERS);
+
+		UNROLL
+		for (int i = 0; i < CUDA_GATE_NUMBERS; i++)
+			sum = fused(load_float(w + i), read[i], sum);
+		u = fused(activate(sum, activation), load_float(w + CUDA_GATE_NUMBERS + 1), u);
+	}
+	u = warp_sum(u) + load_float(gate + 2);
+	return 1.0f / (1.0f + expf(-u));
+}
+
+#endif							/* CUDA_GATE_H */
