@@ -96,22 +96,19 @@ BEGIN;
 INSERT INTO reading VALUES (4000, 1, 5, 'x', NULL, 2);
 FETCH ALL FROM early;
 ROLLBACK;
-CREATE TRIGGER z_last AFTER INSERT OR UPDATE OR DELETE ON reading FOR EACH ROW
-	EXECUTE FUNCTION look();
 -- warming within such a trigger makes nothing anew with rows that are yet to be noted
 CREATE OR REPLACE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	DELETE FROM posterior_internal.kept_sums;
 	PERFORM posterior.warm_context('all'), posterior.warm_context('some');
-	INSERT INTO seen SELECT same, answers FROM now;
 	RETURN NULL;
 END $$;
 INSERT INTO reading VALUES (4000, 1, 5, 'x', NULL, 2), (4001, 1, 6, 'x', NULL, 2);
-UPDATE reading SET y = 3 WHERE k > 3999;
+SELECT * FROM now;
+SELECT posterior.warm_context('all') AS all, posterior.warm_context('some') AS some;
 DELETE FROM reading WHERE k > 3999;
-SELECT bool_and(same) AS same, bool_and(answers) AS answers, count(*) FROM seen;
+SELECT * FROM now;
 DROP TRIGGER a_first ON reading;
-DROP TRIGGER z_last ON reading;
 SELECT posterior.warm_context('all') AS all, posterior.warm_context('some') AS some;
 SELECT * FROM now;
 -- what no trigger notes: rows are read until the sums have been made anew
@@ -228,6 +225,7 @@ SELECT * FROM parted_now;
 INSERT INTO part1 VALUES (311, 1, 0.5, 'x', 0.5);
 ALTER TABLE parted ATTACH PARTITION part1 FOR VALUES IN (1);
 SELECT * FROM parted_now;
+SELECT posterior.warm_context('parted');
 TRUNCATE part2;
 SELECT * FROM parted_now;
 SELECT posterior.warm_context('parted');
