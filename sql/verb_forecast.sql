@@ -18,6 +18,13 @@ SELECT posterior.calendar('2024-01-01 06:00+00'::timestamptz) = posterior.calend
 	posterior.calendar('2024-02-05'::date) = posterior.calendar(
 		'2024-02-05 00:00'::timestamp) AS day;
 SET TimeZone = 'UTC';
+-- an infinite time is refused, NULL is none
+SELECT posterior.calendar('infinity'::timestamp);
+\set VERBOSITY sqlstate
+SELECT posterior.calendar('-infinity'::timestamptz);
+SELECT posterior.calendar('infinity'::date);
+\set VERBOSITY default
+SELECT posterior.calendar(NULL::timestamp) IS NULL AS nothing;
 -- two stores with a week and a trend; a table with odd names
 CREATE TABLE "Daily Sales" ("Store" int, "day" date, "Qty ""sold""" float8, promo boolean,
 		PRIMARY KEY ("Store", day));
