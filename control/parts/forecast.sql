@@ -1,12 +1,15 @@
 -- ---- forecast, backtest -------------------------------------------------------------------------
 
 -- Exponential smoothing: of each pair the value `steps` after the first `origins` ones, with
--- parameters chosen by the first `until` values.
+-- parameters chosen by the first `until` values. form: 0 damped trend and season, of logarithms
+-- where those are likelier; 1 of the values themselves, with first states of maximal likelihood;
+-- 2 without a trend; 3 a random walk with drift; 4 one of whole seasons.
 CREATE FUNCTION posterior_internal.smooth(y float8[], season integer, until integer,
-	origins integer[], steps integer[]) RETURNS posterior.distribution[]
+	origins integer[], steps integer[], form integer) RETURNS posterior.distribution[]
 	AS 'MODULE_PATHNAME', 'posterior_smooth' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10000;
 COMMENT ON FUNCTION posterior_internal.smooth(float8[], integer, integer, integer[],
-	integer[]) IS 'exponential smoothing with damped trend and additive season';
+	integer[], integer) IS
+	'exponential smoothing with additive season, with or without damped trend; random walks';
 
 -- The next steps of one series. y: its values in time order, NaN where there is none; x: for every
 -- step of y and the `horizon` after it, known columns, the first `yearly` of them the year's
@@ -14,11 +17,13 @@ COMMENT ON FUNCTION posterior_internal.smooth(float8[], integer, integer, intege
 --
 -- Each past step is one row of a context: its value relative to what was known `h` steps before, h
 -- running through 1 … horizon. Five such regressions, which differ in what they are relative to and
--- in one or two columns, are asked and pooled; two later parts of the history, predicted from what
--- was before them, widen or narrow the pool. Its variance grows by 2 h / n beyond that, n being the
--- steps that it is learned from: a trend that is estimated is not known, and of a random walk whose
--- drift is estimated the variance grows by h / n (Hyndman and Athanasopoulos, "Forecasting:
--- Principles and Practice", section 5.5, third edition).
+-- in one or two columns, are asked and pooled with five forms of smoothing, spec 0 … -4. Form 1 has
+-- a share of its own; the others share the rest by their mean CRPS on two later parts of the
+-- history, predicted from what was before them, the regressions as one with a share of four. The
+-- same parts widen or narrow the pool. Its variance grows by h / n beyond that, n being the steps
+-- that it is learned from: a trend that is estimated is not known, and of a random walk whose drift
+-- is estimated the variance grows so (Hyndman and Athanasopoulos, "Forecasting: Principles and
+-- Practice", section 5.5, third edition).
 CREATE FUNCTION posterior_internal.forecast_steps(y float8[], x float8[], yearly integer,
 	season integer, horizon integer, paths boolean DEFAULT false,
 		OUT step integer, OUT prediction posterior.distribution, OUT persistence float8)
@@ -137,42 +142,48 @@ BEGIN
 		members AS MATERIALIZED (
 			SELECT role, cut, target, h, value, d, spec FROM answers
 			UNION ALL
-			SELECT q.role[o], q.cut, q.target[o], q.h[o], q.value[o], d, 0
+			SELECT q.role[o], q.cut, q.target[o], q.h[o], q.value[o], d, -form
 			FROM (SELECT cut, array_agg(role ORDER BY role, target, h) AS role,
 				array_agg(target ORDER BY role, target, h) AS target,
 				array_agg(h ORDER BY role, target, h) AS h,
 					array_agg(value ORDER BY role, target, h) AS value,
 						array_agg(target - h ORDER BY role, target, h) AS origin FROM asked
 						GROUP BY cut) q,
-				LATERAL unnest(posterior_internal.smooth($1, %9$s, q.cut, q.origin, q.h)) WITH
+				generate_series(0, 4) form,
+				LATERAL unnest(posterior_internal.smooth($1, %9$s, q.cut, q.origin, q.h, form)) WITH
 					ORDINALITY u (d, o) WHERE d IS NOT NULL),
 		classes AS (
-			SELECT spec = 0 AS smooth, role, target, h, value,
+			SELECT least(spec, 1) AS class, role, target, h, value,
 				posterior.pool(array_agg(d ORDER BY spec),
 				array_fill(1::float8, ARRAY[count(*)::integer])) AS d
-			FROM members WHERE role = 'past' GROUP BY spec = 0, role, target, h, value),
+			FROM members WHERE role = 'past' GROUP BY least(spec, 1), role, target, h, value),
 		scores AS (
-			SELECT avg(posterior.crps(d, value)) FILTER (WHERE smooth) AS smoothing,
-				avg(posterior.crps(d, value)) FILTER (WHERE NOT smooth) AS regressions
-				FROM classes),
+			SELECT class, avg(posterior.crps(d, value) ORDER BY target, h) AS crps
+				FROM classes GROUP BY class),
+		shares AS (
+			SELECT class, CASE class WHEN 1 THEN 4 ELSE 1 END * CASE WHEN s.crps IS NOT NULL THEN
+				greatest(coalesce(min(s.crps) OVER () / nullif(s.crps, 0), 1), 1e-2) ^ 3
+				ELSE 1 END AS share
+			FROM (SELECT DISTINCT least(spec, 1) AS class FROM members) c
+				LEFT JOIN scores s USING (class)),
 		weights AS (
-			SELECT least(greatest(1 / (1 + least(smoothing / nullif(regressions, 0), 1e3) ^ 3),
-						0.25),
-				0.7) AS w FROM scores),
+			SELECT class, CASE class WHEN -1 THEN 0.4 ELSE 0.6 * share / sum(share) FILTER (
+				WHERE class <> -1) OVER (ORDER BY class ROWS BETWEEN UNBOUNDED PRECEDING AND
+				UNBOUNDED FOLLOWING) END / CASE class WHEN 1 THEN %13$s ELSE 1 END AS w
+				FROM shares),
 		pooled AS MATERIALIZED (
 			SELECT role, cut, target, h, value,
-				posterior.pool(array_agg(d ORDER BY spec),
-				array_agg(CASE WHEN spec = 0 THEN w * %13$s ELSE greatest(1 - w, 1e-6) END
-				ORDER BY spec)) AS d
-			FROM members, weights GROUP BY role, cut, target, h, value),
+				posterior.pool(array_agg(d ORDER BY spec), array_agg(w ORDER BY spec)) AS d
+			FROM members JOIN weights ON class = least(spec, 1)
+				GROUP BY role, cut, target, h, value),
 		normal AS MATERIALIZED (
 			SELECT role, target - h AS origin, h,
 				posterior.quantile(posterior.normal(0, 1),
 				least(greatest(posterior.cdf(d, value), 1e-4), 1 - 1e-4))
-				/ sqrt(1 + 2.0::float8 * h / greatest(cut - %5$s, 1)) AS z FROM pooled
+				/ sqrt(1 + h::float8 / greatest(cut - %5$s, 1)) AS z FROM pooled
 				WHERE role <> 'ahead'),
 		spread AS (
-			SELECT least(greatest(sqrt((sum(z * z) * share + 2) / (count(*) * share + 2)), 0.75),
+			SELECT least(greatest(sqrt((sum(z * z) * share + 6) / (count(*) * share + 6)), 0.75),
 				2) AS c
 			FROM normal, (VALUES (1 / greatest(%4$s / 2.0, 1)::float8)) s (share)
 				WHERE role = 'past' GROUP BY share),
@@ -183,7 +194,7 @@ BEGIN
 				WHERE a.role = 'path')
 		SELECT h, posterior.affine(d, c, (1 - c) * posterior.mean(d)), coalesce(r, 0)
 		FROM (SELECT p.*, coalesce((SELECT c FROM spread), 1)
-				* sqrt(1 + 2.0::float8 * h / greatest(%6$s - %5$s, 1)) AS c
+				* sqrt(1 + h::float8 / greatest(%6$s - %5$s, 1)) AS c
 			FROM pooled p WHERE role = 'ahead') p, (SELECT (SELECT r FROM chain) AS r) r
 		ORDER BY h$q$,
 		width - 1, 2 * width - 1, width, horizon, first, n,

@@ -1,5 +1,5 @@
 /*
- * smoothing.c: exponential smoothing with a damped trend and an additive season.
+ * smoothing.c: exponential smoothing with or without a damped trend, and an additive season.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -8,17 +8,25 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/base/cholesky.h"
 #include "engine/base/error.h"
 #include "engine/base/simplex.h"
+#include "engine/features/random_walk.h"
 
 #define PARAMETERS 4			/* of level, trend, season, damping, all on the real line */
-#define ROUNDS 150				/* of the search */
+#define ROUNDS 150				/* of the search from usual states */
+#define STAGES 3				/* of a search between which states are found */
+#define SEASON_FITTED 64		/* a longer season begins as the means of its cycles tell */
+#define STATES_MOST (SEASON_FITTED + 2)
 #define POLL_PAIRS 256			/* forecasts between two looks at interrupts */
+#define POLL_STEPS 4096
 #define MOST 1e150				/* beyond it a moment has no square */
 
 typedef struct Smoother
 {
 	TnpSeries	series;
+	bool		likely,			/* first states are of maximal likelihood */
+				trending;
 	double		alpha,
 				beta,
 				gamma,
@@ -52,14 +60,29 @@ static void
 set_parameters(Smoother *s, const double *x)
 {
 	s->alpha = 0.001 + 0.998 * squash(x[0]);
-	s->beta = s->alpha * squash(x[1]);
+	s->beta = s->trending ? s->alpha * squash(x[1]) : 0.0;
 	s->gamma = s->series.season > 1 ? (1.0 - s->alpha) * squash(x[2]) : 0.0;
-	s->phi = 0.8 + 0.198 * squash(x[3]);
+	s->phi = s->trending ? 0.8 + 0.198 * squash(x[3]) : 1.0;
+}
+
+/*
+ * What the fit takes from the errors: the parameters, and where states are fitted half of those, as
+ * what they say fades along the series.
+ */
+static double
+fitted_numbers(const Smoother *s)
+{
+	int			seasonal = s->series.season > 1;
+
+	if (!s->likely)
+		return PARAMETERS;
+	return 1 + 2 * s->trending + seasonal +
+		0.5 * (1 + s->trending + (seasonal ? s->series.season - 1 : 0));
 }
 
 /*
  * Run through the series; the mean square of the one-step errors up to `until`, of all but the
- * first cycle.
+ * first cycle where its states are usual ones.
  */
 static double
 smoother_run(Smoother *s)
@@ -67,9 +90,10 @@ smoother_run(Smoother *s)
 	const double *y = s->series.y;
 	int			season = s->series.season,
 				until = s->series.until,
-				burn = lesser(season, until / 4);
+				burn = s->likely ? 0 : lesser(season, until / 4);
 	double		level = s->first_level,
 				trend = s->first_trend,
+				taken = fitted_numbers(s),
 				sum = 0.0;
 
 	memcpy(s->cycle, s->first_season, (size_t) season * sizeof(double));
@@ -88,7 +112,7 @@ smoother_run(Smoother *s)
 		trend = s->trend[t] = s->phi * trend + s->beta * error;
 		s->cycle[season + t] = s->cycle[t] + s->gamma * error;
 	}
-	s->variance = s->errors > PARAMETERS + 1 ? sum / (s->errors - PARAMETERS) : NAN;
+	s->variance = s->errors > taken + 1 ? sum / (s->errors - taken) : NAN;
 	return isfinite(sum) && s->errors > 0 ? sum / s->errors : INFINITY;
 }
 
@@ -167,21 +191,169 @@ set_first_trend(Smoother *s)
 	s->first_level = count[0] > 0 ? mean[0] / count[0] : count[1] > 0 ? mean[1] / count[1] : 0.0;
 	s->first_trend =
 		count[0] > 0 && count[1] > 0 ? (mean[1] / count[1] - mean[0] / count[0]) / width : 0.0;
-	s->first_level -= s->first_trend * width / 2;
+	if (s->trending)
+		s->first_level -= s->first_trend * width / 2;
+	else
+		s->first_trend = 0.0;
+}
+
+/* ---- likelier states ------------------------------------------------------------------------- */
+
+/* Runs of series that are 0 from first states of which one is 1, and the series' own at [count]. */
+typedef struct Runs
+{
+	int			count;			/* level, trend, places of the season */
+	double		level[STATES_MOST + 1],
+				trend[STATES_MOST + 1],
+				expected[STATES_MOST + 1],
+				gram[STATES_MOST * STATES_MOST],
+				factor[STATES_MOST * STATES_MOST],
+				change[STATES_MOST],
+				cycle[(STATES_MOST + 1) * SEASON_FITTED];
+} Runs;
+
+static void
+runs_start(Runs *runs, const Smoother *s)
+{
+	int			season = s->series.season,
+				others = 1 + s->trending;
+
+	memset(runs, 0, sizeof(*runs));
+	runs->count = others + (season > 1 ? season : 0);
+	runs->level[0] = 1.0;
+	if (s->trending)
+		runs->trend[1] = 1.0;
+	for (int p = 0; p < runs->count - others; p++)
+	{
+		runs->cycle[(others + p) * season + p] = 1.0;
+		/* places of a season add up to nothing, or a level could move into them */
+		for (int q = 0; q <= p; q++)
+			runs->gram[(others + p) * runs->count + others + q] = 1.0;
+	}
+	runs->level[runs->count] = s->first_level;
+	runs->trend[runs->count] = s->first_trend;
+	memcpy(runs->cycle + runs->count * season, s->first_season, (size_t) season * sizeof(double));
+}
+
+/* One step of all runs: what they expect at it goes into the normal equations. */
+static void
+runs_step(Runs *runs, const Smoother *s, double y, int place)
+{
+	int			season = s->series.season;
+	double		error = 0.0;
+
+	for (int i = runs->count; i >= 0; i--)
+	{
+		double	   *cycle = &runs->cycle[i * season + place],
+					expected = runs->level[i] + s->phi * runs->trend[i];
+
+		runs->expected[i] = isnan(y) ? 0.0 : expected + *cycle;
+		if (i == runs->count && !isnan(y))
+			error = y - runs->expected[i];
+
+		double		own = isnan(y) ? 0.0 : i == runs->count ? error : -runs->expected[i];
+
+		runs->level[i] = expected + s->alpha * own;
+		runs->trend[i] = s->phi * runs->trend[i] + s->beta * own;
+		*cycle += s->gamma * own;
+	}
+	for (int i = 0; i < runs->count; i++)
+	{
+		for (int j = 0; j <= i; j++)
+			runs->gram[i * runs->count + j] += runs->expected[i] * runs->expected[j];
+		runs->change[i] += runs->expected[i] * error;
+	}
+}
+
+/*
+ * With the parameters as they are, move the first states to where the squared errors are least; a
+ * season that is too long, or equations that rounding has spoilt, leave them.
+ */
+static TnpStatus
+fit_states(const TnpEnv *env, Smoother *s, Runs *runs, TnpError *error)
+{
+	int			season = s->series.season,
+				others = 1 + s->trending;
+	bool		finite = true;
+
+	if (season > SEASON_FITTED)
+		return TNP_OK;
+	runs_start(runs, s);
+	for (int t = 0; t < s->series.until; t++)
+	{
+		if (t % POLL_STEPS == 0 && tnp_interrupted(env))
+			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
+		runs_step(runs, s, s->series.y[t], t % season);
+	}
+	for (int i = 0; i < runs->count; i++)
+		runs->gram[i * runs->count + i] *= 1.0 + 1e-9;
+	if (!tnp_factorise(runs->gram, runs->count, 1e-12, runs->factor))
+		return TNP_OK;
+	tnp_solve_lower(runs->factor, runs->count, runs->change);
+	tnp_solve_upper(runs->factor, runs->count, runs->change);
+	for (int i = 0; i < runs->count; i++)
+		finite = finite && isfinite(runs->change[i]);
+	if (!finite)
+		return TNP_OK;
+	s->first_level += runs->change[0];
+	if (s->trending)
+		s->first_trend += runs->change[1];
+	for (int p = 0; p < runs->count - others; p++)
+		s->first_season[p] += runs->change[others + p];
+	return TNP_OK;
 }
 
 /* ---- the fit --------------------------------------------------------------------------------- */
 
-/* The simplex search for the parameters, from usual values of them. */
+/* Rounds of the search for the parameters, from x [PARAMETERS] and back into it. */
 static TnpStatus
-smoother_fit(const TnpEnv *env, Smoother *s, const TnpSeries *series, TnpError *error)
+search(const TnpEnv *env, Smoother *s, int rounds, double step, double *x, TnpError *error)
 {
-	static const double start[PARAMETERS] = {-0.5, -3.0, -2.0, 2.0};
-	size_t		season = (size_t) series->season,
-				n = (size_t) series->n;
 	TnpSimplex	simplex = {.n = PARAMETERS,.cost = smoother_cost,.arg = s};
 
+	tnp_simplex_start(&simplex, x, step);
+	for (int round = 0; round < rounds; round++)
+	{
+		if (tnp_interrupted(env))
+			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
+		tnp_simplex_step(&simplex);
+	}
+	memcpy(x, tnp_simplex_best(&simplex), PARAMETERS * sizeof(double));
+	smoother_cost(s, x);
+	return TNP_OK;
+}
+
+/* Searches for the parameters, and the states that are likeliest with them, in turn. */
+static TnpStatus
+search_likely(const TnpEnv *env, Smoother *s, double *x, TnpError *error)
+{
+	Runs	   *runs = tnp_alloc(env, 1, sizeof(Runs));
+	TnpStatus	status = runs != NULL ? TNP_OK : tnp_no_memory(error);
+
+	for (int stage = 0; stage < STAGES && status == TNP_OK; stage++)
+	{
+		status = search(env, s, stage == 0 ? 70 : 50, stage == 0 ? 1.5 : 0.8, x, error);
+		if (status == TNP_OK)
+			status = fit_states(env, s, runs, error);
+	}
+	tnp_free(env, runs);
+	if (status == TNP_OK)
+		smoother_cost(s, x);
+	return status;
+}
+
+/* Parameters and first states of a series, from usual values of them. */
+static TnpStatus
+smoother_fit(const TnpEnv *env, Smoother *s, const TnpSeries *series, TnpSmoothForm form,
+			 TnpError *error)
+{
+	double		x[PARAMETERS] = {-0.5, -3.0, -2.0, 2.0};
+	size_t		season = (size_t) series->season,
+				n = (size_t) series->n;
+
 	s->series = *series;
+	s->likely = form != TNP_SMOOTH_USUAL;
+	s->trending = form != TNP_SMOOTH_LEVEL;
 	s->first_season = tnp_alloc(env, 2 * season + 3 * n, sizeof(double));
 	if (s->first_season == NULL)
 		return tnp_no_memory(error);
@@ -190,15 +362,7 @@ smoother_fit(const TnpEnv *env, Smoother *s, const TnpSeries *series, TnpError *
 	s->cycle = s->trend + n;
 	set_first_season(s);
 	set_first_trend(s);
-	tnp_simplex_start(&simplex, start, 1.5);
-	for (int round = 0; round < ROUNDS; round++)
-	{
-		if (tnp_interrupted(env))
-			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
-		tnp_simplex_step(&simplex);
-	}
-	smoother_cost(s, tnp_simplex_best(&simplex));
-	return TNP_OK;
+	return s->likely ? search_likely(env, s, x, error) : search(env, s, ROUNDS, 1.5, x, error);
 }
 
 /*
@@ -272,23 +436,23 @@ typedef struct Smoothers
 } Smoothers;
 
 static TnpStatus
-smooth(const TnpEnv *env, Smoothers *s, const TnpSeries *series, int pairs, const int32_t *origins,
-	   const int32_t *steps, double *params, TnpError *error)
+smooth(const TnpEnv *env, Smoothers *s, const TnpSeries *series, TnpSmoothForm form, int pairs,
+	   const int32_t *origins, const int32_t *steps, double *params, TnpError *error)
 {
 	TnpSeries	other = *series;
 	Smoother   *chosen = &s->plain;
 	double		jacobian = 0.0;
-	TnpStatus	status = smoother_fit(env, &s->plain, series, error);
+	TnpStatus	status = smoother_fit(env, &s->plain, series, form, error);
 
 	if (status != TNP_OK)
 		return status;
 	s->logs = tnp_alloc(env, (size_t) series->n, sizeof(double));
 	if (s->logs == NULL)
 		return tnp_no_memory(error);
-	if (series_logarithms(series, s->logs, &jacobian))
+	if (form != TNP_SMOOTH_LIKELY && series_logarithms(series, s->logs, &jacobian))
 	{
 		other.y = s->logs;
-		status = smoother_fit(env, &s->logarithmic, &other, error);
+		status = smoother_fit(env, &s->logarithmic, &other, form, error);
 		if (status != TNP_OK)
 			return status;
 		if (0.5 * log(s->logarithmic.variance) + jacobian < 0.5 * log(s->plain.variance))
@@ -308,13 +472,15 @@ smooth(const TnpEnv *env, Smoothers *s, const TnpSeries *series, int pairs, cons
 }
 
 TnpStatus
-tnp_smooth(const TnpEnv *env, const TnpSeries *series, int pairs, const int32_t *origins,
-		   const int32_t *steps, double *params, TnpError *error)
+tnp_smooth(const TnpEnv *env, const TnpSeries *series, TnpSmoothForm form, int pairs,
+		   const int32_t *origins, const int32_t *steps, double *params, TnpError *error)
 {
 	TnpSeries	given = *series;
 	Smoothers	smoothers = {0};
 	TnpStatus	status;
 
+	if ((unsigned) form >= TNP_SMOOTH_FORMS)
+		return tnp_fail(error, TNP_BAD_ARGUMENT, "no form of smoothing has this number");
 	if (given.season < 1 || given.until < 1 || given.until > given.n)
 		return tnp_fail(error, TNP_BAD_ARGUMENT,
 						"a series to smooth must have values and a season");
@@ -324,7 +490,10 @@ tnp_smooth(const TnpEnv *env, const TnpSeries *series, int pairs, const int32_t 
 							"an origin must lie within the series, and a step after it");
 	if ((given.until - 2) / 2 < given.season)
 		given.season = 1;
-	status = smooth(env, &smoothers, &given, pairs, origins, steps, params, error);
+	if (form == TNP_SMOOTH_DRIFT || form == TNP_SMOOTH_CYCLES)
+		return tnp_random_walk(env, &given, form == TNP_SMOOTH_DRIFT ? 1 : given.season, pairs,
+							   origins, steps, params, error);
+	status = smooth(env, &smoothers, &given, form, pairs, origins, steps, params, error);
 	tnp_free(env, smoothers.plain.first_season);
 	tnp_free(env, smoothers.logarithmic.first_season);
 	tnp_free(env, smoothers.logs);

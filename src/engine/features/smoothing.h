@@ -6,16 +6,17 @@
 #ifndef TNP_SMOOTHING_H
 #define TNP_SMOOTHING_H
 
-#include "engine/tnp.h"
+#include "engine/features/series.h"
 
-/* A series in steps of equal length. */
-typedef struct TnpSeries
+typedef enum TnpSmoothForm
 {
-	const double *y;			/* [n], NaN where there is no value */
-	int			n;
-	int			season;			/* steps of a cycle; 1: none */
-	int			until;			/* parameters are chosen by the errors of the first `until` steps */
-} TnpSeries;
+	TNP_SMOOTH_USUAL,
+	TNP_SMOOTH_LIKELY,
+	TNP_SMOOTH_LEVEL,
+	TNP_SMOOTH_DRIFT,
+	TNP_SMOOTH_CYCLES,
+	TNP_SMOOTH_FORMS
+} TnpSmoothForm;
 
 /*
  * Forecasts of a series by smoothing with a damped trend and an additive season: params [pairs, 2],
@@ -28,10 +29,24 @@ typedef struct TnpSeries
  * in logarithms where those have the higher likelihood, and a forecast has the moments of the
  * log-normal then. A season that is not there twice, and a step more, is none.
  *
- * TNP_BAD_ARGUMENT unless season >= 1, 1 <= until <= n, 1 <= origins[i] <= n and steps[i] >= 1.
+ * form:
+ *   TNP_SMOOTH_USUAL    the above; the states before the first step are those that the means of the
+ *                       first cycles tell
+ *   TNP_SMOOTH_LIKELY   the series as it is, never its logarithms; the states before the first step
+ *                       are of maximal likelihood, as the parameters are (section 5.2 there): given
+ *                       the parameters errors are linear in them, so that least squares find them
+ *   TNP_SMOOTH_LEVEL    the same without a trend, ETS(A, N, A); of logarithms where those are
+ *                       likelier
+ *   TNP_SMOOTH_DRIFT    the last value and the mean change of a step, "random walk with drift";
+ *                       an estimated drift has a variance, too (Hyndman and Athanasopoulos,
+ *                       "Forecasting: Principles and Practice", section 5.5, third edition)
+ *   TNP_SMOOTH_CYCLES   the same of cycles: the last season, and the mean change of a cycle
+ *
+ * TNP_BAD_ARGUMENT unless season >= 1, 1 <= until <= n, 1 <= origins[i] <= n, steps[i] >= 1
+ * and a known form.
  */
-TnpStatus	tnp_smooth(const TnpEnv *env, const TnpSeries *series, int pairs,
-					   const int32_t *origins, const int32_t *steps, double *params,
-					   TnpError *error);
+TnpStatus	tnp_smooth(const TnpEnv *env, const TnpSeries *series, TnpSmoothForm form,
+					   int pairs, const int32_t *origins, const int32_t *steps,
+					   double *params, TnpError *error);
 
 #endif							/* TNP_SMOOTHING_H */

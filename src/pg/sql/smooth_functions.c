@@ -1,6 +1,6 @@
 /*
- * smooth_functions.c: exponential smoothing of a series, one member of the pool that
- * posterior.forecast answers with.
+ * smooth_functions.c: exponential smoothing of a series and random walks with drift, members of the
+ * pool that posterior.forecast answers with.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -22,9 +22,10 @@ array_items(ArrayType *array)
 }
 
 /*
- * smooth(y float8[], season, until, origins integer[], steps integer[]) returns
- * posterior.distribution[]: for each pair the value `steps` after the first `origins` values, with
- * parameters chosen by the first `until` values. NULL where the series tells nothing.
+ * smooth(y float8[], season, until, origins integer[], steps integer[], form) returns
+ * posterior.distribution[]: by a form of TnpSmoothForm for each pair the value `steps` after the
+ * first `origins` values, with parameters chosen by the first `until` values. NULL where the series
+ * tells nothing.
  */
 PG_FUNCTION_INFO_V1(posterior_smooth);
 Datum
@@ -52,8 +53,9 @@ posterior_smooth(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("a series to smooth needs values, and as many origins as steps")));
-	if (tnp_smooth(&env, &series, pairs, (int32 *) ARR_DATA_PTR(origins),
-				   (int32 *) ARR_DATA_PTR(steps), params, &error) != TNP_OK)
+	if (tnp_smooth(&env, &series, (TnpSmoothForm) PG_GETARG_INT32(5), pairs,
+				   (int32 *) ARR_DATA_PTR(origins), (int32 *) ARR_DATA_PTR(steps), params,
+				   &error) != TNP_OK)
 		posterior_raise(&error, NULL);
 	for (int i = 0; i < pairs; i++)
 	{
