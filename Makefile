@@ -1,11 +1,8 @@
 # pg_posterior: build and install. `make help` lists the targets.
 #
-# Objects are of two kinds, all below build/:
-#   build/module/   for pg_posterior.so; engine, cpu and server also for all programs
-#   build/sanitized/  engine, cpu and server under AddressSanitizer and UndefinedBehaviorSanitizer
-# and build/plain/ has what belongs to programs alone: tests, tools, measurements.
-# The engine and the cpu provider never see PostgreSQL's include path: a header of the server does
-# not compile there. The CUDA device is in cuda/cuda.mk; tests and measurements are in test/test.mk.
+# Objects are below build/: module/ for pg_posterior.so and, but for pg/, for all programs;
+# sanitized/ the same under sanitizers; plain/ what programs alone have. Engine and cpu provider
+# never see the path of the headers of PostgreSQL. cuda/cuda.mk and test/test.mk have the rest.
 
 PG_CONFIG ?= pg_config
 
@@ -102,7 +99,11 @@ build/control/%.sql: control/%.sql $(wildcard control/parts/*.sql) Makefile
 		n == 0 { print "$<: cannot read " part > "/dev/stderr"; exit 1 }' $< > $@.new
 	@mv $@.new $@
 
-build/module/pg/%.o: src/pg/%.c Makefile
+# Another server than the last time has other headers.
+SERVER := $(shell $(PG_CONFIG) --version --includedir-server)
+$(if $(findstring n,$(firstword -$(MAKEFLAGS))),,$(if $(subst $(file < build/server),,$(SERVER)), \
+	$(shell mkdir -p build && echo '$(SERVER)' > build/server)))
+build/module/pg/%.o: src/pg/%.c Makefile build/server
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(CALLER_CFLAGS) $(CPPFLAGS) $(CALLER_CPPFLAGS) \
 		$(CFLAGS_SL) $(CFLAGS_SL_MODULE) $(DEPEND) -c -o $@ $<
@@ -142,8 +143,7 @@ help:
 
 #: make                   build the module (needs the server's development files, libjansson-dev,
 #:                        librandom123-dev)
-#: make install           install it into the server that PG_CONFIG names (default: pg_config); then
-#:                        CREATE EXTENSION pg_posterior
+#: make install           install it into the server that PG_CONFIG names (default: pg_config)
 #: make uninstall         remove it again
 #: make clean             remove everything that was built
 #: make build/pg_posterior_server   the server process for devices, which `make install` installs
