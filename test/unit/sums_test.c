@@ -305,7 +305,7 @@ check_fit(void)
 	fitted = NULL;
 	ok(tnp_sums_encode_fitted(model, rows.view.kinds, s, n_fit - 1, fit, &fitted, &error)
 	   == TNP_BAD_VALUE && fitted == NULL, "%s: a fit with too few words is refused", name);
-	fit[n_fit - 1] = (int64_t) 1 << 63;
+	fit[n_fit - 1] = INT64_MIN;
 	ok(tnp_sums_encode_fitted(model, rows.view.kinds, s, n_fit, fit, &fitted, &error)
 	   == TNP_BAD_VALUE, "%s: so is a negative precision", name);
 	tnp_encoding_free(built);
