@@ -290,7 +290,7 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 			raw[i] = (float) ((1.0 - walk->share) * raw[i] + walk->share * prior_logits[i]);
 	}
 
-	/* Whether the process's answer, of a gated model, is a component that may be. */
+	/* Whether the process's answer, of a gated model, is a component that may be: lane 0 says. */
 	DEVICE bool
 	add_process(int row, const float *raw, double *params) const
 	{
@@ -303,12 +303,11 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 		for (int i = lane; i < n; i += WARP)
 			params[i] *= 1.0 - (double) share;
 		sync_warp();
-		if (lane == 0)
-		{
-			params[n - 1] = (double) share;
-			params[2 * n - 1] = walk->y_center + walk->y_scale * (double) load_float(said);
-			params[3 * n - 1] = walk->y_scale * (double) expf(load_float(said + 1));
-		}
+		if (lane != 0)
+			return true;
+		params[n - 1] = (double) share;
+		params[2 * n - 1] = walk->y_center + walk->y_scale * (double) load_float(said);
+		params[3 * n - 1] = walk->y_scale * (double) expf(load_float(said + 1));
 		return is_finite((double) share) && is_location(params[2 * n - 1]) &&
 			is_deviation(params[3 * n - 1]);
 	}
@@ -366,7 +365,7 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 			/* kernels of wider heads have no registers left for it, and no gated model */
 			if (NV <= CUDA_GATED_TILES && model->gate != nullptr)
 			{
-				if (!add_process(row, raw + (int64_t) row * model->outputs, params) && lane == 0)
+				if (!add_process(row, raw + (int64_t) row * model->outputs, params))
 					atomic_or(&walk->flags[which], 1);
 				sync_warp();
 			}

@@ -47,7 +47,8 @@ static const Shape few_shapes[] = {
 };
 
 static const char *const few_models[] = {"prefix_causal", "two_stream_buffer", "packed_tnpd",
-										 "prefix_causal_post", "buffer_sinks", "classes_lean"};
+										 "prefix_causal_post", "buffer_sinks", "classes_lean",
+										 "rows_gated"};
 
 static TestModel *models;
 static int	n_models;
