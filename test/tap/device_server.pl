@@ -95,7 +95,7 @@ for my $signal ('KILL', 'SEGV', 'TERM')
 	my $pid = pid_of_server();
 	my $victim = begin($long);
 	wait_until("SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE '%2000)%'
-			AND wait_event = 'Extension'", 't', 'a request is in flight');
+			AND wait_event_type = 'Extension'", 't', 'a request is in flight');
 	kill $signal, $pid;
 	my ($out, $err) = finish($victim);
 	like($err, qr/ERROR:  58000: the (connection to the )?posterior server (was lost|has failed)/,
@@ -132,13 +132,13 @@ my ($status, $out, $err) = (0, '', '');
 	my $victim = begin($short);
 	wait_until("SELECT count(pg_cancel_backend(pid)) > 0 FROM pg_stat_activity
 				WHERE query LIKE '%predict(ctx%'
-		AND wait_event = 'Extension'", 't', 'a waiting statement is cancelled');
+		AND wait_event_type = 'Extension'", 't', 'a waiting statement is cancelled');
 	($out, $err) = finish($victim);
 	like($err, qr/57014: canceling statement due to user request/, 'and ends');
 	$victim = begin($short);
 	wait_until("SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_stat_activity
 				WHERE query LIKE '%predict(ctx%'
-		AND wait_event = 'Extension'", 't', 'a waiting session is terminated');
+		AND wait_event_type = 'Extension'", 't', 'a waiting session is terminated');
 	($out, $err) = finish($victim);
 	like($err, qr/terminating connection due to administrator command/, 'and ends');
 	is($node->safe_psql('postgres',
@@ -153,7 +153,7 @@ my ($status, $out, $err) = (0, '', '');
 	$pid = pid_of_server();
 	$victim = begin($long);
 	wait_until("SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE '%2000)%'
-			AND wait_event = 'Extension'", 't', 'a request is in flight');
+			AND wait_event_type = 'Extension'", 't', 'a request is in flight');
 	kill 'STOP', $pid;
 	($out, $err) = finish($victim);
 	like($err, qr/58000: the connection to the posterior server was lost/,
@@ -180,7 +180,7 @@ my ($status, $out, $err) = (0, '', '');
 		wait_until("SELECT encodings > $encodings FROM posterior.stat_server", 't',
 				'the server works for them');
 		my $waiting = "FROM pg_stat_activity
-				WHERE query LIKE '%2000)%' AND wait_event = 'Extension'";
+				WHERE query LIKE '%2000)%' AND wait_event_type = 'Extension'";
 		wait_until("SELECT count(*) = 3 $waiting", 't', 'three requests are in flight');
 		is($node->safe_psql('postgres', "SELECT count($how) $waiting"), '3', $how);
 		finish($_) for @victims;
@@ -273,7 +273,7 @@ my ($status, $out, $err) = (0, '', '');
 	kill 'STOP', $pid;
 	my @clients = map { begin(($gate) x 3) } 1 .. 12;
 	wait_until("SELECT count(*) = 12 FROM pg_stat_activity WHERE query LIKE '%LATERAL%'
-			AND wait_event = 'Extension'", 't', 'twelve requests wait');
+			AND wait_event_type = 'Extension'", 't', 'twelve requests wait');
 	kill 'CONT', $pid;
 	my $lines = 0;
 	for my $p (@clients)
@@ -350,11 +350,11 @@ my ($status, $out, $err) = (0, '', '');
 	my $pid = pid_of_server();
 	my $victim = begin($long);
 	wait_until("SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE '%2000)%'
-			AND wait_event = 'Extension'", 't', 'a request is in flight');
+			AND wait_event_type = 'Extension'", 't', 'a request is in flight');
 	my $logged = -s $node->logfile;
 	kill 'KILL', $node->safe_psql('postgres',
 			"SELECT pid FROM pg_stat_activity WHERE query LIKE '%2000)%'
-			AND wait_event = 'Extension'");
+			AND wait_event_type = 'Extension'");
 	finish($victim);
 	wait_for_restart($node, $logged);
 	ok($node->poll_query_until('postgres',
