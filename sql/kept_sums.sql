@@ -187,6 +187,31 @@ DELETE FROM reading WHERE k = 5000;
 SELECT * FROM now;
 SELECT posterior.warm_context('all');
 SELECT * FROM now;
+-- a trigger of another table with the identity of a context notes nothing
+CREATE TABLE other (LIKE reading);
+DO $$ DECLARE id uuid := (SELECT kept FROM posterior.context_definition WHERE name = 'all'); BEGIN
+	EXECUTE format('CREATE TRIGGER t AFTER INSERT OR UPDATE OR DELETE ON other FOR EACH ROW
+		EXECUTE FUNCTION posterior.note_sums(%L)', id);
+	EXECUTE format('CREATE TRIGGER u AFTER TRUNCATE ON other
+		EXECUTE FUNCTION posterior.note_sums(%L)', id);
+END $$;
+INSERT INTO other SELECT * FROM reading WHERE k < 50;
+SELECT * FROM now;
+TRUNCATE other;
+SELECT count(*) AS kept FROM posterior_internal.kept_sums JOIN posterior.context_definition
+	USING (kept) WHERE name = 'all';
+DROP TABLE other;
+-- and one that would note rows twice makes readers read the rows
+BEGIN;
+DO $$ BEGIN
+	EXECUTE format('CREATE TRIGGER t AFTER INSERT ON reading FOR EACH ROW
+		EXECUTE FUNCTION posterior.note_sums(%L)',
+		(SELECT kept FROM posterior.context_definition WHERE name = 'all'));
+END $$;
+SELECT posterior.warm_context('all');
+INSERT INTO reading VALUES (6001, 1, 5, 'x', NULL, 0.5);
+SELECT * FROM now;
+ROLLBACK;
 -- a row for which the filter fails can be written
 SELECT posterior.create_context('ratio', 'reading', 'y', '{a}', filter => '1 / (k - 6000) < 1');
 INSERT INTO reading VALUES (6000, 1, 5, 'x', NULL, 0.5);

@@ -111,8 +111,8 @@ always_fires(HeapTuple tuple, TupleDesc desc, int16 type)
 }
 
 /*
- * Put the triggers of a relation into the signature; false unless there are those that are needed:
- * for rows, and of a table of its own for TRUNCATE.
+ * Put the triggers of a relation into the signature; false unless there are those that are needed,
+ * and no others, which would note rows twice: for rows, and of a table of its own for TRUNCATE.
  */
 static bool
 put_triggers(StringInfo signature, Oid relation, Oid function, const char *kept, bool whole)
@@ -123,8 +123,9 @@ put_triggers(StringInfo signature, Oid relation, Oid function, const char *kept,
 	ScanKeyData key;
 	SysScanDesc scan;
 	HeapTuple	tuple;
-	bool		has_rows = false,
-				has_truncate = !whole;
+	int			for_rows = 0,
+				for_truncate = 0,
+				all = 0;
 
 	ScanKeyInit(&key, Anum_pg_trigger_tgrelid, BTEqualStrategyNumber, F_OIDEQ,
 				ObjectIdGetDatum(relation));
@@ -136,8 +137,9 @@ put_triggers(StringInfo signature, Oid relation, Oid function, const char *kept,
 
 		if (!notes_for(tuple, desc, function, kept))
 			continue;
-		has_rows = has_rows || always_fires(tuple, desc, rows);
-		has_truncate = has_truncate || always_fires(tuple, desc, TRIGGER_TYPE_TRUNCATE);
+		all++;
+		for_rows += always_fires(tuple, desc, rows);
+		for_truncate += always_fires(tuple, desc, TRIGGER_TYPE_TRUNCATE);
 		put(signature, ((Form_pg_trigger) GETSTRUCT(tuple))->oid);
 		if (GUARD(KEPT_TRIGGERS, true))
 		{
@@ -148,7 +150,7 @@ put_triggers(StringInfo signature, Oid relation, Oid function, const char *kept,
 	}
 	systable_endscan(scan);
 	table_close(triggers, AccessShareLock);
-	return has_rows && has_truncate;
+	return for_rows == 1 && for_truncate >= whole && all == for_rows + for_truncate;
 }
 
 /* Put one relation of a context into the signature; why its rows cannot all be noted, or NULL. */
@@ -163,7 +165,7 @@ put_relation(StringInfo signature, const PosteriorNamed *named, Oid oid, Oid fun
 	if (!posterior_can_keep(oid))
 		why = "one of its relations is no table that can keep sums";
 	else if (!put_triggers(signature, oid, function, kept, whole))
-		why = "triggers are missing or not enabled always";
+		why = "triggers are missing, not enabled always, or there twice";
 	else if (!whole && relation->rd_rel->relkind == RELKIND_RELATION
 			 && (relation->rd_createSubid != InvalidSubTransactionId
 				 || posterior_file_subtransaction(relation) != InvalidSubTransactionId))

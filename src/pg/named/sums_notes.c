@@ -262,6 +262,10 @@ source_resolve(Source *s, Relation relation)
 
 	if (named == NULL)
 		return;
+	/* any table can be given a trigger with this identity by its owner */
+	if (!list_member_oid(find_all_inheritors(named->relation, AccessShareLock, NULL),
+						 s->key.relation))
+		return;
 	s->root = named->relation;
 	if (s->root != s->key.relation)
 	{
@@ -468,14 +472,14 @@ posterior_note_sums(PG_FUNCTION_ARGS)
 						errhint("posterior.create_context makes the triggers of a table.")));
 	kept = *DatumGetUUIDP(DirectFunctionCall1(uuid_in,
 											  CStringGetDatum(data->tg_trigger->tgargs[0])));
+	s = source_find(&kept, data->tg_relation);
+	if (!OidIsValid(s->root) && !s->broken)
+		return PointerGetDatum(NULL);
 	if (TRIGGER_FIRED_BY_TRUNCATE(data->tg_event))
 	{
 		posterior_kept_forget(&kept);
 		return PointerGetDatum(NULL);
 	}
-	s = source_find(&kept, data->tg_relation);
-	if (!OidIsValid(s->root) && !s->broken)
-		return PointerGetDatum(NULL);
 	memory = AllocSetContextCreate(CurrentMemoryContext, "posterior note", ALLOCSET_SMALL_SIZES);
 	before = MemoryContextSwitchTo(memory);
 	noted = noted_find(&kept);
