@@ -150,7 +150,7 @@ type_refuse(Oid type, const char *shown)
  * reads its constants.
  */
 bool
-posterior_filter_check_types(Node *node, const char *shown)
+posterior_filter_check_types(Node *node, void *shown)
 {
 	if (node == NULL)
 		return false;
@@ -161,7 +161,7 @@ posterior_filter_check_types(Node *node, const char *shown)
 		if (OidIsValid(type) && !type_is_own(type))
 			type_refuse(type, shown);
 	}
-	return raw_expression_tree_walker(node, posterior_filter_check_types, (void *) shown);
+	return raw_expression_tree_walker(node, posterior_filter_check_types, shown);
 }
 
 /* The operator of a node, or 0. */
@@ -225,7 +225,7 @@ node_is_replaceable(Node *node)
 
 /* Raise unless the expression is made of the row and of what is built in. */
 bool
-posterior_filter_check_parts(Node *node, const char *shown)
+posterior_filter_check_parts(Node *node, void *shown)
 {
 	if (node == NULL)
 		return false;
@@ -254,5 +254,5 @@ posterior_filter_check_parts(Node *node, const char *shown)
 		posterior_filter_refuse(shown,
 					  "It compares by IS DISTINCT FROM, NULLIF, CASE or as rows, which name no "
 					  "operator, and others may define one for these types.");
-	return expression_tree_walker(node, posterior_filter_check_parts, (void *) shown);
+	return expression_tree_walker(node, posterior_filter_check_parts, shown);
 }

@@ -82,11 +82,11 @@ posterior_filter_analyse(Oid relation, Node *raw, const char *shown)
 		addRangeTableEntryForRelation(state, rel, AccessShareLock, NULL, false, true);
 	Node	   *condition;
 
-	posterior_filter_check_types(raw, shown);
+	posterior_filter_check_types(raw, (void *) shown);
 	addNSItemToQuery(state, item, false, true, true);
 	condition = transformWhereClause(state, raw, EXPR_KIND_WHERE, "filter");
 	assign_expr_collations(state, condition);
-	posterior_filter_check_parts(condition, shown);
+	posterior_filter_check_parts(condition, (void *) shown);
 	if (contain_mutable_functions(condition))
 		posterior_filter_refuse(shown, "Its value depends on more than the row.");
 	table_close(rel, NoLock);
@@ -140,8 +140,10 @@ typedef struct Places
 } Places;
 
 static bool
-note_column(Node *node, Places *p)
+note_column(Node *node, void *context)
 {
+	Places	   *p = context;
+
 	if (node == NULL)
 		return false;
 	if (IsA(node, ColumnRef))

@@ -160,8 +160,10 @@ lacks_attribute(const FieldSelect *select)
 }
 
 static bool
-filter_find_change(Node *node, Change *change)
+filter_find_change(Node *node, void *context)
 {
+	Change	   *change = context;
+
 	if (node == NULL)
 		return false;
 	if (IsA(node, FieldSelect) && lacks_attribute((FieldSelect *) node))
