@@ -51,13 +51,14 @@ class Process:
         return self.order[[(2 * i + 1) * n // (2 * m) for i in range(m)]]
 
     def point(self, codes, z):
-        """(number, label) of every slot."""
+        """(number, label) of every slot; the label is NaN where missing, which differs from all."""
         out = []
         for card, code, value in zip(self.cards, codes, z):
             if card.categorical:
-                out.append((0.0, float(card.bins(code))))
+                found = float(card.bins(code))
+                out.append((0.0, found if found < card.bins.count - 1 else float("nan")))
             else:
-                out.append((0.0, 1.0) if np.isnan(code) else (value, 0.0))
+                out.append((0.0, code) if np.isnan(code) else (value, 0.0))
         return np.array(out).reshape(len(self.cards), 2)
 
     def pairs(self, a, b):
@@ -75,6 +76,7 @@ class Process:
 
     def system(self, theta):
         distance = np.tensordot(np.exp(theta[:-1]), self.apart, 1)
+        np.fill_diagonal(distance, 0)
         return distance, correlation(distance) + np.exp(theta[-1]) * np.eye(len(distance))
 
     def value(self, theta):
@@ -90,8 +92,10 @@ class Process:
         variance = (b @ self.targets + 1e-6) / len(b)
         pull = 0.5 * (np.outer(b, b) / variance - inverse)
         slope = -0.5 * (1 + distance / 8) ** -5.0
+        trace = np.trace(pull)
+        np.fill_diagonal(pull, 0)
         each = np.exp(theta[:-1]) * np.sum(pull * slope * self.apart, axis=(1, 2))
-        return np.append(each, np.exp(theta[-1]) * np.trace(pull)) - (theta - self.mean) / 9
+        return np.append(each, np.exp(theta[-1]) * trace) - (theta - self.mean) / 9
 
     def climb(self, steps, rate):
         first = second = np.zeros(len(self.theta))
@@ -129,6 +133,7 @@ class Process:
         self.weight, self.noise = np.exp(self.theta[:-1]), np.exp(self.theta[-1])
         self.carriers = self.points[self.spread(STEPS[-1][0])]
         known = correlation(np.tensordot(self.weight, self.pairs(self.carriers, self.carriers), 1))
+        np.fill_diagonal(known, 1)
         self.factor = np.linalg.cholesky(known + 1e-6 * np.eye(len(known)))
         phi = np.array([self.features(p) for p in self.points])
         own = np.array([self.apart_of(f) for f in phi])

@@ -50,10 +50,11 @@ def spread_rows(y, z, most):
 
 def coordinates(z, bins, used, categorical):
     """Points whose squared distances the correlation sees: (points [B, N, P], slot of each
-    coordinate [B, P]).
+    coordinate and how much of it two rows share, [B, P]).
 
-    A number is its value and whether it is missing, a category one indicator for every bin. z, bins
-    [B, N, S]; used, categorical [B, S].
+    A number is its value and whether it is missing, a category one indicator for every bin. What a
+    missing cell stands for is its row's own: rows share half of the indicator that a number is
+    missing, and nothing of that of a category. z, bins [B, N, S]; used, categorical [B, S].
     """
     tasks, rows, slots = z.shape
     numeric = (used & ~categorical)[:, None]
@@ -66,10 +67,14 @@ def coordinates(z, bins, used, categorical):
     slot = torch.arange(slots, device=z.device)
     slot = torch.cat([slot, slot] + [slot.repeat_interleave(BINS)] * (len(parts) > 2)).expand(
         tasks, -1)
+    shared = torch.ones(slots, dtype=z.dtype, device=z.device)
+    hot = (torch.arange(BINS, device=z.device) < BINS - 1).to(z.dtype).repeat(slots)
+    shared = torch.cat([shared, 0.5 * shared] + [hot] * (len(parts) > 2)).expand(tasks, -1)
     filled = (points != 0).any(1)
     most = max(int(filled.sum(1).max()), 1)
     order = (~filled).to(torch.int8).sort(dim=1, stable=True).indices[:, :most]
-    return points.gather(2, order[:, None].expand(-1, rows, -1)), slot.gather(1, order)
+    return (points.gather(2, order[:, None].expand(-1, rows, -1)),
+            (slot.gather(1, order), shared.gather(1, order)))
 
 
 def correlation(distance):
@@ -80,11 +85,19 @@ def correlation(distance):
     return value, -0.5 * value * t
 
 
-def distances(a, b, weight):
-    """Weighted squared distances [B, n, m] of points a [B, n, P] and b [B, m, P]; weight [B, P]."""
+def distances(a, b, weight, shared):
+    """Weighted squared distances [B, n, m] of different rows, points a [B, n, P] and b [B, m, P];
+    weight, shared [B, P].
+    """
     scaled = a * weight[:, None]
     both = (scaled * a).sum(2)[:, :, None] + (b * b * weight[:, None]).sum(2)[:, None]
-    return (both - 2 * scaled @ b.transpose(1, 2)).clamp_min(0)
+    return (both - 2 * (scaled * shared[:, None]) @ b.transpose(1, 2)).clamp_min(0)
+
+
+def distances_within(a, weight, shared):
+    """Those of the rows of a; a row has none from itself."""
+    return distances(a, a, weight, shared).masked_fill(
+        torch.eye(a.shape[1], dtype=torch.bool, device=a.device), 0)
 
 
 class Fit:
@@ -92,8 +105,9 @@ class Fit:
     with targets y [B, n].
     """
 
-    def __init__(self, points, slot, y, used):
-        self.points, self.slot, self.y, self.used = points, slot, y, used
+    def __init__(self, points, coordinate, y, used):
+        self.points, self.y, self.used = points, y, used
+        self.slot, self.shared = coordinate
         self.slots = used.sum(1, keepdim=True).clamp_min(1)
         mean = -self.slots.to(y.dtype).log().expand(-1, used.shape[1])
         self.mean = torch.cat([mean, torch.full_like(mean[:, :1], LOG_NOISE)], 1)
@@ -101,7 +115,7 @@ class Fit:
 
     def system(self, theta):
         weight = theta.exp().gather(1, self.slot)
-        value, slope = correlation(distances(self.points, self.points, weight))
+        value, slope = correlation(distances_within(self.points, weight, self.shared))
         noise = theta[:, -1].exp()
         matrix = value + noise[:, None, None] * torch.eye(value.shape[1], dtype=value.dtype,
                                                           device=value.device)
@@ -127,10 +141,11 @@ class Fit:
         pull = 0.5 * ((answer / variance[:, None])[:, :, None] * answer[:, None] - inverse)
         gradient = -self.prior(theta) / SPREAD
         gradient[:, -1] += noise * pull.diagonal(dim1=1, dim2=2).sum(1)
-        pull = pull * slope
+        pull = (pull * slope).masked_fill(
+            torch.eye(pull.shape[1], dtype=torch.bool, device=pull.device), 0)
         each = (2
                 * ((self.points.square() * pull.sum(2)[..., None]).sum(1)
-                   - (self.points * (pull @ self.points)).sum(1)))
+                   - self.shared * (self.points * (pull @ self.points)).sum(1)))
         weight = theta.exp().gather(1, self.slot)
         return gradient.scatter_add(1, self.slot, each * weight) * self.counts
 
@@ -187,17 +202,18 @@ def begin(fit, z):
     return ways[best, torch.arange(len(best), device=best.device)]
 
 
-def sparse(points, slot, theta, inducing, y, prefix):
+def sparse(points, coordinate, theta, inducing, y, prefix):
     """(mean, variance, noise variance [B]) of all rows, [B, N], those of the prefix without their
     own target.
 
     points [B, N, P], inducing [B, m, P], y [B, prefix].
     """
+    slot, shared = coordinate
     weight, noise = theta.exp().gather(1, slot), theta[:, -1:].exp()
     eye = torch.eye(inducing.shape[1], dtype=y.dtype, device=y.device)
-    factor = torch.linalg.cholesky(correlation(distances(inducing, inducing, weight))[0]
+    factor = torch.linalg.cholesky(correlation(distances_within(inducing, weight, shared))[0]
                                    + JITTER * eye)
-    known = correlation(distances(inducing, points, weight))[0]
+    known = correlation(distances(inducing, points, weight, shared))[0]
     phi = torch.linalg.solve_triangular(factor, known, upper=False)    # [B, m, N]
     own = (1 - phi.square().sum(1)).clamp_min(0) + noise               # [B, N]
     head = phi[:, :, :prefix] / own[:, None, :prefix]
@@ -224,7 +240,7 @@ def opinions(z, bins, used, categorical, y_input, prefix, clip):
     scaled and clipped targets.
     """
     wide, head = z.double(), y_input[:, :prefix].double()
-    points, slot = coordinates(wide, bins, used, categorical)
+    points, coordinate = coordinates(wide, bins, used, categorical)
     theta = None
     for most, steps, rate in STAGES:
         if theta is not None and prefix <= len(rows[0]):
@@ -232,13 +248,13 @@ def opinions(z, bins, used, categorical, y_input, prefix, clip):
             break
         rows = spread_rows(head, wide[:, :prefix], most)
         chosen = points.gather(1, rows[..., None].expand(-1, -1, points.shape[2]))
-        fit = Fit(chosen, slot, head.gather(1, rows), used)
+        fit = Fit(chosen, coordinate, head.gather(1, rows), used)
         if theta is None:
             theta = begin(fit, wide.gather(1, rows[..., None].expand(-1, -1, wide.shape[2])))
         theta = climb(fit, theta, steps, rate)
     rows = spread_rows(head, wide[:, :prefix], STAGES[-1][0])
     inducing = points.gather(1, rows[..., None].expand(-1, -1, points.shape[2]))
-    mean, spread, noise = sparse(points, slot, theta, inducing, head, prefix)
+    mean, spread, noise = sparse(points, coordinate, theta, inducing, head, prefix)
     left = mean[:, :prefix] - head
     density = -0.5 * ((2 * math.pi * spread[:, :prefix]).log() + left.square() / spread[:, :prefix])
     quality = soft_clip(density.mean(1, keepdim=True), clip).expand_as(mean)

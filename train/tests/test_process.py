@@ -25,11 +25,15 @@ def made(function, rows=120, slots=4, seed=0):
 
 
 class Process(unittest.TestCase):
-    def fit(self):
+    def fit(self, missing=True):
         z, bins, categorical, y = random_inputs(tasks=2, rows=24)
+        if missing:
+            bins[:, 3:5, :2], z[:, 3:5, :2] = 16, 0
+        else:
+            bins[bins == 16] = 0
         used = torch.ones_like(categorical)
-        points, slot = process.coordinates(z, bins, used, categorical)
-        return process.Fit(points, slot, y, used), z
+        points, coordinate = process.coordinates(z, bins, used, categorical)
+        return process.Fit(points, coordinate, y, used), z
 
     def test_gradient(self):
         """The gradient is that of the value, by differences."""
@@ -44,29 +48,37 @@ class Process(unittest.TestCase):
             self.assertTrue(torch.allclose(slope, gradient[:, k], atol=1e-4))
 
     def test_distances(self):
-        """Missing numbers are apart from present ones, categories by whether they differ."""
+        """Missing numbers are apart from all others, categories unless they are equal and known."""
         z, bins, categorical, _ = random_inputs(tasks=1, rows=6)
-        bins[0, 2, 0], z[0, 2, 0] = 16, 0
+        bins[0, 2:4, 0], z[0, 2:4, 0] = 16, 0
+        bins[0, 3:5, 1] = 16
         used = torch.ones_like(categorical)
-        points, slot = process.coordinates(z, bins, used, categorical)
+        points, (slot, shared) = process.coordinates(z, bins, used, categorical)
         weight = torch.tensor([[0.5, 0.25, 2.0, 1.0]], dtype=torch.float64)
-        found = process.distances(points, points, weight.gather(1, slot))[0]
+        weights = weight.gather(1, slot)
+        found = process.distances(points, points, weights, shared)[0]
+        within = process.distances_within(points, weights, shared)[0]
+        self.assertTrue(torch.equal(within, found * (1 - torch.eye(6))))
         for i in range(6):
             for j in range(6):
                 numbers = (z[0, i] - z[0, j]).square()
-                numbers[1] = 2.0 * (bins[0, i, 1] != bins[0, j, 1])
-                numbers[0] += float((bins[0, i, 0] == 16) != (bins[0, j, 0] == 16))
+                numbers[1] = 2.0 * (bins[0, i, 1] != bins[0, j, 1] or bins[0, i, 1] == 16)
+                numbers[0] += float(bins[0, i, 0] == 16 or bins[0, j, 0] == 16)
                 wanted = float((numbers * weight[0]).sum())
                 self.assertAlmostEqual(float(found[i, j]), wanted, places=9)
 
     def test_rows_are_left_out(self):
-        """With few rows the process is exact: a prefix row's numbers are those without it."""
-        fit, z = self.fit()
+        """With few rows of present cells the process is exact: a prefix row's numbers are those
+        without it.
+        """
+        fit, z = self.fit(missing=False)
         theta = torch.tensor([[-0.5, 0.1, 0.3, -1.0, -2.0]] * 2, dtype=torch.float64)
         points, y = fit.points, fit.y
         weight = theta.exp().gather(1, fit.slot)
-        mean, spread, noise = process.sparse(points, fit.slot, theta, points, y, 24)
-        known = process.correlation(process.distances(points, points, weight))[0][0].numpy()
+        coordinate = fit.slot, fit.shared
+        mean, spread, noise = process.sparse(points, coordinate, theta, points, y, 24)
+        known = process.correlation(process.distances_within(points, weight,
+                                                             fit.shared))[0][0].numpy()
         gamma, targets = math.exp(-2), y[0].numpy()
         scale = float(noise[0, 0]) / gamma
         for i in (0, 5, 23):
@@ -107,6 +119,14 @@ class Process(unittest.TestCase):
         y = torch.cat([y, y[:, -1:]], 1)
         said = process.opinions(z, bins, used, categorical, y, 120, 5.0)
         self.assertGreater(float(said[0, -1, 1] - said[0, -2, 1]), 0.7)
+
+    def test_missing_cells_are_not_one_value(self):
+        """Nor does one row of the prefix without it say what another without it is."""
+        z, bins, used, categorical, y = made(lambda z: z[..., 0], rows=140)
+        for row in (7, 130):
+            z[0, row, 0], bins[0, row, 0] = 0, 16
+        said = process.opinions(z, bins, used, categorical, y, 120, 5.0)
+        self.assertGreater(float(said[0, 130, 1] - said[0, 131, 1]), 0.7)
 
 
 class Gate(unittest.TestCase):

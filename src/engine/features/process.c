@@ -109,7 +109,7 @@ factorise_carriers(const TnpStats *stats, TnpProcess *p)
 
 		tnp_points_distances(stats, &p->points, i, &p->points, i, p->weight, row);
 		tnp_points_correlations(i, n, row, NULL);
-		row[i] += JITTER;
+		row[i] = 1 + JITTER;
 	}
 	return tnp_upper_factorise(p->factor, n);
 }

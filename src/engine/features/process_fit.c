@@ -145,7 +145,7 @@ fit_factorise(Fit *fit, const double *theta)
 
 		tnp_points_distances(fit->stats, &fit->points, i, &fit->points, i, fit->weight, row);
 		tnp_points_correlations(i, n, row, fit->slope + (size_t) i * n);
-		row[i] += noise;
+		row[i] = 1 + noise;
 	}
 	return tnp_upper_factorise(fit->matrix, n);
 }

@@ -44,11 +44,13 @@ tnp_points_set(const TnpModel *model, const TnpStats *stats, const double *x, Tn
 		const TnpColumn *column = &stats->columns[stats->slot[s]];
 		double		value = tnp_column_value(column, x[stats->slot[s]]);
 		bool		category = column->kind == TNP_CATEGORICAL;
+		int			bin = category ? tnp_column_bin(column, x[stats->slot[s]]) : 0;
 		size_t		place = (size_t) s * points->n + i;
 
 		points->value[place] = category || isnan(value) ? 0
 			: tnp_column_scale(model, column, value);
-		points->label[place] = category ? tnp_column_bin(column, x[stats->slot[s]]) : isnan(value);
+		/* what a missing cell stands for is its row's own: NaN differs from every label */
+		points->label[place] = bin == TNP_MISSING_BIN || (!category && isnan(value)) ? NAN : bin;
 	}
 }
 

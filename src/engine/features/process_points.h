@@ -21,8 +21,8 @@ void		tnp_points_set(const TnpModel *model, const TnpStats *stats, const double 
 double		tnp_points_label_distance(const TnpStats *stats, int slot);
 
 /*
- * Weighted squared distances of point i of `from` and points first … n - 1; weight [n_slots], out
- * [n].
+ * Weighted squared distances of point i of `from` and points first … n - 1, as of different rows: a
+ * point of missing cells has one from itself, too; weight [n_slots], out [n].
  */
 void		tnp_points_distances(const TnpStats *stats, const TnpPoints *from, int i,
 								 const TnpPoints *points, int first, const double *weight,

@@ -92,7 +92,7 @@ typedef struct TnpPoints
 	int			n,
 				n_slots;
 	double	   *value;			/* [n_slots, n] scaled; 0 where missing, and of a category */
-	double	   *label;			/* [n_slots, n] whether a number is missing; a category's bin */
+	double	   *label;			/* [n_slots, n] a category's bin, 0 of numbers; NaN where missing */
 } TnpPoints;
 
 /* The Gaussian process of the prefix (process.c). */
