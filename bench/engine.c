@@ -22,8 +22,8 @@
  *                             of the next 16 rows
  *     team SECONDS            milliseconds of starting and ending as many threads that have
  *                             nothing to do
- *     limits SECONDS          fused multiply-adds, exponentials and reads per second that one
- *                             thread and T threads reach, as JSON
+ *     limits SECONDS          multiply-adds of numbers and of words of 16 bits, exponentials and
+ *                             reads per second that one thread and T threads reach, as JSON
  *
  * Every answer ends with an empty line.
  *

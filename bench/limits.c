@@ -1,6 +1,6 @@
 /*
  * limits.c: what this machine's vector units and memory can do at most: loops that do nothing but
- * multiply and add in registers, or take exponentials, or read.
+ * multiply and add in registers, numbers or words of 16 bits, or take exponentials, or read.
  *
  * They are compiled for AVX-512, AVX2 and the baseline, and the one that the CPU provider would
  * choose is measured.
@@ -14,6 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 typedef double (*Loop) (const float *data, size_t floats, long rounds);
 
@@ -91,24 +94,61 @@ LOOPS(256, 32, __attribute__((target("avx2,fma"))))
 #endif
 LOOPS(128, 16, )
 
+/* Products of words of 16 bits, two added to each sum of 32 bits; `a` is another each time. */
+#define WORDS(SUFFIX, BITS, TARGET, ADD_PRODUCT) \
+TARGET static double \
+words##SUFFIX(const float *data, size_t floats, long rounds) \
+{ \
+	Int##BITS s[8] = {{0}}, a, b; \
+	(void) floats; \
+	memcpy(&a, data, sizeof(a)); \
+	memcpy(&b, data + sizeof(a) / 4, sizeof(b)); \
+	for (long i = 0; i < rounds; i++) \
+		_Pragma("GCC unroll 8") \
+		for (int j = 0; j < 8; j++) \
+		{ \
+			__asm__ volatile("" : "+x" (a)); \
+			s[j] = ADD_PRODUCT(s[j], a, b); \
+		} \
+	s[0] += s[1] + s[2] + s[3] + s[4] + s[5] + s[6] + s[7]; \
+	sink128 = (float) s[0][0]; \
+	return 8.0 * (BITS / 16) * (double) rounds; \
+}
+
+#if defined(__x86_64__)
+#define TWO_512(s, a, b) ((s) + (Int512) _mm512_madd_epi16((__m512i) (a), (__m512i) (b)))
+#define ONE_512(s, a, b) \
+	((Int512) _mm512_dpwssd_epi32((__m512i) (s), (__m512i) (a), (__m512i) (b)))
+#define TWO_256(s, a, b) ((s) + (Int256) _mm256_madd_epi16((__m256i) (a), (__m256i) (b)))
+#define TWO_128(s, a, b) ((s) + (Int128) _mm_madd_epi16((__m128i) (a), (__m128i) (b)))
+WORDS(Vnni, 512, __attribute__((target("avx512f,avx512bw,avx512vnni"))), ONE_512)
+WORDS(512, 512, __attribute__((target("avx512f,avx512bw"))), TWO_512)
+WORDS(256, 256, __attribute__((target("avx2"))), TWO_256)
+WORDS(128, 128, , TWO_128)
+#endif
+
 static void
 choose_loops(const char *name, Loop *loops)
 {
 	loops[0] = fma128;
 	loops[1] = exp128;
 	loops[2] = read128;
+	loops[3] = NULL;
 #if defined(__x86_64__)
+	loops[3] = words128;
 	if (strncmp(name, "cpu-avx512", 10) == 0)
 	{
 		loops[0] = fma512;
 		loops[1] = exp512;
 		loops[2] = read512;
+		loops[3] = __builtin_cpu_supports("avx512vnni") ? wordsVnni : words512;
 	}
 	else if (strncmp(name, "cpu-avx2", 8) == 0)
 	{
 		loops[0] = fma256;
 		loops[1] = exp256;
 		loops[2] = read256;
+		loops[3] = words256;
 	}
 #else
 	(void) name;
@@ -187,8 +227,8 @@ print_limits(const char *kernels, int threads, double seconds)
 {
 	static const size_t bytes[4] = {(size_t) 16 << 10, (size_t) 256 << 10, (size_t) 4 << 20,
 									(size_t) 256 << 20};
-	Loop		loops[3];
-	double		each = seconds / 12;
+	Loop		loops[4];
+	double		each = seconds / 14;
 
 	if (threads > 64)
 		threads = 64;
@@ -200,6 +240,8 @@ print_limits(const char *kernels, int threads, double seconds)
 
 		printf(", \"%s\": {\"multiply_add\": %.2f, \"exp\": %.2f", all ? "all" : "one",
 			   together(loops[0], 4096, t, each), together(loops[1], 4096, t, each));
+		if (loops[3] != NULL)
+			printf(", \"words\": %.2f", together(loops[3], 4096, t, each));
 		for (int i = 0; i < 4; i++)
 			printf(", \"read %zu KiB\": %.1f", bytes[i] >> 10,
 				   together(loops[2], bytes[i], t, each));

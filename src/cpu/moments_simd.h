@@ -8,7 +8,7 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include <stdbool.h>
+#include <math.h>
 #include <string.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -23,6 +23,7 @@
 
 typedef int32_t Ints __attribute__((vector_size(KERNELS_BYTES)));
 typedef double Doubles __attribute__((vector_size(KERNELS_BYTES)));
+typedef int64_t Longs __attribute__((vector_size(KERNELS_BYTES)));
 
 /* ---- features -------------------------------------------------------------------------------- */
 
@@ -83,8 +84,34 @@ waves(const double *x, double center, double scale, int n, double *part)
 	}
 }
 
-static void
-round_values(const double *a, const double *b, int16_t *phi)
+#if KERNELS_BYTES >= 32
+/* Four of the numbers, or of the products, in units, ties to even. */
+INLINE __m128i
+rounded(const double *a, const double *b, int r)
+{
+	__m256d		q = _mm256_loadu_pd(a + r);
+
+	if (b != NULL)
+		q = _mm256_mul_pd(q, _mm256_loadu_pd(b + r));
+	return _mm256_cvtpd_epi32(_mm256_mul_pd(q, _mm256_set1_pd(TNP_MOMENT_UNIT)));
+}
+
+INLINE void
+round_all(const double *a, const double *b, int16_t *phi)
+{
+	const __m128i unit = _mm_set1_epi16(TNP_MOMENT_UNIT),
+				less = _mm_set1_epi16(-TNP_MOMENT_UNIT);
+
+	for (int r = 0; r < R; r += 8)
+	{
+		__m128i		q = _mm_packs_epi32(rounded(a, b, r), rounded(a, b, r + 4));
+
+		_mm_storeu_si128((__m128i *) (phi + r), _mm_max_epi16(_mm_min_epi16(q, unit), less));
+	}
+}
+#else
+INLINE void
+round_all(const double *a, const double *b, int16_t *phi)
 {
 	/* what is below 2^51 and added to this is rounded to an integer, ties to even */
 	const double magic = 6755399441055744.0;
@@ -98,6 +125,16 @@ round_values(const double *a, const double *b, int16_t *phi)
 		q = q < -TNP_MOMENT_UNIT ? -TNP_MOMENT_UNIT : q;
 		phi[r] = (int16_t) (int32_t) q;
 	}
+}
+#endif
+
+static void
+round_values(const double *a, const double *b, int16_t *phi)
+{
+	if (b == NULL)
+		round_all(a, NULL, phi);
+	else
+		round_all(a, b, phi);
 }
 
 /* ---- second moments -------------------------------------------------------------------------- */
@@ -113,8 +150,9 @@ round_values(const double *a, const double *b, int16_t *phi)
 #endif
 #define LANES (KERNELS_BYTES / 4)
 #define WIDE (2 * LANES)
-#define PANEL TNP_MOMENT_PANEL
+#define PANEL WIDE
 #define PAIRS (R / 2)
+#define NUMBERS (KERNELS_BYTES / 8)	/* that are 64 bits wide, of a vector */
 
 /* sum + a b, of pairs */
 INLINE Ints
@@ -133,136 +171,260 @@ multiply_add(Ints sum, Ints a, Ints b)
 #endif
 }
 
+/* Eight features' pairs of rows, from [8, PAIRS] to [pairs, PANEL]. */
+INLINE void
+turn_eight(int pairs, const int32_t *in, int32_t *out)
+{
+#if KERNELS_BYTES >= 32 && defined(__AVX2__)
+	for (int p = 0; p < pairs; p += 8, in += 8, out += 8 * PANEL)
+	{
+		__m256i		row[8],
+					two[8],
+					four[8];
+
+#pragma GCC unroll 8
+		for (int i = 0; i < 8; i++)
+			row[i] = _mm256_loadu_si256((const __m256i *) (in + i * PAIRS));
+#pragma GCC unroll 4
+		for (int i = 0; i < 8; i += 2)
+		{
+			two[i] = _mm256_unpacklo_epi32(row[i], row[i + 1]);
+			two[i + 1] = _mm256_unpackhi_epi32(row[i], row[i + 1]);
+		}
+#pragma GCC unroll 2
+		for (int i = 0; i < 8; i += 4)
+		{
+			four[i] = _mm256_unpacklo_epi64(two[i], two[i + 2]);
+			four[i + 1] = _mm256_unpackhi_epi64(two[i], two[i + 2]);
+			four[i + 2] = _mm256_unpacklo_epi64(two[i + 1], two[i + 3]);
+			four[i + 3] = _mm256_unpackhi_epi64(two[i + 1], two[i + 3]);
+		}
+#pragma GCC unroll 4
+		for (int i = 0; i < 4; i++)
+		{
+			_mm256_storeu_si256((__m256i *) (out + i * PANEL),
+								_mm256_permute2x128_si256(four[i], four[i + 4], 0x20));
+			_mm256_storeu_si256((__m256i *) (out + (i + 4) * PANEL),
+								_mm256_permute2x128_si256(four[i], four[i + 4], 0x31));
+		}
+	}
+#else
+	for (int i = 0; i < 8; i++)
+		for (int p = 0; p < pairs; p++)
+			out[p * PANEL + i] = in[i * PAIRS + p];
+#endif
+}
+
 /* Features [PANEL] of each pair of rows, panel by panel; unused features are 0. */
 static void
-lay_out(int n, int pairs, const int16_t *phi, int32_t *panels, uint8_t *any)
+lay_out(int n, int pairs, const int16_t *phi, int32_t *panels, uint16_t *norms)
 {
-	memset(any, 0, TNP_MOMENT_FLAGS);
-	for (int i = 0; i < (n + PANEL - 1) / PANEL * PANEL; i++)
+	memset(norms, 0, TNP_MOMENT_NORMS * sizeof(*norms));
+	for (int i = 0; i < (n + PANEL - 1) / PANEL * PANEL; i += 8)
 	{
-		int32_t    *out = panels + (size_t) i / PANEL * PANEL * PAIRS + i % PANEL,
-					mine[PAIRS] = {0},
-					bits = 0;
+		int16_t		eight[8 * R] = {0};
+		const int16_t *mine = phi + (size_t) i * R;
+		int32_t		most = 0;
 
-		if (i < n)
-			memcpy(mine, phi + (size_t) i * R, sizeof(mine));
-		for (int p = 0; p < PAIRS; p++)
-			bits |= mine[p];
-		any[i / 8] |= bits != 0;
-		for (int p = 0; p < pairs; p++)
-			out[p * PANEL] = mine[p];
+		if (i + 8 > n)
+		{
+			if (i < n)
+				memcpy(eight, mine, (size_t) (n - i) * R * sizeof(*phi));
+			mine = eight;
+		}
+		for (int k = 0; k < 8; k++)
+		{
+			int32_t		square = 0;
+
+			for (int r = 0; r < R; r++)
+				square += mine[k * R + r] * mine[k * R + r];
+			most = square > most ? square : most;
+		}
+		norms[i / 8] = (uint16_t) ceil(sqrt(most));
+		turn_eight(pairs, (const int32_t *) (const void *) mine,
+				   panels + (size_t) i / PANEL * PANEL * PAIRS + i % PANEL);
 	}
 }
 
+/*
+ * Targets are four digits of 14 bits, from -2^13 on, so that sums of products with one of them are
+ * 32 bits.
+ */
 static void
 product(int n, const int16_t *phi, const int64_t *y, int64_t *out)
 {
+	int16_t		digit[4][R];
+
+	for (int r = 0; r < R; r++)
+	{
+		int64_t		rest = y[r];
+
+		for (int d = 0; d < 4; d++)
+		{
+			digit[d][r] = (int16_t) (((rest + 8192) & 16383) - 8192);
+			rest = (rest - digit[d][r]) / 16384;
+		}
+	}
 	for (int i = 0; i < n; i++, phi += R)
 	{
-		int64_t		sum = 0;
+		int32_t		sum[4] = {0};
 
-		for (int r = 0; r < R; r++)
-			sum += phi[r] * y[r];
-		out[i] = sum;
+		for (int d = 0; d < 4; d++)
+			for (int r = 0; r < R; r++)
+				sum[d] += phi[r] * digit[d][r];
+		out[i] = sum[0] + 16384 * (sum[1] + 16384 * (sum[2] + (int64_t) 16384 * sum[3]));
 	}
 }
 
-/* Add a tile of products to total [TALL, WIDE]. */
+/* Sums [TALL, WIDE] of products of a tile, of `blocks` blocks that lie `words` apart. */
 INLINE void
-add_products(int pairs, const int32_t *a, const int32_t *b, int64_t *total)
+tile_products(int blocks, int pairs, size_t words, const int32_t *a, const int32_t *b,
+			  int32_t *out)
 {
 	Ints		sum[TALL][2] = {{{0}}};
 
-	for (int p = 0; p < pairs; p++, a += PANEL, b += PANEL)
-	{
-		Ints		first,
-					second;
-
-		memcpy(&first, b, sizeof(first));
-		memcpy(&second, b + LANES, sizeof(second));
-#pragma GCC unroll 8
-		for (int i = 0; i < TALL; i++)
+	for (; blocks > 0; blocks--, a += words, b += words)
+		for (int p = 0; p < pairs; p++)
 		{
-			Ints		mine = a[i] - (Ints) {0};
+			Ints		first,
+						second;
 
-			sum[i][0] = multiply_add(sum[i][0], mine, first);
-			sum[i][1] = multiply_add(sum[i][1], mine, second);
+			memcpy(&first, b + p * PANEL, sizeof(first));
+			memcpy(&second, b + p * PANEL + LANES, sizeof(second));
+#pragma GCC unroll 8
+			for (int i = 0; i < TALL; i++)
+			{
+				Ints		mine = a[p * PANEL + i] - (Ints) {0};
+
+				sum[i][0] = multiply_add(sum[i][0], mine, first);
+				sum[i][1] = multiply_add(sum[i][1], mine, second);
+			}
+		}
+#pragma GCC unroll 8
+	for (int i = 0; i < TALL; i++, out += WIDE)
+	{
+		memcpy(out, &sum[i][0], sizeof(Ints));
+		memcpy(out + LANES, &sum[i][1], sizeof(Ints));
+	}
+}
+
+/* The largest norm of features from a multiple of eight on. */
+INLINE int32_t
+norm_of(const uint16_t *norms, int from, int width)
+{
+	int32_t		most = 0;
+
+	for (int k = from / 8; k <= (from + width - 1) / 8; k++)
+		most = norms[k] > most ? norms[k] : most;
+	return most;
+}
+
+/* NUMBERS of the integers, 64 bits wide. */
+INLINE Longs
+longs_of(const int32_t *in)
+{
+#if KERNELS_BYTES == 64
+	return (Longs) _mm512_cvtepi32_epi64(_mm256_loadu_si256((const __m256i *) in));
+#elif KERNELS_BYTES == 32
+	return (Longs) _mm256_cvtepi32_epi64(_mm_loadu_si128((const __m128i *) in));
+#else
+	return (Longs) {in[0], in[1]};
+#endif
+}
+
+/* gram [WIDE] += sign times a row of `tiles` tiles of sums. */
+INLINE void
+add_row(int tiles, int sign, const int32_t *sums, int64_t *gram)
+{
+#pragma GCC unroll 4
+	for (int j = 0; j < WIDE; j += NUMBERS)
+	{
+		Longs		total = longs_of(sums + j),
+					old;
+
+		for (int b = 1; b < tiles; b++)
+			total += longs_of(sums + b * TALL * WIDE + j);
+		memcpy(&old, gram + j, sizeof(old));
+		old = sign < 0 ? old - total : old + total;
+		memcpy(gram + j, &old, sizeof(old));
+	}
+}
+
+/* Add the tile from feature (i, j) on to what of it lies in the triangle. */
+INLINE void
+add_tile(int n, int i, int j, int tiles, int sign, const int32_t *sums, int64_t *gram)
+{
+	for (int t = 0; t < TALL && i + t < n; t++)
+	{
+		int			count = i + t + 1 - j;
+		int64_t    *to = gram + (size_t) (i + t) * (i + t + 1) / 2 + j;
+
+		if (count >= WIDE)
+			add_row(tiles, sign, sums + t * WIDE, to);
+		else
+		{
+			int64_t		edge[WIDE] = {0};
+
+			add_row(tiles, sign, sums + t * WIDE, edge);
+			for (int k = 0; k < count; k++)
+				to[k] += edge[k];
 		}
 	}
-#pragma GCC unroll 8
-	for (int i = 0; i < TALL; i++)
-		for (int k = 0; k < 2; k++, total += LANES)
-		{
-#if KERNELS_BYTES == 64
-			__m512i    *to = (__m512i *) total;
-
-			to[0] = _mm512_add_epi64(to[0],
-				_mm512_cvtepi32_epi64(_mm512_castsi512_si256((__m512i) sum[i][k])));
-			to[1] = _mm512_add_epi64(to[1],
-				_mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64((__m512i) sum[i][k], 1)));
-#else
-			for (int j = 0; j < LANES; j++)
-				total[j] += sum[i][k][j];
-#endif
-		}
 }
 
 static void
-add_row(int count, int sign, const int64_t *total, int64_t *gram)
-{
-	if (sign < 0)
-		for (int j = 0; j < count; j++)
-			gram[j] -= total[j];
-	else if (count == WIDE)
-		for (int j = 0; j < WIDE; j++)
-			gram[j] += total[j];
-	else
-		for (int j = 0; j < count; j++)
-			gram[j] += total[j];
-}
-
-static bool
-is_any(const uint8_t *any, int from, int width)
-{
-	for (int k = from / 8; k <= (from + width - 1) / 8; k++)
-		if (any[k])
-			return true;
-	return false;
-}
-
-static void
-add(int n, int blocks, int pairs, int sign, const int32_t *panels, const uint8_t *any,
+add(int n, int blocks, int pairs, int sign, const int32_t *panels, const uint16_t *norms,
 	int64_t *gram)
 {
+	const int32_t most = INT32_MAX;
 	size_t		words = tnp_panel_words(n);
+	int32_t		sums[TNP_MOMENT_BLOCKS * TALL * WIDE] __attribute__((aligned(64)));
 
 #define AT(i) ((size_t) (i) / PANEL * PANEL * PAIRS + (i) % PANEL)
-	for (int i = 0; i < n; i += TALL)
-		for (int j = 0; j < i + TALL && j < n; j += WIDE)
-		{
-			int64_t		total[TALL * WIDE] __attribute__((aligned(64))) = {0};
-			bool		some = false;
+	for (int j = 0; j < n; j += WIDE)
+	{
+		int32_t		norm[TNP_MOMENT_BLOCKS];
 
-			for (int block = 0; block < blocks; block++)
+		for (int b = 0; b < blocks; b++)
+			norm[b] = norm_of(norms + b * TNP_MOMENT_NORMS, j, WIDE);
+		for (int i = j; i < n; i += TALL)
+		{
+			int			tiles = 0,
+						first = 0;
+			int32_t		bound = 0;
+
+			for (int t = 0; t < TALL && i + t < n; t++)
+				for (int k = 0; k < WIDE; k += 8)
+					__builtin_prefetch(gram + (size_t) (i + t) * (i + t + 1) / 2 + j + k, 1);
+			for (int b = 0; b <= blocks; b++)
 			{
-				const uint8_t *flags = any + block * TNP_MOMENT_FLAGS;
+				int32_t		more = b == blocks ? 0
+					: norm[b] * norm_of(norms + b * TNP_MOMENT_NORMS, i, TALL);
 
 				/* indicators and missing cells: most of their rows are zeros */
-				if (!flags[i / 8] || !is_any(flags, j, WIDE))
+				if (more > 0 && bound <= most - more)
+				{
+					first = bound == 0 ? b : first;
+					bound += more;
 					continue;
-				some = true;
-				add_products(pairs, panels + block * words + AT(i),
-							 panels + block * words + AT(j), total);
+				}
+				if (bound > 0)
+					tile_products(b - first, pairs, words, panels + first * words + AT(i),
+								  panels + first * words + AT(j), sums + tiles++ * TALL * WIDE);
+				first = b;
+				bound = more;
 			}
-			for (int t = 0; some && t < TALL && i + t < n; t++)
-			{
-				int			count = i + t + 1 - j;
-
-				if (count > 0)
-					add_row(count < WIDE ? count : WIDE, sign, total + t * WIDE,
-							gram + (size_t) (i + t) * (i + t + 1) / 2 + j);
-			}
+			/* rows that come, the many, by loops of a known length */
+			if (tiles == 1 && sign > 0)
+				add_tile(n, i, j, 1, 1, sums, gram);
+			else if (tiles == 2 && sign > 0)
+				add_tile(n, i, j, 2, 1, sums, gram);
+			else if (tiles == TNP_MOMENT_BLOCKS && sign > 0)
+				add_tile(n, i, j, TNP_MOMENT_BLOCKS, 1, sums, gram);
+			else if (tiles > 0)
+				add_tile(n, i, j, tiles, sign, sums, gram);
 		}
+	}
 #undef AT
 }
 
@@ -282,8 +444,6 @@ multiply_subtract(Doubles c, Doubles a, Doubles b)
 	return c - a * b;
 #endif
 }
-
-#define NUMBERS (KERNELS_BYTES / 8)
 
 static void
 subtract(int m, int n, int k, const double *a, size_t a_stride, const double *b, size_t b_stride,

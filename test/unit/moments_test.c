@@ -17,7 +17,7 @@
 #define R TNP_MOMENT_ROWS
 #define WAVES 20
 #define MOST 150				/* features, and sizes of matrices */
-#define BLOCKS 4
+#define BLOCKS TNP_MOMENT_BLOCKS
 
 static const TnpMoments *moments;
 static const char *name;
@@ -73,29 +73,36 @@ check_features(void)
 	ok(rounds_differ == 0, "%s: so are rounded values and products", name);
 }
 
-/* Features of n: some all 0, some at their largest in all rows, some anything. */
+/*
+ * Features of n: some all 0, some at a limit in all rows, some anything within it. As few as eight
+ * neighbours have one limit, so that sums of one, two and more blocks have room in 32 bits.
+ */
 static void
 fill_phi(int n, int rows, int16_t *phi)
 {
+	int			limit = TNP_MOMENT_UNIT;
+
 	memset(phi, 0, (size_t) n * R * sizeof(*phi));
 	for (int i = 0; i < n; i++)
 	{
 		double		kind = test_uniform(&state);
 
+		if (i % 8 == 0)
+			limit = (int) uniform(TNP_MOMENT_UNIT / 3, TNP_MOMENT_UNIT * 1.5);
+		limit = limit < TNP_MOMENT_UNIT ? limit : TNP_MOMENT_UNIT;
 		for (int r = 0; r < rows; r++)
-			phi[i * R + r] = kind < 0.3 ? 0 : kind < 0.5 ? TNP_MOMENT_UNIT
-				: kind < 0.6 ? -TNP_MOMENT_UNIT
-				: (int16_t) floor(uniform(-TNP_MOMENT_UNIT, TNP_MOMENT_UNIT));
+			phi[i * R + r] = (int16_t) (kind < 0.3 ? 0 : kind < 0.5 ? limit : kind < 0.6 ? -limit
+										: floor(uniform(-limit, limit)));
 	}
 }
 
 static void
 lay_out_all(const TnpMoments *m, int n, int blocks, int pairs, const int16_t *phi,
-			int32_t *panels, uint8_t *any)
+			int32_t *panels, uint16_t *norms)
 {
 	for (int b = 0; b < blocks; b++)
 		m->lay_out(n, pairs, phi + (size_t) b * n * R, panels + b * tnp_panel_words(n),
-				   any + b * TNP_MOMENT_FLAGS);
+				   norms + b * TNP_MOMENT_NORMS);
 }
 
 static void
@@ -104,7 +111,7 @@ check_moments(void)
 	size_t		words = MOST * (MOST + 1) / 2;
 	int16_t    *phi = malloc(BLOCKS * MOST * R * sizeof(int16_t));
 	int32_t    *panels = malloc(BLOCKS * tnp_panel_words(MOST) * sizeof(int32_t));
-	uint8_t		any[BLOCKS * TNP_MOMENT_FLAGS];
+	uint16_t	norms[BLOCKS * TNP_MOMENT_NORMS];
 	int64_t    *gram = calloc(words + 1, sizeof(int64_t)),
 			   *want = calloc(words + 1, sizeof(int64_t)),
 				y[R],
@@ -126,10 +133,10 @@ check_moments(void)
 		for (int r = 0; r < R; r++)
 			y[r] = turn % 5 ? (int64_t) uniform(-1e9, 1e9) : (int64_t) 1 << 44;
 		gram[used] = want[used] = 77;
-		lay_out_all(moments, n, blocks, (rows + 1) / 2, phi, panels, any);
-		moments->add(n, blocks, (rows + 1) / 2, sign, panels, any, gram);
-		lay_out_all(&tnp_reference_moments, n, blocks, R / 2, phi, panels, any);
-		tnp_reference_moments.add(n, blocks, R / 2, sign, panels, any, want);
+		lay_out_all(moments, n, blocks, (rows + 1) / 2, phi, panels, norms);
+		moments->add(n, blocks, (rows + 1) / 2, sign, panels, norms, gram);
+		lay_out_all(&tnp_reference_moments, n, blocks, R / 2, phi, panels, norms);
+		tnp_reference_moments.add(n, blocks, R / 2, sign, panels, norms, want);
 		/* the number behind the last is not touched */
 		grams_differ += memcmp(gram, want, (used + 1) * sizeof(int64_t)) != 0;
 		moments->product(n, phi, y, product);

@@ -16,7 +16,8 @@
 #include "engine/network/encoding.h"
 
 #define SUMS_UNIT TNP_MOMENT_UNIT	/* a feature of 1 */
-#define SUMS_WAITING 128		/* rows that are added together */
+/* rows that are added together */
+#define SUMS_WAITING (TNP_MOMENT_BLOCKS * TNP_MOMENT_ROWS)
 #define SUMS_TARGET_BITS 28		/* of a target after the point, in units of the basis */
 #define SUMS_TARGET_MOST 65536	/* in these units */
 #define SUMS_MOST_ROWS ((int64_t) 1 << 32)

@@ -57,7 +57,7 @@ waiting_cells(const TnpSums *s)
 	return (double *) (waiting_targets(s) + SUMS_WAITING);
 }
 
-#define BLOCKS (SUMS_WAITING / TNP_MOMENT_ROWS)
+#define BLOCKS TNP_MOMENT_BLOCKS
 
 /* ... and what adding them takes: the provider's parts, ... */
 static double *
@@ -79,17 +79,17 @@ scratch_features(const TnpSums *s)
 	return (int16_t *) (scratch_product(s) + s->width);
 }
 
-/* and features of all blocks as they are laid out, and their flags. */
+/* and features of all blocks as they are laid out, and their norms. */
 static int32_t *
 scratch_panels(const TnpSums *s)
 {
 	return (int32_t *) (void *) (scratch_features(s) + (size_t) s->width * TNP_MOMENT_ROWS);
 }
 
-static uint8_t *
-scratch_flags(const TnpSums *s)
+static uint16_t *
+scratch_norms(const TnpSums *s)
 {
-	return (uint8_t *) (scratch_panels(s) + BLOCKS * tnp_panel_words(s->width));
+	return (uint16_t *) (scratch_panels(s) + BLOCKS * tnp_panel_words(s->width));
 }
 
 /* Words of all this. */
@@ -98,7 +98,7 @@ waiting_words(const SumsConfig *c, int columns, int width)
 {
 	return SUMS_WAITING * (1 + (size_t) columns) + sums_part_numbers(c, columns) + width
 		+ (size_t) width * TNP_MOMENT_ROWS / 4 + BLOCKS * tnp_panel_words(width) / 2
-		+ BLOCKS * TNP_MOMENT_FLAGS / 8;
+		+ BLOCKS * TNP_MOMENT_NORMS / 4;
 }
 
 /* Words of sums beside the number of rows. */
@@ -245,9 +245,9 @@ add_waiting(const TnpModel *model, TnpSums *s, int sign)
 			add_wide(product + 2 * i, (SumsWide) sign * scratch_product(s)[i]);
 		moments->lay_out(s->width, pairs, scratch_features(s),
 						 scratch_panels(s) + b * tnp_panel_words(s->width),
-						 scratch_flags(s) + b * TNP_MOMENT_FLAGS);
+						 scratch_norms(s) + b * TNP_MOMENT_NORMS);
 	}
-	moments->add(s->width, blocks, pairs, sign, scratch_panels(s), scratch_flags(s), sums_gram(s));
+	moments->add(s->width, blocks, pairs, sign, scratch_panels(s), scratch_norms(s), sums_gram(s));
 	for (int k = 0; k < s->waiting; k++)
 		square += (SumsWide) y[k] * y[k];
 	add_wide(product + 2 * s->width, sign * square);

@@ -17,8 +17,9 @@
 #define TNP_MOMENT_UNIT 8191	/* a feature of 1 */
 #define TNP_MOMENT_REACH 4		/* squashed values lie between minus this and this */
 #define TNP_MOMENT_TILE 16		/* that matrices of doubles are a multiple of */
-#define TNP_MOMENT_PANEL 32		/* features that are laid out together */
-#define TNP_MOMENT_FLAGS 128	/* of a block: whether any of eight features is not 0 */
+#define TNP_MOMENT_PANEL 32		/* features that are laid out together, at most */
+#define TNP_MOMENT_NORMS 128	/* of a block: of eight features each */
+#define TNP_MOMENT_BLOCKS 4		/* that are added together, at most */
 #define TNP_MOMENT_MOST 1024	/* features */
 
 /* Words of a block of rows of n features that was laid out. */
@@ -38,26 +39,27 @@ typedef struct TnpMoments
 	void		(*waves) (const double *x, double center, double scale, int waves, double *part);
 
 	/*
-	 * phi [TNP_MOMENT_ROWS] = a, or the products a b unless b is NULL, in units of
-	 * 1 / TNP_MOMENT_UNIT, ties to even, none beyond a unit.
+	 * phi [TNP_MOMENT_ROWS] = a, or the products a b unless b is NULL, all of them within 4, in
+	 * units of 1 / TNP_MOMENT_UNIT, ties to even, none beyond a unit.
 	 */
 	void		(*round) (const double *a, const double *b, int16_t *phi);
 
 	/*
 	 * Lay out phi [n, TNP_MOMENT_ROWS], each within a unit, for add: panels [tnp_panel_words(n)],
-	 * any [TNP_MOMENT_FLAGS]. Rows from the first 2 `pairs` on are left out.
+	 * norms [TNP_MOMENT_NORMS], of eight features the largest root of a sum of squares, rounded up.
+	 * Rows from the first 2 `pairs` on are left out.
 	 */
-	void		(*lay_out) (int n, int pairs, const int16_t *phi, int32_t *panels, uint8_t *any);
+	void		(*lay_out) (int n, int pairs, const int16_t *phi, int32_t *panels, uint16_t *norms);
 
 	/* product [n] = phi y, y [TNP_MOMENT_ROWS] within 2^44. */
 	void		(*product) (int n, const int16_t *phi, const int64_t *y, int64_t *product);
 
 	/*
-	 * gram [n (n + 1) / 2], a lower triangle by rows, += sign phi phi', of blocks of rows that were
-	 * laid out with as many pairs, one behind the other.
+	 * gram [n (n + 1) / 2], a lower triangle by rows, += sign phi phi', of up to TNP_MOMENT_BLOCKS
+	 * blocks of rows that were laid out with as many pairs, one behind the other.
 	 */
 	void		(*add) (int n, int blocks, int pairs, int sign, const int32_t *panels,
-						const uint8_t *any, int64_t *gram);
+						const uint16_t *norms, int64_t *gram);
 
 	/*
 	 * c [m, n] -= a [m, k] b [k, n]; strides are in numbers. m and n are multiples of

@@ -85,11 +85,11 @@ reference_round(const double *a, const double *b, int16_t *phi)
 
 /* As they are: feature by feature, two rows in a word. */
 static void
-reference_lay_out(int n, int pairs, const int16_t *phi, int32_t *panels, uint8_t *any)
+reference_lay_out(int n, int pairs, const int16_t *phi, int32_t *panels, uint16_t *norms)
 {
 	(void) pairs;
 	memcpy(panels, phi, (size_t) n * TNP_MOMENT_ROWS * sizeof(*phi));
-	memset(any, 1, TNP_MOMENT_FLAGS);
+	memset(norms, 0, TNP_MOMENT_NORMS * sizeof(*norms));	/* nothing asks for them */
 }
 
 static void
@@ -104,10 +104,10 @@ reference_product(int n, const int16_t *phi, const int64_t *y, int64_t *product)
 }
 
 static void
-reference_add(int n, int blocks, int pairs, int sign, const int32_t *panels, const uint8_t *any,
+reference_add(int n, int blocks, int pairs, int sign, const int32_t *panels, const uint16_t *norms,
 			  int64_t *gram)
 {
-	(void) any;
+	(void) norms;
 	for (int b = 0; b < blocks; b++)
 	{
 		const int16_t *phi = (const int16_t *) (panels + b * tnp_panel_words(n));
