@@ -5,7 +5,8 @@ CREATE SCHEMA targets_test;
 SET search_path = targets_test;
 CREATE TABLE loaded (model text PRIMARY KEY);
 INSERT INTO loaded VALUES ('several_concat'), ('several_mixture'), ('several_fixed'),
-	('mean_prefix'), ('scan_parts'), ('decoupled_buffer'), ('mean');
+	('mean_prefix'), ('scan_parts'), ('decoupled_buffer'), ('deep_kernel_several'),
+	('random_features_several'), ('mean');
 SELECT count(posterior.load_model(model, current_setting('test.models') || '/' || model
 		|| '.safetensors')) AS loaded FROM loaded;
 SELECT name, architecture, context, head, targets, appendable, gpu FROM posterior.models

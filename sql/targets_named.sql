@@ -5,7 +5,7 @@ CREATE SCHEMA targets_named_test;
 SET search_path = targets_named_test;
 CREATE TABLE family (model text PRIMARY KEY);
 INSERT INTO family VALUES ('several_mixture'), ('several_fixed'), ('mean_prefix'), ('scan_parts'),
-	('decoupled_buffer');
+	('decoupled_buffer'), ('deep_kernel_several'), ('joint_several');
 SELECT count(posterior.load_model(model, current_setting('test.models') || '/' || model
 		|| '.safetensors')) AS loaded FROM family;
 CREATE TABLE points (id int PRIMARY KEY, a float8, b float8, u float8, v float8,
@@ -65,7 +65,7 @@ FROM family, (SELECT ARRAY[(0.1, 0.2), (0.3, 0.4), (0.5, 0.6)]::pair[] AS rows) 
 	LATERAL posterior.sample_targets(model, rows, 3, 7) many,
 	LATERAL posterior.sample_targets(model, rows, 1, 7) one
 WHERE many.draw = one.draw AND many.ord = one.ord;
-SELECT model FROM family,
+SELECT model AS relates_targets FROM family,
 	LATERAL posterior.predict_targets(model::name, (0.1, 0.2)::pair) p GROUP BY model, p
 	HAVING abs(posterior.log_pdf(p[1], 0.4) + posterior.log_pdf(p[2], 0.7)
 		- posterior.log_density(model, ARRAY[0.4, 0.7], (0.1, 0.2)::pair)) > 1e-6;

@@ -32,8 +32,11 @@ FEW = ("prefix_causal_half", "packed_flag", "buffer_strict", "rows_buffer", "cla
 
 def moments(distributions):
     if distributions and isinstance(distributions[0], Joint):
-        return [d.mean[0] for d in distributions], [np.sqrt(d.covariance[0, 0])
-                                                    for d in distributions]
+        means = [d.mean for d in distributions]
+        sds = [np.sqrt(np.diag(d.covariance)) for d in distributions]
+        if len(means[0]) == 1:
+            return np.ravel(means), np.ravel(sds)
+        return means, sds
     return [d.mean() for d in distributions], [d.sd() for d in distributions]
 
 
@@ -268,7 +271,8 @@ def imagine(model, x, y, kinds):
         u = [value_uniforms(5, 0, i, t) for t in range(model.targets)]
         answer = build(model, x[:i], y[:i], canonical_prefix(model, i), kinds).predict([x[i]])[0]
         if isinstance(answer, Joint):
-            y[i] = answer.draw(np.array([NORMAL.inv_cdf(u[0][1])]))[0]
+            drawn = answer.draw(np.array([NORMAL.inv_cdf(pair[1]) for pair in u]))
+            y[i] = drawn if model.targets > 1 else drawn[0]
         else:
             y[i] = answer.draw(u) if model.targets > 1 else answer.draw(*u[0])
     return y

@@ -346,19 +346,20 @@ answer_joint(const TnpModel *model, const TnpEncoding *encoding, const json_t *r
 {
 	Rows		rows;
 	double	   *moments = NULL;
+	int64_t		n;
 	TnpStatus status
 		= read_table(model, request, json_object_get(request, "joint"), false, &rows, error);
 
 	if (status == TNP_OK)
 	{
-		moments = allocate(rows.rows.n * (rows.rows.n + 1), sizeof(double));
-		status = tnp_joint(encoding, &rows.rows, moments, moments + rows.rows.n, error);
+		n = rows.rows.n * tnp_model_info(model)->n_targets;
+		moments = allocate(n * (n + 1), sizeof(double));
+		status = tnp_joint(encoding, &rows.rows, moments, moments + n, error);
 	}
 	if (status == TNP_OK)
 	{
-		json_object_set_new(answer, "joint_mean", numbers(moments, rows.rows.n));
-		json_object_set_new(answer, "covariance",
-							matrix(moments + rows.rows.n, rows.rows.n, rows.rows.n));
+		json_object_set_new(answer, "joint_mean", numbers(moments, n));
+		json_object_set_new(answer, "covariance", matrix(moments + n, n, n));
 	}
 	free(moments);
 	rows_free(&rows);

@@ -63,7 +63,7 @@ ask(const TnpModel *model, const TestRows *rows, int n, Answers *out, TnpError *
 	TnpStatus	status;
 
 	out->n = (size_t) (QUERIES + STEPS + 2) * size + (DRAWS + 1) * STEPS * targets
-		+ 2 + STEPS + STEPS * (STEPS + 1);
+		+ 2 + STEPS + STEPS * targets * (STEPS * targets + 1);
 	out->at = at = calloc(out->n, sizeof(double));
 	status = tnp_build(model, &context, tnp_whole_prefix(model, context.n), &e, error);
 	if (status == TNP_OK && appends)
@@ -89,8 +89,8 @@ ask(const TnpModel *model, const TestRows *rows, int n, Answers *out, TnpError *
 		status = tnp_score(e, &few, 0, 0, at + 1, at + 2, error);
 	at += 2 + STEPS;
 	if (status == TNP_OK && strcmp(tnp_model_info(model)->head, "joint-gaussian") == 0)
-		status = tnp_joint(e, &few, at, at + STEPS, error);
-	at += STEPS * (STEPS + 1);
+		status = tnp_joint(e, &few, at, at + STEPS * targets, error);
+	at += STEPS * targets * (STEPS * targets + 1);
 	if (status == TNP_OK && appends)
 		status = tnp_append_predict(e, &few, &one, at, error);
 	tnp_encoding_free(e);

@@ -641,6 +641,7 @@ const TnpFamily tnp_products_family = {
 	.variant = "products of features",
 	.embedders = 1 << TNP_CONCAT | 1 << TNP_ADDITIVE | 1 << TNP_PARTS,
 	.check = products_check,
+	.several_targets = true,
 	.bind = products_bind,
 	.head_width = tnp_stack_head_width,
 	.appendable = tnp_stack_appendable,

@@ -72,8 +72,9 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 		{several && rows, "the embedder's x.kind \"rows\" takes one target per row",
 		 "target.count", c->n_targets, NULL, 0},
 		{several && c->head != TNP_HEAD_GAUSSIAN && c->head != TNP_HEAD_MIXTURE
-		 && c->head != TNP_HEAD_BARS,
-		 "several targets need head.kind \"gaussian\", \"mixture\" or \"bars\"",
+		 && c->head != TNP_HEAD_BARS && c->head != TNP_HEAD_JOINT,
+		 "several targets need head.kind \"gaussian\", \"mixture\", \"bars\" or "
+		 "\"joint-gaussian\"",
 		 "target.count", c->n_targets, NULL, 0},
 		{c->n_features == 0 && c->max_features == 0,
 		 "one of inputs.features and inputs.max_features is needed", NULL, 0, NULL, 0},

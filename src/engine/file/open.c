@@ -16,11 +16,12 @@ bind_joint_head(TnpBinder *b)
 
 	if (c->final_norm)
 		m->final_norm = tnp_bind_norm(b, "final_norm", c->width);
-	m->head = tnp_bind_mlp(b, "head.mean", c->width, &c->head_hidden, 1, c->head_activation);
+	m->head = tnp_bind_mlp(b, "head.mean", c->width, &c->head_hidden, c->n_targets,
+						   c->head_activation);
 	m->head_blocks = tnp_bind_layers(b, "head.block", c->head_blocks, c->width, c->feedforward,
 									 false);
-	m->projector = tnp_bind_mlp(b, "head.projector", c->width, &c->head_projector, c->head_rank,
-								c->head_activation);
+	m->projector = tnp_bind_mlp(b, "head.projector", c->width, &c->head_projector,
+								c->n_targets * c->head_rank, c->head_activation);
 }
 
 static void
@@ -115,6 +116,7 @@ fill_info(TnpModel *m)
 	info->buffer = c->buffer;
 	info->row_limit = c->row_limit;
 	info->appendable = c->family->appendable(c);
+	info->mergeable = c->family->mergeable;
 	info->takes_missing = info->takes_categories = rows || c->family->takes_any_cells;
 	info->on_gpu = c->family->on_gpu && c->embedder != TNP_PARTS && c->head != TNP_HEAD_JOINT
 		&& c->n_targets == 1

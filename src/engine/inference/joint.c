@@ -2,8 +2,10 @@
  * joint.c: the joint Gaussian of the queries of one question.
  *
  * The states of the M queries go through blocks in which they see each other; then a projector
- * makes W [M, rank] of them. y ~ N(mean, C C'), C the lower triangle of W W' with `jitter` added to
- * its diagonal, in double precision. C depends on the order of the queries, W does not.
+ * makes W [M, D, rank] of them. y [M, D] ~ N(mean, C C'), C the lower triangle of W W' with
+ * `jitter` added to its diagonal, in double precision. C depends on the order of the queries, W
+ * does not.
+ * The variables of a question are numbered along its rows, the targets of a row side by side.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -22,20 +24,37 @@ typedef struct Joint
 {
 	const TnpEncoding *e;
 	int64_t		n;				/* M */
+	int			targets;		/* D */
+	int64_t		size;			/* M D, the variables */
 	TnpTeam    *team;
 	TnpFeatureEmbedding half;
 	TnpKvCache	keys;			/* of the queries, in one block */
 	TnpToken   *tokens;			/* [M] */
 	float	   *h,				/* [M, d] */
-			   *raw;			/* [M, rank] */
-	double	   *mean,			/* [M] */
-			   *w;				/* [M, rank] */
-	double	   *row,			/* [M] a row of C */
-			   *factor,			/* [M, M] C itself, where it is wanted */
-			   *white,			/* [M] */
-			   *steps;			/* [M] log densities */
-	int64_t    *place;			/* [M] */
+			   *raw;			/* [M, D rank] */
+	double	   *mean,			/* [size] */
+			   *w;				/* [size, rank] */
+	double	   *row,			/* [size] a row of C */
+			   *factor,			/* [size, size] C itself, where it is wanted */
+			   *white,			/* [size] */
+			   *steps;			/* [M] log densities of rows, in their order */
+	int64_t    *place;			/* [M] the rows in their order */
 } Joint;
+
+static Joint
+joint_of(const TnpEncoding *e, int64_t rows)
+{
+	int			targets = e->model->config.n_targets;
+
+	return (Joint) {.e = e, .n = rows, .targets = targets, .size = rows * targets};
+}
+
+/* Which target of the question variable i is in the order of j->place. */
+static int64_t
+joint_variable(const Joint *j, int64_t i)
+{
+	return j->place[i / j->targets] * j->targets + i % j->targets;
+}
 
 static void
 joint_free(Joint *j)
@@ -57,7 +76,7 @@ joint_free(Joint *j)
 	tnp_team_free(j->team);
 }
 
-/* j is zeroed but for e and n, and is freed by the caller also after a failure. */
+/* j is that of joint_of, and is freed by the caller also after a failure. */
 static TnpStatus
 joint_alloc(Joint *j, TnpError *error)
 {
@@ -69,11 +88,11 @@ joint_alloc(Joint *j, TnpError *error)
 
 	j->tokens = tnp_alloc(env, j->n, sizeof(TnpToken));
 	j->h = tnp_alloc(env, j->n, c->width * sizeof(float));
-	j->raw = tnp_alloc(env, j->n, c->head_rank * sizeof(float));
-	j->mean = tnp_alloc(env, j->n, sizeof(double));
-	j->w = tnp_alloc(env, j->n, c->head_rank * sizeof(double));
-	j->row = tnp_alloc(env, j->n, sizeof(double));
-	j->white = tnp_alloc(env, j->n, sizeof(double));
+	j->raw = tnp_alloc(env, j->size, c->head_rank * sizeof(float));
+	j->mean = tnp_alloc(env, j->size, sizeof(double));
+	j->w = tnp_alloc(env, j->size, c->head_rank * sizeof(double));
+	j->row = tnp_alloc(env, j->size, sizeof(double));
+	j->white = tnp_alloc(env, j->size, sizeof(double));
 	j->steps = tnp_alloc(env, j->n, sizeof(double));
 	j->place = tnp_alloc(env, j->n, sizeof(int64_t));
 	if (j->tokens == NULL || j->h == NULL || j->raw == NULL || j->mean == NULL || j->w == NULL
@@ -142,7 +161,7 @@ joint_head(Joint *j, TnpError *error)
 		model->kernels->norm(&model->final_norm,
 							 j->n - start < TNP_TILE ? (int) (j->n - start) : TNP_TILE,
 							 j->h + start * c->width, j->h + start * c->width);
-	joint_project(j, &model->head, 1, j->mean);
+	joint_project(j, &model->head, j->targets, j->mean);
 	for (int64_t i = 0; i < j->n; i++)
 		j->tokens[i] = (TnpToken) {j->n, 0, NULL, i};
 	for (int k = 0; status == TNP_OK && k < c->head_blocks; k++)
@@ -152,7 +171,7 @@ joint_head(Joint *j, TnpError *error)
 			status = tnp_walk_attend(&walk, &model->head_blocks[k], 0, 0, j->n, error);
 	}
 	if (status == TNP_OK)
-		joint_project(j, &model->projector, c->head_rank, j->w);
+		joint_project(j, &model->projector, j->targets * c->head_rank, j->w);
 	return status;
 }
 
@@ -177,9 +196,10 @@ joint_row(const Joint *j, TnpWorker *worker, int64_t i, double *row, TnpError *e
 {
 	const TnpConfig *c = &j->e->model->config;
 	int			rank = c->head_rank;
+	const double *own = j->w + joint_variable(j, i) * rank;
 
 	for (int64_t k = 0; k <= i; k++)
-		row[k] = tnp_dot(rank, j->w + j->place[i] * rank, j->w + j->place[k] * rank);
+		row[k] = tnp_dot(rank, own, j->w + joint_variable(j, k) * rank);
 	row[i] += c->head_jitter;
 	if (!(row[i] > 0 && isfinite(row[i])))
 		return tnp_fail(error, TNP_BAD_VALUE, "the model's covariance is singular for these rows");
@@ -191,11 +211,12 @@ static TnpStatus
 joint_factor_row(void *state, TnpWorker *worker, int64_t i, TnpError *error)
 {
 	const Joint *j = state;
-	double	   *row = j->factor + i * j->n;
+	double	   *row = j->factor + i * j->size,
+				scale = tnp_target_scale(&j->e->stats, (int) (i % j->targets));
 	TnpStatus	status = joint_row(j, worker, i, row, error);
 
 	for (int64_t k = 0; status == TNP_OK && k <= i; k++)
-		row[k] *= j->e->stats.y_scale;
+		row[k] *= scale;
 	return status;
 }
 
@@ -203,10 +224,10 @@ joint_factor_row(void *state, TnpWorker *worker, int64_t i, TnpError *error)
 typedef struct JointCovariance
 {
 	const Joint *j;
-	double	   *covariance;		/* [M, M] */
+	double	   *covariance;		/* [size, size] */
 } JointCovariance;
 
-/* What row i has in common with the rows up to it. */
+/* What variable i has in common with those up to it. */
 static TnpStatus
 joint_covariances(void *state, TnpWorker *worker, int64_t i, TnpError *error)
 {
@@ -215,12 +236,12 @@ joint_covariances(void *state, TnpWorker *worker, int64_t i, TnpError *error)
 
 	for (int64_t k = 0; k <= i; k++)
 	{
-		double		sum = tnp_dot((int) k + 1, j->factor + i * j->n, j->factor + k * j->n);
+		double		sum = tnp_dot((int) k + 1, j->factor + i * j->size, j->factor + k * j->size);
 
 		if (!isfinite(sum))
 			return tnp_fail(error, TNP_BAD_VALUE, "the model's covariance is not finite for these "
 							"rows");
-		c->covariance[i * j->n + k] = c->covariance[k * j->n + i] = sum;
+		c->covariance[i * j->size + k] = c->covariance[k * j->size + i] = sum;
 	}
 	return tnp_worker_check(worker, error);
 }
@@ -229,7 +250,8 @@ TnpStatus
 tnp_joint(const TnpEncoding *e, const TnpRows *queries, double *mean, double *covariance,
 		  TnpError *error)
 {
-	Joint		j = {.e = e, .n = queries->n};
+	const TnpStats *stats = &e->stats;
+	Joint		j = joint_of(e, queries->n);
 	TnpStatus	status = tnp_queries_check(e, queries, false, error);
 
 	if (status != TNP_OK)
@@ -238,31 +260,33 @@ tnp_joint(const TnpEncoding *e, const TnpRows *queries, double *mean, double *co
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "the model has no joint Gaussian");
 	if (j.n == 0)
 		return TNP_OK;
-	if (j.n > TNP_MAX_JOINT)
+	if (j.size > TNP_MAX_JOINT)
 	{
 		tnp_fail(error, TNP_BAD_ARGUMENT, "too many rows for a covariance");
-		tnp_detail(error, "%lld rows, at most %d", (long long) j.n, TNP_MAX_JOINT);
+		tnp_detail(error, "%lld rows, at most %d", (long long) j.n, TNP_MAX_JOINT / j.targets);
 		return TNP_BAD_ARGUMENT;
 	}
 	status = joint_make(&j, queries, error);
 	if (status == TNP_OK)
 	{
 		tnp_fill_order(j.n, 0, -1, j.place);
-		j.factor = tnp_alloc(&e->model->env, j.n, (size_t) j.n * sizeof(double));
+		j.factor = tnp_alloc(&e->model->env, j.size, (size_t) j.size * sizeof(double));
 		if (j.factor == NULL)
 			status = tnp_no_memory(error);
 	}
 	if (status == TNP_OK)
-		status = tnp_team_run(j.team, j.n, joint_factor_row, &j, error);
+		status = tnp_team_run(j.team, j.size, joint_factor_row, &j, error);
 	if (status == TNP_OK)
 	{
 		JointCovariance c = {&j, covariance};
 
-		status = tnp_team_run(j.team, j.n, joint_covariances, &c, error);
+		status = tnp_team_run(j.team, j.size, joint_covariances, &c, error);
 	}
-	for (int64_t i = 0; status == TNP_OK && i < j.n; i++)
+	for (int64_t i = 0; status == TNP_OK && i < j.size; i++)
 	{
-		mean[i] = e->stats.y_center + e->stats.y_scale * j.mean[i];
+		int			t = (int) (i % j.targets);
+
+		mean[i] = tnp_target_center(stats, t) + tnp_target_scale(stats, t) * j.mean[i];
 		if (!isfinite(mean[i]))
 			status = tnp_fail(error, TNP_BAD_VALUE,
 							  "the model's prediction is not finite for these values");
@@ -271,29 +295,54 @@ tnp_joint(const TnpEncoding *e, const TnpRows *queries, double *mean, double *co
 	return status;
 }
 
+/* Independent normal numbers [draws, size] for the variables of draws. */
+static TnpStatus
+joint_white(const Joint *j, uint64_t seed, uint64_t first_draw, int64_t draws, double *y,
+			TnpError *error)
+{
+	TnpStatus	status = TNP_OK;
+
+	for (int64_t b = 0; status == TNP_OK && b < draws; b++)
+	{
+		for (int64_t i = 0; i < j->size; i++)
+		{
+			double		u[2];
+
+			tnp_random(seed, first_draw + (uint64_t) b, (uint32_t) (i / j->targets),
+					   TNP_STREAM_VALUES + 2 * (uint32_t) (i % j->targets), u);
+			y[b * j->size + i] = tnp_normal_quantile(u[1]);
+		}
+		status = tnp_worker_check(tnp_team_self(j->team), error);
+	}
+	return status;
+}
+
 TnpStatus
 tnp_joint_sample(const TnpEncoding *e, const TnpRows *queries, uint64_t seed, uint64_t first_draw,
 				 int64_t draws, double *y, TnpError *error)
 {
-	Joint		j = {.e = e, .n = queries->n};
+	const TnpStats *stats = &e->stats;
+	Joint		j = joint_of(e, queries->n);
 	TnpStatus	status = joint_make(&j, queries, error);
 
 	if (status == TNP_OK)
-		tnp_fill_order(j.n, 0, -1, j.place);
-	for (int64_t i = 0; status == TNP_OK && i < j.n; i++)
 	{
+		tnp_fill_order(j.n, 0, -1, j.place);
+		status = joint_white(&j, seed, first_draw, draws, y, error);
+	}
+	/* from the last variable on, so that those before it are still the normal numbers */
+	for (int64_t i = j.size - 1; status == TNP_OK && i >= 0; i--)
+	{
+		int			t = (int) (i % j.targets);
+
 		status = joint_row(&j, tnp_team_self(j.team), i, j.row, error);
 		for (int64_t b = 0; status == TNP_OK && b < draws; b++)
 		{
-			double		sum = j.mean[i],
-						u[2];
+			double		sum = j.mean[i];
 
 			for (int64_t k = 0; k <= i; k++)
-			{
-				tnp_random(seed, first_draw + (uint64_t) b, (uint32_t) k, TNP_STREAM_VALUES, u);
-				sum += j.row[k] * tnp_normal_quantile(u[1]);
-			}
-			y[b * j.n + i] = e->stats.y_center + e->stats.y_scale * sum;
+				sum += j.row[k] * y[b * j.size + k];
+			y[b * j.size + i] = tnp_target_center(stats, t) + tnp_target_scale(stats, t) * sum;
 		}
 	}
 	joint_free(&j);
@@ -308,10 +357,13 @@ joint_steps(Joint *j, const TnpRows *rows, double *sum, TnpError *error)
 	TnpStatus	status = TNP_OK;
 
 	*sum = 0;
-	for (int64_t i = 0; status == TNP_OK && i < j->n; i++)
+	for (int64_t i = 0; status == TNP_OK && i < j->size; i++)
 	{
-		int64_t		r = j->place[i];
-		double		rest = (rows->y[r] - stats->y_center) / stats->y_scale - j->mean[r];
+		int64_t		v = joint_variable(j, i);
+		int			t = (int) (i % j->targets);
+		double		scale = tnp_target_scale(stats, t),
+					rest = (rows->y[v] - tnp_target_center(stats, t)) / scale - j->mean[v],
+					step;
 
 		status = joint_row(j, tnp_team_self(j->team), i, j->row, error);
 		if (status != TNP_OK)
@@ -319,8 +371,9 @@ joint_steps(Joint *j, const TnpRows *rows, double *sum, TnpError *error)
 		for (int64_t k = 0; k < i; k++)
 			rest -= j->row[k] * j->white[k];
 		j->white[i] = rest / j->row[i];
-		j->steps[i] = tnp_normal_log_pdf(j->white[i]) - log(j->row[i]) - log(stats->y_scale);
-		*sum += j->steps[i];
+		step = tnp_normal_log_pdf(j->white[i]) - log(j->row[i]) - log(scale);
+		j->steps[i / j->targets] = t > 0 ? j->steps[i / j->targets] + step : step;
+		*sum += step;
 	}
 	return status;
 }
@@ -329,7 +382,7 @@ TnpStatus
 tnp_joint_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint64_t seed,
 				double *log_density, double *per_row, TnpError *error)
 {
-	Joint		j = {.e = e, .n = rows->n};
+	Joint		j = joint_of(e, rows->n);
 	TnpRows		queries = *rows;
 	double		total = -INFINITY;
 	TnpStatus	status;

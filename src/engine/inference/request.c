@@ -99,7 +99,8 @@ request_answer(const TnpEncoding *e, const TnpRequest *r, TnpError *error)
 		case TNP_REQUEST_SCORE:
 			return tnp_score(e, &r->queries, r->orders, r->seed, r->answer, NULL, error);
 		case TNP_REQUEST_JOINT:
-			return tnp_joint(e, &r->queries, r->answer, r->answer + r->queries.n, error);
+			return tnp_joint(e, &r->queries, r->answer,
+							 r->answer + r->queries.n * e->model->config.n_targets, error);
 	}
 	return tnp_fail(error, TNP_BAD_ARGUMENT, "unknown kind of request");
 }

@@ -22,7 +22,7 @@ typedef enum TnpRequestKind
 	TNP_REQUEST_SAMPLE = 3,		/* joint draws: tnp_sample. answer [draws, n, D] */
 	/* joint log density of queries with targets: tnp_score. answer [1] */
 	TNP_REQUEST_SCORE = 4,
-	/* means and covariances of the queries: tnp_joint. answer [n] and [n, n] */
+	/* means and covariances of the queries: tnp_joint. answer [n D] and [n D, n D] */
 	TNP_REQUEST_JOINT = 5
 } TnpRequestKind;
 

@@ -180,15 +180,39 @@ gather_heads(int n, int state, int wanted, float *h)
 		memmove(h + (size_t) i * wanted, h + (size_t) i * state, wanted * sizeof(float));
 }
 
+/* Length of row t of the lower triangle of W W' + jitter, W [targets, rank]. */
+static double
+alone_deviation(int rank, const float *w, int t, double jitter)
+{
+	double		last = jitter,
+				square = 0;
+
+	for (int k = 0; k <= t; k++)
+	{
+		double		product = 0;
+
+		for (int r = 0; r < rank; r++)
+			product += (double) w[(size_t) t * rank + r] * w[(size_t) k * rank + r];
+		if (k == t)
+			last += product;
+		else
+			square += product * product;
+	}
+	return square > 0 ? sqrt(square + last * last) : last;
+}
+
 /*
  * A joint head's answers to n queries, each alone: of its blocks every state sees itself only, so
- * that attention is the value. raw has the means.
+ * that attention is the value. The targets of a query have one Gaussian, of which each has its
+ * part. raw has the means.
  */
 static void
 answer_alone(const TnpModel *model, const TnpStats *stats, int n, float *state, TnpScratch *work,
 			 double *params)
 {
 	const TnpConfig *c = &model->config;
+	int			targets = c->n_targets,
+				rank = c->head_rank;
 	float	   *w = work->scratch + (size_t) n * 2 * tnp_mlp_width(&model->projector);
 
 	for (int k = 0; k < c->head_blocks; k++)
@@ -197,15 +221,15 @@ answer_alone(const TnpModel *model, const TnpStats *stats, int n, float *state, 
 		tnp_block_finish(model, &model->head_blocks[k], c->post_norm, n, state, &work->block);
 	}
 	tnp_mlp(model, &model->projector, n, state, work->scratch, w);
-	for (int i = 0; i < n; i++, w += c->head_rank)
-	{
-		double		sd = c->head_jitter;
+	for (int i = 0; i < n; i++, w += (size_t) targets * rank)
+		for (int t = 0; t < targets; t++)
+		{
+			double	   *to = params + 2 * ((size_t) i * targets + t),
+						scale = tnp_target_scale(stats, t);
 
-		for (int r = 0; r < c->head_rank; r++)
-			sd += (double) w[r] * w[r];
-		params[2 * i] = stats->y_center + stats->y_scale * work->raw[i];
-		params[2 * i + 1] = stats->y_scale * sd;
-	}
+			to[0] = tnp_target_center(stats, t) + scale * work->raw[i * targets + t];
+			to[1] = scale * alone_deviation(rank, w, t, c->head_jitter);
+		}
 }
 
 TnpStatus
@@ -237,7 +261,7 @@ tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h,
 			model->kernels->norm(&model->final_norm, tile, state, state);
 		tnp_mlp(model, &model->head, tile, state, work->scratch, work->raw);
 		if (c->head == TNP_HEAD_JOINT)
-			answer_alone(model, stats, tile, state, work, params + start * size);
+			answer_alone(model, stats, tile, state, work, params + start * targets * size);
 		for (int i = 0; i < tile; i++)
 		{
 			float	   *raw = work->raw + (size_t) i * outputs;

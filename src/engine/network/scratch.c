@@ -99,7 +99,8 @@ head_scratch(const TnpModel *model)
 
 	if (model->config.head != TNP_HEAD_JOINT)
 		return head;
-	joint = 2 * (size_t) tnp_mlp_width(&model->projector) + model->config.head_rank;
+	joint = 2 * (size_t) tnp_mlp_width(&model->projector)
+		+ (size_t) model->config.n_targets * model->config.head_rank;
 	return head > joint ? head : joint;
 }
 

@@ -1,6 +1,6 @@
 /*
  * joint_functions.c: posterior.joint: means and covariances of the targets of several rows, in
- * closed form, of models that have them.
+ * closed form, of models that have them. Several targets of a row stand side by side.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -47,7 +47,8 @@ float_array(const double *values, int dimensions, int n)
 }
 
 /*
- * Both forms: (context or name, rows anyarray) returns (mean float8[n], covariance float8[n][n]).
+ * Both forms: (context or name, rows anyarray) returns (mean float8[n], covariance float8[n][n]), n
+ * the targets of all rows.
  */
 static Datum
 rows_joint(FunctionCallInfo fcinfo, bool named)
@@ -58,10 +59,12 @@ rows_joint(FunctionCallInfo fcinfo, bool named)
 	TupleDesc	row;
 	Datum		values[2];
 	bool		nulls[2] = {false, false};
-	int			n;
+	int			n,
+				targets;
 
 	if (get_call_result_type(fcinfo, NULL, &row) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
+	call->several = true;
 	if (named)
 		posterior_call_named(call, text_to_cstring(PG_GETARG_TEXT_PP(0)));
 	else
@@ -69,13 +72,15 @@ rows_joint(FunctionCallInfo fcinfo, bool named)
 	check_joint(call);
 	rows = named ? posterior_match_rows(call, PG_GETARG_ARRAYTYPE_P(1))
 				 : posterior_rows_of_array(call, PG_GETARG_ARRAYTYPE_P(1));
-	if (rows->n > TNP_MAX_JOINT)
+	targets = tnp_model_info(call->model->model)->n_targets;
+	if (rows->n > TNP_MAX_JOINT / targets)
 		ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 						errmsg("too many rows for a covariance"),
 						errdetail("There are %lld rows, at most %d are taken.",
-								  (long long) rows->n, TNP_MAX_JOINT),
-						errhint("posterior.sample draws for more rows.")));
-	n = (int) rows->n;
+								  (long long) rows->n, TNP_MAX_JOINT / targets),
+						errhint("posterior.%s draws for more rows.",
+								targets > 1 ? "sample_targets" : "sample")));
+	n = (int) rows->n * targets;
 	request.queries = posterior_rows_view(rows, false);
 	request.answer = palloc((Size) (n + 1) * (n + 1) * sizeof(double));
 	if (n > 0)
