@@ -5,10 +5,10 @@ CREATE TABLE loaded (model text PRIMARY KEY);
 INSERT INTO loaded VALUES ('mean'), ('latent'), ('latent_buffer'), ('decoupled'),
 	('decoupled_causal'), ('scan'), ('scan_prefix_causal'), ('deep_kernel'),
 	('random_features_causal'), ('joint_full'), ('joint_prefix'),
-	('packed_tnpd'), ('packed_causal'), ('incremental');
+	('packed_tnpd'), ('packed_causal'), ('incremental'), ('sums');
 SELECT count(posterior.load_model(model, current_setting('test.models') || '/' || model
 		|| '.safetensors')) AS loaded FROM loaded;
-SELECT name, architecture, context, head, buffer, appendable, row_bytes, gpu
+SELECT name, architecture, context, head, buffer, appendable, mergeable, row_bytes, gpu
 FROM posterior.models JOIN loaded ON model = name ORDER BY name COLLATE "C";
 SELECT name, appendable, row_bytes > 0 AS grows, gpu FROM posterior.models WHERE bundled
 ORDER BY name COLLATE "C";

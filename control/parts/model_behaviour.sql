@@ -1,8 +1,8 @@
 -- ---- how models keep contexts -------------------------------------------------------------------
 -- Follows from the file, so rows of any origin have it: restored ones and those of version 1.0.
 
-CREATE TYPE posterior_internal.model_behaviour AS (appendable boolean, row_bytes bigint,
-	gpu boolean, targets integer);
+CREATE TYPE posterior_internal.model_behaviour AS (appendable boolean, mergeable boolean,
+	row_bytes bigint, gpu boolean, targets integer);
 COMMENT ON TYPE posterior_internal.model_behaviour IS 'how a model keeps a context';
 CREATE FUNCTION posterior_internal.model_behaviour(file bytea)
 	RETURNS posterior_internal.model_behaviour
@@ -16,11 +16,15 @@ CREATE OR REPLACE VIEW posterior.models AS
 	SELECT name, description, architecture, context, head, classes, features, max_features,
 		min_rows, buffer, takes_missing, takes_categories,
 		parameters, pg_catalog.octet_length(file) AS bytes, bundled, loaded_by, loaded_at,
-		(behaviour).appendable, (behaviour).row_bytes, (behaviour).gpu, (behaviour).targets
+		(behaviour).appendable, (behaviour).mergeable, (behaviour).row_bytes, (behaviour).gpu,
+		(behaviour).targets
 	FROM posterior.model_file;
 COMMENT ON COLUMN posterior.models.appendable
 	IS 'whether rows that are appended are encoded by themselves; otherwise all rows are encoded '
 		'again, of models with a buffer of K rows once in K rows';
+COMMENT ON COLUMN posterior.models.mergeable
+	IS 'whether contexts of parts of a table can be merged, and rows taken away, in time that does '
+		'not depend on the rows that there are (posterior.merge)';
 COMMENT ON COLUMN posterior.models.row_bytes
 	IS 'bytes of an encoding per row of its context, beside the row itself, half of it with '
 		'posterior.kernels = half; 0 where they are the same for any number of rows';

@@ -167,6 +167,7 @@ typedef struct TnpModelInfo
 	int			min_rows;		/* context rows needed before the first prediction */
 	int			buffer;			/* K of the chain, 0 = no limit */
 	bool		appendable;		/* appended rows cost the new rows only (causal, prefix-causal) */
+	bool		mergeable;		/* it has the sums of tnp_sums_merge */
 	bool		takes_missing;	/* NaN features are accepted */
 	bool		takes_categories;
 	bool		has_views;		/* averages over the environment's number of views of a table */
@@ -470,8 +471,8 @@ TNP_EXPORT TnpStatus tnp_score(const TnpEncoding *encoding, const TnpRows *rows,
 
 /*
  * joint: the joint Gaussian of all queries in closed form, for models whose head is
- * "joint-gaussian"; TNP_BAD_ARGUMENT for others, and for more than TNP_MAX_JOINT queries. mean [n],
- * covariance [n, n]; both depend on the order of the queries as tnp_score does.
+ * "joint-gaussian"; TNP_BAD_ARGUMENT for others, and for more than TNP_MAX_JOINT targets. mean
+ * [n, D], covariance [n, D, n, D]; both depend on the order of the queries as tnp_score does.
  */
 #define TNP_MAX_JOINT 4096
 TNP_EXPORT TnpStatus tnp_joint(const TnpEncoding *encoding, const TnpRows *queries, double *mean,

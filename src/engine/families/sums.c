@@ -364,6 +364,7 @@ const TnpFamily tnp_sums_family = {
 	.bind = sums_bind,
 	.head_width = sums_head_width,
 	.appendable = sums_appendable,
+	.mergeable = true,
 	.takes_any_cells = true,
 	.cache_shape = sums_cache_shape,
 	.slots = sums_slots,

@@ -64,6 +64,8 @@ typedef struct TnpFamily
 	int			(*head_width) (const struct TnpConfig *config);
 	/* appended rows cost the new rows only, whatever their number */
 	bool		(*appendable) (const struct TnpConfig *config);
+	/* what is kept of a context is added and subtracted (tnp_sums_merge) */
+	bool		mergeable;
 	/* GPUs have kernels for its layers (cuda/weights.c) */
 	bool		on_gpu;
 	/* columns of all kinds, with missing cells, whatever the embedder */

@@ -230,7 +230,7 @@ posterior_load_model_bytes(PG_FUNCTION_ARGS)
 }
 
 /*
- * model_behaviour(file bytea) returns (appendable, row_bytes, gpu, targets): of the view
+ * model_behaviour(file bytea) returns (appendable, mergeable, row_bytes, gpu, targets): of the view
  * posterior.models. NULL for what is no model, so that a row with such a file does not keep others
  * from being restored with it.
  */
@@ -242,8 +242,8 @@ posterior_model_behaviour(PG_FUNCTION_ARGS)
 	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext, "posterior model check",
 												 ALLOCSET_DEFAULT_SIZES);
 	TnpEnv		env = posterior_env(memory);
-	Datum		values[4];
-	bool		nulls[4] = {false};
+	Datum		values[5];
+	bool		nulls[5] = {false};
 	const TnpModelInfo *info;
 	TnpModel   *model;
 	TupleDesc	row;
@@ -262,9 +262,10 @@ posterior_model_behaviour(PG_FUNCTION_ARGS)
 	}
 	info = tnp_model_info(model);
 	values[0] = BoolGetDatum(info->appendable);
-	values[1] = Int64GetDatum((int64) info->encoding_bytes_per_row);
-	values[2] = BoolGetDatum(info->on_gpu);
-	values[3] = Int32GetDatum(info->n_targets);
+	values[1] = BoolGetDatum(info->mergeable);
+	values[2] = Int64GetDatum((int64) info->encoding_bytes_per_row);
+	values[3] = BoolGetDatum(info->on_gpu);
+	values[4] = Int32GetDatum(info->n_targets);
 	MemoryContextDelete(memory);
 	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(row), values, nulls));
 }
