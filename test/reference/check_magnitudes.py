@@ -109,7 +109,9 @@ def in_units(answer, model, k):
 def check_units(tap, model, tool, tables, name):
     x, y, kinds = rows(model, CONTEXT + QUERIES, 21)
     numeric = [f for f in range(x.shape[1]) if not kinds or kinds[f] == "numeric"]
-    classes = "classes" in model.config["head"]
+    classes = "classes" in model.config.get("head", {})
+    # sums refuse what a float does not reach, and never answer otherwise
+    sums = model.config["architecture"] == "sums"
     for kernels in tables:
         plain = tool.ask(kernels=kernels, **questions(x, y, kinds, y[CONTEXT:]))
         wrong = []
@@ -122,6 +124,8 @@ def check_units(tap, model, tool, tables, name):
             answer = tool.ask(kernels=kernels,
                               **questions(scaled, np.ldexp(y, unit), kinds,
                                           np.ldexp(y[CONTEXT:], unit)))
+            if sums and max(abs(column), abs(unit)) > 126 and bad_value(answer):
+                continue
             if "error" in answer or in_units(answer, model, unit) != in_units(plain, model, 0):
                 wrong.append((column, unit, answer.get("error", "another answer")))
         tap.ok(not wrong, f"{name}, {kernels}: no unit changes an answer", *wrong)
