@@ -54,6 +54,26 @@ SELECT posterior.create_context('sums', 'h', 'y', features => '{x,z,label}', mod
 		filter => 'z < 30');
 DELETE FROM h WHERE k > 25;
 
+-- One model of each way to keep a context, each a named context of its name. A value of the rows
+-- has the same prefix, unless that is shared: then a growing frame has.
+CREATE TABLE kind (number int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, model text, keeps text,
+		shared_prefix boolean);
+INSERT INTO kind (model, keeps, shared_prefix) VALUES
+	('mean', 'one sum, rows are added', false),
+	('incremental', 'keys and values of two streams, appended', false),
+	('packed_tnpd', 'keys and values, made again for each row', false),
+	('buffered', 'keys, values and states, made again once in K rows', true),
+	('latent', 'keys and values of latents, whatever the rows', false),
+	('deep_kernel', 'one sum of products, whatever the rows', false),
+	('random_features_causal', 'features and values of rows, appended', true),
+	('scan_causal', 'keys, values and positions, appended', false),
+	('scan_prefix_causal', 'the same, and a prefix that is made again', true),
+	('decoupled_one', 'keys of features, values of targets, made again', false);
+SELECT posterior.load_model(model, current_setting('test.models') || '/' || model || '.safetensors')
+	FROM kind;
+SELECT posterior.create_context(model, 'h', 'y', features => '{x,z}', order_by => 'k',
+		model => model) FROM kind;
+
 -- how many predictions have been compared: sequences are not rolled back
 CREATE SEQUENCE compared;
 CREATE FUNCTION compare(name text, questions int, differ bigint, detail text)
@@ -248,6 +268,53 @@ CREATE FUNCTION check_prefix() RETURNS int STABLE LANGUAGE sql AS $$
 		FROM f, (SELECT 0.3::float8 AS x, 3 AS z) q WHERE p IS NOT NULL)
 	SELECT compare('prefix', n::int, differ, CASE WHEN differ > 0
 			THEN (SELECT count(*)::text FROM h) END) FROM d $$;
+
+-- The kinds of contexts: one of them by its number.
+CREATE FUNCTION kind_from_scratch(model text, shared_prefix boolean)
+	RETURNS posterior.distribution[] STABLE LANGUAGE plpgsql
+	SET posterior.model = 'packed_causal' SET posterior.cache = off AS $$
+BEGIN
+	PERFORM set_config('posterior.model', model, true);
+	IF shared_prefix THEN
+		RETURN (WITH r AS (SELECT k, y, x, z FROM h WHERE y IS NOT NULL
+				UNION ALL SELECT 2147483647, NULL, q.x, q.z FROM questions() q WHERE q.z = 2),
+			f AS (SELECT k, posterior.regress(y, x, z) OVER (ORDER BY k, y, x, z
+					ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS p FROM r)
+			SELECT ARRAY[p] FROM f WHERE k = 2147483647);
+	END IF;
+	RETURN (SELECT from_scratch(value) FROM (SELECT posterior.context(y, x, z ORDER BY k, y, x, z)
+			AS value FROM h) c);
+END $$;
+CREATE FUNCTION check_kind(which int) RETURNS int STABLE LANGUAGE plpgsql AS $$
+DECLARE
+	result int;
+BEGIN
+	IF (SELECT count(*) < 3 FROM h WHERE y IS NOT NULL) THEN
+		RETURN 0;
+	END IF;
+	WITH t AS MATERIALIZED (SELECT model, shared_prefix FROM kind WHERE number = which),
+	d AS (SELECT count(*)
+			FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ,
+			count(*) AS n
+		FROM t, LATERAL posterior.predict_rows(model, ARRAY(SELECT q FROM questions() q
+				WHERE NOT shared_prefix OR q.z = 2)) named
+		JOIN LATERAL unnest(kind_from_scratch(model, shared_prefix))
+			WITH ORDINALITY scratch (prediction, ord) USING (ord))
+	SELECT compare((SELECT model FROM t), n::int, differ, CASE WHEN differ > 0
+			THEN (SELECT count(*)::text FROM h) END) INTO result FROM d;
+	IF result = 0 THEN
+		RAISE EXCEPTION 'MISMATCH: kind % was asked nothing', which USING ERRCODE = 'P0004';
+	END IF;
+	RETURN result;
+END $$;
+
+-- A snapshot older than a table's emptying sees no row of it.
+CREATE FUNCTION kind_warm(which int) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM posterior.warm_context(model) FROM kind WHERE number = which;
+EXCEPTION WHEN object_not_in_prerequisite_state THEN
+	NULL;
+END $$;
 
 -- Where the prefix ends by the last refresh, no value has it; so its own rows are read and encoded
 -- anew, under the definition and the rows of the same snapshot.
