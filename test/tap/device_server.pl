@@ -86,6 +86,12 @@ for my $question ($summary, 'SELECT posterior.log_evidence(y, x, z ORDER BY i) F
 	is($node->safe_psql('postgres', "SET posterior.device_threshold = 1e9; $question"), $expected,
 		'or by the session, where it is little work');
 }
+my $nothing = 'SELECT posterior.log_density(ctx, NULL::float8, 0.5, 0.5) FROM c WHERE k = 1;';
+for my $device ('cpu', 'cuda')
+{
+	is($node->safe_psql('postgres', "SET posterior.device = $device; $nothing"), '0',
+		"no rows have density 1, with device $device");
+}
 is(server('failures'), '0', 'nothing has failed');
 
 # ---- killed --------------------------------------------------------------------------------------

@@ -376,6 +376,9 @@ test_model(const TestModel *file)
 						  NULL, &error);
 	expect(file->name, "a density", ask(s, &a, &rows, (int) n, NULL, &parcel), &parcel, &density,
 		   1);
+	a.queries = 0;
+	expect(file->name, "nothing about no rows", ask(s, &a, &rows, (int) n, NULL, &parcel), &parcel,
+		   &density, 0);
 
 	/* appended rows, and the first rows of what has grown */
 	if (tnp_model_info(model)->appendable)

@@ -29,6 +29,9 @@ device_comes_first(PosteriorContextHandle *e, const TnpRequest *r)
 {
 	double		work;
 
+	/* the server takes a question about no rows for an order to encode */
+	if (r->queries.n == 0)
+		return false;
 	if (e->only != POSTERIOR_BY_RULE)
 		return e->only == POSTERIOR_BY_DEVICE;
 	if (posterior_device == POSTERIOR_DEVICE_CPU)
