@@ -287,6 +287,19 @@ check_finite(TnpDevice *device, const TestModel *file, int context)
 	tnp_device.model_free(m);
 }
 
+static bool
+on_gpu(const TestModel *file)
+{
+	TnpModel   *model;
+	TnpError	error;
+	bool		on_gpu;
+
+	tnp_model_open(&tnp_default_env, file->bytes, file->length, &model, &error);
+	on_gpu = tnp_model_info(model)->on_gpu;
+	tnp_model_close(model);
+	return on_gpu;
+}
+
 int
 main(void)
 {
@@ -298,6 +311,12 @@ main(void)
 	models = test_models(&n);
 	for (int i = 0; i < n; i++)
 	{
+		/* sums have no kernels; parity_test sees that such models are refused by name */
+		if (!on_gpu(&models[i]))
+		{
+			ok(strcmp(models[i].name, "tabular_sums") == 0, "%s has no kernels", models[i].name);
+			continue;
+		}
 		if (strstr(models[i].name, "class") != NULL)
 		{
 			check_classifier(device, &models[i], 96);
