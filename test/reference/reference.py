@@ -40,7 +40,18 @@ class Model:
         self.context = config["context"]
         self.min_rows = config["min_rows"]
         self.buffer = config["chain"]["buffer"]
+        if self.rows_append():
+            self.context, self.buffer = "prefix-causal", None
         self.targets = config["target"].get("count", 1)
+
+    def rows_append(self):
+        """Whether a full context is read as a prefix-causal one (section 10)."""
+        fixed = {"none", "fixed"}
+        return (self.config["architecture"] == "decoupled" and self.config["layers"] == 1
+                and self.config.get("backbone", {}).get("kind", "attention") == "attention"
+                and self.context == "full" and not self.config["embedder"].get("positions")
+                and self.config["inputs"]["scaling"] in fixed
+                and self.config["target"]["scaling"] in fixed)
 
     @classmethod
     def open(cls, path):

@@ -34,7 +34,7 @@ static const char buffered[] = "{" COMMON STACK
 	"\"embedder\": {\"kind\": \"concat\", \"hidden\": [16], \"flag\": true}}";
 
 static const char decoupled[] = "{" COMMON STACK
-	"\"architecture\": \"decoupled\", \"min_rows\": 1, \"context\": \"full\","
+	"\"architecture\": \"decoupled\", \"min_rows\": 2, \"context\": \"full\","
 	"\"chain\": {\"buffer\": 1}, \"backbone\": {\"kind\": \"attention\"},"
 	"\"embedder\": {\"kind\": \"separate\", \"x\": {\"kind\": \"linear\"},"
 	" \"y\": {\"kind\": \"mlp\", \"hidden\": [4]}}}";
@@ -181,6 +181,43 @@ replace(const Refused *r)
 	return text;
 }
 
+/* A full context of rows that do not see each other is appended to, while statistics stay. */
+static void
+test_lone_rows(void)
+{
+	static const struct
+	{
+		const char *layers,
+				   *from,
+				   *to;
+		bool		appended;
+	}			cases[] = {
+		{"\"layers\": 1", "\"inputs\"", "\"inputs\"", true},
+		{"\"layers\": 2", "\"inputs\"", "\"inputs\"", false},
+		{"\"layers\": 1", "2, \"scaling\": \"none\"", "2, \"scaling\": \"prefix\"", false},
+		{"\"layers\": 1", "\"target\": {\"scaling\": \"none\"}",
+		"\"target\": {\"scaling\": \"prefix\"}", false},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		Refused		layers = {decoupled, "\"layers\": 2", cases[i].layers, NULL};
+		char	   *base = replace(&layers);
+		Refused		scaling = {base, cases[i].from, cases[i].to, NULL};
+		char	   *text = replace(&scaling);
+		TnpConfig	c;
+		TnpError	error;
+
+		is_int(parse(text, &c, &error), TNP_OK, cases[i].to);
+		ok(c.family->appendable(&c) == cases[i].appended
+		   && c.buffer == (cases[i].appended ? 0 : 1), "%s: rows are %sappended", cases[i].layers,
+		   cases[i].appended ? "" : "not ");
+		tnp_config_free(&tnp_default_env, &c);
+		free(text);
+		free(base);
+	}
+}
+
 int
 main(void)
 {
@@ -204,6 +241,7 @@ main(void)
 	ok(strcmp(c.family->name, "decoupled") == 0 && c.embedder == TNP_SEPARATE
 	   && c.encode_y.kind == TNP_ENCODE_MLP, "its encoders are separate");
 	tnp_config_free(&tnp_default_env, &c);
+	test_lone_rows();
 	is_int(parse(scan, &c, &error), TNP_OK, "a packed model with a kernel is read");
 	ok(strcmp(c.family->name, "packed") == 0 && c.family->variant != NULL
 	   && c.embedder == TNP_PARTS && c.encode_y.width == 3, "it is a variant of the packed stack");

@@ -428,6 +428,13 @@ decoupled_walk(TnpWalk *w, int64_t n, int64_t n_store, TnpError *error)
 	return tnp_stack_walk(w, layers, sizeof(*layers), n, n_store, error);
 }
 
+/* Keys come from features, and the values of the first layer from targets as they enter it. */
+static bool
+decoupled_lone_rows(const TnpConfig *config)
+{
+	return config->layers == 1;
+}
+
 const TnpFamily tnp_decoupled_family = {
 	.name = "decoupled",
 	.keys = decoupled_keys,
@@ -437,6 +444,7 @@ const TnpFamily tnp_decoupled_family = {
 	.bind = decoupled_bind,
 	.head_width = tnp_stack_head_width,
 	.appendable = tnp_stack_appendable,
+	.lone_rows = decoupled_lone_rows,
 	.cache_shape = decoupled_cache_shape,
 	.slots = tnp_stack_slots,
 	.row_bytes = decoupled_row_bytes,

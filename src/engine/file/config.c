@@ -560,6 +560,21 @@ join_keys(const TnpFamily *family, TnpKey keys[MAX_KEYS])
 
 /* ---- entry points ---------------------------------------------------------------------------- */
 
+static bool
+config_keeps_scale(TnpScaling scaling)
+{
+	return scaling == TNP_SCALE_NONE || scaling == TNP_SCALE_FIXED;
+}
+
+/* Whether appended rows leave all that is kept of a full context as it is. */
+static bool
+config_rows_append(const TnpConfig *config)
+{
+	return config->context == TNP_FULL && config->positions == 0
+		&& config_keeps_scale(config->input_scaling) && config_keeps_scale(config->target_scaling)
+		&& config->family->lone_rows != NULL && config->family->lone_rows(config);
+}
+
 /* Turn what was convenient for reading into what config.h promises. */
 static void
 config_settle(TnpConfig *config)
@@ -570,6 +585,11 @@ config_settle(TnpConfig *config)
 	{
 		config->target_center[t] = 0;
 		config->target_scale[t] = 1;
+	}
+	if (config_rows_append(config))
+	{
+		config->context = TNP_PREFIX_CAUSAL;
+		config->buffer = 0;
 	}
 }
 

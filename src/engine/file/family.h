@@ -64,6 +64,12 @@ typedef struct TnpFamily
 	int			(*head_width) (const struct TnpConfig *config);
 	/* appended rows cost the new rows only, whatever their number */
 	bool		(*appendable) (const struct TnpConfig *config);
+	/*
+	 * Whether what is kept of a row depends on that row alone, given the statistics. Without
+	 * statistics of the prefix such a model with context "full" is read as prefix-causal, whose
+	 * answers are equal and whose rows append. NULL: never.
+	 */
+	bool		(*lone_rows) (const struct TnpConfig *config);
 	/* what is kept of a context is added and subtracted (tnp_sums_merge) */
 	bool		mergeable;
 	/* GPUs have kernels for its layers (cuda/weights.c) */
