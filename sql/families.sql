@@ -3,7 +3,8 @@
 CREATE TABLE family (model text PRIMARY KEY);
 INSERT INTO family VALUES ('mean'), ('mean_scaled'), ('latent'), ('latent_buffer'),
 	('latent_strict'), ('buffered'), ('decoupled'), ('decoupled_one'), ('decoupled_causal'),
-	('decoupled_distance'), ('decoupled_linear'), ('scan'), ('scan_causal'),
+	('decoupled_distance'), ('decoupled_linear'), ('decoupled_convolution'), ('decoupled_rnn'),
+	('decoupled_lstm'), ('scan'), ('scan_causal'),
 	('scan_prefix_causal'), ('joint_full'), ('joint_prefix'), ('scan_one_target'), ('scan_widths'),
 	('deep_kernel'), ('deep_kernel_causal'), ('deep_kernel_buffer'), ('random_features'),
 	('random_features_causal'), ('sums'), ('sums_fixed');

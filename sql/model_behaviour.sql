@@ -3,7 +3,8 @@ CREATE SCHEMA model_behaviour;
 SET search_path = model_behaviour;
 CREATE TABLE loaded (model text PRIMARY KEY);
 INSERT INTO loaded VALUES ('mean'), ('latent'), ('latent_buffer'), ('decoupled'),
-	('decoupled_one'), ('decoupled_causal'), ('scan'), ('scan_prefix_causal'), ('deep_kernel'),
+	('decoupled_one'), ('decoupled_causal'), ('decoupled_convolution'), ('decoupled_lstm'),
+	('scan'), ('scan_prefix_causal'), ('deep_kernel'),
 	('random_features_causal'), ('joint_full'), ('joint_prefix'),
 	('packed_tnpd'), ('packed_causal'), ('incremental'), ('sums');
 SELECT count(posterior.load_model(model, current_setting('test.models') || '/' || model

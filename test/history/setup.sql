@@ -68,7 +68,9 @@ INSERT INTO kind (model, keeps, shared_prefix) VALUES
 	('random_features_causal', 'features and values of rows, appended', true),
 	('scan_causal', 'keys, values and positions, appended', false),
 	('scan_prefix_causal', 'the same, and a prefix that is made again', true),
-	('decoupled_one', 'keys of features, values of targets, appended', true);
+	('decoupled_one', 'keys of features, values of targets, appended', true),
+	('decoupled_convolution', 'keys, values and streams in order, made again', false),
+	('decoupled_lstm', 'keys, values and states of a recurrence, appended', false);
 SELECT posterior.load_model(model, current_setting('test.models') || '/' || model || '.safetensors')
 	FROM kind;
 SELECT posterior.create_context(model, 'h', 'y', features => '{x,z}', order_by => 'k',

@@ -144,7 +144,8 @@ ENGINE = ("several_concat", "several_mixture", "several_fixed", "mean_prefix", "
           "deep_kernel_several", "random_features", "random_features_causal",
           "random_features_several", "mean", "mean_scaled", "latent",
           "latent_buffer", "latent_strict", "decoupled", "decoupled_one", "decoupled_causal",
-          "decoupled_distance", "decoupled_linear", "scan", "scan_causal", "scan_prefix_causal",
+          "decoupled_distance", "decoupled_linear", "decoupled_convolution", "decoupled_rnn",
+          "decoupled_lstm", "scan", "scan_causal", "scan_prefix_causal",
           "scan_time", "joint_full", "joint_prefix", "joint_several", "scan_one_target",
           "scan_widths", "buffered", "buffered_classes", "sums", "sums_fixed")
 SUMS_LACK = ("width", "layers", "heads", "feedforward", "norm", "attention", "activation",

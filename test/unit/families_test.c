@@ -39,6 +39,14 @@ static const char decoupled[] = "{" COMMON STACK
 	"\"embedder\": {\"kind\": \"separate\", \"x\": {\"kind\": \"linear\"},"
 	" \"y\": {\"kind\": \"mlp\", \"hidden\": [4]}}}";
 
+static const char recurrent[] = "{" COMMON
+	"\"layers\": 2, \"heads\": 2, \"attention\": {\"bias\": \"all\"},"
+	"\"norm\": {\"kind\": \"layer\", \"placement\": \"pre\", \"eps\": 1e-5, \"final\": true},"
+	"\"architecture\": \"decoupled\", \"min_rows\": 1, \"context\": \"causal\","
+	"\"chain\": {\"buffer\": null}, \"backbone\": {\"kind\": \"lstm\"},"
+	"\"embedder\": {\"kind\": \"separate\", \"x\": {\"kind\": \"linear\"},"
+	" \"y\": {\"kind\": \"linear\"}}}";
+
 static const char scan[] = "{" COMMON
 	"\"layers\": 2, \"heads\": 2, \"feedforward\": 8,"
 	"\"norm\": {\"kind\": \"layer\", \"placement\": \"pre\", \"eps\": 1e-5, \"final\": true},"
@@ -103,7 +111,14 @@ static const Refused refused[] = {
 	 "excludes attention.log_scale"},
 	{buffered, "\"heads\": 2", "\"heads\": 3", "heads must divide width"},
 	{decoupled, "\"pre\"", "\"post\"", "needs norm.placement \"pre\""},
-	{decoupled, "\"kind\": \"attention\"", "\"kind\": \"rnn\"", "unknown backbone.kind \"rnn\""},
+	{decoupled, "\"kind\": \"attention\"", "\"kind\": \"gru\"", "unknown backbone.kind \"gru\""},
+	{decoupled, "\"kind\": \"attention\"", "\"kind\": \"rnn\"", "feedforward belongs to"},
+	{decoupled, "\"feedforward\": 8,", "", "backbone.kind \"attention\" needs feedforward"},
+	{recurrent, "\"causal\"", "\"prefix-causal\"", "needs context \"causal\""},
+	{recurrent, "\"kind\": \"lstm\"", "\"kind\": \"convolution\"",
+	"needs context \"full\" and chain.buffer 1"},
+	{recurrent, "\"bias\": \"all\"", "\"bias\": \"all\", \"kind\": \"linear\"",
+	"needs attention.kind \"softmax\""},
 	{decoupled, "\"bias\": \"all\"", "\"bias\": \"all\", \"kind\": \"exact\"",
 	 "unknown attention.kind \"exact\""},
 	{decoupled, "\"bias\": \"all\"", "\"bias\": \"all\", \"sinks\": 1",
@@ -242,6 +257,9 @@ main(void)
 	   && c.encode_y.kind == TNP_ENCODE_MLP, "its encoders are separate");
 	tnp_config_free(&tnp_default_env, &c);
 	test_lone_rows();
+	is_int(parse(recurrent, &c, &error), TNP_OK, "a decoupled model with a recurrence is read");
+	ok(c.family->variant != NULL && c.family->appendable(&c), "rows can be appended to it");
+	tnp_config_free(&tnp_default_env, &c);
 	is_int(parse(scan, &c, &error), TNP_OK, "a packed model with a kernel is read");
 	ok(strcmp(c.family->name, "packed") == 0 && c.family->variant != NULL
 	   && c.embedder == TNP_PARTS && c.encode_y.width == 3, "it is a variant of the packed stack");

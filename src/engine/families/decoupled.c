@@ -9,31 +9,18 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "engine/families/families.h"
+#include "engine/families/decoupled.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/families/stack.h"
-
-typedef enum DecoupledKind { DECOUPLED_SOFTMAX, DECOUPLED_DISTANCE, DECOUPLED_LINEAR }
-DecoupledKind;
-
-typedef struct DecoupledConfig
-{
-	int			kind;			/* DecoupledKind */
-	int			backbone;		/* attention, the only one that is computed */
-	bool		tied;
-} DecoupledConfig;
+#include "engine/families/families.h"
 
 typedef struct DecoupledLayer
 {
-	TnpLinear	q,
-				k,				/* q again if tied */
-				v,
-				o,
-				ff0,
+	TnpDecoupledAttention attn;
+	TnpLinear	ff0,
 				ff1;
 	TnpNorm		norm_q,
 				norm_k,
@@ -43,40 +30,64 @@ typedef struct DecoupledLayer
 } DecoupledLayer;
 
 static const TnpChoice kinds[] = {
-	{"softmax", DECOUPLED_SOFTMAX}, {"distance", DECOUPLED_DISTANCE}, {"linear", DECOUPLED_LINEAR},
-	{0}
+	{"softmax", TNP_DECOUPLED_SOFTMAX}, {"distance", TNP_DECOUPLED_DISTANCE},
+	{"linear", TNP_DECOUPLED_LINEAR}, {0}
 };
-static const TnpChoice backbones[] = {{"attention", 0}, {0}};
+static const TnpChoice backbones[] = {
+	{"attention", TNP_BACKBONE_ATTENTION}, {"convolution", TNP_BACKBONE_CONVOLUTION},
+	{"rnn", TNP_BACKBONE_RNN}, {"lstm", TNP_BACKBONE_LSTM}, {0}
+};
 
 static const TnpKey attention_keys[] = {
 	TNP_CHOICE("bias", TnpConfig, bias, tnp_bias_choices),
-	TNP_OWN_CHOICE_OPTIONAL("kind", DecoupledConfig, kind, kinds),
-	TNP_OWN_BOOLEAN_OPTIONAL("tied", DecoupledConfig, tied),
+	TNP_OWN_CHOICE_OPTIONAL("kind", TnpDecoupledConfig, kind, kinds),
+	TNP_OWN_BOOLEAN_OPTIONAL("tied", TnpDecoupledConfig, tied),
 	TNP_END
 };
 static const TnpKey backbone_keys[] = {
-	TNP_OWN_CHOICE_OPTIONAL("kind", DecoupledConfig, backbone, backbones),
+	TNP_OWN_CHOICE_OPTIONAL("kind", TnpDecoupledConfig, backbone, backbones),
 	TNP_END
 };
 static const TnpKey decoupled_keys[] = {
-	TNP_STACK_SIZES,
+	TNP_INTEGER("layers", TnpConfig, layers, 1, TNP_MAX_LAYERS),
+	TNP_INTEGER("heads", TnpConfig, heads, 1, TNP_MAX_WIDTH),
+	TNP_INTEGER_OPTIONAL("feedforward", TnpConfig, feedforward, 1, TNP_MAX_FEEDFORWARD),
 	TNP_OBJECT("norm", tnp_norm_keys),
 	TNP_OBJECT("attention", attention_keys),
 	TNP_OBJECT_OPTIONAL("backbone", backbone_keys),
 	TNP_END
 };
 
-static const DecoupledConfig *
-decoupled_own_of(const TnpConfig *c)
+static const TnpFamily *
+decoupled_refine(const TnpConfig *c)
 {
-	return TNP_OWN(c, DecoupledConfig);
+	switch (tnp_decoupled_config(c)->backbone)
+	{
+		case TNP_BACKBONE_CONVOLUTION:
+			return &tnp_convolution_family;
+		case TNP_BACKBONE_RNN:
+		case TNP_BACKBONE_LSTM:
+			return &tnp_recurrence_family;
+		default:
+			return c->family;
+	}
 }
 
-static TnpStatus
-decoupled_check(const TnpConfig *c, TnpError *error)
+TnpStatus
+tnp_decoupled_check(const TnpConfig *c, TnpError *error)
 {
+	const TnpDecoupledConfig *own = tnp_decoupled_config(c);
+	const bool	attention = own->backbone == TNP_BACKBONE_ATTENTION;
 	const TnpRule rules[] = {
 		{c->post_norm, "architecture \"decoupled\" needs norm.placement \"pre\"", NULL, 0, NULL, 0},
+		{attention && c->feedforward == 0, "backbone.kind \"attention\" needs feedforward", NULL, 0,
+		 NULL, 0},
+		{!attention && c->feedforward > 0,
+		 "feedforward belongs to backbone.kind \"attention\" alone", "feedforward", c->feedforward,
+		 NULL, 0},
+		{!attention && own->kind != TNP_DECOUPLED_SOFTMAX,
+		 "a backbone.kind other than \"attention\" needs attention.kind \"softmax\"", NULL, 0, NULL,
+		 0},
 	};
 	TnpStatus	status = tnp_check_rules(sizeof(rules) / sizeof(rules[0]), rules, error);
 
@@ -85,23 +96,22 @@ decoupled_check(const TnpConfig *c, TnpError *error)
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
-static void
-decoupled_bind_attention(TnpBinder *b, const char *name, DecoupledLayer *layer)
+TnpDecoupledAttention
+tnp_decoupled_bind_attention(TnpBinder *b, const char *name)
 {
 	const TnpConfig *c = &b->model->config;
 	bool		bias = c->bias == TNP_BIAS_ALL;
+	TnpDecoupledAttention attn;
 	char		full[64];
 	int			d = c->width;
 
 #define NAMED(suffix) (snprintf(full, sizeof(full), "%s" suffix, name), full)
-	layer->q = tnp_bind_linear(b, NAMED(".attn.q"), d, d, bias);
-	layer->k =
-		decoupled_own_of(c)->tied ? layer->q : tnp_bind_linear(b, NAMED(".attn.k"), d, d, bias);
-	layer->v = tnp_bind_linear(b, NAMED(".attn.v"), d, d, bias);
-	layer->o = tnp_bind_linear(b, NAMED(".attn.o"), d, d, c->bias != TNP_BIAS_NONE);
-	layer->norm_q = tnp_bind_norm(b, NAMED(".norm_q"), d);
-	layer->norm_k = tnp_bind_norm(b, NAMED(".norm_k"), d);
-	layer->norm_v = tnp_bind_norm(b, NAMED(".norm_v"), d);
+	attn.q = tnp_bind_linear(b, NAMED(".q"), d, d, bias);
+	attn.k = tnp_decoupled_config(c)->tied ? attn.q
+		: tnp_bind_linear(b, NAMED(".k"), d, d, bias);
+	attn.v = tnp_bind_linear(b, NAMED(".v"), d, d, bias);
+	attn.o = tnp_bind_linear(b, NAMED(".o"), d, d, c->bias != TNP_BIAS_NONE);
+	return attn;
 }
 
 static void
@@ -111,7 +121,10 @@ decoupled_bind_layer(TnpBinder *b, const char *name, DecoupledLayer *layer)
 	const float *tau;
 	char		full[64];
 
-	decoupled_bind_attention(b, name, layer);
+	layer->attn = tnp_decoupled_bind_attention(b, NAMED(".attn"));
+	layer->norm_q = tnp_bind_norm(b, NAMED(".norm_q"), c->width);
+	layer->norm_k = tnp_bind_norm(b, NAMED(".norm_k"), c->width);
+	layer->norm_v = tnp_bind_norm(b, NAMED(".norm_v"), c->width);
 	tau = tnp_bind_tensor(b, NAMED(".tau"), 1, 1, 0, 0);
 	layer->tau = tau != NULL ? tau[0] : 0;
 	layer->norm_ff = tnp_bind_norm(b, NAMED(".norm_ff"), c->width);
@@ -142,7 +155,7 @@ decoupled_bind(TnpBinder *b)
 static int
 decoupled_head_width_of(const TnpConfig *c)
 {
-	return c->width / c->heads + (decoupled_own_of(c)->kind == DECOUPLED_DISTANCE ? 1 : 0);
+	return c->width / c->heads + (tnp_decoupled_config(c)->kind == TNP_DECOUPLED_DISTANCE ? 1 : 0);
 }
 
 static int
@@ -165,7 +178,7 @@ decoupled_cache_shape(const TnpModel *model, TnpCacheShape *shape)
 {
 	const TnpConfig *c = &model->config;
 	int			width = decoupled_head_width_of(c);
-	bool		kernels = decoupled_own_of(c)->kind != DECOUPLED_LINEAR;
+	bool		kernels = tnp_decoupled_config(c)->kind != TNP_DECOUPLED_LINEAR;
 
 	*shape = (TnpCacheShape) {c->layers, c->heads, width, width,
 							  kernels ? model->kernels->number : sizeof(float), 0};
@@ -183,7 +196,7 @@ decoupled_row_bytes(const TnpModel *model)
 static bool
 decoupled_shares_keys(const TnpConfig *c)
 {
-	return decoupled_own_of(c)->kind != DECOUPLED_LINEAR;
+	return tnp_decoupled_config(c)->kind != TNP_DECOUPLED_LINEAR;
 }
 
 static double
@@ -194,17 +207,18 @@ decoupled_cost(const TnpModel *model, double rows, double keys)
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
 
-static int
-decoupled_embed_scratch(const TnpModel *model)
+int
+tnp_decoupled_embed_scratch(const TnpModel *model)
 {
 	return tnp_embed_scratch(model) + model->config.width;
 }
 
-static void
-decoupled_embed(const TnpModel *model, int n, const float *const *row, const float *y,
-				TnpRole role, const int *position, float *scratch, float *states)
+void
+tnp_decoupled_embed(const TnpModel *model, int n, const float *const *row, const float *y,
+					TnpRole role, const int *position, float *scratch, float *states)
 {
-	int			d = model->config.width;
+	int			d = model->config.width,
+				stride = model->config.family->state_width(model);
 
 	(void) role;
 	(void) position;
@@ -212,7 +226,7 @@ decoupled_embed(const TnpModel *model, int n, const float *const *row, const flo
 		tnp_embed_targets(model, n, y, scratch + (size_t) n * d, scratch);
 	for (int i = 0; i < n; i++)
 	{
-		float	   *state = states + (size_t) i * 2 * d;
+		float	   *state = states + (size_t) i * stride;
 
 		if (y != NULL)
 			memcpy(state, scratch + (size_t) i * d, d * sizeof(float));
@@ -222,13 +236,29 @@ decoupled_embed(const TnpModel *model, int n, const float *const *row, const flo
 	}
 }
 
-/* One of the two halves of n states, side by side. */
-static float *
-decoupled_gather(int n, int d, const float *states, float *to)
+float *
+tnp_decoupled_gather(int n, int d, int stride, const float *states, float *to)
 {
 	for (int i = 0; i < n; i++)
-		memcpy(to + (size_t) i * d, states + (size_t) i * 2 * d, d * sizeof(float));
+		memcpy(to + (size_t) i * d, states + (size_t) i * stride, d * sizeof(float));
 	return to;
+}
+
+void
+tnp_decoupled_scatter(int n, int d, int stride, const float *from, float *states)
+{
+	for (int i = 0; i < n; i++)
+		memcpy(states + (size_t) i * stride, from + (size_t) i * d, d * sizeof(float));
+}
+
+TnpAttention
+tnp_decoupled_softmax(const TnpConfig *c, int n, float scale, const TnpView *view,
+					  TnpBlockWork *work)
+{
+	for (int i = 0; i < n * c->heads; i++)
+		work->scale[i] = scale;
+	return (TnpAttention) {c->heads, c->width / c->heads, n, n, work->q, work->scale, view->k,
+		view->v, view->context, view->own, work->attend, work->att};
 }
 
 /* f(u) = elu(u) + 1 */
@@ -290,18 +320,18 @@ decoupled_make_keys(const TnpModel *model, const void *layer, int n, const float
 	const TnpConfig *c = &model->config;
 	const TnpKernels *kernels = model->kernels;
 	int			d = c->width;
-	bool		distance = decoupled_own_of(c)->kind == DECOUPLED_DISTANCE;
+	bool		distance = tnp_decoupled_config(c)->kind == TNP_DECOUPLED_DISTANCE;
 	float	   *part = work->more,
 			   *made = work->more + (size_t) n * d;
 
-	kernels->norm(&l->norm_k, n, decoupled_gather(n, d, h + d, part), work->u);
-	kernels->linear(&l->k, n, work->u, TNP_IDENTITY, false, distance ? made : work->q);
+	kernels->norm(&l->norm_k, n, tnp_decoupled_gather(n, d, 2 * d, h + d, part), work->u);
+	kernels->linear(&l->attn.k, n, work->u, TNP_IDENTITY, false, distance ? made : work->q);
 	if (distance)
 		decoupled_widen_heads(c, n, made, 1, work->q, decoupled_last_square);
-	if (decoupled_own_of(c)->kind == DECOUPLED_LINEAR)
+	if (tnp_decoupled_config(c)->kind == TNP_DECOUPLED_LINEAR)
 		decoupled_make_positive((size_t) n * d, work->q);
-	kernels->norm(&l->norm_v, n, decoupled_gather(n, d, h, part), work->u);
-	kernels->linear(&l->v, n, work->u, TNP_IDENTITY, false, distance ? made : work->att);
+	kernels->norm(&l->norm_v, n, tnp_decoupled_gather(n, d, 2 * d, h, part), work->u);
+	kernels->linear(&l->attn.v, n, work->u, TNP_IDENTITY, false, distance ? made : work->att);
 	if (distance)
 		decoupled_widen_heads(c, n, made, 1, work->att, decoupled_last_zero);
 }
@@ -314,37 +344,25 @@ decoupled_query(const TnpModel *model, const void *layer, int n, const float *h,
 	const TnpConfig *c = &model->config;
 	const TnpKernels *kernels = model->kernels;
 	int			d = c->width,
-				kind = decoupled_own_of(c)->kind,
+				kind = tnp_decoupled_config(c)->kind,
 				dh = d / c->heads;
 	float	   *made = work->more + (size_t) n * d;
-	float		scale = kind == DECOUPLED_SOFTMAX ? (float) (l->tau / sqrt((double) dh))
-		: kind == DECOUPLED_DISTANCE ? l->tau : 1;
+	float		scale = kind == TNP_DECOUPLED_SOFTMAX ? (float) (l->tau / sqrt((double) dh))
+		: kind == TNP_DECOUPLED_DISTANCE ? l->tau : 1;
 
-	kernels->norm(&l->norm_q, n, decoupled_gather(n, d, h + d, work->more), work->u);
-	kernels->linear(&l->q, n, work->u, TNP_IDENTITY, false,
-					kind == DECOUPLED_DISTANCE ? made : work->q);
-	if (kind == DECOUPLED_DISTANCE)
+	kernels->norm(&l->norm_q, n, tnp_decoupled_gather(n, d, 2 * d, h + d, work->more), work->u);
+	kernels->linear(&l->attn.q, n, work->u, TNP_IDENTITY, false,
+					kind == TNP_DECOUPLED_DISTANCE ? made : work->q);
+	if (kind == TNP_DECOUPLED_DISTANCE)
 		decoupled_widen_heads(c, n, made, 2, work->q, decoupled_last_minus);
-	if (kind == DECOUPLED_LINEAR)
+	if (kind == TNP_DECOUPLED_LINEAR)
 	{
 		for (size_t i = 0; i < (size_t) n * d; i++)
 			work->q[i] *= l->tau;
 		decoupled_make_positive((size_t) n * d, work->q);
 	}
-	for (int i = 0; i < n * c->heads; i++)
-		work->scale[i] = scale;
-	*attention = (TnpAttention){c->heads,
-								decoupled_head_width_of(c),
-								n,
-								n,
-								work->q,
-								work->scale,
-								view->k,
-								view->v,
-								view->context,
-								view->own,
-								work->attend,
-								work->att};
+	*attention = tnp_decoupled_softmax(c, n, scale, view, work);
+	attention->head_width = decoupled_head_width_of(c);
 }
 
 /* Weights f(tau q) . f(k) of one head and slot, added to sum and weighted values. */
@@ -401,17 +419,16 @@ decoupled_finish(const TnpModel *model, const void *layer, int n, float *h, TnpB
 	const TnpKernels *kernels = model->kernels;
 	int			d = c->width,
 				dh = d / c->heads;
-	float	   *state = decoupled_gather(n, d, h, work->more);
+	float	   *state = tnp_decoupled_gather(n, d, 2 * d, h, work->more);
 
 	/* without the zeros that values of kind "distance" had */
 	for (int i = 1; i < n * c->heads && decoupled_head_width_of(c) != dh; i++)
 		memmove(work->att + (size_t) i * dh, work->att + (size_t) i * (dh + 1), dh * sizeof(float));
-	kernels->linear(&l->o, n, work->att, TNP_IDENTITY, true, state);
+	kernels->linear(&l->attn.o, n, work->att, TNP_IDENTITY, true, state);
 	kernels->norm(&l->norm_ff, n, state, work->u);
 	kernels->linear(&l->ff0, n, work->u, c->activation, false, work->ff);
 	kernels->linear(&l->ff1, n, work->ff, TNP_IDENTITY, true, state);
-	for (int i = 0; i < n; i++)
-		memcpy(h + (size_t) i * 2 * d, state + (size_t) i * d, d * sizeof(float));
+	tnp_decoupled_scatter(n, d, 2 * d, state, h);
 }
 
 static TnpStatus
@@ -424,7 +441,7 @@ decoupled_walk(TnpWalk *w, int64_t n, int64_t n_store, TnpError *error)
 	const TnpConfig *c = &w->model->config;
 	const DecoupledLayer *layers = w->model->own;
 
-	w->ops = decoupled_own_of(c)->kind == DECOUPLED_LINEAR ? &linear : &softmax;
+	w->ops = tnp_decoupled_config(c)->kind == TNP_DECOUPLED_LINEAR ? &linear : &softmax;
 	return tnp_stack_walk(w, layers, sizeof(*layers), n, n_store, error);
 }
 
@@ -437,9 +454,10 @@ decoupled_lone_rows(const TnpConfig *config)
 
 const TnpFamily tnp_decoupled_family = {
 	.name = "decoupled",
+	.refine = decoupled_refine,
 	.keys = decoupled_keys,
 	.embedders = 1 << TNP_SEPARATE,
-	.check = decoupled_check,
+	.check = tnp_decoupled_check,
 	.several_targets = true,
 	.bind = decoupled_bind,
 	.head_width = tnp_stack_head_width,
@@ -450,8 +468,8 @@ const TnpFamily tnp_decoupled_family = {
 	.row_bytes = decoupled_row_bytes,
 	.state_width = decoupled_state_width,
 	.block_sizes = decoupled_block_sizes,
-	.embed = decoupled_embed,
-	.embed_scratch = decoupled_embed_scratch,
+	.embed = tnp_decoupled_embed,
+	.embed_scratch = tnp_decoupled_embed_scratch,
 	.row_token = tnp_stack_row_token,
 	.encode = tnp_encode_rows,
 	.walk = decoupled_walk,
