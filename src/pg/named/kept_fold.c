@@ -15,6 +15,7 @@
  */
 #include "pg/named/kept_fold.h"
 
+#include "pg/base/attempt.h"
 #include "pg/base/bridge.h"
 #include "pg/base/guard.h"
 #include "pg/cache/sums_handle.h"
@@ -29,7 +30,6 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
-#include "utils/resowner.h"
 #include "utils/rls.h"
 #include "utils/snapmgr.h"
 #include "utils/uuid.h"
@@ -203,53 +203,48 @@ is_time(void)
 	return true;
 }
 
+/*
+ * Fold, unless another does; whether it has. The lock goes with the subtransaction, unless there is
+ * something to lock.
+ */
+static bool
+fold_some(void *argument)
+{
+	const pg_uuid_t *kept = argument;
+	PosteriorNamed *named;
+	bool		folded;
+
+	if (!posterior_kept_lock(kept, false))
+		return false;
+	named = posterior_named_of_kept(kept, CurrentMemoryContext);
+	if (named == NULL || named->basis == NULL)
+		return false;
+	PushActiveSnapshot(GetLatestSnapshot());
+	folded = fold(posterior_model_pin(named->model, CurrentMemoryContext), named, FEW,
+				  POSTERIOR_KEPT_NOTES);
+	PopActiveSnapshot();
+	return folded;
+}
+
 void
 posterior_kept_fold_sometimes(const pg_uuid_t *kept)
 {
 	MemoryContext before = CurrentMemoryContext,
 				memory;
-	ResourceOwner owner = CurrentResourceOwner;
+	pg_uuid_t	identity = *kept;
+	ErrorData  *error;
 
 	if (!is_time())
 		return;
 	memory = AllocSetContextCreate(before, "posterior folding", ALLOCSET_DEFAULT_SIZES);
-	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(memory);
-	PG_TRY();
-	{
-		PosteriorNamed *named;
-		bool		folded = false;
-
-		if (posterior_kept_lock(kept, false)
-			&& (named = posterior_named_of_kept(kept, memory)) != NULL && named->basis != NULL)
-		{
-			PushActiveSnapshot(GetLatestSnapshot());
-			folded = fold(posterior_model_pin(named->model, memory), named, FEW,
-						  POSTERIOR_KEPT_NOTES);
-			PopActiveSnapshot();
-		}
-		/* the lock goes with the subtransaction, unless there is something to lock */
-		if (folded)
-			ReleaseCurrentSubTransaction();
-		else
-			RollbackAndReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		ErrorData  *error;
-
-		MemoryContextSwitchTo(memory);
-		error = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		if (ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_OPERATOR_INTERVENTION)
-			ReThrowError(error);
+	error = posterior_attempt(fold_some, &identity);
+	if (error != NULL && ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_OPERATOR_INTERVENTION)
+		ReThrowError(error);
+	if (error != NULL)
 		ereport(DEBUG1, (errmsg_internal("sums were not brought up to date: %s",
 										 error->message)));
-	}
-	PG_END_TRY();
 	MemoryContextSwitchTo(before);
-	CurrentResourceOwner = owner;
 	MemoryContextDelete(memory);
 }
 

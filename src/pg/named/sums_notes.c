@@ -19,6 +19,7 @@
  */
 #include "pg/named/sums_notes.h"
 
+#include "pg/base/attempt.h"
 #include "pg/base/guard.h"
 #include "pg/named/kept_fold.h"
 #include "pg/named/kept_store.h"
@@ -214,6 +215,22 @@ sources_make(void)
 	RegisterSubXactCallback(at_subtransaction_end, NULL);
 }
 
+/* An identity, and the definition with it; NULL if none has. */
+typedef struct DefinitionSearch
+{
+	const pg_uuid_t *kept;
+	PosteriorNamed *named;
+} DefinitionSearch;
+
+static bool
+definition_find(void *argument)
+{
+	DefinitionSearch *search = argument;
+
+	search->named = posterior_named_of_kept(search->kept, CurrentMemoryContext);
+	return true;
+}
+
 /*
  * The definition with this identity; NULL if none has. *broken: there is one, and it means nothing
  * as the table is now.
@@ -221,36 +238,15 @@ sources_make(void)
 static PosteriorNamed *
 definition_try(const pg_uuid_t *kept, bool *broken)
 {
-	MemoryContext memory = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	PosteriorNamed *volatile named = NULL;
+	DefinitionSearch search = {.kept = kept};
+	ErrorData  *error = posterior_attempt(definition_find, &search);
 
-	*broken = false;
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(memory);
-	PG_TRY();
-	{
-		named = posterior_named_of_kept(kept, memory);
-		ReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		ErrorData  *error;
-
-		MemoryContextSwitchTo(memory);
-		error = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		if (ERRCODE_TO_CATEGORY(error->sqlerrcode)
-			!= ERRCODE_SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION)
-			ReThrowError(error);
-		*broken = true;
-		named = NULL;
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(memory);
-	CurrentResourceOwner = owner;
-	return named;
+	*broken = error != NULL;
+	if (error == NULL)
+		return search.named;
+	if (ERRCODE_TO_CATEGORY(error->sqlerrcode) != ERRCODE_SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION)
+		ReThrowError(error);
+	return NULL;
 }
 
 /* Fill in a source, in its memory. */
@@ -377,37 +373,36 @@ typedef struct Row
 	double	   *cells;			/* [n_features + 1] */
 } Row;
 
-/* row_of_slot where the filter may raise an error: a strange row then. */
-static bool
-row_of_slot_filtered(Source *s, TupleTableSlot *slot, double *cells, bool *strange)
+/* A row that is to be looked at, and what it is. */
+typedef struct RowSearch
 {
-	MemoryContext memory = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	bool		volatile is_one = true;
+	Source	   *source;
+	TupleTableSlot *slot;
+	Row		   *row;
+} RowSearch;
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(memory);
-	PG_TRY();
-	{
-		is_one = row_of_slot(s, slot, cells, strange);
-		ReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		ErrorData  *error;
+static bool
+row_find(void *argument)
+{
+	RowSearch  *search = argument;
+	Row		   *row = search->row;
 
-		MemoryContextSwitchTo(memory);
-		error = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		if (ERRCODE_TO_CATEGORY(error->sqlerrcode) != ERRCODE_DATA_EXCEPTION)
-			ReThrowError(error);
-		*strange = true;
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(memory);
-	CurrentResourceOwner = owner;
-	return is_one;
+	row->is_one = row_of_slot(search->source, search->slot, row->cells, &row->strange);
+	return true;
+}
+
+/* row_of_slot where the filter may raise an error: a strange row then. */
+static void
+row_of_slot_filtered(Source *s, TupleTableSlot *slot, Row *row)
+{
+	RowSearch	search = {.source = s,.slot = slot,.row = row};
+	ErrorData  *error = posterior_attempt(row_find, &search);
+
+	if (error == NULL)
+		return;
+	if (ERRCODE_TO_CATEGORY(error->sqlerrcode) != ERRCODE_DATA_EXCEPTION)
+		ReThrowError(error);
+	row->is_one = row->strange = true;
 }
 
 static Row
@@ -419,7 +414,7 @@ row_make(Source *s, TupleTableSlot *slot)
 	if (s->broken)
 		row.is_one = true;
 	else if (s->filter != NULL)
-		row.is_one = row_of_slot_filtered(s, slot, row.cells, &row.strange);
+		row_of_slot_filtered(s, slot, &row);
 	else
 		row.is_one = row_of_slot(s, slot, row.cells, &row.strange);
 	return row;

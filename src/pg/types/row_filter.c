@@ -17,19 +17,18 @@
  */
 #include "pg/types/row_filter.h"
 
+#include "pg/base/attempt.h"
 #include "pg/rows/column_types.h"
 #include "pg/types/filter_rules.h"
 #include "pg/types/filter_text.h"
 #include "pg/types/regcolumn.h"
 
-#include "access/xact.h"
 #include "catalog/namespace.h"
 #include "lib/stringinfo.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
-#include "utils/resowner.h"
 
 typedef struct RowFilter
 {
@@ -377,50 +376,44 @@ filter_show(const RowFilter *filter)
 							  : filter_text_now(filter);
 }
 
+/* A text, and the filter that it means. */
+typedef struct FilterReading
+{
+	const char *text;
+	RowFilter  *filter;
+} FilterReading;
+
+static bool
+filter_read(void *argument)
+{
+	FilterReading *reading = argument;
+	int			level = posterior_filter_printing();
+	RangeVar   *relation;
+	Node	   *raw = posterior_filter_parse(reading->text, reading->text, &relation);
+	Oid			oid = RangeVarGetRelid(relation, AccessShareLock, false);
+
+	reading->filter = filter_make(oid, posterior_filter_analyse(oid, raw, reading->text));
+	AtEOXact_GUC(true, level);
+	return true;
+}
+
 /*
- * The filter that a text means, or NULL with the reason. An error in the middle of the parser
- * leaves locks and open relations behind, so a subtransaction is around it: for this, the type's
- * input function is not parallel safe.
+ * The filter that a text means, or NULL with the reason. There is a subtransaction, for which the
+ * type's input function is not parallel safe.
  */
 static RowFilter *
 filter_try_to_read(const char *text, char **reason)
 {
-	MemoryContext memory = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	RowFilter  *volatile filter = NULL;
+	FilterReading reading = {.text = text};
+	ErrorData  *error = posterior_attempt(filter_read, &reading);
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(memory);
-	PG_TRY();
-	{
-		int			level = posterior_filter_printing();
-		RangeVar   *relation;
-		Node	   *raw = posterior_filter_parse(text, text, &relation);
-		Oid			oid = RangeVarGetRelid(relation, AccessShareLock, false);
-
-		filter = filter_make(oid, posterior_filter_analyse(oid, raw, text));
-		AtEOXact_GUC(true, level);
-		ReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(memory);
-		CurrentResourceOwner = owner;
-	}
-	PG_CATCH();
-	{
-		ErrorData  *error;
-
-		MemoryContextSwitchTo(memory);
-		error = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(memory);
-		CurrentResourceOwner = owner;
-		if (!error_is_about_text(error))
-			ReThrowError(error);
-		*reason = error_reason(error);
-		filter = NULL;
-	}
-	PG_END_TRY();
-	return filter;
+	*reason = NULL;
+	if (error == NULL)
+		return reading.filter;
+	if (!error_is_about_text(error))
+		ReThrowError(error);
+	*reason = error_reason(error);
+	return NULL;
 }
 
 PG_FUNCTION_INFO_V1(posterior_row_filter_in);
