@@ -13,6 +13,14 @@ BEGIN
 				'The view posterior.contexts lists those whose relation you may read; '
 				'posterior.create_context makes one.';
 	END IF;
+	IF defined.target LIKE '{%' AND NOT EXISTS (SELECT FROM pg_attribute a
+			WHERE a.attrelid = defined.relation AND a.attname = defined.target::name) THEN
+		RAISE EXCEPTION 'context "%" has several targets, and this function is about one', context
+			USING ERRCODE = 'feature_not_supported', DETAIL = format('They are %s.',
+				defined.target),
+				HINT = 'posterior.predict_targets answers about all of them; a context for each '
+					'of them answers about that one.';
+	END IF;
 	RETURN defined;
 END $$;
 COMMENT ON FUNCTION posterior_internal.context_row(text) IS 'definition of a context, or an error';

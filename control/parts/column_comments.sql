@@ -24,7 +24,8 @@ COMMENT ON COLUMN posterior.models.loaded_at IS 'when it was loaded';
 COMMENT ON COLUMN posterior.contexts.name IS 'name of the context';
 COMMENT ON COLUMN posterior.contexts.owner IS 'role that may change and drop it';
 COMMENT ON COLUMN posterior.contexts.relation IS 'table or view of its rows';
-COMMENT ON COLUMN posterior.contexts.target IS 'column that is predicted';
+COMMENT ON COLUMN posterior.contexts.target
+	IS 'column that is predicted, or several as in {y1,y2}';
 COMMENT ON COLUMN posterior.contexts.features IS 'columns that predictions are made from';
 COMMENT ON COLUMN posterior.contexts.order_by IS 'order of the rows';
 COMMENT ON COLUMN posterior.contexts.filter IS 'condition on the rows, NULL for all rows';

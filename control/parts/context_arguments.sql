@@ -2,7 +2,10 @@
 
 ALTER TABLE posterior.context_definition
 	ADD COLUMN estimators integer CHECK (estimators BETWEEN 1 AND 32),
-	ADD COLUMN freshness text CHECK (freshness IN ('exact', 'bounded'));
+	ADD COLUMN freshness text CHECK (freshness IN ('exact', 'bounded')),
+	-- the targets after the first one, where there are several
+	ADD COLUMN more_targets posterior.regcolumn[] CHECK (
+		pg_catalog.cardinality(more_targets) BETWEEN 1 AND 63);
 
 CREATE FUNCTION posterior.create_context(name text, relation regclass, target text,
 		features text[] DEFAULT NULL, order_by text DEFAULT NULL,

@@ -14,7 +14,10 @@ COMMENT ON FUNCTION posterior.context_state(uuid)
 
 CREATE OR REPLACE VIEW posterior.contexts WITH (security_barrier) AS
 	SELECT name, owner::pg_catalog.regrole AS owner, relation::pg_catalog.regclass AS relation,
-		posterior.column_name(target) AS target,
+		CASE WHEN more_targets IS NULL THEN posterior.column_name(target)
+			ELSE (ARRAY[posterior.column_name(target)] OPERATOR(pg_catalog.||) ARRAY(
+				SELECT posterior.column_name(m) FROM pg_catalog.unnest(more_targets)
+					WITH ORDINALITY u(m, i) ORDER BY i))::text END AS target,
 		ARRAY(SELECT posterior.column_name(f) FROM pg_catalog.unnest(features)
 				WITH ORDINALITY u(f, i) ORDER BY i) AS features,
 		(SELECT pg_catalog.string_agg(pg_catalog.quote_ident(posterior.column_name(o)) || CASE

@@ -245,6 +245,56 @@ is($node->safe_psql('columns', $answer), $whole, 'the whole one answers');
 like($err, qr/a column of context "left" does not exist any more/,
 	'a missing column is one that is gone');
 
+# Several targets are columns, whatever their numbers and names are by then.
+{
+	my $models = $ENV{TEST_MODELS};
+	my $pairs = q{SELECT target, features, order_by, maintain FROM posterior.contexts};
+	my $said = q{SELECT posterior.predict_targets('pairs'::name, q)
+		FROM (SELECT 0.3::float8 AS a, 0.1::float8 AS b) q};
+
+	$node->safe_psql('postgres', "CREATE DATABASE $_") for 'several', 'fewer', 'others';
+	$node->safe_psql('several', qq{
+		CREATE EXTENSION pg_posterior;
+		SELECT posterior.load_model('several', '$models/several_fixed.safetensors');
+		CREATE TABLE pairs (gone int, b float8, id int PRIMARY KEY, v float8, a float8, w numeric);
+		ALTER TABLE pairs DROP COLUMN gone;
+		INSERT INTO pairs SELECT sin(i), i, cos(i), sin(2 * i), i / 7.0
+			FROM generate_series(1, 40) i;
+		SELECT posterior.create_context('pairs', 'pairs', '{w,v}', '{a,b}', order_by => 'id',
+			model => 'several');
+		ALTER TABLE pairs RENAME COLUMN v TO "u,{v}";
+	});
+	my $answer = $node->safe_psql('several', $said);
+	$node->command_ok([ 'pg_dump', '-Fc', '-f', $file, '-d', $node->connstr('several') ],
+		'pg_dump, several targets');
+	$node->command_ok([ 'pg_restore', '-e', '-d', $node->connstr('fewer'), $file ], 'restore');
+	is($node->safe_psql('fewer', $pairs), '{w,"u,{v}"}|{a,b}|id|trigger', 'several targets');
+	is($node->safe_psql('fewer', $said), $answer, 'and their answer');
+	$node->safe_psql('fewer', q{INSERT INTO pairs VALUES (0, 41, 3, 1, 1)});
+	isnt($node->safe_psql('fewer', $said), $answer, 'a new row is read');
+	$node->safe_psql('fewer', q{DELETE FROM pairs WHERE id = 41});
+	is($node->safe_psql('fewer', $said), $answer, 'and a deleted one is not');
+
+	# one of them is missing where the definitions are restored
+	$node->command_ok([ 'pg_dump', '-t', 'posterior.context_definition', '--data-only', '-f', $one,
+		'-d', $node->connstr('several') ], 'the definitions alone');
+	$node->safe_psql('others', qq{
+		CREATE EXTENSION pg_posterior;
+		SELECT posterior.load_model('several', '$models/several_fixed.safetensors');
+		CREATE TABLE pairs (id int PRIMARY KEY, a float8, b float8, w numeric);
+		INSERT INTO pairs SELECT i, cos(i), sin(i), i FROM generate_series(1, 40) i;
+	});
+	$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $one, '-d',
+		$node->connstr('others') ], 'restored where a target is missing');
+	is($node->safe_psql('others', $pairs), '{w,NULL}|{a,b}|id|trigger', 'it shows');
+	($status, $out, $err) = $node->psql('others', $said);
+	like($err, qr/a column of context "pairs" does not exist any more\nDETAIL:  It was target 2/,
+		'and is named');
+	$node->safe_psql('others', q{ALTER TABLE pairs ADD v float8 DEFAULT 0.5;
+		SELECT posterior.alter_context('pairs', target => '{w,v}')});
+	is($node->safe_psql('others', q{SELECT posterior.warm_context('pairs')}), '40', 'repaired');
+}
+
 # Dumps by roles that are no superusers: definitions are readable by the database's owner and by
 # roles that may read all data.
 {

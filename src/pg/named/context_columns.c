@@ -32,16 +32,98 @@ find_column(Oid relation, const char *name)
 	return column;
 }
 
-void
-posterior_set_target(PosteriorColumns *d, const char *name)
+bool
+posterior_is_target(const PosteriorColumns *c, AttrNumber column)
 {
-	d->target = find_column(d->relation, name);
-	if (!posterior_can_be_target(get_atttype(d->relation, d->target)))
+	for (int t = 0; t < c->n_targets; t++)
+		if (c->targets[t] == column)
+			return true;
+	return false;
+}
+
+/* The names in '{a,b}'. */
+static Datum *
+target_names(const char *text, int *n)
+{
+	Oid			input,
+				parameter;
+	ArrayType  *array;
+	Datum	   *names;
+	bool	   *nulls;
+
+	getTypeInputInfo(TEXTARRAYOID, &input, &parameter);
+	array = DatumGetArrayTypeP(OidInputFunctionCall(input, pstrdup(text), parameter, -1));
+	if (ARR_NDIM(array) != 1 || ArrayGetNItems(1, ARR_DIMS(array)) > TNP_MAX_TARGETS)
+		ereport(ERROR,
+				(errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
+				 errmsg("the targets of a context are a list of 1 to %d columns", TNP_MAX_TARGETS),
+				 errdetail("It has %d dimensions and %d names.", ARR_NDIM(array),
+						   ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array))),
+				 errhint("Write names of columns, as in target => '{speed,force}'.")));
+	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &names, &nulls, n);
+	for (int t = 0; t < *n; t++)
+		if (nulls[t])
+			ereport(ERROR,
+					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+					 errmsg("the name of a target is NULL"),
+					 errhint("The name of a column called NULL has quotes: '{\"NULL\"}'.")));
+	return names;
+}
+
+/* One of several targets. */
+static void
+add_target(PosteriorColumns *c, const char *name)
+{
+	AttrNumber	column = find_column(c->relation, name);
+	Oid			type = get_atttype(c->relation, column);
+
+	if (posterior_is_target(c, column))
+		ereport(ERROR, (errcode(ERRCODE_DUPLICATE_COLUMN),
+						errmsg("target \"%s\" is given twice", name)));
+	if (!posterior_is_number(type))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("column \"%s\" cannot be one of several targets", name),
+				 errdetail("Its type is %s.", format_type_be(type)),
+				 errhint("Several targets are columns of numbers. A label, and an array of all "
+						 "targets, is the only target of its context.")));
+	c->targets[c->n_targets++] = column;
+}
+
+/* The only target. */
+static void
+set_one_target(PosteriorColumns *c, const char *name)
+{
+	AttrNumber	column = find_column(c->relation, name);
+	Oid			type = get_atttype(c->relation, column);
+
+	if (!posterior_can_be_target(type))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
 				 errmsg("column \"%s\" cannot be a target", name),
-				 errdetail("Its type is %s.", format_type_be(get_atttype(d->relation, d->target))),
+				 errdetail("Its type is %s.", format_type_be(type)),
 				 errhint("A target is a number, or a label: text, an enum or a boolean.")));
+	c->targets[0] = column;
+	c->n_targets = 1;
+}
+
+void
+posterior_set_target(PosteriorColumns *c, const char *given)
+{
+	Datum	   *names;
+	int			n;
+
+	c->n_targets = 0;
+	if (given[0] != '{' || get_attnum(c->relation, given) > 0)
+	{
+		set_one_target(c, given);
+		return;
+	}
+	names = target_names(given, &n);
+	if (n == 1)
+		set_one_target(c, TextDatumGetCString(names[0]));
+	for (int t = 0; n > 1 && t < n; t++)
+		add_target(c, TextDatumGetCString(names[t]));
 }
 
 /* The named columns, or all that can be features. */
@@ -68,10 +150,11 @@ posterior_set_features(PosteriorColumns *d, ArrayType *names)
 						 errmsg("the name of a feature is NULL")));
 			name = TextDatumGetCString(elements[i]);
 			column = find_column(d->relation, name);
-			if (column == d->target)
+			if (posterior_is_target(d, column))
 				ereport(ERROR,
 						(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-						 errmsg("column \"%s\" is the target and cannot be a feature", name),
+						 errmsg("column \"%s\" is %s target and cannot be a feature", name,
+								d->n_targets > 1 ? "a" : "the"),
 						 errdetail("A prediction that reads its own target is a leak."),
 						 errhint("Leave it out of the features.")));
 			for (int j = 0; j < d->n_features; j++)
@@ -90,7 +173,7 @@ posterior_set_features(PosteriorColumns *d, ArrayType *names)
 		TupleDesc	desc = RelationGetDescr(rel);
 
 		for (int i = 0; i < desc->natts; i++)
-			if (!TupleDescAttr(desc, i)->attisdropped && i + 1 != d->target
+			if (!TupleDescAttr(desc, i)->attisdropped && !posterior_is_target(d, i + 1)
 				&& posterior_can_be_feature(TupleDescAttr(desc, i)->atttypid))
 				d->features[d->n_features++] = i + 1;
 		table_close(rel, NoLock);

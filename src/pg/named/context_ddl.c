@@ -247,6 +247,7 @@ enum
 	P_ESTIMATORS,
 	P_FRESHNESS,
 	P_KEPT,
+	P_MORE_TARGETS,
 	PARAMETERS
 };
 
@@ -304,7 +305,8 @@ take_arguments(FunctionCallInfo fcinfo, const char *name, PosteriorColumns *c, b
 		p->types[i] = TEXTOID;
 	p->types[P_RELATION] = OIDOID;
 	p->types[P_TARGET] = posterior_own_type("regcolumn");
-	p->types[P_FEATURES] = p->types[P_ORDER] = get_array_type(posterior_own_type("regcolumn"));
+	p->types[P_FEATURES] = p->types[P_ORDER] = p->types[P_MORE_TARGETS] =
+		get_array_type(posterior_own_type("regcolumn"));
 	p->types[P_DESCENDING] = BOOLARRAYOID;
 	p->types[P_FILTER] = posterior_own_type("row_filter");
 	p->types[P_MAX_ROWS] = INT4OID;
@@ -318,7 +320,15 @@ take_arguments(FunctionCallInfo fcinfo, const char *name, PosteriorColumns *c, b
 	if (target != NULL)
 	{
 		posterior_set_target(c, target);
-		definition_set(p, P_TARGET, posterior_regcolumn_datum(c->relation, c->target));
+		definition_set(p, P_TARGET, posterior_regcolumn_datum(c->relation, c->targets[0]));
+		if (c->n_targets > 1 && !posterior_definitions_extended())
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("this database cannot store a context of several target columns"),
+					 errhint("ALTER EXTENSION pg_posterior UPDATE.")));
+		if (c->n_targets > 1)
+			definition_set(p, P_MORE_TARGETS,
+						   column_array(c->relation, c->targets + 1, c->n_targets - 1));
 	}
 	if (all || !PG_ARGISNULL(FEATURES))
 	{
@@ -341,8 +351,8 @@ take_arguments(FunctionCallInfo fcinfo, const char *name, PosteriorColumns *c, b
 	if (filter != NULL && filter[0] != '\0')
 		definition_set(p, P_FILTER, posterior_make_row_filter(c->relation, filter));
 	if (all && model == NULL)
-		model = posterior_can_be_label(get_atttype(c->relation, c->target))
-				&& !posterior_is_number(get_atttype(c->relation, c->target))
+		model = posterior_can_be_label(get_atttype(c->relation, c->targets[0]))
+				&& !posterior_is_number(get_atttype(c->relation, c->targets[0]))
 				  ? posterior_class_model_name
 				  : posterior_model_name;
 	if (model != NULL)
@@ -366,17 +376,21 @@ check_features(const PosteriorNamed *named)
 
 	posterior_named_check_target(named, pinned->model);
 	for (int f = 0; f < named->n_features; f++)
-		if (named->features[f] == named->target)
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("column \"%s\" cannot be both target and feature", named->names[f]),
-					 errhint("Give features as well.")));
-		else if (named->kinds[f] == POSTERIOR_CATEGORY && !model->takes_categories)
+	{
+		for (int t = 0; t < named->n_targets; t++)
+			if (named->features[f] == named->targets[t])
+				ereport(ERROR,
+						(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						 errmsg("column \"%s\" cannot be both target and feature",
+								named->names[f]),
+						 errhint("Give features as well.")));
+		if (named->kinds[f] == POSTERIOR_CATEGORY && !model->takes_categories)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("feature \"%s\" is a category, and model \"%s\" takes numbers only",
 							named->names[f], named->model),
 					 errhint("The view posterior.models shows what each model takes.")));
+	}
 	if (named->bounded && model->appendable)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -497,8 +511,8 @@ posterior_create_context(PG_FUNCTION_ARGS)
 								   " VALUES ($1, $12::pg_catalog.regrole, "
 								   "$2::pg_catalog.regclass, $3, $4, $5, $6, $7, $8, $9, $10%s) "
 								   "ON CONFLICT DO NOTHING",
-								   extended ? ", estimators, freshness, kept" : "",
-								   extended ? ", $14, $15, $16" : ""),
+								   extended ? ", estimators, freshness, kept, more_targets" : "",
+								   extended ? ", $14, $15, $16, $17" : ""),
 						  PARAMETERS, p.types, p.values, p.nulls)
 		== 0)
 		name_is_taken(name);
@@ -635,7 +649,8 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 						 : "coalesce($7, filter)",
 					 posterior_definitions_extended()
 						 ? ", estimators = CASE WHEN $14 OPERATOR(pg_catalog.=) 0 THEN NULL ELSE "
-						 "coalesce($14, estimators) END, freshness = coalesce($15, freshness)"
+						 "coalesce($14, estimators) END, freshness = coalesce($15, freshness), "
+						 "more_targets = CASE WHEN $3 IS NULL THEN more_targets ELSE $17 END"
 						 : "",
 					 anew ? ", kept = $16, basis = NULL, fit = NULL" : ""),
 			&p, new_name)

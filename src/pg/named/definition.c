@@ -117,21 +117,6 @@ parts_add_order(Parts *parts, const PosteriorNamed *named, AttrNumber column, co
 	}
 }
 
-/* Columns of an array of posterior.regcolumn. */
-static AttrNumber *
-column_numbers(Datum array, int *n)
-{
-	Datum	   *elements;
-	AttrNumber *numbers;
-
-	deconstruct_array(DatumGetArrayTypeP(array), ARR_ELEMTYPE(DatumGetArrayTypeP(array)), 8,
-					  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE, &elements, NULL, n);
-	numbers = palloc(Max(*n, 1) * sizeof(AttrNumber));
-	for (int i = 0; i < *n; i++)
-		numbers[i] = posterior_regcolumn_number(elements[i]);
-	return numbers;
-}
-
 /* Types and kinds of the features, from the catalogs. */
 static void
 features_resolve(PosteriorNamed *named)
@@ -157,29 +142,51 @@ features_resolve(PosteriorNamed *named)
 	}
 }
 
+/* Names and types of the targets: the beginning of what queries select and of their condition. */
+static void
+targets_resolve(PosteriorNamed *named, StringInfo columns, StringInfo condition)
+{
+	named->target_types = palloc(named->n_targets * sizeof(Oid));
+	for (int t = 0; t < named->n_targets; t++)
+	{
+		AttrNumber	column = named->targets[t];
+		const char *name = column_name(named, column, named->n_targets == 1 ? "the target"
+									   : psprintf("target %d", t + 1));
+		Oid			type = get_atttype(named->relation, column);
+
+		named->target_types[t] = type;
+		if (named->n_targets == 1 ? !posterior_can_be_target(type) : !posterior_is_number(type))
+			type_is_wrong(named, posterior_column_name(named->relation, column), type, "target");
+		appendStringInfo(columns, "%s%s", t == 0 ? "" : ", ", name);
+		appendStringInfo(condition, "%s%s IS NOT NULL", t == 0 ? " WHERE " : " AND ", name);
+		/* as for features */
+		if (type_is_enum(getBaseType(type)))
+			named->stable = false;
+	}
+}
+
 /* The parts of the queries. */
 static void
 queries_write(PosteriorNamed *named, int n_order, const AttrNumber *order_columns,
 			  const Datum *descending, const char *filter)
 {
 	StringInfoData columns,
+				condition,
 				source;
 	Parts		parts = {.columns = NULL};
-	const char *target = column_name(named, named->target, "the target");
 
-	named->target_type = get_atttype(named->relation, named->target);
-	if (!posterior_can_be_target(named->target_type))
-		type_is_wrong(named, posterior_column_name(named->relation, named->target),
-					  get_atttype(named->relation, named->target), "target");
 	initStringInfo(&columns);
+	initStringInfo(&condition);
 	initStringInfo(&source);
 	initStringInfo(&parts.order);
 	initStringInfo(&parts.backwards);
 	initStringInfo(&parts.used);
+	targets_resolve(named, &columns, &condition);
 	for (int f = 0; f < named->n_features; f++)
 		appendStringInfo(&columns, ", %s", quote_identifier(named->names[f]));
-	named->condition = filter == NULL ? psprintf(" WHERE %s IS NOT NULL", target)
-		: psprintf(" WHERE %s IS NOT NULL AND (%s)", target, filter);
+	if (filter != NULL)
+		appendStringInfo(&condition, " AND (%s)", filter);
+	named->condition = condition.data;
 	appendStringInfo(&source, "FROM %s%s", posterior_relation_name(named->relation),
 					 named->condition);
 	for (int i = 0; i < n_order; i++)
@@ -190,17 +197,15 @@ queries_write(PosteriorNamed *named, int n_order, const AttrNumber *order_column
 		if (posterior_has_attributes(get_atttype(named->relation, order_columns[i])))
 			named->stable = false;
 	}
-	parts_add_order(&parts, named, named->target, "the target", false, true);
+	for (int t = 0; t < named->n_targets; t++)
+		parts_add_order(&parts, named, named->targets[t], "a target", false, true);
 	for (int f = 0; f < named->n_features; f++)
 		parts_add_order(&parts, named, named->features[f], "a feature", false, true);
 	/*
 	 * nothing is cast: a cast has the column's name, so ORDER BY would take it for the column, and
 	 * casts of enums are their owners' functions
 	 */
-	named->columns = psprintf("%s%s", target, columns.data);
-	/* as for features */
-	if (type_is_enum(getBaseType(named->target_type)))
-		named->stable = false;
+	named->columns = columns.data;
 	named->source = source.data;
 	named->order = parts.order.data;
 	named->backwards = parts.backwards.data;
@@ -239,16 +244,9 @@ enum
 	BOUNDED,
 	KEPT,
 	BASIS,
-	FIT
+	FIT,
+	MORE_TARGETS
 };
-
-bool
-posterior_definitions_extended(void)
-{
-	Oid table = get_relname_relid("context_definition", get_namespace_oid("posterior", false));
-
-	return get_attnum(table, "estimators") != InvalidAttrNumber;
-}
 
 /* Read the row of posterior.context_definition of this name. SPI is connected. */
 static HeapTuple
@@ -261,7 +259,8 @@ definition_select(const char *name)
 #define OF_THIS_NAME " FROM " POSTERIOR_DEFINITIONS " WHERE name OPERATOR(pg_catalog.=) $1"
 	const char *query = posterior_definitions_extended()
 		? COLUMNS_OF_1_0 ", estimators, "
-		"(freshness OPERATOR(pg_catalog.=) 'bounded')::pg_catalog.int4, kept, basis, fit"
+		"(freshness OPERATOR(pg_catalog.=) 'bounded')::pg_catalog.int4, kept, basis, fit, "
+		"more_targets"
 		OF_THIS_NAME
 		: COLUMNS_OF_1_0 OF_THIS_NAME;
 	Oid			type = TEXTOID;
@@ -313,6 +312,28 @@ sums_resolve(PosteriorNamed *named, HeapTuple row, TupleDesc desc)
 		named->fit = (bytea *) PG_DETOAST_DATUM_COPY(value);
 }
 
+/* The numbers of the targets: the first one and, where there are several, the others. */
+static void
+targets_take(PosteriorNamed *named, HeapTuple row, TupleDesc desc)
+{
+	bool		isnull = true;
+	Datum		first = SPI_getbinval(row, desc, TARGET, &isnull),
+				more = (Datum) 0;
+	AttrNumber *others = NULL;
+	int			n = 0;
+
+	isnull = true;
+	if (desc->natts >= MORE_TARGETS)
+		more = SPI_getbinval(row, desc, MORE_TARGETS, &isnull);
+	if (!isnull)
+		others = posterior_regcolumn_numbers(more, &n);
+	named->n_targets = 1 + n;
+	named->targets = palloc(named->n_targets * sizeof(AttrNumber));
+	named->targets[0] = posterior_regcolumn_number(first);
+	for (int t = 0; t < n; t++)
+		named->targets[1 + t] = others[t];
+}
+
 /* Fill in a definition from its row, and what follows from it by the catalogs. */
 static void
 definition_resolve(PosteriorNamed *named, const char *name, HeapTuple row, TupleDesc desc)
@@ -345,10 +366,10 @@ definition_resolve(PosteriorNamed *named, const char *name, HeapTuple row, Tuple
 	named->estimators = integer_or_zero(row, desc, ESTIMATORS);
 	named->bounded = integer_or_zero(row, desc, BOUNDED) != 0;
 	sums_resolve(named, row, desc);
-	named->target = posterior_regcolumn_number(VALUE(TARGET));
-	named->features = column_numbers(VALUE(FEATURES), &named->n_features);
+	targets_take(named, row, desc);
+	named->features = posterior_regcolumn_numbers(VALUE(FEATURES), &named->n_features);
 	features_resolve(named);
-	order = column_numbers(VALUE(ORDER), &n_order);
+	order = posterior_regcolumn_numbers(VALUE(ORDER), &n_order);
 	deconstruct_array(DatumGetArrayTypeP(VALUE(DESCENDING)), BOOLOID, 1, true, TYPALIGN_CHAR,
 					  &descending, NULL, &n);
 	filter = VALUE(FILTER);
@@ -409,35 +430,56 @@ posterior_named_of_kept(const pg_uuid_t *kept, MemoryContext memory)
 	return named;
 }
 
+/* Raise unless a model takes as many targets as the context has columns. */
+static void
+check_number_of_targets(const PosteriorNamed *named, int taken)
+{
+	if (named->n_targets == taken)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_DATATYPE_MISMATCH),
+			 errmsg("model \"%s\" takes %d target%s per row, and context \"%s\" has %d",
+					named->model, taken, taken == 1 ? "" : "s", named->name, named->n_targets),
+			 taken == 1 ? errhint("Choose a model of so many targets, or make a context for each "
+								  "of them.")
+			 : errhint("Give the context %d columns as its target, or a model of so many "
+					   "targets; the view posterior.models shows how many each takes.", taken)));
+}
+
 void
 posterior_named_check_target(const PosteriorNamed *named, const TnpModel *model)
 {
 	bool		labels = tnp_model_info(model)->n_classes > 0;
+	int			taken = tnp_model_info(model)->n_targets;
+	Oid			type = named->target_types[0];
 
-	if (tnp_model_info(model)->n_targets > 1)
+	if (named->n_targets > 1)
 	{
-		if (getBaseType(named->target_type) == FLOAT8ARRAYOID)
+		check_number_of_targets(named, taken);
+		return;
+	}
+	if (taken > 1)
+	{
+		if (getBaseType(type) == FLOAT8ARRAYOID)
 			return;
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
 				 errmsg("model \"%s\" takes %d targets per row, and the target \"%s\" of "
-						"context \"%s\" is of type %s", named->model,
-						tnp_model_info(model)->n_targets,
-						posterior_column_name(named->relation, named->target), named->name,
-						format_type_be(named->target_type)),
-				 errhint("Give the context a target of type double precision[], such as a "
-						 "generated column, or a model of one target.")));
+						"context \"%s\" is of type %s", named->model, taken,
+						posterior_column_name(named->relation, named->targets[0]), named->name,
+						format_type_be(type)),
+				 errhint("Give the context %d columns of numbers as target => '{…}', one column "
+						 "of type double precision[], or a model of one target.", taken)));
 	}
-	if (labels ? posterior_can_be_label(named->target_type)
-			   : posterior_is_number(named->target_type))
+	if (labels ? posterior_can_be_label(type) : posterior_is_number(type))
 		return;
 	ereport(
 		ERROR,
 		(errcode(ERRCODE_DATATYPE_MISMATCH),
 		 errmsg("model \"%s\" predicts %s, and the target \"%s\" of context \"%s\" is of type %s",
 				named->model, labels ? "labels" : "numbers",
-				posterior_column_name(named->relation, named->target), named->name,
-				format_type_be(named->target_type)),
+				posterior_column_name(named->relation, named->targets[0]), named->name,
+				format_type_be(type)),
 		 labels ? errhint("Give the context a model without classes, or a target that is text, an "
 						  "enum, a boolean or an integer.")
 				: errhint("Give the context a model with classes, or a target that is a number; "
@@ -479,10 +521,12 @@ posterior_named_columns_readable(const PosteriorNamed *named)
 		return true;
 	if (named->filtered
 		|| posterior_schema_aclcheck(get_rel_namespace(named->relation), user, ACL_USAGE)
-		!= ACLCHECK_OK
-		|| pg_attribute_aclcheck(named->relation, named->target, user, ACL_SELECT)
 		!= ACLCHECK_OK)
 		return false;
+	for (int t = 0; t < named->n_targets; t++)
+		if (pg_attribute_aclcheck(named->relation, named->targets[t], user, ACL_SELECT)
+			!= ACLCHECK_OK)
+			return false;
 	for (int f = 0; f < named->n_features; f++)
 		if (pg_attribute_aclcheck(named->relation, named->features[f], user, ACL_SELECT)
 			!= ACLCHECK_OK)

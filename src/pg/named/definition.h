@@ -42,7 +42,7 @@ typedef struct PosteriorNamed
 	pg_uuid_t	kept;
 	struct PosteriorContext *basis;
 	bytea	   *fit;
-	bool		filtered;		/* not all rows with a target belong to it */
+	bool		filtered;		/* not all rows with all targets belong to it */
 	/*
 	 * rows depend on what is written to the relation alone: no enum, whose labels can be renamed,
 	 * and no attributes, which can be dropped
@@ -53,15 +53,16 @@ typedef struct PosteriorNamed
 	bool		bounded;		/* its freshness: rows may wait for the next boundary */
 	/* rows, with those before the window, that were there at the last refresh; 0: none */
 	int64		refreshed_rows;
-	AttrNumber	target;
+	int			n_targets;		/* columns; a single one can be an array of several targets */
+	AttrNumber *targets;		/* [n_targets] */
+	Oid		   *target_types;	/* [n_targets] numbers, if they are several */
 	int			n_features;
 	AttrNumber *features;		/* [n_features] */
 	char	  **names;			/* [n_features] */
 	Oid		   *types;			/* [n_features] */
 	uint8	   *kinds;		/* [n_features] PosteriorColumnKind */
-	Oid			target_type;
-	char	   *columns;		/* target, features …: what queries select */
-	char	   *source;			/* FROM … WHERE …: the rows with a target that pass the filter */
+	char	   *columns;		/* targets, features …: what queries select */
+	char	   *source;			/* FROM … WHERE …: the rows with all targets that pass the filter */
 	char	   *condition;		/* the part of it after the relation */
 	Datum		filter;			/* posterior.row_filter, where it is filtered */
 	char	   *order;			/* ORDER BY …: the canonical order */
@@ -82,12 +83,6 @@ PosteriorNamed *posterior_named_find(const char *name, MemoryContext memory);
 PosteriorNamed *posterior_named_of_kept(const pg_uuid_t *kept, MemoryContext memory);
 
 /*
- * Whether the table of definitions has the columns of 1.1: a database that has not been upgraded
- * goes on predicting without them.
- */
-bool		posterior_definitions_extended(void);
-
-/*
  * Whether row-level security applies to the current user: then answers are computed for this user
  * alone. Raises if posterior.row_security = refuse forbids that.
  */
@@ -101,7 +96,7 @@ bool		posterior_named_readable(const PosteriorNamed *named);
 /* The same of the columns that the context uses; a filter may use any. */
 bool		posterior_named_columns_readable(const PosteriorNamed *named);
 
-/* Raise unless a model can predict the target: numbers, or labels. */
+/* Raise unless a model can predict the targets: numbers, so many of them, or labels. */
 void		posterior_named_check_target(const PosteriorNamed *named, const TnpModel *model);
 
 /* Rows of a named context. */

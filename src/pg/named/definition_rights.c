@@ -44,6 +44,14 @@ posterior_definitions_end(const PosteriorCaller *caller)
 	SetUserIdAndSecContext(caller->user, caller->security);
 }
 
+bool
+posterior_definitions_extended(void)
+{
+	Oid table = get_relname_relid("context_definition", get_namespace_oid("posterior", false));
+
+	return get_attnum(table, "estimators") != InvalidAttrNumber;
+}
+
 /* Whether the current user may read a column; not if it is gone. */
 static bool
 may_read_column(Oid relation, Datum column)
@@ -69,7 +77,19 @@ may_read_columns(Oid relation, Datum array)
 }
 
 /* Columns of the query of posterior_may_count. */
-enum { RELATION = 1, OWNER, TARGET, FEATURES, ORDER, FILTERED };
+enum { RELATION = 1, OWNER, TARGET, FEATURES, ORDER, FILTERED, MORE_TARGETS };
+
+/* The same of the targets after the first one, where there are any. */
+static bool
+may_read_more(Oid relation, HeapTuple row, TupleDesc desc)
+{
+	bool		isnull = true;
+	Datum		more = (Datum) 0;
+
+	if (desc->natts >= MORE_TARGETS)
+		more = SPI_getbinval(row, desc, MORE_TARGETS, &isnull);
+	return isnull || may_read_columns(relation, more);
+}
 
 /* Whether the current user may read all that a definition, a row of that query, reads. */
 static bool
@@ -90,17 +110,20 @@ may_read(HeapTuple row, TupleDesc desc)
 		return true;
 	/* a filter may have read, before the last refresh, a column that is gone */
 	return !DatumGetBool(VALUE(FILTERED)) && may_read_column(relation, VALUE(TARGET))
-		&& may_read_columns(relation, VALUE(FEATURES)) && may_read_columns(relation, VALUE(ORDER));
+		&& may_read_columns(relation, VALUE(FEATURES)) && may_read_columns(relation, VALUE(ORDER))
+		&& may_read_more(relation, row, desc);
 #undef VALUE
 }
 
 bool
 posterior_may_count(const pg_uuid_t *context)
 {
-	static const char query[] =
-		"SELECT relation::pg_catalog.oid, owner::pg_catalog.oid, target, features,"
-		" order_by, filter IS NOT NULL FROM " POSTERIOR_DEFINITIONS
-		" WHERE id OPERATOR(pg_catalog.=) $1";
+#define COLUMNS_OF_1_0 \
+	"SELECT relation::pg_catalog.oid, owner::pg_catalog.oid, target, features," \
+	" order_by, filter IS NOT NULL"
+#define OF_THIS_ID " FROM " POSTERIOR_DEFINITIONS " WHERE id OPERATOR(pg_catalog.=) $1"
+	const char *query = posterior_definitions_extended()
+		? COLUMNS_OF_1_0 ", more_targets" OF_THIS_ID : COLUMNS_OF_1_0 OF_THIS_ID;
 	Oid			type = UUIDOID;
 	Datum		id = UUIDPGetDatum(context);
 	PosteriorCaller caller;

@@ -36,4 +36,10 @@ void		posterior_definitions_end(const PosteriorCaller *caller);
  */
 bool		posterior_may_count(const pg_uuid_t *context);
 
+/*
+ * Whether the table of definitions has the columns of 1.1: a database that has not been upgraded
+ * goes on predicting without them.
+ */
+bool		posterior_definitions_extended(void);
+
 #endif							/* POSTERIOR_DEFINITION_RIGHTS_H */

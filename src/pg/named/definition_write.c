@@ -72,6 +72,27 @@ posterior_keep_relation(Oid relation)
 	LockRelationOid(relation, AccessShareLock);
 }
 
+/* The targets of a definition, from columns 3 and 6. */
+static void
+own_targets(HeapTuple row, TupleDesc desc, PosteriorColumns *columns)
+{
+	bool		isnull = true;
+	Datum		more = (Datum) 0;
+	AttrNumber *others;
+	int			n;
+
+	columns->targets[0] = posterior_regcolumn_number(SPI_getbinval(row, desc, 3, &isnull));
+	columns->n_targets = 1;
+	isnull = true;
+	if (desc->natts >= 6)
+		more = SPI_getbinval(row, desc, 6, &isnull);
+	if (isnull)
+		return;
+	others = posterior_regcolumn_numbers(more, &n);
+	for (int t = 0; t < n && columns->n_targets < TNP_MAX_TARGETS; t++)
+		columns->targets[columns->n_targets++] = others[t];
+}
+
 pg_uuid_t *
 posterior_own_context(const char *name, PosteriorColumns *columns, bool *maintained)
 {
@@ -86,9 +107,10 @@ posterior_own_context(const char *name, PosteriorColumns *columns, bool *maintai
 		elog(ERROR, "could not connect to SPI");
 	posterior_definitions_begin(&caller);
 	if (SPI_execute_with_args(
-			"SELECT owner::pg_catalog.oid, relation::pg_catalog.oid, target, maintain "
-			"OPERATOR(pg_catalog.=) 'trigger', id FROM " POSTERIOR_DEFINITIONS
-			" WHERE name OPERATOR(pg_catalog.=) $1",
+			psprintf("SELECT owner::pg_catalog.oid, relation::pg_catalog.oid, target, maintain "
+					 "OPERATOR(pg_catalog.=) 'trigger', id%s FROM " POSTERIOR_DEFINITIONS
+					 " WHERE name OPERATOR(pg_catalog.=) $1",
+					 posterior_definitions_extended() ? ", more_targets" : ""),
 			1, &type, &argument, NULL, false, 1)
 		!= SPI_OK_SELECT)
 		elog(ERROR, "could not read " POSTERIOR_DEFINITIONS);
@@ -102,8 +124,7 @@ posterior_own_context(const char *name, PosteriorColumns *columns, bool *maintai
 		DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
 	columns->relation =
 		DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 2, &isnull));
-	columns->target = posterior_regcolumn_number(
-		SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 3, &isnull));
+	own_targets(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, columns);
 	*maintained =
 		DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 4, &isnull));
 	*id = *DatumGetUUIDP(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 5, &isnull));

@@ -203,7 +203,7 @@ put_column(StringInfo signature, Oid relation, AttrNumber column)
 static const char *
 put_columns(StringInfo signature, const PosteriorNamed *named)
 {
-	const char *why = put_column(signature, named->relation, named->target);
+	const char *why = put_column(signature, named->relation, named->targets[0]);
 	Bitmapset  *used = NULL;
 	int			column = -1;
 

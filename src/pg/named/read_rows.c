@@ -110,23 +110,27 @@ rows_make_for(const PosteriorNamed *named, const TnpModel *model, int most_label
 	for (int f = 0; f < named->n_features; f++)
 		rows->features[f].name = named->names[f];
 	if (most_labels > 0)
-		rows->labels = posterior_labels_make(memory, getBaseType(named->target_type), most_labels);
+		rows->labels = posterior_labels_make(memory, getBaseType(named->target_types[0]),
+											 most_labels);
 	return rows;
 }
 
-/* How to read the target, which is column 1. */
+/* How to read the targets, which are the first columns. */
 typedef struct Target
 {
-	Oid			base;			/* of numbers and arrays of them: the type without domains */
+	int			n;				/* columns */
+	Oid			bases[TNP_MAX_TARGETS]; /* of numbers and arrays of them: types without domains */
 	PosteriorLabelType label;	/* of labels */
 } Target;
 
 static void
 target_init(Target *target, const PosteriorNamed *named, const PosteriorRows *rows)
 {
-	target->base = getBaseType(named->target_type);
+	target->n = named->n_targets;
+	for (int t = 0; t < target->n; t++)
+		target->bases[t] = getBaseType(named->target_types[t]);
 	if (rows->labels != NULL)
-		posterior_label_type_init(&target->label, named->target_type, rows->context);
+		posterior_label_type_init(&target->label, named->target_types[0], rows->context);
 }
 
 /*
@@ -179,12 +183,16 @@ targets_of_row(Target *target, HeapTuple tuple, TupleDesc desc, PosteriorRows *r
 		y[0] = label_of_row(target, tuple, desc, rows, true);
 		return 1;
 	}
-	value = SPI_getbinval(tuple, desc, 1, &isnull);
-	if (target->base != FLOAT8ARRAYOID)
+	if (target->bases[0] != FLOAT8ARRAYOID)
 	{
-		y[0] = posterior_check_target(posterior_number_of_value(target->base, value));
-		return 1;
+		for (int t = 0; t < target->n; t++)
+		{
+			value = SPI_getbinval(tuple, desc, 1 + t, &isnull);
+			y[t] = posterior_check_target(posterior_number_of_value(target->bases[t], value));
+		}
+		return target->n;
 	}
+	value = SPI_getbinval(tuple, desc, 1, &isnull);
 	n = posterior_array_targets(DatumGetArrayTypeP(value), y);
 	if (n == 0)
 		ereport(ERROR,
@@ -194,7 +202,7 @@ targets_of_row(Target *target, HeapTuple tuple, TupleDesc desc, PosteriorRows *r
 	return n;
 }
 
-/* Add a row: cells are columns 2 …. */
+/* Add a row: cells are the columns after the targets. */
 static void
 rows_add(const PosteriorNamed *named, Target *target, HeapTuple tuple, TupleDesc desc,
 		 PosteriorRows *rows)
@@ -214,7 +222,7 @@ rows_add(const PosteriorNamed *named, Target *target, HeapTuple tuple, TupleDesc
 	x = posterior_rows_next(rows);
 	for (int f = 0; f < named->n_features; f++)
 	{
-		Datum		value = SPI_getbinval(tuple, desc, 2 + f, &isnull);
+		Datum		value = SPI_getbinval(tuple, desc, 1 + target->n + f, &isnull);
 
 		x[f] = posterior_feature_cell(&rows->features[f], value, isnull, f + 1);
 	}
@@ -226,10 +234,12 @@ rows_add(const PosteriorNamed *named, Target *target, HeapTuple tuple, TupleDesc
 static void
 source_check_types(const PosteriorNamed *named, TupleDesc desc)
 {
-	bool		same = SPI_gettypeid(desc, 1) == named->target_type;
+	bool		same = true;
 
+	for (int t = 0; t < named->n_targets; t++)
+		same = same && SPI_gettypeid(desc, 1 + t) == named->target_types[t];
 	for (int f = 0; f < named->n_features; f++)
-		same = same && SPI_gettypeid(desc, 2 + f) == named->types[f];
+		same = same && SPI_gettypeid(desc, 1 + named->n_targets + f) == named->types[f];
 	if (!same)
 		elog(ERROR, "columns of context \"%s\" changed while it was looked up", named->name);
 }
@@ -370,7 +380,7 @@ rows_add_batch(const PosteriorNamed *named, Target *target, bool plain, Posterio
 		if (plain && (apart->own->n > 0 || i == SPI_processed - 1))
 		{
 			*last = *(ItemPointer) DatumGetPointer(
-				SPI_getbinval(tuple, desc, 2 + named->n_features, &isnull));
+				SPI_getbinval(tuple, desc, 1 + named->n_targets + named->n_features, &isnull));
 			apart_note(apart, last, rows->labels != NULL ? rows->labels->n : 0);
 		}
 	}
@@ -594,6 +604,7 @@ posterior_named_read_new(const PosteriorNamed *named, const TnpModel *model,
 {
 	PosteriorRows *rows = rows_make_for(named, model, labels != NULL ? labels->n : 0, memory);
 	Target		target;
+	int			columns = named->n_targets + named->n_features;
 	bool		good;
 
 	if (SPI_connect() != SPI_OK_CONNECT)
@@ -617,9 +628,9 @@ posterior_named_read_new(const PosteriorNamed *named, const TnpModel *model,
 		TupleDesc	desc = SPI_tuptable->tupdesc;
 		bool		isnull;
 		ItemPointer place = (ItemPointer) DatumGetPointer(
-			SPI_getbinval(tuple, desc, 2 + named->n_features, &isnull));
+			SPI_getbinval(tuple, desc, columns + 1, &isnull));
 		TransactionId xmin =
-			DatumGetTransactionId(SPI_getbinval(tuple, desc, 3 + named->n_features, &isnull));
+			DatumGetTransactionId(SPI_getbinval(tuple, desc, columns + 2, &isnull));
 
 		if (i == 0)
 			good = ItemPointerEquals(place, &last);

@@ -274,8 +274,9 @@ source_resolve(Source *s, Relation relation)
 		if (s->map != NULL)
 			s->slot = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
 	}
-	s->target = named->target;
-	s->target_type = getBaseType(named->target_type);
+	/* models of sums have one target */
+	s->target = named->targets[0];
+	s->target_type = getBaseType(named->target_types[0]);
 	s->n_features = named->n_features;
 	s->features = named->features;
 	s->cells = palloc(s->n_features * sizeof(PosteriorFeature));

@@ -10,10 +10,26 @@
 #include "access/htup_details.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_attribute.h"
+#include "catalog/pg_type.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 #include "utils/varlena.h"
+
+AttrNumber *
+posterior_regcolumn_numbers(Datum array, int *n)
+{
+	Datum	   *elements;
+	AttrNumber *numbers;
+
+	deconstruct_array(DatumGetArrayTypeP(array), ARR_ELEMTYPE(DatumGetArrayTypeP(array)), 8,
+					  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE, &elements, NULL, n);
+	numbers = palloc(Max(*n, 1) * sizeof(AttrNumber));
+	for (int i = 0; i < *n; i++)
+		numbers[i] = posterior_regcolumn_number(elements[i]);
+	return numbers;
+}
 
 char *
 posterior_column_name(Oid relation, AttrNumber column)

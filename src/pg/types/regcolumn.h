@@ -32,6 +32,9 @@ posterior_regcolumn_number(Datum column)
 	return (AttrNumber) (DatumGetInt64(column) & 0xffff);
 }
 
+/* The numbers of the columns in an array of posterior.regcolumn without NULLs. */
+AttrNumber *posterior_regcolumn_numbers(Datum array, int *n);
+
 /* The name of a column, or NULL when it is gone. */
 char	   *posterior_column_name(Oid relation, AttrNumber column);
 
