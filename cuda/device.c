@@ -100,6 +100,9 @@ cuda_take(TnpDevice *device, size_t bytes, void **memory, TnpError *error)
 				   device->limit);
 		return TNP_NO_MEMORY;
 	}
+	/* nor what was released and may be in pieces of the wrong size */
+	if (gpu_held() > device->limit - bytes)
+		gpu_trim();
 	result = gpu_allocate(bytes > 0 ? bytes : 1, memory);
 	if (result == GPU_NO_MEMORY && device->scratch != NULL)
 	{

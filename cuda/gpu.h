@@ -54,6 +54,13 @@ const char *gpu_error(void);
 GpuResult	gpu_allocate(size_t bytes, void **memory);
 void		gpu_release(void *memory);
 
+/*
+ * Bytes that are held of the device's memory: allocated, or released and kept for later. 0 where
+ * nothing is kept. gpu_trim waits for all that runs and keeps nothing any more.
+ */
+size_t		gpu_held(void);
+void		gpu_trim(void);
+
 /* Host memory that copies can read and write while the caller goes on. */
 GpuResult	gpu_allocate_host(size_t bytes, void **memory);
 void		gpu_release_host(void *memory);

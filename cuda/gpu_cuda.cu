@@ -1,10 +1,11 @@
 /*
  * gpu_cuda.cu: gpu.h on the CUDA runtime.
  *
- * Every allocation is a plain one, every operation goes to one stream. Errors are of two sorts.
- * Some say that a call could not be made: out of memory, and what a launch is refused for. The
- * runtime forgets them when they have been read, and the device is as it was. All others are
- * final: the runtime repeats them for every later call, and only a new process gets rid of them.
+ * Every operation goes to one stream, the giving and taking of memory included, so that a piece can
+ * be given back and taken again while kernels that use it still run. Errors are of two sorts. Some
+ * say that a call could not be made: out of memory, and what a launch is refused for. The runtime
+ * forgets them when they have been read, and the device is as it was. All others are final: the
+ * runtime repeats them for every later call, and only a new process gets rid of them.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -12,6 +13,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -34,6 +36,16 @@ static FindKernel *const lists[] = {cuda_kernel_HALF_16, cuda_kernel_HALF_32, cu
 static char failure[256] = "";
 static cudaStream_t stream = nullptr;
 static int	shared_limit = 0;
+
+/*
+ * Where memory comes from; null on a device without pools, where every piece is taken from the
+ * driver, and giving one back waits for all that runs. A pool keeps what is given back, up to
+ * POOL_IDLE bytes once the stream has come to an end. What it holds is not limited here: the caller
+ * looks at gpu_held before it takes more.
+ */
+static cudaMemPool_t pool = nullptr;
+static bool given_back = false;
+#define POOL_IDLE ((size_t) 256 << 20)
 
 /* Pairs of events around launches, while these are measured. */
 #define MOST_MEASURED 4096
@@ -189,6 +201,48 @@ look_at_kernels(const cudaDeviceProp *properties, GpuFacts *facts)
 	return GPU_OK;
 }
 
+/* Makes the pool; without one everything works, too. */
+static void
+make_pool(int ordinal)
+{
+	cudaMemPoolProps properties = {};
+	int			supported = 0;
+	uint64_t	all = UINT64_MAX;
+	cudaError_t error = cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported,
+											   ordinal);
+
+	if (error == cudaSuccess && !supported)
+		return;
+	properties.allocType = cudaMemAllocationTypePinned;
+	properties.handleTypes = cudaMemHandleTypeNone;
+	properties.location.type = cudaMemLocationTypeDevice;
+	properties.location.id = ordinal;
+	if (error == cudaSuccess)
+		error = cudaMemPoolCreate(&pool, &properties);
+	if (error != cudaSuccess)
+		pool = nullptr;
+	/* it gives back when trim_pool says so, and at no other time */
+	else if ((error = cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all)) !=
+			 cudaSuccess)
+	{
+		(void) cudaMemPoolDestroy(pool);
+		pool = nullptr;
+	}
+	if (error != cudaSuccess)
+		(void) cudaGetLastError();
+}
+
+/* Gives the driver back what is not in use, but for `idle` bytes. */
+static void
+trim_pool(size_t idle)
+{
+	uint64_t	used = 0;
+
+	if (cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used) != cudaSuccess
+		|| cudaMemPoolTrimTo(pool, (size_t) used + idle) != cudaSuccess)
+		(void) cudaGetLastError();
+}
+
 GpuResult
 gpu_open(int ordinal, GpuFacts *facts)
 {
@@ -219,6 +273,7 @@ gpu_open(int ordinal, GpuFacts *facts)
 	}
 	if ((error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)) != cudaSuccess)
 		return absent(cudaGetErrorString(error));
+	make_pool(ordinal);
 	(void) cudaDriverGetVersion(&driver);
 	(void) cudaRuntimeGetVersion(&runtime);
 	snprintf(facts->name, sizeof(facts->name), "%.127s", properties.name);
@@ -237,6 +292,9 @@ gpu_open(int ordinal, GpuFacts *facts)
 void
 gpu_close(void)
 {
+	if (pool != nullptr)
+		(void) cudaMemPoolDestroy(pool);
+	pool = nullptr;
 	if (stream != nullptr)
 		(void) cudaStreamDestroy(stream);
 	stream = nullptr;
@@ -251,13 +309,52 @@ gpu_error(void)
 GpuResult
 gpu_allocate(size_t bytes, void **memory)
 {
-	return result_of(cudaMalloc(memory, bytes));
+	cudaError_t error;
+
+	if (pool == nullptr)
+		return result_of(cudaMalloc(memory, bytes));
+	error = cudaMallocFromPoolAsync(memory, bytes, pool, stream);
+	if (error == cudaErrorMemoryAllocation)
+	{
+		/* what is kept may be in pieces that are too small */
+		(void) cudaGetLastError();
+		gpu_trim();
+		error = cudaMallocFromPoolAsync(memory, bytes, pool, stream);
+	}
+	return result_of(error);
+}
+
+size_t
+gpu_held(void)
+{
+	uint64_t	held = 0;
+
+	if (pool != nullptr
+		&& cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &held) != cudaSuccess)
+		(void) cudaGetLastError();
+	return (size_t) held;
+}
+
+void
+gpu_trim(void)
+{
+	if (pool == nullptr)
+		return;
+	/* only what the stream has come past can be given back; its errors come from the next call */
+	(void) cudaStreamSynchronize(stream);
+	trim_pool(0);
 }
 
 void
 gpu_release(void *memory)
 {
-	(void) cudaFree(memory);
+	if (pool == nullptr)
+		(void) cudaFree(memory);
+	else
+	{
+		(void) cudaFreeAsync(memory, stream);
+		given_back = true;
+	}
 }
 
 GpuResult
@@ -379,6 +476,12 @@ gpu_done(bool *done)
 	cudaError_t error = cudaStreamQuery(stream);
 
 	*done = error == cudaSuccess;
+	if (*done && given_back)
+	{
+		given_back = false;
+		if (pool != nullptr)
+			trim_pool(POOL_IDLE);
+	}
 	return error == cudaErrorNotReady ? GPU_OK : result_of(error);
 }
 

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 
 #include "emulator.h"
 #include "races.h"
@@ -52,6 +53,12 @@ free_device_memory(void *memory)
 #endif
 }
 
+/*
+ * Released memory stays held until it is trimmed, and no piece fits a later wish: the worst that a
+ * pool may do.
+ */
+static std::map<void *, size_t> piece_bytes;
+
 /* Whether this call is the one that fails. */
 static bool
 fails(void)
@@ -86,6 +93,7 @@ gpu_open(int ordinal, GpuFacts *facts)
 void
 gpu_close(void)
 {
+	gpu_trim();
 }
 
 const char *
@@ -104,13 +112,32 @@ gpu_allocate(size_t bytes, void **memory)
 	*memory = device_memory(bytes);
 	memset(*memory, 0xff, bytes);
 	gpu_emulated.live++;
+	piece_bytes[*memory] = bytes;
+	gpu_emulated.held += bytes;
+	if (gpu_emulated.held > gpu_emulated.most_held)
+		gpu_emulated.most_held = gpu_emulated.held;
 	return GPU_OK;
+}
+
+size_t
+gpu_held(void)
+{
+	return gpu_emulated.held;
+}
+
+void
+gpu_trim(void)
+{
+	gpu_emulated.held = 0;
+	for (const auto &piece : piece_bytes)
+		gpu_emulated.held += piece.second;
 }
 
 void
 gpu_release(void *memory)
 {
 	gpu_emulated.live -= memory != nullptr;
+	piece_bytes.erase(memory);
 	free_device_memory(memory);
 #ifdef EMULATOR_RACES
 	if (gpu_emulated.live == 0)

@@ -30,6 +30,8 @@ typedef struct GpuEmulated
 				races,			/* found so far, in a build that looks for them (races.h) */
 				quiet,			/* races are counted, not shown */
 				looks;
+	size_t		held,			/* bytes allocated, or released and not trimmed */
+				most_held;
 } GpuEmulated;
 
 extern GpuEmulated gpu_emulated;
