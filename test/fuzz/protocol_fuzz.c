@@ -179,7 +179,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (server.n_clients != 0 || server.queue != NULL
 		|| tnp_cpu_device.memory_used(device) > BUDGET)
+	{
+		fprintf(stderr, "left: %llu clients, %llu in the queue, %zu bytes\n",
+				(unsigned long long) server.n_clients, (unsigned long long) server.n_queued,
+				(size_t) tnp_cpu_device.memory_used(device));
 		abort();
+	}
 	/* what others may use stays, by right; here it would make one input depend on another */
 	while (server.store.newest != NULL)
 	{
