@@ -145,6 +145,7 @@ bench:
 	$(JOBS)@test/with-server bench/run
 	$(JOBS)@if test/python --with tabicl -c '' 2> /dev/null; then \
 		test/python --with tabicl bench/columns.py; else test/python bench/columns.py; fi
+	$(JOBS)@test/python bench/scan.py --basis 1 5 8
 	$(JOBS)@test/with-server --conf shared_preload_libraries=pg_posterior bench/scoring
 
 #: make bench-contexts    what named contexts cost writers and save readers

@@ -325,6 +325,27 @@ add_sums(const TnpAttention *a, int n, float *into, float *from)
 			add_sum(a, sum_at(a, into, r, h), sum_at(a, from, r, h));
 }
 
+/* The mean that a sum stands for. */
+INLINE void
+divide_sum(Sum sum, int width, float *out)
+{
+	Vector		weights[PARTS];
+	float		total;
+	int			f = 0;
+
+	memcpy(weights, sum.weights, sizeof(weights));
+	total = sum_lanes(weights);
+	/* without any key all sums are zero */
+	if (total == 0)
+		total = 1;
+	else if (!(fabsf(*sum.reference) <= TNP_LARGEST_SCORE))
+		total = NAN;
+	for (; f + WIDTH <= width; f += WIDTH)
+		store(out + f, load(sum.values + f) / total);
+	for (; f < width; f++)
+		out[f] = sum.values[f] / total;
+}
+
 /* Add the own keys to the sums of the shared ones, and divide. */
 static void
 finish(const TnpAttention *a, float *sums, float *other)
@@ -345,25 +366,8 @@ finish(const TnpAttention *a, float *sums, float *other)
 	}
 	for (int r = 0; r < a->n; r++)
 		for (int h = 0; h < a->heads; h++)
-		{
-			Sum			sum = sum_at(a, sums, r, h);
-			Vector		weights[PARTS];
-			float		total,
-					   *out = a->out + ((size_t) r * a->heads + h) * a->head_width;
-			int			f = 0;
-
-			memcpy(weights, sum.weights, sizeof(weights));
-			total = sum_lanes(weights);
-			/* without any key all sums are zero */
-			if (total == 0)
-				total = 1;
-			else if (!(fabsf(*sum.reference) <= TNP_LARGEST_SCORE))
-				total = NAN;
-			for (; f + WIDTH <= a->head_width; f += WIDTH)
-				store(out + f, load(sum.values + f) / total);
-			for (; f < a->head_width; f++)
-				out[f] = sum.values[f] / total;
-		}
+			divide_sum(sum_at(a, sums, r, h), a->head_width,
+					   a->out + ((size_t) r * a->heads + h) * a->head_width);
 }
 
 static void

@@ -12,6 +12,7 @@
 #include "cpu/vector_simd.h"
 #include "cpu/linear_simd.h"
 #include "cpu/attention_simd.h"
+#include "cpu/bumps_simd.h"
 #include "cpu/moments_tables.h"
 
 #ifdef KERNELS_HALF
@@ -41,5 +42,6 @@ moments(void)
 const TnpKernels KERNELS_TABLE = {
 	TNP_KERNELS_API, sizeof(TnpKernels), KERNELS_NAME, sizeof(Number), NARROW, packed_floats, pack,
 	PACK_HALVES, linear, norm,
-	attend_floats, sum_floats, attend, attend_begin, attend_span, attend_rest, moments
+	attend_floats, sum_floats, attend, attend_begin, attend_span, attend_rest, bump_floats,
+	bump_begin, bump_take, bump_end, moments
 };

@@ -1,6 +1,7 @@
 /*
- * kernels_test.c: linear layers, norms and the rounding of keys and values, of every table of
- * kernels against the reference provider, in shapes of all kinds. Attention is in attention_test.c.
+ * kernels_test.c: linear layers, norms, attention with bumps and the rounding of keys and values,
+ * of every table of kernels against the reference provider, in shapes of all kinds. Attention
+ * without bumps is in attention_test.c.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -235,6 +236,168 @@ test_norm(void)
 	}
 }
 
+/* Keys, values and distances of `n` slots of a row in blocks, and what is hidden. */
+typedef struct Bumps
+{
+	TnpBumps	b;
+	int			block,
+				n;
+	float	   *k,
+			   *v,
+			   *distance;		/* [blocks, components, TNP_BLOCK] */
+	bool	   *hidden;			/* [slots] */
+} Bumps;
+
+static void
+bumps_make(Bumps *t)
+{
+	int			heads = size(5),
+				width = size(40),
+				values = size(40),
+				components = (int) (test_uniform(&state) * 4),
+				basis = size(6),
+				slots;
+	size_t		all = (size_t) components * heads * basis;
+	float	   *rate = floats(all, -2);
+
+	t->block = chance(0.5) ? TNP_BLOCK : TNP_PANEL;
+	t->n = size(150);
+	slots = (int) tnp_blocks(t->n, t->block);
+	/* a score is at most about 40 */
+	t->b = (TnpBumps) {heads, width, values, components, basis, floats(all, 0), rate,
+					   floats(all, 1), floats((size_t) heads * width, 0), NULL};
+	for (size_t i = 0; i < all; i++)
+		rate[i] = rate[i] > 0 ? 0 : rate[i];
+	/* vectors of the last value may reach into what follows the cache */
+	t->k = floats((size_t) slots * heads * width, 0);
+	t->v = floats((size_t) slots * heads * values + TNP_PANEL, 0);
+	t->distance = floats((size_t) slots / t->block * (components + 1) * TNP_BLOCK, 2);
+	t->hidden = calloc(slots, sizeof(bool));
+	for (int i = 0; i < slots; i++)
+		t->hidden[i] = chance(t->n % 3 * 0.45);
+}
+
+static void
+bumps_free(Bumps *t)
+{
+	free((float *) t->b.height);
+	free((float *) t->b.rate);
+	free((float *) t->b.center);
+	free((float *) t->b.q);
+	free(t->k);
+	free(t->v);
+	free(t->distance);
+	free(t->hidden);
+}
+
+/* The answer of a table, of the slots that are not hidden. */
+static float *
+bumps_answer(const Bumps *t, const TnpKernels *kernels)
+{
+	TnpBumps	b = t->b;
+	float	   *out = floats((size_t) b.heads * b.value_width, 0);
+
+	b.sums = floats(kernels->bump_floats(b.heads, b.value_width), 0);
+	kernels->bump_begin(&b);
+	for (int first = 0; first < t->n; first += t->block)
+	{
+		bool		hidden[TNP_BLOCK] = {false};
+		int			n = t->n - first < t->block ? t->n - first : t->block;
+
+		memcpy(hidden, t->hidden + first, n * sizeof(bool));
+		kernels->bump_take(&b, t->k + (size_t) first * b.heads * b.key_width,
+						   t->v + (size_t) first * b.heads * b.value_width, t->block, n,
+						   t->distance + (size_t) first / t->block * b.components * TNP_BLOCK,
+						   t->n % 3 > 0 ? hidden : NULL);
+	}
+	kernels->bump_end(&b, out);
+	free(b.sums);
+	return out;
+}
+
+static double
+bumps_error(void)
+{
+	Bumps		t;
+	float	   *got,
+			   *want;
+	double		worst = 0;
+
+	bumps_make(&t);
+	got = bumps_answer(&t, table);
+	want = bumps_answer(&t, &tnp_reference_kernels);
+	/* rounding of a score is an error of its weight: values are within 2 */
+	for (int i = 0; i < t.b.heads * t.b.value_width; i++)
+		worst = worse(worst, fabs((double) got[i] - want[i]) / 1e-4);
+	free(got);
+	free(want);
+	bumps_free(&t);
+	return worst;
+}
+
+/* What is hidden changes no bit, nor do the numbers behind the last slot. */
+static bool
+bumps_hide(void)
+{
+	Bumps		t;
+	float	   *got,
+			   *again;
+	bool		same;
+
+	bumps_make(&t);
+	t.n += t.n % 3 == 0 ? -1 : 0;
+	for (int i = t.n; i < (int) tnp_blocks(t.n, t.block); i++)
+		t.hidden[i] = true;
+	got = bumps_answer(&t, table);
+	for (int i = 0; i < (int) tnp_blocks(t.n, t.block); i++)
+		for (int h = 0; t.hidden[i] && h < t.b.heads; h++)
+		{
+			t.k[tnp_key_at(i, t.block, t.b.heads * t.b.key_width, h, t.b.key_width, 0)] = 3;
+			t.v[tnp_value_at(i, t.block, t.b.heads * t.b.value_width, h, t.b.value_width)] = 7;
+		}
+	again = bumps_answer(&t, table);
+	same = memcmp(got, again, (size_t) t.b.heads * t.b.value_width * sizeof(float)) == 0;
+	free(got);
+	free(again);
+	bumps_free(&t);
+	return same;
+}
+
+/* One slot whose score is NaN, by bumps of opposite infinities. */
+static bool
+bumps_refuse(void)
+{
+	const float height[] = {INFINITY, -INFINITY},
+				rate[] = {0, 0},
+				zero[TNP_BLOCK] = {0};
+	float		out = 0;
+	TnpBumps	b = {1, 1, 1, 1, 2, height, rate, zero, zero, NULL};
+
+	b.sums = floats(table->bump_floats(1, 1), 0);
+	table->bump_begin(&b);
+	table->bump_take(&b, zero, zero, TNP_PANEL, 1, zero, NULL);
+	table->bump_end(&b, &out);
+	free(b.sums);
+	return isnan(out);
+}
+
+static void
+test_bumps(void)
+{
+	double		worst = 0;
+	bool		hides = true;
+
+	for (int i = 0; i < rounds(); i++)
+	{
+		worst = worse(worst, bumps_error());
+		hides = bumps_hide() && hides;
+	}
+	if (!ok(worst <= 1, "%s: attention with bumps is the reference's", table->name))
+		diag("%g times the tolerance", worst);
+	ok(hides, "%s: slots that are hidden change no bit", table->name);
+	ok(bumps_refuse(), "%s: a score that is NaN gives NaN", table->name);
+}
+
 /* The number that a finite half stands for. */
 static double
 half_value(int half)
@@ -295,7 +458,7 @@ main(void)
 
 		if ((table = known_kernels(known, &why)) == NULL)
 		{
-			skip(why, "%s of %s: linear layers, norms and rounding", known->name,
+			skip(why, "%s of %s: linear layers, norms, bumps and rounding", known->name,
 				 known->architecture);
 			continue;
 		}
@@ -303,6 +466,7 @@ main(void)
 		state = 1;
 		test_linear();
 		test_norm();
+		test_bumps();
 		if (table->narrow != NULL)
 			test_narrow();
 	}

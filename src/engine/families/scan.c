@@ -5,9 +5,8 @@
  *
  * Where rows lie in the kernel's columns is known in double precision: the end of a token's state
  * is its place, and the cache has that of each slot, whatever the layer. Differences are taken
- * before anything is rounded. Attention is one pass over blocks of keys with a running maximum that
- * begins at minus infinity, so that no weight is added to by an epsilon. A row's sums are its own,
- * in the order of the slots.
+ * before anything is rounded. The kernel table adds the bumps to the scores and takes one block of
+ * keys after the other (kernels.h, TnpBumps). A row's sums are its own, in the order of the slots.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -20,14 +19,13 @@
 #include "engine/families/stack.h"
 #include "engine/features/scale.h"
 
-#define BLOCK TNP_BLOCK
 #define LOG2_E 1.44269504088896341f
 
 typedef struct ScanLayer
 {
 	TnpPackedLayer base;
-	const float *height,		/* [components, heads, basis] each */
-			   *rate,
+	const float *height,		/* [components, heads, basis] each, in units of log 2 */
+			   *rate,			/* at most 0 */
 			   *center;
 } ScanLayer;
 
@@ -52,13 +50,16 @@ static void
 scan_block_sizes(const TnpModel *model, TnpBlockSizes *sizes)
 {
 	const TnpConfig *c = &model->config;
+	int			more = c->width + 2 * tnp_widest_hidden(&tnp_packed_config(c)->value_hidden),
+				sums = (int) model->kernels->bump_floats(c->heads,
+														 tnp_packed_value_width(c) / c->heads);
 
 	*sizes = (TnpBlockSizes){c->width,
 							 tnp_packed_query_width(c),
 							 tnp_packed_value_width(c),
 							 c->feedforward,
 							 c->heads,
-							 c->width + 2 * tnp_widest_hidden(&tnp_packed_config(c)->value_hidden)};
+							 more > sums ? more : sums};
 }
 
 static void
@@ -105,6 +106,21 @@ scan_check(const TnpConfig *c, TnpError *error)
 		? tnp_check_rules(sizeof(rules) / sizeof(rules[0]), rules, error) : status;
 }
 
+/* A tensor of the kernel in units of log 2; where `falls`, minus its size. */
+static const float *
+scan_bind_scaled(TnpBinder *b, const char *name, bool falls)
+{
+	int			heads = b->model->config.heads;
+	const TnpKernelConfig *k = &tnp_packed_config(&b->model->config)->kernel;
+	size_t		n = (size_t) k->components * heads * k->basis;
+	const float *given = tnp_bind_tensor(b, name, 3, k->components, heads, k->basis);
+	float	   *scaled = tnp_bind_memory(b, n * sizeof(float));
+
+	for (size_t i = 0; scaled != NULL && given != NULL && i < n; i++)
+		scaled[i] = falls ? -fabsf(given[i]) * LOG2_E : given[i] * LOG2_E;
+	return scaled;
+}
+
 static void
 scan_bind_layer(TnpBinder *b, const char *name, ScanLayer *layer)
 {
@@ -116,8 +132,8 @@ scan_bind_layer(TnpBinder *b, const char *name, ScanLayer *layer)
 	if (k->basis == 0)
 		return;
 #define NAMED(suffix) (snprintf(full, sizeof(full), "%s" suffix, name), full)
-	layer->height = tnp_bind_tensor(b, NAMED(".attn.kernel.a"), 3, k->components, heads, k->basis);
-	layer->rate = tnp_bind_tensor(b, NAMED(".attn.kernel.b"), 3, k->components, heads, k->basis);
+	layer->height = scan_bind_scaled(b, NAMED(".attn.kernel.a"), false);
+	layer->rate = scan_bind_scaled(b, NAMED(".attn.kernel.b"), true);
 	layer->center = tnp_bind_tensor(b, NAMED(".attn.kernel.c"), 3, k->components, heads, k->basis);
 #undef NAMED
 }
@@ -159,44 +175,12 @@ scan_place(const TnpModel *model, const struct TnpStats *stats, const double *x,
 /* What a row asks of one layer. */
 typedef struct Scan
 {
-	const ScanLayer *layer;
-	const TnpConfig *config;
+	TnpBumps	bumps;
+	const TnpKernels *kernels;
 	const TnpKernelConfig *kernel;
-	int			heads,
-				key_width,		/* of a head */
-				value_width,
-				places;
-	const float *q;				/* [heads, key width], scaled by 1 / sqrt(key width) */
+	int			places;
 	double		place[TNP_MAX_PLACES + 1];
-	float		largest[TNP_MAX_WIDTH];		/* [heads] logits so far */
-	double		sum[TNP_MAX_WIDTH];			/* [heads] of weights, relative to the largest */
-	double		values[TNP_MAX_WIDTH];		/* [heads, value width] weighted */
 } Scan;
-
-/* 2^x of n numbers, at most 0; to about 1e-7. Minus infinity gives 0. */
-static void
-scan_exponentials(int n, float *x)
-{
-	for (int i = 0; i < n; i++)
-	{
-		/* NaN is -126 here, and 0 in the end: callers look for it before */
-		float		v = x[i] >= -126 ? x[i] : -126,
-					whole = (v + 12582912.0f) - 12582912.0f,
-					f = v - whole,
-					p = 1.5403530e-4f;
-		int32_t		bits = ((int32_t) whole + 127) * (1 << 23);
-		float		power;
-
-		p = p * f + 1.3333558e-3f;
-		p = p * f + 9.6181291e-3f;
-		p = p * f + 5.5504109e-2f;
-		p = p * f + 2.4022651e-1f;
-		p = p * f + 6.9314718e-1f;
-		p = p * f + 1.0f;
-		memcpy(&power, &bits, sizeof(power));
-		x[i] = x[i] >= -126 ? p * power : 0;
-	}
-}
 
 /* Distances of a component to n slots. */
 static void
@@ -204,8 +188,12 @@ scan_distances(const Scan *s, int component, int n, const double *places, float 
 {
 	int			begin = component > 0 ? s->kernel->end[component - 1] : 0,
 				end = s->kernel->end[component];
+	double		place = s->place[begin];
 
-	for (int i = 0; i < n; i++)
+	/* of one column the root of a square is the size */
+	for (int i = 0; end == begin + 1 && i < n; i++)
+		out[i] = (float) fabs(place - places[(size_t) i * s->places + begin]);
+	for (int i = 0; end > begin + 1 && i < n; i++)
 	{
 		double		square = 0;
 
@@ -219,133 +207,28 @@ scan_distances(const Scan *s, int component, int n, const double *places, float 
 	}
 }
 
-/* Add a component's kernel of one head to logits [BLOCK], in units of log 2. */
+/* All keys that a row sees: the first n of a cache, a block at a time. */
 static void
-scan_add_kernel(const Scan *s, int component, int head, const float *distance, float *logits)
+scan_keys(const Scan *s, const TnpKeys *keys, int block, const char *extra)
 {
-	int			basis = s->kernel->basis;
-	size_t		at = ((size_t) component * s->heads + head) * basis;
+	const double *places = (const double *) (const void *) extra;
+	int			d_keys = s->bumps.heads * s->bumps.key_width,
+				d_values = s->bumps.heads * s->bumps.value_width;
+	float		distance[TNP_MAX_COMPONENTS * TNP_BLOCK] = {0};
+	bool		hidden[TNP_BLOCK];
 
-	for (int b = 0; b < basis; b++)
+	for (int64_t first = 0; first < keys->n; first += block)
 	{
-		float		height = s->layer->height[at + b] * LOG2_E,
-					rate = -fabsf(s->layer->rate[at + b]) * LOG2_E,
-					center = s->layer->center[at + b];
-		float		bump[BLOCK];
+		int			n = keys->n - first < block ? (int) (keys->n - first) : block;
 
-		for (int i = 0; i < BLOCK; i++)
-			bump[i] = rate * (distance[i] - center) * (distance[i] - center);
-		scan_exponentials(BLOCK, bump);
-		for (int i = 0; i < BLOCK; i++)
-			logits[i] += height * bump[i];
-	}
-}
-
-/* q . k of one head for the slots of a block, in units of log 2. */
-static void
-scan_add_products(const Scan *s, int head, const float *key, float *logits)
-{
-	const float *q = s->q + head * s->key_width;
-
-	for (int p = 0; p < BLOCK; p += TNP_PANEL, key += TNP_PANEL * s->key_width)
-		for (int f = 0; f < s->key_width; f++)
-			for (int i = 0; i < TNP_PANEL; i++)
-				logits[p + i] += q[f] * key[f * TNP_PANEL + i];
-}
-
-/* Take n slots of one head into its sums; what is not visible has a logit of minus infinity. */
-static void
-scan_take_slots(Scan *s, int head, int n, const float *value, float *logits)
-{
-	double	   *values = s->values + head * s->value_width;
-	float		largest = s->largest[head];
-
-	for (int i = 0; i < n; i++)
-		if (logits[i] > largest || isnan(logits[i]))
-			largest = logits[i];
-	if (largest == -INFINITY)
-		return;
-	if (isnan(largest))
-	{
-		s->sum[head] = NAN;
-		return;
-	}
-	if (largest != s->largest[head])
-	{
-		double		shrink = exp2((double) s->largest[head] - largest);
-
-		s->largest[head] = largest;
-		s->sum[head] *= shrink;
-		for (int f = 0; f < s->value_width; f++)
-			values[f] *= shrink;
-	}
-	for (int i = 0; i < BLOCK; i++)
-		logits[i] = i < n ? logits[i] - largest : -INFINITY;
-	scan_exponentials(BLOCK, logits);
-	for (int i = 0; i < n; i++)
-	{
-		double		weight = logits[i];
-
-		s->sum[head] += weight;
-		for (int f = 0; f < s->value_width; f++)
-			values[f] += weight * value[(size_t) i * s->value_width + f];
-	}
-}
-
-/*
- * All heads take the first n slots, at most BLOCK, from slot number `first` on, a multiple of
- * BLOCK, or of TNP_PANEL in blocks of as many.
- */
-static void
-scan_slots(Scan *s, const TnpKeys *keys, int block, int64_t first, int n, const double *places)
-{
-	float		distance[TNP_MAX_COMPONENTS][BLOCK],
-				logits[BLOCK];
-
-	memset(distance, 0, sizeof(distance));
-	for (int g = 0; g < s->kernel->components && s->kernel->basis > 0; g++)
-		scan_distances(s, g, n, places + (size_t) first * s->places, distance[g]);
-	for (int h = 0; h < s->heads; h++)
-	{
-		const float *key = (const float *) keys->k
-			+ tnp_key_at(first, block, s->heads * s->key_width, h, s->key_width, 0),
-				   *value = (const float *) keys->v
-			+ tnp_value_at(first, block, s->heads * s->value_width, h, s->value_width);
-
-		memset(logits, 0, sizeof(logits));
-		if (block == BLOCK)
-			scan_add_products(s, h, key, logits);
-		else
-			for (int f = 0; f < s->key_width; f++)
-				for (int i = 0; i < TNP_PANEL; i++)
-					logits[i] += s->q[h * s->key_width + f] * key[f * TNP_PANEL + i];
-		for (int g = 0; g < s->kernel->components && s->kernel->basis > 0; g++)
-			scan_add_kernel(s, g, h, distance[g], logits);
+		for (int g = 0; g < s->bumps.components; g++)
+			scan_distances(s, g, n, places + (size_t) first * s->places, distance + g * TNP_BLOCK);
 		for (int i = 0; i < n && s->kernel->causal > 0; i++)
-			if (places[(size_t) (first + i + 1) * s->places - 1] > s->place[s->places - 1])
-				logits[i] = -INFINITY;
-		scan_take_slots(s, h, n, value, logits);
+			hidden[i] = places[(size_t) (first + i + 1) * s->places - 1] > s->place[s->places - 1];
+		s->kernels->bump_take(&s->bumps, (const float *) keys->k + (size_t) first * d_keys,
+							  (const float *) keys->v + (size_t) first * d_values, block, n,
+							  distance, s->kernel->causal > 0 ? hidden : NULL);
 	}
-}
-
-/* All keys that a row sees: the first n of a cache. */
-static void
-scan_keys(Scan *s, const TnpKeys *keys, int block, const char *places)
-{
-	int			step = block == BLOCK ? BLOCK : TNP_PANEL;
-
-	for (int64_t first = 0; first < keys->n; first += step)
-		scan_slots(s, keys, block, first, keys->n - first < step ? (int) (keys->n - first) : step,
-				   (const double *) (const void *) places);
-}
-
-/* The mean of weighted values; NaN where rounding may have made the weights (kernels.h). */
-static float
-scan_mean(double sum, float largest, double values)
-{
-	if (sum == 0)
-		return 0;
-	return fabsf(largest) <= TNP_LARGEST_SCORE && sum > 0 ? (float) (values / sum) : NAN;
 }
 
 static void
@@ -354,31 +237,24 @@ scan_attend(const TnpWalk *walk, const TnpToken *tokens, int n, const float *h,
 {
 	const TnpConfig *c = &walk->model->config;
 	const TnpCacheShape *shape = &walk->context->shape;
-	Scan		s = {.layer = walk->layer, .config = c,
-					 .kernel = &tnp_packed_config(c)->kernel, .heads = shape->heads,
-					 .key_width = shape->key_width, .value_width = shape->value_width,
-					 .places = scan_places_of(c)};
-	int			values = shape->heads * shape->value_width;
+	const TnpKernelConfig *kernel = &tnp_packed_config(c)->kernel;
+	const ScanLayer *layer = walk->layer;
+	Scan		s = {{shape->heads, shape->key_width, shape->value_width,
+					  kernel->basis > 0 ? kernel->components : 0, kernel->basis, layer->height,
+					  layer->rate, layer->center, NULL, a->scratch},
+					 walk->model->kernels, kernel, scan_places_of(c), {0}};
 
 	for (int i = 0; i < n; i++)
 	{
 		TnpKeys		shared = {view->k, view->v, view->context[i]};
 
 		memcpy(s.place, h + (size_t) i * walk->state_width + c->width, s.places * sizeof(double));
-		s.q = a->q + (size_t) i * s.heads * s.key_width;
-		for (int j = 0; j < s.heads; j++)
-			s.largest[j] = -INFINITY;
-		memset(s.sum, 0, s.heads * sizeof(double));
-		memset(s.values, 0, values * sizeof(double));
+		s.bumps.q = a->q + (size_t) i * shape->heads * shape->key_width;
+		s.kernels->bump_begin(&s.bumps);
 		scan_keys(&s, &shared, TNP_BLOCK, walk->context->extra);
 		if (tokens[i].own != NULL)
 			scan_keys(&s, &view->own[i], TNP_PANEL, tokens[i].own->extra);
-		for (int f = 0; f < values; f++)
-		{
-			int			head = f / s.value_width;
-
-			a->out[(size_t) i * values + f] = scan_mean(s.sum[head], s.largest[head], s.values[f]);
-		}
+		s.kernels->bump_end(&s.bumps, a->out + (size_t) i * shape->heads * shape->value_width);
 	}
 }
 
@@ -408,7 +284,7 @@ scan_query(const TnpModel *model, const void *layer, int n, const float *h, cons
 	for (size_t i = 0; i < (size_t) n * width; i++)
 		work->q[i] *= scale;
 	*attention = (TnpAttention) {heads, width / heads, n, n, work->q, work->scale, view->k,
-								 view->v, view->context, view->own, work->attend, work->att};
+								 view->v, view->context, view->own, work->more, work->att};
 }
 
 static void

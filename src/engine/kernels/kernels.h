@@ -25,7 +25,7 @@ typedef enum TnpNormKind { TNP_LAYER_NORM, TNP_RMS_NORM } TnpNormKind;
 typedef enum TnpActivation { TNP_IDENTITY, TNP_RELU, TNP_GELU, TNP_GELU_TANH } TnpActivation;
 
 #define TNP_MAX_WIDTH 4096		/* largest width of a stack */
-#define TNP_KERNELS_API 7
+#define TNP_KERNELS_API 8
 #define TNP_PANEL 16
 #define TNP_BLOCK 64
 #define TNP_TILE 96				/* rows per call at most */
@@ -128,6 +128,26 @@ typedef struct TnpAttention
 	float	   *out;			/* [n, d]; must not overlap q */
 } TnpAttention;
 
+/*
+ * Attention of one row whose scores have bumps of distances beside q.k (scan attention): in units
+ * of log 2, the score of a slot with head h is
+ *     q_h.k_h + Σ_g Σ_b height[g,h,b] 2^(rate[g,h,b] (distance_g - center[g,h,b])^2),
+ * added from left to right. Keys and values are floats, also where a provider keeps halves.
+ */
+typedef struct TnpBumps
+{
+	int			heads,
+				key_width,		/* of a head */
+				value_width,
+				components,		/* g; 0: none */
+				basis;			/* b */
+	const float *height,		/* [components, heads, basis] each */
+			   *rate,			/* at most 0 */
+			   *center;
+	const float *q;				/* [heads, key_width] in units of log 2 */
+	float	   *sums;			/* bump_floats, 64-byte aligned */
+} TnpBumps;
+
 struct TnpKernels
 {
 	int			api;			/* TNP_KERNELS_API */
@@ -184,6 +204,19 @@ struct TnpKernels
 	void		(*attend_span) (const TnpAttention *a, int64_t span, int first, int end, float *sum,
 								float *scratch);
 	void		(*attend_rest) (const TnpAttention *a, int64_t spans, float *sums);
+
+	/*
+	 * Begin with nothing; take the first n of the `block` slots, TNP_BLOCK or TNP_PANEL, whose keys
+	 * and values are k and v, but for those hidden [TNP_BLOCK], if not NULL; distance [components,
+	 * TNP_BLOCK], finite also after the first n; then write the means out [heads, value_width]:
+	 * zeros where no slot was seen, NaN where scores cannot be trusted. A row's sums are in the
+	 * order of its slots, whatever is taken together.
+	 */
+	size_t		(*bump_floats) (int heads, int value_width);
+	void		(*bump_begin) (const TnpBumps *b);
+	void		(*bump_take) (const TnpBumps *b, const float *k, const float *v, int block, int n,
+							  const float *distance, const bool *hidden);
+	void		(*bump_end) (const TnpBumps *b, float *out);
 
 	/* operations for contexts that are sums */
 	const TnpMoments *(*moments) (void);

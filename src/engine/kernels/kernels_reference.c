@@ -156,6 +156,98 @@ reference_sum_floats(int heads, int head_width, int n)
 	return 0;
 }
 
+/* Sums of a head, relative to its largest score so far: that score, of weights, of values. */
+static double *
+bump_sum(const TnpBumps *b, int head)
+{
+	return (double *) (void *) b->sums + (size_t) head * (2 + b->value_width);
+}
+
+static size_t
+reference_bump_floats(int heads, int value_width)
+{
+	return (size_t) heads * (2 + value_width) * (sizeof(double) / sizeof(float));
+}
+
+static void
+reference_bump_begin(const TnpBumps *b)
+{
+	for (int h = 0; h < b->heads; h++)
+	{
+		double	   *sum = bump_sum(b, h);
+
+		sum[0] = -INFINITY;
+		memset(sum + 1, 0, (1 + b->value_width) * sizeof(double));
+	}
+}
+
+/* The score of a slot of a block. */
+static double
+bump_score(const TnpBumps *b, int head, const float *k, int block, int slot, const float *distance)
+{
+	const float *q = b->q + head * b->key_width,
+			   *key = k + tnp_key_at(slot, block, b->heads * b->key_width, head, b->key_width, 0);
+	double		score = 0;
+
+	for (int f = 0; f < b->key_width; f++)
+		score += (double) q[f] * key[(size_t) f * TNP_PANEL];
+	for (int g = 0; g < b->components; g++)
+		for (int i = 0; i < b->basis; i++)
+		{
+			size_t		at = ((size_t) g * b->heads + head) * b->basis + i;
+			double		away = distance[g * TNP_BLOCK + slot] - (double) b->center[at];
+
+			score += b->height[at] * exp2(b->rate[at] * away * away);
+		}
+	return score;
+}
+
+/* Take a slot with this score into a head's sums. */
+static void
+bump_take_slot(double *sum, int width, double score, const float *value)
+{
+	double		weight;
+
+	if (score > sum[0] || isnan(score))
+	{
+		double		shrink = sum[0] == -INFINITY ? 0 : exp2(sum[0] - score);
+
+		sum[0] = score;
+		for (int i = 1; i < 2 + width; i++)
+			sum[i] *= shrink;
+	}
+	weight = exp2(score - sum[0]);
+	sum[1] += weight;
+	for (int f = 0; f < width; f++)
+		sum[2 + f] += weight * value[f];
+}
+
+static void
+reference_bump_take(const TnpBumps *b, const float *k, const float *v, int block, int n,
+					const float *distance, const bool *hidden)
+{
+	for (int h = 0; h < b->heads; h++)
+		for (int i = 0; i < n; i++)
+			if (hidden == NULL || !hidden[i])
+				bump_take_slot(bump_sum(b, h), b->value_width,
+							   bump_score(b, h, k, block, i, distance),
+							   v + tnp_value_at(i, block, b->heads * b->value_width, h,
+												b->value_width));
+}
+
+static void
+reference_bump_end(const TnpBumps *b, float *out)
+{
+	for (int h = 0; h < b->heads; h++)
+	{
+		const double *sum = bump_sum(b, h);
+
+		for (int f = 0; f < b->value_width; f++, out++)
+			*out = (float) (sum[1] == 0 ? 0 : fabs(sum[0]) <= TNP_LARGEST_SCORE
+							? sum[2 + f] / sum[1] : NAN);
+	}
+}
+
 static const TnpMoments *
 reference_moments(void)
 {
@@ -166,5 +258,6 @@ const TnpKernels tnp_reference_kernels = {
 	TNP_KERNELS_API, sizeof(TnpKernels), "reference", sizeof(float), NULL,
 	reference_packed_floats, reference_pack, NULL, reference_linear, reference_norm,
 	reference_sum_floats, reference_sum_floats, reference_attend, NULL, NULL, NULL,
+	reference_bump_floats, reference_bump_begin, reference_bump_take, reference_bump_end,
 	reference_moments
 };
