@@ -52,6 +52,8 @@ template <class T, int R, int NV> struct Tile
 	static const int tiles = R / 16;
 	/* rows whose softmax fits the registers of one warp, in tiles */
 	static const int together = R >= 32 && NV <= 8 && Precision<T>::code == 0 ? 2 : 1;
+	/* whether there are registers for the keys and values of the next block of keys */
+	static const bool early = together == 1 && R == 16 && NV <= 4 && Precision<T>::code == 0;
 	static const int head_columns = H::key_tiles * Precision<T>::depth;
 	static const int part_width = NV * 8 + 2;
 
@@ -200,7 +202,7 @@ template <class T, int R, int NV> struct Tile
 			least = rows.least[first + m] < least ? rows.least[first + m] : least;
 		}
 		most = (most + CUDA_BLOCK - 1) / CUDA_BLOCK * CUDA_BLOCK;
-		attend_chunk<T, NV, MT>(state, query,
+		attend_chunk<T, NV, MT, early>(state, query,
 								keys(walk->cache, layer, head), values(walk->cache, layer, head),
 								from, end < most ? end : most, least, lane,
 								[&](int m, int half, int64_t slot)
@@ -221,7 +223,7 @@ template <class T, int R, int NV> struct Tile
 			CUDA_BLOCK;
 
 		/* a group is 1, 2, 4 or 8, and its slots fit 32 bits: no division for every logit */
-		attend_chunk<T, NV, 1>(state, query, keys(cache, layer, head), values(cache, layer, head),
+		attend_chunk<T, NV, 1, early>(state, query, keys(cache, layer, head), values(cache, layer, head),
 							   0, end, 0, lane,
 							   [&](int, int half, int64_t slot)
 							   {

@@ -149,15 +149,44 @@ add_values(float, float values[NV][4], const float even[4], const float odd[4], 
 	}
 }
 
+/* Operands of the keys of the next block of 32, and of their values, on their way into registers. */
+template <class T, int NV> struct Ahead
+{
+	typedef Head<T, NV> H;
+	static const int value_loads = H::value_words / 128;
+
+	Words		keys[2][H::key_tiles],
+				values[2][value_loads];
+
+	DEVICE void
+	load_keys(const uint32_t *k)
+	{
+		UNROLL
+		for (int panel = 0; panel < 2; panel++)
+			UNROLL
+			for (int i = 0; i < H::key_tiles; i++)
+				keys[panel][i] = load_words(k + (panel * H::key_tiles + i) * 128);
+	}
+
+	DEVICE void
+	load_values(const uint32_t *v, int panel)
+	{
+		UNROLL
+		for (int i = 0; i < value_loads; i++)
+			values[panel][i] = load_words(v + panel * H::value_words + i * 128);
+	}
+};
+
 /*
- * One block of 32 keys from slot `from`, a multiple of 32. keys and values are the head's.
- * visible(tile, half, slot) says what row lane / 4 + 8 * half of the tile sees; it is asked only
- * when `masked`.
+ * One block of 32 keys from slot `from`, a multiple of 32. keys and values are the head's; there is
+ * a block after it if `more`. EARLY: its operands are in `ahead`, and those of the next are asked
+ * for; else they are read where they are needed. visible(tile, half, slot) says what row lane / 4 +
+ * 8 * half of the tile sees; it is asked only when `masked`.
  */
-template <class T, int NV, int MT, class Visible> DEVICE void
+template <class T, int NV, int MT, bool EARLY, class Visible> DEVICE void
 attend_block(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles][4],
-			 const uint32_t *keys, const uint32_t *values, int64_t from, bool masked, int lane,
-			 Visible visible)
+			 const uint32_t *keys, const uint32_t *values, int64_t from, bool masked, bool more,
+			 Ahead<T, NV> &ahead, int lane, Visible visible)
 {
 	typedef Head<T, NV> H;
 	const int	value_loads = H::value_words / 128;
@@ -177,7 +206,8 @@ attend_block(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles]
 		UNROLL
 		for (int tile = 0; tile < H::key_tiles; tile++)
 		{
-			Words		words = load_words(k + (panel * H::key_tiles + tile) * 128);
+			Words		words = EARLY ? ahead.keys[panel][tile]
+				: load_words(k + (panel * H::key_tiles + tile) * 128);
 
 			UNROLL
 			for (int m = 0; m < MT; m++)
@@ -186,6 +216,8 @@ attend_block(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles]
 				Precision<T>::multiply(s[m][2 * panel + 1], q[m][tile], words.z, words.w);
 			}
 		}
+	if (EARLY && more)
+		ahead.load_keys(k + 2 * H::key_words);
 	UNROLL
 	for (int m = 0; m < MT; m++)
 	{
@@ -237,10 +269,13 @@ attend_block(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles]
 
 		UNROLL
 		for (int i = 0; i < value_loads; i++)
-			words[i] = load_words(v + panel * H::value_words + i * 128);
+			words[i] = EARLY ? ahead.values[panel][i]
+				: load_words(v + panel * H::value_words + i * 128);
 		UNROLL
 		for (int m = 0; m < MT; m++)
 			add_values<NV>(T(), state.values[m], s[m][2 * panel], s[m][2 * panel + 1], words);
+		if (EARLY && more)
+			ahead.load_values(v + 2 * H::value_words, panel);
 	}
 }
 
@@ -248,14 +283,25 @@ attend_block(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles]
  * A chunk: slots [from, end), both multiples of 32; state is cleared first and closed at the end.
  * Slots below `all` are seen by every row.
  */
-template <class T, int NV, int MT, class Visible> DEVICE void
+template <class T, int NV, int MT, bool EARLY, class Visible> DEVICE void
 attend_chunk(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles][4],
 			 const uint32_t *keys, const uint32_t *values, int64_t from, int64_t end, int64_t all,
 			 int lane, Visible visible)
 {
+	typedef Head<T, NV> H;
+	Ahead<T, NV> ahead;
+
 	state.clear();
+	if (EARLY && from < end)
+	{
+		ahead.load_keys(keys + from / CUDA_PANEL * H::key_words + lane * 4);
+		UNROLL
+		for (int panel = 0; panel < 2; panel++)
+			ahead.load_values(values + from / CUDA_PANEL * H::value_words + lane * 4, panel);
+	}
 	for (int64_t at = from; at < end; at += CUDA_BLOCK)
-		attend_block<T, NV, MT>(state, q, keys, values, at, at + CUDA_BLOCK > all, lane, visible);
+		attend_block<T, NV, MT, EARLY>(state, q, keys, values, at, at + CUDA_BLOCK > all,
+									   at + CUDA_BLOCK < end, ahead, lane, visible);
 	UNROLL
 	for (int m = 0; m < MT; m++)
 		UNROLL
