@@ -223,8 +223,8 @@ template <class T, int R, int NV> struct Tile
 			CUDA_BLOCK;
 
 		/* a group is 1, 2, 4 or 8, and its slots fit 32 bits: no division for every logit */
-		attend_chunk<T, NV, 1, early>(state, query, keys(cache, layer, head), values(cache, layer, head),
-							   0, end, 0, lane,
+		attend_chunk<T, NV, 1, early>(state, query, keys(cache, layer, head),
+							   values(cache, layer, head), 0, end, 0, lane,
 							   [&](int, int half, int64_t slot)
 							   {
 								   return ((int) slot & (group - 1)) == stream

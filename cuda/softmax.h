@@ -149,7 +149,7 @@ add_values(float, float values[NV][4], const float even[4], const float odd[4], 
 	}
 }
 
-/* Operands of the keys of the next block of 32, and of their values, on their way into registers. */
+/* Operands of the next 32 keys, and of their values, on their way into registers. */
 template <class T, int NV> struct Ahead
 {
 	typedef Head<T, NV> H;
