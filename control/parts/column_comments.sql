@@ -57,12 +57,15 @@ COMMENT ON COLUMN posterior.stat_contexts.private
 	IS 'statements that kept their encoding to themselves: own uncommitted rows, policies, or no '
 		'room in the cache';
 COMMENT ON COLUMN posterior.stat_contexts.rows IS 'rows at the last use';
-COMMENT ON COLUMN posterior.stat_contexts.prefix_rows IS 'rows of the prefix, which see each other';
+COMMENT ON COLUMN posterior.stat_contexts.prefix_rows
+	IS 'rows of the prefix, which see each other; of a context that keeps sums those that its '
+		'precisions were found of';
 COMMENT ON COLUMN posterior.stat_contexts.suffix_rows
 	IS 'rows after the prefix, each of which sees the rows before it';
 COMMENT ON COLUMN posterior.stat_contexts.bytes IS 'memory of the encoding';
 COMMENT ON COLUMN posterior.stat_contexts.drift
-	IS 'distance of the rows after the prefix from the prefix, in standard deviations';
+	IS 'distance of the rows after the prefix from the prefix, in standard deviations; of a '
+		'context that keeps sums, of its rows from those that its precisions were found of';
 COMMENT ON COLUMN posterior.stat_contexts.waiting_rows
 	IS 'rows that wait for the next boundary (freshness bounded)';
 

@@ -352,6 +352,16 @@ TNP_EXPORT TnpStatus tnp_sums_encode_fitted(const TnpModel *model, const TnpColu
 											TnpEncoding **encoding, TnpError *error);
 
 /*
+ * Of an encoding of sums: the number of rows that its fit is of, and how far all its rows have
+ * moved from those. The largest of three things: of the target and of a feature of each numeric
+ * column, which grows with its cells, what tnp_drift compares; of each column the change of the
+ * share of missing cells; of each that is no numeric one the change of the share of categories that
+ * the basis does not know. Shares, too, less three standard errors. It takes time by the columns.
+ */
+TNP_EXPORT int64_t tnp_sums_fit_rows(const TnpEncoding *encoding);
+TNP_EXPORT double tnp_sums_drift(const TnpEncoding *encoding);
+
+/*
  * The log density of the targets of an encoding's sums, the rows that it was made of, whose
  * precisions it has found: weights and noise integrated out, settings averaged.
  */

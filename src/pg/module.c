@@ -11,6 +11,7 @@
 #include "pg/models/engine_env.h"
 #include "pg/models/model_cache.h"
 #include "pg/models/row_limit.h"
+#include "pg/named/context_refresh.h"
 #include "pg/named/definition.h"
 #include "pg/named/launcher.h"
 #include "pg/named/worker.h"

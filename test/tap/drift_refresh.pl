@@ -1,5 +1,5 @@
 # The background worker records how far later rows have drifted from the prefix, and has a context
-# encoded anew beyond posterior.drift_limit.
+# encoded anew beyond posterior.drift_limit; contexts that keep sums have theirs of each statement.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -149,6 +149,22 @@ ok($node->poll_query_until('postgres', sprintf($encoded, 22)), 'and the worker d
 is($node->safe_psql('postgres', $refreshed), '167', 'nor refresh');
 $node->safe_psql('postgres', q{COMMIT PREPARED 'slow'; INSERT INTO t (y, x) VALUES (0, 0)});
 ok($node->poll_query_until('postgres', $refreshed, '228'), 'until that has ended');
+
+# Contexts that keep sums are compared with the rows of their fit by each statement.
+$node->safe_psql('postgres', q{
+	CREATE TABLE v (x float8, y float8);
+	INSERT INTO v SELECT cos(i), sin(i) FROM generate_series(1, 400) i;
+	SELECT posterior.create_context('v', 'v', 'y', '{x}', model => 'tabular_sums')});
+my $ask = q{SELECT count(posterior.predict('v', '{"x": 0.5}'::jsonb))};
+my $moved = q{SELECT prefix_rows, suffix_rows, round(drift::numeric, 1)
+	FROM posterior.stat_contexts WHERE name = 'v'};
+$node->safe_psql('postgres', $ask);
+is($node->safe_psql('postgres', $moved), '400|0|0.0', 'rows of a fit have not drifted from it');
+$node->safe_psql('postgres', q{INSERT INTO v SELECT cos(i), sin(i) + 10
+	FROM generate_series(1, 400) i} . ";$ask");
+is($node->safe_psql('postgres', $moved), '400|400|6.9', 'all rows with later ones have');
+$node->safe_psql('postgres', 'DELETE FROM v WHERE y > 5;' . $ask);
+is($node->safe_psql('postgres', $moved), '400|0|0.0', 'and without them have not');
 $node->stop;
 ok(!$node->log_contains('ERROR|WARNING|PANIC'), 'and the log is quiet');
 done_testing();

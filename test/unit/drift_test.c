@@ -1,6 +1,6 @@
 /*
- * drift_test.c: how far later rows have drifted: what has not, what has and by how much, and
- * columns that say nothing.
+ * drift_test.c: how far later rows have drifted: what has not, what has and by how much, columns
+ * that say nothing, and shares of rows.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -9,6 +9,7 @@
 
 #include "models.h"
 #include "tap.h"
+#include "engine/features/drift.h"
 #include "engine/tnp.h"
 
 #define ROWS 400
@@ -103,5 +104,11 @@ main(void)
 	   "no rows before, or after, are no drift");
 	rows.n_features = 0;
 	ok(near(drift_after(-1, 1, 2 * sd), 2 - mean_chance), "nor are columns needed");
+	ok(tnp_share_drift(50, 100, 500, 1000) == 0, "a share that stays");
+	ok(near(tnp_share_drift(0, 100, 100, 100), 1 - 3 * sqrt(0.25 / 50)),
+	   "one that becomes all, less what chance does");
+	ok(near(tnp_share_drift(300, 400, 0, 400), 0.75 - 3 * sqrt(0.375 * 0.625 / 200)),
+	   "and one that goes");
+	ok(tnp_share_drift(0, TNP_DRIFT_ROWS - 1, 400, 400) == 0, "of too few rows it says nothing");
 	return done_testing();
 }

@@ -11,6 +11,7 @@
 
 #include "engine/base/cholesky.h"
 #include "engine/families/sums.h"
+#include "engine/features/drift.h"
 
 #define ROWS 200
 #define QUERIES 5
@@ -316,6 +317,114 @@ check_fit(void)
 	basis = all_basis;
 }
 
+/* What has happened to rows since a fit of the same number. */
+typedef enum Change { NOTHING, TARGETS_MOVE, CELLS_MOVE, CELLS_MISSING, NEW_CATEGORIES } Change;
+
+#define FITTED 100
+#define TARGETS_BY 3			/* units of the basis */
+
+/* Change column f of the first rows, if it is of the kind that can, and their targets. */
+static void
+change_rows(Change change, int f, double *x, double *y)
+{
+	for (int i = 0; i < FITTED; i++)
+	{
+		double	   *cell = &x[i * rows.view.n_features + f];
+
+		if (change == TARGETS_MOVE)
+			y[i] += TARGETS_BY * sums_number(basis[SUMS_SCALE]);
+		if (change == CELLS_MISSING)
+			*cell = NAN;
+		if (change == CELLS_MOVE)
+			*cell += 3 * sums_number(sums_column(sums_config(model), basis, f)[SUMS_COLUMN_SCALE]);
+		if (change == NEW_CATEGORIES)
+			*cell = 1e9 + i;
+	}
+}
+
+/* The drift of rows that are changed since the fit; *plain: that of tnp_drift, of the rows. */
+static double
+drift_after(Change change, int f, double *plain)
+{
+	int			d = rows.view.n_features;
+	double	   *x = malloc(2 * FITTED * d * sizeof(double)),
+			   *y = malloc(2 * FITTED * sizeof(double)),
+				drift;
+	int64_t    *fit = malloc(tnp_fit_words(model, basis) * sizeof(int64_t));
+	TnpRows		both = {2 * FITTED, d, rows.view.kinds, x, y, 0, 0, 1},
+				later = {FITTED, d, rows.view.kinds, x + FITTED * d, y + FITTED, 0, 0, 1};
+	TnpSums    *s = begin(),
+			   *now = begin();
+	TnpEncoding *e;
+	TnpError	error;
+
+	for (int part = 0; part < 2; part++)
+	{
+		memcpy(x + part * FITTED * d, rows.view.x, FITTED * d * sizeof(double));
+		memcpy(y + part * FITTED, rows.view.y, FITTED * sizeof(double));
+	}
+	change_rows(change, f, x + FITTED * d, y + FITTED);
+	add(s, 0, FITTED, 1);
+	test_must(tnp_sums_encode(model, rows.view.kinds, s, &e, &error), &error);
+	tnp_fit_write(e, fit);
+	tnp_encoding_free(e);
+	test_must(tnp_sums_add(model, now, &later, 1, &error), &error);
+	test_must(tnp_sums_encode_fitted(model, rows.view.kinds, now, tnp_fit_words(model, basis), fit,
+									 &e, &error), &error);
+	drift = tnp_sums_drift(e);
+	*plain = tnp_drift(&both, FITTED);
+	tnp_encoding_free(e);
+	free(s);
+	free(now);
+	free(fit);
+	free(x);
+	free(y);
+	return drift;
+}
+
+/* Of the first rows, those whose cell of column f is missing, or a category that is not known. */
+static int
+count_unknown(int f, bool missing)
+{
+	const int64_t *column = sums_column(sums_config(model), basis, f);
+	int			n = 0;
+
+	for (int i = 0; i < FITTED; i++)
+	{
+		double		cell = rows.view.x[i * rows.view.n_features + f];
+		bool		known = isnan(cell);
+
+		for (int64_t k = 0; k < column[SUMS_COLUMN_CENTER] && !missing; k++)
+			known = known || sums_number(column[SUMS_LEVELS + k]) == cell;
+		n += missing ? isnan(cell) : !known;
+	}
+	return n;
+}
+
+static void
+check_drift(void)
+{
+	double		plain,
+				drift = drift_after(TARGETS_MOVE, 0, &plain);
+
+	is_near(drift, plain, 1e-6, "a target drifts as it does among rows");
+	ok(drift_after(NOTHING, 0, &plain) == 0, "%s: the same rows have not drifted", name);
+	for (int f = 0; f < rows.view.n_features; f++)
+	{
+		bool		numeric = rows.view.kinds == NULL || rows.view.kinds[f] == TNP_NUMERIC;
+		double		missing = tnp_share_drift(count_unknown(f, true), FITTED, FITTED, FITTED);
+
+		is_near(drift_after(CELLS_MISSING, f, &plain), missing, 1e-12,
+				"cells that are missing count by their share");
+		if (numeric)
+			ok(drift_after(CELLS_MOVE, f, &plain) > 1, "%s: column %d: numbers that move", name, f);
+		else
+			is_near(drift_after(NEW_CATEGORIES, f, &plain),
+					tnp_share_drift(count_unknown(f, false), FITTED, FITTED, FITTED), 1e-12,
+					"unknown categories by their share");
+	}
+}
+
 /* The joint density of more rows than covariances are held of, as the sum of its halves. */
 static void
 check_long_score(void)
@@ -456,6 +565,7 @@ main(void)
 			check_basis();
 			check_answers();
 			check_fit();
+			check_drift();
 			check_long_score();
 			check_evidence();
 			free(basis);

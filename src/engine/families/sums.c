@@ -52,12 +52,12 @@ sums_make_facts(TnpEncoding *e, const int64_t *basis, SumsFacts **facts, TnpErro
 	size_t		bytes = tnp_sums_bytes(model, basis);
 	int			width = sums_width(c, basis);
 
-	e->own_size = sums_facts_bytes(c, bytes, width);
+	e->own_size = sums_facts_bytes(c, bytes, width, e->n_features);
 	e->own = tnp_alloc_zero(&model->env, e->own_size + TNP_OWN_SLACK, 1);
 	if (e->own == NULL)
 		return tnp_no_memory(error);
 	*facts = tnp_encoding_own(e);
-	sums_facts_lay_out(c, bytes, width, *facts);
+	sums_facts_lay_out(c, bytes, width, e->n_features, *facts);
 	tnp_sums_begin(model, basis, sums_of(*facts));
 	return TNP_OK;
 }
@@ -249,13 +249,27 @@ tnp_fit_words(const TnpModel *model, const int64_t *basis)
 {
 	const SumsConfig *c = sums_config(model);
 
-	return sums_fit_words(c, sums_width(c, basis));
+	return sums_fit_words(c, sums_width(c, basis), (int) basis[SUMS_COLUMNS]);
 }
 
 void
 tnp_fit_write(const TnpEncoding *encoding, int64_t *words)
 {
 	sums_fit_write(sums_facts(encoding), words);
+}
+
+int64_t
+tnp_sums_fit_rows(const TnpEncoding *encoding)
+{
+	return sums_facts(encoding)->measured;
+}
+
+double
+tnp_sums_drift(const TnpEncoding *encoding)
+{
+	const SumsFacts *f = sums_facts(encoding);
+
+	return sums_drift(sums_now(encoding), f->measured, sums_facts_marks(f));
 }
 
 double

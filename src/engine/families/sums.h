@@ -145,12 +145,28 @@ void		sums_flush(const TnpModel *model, TnpSums *s);
 /* Target to its fixed point; false beyond the range. */
 bool		sums_target(const int64_t *basis, double y, int64_t *fixed);
 
+/* ---- drift ----------------------------------------------------------------------------------- */
+
+/*
+ * Of sums: those that tell where rows lie, as words [sums_marks_words], to be compared with later
+ * ones; `rows` are those of the marks. No rows may wait.
+ */
+size_t		sums_marks_words(int columns);
+void		sums_marks(const TnpSums *s, int64_t *marks);
+
+/* Whether words could be marks of so many rows: they are of no use, but do no harm, if not. */
+bool		sums_marks_fit(int columns, int64_t rows, const int64_t *marks);
+
+/* How far rows have moved from those of the marks (tnp_sums_drift). */
+double		sums_drift(const TnpSums *s, int64_t rows, const int64_t *marks);
+
 /* ---- answers --------------------------------------------------------------------------------- */
 
 /* What was found at the rows that a context's statistics are of, then stays. */
 typedef struct SumsFacts
 {
 	int			width,
+				columns,
 				groups,
 				settings,		/* one per length */
 				points;
@@ -174,6 +190,7 @@ typedef struct SumsSolution
 const SumsFacts *sums_facts(const TnpEncoding *e);
 double	   *sums_precision(const SumsFacts *f, int setting);	/* [width] */
 double	   *sums_noise(const SumsFacts *f);	/* [settings, points] standard deviations */
+int64_t    *sums_facts_marks(const SumsFacts *f); /* of the rows that they were measured at */
 TnpSums    *sums_of(const SumsFacts *f);	/* of the rows that the facts are of */
 SumsSolution *sums_first_solution(const SumsFacts *f);
 /* [width, width] and [width] of a solution under one setting */
@@ -181,14 +198,15 @@ double	   *sums_factor(const SumsFacts *f, const SumsSolution *s, int setting);
 double	   *sums_mean(const SumsFacts *f, const SumsSolution *s, int setting);
 
 /* Bytes of facts with sums and first solution; laid out in zeroed memory. */
-size_t		sums_facts_bytes(const SumsConfig *c, size_t sums_bytes, int width);
-void		sums_facts_lay_out(const SumsConfig *c, size_t sums_bytes, int width, SumsFacts *f);
+size_t		sums_facts_bytes(const SumsConfig *c, size_t sums_bytes, int width, int columns);
+void		sums_facts_lay_out(const SumsConfig *c, size_t sums_bytes, int width, int columns,
+							   SumsFacts *f);
 
 /* Precisions by the evidence of the sums, noise, weights, and the first solution. */
 TnpStatus	sums_fit(const TnpModel *model, SumsFacts *f, TnpError *error);
 
 /* Words of what `sums_fit` finds, written and read; reading refuses what no fit has written. */
-size_t		sums_fit_words(const SumsConfig *c, int width);
+size_t		sums_fit_words(const SumsConfig *c, int width, int columns);
 void		sums_fit_write(const SumsFacts *f, int64_t *words);
 TnpStatus	sums_fit_read(SumsFacts *f, size_t words, const int64_t *fit, TnpError *error);
 

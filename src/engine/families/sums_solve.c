@@ -47,10 +47,16 @@ sums_noise(const SumsFacts *f)
 	return sums_precision(f, f->settings);
 }
 
+int64_t *
+sums_facts_marks(const SumsFacts *f)
+{
+	return (int64_t *) (void *) (sums_noise(f) + (size_t) f->settings * f->points);
+}
+
 TnpSums *
 sums_of(const SumsFacts *f)
 {
-	return (TnpSums *) (void *) (sums_noise(f) + (size_t) f->settings * f->points);
+	return (TnpSums *) (void *) (sums_facts_marks(f) + sums_marks_words(f->columns));
 }
 
 SumsSolution *
@@ -73,16 +79,18 @@ sums_mean(const SumsFacts *f, const SumsSolution *s, int setting)
 }
 
 size_t
-sums_facts_bytes(const SumsConfig *c, size_t sums_bytes, int width)
+sums_facts_bytes(const SumsConfig *c, size_t sums_bytes, int width, int columns)
 {
 	return 8 * (words_of_bytes(sizeof(SumsFacts)) + (size_t) c->n_lengths * (width + c->points)
-				+ words_of_bytes(sums_bytes)) + solution_bytes(c->n_lengths, width);
+				+ sums_marks_words(columns) + words_of_bytes(sums_bytes))
+		+ solution_bytes(c->n_lengths, width);
 }
 
 void
-sums_facts_lay_out(const SumsConfig *c, size_t sums_bytes, int width, SumsFacts *f)
+sums_facts_lay_out(const SumsConfig *c, size_t sums_bytes, int width, int columns, SumsFacts *f)
 {
 	f->width = width;
+	f->columns = columns;
 	f->settings = c->n_lengths;
 	f->points = c->points;
 	f->sums_bytes = sums_bytes;
@@ -448,6 +456,7 @@ sums_fit(const TnpModel *model, SumsFacts *f, TnpError *error)
 	for (int g = 0; status == TNP_OK && g < fit.groups; g++)
 		fit.precision[g] = g == 0 ? INTERCEPT_PRECISION : fit.c->start;
 	f->n = f->measured = solution->n = sums_of(f)->n;
+	sums_marks(sums_of(f), sums_facts_marks(f));
 	f->groups = fit.groups;
 	for (int s = 0; status == TNP_OK && s < f->settings; s++)
 		status = fit_setting(&fit, f, s, error);
@@ -495,15 +504,17 @@ sums_solve(const TnpModel *model, const SumsFacts *f, const TnpSums *sums, SumsS
 
 /* ---- a fit as words -------------------------------------------------------------------------- */
 
-/* Places of a fit's words; numbers follow: base, determinant, rest, noise, precisions. */
+/*
+ * Places of a fit's words; numbers follow: base, determinant, rest, noise, precisions; then marks.
+ */
 enum { FIT_VERSION, FIT_WIDTH, FIT_SETTINGS, FIT_POINTS, FIT_ROWS, FIT_HEAD };
 
 #define FIT_FORMAT 1
 
 size_t
-sums_fit_words(const SumsConfig *c, int width)
+sums_fit_words(const SumsConfig *c, int width, int columns)
 {
-	return FIT_HEAD + (size_t) c->n_lengths * (3 + c->points + width);
+	return FIT_HEAD + (size_t) c->n_lengths * (3 + c->points + width) + sums_marks_words(columns);
 }
 
 void
@@ -526,13 +537,15 @@ sums_fit_write(const SumsFacts *f, int64_t *words)
 		for (int i = 0; i < f->width; i++)
 			*to++ = sums_word(sums_precision(f, s)[i]);
 	}
+	memcpy(to, sums_facts_marks(f), sums_marks_words(f->columns) * sizeof(int64_t));
 }
 
 TnpStatus
 sums_fit_read(SumsFacts *f, size_t words, const int64_t *fit, TnpError *error)
 {
 	const int64_t *from = fit + FIT_HEAD;
-	bool		good = words == FIT_HEAD + (size_t) f->settings * (3 + f->points + f->width)
+	size_t		marks = sums_marks_words(f->columns);
+	bool		good = words == FIT_HEAD + (size_t) f->settings * (3 + f->points + f->width) + marks
 		&& fit[FIT_VERSION] == FIT_FORMAT && fit[FIT_WIDTH] == f->width
 		&& fit[FIT_SETTINGS] == f->settings && fit[FIT_POINTS] == f->points
 		&& fit[FIT_ROWS] >= 0 && fit[FIT_ROWS] <= SUMS_MOST_ROWS;
@@ -556,8 +569,9 @@ sums_fit_read(SumsFacts *f, size_t words, const int64_t *fit, TnpError *error)
 			good = precision > 0 && isfinite(precision);
 		}
 	}
-	if (!good)
+	if (!good || !sums_marks_fit(f->columns, fit[FIT_ROWS], from))
 		return tnp_fail(error, TNP_BAD_VALUE, "the fit is not one of this model and basis");
+	memcpy(sums_facts_marks(f), from, marks * sizeof(int64_t));
 	f->measured = fit[FIT_ROWS];
 	return TNP_OK;
 }

@@ -4,9 +4,11 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "engine/tnp.h"
+#include "engine/features/drift.h"
 
 #include <math.h>
+
+#include "engine/tnp.h"
 
 #define STANDARD_ERRORS 3
 #define LOG_2 0.69314718055994530942
@@ -16,15 +18,6 @@
  * no room
  */
 #define LARGEST_PLAIN 1e100
-
-/* Number, mean and standard deviation of some numbers, in units of 2^unit. */
-typedef struct Moments
-{
-	int64_t		n;
-	double		mean,
-				sd;
-	int			unit;
-} Moments;
 
 /* The unit of some numbers: 0 unless they are very large or very small. */
 static int
@@ -42,10 +35,10 @@ unit_of(const double *x, int64_t stride, int64_t first, int64_t end)
  * Moments of x[i stride] for i in [first, end), those missing left out (Welford, Note on a method
  * for calculating corrected sums of squares and products).
  */
-static Moments
+static TnpSpread
 moments(const double *x, int64_t stride, int64_t first, int64_t end)
 {
-	Moments		m = {0, 0, 0, unit_of(x, stride, first, end)};
+	TnpSpread	m = {0, 0, 0, unit_of(x, stride, first, end)};
 	double		squares = 0;
 
 	for (int64_t i = first; i < end; i++)
@@ -70,9 +63,8 @@ beyond_chance(double difference, double standard_error)
 	return fmax(fabs(difference) - STANDARD_ERRORS * standard_error, 0);
 }
 
-/* Drift of one column. */
-static double
-drift_of(Moments before, Moments after)
+double
+tnp_spread_drift(TnpSpread before, TnpSpread after)
 {
 	double		rows,
 				mean,
@@ -91,17 +83,31 @@ drift_of(Moments before, Moments after)
 }
 
 double
+tnp_share_drift(int64_t some_before, int64_t before, int64_t some_after, int64_t after)
+{
+	double		share;
+
+	if (before < TNP_DRIFT_ROWS || after < TNP_DRIFT_ROWS)
+		return 0;
+	share = ((double) some_before + (double) some_after) / ((double) before + (double) after);
+	return beyond_chance((double) some_after / (double) after
+						 - (double) some_before / (double) before,
+						 sqrt(share * (1 - share) * (1 / (double) before + 1 / (double) after)));
+}
+
+double
 tnp_drift(const TnpRows *rows, int64_t first)
 {
 	double		drift = 0;
 	int			targets = tnp_rows_targets(rows);
 
 	for (int t = 0; rows->n_classes == 0 && t < targets; t++)
-		drift = fmax(drift, drift_of(moments(rows->y + t, targets, 0, first),
-									 moments(rows->y + t, targets, first, rows->n)));
+		drift = fmax(drift, tnp_spread_drift(moments(rows->y + t, targets, 0, first),
+											 moments(rows->y + t, targets, first, rows->n)));
 	for (int f = 0; f < rows->n_features; f++)
 		if (rows->kinds == NULL || rows->kinds[f] == TNP_NUMERIC)
-			drift = fmax(drift, drift_of(moments(rows->x + f, rows->n_features, 0, first),
-										 moments(rows->x + f, rows->n_features, first, rows->n)));
+			drift = fmax(drift, tnp_spread_drift(moments(rows->x + f, rows->n_features, 0, first),
+												 moments(rows->x + f, rows->n_features, first,
+														 rows->n)));
 	return drift;
 }

@@ -56,6 +56,7 @@
 #include "storage/lmgr.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
+#include "utils/float.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -103,15 +104,22 @@ request_end_reading(const Acquisition *q)
 		posterior_reading_end(q->reading);
 }
 
-/* Count a statement; there were `total` rows with those before the window. */
+/* Tell of a statement, in the log. */
 static void
-request_count(const Acquisition *q, PosteriorLookupOutcome outcome, const PosteriorContextHandle *e,
-			  int64 total)
+request_tell(const Acquisition *q, PosteriorLookupOutcome outcome)
 {
 	ereport(DEBUG2,
 			(errmsg_internal("context \"%s\", %s: %s", q->named->name,
 							 posterior_lookup_outcomes[outcome].context_column,
 							 posterior_lookup_outcomes[outcome].meaning)));
+}
+
+/* Count a statement; there were `total` rows with those before the window. */
+static void
+request_count(const Acquisition *q, PosteriorLookupOutcome outcome, const PosteriorContextHandle *e,
+			  int64 total)
+{
+	request_tell(q, outcome);
 	if (posterior_is_shared)
 		posterior_reuse_state_count(&q->named->id, outcome, posterior_cached_rows(e->cached),
 									posterior_cached_prefix(e->cached),
@@ -586,6 +594,25 @@ posterior_named_may_change(const PosteriorNamed *named)
 	return may;
 }
 
+/*
+ * Count a statement about a context that keeps sums: the rows that its fit is of are what a prefix
+ * is to others, and all rows are compared with them. What policies show is not what others have.
+ */
+static void
+sums_count(const Acquisition *q, PosteriorLookupOutcome outcome, const PosteriorContextHandle *e)
+{
+	int64		rows = posterior_cached_rows(e->cached);
+
+	request_tell(q, outcome);
+	if (!posterior_is_shared)
+		return;
+	posterior_reuse_state_count(&q->named->id, outcome, rows,
+								Min(tnp_sums_fit_rows(e->cached->encoding), rows), 0,
+								(int64) posterior_cached_bytes(e->cached));
+	posterior_reuse_state_note_drift(&q->named->id, posterior_named_policies(q->named)
+									 ? get_float8_nan() : tnp_sums_drift(e->cached->encoding));
+}
+
 /* Of a context that keeps sums: found by other rules (kept_sums.c). */
 static PosteriorContextHandle *
 acquire_sums(const Acquisition *q, bool fresh)
@@ -596,7 +623,7 @@ acquire_sums(const Acquisition *q, bool fresh)
 
 	MemoryContextSwitchTo(before);
 	if (!fresh)
-		request_count(q, outcome, e, posterior_cached_rows(e->cached));
+		sums_count(q, outcome, e);
 	return e;
 }
 

@@ -93,6 +93,33 @@ tell_too_large(const PosteriorNamed *named, Size bytes)
 							 "use a smaller model.")));
 }
 
+double		posterior_drift_limit = 0;
+
+#define OFFERED_DRIFT 0.5		/* from which on a refresh is offered where no limit is set */
+#define OFFERED_GROWTH 8
+
+/*
+ * Offer to make basis and fit of a context that keeps sums anew, if its rows have moved away from
+ * those that these are of, or are many times as many.
+ */
+static void
+offer_refresh(const PosteriorNamed *named, const PosteriorContextHandle *e)
+{
+	int64		rows = posterior_cached_rows(e->cached),
+				fitted = tnp_sums_fit_rows(e->cached->encoding);
+	double		drift = tnp_sums_drift(e->cached->encoding);
+
+	if ((rows / OFFERED_GROWTH >= fitted
+		 || drift > (posterior_drift_limit > 0 ? posterior_drift_limit : OFFERED_DRIFT))
+		&& !posterior_named_policies(named))
+		ereport(NOTICE,
+				(errmsg("context \"%s\" was fitted to other rows than it has now", named->name),
+				 errdetail("There were %lld rows, and are %lld; the drift is %.2f.",
+						   (long long) fitted, (long long) rows, drift),
+				 errhint("posterior.refresh_context('%s') makes basis and precisions anew, of all "
+						 "rows.", named->name)));
+}
+
 /* The rows of a context, encoded now; the reading ends when they have been read. */
 static int64
 context_warm(const char *name, PosteriorReading *reading)
@@ -109,6 +136,8 @@ context_warm(const char *name, PosteriorReading *reading)
 	if (named->basis == NULL && e->entry == NULL && posterior_cache_mode != POSTERIOR_CACHE_OFF
 		&& bytes > (Size) posterior_cache_size * 1024)
 		tell_too_large(named, bytes);
+	if (named->basis != NULL)
+		offer_refresh(named, e);
 	posterior_handle_release(e);
 	return rows;
 }

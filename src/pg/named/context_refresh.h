@@ -10,6 +10,8 @@
 
 #include "utils/uuid.h"
 
+extern double posterior_drift_limit;	/* posterior.drift_limit; 0: off */
+
 /*
  * Give a context a new definition whose prefix is the rows that are there now, for all that see it.
  * The caller has locked the relation and checked the user's rights. While another transaction

@@ -46,7 +46,6 @@
 #include "utils/timestamp.h"
 
 int			posterior_maintenance_delay = 1000;
-double		posterior_drift_limit = 0;
 
 /* ms after which a worker begins with no other context, so that other owners have their turn */
 #define SLICE 10000

@@ -11,7 +11,6 @@
 #include "datatype/timestamp.h"
 
 extern int	posterior_maintenance_delay;	/* posterior.maintenance_delay, ms; -1: off */
-extern double posterior_drift_limit;	/* posterior.drift_limit; 0: off */
 
 #define POSTERIOR_WORKERS 3		/* at once, each in a database of its own */
 #define POSTERIOR_LONGEST_REST 3600000	/* ms */
