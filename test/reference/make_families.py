@@ -138,6 +138,7 @@ FAMILIES["sums_fixed"] = {**SUMS,
                           "target": {"scaling": "fixed", "center": 1.0, "scale": 2.0},
                           "steps": 0, "linear": False, "profile": "gaussian", "waves": 12,
                           "lengths": [0.3, 0.6, 1.0], "start": 0.02, "min_rows": 1, "pairs": 0}
+FAMILIES["sums_directions"] = {**SUMS, "directions": 3, "waves": 6}
 # The engine computes these; it refuses the others.
 ENGINE = ("several_concat", "several_mixture", "several_fixed", "mean_prefix", "scan_parts",
           "decoupled_buffer", "deep_kernel", "deep_kernel_causal", "deep_kernel_buffer",
@@ -147,7 +148,8 @@ ENGINE = ("several_concat", "several_mixture", "several_fixed", "mean_prefix", "
           "decoupled_distance", "decoupled_linear", "decoupled_convolution", "decoupled_rnn",
           "decoupled_lstm", "scan", "scan_causal", "scan_prefix_causal",
           "scan_time", "joint_full", "joint_prefix", "joint_several", "scan_one_target",
-          "scan_widths", "buffered", "buffered_classes", "sums", "sums_fixed")
+          "scan_widths", "buffered", "buffered_classes", "sums", "sums_fixed",
+          "sums_directions")
 SUMS_LACK = ("width", "layers", "heads", "feedforward", "norm", "attention", "activation",
              "embedder", "head")
 MEAN_LACKS = "layers", "heads", "feedforward", "norm", "attention"

@@ -88,6 +88,18 @@ static const char process[] =
 "  \"y\": {\"kind\": \"mlp\", \"hidden\": [12]}, \"roles\": false, \"positions\": 0},"
 " \"head\": {\"kind\": \"gaussian\", \"hidden\": [16], \"std\": \"softplus\"}}";
 
+/* Sums over rows, with directions. */
+static const char sums[] =
+"{\"format\": 1, \"architecture\": \"sums\","
+" \"inputs\": {\"max_features\": 64, \"scaling\": \"prefix\"}, \"target\": "
+"{\"scaling\": \"prefix\"},"
+" \"min_rows\": 4, \"context\": \"prefix-causal\", \"chain\": {\"buffer\": null},"
+" \"waves\": 4, \"pairs\": 3, \"pair_waves\": 2, \"levels\": 2, \"buckets\": 3, "
+"\"directions\": 2,"
+" \"steps\": 5, \"points\": 3, \"linear\": true, \"profile\": \"matern\","
+" \"lengths\": [1, 2], \"start\": 10, \"prior_shape\": 0.5, \"prior_rate\": 0.5,"
+" \"noise_shape\": 0.5, \"noise_rate\": 0.005}";
+
 /* Counts what the reader holds, so that every failure is also a leak test. */
 static long held = 0;
 
@@ -448,6 +460,12 @@ static const BadConfig bad_configs[] = {
 	 "target.clip must be 0", NULL},
 	{tabular, "\"buckets\": 7", "\"buckets\": 1",
 	 "head.tails \"half-normal\" needs at least 2 buckets", "head.buckets is 1"},
+	{sums, "\"directions\": 2", "\"directions\": 9",
+	 "\"directions\" must be an integer from 0 to 8", "it is 9"},
+	{sums, "\"directions\": 2", "\"directions\": true",
+	 "\"directions\" must be an integer from 0 to 8", "it is true"},
+	{sums, "\"waves\": 4", "\"waves\": 0", "directions need waves",
+	 "directions is 2, waves is 0"},
 };
 
 static void

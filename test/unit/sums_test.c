@@ -1,11 +1,13 @@
 /*
  * sums_test.c: sums of rows are exact (docs/sums.md): merged = at once, deleted = never inserted,
  * bitwise; words that are no sums are refused; an encoding of sums answers as one of rows.
+ * All of it under a basis with directions, too.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include <stdlib.h>
 
+#include "cpu/cpu.h"
 #include "models.h"
 #include "tap.h"
 
@@ -212,6 +214,99 @@ check_basis(void)
 		basis[i] = kept;
 	}
 	ok(refused == 3, "%s: what it says first cannot be changed", name);
+}
+
+/* Targets along a direction of numeric columns. */
+static void
+turn_rows(void)
+{
+	int			n = rows.view.n_features;
+
+	for (int i = 0; i < ROWS; i++)
+	{
+		double		score = 0;
+
+		for (int f = 0; f < n; f++)
+			if (rows.kinds[f] == TNP_NUMERIC && !isnan(rows.x[i * n + f]))
+				score += (f % 2 == 0 ? 1.3 : -0.9) * rows.x[i * n + f];
+		rows.y[i] = sin(score) + 0.1 * rows.y[i];
+	}
+}
+
+/* A search that runs out of memory or is interrupted, wherever that is, leaves nothing behind. */
+static void
+check_faults(const TestModel *file)
+{
+	const char *const what[] = {"out of memory", "interrupted"};
+	const TnpStatus wanted[] = {TNP_NO_MEMORY, TNP_INTERRUPTED};
+	int64_t    *again = malloc(tnp_basis_words(model, rows.view.n_features) * sizeof(int64_t));
+	TnpModel   *watched;
+	TnpError	error;
+	TestEnv		env;
+
+	test_env_init(&env, tnp_cpu_kernels());
+	test_must(tnp_model_open(&env.env, file->bytes, file->length, &watched, &error), &error);
+	for (int k = 0; k < 2; k++)
+	{
+		long		held = env.live,
+					turns = 0;
+		bool		clean = true;
+		TnpStatus	status = wanted[k];
+
+		while (status == wanted[k] && clean)
+		{
+			turns++;
+			env.calls = env.polls = 0;
+			env.fail_at = k == 0 ? turns : 0;
+			env.stop_at = k == 1 ? turns : 0;
+			status = tnp_basis_make(watched, &rows.view, again, &error);
+			clean = env.live == held;
+		}
+		ok(clean && status == TNP_OK && turns > 10, "%s: %s %ld times", name, what[k], turns - 1);
+	}
+	ok(memcmp(again, basis, tnp_basis_words(model, rows.view.n_features) * sizeof(int64_t)) == 0,
+	   "%s: the same basis afterwards", name);
+	tnp_model_close(watched);
+	ok(env.live == 0, "%s: everything is freed", name);
+	free(again);
+}
+
+/* What another hand may have written where the directions are. */
+static void
+check_directions(void)
+{
+	const SumsConfig *c = sums_config(model);
+	int			n_features = rows.view.n_features,
+				found = sums_n_directions(c, basis);
+	size_t		n = tnp_basis_words(model, n_features),
+				at = (size_t) (sums_directions(c, basis) - basis),
+				free_word = at + 1 + (size_t) found * n_features;
+	struct
+	{
+		size_t		word;
+		int64_t		value;
+	}			bad[] = {
+		{at, -1}, {at, c->directions + 1}, {at, INT64_MAX}, {at, found - 1},
+		{at + 1, SUMS_MOST_WEIGHT + 1}, {at + 1, INT64_MIN},
+		{at + 2, 5},			/* of a categorical column */
+		{free_word, 1},			/* of no direction */
+	};
+	TnpError	error;
+
+	ok(found > 0 && found < c->directions, "%s: %d directions are found", name, found);
+	ok(n == at + 1 + (size_t) c->directions * n_features && rows.kinds[1] == TNP_CATEGORICAL
+	   && basis[at + 1] != 0 && basis[at + 2] == 0, "%s: they are a basis' last words", name);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	{
+		int64_t		kept = basis[bad[i].word];
+
+		basis[bad[i].word] = bad[i].value;
+		ok(tnp_basis_check(model, n_features, rows.view.kinds, n, basis, &error) == TNP_BAD_VALUE,
+		   "%s: damaged directions are refused, %d", name, (int) i);
+		basis[bad[i].word] = kept;
+	}
+	ok(tnp_basis_check(model, n_features, rows.view.kinds, at, basis, &error) == TNP_BAD_VALUE,
+	   "%s: a basis without them is, too", name);
 }
 
 static void
@@ -540,7 +635,8 @@ int
 main(void)
 {
 	int			n,
-				found = 0;
+				found = 0,
+				turned = 0;
 	TestModel  *models = test_models(&n);
 
 	for (int i = 0; i < n; i++)
@@ -555,6 +651,8 @@ main(void)
 			name = models[i].name;
 			test_rows_make(&rows, tnp_model_info(model), ROWS, 7);
 			basis = malloc(tnp_basis_words(model, rows.view.n_features) * sizeof(int64_t));
+			if (sums_config(model)->directions > 0)
+				turn_rows();
 			sample = test_slice(&rows, 0, ROWS);
 			test_must(tnp_basis_make(model, &sample, basis, &error), &error);
 			words = tnp_sums_words(model, basis);
@@ -563,6 +661,12 @@ main(void)
 			check_room();
 			check_words();
 			check_basis();
+			if (sums_config(model)->directions > 0)
+			{
+				turned++;
+				check_directions();
+				check_faults(&models[i]);
+			}
 			check_answers();
 			check_fit();
 			check_drift();
@@ -573,7 +677,8 @@ main(void)
 		}
 		tnp_model_close(model);
 	}
-	ok(found >= 1, "%d models keep sums", found);
+	ok(found > turned && (turned >= 1 || getenv("TNP_QUICK") != NULL),
+	   "%d models keep sums, %d with directions", found, turned);
 	test_models_free(models, n);
 	return done_testing();
 }

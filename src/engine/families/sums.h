@@ -25,6 +25,8 @@
 #define SUMS_MOST_LENGTHS 8
 #define SUMS_MOST_POINTS 16
 #define SUMS_REACH TNP_MOMENT_REACH
+#define SUMS_WEIGHT_UNIT 1024	/* a weight of 1 of a direction */
+#define SUMS_MOST_WEIGHT (1 << 24)
 
 __extension__ typedef __int128 SumsWide;
 
@@ -38,6 +40,7 @@ typedef struct SumsConfig
 				pair_waves,		/* of each column of a pair */
 				levels,			/* known categories of a column, at most */
 				buckets,		/* that other categories share */
+				directions,		/* at most */
 				steps,			/* of the evidence */
 				points,			/* of the noise */
 				n_lengths;
@@ -65,7 +68,10 @@ extern const TnpKey sums_keys[];
 
 /* ---- the basis ------------------------------------------------------------------------------- */
 
-/* Places of a basis's words; columns follow, then pairs. */
+/*
+ * Places of a basis's words; columns follow, then pairs, and if the model has directions their
+ * number and the weights of the columns in each.
+ */
 enum
 {
 	SUMS_VERSION, SUMS_MODEL, SUMS_COLUMNS, SUMS_PAIRS, SUMS_ROWS, SUMS_CENTER, SUMS_SCALE,
@@ -89,6 +95,41 @@ sums_pairs(const SumsConfig *c, const int64_t *basis)
 {
 	return sums_column(c, basis, (int) basis[SUMS_COLUMNS]);
 }
+
+static inline const int64_t *
+sums_directions(const SumsConfig *c, const int64_t *basis)
+{
+	return sums_pairs(c, basis) + c->pairs;
+}
+
+/* The number of directions, and the weights [columns] of one, in units of 1 / SUMS_WEIGHT_UNIT. */
+static inline int
+sums_n_directions(const SumsConfig *c, const int64_t *basis)
+{
+	return c->directions > 0 ? (int) sums_directions(c, basis)[0] : 0;
+}
+
+static inline const int64_t *
+sums_direction(const SumsConfig *c, const int64_t *basis, int direction)
+{
+	return sums_directions(c, basis) + 1 + (size_t) direction * basis[SUMS_COLUMNS];
+}
+
+/*
+ * Find directions for a basis that is otherwise complete, and has no directions, in the rows that
+ * it is of: as many as the model and the features leave room for, if the rows tell them.
+ */
+TnpStatus	sums_find_directions(const TnpModel *model, const TnpRows *rows, int64_t *basis,
+								 TnpError *error);
+
+/*
+ * Weights [m] of a regression of y [n] on design [n, m] with the penalty 0.1; NULL where rounding
+ * has spoilt it. gram has 2 m^2 + m numbers, among which they are.
+ */
+double	   *sums_regress(int n, int m, const double *design, const double *y, double *gram);
+
+/* Leave of y what such a regression does not explain. */
+void		sums_leave(int n, int m, const double *design, double *y, double *gram);
 
 /* ---- features -------------------------------------------------------------------------------- */
 

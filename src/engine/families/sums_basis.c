@@ -26,10 +26,12 @@ model_number(const TnpModel *model)
 {
 	const SumsConfig *c = sums_config(model);
 	int64_t		part[] = {VERSION, c->waves, c->pairs, c->pair_waves, c->levels, c->buckets,
-		c->linear, c->inputs, c->target, SUMS_UNIT};
+		c->linear, c->inputs, c->target, SUMS_UNIT, c->directions};
+	/* models without directions have the number that they had before there were any */
+	size_t		parts = sizeof(part) / sizeof(part[0]) - (c->directions == 0 ? 1 : 0);
 	uint64_t	hash = UINT64_C(0xcbf29ce484222325);
 
-	for (size_t i = 0; i < sizeof(part) / sizeof(part[0]); i++)
+	for (size_t i = 0; i < parts; i++)
 		for (int byte = 0; byte < 8; byte++)
 			hash = (hash ^ ((uint64_t) part[i] >> 8 * byte & 0xff)) * UINT64_C(0x100000001b3);
 	return (int64_t) (hash >> 1);
@@ -167,6 +169,43 @@ make_categories(const TnpModel *model, const TnpRows *rows, int f, int64_t *colu
 	return status;
 }
 
+/* ---- regressions ----------------------------------------------------------------------------- */
+
+double *
+sums_regress(int n, int m, const double *design, const double *y, double *gram)
+{
+	double	   *factor = gram + (size_t) m * m,
+			   *weights = factor + (size_t) m * m;
+
+	memset(gram, 0, (size_t) m * m * sizeof(double));
+	memset(weights, 0, m * sizeof(double));
+	for (int i = 0; i < n; i++)
+	{
+		const double *entry = design + (size_t) i * m;
+
+		for (int a = 0; a < m; a++)
+		{
+			for (int b = 0; b <= a; b++)
+				gram[(size_t) a * m + b] += entry[a] * entry[b];
+			weights[a] += entry[a] * y[i];
+		}
+	}
+	if (!tnp_factorise(gram, m, SCREENED_PENALTY, factor))
+		return NULL;
+	tnp_solve_lower(factor, m, weights);
+	tnp_solve_upper(factor, m, weights);
+	return weights;
+}
+
+void
+sums_leave(int n, int m, const double *design, double *y, double *gram)
+{
+	const double *weights = sums_regress(n, m, design, y, gram);
+
+	for (int i = 0; weights != NULL && i < n; i++)
+		y[i] -= tnp_dot(m, design + (size_t) i * m, weights);
+}
+
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
 /* A choice of pairs: rows at even distances, their residuals, and what the columns are in pairs. */
@@ -254,32 +293,6 @@ screen_read(Screen *s, const TnpRows *rows, const int64_t *basis)
 	}
 }
 
-/* Leave of the targets what columns by themselves do not explain. */
-static void
-screen_residuals(Screen *s)
-{
-	int			m = screen_entries(s);
-	double	   *factor = s->gram + (size_t) m * m,
-			   *weights = factor + (size_t) m * m;
-
-	for (int i = 0; i < s->n; i++)
-	{
-		const double *entry = s->design + (size_t) i * m;
-
-		for (int a = 0; a < m; a++)
-		{
-			for (int b = 0; b <= a; b++)
-				s->gram[(size_t) a * m + b] += entry[a] * entry[b];
-			weights[a] += entry[a] * s->rest[i];
-		}
-	}
-	if (!tnp_factorise(s->gram, m, SCREENED_PENALTY, factor))
-		return;
-	tnp_solve_lower(factor, m, weights);
-	tnp_solve_upper(factor, m, weights);
-	for (int i = 0; i < s->n; i++)
-		s->rest[i] -= tnp_dot(m, s->design + (size_t) i * m, weights);
-}
 
 /* The largest squared correlation of the residuals with a product of the two columns' parts. */
 static double
@@ -364,7 +377,8 @@ make_pairs(const TnpModel *model, const TnpRows *rows, int64_t *basis, TnpError 
 	if (status == TNP_OK && s.numeric > 1 && s.c->pairs > 0)
 	{
 		screen_read(&s, rows, basis);
-		screen_residuals(&s);
+		/* leave of the targets what columns by themselves do not explain */
+		sums_leave(s.n, screen_entries(&s), s.design, s.rest, s.gram);
 		status = screen_choose(model, &s, basis, error);
 	}
 	screen_free(&model->env, &s);
@@ -429,7 +443,9 @@ tnp_basis_make(const TnpModel *model, const TnpRows *rows, int64_t *basis, TnpEr
 		status = check_width(model, basis, error);
 	if (status == TNP_OK)
 		status = make_pairs(model, rows, basis, error);
-	return status == TNP_OK ? check_width(model, basis, error) : status;
+	if (status == TNP_OK)
+		status = check_width(model, basis, error);
+	return status == TNP_OK ? sums_find_directions(model, rows, basis, error) : status;
 }
 
 static bool
@@ -456,6 +472,29 @@ is_column(const SumsConfig *c, const int64_t *column, TnpColumnKind kind)
 			|| (i > 0 && !(sums_number(column[SUMS_LEVELS + i - 1]) < level)))
 			return false;
 	}
+	return true;
+}
+
+/* Whether directions are weights of numeric columns, and all that is not used is 0. */
+static bool
+are_directions(const SumsConfig *c, const int64_t *basis)
+{
+	const int64_t *number = sums_directions(c, basis);
+
+	if (c->directions == 0)
+		return true;
+	if (*number < 0 || *number > c->directions)
+		return false;
+	for (int d = 0; d < c->directions; d++)
+		for (int f = 0; f < basis[SUMS_COLUMNS]; f++)
+		{
+			int64_t		weight = sums_direction(c, basis, d)[f];
+			bool		used = d < *number
+				&& sums_column(c, basis, f)[SUMS_KIND] == TNP_NUMERIC;
+
+			if (used ? weight < -SUMS_MOST_WEIGHT || weight > SUMS_MOST_WEIGHT : weight != 0)
+				return false;
+		}
 	return true;
 }
 
@@ -490,5 +529,7 @@ tnp_basis_check(const TnpModel *model, int n_features, const TnpColumnKind *kind
 			|| sums_column(c, basis, (int) j)[SUMS_KIND] != TNP_NUMERIC)
 			return tnp_fail(error, TNP_BAD_VALUE, "the basis is damaged");
 	}
+	if (!are_directions(c, basis))
+		return tnp_fail(error, TNP_BAD_VALUE, "the basis is damaged");
 	return check_width(model, basis, error);
 }

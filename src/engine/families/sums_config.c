@@ -37,6 +37,7 @@ const TnpKey sums_keys[] = {
 	TNP_OWN_INTEGER("buckets", SumsConfig, buckets, 1, 64),
 	TNP_OWN_INTEGER("steps", SumsConfig, steps, 0, 64),
 	TNP_OWN_INTEGER("points", SumsConfig, points, 1, SUMS_MOST_POINTS),
+	TNP_OWN_INTEGER_OPTIONAL("directions", SumsConfig, directions, 0, 8),
 	TNP_OWN_BOOLEAN("linear", SumsConfig, linear),
 	{"profile", TNP_KEY_CHOICE, false, offsetof(TnpConfig, own) + offsetof(SumsConfig, profile),
 		0, 0, profiles, NULL, NULL},
@@ -52,6 +53,7 @@ const TnpKey sums_keys[] = {
 TnpStatus
 sums_check(const TnpConfig *config, TnpError *error)
 {
+	const SumsConfig *c = TNP_OWN(config, SumsConfig);
 	const TnpRule rules[] = {
 		{config->context != TNP_PREFIX_CAUSAL,
 		 "architecture \"sums\" needs context \"prefix-causal\"", NULL, 0, NULL, 0},
@@ -61,6 +63,8 @@ sums_check(const TnpConfig *config, TnpError *error)
 		 "architecture \"sums\" excludes inputs.clip and target.clip", NULL, 0, NULL, 0},
 		{config->min_rows < 1, "architecture \"sums\" needs min_rows of at least 1",
 		 "min_rows", config->min_rows, NULL, 0},
+		{c->directions > 0 && c->waves == 0, "directions need waves", "directions",
+		 c->directions, "waves", c->waves},
 	};
 
 	return tnp_check_rules(sizeof(rules) / sizeof(rules[0]), rules, error);

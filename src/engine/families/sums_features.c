@@ -57,7 +57,8 @@ column_width(const SumsConfig *c, const int64_t *column)
 int
 sums_width(const SumsConfig *c, const int64_t *basis)
 {
-	int64_t		width = 1 + basis[SUMS_PAIRS] * (c->pair_waves + 1) * (c->pair_waves + 1);
+	int64_t		width = 1 + basis[SUMS_PAIRS] * (c->pair_waves + 1) * (c->pair_waves + 1)
+		+ (int64_t) sums_n_directions(c, basis) * (1 + c->waves);
 
 	for (int f = 0; f < basis[SUMS_COLUMNS]; f++)
 		width += column_width(c, sums_column(c, basis, f));
@@ -93,6 +94,9 @@ sums_groups(const SumsConfig *c, const int64_t *basis, int *group, double *frequ
 		for (int a = 0; a <= c->pair_waves; a++)
 			for (int b = 0; b <= c->pair_waves; b++)
 				PUT(next, (double) (a * a + b * b));
+	for (int d = 0; d < sums_n_directions(c, basis); d++, next++)
+		for (int k = 0; k <= c->waves; k++)
+			PUT(next, (double) k * k);
 #undef PUT
 	return next;
 }
@@ -157,6 +161,32 @@ pair_part(const SumsConfig *c, const int64_t *column, double cell, double *part)
 	tnp_waves(z, c->pair_waves, part + 1);
 }
 
+/* What a weight multiplies is a score by SUMS_REACH. */
+static double
+weight_of(int64_t word)
+{
+	return (double) word * ((double) SUMS_REACH / SUMS_WEIGHT_UNIT);
+}
+
+/* The linear part and waves of a weighted sum of columns, added in the order of the columns. */
+static void
+put_direction(const SumsConfig *c, const int64_t *basis, const int64_t *weight, const double *x,
+			  int16_t *phi)
+{
+	double		wave[MOST_WAVES],
+				score = 0;
+
+	for (int f = 0; f < basis[SUMS_COLUMNS]; f++)
+		if (weight[f] != 0 && !isnan(x[f]))
+			score += weight_of(weight[f])
+				* (sums_squash(sums_column(c, basis, f), x[f]) / SUMS_REACH);
+	score = tnp_squash(score, 0, 1);
+	tnp_waves(score, c->waves, wave);
+	*phi++ = quantise(score / SUMS_REACH);
+	for (int k = 0; k < c->waves; k++)
+		phi[k] = quantise(wave[k]);
+}
+
 void
 sums_features(const SumsConfig *c, const int64_t *basis, const double *x, int16_t *phi)
 {
@@ -183,6 +213,8 @@ sums_features(const SumsConfig *c, const int64_t *basis, const double *x, int16_
 		for (int k = 0; k < n * n; k++)
 			phi[k] = quantise(a[k / n] * b[k % n]);
 	}
+	for (int d = 0; d < sums_n_directions(c, basis); d++, phi += 1 + c->waves)
+		put_direction(c, basis, sums_direction(c, basis, d), x, phi);
 }
 
 /* ---- blocks of rows -------------------------------------------------------------------------- */
@@ -194,10 +226,19 @@ most_waves(const SumsConfig *c)
 	return c->waves > c->pair_waves ? c->waves : c->pair_waves;
 }
 
+/* Of one column, or of a direction. */
+static size_t
+part_numbers(const SumsConfig *c)
+{
+	return (size_t) (1 + most_waves(c)) * TNP_MOMENT_ROWS;
+}
+
+/* Behind the columns' parts there are those of a direction, and its scores. */
 size_t
 sums_part_numbers(const SumsConfig *c, int columns)
 {
-	return (size_t) columns * (1 + most_waves(c)) * TNP_MOMENT_ROWS;
+	return columns * part_numbers(c)
+		+ (c->directions > 0 ? part_numbers(c) + TNP_MOMENT_ROWS : 0);
 }
 
 /* Features of a column's cells; a numeric one's parts stay for the pairs. */
@@ -231,6 +272,30 @@ put_column_block(const TnpMoments *moments, const SumsConfig *c, const int64_t *
 	return phi;
 }
 
+/* As put_direction, of the columns' parts. */
+static int16_t *
+put_direction_block(const TnpMoments *moments, const SumsConfig *c, const int64_t *basis,
+					const int64_t *weight, double *part, int16_t *phi)
+{
+	const int	rows = TNP_MOMENT_ROWS;
+	double	   *own = part + basis[SUMS_COLUMNS] * part_numbers(c),
+			   *score = own + part_numbers(c);
+
+	memset(score, 0, rows * sizeof(double));
+	for (int f = 0; f < basis[SUMS_COLUMNS]; f++)
+	{
+		const double *linear = part + f * part_numbers(c);
+
+		/* a categorical column, whose weight is 0, has no parts */
+		for (int r = 0; weight[f] != 0 && r < rows; r++)
+			score[r] += weight_of(weight[f]) * linear[r];
+	}
+	moments->waves(score, 0, 1, c->waves, own);
+	for (int k = 0; k <= c->waves; k++, phi += rows)
+		moments->round(own + (size_t) k * rows, NULL, phi);
+	return phi;
+}
+
 void
 sums_features_of_block(const TnpMoments *moments, const SumsConfig *c, const int64_t *basis,
 					   const double *x, size_t stride, double *part, int16_t *phi)
@@ -238,7 +303,7 @@ sums_features_of_block(const TnpMoments *moments, const SumsConfig *c, const int
 	const int64_t *pair = sums_pairs(c, basis);
 	const int	rows = TNP_MOMENT_ROWS,
 				n = c->pair_waves + 1;
-	size_t		parts = sums_part_numbers(c, 1);
+	size_t		parts = part_numbers(c);
 
 	for (int r = 0; r < rows; r++)
 		*phi++ = SUMS_UNIT;
@@ -253,4 +318,6 @@ sums_features_of_block(const TnpMoments *moments, const SumsConfig *c, const int
 		for (int k = 0; k < n * n; k++, phi += rows)
 			moments->round(a + (size_t) (k / n) * rows, b + (size_t) (k % n) * rows, phi);
 	}
+	for (int d = 0; d < sums_n_directions(c, basis); d++)
+		phi = put_direction_block(moments, c, basis, sums_direction(c, basis, d), part, phi);
 }

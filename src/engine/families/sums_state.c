@@ -128,7 +128,8 @@ tnp_basis_words(const TnpModel *model, int n_features)
 {
 	const SumsConfig *c = sums_config(model);
 
-	return SUMS_HEAD + (size_t) n_features * (SUMS_LEVELS + c->levels) + c->pairs;
+	return SUMS_HEAD + (size_t) n_features * (SUMS_LEVELS + c->levels) + c->pairs
+		+ (c->directions > 0 ? 1 + (size_t) c->directions * n_features : 0);
 }
 
 size_t
