@@ -70,3 +70,6 @@ SELECT answer() = answer_read() AS answers;
 -- a basis belongs to a model with as many directions
 SET posterior.model = 'sums';
 SELECT posterior.context(basis, y, a, b, c, d) FROM reading, basis;
+SET client_min_messages = warning;
+DROP SCHEMA sums_directions CASCADE;
+SELECT posterior.drop_model(m) FROM unnest(ARRAY['sums', 'sums_directions']) m;
