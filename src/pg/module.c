@@ -13,6 +13,7 @@
 #include "pg/models/row_limit.h"
 #include "pg/named/context_refresh.h"
 #include "pg/named/definition.h"
+#include "pg/named/fold_turns.h"
 #include "pg/named/launcher.h"
 #include "pg/named/worker.h"
 #include "pg/shmem/progress.h"
@@ -36,6 +37,7 @@ static PosteriorSharedPart *const shared_parts[] = {
 	&posterior_progress_part,
 	&posterior_server_part,
 	&posterior_worker_part,
+	&posterior_fold_turns_part,
 	&posterior_writer_log_part,
 	&posterior_reuse_state_part,
 	&posterior_directory_part,

@@ -88,6 +88,30 @@ fold(const PosteriorModel *model, const PosteriorNamed *named, int64 least, int6
 	return true;
 }
 
+bool
+posterior_kept_fold_step(const PosteriorModel *model, const PosteriorNamed *named)
+{
+	PosteriorKeptSums kept;
+	PosteriorNotes notes = {0};
+
+	if (named->basis == NULL || !may_write() || !posterior_kept_lock(&named->kept, false))
+		return false;
+	PushActiveSnapshot(GetLatestSnapshot());
+	if (posterior_kept_find(&named->kept, GetActiveSnapshot(), &kept))
+	{
+		PosteriorContext *value = (PosteriorContext *) PG_DETOAST_DATUM(kept.sums);
+		TnpSums    *sums = posterior_sums_open(model, value, true, CurrentMemoryContext);
+
+		posterior_notes_read_next(&named->kept, named->n_features, GetActiveSnapshot(),
+								  POSTERIOR_KEPT_NOTES, sums, &notes);
+		if (notes.n > 0 && posterior_notes_add(model, &notes, 0, sums))
+			posterior_kept_write(&named->kept, &kept, kept.signature,
+								 posterior_sums_value(model, value, sums), &notes);
+	}
+	PopActiveSnapshot();
+	return notes.n > 0;
+}
+
 /* The sums of all rows that the active snapshot shows. */
 static PosteriorContext *
 sums_read(const PosteriorModel *model, const PosteriorNamed *named)

@@ -11,7 +11,7 @@
 /* Fewest rows that a basis is made of; a context with fewer is read like any other. */
 #define POSTERIOR_KEPT_ROWS 32
 
-/* Most notes that a writer folds into the sums. */
+/* Most notes that a writer, or a step of a worker, folds into the sums. */
 #define POSTERIOR_KEPT_NOTES 65536
 
 /*
@@ -27,6 +27,13 @@ void		posterior_kept_begin(const char *name);
  * meanwhile, or may not write.
  */
 void		posterior_kept_settle(const PosteriorModel *model, const PosteriorNamed *named);
+
+/*
+ * Put a step's worth of notes into the sums, POSTERIOR_KEPT_NOTES at most, whether all of them are
+ * that many or not; whether there were any. False also where another transaction is writing the
+ * sums.
+ */
+bool		posterior_kept_fold_step(const PosteriorModel *model, const PosteriorNamed *named);
 
 /*
  * Once in a while, so that there are some hundred notes as a rule: put those of transactions that

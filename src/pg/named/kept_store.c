@@ -112,6 +112,16 @@ notes_take(PosteriorNotes *notes, HeapTuple tuple, TupleDesc desc)
 	notes->places[notes->n++] = tuple->t_self;
 }
 
+static void
+notes_begin(PosteriorNotes *notes, int n_features)
+{
+	memset(notes, 0, sizeof(*notes));
+	notes->width = n_features + 2;
+	notes->room = 64;
+	notes->rows = palloc(notes->room * notes->width * sizeof(double));
+	notes->places = palloc(notes->room * sizeof(ItemPointerData));
+}
+
 bool
 posterior_notes_read(const pg_uuid_t *kept, int n_features, Snapshot snapshot, int64 most,
 					 PosteriorNotes *notes)
@@ -120,11 +130,7 @@ posterior_notes_read(const pg_uuid_t *kept, int n_features, Snapshot snapshot, i
 	SysScanDesc scan = scan_begin(table, "noted_row_kept", kept, snapshot);
 	HeapTuple	tuple;
 
-	memset(notes, 0, sizeof(*notes));
-	notes->width = n_features + 2;
-	notes->room = 64;
-	notes->rows = palloc(notes->room * notes->width * sizeof(double));
-	notes->places = palloc(notes->room * sizeof(ItemPointerData));
+	notes_begin(notes, n_features);
 	while (notes->n <= most && HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -133,6 +139,38 @@ posterior_notes_read(const pg_uuid_t *kept, int n_features, Snapshot snapshot, i
 	systable_endscan(scan);
 	table_close(table, AccessShareLock);
 	return notes->n <= most;
+}
+
+/* Add notes of one sign that the model takes until there are `most`. */
+static void
+notes_read_sign(const pg_uuid_t *kept, Snapshot snapshot, int sign, int64 most,
+				const TnpSums *sums, PosteriorNotes *notes)
+{
+	Relation	table = table_open(table_of("noted_row"), AccessShareLock);
+	SysScanDesc scan = scan_begin(table, "noted_row_kept", kept, snapshot);
+	HeapTuple	tuple;
+
+	while (notes->n < most && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		const double *row;
+
+		CHECK_FOR_INTERRUPTS();
+		notes_take(notes, tuple, RelationGetDescr(table));
+		row = notes->rows + (notes->n - 1) * notes->width;
+		if ((row[0] > 0) != (sign > 0) || !tnp_sums_takes(sums, row[1]))
+			notes->n--;
+	}
+	systable_endscan(scan);
+	table_close(table, AccessShareLock);
+}
+
+void
+posterior_notes_read_next(const pg_uuid_t *kept, int n_features, Snapshot snapshot, int64 most,
+						  const TnpSums *sums, PosteriorNotes *notes)
+{
+	notes_begin(notes, n_features);
+	for (int sign = 1; sign >= -1 && notes->n == 0; sign -= 2)
+		notes_read_sign(kept, snapshot, sign, most, sums, notes);
 }
 
 void

@@ -42,6 +42,14 @@ bool		posterior_kept_find(const pg_uuid_t *kept, Snapshot snapshot, PosteriorKep
 bool		posterior_notes_read(const pg_uuid_t *kept, int n_features, Snapshot snapshot,
 								 int64 most, PosteriorNotes *notes);
 
+/*
+ * Of the notes those that are put into sums next where not all can be at once: of rows that came,
+ * or, if none is left, of rows that went. So sums are never without a row that is yet to come. At
+ * most `most`, and none that the model does not take.
+ */
+void		posterior_notes_read_next(const pg_uuid_t *kept, int n_features, Snapshot snapshot,
+									  int64 most, const TnpSums *sums, PosteriorNotes *notes);
+
 /* Note a row: its target and cells [n_features + 1], or NULL where they are no finite numbers. */
 void		posterior_note_write(const pg_uuid_t *kept, int sign, int n_features,
 								 const double *cells);

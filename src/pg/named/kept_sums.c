@@ -18,6 +18,7 @@
 #include "pg/base/guard.h"
 #include "pg/cache/lookup.h"
 #include "pg/cache/sums_handle.h"
+#include "pg/named/fold_turns.h"
 #include "pg/named/kept_signature.h"
 #include "pg/named/kept_store.h"
 #include "pg/named/sums_notes.h"
@@ -182,6 +183,8 @@ solution_find(const PosteriorModel *model, const PosteriorNamed *named,
 	}
 	(void) posterior_notes_read(&named->kept, named->n_features, GetActiveSnapshot(),
 								PG_INT64_MAX, &notes);
+	if (notes.n >= POSTERIOR_MANY_NOTES)
+		posterior_fold_turn_mark(&named->kept);
 	s = solution_place(named);
 	s->used = ++clock;
 	if (s->sums == NULL)

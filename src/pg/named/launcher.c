@@ -2,8 +2,9 @@
  * launcher.c: the launcher of maintenance workers.
  *
  * The launcher has no database. It waits until a transaction has committed a write to a table whose
- * contexts are in use. A little later, so that many writes are encoded at once, it starts a worker
- * (worker.c) in that database, or tries again where the server has no slot for one.
+ * contexts are in use, or a context that keeps sums has many notes. A little later, so that many
+ * writes are encoded or folded at once, it starts a worker (worker.c) in that database, or tries
+ * again where the server has no slot for one.
  *
  * What takes long must not keep the rest waiting: a database rests as long as its worker has
  * worked, an hour at most, and each database has a worker of its own.
@@ -12,6 +13,7 @@
  */
 #include "pg/named/launcher.h"
 
+#include "pg/named/fold_turns.h"
 #include "pg/named/worker.h"
 #include "pg/shmem/shared.h"
 #include "pg/visibility/maintenance_turns.h"
@@ -139,6 +141,7 @@ workers_reap(TimestampTz now)
 	{
 		Place	   *place = &places[i];
 		PosteriorMaintenanceTurn turns[POSTERIOR_WRITER_LOGS];
+		pg_uuid_t	kept[POSTERIOR_FOLD_TURNS];
 		pid_t		pid;
 
 		if (place->handle == NULL || GetBackgroundWorkerPid(place->handle, &pid) != BGWH_STOPPED)
@@ -151,7 +154,10 @@ workers_reap(TimestampTz now)
 		 * again would fill the log
 		 */
 		if (posterior_workers_arrived(i) == place->before)
+		{
 			posterior_writer_log_take(place->database, DT_NOEND, turns);
+			posterior_fold_turns_take(place->database, DT_NOEND, kept);
+		}
 	}
 }
 
@@ -179,7 +185,7 @@ static TimestampTz
 workers_start_due(TimestampTz now)
 {
 	PosteriorDue due[POSTERIOR_WRITER_LOGS];
-	int			n = posterior_writer_log_due(due);
+	int			n = posterior_fold_turns_due(due, posterior_writer_log_due(due));
 	TimestampTz next = DT_NOEND;
 
 	for (int i = 0; i < n; i++)

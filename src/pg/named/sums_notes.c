@@ -21,6 +21,7 @@
 
 #include "pg/base/attempt.h"
 #include "pg/base/guard.h"
+#include "pg/named/fold_turns.h"
 #include "pg/named/kept_fold.h"
 #include "pg/named/kept_store.h"
 #include "pg/rows/feature_cells.h"
@@ -85,6 +86,9 @@ noted_find(const pg_uuid_t *kept)
 static void
 at_transaction_end(XactEvent event, void *arg)
 {
+	for (const Noted *n = all_noted; event == XACT_EVENT_COMMIT && n != NULL; n = n->next)
+		if (n->inserted + 2 * n->updated + n->deleted >= POSTERIOR_MANY_NOTES)
+			posterior_fold_turn_mark(&n->kept);
 	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
 		all_noted = NULL;
 }

@@ -11,6 +11,10 @@
  * superuser. Nothing that such functions do to the session outlives the reading (read_locks.h,
  * acting.h), and a process serves the tables of one owner only.
  *
+ * Contexts that keep sums are not encoded: their notes are folded into the sums, in steps that are
+ * transactions of their own, so that what is done stays done. No function of an owner's runs for
+ * that, so one process folds the notes of all owners.
+ *
  * What takes long must not keep the rest waiting: a context rests nine times as long as encoding it
  * took, an hour at most.
  *
@@ -20,6 +24,9 @@
 
 #include "pg/base/acting.h"
 #include "pg/named/context_refresh.h"
+#include "pg/named/fold_turns.h"
+#include "pg/named/kept_fold.h"
+#include "pg/named/kept_signature.h"
 #include "pg/named/context_triggers.h"
 #include "pg/named/acquire.h"
 #include "pg/named/relations.h"
@@ -217,12 +224,34 @@ step_run(bool (*step) (const char *name), const char *name)
 	return result;
 }
 
+/* Fold some notes of a context that keeps sums; whether there were any. */
+static bool
+context_fold(const char *name)
+{
+	PosteriorActing before;
+	PosteriorNamed *named;
+	bool		folded = false;
+
+	PushActiveSnapshot(GetTransactionSnapshot());
+	named = posterior_named_find(name, CurrentMemoryContext);
+	if (named->keeps && posterior_can_keep(named->relation))
+	{
+		posterior_act_as(posterior_relation_owner(named->relation), &before);
+		folded = posterior_kept_fold_step(posterior_model_pin(named->model, CurrentMemoryContext),
+										  named);
+		posterior_act_end(&before);
+	}
+	PopActiveSnapshot();
+	return folded;
+}
+
 /* A context that may have its turn. */
 typedef struct Candidate
 {
 	char		name[NAMEDATALEN];
 	pg_uuid_t	id;
 	Oid			relation;
+	pg_uuid_t	kept;			/* of one that keeps sums */
 } Candidate;
 
 /* Do to a context what there is to do, and let it rest nine times as long as that took. */
@@ -243,6 +272,34 @@ context_serve(const Candidate *c)
 	}
 	end = GetCurrentTimestamp();
 	posterior_reuse_state_rest(&c->id, end + posterior_rest_after(end - began, 9));
+}
+
+#define IDLE_FOLDING 60000		/* ms until it is tried again where nothing could be folded */
+
+/* ms after which a worker folds no more, so that DROP DATABASE, which waits for 5 s, succeeds */
+#define FOLDING_SLICE 2000
+
+/*
+ * Fold the notes of a context until none is left, or other owners shall have their turn; `until`
+ * says when. It rests nine times as long as that took.
+ */
+static void
+context_fold_all(const Candidate *c, TimestampTz until)
+{
+	TimestampTz began = GetCurrentTimestamp(),
+				now = began;
+	int64		steps = 0;
+
+	while (now <= until && step_run(context_fold, c->name))
+	{
+		steps++;
+		now = GetCurrentTimestamp();
+	}
+	if (now > until)
+		posterior_fold_turn_rest(&c->kept, now, true);
+	else
+		posterior_fold_turn_rest(&c->kept, steps == 0 ? posterior_time_after(now, IDLE_FOLDING)
+								 : now + posterior_rest_after(now - began, 9), false);
 }
 
 /*
@@ -277,27 +334,27 @@ turns_take(PosteriorMaintenanceTurn *turns, TimestampTz now)
 	return OidIsValid(owner) ? kept : 0;
 }
 
-/* The maintained contexts of these tables, in the current memory context. */
+/*
+ * The contexts for which a condition of SQL holds, about the argument $1, in the current memory
+ * context.
+ */
 static Candidate *
-candidates_find(const PosteriorMaintenanceTurn *turns, int n_turns, uint64 *n)
+candidates_find(const char *condition, Oid type, ArrayType *array, uint64 *n)
 {
-	Oid			type = OIDARRAYOID;
-	Datum		relations[POSTERIOR_WRITER_LOGS],
-				argument;
+	Datum		argument = PointerGetDatum(array);
 	MemoryContext memory = CurrentMemoryContext;
 	Candidate  *found = NULL;
 	bool		isnull;
 
 	*n = 0;
-	for (int i = 0; i < n_turns; i++)
-		relations[i] = ObjectIdGetDatum(turns[i].relation);
-	argument = PointerGetDatum(
-		construct_array(relations, n_turns, OIDOID, sizeof(Oid), true, TYPALIGN_INT));
+	if (ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)) == 0
+		|| !OidIsValid(get_relname_relid("context_definition",
+										 get_namespace_oid("posterior", true))))
+		return NULL;
 	SPI_connect();
 	if (SPI_execute_with_args(
-			"SELECT name, id, relation::pg_catalog.oid FROM " POSTERIOR_DEFINITIONS
-			" WHERE maintain OPERATOR(pg_catalog.=) 'trigger'"
-			" AND relation::pg_catalog.oid OPERATOR(pg_catalog.=) ANY ($1)",
+			psprintf("SELECT name, id, relation::pg_catalog.oid, kept FROM " POSTERIOR_DEFINITIONS
+					 " WHERE %s", condition),
 			1, &type, &argument, NULL, true, 0)
 		== SPI_OK_SELECT)
 	{
@@ -309,6 +366,8 @@ candidates_find(const PosteriorMaintenanceTurn *turns, int n_turns, uint64 *n)
 			strlcpy(found[i].name, TextDatumGetCString(VALUE(1)), NAMEDATALEN);
 			found[i].id = *DatumGetUUIDP(VALUE(2));
 			found[i].relation = DatumGetObjectId(VALUE(3));
+			if (SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 4, &isnull), !isnull)
+				found[i].kept = *DatumGetUUIDP(VALUE(4));
 #undef VALUE
 		}
 	}
@@ -316,15 +375,45 @@ candidates_find(const PosteriorMaintenanceTurn *turns, int n_turns, uint64 *n)
 	return found;
 }
 
-/* The contexts that have their turn, in this memory context. */
+/* The maintained contexts of the tables that have their turn. */
 static Candidate *
-candidates_look_up(MemoryContext memory, uint64 *n)
+encodings_find(uint64 *n)
 {
 	PosteriorMaintenanceTurn turns[POSTERIOR_WRITER_LOGS];
-	Candidate  *found = NULL;
-	int			n_turns;
+	Datum		relations[POSTERIOR_WRITER_LOGS];
+	int			n_turns = turns_take(turns, GetCurrentTimestamp());
 
-	*n = 0;
+	for (int i = 0; i < n_turns; i++)
+		relations[i] = ObjectIdGetDatum(turns[i].relation);
+	return candidates_find("maintain OPERATOR(pg_catalog.=) 'trigger'"
+						   " AND relation::pg_catalog.oid OPERATOR(pg_catalog.=) ANY ($1)",
+						   OIDARRAYOID,
+						   construct_array(relations, n_turns, OIDOID, sizeof(Oid), true,
+										   TYPALIGN_INT), n);
+}
+
+/* The contexts whose notes are to be folded. */
+static Candidate *
+folds_find(uint64 *n)
+{
+	pg_uuid_t	kept[POSTERIOR_FOLD_TURNS];
+	Datum		identities[POSTERIOR_FOLD_TURNS];
+	int			n_turns = posterior_fold_turns_take(MyDatabaseId, GetCurrentTimestamp(), kept);
+
+	for (int i = 0; i < n_turns; i++)
+		identities[i] = UUIDPGetDatum(&kept[i]);
+	return candidates_find("maintain OPERATOR(pg_catalog.=) 'sums'"
+						   " AND kept OPERATOR(pg_catalog.=) ANY ($1)", UUIDARRAYOID,
+						   construct_array(identities, n_turns, UUIDOID, UUID_LEN, false,
+										   TYPALIGN_CHAR), n);
+}
+
+/* The contexts that have their turn, in this memory context. */
+static Candidate *
+candidates_look_up(MemoryContext memory, Candidate *(*find) (uint64 *n), uint64 *n)
+{
+	Candidate  *found;
+
 	StartTransactionCommand();
 	/*
 	 * only in a transaction can the worker join the database's incarnation, by which everything is
@@ -333,11 +422,7 @@ candidates_look_up(MemoryContext memory, uint64 *n)
 	posterior_shared_attach();
 	MemoryContextSwitchTo(memory);
 	PushActiveSnapshot(GetTransactionSnapshot());
-	n_turns = turns_take(turns, GetCurrentTimestamp());
-	if (n_turns > 0
-		&& OidIsValid(
-			get_relname_relid("context_definition", get_namespace_oid("posterior", true))))
-		found = candidates_find(turns, n_turns, n);
+	found = find(n);
 	PopActiveSnapshot();
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(memory);
@@ -354,6 +439,8 @@ settings_fix(void)
 	SetConfigOption("search_path", "pg_catalog, pg_temp", PGC_SUSET, PGC_S_OVERRIDE);
 	/* a snapshot of a transaction would stay while what was read under it is encoded */
 	SetConfigOption("default_transaction_isolation", "read committed", PGC_SUSET, PGC_S_OVERRIDE);
+	/* what is folded can be folded again; a standby that is away must not keep the locks held */
+	SetConfigOption("synchronous_commit", "local", PGC_SUSET, PGC_S_OVERRIDE);
 }
 
 void
@@ -374,7 +461,11 @@ posterior_worker_main(Datum argument)
 	arrived[place]++;
 	memory = AllocSetContextCreate(TopMemoryContext, "posterior worker", ALLOCSET_DEFAULT_SIZES);
 	pgstat_report_activity(STATE_RUNNING, "encoding named contexts");
-	candidates = candidates_look_up(memory, &n);
+	/* before anything of an owner's can run in this process */
+	candidates = candidates_look_up(memory, folds_find, &n);
+	for (uint64 i = 0; i < n; i++)
+		context_fold_all(&candidates[i], posterior_time_after(began, FOLDING_SLICE));
+	candidates = candidates_look_up(memory, encodings_find, &n);
 	for (uint64 i = 0; i < n; i++)
 	{
 		const Candidate *c = &candidates[i];
