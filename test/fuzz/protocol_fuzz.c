@@ -53,7 +53,10 @@ start(void)
 	server.listener = -1;
 	server.silent = true;
 	if (tnp_cpu_device.init(&config, &device, &error) != TNP_OK)
+	{
+		fprintf(stderr, "no device: %s\n", error.message);
 		abort();
+	}
 	tnp_store_init(&server.store, &tnp_cpu_device, device);
 	if (file != NULL)
 	{
@@ -163,7 +166,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (device == NULL)
 		start();
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0 || !tnp_add_client(&server, ends[0]))
+	{
+		perror("no client beside the server");
 		abort();
+	}
 	send_bytes(ends[1], &hello, sizeof(hello), -1);
 	turn(ends[1]);
 	if (size > 0 && (data[0] == 'M' || data[0] == 'F'))
