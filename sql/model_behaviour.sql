@@ -6,7 +6,7 @@ INSERT INTO loaded VALUES ('mean'), ('latent'), ('latent_buffer'), ('decoupled')
 	('decoupled_one'), ('decoupled_causal'), ('decoupled_convolution'), ('decoupled_lstm'),
 	('scan'), ('scan_prefix_causal'), ('deep_kernel'),
 	('random_features_causal'), ('joint_full'), ('joint_prefix'),
-	('packed_tnpd'), ('packed_causal'), ('incremental'), ('sums');
+	('packed_tnpd'), ('packed_causal'), ('incremental'), ('set'), ('sums');
 SELECT count(posterior.load_model(model, current_setting('test.models') || '/' || model
 		|| '.safetensors')) AS loaded FROM loaded;
 SELECT name, architecture, context, head, buffer, appendable, mergeable, row_bytes, gpu

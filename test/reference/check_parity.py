@@ -27,7 +27,7 @@ MOMENTS, LOG_DENSITY, DRAWS = 1e-4, 1e-3, 1e-3
 # Between them every norm and activation, rows as tokens, classes, weights that are halves, chains
 # of both masks, keys that are shared and own ones, bumps in the scores.
 FEW = ("prefix_causal_half", "packed_flag", "buffer_strict", "rows_buffer", "classes_tokens",
-       "two_stream_strict", "scan_one_target", "scan_time")
+       "two_stream_strict", "scan_one_target", "scan_time", "set")
 
 
 def moments(distributions):
@@ -180,7 +180,7 @@ def case_wide(model):
     """More columns than slots, and than a regression's design holds; some are negatives of others,
     which are as relevant.
     """
-    if not model.takes_any_columns:
+    if not model.has_tokeniser:
         return
     n, m, wide = 60, 6, 48
     random = np.random.RandomState(91)
@@ -461,7 +461,7 @@ def check_refusals(tap, model, tool, kernels, label):
     if not model.takes_any_columns and not model.is_sums:
         bad.append(request(np.where(np.arange(12)[:, None] == 3, np.nan, x)[:10], y[:10], kinds,
                            "whole", queries=cells(x[10:])))
-    if not model.takes_any_columns:
+    if not model.has_tokeniser:
         bad.append(request(np.concatenate([x, x], axis=1)[:10], y[:10], kinds, "whole",
                            queries=cells(x[10:])))
     infinite = request(x[:10], y[:10], kinds, "whole", queries=cells(x[10:]))

@@ -58,8 +58,12 @@ class Model:
         return cls(*read_model(path))
 
     @property
-    def takes_any_columns(self):
+    def has_tokeniser(self):
         return self.config["embedder"].get("x", {}).get("kind") == "rows"
+
+    @property
+    def takes_any_columns(self):
+        return self.has_tokeniser or self.config["embedder"].get("kind") == "set"
 
 
 def canonical_prefix(model, n):
@@ -234,7 +238,7 @@ def build(model, x, y, prefix, kinds=None, classes=None):
     scaling = Scaling(model.config, kinds, x[:n0], y[:n0])
     classes = classes or model.config["head"].get("classes")
     statistics = SimpleNamespace(scaling=scaling, n=n0, tokeniser=None, classes=classes)
-    if model.takes_any_columns:
+    if model.has_tokeniser:
         statistics.tokeniser = RowTokeniser(model, scaling, kinds, x[:n0], y[:n0], classes)
     return Encoding(model, x, y, prefix, statistics)
 

@@ -74,6 +74,18 @@ static const char performer[] = "{" COMMON
 	"\"chain\": {\"buffer\": null},"
 	"\"embedder\": {\"kind\": \"concat\", \"hidden\": [16], \"flag\": true}}";
 
+static const char set[] = "{"
+	"\"format\": 1, \"inputs\": {\"max_features\": 9, \"scaling\": \"prefix\"},"
+	"\"target\": {\"scaling\": \"none\"}, \"width\": 8, \"activation\": \"relu\","
+	"\"head\": {\"kind\": \"gaussian\", \"hidden\": [], \"std\": \"exp\"}," STACK
+	"\"architecture\": \"packed\", \"min_rows\": 2, \"context\": \"full\","
+	"\"chain\": {\"buffer\": 3},"
+	"\"embedder\": {\"kind\": \"set\", \"y\": {\"kind\": \"linear\"}, \"roles\": false,"
+	" \"positions\": 0, \"columns\": {\"width\": 4, \"layers\": 1, \"heads\": 4,"
+	" \"feedforward\": 5, \"inducing\": 3}, \"rows\": {\"layers\": 1, \"heads\": 2,"
+	" \"feedforward\": 6, \"readouts\": 2, \"take\": \"all\", \"rotary\": 100,"
+	" \"layout\": \"half\"}}}";
+
 static const char sums[] = "{"
 	"\"format\": 1, \"inputs\": {\"max_features\": 9, \"scaling\": \"prefix\"},"
 	"\"target\": {\"scaling\": \"prefix\"}, \"architecture\": \"sums\", \"min_rows\": 4,"
@@ -164,6 +176,31 @@ static const Refused refused[] = {
 	{decoupled, "\"kind\": \"gaussian\", \"hidden\": [], \"std\": \"exp\"",
 	 "\"kind\": \"joint-gaussian\", \"hidden\": [], \"rank\": 3, \"layers\": 1, \"projector\": []",
 	 "excludes head.kind \"joint-gaussian\""},
+	{set, "\"full\",\"chain\": {\"buffer\": 3}", "\"causal\",\"chain\": {\"buffer\": null}",
+	 "needs context \"full\""},
+	{set, "\"y\": {\"kind\": \"linear\"}", "\"y\": {\"kind\": \"rows\"}",
+	 "unknown embedder.y.kind \"rows\""},
+	{set, "\"max_features\"", "\"features\"", "needs inputs.max_features"},
+	{set, "9, \"scaling\": \"prefix\"", "9, \"scaling\": \"none\"",
+	 "needs inputs.scaling \"prefix\""},
+	{set, "\"width\": 8", "\"width\": 6", "width must be that of the read-outs"},
+	{set, "\"all\", \"rotary\"", "\"first\", \"rotary\"",
+	 "width must be that of the read-outs"},
+	{set, "\"layers\": 1, \"heads\": 4", "\"layers\": 1, \"heads\": 3",
+	 "embedder.columns.heads must divide embedder.columns.width"},
+	{set, "\"rows\": {\"layers\": 1, \"heads\": 2", "\"rows\": {\"layers\": 1, \"heads\": 4",
+	 "must be a multiple of twice embedder.rows.heads"},
+	{set, "\"inducing\": 3", "\"inducing\": 0",
+	 "\"embedder.columns.inducing\" must be an integer from 1 to 4096"},
+	{set, "\"rotary\": 100", "\"rotary\": 0", "\"embedder.rows.rotary\" must be"},
+	{set, "\"half\"", "\"both\"", "unknown embedder.rows.layout \"both\""},
+	{set, ", \"inducing\": 3", "", "configuration key \"embedder.columns.inducing\" is missing"},
+	{set, "{\"bias\": \"all\"}", "{\"bias\": \"all\", \"value_width\": 4}",
+	 "embedder.kind is not one that the architecture takes"},
+	{set, "\"scaling\": \"none\"}", "\"scaling\": \"classes\"}", "class"},
+	{set, "\"kind\": \"gaussian\", \"hidden\": [], \"std\": \"exp\"",
+	 "\"kind\": \"joint-gaussian\", \"hidden\": [], \"rank\": 3, \"layers\": 1, "
+	 "\"projector\": []", "excludes head.kind \"joint-gaussian\""},
 	{sums, "\"prefix-causal\"", "\"causal\"", "needs context \"prefix-causal\""},
 	{sums, "\"waves\": 4", "\"waves\": 4, \"width\": 8", "unknown configuration key \"width\""},
 	{sums, "\"linear\": true, ", "", "configuration key \"linear\" is missing"},
@@ -269,6 +306,12 @@ main(void)
 	tnp_config_free(&tnp_default_env, &c);
 	is_int(parse(performer, &c, &error), TNP_OK, "a causal model with random features is read");
 	ok(c.family->variant != NULL && c.family->appendable(&c), "rows can be appended");
+	tnp_config_free(&tnp_default_env, &c);
+	is_int(parse(set, &c, &error), TNP_OK, "a packed model with a set encoder is read");
+	ok(c.family->variant != NULL && c.embedder == TNP_SET && c.n_features == 0
+	   && c.max_features == 9 && !c.family->appendable(&c), "its tokens are made of whole tables");
+	ok(c.set.inducing == 3 && c.set.columns.heads == 4 && c.set.rows.heads == 2 && c.set.take_all
+	   && c.set.halves && c.embedder_activation == TNP_RELU, "by stages of its own");
 	tnp_config_free(&tnp_default_env, &c);
 	is_int(parse(sums, &c, &error), TNP_OK, "a model of sums is read");
 	ok(c.head == TNP_HEAD_MIXTURE && c.head_outputs == 6 && c.family->appendable(&c),

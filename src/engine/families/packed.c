@@ -140,6 +140,9 @@ packed_refine(const TnpConfig *c)
 
 	if (p->kind != TNP_SOFTMAX || p->features > 0 || p->hidden.n > 0 || p->no_position)
 		return &tnp_products_family;
+	if (c->embedder == TNP_SET && p->kernel.basis == 0 && p->query_width == 0
+		&& p->value_width == 0 && p->value_hidden.n == 0)
+		return &tnp_set_family;
 	return p->kernel.basis > 0 || p->query_width > 0 || p->value_width > 0 || p->value_hidden.n > 0
 		? &tnp_scan_family : c->family;
 }

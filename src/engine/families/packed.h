@@ -48,9 +48,13 @@ tnp_packed_config(const TnpConfig *c)
 	return TNP_OWN(c, TnpPackedConfig);
 }
 
-/* The variants: widths of its own and a kernel (scan.c); products of features (products.c). */
+/*
+ * The variants: widths of its own and a kernel (scan.c); products of features (products.c); tokens
+ * from whole tables (set_encoder.c).
+ */
 extern const TnpFamily tnp_scan_family;
 extern const TnpFamily tnp_products_family;
+extern const TnpFamily tnp_set_family;
 
 /* ---- what the variants share (packed_layer.c) ------------------------------------------------ */
 

@@ -49,6 +49,9 @@ tnp_rows_check(const TnpModel *model, const TnpRows *rows, bool need_y, TnpError
 				 ? (c->n_features == 1 ? "" : "s") : " or more", rows->n_features);
 		return TNP_BAD_SHAPE;
 	}
+	if (c->embedder == TNP_SET && rows->n_features > c->max_features)
+		return tnp_fail(error, TNP_BAD_SHAPE, "the model takes at most %d feature columns, not %d",
+						c->max_features, rows->n_features);
 	if (need_y && rows->y == NULL && rows->n > 0)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "rows of a context need targets");
 	if (need_y && tnp_rows_targets(rows) != targets)
@@ -118,8 +121,8 @@ tnp_scale_targets(const TnpModel *model, const TnpStats *stats, const double *y,
 int
 tnp_features_width(const TnpModel *model, const TnpStats *stats)
 {
-	if (!model->info.takes_missing)
-		return model->config.n_features;
+	if (!tnp_fills_slots(model))
+		return model->config.max_features;
 	return tnp_regression_features_width(model) + stats->n_slots * tnp_cell_width(model);
 }
 
@@ -161,6 +164,18 @@ tnp_scale_feature(const TnpModel *model, const TnpStats *stats, int column, doub
 	return tnp_soft_clip(x, c->input_clip);
 }
 
+/* Scaled cells of a row of a whole table, 0 where missing, and zeros up to the most columns. */
+static void
+write_table_row(const TnpModel *model, const TnpStats *stats, const double *x, float *out)
+{
+	for (int f = 0; f < model->config.max_features; f++)
+	{
+		double		value = f < stats->n_columns ? tnp_column_value(&stats->columns[f], x[f]) : NAN;
+
+		out[f] = isnan(value) ? 0 : (float) tnp_column_scale(model, &stats->columns[f], value);
+	}
+}
+
 void
 tnp_scale_features(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int64_t row,
 				   bool in_context, float *out)
@@ -170,7 +185,7 @@ tnp_scale_features(const TnpModel *model, const TnpStats *stats, const TnpRows *
 	bool		own = in_context && row < stats->n0;
 	double		y = own ? rows->y[row] : NAN;
 
-	if (model->info.takes_missing)
+	if (tnp_fills_slots(model))
 	{
 		if (c->encode_x.ridge)
 			tnp_ridge_features(model, stats, x, y, out);
@@ -188,6 +203,11 @@ tnp_scale_features(const TnpModel *model, const TnpStats *stats, const TnpRows *
 			else
 				write_cell(model, stats, &stats->columns[f], x[f], y, out + s * TNP_CELL);
 		}
+		return;
+	}
+	if (c->embedder == TNP_SET)
+	{
+		write_table_row(model, stats, x, out);
 		return;
 	}
 	for (int f = 0; f < c->n_features; f++)
@@ -215,8 +235,8 @@ TnpStatus
 tnp_feature_too_large(const TnpModel *model, const TnpStats *stats, const float *features,
 					  int64_t row, TnpError *error)
 {
-	bool		cells = model->info.takes_missing;
-	int			n = cells ? stats->n_slots : model->config.n_features,
+	bool		cells = tnp_fills_slots(model);
+	int			n = cells ? stats->n_slots : model->config.max_features,
 				step = cells ? tnp_cell_width(model) : 1,
 				most = 0;
 

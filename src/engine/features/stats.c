@@ -449,7 +449,7 @@ tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats
 		status = tnp_no_memory(error);
 	else
 		stats->n_columns = rows->n_features;
-	if (status == TNP_OK && model->info.takes_missing && tnp_classes(model) > 0)
+	if (status == TNP_OK && tnp_fills_slots(model) && tnp_classes(model) > 0)
 		status = tnp_class_stats_make(model, rows, stats, error);
 	for (int f = 0; status == TNP_OK && f < rows->n_features; f++)
 	{
@@ -459,14 +459,14 @@ tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats
 			status = build_column(model, stats, rows, f, work, &stats->columns[f], error);
 		if (status == TNP_OK && tnp_classes(model) > 0)
 		{
-			if (model->info.takes_missing)
+			if (tnp_fills_slots(model))
 				status = tnp_class_card(model, stats, rows, f, error);
 		}
-		else if (status == TNP_OK && model->info.takes_missing)
+		else if (status == TNP_OK && tnp_fills_slots(model))
 			build_card(model, stats, rows, f, &stats->columns[f]);
 	}
 	tnp_free(&model->env, work);
-	if (status == TNP_OK && model->info.takes_missing)
+	if (status == TNP_OK && tnp_fills_slots(model))
 		status = build_slots(model, stats, error);
 	if (status == TNP_OK && c->encode_x.prune)
 		status = tnp_ridge_prune(model, rows, stats, error);

@@ -177,7 +177,9 @@ tnp_bind_embedder(TnpBinder *b)
 		bind_parts(b);
 		return;
 	}
-	m->embed_x = bind_encoder(b, "embed.x", &c->encode_x, c->n_features);
+	/* what a set encoder has of features is bound with its stack */
+	if (c->embedder != TNP_SET)
+		m->embed_x = bind_encoder(b, "embed.x", &c->encode_x, c->n_features);
 	m->embed_y = bind_encoder(b, "embed.y", &c->encode_y, c->n_targets);
 	if (c->roles)
 		m->role = tnp_bind_tensor(b, "role", 2, 3, c->width, 0);

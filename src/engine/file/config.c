@@ -218,7 +218,8 @@ const TnpChoice tnp_activation_choices[] = {{"relu", TNP_RELU}, {"gelu", TNP_GEL
 const TnpChoice tnp_bias_choices[] = {{"all", TNP_BIAS_ALL}, {"output", TNP_BIAS_OUTPUT},
 								   {"none", TNP_BIAS_NONE}, {0}};
 static const TnpChoice embedders[] = {{"concat", TNP_CONCAT}, {"additive", TNP_ADDITIVE},
-									  {"separate", TNP_SEPARATE}, {"parts", TNP_PARTS}, {0}};
+									  {"separate", TNP_SEPARATE}, {"parts", TNP_PARTS},
+									  {"set", TNP_SET}, {0}};
 static const TnpChoice code_orders[] = {{"identity", false}, {"targets", true}, {0}};
 static const TnpChoice encoders_x[] = {
 	{"linear", TNP_ENCODE_LINEAR}, {"mlp", TNP_ENCODE_MLP}, {"skip-mlp", TNP_ENCODE_SKIP_MLP},
@@ -346,10 +347,42 @@ static const TnpKey parts_keys[] = {
 	TNP_CHOICE_OPTIONAL("activation", TnpConfig, embedder_activation, tnp_activation_choices),
 	TNP_END
 };
+static const TnpChoice takes[] = {{"first", false}, {"all", true}, {0}};
+static const TnpChoice layouts[] = {{"interleaved", false}, {"half", true}, {0}};
+#define STAGE_KEYS(stage) \
+	TNP_INTEGER("layers", TnpConfig, set.stage.layers, 1, TNP_MAX_LAYERS), \
+	TNP_INTEGER("heads", TnpConfig, set.stage.heads, 1, TNP_MAX_WIDTH), \
+	TNP_INTEGER("feedforward", TnpConfig, set.stage.feedforward, 1, TNP_MAX_FEEDFORWARD)
+
+static const TnpKey set_columns_keys[] = {
+	TNP_INTEGER("width", TnpConfig, set.width, 1, TNP_MAX_WIDTH),
+	STAGE_KEYS(columns),
+	TNP_INTEGER("inducing", TnpConfig, set.inducing, 1, TNP_MAX_WIDTH),
+	TNP_END
+};
+static const TnpKey set_rows_keys[] = {
+	STAGE_KEYS(rows),
+	TNP_INTEGER("readouts", TnpConfig, set.readouts, 1, MAX_READOUTS),
+	TNP_FLAG("take", TnpConfig, set.take_all, takes),
+	TNP_NUMBER("rotary", TnpConfig, set.rotary, DBL_MIN, DBL_MAX),
+	TNP_FLAG("layout", TnpConfig, set.halves, layouts),
+	TNP_END
+};
+static const TnpKey set_keys[] = {
+	TNP_CHOICE("kind", TnpConfig, embedder, embedders),
+	TNP_OBJECT("columns", set_columns_keys),
+	TNP_OBJECT("rows", set_rows_keys),
+	TNP_OTHER("y", TnpConfig, encode_y, read_encoder),
+	TNP_BOOLEAN("roles", TnpConfig, roles),
+	TNP_INTEGER("positions", TnpConfig, positions, 0, MAX_ROWS),
+	TNP_CHOICE_OPTIONAL("activation", TnpConfig, embedder_activation, tnp_activation_choices),
+	TNP_END
+};
 static const TnpVariant embedder_variants[] = {{TNP_CONCAT, concat_keys},
 											   {TNP_ADDITIVE, additive_keys},
 											   {TNP_SEPARATE, separate_keys},
-											   {TNP_PARTS, parts_keys}};
+											   {TNP_PARTS, parts_keys},
+											   {TNP_SET, set_keys}};
 
 #define HEAD_KEYS \
 	TNP_CHOICE("kind", TnpConfig, head, head_kinds), \

@@ -17,7 +17,8 @@ typedef enum TnpScaling { TNP_SCALE_NONE, TNP_SCALE_FIXED, TNP_SCALE_PREFIX,
 						 TNP_SCALE_CLASSES } TnpScaling;
 typedef enum TnpContextKind { TNP_FULL, TNP_CAUSAL, TNP_PREFIX_CAUSAL } TnpContextKind;
 typedef enum TnpBias { TNP_BIAS_ALL, TNP_BIAS_OUTPUT, TNP_BIAS_NONE } TnpBias;
-typedef enum TnpEmbedderKind { TNP_CONCAT, TNP_ADDITIVE, TNP_SEPARATE, TNP_PARTS } TnpEmbedderKind;
+typedef enum TnpEmbedderKind { TNP_CONCAT, TNP_ADDITIVE, TNP_SEPARATE, TNP_PARTS,
+							  TNP_SET } TnpEmbedderKind;
 typedef enum TnpEncoderKind { TNP_ENCODE_LINEAR, TNP_ENCODE_MLP, TNP_ENCODE_SKIP_MLP,
 							 TNP_ENCODE_ROWS, TNP_ENCODE_CLASSES, TNP_ENCODE_NONE,
 							 TNP_ENCODE_IDENTITY } TnpEncoderKind;
@@ -54,6 +55,27 @@ typedef struct TnpEncoderConfig
 	bool		codes_by_targets;	/* rows: categories in the order of their mean targets */
 	bool		process;		/* rows: what a Gaussian process says beside the cells */
 } TnpEncoderConfig;
+
+/* A stage of the set encoder. */
+typedef struct TnpStageConfig
+{
+	int			layers,
+				heads,
+				feedforward;
+} TnpStageConfig;
+
+/* The set encoder: its stages of one width over the cells of columns, and of rows. */
+typedef struct TnpSetConfig
+{
+	int			width,
+				inducing;		/* points that sum a column up */
+	TnpStageConfig columns,
+				rows;
+	int			readouts;
+	bool		take_all;		/* a token is all read-outs side by side, and not the first one */
+	double		rotary;			/* base of the angles */
+	bool		halves;			/* pairs are the halves of a head, and not neighbours */
+} TnpSetConfig;
 
 typedef struct TnpConfig TnpConfig;
 struct TnpConfig
@@ -104,6 +126,7 @@ struct TnpConfig
 	bool		parts_norm;
 	TnpEncoderConfig encode_x,
 				encode_y;
+	TnpSetConfig set;
 	bool		roles;
 	int			positions;
 
@@ -172,7 +195,7 @@ TnpStatus	tnp_stack_check(const TnpConfig *config, TnpError *error);
 static inline bool
 tnp_embeds_features(const TnpConfig *c)
 {
-	return c->embedder == TNP_CONCAT || c->embedder == TNP_PARTS;
+	return c->embedder == TNP_CONCAT || c->embedder == TNP_PARTS || c->embedder == TNP_SET;
 }
 
 /* A list of hidden sizes, possibly empty, into a TnpHidden. */

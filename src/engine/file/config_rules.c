@@ -81,7 +81,7 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 		{c->n_features != 0 && c->max_features != 0,
 		 "inputs.features and inputs.max_features exclude each other",
 		"inputs.features", c->n_features, "inputs.max_features", c->max_features},
-		{c->max_features != 0 && !rows && !c->family->bare,
+		{c->max_features != 0 && !rows && c->embedder != TNP_SET && !c->family->bare,
 		 "inputs.max_features needs the embedder's x.kind \"rows\"",
 		 NULL, 0, NULL, 0},
 		{rows && c->max_features == 0, "the embedder's x.kind \"rows\" needs inputs.max_features",

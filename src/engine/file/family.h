@@ -20,7 +20,9 @@ struct TnpConfig;
 struct TnpKey;
 struct TnpScratch;
 struct TnpStats;
+struct TnpTeam;
 struct TnpToken;
+struct TnpTokenWork;
 struct TnpWalk;
 
 /* A token's role: the rows of the tensor "role". */
@@ -113,6 +115,16 @@ typedef struct TnpFamily
 						  TnpRole role, const int *position, float *scratch, float *states);
 	/* floats of scratch per row that embed needs */
 	int			(*embed_scratch) (const TnpModel *model);
+	/* scratch of a family that makes tokens of cells itself, for tiles of `rows` rows; or NULL */
+	TnpStatus	(*token_work) (const TnpModel *model, int rows, struct TnpTokenWork *work,
+							   TnpError *error);
+	/*
+	 * Make ready what all rows of an encoding are read with, from the scaled rows of its prefix,
+	 * before `encode` anew embeds them; steps: those of progress that this and the walk take
+	 * beside the layers. Or NULL and 0.
+	 */
+	TnpStatus	(*begin) (TnpEncoding *encoding, struct TnpTeam *team, TnpError *error);
+	int			steps;
 	/*
 	 * What row i of an encoding sees and where it is stored. NULL: rows of a context are encoded by
 	 * `encode` only, never beside queries.

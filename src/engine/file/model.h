@@ -107,6 +107,16 @@ tnp_classes(const TnpModel *model)
 	return model->config.head == TNP_HEAD_CLASSES ? model->config.head_outputs : 0;
 }
 
+/*
+ * Whether the columns of a table, of all kinds and with missing cells, fill slots in the order of
+ * their relevance, with cells of several numbers.
+ */
+static inline bool
+tnp_fills_slots(const TnpModel *model)
+{
+	return model->info.takes_missing && model->config.embedder != TNP_SET;
+}
+
 /* Numbers per cell of the row tokeniser. */
 static inline int
 tnp_cell_width(const TnpModel *model)

@@ -117,7 +117,8 @@ fill_info(TnpModel *m)
 	info->row_limit = c->row_limit;
 	info->appendable = c->family->appendable(c);
 	info->mergeable = c->family->mergeable;
-	info->takes_missing = info->takes_categories = rows || c->family->takes_any_cells;
+	info->takes_missing = info->takes_categories = rows || c->embedder == TNP_SET
+		|| c->family->takes_any_cells;
 	info->on_gpu = c->family->on_gpu && c->embedder != TNP_PARTS && c->head != TNP_HEAD_JOINT
 		&& c->n_targets == 1
 		&& c->width / c->heads <= (c->gate_hidden > 0 ? TNP_GPU_GATED_HEAD : TNP_GPU_HEAD);

@@ -119,7 +119,12 @@ tnp_encode_rows(TnpEncoding *e, int64_t first, int64_t n, bool anew, TnpError *e
 	tokens = tnp_alloc(&model->env, total, sizeof(TnpToken));
 	status = h == NULL || tokens == NULL ? tnp_no_memory(error) : TNP_OK;
 	/* embedding and layers; in the last layer of a packed model rows only store: little work */
-	tnp_team_watch(team, n, model->config.layers + 1);
+	tnp_team_watch(team, n, model->config.layers + 1 + model->config.family->steps);
+	if (status == TNP_OK && anew && model->config.family->begin != NULL)
+	{
+		status = model->config.family->begin(e, team, error);
+		tnp_team_next_step(team);
+	}
 	if (status == TNP_OK)
 	{
 		if (sinks > 0)

@@ -141,6 +141,8 @@ tnp_work_make(const TnpModel *model, const TnpStats *stats, int rows, TnpScratch
 	c->family->block_sizes(model, &sizes);
 	if (sizes.heads > 0)
 		status = tnp_block_work_make(model, &sizes, rows, &work->block, error);
+	if (status == TNP_OK && c->family->token_work != NULL)
+		status = c->family->token_work(model, rows, &work->tokens, error);
 	if (status == TNP_OK && c->embedder == TNP_ADDITIVE && c->encode_x.kind == TNP_ENCODE_ROWS
 		&& c->encode_x.token_width > 0)
 		status = make_token_work(model, c->encode_x.token_readouts + stats->n_slots, &work->tokens,

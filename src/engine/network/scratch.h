@@ -37,7 +37,10 @@ typedef struct TnpBlockWork
 	void	   *memory;
 } TnpBlockWork;
 
-/* For path B of the row tokeniser; all NULL for models that have none. */
+/*
+ * For path B of the row tokeniser, or for a family that makes tokens of cells in its own way; all
+ * NULL for models of neither.
+ */
 typedef struct TnpTokenWork
 {
 	TnpBlockWork block;
