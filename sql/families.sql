@@ -7,7 +7,7 @@ INSERT INTO family VALUES ('mean'), ('mean_scaled'), ('latent'), ('latent_buffer
 	('decoupled_lstm'), ('scan'), ('scan_causal'),
 	('scan_prefix_causal'), ('joint_full'), ('joint_prefix'), ('scan_one_target'), ('scan_widths'),
 	('deep_kernel'), ('deep_kernel_causal'), ('deep_kernel_buffer'), ('random_features'),
-	('random_features_causal'), ('sums'), ('sums_fixed'), ('set');
+	('random_features_causal'), ('sums'), ('sums_fixed'), ('set'), ('set_power');
 SELECT count(posterior.load_model(model, current_setting('test.models') || '/' || model
 		|| '.safetensors')) AS loaded FROM family;
 SELECT name, architecture, context, head, min_rows, buffer FROM posterior.models

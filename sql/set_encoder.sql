@@ -37,7 +37,15 @@ SELECT posterior.predict(posterior.context(price, size, size, size, size, size, 
 -- so is what float32 has no room for after scaling
 SELECT posterior.predict('set', (1e300, 'east', true)::question);
 SELECT count(posterior.drop_context('set')) AS dropped;
-SELECT count(posterior.drop_model('set')) AS dropped;
+-- columns made normal: what lies beyond the context's rows counts as the nearest of them, nearly
+SELECT count(posterior.load_model('set_power', current_setting('test.models')
+		|| '/set_power.safetensors')) AS loaded;
+SET posterior.model = 'set_power';
+SELECT posterior.predict(context, 1e300, 'east') OPERATOR(posterior.=)
+	posterior.predict(context, 1e200, 'east') AS cut, posterior.predict(context, 62, 'east')
+	OPERATOR(posterior.<>) posterior.predict(context, 63, 'east') AS within
+FROM (SELECT posterior.context(price, size, area) AS context FROM house WHERE id < 30) c;
+SELECT count(posterior.drop_model(name)) AS dropped FROM (VALUES ('set'), ('set_power')) m(name);
 DROP FUNCTION differs();
 DROP TYPE question;
 DROP TABLE house;

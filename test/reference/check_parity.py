@@ -197,6 +197,27 @@ def case_wide(model):
                predictions(encoding, x[n:]))
 
 
+def case_power(model):
+    """Columns that are hard to make normal, alone and far outside of what the prefix has."""
+    if model.config["inputs"]["scaling"] != "power":
+        return
+    random = np.random.RandomState(92)
+    n = 70
+    x = random.standard_normal((n + 6, 7))
+    x[:, 0] = np.exp(3 * x[:, 0])                       # skewed
+    x[:, 1] = np.arange(n + 6) % 35 == 3                # nearly always the same
+    x[:, 2] = 5 + 1e-9 * x[:, 2]                        # hardly differs
+    x[:, 3] = -np.abs(1e100 * x[:, 3])                  # large
+    x[:, 4] = np.where(np.arange(n + 6) == 7, 1e9, x[:, 4])     # one outlier
+    x[:, 5] = np.where(np.arange(n + 6) == 9, x[:, 5], np.nan)  # one value
+    x[:, 6] = np.where(np.arange(n + 6) == 9, 1e-13, 0)         # nothing left to transform
+    x[n], x[n + 1] = 1e30, -1e30
+    y = as_targets(model, np.tanh(random.standard_normal(n)))
+    encoding = build(model, x[:n], y, whole_prefix(model, n))
+    yield Case("columns that are hard to make normal",
+               request(x[:n], y, None, "whole", queries=cells(x[n:])), predictions(encoding, x[n:]))
+
+
 def case_noise(model):
     """Columns that say something, alone or together, among columns of noise: what a model that
     prunes leaves out must be the same.
@@ -471,9 +492,9 @@ def check_refusals(tap, model, tool, kernels, label):
     tap.ok(all(answer.get("error", {}).get("message") for answer in answers), label, *answers)
 
 
-CASES = (case_sizes, case_constant, case_unit, case_middle, case_wide, case_noise, case_process,
-         case_directions, case_short, case_grow, case_evidence, case_classes, case_one_class,
-         case_rare, case_lean, case_no_share)
+CASES = (case_sizes, case_constant, case_unit, case_middle, case_wide, case_power, case_noise,
+         case_process, case_directions, case_short, case_grow, case_evidence, case_classes,
+         case_one_class, case_rare, case_lean, case_no_share)
 
 
 def main():

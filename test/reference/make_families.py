@@ -149,7 +149,7 @@ ENGINE = ("several_concat", "several_mixture", "several_fixed", "mean_prefix", "
           "decoupled_lstm", "scan", "scan_causal", "scan_prefix_causal",
           "scan_time", "joint_full", "joint_prefix", "joint_several", "scan_one_target",
           "scan_widths", "buffered", "buffered_classes", "sums", "sums_fixed",
-          "sums_directions", "set")
+          "sums_directions", "set", "set_power")
 SUMS_LACK = ("width", "layers", "heads", "feedforward", "norm", "attention", "activation",
              "embedder", "head")
 MEAN_LACKS = "layers", "heads", "feedforward", "norm", "attention"

@@ -89,13 +89,17 @@ def yeo_johnson(z, power):
 
 
 def best_power(z):
-    """λ of largest likelihood: a grid, then golden sections around its best point."""
+    """λ of largest likelihood within its range: a grid, then golden sections around its best point.
+    """
     def loss(power):
         spread = np.var(yeo_johnson(z, power))
         jacobian = np.sum(np.sign(z) * np.log1p(np.abs(z)))
         return 0.5 * len(z) * math.log(max(spread, 1e-300)) - (power - 1) * jacobian
 
-    grid = np.linspace(-12, 12, 481)
+    if np.var(z) < 1e-20:
+        return 1.0
+    reach = 486 * math.log(2) / math.log1p(20 * np.abs(z).max())
+    grid = np.linspace(2 - reach, reach, 2001)
     at = int(np.argmin([loss(p) for p in grid]))
     low, high = grid[max(at - 1, 0)], grid[min(at + 1, len(grid) - 1)]
     golden = (math.sqrt(5) - 1) / 2

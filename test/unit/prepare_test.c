@@ -13,6 +13,7 @@
 
 #include "engine/base/twister.h"
 #include "engine/features/power.h"
+#include "engine/features/power_column.h"
 #include "prepare_golden.h"
 #include "tap.h"
 
@@ -167,6 +168,27 @@ test_edges(void)
 	   && strstr(error.message, "targets") != NULL, "such targets, too");
 }
 
+/* The scaling "power" of columns: what is far away, what is equal, what hardly differs. */
+static void
+test_power_columns(void)
+{
+	double		x[] = {1, 2, 3, 5, 9, 40},
+				tiny[] = {0, 1e-18, 0, 0, 0, 0};
+	TnpColumn	column = {.mean = 10, .sd = 13.6};
+
+	tnp_power_column_fit(&column, 6, x);
+	ok(column.power.power < 0 && column.power.power > -20, "a long tail is shortened");
+	ok(tnp_power_column_scale(&column, 2) > tnp_power_column_scale(&column, 1)
+	   && tnp_power_column_scale(&column, 40) > tnp_power_column_scale(&column, 9),
+	   "the order of numbers stays");
+	ok(tnp_power_column_scale(&column, 1e300) == tnp_power_column_scale(&column, 40)
+	   && tnp_power_column_scale(&column, -1e300) == tnp_power_column_scale(&column, 1),
+	   "numbers beyond count as the nearest of the rows");
+	column = (TnpColumn) {.mean = 1e-18 / 6, .sd = 4e-19};
+	tnp_power_column_fit(&column, 6, tiny);
+	ok(column.power.power == 1 && column.power.sd == 1, "numbers that hardly differ stay");
+}
+
 int
 main(void)
 {
@@ -175,5 +197,6 @@ main(void)
 	test_orders();
 	test_twister();
 	test_edges();
+	test_power_columns();
 	done_testing();
 }

@@ -39,14 +39,16 @@ def likelihood(z, present, power):
 
 
 def best_power(z, present):
-    """λ of largest likelihood, by golden sections; [B, 1, F]."""
-    low = torch.full_like(z[:, :1], -12.0)
-    high = -low
+    """λ of largest likelihood within its range, by golden sections; [B, 1, F]."""
+    _, sd = moments(z, present)
+    largest = (z * present).abs().amax(1, keepdim=True)
+    high = 486 * math.log(2) / torch.log1p(20 * largest.clamp_min(1e-12))
+    low = 2 - high
     for _ in range(STEPS):
         a, b = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
         left = likelihood(z, present, a) > likelihood(z, present, b)
         low, high = torch.where(left, low, a), torch.where(left, b, high)
-    return (low + high) / 2
+    return torch.where(sd.square() < 1e-20, torch.ones_like(low), (low + high) / 2)
 
 
 def power_features(x, prefix):

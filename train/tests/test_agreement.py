@@ -232,7 +232,7 @@ class Agreement(unittest.TestCase):
         self.assertGreater(seen, 60)
 
     def test_set_encoders(self):
-        for name in ("set",):
+        for name in ("set", "set_power"):
             with self.subTest(name):
                 self.agrees(family(name))
 

@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+#include "engine/features/power_column.h"
+
 #define RELEVANCE_STEPS 1048576.0	/* steps in which the relevance of columns is compared */
 
 double
@@ -74,6 +76,8 @@ tnp_column_scale(const TnpModel *model, const TnpColumn *column, double value)
 
 	if (column->constant)
 		return 0;
+	if (model->config.input_scaling == TNP_SCALE_POWER)
+		return tnp_soft_clip(tnp_power_column_scale(column, value), model->config.input_clip);
 	z = (value - column->mean) / column->sd;
 	/* the difference alone may have no room */
 	if (!isfinite(z))

@@ -18,72 +18,17 @@
 #include "engine/features/power.h"
 
 #define CUT 100.0				/* standard deviations beyond which numbers are cut off */
-#define LEAST_SD 1e-6			/* added to a standard deviation; least one of bounds */
-#define OUTLIER 4.0				/* standard deviations */
+#define LEAST_SD 1e-6			/* added to a standard deviation */
 
 /* ---- statistics of a column ------------------------------------------------------------------ */
 
-typedef struct Moments
-{
-	double		mean,
-				variance;		/* of the population */
-	int64_t		n;
-} Moments;
-
-/* Of the values within [low, high]. */
-static Moments
-moments_within(int64_t n, const double *x, double low, double high)
-{
-	Moments		m = {0, 0, 0};
-
-	for (int64_t i = 0; i < n; i++)
-		if (x[i] >= low && x[i] <= high)
-		{
-			m.mean += x[i];
-			m.n++;
-		}
-	m.mean /= m.n > 0 ? (double) m.n : 1;
-	for (int64_t i = 0; i < n; i++)
-		if (x[i] >= low && x[i] <= high)
-			m.variance += (x[i] - m.mean) * (x[i] - m.mean);
-	m.variance /= m.n > 0 ? (double) m.n : 1;
-	return m;
-}
-
-static Moments
-moments_of(int64_t n, const double *x)
-{
-	return moments_within(n, x, -INFINITY, INFINITY);
-}
-
 /* A variance that rounding alone can have made (as scikit-learn judges it). */
 static bool
-is_constant(const Moments *m)
+is_constant(const TnpSampleMoments *m)
 {
 	double		rounding = m->n * DBL_EPSILON;
 
 	return m->variance <= rounding * m->variance + (rounding * m->mean) * (rounding * m->mean);
-}
-
-/* The sample's standard deviation of values within a range, at least LEAST_SD. */
-static double
-sample_sd(const Moments *m, int64_t rows)
-{
-	double		divisor = rows > 1 ? (double) (m->n - 1) : (double) m->n;
-
-	return fmax(divisor > 0 ? sqrt(m->variance * m->n / divisor) : 0, LEAST_SD);
-}
-
-/* Bounds of x [n]: mean and four standard deviations, outliers by these left out. */
-static TnpBounds
-bounds_of(int64_t n, const double *x)
-{
-	Moments		all = moments_of(n, x);
-	double		reach = OUTLIER * sample_sd(&all, n);
-	Moments		most = moments_within(n, x, all.mean - reach, all.mean + reach);
-
-	reach = OUTLIER * sample_sd(&most, n);
-	return (TnpBounds) {most.mean - reach, most.mean + reach};
 }
 
 /* ---- cells ----------------------------------------------------------------------------------- */
@@ -129,13 +74,6 @@ make_normal(const TnpPreparedColumn *c, double z)
 	return (tnp_power_transform(z, c->power) - c->power_mean) / c->power_scale;
 }
 
-static double
-bound(const TnpBounds *b, double z)
-{
-	z = fmax(b->lower - log1p(fabs(z)), z);
-	return fmin(b->upper + log1p(fabs(z)), z);
-}
-
 void
 tnp_prepare_row(const TnpPrepared *p, TnpNormal normal, const double *x, float *cells)
 {
@@ -153,7 +91,7 @@ tnp_prepare_row(const TnpPrepared *p, TnpNormal normal, const double *x, float *
 				made = make_normal(c, fmin(fmax(z, c->least), c->largest));
 			z = made;
 		}
-		cells[i] = (float) bound(&c->bounds[normal], z);
+		cells[i] = (float) tnp_bound(&c->bounds[normal], z);
 	}
 }
 
@@ -197,7 +135,7 @@ mean_present(const TnpRows *rows, int f)
 static void
 fit_column(TnpPreparedColumn *c, int64_t n, double *x, bool power)
 {
-	Moments		m = moments_of(n, x);
+	TnpSampleMoments m = tnp_sample_of(n, x);
 
 	c->mean = m.mean;
 	c->scale = sqrt(m.variance) + LEAST_SD;
@@ -207,23 +145,23 @@ fit_column(TnpPreparedColumn *c, int64_t n, double *x, bool power)
 		c->least = i == 0 ? x[i] : fmin(c->least, x[i]);
 		c->largest = i == 0 ? x[i] : fmax(c->largest, x[i]);
 	}
-	c->bounds[TNP_NORMAL_NONE] = bounds_of(n, x);
+	c->bounds[TNP_NORMAL_NONE] = tnp_bounds_of(n, x);
 	c->power = 1;
 	c->power_mean = 0;
 	c->power_scale = 1;
 	if (!power)
 		return;
-	m = moments_of(n, x);
+	m = tnp_sample_of(n, x);
 	if (!is_constant(&m))
 		c->power = tnp_power_fit(n, x);
 	for (int64_t i = 0; i < n; i++)
 		x[i] = tnp_power_transform(x[i], c->power);
-	m = moments_of(n, x);
+	m = tnp_sample_of(n, x);
 	c->power_mean = m.mean;
 	c->power_scale = is_constant(&m) ? 1 : sqrt(m.variance);
 	for (int64_t i = 0; i < n; i++)
 		x[i] = (x[i] - c->power_mean) / c->power_scale;
-	c->bounds[TNP_NORMAL_POWER] = bounds_of(n, x);
+	c->bounds[TNP_NORMAL_POWER] = tnp_bounds_of(n, x);
 }
 
 static bool
@@ -269,13 +207,13 @@ prepare_column(TnpPrepared *p, TnpPreparedColumn *c, const TnpRows *rows, int f,
 static TnpStatus
 prepare_target(TnpPrepared *p, const TnpRows *rows, bool classifier, TnpError *error)
 {
-	Moments		m;
+	TnpSampleMoments m;
 
 	p->y_center = 0;
 	p->y_scale = 1;
 	if (classifier)
 		return TNP_OK;
-	m = moments_of(rows->n, rows->y);
+	m = tnp_sample_of(rows->n, rows->y);
 	p->y_center = m.mean;
 	p->y_scale = is_constant(&m) ? 1 : sqrt(m.variance);
 	return isfinite(m.mean) && isfinite(m.variance) ? TNP_OK : too_large(error, -1);

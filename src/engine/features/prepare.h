@@ -10,13 +10,7 @@
 #define TNP_PREPARE_H
 
 #include "engine/features/orders.h"
-
-/* What becomes of a column's numbers after they are standardised and made normal in one way. */
-typedef struct TnpBounds
-{
-	double		lower,
-				upper;
-} TnpBounds;
+#include "engine/features/outliers.h"
 
 typedef struct TnpPreparedColumn
 {
@@ -31,7 +25,7 @@ typedef struct TnpPreparedColumn
 	double		power,
 				power_mean,
 				power_scale;
-	TnpBounds	bounds[TNP_NORMALS];
+	TnpBounds	bounds[TNP_NORMALS]; /* of numbers made normal in one way */
 } TnpPreparedColumn;
 
 typedef struct TnpPrepared

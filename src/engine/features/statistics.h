@@ -7,11 +7,23 @@
 #ifndef TNP_STATISTICS_H
 #define TNP_STATISTICS_H
 
+#include "engine/features/outliers.h"
 #include "engine/file/model.h"
 
 #define TNP_EDGES 7				/* cuts between the bins of a numeric column */
 #define TNP_MISSING_BIN 16		/* after 16 bins for categories, or 8 for numbers */
 #define TNP_BINS 17
+
+/* How the scaling "power" makes a column normal (power_column.c). */
+typedef struct TnpPowerScale
+{
+	double		least,			/* of the prefix, standardised */
+				largest;
+	double		power,			/* of Yeo and Johnson; what it makes has */
+				mean,
+				sd;
+	TnpBounds	bounds;
+} TnpPowerScale;
 
 /* One column's frozen statistics. */
 typedef struct TnpColumn
@@ -26,8 +38,15 @@ typedef struct TnpColumn
 	unsigned char *level_bin;	/* [n_levels] */
 	bool		by_target;		/* a category's code is that of its bin, and not its level */
 	unsigned char bin_code[TNP_MISSING_BIN];
-	double		count[TNP_BINS],
-				sum[TNP_BINS];	/* of scaled, clipped targets */
+	union
+	{
+		struct					/* of slots' cells */
+		{
+			double		count[TNP_BINS],
+						sum[TNP_BINS];	/* of scaled, clipped targets */
+		};
+		TnpPowerScale power;	/* of the cells of whole tables */
+	};
 	double		correlation,
 				between,		/* adjusted between-bin variance share */
 				missing_rate;

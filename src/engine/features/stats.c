@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "engine/features/logistic.h"
+#include "engine/features/power_column.h"
 #include "engine/features/process.h"
 #include "engine/features/ridge.h"
 
@@ -265,6 +266,8 @@ build_column(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, 
 	if (!isfinite(column->mean) || !isfinite(column->sd))
 		return tnp_fail(error, TNP_BAD_VALUE, "the values of feature %d are too large to be scaled",
 						f + 1);
+	if (model->config.input_scaling == TNP_SCALE_POWER)
+		tnp_power_column_fit(column, m, work);
 	return TNP_OK;
 }
 
@@ -440,7 +443,7 @@ tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats
 	status = build_targets(model, rows, stats, error);
 	if (status != TNP_OK)
 		tnp_stats_free(&model->env, stats);
-	if (status != TNP_OK || c->input_scaling != TNP_SCALE_PREFIX)
+	if (status != TNP_OK || !tnp_scales_inputs(c))
 		return status;
 
 	work = tnp_alloc(&model->env, n0, sizeof(double));

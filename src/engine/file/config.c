@@ -203,7 +203,8 @@ static TnpStatus read_head(TnpReader *reader, const char *path, const json_t *va
 /* ---- the tables ------------------------------------------------------------------------------ */
 
 static const TnpChoice scalings[] = {{"none", TNP_SCALE_NONE}, {"fixed", TNP_SCALE_FIXED},
-									 {"prefix", TNP_SCALE_PREFIX}, {0}};
+									 {"prefix", TNP_SCALE_PREFIX}, {"power", TNP_SCALE_POWER},
+									 {0}};
 static const TnpChoice target_scalings[] = {
 	{"none", TNP_SCALE_NONE}, {"fixed", TNP_SCALE_FIXED}, {"prefix", TNP_SCALE_PREFIX},
 	{"classes", TNP_SCALE_CLASSES}, {0}

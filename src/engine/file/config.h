@@ -14,7 +14,7 @@
 #define TNP_MAX_CLASS_ROOM 64		/* largest room of a classifier */
 
 typedef enum TnpScaling { TNP_SCALE_NONE, TNP_SCALE_FIXED, TNP_SCALE_PREFIX,
-						 TNP_SCALE_CLASSES } TnpScaling;
+						 TNP_SCALE_CLASSES, TNP_SCALE_POWER } TnpScaling;
 typedef enum TnpContextKind { TNP_FULL, TNP_CAUSAL, TNP_PREFIX_CAUSAL } TnpContextKind;
 typedef enum TnpBias { TNP_BIAS_ALL, TNP_BIAS_OUTPUT, TNP_BIAS_NONE } TnpBias;
 typedef enum TnpEmbedderKind { TNP_CONCAT, TNP_ADDITIVE, TNP_SEPARATE, TNP_PARTS,
@@ -196,6 +196,13 @@ static inline bool
 tnp_embeds_features(const TnpConfig *c)
 {
 	return c->embedder == TNP_CONCAT || c->embedder == TNP_PARTS || c->embedder == TNP_SET;
+}
+
+/* Whether columns are scaled by what the prefix is like. */
+static inline bool
+tnp_scales_inputs(const TnpConfig *c)
+{
+	return c->input_scaling == TNP_SCALE_PREFIX || c->input_scaling == TNP_SCALE_POWER;
 }
 
 /* A list of hidden sizes, possibly empty, into a TnpHidden. */

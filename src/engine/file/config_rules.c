@@ -49,8 +49,7 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 	const bool	rows = c->embedder == TNP_ADDITIVE && c->encode_x.kind == TNP_ENCODE_ROWS;
 	const bool	input_fixed = c->input_scaling == TNP_SCALE_FIXED;
 	const bool	target_fixed = c->target_scaling == TNP_SCALE_FIXED;
-	const bool	prefix = c->input_scaling == TNP_SCALE_PREFIX
-		|| c->target_scaling == TNP_SCALE_PREFIX;
+	const bool	prefix = tnp_scales_inputs(c) || c->target_scaling == TNP_SCALE_PREFIX;
 	const bool	full = c->context == TNP_FULL;
 	const bool	several = c->n_targets > 1;
 	const bool	classes = c->target_scaling == TNP_SCALE_CLASSES;
@@ -86,6 +85,8 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 		 NULL, 0, NULL, 0},
 		{rows && c->max_features == 0, "the embedder's x.kind \"rows\" needs inputs.max_features",
 		 NULL, 0, NULL, 0},
+		{c->input_scaling == TNP_SCALE_POWER && c->embedder != TNP_SET,
+		 "inputs.scaling \"power\" needs the embedder \"set\"", NULL, 0, NULL, 0},
 		{rows && c->input_scaling != TNP_SCALE_PREFIX,
 		 "the embedder's x.kind \"rows\" needs inputs.scaling \"prefix\"", NULL, 0, NULL, 0},
 		{rows && c->target_scaling != TNP_SCALE_PREFIX && !classes,

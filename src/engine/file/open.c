@@ -122,7 +122,7 @@ fill_info(TnpModel *m)
 	info->on_gpu = c->family->on_gpu && c->embedder != TNP_PARTS && c->head != TNP_HEAD_JOINT
 		&& c->n_targets == 1
 		&& c->width / c->heads <= (c->gate_hidden > 0 ? TNP_GPU_GATED_HEAD : TNP_GPU_HEAD);
-	info->scales_by_prefix = c->input_scaling == TNP_SCALE_PREFIX
+	info->scales_by_prefix = tnp_scales_inputs(c)
 		|| c->target_scaling == TNP_SCALE_PREFIX;
 	info->encoding_bytes_per_row = c->family->row_bytes(m)
 		+ (c->encode_x.logistic ? tnp_classes(m) * sizeof(float) : 0);
