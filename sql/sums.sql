@@ -24,6 +24,16 @@ CREATE TABLE daily AS SELECT day, posterior.context(basis, y, a, b, c) AS contex
 FROM reading, basis GROUP BY day;
 SELECT posterior.merge(d.context) OPERATOR(posterior.=) w.context AS same
 FROM daily d, whole w GROUP BY w.context;
+-- rows of contexts, stored or of a group, are added up as rows are
+SELECT posterior.context(basis, c) OPERATOR(posterior.=) w.context AS same
+FROM (SELECT id % 50, posterior.context(y, a, b, c) AS c FROM reading GROUP BY 1) r, basis, whole w
+GROUP BY w.context;
+SELECT posterior.context(basis, c) OPERATOR(posterior.=) w.context AS mixed
+FROM (SELECT context AS c FROM daily WHERE day < 3
+	UNION ALL SELECT posterior.context(y, a, b, c) FROM reading WHERE day >= 3
+	UNION ALL SELECT NULL) r, basis, whole w GROUP BY w.context;
+SELECT posterior.rows(posterior.context(basis, NULL::posterior.context)) AS none,
+	posterior.merge(NULL::posterior.context) IS NULL AS nothing FROM basis;
 SELECT posterior.merge(posterior.without(w.context, d.context), d.context)
 	OPERATOR(posterior.=) w.context AS same,
 	posterior.without(w.context, d.context) OPERATOR(posterior.=)
@@ -57,6 +67,22 @@ SELECT count(*) FILTER (WHERE p ~ 'Partial Aggregate') > 0 AS partial,
 FROM plan('SELECT posterior.context((SELECT basis FROM basis), y, a, b, c) FROM reading') p;
 SELECT posterior.context((SELECT basis FROM basis), y, a, b, c) OPERATOR(posterior.=)
 	(SELECT context FROM whole) AS same FROM reading;
+CREATE TABLE states AS SELECT id, posterior.context(basis, y, a, b, c) AS context,
+	posterior.context(y, a, b, c) AS one FROM reading, basis WHERE id < 100 GROUP BY id;
+ALTER TABLE states SET (parallel_workers = 3);
+SELECT count(*) FILTER (WHERE p ~ 'Partial Aggregate') > 0 AS partial
+FROM plan('SELECT posterior.merge(context), posterior.context((SELECT basis FROM basis), one)
+	FROM states') p;
+SELECT posterior.merge(s.context) OPERATOR(posterior.=)
+		posterior.context((SELECT basis FROM basis), one) AS merged,
+	posterior.merge(s.context) OPERATOR(posterior.=)
+		(SELECT posterior.context(basis, y, a, b, c) FROM reading, basis WHERE id < 100) AS added
+FROM states s;
+SELECT third, s.context OPERATOR(posterior.=)
+	(SELECT posterior.context(basis, y, a, b, c) FROM reading r, basis
+		WHERE r.id < 100 AND r.id % 3 = third) AS same
+FROM (SELECT id % 3 AS third, posterior.merge(context) AS context FROM states GROUP BY 1) s
+ORDER BY third;
 RESET max_parallel_workers_per_gather;
 CREATE TABLE parts (LIKE reading) PARTITION BY HASH (day);
 CREATE TABLE part0 PARTITION OF parts FOR VALUES WITH (MODULUS 2, REMAINDER 0);
@@ -115,6 +141,13 @@ SELECT posterior.basis(c) FROM (SELECT posterior.context(y, a) AS c FROM reading
 SELECT posterior.log_evidence(c) FROM (SELECT posterior.context(y, a) AS c FROM reading) s;
 SELECT posterior.log_evidence(basis) FROM basis;
 SELECT posterior.merge(c, c) FROM (SELECT posterior.context(y, a) AS c FROM reading) s;
+SELECT posterior.merge(c) FROM (SELECT posterior.context(y, a) AS c FROM reading) s;
+SELECT posterior.context(basis, c)
+FROM basis, (SELECT posterior.context(y, a) AS c FROM reading) s;
+SELECT posterior.context(basis, c)
+FROM basis, (SELECT posterior.class_context(c, a, b, c) AS c FROM reading) s;
+SELECT posterior.context(NULL, c) FROM (SELECT posterior.context(y, a) AS c FROM reading) s;
+SELECT posterior.context(c, c) FROM (SELECT posterior.context(y, a) AS c FROM reading) s;
 SET posterior.model = 'tabular';
 SELECT posterior.predict(context, 0.2, 0.3, 'x') FROM whole;
 SELECT posterior.basis(y, a) FROM reading;

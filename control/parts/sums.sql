@@ -50,18 +50,37 @@ CREATE AGGREGATE posterior.context(basis posterior.context, y float8, VARIADIC x
 COMMENT ON AGGREGATE posterior.context(posterior.context, float8, VARIADIC "any")
 	IS 'rows as sums under a basis: of constant size, merged and taken away exactly';
 
+-- Partial states that leave a server have a type that can be written and read.
+CREATE FUNCTION posterior_internal.sums_merge_into(posterior.context, posterior.context)
+	RETURNS posterior.context
+	AS 'MODULE_PATHNAME', 'posterior_sums_merge_into' LANGUAGE C STABLE PARALLEL SAFE COST 1000;
+CREATE FUNCTION posterior_internal.sums_rows_into(posterior.context, posterior.context,
+		posterior.context)
+	RETURNS posterior.context
+	AS 'MODULE_PATHNAME', 'posterior_sums_rows_into' LANGUAGE C STABLE PARALLEL SAFE COST 100;
+CREATE FUNCTION posterior_internal.sums_flat(posterior.context) RETURNS posterior.context
+	AS 'MODULE_PATHNAME', 'posterior_sums_flat' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+CREATE AGGREGATE posterior.context(basis posterior.context, "rows" posterior.context) (
+	SFUNC = posterior_internal.sums_rows_into,
+	STYPE = posterior.context,
+	SSPACE = 500000,
+	FINALFUNC = posterior_internal.sums_flat,
+	COMBINEFUNC = posterior_internal.sums_merge_into,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE posterior.context(posterior.context, posterior.context)
+	IS 'rows of contexts as sums under a basis: equal to sums of the rows themselves';
+
 CREATE FUNCTION posterior_internal.sums_merge_accum(internal, posterior.context) RETURNS internal
 	AS 'MODULE_PATHNAME', 'posterior_sums_merge_accum' LANGUAGE C STABLE PARALLEL SAFE COST 1000;
 CREATE FUNCTION posterior_internal.sums_merge_remove(internal, posterior.context) RETURNS internal
 	AS 'MODULE_PATHNAME', 'posterior_sums_merge_remove' LANGUAGE C STABLE PARALLEL SAFE COST 1000;
 CREATE AGGREGATE posterior.merge(context posterior.context) (
-	SFUNC = posterior_internal.sums_merge_accum,
-	STYPE = internal,
+	SFUNC = posterior_internal.sums_merge_into,
+	STYPE = posterior.context,
 	SSPACE = 500000,
-	FINALFUNC = posterior_internal.sums_final,
-	COMBINEFUNC = posterior_internal.sums_combine,
-	SERIALFUNC = posterior_internal.sums_serialize,
-	DESERIALFUNC = posterior_internal.sums_deserialize,
+	FINALFUNC = posterior_internal.sums_flat,
+	COMBINEFUNC = posterior_internal.sums_merge_into,
 	MSFUNC = posterior_internal.sums_merge_accum,
 	MINVFUNC = posterior_internal.sums_merge_remove,
 	MSTYPE = internal,

@@ -8,9 +8,9 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
+#include "pg/sql/growing_sums.h"
+
 #include "pg/base/bridge.h"
-#include "pg/cache/sums_handle.h"
-#include "pg/models/model_cache.h"
 #include "pg/named/kept_sums.h"
 
 #include "libpq/pqformat.h"
@@ -18,99 +18,14 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
-typedef struct SumsState
-{
-	PosteriorModel *model;
-	PosteriorContext *empty;	/* a value without rows, of the basis */
-	PosteriorRows *row;			/* the one that is being read; NULL: none has been */
-	struct varlena *given;		/* the basis as the first row gave it */
-	TnpSums    *sums;
-} SumsState;
-
-static MemoryContext
-aggregate_memory(FunctionCallInfo fcinfo)
-{
-	MemoryContext memory;
-
-	if (!AggCheckCallContext(fcinfo, &memory))
-		elog(ERROR, "an aggregate over sums is called in non-aggregate context");
-	return memory;
-}
-
-static PosteriorContext *
-empty_like(const PosteriorContext *c)
-{
-	return posterior_make_sums(c->n_features, c->kinds, posterior_basis_words(c),
-							   posterior_basis(c), 0, 0);
-}
-
-/* Whether two values without rows are equal. */
-static bool
-same_basis(const PosteriorContext *a, const PosteriorContext *b)
-{
-	return VARSIZE(a) == VARSIZE(b) && memcmp(a, b, VARSIZE(a)) == 0;
-}
-
-pg_noreturn static void
-different_bases(void)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("the rows of a group have different bases"),
-			 errhint("GROUP BY what distinguishes the bases.")));
-}
-
-/* A state with the rows of a value, or with none under its basis. */
-static SumsState *
-state_make(const PosteriorContext *c, bool with_rows, MemoryContext memory)
-{
-	MemoryContext before = MemoryContextSwitchTo(memory);
-	SumsState  *state = palloc0(sizeof(SumsState));
-
-	state->model = posterior_model_pin(posterior_model_name, memory);
-	state->sums = posterior_sums_open(state->model, c, with_rows, memory);
-	state->empty = empty_like(c);
-	MemoryContextSwitchTo(before);
-	return state;
-}
-
-/* The sums of a value under the basis and the model of a state. */
-static TnpSums *
-state_open(const SumsState *state, const PosteriorContext *c)
-{
-	if (posterior_context_is_sums(c) && !same_basis(empty_like(c), state->empty))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("contexts of different bases cannot be merged"),
-				 errhint("Make all of them with posterior.context(basis, y, x1, ...) and one "
-						 "basis.")));
-	return posterior_sums_open(state->model, c, true, CurrentMemoryContext);
-}
-
-static void
-state_merge(SumsState *state, TnpSums *more, int sign)
-{
-	TnpError	error;
-
-	if (tnp_sums_merge(state->model->model, state->sums, more, sign, &error) != TNP_OK)
-		posterior_raise(&error, state->model->name);
-}
-
-static Datum
-state_value(SumsState *state)
-{
-	return PointerGetDatum(posterior_sums_value(state->model, state->empty, state->sums));
-}
-
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 /* Add or take away the row of this call: target in argument `y`, features after it. */
 static void
-state_row(FunctionCallInfo fcinfo, SumsState *state, int y, int sign, MemoryContext memory)
+state_row(FunctionCallInfo fcinfo, PosteriorSumsState *state, int y, int sign, MemoryContext memory)
 {
 	double		target;
 	TnpRows		view;
-	TnpError	error;
 
 	if (state->row == NULL)
 	{
@@ -131,50 +46,22 @@ state_row(FunctionCallInfo fcinfo, SumsState *state, int y, int sign, MemoryCont
 	state->row->y[0] = target;
 	view = posterior_rows_view(state->row, true);
 	view.n = 1;
-	if (tnp_sums_add(state->model->model, state->sums, &view, sign, &error) != TNP_OK)
-		posterior_raise(&error, state->model->name);
-}
-
-/*
- * All rows of an aggregate must give one basis. Nearly always they give the same bytes; others are
- * compared as values.
- */
-static void
-check_basis(SumsState *state, Datum argument, MemoryContext memory)
-{
-	struct varlena *raw = (struct varlena *) DatumGetPointer(argument);
-	Size		size = VARSIZE_ANY(raw);
-	PosteriorContext *c;
-
-	if (state->given != NULL && VARSIZE_ANY(state->given) == size
-		&& memcmp(state->given, raw, size) == 0)
-		return;
-	c = (PosteriorContext *) PG_DETOAST_DATUM(argument);
-	if (!same_basis(posterior_context_is_sums(c) ? empty_like(c) : c, state->empty))
-		different_bases();
-	/* out-of-line bytes that move are compared again, no more */
-	if (state->given == NULL && !(VARATT_IS_EXTERNAL(raw) && !VARATT_IS_EXTERNAL_ONDISK(raw)))
-	{
-		state->given = MemoryContextAllocHuge(memory, size);
-		memcpy(state->given, raw, size);
-	}
-	if ((Pointer) c != DatumGetPointer(argument))
-		pfree(c);
+	posterior_sums_state_add(state, &view, sign);
 }
 
 static Datum
 sums_accumulate(FunctionCallInfo fcinfo, int sign)
 {
-	MemoryContext memory = aggregate_memory(fcinfo);
-	SumsState  *state = PG_ARGISNULL(0) ? NULL : (SumsState *) PG_GETARG_POINTER(0);
+	MemoryContext memory = posterior_sums_memory(fcinfo);
+	PosteriorSumsState *state = PG_ARGISNULL(0) ? NULL
+		: (PosteriorSumsState *) PG_GETARG_POINTER(0);
 
 	if (PG_ARGISNULL(1))
 		ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("the basis is NULL"),
 						errhint("posterior.basis over no rows is NULL.")));
 	if (state == NULL)
-		state = state_make((PosteriorContext *) PG_DETOAST_DATUM(PG_GETARG_DATUM(1)), false,
-						   memory);
-	check_basis(state, PG_GETARG_DATUM(1), memory);
+		state = posterior_sums_state(PG_GETARG_CONTEXT(1), false, memory);
+	posterior_sums_check_basis(state, PG_GETARG_DATUM(1), memory);
 	state_row(fcinfo, state, 2, sign, memory);
 	PG_RETURN_POINTER(state);
 }
@@ -198,19 +85,19 @@ PG_FUNCTION_INFO_V1(posterior_sums_combine);
 Datum
 posterior_sums_combine(PG_FUNCTION_ARGS)
 {
-	MemoryContext memory = aggregate_memory(fcinfo);
-	SumsState  *into = PG_ARGISNULL(0) ? NULL : (SumsState *) PG_GETARG_POINTER(0),
-			   *from = PG_ARGISNULL(1) ? NULL : (SumsState *) PG_GETARG_POINTER(1);
+	MemoryContext memory = posterior_sums_memory(fcinfo);
+	PosteriorSumsState *into = PG_ARGISNULL(0) ? NULL : (PosteriorSumsState *) PG_GETARG_POINTER(0),
+			   *from = PG_ARGISNULL(1) ? NULL : (PosteriorSumsState *) PG_GETARG_POINTER(1);
 
 	if (from == NULL && into == NULL)
 		PG_RETURN_NULL();
 	if (from != NULL)
 	{
 		if (into == NULL)
-			into = state_make(from->empty, false, memory);
-		else if (!same_basis(into->empty, from->empty))
-			different_bases();
-		state_merge(into, from->sums, 1);
+			into = posterior_sums_state(from->empty, false, memory);
+		else if (!posterior_sums_same(into->empty, from->empty))
+			posterior_sums_bases_differ();
+		posterior_sums_state_merge(into, from->sums, 1);
 	}
 	PG_RETURN_POINTER(into);
 }
@@ -222,10 +109,10 @@ posterior_sums_serialize(PG_FUNCTION_ARGS)
 {
 	StringInfoData buffer;
 
-	(void) aggregate_memory(fcinfo);
+	(void) posterior_sums_memory(fcinfo);
 	pq_begintypsend(&buffer);
-	posterior_send_sums(&buffer, (PosteriorContext *) DatumGetPointer(
-						state_value((SumsState *) PG_GETARG_POINTER(0))));
+	posterior_send_sums(&buffer,
+						posterior_sums_state_value((PosteriorSumsState *) PG_GETARG_POINTER(0)));
 	PG_RETURN_BYTEA_P(pq_endtypsend(&buffer));
 }
 
@@ -236,20 +123,21 @@ posterior_sums_deserialize(PG_FUNCTION_ARGS)
 	bytea	   *bytes = PG_GETARG_BYTEA_PP(0);
 	StringInfoData buffer;
 
-	(void) aggregate_memory(fcinfo);
+	(void) posterior_sums_memory(fcinfo);
 	initStringInfo(&buffer);
 	appendBinaryStringInfo(&buffer, VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
-	PG_RETURN_POINTER(state_make(posterior_receive_sums(&buffer), true, CurrentMemoryContext));
+	PG_RETURN_POINTER(posterior_sums_state(posterior_receive_sums(&buffer), true,
+										   CurrentMemoryContext));
 }
 
 PG_FUNCTION_INFO_V1(posterior_sums_final);
 Datum
 posterior_sums_final(PG_FUNCTION_ARGS)
 {
-	(void) aggregate_memory(fcinfo);
+	(void) posterior_sums_memory(fcinfo);
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	PG_RETURN_DATUM(state_value((SumsState *) PG_GETARG_POINTER(0)));
+	PG_RETURN_POINTER(posterior_sums_state_value((PosteriorSumsState *) PG_GETARG_POINTER(0)));
 }
 
 /* ---- contexts -------------------------------------------------------------------------------- */
@@ -257,8 +145,9 @@ posterior_sums_final(PG_FUNCTION_ARGS)
 static Datum
 context_accumulate(FunctionCallInfo fcinfo, int sign)
 {
-	MemoryContext memory = aggregate_memory(fcinfo);
-	SumsState  *state = PG_ARGISNULL(0) ? NULL : (SumsState *) PG_GETARG_POINTER(0);
+	MemoryContext memory = posterior_sums_memory(fcinfo);
+	PosteriorSumsState *state = PG_ARGISNULL(0) ? NULL
+		: (PosteriorSumsState *) PG_GETARG_POINTER(0);
 	PosteriorContext *c;
 	TnpSums    *more;
 
@@ -270,9 +159,9 @@ context_accumulate(FunctionCallInfo fcinfo, int sign)
 	}
 	c = PG_GETARG_CONTEXT(1);
 	if (state == NULL)
-		state = state_make(c, false, memory);
-	more = state_open(state, c);
-	state_merge(state, more, sign);
+		state = posterior_sums_state(c, false, memory);
+	more = posterior_sums_state_open(state, c);
+	posterior_sums_state_merge(state, more, sign);
 	pfree(more);
 	PG_RETURN_POINTER(state);
 }
@@ -295,10 +184,10 @@ posterior_sums_merge_remove(PG_FUNCTION_ARGS)
 static Datum
 context_with(PosteriorContext *a, const PosteriorContext *b, int sign)
 {
-	SumsState  *state = state_make(a, true, CurrentMemoryContext);
+	PosteriorSumsState *state = posterior_sums_state(a, true, CurrentMemoryContext);
 
-	state_merge(state, state_open(state, b), sign);
-	return state_value(state);
+	posterior_sums_state_merge(state, posterior_sums_state_open(state, b), sign);
+	return PointerGetDatum(posterior_sums_state_value(state));
 }
 
 /* merge(a posterior.context, b posterior.context) */
@@ -322,13 +211,13 @@ PG_FUNCTION_INFO_V1(posterior_without_row);
 Datum
 posterior_without_row(PG_FUNCTION_ARGS)
 {
-	SumsState  *state;
+	PosteriorSumsState *state;
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	state = state_make(PG_GETARG_CONTEXT(0), true, CurrentMemoryContext);
+	state = posterior_sums_state(PG_GETARG_CONTEXT(0), true, CurrentMemoryContext);
 	state_row(fcinfo, state, 1, -1, CurrentMemoryContext);
-	PG_RETURN_DATUM(state_value(state));
+	PG_RETURN_POINTER(posterior_sums_state_value(state));
 }
 
 /* ---- bases ----------------------------------------------------------------------------------- */
@@ -347,7 +236,7 @@ posterior_basis_final(PG_FUNCTION_ARGS)
 	int64	   *basis;
 	TnpError	error;
 
-	(void) aggregate_memory(fcinfo);
+	(void) posterior_sums_memory(fcinfo);
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	rows = (PosteriorRows *) PG_GETARG_POINTER(0);
@@ -379,7 +268,7 @@ posterior_context_basis(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("the context has rows, and no basis"),
 				 errhint("posterior.basis(y, x1, ...) makes one of rows.")));
-	PG_RETURN_POINTER(empty_like(c));
+	PG_RETURN_POINTER(posterior_sums_empty(c));
 }
 
 /* ---- named contexts -------------------------------------------------------------------------- */
