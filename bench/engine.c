@@ -50,6 +50,7 @@
  * are few
  */
 #define GROWTH 16
+#define MORE (128 * 1024)		/* rows behind the context, to be asked about */
 
 static int	n_threads = 1;
 static const TnpKernels *kernels;
@@ -148,7 +149,7 @@ rows(int64_t first, int64_t n)
 static void
 make_rows(int64_t n, int64_t period)
 {
-	int64_t		total = n + 4096;
+	int64_t		total = n + MORE;
 	TnpRows		context;
 	TnpError	error;
 

@@ -2,14 +2,16 @@
 the machine. Prints a Markdown table.
 
     scan.py [--rows 1024] [--basis 5 ...] [--seconds 1] [--rounds 3] [--threads T]
-            [--kernels NAME] [--engine FILE ...] [--write FILE]
+            [--kernels NAME] [--engine FILE ...] [--write FILE] [--scale N M]
 
 Width 64, 4 heads, 6 layers, feed-forward 128, one column. Of each pair of rows a head must do
 `width / heads` multiply-adds for the score and as many for the values, one exponential for the
 weight, and of each of `basis` bumps one exponential and 3 multiply-adds: a difference, a square
 times a rate, and the height times the exponential. What that takes at the rates that bench/limits.c
 measures, one after the other, is the limit. Several engines are taken in turns; --write only
-writes the model of the first basis.
+writes the model of the first basis. --scale encodes N, N/2 and N/4 rows and asks about M, M/2 and
+M/4 rows, all pairs at once: how time and the most memory of the process grow, and what 100,000 rows
+and 1,000,000 queries take by that.
 
 SPDX-License-Identifier: PostgreSQL
 """
@@ -104,6 +106,45 @@ def measure(a, basis, place):
               + " | ".join(f"{t:.2f} | {t / best:.1f}" for t in cells) + " |", flush=True)
 
 
+def most_memory(engine):
+    """Megabytes that a process has had at most."""
+    with open(f"/proc/{engine.process.pid}/status") as file:
+        return next(int(line.split()[1]) / 1024 for line in file if line.startswith("VmHWM"))
+
+
+def scaled(a, n, m, path, config):
+    """Processors' seconds of n rows and m queries, at the limit, megabytes, those for queries,
+    rates.
+    """
+    engine = Engine(a.engine[0], path, n, a.threads, a.kernels)
+    start = most_memory(engine)
+    ask = min(engine.times("predict", m, 0))
+    memory = most_memory(engine)
+    build = min(engine.times("build", 0, 0))
+    rates = json.loads("".join(engine.say("limits 0.25")))["one"]
+    limit = sum(least(config, *work, n, rates) for work in (("build", 0), ("predict", m)))
+    engine.process.stdin.close()
+    engine.process.wait()
+    return 1e-3 * (build + ask), 1e-3 * limit, memory, memory - start, rates
+
+
+def scale(a, basis, place):
+    n, m = a.scale
+    path, config = os.path.join(place, f"{basis}.safetensors"), configuration(basis)
+    write_model(path, config)
+    print("| rows | queries | seconds of a processor | / limit | most memory, MB | "
+          "of it for queries |\n|---|---|---|---|---|---|")
+    for part in (4, 2, 1):
+        took, limit, memory, asked, rates = scaled(a, n // part, m // part, path, config)
+        print(f"| {n // part:,} | {m // part:,} | {took:.1f} | {took / limit:.1f} | {memory:.0f} | "
+              f"{asked:.1f} |", flush=True)
+    least_of = 1e-3 * (least(config, "build", 0, 10 ** 5, rates)
+                       + least(config, "predict", 10 ** 6, 10 ** 5, rates))
+    hours = least_of / 3600
+    print(f"\n100,000 rows and 1,000,000 queries: {hours:.2f} hours of a processor at the limit, "
+          f"{hours * took / limit:.2f} by the last line")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1024)
@@ -114,9 +155,14 @@ def main():
     parser.add_argument("--kernels", default="")
     parser.add_argument("--engine", nargs="+", default=["build/bench-engine"])
     parser.add_argument("--write")
+    parser.add_argument("--scale", type=int, nargs=2)
     a = parser.parse_args()
     if a.write:
         write_model(a.write, configuration(a.basis[0]))
+        return
+    if a.scale:
+        with tempfile.TemporaryDirectory() as place:
+            scale(a, a.basis[0], place)
         return
     print("| operation | bumps | limit, ms of a thread | "
           + " | ".join(f"{os.path.basename(e)}, ms of processors | / limit" for e in a.engine)

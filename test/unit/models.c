@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/file/model.h"
+
 static int
 by_name(const void *a, const void *b)
 {
@@ -52,7 +54,9 @@ kind_of_model(const TestModel *file, char *kind, size_t size)
 		return;
 	}
 	info = tnp_model_info(model);
-	snprintf(kind, size, "%s %s %d", info->architecture, info->context, info->n_classes > 0);
+	snprintf(kind, size, "%s %s %d", info->architecture,
+			 model->config.family->variant != NULL ? model->config.family->variant : info->context,
+			 info->n_classes > 0);
 	tnp_model_close(model);
 }
 

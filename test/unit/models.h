@@ -18,8 +18,8 @@ typedef struct TestModel
 
 /*
  * All files of $POSTERIOR_TEST_MODELS (default build/models), sorted by name; *n of them. With
- * TNP_QUICK the first of each kind: architecture, context, head, and whether columns, buffer and
- * missing cells are fixed, limited, taken. Exits when there are none.
+ * TNP_QUICK the first of each kind: architecture, its variant or the context, and whether it is a
+ * classifier. Exits when there are none.
  */
 TestModel  *test_models(int *n);
 void		test_models_free(TestModel *models, int n);

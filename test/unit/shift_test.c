@@ -71,10 +71,7 @@ main(void)
 		shifted++;
 		tnp_model_close(model);
 	}
-	if (shifted == 0 && getenv("TNP_QUICK") != NULL)
-		skip("models of a kind are left out", "shifted rows");
-	else
-		ok(shifted >= 3, "models with kernels were there");
+	ok(shifted >= (getenv("TNP_QUICK") != NULL ? 1 : 3), "models with kernels were there");
 	test_models_free(models, n);
 	return done_testing();
 }
