@@ -343,13 +343,14 @@ TNP_EXPORT bool tnp_sums_takes(const TnpSums *sums, double y);
  * precisions and the noise, and what later rows are weighed against. An encoding that is given a
  * fit finds nothing by itself: it answers as one of the fit's rows to which rows were added, or
  * taken away, until they are those of the sums. Without one (NULL) it is tnp_sums_encode. Words are
- * untrusted.
+ * untrusted. keep: in the environment's lasting memory.
  */
 TNP_EXPORT size_t tnp_fit_words(const TnpModel *model, const int64_t *basis);
 TNP_EXPORT void tnp_fit_write(const TnpEncoding *encoding, int64_t *words);
+TNP_EXPORT size_t tnp_sums_encoding_bytes(const TnpModel *model, const TnpSums *sums);
 TNP_EXPORT TnpStatus tnp_sums_encode_fitted(const TnpModel *model, const TnpColumnKind *kinds,
 											TnpSums *sums, size_t words, const int64_t *fit,
-											TnpEncoding **encoding, TnpError *error);
+											bool keep, TnpEncoding **encoding, TnpError *error);
 
 /*
  * Of an encoding of sums: the number of rows that its fit is of, and how far all its rows have

@@ -6,6 +6,7 @@
 #include "pg/batch/batch.h"
 #include "pg/cache/lookup.h"
 #include "pg/cache/reuse_state.h"
+#include "pg/cache/solved_sums.h"
 #include "pg/device/device_client.h"
 #include "pg/device/supervisor.h"
 #include "pg/models/engine_env.h"
@@ -29,8 +30,8 @@ PG_MODULE_MAGIC;
 PGDLLEXPORT void _PG_init(void);
 
 /*
- * What lies in shared memory, in the order in which a database's life is forgotten: entries pin
- * weights, and so go first.
+ * What lies in shared memory, in the order in which a database's life is forgotten: entries and
+ * solved sums pin weights, and so go first.
  */
 static PosteriorSharedPart *const shared_parts[] = {
 	&posterior_incarnation_part,
@@ -41,6 +42,7 @@ static PosteriorSharedPart *const shared_parts[] = {
 	&posterior_writer_log_part,
 	&posterior_reuse_state_part,
 	&posterior_directory_part,
+	&posterior_solved_part,
 	&posterior_weights_part
 };
 

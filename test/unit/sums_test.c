@@ -383,14 +383,14 @@ check_fit(void)
 	test_must(tnp_sums_encode(model, rows.view.kinds, s, &half, &error), &error);
 	tnp_fit_write(half, fit);
 	add(s, ROWS / 2, ROWS - ROWS / 2, 1);
-	test_must(tnp_sums_encode_fitted(model, rows.view.kinds, s, n_fit, fit, &fitted, &error),
+	test_must(tnp_sums_encode_fitted(model, rows.view.kinds, s, n_fit, fit, false, &fitted, &error),
 			  &error);
 	test_must(tnp_predict(fitted, &queries, b, &error), &error);
 	ok(memcmp(a, b, bytes) == 0, "%s: a fit with later rows = rows appended", name);
 	tnp_fit_write(fitted, fit);
 	tnp_encoding_free(fitted);
 	add(s, ROWS / 2, ROWS - ROWS / 2, -1);
-	test_must(tnp_sums_encode_fitted(model, rows.view.kinds, s, n_fit, fit, &fitted, &error),
+	test_must(tnp_sums_encode_fitted(model, rows.view.kinds, s, n_fit, fit, false, &fitted, &error),
 			  &error);
 	test_must(tnp_predict(half, &queries, a, &error), &error);
 	test_must(tnp_predict(fitted, &queries, b, &error), &error);
@@ -399,10 +399,10 @@ check_fit(void)
 	ok(same, "%s: without them it is the fit of its rows", name);
 	tnp_encoding_free(fitted);
 	fitted = NULL;
-	ok(tnp_sums_encode_fitted(model, rows.view.kinds, s, n_fit - 1, fit, &fitted, &error)
+	ok(tnp_sums_encode_fitted(model, rows.view.kinds, s, n_fit - 1, fit, false, &fitted, &error)
 	   == TNP_BAD_VALUE && fitted == NULL, "%s: a fit with too few words is refused", name);
 	fit[n_fit - 1] = INT64_MIN;
-	ok(tnp_sums_encode_fitted(model, rows.view.kinds, s, n_fit, fit, &fitted, &error)
+	ok(tnp_sums_encode_fitted(model, rows.view.kinds, s, n_fit, fit, false, &fitted, &error)
 	   == TNP_BAD_VALUE, "%s: so is a negative precision", name);
 	tnp_encoding_free(built);
 	tnp_encoding_free(half);
@@ -465,7 +465,7 @@ drift_after(Change change, int f, double *plain)
 	tnp_encoding_free(e);
 	test_must(tnp_sums_add(model, now, &later, 1, &error), &error);
 	test_must(tnp_sums_encode_fitted(model, rows.view.kinds, now, tnp_fit_words(model, basis), fit,
-									 &e, &error), &error);
+									 false, &e, &error), &error);
 	drift = tnp_sums_drift(e);
 	*plain = tnp_drift(&both, FITTED);
 	tnp_encoding_free(e);

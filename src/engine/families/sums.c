@@ -49,11 +49,12 @@ sums_make_facts(TnpEncoding *e, const int64_t *basis, SumsFacts **facts, TnpErro
 {
 	const TnpModel *model = e->model;
 	const SumsConfig *c = sums_config(model);
+	TnpEnv		env = e->kept ? tnp_lasting(&model->env) : model->env;
 	size_t		bytes = tnp_sums_bytes(model, basis);
 	int			width = sums_width(c, basis);
 
 	e->own_size = sums_facts_bytes(c, bytes, width, e->n_features);
-	e->own = tnp_alloc_zero(&model->env, e->own_size + TNP_OWN_SLACK, 1);
+	e->own = tnp_alloc_zero(&env, e->own_size + TNP_OWN_SLACK, 1);
 	if (e->own == NULL)
 		return tnp_no_memory(error);
 	*facts = tnp_encoding_own(e);
@@ -193,10 +194,20 @@ sums_take(const TnpModel *model, SumsFacts *f, size_t words, const int64_t *fit,
 		: status;
 }
 
+size_t
+tnp_sums_encoding_bytes(const TnpModel *model, const TnpSums *sums)
+{
+	return sizeof(TnpEncoding) + TNP_OWN_SLACK
+		+ sums_facts_bytes(sums_config(model), tnp_sums_bytes(model, sums_basis(sums)),
+						   sums->width, sums->columns);
+}
+
 TnpStatus
 tnp_sums_encode_fitted(const TnpModel *model, const TnpColumnKind *kinds, TnpSums *sums,
-					   size_t words, const int64_t *fit, TnpEncoding **encoding, TnpError *error)
+					   size_t words, const int64_t *fit, bool keep, TnpEncoding **encoding,
+					   TnpError *error)
 {
+	TnpEnv		env = keep ? tnp_lasting(&model->env) : model->env;
 	TnpEncoding *e;
 	SumsFacts  *facts;
 	TnpStatus	status;
@@ -210,14 +221,15 @@ tnp_sums_encode_fitted(const TnpModel *model, const TnpColumnKind *kinds, TnpSum
 				   sums->n == 1 ? "" : "s", model->config.min_rows);
 		return TNP_TOO_FEW_ROWS;
 	}
-	e = tnp_alloc_zero(&model->env, 1, sizeof(TnpEncoding));
+	e = tnp_alloc_zero(&env, 1, sizeof(TnpEncoding));
 	if (e == NULL)
 		return tnp_no_memory(error);
 	e->model = model;
+	e->kept = keep;
 	e->n = e->prefix = e->stats.n0 = sums->n;
 	e->stats.y_scale = 1;
 	e->n_features = sums->columns;
-	e->kinds = tnp_alloc_zero(&model->env, sums->columns, sizeof(TnpColumnKind));
+	e->kinds = tnp_alloc_zero(&env, sums->columns, sizeof(TnpColumnKind));
 	status = e->kinds == NULL ? tnp_no_memory(error)
 		: sums_make_facts(e, sums_basis(sums), &facts, error);
 	if (status == TNP_OK)
@@ -241,7 +253,7 @@ TnpStatus
 tnp_sums_encode(const TnpModel *model, const TnpColumnKind *kinds, TnpSums *sums,
 				TnpEncoding **encoding, TnpError *error)
 {
-	return tnp_sums_encode_fitted(model, kinds, sums, 0, NULL, encoding, error);
+	return tnp_sums_encode_fitted(model, kinds, sums, 0, NULL, false, encoding, error);
 }
 
 size_t

@@ -242,16 +242,17 @@ posterior_cached_build(PosteriorModel *model, bool device, const TnpRows *rows, 
 
 TnpStatus
 posterior_cached_of_sums(PosteriorModel *model, const TnpColumnKind *kinds, TnpSums *sums,
-						 Size words, const int64 *fit, PosteriorCachedContext **cached,
-						 TnpError *error)
+						 Size words, const int64 *fit, bool keep,
+						 PosteriorCachedContext **cached, TnpError *error)
 {
-	PosteriorCachedContext *b = cached_make(false);
+	PosteriorCachedContext *b = cached_make(keep);
 	TnpStatus	status;
 
 	*cached = NULL;
 	if (b == NULL)
 		return posterior_no_memory(error);
-	status = tnp_sums_encode_fitted(model->model, kinds, sums, words, fit, &b->encoding, error);
+	status = tnp_sums_encode_fitted(model->model, kinds, sums, words, fit, keep, &b->encoding,
+									error);
 	if (status != TNP_OK)
 		posterior_cached_free(b);
 	else

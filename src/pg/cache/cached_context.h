@@ -52,9 +52,9 @@ TnpStatus	posterior_cached_build(PosteriorModel *model, bool device, const TnpRo
 TnpStatus	posterior_cached_append(PosteriorModel *model, PosteriorCachedContext *cached,
 									const TnpRows *rows, TnpError *error);
 
-/* tnp_sums_encode_fitted. It has no rows to append to or to copy. */
+/* tnp_sums_encode_fitted. It has no rows to append to or to copy. keep: in the arena. */
 TnpStatus	posterior_cached_of_sums(PosteriorModel *model, const TnpColumnKind *kinds,
-									 TnpSums *sums, Size words, const int64 *fit,
+									 TnpSums *sums, Size words, const int64 *fit, bool keep,
 									 PosteriorCachedContext **cached, TnpError *error);
 
 /* tnp_grow. */

@@ -11,6 +11,7 @@
 
 #include "pg/base/bridge.h"
 #include "pg/cache/route.h"
+#include "pg/cache/solved_sums.h"
 
 #include "storage/ipc.h"
 #include "utils/memutils.h"
@@ -29,6 +30,8 @@ handles_give_up_pins(int code, Datum argument)
 		dlist_delete(&e->node);
 		if (e->entry != NULL)
 			posterior_entry_unpin(e->entry);
+		if (e->solved != NULL)
+			posterior_solved_unpin(e->solved);
 	}
 	posterior_models_exit();
 }
@@ -97,6 +100,8 @@ posterior_handle_release(PosteriorContextHandle *e)
 	posterior_cached_free(e->cached);
 	if (e->entry != NULL)
 		posterior_entry_unpin(e->entry);
+	if (e->solved != NULL)
+		posterior_solved_unpin(e->solved);
 	posterior_model_release(e->model);
 	pfree(e);
 	if (maker != NULL && --maker->views == 0 && maker->released)

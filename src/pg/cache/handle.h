@@ -25,6 +25,7 @@ typedef struct PosteriorContextHandle
 	PosteriorModel *model;
 	PosteriorCachedContext *cached; /* a view of the entry, or the handle's own */
 	PosteriorCacheEntry *entry; /* pinned, or NULL */
+	struct PosteriorSolvedSums *solved; /* whose encoding this one shares, pinned, or NULL */
 	struct PosteriorContextHandle *other_provider;	/* of these rows, for the other one, or NULL */
 	struct PosteriorContextHandle *maker;	/* whose encoding this one shares, or NULL */
 	int			views;			/* handles that share this one's, ... */

@@ -545,7 +545,8 @@ posterior_handle_acquire(PosteriorModel *model, const PosteriorContext *context)
 	bool		shown;
 
 	if (posterior_context_is_sums(context))
-		return posterior_handle_of_sums(model, context, NULL);
+		return posterior_handle_of_value(model, context,
+										 posterior_cache_mode != POSTERIOR_CACHE_OFF);
 	posterior_check_row_limit(model, "the context", context->n, context->n_features);
 	posterior_check_model_labels(model->model, model->name, posterior_context_labelled(context));
 	/* how many targets rows would have that are not there is unknown */

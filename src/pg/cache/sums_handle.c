@@ -1,15 +1,15 @@
 /*
- * sums_handle.c: contexts with sums: checked against their model, and encoded.
- *
- * Such an encoding is made of some hundred kilobytes and not of rows, so there is nothing to share
- * or to find again by content: it is the call site's.
+ * sums_handle.c: contexts with sums: checked against their model, and encoded: for all sessions
+ * (solved_sums.c), or for a call site alone.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "pg/cache/sums_handle.h"
 
 #include "pg/base/bridge.h"
+#include "pg/shmem/shared.h"
 
+#include "miscadmin.h"
 #include "utils/memutils.h"
 
 static TnpColumnKind *
@@ -89,29 +89,46 @@ posterior_same_basis(const PosteriorContext *a, const PosteriorContext *b)
 				  posterior_basis_words(a) * sizeof(int64)) == 0;
 }
 
+/* The words of a fit, allocated; NULL without one. */
+static int64 *
+words_of_fit(const bytea *fit, Size *words)
+{
+	int64	   *numbers;
+
+	*words = fit == NULL ? 0 : (VARSIZE(fit) - VARHDRSZ) / sizeof(int64);
+	if (fit == NULL)
+		return NULL;
+	/* a varlena's content need not begin where numbers may */
+	numbers = palloc(Max(*words, 1) * sizeof(int64));
+	memcpy(numbers, VARDATA(fit), *words * sizeof(int64));
+	return numbers;
+}
+
+/* A handle without an encoding. */
+static PosteriorContextHandle *
+handle_begin(PosteriorModel *model, const PosteriorContext *like)
+{
+	PosteriorLabelList none = {0, 0, NULL};
+	PosteriorContextHandle *e = posterior_handle_make(model, like->n_features, like->kinds, &none);
+
+	if (e == NULL)
+		posterior_raise_no_memory();
+	e->only = POSTERIOR_BY_CPU;
+	return e;
+}
+
 PosteriorContextHandle *
 posterior_handle_of_open_sums(PosteriorModel *model, const PosteriorContext *like, TnpSums *sums,
 							  const bytea *fit)
 {
-	PosteriorLabelList none = {0, 0, NULL};
 	TnpColumnKind *engine_kinds = engine_kinds_of(like);
-	Size		words = fit == NULL ? 0 : (VARSIZE(fit) - VARHDRSZ) / sizeof(int64);
-	int64	   *numbers = NULL;
-	PosteriorContextHandle *e;
+	Size		words;
+	int64	   *numbers = words_of_fit(fit, &words);
+	PosteriorContextHandle *e = handle_begin(model, like);
 	TnpError	error;
 
-	if (fit != NULL)
-	{
-		/* a varlena's content need not begin where numbers may */
-		numbers = palloc(Max(words, 1) * sizeof(int64));
-		memcpy(numbers, VARDATA(fit), words * sizeof(int64));
-	}
-	e = posterior_handle_make(model, like->n_features, like->kinds, &none);
-	if (e == NULL)
-		posterior_raise_no_memory();
-	e->only = POSTERIOR_BY_CPU;
-	if (posterior_cached_of_sums(model, engine_kinds, sums, words, numbers, &e->cached, &error)
-		!= TNP_OK)
+	if (posterior_cached_of_sums(model, engine_kinds, sums, words, numbers, false, &e->cached,
+								 &error) != TNP_OK)
 		return posterior_handle_fail(e, &error);
 	pfree(engine_kinds);
 	if (numbers != NULL)
@@ -125,6 +142,85 @@ posterior_handle_of_sums(PosteriorModel *model, const PosteriorContext *context,
 	TnpSums    *sums = posterior_sums_open(model, context, true, CurrentMemoryContext);
 	PosteriorContextHandle *e = posterior_handle_of_open_sums(model, context, sums, fit);
 
+	pfree(sums);
+	return e;
+}
+
+/* ---- shared ---------------------------------------------------------------------------------- */
+
+/* A view of a solution, whose pin the handle takes over. */
+static PosteriorContextHandle *
+handle_of_solved(PosteriorContextHandle *e, PosteriorSolvedSums *solved)
+{
+	TnpError	error;
+
+	e->solved = solved;
+	if (posterior_cached_first(e->model, solved->cached, posterior_cached_rows(solved->cached),
+							   &e->cached, &error) != TNP_OK)
+		return posterior_handle_fail(e, &error);
+	return e;
+}
+
+PosteriorContextHandle *
+posterior_handle_find_solved(PosteriorModel *model, const PosteriorContext *like,
+							 const PosteriorSolvedKey *key, PosteriorSolvedContent content)
+{
+	/* made first: without memory no pin is lost */
+	PosteriorContextHandle *e = handle_begin(model, like);
+	PosteriorSolvedSums *solved = posterior_solved_find(key, content);
+
+	if (solved != NULL)
+		return handle_of_solved(e, solved);
+	posterior_handle_release(e);
+	return NULL;
+}
+
+PosteriorContextHandle *
+posterior_handle_make_solved(PosteriorModel *model, const PosteriorContext *like, TnpSums *sums,
+							 const bytea *fit, const PosteriorSolvedKey *key,
+							 PosteriorSolvedContent content)
+{
+	TnpColumnKind *engine_kinds = engine_kinds_of(like);
+	Size		words;
+	int64	   *numbers = words_of_fit(fit, &words);
+	PosteriorContextHandle *e = handle_begin(model, like);
+	PosteriorSolvedSums *solved;
+	TnpError	error;
+	TnpStatus	status = posterior_solved_make(key, content, model, engine_kinds, sums, words,
+											   numbers, &solved, &error);
+
+	if (status == TNP_OK)
+		return handle_of_solved(e, solved);
+	if (status != TNP_NO_MEMORY)
+		return posterior_handle_fail(e, &error);
+	posterior_handle_release(e);
+	return NULL;
+}
+
+PosteriorContextHandle *
+posterior_handle_of_value(PosteriorModel *model, const PosteriorContext *context, bool keep)
+{
+	PosteriorSolvedContent content = {context, VARSIZE(context)};
+	PosteriorSolvedKey key;
+	PosteriorContextHandle *e = NULL;
+	TnpSums    *sums;
+	bool		kept;
+
+	memset(&key, 0, sizeof(key));
+	key.incarnation = posterior_incarnation();
+	key.kernels = model->kernels;
+	key.model = model->version;
+	key.role = GetUserId();
+	kept = keep && posterior_solved_key_hash(&key, content);
+	if (kept)
+		e = posterior_handle_find_solved(model, context, &key, content);
+	if (e != NULL)
+		return e;
+	sums = posterior_sums_open(model, context, true, CurrentMemoryContext);
+	if (kept)
+		e = posterior_handle_make_solved(model, context, sums, NULL, &key, content);
+	if (e == NULL)
+		e = posterior_handle_of_open_sums(model, context, sums, NULL);
 	pfree(sums);
 	return e;
 }

@@ -7,6 +7,7 @@
 #define POSTERIOR_SUMS_HANDLE_H
 
 #include "pg/cache/handle.h"
+#include "pg/cache/solved_sums.h"
 #include "pg/types/context_sums.h"
 
 /*
@@ -32,6 +33,24 @@ PosteriorContextHandle *posterior_handle_of_sums(PosteriorModel *model,
 PosteriorContextHandle *posterior_handle_of_open_sums(PosteriorModel *model,
 													  const PosteriorContext *like,
 													  TnpSums *sums, const bytea *fit);
+
+/*
+ * The encoding of a key and a content that is in the arena, or NULL; and make one there, or NULL
+ * where it cannot be kept. Of a context like this one.
+ */
+PosteriorContextHandle *posterior_handle_find_solved(PosteriorModel *model,
+													 const PosteriorContext *like,
+													 const PosteriorSolvedKey *key,
+													 PosteriorSolvedContent content);
+PosteriorContextHandle *posterior_handle_make_solved(PosteriorModel *model,
+													 const PosteriorContext *like, TnpSums *sums,
+													 const bytea *fit,
+													 const PosteriorSolvedKey *key,
+													 PosteriorSolvedContent content);
+
+/* The encoding of a value with sums: in the arena if it is to be kept and can be. */
+PosteriorContextHandle *posterior_handle_of_value(PosteriorModel *model,
+												  const PosteriorContext *context, bool keep);
 
 /* A handle of the same encoding, which `e` has made, and which ends with the last of them. */
 PosteriorContextHandle *posterior_handle_share(PosteriorContextHandle *e);

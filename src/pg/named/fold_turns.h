@@ -29,7 +29,7 @@ void		posterior_fold_turn_mark(const pg_uuid_t *kept);
  */
 void		posterior_fold_turn_rest(const pg_uuid_t *kept, TimestampTz until, bool again);
 
-/* Add databases with such contexts to n due ones, of at most POSTERIOR_WRITER_LOGS; their number. */
+/* Add databases with such contexts to n due ones, POSTERIOR_WRITER_LOGS at most; how many. */
 int			posterior_fold_turns_due(PosteriorDue *due, int n);
 
 /* Those of a database that have their turn [POSTERIOR_FOLD_TURNS]; from now on they have not. */

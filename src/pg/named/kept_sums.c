@@ -6,9 +6,10 @@
  * transaction's own are noted (sums_notes.c). Where that is not certain the rows are read and added
  * up, under the same basis: the same integers, and with the definition's fit the same answers.
  *
- * A session keeps the last solutions, with the notes that are in them. What it finds under the next
- * snapshot is compared note by note: equal ones need no work, more of them are added. So there is
- * nothing to invalidate.
+ * What was solved is in the arena for all sessions, found by the stored sums' version and the notes
+ * that are in it (solved_sums.c). A session keeps the last sums that it has opened, with their
+ * notes. What it finds under the next snapshot is compared note by note: equal ones need no work,
+ * more of them are added. So there is nothing to invalidate.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -23,6 +24,7 @@
 #include "pg/named/kept_store.h"
 #include "pg/named/sums_notes.h"
 #include "pg/shmem/progress.h"
+#include "pg/shmem/shared.h"
 
 #include "access/xact.h"
 #include "miscadmin.h"
@@ -153,55 +155,69 @@ solution_add(Solution *s, const PosteriorModel *model, const PosteriorNotes *not
 	return true;
 }
 
-/*
- * The solution of stored sums and notes, perhaps with rows still to be solved; *outcome says what
- * was new. NULL, and why.
- */
-static Solution *
-solution_find(const PosteriorModel *model, const PosteriorNamed *named,
-			  PosteriorLookupOutcome *outcome, const char **why)
+/* What is stored of a context, as the active snapshot shows it. */
+typedef struct Stored
 {
-	static uint64 clock = 0;
 	PosteriorKeptSums kept;
 	PosteriorNotes notes;
-	bytea	   *signature;
-	Solution   *s;
+} Stored;
 
-	if (!posterior_kept_find(&named->kept, GetActiveSnapshot(), &kept))
+/* Find that; false, and why, where it is not certain to be of the table's rows. */
+static bool
+stored_find(const PosteriorNamed *named, Stored *stored, const char **why)
+{
+	PosteriorKeptSums *kept = &stored->kept;
+	bytea	   *signature;
+
+	if (!posterior_kept_find(&named->kept, GetActiveSnapshot(), kept))
 	{
 		*why = "there are no sums yet";
-		return NULL;
+		return false;
 	}
 	signature = posterior_kept_signature(named, why);
 	if (signature == NULL)
-		return NULL;
-	if (GUARD(KEPT_SIGNATURE, VARSIZE(signature) != VARSIZE(kept.signature)
-			  || memcmp(signature, kept.signature, VARSIZE(signature)) != 0))
+		return false;
+	if (GUARD(KEPT_SIGNATURE, VARSIZE(signature) != VARSIZE(kept->signature)
+			  || memcmp(signature, kept->signature, VARSIZE(signature)) != 0))
 	{
 		*why = "the table, its partitions or its triggers have changed since the sums were made";
-		return NULL;
+		return false;
 	}
 	(void) posterior_notes_read(&named->kept, named->n_features, GetActiveSnapshot(),
-								PG_INT64_MAX, &notes);
-	if (notes.n >= POSTERIOR_MANY_NOTES)
+								PG_INT64_MAX, &stored->notes);
+	if (stored->notes.n >= POSTERIOR_MANY_NOTES)
 		posterior_fold_turn_mark(&named->kept);
-	s = solution_place(named);
+	return true;
+}
+
+/*
+ * The session's sums of what is stored, perhaps still to be solved; *outcome says what was new.
+ * NULL, and why.
+ */
+static Solution *
+solution_find(const PosteriorModel *model, const PosteriorNamed *named, const Stored *stored,
+			  PosteriorLookupOutcome *outcome, const char **why)
+{
+	static uint64 clock = 0;
+	const PosteriorNotes *notes = &stored->notes;
+	Solution   *s = solution_place(named);
+
 	s->used = ++clock;
 	if (s->sums == NULL)
 		solution_forget(s);
 	*outcome = CACHE_LOOKUP_SKIP;
-	if (!solution_begins(s, model, named, &kept, &notes))
+	if (!solution_begins(s, model, named, &stored->kept, notes))
 	{
 		*outcome = CACHE_LOOKUP_READ;
-		if (!solution_begin(s, model, named, &kept, notes.width))
+		if (!solution_begin(s, model, named, &stored->kept, notes->width))
 		{
 			*why = "the sums are of another basis";
 			return NULL;
 		}
 	}
-	else if (s->notes.n < notes.n)
+	else if (s->notes.n < notes->n)
 		*outcome = CACHE_LOOKUP_DELTA;
-	if (!solution_add(s, model, &notes))
+	if (!solution_add(s, model, notes))
 	{
 		*why = "a row that changed has a value that the model does not take";
 		return NULL;
@@ -228,20 +244,78 @@ unreliable_reason(const PosteriorNamed *named)
 	return NULL;
 }
 
-/* Find a solution, if the policies that apply let it be; NULL where rows must be read. */
-static Solution *
-find(PosteriorModel *model, const PosteriorNamed *named, PosteriorLookupOutcome *outcome)
+static void
+tell_why(const PosteriorNamed *named, const char *why)
+{
+	ereport(DEBUG1, (errmsg_internal("context \"%s\": rows are read because %s", named->name,
+									 why)));
+}
+
+/* Find what is stored, if the policies that apply let it be; false where rows must be read. */
+static bool
+find(const PosteriorNamed *named, Stored *stored)
 {
 	const char *why = posterior_named_policies(named)
 		? "policies decide which of them the reader sees"
 		: posterior_cache_mode == POSTERIOR_CACHE_OFF ? "posterior.cache is off"
 		: unreliable_reason(named);
-	Solution   *s = why == NULL ? solution_find(model, named, outcome, &why) : NULL;
 
+	if (why == NULL && stored_find(named, stored, &why))
+		return true;
+	tell_why(named, why);
+	return false;
+}
+
+/* What was solved of these sums and notes goes by this. */
+static PosteriorSolvedKey
+key_of(const PosteriorModel *model, const PosteriorNamed *named, const Stored *stored,
+	   PosteriorSolvedContent *content, bool *kept)
+{
+	PosteriorSolvedKey key;
+
+	memset(&key, 0, sizeof(key));
+	key.incarnation = posterior_incarnation();
+	key.kernels = model->kernels;
+	key.model = model->version;
+	key.kept = named->kept;
+	key.definition = named->version;
+	key.sums = stored->kept.version;
+	*content = (PosteriorSolvedContent) {stored->notes.rows,
+		stored->notes.n * stored->notes.width * sizeof(double)};
+	*kept = posterior_solved_key_hash(&key, *content);
+	return key;
+}
+
+/* The encoding of what is stored; NULL if it cannot be of it. */
+static PosteriorContextHandle *
+acquire_stored(PosteriorModel *model, const PosteriorNamed *named, const Stored *stored,
+			   PosteriorLookupOutcome *outcome)
+{
+	PosteriorSolvedContent content;
+	bool		kept;
+	PosteriorSolvedKey key = key_of(model, named, stored, &content, &kept);
+	PosteriorContextHandle *e = NULL;
+	const char *why;
+	Solution   *s;
+
+	*outcome = CACHE_LOOKUP_SKIP;
+	if (kept)
+		e = posterior_handle_find_solved(model, named->basis, &key, content);
+	if (e != NULL)
+		return e;
+	s = solution_find(model, named, stored, outcome, &why);
 	if (s == NULL)
-		ereport(DEBUG1, (errmsg_internal("context \"%s\": rows are read because %s", named->name,
-										 why)));
-	return s;
+	{
+		tell_why(named, why);
+		return NULL;
+	}
+	if (kept && s->handle == NULL)
+		e = posterior_handle_make_solved(model, named->basis, s->sums, named->fit, &key, content);
+	if (e != NULL)
+		return e;
+	if (s->handle == NULL)
+		s->handle = posterior_handle_of_open_sums(model, named->basis, s->sums, named->fit);
+	return posterior_handle_share(s->handle);
 }
 
 /* The sums of the rows, read. */
@@ -261,16 +335,14 @@ PosteriorContextHandle *
 posterior_kept_acquire(PosteriorModel *model, const PosteriorNamed *named, bool fresh,
 					   PosteriorLookupOutcome *outcome)
 {
-	Solution   *s = fresh ? NULL : find(model, named, outcome);
-	PosteriorContextHandle *e;
+	PosteriorContextHandle *e = NULL;
+	Stored		stored;
 	TnpSums    *sums;
 
-	if (s != NULL)
-	{
-		if (s->handle == NULL)
-			s->handle = posterior_handle_of_open_sums(model, named->basis, s->sums, named->fit);
-		return posterior_handle_share(s->handle);
-	}
+	if (!fresh && find(named, &stored))
+		e = acquire_stored(model, named, &stored, outcome);
+	if (e != NULL)
+		return e;
 	*outcome = CACHE_LOOKUP_PRIVATE;
 	sums = read_all(model, named);
 	e = posterior_handle_of_open_sums(model, named->basis, sums, named->fit);
@@ -282,7 +354,9 @@ PosteriorContext *
 posterior_kept_value(PosteriorModel *model, const PosteriorNamed *named)
 {
 	PosteriorLookupOutcome outcome;
-	Solution   *s;
+	Stored		stored;
+	const char *why;
+	Solution   *s = NULL;
 
 	if (named->basis == NULL)
 		ereport(ERROR,
@@ -293,6 +367,11 @@ posterior_kept_value(PosteriorModel *model, const PosteriorNamed *named)
 						   "sums.")
 				 : errhint("posterior.create_context(..., maintain => 'sums') makes a context that "
 						   "keeps sums.")));
-	s = find(model, named, &outcome);
+	if (find(named, &stored))
+	{
+		s = solution_find(model, named, &stored, &outcome, &why);
+		if (s == NULL)
+			tell_why(named, why);
+	}
 	return posterior_sums_value(model, named->basis, s != NULL ? s->sums : read_all(model, named));
 }

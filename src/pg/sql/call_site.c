@@ -10,6 +10,7 @@
 #include "pg/sql/call_site.h"
 
 #include "pg/cache/execute.h"
+#include "pg/cache/sums_handle.h"
 #include "pg/base/bridge.h"
 #include "pg/models/engine_env.h"
 #include "pg/rows/json_cells.h"
@@ -302,9 +303,9 @@ posterior_call_build_uncached(PosteriorCall *call)
 		return posterior_named_build_uncached(call->model, call->named);
 	/* sums are no rows, and lie in the value alone */
 	if (call->sums)
-		return posterior_handle_acquire(call->model,
+		return posterior_handle_of_sums(call->model,
 										(PosteriorContext *)
-										PG_DETOAST_DATUM(PointerGetDatum(call->raw)));
+										PG_DETOAST_DATUM(PointerGetDatum(call->raw)), NULL);
 	return posterior_handle_rebuild(call->encoding);
 }
 

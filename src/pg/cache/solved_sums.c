@@ -1,0 +1,273 @@
+/*
+ * solved_sums.c: encodings of sums in the arena, for all sessions.
+ *
+ * Such an encoding is factors of matrices, some megabytes that take milliseconds to make and more
+ * to touch for the first time, so a session's first prediction is as fast as another's hundredth.
+ * They are found by versions, which are never used twice, and by the bytes of what is no version:
+ * the notes of rows that are in the sums, or the whole value. So nothing has to be invalidated.
+ * They are complete when they are listed, and never change.
+ *
+ * Lock. posterior_lock(), exclusively, guards the list and pins; it is held while a content is
+ * compared, a megabyte at most, whose hash is equal.
+ *
+ * Pins keep an encoding from eviction: handles have them (handle.c). The encoding has one of the
+ * model's weights.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "pg/cache/solved_sums.h"
+
+#include "pg/base/bridge.h"
+#include "pg/shmem/eviction.h"
+#include "pg/shmem/shared.h"
+
+#include "common/hashfn.h"
+
+#define MOST_CONTENT (1 << 20)	/* bytes */
+#define PER_CONTEXT 4			/* that are kept of a named context, or of all values of a role */
+
+static dlist_head *all_solved = NULL;	/* in shared memory */
+
+static Size
+solved_size(void)
+{
+	return sizeof(dlist_head);
+}
+
+static void
+solved_initialize(void *part)
+{
+	dlist_init((dlist_head *) part);
+}
+
+/* Free what is in no list; the lock is held, unless no other process has seen it. */
+static void
+solved_free(PosteriorSolvedSums *s)
+{
+	posterior_cached_free(s->cached);
+	if (s->weights != NULL)
+		s->weights->pins--;
+	if (s->model != NULL)
+		posterior_model_release(s->model);
+	if (s->content.bytes != NULL)
+		posterior_arena_free((void *) s->content.bytes);
+	if (!posterior_is_shared)
+		pg_atomic_fetch_sub_u64(&posterior_shared->used, s->bytes);
+	posterior_arena_free(s);
+}
+
+static Size
+solved_evict(void *piece)
+{
+	PosteriorSolvedSums *s = piece;
+	Size		bytes = s->bytes;
+
+	dlist_delete(&s->node);
+	solved_free(s);
+	return bytes;
+}
+
+static void *
+solved_oldest(uint64 *used)
+{
+	PosteriorSolvedSums *oldest = NULL;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, all_solved)
+	{
+		PosteriorSolvedSums *s = dlist_container(PosteriorSolvedSums, node, iter.cur);
+
+		if (s->pins == 0 && (oldest == NULL || s->used < oldest->used))
+			oldest = s;
+	}
+	if (oldest != NULL)
+		*used = oldest->used;
+	return oldest;
+}
+
+static void
+solved_forget(uint32 incarnation)
+{
+	dlist_mutable_iter iter;
+
+	dlist_foreach_modify(iter, all_solved)
+	{
+		PosteriorSolvedSums *s = dlist_container(PosteriorSolvedSums, node, iter.cur);
+
+		if (s->key.incarnation == incarnation && s->pins == 0)
+			(void) solved_evict(s);
+	}
+}
+
+PosteriorSharedPart posterior_solved_part = {
+	.place = (void **) &all_solved,.size = solved_size,.initialize = solved_initialize,
+	.forget = solved_forget,.oldest = solved_oldest,.evict = solved_evict
+};
+
+/* ---- finding --------------------------------------------------------------------------------- */
+
+bool
+posterior_solved_key_hash(PosteriorSolvedKey *key, PosteriorSolvedContent content)
+{
+	if (content.length > MOST_CONTENT)
+		return false;
+	key->hash = hash_bytes(content.bytes, (int) content.length);
+	return true;
+}
+
+/* The lock is held. */
+static PosteriorSolvedSums *
+solved_pin(const PosteriorSolvedKey *key, PosteriorSolvedContent content)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, all_solved)
+	{
+		PosteriorSolvedSums *s = dlist_container(PosteriorSolvedSums, node, iter.cur);
+
+		if (memcmp(&s->key, key, sizeof(*key)) == 0 && s->content.length == content.length
+			&& memcmp(s->content.bytes, content.bytes, content.length) == 0)
+		{
+			s->pins++;
+			s->used = posterior_tick();
+			return s;
+		}
+	}
+	return NULL;
+}
+
+PosteriorSolvedSums *
+posterior_solved_find(const PosteriorSolvedKey *key, PosteriorSolvedContent content)
+{
+	PosteriorSolvedSums *found;
+
+	posterior_lock(LW_EXCLUSIVE);
+	found = solved_pin(key, content);
+	posterior_unlock();
+	return found;
+}
+
+void
+posterior_solved_unpin(PosteriorSolvedSums *s)
+{
+	posterior_lock(LW_EXCLUSIVE);
+	s->pins--;
+	posterior_unlock();
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+/* In memory of the arena; not listed yet. */
+static TnpStatus
+solved_try(const PosteriorSolvedKey *key, PosteriorSolvedContent content, PosteriorModel *model,
+		   const TnpColumnKind *kinds, TnpSums *sums, Size words, const int64 *fit,
+		   PosteriorSolvedSums **solved, TnpError *error)
+{
+	PosteriorSolvedSums *s = posterior_arena_alloc(sizeof(PosteriorSolvedSums));
+	void	   *bytes;
+	TnpStatus	status;
+
+	if (s == NULL)
+		return posterior_no_memory(error);
+	memset(s, 0, sizeof(*s));
+	s->key = *key;
+	bytes = posterior_arena_alloc(Max(content.length, 1));
+	s->content = (PosteriorSolvedContent) {bytes, content.length};
+	if (bytes == NULL)
+		status = posterior_no_memory(error);
+	else
+	{
+		memcpy(bytes, content.bytes, content.length);
+		status = posterior_cached_of_sums(model, kinds, sums, words, fit, true, &s->cached, error);
+	}
+	if (status == TNP_OK)
+	{
+		s->bytes = posterior_cached_bytes(s->cached) + content.length;
+		*solved = s;
+	}
+	else
+	{
+		if (bytes != NULL)
+			posterior_arena_free(bytes);
+		posterior_arena_free(s);
+	}
+	return status;
+}
+
+/* Let go of what this context or role has had for longest. The lock is held. */
+static void
+solved_trim(const PosteriorSolvedKey *key)
+{
+	PosteriorSolvedSums *oldest = NULL;
+	int			n = 0;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, all_solved)
+	{
+		PosteriorSolvedSums *s = dlist_container(PosteriorSolvedSums, node, iter.cur);
+
+		if (s->key.incarnation != key->incarnation || s->key.role != key->role
+			|| memcmp(&s->key.kept, &key->kept, sizeof(pg_uuid_t)) != 0)
+			continue;
+		n++;
+		if (s->pins == 0 && (oldest == NULL || s->used < oldest->used))
+			oldest = s;
+	}
+	if (n >= PER_CONTEXT && oldest != NULL)
+		(void) solved_evict(oldest);
+}
+
+/* List it, pinned; or the same of another session, which has been faster. */
+static PosteriorSolvedSums *
+solved_list(PosteriorSolvedSums *s, PosteriorModel *model)
+{
+	PosteriorSolvedSums *other;
+
+	if (!posterior_is_shared)
+	{
+		pg_atomic_fetch_add_u64(&posterior_shared->used, s->bytes);
+		s->model = model;
+		posterior_model_acquire(model);
+	}
+	posterior_lock(LW_EXCLUSIVE);
+	s->weights = model->weights;
+	if (s->weights != NULL)
+		s->weights->pins++;
+	other = solved_pin(&s->key, s->content);
+	if (other == NULL)
+	{
+		s->pins = 1;
+		s->used = posterior_tick();
+		dlist_push_head(all_solved, &s->node);
+	}
+	else
+		solved_free(s);
+	posterior_unlock();
+	return other != NULL ? other : s;
+}
+
+TnpStatus
+posterior_solved_make(const PosteriorSolvedKey *key, PosteriorSolvedContent content,
+					  PosteriorModel *model, const TnpColumnKind *kinds, TnpSums *sums, Size words,
+					  const int64 *fit, PosteriorSolvedSums **solved, TnpError *error)
+{
+	Size		bytes = tnp_sums_encoding_bytes(model->model, sums) + content.length;
+	TnpStatus	status = TNP_NO_MEMORY;
+
+	if (posterior_is_shared && model->weights == NULL)
+		return posterior_no_memory(error);
+	posterior_lock(LW_EXCLUSIVE);
+	solved_trim(key);
+	posterior_unlock();
+	if (!posterior_make_room(bytes))
+		return posterior_no_memory(error);
+	for (int i = 0; status == TNP_NO_MEMORY; i++)
+	{
+		status = solved_try(key, content, model, kinds, sums, words, fit, solved, error);
+		if (i == POSTERIOR_EVICTIONS || (status == TNP_NO_MEMORY && !posterior_evict(bytes << i)))
+			break;
+	}
+	if (status == TNP_OK)
+		*solved = solved_list(*solved, model);
+	return status;
+}
