@@ -48,6 +48,30 @@ is((stat(_))[2] & 0777, 0600, 'for its owner only');
 is($node->safe_psql('postgres', "SET posterior.device = cpu; $short"), $right,
 	'a session may keep to the CPU');
 
+# The server is told of one target per row: several are the session's, and nothing is asked of it,
+# although every answer should come from it and an error be raised where none does.
+{
+	my $models = $ENV{TEST_MODELS};
+	$node->safe_psql('postgres', "SELECT posterior.load_model(m, '$models/' || m || '.safetensors')
+		FROM unnest(ARRAY['several_mixture', 'set']) m");
+	my $before = server('requests') . '|' . server('builds');
+	my $several = "SET posterior.model = several_mixture;
+		SELECT posterior.predict_targets(posterior.context(ARRAY[y, z], x, i / 100.0), 1, 2),
+			posterior.targets(posterior.context(ARRAY[y, z], x, i / 100.0)) FROM t WHERE i <= 40";
+	my $answer = $node->safe_psql('postgres', $several);
+	like($answer, qr/\|2$/, 'several targets are answered');
+	is($answer, $node->safe_psql('postgres', "SET posterior.device = cpu; $several"),
+		'as with the CPU');
+	is(server('requests') . '|' . server('builds') . '|' . server('fallbacks'), "$before|0",
+		'and not by the server');
+	my $set = "SET posterior.model = set;
+		SELECT posterior.predict(posterior.context(y, x, z), 1, 2) FROM t WHERE i <= 40";
+	is($node->safe_psql('postgres', $set),
+		$node->safe_psql('postgres', "SET posterior.device = cpu; $set"),
+		'a set encoder is answered by a server that computes it as the session does');
+	cmp_ok(server('requests'), '>', (split /\|/, $before)[0], 'and by the server');
+}
+
 # Appends are mirrored: only new rows travel.
 my $named = "SELECT posterior.mean(posterior.predict('n', q))
 		FROM (SELECT 1.0::float8 AS x, 2.0::float8 AS z) q";
