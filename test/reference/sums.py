@@ -68,14 +68,15 @@ class Basis:
         if config.get("directions"):
             self.directions = Directions(self, x, y).found
 
-    def squash(self, f, values):
+    def squash(self, f, values, size=1):
         center, scale = self.columns[f]
-        return squashed((values - center) / scale)
+        return squashed((values - center) / (size * scale))
 
     def scores(self, x):
-        """Squashed standard scores [n, numeric columns], 0 where missing."""
-        return np.nan_to_num(np.stack([self.squash(f, x[:, f]) for f, kind in enumerate(self.kinds)
-                                       if kind == "numeric"], axis=1))
+        """Standard scores [n, numeric columns], squashed at twice the size; 0 where missing."""
+        return np.nan_to_num(
+            np.stack([2 * self.squash(f, x[:, f], 2) for f, kind in enumerate(self.kinds)
+                      if kind == "numeric"], axis=1))
 
     def parts(self, f, values):
         z = self.squash(f, values)
@@ -189,21 +190,42 @@ class Directions:
         self.slope = slope / norm if norm > 0 else slope
         self.rest = u
         self.leave(np.concatenate([np.ones((len(u), 1)), self.z], axis=1))
-        while len(self.found) < min(room, basis.config["directions"]):
-            w = self.best(len(self.found))
+        for search in range(2 * basis.config["directions"]):
+            w = (self.best(search) if len(self.found) < min(room, basis.config["directions"])
+                 else None)
             if w is None:
                 break
-            score = self.z @ w
-            sd = score.std()
+            sd = (self.z @ w).std()
             if not (sd > 0 and np.all(np.abs(w / sd) <= 2 ** 14)):
                 break
-            self.leave(np.concatenate(
-                [np.ones((len(u), 1)), waves(squashed(score / sd), 8),
-                 np.sin(score)[:, None], np.cos(score)[:, None]], axis=1))
+            # the column with the largest weight may say as much by itself
+            column = np.where(np.arange(columns) == np.argmax(np.abs(w)), w, 0.0)
+            along, alone = self.left(w), self.left(column)
+            if alone is not None and not self.says_more(alone @ alone, along @ along):
+                self.rest = alone
+                continue
+            self.rest = along
             self.found.append(np.rint(w / sd * 1024) / 1024)
 
     def leave(self, design):
         self.rest = self.rest - design @ regressed(design, self.rest)
+
+    def left(self, w):
+        """What a smooth function of a direction leaves of the rest."""
+        score = self.z @ w
+        sd = score.std()
+        if not sd > 0:
+            return None
+        design = np.concatenate([np.ones((len(score), 1)), waves(squashed(score / sd), 8),
+                                 np.sin(score)[:, None], np.cos(score)[:, None]], axis=1)
+        return self.rest - design @ regressed(design, self.rest)
+
+    def says_more(self, before, after):
+        """Whether squares sink by more than a direction's parameters cost."""
+        n, columns = self.z.shape
+        cost = (columns + 2) / 2 * math.log(n) + 2 * math.sqrt(columns)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return n / 2 * np.log(before / after) >= cost
 
     def candidates(self, direction):
         """[candidates, columns], fixed but for those along the slope of the targets."""
@@ -266,11 +288,8 @@ class Directions:
             squares, w = self.move(candidates[i])
             if squares < (1 - 1e-9) * least:
                 least, best = squares, w
-        n, columns = self.z.shape
         before = np.sum((self.rest - self.rest.mean()) ** 2)
-        cost = (columns + 2) / 2 * math.log(n) + 2 * math.sqrt(columns)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return best if n / 2 * np.log(before / least) >= cost else None
+        return best if self.says_more(before, least) else None
 
 
 class Setting:

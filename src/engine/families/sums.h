@@ -149,6 +149,9 @@ void		sums_features(const SumsConfig *c, const int64_t *basis, const double *x, 
 /* The squashed standard score of a numeric cell that is not missing. */
 double		sums_squash(const int64_t *column, double x);
 
+/* What directions add up: the same, but squashed at twice the size. */
+double		sums_wide_score(const int64_t *column, double x);
+
 /*
  * Numbers that `sums_features_of_block` works with, and phi [width, TNP_MOMENT_ROWS] of a block of
  * rows, whose cells of a column lie together: x [columns], `stride` apart.

@@ -50,7 +50,7 @@ typedef struct Search
 	int			n,				/* rows at even distances */
 				columns;		/* numeric ones */
 	int		   *column;			/* [columns] their places */
-	double	   *z,				/* [n, columns] squashed standard scores, 0 where missing */
+	double	   *z,				/* [n, columns] standard scores, 0 where missing */
 			   *rest,			/* [n] what nothing has explained yet */
 			   *slope,			/* [columns] of the targets, of length 1 or 0 */
 			   *candidate,		/* [CANDIDATES, columns] */
@@ -174,7 +174,7 @@ search_read(Search *s, const TnpRows *rows, const int64_t *basis)
 			double		x = rows->x[row * rows->n_features + s->column[f]];
 
 			entry[f + 1] = s->z[(size_t) i * m + f] =
-				isnan(x) ? 0 : sums_squash(sums_column(s->c, basis, s->column[f]), x);
+				isnan(x) ? 0 : sums_wide_score(sums_column(s->c, basis, s->column[f]), x);
 		}
 	}
 	slope = sums_regress(s->n, m, s->z, s->rest, s->gram);
@@ -413,77 +413,98 @@ search_move(Search *s, int candidate, double *least)
 
 /* ---- directions ------------------------------------------------------------------------------ */
 
-/* Whether a direction says more than its parameters cost, and having looked for it. */
-static bool
-search_accepts(const Search *s, double least)
+static double
+squares_from_mean(int n, const double *x)
 {
 	double		mean = 0,
-				before = 0;
+				squares = 0;
 
-	for (int i = 0; i < s->n; i++)
-		mean += s->rest[i] / s->n;
-	for (int i = 0; i < s->n; i++)
-		before += (s->rest[i] - mean) * (s->rest[i] - mean);
-	return 0.5 * s->n * log(before / least)
+	for (int i = 0; i < n; i++)
+		mean += x[i] / n;
+	for (int i = 0; i < n; i++)
+		squares += (x[i] - mean) * (x[i] - mean);
+	return squares;
+}
+
+/* Whether squares sink by more than a direction's parameters, and having looked for it, cost. */
+static bool
+says_more(const Search *s, double before, double after)
+{
+	return 0.5 * s->n * log(before / after)
 		>= 0.5 * (s->columns + 2) * log(s->n) + 2 * sqrt(s->columns);
 }
 
-/* Take away what a smooth function of the best direction explains; the score's sd. */
+/* left [n]: what a smooth function along w leaves of the rest. The score's sd, or 0 and nothing. */
 static double
-search_leave(Search *s)
+search_left(Search *s, const double *w, double *left)
 {
-	double		mean = 0,
-				square = 0,
-				sd;
+	double		sd;
 
 	for (int i = 0; i < s->n; i++)
-		mean += tnp_dot(s->columns, s->z + (size_t) i * s->columns, s->best) / s->n;
-	for (int i = 0; i < s->n; i++)
-	{
-		double		d = tnp_dot(s->columns, s->z + (size_t) i * s->columns, s->best) - mean;
-
-		square += d * d;
-	}
-	sd = sqrt(square / s->n);
+		left[i] = tnp_dot(s->columns, s->z + (size_t) i * s->columns, w);
+	sd = sqrt(squares_from_mean(s->n, left) / s->n);
 	if (!(sd > 0))
 		return 0;
 	for (int i = 0; i < s->n; i++)
 	{
-		double	   *entry = s->design + (size_t) i * SMOOTH,
-					t = tnp_dot(s->columns, s->z + (size_t) i * s->columns, s->best);
+		double	   *entry = s->design + (size_t) i * SMOOTH;
 
 		entry[0] = 1;
-		tnp_waves(tnp_squash(t, 0, sd), SMOOTH_WAVES, entry + 1);
-		sine_and_cosine(t, entry + SMOOTH - 2, entry + SMOOTH - 1);
+		tnp_waves(tnp_squash(left[i], 0, sd), SMOOTH_WAVES, entry + 1);
+		sine_and_cosine(left[i], entry + SMOOTH - 2, entry + SMOOTH - 1);
 	}
-	sums_leave(s->n, SMOOTH, s->design, s->rest, s->gram);
+	memcpy(left, s->rest, s->n * sizeof(double));
+	sums_leave(s->n, SMOOTH, s->design, left, s->gram);
 	return sd;
 }
 
-/* Find one more direction: its weights, 0 where none. */
+/*
+ * Whether the column with the largest weight says as much by itself: its waves are features as it
+ * is. If so, alone [n] is what it leaves of the rest, of which the direction leaves along [n].
+ */
+static bool
+search_is_column(Search *s, const double *along, double *column, double *alone)
+{
+	int			largest = 0;
+
+	for (int f = 1; f < s->columns; f++)
+		if (fabs(s->best[f]) > fabs(s->best[largest]))
+			largest = f;
+	memset(column, 0, s->columns * sizeof(double));
+	column[largest] = s->best[largest];
+	return search_left(s, column, alone) > 0
+		&& !says_more(s, tnp_dot(s->n, alone, alone), tnp_dot(s->n, along, along));
+}
+
+/* One more search. Its direction's weights, if it finds one; no other follows if it is over. */
 static TnpStatus
-search_next(Search *s, int direction, int64_t *weight, bool *found, TnpError *error)
+search_next(Search *s, int search, int64_t *weight, bool *found, bool *over, TnpError *error)
 {
 	double		least = INFINITY,
+			   *along = s->wave[0].error,
+			   *alone = s->wave[1].error,
 				sd;
 	int			kept[KEPT];
 
 	*found = false;
-	search_propose(s, direction);
+	*over = true;
+	search_propose(s, search);
 	if (!search_screen(s, kept))
 		return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
 	for (int i = 0; i < KEPT; i++)
 		if (!search_move(s, kept[i], &least))
 			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
-	if (!(least < INFINITY) || !search_accepts(s, least))
+	if (!(least < INFINITY) || !says_more(s, squares_from_mean(s->n, s->rest), least))
 		return TNP_OK;
-	sd = search_leave(s);
+	sd = search_left(s, s->best, along);
 	for (int f = 0; f < s->columns; f++)
 		if (!(fabs(s->best[f] / sd) * SUMS_WEIGHT_UNIT <= SUMS_MOST_WEIGHT))
 			return TNP_OK;
-	for (int f = 0; f < s->columns; f++)
+	*over = false;
+	*found = !search_is_column(s, along, s->wave[1].w, alone);
+	memcpy(s->rest, *found ? along : alone, s->n * sizeof(double));
+	for (int f = 0; *found && f < s->columns; f++)
 		weight[s->column[f]] = (int64_t) nearbyint(s->best[f] / sd * SUMS_WEIGHT_UNIT);
-	*found = true;
 	return TNP_OK;
 }
 
@@ -494,7 +515,8 @@ sums_find_directions(const TnpModel *model, const TnpRows *rows, int64_t *basis,
 	int64_t    *number = (int64_t *) sums_directions(c, basis);
 	int			room,
 				most;
-	bool		found = true;
+	bool		found,
+				over = false;
 	Search		s;
 	TnpStatus	status;
 
@@ -506,11 +528,11 @@ sums_find_directions(const TnpModel *model, const TnpRows *rows, int64_t *basis,
 	if (status == TNP_OK && s.columns > 0)
 	{
 		search_read(&s, rows, basis);
-		while (status == TNP_OK && found && *number < most)
+		for (int i = 0; i < 2 * c->directions && *number < most && !over && status == TNP_OK; i++)
 		{
 			int64_t    *weight = number + 1 + *number * rows->n_features;
 
-			status = search_next(&s, (int) *number, weight, &found, error);
+			status = search_next(&s, i, weight, &found, &over, error);
 			*number += status == TNP_OK && found;
 		}
 	}

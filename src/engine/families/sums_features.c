@@ -38,6 +38,13 @@ sums_squash(const int64_t *column, double x)
 					  sums_number(column[SUMS_COLUMN_SCALE]));
 }
 
+double
+sums_wide_score(const int64_t *column, double x)
+{
+	return 2 * tnp_squash(x, sums_number(column[SUMS_COLUMN_CENTER]),
+						  2 * sums_number(column[SUMS_COLUMN_SCALE]));
+}
+
 static int16_t
 quantise(double value)
 {
@@ -161,11 +168,11 @@ pair_part(const SumsConfig *c, const int64_t *column, double cell, double *part)
 	tnp_waves(z, c->pair_waves, part + 1);
 }
 
-/* What a weight multiplies is a score by SUMS_REACH. */
+/* What a weight multiplies is a score by twice SUMS_REACH. */
 static double
 weight_of(int64_t word)
 {
-	return (double) word * ((double) SUMS_REACH / SUMS_WEIGHT_UNIT);
+	return (double) word * (2.0 * SUMS_REACH / SUMS_WEIGHT_UNIT);
 }
 
 /* The linear part and waves of a weighted sum of columns, added in the order of the columns. */
@@ -179,7 +186,7 @@ put_direction(const SumsConfig *c, const int64_t *basis, const int64_t *weight, 
 	for (int f = 0; f < basis[SUMS_COLUMNS]; f++)
 		if (weight[f] != 0 && !isnan(x[f]))
 			score += weight_of(weight[f])
-				* (sums_squash(sums_column(c, basis, f), x[f]) / SUMS_REACH);
+				* (sums_wide_score(sums_column(c, basis, f), x[f]) / (2 * SUMS_REACH));
 	score = tnp_squash(score, 0, 1);
 	tnp_waves(score, c->waves, wave);
 	*phi++ = quantise(score / SUMS_REACH);
@@ -233,12 +240,15 @@ part_numbers(const SumsConfig *c)
 	return (size_t) (1 + most_waves(c)) * TNP_MOMENT_ROWS;
 }
 
-/* Behind the columns' parts there are those of a direction, and its scores. */
+/*
+ * Behind the columns' parts there are what directions add up of each column, the parts of a
+ * direction, and its scores.
+ */
 size_t
 sums_part_numbers(const SumsConfig *c, int columns)
 {
 	return columns * part_numbers(c)
-		+ (c->directions > 0 ? part_numbers(c) + TNP_MOMENT_ROWS : 0);
+		+ (c->directions > 0 ? (columns + 1) * (size_t) TNP_MOMENT_ROWS + part_numbers(c) : 0);
 }
 
 /* Features of a column's cells; a numeric one's parts stay for the pairs. */
@@ -272,24 +282,35 @@ put_column_block(const TnpMoments *moments, const SumsConfig *c, const int64_t *
 	return phi;
 }
 
-/* As put_direction, of the columns' parts. */
-static int16_t *
-put_direction_block(const TnpMoments *moments, const SumsConfig *c, const int64_t *basis,
-					const int64_t *weight, double *part, int16_t *phi)
+/* Scores [columns, TNP_MOMENT_ROWS] by twice SUMS_REACH of the cells of numeric columns. */
+static void
+score_block(const TnpMoments *moments, const SumsConfig *c, const int64_t *basis, const double *x,
+			size_t stride, double *score)
 {
-	const int	rows = TNP_MOMENT_ROWS;
-	double	   *own = part + basis[SUMS_COLUMNS] * part_numbers(c),
-			   *score = own + part_numbers(c);
-
-	memset(score, 0, rows * sizeof(double));
 	for (int f = 0; f < basis[SUMS_COLUMNS]; f++)
 	{
-		const double *linear = part + f * part_numbers(c);
+		const int64_t *column = sums_column(c, basis, f);
 
-		/* a categorical column, whose weight is 0, has no parts */
-		for (int r = 0; weight[f] != 0 && r < rows; r++)
-			score[r] += weight_of(weight[f]) * linear[r];
+		if (column[SUMS_KIND] == TNP_NUMERIC)
+			moments->waves(x + f * stride, sums_number(column[SUMS_COLUMN_CENTER]),
+						   2 * sums_number(column[SUMS_COLUMN_SCALE]), 0,
+						   score + (size_t) f * TNP_MOMENT_ROWS);
 	}
+}
+
+/* As put_direction, of the columns' scores; own: numbers to work with. */
+static int16_t *
+put_direction_block(const TnpMoments *moments, const SumsConfig *c, const int64_t *basis,
+					const int64_t *weight, const double *scores, double *own, int16_t *phi)
+{
+	const int	rows = TNP_MOMENT_ROWS;
+	double	   *score = own + part_numbers(c);
+
+	memset(score, 0, rows * sizeof(double));
+	/* a categorical column, whose weight is 0, has no scores */
+	for (int f = 0; f < basis[SUMS_COLUMNS]; f++)
+		for (int r = 0; weight[f] != 0 && r < rows; r++)
+			score[r] += weight_of(weight[f]) * scores[f * rows + r];
 	moments->waves(score, 0, 1, c->waves, own);
 	for (int k = 0; k <= c->waves; k++, phi += rows)
 		moments->round(own + (size_t) k * rows, NULL, phi);
@@ -318,6 +339,13 @@ sums_features_of_block(const TnpMoments *moments, const SumsConfig *c, const int
 		for (int k = 0; k < n * n; k++, phi += rows)
 			moments->round(a + (size_t) (k / n) * rows, b + (size_t) (k % n) * rows, phi);
 	}
+	if (sums_n_directions(c, basis) > 0)
+		score_block(moments, c, basis, x, stride, part + basis[SUMS_COLUMNS] * parts);
 	for (int d = 0; d < sums_n_directions(c, basis); d++)
-		phi = put_direction_block(moments, c, basis, sums_direction(c, basis, d), part, phi);
+	{
+		double	   *scores = part + basis[SUMS_COLUMNS] * parts;
+
+		phi = put_direction_block(moments, c, basis, sums_direction(c, basis, d), scores,
+								  scores + basis[SUMS_COLUMNS] * rows, phi);
+	}
 }
