@@ -83,9 +83,33 @@ count_tiles(const CudaWalk *walk, int rows, int64_t n)
 	return (n + per_tile - 1) / per_tile;
 }
 
-/* Rows per tile: as high as fits, unless lower ones are done sooner. */
+/* Tiles of 16 rows that a warp attends with at once, as in attention.h. */
 static int
-choose_rows(const TnpDeviceModel *m, const CudaWalk *walk)
+tiles_together(const CudaModel *s, int rows)
+{
+	return rows >= 32 && s->head_tiles <= 8 && s->precision == 0 ? 2 : 1;
+}
+
+/* Numbers of partial results of `chunks` chunks, of heads whose rows a block computes. */
+static int64_t
+count_parts(const CudaModel *s, int heads, int64_t chunks, int rows)
+{
+	return heads * chunks * rows * (s->head_tiles * 8 + 2);
+}
+
+/* Whether that many find room: in shared memory, of which `room` bytes are left, or outside. */
+static bool
+have_room(int64_t parts, int64_t room, int64_t blocks)
+{
+	return parts * 4 <= room || parts * 4 <= WORTH_A_SPLIT / blocks;
+}
+
+/*
+ * Rows per tile: as high as fits, unless lower ones are done sooner, or would leave warps idle that
+ * no chunk of keys can be given to.
+ */
+static int
+choose_rows(const TnpDeviceModel *m, const CudaWalk *walk, int64_t chunks)
 {
 	const GpuFacts *facts = &m->device->facts;
 	int			best = 16;
@@ -96,12 +120,17 @@ choose_rows(const TnpDeviceModel *m, const CudaWalk *walk)
 		 rows *= 2)
 	{
 		CudaWalk	try;
-		int64_t		waves = (count_tiles(walk, rows, walk->n) + facts->multiprocessors - 1) /
-			facts->multiprocessors,
-					cost = waves * (16 + rows);
+		int64_t		blocks = count_tiles(walk, rows, walk->n),
+					cost = (blocks + facts->multiprocessors - 1) / facts->multiprocessors *
+			(16 + rows);
+		int			units = m->shape.heads * (rows / 16) / tiles_together(&m->shape, rows),
+					used = lay_out(&m->shape, rows, 1, &try);
 
-		if (rows > 16 && lay_out(&m->shape, rows, 1, &try) > facts->shared_bytes)
+		if (rows > 16 && used > facts->shared_bytes)
 			break;
+		if (units < CUDA_WARPS && !have_room(count_parts(&m->shape, m->shape.heads, chunks, rows),
+											 facts->shared_bytes - used, blocks))
+			cost = cost * CUDA_WARPS / units;
 		if (cost <= best_cost)
 		{
 			best = rows;
@@ -144,13 +173,12 @@ cuda_plan(const TnpDeviceModel *m, int64_t keys, int64_t private_slots, CudaWalk
 		  CudaPlan *plan, TnpError *error)
 {
 	const CudaModel *s = &m->shape;
-	int			rows = walk->mode == CUDA_APPEND ? 16 : choose_rows(m, walk),
-				together = rows >= 32 && s->head_tiles <= 8 && s->precision == 0 ? 2 : 1,
+	int64_t		chunks = cuda_chunks(keys);
+	int			rows = walk->mode == CUDA_APPEND ? 16 : choose_rows(m, walk, chunks),
 				heads,
 				used;
 	bool		shared;
 	int64_t		tiles = count_tiles(walk, rows, walk->n),
-				chunks = cuda_chunks(keys),
 				part;
 
 	memset(plan, 0, sizeof(*plan));
@@ -160,18 +188,19 @@ cuda_plan(const TnpDeviceModel *m, int64_t keys, int64_t private_slots, CudaWalk
 	walk->team = choose_team(m, walk, tiles, keys);
 	used = lay_out(s, rows, walk->team, walk);
 	heads = walk->team > s->heads ? 1 : (s->heads + walk->team - 1) / walk->team;
-	walk->split = walk->team > s->heads || heads * (rows / 16) / together < CUDA_WARPS;
+	walk->split = walk->team > s->heads
+		|| heads * (rows / 16) / tiles_together(s, rows) < CUDA_WARPS;
 	if (cuda_force.split && walk->mode != CUDA_HALVES)
 		walk->split = 1;
 	walk->at_part = -1;
 	shared = walk->team / s->heads > 1;
-	part = (shared ? s->heads : heads) * chunks * rows * (s->head_tiles * 8 + 2);
+	part = count_parts(s, shared ? s->heads : heads, chunks, rows);
 	/*
 	 * blocks that share heads must leave partial results; others only gain by it, and with many
 	 * tiles there is enough to do without
 	 */
-	if (!shared && !cuda_force.split && part * 4 > m->device->facts.shared_bytes - used
-		&& part * 4 > WORTH_A_SPLIT / (tiles * walk->team))
+	if (!shared && !cuda_force.split
+		&& !have_room(part, m->device->facts.shared_bytes - used, tiles * walk->team))
 		walk->split = 0;
 	if (walk->split)
 	{

@@ -10,6 +10,7 @@
 
 #include "cuda_tests.h"
 #include "host.h"
+#include "kernels.h"
 #include "tap.h"
 
 #define CONTEXT 150				/* more than one chunk of keys */
@@ -145,6 +146,30 @@ check_room(const TnpDeviceEncoding *e, const char *name)
 	}
 }
 
+/*
+ * Where partial results have no room, tiles are so high that every warp has rows of its own. 768
+ * rows are three waves of tiles of 32 on the emulator's 8 multiprocessors, which would be sooner
+ * done than two of 64.
+ */
+static void
+check_warps(const TnpDeviceEncoding *e, const char *name)
+{
+	const CudaModel *s = &e->model->shape;
+	CudaWalk	walk = cuda_walk_of(e, 128, CUDA_ENCODE);
+	CudaPlan	plan;
+	TnpError	error;
+	int			units;
+
+	walk.n = 768;
+	ok(cuda_plan(e->model, 10000000, 0, &walk, &plan, &error) == TNP_OK, "%s: planned", name);
+	units = s->heads * plan.kernel.rows / 16;
+	if (s->precision == 0 && s->head_tiles <= 8 && plan.kernel.rows > 16)
+		units /= 2;
+	ok(walk.split || units >= CUDA_WARPS
+	   || plan.kernel.rows == cuda_largest_tile(s->precision, s->head_tiles),
+	   "%s: %d warps of a block attend to long contexts", name, units);
+}
+
 /* Rows appended one at a time, few and many at a time, against all at once. */
 static void
 check_appending(TnpDeviceModel *m, const char *name, const TestRows *rows, bool appendable,
@@ -229,6 +254,7 @@ main(void)
 				{
 					check_shapes(e, names[k], &rows, k < 1);
 					check_room(e, names[k]);
+					check_warps(e, names[k]);
 					tnp_device.encoding_free(e);
 				}
 				else
