@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: PostgreSQL
  */
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -27,6 +28,25 @@ typedef int64_t Longs __attribute__((vector_size(KERNELS_BYTES)));
 
 /* ---- features -------------------------------------------------------------------------------- */
 
+/*
+ * a / b, correctly rounded, of an integer b below 2^9 and its inverse. The remainder a - q b is a
+ * multiple of the last bit of q, hence exact, and an exact quotient is never as near to a number
+ * that lies midway between two doubles as what the inverse lacks: midway itself would need 54 bits
+ * of a. Where a is below 2^-900 the quotient may be another, whose sum with 1 is 1.
+ */
+INLINE double
+divided(double a, double b, double inverse)
+{
+#if KERNELS_BYTES >= 32 || defined(__aarch64__)
+	double		q = a * inverse;
+
+	return fma(fma(-q, b, a), inverse, q);
+#else
+	(void) inverse;
+	return a / b;
+#endif
+}
+
 /* Of R rows: series of sine or cosine, by Horner from the last of ten terms. */
 INLINE void
 series(const double *first, const double *t2, int from, double *sum)
@@ -34,8 +54,13 @@ series(const double *first, const double *t2, int from, double *sum)
 	for (int r = 0; r < R; r++)
 		sum[r] = 0;
 	for (int k = from + 20; k > from; k -= 2)
+	{
+		const double by = (double) k * (k - 1),
+					inverse = 1 / by;
+
 		for (int r = 0; r < R; r++)
-			sum[r] = (1 + sum[r]) * (-t2[r] / ((double) k * (k - 1)));
+			sum[r] = (1 + sum[r]) * divided(-t2[r], by, inverse);
+	}
 	for (int r = 0; r < R; r++)
 		sum[r] = first[r] * (1 + sum[r]);
 }
@@ -246,40 +271,64 @@ lay_out(int n, int pairs, const int16_t *phi, int32_t *panels, uint16_t *norms)
 	}
 }
 
+#define DIGITS 4
+
 /*
  * Targets are four digits of 14 bits, from -2^13 on, so that sums of products with one of them are
- * 32 bits.
+ * 32 bits: two rows' digits in a word, as the features of a panel are.
  */
 static void
-product(int n, const int16_t *phi, const int64_t *y, int64_t *out)
+product(int n, int pairs, const int32_t *panels, const int64_t *y, int64_t *out)
 {
-	int16_t		digit[4][R];
+	int16_t		digit[PAIRS][DIGITS][2];
 
-	for (int r = 0; r < R; r++)
+	for (int r = 0; r < 2 * pairs; r++)
 	{
 		int64_t		rest = y[r];
 
-		for (int d = 0; d < 4; d++)
+		for (int d = 0; d < DIGITS; d++)
 		{
-			digit[d][r] = (int16_t) (((rest + 8192) & 16383) - 8192);
-			rest = (rest - digit[d][r]) / 16384;
+			digit[r / 2][d][r % 2] = (int16_t) (((rest + 8192) & 16383) - 8192);
+			rest = (rest - digit[r / 2][d][r % 2]) / 16384;
 		}
 	}
-	for (int i = 0; i < n; i++, phi += R)
+	for (int i = 0; i < n; i += WIDE, panels += PANEL * PAIRS)
 	{
-		int32_t		sum[4] = {0};
+		Ints		sum[DIGITS][2] = {{{0}}};
+		int32_t		sums[DIGITS][WIDE];
 
-		for (int d = 0; d < 4; d++)
-			for (int r = 0; r < R; r++)
-				sum[d] += phi[r] * digit[d][r];
-		out[i] = sum[0] + 16384 * (sum[1] + 16384 * (sum[2] + (int64_t) 16384 * sum[3]));
+		for (int p = 0; p < pairs; p++)
+		{
+			int32_t		words[DIGITS];
+			Ints		first,
+						second;
+
+			memcpy(words, digit[p], sizeof(words));
+			memcpy(&first, panels + p * PANEL, sizeof(first));
+			memcpy(&second, panels + p * PANEL + LANES, sizeof(second));
+#pragma GCC unroll 4
+			for (int d = 0; d < DIGITS; d++)
+			{
+				Ints		mine = words[d] - (Ints) {0};
+
+				sum[d][0] = multiply_add(sum[d][0], mine, first);
+				sum[d][1] = multiply_add(sum[d][1], mine, second);
+			}
+		}
+		memcpy(sums, sum, sizeof(sums));
+		for (int j = 0; j < WIDE && i + j < n; j++)
+			out[i + j] = sums[0][j]
+				+ 16384 * (sums[1][j] + 16384 * (sums[2][j] + (int64_t) 16384 * sums[3][j]));
 	}
 }
 
-/* Sums [TALL, WIDE] of products of a tile, of `blocks` blocks that lie `words` apart. */
+/*
+ * Sums [TALL, WIDE] of products of a tile, of `blocks` blocks that lie `words` apart. A narrow one
+ * has nothing of the triangle in its second vector, which becomes 0.
+ */
 INLINE void
-tile_products(int blocks, int pairs, size_t words, const int32_t *a, const int32_t *b,
-			  int32_t *out)
+tile_products(bool narrow, int blocks, int pairs, size_t words, const int32_t *a,
+			  const int32_t *b, int32_t *out)
 {
 	Ints		sum[TALL][2] = {{{0}}};
 
@@ -297,7 +346,8 @@ tile_products(int blocks, int pairs, size_t words, const int32_t *a, const int32
 				Ints		mine = a[p * PANEL + i] - (Ints) {0};
 
 				sum[i][0] = multiply_add(sum[i][0], mine, first);
-				sum[i][1] = multiply_add(sum[i][1], mine, second);
+				if (!narrow)
+					sum[i][1] = multiply_add(sum[i][1], mine, second);
 			}
 		}
 #pragma GCC unroll 8
@@ -409,8 +459,17 @@ add(int n, int blocks, int pairs, int sign, const int32_t *panels, const uint16_
 					continue;
 				}
 				if (bound > 0)
-					tile_products(b - first, pairs, words, panels + first * words + AT(i),
-								  panels + first * words + AT(j), sums + tiles++ * TALL * WIDE);
+				{
+					const int32_t *from = panels + first * words;
+					int32_t    *to = sums + tiles++ * TALL * WIDE;
+
+					if (i + TALL <= j + LANES)
+						tile_products(true, b - first, pairs, words, from + AT(i), from + AT(j),
+									  to);
+					else
+						tile_products(false, b - first, pairs, words, from + AT(i), from + AT(j),
+									  to);
+				}
 				first = b;
 				bound = more;
 			}

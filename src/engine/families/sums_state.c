@@ -239,14 +239,14 @@ add_waiting(const TnpModel *model, TnpSums *s, int sign)
 		int			first = b * TNP_MOMENT_ROWS,
 					rows = s->waiting - first < TNP_MOMENT_ROWS ? s->waiting - first
 			: TNP_MOMENT_ROWS;
+		int32_t    *panels = scratch_panels(s) + b * tnp_panel_words(s->width);
 
 		fill_features(moments, s, first, rows);
-		moments->product(s->width, scratch_features(s), y + first, scratch_product(s));
+		moments->lay_out(s->width, pairs, scratch_features(s), panels,
+						 scratch_norms(s) + b * TNP_MOMENT_NORMS);
+		moments->product(s->width, pairs, panels, y + first, scratch_product(s));
 		for (int i = 0; i < s->width; i++)
 			add_wide(product + 2 * i, (SumsWide) sign * scratch_product(s)[i]);
-		moments->lay_out(s->width, pairs, scratch_features(s),
-						 scratch_panels(s) + b * tnp_panel_words(s->width),
-						 scratch_norms(s) + b * TNP_MOMENT_NORMS);
 	}
 	moments->add(s->width, blocks, pairs, sign, scratch_panels(s), scratch_norms(s), sums_gram(s));
 	for (int k = 0; k < s->waiting; k++)

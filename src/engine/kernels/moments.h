@@ -51,8 +51,12 @@ typedef struct TnpMoments
 	 */
 	void		(*lay_out) (int n, int pairs, const int16_t *phi, int32_t *panels, uint16_t *norms);
 
-	/* product [n] = phi y, y [TNP_MOMENT_ROWS] within 2^44. */
-	void		(*product) (int n, const int16_t *phi, const int64_t *y, int64_t *product);
+	/*
+	 * product [n] = phi y, of a block that was laid out with as many pairs; y [TNP_MOMENT_ROWS]
+	 * within 2^44.
+	 */
+	void		(*product) (int n, int pairs, const int32_t *panels, const int64_t *y,
+							int64_t *product);
 
 	/*
 	 * gram [n (n + 1) / 2], a lower triangle by rows, += sign phi phi', of up to TNP_MOMENT_BLOCKS

@@ -93,12 +93,14 @@ reference_lay_out(int n, int pairs, const int16_t *phi, int32_t *panels, uint16_
 }
 
 static void
-reference_product(int n, const int16_t *phi, const int64_t *y, int64_t *product)
+reference_product(int n, int pairs, const int32_t *panels, const int64_t *y, int64_t *product)
 {
+	const int16_t *phi = (const int16_t *) panels;
+
 	for (int i = 0; i < n; i++, phi += TNP_MOMENT_ROWS)
 	{
 		product[i] = 0;
-		for (int r = 0; r < TNP_MOMENT_ROWS; r++)
+		for (int r = 0; r < 2 * pairs; r++)
 			product[i] += phi[r] * y[r];
 	}
 }
