@@ -112,7 +112,7 @@ is($here->safe_psql('postgres', $join),
 # Another local context of the same rows, while the connection breaks.
 $s = session($here);
 is(ask($s, 'SELECT same()'), '45 same', 'a session with a connection');
-$there->restart('fast');
+$there->restart;
 $there->safe_psql('postgres', same_rows(46, 46));
 is(ask($s, 'SELECT same()'), '46 same', 'the other server was restarted');
 leave($s);
