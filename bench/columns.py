@@ -13,7 +13,6 @@ import json
 import math
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,6 +21,7 @@ import warnings
 import numpy as np
 
 from columns_model import PUBLISHED, main as write_model, random_weights
+from engine_process import EngineProcess
 
 QUERIES = (1, 16, 128)
 AGREEMENT = 0.05                         # of a standard deviation: means, whose tails differ
@@ -39,23 +39,12 @@ def table(n, columns):
     return x, np.sin(3 * x[:, 0]) + 0.1 * np.cos(57 * x[:, -1])
 
 
-class Engine:
+class Engine(EngineProcess):
     def __init__(self, path, rows, columns, threads):
-        self.process = subprocess.Popen(["build/bench-engine", path], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
+        super().__init__(path)
         self.say("features " + " ".join(map(repr, steps(columns))))
         self.say(f"threads {threads}")
         self.say(f"rows {rows} {1 << 20}")
-
-    def say(self, command):
-        self.process.stdin.write(command + "\n")
-        self.process.stdin.flush()
-        answer = []
-        for line in self.process.stdout:
-            if not line.strip():
-                return answer
-            answer.append(line)
-        sys.exit(f"the engine ended at {command}")
 
     def time(self, operation, size, seconds):
         """Median milliseconds by the clock, and least of processors."""

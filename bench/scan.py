@@ -19,9 +19,10 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
+
+from engine_process import EngineProcess
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "test", "reference"))
 import make_families  # noqa: E402
@@ -51,24 +52,13 @@ def write_model(path, config):
     make_models.write_model(path, config, make_families.family_weights(config, 1), "F32")
 
 
-class Engine:
+class Engine(EngineProcess):
     def __init__(self, program, path, rows, threads, kernels):
-        self.process = subprocess.Popen([program, path], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
+        super().__init__(path, program)
         if kernels:
             self.say(f"kernels {kernels}")
         self.say(f"threads {threads}")
         self.say(f"rows {rows} {1 << 20}")
-
-    def say(self, command):
-        self.process.stdin.write(command + "\n")
-        self.process.stdin.flush()
-        answer = []
-        for line in self.process.stdout:
-            if not line.strip():
-                return answer
-            answer.append(line)
-        sys.exit(f"the engine ended at {command}")
 
     def times(self, operation, size, seconds):
         """Milliseconds of all processors, of each call."""

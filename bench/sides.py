@@ -11,6 +11,8 @@ import sys
 import tempfile
 import time
 
+from engine_process import EngineProcess
+
 STEPS = 16
 FRACTIONS = [
     0.6180339887, 0.4142135624, 0.7320508076, 0.2360679775, 0.6457513111, 0.3166247904,
@@ -158,29 +160,16 @@ class Server:
         return found[1:] or found
 
 
-class Engine:
+class Engine(EngineProcess):
     """The engine alone, in a process of its own."""
 
     def __init__(self, subject, threads, kernels=None):
-        self.process = subprocess.Popen(["build/bench-engine", subject.path],
-                                        stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE,
-                                        text=True)
+        super().__init__(subject.path)
         self.rows = None
         self.say("features " + " ".join(map(str, FRACTIONS[:subject.columns])))
         if kernels:
             self.say(f"kernels {kernels}")
         self.say(f"threads {threads}")
-
-    def say(self, command):
-        self.process.stdin.write(command + "\n")
-        self.process.stdin.flush()
-        answer = []
-        for line in self.process.stdout:
-            if not line.strip():
-                return answer
-            answer.append(line)
-        sys.exit(f"the engine ended at {command}")
 
     def have(self, n):
         if self.rows != n:

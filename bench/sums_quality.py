@@ -280,8 +280,8 @@ def tables(options):
                     found["sums"].append(by_model(sums, *data))
                     found["tabular"].append(by_model(other, *data))
                     found["boosted"].append(by_baseline(Boosted, *data))
-                for who, runs in found.items():
-                    row(name, n, who, *(with_error(runs, i) for i in range(3)),
+                for predictor, runs in found.items():
+                    row(name, n, predictor, *(with_error(runs, i) for i in range(3)),
                         percent(covered(runs)))
 
 
