@@ -64,6 +64,7 @@ INSERT INTO kind (model, keeps, shared_prefix) VALUES
 	('packed_tnpd', 'keys and values, made again for each row', false),
 	('buffered', 'keys, values and states, made again once in K rows', true),
 	('latent', 'keys and values of latents, whatever the rows', false),
+	('set', 'those of points of each column and of rows, made again once in K rows', true),
 	('deep_kernel', 'one sum of products, whatever the rows', false),
 	('random_features_causal', 'features and values of rows, appended', true),
 	('scan_causal', 'keys, values and positions, appended', false),
