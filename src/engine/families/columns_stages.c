@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/families/columns.h"
+#include "engine/network/row_stage.h"
 
 /* ---- what a call shares ---------------------------------------------------------------------- */
 
@@ -312,69 +313,20 @@ scale_queries(const TnpModel *model, const ColumnsBlock *b, int heads, int n, co
 			q[(size_t) r * d + i] *= factors[i];
 }
 
-/* Rotate the vectors [heads, head width] of n tokens, the first of which is at a position. */
-static void
-rotate(const ColumnsCall *call, int position, int n, float *x)
-{
-	const ColumnsConfig *c = columns_config(call->model);
-	int			width = c->embed / c->row_heads,
-				pairs = width / 2;
-
-	for (int r = 0; r < n; r++)
-	{
-		const float *cosine = call->cosine + (size_t) (position + r) * pairs,
-				   *sine = call->sine + (size_t) (position + r) * pairs;
-
-		for (int h = 0; h < c->row_heads; h++)
-		{
-			float	   *v = x + (size_t) r * c->embed + h * width;
-
-			for (int f = 0; f < pairs; f++)
-			{
-				int			i = c->interleaved ? 2 * f : f,
-							j = c->interleaved ? 2 * f + 1 : f + pairs;
-				float		a = v[i],
-							b = v[j];
-
-				v[i] = a * cosine[f] - b * sine[f];
-				v[j] = b * cosine[f] + a * sine[f];
-			}
-		}
-	}
-}
-
-/*
- * A tile through a block. rotary: the position of its first row, or -1; factors: of scaled queries.
- */
-static void
-run_block(const TnpModel *model, const ColumnsCall *call, int rotary, const ColumnsBlock *b,
-		  int heads, int n, float *h, const void *k, const void *v, int64_t m,
-		  const float *factors, ColumnsWork *work, TnpBlockWork *blocks)
-{
-	int64_t		visible[TNP_TILE];
-	TnpKeys		own[TNP_TILE];
-	TnpView		view = {k, v, visible, own, 0};
-	TnpAttention attention;
-
-	for (int r = 0; r < n; r++)
-	{
-		visible[r] = m;
-		own[r] = (TnpKeys) {NULL, NULL, 0};
-	}
-	tnp_block_query(model, &b->layer, heads, false, n, h, &view, blocks, &attention);
-	if (rotary >= 0)
-		rotate(call, rotary, n, blocks->q);
-	scale_queries(model, b, heads, n, factors, blocks->q, work);
-	model->kernels->attend(&attention);
-	tnp_block_finish(model, &b->layer, false, n, h, blocks);
-}
-
 void
 columns_block(const TnpModel *model, const ColumnsBlock *b, int heads, int n, float *h,
 			  const void *k, const void *v, int64_t m, const float *factors, ColumnsWork *work,
 			  TnpBlockWork *blocks)
 {
-	run_block(model, NULL, -1, b, heads, n, h, k, v, m, factors, work, blocks);
+	int64_t		visible[TNP_TILE];
+	TnpKeys		own[TNP_TILE];
+	TnpView		view = tnp_view_of_all(n, k, v, m, visible, own);
+	TnpAttention attention;
+
+	tnp_block_query(model, &b->layer, heads, false, n, h, &view, blocks, &attention);
+	scale_queries(model, b, heads, n, factors, blocks->q, work);
+	model->kernels->attend(&attention);
+	tnp_block_finish(model, &b->layer, false, n, h, blocks);
 }
 
 bool
@@ -401,35 +353,18 @@ columns_row(const ColumnsCall *call, const float *embedded, ColumnsWork *work, f
 	const TnpModel *model = call->model;
 	const ColumnsConfig *c = columns_config(model);
 	const ColumnsWeights *w = columns_weights(model);
-	TnpBlockWork *blocks = &work->narrow;
 	int			e = c->embed,
 				tokens = c->cls + call->groups;
+	/* after the last block only the CLS tokens are read */
+	TnpRowStage stage = {c->row_blocks, c->row_heads, e, &w->rows[0].layer, sizeof(ColumnsBlock),
+						 model->config.activation, c->cls, call->cosine, call->sine,
+						 !c->interleaved};
 
 	memcpy(work->tokens, w->cls, (size_t) c->cls * e * sizeof(float));
 	memcpy(work->tokens + (size_t) c->cls * e, embedded, (size_t) call->groups * e * sizeof(float));
 	split_heads(&work->keys, c->row_heads, e);
-	for (int l = 0; l < c->row_blocks; l++)
-	{
-		/* after the last block only the CLS tokens are read */
-		int			end = l < c->row_blocks - 1 ? tokens : c->cls;
-
-		for (int start = 0; start < tokens; start += TNP_TILE)
-		{
-			int			n = tokens - start < TNP_TILE ? tokens - start : TNP_TILE;
-
-			tnp_block_keys(model, &w->rows[l].layer, false, n, work->tokens + (size_t) start * e,
-						   blocks);
-			rotate(call, start, n, blocks->q);
-			if (!tnp_cache_put_rows(model->kernels, &work->keys, 0, start, n, blocks->q,
-									blocks->att))
-				return false;
-		}
-		for (int start = 0; start < end; start += TNP_TILE)
-			run_block(model, call, start, &w->rows[l], c->row_heads,
-					  end - start < TNP_TILE ? end - start : TNP_TILE,
-					  work->tokens + (size_t) start * e, work->keys.k[0], work->keys.v[0], tokens,
-					  NULL, work, blocks);
-	}
+	if (!tnp_row_stage(model, &stage, tokens, work->tokens, &work->keys, &work->narrow))
+		return false;
 	model->kernels->norm(&w->rows_norm, c->cls, work->tokens, r);
 	return true;
 }

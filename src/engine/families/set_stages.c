@@ -10,6 +10,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/network/row_stage.h"
+
 /* ---- scratch --------------------------------------------------------------------------------- */
 
 /* Floats that attention needs of a tile in the column and in the row stage. */
@@ -56,42 +58,18 @@ set_work_make(const TnpModel *model, int rows, TnpTokenWork *work, TnpError *err
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-/* What n states attend to: m keys. visible and own [TNP_TILE] are the caller's. */
-static TnpView
-set_view(int n, const void *k, const void *v, int64_t m, int64_t *visible, TnpKeys *own)
-{
-	for (int i = 0; i < n; i++)
-	{
-		visible[i] = m;
-		own[i] = (TnpKeys) {NULL, NULL, 0};
-	}
-	return (TnpView) {k, v, visible, own, 0};
-}
-
-/* The rest of a block after attention, with the embedder's activation. */
-static void
-set_finish(const TnpModel *model, const TnpLayer *layer, int n, float *h, TnpBlockWork *work)
-{
-	const TnpKernels *kernels = model->kernels;
-
-	kernels->linear(&layer->o, n, work->att, TNP_IDENTITY, true, h);
-	kernels->norm(&layer->norm2, n, h, work->u);
-	kernels->linear(&layer->ff0, n, work->u, model->config.embedder_activation, false, work->ff);
-	kernels->linear(&layer->ff1, n, work->ff, TNP_IDENTITY, true, h);
-}
-
 void
 set_block(const TnpModel *model, const TnpLayer *layer, int heads, int n, float *h, const void *k,
 		  const void *v, int64_t m, TnpBlockWork *work)
 {
 	int64_t		visible[TNP_TILE];
 	TnpKeys		own[TNP_TILE];
-	TnpView		view = set_view(n, k, v, m, visible, own);
+	TnpView		view = tnp_view_of_all(n, k, v, m, visible, own);
 	TnpAttention attention;
 
 	tnp_block_query(model, layer, heads, false, n, h, &view, work, &attention);
 	model->kernels->attend(&attention);
-	set_finish(model, layer, n, h, work);
+	tnp_block_finish_with(model, layer, false, model->config.embedder_activation, n, h, work);
 }
 
 /* ---- column stage ---------------------------------------------------------------------------- */
@@ -109,7 +87,7 @@ set_read_points(const TnpEncoding *e, int layer, int first, int some, int n, flo
 	const TnpLayer *weights = &set_weights(model)->columns[layer].write;
 	int64_t		visible[TNP_TILE];
 	TnpKeys		own[TNP_TILE];
-	TnpView		view = set_view(some * n, NULL, NULL, s->inducing, visible, own);
+	TnpView		view = tnp_view_of_all(some * n, NULL, NULL, s->inducing, visible, own);
 	TnpAttention all;
 
 	tnp_block_query(model, weights, s->columns.heads, false, some * n, a, &view, work, &all);
@@ -126,7 +104,8 @@ set_read_points(const TnpEncoding *e, int layer, int first, int some, int n, flo
 		one.v = keys + set_column_bytes(model);
 		model->kernels->attend(&one);
 	}
-	set_finish(model, weights, some * n, a, work);
+	tnp_block_finish_with(model, weights, false, model->config.embedder_activation, some * n, a,
+						  work);
 }
 
 /* The vectors of the cells of n rows into h [n, tokens, c], behind the read-outs. */
@@ -169,78 +148,6 @@ set_columns(const TnpEncoding *e, TnpTokenWork *work, int n, const float *const 
 
 /* ---- row stage ------------------------------------------------------------------------------- */
 
-/* Rotate the vectors [heads, head width] of n tokens from a position on. */
-static void
-set_rotate(const TnpModel *model, int position, int n, float *x)
-{
-	const TnpSetConfig *s = &model->config.set;
-	const SetWeights *w = set_weights(model);
-	int			width = s->width / s->rows.heads,
-				pairs = width / 2;
-
-	for (int i = 0; i < n; i++)
-	{
-		const float *cosine = w->cosine + (size_t) (position + i) * pairs,
-				   *sine = w->sine + (size_t) (position + i) * pairs;
-
-		for (int h = 0; h < s->rows.heads; h++)
-		{
-			float	   *u = x + (size_t) i * s->width + h * width;
-
-			for (int p = 0; p < pairs; p++)
-			{
-				float	   *a = u + (s->halves ? p : 2 * p),
-						   *b = s->halves ? a + pairs : a + 1,
-							first = *a,
-							second = *b;
-
-				*a = first * cosine[p] - second * sine[p];
-				*b = first * sine[p] + second * cosine[p];
-			}
-		}
-	}
-}
-
-static int
-set_tile(int n, int start)
-{
-	return n - start < TNP_TILE ? n - start : TNP_TILE;
-}
-
-/* A block among the tokens h [tokens, c] of a row, of which the first `wanted` are updated. */
-static bool
-set_mix(const TnpModel *model, const TnpLayer *layer, int tokens, int wanted, float *h,
-		TnpTokenWork *work)
-{
-	const TnpSetConfig *s = &model->config.set;
-	int64_t		visible[TNP_TILE];
-	TnpKeys		own[TNP_TILE];
-	TnpBlockWork *block = &work->block;
-
-	for (int start = 0; start < tokens; start += TNP_TILE)
-	{
-		int			n = set_tile(tokens, start);
-
-		tnp_block_keys(model, layer, false, n, h + (size_t) start * s->width, block);
-		set_rotate(model, start, n, block->q);
-		if (!tnp_cache_put_rows(model->kernels, &work->cache, 0, start, n, block->q, block->att))
-			return false;
-	}
-	for (int start = 0; start < wanted; start += TNP_TILE)
-	{
-		int			n = set_tile(wanted, start);
-		float	   *some = h + (size_t) start * s->width;
-		TnpView		view = set_view(n, work->cache.k[0], work->cache.v[0], tokens, visible, own);
-		TnpAttention attention;
-
-		tnp_block_query(model, layer, s->rows.heads, false, n, some, &view, block, &attention);
-		set_rotate(model, start, n, block->q);
-		model->kernels->attend(&attention);
-		set_finish(model, layer, n, some, block);
-	}
-	return true;
-}
-
 void
 set_features(const TnpEncoding *e, TnpTokenWork *work, int n, const float *const *cells, float *out)
 {
@@ -250,18 +157,18 @@ set_features(const TnpEncoding *e, TnpTokenWork *work, int n, const float *const
 	int			tokens = s->readouts + e->n_features,
 				kept = s->take_all ? s->readouts : 1,
 				d = model->config.width;
+	bool		fits;
+	/* after the last block nothing but the read-outs is read */
+	TnpRowStage stage = {s->rows.layers, s->rows.heads, s->width, w->rows, sizeof(TnpLayer),
+						 model->config.embedder_activation, kept, w->cosine, w->sine, s->halves};
 
 	set_columns(e, work, n, cells, tokens);
 	for (int i = 0; i < n; i++)
 	{
 		float	   *h = work->h + (size_t) i * tokens * s->width;
-		bool		fits = true;
 
 		memcpy(h, w->readouts, (size_t) s->readouts * s->width * sizeof(float));
-		for (int l = 0; fits && l < s->rows.layers; l++)
-			/* after the last block nothing but the read-outs is read */
-			fits = set_mix(model, &w->rows[l], tokens, l == s->rows.layers - 1 ? kept : tokens, h,
-						   work);
+		fits = tnp_row_stage(model, &stage, tokens, h, &work->cache, &work->block);
 		model->kernels->norm(&w->rows_norm, kept, h, out + (size_t) i * d);
 		if (!fits)
 			out[(size_t) i * d] = NAN;

@@ -72,6 +72,13 @@ void
 tnp_block_finish(const TnpModel *model, const TnpLayer *layer, bool post_norm, int n, float *h,
 				 TnpBlockWork *work)
 {
+	tnp_block_finish_with(model, layer, post_norm, model->config.activation, n, h, work);
+}
+
+void
+tnp_block_finish_with(const TnpModel *model, const TnpLayer *layer, bool post_norm,
+					  TnpActivation activation, int n, float *h, TnpBlockWork *work)
+{
 	const TnpKernels *kernels = model->kernels;
 	const float *u = h;
 
@@ -83,7 +90,7 @@ tnp_block_finish(const TnpModel *model, const TnpLayer *layer, bool post_norm, i
 		kernels->norm(&layer->norm2, n, h, work->u);
 		u = work->u;
 	}
-	kernels->linear(&layer->ff0, n, u, model->config.activation, false, work->ff);
+	kernels->linear(&layer->ff0, n, u, activation, false, work->ff);
 	kernels->linear(&layer->ff1, n, work->ff, TNP_IDENTITY, true, h);
 	if (post_norm)
 		kernels->norm(&layer->norm2, n, h, h);

@@ -22,6 +22,18 @@ typedef struct TnpView
 	int			shared_rows;
 } TnpView;
 
+/* n rows that see the first m shared keys and no others; visible and own [n] are the caller's. */
+static inline TnpView
+tnp_view_of_all(int n, const void *k, const void *v, int64_t m, int64_t *visible, TnpKeys *own)
+{
+	for (int i = 0; i < n; i++)
+	{
+		visible[i] = m;
+		own[i] = (TnpKeys) {NULL, NULL, 0};
+	}
+	return (TnpView) {k, v, visible, own, 0};
+}
+
 /*
  * Keys and values (work->q, work->att) [n, d] that `layer` makes of the states h [n, d] entering
  * it.
@@ -42,6 +54,10 @@ void		tnp_block_query(const TnpModel *model, const TnpLayer *layer, int heads, b
 						  TnpBlockWork *work, TnpAttention *attention);
 void		tnp_block_finish(const TnpModel *model, const TnpLayer *layer, bool post_norm, int n,
 							 float *h, TnpBlockWork *work);
+
+/* The last step with an activation of its own. */
+void		tnp_block_finish_with(const TnpModel *model, const TnpLayer *layer, bool post_norm,
+								  TnpActivation activation, int n, float *h, TnpBlockWork *work);
 
 struct TnpToken;
 struct TnpWalk;
