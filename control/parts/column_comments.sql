@@ -71,7 +71,8 @@ COMMENT ON COLUMN posterior.stat_contexts.waiting_rows
 
 COMMENT ON COLUMN posterior.stat_progress.pid IS 'process';
 COMMENT ON COLUMN posterior.stat_progress.name
-	IS 'name of the context; NULL for a context value, a frame or an evidence';
+	IS 'name of the context; NULL for a context value, a frame or an evidence, and while the '
+		'context is created';
 COMMENT ON COLUMN posterior.stat_progress.phase
 	IS 'reading rows, encoding prefix or encoding suffix';
 COMMENT ON COLUMN posterior.stat_progress.done IS 'rows so far';

@@ -71,10 +71,13 @@
 #if PG_VERSION_NUM >= 160000
 #define posterior_schema_aclcheck(schema, user, mode)                                              \
 	object_aclcheck(NamespaceRelationId, schema, user, mode)
+#define posterior_function_aclcheck(function, user, mode)                                          \
+	object_aclcheck(ProcedureRelationId, function, user, mode)
 #define posterior_file_number(relation) ((relation)->rd_locator.relNumber)
 #define posterior_file_subtransaction(relation) ((relation)->rd_newRelfilelocatorSubid)
 #else
 #define posterior_schema_aclcheck(schema, user, mode) pg_namespace_aclcheck(schema, user, mode)
+#define posterior_function_aclcheck(function, user, mode) pg_proc_aclcheck(function, user, mode)
 #define posterior_file_number(relation) ((relation)->rd_node.relNode)
 #define posterior_file_subtransaction(relation) ((relation)->rd_newRelfilenodeSubid)
 #endif

@@ -116,7 +116,7 @@ may_read(HeapTuple row, TupleDesc desc)
 }
 
 bool
-posterior_may_count(const pg_uuid_t *context)
+posterior_may_count(const pg_uuid_t *context, bool *shown)
 {
 #define COLUMNS_OF_1_0 \
 	"SELECT relation::pg_catalog.oid, owner::pg_catalog.oid, target, features," \
@@ -135,7 +135,8 @@ posterior_may_count(const pg_uuid_t *context)
 	if (posterior_plan_execute(query, 1, &type, 0, &id, 1) != SPI_OK_SELECT)
 		elog(ERROR, "could not read " POSTERIOR_DEFINITIONS);
 	posterior_definitions_end(&caller);
-	may = SPI_processed > 0 && may_read(SPI_tuptable->vals[0], SPI_tuptable->tupdesc);
+	*shown = SPI_processed > 0;
+	may = *shown && may_read(SPI_tuptable->vals[0], SPI_tuptable->tupdesc);
 	SPI_finish();
 	return may;
 }

@@ -20,6 +20,7 @@
 #include "pg/base/guard.h"
 #include "pg/cache/sums_handle.h"
 #include "pg/named/definition_write.h"
+#include "pg/named/kept_scan.h"
 #include "pg/named/kept_signature.h"
 #include "pg/named/kept_store.h"
 #include "pg/shmem/progress.h"
@@ -116,13 +117,11 @@ posterior_kept_fold_step(const PosteriorModel *model, const PosteriorNamed *name
 static PosteriorContext *
 sums_read(const PosteriorModel *model, const PosteriorNamed *named)
 {
-	TnpSums    *sums = posterior_sums_open(model, named->basis, false, CurrentMemoryContext);
-	bool		shown = posterior_progress_begin(&named->id);
+	TnpSums    *sums = posterior_kept_scan(model, named);
+	PosteriorContext *value = posterior_sums_value(model, named->basis, sums);
 
-	posterior_named_read_sums(named, model, sums);
-	if (shown)
-		posterior_progress_end();
-	return posterior_sums_value(model, named->basis, sums);
+	pfree(sums);
+	return value;
 }
 
 /* Store sums of the rows that the active snapshot shows, under the lock; returns them. */
@@ -344,6 +343,7 @@ posterior_kept_begin(const char *name)
 	PosteriorContext *sums;
 	bytea	   *signature;
 	const char *why;
+	bool		shown;
 
 	CommandCounterIncrement();
 	PushActiveSnapshot(GetTransactionSnapshot());
@@ -367,6 +367,7 @@ posterior_kept_begin(const char *name)
 	 */
 	PushActiveSnapshot(IsolationUsesXactSnapshot() ? GetTransactionSnapshot()
 					   : GetLatestSnapshot());
+	shown = posterior_progress_begin(&named->id);
 	named->basis = basis_make(model, named);
 	if (named->basis != NULL)
 	{
@@ -375,6 +376,8 @@ posterior_kept_begin(const char *name)
 	}
 	else
 		definition_complete(named, NULL, NULL);
+	if (shown)
+		posterior_progress_end();
 	PopActiveSnapshot();
 	CommandCounterIncrement();
 	MemoryContextSwitchTo(before);

@@ -20,10 +20,10 @@
 #include "pg/cache/lookup.h"
 #include "pg/cache/sums_handle.h"
 #include "pg/named/fold_turns.h"
+#include "pg/named/kept_scan.h"
 #include "pg/named/kept_signature.h"
 #include "pg/named/kept_store.h"
 #include "pg/named/sums_notes.h"
-#include "pg/shmem/progress.h"
 #include "pg/shmem/shared.h"
 
 #include "access/xact.h"
@@ -318,19 +318,6 @@ acquire_stored(PosteriorModel *model, const PosteriorNamed *named, const Stored 
 	return posterior_handle_share(s->handle);
 }
 
-/* The sums of the rows, read. */
-static TnpSums *
-read_all(PosteriorModel *model, const PosteriorNamed *named)
-{
-	TnpSums    *sums = posterior_sums_open(model, named->basis, false, CurrentMemoryContext);
-	bool		shown = posterior_progress_begin(&named->id);
-
-	posterior_named_read_sums(named, model, sums);
-	if (shown)
-		posterior_progress_end();
-	return sums;
-}
-
 PosteriorContextHandle *
 posterior_kept_acquire(PosteriorModel *model, const PosteriorNamed *named, bool fresh,
 					   PosteriorLookupOutcome *outcome)
@@ -344,7 +331,7 @@ posterior_kept_acquire(PosteriorModel *model, const PosteriorNamed *named, bool 
 	if (e != NULL)
 		return e;
 	*outcome = CACHE_LOOKUP_PRIVATE;
-	sums = read_all(model, named);
+	sums = posterior_kept_scan(model, named);
 	e = posterior_handle_of_open_sums(model, named->basis, sums, named->fit);
 	pfree(sums);
 	return e;
@@ -373,5 +360,6 @@ posterior_kept_value(PosteriorModel *model, const PosteriorNamed *named)
 		if (s == NULL)
 			tell_why(named, why);
 	}
-	return posterior_sums_value(model, named->basis, s != NULL ? s->sums : read_all(model, named));
+	return posterior_sums_value(model, named->basis,
+								s != NULL ? s->sums : posterior_kept_scan(model, named));
 }

@@ -60,9 +60,10 @@ posterior_context_state(PG_FUNCTION_ARGS)
 	Datum	   *values = palloc(n * sizeof(Datum));
 	bool	   *nulls = palloc(n * sizeof(bool));
 	PosteriorReuseCounters counters;
-	bool		known;
+	bool		known,
+				shown;
 
-	if (!posterior_may_count(PG_GETARG_UUID_P(0)))
+	if (!posterior_may_count(PG_GETARG_UUID_P(0), &shown))
 		return (Datum) 0;
 	known = posterior_reuse_state_read(PG_GETARG_UUID_P(0), &counters);
 	for (int i = 0; i < n; i++)
@@ -83,13 +84,17 @@ names_no_context(const PosteriorProgress *p)
 
 /*
  * Whether the current user may see what a backend does: for a named context, if it could count
- * the rows; else if pg_stat_activity would show it the queries of the backend's role.
+ * the rows; else, as while the context is created, if pg_stat_activity would show it the queries of
+ * the backend's role.
  */
 static bool
 may_see(const PosteriorProgress *p)
 {
-	if (!names_no_context(p))
-		return posterior_may_count(&p->context);
+	bool		shown = false,
+				may = !names_no_context(p) && posterior_may_count(&p->context, &shown);
+
+	if (shown)
+		return may;
 	return has_privs_of_role(GetUserId(), p->role)
 		|| has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 }

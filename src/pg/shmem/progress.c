@@ -5,9 +5,11 @@
  */
 #include "pg/shmem/progress.h"
 
+#include "access/parallel.h"
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
+#include "storage/proc.h"
 
 PosteriorProgress *posterior_progresses = NULL;
 
@@ -32,6 +34,8 @@ progress_initialize(void *part)
 		pg_atomic_init_u32(&p->phase, 0);
 		pg_atomic_init_u64(&p->done, 0);
 		pg_atomic_init_u64(&p->total, 0);
+		pg_atomic_init_u32(&p->gathers, 0);
+		pg_atomic_init_u64(&p->helped, 0);
 	}
 }
 
@@ -45,6 +49,7 @@ posterior_progress_end(void)
 {
 	if (mine != NULL)
 	{
+		pg_atomic_write_u32(&mine->gathers, 0);
 		pg_atomic_write_u32(&mine->phase, 0);
 		pg_write_barrier();
 		pg_atomic_write_u32(&mine->pid, 0);
@@ -127,4 +132,44 @@ posterior_progress_within(int64 done)
 {
 	if (mine != NULL)
 		pg_atomic_write_u64(&mine->done, (uint64) (before + done));
+}
+
+/* ---- rows that aggregates take --------------------------------------------------------------- */
+
+int64
+posterior_progress_gather(bool gather)
+{
+	if (mine == NULL)
+		return 0;
+	if (gather)
+		pg_atomic_write_u64(&mine->helped, 0);
+	pg_atomic_write_u32(&mine->gathers, gather);
+	return (int64) pg_atomic_read_u64(&mine->helped);
+}
+
+/* What the leader of this parallel worker shows, or NULL. */
+static PosteriorProgress *
+progress_of_leader(void)
+{
+	uint32		leader = (uint32) MyProc->lockGroupLeader->pid;
+
+	for (int i = 0; i < POSTERIOR_PROGRESSES; i++)
+		if (pg_atomic_read_u32(&posterior_progresses[i].pid) == leader)
+			return &posterior_progresses[i];
+	return NULL;
+}
+
+void
+posterior_progress_taken(int64 rows)
+{
+	PosteriorProgress *p = mine;
+
+	if (p == NULL && posterior_is_shared && IsParallelWorker() && MyProc->lockGroupLeader != NULL)
+	{
+		p = progress_of_leader();
+		if (p != NULL && pg_atomic_read_u32(&p->gathers) != 0)
+			pg_atomic_fetch_add_u64(&p->helped, rows);
+	}
+	if (p != NULL && pg_atomic_read_u32(&p->gathers) != 0)
+		pg_atomic_fetch_add_u64(&p->done, rows);
 }

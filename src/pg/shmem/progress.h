@@ -23,6 +23,8 @@ typedef enum PosteriorPhase
 typedef struct PosteriorProgress
 {
 	pg_atomic_uint32 pid;		/* 0: free */
+	pg_atomic_uint32 gathers;	/* aggregates of the backend and its workers count rows here */
+	pg_atomic_uint64 helped;	/* rows that the workers have counted */
 	Oid			database;
 	Oid			role;			/* whose rights the rows are read with */
 	pg_uuid_t	context;		/* zeros: rows of no named context */
@@ -46,5 +48,14 @@ void		posterior_progress(PosteriorPhase phase, int64 done, int64 total);
 /* So many rows more are done than the last call of posterior_progress said. */
 void		posterior_progress_within(int64 done);
 void		posterior_progress_end(void);
+
+/*
+ * Have aggregates of this backend and of its parallel workers count the rows that they take, or no
+ * more; the rows that workers have taken.
+ */
+int64		posterior_progress_gather(bool gather);
+
+/* An aggregate has taken so many rows more. */
+void		posterior_progress_taken(int64 rows);
 
 #endif							/* POSTERIOR_PROGRESS_H */

@@ -16,6 +16,7 @@ typedef struct PosteriorSumsState
 	PosteriorRows *row;			/* the one that is being read; NULL: none has been */
 	struct varlena *given;		/* the basis as the first row gave it */
 	TnpSums    *sums;
+	int			untold;			/* rows that posterior.stat_progress has not been told of */
 } PosteriorSumsState;
 
 /* The memory of an aggregate's states; raises where the caller is none. */

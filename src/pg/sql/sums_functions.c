@@ -11,6 +11,7 @@
 #include "pg/sql/growing_sums.h"
 
 #include "pg/base/bridge.h"
+#include "pg/named/kept_scan.h"
 #include "pg/named/kept_sums.h"
 
 #include "libpq/pqformat.h"
@@ -19,6 +20,8 @@
 #include "utils/memutils.h"
 
 /* ---- rows ------------------------------------------------------------------------------------ */
+
+#define TELL_ROWS 1024			/* of which posterior.stat_progress is told at a time */
 
 /* Add or take away the row of this call: target in argument `y`, features after it. */
 static void
@@ -47,6 +50,11 @@ state_row(FunctionCallInfo fcinfo, PosteriorSumsState *state, int y, int sign, M
 	view = posterior_rows_view(state->row, true);
 	view.n = 1;
 	posterior_sums_state_add(state, &view, sign);
+	if (++state->untold == TELL_ROWS)
+	{
+		posterior_kept_scan_taken(TELL_ROWS);
+		state->untold = 0;
+	}
 }
 
 static Datum
