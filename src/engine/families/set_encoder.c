@@ -2,8 +2,10 @@
  * set_encoder.c: a packed stack over the tokens of a set encoder (docs/families.md, "The set
  * encoder").
  *
- * On their way tokens are [h (d), scaled cells (max_features)]. The walk makes features of the
- * cells, which needs the context, and adds them to h; from there on it is the packed stack's.
+ * On their way tokens are [h (d), scaled cells (max_features), 1 if h has the cells' features]. The
+ * walk makes features of the cells, which needs the context, and adds them to h; from there on it is
+ * the packed stack's. The rows of a chain, which many tokens are made of, get their features before
+ * (settle_rows): their halves are [scaled cells, features (d), 1 if these are there].
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -22,7 +24,21 @@
 static int
 set_state_width(const TnpModel *model)
 {
-	return model->config.width + model->config.max_features;
+	return model->config.width + model->config.max_features + 1;
+}
+
+static int
+set_place_width(const TnpModel *model)
+{
+	return model->config.width + 1;
+}
+
+static void
+set_place(const TnpModel *model, const struct TnpStats *stats, const double *x, float *out)
+{
+	(void) stats;
+	(void) x;
+	memset(out, 0, set_place_width(model) * sizeof(float));
 }
 
 static void
@@ -71,7 +87,7 @@ set_add(int n, const float *row, float *to)
 		to[i] += row[i];
 }
 
-/* E_y, role and position; behind them the cells. */
+/* E_y, role and position, and features that are there; behind them the cells. */
 static void
 set_embed(const TnpModel *model, int n, const float *const *row, const float *y, TnpRole role,
 		  const int *position, float *scratch, float *states)
@@ -85,7 +101,8 @@ set_embed(const TnpModel *model, int n, const float *const *row, const float *y,
 		memset(scratch, 0, (size_t) n * d * sizeof(float));
 	for (int i = 0; i < n; i++)
 	{
-		float	   *state = states + (size_t) i * (d + cells);
+		float	   *state = states + (size_t) i * set_state_width(model);
+		const float *features = row[i] + cells;
 
 		memcpy(state, scratch + (size_t) i * d, d * sizeof(float));
 		if (model->role != NULL)
@@ -93,17 +110,26 @@ set_embed(const TnpModel *model, int n, const float *const *row, const float *y,
 		if (model->position != NULL && position != NULL && position[i] >= 0)
 			set_add(d, model->position + (size_t) position[i] * d, state);
 		memcpy(state + d, row[i], cells * sizeof(float));
+		state[d + cells] = features[d];
+		if (features[d] != 0)
+			set_add(d, features, state);
 	}
 }
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-/* A row's features are no numbers, or too large for attention. */
+/* Features are no numbers, or too large for attention. */
 static TnpStatus
-set_too_large(const TnpWalk *w, const TnpToken *t, TnpError *error)
+set_too_large(const TnpModel *model, TnpError *error)
 {
-	tnp_fail(error, TNP_BAD_VALUE, "the values of a row are too large for the model%s",
-			 w->model->kernels->narrow != NULL ? " with keys of 16 bits" : "");
+	return tnp_fail(error, TNP_BAD_VALUE, "the values of a row are too large for the model%s",
+					model->kernels->narrow != NULL ? " with keys of 16 bits" : "");
+}
+
+static TnpStatus
+set_token_too_large(const TnpWalk *w, const TnpToken *t, TnpError *error)
+{
+	set_too_large(w->model, error);
 	if (t->own == NULL && t->slot >= 0)
 		tnp_detail(error, "row %lld", (long long) (t->slot - w->model->config.sinks + 1));
 	return TNP_BAD_VALUE;
@@ -139,7 +165,7 @@ set_add_features(TnpWalk *w, TnpTokenWork *work, int64_t first, int64_t end, Tnp
 											   c->max_features * sizeof(float)) == 0;
 
 		of[n] = -1;
-		if (set_is_sink(w, &w->tokens[first + n]))
+		if (own[c->max_features] != 0 || set_is_sink(w, &w->tokens[first + n]))
 			continue;
 		if (!again && some == SET_ROWS)
 			break;
@@ -157,7 +183,7 @@ set_add_features(TnpWalk *w, TnpTokenWork *work, int64_t first, int64_t end, Tnp
 			continue;
 		if (!tnp_all_finite(d, mine))
 		{
-			*status = set_too_large(w, &w->tokens[first + i], error);
+			*status = set_token_too_large(w, &w->tokens[first + i], error);
 			return n;
 		}
 		set_add(d, mine, w->h + (first + i) * w->state_width);
@@ -206,6 +232,54 @@ set_walk(TnpWalk *w, int64_t n, int64_t n_store, TnpError *error)
 	return status;
 }
 
+/* ---- rows of a chain ------------------------------------------------------------------------- */
+
+typedef struct SetRows
+{
+	const TnpEncoding *e;
+	TnpFeatureEmbedding *half;
+	const int64_t *place;		/* [n] */
+	int64_t		n;
+} SetRows;
+
+/* Features of SET_ROWS rows, into their halves. */
+static TnpStatus
+set_rows_item(void *state, TnpWorker *worker, int64_t item, TnpError *error)
+{
+	const SetRows *s = state;
+	const TnpConfig *c = &s->e->model->config;
+	TnpTokenWork *work = &worker->work->tokens;
+	float	   *features = work->scratch + (size_t) TNP_TILE * (c->set.width + 1),
+			   *row[SET_ROWS];
+	int64_t		first = item * SET_ROWS;
+	int			n = s->n - first < SET_ROWS ? (int) (s->n - first) : SET_ROWS;
+	TnpStatus	status = tnp_worker_check(worker, error);
+
+	for (int i = 0; i < n; i++)
+		row[i] = s->half->values + s->place[first + i] * s->half->width;
+	if (status == TNP_OK)
+		set_features(s->e, work, n, (const float *const *) row, features);
+	for (int i = 0; status == TNP_OK && i < n; i++)
+	{
+		const float *mine = features + (size_t) i * c->width;
+
+		if (!tnp_all_finite(c->width, mine))
+			return set_too_large(s->e->model, error);
+		memcpy(row[i] + c->max_features, mine, c->width * sizeof(float));
+		row[i][c->max_features + c->width] = 1;
+	}
+	return status;
+}
+
+static TnpStatus
+set_settle_rows(const TnpEncoding *e, TnpTeam *team, TnpFeatureEmbedding *half,
+				const int64_t *place, int64_t n, TnpError *error)
+{
+	SetRows		s = {e, half, place, n};
+
+	return tnp_team_run(team, (n + SET_ROWS - 1) / SET_ROWS, set_rows_item, &s, error);
+}
+
 const TnpFamily tnp_set_family = {
 	.name = "packed",
 	.variant = "a set encoder",
@@ -220,6 +294,9 @@ const TnpFamily tnp_set_family = {
 	.row_bytes = set_row_bytes,
 	.state_width = set_state_width,
 	.block_sizes = tnp_stack_block_sizes,
+	.place_width = set_place_width,
+	.place = set_place,
+	.settle_rows = set_settle_rows,
 	.embed = set_embed,
 	.embed_scratch = set_embed_scratch,
 	.token_work = set_work_make,

@@ -17,6 +17,7 @@ struct TnpBinder;
 struct TnpBlockSizes;
 struct TnpCacheShape;
 struct TnpConfig;
+struct TnpFeatureEmbedding;
 struct TnpKey;
 struct TnpScratch;
 struct TnpStats;
@@ -115,6 +116,14 @@ typedef struct TnpFamily
 						  TnpRole role, const int *position, float *scratch, float *states);
 	/* floats of scratch per row that embed needs */
 	int			(*embed_scratch) (const TnpModel *model);
+	/*
+	 * Make the halves (embed.h) of rows place[0 … n - 1] those of this encoding, so that what a
+	 * row's features become there is computed once however often it is used; NULL: they are the
+	 * same on every encoding.
+	 */
+	TnpStatus	(*settle_rows) (const TnpEncoding *encoding, struct TnpTeam *team,
+								struct TnpFeatureEmbedding *half, const int64_t *place, int64_t n,
+								TnpError *error);
 	/* scratch of a family that makes tokens of cells itself, for tiles of `rows` rows; or NULL */
 	TnpStatus	(*token_work) (const TnpModel *model, int rows, struct TnpTokenWork *work,
 							   TnpError *error);

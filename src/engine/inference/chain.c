@@ -46,6 +46,16 @@ tnp_chain_query(const TnpEncoding *e, TnpKvCache *own, int64_t j)
 }
 
 TnpStatus
+tnp_chain_settle_rows(const TnpEncoding *e, TnpTeam *team, TnpFeatureEmbedding *half,
+					  const int64_t *place, int64_t n, TnpError *error)
+{
+	const TnpFamily *family = e->model->config.family;
+
+	return family->settle_rows == NULL ? TNP_OK
+		: family->settle_rows(e, team, half, place, n, error);
+}
+
+TnpStatus
 tnp_chain_merge(const TnpEncoding *root, const TnpEncoding **e, const TnpRows *rows,
 				const int64_t *place, const double *y, int64_t n,
 				TnpError *error)

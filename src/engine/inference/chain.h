@@ -22,6 +22,10 @@ TnpStatus	tnp_chain_cache(const TnpModel *model, int64_t slots, TnpKvCache *cach
 TnpToken	tnp_chain_row(const TnpEncoding *e, TnpKvCache *own, int64_t j);
 TnpToken	tnp_chain_query(const TnpEncoding *e, TnpKvCache *own, int64_t j);
 
+/* Halves of rows place[0 … n - 1] as this encoding has them (family.h, settle_rows). */
+TnpStatus	tnp_chain_settle_rows(const TnpEncoding *e, TnpTeam *team, TnpFeatureEmbedding *half,
+								  const int64_t *place, int64_t n, TnpError *error);
+
 /*
  * The encoding that follows when rows place[0 … n-1] of `rows` with targets y [n, D] have been
  * merged; the old one is freed unless it is `root`. On failure *e is unchanged.

@@ -122,8 +122,11 @@ make_sample(Sample *s, TnpError *error)
 		status = make_group(s, model->config.context == TNP_FULL && model->config.buffer > 0
 							&& model->config.buffer < m ? model->config.buffer : m,
 							&s->groups[w], error);
-	return status == TNP_OK ? tnp_feature_embedding_build(model, &e->stats, s->queries, s->team,
-														  &s->half, error) : status;
+	if (status == TNP_OK)
+		status = tnp_feature_embedding_build(model, &e->stats, s->queries, s->team, &s->half,
+											 error);
+	return status == TNP_OK ? tnp_chain_settle_rows(e, s->team, &s->half, s->place, s->first,
+													error) : status;
 }
 
 /*
@@ -244,8 +247,10 @@ continue_draw(Sample *s, uint64_t draw, double *y, TnpError *error)
 			break;
 		merged = done;
 		count = m - done < tnp_chain_room(e) ? m - done : tnp_chain_room(e);
-		status = sample_block(s, tnp_team_self(s->team), s->fine_grained, e, done, count, draw, 1,
-							  y, error);
+		status = tnp_chain_settle_rows(e, s->team, &s->half, s->place + done, count, error);
+		if (status == TNP_OK)
+			status = sample_block(s, tnp_team_self(s->team), s->fine_grained, e, done, count,
+								  draw, 1, y, error);
 		done += count;
 	}
 	if (e != s->root)

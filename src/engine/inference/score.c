@@ -216,8 +216,10 @@ score_blocks(Score *s, TnpError *error)
 		int64_t		room = tnp_chain_room(e),
 					count = n - done < room ? n - done : room;
 
-		status = score_block(s, tnp_team_self(s->team), true, e, p->place + done, count,
-							 p->steps + done, error);
+		status = tnp_chain_settle_rows(e, s->team, &s->half, p->place + done, count, error);
+		if (status == TNP_OK)
+			status = score_block(s, tnp_team_self(s->team), true, e, p->place + done, count,
+								 p->steps + done, error);
 		if (status == TNP_OK && done + count < n)
 		{
 			for (int64_t j = 0; j < count; j++)
@@ -255,6 +257,18 @@ score_order(void *state, TnpWorker *worker, int64_t order, TnpError *error)
 	if (status == TNP_OK)
 		s->joint[order] = sum_steps(s, p);
 	return status;
+}
+
+/* All orders, each of them a single block; what rows are on the encoding is the same in all. */
+static TnpStatus
+score_orders(Score *s, TnpError *error)
+{
+	TnpStatus	status;
+
+	tnp_fill_order(s->rows->n, s->seed, -1, s->passes[0].place);
+	status = tnp_chain_settle_rows(s->root, s->team, &s->half, s->passes[0].place, s->rows->n,
+								   error);
+	return status == TNP_OK ? tnp_team_run(s->team, s->orders, score_order, s, error) : status;
 }
 
 /* The question to a family that answers for itself. */
@@ -318,7 +332,7 @@ tnp_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint64_t se
 	status = make_score(&s, error);
 	/* orders are shared out unless blocks must be merged, which allocates, or there is but one */
 	if (status == TNP_OK && orders > 1 && rows->n <= tnp_chain_room(e))
-		status = tnp_team_run(s.team, orders, score_order, &s, error);
+		status = score_orders(&s, error);
 	else
 		for (int64_t r = 0; status == TNP_OK && r < s.orders; r++)
 		{
