@@ -77,43 +77,73 @@ hide_scores(int n, const bool *hidden, float *score)
 	return any_above(choose(nan, splat(1), splat(0)), 0);
 }
 
+/*
+ * One head's weights of a block from its scores, with bumps; a sum that has no key yet, or is no
+ * number, gets weights of zero.
+ */
+INLINE void
+bump_weights(const TnpBumps *b, int head, int vectors, int panels, int n, const float *distance,
+			 const bool *hidden, float *score, Sum sum)
+{
+	int			lanes = panels * LANES,
+				i = 0;
+
+	for (; i + EXPS * WIDTH <= lanes; i += EXPS * WIDTH)
+		add_bumps(EXPS, b, head, distance + i, score + i);
+	for (; i < lanes; i += WIDTH)
+		add_bumps(1, b, head, distance + i, score + i);
+	if (hide_scores(n, hidden, score))
+	{
+		*sum.reference = NAN;
+		*sum.weights = 1;
+	}
+	raise_reference(score, panels, n, vectors, sum);
+	if (*sum.reference == -INFINITY || isnan(*sum.reference))
+	{
+		memset(score, 0, n * sizeof(float));
+		return;
+	}
+	weigh_scores(score, panels, sum);
+	/* what is hidden adds nothing to sums of values that are zero otherwise */
+	for (i = 0; hidden != NULL && i < n; i++)
+		if (hidden[i])
+			score[i] = 0;
+}
+
+/* `heads` heads from `head` on, whose sums do not wait for each other, take a block. */
+INLINE void
+bump_heads(const int heads, const TnpBumps *b, int head, const float *k, const float *v, int block,
+		   int n, const float *distance, const bool *hidden)
+{
+	int			panels = (n + LANES - 1) / LANES,
+				vectors = (b->value_width + WIDTH - 1) / WIDTH;
+	const size_t apart = (size_t) block * b->value_width;
+	float		score[ROWS * BLOCK] __attribute__((aligned(64)));
+	Sum			sum[ROWS];
+
+	for (int h = 0; h < heads; h++)
+		score_block(1, panels, b->key_width, b->q + (size_t) (head + h) * b->key_width, 1,
+					k + (size_t) (head + h) * block * b->key_width, false,
+					(size_t) b->key_width * LANES, score + h * BLOCK);
+	for (int h = 0; h < heads; h++)
+	{
+		sum[h] = bump_sum(b, head + h);
+		bump_weights(b, head + h, vectors, panels, n, distance, hidden, score + h * BLOCK, sum[h]);
+	}
+	add_head(heads, vectors, b->value_width, v + head * apart, false, 1, apart, n, score, sum);
+}
+
 static void
 bump_take(const TnpBumps *b, const float *k, const float *v, int block, int n,
 		  const float *distance, const bool *hidden)
 {
-	int			panels = (n + LANES - 1) / LANES,
-				lanes = panels * LANES,
-				vectors = (b->value_width + WIDTH - 1) / WIDTH;
-	float		score[ROWS * BLOCK] __attribute__((aligned(64)));
+	const int	most = ROWS >= 4 ? 4 : 2;	/* heads, which are so many sums together */
+	int			h = 0;
 
-	for (int h = 0; h < b->heads; h++)
-	{
-		Sum			sum = bump_sum(b, h);
-		int			i = 0;
-
-		score_block(1, panels, b->key_width, b->q + (size_t) h * b->key_width, 1,
-					k + (size_t) h * block * b->key_width, false, (size_t) b->key_width * LANES,
-					score);
-		for (; i + EXPS * WIDTH <= lanes; i += EXPS * WIDTH)
-			add_bumps(EXPS, b, h, distance + i, score + i);
-		for (; i < lanes; i += WIDTH)
-			add_bumps(1, b, h, distance + i, score + i);
-		if (hide_scores(n, hidden, score))
-		{
-			*sum.reference = NAN;
-			*sum.weights = 1;
-		}
-		raise_reference(score, panels, n, vectors, sum);
-		if (*sum.reference == -INFINITY || isnan(*sum.reference))
-			continue;
-		weigh_scores(score, panels, sum);
-		/* what is hidden adds nothing to sums of values that are zero otherwise */
-		for (i = 0; hidden != NULL && i < n; i++)
-			if (hidden[i])
-				score[i] = 0;
-		add_head(1, vectors, b->value_width, v + (size_t) h * block * b->value_width, false, 1, 0,
-				 n, score, &sum);
-	}
+	for (; h + most <= b->heads; h += most)
+		bump_heads(most, b, h, k, v, block, n, distance, hidden);
+	for (; h < b->heads; h++)
+		bump_heads(1, b, h, k, v, block, n, distance, hidden);
 }
 
 static void
