@@ -27,7 +27,7 @@ MOMENTS, LOG_DENSITY, DRAWS = 1e-4, 1e-3, 1e-3
 # Between them every norm and activation, rows as tokens, classes, weights that are halves, chains
 # of both masks, keys that are shared and own ones, bumps in the scores.
 FEW = ("prefix_causal_half", "packed_flag", "buffer_strict", "rows_buffer", "classes_tokens",
-       "two_stream_strict", "scan_one_target", "scan_time", "set")
+       "two_stream_strict", "scan_one_target", "scan_time", "set", "set_power")
 
 
 def moments(distributions):
