@@ -22,7 +22,7 @@
  *                             of the next 16 rows
  *     team SECONDS            milliseconds of starting and ending as many threads that have
  *                             nothing to do
- *     limits SECONDS          multiply-adds of numbers and of words of 16 bits, exponentials and
+ *     limits SECONDS [KIB]    multiply-adds of numbers and of words of 16 bits, exponentials and
  *                             reads per second that one thread and T threads reach, as JSON
  *
  * Every answer ends with an empty line.
@@ -435,8 +435,10 @@ main(int argc, char **argv)
 			list();
 		else if (sscanf(line, "kernels %63s", word) == 1)
 			choose(word);
+		else if (sscanf(line, "limits %lf %lld", &seconds, &size) == 2)
+			print_limits(kernels->name, n_threads, seconds, (size_t) size << 10);
 		else if (sscanf(line, "limits %lf", &seconds) == 1)
-			print_limits(kernels->name, n_threads, seconds);
+			print_limits(kernels->name, n_threads, seconds, 0);
 		else if (sscanf(line, "team %lf", &seconds) == 1)
 			print_team(seconds);
 		else if (sscanf(line, "answer %63s %lld", word, &size) == 2)

@@ -223,12 +223,12 @@ together(Loop loop, size_t bytes, int threads, double seconds)
 }
 
 void
-print_limits(const char *kernels, int threads, double seconds)
+print_limits(const char *kernels, int threads, double seconds, size_t more)
 {
-	static const size_t bytes[4] = {(size_t) 16 << 10, (size_t) 256 << 10, (size_t) 4 << 20,
-									(size_t) 256 << 20};
+	const size_t bytes[5] = {(size_t) 16 << 10, (size_t) 256 << 10, (size_t) 4 << 20,
+							 (size_t) 256 << 20, more};
 	Loop		loops[4];
-	double		each = seconds / 14;
+	double		each = seconds / (more > 0 ? 16 : 14);
 
 	if (threads > 64)
 		threads = 64;
@@ -242,7 +242,7 @@ print_limits(const char *kernels, int threads, double seconds)
 			   together(loops[0], 4096, t, each), together(loops[1], 4096, t, each));
 		if (loops[3] != NULL)
 			printf(", \"words\": %.2f", together(loops[3], 4096, t, each));
-		for (int i = 0; i < 4; i++)
+		for (int i = 0; i < (more > 0 ? 5 : 4); i++)
 			printf(", \"read %zu KiB\": %.1f", bytes[i] >> 10,
 				   together(loops[2], bytes[i], t, each));
 		printf("}");
