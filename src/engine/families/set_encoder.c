@@ -2,10 +2,10 @@
  * set_encoder.c: a packed stack over the tokens of a set encoder (docs/families.md, "The set
  * encoder").
  *
- * On their way tokens are [h (d), scaled cells (max_features), 1 if h has the cells' features]. The
- * walk makes features of the cells, which needs the context, and adds them to h; from there on it is
- * the packed stack's. The rows of a chain, which many tokens are made of, get their features before
- * (settle_rows): their halves are [scaled cells, features (d), 1 if these are there].
+ * On their way tokens are [h (d), scaled cells (max_features), 1 if h has the cells' features].
+ * The walk makes features of the cells, which needs the context, and adds them to h; from there on
+ * it is the packed stack's. The rows of a chain, which many tokens are made of, get their features
+ * before (settle_rows): their halves are [scaled cells, features (d), 1 if these are there].
  *
  * SPDX-License-Identifier: PostgreSQL
  */
