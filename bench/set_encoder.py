@@ -6,8 +6,8 @@ machine. Prints a Markdown table.
 
 The shape of Hassan et al. 2025, appendix D.4: width 128, three layers and 128 points of the column
 stage, three layers and two read-outs of the row stage, 12 layers in context, a buffer of 32 rows,
-20 components, 2.9 million parameters of 16 bits. --buffer 0 is the model without a buffer, whose joint
-questions encode all rows again after each row.
+20 components, 2.9 million parameters of 16 bits. --buffer 0 is the model without a buffer, whose
+joint questions encode all rows again after each row.
 
 What must be done: of a context each column's points read all cells once in each layer, and each
 cell reads the points once in each layer; rows and questions go through the row stage, and read the
