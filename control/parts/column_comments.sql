@@ -42,6 +42,8 @@ COMMENT ON COLUMN posterior.contexts.estimators
 	IS 'views of the table that a model averages over, NULL for posterior.estimators';
 COMMENT ON COLUMN posterior.contexts.freshness
 	IS 'exact: all rows are the context; bounded: those up to the last boundary';
+COMMENT ON COLUMN posterior.contexts.neighbours
+	IS 'rows near to it that each question is answered from, NULL for all';
 
 COMMENT ON COLUMN posterior.stat_contexts.name IS 'name of the context';
 COMMENT ON COLUMN posterior.stat_contexts.relation IS 'table or view of its rows';

@@ -26,7 +26,7 @@ CREATE OR REPLACE VIEW posterior.contexts WITH (security_barrier) AS
 				WITH ORDINALITY u(o, d, i)) AS order_by,
 		posterior.condition(filter) AS filter, model, max_rows, maintain,
 		(SELECT d.refreshed_rows FROM posterior.context_state(d.id)) AS refreshed_rows,
-		estimators, coalesce(freshness, 'exact') AS freshness
+		estimators, coalesce(freshness, 'exact') AS freshness, neighbours
 	FROM posterior.context_definition d
 	WHERE pg_catalog.has_any_column_privilege(relation, 'SELECT')
 		OR pg_catalog.pg_has_role(owner, 'USAGE');

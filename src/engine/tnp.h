@@ -281,6 +281,35 @@ TNP_EXPORT int64_t tnp_encoding_prefix(const TnpEncoding *encoding);
 TNP_EXPORT int tnp_encoding_views(const TnpEncoding *encoding);
 TNP_EXPORT size_t tnp_encoding_bytes(const TnpEncoding *encoding);
 
+/* ---- nearest rows ---------------------------------------------------------------------------- */
+
+/*
+ * The rows of a table that are nearest to a question, found by a plain scan. Questions of one block
+ * have the same k rows, those nearest to the block's anchor, which is a row of the table; a
+ * question's block is that of the anchor nearest to it. Which rows these are follows from the table
+ * and the question alone. Distances are those of features/nearest.c.
+ */
+typedef struct TnpNearest TnpNearest;
+
+/*
+ * Of rows with targets; k of them, 1 at least, or all where they are fewer. Reads each row a few
+ * times per column.
+ */
+TNP_EXPORT TnpStatus tnp_nearest_make(const TnpModel *model, const TnpRows *rows, int64_t k,
+									  TnpNearest **nearest, TnpError *error);
+TNP_EXPORT void tnp_nearest_free(TnpNearest *nearest);
+
+/* The number of rows of a block: k, or all. */
+TNP_EXPORT int64_t tnp_nearest_size(const TnpNearest *nearest);
+
+/* The block of a question x [F]. */
+TNP_EXPORT TnpStatus tnp_nearest_block(const TnpNearest *nearest, const double *x, int64_t *block,
+									   TnpError *error);
+
+/* The numbers of its rows [tnp_nearest_size], ascending. */
+TNP_EXPORT TnpStatus tnp_nearest_rows(const TnpNearest *nearest, int64_t block, int64_t *rows,
+									  TnpError *error);
+
 /* ---- sums ------------------------------------------------------------------------------------ */
 
 /*

@@ -48,6 +48,9 @@ SELECT posterior.create_context('family', 'family', 'y', features => '{x,k}', or
 SELECT posterior.create_context('inherited', 'child', 'y', features => '{x,k}', order_by => 'k',
 		maintain => 'read', model => 'packed_causal');
 
+SELECT posterior.create_context('near', 'h', 'y', features => '{x,z}', order_by => 'k',
+		model => 'packed_causal', neighbours => 8);
+
 INSERT INTO h (x, label, y) SELECT random(), chr(65 + i % 3), random()
 	FROM generate_series(1, 40) i;
 SELECT posterior.create_context('sums', 'h', 'y', features => '{x,z,label}', model => 'sums',
@@ -344,6 +347,28 @@ BEGIN
 	RETURN result;
 END $$;
 
+-- The same of the rows that are near to each question: which these are, and their answers, from
+-- rows that are read and encoded anew.
+CREATE FUNCTION near_from_scratch() RETURNS posterior.distribution[] STABLE
+	LANGUAGE plpgsql SET posterior.cache = off AS $$
+BEGIN
+	RETURN (SELECT array_agg(prediction ORDER BY ord)
+			FROM posterior.predict_rows('near', ARRAY(SELECT q FROM questions() q)));
+END $$;
+CREATE FUNCTION check_near() RETURNS int STABLE LANGUAGE plpgsql AS $$
+DECLARE
+	result int;
+BEGIN
+	WITH d AS (SELECT count(*)
+			FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ,
+			count(*) AS n
+		FROM posterior.predict_rows('near', ARRAY(SELECT q FROM questions() q)) named
+		JOIN unnest(near_from_scratch()) WITH ORDINALITY scratch (prediction, ord) USING (ord))
+	SELECT compare('near', n::int, differ, CASE WHEN differ > 0
+			THEN (SELECT count(*)::text FROM h) END) INTO result FROM d;
+	RETURN result;
+END $$;
+
 -- A context that keeps sums has those of the rows, and answers as when these are read.
 CREATE FUNCTION sums_from_scratch(basis posterior.context) RETURNS posterior.context STABLE
 	LANGUAGE plpgsql SET posterior.model = 'sums' AS $$
@@ -403,7 +428,8 @@ END $$;
 CREATE FUNCTION check_all() RETURNS int STABLE LANGUAGE plpgsql AS $$
 BEGIN
 	RETURN check_causal('causal') + check_causal('read') + check_sums()
-		+ check_causal('filtered', '-Infinity', 0.5) + check_window() + check_by_value();
+		+ check_causal('filtered', '-Infinity', 0.5) + check_window() + check_by_value()
+		+ check_near();
 END $$;
 
 -- The same of one question after the other: the first one may go through the model together with

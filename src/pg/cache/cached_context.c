@@ -92,7 +92,8 @@ posterior_cached_bytes(const PosteriorCachedContext *b)
 {
 	return b->encoding != NULL ? tnp_encoding_bytes(b->encoding)
 							   : sizeof(PosteriorCachedContext)
-									 + (Size) b->capacity * (b->n_features + 1) * sizeof(double);
+									 + (Size) b->capacity * (b->n_features + b->n_targets)
+									 * sizeof(double);
 }
 
 TnpRows
@@ -100,7 +101,8 @@ posterior_cached_view(const PosteriorCachedContext *b)
 {
 	return b->encoding != NULL
 			 ? tnp_encoding_view(b->encoding)
-			 : (TnpRows){b->n, b->n_features, b->kinds, b->x, b->y, b->n_classes, 0, 1};
+			 : (TnpRows){b->n, b->n_features, b->kinds, b->x, b->y, b->n_classes, 0,
+						b->n_targets};
 }
 
 /* ---- rows alone ------------------------------------------------------------------------------ */
@@ -114,10 +116,11 @@ cached_make_room(PosteriorCachedContext *b, const TnpRows *rows, int64 capacity)
 
 	b->n_features = n_features;
 	b->n_classes = rows->n_classes;
+	b->n_targets = tnp_rows_targets(rows);
 	b->capacity = Max(capacity, 1);
 	b->kinds = memory_get(b->kept, n_features * sizeof(TnpColumnKind));
 	b->x = memory_get(b->kept, (Size) b->capacity * n_features * sizeof(double));
-	b->y = memory_get(b->kept, (Size) b->capacity * sizeof(double));
+	b->y = memory_get(b->kept, (Size) b->capacity * b->n_targets * sizeof(double));
 	if (b->kinds == NULL || b->x == NULL || b->y == NULL)
 		return false;
 	if (kinds != NULL)
@@ -134,7 +137,7 @@ cached_put_rows(PosteriorCachedContext *b, const TnpRows *rows)
 	if (rows->n == 0)
 		return;
 	memcpy(b->x + b->n * b->n_features, rows->x, (Size) rows->n * b->n_features * sizeof(double));
-	memcpy(b->y + b->n, rows->y, (Size) rows->n * sizeof(double));
+	memcpy(b->y + b->n * b->n_targets, rows->y, (Size) rows->n * b->n_targets * sizeof(double));
 }
 
 /* More room for a cached context of the session's own. */
@@ -148,7 +151,7 @@ cached_grow_room(PosteriorCachedContext *b, int64 capacity)
 		return true;
 	capacity = Max(capacity, 2 * b->capacity);
 	x = memory_get(false, (Size) capacity * b->n_features * sizeof(double));
-	y = memory_get(false, (Size) capacity * sizeof(double));
+	y = memory_get(false, (Size) capacity * b->n_targets * sizeof(double));
 	if (x == NULL || y == NULL)
 	{
 		memory_drop(false, x);
@@ -156,7 +159,7 @@ cached_grow_room(PosteriorCachedContext *b, int64 capacity)
 		return false;
 	}
 	memcpy(x, b->x, (Size) b->n * b->n_features * sizeof(double));
-	memcpy(y, b->y, (Size) b->n * sizeof(double));
+	memcpy(y, b->y, (Size) b->n * b->n_targets * sizeof(double));
 	memory_drop(false, b->x);
 	memory_drop(false, b->y);
 	b->x = x;
@@ -198,7 +201,7 @@ posterior_cached_settle(PosteriorModel *model, PosteriorCachedContext *b, TnpErr
 						  .queries = {0, b->n_features, b->kinds, NULL, NULL, 0}};
 	TnpStatus	status;
 
-	if (b->encoding != NULL)
+	if (b->encoding != NULL || b->plain)
 		return TNP_OK;
 	status = posterior_cached_on_device_execute(model, b, &request, error);
 	if (status != TNP_OK)
@@ -209,8 +212,8 @@ posterior_cached_settle(PosteriorModel *model, PosteriorCachedContext *b, TnpErr
 /* ---- both ------------------------------------------------------------------------------------ */
 
 TnpStatus
-posterior_cached_build(PosteriorModel *model, bool device, const TnpRows *rows, int64 prefix,
-					   int views, PosteriorCachedContext **cached, TnpError *error)
+posterior_cached_build(PosteriorModel *model, PosteriorHolding holds, const TnpRows *rows,
+					   int64 prefix, int views, PosteriorCachedContext **cached, TnpError *error)
 {
 	PosteriorCachedContext *b = cached_make(false);
 	TnpStatus	status = TNP_OK;
@@ -218,7 +221,7 @@ posterior_cached_build(PosteriorModel *model, bool device, const TnpRows *rows, 
 	*cached = NULL;
 	if (b == NULL)
 		return posterior_no_memory(error);
-	if (!device)
+	if (holds == POSTERIOR_HOLDS_ENCODING)
 	{
 		posterior_encode_event_begin();
 		status = tnp_build_views(model->model, rows, prefix, views, &b->encoding, error);
@@ -226,6 +229,7 @@ posterior_cached_build(PosteriorModel *model, bool device, const TnpRows *rows, 
 	}
 	else if (cached_make_room(b, rows, rows->n))
 	{
+		b->plain = holds == POSTERIOR_HOLDS_PLAIN_ROWS;
 		b->prefix = prefix;
 		b->serial = posterior_tick();
 		cached_put_rows(b, rows);
@@ -327,6 +331,7 @@ posterior_cached_copy(PosteriorModel *model, PosteriorCachedContext *from, int64
 	else if (cached_make_room(b, &rows, Max(capacity, n)))
 	{
 		cached_put_rows(b, &rows);
+		b->plain = from->plain;
 		b->n = n;
 		b->prefix = from->prefix;
 		b->serial = posterior_tick();

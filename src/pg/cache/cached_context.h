@@ -17,16 +17,18 @@
 typedef struct PosteriorCachedContext
 {
 	TnpEncoding *encoding;		/* NULL: the rows alone */
+	bool		plain;			/* rows alone that no device has either */
 	bool		kept;			/* in the arena: room is fixed, other processes may read it */
 	bool		borrowed;		/* rows belong to another cached context */
 	int			n_features,
-				n_classes;		/* of the targets, as in TnpRows */
+				n_classes,		/* of the targets, as in TnpRows */
+				n_targets;
 	int64		n,
 				capacity,
 				prefix;
 	TnpColumnKind *kinds;		/* [n_features] */
 	double	   *x;				/* [capacity, n_features] */
-	double	   *y;				/* [capacity] */
+	double	   *y;				/* [capacity, n_targets] */
 	uint64		serial;			/* under which the server knows the rows: never used for others */
 	int64		mirrored;		/* rows that the server has, as far as is known here */
 } PosteriorCachedContext;
@@ -34,14 +36,23 @@ typedef struct PosteriorCachedContext
 static inline bool
 posterior_cached_on_device(const PosteriorCachedContext *b)
 {
-	return b->encoding == NULL;
+	return b->encoding == NULL && !b->plain;
 }
+
+/* What holds a context's rows. */
+typedef enum PosteriorHolding
+{
+	POSTERIOR_HOLDS_ENCODING,
+	POSTERIOR_HOLDS_DEVICE_ROWS,	/* of which a device has keys and values */
+	POSTERIOR_HOLDS_PLAIN_ROWS	/* from which questions take some (near_rows.h) */
+} PosteriorHolding;
 
 /*
  * tnp_build_views, or the rows alone: then nothing is asked of the device yet, nor checked. A
  * device computes no model with several views.
  */
-TnpStatus	posterior_cached_build(PosteriorModel *model, bool device, const TnpRows *rows,
+TnpStatus	posterior_cached_build(PosteriorModel *model, PosteriorHolding holds,
+								   const TnpRows *rows,
 								   int64 prefix, int views, PosteriorCachedContext **cached,
 								   TnpError *error);
 

@@ -83,6 +83,11 @@ execute_on_cpu(PosteriorContextHandle *e, TnpRequest *r)
 void
 posterior_execute(PosteriorContextHandle *e, TnpRequest *r)
 {
+	if (e->delegate != NULL)
+	{
+		e->delegate->execute(e, r);
+		return;
+	}
 	r->rows = posterior_cached_rows(e->cached);
 	if (r->queries.n == 0 && posterior_cached_on_device(e->cached))
 	{

@@ -96,6 +96,8 @@ posterior_handle_release(PosteriorContextHandle *e)
 		return;
 	if (e->other_provider != NULL)
 		posterior_handle_release(e->other_provider);
+	if (e->delegate != NULL)
+		e->delegate->end(e->delegate);
 	dlist_delete(&e->node);
 	posterior_cached_free(e->cached);
 	if (e->entry != NULL)

@@ -18,6 +18,17 @@ typedef enum PosteriorProvider
 	POSTERIOR_BY_DEVICE
 } PosteriorProvider;
 
+struct PosteriorContextHandle;
+struct TnpRequest;
+
+/* What answers requests about a handle in its place, where it has no encoding of its own. */
+typedef struct PosteriorDelegate
+{
+	void		(*execute) (struct PosteriorContextHandle *e, struct TnpRequest *request);
+	/* with the handle; raises nothing */
+	void		(*end) (struct PosteriorDelegate *delegate);
+} PosteriorDelegate;
+
 /* Encoding and model stay until the handle is released. */
 typedef struct PosteriorContextHandle
 {
@@ -25,6 +36,7 @@ typedef struct PosteriorContextHandle
 	PosteriorModel *model;
 	PosteriorCachedContext *cached; /* a view of the entry, or the handle's own */
 	PosteriorCacheEntry *entry; /* pinned, or NULL */
+	PosteriorDelegate *delegate;	/* questions take some of the rows (near_rows.h), or NULL */
 	struct PosteriorSolvedSums *solved; /* whose encoding this one shares, pinned, or NULL */
 	struct PosteriorContextHandle *other_provider;	/* of these rows, for the other one, or NULL */
 	struct PosteriorContextHandle *maker;	/* whose encoding this one shares, or NULL */

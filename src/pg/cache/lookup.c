@@ -114,6 +114,21 @@ lookup_base_rows(const PosteriorLookup *w)
 	return Min(n_base, w->rows.n);
 }
 
+/* Whether a device is to have the rows. */
+static bool
+lookup_on_device(const PosteriorLookup *w)
+{
+	return !w->plain && posterior_build_on_device(w->model, w->rows.n);
+}
+
+/* What the entry or the session is to hold of the rows. */
+static PosteriorHolding
+attempt_holding(const Attempt *a)
+{
+	return a->w->plain ? POSTERIOR_HOLDS_PLAIN_ROWS
+		: a->device ? POSTERIOR_HOLDS_DEVICE_ROWS : POSTERIOR_HOLDS_ENCODING;
+}
+
 /* Build the base rows; all rows, where the model takes them only as a whole. */
 static TnpStatus
 attempt_build_first(const Attempt *a, PosteriorCachedContext **built, TnpError *error)
@@ -124,7 +139,8 @@ attempt_build_first(const Attempt *a, PosteriorCachedContext **built, TnpError *
 	if (tnp_model_info(w->model->model)->appendable)
 		first.n = lookup_base_rows(w);
 	posterior_progress(POSTERIOR_PREFIX, 0, w->rows.n);
-	return posterior_cached_build(w->model, a->device, &first, w->prefix, w->views, built, error);
+	return posterior_cached_build(w->model, attempt_holding(a), &first, w->prefix, w->views, built,
+								  error);
 }
 
 static PosteriorContextHandle *
@@ -145,7 +161,7 @@ attempt_build_private(Attempt *a)
 PosteriorContextHandle *
 posterior_handle_build_uncached(const PosteriorLookup *w)
 {
-	Attempt		a = {.w = w,.device = posterior_build_on_device(w->model, w->rows.n)};
+	Attempt		a = {.w = w,.device = lookup_on_device(w)};
 	bool		shown = posterior_progress_begin(NULL);
 	PosteriorContextHandle *e = attempt_build_private(&a);
 
@@ -194,7 +210,8 @@ entry_size_estimate(const Attempt *a, int64 capacity)
 {
 	Size		row = (a->w->rows.n_features + tnp_rows_targets(&a->w->rows)) * sizeof(double);
 
-	return ((a->device ? 0 : tnp_model_info(a->w->model->model)->encoding_bytes_per_row) + row)
+	return ((attempt_holding(a) != POSTERIOR_HOLDS_ENCODING ? 0
+			 : tnp_model_info(a->w->model->model)->encoding_bytes_per_row) + row)
 			 * (Size) (capacity + 64)
 		 + 65536;
 }
@@ -348,7 +365,8 @@ attempt_make_key(const Attempt *a, PosteriorEntryKey *key)
 	key->role = w->role;
 	key->context = w->context;
 	key->model = w->model->version;
-	key->kernels = a->device ? POSTERIOR_KERNELS_DEVICE
+	key->kernels = w->plain ? POSTERIOR_KERNELS_NONE
+		: a->device ? POSTERIOR_KERNELS_DEVICE
 		: posterior_model_arithmetic(w->model, w->views);
 	key->n_features = w->rows.n_features;
 	key->n_classes = w->labels.n;
@@ -509,7 +527,7 @@ lookup_explain(const Attempt *a, PosteriorLookupOutcome outcome)
 PosteriorContextHandle *
 posterior_handle_lookup(const PosteriorLookup *w, PosteriorLookupOutcome *outcome)
 {
-	Attempt		a = {.w = w,.device = posterior_build_on_device(w->model, w->rows.n)};
+	Attempt		a = {.w = w,.device = lookup_on_device(w)};
 	PosteriorContextHandle *e = attempt_find(&a, outcome);
 
 	/* the device has failed, and the CPU answers */

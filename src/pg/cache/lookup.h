@@ -33,6 +33,7 @@ typedef struct PosteriorLookup
 	int			views;			/* of the table (tnp_build_views); 0: posterior.estimators */
 	bool		publish;		/* other sessions may use what is encoded now */
 	bool		grows;			/* more rows are likely: leave room for them */
+	bool		plain;			/* the rows alone are wanted, not encoded; without a prefix */
 } PosteriorLookup;
 
 /*

@@ -12,14 +12,16 @@
 #include "engine/tnp.h"
 
 /*
- * Values of posterior.kernels; the last one is only in the keys of entries that a device encodes.
+ * Values of posterior.kernels; the last two are only in the keys of entries: that a device
+ * encodes, and of rows that nothing is encoded of.
  */
 enum
 {
 	POSTERIOR_KERNELS_CPU,
 	POSTERIOR_KERNELS_REFERENCE,
 	POSTERIOR_KERNELS_HALF,
-	POSTERIOR_KERNELS_DEVICE
+	POSTERIOR_KERNELS_DEVICE,
+	POSTERIOR_KERNELS_NONE
 };
 extern int	posterior_kernels;	/* posterior.kernels */
 extern int	posterior_threads;	/* posterior.threads; 0: four, or as many as there are processors */

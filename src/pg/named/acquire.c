@@ -38,6 +38,7 @@
 
 #include "pg/base/bridge.h"
 #include "pg/base/guard.h"
+#include "pg/cache/near_rows.h"
 #include "pg/cache/reuse_state.h"
 #include "pg/named/kept_sums.h"
 #include "pg/shmem/progress.h"
@@ -196,7 +197,8 @@ acquire_by_content(const Acquisition *q, bool fresh)
 							  .kinds = q->named->kinds,
 							  .views = q->named->estimators,
 							  .publish = q->share,
-							  .grows = !posterior_named_waits(q->named, q->model->model)};
+							  .grows = !posterior_named_waits(q->named, q->model->model),
+							  .plain = q->named->neighbours > 0};
 	PosteriorLookupOutcome outcome;
 	PosteriorContextHandle *e;
 	TnpRows		all;
@@ -627,6 +629,21 @@ acquire_sums(const Acquisition *q, bool fresh)
 	return e;
 }
 
+/* Where questions take the rows near to them: have them do so. */
+static PosteriorContextHandle *
+with_near_rows(const Acquisition *q, PosteriorContextHandle *e, bool fresh)
+{
+	PosteriorNearOptions options = {.context = q->named->version,
+									.id = q->named->id,
+									.k = q->named->neighbours,
+									.views = q->named->estimators,
+									.fresh = fresh};
+
+	if (q->named->neighbours > 0)
+		posterior_near_begin(e, &options);
+	return e;
+}
+
 static PosteriorContextHandle *
 request_run(Acquisition q)
 {
@@ -634,11 +651,14 @@ request_run(Acquisition q)
 
 	posterior_named_check_target(q.named, q.model->model);
 	posterior_shared_attach();
+	/* plain rows answer nothing while they are appended to */
+	if (q.named->neighbours > 0)
+		q.pending = NULL;
 	q.memory = AllocSetContextCreate(CurrentMemoryContext, "posterior acquisition",
 									 ALLOCSET_DEFAULT_SIZES);
 	e = q.named->basis != NULL ? acquire_sums(&q, false) : request_acquire(&q);
 	MemoryContextDelete(q.memory);
-	return e;
+	return with_near_rows(&q, e, posterior_cache_mode == POSTERIOR_CACHE_OFF);
 }
 
 PosteriorContextHandle *
@@ -670,5 +690,5 @@ posterior_named_build_uncached(PosteriorModel *model, const PosteriorNamed *name
 									 ALLOCSET_DEFAULT_SIZES);
 	e = named->basis != NULL ? acquire_sums(&q, true) : acquire_by_content(&q, true);
 	MemoryContextDelete(q.memory);
-	return e;
+	return with_near_rows(&q, e, true);
 }

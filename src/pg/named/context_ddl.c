@@ -38,7 +38,7 @@
 enum { NAME, RELATION, TARGET, FEATURES, ORDER_BY, MODEL, MAX_ROWS, FILTER, MAINTAIN, NEW_NAME };
 
 /* Of create_context in this place, of alter_context in the next one; of 1.1. */
-enum { ESTIMATORS = NEW_NAME, FRESHNESS };
+enum { ESTIMATORS = NEW_NAME, FRESHNESS, NEIGHBOURS };
 
 static Datum
 column_array(Oid relation, const AttrNumber *columns, int n)
@@ -248,6 +248,7 @@ enum
 	P_FRESHNESS,
 	P_KEPT,
 	P_MORE_TARGETS,
+	P_NEIGHBOURS,
 	PARAMETERS
 };
 
@@ -265,6 +266,26 @@ definition_set(Parameters *p, int i, Datum value)
 	p->nulls[i] = ' ';
 }
 
+/* How many neighbours, of those that are asked for; 0 of alter_context takes them away. */
+static void
+take_neighbours(FunctionCallInfo fcinfo, bool all, Parameters *p)
+{
+	int			place = NEIGHBOURS + (all ? 0 : 1),
+				neighbours;
+
+	if (PG_ARGISNULL(place))
+		return;
+	neighbours = PG_GETARG_INT32(place);
+	if (neighbours < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("neighbours must not be negative"),
+				 errdetail("They are %d.", neighbours),
+				 errhint("0 means that all rows are the context of every question.")));
+	if (neighbours > 0 || !all)
+		definition_set(p, P_NEIGHBOURS, Int32GetDatum(neighbours));
+}
+
 /* What functions of 1.1 have in addition. Of a new definition no estimators are NULL. */
 static void
 take_new_arguments(FunctionCallInfo fcinfo, bool all, Parameters *p)
@@ -273,8 +294,9 @@ take_new_arguments(FunctionCallInfo fcinfo, bool all, Parameters *p)
 				freshness = FRESHNESS + (all ? 0 : 1);
 	char	   *asked;
 
-	if (PG_NARGS() <= freshness)
+	if (PG_NARGS() <= NEIGHBOURS + (all ? 0 : 1))
 		return;
+	take_neighbours(fcinfo, all, p);
 	if (!PG_ARGISNULL(estimators)
 		&& (posterior_check_estimators(PG_GETARG_INT32(estimators)) != 0 || !all))
 		definition_set(p, P_ESTIMATORS, PG_GETARG_DATUM(estimators));
@@ -314,6 +336,7 @@ take_arguments(FunctionCallInfo fcinfo, const char *name, PosteriorColumns *c, b
 	p->types[P_ID] = UUIDOID;
 	p->types[P_ESTIMATORS] = INT4OID;
 	p->types[P_KEPT] = UUIDOID;
+	p->types[P_NEIGHBOURS] = INT4OID;
 
 	definition_set(p, P_NAME, CStringGetTextDatum(name));
 	definition_set(p, P_RELATION, ObjectIdGetDatum(c->relation));
@@ -365,6 +388,28 @@ take_arguments(FunctionCallInfo fcinfo, const char *name, PosteriorColumns *c, b
 		definition_set(p, P_MAX_ROWS, Int32GetDatum(check_max_rows(PG_GETARG_INT32(MAX_ROWS))));
 }
 
+/* Raise unless the model answers from so few rows, and the context has rows at all. */
+static void
+check_neighbours(const PosteriorNamed *named, const TnpModelInfo *model)
+{
+	if (named->neighbours == 0)
+		return;
+	if (named->keeps)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("a context that keeps sums has no neighbours"),
+				 errdetail("Its rows are read once and then forgotten."),
+				 errhint("Use maintain => 'trigger', or neighbours => 0.")));
+	if (named->neighbours < model->min_rows)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("neighbours => %d is too few for model \"%s\"", named->neighbours,
+						named->model),
+				 errdetail("It needs %d rows.", model->min_rows),
+				 errhint("Give neighbours => %d or more; 256 is a good number for tables.",
+						 model->min_rows)));
+}
+
 /* Raise unless the model can read what the context has. */
 static void
 check_features(const PosteriorNamed *named)
@@ -398,6 +443,7 @@ check_features(const PosteriorNamed *named)
 						"added"),
 				 errdetail("Model \"%s\" appends rows: each costs itself only.", named->model),
 				 errhint("Use freshness => 'exact'.")));
+	check_neighbours(named, model);
 	if (model->n_features > 0 && model->n_features != named->n_features)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -441,6 +487,7 @@ static bool
 sums_by_default(FunctionCallInfo fcinfo, Oid relation, const Parameters *p)
 {
 	return PG_ARGISNULL(MAINTAIN) && PG_ARGISNULL(ORDER_BY) && p->nulls[P_MAX_ROWS] == 'n'
+		&& p->nulls[P_NEIGHBOURS] == 'n'
 		&& relation_is_owned(relation) && posterior_can_keep(relation)
 		&& model_keeps_sums(TextDatumGetCString(p->values[P_MODEL]));
 }
@@ -462,7 +509,7 @@ new_identity(void)
 
 /*
  * create_context(name, relation, target, features, order_by, model, max_rows, filter, maintain,
- * estimators, freshness)
+ * estimators, freshness, neighbours)
  */
 PG_FUNCTION_INFO_V1(posterior_create_context);
 Datum
@@ -511,8 +558,9 @@ posterior_create_context(PG_FUNCTION_ARGS)
 								   " VALUES ($1, $12::pg_catalog.regrole, "
 								   "$2::pg_catalog.regclass, $3, $4, $5, $6, $7, $8, $9, $10%s) "
 								   "ON CONFLICT DO NOTHING",
-								   extended ? ", estimators, freshness, kept, more_targets" : "",
-								   extended ? ", $14, $15, $16, $17" : ""),
+								   extended ? ", estimators, freshness, kept, more_targets, "
+								   "neighbours" : "",
+								   extended ? ", $14, $15, $16, $17, $18" : ""),
 						  PARAMETERS, p.types, p.values, p.nulls)
 		== 0)
 		name_is_taken(name);
@@ -568,7 +616,7 @@ sums_end(Oid relation, const pg_uuid_t *kept)
 
 /*
  * alter_context(name, target, features, order_by, model, max_rows, filter, maintain, new_name,
- * estimators, freshness); NULL leaves as it is
+ * estimators, freshness, neighbours); NULL leaves as it is
  */
 PG_FUNCTION_INFO_V1(posterior_alter_context);
 Datum
@@ -650,7 +698,9 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 					 posterior_definitions_extended()
 						 ? ", estimators = CASE WHEN $14 OPERATOR(pg_catalog.=) 0 THEN NULL ELSE "
 						 "coalesce($14, estimators) END, freshness = coalesce($15, freshness), "
-						 "more_targets = CASE WHEN $3 IS NULL THEN more_targets ELSE $17 END"
+						 "more_targets = CASE WHEN $3 IS NULL THEN more_targets ELSE $17 END, "
+						 "neighbours = CASE WHEN $18 OPERATOR(pg_catalog.=) 0 THEN NULL ELSE "
+						 "coalesce($18, neighbours) END"
 						 : "",
 					 anew ? ", kept = $16, basis = NULL, fit = NULL" : ""),
 			&p, new_name)

@@ -245,7 +245,8 @@ enum
 	KEPT,
 	BASIS,
 	FIT,
-	MORE_TARGETS
+	MORE_TARGETS,
+	NEIGHBOURS
 };
 
 /* Read the row of posterior.context_definition of this name. SPI is connected. */
@@ -260,7 +261,7 @@ definition_select(const char *name)
 	const char *query = posterior_definitions_extended()
 		? COLUMNS_OF_1_0 ", estimators, "
 		"(freshness OPERATOR(pg_catalog.=) 'bounded')::pg_catalog.int4, kept, basis, fit, "
-		"more_targets"
+		"more_targets, neighbours"
 		OF_THIS_NAME
 		: COLUMNS_OF_1_0 OF_THIS_NAME;
 	Oid			type = TEXTOID;
@@ -365,6 +366,7 @@ definition_resolve(PosteriorNamed *named, const char *name, HeapTuple row, Tuple
 		named->refreshed_rows = 0;
 	named->estimators = integer_or_zero(row, desc, ESTIMATORS);
 	named->bounded = integer_or_zero(row, desc, BOUNDED) != 0;
+	named->neighbours = integer_or_zero(row, desc, NEIGHBOURS);
 	sums_resolve(named, row, desc);
 	targets_take(named, row, desc);
 	named->features = posterior_regcolumn_numbers(VALUE(FEATURES), &named->n_features);

@@ -50,6 +50,7 @@ typedef struct PosteriorNamed
 	bool		stable;
 	int64		max_rows;		/* 0: all */
 	int			estimators;		/* 0: posterior.estimators */
+	int			neighbours;		/* rows near to it that a question is answered from; 0: all */
 	bool		bounded;		/* its freshness: rows may wait for the next boundary */
 	/* rows, with those before the window, that were there at the last refresh; 0: none */
 	int64		refreshed_rows;

@@ -89,6 +89,9 @@ posterior_named_prefix(const PosteriorNamed *named, const TnpModel *model, int64
 				canonical = tnp_canonical_prefix(model, n),
 				refreshed = named->refreshed_rows - posterior_named_start(named, total);
 
+	/* plain rows (near_rows.h) have none; each question's rows see each other */
+	if (named->neighbours > 0)
+		return 0;
 	return refreshed > 0 && refreshed <= n ? Max(canonical, tnp_whole_prefix(model, refreshed))
 										   : canonical;
 }

@@ -10,6 +10,7 @@
 #include "pg/sql/call_site.h"
 
 #include "pg/cache/execute.h"
+#include "pg/cache/near_rows.h"
 #include "pg/cache/sums_handle.h"
 #include "pg/base/bridge.h"
 #include "pg/models/engine_env.h"
@@ -336,14 +337,16 @@ posterior_call_check_joint(const PosteriorCall *call, int64 n, int64 chains)
 {
 	const PosteriorCachedContext *cached = call->encoding->cached;
 	bool		sums = call->named != NULL ? call->named->basis != NULL : call->sums;
+	int64		rows = posterior_cached_rows(cached);
 
 	if (n == 0)
 		return;
+	if (call->encoding->delegate != NULL)
+		rows = posterior_near_most(call->encoding, n);
 	/* rows that are sums cost nothing, however many */
 	posterior_check_row_limit(call->model, "the context with the rows of a joint request",
-							  (sums ? 0 : posterior_cached_rows(cached)) + n,
-							  call->encoding->n_features);
-	posterior_check_joint_cost(call->model, "the joint request", posterior_cached_rows(cached),
+							  (sums ? 0 : rows) + n, call->encoding->n_features);
+	posterior_check_joint_cost(call->model, "the joint request", rows,
 							   posterior_cached_views(cached), n, chains);
 }
 
