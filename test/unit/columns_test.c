@@ -272,7 +272,7 @@ test_faults(const char *name)
 				step;
 	bool		quick = getenv("TNP_QUICK") != NULL;
 
-	model = open_model(&file, tnp_cpu_kernels(), &one, &env);
+	model = open_model(&file, test_kernels(), &one, &env);
 	tnp_model_close(model);
 	env.env.threads = threads;
 	wanted_threads = 1;

@@ -15,13 +15,6 @@
 #define QUERIES 5
 #define LARGEST 96
 
-/* With sanitizers a part of the places, other ones for the next model: a place takes ten times. */
-#ifdef __SANITIZE_ADDRESS__
-#define EVERY 3
-#else
-#define EVERY 1
-#endif
-
 static TestEnv env;
 static TnpModel *model;
 static TestRows rows;
@@ -125,13 +118,13 @@ main(void)
 {
 	int			n;
 	TestModel  *models = test_models(&n);
-	long		step = getenv("TNP_QUICK") != NULL ? 17 : EVERY;
+	long		step = getenv("TNP_QUICK") != NULL ? 17 : TEST_EVERY;
 
 	for (int i = 0; i < n; i++)
 	{
 		long		first = 1 + i % step;
 
-		test_env_init(&env, tnp_cpu_kernels());
+		test_env_init(&env, test_kernels());
 		test_open(&models[i]);
 		test_rows_make(&rows, tnp_model_info(model), CONTEXT + QUERIES, 3);
 		test_verbs(&models[i], true, first, step);

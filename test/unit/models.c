@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/cpu.h"
 #include "engine/file/model.h"
 
 static int
@@ -117,6 +118,12 @@ test_models_free(TestModel *models, int n)
 	for (int i = 0; i < n; i++)
 		free(models[i].bytes);
 	free(models);
+}
+
+const TnpKernels *
+test_kernels(void)
+{
+	return getenv("TNP_QUICK") != NULL ? &tnp_cpu_baseline_kernels : tnp_cpu_kernels();
 }
 
 double

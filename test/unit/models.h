@@ -8,6 +8,16 @@
 
 #include "engine/tnp.h"
 
+/*
+ * With sanitizers a test takes a third of its cases, others for the next model: each takes ten times
+ * as long.
+ */
+#ifdef __SANITIZE_ADDRESS__
+#define TEST_EVERY 3
+#else
+#define TEST_EVERY 1
+#endif
+
 /* A model file in memory. */
 typedef struct TestModel
 {
@@ -23,6 +33,12 @@ typedef struct TestModel
  */
 TestModel  *test_models(int *n);
 void		test_models_free(TestModel *models, int n);
+
+/*
+ * The kernels of this machine; with TNP_QUICK those of every machine: valgrind imitates each fused
+ * multiplication and addition by a hundred instructions.
+ */
+const TnpKernels *test_kernels(void);
 
 /*
  * Rows of random cells, the same for the same seed: with missing and categorical cells where the

@@ -87,7 +87,7 @@ test_copy(void)
 int
 main(void)
 {
-	test_env_init(&env, tnp_cpu_kernels());
+	test_env_init(&env, test_kernels());
 	test_make();
 	test_copy();
 	return done_testing();

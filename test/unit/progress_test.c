@@ -127,7 +127,7 @@ main(void)
 
 	for (int i = 0; i < n; i++)
 		for (n_threads = getenv("TNP_QUICK") != NULL ? 4 : 1; n_threads <= 4; n_threads += 3)
-			test_model(&models[i], tnp_cpu_kernels());
+			test_model(&models[i], test_kernels());
 	test_models_free(models, n);
 	return done_testing();
 }

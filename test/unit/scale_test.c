@@ -161,7 +161,7 @@ main(void)
 				seen = 0;
 	TestModel  *models = test_models(&n);
 
-	test_env_init(&env, tnp_cpu_kernels());
+	test_env_init(&env, test_kernels());
 	env.env.alloc = env.env.keep = measured_alloc;
 	env.env.free = env.env.drop = measured_free;
 	env.env.threads = one_thread;

@@ -59,7 +59,7 @@ main(void)
 			&& strcmp(models[m].name, "scan_prefix_causal") != 0
 			&& strcmp(models[m].name, "scan_time") != 0)
 			continue;
-		env.kernels = tnp_cpu_kernels();
+		env.kernels = test_kernels();
 		test_must(tnp_model_open(&env, models[m].bytes, models[m].length, &model, &error), &error);
 		answer(model, 0, here);
 		answer(model, SHIFT, there);

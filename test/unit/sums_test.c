@@ -105,7 +105,7 @@ check_delete(void)
 	TnpSums    *s = begin(),
 			   *more = begin();
 	unsigned	seed = 5;
-	long		turns = getenv("TNP_QUICK") != NULL ? 1000 : 500000;
+	long		turns = getenv("TNP_QUICK") != NULL ? 1000 : 500000 / TEST_EVERY;
 	TnpRows		one = test_slice(&rows, 0, 1);
 	TnpError	error;
 
@@ -244,7 +244,7 @@ check_faults(const TestModel *file)
 	TnpError	error;
 	TestEnv		env;
 
-	test_env_init(&env, tnp_cpu_kernels());
+	test_env_init(&env, test_kernels());
 	test_must(tnp_model_open(&env.env, file->bytes, file->length, &watched, &error), &error);
 	for (int k = 0; k < 2; k++)
 	{

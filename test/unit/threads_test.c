@@ -310,7 +310,7 @@ main(void)
 	for (int i = 0, t = 0; i < n && t < (quick ? 1 : n_tables); i++)
 		if (strstr(models[i].name, "buffer") != NULL)
 			test_model(&models[i], tables[t++], MIDDLE_CONTEXT, quick);
-	for (int i = 0, t = 0; !quick && i < n && t < n_tables; i++)
+	for (int i = 0, t = 0; !quick && i < n && t * TEST_EVERY < n_tables; i++)
 		if (strstr(models[i].name, "prefix") != NULL)
 			test_model(&models[i], tables[t++], LONG_CONTEXT, false);
 	for (int i = 0; !quick && i < n; i++)
