@@ -68,7 +68,8 @@ SELECT bool_and(d::text = (SELECT posterior.predict(posterior.context(y, x ORDER
 			WHERE t.i BETWEEN w.i - 5 AND w.i - 1)::text) AS same FROM w WHERE i > 1;
 -- where the frame is the partition, rows are answered in blocks: each as alone, in partitions of
 -- any size, whether it is written so or all rows are peers
-CREATE TABLE many AS SELECT i, i / 100.0 AS x, CASE WHEN i % 9 > 5 THEN sin(i / 50.0) END AS y,
+CREATE TABLE many AS SELECT i, i / 100.0 AS x,
+	CASE WHEN i % 9 > 5 AND (i < 100 OR i % 5 = 0) THEN sin(i / 50.0) END AS y,
 	length(i::text) AS g FROM generate_series(1, 1200) i;
 WITH w AS (SELECT i, x, g, posterior.regress(y, x)
 		OVER (PARTITION BY g ORDER BY i

@@ -79,7 +79,7 @@ SELECT posterior.merge(s.context) OPERATOR(posterior.=)
 		(SELECT posterior.context(basis, y, a, b, c) FROM reading, basis WHERE id < 100) AS added
 FROM states s;
 SELECT third, s.context OPERATOR(posterior.=)
-	(SELECT posterior.context(basis, y, a, b, c) FROM reading r, basis
+	(SELECT posterior.context((SELECT basis FROM basis), y, a, b, c) FROM reading r
 		WHERE r.id < 100 AND r.id % 3 = third) AS same
 FROM (SELECT id % 3 AS third, posterior.merge(context) AS context FROM states GROUP BY 1) s
 ORDER BY third;
