@@ -25,7 +25,7 @@ from checking import Tap, Tool, arguments, close, table
 TOLERANCE = 1e-3
 ACTIVATIONS = {
     "relu": lambda v: np.maximum(v, 0),
-    "gelu": lambda v: 0.5 * v * (1 + np.vectorize(math.erf)(v / math.sqrt(2))),
+    "gelu": lambda v: 0.5 * v * (1 + np.vectorize(math.erf, otypes=[float])(v / math.sqrt(2))),
     "gelu-tanh": lambda v: 0.5 * v * (1 + np.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3))),
 }
 
