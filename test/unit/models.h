@@ -9,8 +9,8 @@
 #include "engine/tnp.h"
 
 /*
- * With sanitizers a test takes a third of its cases, others for the next model: each takes ten times
- * as long.
+ * With sanitizers a test takes a third of its cases, others for the next model: each takes ten
+ * times as long.
  */
 #ifdef __SANITIZE_ADDRESS__
 #define TEST_EVERY 3
