@@ -21,11 +21,13 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE t AS SELECT i, sin(i * 0.1) AS y, i * 0.1 AS x, cos(i * 0.3) AS z
 		FROM generate_series(1, 20000) i;
 	CREATE TABLE c AS SELECT posterior.context(y, x, z) AS ctx FROM t WHERE i <= 500;
+	SELECT posterior.create_context('near', 't', 'y', '{x,z}', 'i', neighbours => 512);
 });
 
 # Each takes far longer than the timeout on any machine.
 my %questions = (
 	build => 'SELECT posterior.predict(posterior.context(y, x, z), 1, 2) FROM t',
+	neighbours => q{SELECT count(*) FROM posterior.predict_rows('near', ARRAY(SELECT t FROM t))},
 	sample => 'SELECT count(*) FROM c,
 			posterior.sample(ctx, ARRAY(SELECT ROW(x, z) FROM t WHERE i <= 400), 2000)',
 	density => 'SELECT posterior.log_density_averaged(ctx, 100000, 1, y, x, z) FROM c, t

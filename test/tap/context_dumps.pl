@@ -31,7 +31,8 @@ $node->safe_psql('postgres', q{
 			'at DESC, id', max_rows => 20,
 		filter => '"x.y ""z" < 0.1::float8 * 9 AND at > ''2024-01-05 12:00+01'''
 			' AND (sky = ''sun'' OR id < 30)');
-	SELECT posterior.create_context('watched', '"Odd schema"."T.able"', 'y', maintain => 'read');
+	SELECT posterior.create_context('watched', '"Odd schema"."T.able"', 'y', maintain => 'read',
+		neighbours => 12);
 	RESET ROLE;
 	CREATE VIEW aa_view AS SELECT id, y FROM "Odd schema"."T.able";
 	SELECT posterior.create_context('seen', 'aa_view', 'y', order_by => 'id');
@@ -44,7 +45,7 @@ $node->safe_psql('postgres', q{
 
 # Views and answers as a user sees them.
 my $definitions = q{SELECT name, owner, relation, target, features, order_by, filter, model,
-		max_rows, maintain FROM posterior.contexts ORDER BY name};
+		max_rows, maintain, neighbours FROM posterior.contexts ORDER BY name};
 my $answers = q{
 	SELECT name, posterior.predict(name, q) FROM posterior.contexts,
 		(SELECT 50 AS id, 0.5::float8 AS "x.y ""z", 'shine'::sky AS sky,
@@ -54,7 +55,7 @@ my $triggers = q{SELECT tgrelid::regclass, tgname, tgenabled, tgfoid::regproc FR
 my %before = map { $_ => $node->safe_psql('postgres', $_) } $definitions, $answers, $triggers;
 like($before{$definitions},
 	qr/^some\|keeper\|"Odd[ ]schema"\."T\.able"\|Target\|\{"x\.y[ ]\\"z",sky\}\|at[ ]DESC,[ ]id
-		\|.*sky[ ]=[ ]'shine'::sky.*\|20\|trigger$/mx, 'definitions');
+		\|.*sky[ ]=[ ]'shine'::sky.*\|20\|trigger\|$/mx, 'definitions');
 is(() = $before{$answers} =~ /mixture/g, 4, 'answers');
 is(() = $before{$triggers} =~ /\|A\|/g, 4, 'triggers');
 is(() = $before{$triggers} =~ /\|R\|/g, 2, 'triggers for replicas');

@@ -406,7 +406,7 @@ check_neighbours(const PosteriorNamed *named, const TnpModelInfo *model)
 				 errmsg("neighbours => %d is too few for model \"%s\"", named->neighbours,
 						named->model),
 				 errdetail("It needs %d rows.", model->min_rows),
-				 errhint("Give neighbours => %d or more; 256 is a good number for tables.",
+				 errhint("Give neighbours => %d or more; 512 is a good number for tables.",
 						 model->min_rows)));
 }
 
