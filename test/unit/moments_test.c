@@ -189,6 +189,33 @@ check_subtract(void)
 	ok(worst < 1e-13, "%s: products of matrices", name);
 }
 
+/* Both solutions one after the other solve A u = v, also of the first rows and columns. */
+static void
+check_solve(int n, const double *a, const double *factor)
+{
+	double	   *v = matrix(n, 1),
+			   *u = malloc(n * sizeof(double)),
+				worst = 0;
+
+	for (int m = n; m > n - SUMS_FACTOR_BLOCK; m -= 13)
+	{
+		memcpy(u, v, m * sizeof(double));
+		sums_solve_lower(factor, m, u);
+		sums_solve_upper(factor, m, u);
+		for (int i = 0; i < m; i++)
+		{
+			double		sum = -v[i];
+
+			for (int j = 0; j < m; j++)
+				sum += a[j <= i ? i * n + j : j * n + i] * u[j];
+			worst = fmax(worst, fabs(sum));
+		}
+	}
+	ok(worst < 1e-10, "%s: solutions by the factor of %d", name, n);
+	free(v);
+	free(u);
+}
+
 /* A = V V' + I: its factor times itself, and times its inverse. */
 static void
 check_factor(void)
@@ -197,7 +224,7 @@ check_factor(void)
 	{
 		double	   *v = matrix(n, n),
 				   *a = calloc((size_t) n * n, sizeof(double)),
-				   *factor = malloc((size_t) n * n * sizeof(double)),
+				   *factor = malloc(sums_stair(n) * sizeof(double)),
 				   *inverse = malloc((size_t) n * n * sizeof(double)),
 				   *scratch = malloc(sums_factor_numbers(n) * sizeof(double)),
 					worst = 0,
@@ -210,7 +237,8 @@ check_factor(void)
 					a[i * n + j] += v[i * n + k] * v[j * n + k];
 				a[i * n + j] += i == j;
 			}
-		memcpy(factor, a, (size_t) n * n * sizeof(double));
+		for (int i = 0; i < n; i++)
+			memcpy(factor + sums_stair(i), a + i * n, (i + 1) * sizeof(double));
 		ok(sums_factorise(moments, n, factor, scratch), "%s: a matrix of %d has a factor", name, n);
 		sums_invert(moments, n, factor, scratch, inverse);
 		for (int i = 0; i < n; i++)
@@ -220,15 +248,18 @@ check_factor(void)
 							one = 0;
 
 				for (int k = 0; k <= j; k++)
-					product += factor[i * n + k] * factor[j * n + k];
+					product += factor[sums_stair(i) + k] * factor[sums_stair(j) + k];
 				for (int k = j; k <= i; k++)
-					one += factor[i * n + k] * inverse[k * n + j];
+					one += factor[sums_stair(i) + k] * inverse[k * n + j];
 				worst = fmax(worst, fabs(product - a[i * n + j]));
 				unit = fmax(unit, fabs(one - (i == j)));
 			}
 		ok(worst < 1e-10 && unit < 1e-10, "%s: factor and inverse of %d", name, n);
-		a[(n - 1) * n + n - 1] = -1;
-		ok(!sums_factorise(moments, n, a, scratch), "%s: an indefinite one has none", name);
+		check_solve(n, a, factor);
+		for (int i = 0; i < n; i++)
+			memcpy(factor + sums_stair(i), a + i * n, (i + 1) * sizeof(double));
+		factor[sums_stair(n - 1) + n - 1] = -1;
+		ok(!sums_factorise(moments, n, factor, scratch), "%s: an indefinite one has none", name);
 		free(v);
 		free(a);
 		free(factor);

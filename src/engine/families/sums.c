@@ -43,7 +43,7 @@ sums_solution_now(const TnpEncoding *e)
 
 /* ---- encodings ------------------------------------------------------------------------------- */
 
-/* Room for facts under this basis, with empty sums. */
+/* Room for facts under this basis, whose sums are still to be written. */
 static TnpStatus
 sums_make_facts(TnpEncoding *e, const int64_t *basis, SumsFacts **facts, TnpError *error)
 {
@@ -54,12 +54,11 @@ sums_make_facts(TnpEncoding *e, const int64_t *basis, SumsFacts **facts, TnpErro
 	int			width = sums_width(c, basis);
 
 	e->own_size = sums_facts_bytes(c, bytes, width, e->n_features);
-	e->own = tnp_alloc_zero(&env, e->own_size + TNP_OWN_SLACK, 1);
+	e->own = tnp_alloc(&env, e->own_size + TNP_OWN_SLACK, 1);
 	if (e->own == NULL)
 		return tnp_no_memory(error);
 	*facts = tnp_encoding_own(e);
 	sums_facts_lay_out(c, bytes, width, e->n_features, *facts);
-	tnp_sums_begin(model, basis, sums_of(*facts));
 	return TNP_OK;
 }
 
@@ -116,6 +115,8 @@ sums_found(TnpEncoding *e, int64_t n, int64_t all, TnpError *error)
 
 	if (status == TNP_OK)
 		status = sums_make_facts(e, basis, &facts, error);
+	if (status == TNP_OK)
+		tnp_sums_begin(model, basis, sums_of(facts));
 	tnp_free(&model->env, basis);
 	for (int64_t i = 0; status == TNP_OK && i < n; i += ADD_ROWS)
 	{

@@ -237,11 +237,14 @@ double	   *sums_noise(const SumsFacts *f);	/* [settings, points] standard deviat
 int64_t    *sums_facts_marks(const SumsFacts *f); /* of the rows that they were measured at */
 TnpSums    *sums_of(const SumsFacts *f);	/* of the rows that the facts are of */
 SumsSolution *sums_first_solution(const SumsFacts *f);
-/* [width, width] and [width] of a solution under one setting */
+/* the factor (sums_factor.h) and the mean [width] of a solution under one setting */
 double	   *sums_factor(const SumsFacts *f, const SumsSolution *s, int setting);
 double	   *sums_mean(const SumsFacts *f, const SumsSolution *s, int setting);
 
-/* Bytes of facts with sums and first solution; laid out in zeroed memory. */
+/*
+ * Bytes of facts with sums and first solution. Laid out they are zeros but for the layout, and sums
+ * and solution are still to be written.
+ */
 size_t		sums_facts_bytes(const SumsConfig *c, size_t sums_bytes, int width, int columns);
 void		sums_facts_lay_out(const SumsConfig *c, size_t sums_bytes, int width, int columns,
 							   SumsFacts *f);

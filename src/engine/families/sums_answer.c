@@ -12,6 +12,7 @@
 #include "engine/base/cholesky.h"
 #include "engine/base/normal.h"
 #include "engine/base/random.h"
+#include "engine/families/sums_factor.h"
 
 #define STREAM_WEIGHTS 2		/* random numbers of the weights, ... */
 #define STREAM_SETTING 3		/* ... and of the choice of setting and noise */
@@ -77,7 +78,7 @@ sums_predict(const TnpEncoding *e, const TnpRows *queries, double *params, TnpEr
 						spread;
 
 			memcpy(white, phi, f->width * sizeof(double));
-			tnp_solve_lower(sums_factor(f, solution, k), f->width, white);
+			sums_solve_lower(sums_factor(f, solution, k), f->width, white);
 			spread = sqrt(1 + tnp_dot(f->width, white, white)) * scale_of(s);
 			for (int q = 0; q < f->points; q++)
 			{
@@ -135,7 +136,7 @@ sums_sample(const TnpEncoding *e, const TnpRows *queries, uint64_t seed, uint64_
 			tnp_random(seed, draw, (uint32_t) i, STREAM_WEIGHTS, u);
 			weights[i] = tnp_normal_quantile(u[1]);
 		}
-		tnp_solve_upper(sums_factor(f, solution, k), f->width, weights);
+		sums_solve_upper(sums_factor(f, solution, k), f->width, weights);
 		for (int i = 0; i < f->width; i++)
 			weights[i] = sums_mean(f, solution, k)[i] + noise * weights[i];
 		for (int64_t i = 0; status == TNP_OK && i < queries->n; i++)
@@ -175,7 +176,7 @@ score_row(Score *c, const SumsSolution *solution, int k, int64_t i, const double
 	int			width = c->f->width;
 
 	memcpy(white, phi, width * sizeof(double));
-	tnp_solve_lower(sums_factor(c->f, solution, k), width, white);
+	sums_solve_lower(sums_factor(c->f, solution, k), width, white);
 	for (int64_t j = 0; j < i; j++)
 	{
 		const double *before = c->factor + ((size_t) k * c->n + j) * c->n;

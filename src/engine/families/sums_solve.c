@@ -28,11 +28,18 @@ words_of_bytes(size_t bytes)
 	return (bytes + 7) / 8;
 }
 
+/* A factor and a mean. */
+static size_t
+setting_numbers(int width)
+{
+	return sums_stair(sums_padded(width)) + width;
+}
+
 static size_t
 solution_bytes(int settings, int width)
 {
 	return 8 * words_of_bytes(sizeof(SumsSolution))
-		+ (size_t) settings * ((size_t) width * width + width) * sizeof(double);
+		+ settings * setting_numbers(width) * sizeof(double);
 }
 
 double *
@@ -69,13 +76,13 @@ double *
 sums_factor(const SumsFacts *f, const SumsSolution *s, int setting)
 {
 	return (double *) s + words_of_bytes(sizeof(SumsSolution))
-		+ (size_t) setting * ((size_t) f->width * f->width + f->width);
+		+ setting * setting_numbers(f->width);
 }
 
 double *
 sums_mean(const SumsFacts *f, const SumsSolution *s, int setting)
 {
-	return sums_factor(f, s, setting) + (size_t) f->width * f->width;
+	return sums_factor(f, s, setting) + sums_stair(sums_padded(f->width));
 }
 
 size_t
@@ -89,12 +96,15 @@ sums_facts_bytes(const SumsConfig *c, size_t sums_bytes, int width, int columns)
 void
 sums_facts_lay_out(const SumsConfig *c, size_t sums_bytes, int width, int columns, SumsFacts *f)
 {
+	memset(f, 0, sizeof(SumsFacts));
 	f->width = width;
 	f->columns = columns;
 	f->settings = c->n_lengths;
 	f->points = c->points;
 	f->sums_bytes = sums_bytes;
 	f->solution_bytes = solution_bytes(c->n_lengths, width);
+	memset(f + 1, 0, (size_t) ((char *) sums_of(f) - (char *) (f + 1)));
+	memset(sums_first_solution(f), 0, sizeof(SumsSolution));
 }
 
 /* ---- one regression -------------------------------------------------------------------------- */
@@ -109,10 +119,10 @@ typedef struct Fit
 				groups;
 	double		n,
 				square;			/* of the target */
-	double	   *gram,			/* [width, width] lower triangle */
+	const int64_t *sums;		/* of products of features, a lower triangle by rows */
+	double	   *gram,			/* the same as numbers; NULL: they are made when they are needed */
 			   *product,		/* [width] */
 			   *profile,		/* [width] */
-			   *factor,			/* [padded, padded] */
 			   *scratch,		/* of the factor, then [padded] */
 			   *inverse,		/* [padded, padded] of the factor; NULL: no evidence is wanted */
 			   *by_group,		/* [3, groups] */
@@ -129,7 +139,6 @@ fit_free(Fit *fit)
 	tnp_free(env, fit->gram);
 	tnp_free(env, fit->product);
 	tnp_free(env, fit->profile);
-	tnp_free(env, fit->factor);
 	tnp_free(env, fit->scratch);
 	tnp_free(env, fit->inverse);
 	tnp_free(env, fit->by_group);
@@ -144,43 +153,51 @@ number_of(const int64_t *wide, double unit)
 	return (double) sums_wide(wide) / unit;
 }
 
+/* Row i of the lower triangle, as numbers. */
+static void
+gram_row(const Fit *fit, int i, double *row)
+{
+	const int64_t *sums = fit->sums + (size_t) i * (i + 1) / 2;
+
+	for (int j = 0; j <= i; j++)
+		row[j] = (double) sums[j] / ((double) SUMS_UNIT * SUMS_UNIT);
+	row[i] *= 1 + JITTER;
+}
+
 /* Make the sums numbers; freed by the caller also after a failure. */
 static TnpStatus
 fit_make(const TnpModel *model, const TnpSums *sums, bool evidence, Fit *fit, TnpError *error)
 {
 	const TnpEnv *env = &model->env;
 	int			width = sums->width;
-	const int64_t *gram = sums_gram(sums),
-			   *product = sums_product(sums);
+	const int64_t *product = sums_product(sums);
 	double		unit = (double) ((int64_t) 1 << SUMS_TARGET_BITS);
-	size_t		square;
+	bool		enough;
 
 	*fit = (Fit) {.model = model, .c = sums_config(model), .width = width,
-		.padded = (width + SUMS_FACTOR_BLOCK - 1) / SUMS_FACTOR_BLOCK * SUMS_FACTOR_BLOCK,
-		.n = (double) sums->n};
-	square = (size_t) fit->padded * fit->padded;
-	fit->gram = tnp_alloc(env, (size_t) width * width, sizeof(double));
+		.padded = sums_padded(width), .n = (double) sums->n, .sums = sums_gram(sums)};
 	fit->product = tnp_alloc(env, width, sizeof(double));
 	fit->profile = tnp_alloc(env, width, sizeof(double));
 	fit->by_group = tnp_alloc(env, (size_t) 3 * (width + 3), sizeof(double));
 	fit->precision = tnp_alloc(env, width + 3, sizeof(double));
 	fit->group = tnp_alloc(env, width, sizeof(int));
 	fit->frequency2 = tnp_alloc(env, width, sizeof(double));
-	fit->factor = tnp_alloc(env, square, sizeof(double));
 	fit->scratch = tnp_alloc(env, sums_factor_numbers(fit->padded) + fit->padded, sizeof(double));
-	if (evidence)
-		fit->inverse = tnp_alloc(env, square, sizeof(double));
-	if (fit->gram == NULL || fit->product == NULL || fit->profile == NULL
-		|| fit->by_group == NULL || fit->precision == NULL || fit->group == NULL
-		|| fit->frequency2 == NULL || fit->factor == NULL || fit->scratch == NULL
-		|| (evidence && fit->inverse == NULL))
+	enough = fit->product != NULL && fit->profile != NULL && fit->by_group != NULL
+		&& fit->precision != NULL && fit->group != NULL && fit->frequency2 != NULL
+		&& fit->scratch != NULL;
+	if (evidence && enough)
+	{
+		fit->gram = tnp_alloc(env, (size_t) width * (width + 1) / 2, sizeof(double));
+		fit->inverse = tnp_alloc(env, (size_t) fit->padded * fit->padded, sizeof(double));
+		enough = fit->gram != NULL && fit->inverse != NULL;
+	}
+	if (!enough)
 		return tnp_no_memory(error);
 	for (int i = 0; i < width; i++)
 	{
-		for (int j = 0; j <= i; j++)
-			fit->gram[(size_t) i * width + j] = (double) *gram++
-				/ ((double) SUMS_UNIT * SUMS_UNIT);
-		fit->gram[(size_t) i * width + i] *= 1 + JITTER;
+		if (evidence)
+			gram_row(fit, i, fit->gram + (size_t) i * (i + 1) / 2);
 		fit->product[i] = number_of(product + 2 * i, SUMS_UNIT * unit);
 	}
 	fit->square = number_of(product + 2 * width, unit * unit);
@@ -189,12 +206,12 @@ fit_make(const TnpModel *model, const TnpSums *sums, bool evidence, Fit *fit, Tn
 }
 
 /*
- * fit->factor of A = gram + diag(precision), the mean [width] of the weights, half the logarithm of
+ * The factor of A = gram + diag(precision), the mean [width] of the weights, half the logarithm of
  * A's determinant, and what the mean leaves of the targets' sum of squares.
  */
 static TnpStatus
-regress(const Fit *fit, const double *precision, double *mean, double *determinant, double *rest,
-		TnpError *error)
+regress(const Fit *fit, const double *precision, double *factor, double *mean, double *determinant,
+		double *rest, TnpError *error)
 {
 	int			n = fit->width,
 				padded = fit->padded;
@@ -204,48 +221,40 @@ regress(const Fit *fit, const double *precision, double *mean, double *determina
 		return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
 	for (int i = 0; i < padded; i++)
 	{
-		double	   *row = fit->factor + (size_t) i * padded;
+		double	   *row = factor + sums_stair(i);
 
-		if (i < n)
-			memcpy(row, fit->gram + (size_t) i * n, i * sizeof(double));
-		else
+		if (i >= n)
 			memset(row, 0, i * sizeof(double));
-		row[i] = i < n ? fit->gram[(size_t) i * n + i] + precision[i] : 1;
+		else if (fit->gram != NULL)
+			memcpy(row, fit->gram + (size_t) i * (i + 1) / 2, (i + 1) * sizeof(double));
+		else
+			gram_row(fit, i, row);
+		row[i] = i < n ? row[i] + precision[i] : 1;
 		v[i] = i < n ? fit->product[i] : 0;
 	}
-	if (!sums_factorise(fit->model->kernels->moments(), padded, fit->factor, fit->scratch))
+	if (!sums_factorise(fit->model->kernels->moments(), padded, factor, fit->scratch))
 		return tnp_fail(error, TNP_BAD_VALUE, "the sums are singular");
 	*determinant = 0;
 	for (int i = 0; i < n; i++)
-		*determinant += log(fit->factor[(size_t) i * padded + i]);
-	tnp_solve_lower(fit->factor, padded, v);
+		*determinant += log(factor[sums_stair(i) + i]);
+	sums_solve_lower(factor, padded, v);
 	*rest = fit->square - tnp_dot(padded, v, v);
 	if (!(*rest > SMALLEST_RATE * (1 + fit->n)))
 		*rest = SMALLEST_RATE * (1 + fit->n);
-	tnp_solve_upper(fit->factor, padded, v);
+	sums_solve_upper(factor, padded, v);
 	memcpy(mean, v, n * sizeof(double));
 	return TNP_OK;
 }
 
-/* The factor [width, width] that `regress` has left. */
-static void
-take_factor(const Fit *fit, double *factor)
-{
-	for (int i = 0; i < fit->width; i++)
-		memcpy(factor + (size_t) i * fit->width, fit->factor + (size_t) i * fit->padded,
-			   (i + 1) * sizeof(double));
-}
-
-/* diagonal [width] of the inverse of A, whose factor `regress` has left. */
+/* diagonal [width] of the inverse of A, whose factor `regress` has made last. */
 static TnpStatus
-inverse_diagonal(const Fit *fit, double *diagonal, TnpError *error)
+inverse_diagonal(const Fit *fit, const double *factor, double *diagonal, TnpError *error)
 {
 	int			n = fit->width;
 
 	if (tnp_interrupted(&fit->model->env))
 		return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
-	sums_invert(fit->model->kernels->moments(), fit->padded, fit->factor, fit->scratch,
-				fit->inverse);
+	sums_invert(fit->model->kernels->moments(), fit->padded, factor, fit->scratch, fit->inverse);
 	memset(diagonal, 0, n * sizeof(double));
 	for (int i = 0; i < n; i++)
 	{
@@ -305,7 +314,7 @@ noise_rate(const Fit *fit, double rest)
  * eq. 4.6 and 4.7, with the weights in units of the noise).
  */
 static TnpStatus
-evidence_step(Fit *fit, double *precision, double *mean, TnpError *error)
+evidence_step(Fit *fit, double *precision, double *factor, double *mean, TnpError *error)
 {
 	double	   *count = fit->by_group,
 			   *trace = count + fit->groups,
@@ -317,9 +326,9 @@ evidence_step(Fit *fit, double *precision, double *mean, TnpError *error)
 	TnpStatus	status;
 
 	spread_precision(fit, precision);
-	status = regress(fit, precision, mean, &determinant, &rest, error);
+	status = regress(fit, precision, factor, mean, &determinant, &rest, error);
 	if (status == TNP_OK)
-		status = inverse_diagonal(fit, diagonal, error);
+		status = inverse_diagonal(fit, factor, diagonal, error);
 	if (status != TNP_OK)
 		return status;
 	scale = noise_shape(fit) / noise_rate(fit, rest);
@@ -425,6 +434,7 @@ fit_setting(Fit *fit, SumsFacts *f, int setting, TnpError *error)
 {
 	SumsSolution *solution = sums_first_solution(f);
 	double	   *precision = sums_precision(f, setting),
+			   *factor = sums_factor(f, solution, setting),
 			   *mean = sums_mean(f, solution, setting);
 	TnpStatus	status = TNP_OK;
 	/* the others begin where the first has ended */
@@ -432,14 +442,14 @@ fit_setting(Fit *fit, SumsFacts *f, int setting, TnpError *error)
 
 	fill_profile(fit, fit->c->lengths[setting]);
 	for (int step = 0; status == TNP_OK && step < steps; step++)
-		status = evidence_step(fit, precision, mean, error);
+		status = evidence_step(fit, precision, factor, mean, error);
 	if (status != TNP_OK)
 		return status;
 	spread_precision(fit, precision);
-	status = regress(fit, precision, mean, &f->determinant[setting], &f->rest[setting], error);
+	status = regress(fit, precision, factor, mean, &f->determinant[setting], &f->rest[setting],
+					 error);
 	if (status != TNP_OK)
 		return status;
-	take_factor(fit, sums_factor(f, solution, setting));
 	f->base[setting] = log_evidence(fit, precision, f->determinant[setting], f->rest[setting]);
 	f->density[setting] = log_density(fit, precision, f->determinant[setting], f->rest[setting]);
 	fill_noise(fit, f->rest[setting], sums_noise(f) + (size_t) setting * f->points);
@@ -481,10 +491,8 @@ sums_solve(const TnpModel *model, const SumsFacts *f, const TnpSums *sums, SumsS
 		double		determinant,
 					rest;
 
-		status = regress(&fit, sums_precision(f, s), sums_mean(f, solution, s), &determinant,
-						 &rest, error);
-		if (status == TNP_OK)
-			take_factor(&fit, sums_factor(f, solution, s));
+		status = regress(&fit, sums_precision(f, s), sums_factor(f, solution, s),
+						 sums_mean(f, solution, s), &determinant, &rest, error);
 		/* the density of the later rows under each noise, given the first */
 		for (int q = 0; status == TNP_OK && q < f->points; q++)
 		{
