@@ -16,7 +16,7 @@
  */
 TnpSums    *posterior_kept_scan(const PosteriorModel *model, const PosteriorNamed *named);
 
-/* The aggregate has taken so many rows more in this process, for whoever watches. */
+/* The aggregate has taken so many rows more in this process: posterior.stat_progress shows it. */
 void		posterior_kept_scan_taken(int64 rows);
 
 #endif							/* POSTERIOR_KEPT_SCAN_H */
