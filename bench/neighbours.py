@@ -41,6 +41,18 @@ DROP TABLE answers;
 SELECT posterior.drop_context('{0}');
 """
 
+CLASS_SCORES = """
+SELECT clock_timestamp() AS began \\gset
+CREATE TEMP TABLE answers AS SELECT a.y, p FROM asked a, LATERAL posterior.predict('{0}'::name, a) p
+    OFFSET 0;
+SELECT extract(epoch FROM clock_timestamp() - :'began') AS first, clock_timestamp() AS began \\gset
+SELECT count(p) FROM asked a, LATERAL posterior.predict('{0}'::name, a) p \\gset
+SELECT -avg(ln(posterior.probability(p, y))), 1 - avg((posterior.most_probable(p) = y)::int), 0, 0, 0, 0,
+    :first, extract(epoch FROM clock_timestamp() - :'began') FROM answers;
+DROP TABLE answers;
+SELECT posterior.drop_context('{0}');
+"""
+
 
 def sql(script):
     done = subprocess.run(["psql", "-XqAt", "-F", " ", "-v", "ON_ERROR_STOP=1"], input=script,
@@ -58,17 +70,20 @@ def copied(name, columns, rows):
             f"COPY {name} FROM STDIN;\n{out.getvalue()}\\.\n")
 
 
-def load(x, y, asked, truth):
+def load(options, x, y, asked, truth):
+    kind = "text" if options.classes else "float8"
     features = ", ".join(f"x{f} float8" for f in range(x.shape[1]))
     number = np.arange(len(x))[:, None]
-    sql(copied("known", f"id int PRIMARY KEY, y float8, {features}", np.hstack([number, y, x]))
-        + copied("asked", f"y float8, {features}", np.hstack([truth, asked])))
+    sql(copied("known", f"id int PRIMARY KEY, y {kind}, {features}", np.hstack([number, y, x]))
+        + copied("asked", f"y {kind}, {features}", np.hstack([truth, asked])))
 
 
-def scored(arguments, columns):
+def scored(options, arguments, columns):
     features = ",".join(f"x{f}" for f in range(columns))
+    model = "tabular_class" if options.classes else "tabular"
     script = (f"SELECT posterior.create_context('c', 'known', 'y', '{{{features}}}', 'id', "
-              f"model => 'tabular', maintain => 'read'{arguments});\n" + SCORES.format("c"))
+              f"model => '{model}', maintain => 'read'{arguments});\n"
+              + (CLASS_SCORES if options.classes else SCORES).format("c"))
     lines = [line for line in sql(script) if line.count(" ") == 7]
     return np.array(lines[-1].split(), dtype=float)
 
@@ -82,7 +97,10 @@ def data(options, name, n, seed):
         more = options.queries - quality.QUERIES["functions"]
         x, y, _ = quality.made(name, n + more, seed)
     n = min(n, len(y) - options.queries)
-    y = (y - y[:n].mean()) / y[:n].std()
+    if options.classes:
+        y = np.searchsorted(np.quantile(y[:n], [0.25, 0.5, 0.75]), y).astype(float)
+    else:
+        y = (y - y[:n].mean()) / y[:n].std()
     return x[:n], y[:n], x[n:n + options.queries], y[n:n + options.queries]
 
 
@@ -91,6 +109,17 @@ def boosted(x, y, asked, truth):
     inside = [np.mean(np.abs(scores[:, 3] - 0.5) < level / 2) for level in (0.5, 0.8, 0.9)]
     return np.array([scores[:, 0].mean(), math.sqrt(scores[:, 1].mean()), scores[:, 2].mean(),
                      *inside, math.nan, math.nan])
+
+
+def boosted_classes(x, y, asked, truth):
+    from lightgbm import LGBMClassifier
+
+    trees = LGBMClassifier(n_estimators=200, learning_rate=0.05, min_child_samples=5,
+                           num_leaves=15, random_state=0, n_jobs=1, deterministic=True,
+                           force_row_wise=True, verbose=-1).fit(x, y)
+    shares = np.maximum(trees.predict_proba(asked)[np.arange(len(truth)), truth.astype(int)], 1e-9)
+    wrong = np.mean(trees.predict(asked) != truth)
+    return np.array([-np.log(shares).mean(), wrong, 0, 0, 0, 0, math.nan, math.nan])
 
 
 def main():
@@ -104,6 +133,8 @@ def main():
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--first", type=int, default=100, help="seed")
     parser.add_argument("--boosted", action="store_true")
+    parser.add_argument("--classes", action="store_true", help="targets cut into quarters, by "
+                        "tabular_class; the share of wrong labels stands for the RMSE")
     options = parser.parse_args()
     sql("CREATE EXTENSION IF NOT EXISTS pg_posterior;")
     print("| | rows | from | log loss | RMSE | CRPS | 50 / 80 / 90 % | first | again |\n"
@@ -113,15 +144,16 @@ def main():
             found = {}
             for seed in range(options.first, options.first + options.seeds):
                 x, y, asked, truth = data(options, name, n, seed)
-                load(x, y[:, None], asked, truth[:, None])
+                load(options, x, y[:, None], asked, truth[:, None])
                 ways = {"all rows": ""}
                 for k in options.k.split(","):
                     ways[f"{k} latest"] = f", filter => 'id >= {len(x) - int(k)}'"
                     ways[f"{k} nearest"] = f", neighbours => {k}"
                 for way, arguments in ways.items():
-                    found.setdefault(way, []).append(scored(arguments, x.shape[1]))
+                    found.setdefault(way, []).append(scored(options, arguments, x.shape[1]))
                 if options.boosted:
-                    found.setdefault("boosted trees", []).append(boosted(x, y, asked, truth))
+                    trees = boosted_classes if options.classes else boosted
+                    found.setdefault("boosted trees", []).append(trees(x, y, asked, truth))
             for way, runs in found.items():
                 m = np.mean(runs, axis=0)
                 print(f"| {name} | {len(x)} | {way} | {m[0]:.3f} | {m[1]:.3f} | {m[2]:.4f} | "
