@@ -47,8 +47,8 @@ CREATE TEMP TABLE answers AS SELECT a.y, p FROM asked a, LATERAL posterior.predi
     OFFSET 0;
 SELECT extract(epoch FROM clock_timestamp() - :'began') AS first, clock_timestamp() AS began \\gset
 SELECT count(p) FROM asked a, LATERAL posterior.predict('{0}'::name, a) p \\gset
-SELECT -avg(ln(posterior.probability(p, y))), 1 - avg((posterior.most_probable(p) = y)::int), 0, 0, 0, 0,
-    :first, extract(epoch FROM clock_timestamp() - :'began') FROM answers;
+SELECT -avg(ln(posterior.probability(p, y))), 1 - avg((posterior.most_probable(p) = y)::int),
+    0, 0, 0, 0, :first, extract(epoch FROM clock_timestamp() - :'began') FROM answers;
 DROP TABLE answers;
 SELECT posterior.drop_context('{0}');
 """
