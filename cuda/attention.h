@@ -56,6 +56,8 @@ template <class T, int R, int NV> struct Tile
 	static const bool early = together == 1 && R == 16 && NV <= 4 && Precision<T>::code == 0;
 	static const int head_columns = H::key_tiles * Precision<T>::depth;
 	static const int part_width = NV * 8 + 2;
+	/* whether there are registers for places in tiles */
+	static const bool places = Precision<T>::code == 0 && NV <= 8;
 
 	const CudaWalk *walk;		/* the parameters of the launch: read like constants */
 	const CudaModel *model;

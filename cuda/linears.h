@@ -144,7 +144,7 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 	columns(const CudaLinear &w, const T *x, int first, int end, int own_warp,
 			const Result<T> &r) const
 	{
-		multiply_rows<T, tiles>(w, x, walk->row_x, first, end, own_warp, lane,
+		multiply_rows<T, tiles, Base::places>(w, x, walk->row_x, first, end, own_warp, lane,
 								[&](int row, int column, float a, float b)
 								{ put<kind>(r, row, column, a, b, false); });
 	}

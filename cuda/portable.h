@@ -365,13 +365,28 @@ mma_tf32(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
 }
 
 /*
- * Warp: the a of mma_half for the 16 x 16 tile at place, in shared memory, rows `stride` apart (a
- * multiple of 8).
+ * What a lane reads of the 16 x 16 tile at x, in shared memory, rows `stride` apart (a multiple of
+ * 8): its place is found once, and counted on by elements.
  */
-DEVICE void
-load_tile(uint32_t a[4], const half16 *place, int stride, int lane)
+typedef uint32_t TilePlace;
+
+DEVICE TilePlace
+tile_place(const half16 *x, int stride, int lane)
 {
-	uint32_t	address = shared_address(place + (lane % 16) * stride + lane / 16 * 8);
+	return shared_address(x + (lane % 16) * stride + lane / 16 * 8);
+}
+
+DEVICE TilePlace
+tile_forward(TilePlace place, int offset)
+{
+	return place + 2 * offset;
+}
+
+/* Warp: the a of mma_half for the tile `offset` elements after the one whose place this is. */
+DEVICE void
+load_tile(uint32_t a[4], TilePlace place, int offset)
+{
+	uint32_t	address = tile_forward(place, offset);
 
 	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
 				 : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3]) : "r"(address) : "memory");

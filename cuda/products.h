@@ -53,7 +53,7 @@ template <> struct Precision<half16>
 	static DEVICE void
 	load(uint32_t a[4], const half16 *place, int stride, int lane)
 	{
-		load_tile(a, place, stride, lane);
+		load_tile(a, tile_place(place, stride, lane), 0);
 	}
 
 	static DEVICE void
@@ -153,15 +153,118 @@ activate(float v, int activation)
 #define CUDA_AHEAD 4
 
 /*
- * Outputs of tiles [first, end) of w for MT * 16 rows of x, `stride` elements apart. put(row,
- * column, a, b) gets the outputs of columns column and column + 1, bias included. Two sums per
- * output, of the even and of the odd tiles of inputs: half as many products wait for each other.
+ * Two sums per output, of the even and of the odd tiles of inputs: half as many products wait for
+ * each other.
  */
-template <class T, int MT, class Put> DEVICE void
+template <int MT> struct Sums
+{
+	float		even[MT][4],
+				odd[MT][4];
+
+	DEVICE void
+	clear(void)
+	{
+		UNROLL
+		for (int m = 0; m < MT; m++)
+			UNROLL
+			for (int i = 0; i < 4; i++)
+				even[m][i] = odd[m][i] = 0.0f;
+	}
+};
+
+/*
+ * Products of MT * 16 rows of x with k_steps steps of weights at b, of which the first are in
+ * `ahead`.
+ */
+template <class T, int MT> DEVICE void
+add_products(Sums<MT> &sums, const T *x, int stride, const uint32_t *b, int k_steps, int lane,
+			 Words *ahead)
+{
+	typedef Precision<T> P;
+
+	ROLLED
+	for (int start = 0; start < k_steps; start += CUDA_AHEAD)
+		UNROLL
+		for (int i = 0; i < CUDA_AHEAD; i++)
+		{
+			int			k = start + i,
+						next = k + CUDA_AHEAD;
+			Words		words = ahead[i];
+
+			if (k >= k_steps)
+				break;
+			if (next < k_steps)
+				ahead[i] = load_constant(b + next * 128);
+			UNROLL
+			for (int m = 0; m < MT; m++)
+			{
+				const T    *place = x + m * 16 * stride + k * 2 * P::depth;
+				uint32_t	a[4];
+
+				P::load(a, place, stride, lane);
+				P::multiply(sums.even[m], a, words.x, words.y);
+				P::load(a, place + P::depth, stride, lane);
+				P::multiply(sums.odd[m], a, words.z, words.w);
+			}
+		}
+}
+
+/*
+ * The same of 16 bits, in less than half the instructions, with registers for places: they count on
+ * by whole iterations, so that within one all offsets are known, and weights come into the
+ * registers of those that were used last.
+ */
+template <int MT> DEVICE void
+add_products_at(Sums<MT> &sums, const half16 *x, int stride, const uint32_t *b, int k_steps,
+				int lane, Words *ahead)
+{
+	const int	depth = Precision<half16>::depth;
+	TilePlace	place = tile_place(x, stride, lane);
+
+	ROLLED
+	for (int left = k_steps; left > 0; left -= CUDA_AHEAD)
+	{
+		UNROLL
+		for (int i = 0; i < CUDA_AHEAD; i++)
+		{
+			if (i >= left)
+				break;
+			UNROLL
+			for (int m = 0; m < MT; m++)
+			{
+				int			offset = m * 16 * stride + i * 2 * depth;
+				uint32_t	a[4];
+
+				load_tile(a, place, offset);
+				mma_half(sums.even[m], a, ahead[i].x, ahead[i].y);
+				load_tile(a, place, offset + depth);
+				mma_half(sums.odd[m], a, ahead[i].z, ahead[i].w);
+			}
+			if (i + CUDA_AHEAD < left)
+				ahead[i] = load_constant(b + (i + CUDA_AHEAD) * 128);
+		}
+		b += CUDA_AHEAD * 128;
+		place = tile_forward(place, CUDA_AHEAD * 2 * depth);
+	}
+}
+
+/* There are no registers for places with 32-bit inputs. */
+template <int MT> DEVICE void
+add_products_at(Sums<MT> &sums, const float *x, int stride, const uint32_t *b, int k_steps,
+				int lane, Words *ahead)
+{
+	add_products<float, MT>(sums, x, stride, b, k_steps, lane, ahead);
+}
+
+/*
+ * Outputs of tiles [first, end) of w for MT * 16 rows of x, `stride` elements apart. put(row,
+ * column, a, b) gets the outputs of columns column and column + 1, bias included. PLACES: whether
+ * the kernel has registers for places.
+ */
+template <class T, int MT, bool PLACES, class Put> DEVICE void
 multiply_rows(const CudaLinear &w, const T *x, int stride, int first, int end, int warp, int lane,
 			  Put put)
 {
-	typedef Precision<T> P;
 	int			k_steps = w.k_steps;
 
 	ROLLED
@@ -171,50 +274,24 @@ multiply_rows(const CudaLinear &w, const T *x, int stride, int first, int end, i
 		int			column = tile * 8 + lane % 4 * 2;
 		float		b0 = w.bias != nullptr ? load_float(w.bias + column) : 0.0f,
 					b1 = w.bias != nullptr ? load_float(w.bias + column + 1) : 0.0f;
-		float		even[MT][4],
-					odd[MT][4];
+		Sums<MT>	sums;
 		Words		ahead[CUDA_AHEAD];
 
-		UNROLL
-		for (int m = 0; m < MT; m++)
-			UNROLL
-			for (int i = 0; i < 4; i++)
-				even[m][i] = odd[m][i] = 0.0f;
+		sums.clear();
 		UNROLL
 		for (int i = 0; i < CUDA_AHEAD; i++)
 			ahead[i] = load_constant(b + (i < k_steps ? i : k_steps - 1) * 128);
-		ROLLED
-		for (int start = 0; start < k_steps; start += CUDA_AHEAD)
-			UNROLL
-			for (int i = 0; i < CUDA_AHEAD; i++)
-			{
-				int			k = start + i,
-							next = k + CUDA_AHEAD;
-				Words		words = ahead[i];
-
-				if (k >= k_steps)
-					break;
-				if (next < k_steps)
-					ahead[i] = load_constant(b + next * 128);
-				UNROLL
-				for (int m = 0; m < MT; m++)
-				{
-					const T    *place = x + m * 16 * stride + k * 2 * P::depth;
-					uint32_t	a[4];
-
-					P::load(a, place, stride, lane);
-					P::multiply(even[m], a, words.x, words.y);
-					P::load(a, place + P::depth, stride, lane);
-					P::multiply(odd[m], a, words.z, words.w);
-				}
-			}
+		if (PLACES)
+			add_products_at<MT>(sums, x, stride, b, k_steps, lane, ahead);
+		else
+			add_products<T, MT>(sums, x, stride, b, k_steps, lane, ahead);
 		UNROLL
 		for (int m = 0; m < MT; m++)
 			UNROLL
 			for (int half = 0; half < 2; half++)
 				put(m * 16 + half * 8 + lane / 4, column,
-					even[m][2 * half] + odd[m][2 * half] + b0,
-					even[m][2 * half + 1] + odd[m][2 * half + 1] + b1);
+					sums.even[m][2 * half] + sums.odd[m][2 * half] + b0,
+					sums.even[m][2 * half + 1] + sums.odd[m][2 * half + 1] + b1);
 	}
 }
 

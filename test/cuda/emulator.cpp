@@ -745,19 +745,26 @@ check_aligned(const void *place)
 		emulator_stop("a misaligned vector access");
 }
 
-void
-load_tile(uint32_t a[4], const half16 *place, int stride, int lane)
+TilePlace
+tile_place(const half16 *x, int stride, int lane)
 {
-	Offer		o = {};
-
-	check_aligned(place);
+	check_aligned(x);
 	if (stride % 8 != 0)
 		emulator_stop("rows of a tile are misaligned");
 	if (lane != emulator_lane())
 		emulator_stop("a lane gives another one's number");
+	return x + (lane % 16) * stride + lane / 16 * 8;
+}
+
+void
+load_tile(uint32_t a[4], TilePlace place, int offset)
+{
+	Offer		o = {};
+
+	check_aligned(place + offset);
 	o.kind = LOAD_TILE;
 	o.tile = a;
-	o.row = place + (lane % 16) * stride + lane / 16 * 8;
+	o.row = place + offset;
 	offer(o, nullptr);
 }
 

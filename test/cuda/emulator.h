@@ -79,7 +79,9 @@ int			emulator_lane(void);
 unsigned	warp_ballot(bool holds);
 void		mma_half(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1);
 void		mma_tf32(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1);
-void		load_tile(uint32_t a[4], const half16 *place, int stride, int lane);
+typedef const half16 *TilePlace;
+TilePlace	tile_place(const half16 *x, int stride, int lane);
+void		load_tile(uint32_t a[4], TilePlace place, int offset);
 Words		load_words(const uint32_t *place);
 uint32_t	to_tf32(float v);
 float		exp2_fast(float v);
@@ -130,6 +132,12 @@ team_store_pair(float *place, int rank, int team, float a, float b)
 		emulator_stop("a misaligned pair of numbers");
 	to[0] = a;
 	to[1] = b;
+}
+
+inline TilePlace
+tile_forward(TilePlace place, int offset)
+{
+	return place + offset;
 }
 
 template <class S> S
