@@ -52,12 +52,17 @@ template <class T, int R, int NV> struct Tile
 	static const int tiles = R / 16;
 	/* rows whose softmax fits the registers of one warp, in tiles */
 	static const int together = R >= 32 && NV <= 8 && Precision<T>::code == 0 ? 2 : 1;
-	/* whether there are registers for the keys and values of the next block of keys */
-	static const bool early = together == 1 && R == 16 && NV <= 4 && Precision<T>::code == 0;
+	static const int ring_words = CUDA_RING_WORDS(Precision<T>::code, R, NV);
+	/* where the keys and values of the next block of keys come to */
+	static const AheadKind ahead_kind = ring_words > 0 ? AHEAD_RING
+		: together == 1 && R == 16 && NV <= 4 && Precision<T>::code == 0 ? AHEAD_REGISTERS
+		: AHEAD_NONE;
 	static const int head_columns = H::key_tiles * Precision<T>::depth;
 	static const int part_width = NV * 8 + 2;
-	/* whether there are registers for places in tiles */
+	/* whether there are registers for places in tiles, and slots are numbers of 32 bits */
 	static const bool places = Precision<T>::code == 0 && NV <= 8;
+	typedef typename SlotOf<places>::type Slot;
+	typedef Ahead<T, NV, ahead_kind> Next;
 
 	const CudaWalk *walk;		/* the parameters of the launch: read like constants */
 	const CudaModel *model;
@@ -185,53 +190,89 @@ template <class T, int R, int NV> struct Tile
 						local * head_columns + i * P::depth, walk->row_q, lane);
 	}
 
-	/* The chunk of shared keys from slot `from`, for tiles first ... first + MT - 1. */
+	/* The ring, if there is one, of this lane. */
+	DEVICE void
+	find_ring(Ahead<T, NV, AHEAD_RING> &ahead) const
+	{
+		ahead.ring = (uint32_t *) (shared_memory() + walk->at_ring) + warp * ring_words + lane * 4;
+	}
+
+	template <AheadKind KIND> DEVICE void
+	find_ring(Ahead<T, NV, KIND> &) const
+	{
+	}
+
+	/*
+	 * The chunk of shared keys from slot `from`, for tiles first ... first + MT - 1; begins: the
+	 * first of those up to slot `last`, which follow.
+	 */
 	template <int MT> DEVICE void
-	shared_chunk(Softmax<NV, MT> &state, const uint32_t (*query)[H::key_tiles][4], int layer,
-				 int head, int first, int64_t from) const
+	shared_chunk(Softmax<NV, MT> &state, const uint32_t (*query)[H::key_tiles][4], Next &ahead,
+				 int layer, int head, int first, Slot from, Slot last, bool begins) const
 	{
 		int			limit[MT][2];
-		int64_t		most = 0,
-					least = INT64_MAX,
+		Slot		most = 0,
+					least = places ? INT32_MAX : INT64_MAX,
 					end = from + CUDA_CHUNK;
 
 		UNROLL
 		for (int m = 0; m < MT; m++)
 		{
-			limit[m][0] = rows.visible[(first + m) * 16 + lane / 4];
-			limit[m][1] = rows.visible[(first + m) * 16 + lane / 4 + 8];
+			UNROLL
+			for (int half = 0; half < 2; half++)
+				limit[m][half] = rows.visible[(first + m) * 16 + lane / 4 + 8 * half] -
+					(places ? lane % 4 * 2 : 0);
 			most = rows.most[first + m] > most ? rows.most[first + m] : most;
 			least = rows.least[first + m] < least ? rows.least[first + m] : least;
 		}
 		most = (most + CUDA_BLOCK - 1) / CUDA_BLOCK * CUDA_BLOCK;
-		attend_chunk<T, NV, MT, early>(state, query,
-								keys(walk->cache, layer, head), values(walk->cache, layer, head),
-								from, end < most ? end : most, least, lane,
-								[&](int m, int half, int64_t slot)
-								{ return slot < limit[m][half]; });
+		attend_chunk<T, NV, MT, ahead_kind>(state, query, keys(walk->cache, layer, head),
+											values(walk->cache, layer, head), from,
+											end < most ? end : most, least,
+											last < most ? last : most, !begins, ahead, lane,
+											[&](int m, int half, int at, Slot block)
+											{
+												return places ? at < limit[m][half] - block
+													: block + at + lane % 4 * 2 < limit[m][half];
+											});
 	}
 
 	/* All private keys of tile m. */
 	DEVICE void
-	private_chunk(Softmax<NV, 1> &state, const uint32_t (*query)[H::key_tiles][4], int layer,
-				  int head, int m) const
+	private_chunk(Softmax<NV, 1> &state, const uint32_t (*query)[H::key_tiles][4], Next &ahead,
+				  int layer, int head, int m) const
 	{
 		CudaCache	cache = own_cache(m);
 		int			group = walk->group,
 					shift = group / 2 - group / 8,	/* its logarithm */
-					limit[2] = {rows.own[m * 16 + lane / 4], rows.own[m * 16 + lane / 4 + 8]},
-					stream = lane / 4 & (group - 1);
-		int64_t		end = ((int64_t) rows.most_own[m] * group + CUDA_BLOCK - 1) / CUDA_BLOCK *
+					stream = lane / 4 & (group - 1),
+					limit[2][2];
+		Slot		end = ((Slot) rows.most_own[m] * group + CUDA_BLOCK - 1) / CUDA_BLOCK *
 			CUDA_BLOCK;
 
+		/* even and odd columns are of the same streams in every block: of others none is seen */
+		UNROLL
+		for (int half = 0; half < 2; half++)
+			UNROLL
+			for (int odd = 0; odd < 2; odd++)
+			{
+				limit[half][odd] = rows.own[m * 16 + lane / 4 + 8 * half];
+				if (places)
+					limit[half][odd] = ((lane % 4 * 2 + odd) & (group - 1)) != stream ? 0
+						: limit[half][odd] * group - lane % 4 * 2;
+			}
 		/* a group is 1, 2, 4 or 8, and its slots fit 32 bits: no division for every logit */
-		attend_chunk<T, NV, 1, early>(state, query, keys(cache, layer, head),
-							   values(cache, layer, head), 0, end, 0, lane,
-							   [&](int, int half, int64_t slot)
-							   {
-								   return ((int) slot & (group - 1)) == stream
-									   && (int) slot >> shift < limit[half];
-							   });
+		attend_chunk<T, NV, 1, ahead_kind>(state, query, keys(cache, layer, head),
+										   values(cache, layer, head), (Slot) 0, end, (Slot) 0,
+										   end, false, ahead, lane,
+										   [&](int, int half, int at, Slot block)
+										   {
+											   int			slot = (int) block + at + lane % 4 * 2;
+
+											   return places ? at < limit[half][at % 2] - block
+												   : (slot & (group - 1)) == stream
+												   && slot >> shift < limit[half][0];
+										   });
 	}
 
 	DEVICE void
@@ -326,17 +367,20 @@ template <class T, int R, int NV> struct Tile
 	{
 		uint32_t	query[together][H::key_tiles][4];
 		Softmax<NV, together> all;
+		Next		ahead;
 
 		load_queries<together>(query, local, first);
 		all.clear();
-		for (; chunk < end; chunk++)
+		find_ring(ahead);
+		for (int at = chunk; at < end; at++)
 		{
 			Softmax<NV, together> one;
 
-			shared_chunk<together>(one, query, layer, head(local), first,
-								   (int64_t) chunk * CUDA_CHUNK);
+			shared_chunk<together>(one, query, ahead, layer, head(local), first,
+								   (Slot) at * CUDA_CHUNK, (Slot) end * CUDA_CHUNK,
+								   ahead_kind != AHEAD_RING || at == chunk);
 			if (walk->split)
-				put_part<together>(one, local, chunk, n_chunks, first);
+				put_part<together>(one, local, at, n_chunks, first);
 			else
 				UNROLL
 				for (int m = 0; m < together; m++)
@@ -348,7 +392,7 @@ template <class T, int R, int NV> struct Tile
 			{
 				Softmax<NV, 1> one;
 
-				private_chunk(one, query + m, layer, head(local), first + m);
+				private_chunk(one, query + m, ahead, layer, head(local), first + m);
 				if (walk->split)
 					put_part<1>(one, local, n_chunks - 1, n_chunks, first + m);
 				else

@@ -63,6 +63,8 @@ lay_out(const CudaModel *s, int rows, int team, CudaWalk *walk)
 	at += round_up((TILE_ROW_ARRAYS * rows + 3 * (rows / 16)) * 4, 128);
 	walk->at_input = at;
 	at += round_up(rows * CUDA_DIRECT * 4, 128);
+	walk->at_ring = at;
+	at += CUDA_WARPS * CUDA_RING_WORDS(s->precision, rows, s->head_tiles) * 4;
 	return at;
 }
 

@@ -57,6 +57,15 @@ cuda_head_tiles(int precision, int head_width)
 	return tiles <= 2 ? 2 : tiles <= 4 ? 4 : tiles <= 8 ? 8 : 16;
 }
 
+/*
+ * Words of the ring through which a warp reads keys and values, or 0: kernels of 64 rows, whose
+ * registers have no room for the next block, have one, where heads are of up to 32 features of 16
+ * bits. It holds a block's keys and values.
+ */
+#define CUDA_RING_WORDS(precision, rows, head_tiles) \
+	((precision) == 0 && (rows) >= 64 && (head_tiles) <= 4 \
+	 ? CUDA_BLOCK / CUDA_PANEL * 2 * (((head_tiles) + 1) / 2) * 128 : 0)
+
 /* Inputs per product and per step of two products. */
 CUDA_SHARED int
 cuda_k_tile(int precision)
@@ -308,6 +317,7 @@ typedef struct CudaWalk
 				at_h,
 				at_rows,
 				at_input,
+				at_ring,		/* of all warps, where the kernel has them */
 				at_part;		/* partial softmaxes, or -1: in `part` */
 	int			row_x,			/* row lengths in elements */
 				row_q,

@@ -265,6 +265,44 @@ load_words(const uint32_t *place)
 	return Words{v.x, v.y, v.z, v.w};
 }
 
+/*
+ * A lane's copies of four words from device memory into shared memory, which go on meanwhile: all
+ * since the last close_copies() are closed by it; await_copies<N>() waits for this lane's copies
+ * but those that were closed by the last N calls. Until then nothing is known of either place, and
+ * only the lane that waited knows of it then.
+ */
+DEVICE void
+copy_ahead(uint32_t *to, const uint32_t *from)
+{
+	asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+				 :: "r"((uint32_t) __cvta_generic_to_shared(to)),
+				 "l"(__cvta_generic_to_global(from)) : "memory");
+}
+
+DEVICE void
+close_copies(void)
+{
+	asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+template <int N> DEVICE void
+await_copies(void)
+{
+	asm volatile("cp.async.wait_group %0;" :: "n"(N) : "memory");
+}
+
+/* Four words of shared memory. */
+DEVICE Words
+load_shared(const uint32_t *place)
+{
+	Words		v;
+
+	asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+				 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+				 : "r"((uint32_t) __cvta_generic_to_shared(place)) : "memory");
+	return v;
+}
+
 /* A place of which the compiler cannot see that it lies in device memory. */
 template <class E> DEVICE E *
 in_device_memory(E *place)

@@ -149,8 +149,63 @@ add_values(float, float values[NV][4], const float even[4], const float odd[4], 
 	}
 }
 
-/* Operands of the next 32 keys, and of their values, on their way into registers. */
-template <class T, int NV> struct Ahead
+/* Where the operands of the next 32 keys, and of their values, are on their way to. */
+enum AheadKind
+{
+	AHEAD_NONE,					/* they are asked for when they are needed */
+	AHEAD_REGISTERS,
+	AHEAD_RING					/* shared memory: this lane's places in its warp's ring */
+};
+
+/* How a kernel numbers slots: by 64 bits where that is all that it has registers for. */
+template <bool PLACES> struct SlotOf
+{
+	typedef int64_t type;
+};
+
+template <> struct SlotOf<true>
+{
+	typedef int type;
+};
+
+/*
+ * k and v are where a lane's words of a block's keys and values begin. Keys and values are asked
+ * for in turn, even where there is no next block, and awaited in turn.
+ */
+template <class T, int NV, AheadKind KIND> struct Ahead
+{
+	typedef Head<T, NV> H;
+	static const int value_loads = H::value_words / 128;
+
+	DEVICE void
+	ask_keys(const uint32_t *, bool)
+	{
+	}
+
+	DEVICE void
+	ask_values(const uint32_t *, bool)
+	{
+	}
+
+	DEVICE void
+	await(void)
+	{
+	}
+
+	DEVICE Words
+	key(const uint32_t *k, int panel, int i) const
+	{
+		return load_words(k + (panel * H::key_tiles + i) * 128);
+	}
+
+	DEVICE Words
+	value(const uint32_t *v, int panel, int i) const
+	{
+		return load_words(v + panel * H::value_words + i * 128);
+	}
+};
+
+template <class T, int NV> struct Ahead<T, NV, AHEAD_REGISTERS>
 {
 	typedef Head<T, NV> H;
 	static const int value_loads = H::value_words / 128;
@@ -159,39 +214,109 @@ template <class T, int NV> struct Ahead
 				values[2][value_loads];
 
 	DEVICE void
-	load_keys(const uint32_t *k)
+	ask_keys(const uint32_t *k, bool there)
 	{
-		UNROLL
-		for (int panel = 0; panel < 2; panel++)
+		if (there)
 			UNROLL
-			for (int i = 0; i < H::key_tiles; i++)
-				keys[panel][i] = load_words(k + (panel * H::key_tiles + i) * 128);
+			for (int i = 0; i < 2 * H::key_tiles; i++)
+				keys[i / H::key_tiles][i % H::key_tiles] = load_words(k + i * 128);
 	}
 
 	DEVICE void
-	load_values(const uint32_t *v, int panel)
+	ask_values(const uint32_t *v, bool there)
 	{
-		UNROLL
-		for (int i = 0; i < value_loads; i++)
-			values[panel][i] = load_words(v + panel * H::value_words + i * 128);
+		if (there)
+			UNROLL
+			for (int i = 0; i < 2 * value_loads; i++)
+				values[i / value_loads][i % value_loads] =
+					load_words(v + i / value_loads * H::value_words + i % value_loads * 128);
+	}
+
+	DEVICE void
+	await(void)
+	{
+	}
+
+	DEVICE Words
+	key(const uint32_t *, int panel, int i) const
+	{
+		return keys[panel][i];
+	}
+
+	DEVICE Words
+	value(const uint32_t *, int panel, int i) const
+	{
+		return values[panel][i];
+	}
+};
+
+/*
+ * A lane copies what it reads itself, so that no other lane waits for it. A copy comes into the
+ * place of what has been read: keys have the time of a softmax and its products with values, values
+ * that of a whole block.
+ */
+template <class T, int NV> struct Ahead<T, NV, AHEAD_RING>
+{
+	typedef Head<T, NV> H;
+	static const int value_loads = H::value_words / 128;
+
+	uint32_t   *ring;
+
+	DEVICE void
+	ask_keys(const uint32_t *k, bool there)
+	{
+		if (there)
+			UNROLL
+			for (int i = 0; i < 2 * H::key_tiles; i++)
+				copy_ahead(ring + i * 128, k + i * 128);
+		close_copies();
+	}
+
+	DEVICE void
+	ask_values(const uint32_t *v, bool there)
+	{
+		if (there)
+			UNROLL
+			for (int i = 0; i < 2 * value_loads; i++)
+				copy_ahead(ring + (2 * H::key_tiles + i) * 128,
+						   v + i / value_loads * H::value_words + i % value_loads * 128);
+		close_copies();
+	}
+
+	/* All that was asked for but the last. */
+	DEVICE void
+	await(void)
+	{
+		await_copies<1>();
+	}
+
+	DEVICE Words
+	key(const uint32_t *, int panel, int i) const
+	{
+		return load_shared(ring + (panel * H::key_tiles + i) * 128);
+	}
+
+	DEVICE Words
+	value(const uint32_t *, int panel, int i) const
+	{
+		return load_shared(ring + (2 * H::key_tiles + panel * value_loads + i) * 128);
 	}
 };
 
 /*
  * One block of 32 keys from slot `from`, a multiple of 32. keys and values are the head's; there is
- * a block after it if `more`. EARLY: its operands are in `ahead`, and those of the next are asked
- * for; else they are read where they are needed. visible(tile, half, slot) says what row lane / 4 +
- * 8 * half of the tile sees; it is asked only when `masked`.
+ * a block after it if `more`. visible(tile, half, at, from) says whether row lane / 4 + 8 * half of
+ * the tile sees slot from + at + lane % 4 * 2; it is asked only when `masked`.
  */
-template <class T, int NV, int MT, bool EARLY, class Visible> DEVICE void
+template <class T, int NV, int MT, AheadKind KIND, class Slot, class Visible> DEVICE void
 attend_block(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles][4],
-			 const uint32_t *keys, const uint32_t *values, int64_t from, bool masked, bool more,
-			 Ahead<T, NV> &ahead, int lane, Visible visible)
+			 const uint32_t *keys, const uint32_t *values, Slot from, bool masked, bool more,
+			 Ahead<T, NV, KIND> &ahead, int lane, Visible visible)
 {
 	typedef Head<T, NV> H;
 	const int	value_loads = H::value_words / 128;
-	const uint32_t *k = keys + from / CUDA_PANEL * H::key_words + lane * 4;
-	const uint32_t *v = values + from / CUDA_PANEL * H::value_words + lane * 4;
+	const uint32_t *k = keys + (size_t) (from / CUDA_PANEL) * H::key_words + lane * 4;
+	const uint32_t *v = values + (size_t) (from / CUDA_PANEL) * H::value_words + lane * 4;
 	float		s[MT][4][4];
 
 	UNROLL
@@ -201,13 +326,13 @@ attend_block(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles]
 			UNROLL
 			for (int i = 0; i < 4; i++)
 				s[m][n][i] = 0.0f;
+	ahead.await();
 	UNROLL
 	for (int panel = 0; panel < 2; panel++)
 		UNROLL
 		for (int tile = 0; tile < H::key_tiles; tile++)
 		{
-			Words		words = EARLY ? ahead.keys[panel][tile]
-				: load_words(k + (panel * H::key_tiles + tile) * 128);
+			Words		words = ahead.key(k, panel, tile);
 
 			UNROLL
 			for (int m = 0; m < MT; m++)
@@ -216,8 +341,7 @@ attend_block(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles]
 				Precision<T>::multiply(s[m][2 * panel + 1], q[m][tile], words.z, words.w);
 			}
 		}
-	if (EARLY && more)
-		ahead.load_keys(k + 2 * H::key_words);
+	ahead.ask_keys(k + 2 * H::key_words, more);
 	UNROLL
 	for (int m = 0; m < MT; m++)
 	{
@@ -226,7 +350,7 @@ attend_block(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles]
 			for (int n = 0; n < 4; n++)
 				UNROLL
 				for (int i = 0; i < 4; i++)
-					if (!visible(m, i / 2, from + n * 8 + lane % 4 * 2 + i % 2))
+					if (!visible(m, i / 2, n * 8 + i % 2, from))
 						s[m][n][i] = MINUS_INFINITY;
 		UNROLL
 		for (int half = 0; half < 2; half++)
@@ -262,6 +386,7 @@ attend_block(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles]
 			}
 		}
 	}
+	ahead.await();
 	UNROLL
 	for (int panel = 0; panel < 2; panel++)
 	{
@@ -269,39 +394,35 @@ attend_block(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles]
 
 		UNROLL
 		for (int i = 0; i < value_loads; i++)
-			words[i] = EARLY ? ahead.values[panel][i]
-				: load_words(v + panel * H::value_words + i * 128);
+			words[i] = ahead.value(v, panel, i);
 		UNROLL
 		for (int m = 0; m < MT; m++)
 			add_values<NV>(T(), state.values[m], s[m][2 * panel], s[m][2 * panel + 1], words);
-		if (EARLY && more)
-			ahead.load_values(v + 2 * H::value_words, panel);
 	}
+	ahead.ask_values(v + 2 * H::value_words, more);
 }
 
 /*
  * A chunk: slots [from, end), both multiples of 32; state is cleared first and closed at the end.
- * Slots below `all` are seen by every row.
+ * Slots below `all` are seen by every row. Slots below `last` are attended to next, and are asked
+ * for before; those from `from` on have been if `asked`.
  */
-template <class T, int NV, int MT, bool EARLY, class Visible> DEVICE void
+template <class T, int NV, int MT, AheadKind KIND, class Slot, class Visible> DEVICE void
 attend_chunk(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles][4],
-			 const uint32_t *keys, const uint32_t *values, int64_t from, int64_t end, int64_t all,
-			 int lane, Visible visible)
+			 const uint32_t *keys, const uint32_t *values, Slot from, Slot end, Slot all, Slot last,
+			 bool asked, Ahead<T, NV, KIND> &ahead, int lane, Visible visible)
 {
 	typedef Head<T, NV> H;
-	Ahead<T, NV> ahead;
 
 	state.clear();
-	if (EARLY && from < end)
+	if (!asked && from < end)
 	{
-		ahead.load_keys(keys + from / CUDA_PANEL * H::key_words + lane * 4);
-		UNROLL
-		for (int panel = 0; panel < 2; panel++)
-			ahead.load_values(values + from / CUDA_PANEL * H::value_words + lane * 4, panel);
+		ahead.ask_keys(keys + (size_t) (from / CUDA_PANEL) * H::key_words + lane * 4, true);
+		ahead.ask_values(values + (size_t) (from / CUDA_PANEL) * H::value_words + lane * 4, true);
 	}
-	for (int64_t at = from; at < end; at += CUDA_BLOCK)
-		attend_block<T, NV, MT, EARLY>(state, q, keys, values, at, at + CUDA_BLOCK > all,
-									   at + CUDA_BLOCK < end, ahead, lane, visible);
+	for (Slot at = from; at < end; at += CUDA_BLOCK)
+		attend_block<T, NV, MT, KIND>(state, q, keys, values, at, at + CUDA_BLOCK > all,
+									  at + CUDA_BLOCK < last, ahead, lane, visible);
 	UNROLL
 	for (int m = 0; m < MT; m++)
 		UNROLL

@@ -61,6 +61,14 @@ enum { SYNC, SHUFFLE, BALLOT, MMA_HALF, MMA_TF32, LOAD_TILE };
 
 struct Block;
 
+/* Four words on their way from device memory to shared memory. */
+struct Copy
+{
+	uint32_t   *to;
+	const uint32_t *from;
+	unsigned	group;			/* how many groups were closed before it */
+};
+
 struct Fiber
 {
 	Block	   *block;
@@ -69,6 +77,8 @@ struct Fiber
 	void	   *place;			/* of the call that waits */
 	Offer		offer;
 	RaceClock	clock;
+	std::vector<Copy> copies;
+	unsigned	groups;			/* closed so far */
 #if defined(__x86_64__)
 	void	   *stack_pointer;
 #else
@@ -184,6 +194,8 @@ fiber_main(void)
 	(*current->block->team->body)();
 	if (current->block->stored >= (int64_t) current->clock.teams)
 		race_found("a block ends while another one writes into it");
+	if (current->copies.size() != 0)
+		emulator_stop("a thread ends that has not awaited its copies");
 	current->wait = DONE;
 	leave();
 	abort();
@@ -777,6 +789,38 @@ load_words(const uint32_t *place)
 	race_access(race_now(), place, sizeof(words), false);
 	memcpy(&words, place, sizeof(words));
 	return words;
+}
+
+void
+copy_ahead(uint32_t *to, const uint32_t *from)
+{
+	check_aligned(to);
+	check_aligned(from);
+	/* at any time from now on it may read the one and write the other */
+	race_access(race_now(), from, sizeof(Words), false);
+	race_access(race_now(), to, sizeof(Words), true);
+	current->copies.push_back({to, from, current->groups});
+}
+
+void
+close_copies(void)
+{
+	current->groups++;
+}
+
+void
+emulator_await_copies(size_t closed)
+{
+	size_t		done = 0;
+
+	for (const Copy &copy : current->copies)
+	{
+		if (copy.group + closed >= current->groups)
+			break;
+		memcpy(copy.to, copy.from, sizeof(Words));
+		done++;
+	}
+	current->copies.erase(current->copies.begin(), current->copies.begin() + (ptrdiff_t) done);
 }
 
 /* To nearest, ties away from zero. */

@@ -153,6 +153,23 @@ load_float(const float *place)
 	return *place;
 }
 
+/* Copies that go on meanwhile come at the last moment: what is read before is what was there. */
+void		copy_ahead(uint32_t *to, const uint32_t *from);
+void		close_copies(void);
+void		emulator_await_copies(size_t closed);
+
+template <int N> void
+await_copies(void)
+{
+	emulator_await_copies(N);
+}
+
+inline Words
+load_shared(const uint32_t *place)
+{
+	return load_words(place);
+}
+
 template <class E> E *
 in_device_memory(E *place)
 {
