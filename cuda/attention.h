@@ -63,6 +63,8 @@ template <class T, int R, int NV> struct Tile
 	static const bool places = Precision<T>::code == 0 && NV <= 8;
 	typedef typename SlotOf<places>::type Slot;
 	typedef Ahead<T, NV, ahead_kind> Next;
+	/* rows that a warp norms side by side: all of its own, or, without registers to spare, one */
+	static const int norms = Precision<T>::code == 0 && NV <= 4 ? R / CUDA_WARPS : 1;
 
 	const CudaWalk *walk;		/* the parameters of the launch: read like constants */
 	const CudaModel *model;

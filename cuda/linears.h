@@ -275,8 +275,15 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 	DEVICE void
 	put_norm(const CudaNorm &n, bool kept, int i, float centred, float *from, T *to) const
 	{
-		float		v = product(centred, load_float(n.weight + i)) +
-			(n.bias != nullptr ? load_float(n.bias + i) : 0.0f);
+		put_weighted(load_float(n.weight + i), n.bias != nullptr ? load_float(n.bias + i) : 0.0f,
+					 kept, i, centred, from, to);
+	}
+
+	DEVICE void
+	put_weighted(float weight, float bias, bool kept, int i, float centred, float *from,
+				 T *to) const
+	{
+		float		v = product(centred, weight) + bias;
 
 		to[i] = P::from(v);
 		if (kept)
@@ -308,22 +315,151 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 	}
 
 	/*
+	 * Warp: norm_row() of the ROWS rows warp, warp + CUDA_WARPS, ... side by side: their sums take
+	 * shuffles together, each lane finds the scale of one row, and weights come while sums are
+	 * formed. Rows that are not there are left alone.
+	 */
+	template <int KEPT, int ROWS> DEVICE void
+	norm_rows(const CudaNorm &n, int keep) const
+	{
+		int			d = model->width,
+					stride = CUDA_WARPS * walk->row_h;
+		float	   *from = h + warp * walk->row_h;
+		float		weight[KEPT],
+					bias[KEPT],
+					value[ROWS][KEPT],
+					mean[ROWS],
+					sum[ROWS],
+					scale;
+		unsigned	large;
+
+		UNROLL
+		for (int i = 0; i < KEPT; i++)
+		{
+			bool		there = lane + i * WARP < d;
+
+			weight[i] = there ? load_float(n.weight + lane + i * WARP) : 0.0f;
+			bias[i] = there && n.bias != nullptr ? load_float(n.bias + lane + i * WARP) : 0.0f;
+			UNROLL
+			for (int j = 0; j < ROWS; j++)
+				value[j][i] = there ? from[j * stride + lane + i * WARP] : 0.0f;
+		}
+		UNROLL
+		for (int j = 0; j < ROWS; j++)
+			mean[j] = 0.0f;
+		if (n.centred)
+		{
+			float		own;
+
+			UNROLL
+			for (int j = 0; j < ROWS; j++)
+			{
+				sum[j] = 0.0f;
+				UNROLL
+				for (int i = 0; i < KEPT; i++)
+					sum[j] += value[j][i];
+			}
+			ROLLED
+			for (int i = lane + KEPT * WARP; i < d; i += WARP)
+				UNROLL
+				for (int j = 0; j < ROWS; j++)
+					sum[j] += from[j * stride + i];
+			own = warp_sums<ROWS>(sum, lane) / (float) d;
+			UNROLL
+			for (int j = 0; j < ROWS; j++)
+				mean[j] = of_warp_sums<ROWS>(own, j);
+		}
+		UNROLL
+		for (int j = 0; j < ROWS; j++)
+		{
+			sum[j] = 0.0f;
+			UNROLL
+			for (int i = 0; i < KEPT; i++)
+			{
+				/* columns that are not there stay zero */
+				value[j][i] = lane + i * WARP < d ? value[j][i] - mean[j] : 0.0f;
+				sum[j] = fused(value[j][i], value[j][i], sum[j]);
+			}
+		}
+		ROLLED
+		for (int i = lane + KEPT * WARP; i < d; i += WARP)
+			UNROLL
+			for (int j = 0; j < ROWS; j++)
+			{
+				float		offset = from[j * stride + i] - mean[j];
+
+				sum[j] = fused(offset, offset, sum[j]);
+			}
+		scale = warp_sums<ROWS>(sum, lane);
+		large = warp_ballot(!(scale <= 1e38f));
+		scale = 1.0f / sqrtf(scale / (float) d + n.eps);
+		UNROLL
+		for (int j = 0; j < ROWS; j++)
+		{
+			int			row = warp + j * CUDA_WARPS,
+						flags = rows.flags[row];
+			float		s = of_warp_sums<ROWS>(scale, j);
+
+			if ((flags & ROW_ACTIVE) == 0 || (large >> j * (WARP / ROWS) & 1) != 0)
+				continue;
+			UNROLL
+			for (int i = 0; i < KEPT; i++)
+				if (lane + i * WARP < d)
+					put_weighted(weight[i], bias[i], (flags & keep) != 0, lane + i * WARP,
+								 product(value[j][i], s), from + j * stride,
+								 x0 + row * walk->row_x);
+			ROLLED
+			for (int i = lane + KEPT * WARP; i < d; i += WARP)
+				put_norm(n, (flags & keep) != 0, i, product(from[j * stride + i] - mean[j], s),
+						 from + j * stride, x0 + row * walk->row_x);
+		}
+		ROLLED
+		for (int row = warp; large != 0; row += CUDA_WARPS)
+		{
+			if ((large & 1) != 0 && (rows.flags[row] & ROW_ACTIVE) != 0)
+				norm_large(n, (rows.flags[row] & keep) != 0, h + row * walk->row_h,
+						   x0 + row * walk->row_x);
+			large = large >> (WARP / ROWS - 1) >> 1;
+		}
+	}
+
+	/* Whether this warp has rows that are there. */
+	DEVICE bool
+	has_rows(void) const
+	{
+		int			any = 0;
+
+		UNROLL
+		for (int row = warp; row < R; row += CUDA_WARPS)
+			any |= rows.flags[row];
+		return (any & ROW_ACTIVE) != 0;
+	}
+
+	/*
 	 * x0 = norm(h), or h itself without weights; the rows of `keep` get it in h as well. Rows that
 	 * are not there keep what they have, which is never read.
 	 */
 	DEVICE void
 	norm(const CudaNorm &n, int keep) const
 	{
-		ROLLED
-		for (int row = warp; row < R; row += CUDA_WARPS)
+		if (Base::norms > 1 && n.weight != nullptr)
 		{
-			if ((rows.flags[row] & ROW_ACTIVE) == 0)
-				continue;
-			if (n.weight != nullptr)
-				norm_row<4>(n, keep, row);
-			else
-				for (int i = lane; i < model->width; i += WARP)
-					x0[row * walk->row_x + i] = P::from(h[row * walk->row_h + i]);
+			if (has_rows())
+				norm_rows<4, Base::norms>(n, keep);
+		}
+		else
+		{
+			ROLLED
+			for (int row = warp; row < R; row += CUDA_WARPS)
+			{
+				if ((rows.flags[row] & ROW_ACTIVE) == 0)
+					continue;
+				if (Base::norms == 1 && n.weight != nullptr)
+					norm_row<4>(n, keep, row);
+				else
+					for (int i = lane; i < model->width; i += WARP)
+						x0[row * walk->row_x + i] = P::from(h[row * walk->row_h + i]);
+			}
 		}
 		sync_block();
 	}

@@ -464,6 +464,54 @@ warp_sum(E value)
 	return value;
 }
 
+/*
+ * Warp: sums over all lanes of N numbers, 1, 2, 4 ...: a lane gets that of number lane / (32 / N).
+ * While there are several, lanes swap halves of what they have, so that 8 sums take 9 shuffles and
+ * not 40. The bits are those of warp_sum().
+ */
+template <int N, int MASK> struct WarpSums
+{
+	static DEVICE float
+	of(const float *value, int lane)
+	{
+		bool		upper = (lane & MASK) != 0;
+		float		half[N / 2];
+
+		UNROLL
+		for (int i = 0; i < N / 2; i++)
+			half[i] = (upper ? value[i + N / 2] : value[i]) +
+				shuffle_xor(upper ? value[i] : value[i + N / 2], MASK);
+		return WarpSums<N / 2, MASK / 2>::of(half, lane);
+	}
+};
+
+template <int MASK> struct WarpSums<1, MASK>
+{
+	static DEVICE float
+	of(const float *value, int)
+	{
+		float		sum = value[0];
+
+		UNROLL
+		for (int mask = MASK; mask > 0; mask /= 2)
+			sum += shuffle_xor(sum, mask);
+		return sum;
+	}
+};
+
+template <int N> DEVICE float
+warp_sums(const float *value, int lane)
+{
+	return WarpSums<N, WARP / 2>::of(value, lane);
+}
+
+/* Warp: number i of N such sums, or what a lane made of it. */
+template <int N> DEVICE float
+of_warp_sums(float value, int i)
+{
+	return shuffle_from(value, i * (WARP / N));
+}
+
 template <class E> DEVICE E
 warp_max(E value)
 {
