@@ -62,9 +62,11 @@ template <class T, int R, int NV> struct Tile
 	/* whether there are registers for places in tiles, and slots are numbers of 32 bits */
 	static const bool places = Precision<T>::code == 0 && NV <= 8;
 	typedef typename SlotOf<places>::type Slot;
+	/* whether there may be teams that share out the keys of a tile, and chunks folded by lanes */
+	static const bool copied = CUDA_HAS_ROOM(Precision<T>::code, NV) && R == 16;
 	typedef Ahead<T, NV, ahead_kind> Next;
 	/* rows that a warp norms side by side: all of its own, or, without registers to spare, one */
-	static const int norms = Precision<T>::code == 0 && NV <= 4 ? R / CUDA_WARPS : 1;
+	static const int norms = CUDA_HAS_ROOM(Precision<T>::code, NV) ? R / CUDA_WARPS : 1;
 
 	const CudaWalk *walk;		/* the parameters of the launch: read like constants */
 	const CudaModel *model;
@@ -72,7 +74,8 @@ template <class T, int R, int NV> struct Tile
 				warp,
 				rank,			/* of this block in its team */
 				team,
-				tile;			/* number of the team */
+				tile,			/* the team's: others compute the same one, */
+				copy;			/* of which this is number `copy` */
 	T		   *x0,				/* in shared memory, as h, input, and rows are */
 			   *x1,
 			   *q;
@@ -305,15 +308,33 @@ template <class T, int R, int NV> struct Tile
 		return (most + CUDA_CHUNK - 1) / CUDA_CHUNK + 1;
 	}
 
-	/*
-	 * Where the partial result of a row begins, in numbers. Blocks that share a head leave theirs
-	 * where all of them can read.
-	 */
-	DEVICE int64_t
-	part_at(int local, int chunk, int n_chunks, int row) const
+	/* Teams that compute the same tile. */
+	DEVICE int
+	copies(void) const
 	{
-		return ((int64_t) ((share > 1 ? head(local) : local) * n_chunks + chunk) * R + row) *
-			part_width;
+		return copied ? walk->copies : 1;
+	}
+
+	/*
+	 * Which partial results are those of a head. Blocks that share a head leave theirs where all of
+	 * them can read. Teams that share one use two places in turn: of two layers only one barrier
+	 * apart, one team may still read the first when another writes the second.
+	 */
+	DEVICE int
+	parts_of(int layer, int local) const
+	{
+		int			turn = layer < model->layers ? layer : layer - model->layers;
+
+		if (copies() > 1)
+			return head(local) + (turn & 1) * model->heads;
+		return share > 1 ? head(local) : local;
+	}
+
+	/* Where the partial result of a row begins, in numbers. */
+	DEVICE int64_t
+	part_at(int layer, int local, int chunk, int n_chunks, int row) const
+	{
+		return ((int64_t) (parts_of(layer, local) * n_chunks + chunk) * R + row) * part_width;
 	}
 
 	/* Both memories are named, so that neither is accessed by an address of unknown kind. */
@@ -333,7 +354,8 @@ template <class T, int R, int NV> struct Tile
 	}
 
 	template <int MT> DEVICE void
-	put_part(const Softmax<NV, MT> &state, int local, int chunk, int n_chunks, int first) const
+	put_part(const Softmax<NV, MT> &state, int layer, int local, int chunk, int n_chunks,
+			 int first) const
 	{
 		UNROLL
 		for (int m = 0; m < MT; m++)
@@ -341,7 +363,7 @@ template <class T, int R, int NV> struct Tile
 			for (int half = 0; half < 2; half++)
 			{
 				int			row = (first + m) * 16 + half * 8 + lane / 4;
-				int64_t		to = part_at(local, chunk, n_chunks, row);
+				int64_t		to = part_at(layer, local, chunk, n_chunks, row);
 
 				if ((rows.flags[row] & ROW_ACTIVE) == 0)
 					continue;
@@ -382,7 +404,7 @@ template <class T, int R, int NV> struct Tile
 								   (Slot) at * CUDA_CHUNK, (Slot) end * CUDA_CHUNK,
 								   ahead_kind != AHEAD_RING || at == chunk);
 			if (walk->split)
-				put_part<together>(one, local, at, n_chunks, first);
+				put_part<together>(one, layer, local, at, n_chunks, first);
 			else
 				UNROLL
 				for (int m = 0; m < together; m++)
@@ -396,7 +418,7 @@ template <class T, int R, int NV> struct Tile
 
 				private_chunk(one, query + m, ahead, layer, head(local), first + m);
 				if (walk->split)
-					put_part<1>(one, local, n_chunks - 1, n_chunks, first + m);
+					put_part<1>(one, layer, local, n_chunks - 1, n_chunks, first + m);
 				else
 					fold<NV, together, 1>(all, m, one, 0);
 			}
@@ -419,17 +441,122 @@ template <class T, int R, int NV> struct Tile
 			}
 	}
 
+	/* Numbers of a row's values that a lane folds; chunks that it reads ahead; few chunks. */
+	static const int each = (NV * 8 + WARP - 1) / WARP;
+	static const int ahead = WARP / each;
+	static const int few = 8;
+	/* chunks that are folded at once */
+	static const int folded = copied ? WARP : few;
+
+	/* A row's values in `count` chunks at most, from chunk `start` on. */
+	DEVICE void
+	get_values(int layer, int local, int start, int count, int n_chunks, int row,
+			   float value[ahead][each]) const
+	{
+		int64_t		from = part_at(layer, local, start, n_chunks, row) + lane;
+
+		UNROLL
+		for (int c = 0; c < ahead; c++)
+			UNROLL
+			for (int i = 0; i < each; i++)
+				value[c][i] = c < count && lane + i * WARP < NV * 8
+					? get_part(from + (int64_t) c * R * part_width + i * WARP) : 0.0f;
+	}
+
 	/*
-	 * Rows whose partial results are folded by this warp: x1 = their attention. Chunks are folded
-	 * one after the other, because that is what a warp does that computes them all, but read eight
-	 * at a time.
+	 * Fold chunks start ... start + count - 1 of a row, 32 at most: a lane finds the factors of one
+	 * of them, from the largest logit of those before it, as fold_factors() does; then the sums go
+	 * on in order.
 	 */
 	DEVICE void
-	fold_parts(int n_chunks) const
+	fold_lanes(int layer, int local, int start, int count, int n_chunks, int row, float *most,
+			   float *sum, float value[each]) const
 	{
-		const int	each = (NV * 8 + WARP - 1) / WARP,
-					ahead = 8;
+		int64_t		from = part_at(layer, local, start + lane, n_chunks, row) + NV * 8;
+		float		chunk_most = lane < count ? get_part(from) : MINUS_INFINITY,
+					chunk_sum = lane < count ? get_part(from + 1) : 0.0f,
+					chunk_value[ahead][each],
+					next = chunk_most,
+					before,
+					keep,
+					add;
 
+		get_values(layer, local, start, count, n_chunks, row, chunk_value);
+		UNROLL
+		for (int delta = 1; delta < WARP; delta *= 2)
+			next = fmaxf(next, shuffle_up(next, delta));
+		next = fmaxf(*most, next);
+		before = shuffle_up(next, 1);
+		before = lane == 0 ? *most : before;
+		chunk_factors(before, next, chunk_most, &chunk_sum, &keep, &add);
+		*most = shuffle_from(next, WARP - 1);
+		ROLLED
+		for (int first = 0; first < count; first += ahead)
+		{
+			if (first > 0)
+				get_values(layer, local, start + first, count - first, n_chunks, row, chunk_value);
+			UNROLL
+			for (int c = 0; c < ahead; c++)
+				if (first + c < count)
+				{
+					float		k = shuffle_from(keep, first + c),
+								a = shuffle_from(add, first + c);
+
+					*sum = fused(*sum, k, shuffle_from(chunk_sum, first + c));
+					UNROLL
+					for (int i = 0; i < each; i++)
+						value[i] = fold_value(value[i], k, chunk_value[c][i], a);
+				}
+		}
+	}
+
+	/*
+	 * The same of chunks start ... last - 1, few at most: so few that it takes less time when every
+	 * lane finds the factors of all of them.
+	 */
+	DEVICE void
+	fold_few(int layer, int local, int start, int last, int n_chunks, int row, float *most,
+			 float *sum, float value[each]) const
+	{
+		float		chunk_most[few],
+					chunk_sum[few],
+					chunk_value[few][each];
+
+		UNROLL
+		for (int c = 0; c < few; c++)
+		{
+			int64_t		from = part_at(layer, local, start + c, n_chunks, row);
+			bool		there = start + c < last;
+
+			/* a chunk that is not there changes nothing */
+			chunk_most[c] = there ? get_part(from + NV * 8) : MINUS_INFINITY;
+			chunk_sum[c] = there ? get_part(from + NV * 8 + 1) : 0.0f;
+			UNROLL
+			for (int i = 0; i < each; i++)
+				chunk_value[c][i] = there && lane + i * WARP < NV * 8
+					? get_part(from + lane + i * WARP) : 0.0f;
+		}
+		UNROLL
+		for (int c = 0; c < few; c++)
+		{
+			float		keep,
+						add;
+
+			fold_factors(most, sum, chunk_most[c], chunk_sum[c], &keep, &add);
+			UNROLL
+			for (int i = 0; i < each; i++)
+				value[i] = fold_value(value[i], keep, chunk_value[c][i], add);
+		}
+	}
+
+	/*
+	 * Rows whose partial results are folded by this warp: x1 = their attention. Chunks are folded
+	 * one after the other, because that is what a warp does that computes them all, but read, and
+	 * their factors found, 32 at a time, or 8 if there are no more.
+	 */
+	DEVICE void
+	fold_parts(int layer, int n_chunks) const
+	{
 		ROLLED
 		for (int item = warp; item < n_heads * R; item += CUDA_WARPS)
 		{
@@ -447,37 +574,14 @@ template <class T, int R, int NV> struct Tile
 			for (int i = 0; i < each; i++)
 				value[i] = 0.0f;
 			ROLLED
-			for (int start = 0; start < last; start += ahead)
+			for (int start = 0; start < last; start += folded)
 			{
-				float		chunk_most[ahead],
-							chunk_sum[ahead],
-							chunk_value[ahead][each];
-
-				/* a chunk that is not there changes nothing */
-				UNROLL
-				for (int c = 0; c < ahead; c++)
-				{
-					int64_t		from = part_at(local, start + c, n_chunks, row);
-					bool		there = start + c < last;
-
-					chunk_most[c] = there ? get_part(from + NV * 8) : MINUS_INFINITY;
-					chunk_sum[c] = there ? get_part(from + NV * 8 + 1) : 0.0f;
-					UNROLL
-					for (int i = 0; i < each; i++)
-						chunk_value[c][i] = there && lane + i * WARP < NV * 8
-							? get_part(from + lane + i * WARP) : 0.0f;
-				}
-				UNROLL
-				for (int c = 0; c < ahead; c++)
-				{
-					float		keep,
-								add;
-
-					fold_factors(&most, &sum, chunk_most[c], chunk_sum[c], &keep, &add);
-					UNROLL
-					for (int i = 0; i < each; i++)
-						value[i] = fold_value(value[i], keep, chunk_value[c][i], add);
-				}
+				if (folded > few && last - start > few)
+					fold_lanes(layer, local, start, last - start < WARP ? last - start : WARP,
+							   n_chunks, row, &most, &sum, value);
+				else
+					fold_few(layer, local, start, last, n_chunks, row, &most, &sum,
+							 value);
 			}
 			scale = closing_scale(most, sum, rows.visible[row] + rows.own[row]);
 			UNROLL
@@ -488,36 +592,58 @@ template <class T, int R, int NV> struct Tile
 		}
 	}
 
+	/*
+	 * Chunks of shared keys that any team may read: in CUDA_APPEND not those with rows that are
+	 * being appended, because the first team alone waits for their keys.
+	 */
+	DEVICE int
+	common_chunks(int n_chunks) const
+	{
+		int			before = (int) (walk->first_slot / CUDA_CHUNK);
+
+		return copies() > 1 && walk->mode == CUDA_APPEND && before < n_chunks - 1
+			? before : n_chunks - 1;
+	}
+
 	/* x1 = attention of q to cache layer `layer`, in all blocks of the team. */
 	DEVICE void
 	attend(int layer) const
 	{
 		const int	groups = tiles / together;
 		int			n_chunks = chunks(),
+					common = common_chunks(n_chunks),
 					units = n_heads * groups,
-					/* this slice's chunks: slice, slice + share, ... */
-					mine = walk->split ? (n_chunks - 1 - slice + share - 1) / share : 1,
-					tasks = units * mine + (walk->split && slice == 0 ? n_heads * tiles : 0);
+					/* this block's chunks: begin, begin + stride, ...; then those of one team */
+					begin = slice + share * copy,
+					stride = share * copies(),
+					mine = walk->split ? (common - begin + stride - 1) / stride : 1,
+					last = copied && walk->split && copy == 0
+						? (n_chunks - 1 - common - slice + share - 1) / share : 0,
+					chunk_tasks = units * (mine + last),
+					tasks = chunk_tasks + (walk->split && slice == 0 && copy == 0
+										   ? n_heads * tiles : 0);
 
 		ROLLED
 		for (int task = warp; task < tasks; task += CUDA_WARPS)
 		{
 			int			local = task % n_heads,
 						first = task / n_heads % groups * together,
+						number = task / units,
 						chunk = 0,
 						end = n_chunks - 1,
 						own = together;
 
-			if (walk->split && task < units * mine)
+			if (walk->split && task < chunk_tasks)
 			{
-				chunk = slice + task / units * share;
+				chunk = !copied || number < mine ? begin + number * stride
+					: common + slice + (number - mine) * share;
 				end = chunk + 1;
 				own = 0;
 			}
 			else if (walk->split)
 			{
 				/* private keys of one tile; that of a pair is not loaded for them */
-				first = (task - units * mine) / n_heads;
+				first = (task - chunk_tasks) / n_heads;
 				end = 0;
 				own = 1;
 				if (rows.most_own[first] == 0)
@@ -527,11 +653,13 @@ template <class T, int R, int NV> struct Tile
 		}
 		if (walk->split)
 		{
-			if (share > 1)
+			if (copies() > 1)
+				sync_grid(walk->arrived + layer, walk->tiles * walk->copies * team);
+			else if (share > 1)
 				sync_team(team);
 			else
 				sync_block();
-			fold_parts(n_chunks);
+			fold_parts(layer, n_chunks);
 		}
 		sync_team(team);
 	}

@@ -51,17 +51,27 @@ cuda_launch(TnpDevice *device, const CudaPlan *plan, const CudaWalk *walk, TnpEr
 	if (result == GPU_OK)
 		return TNP_OK;
 	status = cuda_failed(device, result, error);
-	if (result != GPU_REFUSED || walk->team == 1)
+	if (result != GPU_REFUSED || (walk->team == 1 && walk->copies == 1))
 		return status;
 	/* what was queued before it still uses the room that the next attempt is given */
 	status = cuda_wait(device, error);
 	if (status != TNP_OK)
 		return status;
-	device->facts.team = walk->team / 2;
 	device->again = true;
-	snprintf(line, sizeof(line),
-			 "clusters of %d blocks are refused (%.80s): at most %d from now on", walk->team,
-			 gpu_error(), device->facts.team);
+	if (walk->copies > 1)
+	{
+		device->facts.together = 0;
+		snprintf(line, sizeof(line),
+				 "%d blocks that run at once are refused (%.80s): none from now on",
+				 walk->tiles * walk->copies * walk->team, gpu_error());
+	}
+	else
+	{
+		device->facts.team = walk->team / 2;
+		snprintf(line, sizeof(line),
+				 "clusters of %d blocks are refused (%.80s): at most %d from now on", walk->team,
+				 gpu_error(), device->facts.team);
+	}
 	device->config.log(device->config.arg, line);
 	return TNP_BAD_CONFIG;
 }

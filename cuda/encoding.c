@@ -247,11 +247,13 @@ launch_rows(TnpDeviceEncoding *e, CudaWalk *walk, const CudaPlan *plan, TnpError
 	int			launches = walk->mode == CUDA_APPEND ? 1
 		: m->shape.layers + (m->shape.two_stream ? 1 : 0);
 	int		   *flag = cuda_staging(device, sizeof(int));
+	size_t		flags_bytes = (size_t) (1 + plan->arrived) * sizeof(int);
 	GpuResult	result;
 	TnpStatus	status = TNP_OK;
 
-	walk->flags = cuda_scratch(device, sizeof(int));
-	result = gpu_clear(walk->flags, sizeof(int));
+	walk->flags = cuda_scratch(device, flags_bytes);
+	walk->arrived = (unsigned *) walk->flags + 1;
+	result = gpu_clear(walk->flags, flags_bytes);
 	if (result != GPU_OK)
 		return cuda_failed(device, result, error);
 	for (int l = 0; status == TNP_OK && l < launches; l++)
@@ -306,7 +308,7 @@ try_rows(TnpDeviceEncoding *e, const TnpRows *rows, int64_t first, int64_t n, in
 	if (status == TNP_OK)
 		status = cuda_begin(device, cuda_piece(x_bytes) +
 							cuda_piece(y_bytes) + cuda_piece(plan.part_bytes) +
-							cuda_piece(sizeof(int)) +
+							cuda_piece((size_t) (1 + plan.arrived) * sizeof(int)) +
 							cuda_piece((size_t) total * m->shape.width * sizeof(float)) +
 							cuda_piece((size_t) total * walk.row_q * element),
 							cuda_piece(x_bytes) + cuda_piece(y_bytes) + cuda_piece(sizeof(int)),

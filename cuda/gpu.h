@@ -35,6 +35,7 @@ typedef struct GpuFacts
 	int			multiprocessors;
 	int			shared_bytes;	/* shared memory that one block may have */
 	int			team;			/* blocks of a team at most: 1 where there are no clusters */
+	int			together;		/* blocks that can wait for each other; 0: none */
 } GpuFacts;
 
 /* A kernel: precision, rows per tile (16, 32, 64), tiles of a head. */
@@ -72,8 +73,9 @@ GpuResult	gpu_copy(void *to, const void *from, size_t bytes);
 GpuResult	gpu_clear(void *memory, size_t bytes);
 
 /*
- * tiles * team blocks of CUDA_THREADS threads with `shared` bytes each. GPU_REFUSED where the
- * device has no room for such a launch, or no clusters of this size.
+ * tiles * copies * team blocks of CUDA_THREADS threads with `shared` bytes each, all at once if
+ * there are copies. GPU_REFUSED where the device has no room for such a launch, or no clusters of
+ * this size.
  */
 GpuResult	gpu_launch(const GpuKernel *kernel, const CudaWalk *walk, int shared);
 

@@ -78,6 +78,7 @@ is_refusal(cudaError_t error)
 		case cudaErrorJitCompilerNotFound:
 		case cudaErrorJitCompilationDisabled:
 		case cudaErrorCooperativeLaunchTooLarge:
+		case cudaErrorNotSupported:
 			return true;
 		default:
 			return false;
@@ -157,6 +158,33 @@ load_kernels(void)
 	return cudaSuccess;
 }
 
+/* How many blocks, in teams of the largest size, run at once and so may wait for each other. */
+static int
+blocks_at_once(const cudaDeviceProp *properties, const void *function, int team)
+{
+	cudaLaunchConfig_t config = {};
+	cudaLaunchAttribute attribute = {};
+	int			clusters = 0;
+
+	if (!properties->cooperativeLaunch)
+		return 0;
+	attribute.id = cudaLaunchAttributeClusterDimension;
+	attribute.val.clusterDim.x = (unsigned) team;
+	attribute.val.clusterDim.y = 1;
+	attribute.val.clusterDim.z = 1;
+	config.gridDim = dim3((unsigned) team);
+	config.blockDim = dim3(CUDA_THREADS);
+	config.dynamicSmemBytes = (size_t) shared_limit;
+	config.attrs = &attribute;
+	config.numAttrs = 1;
+	if (cudaOccupancyMaxActiveClusters(&clusters, function, &config) != cudaSuccess)
+	{
+		(void) cudaGetLastError();
+		return 0;
+	}
+	return clusters * team;
+}
+
 /*
  * What the kernels, as they were built, can have of this device: shared memory, and blocks of a
  * cluster. Code for an older machine, which the driver has translated, knows no clusters wherever
@@ -184,6 +212,7 @@ look_at_kernels(const cudaDeviceProp *properties, GpuFacts *facts)
 	facts->shared_bytes = shared_limit =
 		(int) (properties->sharedMemPerBlockOptin - attributes.sharedSizeBytes);
 	facts->team = 1;
+	facts->together = properties->cooperativeLaunch ? properties->multiProcessorCount : 0;
 	if (properties->major < 9 || attributes.ptxVersion < 90)
 		return GPU_OK;
 	config.gridDim = dim3(8);
@@ -198,6 +227,7 @@ look_at_kernels(const cudaDeviceProp *properties, GpuFacts *facts)
 	}
 	while (facts->team < MOST_BLOCKS && 2 * facts->team <= blocks)
 		facts->team *= 2;
+	facts->together = blocks_at_once(properties, function, facts->team);
 	return GPU_OK;
 }
 
@@ -401,7 +431,7 @@ gpu_launch(const GpuKernel *kernel, const CudaWalk *walk, int shared)
 {
 	const void *function = nullptr;
 	cudaLaunchConfig_t config = {};
-	cudaLaunchAttribute attribute = {};
+	cudaLaunchAttribute attributes[2] = {};
 	void	   *arguments[1] = {(void *) walk};
 	cudaError_t error;
 
@@ -418,18 +448,25 @@ gpu_launch(const GpuKernel *kernel, const CudaWalk *walk, int shared)
 	error = prepare(function);
 	if (error != cudaSuccess)
 		return result_of(error);
-	config.gridDim = dim3((unsigned) walk->tiles * (unsigned) walk->team);
+	config.gridDim = dim3((unsigned) walk->tiles * (unsigned) walk->copies *
+						  (unsigned) walk->team);
 	config.blockDim = dim3(CUDA_THREADS);
 	config.dynamicSmemBytes = (size_t) shared;
 	config.stream = stream;
+	config.attrs = attributes;
 	if (walk->team > 1)
 	{
-		attribute.id = cudaLaunchAttributeClusterDimension;
-		attribute.val.clusterDim.x = (unsigned) walk->team;
-		attribute.val.clusterDim.y = 1;
-		attribute.val.clusterDim.z = 1;
-		config.attrs = &attribute;
-		config.numAttrs = 1;
+		attributes[0].id = cudaLaunchAttributeClusterDimension;
+		attributes[0].val.clusterDim.x = (unsigned) walk->team;
+		attributes[0].val.clusterDim.y = 1;
+		attributes[0].val.clusterDim.z = 1;
+		config.numAttrs++;
+	}
+	if (walk->copies > 1)
+	{
+		attributes[config.numAttrs].id = cudaLaunchAttributeCooperative;
+		attributes[config.numAttrs].val.cooperative = 1;
+		config.numAttrs++;
 	}
 	if (!profiling || measured == MOST_MEASURED)
 		return result_of(cudaLaunchKernelExC(&config, function, arguments));

@@ -104,6 +104,7 @@ typedef struct CudaPlan
 {
 	GpuKernel	kernel;
 	int			shared;			/* bytes per block */
+	int			arrived;		/* counters, zeros, that follow the flags */
 	size_t		part_bytes;		/* partial results in memory, 0: none */
 	size_t		raw_bytes,		/* raw outputs and parameters of all tiles */
 				params_bytes;
@@ -124,8 +125,9 @@ typedef struct CudaForce
 {
 	int			rows,			/* 16, 32, 64 */
 				team;			/* 1, 2, 4, 8 */
-	int			split,
-				part_in_memory;
+	int			split,			/* 1: chunks of keys are tasks of their own; -1: where need be */
+				part_in_memory,
+				copies;			/* teams that compute the same tile */
 } CudaForce;
 
 extern CudaForce cuda_force;

@@ -29,6 +29,9 @@ CudaForce	cuda_force;
  */
 #define WORTH_A_SPLIT ((int64_t) 256 << 20)
 
+/* Tasks of a block, each a chunk of keys, from which on other teams take a part of them. */
+#define WORTH_COPIES (3 * CUDA_WARPS)
+
 static int
 round_up(int n, int unit)
 {
@@ -170,56 +173,90 @@ choose_team(const TnpDeviceModel *m, const CudaWalk *walk, int64_t tiles, int64_
 	return team;
 }
 
+/*
+ * Teams that compute the same tile, which share out its keys and nothing else: so many that a warp
+ * has no more than one task, where that saves more than the barrier of all of them takes. One warp
+ * is left for what the first team does alone.
+ */
+static int
+choose_copies(const TnpDeviceModel *m, const CudaWalk *walk, int rows, int64_t tasks)
+{
+	int64_t		most = m->device->facts.together / ((int64_t) walk->tiles * walk->team),
+				copies = (tasks + CUDA_WARPS - 2) / (CUDA_WARPS - 1);
+
+	if (!CUDA_HAS_ROOM(m->shape.precision, m->shape.head_tiles) || rows > 16
+		|| (walk->mode != CUDA_QUERY && walk->mode != CUDA_APPEND))
+		return 1;
+	if (cuda_force.copies > 0)
+		copies = cuda_force.copies;
+	else if (tasks < WORTH_COPIES)
+		return 1;
+	copies = copies < most ? copies : most;
+	return copies > 1 ? (int) copies : 1;
+}
+
+/*
+ * Which blocks attend to which keys, and where partial results lie. chunks: of the keys. Returns
+ * the bytes of shared memory, of which `used` are taken already.
+ */
+static int
+choose_split(const TnpDeviceModel *m, int rows, int64_t chunks, int used, CudaWalk *walk,
+			 CudaPlan *plan)
+{
+	const CudaModel *s = &m->shape;
+	int			share = walk->team > s->heads ? walk->team / s->heads : 1,
+				heads = (s->heads + walk->team - 1) / walk->team,
+				units = heads * (rows / 16) / tiles_together(s, rows),
+				room = m->device->facts.shared_bytes - used;
+	bool		shared;
+	int64_t		part;
+
+	walk->copies = choose_copies(m, walk, rows, units * (chunks / share));
+	walk->split = share > 1 || walk->copies > 1 || units < CUDA_WARPS;
+	if (cuda_force.split > 0 && walk->mode != CUDA_HALVES)
+		walk->split = 1;
+	else if (cuda_force.split < 0)
+		walk->split = share > 1 || walk->copies > 1;
+	shared = share > 1 || walk->copies > 1;
+	part = count_parts(s, walk->copies > 1 ? 2 * s->heads : shared ? s->heads : heads, chunks,
+					   rows);
+	/*
+	 * blocks that share heads must leave partial results; others only gain by it, and with many
+	 * tiles there is enough to do without
+	 */
+	if (!shared && cuda_force.split == 0
+		&& !have_room(part, room, (int64_t) walk->tiles * walk->team))
+		walk->split = 0;
+	walk->at_part = -1;
+	if (!walk->split)
+		return used;
+	if (!shared && !cuda_force.part_in_memory && part * 4 <= room)
+	{
+		walk->at_part = used;
+		return used + round_up((int) part * 4, 128);
+	}
+	walk->part_floats = part;
+	plan->part_bytes = (size_t) (walk->tiles * (shared ? 1 : walk->team) * part) * 4;
+	return used;
+}
+
 TnpStatus
 cuda_plan(const TnpDeviceModel *m, int64_t keys, int64_t private_slots, CudaWalk *walk,
 		  CudaPlan *plan, TnpError *error)
 {
 	const CudaModel *s = &m->shape;
-	int64_t		chunks = cuda_chunks(keys);
-	int			rows = walk->mode == CUDA_APPEND ? 16 : choose_rows(m, walk, chunks),
-				heads,
-				used;
-	bool		shared;
-	int64_t		tiles = count_tiles(walk, rows, walk->n),
-				part;
+	int			rows = walk->mode == CUDA_APPEND ? 16 : choose_rows(m, walk, cuda_chunks(keys));
+	int64_t		tiles = count_tiles(walk, rows, walk->n);
 
 	memset(plan, 0, sizeof(*plan));
 	if (tiles > INT32_MAX / 8)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "the number of rows is out of range");
 	walk->tiles = (int) tiles;
 	walk->team = choose_team(m, walk, tiles, keys);
-	used = lay_out(s, rows, walk->team, walk);
-	heads = walk->team > s->heads ? 1 : (s->heads + walk->team - 1) / walk->team;
-	walk->split = walk->team > s->heads
-		|| heads * (rows / 16) / tiles_together(s, rows) < CUDA_WARPS;
-	if (cuda_force.split && walk->mode != CUDA_HALVES)
-		walk->split = 1;
-	walk->at_part = -1;
-	shared = walk->team / s->heads > 1;
-	part = count_parts(s, shared ? s->heads : heads, chunks, rows);
-	/*
-	 * blocks that share heads must leave partial results; others only gain by it, and with many
-	 * tiles there is enough to do without
-	 */
-	if (!shared && !cuda_force.split
-		&& !have_room(part, m->device->facts.shared_bytes - used, tiles * walk->team))
-		walk->split = 0;
-	if (walk->split)
-	{
-		if (!shared && !cuda_force.part_in_memory
-			&& part * 4 <= m->device->facts.shared_bytes - used)
-		{
-			walk->at_part = used;
-			used += round_up((int) part * 4, 128);
-		}
-		else
-		{
-			walk->part_floats = part;
-			plan->part_bytes = (size_t) (tiles * (shared ? 1 : walk->team) * part) * 4;
-		}
-	}
 	plan->kernel = (GpuKernel) {s->precision, rows, s->head_tiles};
-	plan->shared = used;
+	plan->shared = choose_split(m, rows, cuda_chunks(keys),
+								lay_out(s, rows, walk->team, walk), walk, plan);
+	plan->arrived = walk->copies > 1 ? (s->two_stream ? 2 : 1) * s->layers : 0;
 	plan->raw_bytes = (size_t) tiles * rows * s->outputs * sizeof(float);
 	plan->params_bytes = (size_t) tiles * rows * s->params * sizeof(double);
 	if (walk->mode == CUDA_CHAIN)
@@ -253,5 +290,6 @@ cuda_walk_of(const TnpDeviceEncoding *e, int64_t rows, CudaMode mode)
 	walk.y_clip = c->target_clip;
 	walk.classes = e->stats.n_classes;
 	walk.group = 1;
+	walk.copies = 1;
 	return walk;
 }

@@ -21,6 +21,8 @@
 
 #define CUDA_WARPS 8
 #define CUDA_THREADS (CUDA_WARPS * 32)
+/* kernels with registers to spare: what they have in advance, others fetch when they need it */
+#define CUDA_HAS_ROOM(precision, head_tiles) ((precision) == 0 && (head_tiles) <= 4)
 #define CUDA_PANEL 16			/* slots of a panel */
 /* slots that the softmax takes at once; caches end on a whole block */
 #define CUDA_BLOCK 32
@@ -317,7 +319,6 @@ typedef struct CudaWalk
 				at_h,
 				at_rows,
 				at_input,
-				at_ring,		/* of all warps, where the kernel has them */
 				at_part;		/* partial softmaxes, or -1: in `part` */
 	int			row_x,			/* row lengths in elements */
 				row_q,
@@ -377,7 +378,7 @@ typedef struct CudaWalk
 	float	   *raw;			/* [teams, R, outputs] */
 	double	   *params;			/* [teams, R, params] */
 	float	   *part;			/* [blocks, part_floats] when not in shared memory */
-	int64_t		part_floats;	/* of a team */
+	int64_t		part_floats;	/* of a team, or of teams that compute the same tile */
 	const CudaAnswer *answers;
 	const int  *answer_of;		/* [n] */
 	const double *levels;
@@ -387,6 +388,13 @@ typedef struct CudaWalk
 	 * where a key or value is not
 	 */
 	int		   *flags;
+	/*
+	 * teams that compute the same tile, each a part of its attention: they wait for each other,
+	 * so all of them must run at once
+	 */
+	int			copies;
+	unsigned   *arrived;		/* copies: [cache layers], zeros: blocks that came to a barrier */
+	int			at_ring;		/* shared memory: rings of all warps, where the kernel has them */
 } CudaWalk;
 
 /* How many partial softmaxes a head of one block makes at most, private keys included. */

@@ -149,7 +149,11 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 								{ put<kind>(r, row, column, a, b, false); });
 	}
 
-	/* A linear on x, its columns dealt out to the team. Ends with the team's barrier. */
+	/*
+	 * A linear on x, its columns dealt out to the team. Ends with the team's barrier, but in
+	 * kernels that have a barrier of all teams, too: there carry() has one for all linears, so that
+	 * the first-level cache is dropped at no more places.
+	 */
 	DEVICE void
 	linear(ResultKind kind, const CudaLinear &w, const T *x, const Result<T> &r) const
 	{
@@ -162,7 +166,8 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 			columns<RESULT_STATE>(w, x, first, end, warp, r);
 		else
 			columns<RESULT_RAW>(w, x, first, end, warp, r);
-		sync_team(team);
+		if (!Base::copied)
+			sync_team(team);
 	}
 
 	/*
@@ -195,7 +200,8 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 			else
 				put<RESULT_STATE>(r, row, column, a, b, true);
 		}
-		sync_team(team);
+		if (!Base::copied)
+			sync_team(team);
 	}
 
 	/* Add to the residual stream, in all blocks. */
@@ -275,8 +281,12 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 	DEVICE void
 	put_norm(const CudaNorm &n, bool kept, int i, float centred, float *from, T *to) const
 	{
-		put_weighted(load_float(n.weight + i), n.bias != nullptr ? load_float(n.bias + i) : 0.0f,
-					 kept, i, centred, from, to);
+		float		v = product(centred, load_float(n.weight + i)) +
+			(n.bias != nullptr ? load_float(n.bias + i) : 0.0f);
+
+		to[i] = P::from(v);
+		if (kept)
+			from[i] = v;
 	}
 
 	DEVICE void

@@ -109,6 +109,27 @@ sync_team(int team)
 	__syncthreads();
 }
 
+/*
+ * Barrier of all blocks of a launch that runs at once: *arrived, zero before, counts them. What any
+ * thread wrote before is visible to all threads afterwards.
+ */
+DEVICE void
+sync_grid(unsigned *arrived, int blocks)
+{
+	__syncthreads();
+	if (threadIdx.x == 0)
+	{
+		unsigned	seen;
+
+		asm volatile("red.release.gpu.global.add.u32 [%0], 1;" :: "l"(arrived) : "memory");
+		do
+			asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+						 : "=r"(seen) : "l"(arrived) : "memory");
+		while (seen < (unsigned) blocks);
+	}
+	__syncthreads();
+}
+
 /* The address of a place in shared memory, as its own instructions take it: 32 bits. */
 DEVICE uint32_t
 shared_address(const void *place)

@@ -79,7 +79,7 @@ answer_chunk(const Batch *b, const Chunk *c, TnpError *error)
 				y_bytes = c->wants_y ? (size_t) c->n * sizeof(double) : 0,
 				answers_bytes = (size_t) c->requests * sizeof(CudaAnswer),
 				levels_bytes = (size_t) b->n_levels * sizeof(double),
-				flags_bytes = (size_t) c->requests * sizeof(int),
+				flags_bytes,
 				out_bytes = (size_t) c->doubles * sizeof(double);
 	CudaWalk	walk = cuda_walk_of(e, b->context, CUDA_QUERY);
 	CudaPlan	plan;
@@ -95,9 +95,7 @@ answer_chunk(const Batch *b, const Chunk *c, TnpError *error)
 	int64_t		at = 0,
 				done = 0,
 				out_at = 0;
-	size_t		in_bytes = cuda_piece(x_bytes) + cuda_piece(of_bytes) + cuda_piece(y_bytes) +
-		cuda_piece(answers_bytes) + cuda_piece(levels_bytes) +
-		cuda_piece(flags_bytes);
+	size_t		in_bytes;
 	char	   *in,
 			   *in_device;
 	GpuResult	result;
@@ -107,6 +105,9 @@ answer_chunk(const Batch *b, const Chunk *c, TnpError *error)
 	walk.x_is_half = m->halves_on_host;
 	walk.x_width = width;
 	status = cuda_plan(m, walk.shared, 0, &walk, &plan, error);
+	flags_bytes = (size_t) (c->requests + plan.arrived) * sizeof(int);
+	in_bytes = cuda_piece(x_bytes) + cuda_piece(of_bytes) + cuda_piece(y_bytes) +
+		cuda_piece(answers_bytes) + cuda_piece(levels_bytes) + cuda_piece(flags_bytes);
 	if (status == TNP_OK)
 		status = cuda_begin(device, in_bytes + cuda_piece(out_bytes) + cuda_piece(plan.raw_bytes) +
 							cuda_piece(plan.params_bytes) + cuda_piece(plan.part_bytes),
@@ -134,6 +135,7 @@ answer_chunk(const Batch *b, const Chunk *c, TnpError *error)
 	flags = cuda_staging(device, flags_bytes);
 	out = cuda_staging(device, out_bytes);
 	walk.flags = cuda_scratch(device, flags_bytes);
+	walk.arrived = (unsigned *) walk.flags + c->requests;
 	walk.out = cuda_scratch(device, out_bytes);
 	walk.raw = cuda_scratch(device, plan.raw_bytes);
 	walk.params = cuda_scratch(device, plan.params_bytes);

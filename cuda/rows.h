@@ -21,6 +21,7 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 	using Base::rank;
 	using Base::team;
 	using Base::tile;
+	using Base::copy;
 	using Base::x0;
 	using Base::x1;
 	using Base::q;
@@ -54,6 +55,12 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 		team = w->team;
 		rank = team > 1 ? team_rank() : 0;
 		tile = block_index() / team;
+		copy = 0;
+		if (this->copies() > 1)
+		{
+			copy = tile / w->tiles;
+			tile %= w->tiles;
+		}
 		x0 = (T *) (memory + w->at_x0);
 		x1 = (T *) (memory + w->at_x1);
 		q = (T *) (memory + w->at_q);
@@ -88,7 +95,8 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 		}
 		parts_here = w->at_part >= 0;
 		part_here = (float *) (memory + (parts_here ? w->at_part : 0));
-		part_there = w->part + (share > 1 ? tile : (int64_t) tile * team + rank) * w->part_floats;
+		part_there = w->part + w->part_floats *
+			(share > 1 || this->copies() > 1 ? tile : (int64_t) tile * team + rank);
 
 		/*
 		 * operands are read to the end of their last step, beyond what was written: zero times

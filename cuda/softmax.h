@@ -70,6 +70,21 @@ template <int NV, int MT> struct Softmax
 };
 
 /*
+ * What the values so far, whose largest logit is `before`, and those of a chunk are multiplied with
+ * when the largest of both is `next`; the chunk's sum is multiplied here.
+ */
+DEVICE void
+chunk_factors(float before, float next, float chunk_most, float *chunk_sum, float *keep, float *add)
+{
+	/* a chunk of NaN has no maximum either, and must not be left out */
+	bool		nothing = chunk_most == MINUS_INFINITY && *chunk_sum == 0.0f;
+
+	*keep = nothing ? 1.0f : exp2_fast(before - next);
+	*add = nothing ? 0.0f : exp2_fast(chunk_most - next);
+	*chunk_sum = product(*chunk_sum, *add);
+}
+
+/*
  * Add what a closed chunk found (most, sum, value) to the running state of one row: the factors of
  * both values.
  */
@@ -78,12 +93,8 @@ fold_factors(float *most, float *sum, float chunk_most, float chunk_sum, float *
 {
 	float		next = fmaxf(*most, chunk_most);
 
-	/* a chunk of NaN has no maximum either, and must not be left out */
-	bool		nothing = chunk_most == MINUS_INFINITY && chunk_sum == 0.0f;
-
-	*keep = nothing ? 1.0f : exp2_fast(*most - next);
-	*add = nothing ? 0.0f : exp2_fast(chunk_most - next);
-	*sum = fused(*sum, *keep, product(chunk_sum, *add));
+	chunk_factors(*most, next, chunk_most, &chunk_sum, keep, add);
+	*sum = fused(*sum, *keep, chunk_sum);
 	*most = next;
 }
 

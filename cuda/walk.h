@@ -42,6 +42,7 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 	using Base::rank;
 	using Base::team;
 	using Base::tile;
+	using Base::copy;
 	using Base::x0;
 	using Base::x1;
 	using Base::q;
@@ -65,7 +66,8 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 	/*
 	 * Queries, and keys and values of the rows that store, of this block's heads, from x0. at is
 	 * the layer of the cache. Of blocks that share a head the first stores; the others read its
-	 * keys in CUDA_APPEND alone, because private keys are attended to by the first one.
+	 * keys in CUDA_APPEND alone, because private keys are attended to by the first one. Of teams
+	 * that compute the same tile the first stores, too.
 	 */
 	DEVICE void
 	project(const CudaLayer *layer, int at, bool ask, bool store) const
@@ -87,7 +89,7 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 									  (warp + used) % CUDA_WARPS, r);
 				used += CUDA_WARPS - NV % CUDA_WARPS;
 			}
-			if (store && this->slice == 0)
+			if (store && this->slice == 0 && copy == 0)
 			{
 				this->template columns<RESULT_KEY>(w[1], x0, own * NV, own * NV + NV,
 									(warp + used) % CUDA_WARPS, r);
@@ -233,6 +235,8 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 					linear_direct(kind, w, r);
 				else if (stage != STAGE_KEYS && stage != STAGE_CLOSE)
 					linear(kind, w, from_x1 ? x1 : x0, r);
+				if (Base::copied && stage != STAGE_KEYS && stage != STAGE_CLOSE)
+					sync_team(team);
 
 				/* what comes next */
 				if (stage == STAGE_MLP)
@@ -266,7 +270,7 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 				stage = STAGE_KEYS;
 				if (number == blocks)
 				{
-					stage = asks ? STAGE_MLP : STAGE_DONE;
+					stage = asks && copy == 0 ? STAGE_MLP : STAGE_DONE;
 					number = CUDA_MLP_HEAD;
 					i = -1;
 				}
@@ -476,7 +480,7 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 			begin_tokens();
 		carry(resumes ? STAGE_ATTEND : STAGE_MLP, resumes ? (l - 1) * streams : 0,
 			  encodes ? l * streams : -1, mode != CUDA_QUERY, asks, raw);
-		if (asks)
+		if (asks && copy == 0)
 			answer(raw);
 		else if (encodes && (l < model->layers - 1 || (model->two_stream && l < model->layers)))
 		{

@@ -38,7 +38,7 @@ race_found(const char *what)
 namespace
 {
 
-enum Wait { READY, WARP, BLOCK, TEAM, DONE };
+enum Wait { READY, WARP, BLOCK, TEAM, GRID, DONE };
 
 /* What a thread brings to something that its warp does together. */
 struct Offer
@@ -99,9 +99,11 @@ struct Block
 	std::vector<Fiber> fibers;
 };
 
+/* Blocks that run side by side: those of a team, or of all teams of a launch. */
 struct Team
 {
 	std::vector<Block> blocks;
+	size_t		size;			/* blocks of a team: the first so many, the next, ... */
 	const std::function<void ()> *body;
 };
 
@@ -472,7 +474,8 @@ release(Team *team, size_t first, size_t end, Wait wait)
 			fiber.wait = READY;
 			fiber.clock.warps++;
 			fiber.clock.blocks++;
-			fiber.clock.teams += wait == TEAM;
+			fiber.clock.teams += wait >= TEAM;
+			fiber.clock.grids += wait == GRID;
 		}
 	return true;
 }
@@ -512,57 +515,72 @@ run_team(Team *team, int warps)
 			return;
 		for (size_t b = 0; b < team->blocks.size(); b++)
 			released = release(team, b, b + 1, BLOCK) || released;
+		for (size_t b = 0; !released && b < team->blocks.size(); b += team->size)
+			released = release(team, b, b + team->size, TEAM);
 		if (!released)
-			released = release(team, 0, team->blocks.size(), TEAM);
+			released = release(team, 0, team->blocks.size(), GRID);
 		if (!released)
 			emulator_stop("a barrier that not all threads reach");
 	}
 }
 
+/* Begin block i of those that run side by side; they begin with block `first` of the launch. */
+static void
+begin_block(Team *t, size_t i, int first, int threads, size_t shared)
+{
+	Block	   &block = t->blocks[i];
+	int			number = (int) i;
+
+	block.rank = number % (int) t->size;
+	block.index = first + number;
+	block.stored = -1;
+#ifdef EMULATOR_RACES
+	block.shared = (char *) race_allocate(shared, true);
+#else
+	block.shared = (char *) aligned_alloc(128, (shared + 127) / 128 * 128);
+#endif
+	memset(block.shared, 0xff, shared);
+	for (int thread = 0; thread < threads; thread++)
+	{
+		Fiber	   &fiber = block.fibers[(size_t) thread];
+
+		fiber.block = &block;
+		fiber.thread = thread;
+		fiber.clock = {
+			launches, runs, (uint16_t) (number / (int) t->size), (uint16_t) number,
+			(uint16_t) (number * threads / LANES + thread / LANES),
+			(uint16_t) (number * threads + thread), 0, 0, 0, 0
+		};
+		start(&fiber);
+	}
+}
+
 void
-emulator_run(int teams, int team, int threads, size_t shared, const std::function<void ()> &body)
+emulator_run(int teams, int team, int threads, size_t shared, bool at_once,
+			 const std::function<void ()> &body)
 {
 	Team		t;
+	int			blocks = at_once ? teams * team : team;
 
+	if (blocks * threads > UINT16_MAX)
+		emulator_stop("more threads at once than have a number");
 	launches++;
 	t.body = &body;
-	t.blocks.resize((size_t) team);
+	t.size = (size_t) team;
+	t.blocks.resize((size_t) blocks);
 	for (Block &block : t.blocks)
 	{
 		block.team = &t;
 		block.fibers.resize((size_t) threads);
 	}
-	for (int number = 0; number < teams; number++)
+	for (int first = 0; first < teams * team; first += blocks)
 	{
 		runs++;
 #ifdef EMULATOR_RACES
 		race_begin_team();
 #endif
-		for (int rank = 0; rank < team; rank++)
-		{
-			Block	   &block = t.blocks[(size_t) rank];
-
-			block.rank = rank;
-			block.index = number * team + rank;
-			block.stored = -1;
-#ifdef EMULATOR_RACES
-			block.shared = (char *) race_allocate(shared, true);
-#else
-			block.shared = (char *) aligned_alloc(128, (shared + 127) / 128 * 128);
-#endif
-			memset(block.shared, 0xff, shared);
-			for (int i = 0; i < threads; i++)
-			{
-				block.fibers[(size_t) i].block = &block;
-				block.fibers[(size_t) i].thread = i;
-				block.fibers[(size_t) i].clock = {
-					launches, runs, (uint16_t) rank,
-					(uint16_t) (rank * threads / LANES + i / LANES),
-					(uint16_t) (rank * threads + i), 0, 0, 0
-				};
-				start(&block.fibers[(size_t) i]);
-			}
-		}
+		for (size_t i = 0; i < t.blocks.size(); i++)
+			begin_block(&t, i, first, threads, shared);
 		run_team(&t, threads / LANES);
 #ifndef EMULATOR_RACES
 		for (Block &block : t.blocks)
@@ -646,24 +664,43 @@ emulator_sync_team(int team, const char *file, int line)
 {
 	if (!is_kept(file, line))
 		return;
-	if ((size_t) team != current->block->team->blocks.size())
+	if ((size_t) team != current->block->team->size)
 		emulator_stop("the barrier of a team of another size");
 	current->wait = TEAM;
 	current->place = __builtin_return_address(0);
 	leave();
 }
 
+__attribute__((noinline)) void
+emulator_sync_grid(unsigned *arrived, int blocks, const char *file, int line)
+{
+	if (!is_kept(file, line))
+		return;
+	if ((size_t) blocks != current->block->team->blocks.size())
+		emulator_stop("the barrier of a grid of another size");
+	current->wait = GRID;
+	current->place = __builtin_return_address(0);
+	/* it counts up once: a counter that was used, or is not zero, would let blocks pass */
+	if (current->thread == 0
+		&& __atomic_fetch_add(arrived, 1, __ATOMIC_RELAXED) >= (unsigned) blocks)
+		emulator_stop("the counter of a barrier was not zero");
+	leave();
+	if (current->thread == 0 && *arrived != (unsigned) blocks)
+		emulator_stop("the counter of a barrier was not zero");
+}
+
 char *
 emulator_peer(char *place, int rank, int team)
 {
-	std::vector<Block> &blocks = current->block->team->blocks;
+	const Block *own = current->block;
 
-	if ((size_t) team != blocks.size() || rank < 0 || rank >= team)
+	if ((size_t) team != own->team->size || rank < 0 || rank >= team)
 		emulator_stop("no such block in the team");
-	if (rank != current->block->rank)
-	{
-		Block	   &peer = blocks[(size_t) rank];
 
+	Block	   &peer = current->block[rank - own->rank];
+
+	if (rank != own->rank)
+	{
 		/* it may not have begun: only a barrier tells */
 		if (current->clock.teams == 0)
 			race_found("a block writes into one that may not have begun");
@@ -672,7 +709,7 @@ emulator_peer(char *place, int rank, int team)
 		if (peer.stored < (int64_t) current->clock.teams)
 			peer.stored = current->clock.teams;
 	}
-	return blocks[(size_t) rank].shared + (place - current->block->shared);
+	return peer.shared + (place - own->shared);
 }
 
 static void

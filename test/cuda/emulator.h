@@ -55,8 +55,11 @@ extern EmulatorOrder emulator_order;
 const char *emulator_barrier(int i, int *line);
 void		emulator_leave_out(const char *file, int line);
 
-/* Run body in every thread of teams * team blocks, a team at a time. */
-void		emulator_run(int teams, int team, int threads, size_t shared,
+/*
+ * Run body in every thread of teams * team blocks, a team at a time, or all `at_once`, which alone
+ * can wait for each other.
+ */
+void		emulator_run(int teams, int team, int threads, size_t shared, bool at_once,
 						 const std::function<void ()> &body);
 
 [[noreturn]] void emulator_stop(const char *reason);
@@ -73,6 +76,7 @@ char	   *shared_memory(void);
 void		emulator_sync_block(const char *file, int line);
 void		emulator_sync_warp(const char *file, int line);
 void		emulator_sync_team(int team, const char *file, int line);
+void		emulator_sync_grid(unsigned *arrived, int blocks, const char *file, int line);
 char	   *emulator_peer(char *place, int rank, int team);
 void		emulator_shuffle(void *value, size_t size, int from);
 int			emulator_lane(void);
@@ -89,6 +93,7 @@ float		exp2_fast(float v);
 #define sync_block() emulator_sync_block(__FILE__, __LINE__)
 #define sync_warp() emulator_sync_warp(__FILE__, __LINE__)
 #define sync_team(team) emulator_sync_team(team, __FILE__, __LINE__)
+#define sync_grid(arrived, blocks) emulator_sync_grid(arrived, blocks, __FILE__, __LINE__)
 
 template <class E> E *
 team_peer(E *place, int rank, int team)

@@ -40,11 +40,14 @@ main(void)
 		"an operand that was not rounded", "a misaligned vector", "memory beyond the block's",
 		"a block that the team does not have",
 		"a barrier that one block of the team reaches",
-		"a store in a block that may not have begun", "a store in a block that may have ended"
+		"a store in a block that may not have begun", "a store in a block that may have ended",
+		"a barrier that one team of the launch reaches",
+		"two barriers of a launch that share a counter",
+		"a copy that is not awaited"
 	};
 
 	ok(survives(0), "a correct kernel runs");
-	for (int i = 1; i < 12; i++)
+	for (int i = 1; i < 15; i++)
 		ok(!survives(i), "stopped: %s", mistakes[i]);
 	return done_testing();
 }

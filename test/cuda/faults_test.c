@@ -19,6 +19,7 @@ typedef struct Scene
 	const TestModel *file;
 	TestRows	rows;
 	size_t		memory;
+	bool		half;			/* in 16 bits, else in 32 */
 	double		answers[2 * QUERIES + 3 * QUERIES + 1];
 } Scene;
 
@@ -30,7 +31,7 @@ static TnpStatus
 play(Scene *s, bool *lost, TnpError *error)
 {
 	TnpDeviceConfig config = {0};
-	TnpDevice  *device = cuda_open(TNP_PRECISION_FP32, s->memory);
+	TnpDevice  *device = cuda_open(s->half ? TNP_PRECISION_FP16 : TNP_PRECISION_FP32, s->memory);
 	TnpDeviceModel *model = NULL;
 	TnpDeviceEncoding *e = NULL;
 	TnpRows		context = test_slice(&s->rows, 0, ROWS),
@@ -173,6 +174,46 @@ check_faults(const TestModel *file)
 	ok(wrong == 0 && play(&again, &lost, &error) == TNP_OK,
 	   "%s: with any amount of memory it answers the same, or says that there is too little",
 	   file->name);
+	test_rows_free(&s.rows);
+}
+
+/*
+ * Teams that wait for each other, which kernels of 16 bits alone have: the bits of one team,
+ * whether the device grants them or refuses them, which it is asked once.
+ */
+static void
+check_refused_copies(const TestModel *file)
+{
+	Scene		s = {.file = file, .half = true},
+				again;
+	TnpModel   *model;
+	TnpError	error = {0};
+	bool		lost;
+
+	if (tnp_model_open(&tnp_default_env, file->bytes, file->length, &model, &error) != TNP_OK)
+		return;
+	test_rows_make(&s.rows, tnp_model_info(model), ROWS + 4 + QUERIES, 3);
+	tnp_model_close(model);
+	again = s;
+	reset();
+	ok(play(&s, &lost, &error) == TNP_OK, "one team");
+	for (int team = 1; team <= 8; team *= 8)
+		for (int refuse = 0; refuse < 2; refuse++)
+		{
+			reset();
+			cuda_force.team = team;
+			cuda_force.copies = 2;
+			gpu_emulated.refuse_copies = refuse;
+			gpu_emulated.refuse_teams = 0;
+			gpu_emulated.refused = 0;
+			memset(again.answers, 0, sizeof(again.answers));
+			ok(play(&again, &lost, &error) == TNP_OK && !lost && gpu_emulated.refused == refuse
+			   && memcmp(s.answers, again.answers, sizeof(s.answers)) == 0,
+			   "teams of %d that wait for each other, %s: the same bits", team,
+			   refuse ? "refused once" : "granted");
+		}
+	cuda_force.team = cuda_force.copies = 0;
+	gpu_emulated.refuse_copies = 0;
 	test_rows_free(&s.rows);
 }
 
@@ -374,6 +415,7 @@ main(void)
 		{
 			check_faults(&models[i]);
 			check_refused_launches(&models[i]);
+			check_refused_copies(&models[i]);
 			check_room(&models[i]);
 			check_neighbours(&models[i]);
 			check_refusals(&models[i]);

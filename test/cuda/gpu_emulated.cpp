@@ -87,6 +87,7 @@ gpu_open(int ordinal, GpuFacts *facts)
 	facts->multiprocessors = gpu_emulated.multiprocessors > 0 ? gpu_emulated.multiprocessors : 8;
 	facts->shared_bytes = gpu_emulated.shared_bytes > 0 ? gpu_emulated.shared_bytes : 227 << 10;
 	facts->team = gpu_emulated.team > 0 ? gpu_emulated.team : 8;
+	facts->together = 4 * facts->multiprocessors;
 	return GPU_OK;
 }
 
@@ -196,7 +197,8 @@ gpu_launch(const GpuKernel *kernel, const CudaWalk *walk, int shared)
 	if (fails())
 		return GPU_FAILED;
 	if (++gpu_emulated.launches == gpu_emulated.refuse_at
-		|| (gpu_emulated.refuse_teams > 0 && walk->team > gpu_emulated.refuse_teams))
+		|| (gpu_emulated.refuse_teams > 0 && walk->team > gpu_emulated.refuse_teams)
+		|| (gpu_emulated.refuse_copies && walk->copies > 1))
 	{
 		gpu_emulated.refused++;
 		failure = "too many resources requested for launch";
@@ -262,13 +264,14 @@ gpu_emulated_leave_out(const char *file, int line)
 /* ---- kernels with one mistake each ----------------------------------------------------------- */
 
 static void
-broken(int mistake)
+broken(int mistake, unsigned *arrived)
 {
 	uint32_t	one = bits_of(1.0f),
 				odd = bits_of(1.0f) + 1,
 				a[4] = {one, one, one, one};
 	float		c[4] = {0, 0, 0, 0};
 	float	   *shared = (float *) shared_memory();
+	static const Words words = {1, 2, 3, 4};
 
 	switch (mistake)
 	{
@@ -316,12 +319,26 @@ broken(int mistake)
 			sync_team(2);
 			*team_peer(shared, 1 - team_rank(), 2) = 1.0f;
 			break;
+		case 12:
+			if (block_index() / 2 == 0)
+				sync_grid(arrived, 4);
+			break;
+		case 13:
+			sync_grid(arrived, 4);
+			sync_grid(arrived, 4);
+			break;
+		case 14:
+			if (thread_index() == 0)
+				copy_ahead((uint32_t *) shared, &words.x);
+			close_copies();
+			await_copies<1>();
+			break;
 		default:
 			sync_block();
 			(void) shuffle_xor(1.0f, 1);
 			sync_team(2);
 			*team_peer(shared + thread_index(), 1 - team_rank(), 2) = 1.0f;
-			sync_team(2);
+			sync_grid(arrived, 4);
 			break;
 	}
 }
@@ -329,5 +346,7 @@ broken(int mistake)
 void
 gpu_emulated_broken(int mistake)
 {
-	emulator_run(1, 2, 128, 128 * sizeof(float), [=]() { broken(mistake); });
+	unsigned	arrived = 0;
+
+	emulator_run(2, 2, 128, 128 * sizeof(float), true, [&]() { broken(mistake, &arrived); });
 }

@@ -26,6 +26,7 @@ typedef struct GpuEmulated
 				launches,
 				refuse_at,		/* this launch is refused; 0: none */
 				refuse_teams,	/* launches of larger teams are refused; 0: none */
+				refuse_copies,	/* launches of teams that wait for each other are refused */
 				refused,
 				races,			/* found so far, in a build that looks for them (races.h) */
 				quiet,			/* races are counted, not shown */
@@ -36,7 +37,7 @@ typedef struct GpuEmulated
 
 extern GpuEmulated gpu_emulated;
 
-/* Run a kernel of two blocks that makes the given mistake (1 ... 11), or none (0). */
+/* Run a kernel of two teams of two blocks that makes the given mistake (1 ... 14), or none (0). */
 void		gpu_emulated_broken(int mistake);
 
 /*

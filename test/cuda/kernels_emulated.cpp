@@ -21,8 +21,8 @@ template <bool wanted> struct Run
 	template <class T, int R, int NV> static bool
 	kernel(const CudaWalk *walk, int shared)
 	{
-		emulator_run(walk->tiles, walk->team, CUDA_THREADS, (size_t) shared,
-					 [&]() { cuda_walk<T, R, NV>(*walk); });
+		emulator_run(walk->tiles * walk->copies, walk->team, CUDA_THREADS, (size_t) shared,
+					 walk->copies > 1, [&]() { cuda_walk<T, R, NV>(*walk); });
 		return true;
 	}
 };

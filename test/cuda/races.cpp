@@ -81,7 +81,9 @@ is_before(const Access &a, const RaceClock &b)
 		return a.clock.warps < b.warps;
 	if (a.clock.block == b.block)
 		return a.clock.blocks < b.blocks;
-	return a.clock.teams < b.teams;
+	if (a.clock.team == b.team)
+		return a.clock.teams < b.teams;
+	return a.clock.grids < b.grids;
 }
 
 void
@@ -90,12 +92,13 @@ report(const Access &a, bool a_writes, const Access &b, bool b_writes, const voi
 	gpu_emulated.races++;
 	if (gpu_emulated.races > MOST_SHOWN || gpu_emulated.quiet)
 		return;
-	fprintf(stderr, "# race at %p: %s by block %d thread %d at %p, after %u/%u/%u barriers; "
-			"%s by block %d thread %d at %p, after %u/%u/%u; %s\n", place,
+	fprintf(stderr, "# race at %p: %s by block %d thread %d at %p, after %u/%u/%u/%u barriers; "
+			"%s by block %d thread %d at %p, after %u/%u/%u/%u; %s\n", place,
 			a_writes ? "written" : "read", a.clock.block, a.clock.thread, a.code, a.clock.warps,
-			a.clock.blocks, a.clock.teams, b_writes ? "written" : "read", b.clock.block,
-			b.clock.thread, b.code, b.clock.warps, b.clock.blocks, b.clock.teams,
-			a.clock.run == b.clock.run ? "of one team" : "of two teams");
+			a.clock.blocks, a.clock.teams, a.clock.grids, b_writes ? "written" : "read",
+			b.clock.block, b.clock.thread, b.code, b.clock.warps, b.clock.blocks, b.clock.teams,
+			b.clock.grids, a.clock.run == b.clock.run && a.clock.team == b.clock.team
+			? "of one team" : "of two teams");
 }
 
 void

@@ -5,10 +5,10 @@
  * Kernels are compiled with -fsanitize=thread, which has the compiler call a function for every
  * access; races.cpp has these functions instead of ThreadSanitizer's library. That library would
  * take one fiber per thread of a team with a clock of all others each. Here nothing orders threads
- * but barriers, which whole warps, blocks or teams pass together, so three counters say everything:
- * an access is before another one of the same warp, block or team exactly if its thread had passed
- * fewer barriers of that size, or larger. Threads of different teams of a launch are never ordered;
- * launches are.
+ * but barriers, which whole warps, blocks, teams or grids pass together, so four counters say
+ * everything: an access is before another one of the same warp, block, team or grid exactly if its
+ * thread had passed fewer barriers of that size, or larger. Threads of teams of a launch that do
+ * not run at once are never ordered; launches are.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -22,13 +22,16 @@
 struct RaceClock
 {
 	uint32_t	launch;
-	uint32_t	run;			/* number of the team's run, over all launches */
-	uint16_t	block,			/* in its team */
-				warp,			/* in its team, as thread is */
+	/* number, over all launches, of the run of a team, or of teams that run at once */
+	uint32_t	run;
+	uint16_t	team,			/* in its run, as block, warp and thread are */
+				block,
+				warp,
 				thread;
 	uint32_t	warps,			/* barriers passed: of the warp and larger, */
 				blocks,			/* of the block and larger, */
-				teams;			/* of the team */
+				teams,			/* of the team and larger, */
+				grids;			/* of all teams that run at once */
 };
 
 /* The clock of the thread that runs, or NULL outside of kernels. */

@@ -37,13 +37,14 @@ typedef struct Shape
 static const char *const sources[] = {"attention.h", "embedder.h", "linears.h", "rows.h", "walk.h",
 									  "answers.h", "products.h", "softmax.h"};
 
-/* Rows, team, split, partial results in memory. */
+/* Rows, team, split, partial results in memory, teams that compute the same. */
 static const Shape few_shapes[] = {
-	{{16, 8, 1, 0}, TNP_PRECISION_FP16, 0},
-	{{16, 4, 1, 0}, TNP_PRECISION_FP32, 2},
-	{{16, 2, 0, 0}, TNP_PRECISION_FP16, 3},
-	{{32, 2, 1, 1}, TNP_PRECISION_FP16, 1},
-	{{64, 1, 0, 0}, TNP_PRECISION_FP16, 2}
+	{{16, 8, 1, 0, 1}, TNP_PRECISION_FP16, 0},
+	{{16, 4, 1, 0, 1}, TNP_PRECISION_FP32, 2},
+	{{16, 2, 0, 0, 1}, TNP_PRECISION_FP16, 3},
+	{{16, 2, 0, 0, 3}, TNP_PRECISION_FP16, 2},
+	{{32, 2, 1, 1, 1}, TNP_PRECISION_FP16, 1},
+	{{64, 1, 0, 0, 1}, TNP_PRECISION_FP16, 2}
 };
 
 static const char *const few_models[] = {"prefix_causal", "two_stream_buffer", "packed_tnpd",
@@ -133,8 +134,8 @@ next_shape(int number, Shape *shape)
 	static const int heights[] = {16, 32, 64};
 
 	*shape = (Shape) {{heights[number / 32 % 3], 1 << number / 8 % 4, number / 4 % 2,
-					   number / 2 % 2}, number % 2 == 0 ? TNP_PRECISION_FP16 : TNP_PRECISION_FP32,
-					  number % 4};
+					   number / 2 % 2, number % 8 == 7 ? 2 : 1},
+					  number % 2 == 0 ? TNP_PRECISION_FP16 : TNP_PRECISION_FP32, number % 4};
 	return number < 96;
 }
 
@@ -176,7 +177,7 @@ read_barriers(const char *source, int *lines)
 
 		if (n < MOST_BARRIERS
 			&& (strncmp(at, "sync_block(", 11) == 0 || strncmp(at, "sync_team(", 10) == 0
-				|| strncmp(at, "sync_warp(", 10) == 0))
+				|| strncmp(at, "sync_warp(", 10) == 0 || strncmp(at, "sync_grid(", 10) == 0))
 			lines[n++] = line;
 	}
 	fclose(file);

@@ -89,7 +89,7 @@ check_shapes(TnpDeviceEncoding *e, const char *name, const TestRows *rows, bool 
 	Answers		first,
 				other;
 
-	cuda_force = (CudaForce) {16, 1, 0, 0};
+	cuda_force = (CudaForce) {16, 1, 0, 0, 1};
 	ok(ask_all(e, CONTEXT, rows, &first) == TNP_OK, "%s: asked", name);
 	for (int height = 16; height <= 64; height *= 2)
 		for (int team = 1; team <= 8; team *= 2)
@@ -102,20 +102,26 @@ check_shapes(TnpDeviceEncoding *e, const char *name, const TestRows *rows, bool 
 
 				if (all ? team == 2 || (team == 8 && split == 1) : !usual)
 					continue;
-				cuda_force = (CudaForce) {height, team, split > 0, split > 1};
+				cuda_force = (CudaForce) {height, team, split > 0, split > 1, 1};
 				ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other),
 				   "%s: %d rows, %d blocks, %s", name, height, team,
 				   split == 0 ? "as planned" : split == 1 ? "split" : "split in memory");
 			}
+	for (int copies = 2; copies <= 4; copies++)
+	{
+		cuda_force = (CudaForce) {16, copies == 2 ? 8 : copies == 3 ? 1 : 4, 0, 0, copies};
+		ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other),
+		   "%s: %d teams share out the keys", name, copies);
+	}
 	for (int order = 1; order <= 2; order++)
 	{
 		gpu_emulated_order(order);
-		cuda_force = (CudaForce) {16, 4, 1, order == 1};
+		cuda_force = (CudaForce) {16, 4, 1, order == 1, order};
 		ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other),
 		   "%s: warps in another order", name);
 		if (!all)
 			continue;
-		cuda_force = (CudaForce) {32, 1, 0, 0};
+		cuda_force = (CudaForce) {32, 1, 0, 0, order};
 		ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other),
 		   "%s: warps in another order, one block", name);
 	}
@@ -125,6 +131,57 @@ check_shapes(TnpDeviceEncoding *e, const char *name, const TestRows *rows, bool 
 	ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other),
 	   "%s: orders in portions", name);
 	cuda_order_steps = (int64_t) 1 << 20;
+}
+
+/*
+ * A context of so many chunks that they are folded by lanes, and that several teams share out its
+ * keys without being told to: the bits of one team whose warps see all keys.
+ */
+static void
+check_long(TnpDeviceModel *m, const char *name)
+{
+	const int	n = 33 * CUDA_CHUNK + 5;
+	TestRows	rows;
+	TnpRows		context,
+				more;
+	TnpDeviceEncoding *e;
+	TnpError	error;
+	CudaWalk	walk;
+	CudaPlan	plan;
+	Answers		want,
+				got;
+
+	test_rows_make(&rows, tnp_device.model_info(m), n + CONTEXT + 70, 12);
+	context = test_slice(&rows, 0, n);
+	more = test_slice(&rows, n, 1);
+	if (tnp_device.encoding_build(m, &context, 128, 0, &e, &error) != TNP_OK)
+	{
+		ok(false, "%s: %s", name, error.message);
+		return;
+	}
+	walk = cuda_walk_of(e, n, CUDA_QUERY);
+	walk.n = 1;
+	/* the emulator's largest team would take all chunks of so narrow a model */
+	cuda_force = (CudaForce) {.rows = 16, .team = 1};
+	ok(cuda_plan(m, walk.shared, 0, &walk, &plan, &error) == TNP_OK && walk.copies > 1,
+	   "%s: %d teams share out %d rows", name, walk.copies, n);
+	cuda_force = (CudaForce) {16, 1, -1, 0, 1};
+	ok(ask_all(e, n, &rows, &want) == TNP_OK, "%s: asked of %d rows", name, n);
+	cuda_force = (CudaForce) {.rows = 16, .team = 1};
+	ok(ask_all(e, n, &rows, &got) == TNP_OK && same(&want, &got),
+	   "%s: folded by lanes as by one warp", name);
+	ok(tnp_device.encoding_append(e, &more, &error) == TNP_OK
+	   && ask_all(e, n + 1, &rows, &got) == TNP_OK, "%s: a row appended by all", name);
+	tnp_device.encoding_free(e);
+	context = test_slice(&rows, 0, n + 1);
+	if (tnp_device.encoding_build(m, &context, 128, 0, &e, &error) == TNP_OK)
+	{
+		ok(ask_all(e, n + 1, &rows, &want) == TNP_OK && same(&want, &got),
+		   "%s: appended as built at once", name);
+		tnp_device.encoding_free(e);
+	}
+	memset(&cuda_force, 0, sizeof(cuda_force));
+	test_rows_free(&rows);
 }
 
 /* Room for partial results does not grow with the square of what is encoded. */
@@ -203,11 +260,12 @@ check_appending(TnpDeviceModel *m, const char *name, const TestRows *rows, bool 
 			TnpRows		part = test_slice(rows, at, parts[i]);
 
 			cuda_force.team = i % 2 == 0 ? 4 : 0;
+			cuda_force.copies = i % 3 == 1 ? 1 : 2;
 			if (tnp_device.encoding_append(grown, &part, &error) != TNP_OK)
 				ok(false, "%s: appending: %s", name, error.message);
 			at += parts[i];
 		}
-		cuda_force.team = 0;
+		cuda_force.team = cuda_force.copies = 0;
 		is_int(tnp_device.encoding_rows(grown), CONTEXT, "all rows are there");
 		ok(ask_all(whole, CONTEXT, rows, &want) == TNP_OK
 		   && ask_all(grown, CONTEXT, rows, &got) == TNP_OK && same(&want, &got),
@@ -260,6 +318,8 @@ main(void)
 				else
 					ok(false, "%s: %s", names[k], error.message);
 				check_appending(m, names[k], &rows, info->appendable, k < 1);
+				if (k == 0 && precision == 0)
+					check_long(m, names[k]);
 				test_rows_free(&rows);
 				tnp_device.model_free(m);
 			}
