@@ -36,6 +36,18 @@ FROM differ();
 SELECT count(*) FILTER (WHERE posterior.predict('near'::name, a)
 	OPERATOR(posterior.<>) posterior.predict('whole'::name, a)) > 10 AS "not of all rows"
 FROM asked a;
+-- EXPLAIN counts the encodings of blocks that this session makes
+SELECT posterior.alter_context('near', neighbours => 13);
+CREATE FUNCTION encodings() RETURNS int LANGUAGE plpgsql SET posterior.device = cpu AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, VERBOSE, FORMAT json) SELECT posterior.predict(''near''::name, a)
+		FROM asked a' INTO plan;
+	RETURN substring(plan::text FROM '"Encodings Made": (\d+)');
+END $$;
+SELECT encodings() > 10 AS "blocks are encoded";
+SELECT posterior.alter_context('near', neighbours => 12);
 -- rows that come, change and go, for all and for this transaction alone
 CREATE VIEW right_answers AS SELECT count(*), bool_and(batch) AND bool_and(alone)
 	AND bool_and(reduced) AS "right" FROM differ();

@@ -70,6 +70,14 @@ posterior_batch_answer_size(const PosteriorBatch *batch)
 	return tnp_distribution_size(kind, n) * sizeof(double);
 }
 
+/* Count what has been encoded since `before`. */
+static void
+batch_count_encodes(PosteriorBatch *batch)
+{
+	batch->summary.encodes += posterior_encode_counters.calls - batch->before.calls;
+	batch->summary.encode_seconds += posterior_encode_counters.seconds - batch->before.seconds;
+}
+
 void
 posterior_batch_answer(PosteriorBatch *batch)
 {
@@ -86,7 +94,11 @@ posterior_batch_answer(PosteriorBatch *batch)
 	request.queries = posterior_rows_view(batch->rows, false);
 	request.answer = MemoryContextAllocHuge(batch->memory,
 											(Size) batch->rows->n * size * sizeof(double));
+	batch->before = posterior_encode_counters;
 	posterior_call_execute(call, &request, batch->rows->n * size, "a prediction");
+	/* of the rows near to questions (near_rows.h), which become known with these */
+	if (call->encoding->delegate != NULL)
+		batch_count_encodes(batch);
 	for (int64 i = 0; i < batch->rows->n; i++)
 	{
 		*batch->places[i].answer = PointerGetDatum(
@@ -96,14 +108,6 @@ posterior_batch_answer(PosteriorBatch *batch)
 	batch->summary.rows += batch->rows->n;
 	batch->summary.requests++;
 	posterior_batch_clear(batch);
-}
-
-/* Count what has been encoded since `before`. */
-static void
-batch_count_encodes(PosteriorBatch *batch)
-{
-	batch->summary.encodes += posterior_encode_counters.calls - batch->before.calls;
-	batch->summary.encode_seconds += posterior_encode_counters.seconds - batch->before.seconds;
 }
 
 /*
