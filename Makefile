@@ -110,12 +110,12 @@ build/module/pg/%.o: src/pg/%.c Makefile build/server
 
 endif
 
-# Vector kernels: row loops are unrolled, and no vector crosses a function boundary. The -O2 that
-# packagers pass does not slow them. The same of loops that wide.h compiles. Where each of their
-# many variables lies at each instruction would take a third of the compiler's time: lines are told.
+# Vector kernels, and loops that wide.h compiles: rows are unrolled, and the -O2 that packagers pass
+# does not slow them. Where variables lie would take a third of the compiler's time: lines are told.
 build/module/cpu/%.o build/sanitized/src/cpu/%.o build/fuzzed/src/cpu/%.o: \
 	ENGINE_CFLAGS += -Wno-psabi -g1
-build/module/cpu/%.o build/%/base/upper.o build/%/process_fit.o build/%/process_points.o: \
+build/module/cpu/%.o build/%/base/upper.o build/%/process_fit.o build/%/process_points.o \
+	build/%/products_sums.o: \
 	ENGINE_OPTIMIZE = -O3 -fstack-protector-strong $(filter-out -O2,$(CALLER_CFLAGS))
 
 build/module/%.o: src/%.c Makefile

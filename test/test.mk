@@ -147,6 +147,7 @@ bench:
 		test/python --with tabicl bench/columns.py; else test/python bench/columns.py; fi
 	$(JOBS)@test/python bench/scan.py --basis 1 5 8
 	$(JOBS)@test/python bench/set_encoder.py
+	$(JOBS)@test/python bench/families.py
 	$(JOBS)@test/with-server --conf shared_preload_libraries=pg_posterior bench/scoring
 
 #: make bench-contexts    what named contexts cost writers and save readers

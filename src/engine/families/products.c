@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "engine/families/stack.h"
+#include "engine/families/products_sums.h"
 #include "engine/features/scale.h"
 #include "engine/network/mlp.h"
 
@@ -33,7 +34,7 @@ typedef struct ProductsLayer
 	TnpPackedLayer base;
 	TnpMlp		qk;				/* of a deep kernel, */
 	TnpNorm		norm;
-	const float *omega;			/* and of random features [features, query width of a head] */
+	const float *omega;			/* and of random features [query width of a head, features] */
 } ProductsLayer;
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
@@ -175,6 +176,22 @@ products_check(const TnpConfig *c, TnpError *error)
 	return status == TNP_OK ? tnp_packed_check(c, error) : status;
 }
 
+/* attn.omega, of each number of a head one number for every feature. */
+static const float *
+products_bind_omega(TnpBinder *b, const char *name)
+{
+	const TnpConfig *c = &b->model->config;
+	int			m = products_features_of(c),
+				width = tnp_packed_query_width(c) / c->heads;
+	const float *omega = tnp_bind_tensor(b, name, 2, m, width, 0);
+	float	   *turned = tnp_bind_memory(b, (size_t) m * width * sizeof(float));
+
+	for (int k = 0; turned != NULL && omega != NULL && k < m; k++)
+		for (int f = 0; f < width; f++)
+			turned[(size_t) f * m + k] = omega[(size_t) k * width + f];
+	return turned;
+}
+
 /* attn.qk.0, attn.qk.1, …: the MLP of a place and a state */
 static TnpMlp
 products_bind_kernel(TnpBinder *b, const char *name)
@@ -211,8 +228,7 @@ products_bind_layer(TnpBinder *b, const char *name, ProductsLayer *layer)
 		return;
 	}
 	snprintf(full, sizeof(full), "%s.attn.omega", name);
-	layer->omega = tnp_bind_tensor(b, full, 2, products_features_of(c),
-								   tnp_packed_query_width(c) / c->heads, 0);
+	layer->omega = products_bind_omega(b, full);
 }
 
 static void
@@ -275,34 +291,6 @@ products_deep_features(const TnpModel *model, const ProductsLayer *l, int n, con
 		to[i] *= root;
 }
 
-/* phi = exp(omega u - |u|^2 / 2) / sqrt(m) of heads u [n, width] times width^(-1/4), in place. */
-static void
-products_random_features(const ProductsLayer *l, int n, int width, int m, float *u, float *to)
-{
-	double		root = 1 / sqrt(sqrt((double) width)),
-				share = 1 / sqrt((double) m);
-
-	for (int i = 0; i < n; i++, u += width, to += m)
-	{
-		double		half = 0;
-
-		for (int f = 0; f < width; f++)
-		{
-			u[f] = (float) (u[f] * root);
-			half += (double) u[f] * u[f] / 2;
-		}
-		for (int k = 0; k < m; k++)
-		{
-			const float *omega = l->omega + (size_t) k * width;
-			double		product = 0;
-
-			for (int f = 0; f < width; f++)
-				product += (double) omega[f] * u[f];
-			to[k] = (float) (exp(product - half) * share);
-		}
-	}
-}
-
 /* Features of n states that `projection` makes, attn.q or attn.k, to work->q. */
 static void
 products_features(const TnpModel *model, const ProductsLayer *l, const TnpLinear *projection,
@@ -317,8 +305,8 @@ products_features(const TnpModel *model, const ProductsLayer *l, const TnpLinear
 		return;
 	}
 	model->kernels->linear(projection, n, u, TNP_IDENTITY, false, made);
-	products_random_features(l, n * c->heads, tnp_packed_query_width(c) / c->heads,
-							 products_features_of(c), made, work->q);
+	tnp_products_random(l->omega, n * c->heads, tnp_packed_query_width(c) / c->heads,
+						products_features_of(c), made, work->q);
 }
 
 /* ---- the layer ------------------------------------------------------------------------------- */
@@ -356,23 +344,8 @@ typedef struct Products
 				head,
 				heads;
 	const float *q;				/* [features] */
-	double		sum,			/* of weights */
-				values[TNP_MAX_WIDTH];	/* [width] weighted */
+	double		values[TNP_MAX_WIDTH + 1];	/* [width] weighted, and the sum of weights */
 } Products;
-
-/* The sums of one head over rows: [features, width + 1], the last number of each its own sum. */
-static void
-products_read_sums(Products *p, const double *sums)
-{
-	for (int f = 0; f < p->features; f++, sums += p->width + 1)
-	{
-		double		weight = p->q[f];
-
-		for (int i = 0; i < p->width; i++)
-			p->values[i] += weight * sums[i];
-		p->sum += weight * sums[p->width];
-	}
-}
 
 /* Slots [first, end) of a cache layer. */
 static void
@@ -390,7 +363,7 @@ products_read_slots(Products *p, const TnpKeys *keys, int block, int64_t first, 
 			weight += (double) p->q[f] * k[(size_t) f * TNP_PANEL];
 		for (int i = 0; i < p->width; i++)
 			p->values[i] += weight * v[i];
-		p->sum += weight;
+		p->values[p->width] += weight;
 	}
 }
 
@@ -415,15 +388,15 @@ products_attend(const TnpWalk *walk, const TnpToken *tokens, int n, const float 
 			double		divisor;
 
 			p.q = a->q + ((size_t) i * p.heads + p.head) * p.features;
-			p.sum = 0;
-			memset(p.values, 0, p.width * sizeof(double));
+			memset(p.values, 0, (p.width + 1) * sizeof(double));
 			if (base > 0)
-				products_read_sums(&p, (const double *) view->v
-								   + p.head * products_sums_of(c));
+				tnp_products_read(p.features, p.width, p.q,
+								  (const double *) view->v + p.head * products_sums_of(c),
+								  p.values);
 			products_read_slots(&p, &shared, TNP_BLOCK, base, shared.n);
 			products_read_slots(&p, &view->own[i], TNP_PANEL, 0, view->own[i].n);
 			divisor = products_deep(c) ? (double) (seen > 0 ? seen : 1)
-				: p.sum < SMALLEST_SUM ? SMALLEST_SUM : p.sum;
+				: p.values[p.width] < SMALLEST_SUM ? SMALLEST_SUM : p.values[p.width];
 			for (int f = 0; f < p.width; f++)
 				out[f] = (float) (p.values[f] / divisor);
 		}
@@ -551,24 +524,13 @@ products_add(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 				head = (int) (item / shares),
 				first = (int) (item % shares) * SHARE,
 				n = m - first < SHARE ? m - first : SHARE;
-	double	   *sums = b->sums + head * products_sums_of(c) + (size_t) first * (width + 1);
+	TnpProductRows rows = {b->k + (size_t) head * m + first, b->v + (size_t) head * width,
+						   (size_t) c->heads * m, (size_t) c->heads * width, b->n, n, width};
 	TnpStatus	status = tnp_worker_check(worker, error);
 
-	for (int64_t i = 0; status == TNP_OK && i < b->n; i++)
-	{
-		const float *k = b->k + (i * c->heads + head) * m + first,
-				   *v = b->v + (i * c->heads + head) * width;
-
-		for (int f = 0; f < n; f++)
-		{
-			double	   *sum = sums + (size_t) f * (width + 1),
-						weight = k[f];
-
-			for (int j = 0; j < width; j++)
-				sum[j] += weight * v[j];
-			sum[width] += weight;
-		}
-	}
+	if (status == TNP_OK)
+		tnp_products_add(&rows, b->sums + head * products_sums_of(c)
+						 + (size_t) first * (width + 1));
 	return status;
 }
 
