@@ -27,8 +27,11 @@ expanded_size(ExpandedObjectHeader *header)
 static void
 expanded_flatten(ExpandedObjectHeader *header, void *result, Size size)
 {
+	/* not in the caller's memory: a sort's takes nothing back since PostgreSQL 17 */
+	MemoryContext before = MemoryContextSwitchTo(header->eoh_context);
 	PosteriorContext *value = posterior_sums_state_value(((SumsExpanded *) header)->state);
 
+	MemoryContextSwitchTo(before);
 	Assert(VARSIZE(value) == size);
 	memcpy(result, value, size);
 	pfree(value);
