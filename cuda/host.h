@@ -187,6 +187,21 @@ TnpStatus	cuda_rows_check(const TnpDeviceEncoding *e, const TnpRows *rows, bool 
 
 TnpStatus	cuda_answer(TnpDeviceEncoding *e, int n, TnpRequest *requests, TnpError *error);
 
+/*
+ * The marginal ones of requests that were checked, whose status is TNP_INTERRUPTED, each of their
+ * queries as it is.
+ */
+TnpStatus	cuda_answer_marginals(TnpDeviceEncoding *e, int n, TnpRequest *requests,
+								  TnpError *error);
+
+/* ---- variants.c ------------------------------------------------------------------------------ */
+
+/* Whether a request is about a row that lacks a cell which donors lend. */
+bool		cuda_wants_variants(const TnpDeviceEncoding *e, const TnpRequest *r);
+
+/* A marginal request of which that is so. */
+TnpStatus	cuda_answer_variants(TnpDeviceEncoding *e, const TnpRequest *r, TnpError *error);
+
 /* ---- chains.c -------------------------------------------------------------------------------- */
 
 TnpStatus	cuda_sample(TnpDeviceEncoding *e, TnpRequest *request, TnpError *error);

@@ -326,6 +326,29 @@ answer_alike(TnpDeviceEncoding *e, int n, TnpRequest *requests, int first, TnpEr
 }
 
 TnpStatus
+cuda_answer_marginals(TnpDeviceEncoding *e, int n, TnpRequest *requests, TnpError *error)
+{
+	TnpStatus	status = TNP_OK;
+
+	for (int i = 0; status == TNP_OK && i < n; i++)
+		if (requests[i].status == TNP_INTERRUPTED && is_marginal(&requests[i]))
+			status = answer_alike(e, n, requests, i, error);
+	return status;
+}
+
+/* A request with an answer of its own: a joint one, or one about rows that lack cells. */
+static TnpStatus
+answer_alone(TnpDeviceEncoding *e, TnpRequest *r, bool variants, TnpError *error)
+{
+	if (is_marginal(r))
+		return cuda_answer_variants(e, r, error);
+	if (variants)
+		return tnp_fail(error, TNP_NOT_HERE,
+						"the device has no chains of rows that lack cells");
+	return r->kind == TNP_REQUEST_SAMPLE ? cuda_sample(e, r, error) : cuda_score(e, r, error);
+}
+
+TnpStatus
 cuda_answer(TnpDeviceEncoding *e, int n, TnpRequest *requests, TnpError *error)
 {
 	TnpStatus	status = TNP_OK;
@@ -340,15 +363,14 @@ cuda_answer(TnpDeviceEncoding *e, int n, TnpRequest *requests, TnpError *error)
 	for (int i = 0; status == TNP_OK && i < n; i++)
 	{
 		TnpRequest *r = &requests[i];
+		bool		variants;
 
 		if (r->status != TNP_INTERRUPTED)
 			continue;
-		if (is_marginal(r))
-		{
-			status = answer_alike(e, n, requests, i, error);
+		variants = cuda_wants_variants(e, r);
+		if (is_marginal(r) && !variants)
 			continue;
-		}
-		status = r->kind == TNP_REQUEST_SAMPLE ? cuda_sample(e, r, error) : cuda_score(e, r, error);
+		status = answer_alone(e, r, variants, error);
 		if (status == TNP_OK)
 			r->status = TNP_OK;
 		else if (status != TNP_INTERRUPTED && status != TNP_NO_MEMORY && !e->model->device->lost)
@@ -358,5 +380,5 @@ cuda_answer(TnpDeviceEncoding *e, int n, TnpRequest *requests, TnpError *error)
 			status = TNP_OK;
 		}
 	}
-	return status;
+	return status == TNP_OK ? cuda_answer_marginals(e, n, requests, error) : status;
 }

@@ -45,7 +45,8 @@ typedef enum TnpStatus
 	TNP_BAD_VALUE,
 	TNP_TOO_FEW_ROWS,			/* the context has fewer rows than the model's min_rows */
 	TNP_BAD_ARGUMENT,			/* an argument outside its stated range */
-	TNP_INTERRUPTED				/* the interrupt callback said stop */
+	TNP_INTERRUPTED,			/* the interrupt callback said stop */
+	TNP_NOT_HERE				/* a device leaves this request to the session that asks */
 } TnpStatus;
 
 typedef struct TnpError
@@ -170,6 +171,7 @@ typedef struct TnpModelInfo
 	bool		mergeable;		/* it has the sums of tnp_sums_merge */
 	bool		takes_missing;	/* NaN features are accepted */
 	bool		takes_categories;
+	bool		has_donors;		/* asks about rows that lack cells with those of other rows */
 	bool		has_views;		/* averages over the environment's number of views of a table */
 	bool		scales_by_prefix;	/* statistics come from the context's prefix */
 	/* GPUs have kernels for it, unless one lacks the memory; else it is computed by CPUs */

@@ -287,7 +287,7 @@ tnp_wire_read_failure(const void *payload, uint64_t length, bool *fault, TnpErro
 	const TnpWireFailure *f = payload;
 
 	if (length != sizeof(TnpWireFailure)
-		|| f->status == TNP_OK || f->status > TNP_INTERRUPTED || f->fault > 1
+		|| f->status == TNP_OK || f->status > TNP_NOT_HERE || f->fault > 1
 		|| f->message[0] == '\0' || memchr(f->message, 0, sizeof(f->message)) == NULL
 		|| memchr(f->detail, 0, sizeof(f->detail)) == NULL)
 		return message_malformed(error, "an error without a text");

@@ -35,6 +35,7 @@ typedef struct Pair
 	TnpDistributionKind kind;
 	int			components,
 				size;
+	bool		has_donors;
 } Pair;
 
 static TnpRequest
@@ -129,6 +130,13 @@ check_chains(const Pair *p, const TnpRows *rows, const char *what)
 		r.seed = 4711;
 		r.first_draw = 3;
 		r.draws = DRAWS;
+		if (cuda_ask(p->device, &r) == TNP_NOT_HERE)
+		{
+			ok(p->has_donors, "%s: %s chains of rows that lack cells are left out", p->name, what);
+			free(want);
+			free(got);
+			return;
+		}
 		ok(tnp_sample(p->engine, &plain, 4711, 3, DRAWS, want, &error) == TNP_OK
 		   && cuda_ask(p->device, &r) == TNP_OK, "%s: %s draws: %s%s", p->name, what, error.message,
 		   r.status == TNP_OK ? "" : r.error.message);
@@ -165,7 +173,7 @@ check_model(const TestModel *file, TnpDeviceModel *dm, TnpModel *model, int n, i
 	TnpRows		context,
 				queries,
 				few;
-	Pair		p = {file->name, NULL, NULL, 0, 0, 0};
+	Pair		p = {file->name, NULL, NULL, 0, 0, 0, info->has_donors};
 	TnpError	error;
 	int64_t		prefix = whole ? tnp_whole_prefix(model, n) : tnp_canonical_prefix(model, n);
 	int			more = info->appendable ? 3 : info->buffer == 0 ? 2 : 0;

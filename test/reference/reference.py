@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from donors import Donors, join
 from heads import NORMAL, Joint, Mixture, distribution
 from layers import block, mlp
 from random_numbers import permutation, value_uniforms
@@ -94,6 +95,18 @@ class Encoding:
         model = self.model
         if model.config["head"]["kind"] == "joint-gaussian":
             return [self.joint([row]) for row in queries]
+        if self.statistics.donors:
+            return [self.completed(row) for row in np.asarray(queries, dtype=float)]
+        return self.as_they_are(queries)
+
+    def completed(self, query):
+        """The answer that follows from those to a query with the cells of its donors."""
+        variants, weights = self.statistics.donors(query)
+        return join(self.as_they_are(variants), weights)
+
+    def as_they_are(self, queries):
+        """One distribution for every query, whatever it lacks."""
+        model = self.model
         states = run(model, self.statistics, self.x, self.y, self.prefix,
                      np.asarray(queries, dtype=float))
         scaling = self.statistics.scaling
@@ -237,9 +250,13 @@ def build(model, x, y, prefix, kinds=None, classes=None):
                             SimpleNamespace(basis=basis, settings=settings, n=n0, classes=None))
     scaling = Scaling(model.config, kinds, x[:n0], y[:n0])
     classes = classes or model.config["head"].get("classes")
-    statistics = SimpleNamespace(scaling=scaling, n=n0, tokeniser=None, classes=classes)
+    statistics = SimpleNamespace(scaling=scaling, n=n0, tokeniser=None, donors=None,
+                                 classes=classes)
     if model.has_tokeniser:
         statistics.tokeniser = RowTokeniser(model, scaling, kinds, x[:n0], y[:n0], classes)
+        most = model.config["embedder"]["x"].get("donors", 0)
+        if most:
+            statistics.donors = Donors(statistics.tokeniser, x[:n0], y[:n0], most)
     return Encoding(model, x, y, prefix, statistics)
 
 

@@ -60,7 +60,8 @@ typedef struct Rows
 
 static const char *const status_names[]
 	= {"ok",		"no memory", "bad file",	 "bad config",	 "bad tensor",
-	   "bad shape", "bad value", "too few rows", "bad argument", "interrupted"};
+	   "bad shape", "bad value", "too few rows", "bad argument", "interrupted",
+	   "not here"};
 
 static TnpStatus
 fail(TnpError *error, const char *message)

@@ -58,6 +58,21 @@ static const char tabular[] =
 " \"head\": {\"kind\": \"bars\", \"hidden\": [16], \"activation\": \"relu\", \"buckets\": 7, "
 "\"tails\": \"half-normal\"}}";
 
+/* One that asks about rows that lack cells with those of others. */
+static const char lending[] =
+"{\"format\": 1, \"architecture\": \"packed\","
+" \"inputs\": {\"max_features\": 6, \"scaling\": \"prefix\", \"clip\": 3}, \"target\": "
+"{\"scaling\": \"prefix\"},"
+" \"min_rows\": 2, \"context\": \"prefix-causal\", \"chain\": {\"buffer\": null},"
+" \"width\": 16, \"layers\": 2, \"heads\": 4, \"feedforward\": 32,"
+" \"norm\": {\"kind\": \"rms\", \"placement\": \"pre\", \"eps\": 1e-6, \"final\": true}, "
+"\"activation\": \"gelu\","
+" \"attention\": {\"bias\": \"none\", \"sinks\": 2, \"log_scale\": true},"
+" \"embedder\": {\"kind\": \"additive\","
+"  \"x\": {\"kind\": \"rows\", \"hidden\": 24, \"tokens\": null, \"donors\": 15},"
+"  \"y\": {\"kind\": \"mlp\", \"hidden\": [12]}, \"roles\": false, \"positions\": 0},"
+" \"head\": {\"kind\": \"mixture\", \"hidden\": [], \"components\": 5, \"std\": \"exp\"}}";
+
 /* A classifier. */
 static const char classes[] =
 "{\"format\": 1, \"architecture\": \"packed\","
@@ -399,6 +414,16 @@ static const BadConfig bad_configs[] = {
 	"\"embedder.x.prune_below\" must be an integer from 1", "it is 0"},
 	{tabular, "\"ridge\": true}", "\"ridge\": true, \"codes\": \"names\"}",
 	 "unknown embedder.x.codes \"names\"", "known are identity, targets"},
+	{tabular, "\"ridge\": true}", "\"ridge\": true, \"donors\": 65}",
+	"\"embedder.x.donors\" must be an integer from 1", "it is 65"},
+	{classes, "\"tokens\": null}", "\"tokens\": null, \"donors\": 8}",
+	 "embedder.x.donors needs inputs.clip", NULL},
+	{lending, "\"components\": 5", "\"components\": 257",
+	 "embedder.x.donors are too many for so many components",
+	 "embedder.x.donors is 15, head.components is 257"},
+	{lending, "\"kind\": \"mixture\", \"hidden\": [], \"components\": 5, \"std\": \"exp\"",
+	 "\"kind\": \"joint-gaussian\", \"hidden\": [], \"layers\": 1, \"projector\": [], "
+	 "\"rank\": 2", "embedder.x.donors excludes head.kind \"joint-gaussian\"", NULL},
 	{classes, "\"tokens\": null}", "\"tokens\": null, \"absent\": true}",
 	 "embedder.x.absent is for regression models", NULL},
 	{classes, "\"tokens\": null}", "\"tokens\": null, \"codes\": \"targets\"}",

@@ -16,6 +16,7 @@
 #include "engine/features/column.h"
 #include "engine/features/process_fit.h"
 #include "engine/features/process_points.h"
+#include "engine/features/spread.h"
 
 #define TOGETHER TNP_UPPER_ROWS	/* rows whose systems are solved and summed at once */
 #define POLL_ROWS (16 * TOGETHER)	/* rows between two looks at interrupts */
@@ -23,7 +24,6 @@
 #define SMALLEST 1e-6			/* added to sums of squares */
 #define SMALLEST_REST 1e-9		/* of one minus the share of a prefix row in its own answer */
 #define LOG_TWO_PI 1.8378770664093453
-#define MOST_SLOTS 256			/* of inputs.max_features */
 
 /*
  * The features phi [n_rows, n] of up to TOGETHER rows, `width` apart, and in own [n_rows] the
@@ -33,8 +33,8 @@ static void
 features_of(const TnpModel *model, const TnpStats *stats, const TnpProcess *p, const double *x,
 			int width, int n_rows, double *phi, double *own)
 {
-	double		value[MOST_SLOTS],
-				label[MOST_SLOTS];
+	double		value[TNP_MOST_SLOTS],
+				label[TNP_MOST_SLOTS];
 	TnpPoints	one = {1, p->points.n_slots, value, label};
 	int			n = p->points.n;
 
@@ -80,7 +80,7 @@ choose_carriers(const TnpModel *model, const TnpRows *rows, const TnpStats *stat
 				TnpError *error)
 {
 	int64_t		chosen[TNP_PROCESS_ROWS];
-	int			n = tnp_process_choose(model, rows, stats, TNP_PROCESS_ROWS, chosen);
+	int			n = tnp_spread_rows(model, rows, stats, TNP_PROCESS_ROWS, chosen);
 	size_t		square = (size_t) n * n;
 
 	if (n < 0 || !tnp_points_make(model, stats, n, &p->points))

@@ -16,6 +16,7 @@
 #include "engine/base/wide.h"
 #include "engine/features/column.h"
 #include "engine/features/process_points.h"
+#include "engine/features/spread.h"
 
 #define STAGES 2
 #define FIRST_DECAY 0.8			/* Adam's (Kingma & Ba 2015) */
@@ -76,7 +77,7 @@ fit_make(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, int 
 {
 	const TnpEnv *env = &model->env;
 	int64_t		chosen[TNP_PROCESS_ROWS];
-	int			n = tnp_process_choose(model, rows, stats, most, chosen),
+	int			n = tnp_spread_rows(model, rows, stats, most, chosen),
 				slots = stats->n_slots;
 	size_t		square = (size_t) n * n;
 

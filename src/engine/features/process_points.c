@@ -1,19 +1,16 @@
 /*
- * process_points.c: rows as points of the process, their correlation, and which of them it is
- * fitted to.
+ * process_points.c: rows as points of the process, and their correlation.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "engine/features/process_points.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/wide.h"
 #include "engine/features/column.h"
 
-#define TIES 8					/* slots that order rows of equal targets */
 #define LABEL_OF_NUMBER 1.0		/* squared distance of a missing number from zero */
 #define LABEL_OF_CATEGORY 2.0	/* that of two numbers in the mean */
 
@@ -127,55 +124,4 @@ tnp_points_correlations(int first, int n, double *distance, double *slope)
 		correlations(first, n, distance, slope);
 	else
 		plain_correlations(first, n, distance);
-}
-
-/* ---- which rows ------------------------------------------------------------------------------ */
-
-/* A row of the prefix, and what orders it. */
-typedef struct Place
-{
-	double		key[1 + TIES];	/* the target, then the first slots' values */
-	int64_t		row;
-} Place;
-
-static int
-compare_places(const void *a, const void *b)
-{
-	const Place *x = a,
-			   *y = b;
-
-	for (int k = 0; k <= TIES; k++)
-		if (x->key[k] != y->key[k])
-			return x->key[k] > y->key[k] ? 1 : -1;
-	return (x->row > y->row) - (x->row < y->row);
-}
-
-int
-tnp_process_choose(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, int most,
-				   int64_t *chosen)
-{
-	int64_t		n = stats->n0,
-				m = n < most ? n : most;
-	Place	   *places = tnp_alloc_zero(&model->env, n, sizeof(Place));
-
-	if (places == NULL)
-		return -1;
-	for (int64_t i = 0; i < n; i++)
-	{
-		places[i].row = i;
-		places[i].key[0] = rows->y[i];
-		for (int s = 0; s < TIES && s < stats->n_slots; s++)
-		{
-			const TnpColumn *column = &stats->columns[stats->slot[s]];
-			double		value = tnp_column_value(column, rows->x[i * rows->n_features
-															 + stats->slot[s]]);
-
-			places[i].key[1 + s] = isnan(value) ? 0 : tnp_column_scale(model, column, value);
-		}
-	}
-	qsort(places, n, sizeof(Place), compare_places);
-	for (int64_t i = 0; i < m; i++)
-		chosen[i] = places[(2 * i + 1) * n / (2 * m)].row;
-	tnp_free(&model->env, places);
-	return (int) m;
 }

@@ -34,11 +34,4 @@ void		tnp_points_distances(const TnpStats *stats, const TnpPoints *from, int i,
  */
 void		tnp_points_correlations(int first, int n, double *distance, double *slope);
 
-/*
- * At most `most` of the n0 rows, evenly spaced along the targets: chosen [most]; returns how many.
- * Negative when memory ran out.
- */
-int			tnp_process_choose(const TnpModel *model, const TnpRows *rows, const TnpStats *stats,
-							   int most, int64_t *chosen);
-
 #endif							/* TNP_PROCESS_POINTS_H */

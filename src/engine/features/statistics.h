@@ -129,6 +129,15 @@ typedef struct TnpProcess
 	double		quality;		/* mean log density of the prefix rows, left out */
 } TnpProcess;
 
+/* Rows of the prefix that lend their cells to queries that lack them (donors.c). */
+typedef struct TnpDonors
+{
+	int			n,				/* 0: there are none */
+				n_features;
+	double	   *x;				/* [n, n_features] raw, in ascending order of their targets */
+	double	   *told;			/* [n_features] by a missing cell, 0 … 1; behind x */
+} TnpDonors;
+
 typedef struct TnpStats TnpStats;
 struct TnpStats
 {
@@ -149,6 +158,7 @@ struct TnpStats
 	TnpRidge	ridge[TNP_RIDGES];
 	TnpProcess	process;
 	TnpLogistic logistic;
+	TnpDonors	donors;
 };
 
 /* Center and scale of target number t. */

@@ -10,6 +10,7 @@
 #include "engine/features/class_counts.h"
 #include "engine/distribution/distribution.h"
 #include "engine/features/column.h"
+#include "engine/features/donors.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -479,6 +480,8 @@ tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats
 		status = tnp_process_build(model, rows, stats, error);
 	if (status == TNP_OK && c->encode_x.logistic)
 		status = tnp_logistic_fit(model, rows, stats, &stats->logistic, error);
+	if (status == TNP_OK && c->encode_x.donors > 0)
+		status = tnp_donors_build(model, rows, stats, error);
 	if (status != TNP_OK)
 		tnp_stats_free(&model->env, stats);
 	return status;
@@ -496,6 +499,7 @@ tnp_stats_free(const TnpEnv *env, TnpStats *stats)
 		tnp_ridge_free(env, &stats->ridge[k]);
 	tnp_process_free(env, &stats->process);
 	tnp_logistic_free(env, &stats->logistic);
+	tnp_donors_free(env, &stats->donors);
 	tnp_free(env, stats->columns);
 	tnp_free(env, stats->slot);
 	tnp_free(env, stats->y_more);
@@ -513,6 +517,6 @@ tnp_stats_bytes(const TnpStats *stats)
 		bytes += (size_t) stats->columns[f].n_levels * (sizeof(double) + 1);
 	for (int k = 0; k < TNP_RIDGES; k++)
 		bytes += tnp_ridge_bytes(&stats->ridge[k]);
-	bytes += tnp_process_bytes(&stats->process);
+	bytes += tnp_process_bytes(&stats->process) + tnp_donors_bytes(&stats->donors);
 	return bytes + tnp_logistic_bytes(&stats->logistic) + tnp_class_stats_bytes(stats);
 }

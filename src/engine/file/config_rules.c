@@ -43,6 +43,9 @@ tnp_stack_check(const TnpConfig *c, TnpError *error)
 	return tnp_check_rules(sizeof(rules) / sizeof(rules[0]), rules, error);
 }
 
+/* Components of a query's donors before they are joined. */
+#define MOST_JOINED 4096
+
 TnpStatus
 tnp_config_check(const TnpConfig *c, TnpError *error)
 {
@@ -112,6 +115,15 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 		 0, NULL, 0},
 		{rows && c->encode_x.absent && !c->encode_x.ridge,
 		 "embedder.x.absent needs embedder.x.ridge", NULL, 0, NULL, 0},
+		{rows && c->encode_x.donors > 0 && !(c->input_clip > 0),
+		 "embedder.x.donors needs inputs.clip", NULL, 0, NULL, 0},
+		{rows && c->encode_x.donors > 0 && c->head == TNP_HEAD_JOINT,
+		 "embedder.x.donors excludes head.kind \"joint-gaussian\"", NULL, 0, NULL, 0},
+		{rows && c->encode_x.donors > 0 && c->head == TNP_HEAD_MIXTURE
+		 && (c->encode_x.donors + 1) * (c->head_outputs + (c->gate_hidden > 0))
+		 > MOST_JOINED,
+		 "embedder.x.donors are too many for so many components", "embedder.x.donors",
+		 c->encode_x.donors, "head.components", c->head_outputs},
 		{rows && c->encode_x.codes_by_targets && classes,
 		 "embedder.x.codes \"targets\" is for regression models", NULL, 0, NULL, 0},
 		{c->gate_hidden > 0 && !(rows && c->encode_x.process),

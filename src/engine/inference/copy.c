@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+#include "engine/features/donors.h"
 #include "engine/features/logistic.h"
 #include "engine/features/process.h"
 #include "engine/features/ridge.h"
@@ -62,6 +63,7 @@ copy_stats(const TnpEnv *env, const TnpStats *from, TnpStats *to)
 	memset(to->ridge, 0, sizeof(to->ridge));
 	memset(&to->process, 0, sizeof(to->process));
 	memset(&to->logistic, 0, sizeof(to->logistic));
+	memset(&to->donors, 0, sizeof(to->donors));
 	to->columns = NULL;
 	to->slot = NULL;
 	to->y_more = NULL;
@@ -82,6 +84,8 @@ copy_stats(const TnpEnv *env, const TnpStats *from, TnpStats *to)
 	if (!tnp_process_copy(env, &from->process, &to->process))
 		return false;
 	if (!tnp_logistic_copy(env, &from->logistic, &to->logistic))
+		return false;
+	if (!tnp_donors_copy(env, &from->donors, &to->donors))
 		return false;
 	if (from->columns == NULL)
 		return true;

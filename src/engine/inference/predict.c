@@ -5,6 +5,9 @@
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "engine/inference/encode.h"
+#include "engine/inference/variants.h"
+
+#define VARIANTS_BLOCK 1024		/* queries whose variants are in memory at a time */
 
 /* What the items of a prediction share. */
 typedef struct Predict
@@ -88,18 +91,15 @@ predict_few(TnpTeam *team, const TnpEncoding *e, const TnpRows *queries, double 
 	return status == TNP_OK ? answer_queries(e, n, work->h, work, params, error) : status;
 }
 
-TnpStatus
-tnp_predict(const TnpEncoding *e, const TnpRows *queries, double *params, TnpError *error)
+/* Answers to queries that were checked, each as it is. */
+static TnpStatus
+predict_rows(const TnpEncoding *e, const TnpRows *queries, double *params, TnpError *error)
 {
 	const TnpModel *model = e->model;
 	Predict		p = {e, queries, 0, 0, params};
 	TnpTeam    *team;
-	TnpStatus	status = tnp_queries_check(e, queries, false, error);
+	TnpStatus	status;
 
-	if (status != TNP_OK || queries->n == 0)
-		return status;
-	if (model->config.family->predict != NULL)
-		return model->config.family->predict(e, queries, params, error);
 	p.size = tnp_answer_size(model);
 	status = tnp_team_with_scratch(model, &e->stats,
 								   queries->n < TNP_TILE ? (int) queries->n : TNP_TILE,
@@ -117,6 +117,58 @@ tnp_predict(const TnpEncoding *e, const TnpRows *queries, double *params, TnpErr
 	return status;
 }
 
+/* Answers to queries of which some lack cells that donors lend. */
+static TnpStatus
+predict_variants(const TnpEncoding *e, const TnpRows *queries, double *params, TnpError *error)
+{
+	const TnpModel *model = e->model;
+	const TnpEnv *env = &model->env;
+	size_t		size = tnp_answer_size(model);
+	TnpVariants v;
+	double	   *each = NULL,
+			   *work = NULL;
+	TnpStatus	status = tnp_variants_make(model, &e->stats, queries, &v, error);
+
+	if (status == TNP_OK)
+	{
+		each = tnp_alloc(env, v.rows.n, size * sizeof(double));
+		work = tnp_alloc(env, tnp_variants_work(model, &v) + 1, sizeof(double));
+		status = each == NULL || work == NULL ? tnp_no_memory(error)
+			: predict_rows(e, &v.rows, each, error);
+	}
+	for (int64_t i = 0; status == TNP_OK && i < queries->n; i++)
+		tnp_variants_join(model, &v, i, each + tnp_variants_first(&v, i) * size, size, work,
+						  params + i * size);
+	tnp_free(env, each);
+	tnp_free(env, work);
+	tnp_variants_free(env, &v);
+	return status;
+}
+
+TnpStatus
+tnp_predict(const TnpEncoding *e, const TnpRows *queries, double *params, TnpError *error)
+{
+	const TnpModel *model = e->model;
+	TnpStatus	status = tnp_queries_check(e, queries, false, error);
+
+	if (status != TNP_OK || queries->n == 0)
+		return status;
+	if (model->config.family->predict != NULL)
+		return model->config.family->predict(e, queries, params, error);
+	if (!tnp_variants_wanted(model, &e->stats, queries))
+		return predict_rows(e, queries, params, error);
+	for (int64_t first = 0; status == TNP_OK && first < queries->n; first += VARIANTS_BLOCK)
+	{
+		TnpRows		block = *queries;
+
+		block.n = queries->n - first < VARIANTS_BLOCK ? queries->n - first : VARIANTS_BLOCK;
+		block.x += first * queries->n_features;
+		block.y = NULL;
+		status = predict_variants(e, &block, params + first * tnp_answer_size(model), error);
+	}
+	return status;
+}
+
 TnpStatus
 tnp_append_predict(TnpEncoding *e, const TnpRows *rows, const TnpRows *queries, double *params,
 				   TnpError *error)
@@ -131,7 +183,8 @@ tnp_append_predict(TnpEncoding *e, const TnpRows *rows, const TnpRows *queries, 
 	TnpTeam    *team;
 	TnpStatus	status = tnp_queries_check(e, queries, false, error);
 
-	if (status == TNP_OK && (n == 0 || m == 0 || total > TNP_TILE || family->row_token == NULL))
+	if (status == TNP_OK && (n == 0 || m == 0 || total > TNP_TILE || family->row_token == NULL
+							 || tnp_variants_wanted(model, &e->stats, queries)))
 	{
 		status = tnp_append(e, rows, error);
 		if (status == TNP_OK && (status = tnp_predict(e, queries, params, error)) != TNP_OK)

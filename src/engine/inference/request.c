@@ -28,9 +28,8 @@ tnp_request_check(const TnpRequest *r, TnpError *error)
 	return TNP_OK;
 }
 
-/* Write one distribution's columns of a reduced answer to `to`; y is the query's target or NaN. */
-static void
-request_reduce_one(const TnpRequest *r, const TnpDistribution *d, double y, double *to)
+void
+tnp_request_reduce(const TnpRequest *r, const TnpDistribution *d, double y, double *to)
 {
 	if ((r->reductions & TNP_REDUCE_MEAN) != 0)
 		*to++ = tnp_mean(d);
@@ -76,7 +75,7 @@ request_reduce(const TnpEncoding *e, const TnpRequest *r, TnpError *error)
 			TnpDistribution d = {kind, components, params + i * size};
 			int64_t		at = start * targets + i;
 
-			request_reduce_one(r, &d, r->queries.y != NULL ? r->queries.y[at] : NAN,
+			tnp_request_reduce(r, &d, r->queries.y != NULL ? r->queries.y[at] : NAN,
 							   r->answer + at * width);
 		}
 	}

@@ -70,6 +70,13 @@ tnp_reduction_width(const TnpRequest *request)
 		+ ((request->reductions & TNP_REDUCE_LOG_DENSITY) != 0);
 }
 
+/*
+ * Write the columns that a reduced answer has of one distribution to `to` [tnp_reduction_width]; y
+ * is the query's target or NaN.
+ */
+TNP_EXPORT void tnp_request_reduce(const TnpRequest *request, const TnpDistribution *d, double y,
+								   double *to);
+
 /* What is wrong with a request whatever the encoding is: TNP_BAD_ARGUMENT, or TNP_OK. */
 TNP_EXPORT TnpStatus tnp_request_check(const TnpRequest *request, TnpError *error);
 

@@ -12,6 +12,7 @@
 #include "engine/inference/chain.h"
 #include "engine/inference/joint.h"
 #include "engine/inference/reencode.h"
+#include "engine/inference/variants.h"
 
 #define GROUP_DRAWS (TNP_TILE / 2)	/* draws of one walk: a tile of their rows and queries */
 
@@ -19,9 +20,11 @@
 typedef struct Group
 {
 	TnpKvCache   *caches;			/* [draws] */
-	float	   *h;				/* [2 * draws, d] */
-	double	   *params;			/* [draws, D, size] */
-	TnpToken   *tokens;			/* [2 * draws] */
+	float	   *h;				/* [(1 + variants) * draws, d] */
+	double	   *params,			/* [variants, draws, D, size] */
+			   *joined,			/* [D, size] */
+			   *work;			/* of joining */
+	TnpToken   *tokens;			/* [(1 + variants) * draws] */
 } Group;
 
 /* One question. */
@@ -34,7 +37,9 @@ typedef struct Sample
 	int64_t		draws,
 				first;			/* steps before the first block must be merged */
 	double	   *y;				/* [draws, M, D] */
-	TnpFeatureEmbedding		half;			/* of all queries */
+	TnpFeatureEmbedding		half;			/* of all queries, as chain rows */
+	TnpVariants variants;		/* of the queries, */
+	TnpFeatureEmbedding asked;	/* and of these; none where they are the queries */
 	int			group;			/* draws at once */
 	/* the threads share out the keys of a draw that is walked alone */
 	bool		fine_grained;
@@ -57,10 +62,14 @@ free_sample(Sample *s)
 		tnp_free(env, g->caches);
 		tnp_free(env, g->h);
 		tnp_free(env, g->params);
+		tnp_free(env, g->joined);
+		tnp_free(env, g->work);
 		tnp_free(env, g->tokens);
 	}
 	tnp_free(env, s->groups);
 	tnp_feature_embedding_free(env, &s->half);
+	tnp_feature_embedding_free(env, &s->asked);
+	tnp_variants_free(env, &s->variants);
 	tnp_free(env, s->place);
 	tnp_team_free(s->team);
 }
@@ -70,14 +79,17 @@ make_group(Sample *s, int64_t block, Group *g, TnpError *error)
 {
 	const TnpModel *model = s->root->model;
 	const TnpEnv *env = &model->env;
+	size_t		tokens = (1 + (size_t) s->variants.most) * s->group;
 	TnpStatus	status = TNP_OK;
 
 	g->caches = tnp_alloc_zero(env, s->group, sizeof(TnpKvCache));
-	g->h = tnp_alloc(env, 2 * (size_t) s->group,
-					 model->config.family->state_width(model) * sizeof(float));
-	g->params = tnp_alloc(env, s->group, tnp_answer_size(model) * sizeof(double));
-	g->tokens = tnp_alloc(env, 2 * (size_t) s->group, sizeof(TnpToken));
-	if (g->caches == NULL || g->h == NULL || g->params == NULL || g->tokens == NULL)
+	g->h = tnp_alloc(env, tokens, model->config.family->state_width(model) * sizeof(float));
+	g->params = tnp_alloc(env, tokens - s->group, tnp_answer_size(model) * sizeof(double));
+	g->joined = tnp_alloc(env, 1, tnp_answer_size(model) * sizeof(double));
+	g->work = tnp_alloc(env, tnp_variants_work(model, &s->variants) + 1, sizeof(double));
+	g->tokens = tnp_alloc(env, tokens, sizeof(TnpToken));
+	if (g->caches == NULL || g->h == NULL || g->params == NULL || g->joined == NULL
+		|| g->work == NULL || g->tokens == NULL)
 		return tnp_no_memory(error);
 	for (int b = 0; status == TNP_OK && b < s->group; b++)
 		status = tnp_chain_cache(model, block, &g->caches[b], error);
@@ -103,6 +115,8 @@ make_sample(Sample *s, TnpError *error)
 									   tnp_cost(model, 2.0 * (double) s->draws * (double) m,
 												(double) (slots + m)), &s->team, error);
 
+	if (status == TNP_OK)
+		status = tnp_variants_make(model, &e->stats, s->queries, &s->variants, error);
 	if (status != TNP_OK)
 		return status;
 	s->first = m < tnp_chain_room(e) ? m : tnp_chain_room(e);
@@ -125,6 +139,9 @@ make_sample(Sample *s, TnpError *error)
 	if (status == TNP_OK)
 		status = tnp_feature_embedding_build(model, &e->stats, s->queries, s->team, &s->half,
 											 error);
+	if (status == TNP_OK && s->variants.x != NULL)
+		status = tnp_feature_embedding_build(model, &e->stats, &s->variants.rows, s->team,
+											 &s->asked, error);
 	return status == TNP_OK ? tnp_chain_settle_rows(e, s->team, &s->half, s->place, s->first,
 													error) : status;
 }
@@ -159,6 +176,68 @@ embed_drawn(Sample *s, const TnpEncoding *e, int64_t row, int64_t j, int draws, 
 }
 
 /*
+ * Tokens of `asked` equal queries for each variant of query `row`, one variant after the other, h
+ * [variants, asked, d]; returns how many variants there are.
+ */
+static int
+embed_asked(const Sample *s, int64_t row, int asked, float *scratch, float *h)
+{
+	const TnpFamily *family = s->root->model->config.family;
+	const TnpFeatureEmbedding *half = s->variants.x != NULL ? &s->asked : &s->half;
+	size_t		d = family->state_width(s->root->model);
+	int			variants = tnp_variants_count(&s->variants, row);
+
+	for (int v = 0; v < variants; v++)
+	{
+		const float *values = half->values
+			+ (tnp_variants_first(&s->variants, row) + v) * half->width;
+		float	   *query = h + (size_t) v * asked * d;
+
+		family->embed(s->root->model, 1, &values, NULL, TNP_ROLE_QUERY, NULL, scratch, query);
+		for (int b = 1; b < asked; b++)
+			memcpy(query + b * d, query, d * sizeof(float));
+	}
+	return variants;
+}
+
+/* Answers [variants, asked, D, size] to those tokens after the walk. */
+static TnpStatus
+answer_asked(const Sample *s, const TnpEncoding *e, TnpWorker *worker, int64_t row, int asked,
+			 float *h, double *params, TnpError *error)
+{
+	const TnpModel *model = e->model;
+	const TnpFeatureEmbedding *half = s->variants.x != NULL ? &s->asked : &s->half;
+	size_t		d = model->config.family->state_width(model);
+	TnpStatus	status = TNP_OK;
+
+	for (int v = 0; status == TNP_OK && v < tnp_variants_count(&s->variants, row); v++)
+		status = tnp_answers(model, &e->stats, asked, h + (size_t) v * asked * d,
+							 tnp_feature_embedding_prior_logits(
+								 model, half, tnp_variants_first(&s->variants, row) + v), 0,
+							 worker->work,
+							 params + (size_t) v * asked * tnp_answer_size(model), error);
+	return status;
+}
+
+/* Draw the targets [D] of draw number `draw` from its answer params [D, size]. */
+static void
+draw_targets(const Sample *s, const double *params, uint64_t draw, int64_t row, double *y)
+{
+	const TnpModel *model = s->root->model;
+	TnpDistributionKind kind;
+	int			components;
+
+	tnp_answer_shape(model, &kind, &components);
+	for (int t = 0; t < model->config.n_targets; t++)
+	{
+		TnpDistribution answer = {kind, components,
+								  params + t * tnp_distribution_size(kind, components)};
+
+		y[t] = tnp_draw_target(&answer, s->seed, draw, (uint32_t) row, t);
+	}
+}
+
+/*
  * Steps first … first + n - 1 of `draws` draws (at most s->group) on e, by the whole team or by the
  * one worker; n is within the room. y points to the first draw's first value of the whole answer,
  * rows of stride M * D.
@@ -173,54 +252,44 @@ sample_block(Sample *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, i
 	float	   *scratch = worker->work->scratch;
 	int			d = model->config.family->state_width(model),
 				targets = model->config.n_targets,
-				components,
-				size;
+				size = tnp_answer_size(model);
 	int64_t		stride = s->queries->n * targets;
-	TnpDistributionKind kind;
 	TnpStatus	status = TNP_OK;
 
-	tnp_answer_shape(model, &kind, &components);
-	size = tnp_distribution_size(kind, components);
 	for (int64_t j = 0; status == TNP_OK && j < n; j++)
 	{
 		/* before anything is drawn, all draws ask the same question */
 		int			stored = j > 0 ? draws : 0,
-					asked = j > 0 ? draws : 1;
-		const float *row = s->half.values + (first + j) * s->half.width;
+					asked = j > 0 ? draws : 1,
+					variants,
+					same;
 		float	   *query = g->h + (size_t) stored * d;
 
 		if (stored > 0)
 			embed_drawn(s, e, first + j - 1, j - 1, draws, y + (first + j - 1) * targets, stride,
 						scratch, g->h);
-		model->config.family->embed(model, 1, &row, NULL, TNP_ROLE_QUERY, NULL, scratch, query);
-		for (int b = 1; b < asked; b++)
-			memcpy(query + (size_t) b * d, query, d * sizeof(float));
+		variants = embed_asked(s, first + j, asked, scratch, query);
+		same = variants == 1 ? asked : 0;
 		for (int b = 0; b < stored; b++)
 			g->tokens[b] = tnp_chain_row(e, &g->caches[b], j - 1);
-		for (int b = 0; b < asked; b++)
-			g->tokens[stored + b] = tnp_chain_query(e, &g->caches[b], j);
+		for (int b = 0; b < asked * variants; b++)
+			g->tokens[stored + b] = tnp_chain_query(e, &g->caches[b % asked], j);
 
 		if (by_team)
-			status = tnp_walk_team(s->team, e, stored + asked, stored,
-							   asked, g->tokens, g->h, error);
+			status = tnp_walk_team(s->team, e, stored + asked * variants, stored, same, g->tokens,
+								   g->h, error);
 		else
-			status = tnp_walk(worker, e, stored + asked, stored,
-							  asked, g->tokens, g->h, error);
+			status = tnp_walk(worker, e, stored + asked * variants, stored, same, g->tokens, g->h,
+							  error);
 		if (status == TNP_OK)
-			status = tnp_answers(model, &e->stats, asked, query,
-								 tnp_feature_embedding_prior_logits(model, &s->half, first + j), 0,
-								 worker->work, g->params, error);
+			status = answer_asked(s, e, worker, first + j, asked, query, g->params, error);
 		for (int b = 0; status == TNP_OK && b < draws; b++)
 		{
-			double	   *params = g->params + (asked > 1 ? b : 0) * targets * size;
-
-			for (int t = 0; t < targets; t++)
-			{
-				TnpDistribution answer = {kind, components, params + t * size};
-
-				y[b * stride + (first + j) * targets + t] =
-					tnp_draw_target(&answer, s->seed, first_draw + b, (uint32_t) (first + j), t);
-			}
+			tnp_variants_join(model, &s->variants, first + j,
+							  g->params + (size_t) (asked > 1 ? b : 0) * size,
+							  (size_t) asked * size, g->work, g->joined);
+			draw_targets(s, g->joined, first_draw + (uint64_t) b, first + j,
+						 y + b * stride + (first + j) * targets);
 		}
 	}
 	return status;

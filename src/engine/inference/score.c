@@ -12,17 +12,21 @@
 #include "engine/inference/joint.h"
 #include "engine/inference/permutation.h"
 #include "engine/inference/reencode.h"
+#include "engine/inference/variants.h"
 
 /* The memory of one worker. */
 typedef struct Pass
 {
-	float	   *h;				/* [2 * block - 1, d] */
-	double	   *params,			/* [block, D, size] */
+	float	   *h;				/* [block - 1 + variants, d] */
+	double	   *params,			/* [variants, D, size] */
+			   *joined,			/* [D, size] */
+			   *work,			/* of joining */
 			   *y,				/* [block, D] */
 			   *steps;			/* [n] conditional log densities by step */
-	float	   *prior_logits;			/* [block, said] what the head takes a share of (embed.h) */
-	int64_t    *place;			/* [n] the order */
-	TnpToken   *tokens;			/* [2 * block - 1] */
+	float	   *prior_logits;	/* [variants, said] what the head takes a share of (embed.h) */
+	int64_t    *place,			/* [n] the order */
+			   *asked;			/* [variants] of the block's rows */
+	TnpToken   *tokens;			/* [block - 1 + variants] */
 	TnpKvCache	cache;			/* keys of the block's chain rows */
 } Pass;
 
@@ -34,8 +38,11 @@ typedef struct Score
 	uint64_t	seed;
 	int64_t		orders;
 	double	   *joint;			/* [orders] */
-	TnpFeatureEmbedding		half;			/* of all rows */
-	int64_t		block;			/* longest block */
+	TnpFeatureEmbedding		half;			/* of all rows, as chain rows */
+	TnpVariants variants;		/* of the rows as queries, */
+	TnpFeatureEmbedding asked;	/* and of these; none where they are the rows */
+	int64_t		block,			/* longest block */
+				most_asked;		/* variants of a block at most */
 	TnpTeam    *team;
 	Pass	   *passes;			/* one per worker */
 } Score;
@@ -51,16 +58,21 @@ free_score(Score *s)
 
 		tnp_free(env, p->h);
 		tnp_free(env, p->params);
+		tnp_free(env, p->joined);
+		tnp_free(env, p->work);
 		tnp_free(env, p->y);
 		tnp_free(env, p->steps);
 		tnp_free(env, p->prior_logits);
 		tnp_free(env, p->place);
+		tnp_free(env, p->asked);
 		tnp_free(env, p->tokens);
 		tnp_cache_free(env, &p->cache);
 	}
 	tnp_free(env, s->passes);
 	tnp_free(env, s->joint);
 	tnp_feature_embedding_free(env, &s->half);
+	tnp_feature_embedding_free(env, &s->asked);
+	tnp_variants_free(env, &s->variants);
 	tnp_team_free(s->team);
 }
 
@@ -70,16 +82,23 @@ make_pass(const Score *s, Pass *p, TnpError *error)
 	const TnpModel *model = s->root->model;
 	const TnpEnv *env = &model->env;
 
-	p->h = tnp_alloc(env, 2 * s->block, model->config.family->state_width(model) * sizeof(float));
-	p->params = tnp_alloc(env, s->block, tnp_answer_size(model) * sizeof(double));
+	int64_t		tokens = s->block + s->most_asked;
+
+	p->h = tnp_alloc(env, tokens, model->config.family->state_width(model) * sizeof(float));
+	p->params = tnp_alloc(env, s->most_asked, tnp_answer_size(model) * sizeof(double));
+	p->joined = tnp_alloc(env, 1, tnp_answer_size(model) * sizeof(double));
+	p->work = tnp_alloc(env, tnp_variants_work(model, &s->variants) + 1, sizeof(double));
 	p->y = tnp_alloc(env, s->block, model->config.n_targets * sizeof(double));
 	p->steps = tnp_alloc(env, s->rows->n, sizeof(double));
 	/* one more: never nothing */
-	p->prior_logits = tnp_alloc(env, s->block, (tnp_prior_logits_width(model) + 1) * sizeof(float));
+	p->prior_logits = tnp_alloc(env, s->most_asked,
+								(tnp_prior_logits_width(model) + 1) * sizeof(float));
 	p->place = tnp_alloc(env, s->rows->n, sizeof(int64_t));
-	p->tokens = tnp_alloc(env, 2 * s->block, sizeof(TnpToken));
-	if (p->h == NULL || p->params == NULL || p->y == NULL || p->steps == NULL
-		|| p->prior_logits == NULL || p->place == NULL || p->tokens == NULL)
+	p->asked = tnp_alloc(env, s->most_asked, sizeof(int64_t));
+	p->tokens = tnp_alloc(env, tokens, sizeof(TnpToken));
+	if (p->h == NULL || p->params == NULL || p->joined == NULL || p->work == NULL || p->y == NULL
+		|| p->steps == NULL || p->prior_logits == NULL || p->place == NULL || p->asked == NULL
+		|| p->tokens == NULL)
 		return tnp_no_memory(error);
 	return tnp_chain_cache(model, s->block, &p->cache, error);
 }
@@ -99,23 +118,33 @@ make_score(Score *s, TnpError *error)
 												(double) (tnp_encoding_slots(e) + s->rows->n)),
 												&s->team, error);
 
+	if (status == TNP_OK)
+		status = tnp_variants_make(model, &e->stats, s->rows, &s->variants, error);
 	if (status != TNP_OK)
 		return status;
 	s->block = s->rows->n < room ? s->rows->n : room;
+	s->most_asked = s->block * s->variants.most < s->variants.rows.n
+		? s->block * s->variants.most : s->variants.rows.n;
 	s->joint = tnp_alloc(&model->env, s->orders, sizeof(double));
 	s->passes = tnp_alloc_zero(&model->env, tnp_team_size(s->team), sizeof(Pass));
 	if (s->joint == NULL || s->passes == NULL)
 		return tnp_no_memory(error);
 	for (int w = 0; status == TNP_OK && w < tnp_team_size(s->team); w++)
 		status = make_pass(s, &s->passes[w], error);
-	return status == TNP_OK ? tnp_feature_embedding_build(model, &e->stats, s->rows, s->team,
-														  &s->half, error) : status;
+	if (status == TNP_OK)
+		status = tnp_feature_embedding_build(model, &e->stats, s->rows, s->team, &s->half, error);
+	if (status == TNP_OK && s->variants.x != NULL)
+		status = tnp_feature_embedding_build(model, &e->stats, &s->variants.rows, s->team,
+											 &s->asked, error);
+	return status;
 }
 
-/* Tokens of n rows place[…] from h on: chain rows (with targets) or queries. */
+/*
+ * Tokens of rows place[0 … n-1] of `half` from h on: chain rows (with targets) or queries.
+ */
 static void
-embed_rows(Score *s, const TnpEncoding *e, const int64_t *place, int64_t n, bool chain,
-		   float *scratch, float *h)
+embed_rows(Score *s, const TnpEncoding *e, const TnpFeatureEmbedding *half, const int64_t *place,
+		   int64_t n, bool chain, float *scratch, float *h)
 {
 	const TnpModel *model = e->model;
 	int			targets = model->config.n_targets;
@@ -131,7 +160,7 @@ embed_rows(Score *s, const TnpEncoding *e, const int64_t *place, int64_t n, bool
 		{
 			int64_t		r = place[start + i];
 
-			row[i] = s->half.values + r * s->half.width;
+			row[i] = half->values + r * half->width;
 			if (chain)
 				tnp_scale_targets(model, &e->stats, s->rows->y + r * targets, y + i * targets);
 			position[i] = chain ? tnp_chain_position(e, start + i) : -1;
@@ -144,9 +173,58 @@ embed_rows(Score *s, const TnpEncoding *e, const int64_t *place, int64_t n, bool
 }
 
 /*
+ * Chain rows and queries of rows place[0 … n-1], the queries being variants of the rows: their
+ * tokens and states, and what the head takes a share of. Returns the number of variants.
+ */
+static int64_t
+embed_block(Score *s, Pass *p, const TnpEncoding *e, const int64_t *place, int64_t n,
+			float *scratch)
+{
+	const TnpModel *model = e->model;
+	const TnpFeatureEmbedding *half = s->variants.x != NULL ? &s->asked : &s->half;
+	int			said = tnp_prior_logits_width(model);
+	int64_t		asked = 0;
+
+	/* the last row of the block need not be stored: nothing after it */
+	for (int64_t j = 0; j < n - 1; j++)
+		p->tokens[j] = tnp_chain_row(e, &p->cache, j);
+	for (int64_t j = 0; j < n; j++)
+		for (int v = 0; v < tnp_variants_count(&s->variants, place[j]); v++)
+		{
+			p->tokens[n - 1 + asked] = tnp_chain_query(e, &p->cache, j);
+			p->asked[asked++] = tnp_variants_first(&s->variants, place[j]) + v;
+		}
+	embed_rows(s, e, &s->half, place, n - 1, true, scratch, p->h);
+	embed_rows(s, e, half, p->asked, asked, false, scratch,
+			   p->h + (n - 1) * model->config.family->state_width(model));
+	for (int64_t i = 0; said > 0 && i < asked; i++)
+		memcpy(p->prior_logits + i * said,
+			   tnp_feature_embedding_prior_logits(model, half, p->asked[i]), said * sizeof(float));
+	return asked;
+}
+
+/* Log density of the targets of a row under the answer params [D, size]. */
+static double
+log_density_of(const TnpModel *model, const double *params, const double *y)
+{
+	TnpDistributionKind kind;
+	int			components;
+	double		sum = 0;
+
+	tnp_answer_shape(model, &kind, &components);
+	for (int t = 0; t < model->config.n_targets; t++)
+	{
+		TnpDistribution answer = {kind, components,
+								  (double *) params + t * tnp_distribution_size(kind, components)};
+
+		sum += tnp_log_pdf(&answer, y[t]);
+	}
+	return sum;
+}
+
+/*
  * Conditional log densities of rows place[0 … n-1] on e, n within the room; out [n], of each row
- * the sum over its targets. By the whole
- * team or by the one worker.
+ * the sum over its targets. By the whole team or by the one worker.
  */
 static TnpStatus
 score_block(Score *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, const int64_t *place,
@@ -154,47 +232,28 @@ score_block(Score *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, con
 {
 	const TnpModel *model = e->model;
 	Pass	   *p = &s->passes[worker->number];
-	int			d = model->config.family->state_width(model),
-				prior_logits = tnp_prior_logits_width(model),
-				targets = model->config.n_targets,
-				components,
-				size;
-	TnpDistributionKind kind;
+	size_t		size = tnp_answer_size(model);
+	int64_t		asked = embed_block(s, p, e, place, n, worker->work->scratch),
+				at = 0;
 	TnpStatus	status;
 
-	/* the last row of the block need not be stored: nothing after it */
-	embed_rows(s, e, place, n - 1, true, worker->work->scratch, p->h);
-	embed_rows(s, e, place, n, false, worker->work->scratch, p->h + (n - 1) * d);
-	for (int64_t j = 0; j < n - 1; j++)
-		p->tokens[j] = tnp_chain_row(e, &p->cache, j);
-	for (int64_t j = 0; j < n; j++)
-		p->tokens[n - 1 + j] = tnp_chain_query(e, &p->cache, j);
 	if (by_team)
-		status = tnp_walk_team(s->team, e, 2 * n - 1, n - 1, 0, p->tokens, p->h, error);
+		status = tnp_walk_team(s->team, e, n - 1 + asked, n - 1, 0, p->tokens, p->h, error);
 	else
-		status = tnp_walk(worker, e, 2 * n - 1, n - 1, 0, p->tokens, p->h, error);
-	for (int64_t j = 0; prior_logits > 0 && j < n; j++)
-		memcpy(p->prior_logits + j * prior_logits,
-			   tnp_feature_embedding_prior_logits(model, &s->half, place[j]),
-			   prior_logits * sizeof(float));
+		status = tnp_walk(worker, e, n - 1 + asked, n - 1, 0, p->tokens, p->h, error);
 	if (status == TNP_OK)
-		status = tnp_answers(model, &e->stats, n, p->h + (n - 1) * d, p->prior_logits, prior_logits,
-							 worker->work, p->params, error);
-	if (status != TNP_OK)
-		return status;
-	tnp_answer_shape(model, &kind, &components);
-	size = tnp_distribution_size(kind, components);
-	for (int64_t j = 0; j < n; j++)
+		status = tnp_answers(model, &e->stats, asked,
+							 p->h + (n - 1) * model->config.family->state_width(model),
+							 p->prior_logits, tnp_prior_logits_width(model), worker->work,
+							 p->params, error);
+	for (int64_t j = 0; status == TNP_OK && j < n; j++)
 	{
-		out[j] = 0;
-		for (int t = 0; t < targets; t++)
-		{
-			TnpDistribution answer = {kind, components, p->params + (j * targets + t) * size};
-
-			out[j] += tnp_log_pdf(&answer, s->rows->y[place[j] * targets + t]);
-		}
+		tnp_variants_join(model, &s->variants, place[j], p->params + at * size, size, p->work,
+						  p->joined);
+		out[j] = log_density_of(model, p->joined, s->rows->y + place[j] * model->config.n_targets);
+		at += tnp_variants_count(&s->variants, place[j]);
 	}
-	return TNP_OK;
+	return status;
 }
 
 /*

@@ -64,6 +64,9 @@ execute_on_device(PosteriorContextHandle *e, TnpRequest *r)
 	}
 	if (status == TNP_OK)
 		return true;
+	/* the device has told that it does not compute such a request; nothing has failed */
+	if (status == TNP_NOT_HERE)
+		return false;
 	if (status != POSTERIOR_FAULT || !posterior_may_fall_back(&error))
 		posterior_raise(&error, e->model->name);
 	return false;

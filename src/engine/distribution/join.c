@@ -1,0 +1,151 @@
+/*
+ * join.c: one distribution in place of several. A mixture of mixtures is reduced by merging
+ * neighbours, which keeps mean and variance; those are merged first whose merger loses least by a
+ * bound on the Kullback-Leibler divergence (Runnalls 2007, eq. 21).
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "engine/distribution/join.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One component on its way. */
+typedef struct Part
+{
+	double		weight,
+				mean,
+				variance,
+				loss;			/* of its merger with the next one */
+} Part;
+
+size_t
+tnp_join_work(TnpDistributionKind kind, int n, int count)
+{
+	bool		merges = kind == TNP_GAUSSIAN || kind == TNP_MIXTURE;
+
+	return merges ? (size_t) n * count * (sizeof(Part) / sizeof(double)) : 0;
+}
+
+static int
+compare_parts(const void *a, const void *b)
+{
+	const Part *x = a,
+			   *y = b;
+
+	if (x->mean != y->mean)
+		return x->mean > y->mean ? 1 : -1;
+	if (x->variance != y->variance)
+		return x->variance > y->variance ? 1 : -1;
+	return (x->weight > y->weight) - (x->weight < y->weight);
+}
+
+static Part
+merged(const Part *a, const Part *b)
+{
+	Part		m = {.weight = a->weight + b->weight};
+	double		share = b->weight / m.weight,
+				apart = b->mean - a->mean;
+
+	m.mean = a->mean + share * apart;
+	m.variance = (1 - share) * a->variance + share * b->variance
+		+ share * (1 - share) * apart * apart;
+	return m;
+}
+
+static double
+loss_of(const Part *a, const Part *b)
+{
+	Part		m = merged(a, b);
+
+	return m.weight * log(m.variance) - a->weight * log(a->variance)
+		- b->weight * log(b->variance);
+}
+
+/* All parts that weigh anything, in units of `scale` about `center`; returns how many. */
+static int
+collect_parts(TnpDistributionKind kind, int n, int count, const double *params, size_t step,
+			  const double *weight, double center, double scale, Part *part)
+{
+	int			parts = 0;
+
+	for (int k = 0; k < count; k++)
+		for (int i = 0; i < n; i++)
+		{
+			const double *own = params + k * step;
+			double		w = kind == TNP_MIXTURE ? own[i] : 1,
+						mean = kind == TNP_MIXTURE ? own[n + i] : own[0],
+						sd = (kind == TNP_MIXTURE ? own[2 * n + i] : own[1]) / scale;
+
+			if (w * weight[k] > 0)
+				part[parts++] = (Part) {w * weight[k], (mean - center) / scale, sd * sd, 0};
+		}
+	return parts;
+}
+
+/* Merge neighbours until n are left. */
+static void
+merge_parts(int parts, int n, Part *part)
+{
+	for (int i = 0; i + 1 < parts; i++)
+		part[i].loss = loss_of(&part[i], &part[i + 1]);
+	for (; parts > n; parts--)
+	{
+		int			least = 0;
+
+		for (int i = 1; i + 1 < parts; i++)
+			if (part[i].loss < part[least].loss)
+				least = i;
+		part[least] = merged(&part[least], &part[least + 1]);
+		memmove(&part[least + 1], &part[least + 2], (parts - least - 2) * sizeof(Part));
+		if (least > 0)
+			part[least - 1].loss = loss_of(&part[least - 1], &part[least]);
+		if (least + 2 < parts)
+			part[least].loss = loss_of(&part[least], &part[least + 1]);
+	}
+}
+
+static void
+join_mixtures(TnpDistributionKind kind, int n, int count, const double *params, size_t step,
+			  const double *weight, double *work, double *joined)
+{
+	Part	   *part = (Part *) (void *) work;
+	/* squares have room in a unit of the parameters' own */
+	double		center = kind == TNP_MIXTURE ? params[n] : params[0],
+				scale = kind == TNP_MIXTURE ? params[2 * n] : params[1];
+	int			parts = collect_parts(kind, n, count, params, step, weight, center, scale, part);
+
+	qsort(part, parts, sizeof(Part), compare_parts);
+	merge_parts(parts, n, part);
+	for (int i = 0; i < n; i++)
+	{
+		const Part *own = &part[i < parts ? i : parts - 1];
+
+		if (kind == TNP_MIXTURE)
+			joined[i] = i < parts ? own->weight : 0;
+		joined[kind == TNP_MIXTURE ? n + i : 0] = center + scale * own->mean;
+		joined[kind == TNP_MIXTURE ? 2 * n + i : 1] = scale * sqrt(own->variance);
+	}
+}
+
+void
+tnp_join(TnpDistributionKind kind, int n, int count, const double *params, size_t step,
+		 const double *weight, double *work, double *joined)
+{
+	int			size = tnp_distribution_size(kind, n);
+
+	if (kind == TNP_GAUSSIAN || kind == TNP_MIXTURE)
+		join_mixtures(kind, n, count, params, step, weight, work, joined);
+	else
+	{
+		/* what follows the n masses is the same in all */
+		memcpy(joined, params, size * sizeof(double));
+		for (int i = 0; i < n; i++)
+		{
+			joined[i] = 0;
+			for (int k = 0; k < count; k++)
+				joined[i] += weight[k] * params[k * step + i];
+		}
+	}
+}

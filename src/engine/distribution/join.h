@@ -1,0 +1,23 @@
+/*
+ * join.h: one distribution in place of several of equal shape.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TNP_JOIN_H
+#define TNP_JOIN_H
+
+#include "engine/distribution/distribution.h"
+
+/* Doubles of scratch that joining `count` distributions of n components takes. */
+size_t		tnp_join_work(TnpDistributionKind kind, int n, int count);
+
+/*
+ * The weighted mean of `count` distributions of n components each, whose parameters are `step`
+ * doubles apart from params on; weight [count] sums to one. It has n components, too, into
+ * joined [size]: classes and bars of equal borders exactly, Gaussians and mixtures of these with
+ * the same mean and variance (docs/model-format.md section 8, "Joining").
+ */
+void		tnp_join(TnpDistributionKind kind, int n, int count, const double *params, size_t step,
+					 const double *weight, double *work, double *joined);
+
+#endif							/* TNP_JOIN_H */

@@ -1,0 +1,261 @@
+/*
+ * donors.c: rows of the prefix that lend their cells to queries that lack them. A network has not
+ * learnt what an absent cell means where hardly any row of the context lacks it; an average over
+ * what the cell may be needs no such knowledge (docs/model-format.md section 5, "Donors").
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "engine/features/donors.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/features/column.h"
+#include "engine/features/spread.h"
+
+#define MOST_ROWS 256			/* of the prefix that are kept */
+#define LARGEST_SHARE 0.25		/* of missing cells in a column that is borrowed */
+#define KNOWN 0.5				/* what many rows without a cell count by their number alone */
+#define HALF_KNOWN 4			/* rows that count half of it */
+
+/*
+ * Squared deviation of the targets of the prefix rows that lack cells of column f, in units of its
+ * mean under chance for one degree of freedom, and how many degrees it has.
+ */
+static double
+deviation_of(const TnpStats *stats, int f, int *degrees)
+{
+	const TnpColumn *column = &stats->columns[f];
+	double		count = column->count[TNP_MISSING_BIN],
+				square = 0;
+	int			room = stats->class_room;
+
+	*degrees = 1;
+	if (room == 0)
+		return column->sum[TNP_MISSING_BIN] * column->sum[TNP_MISSING_BIN] / count;
+	*degrees = -1;
+	for (int c = 0; c < room; c++)
+	{
+		double		excess = stats->class_excess[((size_t) f * TNP_BINS + TNP_MISSING_BIN) * room
+												 + c];
+
+		if (stats->class_blend_weight[c] == 0)
+			continue;
+		square += excess * excess / (count * stats->class_blend_weight[c]);
+		(*degrees)++;
+	}
+	return square;
+}
+
+/*
+ * How much a missing cell of a column counts as one that says something about the target: where
+ * rows of the prefix lack it, the network knows it a little, the better the more there are, and
+ * surely where their targets stand out. The odds of that are those of a deviation as large as the
+ * targets' own against none.
+ */
+static double
+told_by_absence(const TnpStats *stats, int f)
+{
+	double		count = stats->columns[f].count[TNP_MISSING_BIN],
+				known = KNOWN * count / (count + HALF_KNOWN),
+				square,
+				odds;
+	int			degrees;
+
+	if (count == 0)
+		return 0;
+	square = deviation_of(stats, f, &degrees);
+	odds = 0.5 * (square * count / (count + 1) - degrees * log1p(count));
+	return known + (1 - known) / (1 + exp(-odds));
+}
+
+/* Bytes of n rows, and of a number for each of their columns. */
+static size_t
+block_size(int n, int n_features)
+{
+	return ((size_t) n + 1) * n_features * sizeof(double);
+}
+
+/* x is there; the numbers lie behind it. */
+static void
+set_place(TnpDonors *d, int n, int n_features)
+{
+	d->n = n;
+	d->n_features = n_features;
+	d->told = d->x + (size_t) n * n_features;
+}
+
+TnpStatus
+tnp_donors_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError *error)
+{
+	TnpDonors  *d = &stats->donors;
+	size_t		width = rows->n_features;
+	int64_t		chosen[MOST_ROWS];
+	int			n = tnp_spread_rows(model, rows, stats, MOST_ROWS, chosen);
+
+	if (n < 0 || (d->x = tnp_alloc(&model->env, 1, block_size(n, rows->n_features))) == NULL)
+		return tnp_no_memory(error);
+	set_place(d, n, rows->n_features);
+	for (int f = 0; f < d->n_features; f++)
+		d->told[f] = told_by_absence(stats, f);
+	for (int i = 0; i < n; i++)
+		memcpy(d->x + i * width, rows->x + chosen[i] * width, width * sizeof(double));
+	return TNP_OK;
+}
+
+bool
+tnp_donors_copy(const TnpEnv *env, const TnpDonors *from, TnpDonors *to)
+{
+	memset(to, 0, sizeof(*to));
+	if (from->x == NULL)
+		return true;
+	to->x = tnp_alloc(env, 1, tnp_donors_bytes(from));
+	if (to->x == NULL)
+		return false;
+	memcpy(to->x, from->x, tnp_donors_bytes(from));
+	set_place(to, from->n, from->n_features);
+	return true;
+}
+
+void
+tnp_donors_free(const TnpEnv *env, TnpDonors *donors)
+{
+	tnp_free(env, donors->x);
+	memset(donors, 0, sizeof(*donors));
+}
+
+size_t
+tnp_donors_bytes(const TnpDonors *donors)
+{
+	return donors->x == NULL ? 0 : block_size(donors->n, donors->n_features);
+}
+
+/*
+ * Columns of which a row lacks the cell, into lacks [TNP_MOST_SLOTS]; returns how many. Those that
+ * many rows of the prefix lack do not count: the network has learnt from these what it means.
+ */
+static int
+lacks_of(const TnpStats *stats, const double *x, int *lacks)
+{
+	int			n = 0;
+
+	for (int s = 0; s < stats->n_slots; s++)
+	{
+		int			f = stats->slot[s];
+		const TnpColumn *column = &stats->columns[f];
+
+		if (column->count[TNP_MISSING_BIN] <= LARGEST_SHARE * stats->n0
+			&& isnan(tnp_column_value(column, x[f])))
+			lacks[n++] = f;
+	}
+	return n;
+}
+
+static bool
+has_all(const double *x, const int *columns, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (isnan(x[columns[i]]))
+			return false;
+	return true;
+}
+
+static bool
+equal_in(const double *x, const double *y, const int *columns, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (x[columns[i]] != y[columns[i]])
+			return false;
+	return true;
+}
+
+/*
+ * The different cells of the columns among the rows able [n], each by its first row, where there
+ * are `most` at most: which, and the share of each as its weight. Returns how many, 0 for more.
+ */
+static int
+different_cells(const TnpDonors *d, const int *able, int n, const int *lacks, int n_lacks, int most,
+				int *which, double *weight)
+{
+	int			found = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		const double *own = d->x + (size_t) able[i] * d->n_features;
+		int			at = 0;
+
+		while (at < found && !equal_in(own, d->x + (size_t) which[at] * d->n_features, lacks,
+									   n_lacks))
+			at++;
+		if (at == most)
+			return 0;
+		if (at == found)
+		{
+			which[found] = able[i];
+			weight[found++] = 0;
+		}
+		weight[at]++;
+	}
+	for (int i = 0; i < found; i++)
+		weight[i] /= n;
+	return found;
+}
+
+/* Rows that lend: different cells where there are few, else evenly spaced ones. */
+static int
+lenders_of(const TnpDonors *d, const int *lacks, int n_lacks, int wanted, int *which,
+		   double *weight)
+{
+	int			able[MOST_ROWS],
+				n = 0,
+				found;
+
+	for (int i = 0; i < d->n; i++)
+		if (has_all(d->x + (size_t) i * d->n_features, lacks, n_lacks))
+			able[n++] = i;
+	found = different_cells(d, able, n, lacks, n_lacks, wanted, which, weight);
+	if (found > 0 || n == 0)
+		return found;
+	for (int i = 0; i < wanted; i++)
+	{
+		which[i] = able[(2 * i + 1) * n / (2 * wanted)];
+		weight[i] = 1.0 / wanted;
+	}
+	return wanted;
+}
+
+int
+tnp_donors_of(const TnpModel *model, const TnpStats *stats, const double *x, int *which,
+			  double *weight)
+{
+	const TnpDonors *d = &stats->donors;
+	int			lacks[TNP_MOST_SLOTS],
+				n_lacks = d->n > 0 ? lacks_of(stats, x, lacks) : 0,
+				n = n_lacks == 0 ? 0
+		: lenders_of(d, lacks, n_lacks, model->config.encode_x.donors, which, weight);
+	double		told = 0;
+
+	/* an unknown label is not missing */
+	for (int i = 0; i < n_lacks; i++)
+		if (isnan(x[lacks[i]]))
+			told = fmax(told, d->told[lacks[i]]);
+	if (n == 0 || told == 0)
+		return n;
+	for (int i = 0; i < n; i++)
+		weight[i] *= 1 - told;
+	which[n] = TNP_NO_DONOR;
+	weight[n] = told;
+	return n + 1;
+}
+
+void
+tnp_donors_complete(const TnpStats *stats, const double *x, int donor, double *completed)
+{
+	const TnpDonors *d = &stats->donors;
+	int			lacks[TNP_MOST_SLOTS],
+				n = donor == TNP_NO_DONOR ? 0 : lacks_of(stats, x, lacks);
+
+	memcpy(completed, x, (size_t) d->n_features * sizeof(double));
+	for (int i = 0; i < n; i++)
+		completed[lacks[i]] = d->x[(size_t) donor * d->n_features + lacks[i]];
+}

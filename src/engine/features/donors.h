@@ -1,0 +1,36 @@
+/*
+ * donors.h: rows of the prefix that lend their cells to queries that lack them
+ * (docs/model-format.md section 5, "Donors").
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TNP_DONORS_H
+#define TNP_DONORS_H
+
+#include "engine/features/statistics.h"
+
+/* Those of the prefix, for a model that has them. */
+TnpStatus	tnp_donors_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats,
+							 TnpError *error);
+
+/* False when memory ran out: `to` can be freed. */
+bool		tnp_donors_copy(const TnpEnv *env, const TnpDonors *from, TnpDonors *to);
+void		tnp_donors_free(const TnpEnv *env, TnpDonors *donors);
+size_t		tnp_donors_bytes(const TnpDonors *donors);
+
+#define TNP_NO_DONOR (-1)		/* the row stays as it is */
+#define TNP_MOST_VARIANTS (TNP_MOST_DONORS + 1)
+
+/*
+ * Donors of a row with cells x [F], TNP_NO_DONOR perhaps being the last, and the weights of what
+ * follows from each, which sum to one: which and weight [TNP_MOST_VARIANTS]. Returns how many, 0 of
+ * a row that lacks nothing.
+ */
+int			tnp_donors_of(const TnpModel *model, const TnpStats *stats, const double *x,
+						  int *which, double *weight);
+
+/* The row with the cells that it lacks from that donor: completed [F]. */
+void		tnp_donors_complete(const TnpStats *stats, const double *x, int donor,
+								double *completed);
+
+#endif							/* TNP_DONORS_H */

@@ -1,0 +1,63 @@
+/*
+ * spread.c: some rows of the prefix, evenly spaced along the targets (docs/model-format.md section
+ * 5): those that carry the process, and those that lend their cells to queries.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "engine/features/spread.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/features/column.h"
+
+#define TIES 8					/* slots that order rows of equal targets */
+
+/* A row of the prefix, and what orders it. */
+typedef struct Place
+{
+	double		key[1 + TIES];	/* the target, then the first slots' values */
+	int64_t		row;
+} Place;
+
+static int
+compare_places(const void *a, const void *b)
+{
+	const Place *x = a,
+			   *y = b;
+
+	for (int k = 0; k <= TIES; k++)
+		if (x->key[k] != y->key[k])
+			return x->key[k] > y->key[k] ? 1 : -1;
+	return (x->row > y->row) - (x->row < y->row);
+}
+
+int
+tnp_spread_rows(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, int most,
+				int64_t *chosen)
+{
+	int64_t		n = stats->n0,
+				m = n < most ? n : most;
+	Place	   *places = tnp_alloc_zero(&model->env, n, sizeof(Place));
+
+	if (places == NULL)
+		return -1;
+	for (int64_t i = 0; i < n; i++)
+	{
+		places[i].row = i;
+		places[i].key[0] = rows->y[i];
+		for (int s = 0; s < TIES && s < stats->n_slots; s++)
+		{
+			const TnpColumn *column = &stats->columns[stats->slot[s]];
+			double		value = tnp_column_value(column, rows->x[i * rows->n_features
+															 + stats->slot[s]]);
+
+			places[i].key[1 + s] = isnan(value) ? 0 : tnp_column_scale(model, column, value);
+		}
+	}
+	qsort(places, n, sizeof(Place), compare_places);
+	for (int64_t i = 0; i < m; i++)
+		chosen[i] = places[(2 * i + 1) * n / (2 * m)].row;
+	tnp_free(&model->env, places);
+	return (int) m;
+}

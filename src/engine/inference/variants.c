@@ -1,0 +1,117 @@
+/*
+ * variants.c: a query that lacks cells becomes several that do not.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "engine/inference/variants.h"
+
+#include <string.h>
+
+bool
+tnp_variants_wanted(const TnpModel *model, const TnpStats *stats, const TnpRows *queries)
+{
+	int			which[TNP_MOST_VARIANTS];
+	double		weight[TNP_MOST_VARIANTS];
+
+	for (int64_t i = 0; stats->donors.n > 0 && i < queries->n; i++)
+		if (tnp_donors_of(model, stats, queries->x + i * queries->n_features, which, weight) > 0)
+			return true;
+	return false;
+}
+
+/* Fill in variants, for which there is room. */
+static void
+fill_variants(const TnpModel *model, const TnpStats *stats, const TnpRows *queries, TnpVariants *v)
+{
+	int			width = queries->n_features;
+	int64_t		n = 0;
+
+	for (int64_t i = 0; i < queries->n; i++)
+	{
+		int			which[TNP_MOST_VARIANTS];
+		const double *own = queries->x + i * width;
+		int			donors = tnp_donors_of(model, stats, own, which, v->weight + n);
+
+		v->first[i] = n;
+		for (int k = 0; k < donors; k++)
+			tnp_donors_complete(stats, own, which[k], v->x + (n + k) * width);
+		if (donors == 0)
+		{
+			memcpy(v->x + n * width, own, (size_t) width * sizeof(double));
+			v->weight[n] = 1;
+		}
+		n += donors > 0 ? donors : 1;
+		v->most = donors > v->most ? donors : v->most;
+	}
+	v->first[queries->n] = n;
+}
+
+TnpStatus
+tnp_variants_make(const TnpModel *model, const TnpStats *stats, const TnpRows *queries,
+				  TnpVariants *v, TnpError *error)
+{
+	const TnpEnv *env = &model->env;
+	int64_t		n = 0;
+
+	*v = (TnpVariants) {.rows = *queries, .most = 1};
+	if (!tnp_variants_wanted(model, stats, queries))
+		return TNP_OK;
+	for (int64_t i = 0; i < queries->n; i++)
+	{
+		int			which[TNP_MOST_VARIANTS];
+		double		weight[TNP_MOST_VARIANTS];
+		int			donors = tnp_donors_of(model, stats, queries->x + i * queries->n_features,
+										   which, weight);
+
+		n += donors > 0 ? donors : 1;
+	}
+	v->x = tnp_alloc(env, n, (size_t) queries->n_features * sizeof(double));
+	v->first = tnp_alloc(env, queries->n + 1, sizeof(int64_t));
+	/* weights are written for as many donors as there may be */
+	v->weight = tnp_alloc(env, n + TNP_MOST_VARIANTS, sizeof(double));
+	if (v->x == NULL || v->first == NULL || v->weight == NULL)
+		return tnp_no_memory(error);
+	fill_variants(model, stats, queries, v);
+	v->rows.n = n;
+	v->rows.x = v->x;
+	v->rows.y = NULL;
+	return TNP_OK;
+}
+
+void
+tnp_variants_free(const TnpEnv *env, TnpVariants *v)
+{
+	tnp_free(env, v->x);
+	tnp_free(env, v->first);
+	tnp_free(env, v->weight);
+	v->x = v->weight = NULL;
+	v->first = NULL;
+}
+
+size_t
+tnp_variants_work(const TnpModel *model, const TnpVariants *v)
+{
+	TnpDistributionKind kind;
+	int			n;
+
+	tnp_answer_shape(model, &kind, &n);
+	return tnp_join_work(kind, n, v->most);
+}
+
+void
+tnp_variants_join(const TnpModel *model, const TnpVariants *v, int64_t query, const double *params,
+				  size_t step, double *work, double *joined)
+{
+	TnpDistributionKind kind;
+	int			n,
+				count = tnp_variants_count(v, query);
+
+	/* models of several targets have no donors */
+	if (count == 1)
+	{
+		memcpy(joined, params, tnp_answer_size(model) * sizeof(double));
+		return;
+	}
+	tnp_answer_shape(model, &kind, &n);
+	tnp_join(kind, n, count, params, step, v->weight + tnp_variants_first(v, query), work, joined);
+}

@@ -1,0 +1,101 @@
+"""Rows of the prefix that lend cells to queries (docs/model-format.md section 5, "Donors"), and
+the joining of their answers (section 8).
+
+SPDX-License-Identifier: PostgreSQL
+"""
+import numpy as np
+
+from heads import Bars, Classes, Mixture
+
+ROWS = 256
+
+
+class Donors:
+    """tokeniser: that of the prefix, whose raw rows are x [n0, F], y [n0]; `most` donors of a
+    query.
+    """
+
+    def __init__(self, tokeniser, x, y, most):
+        self.tokeniser, self.most = tokeniser, most
+        z = tokeniser.scaling.features(x)
+        ties = [np.nan_to_num(z[:, f]) for f in tokeniser.slots[:8]]
+        order = np.lexsort([*ties[::-1], y])
+        m = min(len(y), ROWS)
+        self.x = x[[order[(2 * i + 1) * len(y) // (2 * m)] for i in range(m)]]
+
+    def told(self, card):
+        """The weight of a row as it is, that lacks this column's cell."""
+        count, excess = card.count[-1], np.atleast_1d(card.sum[-1])
+        if count == 0:
+            return 0.0
+        if self.tokeniser.classes:
+            filled = card.share > 0
+            square, degrees = (np.sum(excess[filled] ** 2 / card.share[filled]) / count,
+                               np.sum(filled) - 1)
+        else:
+            square, degrees = excess[0] ** 2 / count, 1
+        known = 0.5 * count / (count + 4)
+        odds = np.exp((square * count / (count + 1) - degrees * np.log(1 + count)) / 2)
+        return known + (1 - known) * (1 - 1 / (1 + odds))
+
+    def __call__(self, query):
+        """Variants [k, F] of a query and their weights [k]; the query alone where it lacks
+        nothing, or no row has all of that.
+        """
+        codes = self.tokeniser.scaling.encode(query[None])[0]
+        lacks = [f for f in self.tokeniser.slots if np.isnan(codes[f])
+                 and 4 * self.tokeniser.cards[f].count[-1] <= self.tokeniser.n0]
+        able = self.x[~np.isnan(self.x[:, lacks]).any(axis=1)] if lacks else self.x[:0]
+        if len(able) == 0:
+            return query[None], np.ones(1)
+        cells = [tuple(row) for row in able[:, lacks]]
+        different = list(dict.fromkeys(cells))
+        if len(different) <= self.most:
+            weights = np.array([cells.count(one) for one in different]) / len(cells)
+        else:
+            different = [cells[(2 * i + 1) * len(cells) // (2 * self.most)]
+                         for i in range(self.most)]
+            weights = np.full(self.most, 1 / self.most)
+        variants = np.repeat(query[None], len(different), axis=0)
+        variants[:, lacks] = different
+        told = max((self.told(self.tokeniser.cards[f]) for f in lacks if np.isnan(query[f])),
+                   default=0.0)
+        if told > 0:
+            variants = np.concatenate([variants, query[None]])
+            weights = np.append(weights * (1 - told), told)
+        return variants, weights
+
+
+def merged(a, b):
+    """Two components (weight, mean, variance) as one."""
+    weight = a[0] + b[0]
+    mean = (a[0] * a[1] + b[0] * b[1]) / weight
+    variance = (a[0] * (a[2] + (a[1] - mean) ** 2) + b[0] * (b[2] + (b[1] - mean) ** 2)) / weight
+    return weight, mean, variance
+
+
+def loss(a, b):
+    m = merged(a, b)
+    return m[0] * np.log(m[2]) - a[0] * np.log(a[2]) - b[0] * np.log(b[2])
+
+
+def join(answers, weights):
+    """One distribution in place of several of a kind."""
+    one = answers[0]
+    if len(answers) == 1:
+        return one
+    if isinstance(one, Classes):
+        return Classes(sum(w * a.params for w, a in zip(weights, answers)))
+    if isinstance(one, Bars):
+        return Bars(sum(w * a.masses for w, a in zip(weights, answers)), one.borders,
+                    one.half_normal)
+    count = len(one.weights)
+    parts = sorted(((share * w, mean, sd ** 2) for a, share in zip(answers, weights)
+                    for w, mean, sd in zip(a.weights, a.means, a.sds) if share * w > 0),
+                   key=lambda part: (part[1], part[2], part[0]))
+    while len(parts) > count:
+        i = min(range(len(parts) - 1), key=lambda k: (loss(parts[k], parts[k + 1]), k))
+        parts[i:i + 2] = [merged(parts[i], parts[i + 1])]
+    parts += [(0.0, *parts[-1][1:])] * (count - len(parts))
+    made = np.array(parts)
+    return Mixture(made[:, 0], made[:, 1], np.sqrt(made[:, 2]))
