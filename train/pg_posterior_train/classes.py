@@ -12,6 +12,7 @@ from torch import nn
 
 from . import logistic, ridge
 from .clip import soft_clip
+from .donors import Slots, Variants, join_log, lend
 from .normalise import (MISSING_BIN, Inputs, ask, encode_categories, numeric_bins, plain_features,
                         scale_features, slot_bins)
 from .questions import chain_passes, statistics_rows, training_questions, whole_prefix
@@ -73,9 +74,10 @@ def between(counts, excess, share, n):
     return torch.where((bins >= n) | (total <= 1e-9), torch.zeros_like(e), e.clamp_min(0))
 
 
-def class_cells(tasks, y, classes, prefix, config):
+def class_cells(tasks, y, classes, prefix, config, found=None):
     """Cell vectors in slot order, flat, [B, N, min(F, max_features) * (8 + C)], with `ridge` and
-    `logistic` followed by their numbers; y [B, N] long, classes [B]."""
+    `logistic` followed by their numbers; y [B, N] long, classes [B]. `found` as of normalise.cells.
+    """
     most = config["head"]["classes"]
     x, categorical = tasks.x, tasks.categorical
     rows, features = x.shape[1:]
@@ -119,6 +121,12 @@ def class_cells(tasks, y, classes, prefix, config):
     gained = gained - (own[:, None] * (onehot - share[:, None]))[..., None]
     t = gained / (count + 1.5 - own[:, None])[:, :, None]
     z = slots(z)
+    if found is not None:
+        absent, many = slots(excess)[:, MISSING_BIN], slots(counts)[:, MISSING_BIN]
+        expected = (many.clamp_min(1)[:, None] * share[..., None]).clamp_min(1e-30)
+        degrees = ((share > 0).sum(1, keepdim=True) - 1).expand(-1, many.shape[1])
+        found.append(Slots(order, torch.ones_like(order, dtype=torch.bool), z, bins == MISSING_BIN,
+                           many, (absent.square() / expected).sum(1), degrees))
     common = [z, slots(missing).to(z.dtype), slots(categorical)[:, None].to(z.dtype).expand_as(z),
               (classes.to(z.dtype) / most)[:, None, None].expand_as(z),
               torch.full_like(z, math.log1p(prefix) / 8)]
@@ -205,12 +213,23 @@ def classify(model, tasks, rows, prefix=None, visible=None, statistics=None, num
     config = model.config
     prefix = whole_prefix(config, rows) if prefix is None else prefix
     statistics = statistics_rows(config, prefix) if statistics is None else statistics
-    inputs, classes, known = prepare_classes(tasks, rows, statistics, config, numbered)
     if visible is None:
         visible = torch.full((tasks.y.shape[1] - rows,), rows)
+    y, classes, known = numbered or known_classes(tasks.y, rows, config["head"]["classes"])
+    asked = Variants(tasks, 1, torch.ones(*tasks.y[:, rows:].shape, 1))
+    most = config["embedder"].get("x", {}).get("donors")
+    if most:
+        found = []
+        class_cells(tasks, y, classes, statistics, config, found)
+        asked = lend(tasks, y, rows, statistics, found[0], most)
+    both = (torch.cat([v[:, :rows], v[:, rows:].repeat_interleave(asked.count, 1)], 1)
+            for v in (y, known))
+    many = next(both), classes, next(both)
+    inputs, _, _ = prepare_classes(asked.tasks, rows, statistics, config, many)
     outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, rows:], prefix,
-                    visible)
-    return log_probabilities(outputs, classes), classes, inputs.y[:, rows:].long(), known[:, rows:]
+                    visible.repeat_interleave(asked.count))
+    log_p = join_log(log_probabilities(outputs, classes), asked.weights)
+    return log_p, classes, y[:, rows:].long(), known[:, rows:]
 
 
 @torch.no_grad()

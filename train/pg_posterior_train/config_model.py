@@ -34,6 +34,7 @@ rows = objects(
         "prune_below": integer(1, 1000000),
         "absent": boolean,
         "process": boolean,
+        "donors": integer(1, 64),
         "codes": choice("identity", "targets"),
     },
 )
@@ -198,6 +199,15 @@ def model_rules(c):
     yield bool(x.get("prune")) and not x.get("ridge"), "embedder.x.prune needs embedder.x.ridge"
     yield bool(x.get("absent")) and is_class, "embedder.x.absent is for regression models"
     yield bool(x.get("absent")) and not x.get("ridge"), "embedder.x.absent needs embedder.x.ridge"
+    lent = x.get("donors", 0)
+    components = head.get("components", 0) + bool(head.get("process"))
+    yield lent > 0 and not inputs.get("clip"), "embedder.x.donors needs inputs.clip"
+    yield (
+        lent > 0 and head["kind"] == "joint-gaussian"
+    ), 'embedder.x.donors excludes head.kind "joint-gaussian"'
+    yield (
+        lent > 0 and (lent + 1) * components > 4096
+    ), "embedder.x.donors are too many for so many components"
     yield "prune_below" in x and not x.get("prune"), "embedder.x.prune_below needs embedder.x.prune"
     yield x.get(
         "codes") == "targets" and is_class, 'embedder.x.codes "targets" is for regression models'

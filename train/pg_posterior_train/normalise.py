@@ -11,6 +11,7 @@ import torch
 
 from . import process, ridge
 from .clip import soft_clip
+from .donors import Slots
 from .power import power_features
 
 NUMERIC_BINS, CATEGORY_BINS, MISSING_BIN = 8, 16, 16
@@ -185,9 +186,9 @@ def slot_bins(counts, order):
     return (counts > 0).gather(2, order[:, None].expand(-1, counts.shape[1], -1))
 
 
-def cells(tasks, y_input, prefix, config):
+def cells(tasks, y_input, prefix, config, found=None):
     """Cell vectors in slot order, flat, [B, N, min(F, max_features) * 8], followed by what `ridge`
-    and `process` say.
+    and `process` say. `found`, a list, gets what donors need (donors.Slots).
     """
     x, categorical, tokeniser = tasks.x, tasks.categorical, config["embedder"]["x"]
     if categorical.any():
@@ -239,6 +240,10 @@ def cells(tasks, y_input, prefix, config):
         2)
     kinds, knee = categorical.gather(1, order), config["target"].get("clip", 0)
     z, bins, parts = z.gather(2, wide), bins.gather(2, wide), [flat]
+    if found is not None:
+        count, total = (v[:, MISSING_BIN].gather(1, order) for v in (counts, sums))
+        found.append(Slots(order, used, z, bins == MISSING_BIN, count,
+                           total.square() / count.clamp_min(1), torch.ones_like(count)))
     if tokeniser.get("ridge", False):
         absent = (bins == MISSING_BIN) & used[:, None] if tokeniser.get("absent", False) else None
         filled = slot_bins(counts, order) & used[:, None]

@@ -5,8 +5,9 @@ import math
 
 import torch
 
+from .donors import Variants, join as join_variants, lend
 from .heads import Joint, distribution
-from .normalise import prepare
+from .normalise import cells, prepare, scale_targets
 from .questions import chain_passes, statistics_rows, whole_prefix
 from .tasks import Tasks
 
@@ -67,13 +68,26 @@ def predict(model, tasks, rows, prefix=None, visible=None, statistics=None):
     statistics: rows that the statistics come from (default: the prefix, and at least min_rows).
     """
     prefix = whole_prefix(model.config, rows) if prefix is None else prefix
-    inputs = prepare(tasks, statistics_rows(model.config, prefix) if statistics is None
-                     else statistics, model.config)
+    statistics = statistics_rows(model.config, prefix) if statistics is None else statistics
     if visible is None:
         visible = torch.full((tasks.y.shape[1] - rows,), rows)
+    asked = variants(tasks, rows, statistics, model.config)
+    inputs = prepare(asked.tasks, statistics, model.config)
     outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, rows:], prefix,
-                    visible)
-    return Prediction(distribution(model, outputs), inputs.center, inputs.scale)
+                    visible.repeat_interleave(asked.count))
+    answer = join_variants(distribution(model, outputs), asked.weights)
+    return Prediction(answer, inputs.center, inputs.scale)
+
+
+def variants(tasks, rows, statistics, config):
+    """The rows of `tasks` after the first `rows`, those that lack cells with the cells of donors.
+    """
+    most = config["embedder"].get("x", {}).get("donors")
+    if not most:
+        return Variants(tasks, 1, torch.ones(len(tasks.y), tasks.y.shape[1] - rows, 1))
+    keep = []
+    cells(tasks, scale_targets(tasks.y, statistics, config)[1], statistics, config, keep)
+    return lend(tasks, tasks.y, rows, statistics, keep[0], most)
 
 
 @torch.no_grad()
