@@ -12,22 +12,26 @@ ALTER TABLE posterior.context_definition
 
 -- The sums of some of the rows, and the rows that were added to them (sign 1) or taken away since.
 -- What a snapshot shows of both are the sums of what it shows of the table, if the table has the
--- signature. Only the library writes and reads them; dumps leave them out.
+-- signature. Notes of transactions before `noted_from` are all in the sums, so that readers pass
+-- over them, though an old snapshot keeps them from being removed. Only the library writes and
+-- reads both tables; dumps leave them out.
 CREATE TABLE posterior_internal.kept_sums (
 	kept uuid PRIMARY KEY,
 	version uuid NOT NULL,
 	signature bytea NOT NULL,
+	noted_from xid8 NOT NULL,
 	sums posterior.context NOT NULL
 ) USING heap;
 ALTER TABLE posterior_internal.kept_sums ALTER COLUMN sums SET STORAGE EXTERNAL;
 COMMENT ON TABLE posterior_internal.kept_sums IS 'sums of the rows of named contexts';
 CREATE TABLE posterior_internal.noted_row (
 	kept uuid NOT NULL,
+	writer xid8 NOT NULL,
 	sign smallint NOT NULL,
 	cells bytea
 ) USING heap;
 ALTER TABLE posterior_internal.noted_row ALTER COLUMN cells SET STORAGE PLAIN;
-CREATE INDEX noted_row_kept ON posterior_internal.noted_row (kept);
+CREATE INDEX noted_row_kept ON posterior_internal.noted_row (kept, writer);
 COMMENT ON TABLE posterior_internal.noted_row
 	IS 'rows that were added to the sums of named contexts or taken away, and are not yet in them';
 

@@ -39,6 +39,7 @@ $node->safe_psql('postgres', qq{
 
 my $notes = 'SELECT count(*) FROM posterior_internal.noted_row';
 # The sums, as a digest, and an answer.
+my $answer = q{SELECT posterior.predict('c', '{"x": 0.3, "c": "b"}'::jsonb)};
 my $state = q{SELECT posterior.rows(s) || ' ' || md5(s::text) || ' '
 		|| posterior.predict('c', '{"x": 0.3, "c": "b"}'::jsonb)::text
 	FROM posterior.sums('c') s};
@@ -89,6 +90,12 @@ my $rows = $node->safe_psql('postgres', $read);
 is(substr($before, 0, length($rows)), $rows, 'that of the rows');
 is(ask($old, $state), $before, 'nor those of snapshots from before');
 is(ask($old, $notes), $loaded, 'that see the notes');
+# which cannot be removed then; yet readers that do not see them pass over them
+my $late = session($node);
+ask($late, $answer) for 1 .. 2;
+my $plan = ask($late, "EXPLAIN (ANALYZE, BUFFERS) $answer");
+cmp_ok($plan =~ /shared hit=(\d+)/ ? $1 : 1e9, '<', 100, 'others do not read them any more');
+leave($late);
 leave($old);
 
 # ---- interrupted ---------------------------------------------------------------------------------

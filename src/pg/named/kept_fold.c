@@ -58,8 +58,12 @@ notes_drop_strange(const TnpSums *sums, PosteriorNotes *notes)
 		double	   *row = notes->rows + i * notes->width;
 
 		if (!tnp_sums_takes(sums, row[1]))
+		{
+			notes->from = Min(notes->from, notes->writers[i]);
 			continue;
+		}
 		memmove(notes->rows + n * notes->width, row, notes->width * sizeof(double));
+		notes->writers[n] = notes->writers[i];
 		notes->places[n++] = notes->places[i];
 	}
 	notes->n = n;
@@ -75,8 +79,8 @@ fold(const PosteriorModel *model, const PosteriorNamed *named, int64 least, int6
 	TnpSums    *sums;
 
 	if (!posterior_kept_find(&named->kept, GetActiveSnapshot(), &kept)
-		|| !posterior_notes_read(&named->kept, named->n_features, GetActiveSnapshot(), most,
-								 &notes)
+		|| !posterior_notes_read(&named->kept, &kept, named->n_features, GetActiveSnapshot(),
+								 most, &notes)
 		|| notes.n < least)
 		return false;
 	value = (PosteriorContext *) PG_DETOAST_DATUM(kept.sums);
@@ -103,7 +107,7 @@ posterior_kept_fold_step(const PosteriorModel *model, const PosteriorNamed *name
 		PosteriorContext *value = (PosteriorContext *) PG_DETOAST_DATUM(kept.sums);
 		TnpSums    *sums = posterior_sums_open(model, value, true, CurrentMemoryContext);
 
-		posterior_notes_read_next(&named->kept, named->n_features, GetActiveSnapshot(),
+		posterior_notes_read_next(&named->kept, &kept, named->n_features, GetActiveSnapshot(),
 								  POSTERIOR_KEPT_NOTES, sums, &notes);
 		if (notes.n > 0 && posterior_notes_add(model, &notes, 0, sums))
 			posterior_kept_write(&named->kept, &kept, kept.signature,
@@ -133,8 +137,8 @@ make_anew(const PosteriorModel *model, const PosteriorNamed *named, bytea *signa
 	PosteriorNotes notes;
 	bool		found = posterior_kept_find(&named->kept, GetActiveSnapshot(), &kept);
 
-	(void) posterior_notes_read(&named->kept, named->n_features, GetActiveSnapshot(),
-								PG_INT64_MAX, &notes);
+	(void) posterior_notes_read(&named->kept, found ? &kept : NULL, named->n_features,
+								GetActiveSnapshot(), PG_INT64_MAX, &notes);
 	posterior_kept_write(&named->kept, found ? &kept : NULL, signature, sums, &notes);
 	return sums;
 }
@@ -159,7 +163,7 @@ sums_are_good(const PosteriorModel *model, const PosteriorNamed *named, const by
 	value = (PosteriorContext *) PG_DETOAST_DATUM(kept.sums);
 	if (!posterior_same_basis(value, named->basis))
 		return false;
-	(void) posterior_notes_read(&named->kept, named->n_features, GetActiveSnapshot(),
+	(void) posterior_notes_read(&named->kept, &kept, named->n_features, GetActiveSnapshot(),
 								PG_INT64_MAX, &notes);
 	sums = posterior_sums_open(model, value, false, CurrentMemoryContext);
 	n = notes.n;

@@ -10,6 +10,8 @@
 #include "pg/named/kept_store.h"
 
 #include "pg/base/bridge.h"
+#include "pg/base/guard.h"
+#include "pg/visibility/writer_log.h"
 
 #include "access/genam.h"
 #include "access/heapam.h"
@@ -30,10 +32,11 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/uuid.h"
+#include "utils/xid8.h"
 
 /* Columns of kept_sums, and of noted_row. */
-enum { SUMS_KEPT = 1, SUMS_VERSION, SUMS_SIGNATURE, SUMS_SUMS };
-enum { NOTE_KEPT = 1, NOTE_SIGN, NOTE_CELLS };
+enum { SUMS_KEPT = 1, SUMS_VERSION, SUMS_SIGNATURE, SUMS_FROM, SUMS_SUMS };
+enum { NOTE_KEPT = 1, NOTE_WRITER, NOTE_SIGN, NOTE_CELLS };
 
 static Oid
 table_of(const char *name)
@@ -45,23 +48,30 @@ table_of(const char *name)
 	return oid;
 }
 
-/* Rows under `kept`, by the index of a table. */
-static SysScanDesc
-scan_begin(Relation table, const char *index, const pg_uuid_t *kept, Snapshot snapshot)
+static Datum
+xid_datum(uint64 xid)
 {
-	ScanKeyData key;
+	return FullTransactionIdGetDatum(FullTransactionIdFromU64(xid));
+}
 
-	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_UUID_EQ, UUIDPGetDatum(kept));
-	return systable_beginscan(table, table_of(index), true, snapshot, 1, &key);
+static uint64
+xid_of_datum(Datum datum)
+{
+	return U64FromFullTransactionId(DatumGetFullTransactionId(datum));
 }
 
 bool
 posterior_kept_find(const pg_uuid_t *kept, Snapshot snapshot, PosteriorKeptSums *found)
 {
 	Relation	table = table_open(table_of("kept_sums"), AccessShareLock);
-	SysScanDesc scan = scan_begin(table, "kept_sums_pkey", kept, snapshot);
-	HeapTuple	tuple = systable_getnext(scan);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
 	bool		isnull;
+
+	ScanKeyInit(&key, SUMS_KEPT, BTEqualStrategyNumber, F_UUID_EQ, UUIDPGetDatum(kept));
+	scan = systable_beginscan(table, table_of("kept_sums_pkey"), true, snapshot, 1, &key);
+	tuple = systable_getnext(scan);
 
 	if (HeapTupleIsValid(tuple))
 	{
@@ -70,6 +80,7 @@ posterior_kept_find(const pg_uuid_t *kept, Snapshot snapshot, PosteriorKeptSums 
 		found->place = tuple->t_self;
 		found->version = *DatumGetUUIDP(heap_getattr(tuple, SUMS_VERSION, desc, &isnull));
 		found->signature = DatumGetByteaPCopy(heap_getattr(tuple, SUMS_SIGNATURE, desc, &isnull));
+		found->noted_from = xid_of_datum(heap_getattr(tuple, SUMS_FROM, desc, &isnull));
 		found->sums = datumCopy(heap_getattr(tuple, SUMS_SUMS, desc, &isnull), false, -1);
 	}
 	systable_endscan(scan);
@@ -78,6 +89,23 @@ posterior_kept_find(const pg_uuid_t *kept, Snapshot snapshot, PosteriorKeptSums 
 }
 
 /* ---- notes ----------------------------------------------------------------------------------- */
+
+/*
+ * Notes under `kept` that are not in sums, which may be NULL: of transactions from a certain one
+ * on. Those before it are passed over in the index. They may be there for long, where an old
+ * snapshot keeps them, and on a standby.
+ */
+static SysScanDesc
+notes_scan(Relation table, const pg_uuid_t *kept, const PosteriorKeptSums *sums,
+		   Snapshot snapshot)
+{
+	ScanKeyData keys[2];
+
+	ScanKeyInit(&keys[0], NOTE_KEPT, BTEqualStrategyNumber, F_UUID_EQ, UUIDPGetDatum(kept));
+	ScanKeyInit(&keys[1], NOTE_WRITER, BTGreaterEqualStrategyNumber, F_XID8GE,
+				xid_datum(sums == NULL ? 0 : sums->noted_from));
+	return systable_beginscan(table, table_of("noted_row_kept"), true, snapshot, 2, keys);
+}
 
 /* Make room for one more note. */
 static void
@@ -88,6 +116,7 @@ notes_grow(PosteriorNotes *notes)
 	notes->room *= 2;
 	notes->rows = repalloc_huge(notes->rows, notes->room * notes->width * sizeof(double));
 	notes->places = repalloc_huge(notes->places, notes->room * sizeof(ItemPointerData));
+	notes->writers = repalloc_huge(notes->writers, notes->room * sizeof(uint64));
 }
 
 /* Add a note that was read. */
@@ -109,28 +138,43 @@ notes_take(PosteriorNotes *notes, HeapTuple tuple, TupleDesc desc)
 			row[i] = get_float8_nan();
 	else
 		memcpy(row + 1, VARDATA_ANY(bytes), size);
+	notes->writers[notes->n] = xid_of_datum(heap_getattr(tuple, NOTE_WRITER, desc, &isnull));
 	notes->places[notes->n++] = tuple->t_self;
 }
 
+/*
+ * The first transaction that may not have ended for a snapshot, prepared ones among them: it may
+ * have noted rows that the snapshot does not show. Those before it note nothing more.
+ */
+static uint64
+ended_before(Snapshot snapshot)
+{
+	if (GUARD(KEPT_ENDED, true))
+		return posterior_full_xid(snapshot->xmin);
+	return U64FromFullTransactionId(ReadNextFullTransactionId());
+}
+
 static void
-notes_begin(PosteriorNotes *notes, int n_features)
+notes_begin(PosteriorNotes *notes, int n_features, Snapshot snapshot)
 {
 	memset(notes, 0, sizeof(*notes));
+	notes->from = ended_before(snapshot);
 	notes->width = n_features + 2;
 	notes->room = 64;
 	notes->rows = palloc(notes->room * notes->width * sizeof(double));
 	notes->places = palloc(notes->room * sizeof(ItemPointerData));
+	notes->writers = palloc(notes->room * sizeof(uint64));
 }
 
 bool
-posterior_notes_read(const pg_uuid_t *kept, int n_features, Snapshot snapshot, int64 most,
-					 PosteriorNotes *notes)
+posterior_notes_read(const pg_uuid_t *kept, const PosteriorKeptSums *sums, int n_features,
+					 Snapshot snapshot, int64 most, PosteriorNotes *notes)
 {
 	Relation	table = table_open(table_of("noted_row"), AccessShareLock);
-	SysScanDesc scan = scan_begin(table, "noted_row_kept", kept, snapshot);
+	SysScanDesc scan = notes_scan(table, kept, sums, snapshot);
 	HeapTuple	tuple;
 
-	notes_begin(notes, n_features);
+	notes_begin(notes, n_features, snapshot);
 	while (notes->n <= most && HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -143,11 +187,11 @@ posterior_notes_read(const pg_uuid_t *kept, int n_features, Snapshot snapshot, i
 
 /* Add notes of one sign that the model takes until there are `most`. */
 static void
-notes_read_sign(const pg_uuid_t *kept, Snapshot snapshot, int sign, int64 most,
-				const TnpSums *sums, PosteriorNotes *notes)
+notes_read_sign(const pg_uuid_t *kept, const PosteriorKeptSums *stored, Snapshot snapshot,
+				int sign, int64 most, const TnpSums *sums, PosteriorNotes *notes)
 {
 	Relation	table = table_open(table_of("noted_row"), AccessShareLock);
-	SysScanDesc scan = scan_begin(table, "noted_row_kept", kept, snapshot);
+	SysScanDesc scan = notes_scan(table, kept, stored, snapshot);
 	HeapTuple	tuple;
 
 	while (notes->n < most && HeapTupleIsValid(tuple = systable_getnext(scan)))
@@ -158,19 +202,27 @@ notes_read_sign(const pg_uuid_t *kept, Snapshot snapshot, int sign, int64 most,
 		notes_take(notes, tuple, RelationGetDescr(table));
 		row = notes->rows + (notes->n - 1) * notes->width;
 		if ((row[0] > 0) != (sign > 0) || !tnp_sums_takes(sums, row[1]))
+		{
 			notes->n--;
+			notes->from = Min(notes->from, notes->writers[notes->n]);
+		}
 	}
+	if (notes->n >= most)
+		notes->from = 0;		/* any may be left */
 	systable_endscan(scan);
 	table_close(table, AccessShareLock);
 }
 
 void
-posterior_notes_read_next(const pg_uuid_t *kept, int n_features, Snapshot snapshot, int64 most,
-						  const TnpSums *sums, PosteriorNotes *notes)
+posterior_notes_read_next(const pg_uuid_t *kept, const PosteriorKeptSums *stored, int n_features,
+						  Snapshot snapshot, int64 most, const TnpSums *sums,
+						  PosteriorNotes *notes)
 {
-	notes_begin(notes, n_features);
-	for (int sign = 1; sign >= -1 && notes->n == 0; sign -= 2)
-		notes_read_sign(kept, snapshot, sign, most, sums, notes);
+	for (int sign = 1; sign >= -1 && (sign > 0 || notes->n == 0); sign -= 2)
+	{
+		notes_begin(notes, n_features, snapshot);
+		notes_read_sign(kept, stored, snapshot, sign, most, sums, notes);
+	}
 }
 
 void
@@ -179,8 +231,9 @@ posterior_note_write(const pg_uuid_t *kept, int sign, int n_features, const doub
 	Relation	table = table_open(table_of("noted_row"), RowExclusiveLock);
 	Size		size = (n_features + 1) * sizeof(double);
 	bytea	   *bytes = palloc(VARHDRSZ + size);
-	Datum		values[] = {UUIDPGetDatum(kept), Int16GetDatum(sign), PointerGetDatum(bytes)};
-	bool		nulls[] = {false, false, cells == NULL};
+	Datum		values[] = {UUIDPGetDatum(kept), xid_datum(posterior_own_xid()),
+		Int16GetDatum(sign), PointerGetDatum(bytes)};
+	bool		nulls[] = {false, false, false, cells == NULL};
 	HeapTuple	tuple;
 
 	SET_VARSIZE(bytes, VARHDRSZ + size);
@@ -256,8 +309,9 @@ posterior_kept_write(const pg_uuid_t *kept, const PosteriorKeptSums *old, bytea 
 	Relation	table = table_open(table_of("kept_sums"), RowExclusiveLock),
 				noted = table_open(table_of("noted_row"), RowExclusiveLock);
 	Datum		values[] = {UUIDPGetDatum(kept), DirectFunctionCall1(gen_random_uuid, (Datum) 0),
-		PointerGetDatum(signature), PointerGetDatum(sums)};
-	bool		nulls[] = {false, false, false, false};
+		PointerGetDatum(signature), xid_datum(Max(old == NULL ? 0 : old->noted_from, notes->from)),
+		PointerGetDatum(sums)};
+	bool		nulls[] = {false, false, false, false, false};
 	HeapTuple	tuple = heap_form_tuple(RelationGetDescr(table), values, nulls);
 
 	if (old == NULL)

@@ -19,6 +19,7 @@ typedef struct PosteriorKeptSums
 	ItemPointerData place;
 	pg_uuid_t	version;		/* another one whenever they are written */
 	bytea	   *signature;
+	uint64		noted_from;		/* notes of earlier transactions are all in them */
 	Datum		sums;			/* a posterior.context, as it is stored */
 } PosteriorKeptSums;
 
@@ -30,6 +31,8 @@ typedef struct PosteriorNotes
 	int			width;			/* numbers of a note: sign, target, cells */
 	double	   *rows;			/* [n, width]; the target of a row that has no numbers is NaN */
 	ItemPointerData *places;	/* [n] */
+	uint64	   *writers;		/* [n]: the transactions that noted them */
+	uint64		from;			/* of earlier transactions there are no others, nor will there be */
 } PosteriorNotes;
 
 /* The sums stored under `kept` as the snapshot shows them, in the current memory context. */
@@ -37,18 +40,21 @@ bool		posterior_kept_find(const pg_uuid_t *kept, Snapshot snapshot, PosteriorKep
 
 /*
  * The notes under `kept` of rows with n_features cells that the snapshot shows, in the current
- * memory context. At most `most`: false if there are more.
+ * memory context, but for those in the sums that it shows; these may be NULL. At most `most`: false
+ * if there are more.
  */
-bool		posterior_notes_read(const pg_uuid_t *kept, int n_features, Snapshot snapshot,
-								 int64 most, PosteriorNotes *notes);
+bool		posterior_notes_read(const pg_uuid_t *kept, const PosteriorKeptSums *sums,
+								 int n_features, Snapshot snapshot, int64 most,
+								 PosteriorNotes *notes);
 
 /*
  * Of the notes those that are put into sums next where not all can be at once: of rows that came,
  * or, if none is left, of rows that went. So sums are never without a row that is yet to come. At
  * most `most`, and none that the model does not take.
  */
-void		posterior_notes_read_next(const pg_uuid_t *kept, int n_features, Snapshot snapshot,
-									  int64 most, const TnpSums *sums, PosteriorNotes *notes);
+void		posterior_notes_read_next(const pg_uuid_t *kept, const PosteriorKeptSums *stored,
+									  int n_features, Snapshot snapshot, int64 most,
+									  const TnpSums *sums, PosteriorNotes *notes);
 
 /* Note a row: its target and cells [n_features + 1], or NULL where they are no finite numbers. */
 void		posterior_note_write(const pg_uuid_t *kept, int sign, int n_features,
