@@ -359,6 +359,9 @@ CREATE FUNCTION check_near() RETURNS int STABLE LANGUAGE plpgsql AS $$
 DECLARE
 	result int;
 BEGIN
+	IF (SELECT count(*) < 3 FROM h WHERE y IS NOT NULL) THEN
+		RETURN 0;
+	END IF;
 	WITH d AS (SELECT count(*)
 			FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ,
 			count(*) AS n
