@@ -1,4 +1,4 @@
-\set kind random(1, 10)
+\set kind random(1, 13)
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT check_kind(:kind);
 \sleep 3 ms
