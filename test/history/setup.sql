@@ -275,8 +275,8 @@ CREATE FUNCTION check_prefix() RETURNS int STABLE LANGUAGE sql AS $$
 	SELECT compare('prefix', n::int, differ, CASE WHEN differ > 0
 			THEN (SELECT count(*)::text FROM h) END) FROM d $$;
 
--- The kinds of contexts: one of them by its number. A snapshot older than a table's emptying sees no
--- row of it but its own, and set encoders need four.
+-- The kinds of contexts: one of them by its number. A snapshot older than a table's emptying sees
+-- no row of it but its own, and set encoders need four.
 CREATE FUNCTION kind_from_scratch(model text, shared_prefix boolean)
 	RETURNS posterior.distribution[] STABLE LANGUAGE plpgsql
 	SET posterior.model = 'packed_causal' SET posterior.cache = off AS $$
