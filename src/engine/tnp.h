@@ -241,7 +241,11 @@ TNP_EXPORT TnpStatus tnp_build_views(const TnpModel *model, const TnpRows *rows,
  */
 TNP_EXPORT TnpStatus tnp_append(TnpEncoding *encoding, const TnpRows *rows, TnpError *error);
 
-/* forget: the rows from n on, appended ones all of them; n is not more than there are. */
+/*
+ * forget: the rows from n on, appended ones all of them; n is not more than there are. Sums of rows
+ * are then of others, until the next append or in a view (tnp_encoding_first): asked before, they
+ * say TNP_BAD_ARGUMENT.
+ */
 TNP_EXPORT void tnp_encoding_forget(TnpEncoding *encoding, int64_t n);
 
 /*

@@ -345,6 +345,33 @@ check_answers(void)
 	tnp_encoding_free(summed);
 }
 
+/* Sums of rows some of which were forgotten are never asked, and are right with the next rows. */
+static void
+check_forget(void)
+{
+	TnpRows		first = test_slice(&rows, 0, ROWS / 2),
+				later = test_slice(&rows, ROWS / 2, ROWS - ROWS / 2),
+				last = test_slice(&rows, ROWS - 3, 3),
+				queries = test_slice(&rows, 10, QUERIES);
+	TnpEncoding *e;
+	double		a[QUERIES * LARGEST] = {0},
+				b[QUERIES * LARGEST] = {0};
+	TnpError	error;
+
+	test_must(tnp_build(model, &first, ROWS / 2, &e, &error), &error);
+	test_must(tnp_append(e, &later, &error), &error);
+	test_must(tnp_predict(e, &queries, a, &error), &error);
+	tnp_encoding_forget(e, ROWS - 3);
+	ok(tnp_predict(e, &queries, b, &error) == TNP_BAD_ARGUMENT
+	   && tnp_sample(e, &queries, 1, 0, 1, b, &error) == TNP_BAD_ARGUMENT
+	   && tnp_score(e, &queries, 1, 1, b, NULL, &error) == TNP_BAD_ARGUMENT,
+	   "%s: sums of rows that were forgotten are not asked", name);
+	test_must(tnp_append(e, &last, &error), &error);
+	test_must(tnp_predict(e, &queries, b, &error), &error);
+	ok(memcmp(a, b, sizeof(a)) == 0, "%s: rows that come back leave what was", name);
+	tnp_encoding_free(e);
+}
+
 /* A fit of some rows, and the sums of others: as rows that were appended, and back again. */
 static void
 check_fit(void)
@@ -668,6 +695,7 @@ main(void)
 				check_faults(&models[i]);
 			}
 			check_answers();
+			check_forget();
 			check_fit();
 			check_drift();
 			check_long_score();

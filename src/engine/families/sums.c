@@ -41,6 +41,14 @@ sums_solution_now(const TnpEncoding *e)
 	return e->n > sums_facts(e)->n ? sums_total_solution(e) : sums_first_solution(sums_facts(e));
 }
 
+TnpStatus
+sums_check_settled(const TnpEncoding *e, TnpError *error)
+{
+	if (e->n <= sums_facts(e)->n || e->totalled == e->n)
+		return TNP_OK;
+	return tnp_fail(error, TNP_BAD_ARGUMENT, "the sums are of other rows than the encoding has");
+}
+
 /* ---- encodings ------------------------------------------------------------------------------- */
 
 /* Room for facts under this basis, whose sums are still to be written. */

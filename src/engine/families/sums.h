@@ -263,6 +263,9 @@ TnpStatus	sums_solve(const TnpModel *model, const SumsFacts *f, const TnpSums *s
 
 /* The sums and the solution of exactly the encoding's rows. */
 const TnpSums *sums_now(const TnpEncoding *e);
+
+/* Whether these are of the encoding's rows; rows may have been forgotten since. */
+TnpStatus	sums_check_settled(const TnpEncoding *e, TnpError *error);
 const SumsSolution *sums_solution_now(const TnpEncoding *e);
 
 TnpStatus	sums_predict(const TnpEncoding *e, const TnpRows *queries, double *params,

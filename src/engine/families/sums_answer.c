@@ -62,7 +62,7 @@ sums_predict(const TnpEncoding *e, const TnpRows *queries, double *params, TnpEr
 	const TnpSums *s = sums_now(e);
 	const SumsSolution *solution = sums_solution_now(e);
 	int			n = f->settings * f->points;
-	TnpStatus	status = TNP_OK;
+	TnpStatus	status = sums_check_settled(e, error);
 
 	for (int64_t i = 0; status == TNP_OK && i < queries->n; i++, params += 3 * n)
 	{
@@ -117,7 +117,7 @@ sums_sample(const TnpEncoding *e, const TnpRows *queries, uint64_t seed, uint64_
 	const TnpSums *s = sums_now(e);
 	const SumsSolution *solution = sums_solution_now(e);
 	double	   *phi = tnp_alloc(&e->model->env, queries->n, f->width * sizeof(double));
-	TnpStatus	status = phi == NULL ? tnp_no_memory(error) : TNP_OK;
+	TnpStatus	status = phi == NULL ? tnp_no_memory(error) : sums_check_settled(e, error);
 
 	for (int64_t i = 0; status == TNP_OK && i < queries->n; i++)
 		features_of(s, queries->x + i * queries->n_features, phi + i * f->width);
@@ -303,9 +303,9 @@ sums_score(const TnpEncoding *e, const TnpRows *rows, const int64_t *place, doub
 	const SumsFacts *f = sums_facts(e);
 	Progress	progress = {NULL, NULL};
 	double		log_weight[SUMS_MOST_LENGTHS * SUMS_MOST_POINTS];
-	TnpStatus	status = TNP_OK;
+	TnpStatus	status = sums_check_settled(e, error);
 
-	for (int k = 0; k < f->settings * f->points; k++)
+	for (int k = 0; status == TNP_OK && k < f->settings * f->points; k++)
 		log_weight[k] = log(sums_solution_now(e)->weight[k]);
 	for (int64_t done = 0; status == TNP_OK && done < rows->n; done += SCORE_ROWS)
 	{
