@@ -323,51 +323,34 @@ EXCEPTION WHEN object_not_in_prerequisite_state THEN
 	NULL;
 END $$;
 
--- Where the prefix ends by the last refresh, no value has it; so its own rows are read and encoded
--- anew, under the definition and the rows of the same snapshot.
-CREATE FUNCTION refreshed_from_scratch() RETURNS posterior.distribution[] STABLE
+-- Of some contexts no value gives the answers: the prefix of one ends by its last refresh, another
+-- takes the rows near to each question. So their own rows are read and encoded anew, under the
+-- definition and the rows of the same snapshot.
+CREATE FUNCTION named_from_scratch(name text) RETURNS posterior.distribution[] STABLE
 	LANGUAGE plpgsql SET posterior.cache = off AS $$
 BEGIN
 	RETURN (SELECT array_agg(prediction ORDER BY ord)
-			FROM posterior.predict_rows('refreshed', ARRAY(SELECT q FROM questions() q)));
+			FROM posterior.predict_rows(named_from_scratch.name,
+				ARRAY(SELECT q FROM questions() q)));
+END $$;
+CREATE FUNCTION check_named(name text) RETURNS int STABLE LANGUAGE plpgsql AS $$
+DECLARE
+	result int;
+BEGIN
+	WITH d AS (SELECT count(*)
+			FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ,
+			count(*) AS n
+		FROM posterior.predict_rows(check_named.name, ARRAY(SELECT q FROM questions() q)) named
+		JOIN unnest(named_from_scratch(check_named.name))
+			WITH ORDINALITY scratch (prediction, ord) USING (ord))
+	SELECT compare(check_named.name, n::int, differ, CASE WHEN differ > 0
+			THEN (SELECT count(*)::text FROM h) END) INTO result FROM d;
+	RETURN result;
 END $$;
 CREATE FUNCTION check_refreshed() RETURNS int STABLE LANGUAGE plpgsql AS $$
-DECLARE
-	result int;
 BEGIN
-	IF (SELECT count(*) < 3 FROM h WHERE y IS NOT NULL) THEN
-		RETURN 0;
-	END IF;
-	WITH d AS (SELECT count(*)
-			FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ,
-			count(*) AS n
-		FROM posterior.predict_rows('refreshed', ARRAY(SELECT q FROM questions() q)) named
-		JOIN unnest(refreshed_from_scratch()) WITH ORDINALITY scratch (prediction, ord) USING (ord))
-	SELECT compare('refreshed', n::int, differ, CASE WHEN differ > 0
-			THEN (SELECT count(*)::text FROM h) END) INTO result FROM d;
-	RETURN result;
-END $$;
-
--- The same of the rows that are near to each question: which these are, and their answers, from
--- rows that are read and encoded anew.
-CREATE FUNCTION near_from_scratch() RETURNS posterior.distribution[] STABLE
-	LANGUAGE plpgsql SET posterior.cache = off AS $$
-BEGIN
-	RETURN (SELECT array_agg(prediction ORDER BY ord)
-			FROM posterior.predict_rows('near', ARRAY(SELECT q FROM questions() q)));
-END $$;
-CREATE FUNCTION check_near() RETURNS int STABLE LANGUAGE plpgsql AS $$
-DECLARE
-	result int;
-BEGIN
-	WITH d AS (SELECT count(*)
-			FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ,
-			count(*) AS n
-		FROM posterior.predict_rows('near', ARRAY(SELECT q FROM questions() q)) named
-		JOIN unnest(near_from_scratch()) WITH ORDINALITY scratch (prediction, ord) USING (ord))
-	SELECT compare('near', n::int, differ, CASE WHEN differ > 0
-			THEN (SELECT count(*)::text FROM h) END) INTO result FROM d;
-	RETURN result;
+	RETURN CASE WHEN (SELECT count(*) < 3 FROM h WHERE y IS NOT NULL) THEN 0
+		ELSE check_named('refreshed') END;
 END $$;
 
 -- A context that keeps sums has those of the rows, and answers as when these are read.
@@ -430,7 +413,7 @@ CREATE FUNCTION check_all() RETURNS int STABLE LANGUAGE plpgsql AS $$
 BEGIN
 	RETURN check_causal('causal') + check_causal('read') + check_sums()
 		+ check_causal('filtered', '-Infinity', 0.5) + check_window() + check_by_value()
-		+ check_near();
+		+ check_named('near');
 END $$;
 
 -- The same of one question after the other: the first one may go through the model together with

@@ -20,6 +20,7 @@
 #include "pg/cache/sums_handle.h"
 #include "pg/named/definition_write.h"
 #include "pg/named/kept_plans.h"
+#include "pg/rows/column_types.h"
 #include "pg/shmem/progress.h"
 #include "pg/types/context_sums.h"
 
@@ -62,24 +63,6 @@ is_large(const PosteriorNamed *named)
 		table_close(relation, NoLock);
 	}
 	return max_parallel_workers_per_gather > 0 && pages >= min_parallel_table_scan_size;
-}
-
-/* Whether a target is the same number when it is cast to float8. */
-static bool
-is_plain_number(Oid type)
-{
-	switch (getBaseType(type))
-	{
-		case INT2OID:
-		case INT4OID:
-		case INT8OID:
-		case FLOAT4OID:
-		case FLOAT8OID:
-		case NUMERICOID:
-			return true;
-		default:
-			return false;
-	}
 }
 
 /* Whether the columns, now locked, still have the types that the definition was resolved with. */
@@ -184,7 +167,7 @@ scan_by_aggregate(const PosteriorModel *model, const PosteriorNamed *named)
 	TnpSums    *sums;
 
 	if (IsInParallelMode() || named->n_targets != 1 || named->n_features + 2 > FUNC_MAX_ARGS
-		|| !is_plain_number(named->target_types[0]))
+		|| !posterior_is_number(named->target_types[0]))
 		return NULL;
 	LockRelationOid(named->relation, AccessShareLock);
 	if (!has_types(named) || !is_large(named) || !may_aggregate(a.context))
