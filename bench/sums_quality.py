@@ -6,7 +6,7 @@
     bench/sums_quality.py functions | rows | bands [--seeds 3]
     bench/sums_quality.py tables FOLDER
 
-`process` asks about draws of a Gaussian process in one dimension (Mortimer et al. 2025, table 1),
+`process` asks about draws of a Gaussian process in one dimension (Mortimer et al. 2026, table 1),
 beside exact inference; `functions` compares 256 rows of made-up functions with a fitted process,
 `rows` 10,000 of them with their noise; `bands` has the coverage of intervals at 64 to 100,000 rows;
 `tables` compares elevators, protein and skillcraft of a folder (elevators.csv.gz …, no header, the

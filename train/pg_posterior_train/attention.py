@@ -9,7 +9,7 @@ per layer and no per-task mask:
   of PFNs,
   Mueller et al. 2022), and
 * later rows and queries, which see a leading part of the rows (the causal context of incTNP,
-  Mortimer et al. 2025, and
+  Mortimer et al. 2026, and
   the autoregressive buffer of Hassan et al. 2025). A later row sees itself under the inclusive
   mask, and not under the strict one.
 """

@@ -11,7 +11,7 @@ Training asks exactly the questions that the engine answers:
 
 With `"questions": "split"` in the training part, and for joint heads, a step asks the further rows
 alone, all of them given the same number of rows: the loss of incTNP beside the dense one of
-incTNP-Seq (Mortimer et al. 2025).
+incTNP-Seq (Mortimer et al. 2026).
 """
 
 from dataclasses import dataclass

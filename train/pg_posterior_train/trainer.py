@@ -1,7 +1,7 @@
 """The training loop: dense causal loss, Muon + AdamW, warm-up-stable-decay, checkpoints that
 survive a kill.
 
-Objective (section 3 of Mortimer et al. 2025, restricted to the suffix): a task has `N` rows, a
+Objective (section 3 of Mortimer et al. 2026, restricted to the suffix): a task has `N` rows, a
 prefix of random length whose rows see each other, and a causal suffix. Every suffix row is
 predicted from the rows before it; some further rows are predicted from the prefix alone. Statistics
 are frozen at the prefix, as the database freezes them.

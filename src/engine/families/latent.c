@@ -1,7 +1,7 @@
 /*
  * latent.c: latent bottlenecks (LBANP): a fixed number of latents reads all rows, and queries read
  * the latents (docs/families.md, "Latent bottlenecks"; Feng et al. 2023, in the arrangement of
- * Mortimer et al. 2025, eq. (10)).
+ * Mortimer et al. 2026, eq. (10)).
  *
  * Cache layer l has in its first slots the latents' keys and values for the cross layer l, then
  * those of the rows after the prefix, which are chain rows. So queries and chain rows walk the

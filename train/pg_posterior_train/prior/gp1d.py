@@ -1,4 +1,4 @@
-"""One-dimensional Gaussian processes, drawn exactly (the protocol of Mortimer et al. 2025, and
+"""One-dimensional Gaussian processes, drawn exactly (the protocol of Mortimer et al. 2026, and
 kernels of Nguyen & Grover 2022).
 
 x uniform on [-2, 2], unit signal variance, lengthscale log-uniform on [0.25, 1], observation noise
