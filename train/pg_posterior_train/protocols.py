@@ -18,6 +18,10 @@ model's name): a list of
               1 is plain autoregression
     paper     the published figures, shown beside ours
 
+An entry with `optimise` is Bayesian optimisation (optimisation.py): of `points` points of a
+function `start` have been seen, and `steps` are asked for. `noise` is what the models were taught
+that observations have, and `every` how many steps lie between the table's rows (default 10).
+
 Figures are nats per target; ± is the standard error over tasks. `exact` is the process that drew
 the tasks, with its true hyperparameters; a sawtooth has none.
 """
@@ -28,21 +32,15 @@ import os
 
 import torch
 
+from . import optimisation
 from .export import load_model
 from .predict import chain, joint_density, predict
 from .prior import curves, fields
-from .tasks import Tasks
+from .tasks import Tasks, choose
 
 SEED = 880_001
 BATCH = 16           # tasks drawn together
 SEQUENCES = 256      # sequences encoded together
-
-
-def choose(tasks, order):
-    """Tasks with rows in another order, [B, N] or [N]."""
-    order = order.expand(tasks.y.shape[0], -1)
-    return Tasks(tasks.x.gather(1, order[..., None].expand(-1, -1, tasks.x.shape[2])),
-                 tasks.y.gather(1, order), tasks.categorical)
 
 
 def repeat(tasks, times):
@@ -156,6 +154,9 @@ def evaluate(model, protocols, tasks):
     """All tables of a configuration: a list of {title, rows}."""
     result = []
     for protocol in protocols:
+        if "optimise" in protocol:
+            result.append(optimisation.evaluate(model, protocol, tasks))
+            continue
         rows = {label: one_size(model, protocol, size_of, tasks)
                 for label, size_of in sizes(protocol["context"])}
         result.append({"title": protocol["title"], "targets": protocol["targets"],
@@ -170,18 +171,22 @@ def figure(one):
     return f"{one['mean']:.{digits}f} ± {one['se']:.{digits}f}"
 
 
+def caption(table):
+    return (f"{table['targets']} targets, {table['orders']} "
+            f"order{'s' if table['orders'] > 1 else ''}, "
+            f"{table['tasks']} tasks per row; nats per target.")
+
+
 def markdown(result):
     lines = []
     for table in result:
         names = list(next(iter(table["rows"].values())))
-        lines += [f"## {table['title']}", "",
-                  f"{table['targets']} targets, {table['orders']} "
-                  f"order{'s' if table['orders'] > 1 else ''}, "
-                  f"{table['tasks']} tasks per row; nats per target.", "",
-                  "| context rows | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]
+        head, optimised = table.get("head", "context rows"), "caption" in table
+        lines += [f"## {table['title']}", "", table["caption"] if optimised else caption(table), "",
+                  f"| {head} | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]
         for label, row in table["rows"].items():
             lines.append(f"| {label} | " + " | ".join(figure(row[n]) for n in names) + " |")
-        if len(table["rows"]) > 1:
+        if len(table["rows"]) > 1 and not optimised:
             means = [sum(row[n]["mean"] for row in table["rows"].values()) / len(table["rows"])
                      for n in names]
             lines.append("| mean | " + " | ".join(f"{v:.3f}" for v in means) + " |")

@@ -30,3 +30,10 @@ def concatenate(parts):
 def numeric(x, y):
     """Tasks without categorical columns."""
     return Tasks(x, y, torch.zeros(x.shape[0], x.shape[2], dtype=torch.bool, device=x.device))
+
+
+def choose(tasks, order):
+    """Tasks with rows in another order, [B, n] or [n], or with some of them."""
+    order = order.expand(tasks.y.shape[0], -1)
+    return Tasks(tasks.x.gather(1, order[..., None].expand(-1, -1, tasks.x.shape[2])),
+                 tasks.y.gather(1, order), tasks.categorical)

@@ -13,6 +13,12 @@ CONFIGS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "configs")
 MODELS = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "models")
 
 
+def is_protocol(name):
+    """Whether a configuration says what is measured, and not what is trained."""
+    with open(os.path.join(CONFIGS, name + ".json"), encoding="utf-8") as f:
+        return list(json.load(f)) == ["evaluation"]
+
+
 def config(name, width=16, layers=2):
     """A training configuration shrunk to test size."""
     with open(os.path.join(CONFIGS, name + ".json")) as f:

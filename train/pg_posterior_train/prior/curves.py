@@ -95,7 +95,16 @@ def sobol(s, low, high, tasks, rows):
 
 
 def draw_inputs(s, inputs, tasks, rows):
-    """x [B, N] of [low, high], or of {"sobol": [low, high]}."""
+    """x [B, N] of [low, high], or of {"sobol": [low, high]}; or of {"grid": [low, high], "points":
+    n}, which are n at equal distances and the rest anywhere, in random order.
+    """
+    if isinstance(inputs, dict) and "grid" in inputs:
+        (low, high), points = inputs["grid"], inputs["points"]
+        if points > rows:
+            raise ValueError(f"a grid of {points} points has more than the {rows} rows")
+        regular = torch.linspace(low, high, points, device=s.device).expand(tasks, -1)
+        x = torch.cat([s.uniform(low, high, tasks, rows - points), regular], 1)
+        return x.gather(1, s.order(tasks, rows))
     if isinstance(inputs, dict):
         return sobol(s, *inputs["sobol"], tasks, rows)
     return s.uniform(inputs[0], inputs[1], tasks, rows)
