@@ -175,6 +175,14 @@ SELECT posterior.warm_context('young');
 ALTER TABLE young ALTER COLUMN a TYPE numeric USING -a;
 SELECT posterior.sums('young') OPERATOR(posterior.=) (SELECT posterior.context(posterior.basis(
 		posterior.sums('young')), y, a) FROM young) AS same;
+-- a column whose type means another kind is not added up as what it was
+ALTER TABLE young ALTER COLUMN a TYPE text;
+SELECT posterior.sums('young');
+SELECT posterior.warm_context('young');
+SELECT posterior.predict('young', t) IS NOT NULL FROM (SELECT '0.1'::text AS a) t;
+SELECT posterior.refresh_context('young');
+SELECT posterior.sums('young') OPERATOR(posterior.=) (SELECT posterior.context(posterior.basis(
+		posterior.sums('young')), y, a) FROM young) AS same;
 -- values that no model takes fail the prediction, as they do where rows are read, not the write
 INSERT INTO reading VALUES (5000, 'NaN', 5, 'x', NULL, 1);
 SELECT answer('all') IS NULL;

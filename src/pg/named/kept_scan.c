@@ -21,6 +21,7 @@
 #include "pg/named/definition_write.h"
 #include "pg/named/kept_plans.h"
 #include "pg/rows/column_types.h"
+#include "pg/rows/feature_cells.h"
 #include "pg/shmem/progress.h"
 #include "pg/types/context_sums.h"
 
@@ -193,12 +194,33 @@ scan_by_aggregate(const PosteriorModel *model, const PosteriorNamed *named)
 	return sums;
 }
 
+/* Cells of a column whose type has changed may mean something else to the basis. */
+static void
+check_kinds(const PosteriorNamed *named)
+{
+	const uint8 *kinds = named->basis->kinds;
+
+	for (int f = 0; f < named->n_features; f++)
+		if (named->kinds[f] != kinds[f])
+			ereport(ERROR,
+					(errcode(ERRCODE_DATATYPE_MISMATCH),
+					 errmsg("column \"%s\" of context \"%s\" is not of the kind that its sums "
+							"know", named->names[f], named->name),
+					 errdetail("It is of kind \"%s\", and was of kind \"%s\".",
+							   posterior_column_kind_name(named->kinds[f]),
+							   posterior_column_kind_name(kinds[f])),
+					 errhint("posterior.refresh_context makes sums of the columns as they are.")));
+}
+
 TnpSums *
 posterior_kept_scan(const PosteriorModel *model, const PosteriorNamed *named)
 {
-	bool		shown = posterior_progress_begin(&named->id);
-	TnpSums    *sums = scan_by_aggregate(model, named);
+	TnpSums    *sums;
+	bool		shown;
 
+	check_kinds(named);
+	shown = posterior_progress_begin(&named->id);
+	sums = scan_by_aggregate(model, named);
 	if (sums == NULL)
 	{
 		sums = posterior_sums_open(model, named->basis, false, CurrentMemoryContext);
