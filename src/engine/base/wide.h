@@ -12,7 +12,20 @@
 #ifndef TNP_WIDE_H
 #define TNP_WIDE_H
 
+#include <stdbool.h>
+
 #define TNP_WIDE_ANY static inline __attribute__((always_inline)) void
+
+/*
+ * a * b + c where a and b are floats: double precision holds their product, so that the bits are
+ * those of two operations where a processor does both in one. TNP_WIDE_FLOATS(NAME, parameters,
+ * arguments...) makes NAME of NAME_any(fused, arguments...).
+ */
+static inline __attribute__((always_inline)) double
+tnp_add_product(const bool fused, double a, double b, double c)
+{
+	return fused ? __builtin_fma(a, b, c) : a * b + c;
+}
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define TNP_WIDE(name, parameters, arguments) \
@@ -28,9 +41,35 @@
 		else \
 			name##_128 arguments; \
 	}
+#define TNP_WIDE_FLOATS(name, parameters, ...) \
+	__attribute__((target("avx512f,fma"))) static void name##_512 parameters \
+	{ \
+		name##_any(true, __VA_ARGS__); \
+	} \
+	__attribute__((target("avx2,fma"))) static void name##_256 parameters \
+	{ \
+		name##_any(true, __VA_ARGS__); \
+	} \
+	static void name##_128 parameters { name##_any(false, __VA_ARGS__); } \
+	static void name parameters \
+	{ \
+		if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("fma")) \
+			name##_512(__VA_ARGS__); \
+		else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) \
+			name##_256(__VA_ARGS__); \
+		else \
+			name##_128(__VA_ARGS__); \
+	}
 #else
 #define TNP_WIDE(name, parameters, arguments) \
 	static void name parameters { name##_any arguments; }
+#ifdef __FP_FAST_FMA
+#define TNP_WIDE_FLOATS(name, parameters, ...) \
+	static void name parameters { name##_any(true, __VA_ARGS__); }
+#else
+#define TNP_WIDE_FLOATS(name, parameters, ...) \
+	static void name parameters { name##_any(false, __VA_ARGS__); }
+#endif
 #endif
 
 #endif							/* TNP_WIDE_H */

@@ -24,8 +24,9 @@
 #include "engine/features/scale.h"
 #include "engine/network/mlp.h"
 
-#define CHUNK_ROWS 2048			/* rows whose features and values are in memory at a time */
-#define SHARE 16				/* features whose sums one item makes */
+#define CHUNK_ROWS 512			/* rows whose features and values are in memory at a time */
+#define SHARE TNP_PRODUCTS_TOGETHER	/* features whose sums one item makes */
+#define PAIR 2					/* queries that read sums together */
 #define MOST_FEATURES 16384		/* of all heads together */
 #define SMALLEST_SUM 1e-6		/* of weights, by which random features divide */
 
@@ -34,7 +35,7 @@ typedef struct ProductsLayer
 	TnpPackedLayer base;
 	TnpMlp		qk;				/* of a deep kernel, */
 	TnpNorm		norm;
-	const float *omega;			/* and of random features [query width of a head, features] */
+	const double *omega;		/* and of random features [query width of a head, features] */
 } ProductsLayer;
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
@@ -177,18 +178,19 @@ products_check(const TnpConfig *c, TnpError *error)
 }
 
 /* attn.omega, of each number of a head one number for every feature. */
-static const float *
+static const double *
 products_bind_omega(TnpBinder *b, const char *name)
 {
 	const TnpConfig *c = &b->model->config;
 	int			m = products_features_of(c),
 				width = tnp_packed_query_width(c) / c->heads;
 	const float *omega = tnp_bind_tensor(b, name, 2, m, width, 0);
-	float	   *turned = tnp_bind_memory(b, (size_t) m * width * sizeof(float));
+	size_t		next = tnp_products_omega_row(m);
+	double	   *turned = tnp_bind_memory(b, next * width * sizeof(double));
 
 	for (int k = 0; turned != NULL && omega != NULL && k < m; k++)
 		for (int f = 0; f < width; f++)
-			turned[(size_t) f * m + k] = omega[(size_t) k * width + f];
+			turned[f * next + k] = omega[(size_t) k * width + f];
 	return turned;
 }
 
@@ -336,20 +338,19 @@ products_query(const TnpModel *model, const void *layer, int n, const float *h,
 								 work->att};
 }
 
-/* What one head of a query has read so far. */
+/* What one head of some queries reads. */
 typedef struct Products
 {
 	int			features,
 				width,			/* of a value */
 				head,
 				heads;
-	const float *q;				/* [features] */
-	double		values[TNP_MAX_WIDTH + 1];	/* [width] weighted, and the sum of weights */
 } Products;
 
-/* Slots [first, end) of a cache layer. */
+/* Slots [first, end) of a cache layer, to values [width], weighted, and the sum of weights. */
 static void
-products_read_slots(Products *p, const TnpKeys *keys, int block, int64_t first, int64_t end)
+products_read_slots(const Products *p, const float *q, const TnpKeys *keys, int block,
+					int64_t first, int64_t end, double *values)
 {
 	for (int64_t s = first; s < end; s++)
 	{
@@ -360,11 +361,31 @@ products_read_slots(Products *p, const TnpKeys *keys, int block, int64_t first, 
 		double		weight = 0;
 
 		for (int f = 0; f < p->features; f++)
-			weight += (double) p->q[f] * k[(size_t) f * TNP_PANEL];
+			weight += (double) q[f] * k[(size_t) f * TNP_PANEL];
 		for (int i = 0; i < p->width; i++)
-			p->values[i] += weight * v[i];
-		p->values[p->width] += weight;
+			values[i] += weight * v[i];
+		values[p->width] += weight;
 	}
+}
+
+/* One head of query i, whose sums have been read to values [width + 1]. */
+static void
+products_read_query(const Products *p, const TnpConfig *c, const TnpView *view,
+					const TnpAttention *a, int64_t in_sums, int i, double *values)
+{
+	int64_t		base = products_base(c),
+				seen = in_sums + view->context[i] - base + view->own[i].n;
+	TnpKeys		shared = {view->k, view->v, view->context[i]};
+	const float *q = a->q + ((size_t) i * p->heads + p->head) * p->features;
+	float	   *out = a->out + ((size_t) i * p->heads + p->head) * p->width;
+	double		divisor;
+
+	products_read_slots(p, q, &shared, TNP_BLOCK, base, shared.n, values);
+	products_read_slots(p, q, &view->own[i], TNP_PANEL, 0, view->own[i].n, values);
+	divisor = products_deep(c) ? (double) (seen > 0 ? seen : 1)
+		: values[p->width] < SMALLEST_SUM ? SMALLEST_SUM : values[p->width];
+	for (int f = 0; f < p->width; f++)
+		out[f] = (float) (values[f] / divisor);
 }
 
 static void
@@ -372,33 +393,30 @@ products_attend(const TnpWalk *walk, const TnpToken *tokens, int n, const float 
 				const TnpView *view, const TnpAttention *a)
 {
 	const TnpConfig *c = &walk->model->config;
-	int64_t		base = products_base(c),
-				in_sums = base > 0 ? walk->encoding->prefix : 0;
+	bool		sums = products_base(c) > 0;
 	Products	p = {.features = a->head_width, .width = products_value_width_of(c),
 					 .heads = a->heads};
+	double		values[PAIR * (TNP_MAX_WIDTH + 1)];
 
 	(void) tokens;
 	(void) h;
-	for (int i = 0; i < n; i++)
-		for (p.head = 0; p.head < p.heads; p.head++)
+	/* one head after the other: its sums stay in the nearest cache */
+	for (p.head = 0; p.head < p.heads; p.head++)
+		for (int i = 0; i < n; i += PAIR)
 		{
-			TnpKeys		shared = {view->k, view->v, view->context[i]};
-			int64_t		seen = in_sums + shared.n - base + view->own[i].n;
-			float	   *out = a->out + ((size_t) i * p.heads + p.head) * p.width;
-			double		divisor;
+			int			some = n - i < PAIR ? n - i : PAIR;
+			TnpProductQueries queries = {
+				a->q + ((size_t) i * p.heads + p.head) * p.features,
+				(size_t) p.heads * p.features, p.width + 1, some, p.features, p.width
+			};
 
-			p.q = a->q + ((size_t) i * p.heads + p.head) * p.features;
-			memset(p.values, 0, (p.width + 1) * sizeof(double));
-			if (base > 0)
-				tnp_products_read(p.features, p.width, p.q,
-								  (const double *) view->v + p.head * products_sums_of(c),
-								  p.values);
-			products_read_slots(&p, &shared, TNP_BLOCK, base, shared.n);
-			products_read_slots(&p, &view->own[i], TNP_PANEL, 0, view->own[i].n);
-			divisor = products_deep(c) ? (double) (seen > 0 ? seen : 1)
-				: p.values[p.width] < SMALLEST_SUM ? SMALLEST_SUM : p.values[p.width];
-			for (int f = 0; f < p.width; f++)
-				out[f] = (float) (p.values[f] / divisor);
+			memset(values, 0, (size_t) some * (p.width + 1) * sizeof(double));
+			if (sums)
+				tnp_products_read(&queries,
+								  (const double *) view->v + p.head * products_sums_of(c), values);
+			for (int j = 0; j < some; j++)
+				products_read_query(&p, c, view, a, sums ? walk->encoding->prefix : 0, i + j,
+									values + j * (p.width + 1));
 		}
 }
 
@@ -488,7 +506,7 @@ products_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 	ProductsBuild *b = state;
 	const TnpModel *model = b->e->model;
 	const TnpConfig *c = &model->config;
-	TnpBlockWork *work = &worker->work->block;
+	TnpBlockWork work = worker->work->block;
 	int64_t		start = item * b->tile;
 	int			n = b->n - start < b->tile ? (int) (b->n - start) : b->tile,
 				keys = c->heads * products_features_of(c),
@@ -497,18 +515,18 @@ products_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 
 	if (status != TNP_OK)
 		return status;
+	work.q = b->k + start * keys;
+	work.att = b->v + start * values;
 	products_make_keys(model, b->layer, n,
-					   b->h + (b->first + start) * tnp_packed_state_width(model), work);
+					   b->h + (b->first + start) * tnp_packed_state_width(model), &work);
 	for (int i = 0; i < n; i++)
-		if (!tnp_all_finite(keys, work->q + (size_t) i * keys)
-			|| !tnp_all_finite(values, work->att + (size_t) i * values))
+		if (!tnp_all_finite(keys, work.q + (size_t) i * keys)
+			|| !tnp_all_finite(values, work.att + (size_t) i * values))
 		{
 			tnp_fail(error, TNP_BAD_VALUE, "the values of a row are too large for the model");
 			tnp_detail(error, "row %lld", (long long) (b->first + start + i + 1));
 			return TNP_BAD_VALUE;
 		}
-	memcpy(b->k + start * keys, work->q, (size_t) n * keys * sizeof(float));
-	memcpy(b->v + start * values, work->att, (size_t) n * values * sizeof(float));
 	return TNP_OK;
 }
 

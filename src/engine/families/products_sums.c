@@ -1,7 +1,7 @@
 /*
  * products_sums.c: the arithmetic of attention without softmax, in double precision, for the
- * vectors that a processor has. Sums run row by row, or feature by feature; several terms are
- * added, one after the other, before a number is stored.
+ * vectors that a processor has. Sums run row by row, or feature by feature. A few rows, or
+ * features, and TOGETHER numbers of each are held in registers from the first term to the last.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -12,8 +12,10 @@
 
 #include "engine/base/wide.h"
 
-#define TOGETHER 64				/* numbers that are worked at together */
-#define TERMS 4					/* added before a number is stored */
+#define TOGETHER TNP_PRODUCTS_TOGETHER
+#define CHUNK 64				/* numbers of a row, or rows, that are made doubles at a time */
+#define FEATURE_ROWS 3			/* rows whose random features are made together */
+#define PAIR 2					/* features that are added to together, or queries that read */
 
 /* ---- random features ------------------------------------------------------------------------- */
 
@@ -22,22 +24,23 @@
  * Beyond what a float has it is greater, or less, than that.
  */
 TNP_WIDE_ANY
-exponentials_any(int some, double *restrict x)
+exponentials_any(const int some, double *restrict x)
 {
 	const double shift = 6755399441055744.0;	/* 1.5 * 2^52: what is added to it is rounded */
 
+	/* by themselves: branches here would keep the compiler from vectors below */
 	for (int k = 0; k < some; k++)
 	{
-		double		held = x[k] < 700 ? x[k] : 700,
-					y,
-					r,
-					p;
+		x[k] = x[k] < 700 ? x[k] : 700;
+		x[k] = x[k] > -700 ? x[k] : -700;
+	}
+	for (int k = 0; k < some; k++)
+	{
+		double		y = x[k] * 1.4426950408889634 + shift,
+					r = x[k] - (y - shift) * 0.6931471805599453,
+					p = 1.0 / 5040;
 		int64_t		bits;
 
-		held = held > -700 ? held : -700;
-		y = held * 1.4426950408889634 + shift;
-		r = held - (y - shift) * 0.6931471805599453;
-		p = 1.0 / 5040;
 		p = p * r + 1.0 / 720;
 		p = p * r + 1.0 / 120;
 		p = p * r + 1.0 / 24;
@@ -52,106 +55,176 @@ exponentials_any(int some, double *restrict x)
 	}
 }
 
+/* number [some, rows] = `some` numbers of `rows` rows u [rows, width] */
 TNP_WIDE_ANY
-random_features_any(const float *restrict omega, int n, int width, int m, float *restrict u,
-		   float *restrict to)
+take_rows(const int rows, int some, int width, const float *restrict u, double *restrict number)
 {
+	for (int f = 0; f < some; f++)
+		for (int r = 0; r < rows; r++)
+			number[f * rows + r] = u[(size_t) r * width + f];
+}
+
+/* product [rows, TOGETHER] += omega [some, next] times number [some, rows] */
+TNP_WIDE_ANY
+project(const bool fused, const int rows, int some, const double *restrict omega, size_t next,
+		const double *restrict number, double *restrict product)
+{
+	for (int f = 0; f < some; f++, omega += next)
+		for (int k = 0; k < TOGETHER; k++)
+			for (int r = 0; r < rows; r++)
+				product[r * TOGETHER + k] = tnp_add_product(fused, omega[k], number[f * rows + r],
+															product[r * TOGETHER + k]);
+}
+
+/* Features of `rows` rows. */
+TNP_WIDE_ANY
+features_of(const bool fused, const int rows, const double *omega, int width, int m,
+			float *restrict u, float *restrict to)
+{
+	size_t		next = tnp_products_omega_row(m);
 	double		root = 1 / sqrt(sqrt((double) width)),
 				share = 1 / sqrt((double) m),
-				product[TOGETHER];
+				half[FEATURE_ROWS],
+				number[FEATURE_ROWS * CHUNK],
+				product[FEATURE_ROWS * TOGETHER];
 
-	for (int i = 0; i < n; i++, u += width, to += m)
+	for (int r = 0; r < rows; r++)
+		half[r] = 0;
+	for (int f = 0; f < width; f++)
+		for (int r = 0; r < rows; r++)
+		{
+			float	   *one = u + (size_t) r * width + f;
+
+			*one = (float) (*one * root);
+			half[r] += (double) *one * *one / 2;
+		}
+	for (int first = 0; first < m; first += TOGETHER)
 	{
-		double		half = 0;
+		int			some = m - first < TOGETHER ? m - first : TOGETHER;
 
-		for (int f = 0; f < width; f++)
+		for (int r = 0; r < rows; r++)
+			for (int k = 0; k < TOGETHER; k++)
+				product[r * TOGETHER + k] = -half[r];
+		for (int at = 0; at < width; at += CHUNK)
 		{
-			u[f] = (float) (u[f] * root);
-			half += (double) u[f] * u[f] / 2;
-		}
-		for (int first = 0; first < m; first += TOGETHER)
-		{
-			int			some = m - first < TOGETHER ? m - first : TOGETHER;
+			int			part = width - at < CHUNK ? width - at : CHUNK;
 
-			for (int k = 0; k < some; k++)
-				product[k] = -half;
-			for (int f = 0; f < width; f++)
-			{
-				const float *part = omega + (size_t) f * m + first;
-				double		number = u[f];
-
-				for (int k = 0; k < some; k++)
-					product[k] += part[k] * number;
-			}
-			exponentials_any(some, product);
-			for (int k = 0; k < some; k++)
-				to[first + k] = (float) (product[k] * share);
+			if (first == 0 || width > CHUNK)
+				take_rows(rows, part, width, u + at, number);
+			project(fused, rows, part, omega + at * next + first, next, number, product);
 		}
+		exponentials_any(rows * TOGETHER, product);
+		for (int r = 0; r < rows; r++)
+			for (int k = 0; k < some; k++)
+				to[(size_t) r * m + first + k] = (float) (product[r * TOGETHER + k] * share);
 	}
 }
 
-TNP_WIDE(random_features, (const float *omega, int n, int width, int m, float *u, float *to),
-		 (omega, n, width, m, u, to))
+TNP_WIDE_ANY
+random_features_any(const bool fused, const double *omega, int n, int width, int m, float *u,
+					float *to)
+{
+	int			i = 0;
+
+	for (; i + FEATURE_ROWS <= n; i += FEATURE_ROWS)
+		features_of(fused, FEATURE_ROWS, omega, width, m, u + (size_t) i * width,
+					to + (size_t) i * m);
+	for (; i < n; i++)
+		features_of(fused, 1, omega, width, m, u + (size_t) i * width, to + (size_t) i * m);
+}
+
+TNP_WIDE_FLOATS(random_features,
+				(const double *omega, int n, int width, int m, float *u, float *to),
+				omega, n, width, m, u, to)
 
 void
-tnp_products_random(const float *omega, int n, int width, int m, float *u, float *to)
+tnp_products_random(const double *omega, int n, int width, int m, float *u, float *to)
 {
 	random_features(omega, n, width, m, u, to);
 }
 
 /* ---- sums over rows -------------------------------------------------------------------------- */
 
-/* sum[t] += Σ weight_r value_r[t] over TERMS rows, in their order, TOGETHER numbers apart */
+/* sums of `features` features += weights k [n, TOGETHER] times `some` numbers of v [n, TOGETHER] */
 TNP_WIDE_ANY
-add_terms(int some, const double *restrict weight, const double *restrict value,
-		  double *restrict sum)
+add_terms(const bool fused, const int features, int n, const double *restrict k,
+		  const double *restrict v, const int some, size_t next, double *restrict sums)
 {
-	for (int t = 0; t < some; t++)
-		sum[t] = (((sum[t] + weight[0] * value[t]) + weight[1] * value[TOGETHER + t])
-				  + weight[2] * value[2 * TOGETHER + t]) + weight[3] * value[3 * TOGETHER + t];
+	double		sum[PAIR * TOGETHER];
+
+	for (int f = 0; f < features; f++)
+		for (int t = 0; t < some; t++)
+			sum[f * TOGETHER + t] = sums[f * next + t];
+	for (int r = 0; r < n; r++)
+		for (int t = 0; t < some; t++)
+			for (int f = 0; f < features; f++)
+				sum[f * TOGETHER + t] = tnp_add_product(fused, k[r * TOGETHER + f],
+														v[r * TOGETHER + t],
+														sum[f * TOGETHER + t]);
+	for (int f = 0; f < features; f++)
+		for (int t = 0; t < some; t++)
+			sums[f * next + t] = sum[f * TOGETHER + t];
 }
 
-/* Add `terms` rows from row i on; those that are missing of TERMS are zero and change no bit. */
+/* to [n, TOGETHER] = `some` numbers of n rows, zeros after them */
 TNP_WIDE_ANY
-add_rows(const TnpProductRows *rows, int64_t i, const int terms, double *restrict sums)
+take(int n, int some, const float *restrict from, size_t next, double *restrict to)
 {
-	double		value[TERMS * TOGETHER],
-				weight[TERMS] = {0};
+	for (int r = 0; r < n; r++, from += next, to += TOGETHER)
+		if (some == TOGETHER)
+			for (int t = 0; t < TOGETHER; t++)
+				to[t] = from[t];
+		else
+			for (int t = 0; t < TOGETHER; t++)
+				to[t] = t < some ? from[t] : 0;
+}
 
-	for (int j = 0; j < rows->width; j += TOGETHER)
+/* The weights themselves k [n, TOGETHER], behind the values of each feature. */
+TNP_WIDE_ANY
+add_weights(int features, int n, const double *restrict k, size_t next, double *restrict sums)
+{
+	double		sum[TOGETHER] = {0};
+
+	for (int f = 0; f < features; f++)
+		sum[f] = sums[f * next];
+	for (int r = 0; r < n; r++)
+		for (int f = 0; f < TOGETHER; f++)
+			sum[f] += k[r * TOGETHER + f];
+	for (int f = 0; f < features; f++)
+		sums[f * next] = sum[f];
+}
+
+TNP_WIDE_ANY
+add_any(const bool fused, const TnpProductRows *rows, double *restrict sums)
+{
+	size_t		next = rows->width + 1;
+	double		k[CHUNK * TOGETHER],
+				v[CHUNK * TOGETHER];
+
+	for (int64_t i = 0; i < rows->n; i += CHUNK)
 	{
-		int			some = rows->width - j < TOGETHER ? rows->width - j : TOGETHER;
+		int			n = rows->n - i < CHUNK ? (int) (rows->n - i) : CHUNK;
 
-		if (terms < TERMS)
-			memset(value, 0, sizeof(value));
-		for (int r = 0; r < terms; r++)
-			for (int t = 0; t < some; t++)
-				value[r * TOGETHER + t] = rows->v[(i + r) * rows->next_v + j + t];
-		for (int f = 0; f < rows->features; f++)
+		take(n, rows->features, rows->k + i * rows->next_k, rows->next_k, k);
+		add_weights(rows->features, n, k, next, sums + rows->width);
+		for (int j = 0; j < rows->width; j += TOGETHER)
 		{
-			for (int r = 0; r < terms; r++)
-				weight[r] = rows->k[(i + r) * rows->next_k + f];
-			add_terms(some, weight, value, sums + (size_t) f * (rows->width + 1) + j);
+			int			some = rows->width - j < TOGETHER ? rows->width - j : TOGETHER,
+						f = 0;
+
+			take(n, some, rows->v + i * rows->next_v + j, rows->next_v, v);
+			for (; f + PAIR <= rows->features; f += PAIR)
+				if (some == TOGETHER)
+					add_terms(fused, PAIR, n, k + f, v, TOGETHER, next, sums + f * next + j);
+				else
+					add_terms(fused, PAIR, n, k + f, v, some, next, sums + f * next + j);
+			if (f < rows->features)
+				add_terms(fused, 1, n, k + f, v, some, next, sums + f * next + j);
 		}
 	}
-	for (int f = 0; f < rows->features; f++)
-		for (int r = 0; r < terms; r++)
-			sums[(size_t) f * (rows->width + 1) + rows->width] +=
-				rows->k[(i + r) * rows->next_k + f];
 }
 
-TNP_WIDE_ANY
-add_any(const TnpProductRows *rows, double *restrict sums)
-{
-	int64_t		i = 0;
-
-	for (; i + TERMS <= rows->n; i += TERMS)
-		add_rows(rows, i, TERMS, sums);
-	if (i < rows->n)
-		add_rows(rows, i, (int) (rows->n - i), sums);
-}
-
-TNP_WIDE(add, (const TnpProductRows *rows, double *sums), (rows, sums))
+TNP_WIDE_FLOATS(add, (const TnpProductRows *rows, double *sums), rows, sums)
 
 void
 tnp_products_add(const TnpProductRows *rows, double *sums)
@@ -159,36 +232,62 @@ tnp_products_add(const TnpProductRows *rows, double *sums)
 	add(rows, sums);
 }
 
-/* ---- what a query reads ---------------------------------------------------------------------- */
+/* ---- what queries read ----------------------------------------------------------------------- */
 
+/* `some` numbers of what `queries` queries read. These products are rounded: sums are no floats. */
 TNP_WIDE_ANY
-read_sums_any(int features, int width, const float *restrict q, const double *restrict sums,
-		 double *restrict values)
+read_numbers(const int queries, const int some, int features, const float *restrict q,
+			 size_t next_q, const double *restrict sums, size_t next, double *restrict values,
+			 size_t next_value)
 {
-	size_t		next = width + 1;
-	int			f = 0;
+	double		sum[PAIR * TOGETHER];
 
-	for (; f + TERMS <= features; f += TERMS, sums += TERMS * next)
-	{
-		double		w0 = q[f],
-					w1 = q[f + 1],
-					w2 = q[f + 2],
-					w3 = q[f + 3];
-
-		for (int i = 0; i <= width; i++)
-			values[i] = (((values[i] + w0 * sums[i]) + w1 * sums[next + i])
-						 + w2 * sums[2 * next + i]) + w3 * sums[3 * next + i];
-	}
-	for (; f < features; f++, sums += next)
-		for (int i = 0; i <= width; i++)
-			values[i] += (double) q[f] * sums[i];
+	for (int i = 0; i < queries; i++)
+		for (int t = 0; t < some; t++)
+			sum[i * some + t] = values[i * next_value + t];
+	for (int f = 0; f < features; f++, sums += next)
+		for (int t = 0; t < some; t++)
+			for (int i = 0; i < queries; i++)
+				sum[i * some + t] += (double) q[i * next_q + f] * sums[t];
+	for (int i = 0; i < queries; i++)
+		for (int t = 0; t < some; t++)
+			values[i * next_value + t] = sum[i * some + t];
 }
 
-TNP_WIDE(read_sums, (int features, int width, const float *q, const double *sums, double *values),
-		 (features, width, q, sums, values))
+TNP_WIDE_ANY
+read_some(const int queries, int features, int width, const float *q, size_t next_q,
+		  const double *sums, double *values, size_t next_value)
+{
+	size_t		next = width + 1;
+	int			t = 0;
+
+	for (; t + TOGETHER <= width + 1; t += TOGETHER)
+		read_numbers(queries, TOGETHER, features, q, next_q, sums + t, next, values + t,
+					 next_value);
+	for (; t + 4 <= width + 1; t += 4)
+		read_numbers(queries, 4, features, q, next_q, sums + t, next, values + t, next_value);
+	for (; t <= width; t++)
+		read_numbers(queries, 1, features, q, next_q, sums + t, next, values + t, next_value);
+}
+
+TNP_WIDE_ANY
+read_sums_any(const TnpProductQueries *p, const double *sums, double *values)
+{
+	int			i = 0;
+
+	for (; i + PAIR <= p->n; i += PAIR)
+		read_some(PAIR, p->features, p->width, p->q + i * p->next_q, p->next_q, sums,
+				  values + i * p->next_value, p->next_value);
+	if (i < p->n)
+		read_some(1, p->features, p->width, p->q + i * p->next_q, p->next_q, sums,
+				  values + i * p->next_value, p->next_value);
+}
+
+TNP_WIDE(read_sums, (const TnpProductQueries *p, const double *sums, double *values),
+		 (p, sums, values))
 
 void
-tnp_products_read(int features, int width, const float *q, const double *sums, double *values)
+tnp_products_read(const TnpProductQueries *queries, const double *sums, double *values)
 {
-	read_sums(features, width, q, sums, values);
+	read_sums(queries, sums, values);
 }

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define TNP_PRODUCTS_TOGETHER 16	/* numbers that are worked at together */
+
 /* Some features of one head, and rows that are added to their sums. */
 typedef struct TnpProductRows
 {
@@ -17,15 +19,35 @@ typedef struct TnpProductRows
 	size_t		next_k,
 				next_v;
 	int64_t		n;				/* rows */
-	int			features,
+	int			features,		/* at most TNP_PRODUCTS_TOGETHER */
 				width;			/* of a value */
 } TnpProductRows;
 
+/* Queries of one head. */
+typedef struct TnpProductQueries
+{
+	const float *q;				/* [n, next_q] features come first in each */
+	size_t		next_q,
+				next_value;		/* from what one query reads to what the next does */
+	int			n,
+				features,
+				width;			/* of a value */
+} TnpProductQueries;
+
+/* Numbers from one row of omega to the next, of m features: those after them are zeros. */
+static inline size_t
+tnp_products_omega_row(int m)
+{
+	return (size_t) (m + TNP_PRODUCTS_TOGETHER - 1) / TNP_PRODUCTS_TOGETHER
+		* TNP_PRODUCTS_TOGETHER;
+}
+
 /*
  * to [n, m] = exp(omega u - |u|^2 / 2) / sqrt(m) of heads u [n, width] times width^(-1/4), which u
- * becomes; omega [width, m]. What a float does not hold is infinite.
+ * becomes; omega [width, tnp_products_omega_row(m)], of numbers that are floats. What a float does
+ * not hold is infinite.
  */
-void		tnp_products_random(const float *omega, int n, int width, int m, float *u, float *to);
+void		tnp_products_random(const double *omega, int n, int width, int m, float *u, float *to);
 
 /*
  * Add the rows, one after the other, to sums [features, width + 1] of weighted values, the last
@@ -33,8 +55,11 @@ void		tnp_products_random(const float *omega, int n, int width, int m, float *u,
  */
 void		tnp_products_add(const TnpProductRows *rows, double *sums);
 
-/* values [width + 1] += what weights q [features] make of such sums, one feature after the other */
-void		tnp_products_read(int features, int width, const float *q, const double *sums,
+/*
+ * values [n, width + 1], next_value apart, += what the weights q of each query make of such sums,
+ * one feature after the other
+ */
+void		tnp_products_read(const TnpProductQueries *queries, const double *sums,
 							  double *values);
 
 #endif							/* TNP_PRODUCTS_SUMS_H */
