@@ -15,7 +15,10 @@ def add_train(commands):
     p.add_argument("--run", help="folder of the checkpoints (default: runs/<name of the config>)")
     p.add_argument("--out", help="model file to write at intervals and at the end")
     p.add_argument("--minutes", type=float, help="time budget, counted over all continuations")
+    p.add_argument("--seed", type=int, help="instead of the configuration's")
     p.add_argument("--steps", type=int, help="step budget instead of a time budget")
+    p.add_argument("--processor-time", action="store_true",
+                   help="--minutes are of processor time: equal budgets on a busy machine")
     p.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
     p.add_argument("--workers", type=int, default=1, help="processes with gradient averaging (CPU)")
     p.add_argument("--threads", type=int, default=1, help="threads of each process")
@@ -38,6 +41,8 @@ def run_train(a):
             config = json.load(f)
     except (OSError, ValueError) as e:
         raise SystemExit(f"{a.config}: {e}") from e
+    if a.seed is not None:
+        config["training"]["seed"] = a.seed
     check_config(config)
     # A configuration that grows out of a bundled model names its file, relative to its own folder.
     grown = config["training"].get("start")
@@ -46,7 +51,8 @@ def run_train(a):
     trainer.train(config, folder, minutes=a.minutes, steps=a.steps, out=a.out, device=a.device,
                   workers=a.workers,
                   threads=a.threads, compile=a.compile, resume=a.resume, start=start,
-                  export_minutes=a.export_minutes, checkpoint_seconds=a.checkpoint_seconds)
+                  export_minutes=a.export_minutes, checkpoint_seconds=a.checkpoint_seconds,
+                  processor_time=a.processor_time)
 
 
 def main():

@@ -267,9 +267,12 @@ class Run:
         return shared.item()
 
     def train(self, minutes=None, steps=None, out=None, export_minutes=5.0,
-              checkpoint_seconds=CHECKPOINT_SECONDS):
-        """Train until the budget, counted over all continuations, is used up; then export."""
-        last = time.monotonic()
+              checkpoint_seconds=CHECKPOINT_SECONDS, clock=time.monotonic):
+        """Train until the budget, counted over all continuations, is used up; then export.
+
+        clock: seconds of the budget; time.process_time counts what worker 0 computes.
+        """
+        last = clock()
         shown = saved = exported = self.seconds
         recent, recent_tasks = [], self.tasks
         parent = os.getppid()
@@ -285,7 +288,7 @@ class Run:
                 self.save("stable")
             loss, rate = self.train_step(progress)
             recent.append(loss)
-            now = time.monotonic()
+            now = clock()
             self.seconds += now - last
             last = now
             if self.rank:
@@ -328,7 +331,8 @@ def work(rank, config, folder, options):
         print(f"continuing at step {run.step}, {run.seconds / 60:.1f} minutes, {run.tasks} tasks",
               flush=True)
     run.train(options["minutes"], options["steps"], options["out"], options["export_minutes"],
-              options["checkpoint_seconds"])
+              options["checkpoint_seconds"],
+              time.process_time if options["processor_time"] else time.monotonic)
     if workers > 1:
         dist.destroy_process_group()
 

@@ -1,4 +1,5 @@
 """Runs that are killed continue as if nothing had happened."""
+import itertools
 import json
 import os
 import signal
@@ -7,9 +8,11 @@ import sys
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 import torch
 
+from pg_posterior_train.__main__ import main
 from pg_posterior_train.export import load_model
 from pg_posterior_train.keep import keep, restore
 from pg_posterior_train.trainer import Run
@@ -104,6 +107,30 @@ class Training(unittest.TestCase):
             third.load()
             third.train(steps=25)
             self.assertLess(torch.load(third.path("stable"))["step"], 24)
+
+    def test_budget_is_counted_by_the_given_clock(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = Run(config("gp1d"), folder)
+            run.train(minutes=1, clock=itertools.count(0, 6).__next__)
+            self.assertEqual((run.step, run.seconds), (10, 60))
+            rest = Run(config("gp1d"), folder)
+            rest.load()
+            rest.train(minutes=1.5, clock=itertools.count(1000, 6).__next__)
+            self.assertEqual((rest.step, rest.seconds), (15, 90))
+
+    def test_options_choose_the_clock_and_the_seed(self):
+        clocks = {(): time.monotonic, ("--processor-time",): time.process_time}
+        for chosen, clock in clocks.items():
+            with self.subTest(options=chosen), tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "small.json")
+                with open(path, "w") as f:
+                    json.dump(config("gp1d"), f)
+                command = ["", "train", path, "--run", folder, "--minutes", "1", "--seed", "77"]
+                with mock.patch.object(sys, "argv", [*command, *chosen]), \
+                        mock.patch.object(Run, "train", autospec=True) as train:
+                    main()
+                self.assertIs(train.call_args.args[6], clock)
+                self.assertEqual(train.call_args.args[0].training["seed"], 77)
 
     def test_loss_falls(self):
         with tempfile.TemporaryDirectory() as folder:
