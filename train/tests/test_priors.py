@@ -31,6 +31,20 @@ class Priors(unittest.TestCase):
         self.assertTrue(torch.equal(a.y, b.y))
         self.assertTrue(torch.equal(a.x.nan_to_num(99.0), b.x.nan_to_num(99.0)))
 
+    def test_numbers_have_the_width_that_is_asked_for(self):
+        widths = set()
+        for seed in range(12):
+            with self.subTest(seed=seed):
+                data = tasks("numbers", 6, 30, seed, columns=9)
+                self.assertEqual(data.x.shape, (6, 30, 9))
+                self.assertFalse(data.categorical.any())
+                self.assertTrue(torch.isfinite(data.x).all() and torch.isfinite(data.y).all())
+                used = (data.x != 0).any(1).any(0)
+                widths.add(int(used.sum()))
+                self.assertFalse(used[int(used.sum()):].any())
+        self.assertGreaterEqual(min(widths), 2)
+        self.assertEqual(max(widths), 9)
+
     def test_padding_is_part_of_every_family(self):
         model = config("tabular")["model"]
         for family in FAMILIES:

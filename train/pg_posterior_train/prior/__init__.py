@@ -3,7 +3,7 @@
 Every family takes a `torch.Generator` and works on the generator's device without a Python loop
 over tasks. `sample(generator, tasks, rows, **options)` returns a `Tasks`.
 """
-from . import classes, curves, feeder, fields, gp1d, grids, multisensory, tabular
+from . import classes, curves, feeder, fields, gp1d, grids, multisensory, numbers, tabular
 
 PRIORS = {
     "classes": classes.sample,
@@ -13,6 +13,7 @@ PRIORS = {
     "gp1d": gp1d.sample,
     "images": grids.sample_images,
     "multisensory": multisensory.sample,
+    "numbers": numbers.sample,
     "sir": grids.sample_sir,
     "tabular": tabular.sample,
 }
