@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sums with noise that varies with x, a prototype: the table of docs/sums.md, "noise that varies".
+"""Sums with noise that varies with x, a prototype: docs/sums-tried.md, "noise that varies".
 
     bench/sums_noise.py FOLDER
 
@@ -30,19 +30,14 @@ class Fit:
         shape, points = config["noise_shape"] + self.n / 2, config["points"]
         z = np.array([NORMAL.inv_cdf((i + 0.5) / points) for i in range(points)])
         v = np.maximum(1 - 1 / (9 * shape) + z * math.sqrt(1 / (9 * shape)), 0.1) ** -3.0
-        size = np.bincount(groups, minlength=3)
-        level = np.where(np.arange(len(size)) > 0, config["start"], 0.01)
+        self.config, self.groups, self.size = config, groups, np.bincount(groups, minlength=3)
+        level = np.where(np.arange(len(self.size)) > 0, config["start"], 0.01)
         self.settings, logs = [], []
         for number, length in enumerate(config["lengths"]):
             w2 = squares * (math.pi / 8) ** 2 * length ** 2
             profile = np.where(squares > 0, (1 + w2 / 5) ** 3 / length, 1.0)
-            for _ in range(config["steps"] if number == 0 else (config["steps"] + 1) // 2):
-                inverse, mean, _, rest = self.regress(level[groups] * profile)
-                scale = shape / (config["noise_rate"] + rest / 2)
-                trace = np.bincount(groups, profile * np.diag(inverse), len(size))
-                weight = np.bincount(groups, profile * mean ** 2 * scale, len(size))
-                known = np.maximum(size - level * trace, 0) + 2 * config["prior_shape"]
-                level[1:] = np.clip(known / (weight + 2 * config["prior_rate"]), 1e-4, 1e7)[1:]
+            steps, later = config["steps"], config.get("later", (config["steps"] + 1) // 2)
+            level = self.climb(level, profile, later if number else steps)
             inverse, mean, half, rest = self.regress(level[groups] * profile)
             rate = config["noise_rate"] + rest / 2
             logs.append(0.5 * np.log(level[groups] * profile).sum() - half - shape * math.log(rate)
@@ -51,6 +46,18 @@ class Fit:
             self.settings.append((inverse, mean, np.sqrt(v / v.mean() * rate / (shape - 1))))
         self.weights = np.exp(np.array(logs) - max(logs)) / np.exp(np.array(logs) - max(logs)).sum()
         self.variance = self.weights @ [np.mean(sd ** 2) for _, _, sd in self.settings]
+
+    def climb(self, level, profile, steps):
+        """Precisions of the groups after steps of the evidence."""
+        level, config, groups = level.astype(float), self.config, self.groups
+        for _ in range(steps):
+            inverse, mean, _, rest = self.regress(level[groups] * profile)
+            scale = (config["noise_shape"] + self.n / 2) / (config["noise_rate"] + rest / 2)
+            trace = np.bincount(groups, profile * np.diag(inverse), len(level))
+            weight = np.bincount(groups, profile * mean ** 2 * scale, len(level))
+            known = np.maximum(self.size - level * trace, 0) + 2 * config["prior_shape"]
+            level[1:] = np.clip(known / (weight + 2 * config["prior_rate"]), 1e-4, 1e7)[1:]
+        return level
 
     def regress(self, precision):
         a = self.gram + np.diag(np.diag(self.gram) * 2.0 ** -40 + precision)

@@ -93,12 +93,18 @@ def mixture_scores(params, y):
     return np.stack([log_loss(params, y), (y - np.sum(w * m, axis=1)) ** 2, crps, cdf], axis=1)
 
 
+def as_mixtures(params):
+    """Answered parameters as an array [n, 3 K]; a normal distribution is a mixture of one."""
+    params = np.array(params, dtype=float)
+    return np.insert(params, 0, 1.0, axis=1) if params.shape[1] == 2 else params
+
+
 def ask(tool, x, y, asked):
     """Parameters [n, 3 K] of the mixtures that are answered, all rows being the prefix."""
-    params = [np.array(tool.ask(kernels="cpu", context=table(x, y), prefix="whole",
-                                queries=cells(asked[i:i + 500]))["params"], dtype=float)
-              for i in range(0, len(asked), 500)]
-    return np.concatenate(params)
+    return np.concatenate([
+        as_mixtures(tool.ask(kernels="cpu", context=table(x, y), prefix="whole",
+                             queries=cells(asked[i:i + 500]))["params"])
+        for i in range(0, len(asked), 500)])
 
 
 def by_model(tool, x, y, asked, truth):
@@ -109,7 +115,8 @@ def by_model(tool, x, y, asked, truth):
 
 
 def by_baseline(make, x, y, asked, truth):
-    center, scale, mean, sd = y.mean(), y.std(), x.mean(axis=0), x.std(axis=0) + 1e-12
+    center, scale, mean, sd = y.mean(), y.std(), x.mean(axis=0), x.std(axis=0)
+    sd[sd < 1e-12] = 1      # else a query is far away along a column that is constant in the rows
     model = make()
     model.fit((x - mean) / sd, (y - center) / scale)
     m, s = model.predict((asked - mean) / sd)
@@ -190,7 +197,7 @@ def all_tasks(tool, model, tasks):
              for x, y, _ in tasks]
     answers = subprocess.run([tool, "run", model], input="\n".join(lines) + "\n", check=True,
                              capture_output=True, text=True).stdout.splitlines()
-    return np.array([-np.mean(log_loss(np.array(json.loads(answer)["params"]), y[-64:]))
+    return np.array([-np.mean(log_loss(as_mixtures(json.loads(answer)["params"]), y[-64:]))
                      for answer, (_, y, _) in zip(answers, tasks, strict=True)])
 
 
