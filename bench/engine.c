@@ -12,7 +12,8 @@
  *     rows N PERIOD           encodes N rows of a function of the first and the last column; rows
  *                             repeat after PERIOD of them
  *     time OPERATION SIZE SECONDS
- *                             milliseconds of each call, and of all processors meanwhile.
+ *                             milliseconds of each call, and of all processors meanwhile; of
+ *                             short predictions the mean of some, as clocks take time to read.
  *                             OPERATION: predict (SIZE queries), sample (SIZE draws of 16 steps),
  *                             density (SIZE orders of 16 rows), append (SIZE rows), build (of all
  *                             rows), again (16 steps of SIZE draws, where every step encodes
@@ -44,6 +45,8 @@
 #define STEPS 16
 /* milliseconds: a call that needs no other before it to warm caches up */
 #define LONG 500
+#define SHORT 0.02				/* milliseconds: a call beside which reading clocks takes time */
+#define AT_ONCE 16				/* such calls between two readings */
 #define MAX_FEATURES 64
 /*
  * an encoding that rows are appended to has at most a sixteenth more than it began with, if they
@@ -264,9 +267,25 @@ print_numbers(const double *numbers, int64_t n)
 		printf("%.17g\n", numbers[i]);
 }
 
-/* One call; returns the milliseconds of what counts. With `print`, says its answer. */
+/* `times` predictions of the same rows; milliseconds of one. */
 static Took
-run(const char *operation, int64_t size, bool print)
+predict(const TnpRows *queries, int times, double *params)
+{
+	Took		took = since((Took) {0, 0});
+	TnpError	error;
+
+	for (int i = 0; i < times; i++)
+		check(tnp_predict(encoding, queries, params, &error), &error);
+	took = since(took);
+	return (Took) {took.wall / times, took.processors / times};
+}
+
+/*
+ * One call, or the mean of several predictions; returns the milliseconds of what counts. With
+ * `print`, says its answer.
+ */
+static Took
+run(const char *operation, int64_t size, int times, bool print)
 {
 	TnpRows		more = rows(n_rows, strcmp(operation, "predict") == 0
 							|| strcmp(operation, "append") == 0 ? size : STEPS),
@@ -274,7 +293,8 @@ run(const char *operation, int64_t size, bool print)
 	TnpDistributionKind kind;
 	TnpError	error;
 	TnpEncoding *copy = NULL;
-	Took		start;
+	Took		start,
+				took;
 	double	   *out;
 	int			n;
 
@@ -285,7 +305,7 @@ run(const char *operation, int64_t size, bool print)
 		make_room(size);
 	start = since((Took) {0, 0});
 	if (strcmp(operation, "predict") == 0)
-		check(tnp_predict(encoding, &more, out, &error), &error);
+		took = predict(&more, times, out);
 	else if (strcmp(operation, "sample") == 0)
 		check(tnp_sample(encoding, &more, 1, 0, size, out, &error), &error);
 	else if (strcmp(operation, "density") == 0)
@@ -301,7 +321,8 @@ run(const char *operation, int64_t size, bool print)
 		fprintf(stderr, "unknown operation %s\n", operation);
 		exit(1);
 	}
-	start = since(start);
+	if (strcmp(operation, "predict") != 0)
+		took = since(start);
 	if (print && strcmp(operation, "predict") == 0)
 		print_moments(out, size);
 	else if (print && strcmp(operation, "append") == 0)
@@ -310,7 +331,7 @@ run(const char *operation, int64_t size, bool print)
 		print_numbers(out, strcmp(operation, "density") == 0 ? 1 : size * STEPS);
 	tnp_encoding_free(copy);
 	free(out);
-	return start;
+	return took;
 }
 
 static void
@@ -322,23 +343,29 @@ print_answer(const char *operation, int64_t size)
 	if (strcmp(operation, "build") == 0)
 		print_next(encoding, n_rows);	/* `rows` has built it, by the same call */
 	else
-		run(operation, size, true);
+		run(operation, size, 1, true);
 }
 
 static void
 print_times(const char *operation, int64_t size, double seconds)
 {
 	double		end = read_clock(CLOCK_MONOTONIC) + 1e3 * seconds;
-	Took		took = run(operation, size, false);
+	Took		took = run(operation, size, 1, false);
+	int			times = 1;
 
 	if (took.wall < LONG)
-		took = run(operation, size, false);
+		took = run(operation, size, 1, false);
+	if (took.wall < SHORT)
+	{
+		times = AT_ONCE;
+		took = run(operation, size, times, false);
+	}
 	for (;;)
 	{
 		printf("%.6f %.6f\n", took.wall, took.processors);
 		if (read_clock(CLOCK_MONOTONIC) >= end)
 			break;
-		took = run(operation, size, false);
+		took = run(operation, size, times, false);
 	}
 }
 
