@@ -152,6 +152,8 @@ tnp_team_tile(const TnpTeam *team, int64_t n)
 	int			best = TNP_TILE;
 	double		least = INFINITY;
 
+	if (n <= LEAST_TILE)
+		return LEAST_TILE;
 	/* what the slowest worker does should be little, and an item costs something by itself */
 	for (int tile = TNP_TILE; tile >= LEAST_TILE; tile -= TILE_STEP)
 	{
