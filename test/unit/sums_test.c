@@ -287,7 +287,7 @@ check_directions(void)
 		int64_t		value;
 	}			bad[] = {
 		{at, -1}, {at, c->directions + 1}, {at, INT64_MAX}, {at, found - 1},
-		{at + 1, SUMS_MOST_WEIGHT + 1}, {at + 1, INT64_MIN},
+		{at + 1, TNP_MOST_DIRECTION_WEIGHT + 1}, {at + 1, INT64_MIN},
 		{at + 2, 5},			/* of a categorical column */
 		{free_word, 1},			/* of no direction */
 	};

@@ -11,6 +11,7 @@
 #ifndef TNP_SUMS_H
 #define TNP_SUMS_H
 
+#include "engine/features/directions.h"
 #include "engine/file/model.h"
 #include "engine/kernels/moments_reference.h"
 #include "engine/network/encoding.h"
@@ -25,8 +26,6 @@
 #define SUMS_MOST_LENGTHS 8
 #define SUMS_MOST_POINTS 16
 #define SUMS_REACH TNP_MOMENT_REACH
-#define SUMS_WEIGHT_UNIT 1024	/* a weight of 1 of a direction */
-#define SUMS_MOST_WEIGHT (1 << 24)
 
 __extension__ typedef __int128 SumsWide;
 
@@ -102,7 +101,7 @@ sums_directions(const SumsConfig *c, const int64_t *basis)
 	return sums_pairs(c, basis) + c->pairs;
 }
 
-/* The number of directions, and the weights [columns] of one, in units of 1 / SUMS_WEIGHT_UNIT. */
+/* How many directions, and the weights [columns] of one, in units of 1 / TNP_DIRECTION_UNIT. */
 static inline int
 sums_n_directions(const SumsConfig *c, const int64_t *basis)
 {
@@ -121,15 +120,6 @@ sums_direction(const SumsConfig *c, const int64_t *basis, int direction)
  */
 TnpStatus	sums_find_directions(const TnpModel *model, const TnpRows *rows, int64_t *basis,
 								 TnpError *error);
-
-/*
- * Weights [m] of a regression of y [n] on design [n, m] with the penalty 0.1; NULL where rounding
- * has spoilt it. gram has 2 m^2 + m numbers, among which they are.
- */
-double	   *sums_regress(int n, int m, const double *design, const double *y, double *gram);
-
-/* Leave of y what such a regression does not explain. */
-void		sums_leave(int n, int m, const double *design, double *y, double *gram);
 
 /* ---- features -------------------------------------------------------------------------------- */
 

@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include "engine/base/cholesky.h"
+#include "engine/features/least_squares.h"
 #include "engine/features/scale.h"
 
 #define VERSION 1
 #define SCREENED_ROWS 4096		/* that pairs are chosen by, at most */
 #define SCREENED_WAVES 4		/* of each column, in the fit whose residuals choose */
-#define SCREENED_PENALTY 0.1
 #define SMALLEST 1e-290
 #define LARGEST 1e150
 
@@ -167,43 +167,6 @@ make_categories(const TnpModel *model, const TnpRows *rows, int f, int64_t *colu
 	tnp_free(env, cells);
 	tnp_free(env, levels);
 	return status;
-}
-
-/* ---- regressions ----------------------------------------------------------------------------- */
-
-double *
-sums_regress(int n, int m, const double *design, const double *y, double *gram)
-{
-	double	   *factor = gram + (size_t) m * m,
-			   *weights = factor + (size_t) m * m;
-
-	memset(gram, 0, (size_t) m * m * sizeof(double));
-	memset(weights, 0, m * sizeof(double));
-	for (int i = 0; i < n; i++)
-	{
-		const double *entry = design + (size_t) i * m;
-
-		for (int a = 0; a < m; a++)
-		{
-			for (int b = 0; b <= a; b++)
-				gram[(size_t) a * m + b] += entry[a] * entry[b];
-			weights[a] += entry[a] * y[i];
-		}
-	}
-	if (!tnp_factorise(gram, m, SCREENED_PENALTY, factor))
-		return NULL;
-	tnp_solve_lower(factor, m, weights);
-	tnp_solve_upper(factor, m, weights);
-	return weights;
-}
-
-void
-sums_leave(int n, int m, const double *design, double *y, double *gram)
-{
-	const double *weights = sums_regress(n, m, design, y, gram);
-
-	for (int i = 0; weights != NULL && i < n; i++)
-		y[i] -= tnp_dot(m, design + (size_t) i * m, weights);
 }
 
 /* ---- pairs ----------------------------------------------------------------------------------- */
@@ -378,7 +341,7 @@ make_pairs(const TnpModel *model, const TnpRows *rows, int64_t *basis, TnpError 
 	{
 		screen_read(&s, rows, basis);
 		/* leave of the targets what columns by themselves do not explain */
-		sums_leave(s.n, screen_entries(&s), s.design, s.rest, s.gram);
+		tnp_least_squares_rest(s.n, screen_entries(&s), s.design, s.rest, s.gram);
 		status = screen_choose(model, &s, basis, error);
 	}
 	screen_free(&model->env, &s);
@@ -492,7 +455,8 @@ are_directions(const SumsConfig *c, const int64_t *basis)
 			bool		used = d < *number
 				&& sums_column(c, basis, f)[SUMS_KIND] == TNP_NUMERIC;
 
-			if (used ? weight < -SUMS_MOST_WEIGHT || weight > SUMS_MOST_WEIGHT : weight != 0)
+			if (used ? weight < -TNP_MOST_DIRECTION_WEIGHT || weight > TNP_MOST_DIRECTION_WEIGHT
+				: weight != 0)
 				return false;
 		}
 	return true;

@@ -1,541 +1,93 @@
 /*
- * sums_directions.c: directions of a basis: weighted sums of numeric columns whose sine and cosine
- * say much of what lines leave of the target (docs/sums.md, "Directions").
- *
- * Fixed candidates are screened, the best ones moved by Levenberg-Marquardt steps (Marquardt 1963),
- * and the best of these is taken if it says more than its parameters cost. Weights are rounded, so
- * that the last digits of what the search adds up do not matter. Once a basis is made, directions
- * are integers in it, and features are as exact as others (sums_features.c).
+ * sums_directions.c: directions of a basis, found by the search of features/directions.c. Once a
+ * basis is made they are integers in it, and their features are as exact as others
+ * (sums_features.c).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "engine/families/sums.h"
 
 #include <math.h>
-#include <string.h>
-
-#include "engine/base/cholesky.h"
-#include "engine/base/random.h"
 
 #define ROWS 4096				/* that directions are found on, at most */
-#define ROWS_PER_PARAMETER 16	/* at least */
-#define SCREENED_ROWS 512		/* that candidates are compared on, at most */
-#define RANDOM 256				/* candidates that chance gives, ... */
-#define ALONG 8					/* ... and those along the slope of the targets */
-#define CANDIDATES (RANDOM + ALONG)
-#define KEPT 4					/* candidates that are moved */
-#define STEPS 8
-#define STREAM 5				/* of random numbers */
-#define RIDGE 1e-6				/* of a constant, sine and cosine */
-#define CLEARLY (1 - 1e-9)		/* by which a candidate must be better than those before it */
-#define MOST_ANGLE 1048576.0
-#define SMOOTH_WAVES 8			/* of a direction, which later ones do not see */
-#define SMOOTH (1 + SMOOTH_WAVES + 2)
 
-/* A frequency vector, and the least squares of the rest by a constant, its sine and cosine. */
-typedef struct Wave
+/* What the search reads and finds. */
+typedef struct Found
 {
-	double	   *w,				/* [columns] */
-			   *sine,			/* [n] */
-			   *cosine,
-			   *error,			/* [n] that is left */
-				k[3],
-				squares;		/* of errors; infinite where nothing can be fitted */
-} Wave;
-
-typedef struct Search
-{
-	const TnpEnv *env;
-	const SumsConfig *c;
 	int			n,				/* rows at even distances */
 				columns;		/* numeric ones */
 	int		   *column;			/* [columns] their places */
 	double	   *z,				/* [n, columns] standard scores, 0 where missing */
-			   *rest,			/* [n] what nothing has explained yet */
-			   *slope,			/* [columns] of the targets, of length 1 or 0 */
-			   *candidate,		/* [CANDIDATES, columns] */
-			   *best,			/* [columns] the best frequency vector */
-			   *design,			/* [n, entries] of a regression */
-			   *gram;			/* what it and a step work with */
-	Wave		wave[2];		/* at hand, and where a step leads */
-} Search;
-
-/* ---- sines ----------------------------------------------------------------------------------- */
-
-/* To the nearest integer, of numbers below 2^51. */
-static inline double
-nearest(double x)
-{
-	const double shift = 6755399441055744.0;
-
-	return (x + shift) - shift;
-}
-
-/* Sine and cosine of |x| <= MOST_ANGLE, to about 1e-16: series within an eighth of a turn. */
-static void
-sine_and_cosine(double x, double *sine, double *cosine)
-{
-	/* a quarter turn in two parts, the first of 33 bits */
-	const double turns = nearest(x * 0.63661977236758134308),
-				r = (x - turns * 1.57079632673412561417) - turns * 6.07710050650619224932e-11,
-				r2 = r * r;
-	const int	quarter = (int) turns & 3;
-	double		s = 0,
-				c = 0;
-
-	for (int k = 16; k > 0; k -= 2)
-	{
-		s = (1 + s) * (-r2 / ((double) k * (k + 1)));
-		c = (1 + c) * (-r2 / ((double) k * (k - 1)));
-	}
-	s = r * (1 + s);
-	c = 1 + c;
-	*sine = quarter == 0 ? s : quarter == 1 ? c : quarter == 2 ? -s : -c;
-	*cosine = quarter == 0 ? c : quarter == 1 ? -s : quarter == 2 ? -c : s;
-}
-
-/* ---- rows ------------------------------------------------------------------------------------ */
-
-static void
-search_free(Search *s)
-{
-	double	   *all[] = {s->z, s->rest, s->slope, s->candidate, s->best, s->design, s->gram};
-
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		tnp_free(s->env, all[i]);
-	tnp_free(s->env, s->column);
-	for (int i = 0; i < 2; i++)
-		tnp_free(s->env, s->wave[i].w);
-}
+			   *y;				/* [n] targets in units of the basis */
+	int64_t    *weight;			/* [directions, columns] */
+} Found;
 
 static bool
-search_room_for_wave(const Search *s, Wave *wave)
+found_room(const TnpModel *model, const TnpRows *rows, Found *f)
 {
-	wave->w = tnp_alloc(s->env, s->columns + 3 * (size_t) s->n, sizeof(double));
-	if (wave->w == NULL)
+	f->n = rows->n < ROWS ? (int) rows->n : ROWS;
+	f->column = tnp_alloc(&model->env, rows->n_features, sizeof(int));
+	if (f->column == NULL)
 		return false;
-	wave->sine = wave->w + s->columns;
-	wave->cosine = wave->sine + s->n;
-	wave->error = wave->cosine + s->n;
-	return true;
+	for (int i = 0; i < rows->n_features; i++)
+		if (rows->kinds == NULL || rows->kinds[i] == TNP_NUMERIC)
+			f->column[f->columns++] = i;
+	if (f->columns == 0)
+		return true;
+	f->z = tnp_alloc(&model->env, (size_t) f->n * (f->columns + 1), sizeof(double));
+	f->weight = tnp_alloc(&model->env, (size_t) sums_config(model)->directions * f->columns,
+						  sizeof(int64_t));
+	f->y = f->z == NULL ? NULL : f->z + (size_t) f->n * f->columns;
+	return f->z != NULL && f->weight != NULL;
 }
 
-/* Room for a search in these rows; of too few columns or rows it has columns 0. */
-static TnpStatus
-search_begin(const TnpModel *model, const TnpRows *rows, Search *s, TnpError *error)
-{
-	size_t		entries;
-
-	*s = (Search) {.env = &model->env, .c = sums_config(model)};
-	s->n = rows->n < ROWS ? (int) rows->n : ROWS;
-	s->column = tnp_alloc(s->env, rows->n_features, sizeof(int));
-	if (s->column == NULL)
-		return tnp_no_memory(error);
-	for (int f = 0; f < rows->n_features; f++)
-		if (rows->kinds == NULL || rows->kinds[f] == TNP_NUMERIC)
-			s->column[s->columns++] = f;
-	if (s->columns < 2 || s->n < ROWS_PER_PARAMETER * (s->columns + 2))
-	{
-		s->columns = 0;
-		return TNP_OK;
-	}
-	entries = s->columns + 3 > SMOOTH ? s->columns + 3 : SMOOTH;
-	s->z = tnp_alloc(s->env, (size_t) s->n * s->columns, sizeof(double));
-	s->rest = tnp_alloc(s->env, s->n, sizeof(double));
-	s->slope = tnp_alloc_zero(s->env, s->columns, sizeof(double));
-	s->candidate = tnp_alloc(s->env, (size_t) CANDIDATES * s->columns, sizeof(double));
-	s->best = tnp_alloc(s->env, s->columns, sizeof(double));
-	s->design = tnp_alloc(s->env, (size_t) s->n * entries, sizeof(double));
-	s->gram = tnp_alloc(s->env, (2 * entries + 2) * entries, sizeof(double));
-	return s->z != NULL && s->rest != NULL && s->slope != NULL && s->candidate != NULL
-		&& s->best != NULL && s->design != NULL && s->gram != NULL
-		&& search_room_for_wave(s, &s->wave[0]) && search_room_for_wave(s, &s->wave[1])
-		? TNP_OK : tnp_no_memory(error);
-}
-
-/* Scores of the cells, the slope of the targets, and what a line leaves of them. */
 static void
-search_read(Search *s, const TnpRows *rows, const int64_t *basis)
+found_read(const SumsConfig *c, const TnpRows *rows, const int64_t *basis, Found *f)
 {
-	const int	m = s->columns;
-	const double *slope;
-	double		norm = 0;
-
-	for (int i = 0; i < s->n; i++)
+	for (int i = 0; i < f->n; i++)
 	{
-		int64_t		row = (int64_t) i * rows->n / s->n;
-		double	   *entry = s->design + (size_t) i * (m + 1);
+		int64_t		row = (int64_t) i * rows->n / f->n;
 
-		s->rest[i] = (rows->y[row] - sums_number(basis[SUMS_CENTER]))
+		f->y[i] = (rows->y[row] - sums_number(basis[SUMS_CENTER]))
 			/ sums_number(basis[SUMS_SCALE]);
-		entry[0] = 1;
-		for (int f = 0; f < m; f++)
+		for (int k = 0; k < f->columns; k++)
 		{
-			double		x = rows->x[row * rows->n_features + s->column[f]];
+			double		x = rows->x[row * rows->n_features + f->column[k]];
 
-			entry[f + 1] = s->z[(size_t) i * m + f] =
-				isnan(x) ? 0 : sums_wide_score(sums_column(s->c, basis, s->column[f]), x);
+			f->z[(size_t) i * f->columns + k] = isnan(x) ? 0
+				: sums_wide_score(sums_column(c, basis, f->column[k]), x);
 		}
 	}
-	slope = sums_regress(s->n, m, s->z, s->rest, s->gram);
-	for (int f = 0; slope != NULL && f < m; f++)
-		norm += slope[f] * slope[f];
-	for (int f = 0; norm > 0 && f < m; f++)
-		s->slope[f] = slope[f] / sqrt(norm);
-	sums_leave(s->n, m + 1, s->design, s->rest, s->gram);
-}
-
-/* ---- candidates ------------------------------------------------------------------------------ */
-
-/* From a half to four as `at` goes from 0 to 3: twice as long per unit, straight in between. */
-static double
-length_of(double at)
-{
-	return ldexp(1 + at - floor(at), (int) floor(at) - 1);
-}
-
-static void
-search_propose(Search *s, int direction)
-{
-	const int	m = s->columns;
-
-	for (int i = 0; i < CANDIDATES; i++)
-	{
-		double	   *w = s->candidate + (size_t) i * m,
-					norm = 0;
-
-		for (int f = 0; f < m; f++)
-		{
-			double		u[2];
-
-			if (i < RANDOM)
-			{
-				tnp_random(0, (uint64_t) direction, (uint32_t) (i * m + f), STREAM, u);
-				w[f] = u[0] + u[1] - 1;
-				norm += w[f] * w[f];
-			}
-			else
-				w[f] = s->slope[f] * length_of(3.0 * (i - RANDOM) / (ALONG - 1));
-		}
-		for (int f = 0; i < RANDOM && f < m; f++)
-			w[f] *= length_of(3 * (i + 0.5) / RANDOM) / sqrt(norm);
-	}
-}
-
-/* Squares that the sine and cosine of a candidate take from the rest, whose mean is given. */
-static double
-screen(const Search *s, const double *w, int rows, double mean)
-{
-	double		sum[2] = {0, 0},
-				with[2] = {0, 0},
-				square[3] = {0, 0, 0},
-				left = 0;
-
-	for (int i = 0; i < rows; i++)
-	{
-		size_t		row = (size_t) i * s->n / rows;
-		double		sine,
-					cosine,
-					r = s->rest[row] - mean;
-
-		sine_and_cosine(tnp_dot(s->columns, s->z + row * s->columns, w), &sine, &cosine);
-		sum[0] += sine;
-		sum[1] += cosine;
-		with[0] += sine * r;
-		with[1] += cosine * r;
-		square[0] += sine * sine;
-		square[1] += sine * cosine;
-		square[2] += cosine * cosine;
-		left += r;
-	}
-	with[0] -= sum[0] * left / rows;
-	with[1] -= sum[1] * left / rows;
-	square[0] -= sum[0] * sum[0] / rows;
-	square[1] -= sum[0] * sum[1] / rows;
-	square[2] -= sum[1] * sum[1] / rows;
-	return (square[2] * with[0] * with[0] - 2 * square[1] * with[0] * with[1]
-			+ square[0] * with[1] * with[1])
-		/ fmax(square[0] * square[2] - square[1] * square[1], 1e-9);
-}
-
-/* The KEPT best candidates, best first, of equal ones the first. */
-static bool
-search_screen(const Search *s, int *kept)
-{
-	const int	rows = s->n < SCREENED_ROWS ? s->n : SCREENED_ROWS;
-	double		gain[KEPT + 1],
-				mean = 0;
-	int			n = 0;
-
-	for (int i = 0; i < rows; i++)
-		mean += s->rest[(size_t) i * s->n / rows] / rows;
-	for (int i = 0; i < CANDIDATES; i++)
-	{
-		double		value;
-		int			at = n;
-
-		if (i % 16 == 0 && tnp_interrupted(s->env))
-			return false;
-		value = screen(s, s->candidate + (size_t) i * s->columns, rows, mean);
-		for (; at > 0 && gain[at - 1] < value; at--)
-			if (at < KEPT)
-			{
-				gain[at] = gain[at - 1];
-				kept[at] = kept[at - 1];
-			}
-		if (at < KEPT)
-		{
-			gain[at] = value;
-			kept[at] = i;
-			n = n < KEPT ? n + 1 : n;
-		}
-	}
-	return true;
-}
-
-/* ---- steps ----------------------------------------------------------------------------------- */
-
-static void
-wave_fit(const Search *s, Wave *wave)
-{
-	double		gram[9] = {0},
-				factor[9];
-
-	wave->squares = INFINITY;
-	memset(wave->k, 0, sizeof(wave->k));
-	for (int i = 0; i < s->n; i++)
-	{
-		double		angle = tnp_dot(s->columns, s->z + (size_t) i * s->columns, wave->w),
-					entry[3] = {1};
-
-		if (!(fabs(angle) <= MOST_ANGLE))
-			return;
-		sine_and_cosine(angle, &entry[1], &entry[2]);
-		wave->sine[i] = entry[1];
-		wave->cosine[i] = entry[2];
-		for (int a = 0; a < 3; a++)
-		{
-			wave->k[a] += entry[a] * s->rest[i];
-			for (int b = 0; b <= a; b++)
-				gram[3 * a + b] += entry[a] * entry[b];
-		}
-	}
-	if (!tnp_factorise(gram, 3, RIDGE, factor))
-		return;
-	tnp_solve_lower(factor, 3, wave->k);
-	tnp_solve_upper(factor, 3, wave->k);
-	wave->squares = 0;
-	for (int i = 0; i < s->n; i++)
-	{
-		wave->error[i] = s->rest[i] - (wave->k[0] + wave->k[1] * wave->sine[i]
-									   + wave->k[2] * wave->cosine[i]);
-		wave->squares += wave->error[i] * wave->error[i];
-	}
-}
-
-/* Add a step of Levenberg and Marquardt to w of `to`; false if the matrix has no factor. */
-static bool
-wave_step(const Search *s, const Wave *from, double damping, Wave *to)
-{
-	const int	m = s->columns + 3;
-	double	   *factor = s->gram + (size_t) m * m,
-			   *step = factor + (size_t) m * m,
-			   *entry = step + m;
-
-	memset(s->gram, 0, (size_t) m * m * sizeof(double));
-	memset(step, 0, m * sizeof(double));
-	for (int i = 0; i < s->n; i++)
-	{
-		double		slope = from->k[1] * from->cosine[i] - from->k[2] * from->sine[i];
-
-		for (int f = 0; f < s->columns; f++)
-			entry[f] = slope * s->z[(size_t) i * s->columns + f];
-		entry[m - 3] = 1;
-		entry[m - 2] = from->sine[i];
-		entry[m - 1] = from->cosine[i];
-		for (int a = 0; a < m; a++)
-		{
-			double	   *row = s->gram + (size_t) a * m;
-
-			for (int b = 0; b <= a; b++)
-				row[b] += entry[a] * entry[b];
-			step[a] += entry[a] * from->error[i];
-		}
-	}
-	for (int a = 0; a < m; a++)
-		s->gram[(size_t) a * m + a] += damping * (s->gram[(size_t) a * m + a] + 1e-6);
-	if (!tnp_factorise(s->gram, m, 0, factor))
-		return false;
-	tnp_solve_lower(factor, m, step);
-	tnp_solve_upper(factor, m, step);
-	for (int f = 0; f < s->columns; f++)
-		to->w[f] = from->w[f] + step[f];
-	return true;
-}
-
-/* Move a candidate; what is best so far, and its squares, are kept. */
-static bool
-search_move(Search *s, int candidate, double *least)
-{
-	Wave	   *at = &s->wave[0],
-			   *next = &s->wave[1];
-	double		damping = 1e-2;
-
-	memcpy(at->w, s->candidate + (size_t) candidate * s->columns, s->columns * sizeof(double));
-	wave_fit(s, at);
-	for (int i = 0; i < STEPS; i++)
-	{
-		bool		better = false;
-
-		if (tnp_interrupted(s->env))
-			return false;
-		if (wave_step(s, at, damping, next))
-		{
-			wave_fit(s, next);
-			better = next->squares < at->squares;
-		}
-		damping *= better ? 0.3 : 5;
-		if (better)
-		{
-			Wave	   *swap = at;
-
-			at = next;
-			next = swap;
-		}
-	}
-	if (at->squares < CLEARLY * *least)
-	{
-		*least = at->squares;
-		memcpy(s->best, at->w, s->columns * sizeof(double));
-	}
-	return true;
-}
-
-/* ---- directions ------------------------------------------------------------------------------ */
-
-static double
-squares_from_mean(int n, const double *x)
-{
-	double		mean = 0,
-				squares = 0;
-
-	for (int i = 0; i < n; i++)
-		mean += x[i] / n;
-	for (int i = 0; i < n; i++)
-		squares += (x[i] - mean) * (x[i] - mean);
-	return squares;
-}
-
-/* Whether squares sink by more than a direction's parameters, and having looked for it, cost. */
-static bool
-says_more(const Search *s, double before, double after)
-{
-	return 0.5 * s->n * log(before / after)
-		>= 0.5 * (s->columns + 2) * log(s->n) + 2 * sqrt(s->columns);
-}
-
-/* left [n]: what a smooth function along w leaves of the rest. The score's sd, or 0 and nothing. */
-static double
-search_left(Search *s, const double *w, double *left)
-{
-	double		sd;
-
-	for (int i = 0; i < s->n; i++)
-		left[i] = tnp_dot(s->columns, s->z + (size_t) i * s->columns, w);
-	sd = sqrt(squares_from_mean(s->n, left) / s->n);
-	if (!(sd > 0))
-		return 0;
-	for (int i = 0; i < s->n; i++)
-	{
-		double	   *entry = s->design + (size_t) i * SMOOTH;
-
-		entry[0] = 1;
-		tnp_waves(tnp_squash(left[i], 0, sd), SMOOTH_WAVES, entry + 1);
-		sine_and_cosine(left[i], entry + SMOOTH - 2, entry + SMOOTH - 1);
-	}
-	memcpy(left, s->rest, s->n * sizeof(double));
-	sums_leave(s->n, SMOOTH, s->design, left, s->gram);
-	return sd;
-}
-
-/*
- * Whether the column with the largest weight says as much by itself: its waves are features as it
- * is. If so, alone [n] is what it leaves of the rest, of which the direction leaves along [n].
- */
-static bool
-search_is_column(Search *s, const double *along, double *column, double *alone)
-{
-	int			largest = 0;
-
-	for (int f = 1; f < s->columns; f++)
-		if (fabs(s->best[f]) > fabs(s->best[largest]))
-			largest = f;
-	memset(column, 0, s->columns * sizeof(double));
-	column[largest] = s->best[largest];
-	return search_left(s, column, alone) > 0
-		&& !says_more(s, tnp_dot(s->n, alone, alone), tnp_dot(s->n, along, along));
-}
-
-/* One more search. Its direction's weights, if it finds one; no other follows if it is over. */
-static TnpStatus
-search_next(Search *s, int search, int64_t *weight, bool *found, bool *over, TnpError *error)
-{
-	double		least = INFINITY,
-			   *along = s->wave[0].error,
-			   *alone = s->wave[1].error,
-				sd;
-	int			kept[KEPT];
-
-	*found = false;
-	*over = true;
-	search_propose(s, search);
-	if (!search_screen(s, kept))
-		return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
-	for (int i = 0; i < KEPT; i++)
-		if (!search_move(s, kept[i], &least))
-			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
-	if (!(least < INFINITY) || !says_more(s, squares_from_mean(s->n, s->rest), least))
-		return TNP_OK;
-	sd = search_left(s, s->best, along);
-	for (int f = 0; f < s->columns; f++)
-		if (!(fabs(s->best[f] / sd) * SUMS_WEIGHT_UNIT <= SUMS_MOST_WEIGHT))
-			return TNP_OK;
-	*over = false;
-	*found = !search_is_column(s, along, s->wave[1].w, alone);
-	memcpy(s->rest, *found ? along : alone, s->n * sizeof(double));
-	for (int f = 0; *found && f < s->columns; f++)
-		weight[s->column[f]] = (int64_t) nearbyint(s->best[f] / sd * SUMS_WEIGHT_UNIT);
-	return TNP_OK;
 }
 
 TnpStatus
 sums_find_directions(const TnpModel *model, const TnpRows *rows, int64_t *basis, TnpError *error)
 {
+	const TnpEnv *env = &model->env;
 	const SumsConfig *c = sums_config(model);
-	int64_t    *number = (int64_t *) sums_directions(c, basis);
-	int			room,
-				most;
-	bool		found,
-				over = false;
-	Search		s;
-	TnpStatus	status;
+	int64_t    *words = (int64_t *) sums_directions(c, basis);
+	int			found = 0;
+	Found		f = {0};
+	TnpStatus	status = TNP_OK;
 
 	if (c->directions == 0)
 		return TNP_OK;
-	room = (SUMS_MOST_FEATURES - sums_width(c, basis)) / (1 + c->waves);
-	most = c->directions < room ? c->directions : room;
-	status = search_begin(model, rows, &s, error);
-	if (status == TNP_OK && s.columns > 0)
+	if (!found_room(model, rows, &f))
+		status = tnp_no_memory(error);
+	else if (f.columns > 0)
 	{
-		search_read(&s, rows, basis);
-		for (int i = 0; i < 2 * c->directions && *number < most && !over && status == TNP_OK; i++)
-		{
-			int64_t    *weight = number + 1 + *number * rows->n_features;
-
-			status = search_next(&s, i, weight, &found, &over, error);
-			*number += status == TNP_OK && found;
-		}
+		found_read(c, rows, basis, &f);
+		status = tnp_directions_find(env, f.n, f.columns, f.z, f.y, c->directions,
+									 (SUMS_MOST_FEATURES - sums_width(c, basis)) / (1 + c->waves),
+									 f.weight, &found, error);
 	}
-	search_free(&s);
+	for (int i = 0; i < found; i++)
+		for (int k = 0; k < f.columns; k++)
+			words[1 + (size_t) i * rows->n_features + f.column[k]]
+				= f.weight[(size_t) i * f.columns + k];
+	words[0] += found;
+	tnp_free(env, f.column);
+	tnp_free(env, f.z);
+	tnp_free(env, f.weight);
 	return status;
 }

@@ -172,7 +172,7 @@ pair_part(const SumsConfig *c, const int64_t *column, double cell, double *part)
 static double
 weight_of(int64_t word)
 {
-	return (double) word * (2.0 * SUMS_REACH / SUMS_WEIGHT_UNIT);
+	return (double) word * (2.0 * SUMS_REACH / TNP_DIRECTION_UNIT);
 }
 
 /* The linear part and waves of a weighted sum of columns, added in the order of the columns. */
