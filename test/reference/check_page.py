@@ -106,6 +106,7 @@ def base_for(key):
     named = {
         "inputs.max_features": "rows_tokens",
         "embedder.x.prune_below": "rows_absent",
+        "embedder.x.directions": "rows_directions",
         "embedder.x.donors": "rows_donors",
         "embedder.hidden": "packed_flag",
         "head.buckets": "head_bars",

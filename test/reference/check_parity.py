@@ -261,6 +261,34 @@ def case_process(model):
                    predictions(encoding, x[n:]))
 
 
+def along_directions(n, noise, alone):
+    """Rows n and eight more of six columns, one of them of labels, with missing cells: targets
+    along two directions, and `alone` of what one column says.
+    """
+    random = np.random.RandomState(n)
+    x = random.standard_normal((n + 8, 6))
+    x[:, 3] = random.randint(0, 4, n + 8)
+    x[random.uniform(size=n + 8) < 0.05, 4] = np.nan
+    along = np.nan_to_num(x) @ [1.2, -0.9, 0.6, 0, 0.8, 0]
+    y = np.sin(along) + 0.5 * np.abs(x[:, 5] + x[:, 0]) + alone * np.cos(x[:, 2])
+    y += noise * random.standard_normal(n + 8)
+    return x, y, ["categorical" if f == 3 else "numeric" for f in range(6)]
+
+
+def case_process_directions(model):
+    """A process with directions: too few rows for these, enough, and more than are looked at."""
+    if not model.config["embedder"].get("x", {}).get("directions"):
+        return
+    for n, noise in ((111, 0.1), (112, 0.1), (300, 0.3), (1500, 0.3)):
+        x, y, kinds = along_directions(n, noise, 0)
+        encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds)
+        found = encoding.statistics.tokeniser.processes[0].directions
+        assert bool(len(found)) == (n >= 16 * (5 + 2)), n
+        yield Case(f"process of {n} rows with directions",
+                   request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])),
+                   predictions(encoding, x[n:]))
+
+
 def case_directions(model):
     """Targets along directions of the columns, too few rows for these, enough, and more than are
     looked at: the same weights are found, so that answers differ by rounding alone. A function of
@@ -270,14 +298,7 @@ def case_directions(model):
         return
     for n, noise, alone in ((111, 0.1, 0), (112, 0.1, 0), (300, 0.3, 0), (5000, 0.3, 0),
                             (350, 0.1, 3)):
-        random = np.random.RandomState(n)
-        x = random.standard_normal((n + 8, 6))
-        x[:, 3] = random.randint(0, 4, n + 8)
-        x[random.uniform(size=n + 8) < 0.05, 4] = np.nan
-        along = np.nan_to_num(x) @ [1.2, -0.9, 0.6, 0, 0.8, 0]
-        y = np.sin(along) + 0.5 * np.abs(x[:, 5] + x[:, 0]) + alone * np.cos(x[:, 2])
-        y += noise * random.standard_normal(n + 8)
-        kinds = ["categorical" if f == 3 else "numeric" for f in range(6)]
+        x, y, kinds = along_directions(n, noise, alone)
         encoding = build(model, x[:n], y[:n], n, kinds)
         found = encoding.statistics.basis.directions
         assert bool(found) == (n >= 16 * (5 + 2)), n
@@ -497,8 +518,8 @@ def check_refusals(tap, model, tool, kernels, label):
 
 
 CASES = (case_sizes, case_constant, case_unit, case_middle, case_wide, case_power, case_noise,
-         case_process, case_directions, case_short, case_grow, case_evidence, case_classes,
-         case_one_class, case_rare, case_lean, case_no_share)
+         case_process, case_process_directions, case_directions, case_short, case_grow,
+         case_evidence, case_classes, case_one_class, case_rare, case_lean, case_no_share)
 
 
 def main():

@@ -7,6 +7,7 @@ import itertools
 
 import numpy as np
 
+from directions import Directions
 from scaling import soft_clip
 
 STEPS = ((128, 24, 0.5), (256, 6, 0.25))
@@ -18,15 +19,19 @@ def correlation(distance):
 
 class Process:
     """cards of the slots, codes and scaled features [n0, slots] and targets [n0] of the prefix, its
-    raw targets [n0]; the knee of targets.
+    raw targets [n0]; the knee of targets; how many directions it may have.
     """
 
-    def __init__(self, cards, codes, z, y, raw, knee):
+    def __init__(self, cards, codes, z, y, raw, knee, directions=0):
         self.cards, self.knee, self.y = cards, knee, np.asarray(y, dtype=float)
-        self.points = np.array([self.point(c, v) for c, v in zip(codes, z)])      # [n0, slots, 2]
+        self.directions = np.zeros((0, len(cards)))
         known = np.where(np.isnan(codes), 0.0, z)
         ties = [known[:, s] for s in range(min(8, len(cards)))]
         self.order = np.lexsort([*ties[::-1], np.asarray(raw, dtype=float)])
+        if directions > 0:
+            self.directions = self.direct(codes, z, directions)
+        self.points = np.array([self.point(c, v) for c, v in zip(codes, z)])       # [n0, axes, 2]
+        known = np.concatenate([known, self.points[:, len(cards):, 0]], axis=1)
         self.theta = None
         for most, steps, rate in STEPS:
             if self.theta is not None and len(y) <= STEPS[0][0]:
@@ -50,8 +55,22 @@ class Process:
         m = min(n, most)
         return self.order[[(2 * i + 1) * n // (2 * m) for i in range(m)]]
 
+    def direct(self, codes, z, most):
+        """Weights of the slots' numbers, [directions, slots]."""
+        numeric = [s for s, card in enumerate(self.cards) if not card.categorical]
+        chosen = self.spread(1024)
+        numbers = np.array([self.point(codes[i], z[i])[numeric, 0] for i in chosen])
+        found = Directions(numbers.reshape(len(chosen), len(numeric)), self.y[chosen], most,
+                           most).found
+        out = np.zeros((len(found), len(self.cards)))
+        for direction, weights in zip(out, found):
+            direction[numeric] = weights
+        return out
+
     def point(self, codes, z):
-        """(number, label) of every slot; the label is NaN where missing, which differs from all."""
+        """(number, label) of every slot, the label NaN where missing, which differs from all; then
+        of every direction.
+        """
         out = []
         for card, code, value in zip(self.cards, codes, z):
             if card.categorical:
@@ -59,11 +78,14 @@ class Process:
                 out.append((0.0, found if found < card.bins.count - 1 else float("nan")))
             else:
                 out.append((0.0, code) if np.isnan(code) else (value, 0.0))
-        return np.array(out).reshape(len(self.cards), 2)
+        slots = np.array(out).reshape(len(self.cards), 2)
+        along = self.directions @ slots[:, 0]
+        return np.concatenate([slots, np.stack([along, np.zeros(len(along))], axis=1)])
 
     def pairs(self, a, b):
-        """Squared distances of every slot, [slots, len(a), len(b)]."""
-        label = np.array([2.0 if card.categorical else 1.0 for card in self.cards])
+        """Squared distances along every axis, [axes, len(a), len(b)]."""
+        label = np.array([2.0 if card.categorical else 1.0 for card in self.cards]
+                         + [0.0] * len(self.directions))
         numbers = (a[:, None, :, 0] - b[None, :, :, 0]) ** 2
         labels = (a[:, None, :, 1] != b[None, :, :, 1]) * label
         return np.moveaxis(numbers + labels, 2, 0)
@@ -72,7 +94,8 @@ class Process:
 
     @property
     def mean(self):
-        return np.array([-np.log(len(self.cards))] * len(self.cards) + [-3.0])
+        axes = self.points.shape[1]
+        return np.array([-np.log(axes)] * axes + [-3.0])
 
     def system(self, theta):
         distance = np.tensordot(np.exp(theta[:-1]), self.apart, 1)
@@ -107,9 +130,9 @@ class Process:
                                  6.0)
 
     def start(self, z):
-        slots = len(self.cards)
-        rough = [np.rint(2 ** 20 * self.roughness(z[:, s])) for s in range(slots)]
-        finest = np.arange(slots) == np.argmin(rough)
+        axes = z.shape[1]
+        rough = [np.rint(2 ** 20 * self.roughness(z[:, a])) for a in range(axes)]
+        finest = np.arange(axes) == np.argmin(rough)
         levels = [self.mean[:-1] + shift for shift in (-1.0, 0.0, 1.5)]
         levels += [np.where(finest, fine, self.mean[:-1] - 3.0) for fine in (1.5, 3.0, 4.5)]
         ways = [np.append(level, np.log(noise))

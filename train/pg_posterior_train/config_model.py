@@ -34,6 +34,7 @@ rows = objects(
         "prune_below": integer(1, 1000000),
         "absent": boolean,
         "process": boolean,
+        "directions": integer(1, 8),
         "donors": integer(1, 64),
         "codes": choice("identity", "targets"),
     },
@@ -218,6 +219,7 @@ def model_rules(c):
     yield full_room, "head.process needs room for one more of head.components"
     yield process and is_class, "embedder.x.process is for regression models"
     yield process and not inputs.get("clip"), "embedder.x.process needs inputs.clip"
+    yield "directions" in x and not process, "embedder.x.directions needs embedder.x.process"
     yield process and not target.get("clip"), "embedder.x.process needs target.clip"
     yield bool(head.get("logistic")) and not x.get(
         "logistic"

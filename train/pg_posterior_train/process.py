@@ -13,11 +13,13 @@ import math
 
 import torch
 
+from . import directions as search
 from .clip import soft_clip
 
 NUMBERS = 4                      # per row
 BINS = 17                        # of a categorical slot, the missing one included
 STAGES = ((128, 24, 0.5), (256, 6, 0.25))    # rows, steps, first step
+DIRECTED = 1024                  # rows that directions are found on, at most
 MOMENTS = (0.8, 0.95)            # Adam's (Kingma & Ba 2015)
 EPSILON = 1e-8
 LEAST, MOST = -9.5, 6.0          # of every log
@@ -231,28 +233,52 @@ def sparse(points, coordinate, theta, inducing, y, prefix):
     return mean, spread, variance * noise
 
 
+def along(z, used, categorical, y, most):
+    """(values [B, N, most] of all rows along the directions, which of these were found [B, most]);
+    z [B, N, S] (0 where missing), y [B, prefix] targets.
+    """
+    rows = spread_rows(y, z[:, :y.shape[1]], DIRECTED)
+    values = z.new_zeros(*z.shape[:2], most)
+    found = torch.zeros(len(z), most, dtype=torch.bool, device=z.device)
+    for task, chosen in enumerate(rows):
+        numeric = (used & ~categorical)[task]
+        numbers = z[task][:, numeric]
+        weights = search.find(numbers[chosen].cpu().numpy(), y[task][chosen].cpu().numpy(), most)
+        values[task, :, :len(weights)] = numbers @ torch.from_numpy(weights).to(z).T
+        found[task, :len(weights)] = True
+    return values, found
+
+
 @torch.no_grad()
-def opinions(z, bins, used, categorical, y_input, prefix, clip):
+def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0):
     """[B, N, NUMBERS]: mean (clipped), log of its standard deviation, log of the noise's, mean log
     density of the prefix's rows, left out.
 
     z (0 where missing), bins [B, N, S] in slot order; used, categorical [B, S]; y_input [B, N]
-    scaled and clipped targets.
+    scaled and clipped targets; how many directions the process may have.
     """
     wide, head = z.double(), y_input[:, :prefix].double()
+    slots = wide
+    if directions > 0:
+        # A direction is a slot more, of numbers that are never missing.
+        values, found = along(wide, used, categorical, head, directions)
+        wide = torch.cat([wide, values], 2)
+        bins = torch.cat([bins, torch.zeros_like(values, dtype=bins.dtype)], 2)
+        used = torch.cat([used, found], 1)
+        categorical = torch.cat([categorical, torch.zeros_like(found)], 1)
     points, coordinate = coordinates(wide, bins, used, categorical)
     theta = None
     for most, steps, rate in STAGES:
         if theta is not None and prefix <= len(rows[0]):
             # The same rows again: further steps would change little.
             break
-        rows = spread_rows(head, wide[:, :prefix], most)
+        rows = spread_rows(head, slots[:, :prefix], most)
         chosen = points.gather(1, rows[..., None].expand(-1, -1, points.shape[2]))
         fit = Fit(chosen, coordinate, head.gather(1, rows), used)
         if theta is None:
             theta = begin(fit, wide.gather(1, rows[..., None].expand(-1, -1, wide.shape[2])))
         theta = climb(fit, theta, steps, rate)
-    rows = spread_rows(head, wide[:, :prefix], STAGES[-1][0])
+    rows = spread_rows(head, slots[:, :prefix], STAGES[-1][0])
     inducing = points.gather(1, rows[..., None].expand(-1, -1, points.shape[2]))
     mean, spread, noise = sparse(points, coordinate, theta, inducing, head, prefix)
     left = mean[:, :prefix] - head

@@ -1,8 +1,8 @@
 /*
  * process.c: a sparse Gaussian process of the prefix, whose answers the row tokeniser sees as
  * further numbers of a row (docs/model-format.md section 5, "Process"). Some rows carry it; all
- * rows of the prefix are its data (Snelson & Ghahramani 2006), so that what they say is a sum. The
- * weights of the slots and the noise are found in process_fit.c.
+ * rows of the prefix are its data (Snelson & Ghahramani 2006), so that what they say is a sum. Its
+ * directions are found in process_directions.c, then the weights and the noise in process_fit.c.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -14,6 +14,8 @@
 #include "engine/base/cholesky.h"
 #include "engine/base/upper.h"
 #include "engine/features/column.h"
+#include "engine/features/directions.h"
+#include "engine/features/process_directions.h"
 #include "engine/features/process_fit.h"
 #include "engine/features/process_points.h"
 #include "engine/features/spread.h"
@@ -33,9 +35,9 @@ static void
 features_of(const TnpModel *model, const TnpStats *stats, const TnpProcess *p, const double *x,
 			int width, int n_rows, double *phi, double *own)
 {
-	double		value[TNP_MOST_SLOTS],
-				label[TNP_MOST_SLOTS];
-	TnpPoints	one = {1, p->points.n_slots, value, label};
+	double		value[TNP_MOST_SLOTS + TNP_MOST_DIRECTIONS],
+				label[TNP_MOST_SLOTS + TNP_MOST_DIRECTIONS];
+	TnpPoints	one = {1, p->points.n_axes, value, label};
 	int			n = p->points.n;
 
 	for (int r = 0; r < n_rows; r++)
@@ -86,11 +88,11 @@ choose_carriers(const TnpModel *model, const TnpRows *rows, const TnpStats *stat
 	if (n < 0 || !tnp_points_make(model, stats, n, &p->points))
 		return tnp_no_memory(error);
 	p->n0 = stats->n0;
-	p->weight = tnp_alloc_zero(&model->env, 2 * square + n + stats->n_slots + 1, sizeof(double));
+	p->weight = tnp_alloc_zero(&model->env, 2 * square + n + p->points.n_axes + 1, sizeof(double));
 	p->left_out = tnp_alloc(&model->env, stats->n0, 2 * sizeof(float));
 	if (p->weight == NULL || p->left_out == NULL)
 		return tnp_no_memory(error);
-	p->coefficients = p->weight + stats->n_slots + 1;
+	p->coefficients = p->weight + p->points.n_axes + 1;
 	p->factor = p->coefficients + n;
 	p->outer = p->factor + square;
 	for (int i = 0; i < n; i++)
@@ -196,16 +198,18 @@ TnpStatus
 tnp_process_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError *error)
 {
 	TnpProcess *p = &stats->process;
-	TnpStatus	status = choose_carriers(model, rows, stats, p, error);
+	TnpStatus	status = tnp_process_direct(model, rows, stats, error);
 	double	   *phi = NULL;
 
+	if (status == TNP_OK)
+		status = choose_carriers(model, rows, stats, p, error);
 	if (status == TNP_OK)
 		status = tnp_process_climb(model, rows, stats, p->weight, error);
 	if (status != TNP_OK)
 		return status;
-	for (int s = 0; s < stats->n_slots; s++)
-		p->weight[s] = exp(p->weight[s]);
-	p->noise = exp(p->weight[stats->n_slots]);
+	for (int a = 0; a < p->points.n_axes; a++)
+		p->weight[a] = exp(p->weight[a]);
+	p->noise = exp(p->weight[p->points.n_axes]);
 	phi = tnp_alloc_zero(&model->env, (size_t) TOGETHER * p->points.n, sizeof(double));
 	if (phi == NULL)
 		status = tnp_no_memory(error);
@@ -222,11 +226,17 @@ tnp_process_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, T
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-/* Bytes of the points, of the block that begins with the weights, and of left_out. */
+/* Bytes of the directions, the points, the block that begins with the weights, and left_out. */
+static size_t
+direction_bytes(const TnpProcess *p)
+{
+	return (size_t) p->n_directions * (p->points.n_axes - p->n_directions) * sizeof(double);
+}
+
 static size_t
 points_bytes(const TnpProcess *p)
 {
-	return (size_t) p->points.n * 2 * p->points.n_slots * sizeof(double);
+	return (size_t) p->points.n * 2 * p->points.n_axes * sizeof(double);
 }
 
 static size_t
@@ -234,7 +244,7 @@ block_bytes(const TnpProcess *p)
 {
 	size_t		n = p->points.n;
 
-	return (2 * n * n + n + p->points.n_slots + 1) * sizeof(double);
+	return (2 * n * n + n + p->points.n_axes + 1) * sizeof(double);
 }
 
 static size_t
@@ -250,11 +260,15 @@ tnp_process_copy(const TnpEnv *env, const TnpProcess *from, TnpProcess *to)
 	if (from->points.n == 0)
 		return true;
 	*to = *from;
+	to->direction = from->n_directions > 0 ? tnp_alloc(env, 1, direction_bytes(from)) : NULL;
 	to->points.value = tnp_alloc(env, 1, points_bytes(from));
 	to->weight = tnp_alloc(env, 1, block_bytes(from));
 	to->left_out = tnp_alloc(env, 1, left_out_bytes(from));
-	if (to->points.value == NULL || to->weight == NULL || to->left_out == NULL)
+	if ((from->n_directions > 0 && to->direction == NULL) || to->points.value == NULL
+		|| to->weight == NULL || to->left_out == NULL)
 		return false;
+	if (from->n_directions > 0)
+		memcpy(to->direction, from->direction, direction_bytes(from));
 	memcpy(to->points.value, from->points.value, points_bytes(from));
 	memcpy(to->weight, from->weight, block_bytes(from));
 	memcpy(to->left_out, from->left_out, left_out_bytes(from));
@@ -268,6 +282,7 @@ tnp_process_copy(const TnpEnv *env, const TnpProcess *from, TnpProcess *to)
 void
 tnp_process_free(const TnpEnv *env, TnpProcess *process)
 {
+	tnp_free(env, process->direction);
 	tnp_free(env, process->points.value);
 	tnp_free(env, process->weight);
 	tnp_free(env, process->left_out);
@@ -277,8 +292,8 @@ tnp_process_free(const TnpEnv *env, TnpProcess *process)
 size_t
 tnp_process_bytes(const TnpProcess *process)
 {
-	return process->points.n == 0 ? 0 : points_bytes(process) + block_bytes(process)
-		+ left_out_bytes(process);
+	return process->points.n == 0 ? 0 : direction_bytes(process) + points_bytes(process)
+		+ block_bytes(process) + left_out_bytes(process);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /*
- * process_fit.c: the weights of the slots and the noise of the process of the prefix
+ * process_fit.c: the weights of the axes and the noise of the process of the prefix
  * (docs/model-format.md section 5, "Process"): the best of a few starts, and from there a fixed
  * number of steps up the log posterior. Nothing depends on the machine but rounding.
  *
@@ -27,8 +27,8 @@
 #define SPREAD 3.0				/* of the logs under their prior */
 #define LOG_NOISE -3.0			/* mean of the noise's */
 #define LEVELS 3				/* of the starts */
-#define FINE_REST -3.0			/* of the other slots beside the prior's mean */
-#define FEWEST_VALUES 16		/* a slot with fewer is never the finest */
+#define FINE_REST -3.0			/* of the other axes beside the prior's mean */
+#define FEWEST_VALUES 16		/* an axis with fewer is never the finest */
 #define ROUGHNESS_STEPS 1048576.0	/* what is equal up to rounding is equal */
 #define SMALLEST 1e-6			/* added to sums of squares */
 #define SMALLEST_CHANCE 1e-30
@@ -46,19 +46,19 @@ typedef struct Fit
 	const TnpModel *model;
 	const TnpStats *stats;
 	int			n,
-				slots;
+				axes;
 	double		mean;			/* of the weights' logs under their prior */
 	TnpPoints	points;
-	double	   *scaled;			/* [n_slots, n] values, those of categories too */
+	double	   *scaled;			/* [axes, n] values, those of categories too */
 	double	   *y;				/* [n] scaled and clipped targets */
-	double	   *weight;			/* [slots] */
+	double	   *weight;			/* [axes] */
 	double	   *slope;			/* [n, n] of the correlations, upper triangle */
 	double	   *matrix;			/* [n, n] the system, then its factor */
 	double	   *inverse;		/* [n, n] of the system, upper triangle */
 	double	   *scratch;		/* [n, n] */
 	double	   *answer;			/* [n] */
 	double	   *pull;			/* [n] of one row */
-	double	   *pulled;			/* [n_slots, n] what pairs say of the weights, by their later row */
+	double	   *pulled;			/* [axes, n] what pairs say of the weights, by their later row */
 } Fit;
 
 static void
@@ -78,26 +78,26 @@ fit_make(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, int 
 	const TnpEnv *env = &model->env;
 	int64_t		chosen[TNP_PROCESS_ROWS];
 	int			n = tnp_spread_rows(model, rows, stats, most, chosen),
-				slots = stats->n_slots;
+				axes = tnp_points_axes(stats);
 	size_t		square = (size_t) n * n;
 
 	memset(fit, 0, sizeof(*fit));
 	fit->model = model;
 	fit->stats = stats;
 	fit->n = n;
-	fit->slots = slots;
-	fit->mean = -log(slots);
+	fit->axes = axes;
+	fit->mean = -log(axes);
 	if (n < 0 || !tnp_points_make(model, stats, n, &fit->points))
 		return false;
-	fit->scaled = tnp_alloc_zero(env, (size_t) n * (2 * slots + 3) + slots, sizeof(double));
+	fit->scaled = tnp_alloc_zero(env, (size_t) n * (2 * axes + 3) + axes, sizeof(double));
 	fit->slope = tnp_alloc_zero(env, 4 * square, sizeof(double));
 	if (fit->scaled == NULL || fit->slope == NULL)
 		return false;
 	fit->matrix = fit->slope + square;
 	fit->inverse = fit->matrix + square;
 	fit->scratch = fit->inverse + square;
-	fit->pulled = fit->scaled + (size_t) n * slots;
-	fit->y = fit->pulled + (size_t) n * slots;
+	fit->pulled = fit->scaled + (size_t) n * axes;
+	fit->y = fit->pulled + (size_t) n * axes;
 	fit->answer = fit->y + n;
 	fit->pull = fit->answer + n;
 	fit->weight = fit->pull + n;
@@ -107,7 +107,7 @@ fit_make(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, int 
 
 		tnp_points_set(model, stats, x, &fit->points, i);
 		fit->y[i] = tnp_clipped_target(model, stats, rows->y[chosen[i]]);
-		for (int s = 0; s < slots; s++)
+		for (int s = 0; s < stats->n_slots; s++)
 		{
 			const TnpColumn *column = &stats->columns[stats->slot[s]];
 			double		value = tnp_column_value(column, x[stats->slot[s]]);
@@ -115,6 +115,8 @@ fit_make(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, int 
 			fit->scaled[(size_t) s * n + i] = isnan(value) ? 0
 				: tnp_column_scale(model, column, value);
 		}
+		for (int a = stats->n_slots; a < axes; a++)
+			fit->scaled[(size_t) a * n + i] = fit->points.value[(size_t) a * n + i];
 	}
 	return true;
 }
@@ -125,7 +127,7 @@ fit_make(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, int 
 static double
 prior_deviation(const Fit *fit, const double *theta, int k)
 {
-	return (theta[k] - (k < fit->slots ? fit->mean : LOG_NOISE)) / SPREAD;
+	return (theta[k] - (k < fit->axes ? fit->mean : LOG_NOISE)) / SPREAD;
 }
 
 /*
@@ -135,10 +137,10 @@ prior_deviation(const Fit *fit, const double *theta, int k)
 static bool
 fit_factorise(Fit *fit, const double *theta)
 {
-	double		noise = exp(theta[fit->slots]);
+	double		noise = exp(theta[fit->axes]);
 	int			n = fit->n;
 
-	for (int s = 0; s < fit->slots; s++)
+	for (int s = 0; s < fit->axes; s++)
 		fit->weight[s] = exp(theta[s]);
 	for (int i = 0; i < n; i++)
 	{
@@ -167,7 +169,7 @@ fit_value(Fit *fit, const double *theta)
 	square = tnp_dot(n, fit->answer, fit->answer);
 	for (int i = 0; i < n; i++)
 		determinant += 2 * log(fit->matrix[(size_t) i * n + i]);
-	for (int k = 0; k <= fit->slots; k++)
+	for (int k = 0; k <= fit->axes; k++)
 		prior += prior_deviation(fit, theta, k) * prior_deviation(fit, theta, k);
 	return -0.5 * (n * log((square + SMALLEST) / n) + determinant + prior);
 }
@@ -196,7 +198,7 @@ TNP_WIDE(pull_row, (double *restrict pull, const double *restrict answer,
 					const double *restrict inverse, const double *restrict slope, double own, int i,
 					int n), (pull, answer, inverse, slope, own, i, n))
 
-/* pulled[j] += pull[j] times the distance of rows i and j along one slot. */
+/* pulled[j] += pull[j] times the distance of rows i and j along one axis. */
 TNP_WIDE_ANY
 add_pulled_any(double *restrict pulled, const double *restrict pull, const double *restrict value,
 			   const double *restrict label, double apart, int i, int n)
@@ -212,34 +214,34 @@ TNP_WIDE(add_pulled, (double *restrict pulled, const double *restrict pull,
 					  const double *restrict value, const double *restrict label, double apart,
 					  int i, int n), (pulled, pull, value, label, apart, i, n))
 
-/* The gradient [slots + 1] of the log posterior. */
+/* The gradient [axes + 1] of the log posterior. */
 static bool
 fit_gradient(Fit *fit, const double *theta, double *gradient)
 {
-	double		noise = exp(theta[fit->slots]),
+	double		noise = exp(theta[fit->axes]),
 				variance;
 	int			n = fit->n;
 
-	for (int k = 0; k <= fit->slots; k++)
+	for (int k = 0; k <= fit->axes; k++)
 		gradient[k] = -prior_deviation(fit, theta, k) / SPREAD;
 	if (!fit_factorise(fit, theta))
 		return false;
 	fit_invert(fit);
 	variance = (tnp_dot(n, fit->answer, fit->y) + SMALLEST) / n;
-	memset(fit->pulled, 0, (size_t) fit->slots * n * sizeof(double));
+	memset(fit->pulled, 0, (size_t) fit->axes * n * sizeof(double));
 	for (int i = 0; i < n; i++)
 	{
 		const double *inverse = fit->inverse + (size_t) i * n;
 		double		own = fit->answer[i] / variance;
 
-		gradient[fit->slots] += noise * 0.5 * (own * fit->answer[i] - inverse[i]);
+		gradient[fit->axes] += noise * 0.5 * (own * fit->answer[i] - inverse[i]);
 		pull_row(fit->pull, fit->answer, inverse, fit->slope + (size_t) i * n, own, i, n);
-		for (int s = 0; s < fit->slots; s++)
+		for (int s = 0; s < fit->axes; s++)
 			add_pulled(fit->pulled + (size_t) s * n, fit->pull, fit->points.value + (size_t) s * n,
 					   fit->points.label + (size_t) s * n,
 					   tnp_points_label_distance(fit->stats, s), i, n);
 	}
-	for (int s = 0; s < fit->slots; s++)
+	for (int s = 0; s < fit->axes; s++)
 	{
 		double		sum = 0;
 
@@ -268,11 +270,11 @@ compare_pairs(const void *a, const void *b)
 }
 
 /*
- * How much of the target's variance lies between neighbours along a slot: about 1 for noise, 0 for
- * a smooth curve. Rows of equal values count as their mean; 1 for a slot of few values.
+ * How much of the target's variance lies between neighbours along an axis: about 1 for noise, 0 for
+ * a smooth curve. Rows of equal values count as their mean; 1 for an axis of few values.
  */
 static double
-roughness(const Fit *fit, int slot)
+roughness(const Fit *fit, int axis)
 {
 	Pair		pairs[TNP_PROCESS_ROWS];
 	double		between = 0,
@@ -282,7 +284,7 @@ roughness(const Fit *fit, int slot)
 	int			values = 0;
 
 	for (int i = 0; i < fit->n; i++)
-		pairs[i] = (Pair) {fit->scaled[(size_t) slot * fit->n + i], fit->y[i]};
+		pairs[i] = (Pair) {fit->scaled[(size_t) axis * fit->n + i], fit->y[i]};
 	qsort(pairs, fit->n, sizeof(Pair), compare_pairs);
 	for (int i = 0; i < fit->n; values++)
 	{
@@ -305,7 +307,7 @@ roughness(const Fit *fit, int slot)
 		: rint(ROUGHNESS_STEPS * between / fmax(chance, SMALLEST_CHANCE)) / ROUGHNESS_STEPS;
 }
 
-/* The start of the largest posterior: theta [slots + 1]; try [slots + 1] is scratch. */
+/* The start of the largest posterior: theta [axes + 1]; try [axes + 1] is scratch. */
 static void
 choose_start(Fit *fit, double *theta, double *try)
 {
@@ -313,7 +315,7 @@ choose_start(Fit *fit, double *theta, double *try)
 				least = INFINITY;
 	int			finest = 0;
 
-	for (int s = 0; s < fit->slots; s++)
+	for (int s = 0; s < fit->axes; s++)
 	{
 		double		rough = roughness(fit, s);
 
@@ -328,28 +330,28 @@ choose_start(Fit *fit, double *theta, double *try)
 		int			level = k / 2;
 		double		value;
 
-		for (int s = 0; s < fit->slots; s++)
+		for (int s = 0; s < fit->axes; s++)
 			if (level < LEVELS)
 				try[s] = fit->mean + starts[level];
 			else
 				try[s] = s == finest ? fine_starts[level - LEVELS] : fit->mean + FINE_REST;
-		try[fit->slots] = log(noises[k % 2]);
+		try[fit->axes] = log(noises[k % 2]);
 		value = fit_value(fit, try);
 		if (k == 0 || value > best)
 		{
 			best = value;
-			memcpy(theta, try, (fit->slots + 1) * sizeof(double));
+			memcpy(theta, try, (fit->axes + 1) * sizeof(double));
 		}
 	}
 }
 
 /* ---- the steps ------------------------------------------------------------------------------- */
 
-/* The steps of a stage; work [3, slots + 1]. */
+/* The steps of a stage; work [3, axes + 1]. */
 static TnpStatus
 climb(Fit *fit, int steps, double rate, double *theta, double *work, TnpError *error)
 {
-	int			n = fit->slots + 1;
+	int			n = fit->axes + 1;
 	double	   *gradient = work,
 			   *first = work + n,
 			   *second = work + 2 * n,
@@ -384,7 +386,7 @@ TnpStatus
 tnp_process_climb(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, double *theta,
 				  TnpError *error)
 {
-	double	   *work = tnp_alloc_zero(&model->env, 3 * ((size_t) stats->n_slots + 1),
+	double	   *work = tnp_alloc_zero(&model->env, 3 * ((size_t) tnp_points_axes(stats) + 1),
 									  sizeof(double));
 	TnpStatus	status = work == NULL ? tnp_no_memory(error) : TNP_OK;
 

@@ -1,5 +1,5 @@
 /*
- * process_fit.h: the weights of the slots and the noise of the process of the prefix.
+ * process_fit.h: the weights of the axes and the noise of the process of the prefix.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -11,7 +11,7 @@
 #define TNP_PROCESS_ROWS 256	/* that the process is fitted to and that carry it */
 
 /*
- * theta [n_slots + 1]: the logs of the slots' weights and of the noise, in units of the process's
+ * theta [n_axes + 1]: the logs of the axes' weights and of the noise, in units of the process's
  * variance.
  */
 TnpStatus	tnp_process_climb(const TnpModel *model, const TnpRows *rows, const TnpStats *stats,

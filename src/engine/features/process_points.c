@@ -14,14 +14,19 @@
 #define LABEL_OF_NUMBER 1.0		/* squared distance of a missing number from zero */
 #define LABEL_OF_CATEGORY 2.0	/* that of two numbers in the mean */
 
+int
+tnp_points_axes(const TnpStats *stats)
+{
+	return stats->n_slots + stats->process.n_directions;
+}
+
 bool
 tnp_points_make(const TnpModel *model, const TnpStats *stats, int n, TnpPoints *points)
 {
 	points->n = n;
-	points->n_slots = stats->n_slots;
-	points->value = tnp_alloc_zero(&model->env, (size_t) n * 2 * stats->n_slots,
-								   sizeof(double));
-	points->label = points->value == NULL ? NULL : points->value + (size_t) n * stats->n_slots;
+	points->n_axes = tnp_points_axes(stats);
+	points->value = tnp_alloc_zero(&model->env, (size_t) n * 2 * points->n_axes, sizeof(double));
+	points->label = points->value == NULL ? NULL : points->value + (size_t) n * points->n_axes;
 	return points->value != NULL;
 }
 
@@ -36,7 +41,9 @@ void
 tnp_points_set(const TnpModel *model, const TnpStats *stats, const double *x, TnpPoints *points,
 			   int i)
 {
-	for (int s = 0; s < points->n_slots; s++)
+	const double *direction = stats->process.direction;
+
+	for (int s = 0; s < stats->n_slots; s++)
 	{
 		const TnpColumn *column = &stats->columns[stats->slot[s]];
 		double		value = tnp_column_value(column, x[stats->slot[s]]);
@@ -49,18 +56,29 @@ tnp_points_set(const TnpModel *model, const TnpStats *stats, const double *x, Tn
 		/* what a missing cell stands for is its row's own: NaN differs from every label */
 		points->label[place] = bin == TNP_MISSING_BIN || (!category && isnan(value)) ? NAN : bin;
 	}
+	for (int a = stats->n_slots; a < points->n_axes; a++, direction += stats->n_slots)
+	{
+		double		sum = 0;
+
+		for (int s = 0; s < stats->n_slots; s++)
+			sum += direction[s] * points->value[(size_t) s * points->n + i];
+		points->value[(size_t) a * points->n + i] = sum;
+		points->label[(size_t) a * points->n + i] = 0;
+	}
 }
 
 double
-tnp_points_label_distance(const TnpStats *stats, int slot)
+tnp_points_label_distance(const TnpStats *stats, int axis)
 {
-	return stats->columns[stats->slot[slot]].kind == TNP_CATEGORICAL ? LABEL_OF_CATEGORY
+	if (axis >= stats->n_slots)
+		return 0;
+	return stats->columns[stats->slot[axis]].kind == TNP_CATEGORICAL ? LABEL_OF_CATEGORY
 		: LABEL_OF_NUMBER;
 }
 
 /* out[j] += w (own - value[j])^2, and `apart` where the labels differ. */
 TNP_WIDE_ANY
-add_slot_any(double *restrict out, const double *restrict value, const double *restrict label,
+add_axis_any(double *restrict out, const double *restrict value, const double *restrict label,
 			 double own_value, double own_label, double w, double apart, int first, int n)
 {
 	for (int j = first; j < n; j++)
@@ -70,7 +88,7 @@ add_slot_any(double *restrict out, const double *restrict value, const double *r
 		out[j] += w * d * d + (own_label != label[j] ? apart : 0);
 	}
 }
-TNP_WIDE(add_slot, (double *restrict out, const double *restrict value,
+TNP_WIDE(add_axis, (double *restrict out, const double *restrict value,
 					const double *restrict label, double own_value, double own_label, double w,
 					double apart, int first, int n),
 		 (out, value, label, own_value, own_label, w, apart, first, n))
@@ -81,8 +99,8 @@ tnp_points_distances(const TnpStats *stats, const TnpPoints *from, int i, const 
 {
 	for (int j = first; j < points->n; j++)
 		out[j] = 0;
-	for (int s = 0; s < points->n_slots; s++)
-		add_slot(out, points->value + (size_t) s * points->n,
+	for (int s = 0; s < points->n_axes; s++)
+		add_axis(out, points->value + (size_t) s * points->n,
 				 points->label + (size_t) s * points->n, from->value[(size_t) s * from->n + i],
 				 from->label[(size_t) s * from->n + i], weight[s],
 				 weight[s] * tnp_points_label_distance(stats, s), first, points->n);

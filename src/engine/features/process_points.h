@@ -9,6 +9,9 @@
 
 #include "engine/features/statistics.h"
 
+/* Slots and directions. */
+int			tnp_points_axes(const TnpStats *stats);
+
 /* False when memory ran out. */
 bool		tnp_points_make(const TnpModel *model, const TnpStats *stats, int n, TnpPoints *points);
 void		tnp_points_free(const TnpEnv *env, TnpPoints *points);
@@ -17,12 +20,12 @@ void		tnp_points_free(const TnpEnv *env, TnpPoints *points);
 void		tnp_points_set(const TnpModel *model, const TnpStats *stats, const double *x,
 						   TnpPoints *points, int i);
 
-/* Squared distance of two different labels of a slot. */
-double		tnp_points_label_distance(const TnpStats *stats, int slot);
+/* Squared distance of two different labels along an axis; 0 of a direction, which has none. */
+double		tnp_points_label_distance(const TnpStats *stats, int axis);
 
 /*
  * Weighted squared distances of point i of `from` and points first … n - 1, as of different rows: a
- * point of missing cells has one from itself, too; weight [n_slots], out [n].
+ * point of missing cells has one from itself, too; weight [n_axes], out [n].
  */
 void		tnp_points_distances(const TnpStats *stats, const TnpPoints *from, int i,
 								 const TnpPoints *points, int first, const double *weight,

@@ -103,15 +103,15 @@ typedef struct TnpLogistic
 } TnpLogistic;
 
 /*
- * Rows as the process of the prefix sees them (process_points.c), slot by slot, so that loops run
- * along rows.
+ * Rows as the process of the prefix sees them (process_points.c), axis by axis, so that loops run
+ * along rows. Axes are the slots and, after them, the directions.
  */
 typedef struct TnpPoints
 {
 	int			n,
-				n_slots;
-	double	   *value;			/* [n_slots, n] scaled; 0 where missing, and of a category */
-	double	   *label;			/* [n_slots, n] a category's bin, 0 of numbers; NaN where missing */
+				n_axes;
+	double	   *value;			/* [n_axes, n] scaled; 0 where missing, and of a category */
+	double	   *label;			/* [n_axes, n] a category's bin, 0 of numbers; NaN where missing */
 } TnpPoints;
 
 /* The Gaussian process of the prefix (process.c). */
@@ -119,7 +119,9 @@ typedef struct TnpProcess
 {
 	TnpPoints	points;			/* of the rows that carry it; n = 0: there is no process */
 	int64_t		n0;				/* rows of the fit */
-	double	   *weight;			/* [n_slots] of squared distances; behind it: */
+	int			n_directions;
+	double	   *direction;		/* [n_directions, n_slots] weights of the slots' values, or NULL */
+	double	   *weight;			/* [n_axes] of squared distances; behind it: */
 	double	   *coefficients;	/* [n] of the carriers' features */
 	double	   *factor;			/* [n, n] upper factor of the carriers' correlations */
 	double	   *outer;			/* [n, n] that of the sum of the features' products */

@@ -54,6 +54,7 @@ typedef struct TnpEncoderConfig
 	bool		absent;			/* rows: regressions know the spread of what a missing cell says */
 	bool		codes_by_targets;	/* rows: categories in the order of their mean targets */
 	bool		process;		/* rows: what a Gaussian process says beside the cells */
+	int			directions;		/* rows: that the process has beside the columns, at most */
 	int			donors;			/* rows: that a query borrows absent cells from, 0 for none */
 } TnpEncoderConfig;
 
@@ -152,6 +153,7 @@ struct TnpConfig
 #define TNP_MAX_GATE 256		/* hidden size of the gate to a process's answer */
 #define TNP_GPU_GATED_HEAD 32	/* features of an attention head, of gated models on GPUs */
 #define TNP_MOST_DONORS 64		/* of a query */
+#define TNP_MOST_DIRECTIONS 8	/* of the process */
 #define TNP_MOST_SLOTS 256		/* of inputs.max_features */
 #define TNP_MOST_COMPONENTS 1024 /* of a mixture */
 #define TNP_MAX_FEATURES 1024
