@@ -135,6 +135,9 @@ class Process:
         finest = np.arange(axes) == np.argmin(rough)
         levels = [self.mean[:-1] + shift for shift in (-1.0, 0.0, 1.5)]
         levels += [np.where(finest, fine, self.mean[:-1] - 3.0) for fine in (1.5, 3.0, 4.5)]
+        directions = np.arange(axes) >= len(self.cards)
+        levels += [np.where(directions, level, self.mean[:-1] - 3.0)
+                   for level in (-1.0, 0.5, 2.0) if directions.any()]
         ways = [np.append(level, np.log(noise))
                 for level, noise in itertools.product(levels, (0.03, 0.3))]
         return ways[int(np.argmax([self.value(way) for way in ways]))]

@@ -27,8 +27,9 @@ LEAST, MOST = -9.5, 6.0          # of every log
 SPREAD = 3.0
 LOG_NOISE = -3.0                 # this
 STARTS = (-1.0, 0.0, 1.5)        # of all slots, beside the prior's mean
-FINE = (1.5, 3.0, 4.5)           # of the finest slot, while the others are
-FINE_REST = -3.0                 # beside the prior's mean
+FINE = (1.5, 3.0, 4.5)           # of the finest slot, or
+DIRECT = (-1.0, 0.5, 2.0)        # of all directions, while the others are
+REST = -3.0                      # beside the prior's mean
 NOISES = (0.03, 0.3)
 FEWEST_VALUES = 16               # a slot with fewer is never the finest
 ROUGHNESS_STEPS = 2.0 ** 20     # equal up to rounding is equal
@@ -189,18 +190,27 @@ def roughness(z, y):
     return (ratio * ROUGHNESS_STEPS).round() / ROUGHNESS_STEPS
 
 
-def begin(fit, z):
-    """The best of the starts, [B, S + 1]; z [B, n, S] values of the fit's rows."""
+def begin(fit, z, directed=0):
+    """The best of the starts, [B, S + 1]; z [B, n, S] values of the fit's rows, those of `directed`
+    directions last.
+    """
     slots = fit.mean[:, :-1]
     rough = torch.where(fit.used, roughness(z, fit.y), torch.full_like(slots, float("inf")))
     finest = torch.zeros_like(slots).scatter_(1, rough.argmin(1, keepdim=True), 1.0) > 0
     starts = [slots + shift for shift in STARTS]
-    starts += [torch.where(finest, torch.full_like(slots, level), slots + FINE_REST)
-               for level in FINE]
+    starts += [torch.where(finest, torch.full_like(slots, level), slots + REST) for level in FINE]
+    directions = torch.arange(slots.shape[1], device=z.device) >= slots.shape[1] - directed
+    starts += [torch.where(directions, torch.full_like(slots, level), slots + REST)
+               for level in DIRECT if directed > 0]
     ways = torch.stack(
         [torch.cat([s, torch.full_like(s[:, :1], math.log(noise))], 1) for s in starts
          for noise in NOISES])
-    best = torch.stack([fit.value(way) for way in ways]).argmax(0)
+    values = torch.stack([fit.value(way) for way in ways])
+    if directed > 0:
+        # A task without any has no such starts.
+        without = ~fit.used[:, -directed:].any(1)
+        values[-len(DIRECT) * len(NOISES):, without] = -math.inf
+    best = values.argmax(0)
     return ways[best, torch.arange(len(best), device=best.device)]
 
 
@@ -276,7 +286,8 @@ def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0):
         chosen = points.gather(1, rows[..., None].expand(-1, -1, points.shape[2]))
         fit = Fit(chosen, coordinate, head.gather(1, rows), used)
         if theta is None:
-            theta = begin(fit, wide.gather(1, rows[..., None].expand(-1, -1, wide.shape[2])))
+            theta = begin(fit, wide.gather(1, rows[..., None].expand(-1, -1, wide.shape[2])),
+                          directions)
         theta = climb(fit, theta, steps, rate)
     rows = spread_rows(head, slots[:, :prefix], STAGES[-1][0])
     inducing = points.gather(1, rows[..., None].expand(-1, -1, points.shape[2]))

@@ -27,7 +27,7 @@
 #define SPREAD 3.0				/* of the logs under their prior */
 #define LOG_NOISE -3.0			/* mean of the noise's */
 #define LEVELS 3				/* of the starts */
-#define FINE_REST -3.0			/* of the other axes beside the prior's mean */
+#define REST -3.0				/* of other axes beside the prior's mean */
 #define FEWEST_VALUES 16		/* an axis with fewer is never the finest */
 #define ROUGHNESS_STEPS 1048576.0	/* what is equal up to rounding is equal */
 #define SMALLEST 1e-6			/* added to sums of squares */
@@ -38,6 +38,7 @@ static const int stage_steps[STAGES] = {24, 6};
 static const double stage_rate[STAGES] = {0.5, 0.25};
 static const double starts[LEVELS] = {-1, 0, 1.5};
 static const double fine_starts[LEVELS] = {1.5, 3, 4.5};
+static const double direct_starts[LEVELS] = {-1, 0.5, 2};
 static const double noises[2] = {0.03, 0.3};
 
 /* What one stage works on, and its memory. */
@@ -307,6 +308,24 @@ roughness(const Fit *fit, int axis)
 		: rint(ROUGHNESS_STEPS * between / fmax(chance, SMALLEST_CHANCE)) / ROUGHNESS_STEPS;
 }
 
+/* The weights' logs of start number level, of 2 * LEVELS, or with directions 3 * LEVELS. */
+static void
+make_start(const Fit *fit, int level, int finest, double *theta)
+{
+	for (int a = 0; a < fit->axes; a++)
+	{
+		bool		direction = a >= fit->stats->n_slots;
+
+		theta[a] = fit->mean + REST;
+		if (level < LEVELS)
+			theta[a] = fit->mean + starts[level];
+		else if (level < 2 * LEVELS && a == finest)
+			theta[a] = fine_starts[level - LEVELS];
+		else if (level >= 2 * LEVELS && direction)
+			theta[a] = direct_starts[level - 2 * LEVELS];
+	}
+}
+
 /* The start of the largest posterior: theta [axes + 1]; try [axes + 1] is scratch. */
 static void
 choose_start(Fit *fit, double *theta, double *try)
@@ -325,16 +344,11 @@ choose_start(Fit *fit, double *theta, double *try)
 			finest = s;
 		}
 	}
-	for (int k = 0; k < 4 * LEVELS; k++)
+	for (int k = 0; k < 2 * LEVELS * (fit->axes > fit->stats->n_slots ? 3 : 2); k++)
 	{
-		int			level = k / 2;
 		double		value;
 
-		for (int s = 0; s < fit->axes; s++)
-			if (level < LEVELS)
-				try[s] = fit->mean + starts[level];
-			else
-				try[s] = s == finest ? fine_starts[level - LEVELS] : fit->mean + FINE_REST;
+		make_start(fit, k / 2, finest, try);
 		try[fit->axes] = log(noises[k % 2]);
 		value = fit_value(fit, try);
 		if (k == 0 || value > best)
