@@ -39,9 +39,12 @@ class Process:
             chosen = self.spread(most)
             self.own, self.targets = self.points[chosen], self.y[chosen]
             self.apart = self.pairs(self.own, self.own)
-            if self.theta is None:
-                self.theta = self.start(known[chosen])
-            self.climb(steps, rate)
+            ends = []
+            for theta in [self.theta] if self.theta is not None else self.starts(known[chosen]):
+                self.theta = theta
+                self.climb(steps, rate)
+                ends.append(self.theta)
+            self.theta = max(ends, key=self.value) if len(ends) > 1 else ends[0]
         self.carry()
         answers = [self.answer(self.points[i], self.y[i]) for i in range(len(y))]
         self.left_out = [(soft_clip(np.array([mean]), knee)[0], 0.5 * np.log(variance))
@@ -129,18 +132,21 @@ class Process:
             self.theta = np.clip(self.theta + rate * np.sqrt((steps - k + 1) / steps) * step, -9.5,
                                  6.0)
 
-    def start(self, z):
+    def starts(self, z):
+        """The best one, and the best one along directions."""
         axes = z.shape[1]
-        rough = [np.rint(2 ** 20 * self.roughness(z[:, a])) for a in range(axes)]
+        rough = [np.rint(2 ** 20 * self.roughness(z[:, s])) for s in range(len(self.cards))]
         finest = np.arange(axes) == np.argmin(rough)
         levels = [self.mean[:-1] + shift for shift in (-1.0, 0.0, 1.5)]
         levels += [np.where(finest, fine, self.mean[:-1] - 3.0) for fine in (1.5, 3.0, 4.5)]
         directions = np.arange(axes) >= len(self.cards)
-        levels += [np.where(directions, level, self.mean[:-1] - 3.0)
-                   for level in (-1.0, 0.5, 2.0) if directions.any()]
-        ways = [np.append(level, np.log(noise))
-                for level, noise in itertools.product(levels, (0.03, 0.3))]
-        return ways[int(np.argmax([self.value(way) for way in ways]))]
+        along = [np.where(directions, level, self.mean[:-1] - 3.0) for level in (-1.0, 0.5, 2.0)]
+        out = []
+        for group in [levels, along] if directions.any() else [levels]:
+            ways = [np.append(level, np.log(noise))
+                    for level, noise in itertools.product(group, (0.03, 0.3))]
+            out.append(ways[int(np.argmax([self.value(way) for way in ways]))])
+        return out
 
     def roughness(self, z):
         values = sorted(set(z))

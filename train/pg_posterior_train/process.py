@@ -191,27 +191,28 @@ def roughness(z, y):
 
 
 def begin(fit, z, directed=0):
-    """The best of the starts, [B, S + 1]; z [B, n, S] values of the fit's rows, those of `directed`
-    directions last.
+    """The best of the starts, [B, S + 1], and with directions the best one along these; z [B, n, S]
+    values of the fit's rows, those of `directed` directions last.
     """
     slots = fit.mean[:, :-1]
-    rough = torch.where(fit.used, roughness(z, fit.y), torch.full_like(slots, float("inf")))
+    directions = torch.arange(slots.shape[1], device=z.device) >= slots.shape[1] - directed
+    rough = torch.where(fit.used & ~directions, roughness(z, fit.y),
+                        torch.full_like(slots, float("inf")))
     finest = torch.zeros_like(slots).scatter_(1, rough.argmin(1, keepdim=True), 1.0) > 0
     starts = [slots + shift for shift in STARTS]
     starts += [torch.where(finest, torch.full_like(slots, level), slots + REST) for level in FINE]
-    directions = torch.arange(slots.shape[1], device=z.device) >= slots.shape[1] - directed
     starts += [torch.where(directions, torch.full_like(slots, level), slots + REST)
                for level in DIRECT if directed > 0]
     ways = torch.stack(
         [torch.cat([s, torch.full_like(s[:, :1], math.log(noise))], 1) for s in starts
          for noise in NOISES])
     values = torch.stack([fit.value(way) for way in ways])
+    tasks = torch.arange(len(slots), device=z.device)
+    first = (len(STARTS) + len(FINE)) * len(NOISES)
+    out = [ways[values[:first].argmax(0), tasks]]
     if directed > 0:
-        # A task without any has no such starts.
-        without = ~fit.used[:, -directed:].any(1)
-        values[-len(DIRECT) * len(NOISES):, without] = -math.inf
-    best = values.argmax(0)
-    return ways[best, torch.arange(len(best), device=best.device)]
+        out.append(ways[first + values[first:].argmax(0), tasks])
+    return out
 
 
 def sparse(points, coordinate, theta, inducing, y, prefix):
@@ -286,9 +287,15 @@ def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0):
         chosen = points.gather(1, rows[..., None].expand(-1, -1, points.shape[2]))
         fit = Fit(chosen, coordinate, head.gather(1, rows), used)
         if theta is None:
-            theta = begin(fit, wide.gather(1, rows[..., None].expand(-1, -1, wide.shape[2])),
-                          directions)
-        theta = climb(fit, theta, steps, rate)
+            starts = begin(fit, wide.gather(1, rows[..., None].expand(-1, -1, wide.shape[2])),
+                           directions)
+            theta, *along_directions = [climb(fit, start, steps, rate) for start in starts]
+            for other in along_directions:
+                # A task without directions has begun here like any other.
+                better = (fit.value(other) > fit.value(theta)) & found.any(1)
+                theta = torch.where(better[:, None], other, theta)
+        else:
+            theta = climb(fit, theta, steps, rate)
     rows = spread_rows(head, slots[:, :prefix], STAGES[-1][0])
     inducing = points.gather(1, rows[..., None].expand(-1, -1, points.shape[2]))
     mean, spread, noise = sparse(points, coordinate, theta, inducing, head, prefix)

@@ -326,15 +326,18 @@ make_start(const Fit *fit, int level, int finest, double *theta)
 	}
 }
 
-/* The start of the largest posterior: theta [axes + 1]; try [axes + 1] is scratch. */
+/*
+ * Of the starts of levels first … end - 1 that of the largest posterior: theta [axes + 1]; try
+ * [axes + 1] is scratch.
+ */
 static void
-choose_start(Fit *fit, double *theta, double *try)
+choose_start(Fit *fit, int first, int end, double *theta, double *try)
 {
 	double		best = -INFINITY,
 				least = INFINITY;
 	int			finest = 0;
 
-	for (int s = 0; s < fit->axes; s++)
+	for (int s = 0; s < fit->stats->n_slots; s++)
 	{
 		double		rough = roughness(fit, s);
 
@@ -344,14 +347,14 @@ choose_start(Fit *fit, double *theta, double *try)
 			finest = s;
 		}
 	}
-	for (int k = 0; k < 2 * LEVELS * (fit->axes > fit->stats->n_slots ? 3 : 2); k++)
+	for (int k = 2 * first; k < 2 * end; k++)
 	{
 		double		value;
 
 		make_start(fit, k / 2, finest, try);
 		try[fit->axes] = log(noises[k % 2]);
 		value = fit_value(fit, try);
-		if (k == 0 || value > best)
+		if (k == 2 * first || value > best)
 		{
 			best = value;
 			memcpy(theta, try, (fit->axes + 1) * sizeof(double));
@@ -396,11 +399,33 @@ climb(Fit *fit, int steps, double rate, double *theta, double *work, TnpError *e
 	return TNP_OK;
 }
 
+/*
+ * The first stage: from the best start, and with directions from the best one along these, too;
+ * where the posterior is larger in the end is kept. work [4, axes + 1].
+ */
+static TnpStatus
+begin(Fit *fit, double *theta, double *work, TnpError *error)
+{
+	const int	n = fit->axes + 1;
+	double	   *other = work + 3 * n;
+	TnpStatus	status;
+
+	choose_start(fit, 0, 2 * LEVELS, theta, work);
+	status = climb(fit, stage_steps[0], stage_rate[0], theta, work, error);
+	if (status != TNP_OK || fit->axes == fit->stats->n_slots)
+		return status;
+	choose_start(fit, 2 * LEVELS, 3 * LEVELS, other, work);
+	status = climb(fit, stage_steps[0], stage_rate[0], other, work, error);
+	if (status == TNP_OK && fit_value(fit, other) > fit_value(fit, theta))
+		memcpy(theta, other, n * sizeof(double));
+	return status;
+}
+
 TnpStatus
 tnp_process_climb(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, double *theta,
 				  TnpError *error)
 {
-	double	   *work = tnp_alloc_zero(&model->env, 3 * ((size_t) tnp_points_axes(stats) + 1),
+	double	   *work = tnp_alloc_zero(&model->env, 4 * ((size_t) tnp_points_axes(stats) + 1),
 									  sizeof(double));
 	TnpStatus	status = work == NULL ? tnp_no_memory(error) : TNP_OK;
 
@@ -413,12 +438,10 @@ tnp_process_climb(const TnpModel *model, const TnpRows *rows, const TnpStats *st
 			break;
 		if (!fit_make(model, rows, stats, stage_rows[k], &fit))
 			status = tnp_no_memory(error);
+		else if (k == 0)
+			status = begin(&fit, theta, work, error);
 		else
-		{
-			if (k == 0)
-				choose_start(&fit, theta, work);
 			status = climb(&fit, stage_steps[k], stage_rate[k], theta, work, error);
-		}
 		fit_free(&fit);
 	}
 	tnp_free(&model->env, work);
