@@ -192,7 +192,8 @@ struct Distribution
 		if (model.head_kind == 0)
 		{
 			double		mean = center + scale * (double) raw[0],
-						sd = scale * map_std(model.std_map, model.std_floor, (double) raw[1]);
+						sd = fabs(scale) * map_std(model.std_map, model.std_floor,
+											   (double) raw[1]);
 
 			if (lane == 0)
 			{
@@ -218,8 +219,8 @@ struct Distribution
 			to[i] /= sum;
 			if (model.head_kind == 1)
 			{
-				double		sd = scale * map_std(model.std_map, model.std_floor,
-												 (double) raw[2 * n + i]);
+				double		sd = fabs(scale) * map_std(model.std_map, model.std_floor,
+													   (double) raw[2 * n + i]);
 
 				to[n + i] = center + scale * (double) raw[n + i];
 				to[2 * n + i] = sd;

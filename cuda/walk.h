@@ -301,7 +301,7 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 		const float *said = walk->prior_logits + (int64_t) rows.source[row] * walk->said_step;
 		int			n = model->components;
 		float		share = gate_share(model->gate, walk->gate_rows, said, raw, params,
-									   (float) walk->y_scale, n, lane);
+									   fabsf((float) walk->y_scale), n, lane);
 
 		ROLLED
 		for (int i = lane; i < n; i += WARP)
@@ -311,7 +311,7 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 			return true;
 		params[n - 1] = (double) share;
 		params[2 * n - 1] = walk->y_center + walk->y_scale * (double) load_float(said);
-		params[3 * n - 1] = walk->y_scale * (double) expf(load_float(said + 1));
+		params[3 * n - 1] = fabs(walk->y_scale) * (double) expf(load_float(said + 1));
 		return is_finite((double) share) && is_location(params[2 * n - 1]) &&
 			is_deviation(params[3 * n - 1]);
 	}

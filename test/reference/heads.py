@@ -213,4 +213,5 @@ def distribution(head, outputs, borders, center, scale, classes=None):
         logits, means, raw = np.zeros(1), outputs[:1], outputs[1:]
     else:
         logits, means, raw = np.split(outputs, 3)
-    return Mixture(softmax(logits), center + scale * means, scale * standard_deviation(head, raw))
+    return Mixture(softmax(logits), center + scale * means,
+                   abs(scale) * standard_deviation(head, raw))

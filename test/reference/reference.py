@@ -124,21 +124,21 @@ class Encoding:
         codes, z = (part[0][tokeniser.slots]
                     for part in (scaling.encode(query[None]), scaling.features(query[None])))
         m, spread, noise, quality = tokeniser.processes[0](codes, z, None)
-        mean, sd = ((answer.mean() - scaling.y_center) / scaling.y_scale, answer.sd()
-                    / scaling.y_scale)
+        unit = abs(scaling.y_scale)
+        mean, sd = (answer.mean() - scaling.y_center) / scaling.y_scale, answer.sd() / unit
         apart = abs(m - mean)
         read = np.array([quality, spread, noise, np.log(sd), spread - np.log(sd),
                          np.log(1 + apart / (sd + 1e-3)),
                          np.log(1 + apart / np.exp(spread)), np.log(1 + tokeniser.n0) / 8,
                          np.clip(quality + np.log(sd), -4, 4),
-                         np.log(sd) - answer.weights @ np.log(answer.sds / scaling.y_scale)])
+                         np.log(sd) - answer.weights @ np.log(answer.sds / unit)])
         head = model.config["head"]
         u = mlp(model.tensors, "head.gate", read,
                 head.get("activation", model.config["activation"]))[0]
         weight = 1 / (1 + np.exp(-u))
         return Mixture(np.append(answer.weights * (1 - weight), weight),
                        np.append(answer.means, scaling.y_center + scaling.y_scale * m),
-                       np.append(answer.sds, scaling.y_scale * np.exp(spread)))
+                       np.append(answer.sds, unit * np.exp(spread)))
 
     def joint(self, queries):
         """The joint Gaussian of all queries (docs/families.md)."""

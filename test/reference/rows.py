@@ -334,8 +334,8 @@ class RowTokeniser:
                     for ridge in self.ridges:
                         ridge.measure_absent(codes[:, self.slots], z[:, self.slots])
         if model.config["embedder"]["x"].get("process", False):
-            self.processes = [Process(*given, y, model.config["target"]["clip"],
-                                      own.get("directions", 0))]
+            self.processes = [Process(*given, y * np.sign(scaling.y_scale),
+                                      model.config["target"]["clip"], own.get("directions", 0))]
 
     def prune(self, codes, z, targets):
         """The slots that do not look like noise."""

@@ -38,7 +38,10 @@ class Codes:
         """From now on, codes are ranks of bins by the mean of the targets y in them, of the prefix.
         """
         counts = {identity: np.sum(column == identity) for identity in self.known}
-        frequent = sorted(self.known, key=lambda identity: (-counts[identity], identity))
+        told = {identity: np.rint(2 ** 20 * np.sum(y[column == identity]))
+                for identity in self.known}
+        frequent = sorted(self.known, key=lambda identity: (-counts[identity], told[identity],
+                                                            identity))
         bins = [[identity] for identity in frequent[:15]] + [frequent[15:]] * (len(frequent) > 15)
         inside = [np.isin(column, members) for members in bins]
         mean = [np.rint(2 ** 20 * np.sum(y[rows]) / (np.sum(rows) + 1.5)) for rows in inside]
@@ -60,6 +63,8 @@ class Scaling:
 
     def __init__(self, config, kinds, x, y):
         self.config = config
+        self.orients = config["embedder"].get("x", {}).get("orient", False)
+        self.signs = np.ones(x.shape[1])
         self.codes = [Codes(x[:, f]) if kind == "categorical" else None
                       for f, kind in enumerate(kinds)]
         if config["embedder"].get("x", {}).get("codes") == "targets":
@@ -67,7 +72,7 @@ class Scaling:
             for f, codes in enumerate(self.codes):
                 if codes:
                     codes.by_targets(x[:, f], self.target(y))
-        x = self.encode(x)
+        raw, x = x, self.encode(x)
         features = x.shape[1]
         self.center, self.scale = np.zeros(features), np.ones(features)
         if config["inputs"]["scaling"] == "fixed":
@@ -84,11 +89,25 @@ class Scaling:
             self.y_center, self.y_scale = (np.array(part) for part in zip(*each))
         else:
             self.y_center, self.y_scale = self.target_statistics(y)
+        if self.orients:
+            self.turn_columns(raw, self.target(y))
 
     def encode(self, x):
-        """Categorical cells become codes."""
-        columns = [codes(x[:, f]) if codes else x[:, f] for f, codes in enumerate(self.codes)]
+        """Categorical cells become codes, numbers of columns that are turned their negatives."""
+        columns = [codes(x[:, f]) if codes else x[:, f] * self.signs[f]
+                   for f, codes in enumerate(self.codes)]
         return np.stack(columns, axis=1) if columns else x
+
+    def turn_columns(self, x, y):
+        """Turn those columns of x [n, F] that fall with the targets y [n]."""
+        z = self.features(x)
+        for f, codes in enumerate(self.codes):
+            present = ~np.isnan(z[:, f])
+            a, b = z[present, f], y[present]
+            if codes or len(a) == 0 or a.min() == a.max() or b.min() == b.max():
+                continue
+            if np.rint(2 ** 20 * np.corrcoef(a, b)[0, 1]) < 0:
+                self.signs[f], self.center[f] = -1.0, -self.center[f]
 
     @staticmethod
     def column_statistics(column):
@@ -107,7 +126,10 @@ class Scaling:
             return both if which is None else tuple(value[which] for value in both)
         center, deviation = (y[0], 0.0) if y.min() == y.max() else moments(y)
         scale = max(deviation, 1e-6 * abs(center))
-        return center, scale if scale >= 1e-100 else 1e-9
+        scale = scale if scale >= 1e-100 else 1e-9
+        if self.orients and np.rint(2 ** 20 * np.mean(((y - center) / scale) ** 3)) < 0:
+            scale = -scale
+        return center, scale
 
     def features(self, x):
         """What the network sees of raw features [n, F]; missing cells are NaN."""

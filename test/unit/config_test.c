@@ -69,7 +69,8 @@ static const char lending[] =
 "\"activation\": \"gelu\","
 " \"attention\": {\"bias\": \"none\", \"sinks\": 2, \"log_scale\": true},"
 " \"embedder\": {\"kind\": \"additive\","
-"  \"x\": {\"kind\": \"rows\", \"hidden\": 24, \"tokens\": null, \"donors\": 15},"
+"  \"x\": {\"kind\": \"rows\", \"hidden\": 24, \"tokens\": null, \"donors\": 15, "
+"\"orient\": true},"
 "  \"y\": {\"kind\": \"mlp\", \"hidden\": [12]}, \"roles\": false, \"positions\": 0},"
 " \"head\": {\"kind\": \"mixture\", \"hidden\": [], \"components\": 5, \"std\": \"exp\"}}";
 
@@ -428,6 +429,11 @@ static const BadConfig bad_configs[] = {
 	 "embedder.x.absent is for regression models", NULL},
 	{classes, "\"tokens\": null}", "\"tokens\": null, \"codes\": \"targets\"}",
 	 "embedder.x.codes \"targets\" is for regression models", NULL},
+	{classes, "\"tokens\": null}", "\"tokens\": null, \"orient\": true}",
+	 "embedder.x.orient is for regression models", NULL},
+	{lending, "\"kind\": \"mixture\", \"hidden\": [], \"components\": 5, \"std\": \"exp\"",
+	 "\"kind\": \"bars\", \"hidden\": [], \"buckets\": 5, \"tails\": \"bounded\"",
+	 "embedder.x.orient needs head.kind \"gaussian\" or \"mixture\"", NULL},
 	{additive, "\"components\": 5", "\"components\": 5, \"process\": 8",
 	 "head.process needs embedder.x.process", NULL},
 	{additive, "\"components\": 5", "\"components\": 5, \"process\": 257",

@@ -37,6 +37,7 @@ rows = objects(
         "directions": integer(1, 8),
         "donors": integer(1, 64),
         "codes": choice("identity", "targets"),
+        "orient": boolean,
     },
 )
 concat = objects({**KIND, "hidden": HIDDEN, "flag": boolean}, {"activation": ACTIVATION})
@@ -212,6 +213,11 @@ def model_rules(c):
     yield "prune_below" in x and not x.get("prune"), "embedder.x.prune_below needs embedder.x.prune"
     yield x.get(
         "codes") == "targets" and is_class, 'embedder.x.codes "targets" is for regression models'
+    yield bool(x.get("orient")) and is_class, "embedder.x.orient is for regression models"
+    yield bool(x.get("orient")) and head["kind"] not in (
+        "gaussian",
+        "mixture",
+    ), 'embedder.x.orient needs head.kind "gaussian" or "mixture"'
     process = bool(x.get("process"))
     gated = bool(head.get("process"))
     yield gated and not process, "head.process needs embedder.x.process"

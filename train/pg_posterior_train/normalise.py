@@ -12,6 +12,7 @@ import torch
 from . import process, ridge
 from .clip import soft_clip
 from .donors import Slots
+from .orient import target_signs, turn_columns
 from .power import power_features
 
 NUMERIC_BINS, CATEGORY_BINS, MISSING_BIN = 8, 16, 16
@@ -31,7 +32,7 @@ class Inputs:
 
     x [B, N, F], or of the row tokeniser its cells, flat, [B, N, F * cell (+ opinions)]; y [B, N]
     scaled, y_input [B, N] scaled and clipped; scale [B]: width of the target's unit, for densities
-    in raw units.
+    in raw units, negative where the targets are turned.
     """
 
     x: torch.Tensor
@@ -62,6 +63,9 @@ def scale_targets(y, prefix, config):
         center = y.new_tensor(config["target"]["center"] if fixed else 0.0).expand_as(y[:, 0])
         scale = y.new_tensor(config["target"]["scale"] if fixed else 1.0).expand_as(y[:, 0])
     z = (y - center[:, None]) / scale[:, None]
+    if config["embedder"].get("x", {}).get("orient", False):
+        sign = target_signs(z, prefix)
+        z, scale = z * sign[:, None], scale * sign
     return z, soft_clip(z, config["target"].get("clip", 0)), center, scale
 
 
@@ -106,11 +110,12 @@ def numeric_bins(x, prefix):
     return bins
 
 
-def encode_categories(x, prefix, categorical):
+def encode_categories(x, prefix, categorical, y=None):
     """Codes and bins of categorical cells.
 
     Returns (codes [B, N, F] with NaN for missing and unseen identities, bins [B, N, F]). Identities
-    are small integers >= 0; columns that are not categorical are ignored.
+    are small integers >= 0; columns that are not categorical are ignored. With y [B, n], the
+    targets of the prefix as inputs, identities of equal counts are ordered by the sums of theirs.
     """
     ignore = x.isnan() | ~categorical[:, None, :]
     identity = torch.where(ignore, torch.zeros_like(x), x).long()
@@ -119,9 +124,15 @@ def encode_categories(x, prefix, categorical):
     counts.scatter_add_(1, identity[:, :prefix], (~ignore[:, :prefix]).long())
     seen = counts > 0
     code = seen.long().cumsum(1) - 1
-    # Descending count, ties by ascending identity: one integer key makes the order unique.
-    key = counts * (levels + 1) - torch.arange(levels, device=x.device)[None, :, None]
-    rank = key.argsort(1, descending=True).argsort(1).clamp_max(CATEGORY_BINS - 1)
+    # Descending count, ties by ascending sum of targets, then identity: sorts that keep the order.
+    sums = torch.zeros(counts.shape, dtype=torch.float64, device=x.device)
+    if y is not None:
+        told = (~ignore[:, :prefix]) * y.double()[..., None]
+        sums = (RELEVANCE_STEPS * sums.scatter_add_(1, identity[:, :prefix], told)).round()
+    order = sums.sort(dim=1, stable=True).indices
+    order = order.gather(1, counts.gather(1, order).sort(dim=1, stable=True,
+                                                        descending=True).indices)
+    rank = order.argsort(1).clamp_max(CATEGORY_BINS - 1)
     known = seen.gather(1, identity) & ~ignore
     codes = torch.where(known, code.gather(1, identity).to(x.dtype),
                         torch.full_like(x, float("nan")))
@@ -191,9 +202,16 @@ def cells(tasks, y_input, prefix, config, found=None):
     and `process` say. `found`, a list, gets what donors need (donors.Slots).
     """
     x, categorical, tokeniser = tasks.x, tasks.categorical, config["embedder"]["x"]
+    knee_x = config["inputs"].get("clip", 0)
+    if tokeniser.get("orient", False):
+        r = pearson(soft_clip(scale_features(x[:, :prefix], prefix), knee_x).nan_to_num(0.0),
+                    y_input[:, :prefix], ~x[:, :prefix].isnan())
+        x = turn_columns(x, r, categorical)
     if categorical.any():
-        codes, category_bins = encode_categories(x, prefix, categorical)
-        if tokeniser.get("codes") == "targets":
+        by_targets = tokeniser.get("codes") == "targets"
+        codes, category_bins = encode_categories(x, prefix, categorical,
+                                                 y_input[:, :prefix] if by_targets else None)
+        if by_targets:
             codes = codes_by_targets(codes.isnan(), category_bins, y_input[:, :prefix]).to(x.dtype)
         x = torch.where(categorical[:, None, :], codes, x)
         bins = torch.where(categorical[:, None, :], category_bins, numeric_bins(x, prefix))
@@ -201,7 +219,7 @@ def cells(tasks, y_input, prefix, config, found=None):
         bins = numeric_bins(x, prefix)
     missing = x.isnan()
     bins = torch.where(missing, torch.full_like(bins, MISSING_BIN), bins)
-    z = soft_clip(scale_features(x, prefix), config["inputs"].get("clip", 0)).nan_to_num(0.0)
+    z = soft_clip(scale_features(x, prefix), knee_x).nan_to_num(0.0)
 
     head_y = y_input[:, :prefix]
     spread_y = head_y[..., None].expand(-1, -1, x.shape[2])

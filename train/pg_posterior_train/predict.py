@@ -1,6 +1,7 @@
 """Answers of a trained model: predictive distributions for query rows, and one-pass chain
 densities.
 """
+import copy
 import math
 
 import torch
@@ -18,7 +19,10 @@ class Prediction:
     """
 
     def __init__(self, mixture, center, scale):
-        self.mixture, self.center, self.scale = mixture, center[:, None], scale[:, None]
+        if (scale < 0).any():           # targets that are turned
+            mixture = copy.copy(mixture)
+            mixture.mean = mixture.mean * scale.sign()[:, None, None]
+        self.mixture, self.center, self.scale = mixture, center[:, None], scale.abs()[:, None]
 
     def standard(self, y):
         return (y - self.center) / self.scale
@@ -86,8 +90,9 @@ def variants(tasks, rows, statistics, config):
     if not most:
         return Variants(tasks, 1, torch.ones(len(tasks.y), tasks.y.shape[1] - rows, 1))
     keep = []
-    cells(tasks, scale_targets(tasks.y, statistics, config)[1], statistics, config, keep)
-    return lend(tasks, tasks.y, rows, statistics, keep[0], most)
+    _, y_input, _, scale = scale_targets(tasks.y, statistics, config)
+    cells(tasks, y_input, statistics, config, keep)
+    return lend(tasks, tasks.y * scale.sign()[:, None], rows, statistics, keep[0], most)
 
 
 @torch.no_grad()

@@ -84,7 +84,9 @@ def embedder_of(o):
             "logistic": kind in ("logistic", "lean"),
         }
         if kind == "absent":
-            x.update(absent=True, codes="targets", prune_below=3)
+            x.update(absent=True, codes="targets", prune_below=3, orient=True)
+        if kind == "gated":
+            x.update(orient=True)
     return {
         "kind": "additive",
         "x": x,

@@ -122,7 +122,7 @@ def parameters(outputs, model, center, scale, classes):
     if is_classifier(model):
         return log_probabilities(outputs, classes)[0].exp()
     mixture = Mixture(outputs, model["head"])
-    parts = [mixture.log_weight.exp(), center + scale * mixture.mean, scale * mixture.sd]
+    parts = [mixture.log_weight.exp(), center + scale * mixture.mean, scale.abs() * mixture.sd]
     return torch.cat(parts[1:] if model["head"]["kind"] == "gaussian" else parts, -1)[0]
 
 

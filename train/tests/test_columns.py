@@ -5,7 +5,9 @@ import unittest
 import torch
 
 from pg_posterior_train import ridge
+from pg_posterior_train.mixture import Mixture
 from pg_posterior_train.normalise import cells, encode_categories, codes_by_targets, scale_targets
+from pg_posterior_train.predict import Prediction
 from pg_posterior_train.tasks import Tasks
 
 from .common import config
@@ -48,6 +50,37 @@ class Codes(unittest.TestCase):
         shrunk = [float(y[0, :60][head == c].sum() / ((head == c).sum() + 1.5))
                   for c in range(int(head.nan_to_num(0).max()) + 1)]
         self.assertEqual(shrunk, sorted(shrunk))
+
+
+class Orientation(unittest.TestCase):
+    def test_signs_do_not_matter(self):
+        g = torch.Generator().manual_seed(2)
+        x = torch.randn(2, 50, 3, generator=g, dtype=torch.float64)
+        x[0, :20, 1] = float("nan")
+        y = (x.nan_to_num(0.0) @ torch.tensor([0.9, -0.4, 0.2], dtype=torch.float64)).exp()
+        kinds = torch.zeros(2, 3, dtype=torch.bool)
+        model = model_with(orient=True, prune=False)
+        one_y, one_input, _, one_scale = scale_targets(y, 40, model)
+        one = cells(Tasks(x, y, kinds), one_input, 40, model)
+        for signs in ([-1, -1, -1], [1, -1, 1]):
+            turned = x * torch.tensor(signs, dtype=torch.float64)
+            self.assertTrue(torch.equal(one, cells(Tasks(turned, y, kinds), one_input, 40, model)))
+        other_y, other_input, _, other_scale = scale_targets(-y, 40, model)
+        self.assertTrue(torch.equal(one_y, other_y))
+        self.assertTrue(torch.equal(one_scale, -other_scale))
+        self.assertTrue(torch.equal(one, cells(Tasks(x, -y, kinds), other_input, 40, model)))
+
+    def test_answers_are_mirrored(self):
+        outputs = torch.tensor([[[1.5, 0.0, 0.4, -1.0, -1.2, -0.1]]])
+        mixture = Mixture(outputs, {"kind": "mixture", "std": "exp"})
+        one, other = (Prediction(mixture, torch.tensor([c]), torch.tensor([s]))
+                      for c, s in ((2.0, 3.0), (-2.0, -3.0)))
+        at = torch.tensor([[4.5]])
+        self.assertTrue(torch.allclose(one.log_prob(at), other.log_prob(-at)))
+        self.assertTrue(torch.allclose(one.quantile(0.1), -other.quantile(0.9), atol=1e-4))
+        self.assertTrue(torch.allclose(one.moments()[0], -other.moments()[0]))
+        self.assertTrue(torch.allclose(one.moments()[1], other.moments()[1]))
+        self.assertTrue(torch.allclose(one.crps(at), other.crps(-at)))
 
 
 class Absent(unittest.TestCase):

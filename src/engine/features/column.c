@@ -48,7 +48,7 @@ tnp_column_value(const TnpColumn *column, double x)
 			return NAN;
 		return column->by_target ? column->bin_code[column->level_bin[level]] : (double) level;
 	}
-	return x;
+	return column->turned ? 0 - x : x;
 }
 
 int
@@ -64,6 +64,7 @@ tnp_column_bin(const TnpColumn *column, double x)
 
 		return level < 0 ? TNP_MISSING_BIN : column->level_bin[level];
 	}
+	x = tnp_column_value(column, x);
 	while (bin < TNP_EDGES && x > column->edges[bin])
 		bin++;
 	return bin;

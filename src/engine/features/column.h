@@ -14,7 +14,10 @@ double		tnp_soft_clip(double z, double knee);
 /* Rank of a category identity among the column's levels, or -1. */
 int64_t		tnp_find_level(const TnpColumn *column, double identity);
 
-/* The number behind a cell: itself, the code of a category, NaN when missing or unknown. */
+/*
+ * The number behind a cell: itself, or its negative in a column that is turned; the code of a
+ * category; NaN when missing or unknown.
+ */
 double		tnp_column_value(const TnpColumn *column, double x);
 
 /*

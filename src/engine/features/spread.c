@@ -45,7 +45,7 @@ tnp_spread_rows(const TnpModel *model, const TnpRows *rows, const TnpStats *stat
 	for (int64_t i = 0; i < n; i++)
 	{
 		places[i].row = i;
-		places[i].key[0] = rows->y[i];
+		places[i].key[0] = stats->y_scale < 0 ? -rows->y[i] : rows->y[i];
 		for (int s = 0; s < TIES && s < stats->n_slots; s++)
 		{
 			const TnpColumn *column = &stats->columns[stats->slot[s]];

@@ -30,6 +30,7 @@ typedef struct TnpColumn
 {
 	TnpColumnKind kind;
 	bool		constant;
+	bool		turned;			/* a number counts as its negative */
 	double		mean,
 				sd;
 	double		edges[TNP_EDGES];
@@ -145,7 +146,7 @@ struct TnpStats
 {
 	int64_t		n0;				/* rows they come from */
 	double		y_center,		/* of the first target */
-				y_scale;
+				y_scale;		/* negative where the targets are turned */
 	int			n_more;			/* targets after it, and */
 	double	   *y_more;			/* [n_more, 2] their centers and scales, or NULL */
 	int			n_columns;

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "engine/features/logistic.h"
+#include "engine/features/orient.h"
 #include "engine/features/power_column.h"
 #include "engine/features/process.h"
 #include "engine/features/ridge.h"
@@ -45,9 +46,10 @@ typedef struct Level
 	double		identity;
 	int64_t		count;
 	int64_t		place;
+	double		told;			/* sum of its targets, in steps, where codes follow the targets */
 } Level;
 
-/* Most frequent first, then ascending identity. */
+/* Most frequent first, then ascending sum of targets, then ascending identity. */
 static int
 compare_levels(const void *a, const void *b)
 {
@@ -56,6 +58,8 @@ compare_levels(const void *a, const void *b)
 
 	if (x->count != y->count)
 		return x->count > y->count ? -1 : 1;
+	if (x->told != y->told)
+		return x->told > y->told ? 1 : -1;
 	return (x->identity > y->identity) - (x->identity < y->identity);
 }
 
@@ -132,10 +136,31 @@ moments(const double *v, int64_t n, int step, double *mean, double *sd)
 	*sd = ldexp(*sd, ilogb(largest));
 }
 
-/* Levels and bins of a categorical column from its m sorted non-missing identities. */
-static TnpStatus
-build_levels(const TnpEnv *env, const double *sorted, int64_t m, TnpColumn *column, TnpError *error)
+/*
+ * What tells levels of equal counts apart where their names must not: the sums of their targets, in
+ * steps. levels [n] in the order of the column's.
+ */
+static void
+sum_levels(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int f,
+		   const TnpColumn *column, Level *levels)
 {
+	for (int64_t i = 0; i < stats->n0; i++)
+	{
+		double		x = rows->x[i * rows->n_features + f];
+
+		if (!isnan(x))
+			levels[tnp_find_level(column, x)].told += tnp_clipped_target(model, stats, rows->y[i]);
+	}
+	for (int64_t i = 0; i < column->n_levels; i++)
+		levels[i].told = rint(CODE_STEPS * levels[i].told);
+}
+
+/* Levels and bins of categorical column f from its m sorted non-missing identities. */
+static TnpStatus
+build_levels(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int f,
+			 const double *sorted, int64_t m, TnpColumn *column, TnpError *error)
+{
+	const TnpEnv *env = &model->env;
 	int64_t		n = 0;
 	Level	   *levels;
 
@@ -156,11 +181,13 @@ build_levels(const TnpEnv *env, const double *sorted, int64_t m, TnpColumn *colu
 		if (i == 0 || sorted[i] != sorted[i - 1])
 		{
 			column->levels[n] = sorted[i];
-			levels[n] = (Level) {sorted[i], 0, n};
+			levels[n] = (Level) {sorted[i], 0, n, 0};
 			n++;
 		}
 		levels[n - 1].count++;
 	}
+	if (model->config.encode_x.codes_by_targets)
+		sum_levels(model, stats, rows, f, column, levels);
 	qsort(levels, n, sizeof(Level), compare_levels);
 	for (int64_t i = 0; i < n; i++)
 		column->level_bin[levels[i].place] = (unsigned char) (i < CATEGORY_BINS ? i
@@ -215,6 +242,16 @@ build_codes(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, i
 				column->bin_code[b]++;
 }
 
+/* From now on the column's numbers are their negatives, those of its m values in work, too. */
+static void
+turn_column(TnpColumn *column, int64_t m, double *work)
+{
+	column->turned = true;
+	column->mean = 0 - column->mean;
+	for (int64_t i = 0; i < m; i++)
+		work[i] = 0 - work[i];
+}
+
 /* Centre, scale, levels and edges of one column; work [n0]. */
 static TnpStatus
 build_column(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int f, double *work,
@@ -235,16 +272,13 @@ build_column(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, 
 			work[m++] = x;
 	}
 	column->missing_rate = n0 > 0 ? (double) (n0 - m) / n0 : 0;
-	if (cards)
+	if (cards && column->kind == TNP_CATEGORICAL)
 	{
 		qsort(work, m, sizeof(double), compare_doubles);
-		if (column->kind == TNP_CATEGORICAL)
-			status = build_levels(&model->env, work, m, column, error);
-		else
-			build_edges(work, m, column);
+		status = build_levels(model, stats, rows, f, work, m, column, error);
 		if (status != TNP_OK)
 			return status;
-		if (column->kind == TNP_CATEGORICAL && model->config.encode_x.codes_by_targets)
+		if (model->config.encode_x.codes_by_targets)
 			build_codes(model, stats, rows, f, column);
 	}
 
@@ -269,6 +303,14 @@ build_column(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, 
 						f + 1);
 	if (model->config.input_scaling == TNP_SCALE_POWER)
 		tnp_power_column_fit(column, m, work);
+	if (model->config.encode_x.orient && column->kind == TNP_NUMERIC
+		&& tnp_column_turns(model, stats, rows, f, column))
+		turn_column(column, m, work);
+	if (cards && column->kind == TNP_NUMERIC)
+	{
+		qsort(work, m, sizeof(double), compare_doubles);
+		build_edges(work, m, column);
+	}
 	return TNP_OK;
 }
 
@@ -398,6 +440,8 @@ build_target(const TnpModel *model, const TnpRows *rows, int t, TnpStats *stats,
 			return TNP_BAD_VALUE;
 		}
 	}
+	if (c->encode_x.orient && tnp_target_turns(rows, stats->n0, center, scale))
+		scale = -scale;
 	if (t == 0)
 	{
 		stats->y_center = center;

@@ -56,6 +56,7 @@ typedef struct TnpEncoderConfig
 	bool		process;		/* rows: what a Gaussian process says beside the cells */
 	int			directions;		/* rows: that the process has beside the columns, at most */
 	int			donors;			/* rows: that a query borrows absent cells from, 0 for none */
+	bool		orient;			/* rows: columns and targets are turned as the prefix says */
 } TnpEncoderConfig;
 
 /* A stage of the set encoder. */

@@ -126,6 +126,11 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 		 c->encode_x.donors, "head.components", c->head_outputs},
 		{rows && c->encode_x.codes_by_targets && classes,
 		 "embedder.x.codes \"targets\" is for regression models", NULL, 0, NULL, 0},
+		{rows && c->encode_x.orient && classes, "embedder.x.orient is for regression models", NULL,
+		 0, NULL, 0},
+		{rows && c->encode_x.orient
+		 && c->head != TNP_HEAD_GAUSSIAN && c->head != TNP_HEAD_MIXTURE,
+		 "embedder.x.orient needs head.kind \"gaussian\" or \"mixture\"", NULL, 0, NULL, 0},
 		{c->gate_hidden > 0 && !(rows && c->encode_x.process),
 		 "head.process needs embedder.x.process", NULL, 0, NULL, 0},
 		{c->gate_hidden > 0 && c->head_outputs == TNP_MOST_COMPONENTS,

@@ -114,7 +114,7 @@ answer_gated(const TnpModel *model, const TnpStats *stats, const float *said, co
 	for (int i = 0; i <= n; i++)
 	{
 		params[n + 1 + i] = stats->y_center + stats->y_scale * params[n + 1 + i];
-		params[2 * (n + 1) + i] *= stats->y_scale;
+		params[2 * (n + 1) + i] *= fabs(stats->y_scale);
 	}
 }
 
@@ -136,14 +136,14 @@ answer(const TnpModel *model, const TnpStats *stats, const float *raw, int t, do
 	{
 		case TNP_HEAD_GAUSSIAN:
 			params[0] = center + scale * raw[0];
-			params[1] = scale * map_std(c, raw[chunk]);
+			params[1] = fabs(scale) * map_std(c, raw[chunk]);
 			break;
 		case TNP_HEAD_MIXTURE:
 			softmax(n, raw, params);
 			for (int i = 0; i < n; i++)
 			{
 				params[n + i] = center + scale * raw[chunk + i];
-				params[2 * n + i] = scale * map_std(c, raw[2 * chunk + i]);
+				params[2 * n + i] = fabs(scale) * map_std(c, raw[2 * chunk + i]);
 			}
 			break;
 		case TNP_HEAD_BARS:
