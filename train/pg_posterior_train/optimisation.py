@@ -106,7 +106,7 @@ def random_search(tasks, start, steps):
 
 
 def one_batch(model, protocol, number, count):
-    """Regrets of `count` functions: {who: [count, steps + 1]}."""
+    """Regrets of `count` functions: {strategy: [count, steps + 1]}."""
     plan = protocol["optimise"]
     start, steps = plan["start"], plan["steps"]
     generator = torch.Generator().manual_seed(SEED + number)

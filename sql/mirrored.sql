@@ -1,0 +1,31 @@
+-- reflected columns and other names change no bit of what `tabular` says; targets are mirrored
+CREATE TABLE r AS SELECT i, sin(i * 1.7) AS a, cos(i * 2.3) + 0.2 * sin(i * 0.7) AS b,
+		(ARRAY['red', 'green', 'blue'])[1 + i * 7 % 3] AS k, exp(sin(i * 1.7) - cos(i * 2.3))
+		+ i * 7 % 3 + 0.1 * sin(i * 9.1) AS y
+	FROM generate_series(1, 100) i;
+CREATE TABLE c AS SELECT posterior.context(y, a, b, k ORDER BY i) AS plain,
+		posterior.context(y, -a, b, k ORDER BY i) AS reflected,
+		posterior.context(y, -a, -b, k ORDER BY i) AS two,
+		posterior.context(y, a, b, md5(k) ORDER BY i) AS renamed,
+		posterior.context(-y, a, b, k ORDER BY i) AS mirrored
+	FROM r WHERE i <= 70;
+-- one column lacks cells now and then
+CREATE TABLE q AS SELECT i, a, CASE WHEN i % 5 > 0 THEN b END AS b, k, y FROM r WHERE i > 70;
+SELECT count(*), bool_and(p::text = posterior.predict(reflected, -a, b, k)::text) AS reflected,
+	bool_and(p::text = posterior.predict(two, -a, -b, k)::text) AS two,
+	bool_and(p::text = posterior.predict(renamed, a, b, md5(k))::text) AS renamed,
+	bool_and(p::text = posterior.predict(reflected, a, b, k)::text) AS not_turned
+FROM c, q, LATERAL posterior.predict(plain, a, b, k) p;
+SELECT count(*), max(abs(posterior.mean(p) + posterior.mean(m))) < 1e-9 AS means,
+	max(abs(posterior.stddev(p) - posterior.stddev(m))) < 1e-9 AS deviations,
+	max(abs(posterior.quantile(p, 0.1) + posterior.quantile(m, 0.9))) < 1e-6 AS quantiles,
+	max(abs(posterior.log_pdf(p, y) - posterior.log_pdf(m, -y))) < 1e-6 AS densities,
+	stddev(posterior.mean(p)) > 0.5 AS differ
+FROM c, q, LATERAL posterior.predict(plain, a, b, k) p,
+	LATERAL posterior.predict(mirrored, a, b, k) m;
+SELECT abs(posterior.log_density(plain, y, a, b, k ORDER BY i)
+		- posterior.log_density(mirrored, -y, a, b, k ORDER BY i)) < 1e-6 AS mirrored,
+	posterior.log_density(plain, y, a, b, k ORDER BY i)
+		= posterior.log_density(two, y, -a, -b, k ORDER BY i) AS reflected
+FROM c, q GROUP BY plain, mirrored, two;
+DROP TABLE r, c, q;
