@@ -1,0 +1,323 @@
+/*
+ * warps.cpp: what the lanes of a warp do together on the emulator, and arithmetic of one lane.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "fibers.h"
+
+#include <cmath>
+
+float
+half_to_float(uint16_t bits)
+{
+	int			exponent = bits >> 10 & 31,
+				mantissa = bits & 1023;
+	float		v = exponent == 0 ? std::ldexp((float) mantissa, -24)
+		: exponent == 31 ? (mantissa != 0 ? NAN : INFINITY)
+			: std::ldexp((float) (mantissa + 1024), exponent - 25);
+
+	return (bits & 0x8000) != 0 ? -v : v;
+}
+
+uint16_t
+float_to_half(float v)
+{
+	uint32_t	bits;
+	uint16_t	sign;
+
+	memcpy(&bits, &v, sizeof(bits));
+	sign = (uint16_t) (bits >> 16 & 0x8000);
+	bits &= 0x7fffffff;
+	if (bits > 0x7f800000)
+		return sign | 0x7e00;
+	if (bits >= 0x477ff000)
+		return sign | 0x7c00;
+	if (bits < 0x38800000)
+	{
+		/* subnormal: the sum's last bits are the result, rounded to even */
+		float		magnitude,
+					sum;
+		uint32_t	out;
+
+		memcpy(&magnitude, &bits, sizeof(magnitude));
+		sum = magnitude + 0.5f;
+		memcpy(&out, &sum, sizeof(out));
+		return sign | (uint16_t) (out - 0x3f000000);
+	}
+	bits += 0xfff + (bits >> 13 & 1);
+	return sign | (uint16_t) ((bits - 0x38000000) >> 13);
+}
+
+static void
+multiply(Fiber *const *lanes, int k, float a[16][16], float b[16][8])
+{
+	for (int lane = 0; lane < LANES; lane++)
+		for (int i = 0; i < 4; i++)
+		{
+			int			row = lane / 4 + i / 2 * 8,
+						column = lane % 4 * 2 + i % 2;
+			float		sum = lanes[lane]->offer.c[i];
+
+			for (int j = 0; j < k; j++)
+				sum = (float) ((double) sum + (double) a[row][j] * b[j][column]);
+			lanes[lane]->offer.c[i] = sum;
+		}
+}
+
+static void
+multiply_half(Fiber *const *lanes)
+{
+	float		a[16][16],
+				b[16][8];
+
+	for (int lane = 0; lane < LANES; lane++)
+	{
+		const Offer &o = lanes[lane]->offer;
+		int			g = lane / 4,
+					t = lane % 4;
+
+		for (int e = 0; e < 2; e++)
+		{
+			for (int i = 0; i < 4; i++)
+				a[g + i % 2 * 8][2 * t + i / 2 * 8 + e] =
+					half_to_float((uint16_t) (o.a[i] >> 16 * e));
+			b[2 * t + e][g] = half_to_float((uint16_t) (o.b0 >> 16 * e));
+			b[2 * t + 8 + e][g] = half_to_float((uint16_t) (o.b1 >> 16 * e));
+		}
+	}
+	multiply(lanes, 16, a, b);
+}
+
+static float
+tf32_value(uint32_t bits)
+{
+	float		v;
+
+	if ((bits & 0x1fff) != 0)
+		emulator_stop("an operand of a tf32 product was not rounded");
+	memcpy(&v, &bits, sizeof(v));
+	return v;
+}
+
+static void
+multiply_tf32(Fiber *const *lanes)
+{
+	float		a[16][16],
+				b[16][8];
+
+	for (int lane = 0; lane < LANES; lane++)
+	{
+		const Offer &o = lanes[lane]->offer;
+		int			g = lane / 4,
+					t = lane % 4;
+
+		for (int i = 0; i < 4; i++)
+			a[g + i % 2 * 8][t + i / 2 * 4] = tf32_value(o.a[i]);
+		b[t][g] = tf32_value(o.b0);
+		b[t + 4][g] = tf32_value(o.b1);
+	}
+	multiply(lanes, 8, a, b);
+}
+
+static void
+shuffle(Fiber *const *lanes)
+{
+	char		values[LANES][16];
+
+	for (int lane = 0; lane < LANES; lane++)
+		memcpy(values[lane], lanes[lane]->offer.value, lanes[lane]->offer.size);
+	for (int lane = 0; lane < LANES; lane++)
+	{
+		Offer	   &o = lanes[lane]->offer;
+
+		if (o.from < 0 || o.from >= LANES || o.size > sizeof(values[0])
+			|| o.size != lanes[0]->offer.size)
+			emulator_stop("a shuffle names no lane, or its values differ in size");
+		memcpy(o.value, values[o.from], o.size);
+	}
+}
+
+static void
+vote(Fiber *const *lanes)
+{
+	unsigned	votes = 0;
+
+	for (int lane = 0; lane < LANES; lane++)
+		votes |= (unsigned) lanes[lane]->offer.holds << lane;
+	for (int lane = 0; lane < LANES; lane++)
+		lanes[lane]->offer.votes = votes;
+}
+
+/* As ldmatrix does: each lane names a row, rows of a matrix are those of eight lanes. */
+static void
+load_tiles(Fiber *const *lanes)
+{
+	for (int lane = 0; lane < LANES; lane++)
+	{
+		race_access(&lanes[lane]->clock, lanes[lane]->offer.row, 16, false);
+		for (int i = 0; i < 4; i++)
+			memcpy(&lanes[lane]->offer.tile[i], lanes[8 * i + lane / 4]->offer.row + lane % 4 * 2,
+				   sizeof(uint32_t));
+	}
+}
+
+void
+together(Fiber *const *lanes)
+{
+	for (int lane = 1; lane < LANES; lane++)
+		if (lanes[lane]->offer.kind != lanes[0]->offer.kind
+			|| lanes[lane]->place != lanes[0]->place)
+			emulator_stop("the lanes of a warp meet in different operations");
+	switch (lanes[0]->offer.kind)
+	{
+		case SHUFFLE:
+			shuffle(lanes);
+			break;
+		case BALLOT:
+			vote(lanes);
+			break;
+		case MMA_HALF:
+			multiply_half(lanes);
+			break;
+		case MMA_TF32:
+			multiply_tf32(lanes);
+			break;
+		case LOAD_TILE:
+			load_tiles(lanes);
+			break;
+	}
+	for (int lane = 0; lane < LANES; lane++)
+	{
+		/* nothing else orders the memory accesses of a warp's lanes */
+		lanes[lane]->clock.warps += lanes[lane]->offer.kind == SYNC;
+		lanes[lane]->wait = READY;
+	}
+}
+
+/* ---- the primitives -------------------------------------------------------------------------- */
+
+static void
+offer(const Offer &o, void *place)
+{
+	current->offer = o;
+	current->wait = WARP;
+	current->place = place;
+	leave();
+}
+
+__attribute__((noinline)) void
+emulator_sync_warp(const char *file, int line)
+{
+	Offer		o = {};
+
+	if (!is_kept(file, line))
+		return;
+	o.kind = SYNC;
+	offer(o, __builtin_return_address(0));
+}
+
+int
+emulator_lane(void)
+{
+	return current->thread % LANES;
+}
+
+void
+emulator_shuffle(void *value, size_t size, int from)
+{
+	Offer		o = {};
+
+	o.kind = SHUFFLE;
+	o.value = value;
+	o.size = size;
+	o.from = from;
+	offer(o, nullptr);
+}
+
+unsigned
+warp_ballot(bool holds)
+{
+	Offer		o = {};
+
+	o.kind = BALLOT;
+	o.holds = holds;
+	offer(o, nullptr);
+	return current->offer.votes;
+}
+
+void
+mma_half(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
+{
+	Offer		o = {};
+
+	o.kind = MMA_HALF;
+	o.c = c;
+	o.a = a;
+	o.b0 = b0;
+	o.b1 = b1;
+	offer(o, nullptr);
+}
+
+void
+mma_tf32(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
+{
+	Offer		o = {};
+
+	o.kind = MMA_TF32;
+	o.c = c;
+	o.a = a;
+	o.b0 = b0;
+	o.b1 = b1;
+	offer(o, nullptr);
+}
+
+static void
+check_aligned(const void *place)
+{
+	if ((uintptr_t) place % 16 != 0)
+		emulator_stop("a misaligned vector access");
+}
+
+TilePlace
+tile_place(const half16 *x, int stride, int lane)
+{
+	check_aligned(x);
+	if (stride % 8 != 0)
+		emulator_stop("rows of a tile are misaligned");
+	if (lane != emulator_lane())
+		emulator_stop("a lane gives another one's number");
+	return x + (lane % 16) * stride + lane / 16 * 8;
+}
+
+void
+load_tile(uint32_t a[4], TilePlace place, int offset)
+{
+	Offer		o = {};
+
+	check_aligned(place + offset);
+	o.kind = LOAD_TILE;
+	o.tile = a;
+	o.row = place + offset;
+	offer(o, nullptr);
+}
+
+/* To nearest, ties away from zero. */
+uint32_t
+to_tf32(float v)
+{
+	uint32_t	bits;
+
+	memcpy(&bits, &v, sizeof(bits));
+	if ((bits & 0x7f800000) == 0x7f800000)
+		return bits & ~(uint32_t) 0x1fff;
+	return (bits + 0x1000) & ~(uint32_t) 0x1fff;
+}
+
+/* Inputs and results that are subnormal count as zero. */
+float
+exp2_fast(float v)
+{
+	float		result = std::exp2(v);
+
+	return result < 1.17549435e-38f ? 0.0f : result;
+}
