@@ -41,12 +41,23 @@ erf = np.vectorize(math.erf, otypes=[float])
 # Scores -------------------------------------------------------------------------------------------
 
 
+def gaussian_crps(error, sd):
+    """Continuous ranked probability scores [m] of Gaussians with deviations sd, whose means targets
+    miss by `error` deviations (Gneiting and Raftery 2007).
+    """
+    density = np.exp(-0.5 * error ** 2) / math.sqrt(2 * math.pi)
+    return sd * (error * erf(error / math.sqrt(2)) + 2 * density - 1 / math.sqrt(math.pi))
+
+
 def scores(log_density, mean, sd, cdf, crps, y):
-    """Values for every query [m] each, all arguments in the context's units."""
+    """Values for every query [m] each, all arguments in the context's units. `gaussian` and
+    `gaussian_crps` are what the Gaussian of the same moments has: where targets have few levels, a
+    log density tells how narrow the peaks of a mixture are.
+    """
     error = (y - mean) / sd
     gaussian = -0.5 * error ** 2 - np.log(sd) - 0.5 * math.log(2 * math.pi)
     out = {"log_density": log_density, "square": (y - mean) ** 2, "crps": crps,
-           "gaussian": gaussian}
+           "gaussian": gaussian, "gaussian_crps": gaussian_crps(error, sd)}
     for level in LEVELS:
         out[f"coverage_{round(100 * level)}"] = (
             (cdf > (1 - level) / 2) & (cdf < (1 + level) / 2)).astype(float)
@@ -70,10 +81,9 @@ def baseline_scores(make, context, queries, offset, scale):
     sd = np.maximum(sd, 1e-3)
     y = (queries.y - offset) / scale
     z = (y - mean) / sd
-    density = np.exp(-0.5 * z ** 2) / math.sqrt(2 * math.pi)
     cdf = 0.5 * (1 + erf(z / math.sqrt(2)))
-    crps = sd * (z * (2 * cdf - 1) + 2 * density - 1 / math.sqrt(math.pi))
-    return scores(-0.5 * z ** 2 - np.log(sd) - 0.5 * math.log(2 * math.pi), mean, sd, cdf, crps, y)
+    return scores(-0.5 * z ** 2 - np.log(sd) - 0.5 * math.log(2 * math.pi), mean, sd, cdf,
+                  gaussian_crps(z, sd), y)
 
 
 def summarise(splits):

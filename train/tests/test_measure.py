@@ -88,6 +88,7 @@ class Scores(unittest.TestCase):
             [measure.scores(-0.5 * y ** 2 - 0.5 * math.log(2 * math.pi), zero, one, cdf, zero, y)])
         self.assertAlmostEqual(s["log_density"], -0.5 * (1 + math.log(2 * math.pi)), places=1)
         self.assertAlmostEqual(s["gaussian"], s["log_density"], places=9)
+        self.assertAlmostEqual(s["gaussian_crps"], 1 / math.sqrt(math.pi), delta=0.02)
         for level in (50, 80, 90):
             self.assertAlmostEqual(s[f"coverage_{level}"], level / 100, delta=0.02)
         self.assertAlmostEqual(s["log_density_se"], math.sqrt(0.5 / 4000), delta=0.002)
