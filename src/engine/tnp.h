@@ -169,6 +169,7 @@ typedef struct TnpModelInfo
 	int			buffer;			/* K of the chain, 0 = no limit */
 	bool		appendable;		/* appended rows cost the new rows only (causal, prefix-causal) */
 	bool		mergeable;		/* it has the sums of tnp_sums_merge */
+	bool		revisable;		/* rows deleted or changed cost themselves only (tnp_revise) */
 	bool		takes_missing;	/* NaN features are accepted */
 	bool		takes_categories;
 	bool		has_donors;		/* asks about rows that lack cells with those of other rows */
@@ -254,6 +255,17 @@ TNP_EXPORT void tnp_encoding_forget(TnpEncoding *encoding, int64_t n);
  * tnp_canonical_prefix(all rows)) bitwise. On failure the encoding is unchanged.
  */
 TNP_EXPORT TnpStatus tnp_grow(TnpEncoding *encoding, const TnpRows *rows, TnpError *error);
+
+/*
+ * revise: an encoding of these rows under this prefix, equal bitwise to what tnp_build of them
+ * gives, that takes over what another has of them, in any place, so that rows which only one of
+ * both has are encoded and no others. *revised is NULL, and the status TNP_OK, where the model is
+ * not revisable, where the statistics are of other rows (those of tnp_encoding_base_rows must be
+ * the same, unless nothing is scaled by them), or where so much differs that it is not worth while:
+ * then build.
+ */
+TNP_EXPORT TnpStatus tnp_revise(const TnpEncoding *from, const TnpRows *rows, int64_t prefix,
+								TnpEncoding **revised, TnpError *error);
 
 /*
  * copy: an encoding of the first n rows, equal bitwise to what building them under the same prefix

@@ -274,6 +274,30 @@ test_lone_rows(void)
 	}
 }
 
+/* The prefix of a mean is what its statistics are of; without them there is none. */
+static void
+test_no_prefix(void)
+{
+	Refused		context = {mean, "\"causal\"", "\"prefix-causal\"", NULL};
+	char	   *base = replace(&context);
+	Refused		scaling = {base, "2, \"scaling\": \"none\"", "2, \"scaling\": \"prefix\"", NULL};
+	char	   *scaled = replace(&scaling);
+	Refused		rows = {scaled, "\"min_rows\": 0", "\"min_rows\": 2", NULL};
+	char	   *text = replace(&rows);
+	TnpConfig	c;
+	TnpError	error;
+
+	is_int(parse(base, &c, &error), TNP_OK, "a mean may be prefix-causal");
+	is_int(c.context, TNP_CAUSAL, "and is causal where the prefix says nothing");
+	tnp_config_free(&tnp_default_env, &c);
+	is_int(parse(text, &c, &error), TNP_OK, "with statistics");
+	is_int(c.context, TNP_PREFIX_CAUSAL, "the prefix stays");
+	tnp_config_free(&tnp_default_env, &c);
+	free(text);
+	free(scaled);
+	free(base);
+}
+
 int
 main(void)
 {
@@ -298,6 +322,7 @@ main(void)
 	   && c.encode_y.kind == TNP_ENCODE_MLP, "its encoders are separate");
 	tnp_config_free(&tnp_default_env, &c);
 	test_lone_rows();
+	test_no_prefix();
 	is_int(parse(recurrent, &c, &error), TNP_OK, "a decoupled model with a recurrence is read");
 	ok(c.family->variant != NULL && c.family->appendable(&c), "rows can be appended to it");
 	tnp_config_free(&tnp_default_env, &c);

@@ -3,10 +3,10 @@
  * (docs/families.md, "The mean process"; Garnelo et al. 2018, eq. (2) to (4)).
  *
  * The state of a token is [d + F]: of a row its vector, of a query the mean and its features, which
- * is what the head reads. Sums are in double precision and in the order of the rows, so that they
- * do not depend on how rows were appended. The cache has one sum for every SUM_ROWS rows, slot k
- * that of the first k * SUM_ROWS, so that an encoding of the first rows is made without adding them
- * all up again. The cache of a chain has the sum after each of its rows, the context included.
+ * is what the head reads. Sums are exact (mean.h), so that they do not depend on how rows came in.
+ * The cache has marks, sums of the first so many rows, so that an encoding of the first rows is
+ * made without adding them all up again. The cache of a chain has the sum after each of its rows,
+ * the context included.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -14,11 +14,10 @@
 
 #include <string.h>
 
+#include "engine/families/mean.h"
 #include "engine/file/bind.h"
-#include "engine/network/encode_rows.h"
 #include "engine/network/walk.h"
 
-#define SUM_ROWS 16				/* from one sum of the cache to the next */
 #define CHUNK_ROWS 4096			/* vectors that are in memory at a time */
 
 static const TnpKey mean_keys[] = {TNP_END};
@@ -68,24 +67,26 @@ mean_block_sizes(const TnpModel *model, TnpBlockSizes *sizes)
 	*sizes = (TnpBlockSizes) {0};
 }
 
+/* A number of a slot has two words: that of the rows of a mark, and the sums. */
 static void
 mean_cache_shape(const TnpModel *model, TnpCacheShape *shape)
 {
-	*shape = (TnpCacheShape) {1, 1, model->config.width, 0, sizeof(double), 0};
+	*shape = (TnpCacheShape) {1, 1, 1 + model->config.width, 0, 2 * sizeof(int64_t), 0};
 }
 
+/* Two marks have more than MEAN_ROWS rows between them (mean_take_over). */
 static int64_t
 mean_slots(const TnpModel *model, int64_t prefix, int64_t rows)
 {
 	(void) model;
 	(void) prefix;
-	return rows / SUM_ROWS + 1;
+	return 2 * rows / MEAN_ROWS + 2;
 }
 
 static size_t
 mean_row_bytes(const TnpModel *model)
 {
-	return (size_t) model->config.width * sizeof(double) / SUM_ROWS;
+	return (1 + (size_t) model->config.width) * 2 * sizeof(int64_t) * 2 / MEAN_ROWS;
 }
 
 static double
@@ -122,91 +123,19 @@ mean_embed(const TnpModel *model, int n, const float *const *row, const float *y
 	}
 }
 
-/* Slot number `slot` of a cache of sums. */
-static double *
-mean_sum_at(const TnpKvCache *cache, int64_t slot)
-{
-	return (double *) cache->k[0] + slot * cache->shape.key_width;
-}
-
-static void
-mean_add(int d, const float *state, double *sum)
-{
-	for (int f = 0; f < d; f++)
-		sum[f] += state[f];
-}
-
-/* sum [d] of the first n rows: from the cache, and of the last few rows made anew. */
+/* Add n rows from number `first` on, whose states are given, to sum; set the cache's marks. */
 static TnpStatus
-mean_sum(const TnpEncoding *e, TnpScratch *work, int64_t n, double *sum, TnpError *error)
-{
-	float		state[TNP_MAX_WIDTH + TNP_MAX_FEATURES];
-	int			d = e->model->config.width;
-	TnpStatus	status = TNP_OK;
-
-	if (e->total != NULL && e->totalled == n)
-	{
-		memcpy(sum, e->total, d * sizeof(double));
-		return TNP_OK;
-	}
-	memcpy(sum, mean_sum_at(&e->cache, n / SUM_ROWS), d * sizeof(double));
-	for (int64_t i = n / SUM_ROWS * SUM_ROWS; status == TNP_OK && i < n; i++)
-	{
-		status = tnp_embed_rows(e, work, i, 1, state, error);
-		mean_add(d, state, sum);
-	}
-	return status;
-}
-
-/* An encoding of these rows keeps their sum at hand. */
-static TnpStatus
-mean_settle(TnpEncoding *e, TnpError *error)
-{
-	const TnpModel *model = e->model;
-	TnpEnv		env = e->kept ? tnp_lasting(&model->env) : model->env;
-	TnpScratch	work;
-	TnpStatus	status;
-
-	if (e->total == NULL)
-	{
-		e->total_size = (size_t) model->config.width * sizeof(double);
-		e->total = tnp_alloc(&env, 1, e->total_size);
-		e->totalled = -1;
-	}
-	if (e->total == NULL)
-		return tnp_no_memory(error);
-	if (e->totalled == e->n)
-		return TNP_OK;
-	status = tnp_work_make(model, &e->stats, 1, &work, error);
-	if (status != TNP_OK)
-		return status;
-	e->totalled = -1;
-	status = mean_sum(e, &work, e->n, e->total, error);
-	tnp_work_free(model, &work);
-	if (status == TNP_OK)
-		e->totalled = e->n;
-	return status;
-}
-
-/* Add n rows from number `first` on, whose states are given, to sum; fill the cache's sums. */
-static TnpStatus
-mean_add_rows(TnpEncoding *e, int64_t first, int64_t n, const float *states, double *sum,
-			  TnpError *error)
+mean_add_rows(TnpEncoding *e, int64_t first, int64_t n, const float *states, MeanMarker *marker,
+			  int64_t *sum, TnpError *error)
 {
 	int			d = e->model->config.width,
 				width = mean_state_width(e->model);
 
 	for (int64_t i = 0; i < n; i++)
 	{
-		if (!tnp_all_finite(d, states + i * width))
-		{
-			tnp_fail(error, TNP_BAD_VALUE, "the values of a row are too large for the model");
-			tnp_detail(error, "row %lld", (long long) (first + i + 1));
-			return TNP_BAD_VALUE;
-		}
-		mean_add(d, states + i * width, sum);
-		if ((first + i + 1) % SUM_ROWS == 0)
-			memcpy(mean_sum_at(&e->cache, (first + i + 1) / SUM_ROWS), sum, d * sizeof(double));
+		if (!mean_add(d, states + i * width, sum))
+			return mean_refuse_row(first + i, error);
+		mean_marker_pass(marker, first + i + 1, sum);
 	}
 	return TNP_OK;
 }
@@ -218,9 +147,11 @@ mean_encode_chunks(TnpEncoding *e, TnpTeam *team, int64_t first, int64_t n, TnpE
 	const TnpEnv *env = &e->model->env;
 	int64_t		chunk = n < CHUNK_ROWS ? n : CHUNK_ROWS;
 	float	   *states = tnp_alloc(env, chunk, mean_state_width(e->model) * sizeof(float));
-	double		sum[TNP_MAX_WIDTH];
+	int64_t		sum[2 * TNP_MAX_WIDTH];
+	MeanMarker	marker = mean_marker_at(&e->cache, first);
+	TnpScratch *work = tnp_team_self(team)->work;
 	TnpStatus	status = states == NULL ? tnp_no_memory(error)
-		: mean_sum(e, tnp_team_self(team)->work, first, sum, error);
+		: mean_sum_of(e, work, work->rows, work->h, first, sum, error);
 
 	for (int64_t start = 0; status == TNP_OK && start < n; start += chunk)
 	{
@@ -228,10 +159,12 @@ mean_encode_chunks(TnpEncoding *e, TnpTeam *team, int64_t first, int64_t n, TnpE
 
 		status = tnp_embed_all_rows(e, team, first + start, some, states, error);
 		if (status == TNP_OK)
-			status = mean_add_rows(e, first + start, some, states, sum, error);
+			status = mean_add_rows(e, first + start, some, states, &marker, sum, error);
 		tnp_team_next_step(team);
 	}
 	tnp_free(env, states);
+	if (status == TNP_OK)
+		status = mean_set_total(e, first + n, sum, error);
 	return status;
 }
 
@@ -245,6 +178,8 @@ mean_encode(TnpEncoding *e, int64_t first, int64_t n, bool anew, TnpError *error
 	(void) anew;
 	if (n == 0)
 		return TNP_OK;
+	if (n > MEAN_MOST_ROWS - first)
+		return tnp_fail(error, TNP_BAD_VALUE, "too many rows for the sums of a mean");
 	status = tnp_team_with_scratch(model, &e->stats, TNP_TILE, tnp_team_most(n),
 								   tnp_cost(model, (double) n, 0), &team, error);
 	if (status != TNP_OK)
@@ -264,26 +199,32 @@ mean_walk(TnpWalk *w, int64_t n, int64_t n_store, TnpError *error)
 	const TnpEncoding *e = w->encoding;
 	TnpWorker  *worker = w->team != NULL ? tnp_team_self(w->team) : w->worker;
 	int			d = w->model->config.width;
-	double		context[TNP_MAX_WIDTH];
+	int64_t		context[2 * TNP_MAX_WIDTH];
+	float		mean[TNP_MAX_WIDTH],
+				one[TNP_MAX_WIDTH + TNP_MAX_FEATURES];
 	TnpStatus	status = tnp_worker_check(worker, error);
 
 	if (status == TNP_OK)
-		status = mean_sum(e, worker->work, e->n, context, error);
+		status = mean_sum_of(e, worker->work, 1, one, e->n, context, error);
+	if (status == TNP_OK)
+		mean_divide(d, context, e->n, mean);
 	for (int64_t i = 0; status == TNP_OK && i < n; i++)
 	{
 		const TnpToken *t = &w->tokens[i];
 		int64_t		before = i < n_store ? t->slot : t->chain;
-		const double *sum = before > 0 ? mean_sum_at(t->own, before - 1) : context;
+		const int64_t *sum = before > 0 ? mean_slot(t->own, before - 1) : context;
 		float	   *state = w->h + i * w->state_width;
 
 		if (i < n_store)
 		{
-			memcpy(mean_sum_at(t->own, t->slot), sum, d * sizeof(double));
-			mean_add(d, state, mean_sum_at(t->own, t->slot));
-			continue;
+			memcpy(mean_slot(t->own, t->slot), sum, mean_bytes(d));
+			if (!mean_add(d, state, mean_slot(t->own, t->slot)))
+				status = mean_refuse_row(e->n + t->slot, error);
 		}
-		for (int f = 0; f < d; f++)
-			state[f] = e->n + before > 0 ? (float) (sum[f] / (double) (e->n + before)) : 0;
+		else if (before > 0)
+			mean_divide(d, sum, e->n + before, state);
+		else
+			memcpy(state, mean, d * sizeof(float));
 	}
 	return status;
 }
@@ -305,6 +246,7 @@ const TnpFamily tnp_mean_family = {
 	.embed = mean_embed,
 	.embed_scratch = mean_embed_scratch,
 	.encode = mean_encode,
+	.take_over = mean_take_over,
 	.walk = mean_walk,
 	.cost = mean_cost,
 };

@@ -11,6 +11,7 @@
 #ifndef TNP_SUMS_H
 #define TNP_SUMS_H
 
+#include "engine/base/exact.h"
 #include "engine/features/directions.h"
 #include "engine/file/model.h"
 #include "engine/kernels/moments_reference.h"
@@ -27,7 +28,7 @@
 #define SUMS_MOST_POINTS 16
 #define SUMS_REACH TNP_MOMENT_REACH
 
-__extension__ typedef __int128 SumsWide;
+typedef TnpExact SumsWide;
 
 typedef enum SumsProfile { SUMS_MATERN, SUMS_GAUSSIAN } SumsProfile;
 
@@ -171,7 +172,6 @@ const int64_t *sums_basis(const TnpSums *s);
 int64_t    *sums_gram(const TnpSums *s);	/* [width (width + 1) / 2] lower triangle, by rows */
 int64_t    *sums_product(const TnpSums *s); /* [width + 1] pairs of low and high word: features
 											 * times target, and last the target's square */
-SumsWide	sums_wide(const int64_t *pair);
 
 /* Put the waiting rows into the sums. */
 void		sums_flush(const TnpModel *model, TnpSums *s);

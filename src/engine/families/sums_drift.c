@@ -113,8 +113,8 @@ target_spread(int64_t rows, const int64_t *marks)
 {
 	const double n = (double) rows,
 				unit = (double) ((int64_t) 1 << SUMS_TARGET_BITS);
-	double		mean = (double) sums_wide(marks + MARK_TARGET) / SUMS_UNIT / unit / n,
-				square = (double) sums_wide(marks + MARK_SQUARE) / unit / unit / n;
+	double		mean = (double) tnp_exact(marks + MARK_TARGET) / SUMS_UNIT / unit / n,
+				square = (double) tnp_exact(marks + MARK_SQUARE) / unit / unit / n;
 
 	return (TnpSpread) {rows, mean, sqrt(fmax(square - mean * mean, 0)), 0};
 }

@@ -150,7 +150,7 @@ fit_free(Fit *fit)
 static double
 number_of(const int64_t *wide, double unit)
 {
-	return (double) sums_wide(wide) / unit;
+	return (double) tnp_exact(wide) / unit;
 }
 
 /* Row i of the lower triangle, as numbers. */

@@ -108,21 +108,6 @@ sum_words(int width)
 	return gram_words(width) + 2 * ((size_t) width + 1);
 }
 
-SumsWide
-sums_wide(const int64_t *pair)
-{
-	return (SumsWide) pair[1] * ((SumsWide) 1 << 64) + (uint64_t) pair[0];
-}
-
-static void
-add_wide(int64_t *pair, SumsWide more)
-{
-	SumsWide	sum = sums_wide(pair) + more;
-
-	pair[0] = (int64_t) (uint64_t) sum;
-	pair[1] = (int64_t) (sum >> 64);
-}
-
 size_t
 tnp_basis_words(const TnpModel *model, int n_features)
 {
@@ -246,12 +231,12 @@ add_waiting(const TnpModel *model, TnpSums *s, int sign)
 						 scratch_norms(s) + b * TNP_MOMENT_NORMS);
 		moments->product(s->width, pairs, panels, y + first, scratch_product(s));
 		for (int i = 0; i < s->width; i++)
-			add_wide(product + 2 * i, (SumsWide) sign * scratch_product(s)[i]);
+			tnp_exact_add(product + 2 * i, (SumsWide) sign * scratch_product(s)[i]);
 	}
 	moments->add(s->width, blocks, pairs, sign, scratch_panels(s), scratch_norms(s), sums_gram(s));
 	for (int k = 0; k < s->waiting; k++)
 		square += (SumsWide) y[k] * y[k];
-	add_wide(product + 2 * s->width, sign * square);
+	tnp_exact_add(product + 2 * s->width, sign * square);
 	s->waiting = 0;
 }
 
@@ -326,7 +311,7 @@ tnp_sums_merge(const TnpModel *model, TnpSums *into, TnpSums *from, int sign, Tn
 	to = sums_product(into);
 	more = sums_product(from);
 	for (int i = 0; i <= into->width; i++)
-		add_wide(to + 2 * i, sign * sums_wide(more + 2 * i));
+		tnp_exact_add(to + 2 * i, sign * tnp_exact(more + 2 * i));
 	into->n += sign * from->n;
 	return TNP_OK;
 }
@@ -355,7 +340,7 @@ check_words(const TnpSums *s, TnpError *error)
 			   *product = sums_product(s);
 	const SumsWide unit = (SumsWide) SUMS_UNIT * SUMS_UNIT,
 				most_y = (SumsWide) SUMS_TARGET_MOST << SUMS_TARGET_BITS;
-	SumsWide	square = sums_wide(product + 2 * s->width);
+	SumsWide	square = tnp_exact(product + 2 * s->width);
 
 	if (s->n < 0 || s->n > SUMS_MOST_ROWS)
 		return refuse_words(error, "their number is out of range");
@@ -365,7 +350,7 @@ check_words(const TnpSums *s, TnpError *error)
 		return refuse_words(error, "a sum of squares is out of range");
 	for (int i = 0; i < s->width; i++)
 	{
-		SumsWide	sum = sums_wide(product + 2 * i);
+		SumsWide	sum = tnp_exact(product + 2 * i);
 
 		if (sum > most_y * SUMS_UNIT * s->n || sum < -most_y * SUMS_UNIT * s->n)
 			return refuse_words(error, "a sum of products is out of range");

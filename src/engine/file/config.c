@@ -612,6 +612,14 @@ config_rows_append(const TnpConfig *config)
 		&& config->family->lone_rows != NULL && config->family->lone_rows(config);
 }
 
+/* Whether nothing that is kept of a context depends on where its prefix ends. */
+static bool
+config_has_no_prefix(const TnpConfig *config)
+{
+	return config->context == TNP_PREFIX_CAUSAL && config->family->take_over != NULL
+		&& config_keeps_scale(config->input_scaling) && config_keeps_scale(config->target_scaling);
+}
+
 /* Turn what was convenient for reading into what config.h promises. */
 static void
 config_settle(TnpConfig *config)
@@ -628,6 +636,8 @@ config_settle(TnpConfig *config)
 		config->context = TNP_PREFIX_CAUSAL;
 		config->buffer = 0;
 	}
+	if (config_has_no_prefix(config))
+		config->context = TNP_CAUSAL;
 }
 
 TnpStatus

@@ -32,6 +32,15 @@ typedef enum TnpRole { TNP_ROLE_QUERY, TNP_ROLE_PREFIX, TNP_ROLE_LATER } TnpRole
 /* Bytes of a configuration that are a family's own; its keys fill a structure in them. */
 #define TNP_OWN_CONFIG 512
 
+/* Rows [at, at + n) of another encoding, which are rows [to, to + n) here. */
+typedef struct TnpStretch
+{
+	const TnpEncoding *from;
+	int64_t		at,
+				to,
+				n;
+} TnpStretch;
+
 typedef struct TnpFamily
 {
 	const char *name;			/* of the key "architecture" */
@@ -145,6 +154,14 @@ typedef struct TnpFamily
 	 */
 	TnpStatus	(*encode) (TnpEncoding *encoding, int64_t first, int64_t n, bool anew,
 						   TnpError *error);
+	/*
+	 * Store the rows of an encoding up to the end of the last stretch, taking over what others with
+	 * the same statistics have of `stretches`, which are in the order of the rows here and, as far
+	 * as they are of one encoding, there; `encode` stores the rest. NULL: never. Without statistics
+	 * of the prefix such a model with context "prefix-causal" is read as causal.
+	 */
+	TnpStatus	(*take_over) (TnpEncoding *encoding, const TnpStretch *stretches, int64_t n,
+							  TnpError *error);
 	/* carry tokens through the network (walk.h) */
 	TnpStatus	(*walk) (struct TnpWalk *walk, int64_t n, int64_t n_store, TnpError *error);
 	/* few tokens may have their keys shared out to threads: the kernels attend as they are; or NULL

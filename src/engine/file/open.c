@@ -118,6 +118,7 @@ fill_info(TnpModel *m)
 	info->row_limit = c->row_limit;
 	info->appendable = c->family->appendable(c);
 	info->mergeable = c->family->mergeable;
+	info->revisable = c->family->take_over != NULL;
 	info->takes_missing = info->takes_categories = rows || c->embedder == TNP_SET
 		|| c->family->takes_any_cells;
 	info->on_gpu = c->family->on_gpu && c->embedder != TNP_PARTS && c->head != TNP_HEAD_JOINT

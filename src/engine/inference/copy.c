@@ -168,8 +168,10 @@ tnp_encoding_copy(const TnpEncoding *e, int64_t n, int64_t capacity, bool keep, 
 	if (status == TNP_OK && e->own != NULL)
 		status = copy_own(&env, e, c, error);
 	c->n = n;
+	c->viewed = e;
 	if (status == TNP_OK)
 		status = tnp_encoding_settle(c, error);
+	c->viewed = NULL;
 	if (status != TNP_OK)
 	{
 		tnp_encoding_free(c);
@@ -196,6 +198,7 @@ tnp_encoding_first(const TnpEncoding *e, int64_t n, TnpEncoding **view, TnpError
 	v->borrowed = true;
 	v->kept = false;
 	v->total = NULL;
+	v->viewed = e;
 	status = tnp_encoding_settle(v, error);
 	if (status != TNP_OK)
 	{

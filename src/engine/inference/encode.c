@@ -238,6 +238,25 @@ TnpStatus
 tnp_build_views(const TnpModel *model, const TnpRows *rows, int64_t prefix, int views,
 				TnpEncoding **encoding, TnpError *error)
 {
+	return tnp_build_from(model, rows, prefix, views, NULL, 0, encoding, error);
+}
+
+/* Encode the rows, taking over stretches. */
+static TnpStatus
+encode_from(TnpEncoding *e, int64_t rows, const TnpStretch *stretches, int64_t n, TnpError *error)
+{
+	const TnpFamily *family = e->model->config.family;
+	int64_t		taken = n > 0 ? stretches[n - 1].to + stretches[n - 1].n : 0;
+	TnpStatus	status = n > 0 ? family->take_over(e, stretches, n, error) : TNP_OK;
+
+	return status == TNP_OK ? family->encode(e, taken, rows - taken, n == 0, error) : status;
+}
+
+TnpStatus
+tnp_build_from(const TnpModel *model, const TnpRows *rows, int64_t prefix, int views,
+			   const TnpStretch *stretches, int64_t n_stretches, TnpEncoding **encoding,
+			   TnpError *error)
+{
 	TnpEncoding *e;
 	TnpStatus	status;
 	int64_t		n0 = prefix > model->config.min_rows ? prefix : model->config.min_rows;
@@ -259,7 +278,7 @@ tnp_build_views(const TnpModel *model, const TnpRows *rows, int64_t prefix, int 
 	e->estimators = views > 0 ? views : tnp_estimators(&model->env);
 	status = tnp_stats_build(model, rows, n0, &e->stats, error);
 	if (status == TNP_OK)
-		status = model->config.family->encode(e, 0, rows->n, true, error);
+		status = encode_from(e, rows->n, stretches, n_stretches, error);
 	if (status == TNP_OK)
 	{
 		e->n = rows->n;
@@ -352,6 +371,8 @@ tnp_grow(TnpEncoding *e, const TnpRows *rows, TnpError *error)
 	TnpEncoding *fresh,
 				swap;
 	TnpRows		all;
+	TnpStretch	own = {e, 0, 0, e->n};
+	bool		takes = tnp_takes_over(e, NULL, prefix);
 	TnpStatus	status;
 
 	if (prefix == e->prefix || e->borrowed || e->kept)
@@ -365,7 +386,7 @@ tnp_grow(TnpEncoding *e, const TnpRows *rows, TnpError *error)
 	copy_rows(e, e->n, rows);
 	all = tnp_encoding_view(e);
 	all.n = n;
-	status = tnp_build_views(model, &all, prefix, e->estimators, &fresh, error);
+	status = tnp_build_from(model, &all, prefix, e->estimators, &own, takes ? 1 : 0, &fresh, error);
 	if (status != TNP_OK)
 		return status;
 	swap = *e;

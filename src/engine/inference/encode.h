@@ -21,6 +21,17 @@
 TnpStatus	tnp_merge(const TnpEncoding *e, const TnpRows *more, TnpEncoding **merged,
 					  TnpError *error);
 
+/* tnp_build_views of rows, some of them in stretches [n] that it takes over (family.h). */
+TnpStatus	tnp_build_from(const TnpModel *model, const TnpRows *rows, int64_t prefix, int views,
+						   const TnpStretch *stretches, int64_t n, TnpEncoding **encoding,
+						   TnpError *error);
+
+/*
+ * Whether an encoding under this prefix may take over what another one has: whether both have the
+ * same statistics. rows: those of the first, or NULL where they begin with all of the other one.
+ */
+bool		tnp_takes_over(const TnpEncoding *from, const TnpRows *rows, int64_t prefix);
+
 /* To be called when the number of rows has changed: the family makes ready what it keeps of them.
  */
 TnpStatus	tnp_encoding_settle(TnpEncoding *e, TnpError *error);

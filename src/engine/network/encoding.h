@@ -28,7 +28,8 @@ struct TnpEncoding
 	/* what a family that answers for itself keeps: own_size bytes at the next multiple of 64 */
 	void	   *own;
 	size_t		own_size;
-	double	   *total;			/* of a family that sums up rows: the sum of the first `totalled` */
+	const TnpEncoding *viewed;	/* a view: of this one */
+	void	   *total;			/* of a family that sums up rows: the sum of the first `totalled` */
 	size_t		total_size;
 	int64_t		totalled;
 };
