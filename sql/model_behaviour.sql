@@ -9,7 +9,7 @@ INSERT INTO loaded VALUES ('mean'), ('latent'), ('latent_buffer'), ('decoupled')
 	('packed_tnpd'), ('packed_causal'), ('incremental'), ('set'), ('sums');
 SELECT count(posterior.load_model(model, current_setting('test.models') || '/' || model
 		|| '.safetensors')) AS loaded FROM loaded;
-SELECT name, architecture, context, head, buffer, appendable, mergeable, row_bytes, gpu
+SELECT name, architecture, context, head, buffer, appendable, mergeable, revisable, row_bytes, gpu
 FROM posterior.models JOIN loaded ON model = name ORDER BY name COLLATE "C";
 SELECT name, appendable, row_bytes > 0 AS grows, gpu FROM posterior.models WHERE bundled
 ORDER BY name COLLATE "C";

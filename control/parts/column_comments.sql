@@ -70,6 +70,8 @@ COMMENT ON COLUMN posterior.stat_contexts.drift
 		'context that keeps sums, of its rows from those that its precisions were found of';
 COMMENT ON COLUMN posterior.stat_contexts.waiting_rows
 	IS 'rows that wait for the next boundary (freshness bounded)';
+COMMENT ON COLUMN posterior.stat_contexts.revisions
+	IS 'statements that read all rows and encoded those that were deleted or changed only';
 
 COMMENT ON COLUMN posterior.stat_progress.pid IS 'process';
 COMMENT ON COLUMN posterior.stat_progress.name

@@ -4,7 +4,7 @@
 CREATE FUNCTION posterior.context_state(id uuid, OUT skips bigint, OUT deltas bigint,
 		OUT reads bigint, OUT extensions bigint, OUT rebuilds bigint,
 		OUT private bigint, OUT rows bigint, OUT prefix_rows bigint, OUT suffix_rows bigint,
-			OUT bytes bigint, OUT drift float8, OUT waiting_rows bigint)
+			OUT bytes bigint, OUT drift float8, OUT waiting_rows bigint, OUT revisions bigint)
 	RETURNS SETOF record
 	AS 'MODULE_PATHNAME', 'posterior_context_state' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
 		COST 100 ROWS 1;

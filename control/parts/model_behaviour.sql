@@ -2,7 +2,7 @@
 -- Follows from the file, so rows of any origin have it: restored ones and those of version 1.0.
 
 CREATE TYPE posterior_internal.model_behaviour AS (appendable boolean, mergeable boolean,
-	row_bytes bigint, gpu boolean, targets integer);
+	row_bytes bigint, gpu boolean, targets integer, revisable boolean);
 COMMENT ON TYPE posterior_internal.model_behaviour IS 'how a model keeps a context';
 CREATE FUNCTION posterior_internal.model_behaviour(file bytea)
 	RETURNS posterior_internal.model_behaviour
@@ -17,7 +17,7 @@ CREATE OR REPLACE VIEW posterior.models AS
 		min_rows, buffer, takes_missing, takes_categories,
 		parameters, pg_catalog.octet_length(file) AS bytes, bundled, loaded_by, loaded_at,
 		(behaviour).appendable, (behaviour).mergeable, (behaviour).row_bytes, (behaviour).gpu,
-		(behaviour).targets
+		(behaviour).targets, (behaviour).revisable
 	FROM posterior.model_file;
 COMMENT ON COLUMN posterior.models.appendable
 	IS 'whether rows that are appended are encoded by themselves; otherwise all rows are encoded '
@@ -25,6 +25,9 @@ COMMENT ON COLUMN posterior.models.appendable
 COMMENT ON COLUMN posterior.models.mergeable
 	IS 'whether contexts of parts of a table can be merged, and rows taken away, in time that does '
 		'not depend on the rows that there are (posterior.merge)';
+COMMENT ON COLUMN posterior.models.revisable
+	IS 'whether rows of a context that are deleted or changed are encoded by themselves, wherever '
+		'they are; otherwise those after them are encoded again, too';
 COMMENT ON COLUMN posterior.models.row_bytes
 	IS 'bytes of an encoding per row of its context, beside the row itself, half of it with '
 		'posterior.kernels = half; 0 where they are the same for any number of rows';

@@ -62,7 +62,7 @@ DELETE FROM h WHERE k > 25;
 CREATE TABLE kind (number int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, model text, keeps text,
 		shared_prefix boolean);
 INSERT INTO kind (model, keeps, shared_prefix) VALUES
-	('mean', 'one sum, rows are added', false),
+	('mean', 'one exact sum, rows are added and taken away', false),
 	('incremental', 'keys and values of two streams, appended', false),
 	('packed_tnpd', 'keys and values, made again for each row', false),
 	('buffered', 'keys, values and states, made again once in K rows', true),

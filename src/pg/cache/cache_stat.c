@@ -13,12 +13,19 @@
 static Datum
 cache_value(const char *column)
 {
-	int			outcome = posterior_outcome_of_cache_column(column);
-	int64		entries,
+	bool		counts = false;
+	int64		lookups = 0,
+				entries,
 				bytes;
 
-	if (outcome >= 0)
-		return Int64GetDatum((int64) pg_atomic_read_u64(&posterior_directory->lookups[outcome]));
+	for (int i = 0; i < CACHE_LOOKUP_OUTCOMES; i++)
+		if (posterior_cache_column_counts(column, i))
+		{
+			counts = true;
+			lookups += (int64) pg_atomic_read_u64(&posterior_directory->lookups[i]);
+		}
+	if (counts)
+		return Int64GetDatum(lookups);
 	if (strcmp(column, "shared") == 0)
 		return BoolGetDatum(posterior_is_shared);
 	if (strcmp(column, "evictions") == 0)

@@ -315,6 +315,29 @@ posterior_cached_grow(PosteriorModel *model, PosteriorCachedContext *b, const Tn
 }
 
 TnpStatus
+posterior_cached_revise(const PosteriorCachedContext *from, const TnpRows *rows, int64 prefix,
+						PosteriorCachedContext **revised, TnpError *error)
+{
+	PosteriorCachedContext *b;
+	TnpStatus	status;
+
+	*revised = NULL;
+	if (from->encoding == NULL)
+		return TNP_OK;
+	b = cached_make(false);
+	if (b == NULL)
+		return posterior_no_memory(error);
+	posterior_encode_event_begin();
+	status = tnp_revise(from->encoding, rows, prefix, &b->encoding, error);
+	posterior_encode_event_end();
+	if (b->encoding != NULL)
+		*revised = b;
+	else
+		posterior_cached_free(b);
+	return status;
+}
+
+TnpStatus
 posterior_cached_copy(PosteriorModel *model, PosteriorCachedContext *from, int64 n, int64 capacity,
 					  bool keep, PosteriorCachedContext **copy, TnpError *error)
 {

@@ -72,6 +72,14 @@ TnpStatus	posterior_cached_of_sums(PosteriorModel *model, const TnpColumnKind *k
 TnpStatus	posterior_cached_grow(PosteriorModel *model, PosteriorCachedContext *cached,
 								  const TnpRows *rows, TnpError *error);
 
+/*
+ * tnp_revise: of a session's own; *revised is NULL where it is not to be had, as for rows that a
+ * device holds.
+ */
+TnpStatus	posterior_cached_revise(const PosteriorCachedContext *from, const TnpRows *rows,
+									int64 prefix, PosteriorCachedContext **revised,
+									TnpError *error);
+
 /* Have the device hold all rows; nothing to do for an encoding of the engine's. */
 TnpStatus	posterior_cached_settle(PosteriorModel *model, PosteriorCachedContext *cached,
 									TnpError *error);

@@ -4,12 +4,14 @@
  * A search begins with a key (entry_key.h): what all rows of an entry depend on, with a hash of the
  * base rows, that is the prefix and the rows of the statistics. Entries of this key are compared
  * with the wanted rows, byte by byte (posterior_entry_search), and the longest common beginning
- * decides:
+ * decides, with models whose rows can be taken over in any place (tnp_revise) also what follows:
  *
  *   all rows are there          the entry is used                          CACHE_LOOKUP_READ
  *   they continue the entry     they are appended to it, if it has room    CACHE_LOOKUP_EXTENSION
  *   they leave it at some row   a new entry begins with a copy of the      CACHE_LOOKUP_EXTENSION
  *                               common rows; one without room is replaced
+ *   with most rows behind it,   a new entry takes over all common rows     CACHE_LOOKUP_REVISION
+ *   which the model takes over
  *   no entry has the base rows  a new entry is built                       CACHE_LOOKUP_REBUILD
  *   others may not use them,    a copy or an encoding for this session     CACHE_LOOKUP_PRIVATE
  *   or the arena has no room    alone
@@ -58,6 +60,7 @@ typedef struct Attempt
 	const PosteriorLookup *w;
 	bool		device;			/* for a device */
 	bool		full;			/* the arena has no room */
+	bool		revised;		/* rows of an entry were taken over, and not its first ones alone */
 	bool		broken;			/* `error` is to be raised, when no entry is claimed any more */
 	TnpError	error;
 } Attempt;
@@ -112,6 +115,37 @@ lookup_base_rows(const PosteriorLookup *w)
 	int64		n_base = Max(w->prefix, (int64) tnp_model_info(w->model->model)->min_rows);
 
 	return Min(n_base, w->rows.n);
+}
+
+/*
+ * The rows that an entry's key says something of: the base rows, where others depend on them, or
+ * where entries of many contexts have to be told apart. Those of a named context of which rows can
+ * be taken over in any place share one key.
+ */
+static int64
+lookup_key_rows(const PosteriorLookup *w)
+{
+	static const pg_uuid_t none = {{0}};
+	const TnpModelInfo *info = tnp_model_info(w->model->model);
+
+	if (info->revisable && !info->scales_by_prefix
+		&& memcmp(&w->context, &none, sizeof(none)) != 0)
+		return 0;
+	return lookup_base_rows(w);
+}
+
+/* Whether the rows go on from the first `common` rows of an entry, by appending. */
+static bool
+lookup_goes_on(const PosteriorLookup *w, int64 common)
+{
+	return common >= lookup_base_rows(w);
+}
+
+/* Whether rows of an entry may be taken over that it has in other places. */
+static bool
+lookup_revises(const PosteriorLookup *w)
+{
+	return tnp_model_info(w->model->model)->revisable && !w->plain;
 }
 
 /* Whether a device is to have the rows. */
@@ -170,24 +204,45 @@ posterior_handle_build_uncached(const PosteriorLookup *w)
 	return e;
 }
 
-/* A private encoding that begins with the first `common` rows of an entry; takes over its pin. */
+/*
+ * Make from an entry's rows what a private encoding begins with: all rows, where they can be taken
+ * over, or a copy of the first `common`, or where these are too few the base rows.
+ */
+static TnpStatus
+attempt_begin_private(const Attempt *a, PosteriorCachedContext *view, int64 common,
+					  PosteriorCachedContext **own, TnpError *error)
+{
+	const PosteriorLookup *w = a->w;
+	TnpStatus	status = TNP_OK;
+
+	*own = NULL;
+	if (lookup_revises(w))
+		status = posterior_cached_revise(view, &w->rows, w->prefix, own, error);
+	if (status != TNP_OK || *own != NULL)
+		return status;
+	if (!lookup_goes_on(w, common))
+		return attempt_build_first(a, own, error);
+	return posterior_cached_copy(w->model, view, common, w->rows.n, false, own, error);
+}
+
+/* A private encoding that begins with rows of an entry; takes over its pin. */
 static PosteriorContextHandle *
 attempt_copy_private(Attempt *a, PosteriorCacheEntry *entry, int64 common)
 {
 	const PosteriorLookup *w = a->w;
+	int64		seen = lookup_revises(w) ? posterior_entry_length(entry) : common;
 	PosteriorContextHandle *e = posterior_handle_of_entry(w->model, w->rows.n_features, w->kinds,
-														  &w->labels, entry, common);
+														  &w->labels, entry, seen);
 	PosteriorCachedContext *own;
 	TnpError	error;
 
-	if (posterior_cached_copy(w->model, e->cached, common, w->rows.n, false, &own, &error)
-		!= TNP_OK)
+	if (attempt_begin_private(a, e->cached, common, &own, &error) != TNP_OK)
 		return posterior_handle_fail(e, &error);
 	posterior_cached_free(e->cached);
 	e->cached = own;
 	e->entry = NULL;
 	posterior_entry_unpin(entry);
-	if (attempt_append_rest(a, own, common, &error) != TNP_OK)
+	if (attempt_append_rest(a, own, posterior_cached_rows(own), &error) != TNP_OK)
 		return posterior_handle_fail(e, &error);
 	return e;
 }
@@ -242,20 +297,16 @@ cached_keep(const Attempt *a, PosteriorCachedContext *b, int64 n, int64 capacity
 }
 
 /*
- * Build the base rows, put them into the arena, and append the rest. If they do not fit there, all
- * rows are built nevertheless, in e: TNP_NO_MEMORY, and a->full.
+ * Put the first rows, which have been built, into the arena, and append the rest. If they do not
+ * fit there, all rows are built nevertheless, in e: TNP_NO_MEMORY, and a->full.
  */
 static TnpStatus
-attempt_build_kept(Attempt *a, PosteriorContextHandle *e, PosteriorCachedContext **kept,
-				   TnpError *error)
+attempt_keep(Attempt *a, PosteriorContextHandle *e, PosteriorCachedContext *built,
+			 PosteriorCachedContext **kept, TnpError *error)
 {
-	PosteriorCachedContext *built;
-	TnpStatus	status = attempt_build_first(a, &built, error);
-	int64		n;
+	int64		n = posterior_cached_rows(built);
+	TnpStatus	status;
 
-	if (status != TNP_OK)
-		return status;
-	n = posterior_cached_rows(built);
 	status = cached_keep(a, built, n, lookup_capacity(a->w), kept, error);
 	if (status == TNP_NO_MEMORY)
 	{
@@ -269,9 +320,38 @@ attempt_build_kept(Attempt *a, PosteriorContextHandle *e, PosteriorCachedContext
 }
 
 /*
- * A new entry with all rows: the first `common` of `from`, which is claimed and pinned or NULL, and
- * the rest. NULL where another session builds an entry of this key, where there is no room
- * (a->full), or where it failed (a->broken). Raises nothing, since `from` is claimed.
+ * The encoding of all rows in the arena: with what can be taken over of `from`, an entry or NULL,
+ * of which the first `common` rows are wanted. As attempt_keep().
+ */
+static TnpStatus
+attempt_fill(Attempt *a, PosteriorContextHandle *e, PosteriorCacheEntry *from, int64 common,
+			 PosteriorCachedContext **kept, TnpError *error)
+{
+	const PosteriorLookup *w = a->w;
+	bool		goes_on = from != NULL && lookup_goes_on(w, common);
+	PosteriorCachedContext *built = NULL;
+	TnpStatus	status = TNP_OK;
+
+	/* appending takes less where nothing but new rows has come */
+	if (from != NULL && lookup_revises(w)
+		&& !(goes_on && posterior_entry_length(from) == common))
+		status = posterior_cached_revise(from->cached, &w->rows, w->prefix, &built, error);
+	a->revised = built != NULL;
+	if (status == TNP_OK && built == NULL && goes_on)
+	{
+		status = cached_keep(a, from->cached, common, lookup_capacity(w), kept, error);
+		return status == TNP_OK ? attempt_append_rest(a, *kept, common, error) : status;
+	}
+	if (status == TNP_OK && built == NULL)
+		status = attempt_build_first(a, &built, error);
+	return status == TNP_OK ? attempt_keep(a, e, built, kept, error) : status;
+}
+
+/*
+ * A new entry with all rows: what `from`, which is claimed and pinned or NULL, has of them, in any
+ * case of the first `common`, and the rest. NULL where another session builds an entry of this key,
+ * where there is no room (a->full), or where it failed (a->broken). Raises nothing, since `from` is
+ * claimed.
  */
 static PosteriorContextHandle *
 attempt_build_entry(Attempt *a, const PosteriorEntryKey *key, PosteriorCacheEntry *from,
@@ -295,14 +375,7 @@ attempt_build_entry(Attempt *a, const PosteriorEntryKey *key, PosteriorCacheEntr
 		return NULL;
 	}
 	e->entry = entry;
-	if (from != NULL)
-	{
-		status = cached_keep(a, from->cached, common, lookup_capacity(w), &kept, &error);
-		if (status == TNP_OK)
-			status = attempt_append_rest(a, kept, common, &error);
-	}
-	else
-		status = attempt_build_kept(a, e, &kept, &error);
+	status = attempt_fill(a, e, from, common, &kept, &error);
 	/* what is published has been encoded: readers find it on the device */
 	if (status == TNP_OK)
 		status = posterior_cached_settle(w->model, kept, &error);
@@ -371,7 +444,7 @@ attempt_make_key(const Attempt *a, PosteriorEntryKey *key)
 	key->n_features = w->rows.n_features;
 	key->n_classes = w->labels.n;
 	key->prefix = w->prefix;
-	posterior_entry_key_head(key, w->kinds, &w->rows, lookup_base_rows(w));
+	posterior_entry_key_head(key, w->kinds, &w->rows, lookup_key_rows(w));
 }
 
 /*
@@ -383,7 +456,8 @@ attempt_extend(Attempt *a, const PosteriorEntryKey *key, PosteriorCacheEntry *en
 			   PosteriorLookupOutcome *outcome, PosteriorContextHandle **found)
 {
 	const PosteriorLookup *w = a->w;
-	bool		continues = posterior_entry_length(entry) == common;
+	bool		goes_on = lookup_goes_on(w, common),
+				continues = goes_on && posterior_entry_length(entry) == common;
 	PosteriorContextHandle *e;
 
 	if (!posterior_entry_claim(entry))
@@ -398,7 +472,7 @@ attempt_extend(Attempt *a, const PosteriorEntryKey *key, PosteriorCacheEntry *en
 		posterior_entry_unpin(entry);
 		return false;
 	}
-	*outcome = CACHE_LOOKUP_EXTENSION;
+	*outcome = goes_on ? CACHE_LOOKUP_EXTENSION : CACHE_LOOKUP_REBUILD;
 	if (continues && w->rows.n <= posterior_cached_capacity(entry->cached))
 	{
 		*found = attempt_append(a, entry, common);
@@ -406,11 +480,14 @@ attempt_extend(Attempt *a, const PosteriorEntryKey *key, PosteriorCacheEntry *en
 	}
 	e = attempt_build_entry(a, key, entry, common);
 	posterior_entry_yield(entry);
+	if (a->full)
+		*outcome = CACHE_LOOKUP_PRIVATE;
+	else if (a->revised)
+		*outcome = CACHE_LOOKUP_REVISION;
 	if (e != NULL && continues)
 		posterior_entry_unlist(entry);
 	if (e == NULL && a->full)
 	{
-		*outcome = CACHE_LOOKUP_PRIVATE;
 		*found = attempt_copy_private(a, entry, common);
 		return true;
 	}
@@ -460,8 +537,8 @@ attempt_search(Attempt *a, const PosteriorEntryKey *key, PosteriorLookupOutcome 
 										   entry, common);
 		return true;
 	}
-	/* base rows that differ although their hashes are equal */
-	if (entry != NULL && common < lookup_base_rows(w))
+	/* base rows that differ although their hashes are equal, or are no part of the key */
+	if (entry != NULL && !lookup_goes_on(w, common) && !lookup_revises(w))
 	{
 		posterior_entry_unpin(entry);
 		entry = NULL;

@@ -14,6 +14,7 @@ const PosteriorLookupOutcomeName posterior_lookup_outcomes[CACHE_LOOKUP_OUTCOMES
 	[CACHE_LOOKUP_DELTA] = {"deltas", NULL, "the new rows only were read"},
 	[CACHE_LOOKUP_READ] = {"reads", "hits", "all rows were there and encoded"},
 	[CACHE_LOOKUP_EXTENSION] = {"extensions", "appends", "the first rows were encoded"},
+	[CACHE_LOOKUP_REVISION] = {"revisions", "appends", "most rows were encoded, in other places"},
 	[CACHE_LOOKUP_REBUILD] = {"rebuilds", "misses", "no row was encoded"},
 	[CACHE_LOOKUP_PRIVATE] = {"private", "private", "the encoding is this session's own"}
 };
@@ -27,12 +28,10 @@ posterior_outcome_of_context_column(const char *column)
 	return -1;
 }
 
-int
-posterior_outcome_of_cache_column(const char *column)
+bool
+posterior_cache_column_counts(const char *column, PosteriorLookupOutcome outcome)
 {
-	for (int i = 0; i < CACHE_LOOKUP_OUTCOMES; i++)
-		if (posterior_lookup_outcomes[i].cache_column != NULL
-			&& strcmp(posterior_lookup_outcomes[i].cache_column, column) == 0)
-			return i;
-	return -1;
+	const char *counts = posterior_lookup_outcomes[outcome].cache_column;
+
+	return counts != NULL && strcmp(counts, column) == 0;
 }

@@ -9,8 +9,8 @@
  *                and a few new ones, whose places are known (deltas). Rows that this transaction
  *                inserted come after them, for this session alone (private).
  *   by content   The rows are read and compared with cache entries (lookup.c: reads, extensions,
- *                rebuilds, private). If the log knows the snapshot, what was read is published as
- *                the next proof.
+ *                revisions, rebuilds, private). If the log knows the snapshot, what was read is
+ *                published as the next proof.
  *
  * Why a proof may not be used, or may not hold, is a sentence that DEBUG1 shows (request_explain).
  *
