@@ -105,6 +105,31 @@ DELETE FROM points;
 SELECT answers('mean') = fresh('mean') AS same;
 INSERT INTO points SELECT i, sin(i), cos(i), i FROM generate_series(1, 50) i;
 SELECT * FROM differ;
+-- frames that move: of rows with and without a target, around the row, of values, down to nothing
+CREATE TABLE series AS SELECT i AS id, i % 3 AS part, sin(i / 5.0) AS a, cos(i / 7.0) AS b,
+		CASE WHEN i % 11 > 0 THEN sin(i / 5.0) + i % 4 / 9.0 END AS y
+	FROM generate_series(1, 240) i WHERE i NOT BETWEEN 100 AND 120;
+CREATE FUNCTION framed(model text, cache text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN
+	PERFORM set_config('posterior.model', model, true), set_config('posterior.cache', cache, true);
+	RETURN (SELECT string_agg(concat_ws(' ', behind, around, near, few), ' ' ORDER BY id)
+	FROM (SELECT id, posterior.regress(y, a, b) OVER (PARTITION BY part ORDER BY id
+			ROWS BETWEEN 40 PRECEDING AND 1 PRECEDING) AS behind,
+		posterior.regress(y, a, b) OVER (ORDER BY id ROWS BETWEEN 30 PRECEDING AND 30 FOLLOWING
+			EXCLUDE CURRENT ROW) AS around,
+		posterior.regress(y, a, b) OVER (ORDER BY id RANGE BETWEEN 9 PRECEDING AND 3 FOLLOWING
+			EXCLUDE CURRENT ROW) AS near,
+		posterior.regress(y, a, b) OVER (PARTITION BY part ORDER BY id
+			ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING) AS few
+		FROM series) f);
+END $$;
+SELECT model, framed(model, 'verify') = framed(model, 'off') AS same FROM family
+	ORDER BY model COLLATE "C";
+-- and one that meets a row that the sums cannot hold, and leaves it behind
+UPDATE series SET y = 1e30 WHERE id = 200;
+SELECT framed('mean', 'on');
+SELECT framed('mean', 'off');
+UPDATE series SET y = NULL WHERE id = 200;
+SELECT framed('mean', 'on') = framed('mean', 'off') AS same;
 SELECT count(posterior.drop_context(name)) AS contexts FROM posterior.contexts
 	WHERE relation = 'points'::regclass;
 SELECT count(posterior.drop_model(model)) AS models FROM family;

@@ -133,3 +133,21 @@ posterior_handle_grow(PosteriorContextHandle *e, const TnpRows *rows)
 			&& posterior_cached_grow(e->model, e->other_provider->cached, rows, &error) != TNP_OK))
 		posterior_raise(&error, e->model->name);
 }
+
+bool
+posterior_handle_revise(PosteriorContextHandle *e, const TnpRows *rows, int64 prefix)
+{
+	PosteriorCachedContext *revised;
+	TnpError	error;
+
+	/* the other provider's would have to follow, too */
+	if (e->other_provider != NULL)
+		return false;
+	if (posterior_cached_revise(e->cached, rows, prefix, &revised, &error) != TNP_OK)
+		posterior_raise(&error, e->model->name);
+	if (revised == NULL)
+		return false;
+	posterior_cached_free(e->cached);
+	e->cached = revised;
+	return true;
+}

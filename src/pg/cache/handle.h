@@ -77,4 +77,10 @@ PosteriorContextHandle *posterior_handle_fail(PosteriorContextHandle *e, const T
 /* tnp_grow of an encoding of the session's own. */
 void		posterior_handle_grow(PosteriorContextHandle *e, const TnpRows *rows);
 
+/*
+ * Have the handle of an encoding of the session's own hold that of these rows, by tnp_revise. False
+ * if it has to be made anew; then nothing has changed.
+ */
+bool		posterior_handle_revise(PosteriorContextHandle *e, const TnpRows *rows, int64 prefix);
+
 #endif							/* POSTERIOR_HANDLE_H */

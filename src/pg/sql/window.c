@@ -5,7 +5,8 @@
  * Rows of the frame whose target is NULL are not context. A frame that starts at UNBOUNDED
  * PRECEDING and has a moving end grows: its rows are encoded under the canonical prefix rule and
  * the encoding is carried from row to row. In every other frame all rows see each other, and the
- * encoding is made anew when the frame's content has changed.
+ * encoding is made anew when the frame's content has changed; with models whose rows can be taken
+ * over, of the rows that have come and gone (tnp_revise).
  *
  * With fewer rows than the model needs, the answer is NULL. A model that needs none answers an
  * empty frame with its prior, as it does a context of 0 rows; labels have no prior, because a frame
@@ -234,16 +235,29 @@ view_rows(const PosteriorRows *rows, int64 from, PosteriorLabelList *list)
 	return view;
 }
 
+static int64
+frame_prefix(const Window *w, const PosteriorRows *rows)
+{
+	const TnpModel *model = w->model->model;
+
+	return w->grows ? tnp_canonical_prefix(model, rows->n) : tnp_whole_prefix(model, rows->n);
+}
+
+static bool
+frame_suffices(const Window *w, const PosteriorRows *rows)
+{
+	return rows->n >= tnp_model_info(w->model->model)->min_rows && (!w->labelled || rows->n > 0);
+}
+
 /* Encode rows of a growing or of a whole frame; NULL when they are too few. */
 static PosteriorContextHandle *
 frame_encode(Window *w, const PosteriorRows *rows)
 {
 	PosteriorLabelList list;
-	const TnpModel *model = w->model->model;
 	PosteriorLookup lookup = {.model = w->model,.kinds = rows->kinds,
-	.prefix = w->grows ? tnp_canonical_prefix(model, rows->n) : tnp_whole_prefix(model, rows->n)};
+	.prefix = frame_prefix(w, rows)};
 
-	if (rows->n < tnp_model_info(model)->min_rows || (w->labelled && rows->n == 0))
+	if (!frame_suffices(w, rows))
 		return NULL;
 	lookup.rows = view_rows(rows, 0, &list);
 	lookup.labels = list;
@@ -294,6 +308,17 @@ follow_growing(Window *w, WindowObject object)
 	}
 }
 
+/* Make the frame's encoding from that of the previous frame. False where it is to be made anew. */
+static bool
+frame_revise(Window *w)
+{
+	TnpRows		rows = posterior_rows_view(w->rows, true);
+
+	return w->encoding != NULL && !w->labelled && tnp_model_info(w->model->model)->revisable
+		&& frame_suffices(w, w->rows)
+		&& posterior_handle_revise(w->encoding, &rows, frame_prefix(w, w->rows));
+}
+
 /* Bring any other frame's encoding up to date: read all of it, encode when it has changed. */
 static void
 follow_whole(Window *w, WindowObject object)
@@ -305,6 +330,8 @@ follow_whole(Window *w, WindowObject object)
 	w->last = w->rows;
 	w->rows = rows;
 	if (w->encoding != NULL && same_rows(w->rows, w->last))
+		return;
+	if (frame_revise(w))
 		return;
 	forget_encoding(w);
 	w->encoding = frame_encode(w, w->rows);
