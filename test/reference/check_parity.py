@@ -289,6 +289,28 @@ def case_process_directions(model):
                    predictions(encoding, x[n:]))
 
 
+def case_process_additive(model):
+    """A process of a sum of one-dimensional functions, of labels as well, and of missing cells; of
+    few rows, of some, of more than carry it; and of a product, which is no sum.
+    """
+    if not model.config["embedder"].get("x", {}).get("additive"):
+        return
+    for n, product in ((60, False), (120, False), (300, False), (300, True)):
+        random = np.random.RandomState(n)
+        x = random.standard_normal((n + 8, 4))
+        x[:, 3] = random.randint(0, 4, n + 8)
+        parts = [np.sin(2 * x[:, 0]), np.abs(x[:, 1]), np.array([0, 1, -1, 2])[x[:, 3].astype(int)]]
+        y = x[:, 0] * x[:, 1] if product else sum(parts)
+        y += 0.05 * random.standard_normal(n + 8)
+        x[random.uniform(size=n + 8) < 0.05, 2] = np.nan
+        kinds = ["categorical" if f == 3 else "numeric" for f in range(4)]
+        encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds)
+        assert (encoding.statistics.tokeniser.processes[0].share > 0) != product, n
+        yield Case(f"process of {n} rows, additive: {not product}",
+                   request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])),
+                   predictions(encoding, x[n:]))
+
+
 def case_directions(model):
     """Targets along directions of the columns, too few rows for these, enough, and more than are
     looked at: the same weights are found, so that answers differ by rounding alone. A function of
@@ -518,8 +540,9 @@ def check_refusals(tap, model, tool, kernels, label):
 
 
 CASES = (case_sizes, case_constant, case_unit, case_middle, case_wide, case_power, case_noise,
-         case_process, case_process_directions, case_directions, case_short, case_grow,
-         case_evidence, case_classes, case_one_class, case_rare, case_lean, case_no_share)
+         case_process, case_process_directions, case_process_additive, case_directions, case_short,
+         case_grow, case_evidence, case_classes, case_one_class, case_rare, case_lean,
+         case_no_share)
 
 
 def main():

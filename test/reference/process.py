@@ -11,18 +11,35 @@ from directions import Directions
 from scaling import soft_clip
 
 STEPS = ((128, 24, 0.5), (256, 6, 0.25))
+SHARES = (0.0, 2.0, 4.0)
 
 
 def correlation(distance):
     return (1 + distance / 8) ** -4.0
 
 
+def slope(distance):
+    return -0.5 * (1 + distance / 8) ** -5.0
+
+
+def correlations(weight, share, pairs):
+    """Of rows whose squared distances along the axes are pairs [axes, ...]: that of all axes
+    together, and in part the mean of those of each alone, where weights are doubled.
+    """
+    product = correlation(np.tensordot(weight, pairs, 1))
+    if not share:
+        return product
+    alone = [correlation(2 * w * d) for w, d in zip(weight, pairs)]
+    return (1 - share) * product + share * np.mean(alone, axis=0)
+
+
 class Process:
     """cards of the slots, codes and scaled features [n0, slots] and targets [n0] of the prefix, its
-    raw targets [n0]; the knee of targets; how many directions it may have.
+    raw targets [n0]; the knee of targets; how many directions it may have; whether its correlation
+    may be a mean over axes in part.
     """
 
-    def __init__(self, cards, codes, z, y, raw, knee, directions=0):
+    def __init__(self, cards, codes, z, y, raw, knee, directions=0, additive=False):
         self.cards, self.knee, self.y = cards, knee, np.asarray(y, dtype=float)
         self.directions = np.zeros((0, len(cards)))
         known = np.where(np.isnan(codes), 0.0, z)
@@ -45,6 +62,8 @@ class Process:
                 self.climb(steps, rate)
                 ends.append(self.theta)
             self.theta = max(ends, key=self.value) if len(ends) > 1 else ends[0]
+            if additive and most == STEPS[0][0]:
+                self.share_out(rate)
         self.carry()
         answers = [self.answer(self.points[i], self.y[i]) for i in range(len(y))]
         self.left_out = [(soft_clip(np.array([mean]), knee)[0], 0.5 * np.log(variance))
@@ -95,33 +114,45 @@ class Process:
 
     # the weights and the noise
 
-    @property
-    def mean(self):
+    def mean(self, theta):
+        """Of the logs under their prior, and of the share's logit where theta has one."""
         axes = self.points.shape[1]
-        return np.array([-np.log(axes)] * axes + [-3.0])
+        return np.array([-np.log(axes)] * axes + [-3.0, 0.0])[:len(theta)]
+
+    def unpack(self, theta):
+        """Weights, noise and share."""
+        axes = self.points.shape[1]
+        share = 1 / (1 + np.exp(-theta[axes + 1])) if len(theta) > axes + 1 else 0.0
+        return np.exp(theta[:axes]), np.exp(theta[axes]), share
 
     def system(self, theta):
-        distance = np.tensordot(np.exp(theta[:-1]), self.apart, 1)
-        np.fill_diagonal(distance, 0)
-        return distance, correlation(distance) + np.exp(theta[-1]) * np.eye(len(distance))
+        weight, noise, share = self.unpack(theta)
+        known = correlations(weight, share, self.apart)
+        np.fill_diagonal(known, 1)
+        return known + noise * np.eye(len(known))
 
     def value(self, theta):
-        n, system = len(self.targets), self.system(theta)[1]
+        n, system = len(self.targets), self.system(theta)
         variance = (self.targets @ np.linalg.solve(system, self.targets) + 1e-6) / n
-        prior = np.sum(((theta - self.mean) / 3) ** 2)
+        prior = np.sum(((theta - self.mean(theta)) / 3) ** 2)
         return -0.5 * (n * np.log(variance) + np.linalg.slogdet(system)[1] + prior)
 
     def gradient(self, theta):
-        distance, system = self.system(theta)
-        inverse = np.linalg.inv(system)
+        weight, noise, share = self.unpack(theta)
+        inverse = np.linalg.inv(self.system(theta))
         b = inverse @ self.targets
         variance = (b @ self.targets + 1e-6) / len(b)
         pull = 0.5 * (np.outer(b, b) / variance - inverse)
-        slope = -0.5 * (1 + distance / 8) ** -5.0
         trace = np.trace(pull)
         np.fill_diagonal(pull, 0)
-        each = np.exp(theta[:-1]) * np.sum(pull * slope * self.apart, axis=(1, 2))
-        return np.append(each, np.exp(theta[-1]) * trace) - (theta - self.mean) / 9
+        along = weight[:, None, None] * self.apart
+        slopes, last = slope(np.sum(along, 0)), []
+        if share:
+            slopes = (1 - share) * slopes + share * 2 * slope(2 * along) / len(along)
+            last = [share * (1 - share) * np.sum(pull * (correlations(weight, 1.0, self.apart)
+                                                         - correlations(weight, 0.0, self.apart)))]
+        each = np.sum(pull * slopes * along, axis=(1, 2))
+        return np.concatenate([each, [noise * trace], last]) - (theta - self.mean(theta)) / 9
 
     def climb(self, steps, rate):
         first = second = np.zeros(len(self.theta))
@@ -137,16 +168,25 @@ class Process:
         axes = z.shape[1]
         rough = [np.rint(2 ** 20 * self.roughness(z[:, s])) for s in range(len(self.cards))]
         finest = np.arange(axes) == np.argmin(rough)
-        levels = [self.mean[:-1] + shift for shift in (-1.0, 0.0, 1.5)]
-        levels += [np.where(finest, fine, self.mean[:-1] - 3.0) for fine in (1.5, 3.0, 4.5)]
+        usual = -np.log(axes) * np.ones(axes)
+        levels = [usual + shift for shift in (-1.0, 0.0, 1.5)]
+        levels += [np.where(finest, fine, usual - 3.0) for fine in (1.5, 3.0, 4.5)]
         directions = np.arange(axes) >= len(self.cards)
-        along = [np.where(directions, level, self.mean[:-1] - 3.0) for level in (-1.0, 0.5, 2.0)]
+        along = [np.where(directions, level, usual - 3.0) for level in (-1.0, 0.5, 2.0)]
         out = []
         for group in [levels, along] if directions.any() else [levels]:
             ways = [np.append(level, np.log(noise))
                     for level, noise in itertools.product(group, (0.03, 0.3))]
             out.append(ways[int(np.argmax([self.value(way) for way in ways]))])
         return out
+
+    def share_out(self, rate):
+        """Further steps with a share of means over axes, where it is likelier at once."""
+        ways = [np.append(self.theta, logit) for logit in SHARES]
+        values = [self.value(way) for way in ways]
+        if self.points.shape[1] > 1 and max(values) > self.value(self.theta) + 1:
+            self.theta = ways[int(np.argmax(values))]
+            self.climb(12, rate)
 
     def roughness(self, z):
         values = sorted(set(z))
@@ -162,9 +202,9 @@ class Process:
 
     def carry(self):
         """The process that 256 rows carry, given all rows."""
-        self.weight, self.noise = np.exp(self.theta[:-1]), np.exp(self.theta[-1])
+        self.weight, self.noise, self.share = self.unpack(self.theta)
         self.carriers = self.points[self.spread(STEPS[-1][0])]
-        known = correlation(np.tensordot(self.weight, self.pairs(self.carriers, self.carriers), 1))
+        known = correlations(self.weight, self.share, self.pairs(self.carriers, self.carriers))
         np.fill_diagonal(known, 1)
         self.factor = np.linalg.cholesky(known + 1e-6 * np.eye(len(known)))
         phi = np.array([self.features(p) for p in self.points])
@@ -177,8 +217,7 @@ class Process:
         self.variance = (square + 1e-6) / len(self.y)
 
     def features(self, point):
-        known = correlation(np.tensordot(self.weight, self.pairs(self.carriers, point[None]),
-                                         1))[:, 0]
+        known = correlations(self.weight, self.share, self.pairs(self.carriers, point[None]))[:, 0]
         return np.linalg.solve(self.factor, known)
 
     def apart_of(self, phi):

@@ -335,7 +335,8 @@ class RowTokeniser:
                         ridge.measure_absent(codes[:, self.slots], z[:, self.slots])
         if model.config["embedder"]["x"].get("process", False):
             self.processes = [Process(*given, y * np.sign(scaling.y_scale),
-                                      model.config["target"]["clip"], own.get("directions", 0))]
+                                      model.config["target"]["clip"], own.get("directions", 0),
+                                      own.get("additive", False))]
 
     def prune(self, codes, z, targets):
         """The slots that do not look like noise."""

@@ -1,8 +1,8 @@
 /*
  * directions_test.c: the search finds a direction that is there, in any order of its rows the same,
- * and none in noise, in one column or of few rows; a process that has one predicts along it; its
- * copies and views answer alike, and rows that are appended are those of one built at once; no
- * memory and interrupts at every place.
+ * and none in noise, in one column or of few rows; a process that has one predicts along it, and
+ * one may be a sum over columns; its copies and views answer alike, and rows that are appended are
+ * those of one built at once; no memory and interrupts at every place.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -10,12 +10,15 @@
 #include <stdlib.h>
 
 #include "engine/features/directions.h"
+#include "engine/features/process.h"
+#include "engine/features/stats.h"
 #include "models.h"
 #include "tap.h"
 
 #define ROWS 150
 #define COLUMNS 4
 #define QUERIES 8
+#define FEW 90					/* rows, too few for directions */
 #define MOST 3
 #define LARGEST 64				/* doubles of an answer */
 
@@ -118,8 +121,74 @@ some(int first, int n)
 	return (TnpRows) {n, COLUMNS, NULL, z + first * COLUMNS, y + first, 0, 0, 1};
 }
 
+/* A sum of functions of single columns. */
+static double
+sum_of_columns(const double *x)
+{
+	return sin(2 * x[0]) + fabs(x[1]) + cos(3 * x[2]) + 0.5 * x[3];
+}
+
+static double
+product_of_columns(const double *x)
+{
+	return x[0] * x[1];
+}
+
+/* The process's share of means over axes, and in error its root mean square error on queries. */
+static double
+share_of(const TestModel *file, double (*function) (const double *x), int n, double *error)
+{
+	TnpModel   *model;
+	TnpRows		rows = some(0, n);
+	TnpStats	stats;
+	TnpError	failure;
+	double		share,
+				mean = 0,
+				square = 0;
+
+	test_must(tnp_model_open(&env.env, file->bytes, file->length, &model, &failure), &failure);
+	fill(7);
+	for (int i = 0; i < ROWS + QUERIES; i++)
+		y[i] = function(z + i * COLUMNS);
+	for (int i = 0; i < n; i++)
+		mean += y[i] / n;
+	for (int i = 0; i < n; i++)
+		square += (y[i] - mean) * (y[i] - mean) / n;
+	test_must(tnp_stats_build(model, &rows, n, &stats, &failure), &failure);
+	*error = 0;
+	for (int i = ROWS; i < ROWS + QUERIES; i++)
+	{
+		float		said[4];
+		double		off;
+
+		tnp_process_features(model, &stats, z + i * COLUMNS, -1, said);
+		off = said[0] - (y[i] - mean) / sqrt(square);
+		*error += off * off / QUERIES;
+	}
+	*error = sqrt(*error);
+	share = stats.process.share;
+	tnp_stats_free(&env.env, &stats);
+	tnp_model_close(model);
+	return share;
+}
+
 static void
-test_process(const TestModel *file)
+test_share(const TestModel *file, const TestModel *without)
+{
+	double		error,
+				error_without;
+
+	for (int n = FEW; n <= ROWS; n += ROWS - FEW)
+		ok(share_of(file, sum_of_columns, n, &error) > 0.5
+		   && share_of(without, sum_of_columns, n, &error_without) == 0
+		   && error < 0.7 * error_without, "%d rows: a sum of columns is learnt as one", n);
+	ok(share_of(file, product_of_columns, FEW, &error) == 0
+	   && share_of(without, product_of_columns, FEW, &error_without) == 0
+	   && error == error_without, "a product stays as it is, bitwise");
+}
+
+static void
+test_process(const TestModel *file, bool sum)
 {
 	const int	tail = 10;
 	TnpModel   *model;
@@ -142,7 +211,7 @@ test_process(const TestModel *file)
 		exit(2);
 	fill(5);
 	for (int i = 0; i < ROWS + QUERIES; i++)
-		y[i] = sin(score(i));
+		y[i] = sum ? sum_of_columns(z + i * COLUMNS) : sin(score(i));
 	test_must(tnp_build(model, &rows, ROWS, &e, &error), &error);
 	queries.y = NULL;
 	test_must(tnp_predict(e, &queries, params, &error), &error);
@@ -199,18 +268,25 @@ main(void)
 {
 	int			n;
 	TestModel  *models = test_models(&n);
-	bool		there = false;
+	const TestModel *directed = NULL,
+			   *additive = NULL;
 
 	test_env_init(&env, test_kernels());
 	test_search();
 	for (int i = 0; i < n; i++)
 		if (strcmp(models[i].name, "rows_directions") == 0)
-		{
-			there = true;
-			test_process(&models[i]);
-		}
+			directed = &models[i];
+		else if (strcmp(models[i].name, "rows_additive") == 0)
+			additive = &models[i];
+	if (directed != NULL)
+		test_process(directed, false);
+	if (additive != NULL && directed != NULL)
+	{
+		test_process(additive, true);
+		test_share(additive, directed);
+	}
 	if (getenv("TNP_QUICK") == NULL)
-		ok(there, "there is a model with directions");
+		ok(directed != NULL && additive != NULL, "there are models with directions and sums");
 	test_models_free(models, n);
 	return done_testing();
 }

@@ -35,6 +35,7 @@ rows = objects(
         "absent": boolean,
         "process": boolean,
         "directions": integer(1, 8),
+        "additive": boolean,
         "donors": integer(1, 64),
         "codes": choice("identity", "targets"),
         "orient": boolean,
@@ -226,6 +227,7 @@ def model_rules(c):
     yield process and is_class, "embedder.x.process is for regression models"
     yield process and not inputs.get("clip"), "embedder.x.process needs inputs.clip"
     yield "directions" in x and not process, "embedder.x.directions needs embedder.x.process"
+    yield bool(x.get("additive")) and not process, "embedder.x.additive needs embedder.x.process"
     yield process and not target.get("clip"), "embedder.x.process needs target.clip"
     yield bool(head.get("logistic")) and not x.get(
         "logistic"

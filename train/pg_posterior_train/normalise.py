@@ -268,7 +268,8 @@ def cells(tasks, y_input, prefix, config, found=None):
         parts.append(ridge.opinions(z, bins, filled, kinds, y_input, prefix, knee, absent))
     if tokeniser.get("process", False):
         parts.append(process.opinions(z, bins, used, kinds, y_input, prefix, knee,
-                                      tokeniser.get("directions", 0)))
+                                      tokeniser.get("directions", 0),
+                                      tokeniser.get("additive", False)))
     return torch.cat(parts, 2)
 
 

@@ -13,6 +13,7 @@ import math
 
 import torch
 
+from . import additive
 from . import directions as search
 from .clip import soft_clip
 
@@ -116,6 +117,11 @@ class Fit:
         self.mean = torch.cat([mean, torch.full_like(mean[:, :1], LOG_NOISE)], 1)
         self.counts = torch.cat([used, torch.ones_like(used[:, :1])], 1).to(y.dtype)
 
+    def tasks(self, some):
+        """That of some of the tasks."""
+        return Fit(self.points[some], (self.slot[some], self.shared[some]), self.y[some],
+                   self.used[some])
+
     def system(self, theta):
         weight = theta.exp().gather(1, self.slot)
         value, slope = correlation(distances_within(self.points, weight, self.shared))
@@ -128,29 +134,76 @@ class Fit:
         return (theta - self.mean) / SPREAD * self.counts
 
     def value(self, theta):
-        factor, _, _ = self.system(theta)
+        return self.likelihood(self.system(theta)[0]) - 0.5 * self.prior(theta).square().sum(1)
+
+    def likelihood(self, factor):
+        """Its log but for a constant; the targets' variance is at its maximum."""
         n = self.y.shape[1]
         half = torch.linalg.solve_triangular(factor, self.y[..., None], upper=False)
         variance = (half.square().sum((1, 2)) + SMALLEST) / n
-        return (-0.5
-                * (n * variance.log() + 2 * factor.diagonal(dim1=1, dim2=2).log().sum(1)
-                   + self.prior(theta).square().sum(1)))
+        return -0.5 * (n * variance.log() + 2 * factor.diagonal(dim1=1, dim2=2).log().sum(1))
 
-    def gradient(self, theta):
-        factor, slope, noise = self.system(theta)
+    def pull(self, factor):
+        """Derivatives of the likelihood's log by the system, [B, n, n]."""
         inverse = torch.cholesky_inverse(factor)
         answer = (inverse @ self.y[..., None])[..., 0]
         variance = ((answer * self.y).sum(1) + SMALLEST) / self.y.shape[1]
-        pull = 0.5 * ((answer / variance[:, None])[:, :, None] * answer[:, None] - inverse)
-        gradient = -self.prior(theta) / SPREAD
-        gradient[:, -1] += noise * pull.diagonal(dim1=1, dim2=2).sum(1)
-        pull = (pull * slope).masked_fill(
-            torch.eye(pull.shape[1], dtype=torch.bool, device=pull.device), 0)
+        return 0.5 * ((answer / variance[:, None])[:, :, None] * answer[:, None] - inverse)
+
+    def along(self, pull, theta):
+        """Those by the logs of the weights and of what follows them, 0, in the shape of theta; pull
+        [B, n, n] by squared distances, with nothing on the diagonal.
+        """
         each = (2
                 * ((self.points.square() * pull.sum(2)[..., None]).sum(1)
                    - self.shared * (self.points * (pull @ self.points)).sum(1)))
         weight = theta.exp().gather(1, self.slot)
-        return gradient.scatter_add(1, self.slot, each * weight) * self.counts
+        return torch.zeros_like(theta).scatter_add(1, self.slot, each * weight)
+
+    def gradient(self, theta):
+        factor, slope, noise = self.system(theta)
+        pull = self.pull(factor)
+        gradient = -self.prior(theta) / SPREAD
+        gradient[:, -1] += noise * pull.diagonal(dim1=1, dim2=2).sum(1)
+        return (gradient + self.along(off_diagonal(pull * slope), theta)) * self.counts
+
+
+def off_diagonal(matrix):
+    return matrix.masked_fill(
+        torch.eye(matrix.shape[1], dtype=torch.bool, device=matrix.device), 0)
+
+
+class SharedFit(Fit):
+    """The same of a correlation that is a mean over axes in part: behind the log noise the logit of
+    this share, [B, S + 2]; axes of the points (additive.Axes).
+    """
+
+    def __init__(self, fit, axes):
+        super().__init__(fit.points, (fit.slot, fit.shared), fit.y, fit.used)
+        self.axes = axes
+        self.mean = torch.cat([self.mean, torch.zeros_like(self.mean[:, :1])], 1)
+        self.counts = torch.cat([self.counts, torch.ones_like(self.counts[:, :1])], 1)
+
+    def system(self, theta):
+        """(factor, product's correlations and their derivatives, those along axes alone, share)."""
+        product, slope = correlation(distances_within(
+            self.points, theta.exp().gather(1, self.slot), self.shared))
+        alone, share = self.axes.alone(self.axes, theta[:, :-2].exp()), theta[:, -1].sigmoid()
+        eye = torch.eye(product.shape[1], dtype=product.dtype, device=product.device)
+        known = additive.mix(product, alone, share) * (1 - eye)
+        noise = theta[:, -2].exp()[:, None, None]
+        return torch.linalg.cholesky(known + (1 + noise) * eye), product, slope, alone, share
+
+    def gradient(self, theta):
+        factor, product, slope, alone, share = self.system(theta)
+        pull = self.pull(factor)
+        gradient = -self.prior(theta) / SPREAD
+        gradient[:, -2] += theta[:, -2].exp() * pull.diagonal(dim1=1, dim2=2).sum(1)
+        pull = off_diagonal(pull)
+        gradient[:, -1] += share * (1 - share) * (pull * (alone - product)).sum((1, 2))
+        gradient[:, :-2] += self.axes.along(pull, theta[:, :-2].exp()) * share[:, None]
+        pull = pull * slope * (1 - share)[:, None, None]
+        return (gradient + self.along(pull, theta)) * self.counts
 
 
 def climb(fit, theta, steps, rate):
@@ -215,18 +268,53 @@ def begin(fit, z, directed=0):
     return out
 
 
-def sparse(points, coordinate, theta, inducing, y, prefix):
+def share_out(fit, theta, axes):
+    """The fit's end, or one with a share of means over axes where such a share is likelier at once,
+    [B, S + 2]; without, the share's logit is minus infinity. theta [B, S + 1].
+    """
+    none = torch.full_like(theta[:, :1], -math.inf)
+    ways = [torch.cat([theta, torch.full_like(none, logit)], 1) for logit in additive.LOGITS]
+    shared = SharedFit(fit, axes)
+    values, found = torch.stack([shared.value(way) for way in ways]).max(0)
+    some = (values > fit.value(theta) + additive.GAIN) & (fit.slots[:, 0] > 1)
+    out = torch.cat([theta, none], 1)
+    if some.any():
+        start = torch.stack(ways)[found, torch.arange(len(theta), device=theta.device)][some]
+        shared = SharedFit(fit.tasks(some), axes.tasks(some))
+        out[some] = climb(shared, start, additive.STEPS, STAGES[0][2])
+    return out
+
+
+def climb_on(fit, theta, axes, steps, rate):
+    """Steps from theta [B, S + 2], with the shares that there are."""
+    some = theta[:, -1] > -math.inf
+    out = theta.clone()
+    if not some.all():
+        out[~some, :-1] = climb(fit.tasks(~some), theta[~some, :-1], steps, rate)
+    if some.any():
+        shared = SharedFit(fit.tasks(some), axes.tasks(some))
+        out[some] = climb(shared, theta[some], steps, rate)
+    return out
+
+
+def sparse(points, coordinate, theta, inducing, y, prefix, axes=None):
     """(mean, variance, noise variance [B]) of all rows, [B, N], those of the prefix without their
     own target.
 
-    points [B, N, P], inducing [B, m, P], y [B, prefix].
+    points [B, N, P], inducing [B, m, P], y [B, prefix]. With axes (additive.Axes of the inducing
+    rows, and of all rows) theta has a share's logit behind the rest.
     """
+    theta, logit = (theta, None) if axes is None else (theta[:, :-1], theta[:, -1])
     slot, shared = coordinate
     weight, noise = theta.exp().gather(1, slot), theta[:, -1:].exp()
     eye = torch.eye(inducing.shape[1], dtype=y.dtype, device=y.device)
-    factor = torch.linalg.cholesky(correlation(distances_within(inducing, weight, shared))[0]
-                                   + JITTER * eye)
+    own = correlation(distances_within(inducing, weight, shared))[0]
     known = correlation(distances(inducing, points, weight, shared))[0]
+    if logit is not None and (logit > -math.inf).any():
+        share, along_axes = logit.sigmoid(), theta[:, :-1].exp()
+        own = additive.mix(own, axes[0].alone(axes[0], along_axes), share) * (1 - eye) + eye
+        known = additive.mix(known, axes[0].alone(axes[1], along_axes), share)
+    factor = torch.linalg.cholesky(own + JITTER * eye)
     phi = torch.linalg.solve_triangular(factor, known, upper=False)    # [B, m, N]
     own = (1 - phi.square().sum(1)).clamp_min(0) + noise               # [B, N]
     head = phi[:, :, :prefix] / own[:, None, :prefix]
@@ -261,12 +349,13 @@ def along(z, used, categorical, y, most):
 
 
 @torch.no_grad()
-def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0):
+def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0, is_additive=False):
     """[B, N, NUMBERS]: mean (clipped), log of its standard deviation, log of the noise's, mean log
     density of the prefix's rows, left out.
 
     z (0 where missing), bins [B, N, S] in slot order; used, categorical [B, S]; y_input [B, N]
-    scaled and clipped targets; how many directions the process may have.
+    scaled and clipped targets; how many directions the process may have; whether its correlation
+    may be a mean over axes in part.
     """
     wide, head = z.double(), y_input[:, :prefix].double()
     slots = wide
@@ -278,6 +367,7 @@ def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0):
         used = torch.cat([used, found], 1)
         categorical = torch.cat([categorical, torch.zeros_like(found)], 1)
     points, coordinate = coordinates(wide, bins, used, categorical)
+    axes = additive.Axes.of(wide, bins, used, categorical, BINS - 1) if is_additive else None
     theta = None
     for most, steps, rate in STAGES:
         if theta is not None and prefix <= len(rows[0]):
@@ -294,11 +384,16 @@ def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0):
                 # A task without directions has begun here like any other.
                 better = (fit.value(other) > fit.value(theta)) & found.any(1)
                 theta = torch.where(better[:, None], other, theta)
+            if is_additive:
+                theta = share_out(fit, theta, axes.rows(rows))
+        elif is_additive:
+            theta = climb_on(fit, theta, axes.rows(rows), steps, rate)
         else:
             theta = climb(fit, theta, steps, rate)
     rows = spread_rows(head, slots[:, :prefix], STAGES[-1][0])
     inducing = points.gather(1, rows[..., None].expand(-1, -1, points.shape[2]))
-    mean, spread, noise = sparse(points, coordinate, theta, inducing, head, prefix)
+    mean, spread, noise = sparse(points, coordinate, theta, inducing, head, prefix,
+                                 (axes.rows(rows), axes) if is_additive else None)
     left = mean[:, :prefix] - head
     density = -0.5 * ((2 * math.pi * spread[:, :prefix]).log() + left.square() / spread[:, :prefix])
     quality = soft_clip(density.mean(1, keepdim=True), clip).expand_as(mean)

@@ -27,6 +27,22 @@
 #define SMALLEST_REST 1e-9		/* of one minus the share of a prefix row in its own answer */
 #define LOG_TWO_PI 1.8378770664093453
 
+/* Correlations of point i of `from` and carriers first … n - 1, as of different rows: out [n]. */
+static void
+correlate(const TnpStats *stats, const TnpProcess *p, const TnpPoints *from, int i, int first,
+		  double *out)
+{
+	double		alone[TNP_PROCESS_ROWS];
+
+	tnp_points_distances(stats, from, i, &p->points, first, p->weight, out);
+	tnp_points_correlations(first, p->points.n, out, NULL);
+	if (p->share > 0)
+	{
+		tnp_points_alone(stats, from, i, &p->points, first, p->weight, alone);
+		tnp_points_mix(first, p->points.n, p->share, alone, out);
+	}
+}
+
 /*
  * The features phi [n_rows, n] of up to TOGETHER rows, `width` apart, and in own [n_rows] the
  * variance of what they do not reach and the noise, in units of the process's variance.
@@ -43,9 +59,8 @@ features_of(const TnpModel *model, const TnpStats *stats, const TnpProcess *p, c
 	for (int r = 0; r < n_rows; r++)
 	{
 		tnp_points_set(model, stats, x + (size_t) r * width, &one, 0);
-		tnp_points_distances(stats, &one, 0, &p->points, 0, p->weight, phi + (size_t) r * n);
+		correlate(stats, p, &one, 0, 0, phi + (size_t) r * n);
 	}
-	tnp_points_correlations(0, n_rows * n, phi, NULL);
 	tnp_upper_solve(p->factor, n, n_rows, phi);
 	for (int r = 0; r < n_rows; r++)
 		own[r] = fmax(1 - tnp_dot(n, phi + (size_t) r * n, phi + (size_t) r * n), 0) + p->noise;
@@ -109,8 +124,7 @@ factorise_carriers(const TnpStats *stats, TnpProcess *p)
 	{
 		double	   *row = p->factor + (size_t) i * n;
 
-		tnp_points_distances(stats, &p->points, i, &p->points, i, p->weight, row);
-		tnp_points_correlations(i, n, row, NULL);
+		correlate(stats, p, &p->points, i, i, row);
 		row[i] = 1 + JITTER;
 	}
 	return tnp_upper_factorise(p->factor, n);
@@ -204,7 +218,7 @@ tnp_process_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, T
 	if (status == TNP_OK)
 		status = choose_carriers(model, rows, stats, p, error);
 	if (status == TNP_OK)
-		status = tnp_process_climb(model, rows, stats, p->weight, error);
+		status = tnp_process_climb(model, rows, stats, p->weight, &p->share, error);
 	if (status != TNP_OK)
 		return status;
 	for (int a = 0; a < p->points.n_axes; a++)

@@ -19,6 +19,8 @@
 #include "engine/features/spread.h"
 
 #define STAGES 2
+#define SHARE_STEPS 12			/* of the first stage, with a share of means over axes */
+#define SHARE_GAIN 1.0			/* of the log posterior, for these to be made */
 #define FIRST_DECAY 0.8			/* Adam's (Kingma & Ba 2015) */
 #define SECOND_DECAY 0.95
 #define EPSILON 1e-8
@@ -40,6 +42,7 @@ static const double starts[LEVELS] = {-1, 0, 1.5};
 static const double fine_starts[LEVELS] = {1.5, 3, 4.5};
 static const double direct_starts[LEVELS] = {-1, 0.5, 2};
 static const double noises[2] = {0.03, 0.3};
+static const double share_starts[LEVELS] = {0, 2, 4};
 
 /* What one stage works on, and its memory. */
 typedef struct Fit
@@ -48,17 +51,20 @@ typedef struct Fit
 	const TnpStats *stats;
 	int			n,
 				axes;
+	bool		additive;		/* theta has one number more, the share's logit */
 	double		mean;			/* of the weights' logs under their prior */
 	TnpPoints	points;
 	double	   *scaled;			/* [axes, n] values, those of categories too */
 	double	   *y;				/* [n] scaled and clipped targets */
 	double	   *weight;			/* [axes] */
 	double	   *slope;			/* [n, n] of the correlations, upper triangle */
+	double	   *more;			/* [n, n] of means over axes than of products, upper triangle */
 	double	   *matrix;			/* [n, n] the system, then its factor */
 	double	   *inverse;		/* [n, n] of the system, upper triangle */
 	double	   *scratch;		/* [n, n] */
 	double	   *answer;			/* [n] */
 	double	   *pull;			/* [n] of one row */
+	double	   *alone;			/* [n] */
 	double	   *pulled;			/* [axes, n] what pairs say of the weights, by their later row */
 } Fit;
 
@@ -90,18 +96,21 @@ fit_make(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, int 
 	fit->mean = -log(axes);
 	if (n < 0 || !tnp_points_make(model, stats, n, &fit->points))
 		return false;
-	fit->scaled = tnp_alloc_zero(env, (size_t) n * (2 * axes + 3) + axes, sizeof(double));
-	fit->slope = tnp_alloc_zero(env, 4 * square, sizeof(double));
+	fit->scaled = tnp_alloc_zero(env, (size_t) n * (2 * axes + 4) + axes, sizeof(double));
+	fit->slope = tnp_alloc_zero(env, (4 + model->config.encode_x.additive) * square,
+								sizeof(double));
 	if (fit->scaled == NULL || fit->slope == NULL)
 		return false;
 	fit->matrix = fit->slope + square;
 	fit->inverse = fit->matrix + square;
 	fit->scratch = fit->inverse + square;
+	fit->more = fit->scratch + square;
 	fit->pulled = fit->scaled + (size_t) n * axes;
 	fit->y = fit->pulled + (size_t) n * axes;
 	fit->answer = fit->y + n;
 	fit->pull = fit->answer + n;
-	fit->weight = fit->pull + n;
+	fit->alone = fit->pull + n;
+	fit->weight = fit->alone + n;
 	for (int i = 0; i < n; i++)
 	{
 		const double *x = rows->x + chosen[i] * rows->n_features;
@@ -128,7 +137,22 @@ fit_make(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, int 
 static double
 prior_deviation(const Fit *fit, const double *theta, int k)
 {
-	return (theta[k] - (k < fit->axes ? fit->mean : LOG_NOISE)) / SPREAD;
+	const double mean = k < fit->axes ? fit->mean : k == fit->axes ? LOG_NOISE : 0;
+
+	return (theta[k] - mean) / SPREAD;
+}
+
+static int
+n_theta(const Fit *fit)
+{
+	return fit->axes + 1 + fit->additive;
+}
+
+/* Of the correlation: the part that is a mean over axes. */
+static double
+share_of(const Fit *fit, const double *theta)
+{
+	return fit->additive ? 1 / (1 + exp(-theta[fit->axes + 1])) : 0;
 }
 
 /*
@@ -138,7 +162,8 @@ prior_deviation(const Fit *fit, const double *theta, int k)
 static bool
 fit_factorise(Fit *fit, const double *theta)
 {
-	double		noise = exp(theta[fit->axes]);
+	double		noise = exp(theta[fit->axes]),
+				share = share_of(fit, theta);
 	int			n = fit->n;
 
 	for (int s = 0; s < fit->axes; s++)
@@ -149,6 +174,16 @@ fit_factorise(Fit *fit, const double *theta)
 
 		tnp_points_distances(fit->stats, &fit->points, i, &fit->points, i, fit->weight, row);
 		tnp_points_correlations(i, n, row, fit->slope + (size_t) i * n);
+		if (fit->additive)
+		{
+			double	   *more = fit->more + (size_t) i * n;
+
+			tnp_points_alone(fit->stats, &fit->points, i, &fit->points, i, fit->weight,
+							 fit->alone);
+			for (int j = i; j < n; j++)
+				more[j] = fit->alone[j] - row[j];
+			tnp_points_mix(i, n, share, fit->alone, row);
+		}
 		row[i] = 1 + noise;
 	}
 	return tnp_upper_factorise(fit->matrix, n);
@@ -170,7 +205,7 @@ fit_value(Fit *fit, const double *theta)
 	square = tnp_dot(n, fit->answer, fit->answer);
 	for (int i = 0; i < n; i++)
 		determinant += 2 * log(fit->matrix[(size_t) i * n + i]);
-	for (int k = 0; k <= fit->axes; k++)
+	for (int k = 0; k < n_theta(fit); k++)
 		prior += prior_deviation(fit, theta, k) * prior_deviation(fit, theta, k);
 	return -0.5 * (n * log((square + SMALLEST) / n) + determinant + prior);
 }
@@ -215,15 +250,84 @@ TNP_WIDE(add_pulled, (double *restrict pulled, const double *restrict pull,
 					  const double *restrict value, const double *restrict label, double apart,
 					  int i, int n), (pulled, pull, value, label, apart, i, n))
 
-/* The gradient [axes + 1] of the log posterior. */
+/* pull[j] = the derivative by the correlation of rows i and j. */
+TNP_WIDE_ANY
+pull_correlations_any(double *restrict pull, const double *restrict answer,
+					  const double *restrict inverse, double own, int i, int n)
+{
+	for (int j = i; j < n; j++)
+		pull[j] = 0.5 * (own * answer[j] - inverse[j]);
+}
+TNP_WIDE(pull_correlations, (double *restrict pull, const double *restrict answer,
+							 const double *restrict inverse, double own, int i, int n),
+		 (pull, answer, inverse, own, i, n))
+
+/*
+ * pulled[j] += pull[j] times the derivative of the correlation of rows i and j by the weight of one
+ * axis: product times slope[j], and `each` of the axis alone, where the weight is w.
+ */
+TNP_WIDE_ANY
+add_pulled_alone_any(double *restrict pulled, const double *restrict pull,
+					 const double *restrict slope, const double *restrict value,
+					 const double *restrict label, double w, double apart, double product,
+					 double each, int i, int n)
+{
+	for (int j = i + 1; j < n; j++)
+	{
+		double		d = value[i] - value[j],
+					distance = d * d + (label[i] != label[j] ? apart : 0),
+					t = 1 / (1 + w * distance / 8),
+					square = t * t;
+
+		pulled[j] += pull[j] * distance * (product * slope[j] + each * square * square * t);
+	}
+}
+TNP_WIDE(add_pulled_alone, (double *restrict pulled, const double *restrict pull,
+							const double *restrict slope, const double *restrict value,
+							const double *restrict label, double w, double apart,
+							double product, double each, int i, int n),
+		 (pulled, pull, slope, value, label, w, apart, product, each, i, n))
+
+/* What row i and those behind it say of the weights and, in the gradient, of the share. */
+static void
+pull_shared(Fit *fit, const double *inverse, double own, double share, int i, double *gradient)
+{
+	const double *more = fit->more + (size_t) i * fit->n;
+	int			n = fit->n;
+
+	pull_correlations(fit->pull, fit->answer, inverse, own, i, n);
+	for (int s = 0; s < fit->axes; s++)
+		add_pulled_alone(fit->pulled + (size_t) s * n, fit->pull, fit->slope + (size_t) i * n,
+						 fit->points.value + (size_t) s * n, fit->points.label + (size_t) s * n,
+						 TNP_ALONE * fit->weight[s], tnp_points_label_distance(fit->stats, s),
+						 1 - share, -0.5 * TNP_ALONE * share / fit->axes, i, n);
+	for (int j = i + 1; j < n; j++)
+		gradient[fit->axes + 1] += 2 * share * (1 - share) * fit->pull[j] * more[j];
+}
+
+/* What row i and those behind it say of the weights. */
+static void
+pull_product(Fit *fit, const double *inverse, double own, int i)
+{
+	int			n = fit->n;
+
+	pull_row(fit->pull, fit->answer, inverse, fit->slope + (size_t) i * n, own, i, n);
+	for (int s = 0; s < fit->axes; s++)
+		add_pulled(fit->pulled + (size_t) s * n, fit->pull, fit->points.value + (size_t) s * n,
+				   fit->points.label + (size_t) s * n, tnp_points_label_distance(fit->stats, s), i,
+				   n);
+}
+
+/* The gradient [n_theta] of the log posterior. */
 static bool
 fit_gradient(Fit *fit, const double *theta, double *gradient)
 {
 	double		noise = exp(theta[fit->axes]),
+				share = share_of(fit, theta),
 				variance;
 	int			n = fit->n;
 
-	for (int k = 0; k <= fit->axes; k++)
+	for (int k = 0; k < n_theta(fit); k++)
 		gradient[k] = -prior_deviation(fit, theta, k) / SPREAD;
 	if (!fit_factorise(fit, theta))
 		return false;
@@ -236,11 +340,10 @@ fit_gradient(Fit *fit, const double *theta, double *gradient)
 		double		own = fit->answer[i] / variance;
 
 		gradient[fit->axes] += noise * 0.5 * (own * fit->answer[i] - inverse[i]);
-		pull_row(fit->pull, fit->answer, inverse, fit->slope + (size_t) i * n, own, i, n);
-		for (int s = 0; s < fit->axes; s++)
-			add_pulled(fit->pulled + (size_t) s * n, fit->pull, fit->points.value + (size_t) s * n,
-					   fit->points.label + (size_t) s * n,
-					   tnp_points_label_distance(fit->stats, s), i, n);
+		if (fit->additive)
+			pull_shared(fit, inverse, own, share, i, gradient);
+		else
+			pull_product(fit, inverse, own, i);
 	}
 	for (int s = 0; s < fit->axes; s++)
 	{
@@ -364,11 +467,11 @@ choose_start(Fit *fit, int first, int end, double *theta, double *try)
 
 /* ---- the steps ------------------------------------------------------------------------------- */
 
-/* The steps of a stage; work [3, axes + 1]. */
+/* The steps of a stage; work [3, n_theta]. */
 static TnpStatus
 climb(Fit *fit, int steps, double rate, double *theta, double *work, TnpError *error)
 {
-	int			n = fit->axes + 1;
+	int			n = n_theta(fit);
 	double	   *gradient = work,
 			   *first = work + n,
 			   *second = work + 2 * n,
@@ -421,14 +524,48 @@ begin(Fit *fit, double *theta, double *work, TnpError *error)
 	return status;
 }
 
+/*
+ * Further steps of the first stage with a share of means over axes, where one of a few shares is
+ * likelier at once than the product alone; theta [axes + 2], work [3, axes + 2].
+ */
+static TnpStatus
+share_out(Fit *fit, double *theta, double *work, TnpError *error)
+{
+	double		best = fit_value(fit, theta) + SHARE_GAIN,
+			   *logit = theta + fit->axes + 1;
+	int			found = -1;
+
+	fit->additive = true;
+	for (int k = 0; k < LEVELS; k++)
+	{
+		double		value;
+
+		*logit = share_starts[k];
+		value = fit_value(fit, theta);
+		if (value > best)
+		{
+			best = value;
+			found = k;
+		}
+	}
+	fit->additive = found >= 0;
+	if (!fit->additive)
+		return TNP_OK;
+	*logit = share_starts[found];
+	return climb(fit, SHARE_STEPS, stage_rate[0], theta, work, error);
+}
+
 TnpStatus
 tnp_process_climb(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, double *theta,
-				  TnpError *error)
+				  double *share, TnpError *error)
 {
-	double	   *work = tnp_alloc_zero(&model->env, 4 * ((size_t) tnp_points_axes(stats) + 1),
-									  sizeof(double));
-	TnpStatus	status = work == NULL ? tnp_no_memory(error) : TNP_OK;
+	const int	axes = tnp_points_axes(stats);
+	double	   *found = tnp_alloc_zero(&model->env, 5 * ((size_t) axes + 2), sizeof(double)),
+			   *work = found + axes + 2;
+	bool		additive = false;
+	TnpStatus	status = found == NULL ? tnp_no_memory(error) : TNP_OK;
 
+	*share = 0;
 	for (int k = 0; status == TNP_OK && k < STAGES; k++)
 	{
 		Fit			fit;
@@ -439,11 +576,25 @@ tnp_process_climb(const TnpModel *model, const TnpRows *rows, const TnpStats *st
 		if (!fit_make(model, rows, stats, stage_rows[k], &fit))
 			status = tnp_no_memory(error);
 		else if (k == 0)
-			status = begin(&fit, theta, work, error);
+		{
+			status = begin(&fit, found, work, error);
+			if (status == TNP_OK && model->config.encode_x.additive && axes > 1)
+				status = share_out(&fit, found, work, error);
+		}
 		else
-			status = climb(&fit, stage_steps[k], stage_rate[k], theta, work, error);
+		{
+			fit.additive = additive;
+			status = climb(&fit, stage_steps[k], stage_rate[k], found, work, error);
+		}
+		if (status == TNP_OK)
+		{
+			additive = fit.additive;
+			*share = share_of(&fit, found);
+		}
 		fit_free(&fit);
 	}
-	tnp_free(&model->env, work);
+	if (status == TNP_OK)
+		memcpy(theta, found, ((size_t) axes + 1) * sizeof(double));
+	tnp_free(&model->env, found);
 	return status;
 }

@@ -12,9 +12,9 @@
 
 /*
  * theta [n_axes + 1]: the logs of the axes' weights and of the noise, in units of the process's
- * variance.
+ * variance; share: of the correlation that is a mean over axes, 0 of a product alone.
  */
 TnpStatus	tnp_process_climb(const TnpModel *model, const TnpRows *rows, const TnpStats *stats,
-							  double *theta, TnpError *error);
+							  double *theta, double *share, TnpError *error);
 
 #endif							/* TNP_PROCESS_FIT_H */

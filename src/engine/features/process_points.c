@@ -143,3 +143,50 @@ tnp_points_correlations(int first, int n, double *distance, double *slope)
 	else
 		plain_correlations(first, n, distance);
 }
+
+/* ---- sums over axes -------------------------------------------------------------------------- */
+
+/* out[j] += the correlation along one axis of weight w. */
+TNP_WIDE_ANY
+add_alone_any(double *restrict out, const double *restrict value, const double *restrict label,
+			  double own_value, double own_label, double w, double apart, int first, int n)
+{
+	for (int j = first; j < n; j++)
+	{
+		double		d = own_value - value[j],
+					t = 1 / (1 + (w * d * d + (own_label != label[j] ? apart : 0)) / 8),
+					square = t * t;
+
+		out[j] += square * square;
+	}
+}
+TNP_WIDE(add_alone, (double *restrict out, const double *restrict value,
+					 const double *restrict label, double own_value, double own_label, double w,
+					 double apart, int first, int n),
+		 (out, value, label, own_value, own_label, w, apart, first, n))
+
+void
+tnp_points_alone(const TnpStats *stats, const TnpPoints *from, int i, const TnpPoints *points,
+				 int first, const double *weight, double *out)
+{
+	for (int j = first; j < points->n; j++)
+		out[j] = 0;
+	for (int s = 0; s < points->n_axes; s++)
+	{
+		double		w = TNP_ALONE * weight[s];
+
+		add_alone(out, points->value + (size_t) s * points->n,
+				  points->label + (size_t) s * points->n, from->value[(size_t) s * from->n + i],
+				  from->label[(size_t) s * from->n + i], w,
+				  w * tnp_points_label_distance(stats, s), first, points->n);
+	}
+	for (int j = first; j < points->n; j++)
+		out[j] /= points->n_axes;
+}
+
+void
+tnp_points_mix(int first, int n, double share, const double *alone, double *product)
+{
+	for (int j = first; j < n; j++)
+		product[j] = (1 - share) * product[j] + share * alone[j];
+}

@@ -9,6 +9,9 @@
 
 #include "engine/features/statistics.h"
 
+/* a weight along its axis alone, in units of that beside others */
+#define TNP_ALONE 2.0
+
 /* Slots and directions. */
 int			tnp_points_axes(const TnpStats *stats);
 
@@ -36,5 +39,16 @@ void		tnp_points_distances(const TnpStats *stats, const TnpPoints *from, int i,
  * derivatives of these.
  */
 void		tnp_points_correlations(int first, int n, double *distance, double *slope);
+
+/*
+ * As tnp_points_distances: the means over axes of the correlations along each alone, under
+ * TNP_ALONE times its weight.
+ */
+void		tnp_points_alone(const TnpStats *stats, const TnpPoints *from, int i,
+							 const TnpPoints *points, int first, const double *weight,
+							 double *out);
+
+/* product[j] becomes (1 - share) product[j] + share alone[j], j = first … n - 1. */
+void		tnp_points_mix(int first, int n, double share, const double *alone, double *product);
 
 #endif							/* TNP_PROCESS_POINTS_H */

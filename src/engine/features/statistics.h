@@ -126,7 +126,8 @@ typedef struct TnpProcess
 	double	   *coefficients;	/* [n] of the carriers' features */
 	double	   *factor;			/* [n, n] upper factor of the carriers' correlations */
 	double	   *outer;			/* [n, n] that of the sum of the features' products */
-	double		noise,			/* in units of the variance */
+	double		share,			/* of the correlation that is a mean over axes, mostly 0 */
+				noise,			/* in units of the variance */
 				variance;
 	float	   *left_out;		/* [n0, 2] mean and log of the deviation of rows left out */
 	double		quality;		/* mean log density of the prefix rows, left out */

@@ -282,6 +282,7 @@ static const TnpKey encoder_rows_keys[] = {
 	TNP_FLAG_OPTIONAL("codes", TnpEncoderConfig, codes_by_targets, code_orders),
 	TNP_BOOLEAN_OPTIONAL("process", TnpEncoderConfig, process),
 	TNP_INTEGER_OPTIONAL("directions", TnpEncoderConfig, directions, 1, TNP_MOST_DIRECTIONS),
+	TNP_BOOLEAN_OPTIONAL("additive", TnpEncoderConfig, additive),
 	TNP_INTEGER_OPTIONAL("donors", TnpEncoderConfig, donors, 1, TNP_MOST_DONORS),
 	TNP_BOOLEAN_OPTIONAL("orient", TnpEncoderConfig, orient),
 	TNP_END

@@ -55,6 +55,7 @@ typedef struct TnpEncoderConfig
 	bool		codes_by_targets;	/* rows: categories in the order of their mean targets */
 	bool		process;		/* rows: what a Gaussian process says beside the cells */
 	int			directions;		/* rows: that the process has beside the columns, at most */
+	bool		additive;		/* rows: the process may be a sum over columns in part */
 	int			donors;			/* rows: that a query borrows absent cells from, 0 for none */
 	bool		orient;			/* rows: columns and targets are turned as the prefix says */
 } TnpEncoderConfig;

@@ -144,6 +144,8 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 		 "embedder.x.process needs target.clip", NULL, 0, NULL, 0},
 		{rows && c->encode_x.directions > 0 && !c->encode_x.process,
 		 "embedder.x.directions needs embedder.x.process", NULL, 0, NULL, 0},
+		{rows && c->encode_x.additive && !c->encode_x.process,
+		 "embedder.x.additive needs embedder.x.process", NULL, 0, NULL, 0},
 		{classes && c->head != TNP_HEAD_CLASSES,
 		 "target.scaling \"classes\" needs head.kind \"classes\"", NULL, 0, NULL, 0},
 		{!classes && c->head == TNP_HEAD_CLASSES,
