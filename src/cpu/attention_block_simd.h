@@ -157,7 +157,8 @@ clear_sums(const TnpAttention *a, int first, int end, float *sums)
 		{
 			Sum			sum = sum_at(a, sums, r, h);
 
-			memset(sum.values, 0, sum_stride(a->head_width) * sizeof(float));
+			for (int i = 0; i < sum_stride(a->head_width); i += WIDTH)
+				store(sum.values + i, splat(0));
 			*sum.reference = -INFINITY;
 		}
 }

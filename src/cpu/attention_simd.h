@@ -333,7 +333,8 @@ divide_sum(Sum sum, int width, float *out)
 	float		total;
 	int			f = 0;
 
-	memcpy(weights, sum.weights, sizeof(weights));
+	for (int p = 0; p < PARTS; p++)
+		weights[p] = load(sum.weights + p * WIDTH);
 	total = sum_lanes(weights);
 	/* without any key all sums are zero */
 	if (total == 0)

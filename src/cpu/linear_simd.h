@@ -101,12 +101,19 @@ linear_tile(const int rows, const int panels, const bool half, const TnpLinear *
 	size_t		next = (size_t) w->stride * LANES;
 	Vector		sum[ROWS][LONE * PARTS],
 				result[ROWS * LONE * PARTS];
-	float		bias[LONE * LANES] = {0};
+	float		some[LONE * LANES];
+	const float *bias = w->bias != NULL ? w->bias + o : some;
 	const float *third[(ROWS + 2) / 3];
 	int			width = w->out - o < panels * LANES ? w->out - o : panels * LANES;
 
-	if (w->bias != NULL)
-		memcpy(bias, w->bias + o, width * sizeof(float));
+	if (w->bias == NULL || width < panels * LANES)
+	{
+		for (int p = 0; p < panels * PARTS; p++)
+			store(some + p * WIDTH, splat(0));
+		if (w->bias != NULL)
+			memcpy(some, bias, width * sizeof(float));
+		bias = some;
+	}
 	for (int r = 0; r < rows; r++)
 		for (int p = 0; p < panels * PARTS; p++)
 			sum[r][p] = load(bias + p * WIDTH);
@@ -132,6 +139,18 @@ linear_tile(const int rows, const int panels, const bool half, const TnpLinear *
 			for (int p = 0; p < panels * PARTS; p++)
 				sum[r][p] = multiply_add(weight[p], value, sum[r][p]);
 		}
+	}
+	if (activation == TNP_IDENTITY && width == panels * LANES)
+	{
+		/* from the registers, where an activation would need many */
+		for (int r = 0; r < rows; r++)
+			for (int p = 0; p < panels * PARTS; p++)
+			{
+				float	   *to = y + (size_t) r * w->out + o + p * WIDTH;
+
+				store(to, accumulate ? load(to) + sum[r][p] : sum[r][p]);
+			}
+		return;
 	}
 	for (int r = 0; r < rows; r++)
 		for (int p = 0; p < panels * PARTS; p++)

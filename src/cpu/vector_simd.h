@@ -237,15 +237,33 @@ vector_min(Vector a, Vector b)
 	return -vector_max(-a, -b);
 }
 
+typedef float Quarter __attribute__((vector_size(16)));
+
+/* The quarters of a panel's vector, or all of it, in order; not through memory. */
+INLINE void
+take_quarters(Vector v, Quarter *part)
+{
+#if KERNELS_BYTES == 64
+	part[0] = (Quarter) _mm512_castps512_ps128((__m512) v);
+	part[1] = (Quarter) _mm512_extractf32x4_ps((__m512) v, 1);
+	part[2] = (Quarter) _mm512_extractf32x4_ps((__m512) v, 2);
+	part[3] = (Quarter) _mm512_extractf32x4_ps((__m512) v, 3);
+#elif KERNELS_BYTES == 32
+	part[0] = (Quarter) _mm256_castps256_ps128((__m256) v);
+	part[1] = (Quarter) _mm256_extractf128_ps((__m256) v, 1);
+#else
+	part[0] = v;
+#endif
+}
+
 /* The largest lane. */
 INLINE float
 max_lane(Vector v)
 {
-	typedef float Quarter __attribute__((vector_size(16)));
 	Quarter		part[WIDTH / 4];
 	float		max;
 
-	memcpy(part, &v, sizeof(v));
+	take_quarters(v, part);
 	for (int i = 1; i < WIDTH / 4; i++)
 	{
 		typedef int32_t QuarterMask __attribute__((vector_size(16)));
@@ -271,17 +289,23 @@ lanes_below(int64_t first, int64_t n)
 	return lanes < (int32_t) (rest < 0 ? 0 : rest > LANES ? LANES : rest);
 }
 
-/* Sum of a panel's lanes, always in the same order. */
+/* Sum of a panel's lanes: always i and i + 8 first, of these i and i + 4, and so on. */
 INLINE float
 sum_lanes(const Vector *v)
 {
-	float		lane[LANES];
+	Vector		sum[PARTS];
+	Quarter		part[WIDTH / 4];
 
-	memcpy(lane, v, sizeof(lane));
-	for (int half = LANES / 2; half > 0; half /= 2)
+	for (int p = 0; p < PARTS; p++)
+		sum[p] = v[p];
+	for (int half = PARTS / 2; half > 0; half /= 2)
+		for (int p = 0; p < half; p++)
+			sum[p] += sum[p + half];
+	take_quarters(sum[0], part);
+	for (int half = WIDTH / 8; half > 0; half /= 2)
 		for (int i = 0; i < half; i++)
-			lane[i] += lane[i + half];
-	return lane[0];
+			part[i] += part[i + half];
+	return (part[0][0] + part[0][2]) + (part[0][1] + part[0][3]);
 }
 
 /*
@@ -334,7 +358,8 @@ vector_exp(Vector x)
 INLINE Vector
 vector_erf(Vector x)
 {
-	Vector		a = choose(x < splat(0), -x, x),
+	const IntVector sign = (IntVector) splat(-0.0f);
+	Vector		a = (Vector) ((IntVector) x & ~sign),
 				t = 1.0f / multiply_add(splat(0.3275911f), a, splat(1.0f)),
 				p = splat(1.061405429f),
 				result;
@@ -343,8 +368,9 @@ vector_erf(Vector x)
 	p = multiply_add(p, t, splat(1.421413741f));
 	p = multiply_add(p, t, splat(-0.284496736f));
 	p = multiply_add(p, t, splat(0.254829592f));
-	result = multiply_add(-p * t, vector_exp(-a * a), splat(1.0f));
-	return choose(x < splat(0), -result, result);
+	/* exponents are at most 0 */
+	result = multiply_add(-p * t, vector_exp2(-a * a * 1.44269504088896341f), splat(1.0f));
+	return (Vector) ((IntVector) result ^ ((IntVector) x & sign));
 }
 
 INLINE Vector

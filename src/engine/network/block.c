@@ -41,7 +41,7 @@ fill_scale(const TnpLayer *layer, int heads, int head_width, int n, const TnpVie
 	for (int i = 0; i < n; i++)
 	{
 		int64_t		keys = view->context[i] + view->own[i].n;
-		double		log_keys = keys > 0 ? log((double) keys) : 0;
+		double		log_keys = layer->log_scale != NULL && keys > 0 ? log((double) keys) : 0;
 
 		for (int j = 0; j < heads; j++)
 			scale[i * heads + j] = (float) (layer->log_scale == NULL ? base :
