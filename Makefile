@@ -115,7 +115,7 @@ endif
 build/module/cpu/%.o build/sanitized/src/cpu/%.o build/fuzzed/src/cpu/%.o: \
 	ENGINE_CFLAGS += -Wno-psabi -g1
 build/module/cpu/%.o build/%/base/upper.o build/%/process_fit.o build/%/process_points.o \
-	build/%/products_sums.o: \
+	build/%/products_random.o build/%/products_sums.o: \
 	ENGINE_OPTIMIZE = -O3 -fstack-protector-strong $(filter-out -O2,$(CALLER_CFLAGS))
 
 build/module/%.o: src/%.c Makefile

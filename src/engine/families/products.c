@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "engine/families/stack.h"
+#include "engine/families/products_random.h"
 #include "engine/families/products_sums.h"
 #include "engine/features/scale.h"
 #include "engine/network/mlp.h"
@@ -35,7 +36,7 @@ typedef struct ProductsLayer
 	TnpPackedLayer base;
 	TnpMlp		qk;				/* of a deep kernel, */
 	TnpNorm		norm;
-	const double *omega;		/* and of random features [query width of a head, features] */
+	TnpRandomFeatures random;	/* and of random features */
 } ProductsLayer;
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
@@ -177,21 +178,24 @@ products_check(const TnpConfig *c, TnpError *error)
 	return status == TNP_OK ? tnp_packed_check(c, error) : status;
 }
 
-/* attn.omega, of each number of a head one number for every feature. */
-static const double *
+/* attn.omega, which the heads of a layer share */
+static TnpRandomFeatures
 products_bind_omega(TnpBinder *b, const char *name)
 {
 	const TnpConfig *c = &b->model->config;
 	int			m = products_features_of(c),
 				width = tnp_packed_query_width(c) / c->heads;
-	const float *omega = tnp_bind_tensor(b, name, 2, m, width, 0);
-	size_t		next = tnp_products_omega_row(m);
-	double	   *turned = tnp_bind_memory(b, next * width * sizeof(double));
+	TnpRandomFeatures random = {tnp_bind_tensor(b, name, 2, m, width, 0),
+								{.in = width, .out = m, .stride = width}};
+	float	   *weight = tnp_bind_floats(b, (size_t) m * width);
 
-	for (int k = 0; turned != NULL && omega != NULL && k < m; k++)
-		for (int f = 0; f < width; f++)
-			turned[f * next + k] = omega[(size_t) k * width + f];
-	return turned;
+	if (random.omega == NULL || weight == NULL)
+		return random;
+	for (size_t i = 0; i < (size_t) m * width; i++)
+		weight[i] = tnp_random_weight(random.omega[i], width);
+	random.project.weight = weight;
+	tnp_bind_pack(b, &random.project);
+	return random;
 }
 
 /* attn.qk.0, attn.qk.1, …: the MLP of a place and a state */
@@ -230,7 +234,7 @@ products_bind_layer(TnpBinder *b, const char *name, ProductsLayer *layer)
 		return;
 	}
 	snprintf(full, sizeof(full), "%s.attn.omega", name);
-	layer->omega = products_bind_omega(b, full);
+	layer->random = products_bind_omega(b, full);
 }
 
 static void
@@ -307,8 +311,7 @@ products_features(const TnpModel *model, const ProductsLayer *l, const TnpLinear
 		return;
 	}
 	model->kernels->linear(projection, n, u, TNP_IDENTITY, false, made);
-	tnp_products_random(l->omega, n * c->heads, tnp_packed_query_width(c) / c->heads,
-						products_features_of(c), made, work->q);
+	tnp_random_features(model->kernels, &l->random, n * c->heads, made, work->q);
 }
 
 /* ---- the layer ------------------------------------------------------------------------------- */

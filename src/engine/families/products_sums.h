@@ -34,21 +34,6 @@ typedef struct TnpProductQueries
 				width;			/* of a value */
 } TnpProductQueries;
 
-/* Numbers from one row of omega to the next, of m features: those after them are zeros. */
-static inline size_t
-tnp_products_omega_row(int m)
-{
-	return (size_t) (m + TNP_PRODUCTS_TOGETHER - 1) / TNP_PRODUCTS_TOGETHER
-		* TNP_PRODUCTS_TOGETHER;
-}
-
-/*
- * to [n, m] = exp(omega u - |u|^2 / 2) / sqrt(m) of heads u [n, width] times width^(-1/4), which u
- * becomes; omega [width, tnp_products_omega_row(m)], of numbers that are floats. What a float does
- * not hold is infinite.
- */
-void		tnp_products_random(const double *omega, int n, int width, int m, float *u, float *to);
-
 /*
  * Add the rows, one after the other, to sums [features, width + 1] of weighted values, the last
  * number of each that of weights.
