@@ -18,7 +18,8 @@
 
 /*
  * a * b + c where a and b are floats: double precision holds their product, so that the bits are
- * those of two operations where a processor does both in one. TNP_WIDE_FLOATS(NAME, parameters,
+ * those of two operations where a processor does both in one. (Of other numbers they are not, and
+ * processors differ, as with the kernels' tables.) TNP_WIDE_FLOATS(NAME, parameters,
  * arguments...) makes NAME of NAME_any(fused, arguments...).
  */
 static inline __attribute__((always_inline)) double

@@ -27,7 +27,7 @@
 
 #define CHUNK_ROWS 512			/* rows whose features and values are in memory at a time */
 #define SHARE TNP_PRODUCTS_TOGETHER	/* features whose sums one item makes */
-#define PAIR 2					/* queries that read sums together */
+#define READ (2 * (TNP_MAX_WIDTH + 1))	/* numbers that queries read together at most */
 #define MOST_FEATURES 16384		/* of all heads together */
 #define SMALLEST_SUM 1e-6		/* of weights, by which random features divide */
 
@@ -399,15 +399,18 @@ products_attend(const TnpWalk *walk, const TnpToken *tokens, int n, const float 
 	bool		sums = products_base(c) > 0;
 	Products	p = {.features = a->head_width, .width = products_value_width_of(c),
 					 .heads = a->heads};
-	double		values[PAIR * (TNP_MAX_WIDTH + 1)];
+	double		values[READ];
+	int			most = READ / (p.width + 1);
 
 	(void) tokens;
 	(void) h;
+	if (most > TNP_PRODUCTS_READERS)
+		most = TNP_PRODUCTS_READERS;
 	/* one head after the other: its sums stay in the nearest cache */
 	for (p.head = 0; p.head < p.heads; p.head++)
-		for (int i = 0; i < n; i += PAIR)
+		for (int i = 0; i < n; i += most)
 		{
-			int			some = n - i < PAIR ? n - i : PAIR;
+			int			some = n - i < most ? n - i : most;
 			TnpProductQueries queries = {
 				a->q + ((size_t) i * p.heads + p.head) * p.features,
 				(size_t) p.heads * p.features, p.width + 1, some, p.features, p.width

@@ -12,8 +12,10 @@
 #include "engine/base/wide.h"
 
 #define TOGETHER TNP_PRODUCTS_TOGETHER
-#define CHUNK 64				/* rows whose numbers are made doubles at a time */
-#define PAIR 2					/* features that are added to together, or queries that read */
+#define CHUNK 64				/* rows, or features, whose numbers are made doubles at a time */
+#define PAIR 2					/* features that are added to together */
+#define TRIPLE 3				/* queries that read together */
+#define READERS TNP_PRODUCTS_READERS
 
 /* ---- sums over rows -------------------------------------------------------------------------- */
 
@@ -106,57 +108,94 @@ tnp_products_add(const TnpProductRows *rows, double *sums)
 
 /* ---- what queries read ----------------------------------------------------------------------- */
 
-/* `some` numbers of what `queries` queries read. These products are rounded: sums are no floats. */
+/* to [features, READERS] = weights of the queries, zeros after them */
 TNP_WIDE_ANY
-read_numbers(const int queries, const int some, int features, const float *restrict q,
-			 size_t next_q, const double *restrict sums, size_t next, double *restrict values,
-			 size_t next_value)
+turn(int queries, int features, const float *restrict q, size_t next_q, double *restrict to)
 {
-	double		sum[PAIR * TOGETHER];
+	for (int f = 0; f < features; f++)
+		for (int i = 0; i < READERS; i++)
+			to[f * READERS + i] = i < queries ? q[i * next_q + f] : 0;
+}
+
+/*
+ * `some` numbers of what `queries` queries read, with weights q [features, READERS]. Sums are no
+ * floats: where a processor multiplies and adds in one operation these are its bits, which others
+ * do not have.
+ */
+TNP_WIDE_ANY
+read_numbers(const bool fused, const int queries, const int some, int features,
+			 const double *restrict q, const double *restrict sums, size_t next,
+			 double *restrict values, size_t next_value)
+{
+	double		sum[TRIPLE * TOGETHER];
 
 	for (int i = 0; i < queries; i++)
 		for (int t = 0; t < some; t++)
 			sum[i * some + t] = values[i * next_value + t];
-	for (int f = 0; f < features; f++, sums += next)
+	for (int f = 0; f < features; f++, q += READERS, sums += next)
 		for (int t = 0; t < some; t++)
 			for (int i = 0; i < queries; i++)
-				sum[i * some + t] += (double) q[i * next_q + f] * sums[t];
+				sum[i * some + t] = tnp_add_product(fused, q[i], sums[t], sum[i * some + t]);
 	for (int i = 0; i < queries; i++)
 		for (int t = 0; t < some; t++)
 			values[i * next_value + t] = sum[i * some + t];
 }
 
+/* One number of what READERS queries read: their sums do not wait for each other. */
 TNP_WIDE_ANY
-read_some(const int queries, int features, int width, const float *q, size_t next_q,
-		  const double *sums, double *values, size_t next_value)
+read_number(const bool fused, int queries, int features, const double *restrict q,
+			const double *restrict sums, size_t next, double *restrict values, size_t next_value)
 {
-	size_t		next = width + 1;
-	int			t = 0;
+	double		sum[READERS] = {0};
 
-	for (; t + TOGETHER <= width + 1; t += TOGETHER)
-		read_numbers(queries, TOGETHER, features, q, next_q, sums + t, next, values + t,
-					 next_value);
-	for (; t + 4 <= width + 1; t += 4)
-		read_numbers(queries, 4, features, q, next_q, sums + t, next, values + t, next_value);
-	for (; t <= width; t++)
-		read_numbers(queries, 1, features, q, next_q, sums + t, next, values + t, next_value);
+	for (int i = 0; i < queries; i++)
+		sum[i] = values[i * next_value];
+	for (int f = 0; f < features; f++, q += READERS, sums += next)
+		for (int i = 0; i < READERS; i++)
+			sum[i] = tnp_add_product(fused, q[i], *sums, sum[i]);
+	for (int i = 0; i < queries; i++)
+		values[i * next_value] = sum[i];
 }
 
+/* `some` numbers of all of the queries, which find them in the nearest cache. */
 TNP_WIDE_ANY
-read_sums_any(const TnpProductQueries *p, const double *sums, double *values)
+read_some(const bool fused, const int some, int queries, int features, const double *q,
+		  const double *sums, size_t next, double *values, size_t next_value)
 {
 	int			i = 0;
 
-	for (; i + PAIR <= p->n; i += PAIR)
-		read_some(PAIR, p->features, p->width, p->q + i * p->next_q, p->next_q, sums,
-				  values + i * p->next_value, p->next_value);
-	if (i < p->n)
-		read_some(1, p->features, p->width, p->q + i * p->next_q, p->next_q, sums,
-				  values + i * p->next_value, p->next_value);
+	for (; i + TRIPLE <= queries; i += TRIPLE)
+		read_numbers(fused, TRIPLE, some, features, q + i, sums, next, values + i * next_value,
+					 next_value);
+	for (; i < queries; i++)
+		read_numbers(fused, 1, some, features, q + i, sums, next, values + i * next_value,
+					 next_value);
 }
 
-TNP_WIDE(read_sums, (const TnpProductQueries *p, const double *sums, double *values),
-		 (p, sums, values))
+TNP_WIDE_ANY
+read_sums_any(const bool fused, const TnpProductQueries *p, const double *sums, double *values)
+{
+	size_t		next = p->width + 1;
+	double		q[CHUNK * READERS];
+
+	for (int f = 0; f < p->features; f += CHUNK, sums += CHUNK * next)
+	{
+		int			features = p->features - f < CHUNK ? p->features - f : CHUNK,
+					t = 0;
+
+		turn(p->n, features, p->q + f, p->next_q, q);
+		for (; t + TOGETHER <= p->width; t += TOGETHER)
+			read_some(fused, TOGETHER, p->n, features, q, sums + t, next, values + t,
+					  p->next_value);
+		for (; t + 4 <= p->width; t += 4)
+			read_some(fused, 4, p->n, features, q, sums + t, next, values + t, p->next_value);
+		for (; t <= p->width; t++)
+			read_number(fused, p->n, features, q, sums + t, next, values + t, p->next_value);
+	}
+}
+
+TNP_WIDE_FLOATS(read_sums, (const TnpProductQueries *p, const double *sums, double *values),
+				p, sums, values)
 
 void
 tnp_products_read(const TnpProductQueries *queries, const double *sums, double *values)

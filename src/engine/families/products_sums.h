@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define TNP_PRODUCTS_TOGETHER 16	/* numbers that are worked at together */
+#define TNP_PRODUCTS_READERS 12	/* queries at most that read sums together */
 
 /* Some features of one head, and rows that are added to their sums. */
 typedef struct TnpProductRows
@@ -29,7 +30,7 @@ typedef struct TnpProductQueries
 	const float *q;				/* [n, next_q] features come first in each */
 	size_t		next_q,
 				next_value;		/* from what one query reads to what the next does */
-	int			n,
+	int			n,				/* at most TNP_PRODUCTS_READERS */
 				features,
 				width;			/* of a value */
 } TnpProductQueries;
