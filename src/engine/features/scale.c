@@ -217,11 +217,17 @@ tnp_scale_features(const TnpModel *model, const TnpStats *stats, const TnpRows *
 bool
 tnp_all_finite(size_t n, const float *x)
 {
-	int			beyond = 0;
+	float		beyond[8] = {0};	/* NaN where a number is not finite */
+	size_t		i = 0;
 
-	for (size_t i = 0; i < n; i++)
-		beyond |= !(fabsf(x[i]) <= FLT_MAX);
-	return beyond == 0;
+	for (; i + 8 <= n; i += 8)
+		for (int j = 0; j < 8; j++)
+			beyond[j] += x[i + j] * 0;
+	for (; i < n; i++)
+		beyond[0] += x[i] * 0;
+	for (int j = 1; j < 8; j++)
+		beyond[0] += beyond[j];
+	return beyond[0] == 0;
 }
 
 /* The size of a feature; what is not finite is the largest. */
