@@ -152,11 +152,17 @@ put_value(const TnpKernels *kernels, bool halves, int width, const float *v, voi
 static bool
 all_within(int n, const float *x, float limit)
 {
-	int			beyond = 0;
+	int			beyond[8] = {0};	/* a compiler makes vectors of eight at a time */
+	int			i = 0;
 
-	for (int i = 0; i < n; i++)
-		beyond |= !(fabsf(x[i]) <= limit);
-	return beyond == 0;
+	for (; i + 8 <= n; i += 8)
+		for (int j = 0; j < 8; j++)
+			beyond[j] |= !(fabsf(x[i + j]) <= limit);
+	for (; i < n; i++)
+		beyond[0] |= !(fabsf(x[i]) <= limit);
+	for (int j = 1; j < 8; j++)
+		beyond[0] |= beyond[j];
+	return beyond[0] == 0;
 }
 
 bool

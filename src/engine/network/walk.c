@@ -63,6 +63,37 @@ walk_too_large(const TnpWalk *w, const TnpToken *t, TnpError *error)
 	return TNP_BAD_VALUE;
 }
 
+/* How many of n tokens, from the first on, have slots of one cache one after the other. */
+static int
+walk_run(const TnpToken *t, int n)
+{
+	int			run = 1;
+
+	while (run < n && t[run].own == t->own && t[run].slot == t->slot + run)
+		run++;
+	return run;
+}
+
+/* Keys k and values v of such tokens go to their slots. */
+static TnpStatus
+walk_put(const TnpWalk *w, const TnpToken *t, int n, const float *k, const float *v,
+		 TnpError *error)
+{
+	const TnpKernels *kernels = w->model->kernels;
+	TnpKvCache *cache = t->own != NULL ? t->own : w->context;
+	const TnpCacheShape *s = &cache->shape;
+
+	if (n > 1 && tnp_cache_put_rows(kernels, cache, w->at, t->slot, n, k, v))
+		return TNP_OK;
+	/* alone, or to say which one it is */
+	for (int i = 0; i < n; i++)
+		if (!tnp_cache_put(kernels, cache, w->at, t[i].slot,
+						   k + (size_t) i * s->heads * s->key_width,
+						   v + (size_t) i * s->heads * s->value_width))
+			return walk_too_large(w, &t[i], error);
+	return TNP_OK;
+}
+
 /* A tile stores what the layer makes of its states. */
 static TnpStatus
 walk_store_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
@@ -77,20 +108,22 @@ walk_store_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 	if (status != TNP_OK)
 		return status;
 	w->ops->keys(w->model, w->layer, n, w->h + start * w->state_width, work);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; s->extra > 0 && w->at == 0 && i < n; i++)
 	{
 		const TnpToken *t = &w->tokens[start + i];
 		TnpKvCache *cache = t->own != NULL ? t->own : w->context;
 
-		if (s->extra > 0 && w->at == 0)
-			memcpy(cache->extra + (size_t) t->slot * s->extra,
-				   (const char *) (w->h + (start + i + 1) * w->state_width) - s->extra, s->extra);
-		if (!tnp_cache_put(w->model->kernels, cache, w->at, t->slot,
-						   work->q + (size_t) i * s->heads * s->key_width,
-						   work->att + (size_t) i * s->heads * s->value_width))
-			return walk_too_large(w, t, error);
+		memcpy(cache->extra + (size_t) t->slot * s->extra,
+			   (const char *) (w->h + (start + i + 1) * w->state_width) - s->extra, s->extra);
 	}
-	return TNP_OK;
+	for (int i = 0, run; status == TNP_OK && i < n; i += run)
+	{
+		run = walk_run(w->tokens + start + i, n - i);
+		status = walk_put(w, w->tokens + start + i, run,
+						  work->q + (size_t) i * s->heads * s->key_width,
+						  work->att + (size_t) i * s->heads * s->value_width, error);
+	}
+	return status;
 }
 
 /* How many of the n tokens from `start` on, at their end, entered as the same query. */
