@@ -62,7 +62,7 @@ endif
 CUDA_TESTS := $(notdir $(basename $(wildcard test/cuda/*_test.c)))
 CUDA_TEST_SHARED = $(patsubst %.c,build/sanitized/%.o,test/cuda/cuda_tests.c test/unit/models.c)
 CUDA_EMULATED = $(patsubst %.c,build/sanitized/%.o,$(CUDA_HOST)) \
-	$(patsubst %,build/emulated/%.o,emulator warps gpu_emulated) \
+	$(patsubst %,build/emulated/%.o,emulator warps bells gpu_emulated mistakes) \
 	$(patsubst %,build/emulated/kernels_%.o,$(CUDA_KERNEL_LISTS))
 build/sanitized/cuda/%.o build/sanitized/test/cuda/%.o build/plain/cuda/%.o \
 	build/plain/test/cuda/%.o: ENGINE_CPPFLAGS += -iquote cuda -iquote test/cuda
@@ -101,7 +101,7 @@ $(RACE_BUILD)/%.o: test/cuda/%.cpp $(wildcard cuda/*.h test/cuda/*.h)
 	$(CXX) $(RACE_FLAGS) -O2 -c -o $@ $<
 $(RACE_BUILD)/races_check: $(patsubst %.c,build/plain/%.o,$(CUDA_HOST) test/cuda/races_check.c \
 		test/cuda/cuda_tests.c test/unit/models.c) $(PROGRAM_ENGINE) \
-		$(patsubst %,$(RACE_BUILD)/%.o,emulator warps gpu_emulated races \
+		$(patsubst %,$(RACE_BUILD)/%.o,emulator warps bells gpu_emulated mistakes races \
 		$(addprefix kernels_,$(CUDA_KERNEL_LISTS)))
 	@mkdir -p $(@D)
 	$(CXX) -o $@ $^ $(ENGINE_LIBS)

@@ -208,6 +208,113 @@ team_store_pair(float *place, int rank, int team, float a, float b)
 }
 
 /*
+ * A bell: a word of a block's shared memory that says when what other blocks push into that block
+ * has come (an mbarrier). It has rounds. In each, one thread of the block says how many bytes it
+ * expects, before or after some of them have come, and all threads that read them, or that push
+ * something in their turn, await the round: parity is that of its number, from 0. Whatever its
+ * pushers had read before, themselves or before a barrier of their block, comes before that, and
+ * what a barrier of their block had ended of stores into its own shared memory; of what they had
+ * stored elsewhere nothing is known. A round must be awaited by all threads of the
+ * block before the next but one can end.
+ *
+ * Blocks that can push are those of a team of more than one.
+ */
+typedef uint64_t Bell;
+
+/* One thread: a bell for its block, before a barrier of the team. */
+DEVICE void
+open_bell(Bell *bell)
+{
+#if HAVE_CLUSTERS
+	asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(shared_address(bell)) : "memory");
+	asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#else
+	*bell = 0;
+#endif
+}
+
+/* One thread of the block. */
+DEVICE void
+expect_pushes(Bell *bell, int bytes)
+{
+#if HAVE_CLUSTERS
+	asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+				 :: "r"(shared_address(bell)), "r"(bytes) : "memory");
+#else
+	(void) bell;
+	(void) bytes;
+#endif
+}
+
+/*
+ * What follows is ordered in shared memory alone, so that the first-level cache is not dropped.
+ * Before 12.8 nvcc knows no such fence.
+ */
+#if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1208
+#define AWAIT_ORDER "relaxed"
+#define AWAIT_FENCE "fence.acquire.sync_restrict::shared::cluster.cluster;"
+#else
+#define AWAIT_ORDER "acquire"
+#define AWAIT_FENCE ""
+#endif
+
+DEVICE void
+await_pushes(Bell *bell, int parity)
+{
+#if HAVE_CLUSTERS
+	unsigned	come;
+
+	do
+		asm volatile("{ .reg .pred p;\n"
+					 "mbarrier.try_wait.parity." AWAIT_ORDER
+					 ".cluster.shared::cta.b64 p, [%1], %2;\n"
+					 "selp.u32 %0, 1, 0, p; }"
+					 : "=r"(come) : "r"(shared_address(bell)), "r"(parity) : "memory");
+	while (come == 0);
+	asm volatile(AWAIT_FENCE ::: "memory");
+#else
+	(void) bell;
+	(void) parity;
+#endif
+}
+
+/*
+ * Push 32 bits, or two floats to a multiple of 8 bytes, to the same place in the shared memory of
+ * block `rank`, whose bell counts them. Until its round has ended nothing is known of the place.
+ */
+DEVICE void
+push_word(uint32_t *place, Bell *bell, int rank, int, uint32_t v)
+{
+#if HAVE_CLUSTERS
+	asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];"
+				 :: "r"(team_address(place, rank)), "r"(v), "r"(team_address(bell, rank))
+				 : "memory");
+#else
+	(void) place;
+	(void) bell;
+	(void) rank;
+	(void) v;
+#endif
+}
+
+DEVICE void
+push_two(float *place, Bell *bell, int rank, int, float a, float b)
+{
+#if HAVE_CLUSTERS
+	asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 "
+				 "[%0], {%1, %2}, [%3];"
+				 :: "r"(team_address(place, rank)), "f"(a), "f"(b), "r"(team_address(bell, rank))
+				 : "memory");
+#else
+	(void) place;
+	(void) bell;
+	(void) rank;
+	(void) a;
+	(void) b;
+#endif
+}
+
+/*
  * Warp: the value of the lane whose number differs in the bits of mask, of the lane delta below,
  * and of one lane.
  */

@@ -123,6 +123,7 @@ fiber_main(void)
 		race_found("a block ends while another one writes into it");
 	if (current->copies.size() != 0)
 		emulator_stop("a thread ends that has not awaited its copies");
+	check_bells(current->block);
 	current->wait = DONE;
 	leave();
 	abort();
@@ -214,7 +215,23 @@ release(Team *team, size_t first, size_t end, Wait wait)
 			fiber.clock.teams += wait >= TEAM;
 			fiber.clock.grids += wait == GRID;
 		}
+	share_knowledge(team, first, end);
 	return true;
+}
+
+/* Let threads of a block go on for which a bell has rung. */
+static bool
+wake(Block *block)
+{
+	bool		woken = false;
+
+	for (Fiber &fiber : block->fibers)
+		if (fiber.wait == PUSHES && has_rung(&fiber))
+		{
+			fiber.wait = READY;
+			woken = true;
+		}
+	return woken;
 }
 
 static void
@@ -241,7 +258,8 @@ run_team(Team *team, int warps)
 			run_warp(&team->blocks[unit / warps], (int) (unit % warps));
 			/* the last warp of a block: it goes on alone while it can */
 			if (emulator_order == EMULATOR_SKEWED && (int) (unit % warps) == warps - 1)
-				while (release(team, unit / warps, unit / warps + 1, BLOCK))
+				while (release(team, unit / warps, unit / warps + 1, BLOCK)
+					   || wake(&team->blocks[unit / warps]))
 					for (int warp = 0; warp < warps; warp++)
 						run_warp(&team->blocks[unit / warps], warp);
 		}
@@ -251,7 +269,7 @@ run_team(Team *team, int warps)
 		if (done)
 			return;
 		for (size_t b = 0; b < team->blocks.size(); b++)
-			released = release(team, b, b + 1, BLOCK) || released;
+			released = release(team, b, b + 1, BLOCK) || wake(&team->blocks[b]) || released;
 		for (size_t b = 0; !released && b < team->blocks.size(); b += team->size)
 			released = release(team, b, b + team->size, TEAM);
 		if (!released)
@@ -271,6 +289,7 @@ begin_block(Team *t, size_t i, int first, int threads, size_t shared)
 	block.rank = number % (int) t->size;
 	block.index = first + number;
 	block.stored = -1;
+	block.n_bells = 0;
 #ifdef EMULATOR_RACES
 	block.shared = (char *) race_allocate(shared, true);
 #else
@@ -286,8 +305,14 @@ begin_block(Team *t, size_t i, int first, int threads, size_t shared)
 		fiber.clock = {
 			launches, runs, (uint16_t) (number / (int) t->size), (uint16_t) number,
 			(uint16_t) (number * threads / LANES + thread / LANES),
-			(uint16_t) (number * threads + thread), 0, 0, 0, 0
+			(uint16_t) (number * threads + thread), 0, 0, 0, 0, 0, 0, 0, nullptr
 		};
+		memset(fiber.awaited, 0, sizeof(fiber.awaited));
+#ifdef EMULATOR_RACES
+		fiber.known.assign(knowledge_size(t->blocks.size() * (size_t) (threads / LANES),
+										  t->blocks.size()), 0);
+		fiber.clock.known = fiber.known.data();
+#endif
 		start(&fiber);
 	}
 }
@@ -304,6 +329,7 @@ emulator_run(int teams, int team, int threads, size_t shared, bool at_once,
 	launches++;
 	t.body = &body;
 	t.size = (size_t) team;
+	t.pushes = false;
 	t.blocks.resize((size_t) blocks);
 	for (Block &block : t.blocks)
 	{

@@ -54,6 +54,7 @@ extern EmulatorOrder emulator_order;
 /* As in gpu_emulated.h. */
 const char *emulator_barrier(int i, int *line);
 void		emulator_leave_out(const char *file, int line);
+void		emulator_miscount(const char *file, int line, int bytes);
 
 /*
  * Run body in every thread of teams * team blocks, a team at a time, or all `at_once`, which alone
@@ -90,6 +91,17 @@ Words		load_words(const uint32_t *place);
 uint32_t	to_tf32(float v);
 float		exp2_fast(float v);
 
+/* Bells: bells.cpp. */
+typedef uint64_t Bell;
+void		emulator_open_bell(Bell *bell, const char *file, int line);
+void		emulator_expect_pushes(Bell *bell, int bytes, const char *file, int line);
+void		emulator_await_pushes(Bell *bell, int parity, const char *file, int line);
+void		emulator_push(char *place, Bell *bell, int rank, int team, const void *value,
+						  size_t size);
+
+#define open_bell(bell) emulator_open_bell(bell, __FILE__, __LINE__)
+#define expect_pushes(bell, bytes) emulator_expect_pushes(bell, bytes, __FILE__, __LINE__)
+#define await_pushes(bell, parity) emulator_await_pushes(bell, parity, __FILE__, __LINE__)
 #define sync_block() emulator_sync_block(__FILE__, __LINE__)
 #define sync_warp() emulator_sync_warp(__FILE__, __LINE__)
 #define sync_team(team) emulator_sync_team(team, __FILE__, __LINE__)
@@ -137,6 +149,20 @@ team_store_pair(float *place, int rank, int team, float a, float b)
 		emulator_stop("a misaligned pair of numbers");
 	to[0] = a;
 	to[1] = b;
+}
+
+inline void
+push_word(uint32_t *place, Bell *bell, int rank, int team, uint32_t v)
+{
+	emulator_push((char *) place, bell, rank, team, &v, sizeof(v));
+}
+
+inline void
+push_two(float *place, Bell *bell, int rank, int team, float a, float b)
+{
+	float		both[2] = {a, b};
+
+	emulator_push((char *) place, bell, rank, team, both, sizeof(both));
 }
 
 inline TilePlace

@@ -43,11 +43,15 @@ main(void)
 		"a store in a block that may not have begun", "a store in a block that may have ended",
 		"a barrier that one team of the launch reaches",
 		"two barriers of a launch that share a counter",
-		"a copy that is not awaited"
+		"a copy that is not awaited",
+		"a bell that was not opened", "more pushed than expected", "a round that cannot end",
+		"a round of another parity", "a round awaited after the next one", "a push not awaited",
+		"a misaligned push", "a bell that other blocks may not find open",
+		"a push into a block that may have ended"
 	};
 
 	ok(survives(0), "a correct kernel runs");
-	for (int i = 1; i < 15; i++)
+	for (int i = 1; i < (int) (sizeof(mistakes) / sizeof(mistakes[0])); i++)
 		ok(!survives(i), "stopped: %s", mistakes[i]);
 	return done_testing();
 }

@@ -15,8 +15,9 @@
 #include "races.h"
 
 #define LANES 32
+#define MOST_BELLS 2
 
-enum Wait { READY, WARP, BLOCK, TEAM, GRID, DONE };
+enum Wait { READY, WARP, BLOCK, TEAM, GRID, PUSHES, DONE };
 
 /* What a thread brings to something that its warp does together. */
 struct Offer
@@ -47,6 +48,36 @@ struct Copy
 	unsigned	group;			/* how many groups were closed before it */
 };
 
+/*
+ * What comes before anything that a thread does from now on, beside what its own barriers say: of
+ * each warp, accesses before its so many-th barrier, and reads before its so many-th common
+ * operation; of each bell, what was pushed in its first rounds. Empty where no races are looked
+ * for.
+ */
+typedef std::vector<uint32_t> Knowledge;
+
+/* Eight bytes at most, on their way to a place in shared memory. */
+struct Push
+{
+	char	   *to;
+	char		bytes[8];
+	size_t		size;
+};
+
+/* A bell of a block (portable.h). */
+struct EmulatedBell
+{
+	const char *place;
+	uint32_t	opened;			/* barriers of the team that had passed */
+	uint32_t	rounds;			/* that have ended */
+	bool		expects;		/* of the round in progress: whether it is known how much comes, */
+	int64_t		expected,		/* how much, */
+				come;			/* and what has */
+	std::vector<Push> pushes;	/* which come at the last moment: when it ends */
+	Knowledge	told,			/* by its pushers; */
+				known;			/* of those that have ended */
+};
+
 struct Fiber
 {
 	Block	   *block;
@@ -57,6 +88,10 @@ struct Fiber
 	RaceClock	clock;
 	std::vector<Copy> copies;
 	unsigned	groups;			/* closed so far */
+	/* of each bell of the block: rounds that were awaited, the one that is waited for included */
+	uint32_t	awaited[MOST_BELLS];
+	int			bell;			/* that waits */
+	Knowledge	known;
 #if defined(__x86_64__)
 	void	   *stack_pointer;
 #else
@@ -75,6 +110,8 @@ struct Block
 	char	   *shared;
 	int64_t		stored;			/* barriers of the team before the last store of another block */
 	std::vector<Fiber> fibers;
+	int			n_bells;
+	EmulatedBell bells[MOST_BELLS];
 };
 
 /* Blocks that run side by side: those of a team, or of all teams of a launch. */
@@ -82,6 +119,7 @@ struct Team
 {
 	std::vector<Block> blocks;
 	size_t		size;			/* blocks of a team: the first so many, the next, ... */
+	bool		pushes;			/* whether anything has been pushed */
 	const std::function<void ()> *body;
 };
 
@@ -96,5 +134,17 @@ bool		is_kept(const char *file, int line);
 
 /* All lanes of a warp wait in something that they do together: do it. (warps.cpp) */
 void		together(Fiber *const *lanes);
+
+/* Whether the round that a thread waits for has ended. (bells.cpp) */
+bool		has_rung(const Fiber *fiber);
+
+/* Stop where something is on its way into a block that ends. (bells.cpp) */
+void		check_bells(const Block *block);
+
+/* How much Knowledge there is of so many warps and blocks, which run at once. (bells.cpp) */
+size_t		knowledge_size(size_t warps, size_t blocks);
+
+/* Threads of blocks [first, end) have met at a barrier: all know what any did. (bells.cpp) */
+void		share_knowledge(Team *team, size_t first, size_t end);
 
 #endif							/* FIBERS_H */

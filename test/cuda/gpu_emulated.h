@@ -37,8 +37,16 @@ typedef struct GpuEmulated
 
 extern GpuEmulated gpu_emulated;
 
-/* Run a kernel of two teams of two blocks that makes the given mistake (1 ... 14), or none (0). */
+/* Run a kernel of two teams of two blocks that makes the given mistake (1 ... 23), or none (0). */
 void		gpu_emulated_broken(int mistake);
+
+/*
+ * Run a kernel in which bells order all accesses, or miss one in the given way (1 ... 5); returns
+ * how many races were found. 1: nothing lies between a read and the push that tells of it; 2: it is
+ * a write, which is not told; 3: the push is not awaited; 4: what is pushed is read too early; 5:
+ * another block reads what was stored in it before the push, and a barrier.
+ */
+long		gpu_emulated_pushed_back(int mistake);
 
 /*
  * In which order warps run, and the lanes of each: 0 forward, 1 backward, 2 shuffled; 3: forward,
@@ -47,11 +55,13 @@ void		gpu_emulated_broken(int mistake);
 void		gpu_emulated_order(int order);
 
 /*
- * Barriers of the kernels that threads have come to so far: file and line of number i, or NULL; and
- * one that is left out from now on (NULL: none).
+ * Barriers of the kernels that threads have come to so far, and what they do with bells: file and
+ * line of number i, or NULL; and one that is left out from now on (NULL: none), or, of expected
+ * pushes, gets so many bytes more.
  */
 const char *gpu_emulated_barrier(int i, int *line);
 void		gpu_emulated_leave_out(const char *file, int line);
+void		gpu_emulated_miscount(const char *file, int line, int bytes);
 
 #ifdef __cplusplus
 }

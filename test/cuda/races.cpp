@@ -21,6 +21,7 @@
 #define GRAIN 2
 #define READS 3
 #define MOST_SHOWN 3
+#define OF_DEVICE (-1)
 
 namespace
 {
@@ -41,7 +42,8 @@ struct Cell
 /* [0]: device, [1]: shared */
 char	   *arena[2];
 Cell	   *cells[2];
-size_t		used[2];
+size_t		used[2],
+			shared_bytes;		/* of each block of a run, one after the other */
 
 void *
 reserve(size_t bytes)
@@ -67,23 +69,31 @@ open_arenas(void)
 	}
 }
 
-/* Whether the earlier access a comes before what the thread with clock b does now. */
+/*
+ * Whether the earlier access a, which writes or reads memory of block `owner`, comes before what
+ * the thread of b does.
+ */
 bool
-is_before(const Access &a, const RaceClock &b)
+is_before(const Access &a, bool writes, int owner, const RaceClock &b)
 {
 	if (a.clock.launch != b.launch)
 		return true;
 	if (a.clock.run != b.run)
 		return false;
+	if (a.clock.bell != 0)
+		return b.known[a.clock.bell] > a.clock.round;
 	if (a.clock.thread == b.thread)
 		return true;
-	if (a.clock.warp == b.warp)
-		return a.clock.warps < b.warps;
-	if (a.clock.block == b.block)
-		return a.clock.blocks < b.blocks;
-	if (a.clock.team == b.team)
-		return a.clock.teams < b.teams;
-	return a.clock.grids < b.grids;
+	if (a.clock.warp == b.warp && a.clock.warps < b.warps)
+		return true;
+	if (a.clock.block == b.block ? a.clock.blocks < b.blocks
+		: a.clock.team == b.team ? a.clock.teams < b.teams : a.clock.grids < b.grids)
+		return true;
+	/* of stores a bell tells those alone that a barrier has ended: into the block's own memory */
+	if (writes)
+		return a.clock.block == owner && a.clock.warps < b.known[2 * a.clock.warp];
+	return a.clock.warps < b.known[2 * a.clock.warp]
+		|| a.clock.common < b.known[2 * a.clock.warp + 1];
 }
 
 void
@@ -102,15 +112,16 @@ report(const Access &a, bool a_writes, const Access &b, bool b_writes, const voi
 }
 
 void
-touch(Cell *cell, bool shared, const Access &now, bool writes, const char *place)
+touch(Cell *cell, int owner, const Access &now, bool writes, const char *place)
 {
+	bool		shared = owner != OF_DEVICE;
 	Access		*free_read = nullptr;
 	bool		raced = false;
 
 	/* shared memory begins anew with every team */
 	if (shared && cell->write.clock.run != now.clock.run)
 		cell->write.clock.launch = 0;
-	if (cell->write.clock.launch != 0 && !is_before(cell->write, now.clock)
+	if (cell->write.clock.launch != 0 && !is_before(cell->write, true, owner, now.clock)
 		&& !(cell->write.atomic && now.atomic))
 	{
 		report(cell->write, true, now, writes, place);
@@ -129,12 +140,12 @@ touch(Cell *cell, bool shared, const Access &now, bool writes, const char *place
 				free_read = &read;
 			continue;
 		}
-		if (writes && !raced && !is_before(read, now.clock))
+		if (writes && !raced && !is_before(read, false, owner, now.clock))
 		{
 			report(read, false, now, true, place);
 			raced = true;
 		}
-		if (free_read == nullptr && is_before(read, now.clock))
+		if (free_read == nullptr && is_before(read, false, owner, now.clock))
 			free_read = &read;
 	}
 	if (writes)
@@ -164,7 +175,8 @@ access(const void *place, size_t bytes, bool writes, bool atomic, const void *co
 		Access		now = {*clock, code, atomic};
 
 		for (size_t cell = at / GRAIN; cell <= (at + bytes - 1) / GRAIN; cell++)
-			touch(&cells[i][cell], i == 1, now, writes, arena[i] + cell * GRAIN);
+			touch(&cells[i][cell], i == 1 ? (int) (at / shared_bytes) : OF_DEVICE, now, writes,
+				  arena[i] + cell * GRAIN);
 		return;
 	}
 }
@@ -180,6 +192,7 @@ race_allocate(size_t bytes, bool shared)
 	open_arenas();
 	memory = arena[shared] + used[shared];
 	used[shared] += size;
+	shared_bytes = shared ? size : shared_bytes;
 	if (used[shared] > ARENA)
 	{
 		fprintf(stderr, "races: no memory is left\n");

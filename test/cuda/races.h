@@ -10,6 +10,12 @@
  * thread had passed fewer barriers of that size, or larger. Threads of teams of a launch that do
  * not run at once are never ordered; launches are.
  *
+ * Bells (portable.h) order what barriers do not: a thread that has awaited a round knows what its
+ * pushers knew, and barriers spread that. A read of a warp then comes before if a barrier, or
+ * anything else that the warp did together, lay between it and the push, which was computed from
+ * it; a store does into the block's own memory alone, and after a barrier. What is pushed comes
+ * before accesses of those threads alone that have awaited its round, or have heard of that.
+ *
  * SPDX-License-Identifier: PostgreSQL
  */
 #ifndef RACES_H
@@ -31,7 +37,16 @@ struct RaceClock
 	uint32_t	warps,			/* barriers passed: of the warp and larger, */
 				blocks,			/* of the block and larger, */
 				teams,			/* of the team and larger, */
-				grids;			/* of all teams that run at once */
+				grids,			/* of all teams that run at once */
+				common;			/* what the warp did together, barriers or not */
+	/*
+	 * of something that was pushed: where `known` says how many rounds of its bell have ended, and
+	 * which round it belongs to; 0: an access of the thread itself
+	 */
+	uint32_t	bell,
+				round;
+	/* what else comes before it: of each warp its barriers and its common operations; of bells */
+	const uint32_t *known;
 };
 
 /* The clock of the thread that runs, or NULL outside of kernels. */

@@ -5,7 +5,8 @@
  *
  *   races_check [--all | SOURCE:LINE]
  *
- * SOURCE:LINE leaves out that barrier alone, such as rows.h:206, and does nothing else.
+ * SOURCE:LINE leaves out that barrier alone, such as rows.h:206, and does nothing else. What is
+ * done with bells counts as barriers; where pushes are expected, a word more or less is tried, too.
  *
  * Without --all: one model of each kind, and the shapes in which blocks and warps share most. The
  * barriers that the kernels have are read from their sources, so none is forgotten.
@@ -158,10 +159,20 @@ look_for_races(bool all)
 	}
 }
 
-/* The lines of a source that have a barrier. */
-static int
-read_barriers(const char *source, int *lines)
+/* A barrier in a source. */
+typedef struct Barrier
 {
+	int			line;
+	bool		expects;		/* pushes */
+} Barrier;
+
+/* Those of a source; returns how many. */
+static int
+read_barriers(const char *source, Barrier *barriers)
+{
+	static const char *const calls[] = {"sync_block(", "sync_team(", "sync_warp(", "sync_grid(",
+										"open_bell(", "await_pushes(", "expect_pushes("};
+	const int	n_calls = sizeof(calls) / sizeof(calls[0]);
 	char		path[64],
 				text[256];
 	FILE	   *file;
@@ -174,11 +185,12 @@ read_barriers(const char *source, int *lines)
 	for (int line = 1; fgets(text, sizeof(text), file) != NULL; line++)
 	{
 		const char *at = text + strspn(text, "\t ");
+		int			call = 0;
 
-		if (n < MOST_BARRIERS
-			&& (strncmp(at, "sync_block(", 11) == 0 || strncmp(at, "sync_team(", 10) == 0
-				|| strncmp(at, "sync_warp(", 10) == 0 || strncmp(at, "sync_grid(", 10) == 0))
-			lines[n++] = line;
+		while (call < n_calls && strncmp(at, calls[call], strlen(calls[call])) != 0)
+			call++;
+		if (call < n_calls && n < MOST_BARRIERS)
+			barriers[n++] = (Barrier) {line, call == n_calls - 1};
 	}
 	fclose(file);
 	return n;
@@ -201,9 +213,12 @@ known_as(const char *source, int line)
 	return NULL;
 }
 
-/* Whether a process in which this barrier is left out finds a race, or is stopped. */
+/*
+ * Whether a process in which this barrier is left out, or so many bytes too many are expected
+ * there, finds a race, or is stopped.
+ */
 static bool
-is_missed(const char *name, int line)
+is_missed(const char *name, int line, int bytes)
 {
 	for (int i = 0; i < (int) (sizeof(few_models) / sizeof(few_models[0])); i++)
 	{
@@ -214,7 +229,10 @@ is_missed(const char *name, int line)
 		child = fork();
 		if (child == 0)
 		{
-			gpu_emulated_leave_out(name, line);
+			if (bytes == 0)
+				gpu_emulated_leave_out(name, line);
+			else
+				gpu_emulated_miscount(name, line, bytes);
 			gpu_emulated.races = 0;
 			gpu_emulated.quiet = 1;
 			if (freopen("/dev/null", "w", stdout) == NULL
@@ -236,29 +254,54 @@ is_missed(const char *name, int line)
 	return false;
 }
 
+/* The checker itself: accesses that bells order, and those that they do not. */
+static void
+look_for_known_races(void)
+{
+	static const char *const mistakes[] = {
+		"nothing that a warp does together lies between a read and the push that tells of it",
+		"a push tells of a read, not of a write", "a push is not awaited before the next",
+		"what is pushed is read before its bell is awaited",
+		"a push does not tell of a store into another block, whatever barrier lies between"
+	};
+
+	ok(gpu_emulated_pushed_back(0) == 0,
+	   "no race: what a warp read before it pushed is overwritten");
+	gpu_emulated.quiet = 1;
+	for (int i = 0; i < (int) (sizeof(mistakes) / sizeof(mistakes[0])); i++)
+		ok(gpu_emulated_pushed_back(i + 1) > 0, "a race: %s", mistakes[i]);
+	gpu_emulated.quiet = 0;
+	gpu_emulated.races = 0;
+}
+
 static void
 leave_out_each(void)
 {
-	int			barriers = 0;
+	int			n_barriers = 0;
 
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
 	{
-		int			lines[MOST_BARRIERS],
-					n = read_barriers(sources[i], lines);
+		Barrier		barriers[MOST_BARRIERS];
+		int			n = read_barriers(sources[i], barriers);
 
-		barriers += n;
+		n_barriers += n;
 		for (int j = 0; j < n; j++)
 		{
-			const char *name = known_as(sources[i], lines[j]);
+			int			line = barriers[j].line;
+			const char *name = known_as(sources[i], line);
 
 			if (name == NULL)
-				ok(false, "%s:%d: threads come to the barrier", sources[i], lines[j]);
+				ok(false, "%s:%d: threads come to the barrier", sources[i], line);
 			else
-				ok(is_missed(name, lines[j]), "%s:%d: the barrier is missed when it is left out",
-				   sources[i], lines[j]);
+				ok(is_missed(name, line, 0), "%s:%d: the barrier is missed when it is left out",
+				   sources[i], line);
+			if (name != NULL && barriers[j].expects)
+				for (int bytes = -4; bytes <= 4; bytes += 8)
+					ok(is_missed(name, line, bytes), "%s:%d: %d bytes more are missed",
+					   sources[i], line, bytes);
 		}
 	}
-	ok(barriers > 12, "%d barriers in the sources", barriers);
+	ok(n_barriers > 12, "%d barriers in the sources", n_barriers);
 }
 
 int
@@ -278,11 +321,12 @@ main(int argc, char **argv)
 		char		name[64];
 
 		snprintf(name, sizeof(name), "cuda/%.*s", (int) (colon - argv[1]), argv[1]);
-		ok(is_missed(name, atoi(colon + 1)), "%s: the barrier is missed when it is left out",
+		ok(is_missed(name, atoi(colon + 1), 0), "%s: the barrier is missed when it is left out",
 		   argv[1]);
 		test_models_free(models, n_models);
 		return done_testing();
 	}
+	look_for_known_races();
 	look_for_races(argc > 1 && strcmp(argv[1], "--all") == 0);
 	leave_out_each();
 	test_models_free(models, n_models);

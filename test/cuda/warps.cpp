@@ -190,6 +190,7 @@ together(Fiber *const *lanes)
 	{
 		/* nothing else orders the memory accesses of a warp's lanes */
 		lanes[lane]->clock.warps += lanes[lane]->offer.kind == SYNC;
+		lanes[lane]->clock.common++;
 		lanes[lane]->wait = READY;
 	}
 }
