@@ -25,7 +25,7 @@
 #include "engine/features/scale.h"
 #include "engine/network/mlp.h"
 
-#define CHUNK_ROWS 512			/* rows whose features and values are in memory at a time */
+#define CHUNK_ROWS 128			/* rows whose features and values are in a cache at a time */
 #define SHARE TNP_PRODUCTS_TOGETHER	/* features whose sums one item makes */
 #define READ (2 * (TNP_MAX_WIDTH + 1))	/* numbers that queries read together at most */
 #define MOST_FEATURES 16384		/* of all heads together */
