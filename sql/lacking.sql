@@ -1,7 +1,8 @@
 -- rows to predict that lack cells are asked about with those of rows of the context
 CREATE TABLE r AS SELECT i, sin(i * 1.7) AS x, (ARRAY['a', 'b', 'c'])[1 + i * 7 % 3] AS k,
 		i % 4 > 1 AS b, sin(i * 1.7) + CASE i * 7 % 3 WHEN 0 THEN -2 WHEN 1 THEN 0 ELSE 3 END
-		+ CASE WHEN i % 4 > 1 THEN 1 ELSE -1 END + 0.1 * sin(i * 9.1) AS y
+		+ CASE WHEN i % 4 > 1 THEN 1 ELSE -1 END
+		+ 0.06 * (sin(i * 9.1) + sin(i * 4.3) + sin(i * 13.7)) AS y
 	FROM generate_series(1, 90) i;
 CREATE TABLE c AS SELECT posterior.context(y, x, k, b ORDER BY i) AS ctx FROM r WHERE i <= 60;
 -- an unknown label is a missing one where no row of the context lacks it
