@@ -20,7 +20,7 @@ from checking import (HALF, KERNELS, MadeModels, Tap, Tool, arguments, as_target
                       other_tables, rows, table)
 from heads import NORMAL, Joint
 from random_numbers import self_test, value_uniforms
-from reference import Model, build, canonical_prefix, evidence, whole_prefix
+from reference import Model, build, canonical_prefix, whole_prefix
 
 MOMENTS, LOG_DENSITY, DRAWS = 1e-4, 1e-3, 1e-3
 
@@ -356,8 +356,10 @@ def case_grow(model):
 
 
 def imagine(model, x, y, kinds):
-    """y with every row after the first min_rows drawn from the model's own answer."""
-    y = y.copy()
+    """(y with every row after the first min_rows drawn from the model's own answer, the log
+    densities of these; NaN for the first rows).
+    """
+    y, densities = y.copy(), np.full(len(y), np.nan)
     for i in range(model.min_rows, len(y)):
         u = [value_uniforms(5, 0, i, t) for t in range(model.targets)]
         answer = build(model, x[:i], y[:i], canonical_prefix(model, i), kinds).predict([x[i]])[0]
@@ -366,14 +368,14 @@ def imagine(model, x, y, kinds):
             y[i] = drawn if model.targets > 1 else drawn[0]
         else:
             y[i] = answer.draw(u) if model.targets > 1 else answer.draw(*u[0])
-    return y
+        densities[i] = answer.log_pdf(y[i])
+    return y, densities
 
 
 def case_evidence(model):
     n = 19
     x, y, kinds = rows(model, n, 8)
-    y = imagine(model, x, y, kinds)
-    parts = evidence(model, x, y, kinds)
+    y, parts = imagine(model, x, y, kinds)
     yield Case(f"evidence of {n}", {"evidence": table(x, y), **({"kinds": kinds} if kinds else {})},
                {
         "evidence": (np.nansum(parts), (n - model.min_rows) * LOG_DENSITY),

@@ -34,12 +34,14 @@ def mlp(tensors, name, x, activation):
 
 
 def norm(tensors, name, config, x):
+    def mean(numbers):                  # np.mean takes thrice as long for few numbers
+        return np.add.reduce(numbers, axis=-1, keepdims=True) / numbers.shape[-1]
+
     kind, eps = config["norm"]["kind"], config["norm"]["eps"]
     if kind == "rms":
-        return (x / np.sqrt(np.mean(x ** 2, axis=-1, keepdims=True) + eps)
-                * tensors[name + ".weight"])
-    x = x - x.mean(axis=-1, keepdims=True)
-    return (x / np.sqrt(np.mean(x ** 2, axis=-1, keepdims=True) + eps) * tensors[name + ".weight"]
+        return x / np.sqrt(mean(x * x) + eps) * tensors[name + ".weight"]
+    x = x - mean(x)
+    return (x / np.sqrt(mean(x * x) + eps) * tensors[name + ".weight"]
             + tensors[name + ".bias"])
 
 

@@ -65,7 +65,7 @@ class Process:
             if additive and most == STEPS[0][0]:
                 self.share_out(rate)
         self.carry()
-        answers = [self.answer(self.points[i], self.y[i]) for i in range(len(y))]
+        answers = [self.answer(f, t) for f, t in zip(self.phi, self.y)]
         self.left_out = [(soft_clip(np.array([mean]), knee)[0], 0.5 * np.log(variance))
                          for mean, variance in answers]
         density = [-0.5 * (np.log(2 * np.pi * v) + (m - t) ** 2 / v)
@@ -207,7 +207,7 @@ class Process:
         known = correlations(self.weight, self.share, self.pairs(self.carriers, self.carriers))
         np.fill_diagonal(known, 1)
         self.factor = np.linalg.cholesky(known + 1e-6 * np.eye(len(known)))
-        phi = np.array([self.features(p) for p in self.points])
+        self.phi = phi = self.features(self.points)
         own = np.array([self.apart_of(f) for f in phi])
         self.inverse = np.linalg.inv(np.eye(len(known)) + (phi.T / own) @ phi)
         self.weights = self.inverse @ (phi.T @ (self.y / own))
@@ -216,16 +216,18 @@ class Process:
         square = np.sum(rest ** 2 / own) + self.weights @ self.weights
         self.variance = (square + 1e-6) / len(self.y)
 
-    def features(self, point):
-        known = correlations(self.weight, self.share, self.pairs(self.carriers, point[None]))[:, 0]
-        return np.linalg.solve(self.factor, known)
+    def features(self, points):
+        """[len(points), carriers]"""
+        known = correlations(self.weight, self.share, self.pairs(self.carriers, points))
+        return np.linalg.solve(self.factor, known).T
 
     def apart_of(self, phi):
         return max(1 - phi @ phi, 0.0) + self.noise
 
-    def answer(self, point, target=None):
-        """Mean and variance of a row; target is that of a prefix row, which is then left out."""
-        phi = self.features(point)
+    def answer(self, phi, target=None):
+        """Mean and variance of a row of these features; target is that of a prefix row, which is
+        then left out.
+        """
         own, mean, share = self.apart_of(phi), phi @ self.weights, phi @ self.inverse @ phi
         if target is None:
             return mean, self.variance * (own + share)
@@ -235,7 +237,7 @@ class Process:
     def __call__(self, codes, z, row):
         """The numbers of a row; row: its place if it is one of the prefix, else None."""
         if row is None:
-            mean, variance = self.answer(self.point(codes, z))
+            mean, variance = self.answer(self.features(self.point(codes, z)[None])[0])
             said = [soft_clip(np.array([mean]), self.knee)[0], 0.5 * np.log(variance)]
         else:
             said = list(self.left_out[row])

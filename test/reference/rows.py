@@ -308,6 +308,7 @@ class RowTokeniser:
         self.model = model
         self.scaling = scaling
         self.n0 = len(y)
+        self.made = {}                      # vectors of rows
         codes, z, targets = scaling.encode(x), scaling.features(x), scaling.target(y)
         make = (lambda *given: ClassCard(*given, self.room)) if classes else Card
         self.cards = [make(codes[:, f], z[:, f], targets, kind == "categorical")
@@ -378,17 +379,24 @@ class RowTokeniser:
             prefix_y)
         out = []
         for i in range(len(x)):
-            target = targets[i] if i < len(targets) else None
-            own = codes[i, self.slots], z[i, self.slots]
-            ridge = [number for regression in self.ridges for number in regression(*own, target)]
-            place = i if i < len(targets) else None
-            process = [number for process in self.processes for number in process(*own, place)]
-            logistic = [number for regression in self.logistics
-                        for number in regression(*own, place)]
-            said = {"ridge": ridge, "process": process, "logistic": logistic}
-            out.append(self.embed([self.cell(f, codes[i, f], z[i, f], target) for f in self.slots],
-                                  said))
+            place, target = (i, targets[i]) if i < len(targets) else (None, None)
+            # chains ask about the same rows again and again
+            key = place, targets[i:i + 1].tobytes(), codes[i].tobytes(), z[i].tobytes()
+            if key not in self.made:
+                self.made[key] = self.row(codes[i], z[i], target, place)
+            out.append(self.made[key])
         return np.array(out).reshape(len(x), self.model.config["width"])
+
+    def row(self, codes, z, target, place):
+        """The vector of one row; target and place if it is one of the prefix, else None."""
+        own = codes[self.slots], z[self.slots]
+        said = {
+            "ridge": [number for ridge in self.ridges for number in ridge(*own, target)],
+            "process": [number for process in self.processes for number in process(*own, place)],
+            "logistic": [number for logistic in self.logistics
+                         for number in logistic(*own, place)],
+        }
+        return self.embed([self.cell(f, codes[f], z[f], target) for f in self.slots], said)
 
     def logistic(self, x):
         """What the logistic regression says of rows x [n, F] that are not of the prefix, [n, room +
