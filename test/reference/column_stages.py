@@ -92,10 +92,11 @@ class ColumnModel:
         if rotary:
             queries, keys = self.rotate(queries), self.rotate(keys)
         queries = self.scale_queries(name + ".attn.ssmax_layer", ssmax, queries, kv.shape[-2])
-        scores = np.einsum("...qhw,...khw->...hqk", queries, keys) / math.sqrt(width)
+        queries, keys, values = (part.swapaxes(-3, -2) for part in (queries, keys, values))
+        scores = queries @ keys.swapaxes(-2, -1) / math.sqrt(width)         # [..., heads, q, k]
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         weights /= weights.sum(-1, keepdims=True)
-        read = np.einsum("...hqk,...khw->...qhw", weights, values).reshape(q.shape)
+        read = (weights @ values).swapaxes(-3, -2).reshape(q.shape)
         x = q + self.linear(name + ".attn.out_proj", read)
         hidden = activate(self.linear(name + ".linear1", self.norm(name + ".norm2", x)),
                           self.c["activation"])
