@@ -34,7 +34,8 @@ struct TileRows
 			   *target;
 	int		   *most,			/* per 16 rows: largest and smallest visible, largest own */
 			   *least,
-			   *most_own;
+			   *most_own,
+			   *active;			/* rows that are there */
 };
 
 #define ROW_ACTIVE 1
@@ -164,13 +165,33 @@ template <class T, int R, int NV> struct Tile
 		to[cuda_value_at(P::code, NV, slot, feature + 1)] = P::from(b);
 	}
 
-	/* Columns column and column + 1 of a row of x1, in all blocks of the team. */
+	/* Whether results of the layers are pushed to bells. */
+	DEVICE bool
+	pushes(void) const
+	{
+		return copied && walk->pushes != 0;
+	}
+
+	/* Bell 0 counts what is pushed into x1, bell 1 what is pushed into h. */
+	DEVICE Bell *
+	bell(int number) const
+	{
+		return (Bell *) (shared_memory() + walk->at_bells) + number;
+	}
+
+	/*
+	 * Columns column and column + 1 of a row of x1, in all blocks of the team; rings: pushed to
+	 * their bells.
+	 */
 	DEVICE void
-	push(T *buffer, int row, int column, float a, float b) const
+	push(T *buffer, int row, int column, float a, float b, bool rings) const
 	{
 		ROLLED
 		for (int peer = 0; peer < team; peer++)
-			P::push_pair(buffer + row * walk->row_x + column, peer, team, a, b);
+			if (copied && rings)
+				P::ring_pair(buffer + row * walk->row_x + column, bell(0), peer, team, a, b);
+			else
+				P::push_pair(buffer + row * walk->row_x + column, peer, team, a, b);
 	}
 
 	DEVICE void
@@ -286,8 +307,11 @@ template <class T, int R, int NV> struct Tile
 		int			width = model->head_width,
 					column = head * width + feature;
 
+		/* bells count rows that are there alone */
+		if (pushes() && (rows.flags[row] & ROW_ACTIVE) == 0)
+			return;
 		if (width % 2 == 0 && feature < width)
-			push(x1, row, column, a, b);
+			push(x1, row, column, a, b, pushes());
 		else
 		{
 			if (feature < width)
@@ -586,9 +610,21 @@ template <class T, int R, int NV> struct Tile
 			scale = closing_scale(most, sum, rows.visible[row] + rows.own[row]);
 			UNROLL
 			for (int i = 0; i < each; i++)
-				if (lane + i * WARP < model->head_width)
+			{
+				/* a bell counts no less than two numbers of 16 bits */
+				if (pushes())
+				{
+					float		v = product(value[i], scale),
+								next = shuffle_xor(v, 1);
+
+					if (lane % 2 == 0 && lane + i * WARP < model->head_width)
+						push(x1, row, head(local) * model->head_width + lane + i * WARP, v, next,
+							 true);
+				}
+				else if (lane + i * WARP < model->head_width)
 					push_one(x1, row, head(local) * model->head_width + lane + i * WARP,
 							 product(value[i], scale));
+			}
 		}
 	}
 
@@ -605,7 +641,10 @@ template <class T, int R, int NV> struct Tile
 			? before : n_chunks - 1;
 	}
 
-	/* x1 = attention of q to cache layer `layer`, in all blocks of the team. */
+	/*
+	 * x1 = attention of q to cache layer `layer`, in all blocks of the team. Ends with the team's
+	 * barrier, but in kernels where carry() has one for all results.
+	 */
 	DEVICE void
 	attend(int layer) const
 	{
@@ -661,7 +700,8 @@ template <class T, int R, int NV> struct Tile
 				sync_block();
 			fold_parts(layer, n_chunks);
 		}
-		sync_team(team);
+		if (!copied)
+			sync_team(team);
 	}
 };
 

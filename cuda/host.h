@@ -127,7 +127,8 @@ typedef struct CudaForce
 				team;			/* 1, 2, 4, 8 */
 	int			split,			/* 1: chunks of keys are tasks of their own; -1: where need be */
 				part_in_memory,
-				copies;			/* teams that compute the same tile */
+				copies,			/* teams that compute the same tile */
+				pushes;			/* -1: barriers of the team alone */
 } CudaForce;
 
 extern CudaForce cuda_force;

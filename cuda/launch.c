@@ -63,7 +63,9 @@ lay_out(const CudaModel *s, int rows, int team, CudaWalk *walk)
 	walk->at_h = at;
 	at += round_up(rows * walk->row_h * 4, 128);
 	walk->at_rows = at;
-	at += round_up((TILE_ROW_ARRAYS * rows + 3 * (rows / 16)) * 4, 128);
+	at += round_up((TILE_ROW_ARRAYS * rows + 4 * (rows / 16)) * 4, 8);
+	walk->at_bells = at;
+	at = round_up(at + CUDA_BELLS * 8, 128);
 	walk->at_input = at;
 	at += round_up(rows * CUDA_DIRECT * 4, 128);
 	walk->at_ring = at;
@@ -152,13 +154,32 @@ choose_rows(const TnpDeviceModel *m, const CudaWalk *walk, int64_t chunks)
 	return best;
 }
 
+/*
+ * Whether the blocks of a team may push the results of layers to each other's bells instead of
+ * meeting at barriers of the team. Every block must then have something to push at each of them: to
+ * have what all others pushed says that none of them still reads what is pushed next.
+ */
+static bool
+may_push(const CudaModel *s, const CudaWalk *walk, int team)
+{
+	int			fewest = s->width < s->feedforward ? s->width : s->feedforward;
+
+	return team > 1 && cuda_force.pushes >= 0
+		&& (walk->mode == CUDA_QUERY || walk->mode == CUDA_CHAIN || walk->mode == CUDA_APPEND)
+		&& CUDA_HAS_ROOM(s->precision, s->head_tiles) && !s->two_stream
+		&& s->head_width % 2 == 0 && (fewest + 7) / 8 >= team
+		&& (team <= s->heads || team % s->heads == 0);
+}
+
 /* Blocks per tile: a power of two. */
 static int
 choose_team(const TnpDeviceModel *m, const CudaWalk *walk, int64_t tiles, int64_t keys)
 {
 	const GpuFacts *facts = &m->device->facts;
 	int			element = m->shape.precision == 0 ? 2 : 4,
-				team = 1;
+				team = 1,
+				/* beyond the heads blocks wait once more for each other; four share out linears */
+				most = m->shape.heads > 4 ? m->shape.heads : 4;
 	int64_t		per_layer =
 		((int64_t) m->shape.width * (4 * m->shape.width + 2 * m->shape.feedforward) +
 							 2 * keys * m->shape.width) * element;
@@ -168,7 +189,8 @@ choose_team(const TnpDeviceModel *m, const CudaWalk *walk, int64_t tiles, int64_
 	if (cuda_force.team > 0)
 		return cuda_force.team < facts->team ? cuda_force.team : facts->team;
 	while (2 * team <= facts->team && tiles * 2 * team <= facts->multiprocessors
-		   && per_layer / (2 * team) >= WORTH_A_BLOCK)
+		   && per_layer / (2 * team) >= WORTH_A_BLOCK
+		   && (2 * team <= most || !may_push(&m->shape, walk, 2 * team)))
 		team *= 2;
 	return team;
 }
@@ -253,6 +275,8 @@ cuda_plan(const TnpDeviceModel *m, int64_t keys, int64_t private_slots, CudaWalk
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "the number of rows is out of range");
 	walk->tiles = (int) tiles;
 	walk->team = choose_team(m, walk, tiles, keys);
+	walk->team_bits = walk->team >= 8 ? 3 : walk->team / 2;
+	walk->pushes = rows == 16 && may_push(s, walk, walk->team);
 	plan->kernel = (GpuKernel) {s->precision, rows, s->head_tiles};
 	plan->shared = choose_split(m, rows, cuda_chunks(keys),
 								lay_out(s, rows, walk->team, walk), walk, plan);

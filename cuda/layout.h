@@ -35,6 +35,7 @@
 #define CUDA_DIRECT 32
 #define CUDA_MAX_HIDDEN 9
 #define CUDA_MAX_HEAD 128		/* widest head */
+#define CUDA_BELLS 2			/* of a block: portable.h */
 #define TILE_ROW_ARRAYS 11		/* numbers kept about each row of a tile: TileRows in attention.h */
 /* As TNP_LARGEST_KEY and TNP_LARGEST_SCORE, which kernels.h of the engine explains. */
 #define CUDA_LARGEST_KEY 1e16f
@@ -395,6 +396,13 @@ typedef struct CudaWalk
 	int			copies;
 	unsigned   *arrived;		/* copies: [cache layers], zeros: blocks that came to a barrier */
 	int			at_ring;		/* shared memory: rings of all warps, where the kernel has them */
+	/*
+	 * whether results of the layers are pushed to bells of the team's blocks; else they are
+	 * stored, and barriers of the team order them
+	 */
+	int			pushes;
+	int			at_bells;		/* shared memory */
+	int			team_bits;		/* team is 2 to the power of it */
 } CudaWalk;
 
 /* How many partial softmaxes a head of one block makes at most, private keys included. */

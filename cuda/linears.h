@@ -17,6 +17,10 @@
 /* Which rows of a tile a result is kept for: those with any of these flags. */
 #define KEEP_ALL ROW_ACTIVE
 
+/* What receive() waits for: nothing, results that were stored, or one of the four of a layer. */
+#define RESULT_OF_NOTHING (-1)
+#define RESULT_OF_BARRIER 4
+
 /* What becomes of the outputs of a linear. */
 enum ResultKind
 {
@@ -41,6 +45,7 @@ template <class T> struct Result
 				own;
 	const float *log_scale;		/* of the layer, or NULL */
 	float	   *raw;			/* RAW */
+	bool		rings;			/* OPERAND, STATE: pushed to bells, of rows that are there */
 };
 
 template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
@@ -89,6 +94,9 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 	template <ResultKind kind> DEVICE void
 	put(const Result<T> &r, int row, int column, float a, float b, bool alone) const
 	{
+		if (Base::copied && (kind == RESULT_OPERAND || kind == RESULT_STATE) && r.rings
+			&& (rows.flags[row] & ROW_ACTIVE) == 0)
+			return;
 		if (kind == RESULT_OPERAND)
 		{
 			float		u = activate(a, r.activation),
@@ -97,12 +105,12 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 			if (alone)
 				P::store_pair(r.to + row * walk->row_x + column, u, v);
 			else
-				push(r.to, row, column, u, v);
+				push(r.to, row, column, u, v, r.rings);
 			if (r.keep != 0)
-				add_state(row, column, a, b, r.keep, alone);
+				add_state(row, column, a, b, r.keep, alone, false);
 		}
 		else if (kind == RESULT_STATE)
-			add_state(row, column, a, b, r.keep, alone);
+			add_state(row, column, a, b, r.keep, alone, r.rings);
 		else if (kind == RESULT_QUERY)
 		{
 			float		scale = logit_scale(r.log_scale, r.own, row);
@@ -139,33 +147,61 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 		}
 	}
 
-	/* Tiles [first, end) of w's outputs; own_warp says which of them are this warp's. */
+	/*
+	 * Tiles [first, end) of w's outputs; own_warp says which of them are this warp's, and before
+	 * whether the first of these has been asked for.
+	 */
 	template <ResultKind kind> DEVICE void
-	columns(const CudaLinear &w, const T *x, int first, int end, int own_warp,
-			const Result<T> &r) const
+	columns(const CudaLinear &w, const T *x, int first, int end, int own_warp, bool before,
+			Asked &asked, const Result<T> &r) const
 	{
-		multiply_rows<T, tiles, Base::places>(w, x, walk->row_x, first, end, own_warp, lane,
-								[&](int row, int column, float a, float b)
-								{ put<kind>(r, row, column, a, b, false); });
+		auto		keep = [&](int row, int column, float a, float b)
+			{ put<kind>(r, row, column, a, b, false); };
+
+		multiply_rows<T, tiles, Base::places, Base::copied>(w, x, walk->row_x, first, end, own_warp,
+															lane, before, asked, keep);
 	}
 
 	/*
-	 * A linear on x, its columns dealt out to the team. Ends with the team's barrier, but in
-	 * kernels that have a barrier of all teams, too: there carry() has one for all linears, so that
-	 * the first-level cache is dropped at no more places.
+	 * The first tile of w whose columns a block of the team computes, or the next block's. Where
+	 * weights are asked for before, the team's size is a shift: a division takes as long as they.
+	 */
+	DEVICE int
+	first_tile(const CudaLinear &w, int block) const
+	{
+		return Base::copied ? w.n_tiles * block >> walk->team_bits
+			: (int) ((int64_t) w.n_tiles * block / team);
+	}
+
+	/* Ask for what this warp needs first of w; queries: of this block's first head. */
+	DEVICE void
+	ask_first(const CudaLinear &w, bool queries, Asked &asked) const
+	{
+		int			first = queries ? this->head(0) * NV : first_tile(w, rank);
+
+		if (first + warp < (queries ? first + NV : first_tile(w, rank + 1)))
+			asked.ask(w, first + warp, lane);
+	}
+
+	/*
+	 * A linear on x, its columns dealt out to the team; before: this warp's first tile of it has
+	 * been asked for. Ends with the team's barrier, but in kernels that have a barrier of all
+	 * teams, too: there carry() has one for all results, so that the first-level cache is dropped
+	 * at no more places.
 	 */
 	DEVICE void
-	linear(ResultKind kind, const CudaLinear &w, const T *x, const Result<T> &r) const
+	linear(ResultKind kind, const CudaLinear &w, const T *x, bool before, Asked &asked,
+		   const Result<T> &r) const
 	{
-		int			first = (int) ((int64_t) w.n_tiles * rank / team),
-					end = (int) ((int64_t) w.n_tiles * (rank + 1) / team);
+		int			first = first_tile(w, rank),
+					end = first_tile(w, rank + 1);
 
 		if (kind == RESULT_OPERAND)
-			columns<RESULT_OPERAND>(w, x, first, end, warp, r);
+			columns<RESULT_OPERAND>(w, x, first, end, warp, before, asked, r);
 		else if (kind == RESULT_STATE)
-			columns<RESULT_STATE>(w, x, first, end, warp, r);
+			columns<RESULT_STATE>(w, x, first, end, warp, before, asked, r);
 		else
-			columns<RESULT_RAW>(w, x, first, end, warp, r);
+			columns<RESULT_RAW>(w, x, first, end, warp, before, asked, r);
 		if (!Base::copied)
 			sync_team(team);
 	}
@@ -204,9 +240,9 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 			sync_team(team);
 	}
 
-	/* Add to the residual stream, in all blocks. */
+	/* Add to the residual stream, in all blocks; rings: pushed to their bells. */
 	DEVICE void
-	add_state(int row, int column, float a, float b, int keep, bool alone) const
+	add_state(int row, int column, float a, float b, int keep, bool alone, bool rings) const
 	{
 		float	   *place = h + row * walk->row_h + column;
 
@@ -222,7 +258,28 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 		}
 		ROLLED
 		for (int peer = 0; peer < team; peer++)
-			team_store_pair(place, peer, team, a, b);
+			if (Base::copied && rings)
+				push_two(place, this->bell(1), peer, team, a, b);
+			else
+				team_store_pair(place, peer, team, a, b);
+	}
+
+	/*
+	 * Wait for results of the team: a barrier, or, of results that were pushed, this block's bell.
+	 * Each of the two has two rounds in a layer, so that their parities are known: results 0 to 3
+	 * of a layer ring bells 0, 1, 0, 1 in rounds 0, 0, 1, 1. bytes: of a row.
+	 */
+	DEVICE void
+	receive(int result, int bytes) const
+	{
+		if (result == RESULT_OF_BARRIER)
+			sync_team(team);
+		else
+		{
+			if (thread() == 0)
+				expect_pushes(this->bell(result & 1), bytes * rows.active[0]);
+			await_pushes(this->bell(result & 1), result >> 1);
+		}
 	}
 
 	/*

@@ -51,6 +51,12 @@ template <> struct Precision<half16>
 	}
 
 	static DEVICE void
+	ring_pair(half16 *place, Bell *bell, int rank, int team, float low, float high)
+	{
+		push_word((uint32_t *) place, bell, rank, team, pack_halves(low, high));
+	}
+
+	static DEVICE void
 	load(uint32_t a[4], const half16 *place, int stride, int lane)
 	{
 		load_tile(a, tile_place(place, stride, lane), 0);
@@ -95,6 +101,12 @@ template <> struct Precision<float>
 	push_pair(float *place, int rank, int team, float low, float high)
 	{
 		team_store_pair(place, rank, team, low, high);
+	}
+
+	static DEVICE void
+	ring_pair(float *place, Bell *bell, int rank, int team, float low, float high)
+	{
+		push_two(place, bell, rank, team, low, high);
 	}
 
 	static DEVICE void
@@ -256,14 +268,36 @@ add_products_at(Sums<MT> &sums, const float *x, int stride, const uint32_t *b, i
 	add_products<float, MT>(sums, x, stride, b, k_steps, lane, ahead);
 }
 
+/* What a lane needs first of a tile of 8 outputs: its first steps of weights, and two biases. */
+struct Asked
+{
+	Words		ahead[CUDA_AHEAD];
+	float		b0,
+				b1;
+
+	DEVICE void
+	ask(const CudaLinear &w, int tile, int lane)
+	{
+		const uint32_t *b = w.packed + lane * 4 + (size_t) tile * w.k_steps * 128;
+		int			column = tile * 8 + lane % 4 * 2;
+
+		b0 = w.bias != nullptr ? load_float(w.bias + column) : 0.0f;
+		b1 = w.bias != nullptr ? load_float(w.bias + column + 1) : 0.0f;
+		UNROLL
+		for (int i = 0; i < CUDA_AHEAD; i++)
+			ahead[i] = load_constant(b + (i < w.k_steps ? i : w.k_steps - 1) * 128);
+	}
+};
+
 /*
  * Outputs of tiles [first, end) of w for MT * 16 rows of x, `stride` elements apart. put(row,
  * column, a, b) gets the outputs of columns column and column + 1, bias included. PLACES: whether
- * the kernel has registers for places.
+ * the kernel has registers for places; AHEAD: whether it has those for what was asked for before,
+ * which `asked` is if `before`: of the warp's first tile.
  */
-template <class T, int MT, bool PLACES, class Put> DEVICE void
+template <class T, int MT, bool PLACES, bool AHEAD, class Put> DEVICE void
 multiply_rows(const CudaLinear &w, const T *x, int stride, int first, int end, int warp, int lane,
-			  Put put)
+			  bool before, Asked &asked, Put put)
 {
 	int			k_steps = w.k_steps;
 
@@ -272,26 +306,24 @@ multiply_rows(const CudaLinear &w, const T *x, int stride, int first, int end, i
 	{
 		const uint32_t *b = w.packed + lane * 4 + (size_t) tile * k_steps * 128;
 		int			column = tile * 8 + lane % 4 * 2;
-		float		b0 = w.bias != nullptr ? load_float(w.bias + column) : 0.0f,
-					b1 = w.bias != nullptr ? load_float(w.bias + column + 1) : 0.0f;
+		Asked		now;
+		Asked	   &its = AHEAD ? asked : now;
 		Sums<MT>	sums;
-		Words		ahead[CUDA_AHEAD];
 
 		sums.clear();
-		UNROLL
-		for (int i = 0; i < CUDA_AHEAD; i++)
-			ahead[i] = load_constant(b + (i < k_steps ? i : k_steps - 1) * 128);
+		if (!AHEAD || !before || tile != first + warp)
+			its.ask(w, tile, lane);
 		if (PLACES)
-			add_products_at<MT>(sums, x, stride, b, k_steps, lane, ahead);
+			add_products_at<MT>(sums, x, stride, b, k_steps, lane, its.ahead);
 		else
-			add_products<T, MT>(sums, x, stride, b, k_steps, lane, ahead);
+			add_products<T, MT>(sums, x, stride, b, k_steps, lane, its.ahead);
 		UNROLL
 		for (int m = 0; m < MT; m++)
 			UNROLL
 			for (int half = 0; half < 2; half++)
 				put(m * 16 + half * 8 + lane / 4, column,
-					sums.even[m][2 * half] + sums.odd[m][2 * half] + b0,
-					sums.even[m][2 * half + 1] + sums.odd[m][2 * half + 1] + b1);
+					sums.even[m][2 * half] + sums.odd[m][2 * half] + its.b0,
+					sums.even[m][2 * half + 1] + sums.odd[m][2 * half + 1] + its.b1);
 	}
 }
 

@@ -81,6 +81,7 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 		rows.most = at + TILE_ROW_ARRAYS * R;
 		rows.least = rows.most + tiles;
 		rows.most_own = rows.least + tiles;
+		rows.active = rows.most_own + tiles;
 		if (team > model->heads)
 		{
 			share = team / model->heads;
@@ -108,6 +109,11 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 			q[i] = P::from(0.0f);
 		for (int i = thread(); i < R * w->row_h; i += CUDA_THREADS)
 			h[i] = 0.0f;
+		if (this->pushes() && thread() == 0)
+		{
+			open_bell(this->bell(0));
+			open_bell(this->bell(1));
+		}
 	}
 
 	/*
@@ -217,17 +223,21 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 		{
 			int			most = 0,
 						least = INT32_MAX,
-						own = 0;
+						own = 0,
+						active = 0;
 
 			for (int row = m * 16; row < m * 16 + 16; row++)
 			{
 				most = rows.visible[row] > most ? rows.visible[row] : most;
 				least = rows.visible[row] < least ? rows.visible[row] : least;
 				own = rows.own[row] > own ? rows.own[row] : own;
+				active += (rows.flags[row] & ROW_ACTIVE) != 0;
 			}
 			rows.most[m] = most;
 			rows.least[m] = least;
 			rows.most_own[m] = own;
+			if (Base::copied)
+				rows.active[m] = active;
 		}
 	}
 

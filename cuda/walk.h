@@ -67,35 +67,39 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 	 * Queries, and keys and values of the rows that store, of this block's heads, from x0. at is
 	 * the layer of the cache. Of blocks that share a head the first stores; the others read its
 	 * keys in CUDA_APPEND alone, because private keys are attended to by the first one. Of teams
-	 * that compute the same tile the first stores, too.
+	 * that compute the same tile the first stores, too. Where weights are asked for before, those
+	 * of the first head's queries were, which `queries` describes.
 	 */
 	DEVICE void
-	project(const CudaLayer *layer, int at, bool ask, bool store) const
+	project(const CudaLayer *layer, int at, bool ask, bool store, const CudaLinear &queries,
+			Asked &asked) const
 	{
 		int			used = 0;
-		CudaLinear	w[3] = {constant(&layer->q), constant(&layer->k), constant(&layer->v)};
+		CudaLinear	w[3] = {Base::copied ? queries : constant(&layer->q), constant(&layer->k),
+							constant(&layer->v)};
 		const float *log_scale = constant(&layer->log_scale);
 
 		ROLLED
 		for (int local = 0; local < n_heads; local++)
 		{
 			int			own = head(local);
-			Result<T>	r = {nullptr, 0, 0, at, local, own, log_scale, nullptr};
+			Result<T>	r = {nullptr, 0, 0, at, local, own, log_scale, nullptr, false};
 
 			/* the next warps in turn */
 			if (ask)
 			{
 				this->template columns<RESULT_QUERY>(w[0], x0, own * NV, own * NV + NV,
-									  (warp + used) % CUDA_WARPS, r);
+									  (warp + used) % CUDA_WARPS, Base::copied && local == 0,
+									  asked, r);
 				used += CUDA_WARPS - NV % CUDA_WARPS;
 			}
 			if (store && this->slice == 0 && copy == 0)
 			{
 				this->template columns<RESULT_KEY>(w[1], x0, own * NV, own * NV + NV,
-									(warp + used) % CUDA_WARPS, r);
+									(warp + used) % CUDA_WARPS, false, asked, r);
 				used += CUDA_WARPS - NV % CUDA_WARPS;
 				this->template columns<RESULT_VALUE>(w[2], x0, own * NV, own * NV + NV,
-									  (warp + used) % CUDA_WARPS, r);
+									  (warp + used) % CUDA_WARPS, false, asked, r);
 				used += CUDA_WARPS - NV % CUDA_WARPS;
 			}
 		}
@@ -121,9 +125,15 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 		bool		from_x1 = false,	/* what it reads: x1, or x0, */
 					direct = false;		/* or `input` */
 		bool		first_block = false;
+		/* in kernels that have one place for it: what must come before the next stage begins */
+		int			due = RESULT_OF_NOTHING,
+					due_bytes = 0;	/* of a row */
+		Asked		asked;
+		CudaLinear	next;			/* a description that was fetched before its stage, */
+		const CudaLinear *known = nullptr;	/* and whose */
 
 		ROLLED
-		while (stage != STAGE_DONE)
+		while (stage != STAGE_DONE || (Base::copied && due != RESULT_OF_NOTHING))
 		{
 			/* which block */
 			bool		crossing = model->two_stream && number % 2 != 0;
@@ -139,7 +149,7 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 						to_x0 = false;
 			CudaLinear	w;
 			ResultKind	kind = RESULT_STATE;
-			Result<T>	r = {x1, 0, keep, at, 0, 0, nullptr, raw};
+			Result<T>	r = {x1, 0, keep, at, 0, 0, nullptr, raw, false};
 
 			if (stage == STAGE_MLP && number != CUDA_MLP_HEAD && (present >> number & 1) == 0)
 			{
@@ -151,6 +161,36 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 				next_block = true;
 			else
 			{
+				if (Base::copied && stage == STAGE_ATTEND)
+				{
+					this->attend(at);
+					due = this->pushes() ? 0 : RESULT_OF_BARRIER;
+					due_bytes = model->heads * model->head_width * (int) sizeof(T);
+				}
+				/* weights come while results of other blocks do */
+				if (Base::copied && stage >= STAGE_KEYS && stage <= STAGE_NARROW)
+				{
+					const CudaLinear *its = stage == STAGE_KEYS ? &layer->q
+						: stage == STAGE_ATTEND ? &layer->o
+						: stage == STAGE_WIDEN ? &layer->ff0 : &layer->ff1;
+
+					w = known == its ? next : constant(its);
+					this->ask_first(w, stage == STAGE_KEYS, asked);
+				}
+				if (Base::copied && due != RESULT_OF_NOTHING)
+					this->receive(due, due_bytes);
+				due = RESULT_OF_NOTHING;
+				if (Base::copied && stage == STAGE_DONE)
+					return;
+				/* and what they are of comes while the stage before computes */
+				if (Base::copied && stage >= STAGE_KEYS && stage <= STAGE_NARROW)
+				{
+					known = stage == STAGE_KEYS ? &layer->o
+						: stage == STAGE_ATTEND ? &layer->ff0
+						: stage == STAGE_WIDEN ? &layer->ff1 : &layer[l + 1 < layers].q;
+					next = constant(known);
+				}
+
 				/* the norm before it; post-norm: after the part before */
 				if (stage == STAGE_KEYS || stage == STAGE_WIDEN || stage == STAGE_CLOSE
 					|| (stage == STAGE_MLP && number == CUDA_MLP_HEAD && i < 0))
@@ -171,22 +211,24 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 				}
 				if (stage == STAGE_KEYS)
 				{
-					project(layer, at, ask, store);
+					project(layer, at, ask, store, w, asked);
 					if (number == stop)
 						return;
 				}
-				if (stage == STAGE_ATTEND)
+				if (!Base::copied && stage == STAGE_ATTEND)
 					this->attend(at);
 
 				/* its linear */
 				if (stage == STAGE_ATTEND)
 				{
-					w = constant(&layer->o);
+					if (!Base::copied)
+						w = constant(&layer->o);
 					from_x1 = true;
 				}
 				else if (stage == STAGE_WIDEN)
 				{
-					w = constant(&layer->ff0);
+					if (!Base::copied)
+						w = constant(&layer->ff0);
 					from_x1 = false;
 					kind = RESULT_OPERAND;
 					r.activation = model->activation;
@@ -194,7 +236,8 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 				}
 				else if (stage == STAGE_NARROW)
 				{
-					w = constant(&layer->ff1);
+					if (!Base::copied)
+						w = constant(&layer->ff1);
 					from_x1 = true;
 				}
 				else if (stage == STAGE_MLP)
@@ -231,12 +274,18 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 					}
 					i += !skip;
 				}
+				r.rings = this->pushes() && stage != STAGE_MLP;
 				if (stage == STAGE_MLP && direct)
 					linear_direct(kind, w, r);
 				else if (stage != STAGE_KEYS && stage != STAGE_CLOSE)
-					linear(kind, w, from_x1 ? x1 : x0, r);
-				if (Base::copied && stage != STAGE_KEYS && stage != STAGE_CLOSE)
-					sync_team(team);
+				{
+					linear(kind, w, from_x1 ? x1 : x0, Base::copied && stage != STAGE_MLP, asked,
+						   r);
+					/* of every column, those beyond the last too */
+					due_bytes = w.n_tiles * 8 * (kind == RESULT_STATE ? 4 : (int) sizeof(T));
+				}
+				if (stage != STAGE_KEYS && stage != STAGE_CLOSE)
+					due = r.rings ? stage - STAGE_ATTEND + 1 : RESULT_OF_BARRIER;
 
 				/* what comes next */
 				if (stage == STAGE_MLP)
@@ -500,7 +549,8 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 
 	/*
 	 * No block writes into another one that has not begun or has ended: run_step() has a barrier of
-	 * the team before the first stage, and every stage that writes into other blocks ends with one.
+	 * the team before the first stage, and every stage that writes into other blocks ends with one,
+	 * or with a bell of each that tells that all of it has come.
 	 */
 	DEVICE void
 	run(const CudaWalk *w)

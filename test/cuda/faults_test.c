@@ -219,12 +219,12 @@ check_refused_copies(const TestModel *file)
 
 /*
  * Launches that the device refuses: the request fails, the device goes on, and what is asked again
- * has its answer. A refused team is given up for a smaller one, unseen.
+ * has its answer. A refused team is given up for a smaller one, unseen; in 16 bits those push.
  */
 static void
-check_refused_launches(const TestModel *file)
+check_refused_launches(const TestModel *file, bool half)
 {
-	Scene		s = {.file = file},
+	Scene		s = {.file = file, .half = half},
 				again;
 	TnpModel   *model;
 	TnpError	error = {0};
@@ -414,7 +414,8 @@ main(void)
 		if (strcmp(models[i].name, "prefix_causal_scaled") == 0)
 		{
 			check_faults(&models[i]);
-			check_refused_launches(&models[i]);
+			check_refused_launches(&models[i], false);
+			check_refused_launches(&models[i], true);
 			check_refused_copies(&models[i]);
 			check_room(&models[i]);
 			check_neighbours(&models[i]);

@@ -38,14 +38,15 @@ typedef struct Shape
 static const char *const sources[] = {"attention.h", "embedder.h", "linears.h", "rows.h", "walk.h",
 									  "answers.h", "products.h", "softmax.h"};
 
-/* Rows, team, split, partial results in memory, teams that compute the same. */
+/* Rows, team, split, partial results in memory, teams that compute the same, whether they push. */
 static const Shape few_shapes[] = {
-	{{16, 8, 1, 0, 1}, TNP_PRECISION_FP16, 0},
-	{{16, 4, 1, 0, 1}, TNP_PRECISION_FP32, 2},
-	{{16, 2, 0, 0, 1}, TNP_PRECISION_FP16, 3},
-	{{16, 2, 0, 0, 3}, TNP_PRECISION_FP16, 2},
-	{{32, 2, 1, 1, 1}, TNP_PRECISION_FP16, 1},
-	{{64, 1, 0, 0, 1}, TNP_PRECISION_FP16, 2}
+	{{16, 8, 1, 0, 1, 0}, TNP_PRECISION_FP16, 0},
+	{{16, 4, 1, 0, 1, 0}, TNP_PRECISION_FP32, 2},
+	{{16, 2, 0, 0, 1, 0}, TNP_PRECISION_FP16, 3},
+	{{16, 2, 0, 0, 3, 0}, TNP_PRECISION_FP16, 2},
+	{{16, 4, 0, 0, 1, -1}, TNP_PRECISION_FP16, 1},
+	{{32, 2, 1, 1, 1, 0}, TNP_PRECISION_FP16, 1},
+	{{64, 1, 0, 0, 1, 0}, TNP_PRECISION_FP16, 2}
 };
 
 static const char *const few_models[] = {"prefix_causal", "two_stream_buffer", "packed_tnpd",
@@ -135,7 +136,7 @@ next_shape(int number, Shape *shape)
 	static const int heights[] = {16, 32, 64};
 
 	*shape = (Shape) {{heights[number / 32 % 3], 1 << number / 8 % 4, number / 4 % 2,
-					   number / 2 % 2, number % 8 == 7 ? 2 : 1},
+					   number / 2 % 2, number % 8 == 7 ? 2 : 1, 0},
 					  number % 2 == 0 ? TNP_PRECISION_FP16 : TNP_PRECISION_FP32, number % 4};
 	return number < 96;
 }

@@ -89,7 +89,7 @@ check_shapes(TnpDeviceEncoding *e, const char *name, const TestRows *rows, bool 
 	Answers		first,
 				other;
 
-	cuda_force = (CudaForce) {16, 1, 0, 0, 1};
+	cuda_force = (CudaForce) {16, 1, 0, 0, 1, 0};
 	ok(ask_all(e, CONTEXT, rows, &first) == TNP_OK, "%s: asked", name);
 	for (int height = 16; height <= 64; height *= 2)
 		for (int team = 1; team <= 8; team *= 2)
@@ -102,26 +102,29 @@ check_shapes(TnpDeviceEncoding *e, const char *name, const TestRows *rows, bool 
 
 				if (all ? team == 2 || (team == 8 && split == 1) : !usual)
 					continue;
-				cuda_force = (CudaForce) {height, team, split > 0, split > 1, 1};
+				cuda_force = (CudaForce) {height, team, split > 0, split > 1, 1, 0};
 				ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other),
 				   "%s: %d rows, %d blocks, %s", name, height, team,
 				   split == 0 ? "as planned" : split == 1 ? "split" : "split in memory");
 			}
+	cuda_force = (CudaForce) {16, 4, 0, 0, 1, -1};
+	ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other),
+	   "%s: barriers of the team alone", name);
 	for (int copies = 2; copies <= 4; copies++)
 	{
-		cuda_force = (CudaForce) {16, copies == 2 ? 8 : copies == 3 ? 1 : 4, 0, 0, copies};
+		cuda_force = (CudaForce) {16, copies == 2 ? 8 : copies == 3 ? 1 : 4, 0, 0, copies, 0};
 		ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other),
 		   "%s: %d teams share out the keys", name, copies);
 	}
 	for (int order = 1; order <= 2; order++)
 	{
 		gpu_emulated_order(order);
-		cuda_force = (CudaForce) {16, 4, 1, order == 1, order};
+		cuda_force = (CudaForce) {16, 4, 1, order == 1, order, 0};
 		ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other),
 		   "%s: warps in another order", name);
 		if (!all)
 			continue;
-		cuda_force = (CudaForce) {32, 1, 0, 0, order};
+		cuda_force = (CudaForce) {32, 1, 0, 0, order, 0};
 		ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other),
 		   "%s: warps in another order, one block", name);
 	}
@@ -165,7 +168,7 @@ check_long(TnpDeviceModel *m, const char *name)
 	cuda_force = (CudaForce) {.rows = 16, .team = 1};
 	ok(cuda_plan(m, walk.shared, 0, &walk, &plan, &error) == TNP_OK && walk.copies > 1,
 	   "%s: %d teams share out %d rows", name, walk.copies, n);
-	cuda_force = (CudaForce) {16, 1, -1, 0, 1};
+	cuda_force = (CudaForce) {16, 1, -1, 0, 1, 0};
 	ok(ask_all(e, n, &rows, &want) == TNP_OK, "%s: asked of %d rows", name, n);
 	cuda_force = (CudaForce) {.rows = 16, .team = 1};
 	ok(ask_all(e, n, &rows, &got) == TNP_OK && same(&want, &got),
