@@ -336,6 +336,14 @@ cuda_answer_marginals(TnpDeviceEncoding *e, int n, TnpRequest *requests, TnpErro
 	return status;
 }
 
+/* Whether answers depend on what the model's process learns from rows of the chain. */
+static bool
+learns_in_chains(const TnpDeviceEncoding *e, const TnpRequest *r)
+{
+	return e->model->model->config.process_chain && r->queries.n > 1
+		&& (r->kind == TNP_REQUEST_SAMPLE || r->orders != TNP_AS_APPENDED);
+}
+
 /* A request with an answer of its own: a joint one, or one about rows that lack cells. */
 static TnpStatus
 answer_alone(TnpDeviceEncoding *e, TnpRequest *r, bool variants, TnpError *error)
@@ -345,6 +353,9 @@ answer_alone(TnpDeviceEncoding *e, TnpRequest *r, bool variants, TnpError *error
 	if (variants)
 		return tnp_fail(error, TNP_NOT_HERE,
 						"the device has no chains of rows that lack cells");
+	if (learns_in_chains(e, r))
+		return tnp_fail(error, TNP_NOT_HERE,
+						"the device has no chains that a process learns from");
 	return r->kind == TNP_REQUEST_SAMPLE ? cuda_sample(e, r, error) : cuda_score(e, r, error);
 }
 

@@ -173,6 +173,8 @@ typedef struct TnpModelInfo
 	bool		takes_missing;	/* NaN features are accepted */
 	bool		takes_categories;
 	bool		has_donors;		/* asks about rows that lack cells with those of other rows */
+	/* a row of a chain tells more of the next than one that was appended (TNP_AS_APPENDED) */
+	bool		learns_in_chains;
 	bool		has_views;		/* averages over the environment's number of views of a table */
 	bool		scales_by_prefix;	/* statistics come from the context's prefix */
 	/* GPUs have kernels for it, unless one lacks the memory; else it is computed by CPUs */
@@ -521,8 +523,11 @@ TNP_EXPORT TnpStatus tnp_sample(const TnpEncoding *encoding, const TnpRows *quer
 /*
  * score: the joint log density of rows (y given) over all their targets, in the given order when
  * orders = 0, else the log of the mean density over `orders` random orders. per_row, if not NULL
- * and orders = 0, receives the conditional log densities [n].
+ * and there is one order, receives the conditional log densities [n]. TNP_AS_APPENDED is the given
+ * order, each row being answered as after an append of those before it: not otherwise than with 0
+ * but where chains know more than the context (head.process_chain).
  */
+#define TNP_AS_APPENDED (-1)
 TNP_EXPORT TnpStatus tnp_score(const TnpEncoding *encoding, const TnpRows *rows, int64_t orders,
 							   uint64_t seed,
 							   double *log_density, double *per_row, TnpError *error);

@@ -141,7 +141,8 @@ request_objection(const TnpWireRequest *a)
 		case TNP_REQUEST_SCORE:
 			if (!targets || a->reductions != 0 || a->n_levels != 0 || a->draws != 0)
 				return "a density without targets, or with reductions or draws";
-			return a->orders < 0 || a->orders > TNP_WIRE_MAX_ROWS ? "number of orders out of range"
+			return a->orders < TNP_AS_APPENDED
+				|| a->orders > TNP_WIRE_MAX_ROWS ? "number of orders out of range"
 				: NULL;
 		default:
 			return "unknown kind of request";

@@ -15,6 +15,7 @@ import numpy as np
 from donors import Donors, join
 from heads import NORMAL, Joint, Mixture, distribution
 from layers import block, mlp
+from process_chain import conditioned, remembered
 from random_numbers import permutation, value_uniforms
 from rows import RowTokeniser
 from safetensors_io import read_model
@@ -87,6 +88,8 @@ class Encoding:
     of the first `statistics.n`.
     """
 
+    chain = 0  # rows at the end that are of a chain
+
     def __init__(self, model, x, y, prefix, statistics):
         self.model, self.x, self.y, self.prefix, self.statistics = model, x, y, prefix, statistics
 
@@ -124,6 +127,8 @@ class Encoding:
         codes, z = (part[0][tokeniser.slots]
                     for part in (scaling.encode(query[None]), scaling.features(query[None])))
         m, spread, noise, quality = tokeniser.processes[0](codes, z, None)
+        if self.chain > 0 and model.config["head"].get("process_chain"):
+            m, spread = self.chained(codes, z)
         unit = abs(scaling.y_scale)
         mean, sd = (answer.mean() - scaling.y_center) / scaling.y_scale, answer.sd() / unit
         apart = abs(m - mean)
@@ -139,6 +144,15 @@ class Encoding:
         return Mixture(np.append(answer.weights * (1 - weight), weight),
                        np.append(answer.means, scaling.y_center + scaling.y_scale * m),
                        np.append(answer.sds, unit * np.exp(spread)))
+
+    def chained(self, codes, z):
+        """What the process says of a query, given the rows of the chain (section 9)."""
+        scaling, tokeniser = self.statistics.scaling, self.statistics.tokeniser
+        rows = self.x[len(self.x) - self.chain:][remembered(self.chain):]
+        y = self.y[len(self.y) - len(rows):]
+        before = (part[:, tokeniser.slots] for part in (scaling.encode(rows),
+                                                        scaling.features(rows)))
+        return conditioned(tokeniser.processes[0], codes, z, *before, scaling.target(y))
 
     def joint(self, queries):
         """The joint Gaussian of all queries (docs/families.md)."""
@@ -185,6 +199,7 @@ class Encoding:
         9).
         """
         longer = self.append(np.reshape(x, (1, -1)), np.reshape(y, (1, *self.y.shape[1:])))
+        longer.chain = self.chain + 1
         model = self.model
         if model.context == "full" and model.buffer is not None and len(
                 longer.x) - longer.prefix == model.buffer:

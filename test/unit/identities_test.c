@@ -359,10 +359,11 @@ test_score(void)
 	TnpError	error = {0};
 	double		joint,
 				conditional[QUERIES],
+				chained[QUERIES],
 				sum = 0;
 	bool		same = true;
 
-	must(tnp_score(e, &asked, 0, 0, &joint, conditional, &error), &error, "score");
+	must(tnp_score(e, &asked, TNP_AS_APPENDED, 0, &joint, conditional, &error), &error, "score");
 	for (int j = 0; j < n; j++)
 	{
 		same = same && close_to(conditional[j], log_density(step, CONTEXT + j));
@@ -386,6 +387,13 @@ test_score(void)
 			sum += conditional[j];
 	}
 	holds(close_to(joint, sum), "the joint is the sum of its conditionals");
+	must(tnp_score(e, &asked, 0, 0, &joint, chained, &error), &error, "score");
+	same = chained[0] == conditional[0];
+	for (int j = 1; j < n; j++)
+		same = same && chained[j] == conditional[j];
+	holds(same == !info->learns_in_chains && chained[0] == conditional[0],
+		  info->learns_in_chains ? "a chain's rows tell more than appended ones"
+		  : "a chain's rows tell what appended ones do");
 	tnp_encoding_free(e);
 	tnp_encoding_free(step);
 }

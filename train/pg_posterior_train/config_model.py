@@ -57,7 +57,12 @@ gaussian = objects(
 )
 mixture = objects(
     {**KIND, "hidden": HIDDEN, **STD, "components": integer(1, 1024)},
-    {"activation": ACTIVATION, "floor": number(0), "process": integer(1, 256)},
+    {
+        "activation": ACTIVATION,
+        "floor": number(0),
+        "process": integer(1, 256),
+        "process_chain": boolean,
+    },
 )
 classes = objects(
     {**KIND, "hidden": HIDDEN, "classes": integer(2, 64)},
@@ -223,6 +228,7 @@ def model_rules(c):
     gated = bool(head.get("process"))
     yield gated and not process, "head.process needs embedder.x.process"
     full_room = gated and head.get("components") == 1024
+    yield bool(head.get("process_chain")) and not gated, "head.process_chain needs head.process"
     yield full_room, "head.process needs room for one more of head.components"
     yield process and is_class, "embedder.x.process is for regression models"
     yield process and not inputs.get("clip"), "embedder.x.process needs inputs.clip"

@@ -57,13 +57,14 @@ class Network(nn.Module):
             first.weight.normal_(0, 2)
             first.bias.copy_(-first.weight[:, 0] * torch.empty_like(first.bias).uniform_(-2.5, 2.5))
 
-    def forward(self, x, y, queries, prefix, visible):
+    def forward(self, x, y, queries, prefix, visible, said=None):
         """Head outputs for the queries in standardised target units, [B, M, outputs] (of a joint
         head means and factor), or a classifier's logits [B, M, C].
 
         x: scaled features of the rows [B, N, F] (for `rows`: flat cells [B, N, F * cell (+
         opinions)]); y: scaled, clipped targets [B, N], or [B, N, D] of several; queries: as x, [B,
-        M, …]; prefix: number of prefix rows; visible [M]: rows that each query sees.
+        M, …]; prefix: number of prefix rows; visible [M]: rows that each query sees;
+        said [B, M, 4]: what the process says of the queries, where it is not what their cells have.
         """
         rows, device = y.shape[1], y.device.type
         # Raw numbers in, densities out: both ends stay in full precision under autocast.
@@ -86,8 +87,8 @@ class Network(nn.Module):
             if self.config["head"].get("process"):
                 # The process's numbers are the last of a row, the size of the prefix is in its
                 # first cell.
-                said = self.head.gate(outputs, queries[..., -process.NUMBERS :], queries[..., 4])
-                return torch.cat([outputs, said], -1)
+                said = queries[..., -process.NUMBERS :] if said is None else said
+                return torch.cat([outputs, self.head.gate(outputs, said, queries[..., 4])], -1)
             return self.lean(outputs, queries) if self.share else outputs
 
     def lean(self, outputs, queries):

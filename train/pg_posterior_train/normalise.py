@@ -197,9 +197,10 @@ def slot_bins(counts, order):
     return (counts > 0).gather(2, order[:, None].expand(-1, counts.shape[1], -1))
 
 
-def cells(tasks, y_input, prefix, config, found=None):
+def cells(tasks, y_input, prefix, config, found=None, chain=None):
     """Cell vectors in slot order, flat, [B, N, min(F, max_features) * 8], followed by what `ridge`
-    and `process` say. `found`, a list, gets what donors need (donors.Slots).
+    and `process` say, to the queries of a chain (process_chain.Chain) given its rows before them.
+    `found`, a list, gets what donors need (donors.Slots).
     """
     x, categorical, tokeniser = tasks.x, tasks.categorical, config["embedder"]["x"]
     knee_x = config["inputs"].get("clip", 0)
@@ -269,7 +270,7 @@ def cells(tasks, y_input, prefix, config, found=None):
     if tokeniser.get("process", False):
         parts.append(process.opinions(z, bins, used, kinds, y_input, prefix, knee,
                                       tokeniser.get("directions", 0),
-                                      tokeniser.get("additive", False)))
+                                      tokeniser.get("additive", False), chain))
     return torch.cat(parts, 2)
 
 
@@ -295,14 +296,16 @@ def whole_table(tasks, prefix, inputs):
     return soft_clip(scale(x, prefix), inputs.get("clip", 0)).nan_to_num(0.0)
 
 
-def prepare(tasks, prefix, config):
-    """Network inputs of a batch of tasks whose statistics are frozen after `prefix` rows."""
+def prepare(tasks, prefix, config, chain=None):
+    """Network inputs of a batch of tasks whose statistics are frozen after `prefix` rows; chain
+    (process_chain.Chain) where a process learns from one.
+    """
     y, y_input, center, scale = scale_targets(tasks.y, prefix, config)
     inputs = config["inputs"]
     if config["embedder"]["kind"] == "set":
         x = whole_table(tasks, prefix, inputs)
     elif "max_features" in inputs:
-        x = cells(tasks, y_input, prefix, config)
+        x = cells(tasks, y_input, prefix, config, chain=chain)
     else:
         x = plain_features(tasks.x, prefix, inputs)
     return Inputs(x, y, y_input, center, scale)

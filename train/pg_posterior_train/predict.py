@@ -9,6 +9,8 @@ import torch
 from .donors import Variants, join as join_variants, lend
 from .heads import Joint, distribution
 from .normalise import cells, prepare, scale_targets
+from .process import NUMBERS
+from .process_chain import Chain
 from .questions import chain_passes, statistics_rows, whole_prefix
 from .tasks import Tasks
 
@@ -64,21 +66,29 @@ def folded(mean, sd):
 
 
 @torch.no_grad()
-def predict(model, tasks, rows, prefix=None, visible=None, statistics=None):
+def predict(model, tasks, rows, prefix=None, visible=None, statistics=None, chained=None):
     """Predictions for the rows of `tasks` after the first `rows`.
 
     prefix: rows that see each other (default: all context rows, or none of a causal model).
     visible [M]: context rows that each query sees (default: all).
     statistics: rows that the statistics come from (default: the prefix, and at least min_rows).
+    chained: the first of the context rows that are of a chain, of a model whose process learns from
+    them (default: none are).
     """
     prefix = whole_prefix(model.config, rows) if prefix is None else prefix
     statistics = statistics_rows(model.config, prefix) if statistics is None else statistics
     if visible is None:
         visible = torch.full((tasks.y.shape[1] - rows,), rows)
     asked = variants(tasks, rows, statistics, model.config)
+    visible = visible.repeat_interleave(asked.count)
     inputs = prepare(asked.tasks, statistics, model.config)
+    said = None
+    if chained is not None and model.config["head"].get("process_chain", False):
+        # Tokens have what the process says of a row alone; the gate reads what it has learnt.
+        steps = Chain(chained, rows, visible)
+        said = prepare(asked.tasks, statistics, model.config, steps).x[:, rows:, -NUMBERS:]
     outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, rows:], prefix,
-                    visible.repeat_interleave(asked.count))
+                    visible, said)
     answer = join_variants(distribution(model, outputs), asked.weights)
     return Prediction(answer, inputs.center, inputs.scale)
 
@@ -130,5 +140,6 @@ def chain(model, tasks, rows):
     out = []
     for part in chain_passes(model.config, rows, tasks.y.shape[1]):
         block = Tasks(tasks.x[:, part.order], tasks.y[:, part.order], tasks.categorical)
-        out.append(predict(model, block, part.rows, part.prefix, part.visible, part.statistics))
+        out.append(predict(model, block, part.rows, part.prefix, part.visible, part.statistics,
+                           rows))
     return join(out)

@@ -13,7 +13,7 @@ import math
 
 import torch
 
-from . import additive
+from . import additive, process_chain
 from . import directions as search
 from .clip import soft_clip
 
@@ -297,24 +297,34 @@ def climb_on(fit, theta, axes, steps, rate):
     return out
 
 
-def sparse(points, coordinate, theta, inducing, y, prefix, axes=None):
+def sparse(points, coordinate, theta, inducing, y, prefix, axes=None, chain=None):
     """(mean, variance, noise variance [B]) of all rows, [B, N], those of the prefix without their
     own target.
 
-    points [B, N, P], inducing [B, m, P], y [B, prefix]. With axes (additive.Axes of the inducing
-    rows, and of all rows) theta has a share's logit behind the rest.
+    points [B, N, P], inducing [B, m] rows; y [B, N], of which the first `prefix` are the data. With
+    axes (additive.Axes of all rows) theta has a share's logit behind the rest. The queries of a
+    chain (process_chain.Chain) are given the rows of the chain before them.
     """
     theta, logit = (theta, None) if axes is None else (theta[:, :-1], theta[:, -1])
     slot, shared = coordinate
     weight, noise = theta.exp().gather(1, slot), theta[:, -1:].exp()
     eye = torch.eye(inducing.shape[1], dtype=y.dtype, device=y.device)
-    own = correlation(distances_within(inducing, weight, shared))[0]
-    known = correlation(distances(inducing, points, weight, shared))[0]
-    if logit is not None and (logit > -math.inf).any():
-        share, along_axes = logit.sigmoid(), theta[:, :-1].exp()
-        own = additive.mix(own, axes[0].alone(axes[0], along_axes), share) * (1 - eye) + eye
-        known = additive.mix(known, axes[0].alone(axes[1], along_axes), share)
+
+    def correlations(a, b):
+        """Of rows a [B, n] and b [B, m], as of different ones."""
+        at, to = (points.gather(1, rows[..., None].expand(-1, -1, points.shape[2]))
+                  for rows in (a, b))
+        product = correlation(distances(at, to, weight, shared))[0]
+        if logit is None or not (logit > -math.inf).any():
+            return product
+        alone = axes.rows(a).alone(axes.rows(b), theta[:, :-1].exp())
+        return additive.mix(product, alone, logit.sigmoid())
+
+    everything = torch.arange(points.shape[1], device=y.device).expand(len(points), -1)
+    own = correlations(inducing, inducing) * (1 - eye) + eye
+    known = correlations(inducing, everything)
     factor = torch.linalg.cholesky(own + JITTER * eye)
+    targets, y = y, y[:, :prefix]
     phi = torch.linalg.solve_triangular(factor, known, upper=False)    # [B, m, N]
     own = (1 - phi.square().sum(1)).clamp_min(0) + noise               # [B, N]
     head = phi[:, :, :prefix] / own[:, None, :prefix]
@@ -324,8 +334,17 @@ def sparse(points, coordinate, theta, inducing, y, prefix, axes=None):
     square = (y.square() / own[:, :prefix]).sum(1) - (weights * moment).sum((1, 2))
     variance = (square.clamp_min(0) + SMALLEST)[:, None] / prefix
     mean = (weights * phi).sum(1)
-    share = torch.linalg.solve_triangular(outer, phi, upper=False).square().sum(1)
+    unknown = torch.linalg.solve_triangular(outer, phi, upper=False)
+    share = unknown.square().sum(1)
     spread = variance * (own + share)
+    if chain is not None:
+        def covariances(a, b):
+            both = [rows.to(y.device).expand(len(points), -1) for rows in (a, b)]
+            return (correlations(*both) - phi[:, :, a].transpose(1, 2) @ phi[:, :, b]
+                    + unknown[:, :, a].transpose(1, 2) @ unknown[:, :, b])
+
+        mean, spread = process_chain.condition(chain, targets, mean, spread, noise, variance,
+                                               covariances)
     rest = (1 - share[:, :prefix] / own[:, :prefix]).clamp_min(1e-9)
     mean[:, :prefix] = y - (y - mean[:, :prefix]) / rest
     spread[:, :prefix] = variance * own[:, :prefix] / rest
@@ -349,13 +368,14 @@ def along(z, used, categorical, y, most):
 
 
 @torch.no_grad()
-def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0, is_additive=False):
+def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0, is_additive=False,
+             chain=None):
     """[B, N, NUMBERS]: mean (clipped), log of its standard deviation, log of the noise's, mean log
     density of the prefix's rows, left out.
 
     z (0 where missing), bins [B, N, S] in slot order; used, categorical [B, S]; y_input [B, N]
     scaled and clipped targets; how many directions the process may have; whether its correlation
-    may be a mean over axes in part.
+    may be a mean over axes in part; the chain (process_chain.Chain) that the queries are of.
     """
     wide, head = z.double(), y_input[:, :prefix].double()
     slots = wide
@@ -391,9 +411,8 @@ def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0, is
         else:
             theta = climb(fit, theta, steps, rate)
     rows = spread_rows(head, slots[:, :prefix], STAGES[-1][0])
-    inducing = points.gather(1, rows[..., None].expand(-1, -1, points.shape[2]))
-    mean, spread, noise = sparse(points, coordinate, theta, inducing, head, prefix,
-                                 (axes.rows(rows), axes) if is_additive else None)
+    mean, spread, noise = sparse(points, coordinate, theta, rows, y_input.double(), prefix, axes,
+                                 chain)
     left = mean[:, :prefix] - head
     density = -0.5 * ((2 * math.pi * spread[:, :prefix]).log() + left.square() / spread[:, :prefix])
     quality = soft_clip(density.mean(1, keepdim=True), clip).expand_as(mean)

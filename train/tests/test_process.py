@@ -76,7 +76,8 @@ class Process(unittest.TestCase):
         points, y = fit.points, fit.y
         weight = theta.exp().gather(1, fit.slot)
         coordinate = fit.slot, fit.shared
-        mean, spread, noise = process.sparse(points, coordinate, theta, points, y, 24)
+        every = torch.arange(points.shape[1]).expand(len(points), -1)
+        mean, spread, noise = process.sparse(points, coordinate, theta, every, y, 24)
         known = process.correlation(process.distances_within(points, weight,
                                                              fit.shared))[0][0].numpy()
         gamma, targets = math.exp(-2), y[0].numpy()

@@ -27,19 +27,19 @@
 #define SMALLEST_REST 1e-9		/* of one minus the share of a prefix row in its own answer */
 #define LOG_TWO_PI 1.8378770664093453
 
-/* Correlations of point i of `from` and carriers first … n - 1, as of different rows: out [n]. */
-static void
-correlate(const TnpStats *stats, const TnpProcess *p, const TnpPoints *from, int i, int first,
-		  double *out)
+void
+tnp_process_correlate(const TnpStats *stats, const TnpPoints *from, int i, const TnpPoints *points,
+					  int first, double *out)
 {
+	const TnpProcess *p = &stats->process;
 	double		alone[TNP_PROCESS_ROWS];
 
-	tnp_points_distances(stats, from, i, &p->points, first, p->weight, out);
-	tnp_points_correlations(first, p->points.n, out, NULL);
+	tnp_points_distances(stats, from, i, points, first, p->weight, out);
+	tnp_points_correlations(first, points->n, out, NULL);
 	if (p->share > 0)
 	{
-		tnp_points_alone(stats, from, i, &p->points, first, p->weight, alone);
-		tnp_points_mix(first, p->points.n, p->share, alone, out);
+		tnp_points_alone(stats, from, i, points, first, p->weight, alone);
+		tnp_points_mix(first, points->n, p->share, alone, out);
 	}
 }
 
@@ -59,7 +59,7 @@ features_of(const TnpModel *model, const TnpStats *stats, const TnpProcess *p, c
 	for (int r = 0; r < n_rows; r++)
 	{
 		tnp_points_set(model, stats, x + (size_t) r * width, &one, 0);
-		correlate(stats, p, &one, 0, 0, phi + (size_t) r * n);
+		tnp_process_correlate(stats, &one, 0, &p->points, 0, phi + (size_t) r * n);
 	}
 	tnp_upper_solve(p->factor, n, n_rows, phi);
 	for (int r = 0; r < n_rows; r++)
@@ -124,7 +124,7 @@ factorise_carriers(const TnpStats *stats, TnpProcess *p)
 	{
 		double	   *row = p->factor + (size_t) i * n;
 
-		correlate(stats, p, &p->points, i, i, row);
+		tnp_process_correlate(stats, &p->points, i, &p->points, i, row);
 		row[i] = 1 + JITTER;
 	}
 	return tnp_upper_factorise(p->factor, n);
@@ -312,6 +312,20 @@ tnp_process_bytes(const TnpProcess *process)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
+double
+tnp_process_reach(const TnpModel *model, const TnpStats *stats, const double *x, double *reached,
+				  double *unknown, double *mean)
+{
+	const TnpProcess *p = &stats->process;
+	double		own,
+				share;
+
+	features_of(model, stats, p, x, 0, 1, reached, &own);
+	memcpy(unknown, reached, p->points.n * sizeof(double));
+	answers_of(p, 1, unknown, mean, &share);
+	return own + share;
+}
+
 void
 tnp_process_features(const TnpModel *model, const TnpStats *stats, const double *x, int64_t row,
 					 float *out)
@@ -325,15 +339,13 @@ tnp_process_features(const TnpModel *model, const TnpStats *stats, const double 
 	}
 	else
 	{
-		double		phi[TNP_PROCESS_ROWS],
-					own,
-					share,
-					mean;
+		double		reached[TNP_PROCESS_ROWS],
+					unknown[TNP_PROCESS_ROWS],
+					mean,
+					unsure = tnp_process_reach(model, stats, x, reached, unknown, &mean);
 
-		features_of(model, stats, p, x, 0, 1, phi, &own);
-		answers_of(p, 1, phi, &mean, &share);
 		out[0] = (float) tnp_soft_clip(mean, model->config.target_clip);
-		out[1] = (float) (0.5 * log(p->variance * (own + share)));
+		out[1] = (float) (0.5 * log(p->variance * unsure));
 	}
 	out[2] = (float) (0.5 * log(p->variance * p->noise));
 	out[3] = (float) p->quality;

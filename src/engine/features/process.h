@@ -27,4 +27,19 @@ size_t		tnp_process_bytes(const TnpProcess *process);
 void		tnp_process_features(const TnpModel *model, const TnpStats *stats, const double *x,
 								 int64_t row, float *out);
 
+/*
+ * Correlations of point i of `from` and points first … n - 1, at most TNP_PROCESS_ROWS, as of
+ * different rows: out [n].
+ */
+void		tnp_process_correlate(const TnpStats *stats, const TnpPoints *from, int i,
+								  const TnpPoints *points, int first, double *out);
+
+/*
+ * The features [carriers] of a row x [F] that is none of the n0 rows, as the process has them and
+ * with what it does not know of them, its mean, and in units of the process's variance how sure
+ * that is.
+ */
+double		tnp_process_reach(const TnpModel *model, const TnpStats *stats, const double *x,
+							  double *reached, double *unknown, double *mean);
+
 #endif							/* TNP_PROCESS_H */

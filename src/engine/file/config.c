@@ -403,6 +403,7 @@ static const TnpKey mixture_keys[] = {
 	STD_KEYS,
 	TNP_INTEGER("components", TnpConfig, head_outputs, 1, TNP_MOST_COMPONENTS),
 	TNP_INTEGER_OPTIONAL("process", TnpConfig, gate_hidden, 1, TNP_MAX_GATE),
+	TNP_BOOLEAN_OPTIONAL("process_chain", TnpConfig, process_chain),
 	TNP_END
 };
 static const TnpKey bars_keys[] = {

@@ -142,6 +142,7 @@ struct TnpConfig
 	/* classes: how much of the logits at most is what the logistic regression says */
 	double		logistic_blend_weight;
 	int			gate_hidden;	/* mixture: of the gate to a process's answer; 0: there is none */
+	bool		process_chain;	/* that process learns from the rows of a chain */
 	/* joint-gaussian: numbers per row of which products make the factor, blocks before them */
 	int			head_rank,
 				head_blocks;

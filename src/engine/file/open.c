@@ -113,6 +113,7 @@ fill_info(TnpModel *m)
 	info->max_features = c->max_features;
 	info->min_rows = c->min_rows;
 	info->has_donors = c->encode_x.donors > 0;
+	info->learns_in_chains = c->process_chain;
 	info->has_views = c->family->published != NULL;
 	info->buffer = c->buffer;
 	info->row_limit = c->row_limit;

@@ -400,7 +400,7 @@ tnp_joint_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint6
 	if (status == TNP_OK)
 	{
 		*log_density = orders > 0 ? total - log((double) orders) : total;
-		if (per_row != NULL && orders == 0)
+		if (per_row != NULL && orders <= 0)
 			memcpy(per_row, j.steps, (size_t) j.n * sizeof(double));
 	}
 	joint_free(&j);

@@ -20,7 +20,7 @@ tnp_request_check(const TnpRequest *r, TnpError *error)
 
 	if (r->kind == TNP_REQUEST_SAMPLE && r->draws < 1)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "the number of draws must be positive");
-	if (r->kind == TNP_REQUEST_SCORE && r->orders < 0)
+	if (r->kind == TNP_REQUEST_SCORE && r->orders < TNP_AS_APPENDED)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "the number of orders must not be negative");
 	if (reduced && (r->reductions & TNP_REDUCE_LOG_DENSITY) != 0 && r->queries.y == NULL
 		&& r->queries.n > 0)

@@ -52,7 +52,7 @@ typedef struct TnpRequest
 	uint64_t	seed;			/* SAMPLE, SCORE */
 	uint64_t	first_draw;		/* SAMPLE: draws are numbered from here */
 	int64_t		draws;			/* SAMPLE */
-	int64_t		orders;			/* SCORE: 0 is the given order */
+	int64_t		orders;			/* SCORE: 0 is the given order; TNP_AS_APPENDED */
 	/* the caller's room for what the kind says; undefined after a failure */
 	double	   *answer;
 	/* of a request that is one of several: set by the device, error when status is not TNP_OK */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "engine/distribution/distribution.h"
+#include "engine/features/process_chain.h"
 #include "engine/inference/chain.h"
 #include "engine/inference/joint.h"
 #include "engine/inference/reencode.h"
@@ -25,6 +26,10 @@ typedef struct Group
 			   *joined,			/* [D, size] */
 			   *work;			/* of joining */
 	TnpToken   *tokens;			/* [(1 + variants) * draws] */
+	/* where the process learns from the rows before: */
+	TnpProcessChain process;
+	TnpProcessTold *told;		/* [draws] */
+	float	   *said;			/* [variants, draws, TNP_PROCESS_NUMBERS] */
 } Group;
 
 /* One question. */
@@ -65,6 +70,9 @@ free_sample(Sample *s)
 		tnp_free(env, g->joined);
 		tnp_free(env, g->work);
 		tnp_free(env, g->tokens);
+		tnp_process_chain_free(&g->process);
+		tnp_free(env, g->told);
+		tnp_free(env, g->said);
 	}
 	tnp_free(env, s->groups);
 	tnp_feature_embedding_free(env, &s->half);
@@ -91,6 +99,13 @@ make_group(Sample *s, int64_t block, Group *g, TnpError *error)
 	if (g->caches == NULL || g->h == NULL || g->params == NULL || g->joined == NULL
 		|| g->work == NULL || g->tokens == NULL)
 		return tnp_no_memory(error);
+	if (tnp_process_chain_wanted(model))
+	{
+		g->told = tnp_alloc(env, s->group, sizeof(TnpProcessTold));
+		g->said = tnp_alloc(env, tokens - s->group, TNP_PROCESS_NUMBERS * sizeof(float));
+		status = g->told == NULL || g->said == NULL ? tnp_no_memory(error)
+			: tnp_process_chain_make(model, &s->root->stats, &g->process, error);
+	}
 	for (int b = 0; status == TNP_OK && b < s->group; b++)
 		status = tnp_chain_cache(model, block, &g->caches[b], error);
 	return status;
@@ -200,6 +215,57 @@ embed_asked(const Sample *s, int64_t row, int asked, float *scratch, float *h)
 	return variants;
 }
 
+/* The group's chain takes in the row that was asked about, of these targets y + b * stride. */
+static void
+take_in(Group *g, int draws, const double *y, int64_t stride)
+{
+	tnp_process_chain_take(&g->process);
+	for (int b = 0; b < draws; b++)
+		tnp_process_chain_tell(&g->process, y[b * stride], &g->told[b]);
+	if (tnp_process_chain_forget(&g->process))
+		for (int b = 0; b < draws; b++)
+			tnp_process_told_forget(&g->process, &g->told[b]);
+}
+
+/* The group's chain begins at query `first`; what it would remember there, it takes in anew. */
+static void
+begin_process(const Sample *s, Group *g, int64_t first, int draws, const double *y, int64_t stride)
+{
+	tnp_process_chain_reset(&g->process);
+	for (int64_t j = tnp_process_chain_first(first); j < first; j++)
+	{
+		tnp_process_chain_ask(&g->process, s->queries->x + j * s->queries->n_features);
+		take_in(g, draws, y + j, stride);
+	}
+}
+
+/*
+ * What the process says of the variants of query `row` to each of `asked` draws, and has the query
+ * itself asked about last.
+ */
+static void
+ask_process(const Sample *s, Group *g, int64_t row, int asked)
+{
+	const TnpFeatureEmbedding *half = s->variants.x != NULL ? &s->asked : &s->half;
+	const TnpRows *variants = &s->variants.rows;
+	float	   *said = g->said;
+
+	for (int v = 0; v < tnp_variants_count(&s->variants, row); v++)
+	{
+		int64_t		variant = tnp_variants_first(&s->variants, row) + v;
+
+		tnp_process_chain_ask(&g->process, variants->x + variant * variants->n_features);
+		for (int b = 0; b < asked; b++, said += TNP_PROCESS_NUMBERS)
+		{
+			memcpy(said, tnp_feature_embedding_prior_logits(s->root->model, half, variant),
+				   TNP_PROCESS_NUMBERS * sizeof(float));
+			tnp_process_chain_say(&g->process, &g->told[b], said);
+		}
+	}
+	if (s->variants.x != NULL)
+		tnp_process_chain_ask(&g->process, s->queries->x + row * s->queries->n_features);
+}
+
 /* Answers [variants, asked, D, size] to those tokens after the walk. */
 static TnpStatus
 answer_asked(const Sample *s, const TnpEncoding *e, TnpWorker *worker, int64_t row, int asked,
@@ -208,14 +274,20 @@ answer_asked(const Sample *s, const TnpEncoding *e, TnpWorker *worker, int64_t r
 	const TnpModel *model = e->model;
 	const TnpFeatureEmbedding *half = s->variants.x != NULL ? &s->asked : &s->half;
 	size_t		d = model->config.family->state_width(model);
+	const float *chained = s->groups[worker->number].said;
 	TnpStatus	status = TNP_OK;
 
 	for (int v = 0; status == TNP_OK && v < tnp_variants_count(&s->variants, row); v++)
-		status = tnp_answers(model, &e->stats, asked, h + (size_t) v * asked * d,
-							 tnp_feature_embedding_prior_logits(
-								 model, half, tnp_variants_first(&s->variants, row) + v), 0,
-							 worker->work,
+	{
+		int64_t		variant = tnp_variants_first(&s->variants, row) + v;
+		const float *said = chained != NULL
+			? chained + (size_t) v * asked * TNP_PROCESS_NUMBERS
+			: tnp_feature_embedding_prior_logits(model, half, variant);
+
+		status = tnp_answers(model, &e->stats, asked, h + (size_t) v * asked * d, said,
+							 chained != NULL ? TNP_PROCESS_NUMBERS : 0, worker->work,
 							 params + (size_t) v * asked * tnp_answer_size(model), error);
+	}
 	return status;
 }
 
@@ -256,6 +328,8 @@ sample_block(Sample *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, i
 	int64_t		stride = s->queries->n * targets;
 	TnpStatus	status = TNP_OK;
 
+	if (g->said != NULL)
+		begin_process(s, g, first, draws, y, stride);
 	for (int64_t j = 0; status == TNP_OK && j < n; j++)
 	{
 		/* before anything is drawn, all draws ask the same question */
@@ -281,6 +355,8 @@ sample_block(Sample *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, i
 		else
 			status = tnp_walk(worker, e, stored + asked * variants, stored, same, g->tokens, g->h,
 							  error);
+		if (status == TNP_OK && g->said != NULL)
+			ask_process(s, g, first + j, asked);
 		if (status == TNP_OK)
 			status = answer_asked(s, e, worker, first + j, asked, query, g->params, error);
 		for (int b = 0; status == TNP_OK && b < draws; b++)
@@ -291,6 +367,8 @@ sample_block(Sample *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, i
 			draw_targets(s, g->joined, first_draw + (uint64_t) b, first + j,
 						 y + b * stride + (first + j) * targets);
 		}
+		if (status == TNP_OK && g->said != NULL)
+			take_in(g, draws, y + first + j, stride);
 	}
 	return status;
 }

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/features/process_chain.h"
 #include "engine/inference/chain.h"
 #include "engine/inference/joint.h"
 #include "engine/inference/permutation.h"
@@ -28,6 +29,8 @@ typedef struct Pass
 			   *asked;			/* [variants] of the block's rows */
 	TnpToken   *tokens;			/* [block - 1 + variants] */
 	TnpKvCache	cache;			/* keys of the block's chain rows */
+	TnpProcessChain process;	/* where the question is chained, */
+	TnpProcessTold told;		/* rows of the order so far */
 } Pass;
 
 /* One question: rows and their halves. */
@@ -37,6 +40,7 @@ typedef struct Score
 	const TnpRows *rows;
 	uint64_t	seed;
 	int64_t		orders;
+	bool		chained;		/* the process learns from the rows before */
 	double	   *joint;			/* [orders] */
 	TnpFeatureEmbedding		half;			/* of all rows, as chain rows */
 	TnpVariants variants;		/* of the rows as queries, */
@@ -67,6 +71,7 @@ free_score(Score *s)
 		tnp_free(env, p->asked);
 		tnp_free(env, p->tokens);
 		tnp_cache_free(env, &p->cache);
+		tnp_process_chain_free(&p->process);
 	}
 	tnp_free(env, s->passes);
 	tnp_free(env, s->joint);
@@ -100,6 +105,13 @@ make_pass(const Score *s, Pass *p, TnpError *error)
 		|| p->steps == NULL || p->prior_logits == NULL || p->place == NULL || p->asked == NULL
 		|| p->tokens == NULL)
 		return tnp_no_memory(error);
+	if (s->chained)
+	{
+		TnpStatus	status = tnp_process_chain_make(model, &s->root->stats, &p->process, error);
+
+		if (status != TNP_OK)
+			return status;
+	}
 	return tnp_chain_cache(model, s->block, &p->cache, error);
 }
 
@@ -203,6 +215,44 @@ embed_block(Score *s, Pass *p, const TnpEncoding *e, const int64_t *place, int64
 	return asked;
 }
 
+/*
+ * What the process says of the variants of rows place[0 … n-1], each given the rows before it, in
+ * place of what it says of them alone.
+ */
+static TnpStatus
+chain_process(Score *s, TnpWorker *worker, const int64_t *place, int64_t n, TnpError *error)
+{
+	const TnpRows *rows = s->rows,
+			   *asked = &s->variants.rows;
+	Pass	   *p = &s->passes[worker->number];
+	TnpProcessChain *process = &p->process;
+	float	   *said = p->prior_logits;
+	TnpStatus	status = TNP_OK;
+
+	for (int64_t j = 0; status == TNP_OK && j < n; j++)
+	{
+		for (int v = 0; v < tnp_variants_count(&s->variants, place[j]); v++)
+		{
+			int64_t		variant = tnp_variants_first(&s->variants, place[j]) + v;
+
+			tnp_process_chain_ask(process, asked->x + variant * asked->n_features);
+			tnp_process_chain_say(process, &p->told, said);
+			said += TNP_PROCESS_NUMBERS;
+		}
+		/* a row of the chain has the cells that it has */
+		if (s->variants.x != NULL)
+			tnp_process_chain_ask(process, rows->x + place[j] * rows->n_features);
+		tnp_process_chain_take(process);
+		tnp_process_chain_tell(process, rows->y[place[j]], &p->told);
+		if (tnp_process_chain_forget(process))
+		{
+			tnp_process_told_forget(process, &p->told);
+			status = tnp_worker_check(worker, error);
+		}
+	}
+	return status;
+}
+
 /* Log density of the targets of a row under the answer params [D, size]. */
 static double
 log_density_of(const TnpModel *model, const double *params, const double *y)
@@ -235,11 +285,11 @@ score_block(Score *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, con
 	size_t		size = tnp_answer_size(model);
 	int64_t		asked = embed_block(s, p, e, place, n, worker->work->scratch),
 				at = 0;
-	TnpStatus	status;
+	TnpStatus	status = s->chained ? chain_process(s, worker, place, n, error) : TNP_OK;
 
-	if (by_team)
+	if (status == TNP_OK && by_team)
 		status = tnp_walk_team(s->team, e, n - 1 + asked, n - 1, 0, p->tokens, p->h, error);
-	else
+	else if (status == TNP_OK)
 		status = tnp_walk(worker, e, n - 1 + asked, n - 1, 0, p->tokens, p->h, error);
 	if (status == TNP_OK)
 		status = tnp_answers(model, &e->stats, asked,
@@ -270,6 +320,7 @@ score_blocks(Score *s, TnpError *error)
 				done = 0;
 	TnpStatus	status = TNP_OK;
 
+	tnp_process_chain_reset(&p->process);
 	while (status == TNP_OK && done < n)
 	{
 		int64_t		room = tnp_chain_room(e),
@@ -312,6 +363,7 @@ score_order(void *state, TnpWorker *worker, int64_t order, TnpError *error)
 	TnpStatus	status;
 
 	tnp_fill_order(s->rows->n, s->seed, order, p->place);
+	tnp_process_chain_reset(&p->process);
 	status = score_block(s, worker, false, s->root, p->place, s->rows->n, p->steps, error);
 	if (status == TNP_OK)
 		s->joint[order] = sum_steps(s, p);
@@ -356,7 +408,7 @@ score_encodings(Score *s, int64_t orders, double *log_density, double *per_row, 
 	if (status == TNP_OK)
 	{
 		*log_density = orders > 0 ? total - log((double) orders) : total;
-		if (per_row != NULL && orders == 0)
+		if (per_row != NULL && orders <= 0)
 			memcpy(per_row, steps, (size_t) n * sizeof(double));
 	}
 	tnp_free(env, place);
@@ -370,12 +422,13 @@ tnp_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint64_t se
 {
 	double		total = -INFINITY;
 	float		scaled[TNP_MAX_TARGETS];
-	Score		s = {.root = e,.rows = rows,.seed = seed,.orders = orders > 0 ? orders : 1};
+	Score		s = {.root = e,.rows = rows,.seed = seed,.orders = orders > 0 ? orders : 1,
+					 .chained = orders != TNP_AS_APPENDED && tnp_process_chain_wanted(e->model)};
 	TnpStatus	status = tnp_queries_check(e, rows, true, error);
 
 	if (status != TNP_OK)
 		return status;
-	if (orders < 0)
+	if (orders < TNP_AS_APPENDED)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "the number of orders must not be negative");
 	*log_density = 0;
 	if (rows->n == 0)
@@ -405,7 +458,7 @@ tnp_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint64_t se
 	if (status == TNP_OK)
 	{
 		*log_density = orders > 0 ? total - log((double) orders) : total;
-		if (per_row != NULL && orders == 0)
+		if (per_row != NULL && orders <= 0)
 			memcpy(per_row, s.passes[0].steps, (size_t) rows->n * sizeof(double));
 	}
 	free_score(&s);
@@ -490,7 +543,8 @@ tnp_evidence(const TnpModel *model, const TnpRows *rows, double *log_evidence, i
 		status = tnp_build(model, &context, tnp_canonical_prefix(model, n), &e, error);
 		if (status == TNP_OK)
 		{
-			status = tnp_score(e, &next, 0, 0, &part, per_row != NULL ? per_row + n : NULL, error);
+			status = tnp_score(e, &next, TNP_AS_APPENDED, 0, &part,
+							   per_row != NULL ? per_row + n : NULL, error);
 			tnp_encoding_free(e);
 		}
 		*log_evidence += part;

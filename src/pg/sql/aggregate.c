@@ -221,7 +221,8 @@ rows_evidence(PosteriorModel *model, const PosteriorRows *rows, bool may_be_few,
 	{
 		int64		end = tnp_evidence_end(model->model, n, all.n);
 		double		part;
-		TnpRequest	request = {.kind = TNP_REQUEST_SCORE,.queries = all,.answer = &part};
+		TnpRequest	request = {.kind = TNP_REQUEST_SCORE,.queries = all,
+								.orders = TNP_AS_APPENDED,.answer = &part};
 		PosteriorLookup lookup = {.model = model,
 								  .kinds = rows->kinds,
 								  .labels = rows->list,

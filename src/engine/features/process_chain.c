@@ -1,0 +1,183 @@
+/*
+ * process_chain.c: the process of the prefix, conditioned on the rows of a chain. Between two rows
+ * of a chain the covariance is the process's own: of what the carriers reach, what they do not know
+ * after the prefix, and all of what they do not reach, so that rows behind the last of the context
+ * tell of each other (docs/model-format.md section 9, "head.process_chain").
+ *
+ * A chain remembers its last TNP_CHAIN_KEEPS to TNP_CHAIN_ROWS - 1 rows: it forgets many at a time,
+ * because what is left is then factorised anew.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "engine/features/process_chain.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/base/cholesky.h"
+#include "engine/features/column.h"
+#include "engine/features/process.h"
+#include "engine/features/process_points.h"
+
+bool
+tnp_process_chain_wanted(const TnpModel *model)
+{
+	return model->config.process_chain;
+}
+
+int64_t
+tnp_process_chain_first(int64_t step)
+{
+	int64_t		groups = step / TNP_CHAIN_KEEPS;
+
+	return groups < 2 ? 0 : (groups - 1) * TNP_CHAIN_KEEPS;
+}
+
+TnpStatus
+tnp_process_chain_make(const TnpModel *model, const TnpStats *stats, TnpProcessChain *chain,
+					   TnpError *error)
+{
+	size_t		carriers = stats->process.points.n,
+				rows = TNP_CHAIN_ROWS;
+
+	*chain = (TnpProcessChain) {.model = model,.stats = stats};
+	if (!tnp_points_make(model, stats, TNP_CHAIN_ROWS, &chain->points))
+		return tnp_no_memory(error);
+	chain->reached = tnp_alloc(&model->env, rows * (2 * carriers + 2 + rows), sizeof(double));
+	if (chain->reached == NULL)
+		return tnp_no_memory(error);
+	chain->unknown = chain->reached + rows * carriers;
+	chain->mean = chain->unknown + rows * carriers;
+	chain->variance = chain->mean + rows;
+	chain->factor = chain->variance + rows;
+	return TNP_OK;
+}
+
+void
+tnp_process_chain_free(TnpProcessChain *chain)
+{
+	if (chain->model == NULL)
+		return;
+	tnp_points_free(&chain->model->env, &chain->points);
+	tnp_free(&chain->model->env, chain->reached);
+	memset(chain, 0, sizeof(*chain));
+}
+
+void
+tnp_process_chain_reset(TnpProcessChain *chain)
+{
+	chain->n = 0;
+}
+
+/*
+ * Row i of the factor, from the rows before it. What is left of its variance has the noise in it,
+ * whatever rounding says.
+ */
+static void
+factorise_row(TnpProcessChain *chain, int i)
+{
+	const TnpProcess *p = &chain->stats->process;
+	int			carriers = p->points.n;
+	double		alike[TNP_CHAIN_ROWS],
+				rest = chain->variance[i],
+			   *own = chain->factor + (size_t) i * TNP_CHAIN_ROWS;
+
+	tnp_process_correlate(chain->stats, &chain->points, i, &chain->points, 0, alike);
+	for (int j = 0; j < i; j++)
+	{
+		const double *row = chain->factor + (size_t) j * TNP_CHAIN_ROWS;
+		double		both = alike[j]
+			- tnp_dot(carriers, chain->reached + (size_t) i * carriers,
+					  chain->reached + (size_t) j * carriers)
+			+ tnp_dot(carriers, chain->unknown + (size_t) i * carriers,
+					  chain->unknown + (size_t) j * carriers);
+
+		own[j] = (both - tnp_dot(j, row, own)) / row[j];
+		rest -= own[j] * own[j];
+	}
+	own[i] = sqrt(fmax(rest, p->noise));
+}
+
+void
+tnp_process_chain_ask(TnpProcessChain *chain, const double *x)
+{
+	int			i = chain->n,
+				carriers = chain->stats->process.points.n;
+
+	tnp_points_set(chain->model, chain->stats, x, &chain->points, i);
+	chain->variance[i] = tnp_process_reach(chain->model, chain->stats, x,
+										   chain->reached + (size_t) i * carriers,
+										   chain->unknown + (size_t) i * carriers,
+										   &chain->mean[i]);
+	factorise_row(chain, i);
+}
+
+void
+tnp_process_chain_say(const TnpProcessChain *chain, const TnpProcessTold *told, float *said)
+{
+	const double *own = chain->factor + (size_t) chain->n * TNP_CHAIN_ROWS;
+	double		mean = chain->mean[chain->n] + tnp_dot(chain->n, own, told->news),
+				rest = chain->n == 0 ? chain->variance[0] : own[chain->n] * own[chain->n];
+
+	said[0] = (float) tnp_soft_clip(mean, chain->model->config.target_clip);
+	said[1] = (float) (0.5 * log(chain->stats->process.variance * rest));
+}
+
+void
+tnp_process_chain_take(TnpProcessChain *chain)
+{
+	chain->n++;
+}
+
+/* The news of row i from that of the rows before it. */
+static void
+hear(const TnpProcessChain *chain, int i, TnpProcessTold *told)
+{
+	const double *own = chain->factor + (size_t) i * TNP_CHAIN_ROWS;
+
+	told->news[i] = (told->away[i] - tnp_dot(i, own, told->news)) / own[i];
+}
+
+void
+tnp_process_chain_tell(const TnpProcessChain *chain, double y, TnpProcessTold *told)
+{
+	int			i = chain->n - 1;
+
+	told->away[i] = tnp_clipped_target(chain->model, chain->stats, y) - chain->mean[i];
+	hear(chain, i, told);
+}
+
+bool
+tnp_process_chain_forget(TnpProcessChain *chain)
+{
+	size_t		kept = TNP_CHAIN_KEEPS,
+				carriers = chain->stats->process.points.n,
+				gone = TNP_CHAIN_ROWS - kept;
+
+	if (chain->n < TNP_CHAIN_ROWS)
+		return false;
+	/* the labels lie behind the values */
+	for (int a = 0; a < 2 * chain->points.n_axes; a++)
+	{
+		double	   *axis = chain->points.value + (size_t) a * TNP_CHAIN_ROWS;
+
+		memmove(axis, axis + gone, kept * sizeof(double));
+	}
+	memmove(chain->reached, chain->reached + gone * carriers, kept * carriers * sizeof(double));
+	memmove(chain->unknown, chain->unknown + gone * carriers, kept * carriers * sizeof(double));
+	memmove(chain->mean, chain->mean + gone, kept * sizeof(double));
+	memmove(chain->variance, chain->variance + gone, kept * sizeof(double));
+	chain->n = TNP_CHAIN_KEEPS;
+	for (int i = 0; i < chain->n; i++)
+		factorise_row(chain, i);
+	return true;
+}
+
+void
+tnp_process_told_forget(const TnpProcessChain *chain, TnpProcessTold *told)
+{
+	memmove(told->away, told->away + TNP_CHAIN_ROWS - TNP_CHAIN_KEEPS,
+			TNP_CHAIN_KEEPS * sizeof(double));
+	for (int i = 0; i < chain->n; i++)
+		hear(chain, i, told);
+}
