@@ -154,8 +154,9 @@ test_refusals(void)
 	REFUSED(a.n_classes = 1 << 20, "too many classes");
 	REFUSED((a.kind = TNP_REQUEST_SAMPLE, a.reductions = 0, a.n_levels = 0, a.flags = 0,
 			 a.draws = 0), "no draw");
-	REFUSED((a.kind = TNP_REQUEST_SCORE, a.reductions = 0, a.n_levels = 0, a.orders = -1),
-			"a negative number of orders");
+	REFUSED((a.kind = TNP_REQUEST_SCORE, a.reductions = 0, a.n_levels = 0,
+			 a.orders = TNP_AS_APPENDED - 1),
+			"a number of orders below that of appending");
 	REFUSED((a.kind = TNP_REQUEST_JOINT, a.reductions = 0, a.n_levels = 0),
 			"a joint distribution with targets");
 	REFUSED((a.kind = TNP_REQUEST_JOINT, a.reductions = 0, a.n_levels = 0, a.flags = 0,
