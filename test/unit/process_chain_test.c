@@ -246,8 +246,10 @@ main(void)
 			tnp_model_close(model);
 			ok(env.live == 0, "everything allocated is freed");
 		}
-	if (getenv("TNP_QUICK") == NULL)
+	if (found || getenv("TNP_QUICK") == NULL)
 		ok(found, "there is a model whose process learns in chains");
+	else
+		skip("few models", "chains that a process learns from");
 	test_models_free(models, n);
 	return done_testing();
 }
