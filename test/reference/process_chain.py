@@ -20,10 +20,10 @@ def conditioned(process, codes, z, before_codes, before_z, before_y):
     """The first two numbers of the row (codes, z), given rows before it and their targets in
     standardised units.
     """
-    points = [process.point(c, v) for c, v in zip([*before_codes, codes], [*before_z, z])]
-    phi = np.array([process.features(point) for point in points])
-    alike = correlations(process.weight, process.share,
-                         process.pairs(np.array(points), np.array(points)))
+    points = np.array([process.point(c, v)
+                       for c, v in zip([*before_codes, codes], [*before_z, z])])
+    phi = process.features(points)
+    alike = correlations(process.weight, process.share, process.pairs(points, points))
     covariance = alike - phi @ phi.T + phi @ process.inverse @ phi.T
     own = [process.apart_of(f) + f @ process.inverse @ f for f in phi]
     np.fill_diagonal(covariance, own)
