@@ -82,13 +82,14 @@ def predict(model, tasks, rows, prefix=None, visible=None, statistics=None, chai
     asked = variants(tasks, rows, statistics, model.config)
     visible = visible.repeat_interleave(asked.count)
     inputs = prepare(asked.tasks, statistics, model.config)
-    said = None
+    said = {}
     if chained is not None and model.config["head"].get("process_chain", False):
         # Tokens have what the process says of a row alone; the gate reads what it has learnt.
         steps = Chain(chained, rows, visible)
-        said = prepare(asked.tasks, statistics, model.config, steps).x[:, rows:, -NUMBERS:]
+        learnt = prepare(asked.tasks, statistics, model.config, steps)
+        said = {"said": learnt.x[:, rows:, -NUMBERS:]}
     outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, rows:], prefix,
-                    visible, said)
+                    visible, **said)
     answer = join_variants(distribution(model, outputs), asked.weights)
     return Prediction(answer, inputs.center, inputs.scale)
 
