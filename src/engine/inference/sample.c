@@ -99,7 +99,8 @@ make_group(Sample *s, int64_t block, Group *g, TnpError *error)
 	if (g->caches == NULL || g->h == NULL || g->params == NULL || g->joined == NULL
 		|| g->work == NULL || g->tokens == NULL)
 		return tnp_no_memory(error);
-	if (tnp_process_chain_wanted(model))
+	/* a row by itself has what the process says of it alone */
+	if (s->queries->n > 1 && tnp_process_chain_wanted(model))
 	{
 		g->told = tnp_alloc(env, s->group, sizeof(TnpProcessTold));
 		g->said = tnp_alloc(env, tokens - s->group, TNP_PROCESS_NUMBERS * sizeof(float));

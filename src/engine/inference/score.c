@@ -423,7 +423,8 @@ tnp_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint64_t se
 	double		total = -INFINITY;
 	float		scaled[TNP_MAX_TARGETS];
 	Score		s = {.root = e,.rows = rows,.seed = seed,.orders = orders > 0 ? orders : 1,
-					 .chained = orders != TNP_AS_APPENDED && tnp_process_chain_wanted(e->model)};
+					 .chained = orders != TNP_AS_APPENDED && rows->n > 1
+					 && tnp_process_chain_wanted(e->model)};
 	TnpStatus	status = tnp_queries_check(e, rows, true, error);
 
 	if (status != TNP_OK)

@@ -48,8 +48,8 @@ state_value(const char *column, const PosteriorReuseCounters *counters, bool kno
 
 /*
  * context_state(id uuid, OUT skips, deltas, reads, extensions, rebuilds, private, rows,
- * prefix_rows, suffix_rows, bytes bigint, drift float8, waiting_rows, revisions bigint): no row for
- * users who could not count the rows
+ * prefix_rows, suffix_rows, bytes bigint, drift float8, waiting_rows, revisions bigint): no row
+ * without the right to count the rows
  */
 PG_FUNCTION_INFO_V1(posterior_context_state);
 Datum
