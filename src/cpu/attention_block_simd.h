@@ -23,7 +23,7 @@
 #define SLACK 8.0f
 
 /*
- * Sum of a row and head: weighted values [padded head], weights [LANES], both relative to a
+ * Sum of a row and head: weighted values [planes, padded head], weights [LANES], both relative to a
  * reference that is about the largest score, in units of log 2.
  */
 typedef struct Sum
@@ -40,9 +40,9 @@ padded_head(int head_width)
 }
 
 INLINE int
-sum_stride(int head_width)
+sum_stride(int head_width, int planes)
 {
-	return padded_head(head_width) + 2 * LANES;
+	return planes * padded_head(head_width) + 2 * LANES;
 }
 
 /* Floats of a head's keys, or values, of a block; vectors may reach beyond the last. */
@@ -54,9 +54,25 @@ wide_floats(int head_width)
 
 /* The sums of all rows and heads. */
 static size_t
-sum_floats(int heads, int head_width, int n)
+sum_floats(int heads, int head_width, int planes, int n)
 {
-	return (size_t) n * heads * sum_stride(head_width);
+	return (size_t) n * heads * sum_stride(head_width, planes);
+}
+
+INLINE size_t
+sum_floats_of(const TnpAttention *a)
+{
+	return sum_floats(a->heads, a->head_width, tnp_attention_planes(a), a->n);
+}
+
+/* Vectors of a sum's values. */
+INLINE int
+sum_vectors(const TnpAttention *a)
+{
+	int			planes = tnp_attention_planes(a);
+
+	return planes == 1 ? (a->head_width + WIDTH - 1) / WIDTH
+		: planes * padded_head(a->head_width) / WIDTH;
 }
 
 /* The scaled queries. */
@@ -71,10 +87,11 @@ query_floats(int heads, int head_width, int n)
  * groups, a head's keys and values of a block.
  */
 static size_t
-attend_floats(int heads, int head_width, int n)
+attend_floats(int heads, int head_width, int planes, int n)
 {
-	return query_floats(heads, head_width, n) + 2 * sum_floats(heads, head_width, n) +
-		(HALF && n >= FEWEST_ROWS ? 2 * wide_floats(head_width) : 0);
+	return query_floats(heads, head_width, n) + 2 * sum_floats(heads, head_width, planes, n) +
+		(HALF && n >= FEWEST_ROWS ? wide_floats(head_width) + wide_floats(planes * head_width)
+		 : 0);
 }
 
 INLINE float *
@@ -142,10 +159,19 @@ attend_begin(const TnpAttention *a)
 INLINE Sum
 sum_at(const TnpAttention *a, float *sums, int row, int head)
 {
-	float	   *at = sums + ((size_t) row * a->heads + head) * sum_stride(a->head_width);
-	int			padded = padded_head(a->head_width);
+	int			planes = tnp_attention_planes(a),
+				padded = planes * padded_head(a->head_width);
+	float	   *at = sums + ((size_t) row * a->heads + head) * sum_stride(a->head_width, planes);
 
 	return (Sum) {at, at + padded, at + padded + LANES};
+}
+
+/* Turn `rows` sums of one plane into those of the next. */
+INLINE void
+next_plane(const int rows, int width, Sum *sum)
+{
+	for (int r = 0; r < rows; r++)
+		sum[r].values += padded_head(width);
 }
 
 /* Nothing yet, for heads first … end - 1. */
@@ -157,7 +183,7 @@ clear_sums(const TnpAttention *a, int first, int end, float *sums)
 		{
 			Sum			sum = sum_at(a, sums, r, h);
 
-			for (int i = 0; i < sum_stride(a->head_width); i += WIDTH)
+			for (int i = 0; i < sum_stride(a->head_width, tnp_attention_planes(a)); i += WIDTH)
 				store(sum.values + i, splat(0));
 			*sum.reference = -INFINITY;
 		}
@@ -175,7 +201,7 @@ add_sum(const TnpAttention *a, Sum into, Sum from)
 		return;
 	keep = vector_exp2(splat(*into.reference - reference));
 	add = vector_exp2(splat(*from.reference - reference));
-	for (int i = 0; i < padded_head(a->head_width); i += WIDTH)
+	for (int i = 0; i < tnp_attention_planes(a) * padded_head(a->head_width); i += WIDTH)
 		store(into.values + i,
 			  multiply_add(load(into.values + i), keep, load(from.values + i) * add));
 	for (int i = 0; i < LANES; i += WIDTH)

@@ -13,9 +13,9 @@
 
 /*
  * `rows` rows from `row` on with queries q, whose features are `stride` apart, and one head take
- * the first n of a block of keys: k and v are the first of its `panels` panels, `next` numbers from
- * one panel to the next, and values of `run` slots lie one after the other. All slots of the panels
- * are readable.
+ * the first n of a block of keys: k and v are the first of its `panels` panels, `next` numbers of a
+ * key from one panel to the next, and values of `run` slots of a plane lie one after the other. All
+ * slots of the panels are readable.
  */
 INLINE void
 take_block(const int rows, const TnpAttention *a, int row, int head, const float *q,
@@ -25,8 +25,10 @@ take_block(const int rows, const TnpAttention *a, int row, int head, const float
 	/* whose scores are computed at once: more, where there are panels for half a block only */
 	const int	few = rows <= SCORE_ROWS || (panels == 2 && PANELS == 4 && rows <= 2 * SCORE_ROWS)
 		? rows : (rows + 1) / 2;
+	const int	planes = tnp_attention_planes(a);
 	int			width = a->head_width,
-				vectors = (width + WIDTH - 1) / WIDTH;
+				vectors = (width + WIDTH - 1) / WIDTH,
+				all = sum_vectors(a);
 	float		score[ROWS * BLOCK] __attribute__((aligned(64)));
 	Sum			sum[ROWS];
 
@@ -36,12 +38,17 @@ take_block(const int rows, const TnpAttention *a, int row, int head, const float
 	if (rows > few)
 		score_block(rows - few, panels, width, q + few, stride, k, half, next, score + few * BLOCK);
 	for (int r = 0; r < rows; r++)
-		raise_reference(score + r * BLOCK, panels, n, vectors, sum[r]);
+		raise_reference(score + r * BLOCK, panels, n, all, sum[r]);
 	for (int r = 0; r < rows; r++)
 		weigh_scores(score + r * BLOCK, panels, sum[r]);
-	for (int s = 0; s < n; s += run)
-		add_head(rows, vectors, width, number_at(v, s / LANES * next, half), half, rows, 0,
-				 n - s < run ? n - s : run, score + s, sum);
+	for (int p = 0; p < planes; p++)
+	{
+		for (int s = 0; s < n; s += run)
+			add_head(rows, vectors, width,
+					 number_at(v, s / LANES * next * planes + (size_t) p * run * width, half),
+					 half, rows, 0, n - s < run ? n - s : run, score + s, sum);
+		next_plane(rows, width, sum);
+	}
 }
 
 /* Keys of this block, from slot s on, that a row with `count` keys sees. */
@@ -62,8 +69,10 @@ shared_key(const TnpAttention *a, int head, int64_t s)
 INLINE const void *
 shared_value(const TnpAttention *a, int head, int64_t s)
 {
-	return number_at(a->v, tnp_value_at(s, BLOCK, a->heads * a->head_width, head, a->head_width),
-					 HALF);
+	int			planes = tnp_attention_planes(a);
+
+	return number_at(a->v, tnp_value_at(s, BLOCK, planes * a->heads * a->head_width, planes * head,
+										a->head_width), HALF);
 }
 
 /* One row, with query q of this head, takes what it sees of the block of shared keys at slot s. */
@@ -86,12 +95,15 @@ INLINE void
 take_shared_heads(const int heads, const int rows, const TnpAttention *a, int row, int head,
 				  int64_t s, float *sums)
 {
+	const int	planes = tnp_attention_planes(a);
 	int			n = seen_of_block(a->context[row], s),
 				width = a->head_width,
-				vectors = (width + WIDTH - 1) / WIDTH;
+				vectors = (width + WIDTH - 1) / WIDTH,
+				all = sum_vectors(a);
 	const size_t next = (size_t) width * LANES,
 				apart = (size_t) BLOCK * width;
-	const void *k = shared_key(a, head, s);
+	const void *k = shared_key(a, head, s),
+			   *v = shared_value(a, head, s);
 	const float *q = a->scratch + (size_t) row * a->heads * width + (size_t) head * width * rows;
 	float		score[ROWS * BLOCK] __attribute__((aligned(64)));
 	Sum			sum[ROWS];
@@ -104,11 +116,15 @@ take_shared_heads(const int heads, const int rows, const TnpAttention *a, int ro
 	for (int i = 0; i < heads * rows; i++)
 	{
 		sum[i] = sum_at(a, sums, row + i % rows, head + i / rows);
-		raise_reference(score + i * BLOCK, BLOCK / LANES, n, vectors, sum[i]);
+		raise_reference(score + i * BLOCK, BLOCK / LANES, n, all, sum[i]);
 		weigh_scores(score + i * BLOCK, BLOCK / LANES, sum[i]);
 	}
-	add_head(heads * rows, vectors, width, shared_value(a, head, s), HALF, rows, apart, n, score,
-			 sum);
+	for (int p = 0; p < planes; p++)
+	{
+		add_head(heads * rows, vectors, width, number_at(v, p * apart, HALF), HALF, rows,
+				 planes * apart, n, score, sum);
+		next_plane(heads * rows, width, sum);
+	}
 }
 
 /* One row or two take a block with heads h … end - 1. */
@@ -175,11 +191,11 @@ take_rows(const int rows, const TnpAttention *a, int row, int head, const float 
 }
 
 #ifdef KERNELS_HALF
-/* A head's keys or values of a block as floats. */
+/* A head's keys or values of a block, `width` numbers of each slot, as floats. */
 static const float *
-widen(const void *halves, int head_width, float *wide)
+widen(const void *halves, int width, float *wide)
 {
-	int			n = BLOCK * head_width;
+	int			n = BLOCK * width;
 
 	for (int i = 0; i < n; i += WIDTH)
 		store(wide + i, load_half((const uint16_t *) halves + i));
@@ -223,6 +239,7 @@ static void
 take_shared(const TnpAttention *a, int first, int end, int64_t s, float *sums, float *scratch)
 {
 	const size_t line = 64 / sizeof(Number);
+	const int	planes = tnp_attention_planes(a);
 	size_t		run = (size_t) BLOCK * a->head_width;
 	int			n = a->distinct,
 				groups = groups_of(n);
@@ -244,14 +261,14 @@ take_shared(const TnpAttention *a, int first, int end, int64_t s, float *sums, f
 	{
 		const Number *next_k = (const Number *) a->k + (size_t) s * a->heads * a->head_width +
 			(h + 1) * run,
-				   *next_v = (const Number *) a->v + (size_t) s * a->heads * a->head_width +
-					   (h + 1) * run;
+				   *next_v = (const Number *) a->v
+					   + planes * ((size_t) s * a->heads * a->head_width + (h + 1) * run);
 #ifdef KERNELS_HALF
 		/* groups of rows read each number several times */
 		float	   *wide = scratch + query_floats(a->heads, a->head_width, a->n) +
-			2 * sum_floats(a->heads, a->head_width, a->n);
+			2 * sum_floats_of(a);
 		const float *k = widen(shared_key(a, h, s), a->head_width, wide),
-				   *v = widen(shared_value(a, h, s), a->head_width,
+				   *v = widen(shared_value(a, h, s), planes * a->head_width,
 							  wide + wide_floats(a->head_width));
 #else
 		const float *k = shared_key(a, h, s),
@@ -281,7 +298,8 @@ static void
 take_own(const TnpAttention *a, float *sums)
 {
 	int			width = a->head_width,
-				d = a->heads * width;
+				d = a->heads * width,
+				planes = tnp_attention_planes(a);
 
 	for (int r = 0; r < a->n; r++)
 	{
@@ -296,8 +314,9 @@ take_own(const TnpAttention *a, float *sums)
 			for (int h = 0; h < a->heads; h++)
 				take_block(1, a, r, h, q + (size_t) h * width * stride,
 						   stride, number_at(own->k, tnp_key_at(s, LANES, d, h, width, 0), HALF),
-						   number_at(own->v, tnp_value_at(s, LANES, d, h, width), HALF), HALF,
-						   (size_t) d * LANES, (n + LANES - 1) / LANES, LANES, n, sums);
+						   number_at(own->v, tnp_value_at(s, LANES, planes * d, planes * h, width),
+									 HALF),
+						   HALF, (size_t) d * LANES, (n + LANES - 1) / LANES, LANES, n, sums);
 		}
 	}
 }
@@ -351,7 +370,8 @@ divide_sum(Sum sum, int width, float *out)
 static void
 finish(const TnpAttention *a, float *sums, float *other)
 {
-	size_t		row_floats = (size_t) a->heads * sum_stride(a->head_width);
+	const int	planes = tnp_attention_planes(a);
+	size_t		row_floats = (size_t) a->heads * sum_stride(a->head_width, planes);
 	bool		any = false;
 
 	for (int r = a->distinct; r < a->n; r++)
@@ -367,14 +387,22 @@ finish(const TnpAttention *a, float *sums, float *other)
 	}
 	for (int r = 0; r < a->n; r++)
 		for (int h = 0; h < a->heads; h++)
-			divide_sum(sum_at(a, sums, r, h), a->head_width,
-					   a->out + ((size_t) r * a->heads + h) * a->head_width);
+		{
+			Sum			sum = sum_at(a, sums, r, h);
+
+			for (int p = 0; p < planes; p++)
+			{
+				divide_sum(sum, a->head_width,
+						   a->out + (((size_t) r * planes + p) * a->heads + h) * a->head_width);
+				next_plane(1, a->head_width, &sum);
+			}
+		}
 }
 
 static void
 attend_rest(const TnpAttention *a, int64_t spans, float *sums)
 {
-	size_t		size = sum_floats(a->heads, a->head_width, a->n);
+	size_t		size = sum_floats_of(a);
 
 	for (int64_t i = 1; i < spans; i++)
 		add_sums(a, a->distinct, sums, sums + i * size);
@@ -385,7 +413,7 @@ static void
 attend(const TnpAttention *a)
 {
 	float	   *sums = first_sum(a),
-			   *other = sums + sum_floats(a->heads, a->head_width, a->n);
+			   *other = sums + sum_floats_of(a);
 	int64_t		most = 0;
 
 	for (int r = 0; r < a->distinct; r++)

@@ -10,7 +10,7 @@
 INLINE Sum
 bump_sum(const TnpBumps *b, int head)
 {
-	float	   *at = b->sums + (size_t) head * sum_stride(b->value_width);
+	float	   *at = b->sums + (size_t) head * sum_stride(b->value_width, 1);
 	int			padded = padded_head(b->value_width);
 
 	return (Sum) {at, at + padded, at + padded + LANES};
@@ -19,7 +19,7 @@ bump_sum(const TnpBumps *b, int head)
 static size_t
 bump_floats(int heads, int value_width)
 {
-	return (size_t) heads * sum_stride(value_width);
+	return (size_t) heads * sum_stride(value_width, 1);
 }
 
 static void

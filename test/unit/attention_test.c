@@ -1,6 +1,6 @@
 /*
  * attention_test.c: attention of every table of kernels against the reference provider, in one
- * piece and, bitwise the same, in parts.
+ * piece and, bitwise the same, in parts; of several planes of values, and of each plane alone.
  *
  * Tiles of all sizes: shared keys of several spans, which rows see to the same or to different
  * lengths or not at all, keys of their own, rows that are alike. Slots that no row sees hold NaN.
@@ -42,7 +42,8 @@ typedef struct Tile
 	TnpKeys	   *own;			/* as the reference does */
 	Cache		shared,
 				private[TNP_TILE];
-	int64_t		most;			/* shared keys that any row sees */
+	int64_t		shared_n,		/* shared keys, and those that any row sees */
+				most;
 } Tile;
 
 static bool
@@ -103,18 +104,22 @@ table_numbers(size_t n, const float *x)
 }
 
 /*
- * Memory for n slots of heads of a width in blocks of a size; those that no row sees hold NaN.
- * `growth` is what later keys are multiplied with, a power of two, so that they stay halves.
+ * Memory for n slots of heads of a width, with planes of values, in blocks of a size; those that no
+ * row sees hold NaN. `growth` is what later keys are multiplied with, a power of two, so that they
+ * stay halves.
  */
 static Cache
-fill(int64_t n, int block, int heads, int head_width, double growth)
+fill(int64_t n, int block, int heads, int head_width, int planes, double growth)
 {
 	int			d = heads * head_width;
 	size_t		all = (size_t) tnp_blocks(n, block) * d;
-	Cache		c = {allocate(all * sizeof(float)), allocate(all * sizeof(float)), NULL, NULL};
+	Cache		c = {allocate(all * sizeof(float)), allocate(all * planes * sizeof(float)), NULL,
+					 NULL};
 
 	for (size_t i = 0; i < all; i++)
-		c.k[i] = c.v[i] = NAN;
+		c.k[i] = NAN;
+	for (size_t i = 0; i < all * planes; i++)
+		c.v[i] = NAN;
 	for (int64_t s = 0; s < n; s++)
 		for (int h = 0; h < heads; h++)
 			for (int f = 0; f < head_width; f++)
@@ -122,11 +127,29 @@ fill(int64_t n, int block, int heads, int head_width, double growth)
 				float		factor = growth > 1 && s > n / 2 ? (float) growth : 1;
 
 				c.k[tnp_key_at(s, block, d, h, head_width, f)] = factor * short_number();
-				c.v[tnp_value_at(s, block, d, h, head_width) + f] = short_number();
+				for (int p = 0; p < planes; p++)
+					c.v[tnp_value_at(s, block, planes * d, h * planes + p, head_width) + f] =
+						short_number();
 			}
 	c.table_k = table_numbers(all, c.k);
-	c.table_v = table_numbers(all, c.v);
+	c.table_v = table_numbers(all * planes, c.v);
 	return c;
+}
+
+/* Values of one plane alone. */
+static void *
+plane_alone(const void *values, int64_t n, int block, const TnpAttention *a, int plane)
+{
+	size_t		head = (size_t) block * a->head_width * table->number,
+				blocks = (size_t) tnp_blocks(n, block) / block,
+				all = blocks * a->heads * head;
+	char	   *alone = allocate(all + SLACK * table->number);
+
+	memset(alone, 0, all + SLACK * table->number);
+	for (size_t i = 0; i < blocks * a->heads; i++)
+		memcpy(alone + i * head,
+			   (const char *) values + (i * tnp_attention_planes(a) + plane) * head, head);
+	return alone;
 }
 
 static void
@@ -136,6 +159,12 @@ empty(Cache *c)
 	free(c->v);
 	free(c->table_k);
 	free(c->table_v);
+}
+
+static size_t
+out_numbers(const TnpAttention *a)
+{
+	return (size_t) a->n * tnp_attention_planes(a) * a->heads * a->head_width;
 }
 
 static void
@@ -153,8 +182,10 @@ tile_make(Tile *t)
 	TnpKeys    *own;
 
 	memset(t, 0, sizeof(*t));
+	t->shared_n = shared;
 	a->heads = size(5);
 	a->head_width = size(chance(0.8) ? 33 : 130);
+	a->planes = chance(0.6) ? below(2) : size(7);
 	a->n = size(chance(0.8) ? 20 : TNP_TILE);
 	a->distinct = chance(0.5) ? a->n : size(a->n);
 	d = a->heads * a->head_width;
@@ -163,7 +194,7 @@ tile_make(Tile *t)
 	context = allocate(a->n * sizeof(int64_t));
 	own = allocate(a->n * sizeof(TnpKeys));
 	t->own = allocate(a->n * sizeof(TnpKeys));
-	t->shared = fill(shared, TNP_BLOCK, a->heads, a->head_width, growth);
+	t->shared = fill(shared, TNP_BLOCK, a->heads, a->head_width, tnp_attention_planes(a), growth);
 	for (int r = 0; r < a->n; r++)
 	{
 		int			n = chance(keep_own) ? below(MOST_OWN) : 0,
@@ -177,7 +208,7 @@ tile_make(Tile *t)
 		context[r] = from < r ? context[from] : shared_rows || chance(0.3) ? shared : chance(0.1)
 			? 0 : below((int) shared + 1);
 		t->most = context[r] > t->most ? context[r] : t->most;
-		t->private[r] = fill(n, TNP_PANEL, a->heads, a->head_width, 1);
+		t->private[r] = fill(n, TNP_PANEL, a->heads, a->head_width, tnp_attention_planes(a), 1);
 		t->own[r] = (TnpKeys) {t->private[r].k, t->private[r].v, n};
 		own[r] = (TnpKeys) {t->private[r].table_k, t->private[r].table_v, n};
 	}
@@ -187,8 +218,9 @@ tile_make(Tile *t)
 	a->v = t->shared.table_v;
 	a->context = context;
 	a->own = own;
-	a->scratch = allocate(table->attend_floats(a->heads, a->head_width, a->n) * sizeof(float));
-	a->out = allocate((size_t) a->n * d * sizeof(float));
+	a->scratch = allocate(table->attend_floats(a->heads, a->head_width, tnp_attention_planes(a),
+											   a->n) * sizeof(float));
+	a->out = allocate(out_numbers(a) * sizeof(float));
 }
 
 static void
@@ -210,7 +242,7 @@ tile_free(Tile *t)
 static double
 difference(const Tile *t)
 {
-	size_t		n = (size_t) t->a.n * t->a.heads * t->a.head_width;
+	size_t		n = out_numbers(&t->a);
 	TnpAttention a = t->a;
 	double		worst = 0;
 
@@ -234,9 +266,10 @@ difference(const Tile *t)
 static bool
 same_in_parts(const Tile *t)
 {
-	size_t		n = (size_t) t->a.n * t->a.heads * t->a.head_width,
-				sum = table->sum_floats(t->a.heads, t->a.head_width, t->a.n),
-				scratch = table->attend_floats(t->a.heads, t->a.head_width, t->a.n);
+	int			planes = tnp_attention_planes(&t->a);
+	size_t		n = out_numbers(&t->a),
+				sum = table->sum_floats(t->a.heads, t->a.head_width, planes, t->a.n),
+				scratch = table->attend_floats(t->a.heads, t->a.head_width, planes, t->a.n);
 	int64_t		spans = (t->most + TNP_SPAN - 1) / TNP_SPAN;
 	float	   *whole = allocate(n * sizeof(float)),
 			   *sums = allocate(spans * sum * sizeof(float)),
@@ -261,13 +294,48 @@ same_in_parts(const Tile *t)
 	return same;
 }
 
+/* The values of each plane by themselves give the same bits. */
+static bool
+same_alone(const Tile *t)
+{
+	const TnpAttention *all = &t->a;
+	TnpAttention a = *all;
+	int			planes = tnp_attention_planes(all),
+				d = all->heads * all->head_width;
+	TnpKeys    *own = allocate(all->n * sizeof(TnpKeys));
+	bool		same = true;
+
+	a.planes = 1;
+	a.own = own;
+	a.out = allocate((size_t) a.n * d * sizeof(float));
+	for (int p = 0; p < planes; p++)
+	{
+		a.v = plane_alone(all->v, t->shared_n, TNP_BLOCK, all, p);
+		for (int r = 0; r < a.n; r++)
+			own[r] = (TnpKeys) {all->own[r].k, plane_alone(all->own[r].v, all->own[r].n, TNP_PANEL,
+														   all, p), all->own[r].n};
+		table->attend(&a);
+		for (int r = 0; r < a.n; r++)
+		{
+			same = same && memcmp(a.out + (size_t) r * d,
+								  all->out + ((size_t) r * planes + p) * d, d * sizeof(float)) == 0;
+			free((void *) own[r].v);
+		}
+		free((void *) a.v);
+	}
+	free(own);
+	free(a.out);
+	return same;
+}
+
 static void
 test_table(void)
 {
 	int			rounds = getenv("TNP_QUICK") != NULL ? 30 : 400,
 				parts = 0;
 	double		worst = 0;
-	bool		same = true;
+	bool		same = true,
+				alone = true;
 
 	state = 7;
 	for (int i = 0; i < rounds; i++)
@@ -282,11 +350,14 @@ test_table(void)
 			same = same_in_parts(&t) && same;
 			parts++;
 		}
+		if (t.a.planes > 1)
+			alone = same_alone(&t) && alone;
 		tile_free(&t);
 	}
 	if (!ok(worst <= TOLERANCE, "%s: attention is the reference's", table->name))
 		diag("largest difference %g", worst);
 	ok(same && parts > 0, "%s: attention in parts is the same, bitwise", table->name);
+	ok(alone, "%s: each plane of values alone is the same, bitwise", table->name);
 }
 
 int

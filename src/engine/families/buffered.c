@@ -188,7 +188,7 @@ buffered_block_sizes(const TnpModel *model, TnpBlockSizes *sizes)
 	const TnpConfig *c = &model->config;
 	int			wide = c->heads * buffered_head_width(c);
 
-	*sizes = (TnpBlockSizes) {c->width, wide, wide, c->feedforward, c->heads, 0};
+	*sizes = (TnpBlockSizes) {c->width, wide, wide, c->feedforward, c->heads, 0, 1};
 }
 
 static void
@@ -197,7 +197,7 @@ buffered_cache_shape(const TnpModel *model, TnpCacheShape *shape)
 	const TnpConfig *c = &model->config;
 
 	*shape = (TnpCacheShape) {2 * c->layers, c->heads, buffered_head_width(c),
-							  buffered_head_width(c), model->kernels->number, 0};
+							  buffered_head_width(c), model->kernels->number, 0, 1};
 }
 
 static size_t

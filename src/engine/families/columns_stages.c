@@ -100,9 +100,9 @@ columns_call_free(ColumnsCall *call)
 static size_t
 larger_attention(const TnpModel *model, const ColumnsConfig *c, int e)
 {
-	size_t		columns = model->kernels->attend_floats(c->column_heads, e / c->column_heads,
+	size_t		columns = model->kernels->attend_floats(c->column_heads, e / c->column_heads, 1,
 														TNP_TILE),
-				rows = model->kernels->attend_floats(c->row_heads, e / c->row_heads, TNP_TILE);
+				rows = model->kernels->attend_floats(c->row_heads, e / c->row_heads, 1, TNP_TILE);
 
 	return columns > rows ? columns : rows;
 }
@@ -123,8 +123,8 @@ columns_work_make(const ColumnsCall *call, int64_t rows, int tile, ColumnsWork *
 								   : COLUMNS_SCALE_HIDDEN),
 				modulation = column_head > wide_head ? column_head : wide_head,
 				outputs = model->config.head_outputs;
-	TnpBlockSizes narrow = {e, e, e, e * c->ff_factor, heads, 0},
-				wide = {width, width, width, width * c->ff_factor, c->context_heads, 0};
+	TnpBlockSizes narrow = {e, e, e, e * c->ff_factor, heads, 0, 1},
+				wide = {width, width, width, width * c->ff_factor, c->context_heads, 0, 1};
 	TnpCacheShape shape = {.layers = 1, .heads = 1, .key_width = e, .value_width = e,
 						   .number = model->kernels->number};
 	size_t		floats[PARTS] = {(size_t) slots * e, (size_t) rows * e,

@@ -170,7 +170,8 @@ decoupled_block_sizes(const TnpModel *model, TnpBlockSizes *sizes)
 	const TnpConfig *c = &model->config;
 	int			heads = c->heads * decoupled_head_width_of(c);
 
-	*sizes = (TnpBlockSizes) {c->width, heads, heads, c->feedforward, c->heads, 3 * c->width};
+	*sizes = (TnpBlockSizes) {c->width, heads, heads, c->feedforward, c->heads, 3 * c->width,
+							  1};
 }
 
 static void
@@ -181,7 +182,7 @@ decoupled_cache_shape(const TnpModel *model, TnpCacheShape *shape)
 	bool		kernels = tnp_decoupled_config(c)->kind != TNP_DECOUPLED_LINEAR;
 
 	*shape = (TnpCacheShape) {c->layers, c->heads, width, width,
-							  kernels ? model->kernels->number : sizeof(float), 0};
+							  kernels ? model->kernels->number : sizeof(float), 0, 1};
 }
 
 static size_t
@@ -258,7 +259,7 @@ tnp_decoupled_softmax(const TnpConfig *c, int n, float scale, const TnpView *vie
 	for (int i = 0; i < n * c->heads; i++)
 		work->scale[i] = scale;
 	return (TnpAttention) {c->heads, c->width / c->heads, n, n, work->q, work->scale, view->k,
-		view->v, view->context, view->own, work->attend, work->att};
+		view->v, view->context, view->own, work->attend, work->att, 1};
 }
 
 /* f(u) = elu(u) + 1 */

@@ -81,7 +81,7 @@ convolution_block_sizes(const TnpModel *model, TnpBlockSizes *sizes)
 {
 	const TnpConfig *c = &model->config;
 
-	*sizes = (TnpBlockSizes) {c->width, c->width, c->width, 0, c->heads, c->width};
+	*sizes = (TnpBlockSizes) {c->width, c->width, c->width, 0, c->heads, c->width, 1};
 }
 
 static void

@@ -103,7 +103,7 @@ recurrence_block_sizes(const TnpModel *model, TnpBlockSizes *sizes)
 	const TnpConfig *c = &model->config;
 
 	/* more: inputs and states of a layer, and its gates */
-	*sizes = (TnpBlockSizes) {c->width, c->width, c->width, 0, c->heads, 6 * c->width};
+	*sizes = (TnpBlockSizes) {c->width, c->width, c->width, 0, c->heads, 6 * c->width, 1};
 }
 
 static void

@@ -97,7 +97,7 @@ products_block_sizes(const TnpModel *model, TnpBlockSizes *sizes)
 
 	*sizes = (TnpBlockSizes) {c->width, c->heads * p->features, tnp_packed_value_width(c),
 							  c->feedforward, c->heads,
-							  c->width + (more > values ? more : values)};
+							  c->width + (more > values ? more : values), 1};
 }
 
 static void
@@ -106,7 +106,7 @@ products_cache_shape(const TnpModel *model, TnpCacheShape *shape)
 	const TnpConfig *c = &model->config;
 
 	*shape = (TnpCacheShape) {c->layers, c->heads, products_features_of(c),
-							  products_value_width_of(c), sizeof(float), 0};
+							  products_value_width_of(c), sizeof(float), 0, 1};
 }
 
 static int64_t
@@ -338,7 +338,7 @@ products_query(const TnpModel *model, const void *layer, int n, const float *h,
 					  work);
 	*attention = (TnpAttention) {c->heads, products_features_of(c), n, n, work->q, work->scale,
 								 view->k, view->v, view->context, view->own, work->attend,
-								 work->att};
+								 work->att, 1};
 }
 
 /* What one head of some queries reads. */

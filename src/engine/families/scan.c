@@ -59,7 +59,7 @@ scan_block_sizes(const TnpModel *model, TnpBlockSizes *sizes)
 							 tnp_packed_value_width(c),
 							 c->feedforward,
 							 c->heads,
-							 more > sums ? more : sums};
+							 more > sums ? more : sums, 1};
 }
 
 static void
@@ -69,7 +69,7 @@ scan_cache_shape(const TnpModel *model, TnpCacheShape *shape)
 
 	*shape = (TnpCacheShape) {c->layers, c->heads, tnp_packed_query_width(c) / c->heads,
 							  tnp_packed_value_width(c) / c->heads, sizeof(float),
-							  (size_t) scan_places_of(c) * sizeof(double)};
+							  (size_t) scan_places_of(c) * sizeof(double), 1};
 }
 
 static size_t
@@ -284,7 +284,7 @@ scan_query(const TnpModel *model, const void *layer, int n, const float *h, cons
 	for (size_t i = 0; i < (size_t) n * width; i++)
 		work->q[i] *= scale;
 	*attention = (TnpAttention) {heads, width / heads, n, n, work->q, work->scale, view->k,
-								 view->v, view->context, view->own, work->more, work->att};
+								 view->v, view->context, view->own, work->more, work->att, 1};
 }
 
 static void

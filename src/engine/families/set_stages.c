@@ -20,8 +20,8 @@ set_attend_floats(const TnpModel *model)
 {
 	const TnpSetConfig *s = &model->config.set;
 	size_t		columns = model->kernels->attend_floats(s->columns.heads,
-														s->width / s->columns.heads, TNP_TILE),
-				rows = model->kernels->attend_floats(s->rows.heads, s->width / s->rows.heads,
+														s->width / s->columns.heads, 1, TNP_TILE),
+				rows = model->kernels->attend_floats(s->rows.heads, s->width / s->rows.heads, 1,
 													 TNP_TILE);
 
 	return columns > rows ? columns : rows;
@@ -35,11 +35,11 @@ set_work_make(const TnpModel *model, int rows, TnpTokenWork *work, TnpError *err
 				tokens = set_tokens(&model->config),
 				some = rows < SET_ROWS ? rows : SET_ROWS,
 				heads = s->rows.heads;
-	TnpCacheShape shape = {1, heads, c / heads, c / heads, model->kernels->number, 0};
+	TnpCacheShape shape = {1, heads, c / heads, c / heads, model->kernels->number, 0, 1};
 	TnpBlockSizes sizes = {c, c, c, s->columns.feedforward > s->rows.feedforward
 						   ? s->columns.feedforward : s->rows.feedforward,
 						   s->columns.heads > heads ? s->columns.heads : heads,
-						   (int) ((set_attend_floats(model) + TNP_TILE - 1) / TNP_TILE)};
+						   (int) ((set_attend_floats(model) + TNP_TILE - 1) / TNP_TILE), 1};
 	TnpStatus	status = tnp_block_work_make(model, &sizes, TNP_TILE, &work->block, error);
 
 	if (status != TNP_OK)

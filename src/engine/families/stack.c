@@ -26,7 +26,7 @@ tnp_stack_block_sizes(const TnpModel *model, TnpBlockSizes *sizes)
 {
 	const TnpConfig *c = &model->config;
 
-	*sizes = (TnpBlockSizes) {c->width, c->width, c->width, c->feedforward, c->heads, 0};
+	*sizes = (TnpBlockSizes) {c->width, c->width, c->width, c->feedforward, c->heads, 0, 1};
 }
 
 void
@@ -36,7 +36,7 @@ tnp_stack_shape(const TnpModel *model, int layers, TnpCacheShape *shape)
 	int			head_width = c->width / c->heads;
 
 	*shape = (TnpCacheShape) {layers, c->heads, head_width, head_width,
-							  model->kernels->number, 0};
+							  model->kernels->number, 0, 1};
 }
 
 size_t

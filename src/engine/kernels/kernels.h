@@ -10,8 +10,9 @@
  * TNP_PANEL in the small caches of chains. In a block, one head after the other; a head's keys in
  * panels of TNP_PANEL slots, feature-major inside a panel (a kernel reads TNP_PANEL keys of one
  * feature with one load), its values slot by slot. So what one head needs of a block is two runs of
- * memory. Layers are aligned to 64 bytes and every slot of a started block is readable. The numbers
- * are floats or, where a provider says so, halves.
+ * memory. A key may have values of several planes, each weighted by itself: then those of a head
+ * are plane by plane, as if they were so many heads. Layers are aligned to 64 bytes and every slot
+ * of a started block is readable. The numbers are floats or, where a provider says so, halves.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -25,7 +26,7 @@ typedef enum TnpNormKind { TNP_LAYER_NORM, TNP_RMS_NORM } TnpNormKind;
 typedef enum TnpActivation { TNP_IDENTITY, TNP_RELU, TNP_GELU, TNP_GELU_TANH } TnpActivation;
 
 #define TNP_MAX_WIDTH 4096		/* largest width of a stack */
-#define TNP_KERNELS_API 8
+#define TNP_KERNELS_API 9
 #define TNP_PANEL 16
 #define TNP_BLOCK 64
 #define TNP_TILE 96				/* rows per call at most */
@@ -125,8 +126,19 @@ typedef struct TnpAttention
 	const int64_t *context;		/* [n] */
 	const TnpKeys *own;			/* [n] in blocks of TNP_PANEL */
 	float	   *scratch;		/* attend_floats of n rows, 64-byte aligned */
-	float	   *out;			/* [n, d]; must not overlap q */
+	float	   *out;			/* [n, planes, d]; must not overlap q */
+	/*
+	 * values of a key and head, which have the same weight; 0: 1. What comes of each is what would
+	 * come of it alone, bitwise
+	 */
+	int			planes;
 } TnpAttention;
+
+static inline int
+tnp_attention_planes(const TnpAttention *a)
+{
+	return a->planes > 0 ? a->planes : 1;
+}
 
 /*
  * Attention of one row whose scores have bumps of distances beside q.k (scan attention): in units
@@ -185,8 +197,8 @@ struct TnpKernels
 	void		(*norm) (const TnpNorm *norm, int n, const float *x, float *y);
 
 	/* Floats of scratch for a tile of n rows, and of the sum of one span. */
-	size_t		(*attend_floats) (int heads, int head_width, int n);
-	size_t		(*sum_floats) (int heads, int head_width, int n);
+	size_t		(*attend_floats) (int heads, int head_width, int planes, int n);
+	size_t		(*sum_floats) (int heads, int head_width, int planes, int n);
 
 	/*
 	 * Softmax attention of one tile; a row with no visible key gives zeros, one whose scores cannot

@@ -102,14 +102,15 @@ key_score(const TnpAttention *a, int block, const float *q, const void *k, int64
 	return sum;
 }
 
-/* One row and one head; two passes over the keys: the maximum, then the weighted mean. */
+/* One row, head and plane; two passes over the keys: the maximum, then the weighted mean. */
 static void
-attend_head(const TnpAttention *a, int row, int head)
+attend_head(const TnpAttention *a, int row, int head, int plane)
 {
 	int			d = a->heads * a->head_width,
+				planes = tnp_attention_planes(a),
 				first = head * a->head_width;
 	const float *q = a->q + (size_t) row * d + first;
-	float	   *out = a->out + (size_t) row * d + first;
+	float	   *out = a->out + ((size_t) row * planes + plane) * d + first;
 	double		scale = a->scale[row * a->heads + head],
 				max = -INFINITY,
 				sum = 0;
@@ -127,8 +128,8 @@ attend_head(const TnpAttention *a, int row, int head)
 	for (int p = 0; p < 2; p++)
 		for (int64_t s = 0; s < part[p].n; s++)
 		{
-			const float *value = (const float *) part[p].v + tnp_value_at(s, block[p], d, head,
-				a->head_width);
+			const float *value = (const float *) part[p].v
+				+ tnp_value_at(s, block[p], planes * d, head * planes + plane, a->head_width);
 			double		weight = exp(scale * key_score(a, block[p], q, part[p].k, s, head) - max);
 
 			sum += weight;
@@ -144,14 +145,16 @@ reference_attend(const TnpAttention *a)
 {
 	for (int r = 0; r < a->n; r++)
 		for (int h = 0; h < a->heads; h++)
-			attend_head(a, r, h);
+			for (int p = 0; p < tnp_attention_planes(a); p++)
+				attend_head(a, r, h, p);
 }
 
 static size_t
-reference_sum_floats(int heads, int head_width, int n)
+reference_sum_floats(int heads, int head_width, int planes, int n)
 {
 	(void) heads;
 	(void) head_width;
+	(void) planes;
 	(void) n;
 	return 0;
 }

@@ -65,7 +65,7 @@ tnp_block_query(const TnpModel *model, const TnpLayer *layer, int heads, bool po
 		memcpy(work->q + (size_t) i * d, work->q + (size_t) (distinct - 1) * d, d * sizeof(float));
 	fill_scale(layer, heads, d / heads, n, view, work->scale);
 	*attention = (TnpAttention) {heads, d / heads, n, distinct, work->q, work->scale, view->k,
-								 view->v, view->context, view->own, work->attend, work->att};
+								 view->v, view->context, view->own, work->attend, work->att, 1};
 }
 
 void

@@ -22,7 +22,7 @@ shape_key_bytes(const TnpCacheShape *s)
 static size_t
 shape_value_bytes(const TnpCacheShape *s)
 {
-	return (size_t) s->heads * s->value_width * s->number;
+	return (size_t) tnp_value_numbers(s) * s->number;
 }
 
 TnpStatus
@@ -171,20 +171,23 @@ tnp_cache_put(const TnpKernels *kernels, TnpKvCache *cache, int layer, int64_t s
 {
 	const TnpCacheShape *s = &cache->shape;
 	int			keys = s->heads * s->key_width,
-				values = s->heads * s->value_width;
+				planes = tnp_value_planes(s),
+				values = tnp_value_numbers(s);
 	bool		halves = s->number == sizeof(uint16_t),
 				fits = all_within(keys, k, halves ? TNP_LARGEST_HALF : TNP_LARGEST_KEY)
 		&& all_within(values, v, halves ? TNP_LARGEST_HALF : FLT_MAX);
 
 	for (int h = 0; h < s->heads; h++)
 	{
-		size_t		key = tnp_key_at(slot, cache->block, keys, h, s->key_width, 0),
-					value = tnp_value_at(slot, cache->block, values, h, s->value_width);
+		size_t		key = tnp_key_at(slot, cache->block, keys, h, s->key_width, 0);
 
 		put_key(kernels, halves, s->key_width, k + h * s->key_width,
 				(char *) cache->k[layer] + key * s->number);
-		put_value(kernels, halves, s->value_width, v + h * s->value_width,
-				  (char *) cache->v[layer] + value * s->number);
+		for (int p = 0; p < planes; p++)
+			put_value(kernels, halves, s->value_width, v + (p * s->heads + h) * s->value_width,
+					  (char *) cache->v[layer]
+					  + tnp_value_at(slot, cache->block, values, h * planes + p, s->value_width)
+					  * s->number);
 	}
 	return fits;
 }
@@ -207,7 +210,8 @@ tnp_cache_put_rows(const TnpKernels *kernels, TnpKvCache *cache, int layer, int6
 {
 	const TnpCacheShape *s = &cache->shape;
 	int			keys = s->heads * s->key_width,
-				values = s->heads * s->value_width;
+				planes = tnp_value_planes(s),
+				values = tnp_value_numbers(s);
 	bool		fits = true;
 
 	if (s->number == sizeof(uint16_t))
@@ -236,9 +240,12 @@ tnp_cache_put_rows(const TnpKernels *kernels, TnpKvCache *cache, int layer, int6
 	}
 	for (int i = 0; i < n; i++)
 		for (int h = 0; h < s->heads; h++)
-			memcpy((float *) cache->v[layer] + tnp_value_at(slot + i, cache->block, values, h,
-															s->value_width),
-				   v + (size_t) i * values + h * s->value_width, s->value_width * sizeof(float));
+			for (int p = 0; p < planes; p++)
+				memcpy((float *) cache->v[layer]
+					   + tnp_value_at(slot + i, cache->block, values, h * planes + p,
+									  s->value_width),
+					   v + (size_t) i * values + (p * s->heads + h) * s->value_width,
+					   s->value_width * sizeof(float));
 	return all_within(n * keys, k, TNP_LARGEST_KEY) && all_within(n * values, v, FLT_MAX);
 }
 

@@ -18,7 +18,21 @@ typedef struct TnpCacheShape
 				value_width;
 	size_t		number;			/* bytes of a number: as the kernels say, or 8 for sums */
 	size_t		extra;			/* bytes of a slot that all layers share */
+	int			planes;			/* of values: a key has so many of each head; 0: 1 */
 } TnpCacheShape;
+
+static inline int
+tnp_value_planes(const TnpCacheShape *shape)
+{
+	return shape->planes > 0 ? shape->planes : 1;
+}
+
+/* Numbers of a slot's values in one layer. */
+static inline int
+tnp_value_numbers(const TnpCacheShape *shape)
+{
+	return shape->heads * tnp_value_planes(shape) * shape->value_width;
+}
 
 typedef struct TnpKvCache
 {
@@ -40,14 +54,14 @@ TnpStatus	tnp_cache_reserve(const TnpEnv *env, int64_t used, int64_t slots, TnpK
 							  TnpError *error);
 
 /*
- * Store one slot's key [heads * key width] and value [heads * value width] of one layer, as numbers
- * of the cache's size. False if one of them is too large for attention or for such numbers, or is
- * not finite: what would be read then is not what was stored.
+ * Store one slot's key [heads, key width] and values [planes, heads, value width] of one layer, as
+ * numbers of the cache's size. False if one of them is too large for attention or for such numbers,
+ * or is not finite: what would be read then is not what was stored.
  */
 bool		tnp_cache_put(const TnpKernels *kernels, TnpKvCache *cache, int layer, int64_t slot,
 						  const float *k, const float *v);
 
-/* The same of n slots from `slot` on: k [n, heads * key width], v [n, heads * value width]. */
+/* The same of n slots from `slot` on: k and v are so many. */
 bool		tnp_cache_put_rows(const TnpKernels *kernels, TnpKvCache *cache, int layer,
 							   int64_t slot, int n, const float *k, const float *v);
 

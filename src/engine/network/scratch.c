@@ -46,7 +46,8 @@ tnp_block_work_make(const TnpModel *model, const TnpBlockSizes *sizes, int rows,
 {
 	size_t		n = rows,
 				attend = sizes->heads > 0
-		? model->kernels->attend_floats(sizes->heads, sizes->keys / sizes->heads, rows) : 0;
+		? model->kernels->attend_floats(sizes->heads, sizes->keys / sizes->heads,
+										sizes->planes > 0 ? sizes->planes : 1, rows) : 0;
 	size_t		floats[MAX_PARTS] = {n * sizes->width, n * sizes->keys, n * sizes->values,
 									 n * sizes->feedforward, n * sizes->heads, attend,
 									 n * sizes->more};
@@ -72,13 +73,14 @@ make_token_work(const TnpModel *model, int tokens, TnpTokenWork *w, TnpError *er
 	const TnpEncoderConfig *e = &model->config.encode_x;
 	int			rows = tokens < TNP_TILE ? tokens : TNP_TILE;
 	TnpBlockSizes sizes = {e->token_width, e->token_width, e->token_width, e->token_feedforward,
-						   e->token_heads, 0};
+						   e->token_heads, 0, 1};
 	TnpStatus	status = tnp_block_work_make(model, &sizes, rows, &w->block, error);
 
 	if (status == TNP_OK)
 	{
 		TnpCacheShape shape = {1, e->token_heads, e->token_width / e->token_heads,
-							   e->token_width / e->token_heads, model->kernels->number, 0};
+							   e->token_width / e->token_heads, model->kernels->number, 0,
+							   1};
 
 		status = tnp_cache_make(&model->env, &shape, TNP_BLOCK, tokens, &w->cache, error);
 	}

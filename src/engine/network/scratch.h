@@ -17,10 +17,11 @@ typedef struct TnpBlockSizes
 {
 	int			width,			/* of the state that is normed */
 				keys,			/* of all heads' queries, and of their keys */
-				values,			/* of all heads' values */
+				values,			/* of all heads' values, in all planes */
 				feedforward,	/* the widest hidden layer */
 				heads,			/* 0: there are no blocks */
-				more;			/* whatever else */
+				more,			/* whatever else */
+				planes;			/* of values; 0: 1 */
 } TnpBlockSizes;
 
 /* For blocks on tiles of up to `rows` rows. */

@@ -22,6 +22,9 @@
 #define KEYS_OF_FEW 512
 /* of tokens and keys, whose sums the kernels do not make: about a millisecond a layer */
 #define PAIRS_OF_TILE 32768
+/* of tokens, keys and planes, whose sums they make, and tokens of many planes: some milliseconds */
+#define PAIRS_OF_PLANES 1048576
+#define TILE_OF_PLANES 24
 
 int
 tnp_walk_tile(const TnpWalk *w, int64_t item, int64_t *start)
@@ -89,7 +92,7 @@ walk_put(const TnpWalk *w, const TnpToken *t, int n, const float *k, const float
 	for (int i = 0; i < n; i++)
 		if (!tnp_cache_put(kernels, cache, w->at, t[i].slot,
 						   k + (size_t) i * s->heads * s->key_width,
-						   v + (size_t) i * s->heads * s->value_width))
+						   v + (size_t) i * tnp_value_numbers(s)))
 			return walk_too_large(w, &t[i], error);
 	return TNP_OK;
 }
@@ -121,7 +124,7 @@ walk_store_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 		run = walk_run(w->tokens + start + i, n - i);
 		status = walk_put(w, w->tokens + start + i, run,
 						  work->q + (size_t) i * s->heads * s->key_width,
-						  work->att + (size_t) i * s->heads * s->value_width, error);
+						  work->att + (size_t) i * tnp_value_numbers(s), error);
 	}
 	return status;
 }
@@ -240,7 +243,8 @@ walk_attend_split(TnpWalk *w, int64_t first, int64_t end, int64_t spans, TnpErro
 		{
 			kernels->attend_begin(&attention);
 			w->attention = &attention;
-			w->sum_floats = kernels->sum_floats(attention.heads, attention.head_width, n);
+			w->sum_floats = kernels->sum_floats(attention.heads, attention.head_width,
+												tnp_attention_planes(&attention), n);
 			status = (w->fine_grained ? tnp_team_run_fine_grained : tnp_team_run)
 				(w->team, spans * w->parts, walk_sum_part, w, error);
 			if (status != TNP_OK)
@@ -260,13 +264,29 @@ tnp_walk_store(TnpWalk *w, const void *layer, int at, int64_t end, TnpError *err
 	return tnp_walk_run(w, 0, end, walk_store_tile, error);
 }
 
-/* So many tokens of a tile that each seeing `keys` keys takes some milliseconds. */
+/* So many tokens of a tile that each seeing `keys` keys makes `pairs` pairs at most. */
 static int
-walk_few_pairs(int tile, int64_t keys)
+walk_few_pairs(int tile, int64_t keys, int64_t pairs)
 {
-	int64_t		most = keys > 0 ? PAIRS_OF_TILE / keys : tile;
+	int64_t		most = keys > 0 ? pairs / keys : tile;
 
 	return most < 1 ? 1 : most < tile ? (int) most : tile;
+}
+
+/* Tokens [first, end) of a tile: interrupts are looked for between tiles. */
+static int
+walk_attend_tokens(const TnpWalk *w, int64_t first, int64_t end)
+{
+	int			planes = tnp_value_planes(&w->context->shape);
+	int64_t		keys = walk_most_keys(w->tokens + first, end - first);
+
+	/* sums that are not the kernels' are slow */
+	if (w->ops->attend != NULL)
+		return walk_few_pairs(w->tile, keys * planes, PAIRS_OF_TILE);
+	if (planes > 1)
+		return walk_few_pairs(w->tile < TILE_OF_PLANES ? w->tile : TILE_OF_PLANES, keys * planes,
+							  PAIRS_OF_PLANES);
+	return w->tile;
 }
 
 TnpStatus
@@ -277,9 +297,7 @@ tnp_walk_attend(TnpWalk *w, const void *layer, int at, int64_t first, int64_t en
 
 	w->layer = layer;
 	w->at = at;
-	/* sums that are not the kernels' are slow, and interrupts are looked for between tiles */
-	if (w->ops->attend != NULL)
-		w->tile = walk_few_pairs(w->tile, walk_most_keys(w->tokens + first, end - first));
+	w->tile = walk_attend_tokens(w, first, end);
 	if (w->sums == NULL)
 		status = tnp_walk_run(w, first, end, walk_attend_tile, error);
 	else
@@ -368,7 +386,8 @@ tnp_walk_team(TnpTeam *team, const TnpEncoding *e, int64_t n, int64_t n_store, i
 		w.fine_grained = keys < 2 * tnp_team_size(team) * TNP_SPAN;
 		w.parts = walk_parts_of(s->heads, walk_spans_of(keys), tnp_team_size(team));
 		w.sums = tnp_alloc(&model->env, walk_spans_of(keys),
-						   model->kernels->sum_floats(s->heads, s->key_width, w.tile)
+						   model->kernels->sum_floats(s->heads, s->key_width,
+													  tnp_value_planes(s), w.tile)
 						   * sizeof(float));
 		if (w.sums == NULL)
 			return tnp_no_memory(error);
