@@ -163,6 +163,7 @@ typedef struct TnpModelInfo
 	const char *head; /* "gaussian", "mixture", "bars", "classes", "quantiles", "joint-gaussian" */
 	int			n_classes;		/* classes that a classifier has room for, 0: a regression model */
 	int			n_targets;		/* D, numbers that a row's target consists of */
+	bool		each_target;	/* rows may have several, each by itself (tnp_model_several) */
 	int			n_features;		/* exact number of feature columns, or 0 when any number is taken */
 	int			max_features;	/* columns used at most when any number is taken, else n_features */
 	int			min_rows;		/* context rows needed before the first prediction */
@@ -193,6 +194,15 @@ typedef struct TnpModelInfo
 TNP_EXPORT TnpStatus tnp_model_open(const TnpEnv *env, const void *bytes, size_t length,
 									TnpModel **model, TnpError *error);
 TNP_EXPORT void tnp_model_close(TnpModel *model);
+
+/*
+ * A model of rows with 1 … TNP_MAX_TARGETS targets, which answers about each as `model` does about
+ * one, bitwise: of what does not depend on targets, such as weights of attention that come from
+ * features, it computes and keeps one. Its weights and memory are those of `model`, which is closed
+ * after it. TNP_BAD_ARGUMENT where info->each_target is false.
+ */
+TNP_EXPORT TnpStatus tnp_model_several(const TnpModel *model, int targets, TnpModel **several,
+									   TnpError *error);
 TNP_EXPORT const TnpModelInfo *tnp_model_info(const TnpModel *model);
 
 /* ---- encoding -------------------------------------------------------------------------------- */

@@ -176,6 +176,29 @@ def case_middle(model):
                {"log_density": (averaged, m * LOG_DENSITY)})
 
 
+def case_each_target(model):
+    """Three targets of rows that share their keys: each is answered as if it were alone."""
+    if not model.takes_each_target:
+        return
+    n, m, targets = 40, 5, 3
+    x, y, kinds = rows(model, n + m, 14)
+    y = np.stack([y, 2 - 0.5 * y, np.cos(3 * y)], axis=1)
+    prefix = middle(model, n)
+    each = [build(model, x[:n], y[:n, t], prefix, kinds) for t in range(targets)]
+    asked = x[n:]
+    observed = np.stack([e.sample(asked, 21, 1)[0] for e in each], axis=1)
+    moments_of = [moments(e.predict(asked)) for e in each]
+    conditionals = np.sum([e.conditionals(asked, observed[:, t]) for t, e in enumerate(each)],
+                          axis=0)
+    yield Case("three targets, each by itself",
+               request(x[:n], y[:n], kinds, prefix, queries=cells(asked),
+                       score=table(asked, observed)),
+               {"mean": (np.stack([mean for mean, _ in moments_of], axis=1), MOMENTS),
+                "sd": (np.stack([sd for _, sd in moments_of], axis=1), MOMENTS),
+                "per_row": (conditionals, targets * LOG_DENSITY),
+                "log_density": (np.sum(conditionals), m * targets * LOG_DENSITY)})
+
+
 def case_wide(model):
     """More columns than slots, and than a regression's design holds; some are negatives of others,
     which are as relevant.
@@ -541,9 +564,9 @@ def check_refusals(tap, model, tool, kernels, label):
     tap.ok(all(answer.get("error", {}).get("message") for answer in answers), label, *answers)
 
 
-CASES = (case_sizes, case_constant, case_unit, case_middle, case_wide, case_power, case_noise,
-         case_process, case_process_directions, case_process_additive, case_directions, case_short,
-         case_grow, case_evidence, case_classes, case_one_class, case_rare, case_lean,
+CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, case_wide, case_power,
+         case_noise, case_process, case_process_directions, case_process_additive, case_directions,
+         case_short, case_grow, case_evidence, case_classes, case_one_class, case_rare, case_lean,
          case_no_share)
 
 

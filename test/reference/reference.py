@@ -55,6 +55,12 @@ class Model:
                 and self.config["inputs"]["scaling"] in fixed
                 and self.config["target"]["scaling"] in fixed)
 
+    @property
+    def takes_each_target(self):
+        """Whether rows may have several targets, each answered as if it were alone."""
+        return (self.config["architecture"] == "decoupled" and self.targets == 1
+                and self.config.get("backbone", {}).get("kind", "attention") == "attention")
+
     @classmethod
     def open(cls, path):
         return cls(*read_model(path))

@@ -535,6 +535,24 @@ print_answer(json_t *answer)
 	return good;
 }
 
+/* Answer as a model of as many targets as the rows of the request have, where there is one. */
+static TnpStatus
+answer_targets(const TnpModel *model, const json_t *request, json_t *answer, TnpError *error)
+{
+	const json_t *y = json_object_get(json_object_get(request, "context"), "y");
+	size_t		targets = json_array_size(json_array_get(y, 0));
+	TnpModel   *several;
+	TnpStatus	status;
+
+	if (targets == 0 || !tnp_model_info(model)->each_target)
+		return answer_request(model, request, answer, error);
+	status = tnp_model_several(model, (int) targets, &several, error);
+	if (status == TNP_OK)
+		status = answer_request(several, request, answer, error);
+	tnp_model_close(several);
+	return status;
+}
+
 static bool
 run_line(Tool *tool, const char *line)
 {
@@ -553,7 +571,7 @@ run_line(Tool *tool, const char *line)
 							&error);
 	}
 	if (status == TNP_OK)
-		status = answer_request(model, request, answer, &error);
+		status = answer_targets(model, request, answer, &error);
 	if (status != TNP_OK)
 	{
 		json_decref(answer);

@@ -1,7 +1,8 @@
 /*
  * identities_test.c: what must be equal within one implementation, for every test model and every
  * table of kernels: appended = built at once, one pass = step by step, a batch = each alone, draws
- * do not depend on the batch, merged blocks = contexts.
+ * do not depend on the batch, merged blocks = contexts. Models of one target that take several,
+ * each by itself, are asked about several, too.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -706,17 +707,8 @@ test_refusals(void)
 }
 
 static void
-test_model(const TestModel *m, const TnpKernels *kernels)
+test_identities(void)
 {
-	TestEnv		env;
-	TnpError	error = {0};
-
-	file = m;
-	kernels_name = kernels->name;
-	/* the last bit of a state may decide how its key is rounded, and halves have 11 bits */
-	tolerance = kernels->number == sizeof(float) ? 1e-5 : 5e-3;
-	test_env_init(&env, kernels);
-	must(tnp_model_open(&env.env, m->bytes, m->length, &model, &error), &error, "open");
 	info = tnp_model_info(model);
 	tnp_answer_shape(model, &kind, &components);
 	one_size = tnp_distribution_size(kind, components);
@@ -741,7 +733,30 @@ test_model(const TestModel *m, const TnpKernels *kernels)
 	test_execute();
 	test_refusals();
 	test_rows_free(&rows);
-	tnp_model_close(model);
+}
+
+static void
+test_model(const TestModel *m, const TnpKernels *kernels)
+{
+	TestEnv		env;
+	TnpModel   *opened;
+	TnpError	error = {0};
+
+	file = m;
+	kernels_name = kernels->name;
+	/* the last bit of a state may decide how its key is rounded, and halves have 11 bits */
+	tolerance = kernels->number == sizeof(float) ? 1e-5 : 5e-3;
+	test_env_init(&env, kernels);
+	must(tnp_model_open(&env.env, m->bytes, m->length, &opened, &error), &error, "open");
+	model = opened;
+	test_identities();
+	if (tnp_model_info(opened)->each_target)
+	{
+		must(tnp_model_several(opened, MOST_TARGETS, &model, &error), &error, "several targets");
+		test_identities();
+		tnp_model_close(model);
+	}
+	tnp_model_close(opened);
 	holds(env.live == 0, "everything allocated is freed");
 }
 

@@ -4,8 +4,10 @@
  *
  * The state of a token is [h, e]: what layers update and the head reads, which begins as the
  * target's encoding, and the encoding of the features, which stays. Keys are made of e, values of
- * h. The weights exp(-tau |q - k|^2) of kind "distance" are those of the product of [2 tau q, -tau]
- * with [k, |k|^2], up to a factor that they share; values get a zero to be as wide.
+ * h. Of several targets, each by itself (tnp_model_several), there are as many h and planes of
+ * values; keys, queries and weights are common to them. The weights exp(-tau |q - k|^2) of kind
+ * "distance" are those of the product of [2 tau q, -tau] with [k, |k|^2], up to a factor that they
+ * share; values get a zero to be as wide.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -161,17 +163,18 @@ decoupled_head_width_of(const TnpConfig *c)
 static int
 decoupled_state_width(const TnpModel *model)
 {
-	return 2 * model->config.width;
+	return (tnp_target_planes(&model->config) + 1) * model->config.width;
 }
 
 static void
 decoupled_block_sizes(const TnpModel *model, TnpBlockSizes *sizes)
 {
 	const TnpConfig *c = &model->config;
-	int			heads = c->heads * decoupled_head_width_of(c);
+	int			heads = c->heads * decoupled_head_width_of(c),
+				planes = tnp_target_planes(c);
 
-	*sizes = (TnpBlockSizes) {c->width, heads, heads, c->feedforward, c->heads, 3 * c->width,
-							  1};
+	*sizes = (TnpBlockSizes) {c->width, heads, planes * heads, c->feedforward, c->heads,
+							  3 * c->width, planes};
 }
 
 static void
@@ -182,7 +185,8 @@ decoupled_cache_shape(const TnpModel *model, TnpCacheShape *shape)
 	bool		kernels = tnp_decoupled_config(c)->kind != TNP_DECOUPLED_LINEAR;
 
 	*shape = (TnpCacheShape) {c->layers, c->heads, width, width,
-							  kernels ? model->kernels->number : sizeof(float), 0, 1};
+							  kernels ? model->kernels->number : sizeof(float), 0,
+							  tnp_target_planes(c)};
 }
 
 static size_t
@@ -191,7 +195,7 @@ decoupled_row_bytes(const TnpModel *model)
 	TnpCacheShape s;
 
 	decoupled_cache_shape(model, &s);
-	return (size_t) s.layers * s.heads * (s.key_width + s.value_width) * s.number;
+	return (size_t) s.layers * (s.heads * s.key_width + tnp_value_numbers(&s)) * s.number;
 }
 
 static bool
@@ -203,7 +207,13 @@ decoupled_shares_keys(const TnpConfig *c)
 static double
 decoupled_cost(const TnpModel *model, double rows, double keys)
 {
-	return tnp_stack_cost(model, model->config.layers, rows, keys);
+	const TnpConfig *c = &model->config;
+	double		d = c->width;
+
+	/* keys, queries and weights are those of one target */
+	return tnp_stack_cost(model, c->layers, rows, keys)
+		+ (tnp_target_planes(c) - 1) * rows * c->layers * (2 * d * d + 2 * d * c->feedforward
+														   + d * keys);
 }
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
@@ -211,7 +221,7 @@ decoupled_cost(const TnpModel *model, double rows, double keys)
 int
 tnp_decoupled_embed_scratch(const TnpModel *model)
 {
-	return tnp_embed_scratch(model) + model->config.width;
+	return tnp_target_planes(&model->config) * (tnp_embed_scratch(model) + model->config.width);
 }
 
 void
@@ -219,21 +229,23 @@ tnp_decoupled_embed(const TnpModel *model, int n, const float *const *row, const
 					TnpRole role, const int *position, float *scratch, float *states)
 {
 	int			d = model->config.width,
+				planes = tnp_target_planes(&model->config),
+				all = planes * d,
 				stride = model->config.family->state_width(model);
 
 	(void) role;
 	(void) position;
 	if (y != NULL)
-		tnp_embed_targets(model, n, y, scratch + (size_t) n * d, scratch);
+		tnp_embed_targets(model, n * planes, y, scratch + (size_t) n * all, scratch);
 	for (int i = 0; i < n; i++)
 	{
 		float	   *state = states + (size_t) i * stride;
 
 		if (y != NULL)
-			memcpy(state, scratch + (size_t) i * d, d * sizeof(float));
+			memcpy(state, scratch + (size_t) i * all, all * sizeof(float));
 		else
-			memset(state, 0, d * sizeof(float));
-		memcpy(state + d, row[i], d * sizeof(float));
+			memset(state, 0, all * sizeof(float));
+		memcpy(state + all, row[i], d * sizeof(float));
 	}
 }
 
@@ -320,21 +332,32 @@ decoupled_make_keys(const TnpModel *model, const void *layer, int n, const float
 	const DecoupledLayer *l = layer;
 	const TnpConfig *c = &model->config;
 	const TnpKernels *kernels = model->kernels;
-	int			d = c->width;
+	int			d = c->width,
+				planes = tnp_target_planes(c),
+				stride = (planes + 1) * d,
+				values = c->heads * decoupled_head_width_of(c);
 	bool		distance = tnp_decoupled_config(c)->kind == TNP_DECOUPLED_DISTANCE;
 	float	   *part = work->more,
 			   *made = work->more + (size_t) n * d;
 
-	kernels->norm(&l->norm_k, n, tnp_decoupled_gather(n, d, 2 * d, h + d, part), work->u);
+	kernels->norm(&l->norm_k, n, tnp_decoupled_gather(n, d, stride, h + planes * d, part), work->u);
 	kernels->linear(&l->attn.k, n, work->u, TNP_IDENTITY, false, distance ? made : work->q);
 	if (distance)
 		decoupled_widen_heads(c, n, made, 1, work->q, decoupled_last_square);
 	if (tnp_decoupled_config(c)->kind == TNP_DECOUPLED_LINEAR)
 		decoupled_make_positive((size_t) n * d, work->q);
-	kernels->norm(&l->norm_v, n, tnp_decoupled_gather(n, d, 2 * d, h, part), work->u);
-	kernels->linear(&l->attn.v, n, work->u, TNP_IDENTITY, false, distance ? made : work->att);
-	if (distance)
-		decoupled_widen_heads(c, n, made, 1, work->att, decoupled_last_zero);
+	for (int p = 0; p < planes; p++)
+	{
+		float	   *to = work->att + (size_t) p * values;
+
+		kernels->norm(&l->norm_v, n, tnp_decoupled_gather(n, d, stride, h + p * d, part), work->u);
+		kernels->linear(&l->attn.v, n, work->u, TNP_IDENTITY, false, made);
+		if (!distance)
+			tnp_decoupled_scatter(n, d, planes * values, made, to);
+		for (int i = 0; distance && i < n; i++)
+			decoupled_widen_heads(c, 1, made + (size_t) i * d, 1, to + (size_t) i * planes * values,
+								  decoupled_last_zero);
+	}
 }
 
 static void
@@ -345,13 +368,16 @@ decoupled_query(const TnpModel *model, const void *layer, int n, const float *h,
 	const TnpConfig *c = &model->config;
 	const TnpKernels *kernels = model->kernels;
 	int			d = c->width,
+				planes = tnp_target_planes(c),
 				kind = tnp_decoupled_config(c)->kind,
 				dh = d / c->heads;
 	float	   *made = work->more + (size_t) n * d;
 	float		scale = kind == TNP_DECOUPLED_SOFTMAX ? (float) (l->tau / sqrt((double) dh))
 		: kind == TNP_DECOUPLED_DISTANCE ? l->tau : 1;
 
-	kernels->norm(&l->norm_q, n, tnp_decoupled_gather(n, d, 2 * d, h + d, work->more), work->u);
+	kernels->norm(&l->norm_q, n,
+				  tnp_decoupled_gather(n, d, (planes + 1) * d, h + planes * d, work->more),
+				  work->u);
 	kernels->linear(&l->attn.q, n, work->u, TNP_IDENTITY, false,
 					kind == TNP_DECOUPLED_DISTANCE ? made : work->q);
 	if (kind == TNP_DECOUPLED_DISTANCE)
@@ -364,24 +390,60 @@ decoupled_query(const TnpModel *model, const void *layer, int n, const float *h,
 	}
 	*attention = tnp_decoupled_softmax(c, n, scale, view, work);
 	attention->head_width = decoupled_head_width_of(c);
+	attention->planes = planes;
 }
 
-/* Weights f(tau q) . f(k) of one head and slot, added to sum and weighted values. */
+/*
+ * Weights f(tau q) . f(k) of one head and slot, added to sum and weighted values [some, width] of
+ * `some` planes from `plane` on.
+ */
 static void
 decoupled_add_slot(const TnpAttention *a, const TnpKeys *keys, int block, int64_t slot, int head,
-				   const float *q, double *sum, double *values)
+				   const float *q, int plane, int some, double *sum, double *values)
 {
 	int			width = a->head_width,
-				d = a->heads * width;
-	const float *k = (const float *) keys->k + tnp_key_at(slot, block, d, head, width, 0),
-			   *v = (const float *) keys->v + tnp_value_at(slot, block, d, head, width);
+				d = a->heads * width,
+				planes = tnp_attention_planes(a);
+	const float *k = (const float *) keys->k + tnp_key_at(slot, block, d, head, width, 0);
 	double		weight = 0;
 
 	for (int f = 0; f < width; f++)
 		weight += (double) q[f] * k[(size_t) f * TNP_PANEL];
 	*sum += weight;
-	for (int f = 0; f < width; f++)
-		values[f] += weight * v[f];
+	for (int p = 0; p < some; p++, values += width)
+	{
+		const float *v = (const float *) keys->v
+			+ tnp_value_at(slot, block, planes * d, head * planes + plane + p, width);
+
+		for (int f = 0; f < width; f++)
+			values[f] += weight * v[f];
+	}
+}
+
+/* Token i and one head: `some` planes from `plane` on, as many as there is room for. */
+static void
+decoupled_attend_head(const TnpView *view, const TnpAttention *a, int i, int head, int plane,
+					  int some)
+{
+	int			width = a->head_width;
+	const float *q = a->q + ((size_t) i * a->heads + head) * width;
+	TnpKeys		shared = {view->k, view->v, view->context[i]};
+	double		values[TNP_MAX_WIDTH],
+				sum = 0;
+
+	memset(values, 0, (size_t) some * width * sizeof(double));
+	for (int64_t s = 0; s < shared.n; s++)
+		decoupled_add_slot(a, &shared, TNP_BLOCK, s, head, q, plane, some, &sum, values);
+	for (int64_t s = 0; s < view->own[i].n; s++)
+		decoupled_add_slot(a, &view->own[i], TNP_PANEL, s, head, q, plane, some, &sum, values);
+	for (int p = 0; p < some; p++)
+	{
+		float	   *out = a->out + (((size_t) i * tnp_attention_planes(a) + plane + p) * a->heads
+									+ head) * width;
+
+		for (int f = 0; f < width; f++)
+			out[f] = sum > 0 ? (float) (values[p * width + f] / sum) : sum == 0 ? 0 : NAN;
+	}
 }
 
 /* Linear attention: sums over shared keys, then own ones, in double precision. */
@@ -389,27 +451,16 @@ static void
 decoupled_attend_linear(const TnpWalk *walk, const TnpToken *tokens, int n, const float *h,
 						const TnpView *view, const TnpAttention *a)
 {
-	int			width = a->head_width;
-	double		values[TNP_MAX_WIDTH];
+	int			planes = tnp_attention_planes(a),
+				most = TNP_MAX_WIDTH / a->head_width;
 
 	(void) walk;
 	(void) tokens;
 	(void) h;
 	for (int i = 0; i < n; i++)
 		for (int j = 0; j < a->heads; j++)
-		{
-			size_t		at = ((size_t) i * a->heads + j) * width;
-			TnpKeys		shared = {view->k, view->v, view->context[i]};
-			double		sum = 0;
-
-			memset(values, 0, width * sizeof(double));
-			for (int64_t s = 0; s < shared.n; s++)
-				decoupled_add_slot(a, &shared, TNP_BLOCK, s, j, a->q + at, &sum, values);
-			for (int64_t s = 0; s < view->own[i].n; s++)
-				decoupled_add_slot(a, &view->own[i], TNP_PANEL, s, j, a->q + at, &sum, values);
-			for (int f = 0; f < width; f++)
-				a->out[at + f] = sum > 0 ? (float) (values[f] / sum) : sum == 0 ? 0 : NAN;
-		}
+			for (int p = 0; p < planes; p += most)
+				decoupled_attend_head(view, a, i, j, p, planes - p < most ? planes - p : most);
 }
 
 static void
@@ -419,17 +470,30 @@ decoupled_finish(const TnpModel *model, const void *layer, int n, float *h, TnpB
 	const TnpConfig *c = &model->config;
 	const TnpKernels *kernels = model->kernels;
 	int			d = c->width,
-				dh = d / c->heads;
-	float	   *state = tnp_decoupled_gather(n, d, 2 * d, h, work->more);
+				dh = d / c->heads,
+				planes = tnp_target_planes(c),
+				stride = (planes + 1) * d,
+				wide = decoupled_head_width_of(c);
 
-	/* without the zeros that values of kind "distance" had */
-	for (int i = 1; i < n * c->heads && decoupled_head_width_of(c) != dh; i++)
-		memmove(work->att + (size_t) i * dh, work->att + (size_t) i * (dh + 1), dh * sizeof(float));
-	kernels->linear(&l->attn.o, n, work->att, TNP_IDENTITY, true, state);
-	kernels->norm(&l->norm_ff, n, state, work->u);
-	kernels->linear(&l->ff0, n, work->u, c->activation, false, work->ff);
-	kernels->linear(&l->ff1, n, work->ff, TNP_IDENTITY, true, state);
-	tnp_decoupled_scatter(n, d, 2 * d, state, h);
+	for (int p = 0; p < planes; p++)
+	{
+		float	   *state = tnp_decoupled_gather(n, d, stride, h + p * d, work->more),
+				   *att = work->more + (size_t) n * d;
+
+		for (int i = 0; i < n; i++)
+		{
+			const float *from = work->att + (size_t) (i * planes + p) * c->heads * wide;
+
+			/* without the zeros that values of kind "distance" had */
+			for (int j = 0; j < c->heads; j++)
+				memcpy(att + (size_t) i * d + j * dh, from + j * wide, dh * sizeof(float));
+		}
+		kernels->linear(&l->attn.o, n, att, TNP_IDENTITY, true, state);
+		kernels->norm(&l->norm_ff, n, state, work->u);
+		kernels->linear(&l->ff0, n, work->u, c->activation, false, work->ff);
+		kernels->linear(&l->ff1, n, work->ff, TNP_IDENTITY, true, state);
+		tnp_decoupled_scatter(n, d, stride, state, h + p * d);
+	}
 }
 
 static TnpStatus
@@ -460,6 +524,7 @@ const TnpFamily tnp_decoupled_family = {
 	.embedders = 1 << TNP_SEPARATE,
 	.check = tnp_decoupled_check,
 	.several_targets = true,
+	.each_target = true,
 	.bind = decoupled_bind,
 	.head_width = tnp_stack_head_width,
 	.appendable = tnp_stack_appendable,

@@ -99,6 +99,8 @@ struct TnpConfig
 	/* TNP_SCALE_CLASSES: targets are class indices, and so are E_y and the head */
 	TnpScaling	target_scaling;
 	int			n_targets;		/* D, numbers that a row's target consists of */
+	/* the weights are those of one target, and answer about each of the D by itself */
+	bool		each_target;
 	double		target_center[TNP_MAX_TARGETS],
 				target_scale[TNP_MAX_TARGETS],
 				target_clip;
@@ -204,6 +206,13 @@ static inline bool
 tnp_embeds_features(const TnpConfig *c)
 {
 	return c->embedder == TNP_CONCAT || c->embedder == TNP_PARTS || c->embedder == TNP_SET;
+}
+
+/* Targets of a row that go through the network side by side, each as if it were alone. */
+static inline int
+tnp_target_planes(const TnpConfig *c)
+{
+	return c->each_target ? c->n_targets : 1;
 }
 
 /* Whether columns are scaled by what the prefix is like. */

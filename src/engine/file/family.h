@@ -68,6 +68,7 @@ typedef struct TnpFamily
 	unsigned	embedders;
 	bool		joint_heads;	/* blocks of a joint head are the stack's, states its vectors */
 	bool		several_targets;	/* rows may have more than one */
+	bool		each_target;	/* a model of one target takes several, each by itself */
 	/* what keys exclude or need each other in this family, after the common rules; or NULL */
 	TnpStatus	(*check) (const struct TnpConfig *config, TnpError *error);
 	/* bind the tensors between the embedder and the head; of a published file all of them */

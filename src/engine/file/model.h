@@ -77,6 +77,7 @@ struct TnpModel
 	const float *borders;		/* bars: [buckets + 1] */
 
 	void	   *own;			/* weights of a family that has others */
+	bool		borrowed;		/* all but the struct is another model's (tnp_model_several) */
 
 	void	  **blocks;			/* everything allocated for the weights */
 	int			n_blocks,

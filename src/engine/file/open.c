@@ -109,6 +109,7 @@ fill_info(TnpModel *m)
 	info->head = heads[c->head];
 	info->n_classes = tnp_classes(m);
 	info->n_targets = c->n_targets;
+	info->each_target = c->family->each_target && c->n_targets == 1 && c->head != TNP_HEAD_JOINT;
 	info->n_features = c->n_features;
 	info->max_features = c->max_features;
 	info->min_rows = c->min_rows;
@@ -180,6 +181,38 @@ tnp_model_open(const TnpEnv *env, const void *bytes, size_t length, TnpModel **m
 	return TNP_OK;
 }
 
+TnpStatus
+tnp_model_several(const TnpModel *model, int targets, TnpModel **several, TnpError *error)
+{
+	TnpModel   *m;
+
+	*several = NULL;
+	if (!model->info.each_target)
+		return tnp_fail(error, TNP_BAD_ARGUMENT, "the model takes %d target%s per row",
+						model->config.n_targets, model->config.n_targets == 1 ? "" : "s");
+	if (targets < 1 || targets > TNP_MAX_TARGETS)
+	{
+		tnp_fail(error, TNP_BAD_ARGUMENT, "a row has 1 to %d targets", TNP_MAX_TARGETS);
+		tnp_detail(error, "targets is %d", targets);
+		return TNP_BAD_ARGUMENT;
+	}
+	m = tnp_keep_zero(&model->env, 1, sizeof(TnpModel));
+	if (m == NULL)
+		return tnp_no_memory(error);
+	*m = *model;
+	m->borrowed = true;
+	m->config.n_targets = targets;
+	m->config.each_target = true;
+	for (int t = 1; t < targets; t++)
+	{
+		m->config.target_center[t] = m->config.target_center[0];
+		m->config.target_scale[t] = m->config.target_scale[0];
+	}
+	fill_info(m);
+	*several = m;
+	return TNP_OK;
+}
+
 void
 tnp_model_close(TnpModel *model)
 {
@@ -188,6 +221,11 @@ tnp_model_close(TnpModel *model)
 	if (model == NULL)
 		return;
 	env = model->env;
+	if (model->borrowed)
+	{
+		tnp_drop(&env, model);
+		return;
+	}
 	for (int i = 0; i < model->n_blocks; i++)
 		tnp_drop(&env, model->blocks[i]);
 	tnp_drop(&env, model->blocks);

@@ -119,19 +119,18 @@ answer_gated(const TnpModel *model, const TnpStats *stats, const float *said, co
 }
 
 /*
- * Parameters of the answer for target t from the head's raw outputs, which are weights, means and
- * deviations, each [D, n].
+ * Parameters of the answer for target t from its raw outputs of the head: weights [n], `chunk`
+ * further means, and as far from them deviations.
  */
 static void
-answer(const TnpModel *model, const TnpStats *stats, const float *raw, int t, double *params)
+answer(const TnpModel *model, const TnpStats *stats, const float *raw, int chunk, int t,
+	   double *params)
 {
 	const TnpConfig *c = &model->config;
-	int			n = c->head_outputs,
-				chunk = c->n_targets * n;
+	int			n = c->head_outputs;
 	double		center = tnp_target_center(stats, t),
 				scale = tnp_target_scale(stats, t);
 
-	raw += t * n;
 	switch (c->head)
 	{
 		case TNP_HEAD_GAUSSIAN:
@@ -232,16 +231,18 @@ answer_alone(const TnpModel *model, const TnpStats *stats, int n, float *state, 
 		}
 }
 
-TnpStatus
-tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h,
-			const float *prior_logits, int step, TnpScratch *work, double *params,
-			TnpError *error)
+/*
+ * Answers from n states [n, head width] (overwritten) of rows of which each has `planes`, the first
+ * of the first row in front; params [n, D / planes, size].
+ */
+static TnpStatus
+answer_states(const TnpModel *model, const TnpStats *stats, int n, int first, int planes,
+			  float *state, const float *prior_logits, int step, TnpScratch *work, double *params,
+			  TnpError *error)
 {
 	const TnpConfig *c = &model->config;
 	int			outputs = model->head.linear[model->head.n - 1].out,
-				state_width = c->family->state_width(model),
-				width = c->family->head_width(c),
-				targets = c->n_targets,
+				targets = c->n_targets / planes,
 				size,
 				count;
 	double		share = tnp_logistic_blend_weight(model, stats);
@@ -249,38 +250,63 @@ tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h,
 
 	tnp_answer_shape(model, &kind, &count);
 	size = tnp_distribution_size(kind, count);
-	for (int64_t start = 0; start < n; start += work->rows)
+	if (c->final_norm)
+		model->kernels->norm(&model->final_norm, n, state, state);
+	tnp_mlp(model, &model->head, n, state, work->scratch, work->raw);
+	if (c->head == TNP_HEAD_JOINT)
+		answer_alone(model, stats, n, state, work, params);
+	for (int i = 0; i < n; i++)
 	{
-		int			tile = n - start < work->rows ? (int) (n - start) : work->rows;
-		float	   *state = h + start * state_width;
+		float	   *raw = work->raw + (size_t) i * outputs;
+		double	   *to = params + (size_t) i * targets * size;
+		int			plane = (first + i) % planes;
 
-		gather_heads(tile, state_width, width, state);
-		if (!tnp_all_finite((size_t) tile * width, state))
-			return not_finite(error);
-		if (c->final_norm)
-			model->kernels->norm(&model->final_norm, tile, state, state);
-		tnp_mlp(model, &model->head, tile, state, work->scratch, work->raw);
-		if (c->head == TNP_HEAD_JOINT)
-			answer_alone(model, stats, tile, state, work, params + start * targets * size);
-		for (int i = 0; i < tile; i++)
+		if (share > 0)
+			blend(count, share, prior_logits + i * step, raw);
+		if (c->gate_hidden > 0)
+			answer_gated(model, stats, prior_logits + i * step, raw, to);
+		for (int t = 0; t < targets; t++)
 		{
-			float	   *raw = work->raw + (size_t) i * outputs;
-			double	   *to = params + (start + i) * targets * size;
+			TnpDistribution d = {kind, count, to + t * size};
 
-			if (share > 0)
-				blend(count, share, prior_logits + (start + i) * step, raw);
-			if (c->gate_hidden > 0)
-				answer_gated(model, stats, prior_logits + (start + i) * step, raw, to);
-			for (int t = 0; t < targets; t++)
-			{
-				TnpDistribution d = {kind, count, to + t * size};
-
-				if (c->gate_hidden == 0)
-					answer(model, stats, raw, t, to + t * size);
-				if (tnp_distribution_check(&d, NULL) != TNP_OK)
-					return not_finite(error);
-			}
+			if (c->gate_hidden == 0)
+				answer(model, stats, raw + t * c->head_outputs, targets * c->head_outputs,
+					   plane * targets + t, to + t * size);
+			if (tnp_distribution_check(&d, NULL) != TNP_OK)
+				return not_finite(error);
 		}
 	}
 	return TNP_OK;
+}
+
+TnpStatus
+tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h,
+			const float *prior_logits, int step, TnpScratch *work, double *params,
+			TnpError *error)
+{
+	const TnpConfig *c = &model->config;
+	int			state_width = c->family->state_width(model),
+				width = c->family->head_width(c),
+				planes = tnp_target_planes(c),
+				size = tnp_answer_size(model);
+	TnpStatus	status = TNP_OK;
+
+	for (int64_t start = 0; status == TNP_OK && start < n; start += work->rows)
+	{
+		int			tile = n - start < work->rows ? (int) (n - start) : work->rows,
+					states = tile * planes;
+		float	   *state = h + start * state_width;
+
+		gather_heads(tile, state_width, planes * width, state);
+		if (!tnp_all_finite((size_t) states * width, state))
+			return not_finite(error);
+		for (int first = 0; status == TNP_OK && first < states; first += work->rows)
+			status = answer_states(model, stats,
+								   states - first < work->rows ? states - first : work->rows,
+								   first, planes, state + (size_t) first * width,
+								   prior_logits == NULL ? NULL : prior_logits + start * step, step,
+								   work, params + start * size + (size_t) first * (size / planes),
+								   error);
+	}
+	return status;
 }
