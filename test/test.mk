@@ -5,11 +5,17 @@
 #
 # SPDX-License-Identifier: PostgreSQL
 
-SANITIZE = -O2 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow \
+SANITIZE = -O1 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow \
 	-fno-sanitize-recover=all
 # Kernels of wide vectors are looked at for wrong addresses alone: the baseline's, which are made of
 # the same lines, for undefined behaviour as well, which takes the compiler a minute a file.
-build/sanitized/src/cpu/kernels_avx%.o: SANITIZE = -O2 -fno-omit-frame-pointer -fsanitize=address
+build/sanitized/src/cpu/kernels_avx%.o: SANITIZE = -O1 -fno-omit-frame-pointer -fsanitize=address
+# What fits a process to a context takes most of the time of the tests.
+build/sanitized/src/engine/features/%.o build/sanitized/src/engine/base/%.o: OPTIMIZED = -O2
+# Kernels that this processor cannot run are linked as they are in the module: they take the
+# compiler as long as all that it can.
+NOT_RUN := $(if $(shell grep -s -m1 avx512f /proc/cpuinfo),,$(wildcard src/cpu/*_avx512*.c \
+	src/cpu/*_vnni.c))
 FUZZ_CC ?= clang
 FUZZ = -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 build/fuzzed/src/cpu/kernels_avx%.o: FUZZ = -O1 -fsanitize=address
@@ -25,8 +31,10 @@ FUZZERS := $(notdir $(basename $(wildcard test/fuzz/*_fuzz.c)))
 UNIT_SHARED := $(filter-out %_test.c,$(wildcard test/unit/*.c))
 PLAIN_SHARED := $(patsubst %.c,build/plain/%.o,$(UNIT_SHARED))
 SANITIZED_SHARED := $(patsubst %.c,build/sanitized/%.o,$(UNIT_SHARED))
-SANITIZED_ENGINE := $(patsubst %.c,build/sanitized/%.o,$(ENGINE_SOURCES) $(SERVER_PARTS))
-FUZZED_ENGINE := $(patsubst %.c,build/fuzzed/%.o,$(ENGINE_SOURCES) $(SERVER_PARTS))
+LOOKED_AT := $(filter-out $(NOT_RUN),$(ENGINE_SOURCES) $(SERVER_PARTS))
+NOT_LOOKED_AT := $(patsubst src/%.c,build/module/%.o,$(NOT_RUN))
+SANITIZED_ENGINE := $(patsubst %.c,build/sanitized/%.o,$(LOOKED_AT)) $(NOT_LOOKED_AT)
+FUZZED_ENGINE := $(patsubst %.c,build/fuzzed/%.o,$(LOOKED_AT)) $(NOT_LOOKED_AT)
 .SECONDARY:
 
 unit-programs: $(UNIT_TESTS:%=build/unit/%)
@@ -35,8 +43,8 @@ fuzzers: $(FUZZERS:%=build/fuzz/%)
 
 build/sanitized/%.o: %.c Makefile test/test.mk
 	@mkdir -p $(@D)
-	$(CC) $(CALLER_CFLAGS) $(ENGINE_CFLAGS) $(SANITIZE) $(ENGINE_CPPFLAGS) -iquote test/unit \
-		$(DEPEND) -c -o $@ $<
+	$(CC) $(CALLER_CFLAGS) $(ENGINE_CFLAGS) $(SANITIZE) $(OPTIMIZED) $(ENGINE_CPPFLAGS) \
+		-iquote test/unit $(DEPEND) -c -o $@ $<
 
 build/unit/%: build/plain/test/unit/%.o $(PLAIN_SHARED) $(PROGRAM_SERVER) $(PROGRAM_ENGINE)
 	@mkdir -p $(@D)
