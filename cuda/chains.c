@@ -54,7 +54,7 @@ launch_halves(TnpDeviceModel *m, const CudaWalk *chain, int64_t n, const float *
 	if (status != TNP_OK)
 		return status;
 	/* nothing attends here, so partial results have no place */
-	return cuda_launch(m->device, &plan, &walk, error);
+	return cuda_launch(m->device, 0, &plan, &walk, error);
 }
 
 /* Streams [first, first + n) of a chain. */
@@ -109,7 +109,7 @@ run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
 	walk.x_width = halves_on_device ? m->shape.width : width;
 	status = cuda_plan(m, walk.shared, steps * walk.group, &walk, &plan, error);
 	if (status == TNP_OK)
-		status = cuda_begin(device, in_bytes + cuda_piece(halves_bytes) + cuda_piece(out_bytes) +
+		status = cuda_begin(device, 0, in_bytes + cuda_piece(halves_bytes) + cuda_piece(out_bytes) +
 							cuda_piece(plan.raw_bytes) + cuda_piece(plan.params_bytes) +
 							cuda_piece(plan.part_bytes) + cuda_piece(plan.own_bytes),
 							in_bytes + cuda_piece(out_bytes), error);
@@ -142,7 +142,7 @@ run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
 	if (c->order == NULL)
 		walk.order = NULL;
 
-	status = cuda_fill_x(m, &e->stats, c->queries, 0, steps, false, x, error);
+	status = cuda_fill_x(m, &e->stats, c->queries, 0, steps, false, NULL, x, error);
 	if (status != TNP_OK)
 		return status;
 	for (int64_t i = 0; c->score && i < steps; i++)
@@ -152,7 +152,7 @@ run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
 	}
 	if (c->order != NULL)
 		memcpy(order, c->order + first * steps, order_bytes);
-	result = gpu_upload(in_device, in, in_bytes);
+	result = gpu_upload(0, in_device, in, in_bytes);
 	/* slots of a started block of keys are read before they are written */
 	if (result == GPU_OK)
 		result = gpu_clear(walk.own.k, plan.own_bytes);
@@ -170,14 +170,14 @@ run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
 	{
 		walk.first_step = step;
 		walk.last_step = step + LAUNCH_STEPS < last ? step + LAUNCH_STEPS : last;
-		status = cuda_launch(device, &plan, &walk, error);
+		status = cuda_launch(device, 0, &plan, &walk, error);
 		if (status == TNP_OK && walk.last_step < last)
-			status = cuda_wait(device, error);
+			status = cuda_wait(device, 0, error);
 		if (status != TNP_OK)
 			return status;
 	}
-	result = gpu_download(flag, walk.flags, cuda_piece(sizeof(int)) + out_bytes);
-	status = result == GPU_OK ? cuda_wait(device, error) : cuda_failed(device, result, error);
+	result = gpu_download(0, flag, walk.flags, cuda_piece(sizeof(int)) + out_bytes);
+	status = result == GPU_OK ? cuda_wait(device, 0, error) : cuda_failed(device, result, error);
 	if (status != TNP_OK)
 		return status;
 	if (*flag != 0)

@@ -112,6 +112,10 @@ check-races: test-models
 	$(MAKE) RACE_TILES=0 cuda-races
 	POSTERIOR_TEST_MODELS=$(CURDIR)/build/models build/races-0/races_check --all
 
+# The host's part of a question about many rows, measured; no GPU is needed.
+build/cuda-fill: build/plain/bench/cuda_fill.o $(PROGRAM_ENGINE)
+	$(CC) -o $@ $^ $(ENGINE_LIBS)
+
 # Opens the shared object as the server does.
 build/cuda-tests-open: test/cuda/open.c test/unit/tap.h src/server/device_api.h cuda/cuda.mk
 	@mkdir -p $(@D)
@@ -119,7 +123,7 @@ build/cuda-tests-open: test/cuda/open.c test/unit/tap.h src/server/device_api.h 
 cuda-tests-open: build/cuda-tests-open
 
 # The suites that need nothing of the emulator, and the benchmark, on the GPU of this machine.
-GPU_PROGRAMS := parity half shapes
+GPU_PROGRAMS := parity half shapes chunks
 GPU_SHARED = build/plain/test/cuda/cuda_tests.o build/plain/test/cuda/gpu_real.o \
 	build/plain/test/unit/models.o
 build/gpu/%_test: build/plain/test/cuda/%_test.o $(GPU_SHARED) $(CUDA_OBJECTS) $(PROGRAM_ENGINE)

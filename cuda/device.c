@@ -14,27 +14,41 @@
 #define POLL_EVERY 64			/* looks at the device per poll for interrupts, */
 #define POLL_ALWAYS 10000		/* until so many: by then gpu_pause sleeps */
 
-TnpStatus
-cuda_failed(TnpDevice *device, GpuResult result, TnpError *error)
+GpuResult
+cuda_drain(TnpDevice *device)
 {
-	if (result == GPU_NO_MEMORY)
+	GpuResult	result = device->lost ? GPU_FAILED : GPU_OK;
+
+	for (int queue = 0; queue < GPU_QUEUES; queue++)
 	{
 		bool		done = false;
 
-		/* what was asked for before may still use the room that the next attempt is given */
-		result = gpu_done(&done);
 		for (int looks = 0; result == GPU_OK && !done; looks++)
 		{
-			gpu_pause(looks);
-			result = gpu_done(&done);
+			result = gpu_done(queue, &done);
+			if (!done)
+				gpu_pause(looks);
 		}
-		if (result == GPU_OK)
-			return tnp_fail(error, TNP_NO_MEMORY, "out of device memory");
 	}
-	if (result == GPU_REFUSED)
+	return result;
+}
+
+TnpStatus
+cuda_failed(TnpDevice *device, GpuResult result, TnpError *error)
+{
+	char		reason[256];
+
+	snprintf(reason, sizeof(reason), "%s", gpu_error());
+	/* what was asked for before may still use the room that the next attempt is given */
+	if (result == GPU_NO_MEMORY || result == GPU_REFUSED)
 	{
-		tnp_fail(error, TNP_BAD_CONFIG, "the CUDA device refuses to compute this: %s", gpu_error());
-		return TNP_BAD_CONFIG;
+		GpuResult	drained = cuda_drain(device);
+
+		if (drained == GPU_OK && result == GPU_NO_MEMORY)
+			return tnp_fail(error, TNP_NO_MEMORY, "out of device memory");
+		if (drained == GPU_OK)
+			return tnp_fail(error, TNP_BAD_CONFIG, "the CUDA device refuses to compute this: %s",
+							reason);
 	}
 	device->lost = true;
 	tnp_fail(error, TNP_BAD_ARGUMENT, "the CUDA device failed: %s", gpu_error());
@@ -42,20 +56,17 @@ cuda_failed(TnpDevice *device, GpuResult result, TnpError *error)
 }
 
 TnpStatus
-cuda_launch(TnpDevice *device, const CudaPlan *plan, const CudaWalk *walk, TnpError *error)
+cuda_launch(TnpDevice *device, int queue, const CudaPlan *plan, const CudaWalk *walk,
+			TnpError *error)
 {
-	GpuResult	result = gpu_launch(&plan->kernel, walk, plan->shared);
+	GpuResult	result = gpu_launch(queue, &plan->kernel, walk, plan->shared);
 	TnpStatus	status;
 	char		line[256];
 
 	if (result == GPU_OK)
 		return TNP_OK;
 	status = cuda_failed(device, result, error);
-	if (result != GPU_REFUSED || (walk->team == 1 && walk->copies == 1))
-		return status;
-	/* what was queued before it still uses the room that the next attempt is given */
-	status = cuda_wait(device, error);
-	if (status != TNP_OK)
+	if (status != TNP_BAD_CONFIG || (walk->team == 1 && walk->copies == 1))
 		return status;
 	device->again = true;
 	if (walk->copies > 1)
@@ -85,13 +96,27 @@ cuda_again(TnpDevice *device)
 	return again;
 }
 
-/* Give back the room of the last call, which no call in progress uses yet. */
 static void
-drop_scratch(TnpDevice *device)
+drop_scratch(TnpDevice *device, CudaRoom *room)
 {
-	cuda_give(device, device->scratch, device->scratch_bytes);
-	device->scratch = NULL;
-	device->scratch_bytes = device->scratch_used = 0;
+	cuda_give(device, room->scratch, room->scratch_bytes);
+	room->scratch = NULL;
+	room->scratch_bytes = room->scratch_used = 0;
+}
+
+/* Give back what earlier questions have left behind; whether there was anything. */
+static bool
+drop_rooms(TnpDevice *device)
+{
+	bool		any = false;
+
+	for (int i = 0; i < GPU_QUEUES; i++)
+		if (!device->rooms[i].busy && device->rooms[i].scratch != NULL)
+		{
+			drop_scratch(device, &device->rooms[i]);
+			any = true;
+		}
+	return any;
 }
 
 TnpStatus
@@ -102,7 +127,7 @@ cuda_take(TnpDevice *device, size_t bytes, void **memory, TnpError *error)
 	*memory = NULL;
 	/* room that a large question has left behind must not keep others out */
 	if (bytes > device->limit - device->used)
-		drop_scratch(device);
+		drop_rooms(device);
 	if (bytes > device->limit - device->used)
 	{
 		tnp_fail(error, TNP_NO_MEMORY, "out of device memory");
@@ -114,11 +139,8 @@ cuda_take(TnpDevice *device, size_t bytes, void **memory, TnpError *error)
 	if (gpu_held() > device->limit - bytes)
 		gpu_trim();
 	result = gpu_allocate(bytes > 0 ? bytes : 1, memory);
-	if (result == GPU_NO_MEMORY && device->scratch != NULL)
-	{
-		drop_scratch(device);
+	if (result == GPU_NO_MEMORY && drop_rooms(device))
 		result = gpu_allocate(bytes > 0 ? bytes : 1, memory);
-	}
 	if (result != GPU_OK)
 		return cuda_failed(device, result, error);
 	device->used += bytes;
@@ -135,7 +157,7 @@ cuda_give(TnpDevice *device, void *memory, size_t bytes)
 }
 
 TnpStatus
-cuda_wait(TnpDevice *device, TnpError *error)
+cuda_wait(TnpDevice *device, int queue, TnpError *error)
 {
 	bool		done = false,
 				stopped = false;
@@ -146,7 +168,7 @@ cuda_wait(TnpDevice *device, TnpError *error)
 	 */
 	for (int looks = 0; !done; looks++)
 	{
-		GpuResult	result = gpu_done(&done);
+		GpuResult	result = gpu_done(queue, &done);
 
 		if (result != GPU_OK)
 			return cuda_failed(device, result, error);
@@ -170,56 +192,80 @@ grown(size_t bytes)
 	return (bytes + bytes / 8 + RESERVE - 1) / RESERVE * RESERVE;
 }
 
-TnpStatus
-cuda_begin(TnpDevice *device, size_t scratch, size_t staging, TnpError *error)
+/* Device memory of a room, of at least so many bytes. */
+static TnpStatus
+grow_scratch(TnpDevice *device, CudaRoom *room, size_t bytes, TnpError *error)
 {
+	size_t		most = grown(bytes);
 	TnpStatus	status;
 
-	device->scratch_used = device->staging_used = 0;
-	if (scratch > device->scratch_bytes)
-	{
-		size_t		room = grown(scratch);
+	drop_scratch(device, room);
+	if (most > device->limit - device->used)
+		most = bytes;
+	status = cuda_take(device, most, &room->scratch, error);
+	if (status == TNP_NO_MEMORY && most > bytes)
+		status = cuda_take(device, most = bytes, &room->scratch, error);
+	if (status == TNP_OK)
+		room->scratch_bytes = most;
+	return status;
+}
 
-		drop_scratch(device);
-		if (room > device->limit - device->used)
-			room = scratch;
-		status = cuda_take(device, room, &device->scratch, error);
-		if (status == TNP_NO_MEMORY && room > scratch)
-			status = cuda_take(device, room = scratch, &device->scratch, error);
-		if (status != TNP_OK)
-			return status;
-		device->scratch_bytes = room;
-	}
-	if (staging > device->staging_bytes)
-	{
-		GpuResult	result;
+static TnpStatus
+grow_staging(TnpDevice *device, CudaRoom *room, size_t bytes, TnpError *error)
+{
+	GpuResult	result;
 
-		gpu_release_host(device->staging);
-		device->staging = NULL;
-		device->staging_bytes = 0;
-		result = gpu_allocate_host(grown(staging), &device->staging);
+	gpu_release_host(room->staging);
+	room->staging = NULL;
+	room->staging_bytes = 0;
+	result = gpu_allocate_host(grown(bytes), &room->staging);
+	if (result != GPU_OK)
+		return cuda_failed(device, result, error);
+	room->staging_bytes = grown(bytes);
+	return TNP_OK;
+}
+
+TnpStatus
+cuda_begin(TnpDevice *device, int queue, size_t scratch, size_t staging, TnpError *error)
+{
+	CudaRoom   *room = &device->rooms[queue];
+	TnpStatus	status = TNP_OK;
+
+	device->room = room;
+	room->scratch_used = room->staging_used = 0;
+	if (scratch > room->scratch_bytes)
+	{
+		GpuResult	result = GPU_OK;
+
+		status = grow_scratch(device, room, scratch, error);
+		/* queue 0 takes the memory */
+		if (status == TNP_OK && queue > 0)
+			result = gpu_follow();
 		if (result != GPU_OK)
 			return cuda_failed(device, result, error);
-		device->staging_bytes = grown(staging);
 	}
-	return TNP_OK;
+	if (status == TNP_OK && staging > room->staging_bytes)
+		status = grow_staging(device, room, staging, error);
+	return status;
 }
 
 void *
 cuda_scratch(TnpDevice *device, size_t bytes)
 {
-	void	   *piece = (char *) device->scratch + device->scratch_used;
+	CudaRoom   *room = device->room;
+	void	   *piece = (char *) room->scratch + room->scratch_used;
 
-	device->scratch_used += cuda_piece(bytes);
+	room->scratch_used += cuda_piece(bytes);
 	return piece;
 }
 
 void *
 cuda_staging(TnpDevice *device, size_t bytes)
 {
-	void	   *piece = (char *) device->staging + device->staging_used;
+	CudaRoom   *room = device->room;
+	void	   *piece = (char *) room->staging + room->staging_used;
 
-	device->staging_used += cuda_piece(bytes);
+	room->staging_used += cuda_piece(bytes);
 	return piece;
 }
 
@@ -228,8 +274,11 @@ cuda_staging(TnpDevice *device, size_t bytes)
 static void
 close_device(TnpDevice *device)
 {
-	cuda_give(device, device->scratch, device->scratch_bytes);
-	gpu_release_host(device->staging);
+	for (int i = 0; i < GPU_QUEUES; i++)
+	{
+		drop_scratch(device, &device->rooms[i]);
+		gpu_release_host(device->rooms[i].staging);
+	}
 	gpu_close();
 	free(device);
 }
@@ -321,7 +370,7 @@ load_model(TnpDevice *device, const void *bytes, size_t length, TnpDeviceModel *
 		   TnpError *error)
 {
 	TnpEnv		env = {.alloc = plain_alloc,.free = plain_free,.interrupted = engine_interrupted,
-					   .arg = device};
+					   .threads = cuda_host_threads,.arg = device};
 	TnpDeviceModel *m = calloc(1, sizeof(TnpDeviceModel));
 	TnpStatus	status;
 

@@ -9,7 +9,6 @@
  */
 #include "engine/features/class_counts.h"
 #include "host.h"
-#include "engine/features/logistic.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -18,70 +17,6 @@
 #define FEW_ROWS 16
 
 /* ---- rows ------------------------------------------------------------------------------------ */
-
-int
-cuda_x_width(const TnpDeviceModel *m, const TnpStats *stats)
-{
-	return m->halves_on_host ? m->model->config.width + tnp_prior_logits_width(m->model)
-		: tnp_features_width(m->model, stats);
-}
-
-void
-cuda_lean(const TnpDeviceModel *m, const TnpStats *stats, const float *x, int width, CudaWalk *walk)
-{
-	walk->prior_logits = x +
-		(m->halves_on_host ? m->model->config.width : tnp_ridge_width(m->model));
-	walk->said_step = width;
-	walk->share = tnp_logistic_blend_weight(m->model, stats);
-	walk->gate_rows = (float) (log1p((double) stats->n0) / 8);
-}
-
-TnpStatus
-cuda_fill_x(const TnpDeviceModel *m, const TnpStats *stats, const TnpRows *rows, int64_t first,
-			int64_t n, bool in_context, float *x, TnpError *error)
-{
-	const TnpModel *model = m->model;
-	int			width = cuda_x_width(m, stats);
-
-	if (m->halves_on_host)
-	{
-		TnpScratch		work;
-		TnpStatus	status = tnp_work_make(model, stats, TNP_TILE, &work, error);
-
-		if (status != TNP_OK)
-			return status;
-		for (int64_t i = 0; status == TNP_OK && i < n; i += TNP_TILE)
-		{
-			int			tile = n - i < TNP_TILE ? (int) (n - i) : TNP_TILE,
-						d = model->config.width;
-
-			status = tnp_feature_embedding_tile(model, stats, rows, first + i, tile, in_context,
-												&work, work.half, work.prior_logits, error);
-			for (int r = 0; status == TNP_OK && r < tile; r++)
-			{
-				memcpy(x + (i + r) * width, work.half + (size_t) r * d, d * sizeof(float));
-				memcpy(x + (i + r) * width + d, work.prior_logits + (size_t) r * (width - d),
-					   (width - d) * sizeof(float));
-			}
-			if (status == TNP_OK && tnp_interrupted(&model->env))
-				status = tnp_fail(error, TNP_INTERRUPTED, "interrupted");
-		}
-		tnp_work_free(model, &work);
-		return status;
-	}
-	for (int64_t i = 0; i < n; i++)
-	{
-		int64_t		row = first + i;
-		float	   *to = x + (size_t) i * width;
-
-		tnp_scale_features(model, stats, rows, row, in_context, to);
-		if (!tnp_all_finite(width, to))
-			return tnp_feature_too_large(model, stats, to, row, error);
-		if (i % 4096 == 4095 && tnp_interrupted(&model->env))
-			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
-	}
-	return TNP_OK;
-}
 
 /* Scaled targets of rows [first, first + n). */
 static TnpStatus
@@ -214,17 +149,9 @@ reserve_cache(TnpDeviceEncoding *e, int64_t slots, TnpError *error)
 							  e->cache.v + h * e->cache.panels * value_words,
 							  (size_t) e->cache.panels * value_words * 4);
 	}
+	/* the old memory is given back below */
 	if (result == GPU_OK)
-	{
-		bool		done = false;
-
-		/* the old memory is given back below */
-		for (int looks = 0; result == GPU_OK && !done; looks++)
-		{
-			result = gpu_done(&done);
-			gpu_pause(looks);
-		}
-	}
+		result = cuda_drain(m->device);
 	if (result != GPU_OK)
 	{
 		cuda_give(m->device, larger.k, bytes);
@@ -259,12 +186,12 @@ launch_rows(TnpDeviceEncoding *e, CudaWalk *walk, const CudaPlan *plan, TnpError
 	for (int l = 0; status == TNP_OK && l < launches; l++)
 	{
 		walk->layer = l;
-		status = cuda_launch(device, plan, walk, error);
+		status = cuda_launch(device, 0, plan, walk, error);
 	}
 	if (status != TNP_OK)
 		return status;
-	result = gpu_download(flag, walk->flags, sizeof(int));
-	status = result == GPU_OK ? cuda_wait(device, error) : cuda_failed(device, result, error);
+	result = gpu_download(0, flag, walk->flags, sizeof(int));
+	status = result == GPU_OK ? cuda_wait(device, 0, error) : cuda_failed(device, result, error);
 	if (status == TNP_OK && *flag != 0)
 		return tnp_fail(error, TNP_BAD_VALUE, "the values of a row are too large for the model%s",
 						m->shape.precision == 0 ? " with keys of 16 bits" : "");
@@ -287,6 +214,7 @@ try_rows(TnpDeviceEncoding *e, const TnpRows *rows, int64_t first, int64_t n, in
 				y_bytes = (size_t) n * sizeof(float);
 	CudaWalk	walk = cuda_walk_of(e, e->prefix, CUDA_ENCODE);
 	CudaPlan	plan;
+	TnpTeam    *team;
 	float	   *x,
 			   *y,
 			   *device_x,
@@ -306,7 +234,7 @@ try_rows(TnpDeviceEncoding *e, const TnpRows *rows, int64_t first, int64_t n, in
 	walk.x_width = width;
 	status = cuda_plan(m, walk.first_slot + total, 0, &walk, &plan, error);
 	if (status == TNP_OK)
-		status = cuda_begin(device, cuda_piece(x_bytes) +
+		status = cuda_begin(device, 0, cuda_piece(x_bytes) +
 							cuda_piece(y_bytes) + cuda_piece(plan.part_bytes) +
 							cuda_piece((size_t) (1 + plan.arrived) * sizeof(int)) +
 							cuda_piece((size_t) total * m->shape.width * sizeof(float)) +
@@ -324,14 +252,16 @@ try_rows(TnpDeviceEncoding *e, const TnpRows *rows, int64_t first, int64_t n, in
 	walk.query = cuda_scratch(device, (size_t) total * walk.row_q * element);
 	walk.x = device_x;
 	walk.target = device_y;
-	status = cuda_fill_x(m, &e->stats, rows, first, n, in_context, x, error);
+	team = cuda_fill_team(m, &e->stats, first, n, in_context);
+	status = cuda_fill_x(m, &e->stats, rows, first, n, in_context, team, x, error);
+	tnp_team_free(team);
 	if (status == TNP_OK)
 		status = fill_targets(e, rows, first, n, y, error);
 	if (status != TNP_OK)
 		return status;
-	result = gpu_upload(device_x, x, x_bytes);
+	result = gpu_upload(0, device_x, x, x_bytes);
 	if (result == GPU_OK)
-		result = gpu_upload(device_y, y, y_bytes);
+		result = gpu_upload(0, device_y, y, y_bytes);
 	return result == GPU_OK ? launch_rows(e, &walk, &plan, error)
 		: cuda_failed(device, result, error);
 }
@@ -560,7 +490,7 @@ cuda_encoding_export(const TnpDeviceEncoding *e, int layer, int64_t first, int64
 	if (layer < 0 || layer >= s->layers * (s->two_stream ? 2 : 1) || first < 0 || n < 0
 		|| first + n > e->n)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "no such rows or layer");
-	status = cuda_begin(device, 0, cuda_piece(k_bytes) + cuda_piece(v_bytes), error);
+	status = cuda_begin(device, 0, 0, cuda_piece(k_bytes) + cuda_piece(v_bytes), error);
 	if (status != TNP_OK)
 		return status;
 	keys = cuda_staging(device, k_bytes);
@@ -568,13 +498,13 @@ cuda_encoding_export(const TnpDeviceEncoding *e, int layer, int64_t first, int64
 	for (int head = 0; head < s->heads; head++)
 	{
 		int64_t		place = ((int64_t) layer * s->heads + head) * e->cache.panels;
-		GpuResult	result = gpu_download(keys, e->cache.k + place * key_words, k_bytes);
+		GpuResult	result = gpu_download(0, keys, e->cache.k + place * key_words, k_bytes);
 
 		if (result == GPU_OK)
-			result = gpu_download(values, e->cache.v + place * value_words, v_bytes);
+			result = gpu_download(0, values, e->cache.v + place * value_words, v_bytes);
 		if (result != GPU_OK)
 			return cuda_failed(device, result, error);
-		if ((status = cuda_wait(device, error)) != TNP_OK)
+		if ((status = cuda_wait(device, 0, error)) != TNP_OK)
 			return status;
 		for (int64_t i = 0; i < n; i++)
 			for (int f = 0; f < s->head_width; f++)

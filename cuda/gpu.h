@@ -1,7 +1,12 @@
 /*
  * gpu.h: what the host part needs of a GPU: memory, copies, launches, waiting. Implemented on the
  * CUDA runtime (gpu_cuda.cu) and, for the tests, by the emulator (test/cuda/gpu_emulated.cpp). One
- * device per process, one stream, one calling thread.
+ * device per process, one calling thread.
+ *
+ * Work is asked of one of two queues. What one queue is asked for is done in that order; what the
+ * two are asked for may be done in any order, or at once. Memory is taken and given back in the
+ * order of queue 0: queue 1 may use a piece after gpu_follow, and what queue 1 uses must be done
+ * before it is given back.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -16,6 +21,8 @@
 extern "C"
 {
 #endif
+
+#define GPU_QUEUES 2
 
 typedef enum GpuResult
 {
@@ -66,25 +73,33 @@ void		gpu_trim(void);
 GpuResult	gpu_allocate_host(size_t bytes, void **memory);
 void		gpu_release_host(void *memory);
 
-/* In the order in which they are called; host memory must stay as it is until gpu_done. */
-GpuResult	gpu_upload(void *to, const void *from, size_t bytes);
-GpuResult	gpu_download(void *to, const void *from, size_t bytes);
+/* Host memory must stay as it is until the queue is done. */
+GpuResult	gpu_upload(int queue, void *to, const void *from, size_t bytes);
+GpuResult	gpu_download(int queue, void *to, const void *from, size_t bytes);
+
+/* These are asked of queue 0. */
 GpuResult	gpu_copy(void *to, const void *from, size_t bytes);
 GpuResult	gpu_clear(void *memory, size_t bytes);
+
+/*
+ * What queue 1 is asked for from now on comes after all that queue 0 has been asked for so far.
+ */
+GpuResult	gpu_follow(void);
 
 /*
  * tiles * copies * team blocks of CUDA_THREADS threads with `shared` bytes each, all at once if
  * there are copies. GPU_REFUSED where the device has no room for such a launch, or no clusters of
  * this size.
  */
-GpuResult	gpu_launch(const GpuKernel *kernel, const CudaWalk *walk, int shared);
+GpuResult	gpu_launch(int queue, const GpuKernel *kernel, const CudaWalk *walk, int shared);
 
-/* Whether everything asked for so far has been done; does not wait. */
-GpuResult	gpu_done(bool *done);
+/* Whether everything that this queue has been asked for has been done; does not wait. */
+GpuResult	gpu_done(int queue, bool *done);
 
 /*
  * Measure the kernels launched from now on, or no longer; and the time they took since the last
- * call, with their number. Everything must be done then.
+ * call, with their number. Everything must be done whenever either is called; while kernels are
+ * measured, queue 1 is queue 0.
  */
 void		gpu_profile(bool on);
 GpuResult	gpu_profiled(double *milliseconds, int *launches);

@@ -1,11 +1,12 @@
 /*
  * gpu_cuda.cu: gpu.h on the CUDA runtime.
  *
- * Every operation goes to one stream, the giving and taking of memory included, so that a piece can
- * be given back and taken again while kernels that use it still run. Errors are of two sorts. Some
- * say that a call could not be made: out of memory, and what a launch is refused for. The runtime
- * forgets them when they have been read, and the device is as it was. All others are final: the
- * runtime repeats them for every later call, and only a new process gets rid of them.
+ * A queue is a stream. Memory is taken and given back in the order of queue 0, so that a piece can
+ * be given back and taken again while kernels of that queue that use it still run. Errors are of
+ * two sorts. Some say that a call could not be made: out of memory, and what a launch is refused
+ * for. The runtime forgets them when they have been read, and the device is as it was. All others
+ * are final: the runtime repeats them for every later call, and only a new process gets rid of
+ * them.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -34,7 +35,8 @@ static FindKernel *const lists[] = {cuda_kernel_HALF_16, cuda_kernel_HALF_32, cu
 									cuda_kernel_FLOAT_16, cuda_kernel_FLOAT_32};
 
 static char failure[256] = "";
-static cudaStream_t stream = nullptr;
+static cudaStream_t streams[GPU_QUEUES] = {nullptr, nullptr};
+static cudaEvent_t ahead = nullptr; /* what queue 1 follows */
 static int	shared_limit = 0;
 
 /*
@@ -59,6 +61,15 @@ static cudaEvent_t begun[MOST_MEASURED],
 
 /* ns that a wait looks without sleeping: longer than requests take for which a sleep counts. */
 #define SPIN_TIME 10000000
+
+/*
+ * One stream while kernels are measured: the times of kernels that share a device do not add up.
+ */
+static cudaStream_t
+stream_of(int queue)
+{
+	return streams[profiling ? 0 : queue];
+}
 
 /* Whether an error says that a launch was not made, and nothing else. */
 static bool
@@ -301,8 +312,14 @@ gpu_open(int ordinal, GpuFacts *facts)
 				 properties.major, properties.minor);
 		return GPU_ABSENT;
 	}
-	if ((error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)) != cudaSuccess)
+	for (int queue = 0; error == cudaSuccess && queue < GPU_QUEUES; queue++)
+		error = cudaStreamCreateWithFlags(&streams[queue], cudaStreamNonBlocking);
+	if (error != cudaSuccess
+		|| (error = cudaEventCreateWithFlags(&ahead, cudaEventDisableTiming)) != cudaSuccess)
+	{
+		gpu_close();
 		return absent(cudaGetErrorString(error));
+	}
 	make_pool(ordinal);
 	(void) cudaDriverGetVersion(&driver);
 	(void) cudaRuntimeGetVersion(&runtime);
@@ -325,9 +342,15 @@ gpu_close(void)
 	if (pool != nullptr)
 		(void) cudaMemPoolDestroy(pool);
 	pool = nullptr;
-	if (stream != nullptr)
-		(void) cudaStreamDestroy(stream);
-	stream = nullptr;
+	if (ahead != nullptr)
+		(void) cudaEventDestroy(ahead);
+	ahead = nullptr;
+	for (cudaStream_t &stream : streams)
+	{
+		if (stream != nullptr)
+			(void) cudaStreamDestroy(stream);
+		stream = nullptr;
+	}
 }
 
 const char *
@@ -343,13 +366,13 @@ gpu_allocate(size_t bytes, void **memory)
 
 	if (pool == nullptr)
 		return result_of(cudaMalloc(memory, bytes));
-	error = cudaMallocFromPoolAsync(memory, bytes, pool, stream);
+	error = cudaMallocFromPoolAsync(memory, bytes, pool, streams[0]);
 	if (error == cudaErrorMemoryAllocation)
 	{
 		/* what is kept may be in pieces that are too small */
 		(void) cudaGetLastError();
 		gpu_trim();
-		error = cudaMallocFromPoolAsync(memory, bytes, pool, stream);
+		error = cudaMallocFromPoolAsync(memory, bytes, pool, streams[0]);
 	}
 	return result_of(error);
 }
@@ -370,8 +393,9 @@ gpu_trim(void)
 {
 	if (pool == nullptr)
 		return;
-	/* only what the stream has come past can be given back; its errors come from the next call */
-	(void) cudaStreamSynchronize(stream);
+	/* only what the streams have come past can be given back; errors come from the next call */
+	for (cudaStream_t stream : streams)
+		(void) cudaStreamSynchronize(stream);
 	trim_pool(0);
 }
 
@@ -382,7 +406,7 @@ gpu_release(void *memory)
 		(void) cudaFree(memory);
 	else
 	{
-		(void) cudaFreeAsync(memory, stream);
+		(void) cudaFreeAsync(memory, streams[0]);
 		given_back = true;
 	}
 }
@@ -400,36 +424,45 @@ gpu_release_host(void *memory)
 }
 
 GpuResult
-gpu_upload(void *to, const void *from, size_t bytes)
+gpu_upload(int queue, void *to, const void *from, size_t bytes)
 {
 	return bytes == 0 ? GPU_OK
-		: result_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream));
+		: result_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_of(queue)));
 }
 
 GpuResult
-gpu_download(void *to, const void *from, size_t bytes)
+gpu_download(int queue, void *to, const void *from, size_t bytes)
 {
 	return bytes == 0 ? GPU_OK
-		: result_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream));
+		: result_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_of(queue)));
 }
 
 GpuResult
 gpu_copy(void *to, const void *from, size_t bytes)
 {
 	return bytes == 0 ? GPU_OK
-		: result_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));
+		: result_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, streams[0]));
 }
 
 GpuResult
 gpu_clear(void *memory, size_t bytes)
 {
-	return bytes == 0 ? GPU_OK : result_of(cudaMemsetAsync(memory, 0, bytes, stream));
+	return bytes == 0 ? GPU_OK : result_of(cudaMemsetAsync(memory, 0, bytes, streams[0]));
 }
 
 GpuResult
-gpu_launch(const GpuKernel *kernel, const CudaWalk *walk, int shared)
+gpu_follow(void)
+{
+	cudaError_t error = cudaEventRecord(ahead, streams[0]);
+
+	return result_of(error != cudaSuccess ? error : cudaStreamWaitEvent(streams[1], ahead, 0));
+}
+
+GpuResult
+gpu_launch(int queue, const GpuKernel *kernel, const CudaWalk *walk, int shared)
 {
 	const void *function = nullptr;
+	cudaStream_t stream = stream_of(queue);
 	cudaLaunchConfig_t config = {};
 	cudaLaunchAttribute attributes[2] = {};
 	void	   *arguments[1] = {(void *) walk};
@@ -508,9 +541,9 @@ gpu_profiled(double *milliseconds, int *launches)
 }
 
 GpuResult
-gpu_done(bool *done)
+gpu_done(int queue, bool *done)
 {
-	cudaError_t error = cudaStreamQuery(stream);
+	cudaError_t error = cudaStreamQuery(stream_of(queue));
 
 	*done = error == cudaSuccess;
 	if (*done && given_back)

@@ -2,7 +2,8 @@
  * host.h: the host part of the CUDA device (src/server/device_api.h): what its files share.
  *
  * device.c is the table, memory and waiting; weights.c brings a model to the device; encoding.c
- * builds and extends encodings; launch.c chooses the shape of a launch; questions.c answers.
+ * builds and extends encodings; launch.c chooses the shape of a launch; questions.c and marginals.c
+ * answer; features.c makes of rows what the network reads.
  * Statistics, scaling and the cells of the row tokeniser are the engine's own functions, on the
  * host.
  *
@@ -15,6 +16,18 @@
 #include "engine/inference/encode.h"
 #include "gpu.h"
 
+/* Memory of what a queue of the device is asked for, kept for the next call. */
+typedef struct CudaRoom
+{
+	void	   *scratch;		/* device memory */
+	size_t		scratch_bytes,
+				scratch_used;
+	void	   *staging;		/* host memory for copies */
+	size_t		staging_bytes,
+				staging_used;
+	bool		busy;			/* the device may be using it, while the other room is begun */
+} CudaRoom;
+
 struct TnpDevice
 {
 	TnpDeviceConfig config;
@@ -23,12 +36,8 @@ struct TnpDevice
 				used;			/* bytes of device memory */
 	bool		lost;
 	bool		again;			/* the call in progress is to be planned anew, for smaller teams */
-	void	   *scratch;		/* device memory of the call in progress, kept for the next */
-	size_t		scratch_bytes,
-				scratch_used;
-	void	   *staging;		/* host memory for copies, likewise */
-	size_t		staging_bytes,
-				staging_used;
+	CudaRoom	rooms[GPU_QUEUES];
+	CudaRoom   *room;			/* the one that was begun last */
 };
 
 struct TnpDeviceModel
@@ -67,15 +76,19 @@ void		cuda_give(TnpDevice *device, void *memory, size_t bytes);
 /* What a failed GPU call means for the caller. */
 TnpStatus	cuda_failed(TnpDevice *device, GpuResult result, TnpError *error);
 
-/* Until everything that was asked of the device is done, polling for interrupts. */
-TnpStatus	cuda_wait(TnpDevice *device, TnpError *error);
+/* Until everything that this queue was asked for is done, polling for interrupts. */
+TnpStatus	cuda_wait(TnpDevice *device, int queue, TnpError *error);
+
+/* Until all queues have done everything, whatever interrupts; says how the device is then. */
+GpuResult	cuda_drain(TnpDevice *device);
 
 /*
- * Room for the call in progress: device memory and host memory for copies, both given out piece by
- * piece and together taken back by the next cuda_begin. Nothing of them may be in use by the device
- * then.
+ * Room for what a queue is asked for next: device memory and host memory for copies, both given out
+ * piece by piece and together taken back by the next cuda_begin of this queue. Nothing of them may
+ * be in use by the device then; what the other queue uses is left alone if its room is busy.
  */
-TnpStatus	cuda_begin(TnpDevice *device, size_t scratch, size_t staging, TnpError *error);
+TnpStatus	cuda_begin(TnpDevice *device, int queue, size_t scratch, size_t staging,
+					   TnpError *error);
 void	   *cuda_scratch(TnpDevice *device, size_t bytes);
 void	   *cuda_staging(TnpDevice *device, size_t bytes);
 
@@ -138,7 +151,7 @@ extern CudaForce cuda_force;
  * device goes on; a refused team is given up for good, and cuda_again() then says, once, that the
  * caller should plan the same again, which chooses a smaller one. (device.c)
  */
-TnpStatus	cuda_launch(TnpDevice *device, const CudaPlan *plan, const CudaWalk *walk,
+TnpStatus	cuda_launch(TnpDevice *device, int queue, const CudaPlan *plan, const CudaWalk *walk,
 						TnpError *error);
 bool		cuda_again(TnpDevice *device);
 
@@ -148,7 +161,7 @@ bool		cuda_fits(const TnpDeviceModel *m);
 /* A walk of this encoding's model and first rows, everything else zero. */
 CudaWalk	cuda_walk_of(const TnpDeviceEncoding *e, int64_t rows, CudaMode mode);
 
-/* ---- encoding.c ------------------------------------------------------------------------------ */
+/* ---- features.c ------------------------------------------------------------------------------ */
 
 /*
  * What the embedder reads of rows [first, first + n), as floats: halves and what the head takes a
@@ -156,7 +169,21 @@ CudaWalk	cuda_walk_of(const TnpDeviceEncoding *e, int64_t rows, CudaMode mode);
  */
 int			cuda_x_width(const TnpDeviceModel *m, const TnpStats *stats);
 TnpStatus	cuda_fill_x(const TnpDeviceModel *m, const TnpStats *stats, const TnpRows *rows,
-						int64_t first, int64_t n, bool in_context, float *x, TnpError *error);
+						int64_t first, int64_t n, bool in_context, TnpTeam *team, float *x,
+						TnpError *error);
+
+/*
+ * Threads for cuda_fill_x of rows [first, first + n), to be freed with tnp_team_free; NULL where
+ * they are not worth it, or not to be had: the calling thread then does everything.
+ */
+TnpTeam    *cuda_fill_team(const TnpDeviceModel *m, const TnpStats *stats, int64_t first,
+						   int64_t n, bool in_context);
+
+/* How many there are, as TnpEnv.threads says it. */
+int			cuda_host_threads(void *arg);
+
+/* What tests choose instead; 0: as many as there are processors, up to a few. */
+extern int	cuda_threads;
 
 /*
  * Tell a walk where, in such rows x of `width` floats on the device, the numbers of the logistic
@@ -165,6 +192,8 @@ TnpStatus	cuda_fill_x(const TnpDeviceModel *m, const TnpStats *stats, const TnpR
  */
 void		cuda_lean(const TnpDeviceModel *m, const TnpStats *stats, const float *x, int width,
 					  CudaWalk *walk);
+
+/* ---- encoding.c ------------------------------------------------------------------------------ */
 
 TnpStatus	cuda_encoding_build(TnpDeviceModel *m, const TnpRows *rows, int64_t prefix,
 								int64_t capacity, TnpDeviceEncoding **encoding, TnpError *error);
@@ -188,12 +217,23 @@ TnpStatus	cuda_rows_check(const TnpDeviceEncoding *e, const TnpRows *rows, bool 
 
 TnpStatus	cuda_answer(TnpDeviceEncoding *e, int n, TnpRequest *requests, TnpError *error);
 
+/* ---- marginals.c ----------------------------------------------------------------------------- */
+
+static inline bool
+cuda_is_marginal(const TnpRequest *r)
+{
+	return r->kind == TNP_REQUEST_PREDICT || r->kind == TNP_REQUEST_REDUCE;
+}
+
 /*
  * The marginal ones of requests that were checked, whose status is TNP_INTERRUPTED, each of their
  * queries as it is.
  */
 TnpStatus	cuda_answer_marginals(TnpDeviceEncoding *e, int n, TnpRequest *requests,
 								  TnpError *error);
+
+/* Queries of a launch where there are more; tests choose fewer. 0: as the device is. */
+extern int64_t cuda_chunk_rows;
 
 /* ---- variants.c ------------------------------------------------------------------------------ */
 

@@ -477,8 +477,8 @@ cuda_load_weights(TnpDeviceModel *m, TnpPrecision precision, TnpError *error)
 		free(host);
 		return tnp_no_memory(error);
 	}
-	result = gpu_upload(m->weights, host, bytes);
-	status = result == GPU_OK ? cuda_wait(device, error) : cuda_failed(device, result, error);
+	result = gpu_upload(0, m->weights, host, bytes);
+	status = result == GPU_OK ? cuda_wait(device, 0, error) : cuda_failed(device, result, error);
 	free(host);
 	return status;
 }

@@ -409,6 +409,7 @@ main(void)
 	int			n;
 	TestModel  *models = test_models(&n);
 
+	gpu_emulated.late = true;
 	for (int i = 0; i < n; i++)
 	{
 		if (strcmp(models[i].name, "prefix_causal_scaled") == 0)

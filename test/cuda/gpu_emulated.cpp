@@ -1,6 +1,6 @@
 /*
  * gpu_emulated.cpp: cuda/gpu.h on the emulator: device memory is host memory, kernels run when they
- * are launched.
+ * are launched, or as late as they may.
  *
  * A test may ask for little memory, and for a failure of the n-th call.
  *
@@ -11,6 +11,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <functional>
 #include <map>
 
 #include "emulator.h"
@@ -57,7 +59,72 @@ free_device_memory(void *memory)
  * Released memory stays held until it is trimmed, and no piece fits a later wish: the worst that a
  * pool may do.
  */
-static std::map<void *, size_t> piece_bytes;
+struct Piece
+{
+	size_t		bytes;
+	long		taken;			/* its number among all that is asked */
+};
+
+static std::map<void *, Piece> pieces;
+
+/* What the queues have been asked for and have not done. */
+struct Work
+{
+	long		number;
+	bool		release;		/* of memory, which a lost device does, too */
+	std::function<void()> work;
+};
+
+static std::deque<Work> asked[GPU_QUEUES];
+static long numbers = 0,
+			followed = 0;		/* queue 1 goes on when queue 0 has done all up to here */
+static bool lost = false;
+
+static void
+trace(char what, int queue)
+{
+	if (gpu_emulated.trace_room < 3)
+		return;
+	snprintf(strchr(gpu_emulated.trace, '\0'), 3, "%c%d", what, queue);
+	gpu_emulated.trace_room -= 2;
+}
+
+/* Does what a queue has been asked for, up to this number. */
+static void
+catch_up(int queue, long number)
+{
+	while (!asked[queue].empty() && asked[queue].front().number <= number)
+	{
+		Work		next = asked[queue].front();
+
+		asked[queue].pop_front();
+		if (!lost || next.release)
+			next.work();
+	}
+}
+
+static void
+ask(int queue, const std::function<void()> &work, bool release = false)
+{
+	asked[queue].push_back(Work{++numbers, release, work});
+	if (!gpu_emulated.late)
+		catch_up(queue, numbers);
+}
+
+/* Stops where queue 1 uses memory that queue 0 may not have taken yet. */
+static void
+check_taken(int queue, const void *memory)
+{
+	auto		after = pieces.upper_bound(const_cast<void *>(memory));
+
+	if (queue == 0 || after == pieces.begin())
+		return;
+	const auto &piece = *--after;
+
+	if ((const char *) memory < (const char *) piece.first + piece.second.bytes
+		&& piece.second.taken > followed)
+		emulator_stop("queue 1 uses memory before it follows queue 0, which took it");
+}
 
 /* Whether this call is the one that fails. */
 static bool
@@ -67,6 +134,7 @@ fails(void)
 	if (gpu_emulated.fail_at > 0 && gpu_emulated.calls >= gpu_emulated.fail_at)
 	{
 		failure = "an illegal memory access was encountered";
+		lost = true;
 		return true;
 	}
 	return false;
@@ -88,6 +156,8 @@ gpu_open(int ordinal, GpuFacts *facts)
 	facts->shared_bytes = gpu_emulated.shared_bytes > 0 ? gpu_emulated.shared_bytes : 227 << 10;
 	facts->team = gpu_emulated.team > 0 ? gpu_emulated.team : 8;
 	facts->together = 4 * facts->multiprocessors;
+	lost = false;
+	numbers = followed = 0;
 	return GPU_OK;
 }
 
@@ -113,7 +183,7 @@ gpu_allocate(size_t bytes, void **memory)
 	*memory = device_memory(bytes);
 	memset(*memory, 0xff, bytes);
 	gpu_emulated.live++;
-	piece_bytes[*memory] = bytes;
+	pieces[*memory] = Piece{bytes, ++numbers};
 	gpu_emulated.held += bytes;
 	if (gpu_emulated.held > gpu_emulated.most_held)
 		gpu_emulated.most_held = gpu_emulated.held;
@@ -129,17 +199,21 @@ gpu_held(void)
 void
 gpu_trim(void)
 {
+	for (int queue = 0; queue < GPU_QUEUES; queue++)
+		catch_up(queue, numbers);
 	gpu_emulated.held = 0;
-	for (const auto &piece : piece_bytes)
-		gpu_emulated.held += piece.second;
+	for (const auto &piece : pieces)
+		gpu_emulated.held += piece.second.bytes;
 }
 
 void
 gpu_release(void *memory)
 {
-	gpu_emulated.live -= memory != nullptr;
-	piece_bytes.erase(memory);
-	free_device_memory(memory);
+	if (memory == nullptr)
+		return;
+	gpu_emulated.live--;
+	pieces.erase(memory);
+	ask(0,[memory] { free_device_memory(memory); }, true);
 #ifdef EMULATOR_RACES
 	if (gpu_emulated.live == 0)
 		race_free_all();
@@ -149,6 +223,8 @@ gpu_release(void *memory)
 GpuResult
 gpu_allocate_host(size_t bytes, void **memory)
 {
+	if (++gpu_emulated.allocations == gpu_emulated.no_memory_at)
+		return GPU_NO_MEMORY;
 	*memory = malloc(bytes);
 	gpu_emulated.live++;
 	return GPU_OK;
@@ -161,25 +237,34 @@ gpu_release_host(void *memory)
 	free(memory);
 }
 
-GpuResult
-gpu_upload(void *to, const void *from, size_t bytes)
+static GpuResult
+copy(char what, int queue, void *to, const void *from, size_t bytes)
 {
 	if (fails())
 		return GPU_FAILED;
-	memcpy(to, from, bytes);
+	trace(what, queue);
+	ask(queue,[to, from, bytes] { memcpy(to, from, bytes); });
 	return GPU_OK;
 }
 
 GpuResult
-gpu_download(void *to, const void *from, size_t bytes)
+gpu_upload(int queue, void *to, const void *from, size_t bytes)
 {
-	return gpu_upload(to, from, bytes);
+	check_taken(queue, to);
+	return copy('u', queue, to, from, bytes);
+}
+
+GpuResult
+gpu_download(int queue, void *to, const void *from, size_t bytes)
+{
+	check_taken(queue, from);
+	return copy('d', queue, to, from, bytes);
 }
 
 GpuResult
 gpu_copy(void *to, const void *from, size_t bytes)
 {
-	return gpu_upload(to, from, bytes);
+	return copy('c', 0, to, from, bytes);
 }
 
 GpuResult
@@ -187,12 +272,33 @@ gpu_clear(void *memory, size_t bytes)
 {
 	if (fails())
 		return GPU_FAILED;
-	memset(memory, 0, bytes);
+	ask(0,[memory, bytes] { memset(memory, 0, bytes); });
 	return GPU_OK;
 }
 
 GpuResult
-gpu_launch(const GpuKernel *kernel, const CudaWalk *walk, int shared)
+gpu_follow(void)
+{
+	if (fails())
+		return GPU_FAILED;
+	trace('f', 1);
+	followed = ++numbers;
+	ask(1,[number = followed] { catch_up(0, number); });
+	return GPU_OK;
+}
+
+/* Runs a kernel that exists. */
+static void
+run(const GpuKernel &kernel, const CudaWalk &walk, int shared)
+{
+	for (RunKernel *run_one : run_kernel)
+		if (run_one(kernel.precision, kernel.rows, kernel.head_tiles, &walk, shared))
+			return;
+	emulator_stop("a launch of a kernel that does not exist");
+}
+
+GpuResult
+gpu_launch(int queue, const GpuKernel *kernel, const CudaWalk *walk, int shared)
 {
 	if (fails())
 		return GPU_FAILED;
@@ -207,19 +313,23 @@ gpu_launch(const GpuKernel *kernel, const CudaWalk *walk, int shared)
 	if (shared > (gpu_emulated.shared_bytes > 0 ? gpu_emulated.shared_bytes : 227 << 10)
 		|| shared % 16 != 0)
 		emulator_stop("a launch with more shared memory than there is");
-	for (RunKernel *run : run_kernel)
-		if (run(kernel->precision, kernel->rows, kernel->head_tiles, walk, shared))
-			return GPU_OK;
-	emulator_stop("a launch of a kernel that does not exist");
+	trace('l', queue);
+	ask(queue,[kernel = *kernel, walk = *walk, shared] { run(kernel, walk, shared); });
+	return GPU_OK;
 }
 
 GpuResult
-gpu_done(bool *done)
+gpu_done(int queue, bool *done)
 {
 	if (fails())
 		return GPU_FAILED;
 	/* the second look finds it done, so that waiting is exercised */
 	*done = ++gpu_emulated.looks % 2 == 0;
+	if (*done)
+	{
+		catch_up(queue, numbers);
+		trace('w', queue);
+	}
 	return GPU_OK;
 }
 

@@ -33,6 +33,17 @@ typedef struct GpuEmulated
 				looks;
 	size_t		held,			/* bytes allocated, or released and not trimmed */
 				most_held;
+	/*
+	 * Whether a queue does what it is asked for as late as it may: when it is found to be done, or
+	 * the other one follows it. Else everything is done at once.
+	 */
+	bool		late;
+	/*
+	 * What the queues are asked for, a letter and the queue: u(pload), l(aunch), d(ownload),
+	 * f(ollow), and w when one is found to be done, for which the host waited.
+	 */
+	char		trace[256];
+	size_t		trace_room;		/* characters that may still be written */
 } GpuEmulated;
 
 extern GpuEmulated gpu_emulated;
