@@ -1,6 +1,7 @@
 /*
  * kernels.cu: the kernels of one list of kernels.h, compiled. The build compiles this file once per
- * list, named by KERNELS_OF (HALF_16, …), which also names the function that finds one.
+ * list, named by KERNELS_OF (HALF_16, …), which also names the function that finds one. With
+ * KERNELS_LEFT_OUT the list has none.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -15,11 +16,13 @@ static_assert(sizeof(CudaWalk) <= 4096, "the parameters of a launch have room fo
 
 /* The kernel of this list with the given shape, or NULL. */
 extern "C" const void *
-FIND(int precision, int rows, int head_tiles)
+FIND([[maybe_unused]] int precision, [[maybe_unused]] int rows, [[maybe_unused]] int head_tiles)
 {
 #define ENTRY(type, height, wide) \
 	if (precision == Precision<type>::code && rows == height && head_tiles == wide) \
 		return (const void *) cuda_walk<type, height, wide>;
+#ifndef KERNELS_LEFT_OUT
 	JOIN(CUDA_KERNELS_, KERNELS_OF)(ENTRY)
+#endif
 	return nullptr;
 }

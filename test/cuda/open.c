@@ -2,7 +2,7 @@
  * open.c: opens build/pg_posterior_cuda.so as the server does. Without a GPU it must say so, in
  * words, and leave nothing; with one it must describe it.
  *
- *   cuda-tests-open [--gpu]
+ *   [CUDA_LIBRARY=file] cuda-tests-open [--gpu]
  *
  * With --gpu one is known to be there, and a driver that is too old for the toolkit, say, is no
  * excuse.
@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: PostgreSQL
  */
 #include <dlfcn.h>
+#include <stdlib.h>
 
 #include "server/device_api.h"
 #include "tap.h"
@@ -31,7 +32,9 @@ quiet(void *arg, const char *line)
 int
 main(int argc, char **argv)
 {
-	void	   *library = dlopen("build/pg_posterior_cuda.so", RTLD_NOW | RTLD_LOCAL);
+	const char *path = getenv("CUDA_LIBRARY");
+	void	   *library = dlopen(path != NULL ? path : "build/pg_posterior_cuda.so",
+								 RTLD_NOW | RTLD_LOCAL);
 	const TnpDeviceApi *api = library != NULL ? dlsym(library, TNP_DEVICE_SYMBOL) : NULL;
 	TnpDeviceConfig config = {0, 0, TNP_PRECISION_FP16, never, quiet, NULL};
 	bool		gpu = argc > 1 && strcmp(argv[1], "--gpu") == 0;
