@@ -36,20 +36,6 @@ now(void)
 	return t.tv_sec * 1e6 + t.tv_nsec * 1e-3;
 }
 
-static void *
-plain_alloc(void *arg, size_t size)
-{
-	(void) arg;
-	return malloc(size);
-}
-
-static void
-plain_free(void *arg, void *pointer)
-{
-	(void) arg;
-	free(pointer);
-}
-
 static void
 fail(const char *path, const char *message)
 {
@@ -138,7 +124,6 @@ int
 main(int argc, char **argv)
 {
 	static const int columns[] = {4, 10, 30};
-	TnpEnv		env = {.alloc = plain_alloc,.free = plain_free};
 
 	printf("# model\tcolumns\tnumbers\tcarriers\tcheck_us\tfill_us\ttake_us\n");
 	for (int i = 1; i < argc; i++)
@@ -158,7 +143,7 @@ main(int argc, char **argv)
 		if (bytes == NULL || fread(bytes, 1, (size_t) length, f) != (size_t) length)
 			fail(argv[i], "cannot be read");
 		fclose(f);
-		if (tnp_model_open(&env, bytes, (size_t) length, &model, &error) != TNP_OK)
+		if (tnp_model_open(&tnp_default_env, bytes, (size_t) length, &model, &error) != TNP_OK)
 			fail(argv[i], error.message);
 		fixed = tnp_model_info(model)->n_features;
 		for (int k = 0; k < (fixed > 0 ? 1 : 3); k++)

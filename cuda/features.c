@@ -159,30 +159,10 @@ cuda_fill_x(const TnpDeviceModel *m, const TnpStats *stats, const TnpRows *rows,
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-static TnpStatus
-make_nothing(const TnpModel *model, const TnpStats *stats, int rows, TnpScratch **work,
-			 TnpError *error)
-{
-	(void) model;
-	(void) stats;
-	(void) rows;
-	(void) error;
-	*work = NULL;
-	return TNP_OK;
-}
-
-static void
-free_nothing(const TnpModel *model, TnpScratch *work)
-{
-	(void) model;
-	(void) work;
-}
-
 TnpTeam *
 cuda_fill_team(const TnpDeviceModel *m, const TnpStats *stats, int64_t first, int64_t n,
 			   bool in_context)
 {
-	static const TnpScratchSource nothing = {make_nothing, free_nothing};
 	/* what the process says of its own rows is kept with it */
 	int64_t		own = !in_context || stats->n0 < first ? 0
 		: stats->n0 - first < n ? stats->n0 - first : n;
@@ -199,7 +179,7 @@ cuda_fill_team(const TnpDeviceModel *m, const TnpStats *stats, int64_t first, in
 		return NULL;
 	status = m->halves_on_host
 		? tnp_team_with_scratch(m->model, stats, TNP_TILE, most, cost, &team, &error)
-		: tnp_team_make(m->model, stats, TNP_TILE, most, cost, &nothing, &team, &error);
+		: tnp_team_make(m->model, stats, TNP_TILE, most, cost, NULL, &team, &error);
 	/* without one the calling thread does everything */
 	return status == TNP_OK ? team : NULL;
 }

@@ -1,6 +1,6 @@
 /*
- * questions.c: requests to answers: what is refused, and who answers the rest. Marginal questions
- * are answered in marginals.c, about rows that lack cells in variants.c, joint ones in chains.c.
+ * questions.c: requests to answers: what is refused, and which file has the rest: marginals.c
+ * marginal questions, variants.c those about rows that lack cells, chains.c joint ones.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -126,6 +126,23 @@ test_kernels(void)
 	return getenv("TNP_QUICK") != NULL ? &tnp_cpu_baseline_kernels : tnp_cpu_kernels();
 }
 
+void
+test_everywhere(void (*test) (const TestModel *model, const TnpKernels *kernels))
+{
+	const TnpKernels *tables[TNP_CPU_TABLES + 1];
+	int			n_tables = tnp_cpu_all_kernels(tables, TNP_CPU_TABLES),
+				n;
+	TestModel  *models = test_models(&n);
+	bool		quick = getenv("TNP_QUICK") != NULL;
+
+	tables[n_tables++] = &tnp_reference_kernels;
+	for (int i = 0; i < n; i++)
+		for (int t = 0; t < n_tables; t++)
+			if (quick ? t == (i % 4 != 0) : (i + t) % TEST_EVERY == 0)
+				test(&models[i], tables[t]);
+	test_models_free(models, n);
+}
+
 double
 test_uniform(unsigned *state)
 {

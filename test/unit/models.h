@@ -41,6 +41,12 @@ void		test_models_free(TestModel *models, int n);
 const TnpKernels *test_kernels(void);
 
 /*
+ * A test of every model with every table of kernels, the reference included: with sanitizers a
+ * third of these pairs, with TNP_QUICK one table for each model.
+ */
+void		test_everywhere(void (*test) (const TestModel *model, const TnpKernels *kernels));
+
+/*
  * Rows of random cells, the same for the same seed: with missing and categorical cells where the
  * model takes them.
  */

@@ -222,17 +222,6 @@ test_model(const TestModel *m, const TnpKernels *k)
 int
 main(void)
 {
-	const TnpKernels *tables[TNP_CPU_TABLES + 1];
-	int			n_tables = tnp_cpu_all_kernels(tables, TNP_CPU_TABLES),
-				n;
-	TestModel  *models = test_models(&n);
-	bool		quick = getenv("TNP_QUICK") != NULL;
-
-	tables[n_tables++] = &tnp_reference_kernels;
-	for (int i = 0; i < n; i++)
-		for (int t = 0; t < n_tables; t++)
-			if (quick ? t == (i % 4 != 0) : (i + t) % TEST_EVERY == 0)
-				test_model(&models[i], tables[t]);
-	test_models_free(models, n);
+	test_everywhere(test_model);
 	return done_testing();
 }

@@ -105,35 +105,15 @@ make_state(TnpEncoding *e, const TnpRows *rows, TnpError *error)
 
 /* ---- teams ----------------------------------------------------------------------------------- */
 
-static TnpStatus
-no_scratch(const TnpModel *model, const struct TnpStats *stats, int rows, TnpScratch **work,
-		   TnpError *error)
-{
-	(void) model;
-	(void) stats;
-	(void) rows;
-	(void) error;
-	*work = NULL;
-	return TNP_OK;
-}
-
-static void
-no_scratch_free(const TnpModel *model, TnpScratch *work)
-{
-	(void) model;
-	(void) work;
-}
-
 TnpStatus
 columns_team_make(const ColumnsCall *call, int64_t rows, int tile, int64_t most, double cost,
 				  ColumnsTeam *team, TnpError *error)
 {
-	static const TnpScratchSource source = {no_scratch, no_scratch_free};
 	const TnpModel *model = call->model;
 	TnpStatus	status;
 
 	memset(team, 0, sizeof(*team));
-	status = tnp_team_make(model, NULL, TNP_TILE, most, cost, &source, &team->team, error);
+	status = tnp_team_make(model, NULL, TNP_TILE, most, cost, NULL, &team->team, error);
 	if (status != TNP_OK)
 		return status;
 	team->work = tnp_alloc_zero(&model->env, tnp_team_size(team->team), sizeof(ColumnsWork));

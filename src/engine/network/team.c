@@ -471,7 +471,8 @@ tnp_team_make(const TnpModel *model, const struct TnpStats *stats, int rows, int
 	{
 		team->workers[i].team = team;
 		team->workers[i].number = i;
-		status = source->make(model, stats, rows, &team->workers[i].work, error);
+		if (source != NULL)
+			status = source->make(model, stats, rows, &team->workers[i].work, error);
 	}
 	pthread_mutex_init(&team->lock, NULL);
 	pthread_mutex_init(&team->error_lock, NULL);

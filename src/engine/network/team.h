@@ -44,8 +44,8 @@ typedef TnpStatus (*TnpItem) (void *state, TnpWorker *worker, int64_t item, TnpE
 
 /*
  * A team for a call of about `cost` multiplications in at most `most` items at a time, each worker
- * with scratch from `source`. On failure *team is NULL. Calls use tnp_team_with_scratch
- * (scratch.h).
+ * with scratch from `source`, or with none where that is NULL. On failure *team is NULL. Calls use
+ * tnp_team_with_scratch (scratch.h).
  */
 TnpStatus	tnp_team_make(const TnpModel *model, const struct TnpStats *stats, int rows,
 						  int64_t most, double cost, const TnpScratchSource *source,
