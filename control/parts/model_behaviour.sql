@@ -2,7 +2,8 @@
 -- Follows from the file, so rows of any origin have it: restored ones and those of version 1.0.
 
 CREATE TYPE posterior_internal.model_behaviour AS (appendable boolean, mergeable boolean,
-	row_bytes bigint, gpu boolean, targets integer, revisable boolean);
+	row_bytes bigint, gpu boolean, targets integer, revisable boolean,
+	any_targets boolean);
 COMMENT ON TYPE posterior_internal.model_behaviour IS 'how a model keeps a context';
 CREATE FUNCTION posterior_internal.model_behaviour(file bytea)
 	RETURNS posterior_internal.model_behaviour
@@ -17,7 +18,7 @@ CREATE OR REPLACE VIEW posterior.models AS
 		min_rows, buffer, takes_missing, takes_categories,
 		parameters, pg_catalog.octet_length(file) AS bytes, bundled, loaded_by, loaded_at,
 		(behaviour).appendable, (behaviour).mergeable, (behaviour).row_bytes, (behaviour).gpu,
-		(behaviour).targets, (behaviour).revisable
+		(behaviour).targets, (behaviour).revisable, (behaviour).any_targets
 	FROM posterior.model_file;
 COMMENT ON COLUMN posterior.models.appendable
 	IS 'whether rows that are appended are encoded by themselves; otherwise all rows are encoded '
@@ -35,5 +36,8 @@ COMMENT ON COLUMN posterior.models.gpu
 	IS 'whether the server has GPU kernels for it; otherwise the CPU answers';
 COMMENT ON COLUMN posterior.models.targets
 	IS 'how many targets a row has; more than 1 are given as an array';
+COMMENT ON COLUMN posterior.models.any_targets
+	IS 'whether rows may have any number of targets up to 64, each answered as if it were alone, '
+		'from keys that are kept once';
 COMMENT ON COLUMN posterior.models.architecture IS 'family of the network';
 COMMENT ON COLUMN posterior.models.head IS 'kind of its distributions';

@@ -18,10 +18,11 @@ typedef struct PosteriorEntryKey
 	uint32		incarnation;	/* of the database */
 	Oid			role;			/* to which the entry belongs, or InvalidOid */
 	pg_uuid_t	context;		/* version of a named context, or zeros */
-	pg_uuid_t	model;			/* which says how many targets a row has */
+	pg_uuid_t	model;
 	int32		kernels;
 	int32		n_features;
 	int32		n_classes;		/* 0: targets are numbers */
+	int32		n_targets;		/* per row */
 	int64		prefix;
 	uint64		head;			/* hash of the columns' kinds and of the base rows */
 } PosteriorEntryKey;

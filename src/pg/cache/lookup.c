@@ -443,6 +443,7 @@ attempt_make_key(const Attempt *a, PosteriorEntryKey *key)
 		: posterior_model_arithmetic(w->model, w->views);
 	key->n_features = w->rows.n_features;
 	key->n_classes = w->labels.n;
+	key->n_targets = tnp_rows_targets(&w->rows);
 	key->prefix = w->prefix;
 	posterior_entry_key_head(key, w->kinds, &w->rows, lookup_key_rows(w));
 }

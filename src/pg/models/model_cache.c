@@ -29,18 +29,25 @@ char	   *posterior_class_model_name = NULL;
 static PosteriorModel *models = NULL;	/* most recently used first */
 
 static void
+weights_unpin(PosteriorWeights *weights)
+{
+	posterior_lock(LW_EXCLUSIVE);
+	weights->pins--;
+	posterior_unlock();
+}
+
+static void
 model_free(PosteriorModel *model)
 {
 	if (model->weights != NULL)
-	{
-		posterior_lock(LW_EXCLUSIVE);
-		model->weights->pins--;
-		posterior_unlock();
-	}
+		weights_unpin(model->weights);
 	else
 	{
 		tnp_model_close(model->model);
-		MemoryContextDelete(model->memory);
+		if (model->base != NULL)
+			posterior_model_release(model->base);
+		else
+			MemoryContextDelete(model->memory);
 	}
 	pfree(model);
 }
@@ -61,11 +68,14 @@ weights_initialize(void *part)
 	dlist_init((dlist_head *) part);
 }
 
-/* Free weights that are in no list and have no pin. */
+/* Free weights without a pin, under the lock. */
 static void
 weights_free(PosteriorWeights *weights)
 {
+	dlist_delete(&weights->node);
 	tnp_model_close(weights->model);
+	if (weights->base != NULL)
+		weights->base->pins--;
 	posterior_arena_free(weights);
 }
 
@@ -91,9 +101,9 @@ static Size
 weights_evict(void *piece)
 {
 	PosteriorWeights *w = piece;
-	Size		bytes = tnp_model_info(w->model)->n_parameters * sizeof(float);
+	Size bytes = w->base != NULL ? sizeof(PosteriorWeights)
+								 : tnp_model_info(w->model)->n_parameters * sizeof(float);
 
-	dlist_delete(&w->node);
 	weights_free(w);
 	return bytes;
 }
@@ -103,15 +113,13 @@ weights_forget(uint32 incarnation)
 {
 	dlist_mutable_iter iter;
 
+	/* models that borrow weights come before these, which they pin */
 	dlist_foreach_modify(iter, all_weights)
 	{
 		PosteriorWeights *w = dlist_container(PosteriorWeights, node, iter.cur);
 
 		if (w->incarnation == incarnation && w->pins == 0)
-		{
-			dlist_delete(&w->node);
 			weights_free(w);
-		}
 	}
 }
 
@@ -144,13 +152,14 @@ models_trim(void)
 }
 
 static PosteriorModel *
-model_find(const char *name, const pg_uuid_t *version)
+model_find(const char *name, const pg_uuid_t *version, int targets)
 {
 	for (PosteriorModel **link = &models; *link != NULL; link = &(*link)->next)
 	{
 		PosteriorModel *m = *link;
 
-		if (m->kernels == posterior_kernels && strcmp(m->name, name) == 0
+		if (m->kernels == posterior_kernels && m->targets == targets
+			&& strcmp(m->name, name) == 0
 			&& memcmp(&m->version, version, sizeof(pg_uuid_t)) == 0)
 		{
 			*link = m->next;
@@ -162,43 +171,94 @@ model_find(const char *name, const pg_uuid_t *version)
 	return NULL;
 }
 
-/* Put a session's handle in front of the list. */
+/* Put a session's handle in front of the list; NULL without memory. */
 static PosteriorModel *
-model_make(const char *name, const pg_uuid_t *version)
+model_make(const char *name, const pg_uuid_t *version, int targets)
 {
-	PosteriorModel *m = MemoryContextAllocZero(TopMemoryContext, sizeof(PosteriorModel));
+	PosteriorModel *m = posterior_alloc_or_null(TopMemoryContext, sizeof(PosteriorModel));
 
+	if (m == NULL)
+		return NULL;
+	memset(m, 0, sizeof(*m));
 	strlcpy(m->name, name, sizeof(m->name));
 	m->version = *version;
 	m->kernels = posterior_kernels;
+	m->targets = targets;
 	m->next = models;
 	models = m;
 	return m;
 }
 
-/* The shared model of this version, pinned, or NULL. */
+/* The shared model of this version and so many targets, pinned, or NULL; under the lock. */
 static PosteriorWeights *
-weights_pin(const pg_uuid_t *version)
+weights_find(const pg_uuid_t *version, int targets)
 {
-	PosteriorWeights *found = NULL;
 	dlist_iter	iter;
 
-	posterior_lock(LW_EXCLUSIVE);
 	dlist_foreach(iter, all_weights)
 	{
 		PosteriorWeights *w = dlist_container(PosteriorWeights, node, iter.cur);
 
 		if (w->incarnation == posterior_incarnation() && w->kernels == posterior_kernels
-			&& memcmp(&w->version, version, sizeof(pg_uuid_t)) == 0)
+			&& w->targets == targets && memcmp(&w->version, version, sizeof(pg_uuid_t)) == 0)
 		{
 			w->pins++;
 			w->used = posterior_tick();
-			found = w;
-			break;
+			return w;
 		}
 	}
+	return NULL;
+}
+
+static PosteriorWeights *
+weights_pin(const pg_uuid_t *version, int targets)
+{
+	PosteriorWeights *found;
+
+	posterior_lock(LW_EXCLUSIVE);
+	found = weights_find(version, targets);
 	posterior_unlock();
 	return found;
+}
+
+/*
+ * Put a model of the arena into the list, pinned; where another session was first, its model
+ * instead. NULL without memory. `model` is closed unless it is in the list.
+ */
+static PosteriorWeights *
+weights_publish(const pg_uuid_t *version, int targets, TnpModel *model, PosteriorWeights *base)
+{
+	PosteriorWeights *w = posterior_arena_alloc(sizeof(PosteriorWeights)),
+			   *other;
+
+	if (w == NULL)
+	{
+		tnp_model_close(model);
+		return NULL;
+	}
+	memset(w, 0, sizeof(*w));
+	w->incarnation = posterior_incarnation();
+	w->version = *version;
+	w->kernels = posterior_kernels;
+	w->targets = targets;
+	w->base = base;
+	w->model = model;
+	w->pins = 1;
+	w->used = posterior_tick();
+	posterior_lock(LW_EXCLUSIVE);
+	other = weights_find(version, targets);
+	if (other == NULL)
+	{
+		if (base != NULL)
+			base->pins++;
+		dlist_push_head(all_weights, &w->node);
+	}
+	posterior_unlock();
+	if (other == NULL)
+		return w;
+	tnp_model_close(model);
+	posterior_arena_free(w);
+	return other;
 }
 
 /* Parse a file into the arena; the model is pinned. NULL if it does not fit there. */
@@ -206,8 +266,6 @@ static PosteriorWeights *
 weights_share(const char *name, const pg_uuid_t *version, bytea *file)
 {
 	TnpEnv		env = posterior_shared_env();
-	PosteriorWeights *w,
-			   *other;
 	TnpModel   *model;
 	TnpError	error;
 	TnpStatus status =
@@ -229,37 +287,37 @@ weights_share(const char *name, const pg_uuid_t *version, bytea *file)
 		return NULL;
 	if (status != TNP_OK)
 		posterior_raise(&error, name);
-	w = posterior_arena_alloc(sizeof(PosteriorWeights));
-	if (w == NULL)
-	{
-		tnp_model_close(model);
-		return NULL;
-	}
-	memset(w, 0, sizeof(*w));
-	w->incarnation = posterior_incarnation();
-	w->version = *version;
-	w->kernels = posterior_kernels;
-	w->model = model;
-	w->pins = 1;
-	w->used = posterior_tick();
-	/* another session may have shared it meanwhile */
-	other = weights_pin(version);
-	if (other != NULL)
-	{
-		weights_free(w);
-		return other;
-	}
-	posterior_lock(LW_EXCLUSIVE);
-	dlist_push_head(all_weights, &w->node);
-	posterior_unlock();
+	return weights_publish(version, 0, model, NULL);
+}
+
+/* A shared model of several targets over shared weights, pinned. NULL if it does not fit there. */
+static PosteriorWeights *
+weights_share_several(const PosteriorModel *base, int targets)
+{
+	PosteriorWeights *w = NULL;
+	TnpModel   *model;
+	TnpError	error;
+
+	for (int i = 0; i <= POSTERIOR_EVICTIONS && w == NULL; i++)
+		if (i == 0 || posterior_evict(1))
+		{
+			if (tnp_model_several(base->model, targets, &model, &error) == TNP_OK)
+				w = weights_publish(&base->version, targets, model, base->weights);
+		}
 	return w;
 }
 
+/* The session's handle of weights, whose pin it takes over. */
 static PosteriorModel *
-model_of_weights(const char *name, const pg_uuid_t *version, PosteriorWeights *weights)
+model_of_weights(const char *name, PosteriorWeights *weights)
 {
-	PosteriorModel *m = model_make(name, version);
+	PosteriorModel *m = model_make(name, &weights->version, weights->targets);
 
+	if (m == NULL)
+	{
+		weights_unpin(weights);
+		posterior_raise_no_memory();
+	}
 	m->weights = weights;
 	m->model = weights->model;
 	return m;
@@ -281,10 +339,38 @@ model_open(const char *name, const pg_uuid_t *version, bytea *file)
 		MemoryContextDelete(memory);
 		posterior_raise(&error, name);
 	}
+	m = model_make(name, version, 0);
+	if (m == NULL)
+	{
+		MemoryContextDelete(memory);
+		posterior_raise_no_memory();
+	}
 	MemoryContextSetParent(memory, TopMemoryContext);
-	m = model_make(name, version);
 	m->model = model;
 	m->memory = memory;
+	models_trim();
+	return m;
+}
+
+/* A model of several targets over weights of this session, which it acquires. */
+static PosteriorModel *
+model_borrow(PosteriorModel *base, int targets)
+{
+	PosteriorModel *m;
+	TnpModel   *model;
+	TnpError	error;
+
+	if (tnp_model_several(base->model, targets, &model, &error) != TNP_OK)
+		posterior_raise(&error, base->name);
+	m = model_make(base->name, &base->version, targets);
+	if (m == NULL)
+	{
+		tnp_model_close(model);
+		posterior_raise_no_memory();
+	}
+	posterior_model_acquire(base);
+	m->model = model;
+	m->base = base;
 	models_trim();
 	return m;
 }
@@ -417,13 +503,66 @@ posterior_model_arithmetic(const PosteriorModel *model, int views)
 	return model->kernels | (tnp_model_info(model->model)->has_views ? views << 8 : 0);
 }
 
-PosteriorModel *
-posterior_model_pin(const char *name, MemoryContext owner)
+/* The row's file, in memory of the SPI context. */
+static bytea *
+select_file(const char *name)
 {
-	static SPIPlanPtr version_plan = NULL,
-				file_plan = NULL;
-	MemoryContextCallback *callback;
+	static SPIPlanPtr plan = NULL;
+
+	return DatumGetByteaPP(select_value(
+		&plan, "SELECT file FROM posterior.model_file WHERE name OPERATOR(pg_catalog.=) $1",
+		name));
+}
+
+/* The model of a file, with as many targets as that says. */
+static PosteriorModel *
+model_get(const char *name, const pg_uuid_t *version)
+{
+	PosteriorModel *m = model_find(name, version, 0);
 	PosteriorWeights *weights = NULL;
+	bytea	   *file;
+
+	if (m != NULL)
+		return m;
+	if (posterior_is_shared && (weights = weights_pin(version, 0)) != NULL)
+		return model_of_weights(name, weights);
+	file = select_file(name);
+	if (posterior_is_shared && (weights = weights_share(name, version, file)) != NULL)
+		return model_of_weights(name, weights);
+	return model_open(name, version, file);
+}
+
+/* The model for rows of several targets, of one that takes them each by itself, or that one. */
+static PosteriorModel *
+model_get_several(const char *name, const pg_uuid_t *version, int targets)
+{
+	PosteriorModel *m = model_find(name, version, targets),
+			   *base;
+	PosteriorWeights *weights = NULL;
+
+	if (m != NULL)
+		return m;
+	if (posterior_is_shared && (weights = weights_pin(version, targets)) != NULL)
+		return model_of_weights(name, weights);
+	base = model_get(name, version);
+	if (!tnp_model_info(base->model)->each_target)
+		return base;
+	if (base->weights == NULL)
+		return model_borrow(base, targets);
+	/* the session's pin of the base ends when the shared model has one */
+	posterior_model_acquire(base);
+	weights = weights_share_several(base, targets);
+	posterior_model_release(base);
+	if (weights != NULL)
+		return model_of_weights(name, weights);
+	return model_borrow(model_open(name, version, select_file(name)), targets);
+}
+
+PosteriorModel *
+posterior_model_pin_targets(const char *name, int targets, MemoryContext owner)
+{
+	static SPIPlanPtr version_plan = NULL;
+	MemoryContextCallback *callback;
 	PosteriorModel *m;
 	pg_uuid_t	version;
 
@@ -439,24 +578,17 @@ posterior_model_pin(const char *name, MemoryContext owner)
 	version = *DatumGetUUIDP(select_value(
 		&version_plan,
 		"SELECT version FROM posterior.model_file WHERE name OPERATOR(pg_catalog.=) $1", name));
-	m = model_find(name, &version);
-	if (m == NULL && posterior_is_shared && (weights = weights_pin(&version)) != NULL)
-		m = model_of_weights(name, &version, weights);
-	if (m == NULL)
-	{
-		bytea *file = DatumGetByteaPP(select_value(
-			&file_plan,
-			"SELECT file FROM posterior.model_file WHERE name OPERATOR(pg_catalog.=) $1", name));
-
-		if (posterior_is_shared && (weights = weights_share(name, &version, file)) != NULL)
-			m = model_of_weights(name, &version, weights);
-		else
-			m = model_open(name, &version, file);
-	}
+	m = targets > 1 ? model_get_several(name, &version, targets) : model_get(name, &version);
 	SPI_finish();
 	posterior_model_acquire(m);
 	callback->func = release_callback;
 	callback->arg = m;
 	MemoryContextRegisterResetCallback(owner, callback);
 	return m;
+}
+
+PosteriorModel *
+posterior_model_pin(const char *name, MemoryContext owner)
+{
+	return posterior_model_pin_targets(name, 1, owner);
 }

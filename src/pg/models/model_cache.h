@@ -17,13 +17,18 @@
 extern char *posterior_model_name;	/* posterior.model */
 extern char *posterior_class_model_name;	/* posterior.class_model */
 
-/* A parsed model in the arena, for all sessions of a database. Changes under posterior_lock. */
+/*
+ * A parsed model in the arena, for all sessions of a database. Changes under posterior_lock. One of
+ * several targets (tnp_model_several) has a pin of the weights that it borrows; it is freed first.
+ */
 typedef struct PosteriorWeights
 {
 	dlist_node	node;
 	uint32		incarnation;			/* of the database */
 	pg_uuid_t	version;
 	int			kernels;
+	int			targets;		/* per row; 0: as the file says */
+	struct PosteriorWeights *base;	/* whose weights it borrows, or NULL */
 	TnpModel   *model;
 	int			pins;			/* sessions that use it and entries that it has encoded */
 	uint64		used;			/* when last, by the clock */
@@ -33,7 +38,7 @@ extern PosteriorSharedPart posterior_weights_part;
 
 /*
  * A model file, parsed, as this session uses it. Unless it is shared, all of it lies in `memory`,
- * encodings included while they are computed.
+ * or in that of the model whose weights it borrows, encodings included while they are computed.
  */
 typedef struct PosteriorModel
 {
@@ -41,10 +46,12 @@ typedef struct PosteriorModel
 	/* of the row in posterior.model_file: another file has another one */
 	pg_uuid_t	version;
 	int			kernels;		/* setting posterior.kernels when it was opened */
+	int			targets;		/* per row, of one that borrows; 0: as the file says */
 	TnpModel   *model;
 	uint64		refused_by;		/* pid of the server whose device cannot compute it, or 0 */
 	PosteriorWeights *weights;	/* pinned, or NULL */
-	MemoryContext memory;		/* of a model of its own */
+	MemoryContext memory;		/* of a model of its own, unless it borrows from: */
+	struct PosteriorModel *base;	/* acquired, or NULL */
 	int			pins;
 	struct PosteriorModel *next;
 } PosteriorModel;
@@ -60,6 +67,13 @@ int32		posterior_model_arithmetic(const PosteriorModel *model, int views);
  * deleted.
  */
 PosteriorModel *posterior_model_pin(const char *name, MemoryContext owner);
+
+/*
+ * The same for rows of so many targets, 1 … TNP_MAX_TARGETS: where the model takes several, each by
+ * itself, one of so many over the same weights. Other models are as their file says; whether they
+ * take so many is for the caller to check.
+ */
+PosteriorModel *posterior_model_pin_targets(const char *name, int targets, MemoryContext owner);
 
 /* The bytes of a model's file, allocated, if the active snapshot still shows its row, else NULL. */
 bytea	   *posterior_model_file(const PosteriorModel *model);

@@ -416,7 +416,7 @@ check_features(const PosteriorNamed *named)
 {
 	MemoryContext memory =
 		AllocSetContextCreate(CurrentMemoryContext, "posterior model lookup", ALLOCSET_SMALL_SIZES);
-	PosteriorModel *pinned = posterior_model_pin(named->model, memory);
+	PosteriorModel *pinned = posterior_named_model(named, memory);
 	const TnpModelInfo *model = tnp_model_info(pinned->model);
 
 	posterior_named_check_target(named, pinned->model);

@@ -125,7 +125,7 @@ static int64
 context_warm(const char *name, PosteriorReading *reading)
 {
 	PosteriorNamed *named = posterior_named_find(name, CurrentMemoryContext);
-	PosteriorModel *model = posterior_model_pin(named->model, CurrentMemoryContext);
+	PosteriorModel *model = posterior_named_model(named, CurrentMemoryContext);
 	PosteriorContextHandle *e;
 	int64		rows;
 	Size		bytes;

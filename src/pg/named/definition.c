@@ -432,6 +432,12 @@ posterior_named_of_kept(const pg_uuid_t *kept, MemoryContext memory)
 	return named;
 }
 
+PosteriorModel *
+posterior_named_model(const PosteriorNamed *named, MemoryContext owner)
+{
+	return posterior_model_pin_targets(named->model, named->n_targets, owner);
+}
+
 /* Raise unless a model takes as many targets as the context has columns. */
 static void
 check_number_of_targets(const PosteriorNamed *named, int taken)
@@ -475,6 +481,16 @@ posterior_named_check_target(const PosteriorNamed *named, const TnpModel *model)
 	}
 	if (labels ? posterior_can_be_label(type) : posterior_is_number(type))
 		return;
+	/* the model comes before the rows, and nothing else says how many numbers their arrays have */
+	if (tnp_model_info(model)->each_target && getBaseType(type) == FLOAT8ARRAYOID)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("the number of targets in the arrays \"%s\" of context \"%s\" is not "
+						"known before its rows are read",
+						posterior_column_name(named->relation, named->targets[0]), named->name),
+				 errdetail("Model \"%s\" takes any number of targets per row.", named->model),
+				 errhint("Give the context columns of numbers as target => '{…}', such as those of "
+						 "a view of the arrays' elements.")));
 	ereport(
 		ERROR,
 		(errcode(ERRCODE_DATATYPE_MISMATCH),

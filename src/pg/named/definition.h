@@ -97,6 +97,12 @@ bool		posterior_named_readable(const PosteriorNamed *named);
 /* The same of the columns that the context uses; a filter may use any. */
 bool		posterior_named_columns_readable(const PosteriorNamed *named);
 
+/*
+ * The model of a context, for rows of as many targets as it has columns of them; it stays until
+ * `owner` is reset or deleted.
+ */
+PosteriorModel *posterior_named_model(const PosteriorNamed *named, MemoryContext owner);
+
 /* Raise unless a model can predict the targets: numbers, so many of them, or labels. */
 void		posterior_named_check_target(const PosteriorNamed *named, const TnpModel *model);
 

@@ -152,8 +152,8 @@ context_encode_ahead(const char *name)
 
 		posterior_act_as(posterior_relation_owner(named->relation), &before);
 		policies = posterior_named_policies(named);
-		e = posterior_named_encode_ahead(posterior_model_pin(named->model, CurrentMemoryContext),
-										 named, &reading);
+		e = posterior_named_encode_ahead(posterior_named_model(named, CurrentMemoryContext), named,
+										 &reading);
 		/*
 		 * what policies show to the table's owner is no reason to have others' rows encoded anew,
 		 * and no refresh would end it

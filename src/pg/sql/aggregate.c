@@ -260,9 +260,9 @@ posterior_evidence_final(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	rows = posterior_rows_settled((PosteriorRows *) PG_GETARG_POINTER(0));
-	model = posterior_model_pin(rows->labels != NULL ? posterior_class_model_name
-													 : posterior_model_name,
-								CurrentMemoryContext);
+	model = posterior_model_pin_targets(rows->labels != NULL ? posterior_class_model_name
+															 : posterior_model_name,
+										rows->n_targets, CurrentMemoryContext);
 	posterior_check_row_limit(model, "the sequence of posterior.log_evidence", rows->n,
 							  rows->n_features);
 	posterior_check_joint_cost(model, "posterior.log_evidence", 0, 0, rows->n, 1);

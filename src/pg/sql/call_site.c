@@ -96,16 +96,16 @@ remember_moment(PosteriorCall *call)
 	call->user = GetUserId();
 }
 
-/* Make a model of this name the call's. */
+/* Make a model of this name, for rows of so many targets, the call's. */
 static void
-take_model(PosteriorCall *call, const char *name)
+take_model(PosteriorCall *call, const char *name, int targets)
 {
 	MemoryContext temporary;
 
 	forget_model(call);
 	temporary =
 		AllocSetContextCreate(CurrentMemoryContext, "posterior model lookup", ALLOCSET_SMALL_SIZES);
-	call->model = posterior_model_pin(name, temporary);
+	call->model = posterior_model_pin_targets(name, targets, temporary);
 	/* the call site's own; the lookup's goes with its memory */
 	posterior_model_acquire(call->model);
 	MemoryContextDelete(temporary);
@@ -150,16 +150,17 @@ posterior_call(FunctionCallInfo fcinfo)
 
 /*
  * Make call->model the one that the settings and the active snapshot say now, for a context of
- * labels or of numbers.
+ * labels or of numbers, so many targets per row.
  */
 static void
-refresh_model(PosteriorCall *call, bool labelled)
+refresh_model(PosteriorCall *call, bool labelled, int targets)
 {
 	const char *name = labelled ? posterior_class_model_name : posterior_model_name;
 
-	if (nothing_has_changed(call) && strcmp(call->name, name) == 0)
+	if (nothing_has_changed(call) && call->targets == targets && strcmp(call->name, name) == 0)
 		return;
-	take_model(call, name);
+	take_model(call, name, targets);
+	call->targets = targets;
 	remember_moment(call);
 }
 
@@ -195,6 +196,7 @@ posterior_call_context(PosteriorCall *call, Datum context)
 	Size		size = VARSIZE_ANY(raw);
 	PosteriorContext *value = NULL;
 	bool		same;
+	int			targets;
 
 	/*
 	 * an expanded or indirect value's address says nothing about its content; this type has
@@ -206,15 +208,17 @@ posterior_call_context(PosteriorCall *call, Datum context)
 		size = VARSIZE_ANY(raw);
 	}
 	same = call->raw_size == size && memcmp(call->raw, raw, size) == 0;
+	targets = call->targets;
 	if (!same)
 	{
 		value = (PosteriorContext *) PG_DETOAST_DATUM(context);
-		check_targets(call, posterior_context_targets(value));
+		targets = posterior_context_targets(value);
+		check_targets(call, targets);
 		call->labelled = posterior_context_labelled(value);
 		call->sums = posterior_context_is_sums(value);
 		call->raw_size = 0;
 	}
-	refresh_model(call, call->labelled);
+	refresh_model(call, call->labelled, targets);
 	if (!call->several)
 		posterior_check_model_targets(call->model->model, call->model->name, 1);
 	if (same && call->encoding != NULL && posterior_cache_mode != POSTERIOR_CACHE_OFF)
@@ -277,7 +281,7 @@ posterior_call_definition(PosteriorCall *call, const char *name)
 			AllocSetContextCreate(call->memory, "posterior named context", ALLOCSET_SMALL_SIZES);
 	MemoryContextReset(call->named_memory);
 	named = posterior_named_find(name, call->named_memory);
-	take_model(call, named->model);
+	take_model(call, named->model, named->n_targets);
 	check_targets(call, tnp_model_info(call->model->model)->n_targets);
 	call->named = named;
 	return false;

@@ -35,6 +35,7 @@ typedef struct PosteriorCall
 	bool		labelled;		/* its targets are labels */
 	bool		sums;			/* it has sums instead of rows */
 	bool		several;		/* set by callers that answer about several targets per row */
+	int			targets;		/* per row of the context value */
 	PosteriorRows *rows;		/* argument rows, reused; its features say how to read them */
 	PosteriorNamed *named;		/* of a named context, or NULL */
 	MemoryContext named_memory; /* what belongs to it and ends with it */

@@ -230,9 +230,9 @@ posterior_load_model_bytes(PG_FUNCTION_ARGS)
 }
 
 /*
- * model_behaviour(file bytea) returns (appendable, mergeable, row_bytes, gpu, targets, revisable):
- * of the view posterior.models. NULL for what is no model, so that a row with such a file does not
- * keep others from being restored with it.
+ * model_behaviour(file bytea) returns (appendable, mergeable, row_bytes, gpu, targets, revisable,
+ * any_targets): of the view posterior.models. NULL for what is no model, so that a row with such a
+ * file does not keep others from being restored with it.
  */
 PG_FUNCTION_INFO_V1(posterior_model_behaviour);
 Datum
@@ -242,8 +242,8 @@ posterior_model_behaviour(PG_FUNCTION_ARGS)
 	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext, "posterior model check",
 												 ALLOCSET_DEFAULT_SIZES);
 	TnpEnv		env = posterior_env(memory);
-	Datum		values[6];
-	bool		nulls[6] = {false};
+	Datum		values[7];
+	bool		nulls[7] = {false};
 	const TnpModelInfo *info;
 	TnpModel   *model;
 	TupleDesc	row;
@@ -267,6 +267,7 @@ posterior_model_behaviour(PG_FUNCTION_ARGS)
 	values[3] = BoolGetDatum(info->on_gpu);
 	values[4] = Int32GetDatum(info->n_targets);
 	values[5] = BoolGetDatum(info->revisable);
+	values[6] = BoolGetDatum(info->each_target);
 	MemoryContextDelete(memory);
 	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(row), values, nulls));
 }
