@@ -55,7 +55,7 @@ my $setup = qq{
 $node->safe_psql('other', $setup);
 sub other { return $node->safe_psql('other', $_[0]) }
 
-# ---- keys are kept once: of the two halves of a row, keys and values, 16 targets take one half ----
+# ---- keys are kept once: 16 targets take half of what 16 contexts do, and the keys of one ----
 sub grown
 {
 	my $before = cache('bytes');
@@ -128,7 +128,8 @@ my $pid = ask($sides[0], 'SELECT pg_backend_pid()');
 $node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
 eval { leave($_) } for @sides;
 $node->poll_query_until('postgres',
-	"SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = 'other')") or die 'still there';
+	"SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = 'other')")
+	or die 'still there';
 
 # ---- nothing is left: models that borrow weights are freed, and then these ----
 cmp_ok(cache('bytes'), '>', $empty, 'the cache holds models and encodings');
