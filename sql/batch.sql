@@ -232,6 +232,35 @@ CREATE TABLE cold AS SELECT posterior.context(y, x, z) AS ctx FROM (SELECT 0.37 
 SELECT encoded($$SELECT posterior.predict(ctx, i::int, 2) FROM cold, generate_series(1, 20) i$$);
 SELECT encoded($$SELECT posterior.predict(ctx, i::int, 2) FROM cold, generate_series(1, 20) i$$);
 
+-- answers about several targets: arrays, and elements by constants, which are there in any case
+SELECT posterior.load_model('batch_targets', current_setting('test.models')
+	|| '/decoupled_causal.safetensors');
+SELECT posterior.create_context('batch targets', 't', target => '{y,i}', features => '{x,z}',
+	order_by => 'i', model => 'batch_targets');
+SET posterior.model = 'batch_targets';
+CREATE TABLE several AS SELECT g, posterior.context(array_fill(y + g, ARRAY[g]), x, z ORDER BY i)
+	AS ctx FROM t, generate_series(1, 3) g GROUP BY g;
+CREATE VIEW known AS SELECT * FROM q WHERE z IS NOT NULL;
+SELECT * FROM agree($$SELECT i, posterior.predict_targets('batch targets', k) FROM known k$$);
+SELECT plan($$SELECT i, posterior.mean((posterior.predict_targets('batch targets', q))[1]),
+		posterior.mean((posterior.predict_targets('batch targets', q))[2]) FROM q$$);
+SELECT * FROM agree($$SELECT i, posterior.mean((posterior.predict_targets('batch targets', k))[1]),
+		(posterior.predict_targets('batch targets', k))[2:] FROM known k$$);
+SELECT * FROM agree($$SELECT i, (posterior.predict_targets('batch targets', k))[i % 3]
+	FROM known k$$);
+SELECT * FROM agree($$SELECT g, i, p FROM several, known,
+	posterior.predict_targets(ctx, x, z) p ORDER BY g, i$$);
+SELECT * FROM agree($$SELECT i, posterior.predict_targets(ctx, x, z) FROM known
+	LEFT JOIN several ON g = i ORDER BY i$$);
+SELECT * FROM agree($$SELECT g, count(posterior.predict_targets(ctx, x, z)) FROM known, several
+	GROUP BY g ORDER BY g$$);
+SELECT told($$SELECT posterior.predict_targets('batch targets', k) FROM known k$$);
+SELECT posterior.predict('batch targets', k) FROM known k;
+SELECT posterior.predict(ctx, x, z) FROM known, several WHERE g = 2;
+SELECT posterior.predict_targets('batch targets', q) FROM q;
+SET posterior.model = 'tabular_small';
+SELECT posterior.drop_context('batch targets'), posterior.drop_model('batch_targets');
+
 -- errors are those of single calls
 SELECT posterior.mean(posterior.predict('batch', s)) FROM (SELECT i, x FROM q) s;
 SELECT posterior.mean(posterior.predict('nowhere', q)) FROM q;

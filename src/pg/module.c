@@ -229,7 +229,8 @@ define_context_settings(void)
 		&posterior_drift_limit, 0, 0, 1e6, PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable(
 		"posterior.batch_calls",
-		"Whether calls of posterior.predict for many rows are answered together.",
+		"Whether calls of posterior.predict and posterior.predict_targets for many rows are "
+		"answered together.",
 		"Answers are the same.", &posterior_batch_calls, true, PGC_USERSET, 0, NULL, NULL, NULL);
 }
 

@@ -1,5 +1,6 @@
 /*
- * batch.h: a plan node that answers scalar calls of posterior.predict many rows at a time.
+ * batch.h: a plan node that answers calls of posterior.predict and predict_targets over one row
+ * many rows at a time.
  *
  * `SELECT posterior.predict('oven', r) FROM r` calls a function for every row, and a model that
  * is asked about one row at a time reads all keys and values for each. plan_rewrite.c takes such
@@ -27,12 +28,19 @@ void		posterior_plan_rewrite_register(void);
 
 /*
  * The node above `below`, which returns the columns of `below` followed by the values of `calls`,
- * calls of posterior.predict whose variables are of OUTER_VAR. The caller fills in targetlist and
+ * such calls, whose variables are of OUTER_VAR. The caller fills in targetlist and
  * qual, whose variables are of INDEX_VAR, and the fields that a planner sets.
  */
 CustomScan *posterior_batch_scan_make(Plan *below, List *calls);
 
-/* Whether this is the function behind one form of posterior.predict over one row. */
-bool		posterior_is_predict(Oid function, bool *named);
+/* A form of posterior.predict or posterior.predict_targets over one row. */
+typedef struct PosteriorPredictForm
+{
+	bool		named;			/* of a named context, not a value */
+	bool		targets;		/* an array, of all targets */
+} PosteriorPredictForm;
+
+/* Whether this is the function behind such a form. */
+bool		posterior_is_predict(Oid function, PosteriorPredictForm *form);
 
 #endif							/* POSTERIOR_BATCH_H */

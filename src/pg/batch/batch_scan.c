@@ -187,12 +187,12 @@ block_next(BatchScanState *state)
 static void
 call_begin(BatchCall *call, FuncExpr *expression, PlanState *parent, EState *estate)
 {
-	bool		named = false;
+	PosteriorPredictForm form = {0};
 	FuncExpr   *bare = makeNode(FuncExpr);
 	int			n = list_length(expression->args);
 	ListCell   *cell;
 
-	posterior_is_predict(expression->funcid, &named);
+	posterior_is_predict(expression->funcid, &form);
 	/* compiled, without arguments and never run, for its check of the right to execute */
 	*bare = *expression;
 	bare->args = NIL;
@@ -204,7 +204,8 @@ call_begin(BatchCall *call, FuncExpr *expression, PlanState *parent, EState *est
 							 NULL);
 	foreach(cell, expression->args)
 		call->arguments = lappend(call->arguments, ExecInitExpr(lfirst(cell), parent));
-	call->batch = posterior_batch_make(estate->es_query_cxt, &call->function, named);
+	call->batch = posterior_batch_make(estate->es_query_cxt, &call->function, form.named,
+									   form.targets);
 }
 
 static void
@@ -373,10 +374,14 @@ posterior_batch_scan_make(Plan *below, List *calls)
 }
 
 bool
-posterior_is_predict(Oid function, bool *named)
+posterior_is_predict(Oid function, PosteriorPredictForm *form)
 {
+	static const char *const names[] = {"predict", "predict_targets"};
+	static const char *const symbols[lengthof(names)][2] = {
+		{"posterior_predict", "posterior_predict_named"},
+		{"posterior_predict_targets", "posterior_predict_targets_named"}};
 	HeapTuple	tuple;
-	Form_pg_proc form;
+	Form_pg_proc proc;
 	bool		found = false;
 
 	if (function < FirstNormalObjectId)
@@ -384,18 +389,19 @@ posterior_is_predict(Oid function, bool *named)
 	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 	if (!HeapTupleIsValid(tuple))
 		return false;
-	form = (Form_pg_proc) GETSTRUCT(tuple);
-	if (form->prolang == ClanguageId && !form->proretset
-		&& form->provolatile != PROVOLATILE_VOLATILE
-		&& strcmp(NameStr(form->proname), "predict") == 0)
+	proc = (Form_pg_proc) GETSTRUCT(tuple);
+	form->targets = strcmp(NameStr(proc->proname), names[1]) == 0;
+	if (proc->prolang == ClanguageId && !proc->proretset
+		&& proc->provolatile != PROVOLATILE_VOLATILE
+		&& (form->targets || strcmp(NameStr(proc->proname), names[0]) == 0))
 	{
 		bool		isnull;
-		Datum		symbol = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosrc, &isnull);
-		char	   *name = isnull ? pstrdup("") : TextDatumGetCString(symbol);
+		Datum		source = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosrc, &isnull);
+		char	   *symbol = isnull ? pstrdup("") : TextDatumGetCString(source);
 
-		*named = strcmp(name, "posterior_predict_named") == 0;
-		found = *named || strcmp(name, "posterior_predict") == 0;
-		pfree(name);
+		form->named = strcmp(symbol, symbols[form->targets][1]) == 0;
+		found = form->named || strcmp(symbol, symbols[form->targets][0]) == 0;
+		pfree(symbol);
 	}
 	ReleaseSysCache(tuple);
 	return found;

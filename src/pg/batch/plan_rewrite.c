@@ -61,19 +61,35 @@ typedef struct Lift
 static bool
 is_liftable_call(Node *node)
 {
-	bool		named;
+	PosteriorPredictForm form;
 
 	return IsA(node, FuncExpr) && !((FuncExpr *) node)->funcvariadic
-		&& posterior_is_predict(((FuncExpr *) node)->funcid, &named);
+		&& posterior_is_predict(((FuncExpr *) node)->funcid, &form);
+}
+
+/* Whether a node takes an element of an array, or some, by constants. */
+static bool
+has_constant_subscripts(Node *node)
+{
+	SubscriptingRef *ref = (SubscriptingRef *) node;
+	ListCell   *cell;
+
+	if (ref->refassgnexpr != NULL)
+		return false;
+	foreach(cell, list_concat_copy(ref->refupperindexpr, ref->reflowerindexpr))
+		if (lfirst(cell) != NULL && !IsA(lfirst(cell), Const))
+			return false;
+	return true;
 }
 
 /* Whether some part of this node is computed for some rows only. */
 static bool
 is_conditional(Node *node)
 {
+	if (IsA(node, SubscriptingRef))
+		return !has_constant_subscripts(node);
 	return IsA(node, CaseExpr) || IsA(node, CoalesceExpr) || IsA(node, BoolExpr)
-		|| IsA(node, RowCompareExpr) || IsA(node, SubscriptingRef) || IsA(node, SubPlan)
-		|| IsA(node, AlternativeSubPlan);
+		|| IsA(node, RowCompareExpr) || IsA(node, SubPlan) || IsA(node, AlternativeSubPlan);
 }
 
 /* Whether an expression has a call that can be taken out. */

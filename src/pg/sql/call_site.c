@@ -17,6 +17,7 @@
 #include "pg/rows/json_cells.h"
 #include "pg/models/row_limit.h"
 #include "pg/rows/targets.h"
+#include "pg/types/distribution_value.h"
 
 #include "access/htup_details.h"
 #include "access/xact.h"
@@ -334,6 +335,23 @@ posterior_call_execute(PosteriorCall *call, TnpRequest *request, int64 size, con
 {
 	posterior_execute(call->encoding, request);
 	posterior_call_check(call, request, size, what);
+}
+
+Datum
+posterior_call_answers(const PosteriorCall *call, Oid type, const double *params)
+{
+	TnpDistributionKind kind;
+	Datum		answers[TNP_MAX_TARGETS];
+	int			targets = tnp_model_info(call->model->model)->n_targets,
+				n,
+				size;
+
+	tnp_answer_shape(call->model->model, &kind, &n);
+	size = tnp_distribution_size(kind, n);
+	for (int t = 0; t < targets; t++)
+		answers[t] = PointerGetDatum(
+			posterior_answer(kind, n, params + t * size, &call->encoding->labels));
+	return PointerGetDatum(construct_array(answers, targets, type, -1, false, TYPALIGN_DOUBLE));
 }
 
 void

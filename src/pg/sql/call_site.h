@@ -100,6 +100,9 @@ void		posterior_call_execute(PosteriorCall *call, struct TnpRequest *request, in
 void		posterior_call_check(PosteriorCall *call, struct TnpRequest *request, int64 size,
 								 const char *what);
 
+/* The answers about a row, params [D, size], as an array of elements of this type. */
+Datum		posterior_call_answers(const PosteriorCall *call, Oid type, const double *params);
+
 /*
  * Raise if the context and the n rows of a joint request, each given those before it, are too many,
  * or if so many chains of them take too long; say so if they take long.

@@ -11,6 +11,7 @@
 #include "pg/sql/argument_row.h"
 #include "pg/types/distribution_value.h"
 
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 /* Where an answer goes. */
@@ -25,7 +26,9 @@ struct PosteriorBatch
 	PosteriorCall *call;		/* that of the function, which calls of it share */
 	MemoryContext memory;		/* what waits; reset with every answer */
 	bool		named;
+	bool		targets;		/* answers are arrays, of all targets */
 	Oid			row_type;		/* of the row for a named context */
+	Oid			answer_type;	/* of the elements of an array */
 	PosteriorRows *rows;		/* that wait, or NULL */
 	BatchPlace *places;			/* [room] */
 	int64		room;
@@ -34,7 +37,7 @@ struct PosteriorBatch
 };
 
 PosteriorBatch *
-posterior_batch_make(MemoryContext owner, FmgrInfo *function, bool named)
+posterior_batch_make(MemoryContext owner, FmgrInfo *function, bool named, bool targets)
 {
 	PosteriorBatch *batch = MemoryContextAllocZero(owner, sizeof(PosteriorBatch));
 
@@ -43,8 +46,14 @@ posterior_batch_make(MemoryContext owner, FmgrInfo *function, bool named)
 	batch->call = function->fn_extra;
 	batch->memory = AllocSetContextCreate(owner, "posterior batch", ALLOCSET_DEFAULT_SIZES);
 	batch->named = named;
+	batch->targets = targets;
 	if (named)
 		batch->row_type = get_fn_expr_argtype(function, 1);
+	if (targets)
+	{
+		batch->call->several = true;
+		batch->answer_type = get_element_type(get_fn_expr_rettype(function));
+	}
 	batch->summary.model = "";
 	return batch;
 }
@@ -61,13 +70,9 @@ posterior_batch_clear(PosteriorBatch *batch)
 Size
 posterior_batch_answer_size(const PosteriorBatch *batch)
 {
-	TnpDistributionKind kind;
-	int			n;
+	const PosteriorModel *model = batch->call->model;
 
-	if (batch->call->model == NULL)
-		return 0;
-	tnp_answer_shape(batch->call->model->model, &kind, &n);
-	return tnp_distribution_size(kind, n) * sizeof(double);
+	return model == NULL ? 0 : tnp_answer_size(model->model) * sizeof(double);
 }
 
 /* Count what has been encoded since `before`. */
@@ -90,7 +95,7 @@ posterior_batch_answer(PosteriorBatch *batch)
 	if (batch->rows == NULL)
 		return;
 	tnp_answer_shape(call->model->model, &kind, &n);
-	size = tnp_distribution_size(kind, n);
+	size = tnp_answer_size(call->model->model);
 	request.queries = posterior_rows_view(batch->rows, false);
 	request.answer = MemoryContextAllocHuge(batch->memory,
 											(Size) batch->rows->n * size * sizeof(double));
@@ -101,8 +106,11 @@ posterior_batch_answer(PosteriorBatch *batch)
 		batch_count_encodes(batch);
 	for (int64 i = 0; i < batch->rows->n; i++)
 	{
-		*batch->places[i].answer = PointerGetDatum(
-			posterior_answer(kind, n, request.answer + i * size, &call->encoding->labels));
+		const double *answer = request.answer + i * size;
+
+		*batch->places[i].answer =
+			batch->targets ? posterior_call_answers(call, batch->answer_type, answer)
+			: PointerGetDatum(posterior_answer(kind, n, answer, &call->encoding->labels));
 		*batch->places[i].isnull = false;
 	}
 	batch->summary.rows += batch->rows->n;

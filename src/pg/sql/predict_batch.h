@@ -1,5 +1,6 @@
 /*
- * predict_batch.h: rows of one call of posterior.predict that are answered together.
+ * predict_batch.h: rows of one call of posterior.predict or posterior.predict_targets that are
+ * answered together.
  *
  * A row's answer does not depend on the rows beside it, so a batch answers what the function would
  * answer row by row, bitwise on the CPU.
@@ -26,10 +27,12 @@ typedef struct PosteriorBatchSummary
 } PosteriorBatchSummary;
 
 /*
- * A batch of the function that `function` calls, either form of posterior.predict over one row.
- * It ends with `owner`. `function` must have its expression set (fmgr_info_set_expr).
+ * A batch of the function that `function` calls, a form of posterior.predict over one row, or of
+ * posterior.predict_targets: its arguments and result say which. It ends with `owner`. `function`
+ * must have its expression set (fmgr_info_set_expr).
  */
-PosteriorBatch *posterior_batch_make(MemoryContext owner, FmgrInfo *function, bool named);
+PosteriorBatch *posterior_batch_make(MemoryContext owner, FmgrInfo *function, bool named,
+									 bool targets);
 
 /*
  * Take the row of these arguments. *answer and *isnull are set by this call where the answer needs

@@ -56,22 +56,10 @@ posterior_predict(PG_FUNCTION_ARGS)
 
 /* The answers about a row, params [D, size], as an array. */
 static Datum
-answer_array(FunctionCallInfo fcinfo, PosteriorCall *call, const double *params)
+answer_array(FunctionCallInfo fcinfo, const PosteriorCall *call, const double *params)
 {
-	TnpDistributionKind kind;
-	Datum		answers[TNP_MAX_TARGETS];
-	int			targets = tnp_model_info(call->model->model)->n_targets,
-				n,
-				size;
-
-	tnp_answer_shape(call->model->model, &kind, &n);
-	size = tnp_distribution_size(kind, n);
-	for (int t = 0; t < targets; t++)
-		answers[t] = PointerGetDatum(
-			posterior_answer(kind, n, params + t * size, &call->encoding->labels));
-	PG_RETURN_ARRAYTYPE_P(construct_array(answers, targets,
-										  get_element_type(get_fn_expr_rettype(fcinfo->flinfo)),
-										  -1, false, TYPALIGN_DOUBLE));
+	return posterior_call_answers(call, get_element_type(get_fn_expr_rettype(fcinfo->flinfo)),
+								  params);
 }
 
 /* predict_targets(context, VARIADIC "any") returns posterior.distribution[], one for each target */
