@@ -108,6 +108,23 @@ SELECT model FROM family, LATERAL (
 			+ posterior.log_density(model || ' w', 2, q ORDER BY i) AS alone
 	FROM generate_series(1, 6) i, LATERAL (SELECT i / 5.0::float8 AS a, i / 7.0::float8 AS b) q) d
 WHERE (together = alone OR abs(together - alone) < 1e-6) IS NOT true;
+-- a window, a filter, other arithmetic
+CREATE VIEW parts AS SELECT model, part, target, model || ' ' || part || ' ' || target AS name
+	FROM family, unnest('{window,filter}'::text[]) AS part,
+		unnest('{u,v,"{u,v}"}'::text[]) AS target;
+SELECT count(posterior.create_context(name, 'points', target, '{a,b}', order_by => 'id',
+		model => model, max_rows => CASE part WHEN 'window' THEN 20 END,
+		filter => CASE part WHEN 'filter' THEN 'a > 0' END)) AS parts FROM parts;
+CREATE FUNCTION parts_differ(kernels text) RETURNS TABLE (name text) STABLE LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM set_config('posterior.kernels', kernels, true),
+		set_config('posterior.device', 'cpu', true);
+	RETURN QUERY SELECT p.name FROM parts p, questions q
+		WHERE target = '{u,v}' AND posterior.predict_targets(p.name::name, q)::text
+			<> ARRAY[posterior.predict((model || ' ' || part || ' u')::name, q),
+				posterior.predict((model || ' ' || part || ' v')::name, q)]::text;
+END $$;
+SELECT * FROM unnest('{cpu,half,reference}'::text[]) k, parts_differ(k);
 -- other numbers of targets
 SELECT count(posterior.alter_context(model, target => '{w,v}')) AS altered FROM family;
 SELECT model FROM family, questions q WHERE posterior.predict_targets(model::name, q)::text

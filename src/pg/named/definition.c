@@ -448,8 +448,9 @@ check_number_of_targets(const PosteriorNamed *named, int taken)
 			(errcode(ERRCODE_DATATYPE_MISMATCH),
 			 errmsg("model \"%s\" takes %d target%s per row, and context \"%s\" has %d",
 					named->model, taken, taken == 1 ? "" : "s", named->name, named->n_targets),
-			 taken == 1 ? errhint("Choose a model of so many targets, or make a context for each "
-								  "of them.")
+			 taken == 1 ? errhint("Choose a model of so many targets, or of any number "
+								  "(any_targets in the view posterior.models), or make a context "
+								  "for each of them.")
 			 : errhint("Give the context %d columns as its target, or a model of so many "
 					   "targets; the view posterior.models shows how many each takes.", taken)));
 }

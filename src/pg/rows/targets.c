@@ -68,6 +68,7 @@ posterior_check_model_targets(const TnpModel *model, const char *name, int targe
 					taken == 1 ? "" : "s", targets),
 			 taken > 1 ? errhint("Give them as an array, posterior.context(ARRAY[y1, y2, ...], x1, "
 								 "...), or choose another model.")
-					   : errhint("Choose a model of so many targets, or make a context for each "
-								 "of them.")));
+					   : errhint("Choose a model of so many targets, or of any number (any_targets "
+								 "in the view posterior.models), or make a context for each of "
+								 "them.")));
 }
