@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/features/logistic.h"
+#include "engine/features/trees.h"
 
 #define MOST_THREADS 8			/* the sessions of this machine want processors, too */
 
@@ -52,7 +52,7 @@ cuda_lean(const TnpDeviceModel *m, const TnpStats *stats, const float *x, int wi
 	walk->prior_logits = x +
 		(m->halves_on_host ? m->model->config.width : tnp_ridge_width(m->model));
 	walk->said_step = width;
-	walk->share = tnp_logistic_blend_weight(m->model, stats);
+	walk->share = tnp_prior_share(m->model, stats);
 	walk->gate_rows = (float) (log1p((double) stats->n0) / 8);
 }
 

@@ -116,6 +116,7 @@ def base_for(key):
         "target.scale": "incremental_fixed",
         "head.classes": "classes_plain",
         "head.logistic": "classes_lean",
+        "head.trees": "classes_trees",
         "head.process": "rows_gated",
     }
     name = "rows_tokens" if ".tokens." in key else named.get(key, "prefix_causal")

@@ -483,6 +483,27 @@ def case_lean(model):
                 "draws": (encoding.sample(asked, 3, 20), 0)})
 
 
+def case_trees(model):
+    """Classes that steps of two columns tell apart, which regressions do not see: a head that takes
+    a share of trees takes much of it. Two classes have one score.
+    """
+    if not model.config["head"].get("trees"):
+        return
+    for classes, n in ((3, 600), (2, 512)):
+        x, _, kinds = rows(model, n + 8, 17)
+        high = [np.nan_to_num(x[:, f]) > np.nanmedian(x[:, f]) for f in (0, 2)]
+        y = (high[0] ^ high[1]).astype(float)
+        y[1::7] = np.arange(len(y[1::7])) % classes
+        prefix = middle(model, n) if n > 512 else n
+        prefix = max(prefix, 512)
+        encoding = build(model, x[:n], y[:n], prefix, kinds, classes)
+        assert encoding.trees_share() > 0.2 and encoding.statistics.tokeniser.trees.rounds > 1
+        yield Case(f"a share of trees of {classes} classes",
+                   {**request(x[:n], y[:n], kinds, prefix, queries=cells(x[n:])),
+                    "classes": classes},
+                   predictions(encoding, x[n:]))
+
+
 def case_no_share(model):
     """Classes that have nothing to do with the rows: the regression is worse than chance, and the
     head takes none of it.
@@ -567,7 +588,7 @@ def check_refusals(tap, model, tool, kernels, label):
 CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, case_wide, case_power,
          case_noise, case_process, case_process_directions, case_process_additive, case_directions,
          case_short, case_grow, case_evidence, case_classes, case_one_class, case_rare, case_lean,
-         case_no_share)
+         case_trees, case_no_share)
 
 
 def main():

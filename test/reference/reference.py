@@ -178,14 +178,26 @@ class Encoding:
         return Joint(center + scale * mean, scale[:, None] * factor)
 
     def lean(self, outputs, queries):
-        """A classifier's logits, a share of which is what the logistic regression says (section 8).
+        """A classifier's logits, shares of which are what the logistic regression and trees say
+        (section 8).
         """
+        queries, tokeniser = np.asarray(queries, dtype=float), self.statistics.tokeniser
         share = self.share()
-        if share == 0:
+        if share > 0:
+            said = tokeniser.logistic(queries)
+            outputs = [(1 - share) * logits + share * said[i, :len(logits)]
+                       for i, logits in enumerate(outputs)]
+        trees = self.trees_share()
+        if trees == 0:
             return outputs
-        said = self.statistics.tokeniser.logistic(np.asarray(queries, dtype=float))
-        return [(1 - share) * logits + share * said[i, :len(logits)]
-                for i, logits in enumerate(outputs)]
+        said = tokeniser.trees(self.statistics.scaling.encode(queries)[:, tokeniser.slots])
+        return [np.append((1 - trees) * logits[:len(own)] + trees * own, logits[len(own):])
+                for logits, own in zip(outputs, said)]
+
+    def trees_share(self):
+        """How much of the logits trees say."""
+        head = self.model.config["head"]
+        return self.statistics.tokeniser.trees_share() if head.get("trees") else 0
 
     def share(self):
         """How much of the logits that is."""

@@ -7,6 +7,7 @@ import numpy as np
 from layers import activate, block, linear, mlp
 from process import Process
 from scaling import soft_clip
+from trees import LEAST_ROWS, Trees
 
 NUMERIC_BINS, CATEGORICAL_BINS = 8, 16
 KNOTS = (-0.7, 0.0, 0.7)
@@ -334,6 +335,9 @@ class RowTokeniser:
                 if model.config["embedder"]["x"].get("absent", False):
                     for ridge in self.ridges:
                         ridge.measure_absent(codes[:, self.slots], z[:, self.slots])
+        self.trees = None
+        if model.config["head"].get("trees") and classes > 1 and self.n0 >= LEAST_ROWS:
+            self.trees = Trees(given[0], given[1], y, classes)
         if model.config["embedder"]["x"].get("process", False):
             self.processes = [Process(*given, y * np.sign(scaling.y_scale),
                                       model.config["target"]["clip"], own.get("directions", 0),
@@ -406,6 +410,13 @@ class RowTokeniser:
         return np.array(
             [self.logistics[0](codes[i, self.slots], z[i, self.slots], None)
              for i in range(len(x))])
+
+    def trees_share(self):
+        """How much of the logits trees say."""
+        if self.trees is None:
+            return 0
+        known = max(opinion.quality for opinion in self.logistics + self.ridges)
+        return self.trees.share(self.model.config["head"]["trees"], known)
 
     def embed(self, cells, opinions):
         """Paths A and B for one row's cells, in slot order, and the regressions' opinions of it by

@@ -115,6 +115,33 @@ typedef struct TnpPoints
 	double	   *label;			/* [n_axes, n] a category's bin, 0 of numbers; NaN where missing */
 } TnpPoints;
 
+#define TNP_TREE_EDGES 31		/* cuts of a number's bins */
+#define TNP_TREE_LEAVES 32
+#define TNP_TREE_SPLITS (TNP_TREE_LEAVES - 1)	/* level by level */
+#define TNP_TREE_FOLDS 3
+
+/* Where a tree's rows part: left are those of a label's bin, or of a number's bins up to it. */
+typedef struct TnpTreeSplit
+{
+	short		slot;			/* -1: all go left */
+	unsigned char bin;
+	bool		label;
+} TnpTreeSplit;
+
+/* Boosted trees of a classifier's prefix (trees.c); a fold has those of the rows not in it. */
+typedef struct TnpTrees
+{
+	int			n_classes;		/* K; 0: there are none */
+	int			n_slots;
+	int			rounds;			/* trees of a fold */
+	int			channels;		/* scores: K, of two classes 1, that of the second */
+	double	   *edges;			/* [n_slots, TNP_TREE_EDGES] ascending */
+	double	   *start;			/* [TNP_TREE_FOLDS, channels] */
+	TnpTreeSplit *split;		/* [TNP_TREE_FOLDS, rounds, TNP_TREE_SPLITS] */
+	float	   *value;			/* [TNP_TREE_FOLDS, rounds, TNP_TREE_LEAVES, channels] */
+	double		loss;			/* mean of the rows', each by the trees of its fold */
+} TnpTrees;
+
 /* The Gaussian process of the prefix (process.c). */
 typedef struct TnpProcess
 {
@@ -162,6 +189,7 @@ struct TnpStats
 	TnpRidge	ridge[TNP_RIDGES];
 	TnpProcess	process;
 	TnpLogistic logistic;
+	TnpTrees	trees;
 	TnpDonors	donors;
 };
 

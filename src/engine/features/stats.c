@@ -21,6 +21,7 @@
 #include "engine/features/power_column.h"
 #include "engine/features/process.h"
 #include "engine/features/ridge.h"
+#include "engine/features/trees.h"
 
 /* most frequent identities with a bin of their own; the rest share one more */
 #define CATEGORY_BINS 15
@@ -524,6 +525,8 @@ tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats
 		status = tnp_process_build(model, rows, stats, error);
 	if (status == TNP_OK && c->encode_x.logistic)
 		status = tnp_logistic_fit(model, rows, stats, &stats->logistic, error);
+	if (status == TNP_OK && c->trees_blend_weight > 0)
+		status = tnp_trees_grow(model, rows, stats, &stats->trees, error);
 	if (status == TNP_OK && c->encode_x.donors > 0)
 		status = tnp_donors_build(model, rows, stats, error);
 	if (status != TNP_OK)
@@ -543,6 +546,7 @@ tnp_stats_free(const TnpEnv *env, TnpStats *stats)
 		tnp_ridge_free(env, &stats->ridge[k]);
 	tnp_process_free(env, &stats->process);
 	tnp_logistic_free(env, &stats->logistic);
+	tnp_trees_free(env, &stats->trees);
 	tnp_donors_free(env, &stats->donors);
 	tnp_free(env, stats->columns);
 	tnp_free(env, stats->slot);
@@ -562,5 +566,6 @@ tnp_stats_bytes(const TnpStats *stats)
 	for (int k = 0; k < TNP_RIDGES; k++)
 		bytes += tnp_ridge_bytes(&stats->ridge[k]);
 	bytes += tnp_process_bytes(&stats->process) + tnp_donors_bytes(&stats->donors);
-	return bytes + tnp_logistic_bytes(&stats->logistic) + tnp_class_stats_bytes(stats);
+	bytes += tnp_logistic_bytes(&stats->logistic) + tnp_trees_bytes(&stats->trees);
+	return bytes + tnp_class_stats_bytes(stats);
 }

@@ -18,7 +18,6 @@
 #include "engine/file/keys.h"
 
 #define MAX_VALUES 20000
-#define MAX_SLOTS 256
 #define MAX_ROWS 1000000
 #define MAX_ROW_LIMIT 100000000
 #define ROW_LIMIT 20000			/* of a model that does not say: every row reads every other */
@@ -416,6 +415,7 @@ static const TnpKey classes_keys[] = {
 	HEAD_KEYS,
 	TNP_INTEGER("classes", TnpConfig, head_outputs, 2, TNP_MAX_CLASS_ROOM),
 	TNP_NUMBER_OPTIONAL("logistic", TnpConfig, logistic_blend_weight, 0, 1),
+	TNP_NUMBER_OPTIONAL("trees", TnpConfig, trees_blend_weight, 0, 1),
 	TNP_END
 };
 static const TnpKey joint_keys[] = {
@@ -434,7 +434,8 @@ static const TnpVariant head_variants[] = {
 
 static const TnpKey inputs_keys[] = {
 	TNP_INTEGER_OPTIONAL("features", TnpConfig, n_features, 1, TNP_MAX_FEATURES),
-	TNP_INTEGER_OPTIONAL("max_features", TnpConfig, max_features, 1, MAX_SLOTS),
+	TNP_INTEGER_OPTIONAL("max_features", TnpConfig, max_features, 1,
+						 TNP_MOST_SLOTS),
 	TNP_CHOICE("scaling", TnpConfig, input_scaling, scalings),
 	TNP_OTHER_OPTIONAL("center", TnpConfig, input_center, read_centers),
 	TNP_OTHER_OPTIONAL("scale", TnpConfig, input_scale, read_scales),

@@ -30,7 +30,8 @@ tnp_prior_logits_width(const TnpModel *model)
 {
 	if (model->config.gate_hidden > 0)
 		return TNP_PROCESS_NUMBERS;
-	return model->config.logistic_blend_weight > 0 ? tnp_classes(model) : 0;
+	return model->config.logistic_blend_weight > 0 || model->config.trees_blend_weight > 0
+		? tnp_classes(model) : 0;
 }
 
 int

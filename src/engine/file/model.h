@@ -141,8 +141,8 @@ int			tnp_logistic_width(const TnpModel *model);
 int			tnp_regression_features_width(const TnpModel *model);
 
 /*
- * How many of the logistic regression's C + 1 the head takes a share of (section 8): the first C,
- * or none.
+ * How many numbers the head takes a share of (section 8): the C of a classifier's regression and
+ * trees, those of a process, or none.
  */
 int			tnp_prior_logits_width(const TnpModel *model);
 

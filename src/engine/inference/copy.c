@@ -17,6 +17,7 @@
 #include "engine/features/logistic.h"
 #include "engine/features/process.h"
 #include "engine/features/ridge.h"
+#include "engine/features/trees.h"
 
 int64_t
 tnp_encoding_base_rows(const TnpEncoding *e)
@@ -63,6 +64,7 @@ copy_stats(const TnpEnv *env, const TnpStats *from, TnpStats *to)
 	memset(to->ridge, 0, sizeof(to->ridge));
 	memset(&to->process, 0, sizeof(to->process));
 	memset(&to->logistic, 0, sizeof(to->logistic));
+	memset(&to->trees, 0, sizeof(to->trees));
 	memset(&to->donors, 0, sizeof(to->donors));
 	to->columns = NULL;
 	to->slot = NULL;
@@ -84,6 +86,8 @@ copy_stats(const TnpEnv *env, const TnpStats *from, TnpStats *to)
 	if (!tnp_process_copy(env, &from->process, &to->process))
 		return false;
 	if (!tnp_logistic_copy(env, &from->logistic, &to->logistic))
+		return false;
+	if (!tnp_trees_copy(env, &from->trees, &to->trees))
 		return false;
 	if (!tnp_donors_copy(env, &from->donors, &to->donors))
 		return false;

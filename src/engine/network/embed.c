@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/features/trees.h"
 #include "engine/network/parts.h"
 #include "engine/network/tokens.h"
 
@@ -88,6 +89,19 @@ add_places(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, in
 	}
 }
 
+/*
+ * What the head takes a share of for a row x with these numbers of the regressions: those of its
+ * process, or its classes' logits, into out [tnp_prior_logits_width].
+ */
+static void
+note_prior_logits(const TnpModel *model, const TnpStats *stats, const double *x,
+				  const float *numbers, float *out)
+{
+	memcpy(out, numbers, tnp_prior_logits_width(model) * sizeof(float));
+	if (model->config.trees_blend_weight > 0)
+		tnp_prior_logits(model, stats, x, out);
+}
+
 TnpStatus
 tnp_feature_embedding_tile(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
 						   int64_t first, int n, bool in_context, TnpScratch *work,
@@ -107,8 +121,8 @@ tnp_feature_embedding_tile(const TnpModel *model, const TnpStats *stats, const T
 		if (!tnp_all_finite(width, cells))
 			return tnp_feature_too_large(model, stats, cells, row, error);
 		if (prior_logits != NULL)
-			for (int c = 0; c < classes; c++)
-				prior_logits[i * classes + c] = cells[tnp_ridge_width(model) + c];
+			note_prior_logits(model, stats, rows->x + row * rows->n_features,
+							  cells + tnp_ridge_width(model), prior_logits + i * classes);
 	}
 	if (concat)
 	{

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/features/logistic.h"
 #include "engine/features/scale.h"
+#include "engine/features/trees.h"
 #include "engine/network/block.h"
 #include "engine/network/gate.h"
 #include "engine/network/mlp.h"
@@ -245,7 +245,7 @@ answer_states(const TnpModel *model, const TnpStats *stats, int n, int first, in
 				targets = c->n_targets / planes,
 				size,
 				count;
-	double		share = tnp_logistic_blend_weight(model, stats);
+	double		share = tnp_prior_share(model, stats);
 	TnpDistributionKind kind;
 
 	tnp_answer_shape(model, &kind, &count);

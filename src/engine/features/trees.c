@@ -1,0 +1,208 @@
+/*
+ * trees.c: what boosted trees of a classifier's prefix say about a row, and how much of an answer
+ * that is (docs/model-format.md section 8, "Trees"). They are grown in trees_grow.c.
+ *
+ * A network of smooth attention averages over neighbours, and needs many rows to find the steps and
+ * combinations of cells that a tree finds at once. How much the trees know that regressions of the
+ * same rows do not, each judged by rows that it has not seen, says whether a table is of that kind.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "engine/features/trees.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/features/class_counts.h"
+#include "engine/features/column.h"
+#include "engine/features/logistic.h"
+
+/* of the share of the regressions' loss that the trees do away with */
+#define SLOPE 1.5
+#define SMALLEST_LOSS 1e-6		/* of the regressions, in nats */
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static size_t
+edges_bytes(const TnpTrees *trees)
+{
+	return (size_t) trees->n_slots * TNP_TREE_EDGES * sizeof(double);
+}
+
+static size_t
+starts_bytes(const TnpTrees *trees)
+{
+	return (size_t) TNP_TREE_FOLDS * trees->channels * sizeof(double);
+}
+
+static size_t
+splits_bytes(const TnpTrees *trees)
+{
+	return (size_t) TNP_TREE_FOLDS * trees->rounds * TNP_TREE_SPLITS * sizeof(TnpTreeSplit);
+}
+
+static size_t
+values_bytes(const TnpTrees *trees)
+{
+	return (size_t) TNP_TREE_FOLDS * trees->rounds * TNP_TREE_LEAVES * trees->channels
+		* sizeof(float);
+}
+
+bool
+tnp_trees_make(const TnpEnv *env, int n_slots, int classes, int rounds, TnpTrees *trees)
+{
+	*trees = (TnpTrees) {.n_classes = classes, .n_slots = n_slots, .rounds = rounds,
+						 .channels = classes == 2 ? 1 : classes};
+	trees->edges = tnp_alloc_zero(env, 1, edges_bytes(trees));
+	trees->start = tnp_alloc_zero(env, 1, starts_bytes(trees));
+	/* a byte more: there may be no round */
+	trees->split = tnp_alloc_zero(env, 1, splits_bytes(trees) + 1);
+	trees->value = tnp_alloc_zero(env, 1, values_bytes(trees) + 1);
+	return trees->edges != NULL && trees->start != NULL && trees->split != NULL
+		&& trees->value != NULL;
+}
+
+bool
+tnp_trees_copy(const TnpEnv *env, const TnpTrees *from, TnpTrees *to)
+{
+	memset(to, 0, sizeof(*to));
+	if (from->n_classes == 0)
+		return true;
+	if (!tnp_trees_make(env, from->n_slots, from->n_classes, from->rounds, to))
+		return false;
+	to->loss = from->loss;
+	memcpy(to->edges, from->edges, edges_bytes(from));
+	memcpy(to->start, from->start, starts_bytes(from));
+	memcpy(to->split, from->split, splits_bytes(from));
+	memcpy(to->value, from->value, values_bytes(from));
+	return true;
+}
+
+void
+tnp_trees_free(const TnpEnv *env, TnpTrees *trees)
+{
+	tnp_free(env, trees->edges);
+	tnp_free(env, trees->start);
+	tnp_free(env, trees->split);
+	tnp_free(env, trees->value);
+	memset(trees, 0, sizeof(*trees));
+}
+
+size_t
+tnp_trees_bytes(const TnpTrees *trees)
+{
+	return trees->n_classes == 0 ? 0 : edges_bytes(trees) + starts_bytes(trees)
+		+ splits_bytes(trees) + values_bytes(trees);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+void
+tnp_trees_bins(const TnpStats *stats, const TnpTrees *trees, const double *x, unsigned char *bin)
+{
+	for (int s = 0; s < trees->n_slots; s++)
+	{
+		const TnpColumn *column = &stats->columns[stats->slot[s]];
+		const double *edges = trees->edges + (size_t) s * TNP_TREE_EDGES;
+		double		value = x[stats->slot[s]];
+		int			at = 0;
+
+		if (column->kind == TNP_CATEGORICAL)
+			at = tnp_column_bin(column, value);
+		else if (!isnan(value))
+		{
+			at = 1;
+			while (at <= TNP_TREE_EDGES && value > edges[at - 1])
+				at++;
+		}
+		bin[s] = (unsigned char) at;
+	}
+}
+
+int
+tnp_tree_leaf(const TnpTreeSplit *split, const unsigned char *bin, size_t stride)
+{
+	int			node = 0;
+
+	while (node < TNP_TREE_SPLITS)
+	{
+		const TnpTreeSplit *at = &split[node];
+		int			own = at->slot < 0 ? 0 : bin[(size_t) at->slot * stride];
+		bool		left = at->slot < 0 || (at->label ? own == at->bin : own <= at->bin);
+
+		node = 2 * node + (left ? 1 : 2);
+	}
+	return node - TNP_TREE_SPLITS;
+}
+
+/* Logs [K] of a row's probabilities, up to a constant: the mean over the folds' scores. */
+static void
+trees_score(const TnpStats *stats, const double *x, double *score)
+{
+	const TnpTrees *trees = &stats->trees;
+	int			channels = trees->channels;
+	unsigned char bin[TNP_MOST_SLOTS];
+	double		sum[TNP_MAX_CLASS_ROOM] = {0};
+
+	tnp_trees_bins(stats, trees, x, bin);
+	for (int i = 0; i < TNP_TREE_FOLDS * channels; i++)
+		sum[i % channels] += trees->start[i];
+	for (int t = 0; t < TNP_TREE_FOLDS * trees->rounds; t++)
+	{
+		int			leaf = tnp_tree_leaf(trees->split + (size_t) t * TNP_TREE_SPLITS, bin, 1);
+		const float *value = trees->value + ((size_t) t * TNP_TREE_LEAVES + leaf) * channels;
+
+		for (int c = 0; c < channels; c++)
+			sum[c] += value[c];
+	}
+	if (trees->n_classes == 2)
+		score[0] = 0;
+	for (int c = 0; c < channels; c++)
+		score[trees->n_classes - channels + c] = sum[c] / TNP_TREE_FOLDS;
+}
+
+/* ---- how much of an answer ------------------------------------------------------------------- */
+
+double
+tnp_trees_blend_weight(const TnpModel *model, const TnpStats *stats)
+{
+	double		known = stats->logistic.quality,
+				loss;
+
+	if (stats->trees.n_classes == 0)
+		return 0;
+	if (model->config.encode_x.ridge)
+		for (int k = 0; k < TNP_RIDGES; k++)
+			known = fmax(known, stats->ridge[k].quality);
+	loss = fmax(log(stats->n_classes) - known, SMALLEST_LOSS);
+	return fmin(fmax(SLOPE * (1 - stats->trees.loss / loss), 0),
+				model->config.trees_blend_weight);
+}
+
+double
+tnp_prior_share(const TnpModel *model, const TnpStats *stats)
+{
+	double		trees = tnp_trees_blend_weight(model, stats),
+				logistic = tnp_logistic_blend_weight(model, stats);
+
+	return trees == 0 ? logistic : 1 - (1 - logistic) * (1 - trees);
+}
+
+void
+tnp_prior_logits(const TnpModel *model, const TnpStats *stats, const double *x, float *said)
+{
+	double		trees = tnp_trees_blend_weight(model, stats),
+				logistic = tnp_logistic_blend_weight(model, stats),
+				both = tnp_prior_share(model, stats),
+				score[TNP_MAX_CLASS_ROOM],
+				sum;
+	int			classes = stats->n_classes;
+
+	if (trees == 0)
+		return;
+	trees_score(stats, x, score);
+	sum = tnp_log_sum(classes, score);
+	for (int c = 0; c < classes; c++)
+		said[c] = (float) (((1 - trees) * logistic * said[c]
+							+ trees * (score[c] - sum + log(classes))) / both);
+}

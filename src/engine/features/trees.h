@@ -1,0 +1,51 @@
+/*
+ * trees.h: boosted trees of a classifier's prefix, of which its head takes a share
+ * (docs/model-format.md section 8, "Trees").
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef TNP_TREES_H
+#define TNP_TREES_H
+
+#include "engine/features/statistics.h"
+
+/*
+ * Grow them where there are rows and classes enough; needs the slots and the regressions of stats.
+ * On failure what was made is freed by tnp_trees_free.
+ */
+TnpStatus	tnp_trees_grow(const TnpModel *model, const TnpRows *rows, const TnpStats *stats,
+						   TnpTrees *trees, TnpError *error);
+
+/* A copy that shares nothing; false when memory ran out: `to` can be freed. */
+bool		tnp_trees_copy(const TnpEnv *env, const TnpTrees *from, TnpTrees *to);
+void		tnp_trees_free(const TnpEnv *env, TnpTrees *trees);
+size_t		tnp_trees_bytes(const TnpTrees *trees);
+
+/*
+ * Memory for `rounds` trees of every fold, without splits. False when memory ran out: trees can be
+ * freed.
+ */
+bool		tnp_trees_make(const TnpEnv *env, int n_slots, int classes, int rounds,
+						   TnpTrees *trees);
+
+/* Bins of a row x [F], one for every slot. */
+void		tnp_trees_bins(const TnpStats *stats, const TnpTrees *trees, const double *x,
+						   unsigned char *bin);
+
+/* The leaf of a tree that a row with these bins falls in; split [TNP_TREE_SPLITS]. */
+int			tnp_tree_leaf(const TnpTreeSplit *split, const unsigned char *bin, size_t stride);
+
+/*
+ * How much of a row's logits is what the trees say, 0 … 1; 0 for models whose head takes none.
+ */
+double		tnp_trees_blend_weight(const TnpModel *model, const TnpStats *stats);
+
+/*
+ * How much of a row's logits is what regressions and trees say together, and what that is: said
+ * holds the K clipped logits of the logistic regression, which are overwritten.
+ */
+double		tnp_prior_share(const TnpModel *model, const TnpStats *stats);
+void		tnp_prior_logits(const TnpModel *model, const TnpStats *stats, const double *x,
+							 float *said);
+
+#endif							/* TNP_TREES_H */

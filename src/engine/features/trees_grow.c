@@ -1,0 +1,512 @@
+/*
+ * trees_grow.c: growing boosted trees on a classifier's prefix (docs/model-format.md section 8,
+ * "Trees").
+ *
+ * Three times two thirds of the rows grow trees, and the last third says how many are good. Sums
+ * are those of whole numbers, so that no order of the rows changes a bit, and the rows of a third
+ * follow from their cells. Second derivatives as in Chen and Guestrin (2016), one tree for all
+ * classes.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "engine/features/trees.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/features/class_counts.h"
+
+#define LEAST_ROWS 512			/* fewer say too little about which of two predictions is better */
+#define ROUNDS 40
+#define RATE 0.2
+#define PENALTY 1.0				/* of a leaf's squared value */
+#define LEAST_CURVATURE 1.0		/* of the rows in a leaf */
+#define LEAST_GAIN 1e-6			/* of a split */
+#define SLOTS_OF_TREE 12
+#define WHOLE_BITS 30			/* of the largest sum over all rows */
+#define LOSS_UNIT 1048576.0		/* 1 nat */
+#define TREE_BINS (TNP_TREE_EDGES + 2)	/* as many as labels have, or more */
+
+/* Trees on their way. */
+typedef struct Growth
+{
+	const TnpModel *model;
+	TnpTrees   *trees;
+	int64_t		n;
+	int			n_slots,
+				classes,
+				channels,
+				width;			/* of sums: channels' slopes, then their curvatures */
+	double		unit;			/* of slopes and curvatures as whole numbers */
+	const bool *label;			/* [n_slots] a slot of labels */
+	const unsigned char *bin;	/* [n_slots, n] */
+	const unsigned char *y;		/* [n] */
+	const unsigned char *fold;	/* [n] */
+	double	   *score;			/* [n, channels] */
+	int32_t    *sum;			/* [n, width] of every row */
+	int32_t    *cells;			/* [nodes of a level, SLOTS_OF_TREE, TREE_BINS, width] */
+	int64_t    *order,			/* [n] rows by node, and scratch */
+			   *other;
+	int64_t		loss[ROUNDS + 1];	/* of rows that were not seen, after so many trees */
+} Growth;
+
+static uint64_t
+mix(uint64_t z)
+{
+	z += UINT64_C(0x9e3779b97f4a7c15);
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+/* ---- bins and folds -------------------------------------------------------------------------- */
+
+static int
+compare_numbers(const void *a, const void *b)
+{
+	double		x = *(const double *) a,
+				y = *(const double *) b;
+
+	return (x > y) - (x < y);
+}
+
+/* The cuts of a numeric slot: quantiles of its m non-missing numbers; work [n]. */
+static void
+cut_slot(const TnpRows *rows, int64_t n, int column, double *work, double *edges)
+{
+	int64_t		m = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		if (!isnan(rows->x[i * rows->n_features + column]))
+			work[m++] = rows->x[i * rows->n_features + column];
+	qsort(work, (size_t) m, sizeof(double), compare_numbers);
+	for (int j = 1; m > 0 && j <= TNP_TREE_EDGES; j++)
+		edges[j - 1] = work[((m - 1) * j + (TNP_TREE_EDGES + 1) / 2) / (TNP_TREE_EDGES + 1)];
+}
+
+typedef struct Place
+{
+	uint64_t	key;
+	int64_t		row;
+	unsigned char y;
+} Place;
+
+static int
+compare_places(const void *a, const void *b)
+{
+	const Place *p = a,
+			   *q = b;
+
+	return p->key != q->key ? (p->key > q->key) - (p->key < q->key) : p->y - q->y;
+}
+
+/*
+ * Folds [n]: rows in the order of a hash of their bins, then of their class, take turns. Rows that
+ * are equal here are equal to trees.
+ */
+static TnpStatus
+choose_folds(const Growth *g, unsigned char *fold, TnpError *error)
+{
+	Place	   *places = tnp_alloc(&g->model->env, (size_t) g->n, sizeof(Place));
+
+	if (places == NULL)
+		return tnp_no_memory(error);
+	for (int64_t i = 0; i < g->n; i++)
+	{
+		uint64_t	key = 0;
+
+		for (int s = 0; s < g->n_slots; s++)
+			key = mix(key ^ g->bin[(size_t) s * g->n + i]);
+		places[i] = (Place) {key, i, g->y[i]};
+	}
+	qsort(places, (size_t) g->n, sizeof(Place), compare_places);
+	for (int64_t r = 0; r < g->n; r++)
+		fold[places[r].row] = (unsigned char) (r % TNP_TREE_FOLDS);
+	tnp_free(&g->model->env, places);
+	return TNP_OK;
+}
+
+/* The slots [SLOTS_OF_TREE] that tree number t may split at, ascending; returns how many. */
+static int
+choose_slots(int n_slots, int t, int *slots)
+{
+	int			n = 0;
+
+	if (n_slots <= SLOTS_OF_TREE)
+	{
+		for (; n < n_slots; n++)
+			slots[n] = n;
+		return n;
+	}
+	for (int s = 0; s < n_slots; s++)
+	{
+		uint64_t	own = mix((uint64_t) t * TNP_MOST_SLOTS + s);
+		int			before = 0;
+
+		for (int other = 0; other < n_slots; other++)
+			before += mix((uint64_t) t * TNP_MOST_SLOTS + other) < own;
+		if (before < SLOTS_OF_TREE)
+			slots[n++] = s;
+	}
+	return n;
+}
+
+/* ---- one tree -------------------------------------------------------------------------------- */
+
+/* What the rows of a fold lose, and slopes and curvatures of the others. */
+static int64_t
+measure_rows(Growth *g, int fold)
+{
+	int64_t		lost = 0;
+	double		z[TNP_MAX_CLASS_ROOM] = {0};
+	int			first = g->classes - g->channels;
+
+	for (int64_t i = 0; i < g->n; i++)
+	{
+		int32_t    *sum = g->sum + (size_t) i * g->width;
+		double		total;
+
+		for (int c = 0; c < g->channels; c++)
+			z[first + c] = g->score[i * g->channels + c];
+		total = tnp_log_sum(g->classes, z);
+		if (g->fold[i] == fold)
+		{
+			lost += llrint((total - z[g->y[i]]) * LOSS_UNIT);
+			continue;
+		}
+		for (int c = 0; c < g->channels; c++)
+		{
+			double		p = exp(z[first + c] - total);
+
+			sum[c] = (int32_t) lrint((p - (g->y[i] == first + c)) * g->unit);
+			sum[g->channels + c] = (int32_t) lrint(p * (1 - p) * g->unit);
+		}
+	}
+	return lost;
+}
+
+/* What a leaf of these sums gains, but for a constant; its curvature is returned in *curvature. */
+static double
+leaf_gain(const Growth *g, const int32_t *sum, double *curvature)
+{
+	double		gain = 0;
+
+	*curvature = 0;
+	for (int c = 0; c < g->channels; c++)
+	{
+		double		slope = sum[c] / g->unit,
+					curve = sum[g->channels + c] / g->unit;
+
+		gain += slope * slope / (curve + PENALTY);
+		*curvature += curve;
+	}
+	return gain;
+}
+
+/* The best split of a node with these cells [slots, TREE_BINS, width]. */
+static TnpTreeSplit
+best_split(const Growth *g, const int *slots, int n, const int32_t *cells)
+{
+	TnpTreeSplit best = {.slot = -1};
+	int32_t		all[2 * TNP_MAX_CLASS_ROOM] = {0},
+				left[2 * TNP_MAX_CLASS_ROOM],
+				right[2 * TNP_MAX_CLASS_ROOM];
+	double		most = LEAST_GAIN,
+				whole,
+				curvature;
+
+	for (int b = 0; b < TREE_BINS; b++)
+		for (int c = 0; c < g->width; c++)
+			all[c] += cells[(size_t) b * g->width + c];
+	whole = leaf_gain(g, all, &curvature);
+	for (int j = 0; curvature >= 2 * LEAST_CURVATURE && j < n; j++)
+	{
+		bool		label = g->label[slots[j]];
+		const int32_t *from = cells + (size_t) j * TREE_BINS * g->width;
+
+		memset(left, 0, sizeof(left));
+		for (int b = 0; b < TREE_BINS - 1; b++)
+		{
+			double		less,
+						more,
+						gain;
+
+			for (int c = 0; c < g->width; c++)
+			{
+				left[c] = (label ? 0 : left[c]) + from[(size_t) b * g->width + c];
+				right[c] = all[c] - left[c];
+			}
+			gain = leaf_gain(g, left, &less);
+			gain += leaf_gain(g, right, &more);
+			gain -= whole;
+			if (less >= LEAST_CURVATURE && more >= LEAST_CURVATURE && gain > most)
+			{
+				most = gain;
+				best = (TnpTreeSplit) {(short) slots[j], (unsigned char) b, label};
+			}
+		}
+	}
+	return best;
+}
+
+/* Add the sums of rows [from, to) of the order to cells [slots, TREE_BINS, width]. */
+static void
+add_rows(const Growth *g, const int *slots, int n, int64_t from, int64_t to, int32_t *cells)
+{
+	int			width = g->width;
+
+	for (int j = 0; j < n; j++, cells += (size_t) TREE_BINS * width)
+	{
+		const unsigned char *bin = g->bin + (size_t) slots[j] * g->n;
+
+		for (int64_t r = from; r < to; r++)
+		{
+			int64_t		i = g->order[r];
+			const int32_t *sum = g->sum + (size_t) i * width;
+			int32_t    *cell = cells + (size_t) bin[i] * width;
+
+			for (int c = 0; c < width; c++)
+				cell[c] += sum[c];
+		}
+	}
+}
+
+/* Rows [from, to) of the order, those left of a split first; returns where the others begin. */
+static int64_t
+part_rows(Growth *g, const TnpTreeSplit *split, int64_t from, int64_t to)
+{
+	int64_t		left = from,
+				right = 0;
+
+	if (split->slot < 0)
+		return to;
+	for (int64_t r = from; r < to; r++)
+	{
+		int64_t		i = g->order[r];
+		int			own = g->bin[(size_t) split->slot * g->n + i];
+
+		if (split->label ? own == split->bin : own <= split->bin)
+			g->order[left++] = i;
+		else
+			g->other[right++] = i;
+	}
+	memcpy(g->order + left, g->other, (size_t) right * sizeof(int64_t));
+	return left;
+}
+
+static void
+fill_leaf(const Growth *g, int64_t from, int64_t to, float *value)
+{
+	int32_t		sum[2 * TNP_MAX_CLASS_ROOM] = {0};
+
+	for (int64_t r = from; r < to; r++)
+		for (int c = 0; c < g->width; c++)
+			sum[c] += g->sum[(size_t) g->order[r] * g->width + c];
+	for (int c = 0; c < g->channels; c++)
+		value[c] = (float) (-RATE * (sum[c] / g->unit)
+							/ (sum[g->channels + c] / g->unit + PENALTY));
+}
+
+/* Tree number t on the rows that are not of a fold, of which there are m. */
+static void
+grow_tree(Growth *g, int t, int64_t m, TnpTreeSplit *split, float *value)
+{
+	int64_t		begin[TNP_TREE_LEAVES + 1] = {0, m};
+	int			slots[SLOTS_OF_TREE],
+				n = choose_slots(g->n_slots, t, slots);
+	size_t		cells = (size_t) SLOTS_OF_TREE * TREE_BINS * g->width;
+
+	for (int nodes = 1; nodes < TNP_TREE_LEAVES; nodes *= 2)
+	{
+		int64_t		next[TNP_TREE_LEAVES + 1];
+
+		for (int v = 0; v < nodes; v++)
+		{
+			TnpTreeSplit *own = &split[nodes - 1 + v];
+
+			memset(g->cells, 0, cells * sizeof(int32_t));
+			add_rows(g, slots, n, begin[v], begin[v + 1], g->cells);
+			*own = best_split(g, slots, n, g->cells);
+			next[2 * v] = begin[v];
+			next[2 * v + 1] = part_rows(g, own, begin[v], begin[v + 1]);
+		}
+		next[2 * nodes] = m;
+		memcpy(begin, next, (size_t) (2 * nodes + 1) * sizeof(int64_t));
+	}
+	for (int leaf = 0; leaf < TNP_TREE_LEAVES; leaf++)
+		fill_leaf(g, begin[leaf], begin[leaf + 1], value + (size_t) leaf * g->channels);
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+/* Scores at the start: logs of the shares of the classes in the rows that are not of the fold. */
+static int64_t
+start_fold(Growth *g, int fold)
+{
+	double		share[TNP_MAX_CLASS_ROOM],
+			   *start = g->trees->start + (size_t) fold * g->channels;
+	int64_t		m = 0;
+
+	for (int c = 0; c < g->classes; c++)
+		share[c] = 0.5;
+	for (int64_t i = 0; i < g->n; i++)
+		if (g->fold[i] != fold)
+		{
+			share[g->y[i]]++;
+			m++;
+		}
+	for (int c = 0; c < g->classes; c++)
+		share[c] = log(share[c] / (m + 0.5 * g->classes));
+	for (int c = 0; c < g->channels; c++)
+		start[c] = g->classes == 2 ? share[1] - share[0] : share[c];
+	for (int64_t i = 0; i < g->n * g->channels; i++)
+		g->score[i] = start[i % g->channels];
+	return m;
+}
+
+static TnpStatus
+grow_fold(Growth *g, int fold, TnpError *error)
+{
+	int64_t		m = start_fold(g, fold);
+
+	for (int t = 0;; t++)
+	{
+		TnpTreeSplit *split = g->trees->split + ((size_t) fold * ROUNDS + t) * TNP_TREE_SPLITS;
+		float	   *value = g->trees->value
+			+ ((size_t) fold * ROUNDS + t) * TNP_TREE_LEAVES * g->channels;
+		int64_t		at = 0;
+
+		if (tnp_interrupted(&g->model->env))
+			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
+		g->loss[t] += measure_rows(g, fold);
+		if (t == ROUNDS)
+			return TNP_OK;
+		for (int64_t i = 0; i < g->n; i++)
+			if (g->fold[i] != fold)
+				g->order[at++] = i;
+		grow_tree(g, t, m, split, value);
+		for (int64_t i = 0; i < g->n; i++)
+		{
+			const float *own = value
+				+ (size_t) tnp_tree_leaf(split, g->bin + i, (size_t) g->n) * g->channels;
+
+			for (int c = 0; c < g->channels; c++)
+				g->score[i * g->channels + c] += own[c];
+		}
+	}
+}
+
+/* Keep the trees of the best number of rounds, which are those of the smallest loss. */
+static void
+keep_best(Growth *g)
+{
+	TnpTrees   *trees = g->trees;
+	size_t		values = (size_t) TNP_TREE_LEAVES * g->channels;
+	int			best = 0;
+
+	for (int t = 1; t <= ROUNDS; t++)
+		if (g->loss[t] < g->loss[best])
+			best = t;
+	for (int fold = 1; fold < TNP_TREE_FOLDS; fold++)
+	{
+		memmove(trees->split + (size_t) fold * best * TNP_TREE_SPLITS,
+				trees->split + (size_t) fold * ROUNDS * TNP_TREE_SPLITS,
+				(size_t) best * TNP_TREE_SPLITS * sizeof(TnpTreeSplit));
+		memmove(trees->value + fold * best * values, trees->value + fold * ROUNDS * values,
+				best * values * sizeof(float));
+	}
+	trees->rounds = best;
+	trees->loss = (double) g->loss[best] / LOSS_UNIT / (double) g->n;
+}
+
+/* Cuts and bins of all slots, and classes. */
+static TnpStatus
+bin_rows(Growth *g, const TnpRows *rows, const TnpStats *stats, bool *label, unsigned char *bin,
+		 unsigned char *y, TnpError *error)
+{
+	const TnpEnv *env = &g->model->env;
+	double	   *work = tnp_alloc(env, (size_t) g->n, sizeof(double));
+	unsigned char own[TNP_MOST_SLOTS];
+
+	if (work == NULL)
+		return tnp_no_memory(error);
+	for (int s = 0; s < g->n_slots; s++)
+	{
+		label[s] = stats->columns[stats->slot[s]].kind == TNP_CATEGORICAL;
+		if (!label[s])
+			cut_slot(rows, g->n, stats->slot[s], work,
+					 g->trees->edges + (size_t) s * TNP_TREE_EDGES);
+	}
+	tnp_free(env, work);
+	for (int64_t i = 0; i < g->n; i++)
+	{
+		tnp_trees_bins(stats, g->trees, rows->x + i * rows->n_features, own);
+		for (int s = 0; s < g->n_slots; s++)
+			bin[(size_t) s * g->n + i] = own[s];
+		y[i] = (unsigned char) rows->y[i];
+	}
+	return TNP_OK;
+}
+
+static TnpStatus
+grow(Growth *g, const TnpRows *rows, const TnpStats *stats, TnpError *error)
+{
+	const TnpEnv *env = &g->model->env;
+	size_t		n = (size_t) g->n;
+	bool	   *label = tnp_alloc(env, (size_t) g->n_slots + 1, sizeof(bool));
+	unsigned char *bin = tnp_alloc(env, (size_t) g->n_slots + 1, n),
+			   *y = tnp_alloc(env, n, 1),
+			   *fold = tnp_alloc(env, n, 1);
+	TnpStatus	status;
+
+	g->score = tnp_alloc(env, n, g->channels * sizeof(double));
+	g->sum = tnp_alloc(env, n, g->width * sizeof(int32_t));
+	g->order = tnp_alloc(env, n, sizeof(int64_t));
+	g->other = tnp_alloc(env, n, sizeof(int64_t));
+	g->cells = tnp_alloc(env, (size_t) SLOTS_OF_TREE * TREE_BINS, g->width * sizeof(int32_t));
+	g->label = label;
+	g->bin = bin;
+	g->y = y;
+	g->fold = fold;
+	status = label == NULL || bin == NULL || y == NULL || fold == NULL || g->score == NULL
+		|| g->sum == NULL || g->order == NULL || g->other == NULL || g->cells == NULL
+		? tnp_no_memory(error) : bin_rows(g, rows, stats, label, bin, y, error);
+	if (status == TNP_OK)
+		status = choose_folds(g, fold, error);
+	for (int f = 0; status == TNP_OK && f < TNP_TREE_FOLDS; f++)
+		status = grow_fold(g, f, error);
+	if (status == TNP_OK)
+		keep_best(g);
+	tnp_free(env, label);
+	tnp_free(env, bin);
+	tnp_free(env, y);
+	tnp_free(env, fold);
+	tnp_free(env, g->score);
+	tnp_free(env, g->sum);
+	tnp_free(env, g->order);
+	tnp_free(env, g->other);
+	tnp_free(env, g->cells);
+	return status;
+}
+
+TnpStatus
+tnp_trees_grow(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpTrees *trees,
+			   TnpError *error)
+{
+	Growth		g = {.model = model, .trees = trees, .n = stats->n0, .n_slots = stats->n_slots,
+					 .classes = stats->n_classes};
+	int			bits = 0;
+
+	if (model->config.trees_blend_weight == 0 || stats->n0 < LEAST_ROWS || stats->n_classes < 2
+		|| stats->n_slots == 0)
+		return TNP_OK;
+	if (!tnp_trees_make(&model->env, g.n_slots, g.classes, ROUNDS, trees))
+		return tnp_no_memory(error);
+	while (((int64_t) 1 << bits) < g.n)
+		bits++;
+	g.unit = ldexp(1, WHOLE_BITS - bits);
+	g.channels = trees->channels;
+	g.width = 2 * g.channels;
+	return grow(&g, rows, stats, error);
+}

@@ -1,0 +1,165 @@
+"""Boosted trees of a classifier's prefix (docs/model-format.md, section 8, "Trees"), in float64 and
+whole numbers, independent of the engine.
+"""
+import numpy as np
+
+EDGES, DEPTH, FOLDS, ROUNDS, RATE, OF_TREE = 31, 5, 3, 40, 0.2, 12
+LEAST_ROWS, MISSING_LABEL, SLOPE = 512, 16, 1.5
+MASK = 2 ** 64 - 1
+
+
+def mix(z):
+    """A hash of an integer below 2^64."""
+    z = (z + 0x9e3779b97f4a7c15) & MASK
+    z = ((z ^ (z >> 30)) * 0xbf58476d1ce4e5b9) & MASK
+    z = ((z ^ (z >> 27)) * 0x94d049bb133111eb) & MASK
+    return z ^ (z >> 31)
+
+
+def log_softmax(scores):
+    scores = scores - scores.max(axis=1, keepdims=True)
+    return scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+
+
+class Tree:
+    """A tree of one fold: splits (slot or None, bin) level by level, and the leaves' values."""
+
+    def __init__(self, labels, bins, slope, curve, unit, slots):
+        self.labels, self.splits, self.values = labels, [], []
+        nodes = [np.arange(len(bins))]
+        for _ in range(DEPTH):
+            below = []
+            for rows in nodes:
+                split = self.best(bins[rows], slope[rows], curve[rows], unit, slots)
+                left = self.goes_left(split, bins[rows])
+                self.splits.append(split)
+                below += [rows[left], rows[~left]]
+            nodes = below
+        for rows in nodes:
+            self.values.append((-RATE * (slope[rows].sum(axis=0) / unit)
+                                / (curve[rows].sum(axis=0) / unit + 1)).astype(np.float32))
+
+    def best(self, bins, slope, curve, unit, slots):
+        """The split of these rows that gains most."""
+        def gain(s, c):
+            return np.sum((s / unit) ** 2 / (c / unit + 1), axis=-1)
+
+        both = np.concatenate([slope, curve], axis=1)
+        total, k = both.sum(axis=0), slope.shape[1]
+        whole, found, most = gain(total[:k], total[k:]), (None, 0), 1e-6
+        for s in slots:
+            left = np.zeros((EDGES + 2, 2 * k), dtype=np.int64)
+            np.add.at(left, bins[:, s], both)
+            left = (left if self.labels[s] else np.cumsum(left, axis=0))[:-1]
+            right = total - left
+            gains = gain(left[:, :k], left[:, k:]) + gain(right[:, :k], right[:, k:]) - whole
+            enough = np.minimum(left[:, k:].sum(axis=1), right[:, k:].sum(axis=1)) >= unit
+            gains = np.where(enough, gains, -np.inf)
+            if gains.max() > most:
+                most, found = gains.max(), (s, int(gains.argmax()))
+        return found
+
+    def goes_left(self, split, bins):
+        slot, at = split
+        if slot is None:
+            return np.ones(len(bins), dtype=bool)
+        return bins[:, slot] == at if self.labels[slot] else bins[:, slot] <= at
+
+    def __call__(self, bins):
+        """Values [n, channels] of rows with bins [n, S]."""
+        node = np.zeros(len(bins), dtype=int)
+        for i in range(len(bins)):
+            while node[i] < len(self.splits):
+                left = self.goes_left(self.splits[node[i]], bins[i:i + 1])[0]
+                node[i] = 2 * node[i] + (1 if left else 2)
+        return np.array(self.values, dtype=float)[node - len(self.splits)]
+
+
+class Trees:
+    """Trees of the prefix rows with codes [n, S] of the slots, whose cards they are given with, and
+    classes y [n].
+    """
+
+    def __init__(self, cards, codes, y, classes):
+        self.cards, self.classes = cards, classes
+        self.labels = [card.categorical for card in cards]
+        self.edges = [self.cut(codes[:, s]) for s in range(len(cards))]
+        y, bins, n = y.astype(int), self.bins(codes), len(codes)
+        fold = self.folds(bins, y)
+        unit = 2.0 ** (30 - int(np.ceil(np.log2(n))))
+        losses, folds = np.zeros(ROUNDS + 1), []
+        for f in range(FOLDS):
+            given = fold != f
+            share = np.bincount(y[given], minlength=classes) + 0.5
+            start = np.log(share / share.sum())
+            score = np.tile(self.channels(start[None]), (n, 1))
+            trees = []
+            for t in range(ROUNDS + 1):
+                log_p = log_softmax(self.scores(score))
+                losses[t] += np.rint(
+                    -log_p[np.arange(n), y][~given] * 2 ** 20).sum()
+                if t == ROUNDS:
+                    break
+                p = np.exp(log_p)[:, classes - score.shape[1]:]
+                own = (y[:, None] == np.arange(classes))[:, classes - score.shape[1]:]
+                slope = np.rint((p - own) * unit).astype(np.int64)
+                curve = np.rint(p * (1 - p) * unit).astype(np.int64)
+                trees.append(Tree(self.labels, bins[given], slope[given], curve[given], unit,
+                                  self.slots_of(t)))
+                score = score + trees[-1](bins)
+            folds.append((start, trees))
+        self.rounds = int(losses.argmin())
+        self.loss = losses.min() / 2 ** 20 / n
+        self.folds_kept = [(start, trees[:self.rounds]) for start, trees in folds]
+
+    def channels(self, scores):
+        """Of two classes the score of the second, that of the first being 0."""
+        return scores[:, 1:] - scores[:, :1] if self.classes == 2 else scores
+
+    def scores(self, channels):
+        if self.classes > 2:
+            return channels
+        return np.concatenate([np.zeros_like(channels), channels], axis=1)
+
+    def cut(self, values):
+        v = np.sort(values[~np.isnan(values)])
+        return v[[((len(v) - 1) * j + 16) // 32 for j in range(1, EDGES + 1)]] if len(v) else v
+
+    def bins(self, codes):
+        """[n, S]"""
+        out = np.zeros(codes.shape, dtype=int)
+        for s, card in enumerate(self.cards):
+            for i, value in enumerate(codes[:, s]):
+                if self.labels[s]:
+                    out[i, s] = MISSING_LABEL if np.isnan(value) else card.bins(value)
+                else:
+                    out[i, s] = 0 if np.isnan(value) else 1 + np.sum(self.edges[s] < value)
+        return out
+
+    @staticmethod
+    def folds(bins, y):
+        keys = []
+        for row in bins:
+            key = 0
+            for own in row:
+                key = mix(key ^ int(own))
+            keys.append(key)
+        fold = np.empty(len(y), dtype=int)
+        fold[sorted(range(len(y)), key=lambda i: (keys[i], y[i]))] = np.arange(len(y)) % FOLDS
+        return fold
+
+    def slots_of(self, t):
+        ranked = sorted(range(len(self.labels)), key=lambda s: mix(256 * t + s))
+        return sorted(ranked[:OF_TREE])
+
+    def share(self, most, known):
+        """How much of the logits the trees say, where regressions have this quality."""
+        loss = max(np.log(self.classes) - known, 1e-6)
+        return min(max(SLOPE * (1 - self.loss / loss), 0), most)
+
+    def __call__(self, codes):
+        """ln K p [n, K] of rows."""
+        bins = self.bins(codes)
+        total = sum(self.channels(start[None]) + sum(tree(bins) for tree in trees)
+                    for start, trees in self.folds_kept)
+        return log_softmax(self.scores(total / FOLDS)) + np.log(self.classes)
