@@ -107,6 +107,34 @@ is(ask($reader, 'ROLLBACK; SELECT answers(7, 200) = fresh(7, 200)'), 't',
 	'then the session uses the new one, too');
 leave($reader);
 
+# ---- a worker encodes ahead what a context of columns gets ----
+other(q{
+	ALTER TABLE t ADD PRIMARY KEY (i), ADD v float8 NOT NULL DEFAULT 0.5;
+	SELECT posterior.create_context('c', 't', '{y,v}', '{x,z}', order_by => 'i', model => 'each');
+	SELECT posterior.warm_context('c');
+});
+sub of_context
+{
+	return other("SELECT $_[0] FROM posterior.stat_contexts WHERE name = 'c'");
+}
+my $bytes = of_context('bytes');
+other(q{
+	SELECT posterior.create_context('y', 't', 'y', '{x,z}', order_by => 'i', model => 'each');
+	SELECT posterior.warm_context('y');
+});
+my $bytes_of_one = other(q{SELECT bytes FROM posterior.stat_contexts WHERE name = 'y'});
+cmp_ok($bytes, '<', 1.6 * $bytes_of_one, 'two targets: the view tells the bytes of both');
+cmp_ok($bytes, '>', 1.4 * $bytes_of_one, 'and that keys are there once');
+$node->append_conf('postgresql.conf', 'posterior.maintenance_delay = 10');
+$node->reload;
+other('INSERT INTO t SELECT i, i / 10.0, sin(i), cos(i), cos(2 * i)
+	FROM generate_series(201, 230) i');
+ok($node->poll_query_until('other',
+		q{SELECT rows = 230 FROM posterior.stat_contexts WHERE name = 'c'}), 'it has the new rows');
+is(other(q{SELECT posterior.predict_targets('c'::name, q)::text
+		= ARRAY[posterior.predict('y'::name, q), (posterior.predict_targets('c'::name, q))[2]]::text
+	FROM (SELECT 0.5::float8 AS x, 0.1::float8 AS z) q}), 't', 'and answers as one of one target');
+
 # ---- sessions side by side with different numbers of targets, in a cache that is too small ----
 my @sides = map { session($node, 'other') } 1 .. 3;
 my $mix = 'SELECT bool_and(answers(n, size) = fresh(n, size))
