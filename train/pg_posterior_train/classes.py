@@ -10,7 +10,7 @@ import math
 import torch
 from torch import nn
 
-from . import logistic, ridge
+from . import logistic, ridge, trees
 from .clip import soft_clip
 from .donors import Slots, Variants, join_log, lend
 from .normalise import (MISSING_BIN, Inputs, ask, encode_categories, numeric_bins, plain_features,
@@ -217,10 +217,10 @@ def classify(model, tasks, rows, prefix=None, visible=None, statistics=None, num
         visible = torch.full((tasks.y.shape[1] - rows,), rows)
     y, classes, known = numbered or known_classes(tasks.y, rows, config["head"]["classes"])
     asked = Variants(tasks, 1, torch.ones(*tasks.y[:, rows:].shape, 1))
-    most = config["embedder"].get("x", {}).get("donors")
-    if most:
-        found = []
+    most, found = config["embedder"].get("x", {}).get("donors"), []
+    if most or config["head"].get("trees"):
         class_cells(tasks, y, classes, statistics, config, found)
+    if most:
         asked = lend(tasks, y, rows, statistics, found[0], most)
     both = (torch.cat([v[:, :rows], v[:, rows:].repeat_interleave(asked.count, 1)], 1)
             for v in (y, known))
@@ -228,6 +228,9 @@ def classify(model, tasks, rows, prefix=None, visible=None, statistics=None, num
     inputs, _, _ = prepare_classes(asked.tasks, rows, statistics, config, many)
     outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, rows:], prefix,
                     visible.repeat_interleave(asked.count))
+    if config["head"].get("trees"):
+        outputs = trees.lean(outputs, asked.tasks, found[0].order, inputs.x, y, classes, rows,
+                             statistics, config)
     log_p = join_log(log_probabilities(outputs, classes), asked.weights)
     return log_p, classes, y[:, rows:].long(), known[:, rows:]
 

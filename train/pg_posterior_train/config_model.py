@@ -66,7 +66,7 @@ mixture = objects(
 )
 classes = objects(
     {**KIND, "hidden": HIDDEN, "classes": integer(2, 64)},
-    {"activation": ACTIVATION, "logistic": number(0, 1)},
+    {"activation": ACTIVATION, "logistic": number(0, 1), "trees": number(0, 1)},
 )
 
 bars = objects(
@@ -238,6 +238,7 @@ def model_rules(c):
     yield bool(head.get("logistic")) and not x.get(
         "logistic"
     ), "head.logistic needs embedder.x.logistic"
+    yield bool(head.get("trees")) and not x.get("logistic"), "head.trees needs embedder.x.logistic"
     yield is_class != (
         head["kind"] == "classes"
     ), 'target.scaling "classes" and head.kind "classes" need each other'

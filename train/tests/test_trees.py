@@ -1,0 +1,78 @@
+"""Boosted trees of a classifier's prefix, against the reference and the engine."""
+import os
+import sys
+import unittest
+
+import numpy as np
+import torch
+
+from pg_posterior_train.classes import classify
+from pg_posterior_train.export import load_model
+from pg_posterior_train.tasks import Tasks
+from pg_posterior_train.trees import LEAST_ROWS, Trees
+
+from .models import REFERENCE, TOOL
+
+MODEL = os.path.join(os.path.dirname(__file__), "..", "..", "models",
+                     "tabular_class.safetensors")
+if os.path.isdir(REFERENCE):
+    sys.path.insert(0, REFERENCE)
+    import rows as reference_rows
+    import trees as reference
+    from checking import Tool, cells, table
+
+    sys.path.remove(REFERENCE)
+
+
+def steps(n, columns, classes, seed):
+    """Rows [n, columns] of numbers, labels in the third column and missing cells, and classes by
+    steps of two numbers.
+    """
+    random = np.random.default_rng(seed)
+    x = random.random((n, columns)).astype(np.float32).astype(float)
+    x[:, 2] = random.integers(20, size=n)
+    y = np.where(x[:, 0] > 0.5, x[:, 1] > 0.4, (classes - 1) * (x[:, 3] > 0.6)).astype(int)
+    wrong = random.random(n) < 0.1
+    y[wrong] = random.integers(classes, size=wrong.sum())
+    x[random.random(x.shape) < 0.05] = np.nan
+    return x, y, np.arange(columns) == 2
+
+
+@unittest.skipUnless(os.path.isdir(REFERENCE), "no reference")
+class TreesTest(unittest.TestCase):
+
+    def test_the_reference_grows_the_same(self):
+        for columns, classes in ((5, 3), (14, 2)):
+            x, y, labels = steps(560, columns, classes, 3)
+            n = 520
+            ours = Trees(x, labels, y[:n], n, classes)
+            codes = x.copy()
+            codes[:, 2] = np.where(np.isin(x[:, 2], x[:n, 2]), x[:, 2], np.nan)
+            cards = [reference_rows.ClassCard(codes[:n, f], np.nan_to_num(codes[:n, f]), y[:n],
+                                              labels[f], classes) for f in range(columns)]
+            theirs = reference.Trees(cards, codes[:n], y[:n], classes)
+            self.assertGreater(ours.rounds, 1)
+            self.assertEqual((ours.rounds, ours.loss), (theirs.rounds, theirs.loss))
+            np.testing.assert_allclose(ours.log_p[n:] + np.log(classes), theirs(codes[n:]),
+                                       atol=1e-9)
+
+    @unittest.skipUnless(os.path.exists(TOOL), "no tool")
+    def test_the_engine_answers_the_same(self):
+        x, y, labels = steps(LEAST_ROWS + 20, 6, 3, 5)
+        x = np.nan_to_num(x)
+        model = load_model(MODEL)
+        self.assertGreater(model.config["head"]["trees"], 0)
+        n = LEAST_ROWS
+        tasks = Tasks(torch.from_numpy(x)[None].float(), torch.from_numpy(y)[None].float(),
+                      torch.from_numpy(labels)[None])
+        log_p, classes, _, _ = classify(model, tasks, n)
+        kinds = ["categorical" if label else "numeric" for label in labels]
+        with Tool(TOOL, MODEL) as tool:
+            answer = tool.ask(context=table(x[:n], y[:n]), kinds=kinds, queries=cells(x[n:]),
+                              classes=3, prefix="whole")
+        engine = np.array(answer["params"])[:, :int(classes)]
+        np.testing.assert_allclose(log_p[0, :, :int(classes)].exp().numpy(), engine, atol=2e-3)
+
+
+if __name__ == "__main__":
+    unittest.main()
