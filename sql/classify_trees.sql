@@ -1,0 +1,22 @@
+-- Boosted trees in a classifier's answers: from 512 rows on, where regressions of the same rows
+-- know less
+CREATE TABLE steps AS
+SELECT i, (i * 7919 % 1009) / 1009.0 AS a, (i * 104729 % 2003) / 2003.0 AS b,
+	(i * 15485863 % 3001) / 3001.0 AS c, 'k' || i * 31 % 5 AS k
+FROM generate_series(1, 900::bigint) i;
+ALTER TABLE steps ADD label text;
+UPDATE steps SET label = CASE WHEN a > 0.5 THEN CASE WHEN b > 0.4 THEN 'up' ELSE 'down' END
+	WHEN (c > 0.3) <> (k IN ('k1', 'k4')) THEN 'left' ELSE 'down' END;
+
+-- of 511 rows and of one more
+CREATE TABLE told AS
+SELECT first, avg((posterior.most_probable(p) = label)::int) AS right,
+	-avg(ln(posterior.probability(p, label))) AS log_loss
+FROM (VALUES (190), (189)) v (first),
+	LATERAL (SELECT posterior.class_context(label, a, b, c, k ORDER BY i) AS context FROM steps
+			 WHERE i BETWEEN first AND 700) x,
+	LATERAL (SELECT label, posterior.predict(context, a, b, c, k) AS p FROM steps WHERE i > 700) y
+GROUP BY first;
+SELECT few.log_loss > 1.2 * many.log_loss AS trees_help, many.right > 0.9 AS mostly_right
+FROM told few, told many WHERE few.first = 190 AND many.first = 189;
+DROP TABLE told, steps;
