@@ -81,7 +81,7 @@ build/emulated/kernels_%.o: test/cuda/kernels_emulated.cpp $(CUDA_HEADERS) test/
 
 build/emulated/%.o: test/cuda/%.cpp $(wildcard cuda/*.h test/cuda/*.h) cuda/cuda.mk
 	@mkdir -p $(@D)
-	$(CXX) $(EMULATOR_FLAGS) -c -o $@ $<
+	$(CXX) $(EMULATOR_FLAGS) -O2 -c -o $@ $<
 
 build/cuda-tests/%: build/sanitized/test/cuda/%.o $(CUDA_TEST_SHARED) $(CUDA_EMULATED) \
 		$(SANITIZED_ENGINE)

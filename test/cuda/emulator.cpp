@@ -33,6 +33,19 @@ Fiber	   *current;
 namespace
 {
 
+/*
+ * Stacks that no thread has, and shared memory of one size that no block has: the next launch takes
+ * them, for the system would take longer to make them than most launches take.
+ */
+struct Free
+{
+	void operator()(char *memory) const { free(memory); }
+};
+
+std::vector<std::unique_ptr<char[]>> free_stacks;
+std::vector<std::unique_ptr<char, Free>> free_shared;
+size_t		free_shared_bytes;
+
 uint32_t	launches,
 			runs;
 
@@ -132,6 +145,11 @@ fiber_main(void)
 static void
 start(Fiber *fiber)
 {
+	if (fiber->stack == nullptr && !free_stacks.empty())
+	{
+		fiber->stack = std::move(free_stacks.back());
+		free_stacks.pop_back();
+	}
 	if (fiber->stack == nullptr)
 		fiber->stack.reset(new char[STACK_BYTES]);
 	fiber->wait = READY;
@@ -279,6 +297,28 @@ run_team(Team *team, int warps)
 	}
 }
 
+#ifndef EMULATOR_RACES
+
+/* Shared memory of a block, with nothing behind its end that may be touched. */
+static char *
+take_shared(size_t bytes)
+{
+	char	   *memory;
+
+	if (bytes != free_shared_bytes)
+	{
+		free_shared.clear();
+		free_shared_bytes = bytes;
+	}
+	if (free_shared.empty())
+		return (char *) aligned_alloc(128, (bytes + 127) / 128 * 128);
+	memory = free_shared.back().release();
+	free_shared.pop_back();
+	return memory;
+}
+
+#endif
+
 /* Begin block i of those that run side by side; they begin with block `first` of the launch. */
 static void
 begin_block(Team *t, size_t i, int first, int threads, size_t shared)
@@ -293,7 +333,7 @@ begin_block(Team *t, size_t i, int first, int threads, size_t shared)
 #ifdef EMULATOR_RACES
 	block.shared = (char *) race_allocate(shared, true);
 #else
-	block.shared = (char *) aligned_alloc(128, (shared + 127) / 128 * 128);
+	block.shared = take_shared(shared);
 #endif
 	memset(block.shared, 0xff, shared);
 	for (int thread = 0; thread < threads; thread++)
@@ -347,9 +387,12 @@ emulator_run(int teams, int team, int threads, size_t shared, bool at_once,
 		run_team(&t, threads / LANES);
 #ifndef EMULATOR_RACES
 		for (Block &block : t.blocks)
-			free(block.shared);
+			free_shared.emplace_back(block.shared);
 #endif
 	}
+	for (Block &block : t.blocks)
+		for (Fiber &fiber : block.fibers)
+			free_stacks.push_back(std::move(fiber.stack));
 }
 
 /* ---- the primitives -------------------------------------------------------------------------- */
@@ -383,7 +426,9 @@ is_kept(const char *file, int line)
 {
 	int			i = 0;
 
-	while (i < n_barriers && (barriers[i].line != line || strcmp(barriers[i].file, file) != 0))
+	/* a file has one name for each list of kernels, mostly the same one */
+	while (i < n_barriers && (barriers[i].line != line
+							  || (barriers[i].file != file && strcmp(barriers[i].file, file) != 0)))
 		i++;
 	if (i == n_barriers && i < (int) (sizeof(barriers) / sizeof(barriers[0])))
 		barriers[n_barriers++] = {file, line};

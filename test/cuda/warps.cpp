@@ -10,12 +10,17 @@
 float
 half_to_float(uint16_t bits)
 {
-	int			exponent = bits >> 10 & 31,
-				mantissa = bits & 1023;
-	float		v = exponent == 0 ? std::ldexp((float) mantissa, -24)
-		: exponent == 31 ? (mantissa != 0 ? NAN : INFINITY)
-			: std::ldexp((float) (mantissa + 1024), exponent - 25);
+	/* the exponent in place, too small by 112: a product with 2^112 is exact, and normalises */
+	uint32_t	magnitude = (uint32_t) (bits & 0x7fff) << 13,
+				scale = 0x77800000;
+	float		v,
+				power;
 
+	memcpy(&v, &magnitude, sizeof(v));
+	memcpy(&power, &scale, sizeof(power));
+	v *= power;
+	if ((bits & 0x7c00) == 0x7c00)
+		v = (bits & 0x3ff) != 0 ? NAN : INFINITY;
 	return (bits & 0x8000) != 0 ? -v : v;
 }
 
@@ -48,20 +53,23 @@ float_to_half(float v)
 	return sign | (uint16_t) ((bits - 0x38000000) >> 13);
 }
 
-static void
-multiply(Fiber *const *lanes, int k, float a[16][16], float b[16][8])
+/* Nothing but numbers of its own is read here: without checks the compiler computes in vectors. */
+__attribute__((no_sanitize("address"), optimize("O3"))) static void
+multiply(Fiber *const *lanes, int k, const float a[16][16], const float b[16][8])
 {
+	float		sums[16][8];
+
 	for (int lane = 0; lane < LANES; lane++)
 		for (int i = 0; i < 4; i++)
-		{
-			int			row = lane / 4 + i / 2 * 8,
-						column = lane % 4 * 2 + i % 2;
-			float		sum = lanes[lane]->offer.c[i];
-
-			for (int j = 0; j < k; j++)
-				sum = (float) ((double) sum + (double) a[row][j] * b[j][column]);
-			lanes[lane]->offer.c[i] = sum;
-		}
+			sums[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2] = lanes[lane]->offer.c[i];
+	for (int row = 0; row < 16; row++)
+		for (int j = 0; j < k; j++)
+			for (int column = 0; column < 8; column++)
+				sums[row][column] = (float) ((double) sums[row][column]
+											 + (double) a[row][j] * (double) b[j][column]);
+	for (int lane = 0; lane < LANES; lane++)
+		for (int i = 0; i < 4; i++)
+			lanes[lane]->offer.c[i] = sums[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
 }
 
 static void
@@ -197,10 +205,11 @@ together(Fiber *const *lanes)
 
 /* ---- the primitives -------------------------------------------------------------------------- */
 
+/* What the current thread brings is in its offer: wait until all lanes have brought theirs. */
 static void
-offer(const Offer &o, void *place)
+offer(int kind, void *place)
 {
-	current->offer = o;
+	current->offer.kind = kind;
 	current->wait = WARP;
 	current->place = place;
 	leave();
@@ -209,12 +218,8 @@ offer(const Offer &o, void *place)
 __attribute__((noinline)) void
 emulator_sync_warp(const char *file, int line)
 {
-	Offer		o = {};
-
-	if (!is_kept(file, line))
-		return;
-	o.kind = SYNC;
-	offer(o, __builtin_return_address(0));
+	if (is_kept(file, line))
+		offer(SYNC, __builtin_return_address(0));
 }
 
 int
@@ -226,50 +231,44 @@ emulator_lane(void)
 void
 emulator_shuffle(void *value, size_t size, int from)
 {
-	Offer		o = {};
+	Offer	   &o = current->offer;
 
-	o.kind = SHUFFLE;
 	o.value = value;
 	o.size = size;
 	o.from = from;
-	offer(o, nullptr);
+	offer(SHUFFLE, nullptr);
 }
 
 unsigned
 warp_ballot(bool holds)
 {
-	Offer		o = {};
-
-	o.kind = BALLOT;
-	o.holds = holds;
-	offer(o, nullptr);
+	current->offer.holds = holds;
+	offer(BALLOT, nullptr);
 	return current->offer.votes;
+}
+
+static void
+offer_product(int kind, float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
+{
+	Offer	   &o = current->offer;
+
+	o.c = c;
+	o.a = a;
+	o.b0 = b0;
+	o.b1 = b1;
+	offer(kind, nullptr);
 }
 
 void
 mma_half(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
 {
-	Offer		o = {};
-
-	o.kind = MMA_HALF;
-	o.c = c;
-	o.a = a;
-	o.b0 = b0;
-	o.b1 = b1;
-	offer(o, nullptr);
+	offer_product(MMA_HALF, c, a, b0, b1);
 }
 
 void
 mma_tf32(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
 {
-	Offer		o = {};
-
-	o.kind = MMA_TF32;
-	o.c = c;
-	o.a = a;
-	o.b0 = b0;
-	o.b1 = b1;
-	offer(o, nullptr);
+	offer_product(MMA_TF32, c, a, b0, b1);
 }
 
 static void
@@ -293,13 +292,10 @@ tile_place(const half16 *x, int stride, int lane)
 void
 load_tile(uint32_t a[4], TilePlace place, int offset)
 {
-	Offer		o = {};
-
 	check_aligned(place + offset);
-	o.kind = LOAD_TILE;
-	o.tile = a;
-	o.row = place + offset;
-	offer(o, nullptr);
+	current->offer.tile = a;
+	current->offer.row = place + offset;
+	offer(LOAD_TILE, nullptr);
 }
 
 /* To nearest, ties away from zero. */
