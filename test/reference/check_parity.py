@@ -396,7 +396,7 @@ def imagine(model, x, y, kinds):
 
 
 def case_evidence(model):
-    n = 19
+    n = 13
     x, y, kinds = rows(model, n, 8)
     y, parts = imagine(model, x, y, kinds)
     yield Case(f"evidence of {n}", {"evidence": table(x, y), **({"kinds": kinds} if kinds else {})},
