@@ -119,7 +119,7 @@ main(void)
 	int			n;
 	TestModel  *models = test_models(&n);
 	/* with sanitizers a ninth of the places, others for the next model */
-	long		step = getenv("TNP_QUICK") != NULL ? 17 : TEST_EVERY * TEST_EVERY;
+	long		step = getenv("TNP_QUICK") != NULL ? 37 : TEST_EVERY * TEST_EVERY;
 
 	for (int i = 0; i < n; i++)
 	{

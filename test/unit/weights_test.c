@@ -187,7 +187,7 @@ main(void)
 
 	for (int i = 0; i < 2; i++)
 		answers[i] = malloc(QUERIES * (MOST_NUMBERS + DRAWS) * sizeof(double));
-	for (int t = 0; t < n_tables; t++)
+	for (int t = getenv("TNP_QUICK") != NULL ? n_tables - 1 : 0; t < n_tables; t++)
 	{
 		bool		edges = false;
 
