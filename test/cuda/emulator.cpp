@@ -37,14 +37,16 @@ namespace
  * Stacks that no thread has, and shared memory of one size that no block has: the next launch takes
  * them, for the system would take longer to make them than most launches take.
  */
+std::vector<std::unique_ptr<char[]>> free_stacks;
+#ifndef EMULATOR_RACES
 struct Free
 {
 	void operator()(char *memory) const { free(memory); }
 };
 
-std::vector<std::unique_ptr<char[]>> free_stacks;
 std::vector<std::unique_ptr<char, Free>> free_shared;
 size_t		free_shared_bytes;
+#endif
 
 uint32_t	launches,
 			runs;
