@@ -308,8 +308,8 @@ leave_out_each(void)
 			if (name == NULL)
 				ok(false, "%s:%d: threads come to the barrier", sources[i], line);
 			else
-				ok(is_missed(name, line, 0, model), "%s:%d: the barrier is missed when it is left out",
-				   sources[i], line);
+				ok(is_missed(name, line, 0, model),
+				   "%s:%d: the barrier is missed when it is left out", sources[i], line);
 			if (name != NULL && barriers[j].expects)
 				for (int bytes = -4; bytes <= 4; bytes += 8)
 					ok(is_missed(name, line, bytes, model), "%s:%d: %d bytes more are missed",
