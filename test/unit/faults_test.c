@@ -118,8 +118,8 @@ main(void)
 {
 	int			n;
 	TestModel  *models = test_models(&n);
-	/* with sanitizers a ninth of the places, others for the next model */
-	long		step = getenv("TNP_QUICK") != NULL ? 37 : TEST_EVERY * TEST_EVERY;
+	/* with sanitizers and under valgrind a part of the places, others for the next model */
+	long		step = getenv("TNP_QUICK") != NULL ? 61 : TEST_EVERY * TEST_EVERY * TEST_EVERY;
 
 	for (int i = 0; i < n; i++)
 	{

@@ -125,8 +125,10 @@ main(void)
 	int			n;
 	TestModel  *models = test_models(&n);
 
+	bool		quick = getenv("TNP_QUICK") != NULL || TEST_EVERY > 1;
+
 	for (int i = 0; i < n; i++)
-		for (n_threads = getenv("TNP_QUICK") != NULL ? 4 : 1; n_threads <= 4; n_threads += 3)
+		for (n_threads = quick ? 4 : 1; n_threads <= 4; n_threads += 3)
 			test_model(&models[i], test_kernels());
 	test_models_free(models, n);
 	return done_testing();

@@ -212,7 +212,7 @@ test_model(const TestModel *m, const TnpKernels *k)
 	{
 		test_several(model, 5, 3);
 		test_several(model, 1, 1);
-		if (k != &tnp_reference_kernels && getenv("TNP_QUICK") == NULL)
+		if (k != &tnp_reference_kernels && TEST_EVERY == 1 && getenv("TNP_QUICK") == NULL)
 			test_several(model, TNP_MAX_TARGETS, 2);
 	}
 	tnp_model_close(model);
