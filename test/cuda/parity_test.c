@@ -14,9 +14,11 @@
 #include <stdlib.h>
 
 #include "cuda_tests.h"
+#include "engine/features/trees.h"
 #include "host.h"
 #include "tap.h"
 
+#define TREES 512				/* rows of which trees are grown */
 #define TOLERANCE 1e-4
 #define LOG_TOLERANCE 1e-3
 #define HALF_TOLERANCE 50		/* as many of either in 16 bits */
@@ -164,6 +166,18 @@ check_chains(const Pair *p, const TnpRows *rows, const char *what)
 	free(got);
 }
 
+/* Classes by steps of columns, which trees find and regressions do not. */
+static void
+make_steps(TestRows *rows)
+{
+	for (int64_t i = 0; i < rows->view.n; i++)
+	{
+		const double *x = rows->x + i * rows->view.n_features;
+
+		rows->y[i] = x[0] > 0 ? x[2] > 0.3 : 2 * (x[3] > 0.2);
+	}
+}
+
 /*
  * The device's model against the engine's, with n rows of which the prefix is the canonical one or
  * all; `columns` of them where the model takes any number, 0 for as many as is usual.
@@ -189,6 +203,8 @@ check_model(const TestModel *file, TnpDeviceModel *dm, TnpModel *model, int n, i
 	if (columns > 0)
 		shape.n_features = columns;
 	test_rows_make(&rows, &shape, n + 20, 7);
+	if (n >= TREES)
+		make_steps(&rows);
 	context = test_slice(&rows, 0, n);
 	queries = test_slice(&rows, n, QUERIES);
 	if (tnp_build(model, &context, prefix, &p.engine, &error) != TNP_OK
@@ -198,6 +214,9 @@ check_model(const TestModel *file, TnpDeviceModel *dm, TnpModel *model, int n, i
 		test_rows_free(&rows);
 		return;
 	}
+	if (n >= TREES)
+		ok(tnp_trees_blend_weight(model, &p.device->stats) > 0.05,
+		   "%s: trees have a share of the answers", p.name);
 	check_predictions(&p, &queries, whole ? "built" : "canonical");
 	few = test_slice(&rows, n + QUERIES, 6);
 	check_chains(&p, &few, whole ? "built" : "canonical");
@@ -288,6 +307,8 @@ main(int argc, char **argv)
 			check_model(&models[i], dm, model, 9, 2, true);
 		if (tnp_canonical_prefix(model, 23) != tnp_whole_prefix(model, 23))
 			check_model(&models[i], dm, model, 23, 0, false);
+		if (model->config.trees_blend_weight > 0)
+			check_model(&models[i], dm, model, TREES, 0, true);
 		tnp_model_close(model);
 		tnp_device.model_free(dm);
 	}
