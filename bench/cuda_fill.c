@@ -20,6 +20,7 @@
 
 #include "engine/features/scale.h"
 #include "engine/features/stats.h"
+#include "engine/features/trees.h"
 #include "engine/inference/variants.h"
 
 #define CONTEXT 1024
@@ -65,7 +66,8 @@ measure(const TnpModel *model, const char *name, int features)
 				check = INFINITY,
 				fill = INFINITY,
 				take = INFINITY;
-	float	   *numbers;
+	float	   *numbers,
+				prior[TNP_MAX_CLASS_ROOM] = {0};
 	TnpRows		context = {.n = CONTEXT,.n_features = features,.x = x,.y = y,
 						   .n_classes = classes > 0 ? 2 : 0},
 				queries = {.n = QUERIES,.n_features = features,.x = x + CONTEXT * features};
@@ -80,10 +82,14 @@ measure(const TnpModel *model, const char *name, int features)
 			x[i * features + f] = 4.0 * rand() / RAND_MAX - 2;
 			y[i] += sin(2 * x[i * features + f]) / (f + 1);
 		}
-		y[i] = classes > 0 ? y[i] > 0 : y[i] + 0.1 * rand() / RAND_MAX;
+		/* classes by steps, of which trees know more than regressions */
+		y[i] = classes == 0 ? y[i] + 0.1 * rand() / RAND_MAX
+			: x[i * features] > 0 ? x[i * features + 1] > 0.5 : x[i * features + 2] > 0;
 	}
 	if (tnp_stats_build(model, &context, CONTEXT, &stats, &error) != TNP_OK)
 		fail(name, error.message);
+	if (model->config.trees_blend_weight > 0 && tnp_trees_blend_weight(model, &stats) == 0)
+		fail(name, "trees have no share");
 	width = tnp_features_width(model, &stats);
 	numbers = malloc(QUERIES * width * sizeof(float));
 	for (int round = 0; round < ROUNDS; round++)
@@ -101,6 +107,7 @@ measure(const TnpModel *model, const char *name, int features)
 			tnp_scale_features(model, &stats, &queries, i, false, numbers + i * width);
 			if (!tnp_all_finite(width, numbers + i * width))
 				fail(name, "a number is too large");
+			tnp_prior_logits(model, &stats, queries.x + i * features, prior);
 		}
 		fill = least(fill, began);
 		began = now();

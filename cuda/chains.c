@@ -69,19 +69,21 @@ run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
 	int64_t		steps = c->queries->n;
 	bool		halves_on_device = !m->shape.concat && !m->halves_on_host;
 	size_t		x_bytes = (size_t) steps * width * sizeof(float),
+				prior_bytes = (size_t) steps * cuda_prior_width(m, &e->stats) * sizeof(float),
 				y_bytes = c->score ? (size_t) steps * sizeof(double) : 0,
 				target_bytes = c->score ? (size_t) steps * sizeof(float) : 0,
 				order_bytes = c->order != NULL ? (size_t) (n * steps) * sizeof(int) : 0,
 				halves_bytes = halves_on_device ? (size_t) steps * m->shape.width * sizeof(float)
 					: 0,
 				out_bytes = (size_t) (n * steps) * sizeof(double),
-				in_bytes = cuda_piece(x_bytes) + cuda_piece(y_bytes) + cuda_piece(target_bytes) +
-					cuda_piece(order_bytes) + cuda_piece(sizeof(int));
+				in_bytes = cuda_piece(x_bytes) + cuda_piece(prior_bytes) + cuda_piece(y_bytes) +
+					cuda_piece(target_bytes) + cuda_piece(order_bytes) + cuda_piece(sizeof(int));
 	CudaWalk	walk = cuda_walk_of(e, c->rows, CUDA_CHAIN);
 	CudaPlan	plan;
 	char	   *in,
 			   *in_device;
 	float	   *x,
+			   *prior,
 			   *target,
 			   *halves;
 	double	   *y,
@@ -118,11 +120,12 @@ run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
 	in = cuda_staging(device, 0);
 	in_device = cuda_scratch(device, 0);
 	x = cuda_staging(device, x_bytes);
+	prior = cuda_staging(device, prior_bytes);
 	y = cuda_staging(device, y_bytes);
 	target = cuda_staging(device, target_bytes);
 	order = cuda_staging(device, order_bytes);
 	walk.x = cuda_scratch(device, x_bytes);
-	cuda_lean(m, &e->stats, walk.x, width, &walk);
+	cuda_lean(m, &e->stats, walk.x, cuda_scratch(device, prior_bytes), &walk);
 	walk.y = cuda_scratch(device, y_bytes);
 	walk.target = cuda_scratch(device, target_bytes);
 	walk.order = cuda_scratch(device, order_bytes);
@@ -142,7 +145,7 @@ run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
 	if (c->order == NULL)
 		walk.order = NULL;
 
-	status = cuda_fill_x(m, &e->stats, c->queries, 0, steps, false, NULL, x, error);
+	status = cuda_fill_x(m, &e->stats, c->queries, 0, steps, false, NULL, x, prior, error);
 	if (status != TNP_OK)
 		return status;
 	for (int64_t i = 0; c->score && i < steps; i++)

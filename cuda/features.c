@@ -46,12 +46,22 @@ cuda_x_width(const TnpDeviceModel *m, const TnpStats *stats)
 		: tnp_features_width(m->model, stats);
 }
 
-void
-cuda_lean(const TnpDeviceModel *m, const TnpStats *stats, const float *x, int width, CudaWalk *walk)
+int
+cuda_prior_width(const TnpDeviceModel *m, const TnpStats *stats)
 {
-	walk->prior_logits = x +
-		(m->halves_on_host ? m->model->config.width : tnp_ridge_width(m->model));
-	walk->said_step = width;
+	return !m->halves_on_host && tnp_trees_blend_weight(m->model, stats) > 0
+		? tnp_prior_logits_width(m->model) : 0;
+}
+
+void
+cuda_lean(const TnpDeviceModel *m, const TnpStats *stats, const float *x, const float *prior,
+		  CudaWalk *walk)
+{
+	int			apart = cuda_prior_width(m, stats);
+
+	walk->prior_logits = apart > 0 ? prior
+		: x + (m->halves_on_host ? m->model->config.width : tnp_ridge_width(m->model));
+	walk->said_step = apart > 0 ? apart : cuda_x_width(m, stats);
 	walk->share = tnp_prior_share(m->model, stats);
 	walk->gate_rows = (float) (log1p((double) stats->n0) / 8);
 }
@@ -65,8 +75,10 @@ typedef struct Fill
 	int64_t		first,
 				n;
 	bool		in_context;
-	int			width;
+	int			width,
+				prior_width;
 	float	   *x;				/* [n, width] */
+	float	   *prior;			/* [n, prior_width] or NULL */
 } Fill;
 
 /* Rows [at, at + n) of them, where the engine computes the embedder's part. */
@@ -101,6 +113,13 @@ fill_plain(const Fill *f, int64_t at, int n, TnpError *error)
 		tnp_scale_features(f->m->model, f->stats, f->rows, row, f->in_context, to);
 		if (!tnp_all_finite(f->width, to))
 			return tnp_feature_too_large(f->m->model, f->stats, to, row, error);
+		if (f->prior != NULL)
+		{
+			float	   *prior = f->prior + (at + r) * f->prior_width;
+
+			memcpy(prior, to + tnp_ridge_width(f->m->model), f->prior_width * sizeof(float));
+			tnp_prior_logits(f->m->model, f->stats, f->rows->x + row * f->rows->n_features, prior);
+		}
 	}
 	return TNP_OK;
 }
@@ -148,9 +167,11 @@ fill_alone(const Fill *f, int64_t tiles, TnpError *error)
 
 TnpStatus
 cuda_fill_x(const TnpDeviceModel *m, const TnpStats *stats, const TnpRows *rows, int64_t first,
-			int64_t n, bool in_context, TnpTeam *team, float *x, TnpError *error)
+			int64_t n, bool in_context, TnpTeam *team, float *x, float *prior, TnpError *error)
 {
-	Fill		f = {m, stats, rows, first, n, in_context, cuda_x_width(m, stats), x};
+	int			apart = prior != NULL ? cuda_prior_width(m, stats) : 0;
+	Fill		f = {m, stats, rows, first, n, in_context, cuda_x_width(m, stats), apart, x,
+					 apart > 0 ? prior : NULL};
 	int64_t		tiles = (n + TNP_TILE - 1) / TNP_TILE;
 
 	return team == NULL ? fill_alone(&f, tiles, error)

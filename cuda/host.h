@@ -168,9 +168,17 @@ CudaWalk	cuda_walk_of(const TnpDeviceEncoding *e, int64_t rows, CudaMode mode);
  * share of, or scaled features.
  */
 int			cuda_x_width(const TnpDeviceModel *m, const TnpStats *stats);
+
+/*
+ * What the head takes a share of, where that is no part of these: of a prefix's trees and its
+ * regression together. 0: there is none.
+ */
+int			cuda_prior_width(const TnpDeviceModel *m, const TnpStats *stats);
+
+/* x [n, cuda_x_width], and of rows that are asked about prior [n, cuda_prior_width], or NULL. */
 TnpStatus	cuda_fill_x(const TnpDeviceModel *m, const TnpStats *stats, const TnpRows *rows,
 						int64_t first, int64_t n, bool in_context, TnpTeam *team, float *x,
-						TnpError *error);
+						float *prior, TnpError *error);
 
 /*
  * Threads for cuda_fill_x of rows [first, first + n), to be freed with tnp_team_free; NULL where
@@ -186,12 +194,12 @@ int			cuda_host_threads(void *arg);
 extern int	cuda_threads;
 
 /*
- * Tell a walk where, in such rows x of `width` floats on the device, the numbers of the logistic
- * regression or of the process lie, what share the head takes of the former, and what a gate to the
- * latter reads of the prefix.
+ * Tell a walk where, in such rows x and prior on the device, the numbers of the logistic regression
+ * and the trees or of the process lie, what share the head takes of the former, and what a gate to
+ * the latter reads of the prefix.
  */
-void		cuda_lean(const TnpDeviceModel *m, const TnpStats *stats, const float *x, int width,
-					  CudaWalk *walk);
+void		cuda_lean(const TnpDeviceModel *m, const TnpStats *stats, const float *x,
+					  const float *prior, CudaWalk *walk);
 
 /* ---- encoding.c ------------------------------------------------------------------------------ */
 

@@ -86,6 +86,7 @@ typedef struct Flight
 	Chunk		chunk;
 	/* in host memory: for each query, */
 	float	   *x;				/* [n, width] */
+	float	   *prior;			/* [n, prior width] */
 	int		   *of;				/* [n] the request that it belongs to */
 	double	   *y;				/* [n] its target, where one is wanted */
 	/* for each request that has queries here, */
@@ -140,12 +141,13 @@ land(const Batch *b, Flight *f, TnpError *error)
 }
 
 /*
- * Write the features of queries [first, first + n) of a request to x. A value that the model cannot
- * take fails this request and none else; its rows are computed as zeros.
+ * Write the features of queries [first, first + n) of a request to x, and what the head takes a
+ * share of to prior. A value that the model cannot take fails this request and none else; its rows
+ * are computed as zeros.
  */
 static TnpStatus
 fill_queries(const Batch *b, TnpRequest *r, int64_t first, int64_t n, TnpTeam *team, float *x,
-			 TnpError *error)
+			 float *prior, TnpError *error)
 {
 	const TnpDeviceModel *m = b->e->model;
 	const TnpStats *stats = &b->e->stats;
@@ -153,7 +155,7 @@ fill_queries(const Batch *b, TnpRequest *r, int64_t first, int64_t n, TnpTeam *t
 	if (r->status == TNP_INTERRUPTED)
 	{
 		TnpStatus	filled = cuda_fill_x(m, stats, &r->queries, first, n, false, team, x,
-										 &r->error);
+										 prior, &r->error);
 
 		if (filled == TNP_INTERRUPTED || filled == TNP_NO_MEMORY)
 			return *error = r->error, filled;
@@ -161,7 +163,10 @@ fill_queries(const Batch *b, TnpRequest *r, int64_t first, int64_t n, TnpTeam *t
 			r->status = filled;
 	}
 	if (r->status != TNP_INTERRUPTED)
+	{
 		memset(x, 0, (size_t) n * cuda_x_width(m, stats) * sizeof(float));
+		memset(prior, 0, (size_t) n * cuda_prior_width(m, stats) * sizeof(float));
+	}
 	return TNP_OK;
 }
 
@@ -170,7 +175,8 @@ static TnpStatus
 fill_chunk(const Batch *b, Flight *f, TnpTeam *team, TnpError *error)
 {
 	const TnpDeviceModel *m = b->e->model;
-	size_t		width = cuda_x_width(m, &b->e->stats);
+	size_t		width = cuda_x_width(m, &b->e->stats),
+				prior_width = cuda_prior_width(m, &b->e->stats);
 	int64_t		at = 0,
 				done = 0,
 				out_at = 0,
@@ -199,7 +205,8 @@ fill_chunk(const Batch *b, Flight *f, TnpTeam *team, TnpError *error)
 			memcpy(f->levels + level, r->levels, (size_t) r->n_levels * sizeof(double));
 			level += r->n_levels;
 		}
-		status = fill_queries(b, r, from - at, n, team, f->x + (size_t) done * width, error);
+		status = fill_queries(b, r, from - at, n, team, f->x + (size_t) done * width,
+							  f->prior + (size_t) done * prior_width, error);
 		for (int64_t j = 0; j < n; j++)
 		{
 			f->of[done + j] = used;
@@ -223,6 +230,7 @@ send(const Batch *b, Flight *f, TnpTeam *team, TnpError *error)
 	const Chunk *c = &f->chunk;
 	int			width = cuda_x_width(m, &e->stats);
 	size_t		x_bytes = (size_t) c->n * width * sizeof(float),
+				prior_bytes = (size_t) c->n * cuda_prior_width(m, &e->stats) * sizeof(float),
 				of_bytes = (size_t) c->n * sizeof(int),
 				y_bytes = c->wants_y ? (size_t) c->n * sizeof(double) : 0,
 				answers_bytes = (size_t) c->requests * sizeof(CudaAnswer),
@@ -242,8 +250,9 @@ send(const Batch *b, Flight *f, TnpTeam *team, TnpError *error)
 	walk.x_width = width;
 	status = cuda_plan(m, walk.shared, 0, &walk, &plan, error);
 	flags_bytes = (size_t) (c->requests + plan.arrived) * sizeof(int);
-	in_bytes = cuda_piece(x_bytes) + cuda_piece(of_bytes) + cuda_piece(y_bytes) +
-		cuda_piece(answers_bytes) + cuda_piece(levels_bytes) + cuda_piece(flags_bytes);
+	in_bytes = cuda_piece(x_bytes) + cuda_piece(prior_bytes) + cuda_piece(of_bytes) +
+		cuda_piece(y_bytes) + cuda_piece(answers_bytes) + cuda_piece(levels_bytes) +
+		cuda_piece(flags_bytes);
 	if (status == TNP_OK)
 		status = cuda_begin(device, f->queue, in_bytes + cuda_piece(out_bytes) +
 							cuda_piece(plan.raw_bytes) + cuda_piece(plan.params_bytes) +
@@ -258,12 +267,13 @@ send(const Batch *b, Flight *f, TnpTeam *team, TnpError *error)
 	in = cuda_staging(device, 0);
 	in_device = cuda_scratch(device, 0);
 	f->x = cuda_staging(device, x_bytes);
+	f->prior = cuda_staging(device, prior_bytes);
 	f->of = cuda_staging(device, of_bytes);
 	f->y = cuda_staging(device, y_bytes);
 	f->answers = cuda_staging(device, answers_bytes);
 	f->levels = cuda_staging(device, levels_bytes);
 	walk.x = cuda_scratch(device, x_bytes);
-	cuda_lean(m, &e->stats, walk.x, width, &walk);
+	cuda_lean(m, &e->stats, walk.x, cuda_scratch(device, prior_bytes), &walk);
 	walk.answer_of = cuda_scratch(device, of_bytes);
 	walk.y = cuda_scratch(device, y_bytes);
 	walk.answers = cuda_scratch(device, answers_bytes);

@@ -446,7 +446,7 @@ cuda_load_weights(TnpDeviceModel *m, TnpPrecision precision, TnpError *error)
 						   "and is computed in 32 bits");
 	b.head_tiles = cuda_head_tiles(b.precision, b.head_width);
 	m->halves_on_host = c->embedder == TNP_ADDITIVE && c->encode_x.kind == TNP_ENCODE_ROWS
-		&& (c->encode_x.token_width > 0 || c->trees_blend_weight > 0);
+		&& c->encode_x.token_width > 0;
 	place_model(&b, model, m->halves_on_host, &m->shape);
 	if (!cuda_fits(m))
 	{

@@ -166,14 +166,19 @@ check_chains(const Pair *p, const TnpRows *rows, const char *what)
 	free(got);
 }
 
-/* Classes by steps of columns, which trees find and regressions do not. */
+/*
+ * Classes by steps of columns, which trees find and regressions do not; rows from `whole` on lack
+ * no cells, so that devices answer joint questions about them.
+ */
 static void
-make_steps(TestRows *rows)
+make_steps(TestRows *rows, int64_t whole)
 {
 	for (int64_t i = 0; i < rows->view.n; i++)
 	{
-		const double *x = rows->x + i * rows->view.n_features;
+		double	   *x = rows->x + i * rows->view.n_features;
 
+		for (int f = 0; i >= whole && f < rows->view.n_features; f++)
+			x[f] = isnan(x[f]) ? 0 : x[f];
 		rows->y[i] = x[0] > 0 ? x[2] > 0.3 : 2 * (x[3] > 0.2);
 	}
 }
@@ -204,7 +209,7 @@ check_model(const TestModel *file, TnpDeviceModel *dm, TnpModel *model, int n, i
 		shape.n_features = columns;
 	test_rows_make(&rows, &shape, n + 20, 7);
 	if (n >= TREES)
-		make_steps(&rows);
+		make_steps(&rows, n + QUERIES);
 	context = test_slice(&rows, 0, n);
 	queries = test_slice(&rows, n, QUERIES);
 	if (tnp_build(model, &context, prefix, &p.engine, &error) != TNP_OK
