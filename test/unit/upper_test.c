@@ -10,6 +10,8 @@
 /* the source itself, under other names: its vectors are chosen by the processor */
 #define tnp_upper_factorise own_factorise
 #define tnp_upper_solve own_solve
+#define tnp_upper_solve_many own_solve_many
+#define tnp_upper_dot_many own_dot_many
 #define tnp_upper_solve_back own_solve_back
 #define tnp_upper_add own_add
 #define tnp_upper_invert own_invert
@@ -26,7 +28,9 @@ static double matrix[SQUARE],
 			scratch[SQUARE],
 			again[SQUARE],
 			vectors[STEP * MOST],
-			solved[STEP * MOST];
+			solved[STEP * MOST],
+			lanes[TNP_UPPER_MANY * MOST],
+			solved_lanes[TNP_UPPER_MANY * MOST];
 
 /* A number in (-1, 1) of a place. */
 static double
@@ -49,6 +53,8 @@ fill(int n)
 				+ (i == j ? 0.1 : 0);
 	for (int i = 0; i < STEP * n; i++)
 		vectors[i] = noise(7 * i + 1);
+	for (int i = 0; i < TNP_UPPER_MANY * n; i++)
+		lanes[i] = noise(11 * i + 5);
 }
 
 /* Largest difference of the product of two factors' rows from the matrix. */
@@ -144,8 +150,34 @@ check_definition(int n)
 	ok(alone, "%d rows: U'Uv = w", n);
 }
 
+/* Vectors side by side get the bits of each alone; the factor is that of check_definition. */
+static void
+check_many(int n)
+{
+	double		squares[TNP_UPPER_MANY],
+				products[TNP_UPPER_MANY];
+	bool		same = true,
+				dots = true;
+
+	memcpy(solved_lanes, lanes, sizeof(lanes));
+	own_solve_many(factor, n, solved_lanes);
+	own_dot_many(n, solved_lanes, NULL, squares);
+	own_dot_many(n, solved_lanes, vectors, products);
+	for (int r = 0; r < TNP_UPPER_MANY; r++)
+	{
+		for (int i = 0; i < n; i++)
+			again[i] = lanes[i * TNP_UPPER_MANY + r];
+		own_solve(factor, n, 1, again);
+		for (int i = 0; i < n; i++)
+			same &= memcmp(&again[i], &solved_lanes[i * TNP_UPPER_MANY + r], sizeof(double)) == 0;
+		dots &= squares[r] == tnp_dot(n, again, again) && products[r] == tnp_dot(n, again, vectors);
+	}
+	ok(same, "%d rows: vectors side by side, the bits of each alone", n);
+	ok(dots, "%d rows: and so their products", n);
+}
+
 #if defined(__x86_64__) && defined(__GNUC__)
-/* All results of one width; out [2 SQUARE + STEP MOST]. */
+/* All results of one width; out [2 SQUARE + (STEP + TNP_UPPER_MANY) MOST + TNP_UPPER_MANY]. */
 #define RESULTS(width) \
 static void \
 results_##width(int n, double *out) \
@@ -158,12 +190,17 @@ results_##width(int n, double *out) \
 	factorise_##width(out, n, &definite); \
 	invert_##width(out, n, scratch, out + SQUARE); \
 	solve_##width(out, n, STEP, out + 2 * SQUARE); \
+	memcpy(out + 2 * SQUARE + STEP * MOST, lanes, sizeof(lanes)); \
+	solve_many_##width(out, n, out + 2 * SQUARE + STEP * MOST); \
+	dot_many_##width(n, out + 2 * SQUARE + STEP * MOST, vectors, \
+					 out + 2 * SQUARE + (STEP + TNP_UPPER_MANY) * MOST); \
 }
 RESULTS(128)
 RESULTS(256)
 RESULTS(512)
 
-#define RESULTS_SIZE ((2 * SQUARE + STEP * MOST) * sizeof(double))
+#define RESULTS_SIZE ((2 * SQUARE + (STEP + TNP_UPPER_MANY) * MOST + TNP_UPPER_MANY) \
+					  * sizeof(double))
 
 static void
 check_widths(int n)
@@ -207,6 +244,7 @@ main(void)
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 	{
 		check_definition(sizes[i]);
+		check_many(sizes[i]);
 		check_widths(sizes[i]);
 	}
 	fill(8);

@@ -12,6 +12,7 @@
 #include "engine/base/wide.h"
 
 #define STEP TNP_UPPER_ROWS		/* rows whose products are summed at once */
+#define GROUPS 2				/* fours of columns that many vectors are solved for at once */
 
 /* to[j] += the sum over four rows of c[k] row_k[j], j = from … n - 1; rows are `stride` apart. */
 TNP_WIDE_ANY
@@ -123,6 +124,52 @@ void
 tnp_upper_solve(const double *u, int n, int rows, double *v)
 {
 	solve(u, n, rows, v);
+}
+
+#define LANES 2
+#define WIDTH(name) name##_2
+#include "engine/base/upper_lanes.h"
+#define LANES 4
+#define WIDTH(name) name##_4
+#include "engine/base/upper_lanes.h"
+#define LANES 8
+#define WIDTH(name) name##_8
+#include "engine/base/upper_lanes.h"
+
+TNP_WIDE_ANY
+solve_many_any(int lanes, const double *u, int n, double *v)
+{
+	if (lanes == 8)
+		solve_lanes_8(u, n, v);
+	else if (lanes == 4)
+		solve_lanes_4(u, n, v);
+	else
+		solve_lanes_2(u, n, v);
+}
+TNP_WIDE_LANES(solve_many, (const double *u, int n, double *v), u, n, v)
+
+void
+tnp_upper_solve_many(const double *u, int n, double *v)
+{
+	solve_many(u, n, v);
+}
+
+TNP_WIDE_ANY
+dot_many_any(int lanes, int n, const double *v, const double *b, double *out)
+{
+	if (lanes == 8)
+		dot_lanes_8(n, v, b, out);
+	else if (lanes == 4)
+		dot_lanes_4(n, v, b, out);
+	else
+		dot_lanes_2(n, v, b, out);
+}
+TNP_WIDE_LANES(dot_many, (int n, const double *v, const double *b, double *out), n, v, b, out)
+
+void
+tnp_upper_dot_many(int n, const double *v, const double *b, double *out)
+{
+	dot_many(n, v, b, out);
 }
 
 void

@@ -21,6 +21,9 @@
  * those of two operations where a processor does both in one. (Of other numbers they are not, and
  * processors differ, as with the kernels' tables.) TNP_WIDE_FLOATS(NAME, parameters,
  * arguments...) makes NAME of NAME_any(fused, arguments...).
+ *
+ * TNP_WIDE_LANES(NAME, parameters, arguments...) makes NAME of NAME_any(lanes, arguments...), lanes
+ * the doubles of a vector: for loops that are written in vectors.
  */
 static inline __attribute__((always_inline)) double
 tnp_add_product(const bool fused, double a, double b, double c)
@@ -61,9 +64,30 @@ tnp_add_product(const bool fused, double a, double b, double c)
 		else \
 			name##_128(__VA_ARGS__); \
 	}
+#define TNP_WIDE_LANES(name, parameters, ...) \
+	__attribute__((target("avx512f"))) static void name##_512 parameters \
+	{ \
+		name##_any(8, __VA_ARGS__); \
+	} \
+	__attribute__((target("avx2"))) static void name##_256 parameters \
+	{ \
+		name##_any(4, __VA_ARGS__); \
+	} \
+	static void name##_128 parameters { name##_any(2, __VA_ARGS__); } \
+	static void name parameters \
+	{ \
+		if (__builtin_cpu_supports("avx512f")) \
+			name##_512(__VA_ARGS__); \
+		else if (__builtin_cpu_supports("avx2")) \
+			name##_256(__VA_ARGS__); \
+		else \
+			name##_128(__VA_ARGS__); \
+	}
 #else
 #define TNP_WIDE(name, parameters, arguments) \
 	static void name parameters { name##_any arguments; }
+#define TNP_WIDE_LANES(name, parameters, ...) \
+	static void name parameters { name##_any(2, __VA_ARGS__); }
 #ifdef __FP_FAST_FMA
 #define TNP_WIDE_FLOATS(name, parameters, ...) \
 	static void name parameters { name##_any(true, __VA_ARGS__); }
