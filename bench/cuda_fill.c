@@ -22,6 +22,7 @@
 #include "engine/features/stats.h"
 #include "engine/features/trees.h"
 #include "engine/inference/variants.h"
+#include "engine/kernels/kernels.h"
 
 #define CONTEXT 1024
 #define QUERIES 8192
@@ -104,7 +105,11 @@ measure(const TnpModel *model, const char *name, int features)
 		began = now();
 		for (int64_t i = 0; i < QUERIES; i++)
 		{
-			tnp_scale_features(model, &stats, &queries, i, false, numbers + i * width);
+			/* as many at once as there */
+			if (i % TNP_TILE == 0)
+				tnp_scale_features(model, &stats, &queries, i,
+								   QUERIES - i < TNP_TILE ? (int) (QUERIES - i) : TNP_TILE, false,
+								   numbers + i * width);
 			if (!tnp_all_finite(width, numbers + i * width))
 				fail(name, "a number is too large");
 			tnp_prior_logits(model, &stats, queries.x + i * features, prior);

@@ -21,7 +21,7 @@
  * and of an element of a triangle of the process, takes as long (bench/cuda_fill.c).
  */
 #define COST_OF_NUMBER 200
-#define COST_OF_ELEMENT 5
+#define COST_OF_ELEMENT 2
 #define LEAST_COST 2e7			/* for which a team is made: it has two threads then */
 
 int			cuda_threads = 0;
@@ -105,12 +105,13 @@ fill_halves(const Fill *f, int64_t at, int n, TnpScratch *work, TnpError *error)
 static TnpStatus
 fill_plain(const Fill *f, int64_t at, int n, TnpError *error)
 {
+	tnp_scale_features(f->m->model, f->stats, f->rows, f->first + at, n, f->in_context,
+					   f->x + at * f->width);
 	for (int r = 0; r < n; r++)
 	{
 		int64_t		row = f->first + at + r;
 		float	   *to = f->x + (at + r) * f->width;
 
-		tnp_scale_features(f->m->model, f->stats, f->rows, row, f->in_context, to);
 		if (!tnp_all_finite(f->width, to))
 			return tnp_feature_too_large(f->m->model, f->stats, to, row, error);
 		if (f->prior != NULL)

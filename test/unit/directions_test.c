@@ -139,7 +139,8 @@ static double
 share_of(const TestModel *file, double (*function) (const double *x), int n, double *error)
 {
 	TnpModel   *model;
-	TnpRows		rows = some(0, n);
+	TnpRows		rows = some(0, n),
+				all = some(0, ROWS + QUERIES);
 	TnpStats	stats;
 	TnpError	failure;
 	double		share,
@@ -161,7 +162,7 @@ share_of(const TestModel *file, double (*function) (const double *x), int n, dou
 		float		said[4];
 		double		off;
 
-		tnp_process_features(model, &stats, z + i * COLUMNS, -1, said);
+		tnp_process_features(model, &stats, &all, i, 1, false, said, 0);
 		off = said[0] - (y[i] - mean) / sqrt(square);
 		*error += off * off / QUERIES;
 	}

@@ -1,8 +1,8 @@
 /*
  * process_chain_test.c: what the process says along a chain is a Gaussian's conditional, computed
  * here by elimination from all pairs of the rows that are remembered; before the first row it is
- * what a prediction has, bitwise; a walk that goes on behind its context is followed; no memory and
- * interrupts at every place.
+ * what a prediction has, bitwise; rows asked about at once have the bits of each alone; a walk that
+ * goes on behind its context is followed; no memory and interrupts at every place.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -129,7 +129,8 @@ test_conditionals(const TnpModel *model)
 	test_must(tnp_process_chain_make(model, &stats, &chain, &error), &error);
 	tnp_process_chain_ask(&chain, x + CONTEXT * COLUMNS);
 	tnp_process_chain_say(&chain, &told, said);
-	tnp_process_features(model, &stats, x + CONTEXT * COLUMNS, -1, alone);
+	rows = some(CONTEXT, 1);
+	tnp_process_features(model, &stats, &rows, 0, 1, false, alone, 0);
 	ok(memcmp(said, alone, sizeof(said)) == 0, "before the first row it is as alone, bitwise");
 	for (int j = 0; j < CHAIN; j++)
 	{
@@ -156,6 +157,42 @@ test_conditionals(const TnpModel *model)
 			tnp_process_told_forget(&chain, &told);
 	}
 	tnp_process_chain_free(&chain);
+	tnp_stats_free(&env.env, &stats);
+}
+
+/* Whether n rows from `first` on, asked about at once, have the bits of each alone. */
+static bool
+each_alone(const TnpModel *model, const TnpStats *stats, int first, int n)
+{
+	enum {STEP = TNP_PROCESS_NUMBERS + 3};
+	TnpRows		rows = some(0, ROWS);
+	float		together[ROWS * STEP],
+				alone[TNP_PROCESS_NUMBERS];
+	bool		same = true;
+
+	tnp_process_features(model, stats, &rows, first, n, true, together, STEP);
+	for (int r = 0; r < n; r++)
+	{
+		tnp_process_features(model, stats, &rows, first + r, 1, true, alone, 0);
+		same &= memcmp(alone, together + r * STEP, sizeof(alone)) == 0;
+	}
+	return same;
+}
+
+static void
+test_together(const TnpModel *model)
+{
+	TnpRows		rows = some(0, CONTEXT);
+	TnpStats	stats;
+	TnpError	error;
+	bool		same = true;
+
+	test_must(tnp_stats_build(model, &rows, CONTEXT, &stats, &error), &error);
+	for (int n = 1; n <= 40; n++)
+		same &= each_alone(model, &stats, CONTEXT, n);
+	ok(same, "1 to 40 rows at once are each as alone, bitwise");
+	ok(each_alone(model, &stats, CONTEXT - 21, 21), "rows of the context, too");
+	ok(each_alone(model, &stats, CONTEXT - 21, 40), "and rows some of which are of the context");
 	tnp_stats_free(&env.env, &stats);
 }
 
@@ -241,6 +278,7 @@ main(void)
 			test_must(tnp_model_open(&env.env, models[i].bytes, models[i].length, &model, &error),
 					  &error);
 			test_conditionals(model);
+			test_together(model);
 			test_learns(model);
 			test_failures(model);
 			tnp_model_close(model);

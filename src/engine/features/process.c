@@ -21,7 +21,9 @@
 #include "engine/features/spread.h"
 
 #define TOGETHER TNP_UPPER_ROWS	/* rows whose systems are solved and summed at once */
-#define POLL_ROWS (16 * TOGETHER)	/* rows between two looks at interrupts */
+#define MANY TNP_UPPER_MANY		/* or whose numbers lie side by side meanwhile */
+#define LEAST_MANY 8			/* rows for which that is faster than each by itself */
+#define POLL_ROWS (4 * MANY)	/* rows between two looks at interrupts */
 #define JITTER 1e-6				/* added to the carriers' correlations */
 #define SMALLEST 1e-6			/* added to sums of squares */
 #define SMALLEST_REST 1e-9		/* of one minus the share of a prefix row in its own answer */
@@ -82,11 +84,71 @@ answers_of(const TnpProcess *p, int n_rows, double *phi, double *mean, double *s
 		share[r] = tnp_dot(n, phi + (size_t) r * n, phi + (size_t) r * n);
 }
 
-/* How many rows from `first` on are taken together. */
-static int
-rows_together(const TnpStats *stats, int64_t first)
+/* As features_of and answers_of of LEAST_MANY to MANY rows, bit for bit. */
+static void
+answers_of_many(const TnpModel *model, const TnpStats *stats, const TnpProcess *p, const double *x,
+				int width, int n_rows, double *own, double *mean, double *share)
 {
-	return stats->n0 - first < TOGETHER ? (int) (stats->n0 - first) : TOGETHER;
+	double		lanes[TNP_PROCESS_ROWS * MANY] __attribute__((aligned(64))),
+				phi[TNP_PROCESS_ROWS],
+				value[TNP_MOST_SLOTS + TNP_MOST_DIRECTIONS],
+				label[TNP_MOST_SLOTS + TNP_MOST_DIRECTIONS],
+				square[MANY],
+				product[MANY];
+	TnpPoints	one = {1, p->points.n_axes, value, label};
+	int			n = p->points.n;
+
+	if (n_rows < MANY)
+		memset(lanes, 0, n * MANY * sizeof(double));
+	for (int r = 0; r < n_rows; r++)
+	{
+		tnp_points_set(model, stats, x + (size_t) r * width, &one, 0);
+		tnp_process_correlate(stats, &one, 0, &p->points, 0, phi);
+		for (int j = 0; j < n; j++)
+			lanes[j * MANY + r] = phi[j];
+	}
+	tnp_upper_solve_many(p->factor, n, lanes);
+	tnp_upper_dot_many(n, lanes, NULL, square);
+	tnp_upper_dot_many(n, lanes, p->coefficients, product);
+	tnp_upper_solve_many(p->outer, n, lanes);
+	for (int r = 0; r < n_rows; r++)
+	{
+		own[r] = fmax(1 - square[r], 0) + p->noise;
+		mean[r] = product[r];
+	}
+	tnp_upper_dot_many(n, lanes, NULL, square);
+	memcpy(share, square, n_rows * sizeof(double));
+}
+
+/*
+ * Of up to MANY rows x, `width` apart: their means, what the process does not know of what they
+ * reach, and own of features_of. Rows do not depend on each other.
+ */
+static void
+answers_at(const TnpModel *model, const TnpStats *stats, const TnpProcess *p, const double *x,
+		   int width, int n_rows, double *own, double *mean, double *share)
+{
+	double		phi[TOGETHER * TNP_PROCESS_ROWS];
+
+	if (n_rows >= LEAST_MANY)
+	{
+		answers_of_many(model, stats, p, x, width, n_rows, own, mean, share);
+		return;
+	}
+	for (int r = 0; r < n_rows; r += TOGETHER)
+	{
+		int			some = n_rows - r < TOGETHER ? n_rows - r : TOGETHER;
+
+		features_of(model, stats, p, x + (size_t) r * width, width, some, phi, own + r);
+		answers_of(p, some, phi, mean + r, share + r);
+	}
+}
+
+/* How many of the n0 rows from `first` on are taken together: `most` while there are as many. */
+static int
+rows_together(const TnpStats *stats, int64_t first, int most)
+{
+	return stats->n0 - first < most ? (int) (stats->n0 - first) : most;
 }
 
 /* ---- the fit --------------------------------------------------------------------------------- */
@@ -144,7 +206,7 @@ sum_rows(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpP
 	{
 		double		weight[TOGETHER] = {0},
 					own[TOGETHER];
-		int			n_rows = rows_together(stats, r);
+		int			n_rows = rows_together(stats, r, TOGETHER);
 
 		if (r % POLL_ROWS == 0 && tnp_interrupted(&model->env))
 			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
@@ -175,22 +237,21 @@ sum_rows(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpP
 /* What the process says of the prefix rows without their own target. */
 static TnpStatus
 leave_out(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpProcess *p,
-		  double *phi, TnpError *error)
+		  TnpError *error)
 {
 	double		density = 0;
 
-	for (int64_t first = 0; first < stats->n0; first += TOGETHER)
+	for (int64_t first = 0; first < stats->n0; first += MANY)
 	{
-		double		own[TOGETHER],
-					mean[TOGETHER],
-					share[TOGETHER];
-		int			n_rows = rows_together(stats, first);
+		double		own[MANY],
+					mean[MANY],
+					share[MANY];
+		int			n_rows = rows_together(stats, first, MANY);
 
 		if (first % POLL_ROWS == 0 && tnp_interrupted(&model->env))
 			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
-		features_of(model, stats, p, rows->x + first * rows->n_features, rows->n_features, n_rows,
-					phi, own);
-		answers_of(p, n_rows, phi, mean, share);
+		answers_at(model, stats, p, rows->x + first * rows->n_features, rows->n_features, n_rows,
+				   own, mean, share);
 		for (int k = 0; k < n_rows; k++)
 		{
 			double		y = tnp_clipped_target(model, stats, rows->y[first + k]),
@@ -233,7 +294,7 @@ tnp_process_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, T
 	else
 		status = sum_rows(model, rows, stats, p, phi, error);
 	if (status == TNP_OK)
-		status = leave_out(model, rows, stats, p, phi, error);
+		status = leave_out(model, rows, stats, p, error);
 	tnp_free(&model->env, phi);
 	return status;
 }
@@ -326,27 +387,42 @@ tnp_process_reach(const TnpModel *model, const TnpStats *stats, const double *x,
 	return own + share;
 }
 
-void
-tnp_process_features(const TnpModel *model, const TnpStats *stats, const double *x, int64_t row,
-					 float *out)
+/* The first two numbers of up to MANY rows x, `width` apart, that are none of the n0 rows. */
+static void
+say_of_rows(const TnpModel *model, const TnpStats *stats, const double *x, int width, int n_rows,
+			float *out, size_t step)
 {
 	const TnpProcess *p = &stats->process;
+	double		own[MANY],
+				mean[MANY],
+				share[MANY];
 
-	if (row >= 0)
+	answers_at(model, stats, p, x, width, n_rows, own, mean, share);
+	for (int r = 0; r < n_rows; r++, out += step)
 	{
-		out[0] = p->left_out[2 * row];
-		out[1] = p->left_out[2 * row + 1];
+		out[0] = (float) tnp_soft_clip(mean[r], model->config.target_clip);
+		out[1] = (float) (0.5 * log(p->variance * (own[r] + share[r])));
 	}
-	else
-	{
-		double		reached[TNP_PROCESS_ROWS],
-					unknown[TNP_PROCESS_ROWS],
-					mean,
-					unsure = tnp_process_reach(model, stats, x, reached, unknown, &mean);
+}
 
-		out[0] = (float) tnp_soft_clip(mean, model->config.target_clip);
-		out[1] = (float) (0.5 * log(p->variance * unsure));
+void
+tnp_process_features(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
+					 int64_t first, int n, bool in_context, float *out, size_t step)
+{
+	const TnpProcess *p = &stats->process;
+	int			own = !in_context || first >= stats->n0 ? 0
+		: stats->n0 - first < n ? (int) (stats->n0 - first) : n;
+	float		noise = (float) (0.5 * log(p->variance * p->noise));
+
+	for (int r = 0; r < own; r++)
+		for (int k = 0; k < 2; k++)
+			out[r * step + k] = p->left_out[2 * (first + r) + k];
+	for (int r = own; r < n; r += MANY)
+		say_of_rows(model, stats, rows->x + (first + r) * rows->n_features, rows->n_features,
+					n - r < MANY ? n - r : MANY, out + r * step, step);
+	for (int r = 0; r < n; r++)
+	{
+		out[r * step + 2] = noise;
+		out[r * step + 3] = (float) p->quality;
 	}
-	out[2] = (float) (0.5 * log(p->variance * p->noise));
-	out[3] = (float) p->quality;
 }

@@ -21,11 +21,11 @@ void		tnp_process_free(const TnpEnv *env, TnpProcess *process);
 size_t		tnp_process_bytes(const TnpProcess *process);
 
 /*
- * The TNP_PROCESS_NUMBERS numbers of one row x [F]; row is its place if it is one of the n0 rows
- * (leave-one-out), else -1.
+ * The TNP_PROCESS_NUMBERS numbers of rows first … first + n - 1, `step` apart in out. What is said
+ * of a row of the context (in_context) that is one of the n0 is said without it.
  */
-void		tnp_process_features(const TnpModel *model, const TnpStats *stats, const double *x,
-								 int64_t row, float *out);
+void		tnp_process_features(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
+								 int64_t first, int n, bool in_context, float *out, size_t step);
 
 /*
  * Correlations of point i of `from` and points first … n - 1, at most TNP_PROCESS_ROWS, as of

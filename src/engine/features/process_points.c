@@ -165,6 +165,14 @@ TNP_WIDE(add_alone, (double *restrict out, const double *restrict value,
 					 double apart, int first, int n),
 		 (out, value, label, own_value, own_label, w, apart, first, n))
 
+TNP_WIDE_ANY
+divide_any(double *out, double by, int first, int n)
+{
+	for (int j = first; j < n; j++)
+		out[j] /= by;
+}
+TNP_WIDE(divide, (double *out, double by, int first, int n), (out, by, first, n))
+
 void
 tnp_points_alone(const TnpStats *stats, const TnpPoints *from, int i, const TnpPoints *points,
 				 int first, const double *weight, double *out)
@@ -180,13 +188,21 @@ tnp_points_alone(const TnpStats *stats, const TnpPoints *from, int i, const TnpP
 				  from->label[(size_t) s * from->n + i], w,
 				  w * tnp_points_label_distance(stats, s), first, points->n);
 	}
-	for (int j = first; j < points->n; j++)
-		out[j] /= points->n_axes;
+	divide(out, points->n_axes, first, points->n);
 }
+
+TNP_WIDE_ANY
+mix_any(int first, int n, double share, const double *restrict alone, double *restrict product)
+{
+	for (int j = first; j < n; j++)
+		product[j] = (1 - share) * product[j] + share * alone[j];
+}
+TNP_WIDE(mix, (int first, int n, double share, const double *restrict alone,
+			   double *restrict product),
+		 (first, n, share, alone, product))
 
 void
 tnp_points_mix(int first, int n, double share, const double *alone, double *product)
 {
-	for (int j = first; j < n; j++)
-		product[j] = (1 - share) * product[j] + share * alone[j];
+	mix(first, n, share, alone, product);
 }

@@ -176,9 +176,10 @@ write_table_row(const TnpModel *model, const TnpStats *stats, const double *x, f
 	}
 }
 
-void
-tnp_scale_features(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int64_t row,
-				   bool in_context, float *out)
+/* The features of one row, without those of a process. */
+static void
+write_row(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int64_t row,
+		  bool in_context, float *out)
 {
 	const TnpConfig *c = &model->config;
 	const double *x = rows->x + row * rows->n_features;
@@ -189,8 +190,6 @@ tnp_scale_features(const TnpModel *model, const TnpStats *stats, const TnpRows *
 	{
 		if (c->encode_x.ridge)
 			tnp_ridge_features(model, stats, x, y, out);
-		if (c->encode_x.process)
-			tnp_process_features(model, stats, x, own ? row : -1, out + tnp_ridge_width(model));
 		if (c->encode_x.logistic)
 			tnp_logistic_features(model, stats, x, own ? row : -1, out + tnp_ridge_width(model));
 		out += tnp_regression_features_width(model);
@@ -212,6 +211,19 @@ tnp_scale_features(const TnpModel *model, const TnpStats *stats, const TnpRows *
 	}
 	for (int f = 0; f < c->n_features; f++)
 		out[f] = (float) tnp_scale_feature(model, stats, f, x[f]);
+}
+
+void
+tnp_scale_features(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int64_t first,
+				   int n, bool in_context, float *out)
+{
+	int			width = tnp_features_width(model, stats);
+
+	for (int r = 0; r < n; r++)
+		write_row(model, stats, rows, first + r, in_context, out + (size_t) r * width);
+	if (tnp_fills_slots(model) && model->config.encode_x.process)
+		tnp_process_features(model, stats, rows, first, n, in_context, out + tnp_ridge_width(model),
+							 width);
 }
 
 bool

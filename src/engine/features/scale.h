@@ -20,12 +20,14 @@ TnpStatus	tnp_rows_check(const TnpModel *model, const TnpRows *rows, bool need_y
 int			tnp_features_width(const TnpModel *model, const TnpStats *stats);
 
 /*
- * Scaled features of one of the rows; for the row tokeniser its regression features
- * [tnp_regression_features_width], if it has them, and its cells [n_slots, cell width]. What is
- * said of a row of the context (in_context) that is one of the n0 is said without it.
+ * Scaled features [n, tnp_features_width] of rows first … first + n - 1; for the row tokeniser its
+ * regression features [tnp_regression_features_width], if it has them, and its cells [n_slots, cell
+ * width]. What is said of a row of the context (in_context) that is one of the n0 is said without
+ * it. Rows do not depend on those beside them; of a process, which is what takes time, many at once
+ * take less.
  */
 void		tnp_scale_features(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
-							   int64_t row, bool in_context, float *out);
+							   int64_t first, int n, bool in_context, float *out);
 
 /*
  * The scaled feature of one column in double precision, of a model with a fixed number of columns.

@@ -112,12 +112,12 @@ tnp_feature_embedding_tile(const TnpModel *model, const TnpStats *stats, const T
 				classes = tnp_prior_logits_width(model);
 	float	   *features = concat ? values : work->features;
 
+	tnp_scale_features(model, stats, rows, first, n, in_context, features);
 	for (int i = 0; i < n; i++)
 	{
 		int64_t		row = first + i;
 		float	   *cells = features + (size_t) i * width;
 
-		tnp_scale_features(model, stats, rows, row, in_context, cells);
 		if (!tnp_all_finite(width, cells))
 			return tnp_feature_too_large(model, stats, cells, row, error);
 		if (prior_logits != NULL)
