@@ -1,8 +1,8 @@
 /*
  * trees_test.c: boosted trees of a classifier's prefix (docs/model-format.md section 8, "Trees"):
  * the same to the last bit whatever order rows come in and whatever kernels there are, with a
- * prefix that later rows leave alone; none of few rows; and nothing left behind by a growth that
- * fails.
+ * prefix that later rows leave alone; surer where rows left out allow; none of few rows; and
+ * nothing left behind by a growth that fails.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -60,6 +60,7 @@ same_trees(const TnpTrees *a, const TnpTrees *b)
 	size_t		trees = (size_t) TNP_TREE_FOLDS * a->rounds;
 
 	return a->n_classes == b->n_classes && a->rounds == b->rounds && a->loss == b->loss
+		&& a->sharpness == b->sharpness
 		&& memcmp(a->start, b->start, sizeof(double) * TNP_TREE_FOLDS * a->channels) == 0
 		&& memcmp(a->value, b->value, sizeof(float) * trees * TNP_TREE_LEAVES * a->channels) == 0
 		&& memcmp(a->split, b->split, sizeof(TnpTreeSplit) * trees * TNP_TREE_SPLITS) == 0
@@ -118,6 +119,30 @@ test_growth(const TestModel *file)
 	tnp_stats_free(&model->env, &stats);
 	free(other);
 	free(classes);
+}
+
+/* What scores are multiplied by follows from how often trees are right about rows left out. */
+static void
+test_sharpness(void)
+{
+	TnpRows		rows = slice(0, PREFIX);
+	double	   *board = malloc(sizeof(double) * PREFIX);
+	TnpError	error = {0};
+	TnpStats	stats;
+	double		noisy;
+
+	test_must(tnp_stats_build(model, &rows, PREFIX, &stats, &error), &error);
+	noisy = stats.trees.sharpness;
+	tnp_stats_free(&model->env, &stats);
+	for (int i = 0; i < PREFIX; i++)
+		board[i] = (x[(size_t) i * COLUMNS] > 0.5) != (x[(size_t) i * COLUMNS + 1] > 0.4);
+	rows.y = board;
+	test_must(tnp_stats_build(model, &rows, PREFIX, &stats, &error), &error);
+	ok(stats.trees.sharpness > noisy + 0.1 && stats.trees.sharpness <= 4 && noisy >= 0.25,
+	   "%s: scores count more where classes have no exception: %g, %g", name,
+	   stats.trees.sharpness, noisy);
+	tnp_stats_free(&model->env, &stats);
+	free(board);
 }
 
 /* One class only, and columns of nothing but equal cells or none. */
@@ -252,6 +277,7 @@ main(void)
 				  &error);
 		tried++;
 		test_growth(&models[i]);
+		test_sharpness();
 		test_nothing();
 		test_answers();
 		test_failures(&models[i]);

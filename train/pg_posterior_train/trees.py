@@ -15,7 +15,8 @@ from . import logistic, ridge
 from .normalise import CATEGORY_BINS, MISSING_BIN
 
 EDGES, DEPTH, FOLDS, ROUNDS, RATE, OF_TREE = 31, 5, 3, 40, 0.2, 12
-LEAST_ROWS, SLOPE = 512, 1.5
+LEAST_ROWS, SLOPE, SHARPER = 512, 1.5, 1.5
+SHARPNESS_STEPS, MOST_SHARPNESS = 6, 4.0
 BINS = EDGES + 2
 LOSS_UNIT = 2.0 ** 20
 
@@ -60,6 +61,19 @@ def folds(b, y):
 def log_softmax(z):
     z = z - z.max(1, keepdims=True)
     return z - np.log(np.exp(z).sum(1, keepdims=True))
+
+
+def sharpness(z, y):
+    """What scores z [n, C] of rows of classes y [n] are best multiplied by: Newton's steps."""
+    found = 1.0
+    for _ in range(SHARPNESS_STEPS):
+        p = np.exp(log_softmax(found * z))
+        mean = (p * z).sum(1)
+        curve = np.rint(np.maximum((p * z * z).sum(1) - mean ** 2, 0) * LOSS_UNIT).sum()
+        slope = np.rint((z[np.arange(len(y)), y] - mean) * LOSS_UNIT).sum()
+        if curve > 0:
+            found = min(max(found + slope / curve, 1 / MOST_SHARPNESS), MOST_SHARPNESS)
+    return found
 
 
 class Tree:
@@ -123,6 +137,7 @@ class Trees:
         unit = 2.0 ** (30 - math.ceil(math.log2(n)))
         onehot = np.eye(classes)[y]
         scores, losses = np.zeros((ROUNDS + 1, len(b), classes)), np.zeros(ROUNDS + 1)
+        left_out = np.zeros((ROUNDS + 1, n, classes))
         for f in range(FOLDS):
             given, judged = (np.flatnonzero(v) for v in (fold[:n] != f, fold[:n] == f))
             share = np.log((np.bincount(y[given], minlength=classes) + 0.5)
@@ -130,6 +145,7 @@ class Trees:
             score = np.tile(share - share[0] if first else share, (len(b), 1))
             for t in range(ROUNDS + 1):
                 scores[t] += score / FOLDS
+                left_out[t, judged] = score[judged]
                 log_p = log_softmax(score)
                 losses[t] += np.rint(-log_p[judged, y[judged]] * LOSS_UNIT).sum()
                 if t == ROUNDS:
@@ -141,7 +157,8 @@ class Trees:
                     np.rint(p * (1 - p) * unit), unit)(b)
         self.rounds = int(losses.argmin())
         self.loss = float(losses.min() / LOSS_UNIT / n)
-        self.log_p = log_softmax(scores[self.rounds])
+        self.sharpness = float(sharpness(left_out[self.rounds], y))
+        self.log_p = log_softmax(SHARPER * self.sharpness * scores[self.rounds])
 
     @staticmethod
     def slots(t, n):

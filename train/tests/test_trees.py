@@ -53,6 +53,8 @@ class TreesTest(unittest.TestCase):
             theirs = reference.Trees(cards, codes[:n], y[:n], classes)
             self.assertGreater(ours.rounds, 1)
             self.assertEqual((ours.rounds, ours.loss), (theirs.rounds, theirs.loss))
+            self.assertAlmostEqual(ours.sharpness, theirs.sharpness, 9)
+            self.assertNotAlmostEqual(ours.sharpness, 1, 2)
             np.testing.assert_allclose(ours.log_p[n:] + np.log(classes), theirs(codes[n:]),
                                        atol=1e-9)
 

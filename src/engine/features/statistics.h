@@ -140,6 +140,7 @@ typedef struct TnpTrees
 	TnpTreeSplit *split;		/* [TNP_TREE_FOLDS, rounds, TNP_TREE_SPLITS] */
 	float	   *value;			/* [TNP_TREE_FOLDS, rounds, TNP_TREE_LEAVES, channels] */
 	double		loss;			/* mean of the rows', each by the trees of its fold */
+	double		sharpness;		/* what those scores are best multiplied by */
 } TnpTrees;
 
 /* The Gaussian process of the prefix (process.c). */

@@ -26,6 +26,8 @@
 #define SLOTS_OF_TREE 12
 #define WHOLE_BITS 30			/* of the largest sum over all rows */
 #define LOSS_UNIT 1048576.0		/* 1 nat */
+#define SHARPNESS_STEPS 6
+#define MOST_SHARPNESS 4.0
 #define TREE_BINS (TNP_TREE_EDGES + 2)	/* as many as labels have, or more */
 
 /* Trees on their way. */
@@ -420,6 +422,94 @@ keep_best(Growth *g)
 	trees->loss = (double) g->loss[best] / LOSS_UNIT / (double) g->n;
 }
 
+/* ---- how sure they may be -------------------------------------------------------------------- */
+
+/* Scores of all rows by the kept trees of their folds. */
+static void
+score_rows(Growth *g)
+{
+	const TnpTrees *trees = g->trees;
+
+	for (int64_t i = 0; i < g->n; i++)
+	{
+		double	   *z = g->score + i * g->channels;
+		int			fold = g->fold[i];
+
+		for (int c = 0; c < g->channels; c++)
+			z[c] = trees->start[fold * g->channels + c];
+		for (int t = fold * trees->rounds; t < (fold + 1) * trees->rounds; t++)
+		{
+			int			leaf = tnp_tree_leaf(trees->split + (size_t) t * TNP_TREE_SPLITS,
+											 g->bin + i, (size_t) g->n);
+			const float *own = trees->value + ((size_t) t * TNP_TREE_LEAVES + leaf) * g->channels;
+
+			for (int c = 0; c < g->channels; c++)
+				z[c] += own[c];
+		}
+	}
+}
+
+/*
+ * Slope and curvature of the rows' log probabilities in what their scores are multiplied by, in
+ * units of 1 / LOSS_UNIT: whole numbers, whose sums no order of the rows changes.
+ */
+static void
+measure_sharpness(const Growth *g, double sharpness, int64_t *slope, int64_t *curve)
+{
+	int			first = g->classes - g->channels;
+	double		z[TNP_MAX_CLASS_ROOM] = {0},
+				sharp[TNP_MAX_CLASS_ROOM] = {0};
+
+	*slope = *curve = 0;
+	for (int64_t i = 0; i < g->n; i++)
+	{
+		double		total,
+					mean = 0,
+					square = 0;
+
+		for (int c = first; c < g->classes; c++)
+		{
+			z[c] = g->score[i * g->channels + c - first];
+			sharp[c] = sharpness * z[c];
+		}
+		total = tnp_log_sum(g->classes, sharp);
+		for (int c = 0; c < g->classes; c++)
+		{
+			double		p = exp(sharp[c] - total);
+
+			mean += p * z[c];
+			square += p * z[c] * z[c];
+		}
+		*slope += llrint((z[g->y[i]] - mean) * LOSS_UNIT);
+		*curve += llrint(fmax(square - mean * mean, 0) * LOSS_UNIT);
+	}
+}
+
+/* What the scores of rows that were not seen are best multiplied by: Newton's steps from 1. */
+static TnpStatus
+find_sharpness(Growth *g, TnpError *error)
+{
+	double		sharpness = 1;
+
+	score_rows(g);
+	for (int step = 0; step < SHARPNESS_STEPS; step++)
+	{
+		int64_t		slope,
+					curve;
+
+		if (tnp_interrupted(&g->model->env))
+			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
+		measure_sharpness(g, sharpness, &slope, &curve);
+		if (curve > 0)
+			sharpness = fmin(fmax(sharpness + (double) slope / (double) curve, 1 / MOST_SHARPNESS),
+							 MOST_SHARPNESS);
+	}
+	g->trees->sharpness = sharpness;
+	return TNP_OK;
+}
+
+/* ---- from rows ------------------------------------------------------------------------------- */
+
 /* Cuts and bins of all slots, and classes. */
 static TnpStatus
 bin_rows(Growth *g, const TnpRows *rows, const TnpStats *stats, bool *label, unsigned char *bin,
@@ -477,7 +567,10 @@ grow(Growth *g, const TnpRows *rows, const TnpStats *stats, TnpError *error)
 	for (int f = 0; status == TNP_OK && f < TNP_TREE_FOLDS; f++)
 		status = grow_fold(g, f, error);
 	if (status == TNP_OK)
+	{
 		keep_best(g);
+		status = find_sharpness(g, error);
+	}
 	tnp_free(env, label);
 	tnp_free(env, bin);
 	tnp_free(env, y);
