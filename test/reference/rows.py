@@ -45,6 +45,12 @@ class Bins:
             return self.bin_of[value]
         return sum(edge < value for edge in self.edges)
 
+    def of(self, values):
+        """The bins of many values [n]."""
+        if self.categorical:
+            return np.array([self(value) for value in values], dtype=int)
+        return np.where(np.isnan(values), self.count - 1, np.searchsorted(self.edges, values))
+
 
 class Card:
     """What is known of one column: codes [n0] of the prefix, its scaled features z [n0] and targets
@@ -54,7 +60,7 @@ class Card:
     def __init__(self, codes, z, y, categorical):
         self.categorical = categorical
         self.bins = Bins(codes, categorical)
-        which = np.array([self.bins(value) for value in codes])
+        which = self.bins.of(codes)
         self.count = np.array([np.sum(which == b) for b in range(self.bins.count)], dtype=float)
         self.sum = np.array([np.sum(y[which == b]) for b in range(self.bins.count)])
         self.missing = np.mean(np.isnan(codes))
@@ -99,15 +105,23 @@ class Design:
 
     def __call__(self, codes, z):
         """One row of the design, of its codes and scaled features; the intercept is last."""
-        out = []
-        for s, what, which in self.entries:
-            value = 0.0 if np.isnan(codes[s]) else z[s]
-            out.append({"value": lambda: value, "hinge": lambda: max(value - which, 0.0),
-                        "bin": lambda: float(self.cards[s].bins(codes[s]) == which)}[what]())
-        return np.array(out + [1.0])
+        bins = [card.bins(code) for card, code in zip(self.cards, codes)]
+        return self.of(bins, np.where(np.isnan(codes), 0.0, z))
 
     def rows(self, codes, z):
-        return np.array([self(c, v) for c, v in zip(codes, z)])
+        """The same of rows [n, slots]: [n, entries]."""
+        bins = [card.bins.of(column) for card, column in zip(self.cards, codes.T)]
+        return self.of(bins, np.where(np.isnan(codes), 0.0, z).T).T
+
+    def of(self, bins, values):
+        """bins and values of the slots, each one number or a column of them."""
+        out = np.ones((len(self.entries) + 1,) + np.shape(bins[0]) if bins else 1)
+        for i, (s, what, which) in enumerate(self.entries):
+            if what == "bin":
+                out[i] = bins[s] == which
+            else:
+                out[i] = values[s] if what == "value" else np.maximum(values[s] - which, 0.0)
+        return out
 
 
 class Ridge:
@@ -143,14 +157,20 @@ class Ridge:
         """Mean and leverage of a row; target: that of a prefix row, which is left out, else None.
         """
         u = self.design(codes, z)
-        mean, leverage = u @ self.weights, u @ self.inverse @ u
-        if target is not None:
-            # a row of the prefix lies in its row space; the inverse's differences would drown in
-            # what leaving the row out makes of rounding
-            leverage = np.sum((self.right @ u) ** 2 / self.shrunk)
-            rest = max(1 - leverage, 1e-6)
-            mean, leverage = target - (target - mean) / rest, leverage / rest
-        return mean, leverage
+        mean = u @ self.weights
+        if target is None:
+            return mean, u @ self.inverse @ u
+        # a row of the prefix lies in its row space; the inverse's differences would drown in what
+        # leaving the row out makes of rounding
+        leverage = np.sum((self.right @ u) ** 2 / self.shrunk)
+        rest = max(1 - leverage, 1e-6)
+        return target - (target - mean) / rest, leverage / rest
+
+    def left_out(self, codes, z, targets):
+        """The means of all rows of the prefix, each left out."""
+        u = self.design.rows(codes, z)
+        rest = np.maximum(1 - np.sum((u @ self.right.T) ** 2 / self.shrunk, axis=1), 1e-6)
+        return targets - (targets - u @ self.weights) / rest[:, None]
 
     absent = 0.0
 
@@ -182,10 +202,10 @@ class ClassRidge(Ridge):
         self.share = np.mean(self.indicators(y), axis=0)
         centred = self.indicators(y) - self.share
         super().__init__(cards, codes, z, centred, splines, knee)
-        answers = np.array([self.answer(*row)[0] for row in zip(codes, z, centred)])
+        answers = self.left_out(codes, z, centred)
         smooth = np.log((self.share * len(y) + 0.5) / (len(y) + 0.5 * classes))
         ways = [(2.0 ** (k / 2), b * smooth) for k in range(-4, 11) for b in (0, 1)]
-        own = [np.mean([self.log_p(a, *way)[int(c)] for a, c in zip(answers, y)]) for way in ways]
+        own = [np.mean(self.log_p(answers, *way)[np.arange(len(y)), y.astype(int)]) for way in ways]
         self.way, self.quality = ways[int(np.argmax(own))], max(own) + np.log(classes)
 
     def indicators(self, y):
@@ -194,7 +214,8 @@ class ClassRidge(Ridge):
     @staticmethod
     def log_p(answer, multiple, shift):
         z = multiple * answer + shift
-        return z - z.max() - np.log(np.sum(np.exp(z - z.max())))
+        z = z - z.max(axis=-1, keepdims=True)
+        return z - np.log(np.sum(np.exp(z), axis=-1, keepdims=True))
 
     def __call__(self, codes, z, target):
         mean, leverage = self.answer(codes, z,
@@ -276,7 +297,7 @@ class ClassCard:
         self.bins = Bins(codes, categorical)
         self.onehot = np.array([[target == c for c in range(room)] for target in y], dtype=float)
         self.share = self.onehot.mean(axis=0)
-        which = np.array([self.bins(value) for value in codes])
+        which = self.bins.of(codes)
         self.count = np.array([np.sum(which == b) for b in range(self.bins.count)], dtype=float)
         self.sum = np.array(
             [np.sum(self.onehot[which == b] - self.share, axis=0) for b in range(self.bins.count)])
@@ -424,8 +445,10 @@ class RowTokeniser:
         """
         model, tensors = self.model, self.model.tensors
         config, activation = model.config, model.embedder_activation
-        hidden = (tensors["embed.x.slot.bias"]
-                  + sum(tensors["embed.x.slot.weight"][s] @ cell for s, cell in enumerate(cells)))
+        hidden = tensors["embed.x.slot.bias"]
+        if cells:
+            by_slot = tensors["embed.x.slot.weight"][:len(cells)]
+            hidden = hidden + (by_slot @ np.array(cells)[:, :, None]).sum(axis=(0, 2))
         for name, numbers in opinions.items():
             if numbers:
                 hidden = hidden + tensors[f"embed.x.{name}.weight"] @ numbers

@@ -80,27 +80,29 @@ def row_stage(model, cells):
 
 
 def yeo_johnson(z, power):
-    z = np.asarray(z, dtype=float)
-    up, down = np.maximum(z, 0), np.maximum(-z, 0)
-    rising = np.log1p(up) if abs(power) < 1e-12 else np.expm1(power * np.log1p(up)) / power
-    other = 2 - power
-    falling = np.log1p(down) if abs(other) < 1e-12 else np.expm1(other * np.log1p(down)) / other
-    return np.where(z >= 0, rising, -falling)
+    """z of any shape, and power one number or an array that goes with it."""
+    def grown(size, power):
+        flat = np.abs(power) < 1e-12
+        return np.where(flat, size, np.expm1(power * size) / np.where(flat, 1, power))
+
+    size = np.log1p(np.abs(z))
+    return np.where(np.asarray(z) >= 0, grown(size, power), -grown(size, 2 - np.asarray(power)))
 
 
 def best_power(z):
     """λ of largest likelihood within its range: a grid, then golden sections around its best point.
     """
+    jacobian = np.sum(np.sign(z) * np.log1p(np.abs(z)))
+
     def loss(power):
-        spread = np.var(yeo_johnson(z, power))
-        jacobian = np.sum(np.sign(z) * np.log1p(np.abs(z)))
-        return 0.5 * len(z) * math.log(max(spread, 1e-300)) - (power - 1) * jacobian
+        spread = np.var(yeo_johnson(z, np.asarray(power)[..., None]), axis=-1)
+        return 0.5 * len(z) * np.log(np.maximum(spread, 1e-300)) - (power - 1) * jacobian
 
     if np.var(z) < 1e-20:
         return 1.0
     reach = 486 * math.log(2) / math.log1p(20 * np.abs(z).max())
     grid = np.linspace(2 - reach, reach, 2001)
-    at = int(np.argmin([loss(p) for p in grid]))
+    at = int(np.argmin(loss(grid)))
     low, high = grid[max(at - 1, 0)], grid[min(at + 1, len(grid) - 1)]
     golden = (math.sqrt(5) - 1) / 2
     for _ in range(80):

@@ -62,8 +62,9 @@ class Tree:
         total, k = both.sum(axis=0), slope.shape[1]
         whole, found, most = gain(total[:k], total[k:]), (None, 0), 1e-6
         for s in slots:
-            left = np.zeros((EDGES + 2, 2 * k), dtype=np.int64)
-            np.add.at(left, bins[:, s], both)
+            # sums of whole numbers below 2^53
+            at = bins[:, s, None] * (2 * k) + np.arange(2 * k)
+            left = np.bincount(at.ravel(), both.ravel(), (EDGES + 2) * 2 * k).reshape(-1, 2 * k)
             left = (left if self.labels[s] else np.cumsum(left, axis=0))[:-1]
             right = total - left
             gains = gain(left[:, :k], left[:, k:]) + gain(right[:, :k], right[:, k:]) - whole
@@ -82,10 +83,9 @@ class Tree:
     def __call__(self, bins):
         """Values [n, channels] of rows with bins [n, S]."""
         node = np.zeros(len(bins), dtype=int)
-        for i in range(len(bins)):
-            while node[i] < len(self.splits):
-                left = self.goes_left(self.splits[node[i]], bins[i:i + 1])[0]
-                node[i] = 2 * node[i] + (1 if left else 2)
+        for at, split in enumerate(self.splits):
+            here = np.flatnonzero(node == at)
+            node[here] = 2 * at + np.where(self.goes_left(split, bins[here]), 1, 2)
         return np.array(self.values, dtype=float)[node - len(self.splits)]
 
 
@@ -146,11 +146,12 @@ class Trees:
         """[n, S]"""
         out = np.zeros(codes.shape, dtype=int)
         for s, card in enumerate(self.cards):
-            for i, value in enumerate(codes[:, s]):
-                if self.labels[s]:
-                    out[i, s] = MISSING_LABEL if np.isnan(value) else card.bins(value)
-                else:
-                    out[i, s] = 0 if np.isnan(value) else 1 + np.sum(self.edges[s] < value)
+            missing = np.isnan(codes[:, s])
+            if self.labels[s]:
+                out[:, s] = np.where(missing, MISSING_LABEL, card.bins.of(codes[:, s]))
+            else:
+                out[:, s] = np.where(missing, 0,
+                                     1 + np.searchsorted(self.edges[s], codes[:, s]))
         return out
 
     @staticmethod
