@@ -45,6 +45,7 @@ struct TnpDeviceModel
 	TnpDevice  *device;
 	TnpModel   *model;
 	CudaModel	shape;			/* as launches are given it */
+	int			first_operand;	/* columns of the first operand buffer that are used */
 	void	   *weights;		/* device memory */
 	size_t		bytes;
 	bool		halves_on_host; /* the embedder's part of the features is computed by the engine */

@@ -40,11 +40,13 @@ round_up(int n, int unit)
 
 /*
  * Offsets of everything in shared memory for tiles of `rows` rows; returns the bytes without
- * partial results.
+ * partial results. nested: each row of the state lies behind what is used of a row of x0, whose
+ * rows are as long as those of x1, which takes the feed-forward part; 0 where it has no room there.
  */
 static int
-lay_out(const CudaModel *s, int rows, int team, CudaWalk *walk)
+lay_out_as(const TnpDeviceModel *m, int rows, int team, bool nested, CudaWalk *walk)
 {
+	const CudaModel *s = &m->shape;
 	int			element = s->precision == 0 ? 2 : 4,
 				heads = team > s->heads ? 1 : (s->heads + team - 1) / team,
 				head_columns = cuda_k_tiles(s->precision,
@@ -55,13 +57,28 @@ lay_out(const CudaModel *s, int rows, int team, CudaWalk *walk)
 	walk->row_q = cuda_row(s->precision, heads * head_columns);
 	walk->row_h = round_up(s->width, 32) + 8;
 	walk->at_x0 = at;
+	if (nested)
+	{
+		int			before = round_up(cuda_row(s->precision, m->first_operand) * element, 16);
+
+		if (before + walk->row_h * 4 > walk->row_x * element)
+			return 0;
+		walk->row_h = walk->row_x * element / 4;
+		walk->at_h = at + before;
+		/* both are cleared to the end of their last row */
+		at += before;
+	}
 	at += round_up(rows * walk->row_x * element, 128);
+	at = round_up(at, 128);
 	walk->at_x1 = at;
 	at += round_up(rows * walk->row_x * element, 128);
 	walk->at_q = at;
 	at += round_up(rows * walk->row_q * element, 128);
-	walk->at_h = at;
-	at += round_up(rows * walk->row_h * 4, 128);
+	if (!nested)
+	{
+		walk->at_h = at;
+		at += round_up(rows * walk->row_h * 4, 128);
+	}
 	walk->at_rows = at;
 	at += round_up((TILE_ROW_ARRAYS * rows + 4 * (rows / 16)) * 4, 8);
 	walk->at_bells = at;
@@ -73,12 +90,31 @@ lay_out(const CudaModel *s, int rows, int team, CudaWalk *walk)
 	return at;
 }
 
+/* The same, nested where a tile of 16 rows has no room in a block otherwise. */
+static int
+lay_out(const TnpDeviceModel *m, int rows, int team, CudaWalk *walk)
+{
+	int			most = m->device->facts.shared_bytes,
+				bytes = lay_out_as(m, rows, team, false, walk),
+				nested;
+	CudaWalk	other;
+
+	if (rows > 16 || bytes <= most)
+		return bytes;
+	other = *walk;
+	nested = lay_out_as(m, rows, team, true, &other);
+	if (nested == 0 || nested > most)
+		return bytes;
+	*walk = other;
+	return nested;
+}
+
 bool
 cuda_fits(const TnpDeviceModel *m)
 {
 	CudaWalk	walk;
 
-	return lay_out(&m->shape, 16, 1, &walk) <= m->device->facts.shared_bytes;
+	return lay_out(m, 16, 1, &walk) <= m->device->facts.shared_bytes;
 }
 
 /* Tiles of `rows` rows for n rows, or streams of a chain. */
@@ -131,7 +167,7 @@ choose_rows(const TnpDeviceModel *m, const CudaWalk *walk, int64_t chunks)
 					cost = (blocks + facts->multiprocessors - 1) / facts->multiprocessors *
 			(16 + rows);
 		int			units = m->shape.heads * (rows / 16) / tiles_together(&m->shape, rows),
-					used = lay_out(&m->shape, rows, 1, &try);
+					used = lay_out(m, rows, 1, &try);
 
 		if (rows > 16 && used > facts->shared_bytes)
 			break;
@@ -149,7 +185,7 @@ choose_rows(const TnpDeviceModel *m, const CudaWalk *walk, int64_t chunks)
 		best /= 2;
 	if (cuda_force.rows > 0
 		&& cuda_force.rows <= cuda_largest_tile(m->shape.precision, m->shape.head_tiles)
-		&& lay_out(&m->shape, cuda_force.rows, 1, &forced) <= facts->shared_bytes)
+		&& lay_out(m, cuda_force.rows, 1, &forced) <= facts->shared_bytes)
 		best = cuda_force.rows;
 	return best;
 }
@@ -279,7 +315,7 @@ cuda_plan(const TnpDeviceModel *m, int64_t keys, int64_t private_slots, CudaWalk
 	walk->pushes = rows == 16 && may_push(s, walk, walk->team);
 	plan->kernel = (GpuKernel) {s->precision, rows, s->head_tiles};
 	plan->shared = choose_split(m, rows, cuda_chunks(keys),
-								lay_out(s, rows, walk->team, walk), walk, plan);
+								lay_out(m, rows, walk->team, walk), walk, plan);
 	plan->arrived = walk->copies > 1 ? (s->two_stream ? 2 : 1) * s->layers : 0;
 	plan->raw_bytes = (size_t) tiles * rows * s->outputs * sizeof(float);
 	plan->params_bytes = (size_t) tiles * rows * s->params * sizeof(double);

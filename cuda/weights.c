@@ -29,7 +29,8 @@ typedef struct Block
 	int			precision;
 	int			head_tiles,
 				head_width;
-	int			operand;		/* widest operand so far */
+	int			operand,		/* widest operand so far, */
+				first_operand;	/* and of those that are not the layers' */
 	bool		failed;			/* memory of the host ran out */
 } Block;
 
@@ -85,6 +86,8 @@ widen(Block *b, int columns)
 {
 	if (columns > b->operand)
 		b->operand = columns;
+	if (columns > b->first_operand)
+		b->first_operand = columns;
 }
 
 /*
@@ -189,6 +192,7 @@ place_layers(Block *b, const TnpLayer *layers, int n, int heads)
 {
 	const void *address;
 	CudaLayer  *to;
+	int			first_operand = b->first_operand;
 
 	if (layers == NULL)
 		return NULL;
@@ -211,6 +215,8 @@ place_layers(Block *b, const TnpLayer *layers, int n, int heads)
 		if (to != NULL)
 			to[l] = layer;
 	}
+	/* of a layer, x0 holds norms alone, which are as wide as the model */
+	b->first_operand = first_operand;
 	return address;
 }
 
@@ -309,7 +315,7 @@ place_model(Block *b, const TnpModel *m, bool halves_on_host, CudaModel *shape)
 	int			n;
 
 	b->used = 0;
-	b->operand = c->width;
+	b->operand = b->first_operand = c->width;
 	memset(&s, 0, sizeof(s));
 	s.precision = b->precision;
 	s.two_stream = strcmp(c->family->name, "two-stream") == 0;
@@ -448,6 +454,7 @@ cuda_load_weights(TnpDeviceModel *m, TnpPrecision precision, TnpError *error)
 	m->halves_on_host = c->embedder == TNP_ADDITIVE && c->encode_x.kind == TNP_ENCODE_ROWS
 		&& c->encode_x.token_width > 0;
 	place_model(&b, model, m->halves_on_host, &m->shape);
+	m->first_operand = b.first_operand;
 	if (!cuda_fits(m))
 	{
 		tnp_fail(error, TNP_BAD_CONFIG,

@@ -280,6 +280,61 @@ check_appending(TnpDeviceModel *m, const char *name, const TestRows *rows, bool 
 	gpu_emulated_order(0);
 }
 
+/*
+ * A block with so little shared memory that the state must lie between the rows of an operand: the
+ * same bits, of encodings, appended rows and answers.
+ */
+static void
+check_nested(const TestModel *file, TnpPrecision precision)
+{
+	Answers		a[2];
+	int			nested = 0;
+
+	for (int little = 0; little < 2; little++)
+	{
+		TnpDevice  *device = cuda_open(precision, 0);
+		TnpDeviceModel *m = cuda_load(device, file);
+		TnpDeviceEncoding *e;
+		TestRows	rows;
+		const TnpModelInfo *info = tnp_device.model_info(m);
+		int			more = info->appendable ? 5 : 0;
+		TnpRows		context,
+					appended;
+		TnpError	error;
+		CudaWalk	walk;
+		CudaPlan	plan;
+
+		/* rows of operands as a wide feed-forward part makes them; then as little as it takes */
+		m->shape.operand = 256;
+		while (little && cuda_fits(m))
+			device->facts.shared_bytes -= 16;
+		device->facts.shared_bytes += little ? 16 : 0;
+		test_rows_make(&rows, info, CONTEXT + 70, 11);
+		context = test_slice(&rows, 0, CONTEXT - more);
+		appended = test_slice(&rows, CONTEXT - more, more);
+		if (tnp_device.encoding_build(m, &context, info->context[0] == 'c' ? 0
+									  : info->appendable ? 128 : CONTEXT, 0, &e,
+									  &error) != TNP_OK)
+		{
+			ok(false, "%s: %s", file->name, error.message);
+			return;
+		}
+		walk = cuda_walk_of(e, CONTEXT - more, CUDA_ENCODE);
+		walk.n = 40;
+		if (cuda_plan(m, walk.shared, 0, &walk, &plan, &error) == TNP_OK)
+			nested += walk.at_h < walk.at_x1;
+		ok((more == 0 || tnp_device.encoding_append(e, &appended, &error) == TNP_OK)
+		   && ask_all(e, CONTEXT, &rows, &a[little]) == TNP_OK, "%s: asked with %d bytes",
+		   file->name, device->facts.shared_bytes);
+		tnp_device.encoding_free(e);
+		test_rows_free(&rows);
+		tnp_device.model_free(m);
+		tnp_device.shutdown(device);
+	}
+	is_int(nested, 1, "the state lies between the rows of an operand");
+	ok(same(&a[0], &a[1]), "%s: the same bits in little memory", file->name);
+}
+
 int
 main(void)
 {
@@ -328,6 +383,11 @@ main(void)
 			}
 		tnp_device.shutdown(device);
 	}
+	for (int i = 0; i < n; i++)
+		for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
+			for (int precision = 0; precision < (k < 1 ? 2 : 1); precision++)
+				if (strcmp(models[i].name, names[k]) == 0)
+					check_nested(&models[i], (TnpPrecision) precision);
 	is_int(gpu_emulated.live, 0, "all memory has been given back");
 	test_models_free(models, n);
 	return done_testing();
