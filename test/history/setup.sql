@@ -6,7 +6,8 @@ ALTER DATABASE postgres SET posterior.model = 'packed_causal';
 SET posterior.model = 'packed_causal';
 
 CREATE TABLE h (k int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, x float8, label text, y float8,
-		z int NOT NULL DEFAULT 1, u int UNIQUE DEFERRABLE INITIALLY DEFERRED);
+		z int NOT NULL DEFAULT 1, u int UNIQUE DEFERRABLE INITIALLY DEFERRED,
+		other_y float8 GENERATED ALWAYS AS (1 - y / 2) STORED);
 CREATE TABLE other (i int);
 CREATE TABLE via (x float8);
 CREATE TABLE parent (k int PRIMARY KEY, x float8, label text, y float8);
@@ -60,7 +61,7 @@ DELETE FROM h WHERE k > 25;
 -- One model of each way to keep a context, each a named context of its name. A value of the rows
 -- has the same prefix, unless that is shared: then a growing frame has.
 CREATE TABLE kind (number int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, model text, keeps text,
-		shared_prefix boolean);
+		shared_prefix boolean, target text DEFAULT 'y');
 INSERT INTO kind (model, keeps, shared_prefix) VALUES
 	('mean', 'one exact sum, rows are added and taken away', false),
 	('incremental', 'keys and values of two streams, appended', false),
@@ -75,9 +76,12 @@ INSERT INTO kind (model, keeps, shared_prefix) VALUES
 	('decoupled_one', 'keys of features, values of targets, appended', true),
 	('decoupled_convolution', 'keys, values and streams in order, made again', false),
 	('decoupled_lstm', 'keys, values and states of a recurrence, appended', false);
+INSERT INTO kind (model, keeps, shared_prefix, target) VALUES
+	('decoupled_causal', 'keys of features that two targets share, appended', false,
+		'{y,other_y}');
 SELECT posterior.load_model(model, current_setting('test.models') || '/' || model || '.safetensors')
 	FROM kind;
-SELECT posterior.create_context(model, 'h', 'y', features => '{x,z}', order_by => 'k',
+SELECT posterior.create_context(model, 'h', target, features => '{x,z}', order_by => 'k',
 		model => model) FROM kind;
 
 -- how many predictions have been compared: sequences are not rolled back
@@ -277,7 +281,7 @@ CREATE FUNCTION check_prefix() RETURNS int STABLE LANGUAGE sql AS $$
 
 -- The kinds of contexts: one of them by its number. A snapshot older than a table's emptying sees
 -- no row of it but its own, and set encoders need four.
-CREATE FUNCTION kind_from_scratch(model text, shared_prefix boolean)
+CREATE FUNCTION kind_from_scratch(model text, shared_prefix boolean, target text)
 	RETURNS posterior.distribution[] STABLE LANGUAGE plpgsql
 	SET posterior.model = 'packed_causal' SET posterior.cache = off AS $$
 BEGIN
@@ -289,8 +293,26 @@ BEGIN
 					ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS p FROM r)
 			SELECT ARRAY[p] FROM f WHERE k = 2147483647);
 	END IF;
+	IF target <> 'y' THEN
+		-- each target as if it were alone
+		RETURN (SELECT from_scratch(one) || from_scratch(two) FROM
+			(SELECT posterior.context(y, x, z ORDER BY k, y, x, z) AS one,
+				posterior.context(other_y, x, z ORDER BY k, y, x, z) AS two FROM h) c);
+	END IF;
 	RETURN (SELECT from_scratch(value) FROM (SELECT posterior.context(y, x, z ORDER BY k, y, x, z)
 			AS value FROM h) c);
+END $$;
+-- What the context answers, in the order of kind_from_scratch.
+CREATE FUNCTION kind_answers(model text, shared_prefix boolean, target text)
+	RETURNS posterior.distribution[] STABLE LANGUAGE plpgsql AS $$
+BEGIN
+	IF target <> 'y' THEN
+		RETURN (SELECT array_agg(prediction ORDER BY t, q.z) FROM questions() q,
+			unnest(posterior.predict_targets(model::name, q)) WITH ORDINALITY p (prediction, t));
+	END IF;
+	RETURN (SELECT array_agg(prediction ORDER BY ord)
+			FROM posterior.predict_rows(model, ARRAY(SELECT q FROM questions() q
+				WHERE NOT shared_prefix OR q.z = 2)));
 END $$;
 CREATE FUNCTION check_kind(which int) RETURNS int STABLE LANGUAGE plpgsql AS $$
 DECLARE
@@ -299,13 +321,13 @@ BEGIN
 	IF (SELECT count(*) < 4 FROM h WHERE y IS NOT NULL) THEN
 		RETURN 0;
 	END IF;
-	WITH t AS MATERIALIZED (SELECT model, shared_prefix FROM kind WHERE number = which),
+	WITH t AS MATERIALIZED (SELECT model, shared_prefix, target FROM kind WHERE number = which),
 	d AS (SELECT count(*)
 			FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ,
 			count(*) AS n
-		FROM t, LATERAL posterior.predict_rows(model, ARRAY(SELECT q FROM questions() q
-				WHERE NOT shared_prefix OR q.z = 2)) named
-		JOIN LATERAL unnest(kind_from_scratch(model, shared_prefix))
+		FROM t, LATERAL unnest(kind_answers(model, shared_prefix, target))
+			WITH ORDINALITY named (prediction, ord)
+		JOIN LATERAL unnest(kind_from_scratch(model, shared_prefix, target))
 			WITH ORDINALITY scratch (prediction, ord) USING (ord))
 	SELECT compare((SELECT model FROM t), n::int, differ, CASE WHEN differ > 0
 			THEN (SELECT count(*)::text FROM h) END) INTO result FROM d;

@@ -1,4 +1,4 @@
-\set kind random(1, 13)
+\set kind random(1, 14)
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT check_kind(:kind);
 \sleep 3 ms

@@ -1,4 +1,4 @@
-\set kind random(1, 13)
+\set kind random(1, 14)
 SELECT check_kind(:kind);
 BEGIN;
 INSERT INTO h (x, y, z) VALUES (random(), random(), 14);
