@@ -90,6 +90,7 @@ WIDTH(solve_lanes)(const double *u, size_t n, double *numbers)
 				v[j * PARTS + p] += -v[k * PARTS + p] * u[k * n + j];
 		}
 }
+
 /* out [TNP_UPPER_MANY] = tnp_dot of each vector and b [n], or itself where b is NULL. */
 static inline __attribute__((always_inline)) void
 WIDTH(dot_lanes)(size_t n, const double *numbers, const double *b, double *out)
