@@ -53,24 +53,21 @@ TABLES = [(1, 1, 1), (7, 3, 2), (40, 5, 3), (130, 2, 10), (25, 20, 4), (30, 130,
 QUERIES = 3
 
 
-def words(key):
-    """An endless stream of 64-bit numbers of a text: SplitMix64 from its FNV-1a hash."""
+def words(key, count):
+    """The first 64-bit numbers of a text: SplitMix64 from its FNV-1a hash."""
     state = 0xcbf29ce484222325
     for byte in key.encode():
         state = (state ^ byte) * 0x100000001b3 & MASK
-    while True:
-        state = state + 0x9e3779b97f4a7c15 & MASK
-        z = (state ^ state >> 30) * 0xbf58476d1ce4e5b9 & MASK
-        z = (z ^ z >> 27) * 0x94d049bb133111eb & MASK
-        yield z ^ z >> 31
+    z = np.uint64(state) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9e3779b97f4a7c15)
+    z = (z ^ z >> np.uint64(30)) * np.uint64(0xbf58476d1ce4e5b9)
+    z = (z ^ z >> np.uint64(27)) * np.uint64(0x94d049bb133111eb)
+    return z ^ z >> np.uint64(31)
 
 
 def uniform(key, *shape):
     """Numbers in [-1, 1), exact in float32, as float64."""
-    stream = words(key)
-    count = int(np.prod(shape))
-    numbers = [(next(stream) >> 41) / (1 << 22) - 1.0 for _ in range(count)]
-    return np.array(numbers).reshape(shape)
+    drawn = words(key, int(np.prod(shape))) >> np.uint64(41)
+    return (drawn / (1 << 22) - 1.0).reshape(shape)
 
 
 def shapes(c):
