@@ -42,6 +42,7 @@
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "storage/ipc.h"
+#include "storage/lmgr.h"
 #include "tcop/tcopprot.h"
 #include "utils/acl.h"
 #include "utils/array.h"
@@ -188,6 +189,20 @@ context_refresh(const char *name)
 }
 
 /*
+ * Lock the table of models before a step locks definitions and reads a model: DROP EXTENSION locks
+ * what is dropped in the order in which it was made, and would meet the step in a deadlock.
+ */
+static void
+lock_models(void)
+{
+	Oid			space = get_namespace_oid("posterior", true),
+				table = OidIsValid(space) ? get_relname_relid("model_file", space) : InvalidOid;
+
+	if (OidIsValid(table))
+		LockRelationOid(table, AccessShareLock);
+}
+
+/*
  * Do a step to one context in a transaction of its own; false also if that fails. What goes wrong
  * will be the next reader's error, not the log's.
  */
@@ -202,6 +217,7 @@ step_run(bool (*step) (const char *name), const char *name)
 	MemoryContextSwitchTo(memory);
 	PG_TRY();
 	{
+		lock_models();
 		result = step(name);
 		CommitTransactionCommand();
 	}
