@@ -253,8 +253,7 @@ try_rows(TnpDeviceEncoding *e, const TnpRows *rows, int64_t first, int64_t n, in
 	walk.x = device_x;
 	walk.target = device_y;
 	team = cuda_fill_team(m, &e->stats, first, n, in_context);
-	status = cuda_fill_x(m, &e->stats, rows, first, n, in_context, team, x, NULL,
-						 error);
+	status = cuda_fill_x(m, &e->stats, rows, first, n, in_context, team, x, NULL, error);
 	tnp_team_free(team);
 	if (status == TNP_OK)
 		status = fill_targets(e, rows, first, n, y, error);

@@ -66,10 +66,9 @@ lay_out_as(const TnpDeviceModel *m, int rows, int team, bool nested, CudaWalk *w
 		walk->row_h = walk->row_x * element / 4;
 		walk->at_h = at + before;
 		/* both are cleared to the end of their last row */
-		at += before;
+		at += round_up(before, 128);
 	}
 	at += round_up(rows * walk->row_x * element, 128);
-	at = round_up(at, 128);
 	walk->at_x1 = at;
 	at += round_up(rows * walk->row_x * element, 128);
 	walk->at_q = at;

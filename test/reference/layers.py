@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+
 def erf(x):
     return np.array([math.erf(number) for number in x.ravel()]).reshape(x.shape)
 

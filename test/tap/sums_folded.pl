@@ -183,6 +183,19 @@ sub dropped
 	return;
 }
 
+# DROP EXTENSION locks the table of models before that of definitions, and so does a step.
+my $holder = session($node);
+delay(-1);
+load($first += 100000);
+ask($holder, 'BEGIN; LOCK TABLE posterior.model_file IN ACCESS EXCLUSIVE MODE');
+delay(10);
+my $waiting = waiting_worker();
+is($node->safe_psql('postgres', qq{SELECT count(*) FROM pg_locks JOIN pg_class c ON c.oid = relation
+	WHERE pid = $waiting AND granted AND relname = 'context_definition'}), '0',
+	'a worker that waits for models holds no lock on definitions');
+ask($holder, 'ROLLBACK');
+leave($holder);
+
 dropped(q{SELECT FROM posterior.drop_context('c')});
 is($node->safe_psql('postgres', 'SELECT count(*) FROM posterior_internal.kept_sums'), '0',
 	'nothing is left of it');
