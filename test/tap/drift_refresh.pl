@@ -63,10 +63,13 @@ is($node->safe_psql('postgres', q{SELECT suffix_rows, drift FROM posterior.stat_
 	'a refresh by hand leaves no drift of what is no later row any more');
 $node->safe_psql('postgres', q{SELECT posterior.drop_context('by_hand')});
 
+# The worker asks how far rows have drifted when some are written, and may have read the limit
+# before or after that: the row is there first, and is written again until the context is new.
+my $again = sub { "WITH w AS (UPDATE t SET y = y WHERE i = $_[0]) $refreshed" };
+$node->safe_psql('postgres', q{INSERT INTO t (y, x) VALUES (0, 10)});
 $node->append_conf('postgresql.conf', 'posterior.drift_limit = 0.5');
 $node->reload;
-$node->safe_psql('postgres', q{INSERT INTO t (y, x) VALUES (0, 10)});
-ok($node->poll_query_until('postgres', $refreshed, '121'),
+ok($node->poll_query_until('postgres', $again->(121), '121'),
 	'beyond the limit the context is encoded anew');
 is($node->safe_psql('postgres', $whole), 't', 'with all rows as its prefix');
 ok($node->poll_query_until('postgres',
@@ -147,8 +150,8 @@ ok($node->poll_query_until('postgres',
 $node->safe_psql('postgres', q{INSERT INTO u (y, x) VALUES (0, 0)});
 ok($node->poll_query_until('postgres', sprintf($encoded, 22)), 'and the worker does not wait');
 is($node->safe_psql('postgres', $refreshed), '167', 'nor refresh');
-$node->safe_psql('postgres', q{COMMIT PREPARED 'slow'; INSERT INTO t (y, x) VALUES (0, 0)});
-ok($node->poll_query_until('postgres', $refreshed, '228'), 'until that has ended');
+$node->safe_psql('postgres', q{COMMIT PREPARED 'slow'});
+ok($node->poll_query_until('postgres', $again->(227), '227'), 'until that has ended');
 
 # Contexts that keep sums are compared with the rows of their fit by each statement.
 $node->safe_psql('postgres', q{
