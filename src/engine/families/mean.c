@@ -204,10 +204,10 @@ mean_walk(TnpWalk *w, int64_t n, int64_t n_store, TnpError *error)
 				one[TNP_MAX_WIDTH + TNP_MAX_FEATURES];
 	TnpStatus	status = tnp_worker_check(worker, error);
 
-	if (status == TNP_OK)
+	if (status == TNP_OK && n_store > 0)
 		status = mean_sum_of(e, worker->work, 1, one, e->n, context, error);
-	if (status == TNP_OK)
-		mean_divide(d, context, e->n, mean);
+	if (status == TNP_OK && n > n_store)
+		status = mean_of_rows(e, worker->work, one, mean, error);
 	for (int64_t i = 0; status == TNP_OK && i < n; i++)
 	{
 		const TnpToken *t = &w->tokens[i];

@@ -86,7 +86,11 @@ TnpStatus	mean_add_from(const TnpEncoding *e, TnpScratch *work, int tile, float 
 TnpStatus	mean_sum_of(const TnpEncoding *e, TnpScratch *work, int tile, float *states,
 						int64_t n, int64_t *sum, TnpError *error);
 
-/* An encoding keeps the sum of its first n rows at hand; or of all it has. */
+/* The mean [d] of all rows of an encoding; state has room for one. */
+TnpStatus	mean_of_rows(const TnpEncoding *e, TnpScratch *work, float *state, float *mean,
+						 TnpError *error);
+
+/* An encoding keeps the sum of its first n rows at hand, and their mean; or of all it has. */
 TnpStatus	mean_set_total(TnpEncoding *e, int64_t n, const int64_t *sum, TnpError *error);
 TnpStatus	mean_settle(TnpEncoding *e, TnpError *error);
 

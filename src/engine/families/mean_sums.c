@@ -139,16 +139,26 @@ mean_add_from(const TnpEncoding *e, TnpScratch *work, int tile, float *states, i
 	return status;
 }
 
+/* Behind the numbers of a total is their mean. */
+static float *
+total_mean(const TnpEncoding *e)
+{
+	return (float *) (void *) ((char *) e->total + mean_bytes(e->model->config.width));
+}
+
 /*
- * The total of an encoding if it is of n rows; another process may be changing it to that of more.
- * False where it is not to be had.
+ * The total of an encoding if it is of n rows, or its mean, each unless NULL; another process may
+ * be changing it to that of more. False where it is not to be had.
  */
 static bool
-take_total(const TnpEncoding *e, int64_t n, int64_t *sum)
+take_total(const TnpEncoding *e, int64_t n, int64_t *sum, float *mean)
 {
 	if (e->total == NULL || __atomic_load_n(&e->totalled, __ATOMIC_ACQUIRE) != n)
 		return false;
-	memcpy(sum, e->total, mean_bytes(e->model->config.width));
+	if (sum != NULL)
+		memcpy(sum, e->total, mean_bytes(e->model->config.width));
+	if (mean != NULL)
+		memcpy(mean, total_mean(e), e->model->config.width * sizeof(float));
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return __atomic_load_n(&e->totalled, __ATOMIC_RELAXED) == n;
 }
@@ -160,7 +170,7 @@ mean_sum_of(const TnpEncoding *e, TnpScratch *work, int tile, float *states, int
 	int64_t		k,
 				rows;
 
-	if (take_total(e, n, sum) || (e->viewed != NULL && take_total(e->viewed, n, sum)))
+	if (take_total(e, n, sum, NULL) || (e->viewed != NULL && take_total(e->viewed, n, sum, NULL)))
 		return TNP_OK;
 	k = mean_mark_before(&e->cache, n);
 	rows = mean_mark_rows(&e->cache, k);
@@ -169,13 +179,29 @@ mean_sum_of(const TnpEncoding *e, TnpScratch *work, int tile, float *states, int
 }
 
 TnpStatus
+mean_of_rows(const TnpEncoding *e, TnpScratch *work, float *state, float *mean, TnpError *error)
+{
+	int64_t		sum[2 * TNP_MAX_WIDTH];
+	TnpStatus	status;
+
+	if (take_total(e, e->n, NULL, mean)
+		|| (e->viewed != NULL && take_total(e->viewed, e->n, NULL, mean)))
+		return TNP_OK;
+	status = mean_sum_of(e, work, 1, state, e->n, sum, error);
+	if (status == TNP_OK)
+		mean_divide(e->model->config.width, sum, e->n, mean);
+	return status;
+}
+
+TnpStatus
 mean_set_total(TnpEncoding *e, int64_t n, const int64_t *sum, TnpError *error)
 {
 	TnpEnv		env = e->kept ? tnp_lasting(&e->model->env) : e->model->env;
+	int			d = e->model->config.width;
 
 	if (e->total == NULL)
 	{
-		e->total_size = mean_bytes(e->model->config.width);
+		e->total_size = mean_bytes(d) + d * sizeof(float);
 		e->totalled = -1;
 		e->total = tnp_alloc(&env, 1, e->total_size);
 	}
@@ -183,7 +209,8 @@ mean_set_total(TnpEncoding *e, int64_t n, const int64_t *sum, TnpError *error)
 		return tnp_no_memory(error);
 	__atomic_store_n(&e->totalled, -1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	memcpy(e->total, sum, e->total_size);
+	memcpy(e->total, sum, mean_bytes(d));
+	mean_divide(d, sum, n, total_mean(e));
 	__atomic_store_n(&e->totalled, n, __ATOMIC_RELEASE);
 	return TNP_OK;
 }
@@ -210,7 +237,7 @@ mean_settle(TnpEncoding *e, TnpError *error)
 
 	if (e->total != NULL && e->totalled == e->n)
 		return TNP_OK;
-	if (e->viewed == NULL || !take_total(e->viewed, e->n, sum))
+	if (e->viewed == NULL || !take_total(e->viewed, e->n, sum, NULL))
 		status = make_total(e, sum, error);
 	return status == TNP_OK ? mean_set_total(e, e->n, sum, error) : status;
 }
