@@ -341,26 +341,25 @@ products_query(const TnpModel *model, const void *layer, int n, const float *h,
 								 work->att, 1};
 }
 
-/* What one head of some queries reads. */
+/* The sizes of what one head reads. */
 typedef struct Products
 {
 	int			features,
 				width,			/* of a value */
-				head,
 				heads;
 } Products;
 
 /* Slots [first, end) of a cache layer, to values [width], weighted, and the sum of weights. */
 static void
-products_read_slots(const Products *p, const float *q, const TnpKeys *keys, int block,
+products_read_slots(const Products *p, int head, const float *q, const TnpKeys *keys, int block,
 					int64_t first, int64_t end, double *values)
 {
 	for (int64_t s = first; s < end; s++)
 	{
 		const float *k = (const float *) keys->k
-			+ tnp_key_at(s, block, p->heads * p->features, p->head, p->features, 0),
+			+ tnp_key_at(s, block, p->heads * p->features, head, p->features, 0),
 				   *v = (const float *) keys->v
-			+ tnp_value_at(s, block, p->heads * p->width, p->head, p->width);
+			+ tnp_value_at(s, block, p->heads * p->width, head, p->width);
 		double		weight = 0;
 
 		for (int f = 0; f < p->features; f++)
@@ -373,18 +372,18 @@ products_read_slots(const Products *p, const float *q, const TnpKeys *keys, int 
 
 /* One head of query i, whose sums have been read to values [width + 1]. */
 static void
-products_read_query(const Products *p, const TnpConfig *c, const TnpView *view,
+products_read_query(const Products *p, int head, const TnpConfig *c, const TnpView *view,
 					const TnpAttention *a, int64_t in_sums, int i, double *values)
 {
 	int64_t		base = products_base(c),
 				seen = in_sums + view->context[i] - base + view->own[i].n;
 	TnpKeys		shared = {view->k, view->v, view->context[i]};
-	const float *q = a->q + ((size_t) i * p->heads + p->head) * p->features;
-	float	   *out = a->out + ((size_t) i * p->heads + p->head) * p->width;
+	const float *q = a->q + ((size_t) i * p->heads + head) * p->features;
+	float	   *out = a->out + ((size_t) i * p->heads + head) * p->width;
 	double		divisor;
 
-	products_read_slots(p, q, &shared, TNP_BLOCK, base, shared.n, values);
-	products_read_slots(p, q, &view->own[i], TNP_PANEL, 0, view->own[i].n, values);
+	products_read_slots(p, head, q, &shared, TNP_BLOCK, base, shared.n, values);
+	products_read_slots(p, head, q, &view->own[i], TNP_PANEL, 0, view->own[i].n, values);
 	divisor = products_deep(c) ? (double) (seen > 0 ? seen : 1)
 		: values[p->width] < SMALLEST_SUM ? SMALLEST_SUM : values[p->width];
 	for (int f = 0; f < p->width; f++)
@@ -400,28 +399,30 @@ products_attend(const TnpWalk *walk, const TnpToken *tokens, int n, const float 
 	Products	p = {.features = a->head_width, .width = products_value_width_of(c),
 					 .heads = a->heads};
 	double		values[READ];
-	int			most = READ / (p.width + 1);
+	int			together = n == 1 ? a->heads : 1,
+				most = n == 1 ? 1 : READ / (p.width + 1);
 
 	(void) tokens;
 	(void) h;
 	if (most > TNP_PRODUCTS_READERS)
 		most = TNP_PRODUCTS_READERS;
-	/* one head after the other: its sums stay in the nearest cache */
-	for (p.head = 0; p.head < p.heads; p.head++)
+	/* one head after the other, whose sums stay in the nearest cache; of one query all heads */
+	for (int head = 0; head < p.heads; head += together)
 		for (int i = 0; i < n; i += most)
 		{
 			int			some = n - i < most ? n - i : most;
 			TnpProductQueries queries = {
-				a->q + ((size_t) i * p.heads + p.head) * p.features,
-				(size_t) p.heads * p.features, p.width + 1, some, p.features, p.width
+				a->q + ((size_t) i * p.heads + head) * p.features,
+				(size_t) p.heads * p.features, p.width + 1, some, together, p.features, p.width
 			};
 
-			memset(values, 0, (size_t) some * (p.width + 1) * sizeof(double));
+			memset(values, 0, (size_t) some * together * (p.width + 1) * sizeof(double));
 			if (sums)
 				tnp_products_read(&queries,
-								  (const double *) view->v + p.head * products_sums_of(c), values);
-			for (int j = 0; j < some; j++)
-				products_read_query(&p, c, view, a, sums ? walk->encoding->prefix : 0, i + j,
+								  (const double *) view->v + head * products_sums_of(c), values);
+			for (int j = 0; j < some * together; j++)
+				products_read_query(&p, head + j / some, c, view, a,
+									sums ? walk->encoding->prefix : 0, i + j % some,
 									values + j * (p.width + 1));
 		}
 }

@@ -16,6 +16,8 @@
 #define PAIR 2					/* features that are added to together */
 #define TRIPLE 3				/* queries that read together */
 #define READERS TNP_PRODUCTS_READERS
+#define SIDES 2					/* vectors of numbers that one query reads together, of heads or not */
+#define HEADS 8					/* heads of which one query reads one number together */
 
 /* ---- sums over rows -------------------------------------------------------------------------- */
 
@@ -172,8 +174,9 @@ read_some(const bool fused, const int some, int queries, int features, const dou
 					 next_value);
 }
 
+/* What n queries read of one head. */
 TNP_WIDE_ANY
-read_sums_any(const bool fused, const TnpProductQueries *p, const double *sums, double *values)
+read_head(const bool fused, const TnpProductQueries *p, const double *sums, double *values)
 {
 	size_t		next = p->width + 1;
 	double		q[CHUNK * READERS];
@@ -192,6 +195,94 @@ read_sums_any(const bool fused, const TnpProductQueries *p, const double *sums, 
 		for (; t <= p->width; t++)
 			read_number(fused, p->n, features, q, sums + t, next, values + t, p->next_value);
 	}
+}
+
+/* ---- what one query reads -------------------------------------------------------------------- */
+
+/*
+ * `some` numbers of each of `n` places of sums, with the weights of the heads that they are of: the
+ * sums of one place wait for each other, those of two do not.
+ */
+TNP_WIDE_ANY
+read_places(const bool fused, const int n, const int some, int features, const float *const *q,
+			const double *const *sums, size_t next, double *const *values)
+{
+	double		sum[HEADS * TOGETHER];
+
+	for (int i = 0; i < n; i++)
+		for (int t = 0; t < some; t++)
+			sum[i * some + t] = values[i][t];
+	for (int f = 0; f < features; f++)
+		for (int i = 0; i < n; i++)
+			for (int t = 0; t < some; t++)
+				sum[i * some + t] = tnp_add_product(fused, q[i][f], sums[i][f * next + t],
+													sum[i * some + t]);
+	for (int i = 0; i < n; i++)
+		for (int t = 0; t < some; t++)
+			values[i][t] = sum[i * some + t];
+}
+
+/* Places that are read together when there are enough of them. */
+typedef struct Places
+{
+	int			n;
+	const float *q[HEADS];
+	const double *sums[HEADS];
+	double	   *values[HEADS];
+} Places;
+
+/* Read the places, and have none. */
+TNP_WIDE_ANY
+read_rest(const bool fused, const int some, int features, size_t next, Places *places)
+{
+	for (int i = 0; i < places->n; i++)
+		read_places(fused, 1, some, features, places->q + i, places->sums + i, next,
+					places->values + i);
+	places->n = 0;
+}
+
+/* Numbers [from, to) of all heads, `some` at a time, the heads' `most` together. */
+TNP_WIDE_ANY
+read_numbers_of_heads(const bool fused, const int most, const int some, int from, int to,
+					  const TnpProductQueries *p, const double *sums, double *values)
+{
+	size_t		next = p->width + 1;
+	Places		places = {0};
+
+	for (int h = 0; h < p->heads; h++)
+		for (int t = from; t < to; t += some)
+		{
+			places.q[places.n] = p->q + (size_t) h * p->features;
+			places.sums[places.n] = sums + h * p->features * next + t;
+			places.values[places.n] = values + h * p->next_value + t;
+			if (++places.n == most)
+			{
+				read_places(fused, most, some, p->features, places.q, places.sums, next,
+							places.values);
+				places.n = 0;
+			}
+		}
+	read_rest(fused, some, p->features, next, &places);
+}
+
+TNP_WIDE_ANY
+read_heads(const bool fused, const TnpProductQueries *p, const double *sums, double *values)
+{
+	int			wide = p->width / TOGETHER * TOGETHER,
+				narrow = p->width / 4 * 4;
+
+	read_numbers_of_heads(fused, SIDES, TOGETHER, 0, wide, p, sums, values);
+	read_numbers_of_heads(fused, SIDES, 4, wide, narrow, p, sums, values);
+	read_numbers_of_heads(fused, HEADS, 1, narrow, p->width + 1, p, sums, values);
+}
+
+TNP_WIDE_ANY
+read_sums_any(const bool fused, const TnpProductQueries *p, const double *sums, double *values)
+{
+	if (p->n == 1)
+		read_heads(fused, p, sums, values);
+	else
+		read_head(fused, p, sums, values);
 }
 
 TNP_WIDE_FLOATS(read_sums, (const TnpProductQueries *p, const double *sums, double *values),

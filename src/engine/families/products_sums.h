@@ -24,13 +24,14 @@ typedef struct TnpProductRows
 				width;			/* of a value */
 } TnpProductRows;
 
-/* Queries of one head. */
+/* Queries of one head, or one query of all. */
 typedef struct TnpProductQueries
 {
-	const float *q;				/* [n, next_q] features come first in each */
+	const float *q;				/* [n, next_q] features come first in each; [heads, features] */
 	size_t		next_q,
-				next_value;		/* from what one query reads to what the next does */
+				next_value;		/* from what one query, or head, reads to what the next does */
 	int			n,				/* at most TNP_PRODUCTS_READERS */
+				heads,			/* 1 unless n is */
 				features,
 				width;			/* of a value */
 } TnpProductQueries;
@@ -42,8 +43,8 @@ typedef struct TnpProductQueries
 void		tnp_products_add(const TnpProductRows *rows, double *sums);
 
 /*
- * values [n, width + 1], next_value apart, += what the weights q of each query make of such sums,
- * one feature after the other
+ * values [n or heads, width + 1], next_value apart, += what the weights q of each query make of such
+ * sums [heads, features, width + 1], one feature after the other
  */
 void		tnp_products_read(const TnpProductQueries *queries, const double *sums,
 							  double *values);
