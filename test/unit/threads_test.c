@@ -22,8 +22,7 @@
 #define DRAWS 29
 #define STEPS 3
 #define MOST_TARGETS 4
-/* of a call that is stalled: those of a few rounds, for the caller may be stopped as well */
-#define MOST_SHARES 50
+#define MOST_SHARES 5			/* of the round that a stalled call notices */
 #define ORDERS 7
 
 static int	n_threads;
@@ -216,21 +215,53 @@ test_model(const TestModel *file, const TnpKernels *kernels, int n, bool quick)
 
 static pthread_t caller;
 static const TnpKernels *true_kernels;
-static atomic_int shares_of_others;
+static atomic_int shares_of_others,
+			shares_of_caller,
+			polls_of_caller;
+static int	patience = 1000;	/* of the calling thread, in half milliseconds */
+
+/* The calling thread looks for interrupts, also while it waits for the others. */
+static bool
+count_poll(void *arg)
+{
+	(void) arg;
+	atomic_fetch_add(&polls_of_caller, 1);
+	return false;
+}
 
 /*
  * A share of the keys, for which every thread but the calling one takes so long as if others had
- * the processors.
+ * the processors: until the calling thread has looked for interrupts several times without a share
+ * of its own, and so has waited for this one, whatever the machine does meanwhile.
  */
 static void
 slow_attend_span(const TnpAttention *a, int64_t span, int first, int end, float *sum,
 				 float *scratch)
 {
 	true_kernels->attend_span(a, span, first, end, sum, scratch);
-	if (!pthread_equal(pthread_self(), caller))
+	if (pthread_equal(pthread_self(), caller))
 	{
+		/* a draw that others do not come to says nothing */
+		for (; patience > 0 && atomic_load(&shares_of_others) == 0; patience--)
+			nanosleep(&(struct timespec) {.tv_nsec = 500000}, NULL);
+		atomic_fetch_add(&shares_of_caller, 1);
+	}
+	else
+	{
+		int			shares = -1,
+					polls = 0;
+
 		atomic_fetch_add(&shares_of_others, 1);
-		nanosleep(&(struct timespec) {.tv_nsec = 5000000}, NULL);
+		while (shares != atomic_load(&shares_of_caller)
+			   || atomic_load(&polls_of_caller) < polls + 3)
+		{
+			if (shares != atomic_load(&shares_of_caller))
+			{
+				shares = atomic_load(&shares_of_caller);
+				polls = atomic_load(&polls_of_caller);
+			}
+			nanosleep(&(struct timespec) {.tv_nsec = 500000}, NULL);
+		}
 	}
 }
 
@@ -262,6 +293,7 @@ test_stalled(const TestModel *file, const TnpKernels *kernels)
 
 		test_env_init(&env, both[i]);
 		env.env.threads = threads;
+		env.env.interrupted = count_poll;
 		test_must(tnp_model_open(&env.env, file->bytes, file->length, &model, &error), &error);
 		test_rows_make(&rows, tnp_model_info(model), LONG_CONTEXT + QUERIES, 11);
 		context = test_slice(&rows, 0, LONG_CONTEXT);
