@@ -8,13 +8,14 @@ use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(sleep);
 
 my $node = PostgreSQL::Test::Cluster->new('row_limit');
 $node->init;
 $node->append_conf('postgresql.conf', q{
 	shared_preload_libraries = 'pg_posterior'
 	posterior.device = cpu
-	posterior.maintenance_delay = 0
+	posterior.maintenance_delay = -1
 	posterior.row_limit = 50
 	log_min_messages = debug1
 });
@@ -27,12 +28,16 @@ $node->safe_psql('postgres', q{
 			model => 'toy') FROM unnest('{large,small}'::text[]) c;
 	INSERT INTO large SELECT i, sin(i), cos(i) FROM generate_series(1, 50) i;
 	INSERT INTO small SELECT * FROM large LIMIT 20;
-	SELECT posterior.warm_context('large'), posterior.warm_context('small');
 });
+# No turn is left from the set-up.
+$node->append_conf('postgresql.conf', 'posterior.maintenance_delay = 0');
+$node->restart;
+$node->safe_psql('postgres',
+	q{SELECT posterior.warm_context('large'), posterior.warm_context('small')});
 my $ask = q{SELECT posterior.kind(posterior.predict('large', r)) FROM (SELECT 0.3::float8 AS x) r};
 is($node->safe_psql('postgres', $ask), 'mixture', 'as many rows as the limit');
 
-# Rows for `small`, and wait until a worker has handled all earlier writes.
+# Rows for `small`, and wait until a worker has encoded them.
 my $rows = 20;
 sub worker_comes_by
 {
@@ -46,17 +51,32 @@ sub worker_comes_by
 	}
 }
 
-worker_comes_by();
+# How often a worker has tried; waits for so many times, for a context rests after each.
 my $said = qr/was not encoded ahead: context "large" has more than 50 rows, which are the limit/;
+sub tried
+{
+	my ($times) = @_;
+	my $found = 0;
+	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		$found = () = slurp_file($node->logfile) =~ /$said/g;
+		last if $found >= $times;
+		sleep(0.1);
+	}
+	return $found;
+}
+
+worker_comes_by();
 my $state = q{SELECT rows, reads, extensions, rebuilds, deltas FROM posterior.stat_contexts
 		WHERE name = 'large'};
 my $before = $node->safe_psql('postgres', $state);
 for my $i (51, 52)
 {
 	$node->safe_psql('postgres', "INSERT INTO large VALUES ($i, 1, 1)");
+	tried($i - 50);
 	worker_comes_by();
 }
-is(scalar(() = slurp_file($node->logfile) =~ /$said/g), 2, 'a worker tries once for each write');
+is(tried(2), 2, 'a worker tries once for each write');
 is($node->safe_psql('postgres', $state), $before, 'and encodes nothing');
 my ($status, $out, $err) = $node->psql('postgres', $ask);
 like($err, qr/ERROR:  context "large" has more than 50 rows, which are the limit/,
