@@ -12,6 +12,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Same;
 use Test::More;
+use Unused;
 
 my $node = PostgreSQL::Test::Cluster->new('copies');
 $node->init;
@@ -34,10 +35,7 @@ sub copy
 {
 	my ($name, $strategy, $more) = @_;
 	my $options = 'TEMPLATE model ' . ($strategy ne '' ? "STRATEGY $strategy " : '') . $more;
-	$node->poll_query_until('postgres',
-			q{SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = 'model'})
-		or die 'the template is in use';
-	$node->safe_psql('postgres', "CREATE DATABASE $name $options");
+	once_unused($node, "CREATE DATABASE $name $options");
 }
 
 for my $strategy (@strategies)
@@ -53,7 +51,7 @@ for my $strategy (@strategies)
 		$node->safe_psql('model', 'UPDATE t SET y = y + 1 WHERE k = 3');
 		is(same($node, $name), '45 same', "$name $more: nor the copy those of the template");
 		is(same($node, 'model'), '40 same', "$name $more: the template's own");
-		$node->safe_psql('postgres', "DROP DATABASE $name");
+		once_unused($node, "DROP DATABASE $name");
 	}
 	copy($name, $strategy, '');
 	is(same($node, $name), '40 same', "$name, made again") for 1 .. 2;

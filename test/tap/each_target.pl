@@ -11,6 +11,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Session;
 use Test::More;
+use Unused;
 
 my $models = $ENV{TEST_MODELS};
 plan skip_all => 'no test models' if !defined $models || !-e "$models/decoupled_causal.safetensors";
@@ -161,7 +162,7 @@ $node->poll_query_until('postgres',
 
 # ---- nothing is left: models that borrow weights are freed, and then these ----
 cmp_ok(cache('bytes'), '>', $empty, 'the cache holds models and encodings');
-$node->safe_psql('postgres', 'DROP DATABASE other');
+once_unused($node, 'DROP DATABASE other');
 is(cache('bytes'), $empty, 'none of a database that is dropped');
 $node->stop;
 done_testing();
