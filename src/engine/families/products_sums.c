@@ -16,7 +16,7 @@
 #define PAIR 2					/* features that are added to together */
 #define TRIPLE 3				/* queries that read together */
 #define READERS TNP_PRODUCTS_READERS
-#define SIDES 2					/* vectors of numbers that one query reads together, of heads or not */
+#define SIDES 2					/* vectors that one query reads together, of heads or not */
 #define HEADS 8					/* heads of which one query reads one number together */
 
 /* ---- sums over rows -------------------------------------------------------------------------- */

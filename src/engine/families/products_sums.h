@@ -43,8 +43,8 @@ typedef struct TnpProductQueries
 void		tnp_products_add(const TnpProductRows *rows, double *sums);
 
 /*
- * values [n or heads, width + 1], next_value apart, += what the weights q of each query make of such
- * sums [heads, features, width + 1], one feature after the other
+ * values [n or heads, width + 1], next_value apart, += what the weights q of each query make of
+ * such sums [heads, features, width + 1], one feature after the other
  */
 void		tnp_products_read(const TnpProductQueries *queries, const double *sums,
 							  double *values);
