@@ -79,18 +79,11 @@ for my $statement (
 		\'c\'); PERFORM posterior.warm_context(\'c\'); END LOOP; END $$')
 {
 	my $victim = $node->background_psql_or_start($statement);
-	my $pid;
-	for (1 .. 100)
-	{
-		$pid = $node->safe_psql('postgres',
-				"SELECT pid FROM pg_stat_activity WHERE application_name = 'victim'
-					AND state = 'active'");
-		last if $pid;
-		select(undef, undef, undef, 0.1);
-	}
-	select(undef, undef, undef, 0.3);
+	my $runs = q{FROM pg_stat_activity WHERE application_name = 'victim' AND state = 'active'};
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 $runs"), 'the victim runs');
+	my $pid = $node->safe_psql('postgres', "SELECT pid $runs");
 	# The victim has pinned an encoding when it is killed.
-	ok($pid, 'the victim runs');
+	select(undef, undef, undef, 0.3);
 	my $logged = -s $node->logfile;
 	kill 'KILL', $pid;
 	$victim->finish;
@@ -118,6 +111,11 @@ for my $statement (
 					JOIN pg_stat_activity USING (pid) WHERE backend_type = 'posterior worker'
 					AND done > 2000;
 				EXIT WHEN worker IS NOT NULL;
+				-- it may have been faster than this, and encodes changed rows anew
+				IF i % 5000 = 0 THEN
+					UPDATE many SET y = -y;
+					COMMIT;
+				END IF;
 				PERFORM pg_sleep(0.001), pg_stat_clear_snapshot();
 			END LOOP;
 			IF worker IS NULL THEN
@@ -142,13 +140,10 @@ for my $statement (
 	{
 		my $victim = $node->background_psql_or_start("SELECT posterior.predict('c', q)
 					FROM (SELECT g::float8 AS x, 2 AS z FROM generate_series(1, 100000000) g) q");
-		for (1 .. 100)
-		{
-			last if $node->safe_psql('postgres',
-					"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-						WHERE application_name = 'victim' AND state = 'active'");
-			select(undef, undef, undef, 0.1);
-		}
+		$node->poll_query_until('postgres',
+				"SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_stat_activity
+					WHERE application_name = 'victim' AND state = 'active'")
+			or die 'the victim does not run';
 		$victim->finish;
 	}
 	is(same($node), "$before same", 'right after backends were terminated');
@@ -161,10 +156,18 @@ for my $statement (
 	is(same($node), "$n same", 'before the wait');
 	$node->safe_psql('postgres', "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
 	$node->reload;
+	my $waits = "pg_stat_activity WHERE wait_event = 'SyncRep'";
+	# Commits wait when the checkpointer has read the setting: others go on until one does.
+	my $probe = $node->background_psql_or_start('DO $$ BEGIN LOOP INSERT INTO other VALUES (1);
+		COMMIT; END LOOP; END $$');
+	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM $waits")
+		or die 'no commit waits';
+	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM $waits");
+	$probe->finish;
+	$node->poll_query_until('postgres', "SELECT count(*) = 0 FROM $waits") or die 'it does not end';
 	my $waiting = $node->background_psql_or_start('SET synchronous_commit = on; INSERT INTO t (x, y)
 		VALUES (1, 1)');
-	ok($node->poll_query_until('postgres',
-				"SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"),
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM $waits"),
 			'a commit waits for a standby');
 	is(same($node), "$n same", 'its row is not seen');
 	is(same($node), "$n same", 'nor later');
