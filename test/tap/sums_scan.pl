@@ -174,6 +174,10 @@ $node->safe_psql('postgres', q{SELECT posterior.drop_context('c'); INSERT INTO t
 my $maker = session($node);
 ask($maker, q{SET posterior.kernels = reference; SET max_parallel_workers_per_gather = 2});
 my $pid = ask($maker, 'SELECT pg_backend_pid()');
+# sessions that have ended may still hold some
+$node->poll_query_until('postgres', qq{SELECT count(*) = 0 FROM pg_stat_activity WHERE pid NOT IN
+	($pid, pg_backend_pid()) AND backend_type IN ('client backend', 'parallel worker')})
+	or die 'other sessions stay';
 my $segments = segments();
 $maker->{in} .= "SELECT posterior.create_context('c', 't', 'y', $features);\n\\echo done\n";
 $maker->{run}->pump_nb while length $maker->{in};

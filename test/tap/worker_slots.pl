@@ -31,10 +31,7 @@ $node->safe_psql('postgres', q{
 sleep 1;
 is($node->safe_psql('postgres', q{SELECT rows FROM posterior.stat_contexts WHERE name = 't'}), '8',
 		'nothing is encoded ahead');
-{
-	local $ENV{PGCTLTIMEOUT} = 30;
-	ok($node->stop('fast', fail_ok => 1), 'the server stops');
-}
+ok($node->stop('fast', fail_ok => 1), 'the server stops');
 
 $node->append_conf('postgresql.conf', 'max_worker_processes = 8');
 $node->start;
