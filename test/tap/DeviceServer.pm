@@ -57,13 +57,20 @@ sub pid_of_server
 	return server('pid');
 }
 
-# Whether a process ends.
+# Whether a process ends. One whose status has not been asked for yet has ended as well.
 sub has_ended
 {
 	my ($pid) = @_;
 	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 	{
 		return 1 if !kill(0, $pid);
+		my $state = '';
+		if (open(my $f, '<', "/proc/$pid/stat"))
+		{
+			$state = <$f> // '';
+			close($f);
+		}
+		return 1 if $state =~ /\) [ZX] /;
 		sleep(0.1);
 	}
 	return 0;

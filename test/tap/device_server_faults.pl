@@ -96,9 +96,19 @@ sub rogue_mode
 	close $f;
 }
 
+# Wait for the server after so many, whatever its faults are.
+sub started_since
+{
+	my ($starts, $what) = @_;
+	return wait_until("SELECT state = 'ready' AND starts > $starts
+		FROM posterior_internal.server_state()", 't', $what);
+}
+
 rogue_mode('garbage');
+my $genuine = server('starts');
 $node->append_conf('postgresql.conf', "posterior.server_program = '$rogue'\n");
 $node->reload;
+started_since($genuine, 'another program');
 for my $case (
 	[ 'garbage', qr/58000: the reply of the posterior server is corrupt/ ],
 	[ 'version',
@@ -125,10 +135,10 @@ for my $case (
 	my ($mode, $expected, $question) = (@$case, $short);
 	rogue_mode($mode);
 	my $starts = server('starts');
-	kill 'KILL', server('coalesce(pid, 0)');
-	wait_until("SELECT state = 'ready' AND starts > $starts
-		FROM posterior_internal.server_state()", 't',
-			"a server with the fault: $mode");
+	my $pid = server('coalesce(pid, 0)');
+	die 'no server' unless $pid > 0;
+	kill 'KILL', $pid;
+	started_since($starts, "a server with the fault: $mode");
 	($status, $out, $err) = run(
 			"$question; SELECT 'goes on'; SET posterior.on_device_error = cpu; $short;");
 	like($err, $expected, "$mode: the right error");

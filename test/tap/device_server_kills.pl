@@ -55,6 +55,7 @@ sub ready
 sub signal
 {
 	my ($signal, $pid) = @_;
+	die 'no server' unless $pid;
 	return kill($signal, $pid) == 1;
 }
 

@@ -68,9 +68,9 @@ sub settled_files
 {
 	my ($pid, $most) = @_;
 	my $found = open_files($pid);
-	for (my $i = 0; $found > $most && $i < 200; $i++)
+	for (my $i = 0; $found > $most && $i < 10 * $PostgreSQL::Test::Utils::timeout_default; $i++)
 	{
-		sleep(0.05);
+		sleep(0.1);
 		$found = open_files($pid);
 	}
 	return $found;
