@@ -3,7 +3,9 @@
 Over made-up tables that no choice was made by, with 64 and 256 rows, of which none, 2, 5 or 20 % of
 the cells are missing: whatever a query lacks, the 90 % intervals of `tabular` hold 85 to 95 % of
 the targets, and `tabular_class` is right as often as it says within 5 points; both are better than
-the same weights without donors, in log density and log loss. For one query, a density of one row is
+the same weights without donors, in log density and log loss. Where a missing cell shifts the target
+of its row, and from one row to 15 % of the context lack it, the intervals hold 82 to 97 %, and
+densities are better than without `shift`. For one query, a density of one row is
 that of the marginal answer, and draws have its mean. A model that is not there is skipped.
 
 SPDX-License-Identifier: PostgreSQL
@@ -18,7 +20,7 @@ from checking import HERE, Tap, Tool, arguments, cells, table
 from safetensors_io import read_model, write_model
 
 SIZES, SHARES, QUERIES, REPEATS, UNKNOWN = (64, 256), (0, 0.02, 0.05, 0.2), 24, 2, 2.0 ** 40
-DRAWS = 4000
+DRAWS, SHIFTS = 4000, (0.6, 1.2)
 
 
 def one_hot_effect(random, label, spread):
@@ -116,6 +118,43 @@ def check_intervals(tap, tool, bare, name):
                np.mean(gained[what]))
 
 
+def shifted_questions(seed):
+    """(shift, rows of a context, their kinds and targets, queries, their targets): a cell that the
+    queries and some rows lack shifts the targets by so many of their deviations.
+    """
+    for index, family in enumerate(FAMILIES):
+        for n in SIZES:
+            for share in (1 / n, 0.05, 0.15):
+                for shift in SHIFTS:
+                    random = np.random.RandomState([seed, index, n, int(1000 * share),
+                                                    int(10 * shift)])
+                    x, kinds, y = made_table(random, family, n + QUERIES)
+                    lack = random.permutation(n)[:round(share * n)]
+                    lack = np.append(lack, np.arange(n, len(x)))
+                    y[lack] += shift * y.std() * random.choice([-1, 1])
+                    x[lack, random.choice([4, 5, random.randint(0, 4)])] = np.nan
+                    yield shift, x[:n], kinds, y[:n], x[n:], y[n:]
+
+
+def check_shifts(tap, tool, plain, name):
+    held, gained = ({shift: [] for shift in SHIFTS} for _ in range(2))
+    for shift, x, kinds, y, asked, true in shifted_questions(80):
+        both = [one.ask(kernels="cpu", kinds=kinds, context=table(x, y), queries=cells(asked))
+                for one in (tool, plain)]
+        for params, without_shift, target in zip(*(one["params"] for one in both), true):
+            m = mixture(params)
+            below = np.sum(m.weights * cdf((target - m.means) / m.sds))
+            held[shift].append(abs(below - 0.5) < 0.45)
+            gained[shift].append(m.log_pdf(target) - mixture(without_shift).log_pdf(target))
+    for shift, inside in held.items():
+        print(f"# shifted by {shift}: {100 * np.mean(inside):.1f} % of {len(inside)} targets, log "
+              f"density {np.mean(gained[shift]):+.3f}")
+        tap.ok(0.82 <= np.mean(inside) <= 0.97, f"{name}: 90 % intervals, shifted by {shift}",
+               f"they hold {100 * np.mean(inside):.1f} % of {len(inside)} targets")
+        tap.ok(np.mean(gained[shift]) > 0.1, f"{name}: a shift by {shift} is found",
+               np.mean(gained[shift]))
+
+
 def check_probabilities(tap, tool, bare, name):
     said, right, gained = ({what: [] for what in WHAT} for _ in range(3))
     for number, (what, x, kinds, y, asked, true) in enumerate(questions(60)):
@@ -162,7 +201,10 @@ def check_consistent(tap, tool, _, name):
            f"{name}: beside others a row's answer is the same")
 
 
-CHECKS = {"tabular": (check_intervals, check_consistent), "tabular_class": (check_probabilities,)}
+# what is compared with the model without these keys of embedder.x
+CHECKS = {"tabular": ((check_intervals, ("donors", "shift")), (check_shifts, ("shift",)),
+                      (check_consistent, ("shift",))),
+          "tabular_class": ((check_probabilities, ("donors",)),)}
 
 
 def main():
@@ -174,13 +216,14 @@ def main():
         if not os.path.exists(path):
             tap.skip(name, "the model is not there")
             continue
-        with tempfile.TemporaryDirectory() as folder_of_bare:
-            bare_path = os.path.join(folder_of_bare, "bare.safetensors")
-            config, tensors = read_model(path)
-            del config["embedder"]["x"]["donors"]
-            write_model(bare_path, config, tensors)
-            with Tool(options.tool, path) as tool, Tool(options.tool, bare_path) as bare:
-                for check in checks:
+        for check, keys in checks:
+            with tempfile.TemporaryDirectory() as folder_of_bare:
+                bare_path = os.path.join(folder_of_bare, "bare.safetensors")
+                config, tensors = read_model(path)
+                for key in keys:
+                    del config["embedder"]["x"][key]
+                write_model(bare_path, config, tensors)
+                with Tool(options.tool, path) as tool, Tool(options.tool, bare_path) as bare:
                     check(tap, tool, bare, name)
     tap.done()
 

@@ -12,16 +12,18 @@ ROWS = 256
 
 class Donors:
     """tokeniser: that of the prefix, whose raw rows are x [n0, F], y [n0]; `most` donors of a
-    query.
+    query; whether a missing cell may shift the target.
     """
 
-    def __init__(self, tokeniser, x, y, most):
+    def __init__(self, tokeniser, x, y, most, shift=False):
         self.tokeniser, self.most = tokeniser, most
         z = tokeniser.scaling.features(x)
         ties = [np.nan_to_num(z[:, f]) for f in tokeniser.slots[:8]]
         order = np.lexsort([*ties[::-1], y * np.sign(tokeniser.scaling.y_scale)])
         m = min(len(y), ROWS)
         self.x = x[[order[(2 * i + 1) * len(y) // (2 * m)] for i in range(m)]]
+        self.lacking = np.isnan(tokeniser.scaling.encode(x))
+        self.shifts = {} if shift else None
 
     def told(self, card):
         """The weight of a row as it is, that lacks this column's cell."""
@@ -38,13 +40,42 @@ class Donors:
         odds = np.exp((square * count / (count + 1) - degrees * np.log(1 + count)) / 2)
         return known + (1 - known) * (1 - 1 / (1 + odds))
 
+    def lacks(self, query):
+        """Columns whose cells are lent."""
+        codes = self.tokeniser.scaling.encode(query[None])[0]
+        return [f for f in self.tokeniser.slots if np.isnan(codes[f])
+                and 4 * self.tokeniser.cards[f].count[-1] <= self.tokeniser.n0]
+
+    def shift_by(self, column):
+        """(weight, mean, variance) of what rows without a cell of this column are shifted by, in
+        units of the scaled target.
+        """
+        if column not in self.shifts:
+            rows = self.lacking[:, column]
+            a, b = self.tokeniser.processes[0].shift(rows) if rows.any() else (0, 0)
+            odds = np.exp((b ** 2 / (1 + a) - np.log(1 + a)) / 2)
+            self.shifts[column] = (odds / (1 + odds) if rows.any() else 0.0, b / (1 + a),
+                                   1 / (1 + a))
+        return self.shifts[column]
+
+    def shifted(self, answer, query):
+        """The answer of the variants where a missing cell may shift the target."""
+        lacks = self.lacks(query) if self.shifts is not None else []
+        weight, mean, variance = max((self.shift_by(f) for f in lacks if np.isnan(query[f])),
+                                     key=lambda s: s[0], default=(0.0, 0.0, 0.0))
+        if weight == 0 or len(self(query)[0]) == 1 and np.array_equal(
+                self(query)[0][0], query, equal_nan=True):
+            return answer
+        scale = self.tokeniser.scaling.y_scale
+        other = Mixture(answer.weights, answer.means + scale * mean,
+                        np.hypot(answer.sds, scale * np.sqrt(variance)))
+        return join([answer, other], [1 - weight, weight])
+
     def __call__(self, query):
         """Variants [k, F] of a query and their weights [k]; the query alone where it lacks
         nothing, or no row has all of that.
         """
-        codes = self.tokeniser.scaling.encode(query[None])[0]
-        lacks = [f for f in self.tokeniser.slots if np.isnan(codes[f])
-                 and 4 * self.tokeniser.cards[f].count[-1] <= self.tokeniser.n0]
+        lacks = self.lacks(query)
         able = self.x[~np.isnan(self.x[:, lacks]).any(axis=1)] if lacks else self.x[:0]
         if len(able) == 0:
             return query[None], np.ones(1)
@@ -58,6 +89,8 @@ class Donors:
             weights = np.full(self.most, 1 / self.most)
         variants = np.repeat(query[None], len(different), axis=0)
         variants[:, lacks] = different
+        if self.shifts is not None:
+            return variants, weights
         told = max((self.told(self.tokeniser.cards[f]) for f in lacks if np.isnan(query[f])),
                    default=0.0)
         if told > 0:

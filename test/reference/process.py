@@ -234,6 +234,15 @@ class Process:
         rest = max(1 - share / own, 1e-9)
         return target - (target - mean) / rest, self.variance * own / rest
 
+    def shift(self, rows):
+        """The inverse variance of a shift of the targets of these rows of the prefix, and the
+        shift times that: by generalised least squares, with the prefix's covariance itself.
+        """
+        own = np.array([self.apart_of(f) for f in self.phi])
+        covariance = self.variance * (self.phi @ self.phi.T + np.diag(own))
+        solved = np.linalg.solve(covariance, np.asarray(rows, dtype=float))
+        return rows @ solved, self.y @ solved
+
     def __call__(self, codes, z, row):
         """The numbers of a row; row: its place if it is one of the prefix, else None."""
         if row is None:

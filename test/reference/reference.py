@@ -111,7 +111,7 @@ class Encoding:
     def completed(self, query):
         """The answer that follows from those to a query with the cells of its donors."""
         variants, weights = self.statistics.donors(query)
-        return join(self.as_they_are(variants), weights)
+        return self.statistics.donors.shifted(join(self.as_they_are(variants), weights), query)
 
     def as_they_are(self, queries):
         """One distribution for every query, whatever it lacks."""
@@ -289,7 +289,8 @@ def build(model, x, y, prefix, kinds=None, classes=None):
         statistics.tokeniser = RowTokeniser(model, scaling, kinds, x[:n0], y[:n0], classes)
         most = model.config["embedder"]["x"].get("donors", 0)
         if most:
-            statistics.donors = Donors(statistics.tokeniser, x[:n0], y[:n0], most)
+            statistics.donors = Donors(statistics.tokeniser, x[:n0], y[:n0], most,
+                                       model.config["embedder"]["x"].get("shift", False))
     return Encoding(model, x, y, prefix, statistics)
 
 

@@ -429,6 +429,12 @@ static const BadConfig bad_configs[] = {
 	{lending, "\"kind\": \"mixture\", \"hidden\": [], \"components\": 5, \"std\": \"exp\"",
 	 "\"kind\": \"joint-gaussian\", \"hidden\": [], \"layers\": 1, \"projector\": [], "
 	 "\"rank\": 2", "embedder.x.donors excludes head.kind \"joint-gaussian\"", NULL},
+	{lending, "\"donors\": 15", "\"donors\": 15, \"shift\": true",
+	 "embedder.x.shift needs embedder.x.donors and process", NULL},
+	{tabular, "\"ridge\": true}", "\"ridge\": true, \"process\": true, \"shift\": true}",
+	 "embedder.x.shift needs embedder.x.donors and process", NULL},
+	{lending, "\"donors\": 15", "\"donors\": 15, \"process\": true, \"shift\": 1",
+	 "\"embedder.x.shift\" must be true or false", NULL},
 	{classes, "\"tokens\": null}", "\"tokens\": null, \"absent\": true}",
 	 "embedder.x.absent is for regression models", NULL},
 	{classes, "\"tokens\": null}", "\"tokens\": null, \"codes\": \"targets\"}",

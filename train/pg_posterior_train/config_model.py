@@ -37,6 +37,7 @@ rows = objects(
         "directions": integer(1, 8),
         "additive": boolean,
         "donors": integer(1, 64),
+        "shift": boolean,
         "codes": choice("identity", "targets"),
         "orient": boolean,
     },
@@ -216,6 +217,10 @@ def model_rules(c):
     yield (
         lent > 0 and (lent + 1) * components > 4096
     ), "embedder.x.donors are too many for so many components"
+    yield bool(x.get("shift")) and not (
+        lent and x.get("process")), "embedder.x.shift needs embedder.x.donors and process"
+    yield bool(x.get("shift")) and head["kind"] not in (
+        "gaussian", "mixture"), 'embedder.x.shift needs head.kind "gaussian" or "mixture"'
     yield "prune_below" in x and not x.get("prune"), "embedder.x.prune_below needs embedder.x.prune"
     yield x.get(
         "codes") == "targets" and is_class, 'embedder.x.codes "targets" is for regression models'

@@ -16,7 +16,8 @@ ROWS, TIES = 256, 8
 class Slots:
     """What donors need of the statistics: columns of the slots order [B, S], used [B, S], scaled
     cells z [B, N, S] (0 where missing), missing [B, N, S]; of the slots' missing bins count [B, S]
-    and the deviation square [B, S] of their targets, with its degrees of freedom [B, S].
+    and the deviation square [B, S] of their targets, with its degrees of freedom [B, S]; where a
+    missing cell may shift the target, what the prefix says of that [B, S, 2] (process.missed).
     """
 
     order: torch.Tensor
@@ -26,16 +27,19 @@ class Slots:
     count: torch.Tensor
     square: torch.Tensor
     degrees: torch.Tensor
+    shift: torch.Tensor | None = None
 
 
 @dataclass
 class Variants:
-    """The tasks with `count` variants of each query in its place, and their weights [B, M, count].
+    """The tasks with `count` variants of each query in its place, and their weights [B, M, count];
+    or also of what they are shifted by, the weight, mean and variance [B, M, 3].
     """
 
     tasks: Tasks
     count: int
     weights: torch.Tensor
+    shift: torch.Tensor | None = None
 
 
 def told(count, square, degrees):
@@ -43,6 +47,16 @@ def told(count, square, degrees):
     known = 0.5 * count / (count + 4)
     odds = (square * count / (count + 1) - degrees * np.log1p(count)) / 2
     return np.where(count > 0, known + (1 - known) / (1 + np.exp(-odds)), 0.0)
+
+
+def shift_of(count, said):
+    """[S, 3] weight, mean and variance of what rows without a slot's cell are shifted by; said
+    [S, 2] (process.missed).
+    """
+    information, rest = said.T
+    odds = (rest ** 2 / (1 + information) - np.log1p(information)) / 2
+    return np.stack([np.where(count > 0, 1 / (1 + np.exp(-odds)), 0.0), rest / (1 + information),
+                     1 / (1 + information)], 1)
 
 
 class Lenders:
@@ -71,24 +85,31 @@ def variants_of(query, lacks, missing, weights_told, lenders, most):
         return query[None], np.ones(1)
     made = np.repeat(query[None], len(cells), 0)
     made[:, lacks] = cells
-    share = max((weights_told[f] for f in missing), default=0.0)
+    share = max((weights_told.get(f, 0.0) for f in missing), default=0.0)
     if share == 0:
         return made, weights
     return np.concatenate([made, query[None]]), np.append(weights * (1 - share), share)
 
 
 def task_variants(x, y, slots, b, rows, n0, most):
-    """The same of the queries of task b, a list."""
+    """The same of the queries of task b, a list, and the shift of each."""
     kept = slots.used[b].numpy()
     used = kept & (4 * slots.count[b].numpy() <= n0)
     order, lacking = (v[b].numpy()[..., used] for v in (slots.order, slots.missing))
     share = told(*(v[b].double().numpy() for v in (slots.count, slots.square, slots.degrees)))
-    share = dict(zip(order, share[used]))
+    share = dict(zip(order, share[used])) if slots.shift is None else {}
+    shifts = {} if slots.shift is None else dict(zip(order, shift_of(
+        *(v[b].double().numpy()[used] for v in (slots.count, slots.shift)))))
     lenders = Lenders(x[:n0], y[:n0], slots.z[b].numpy()[:n0, kept])
     out = []
     for i in range(rows, len(x)):
         lacks = order[lacking[i]]
-        out.append(variants_of(x[i], lacks, lacks[np.isnan(x[i, lacks])], share, lenders, most))
+        missing = lacks[np.isnan(x[i, lacks])]
+        variants, weights = variants_of(x[i], lacks, missing, share, lenders, most)
+        shift = max((shifts[f] for f in missing if f in shifts), key=lambda s: s[0],
+                    default=np.zeros(3))
+        lent = not np.array_equal(variants, x[i][None], equal_nan=True)
+        out.append((variants, weights, shift if lent else np.zeros(3)))
     return out
 
 
@@ -96,16 +117,17 @@ def lend(tasks, y, rows, n0, slots, most):
     """Variants of the tasks' rows after the first `rows`; y [B, N] orders the prefix of n0 rows."""
     x = tasks.x.numpy()
     made = [task_variants(x[b], y[b].numpy(), slots, b, rows, n0, most) for b in range(len(x))]
-    count = max((len(w) for task in made for _, w in task), default=1)
+    count = max((len(w) for task in made for _, w, _ in task), default=1)
     cells = np.zeros((len(x), x.shape[1] - rows, count, x.shape[2]), x.dtype)
-    weights = np.zeros(cells.shape[:3])
+    weights, shift = np.zeros(cells.shape[:3]), np.zeros((*cells.shape[:2], 3))
     for b, task in enumerate(made):
-        for m, (variants, w) in enumerate(task):
-            cells[b, m] = variants[0]
+        for m, (variants, w, by) in enumerate(task):
+            cells[b, m], shift[b, m] = variants[0], by
             cells[b, m, :len(w)], weights[b, m, :len(w)] = variants, w
     asked = torch.cat([tasks.x[:, :rows], torch.from_numpy(cells).flatten(1, 2)], 1)
     targets = torch.cat([tasks.y[:, :rows], tasks.y[:, rows:].repeat_interleave(count, 1)], 1)
-    return Variants(Tasks(asked, targets, tasks.categorical), count, torch.from_numpy(weights))
+    return Variants(Tasks(asked, targets, tasks.categorical), count, torch.from_numpy(weights),
+                    None if slots.shift is None else torch.from_numpy(shift))
 
 
 def merged(a, b):
@@ -158,6 +180,27 @@ def join(answer, weights):
     joined = torch.tensor(np.array([[reduced(query.reshape(-1, 3), count) if alone < 1
                                      else query[0] for query, alone in zip(task, one)]
                                     for task, one in zip(parts.numpy(), weights[..., 0].numpy())]))
+    joined = joined.to(answer.mean)
+    made.log_weight, made.mean, made.sd = joined[..., 0].log(), joined[..., 1], joined[..., 2]
+    return made
+
+
+def shifted(answer, shift):
+    """Mixtures [B, M, C], each joined with itself plus a normal number, shift [B, M, 3] its weight,
+    mean and variance.
+    """
+    if shift is None or not (shift[..., 0] > 0).any():
+        return answer
+    made = copy.copy(answer)
+    weight, mean, variance = shift[..., None].unbind(2)
+    own = torch.stack([answer.log_weight.exp(), answer.mean, answer.sd], -1).double()
+    other = torch.stack([own[..., 0] * weight, own[..., 1] + mean,
+                         (own[..., 2].square() + variance).sqrt()], -1)
+    own[..., 0] *= 1 - weight
+    count, parts = answer.mean.shape[-1], torch.cat([own, other], 2)
+    joined = torch.tensor(np.array([[reduced(query, count) if by > 0 else query[:count]
+                                     for query, by in zip(task, one)]
+                                    for task, one in zip(parts.numpy(), weight[..., 0].numpy())]))
     joined = joined.to(answer.mean)
     made.log_weight, made.mean, made.sd = joined[..., 0].log(), joined[..., 1], joined[..., 2]
     return made

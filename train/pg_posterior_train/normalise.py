@@ -268,9 +268,12 @@ def cells(tasks, y_input, prefix, config, found=None, chain=None):
         filled = slot_bins(counts, order) & used[:, None]
         parts.append(ridge.opinions(z, bins, filled, kinds, y_input, prefix, knee, absent))
     if tokeniser.get("process", False):
+        shifts = [] if found is not None and tokeniser.get("shift", False) else None
         parts.append(process.opinions(z, bins, used, kinds, y_input, prefix, knee,
                                       tokeniser.get("directions", 0),
-                                      tokeniser.get("additive", False), chain))
+                                      tokeniser.get("additive", False), chain, shifts))
+        if shifts:
+            found[0].shift = shifts[0]
     return torch.cat(parts, 2)
 
 

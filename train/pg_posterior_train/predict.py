@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from .donors import Variants, join as join_variants, lend
+from .donors import Variants, join as join_variants, lend, shifted
 from .heads import Joint, distribution
 from .normalise import cells, prepare, scale_targets
 from .process import NUMBERS
@@ -90,7 +90,7 @@ def predict(model, tasks, rows, prefix=None, visible=None, statistics=None, chai
         said = {"said": learnt.x[:, rows:, -NUMBERS:]}
     outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, rows:], prefix,
                     visible, **said)
-    answer = join_variants(distribution(model, outputs), asked.weights)
+    answer = shifted(join_variants(distribution(model, outputs), asked.weights), asked.shift)
     return Prediction(answer, inputs.center, inputs.scale)
 
 

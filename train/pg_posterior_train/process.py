@@ -297,13 +297,28 @@ def climb_on(fit, theta, axes, steps, rate):
     return out
 
 
-def sparse(points, coordinate, theta, inducing, y, prefix, axes=None, chain=None):
+def missed(lacking, phi, own, weights, outer, variance, y):
+    """What rows of the prefix that lack a cell say of a shift of their targets, by generalised
+    least squares: the inverse of its variance, and the shift times that, [B, S, 2].
+
+    lacking [B, n, S]; features phi [B, m, n] of the prefix, what they do not reach own [B, n], the
+    process's weights [B, m, 1], factor outer [B, m, m] and variance [B, 1]; y [B, n].
+    """
+    each = lacking.to(y.dtype) / own[..., None]
+    half = torch.linalg.solve_triangular(outer, phi @ each, upper=False)
+    information = each.sum(1) - half.square().sum(1)
+    rest = (each * (y - (weights * phi).sum(1))[..., None]).sum(1)
+    return torch.stack([information.clamp_min(0), rest], -1) / variance[..., None]
+
+
+def sparse(points, coordinate, theta, inducing, y, prefix, axes=None, chain=None, shifts=None):
     """(mean, variance, noise variance [B]) of all rows, [B, N], those of the prefix without their
     own target.
 
     points [B, N, P], inducing [B, m] rows; y [B, N], of which the first `prefix` are the data. With
     axes (additive.Axes of all rows) theta has a share's logit behind the rest. The queries of a
-    chain (process_chain.Chain) are given the rows of the chain before them.
+    chain (process_chain.Chain) are given the rows of the chain before them. `shifts`, a list of
+    which slots' cells the prefix lacks, gets what follows from that (missed).
     """
     theta, logit = (theta, None) if axes is None else (theta[:, :-1], theta[:, -1])
     slot, shared = coordinate
@@ -334,6 +349,9 @@ def sparse(points, coordinate, theta, inducing, y, prefix, axes=None, chain=None
     square = (y.square() / own[:, :prefix]).sum(1) - (weights * moment).sum((1, 2))
     variance = (square.clamp_min(0) + SMALLEST)[:, None] / prefix
     mean = (weights * phi).sum(1)
+    if shifts:
+        shifts.append(missed(shifts[0], phi[:, :, :prefix], own[:, :prefix], weights, outer,
+                             variance, y))
     unknown = torch.linalg.solve_triangular(outer, phi, upper=False)
     share = unknown.square().sum(1)
     spread = variance * (own + share)
@@ -369,15 +387,17 @@ def along(z, used, categorical, y, most):
 
 @torch.no_grad()
 def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0, is_additive=False,
-             chain=None):
+             chain=None, shifts=None):
     """[B, N, NUMBERS]: mean (clipped), log of its standard deviation, log of the noise's, mean log
     density of the prefix's rows, left out.
 
     z (0 where missing), bins [B, N, S] in slot order; used, categorical [B, S]; y_input [B, N]
     scaled and clipped targets; how many directions the process may have; whether its correlation
     may be a mean over axes in part; the chain (process_chain.Chain) that the queries are of.
+    `shifts`, a list, gets what missing cells say of the targets (missed).
     """
     wide, head = z.double(), y_input[:, :prefix].double()
+    found_shifts = None if shifts is None else [bins[:, :prefix] == BINS - 1]
     slots = wide
     if directions > 0:
         # A direction is a slot more, of numbers that are never missing.
@@ -412,7 +432,9 @@ def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0, is
             theta = climb(fit, theta, steps, rate)
     rows = spread_rows(head, slots[:, :prefix], STAGES[-1][0])
     mean, spread, noise = sparse(points, coordinate, theta, rows, y_input.double(), prefix, axes,
-                                 chain)
+                                 chain, found_shifts)
+    if shifts is not None:
+        shifts.append(found_shifts[1])
     left = mean[:, :prefix] - head
     density = -0.5 * ((2 * math.pi * spread[:, :prefix]).log() + left.square() / spread[:, :prefix])
     quality = soft_clip(density.mean(1, keepdim=True), clip).expand_as(mean)

@@ -32,6 +32,10 @@ def lending_models(most=3):
             model = copy.deepcopy(model)
             model["embedder"]["x"]["donors"] = most
             out.append((options, model))
+            if model["embedder"]["x"].get("process") and model["head"]["kind"] == "mixture":
+                model = copy.deepcopy(model)
+                model["embedder"]["x"]["shift"] = True
+                out.append((options, model))
     return out
 
 

@@ -149,3 +149,30 @@ tnp_join(TnpDistributionKind kind, int n, int count, const double *params, size_
 		}
 	}
 }
+
+size_t
+tnp_join_shifted_work(TnpDistributionKind kind, int n)
+{
+	return tnp_join_work(kind, n, 2) + 2 * (size_t) tnp_distribution_size(kind, n);
+}
+
+void
+tnp_join_shifted(TnpDistributionKind kind, int n, double weight, double mean, double variance,
+				 double *work, double *params)
+{
+	size_t		size = tnp_distribution_size(kind, n);
+	double	   *both = work + tnp_join_work(kind, n, 2),
+			   *shifted = both + size;
+	double		weights[] = {1 - weight, weight};
+	int			components = kind == TNP_MIXTURE ? n : 1,
+				means = kind == TNP_MIXTURE ? n : 0;
+
+	memcpy(both, params, size * sizeof(double));
+	memcpy(shifted, params, size * sizeof(double));
+	for (int i = 0; i < components; i++)
+	{
+		shifted[means + i] += mean;
+		shifted[means + components + i] = hypot(shifted[means + components + i], sqrt(variance));
+	}
+	tnp_join(kind, n, 2, both, size, weights, work, params);
+}

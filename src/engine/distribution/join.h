@@ -20,4 +20,14 @@ size_t		tnp_join_work(TnpDistributionKind kind, int n, int count);
 void		tnp_join(TnpDistributionKind kind, int n, int count, const double *params, size_t step,
 					 const double *weight, double *work, double *joined);
 
+/* Doubles of scratch that tnp_join_shifted() takes. */
+size_t		tnp_join_shifted_work(TnpDistributionKind kind, int n);
+
+/*
+ * A Gaussian, or a mixture of n, joined with itself plus a normal number of this mean and variance,
+ * which has that weight: params [size] become the answer's.
+ */
+void		tnp_join_shifted(TnpDistributionKind kind, int n, double weight, double mean,
+							 double variance, double *work, double *params);
+
 #endif							/* TNP_JOIN_H */

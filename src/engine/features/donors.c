@@ -48,6 +48,22 @@ deviation_of(const TnpStats *stats, int f, int *degrees)
 }
 
 /*
+ * What rows without a slot's cell say of a shift of their targets: that there is one, and a normal
+ * one of the targets' own deviation, is as likely before that as that there is none.
+ */
+static void
+set_shift(const TnpProcess *p, int s, int f, TnpDonors *d)
+{
+	double		information = p->missed[2 * s],
+				rest = p->missed[2 * s + 1],
+				odds = 0.5 * (rest * rest / (1 + information) - log1p(information));
+
+	d->told[f] = 1 / (1 + exp(-odds));
+	d->shift[f] = rest / (1 + information);
+	d->variance[f] = 1 / (1 + information);
+}
+
+/*
  * How much a missing cell of a column counts as one that says something about the target: where
  * rows of the prefix lack it, the network knows it a little, the better the more there are, and
  * surely where their targets stand out. The odds of that are those of a deviation as large as the
@@ -69,11 +85,11 @@ told_by_absence(const TnpStats *stats, int f)
 	return known + (1 - known) / (1 + exp(-odds));
 }
 
-/* Bytes of n rows, and of a number for each of their columns. */
+/* Bytes of n rows, and of three numbers for each of their columns. */
 static size_t
 block_size(int n, int n_features)
 {
-	return ((size_t) n + 1) * n_features * sizeof(double);
+	return ((size_t) n + 3) * n_features * sizeof(double);
 }
 
 /* x is there; the numbers lie behind it. */
@@ -83,6 +99,14 @@ set_place(TnpDonors *d, int n, int n_features)
 	d->n = n;
 	d->n_features = n_features;
 	d->told = d->x + (size_t) n * n_features;
+	d->shift = d->told + n_features;
+	d->variance = d->shift + n_features;
+}
+
+bool
+tnp_column_is_lent(const TnpStats *stats, int f)
+{
+	return stats->columns[f].count[TNP_MISSING_BIN] <= LARGEST_SHARE * stats->n0;
 }
 
 TnpStatus
@@ -93,11 +117,16 @@ tnp_donors_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, Tn
 	int64_t		chosen[MOST_ROWS];
 	int			n = tnp_spread_rows(model, rows, stats, MOST_ROWS, chosen);
 
-	if (n < 0 || (d->x = tnp_alloc(&model->env, 1, block_size(n, rows->n_features))) == NULL)
+	if (n < 0 || (d->x = tnp_alloc_zero(&model->env, 1, block_size(n, rows->n_features))) == NULL)
 		return tnp_no_memory(error);
 	set_place(d, n, rows->n_features);
-	for (int f = 0; f < d->n_features; f++)
-		d->told[f] = told_by_absence(stats, f);
+	if (!model->config.encode_x.shift)
+		for (int f = 0; f < d->n_features; f++)
+			d->told[f] = told_by_absence(stats, f);
+	else
+		for (int s = 0; s < stats->n_slots; s++)
+			if (stats->columns[stats->slot[s]].count[TNP_MISSING_BIN] > 0)
+				set_shift(&stats->process, s, stats->slot[s], d);
 	for (int i = 0; i < n; i++)
 		memcpy(d->x + i * width, rows->x + chosen[i] * width, width * sizeof(double));
 	return TNP_OK;
@@ -144,8 +173,7 @@ lacks_of(const TnpStats *stats, const double *x, int *lacks)
 		int			f = stats->slot[s];
 		const TnpColumn *column = &stats->columns[f];
 
-		if (column->count[TNP_MISSING_BIN] <= LARGEST_SHARE * stats->n0
-			&& isnan(tnp_column_value(column, x[f])))
+		if (tnp_column_is_lent(stats, f) && isnan(tnp_column_value(column, x[f])))
 			lacks[n++] = f;
 	}
 	return n;
@@ -239,13 +267,29 @@ tnp_donors_of(const TnpModel *model, const TnpStats *stats, const double *x, int
 	for (int i = 0; i < n_lacks; i++)
 		if (isnan(x[lacks[i]]))
 			told = fmax(told, d->told[lacks[i]]);
-	if (n == 0 || told == 0)
+	if (n == 0 || told == 0 || model->config.encode_x.shift)
 		return n;
 	for (int i = 0; i < n; i++)
 		weight[i] *= 1 - told;
 	which[n] = TNP_NO_DONOR;
 	weight[n] = told;
 	return n + 1;
+}
+
+TnpShift
+tnp_donors_shift(const TnpStats *stats, const double *x)
+{
+	const TnpDonors *d = &stats->donors;
+	TnpShift	shift = {0, 0, 0};
+	int			lacks[TNP_MOST_SLOTS],
+				n = lacks_of(stats, x, lacks);
+
+	/* rows may lack several cells for one reason: what shifts most surely is that */
+	for (int i = 0; i < n; i++)
+		if (isnan(x[lacks[i]]) && d->told[lacks[i]] > shift.weight)
+			shift = (TnpShift) {d->told[lacks[i]], d->shift[lacks[i]] * stats->y_scale,
+								d->variance[lacks[i]] * stats->y_scale * stats->y_scale};
+	return shift;
 }
 
 void

@@ -18,6 +18,12 @@ bool		tnp_donors_copy(const TnpEnv *env, const TnpDonors *from, TnpDonors *to);
 void		tnp_donors_free(const TnpEnv *env, TnpDonors *donors);
 size_t		tnp_donors_bytes(const TnpDonors *donors);
 
+/*
+ * Whether cells of column f that a row lacks are lent. Where many rows of the prefix lack them the
+ * network has learnt from these what that means.
+ */
+bool		tnp_column_is_lent(const TnpStats *stats, int f);
+
 #define TNP_NO_DONOR (-1)		/* the row stays as it is */
 #define TNP_MOST_VARIANTS (TNP_MOST_DONORS + 1)
 
@@ -28,6 +34,17 @@ size_t		tnp_donors_bytes(const TnpDonors *donors);
  */
 int			tnp_donors_of(const TnpModel *model, const TnpStats *stats, const double *x,
 						  int *which, double *weight);
+
+/* By what the targets of rows may be shifted that lack a cell: a mean and a variance. */
+typedef struct TnpShift
+{
+	double		weight,			/* that they are, 0 … 1 */
+				mean,
+				variance;
+} TnpShift;
+
+/* The shift of a row with cells x [F] that has donors, in units of the target. */
+TnpShift	tnp_donors_shift(const TnpStats *stats, const double *x);
 
 /* The row with the cells that it lacks from that donor: completed [F]. */
 void		tnp_donors_complete(const TnpStats *stats, const double *x, int donor,

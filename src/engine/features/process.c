@@ -17,6 +17,7 @@
 #include "engine/features/directions.h"
 #include "engine/features/process_directions.h"
 #include "engine/features/process_fit.h"
+#include "engine/features/process_missed.h"
 #include "engine/features/process_points.h"
 #include "engine/features/spread.h"
 
@@ -153,6 +154,16 @@ rows_together(const TnpStats *stats, int64_t first, int most)
 
 /* ---- the fit --------------------------------------------------------------------------------- */
 
+/* Bytes of the block that begins with the weights. */
+static size_t
+block_bytes(const TnpProcess *p)
+{
+	size_t		n = p->points.n,
+				axes = p->points.n_axes;
+
+	return (2 * n * n + n + axes + 1 + 2 * (axes - p->n_directions)) * sizeof(double);
+}
+
 /* Choose the rows that carry the process; all of its memory. */
 static TnpStatus
 choose_carriers(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpProcess *p,
@@ -165,13 +176,14 @@ choose_carriers(const TnpModel *model, const TnpRows *rows, const TnpStats *stat
 	if (n < 0 || !tnp_points_make(model, stats, n, &p->points))
 		return tnp_no_memory(error);
 	p->n0 = stats->n0;
-	p->weight = tnp_alloc_zero(&model->env, 2 * square + n + p->points.n_axes + 1, sizeof(double));
+	p->weight = tnp_alloc_zero(&model->env, 1, block_bytes(p));
 	p->left_out = tnp_alloc(&model->env, stats->n0, 2 * sizeof(float));
 	if (p->weight == NULL || p->left_out == NULL)
 		return tnp_no_memory(error);
 	p->coefficients = p->weight + p->points.n_axes + 1;
 	p->factor = p->coefficients + n;
 	p->outer = p->factor + square;
+	p->missed = p->outer + square;
 	for (int i = 0; i < n; i++)
 		tnp_points_set(model, stats, rows->x + chosen[i] * rows->n_features, &p->points, i);
 	return TNP_OK;
@@ -195,7 +207,7 @@ factorise_carriers(const TnpStats *stats, TnpProcess *p)
 /* The sums over the prefix, and what follows from them; phi [TOGETHER, n] is scratch. */
 static TnpStatus
 sum_rows(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpProcess *p,
-		 double *phi, TnpError *error)
+		 double *phi, TnpMissed *missed, TnpError *error)
 {
 	int			n = p->points.n;
 	double		square = 0;
@@ -221,6 +233,9 @@ sum_rows(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpP
 			square += weight[k] * y * y;
 			for (int j = 0; j < n; j++)
 				p->coefficients[j] += weight[k] * y * features[j];
+			if (missed != NULL)
+				tnp_missed_add(missed, stats, rows->x + (r + k) * rows->n_features, features,
+							   weight[k], y);
 		}
 		tnp_upper_add(p->outer, n, phi, weight);
 	}
@@ -231,6 +246,8 @@ sum_rows(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpP
 	square -= tnp_dot(n, p->coefficients, p->coefficients);
 	tnp_upper_solve_back(p->outer, n, p->coefficients);
 	p->variance = (fmax(square, 0) + SMALLEST) / stats->n0;
+	if (missed != NULL)
+		tnp_missed_end(missed, p);
 	return TNP_OK;
 }
 
@@ -274,6 +291,7 @@ tnp_process_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, T
 {
 	TnpProcess *p = &stats->process;
 	TnpStatus	status = tnp_process_direct(model, rows, stats, error);
+	TnpMissed	missed = {0};
 	double	   *phi = NULL;
 
 	if (status == TNP_OK)
@@ -286,22 +304,25 @@ tnp_process_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, T
 		p->weight[a] = exp(p->weight[a]);
 	p->noise = exp(p->weight[p->points.n_axes]);
 	phi = tnp_alloc_zero(&model->env, (size_t) TOGETHER * p->points.n, sizeof(double));
-	if (phi == NULL)
+	if (phi == NULL
+		|| (model->config.encode_x.shift && !tnp_missed_begin(&model->env, stats, p, &missed)))
 		status = tnp_no_memory(error);
 	/* what is added to the diagonal keeps it definite */
 	else if (!factorise_carriers(stats, p))
 		status = tnp_fail(error, TNP_BAD_VALUE, "the rows are too large for the model");
 	else
-		status = sum_rows(model, rows, stats, p, phi, error);
+		status = sum_rows(model, rows, stats, p, phi, missed.features != NULL ? &missed : NULL,
+						  error);
 	if (status == TNP_OK)
 		status = leave_out(model, rows, stats, p, error);
 	tnp_free(&model->env, phi);
+	tnp_missed_free(&model->env, &missed);
 	return status;
 }
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-/* Bytes of the directions, the points, the block that begins with the weights, and left_out. */
+/* Bytes of the directions, the points and left_out. */
 static size_t
 direction_bytes(const TnpProcess *p)
 {
@@ -312,14 +333,6 @@ static size_t
 points_bytes(const TnpProcess *p)
 {
 	return (size_t) p->points.n * 2 * p->points.n_axes * sizeof(double);
-}
-
-static size_t
-block_bytes(const TnpProcess *p)
-{
-	size_t		n = p->points.n;
-
-	return (2 * n * n + n + p->points.n_axes + 1) * sizeof(double);
 }
 
 static size_t
@@ -351,6 +364,7 @@ tnp_process_copy(const TnpEnv *env, const TnpProcess *from, TnpProcess *to)
 	to->coefficients = to->weight + (from->coefficients - from->weight);
 	to->factor = to->weight + (from->factor - from->weight);
 	to->outer = to->weight + (from->outer - from->weight);
+	to->missed = to->weight + (from->missed - from->weight);
 	return true;
 }
 

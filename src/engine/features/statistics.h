@@ -154,6 +154,11 @@ typedef struct TnpProcess
 	double	   *coefficients;	/* [n] of the carriers' features */
 	double	   *factor;			/* [n, n] upper factor of the carriers' correlations */
 	double	   *outer;			/* [n, n] that of the sum of the features' products */
+	/*
+	 * [n_slots, 2] what the rows that lack a slot's cell say of a shift of their targets by that,
+	 * if few lack it: the inverse of its variance, and the shift times that (process_missed.c)
+	 */
+	double	   *missed;
 	double		share,			/* of the correlation that is a mean over axes, mostly 0 */
 				noise,			/* in units of the variance */
 				variance;
@@ -168,6 +173,8 @@ typedef struct TnpDonors
 				n_features;
 	double	   *x;				/* [n, n_features] raw, in ascending order of their targets */
 	double	   *told;			/* [n_features] by a missing cell, 0 … 1; behind x */
+	double	   *shift;			/* [n_features] of the targets by that, and behind it: */
+	double	   *variance;		/* [n_features] of the shift */
 } TnpDonors;
 
 typedef struct TnpStats TnpStats;

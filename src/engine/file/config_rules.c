@@ -126,6 +126,11 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 		 > MOST_JOINED,
 		 "embedder.x.donors are too many for so many components", "embedder.x.donors",
 		 c->encode_x.donors, "head.components", c->head_outputs},
+		{rows && c->encode_x.shift && (c->encode_x.donors == 0 || !c->encode_x.process),
+		 "embedder.x.shift needs embedder.x.donors and process", NULL, 0, NULL, 0},
+		{rows && c->encode_x.shift
+		 && c->head != TNP_HEAD_GAUSSIAN && c->head != TNP_HEAD_MIXTURE,
+		 "embedder.x.shift needs head.kind \"gaussian\" or \"mixture\"", NULL, 0, NULL, 0},
 		{rows && c->encode_x.codes_by_targets && classes,
 		 "embedder.x.codes \"targets\" is for regression models", NULL, 0, NULL, 0},
 		{rows && c->encode_x.orient && classes, "embedder.x.orient is for regression models", NULL,

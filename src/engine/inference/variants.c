@@ -33,6 +33,8 @@ fill_variants(const TnpModel *model, const TnpStats *stats, const TnpRows *queri
 		int			donors = tnp_donors_of(model, stats, own, which, v->weight + n);
 
 		v->first[i] = n;
+		if (v->shift != NULL)
+			v->shift[i] = donors > 0 ? tnp_donors_shift(stats, own) : (TnpShift) {0, 0, 0};
 		for (int k = 0; k < donors; k++)
 			tnp_donors_complete(stats, own, which[k], v->x + (n + k) * width);
 		if (donors == 0)
@@ -69,7 +71,10 @@ tnp_variants_make(const TnpModel *model, const TnpStats *stats, const TnpRows *q
 	v->first = tnp_alloc(env, queries->n + 1, sizeof(int64_t));
 	/* weights are written for as many donors as there may be */
 	v->weight = tnp_alloc(env, n + TNP_MOST_VARIANTS, sizeof(double));
-	if (v->x == NULL || v->first == NULL || v->weight == NULL)
+	if (model->config.encode_x.shift)
+		v->shift = tnp_alloc(env, queries->n, sizeof(TnpShift));
+	if (v->x == NULL || v->first == NULL || v->weight == NULL
+		|| (model->config.encode_x.shift && v->shift == NULL))
 		return tnp_no_memory(error);
 	fill_variants(model, stats, queries, v);
 	v->rows.n = n;
@@ -84,7 +89,9 @@ tnp_variants_free(const TnpEnv *env, TnpVariants *v)
 	tnp_free(env, v->x);
 	tnp_free(env, v->first);
 	tnp_free(env, v->weight);
+	tnp_free(env, v->shift);
 	v->x = v->weight = NULL;
+	v->shift = NULL;
 	v->first = NULL;
 }
 
@@ -95,7 +102,8 @@ tnp_variants_work(const TnpModel *model, const TnpVariants *v)
 	int			n;
 
 	tnp_answer_shape(model, &kind, &n);
-	return tnp_join_work(kind, n, v->most);
+	return tnp_join_work(kind, n, v->most)
+		+ (v->shift != NULL ? tnp_join_shifted_work(kind, n) : 0);
 }
 
 void
@@ -108,10 +116,17 @@ tnp_variants_join(const TnpModel *model, const TnpVariants *v, int64_t query, co
 
 	/* models of several targets have no donors */
 	if (count == 1)
-	{
 		memcpy(joined, params, tnp_answer_size(model) * sizeof(double));
-		return;
+	else
+	{
+		tnp_answer_shape(model, &kind, &n);
+		tnp_join(kind, n, count, params, step, v->weight + tnp_variants_first(v, query), work,
+				 joined);
 	}
-	tnp_answer_shape(model, &kind, &n);
-	tnp_join(kind, n, count, params, step, v->weight + tnp_variants_first(v, query), work, joined);
+	if (v->shift != NULL && v->shift[query].weight > 0)
+	{
+		tnp_answer_shape(model, &kind, &n);
+		tnp_join_shifted(kind, n, v->shift[query].weight, v->shift[query].mean,
+						 v->shift[query].variance, work, joined);
+	}
 }
