@@ -44,6 +44,9 @@ cmp_ok(counter($node, 'deltas'), '>', 0, 'by reading the new row only');
 	$node->safe_psql('postgres', 'INSERT INTO t (x, y) VALUES (1, 1)');
 	$node->safe_psql('postgres', 'ANALYZE t');
 	is(same($node), '32 same', 'another row');
+	# a session counts its scans when it ends
+	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity
+		WHERE backend_type = 'client backend'}) or die 'other sessions stay';
 	my $before = $node->safe_psql('postgres', $scans);
 	$node->safe_psql('postgres',
 			join(';', ("INSERT INTO t (x, y) VALUES (1, 1)",
