@@ -42,7 +42,8 @@ const TnpKernels *test_kernels(void);
 
 /*
  * A test of every model with every table of kernels, the reference included: with sanitizers a
- * third of these pairs, with TNP_QUICK one table for each model.
+ * third of these pairs, with TNP_QUICK the first model with the best table, the others with those
+ * of every machine.
  */
 void		test_everywhere(void (*test) (const TestModel *model, const TnpKernels *kernels));
 

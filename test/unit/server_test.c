@@ -554,7 +554,8 @@ test_memory(const TestModel *file)
 	TnpWireRequest	a;
 	TnpParcel	parcel;
 	int			s,
-				wrong = 0;
+				wrong = 0,
+				n = getenv("TNP_QUICK") != NULL ? 40 : 256;
 	size_t		one,
 				limit;
 
@@ -565,8 +566,8 @@ test_memory(const TestModel *file)
 	s = hello();
 	is_int(load(s, file, 1), TNP_DONE, "a model");
 	one = tnp_cpu_device.memory_used(device);
-	a = question(1, 1, &rows, 256, tnp_whole_prefix(model, 256), 0, 1);
-	is_int(ask(s, &a, &rows, 256, NULL, &parcel), TNP_ANSWER, "a context");
+	a = question(1, 1, &rows, n, tnp_whole_prefix(model, n), 0, 1);
+	is_int(ask(s, &a, &rows, n, NULL, &parcel), TNP_ANSWER, "a context");
 	tnp_parcel_free(&parcel);
 	limit = one + 6 * (tnp_cpu_device.memory_used(device) - one);
 	close(s);
@@ -577,8 +578,8 @@ test_memory(const TestModel *file)
 	is_int(load(s, file, 1), TNP_DONE, "a model in little memory");
 	for (uint64_t k = 1; k <= 40; k++)
 	{
-		a = question(1, k % 20 + 1, &rows, 256, tnp_whole_prefix(model, 256), 0, 1);
-		if (ask(s, &a, &rows, 256, NULL, &parcel) != TNP_ANSWER ||
+		a = question(1, k % 20 + 1, &rows, n, tnp_whole_prefix(model, n), 0, 1);
+		if (ask(s, &a, &rows, n, NULL, &parcel) != TNP_ANSWER ||
 			tnp_cpu_device.memory_used(device) > limit)
 			wrong++;
 		tnp_parcel_free(&parcel);
@@ -586,23 +587,23 @@ test_memory(const TestModel *file)
 	is_int(wrong, 0, "twenty contexts in turn are answered, within the limit");
 	ok(server.store.evictions > 0 && server.store.encodings < 20,
 	   "because old ones give way: %llu evictions", (unsigned long long) server.store.evictions);
-	a = question(1, 1, &rows, 256, tnp_whole_prefix(model, 256), 256, 1);
-	is_int(ask(s, &a, &rows, 256, NULL, &parcel), TNP_ANSWER, "the last one is still there");
+	a = question(1, 1, &rows, n, tnp_whole_prefix(model, n), n, 1);
+	is_int(ask(s, &a, &rows, n, NULL, &parcel), TNP_ANSWER, "the last one is still there");
 	tnp_parcel_free(&parcel);
 	a.key.serial = 2;
-	is_int(ask(s, &a, &rows, 256, NULL, &parcel), TNP_MISSING, "the oldest is not");
+	is_int(ask(s, &a, &rows, n, NULL, &parcel), TNP_MISSING, "the oldest is not");
 	tnp_parcel_free(&parcel);
 
 	/* keep one in use: it stays while others come and go */
-	a = question(1, 1, &rows, 256, tnp_whole_prefix(model, 256), 256, 1);
+	a = question(1, 1, &rows, n, tnp_whole_prefix(model, n), n, 1);
 	for (uint64_t k = 30; k < 40; k++)
 	{
-		TnpWireRequest	b = question(1, k, &rows, 256, tnp_whole_prefix(model, 256), 0, 1);
+		TnpWireRequest	b = question(1, k, &rows, n, tnp_whole_prefix(model, n), 0, 1);
 
-		if (ask(s, &b, &rows, 256, NULL, &parcel) != TNP_ANSWER)
+		if (ask(s, &b, &rows, n, NULL, &parcel) != TNP_ANSWER)
 			wrong++;
 		tnp_parcel_free(&parcel);
-		if (ask(s, &a, &rows, 256, NULL, &parcel) != TNP_ANSWER)
+		if (ask(s, &a, &rows, n, NULL, &parcel) != TNP_ANSWER)
 			wrong++;
 		tnp_parcel_free(&parcel);
 	}
@@ -681,7 +682,7 @@ test_killed(const TestModel *file)
 	length = tnp_wire_request_length(&a);
 	bytes = malloc((size_t) length);
 	tnp_wire_write_request(&a, &given, &queries, NULL, bytes);
-	for (int after = 0; after < 12; after++)
+	for (int after = 0; after < 12; after += getenv("TNP_QUICK") != NULL ? 5 : 1)
 	{
 		int			ends[2];
 		uint64_t	cancelled = server.cancelled;
@@ -784,7 +785,7 @@ main(void)
 
 	for (int i = 0; i < n; i++)
 	{
-		if (getenv("TNP_QUICK") == NULL || i % 3 == 0)
+		if (getenv("TNP_QUICK") == NULL || i % 6 == 0)
 			test_model(&models[i]);
 		/* head_bars is the one of its kind that a quick run has */
 		if (strncmp(models[i].name, "prefix_causal", strlen("prefix_causal")) == 0

@@ -332,9 +332,9 @@ main(void)
 	bool		quick = getenv("TNP_QUICK") != NULL;
 
 	/* a quick run leaves out what encodes the whole context again for every row of a chain */
-	for (int i = 0, turn = 0; i < n; i += quick ? 3 : TEST_EVERY, turn++)
+	for (int i = 0, turn = 0; i < n; i += quick ? 4 : TEST_EVERY, turn++)
 		if (!quick || strncmp(models[i].name, "decoupled", strlen("decoupled")) != 0)
-			test_model(&models[i], tables[turn % n_tables], CONTEXT,
+			test_model(&models[i], quick ? test_kernels() : tables[turn % n_tables], CONTEXT,
 					   quick || turn % TEST_EVERY != 0);
 	/*
 	 * so many keys that threads share them out for a single row; where each takes minutes, the
@@ -342,7 +342,7 @@ main(void)
 	 */
 	for (int i = 0, t = 0; i < n && t < (quick ? 1 : n_tables); i++)
 		if (strstr(models[i].name, "buffer") != NULL)
-			test_model(&models[i], tables[t++], MIDDLE_CONTEXT, quick);
+			test_model(&models[i], quick ? test_kernels() : tables[t], MIDDLE_CONTEXT, quick), t++;
 	for (int i = 0, t = 0; !quick && i < n && t * TEST_EVERY < n_tables; i++)
 		if (strstr(models[i].name, "prefix") != NULL)
 			test_model(&models[i], tables[t++], LONG_CONTEXT, false);
