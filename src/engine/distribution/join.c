@@ -157,7 +157,7 @@ tnp_join_shifted_work(TnpDistributionKind kind, int n)
 }
 
 void
-tnp_join_shifted(TnpDistributionKind kind, int n, double weight, double mean, double variance,
+tnp_join_shifted(TnpDistributionKind kind, int n, double weight, double mean, double sd,
 				 double *work, double *params)
 {
 	size_t		size = tnp_distribution_size(kind, n);
@@ -172,7 +172,7 @@ tnp_join_shifted(TnpDistributionKind kind, int n, double weight, double mean, do
 	for (int i = 0; i < components; i++)
 	{
 		shifted[means + i] += mean;
-		shifted[means + components + i] = hypot(shifted[means + components + i], sqrt(variance));
+		shifted[means + components + i] = hypot(shifted[means + components + i], sd);
 	}
 	tnp_join(kind, n, 2, both, size, weights, work, params);
 }

@@ -24,10 +24,10 @@ void		tnp_join(TnpDistributionKind kind, int n, int count, const double *params,
 size_t		tnp_join_shifted_work(TnpDistributionKind kind, int n);
 
 /*
- * A Gaussian, or a mixture of n, joined with itself plus a normal number of this mean and variance,
- * which has that weight: params [size] become the answer's.
+ * A Gaussian, or a mixture of n, joined with itself plus a normal number of this mean and standard
+ * deviation, which has that weight: params [size] become the answer's.
  */
 void		tnp_join_shifted(TnpDistributionKind kind, int n, double weight, double mean,
-							 double variance, double *work, double *params);
+							 double sd, double *work, double *params);
 
 #endif							/* TNP_JOIN_H */

@@ -60,7 +60,7 @@ set_shift(const TnpProcess *p, int s, int f, TnpDonors *d)
 
 	d->told[f] = 1 / (1 + exp(-odds));
 	d->shift[f] = rest / (1 + information);
-	d->variance[f] = 1 / (1 + information);
+	d->shift_sd[f] = 1 / sqrt(1 + information);
 }
 
 /*
@@ -100,7 +100,7 @@ set_place(TnpDonors *d, int n, int n_features)
 	d->n_features = n_features;
 	d->told = d->x + (size_t) n * n_features;
 	d->shift = d->told + n_features;
-	d->variance = d->shift + n_features;
+	d->shift_sd = d->shift + n_features;
 }
 
 bool
@@ -288,7 +288,7 @@ tnp_donors_shift(const TnpStats *stats, const double *x)
 	for (int i = 0; i < n; i++)
 		if (isnan(x[lacks[i]]) && d->told[lacks[i]] > shift.weight)
 			shift = (TnpShift) {d->told[lacks[i]], d->shift[lacks[i]] * stats->y_scale,
-								d->variance[lacks[i]] * stats->y_scale * stats->y_scale};
+								d->shift_sd[lacks[i]] * fabs(stats->y_scale)};
 	return shift;
 }
 

@@ -35,12 +35,12 @@ bool		tnp_column_is_lent(const TnpStats *stats, int f);
 int			tnp_donors_of(const TnpModel *model, const TnpStats *stats, const double *x,
 						  int *which, double *weight);
 
-/* By what the targets of rows may be shifted that lack a cell: a mean and a variance. */
+/* By what the targets of rows may be shifted that lack a cell: a normal number. */
 typedef struct TnpShift
 {
 	double		weight,			/* that they are, 0 … 1 */
 				mean,
-				variance;
+				sd;
 } TnpShift;
 
 /* The shift of a row with cells x [F] that has donors, in units of the target. */

@@ -174,7 +174,7 @@ typedef struct TnpDonors
 	double	   *x;				/* [n, n_features] raw, in ascending order of their targets */
 	double	   *told;			/* [n_features] by a missing cell, 0 … 1; behind x */
 	double	   *shift;			/* [n_features] of the targets by that, and behind it: */
-	double	   *variance;		/* [n_features] of the shift */
+	double	   *shift_sd;		/* [n_features] how unsure that is */
 } TnpDonors;
 
 typedef struct TnpStats TnpStats;

@@ -127,6 +127,6 @@ tnp_variants_join(const TnpModel *model, const TnpVariants *v, int64_t query, co
 	{
 		tnp_answer_shape(model, &kind, &n);
 		tnp_join_shifted(kind, n, v->shift[query].weight, v->shift[query].mean,
-						 v->shift[query].variance, work, joined);
+						 v->shift[query].sd, work, joined);
 	}
 }
