@@ -202,8 +202,8 @@ test_slice(const TestRows *rows, int first, int n)
 	TnpRows		slice = rows->view;
 
 	slice.n = n;
-	slice.x += (size_t) first * slice.n_features;
-	slice.y += (size_t) first * tnp_rows_targets(&slice);
+	slice.x += (int64_t) first * slice.n_features;
+	slice.y += (int64_t) first * tnp_rows_targets(&slice);
 	return slice;
 }
 

@@ -177,7 +177,7 @@ set_add_features(TnpWalk *w, TnpTokenWork *work, int64_t first, int64_t end, Tnp
 		set_features(w->encoding, work, some, cells, features);
 	for (int i = 0; i < n; i++)
 	{
-		const float *mine = features + (size_t) of[i] * d;
+		const float *mine = features + of[i] * d;
 
 		if (of[i] < 0)
 			continue;

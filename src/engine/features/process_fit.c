@@ -561,7 +561,7 @@ tnp_process_climb(const TnpModel *model, const TnpRows *rows, const TnpStats *st
 {
 	const int	axes = tnp_points_axes(stats);
 	double	   *found = tnp_alloc_zero(&model->env, 5 * ((size_t) axes + 2), sizeof(double)),
-			   *work = found + axes + 2;
+			   *work = found == NULL ? NULL : found + axes + 2;
 	bool		additive = false;
 	TnpStatus	status = found == NULL ? tnp_no_memory(error) : TNP_OK;
 
