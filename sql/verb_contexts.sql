@@ -77,8 +77,10 @@ SELECT attname FROM pg_attribute WHERE attrelid = 'shop'::regclass AND attname =
 SELECT posterior.watch('shop', into_table => '"odd rows"', leave_out => true);
 SELECT posterior.watch('shop', 'surprise', into_table => '"odd rows"', key => '{x,kind}',
 	leave_out => true);
+SELECT now() AS before \gset
 INSERT INTO shop (id, x, y) VALUES (104, 2, 21) RETURNING surprise > 0.01 AS usual;
-SELECT row_key, now() - at < interval '1 minute' AS now FROM "odd rows" WHERE row_key->>'x' = '2';
+SELECT row_key, at BETWEEN :'before' AND now() AS now FROM "odd rows"
+	WHERE row_key->>'x' = '2';
 -- of labels
 SELECT posterior.create_context('kind of shop', 'shop', 'kind', '{x,y}', order_by => 'id');
 SELECT posterior.watch('kind of shop', into_table => 'public.kinds');
