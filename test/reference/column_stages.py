@@ -16,7 +16,7 @@ EPS = 1e-5                              # of every layer norm
 
 
 def erf(x):
-    return np.array([math.erf(number) for number in x.ravel()]).reshape(x.shape)
+    return np.fromiter(map(math.erf, x.ravel().tolist()), float, x.size).reshape(x.shape)
 
 
 def activate(x, kind):

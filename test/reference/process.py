@@ -64,6 +64,7 @@ class Process:
             self.theta = max(ends, key=self.value) if len(ends) > 1 else ends[0]
             if additive and most == STEPS[0][0]:
                 self.share_out(rate)
+        self.apart = None               # large, and known again from the points
         self.carry()
         answers = [self.answer(f, t) for f, t in zip(self.phi, self.y)]
         self.left_out = [(soft_clip(np.array([mean]), knee)[0], 0.5 * np.log(variance))

@@ -14,6 +14,20 @@ KNOTS = (-0.7, 0.0, 0.7)
 ALWAYS_KEPT, CHANCE, DEVIATIONS, ENOUGH_ROWS = 8, 8.0, 2.5, 100
 
 
+SHARED = {}
+
+
+def shared(make, cards, codes, *given):
+    """What is made of these, once: it does not depend on a model's weights, and cards follow from
+    the rest but for kinds.
+    """
+    key = (make, tuple(card.categorical for card in cards), codes.tobytes(),
+           *(part.tobytes() if isinstance(part, np.ndarray) else part for part in given))
+    if key not in SHARED:
+        SHARED[key] = make(cards, codes, *given)
+    return SHARED[key]
+
+
 class Bins:
     """The bins of one column, from its prefix cells (codes for categorical columns); missing cells
     have the last bin.
@@ -103,25 +117,19 @@ class Design:
                 break
             self.entries += more
 
-    def __call__(self, codes, z):
-        """One row of the design, of its codes and scaled features; the intercept is last."""
-        bins = [card.bins(code) for card, code in zip(self.cards, codes)]
-        return self.of(bins, np.where(np.isnan(codes), 0.0, z))
-
     def rows(self, codes, z):
-        """The same of rows [n, slots]: [n, entries]."""
+        """The regressors of rows with codes and scaled features [n, slots], [n, entries]; the
+        intercept is last.
+        """
         bins = [card.bins.of(column) for card, column in zip(self.cards, codes.T)]
-        return self.of(bins, np.where(np.isnan(codes), 0.0, z).T).T
-
-    def of(self, bins, values):
-        """bins and values of the slots, each one number or a column of them."""
-        out = np.ones((len(self.entries) + 1,) + np.shape(bins[0]) if bins else 1)
+        values = np.where(np.isnan(codes), 0.0, z).T
+        out = np.ones((len(self.entries) + 1, len(codes)))
         for i, (s, what, which) in enumerate(self.entries):
             if what == "bin":
                 out[i] = bins[s] == which
             else:
                 out[i] = values[s] if what == "value" else np.maximum(values[s] - which, 0.0)
-        return out
+        return out.T
 
 
 class Ridge:
@@ -153,18 +161,19 @@ class Ridge:
         return any(entry[0] == s and self.weights[i] ** 2 > strictness * DEVIATIONS ** 2
                    * self.spread[i] for i, entry in enumerate(self.design.entries))
 
-    def answer(self, codes, z, target):
-        """Mean and leverage of a row; target: that of a prefix row, which is left out, else None.
+    def answer(self, codes, z, own):
+        """Means and leverages of rows; own: the targets of the first ones, which are of the prefix
+        and left out.
         """
-        u = self.design(codes, z)
-        mean = u @ self.weights
-        if target is None:
-            return mean, u @ self.inverse @ u
+        u, k = self.design.rows(codes, z), len(own)
+        mean, leverage = u @ self.weights, np.sum((u @ self.inverse) * u, axis=1)
         # a row of the prefix lies in its row space; the inverse's differences would drown in what
         # leaving the row out makes of rounding
-        leverage = np.sum((self.right @ u) ** 2 / self.shrunk)
-        rest = max(1 - leverage, 1e-6)
-        return target - (target - mean) / rest, leverage / rest
+        inside = np.sum((u[:k] @ self.right.T) ** 2 / self.shrunk, axis=1)
+        rest = np.maximum(1 - inside, 1e-6)
+        leverage[:k] = inside / rest
+        mean[:k] = own - ((own - mean[:k]).T / rest).T
+        return mean, leverage
 
     def left_out(self, codes, z, targets):
         """The means of all rows of the prefix, each left out."""
@@ -185,11 +194,12 @@ class Ridge:
             if present.any() and own.any():
                 self.absent[s] = np.var(u[np.ix_(present, own)] @ self.weights[own]) / self.noise
 
-    def __call__(self, codes, z, target):
-        mean, leverage = self.answer(codes, z, target)
-        leverage += np.sum(np.isnan(codes) * self.absent)
-        return [float(soft_clip(mean, self.knee)), 0.5 * np.log(self.noise),
-                0.5 * np.log1p(leverage)]
+    def __call__(self, codes, z, own):
+        """Numbers [n, 3] of rows; arguments as of answer()."""
+        mean, leverage = self.answer(codes, z, own)
+        leverage += np.sum(np.isnan(codes) * self.absent, axis=1)
+        return np.stack([soft_clip(mean, self.knee), np.full(len(mean), 0.5 * np.log(self.noise)),
+                         0.5 * np.log1p(leverage)], axis=1)
 
 
 class ClassRidge(Ridge):
@@ -209,7 +219,7 @@ class ClassRidge(Ridge):
         self.way, self.quality = ways[int(np.argmax(own))], max(own) + np.log(classes)
 
     def indicators(self, y):
-        return np.array([np.arange(self.classes) == c for c in np.atleast_1d(y)], dtype=float)
+        return (np.reshape(y, (-1, 1)) == np.arange(self.classes)).astype(float)
 
     @staticmethod
     def log_p(answer, multiple, shift):
@@ -217,13 +227,12 @@ class ClassRidge(Ridge):
         z = z - z.max(axis=-1, keepdims=True)
         return z - np.log(np.sum(np.exp(z), axis=-1, keepdims=True))
 
-    def __call__(self, codes, z, target):
-        mean, leverage = self.answer(codes, z,
-                                     None if target is None else self.indicators(target)[0]
-                                     - self.share)
+    def __call__(self, codes, z, own):
+        mean, leverage = self.answer(codes, z, self.indicators(own) - self.share)
         said = soft_clip(self.log_p(mean, *self.way) + np.log(self.classes), self.knee)
-        return (list(said) + [0.0] * (self.room - self.classes)
-                + [self.quality, 0.5 * np.log1p(leverage)])
+        return np.concatenate([said, np.zeros((len(said), self.room - self.classes)),
+                               np.full((len(said), 1), self.quality),
+                               0.5 * np.log1p(leverage)[:, None]], axis=1)
 
 
 class Logistic:
@@ -277,14 +286,13 @@ class Logistic:
                 return 0.5 ** halved
         return 0.5 ** 10
 
-    def __call__(self, codes, z, row):
-        """The numbers of a row; row: its place if it is one of the prefix, else None."""
-        if row is None:
-            log_p = self.log_p((self.weights @ self.design(codes, z) + self.shift)[None])[0]
-        else:
-            log_p = self.left_out[row]
-        return (list(soft_clip(log_p + np.log(self.classes), self.knee))
-                + [0.0] * (self.room - self.classes) + [self.quality])
+    def __call__(self, codes, z, places):
+        """The numbers of rows, of which the first are those of the prefix with these places."""
+        log_p = self.log_p(self.design.rows(codes, z) @ self.weights.T + self.shift)
+        log_p[:len(places)] = self.left_out[places]
+        said = soft_clip(log_p + np.log(self.classes), self.knee)
+        return np.concatenate([said, np.zeros((len(said), self.room - self.classes)),
+                               np.full((len(said), 1), self.quality)], axis=1)
 
 
 class ClassCard:
@@ -344,11 +352,12 @@ class RowTokeniser:
         self.ridges, self.processes, self.logistics = [], [], []
         given = [self.cards[f] for f in self.slots], codes[:, self.slots], z[:, self.slots], targets
         if model.config["embedder"]["x"].get("logistic", False):
-            self.logistics = [Logistic(*given, model.config["inputs"]["clip"], classes, self.room)]
+            self.logistics = [shared(Logistic, *given, model.config["inputs"]["clip"], classes,
+                                     self.room)]
         if model.config["embedder"]["x"].get("ridge", False):
             if classes:
                 knee = model.config["inputs"]["clip"]
-                self.ridges = [ClassRidge(*given, splines, knee, classes, self.room)
+                self.ridges = [shared(ClassRidge, *given, splines, knee, classes, self.room)
                                for splines in (False, True)]
             else:
                 self.ridges = [Ridge(*given, splines, model.config["target"]["clip"])
@@ -358,11 +367,11 @@ class RowTokeniser:
                         ridge.measure_absent(codes[:, self.slots], z[:, self.slots])
         self.trees = None
         if model.config["head"].get("trees") and classes > 1 and self.n0 >= LEAST_ROWS:
-            self.trees = Trees(given[0], given[1], y, classes)
+            self.trees = shared(Trees, *given[:2], y, classes)
         if model.config["embedder"]["x"].get("process", False):
-            self.processes = [Process(*given, y * np.sign(scaling.y_scale),
-                                      model.config["target"]["clip"], own.get("directions", 0),
-                                      own.get("additive", False))]
+            self.processes = [shared(Process, *given, y * np.sign(scaling.y_scale),
+                                     model.config["target"]["clip"], own.get("directions", 0),
+                                     own.get("additive", False))]
 
     def prune(self, codes, z, targets):
         """The slots that do not look like noise."""
@@ -373,28 +382,23 @@ class RowTokeniser:
                 if s < ALWAYS_KEPT or self.cards[f].relevance / 2 ** 20 * self.n0 > strictness
                 * CHANCE or first.weighs(s, strictness)]
 
-    def cell(self, f, code, z, target):
-        """The numbers of one cell; target is the scaled target of a prefix row, else None."""
-        card = self.cards[f]
-        b = card.bins(code)
-        if self.classes:
-            return self.class_cell(card, b, code, z, target)
-        if target is None:
-            mean = card.sum[b] / (card.count[b] + 1.5)
-        else:
-            mean = (card.sum[b] - target) / (card.count[b] + 0.5)
-        missing = np.isnan(code)
-        return [0.0 if missing else z, float(missing), float(card.categorical), mean,
-                np.log(1 + self.n0) / 8, card.r, card.e, card.missing]
-
-    def class_cell(self, card, b, code, z, target):
-        missing = np.isnan(code)
-        common = [0.0 if missing else z, float(missing), float(card.categorical),
-                  self.classes / self.room, np.log(1 + self.n0) / 8, card.r, card.e, card.missing]
-        if target is None:
-            return common + list(card.sum[b] / (card.count[b] + 1.5))
-        own = np.arange(self.room) == target
-        return common + list((card.sum[b] - (own - card.share)) / (card.count[b] + 0.5))
+    def cells(self, f, codes, z, own):
+        """The numbers of a column's cells, [n, numbers]; own: the scaled targets of the first rows,
+        which are of the prefix.
+        """
+        card, k, missing = self.cards[f], len(own), np.isnan(codes)
+        bins, more = card.bins.of(codes), np.where(np.arange(len(codes)) < k, 0.5, 1.5)
+        left_out = np.zeros((len(codes),) + card.sum.shape[1:])
+        left_out[:k] = (own[:, None] == np.arange(self.room)) - card.share if self.classes else own
+        told = (((card.sum[bins] - left_out).T / (card.count[bins] + more))).T
+        out = np.empty((len(codes), 8))
+        out[:] = (0, 0, card.categorical, 0, np.log(1 + self.n0) / 8, card.r, card.e, card.missing)
+        out[:, 0], out[:, 1] = np.where(missing, 0.0, z), missing
+        if not self.classes:
+            out[:, 3] = told
+            return out
+        out[:, 3] = self.classes / self.room
+        return np.concatenate([out, told], axis=1)
 
     def __call__(self, x, prefix_y):
         """x [n, F] raw; prefix_y: the raw targets of its leading rows that are prefix rows. -> [n,
@@ -402,35 +406,37 @@ class RowTokeniser:
         """
         codes, z, targets = self.scaling.encode(x), self.scaling.features(x), self.scaling.target(
             prefix_y)
-        out = []
-        for i in range(len(x)):
-            place, target = (i, targets[i]) if i < len(targets) else (None, None)
-            # chains ask about the same rows again and again
-            key = place, targets[i:i + 1].tobytes(), codes[i].tobytes(), z[i].tobytes()
-            if key not in self.made:
-                self.made[key] = self.row(codes[i], z[i], target, place)
-            out.append(self.made[key])
-        return np.array(out).reshape(len(x), self.model.config["width"])
+        # chains ask about the same rows again and again
+        keys = [(min(i, len(targets)), targets[i:i + 1].tobytes(), codes[i].tobytes(),
+                 z[i].tobytes()) for i in range(len(x))]
+        new = [i for i, key in enumerate(keys) if key not in self.made]
+        places = [i for i in new if i < len(targets)]
+        if new:
+            made = self.rows(codes[new], z[new], targets[places], places)
+            self.made.update((keys[i], vector) for i, vector in zip(new, made))
+        return np.array([self.made[key] for key in keys]).reshape(len(x),
+                                                                  self.model.config["width"])
 
-    def row(self, codes, z, target, place):
-        """The vector of one row; target and place if it is one of the prefix, else None."""
-        own = codes[self.slots], z[self.slots]
-        said = {
-            "ridge": [number for ridge in self.ridges for number in ridge(*own, target)],
-            "process": [number for process in self.processes for number in process(*own, place)],
-            "logistic": [number for logistic in self.logistics
-                         for number in logistic(*own, place)],
-        }
-        return self.embed([self.cell(f, codes[f], z[f], target) for f in self.slots], said)
+    def rows(self, codes, z, own, places):
+        """The vectors of rows, the first of which are those of the prefix with these targets and
+        places.
+        """
+        cells = [self.cells(f, codes[:, f], z[:, f], own) for f in self.slots]
+        codes, z = codes[:, self.slots], z[:, self.slots]
+        which = places + [None] * (len(codes) - len(places))
+        return self.embed(cells, {
+            "ridge": [ridge(codes, z, own) for ridge in self.ridges],
+            "process": [np.array([process(*row) for row in zip(codes, z, which)])
+                        for process in self.processes],
+            "logistic": [logistic(codes, z, places) for logistic in self.logistics],
+        }, len(codes))
 
     def logistic(self, x):
         """What the logistic regression says of rows x [n, F] that are not of the prefix, [n, room +
         1].
         """
         codes, z = self.scaling.encode(x), self.scaling.features(x)
-        return np.array(
-            [self.logistics[0](codes[i, self.slots], z[i, self.slots], None)
-             for i in range(len(x))])
+        return self.logistics[0](codes[:, self.slots], z[:, self.slots], [])
 
     def trees_share(self):
         """How much of the logits trees say."""
@@ -439,29 +445,30 @@ class RowTokeniser:
         known = max(opinion.quality for opinion in self.logistics + self.ridges)
         return self.trees.share(self.model.config["head"]["trees"], known)
 
-    def embed(self, cells, opinions):
-        """Paths A and B for one row's cells, in slot order, and the regressions' opinions of it by
-        kind.
+    def embed(self, cells, opinions, n):
+        """Paths A and B for n rows: the cells [n, numbers] of each slot, and by kind what each
+        regression says of them.
         """
         model, tensors = self.model, self.model.tensors
         config, activation = model.config, model.embedder_activation
-        hidden = tensors["embed.x.slot.bias"]
-        if cells:
-            by_slot = tensors["embed.x.slot.weight"][:len(cells)]
-            hidden = hidden + (by_slot @ np.array(cells)[:, :, None]).sum(axis=(0, 2))
-        for name, numbers in opinions.items():
-            if numbers:
-                hidden = hidden + tensors[f"embed.x.{name}.weight"] @ numbers
+        hidden = np.tile(tensors["embed.x.slot.bias"], (n, 1))
+        for numbers, weight in zip(cells, tensors["embed.x.slot.weight"]):
+            hidden += numbers @ weight.T
+        for name, said in opinions.items():
+            if said:
+                hidden += np.concatenate(said, axis=1) @ tensors[f"embed.x.{name}.weight"].T
         out = linear(tensors, "embed.x.out", activate(activation, hidden))
         tokens = config["embedder"]["x"]["tokens"]
         if tokens is None:
             return out
         readouts = tokens["readouts"]
-        made = (mlp(tensors, "embed.x.cell", np.array(cells), activation)
-                + tensors["embed.x.code"][:len(cells)])
-        h = np.concatenate([tensors["embed.x.readout"], made])
-        for i in range(tokens["layers"]):
-            h = block(tensors, f"embed.x.block.{i}",
-                      {**config, "norm": {**config["norm"], "placement": "pre"}}, tokens["heads"],
-                      h, h)
-        return out + linear(tensors, "embed.x.pool", h[:readouts].reshape(-1))
+        for i in range(n):
+            made = (mlp(tensors, "embed.x.cell", np.array([numbers[i] for numbers in cells]),
+                        activation) + tensors["embed.x.code"][:len(cells)])
+            h = np.concatenate([tensors["embed.x.readout"], made])
+            for k in range(tokens["layers"]):
+                h = block(tensors, f"embed.x.block.{k}",
+                          {**config, "norm": {**config["norm"], "placement": "pre"}},
+                          tokens["heads"], h, h)
+            out[i] += linear(tensors, "embed.x.pool", h[:readouts].reshape(-1))
+        return out
