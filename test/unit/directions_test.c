@@ -233,7 +233,7 @@ test_process(const TestModel *file, bool sum)
 	ok(memcmp(params, again, size) == 0, "appended = built at once, bitwise");
 	tnp_encoding_free(other);
 
-	for (env.fail_at = 1; !ended && env.fail_at < 10000; env.fail_at++)
+	for (env.fail_at = 1; !ended && env.fail_at < 10000; env.fail_at += TEST_EVERY)
 	{
 		long		live = env.live;
 
@@ -247,7 +247,7 @@ test_process(const TestModel *file, bool sum)
 	ok(ended, "no memory anywhere: an error, and nothing is lost");
 	env.fail_at = 0;
 	ended = false;
-	for (env.stop_at = 1; !ended && env.stop_at < 10000; env.stop_at++)
+	for (env.stop_at = 1; !ended && env.stop_at < 10000; env.stop_at += TEST_EVERY)
 	{
 		long		live = env.live;
 

@@ -342,10 +342,17 @@ main(void)
 	 */
 	for (int i = 0, t = 0; i < n && t < (quick ? 1 : n_tables); i++)
 		if (strstr(models[i].name, "buffer") != NULL)
-			test_model(&models[i], quick ? test_kernels() : tables[t], MIDDLE_CONTEXT, quick), t++;
+		{
+			test_model(&models[i], quick ? test_kernels() : tables[t], MIDDLE_CONTEXT,
+					   quick || t % TEST_EVERY != 0);
+			t++;
+		}
 	for (int i = 0, t = 0; !quick && i < n && t * TEST_EVERY < n_tables; i++)
 		if (strstr(models[i].name, "prefix") != NULL)
-			test_model(&models[i], tables[t++], LONG_CONTEXT, false);
+		{
+			test_model(&models[i], tables[t], LONG_CONTEXT, t % TEST_EVERY != 0);
+			t++;
+		}
 	for (int i = 0; !quick && i < n; i++)
 		if (strcmp(models[i].name, "prefix_causal") == 0)
 			test_stalled(&models[i], tables[0]);
