@@ -112,7 +112,7 @@ endif
 
 # Vector kernels, and loops that wide.h compiles: rows are unrolled, and the -O2 that packagers pass
 # does not slow them. Where variables lie would take a third of the compiler's time: lines are told.
-build/module/cpu/%.o build/sanitized/src/cpu/%.o build/fuzzed/src/cpu/%.o: \
+build/module/cpu/%.o build/sanitized/src/cpu/%.o: \
 	ENGINE_CFLAGS += -Wno-psabi -g1
 build/module/cpu/%.o build/%/base/upper.o build/%/process_fit.o build/%/process_points.o \
 	build/%/products_random.o build/%/products_sums.o: \

@@ -75,27 +75,27 @@ build/sanitized/cuda/%.o build/sanitized/test/cuda/%.o build/plain/cuda/%.o \
 
 # The kernels' own arithmetic is not instrumented for undefined behaviour: it is many times slower,
 # and the faults to be found there are wrong addresses.
-EMULATOR_FLAGS = -std=c++17 -O1 -g -Wall -Wextra -ffp-contract=off -fsanitize=address \
+EMULATOR_FLAGS = -std=c++17 -O1 -g1 -Wall -Wextra -ffp-contract=off -fsanitize=address \
 	-fno-omit-frame-pointer -iquote cuda -iquote test/cuda
 build/emulated/kernels_%.o: test/cuda/kernels_emulated.cpp $(CUDA_HEADERS) test/cuda/emulator.h
 	@mkdir -p $(@D)
-	$(CXX) $(EMULATOR_FLAGS) -DKERNELS_OF=$* -c -o $@ $<
+	$(SANITIZE_CXX) $(EMULATOR_FLAGS) -DKERNELS_OF=$* -c -o $@ $<
 
 build/emulated/%.o: test/cuda/%.cpp $(wildcard cuda/*.h test/cuda/*.h) cuda/cuda.mk
 	@mkdir -p $(@D)
-	$(CXX) $(EMULATOR_FLAGS) -O2 -c -o $@ $<
+	$(SANITIZE_CXX) $(EMULATOR_FLAGS) -O2 -c -o $@ $<
 
 build/cuda-tests/%: build/sanitized/test/cuda/%.o $(CUDA_TEST_SHARED) $(CUDA_EMULATED) \
 		$(SANITIZED_ENGINE)
 	@mkdir -p $(@D)
-	$(CXX) $(SANITIZE) -o $@ $^ $(ENGINE_LIBS)
+	$(SANITIZE_CXX) $(SANITIZE) -o $@ $^ $(ENGINE_LIBS)
 
 cuda-tests: $(addprefix build/cuda-tests/,$(CUDA_TESTS))
 
 # The same kernels, every access of which the compiler reports to test/cuda/races.cpp: those for
 # heads of 16 features, or with RACE_TILES=0 all of them.
 RACE_TILES = 2
-RACE_FLAGS = -std=c++17 -O1 -g -Wall -Wextra -ffp-contract=off -DEMULATOR_RACES \
+RACE_FLAGS = -std=c++17 -O1 -g1 -Wall -Wextra -ffp-contract=off -DEMULATOR_RACES \
 	-iquote cuda -iquote test/cuda
 RACE_BUILD = build/races-$(RACE_TILES)
 $(RACE_BUILD)/kernels_%.o: test/cuda/kernels_emulated.cpp $(CUDA_HEADERS) test/cuda/emulator.h
@@ -152,7 +152,7 @@ build/sanitized/bench/%.o: ENGINE_CPPFLAGS += -iquote cuda -iquote test/cuda
 build/cuda-tests/bench: build/sanitized/bench/cuda.o $(CUDA_TEST_SHARED) $(CUDA_EMULATED) \
 		$(SANITIZED_ENGINE)
 	@mkdir -p $(@D)
-	$(CXX) $(SANITIZE) -o $@ $^ $(ENGINE_LIBS)
+	$(SANITIZE_CXX) $(SANITIZE) -o $@ $^ $(ENGINE_LIBS)
 
 #: make gpu-check         on a machine with a GPU, in nine minutes: parity, targets, sanitizers,
 #:                        profiles; needs no PostgreSQL

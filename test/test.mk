@@ -16,9 +16,21 @@ build/sanitized/src/engine/features/%.o build/sanitized/src/engine/base/%.o: OPT
 # compiler as long as all that it can.
 NOT_RUN := $(if $(shell grep -s -m1 avx512f /proc/cpuinfo),,$(wildcard src/cpu/*_avx512*.c \
 	src/cpu/*_vnni.c))
+# Where clang can link a fuzzer it compiles all that is under sanitizers, in less time than gcc; and
+# fuzzers share these objects. Branches are counted to guide them in all but wide kernels, and what
+# is compared where bytes are read.
 FUZZ_CC ?= clang
-FUZZ = -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-build/fuzzed/src/cpu/kernels_avx%.o: FUZZ = -O1 -fsanitize=address
+HAS_FUZZER = $(eval HAS_FUZZER := $(if $(JOBS),$(shell \
+	echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | \
+	$(FUZZ_CC) -fsanitize=fuzzer,address -x c -o /dev/null - 2> /dev/null && \
+	echo yes)))$(HAS_FUZZER)
+SANITIZE_CC = $(if $(HAS_FUZZER),$(FUZZ_CC),$(CC))
+SANITIZE_CXX = $(if $(HAS_FUZZER),$(subst clang,clang++,$(FUZZ_CC)),$(CXX))
+COVERAGE = $(if $(HAS_FUZZER),-fsanitize-coverage=inline-8bit-counters -fsanitize-coverage=pc-table)
+build/sanitized/src/cpu/kernels_avx%.o: COVERAGE =
+build/sanitized/src/engine/file/%.o build/sanitized/src/engine/families/%_config.o \
+	build/sanitized/src/server/%.o build/sanitized/test/fuzz/%.o: \
+	COVERAGE = $(if $(HAS_FUZZER),-fsanitize=fuzzer-no-link)
 JOBS = $(if $(findstring n,$(firstword -$(MAKEFLAGS))),,+)
 
 .PHONY: $(filter-out build/%,$(OWN_GOALS)) test-libraries
@@ -34,7 +46,6 @@ SANITIZED_SHARED := $(patsubst %.c,build/sanitized/%.o,$(UNIT_SHARED))
 LOOKED_AT := $(filter-out $(NOT_RUN),$(ENGINE_SOURCES) $(SERVER_PARTS))
 NOT_LOOKED_AT := $(patsubst src/%.c,build/module/%.o,$(NOT_RUN))
 SANITIZED_ENGINE := $(patsubst %.c,build/sanitized/%.o,$(LOOKED_AT)) $(NOT_LOOKED_AT)
-FUZZED_ENGINE := $(patsubst %.c,build/fuzzed/%.o,$(LOOKED_AT)) $(NOT_LOOKED_AT)
 .SECONDARY:
 
 unit-programs: $(UNIT_TESTS:%=build/unit/%)
@@ -43,8 +54,8 @@ fuzzers: $(FUZZERS:%=build/fuzz/%)
 
 build/sanitized/%.o: %.c Makefile test/test.mk
 	@mkdir -p $(@D)
-	$(CC) $(CALLER_CFLAGS) $(ENGINE_CFLAGS) $(SANITIZE) $(OPTIMIZED) $(ENGINE_CPPFLAGS) \
-		-iquote test/unit $(DEPEND) -c -o $@ $<
+	$(SANITIZE_CC) $(CALLER_CFLAGS) $(ENGINE_CFLAGS) -g1 $(SANITIZE) $(OPTIMIZED) $(COVERAGE) \
+		$(ENGINE_CPPFLAGS) -iquote test/unit $(DEPEND) -c -o $@ $<
 
 build/unit/%: build/plain/test/unit/%.o $(PLAIN_SHARED) $(PROGRAM_SERVER) $(PROGRAM_ENGINE)
 	@mkdir -p $(@D)
@@ -52,7 +63,7 @@ build/unit/%: build/plain/test/unit/%.o $(PLAIN_SHARED) $(PROGRAM_SERVER) $(PROG
 
 build/unit-sanitized/%: build/sanitized/test/unit/%.o $(SANITIZED_SHARED) $(SANITIZED_ENGINE)
 	@mkdir -p $(@D)
-	$(CC) $(CALLER_CFLAGS) $(SANITIZE) $(CALLER_LDFLAGS) -o $@ $^ $(ENGINE_LIBS)
+	$(SANITIZE_CC) $(CALLER_CFLAGS) $(SANITIZE) $(CALLER_LDFLAGS) -o $@ $^ $(ENGINE_LIBS)
 
 #: make build/tnp         the engine's command-line tool
 build/tnp: build/plain/test/tool/tnp.o build/plain/test/unit/tables.o $(PROGRAM_ENGINE)
@@ -65,13 +76,9 @@ build/bench-engine: build/plain/bench/engine.o build/plain/bench/limits.o $(PROG
 build/plain/bench/limits.o: ENGINE_CFLAGS += -ffp-contract=fast -Wno-psabi
 build/plain/bench/limits.o build/plain/test/unit/upper_test.o: ENGINE_OPTIMIZE = -O3
 
-# All of a fuzzer but wide kernels is instrumented, so that every branch of the engine guides it.
-build/fuzzed/%.o: %.c Makefile test/test.mk
+build/fuzz/%: build/sanitized/test/fuzz/%.o $(SANITIZED_ENGINE)
 	@mkdir -p $(@D)
-	$(FUZZ_CC) $(ENGINE_CFLAGS) $(FUZZ) $(ENGINE_CPPFLAGS) $(DEPEND) -c -o $@ $<
-build/fuzz/%: build/fuzzed/test/fuzz/%.o $(FUZZED_ENGINE)
-	@mkdir -p $(@D)
-	$(FUZZ_CC) $(FUZZ) -fsanitize=fuzzer $(CALLER_LDFLAGS) -o $@ $^ $(ENGINE_LIBS)
+	$(FUZZ_CC) $(SANITIZE) -fsanitize=fuzzer $(CALLER_LDFLAGS) -o $@ $^ $(ENGINE_LIBS)
 
 # What the server process for devices adds to a statement: see there.
 build/round_trip: bench/round_trip.c

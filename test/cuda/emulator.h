@@ -74,10 +74,17 @@ int			thread_index(void);
 int			block_index(void);
 int			team_rank(void);
 char	   *shared_memory(void);
-void		emulator_sync_block(const char *file, int line);
-void		emulator_sync_warp(const char *file, int line);
-void		emulator_sync_team(int team, const char *file, int line);
-void		emulator_sync_grid(unsigned *arrived, int blocks, const char *file, int line);
+/* Barriers are told apart by where they are called: the compiler makes no two calls one. */
+#if defined(__clang__)
+#define UNMERGED __attribute__((nomerge))
+#else
+#define UNMERGED
+#endif
+
+UNMERGED void emulator_sync_block(const char *file, int line);
+UNMERGED void emulator_sync_warp(const char *file, int line);
+UNMERGED void emulator_sync_team(int team, const char *file, int line);
+UNMERGED void emulator_sync_grid(unsigned *arrived, int blocks, const char *file, int line);
 char	   *emulator_peer(char *place, int rank, int team);
 void		emulator_shuffle(void *value, size_t size, int from);
 int			emulator_lane(void);

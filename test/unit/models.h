@@ -8,11 +8,15 @@
 
 #include "engine/tnp.h"
 
+#if defined(__has_feature)
+#define TEST_SANITIZED __has_feature(address_sanitizer)
+#endif
+
 /*
  * With sanitizers a test takes a third of its cases, others for the next model: each takes ten
  * times as long.
  */
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || TEST_SANITIZED
 #define TEST_EVERY 3
 #else
 #define TEST_EVERY 1
