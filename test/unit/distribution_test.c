@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
+#include "models.h"
 #include "tap.h"
 
 #include "engine/base/normal.h"
@@ -887,7 +888,7 @@ test_draws(int n)
 int
 main(void)
 {
-	int			rounds = getenv("TNP_QUICK") != NULL ? 15 : 1500;
+	int			rounds = getenv("TNP_QUICK") != NULL ? 15 : 1500 / TEST_EVERY;
 
 	test_normal();
 	test_philox();
@@ -905,5 +906,5 @@ main(void)
 	test_by_hand();
 	test_check();
 	test_draws(getenv("TNP_QUICK") != NULL ? 2000 : 50000);
-	done_testing();
+	return done_testing();
 }
