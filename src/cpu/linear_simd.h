@@ -143,13 +143,18 @@ linear_tile(const int rows, const int panels, const bool half, const TnpLinear *
 	if (activation == TNP_IDENTITY && width == panels * LANES)
 	{
 		/* from the registers, where an activation would need many */
-		for (int r = 0; r < rows; r++)
-			for (int p = 0; p < panels * PARTS; p++)
-			{
-				float	   *to = y + (size_t) r * w->out + o + p * WIDTH;
+		if (accumulate)
+			for (int r = 0; r < rows; r++)
+				for (int p = 0; p < panels * PARTS; p++)
+				{
+					float	   *to = y + (size_t) r * w->out + o + p * WIDTH;
 
-				store(to, accumulate ? load(to) + sum[r][p] : sum[r][p]);
-			}
+					store(to, load(to) + sum[r][p]);
+				}
+		else
+			for (int r = 0; r < rows; r++)
+				for (int p = 0; p < panels * PARTS; p++)
+					store(y + (size_t) r * w->out + o + p * WIDTH, sum[r][p]);
 		return;
 	}
 	for (int r = 0; r < rows; r++)
