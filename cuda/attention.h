@@ -38,13 +38,6 @@ struct TileRows
 			   *active;			/* rows that are there */
 };
 
-#define ROW_ACTIVE 1
-#define ROW_X 2					/* takes E_x */
-#define ROW_Y 4					/* takes E_y: has a target */
-#define ROW_STORES 8
-#define ROW_ASKS 16
-#define ROW_SINK 32
-
 /* What the functions of a tile share. R rows, NV tiles of 8 features per head. */
 template <class T, int R, int NV> struct Tile
 {

@@ -14,6 +14,7 @@ CUDA_ARCHS := $(or $(filter $(patsubst compute_%,%,$(NVCC_KNOWS)),80 90 100 120)
 endif
 CUDA_HOST := $(wildcard cuda/*.c)
 CUDA_KERNEL_LISTS := HALF_16 HALF_32 HALF_64 FLOAT_16 FLOAT_32
+CUDA_STEP_LISTS := HALF FLOAT
 # CUDA_LISTS: fewer of these, for a device that tests open and nothing installs.
 CUDA_LISTS = $(CUDA_KERNEL_LISTS)
 CUDA_LEFT_OUT = $(filter-out $(CUDA_LISTS),$(CUDA_KERNEL_LISTS))
@@ -31,8 +32,11 @@ CUDA_EFFORT = -O3
 NVCC_FLAGS = -std=c++17 $(CUDA_EFFORT) $(CUDA_LINES) $(NVCC_ARCHS) \
 	-Xcompiler -Wall,-Wextra,-fPIC,-fvisibility=hidden -Icuda
 CUDA_OBJECTS = $(patsubst cuda/%.c,$(CUDA_BUILD)/%.o,$(CUDA_HOST)) \
-	$(patsubst %,$(CUDA_BUILD)/kernels_%.o,$(CUDA_KERNEL_LISTS)) $(CUDA_BUILD)/gpu_cuda.o
-CUDA_HEADERS := $(filter-out cuda/host.h cuda/gpu.h,$(wildcard cuda/*.h))
+	$(patsubst %,$(CUDA_BUILD)/kernels_%.o,$(CUDA_KERNEL_LISTS)) \
+	$(patsubst %,$(CUDA_BUILD)/kernels_STEPS_%.o,$(CUDA_STEP_LISTS)) \
+	$(CUDA_BUILD)/gpu_cuda.o $(CUDA_BUILD)/gpu_products.o
+CUDA_HEADERS := $(filter-out cuda/host.h cuda/gpu.h cuda/gpu_cuda.h cuda/step.h cuda/layered.h,\
+	$(wildcard cuda/*.h))
 
 $(CUDA_BUILD)/%.o: cuda/%.c cuda/cuda.mk
 	@mkdir -p $(@D)
@@ -43,7 +47,12 @@ $(CUDA_BUILD)/kernels_%.o: cuda/kernels.cu $(CUDA_HEADERS)
 	$(NVCC) $(NVCC_FLAGS) $(if $(filter $*,$(CUDA_LEFT_OUT)),-DKERNELS_LEFT_OUT) \
 		-DKERNELS_OF=$* -c -o $@ $<
 
-$(CUDA_BUILD)/gpu_cuda.o: cuda/gpu_cuda.cu cuda/gpu.h cuda/layout.h cuda/cuda.mk
+$(CUDA_BUILD)/kernels_STEPS_%.o: cuda/layered.cu cuda/layered.h cuda/step.h $(CUDA_HEADERS)
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCC_FLAGS) -DSTEPS_OF=$* -c -o $@ $<
+
+$(CUDA_BUILD)/gpu_%.o: cuda/gpu_%.cu cuda/gpu_cuda.h cuda/gpu.h cuda/step.h cuda/layout.h \
+		cuda/cuda.mk
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCC_FLAGS) -c -o $@ $<
 
@@ -69,7 +78,8 @@ CUDA_TESTS := $(notdir $(basename $(wildcard test/cuda/*_test.c)))
 CUDA_TEST_SHARED = $(patsubst %.c,build/sanitized/%.o,test/cuda/cuda_tests.c test/unit/models.c)
 CUDA_EMULATED = $(patsubst %.c,build/sanitized/%.o,$(CUDA_HOST)) \
 	$(patsubst %,build/emulated/%.o,emulator warps bells gpu_emulated mistakes) \
-	$(patsubst %,build/emulated/kernels_%.o,$(CUDA_KERNEL_LISTS))
+	$(patsubst %,build/emulated/kernels_%.o,$(CUDA_KERNEL_LISTS)) \
+	$(patsubst %,build/emulated/steps_%.o,$(CUDA_STEP_LISTS))
 build/sanitized/cuda/%.o build/sanitized/test/cuda/%.o build/plain/cuda/%.o \
 	build/plain/test/cuda/%.o: ENGINE_CPPFLAGS += -iquote cuda -iquote test/cuda
 
@@ -80,6 +90,11 @@ EMULATOR_FLAGS = -std=c++17 -O1 -g1 -Wall -Wextra -ffp-contract=off -fsanitize=a
 build/emulated/kernels_%.o: test/cuda/kernels_emulated.cpp $(CUDA_HEADERS) test/cuda/emulator.h
 	@mkdir -p $(@D)
 	$(SANITIZE_CXX) $(EMULATOR_FLAGS) -DKERNELS_OF=$* -c -o $@ $<
+
+build/emulated/steps_%.o: test/cuda/layered_emulated.cpp cuda/layered.h cuda/step.h \
+		$(CUDA_HEADERS) test/cuda/emulator.h
+	@mkdir -p $(@D)
+	$(SANITIZE_CXX) $(EMULATOR_FLAGS) -DSTEPS_OF=$* -c -o $@ $<
 
 build/emulated/%.o: test/cuda/%.cpp $(wildcard cuda/*.h test/cuda/*.h) cuda/cuda.mk
 	@mkdir -p $(@D)
@@ -102,13 +117,17 @@ $(RACE_BUILD)/kernels_%.o: test/cuda/kernels_emulated.cpp $(CUDA_HEADERS) test/c
 	@mkdir -p $(@D)
 	$(CXX) $(RACE_FLAGS) -fsanitize=thread -DEMULATOR_TILES=$(RACE_TILES) -DKERNELS_OF=$* -c \
 		-o $@ $<
+$(RACE_BUILD)/steps_%.o: test/cuda/layered_emulated.cpp cuda/layered.h cuda/step.h \
+		$(CUDA_HEADERS) test/cuda/emulator.h
+	@mkdir -p $(@D)
+	$(CXX) $(RACE_FLAGS) -fsanitize=thread -DEMULATOR_TILES=$(RACE_TILES) -DSTEPS_OF=$* -c -o $@ $<
 $(RACE_BUILD)/%.o: test/cuda/%.cpp $(wildcard cuda/*.h test/cuda/*.h)
 	@mkdir -p $(@D)
 	$(CXX) $(RACE_FLAGS) -O2 -c -o $@ $<
 $(RACE_BUILD)/races_check: $(patsubst %.c,build/plain/%.o,$(CUDA_HOST) test/cuda/races_check.c \
 		test/cuda/cuda_tests.c test/unit/models.c) $(PROGRAM_ENGINE) \
 		$(patsubst %,$(RACE_BUILD)/%.o,emulator warps bells gpu_emulated mistakes races \
-		$(addprefix kernels_,$(CUDA_KERNEL_LISTS)))
+		$(addprefix kernels_,$(CUDA_KERNEL_LISTS)) $(addprefix steps_,$(CUDA_STEP_LISTS)))
 	@mkdir -p $(@D)
 	$(CXX) -o $@ $^ $(ENGINE_LIBS)
 cuda-races: $(RACE_BUILD)/races_check
@@ -135,7 +154,7 @@ cuda-part:
 		CUDA_EFFORT="$$($(NVCC) --help | grep -q -e -Ofc && echo -Ofc max || echo -O3)"
 
 # The suites that need nothing of the emulator, and the benchmark, on the GPU of this machine.
-GPU_PROGRAMS := parity half shapes chunks
+GPU_PROGRAMS := parity half shapes chunks layers
 GPU_SHARED = build/plain/test/cuda/cuda_tests.o build/plain/test/cuda/gpu_real.o \
 	build/plain/test/unit/models.o
 build/gpu/%_test: build/plain/test/cuda/%_test.o $(GPU_SHARED) $(CUDA_OBJECTS) $(PROGRAM_ENGINE)
@@ -174,9 +193,10 @@ gpu-carry: $(if $(NVCC),gpu-carry-programs)
 
 gpu-carry-programs: test-models
 	$(MAKE) gpu-programs CUDA_ARCHS=$(CARRY_ARCH) CUDA_LINES=-lineinfo
-	@mkdir -p build/carry/programs build/carry/models
+	@mkdir -p build/carry/programs build/carry/models/wide
 	cp $(patsubst %,build/gpu/%_test,$(GPU_PROGRAMS)) build/gpu/bench build/carry/programs/
 	cp build/models/*.safetensors build/carry/models/
+	cp build/models/wide/*.safetensors build/carry/models/wide/
 	PYTHONDONTWRITEBYTECODE=1 test/python bench/cuda_baseline.py model \
 		build/carry/reference.safetensors
 	echo "$$(test/gpu-check --made-of) sm_$(CARRY_ARCH)" > build/carry/programs/made-of

@@ -361,6 +361,7 @@ free_model(TnpDeviceModel *m)
 	if (m == NULL)
 		return;
 	cuda_give(m->device, m->weights, m->bytes);
+	free(m->layers);
 	tnp_model_close(m->model);
 	free(m);
 }

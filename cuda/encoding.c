@@ -183,7 +183,9 @@ launch_rows(TnpDeviceEncoding *e, CudaWalk *walk, const CudaPlan *plan, TnpError
 	result = gpu_clear(walk->flags, flags_bytes);
 	if (result != GPU_OK)
 		return cuda_failed(device, result, error);
-	for (int l = 0; status == TNP_OK && l < launches; l++)
+	if (m->layered)
+		status = cuda_layers_encode(e->model, walk, error);
+	for (int l = 0; !m->layered && status == TNP_OK && l < launches; l++)
 	{
 		walk->layer = l;
 		status = cuda_launch(device, 0, plan, walk, error);
@@ -206,8 +208,7 @@ try_rows(TnpDeviceEncoding *e, const TnpRows *rows, int64_t first, int64_t n, in
 	TnpDeviceModel *m = e->model;
 	TnpDevice  *device = m->device;
 	int			sinks = m->shape.sinks,
-				width = cuda_x_width(m, &e->stats),
-				element = m->shape.precision == 0 ? 2 : 4;
+				width = cuda_x_width(m, &e->stats);
 	int64_t		own_sinks = at == 0 ? sinks : 0,
 				total = own_sinks + n;
 	size_t		x_bytes = (size_t) n * width * sizeof(float),
@@ -237,8 +238,7 @@ try_rows(TnpDeviceEncoding *e, const TnpRows *rows, int64_t first, int64_t n, in
 		status = cuda_begin(device, 0, cuda_piece(x_bytes) +
 							cuda_piece(y_bytes) + cuda_piece(plan.part_bytes) +
 							cuda_piece((size_t) (1 + plan.arrived) * sizeof(int)) +
-							cuda_piece((size_t) total * m->shape.width * sizeof(float)) +
-							cuda_piece((size_t) total * walk.row_q * element),
+							cuda_piece(plan.state_bytes) + cuda_piece(plan.query_bytes),
 							cuda_piece(x_bytes) + cuda_piece(y_bytes) + cuda_piece(sizeof(int)),
 							error);
 	if (status != TNP_OK)
@@ -248,8 +248,8 @@ try_rows(TnpDeviceEncoding *e, const TnpRows *rows, int64_t first, int64_t n, in
 	device_x = cuda_scratch(device, x_bytes);
 	device_y = cuda_scratch(device, y_bytes);
 	walk.part = cuda_scratch(device, plan.part_bytes);
-	walk.state = cuda_scratch(device, (size_t) total * m->shape.width * sizeof(float));
-	walk.query = cuda_scratch(device, (size_t) total * walk.row_q * element);
+	walk.state = cuda_scratch(device, plan.state_bytes);
+	walk.query = cuda_scratch(device, plan.query_bytes);
 	walk.x = device_x;
 	walk.target = device_y;
 	team = cuda_fill_team(m, &e->stats, first, n, in_context);

@@ -1,7 +1,7 @@
 /*
- * gpu.h: what the host part needs of a GPU: memory, copies, launches, waiting. Implemented on the
- * CUDA runtime (gpu_cuda.cu) and, for the tests, by the emulator (test/cuda/gpu_emulated.cpp). One
- * device per process, one calling thread.
+ * gpu.h: what the host part needs of a GPU: memory, copies, launches, matrix products, waiting.
+ * Implemented on the CUDA runtime and cuBLASLt (gpu_cuda.cu, gpu_products.cu) and, for the tests,
+ * by the emulator (test/cuda/gpu_emulated.cpp). One device per process, one calling thread.
  *
  * Work is asked of one of two queues. What one queue is asked for is done in that order; what the
  * two are asked for may be done in any order, or at once. Memory is taken and given back in the
@@ -15,7 +15,7 @@
 
 #include <stdbool.h>
 
-#include "layout.h"
+#include "step.h"
 
 #ifdef __cplusplus
 extern "C"
@@ -92,6 +92,46 @@ GpuResult	gpu_follow(void);
  * this size.
  */
 GpuResult	gpu_launch(int queue, const GpuKernel *kernel, const CudaWalk *walk, int shared);
+
+/* ---- models that are computed layer by layer ------------------------------------------------- */
+
+/* The kernel of step->kernel: step->blocks blocks. */
+GpuResult	gpu_step(int queue, const CudaStep *step);
+
+/* Rows that a product takes at once: it computes whole blocks of them. */
+#define GPU_PRODUCT_ROWS 128
+
+/* Bytes of device memory, in the caller's hands, that a product may use while it is computed. */
+#define GPU_PRODUCT_WORK ((size_t) 4 << 20)
+
+/*
+ * y = x w' + bias, or y + x w' + bias if `add`, by the library of matrix products. What is in rows
+ * beyond n, up to whole blocks, is anything afterwards.
+ */
+typedef struct GpuProduct
+{
+	const void *x;				/* [n, row_x]: 16 or 32 bits, as `precision` says */
+	const void *w;				/* [out, in], likewise */
+	const float *bias;			/* [out] or NULL */
+	float	   *y;				/* [n, row_y] */
+	void	   *work;			/* GPU_PRODUCT_WORK bytes */
+	int			precision,
+				in,				/* multiples of 16 */
+				out,			/* and of 8 */
+				row_x,			/* likewise */
+				row_y,
+				add;
+	int64_t		n;
+} GpuProduct;
+
+/*
+ * Choose how products of this shape are computed from now on, whatever their number of rows; done
+ * once for each. GPU_REFUSED where there is no library, or it cannot compute this.
+ */
+GpuResult	gpu_prepare_product(const GpuProduct *product);
+
+/* The shape has been prepared. */
+GpuResult	gpu_multiply(int queue, const GpuProduct *product);
 
 /* Whether everything that this queue has been asked for has been done; does not wait. */
 GpuResult	gpu_done(int queue, bool *done);

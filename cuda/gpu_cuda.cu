@@ -10,9 +10,7 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "gpu.h"
-
-#include <cuda_runtime.h>
+#include "gpu_cuda.h"
 
 #include <cstdint>
 #include <cstdio>
@@ -29,6 +27,9 @@ const void *cuda_kernel_HALF_32(int precision, int rows, int head_tiles);
 const void *cuda_kernel_HALF_64(int precision, int rows, int head_tiles);
 const void *cuda_kernel_FLOAT_16(int precision, int rows, int head_tiles);
 const void *cuda_kernel_FLOAT_32(int precision, int rows, int head_tiles);
+/* layered.cu, once per precision */
+const void *cuda_step_HALF(int kernel, int head_tiles);
+const void *cuda_step_FLOAT(int kernel, int head_tiles);
 }
 
 static FindKernel *const lists[] = {cuda_kernel_HALF_16, cuda_kernel_HALF_32, cuda_kernel_HALF_64,
@@ -65,8 +66,8 @@ static cudaEvent_t begun[MOST_MEASURED],
 /*
  * One stream while kernels are measured: the times of kernels that share a device do not add up.
  */
-static cudaStream_t
-stream_of(int queue)
+cudaStream_t
+gpu_stream(int queue)
 {
 	return streams[profiling ? 0 : queue];
 }
@@ -96,8 +97,8 @@ is_refusal(cudaError_t error)
 	}
 }
 
-static GpuResult
-result_of(cudaError_t error)
+GpuResult
+gpu_result(cudaError_t error)
 {
 	if (error == cudaSuccess)
 		return GPU_OK;
@@ -117,11 +118,11 @@ result_of(cudaError_t error)
 	return GPU_FAILED;
 }
 
-static GpuResult
-absent(const char *reason)
+GpuResult
+gpu_say(GpuResult result, const char *reason)
 {
 	snprintf(failure, sizeof(failure), "%s", reason);
-	return GPU_ABSENT;
+	return result;
 }
 
 /* Allow a kernel all the shared memory that there is, the first time that it is launched. */
@@ -154,6 +155,18 @@ load_kernels(void)
 				widths[] = {2, 3, 4, 8, 16};
 	cudaFuncAttributes attributes;
 
+	for (int kernel = STEP_ROW_WISE; kernel <= STEP_ANSWERS; kernel++)
+		for (int precision = 0; precision < 2; precision++)
+			for (int tiles : widths)
+			{
+				const void *function = precision == 0 ? cuda_step_HALF(kernel, tiles)
+					: cuda_step_FLOAT(kernel, tiles);
+				cudaError_t error = function == nullptr ? cudaSuccess
+					: cudaFuncGetAttributes(&attributes, function);
+
+				if (error != cudaSuccess)
+					return error;
+			}
 	for (FindKernel *find : lists)
 		for (int precision = 0; precision < 2; precision++)
 			for (int rows : heights)
@@ -295,7 +308,7 @@ gpu_open(int ordinal, GpuFacts *facts)
 
 	memset(facts, 0, sizeof(*facts));
 	if (error != cudaSuccess)
-		return absent(cudaGetErrorString(error));
+		return gpu_say(GPU_ABSENT, cudaGetErrorString(error));
 	if (ordinal < 0 || ordinal >= devices)
 	{
 		snprintf(failure, sizeof(failure), "there are %d devices, numbered from 0", devices);
@@ -304,7 +317,7 @@ gpu_open(int ordinal, GpuFacts *facts)
 	if ((error = cudaSetDevice(ordinal)) != cudaSuccess
 		|| (error = cudaGetDeviceProperties(&properties, ordinal)) != cudaSuccess
 		|| (error = cudaMemGetInfo(&facts->memory_free, &facts->memory_total)) != cudaSuccess)
-		return absent(cudaGetErrorString(error));
+		return gpu_say(GPU_ABSENT, cudaGetErrorString(error));
 	if (properties.major < 8)
 	{
 		snprintf(failure, sizeof(failure),
@@ -318,7 +331,7 @@ gpu_open(int ordinal, GpuFacts *facts)
 		|| (error = cudaEventCreateWithFlags(&ahead, cudaEventDisableTiming)) != cudaSuccess)
 	{
 		gpu_close();
-		return absent(cudaGetErrorString(error));
+		return gpu_say(GPU_ABSENT, cudaGetErrorString(error));
 	}
 	make_pool(ordinal);
 	(void) cudaDriverGetVersion(&driver);
@@ -339,6 +352,7 @@ gpu_open(int ordinal, GpuFacts *facts)
 void
 gpu_close(void)
 {
+	gpu_close_products();
 	if (pool != nullptr)
 		(void) cudaMemPoolDestroy(pool);
 	pool = nullptr;
@@ -365,7 +379,7 @@ gpu_allocate(size_t bytes, void **memory)
 	cudaError_t error;
 
 	if (pool == nullptr)
-		return result_of(cudaMalloc(memory, bytes));
+		return gpu_result(cudaMalloc(memory, bytes));
 	error = cudaMallocFromPoolAsync(memory, bytes, pool, streams[0]);
 	if (error == cudaErrorMemoryAllocation)
 	{
@@ -374,7 +388,7 @@ gpu_allocate(size_t bytes, void **memory)
 		gpu_trim();
 		error = cudaMallocFromPoolAsync(memory, bytes, pool, streams[0]);
 	}
-	return result_of(error);
+	return gpu_result(error);
 }
 
 size_t
@@ -414,7 +428,7 @@ gpu_release(void *memory)
 GpuResult
 gpu_allocate_host(size_t bytes, void **memory)
 {
-	return result_of(cudaMallocHost(memory, bytes));
+	return gpu_result(cudaMallocHost(memory, bytes));
 }
 
 void
@@ -427,27 +441,27 @@ GpuResult
 gpu_upload(int queue, void *to, const void *from, size_t bytes)
 {
 	return bytes == 0 ? GPU_OK
-		: result_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_of(queue)));
+		: gpu_result(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, gpu_stream(queue)));
 }
 
 GpuResult
 gpu_download(int queue, void *to, const void *from, size_t bytes)
 {
 	return bytes == 0 ? GPU_OK
-		: result_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_of(queue)));
+		: gpu_result(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, gpu_stream(queue)));
 }
 
 GpuResult
 gpu_copy(void *to, const void *from, size_t bytes)
 {
 	return bytes == 0 ? GPU_OK
-		: result_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, streams[0]));
+		: gpu_result(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, streams[0]));
 }
 
 GpuResult
 gpu_clear(void *memory, size_t bytes)
 {
-	return bytes == 0 ? GPU_OK : result_of(cudaMemsetAsync(memory, 0, bytes, streams[0]));
+	return bytes == 0 ? GPU_OK : gpu_result(cudaMemsetAsync(memory, 0, bytes, streams[0]));
 }
 
 GpuResult
@@ -455,14 +469,32 @@ gpu_follow(void)
 {
 	cudaError_t error = cudaEventRecord(ahead, streams[0]);
 
-	return result_of(error != cudaSuccess ? error : cudaStreamWaitEvent(streams[1], ahead, 0));
+	return gpu_result(error != cudaSuccess ? error : cudaStreamWaitEvent(streams[1], ahead, 0));
+}
+
+GpuResult
+gpu_measured(int queue, const std::function<cudaError_t ()> &launch)
+{
+	cudaStream_t stream = gpu_stream(queue);
+	cudaError_t error;
+
+	if (!profiling || measured == MOST_MEASURED)
+		return gpu_result(launch());
+	if ((error = cudaEventCreate(&begun[measured])) != cudaSuccess
+		|| (error = cudaEventCreate(&ended[measured])) != cudaSuccess
+		|| (error = cudaEventRecord(begun[measured], stream)) != cudaSuccess
+		|| (error = launch()) != cudaSuccess
+		|| (error = cudaEventRecord(ended[measured], stream)) != cudaSuccess)
+		return gpu_result(error);
+	measured++;
+	return GPU_OK;
 }
 
 GpuResult
 gpu_launch(int queue, const GpuKernel *kernel, const CudaWalk *walk, int shared)
 {
 	const void *function = nullptr;
-	cudaStream_t stream = stream_of(queue);
+	cudaStream_t stream = gpu_stream(queue);
 	cudaLaunchConfig_t config = {};
 	cudaLaunchAttribute attributes[2] = {};
 	void	   *arguments[1] = {(void *) walk};
@@ -480,7 +512,7 @@ gpu_launch(int queue, const GpuKernel *kernel, const CudaWalk *walk, int shared)
 	}
 	error = prepare(function);
 	if (error != cudaSuccess)
-		return result_of(error);
+		return gpu_result(error);
 	config.gridDim = dim3((unsigned) walk->tiles * (unsigned) walk->copies *
 						  (unsigned) walk->team);
 	config.blockDim = dim3(CUDA_THREADS);
@@ -501,16 +533,32 @@ gpu_launch(int queue, const GpuKernel *kernel, const CudaWalk *walk, int shared)
 		attributes[config.numAttrs].val.cooperative = 1;
 		config.numAttrs++;
 	}
-	if (!profiling || measured == MOST_MEASURED)
-		return result_of(cudaLaunchKernelExC(&config, function, arguments));
-	if ((error = cudaEventCreate(&begun[measured])) != cudaSuccess
-		|| (error = cudaEventCreate(&ended[measured])) != cudaSuccess
-		|| (error = cudaEventRecord(begun[measured], stream)) != cudaSuccess
-		|| (error = cudaLaunchKernelExC(&config, function, arguments)) != cudaSuccess
-		|| (error = cudaEventRecord(ended[measured], stream)) != cudaSuccess)
-		return result_of(error);
-	measured++;
-	return GPU_OK;
+	return gpu_measured(queue, [&] { return cudaLaunchKernelExC(&config, function, arguments); });
+}
+
+GpuResult
+gpu_step(int queue, const CudaStep *step)
+{
+	int			tiles = step->walk.model.head_tiles,
+				shared = cuda_step_shared(step);
+	const void *function = step->walk.model.precision == 0 ? cuda_step_HALF(step->kernel, tiles)
+		: cuda_step_FLOAT(step->kernel, tiles);
+	void	   *arguments[1] = {(void *) step};
+	cudaError_t error;
+
+	if (function == nullptr)
+	{
+		snprintf(failure, sizeof(failure), "there is no kernel for heads of %d columns", tiles * 8);
+		return GPU_REFUSED;
+	}
+	error = prepare(function);
+	if (error != cudaSuccess)
+		return gpu_result(error);
+	return gpu_measured(queue, [&] {
+		return cudaLaunchKernel(function, dim3((unsigned) step->blocks),
+								dim3((unsigned) cuda_step_threads(step)), arguments,
+								(size_t) shared, gpu_stream(queue));
+	});
 }
 
 void
@@ -534,7 +582,7 @@ gpu_profiled(double *milliseconds, int *launches)
 		(void) cudaEventDestroy(begun[measured]);
 		(void) cudaEventDestroy(ended[measured]);
 		if (error != cudaSuccess)
-			return result_of(error);
+			return gpu_result(error);
 		*milliseconds += time;
 	}
 	return GPU_OK;
@@ -543,7 +591,7 @@ gpu_profiled(double *milliseconds, int *launches)
 GpuResult
 gpu_done(int queue, bool *done)
 {
-	cudaError_t error = cudaStreamQuery(stream_of(queue));
+	cudaError_t error = cudaStreamQuery(gpu_stream(queue));
 
 	*done = error == cudaSuccess;
 	if (*done && given_back)
@@ -552,7 +600,7 @@ gpu_done(int queue, bool *done)
 		if (pool != nullptr)
 			trim_pool(POOL_IDLE);
 	}
-	return error == cudaErrorNotReady ? GPU_OK : result_of(error);
+	return error == cudaErrorNotReady ? GPU_OK : gpu_result(error);
 }
 
 void

@@ -3,7 +3,8 @@
  *
  * device.c is the table, memory and waiting; weights.c brings a model to the device; encoding.c
  * builds and extends encodings; launch.c chooses the shape of a launch; questions.c and marginals.c
- * answer; features.c makes of rows what the network reads.
+ * answer; features.c makes of rows what the network reads; layers.c has models that are computed
+ * layer by layer.
  * Statistics, scaling and the cells of the row tokeniser are the engine's own functions, on the
  * host.
  *
@@ -48,6 +49,8 @@ struct TnpDeviceModel
 	int			first_operand;	/* columns of the first operand buffer that are used */
 	void	   *weights;		/* device memory */
 	size_t		bytes;
+	bool		layered;		/* computed layer by layer: weights lie as the library reads them */
+	CudaLayer  *layers;			/* then a copy on the host; else NULL */
 	bool		halves_on_host; /* the embedder's part of the features is computed by the engine */
 };
 
@@ -119,10 +122,13 @@ typedef struct CudaPlan
 	GpuKernel	kernel;
 	int			shared;			/* bytes per block */
 	int			arrived;		/* counters, zeros, that follow the flags */
-	size_t		part_bytes;		/* partial results in memory, 0: none */
+	/* partial results in memory, 0: none; of a model computed layer by layer, its operands */
+	size_t		part_bytes;
 	size_t		raw_bytes,		/* raw outputs and parameters of all tiles */
 				params_bytes;
 	size_t		own_bytes;		/* private keys and values of all tiles */
+	size_t		state_bytes,	/* states and queries of rows between launches */
+				query_bytes;
 } CudaPlan;
 
 /*
@@ -161,6 +167,34 @@ bool		cuda_fits(const TnpDeviceModel *m);
 
 /* A walk of this encoding's model and first rows, everything else zero. */
 CudaWalk	cuda_walk_of(const TnpDeviceEncoding *e, int64_t rows, CudaMode mode);
+
+/* ---- layers.c -------------------------------------------------------------------------------- */
+
+/* Whether models of this shape can be computed layer by layer. */
+bool		cuda_layers_can(const CudaModel *shape);
+
+/* Queries of a chunk. */
+int64_t		cuda_layers_chunk(void);
+
+/* What cuda_plan() does for models that are. */
+TnpStatus	cuda_layers_plan(const TnpDeviceModel *m, CudaWalk *walk, CudaPlan *plan,
+							 TnpError *error);
+
+/* Ask for everything that follows the features of rows, or of queries, that were planned. */
+TnpStatus	cuda_layers_encode(TnpDeviceModel *m, const CudaWalk *walk, TnpError *error);
+TnpStatus	cuda_layers_answer(TnpDeviceModel *m, int queue, const CudaWalk *walk, TnpError *error);
+
+/*
+ * Choose how the products of a model are computed; TNP_BAD_CONFIG where they cannot be, or where a
+ * row's bits would depend on other rows.
+ */
+TnpStatus	cuda_layers_check(TnpDeviceModel *m, TnpError *error);
+
+/* Rows whose operands are in memory at once; tests choose fewer. 0: as it is. */
+extern int64_t cuda_layer_rows;
+
+/* Whether tests want the models that they load to go this way where others would do. */
+extern bool cuda_force_layers;
 
 /* ---- features.c ------------------------------------------------------------------------------ */
 

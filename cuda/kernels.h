@@ -30,6 +30,12 @@
 	CUDA_KERNELS_HALF_16(entry) CUDA_KERNELS_HALF_32(entry) CUDA_KERNELS_HALF_64(entry) \
 	CUDA_KERNELS_FLOAT_16(entry) CUDA_KERNELS_FLOAT_32(entry)
 
+/* entry(type, head tiles): attention of models that are computed layer by layer. */
+#define CUDA_ATTENTION_HALF(entry) \
+	entry(half16, 2) entry(half16, 3) entry(half16, 4) entry(half16, 8) entry(half16, 16)
+#define CUDA_ATTENTION_FLOAT(entry) \
+	entry(float, 2) entry(float, 4) entry(float, 8) entry(float, 16)
+
 /* Largest tile for which there is a kernel. */
 CUDA_SHARED int
 cuda_largest_tile(int precision, int head_tiles)

@@ -302,9 +302,13 @@ cuda_plan(const TnpDeviceModel *m, int64_t keys, int64_t private_slots, CudaWalk
 		  CudaPlan *plan, TnpError *error)
 {
 	const CudaModel *s = &m->shape;
-	int			rows = walk->mode == CUDA_APPEND ? 16 : choose_rows(m, walk, cuda_chunks(keys));
-	int64_t		tiles = count_tiles(walk, rows, walk->n);
+	int			rows;
+	int64_t		tiles;
 
+	if (m->layered)
+		return cuda_layers_plan(m, walk, plan, error);
+	rows = walk->mode == CUDA_APPEND ? 16 : choose_rows(m, walk, cuda_chunks(keys));
+	tiles = count_tiles(walk, rows, walk->n);
 	memset(plan, 0, sizeof(*plan));
 	if (tiles > INT32_MAX / 8)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "the number of rows is out of range");
@@ -318,6 +322,11 @@ cuda_plan(const TnpDeviceModel *m, int64_t keys, int64_t private_slots, CudaWalk
 	plan->arrived = walk->copies > 1 ? (s->two_stream ? 2 : 1) * s->layers : 0;
 	plan->raw_bytes = (size_t) tiles * rows * s->outputs * sizeof(float);
 	plan->params_bytes = (size_t) tiles * rows * s->params * sizeof(double);
+	if (walk->mode == CUDA_ENCODE)
+	{
+		plan->state_bytes = (size_t) walk->n * s->width * sizeof(float);
+		plan->query_bytes = (size_t) walk->n * walk->row_q * (s->precision == 0 ? 2 : 4);
+	}
 	if (walk->mode == CUDA_CHAIN)
 	{
 		int64_t		panels = (private_slots + CUDA_BLOCK - 1) / CUDA_BLOCK * 2,

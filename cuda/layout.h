@@ -37,6 +37,14 @@
 #define CUDA_MAX_HEAD 128		/* widest head */
 #define CUDA_BELLS 2			/* of a block: portable.h */
 #define TILE_ROW_ARRAYS 11		/* numbers kept about each row of a tile: TileRows in attention.h */
+/* What a row of a launch is. */
+#define ROW_ACTIVE 1
+#define ROW_X 2					/* takes E_x */
+#define ROW_Y 4					/* takes E_y: has a target */
+#define ROW_STORES 8
+#define ROW_ASKS 16
+#define ROW_SINK 32
+
 /* As TNP_LARGEST_KEY and TNP_LARGEST_SCORE, which kernels.h of the engine explains. */
 #define CUDA_LARGEST_KEY 1e16f
 #define CUDA_LARGEST_SCORE 131072.0f

@@ -256,7 +256,8 @@ send(const Batch *b, Flight *f, TnpTeam *team, TnpError *error)
 	if (status == TNP_OK)
 		status = cuda_begin(device, f->queue, in_bytes + cuda_piece(out_bytes) +
 							cuda_piece(plan.raw_bytes) + cuda_piece(plan.params_bytes) +
-							cuda_piece(plan.part_bytes), in_bytes + cuda_piece(out_bytes), error);
+							cuda_piece(plan.part_bytes) + cuda_piece(plan.state_bytes) +
+							cuda_piece(plan.query_bytes), in_bytes + cuda_piece(out_bytes), error);
 	if (status != TNP_OK)
 		return status;
 
@@ -286,6 +287,8 @@ send(const Batch *b, Flight *f, TnpTeam *team, TnpError *error)
 	walk.raw = cuda_scratch(device, plan.raw_bytes);
 	walk.params = cuda_scratch(device, plan.params_bytes);
 	walk.part = cuda_scratch(device, plan.part_bytes);
+	walk.state = cuda_scratch(device, plan.state_bytes);
+	walk.query = cuda_scratch(device, plan.query_bytes);
 	memset(f->flags, 0, flags_bytes);
 	status = fill_chunk(b, f, team, error);
 	if (status != TNP_OK)
@@ -294,7 +297,9 @@ send(const Batch *b, Flight *f, TnpTeam *team, TnpError *error)
 	result = gpu_upload(f->queue, in_device, in, in_bytes);
 	if (result != GPU_OK)
 		return cuda_failed(device, result, error);
-	if ((status = cuda_launch(device, f->queue, &plan, &walk, error)) != TNP_OK)
+	status = m->layered ? cuda_layers_answer(m, f->queue, &walk, error)
+		: cuda_launch(device, f->queue, &plan, &walk, error);
+	if (status != TNP_OK)
 		return status;
 	result = gpu_download(f->queue, f->flags, walk.flags, cuda_piece(flags_bytes) + out_bytes);
 	if (result != GPU_OK)
@@ -305,10 +310,12 @@ send(const Batch *b, Flight *f, TnpTeam *team, TnpError *error)
 
 /* Queries of a chunk where there are several: as many as fill all multiprocessors some times. */
 static int64_t
-chunk_rows(const TnpDevice *device)
+chunk_rows(const TnpDeviceModel *m)
 {
-	int64_t		wave = (int64_t) device->facts.multiprocessors * TALLEST_TILE;
+	int64_t		wave = (int64_t) m->device->facts.multiprocessors * TALLEST_TILE;
 
+	if (m->layered && cuda_chunk_rows == 0)
+		return cuda_layers_chunk();
 	return cuda_chunk_rows > 0 ? cuda_chunk_rows : (CHUNK_ROWS + wave - 1) / wave * wave;
 }
 
@@ -317,7 +324,7 @@ static TnpStatus
 fly(const Batch *b, TnpTeam *team, Flight *flights, TnpError *error)
 {
 	TnpDevice  *device = b->e->model->device;
-	int64_t		most = chunk_rows(device);
+	int64_t		most = chunk_rows(b->e->model);
 	bool		both = b->rows > most;
 	int			at = 0;
 	TnpStatus	status = TNP_OK;

@@ -46,6 +46,9 @@ answer_alone(TnpDeviceEncoding *e, TnpRequest *r, bool variants, TnpError *error
 {
 	if (cuda_is_marginal(r))
 		return cuda_answer_variants(e, r, error);
+	if (e->model->layered)
+		return tnp_fail(error, TNP_NOT_HERE,
+						"the device has no chains of models that it computes layer by layer");
 	if (variants)
 		return tnp_fail(error, TNP_NOT_HERE,
 						"the device has no chains of rows that lack cells");

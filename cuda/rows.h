@@ -42,6 +42,28 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 		return warp * WARP + lane;
 	}
 
+	/* Where the descriptions of rows lie. */
+	DEVICE void
+	find_rows(int *at)
+	{
+		/* one by one: members whose addresses were taken would lie in memory */
+		rows.visible = at;
+		rows.own = at + R;
+		rows.store = at + 2 * R;
+		rows.source = at + 3 * R;
+		rows.flags = at + 4 * R;
+		rows.role = at + 5 * R;
+		rows.position = at + 6 * R;
+		rows.stream = at + 7 * R;
+		rows.step = at + 8 * R;
+		rows.log_keys = (float *) (at + (TILE_ROW_ARRAYS - 2) * R);
+		rows.target = (float *) (at + (TILE_ROW_ARRAYS - 1) * R);
+		rows.most = at + TILE_ROW_ARRAYS * R;
+		rows.least = rows.most + tiles;
+		rows.most_own = rows.least + tiles;
+		rows.active = rows.most_own + tiles;
+	}
+
 	DEVICE void
 	begin(const CudaWalk *w)
 	{
@@ -66,22 +88,7 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 		q = (T *) (memory + w->at_q);
 		h = (float *) (memory + w->at_h);
 		input = (float *) (memory + w->at_input);
-		/* one by one: members whose addresses were taken would lie in memory */
-		rows.visible = at;
-		rows.own = at + R;
-		rows.store = at + 2 * R;
-		rows.source = at + 3 * R;
-		rows.flags = at + 4 * R;
-		rows.role = at + 5 * R;
-		rows.position = at + 6 * R;
-		rows.stream = at + 7 * R;
-		rows.step = at + 8 * R;
-		rows.log_keys = (float *) (at + (TILE_ROW_ARRAYS - 2) * R);
-		rows.target = (float *) (at + (TILE_ROW_ARRAYS - 1) * R);
-		rows.most = at + TILE_ROW_ARRAYS * R;
-		rows.least = rows.most + tiles;
-		rows.most_own = rows.least + tiles;
-		rows.active = rows.most_own + tiles;
+		find_rows(at);
 		if (team > model->heads)
 		{
 			share = team / model->heads;

@@ -31,6 +31,7 @@ typedef struct Block
 				head_width;
 	int			operand,		/* widest operand so far, */
 				first_operand;	/* and of those that are not the layers' */
+	bool		plain;			/* weights lie row by row, as the library reads them */
 	bool		failed;			/* memory of the host ran out */
 } Block;
 
@@ -130,7 +131,8 @@ place_linear(Block *b, const TnpLinear *w, bool by_head, bool raw)
 				to_bias[row] = w->bias[o];
 			for (int i = 0; i < w->in; i++)
 			{
-				size_t		at = cuda_weight_at(b->precision, out.k_steps, row, i);
+				size_t		at = b->plain ? (size_t) row * cuda_columns(b->precision, w->in) + i
+					: cuda_weight_at(b->precision, out.k_steps, row, i);
 				float		v = w->weight[(size_t) o * w->stride + i];
 
 				if (b->precision == 0)
@@ -402,6 +404,20 @@ layers_fit(const TnpLayer *layers, int n)
 	return true;
 }
 
+/* A copy of the layers, which the block has on the device alone. */
+static CudaLayer *
+keep_layers(Block *b, const CudaModel *s)
+{
+	size_t		at = (size_t) ((uintptr_t) s->layer - (uintptr_t) b->device);
+	CudaLayer  *layers = malloc((size_t) s->layers * sizeof(CudaLayer));
+
+	if (layers == NULL)
+		b->failed = true;
+	else
+		memcpy(layers, b->host + at, (size_t) s->layers * sizeof(CudaLayer));
+	return layers;
+}
+
 /* Whether all weights can be said in 16 bits. */
 static bool
 weights_fit(const TnpModel *m)
@@ -455,7 +471,8 @@ cuda_load_weights(TnpDeviceModel *m, TnpPrecision precision, TnpError *error)
 		&& c->encode_x.token_width > 0;
 	place_model(&b, model, m->halves_on_host, &m->shape);
 	m->first_operand = b.first_operand;
-	if (!cuda_fits(m))
+	m->layered = cuda_layers_can(&m->shape) && (cuda_force_layers || !cuda_fits(m));
+	if (!m->layered && !cuda_fits(m))
 	{
 		tnp_fail(error, TNP_BAD_CONFIG,
 				 "the CUDA device has no kernels for this model: "
@@ -478,7 +495,10 @@ cuda_load_weights(TnpDeviceModel *m, TnpPrecision precision, TnpError *error)
 	memset(host, 0, bytes);
 	b.host = host;
 	b.device = m->weights;
+	b.plain = m->layered;
 	place_model(&b, model, m->halves_on_host, &m->shape);
+	if (m->layered)
+		m->layers = keep_layers(&b, &m->shape);
 	if (b.failed)
 	{
 		free(host);
@@ -487,5 +507,5 @@ cuda_load_weights(TnpDeviceModel *m, TnpPrecision precision, TnpError *error)
 	result = gpu_upload(0, m->weights, host, bytes);
 	status = result == GPU_OK ? cuda_wait(device, 0, error) : cuda_failed(device, result, error);
 	free(host);
-	return status;
+	return status == TNP_OK && m->layered ? cuda_layers_check(m, error) : status;
 }

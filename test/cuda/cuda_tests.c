@@ -8,6 +8,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "host.h"
+#include "tap.h"
 
 long		cuda_polls,
 			cuda_stop_at;
@@ -48,6 +52,29 @@ cuda_load(TnpDevice *device, const TestModel *file)
 	TnpError	error;
 
 	if (tnp_device.model_load(device, file->bytes, file->length, &model, &error) != TNP_OK)
+	{
+		printf("Bail out! %s: %s\n", file->name, error.message);
+		exit(2);
+	}
+	return model;
+}
+
+TnpDeviceModel *
+cuda_load_layered(TnpDevice *device, const TestModel *file)
+{
+	TnpDeviceModel *model;
+	TnpError	error;
+	TnpStatus	status;
+
+	cuda_force_layers = true;
+	status = tnp_device.model_load(device, file->bytes, file->length, &model, &error);
+	cuda_force_layers = false;
+	if (status == TNP_BAD_CONFIG && strstr(error.message, "no library") != NULL)
+	{
+		ok(true, "%s # SKIP %s", file->name, error.message);
+		return NULL;
+	}
+	if (status != TNP_OK)
 	{
 		printf("Bail out! %s: %s\n", file->name, error.message);
 		exit(2);

@@ -24,6 +24,12 @@ TnpDevice  *cuda_open(TnpPrecision precision, size_t memory);
 TnpDeviceModel *cuda_load(TnpDevice *device, const TestModel *file);
 
 /*
+ * A model that is computed layer by layer, whether or not it fits a block, if it can be; NULL, and
+ * a test that is skipped, on a machine without the library of matrix products.
+ */
+TnpDeviceModel *cuda_load_layered(TnpDevice *device, const TestModel *file);
+
+/*
  * Largest difference of a from b [n], each relative to 1 + |b|; infinite if one is NaN and the
  * other is not.
  */

@@ -20,6 +20,7 @@ typedef struct Scene
 	TestRows	rows;
 	size_t		memory;
 	bool		half;			/* in 16 bits, else in 32 */
+	bool		layered;		/* layer by layer: marginal questions alone */
 	double		answers[2 * QUERIES + 3 * QUERIES + 1];
 } Scene;
 
@@ -57,7 +58,16 @@ play(Scene *s, bool *lost, TnpError *error)
 	r[1].answer = s->answers + 2 * QUERIES;
 	r[2].kind = TNP_REQUEST_SCORE;
 	r[2].answer = s->answers + 5 * QUERIES;
+	if (s->layered)
+	{
+		r[1].kind = r[2].kind = TNP_REQUEST_REDUCE;
+		r[1].reductions = TNP_REDUCE_SD;
+		r[2].reductions = TNP_REDUCE_LOG_DENSITY;
+		r[2].queries.n = 1;
+	}
+	cuda_force_layers = s->layered;
 	status = tnp_device.model_load(device, s->file->bytes, s->file->length, &model, error);
+	cuda_force_layers = false;
 	if (status == TNP_OK)
 		status = tnp_device.encoding_build(model, &context, 16, 0, &e, error);
 	if (status == TNP_OK)
@@ -92,9 +102,9 @@ reset(void)
 }
 
 static void
-check_faults(const TestModel *file)
+check_faults(const TestModel *file, bool layered)
 {
-	Scene		s = {.file = file},
+	Scene		s = {.file = file, .layered = layered},
 				again;
 	TnpModel   *model;
 	TnpError	error = {0};
@@ -273,6 +283,52 @@ check_refused_launches(const TestModel *file, bool half)
 	test_rows_free(&s.rows);
 }
 
+/*
+ * The same of a model that is computed layer by layer, from the look at its products on; and a
+ * library that is not there, or whose bits depend on where a row stands.
+ */
+static void
+check_refused_steps(const TestModel *file)
+{
+	Scene		s = {.file = file, .half = true, .layered = true};
+	TnpModel   *model;
+	TnpError	error = {0};
+	bool		lost;
+	long		launches,
+				wrong = 0;
+
+	if (tnp_model_open(&tnp_default_env, file->bytes, file->length, &model, &error) != TNP_OK)
+		return;
+	test_rows_make(&s.rows, tnp_model_info(model), ROWS + 4 + QUERIES, 3);
+	tnp_model_close(model);
+	reset();
+	gpu_emulated.launches = 0;
+	ok(play(&s, &lost, &error) == TNP_OK, "layer by layer, without a refusal");
+	launches = gpu_emulated.launches;
+	for (long k = 1; k <= launches; k++)
+	{
+		reset();
+		gpu_emulated.launches = 0;
+		gpu_emulated.refuse_at = k;
+		if (play(&s, &lost, &error) != TNP_BAD_CONFIG || lost || gpu_emulated.live != 0
+			|| strstr(error.message, "too many resources") == NULL)
+			wrong++;
+	}
+	ok(launches > 50 && wrong == 0,
+	   "each of %ld kernels and products can be refused: an error that says so", launches);
+	gpu_emulated.refuse_at = 0;
+	gpu_emulated.no_products = 1;
+	is_int(play(&s, &lost, &error), TNP_BAD_CONFIG, "without a library the model is refused");
+	contains(error.message, "no library of matrix products", "which is said");
+	gpu_emulated.no_products = 0;
+	gpu_emulated.crooked = 1;
+	is_int(play(&s, &lost, &error), TNP_BAD_CONFIG, "as with one whose bits depend on the row");
+	contains(error.detail, "row 130 of equal ones", "which is said");
+	gpu_emulated.crooked = 0;
+	ok(!lost && gpu_emulated.live == 0, "nothing is lost, or left");
+	test_rows_free(&s.rows);
+}
+
 /* Room that a question has left behind gives way to an encoding. */
 static void
 check_room(const TestModel *file)
@@ -381,7 +437,7 @@ check_neighbours(const TestModel *file)
 
 /* What the device cannot serve, and a device that is not there. */
 static void
-check_refusals(const TestModel *file)
+check_refusals(const TestModel *file, const TestModel *streams)
 {
 	TnpDeviceConfig config = {.ordinal = 1};
 	TnpDevice  *device;
@@ -393,8 +449,8 @@ check_refusals(const TestModel *file)
 	contains(error.message, "CUDA device 1", "is named");
 	gpu_emulated.shared_bytes = 4096;
 	device = cuda_open(TNP_PRECISION_FP16, 0);
-	is_int(tnp_device.model_load(device, file->bytes, file->length, &m, &error), TNP_BAD_CONFIG,
-		   "a model too wide for the device");
+	is_int(tnp_device.model_load(device, streams->bytes, streams->length, &m, &error),
+		   TNP_BAD_CONFIG, "a model of two streams too wide for the device");
 	contains(error.message, "shared memory", "says what does not fit");
 	is_int(tnp_device.model_load(device, file->bytes, 100, &m, &error), TNP_BAD_FILE,
 		   "half a file");
@@ -409,18 +465,25 @@ main(void)
 	int			n;
 	TestModel  *models = test_models(&n);
 
+	const TestModel *streams = NULL;
+
 	gpu_emulated.late = true;
+	for (int i = 0; i < n; i++)
+		if (strcmp(models[i].name, "two_stream_buffer") == 0)
+			streams = &models[i];
 	for (int i = 0; i < n; i++)
 	{
 		if (strcmp(models[i].name, "prefix_causal_scaled") == 0)
 		{
-			check_faults(&models[i]);
+			check_faults(&models[i], false);
+			check_faults(&models[i], true);
+			check_refused_steps(&models[i]);
 			check_refused_launches(&models[i], false);
 			check_refused_launches(&models[i], true);
 			check_refused_copies(&models[i]);
 			check_room(&models[i]);
 			check_neighbours(&models[i]);
-			check_refusals(&models[i]);
+			check_refusals(&models[i], streams);
 		}
 	}
 	is_int(gpu_emulated.live, 0, "all memory has been given back");

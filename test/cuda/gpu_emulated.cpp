@@ -14,6 +14,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <vector>
 
 #include "emulator.h"
 #include "races.h"
@@ -25,6 +26,10 @@ extern "C" RunKernel emulated_kernel_HALF_16,
 			emulated_kernel_HALF_64,
 			emulated_kernel_FLOAT_16,
 			emulated_kernel_FLOAT_32;
+
+/* layered_emulated.cpp */
+extern "C" void emulated_step_HALF(const CudaStep *step);
+extern "C" void emulated_step_FLOAT(const CudaStep *step);
 
 GpuEmulated gpu_emulated;
 
@@ -79,6 +84,9 @@ static std::deque<Work> asked[GPU_QUEUES];
 static long numbers = 0,
 			followed = 0;		/* queue 1 goes on when queue 0 has done all up to here */
 static bool lost = false;
+
+/* Shapes of matrix products that were prepared. */
+static std::vector<GpuProduct> prepared;
 
 static void
 trace(char what, int queue)
@@ -164,6 +172,7 @@ gpu_open(int ordinal, GpuFacts *facts)
 void
 gpu_close(void)
 {
+	prepared.clear();
 	gpu_trim();
 }
 
@@ -315,6 +324,146 @@ gpu_launch(int queue, const GpuKernel *kernel, const CudaWalk *walk, int shared)
 		emulator_stop("a launch with more shared memory than there is");
 	trace('l', queue);
 	ask(queue,[kernel = *kernel, walk = *walk, shared] { run(kernel, walk, shared); });
+	return GPU_OK;
+}
+
+/* Whether this launch is refused. */
+static bool
+refused(void)
+{
+	if (++gpu_emulated.launches != gpu_emulated.refuse_at)
+		return false;
+	gpu_emulated.refused++;
+	failure = "too many resources requested for launch";
+	return true;
+}
+
+GpuResult
+gpu_step(int queue, const CudaStep *step)
+{
+	if (fails())
+		return GPU_FAILED;
+	if (refused())
+		return GPU_REFUSED;
+	check_taken(queue, step->wide);
+	trace('s', queue);
+	ask(queue,[step = *step] {
+		if (step.walk.model.precision == 0)
+			emulated_step_HALF(&step);
+		else
+			emulated_step_FLOAT(&step);
+	});
+	return GPU_OK;
+}
+
+/* ---- matrix products ------------------------------------------------------------------------- */
+
+static bool
+same_shape(const GpuProduct &a, const GpuProduct &b)
+{
+	return a.precision == b.precision && a.in == b.in && a.out == b.out && a.row_x == b.row_x
+		&& a.row_y == b.row_y && a.add == b.add && (a.bias == nullptr) == (b.bias == nullptr);
+}
+
+GpuResult
+gpu_prepare_product(const GpuProduct *product)
+{
+	if (fails())
+		return GPU_FAILED;
+	if (gpu_emulated.no_products)
+	{
+		failure = "no library of matrix products";
+		return GPU_REFUSED;
+	}
+	if (product->in % 16 != 0 || product->out % 8 != 0 || product->row_x % 16 != 0
+		|| product->row_y % 8 != 0)
+		emulator_stop("a matrix product whose rows are not aligned");
+	for (const GpuProduct &one : prepared)
+		if (same_shape(one, *product))
+			return GPU_OK;
+	prepared.push_back(*product);
+	return GPU_OK;
+}
+
+#define LANES 16
+
+/* A sum of products in 32 bits, in lanes that are added at the end. */
+__attribute__((no_sanitize("address"))) static float
+dot(const float *a, const float *b, int n)
+{
+	float		lane[LANES] = {};
+
+	for (int i = 0; i < n; i += LANES)
+		for (int j = 0; j < LANES; j++)
+			lane[j] += a[i + j] * b[i + j];
+	for (int half = LANES / 2; half > 0; half /= 2)
+		for (int j = 0; j < half; j++)
+			lane[j] += lane[j + half];
+	return lane[0];
+}
+
+static void
+widen(int precision, const void *from, int n, float *to)
+{
+	static std::vector<float> halves;
+
+	if (precision == 1)
+	{
+		memcpy(to, from, (size_t) n * sizeof(float));
+		return;
+	}
+	for (unsigned bits = (unsigned) halves.size(); bits < 1 << 16; bits++)
+		halves.push_back(half_to_float((uint16_t) bits));
+	for (int i = 0; i < n; i++)
+		to[i] = halves[((const uint16_t *) from)[i]];
+}
+
+/* What is behind the rows, up to whole blocks, is no number: to read it shows. */
+static void
+multiply(const GpuProduct &p)
+{
+	int64_t		all = (p.n + GPU_PRODUCT_ROWS - 1) / GPU_PRODUCT_ROWS * GPU_PRODUCT_ROWS;
+	size_t		element = p.precision == 0 ? 2 : 4;
+	std::vector<float> x((size_t) p.n * p.in),
+				w(p.in);
+
+	memset(p.work, 0xff, GPU_PRODUCT_WORK);
+	for (int64_t i = 0; i < p.n; i++)
+		widen(p.precision, (const char *) p.x + (size_t) i * p.row_x * element, p.in,
+			  &x[(size_t) i * p.in]);
+	for (int o = 0; o < p.out; o++)
+	{
+		widen(p.precision, (const char *) p.w + (size_t) o * p.in * element, p.in, w.data());
+		for (int64_t i = 0; i < all; i++)
+		{
+			float	   *y = p.y + i * p.row_y + o,
+						sum = i < p.n ? dot(&x[(size_t) i * p.in], w.data(), p.in) : NAN;
+
+			sum += p.bias != nullptr ? p.bias[o] : 0.0f;
+			if (gpu_emulated.crooked && i == GPU_PRODUCT_ROWS + 1)
+				sum = nextafterf(sum, INFINITY);
+			*y = p.add ? *y + sum : sum;
+		}
+	}
+}
+
+GpuResult
+gpu_multiply(int queue, const GpuProduct *product)
+{
+	bool		known = false;
+
+	if (fails())
+		return GPU_FAILED;
+	if (refused())
+		return GPU_REFUSED;
+	for (const GpuProduct &one : prepared)
+		known = known || same_shape(one, *product);
+	if (!known)
+		emulator_stop("a matrix product that nothing was prepared for");
+	check_taken(queue, product->y);
+	check_taken(queue, product->work);
+	trace('m', queue);
+	ask(queue,[p = *product] { multiply(p); });
 	return GPU_OK;
 }
 

@@ -28,6 +28,8 @@ typedef struct GpuEmulated
 				refuse_teams,	/* launches of larger teams are refused; 0: none */
 				refuse_copies,	/* launches of teams that wait for each other are refused */
 				refused,
+				no_products,	/* whether there is no library of matrix products, */
+				crooked,		/* or one in which a row's bits depend on its place */
 				races,			/* found so far, in a build that looks for them (races.h) */
 				quiet,			/* races are counted, not shown */
 				looks;
@@ -40,7 +42,7 @@ typedef struct GpuEmulated
 	bool		late;
 	/*
 	 * What the queues are asked for, a letter and the queue: u(pload), l(aunch), d(ownload),
-	 * f(ollow), and w when one is found to be done, for which the host waited.
+	 * f(ollow), s(tep), m(ultiply), and w when one is found to be done, for which the host waited.
 	 */
 	char		trace[256];
 	size_t		trace_room;		/* characters that may still be written */

@@ -176,7 +176,7 @@ check_limits(const TestModel *file)
 }
 
 /*
- * Every call, allocation, launch and poll of a question of five chunks fails in turn. Where the
+ * Every call, allocation, launch and poll of a question of some chunks fails in turn. Where the
  * device goes on, another question has its own answers at once, and then the first one.
  */
 static void
@@ -196,7 +196,7 @@ check_faults(const TestModel *file, const char *what, long *counter, long *fail_
 	close_scene(&s);
 	open_scene(&s, file, 0);
 	reset();
-	ok(ask(&s, 0, QUERIES, want) == TNP_OK, "five chunks");
+	ok(ask(&s, 0, QUERIES, want) == TNP_OK, "several chunks");
 	n = *counter;
 	close_scene(&s);
 	for (long k = 1; k <= n; k++)
@@ -225,7 +225,7 @@ check_faults(const TestModel *file, const char *what, long *counter, long *fail_
 		if (gpu_emulated.live != 0)
 			wrong++;
 	}
-	ok(n > 1 && wrong == 0, "each of %ld %s of five chunks can fail, and nothing else does", n,
+	ok(n > 1 && wrong == 0, "each of %ld %s of these chunks can fail, and nothing else does", n,
 	   what);
 	reset();
 }
@@ -273,6 +273,12 @@ main(void)
 						 TNP_BAD_CONFIG);
 			gpu_emulated.team = 0;
 			check_refused_team(&models[i]);
+			/* of two chunks, layer by layer */
+			cuda_chunk_rows = QUERIES / 2;
+			cuda_force_layers = true;
+			check_faults(&models[i], "kernels and products, layer by layer,",
+						 &gpu_emulated.launches, &gpu_emulated.refuse_at, TNP_BAD_CONFIG);
+			cuda_force_layers = false;
 		}
 	is_int(gpu_emulated.live, 0, "all memory has been given back");
 	test_models_free(models, n);

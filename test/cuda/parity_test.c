@@ -153,7 +153,8 @@ check_chains(const Pair *p, const TnpRows *rows, const char *what)
 		r.seed = 99;
 		if (cuda_ask(p->device, &r) == TNP_NOT_HERE)
 		{
-			ok(p->leaves_chains && orders >= 0, "%s: %s density is the session's", p->name, what);
+			ok(p->leaves_chains && (orders >= 0 || p->device->model->layered),
+			   "%s: %s density is the session's", p->name, what);
 			continue;
 		}
 		ok(tnp_score(p->engine, rows, orders, 99, &wanted, NULL, &error) == TNP_OK
@@ -198,7 +199,7 @@ check_model(const TestModel *file, TnpDeviceModel *dm, TnpModel *model, int n, i
 				queries,
 				few;
 	Pair		p = {file->name, NULL, NULL, 0, 0, 0,
-					info->has_donors || info->learns_in_chains};
+					dm->layered || info->has_donors || info->learns_in_chains};
 	TnpError	error;
 	int64_t		prefix = whole ? tnp_whole_prefix(model, n) : tnp_canonical_prefix(model, n);
 	int			more = info->appendable ? 3 : info->buffer == 0 ? 2 : 0;
@@ -249,6 +250,20 @@ check_model(const TestModel *file, TnpDeviceModel *dm, TnpModel *model, int n, i
 	tnp_encoding_free(p.engine);
 	tnp_device.encoding_free(p.device);
 	test_rows_free(&rows);
+}
+
+/* The same layer by layer, where that can be. */
+static void
+check_layered(TnpDevice *device, const TestModel *file, TnpModel *model)
+{
+	TnpDeviceModel *dm = cuda_load_layered(device, file);
+
+	if (dm == NULL)
+		return;
+	if (dm->layered)
+		check_model(file, dm, model, 23,
+					0, tnp_canonical_prefix(model, 23) == tnp_whole_prefix(model, 23));
+	tnp_device.model_free(dm);
 }
 
 /* The precision, and the shape of launches, that the environment asks for. */
@@ -314,8 +329,9 @@ main(int argc, char **argv)
 			check_model(&models[i], dm, model, 23, 0, false);
 		if (model->config.trees_blend_weight > 0)
 			check_model(&models[i], dm, model, TREES, 0, true);
-		tnp_model_close(model);
 		tnp_device.model_free(dm);
+		check_layered(device, &models[i], model);
+		tnp_model_close(model);
 	}
 	tnp_device.shutdown(device);
 	ok(argc > 1 || 2 * refused < n, "most models have kernels, %d of %d have none", refused, n);

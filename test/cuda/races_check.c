@@ -33,20 +33,22 @@ typedef struct Shape
 	CudaForce	force;
 	TnpPrecision precision;
 	int			order;
+	bool		layered;		/* the kernels between two products, and no other */
 } Shape;
 
 static const char *const sources[] = {"attention.h", "embedder.h", "linears.h", "rows.h", "walk.h",
-									  "answers.h", "products.h", "softmax.h"};
+									  "answers.h", "products.h", "softmax.h", "layered.h"};
 
 /* Rows, team, split, partial results in memory, teams that compute the same, whether they push. */
 static const Shape few_shapes[] = {
-	{{16, 8, 1, 0, 1, 0}, TNP_PRECISION_FP16, 0},
-	{{16, 4, 1, 0, 1, 0}, TNP_PRECISION_FP32, 2},
-	{{16, 2, 0, 0, 1, 0}, TNP_PRECISION_FP16, 3},
-	{{16, 2, 0, 0, 3, 0}, TNP_PRECISION_FP16, 2},
-	{{16, 4, 0, 0, 1, -1}, TNP_PRECISION_FP16, 1},
-	{{32, 2, 1, 1, 1, 0}, TNP_PRECISION_FP16, 1},
-	{{64, 1, 0, 0, 1, 0}, TNP_PRECISION_FP16, 2}
+	{{16, 8, 1, 0, 1, 0}, TNP_PRECISION_FP16, 0, false},
+	{{16, 4, 1, 0, 1, 0}, TNP_PRECISION_FP32, 2, false},
+	{{16, 2, 0, 0, 1, 0}, TNP_PRECISION_FP16, 3, false},
+	{{16, 2, 0, 0, 3, 0}, TNP_PRECISION_FP16, 2, false},
+	{{16, 4, 0, 0, 1, -1}, TNP_PRECISION_FP16, 1, false},
+	{{32, 2, 1, 1, 1, 0}, TNP_PRECISION_FP16, 1, false},
+	{{64, 1, 0, 0, 1, 0}, TNP_PRECISION_FP16, 2, false},
+	{{0, 0, 0, 0, 0, 0}, TNP_PRECISION_FP16, 2, true}
 };
 
 static const char *const few_models[] = {"prefix_causal", "two_stream_buffer", "packed_tnpd",
@@ -76,6 +78,7 @@ play(const TestModel *file, const Shape *shape)
 	double		answers[4 * QUERIES + 2 * FEW * QUERIES];
 
 	cuda_force = shape->force;
+	cuda_force_layers = shape->layered;
 	gpu_emulated_order(shape->order);
 	device = cuda_open(shape->precision, 0);
 	status = tnp_device.model_load(device, file->bytes, file->length, &m, &error);
@@ -140,8 +143,9 @@ next_shape(int number, Shape *shape)
 
 	*shape = (Shape) {{heights[number / 32 % 3], 1 << number / 8 % 4, number / 4 % 2,
 					   number / 2 % 2, number % 8 == 7 ? 2 : 1, 0},
-					  number % 2 == 0 ? TNP_PRECISION_FP16 : TNP_PRECISION_FP32, number % 4};
-	return number < 96;
+					  number % 2 == 0 ? TNP_PRECISION_FP16 : TNP_PRECISION_FP32, number % 4,
+					  number >= 96};
+	return number < 100;
 }
 
 static void
