@@ -227,6 +227,33 @@ check_refused_copies(const TestModel *file)
 	test_rows_free(&s.rows);
 }
 
+/* A scene, whole at first, then with each of its launches refused, more than `least`. */
+static void
+refuse_each_launch(Scene *s, long least, const char *what)
+{
+	TnpError	error = {0};
+	bool		lost;
+	long		launches,
+				wrong = 0;
+
+	gpu_emulated.launches = 0;
+	ok(play(s, &lost, &error) == TNP_OK, "%s, without a refusal", what);
+	launches = gpu_emulated.launches;
+	for (long k = 1; k <= launches; k++)
+	{
+		reset();
+		gpu_emulated.launches = 0;
+		gpu_emulated.refuse_at = k;
+		if (play(s, &lost, &error) != TNP_BAD_CONFIG || lost || gpu_emulated.live != 0
+			|| strstr(error.message, "too many resources") == NULL)
+			wrong++;
+	}
+	gpu_emulated.refuse_at = 0;
+	ok(launches > least && wrong == 0,
+	   "%s, each of %ld launches can be refused: an error that says so, nothing is lost", what,
+	   launches);
+}
+
 /*
  * Launches that the device refuses: the request fails, the device goes on, and what is asked again
  * has its answer. A refused team is given up for a smaller one, unseen; in 16 bits those push.
@@ -239,8 +266,6 @@ check_refused_launches(const TestModel *file, bool half)
 	TnpModel   *model;
 	TnpError	error = {0};
 	bool		lost;
-	long		launches,
-				wrong = 0;
 
 	if (tnp_model_open(&tnp_default_env, file->bytes, file->length, &model, &error) != TNP_OK)
 		return;
@@ -263,22 +288,7 @@ check_refused_launches(const TestModel *file, bool half)
 	cuda_force.team = 0;
 	gpu_emulated.refuse_teams = 0;
 	gpu_emulated.team = 1;
-	gpu_emulated.launches = 0;
-	ok(play(&again, &lost, &error) == TNP_OK, "without clusters");
-	launches = gpu_emulated.launches;
-	for (long k = 1; k <= launches; k++)
-	{
-		reset();
-		gpu_emulated.launches = 0;
-		gpu_emulated.refuse_at = k;
-		if (play(&again, &lost, &error) != TNP_BAD_CONFIG || lost || gpu_emulated.live != 0
-			|| strstr(error.message, "too many resources") == NULL)
-			wrong++;
-	}
-	ok(launches > 3 && wrong == 0,
-	   "each of %ld launches can be refused: an error that says so, and the device is there",
-	   launches);
-	gpu_emulated.refuse_at = 0;
+	refuse_each_launch(&again, 3, "without clusters");
 	gpu_emulated.team = 0;
 	test_rows_free(&s.rows);
 }
@@ -294,29 +304,13 @@ check_refused_steps(const TestModel *file)
 	TnpModel   *model;
 	TnpError	error = {0};
 	bool		lost;
-	long		launches,
-				wrong = 0;
 
 	if (tnp_model_open(&tnp_default_env, file->bytes, file->length, &model, &error) != TNP_OK)
 		return;
 	test_rows_make(&s.rows, tnp_model_info(model), ROWS + 4 + QUERIES, 3);
 	tnp_model_close(model);
 	reset();
-	gpu_emulated.launches = 0;
-	ok(play(&s, &lost, &error) == TNP_OK, "layer by layer, without a refusal");
-	launches = gpu_emulated.launches;
-	for (long k = 1; k <= launches; k++)
-	{
-		reset();
-		gpu_emulated.launches = 0;
-		gpu_emulated.refuse_at = k;
-		if (play(&s, &lost, &error) != TNP_BAD_CONFIG || lost || gpu_emulated.live != 0
-			|| strstr(error.message, "too many resources") == NULL)
-			wrong++;
-	}
-	ok(launches > 50 && wrong == 0,
-	   "each of %ld kernels and products can be refused: an error that says so", launches);
-	gpu_emulated.refuse_at = 0;
+	refuse_each_launch(&s, 50, "layer by layer");
 	gpu_emulated.no_products = 1;
 	is_int(play(&s, &lost, &error), TNP_BAD_CONFIG, "without a library the model is refused");
 	contains(error.message, "no library of matrix products", "which is said");

@@ -99,23 +99,36 @@ def questions(seed):
                         yield what, context, kinds, y[:n], without(random, x[n:], what), y[n:]
 
 
-def check_intervals(tap, tool, bare, name):
-    held, gained = ({what: [] for what in WHAT} for _ in range(2))
-    for what, x, kinds, y, asked, true in questions(50):
+def compared(tool, bare, questions):
+    """By what a question is about: whether the 90 % interval holds each target, and by how much
+    its log density is better than that of the bare model.
+    """
+    held, gained = {}, {}
+    for what, x, kinds, y, asked, true in questions:
         both = [one.ask(kernels="cpu", kinds=kinds, context=table(x, y), queries=cells(asked))
                 for one in (tool, bare)]
-        for params, without_donors, target in zip(*(one["params"] for one in both), true):
+        for params, without, target in zip(*(one["params"] for one in both), true):
             m = mixture(params)
             below = np.sum(m.weights * cdf((target - m.means) / m.sds))
-            held[what].append(abs(below - 0.5) < 0.45)
-            gained[what].append(m.log_pdf(target) - mixture(without_donors).log_pdf(target))
+            held.setdefault(what, []).append(abs(below - 0.5) < 0.45)
+            gained.setdefault(what, []).append(m.log_pdf(target) - mixture(without).log_pdf(target))
+    return held, gained
+
+
+def check_held(tap, name, compared_by, what_of, least, most, gain):
+    held, gained = compared_by
     for what, inside in held.items():
-        print(f"# without {what}: {100 * np.mean(inside):.1f} % of {len(inside)} targets, log "
-              f"density {np.mean(gained[what]):+.3f}")
-        tap.ok(0.85 <= np.mean(inside) <= 0.95, f"{name}: 90 % intervals without {what}",
-               f"they hold {100 * np.mean(inside):.1f} % of {len(inside)} targets")
-        tap.ok(np.mean(gained[what]) > 0.02, f"{name}: donors help without {what}",
+        said = f"{100 * np.mean(inside):.1f} % of {len(inside)} targets"
+        print(f"# {what_of(what)}: {said}, log density {np.mean(gained[what]):+.3f}")
+        tap.ok(least <= np.mean(inside) <= most, f"{name}: 90 % intervals {what_of(what)}",
+               f"they hold {said}")
+        tap.ok(np.mean(gained[what]) > gain, f"{name}: better {what_of(what)}",
                np.mean(gained[what]))
+
+
+def check_intervals(tap, tool, bare, name):
+    check_held(tap, name, compared(tool, bare, questions(50)), lambda what: f"without {what}",
+               0.85, 0.95, 0.02)
 
 
 def shifted_questions(seed):
@@ -136,23 +149,9 @@ def shifted_questions(seed):
                     yield shift, x[:n], kinds, y[:n], x[n:], y[n:]
 
 
-def check_shifts(tap, tool, plain, name):
-    held, gained = ({shift: [] for shift in SHIFTS} for _ in range(2))
-    for shift, x, kinds, y, asked, true in shifted_questions(80):
-        both = [one.ask(kernels="cpu", kinds=kinds, context=table(x, y), queries=cells(asked))
-                for one in (tool, plain)]
-        for params, without_shift, target in zip(*(one["params"] for one in both), true):
-            m = mixture(params)
-            below = np.sum(m.weights * cdf((target - m.means) / m.sds))
-            held[shift].append(abs(below - 0.5) < 0.45)
-            gained[shift].append(m.log_pdf(target) - mixture(without_shift).log_pdf(target))
-    for shift, inside in held.items():
-        print(f"# shifted by {shift}: {100 * np.mean(inside):.1f} % of {len(inside)} targets, log "
-              f"density {np.mean(gained[shift]):+.3f}")
-        tap.ok(0.82 <= np.mean(inside) <= 0.97, f"{name}: 90 % intervals, shifted by {shift}",
-               f"they hold {100 * np.mean(inside):.1f} % of {len(inside)} targets")
-        tap.ok(np.mean(gained[shift]) > 0.1, f"{name}: a shift by {shift} is found",
-               np.mean(gained[shift]))
+def check_shifts(tap, tool, bare, name):
+    check_held(tap, name, compared(tool, bare, shifted_questions(80)),
+               lambda shift: f"shifted by {shift}", 0.82, 0.97, 0.1)
 
 
 def check_probabilities(tap, tool, bare, name):

@@ -58,8 +58,11 @@ tnp_missed_end(TnpMissed *missed, TnpProcess *p)
 	for (int s = 0; s < missed->n_slots; s++)
 	{
 		double	   *own = missed->features + (size_t) s * missed->n,
-					rest = missed->sums[2 * s + 1] - tnp_dot(missed->n, own, p->coefficients);
+					rest;
 
+		if (!missed->wanted[s])
+			continue;
+		rest = missed->sums[2 * s + 1] - tnp_dot(missed->n, own, p->coefficients);
 		tnp_upper_solve(p->outer, missed->n, 1, own);
 		p->missed[2 * s] = fmax(missed->sums[2 * s] - tnp_dot(missed->n, own, own), 0)
 			/ p->variance;
