@@ -96,6 +96,16 @@ SELECT abs(posterior.log_evidence(ARRAY[u, v], a, b ORDER BY id)
 -- rows whose targets are all NULL are left out; some NULL, or no numbers, are errors
 SELECT posterior.rows(posterior.context(CASE WHEN id <= 9 THEN ARRAY[u, v]
 	WHEN id <= 12 THEN ARRAY[NULL, NULL]::float8[] END, a, b)) AS known FROM points;
+-- and tell how many there are
+SELECT posterior.targets(ctx), posterior.rows(ctx), ctx::text::posterior.context::text = ctx::text
+	AS text_form
+FROM (SELECT posterior.context(ARRAY[NULL, NULL]::float8[], a, b) AS ctx FROM points) x;
+SELECT posterior.context(CASE WHEN id < 9 THEN ARRAY[NULL, NULL]::float8[] ELSE ARRAY[u, v, a] END,
+	a, b ORDER BY id) FROM points;
+SELECT posterior.log_density(ctx, ARRAY[0.4], 0.1, 0.2)
+FROM (SELECT posterior.context(ARRAY[NULL, NULL]::float8[], a, b) AS ctx FROM points) x;
+SELECT posterior.predict(ctx, 0.1, 0.2)
+FROM (SELECT posterior.context(ARRAY[NULL, NULL]::float8[], a, b) AS ctx FROM points) x;
 SELECT posterior.context(ARRAY[u, CASE WHEN id <> 4 THEN v END], a, b) FROM points;
 SELECT posterior.context(ARRAY[u, 'NaN'], a, b) FROM points;
 SELECT posterior.context(ARRAY[u, 'inf'], a, b) FROM points;
@@ -142,6 +152,7 @@ SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
 SELECT p.ctx::text = two::text AS same
 FROM (SELECT posterior.context(ARRAY[u, v], a, b) AS ctx FROM points) p, c;
+SELECT posterior.targets(posterior.context(ARRAY[NULL, NULL]::float8[], a, b)) FROM points;
 RESET max_parallel_workers_per_gather;
 RESET parallel_setup_cost;
 RESET parallel_tuple_cost;

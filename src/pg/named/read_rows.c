@@ -180,6 +180,7 @@ targets_of_row(Target *target, HeapTuple tuple, TupleDesc desc, PosteriorRows *r
 	bool		isnull;
 	Datum		value;
 	int			n;
+	bool		known;
 
 	if (rows->labels != NULL)
 	{
@@ -196,8 +197,8 @@ targets_of_row(Target *target, HeapTuple tuple, TupleDesc desc, PosteriorRows *r
 		return target->n;
 	}
 	value = SPI_getbinval(tuple, desc, 1, &isnull);
-	n = posterior_array_targets(DatumGetArrayTypeP(value), y);
-	if (n == 0)
+	n = posterior_array_targets(DatumGetArrayTypeP(value), y, &known);
+	if (!known)
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("all targets of a row are NULL"),

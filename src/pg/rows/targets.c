@@ -8,7 +8,7 @@
 #include "catalog/pg_type.h"
 
 int
-posterior_array_targets(ArrayType *array, double *y)
+posterior_array_targets(ArrayType *array, double *y, bool *known)
 {
 	Datum	   *values;
 	bool	   *nulls;
@@ -35,17 +35,19 @@ posterior_array_targets(ArrayType *array, double *y)
 				 errmsg("target %d of %d is NULL", first + 1, n),
 				 errdetail("The targets of a row are known all or none."),
 				 errhint("Leave such rows out, by FILTER or WHERE.")));
-	for (int t = 0; missing == 0 && t < n; t++)
+	*known = missing == 0;
+	for (int t = 0; *known && t < n; t++)
 		y[t] = posterior_check_target(DatumGetFloat8(values[t]));
 	pfree(values);
 	pfree(nulls);
-	return missing > 0 ? 0 : n;
+	return n;
 }
 
 void
 posterior_rows_check_targets(PosteriorRows *rows, int n)
 {
-	if (rows->n == 0 && rows->y == NULL)
+	/* one target is also what rows have of which nothing is known yet */
+	if (rows->n == 0 && rows->y == NULL && rows->n_targets == 1)
 		rows->n_targets = n;
 	if (rows->n_targets != n)
 		ereport(ERROR,

@@ -11,15 +11,17 @@
 #include "utils/array.h"
 
 /*
- * The targets y [TNP_MAX_TARGETS] of an array and their number; 0 where all of them are NULL, which
- * is a row without targets. Raises unless they are 1 to TNP_MAX_TARGETS finite numbers; some of
- * them NULL is an error, since the rows of a context have all their targets.
+ * The targets y [TNP_MAX_TARGETS] of an array, and their number. Where all of them are NULL, which is
+ * a row without targets, known is false and y as it was. Raises unless they are 1 to
+ * TNP_MAX_TARGETS finite numbers; some of them NULL is an error, since the rows of a context have
+ * all their targets.
  */
-int			posterior_array_targets(ArrayType *array, double *y);
+int			posterior_array_targets(ArrayType *array, double *y, bool *known);
 
 /*
- * To be called before a row of n targets is put into rows: the first one decides how many targets
- * they have. Raises for another number.
+ * To be called before a row of n targets is put into rows, and for a row whose targets are unknown:
+ * the first one decides how many targets they have, so that rows without any known target tell it.
+ * Raises for another number.
  */
 void		posterior_rows_check_targets(PosteriorRows *rows, int n);
 

@@ -113,6 +113,7 @@ posterior_target_rows_accum(PG_FUNCTION_ARGS)
 	double	   *x,
 				y[TNP_MAX_TARGETS];
 	int			targets;
+	bool		known;
 
 	if (rows == NULL)
 	{
@@ -121,9 +122,12 @@ posterior_target_rows_accum(PG_FUNCTION_ARGS)
 
 		rows = posterior_rows_make(context, n, types);
 	}
-	if (PG_ARGISNULL(1) || (targets = posterior_array_targets(PG_GETARG_ARRAYTYPE_P(1), y)) == 0)
+	if (PG_ARGISNULL(1))
 		PG_RETURN_POINTER(rows);
+	targets = posterior_array_targets(PG_GETARG_ARRAYTYPE_P(1), y, &known);
 	posterior_rows_check_targets(rows, targets);
+	if (!known)
+		PG_RETURN_POINTER(rows);
 	x = posterior_rows_next(rows);
 	for (int f = 0; f < rows->n_features; f++)
 		x[f] = posterior_feature_cell(&rows->features[f], PG_GETARG_DATUM(2 + f),
@@ -149,7 +153,7 @@ posterior_rows_combine(PG_FUNCTION_ARGS)
 	}
 	if (into == NULL)
 		into = posterior_rows_of_kinds(context, from->n_features, from->kinds);
-	if (from->n > 0)
+	if (from->n > 0 || from->n_targets > 1)
 		posterior_rows_check_targets(into, from->n_targets);
 	posterior_rows_append(into, from->n, from->x, from->y);
 	PG_RETURN_POINTER(into);
@@ -268,7 +272,7 @@ posterior_evidence_final(PG_FUNCTION_ARGS)
 	posterior_check_joint_cost(model, "posterior.log_evidence", 0, 0, rows->n, 1);
 	posterior_check_model_labels(model->model, model->name, rows->labels != NULL);
 	posterior_check_model_targets(model->model, model->name,
-								  rows->n > 0 ? rows->n_targets
+								  rows->n > 0 || rows->n_targets > 1 ? rows->n_targets
 								  : tnp_model_info(model->model)->n_targets);
 	if (rows->labels != NULL)
 		posterior_check_model_room(model->model, model->name, rows->list.n);

@@ -120,11 +120,13 @@ check_count(int there, int n, PosteriorRows *rows)
 	posterior_rows_check_targets(rows, n);
 }
 
-/* The number of targets of a context value; 0 where it has no rows, which would tell. */
+/* The number of targets of a context value; 0 where nothing tells it: one, of no rows. */
 static int
 targets_of(const PosteriorContext *context)
 {
-	return context->n > 0 ? posterior_context_targets(context) : 0;
+	int			targets = posterior_context_targets(context);
+
+	return context->n > 0 || targets > 1 ? targets : 0;
 }
 
 /*
@@ -135,9 +137,10 @@ static bool
 targets_accumulate(FunctionCallInfo fcinfo, int y, bool labelled, int there, PosteriorRows *rows)
 {
 	double		observed[TNP_MAX_TARGETS];
-	int			n = posterior_array_targets(PG_GETARG_ARRAYTYPE_P(y), observed);
+	bool		known;
+	int			n = posterior_array_targets(PG_GETARG_ARRAYTYPE_P(y), observed, &known);
 
-	if (n == 0)
+	if (!known)
 		return false;
 	if (labelled)
 		targets_are_labels();
