@@ -96,21 +96,23 @@ is($node->safe_psql('restored', $ask), $node->safe_psql('postgres', $ask), 'and 
 my $wide = q{SELECT posterior.predict('wide', q) FROM (SELECT 0.1::float8 AS a, 0.2::float8 AS b,
 	0.3::float8 AS c, 0.4::float8 AS d, 0.5::float8 AS e, 0.6::float8 AS f, 0.7::float8 AS g,
 	0.8::float8 AS h, 0.9::float8 AS j, 1.0::float8 AS k) q};
-# Looks at the progress of a process until it has moved, and stops the process, so that nothing
-# depends on its speed.
+# Lets a stopped process go on, looks at its progress until it has moved or its statement has ended,
+# and stops the process: nothing depends on its speed, or on that of a new session.
 $node->safe_psql('postgres', q{
 	CREATE FUNCTION see_progress(backend int, OUT lines text[]) LANGUAGE plpgsql AS $$
 	DECLARE
 		line text;
 	BEGIN
 		lines := '{}';
-		FOR i IN 1 .. 10000 LOOP
+		EXECUTE format('COPY (SELECT WHERE false) TO PROGRAM ''kill -CONT %s''', backend);
+		LOOP
 			SELECT concat_ws('|', phase, done, total) INTO line FROM posterior.stat_progress
 				WHERE pid = backend AND name = 'wide' AND phase = 'encoding prefix' AND done > 0;
-			IF line <> ALL (lines) THEN
+			IF line IS NOT NULL AND line <> ALL (lines) THEN
 				lines := lines || line;
 			END IF;
-			EXIT WHEN cardinality(lines) = 2;
+			EXIT WHEN cardinality(lines) = 2 OR EXISTS (SELECT FROM pg_stat_activity
+				WHERE pid = backend AND state = 'idle' AND query_start > now());
 			PERFORM pg_sleep(0.001), pg_stat_clear_snapshot();
 		END LOOP;
 		EXECUTE format('COPY (SELECT WHERE false) TO PROGRAM ''kill -STOP %s''', backend);
@@ -120,6 +122,7 @@ my $pid = ask($encoder, 'SELECT pg_backend_pid()');
 my @seen;
 for (1 .. 10)
 {
+	kill 'STOP', $pid;
 	$encoder->{in} .= "$wide;\n";
 	$encoder->{run}->pump_nb while length $encoder->{in};
 	@seen = split /\n/, $node->safe_psql('postgres', "SELECT unnest(see_progress($pid))");
