@@ -87,6 +87,7 @@ template <class T, int R, int NV> struct Tile
 	int			n_heads,
 				share,
 				slice;
+	int			early;			/* the chunk of keys that this warp asks for early, or -1 */
 
 	DEVICE int
 	head(int local) const
@@ -219,6 +220,79 @@ template <class T, int R, int NV> struct Tile
 	template <AheadKind KIND> DEVICE void
 	find_ring(Ahead<T, NV, KIND> &) const
 	{
+	}
+
+	/* Where what this warp asked for early comes to, of this lane. */
+	DEVICE uint32_t *
+	early_place(void) const
+	{
+		return (uint32_t *) (shared_memory() + walk->at_early) + warp * CUDA_EARLY_WORDS(NV) +
+			lane * 4;
+	}
+
+	/* A task begins; came_early: its chunk was asked for. */
+	DEVICE void
+	find_early(Ahead<T, NV, AHEAD_REGISTERS> &ahead, bool came_early) const
+	{
+		ahead.came_early = came_early;
+		if (came_early)
+			await_copies<0>();
+		ahead.early = early_place();
+	}
+
+	template <AheadKind KIND> DEVICE void
+	find_early(Ahead<T, NV, KIND> &, bool) const
+	{
+	}
+
+	/*
+	 * The chunk of shared keys that this warp attends to first in every layer, if it comes early;
+	 * or -1. What this launch stores is in none of these.
+	 */
+	DEVICE int
+	early_chunk(void) const
+	{
+		int64_t		settled = walk->mode == CUDA_APPEND
+			? walk->first_slot / CUDA_CHUNK * CUDA_CHUNK : walk->shared;
+		int			chunk;
+
+		if (!copied || walk->at_early < 0 || n_heads == 0)
+			return -1;
+		chunk = slice + share * copy + warp / n_heads * (share * copies());
+		return (int64_t) chunk * CUDA_CHUNK < settled ? chunk : -1;
+	}
+
+	/*
+	 * Ask for blocks first ... end - 1 of this warp's early chunk, for the attention of `layer`. A
+	 * lane copies what it reads itself; what it copies over it has read before.
+	 */
+	DEVICE void
+	ask_early(int layer, int first, int end) const
+	{
+		const int	words = 2 * (H::key_words + H::value_words);
+		int			h = head(warp % (n_heads > 0 ? n_heads : 1));
+
+		if (early < 0)
+			return;
+		ROLLED
+		for (int block = first; block < end; block++)
+		{
+			int			slot = early * CUDA_CHUNK + block * CUDA_BLOCK;
+			size_t		panel = (size_t) (slot / CUDA_PANEL);
+			const uint32_t *k = keys(walk->cache, layer, h) + panel * H::key_words + lane * 4,
+					   *v = values(walk->cache, layer, h) + panel * H::value_words + lane * 4;
+			uint32_t   *to = early_place() + block * words;
+
+			if (walk->mode != CUDA_APPEND && slot >= walk->shared)
+				break;
+			UNROLL
+			for (int i = 0; i < 2 * H::key_tiles; i++)
+				copy_ahead(to + i * 128, k + i * 128);
+			UNROLL
+			for (int i = 0; i < 2 * H::value_words / 128; i++)
+				copy_ahead(to + (2 * H::key_tiles + i) * 128, v + i * 128);
+		}
+		close_copies();
 	}
 
 	/*
@@ -401,10 +475,11 @@ template <class T, int R, int NV> struct Tile
 	/*
 	 * What one warp does in one go: tiles first ... of a head, their shared chunks chunk ... end -
 	 * 1, then the private keys of `own` of the tiles. Either everything, with the result in x1; or
-	 * one chunk, whose partial result is put down.
+	 * one chunk, whose partial result is put down, and which may have come early.
 	 */
 	DEVICE void
-	attend_task(int layer, int local, int first, int chunk, int end, int own, int n_chunks) const
+	attend_task(int layer, int local, int first, int chunk, int end, int own, int n_chunks,
+				bool came_early) const
 	{
 		uint32_t	query[together][H::key_tiles][4];
 		Softmax<NV, together> all;
@@ -413,6 +488,7 @@ template <class T, int R, int NV> struct Tile
 		load_queries<together>(query, local, first);
 		all.clear();
 		find_ring(ahead);
+		find_early(ahead, came_early);
 		for (int at = chunk; at < end; at++)
 		{
 			Softmax<NV, together> one;
@@ -681,7 +757,9 @@ template <class T, int R, int NV> struct Tile
 				if (rows.most_own[first] == 0)
 					continue;
 			}
-			attend_task(layer, local, first, chunk, end, own, n_chunks);
+			/* only tasks of one chunk have `early` chunks, and a warp's first is that one */
+			attend_task(layer, local, first, chunk, end, own, n_chunks,
+						copied && task == warp && end > 0 && chunk == early);
 		}
 		if (walk->split)
 		{

@@ -153,6 +153,9 @@ typedef struct CudaForce
 
 extern CudaForce cuda_force;
 
+/* Whether tests want keys and values to be asked for when they are needed. */
+extern bool cuda_force_late;
+
 /*
  * Launch what was planned. Where the device refuses, the request fails with TNP_BAD_CONFIG and the
  * device goes on; a refused team is given up for good, and cuda_again() then says, once, that the

@@ -16,6 +16,7 @@
 #include "kernels.h"
 
 CudaForce	cuda_force;
+bool		cuda_force_late = false;
 
 /*
  * Bytes of weights and keys that a block should read per layer before sharing them out is worth the
@@ -297,6 +298,25 @@ choose_split(const TnpDeviceModel *m, int rows, int64_t chunks, int used, CudaWa
 	return used;
 }
 
+/*
+ * Where each warp's first chunk of a layer comes early, if there is room; `used` bytes are taken
+ * already. Returns the bytes of shared memory.
+ */
+static int
+choose_early(const TnpDeviceModel *m, int rows, int used, CudaWalk *walk)
+{
+	const CudaModel *s = &m->shape;
+	int			bytes = CUDA_WARPS * CUDA_EARLY_WORDS(s->head_tiles) * 4;
+
+	walk->at_early = -1;
+	if (!CUDA_HAS_ROOM(s->precision, s->head_tiles) || rows > 16 || s->two_stream || !walk->split
+		|| (walk->mode != CUDA_QUERY && walk->mode != CUDA_CHAIN && walk->mode != CUDA_APPEND)
+		|| bytes > m->device->facts.shared_bytes - used || cuda_force_late)
+		return used;
+	walk->at_early = used;
+	return used + bytes;
+}
+
 TnpStatus
 cuda_plan(const TnpDeviceModel *m, int64_t keys, int64_t private_slots, CudaWalk *walk,
 		  CudaPlan *plan, TnpError *error)
@@ -319,6 +339,7 @@ cuda_plan(const TnpDeviceModel *m, int64_t keys, int64_t private_slots, CudaWalk
 	plan->kernel = (GpuKernel) {s->precision, rows, s->head_tiles};
 	plan->shared = choose_split(m, rows, cuda_chunks(keys),
 								lay_out(m, rows, walk->team, walk), walk, plan);
+	plan->shared = choose_early(m, rows, plan->shared, walk);
 	plan->arrived = walk->copies > 1 ? (s->two_stream ? 2 : 1) * s->layers : 0;
 	plan->raw_bytes = (size_t) tiles * rows * s->outputs * sizeof(float);
 	plan->params_bytes = (size_t) tiles * rows * s->params * sizeof(double);

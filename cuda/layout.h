@@ -77,6 +77,13 @@ cuda_head_tiles(int precision, int head_width)
 	((precision) == 0 && (rows) >= 64 && (head_tiles) <= 4 \
 	 ? CUDA_BLOCK / CUDA_PANEL * 2 * (((head_tiles) + 1) / 2) * 128 : 0)
 
+/*
+ * Words of the place in shared memory to which a warp's first chunk of keys and values of a layer
+ * comes early, while the layer before is computed: in kernels of 16 rows that have room.
+ */
+#define CUDA_EARLY_WORDS(head_tiles) \
+	(CUDA_CHUNK / CUDA_PANEL * 2 * (((head_tiles) + 1) / 2) * 128)
+
 /* Inputs per product and per step of two products. */
 CUDA_SHARED int
 cuda_k_tile(int precision)
@@ -411,6 +418,7 @@ typedef struct CudaWalk
 	int			pushes;
 	int			at_bells;		/* shared memory */
 	int			team_bits;		/* team is 2 to the power of it */
+	int			at_early;		/* shared memory: early keys and values of all warps, or -1 */
 } CudaWalk;
 
 /* How many partial softmaxes a head of one block makes at most, private keys included. */

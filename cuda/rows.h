@@ -106,6 +106,8 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 		part_there = w->part + w->part_floats *
 			(share > 1 || this->copies() > 1 ? tile : (int64_t) tile * team + rank);
 
+		this->early = this->early_chunk();
+
 		/*
 		 * operands are read to the end of their last step, beyond what was written: zero times
 		 * whatever is there must be zero

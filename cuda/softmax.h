@@ -223,11 +223,19 @@ template <class T, int NV> struct Ahead<T, NV, AHEAD_REGISTERS>
 
 	Words		keys[2][H::key_tiles],
 				values[2][value_loads];
+	bool		came_early;		/* this chunk's are in shared memory: this lane's next block at */
+	const uint32_t *early;		/* `early`, its values behind its keys */
 
 	DEVICE void
 	ask_keys(const uint32_t *k, bool there)
 	{
-		if (there)
+		if (!there)
+			return;
+		if (came_early)
+			UNROLL
+			for (int i = 0; i < 2 * H::key_tiles; i++)
+				keys[i / H::key_tiles][i % H::key_tiles] = load_shared(early + i * 128);
+		else
 			UNROLL
 			for (int i = 0; i < 2 * H::key_tiles; i++)
 				keys[i / H::key_tiles][i % H::key_tiles] = load_words(k + i * 128);
@@ -236,11 +244,19 @@ template <class T, int NV> struct Ahead<T, NV, AHEAD_REGISTERS>
 	DEVICE void
 	ask_values(const uint32_t *v, bool there)
 	{
-		if (there)
+		if (!there)
+			return;
+		if (came_early)
+			UNROLL
+			for (int i = 0; i < 2 * value_loads; i++)
+				values[i / value_loads][i % value_loads] =
+					load_shared(early + (2 * H::key_tiles + i) * 128);
+		else
 			UNROLL
 			for (int i = 0; i < 2 * value_loads; i++)
 				values[i / value_loads][i % value_loads] =
 					load_words(v + i / value_loads * H::value_words + i % value_loads * 128);
+		early += (2 * H::key_tiles + 2 * value_loads) * 128;
 	}
 
 	DEVICE void

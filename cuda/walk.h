@@ -110,12 +110,30 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 	}
 
 	/*
-	 * From `stage` on, of MLP or block `number`: encoders, then blocks, then the head; ends after
-	 * the keys of block `stop`. Blocks are the layers, or, with two streams, those of each in turn.
-	 * stores, asks: whether there are such rows.
+	 * A quarter of the next attention's early keys at a time, behind the first weights of a stage:
+	 * these wait for none of them, and those of the next stage with first weights come so much
+	 * later that they do not, either. STAGE_NARROW asks for weights twice.
 	 */
 	DEVICE void
-	carry(Stage stage, int number, int stop, bool stores, bool asks, float *raw) const
+	ask_keys_early(Stage stage, int l, bool asks, bool again) const
+	{
+		int			next = stage == STAGE_KEYS ? l : l + 1 < model->layers ? l + 1
+			: again ? 0 : model->layers,
+					first = stage == STAGE_KEYS ? 3 : stage == STAGE_ATTEND ? 0 : 1,
+					end = stage == STAGE_KEYS ? 4 : stage == STAGE_ATTEND ? 1 : 3;
+
+		/* rows that only store do not attend in the last layer */
+		if (stage != STAGE_NARROW && next < (asks ? model->layers : model->layers - 1))
+			this->ask_early(next, first, end);
+	}
+
+	/*
+	 * From `stage` on, of MLP or block `number`: encoders, then blocks, then the head; ends after
+	 * the keys of block `stop`. Blocks are the layers, or, with two streams, those of each in turn.
+	 * stores, asks: whether there are such rows; again: whether all layers follow once more.
+	 */
+	DEVICE void
+	carry(Stage stage, int number, int stop, bool stores, bool asks, bool again, float *raw) const
 	{
 		int			layers = model->layers,
 					blocks = walk->mode == CUDA_HALVES ? 0
@@ -176,6 +194,7 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 
 					w = known == its ? next : constant(its);
 					this->ask_first(w, stage == STAGE_KEYS, asked);
+					ask_keys_early(stage, l, asks, again);
 				}
 				if (Base::copied && due != RESULT_OF_NOTHING)
 					this->receive(due, due_bytes);
@@ -506,9 +525,9 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 
 	/* ---- the whole --------------------------------------------------------------------------- */
 
-	/* One step of a chain, or all there is. */
+	/* One step of a chain, or all there is; again: more follow. */
 	DEVICE void
-	run_step(int step)
+	run_step(int step, bool again)
 	{
 		int			mode = walk->mode,
 					l = walk->layer,
@@ -528,7 +547,7 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 		else
 			begin_tokens();
 		carry(resumes ? STAGE_ATTEND : STAGE_MLP, resumes ? (l - 1) * streams : 0,
-			  encodes ? l * streams : -1, mode != CUDA_QUERY, asks, raw);
+			  encodes ? l * streams : -1, mode != CUDA_QUERY, asks, again, raw);
 		if (asks && copy == 0)
 			answer(raw);
 		else if (encodes && (l < model->layers - 1 || (model->two_stream && l < model->layers)))
@@ -558,9 +577,12 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 		bool		chain = w->mode == CUDA_CHAIN;
 
 		begin(w);
+		/* what ask_keys_early() leaves to the layer before */
+		if (Base::copied && (w->mode != CUDA_APPEND || model->layers > 1))
+			this->ask_early(0, 0, 3);
 		ROLLED
 		for (int step = chain ? w->first_step : 0; step < (chain ? w->last_step : 1); step++)
-			run_step(step);
+			run_step(step, step + 1 < (chain ? w->last_step : 1));
 	}
 };
 

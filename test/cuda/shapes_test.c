@@ -110,6 +110,11 @@ check_shapes(TnpDeviceEncoding *e, const char *name, const TestRows *rows, bool 
 	cuda_force = (CudaForce) {16, 4, 0, 0, 1, -1};
 	ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other),
 	   "%s: barriers of the team alone", name);
+	cuda_force = (CudaForce) {16, 4, 1, 0, 1, 0};
+	cuda_force_late = true;
+	ok(ask_all(e, CONTEXT, rows, &other) == TNP_OK && same(&first, &other),
+	   "%s: keys and values asked for when they are needed", name);
+	cuda_force_late = false;
 	for (int copies = 2; copies <= 4; copies++)
 	{
 		cuda_force = (CudaForce) {16, copies == 2 ? 8 : copies == 3 ? 1 : 4, 0, 0, copies, 0};
@@ -168,6 +173,7 @@ check_long(TnpDeviceModel *m, const char *name)
 	cuda_force = (CudaForce) {.rows = 16, .team = 1};
 	ok(cuda_plan(m, walk.shared, 0, &walk, &plan, &error) == TNP_OK && walk.copies > 1,
 	   "%s: %d teams share out %d rows", name, walk.copies, n);
+	ok(walk.at_early > 0, "%s: first chunks come early", name);
 	cuda_force = (CudaForce) {16, 1, -1, 0, 1, 0};
 	ok(ask_all(e, n, &rows, &want) == TNP_OK, "%s: asked of %d rows", name, n);
 	cuda_force = (CudaForce) {.rows = 16, .team = 1};
