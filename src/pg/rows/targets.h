@@ -11,8 +11,8 @@
 #include "utils/array.h"
 
 /*
- * The targets y [TNP_MAX_TARGETS] of an array, and their number. Where all of them are NULL, which is
- * a row without targets, known is false and y as it was. Raises unless they are 1 to
+ * The targets y [TNP_MAX_TARGETS] of an array, and their number. Where all of them are NULL, which
+ * is a row without targets, known is false and y as it was. Raises unless they are 1 to
  * TNP_MAX_TARGETS finite numbers; some of them NULL is an error, since the rows of a context have
  * all their targets.
  */
