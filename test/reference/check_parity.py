@@ -262,6 +262,29 @@ def case_noise(model):
                predictions(encoding, x[n:]))
 
 
+def case_pairs(model):
+    """Columns that say something together alone, some missing, among columns of noise and labels;
+    fewer rows than are looked at, and more.
+    """
+    if not model.config["embedder"].get("x", {}).get("pairs", False):
+        return
+    for n in (150, 1100):
+        random = np.random.RandomState(n)
+        wide, apart = 26, (19, 23)
+        x = random.standard_normal((n + 8, wide))
+        x[:, 4:8] = random.randint(0, 5, (n + 8, 4))
+        x[random.uniform(size=n + 8) < 0.1, 23] = np.nan
+        y = (x[:, :4].sum(axis=1) + x[:, 8:16].sum(axis=1)
+             + 3 * x[:, 19] * np.cos(1.5 * np.nan_to_num(x[:, 23])))
+        kinds = ["categorical" if 4 <= f < 8 else "numeric" for f in range(wide)]
+        encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds)
+        tokeniser = encoding.statistics.tokeniser
+        assert len(tokeniser.slots) < wide and set(apart) <= set(tokeniser.slots), tokeniser.slots
+        yield Case(f"pairs of {wide} columns, {n} rows",
+                   request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])),
+                   predictions(encoding, x[n:]))
+
+
 def case_process(model):
     """More rows than carry a process, or than the first stage of its fit sees; a fine column, equal
     targets, labels, missing cells.
@@ -586,9 +609,9 @@ def check_refusals(tap, model, tool, kernels, label):
 
 
 CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, case_wide, case_power,
-         case_noise, case_process, case_process_directions, case_process_additive, case_directions,
-         case_short, case_grow, case_evidence, case_classes, case_one_class, case_rare, case_lean,
-         case_trees, case_no_share)
+         case_noise, case_pairs, case_process, case_process_directions, case_process_additive,
+         case_directions, case_short, case_grow, case_evidence, case_classes, case_one_class,
+         case_rare, case_lean, case_trees, case_no_share)
 
 
 def main():

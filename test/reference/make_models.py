@@ -150,6 +150,8 @@ MODELS = {
                           "embedder": additive(rows(TOKENS, ridge=True), MLP)},
     "rows_prune": {**TABULAR, "inputs": {"max_features": 40, "scaling": "prefix", "clip": 3},
                    "embedder": additive(rows(None, ridge=True, prune=True), MLP)},
+    "rows_pairs": {**TABULAR, "inputs": {"max_features": 40, "scaling": "prefix", "clip": 3},
+                   "embedder": additive(rows(None, ridge=True, prune=True, pairs=True), MLP)},
     "rows_process": {**TABULAR, "inputs": {"max_features": 40, "scaling": "prefix", "clip": 3},
                      "embedder": additive(rows(None, ridge=True, process=True), MLP)},
     "rows_gated": {**TABULAR, "embedder": additive(rows(None, process=True), MLP),

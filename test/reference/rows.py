@@ -2,6 +2,8 @@
 
 SPDX-License-Identifier: PostgreSQL
 """
+import itertools
+
 import numpy as np
 
 from layers import activate, block, linear, mlp
@@ -12,6 +14,7 @@ from trees import LEAST_ROWS, Trees
 NUMERIC_BINS, CATEGORICAL_BINS = 8, 16
 KNOTS = (-0.7, 0.0, 0.7)
 ALWAYS_KEPT, CHANCE, DEVIATIONS, ENOUGH_ROWS = 8, 8.0, 2.5, 100
+PAIR_ROWS = 1024
 
 
 SHARED = {}
@@ -378,9 +381,30 @@ class RowTokeniser:
         strictness = min(1.0, self.n0 / ENOUGH_ROWS)
         first = Ridge([self.cards[f] for f in self.slots], codes[:, self.slots], z[:, self.slots],
                       targets, False, 0)
+        together = set()
+        if self.model.config["embedder"]["x"].get("pairs", False):
+            together = self.pairs(codes, z, targets - first.design.rows(
+                codes[:, self.slots], z[:, self.slots]) @ first.weights)
         return [f for s, f in enumerate(self.slots)
                 if s < ALWAYS_KEPT or self.cards[f].relevance / 2 ** 20 * self.n0 > strictness
-                * CHANCE or first.weighs(s, strictness)]
+                * CHANCE or first.weighs(s, strictness) or f in together]
+
+    def pairs(self, codes, z, residuals):
+        """The numeric slots that say something of the residuals in a product with another."""
+        m, found, forms = min(self.n0, PAIR_ROWS), set(), {}
+        looked_at = [(2 * i + 1) * self.n0 // (2 * m) for i in range(m)]
+        for f in self.slots:
+            if not self.cards[f].categorical:
+                here = ~np.isnan(codes[looked_at, f])
+                forms[f] = [np.where(here, form - form[here].mean() if here.any() else 0, 0)
+                            for form in (z[looked_at, f], np.abs(z[looked_at, f]))]
+        limit = 2 * np.log(len(self.slots) * (len(self.slots) - 1))
+        for f, g in itertools.combinations(forms, 2):
+            products = [residuals[looked_at] * own * other for own in forms[f]
+                        for other in forms[g]]
+            if any(np.sum(p) ** 2 > limit * np.sum(p ** 2) for p in products):
+                found |= {f, g}
+        return found
 
     def cells(self, f, codes, z, own):
         """The numbers of a column's cells, [n, numbers]; own: the scaled targets of the first rows,

@@ -413,6 +413,8 @@ static const BadConfig bad_configs[] = {
 	 "embedder.x.process is for regression models", NULL},
 	{tabular, "\"ridge\": true}", "\"absent\": true}", "embedder.x.absent needs embedder.x.ridge",
 	 NULL},
+	{tabular, "\"ridge\": true}", "\"ridge\": true, \"pairs\": true}",
+	 "embedder.x.pairs needs embedder.x.prune", NULL},
 	{tabular, "\"ridge\": true}", "\"ridge\": true, \"prune_below\": 30}",
 	 "embedder.x.prune_below needs embedder.x.prune", NULL},
 	{tabular, "\"ridge\": true}", "\"ridge\": true, \"prune\": true, \"prune_below\": 0}",

@@ -32,6 +32,7 @@ rows = objects(
         "logistic": boolean,
         "prune": boolean,
         "prune_below": integer(1, 1000000),
+        "pairs": boolean,
         "absent": boolean,
         "process": boolean,
         "directions": integer(1, 8),
@@ -221,6 +222,7 @@ def model_rules(c):
         lent and x.get("process")), "embedder.x.shift needs embedder.x.donors and process"
     yield bool(x.get("shift")) and head["kind"] not in (
         "gaussian", "mixture"), 'embedder.x.shift needs head.kind "gaussian" or "mixture"'
+    yield bool(x.get("pairs")) and not x.get("prune"), "embedder.x.pairs needs embedder.x.prune"
     yield "prune_below" in x and not x.get("prune"), "embedder.x.prune_below needs embedder.x.prune"
     yield x.get(
         "codes") == "targets" and is_class, 'embedder.x.codes "targets" is for regression models'

@@ -250,7 +250,8 @@ def cells(tasks, y_input, prefix, config, found=None, chain=None):
         keep = ridge.worth_keeping(z[:, :prefix].gather(2, wide), bins[:, :prefix].gather(2, wide),
                                    slot_bins(counts, order),
                                    categorical.gather(1, order), head_y,
-                                   relevance.gather(1, order) / RELEVANCE_STEPS)
+                                   relevance.gather(1, order) / RELEVANCE_STEPS,
+                                   tokeniser.get("pairs", False))
         # What stays moves up; behind it the slots are empty.
         used, moved = keep.to(torch.int8).sort(dim=1, descending=True, stable=True)
         used, order = used.bool(), order.gather(1, moved)

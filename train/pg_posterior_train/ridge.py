@@ -9,6 +9,8 @@ network sees the probabilities that their answers are worth on rows left out.
 
 All in float64: the penalty is the best of a grid, and which is best should not hang on rounding.
 """
+import math
+
 import torch
 
 from .clip import soft_clip
@@ -23,6 +25,7 @@ SHARPNESS = [2.0 ** (k / 2) for k in range(-4, 11)]
 ALWAYS_KEPT = 8          # slots that are not left out
 CHANCE = 8.0             # relevance times rows that a column of noise hardly reaches
 DEVIATIONS = 2.5         # nor a coefficient of it, in its standard deviations
+PAIR_ROWS = 1024         # that pairs of slots are looked at in
 ENOUGH_ROWS = 100        # fewer tell noise less well: the thresholds shrink with them
 
 
@@ -193,9 +196,9 @@ def opinions_width(classes=0):
 
 
 @torch.no_grad()
-def worth_keeping(z, bins, filled, categorical, y_input, relevance):
+def worth_keeping(z, bins, filled, categorical, y_input, relevance, pairs=False):
     """[B, S]: the slots that are not left out: the first few, and what is relevant beyond chance,
-    alone or in the linear regression.
+    alone, in the linear regression or, with pairs, in a product with another slot.
 
     z, bins [B, n, S] of the prefix, in slot order; relevance [B, S] in [0, 1]; the rest as for
     `design`.
@@ -218,7 +221,34 @@ def worth_keeping(z, bins, filled, categorical, y_input, relevance):
              > strictness * DEVIATIONS ** 2 * spread[:, :-1].clamp_min(0))
     by_weight = torch.zeros(len(z), slots + 1, dtype=torch.bool, device=z.device)
     by_weight.scatter_reduce_(1, slot + 1, heavy & (slot >= 0), "amax")
-    return keep | by_weight[:, 1:]
+    keep |= by_weight[:, 1:]
+    if pairs:
+        residual = y - (u @ weights)[..., 0]
+        there = (bins != filled.shape[1] - 1) & ~categorical[:, None]
+        keep |= say_something_together(z.double(), there, residual)
+    return keep
+
+
+def say_something_together(z, there, residual):
+    """[B, S]: the slots that, in a product with another, say something of the residuals [B, n].
+
+    z [B, n, S] numbers, there [B, n, S]: which count.
+    """
+    n, slots = z.shape[1:]
+    m = min(n, PAIR_ROWS)
+    looked_at = (2 * torch.arange(m, device=z.device) + 1) * n // (2 * m)
+    z, there, residual = z[:, looked_at], there[:, looked_at], residual[:, looked_at, None]
+    count = there.sum(1, keepdim=True).clamp_min(1)
+    forms = [torch.where(there, form - (form * there).sum(1, keepdim=True) / count, 0)
+             for form in (z, z.abs())]
+    limit, said = 2 * math.log(slots * (slots - 1)), torch.zeros_like(there[:, 0])
+    for own in forms:
+        for other in forms:
+            first = (residual * own).transpose(1, 2)
+            beyond = (first @ other).square() > limit * (first.square() @ other.square())
+            beyond &= ~torch.eye(slots, dtype=torch.bool, device=z.device)
+            said |= beyond.any(1) | beyond.any(2)
+    return said
 
 
 @torch.no_grad()

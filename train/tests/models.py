@@ -80,6 +80,7 @@ def embedder_of(o):
             "tokens": None,
             "ridge": kind in ("ridge", "prune", "absent", "lean"),
             "prune": kind in ("prune", "absent"),
+            "pairs": kind in ("prune", "absent"),
             "process": kind in ("process", "gated"),
             "logistic": kind in ("logistic", "lean"),
         }

@@ -166,6 +166,25 @@ class Ridge(unittest.TestCase):
         predicted = (inverse @ gram @ inverse).diagonal().sqrt()[:-1]
         self.assertLess(float((weights[:, :-1].std(0) / predicted - 1).abs().max()), 0.25)
 
+    def test_pairs_are_kept(self):
+        """Columns that say something in a product alone are kept, with few others, also where cells
+        are missing and targets have heavy tails; labels are in no pair.
+        """
+        g = torch.Generator().manual_seed(3)
+        tasks, n, slots = 60, 200, 24
+        z = torch.randn(tasks, n, slots, generator=g, dtype=torch.float64)
+        there = torch.rand(tasks, n, slots, generator=g) > 0.05
+        noise = torch.randn(tasks, n, generator=g, dtype=torch.float64)
+        a, b = z[..., 12], z[..., 20]
+        for y in (a * torch.cos(1.5 * b), torch.cos(1.5 * a) * torch.cos(1.5 * b)):
+            said = ridge.say_something_together(z * there, there, y - y.mean(1, True) + 0.1 * noise)
+            self.assertGreater(float(said[:, [12, 20]].float().mean()), 0.95)
+            self.assertLess(float(said.float().sum(1).mean()), 2.8)
+        said = ridge.say_something_together(z, torch.zeros_like(there), y)
+        self.assertFalse(said.any())
+        said = ridge.say_something_together(z, there, noise / noise.roll(1, 0).abs())
+        self.assertLess(float(said.float().sum(1).mean()), 0.8)
+
     def test_pruned_slots_are_as_absent_columns(self):
         """A table with columns that are left out gives the cells and opinions of the table without
         them.

@@ -12,6 +12,7 @@
 #include "engine/base/cholesky.h"
 #include "engine/features/column.h"
 #include "engine/features/ridge_fit.h"
+#include "engine/features/ridge_pairs.h"
 
 /* What chance hardly makes of a column of noise, and how many slots stay in any case. */
 #define ALWAYS_KEPT 8
@@ -42,8 +43,7 @@ TnpStatus
 tnp_ridge_prune(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError *error)
 {
 	TnpRidge	ridge;
-	/* slots in the design: at least one entry each */
-	bool		heavy[TNP_LARGEST_DESIGN] = {false};
+	bool		heavy[TNP_MOST_SLOTS] = {false};
 	double		strictness = fmin(1, (double) stats->n0 / ENOUGH_ROWS);
 	int			kept = 0,
 				below = model->config.encode_x.prune_below;
@@ -57,9 +57,11 @@ tnp_ridge_prune(const TnpModel *model, const TnpRows *rows, TnpStats *stats, Tnp
 	for (int i = 0; status == TNP_OK && i < ridge.design.n - 1; i++)
 		if (ridge.design.slot[i] >= ALWAYS_KEPT && !heavy[ridge.design.slot[i]])
 			heavy[ridge.design.slot[i]] = weighs(&ridge, i, strictness);
+	if (status == TNP_OK && model->config.encode_x.pairs)
+		status = tnp_ridge_pairs(model, rows, stats, &ridge, heavy, error);
 	for (int s = 0; status == TNP_OK && s < stats->n_slots; s++)
 		if (s < ALWAYS_KEPT || tnp_column_relevance(&stats->columns[stats->slot[s]]) *
-			(double) stats->n0 > strictness * CHANCE || (s < TNP_LARGEST_DESIGN && heavy[s]))
+			(double) stats->n0 > strictness * CHANCE || heavy[s])
 			stats->slot[kept++] = stats->slot[s];
 	if (status == TNP_OK)
 		stats->n_slots = kept;

@@ -277,6 +277,7 @@ static const TnpKey encoder_rows_keys[] = {
 	TNP_BOOLEAN_OPTIONAL("logistic", TnpEncoderConfig, logistic),
 	TNP_BOOLEAN_OPTIONAL("prune", TnpEncoderConfig, prune),
 	TNP_INTEGER_OPTIONAL("prune_below", TnpEncoderConfig, prune_below, 1, MAX_ROWS),
+	TNP_BOOLEAN_OPTIONAL("pairs", TnpEncoderConfig, pairs),
 	TNP_BOOLEAN_OPTIONAL("absent", TnpEncoderConfig, absent),
 	TNP_FLAG_OPTIONAL("codes", TnpEncoderConfig, codes_by_targets, code_orders),
 	TNP_BOOLEAN_OPTIONAL("process", TnpEncoderConfig, process),

@@ -51,6 +51,7 @@ typedef struct TnpEncoderConfig
 	bool		logistic;		/* rows of a classifier: those of a logistic regression */
 	bool		prune;			/* rows: columns that look like noise are left out */
 	int			prune_below;	/* rows: ... with fewer rows per column than this; 0: always */
+	bool		pairs;			/* rows: ... but none that says something with another */
 	bool		absent;			/* rows: regressions know the spread of what a missing cell says */
 	bool		codes_by_targets;	/* rows: categories in the order of their mean targets */
 	bool		process;		/* rows: what a Gaussian process says beside the cells */

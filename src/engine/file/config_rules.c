@@ -113,6 +113,8 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 		 NULL, 0, NULL, 0},
 		{rows && c->encode_x.prune_below > 0 && !c->encode_x.prune,
 		 "embedder.x.prune_below needs embedder.x.prune", NULL, 0, NULL, 0},
+		{rows && c->encode_x.pairs && !c->encode_x.prune,
+		 "embedder.x.pairs needs embedder.x.prune", NULL, 0, NULL, 0},
 		{rows && c->encode_x.absent && classes, "embedder.x.absent is for regression models", NULL,
 		 0, NULL, 0},
 		{rows && c->encode_x.absent && !c->encode_x.ridge,

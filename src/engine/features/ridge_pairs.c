@@ -1,0 +1,159 @@
+/*
+ * ridge_pairs.c: columns that say something together, and nothing alone or in any linear way
+ * (docs/model-format.md section 5, "Pairs").
+ *
+ * Of a column that says nothing the product with another and with a residual has the mean 0,
+ * whatever the other says. So its sum is compared with the root of its sum of squares, which needs
+ * no variance to exist, and whose tails are those of a normal variable or lighter.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "engine/features/ridge_pairs.h"
+
+#include <math.h>
+
+#include "engine/base/error.h"
+#include "engine/features/column.h"
+#include "engine/features/ridge_fit.h"
+
+#define FORMS 2					/* of a cell: its value, and its distance from zero */
+#define MOST_ROWS 1024			/* are looked at: more would tell smaller effects, at their cost */
+
+/* What is looked at: residuals [m], and forms of cells [m, n_slots], less their means. */
+typedef struct Pairs
+{
+	int64_t		m;
+	int			n_slots;
+	double	   *residual,
+			   *form[FORMS],
+			   *sum,			/* [n_slots] of one form of one slot, with those behind it */
+			   *square;
+} Pairs;
+
+static void
+pairs_free(const TnpEnv *env, Pairs *p)
+{
+	for (int k = 0; k < FORMS; k++)
+		tnp_free(env, p->form[k]);
+	tnp_free(env, p->residual);
+	tnp_free(env, p->sum);
+	tnp_free(env, p->square);
+}
+
+static bool
+pairs_alloc(const TnpEnv *env, Pairs *p)
+{
+	bool		there = true;
+
+	for (int k = 0; k < FORMS; k++)
+	{
+		p->form[k] = tnp_alloc_zero(env, (size_t) p->m * p->n_slots, sizeof(double));
+		there = there && p->form[k] != NULL;
+	}
+	p->residual = tnp_alloc(env, (size_t) p->m, sizeof(double));
+	p->sum = tnp_alloc(env, (size_t) p->n_slots, sizeof(double));
+	p->square = tnp_alloc(env, (size_t) p->n_slots, sizeof(double));
+	return there && p->residual != NULL && p->sum != NULL && p->square != NULL;
+}
+
+static const double *
+pairs_row(const Pairs *p, const TnpRows *rows, const TnpStats *stats, int64_t i)
+{
+	return rows->x + (2 * i + 1) * stats->n0 / (2 * p->m) * rows->n_features;
+}
+
+/* The forms of a numeric slot; 0 where the cell is missing. */
+static void
+slot_forms(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, int s, Pairs *p)
+{
+	const TnpColumn *column = &stats->columns[stats->slot[s]];
+	double		mean[FORMS] = {0};
+	int64_t		present = 0;
+
+	for (int pass = 0; pass < 2; pass++)
+		for (int64_t i = 0; i < p->m; i++)
+		{
+			double		value = tnp_column_value(column, pairs_row(p, rows, stats, i)
+												 [stats->slot[s]]);
+			double		z;
+
+			if (isnan(value))
+				continue;
+			z = tnp_column_scale(model, column, value);
+			for (int k = 0; k < FORMS; k++)
+				if (pass == 0)
+					mean[k] += k == 0 ? z : fabs(z);
+				else
+					p->form[k][i * p->n_slots + s] =
+						(k == 0 ? z : fabs(z)) - mean[k] / (double) present;
+			present += pass == 0;
+		}
+}
+
+/* What slot h says with each of those behind it. */
+static void
+slot_with_others(int h, double limit, Pairs *p, bool *said)
+{
+	double	   *sum = p->sum,
+			   *square = p->square;
+
+	for (int own = 0; own < FORMS; own++)
+		for (int other = 0; other < FORMS; other++)
+		{
+			for (int s = h + 1; s < p->n_slots; s++)
+				sum[s] = square[s] = 0;
+			for (int64_t i = 0; i < p->m; i++)
+			{
+				const double *theirs = p->form[other] + i * p->n_slots;
+				double		mine = p->residual[i] * p->form[own][i * p->n_slots + h];
+
+				for (int s = h + 1; s < p->n_slots; s++)
+				{
+					double		product = mine * theirs[s];
+
+					sum[s] += product;
+					square[s] += product * product;
+				}
+			}
+			for (int s = h + 1; s < p->n_slots; s++)
+				if (sum[s] * sum[s] > limit * square[s])
+					said[h] = said[s] = true;
+		}
+}
+
+TnpStatus
+tnp_ridge_pairs(const TnpModel *model, const TnpRows *rows, const TnpStats *stats,
+				const TnpRidge *ridge, bool *said, TnpError *error)
+{
+	Pairs		p = {.m = stats->n0 < MOST_ROWS ? stats->n0 : MOST_ROWS,
+					 .n_slots = stats->n_slots};
+	/* four products of each pair: half of the bound for so many normal variables */
+	double		limit = 2 * log((double) p.n_slots * (p.n_slots - 1));
+	bool		interrupted = false;
+
+	if (!pairs_alloc(&model->env, &p))
+	{
+		pairs_free(&model->env, &p);
+		return tnp_no_memory(error);
+	}
+	for (int64_t i = 0; i < p.m && !interrupted; i++)
+	{
+		const double *x = pairs_row(&p, rows, stats, i);
+		double		answer;
+
+		interrupted = i % TNP_RIDGE_POLL_ROWS == 0 && tnp_interrupted(&model->env);
+		tnp_ridge_answer(model, stats, ridge, x, NAN, &answer);
+		p.residual[i] = tnp_clipped_target(model, stats, rows->y[(x - rows->x) / rows->n_features])
+			- answer;
+	}
+	for (int s = 0; s < p.n_slots; s++)
+		if (stats->columns[stats->slot[s]].kind != TNP_CATEGORICAL)
+			slot_forms(model, rows, stats, s, &p);
+	for (int h = 0; h + 1 < p.n_slots && !interrupted; h++)
+	{
+		interrupted = tnp_interrupted(&model->env);
+		slot_with_others(h, limit, &p, said);
+	}
+	pairs_free(&model->env, &p);
+	return interrupted ? tnp_fail(error, TNP_INTERRUPTED, "interrupted") : TNP_OK;
+}
