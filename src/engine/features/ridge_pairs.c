@@ -56,10 +56,11 @@ pairs_alloc(const TnpEnv *env, Pairs *p)
 	return there && p->residual != NULL && p->sum != NULL && p->square != NULL;
 }
 
-static const double *
-pairs_row(const Pairs *p, const TnpRows *rows, const TnpStats *stats, int64_t i)
+/* The i-th row that is looked at. */
+static int64_t
+pairs_row(const Pairs *p, const TnpStats *stats, int64_t i)
 {
-	return rows->x + (2 * i + 1) * stats->n0 / (2 * p->m) * rows->n_features;
+	return (2 * i + 1) * stats->n0 / (2 * p->m);
 }
 
 /* The forms of a numeric slot; 0 where the cell is missing. */
@@ -73,9 +74,9 @@ slot_forms(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, in
 	for (int pass = 0; pass < 2; pass++)
 		for (int64_t i = 0; i < p->m; i++)
 		{
-			double		value = tnp_column_value(column, pairs_row(p, rows, stats, i)
-												 [stats->slot[s]]);
-			double		z;
+			const double *x = rows->x + pairs_row(p, stats, i) * rows->n_features;
+			double		value = tnp_column_value(column, x[stats->slot[s]]),
+						z;
 
 			if (isnan(value))
 				continue;
@@ -138,13 +139,12 @@ tnp_ridge_pairs(const TnpModel *model, const TnpRows *rows, const TnpStats *stat
 	}
 	for (int64_t i = 0; i < p.m && !interrupted; i++)
 	{
-		const double *x = pairs_row(&p, rows, stats, i);
+		int64_t		row = pairs_row(&p, stats, i);
 		double		answer;
 
 		interrupted = i % TNP_RIDGE_POLL_ROWS == 0 && tnp_interrupted(&model->env);
-		tnp_ridge_answer(model, stats, ridge, x, NAN, &answer);
-		p.residual[i] = tnp_clipped_target(model, stats, rows->y[(x - rows->x) / rows->n_features])
-			- answer;
+		tnp_ridge_answer(model, stats, ridge, rows->x + row * rows->n_features, NAN, &answer);
+		p.residual[i] = tnp_clipped_target(model, stats, rows->y[row]) - answer;
 	}
 	for (int s = 0; s < p.n_slots; s++)
 		if (stats->columns[stats->slot[s]].kind != TNP_CATEGORICAL)
