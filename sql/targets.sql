@@ -102,6 +102,8 @@ SELECT posterior.targets(ctx), posterior.rows(ctx), ctx::text::posterior.context
 FROM (SELECT posterior.context(ARRAY[NULL, NULL]::float8[], a, b) AS ctx FROM points) x;
 SELECT posterior.context(CASE WHEN id < 9 THEN ARRAY[NULL, NULL]::float8[] ELSE ARRAY[u, v, a] END,
 	a, b ORDER BY id) FROM points;
+SELECT posterior.targets(posterior.context(CASE WHEN id BETWEEN 5 AND 9 THEN ARRAY[u, v]
+	ELSE ARRAY[NULL]::float8[] END, a, b ORDER BY id)) FROM points;
 SELECT posterior.log_density(ctx, ARRAY[0.4], 0.1, 0.2)
 FROM (SELECT posterior.context(ARRAY[NULL, NULL]::float8[], a, b) AS ctx FROM points) x;
 SELECT posterior.predict(ctx, 0.1, 0.2)

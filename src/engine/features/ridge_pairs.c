@@ -128,7 +128,10 @@ tnp_ridge_pairs(const TnpModel *model, const TnpRows *rows, const TnpStats *stat
 {
 	Pairs		p = {.m = stats->n0 < MOST_ROWS ? stats->n0 : MOST_ROWS,
 					 .n_slots = stats->n_slots};
-	/* four products of each pair: half of the bound for so many normal variables */
+	/*
+	 * what the largest square of as many normal variables hardly exceeds as are half of the
+	 * products, four of each pair
+	 */
 	double		limit = 2 * log((double) p.n_slots * (p.n_slots - 1));
 	bool		interrupted = false;
 

@@ -125,7 +125,9 @@ posterior_target_rows_accum(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(1))
 		PG_RETURN_POINTER(rows);
 	targets = posterior_array_targets(PG_GETARG_ARRAYTYPE_P(1), y, &known);
-	posterior_rows_check_targets(rows, targets);
+	/* one unknown target tells nothing, whether it comes first or last */
+	if (known || targets > 1)
+		posterior_rows_check_targets(rows, targets);
 	if (!known)
 		PG_RETURN_POINTER(rows);
 	x = posterior_rows_next(rows);
