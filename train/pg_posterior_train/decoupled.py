@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from .attention import attend
 from .network import MLP, make_norm
 
 
@@ -26,25 +27,36 @@ class DecoupledAttention(nn.Module):
 
     def forward(self, asked, keys, values, hidden, tau=1.0):
         """asked [B, T, d], keys and values [B, N, d], hidden [T, N]: which keys a token does not
-        see.
+        see; None where every token sees all.
         """
         q, k = self.split(self.q(asked)), self.split((self.k or self.q)(keys))
         v = self.split(self.v(values))
         if self.kind == "linear":
             q, k = F.elu(q * tau) + 1, F.elu(k) + 1
-            weights = (q @ k.transpose(-1, -2)).masked_fill(hidden, 0)
+            weights = q @ k.transpose(-1, -2)
+            if hidden is not None:
+                weights = weights.masked_fill(hidden, 0)
             weights = weights / weights.sum(-1, keepdim=True).clamp_min(1e-30)
-        else:
-            logits = q @ k.transpose(-1, -2)
-            if self.kind == "distance":
-                squares = q.square().sum(-1)[..., None] + k.square().sum(-1)[:, :, None]
-                logits = -tau * (squares - 2 * logits)
-            else:
-                logits = tau * logits / math.sqrt(q.shape[-1])
-            blind = hidden.all(-1, keepdim=True)
-            logits = logits.masked_fill(hidden & ~blind, float("-inf"))
-            weights = logits.softmax(-1).masked_fill(blind, 0)
-        return self.o((weights @ v).transpose(1, 2).flatten(2))
+            return self.join(weights @ v)
+        bias, scale = None, tau / math.sqrt(q.shape[-1])
+        if self.kind == "distance":
+            # -|q - k|² without |q|², which all keys of a token share.
+            bias, scale = -tau * k.square().sum(-1)[:, :, None], 2 * tau
+        q = q * scale
+        if hidden is None and bias is None:
+            return self.join(attend(q, k, v))
+        logits = q @ k.transpose(-1, -2)
+        if bias is not None:
+            logits = logits + bias
+        if hidden is None:
+            return self.join(logits.softmax(-1) @ v)
+        blind = hidden.all(-1, keepdim=True)
+        logits = logits.masked_fill(hidden & ~blind, float("-inf"))
+        return self.join(logits.softmax(-1).masked_fill(blind, 0) @ v)
+
+    def join(self, read):
+        """What the heads read, [B, H, T, dh], to [B, T, d]."""
+        return self.o(read.transpose(1, 2).flatten(2))
 
 
 class AttentionLayer(nn.Module):
@@ -59,10 +71,11 @@ class AttentionLayer(nn.Module):
         self.norm_q, self.norm_k = make_norm(config), make_norm(config)
         self.norm_v, self.norm_ff = make_norm(config), make_norm(config)
 
-    def forward(self, e, h, layout, hidden):
+    def forward(self, e, h, layout, hidden, first=0):
+        """Features e as they were, and states of the tokens from `first` on."""
         rows = layout.rows
         keys, values = self.norm_k(e[:, :rows]), self.norm_v(h[:, :rows])
-        h = h + self.attn(self.norm_q(e), keys, values, hidden, self.tau)
+        h = h[:, first:] + self.attn(self.norm_q(e[:, first:]), keys, values, hidden, self.tau)
         return e, h + self.ff(self.norm_ff(h))
 
 
@@ -78,7 +91,8 @@ class ConvolutionLayer(nn.Module):
         self.attn = DecoupledAttention(config)
         self.norm_c, self.norm_qk, self.norm_v = (make_norm(config) for _ in range(3))
 
-    def forward(self, e, h, layout, hidden):
+    def forward(self, e, h, layout, hidden, first=0):
+        """Features of all tokens, and states of those from `first` on."""
         rows, w = layout.rows, self.conv.weight
         u = self.norm_c(e)
         own, asked = u[:, :rows], u[:, rows:]
@@ -88,7 +102,8 @@ class ConvolutionLayer(nn.Module):
         alone = tail[:, :1] * w[:, 0] + tail[:, 1:] * w[:, 1] + asked * w[:, 2]
         e = e + torch.cat([mixed, alone], 1)
         places = self.norm_qk(e)
-        return e, h + self.attn(places, places[:, :rows], self.norm_v(h[:, :rows]), hidden)
+        values = self.norm_v(h[:, :rows])
+        return e, h[:, first:] + self.attn(places[:, first:], places[:, :rows], values, hidden)
 
 
 class Recurrence(nn.Module):
@@ -147,11 +162,13 @@ class Decoupled:
         hidden = torch.zeros(rows + layout.queries, rows, dtype=torch.bool, device=h.device)
         hidden[:prefix, prefix:] = True
         hidden[prefix:] = layout.tail_mask != 0
+        # In the last layer only the queries go on; where they see all rows there is no mask.
+        own, hidden = (m if bool(m.any()) else None for m in (hidden[rows:], hidden))
         if self.backbone in ("rnn", "lstm"):
             for layer in self.layer:
                 e = layer(e, rows, layout.visible)
             values = self.read.norm_v(h[:, :rows])
-            return self.read.attn(e[:, rows:], e[:, :rows], values, hidden[rows:])
-        for layer in self.layer:
+            return self.read.attn(e[:, rows:], e[:, :rows], values, own)
+        for layer in self.layer[:-1]:
             e, h = layer(e, h, layout, hidden)
-        return h[:, rows:]
+        return self.layer[-1](e, h, layout, own, rows)[1]

@@ -66,6 +66,18 @@ class PaperPriors(unittest.TestCase):
         self.assertLess(abs(float(z.mean())), 0.05)
         self.assertLess(abs(float(z.std()) - 1), 0.03)
 
+    def test_kernel_of_far_points(self):
+        """The kernel's product of matrices is as exact as differences, also far from zero."""
+        generator = torch.Generator().manual_seed(4)
+        x = torch.rand(2, 30, 10, generator=generator).double() + 1000
+        scale, height = torch.tensor([0.6, 0.2]).double(), torch.tensor([0.01, 2.0]).double()
+        k = fields.kernel_matrix(x, scale, height)
+        for b in range(2):
+            square = (x[b, :, None] - x[b]).square().sum(-1)
+            wanted = height[b] * torch.exp(-0.5 * square / scale[b] ** 2)
+            self.assertLess(float((k[b] - wanted).abs().max()), 1e-12)
+        self.assertLessEqual(float((k / height[:, None, None]).max()), 1.0)
+
     def test_multisensory(self):
         tasks = draw("multisensory", 300, 40)
         self.assertEqual(tasks.x.shape, (300, 40, 4))
