@@ -6,7 +6,8 @@
  * process that has PostgreSQL's shared memory mapped. Its standard input is a pipe that is never
  * written to, so it notices the supervisor's end, however that comes; its standard error is a pipe
  * of lines (main.c of the server says which). When no line has come for posterior.device_timeout,
- * the server hangs and is killed.
+ * the server hangs and is killed; a time in which this process did not run either does not count
+ * (silence.h).
  *
  * A server that was ready and then is killed is started anew at once; one that cannot start, or
  * that fails soon, each time after twice the time.
@@ -20,9 +21,11 @@
 #include "pg/shmem/shared.h"
 
 #include "server/protocol.h"
+#include "server/silence.h"
 
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "portability/instr_time.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
@@ -31,6 +34,7 @@
 #include "utils/timestamp.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -60,8 +64,19 @@ static char line[1024];			/* what has been read of the current line */
 static int	line_length = 0;
 static char arguments[2048];	/* the command line of the child, for comparison */
 static int	delay = FIRST_DELAY;
-static TimestampTz next_start = 0,
-			last_sign = 0;
+static double next_start = 0,	/* by clock_ms() */
+			started = 0;
+static TnpSilence silence;		/* of the child */
+
+/* Milliseconds of a clock that only goes forward. */
+static double
+clock_ms(void)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	return INSTR_TIME_GET_MILLISEC(now);
+}
 
 bool
 posterior_device_seen(void)
@@ -222,9 +237,10 @@ child_start(void)
 	(void) fcntl(output, F_SETFD, FD_CLOEXEC);
 	(void) fcntl(output, F_SETFL, O_NONBLOCK);
 	line_length = 0;
-	last_sign = GetCurrentTimestamp();
+	started = clock_ms();
+	tnp_silence_break(&silence, started);
 	pg_atomic_fetch_add_u64(&posterior_server->starts, 1);
-	pg_atomic_write_u64(&posterior_server->since, (uint64) last_sign);
+	pg_atomic_write_u64(&posterior_server->since, (uint64) GetCurrentTimestamp());
 	pg_atomic_write_u64(&posterior_server->pid, (uint64) child);
 }
 
@@ -232,7 +248,7 @@ child_start(void)
 static void
 child_take_line(const char *text)
 {
-	last_sign = GetCurrentTimestamp();
+	tnp_silence_break(&silence, clock_ms());
 	if (text[0] == '\0')
 		return;
 	if (text[0] == 'R' && text[1] == ' ')
@@ -317,9 +333,7 @@ child_ended(void)
 	bool was_ready = pg_atomic_read_u32(&posterior_server->state) == POSTERIOR_SERVER_READY,
 		 killed =
 			 WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM),
-		 young =
-			 !TimestampDifferenceExceeds((TimestampTz) pg_atomic_read_u64(&posterior_server->since),
-										 GetCurrentTimestamp(), SOON);
+		 young = clock_ms() - started < SOON;
 	int			wait = FIRST_DELAY;
 
 	if (young && !(was_ready && killed))
@@ -334,7 +348,7 @@ child_ended(void)
 		snprintf(posterior_server->ended, sizeof(posterior_server->ended),
 				 "it exited with status %d", WEXITSTATUS(status));
 	child_close();
-	next_start = GetCurrentTimestamp() + wait * 1000L;
+	next_start = clock_ms() + wait;
 	server_set_state(wait > 1000 ? POSTERIOR_SERVER_WAITING : POSTERIOR_SERVER_STARTING);
 	ereport(LOG,
 			(errmsg("posterior server has ended: %s", posterior_server->ended),
@@ -391,13 +405,25 @@ child_reconsider(void)
 static long
 time_until_next(void)
 {
-	TimestampTz now = GetCurrentTimestamp();
+	double		allowed = posterior_device_timeout * 1000.0;
 
 	if (child > 0)
-		return Max(1, (last_sign + posterior_device_timeout * INT64CONST(1000000) - now) / 1000);
+		return Max(1, (long) Min(tnp_silence_step(allowed), allowed - silence.lasted));
 	if (posterior_device == POSTERIOR_DEVICE_CPU)
 		return -1;
-	return Max(0, (next_start - now) / 1000);
+	return Max(0, (long) ceil(next_start - clock_ms()));
+}
+
+/* The child has said nothing for longer than it may. */
+static void
+child_kill(void)
+{
+	ereport(WARNING,
+			(errmsg("posterior server is killed because it hangs"),
+			 errdetail("It has given no sign of life for %d s.", posterior_device_timeout),
+			 errhint("Setting posterior.device_timeout is how long that may take.")));
+	kill(child, SIGKILL);
+	child_ended();
 }
 
 void
@@ -426,7 +452,7 @@ posterior_supervisor_main(Datum argument)
 			child_reconsider();
 		}
 		if (child == 0 && posterior_device != POSTERIOR_DEVICE_CPU
-			&& GetCurrentTimestamp() >= next_start)
+			&& clock_ms() >= next_start)
 			child_start();
 		timeout = time_until_next();
 		events =
@@ -439,17 +465,10 @@ posterior_supervisor_main(Datum argument)
 			ResetLatch(MyLatch);
 		if (child == 0)
 			continue;
-		if ((events & WL_SOCKET_READABLE) && !child_read_lines())
+		/* a wait that was interrupted for long says nothing of what there is to be read */
+		if (!child_read_lines())
 			child_ended();
-		else if (TimestampDifferenceExceeds(last_sign, GetCurrentTimestamp(),
-											posterior_device_timeout * 1000))
-		{
-			ereport(WARNING,
-					(errmsg("posterior server is killed because it hangs"),
-					 errdetail("It has given no sign of life for %d s.", posterior_device_timeout),
-					 errhint("Setting posterior.device_timeout is how long that may take.")));
-			kill(child, SIGKILL);
-			child_ended();
-		}
+		else if (tnp_silence_hangs(&silence, clock_ms(), posterior_device_timeout * 1000.0))
+			child_kill();
 	}
 }
