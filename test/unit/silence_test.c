@@ -78,7 +78,8 @@ test_shortest(void)
 	/* a server gives signs every 500 ms */
 	ok(!tnp_silence_hangs(&silence, 125, 1000) && !tnp_silence_hangs(&silence, 250, 1000)
 	   && !tnp_silence_hangs(&silence, 375, 1000) && !tnp_silence_hangs(&silence, 499, 1000)
-	   && !tnp_silence_hangs(&silence, HOUR, 1000) && !tnp_silence_hangs(&silence, HOUR + 125, 1000),
+	   && !tnp_silence_hangs(&silence, HOUR, 1000)
+	   && !tnp_silence_hangs(&silence, HOUR + 125, 1000),
 	   "the shortest setting leaves time after a pause, too");
 }
 
