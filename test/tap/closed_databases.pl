@@ -1,12 +1,17 @@
-# The launcher does not retry to connect to a database that was dropped or accepts no connections.
+# The launcher does not retry to connect to a database that was dropped or accepts no connections;
+# what is written in one after a worker was refused has its turn.
 #
 # SPDX-License-Identifier: PostgreSQL
 
 use strict;
 use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Session;
 use Test::More;
+use Time::HiRes qw(sleep);
 
 my $node = PostgreSQL::Test::Cluster->new('no_entry');
 $node->init;
@@ -15,6 +20,7 @@ $node->append_conf('postgresql.conf', q{
 	shared_preload_libraries = 'pg_posterior'
 	posterior.device = cpu
 	posterior.maintenance_delay = -1
+	autovacuum = off
 });
 $node->start;
 for my $database ('gone', 'closed')
@@ -48,11 +54,47 @@ $node->safe_psql('postgres', 'ALTER DATABASE closed ALLOW_CONNECTIONS true');
 # ALTER DATABASE without a session in the database began another database life: its contexts are
 # maintained after their next prediction.
 $node->safe_psql('closed', q{SELECT posterior.warm_context('t')});
-# The launcher may learn only now that the worker has failed, and drop the turns of that database: a
-# row is written until one is taken.
-ok($node->poll_query_until('closed',
-			q{WITH w AS (INSERT INTO t VALUES (10, 10, 10) ON CONFLICT (i) DO UPDATE SET y = 10)
-			SELECT rows = 10 FROM posterior.stat_contexts WHERE name = 't'}),
-		'and again after a write');
+$node->safe_psql('closed', q{INSERT INTO t VALUES (10, 10, 10)});
+my $encoded = q{SELECT rows = %d FROM posterior.stat_contexts WHERE name = 't'};
+ok($node->poll_query_until('closed', sprintf($encoded, 10)), 'and again after a write');
+
+# A worker is refused; before the launcher learns of that, the database accepts connections again,
+# and its tables are written. Until then the worker waits for a lock on the catalogue, and then the
+# postmaster is stopped, which would notice the worker's end.
+my $writer = session($node, 'closed');
+ask($writer, q{
+	CREATE TABLE v (x float8, y float8);
+	INSERT INTO v SELECT cos(i), sin(i) FROM generate_series(1, 400) i;
+	SELECT posterior.create_context('v', 'v', 'y', '{x}', model => 'tabular_sums')});
+my $write = q{INSERT INTO t VALUES (%d, 0, 0);
+	INSERT INTO v SELECT cos(i), sin(i) FROM generate_series(1, 2000) i};
+$node->poll_query_until('postgres',
+		"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'posterior worker'")
+	or die 'a worker stays';
+my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+my $holder = session($node);
+ask($holder, 'BEGIN; ALTER DATABASE closed ALLOW_CONNECTIONS false;
+	LOCK TABLE pg_database IN ACCESS EXCLUSIVE MODE');
+my $logged = -s $node->logfile;
+ask($writer, sprintf($write, 11));
+my $worker = '';
+for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+{
+	$worker = ask($holder, q{SELECT pid FROM pg_locks
+		WHERE relation = 'pg_database'::regclass AND NOT granted});
+	last if $worker ne '';
+	sleep(0.1);
+}
+isnt($worker, '', 'a worker has been started');
+kill('STOP', $postmaster);
+ask($holder, 'COMMIT');
+$node->wait_for_log($said{closed}, $logged);
+ask($holder, 'ALTER DATABASE closed ALLOW_CONNECTIONS true');
+ask($writer, sprintf($write, 12));
+kill('CONT', $postmaster);
+ok($node->poll_query_until('closed', sprintf($encoded, 12)), 'what came later is encoded ahead');
+ok($node->poll_query_until('closed', 'SELECT count(*) = 0 FROM posterior_internal.noted_row'),
+	'and folded into sums');
+leave($_) for $writer, $holder;
 $node->stop;
 done_testing();

@@ -18,6 +18,7 @@ typedef struct FoldTurn
 	Oid			database;		/* 0: free */
 	pg_uuid_t	kept;
 	bool		waits;			/* for a worker */
+	bool		offered;		/* to one that was started after the mark */
 	TimestampTz later;			/* not before; 0: as soon as can be */
 } FoldTurn;
 
@@ -80,10 +81,11 @@ posterior_fold_turn_mark(const pg_uuid_t *kept)
 		return;
 	SpinLockAcquire(&shared->lock);
 	turn = turn_find(kept, now);
-	marked = turn != NULL && !turn->waits;
+	marked = turn != NULL && (!turn->waits || turn->offered);
 	if (marked)
 	{
 		turn->waits = true;
+		turn->offered = false;
 		if (turn->later <= now)
 			turn->later = 0;
 	}
@@ -103,7 +105,11 @@ posterior_fold_turn_rest(const pg_uuid_t *kept, TimestampTz until, bool again)
 	if (turn != NULL)
 	{
 		turn->later = until;
-		turn->waits = turn->waits || again;
+		if (again)
+		{
+			turn->waits = true;
+			turn->offered = false;
+		}
 	}
 	SpinLockRelease(&shared->lock);
 }
@@ -151,4 +157,31 @@ posterior_fold_turns_take(Oid database, TimestampTz now, pg_uuid_t *kept)
 	}
 	SpinLockRelease(&shared->lock);
 	return n;
+}
+
+void
+posterior_fold_turns_offer(Oid database)
+{
+	SpinLockAcquire(&shared->lock);
+	for (int t = 0; t < POSTERIOR_FOLD_TURNS; t++)
+		if (shared->turns[t].database == database && shared->turns[t].waits)
+			shared->turns[t].offered = true;
+	SpinLockRelease(&shared->lock);
+}
+
+void
+posterior_fold_turns_drop(Oid database)
+{
+	SpinLockAcquire(&shared->lock);
+	for (int t = 0; t < POSTERIOR_FOLD_TURNS; t++)
+	{
+		FoldTurn   *turn = &shared->turns[t];
+
+		if (turn->database == database && turn->waits && turn->offered)
+		{
+			turn->waits = false;
+			turn->later = 0;
+		}
+	}
+	SpinLockRelease(&shared->lock);
 }

@@ -32,6 +32,13 @@ void		posterior_fold_turn_rest(const pg_uuid_t *kept, TimestampTz until, bool ag
 /* Add databases with such contexts to n due ones, POSTERIOR_WRITER_LOGS at most; how many. */
 int			posterior_fold_turns_due(PosteriorDue *due, int n);
 
+/*
+ * A worker is about to be started in a database; if it does not get there, those marked before are
+ * dropped.
+ */
+void		posterior_fold_turns_offer(Oid database);
+void		posterior_fold_turns_drop(Oid database);
+
 /* Those of a database that have their turn [POSTERIOR_FOLD_TURNS]; from now on they have not. */
 int			posterior_fold_turns_take(Oid database, TimestampTz now, pg_uuid_t *kept);
 

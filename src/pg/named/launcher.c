@@ -128,6 +128,8 @@ worker_start(Place *place, Oid database, TimestampTz now)
 	strlcpy(worker.bgw_type, "posterior worker", sizeof(worker.bgw_type));
 	*place = (Place) {.database = database,.began = now,
 					  .before = posterior_workers_arrived(number)};
+	posterior_writer_log_offer(database);
+	posterior_fold_turns_offer(database);
 	return RegisterDynamicBackgroundWorker(&worker, &place->handle);
 }
 
@@ -140,8 +142,6 @@ workers_reap(TimestampTz now)
 	for (int i = 0; i < POSTERIOR_WORKERS; i++)
 	{
 		Place	   *place = &places[i];
-		PosteriorMaintenanceTurn turns[POSTERIOR_WRITER_LOGS];
-		pg_uuid_t	kept[POSTERIOR_FOLD_TURNS];
 		pid_t		pid;
 
 		if (place->handle == NULL || GetBackgroundWorkerPid(place->handle, &pid) != BGWH_STOPPED)
@@ -151,12 +151,13 @@ workers_reap(TimestampTz now)
 		database_find(place->database)->rests = now + posterior_rest_after(now - place->began, 1);
 		/*
 		 * the database was dropped, or refuses connections: the next read encodes; to try again and
-		 * again would fill the log
+		 * again would fill the log. What was written since has a turn of its own, for connections
+		 * may be accepted again.
 		 */
 		if (posterior_workers_arrived(i) == place->before)
 		{
-			posterior_writer_log_take(place->database, DT_NOEND, turns);
-			posterior_fold_turns_take(place->database, DT_NOEND, kept);
+			posterior_writer_log_drop(place->database);
+			posterior_fold_turns_drop(place->database);
 		}
 	}
 }

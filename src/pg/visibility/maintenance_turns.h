@@ -42,6 +42,13 @@ typedef struct PosteriorMaintenanceTurn
 int			posterior_writer_log_take(Oid database, TimestampTz now,
 									  PosteriorMaintenanceTurn *turns);
 
+/*
+ * A worker is about to be started in a database. If it does not get there, turns of what was
+ * written before are dropped, and those of what is written from now on stay.
+ */
+void		posterior_writer_log_offer(Oid database);
+void		posterior_writer_log_drop(Oid database);
+
 /* Let contexts of a table of this database wait until then. */
 void		posterior_writer_log_postpone(Oid relation, TimestampTz until);
 

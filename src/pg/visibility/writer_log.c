@@ -34,7 +34,7 @@
  * directory is locked when a log gets a table or loses it; reading and entering lock the log alone.
  * No lock is held while a snapshot is taken, and no log is locked while another one is. Two words
  * are used without a lock: watched[], an atomic that is only a hint, so the log is looked at again
- * under its lock; and `dirty`, which may at worst wake the launcher in vain. `status` is written
+ * under its lock; and `written`, which may at worst wake the launcher in vain. `status` is written
  * under the shared lock: all that write it write equal values. ask_commit_log() takes
  * XactTruncationLock while it holds no other lock.
  *
@@ -95,8 +95,13 @@ logs_size(void)
 static void
 logs_initialize(void *part)
 {
+	WriterLogs *new = part;
+
 	for (int i = 0; i < POSTERIOR_WRITER_LOGS; i++)
-		pg_atomic_init_u64(&((WriterLogs *) part)->watched[i], 0);
+	{
+		pg_atomic_init_u64(&new->watched[i], 0);
+		pg_atomic_init_u32(&new->logs[i].written, POSTERIOR_CLEAN);
+	}
 }
 
 /* The full form of an xid that is less than 2^31 transactions away from now. */
@@ -428,7 +433,8 @@ log_begin(Oid relation, uint64 *generation)
 	log->database = MyDatabaseId;
 	log->incarnation = posterior_incarnation();
 	log->relation = relation;
-	log->ready = log->dirty = false;
+	log->ready = false;
+	pg_atomic_write_u32(&log->written, POSTERIOR_CLEAN);
 	log->later = 0;
 	log->used = *generation;
 	log->next = 1;
@@ -507,7 +513,7 @@ logs_forget(uint32 incarnation)
 		LWLockAcquire(posterior_part_lock(&posterior_writer_log_part, i), LW_EXCLUSIVE);
 		pg_atomic_write_u64(&shared->watched[i], 0);
 		log->relation = InvalidOid;
-		log->dirty = false;
+		pg_atomic_write_u32(&log->written, POSTERIOR_CLEAN);
 		LWLockRelease(posterior_part_lock(&posterior_writer_log_part, i));
 	}
 }

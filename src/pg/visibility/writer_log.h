@@ -17,6 +17,7 @@
 #include "pg/shmem/segment.h"
 
 #include "datatype/timestamp.h"
+#include "port/atomics.h"
 #include "storage/itemptr.h"
 #include "storage/lwlock.h"
 #include "utils/snapshot.h"
@@ -63,12 +64,20 @@ typedef struct PosteriorWriter
 	PosteriorInserted rows;
 } PosteriorWriter;
 
+/* Whether a table has been written since its contexts were last encoded ahead. */
+typedef enum PosteriorWritten
+{
+	POSTERIOR_CLEAN,
+	POSTERIOR_OFFERED,			/* before the start of a worker that may not get to it */
+	POSTERIOR_DIRTY
+} PosteriorWritten;
+
 typedef struct PosteriorWriterLog
 {
 	Oid			database,
 				relation;		/* InvalidOid: free */
 	uint32		incarnation;			/* of the database */
-	bool		dirty;			/* written since its contexts were last encoded ahead */
+	pg_atomic_uint32 written;	/* PosteriorWritten */
 	TimestampTz later;			/* turn of contexts that wait; 0: none waits */
 	bool		ready;			/* transactions that ran when it was made are entered */
 	uint64		generation;		/* another one each time it is made */
