@@ -11,6 +11,7 @@ use lib $FindBin::RealBin;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Session;
+use StopPhase;
 use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('locks_of_encoding');
@@ -28,23 +29,6 @@ $node->append_conf('postgresql.conf', q{
 $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION pg_posterior;
-	-- waits until a process of this kind encodes, stops it, and says which
-	CREATE FUNCTION stop_encoding(type text) RETURNS int LANGUAGE plpgsql AS $$
-	DECLARE
-		found int;
-	BEGIN
-		FOR i IN 1 .. 20000 LOOP
-			SELECT p.pid INTO found FROM posterior_internal.progress() p
-				JOIN pg_stat_activity b ON b.pid = p.pid
-			WHERE b.backend_type = type AND p.phase = 'encoding prefix';
-			EXIT WHEN found IS NOT NULL;
-			PERFORM pg_sleep(0.001), pg_stat_clear_snapshot();
-		END LOOP;
-		IF found IS NOT NULL THEN
-			EXECUTE format('COPY (SELECT WHERE false) TO PROGRAM ''kill -STOP %s''', found);
-		END IF;
-		RETURN found;
-	END $$;
 	CREATE FUNCTION answer() RETURNS text STABLE LANGUAGE sql AS $$
 		SELECT posterior.predict('t', q)::text FROM (SELECT 0.5::float8 AS x) q $$});
 
@@ -52,20 +36,12 @@ $node->safe_psql('postgres', q{
 sub stop_encoding
 {
 	my ($type, $session) = @_;
-	for (1 .. 10)
-	{
-		my $pid = $node->safe_psql('postgres', "SELECT stop_encoding('$type')");
-		if ($pid ne '' && $node->safe_psql('postgres', qq{SELECT phase = 'encoding prefix'
-			FROM posterior_internal.progress() WHERE pid = $pid}) eq 't')
-		{
-			pass("a $type is stopped while it encodes");
-			return $pid;
-		}
-		kill 'CONT', $pid if $pid ne '';
+	my $pid = stop_phase($node, $type, 'encoding prefix', sub {
 		$node->safe_psql('postgres', 'UPDATE t SET y = y + 1');
 		encode($session) if defined $session;
-	}
-	die 'nothing is encoded';
+	});
+	pass("a $type is stopped while it encodes");
+	return $pid;
 }
 
 # A session begins to encode.

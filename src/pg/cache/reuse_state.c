@@ -84,6 +84,7 @@ state_make(const pg_uuid_t *context)
 	oldest->context = *context;
 	oldest->proven = false;
 	oldest->rests = 0;
+	memset(&oldest->version, 0, sizeof(oldest->version));
 	for (int i = 0; i < CACHE_LOOKUP_OUTCOMES; i++)
 		pg_atomic_init_u64(&oldest->lookups[i], 0);
 	pg_atomic_init_u64(&oldest->rows, 0);
@@ -121,40 +122,62 @@ posterior_reuse_state_prove(const pg_uuid_t *context, const PosteriorReuseProof 
 	posterior_unlock();
 }
 
+static bool
+state_is_of(const PosteriorReuseState *s, const PosteriorReuse *reuse)
+{
+	return memcmp(&s->version, &reuse->version, sizeof(pg_uuid_t)) == 0;
+}
+
 void
-posterior_reuse_state_count(const pg_uuid_t *context, PosteriorLookupOutcome outcome, int64 rows,
-							int64 prefix, int64 waiting, int64 bytes)
+posterior_reuse_state_count(const pg_uuid_t *context, PosteriorLookupOutcome outcome,
+							const PosteriorReuse *reuse)
 {
 	PosteriorReuseState *s;
+	uint64		unknown = double_bits(get_float8_nan());
 
 	posterior_lock(LW_SHARED);
 	s = state_find(context);
-	if (s == NULL)
+	if (s == NULL || !state_is_of(s, reuse))
 	{
 		posterior_unlock();
 		posterior_lock(LW_EXCLUSIVE);
 		s = state_make(context);
+		/* what was said under another definition says nothing about this one, ... */
+		if (!state_is_of(s, reuse))
+			pg_atomic_write_u64(&s->drift, unknown);
+		s->version = reuse->version;
 	}
 	s->used = posterior_tick();
 	pg_atomic_fetch_add_u64(&s->lookups[outcome], 1);
-	pg_atomic_write_u64(&s->rows, rows);
-	pg_atomic_write_u64(&s->waiting, waiting);
-	/* what was said of the rows after another prefix says nothing about those after this one */
-	if ((int64) pg_atomic_exchange_u64(&s->prefix, prefix) != prefix)
-		pg_atomic_write_u64(&s->drift, double_bits(get_float8_nan()));
-	pg_atomic_write_u64(&s->bytes, bytes);
+	pg_atomic_write_u64(&s->rows, reuse->rows);
+	pg_atomic_write_u64(&s->waiting, reuse->waiting);
+	/* ... and of the rows after another prefix nothing about those after this one */
+	if ((int64) pg_atomic_exchange_u64(&s->prefix, reuse->prefix) != reuse->prefix)
+		pg_atomic_write_u64(&s->drift, unknown);
+	pg_atomic_write_u64(&s->bytes, reuse->bytes);
 	posterior_unlock();
 }
 
 void
-posterior_reuse_state_note_drift(const pg_uuid_t *context, double drift)
+posterior_reuse_state_note_drift(const pg_uuid_t *context, const PosteriorReuse *reuse,
+								 double drift)
 {
 	PosteriorReuseState *s;
+	uint64		bits = double_bits(drift);
+	bool		noted;
 
+	/* statements about sums say mostly what the one before has said */
 	posterior_lock(LW_SHARED);
 	s = state_find(context);
-	if (s != NULL)
-		pg_atomic_write_u64(&s->drift, double_bits(drift));
+	noted = s == NULL || pg_atomic_read_u64(&s->drift) == bits;
+	posterior_unlock();
+	if (noted)
+		return;
+	posterior_lock(LW_EXCLUSIVE);
+	s = state_find(context);
+	if (s != NULL && state_is_of(s, reuse)
+		&& (int64) pg_atomic_read_u64(&s->prefix) == reuse->prefix)
+		pg_atomic_write_u64(&s->drift, bits);
 	posterior_unlock();
 }
 
@@ -194,10 +217,11 @@ posterior_reuse_state_read(const pg_uuid_t *context, PosteriorReuseCounters *cou
 	{
 		for (int i = 0; i < CACHE_LOOKUP_OUTCOMES; i++)
 			counters->lookups[i] = (int64) pg_atomic_read_u64(&s->lookups[i]);
-		counters->rows = (int64) pg_atomic_read_u64(&s->rows);
-		counters->prefix = (int64) pg_atomic_read_u64(&s->prefix);
-		counters->waiting = (int64) pg_atomic_read_u64(&s->waiting);
-		counters->bytes = (int64) pg_atomic_read_u64(&s->bytes);
+		counters->last.version = s->version;
+		counters->last.rows = (int64) pg_atomic_read_u64(&s->rows);
+		counters->last.prefix = (int64) pg_atomic_read_u64(&s->prefix);
+		counters->last.waiting = (int64) pg_atomic_read_u64(&s->waiting);
+		counters->last.bytes = (int64) pg_atomic_read_u64(&s->bytes);
 		bits = pg_atomic_read_u64(&s->drift);
 		memcpy(&counters->drift, &bits, sizeof(bits));
 	}

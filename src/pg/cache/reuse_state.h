@@ -46,6 +46,7 @@ typedef struct PosteriorReuseState
 	bool		proven;
 	PosteriorReuseProof proof;
 	pg_atomic_uint64 lookups[CACHE_LOOKUP_OUTCOMES];
+	pg_uuid_t	version;		/* of the definition at the last use; the lock is exclusive */
 	pg_atomic_uint64 rows,		/* at the last use, by any session */
 				prefix,
 				waiting,
@@ -60,12 +61,26 @@ extern PosteriorSharedPart posterior_reuse_state_part;
 bool		posterior_reuse_state_proof(const pg_uuid_t *context, PosteriorReuseProof *proof);
 void		posterior_reuse_state_prove(const pg_uuid_t *context, const PosteriorReuseProof *proof);
 
-/* Count a statement; rows, prefix and bytes are those of the encoding, other rows wait. */
-void		posterior_reuse_state_count(const pg_uuid_t *context, PosteriorLookupOutcome outcome,
-										int64 rows, int64 prefix, int64 waiting, int64 bytes);
+/* What a statement has used of a context. */
+typedef struct PosteriorReuse
+{
+	pg_uuid_t	version;		/* of the definition */
+	int64		rows,
+				prefix,
+				waiting,		/* for the next boundary */
+				bytes;			/* of the encoding */
+} PosteriorReuse;
 
-/* Note how far the rows after the prefix have drifted from it (tnp_drift). */
-void		posterior_reuse_state_note_drift(const pg_uuid_t *context, double drift);
+/* Count a statement. */
+void		posterior_reuse_state_count(const pg_uuid_t *context, PosteriorLookupOutcome outcome,
+										const PosteriorReuse *reuse);
+
+/*
+ * Note how far the rows after the prefix have drifted from it (tnp_drift), unless another version
+ * of the definition, or another prefix, has been used since.
+ */
+void		posterior_reuse_state_note_drift(const pg_uuid_t *context, const PosteriorReuse *reuse,
+											 double drift);
 
 /* Until when a context is not encoded ahead, because the last time took long. */
 TimestampTz posterior_reuse_state_rests(const pg_uuid_t *context);
@@ -75,11 +90,8 @@ void		posterior_reuse_state_rest(const pg_uuid_t *context, TimestampTz until);
 typedef struct PosteriorReuseCounters
 {
 	int64		lookups[CACHE_LOOKUP_OUTCOMES];
-	int64		rows,			/* at the last use */
-				prefix,
-				waiting,		/* for the next boundary (posterior_named_waits) */
-				bytes;
-	double		drift;			/* NaN: not looked at */
+	PosteriorReuse last;		/* use, by any session */
+	double		drift;			/* under that version; NaN: not looked at */
 } PosteriorReuseCounters;
 
 /* A copy of the counters of a context; false, and zeros, if nothing is known of it. */

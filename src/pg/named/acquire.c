@@ -122,11 +122,14 @@ request_count(const Acquisition *q, PosteriorLookupOutcome outcome, const Poster
 {
 	request_tell(q, outcome);
 	if (posterior_is_shared)
-		posterior_reuse_state_count(&q->named->id, outcome, posterior_cached_rows(e->cached),
-									posterior_cached_prefix(e->cached),
-									total - posterior_named_start(q->named, total)
-									- posterior_named_rows(q->named, q->model->model, total),
-									(int64) posterior_cached_bytes(e->cached));
+		posterior_reuse_state_count(
+			&q->named->id, outcome,
+			&(PosteriorReuse) {.version = q->named->version,
+							   .rows = posterior_cached_rows(e->cached),
+							   .prefix = posterior_cached_prefix(e->cached),
+							   .waiting = total - posterior_named_start(q->named, total)
+							   - posterior_named_rows(q->named, q->model->model, total),
+							   .bytes = (int64) posterior_cached_bytes(e->cached)});
 }
 
 /* Publish what the snapshot showed, for later readers. */
@@ -604,14 +607,15 @@ static void
 sums_count(const Acquisition *q, PosteriorLookupOutcome outcome, const PosteriorContextHandle *e)
 {
 	int64		rows = posterior_cached_rows(e->cached);
+	PosteriorReuse reuse = {.version = q->named->version,.rows = rows,
+							.prefix = Min(tnp_sums_fit_rows(e->cached->encoding), rows),
+							.bytes = (int64) posterior_cached_bytes(e->cached)};
 
 	request_tell(q, outcome);
 	if (!posterior_is_shared)
 		return;
-	posterior_reuse_state_count(&q->named->id, outcome, rows,
-								Min(tnp_sums_fit_rows(e->cached->encoding), rows), 0,
-								(int64) posterior_cached_bytes(e->cached));
-	posterior_reuse_state_note_drift(&q->named->id, posterior_named_policies(q->named)
+	posterior_reuse_state_count(&q->named->id, outcome, &reuse);
+	posterior_reuse_state_note_drift(&q->named->id, &reuse, posterior_named_policies(q->named)
 									 ? get_float8_nan() : tnp_sums_drift(e->cached->encoding));
 }
 

@@ -19,10 +19,11 @@
 #include "utils/uuid.h"
 
 void
-posterior_refresh(const char *name, const pg_uuid_t *id, bool wait)
+posterior_refresh(const char *name, const pg_uuid_t *id, const pg_uuid_t *version)
 {
-	Oid			types[] = {TEXTOID, UUIDOID, INT8OID};
-	Datum		values[] = {CStringGetTextDatum(name), UUIDPGetDatum(id), (Datum) 0};
+	Oid			types[] = {TEXTOID, UUIDOID, INT8OID},
+				of_version[] = {TEXTOID, UUIDOID, UUIDOID};
+	Datum		values[] = {CStringGetTextDatum(name), UUIDPGetDatum(id), UUIDPGetDatum(version)};
 	char		nulls[] = {' ', ' ', 'n'};
 	PosteriorNamed *named;
 
@@ -32,15 +33,18 @@ posterior_refresh(const char *name, const pg_uuid_t *id, bool wait)
 	 */
 	if (posterior_definitions_write(psprintf("SELECT FROM " POSTERIOR_DEFINITIONS
 								   " WHERE name OPERATOR(pg_catalog.=) $1 AND id "
-								   "OPERATOR(pg_catalog.=) $2 FOR NO KEY UPDATE%s",
-								   wait ? "" : " SKIP LOCKED"),
-						  2, types, values, NULL)
+								   "OPERATOR(pg_catalog.=) $2%s",
+								   version == NULL ? " FOR NO KEY UPDATE"
+								   : " AND version OPERATOR(pg_catalog.=) $3"
+								   " FOR NO KEY UPDATE SKIP LOCKED"),
+						  version == NULL ? 2 : 3, of_version, values, NULL)
 		== 0)
 	{
-		if (!wait)
+		if (version != NULL)
 			return;
 		posterior_definition_vanished(name);
 	}
+	values[2] = (Datum) 0;
 	CommandCounterIncrement();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	named = posterior_named_find(name, CurrentMemoryContext);
@@ -76,7 +80,7 @@ posterior_refresh_context(PG_FUNCTION_ARGS)
 	bool		maintained;
 
 	PreventCommandIfReadOnly("posterior.refresh_context()");
-	posterior_refresh(name, posterior_own_context(name, &columns, &maintained), true);
+	posterior_refresh(name, posterior_own_context(name, &columns, &maintained), NULL);
 	PG_RETURN_VOID();
 }
 

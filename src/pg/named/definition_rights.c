@@ -77,7 +77,7 @@ may_read_columns(Oid relation, Datum array)
 }
 
 /* Columns of the query of posterior_may_count. */
-enum { RELATION = 1, OWNER, TARGET, FEATURES, ORDER, FILTERED, MORE_TARGETS };
+enum { RELATION = 1, OWNER, TARGET, FEATURES, ORDER, FILTERED, VERSION, MORE_TARGETS };
 
 /* The same of the targets after the first one, where there are any. */
 static bool
@@ -116,18 +116,19 @@ may_read(HeapTuple row, TupleDesc desc)
 }
 
 bool
-posterior_may_count(const pg_uuid_t *context, bool *shown)
+posterior_may_count(const pg_uuid_t *context, bool *shown, pg_uuid_t *version)
 {
 #define COLUMNS_OF_1_0 \
 	"SELECT relation::pg_catalog.oid, owner::pg_catalog.oid, target, features," \
-	" order_by, filter IS NOT NULL"
+	" order_by, filter IS NOT NULL, version"
 #define OF_THIS_ID " FROM " POSTERIOR_DEFINITIONS " WHERE id OPERATOR(pg_catalog.=) $1"
 	const char *query = posterior_definitions_extended()
 		? COLUMNS_OF_1_0 ", more_targets" OF_THIS_ID : COLUMNS_OF_1_0 OF_THIS_ID;
 	Oid			type = UUIDOID;
 	Datum		id = UUIDPGetDatum(context);
 	PosteriorCaller caller;
-	bool		may;
+	bool		may,
+				isnull;
 
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
@@ -137,6 +138,9 @@ posterior_may_count(const pg_uuid_t *context, bool *shown)
 	posterior_definitions_end(&caller);
 	*shown = SPI_processed > 0;
 	may = *shown && may_read(SPI_tuptable->vals[0], SPI_tuptable->tupdesc);
+	if (*shown)
+		*version = *DatumGetUUIDP(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc,
+												VERSION, &isnull));
 	SPI_finish();
 	return may;
 }

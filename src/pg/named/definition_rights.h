@@ -32,9 +32,9 @@ void		posterior_definitions_end(const PosteriorCaller *caller);
 
 /*
  * Whether the current user may know how many rows a context has: could have counted them. False
- * also if the active snapshot shows no such context: *shown.
+ * also if the active snapshot shows no such context: *shown. *version is that of its definition.
  */
-bool		posterior_may_count(const pg_uuid_t *context, bool *shown);
+bool		posterior_may_count(const pg_uuid_t *context, bool *shown, pg_uuid_t *version);
 
 /*
  * Whether the table of definitions has the columns of 1.1: a database that has not been upgraded

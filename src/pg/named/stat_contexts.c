@@ -15,6 +15,7 @@
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/float.h"
 #include "utils/tuplestore.h"
 
 #include <math.h>
@@ -31,15 +32,15 @@ state_value(const char *column, const PosteriorReuseCounters *counters, bool kno
 	if (outcome >= 0)
 		return Int64GetDatum(counters->lookups[outcome]);
 	if (strcmp(column, "rows") == 0)
-		return Int64GetDatum(counters->rows);
+		return Int64GetDatum(counters->last.rows);
 	if (strcmp(column, "prefix_rows") == 0)
-		return Int64GetDatum(counters->prefix);
+		return Int64GetDatum(counters->last.prefix);
 	if (strcmp(column, "suffix_rows") == 0)
-		return Int64GetDatum(counters->rows - counters->prefix);
+		return Int64GetDatum(counters->last.rows - counters->last.prefix);
 	if (strcmp(column, "waiting_rows") == 0)
-		return Int64GetDatum(counters->waiting);
+		return Int64GetDatum(counters->last.waiting);
 	if (strcmp(column, "bytes") == 0)
-		return Int64GetDatum(counters->bytes);
+		return Int64GetDatum(counters->last.bytes);
 	if (strcmp(column, "drift") != 0)
 		elog(ERROR, "context_state() has no column \"%s\"", column);
 	*isnull = isnan(counters->drift);
@@ -60,12 +61,16 @@ posterior_context_state(PG_FUNCTION_ARGS)
 	Datum	   *values = palloc(n * sizeof(Datum));
 	bool	   *nulls = palloc(n * sizeof(bool));
 	PosteriorReuseCounters counters;
+	pg_uuid_t	version;
 	bool		known,
 				shown;
 
-	if (!posterior_may_count(PG_GETARG_UUID_P(0), &shown))
+	if (!posterior_may_count(PG_GETARG_UUID_P(0), &shown, &version))
 		return (Datum) 0;
 	known = posterior_reuse_state_read(PG_GETARG_UUID_P(0), &counters);
+	/* the last use may have been under a definition that has been replaced */
+	if (memcmp(&counters.last.version, &version, sizeof(version)) != 0)
+		counters.drift = get_float8_nan();
 	for (int i = 0; i < n; i++)
 		values[i] = state_value(NameStr(TupleDescAttr(result->setDesc, i)->attname), &counters,
 								known, &nulls[i]);
@@ -90,8 +95,9 @@ names_no_context(const PosteriorProgress *p)
 static bool
 may_see(const PosteriorProgress *p)
 {
+	pg_uuid_t	version;
 	bool		shown = false,
-				may = !names_no_context(p) && posterior_may_count(&p->context, &shown);
+				may = !names_no_context(p) && posterior_may_count(&p->context, &shown, &version);
 
 	if (shown)
 		return may;

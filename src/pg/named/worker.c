@@ -86,6 +86,16 @@ posterior_workers_arrived(int place)
 	return arrived[place];
 }
 
+/* A context that may have its turn. */
+typedef struct Candidate
+{
+	char		name[NAMEDATALEN];
+	pg_uuid_t	id;
+	Oid			relation;
+	pg_uuid_t	kept;			/* of one that keeps sums */
+	pg_uuid_t	drifted;		/* version of the definition under which rows have drifted */
+} Candidate;
+
 /*
  * Whether an encoding, when it was last made, was larger than the cache: then no reader would find
  * it there.
@@ -96,7 +106,7 @@ encoding_is_too_large(const pg_uuid_t *context)
 	PosteriorReuseCounters counters;
 
 	return posterior_reuse_state_read(context, &counters)
-		&& counters.bytes > (int64) posterior_cache_size * 1024;
+		&& counters.last.bytes > (int64) posterior_cache_size * 1024;
 }
 
 /*
@@ -108,13 +118,14 @@ static bool
 context_has_drifted(const PosteriorNamed *named, const PosteriorCachedContext *cached)
 {
 	TnpRows		rows = posterior_cached_view(cached);
-	int64		prefix = posterior_cached_prefix(cached),
-				later = rows.n - prefix;
+	PosteriorReuse reuse = {.version = named->version,.rows = rows.n,
+							.prefix = posterior_cached_prefix(cached)};
+	int64		later = rows.n - reuse.prefix;
 	double		drift = get_float8_nan();
 
-	if (prefix > 0 && later >= Max(TNP_DRIFT_ROWS, prefix / 8))
-		drift = tnp_drift(&rows, prefix);
-	posterior_reuse_state_note_drift(&named->id, drift);
+	if (reuse.prefix > 0 && later >= Max(TNP_DRIFT_ROWS, reuse.prefix / 8))
+		drift = tnp_drift(&rows, reuse.prefix);
+	posterior_reuse_state_note_drift(&named->id, &reuse, drift);
 	return posterior_drift_limit > 0 && drift > posterior_drift_limit;
 }
 
@@ -135,7 +146,7 @@ context_can_be_ahead(const PosteriorNamed *named)
  * that it shall be encoded anew.
  */
 static bool
-context_encode_ahead(const char *name)
+context_encode_ahead(Candidate *c)
 {
 	PosteriorReading reading;
 	PosteriorActing before;
@@ -146,7 +157,7 @@ context_encode_ahead(const char *name)
 	posterior_reading_begin(&reading);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	/* locks the table: its owner and what it is stay as they are while it is read */
-	named = posterior_named_find(name, CurrentMemoryContext);
+	named = posterior_named_find(c->name, CurrentMemoryContext);
 	if (context_can_be_ahead(named) && !encoding_is_too_large(&named->id))
 	{
 		bool		policies;
@@ -160,6 +171,7 @@ context_encode_ahead(const char *name)
 		 * and no refresh would end it
 		 */
 		drifted = !policies && context_has_drifted(named, e->cached);
+		c->drifted = named->version;
 		posterior_handle_release(e);
 	}
 	posterior_reading_end(&reading);
@@ -167,21 +179,21 @@ context_encode_ahead(const char *name)
 }
 
 static bool
-context_refresh(const char *name)
+context_refresh(Candidate *c)
 {
 	PosteriorActing before;
 	PosteriorNamed *named;
 
 	PushActiveSnapshot(GetTransactionSnapshot());
-	named = posterior_named_find(name, CurrentMemoryContext);
+	named = posterior_named_find(c->name, CurrentMemoryContext);
 	if (context_can_be_ahead(named))
 	{
 		posterior_act_as(posterior_relation_owner(named->relation), &before);
 		/*
-		 * a session that changes the definition makes this one moot, and may stay for long; with
-		 * the lock on the table that is held here, waiting may be a deadlock
+		 * a session that changes the definition, or has changed it, makes this one moot, and may
+		 * stay for long; with the lock on the table that is held here, waiting may be a deadlock
 		 */
-		posterior_refresh(named->name, &named->id, false);
+		posterior_refresh(named->name, &named->id, &c->drifted);
 		posterior_act_end(&before);
 	}
 	PopActiveSnapshot();
@@ -207,7 +219,7 @@ lock_models(void)
  * will be the next reader's error, not the log's.
  */
 static bool
-step_run(bool (*step) (const char *name), const char *name)
+step_run(bool (*step) (Candidate *c), Candidate *c)
 {
 	MemoryContext before = CurrentMemoryContext,
 				memory = AllocSetContextCreate(before, "posterior step", ALLOCSET_DEFAULT_SIZES);
@@ -218,7 +230,7 @@ step_run(bool (*step) (const char *name), const char *name)
 	PG_TRY();
 	{
 		lock_models();
-		result = step(name);
+		result = step(c);
 		CommitTransactionCommand();
 	}
 	PG_CATCH();
@@ -231,8 +243,8 @@ step_run(bool (*step) (const char *name), const char *name)
 		/* with the user and the settings, whatever the step had changed of them */
 		AbortOutOfAnyTransaction();
 		result = false;
-		ereport(DEBUG1, (errmsg_internal("context \"%s\" was not encoded ahead: %s", name,
-										 error->message)));
+		ereport(DEBUG1, (errmsg_internal("context \"%s\" was not encoded ahead: %s",
+										 c->name, error->message)));
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(before);
@@ -242,14 +254,14 @@ step_run(bool (*step) (const char *name), const char *name)
 
 /* Fold some notes of a context that keeps sums; whether there were any. */
 static bool
-context_fold(const char *name)
+context_fold(Candidate *c)
 {
 	PosteriorActing before;
 	PosteriorNamed *named;
 	bool		folded = false;
 
 	PushActiveSnapshot(GetTransactionSnapshot());
-	named = posterior_named_find(name, CurrentMemoryContext);
+	named = posterior_named_find(c->name, CurrentMemoryContext);
 	if (named->keeps && posterior_can_keep(named->relation))
 	{
 		posterior_act_as(posterior_relation_owner(named->relation), &before);
@@ -261,18 +273,9 @@ context_fold(const char *name)
 	return folded;
 }
 
-/* A context that may have its turn. */
-typedef struct Candidate
-{
-	char		name[NAMEDATALEN];
-	pg_uuid_t	id;
-	Oid			relation;
-	pg_uuid_t	kept;			/* of one that keeps sums */
-} Candidate;
-
 /* Do to a context what there is to do, and let it rest nine times as long as that took. */
 static void
-context_serve(const Candidate *c)
+context_serve(Candidate *c)
 {
 	TimestampTz began = GetCurrentTimestamp(),
 				end;
@@ -281,10 +284,10 @@ context_serve(const Candidate *c)
 	 * the old encoding serves all readers until the new definition is committed, and those that see
 	 * the old definition after that
 	 */
-	if (step_run(context_encode_ahead, c->name))
+	if (step_run(context_encode_ahead, c))
 	{
-		step_run(context_refresh, c->name);
-		step_run(context_encode_ahead, c->name);
+		step_run(context_refresh, c);
+		step_run(context_encode_ahead, c);
 	}
 	end = GetCurrentTimestamp();
 	posterior_reuse_state_rest(&c->id, end + posterior_rest_after(end - began, 9));
@@ -300,13 +303,13 @@ context_serve(const Candidate *c)
  * says when. It rests nine times as long as that took.
  */
 static void
-context_fold_all(const Candidate *c, TimestampTz until)
+context_fold_all(Candidate *c, TimestampTz until)
 {
 	TimestampTz began = GetCurrentTimestamp(),
 				now = began;
 	int64		steps = 0;
 
-	while (now <= until && step_run(context_fold, c->name))
+	while (now <= until && step_run(context_fold, c))
 	{
 		steps++;
 		now = GetCurrentTimestamp();
@@ -484,7 +487,7 @@ posterior_worker_main(Datum argument)
 	candidates = candidates_look_up(memory, encodings_find, &n);
 	for (uint64 i = 0; i < n; i++)
 	{
-		const Candidate *c = &candidates[i];
+		Candidate  *c = &candidates[i];
 		TimestampTz now = GetCurrentTimestamp(),
 					rests = posterior_reuse_state_rests(&c->id);
 
