@@ -1,4 +1,4 @@
-# Unused.pm: statements about a database in which a worker may be.
+# Unused.pm: statements about a database in which a worker, or the end of a session, may be.
 #
 # SPDX-License-Identifier: PostgreSQL
 package Unused;
@@ -9,7 +9,7 @@ use Exporter 'import';
 our @EXPORT = ('once_unused');
 
 # Executes a statement that PostgreSQL refuses while a session is in the database. It waits 5 s for
-# that to end; on a busy machine a worker may take longer, and another one may come meanwhile.
+# that to end; on a busy machine it may take longer, and a worker may come meanwhile.
 sub once_unused
 {
 	my ($node, $statement) = @_;

@@ -12,6 +12,7 @@ use PostgreSQL::Test::Utils;
 use Session;
 use Test::More;
 use Time::HiRes qw(sleep);
+use Unused;
 
 my $node = PostgreSQL::Test::Cluster->new('no_entry');
 $node->init;
@@ -35,7 +36,7 @@ for my $database ('gone', 'closed')
 		INSERT INTO t VALUES (9, 9, 9);
 	});
 }
-$node->safe_psql('postgres', 'DROP DATABASE gone');
+once_unused($node, 'DROP DATABASE gone');
 $node->safe_psql('postgres', 'ALTER DATABASE closed ALLOW_CONNECTIONS false');
 
 # A dropped database is forgotten at the drop, and never tried.

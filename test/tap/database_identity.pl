@@ -14,6 +14,7 @@ use PostgreSQL::Test::RecursiveCopy;
 use PostgreSQL::Test::Utils;
 use Session;
 use Test::More;
+use Unused;
 
 my $models = $ENV{TEST_MODELS};
 my $node = PostgreSQL::Test::Cluster->new('databases');
@@ -79,12 +80,12 @@ sub live
 
 # ---- dropped and created again ----
 my $empty = entries();
-$node->safe_psql('postgres', $created);
+once_unused($node, $created);
 live('again');
 isnt(entries(), $empty, 'something is kept of it');
-$node->safe_psql('postgres', 'DROP DATABASE again');
+once_unused($node, 'DROP DATABASE again');
 is(entries(), $empty, 'after the drop nothing is');
-$node->safe_psql('postgres', $created);
+once_unused($node, $created);
 is($node->safe_psql('again', $counters), '0',
 	'counters of the dropped one are not those of the next');
 live('again');
@@ -92,10 +93,10 @@ live('again');
 # Sessions that predict until they are ended; the drop has begun to forget by then.
 my @sessions = map { session($node, 'again') } 1 .. 3;
 is(ask($_, 'SELECT same()'), '24 same', 'a session is connected') for @sessions;
-$node->safe_psql('postgres', 'DROP DATABASE again WITH (FORCE)');
+once_unused($node, 'DROP DATABASE again WITH (FORCE)');
 is(entries(), $empty, 'after DROP DATABASE WITH (FORCE) nothing is kept');
 $_->{run}->kill_kill for @sessions;
-$node->safe_psql('postgres', $created);
+once_unused($node, $created);
 live('again');
 
 # A drop that fails forgets nothing that is needed.
@@ -125,29 +126,29 @@ for my $pair ([ $stays, $later ], [ $later, $stays ])
 leave($_) for $stays, $later;
 
 # ---- another name, another place ----
-$node->safe_psql('postgres', 'ALTER DATABASE again RENAME TO renamed');
+once_unused($node, 'ALTER DATABASE again RENAME TO renamed');
 is($node->safe_psql('renamed', 'SELECT same()'), "$n same", 'renamed') for 1 .. 2;
 $node->safe_psql('renamed', 'DELETE FROM t WHERE k = 5');
 $n--;
 is($node->safe_psql('renamed', 'SELECT same()'), "$n same", 'and written') for 1 .. 2;
 $node->safe_psql('postgres',
 		"SET allow_in_place_tablespaces = on; CREATE TABLESPACE elsewhere LOCATION ''");
-$node->safe_psql('postgres', 'ALTER DATABASE renamed SET TABLESPACE elsewhere');
+once_unused($node, 'ALTER DATABASE renamed SET TABLESPACE elsewhere');
 is($node->safe_psql('renamed', 'SELECT same()'), "$n same", 'in another tablespace') for 1 .. 2;
 $node->safe_psql('renamed', 'DELETE FROM t WHERE k = 6');
 $n--;
 is($node->safe_psql('renamed', 'SELECT same()'), "$n same", 'and written there') for 1 .. 2;
-$node->safe_psql('postgres', 'ALTER DATABASE renamed SET TABLESPACE pg_default');
+once_unused($node, 'ALTER DATABASE renamed SET TABLESPACE pg_default');
 is($node->safe_psql('renamed', 'SELECT same()'), "$n same", 'and back') for 1 .. 2;
 # The names are swapped: the OIDs stay with the rows.
-$node->safe_psql('postgres', 'CREATE DATABASE other TEMPLATE kept');
+once_unused($node, 'CREATE DATABASE other TEMPLATE kept');
 is($node->safe_psql('other', 'SELECT same()'), '20 same', 'another database of the template');
-$node->safe_psql('postgres', $_) for 'ALTER DATABASE other RENAME TO third',
+once_unused($node, $_) for 'ALTER DATABASE other RENAME TO third',
 	'ALTER DATABASE renamed RENAME TO other', 'ALTER DATABASE third RENAME TO renamed';
 is($node->safe_psql('other', 'SELECT same()') . $node->safe_psql('renamed', 'SELECT same()'),
 		"$n same20 same", 'names are exchanged') for 1 .. 2;
-$node->safe_psql('postgres', 'DROP DATABASE renamed');
-$node->safe_psql('postgres', 'DROP DATABASE other');
+once_unused($node, 'DROP DATABASE renamed');
+once_unused($node, 'DROP DATABASE other');
 $node->safe_psql('postgres', 'DROP TABLESPACE elsewhere');
 
 # ---- a standby, where no hook sees the drop ----
@@ -158,7 +159,7 @@ $standby->start;
 sub catch_up { $node->wait_for_catchup($standby, 'replay', $node->lsn('insert')); return }
 for my $drop ('DROP DATABASE again', 'DROP DATABASE again WITH (FORCE)')
 {
-	$node->safe_psql('postgres', $created);
+	once_unused($node, $created);
 	my $rows = live('again');
 	catch_up();
 	is($standby->safe_psql('again', 'SELECT same()'), "$rows same", 'on the standby') for 1 .. 2;
@@ -166,21 +167,21 @@ for my $drop ('DROP DATABASE again', 'DROP DATABASE again WITH (FORCE)')
 	# Replay ends the session.
 	my $reader = session($standby, 'again');
 	is(ask($reader, 'SELECT same()'), "$rows same", 'a session of the standby');
-	$node->safe_psql('postgres', $drop);
+	once_unused($node, $drop);
 	catch_up();
 	$reader->{run}->kill_kill;
-	$node->safe_psql('postgres', $created);
+	once_unused($node, $created);
 	catch_up();
 	is($standby->safe_psql('again', $counters), '0',
 		"a standby knows nothing of the one before: $drop");
 	is($standby->safe_psql('again', 'SELECT same()'), '20 same', 'and answers from the next one')
 		for 1 .. 2;
-	$node->safe_psql('postgres', 'DROP DATABASE again');
+	once_unused($node, 'DROP DATABASE again');
 }
 $standby->stop;
 
 # ---- a restart empties the cache: also in a cluster whose files were exchanged ----
-$node->safe_psql('postgres', $created);
+once_unused($node, $created);
 my $rows = live('again');
 $node->safe_psql('postgres', 'CHECKPOINT');
 $node->backup('before');

@@ -83,10 +83,13 @@ for my $case (
 	ok($node->poll_query_until('postgres', qq{
 			SELECT EXISTS (SELECT FROM posterior.stat_progress WHERE pid = $pid AND done > $done)}),
 		"$name: and then more");
+	# it stays where it is while others look
+	kill('STOP', $pid);
 	is(progress($pid, 'analyst'), 'encoding prefix|30000|t', "$name: the role sees itself");
 	is(progress($pid, 'monitor'), 'encoding prefix|30000|t', "$name: monitors see it");
 	is(progress($pid, 'colleague'), '', "$name: others do not");
 	$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+	kill('CONT', $pid);
 	ok($node->poll_query_until('postgres', qq{
 			SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $pid
 				AND state LIKE 'idle%' AND wait_event = 'ClientRead')}),

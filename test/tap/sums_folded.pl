@@ -206,7 +206,7 @@ $node->safe_psql('postgres', q{SELECT posterior.create_context('c', 't', 'y', '{
 	model => 'sums')});
 delay(-1);
 load($first += 100000);
-$node->safe_psql('postgres', 'CREATE DATABASE other TEMPLATE postgres');
+once_unused($node, 'CREATE DATABASE other TEMPLATE postgres');
 $node->safe_psql('other', q{ALTER DATABASE other SET posterior.model = 'sums'});
 delay(0);
 $node->safe_psql('other', $state);

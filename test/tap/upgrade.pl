@@ -11,6 +11,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Session;
 use Test::More;
+use Unused;
 
 my $node = PostgreSQL::Test::Cluster->new('upgrade');
 $node->init;
@@ -244,10 +245,10 @@ for my $difference ('ALTER FUNCTION posterior.mean(posterior.distribution) COST 
 	'ALTER TABLE posterior.context_definition DROP CONSTRAINT context_definition_id_key',
 	'ALTER EXTENSION pg_posterior DROP FUNCTION posterior.mode(posterior.distribution)')
 {
-	$node->safe_psql('postgres', 'CREATE DATABASE different TEMPLATE new');
+	once_unused($node, 'CREATE DATABASE different TEMPLATE new');
 	$node->safe_psql('different', $difference);
 	isnt(differences(catalogue('different'), $new), '', "seen: $difference");
-	$node->safe_psql('postgres', 'DROP DATABASE different');
+	once_unused($node, 'DROP DATABASE different');
 }
 
 # ---- a dump of 1.0 becomes 1.1 -------------------------------------------------------------------
