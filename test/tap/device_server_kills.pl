@@ -86,7 +86,7 @@ for my $kill ([ 'rests', 'TERM' ], [ 'encodes', 'KILL' ], [ 'answers', 'SEGV' ],
 	}
 	$keeper->{out} = '';
 	$keeper->{in} .= "$question;\n\\echo done\n";
-	$keeper->{run}->pump_nb;
+	$keeper->{run}->pump_nb while length $keeper->{in};
 	sleep($phase eq 'rests' || $phase eq 'starts' ? 0 : 0.05 * (1 + $round % 3));
 	$ends += signal($signal, $pid);
 	my $said = ask($strict, $question);

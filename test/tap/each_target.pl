@@ -144,10 +144,10 @@ for my $i (0 .. $#sides)
 {
 	$sides[$i]{out} = '';
 	$sides[$i]{in} .= sprintf($mix, 5 + 6 * $i) . ";\n\\echo done\n";
+	$sides[$i]{run}->pump_nb while length $sides[$i]{in};
 }
 for my $s (@sides)
 {
-	$s->{run}->pump_nb for @sides;
 	$s->{run}->pump until $s->{out} =~ /^done$/m;
 	is($s->{out}, "t\ndone\n", 'right answers beside others');
 }

@@ -174,7 +174,7 @@ sub dropped
 	my $pid = waiting_worker();
 	# what it says when it is done is the only output
 	$dropper->{in} .= "$drop;\n\\echo done\n";
-	$dropper->{run}->pump_nb;
+	$dropper->{run}->pump_nb while length $dropper->{in};
 	$node->poll_query_until('postgres', 'SELECT count(*) > 1 FROM pg_locks WHERE NOT granted')
 		or die 'the drop does not wait';
 	ask($holder, 'ROLLBACK');
