@@ -40,7 +40,7 @@ OWN_GOALS := help check layers docs unit unit-programs sanitized sanitized-progr
 	reference regress isolation history tap fuzz fuzzers check-train check-tabicl check-hardened \
 	check-platforms soak mutants \
 	test-models demo bench bench-contexts build/round_trip train evaluate build/tnp \
-	build/pg_posterior_server cuda-part \
+	build/pg_posterior_server cuda-part cuda-architectures cuda-strict% \
 	cuda cuda-suite cuda-tests cuda-races check-races cuda-tests-open build/cuda-tests-open \
 	gpu-check gpu-programs gpu-carry gpu-carry-programs build/cuda-tests/bench
 ifneq ($(filter-out $(OWN_GOALS),$(or $(MAKECMDGOALS),all)),)

@@ -29,7 +29,10 @@ NVCC_ARCHS = $(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(a),code=sm_$(a)) 
 CUDA_LINES =
 # CUDA_EFFORT: how much nvcc optimizes, for a device that nothing runs.
 CUDA_EFFORT = -O3
-NVCC_FLAGS = -std=c++17 $(CUDA_EFFORT) $(CUDA_LINES) $(NVCC_ARCHS) \
+# CUDA_STRICT, CUDA_TEXT: what make cuda-architectures adds, and where it keeps what nvcc says.
+CUDA_STRICT =
+CUDA_TEXT =
+NVCC_FLAGS = -std=c++17 $(CUDA_EFFORT) $(CUDA_LINES) $(CUDA_STRICT) $(NVCC_ARCHS) \
 	-Xcompiler -Wall,-Wextra,-fPIC,-fvisibility=hidden -Icuda
 CUDA_OBJECTS = $(patsubst cuda/%.c,$(CUDA_BUILD)/%.o,$(CUDA_HOST)) \
 	$(patsubst %,$(CUDA_BUILD)/kernels_%.o,$(CUDA_KERNEL_LISTS)) \
@@ -45,11 +48,11 @@ $(CUDA_BUILD)/%.o: cuda/%.c cuda/cuda.mk
 $(CUDA_BUILD)/kernels_%.o: cuda/kernels.cu $(CUDA_HEADERS)
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCC_FLAGS) $(if $(filter $*,$(CUDA_LEFT_OUT)),-DKERNELS_LEFT_OUT) \
-		-DKERNELS_OF=$* -c -o $@ $<
+		-DKERNELS_OF=$* -c -o $@ $< $(CUDA_TEXT)
 
 $(CUDA_BUILD)/kernels_STEPS_%.o: cuda/layered.cu cuda/layered.h cuda/step.h $(CUDA_HEADERS)
 	@mkdir -p $(@D)
-	$(NVCC) $(NVCC_FLAGS) -DSTEPS_OF=$* -c -o $@ $<
+	$(NVCC) $(NVCC_FLAGS) -DSTEPS_OF=$* -c -o $@ $< $(CUDA_TEXT)
 
 $(CUDA_BUILD)/gpu_%.o: cuda/gpu_%.cu cuda/gpu_cuda.h cuda/gpu.h cuda/step.h cuda/layout.h \
 		cuda/cuda.mk
@@ -72,6 +75,20 @@ else
 cuda: $(CUDA_BUILD)/pg_posterior_cuda.so
 	$(if $(CUDA_LEFT_OUT),,@cp -f $< build/pg_posterior_cuda.so)
 endif
+
+#: make cuda-architectures
+#:                        all kernels of the CUDA device for each generation that nvcc knows (or
+#:                        those of CUDA_ARCHS): fails at a warning, and where a kernel spills for
+#:                        which docs/device.md states no stack (a quarter of an hour of a processor
+#:                        for each generation)
+cuda-architectures: $(if $(NVCC),$(patsubst %,cuda-strict-%,$(CUDA_ARCHS)))
+	$(if $(NVCC),,@echo "no nvcc: nothing is compiled (set NVCC, or put nvcc into the PATH)")
+cuda-strict-%:
+	$(MAKE) CUDA_ARCHS=$* CUDA_BUILD=build/cuda-strict-$* cuda-strict
+cuda-strict: CUDA_STRICT = -Werror all-warnings -Xptxas -v
+cuda-strict: CUDA_TEXT = > $@.text 2>&1 || { cat $@.text; rm -f $@; false; }
+cuda-strict: $(filter-out $(patsubst cuda/%.c,$(CUDA_BUILD)/%.o,$(CUDA_HOST)),$(CUDA_OBJECTS))
+	test/check_machine_code --spills $(CUDA_BUILD)/kernels_*.text
 
 # The same sources on the emulator, for machines without a GPU; and, with the real device, on one.
 CUDA_TESTS := $(notdir $(basename $(wildcard test/cuda/*_test.c)))

@@ -223,10 +223,57 @@ cuda_row_wise(const GRID_CONSTANT CudaStep step)
 
 /* ---- attention ------------------------------------------------------------------------------- */
 
+/* Queries of MT tiles of 16 rows, in registers, */
+template <class T, int NV, int MT> struct HeldQueries
+{
+	uint32_t	words[MT][Head<T, NV>::key_tiles][4];
+};
+
+template <class T, int NV, int MT> DEVICE const uint32_t *
+query_of(const HeldQueries<T, NV, MT> &q, int m, int tile)
+{
+	return q.words[m][tile];
+}
+
+/* or, of one tile, in shared memory, where a lane finds what it has put there itself. */
+template <class T, int NV> struct KeptQueries
+{
+	uint32_t   *place;			/* this lane's */
+};
+
+struct KeptOperand
+{
+	uint32_t	words[4];
+
+	DEVICE
+	operator const uint32_t *(void) const
+	{
+		return words;
+	}
+};
+
+template <class T, int NV> DEVICE KeptOperand
+query_of(const KeptQueries<T, NV> &q, int, int tile)
+{
+	Words		words = load_shared(q.place + tile * 128);
+
+	return KeptOperand{{words.x, words.y, words.z, words.w}};
+}
+
+template <class T, int NV, int MT, bool HELD> struct LayeredQueries
+{
+	typedef KeptQueries<T, NV> type;
+};
+
+template <class T, int NV, int MT> struct LayeredQueries<T, NV, MT, true>
+{
+	typedef HeldQueries<T, NV, MT> type;
+};
+
 /*
  * Attention of a warp's rows of one head to all keys that they see, in one pass. Nothing is shared
- * with other warps: queries come from device memory into registers, keys and values too, or through
- * the warp's own ring.
+ * with other warps: queries come from device memory into registers, or, where these are too few,
+ * into shared memory, keys and values into registers, or through the warp's own ring.
  */
 template <class T, int NV> struct LayeredAttention
 {
@@ -236,6 +283,8 @@ template <class T, int NV> struct LayeredAttention
 	static const int MT = ring ? 2 : 1;
 	static const AheadKind kind = ring ? AHEAD_RING : AHEAD_NONE;
 	typedef Ahead<T, NV, kind> Next;
+	static const bool held = ATTEND_KEPT(Precision<T>::code, NV) == 0;
+	typedef typename LayeredQueries<T, NV, MT, held>::type Queries;
 
 	const CudaStep *step;
 	int			lane,
@@ -301,6 +350,35 @@ template <class T, int NV> struct LayeredAttention
 	{
 	}
 
+	/* Operand `tile` of queries of tile t of rows. */
+	DEVICE void
+	keep(HeldQueries<T, NV, MT> &q, int t, int tile, const uint32_t *here,
+		 const uint32_t *below) const
+	{
+		load(T(), q.words[t][tile], here, below, tile);
+	}
+
+	DEVICE void
+	keep(const KeptQueries<T, NV> &q, int, int tile, const uint32_t *here,
+		 const uint32_t *below) const
+	{
+		uint32_t	a[4];
+
+		load(T(), a, here, below, tile);
+		store_shared(q.place + tile * 128, Words{a[0], a[1], a[2], a[3]});
+	}
+
+	DEVICE void
+	find_kept(HeldQueries<T, NV, MT> &, int) const
+	{
+	}
+
+	DEVICE void
+	find_kept(KeptQueries<T, NV> &q, int warp) const
+	{
+		q.place = (uint32_t *) shared_memory() + warp * ATTEND_KEPT(P::code, NV) + lane * 4;
+	}
+
 	/* Two neighbouring numbers of a row's result. */
 	DEVICE void
 	put(int i, int feature, float a, float b) const
@@ -340,7 +418,7 @@ template <class T, int NV> struct LayeredAttention
 		const CudaCache *cache = &s->walk.cache;
 		int			warp = thread_index() / WARP;
 		size_t		panel;
-		uint32_t	q[MT][H::key_tiles][4];
+		Queries		q;
 		int64_t		limit[MT][2],
 					most,
 					least;
@@ -354,6 +432,7 @@ template <class T, int NV> struct LayeredAttention
 		if (first >= s->first + s->n)
 			return;
 		panel = (size_t) (s->at * m->heads + head) * cache->panels;
+		find_kept(q, warp);
 		UNROLL
 		for (int t = 0; t < MT; t++)
 		{
@@ -362,7 +441,7 @@ template <class T, int NV> struct LayeredAttention
 
 			UNROLL
 			for (int i = 0; i < H::key_tiles; i++)
-				load(T(), q[t][i], query(here), query(below), i);
+				keep(q, t, i, query(here), query(below));
 			limit[t][0] = sees(here);
 			limit[t][1] = sees(below);
 		}

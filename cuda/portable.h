@@ -431,6 +431,13 @@ load_shared(const uint32_t *place)
 	return v;
 }
 
+DEVICE void
+store_shared(uint32_t *place, Words v)
+{
+	asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};"
+				 :: "r"(shared_address(place)), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+}
+
 /* A place of which the compiler cannot see that it lies in device memory. */
 template <class E> DEVICE E *
 in_device_memory(E *place)

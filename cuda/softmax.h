@@ -330,15 +330,23 @@ template <class T, int NV> struct Ahead<T, NV, AHEAD_RING>
 	}
 };
 
+/* Operand `tile` of the queries of tile m of rows: of those in registers. */
+template <int TILES> DEVICE const uint32_t *
+query_of(const uint32_t (*q)[TILES][4], int m, int tile)
+{
+	return q[m][tile];
+}
+
 /*
  * One block of 32 keys from slot `from`, a multiple of 32. keys and values are the head's; there is
  * a block after it if `more`. visible(tile, half, at, from) says whether row lane / 4 + 8 * half of
  * the tile sees slot from + at + lane % 4 * 2; it is asked only when `masked`.
  */
-template <class T, int NV, int MT, AheadKind KIND, class Slot, class Visible> DEVICE void
-attend_block(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles][4],
-			 const uint32_t *keys, const uint32_t *values, Slot from, bool masked, bool more,
-			 Ahead<T, NV, KIND> &ahead, int lane, Visible visible)
+template <class T, int NV, int MT, AheadKind KIND, class Queries, class Slot, class Visible>
+DEVICE void
+attend_block(Softmax<NV, MT> &state, const Queries &q, const uint32_t *keys,
+			 const uint32_t *values, Slot from, bool masked, bool more, Ahead<T, NV, KIND> &ahead,
+			 int lane, Visible visible)
 {
 	typedef Head<T, NV> H;
 	const int	value_loads = H::value_words / 128;
@@ -364,8 +372,10 @@ attend_block(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles]
 			UNROLL
 			for (int m = 0; m < MT; m++)
 			{
-				Precision<T>::multiply(s[m][2 * panel], q[m][tile], words.x, words.y);
-				Precision<T>::multiply(s[m][2 * panel + 1], q[m][tile], words.z, words.w);
+				auto		query = query_of(q, m, tile);
+
+				Precision<T>::multiply(s[m][2 * panel], query, words.x, words.y);
+				Precision<T>::multiply(s[m][2 * panel + 1], query, words.z, words.w);
 			}
 		}
 	ahead.ask_keys(k + 2 * H::key_words, more);
@@ -434,10 +444,11 @@ attend_block(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles]
  * Slots below `all` are seen by every row. Slots below `last` are attended to next, and are asked
  * for before; those from `from` on have been if `asked`.
  */
-template <class T, int NV, int MT, AheadKind KIND, class Slot, class Visible> DEVICE void
-attend_chunk(Softmax<NV, MT> &state, const uint32_t (*q)[Head<T, NV>::key_tiles][4],
-			 const uint32_t *keys, const uint32_t *values, Slot from, Slot end, Slot all, Slot last,
-			 bool asked, Ahead<T, NV, KIND> &ahead, int lane, Visible visible)
+template <class T, int NV, int MT, AheadKind KIND, class Queries, class Slot, class Visible>
+DEVICE void
+attend_chunk(Softmax<NV, MT> &state, const Queries &q, const uint32_t *keys,
+			 const uint32_t *values, Slot from, Slot end, Slot all, Slot last, bool asked,
+			 Ahead<T, NV, KIND> &ahead, int lane, Visible visible)
 {
 	typedef Head<T, NV> H;
 

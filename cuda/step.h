@@ -76,6 +76,13 @@ cuda_attend_ring(int precision, int head_tiles)
 									 cuda_value_words(precision, head_tiles)) : 0;
 }
 
+/*
+ * Words of shared memory in which a warp of attention, of 16 rows, keeps its queries, or 0: it has
+ * registers for them.
+ */
+#define ATTEND_KEPT(precision, head_tiles) ((precision) == 1 && (head_tiles) > 8 \
+	? (head_tiles) * 128 : 0)
+
 /* Where raw numbers lie in shared memory, behind the descriptions of rows. */
 CUDA_SHARED int
 cuda_step_input(void)
@@ -88,8 +95,10 @@ CUDA_SHARED int
 cuda_step_shared(const CudaStep *s)
 {
 	if (s->kernel == STEP_ATTENTION)
-		return ATTEND_WARPS * cuda_attend_ring(s->walk.model.precision,
-											   s->walk.model.head_tiles) * 4;
+		return ATTEND_WARPS * (cuda_attend_ring(s->walk.model.precision,
+												s->walk.model.head_tiles) +
+							   ATTEND_KEPT(s->walk.model.precision,
+										   s->walk.model.head_tiles)) * 4;
 	return cuda_step_input() + STEP_ROWS * CUDA_DIRECT * 4;
 }
 

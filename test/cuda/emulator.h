@@ -208,6 +208,15 @@ load_shared(const uint32_t *place)
 	return load_words(place);
 }
 
+inline void
+store_shared(uint32_t *place, Words v)
+{
+	place[0] = v.x;
+	place[1] = v.y;
+	place[2] = v.z;
+	place[3] = v.w;
+}
+
 template <class E> E *
 in_device_memory(E *place)
 {
