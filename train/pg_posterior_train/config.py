@@ -42,6 +42,12 @@ def multiples(path, value):
         POSITIVE(f"{path}.{name}", times)
 
 
+def options(path, value):
+    """Options of a prior, which its own function reads; its name stays."""
+    if not isinstance(value, dict) or "name" in value:
+        fail(path, "not an object of the prior's options")
+
+
 training = objects(
     {
         "seed": integer(0, 2**31),
@@ -59,6 +65,7 @@ training = objects(
         "start": text,
         "faster": multiples,
         "questions": choice("dense", "split"),
+        "curriculum": array(objects({"prior": options, "until": number()})),
     },
 )
 

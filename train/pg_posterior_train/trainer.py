@@ -23,6 +23,7 @@ import torch.distributed as dist
 from .bars import equal_mass_borders
 from .classes import class_loss, is_classifier
 from .config import MOST_PARAMETERS, ConfigError, check_config, check_tasks
+from .curriculum import Curriculum
 from .export import read_model, write_model
 from .blocks import Block
 from .heads import Joint, distribution
@@ -112,6 +113,7 @@ class Run:
         torch.manual_seed(self.training["seed"])
         self.model = make_model(config["model"]).to(device)
         self.split = is_split(config["model"], self.training)
+        self.curriculum = Curriculum(self.training.get("curriculum", []))
         self.fewest = max(1, config["model"]["min_rows"])
         parameters = sum(p.numel() for p in self.model.parameters())
         if parameters > MOST_PARAMETERS:
@@ -132,7 +134,7 @@ class Run:
         self.step = self.tasks = 0
         for _ in range(batches):
             self.step += 1
-            tasks, rows, prefix = self.draw()
+            tasks, rows, prefix = self.draw(self.config["prior"])
             statistics = max(prefix, self.config["model"]["min_rows"])
             found.append(prepare(tasks, statistics, self.config["model"]).y.flatten())
         samples = torch.cat(found).clamp(-LARGEST_TARGET, LARGEST_TARGET)
@@ -152,7 +154,8 @@ class Run:
         state = dict(config=self.config, model=self.model.state_dict(), average=self.average,
                      optimisers=[o.state_dict() for o in self.optimisers], step=self.step,
                      tasks=self.tasks,
-                     seconds=self.seconds, skipped=self.skipped, stable_saved=self.stable_saved)
+                     seconds=self.seconds, skipped=self.skipped, stable_saved=self.stable_saved,
+                     curriculum=self.curriculum.state())
         temporary = self.path(name) + ".tmp"
         torch.save(state, temporary)
         os.replace(temporary, self.path(name))
@@ -168,6 +171,8 @@ class Run:
             optimiser.load_state_dict(saved)
         for key in ("step", "tasks", "seconds", "skipped", "stable_saved"):
             setattr(self, key, state[key])
+        if "curriculum" in state:
+            self.curriculum.restore(state["curriculum"])
         if name == "stable":
             self.stable_saved = False    # a longer stable phase replaces it
         return True
@@ -203,15 +208,15 @@ class Run:
         seed = (self.training["seed"] * 1_000_003 + self.step) * 1024 + self.rank
         return torch.Generator(device=self.device).manual_seed(seed)
 
-    def draw(self):
-        """Tasks of this step and worker."""
+    def draw(self, prior=None):
+        """Tasks of this step and worker; prior: another than that of the stage of training."""
         shared = random.Random(self.training["seed"] * 1_000_003 + self.step)
         rows, tasks, extra, prefix = choose_shape(shared, self.training)
         if self.split:
             rows = shared.randint(self.fewest, rows)
             prefix = min(prefix, rows)
-        drawn = draw_tasks(self.config["prior"], self.generator(), tasks, rows + extra, shared,
-                           rows)
+        prior = prior or self.curriculum.prior(self.config["prior"])
+        drawn = draw_tasks(prior, self.generator(), tasks, rows + extra, shared, rows)
         check_tasks(self.config["model"], drawn)
         return drawn, rows, prefix
 
@@ -254,7 +259,13 @@ class Run:
             self.skipped += 1
         self.step += 1
         self.tasks += len(tasks.y) * self.workers
+        if not self.curriculum.ended and self.curriculum.heard(-self.agree(loss.item())):
+            self.say(f"stage {self.curriculum.stage} of the curriculum ends at step {self.step}")
         return loss.item(), rate
+
+    def say(self, text):
+        if self.rank == 0:
+            print(text, flush=True)
 
     # The loop -------------------------------------------------------------------------------------
 

@@ -173,6 +173,8 @@ class TrainingPart(unittest.TestCase):
             ("ema", 1.5),
             ("shapes", []),
             ("warmup", "long"),
+            ("curriculum", [{"prior": {}}]),
+            ("curriculum", [{"prior": {"name": "gp1d"}, "until": 0}]),
         ):
             more = json.loads(json.dumps(good))
             more["training"][path] = value

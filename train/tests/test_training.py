@@ -13,6 +13,7 @@ from unittest import mock
 import torch
 
 from pg_posterior_train.__main__ import main
+from pg_posterior_train.curriculum import STEPS
 from pg_posterior_train.export import load_model
 from pg_posterior_train.keep import keep, restore
 from pg_posterior_train.trainer import Run
@@ -131,6 +132,47 @@ class Training(unittest.TestCase):
                     main()
                 self.assertIs(train.call_args.args[6], clock)
                 self.assertEqual(train.call_args.args[0].training["seed"], 77)
+
+    def test_curriculum(self):
+        """Stages end when they are learnt, in the order of the list; a killed run knows its stage;
+        and bars have the borders of the prior itself.
+        """
+        def started(folder, until):
+            given = config("gp1d")
+            # Constants of 5, then of 7; the prior's own have noise.
+            given["prior"] = {"name": "fields", "features": 1, "variance": 1e-4, "noise": 0.5,
+                              "shift": 0.0}
+            given["model"]["head"] = {"kind": "bars", "hidden": [8], "buckets": 8,
+                                      "tails": "half-normal"}
+            given["model"]["target"] = {"scaling": "none"}
+            given["training"]["curriculum"] = [
+                {"prior": {"shift": 5.0, "noise": 1e-3}, "until": until},
+                {"prior": {"shift": 7.0, "noise": 1e-3}, "until": 1e9},
+            ]
+            return Run(given, folder)
+
+        with tempfile.TemporaryDirectory() as folder:
+            run = started(folder, -1e9)
+            self.assertLess(float(run.model.head.borders.abs().max()), 4)
+            self.assertAlmostEqual(float(run.draw()[0].y.mean()), 5, delta=0.1)
+            for _ in range(STEPS - 1):
+                run.train_step(0)
+            self.assertEqual(run.curriculum.stage, 0)
+            run.save()
+            rest = started(folder, -1e9)
+            self.assertTrue(rest.load())
+            for one in (run, rest):
+                one.train_step(0)
+                self.assertEqual(one.curriculum.stage, 1)
+                self.assertAlmostEqual(float(one.draw()[0].y.mean()), 7, delta=0.1)
+            # What is not learnt is not left.
+            for _ in range(STEPS + 1):
+                rest.train_step(0)
+            self.assertEqual(rest.curriculum.stage, 1)
+            rest.curriculum.stages[1]["until"] = -1e9
+            rest.train_step(0)
+            self.assertTrue(rest.curriculum.ended)
+            self.assertAlmostEqual(float(rest.draw()[0].y.mean()), 0, delta=0.3)
 
     def test_loss_falls(self):
         with tempfile.TemporaryDirectory() as folder:
