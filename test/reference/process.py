@@ -10,7 +10,7 @@ import numpy as np
 from directions import Directions
 from scaling import soft_clip
 
-STEPS = ((128, 24, 0.5), (256, 6, 0.25))
+STEPS = ((128, 48, 0.8), (256, 12, 0.5))
 SHARES = (0.0, 2.0, 4.0)
 
 
@@ -135,7 +135,7 @@ class Process:
     def value(self, theta):
         n, system = len(self.targets), self.system(theta)
         variance = (self.targets @ np.linalg.solve(system, self.targets) + 1e-6) / n
-        prior = np.sum(((theta - self.mean(theta)) / 3) ** 2)
+        prior = np.sum(((theta - self.mean(theta)) / 5) ** 2)
         return -0.5 * (n * np.log(variance) + np.linalg.slogdet(system)[1] + prior)
 
     def gradient(self, theta):
@@ -153,15 +153,15 @@ class Process:
             last = [share * (1 - share) * np.sum(pull * (correlations(weight, 1.0, self.apart)
                                                          - correlations(weight, 0.0, self.apart)))]
         each = np.sum(pull * slopes * along, axis=(1, 2))
-        return np.concatenate([each, [noise * trace], last]) - (theta - self.mean(theta)) / 9
+        return np.concatenate([each, [noise * trace], last]) - (theta - self.mean(theta)) / 25
 
     def climb(self, steps, rate):
         first = second = np.zeros(len(self.theta))
         for k in range(1, steps + 1):
             gradient = self.gradient(self.theta)
-            first, second = 0.8 * first + 0.2 * gradient, 0.95 * second + 0.05 * gradient ** 2
-            step = first / (1 - 0.8 ** k) / (np.sqrt(second / (1 - 0.95 ** k)) + 1e-8)
-            self.theta = np.clip(self.theta + rate * np.sqrt((steps - k + 1) / steps) * step, -9.5,
+            first, second = 0.9 * first + 0.1 * gradient, 0.98 * second + 0.02 * gradient ** 2
+            step = first / (1 - 0.9 ** k) / (np.sqrt(second / (1 - 0.98 ** k)) + 1e-8)
+            self.theta = np.clip(self.theta + rate * np.sqrt((steps - k + 1) / steps) * step, -13.0,
                                  6.0)
 
     def starts(self, z):
@@ -183,7 +183,9 @@ class Process:
 
     def share_out(self, rate):
         """Further steps with a share of means over axes, where it is likelier at once."""
+        axes = self.points.shape[1]
         ways = [np.append(self.theta, logit) for logit in SHARES]
+        ways.append(np.array([1.5 - np.log(axes)] * axes + [np.log(0.03), SHARES[1]]))
         values = [self.value(way) for way in ways]
         if self.points.shape[1] > 1 and max(values) > self.value(self.theta) + 1:
             self.theta = ways[int(np.argmax(values))]

@@ -8,6 +8,7 @@ import torch
 
 ALONE = 2.0                      # a weight along its axis alone, in units of that beside others
 LOGITS = (0.0, 2.0, 4.0)         # of the share, at first
+WEIGHT = 1.5                     # of all axes at a start with the second, beside the prior's mean
 GAIN = 1.0                       # of the log posterior at one of these, or there is no share
 STEPS = 12                       # of the first stage
 

@@ -19,13 +19,13 @@ from .clip import soft_clip
 
 NUMBERS = 4                      # per row
 BINS = 17                        # of a categorical slot, the missing one included
-STAGES = ((128, 24, 0.5), (256, 6, 0.25))    # rows, steps, first step
+STAGES = ((128, 48, 0.8), (256, 12, 0.5))    # rows, steps, first step
 DIRECTED = 1024                  # rows that directions are found on, at most
-MOMENTS = (0.8, 0.95)            # Adam's (Kingma & Ba 2015)
+MOMENTS = (0.9, 0.98)            # Adam's (Kingma & Ba 2015)
 EPSILON = 1e-8
-LEAST, MOST = -9.5, 6.0          # of every log
+LEAST, MOST = -13.0, 6.0         # of every log
 # of the logs under their prior, about minus the log of the number of slots, and
-SPREAD = 3.0
+SPREAD = 5.0
 LOG_NOISE = -3.0                 # this
 STARTS = (-1.0, 0.0, 1.5)        # of all slots, beside the prior's mean
 FINE = (1.5, 3.0, 4.5)           # of the finest slot, or
@@ -270,10 +270,14 @@ def begin(fit, z, directed=0):
 
 def share_out(fit, theta, axes):
     """The fit's end, or one with a share of means over axes where such a share is likelier at once,
-    [B, S + 2]; without, the share's logit is minus infinity. theta [B, S + 1].
+    there or from a start; [B, S + 2], without a share its logit is minus infinity. theta
+    [B, S + 1].
     """
     none = torch.full_like(theta[:, :1], -math.inf)
     ways = [torch.cat([theta, torch.full_like(none, logit)], 1) for logit in additive.LOGITS]
+    ways.append(torch.cat([fit.mean[:, :-1] + additive.WEIGHT,
+                           torch.full_like(none, math.log(NOISES[0])),
+                           torch.full_like(none, additive.LOGITS[1])], 1))
     shared = SharedFit(fit, axes)
     values, found = torch.stack([shared.value(way) for way in ways]).max(0)
     some = (values > fit.value(theta) + additive.GAIN) & (fit.slots[:, 0] > 1)

@@ -20,13 +20,15 @@
 
 #define STAGES 2
 #define SHARE_STEPS 12			/* of the first stage, with a share of means over axes */
+#define SHARE_LEVELS (LEVELS + 1)	/* of the starts with a share */
+#define SHARE_WEIGHT 1.5		/* of all axes in the last of these, beside the prior's mean */
 #define SHARE_GAIN 1.0			/* of the log posterior, for these to be made */
-#define FIRST_DECAY 0.8			/* Adam's (Kingma & Ba 2015) */
-#define SECOND_DECAY 0.95
+#define FIRST_DECAY 0.9			/* Adam's (Kingma & Ba 2015) */
+#define SECOND_DECAY 0.98
 #define EPSILON 1e-8
-#define LEAST -9.5				/* of every log */
+#define LEAST -13.0			/* of every log */
 #define MOST 6.0
-#define SPREAD 3.0				/* of the logs under their prior */
+#define SPREAD 5.0				/* of the logs under their prior */
 #define LOG_NOISE -3.0			/* mean of the noise's */
 #define LEVELS 3				/* of the starts */
 #define REST -3.0				/* of other axes beside the prior's mean */
@@ -36,13 +38,13 @@
 #define SMALLEST_CHANCE 1e-30
 
 static const int stage_rows[STAGES] = {128, TNP_PROCESS_ROWS};
-static const int stage_steps[STAGES] = {24, 6};
-static const double stage_rate[STAGES] = {0.5, 0.25};
+static const int stage_steps[STAGES] = {48, 12};
+static const double stage_rate[STAGES] = {0.8, 0.5};
 static const double starts[LEVELS] = {-1, 0, 1.5};
 static const double fine_starts[LEVELS] = {1.5, 3, 4.5};
 static const double direct_starts[LEVELS] = {-1, 0.5, 2};
 static const double noises[2] = {0.03, 0.3};
-static const double share_starts[LEVELS] = {0, 2, 4};
+static const double share_starts[SHARE_LEVELS] = {0, 2, 4, 2};
 
 /* What one stage works on, and its memory. */
 typedef struct Fit
@@ -525,23 +527,38 @@ begin(Fit *fit, double *theta, double *work, TnpError *error)
 }
 
 /*
- * Further steps of the first stage with a share of means over axes, where one of a few shares is
- * likelier at once than the product alone; theta [axes + 2], work [3, axes + 2].
+ * Start number level with a share: the weights and the noise that the product has come to, or one
+ * of the starts, for where these are, a sum of axes may look like noise; theta [axes + 2].
+ */
+static void
+make_shared_start(const Fit *fit, int level, const double *product, double *theta)
+{
+	memcpy(theta, product, (fit->axes + 1) * sizeof(double));
+	theta[fit->axes + 1] = share_starts[level];
+	if (level < LEVELS)
+		return;
+	for (int a = 0; a < fit->axes; a++)
+		theta[a] = fit->mean + SHARE_WEIGHT;
+	theta[fit->axes] = log(noises[0]);
+}
+
+/*
+ * Further steps of the first stage with a share of means over axes, where one of a few starts with
+ * a share is likelier at once than the product alone; theta [axes + 2], work [3, axes + 2].
  */
 static TnpStatus
 share_out(Fit *fit, double *theta, double *work, TnpError *error)
 {
-	double		best = fit_value(fit, theta) + SHARE_GAIN,
-			   *logit = theta + fit->axes + 1;
+	double		best = fit_value(fit, theta) + SHARE_GAIN;
 	int			found = -1;
 
 	fit->additive = true;
-	for (int k = 0; k < LEVELS; k++)
+	for (int k = 0; k < SHARE_LEVELS; k++)
 	{
 		double		value;
 
-		*logit = share_starts[k];
-		value = fit_value(fit, theta);
+		make_shared_start(fit, k, theta, work);
+		value = fit_value(fit, work);
 		if (value > best)
 		{
 			best = value;
@@ -551,7 +568,8 @@ share_out(Fit *fit, double *theta, double *work, TnpError *error)
 	fit->additive = found >= 0;
 	if (!fit->additive)
 		return TNP_OK;
-	*logit = share_starts[found];
+	make_shared_start(fit, found, theta, work);
+	memcpy(theta, work, (fit->axes + 2) * sizeof(double));
 	return climb(fit, SHARE_STEPS, stage_rate[0], theta, work, error);
 }
 
