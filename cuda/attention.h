@@ -59,6 +59,11 @@ template <class T, int R, int NV> struct Tile
 	/* whether there may be teams that share out the keys of a tile, and chunks folded by lanes */
 	static const bool copied = CUDA_HAS_ROOM(Precision<T>::code, NV) && R == 16;
 	typedef Ahead<T, NV, ahead_kind> Next;
+	/* whether all registers are taken, so that what can be found again must not keep any */
+	static const bool tight = Precision<T>::code == 0 ? NV * tiles >= 16 : NV >= 4;
+	/* whether a warp's queries are in registers while it goes over keys */
+	static const bool held = !tight || (Precision<T>::code == 0 && NV * together <= 8);
+	typedef typename QueriesOf<T, NV, together, held>::type Queries;
 	/* rows that a warp norms side by side: all of its own, or, without registers to spare, one */
 	static const int norms = CUDA_HAS_ROOM(Precision<T>::code, NV) ? R / CUDA_WARPS : 1;
 
@@ -88,6 +93,16 @@ template <class T, int R, int NV> struct Tile
 				share,
 				slice;
 	int			early;			/* the chunk of keys that this warp asks for early, or -1 */
+
+	/*
+	 * This lane's number. What is made of it, such as places of rows, is else made once for the
+	 * whole walk, and kept in registers that the loop over keys needs.
+	 */
+	DEVICE int
+	own_lane(void) const
+	{
+		return tight ? anew(lane) : lane;
+	}
 
 	DEVICE int
 	head(int local) const
@@ -199,15 +214,21 @@ template <class T, int R, int NV> struct Tile
 	}
 
 	/* Queries of `local`'s head, tiles first ... */
-	template <int MT> DEVICE void
-	load_queries(uint32_t (*to)[H::key_tiles][4], int local, int first) const
+	DEVICE void
+	find_queries(HeldQueries<T, NV, together> &to, int local, int first) const
 	{
 		UNROLL
-		for (int m = 0; m < MT; m++)
+		for (int m = 0; m < together; m++)
 			UNROLL
 			for (int i = 0; i < H::key_tiles; i++)
-				P::load(to[m][i], q + (first + m < tiles ? first + m : first) * 16 * walk->row_q +
-						local * head_columns + i * P::depth, walk->row_q, lane);
+				P::load(to.words[m][i], q + (first + m < tiles ? first + m : first) * 16 *
+						walk->row_q + local * head_columns + i * P::depth, walk->row_q, lane);
+	}
+
+	DEVICE void
+	find_queries(ReadQueries<T, NV> &to, int local, int first) const
+	{
+		to.find(q + first * 16 * walk->row_q + local * head_columns, walk->row_q, lane);
 	}
 
 	/* The ring, if there is one, of this lane. */
@@ -300,8 +321,8 @@ template <class T, int R, int NV> struct Tile
 	 * first of those up to slot `last`, which follow.
 	 */
 	template <int MT> DEVICE void
-	shared_chunk(Softmax<NV, MT> &state, const uint32_t (*query)[H::key_tiles][4], Next &ahead,
-				 int layer, int head, int first, Slot from, Slot last, bool begins) const
+	shared_chunk(Softmax<NV, MT> &state, const Queries &query, Next &ahead, int layer, int head,
+				 int first, Slot from, Slot last, bool begins) const
 	{
 		int			limit[MT][2];
 		Slot		most = 0,
@@ -332,8 +353,8 @@ template <class T, int R, int NV> struct Tile
 
 	/* All private keys of tile m. */
 	DEVICE void
-	private_chunk(Softmax<NV, 1> &state, const uint32_t (*query)[H::key_tiles][4], Next &ahead,
-				  int layer, int head, int m) const
+	private_chunk(Softmax<NV, 1> &state, const OneOf<Queries> &query, Next &ahead, int layer,
+				  int head, int m) const
 	{
 		CudaCache	cache = own_cache(m);
 		int			group = walk->group,
@@ -448,6 +469,8 @@ template <class T, int R, int NV> struct Tile
 	put_part(const Softmax<NV, MT> &state, int layer, int local, int chunk, int n_chunks,
 			 int first) const
 	{
+		int			lane = own_lane();
+
 		UNROLL
 		for (int m = 0; m < MT; m++)
 			UNROLL
@@ -481,11 +504,11 @@ template <class T, int R, int NV> struct Tile
 	attend_task(int layer, int local, int first, int chunk, int end, int own, int n_chunks,
 				bool came_early) const
 	{
-		uint32_t	query[together][H::key_tiles][4];
+		Queries		query;
 		Softmax<NV, together> all;
 		Next		ahead;
 
-		load_queries<together>(query, local, first);
+		find_queries(query, local, first);
 		all.clear();
 		find_ring(ahead);
 		find_early(ahead, came_early);
@@ -509,7 +532,7 @@ template <class T, int R, int NV> struct Tile
 			{
 				Softmax<NV, 1> one;
 
-				private_chunk(one, query + m, ahead, layer, head(local), first + m);
+				private_chunk(one, OneOf<Queries>{query, m}, ahead, layer, head(local), first + m);
 				if (walk->split)
 					put_part<1>(one, layer, local, n_chunks - 1, n_chunks, first + m);
 				else
@@ -517,6 +540,9 @@ template <class T, int R, int NV> struct Tile
 			}
 		if (walk->split)
 			return;
+
+		int			lane = own_lane();
+
 		UNROLL
 		for (int m = 0; m < together; m++)
 			UNROLL
@@ -528,8 +554,8 @@ template <class T, int R, int NV> struct Tile
 
 				UNROLL
 				for (int n = 0; n < NV; n++)
-					put_result(head(local), (first + m) * 16 + half * 8 + lane / 4,
-							   n * 8 + lane % 4 * 2, product(all.values[m][n][2 * half], scale),
+					put_result(head(local), row, n * 8 + lane % 4 * 2,
+							   product(all.values[m][n][2 * half], scale),
 							   product(all.values[m][n][2 * half + 1], scale));
 			}
 	}

@@ -223,42 +223,30 @@ cuda_row_wise(const GRID_CONSTANT CudaStep step)
 
 /* ---- attention ------------------------------------------------------------------------------- */
 
-/* Queries of MT tiles of 16 rows, in registers, */
-template <class T, int NV, int MT> struct HeldQueries
-{
-	uint32_t	words[MT][Head<T, NV>::key_tiles][4];
-};
-
-template <class T, int NV, int MT> DEVICE const uint32_t *
-query_of(const HeldQueries<T, NV, MT> &q, int m, int tile)
-{
-	return q.words[m][tile];
-}
-
-/* or, of one tile, in shared memory, where a lane finds what it has put there itself. */
+/* Queries of 16 rows in shared memory, where a lane finds what it has put there itself. */
 template <class T, int NV> struct KeptQueries
 {
+	static const bool held = false;
+
 	uint32_t   *place;			/* this lane's */
-};
 
-struct KeptOperand
-{
-	uint32_t	words[4];
-
-	DEVICE
-	operator const uint32_t *(void) const
+	DEVICE void
+	keep(int tile, const uint32_t a[4]) const
 	{
-		return words;
+		store_shared(place + tile * 128, Words{a[0], a[1], a[2], a[3]});
+	}
+
+	DEVICE void
+	get(uint32_t a[4], int, int tile) const
+	{
+		Words		words = load_shared(place + tile * 128);
+
+		a[0] = words.x;
+		a[1] = words.y;
+		a[2] = words.z;
+		a[3] = words.w;
 	}
 };
-
-template <class T, int NV> DEVICE KeptOperand
-query_of(const KeptQueries<T, NV> &q, int, int tile)
-{
-	Words		words = load_shared(q.place + tile * 128);
-
-	return KeptOperand{{words.x, words.y, words.z, words.w}};
-}
 
 template <class T, int NV, int MT, bool HELD> struct LayeredQueries
 {
@@ -365,7 +353,7 @@ template <class T, int NV> struct LayeredAttention
 		uint32_t	a[4];
 
 		load(T(), a, here, below, tile);
-		store_shared(q.place + tile * 128, Words{a[0], a[1], a[2], a[3]});
+		q.keep(tile, a);
 	}
 
 	DEVICE void

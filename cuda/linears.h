@@ -159,7 +159,7 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 			{ put<kind>(r, row, column, a, b, false); };
 
 		multiply_rows<T, tiles, Base::places, Base::copied>(w, x, walk->row_x, first, end, own_warp,
-															lane, before, asked, keep);
+															this->own_lane(), before, asked, keep);
 	}
 
 	/*

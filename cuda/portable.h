@@ -438,6 +438,28 @@ store_shared(uint32_t *place, Words v)
 				 :: "r"(shared_address(place)), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
 }
 
+/* The bits of a number in shared memory, read where it is asked for and not before. */
+DEVICE uint32_t
+load_shared_bits(const float *place)
+{
+	uint32_t	bits;
+
+	asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(bits) : "r"(shared_address(place))
+				 : "memory");
+	return bits;
+}
+
+/*
+ * The same number, of which the compiler knows nothing: what is made of it is made behind here, and
+ * takes no registers before.
+ */
+DEVICE int
+anew(int v)
+{
+	asm volatile("" : "+r"(v));
+	return v;
+}
+
 /* A place of which the compiler cannot see that it lies in device memory. */
 template <class E> DEVICE E *
 in_device_memory(E *place)

@@ -39,7 +39,9 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 	DEVICE int
 	thread(void) const
 	{
-		return warp * WARP + lane;
+		int			number = warp * WARP + lane;
+
+		return Base::tight ? anew(number) : number;
 	}
 
 	/* Where the descriptions of rows lie. */
@@ -64,17 +66,22 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 		rows.active = rows.most_own + tiles;
 	}
 
+	/*
+	 * Where a block's tile is, and which part of it is this thread's. Found again behind what needs
+	 * all registers, it takes none of them meanwhile.
+	 */
 	DEVICE void
-	begin(const CudaWalk *w)
+	find(const CudaWalk *w)
 	{
-		char	   *memory = shared_memory();
+		char	   *memory = shared_memory() + (Base::tight ? anew(0) : 0);
+		int			number = Base::tight ? anew(thread_index()) : thread_index();
 		int		   *at = (int *) (memory + w->at_rows);
 
 		walk = w;
 		model = &w->model;
-		lane = thread_index() % WARP;
-		warp = thread_index() / WARP;
-		team = w->team;
+		lane = number % WARP;
+		warp = number / WARP;
+		team = Base::tight ? anew(w->team) : w->team;
 		rank = team > 1 ? team_rank() : 0;
 		tile = block_index() / team;
 		copy = 0;
@@ -107,7 +114,12 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 			(share > 1 || this->copies() > 1 ? tile : (int64_t) tile * team + rank);
 
 		this->early = this->early_chunk();
+	}
 
+	DEVICE void
+	begin(const CudaWalk *w)
+	{
+		find(w);
 		/*
 		 * operands are read to the end of their last step, beyond what was written: zero times
 		 * whatever is there must be zero

@@ -330,12 +330,103 @@ template <class T, int NV> struct Ahead<T, NV, AHEAD_RING>
 	}
 };
 
-/* Operand `tile` of the queries of tile m of rows: of those in registers. */
-template <int TILES> DEVICE const uint32_t *
-query_of(const uint32_t (*q)[TILES][4], int m, int tile)
+/*
+ * Queries of MT tiles of 16 rows, as operands: get() has those of one tile of rows, and of the
+ * columns of one product. In registers,
+ */
+template <class T, int NV, int MT> struct HeldQueries
 {
-	return q[m][tile];
-}
+	static const bool held = true;
+
+	uint32_t	words[MT][Head<T, NV>::key_tiles][4];
+
+	DEVICE void
+	get(uint32_t a[4], int m, int tile) const
+	{
+		UNROLL
+		for (int i = 0; i < 4; i++)
+			a[i] = words[m][tile][i];
+	}
+};
+
+/*
+ * or, where values, weights and queries together have no room in registers, in shared memory, from
+ * which a warp reads them anew for each block of keys: one or two instructions for each product's.
+ * `row` is the first of the rows, `stride` apart.
+ */
+template <class T, int NV> struct ReadQueries;
+
+template <int NV> struct ReadQueries<half16, NV>
+{
+	static const bool held = false;
+
+	TilePlace	place;
+	int			stride;
+
+	DEVICE void
+	find(const half16 *row, int row_stride, int lane)
+	{
+		place = tile_place(row, row_stride, lane);
+		stride = row_stride;
+	}
+
+	DEVICE void
+	get(uint32_t a[4], int m, int tile) const
+	{
+		load_tile(a, place, m * 16 * stride + tile * Precision<half16>::depth);
+	}
+};
+
+template <int NV> struct ReadQueries<float, NV>
+{
+	static const bool held = false;
+
+	const float *place;
+	int			stride;
+
+	DEVICE void
+	find(const float *row, int row_stride, int lane)
+	{
+		place = row + lane / 4 * row_stride + lane % 4;
+		stride = row_stride;
+	}
+
+	DEVICE void
+	get(uint32_t a[4], int m, int tile) const
+	{
+		const float *at = place + m * 16 * stride + tile * Precision<float>::depth;
+
+		a[0] = load_shared_bits(at);
+		a[1] = load_shared_bits(at + 8 * stride);
+		a[2] = load_shared_bits(at + 4);
+		a[3] = load_shared_bits(at + 8 * stride + 4);
+	}
+};
+
+template <class T, int NV, int MT, bool HELD> struct QueriesOf
+{
+	typedef ReadQueries<T, NV> type;
+};
+
+template <class T, int NV, int MT> struct QueriesOf<T, NV, MT, true>
+{
+	typedef HeldQueries<T, NV, MT> type;
+};
+
+/* Those of one of several tiles of rows. */
+template <class Queries> struct OneOf
+{
+	static const bool held = Queries::held;
+
+	const Queries &all;
+	int			m;
+
+	DEVICE void
+	get(uint32_t a[4], int, int tile) const
+	{
+		all.get(a, m, tile);
+	}
+};
 
 /*
  * One block of 32 keys from slot `from`, a multiple of 32. keys and values are the head's; there is
@@ -353,6 +444,7 @@ attend_block(Softmax<NV, MT> &state, const Queries &q, const uint32_t *keys,
 	const uint32_t *k = keys + (size_t) (from / CUDA_PANEL) * H::key_words + lane * 4;
 	const uint32_t *v = values + (size_t) (from / CUDA_PANEL) * H::value_words + lane * 4;
 	float		s[MT][4][4];
+	uint32_t	a[MT][4];
 
 	UNROLL
 	for (int m = 0; m < MT; m++)
@@ -363,21 +455,22 @@ attend_block(Softmax<NV, MT> &state, const Queries &q, const uint32_t *keys,
 				s[m][n][i] = 0.0f;
 	ahead.await();
 	UNROLL
-	for (int panel = 0; panel < 2; panel++)
+	for (int i = 0; i < 2 * H::key_tiles; i++)
+	{
+		/* what is read is read once for both panels */
+		const int	panel = Queries::held ? i / H::key_tiles : i % 2,
+					tile = Queries::held ? i % H::key_tiles : i / 2;
+		Words		words = ahead.key(k, panel, tile);
+
 		UNROLL
-		for (int tile = 0; tile < H::key_tiles; tile++)
+		for (int m = 0; m < MT; m++)
 		{
-			Words		words = ahead.key(k, panel, tile);
-
-			UNROLL
-			for (int m = 0; m < MT; m++)
-			{
-				auto		query = query_of(q, m, tile);
-
-				Precision<T>::multiply(s[m][2 * panel], query, words.x, words.y);
-				Precision<T>::multiply(s[m][2 * panel + 1], query, words.z, words.w);
-			}
+			if (Queries::held || panel == 0)
+				q.get(a[m], m, tile);
+			Precision<T>::multiply(s[m][2 * panel], a[m], words.x, words.y);
+			Precision<T>::multiply(s[m][2 * panel + 1], a[m], words.z, words.w);
 		}
+	}
 	ahead.ask_keys(k + 2 * H::key_words, more);
 	UNROLL
 	for (int m = 0; m < MT; m++)

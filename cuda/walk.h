@@ -133,7 +133,7 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 	 * stores, asks: whether there are such rows; again: whether all layers follow once more.
 	 */
 	DEVICE void
-	carry(Stage stage, int number, int stop, bool stores, bool asks, bool again, float *raw) const
+	carry(Stage stage, int number, int stop, bool stores, bool asks, bool again, float *raw)
 	{
 		int			layers = model->layers,
 					blocks = walk->mode == CUDA_HALVES ? 0
@@ -235,7 +235,12 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 						return;
 				}
 				if (!Base::copied && stage == STAGE_ATTEND)
+				{
 					this->attend(at);
+					/* what can be found again takes no registers meanwhile */
+					if (Base::tight)
+						this->find(walk);
+				}
 
 				/* its linear */
 				if (stage == STAGE_ATTEND)
@@ -391,7 +396,8 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 	DEVICE void
 	answer(float *raw) const
 	{
-		int			size = model->params;
+		int			size = model->params,
+					lane = this->own_lane();
 		double	   *scratch = walk->params + (int64_t) tile * R * size;
 
 		ROLLED

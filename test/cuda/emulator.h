@@ -217,6 +217,12 @@ store_shared(uint32_t *place, Words v)
 	place[3] = v.w;
 }
 
+inline int
+anew(int v)
+{
+	return v;
+}
+
 template <class E> E *
 in_device_memory(E *place)
 {
@@ -270,6 +276,12 @@ bits_of(float v)
 
 	memcpy(&bits, &v, sizeof(v));
 	return bits;
+}
+
+inline uint32_t
+load_shared_bits(const float *place)
+{
+	return bits_of(*place);
 }
 
 inline float
