@@ -527,8 +527,9 @@ begin(Fit *fit, double *theta, double *work, TnpError *error)
 }
 
 /*
- * Start number level with a share: the weights and the noise that the product has come to, or one
- * of the starts, for where these are, a sum of axes may look like noise; theta [axes + 2].
+ * Start number level with a share, theta [axes + 2]: the weights and the noise that the product has
+ * come to, or, as the last, weights of a start: where a product has taken a sum of axes for noise,
+ * its weights say nothing of the sum.
  */
 static void
 make_shared_start(const Fit *fit, int level, const double *product, double *theta)
