@@ -4,12 +4,14 @@ Over made-up tables that no choice was made by, with 64 and 256 rows, of which n
 the cells are missing: whatever a query lacks, the 90 % intervals of `tabular` hold 85 to 95 % of
 the targets, and `tabular_class` is right as often as it says within 5 points; both are better than
 the same weights without donors, in log density and log loss. Where a missing cell shifts the target
-of its row, and from one row to 15 % of the context lack it, the intervals hold 82 to 97 %, and
-densities are better than without `shift`. For one query, a density of one row is
+of its row, and from one row to 15 % of the context lack it, the intervals hold 84 to 96 %, and
+densities are better than without `shift`: over three times as many tables, for what is learnt of a
+shift from one row is right or wrong for all queries of a table. For one query, a density of one row is
 that of the marginal answer, and draws have its mean. A model that is not there is skipped.
 
 SPDX-License-Identifier: PostgreSQL
 """
+import itertools
 import os
 import tempfile
 
@@ -135,23 +137,21 @@ def shifted_questions(seed):
     """(shift, rows of a context, their kinds and targets, queries, their targets): a cell that the
     queries and some rows lack shifts the targets by so many of their deviations.
     """
-    for index, family in enumerate(FAMILIES):
-        for n in SIZES:
-            for share in (1 / n, 0.05, 0.15):
-                for shift in SHIFTS:
-                    random = np.random.RandomState([seed, index, n, int(1000 * share),
-                                                    int(10 * shift)])
-                    x, kinds, y = made_table(random, family, n + QUERIES)
-                    lack = random.permutation(n)[:round(share * n)]
-                    lack = np.append(lack, np.arange(n, len(x)))
-                    y[lack] += shift * y.std() * random.choice([-1, 1])
-                    x[lack, random.choice([4, 5, random.randint(0, 4)])] = np.nan
-                    yield shift, x[:n], kinds, y[:n], x[n:], y[n:]
+    for index, n in itertools.product(range(len(FAMILIES)), SIZES):
+        for share, shift in itertools.product((1 / n, 0.05, 0.15), SHIFTS):
+            random = np.random.RandomState([seed, index, n, int(1000 * share), int(10 * shift)])
+            x, kinds, y = made_table(random, FAMILIES[index], n + QUERIES)
+            lack = random.permutation(n)[:round(share * n)]
+            lack = np.append(lack, np.arange(n, len(x)))
+            y[lack] += shift * y.std() * random.choice([-1, 1])
+            x[lack, random.choice([4, 5, random.randint(0, 4)])] = np.nan
+            yield shift, x[:n], kinds, y[:n], x[n:], y[n:]
 
 
 def check_shifts(tap, tool, bare, name):
-    check_held(tap, name, compared(tool, bare, shifted_questions(80)),
-               lambda shift: f"shifted by {shift}", 0.82, 0.97, 0.1)
+    drawn = itertools.chain.from_iterable(map(shifted_questions, (80, 81, 82)))
+    check_held(tap, name, compared(tool, bare, drawn), lambda shift: f"shifted by {shift}", 0.84,
+               0.96, 0.1)
 
 
 def check_probabilities(tap, tool, bare, name):
