@@ -6,8 +6,8 @@ the targets, and `tabular_class` is right as often as it says within 5 points; b
 the same weights without donors, in log density and log loss. Where a missing cell shifts the target
 of its row, and from one row to 15 % of the context lack it, the intervals hold 84 to 96 %, and
 densities are better than without `shift`: over three times as many tables, for what is learnt of a
-shift from one row is right or wrong for all queries of a table. For one query, a density of one row is
-that of the marginal answer, and draws have its mean. A model that is not there is skipped.
+shift from one row is right or wrong for all queries of a table. For one query, a density of one row
+is that of the marginal answer, and draws have its mean. A model that is not there is skipped.
 
 SPDX-License-Identifier: PostgreSQL
 """

@@ -93,7 +93,10 @@ class Command(unittest.TestCase):
             with open(at("c.json"), "w", encoding="utf-8") as f:
                 json.dump(c, f)
             plain = json.loads(json.dumps(c["model"]))
-            del plain["head"]["process"], plain["embedder"]["x"]["process"]
+            for key in ("process", "process_chain"):
+                del plain["head"][key]
+            for key in ("process", "directions", "additive", "shift"):
+                del plain["embedder"]["x"][key]
             write_model(at("plain.safetensors"), plain, make_model(plain).state_dict())
             command = [sys.executable, "-m", "pg_posterior_train", "fit-gate", at("c.json"),
                        at("plain.safetensors"), at("out.safetensors"), "--answers", at("a.pt"),
