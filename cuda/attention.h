@@ -94,10 +94,7 @@ template <class T, int R, int NV> struct Tile
 				slice;
 	int			early;			/* the chunk of keys that this warp asks for early, or -1 */
 
-	/*
-	 * This lane's number. What is made of it, such as places of rows, is else made once for the
-	 * whole walk, and kept in registers that the loop over keys needs.
-	 */
+	/* This lane's number, made anew: else what is made of it is kept in registers over all keys. */
 	DEVICE int
 	own_lane(void) const
 	{
@@ -188,10 +185,7 @@ template <class T, int R, int NV> struct Tile
 		return (Bell *) (shared_memory() + walk->at_bells) + number;
 	}
 
-	/*
-	 * Columns column and column + 1 of a row of x1, in all blocks of the team; rings: pushed to
-	 * their bells.
-	 */
+	/* Columns column and column + 1 of a row of x1, in all blocks; rings: pushed to their bells. */
 	DEVICE void
 	push(T *buffer, int row, int column, float a, float b, bool rings) const
 	{

@@ -357,6 +357,21 @@ def case_process_additive(model):
                    predictions(encoding, x[n:]))
 
 
+def case_process_share_start(model):
+    """A sum that the product of all axes takes for noise: the share's own start finds it."""
+    if not model.config["embedder"].get("x", {}).get("additive"):
+        return
+    n, random = 96, np.random.RandomState(96)
+    x = random.standard_normal((n + 8, 6))
+    y = np.sin(2 * x[:, 0]) + np.abs(x[:, 1]) + np.sin(3 * x[:, 2]) + 0.5 * x[:, 3]
+    y += 0.02 * random.standard_normal(n + 8)
+    encoding = build(model, x[:n], y[:n], whole_prefix(model, n))
+    assert encoding.statistics.tokeniser.processes[0].share > 0
+    yield Case("process of a sum that looks like noise",
+               request(x[:n], y[:n], ["numeric"] * 6, "whole", queries=cells(x[n:])),
+               predictions(encoding, x[n:]))
+
+
 def case_directions(model):
     """Targets along directions of the columns, too few rows for these, enough, and more than are
     looked at: the same weights are found, so that answers differ by rounding alone. A function of
@@ -610,6 +625,7 @@ def check_refusals(tap, model, tool, kernels, label):
 
 CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, case_wide, case_power,
          case_noise, case_pairs, case_process, case_process_directions, case_process_additive,
+         case_process_share_start,
          case_directions, case_short, case_grow, case_evidence, case_classes, case_one_class,
          case_rare, case_lean, case_trees, case_no_share)
 

@@ -7,7 +7,27 @@ package StopPhase;
 use strict;
 use warnings;
 use Exporter 'import';
-our @EXPORT = ('stop_phase');
+use PostgreSQL::Test::Cluster;
+our @EXPORT = ('encoding_node', 'stop_phase');
+
+# A server that computes slowly, with the extension, where nothing is encoded ahead; $more settings.
+sub encoding_node
+{
+	my ($name, $more) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+	$node->init;
+	$node->append_conf('postgresql.conf', q{
+		shared_preload_libraries = 'pg_posterior'
+		posterior.device = cpu
+		posterior.kernels = reference
+		posterior.threads = 1
+		posterior.cache_size = '256MB'
+		posterior.maintenance_delay = -1
+	} . ($more // ''));
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION pg_posterior');
+	return $node;
+}
 
 # Waits until a process of this type, as in pg_stat_activity, is in this phase, as in
 # posterior.stat_progress; stops it, and says which. Where it was too fast, $again is called, which

@@ -12,19 +12,7 @@ use PostgreSQL::Test::Utils;
 use StopPhase;
 use Test::More;
 
-my $node = PostgreSQL::Test::Cluster->new('replaced');
-$node->init;
-# Slow arithmetic, so that there is time to stop it.
-$node->append_conf('postgresql.conf', q{
-	shared_preload_libraries = 'pg_posterior'
-	posterior.device = cpu
-	posterior.kernels = reference
-	posterior.threads = 1
-	posterior.cache_size = '256MB'
-	posterior.maintenance_delay = -1
-});
-$node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION pg_posterior');
+my $node = encoding_node('replaced');
 
 sub set
 {

@@ -14,21 +14,8 @@ use Session;
 use StopPhase;
 use Test::More;
 
-my $node = PostgreSQL::Test::Cluster->new('locks_of_encoding');
-$node->init;
-# Slow arithmetic, so that there is time to stop it.
-$node->append_conf('postgresql.conf', q{
-	shared_preload_libraries = 'pg_posterior'
-	posterior.device = cpu
-	posterior.kernels = reference
-	posterior.threads = 1
-	posterior.cache_size = '256MB'
-	posterior.maintenance_delay = -1
-	lock_timeout = '60s'
-});
-$node->start;
+my $node = encoding_node('locks_of_encoding', q{lock_timeout = '60s'});
 $node->safe_psql('postgres', q{
-	CREATE EXTENSION pg_posterior;
 	CREATE FUNCTION answer() RETURNS text STABLE LANGUAGE sql AS $$
 		SELECT posterior.predict('t', q)::text FROM (SELECT 0.5::float8 AS x) q $$});
 
