@@ -5,7 +5,7 @@ import argparse
 import json
 import os
 
-from . import begin, evaluate, export, gate, keep, trainer
+from . import begin, evaluate, export, gate, keep, large, trainer
 from .config import ConfigError, check_config
 
 
@@ -60,6 +60,7 @@ def main():
     commands = parser.add_subparsers(required=True)
     add_train(commands)
     begin.add_command(commands)
+    large.add_command(commands)
     export.add_command(commands)
     evaluate.add_command(commands)
     gate.add_command(commands)

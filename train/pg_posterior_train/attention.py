@@ -41,6 +41,48 @@ class Layout:
         key = torch.arange(sinks + rows, device=device)
         hidden = key[None, :] >= seen[:, None]
         self.tail_mask = torch.zeros(hidden.shape, device=device).masked_fill(hidden, float("-inf"))
+        self.unseen = None
+
+    @property
+    def later_mask(self):
+        """The mask of the rows behind the head; None where they see all rows."""
+        return None if self.tail_mask is None else (
+            self.tail_mask[..., : self.sinks + self.rows - self.head, :])
+
+    @property
+    def query_mask(self):
+        """That of the queries."""
+        return None if self.tail_mask is None else self.tail_mask[..., -self.queries :, :]
+
+
+class Slots(Layout):
+    """A batch in which every task has rows of its own number in slots that all tasks have: for
+    steps of one shape, whose masks alone differ.
+
+    `prefix` slots for the prefix, of which task b has the first seen[b] (None: all), then
+    `buffered` for the rows of a block behind it. Query m sees the prefix and chain[m] of the block.
+    """
+
+    def __init__(self, seen, prefix, buffered, chain, strict=False, positions=None):
+        device = chain.device
+        self.positions, self.sinks, self.head, self.log_keys = positions, 0, 0, None
+        self.prefix, self.rows, self.queries = prefix, prefix + buffered, len(chain)
+        self.tail_mask = self.unseen = None
+        if seen is None and not buffered:
+            return
+        block = torch.arange(buffered, device=device) + (0 if strict else 1)
+        reach = torch.cat([torch.zeros(prefix, dtype=torch.long, device=device), block, chain])
+        hidden = torch.arange(buffered, device=device) >= reach[:, None]
+        if seen is None:
+            unseen = torch.zeros(1, prefix, dtype=torch.bool, device=device)
+        else:
+            unseen = torch.arange(prefix, device=device) >= seen[:, None]
+        tasks, tokens = len(unseen), len(reach)
+        hidden = torch.cat([unseen[:, None].expand(-1, tokens, -1),
+                            hidden.expand(tasks, -1, -1)], 2)[:, None]
+        blank = torch.zeros((), device=device)
+        self.tail_mask = blank.expand(hidden.shape).masked_fill(hidden, float("-inf"))
+        self.unseen = blank.expand(unseen.shape).masked_fill(unseen, float("-inf"))[:, None, None]
 
 
 def attend(q, k, v, mask=None):

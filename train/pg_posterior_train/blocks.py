@@ -51,8 +51,8 @@ class Attention(nn.Module):
         if not queries_only:
             return self.read(u, u[:, :context], layout.head, layout.tail_mask, layout.log_keys,
                              places)
-        mask = layout.tail_mask[-layout.queries :]
-        return self.read(u[:, context:], u[:, :context], 0, mask, layout.log_keys, places)
+        return self.read(u[:, context:], u[:, :context], 0, layout.query_mask, layout.log_keys,
+                         places)
 
     def read(self, u, source, head, mask, log_keys=None, places=None):
         """u [B, T, d] reads source [B, K, d]: the first `head` of it the first `head` of the

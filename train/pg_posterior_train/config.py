@@ -34,6 +34,26 @@ shape = objects(
 )
 
 
+large = objects(
+    {
+        "shapes": array(
+            objects(
+                {
+                    "weight": POSITIVE,
+                    "least": integer(1, 1000000),
+                    "rows": integer(1, 1000000),
+                    "tasks": integer(1, 1000000),
+                    "extra": integer(0, 1000000),
+                }
+            )
+        ),
+        "learning_rate": POSITIVE,
+        "decay": SHARE,
+    },
+    {"log": SHARE, "functions": integer(1, 64)},
+)
+
+
 def multiples(path, value):
     """Beginnings of parameters' names, and how many times the learning rate they have."""
     if not isinstance(value, dict):
@@ -66,6 +86,7 @@ training = objects(
         "faster": multiples,
         "questions": choice("dense", "split"),
         "curriculum": array(objects({"prior": options, "until": number()})),
+        "large": large,
     },
 )
 
@@ -99,6 +120,31 @@ def training_rules(c, t):
         yield s["extra"] < 1, "training.shapes: extra must be at least 1"
 
 
+def large_rules(c, config):
+    """(broken, message) of every rule about steps of one shape (large.py), c the model part."""
+    t, prior = config["training"]["large"], config["prior"]
+    attention, size = c.get("attention", {}), c["chain"]["buffer"]
+    kinds = ("packed", "two-stream") + (("latent", "decoupled") if size == 1 else ())
+    known = (
+        c["context"] == "full" and size is not None and c["architecture"] in kinds
+        and attention.get("kind", "softmax") == "softmax" and not attention.get("sinks")
+        and not attention.get("log_scale") and "max_features" not in c["inputs"]
+        and c["head"]["kind"] not in ("classes", "joint-gaussian")
+    )
+    yield not known, "training.large: not for this model"
+    scaled = "prefix" in (c["inputs"]["scaling"], c["target"]["scaling"])
+    yield scaled, 'training.large: not where scaling is "prefix", as tasks have their own'
+    yield not t["shapes"], "training.large.shapes: none"
+    for s in t["shapes"]:
+        short = not c["min_rows"] <= s["least"] <= s["rows"]
+        yield short, "training.large.shapes: least must be from min_rows to rows"
+        part = c["architecture"] == "decoupled" and s["least"] < s["rows"]
+        yield part, "training.large.shapes: least must be rows in a decoupled model"
+        few = s["extra"] < (s["rows"] if prior.get("latent") else size == 1)
+        yield few, ("training.large.shapes: extra must be at least rows where the prior is latent, "
+                    "and 1 where chain.buffer is")
+
+
 def check_config(config):
     """Refuse a training configuration that cannot end in a model that the engine agrees with."""
     whole("", config)
@@ -106,6 +152,10 @@ def check_config(config):
     for broken, message in training_rules(config["model"], config["training"]):
         if broken:
             raise ConfigError(message)
+    if "large" in config["training"]:
+        for broken, message in large_rules(config["model"], config):
+            if broken:
+                raise ConfigError(message)
 
 
 def check_tasks(config, tasks):

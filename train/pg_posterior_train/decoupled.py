@@ -159,11 +159,13 @@ class Decoupled:
         """e [B, N + M, d] of features, h [B, N, d] of targets; states of the queries [B, M, d]."""
         rows, prefix = layout.rows, layout.prefix
         h = torch.cat([h, h.new_zeros(len(h), layout.queries, h.shape[2])], 1)
-        hidden = torch.zeros(rows + layout.queries, rows, dtype=torch.bool, device=h.device)
-        hidden[:prefix, prefix:] = True
-        hidden[prefix:] = layout.tail_mask != 0
-        # In the last layer only the queries go on; where they see all rows there is no mask.
-        own, hidden = (m if bool(m.any()) else None for m in (hidden[rows:], hidden))
+        own = hidden = None
+        if layout.tail_mask is not None:
+            hidden = torch.zeros(rows + layout.queries, rows, dtype=torch.bool, device=h.device)
+            hidden[:prefix, prefix:] = True
+            hidden[prefix:] = layout.tail_mask != 0
+            # In the last layer only the queries go on; where they see all rows there is no mask.
+            own, hidden = (m if bool(m.any()) else None for m in (hidden[rows:], hidden))
         if self.backbone in ("rnn", "lstm"):
             for layer in self.layer:
                 e = layer(e, rows, layout.visible)

@@ -96,8 +96,9 @@ class Parts(nn.Module):
         y = target_columns(self.config, y)
         rows, asked = y.shape[1], queries.shape[1]
         target = torch.cat([y, y.new_zeros(len(y), asked, y.shape[2])], 1)
-        known = torch.arange(rows + asked, device=y.device) < rows
-        numbers = [self.observed[known.long()].expand(len(y), -1, -1).to(y.dtype)]
+        known = torch.arange(rows + asked, device=y.device)[:, None] < rows
+        seen = torch.where(known, self.observed[1], self.observed[0])
+        numbers = [seen.expand(len(y), -1, -1).to(y.dtype)]
         features = torch.cat([x, queries], 1)
         if self.kind_x != "none":
             numbers.append(self.x(features) if self.x else features)

@@ -4,6 +4,44 @@ import torch
 from torch import nn
 
 
+class Waves(torch.autograd.Function):
+    """Σ a exp(-|b| (distance - c)²) over basis functions: distance [B, 1, T, K], which has no
+    gradient, a, b and c [H, basis]; [B, H, T, K].
+
+    One basis function after the other, and once more for the gradients, so that none is kept.
+    """
+
+    @staticmethod
+    def one(distance, j, *parameters):
+        a, b, c = (p[:, j, None, None] for p in parameters)
+        off = distance - c
+        return a, b, off, off.square().mul_(-b.abs()).exp_()
+
+    @staticmethod
+    def forward(ctx, distance, *parameters):
+        ctx.save_for_backward(distance, *parameters)
+        out = 0
+        for j in range(parameters[0].shape[1]):
+            a, _, _, wave = Waves.one(distance, j, *parameters)
+            out = out + a * wave
+        return out
+
+    @staticmethod
+    def backward(ctx, gradient):
+        distance, *parameters = ctx.saved_tensors
+        found = []
+        for j in range(parameters[0].shape[1]):
+            a, b, off, wave = Waves.one(distance, j, *parameters)
+            wave = wave * gradient
+            sums = [wave.sum((0, 2, 3))]
+            for _ in range(2):
+                wave = wave.mul_(off)
+                sums.append(wave.sum((0, 2, 3)))
+            a, b = a[:, 0, 0], b[:, 0, 0]
+            found.append((sums[0], -a * b.sign() * sums[2], 2 * a * b.abs() * sums[1]))
+        return None, *(torch.stack(part, 1) for part in zip(*found))
+
+
 class KernelBias(nn.Module):
     """Basis functions of the distance between positions, for every component, head and basis."""
 
@@ -25,9 +63,7 @@ class KernelBias(nn.Module):
         for g, columns in enumerate(self.components):
             difference = asked[:, :, None, columns] - keys[:, None, :, columns]
             distance = difference.square().sum(-1).sqrt()[:, None].to(self.a.dtype)
-            b, c = (p[g, :, None, None] for p in (self.b, self.c))
-            waves = torch.exp(-b.abs() * (distance[..., None] - c).square())
-            out = out + (waves @ self.a[g, :, None, :, None])[..., 0]
+            out = out + Waves.apply(distance, self.a[g], self.b[g], self.c[g])
         if self.causal is not None:
             hidden = keys[:, None, :, self.causal] > asked[:, :, None, self.causal]
             out = out.masked_fill(hidden[:, None], float("-inf"))

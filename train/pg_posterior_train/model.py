@@ -57,14 +57,15 @@ class Network(nn.Module):
             first.weight.normal_(0, 2)
             first.bias.copy_(-first.weight[:, 0] * torch.empty_like(first.bias).uniform_(-2.5, 2.5))
 
-    def forward(self, x, y, queries, prefix, visible, said=None):
+    def forward(self, x, y, queries, prefix, visible, said=None, layout=None):
         """Head outputs for the queries in standardised target units, [B, M, outputs] (of a joint
         head means and factor), or a classifier's logits [B, M, C].
 
         x: scaled features of the rows [B, N, F] (for `rows`: flat cells [B, N, F * cell (+
         opinions)]); y: scaled, clipped targets [B, N], or [B, N, D] of several; queries: as x, [B,
         M, …]; prefix: number of prefix rows; visible [M]: rows that each query sees;
-        said [B, M, 4]: what the process says of the queries, where it is not what their cells have.
+        said [B, M, 4]: what the process says of the queries, where it is not what their cells have;
+        layout: one whose tasks have rows of their own number, instead of `visible`.
         """
         rows, device = y.shape[1], y.device.type
         # Raw numbers in, densities out: both ends stay in full precision under autocast.
@@ -78,7 +79,9 @@ class Network(nn.Module):
             later = context[:, prefix:] + self.pos[: rows - prefix]
             context = torch.cat([context[:, :prefix], later], 1)
         places = torch.cat([x, queries], 1) if "features" in self.config["inputs"] else None
-        layout = Layout(len(self.sinks), prefix, rows, visible, self.strict, places)
+        if layout is None:
+            layout = Layout(len(self.sinks), prefix, rows, visible, self.strict, places)
+        layout.positions = places
         h = self.stack(context, asked, layout)
         if self.config["norm"]["final"]:
             h = self.final_norm(h)

@@ -54,11 +54,9 @@ class Muon(torch.optim.Optimizer):
 LAYERS = "layer.", "self.", "cross.", "read.", "buffer.", "head.block.", "embed.xy.1", "embed.xy.2"
 
 
-def make_optimisers(model, weight_decay=0.01, faster=None):
-    """Muon for the 2-D weights of the layers, AdamW for embedders, sinks, norms, biases and head.
-
-    faster: beginnings of names of parameters whose learning rate is so many times that of the
-    others: what a model that is trained already has gained.
+def sort_parameters(model, faster=None):
+    """(2-D weights of the layers, other matrices, vectors, {times: parameters that `faster` names})
+    of a model.
     """
     hidden, vectors, others, special = [], [], [], {}
     for name, p in model.named_parameters():
@@ -74,6 +72,16 @@ def make_optimisers(model, weight_decay=0.01, faster=None):
             others.append(p)
         else:
             vectors.append(p)
+    return hidden, others, vectors, special
+
+
+def make_optimisers(model, weight_decay=0.01, faster=None):
+    """Muon for the 2-D weights of the layers, AdamW for embedders, sinks, norms, biases and head.
+
+    faster: beginnings of names of parameters whose learning rate is so many times that of the
+    others: what a model that is trained already has gained.
+    """
+    hidden, others, vectors, special = sort_parameters(model, faster)
     adam = torch.optim.AdamW(
         [dict(params=others, weight_decay=weight_decay), dict(params=vectors, weight_decay=0.0)] +
         [dict(params=params, weight_decay=0.0, times=times) for times, params in special.items()],

@@ -39,8 +39,7 @@ class TwoStream:
 
     def stack(self, context, asked, layout):
         """States of the queries, [B, M, d]."""
-        later = layout.tail_mask[: layout.rows - layout.head]
-        queries = layout.tail_mask[-layout.queries :]
+        later, queries = layout.later_mask, layout.query_mask
         for own, cross in zip(getattr(self, "self"), self.cross):
             context = own.read(context, context, layout.head, later)
             asked = cross.read(asked, context, 0, queries)
@@ -70,11 +69,12 @@ class Latent:
         """States of the queries, [B, M, d]."""
         rows, buffer = context[:, : layout.prefix], context[:, layout.prefix :]
         latents = self.latents.to(context.dtype).expand(len(context), -1, -1)
-        later, queries = buffer_masks(layout, latents.shape[1])
+        buffered = buffer.shape[1] > 0
+        later, queries = buffer_masks(layout, latents.shape[1]) if buffered else (None, None)
         for read, own, cross in zip(self.read, getattr(self, "self"), self.cross):
-            latents = read.read(latents, rows, 0, None)
+            latents = read.read(latents, rows, 0, layout.unseen)
             latents = own.read(latents, latents, 0, None)
-            if not buffer.shape[1]:
+            if not buffered:
                 asked = cross.read(asked, latents, 0, None)
                 continue
             source = torch.cat([latents, buffer], 1)

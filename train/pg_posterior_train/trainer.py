@@ -88,8 +88,13 @@ def batch_loss(model, tasks, rows, prefix, split=False):
     choose = split_questions if split else training_questions
     asked = choose(model.config, rows, tasks.y.shape[1], prefix, tasks.y.device)
     inputs = prepare(tasks, asked.statistics, model.config)
-    outputs = ask(model, inputs, asked)
-    y = inputs.y[:, asked.first:]
+    return score(model, ask(model, inputs, asked), inputs.y[:, asked.first:])
+
+
+def score(model, outputs, y):
+    """Mean negative log density of the targets y [B, M], or [B, M, D], per task, averaged over
+    tasks; outputs of a head that is no classifier's.
+    """
     within = y.clamp(-LARGEST_TARGET, LARGEST_TARGET)
     if model.config["head"]["kind"] == "joint-gaussian":
         each = Joint(outputs).log_prob(within.flatten(1)) / within[0].numel()

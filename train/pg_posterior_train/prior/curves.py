@@ -111,7 +111,8 @@ def draw_inputs(s, inputs, tasks, rows):
 
 
 def draw(generator, tasks, rows, kernels=("rbf",), lengthscale=0.5, period=1.0, noise=0.1,
-         inputs=(-2.0, 2.0), sawtooth=None, variance=1.0, weights=None, latent=False, given=0):
+         inputs=(-2.0, 2.0), sawtooth=None, variance=1.0, weights=None, latent=False, given=0,
+         functions=1):
     """Curves with what generated them. sawtooth: {"frequency": distribution} draws sawtooth waves
     instead of Gaussian processes; their noise may be a distribution. weights: how often each kernel
     comes, alike by default.
@@ -119,8 +120,13 @@ def draw(generator, tasks, rows, kernels=("rbf",), lengthscale=0.5, period=1.0, 
     latent: the first `given` rows are noisy observations at the first of `rows` - `given` points,
     and the other rows are the function itself at all of these points, those of the observations
     included (the protocol of Jenson et al. 2024, as their figures and the exact process tell).
+
+    functions: how many functions in a row share inputs and hyperparameters; a factor is most of
+    their cost. It divides `tasks`; waves have no factors to share.
     """
     s = Source(generator)
+    if sawtooth is None:
+        tasks //= functions
     x = draw_inputs(s, inputs, tasks, rows - given if latent else rows)
     scale, periods = draw_number(s, lengthscale, tasks), draw_number(s, period, tasks)
     if sawtooth is not None:
@@ -140,9 +146,14 @@ def draw(generator, tasks, rows, kernels=("rbf",), lengthscale=0.5, period=1.0, 
     curves = Curves(None, list(kernels), kernel, scale, periods, variances, noise)
     k = task_covariance(curves, x, x)
     k.diagonal(dim1=1, dim2=2).add_(JITTER if latent else max(noise ** 2, JITTER))
-    y = (torch.linalg.cholesky(k) @ s.randn(tasks, x.shape[1], 1).double())[..., 0]
+    y = torch.linalg.cholesky(k) @ s.randn(tasks, x.shape[1], functions).double()
+    y = y.transpose(1, 2).flatten(0, 1)
+    if functions > 1:
+        x = x.repeat_interleave(functions, 0)
+        for name in ("kernel", "lengthscale", "period", "variance"):
+            setattr(curves, name, getattr(curves, name).repeat_interleave(functions, 0))
     if latent:
-        seen = y[:, :given] + noise * s.randn(tasks, given)
+        seen = y[:, :given] + noise * s.randn(len(y), given)
         x, y = torch.cat([x[:, :given], x], 1), torch.cat([seen, y], 1)
     curves.tasks, curves.latent = numeric(x[..., None], y.float()), latent
     return curves

@@ -20,19 +20,21 @@ def kernel_matrix(x, scale, variance):
 
 
 def sample(generator, tasks, rows, shared=None, features=2, lengthscale=0.6, variance=1.0,
-           noise=0.1, inputs=(0.0, 1.0), shift=0.0):
+           noise=0.1, inputs=(0.0, 1.0), shift=0.0, functions=1):
     """A batch of tasks; lengthscale, variance and shift are numbers or distributions of curves.py,
-    noise is a standard deviation.
+    noise is a standard deviation, functions as there.
     """
     s = Source(generator)
+    tasks //= functions
     x = s.uniform(inputs[0], inputs[1], tasks, rows, features)
     scale, height = (draw_number(s, v, tasks).double() for v in (lengthscale, variance))
     k = kernel_matrix(x.double(), scale, height)
     # The jitter is relative: variances go down to 1e-4.
     least = JITTER * height[:, None].expand(-1, rows)
     k.diagonal(dim1=1, dim2=2).add_(torch.maximum(least, torch.full_like(least, noise**2)))
-    y = (torch.linalg.cholesky(k) @ s.randn(tasks, rows, 1).double())[..., 0]
-    return numeric(x, (y + draw_number(s, shift, tasks, 1).double()).float())
+    y = torch.linalg.cholesky(k) @ s.randn(tasks, rows, functions).double()
+    y = (y + draw_number(s, shift, tasks, 1, 1).double()).transpose(1, 2).flatten(0, 1)
+    return numeric(x.repeat_interleave(functions, 0), y.float())
 
 
 def exact(tasks, given, lengthscale, variance, noise, shift):
