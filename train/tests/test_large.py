@@ -223,6 +223,36 @@ class Devices(unittest.TestCase):
                 self.assertGreater(run.step, 0)
                 self.assertTrue(run.flat.value.isfinite().all())
 
+    def test_a_capture_leaves_no_trace(self):
+        """A run whose steps are captured has the weights of one whose steps are not; where what is
+        replayed differs, it refuses. A stand-in replays by computing.
+        """
+        plain = LargeRun(small("scan_matern"), "unused")
+        losses = plain.one_round(lambda: 0.5)
+
+        class Graph:
+            scale = 1.0
+
+            def replay(self):
+                self.step.compute()
+                self.step.run.flat.gradient.mul_(self.scale)
+
+        cuda = {name: nothing for name in ("stream", "graph")}
+        cuda.update(Stream=mock.MagicMock, CUDAGraph=Graph, synchronize=nothing,
+                    current_stream=mock.MagicMock())
+        with mock.patch.multiple(torch.cuda, **cuda):
+            run = LargeRun(small("scan_matern"), "unused", captured=True)
+            Graph.step = run.steps[0]
+            self.assertEqual(run.one_round(lambda: 0.5), losses)
+            self.assertIsNotNone(run.steps[0].graph)
+            for name, value in plain.flat.state().items():
+                self.assertTrue(torch.equal(value, getattr(run.flat, name)), name)
+            Graph.scale = 1.1
+            run = LargeRun(small("scan_matern"), "unused", captured=True)
+            Graph.step = run.steps[0]
+            with self.assertRaisesRegex(RuntimeError, "a captured step differs"):
+                run.one_round(lambda: 0.5)
+
     def test_the_stand_in_sees_what_it_is_for(self):
         with EveryFactoryNamesADevice():
             torch.zeros(2, device="cpu")
