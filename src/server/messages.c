@@ -149,8 +149,11 @@ tnp_reply_failure(TnpServer *server, TnpClient *c, TnpStatus status, bool fault,
 {
 	TnpWireFailure failure = tnp_wire_failure(status, fault, error);
 
-	/* what was dropped because its client has left has not failed */
-	*(c->gone ? &server->cancelled : &server->failures) += 1;
+	/* what was dropped because its client has left has not failed, nor has what it is to compute */
+	if (c->gone)
+		server->cancelled++;
+	else if (status != TNP_NOT_HERE)
+		server->failures++;
 	tnp_reply(server, c, TNP_FAILED, &failure, sizeof(failure));
 }
 

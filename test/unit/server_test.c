@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "models.h"
+#include "engine/base/error.h"
 #include "server/server.h"
 #include "cpu/cpu.h"
 #include "tap.h"
@@ -725,6 +726,50 @@ test_killed(const TestModel *file)
 	test_rows_free(&rows);
 }
 
+/* ---- what a device leaves to sessions -------------------------------------------------------- */
+
+static TnpStatus
+leave_all(TnpDeviceEncoding *encoding, int n, TnpRequest *requests, TnpError *error)
+{
+	(void) encoding;
+	(void) error;
+	for (int i = 0; i < n; i++)
+		requests[i].status = tnp_fail(&requests[i].error, TNP_NOT_HERE, "the session's");
+	return TNP_OK;
+}
+
+static void
+test_left(const TestModel *file)
+{
+	TnpDeviceApi api = tnp_cpu_device;
+	TnpModel   *model;
+	TestRows	rows;
+	TnpWireRequest a;
+	TnpParcel	parcel;
+	TnpError	error;
+	int			s;
+
+	api.answer = leave_all;
+	if (tnp_model_open(&tnp_default_env, file->bytes, file->length, &model, &error) != TNP_OK)
+		exit(1);
+	test_rows_make(&rows, tnp_model_info(model), 45, 3);
+	start_server(0);
+	server.store.api = &api;
+	s = hello();
+	is_int(load(s, file, 1), TNP_DONE, "a model");
+	a = question(1, 1, &rows, 40, tnp_whole_prefix(model, 40), 0, 5);
+	is_int(ask(s, &a, &rows, 40, NULL, &parcel), TNP_FAILED, "a question that the device leaves");
+	ok(((TnpWireFailure *) parcel.bytes)->status == TNP_NOT_HERE, "is told to be the session's");
+	tnp_parcel_free(&parcel);
+	is_int((long long) server.requests, 1, "it was a request");
+	is_int((long long) server.failures, 0, "and has not failed");
+	close(s);
+	work();
+	end_server("left to sessions");
+	tnp_model_close(model);
+	test_rows_free(&rows);
+}
+
 /* ---- more clients than files ----------------------------------------------------------------- */
 
 static void
@@ -797,6 +842,7 @@ main(void)
 	test_clients(appendable);
 	test_memory(appendable);
 	test_killed(appendable);
+	test_left(appendable);
 	/*
 	 * valgrind, which asks for fewer rounds, counts files by itself, and closes the one too many
 	 * instead of leaving its caller to wait
