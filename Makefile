@@ -42,7 +42,7 @@ OWN_GOALS := help check layers docs unit unit-programs sanitized sanitized-progr
 	test-models demo bench bench-contexts build/round_trip train evaluate build/tnp \
 	build/pg_posterior_server cuda-part cuda-architectures cuda-strict% \
 	cuda cuda-suite cuda-tests cuda-races check-races cuda-tests-open build/cuda-tests-open \
-	gpu-check gpu-programs gpu-carry gpu-carry-programs build/cuda-tests/bench
+	gpu-check gpu-sql gpu-programs gpu-carry% build/cuda-tests/bench
 ifneq ($(filter-out $(OWN_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 EXTENSION = control/pg_posterior

@@ -194,8 +194,13 @@ build/cuda-tests/bench: build/sanitized/bench/cuda.o $(CUDA_TEST_SHARED) $(CUDA_
 #:                        profiles; needs no PostgreSQL
 #: make gpu-carry         collects what such a machine may lack, the programs included if nvcc is
 #:                        here (CARRY_ARCH=90): take build/carry along
+#: make gpu-sql           there, in a minute: answers of the GPU under SQL, sessions, kills, times
+#: make gpu-carry-sql     adds a PostgreSQL with the extension and its device to build/carry, for a
+#:                        machine that has none
 gpu-check:
 	$(JOBS)@test/gpu-check
+gpu-sql:
+	@test/gpu-sql
 
 # Headers and libraries for a GPU machine that lacks them; with nvcc, the programs and what they
 # read, too.
@@ -207,6 +212,12 @@ gpu-carry: $(if $(NVCC),gpu-carry-programs)
 	cp $(wildcard /usr/include/jansson*.h /usr/local/include/jansson*.h) build/carry/include/
 	cp -L $$($(CC) -print-file-name=libjansson.so) build/carry/lib/libjansson.so
 	cp -L $$($(CC) -print-file-name=libjansson.so) build/carry/lib/libjansson.so.4
+
+gpu-carry-sql:
+	$(MAKE) cuda CUDA_ARCHS=$(CARRY_ARCH)
+	@mkdir -p build/carry
+	cp build/pg_posterior_cuda.so build/carry/
+	test/gpu-sql --pack
 
 gpu-carry-programs: test-models
 	$(MAKE) gpu-programs CUDA_ARCHS=$(CARRY_ARCH) CUDA_LINES=-lineinfo
