@@ -6,7 +6,8 @@
  *
  * One line per model and question, tab-separated: model, question, microseconds in kernels,
  * microseconds of the call, launches. --small is for trying out the program where a GPU is missing
- * or slow. Nothing here checks answers: build/gpu/parity_test does.
+ * or slow; CUDA_TEST_SHAPE, as for parity_test, asks for other shapes of launches than those that
+ * are chosen. Nothing here checks answers: build/gpu/parity_test does.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -269,6 +270,7 @@ main(int argc, char **argv)
 		if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
 			only = argv[i + 1];
 	}
+	cuda_read_shape();
 	device = cuda_open(precision, 0);
 	tnp_device.describe(device, &info);
 	printf("# %s, %s, %s\n", info.name, info.version,

@@ -60,7 +60,7 @@ def write_reference_model(path):
     write_model(path, config, random_weights(config, 1))
 
 
-def median_time(torch, call, seconds=0.5, rounds=50):
+def median_time(torch, call, seconds=0.25, rounds=50):
     """Median microseconds of a call, the device included."""
     for _ in range(2):
         call()
@@ -107,21 +107,21 @@ def measure(path):
         baseline = Baseline(path)
         baseline.model.to("cuda")
         for n, label in ((1024, "1k"), (10240, "10k")):
-            x = 4 * torch.rand(n) - 2
-            y = torch.sin(2 * x)
+            x = 4 * torch.rand(n, 1) - 2
+            y = torch.sin(2 * x[:, 0])
             questions = {f"build {label}": lambda: baseline.encode(x, y)}
             baseline.encode(x, y)
             for m in (1, 16, 1024) if n == 1024 else (1,):
-                q = 4 * torch.rand(m) - 2
+                q = 4 * torch.rand(m, 1) - 2
                 questions[f"predict {m} ({label})"] = lambda q=q: baseline.predict(q)
             if n == 1024:
-                q = 4 * torch.rand(16) - 2
+                q = 4 * torch.rand(16, 1) - 2
                 for draws in (1, 16, 256, 4096):
                     questions[
                         f"sample 16 x {draws} ({label})"] = lambda draws=draws: baseline.sample(
                             q, draws)
                 questions[f"score 16, 128 orders ({label})"] = lambda: baseline.density(
-                    q, torch.sin(q), 128)
+                    q, torch.sin(q[:, 0]), 128)
             for question, call in questions.items():
                 eager = median_time(torch, call)
                 replay = graphed(torch, call)

@@ -219,12 +219,12 @@ gpu-carry-sql:
 	cp build/pg_posterior_cuda.so build/carry/
 	test/gpu-sql --pack
 
-gpu-carry-programs: test-models
+gpu-carry-programs:
 	$(MAKE) gpu-programs CUDA_ARCHS=$(CARRY_ARCH) CUDA_LINES=-lineinfo
-	@mkdir -p build/carry/programs build/carry/models/wide
-	cp $(patsubst %,build/gpu/%_test,$(GPU_PROGRAMS)) build/gpu/bench build/carry/programs/
-	cp build/models/*.safetensors build/carry/models/
-	cp build/models/wide/*.safetensors build/carry/models/wide/
+	@mkdir -p build/carry
 	PYTHONDONTWRITEBYTECODE=1 test/python bench/cuda_baseline.py model \
 		build/carry/reference.safetensors
-	echo "$$(test/gpu-check --made-of) sm_$(CARRY_ARCH)" > build/carry/programs/made-of
+	echo "$$(test/gpu-check --made-of) sm_$(CARRY_ARCH)" > build/gpu/made-of
+	# each program holds all kernels, so that they are small when they are compressed together
+	tar -C build/gpu -cf - made-of bench $(patsubst %,%_test,$(GPU_PROGRAMS)) | \
+		xz -T2 --lzma2=preset=6,dict=128MiB > build/carry/programs.tar.xz

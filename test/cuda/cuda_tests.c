@@ -45,6 +45,19 @@ cuda_open(TnpPrecision precision, size_t memory)
 	return device;
 }
 
+void
+cuda_read_shape(void)
+{
+	const char *shape = getenv("CUDA_TEST_SHAPE");
+
+	if (shape != NULL && sscanf(shape, "%d %d %d %d", &cuda_force.rows, &cuda_force.team,
+								&cuda_force.split, &cuda_force.part_in_memory) != 4)
+	{
+		printf("Bail out! CUDA_TEST_SHAPE is not four numbers: %s\n", shape);
+		exit(2);
+	}
+}
+
 TnpDeviceModel *
 cuda_load(TnpDevice *device, const TestModel *file)
 {

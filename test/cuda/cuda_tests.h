@@ -20,6 +20,12 @@ extern long cuda_polls,
 /* An open device with `memory` bytes, 0: its own choice. Exits when it cannot be opened. */
 TnpDevice  *cuda_open(TnpPrecision precision, size_t memory);
 
+/*
+ * Reads CUDA_TEST_SHAPE, four numbers: rows of a tile, blocks of a team, whether keys are split, and
+ * whether partial results are in memory (host.h, CudaForce).
+ */
+void		cuda_read_shape(void);
+
 /* A model on the device; exits when it cannot be loaded. */
 TnpDeviceModel *cuda_load(TnpDevice *device, const TestModel *file);
 

@@ -270,15 +270,9 @@ check_layered(TnpDevice *device, const TestModel *file, TnpModel *model)
 static TnpPrecision
 read_environment(void)
 {
-	const char *shape = getenv("CUDA_TEST_SHAPE"),
-			   *precision = getenv("CUDA_TEST_PRECISION");
+	const char *precision = getenv("CUDA_TEST_PRECISION");
 
-	if (shape != NULL && sscanf(shape, "%d %d %d %d", &cuda_force.rows, &cuda_force.team,
-								&cuda_force.split, &cuda_force.part_in_memory) != 4)
-	{
-		printf("Bail out! CUDA_TEST_SHAPE is not four numbers: %s\n", shape);
-		exit(2);
-	}
+	cuda_read_shape();
 	if (precision == NULL || strcmp(precision, "fp16") != 0)
 		return TNP_PRECISION_FP32;
 	tolerances = HALF_TOLERANCE;

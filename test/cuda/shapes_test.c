@@ -213,9 +213,9 @@ check_room(const TnpDeviceEncoding *e, const char *name)
 }
 
 /*
- * Where partial results have no room, tiles are so high that every warp has rows of its own. 768
- * rows are three waves of tiles of 32 on the emulator's 8 multiprocessors, which would be sooner
- * done than two of 64.
+ * Where partial results have no room, tiles are so high that every warp has rows of its own. 96 rows
+ * for each multiprocessor are three waves of tiles of 32, which would be sooner done than two of
+ * 64.
  */
 static void
 check_warps(const TnpDeviceEncoding *e, const char *name)
@@ -226,7 +226,7 @@ check_warps(const TnpDeviceEncoding *e, const char *name)
 	TnpError	error;
 	int			units;
 
-	walk.n = 768;
+	walk.n = 96 * e->model->device->facts.multiprocessors;
 	ok(cuda_plan(e->model, 10000000, 0, &walk, &plan, &error) == TNP_OK, "%s: planned", name);
 	units = s->heads * plan.kernel.rows / 16;
 	if (s->precision == 0 && s->head_tiles <= 8 && plan.kernel.rows > 16)
