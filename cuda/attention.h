@@ -44,8 +44,8 @@ template <class T, int R, int NV> struct Tile
 	typedef Precision<T> P;
 	typedef Head<T, NV> H;
 	static const int tiles = R / 16;
-	/* rows whose softmax fits the registers of one warp, in tiles */
-	static const int together = R >= 32 && NV <= 8 && Precision<T>::code == 0 ? 2 : 1;
+	static const int together = CUDA_TOGETHER(Precision<T>::code, R, NV);
+	static const int beside = CUDA_BESIDE(Precision<T>::code, R, NV);
 	static const int ring_words = CUDA_RING_WORDS(Precision<T>::code, R, NV);
 	/* where the keys and values of the next block of keys come to */
 	static const AheadKind ahead_kind = ring_words > 0 ? AHEAD_RING
@@ -189,6 +189,11 @@ template <class T, int R, int NV> struct Tile
 	DEVICE void
 	push(T *buffer, int row, int column, float a, float b, bool rings) const
 	{
+		if (team == 1)
+		{
+			P::store_pair(buffer + row * walk->row_x + column, a, b);
+			return;
+		}
 		ROLLED
 		for (int peer = 0; peer < team; peer++)
 			if (copied && rings)
@@ -483,7 +488,7 @@ template <class T, int R, int NV> struct Tile
 				}
 				if (lane % 4 == 0)
 				{
-					set_part(to + NV * 8, state.most[m][half]);
+					set_part(to + NV * 8, state.base[m][half]);
 					set_part(to + NV * 8 + 1, state.sum[m][half]);
 				}
 			}
@@ -543,7 +548,7 @@ template <class T, int R, int NV> struct Tile
 			for (int half = 0; half < 2; half++)
 			{
 				int			row = (first + m) * 16 + half * 8 + lane / 4;
-				float		scale = closing_scale(all.most[m][half], all.sum[m][half],
+				float		scale = closing_scale(all.base[m][half], all.sum[m][half],
 												  rows.visible[row] + rows.own[row]);
 
 				UNROLL

@@ -57,6 +57,20 @@ launch_halves(TnpDeviceModel *m, const CudaWalk *chain, int64_t n, const float *
 	return cuda_launch(m->device, 0, &plan, &walk, error);
 }
 
+/*
+ * Steps of a stream that stand side by side in a tile: draws follow one another, given targets do
+ * not wait.
+ */
+static int
+pairs_of(const Chain *c)
+{
+	int			pairs = 1;
+
+	while (c->score && pairs < 8 && pairs < c->queries->n)
+		pairs *= 2;
+	return pairs;
+}
+
 /* Streams [first, first + n) of a chain. */
 static TnpStatus
 run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
@@ -65,7 +79,7 @@ run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
 	TnpDeviceModel *m = e->model;
 	TnpDevice  *device = m->device;
 	int			width = cuda_x_width(m, &e->stats),
-				pairs = 1;
+				pairs = pairs_of(c);
 	int64_t		steps = c->queries->n;
 	bool		halves_on_device = !m->shape.concat && !m->halves_on_host;
 	size_t		x_bytes = (size_t) steps * width * sizeof(float),
@@ -93,12 +107,6 @@ run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
 	GpuResult	result;
 	TnpStatus	status;
 
-	/*
-	 * draws: every stream by itself, eight side by side; given targets: several steps of a stream
-	 * at once
-	 */
-	while (c->score && pairs < 8 && pairs < steps)
-		pairs *= 2;
 	walk.group = 8 / pairs;
 	walk.n = n;
 	walk.steps = (int) steps;
@@ -195,9 +203,12 @@ static TnpStatus
 run_chain(const Chain *c, TnpError *error)
 {
 	const CudaModel *s = &c->e->model->shape;
-	size_t		per_stream = (size_t) (c->queries->n + CUDA_BLOCK) * s->layers *
-		(s->two_stream ? 2 : 1) * 2 * s->heads * s->head_tiles * 8 *
-		(s->precision == 0 ? 2 : 4);
+	/* panels of private slots of the streams of 16 rows, whole blocks of them (cuda_plan) */
+	int64_t		group = 8 / pairs_of(c),
+				panels = (c->queries->n * group + CUDA_BLOCK - 1) / CUDA_BLOCK * 2;
+	size_t		per_stream = (size_t) (panels * s->layers * (s->two_stream ? 2 : 1) * s->heads *
+									   (cuda_key_words(s->precision, s->head_tiles) +
+										cuda_value_words(s->precision, s->head_tiles)) / group) * 4;
 	int64_t		most = OWN_BYTES / per_stream > 8 ? (int64_t) (OWN_BYTES / per_stream) / 8 * 8 : 8;
 
 	for (int64_t first = 0; first < c->streams;)

@@ -227,4 +227,4 @@ gpu-carry-programs:
 	echo "$$(test/gpu-check --made-of) sm_$(CARRY_ARCH)" > build/gpu/made-of
 	# each program holds all kernels, so that they are small when they are compressed together
 	tar -C build/gpu -cf - made-of bench $(patsubst %,%_test,$(GPU_PROGRAMS)) | \
-		xz -T2 --lzma2=preset=6,dict=128MiB > build/carry/programs.tar.xz
+		xz -T2 --lzma2=preset=1,dict=128MiB > build/carry/programs.tar.xz

@@ -65,12 +65,13 @@ gate_share(const float *gate, float rows, const float *said, const float *raw, c
 	for (int j = lane; j < hidden; j += WARP)
 	{
 		const float *w = gate + CUDA_GATE_HEAD + j * CUDA_GATE_ROW;
-		float		sum = load_float(w + CUDA_GATE_NUMBERS);
+		float		sum[1] = {load_float(w + CUDA_GATE_NUMBERS)};
 
 		UNROLL
 		for (int i = 0; i < CUDA_GATE_NUMBERS; i++)
-			sum = fused(load_float(w + i), read[i], sum);
-		u = fused(activate(sum, activation), load_float(w + CUDA_GATE_NUMBERS + 1), u);
+			sum[0] = fused(load_float(w + i), read[i], sum[0]);
+		activate<1>(sum, activation);
+		u = fused(sum[0], load_float(w + CUDA_GATE_NUMBERS + 1), u);
 	}
 	u = warp_sum(u) + load_float(gate + 2);
 	return 1.0f / (1.0f + expf(-u));

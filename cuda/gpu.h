@@ -42,6 +42,7 @@ typedef struct GpuFacts
 	int			multiprocessors;
 	int			shared_bytes;	/* shared memory that one block may have */
 	int			team;			/* blocks of a team at most: 1 where there are no clusters */
+	int			teams[4];		/* teams of 1, 2, 4, 8 blocks that run at once */
 	int			together;		/* blocks that can wait for each other; 0: none */
 } GpuFacts;
 

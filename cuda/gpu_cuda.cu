@@ -127,7 +127,10 @@ gpu_say(GpuResult result, const char *reason)
 	return result;
 }
 
-/* Allow a kernel all the shared memory that there is, the first time that it is launched. */
+/*
+ * Allow a kernel all the shared memory that there is, the first time that it is launched; what one
+ * block of it leaves is for others beside it.
+ */
 static cudaError_t
 prepare(const void *function)
 {
@@ -140,6 +143,9 @@ prepare(const void *function)
 			return cudaSuccess;
 	error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
 								 shared_limit);
+	if (error == cudaSuccess)
+		error = cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
+									 cudaSharedmemCarveoutMaxShared);
 	if (error == cudaSuccess && n < 64)
 		prepared[n++] = function;
 	return error;
@@ -184,16 +190,14 @@ load_kernels(void)
 	return cudaSuccess;
 }
 
-/* How many blocks, in teams of the largest size, run at once and so may wait for each other. */
+/* How many teams of that many blocks, each with all shared memory of a multiprocessor, run at once. */
 static int
-blocks_at_once(const cudaDeviceProp *properties, const void *function, int team)
+teams_at_once(const void *function, int team)
 {
 	cudaLaunchConfig_t config = {};
 	cudaLaunchAttribute attribute = {};
 	int			clusters = 0;
 
-	if (!properties->cooperativeLaunch)
-		return 0;
 	attribute.id = cudaLaunchAttributeClusterDimension;
 	attribute.val.clusterDim.x = (unsigned) team;
 	attribute.val.clusterDim.y = 1;
@@ -208,7 +212,7 @@ blocks_at_once(const cudaDeviceProp *properties, const void *function, int team)
 		(void) cudaGetLastError();
 		return 0;
 	}
-	return clusters * team;
+	return clusters;
 }
 
 /*
@@ -238,6 +242,7 @@ look_at_kernels(const cudaDeviceProp *properties, GpuFacts *facts)
 	facts->shared_bytes = shared_limit =
 		(int) (properties->sharedMemPerBlockOptin - attributes.sharedSizeBytes);
 	facts->team = 1;
+	facts->teams[0] = properties->multiProcessorCount;
 	facts->together = properties->cooperativeLaunch ? properties->multiProcessorCount : 0;
 	if (properties->major < 9 || attributes.ptxVersion < 90)
 		return GPU_OK;
@@ -251,9 +256,13 @@ look_at_kernels(const cudaDeviceProp *properties, GpuFacts *facts)
 		(void) cudaGetLastError();
 		return GPU_OK;
 	}
-	while (facts->team < MOST_BLOCKS && 2 * facts->team <= blocks)
+	for (int i = 1; facts->team < MOST_BLOCKS && 2 * facts->team <= blocks; i++)
+	{
 		facts->team *= 2;
-	facts->together = blocks_at_once(properties, function, facts->team);
+		facts->teams[i] = teams_at_once(function, facts->team);
+		if (properties->cooperativeLaunch)
+			facts->together = facts->teams[i] * facts->team;
+	}
 	return GPU_OK;
 }
 

@@ -30,6 +30,16 @@ bool		cuda_force_late = false;
  */
 #define WORTH_A_SPLIT ((int64_t) 256 << 20)
 
+/* Bytes of shared memory that a block takes besides its own. */
+#define SHARED_OF_SYSTEM 1024
+
+/*
+ * What a block takes that is alone on a multiprocessor, and what two of 32 rows take beside each
+ * other: in proportion, as measured on an H100 (width 128, 6 layers, 1,024 keys).
+ */
+#define COST_ALONE(rows) (90 + (rows))
+#define COST_BESIDE 152
+
 /* Tasks of a block, each a chunk of keys, from which on other teams take a part of them. */
 #define WORTH_COPIES (3 * CUDA_WARPS)
 
@@ -126,13 +136,6 @@ count_tiles(const CudaWalk *walk, int rows, int64_t n)
 	return (n + per_tile - 1) / per_tile;
 }
 
-/* Tiles of 16 rows that a warp attends with at once, as in attention.h. */
-static int
-tiles_together(const CudaModel *s, int rows)
-{
-	return rows >= 32 && s->head_tiles <= 8 && s->precision == 0 ? 2 : 1;
-}
-
 /* Numbers of partial results of `chunks` chunks, of heads whose rows a block computes. */
 static int64_t
 count_parts(const CudaModel *s, int heads, int64_t chunks, int rows)
@@ -147,6 +150,23 @@ have_room(int64_t parts, int64_t room, int64_t blocks)
 	return parts * 4 <= room || parts * 4 <= WORTH_A_SPLIT / blocks;
 }
 
+/* What that many blocks take, in waves that fill all multiprocessors. */
+static int64_t
+cost_of(const TnpDeviceModel *m, int rows, int used, int64_t blocks)
+{
+	const GpuFacts *facts = &m->device->facts;
+	int			beside = CUDA_BESIDE(m->shape.precision, rows, m->shape.head_tiles);
+	int64_t		wave,
+				rest;
+
+	if (beside * (used + SHARED_OF_SYSTEM) > facts->shared_bytes + SHARED_OF_SYSTEM)
+		beside = 1;
+	wave = (int64_t) beside * facts->multiprocessors;
+	rest = blocks % wave;
+	return blocks / wave * (beside > 1 ? COST_BESIDE : COST_ALONE(rows)) +
+		(rest == 0 ? 0 : rest <= facts->multiprocessors ? COST_ALONE(rows) : COST_BESIDE);
+}
+
 /*
  * Rows per tile: as high as fits, unless lower ones are done sooner, or would leave warps idle that
  * no chunk of keys can be given to.
@@ -155,23 +175,24 @@ static int
 choose_rows(const TnpDeviceModel *m, const CudaWalk *walk, int64_t chunks)
 {
 	const GpuFacts *facts = &m->device->facts;
+	const CudaModel *s = &m->shape;
 	int			best = 16;
 	int64_t		best_cost = INT64_MAX;
 	CudaWalk	forced;
 
-	for (int rows = 16; rows <= cuda_largest_tile(m->shape.precision, m->shape.head_tiles);
-		 rows *= 2)
+	for (int rows = 16; rows <= cuda_largest_tile(s->precision, s->head_tiles); rows *= 2)
 	{
 		CudaWalk	try;
 		int64_t		blocks = count_tiles(walk, rows, walk->n),
-					cost = (blocks + facts->multiprocessors - 1) / facts->multiprocessors *
-			(16 + rows);
-		int			units = m->shape.heads * (rows / 16) / tiles_together(&m->shape, rows),
+					cost;
+		int			units = s->heads * (rows / 16) /
+			CUDA_TOGETHER(s->precision, rows, s->head_tiles),
 					used = lay_out(m, rows, 1, &try);
 
 		if (rows > 16 && used > facts->shared_bytes)
 			break;
-		if (units < CUDA_WARPS && !have_room(count_parts(&m->shape, m->shape.heads, chunks, rows),
+		cost = cost_of(m, rows, used, blocks);
+		if (units < CUDA_WARPS && !have_room(count_parts(s, s->heads, chunks, rows),
 											 facts->shared_bytes - used, blocks))
 			cost = cost * CUDA_WARPS / units;
 		if (cost <= best_cost)
@@ -207,13 +228,17 @@ may_push(const CudaModel *s, const CudaWalk *walk, int team)
 		&& (team <= s->heads || team % s->heads == 0);
 }
 
-/* Blocks per tile: a power of two. */
+/*
+ * Blocks per tile: a power of two; no more than run at once for all tiles. Of larger teams fewer
+ * blocks do: multiprocessors come in groups, and a team is of one.
+ */
 static int
 choose_team(const TnpDeviceModel *m, const CudaWalk *walk, int64_t tiles, int64_t keys)
 {
 	const GpuFacts *facts = &m->device->facts;
 	int			element = m->shape.precision == 0 ? 2 : 4,
 				team = 1,
+				next = 1,		/* of facts->teams */
 				/* beyond the heads blocks wait once more for each other; four share out linears */
 				most = m->shape.heads > 4 ? m->shape.heads : 4;
 	int64_t		per_layer =
@@ -224,10 +249,13 @@ choose_team(const TnpDeviceModel *m, const CudaWalk *walk, int64_t tiles, int64_
 		return 1;
 	if (cuda_force.team > 0)
 		return cuda_force.team < facts->team ? cuda_force.team : facts->team;
-	while (2 * team <= facts->team && tiles * 2 * team <= facts->multiprocessors
+	while (2 * team <= facts->team && tiles <= facts->teams[next]
 		   && per_layer / (2 * team) >= WORTH_A_BLOCK
 		   && (2 * team <= most || !may_push(&m->shape, walk, 2 * team)))
+	{
 		team *= 2;
+		next++;
+	}
 	return team;
 }
 
@@ -264,7 +292,7 @@ choose_split(const TnpDeviceModel *m, int rows, int64_t chunks, int used, CudaWa
 	const CudaModel *s = &m->shape;
 	int			share = walk->team > s->heads ? walk->team / s->heads : 1,
 				heads = (s->heads + walk->team - 1) / walk->team,
-				units = heads * (rows / 16) / tiles_together(s, rows),
+				units = heads * (rows / 16) / CUDA_TOGETHER(s->precision, rows, s->head_tiles),
 				room = m->device->facts.shared_bytes - used;
 	bool		shared;
 	int64_t		part;

@@ -196,7 +196,7 @@ template <class T> struct RowWise : Layered<EmbedderTile<T, STEP_ROWS, 2>>
 			this->norm(s->norm, s->keep);
 		else if (operation == STEP_OPERAND)
 			each_pair(s->linear.n_tiles * 8, [&](int row, int column, float a, float b)
-					  { this->template put<RESULT_OPERAND>(r, row, column, a, b, true); });
+					  { this->put_direct(RESULT_OPERAND, r, row, column, a, b); });
 		else if (operation == STEP_STATE)
 			each_pair(s->linear.n_tiles * 8, [&](int row, int column, float a, float b)
 					  { this->template put<RESULT_STATE>(r, row, column, a, b, true); });
@@ -213,7 +213,7 @@ template <class T> struct RowWise : Layered<EmbedderTile<T, STEP_ROWS, 2>>
 	}
 };
 
-template <class T> KERNEL(CUDA_THREADS)
+template <class T> KERNEL(CUDA_THREADS, 1)
 cuda_row_wise(const GRID_CONSTANT CudaStep step)
 {
 	RowWise<T>	tile;
@@ -448,7 +448,7 @@ template <class T, int NV> struct LayeredAttention
 			for (int half = 0; half < 2; half++)
 			{
 				int			i = t * 16 + half * 8 + lane / 4;
-				float		scale = closing_scale(all.most[t][half], all.sum[t][half],
+				float		scale = closing_scale(all.base[t][half], all.sum[t][half],
 												  limit[t][half] > 0);
 
 				if (first + i < s->first + s->n)
@@ -462,7 +462,7 @@ template <class T, int NV> struct LayeredAttention
 	}
 };
 
-template <class T, int NV> KERNEL(ATTEND_WARPS * WARP)
+template <class T, int NV> KERNEL(ATTEND_WARPS * WARP, 1)
 cuda_attend(const GRID_CONSTANT CudaStep step)
 {
 	LayeredAttention<T, NV> rows;
@@ -499,7 +499,7 @@ template <class T> struct LayeredAnswers : Layered<Walker<T, STEP_ROWS, 2>>
 };
 
 /* A template, so that it is compiled where it is named. */
-template <class T> KERNEL(CUDA_THREADS)
+template <class T> KERNEL(CUDA_THREADS, 1)
 cuda_answers(const GRID_CONSTANT CudaStep step)
 {
 	LayeredAnswers<T> tile;

@@ -69,12 +69,24 @@ cuda_head_tiles(int precision, int head_width)
 }
 
 /*
- * Words of the ring through which a warp reads keys and values, or 0: kernels of 64 rows, whose
- * registers have no room for the next block, have one, where heads are of up to 32 features of 16
- * bits. It holds a block's keys and values.
+ * Blocks of a kernel that run beside each other on a multiprocessor, if shared memory has room for
+ * them: what one of them waits for the other one hides.
+ */
+#define CUDA_BESIDE(precision, rows, head_tiles) \
+	(CUDA_HAS_ROOM(precision, head_tiles) && (rows) == 32 ? 2 : 1)
+
+/* Tiles of 16 rows whose softmax fits the registers of one warp, so that keys are read once for them. */
+#define CUDA_TOGETHER(precision, rows, head_tiles) \
+	((precision) == 0 && (head_tiles) <= 8 && (rows) >= 32 \
+	 && CUDA_BESIDE(precision, rows, head_tiles) == 1 ? 2 : 1)
+
+/*
+ * Words of the ring through which a warp reads keys and values, or 0: kernels of 32 rows and more,
+ * whose registers have no room for the next block, have one, where heads are of up to 32 features
+ * of 16 bits. It holds a block's keys and values.
  */
 #define CUDA_RING_WORDS(precision, rows, head_tiles) \
-	((precision) == 0 && (rows) >= 64 && (head_tiles) <= 4 \
+	((precision) == 0 && (rows) >= 32 && (head_tiles) <= 4 \
 	 ? CUDA_BLOCK / CUDA_PANEL * 2 * (((head_tiles) + 1) / 2) * 128 : 0)
 
 /*

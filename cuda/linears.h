@@ -88,8 +88,8 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 	}
 
 	/*
-	 * Two neighbouring outputs of a row. alone: every block computes all of them, nothing is
-	 * pushed.
+	 * Two neighbouring outputs of a row, activated. alone: every block computes all of them, nothing
+	 * is pushed.
 	 */
 	template <ResultKind kind> DEVICE void
 	put(const Result<T> &r, int row, int column, float a, float b, bool alone) const
@@ -99,13 +99,10 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 			return;
 		if (kind == RESULT_OPERAND)
 		{
-			float		u = activate(a, r.activation),
-						v = activate(b, r.activation);
-
 			if (alone)
-				P::store_pair(r.to + row * walk->row_x + column, u, v);
+				P::store_pair(r.to + row * walk->row_x + column, a, b);
 			else
-				push(r.to, row, column, u, v, r.rings);
+				push(r.to, row, column, a, b, r.rings);
 			if (r.keep != 0)
 				add_state(row, column, a, b, r.keep, alone, false);
 		}
@@ -159,7 +156,9 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 			{ put<kind>(r, row, column, a, b, false); };
 
 		multiply_rows<T, tiles, Base::places, Base::copied>(w, x, walk->row_x, first, end, own_warp,
-															this->own_lane(), before, asked, keep);
+															this->own_lane(), before, asked,
+															kind == RESULT_OPERAND ? r.activation
+															: 0, keep);
 	}
 
 	/*
@@ -206,6 +205,21 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 			sync_team(team);
 	}
 
+	/* Two outputs that every block computes for itself, not yet activated. */
+	DEVICE void
+	put_direct(ResultKind kind, const Result<T> &r, int row, int column, float a, float b) const
+	{
+		float		pair[2] = {a, b};
+
+		if (kind == RESULT_STATE)
+			put<RESULT_STATE>(r, row, column, a, b, true);
+		else
+		{
+			activate<2>(pair, r.activation);
+			put<RESULT_OPERAND>(r, row, column, pair[0], pair[1], true);
+		}
+	}
+
 	/*
 	 * The same for raw inputs, input [R, in], in 32 bits; each block computes all columns for
 	 * itself.
@@ -231,10 +245,7 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 				a = fused(v, column < w.out ? load_float(at) : 0.0f, a);
 				b = fused(v, column + 1 < w.out ? load_float(at + 1) : 0.0f, b);
 			}
-			if (kind == RESULT_OPERAND)
-				put<RESULT_OPERAND>(r, row, column, a, b, true);
-			else
-				put<RESULT_STATE>(r, row, column, a, b, true);
+			put_direct(kind, r, row, column, a, b);
 		}
 		if (!Base::copied)
 			sync_team(team);
@@ -250,10 +261,9 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 			return;
 		a += place[0];
 		b += place[1];
-		if (alone)
+		if (alone || team == 1)
 		{
-			place[0] = a;
-			place[1] = b;
+			store_two(place, a, b);
 			return;
 		}
 		ROLLED

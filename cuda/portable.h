@@ -31,7 +31,7 @@
 #define GRID_CONSTANT __grid_constant__
 #define UNROLL _Pragma("unroll")
 #define ROLLED _Pragma("unroll 1")
-#define KERNEL(threads) __global__ void __launch_bounds__(threads, 1)
+#define KERNEL(threads, blocks) __global__ void __launch_bounds__(threads, blocks)
 
 typedef __half half16;
 
@@ -204,6 +204,13 @@ team_store_pair(float *place, int rank, int team, float a, float b)
 #endif
 	(void) rank;
 	(void) team;
+	*(float2 *) place = make_float2(a, b);
+}
+
+/* Two numbers side by side in this block's shared memory, the first on an even place. */
+DEVICE void
+store_two(float *place, float a, float b)
+{
 	*(float2 *) place = make_float2(a, b);
 }
 
@@ -531,6 +538,16 @@ exp2_fast(float v)
 	float		result;
 
 	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(v));
+	return result;
+}
+
+/* 1 / v to about a unit in the last place. */
+DEVICE float
+reciprocal_fast(float v)
+{
+	float		result;
+
+	asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(v));
 	return result;
 }
 

@@ -148,17 +148,57 @@ template <> struct Precision<float>
 	}
 };
 
+/*
+ * v times the normal distribution function of v. The error function is Hastings' approximation
+ * (Abramowitz and Stegun 1964, 7.1.26), wrong by 1.5e-7 at most, in half the instructions of the
+ * library's, without a branch. NaN stays NaN.
+ */
 DEVICE float
-activate(float v, int activation)
+gelu(float v)
 {
-	/* NaN stays NaN, which fmaxf would make 0 */
+	float		x = fabsf(v) * 0.70710678118654752f,
+				t = reciprocal_fast(fused(0.3275911f, x, 1.0f)),
+				tail = fused(1.061405429f, t, -1.453152027f);
+
+	tail = fused(tail, t, 1.421413741f);
+	tail = fused(tail, t, -0.284496736f);
+	tail = fused(tail, t, 0.254829592f);
+	tail = product(product(tail, t), exp2_fast(product(product(x, -(float) CUDA_LOG2E), x)));
+	return fused(-0.5f * fabsf(v), tail, fmaxf(v, 0.0f));
+}
+
+/* v (1 + tanh u) / 2 is v times the logistic function of 2 u. NaN stays NaN. */
+DEVICE float
+gelu_tanh(float v)
+{
+	float		u = 0.79788456080286536f * fused(0.044715f * v * v, v, v);
+
+	return product(v, reciprocal_fast(1.0f + exp2_fast(product(-2.0f * (float) CUDA_LOG2E, u))));
+}
+
+/* An activation of n numbers, in place. */
+template <int n> DEVICE void
+activate(float v[n], int activation)
+{
 	if (activation == 1)
-		return v < 0.0f ? 0.0f : v;
-	if (activation == 2)
-		return 0.5f * v * (1.0f + erff(v * 0.70710678118654752f));
-	if (activation == 3)
-		return 0.5f * v * (1.0f + tanhf(0.79788456080286536f * (v + 0.044715f * v * v * v)));
-	return v;
+	{
+		/* NaN stays NaN, which fmaxf would make 0 */
+		UNROLL
+		for (int i = 0; i < n; i++)
+			v[i] = v[i] < 0.0f ? 0.0f : v[i];
+	}
+	else if (activation == 2)
+	{
+		UNROLL
+		for (int i = 0; i < n; i++)
+			v[i] = gelu(v[i]);
+	}
+	else if (activation == 3)
+	{
+		UNROLL
+		for (int i = 0; i < n; i++)
+			v[i] = gelu_tanh(v[i]);
+	}
 }
 
 /* Steps of weights that are on their way while others are multiplied. */
@@ -293,11 +333,11 @@ struct Asked
  * Outputs of tiles [first, end) of w for MT * 16 rows of x, `stride` elements apart. put(row,
  * column, a, b) gets the outputs of columns column and column + 1, bias included. PLACES: whether
  * the kernel has registers for places; AHEAD: whether it has those for what was asked for before,
- * which `asked` is if `before`: of the warp's first tile.
+ * which `asked` is if `before`: of the warp's first tile. Outputs have been activated.
  */
 template <class T, int MT, bool PLACES, bool AHEAD, class Put> DEVICE void
 multiply_rows(const CudaLinear &w, const T *x, int stride, int first, int end, int warp, int lane,
-			  bool before, Asked &asked, Put put)
+			  bool before, Asked &asked, int activation, Put put)
 {
 	int			k_steps = w.k_steps;
 
@@ -309,6 +349,7 @@ multiply_rows(const CudaLinear &w, const T *x, int stride, int first, int end, i
 		Asked		now;
 		Asked	   &its = AHEAD ? asked : now;
 		Sums<MT>	sums;
+		float		out[4 * MT];
 
 		sums.clear();
 		if (!AHEAD || !before || tile != first + warp)
@@ -320,10 +361,15 @@ multiply_rows(const CudaLinear &w, const T *x, int stride, int first, int end, i
 		UNROLL
 		for (int m = 0; m < MT; m++)
 			UNROLL
+			for (int i = 0; i < 4; i++)
+				out[m * 4 + i] = sums.even[m][i] + sums.odd[m][i] + (i % 2 == 0 ? its.b0 : its.b1);
+		activate<4 * MT>(out, activation);
+		UNROLL
+		for (int m = 0; m < MT; m++)
+			UNROLL
 			for (int half = 0; half < 2; half++)
-				put(m * 16 + half * 8 + lane / 4, column,
-					sums.even[m][2 * half] + sums.odd[m][2 * half] + its.b0,
-					sums.even[m][2 * half + 1] + sums.odd[m][2 * half + 1] + its.b1);
+				put(m * 16 + half * 8 + lane / 4, column, out[m * 4 + 2 * half],
+					out[m * 4 + 2 * half + 1]);
 	}
 }
 

@@ -25,15 +25,24 @@ within_key(float v)
 }
 
 /*
+ * How far logits, in powers of two, may rise above a row's base before the base follows them: rarely
+ * after the first keys, and weights stay far below what 16 bits can say.
+ */
+#define CUDA_HEADROOM 8.0f
+
+/* A number below every base of which the weights can be trusted. */
+#define CUDA_LOWEST_BASE (-1e30f)
+
+/*
  * What the weighted values of a row are multiplied with: zero where it sees nothing, NaN where its
  * scores cannot be trusted.
  */
 DEVICE float
-closing_scale(float most, float sum, int seen)
+closing_scale(float base, float sum, int seen)
 {
 	if (seen == 0)
 		return 0.0f;
-	return fabsf(most) <= CUDA_LARGEST_SCORE ? 1.0f / sum : NAN;
+	return fabsf(base) <= CUDA_LARGEST_SCORE - CUDA_HEADROOM ? 1.0f / sum : NAN;
 }
 
 /* Tiles of a head whose width is NV * 8. */
@@ -49,7 +58,7 @@ template <class T, int NV> struct Head
 template <int NV, int MT> struct Softmax
 {
 	float		values[MT][NV][4];	/* sum of weights times values */
-	float		most[MT][2];	/* largest logit so far */
+	float		base[MT][2];	/* weights are 2^(logit - base) */
 	float		sum[MT][2];		/* of weights */
 
 	DEVICE void
@@ -63,7 +72,7 @@ template <int NV, int MT> struct Softmax
 				UNROLL
 				for (int i = 0; i < 4; i++)
 					values[m][n][i] = 0.0f;
-			most[m][0] = most[m][1] = MINUS_INFINITY;
+			base[m][0] = base[m][1] = MINUS_INFINITY;
 			sum[m][0] = sum[m][1] = 0.0f;
 		}
 	}
@@ -111,9 +120,9 @@ fold(Softmax<NV, MT> &to, int to_tile, const Softmax<NV, FROM> &from, int from_t
 	float		keep[2],
 				add[2];
 
-	fold_factors(&to.most[to_tile][0], &to.sum[to_tile][0], from.most[from_tile][0],
+	fold_factors(&to.base[to_tile][0], &to.sum[to_tile][0], from.base[from_tile][0],
 				 from.sum[from_tile][0], &keep[0], &add[0]);
-	fold_factors(&to.most[to_tile][1], &to.sum[to_tile][1], from.most[from_tile][1],
+	fold_factors(&to.base[to_tile][1], &to.sum[to_tile][1], from.base[from_tile][1],
 				 from.sum[from_tile][1], &keep[1], &add[1]);
 	UNROLL
 	for (int n = 0; n < NV; n++)
@@ -443,8 +452,11 @@ attend_block(Softmax<NV, MT> &state, const Queries &q, const uint32_t *keys,
 	const int	value_loads = H::value_words / 128;
 	const uint32_t *k = keys + (size_t) (from / CUDA_PANEL) * H::key_words + lane * 4;
 	const uint32_t *v = values + (size_t) (from / CUDA_PANEL) * H::value_words + lane * 4;
-	float		s[MT][4][4];
+	float		s[MT][4][4],
+				before[MT][2],
+				sum[MT][2];
 	uint32_t	a[MT][4];
+	bool		moved = false;
 
 	UNROLL
 	for (int m = 0; m < MT; m++)
@@ -485,37 +497,57 @@ attend_block(Softmax<NV, MT> &state, const Queries &q, const uint32_t *keys,
 		UNROLL
 		for (int half = 0; half < 2; half++)
 		{
-			float		most = state.most[m][half],
-						base,
-						keep,
-						sum = 0.0f;
+			float		most = MINUS_INFINITY,
+						zero;
 
 			UNROLL
 			for (int n = 0; n < 4; n++)
 				most = fmaxf(most, fmaxf(s[m][n][2 * half], s[m][n][2 * half + 1]));
 			most = fmaxf(most, shuffle_xor(most, 1));
 			most = fmaxf(most, shuffle_xor(most, 2));
+			before[m][half] = state.base[m][half];
+			if (most > before[m][half] + CUDA_HEADROOM)
+			{
+				state.base[m][half] = most;
+				moved = true;
+			}
 			/* a row that has seen nothing yet has weights of zero, not NaN */
-			base = most == MINUS_INFINITY ? 0.0f : most;
-			keep = exp2_fast(state.most[m][half] - base);
+			zero = fmaxf(state.base[m][half], CUDA_LOWEST_BASE);
+			sum[m][half] = 0.0f;
 			UNROLL
 			for (int n = 0; n < 4; n++)
 				UNROLL
 				for (int i = 0; i < 2; i++)
 				{
-					s[m][n][2 * half + i] = exp2_fast(s[m][n][2 * half + i] - base);
-					sum += s[m][n][2 * half + i];
+					s[m][n][2 * half + i] = exp2_fast(s[m][n][2 * half + i] - zero);
+					sum[m][half] += s[m][n][2 * half + i];
 				}
-			state.sum[m][half] = fused(state.sum[m][half], keep, sum);
-			state.most[m][half] = most;
-			UNROLL
-			for (int n = 0; n < NV; n++)
-			{
-				state.values[m][n][2 * half] = product(state.values[m][n][2 * half], keep);
-				state.values[m][n][2 * half + 1] = product(state.values[m][n][2 * half + 1], keep);
-			}
 		}
 	}
+	/* a row whose base stays is multiplied by one, whatever the others of the warp do */
+	if (warp_ballot(moved) != 0)
+		UNROLL
+		for (int m = 0; m < MT; m++)
+			UNROLL
+			for (int half = 0; half < 2; half++)
+			{
+				float		keep = exp2_fast(before[m][half] -
+											 fmaxf(state.base[m][half], CUDA_LOWEST_BASE));
+
+				state.sum[m][half] = product(state.sum[m][half], keep);
+				UNROLL
+				for (int n = 0; n < NV; n++)
+				{
+					state.values[m][n][2 * half] = product(state.values[m][n][2 * half], keep);
+					state.values[m][n][2 * half + 1] = product(state.values[m][n][2 * half + 1],
+															   keep);
+				}
+			}
+	UNROLL
+	for (int m = 0; m < MT; m++)
+		UNROLL
+		for (int half = 0; half < 2; half++)
+			state.sum[m][half] += sum[m][half];
 	ahead.await();
 	UNROLL
 	for (int panel = 0; panel < 2; panel++)

@@ -25,7 +25,7 @@
 #define DEVICE_CALL inline __attribute__((noinline))
 #define UNROLL
 #define ROLLED
-#define KERNEL(threads) static void
+#define KERNEL(threads, blocks) static void
 #define GRID_CONSTANT
 
 struct half16
@@ -97,6 +97,7 @@ void		load_tile(uint32_t a[4], TilePlace place, int offset);
 Words		load_words(const uint32_t *place);
 uint32_t	to_tf32(float v);
 float		exp2_fast(float v);
+float		reciprocal_fast(float v);
 
 /* Bells: bells.cpp. */
 typedef uint64_t Bell;
@@ -145,6 +146,15 @@ template <class E> void
 team_store(E *place, int rank, int team, E v)
 {
 	*team_peer(place, rank, team) = v;
+}
+
+static inline void
+store_two(float *place, float a, float b)
+{
+	if ((uintptr_t) place % 8 != 0)
+		emulator_stop("a misaligned pair of numbers");
+	place[0] = a;
+	place[1] = b;
 }
 
 inline void

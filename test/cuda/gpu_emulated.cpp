@@ -163,6 +163,8 @@ gpu_open(int ordinal, GpuFacts *facts)
 	facts->multiprocessors = gpu_emulated.multiprocessors > 0 ? gpu_emulated.multiprocessors : 8;
 	facts->shared_bytes = gpu_emulated.shared_bytes > 0 ? gpu_emulated.shared_bytes : 227 << 10;
 	facts->team = gpu_emulated.team > 0 ? gpu_emulated.team : 8;
+	for (int i = 0; i < 4; i++)
+		facts->teams[i] = facts->multiprocessors >> i;
 	facts->together = 4 * facts->multiprocessors;
 	lost = false;
 	numbers = followed = 0;

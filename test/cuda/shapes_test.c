@@ -212,10 +212,19 @@ check_room(const TnpDeviceEncoding *e, const char *name)
 	}
 }
 
+/* Warps that have rows and a head of their own, in tiles of that height. */
+static int
+warps_at_work(const CudaModel *s, int rows)
+{
+	int			units = s->heads * rows / 16 / CUDA_TOGETHER(s->precision, rows, s->head_tiles);
+
+	return units < CUDA_WARPS ? units : CUDA_WARPS;
+}
+
 /*
- * Where partial results have no room, tiles are so high that every warp has rows of its own. 96 rows
- * for each multiprocessor are three waves of tiles of 32, which would be sooner done than two of
- * 64.
+ * Where partial results have no room, tiles are so high that every warp has rows of its own, or as
+ * many warps as the highest tile would have. 96 rows for each multiprocessor are so few that low
+ * tiles would be sooner done.
  */
 static void
 check_warps(const TnpDeviceEncoding *e, const char *name)
@@ -224,16 +233,14 @@ check_warps(const TnpDeviceEncoding *e, const char *name)
 	CudaWalk	walk = cuda_walk_of(e, 128, CUDA_ENCODE);
 	CudaPlan	plan;
 	TnpError	error;
-	int			units;
+	int			warps;
 
 	walk.n = 96 * e->model->device->facts.multiprocessors;
 	ok(cuda_plan(e->model, 10000000, 0, &walk, &plan, &error) == TNP_OK, "%s: planned", name);
-	units = s->heads * plan.kernel.rows / 16;
-	if (s->precision == 0 && s->head_tiles <= 8 && plan.kernel.rows > 16)
-		units /= 2;
-	ok(walk.split || units >= CUDA_WARPS
-	   || plan.kernel.rows == cuda_largest_tile(s->precision, s->head_tiles),
-	   "%s: %d warps of a block attend to long contexts", name, units);
+	warps = warps_at_work(s, plan.kernel.rows);
+	ok(walk.split
+	   || warps == warps_at_work(s, cuda_largest_tile(s->precision, s->head_tiles)),
+	   "%s: %d warps of a block attend to long contexts", name, warps);
 }
 
 /* Rows appended one at a time, few and many at a time, against all at once. */

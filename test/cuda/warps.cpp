@@ -325,3 +325,9 @@ exp2_fast(float v)
 
 	return result < 1.17549435e-38f ? 0.0f : result;
 }
+
+float
+reciprocal_fast(float v)
+{
+	return 1.0f / v;
+}
