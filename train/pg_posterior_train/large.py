@@ -431,8 +431,10 @@ def run_large(a):
     captured = a.device != "cpu" and not a.eager
     if len(a.config) > 1:
         return Together(a, captured).train()
+    # A device that does not answer yet is no fault of captured steps.
+    run = make_run(a, a.config[0], a.run, captured)
     try:
-        make_run(a, a.config[0], a.run, captured).train(a.until, a.out, a.every)
+        run.train(a.until, a.out, a.every)
     except Exception as e:
         if not captured or isinstance(e, ConfigError):
             raise

@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -379,6 +380,15 @@ class Runs(unittest.TestCase):
                 main()
             load_model(out)
 
+    def test_a_device_that_does_not_answer_is_no_fault_of_captures(self):
+        """A run that cannot begin ends, and its captured steps are for who begins it again."""
+        with tempfile.TemporaryDirectory() as folder, \
+                mock.patch("os.execv", side_effect=AssertionError), \
+                mock.patch("pg_posterior_train.large.LargeRun",
+                           side_effect=RuntimeError("device busy")), \
+                self.assertRaisesRegex(RuntimeError, "device busy"):
+            self.command(folder, "tnpd", "--seconds", "9", "--device", "cpu:0")
+
     def test_protocols_measure_it(self):
         with tempfile.TemporaryDirectory() as folder:
             out, _ = self.command(folder, "tnpd", "--seconds", "0.5")
@@ -416,6 +426,92 @@ class Runs(unittest.TestCase):
             change(c)
             with self.subTest(name), self.assertRaisesRegex(ConfigError, r"training\.large"):
                 check_config(c)
+
+
+# Stands for PyTorch on a device that has room for PLACES processes at a time.
+TORCH = """
+import atexit, os
+
+class Square:
+    def __matmul__(self, other):
+        return self
+
+    def sum(self):
+        return self
+
+    def item(self):
+        return 512 ** 3
+
+def ones(*_, device):
+    for place in range(int(os.environ["PLACES"])):
+        path = os.path.join(os.environ["FOLDER"], f"place{place}")
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            continue
+        atexit.register(os.remove, path)
+        return Square()
+    raise RuntimeError("no place is left")
+"""
+# Stands for a trainer: notes how it was called. Where FAILS names its model, it fails within the
+# service or with captured steps.
+PYTHON = """#!/bin/bash
+[ "$1" != -c ] || exec {python} "$@"
+named='' before='' eager=''
+for word; do
+    case $before:$word in
+        --out:*) named=$(basename "$word" .safetensors) ;;
+        *:--eager) eager=eager ;;
+    esac
+    before=$word
+done
+echo "$named:${{CUDA_MPS_PIPE_DIRECTORY:+mps}}:${{CUDA_DEVICE_MAX_CONNECTIONS:-}}:$eager" \
+    >> "$FOLDER/calls"
+[ "$named" != "$FAILS" ] || [ -n "$eager" ] || exit 1
+echo "second 1.0  log density 0"
+"""
+
+
+class Beside(unittest.TestCase):
+    """on_gpu, with stand-ins for the service, for PyTorch and for the trainer."""
+
+    def calls(self, seconds, places, fails=""):
+        """(what it says, how trainers were called, sorted)."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (("nvidia-cuda-mps-control", "#!/bin/sh\ntrue\n"),
+                               ("torch.py", TORCH),
+                               ("python", PYTHON.format(python=sys.executable))):
+                path = os.path.join(folder, name)
+                with open(path, "w", encoding="utf-8") as f:
+                    f.write(text)
+                os.chmod(path, 0o755)
+            env = {k: v for k, v in os.environ.items() if not k.startswith(("CUDA_", "SHARE"))}
+            env.update(PATH=folder + ":" + env["PATH"], PYTHONPATH=folder, FOLDER=folder,
+                       PYTHON=os.path.join(folder, "python"), PLACES=str(places), FAILS=fails,
+                       DEVICE="cuda")
+            done = subprocess.run(
+                [os.path.join(os.path.dirname(CONFIGS), "on_gpu"), os.path.join(folder, "out"),
+                 str(seconds), "tnpd", "lbanp", "tnpa_gp"],
+                env=env, capture_output=True, text=True, check=True)
+            self.assertTrue(os.path.exists(os.path.join(folder, "out", "train.tar")))
+            with open(os.path.join(folder, "calls"), encoding="utf-8") as f:
+                return done.stdout, sorted(f.read().split())
+
+    def test_processes_of_a_service_ask_for_no_queues_of_their_own(self):
+        said, calls = self.calls(90, 3)
+        self.assertIn("share the device by mps", said)
+        self.assertEqual(calls, ["lbanp:mps::", "tnpa_gp:mps::", "tnpd:mps::"])
+
+    def test_what_dies_leaves_the_service_first_and_captured_steps_then(self):
+        said, calls = self.calls(90, 3, "lbanp")
+        self.assertEqual(said.count("lbanp is begun again"), 2)
+        self.assertEqual(calls, ["lbanp:::", "lbanp:::eager", "lbanp:mps::", "tnpa_gp:mps::",
+                                 "tnpd:mps::"])
+
+    def test_a_service_without_room_for_all_is_left(self):
+        said, calls = self.calls(15, 2)
+        self.assertIn("share the device by threads", said)
+        self.assertEqual([call.split(":")[1:] for call in calls], [["", "32", ""]])
 
 
 if __name__ == "__main__":
