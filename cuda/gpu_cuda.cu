@@ -190,7 +190,7 @@ load_kernels(void)
 	return cudaSuccess;
 }
 
-/* How many teams of that many blocks, each with all shared memory of a multiprocessor, run at once. */
+/* How many teams run at once, of whose blocks each has a multiprocessor's whole shared memory. */
 static int
 teams_at_once(const void *function, int team)
 {

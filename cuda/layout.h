@@ -75,7 +75,7 @@ cuda_head_tiles(int precision, int head_width)
 #define CUDA_BESIDE(precision, rows, head_tiles) \
 	(CUDA_HAS_ROOM(precision, head_tiles) && (rows) == 32 ? 2 : 1)
 
-/* Tiles of 16 rows whose softmax fits the registers of one warp, so that keys are read once for them. */
+/* Tiles of 16 rows whose softmax fits a warp's registers: keys are read once for all of them. */
 #define CUDA_TOGETHER(precision, rows, head_tiles) \
 	((precision) == 0 && (head_tiles) <= 8 && (rows) >= 32 \
 	 && CUDA_BESIDE(precision, rows, head_tiles) == 1 ? 2 : 1)

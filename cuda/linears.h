@@ -88,8 +88,8 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 	}
 
 	/*
-	 * Two neighbouring outputs of a row, activated. alone: every block computes all of them, nothing
-	 * is pushed.
+	 * Two neighbouring outputs of a row, activated. alone: every block computes all of them,
+	 * nothing is pushed.
 	 */
 	template <ResultKind kind> DEVICE void
 	put(const Result<T> &r, int row, int column, float a, float b, bool alone) const

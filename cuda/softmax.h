@@ -25,8 +25,8 @@ within_key(float v)
 }
 
 /*
- * How far logits, in powers of two, may rise above a row's base before the base follows them: rarely
- * after the first keys, and weights stay far below what 16 bits can say.
+ * How far logits, in powers of two, may rise above a row's base before the base follows them: that
+ * is rare after the first keys, and weights stay far below what 16 bits can say.
  */
 #define CUDA_HEADROOM 8.0f
 

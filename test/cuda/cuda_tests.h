@@ -21,8 +21,8 @@ extern long cuda_polls,
 TnpDevice  *cuda_open(TnpPrecision precision, size_t memory);
 
 /*
- * Reads CUDA_TEST_SHAPE, four numbers: rows of a tile, blocks of a team, whether keys are split, and
- * whether partial results are in memory (host.h, CudaForce).
+ * Reads CUDA_TEST_SHAPE, four numbers: rows of a tile, blocks of a team, whether keys are split,
+ * and whether partial results are in memory (host.h, CudaForce).
  */
 void		cuda_read_shape(void);
 
