@@ -35,7 +35,7 @@ within_key(float v)
 
 /*
  * What the weighted values of a row are multiplied with: zero where it sees nothing, NaN where its
- * scores cannot be trusted.
+ * scores cannot be trusted. The largest of them is the base, or above it by the headroom at most.
  */
 DEVICE float
 closing_scale(float base, float sum, int seen)
