@@ -43,16 +43,13 @@ template <class T, int R, int NV> struct Tile
 {
 	typedef Precision<T> P;
 	typedef Head<T, NV> H;
-	static const int tiles = R / 16;
-	static const int together = CUDA_TOGETHER(Precision<T>::code, R, NV);
-	static const int beside = CUDA_BESIDE(Precision<T>::code, R, NV);
+	static const int tiles = R / 16, together = CUDA_TOGETHER(P::code, R, NV);
 	static const int ring_words = CUDA_RING_WORDS(Precision<T>::code, R, NV);
 	/* where the keys and values of the next block of keys come to */
 	static const AheadKind ahead_kind = ring_words > 0 ? AHEAD_RING
 		: together == 1 && R == 16 && NV <= 4 && Precision<T>::code == 0 ? AHEAD_REGISTERS
 		: AHEAD_NONE;
-	static const int head_columns = H::key_tiles * Precision<T>::depth;
-	static const int part_width = NV * 8 + 2;
+	static const int head_columns = H::key_tiles * P::depth, part_width = NV * 8 + 2;
 	/* whether there are registers for places in tiles, and slots are numbers of 32 bits */
 	static const bool places = Precision<T>::code == 0 && NV <= 8;
 	typedef typename SlotOf<places>::type Slot;
@@ -190,10 +187,7 @@ template <class T, int R, int NV> struct Tile
 	push(T *buffer, int row, int column, float a, float b, bool rings) const
 	{
 		if (team == 1)
-		{
-			P::store_pair(buffer + row * walk->row_x + column, a, b);
-			return;
-		}
+			return P::store_pair(buffer + row * walk->row_x + column, a, b);
 		ROLLED
 		for (int peer = 0; peer < team; peer++)
 			if (copied && rings)

@@ -13,10 +13,10 @@
 
 #include "engine/base/random.h"
 
-#define OWN_BYTES ((size_t) 256 << 20)	/* private keys and values of one launch */
 /* steps of one launch, so that interrupts are looked for between them */
 #define LAUNCH_STEPS 64
 
+size_t		cuda_own_bytes = (size_t) 256 << 20;
 int64_t		cuda_order_steps = (int64_t) 1 << 20;
 
 /* One block of a chain: streams that all start on the first `rows` rows of an encoding. */
@@ -202,15 +202,14 @@ run_streams(const Chain *c, int64_t first, int64_t n, TnpError *error)
 static TnpStatus
 run_chain(const Chain *c, TnpError *error)
 {
-	const CudaModel *s = &c->e->model->shape;
-	/* panels of private slots of the streams of 16 rows, whole blocks of them (cuda_plan) */
+	CudaWalk	own;
 	int64_t		group = 8 / pairs_of(c),
-				panels = (c->queries->n * group + CUDA_BLOCK - 1) / CUDA_BLOCK * 2;
-	size_t		per_stream = (size_t) (panels * s->layers * (s->two_stream ? 2 : 1) * s->heads *
-									   (cuda_key_words(s->precision, s->head_tiles) +
-										cuda_value_words(s->precision, s->head_tiles)) / group) * 4;
-	int64_t		most = OWN_BYTES / per_stream > 8 ? (int64_t) (OWN_BYTES / per_stream) / 8 * 8 : 8;
+				most;
 
+	/* the streams of 16 rows share whole blocks of slots */
+	cuda_own_words(&c->e->model->shape, c->queries->n * group, &own);
+	most = (int64_t) cuda_own_bytes / 4 * group / (own.own_words_k + own.own_words_v) / 8 * 8;
+	most = most > 8 ? most : 8;
 	for (int64_t first = 0; first < c->streams;)
 	{
 		int64_t		n = c->streams - first < most ? c->streams - first : most;

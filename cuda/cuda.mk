@@ -202,8 +202,8 @@ gpu-check:
 gpu-sql:
 	@test/gpu-sql
 
-# Headers and libraries for a GPU machine that lacks them; with nvcc, the programs and what they
-# read, too.
+# Headers and libraries for a GPU machine that lacks them; with nvcc, the programs and the reference
+# model, too.
 CARRY_ARCH = 90
 gpu-carry: $(if $(NVCC),gpu-carry-programs)
 	@mkdir -p build/carry/include build/carry/lib

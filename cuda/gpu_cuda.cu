@@ -128,11 +128,11 @@ gpu_say(GpuResult result, const char *reason)
 }
 
 /*
- * Allow a kernel all the shared memory that there is, the first time that it is launched; what one
- * block of it leaves is for others beside it.
+ * Allow a kernel all the shared memory that there is, the first time that it is launched; beside:
+ * what one block of it leaves is for another one, and not for the cache.
  */
 static cudaError_t
-prepare(const void *function)
+prepare(const void *function, bool beside)
 {
 	static const void *prepared[64];
 	static int	n = 0;
@@ -143,7 +143,7 @@ prepare(const void *function)
 			return cudaSuccess;
 	error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
 								 shared_limit);
-	if (error == cudaSuccess)
+	if (error == cudaSuccess && beside)
 		error = cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
 									 cudaSharedmemCarveoutMaxShared);
 	if (error == cudaSuccess && n < 64)
@@ -249,7 +249,7 @@ look_at_kernels(const cudaDeviceProp *properties, GpuFacts *facts)
 	config.gridDim = dim3(8);
 	config.blockDim = dim3(CUDA_THREADS);
 	config.dynamicSmemBytes = (size_t) shared_limit;
-	if (prepare(function) != cudaSuccess
+	if (prepare(function, false) != cudaSuccess
 		|| cudaOccupancyMaxPotentialClusterSize(&blocks, function, &config) != cudaSuccess)
 	{
 		/* without clusters everything works, too */
@@ -521,7 +521,8 @@ gpu_launch(int queue, const GpuKernel *kernel, const CudaWalk *walk, int shared)
 				 kernel->head_tiles * 8);
 		return GPU_REFUSED;
 	}
-	error = prepare(function);
+	error = prepare(function,
+					CUDA_BESIDE(kernel->precision, kernel->rows, kernel->head_tiles) > 1);
 	if (error != cudaSuccess)
 		return gpu_result(error);
 	config.gridDim = dim3((unsigned) walk->tiles * (unsigned) walk->copies *
@@ -562,7 +563,7 @@ gpu_step(int queue, const CudaStep *step)
 		snprintf(failure, sizeof(failure), "there is no kernel for heads of %d columns", tiles * 8);
 		return GPU_REFUSED;
 	}
-	error = prepare(function);
+	error = prepare(function, false);
 	if (error != cudaSuccess)
 		return gpu_result(error);
 	return gpu_measured(queue, [&] {

@@ -131,6 +131,9 @@ typedef struct CudaPlan
 				query_bytes;
 } CudaPlan;
 
+/* Sizes of the private keys and values of 16 rows' streams, which have so many slots: walk->own. */
+void		cuda_own_words(const CudaModel *s, int64_t slots, CudaWalk *walk);
+
 /*
  * keys: largest number of shared slots that a row sees. private_slots: slots of a group of streams,
  * for chains.
@@ -293,6 +296,9 @@ TnpStatus	cuda_answer_variants(TnpDeviceEncoding *e, const TnpRequest *r, TnpErr
 
 TnpStatus	cuda_sample(TnpDeviceEncoding *e, TnpRequest *request, TnpError *error);
 TnpStatus	cuda_score(TnpDeviceEncoding *e, TnpRequest *request, TnpError *error);
+
+/* Bytes of private keys and values of one launch; tests choose fewer. */
+extern size_t cuda_own_bytes;
 
 /* Steps of all orders that a density lays out in host memory at once; tests choose fewer. */
 extern int64_t cuda_order_steps;

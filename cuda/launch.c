@@ -345,6 +345,17 @@ choose_early(const TnpDeviceModel *m, int rows, int used, CudaWalk *walk)
 	return used + bytes;
 }
 
+void
+cuda_own_words(const CudaModel *s, int64_t slots, CudaWalk *walk)
+{
+	int64_t		panels = (slots + CUDA_BLOCK - 1) / CUDA_BLOCK * 2,
+				caches = (int64_t) (s->two_stream ? 2 : 1) * s->layers * s->heads;
+
+	walk->own.panels = panels;
+	walk->own_words_k = caches * panels * cuda_key_words(s->precision, s->head_tiles);
+	walk->own_words_v = caches * panels * cuda_value_words(s->precision, s->head_tiles);
+}
+
 TnpStatus
 cuda_plan(const TnpDeviceModel *m, int64_t keys, int64_t private_slots, CudaWalk *walk,
 		  CudaPlan *plan, TnpError *error)
@@ -378,12 +389,7 @@ cuda_plan(const TnpDeviceModel *m, int64_t keys, int64_t private_slots, CudaWalk
 	}
 	if (walk->mode == CUDA_CHAIN)
 	{
-		int64_t		panels = (private_slots + CUDA_BLOCK - 1) / CUDA_BLOCK * 2,
-					caches = (int64_t) (s->two_stream ? 2 : 1) * s->layers * s->heads;
-
-		walk->own.panels = panels;
-		walk->own_words_k = caches * panels * cuda_key_words(s->precision, s->head_tiles);
-		walk->own_words_v = caches * panels * cuda_value_words(s->precision, s->head_tiles);
+		cuda_own_words(s, private_slots, walk);
 		plan->own_bytes = (size_t) (tiles * (rows / 16) * (walk->own_words_k + walk->own_words_v)) *
 			4;
 	}

@@ -592,7 +592,7 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 	}
 };
 
-template <class T, int R, int NV> KERNEL(CUDA_THREADS, (Tile<T, R, NV>::beside))
+template <class T, int R, int NV> KERNEL(CUDA_THREADS, CUDA_BESIDE(Precision<T>::code, R, NV))
 cuda_walk(const GRID_CONSTANT CudaWalk walk)
 {
 	Walker<T, R, NV> walker;

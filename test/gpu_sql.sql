@@ -30,7 +30,7 @@ CREATE FUNCTION made(first int, last int) RETURNS TABLE (i int, x1 float8, x2 fl
 CREATE FUNCTION size(name text) RETURNS int LANGUAGE sql AS
 $$ SELECT current_setting('test.' || name)::int $$;
 CREATE TABLE rows AS SELECT * FROM made(1, size('rows') + size('queries') + 100);
-CREATE TABLE worked (phase text, who int, statements bigint, lost bigint, wrong text);
+CREATE TABLE worked (phase text, number int, statements bigint, lost bigint, wrong text);
 CREATE SEQUENCE coming START 100000;
 CREATE TABLE timed (at timestamptz DEFAULT clock_timestamp(), name text, device text, ms float8);
 
@@ -316,7 +316,7 @@ BEGIN
 END $$;
 
 -- Predictions and inserts until a time; SQLSTATE 58000 is counted apart.
-CREATE PROCEDURE work(phase text, seconds float8, who int, model text, verify boolean)
+CREATE PROCEDURE work(phase text, seconds float8, number int, model text, verify boolean)
 LANGUAGE plpgsql AS $$
 DECLARE
 	ends timestamptz := clock_timestamp() + make_interval(secs => seconds);
@@ -334,7 +334,7 @@ BEGIN
 	WHILE clock_timestamp() < ends LOOP
 		BEGIN
 			EXECUTE format('SELECT posterior.predict(%L, r)::text FROM gpu.rows r
-				WHERE i = %s', 'gpu_' || model, 1 + (who * 13 + statements) % 50) INTO p;
+				WHERE i = %s', 'gpu_' || model, 1 + (number * 13 + statements) % 50) INTO p;
 			IF p IS NULL OR p ~* 'nan|inf' THEN
 				wrong := 'no number';
 			END IF;
@@ -360,7 +360,7 @@ BEGIN
 			COMMIT;
 		END IF;
 	END LOOP;
-	INSERT INTO gpu.worked VALUES (phase, who, statements, lost, wrong);
+	INSERT INTO gpu.worked VALUES (phase, number, statements, lost, wrong);
 	COMMIT;
 END $$;
 

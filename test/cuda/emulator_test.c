@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: PostgreSQL
  */
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,6 +32,27 @@ survives(int mistake)
 		&& WEXITSTATUS(status) == 0;
 }
 
+/* Activations of the kernels against the C library's functions in double precision. */
+static void
+check_activations(void)
+{
+	double		worst[2] = {0, 0};
+
+	for (double v = -20; v <= 20; v += 1.0 / 1024)
+	{
+		double		want[2] = {0.5 * v * erfc(-v * M_SQRT1_2),
+			0.5 * v * (1 + tanh(0.79788456080286536 * (v + 0.044715 * v * v * v)))};
+
+		for (int i = 0; i < 2; i++)
+			worst[i] = fmax(worst[i], fabs(gpu_emulated_activate((float) v, 2 + i) - want[i]) /
+							(1 + fabs(v)));
+	}
+	ok(worst[0] < 3e-7 && worst[1] < 3e-7, "activations are right: %.1e, %.1e", worst[0], worst[1]);
+	for (int i = 1; i <= 3; i++)
+		ok(isnan(gpu_emulated_activate(NAN, i)) && gpu_emulated_activate(1e30f, i) == 1e30f
+		   && gpu_emulated_activate(-1e30f, i) == 0, "activation %d of NaN and large numbers", i);
+}
+
 int
 main(void)
 {
@@ -50,6 +72,7 @@ main(void)
 		"a push into a block that may have ended"
 	};
 
+	check_activations();
 	ok(survives(0), "a correct kernel runs");
 	for (int i = 1; i < (int) (sizeof(mistakes) / sizeof(mistakes[0])); i++)
 		ok(!survives(i), "stopped: %s", mistakes[i]);

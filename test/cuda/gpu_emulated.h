@@ -53,6 +53,9 @@ extern GpuEmulated gpu_emulated;
 /* Run a kernel of two teams of two blocks that makes the given mistake (1 ... 23), or none (0). */
 void		gpu_emulated_broken(int mistake);
 
+/* An activation of the kernels (products.h) of one number. */
+float		gpu_emulated_activate(float v, int activation);
+
 /*
  * Run a kernel in which bells order all accesses, or miss one in the given way (1 ... 5); returns
  * how many races were found. 1: nothing lies between a read and the push that tells of it; 2: it is

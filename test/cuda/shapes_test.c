@@ -243,6 +243,68 @@ check_warps(const TnpDeviceEncoding *e, const char *name)
 	   "%s: %d warps of a block attend to long contexts", name, warps);
 }
 
+/* Teams are no larger than run at once for all tiles. */
+static void
+check_teams(const TnpDeviceEncoding *e, const char *name)
+{
+	GpuFacts   *facts = &e->model->device->facts,
+				kept = *facts;
+	int			team[2];
+
+	for (int fewer = 0; fewer < 2; fewer++)
+	{
+		CudaWalk	walk = cuda_walk_of(e, 128, CUDA_QUERY);
+		CudaPlan	plan;
+		TnpError	error;
+
+		walk.n = 32;
+		if (fewer)
+			facts->teams[2] = 1;
+		ok(cuda_plan(e->model, 100000, 0, &walk, &plan, &error) == TNP_OK, "%s: planned", name);
+		team[fewer] = walk.tiles == 2 ? walk.team : 0;
+	}
+	*facts = kept;
+	ok(team[0] == 4, "%s: a team of %d for each of two tiles", name, team[0]);
+	ok(team[1] == 2, "%s: of %d where one of four runs at once", name, team[1]);
+}
+
+/* As many streams go into a launch as the memory of their private keys allows. */
+static void
+check_streams(TnpDeviceEncoding *e, const char *name, const TestRows *rows)
+{
+	size_t		kept = cuda_own_bytes;
+	CudaWalk	walk = cuda_walk_of(e, CONTEXT, CUDA_CHAIN);
+	CudaPlan	plan;
+	TnpRequest	r;
+	TnpError	error;
+	double		y[2][16 * STEPS];
+
+	walk.group = 8;
+	walk.n = 16;
+	ok(cuda_plan(e->model, CONTEXT, STEPS * 8, &walk, &plan, &error) == TNP_OK, "%s: planned",
+	   name);
+	memset(&r, 0, sizeof(r));
+	r.kind = TNP_REQUEST_SAMPLE;
+	r.rows = CONTEXT;
+	r.queries = test_slice(rows, CONTEXT, STEPS);
+	r.queries.y = NULL;
+	r.seed = 3;
+	r.draws = 16;
+	for (int tight = 0; tight < 2; tight++)
+	{
+		long		launches;
+
+		r.answer = y[tight];
+		cuda_own_bytes = tight ? plan.own_bytes : kept;
+		launches = gpu_emulated.launches;
+		ok(cuda_ask(e, &r) == TNP_OK, "%s: drawn", name);
+		launches = gpu_emulated.launches - launches;
+		ok(launches <= 2, "16 streams in one launch, after that of their rows: %ld", launches);
+	}
+	cuda_own_bytes = kept;
+	ok(memcmp(y[0], y[1], sizeof(y[0])) == 0, "%s: the same draws", name);
+}
+
 /* Rows appended one at a time, few and many at a time, against all at once. */
 static void
 check_appending(TnpDeviceModel *m, const char *name, const TestRows *rows, bool appendable,
@@ -387,6 +449,11 @@ main(void)
 					check_shapes(e, names[k], &rows, k < 1);
 					check_room(e, names[k]);
 					check_warps(e, names[k]);
+					if (k == 0 && precision == 0)
+					{
+						check_teams(e, names[k]);
+						check_streams(e, names[k], &rows);
+					}
 					tnp_device.encoding_free(e);
 				}
 				else

@@ -331,3 +331,14 @@ reciprocal_fast(float v)
 {
 	return 1.0f / v;
 }
+
+/* Here, because the kernels give a name of the above another meaning. */
+#include "gpu_emulated.h"
+#include "products.h"
+
+float
+gpu_emulated_activate(float v, int activation)
+{
+	activate<1>(&v, activation);
+	return v;
+}

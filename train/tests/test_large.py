@@ -381,7 +381,7 @@ class Runs(unittest.TestCase):
             load_model(out)
 
     def test_a_device_that_does_not_answer_is_no_fault_of_captures(self):
-        """A run that cannot begin ends, and its captured steps are for who begins it again."""
+        """A run that cannot begin ends, and keeps its captured steps for when it is begun again."""
         with tempfile.TemporaryDirectory() as folder, \
                 mock.patch("os.execv", side_effect=AssertionError), \
                 mock.patch("pg_posterior_train.large.LargeRun",
