@@ -96,7 +96,8 @@ COMMENT ON COLUMN posterior.stat_server.waiting IS 'requests that wait';
 COMMENT ON COLUMN posterior.stat_server.requests IS 'requests since its start';
 COMMENT ON COLUMN posterior.stat_server.batches IS 'calls of the device that answered them';
 COMMENT ON COLUMN posterior.stat_server.largest_batch IS 'most requests in one call';
-COMMENT ON COLUMN posterior.stat_server.failures IS 'requests that failed';
+COMMENT ON COLUMN posterior.stat_server.failures
+	IS 'requests that failed; not those that a device leaves to the session';
 COMMENT ON COLUMN posterior.stat_server.cancelled IS 'requests that were withdrawn';
 COMMENT ON COLUMN posterior.stat_server.rows_received IS 'context rows that sessions sent';
 COMMENT ON COLUMN posterior.stat_server.builds IS 'encodings from the first row on';
