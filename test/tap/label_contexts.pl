@@ -16,7 +16,8 @@ my $models = $ENV{TEST_MODELS};
 my $node = PostgreSQL::Test::Cluster->new('primary');
 $node->init(allows_streaming => 1);
 $node->append_conf('postgresql.conf',
-	"shared_preload_libraries = 'pg_posterior'\nposterior.maintenance_delay = -1\n");
+	"shared_preload_libraries = 'pg_posterior'\nposterior.maintenance_delay = -1\n"
+	. "max_standby_streaming_delay = -1\n");
 $node->start;
 $node->safe_psql('postgres', qq{
 	CREATE EXTENSION pg_posterior;

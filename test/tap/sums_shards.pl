@@ -24,6 +24,7 @@ sub node
 		shared_preload_libraries = 'pg_posterior'
 		posterior.device = cpu
 		posterior.maintenance_delay = -1
+		max_standby_streaming_delay = -1
 	});
 	$node->start;
 	return $node;

@@ -17,6 +17,7 @@ $primary->append_conf('postgresql.conf', q{
 	posterior.class_model = 'tabular_class'
 	posterior.device = cpu
 	TimeZone = 'UTC'
+	max_standby_streaming_delay = -1
 });
 $primary->start;
 $primary->safe_psql('postgres', q{

@@ -55,15 +55,15 @@ ok($node->poll_query_until('other', sprintf($rows, 21, 'quick')),
 	'another database is served meanwhile');
 is($node->safe_psql('postgres', $waits), 't', 'beside that worker');
 
-# It rests nine times as long as it is held. Where that is over before this program has looked, what
-# it sees says nothing, and it holds for longer.
+# It rests nine times as long as it is held, which is at least from $began to $ended. Where that is
+# over before this program has looked, what it sees says nothing, and it holds for longer.
 my ($held, $began) = (1.5, time);
 for my $n (21 .. 26)
 {
 	sleep $held;
-	ask($s, 'SELECT pg_advisory_unlock(32)');
 	my $ended = time;
 	$held = $ended - $began;
+	ask($s, 'SELECT pg_advisory_unlock(32)');
 	ok($node->poll_query_until('postgres', sprintf($rows, 2 * $n - 21, 'slow')),
 		'it has its turn all the same');
 	$node->safe_psql('postgres', "INSERT INTO slow VALUES (2 * $n - 20, 1, 1);
