@@ -11,6 +11,7 @@ use DeviceServer;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Restart;
+use Session;
 use Test::More;
 use Time::HiRes qw(sleep);
 
@@ -142,10 +143,17 @@ my ($status, $out, $err) = (0, '', '');
 {
 	my $pid = pid_of_server();
 	my $small = 'SELECT sum(y) FROM c,
-			posterior.sample(ctx, ARRAY(SELECT ROW(x, z) FROM t WHERE i <= 20), 600) WHERE k = 1';
+			posterior.sample(ctx, ARRAY(SELECT ROW(x, z) FROM t WHERE i <= 20), 200) WHERE k = 1';
 	my $expected = $node->safe_psql('postgres', "SET posterior.device = cpu; $small");
 	my $victim = begin('SET posterior.on_device_error = cpu', $small);
-	sleep(0.2);
+	# in the middle of a request, unless it has been answered before anyone looked
+	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		last if $node->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity
+			WHERE query LIKE '%, 200)%' AND wait_event_type = 'Extension'}) > 0;
+		$victim->{run}->pump_nb;
+		last if $victim->{out} ne '';
+	}
 	kill 'KILL', $pid;
 	($out, $err) = finish($victim);
 	is($err, '', 'with on_device_error = cpu no statement fails');
@@ -355,13 +363,14 @@ my ($status, $out, $err) = (0, '', '');
 	my $killed = 0;
 	my $file = $node->data_dir . '/../kills';
 	# The pid is taken from the operating system, so that the server's clients are not slowed down.
+	my $looker = session($node);
 	while ($killed < $kills)
 	{
 		sleep(rand(0.15));
-		my $pid = $node->safe_psql('postgres',
-				'SELECT coalesce(pid, 0) FROM posterior_internal.server_state()');
+		my $pid = ask($looker, 'SELECT coalesce(pid, 0) FROM posterior_internal.server_state()');
 		$killed += kill('KILL', $pid) if $pid > 0;
 	}
+	leave($looker);
 	$node->safe_psql('postgres', 'INSERT INTO stop DEFAULT VALUES');
 	my ($done, $failed, $lost) = (0, 0, 0);
 	for my $i (0 .. $#clients)
