@@ -24,7 +24,7 @@ $node->append_conf('postgresql.conf', q{
 	autovacuum = off
 });
 $node->start;
-for my $database ('gone', 'closed')
+for my $database ('gone', 'closed', 'open')
 {
 	$node->safe_psql('postgres', "CREATE DATABASE $database");
 	$node->safe_psql($database, q{
@@ -46,8 +46,13 @@ my %times = (gone => 0, closed => 1);
 $node->append_conf('postgresql.conf', 'posterior.maintenance_delay = 10');
 $node->reload;
 $node->wait_for_log($said{closed});
-# The launcher looks ten times a second.
-sleep 1;
+# The launcher looks on: another database has its turn, twice.
+my $encoded = q{SELECT rows = %d FROM posterior.stat_contexts WHERE name = 't'};
+for my $row (10, 11)
+{
+	$node->safe_psql('open', "INSERT INTO t VALUES ($row, $row, $row)");
+	ok($node->poll_query_until('open', sprintf($encoded, $row)), "an open one: $row rows");
+}
 my $log = slurp_file($node->logfile);
 is(scalar(() = $log =~ /$said{$_}/g), $times{$_}, "$_: tried $times{$_} times") for sort keys %said;
 
@@ -56,7 +61,6 @@ $node->safe_psql('postgres', 'ALTER DATABASE closed ALLOW_CONNECTIONS true');
 # maintained after their next prediction.
 $node->safe_psql('closed', q{SELECT posterior.warm_context('t')});
 $node->safe_psql('closed', q{INSERT INTO t VALUES (10, 10, 10)});
-my $encoded = q{SELECT rows = %d FROM posterior.stat_contexts WHERE name = 't'};
 ok($node->poll_query_until('closed', sprintf($encoded, 10)), 'and again after a write');
 
 # A worker is refused; before the launcher learns of that, the database accepts connections again,

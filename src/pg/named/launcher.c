@@ -70,8 +70,8 @@ static Place places[POSTERIOR_WORKERS];
 static Database databases[POSTERIOR_WRITER_LOGS];
 
 /*
- * What is known of a database; the place of one that has rested longest is taken for one that is
- * new.
+ * What is known of a database. One that is new takes a place that is free, or that of the database
+ * whose turn or rest was longest ago: one that waits for its turn keeps its place.
  */
 static Database *
 database_find(Oid oid)
@@ -82,7 +82,7 @@ database_find(Oid oid)
 	{
 		if (databases[i].oid == oid)
 			return &databases[i];
-		if (databases[i].rests < free->rests)
+		if (Max(databases[i].due, databases[i].rests) < Max(free->due, free->rests))
 			free = &databases[i];
 	}
 	*free = (Database) {.oid = oid};
