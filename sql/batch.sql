@@ -6,7 +6,7 @@ SET search_path = batch, public;
 CREATE TABLE t AS SELECT i, sin(i / 4.0) + i / 50.0 AS y, i / 10.0 AS x, cos(i)::float8 AS z
 	FROM generate_series(4, 60, 4) i;
 CREATE TABLE q AS SELECT i, i / 7.0 AS x, CASE WHEN i % 9 > 0 THEN sin(i)::float8 END AS z
-	FROM generate_series(1, 700) i;
+	FROM generate_series(1, 300) i;
 CREATE TYPE batch_row AS (x numeric, z float8);
 CREATE TABLE c AS SELECT g, posterior.context(y + g, x, z ORDER BY i) AS ctx
 	FROM t, generate_series(0, 1) g GROUP BY g;

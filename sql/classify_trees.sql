@@ -15,7 +15,8 @@ SELECT first, avg((posterior.most_probable(p) = label)::int) AS right,
 FROM (VALUES (190), (189)) v (first),
 	LATERAL (SELECT posterior.class_context(label, a, b, c, k ORDER BY i) AS context FROM steps
 			 WHERE i BETWEEN first AND 700) x,
-	LATERAL (SELECT label, posterior.predict(context, a, b, c, k) AS p FROM steps WHERE i > 700) y
+	LATERAL (SELECT label, posterior.predict(context, a, b, c, k) AS p FROM steps
+			 WHERE i > 700 AND i % 4 = 0) y
 GROUP BY first;
 SELECT few.log_loss > 1.2 * many.log_loss AS trees_help, many.right > 0.9 AS mostly_right
 FROM told few, told many WHERE few.first = 190 AND many.first = 189;
