@@ -89,7 +89,9 @@ WHAT = ("label", "unknown label", "flag", "number", "several", "large ones")
 
 
 def questions(seed):
-    """(what is lacking, rows of a context, their kinds and targets, queries, their targets)."""
+    """(rows of a context, their kinds and targets, and what is asked: lists of what is lacking,
+    queries, their targets).
+    """
     for index, family in enumerate(FAMILIES):
         for n in SIZES:
             for share in SHARES:
@@ -97,8 +99,17 @@ def questions(seed):
                     random = np.random.RandomState([seed, index, n, int(100 * share), repeat])
                     x, kinds, y = made_table(random, family, n + QUERIES)
                     context = np.where(random.uniform(size=(n, x.shape[1])) < share, np.nan, x[:n])
-                    for what in WHAT:
-                        yield what, context, kinds, y[:n], without(random, x[n:], what), y[n:]
+                    yield context, kinds, y[:n], [(what, without(random, x[n:], what), y[n:])
+                                                  for what in WHAT]
+
+
+def ask(tool, asked, **context):
+    """Parameters of the answers to all that is asked about a context, in one request: it is encoded
+    once.
+    """
+    answers = iter(tool.ask(kernels="cpu", queries=cells(np.concatenate([x for _, x, _ in asked])),
+                            **context)["params"])
+    return [list(itertools.islice(answers, len(x))) for _, x, _ in asked]
 
 
 def compared(tool, bare, questions):
@@ -106,14 +117,15 @@ def compared(tool, bare, questions):
     its log density is better than that of the bare model.
     """
     held, gained = {}, {}
-    for what, x, kinds, y, asked, true in questions:
-        both = [one.ask(kernels="cpu", kinds=kinds, context=table(x, y), queries=cells(asked))
-                for one in (tool, bare)]
-        for params, without, target in zip(*(one["params"] for one in both), true):
-            m = mixture(params)
-            below = np.sum(m.weights * cdf((target - m.means) / m.sds))
-            held.setdefault(what, []).append(abs(below - 0.5) < 0.45)
-            gained.setdefault(what, []).append(m.log_pdf(target) - mixture(without).log_pdf(target))
+    for x, kinds, y, asked in questions:
+        both = [ask(one, asked, kinds=kinds, context=table(x, y)) for one in (tool, bare)]
+        for (what, _, true), ours, others in zip(asked, *both):
+            for params, without, target in zip(ours, others, true):
+                m = mixture(params)
+                below = np.sum(m.weights * cdf((target - m.means) / m.sds))
+                held.setdefault(what, []).append(abs(below - 0.5) < 0.45)
+                gained.setdefault(what, []).append(
+                    m.log_pdf(target) - mixture(without).log_pdf(target))
     return held, gained
 
 
@@ -134,8 +146,8 @@ def check_intervals(tap, tool, bare, name):
 
 
 def shifted_questions(seed):
-    """(shift, rows of a context, their kinds and targets, queries, their targets): a cell that the
-    queries and some rows lack shifts the targets by so many of their deviations.
+    """The same for a shift: a cell that the queries and some rows lack shifts the targets by so
+    many of their deviations.
     """
     for index, n in itertools.product(range(len(FAMILIES)), SIZES):
         for share, shift in itertools.product((1 / n, 0.05, 0.15), SHIFTS):
@@ -145,7 +157,7 @@ def shifted_questions(seed):
             lack = np.append(lack, np.arange(n, len(x)))
             y[lack] += shift * y.std() * random.choice([-1, 1])
             x[lack, random.choice([4, 5, random.randint(0, 4)])] = np.nan
-            yield shift, x[:n], kinds, y[:n], x[n:], y[n:]
+            yield x[:n], kinds, y[:n], [(shift, x[n:], y[n:])]
 
 
 def check_shifts(tap, tool, bare, name):
@@ -156,17 +168,18 @@ def check_shifts(tap, tool, bare, name):
 
 def check_probabilities(tap, tool, bare, name):
     said, right, gained = ({what: [] for what in WHAT} for _ in range(3))
-    for number, (what, x, kinds, y, asked, true) in enumerate(questions(60)):
-        classes = 2 + number // len(WHAT) % 3
+    for number, (x, kinds, y, asked) in enumerate(questions(60)):
+        classes = 2 + number % 3
         cuts = np.quantile(y, np.arange(1, classes) / classes)
-        true = np.searchsorted(cuts, true)
-        p, other = (np.array(one.ask(kernels="cpu", kinds=kinds, classes=classes,
-                                     context=table(x, np.searchsorted(cuts, y)),
-                                     queries=cells(asked))["params"]) for one in (tool, bare))
-        said[what] += list(p.max(axis=1))
-        right[what] += list(p.argmax(axis=1) == true)
-        every = np.arange(len(true))
-        gained[what] += list(np.log(p[every, true] / other[every, true]))
+        both = [ask(one, asked, kinds=kinds, classes=classes,
+                    context=table(x, np.searchsorted(cuts, y))) for one in (tool, bare)]
+        for (what, _, true), *answers in zip(asked, *both):
+            p, other = map(np.array, answers)
+            true = np.searchsorted(cuts, true)
+            said[what] += list(p.max(axis=1))
+            right[what] += list(p.argmax(axis=1) == true)
+            every = np.arange(len(true))
+            gained[what] += list(np.log(p[every, true] / other[every, true]))
     for what in WHAT:
         print(f"# without {what}: says {np.mean(said[what]):.3f}, is {np.mean(right[what]):.3f}, "
               f"log probability {np.mean(gained[what]):+.3f}")
@@ -179,7 +192,7 @@ def check_probabilities(tap, tool, bare, name):
 
 def check_consistent(tap, tool, _, name):
     """Marginal answer, density and draws of one row that lacks a label."""
-    what, x, kinds, y, asked, true = next(questions(70))
+    x, kinds, y, ((what, asked, true), *_) = next(questions(70))
     one, about = asked[:1], {"kernels": "cpu", "kinds": kinds, "context": table(x, y)}
     assert what == "label"
     answer = tool.ask(**about, queries=cells(one), score=table(one, true[:1]),
