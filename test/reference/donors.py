@@ -100,16 +100,20 @@ class Donors:
 
 
 def merged(a, b):
-    """Two components (weight, mean, variance) as one."""
+    """Components (weights, means, variances) a and b, by pairs, as one each."""
     weight = a[0] + b[0]
     mean = (a[0] * a[1] + b[0] * b[1]) / weight
     variance = (a[0] * (a[2] + (a[1] - mean) ** 2) + b[0] * (b[2] + (b[1] - mean) ** 2)) / weight
-    return weight, mean, variance
+    return np.array([weight, mean, variance])
 
 
-def loss(a, b):
-    m = merged(a, b)
-    return m[0] * np.log(m[2]) - a[0] * np.log(a[2]) - b[0] * np.log(b[2])
+def losses(parts):
+    """What merging loses, of each part [3, n] with the next."""
+    def entropy(of):
+        return of[0] * np.log(of[2])
+
+    a, b = parts[:, :-1], parts[:, 1:]
+    return entropy(merged(a, b)) - entropy(a) - entropy(b)
 
 
 def join(answers, weights):
@@ -126,9 +130,12 @@ def join(answers, weights):
     parts = sorted(((share * w, mean, sd ** 2) for a, share in zip(answers, weights)
                     for w, mean, sd in zip(a.weights, a.means, a.sds) if share * w > 0),
                    key=lambda part: (part[1], part[2], part[0]))
-    while len(parts) > count:
-        i = min(range(len(parts) - 1), key=lambda k: (loss(parts[k], parts[k + 1]), k))
-        parts[i:i + 2] = [merged(parts[i], parts[i + 1])]
-    parts += [(0.0, *parts[-1][1:])] * (count - len(parts))
-    made = np.array(parts)
-    return Mixture(made[:, 0], made[:, 1], np.sqrt(made[:, 2]))
+    parts = np.array(parts).T
+    while parts.shape[1] > count:
+        i = np.argmin(losses(parts))
+        parts[:, i] = merged(parts[:, i], parts[:, i + 1])
+        parts = np.delete(parts, i + 1, axis=1)
+    nothing = np.array([[0.0], parts[1, -1:], parts[2, -1:]])
+    weights, means, variances = np.append(
+        parts, np.repeat(nothing, count - parts.shape[1], axis=1), axis=1)
+    return Mixture(weights, means, np.sqrt(variances))
