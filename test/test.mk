@@ -10,6 +10,10 @@ SANITIZE = -O1 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-o
 # Kernels of wide vectors are looked at for wrong addresses alone: the baseline's, which are made of
 # the same lines, for undefined behaviour as well, which takes the compiler a minute a file.
 build/sanitized/src/cpu/kernels_avx%.o: SANITIZE = -O1 -fno-omit-frame-pointer -fsanitize=address
+# Whether an address wraps around is not looked for where one line stands for many loops: it takes
+# the compiler four times as long as all other checks, and AddressSanitizer refuses what lies there.
+build/sanitized/src/cpu/kernels_baseline.o build/sanitized/src/engine/families/products_sums.o: \
+	SANITIZE += -fno-sanitize=pointer-overflow
 # What fits a process to a context takes most of the time of the tests.
 build/sanitized/src/engine/features/%.o build/sanitized/src/engine/base/%.o: OPTIMIZED = -O2
 # Kernels that this processor cannot run are linked as they are in the module: they take the
