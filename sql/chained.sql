@@ -9,14 +9,17 @@ FROM c, r WHERE i = 101 GROUP BY ctx;
 SELECT posterior.log_density(ctx, y, t ORDER BY i) > 24 * 0.3 + (SELECT sum(posterior.log_pdf(
 			posterior.predict(c.ctx, q.t), q.y)) FROM c, r q WHERE i > 100) AS learns
 FROM c, r WHERE i > 100 GROUP BY ctx;
--- draws: each the same alone or among others; of neighbours, nearer to each other than to the mean
+-- draws: each the same alone or among others; of neighbours, nearer to each other than to the median
 CREATE TABLE d AS SELECT s.* FROM c, posterior.sample(ctx, ARRAY(SELECT ROW(t) FROM r WHERE i > 100
 			ORDER BY i), 200, 4) s;
 SELECT count(*), bool_and(a.y = d.y) AS same
 FROM c, posterior.sample(ctx, ARRAY(SELECT ROW(t) FROM r WHERE i > 100 ORDER BY i), 3, 4) a
 	JOIN d USING (draw, ord);
-SELECT stddev(b.y - a.y) < 0.5 * stddev(a.y) AS neighbours
-FROM d a JOIN d b ON b.draw = a.draw AND b.ord = a.ord + 1 WHERE a.ord = 20;
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY abs(b.y - a.y))
+	< 0.3 * percentile_cont(0.5) WITHIN GROUP (ORDER BY abs(a.y - m)) AS neighbours
+FROM d a JOIN d b ON b.draw = a.draw AND b.ord = a.ord + 1,
+	(SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY y) AS m FROM d WHERE ord = 20) s
+WHERE a.ord = 20;
 -- the evidence is the sum over a growing frame
 SELECT abs((SELECT posterior.log_evidence(y, t ORDER BY i) FROM r WHERE i <= 40)
 		- sum(posterior.log_pdf(d, y))) < 1e-3 AS frames, count(d)

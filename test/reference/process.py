@@ -11,6 +11,7 @@ from directions import Directions
 from scaling import soft_clip
 
 STEPS = ((128, 48, 0.8), (256, 12, 0.5))
+NARROW, WIDE, NARROW_STEPS = 5.0, 20.0, 24
 SHARES = (0.0, 2.0, 4.0)
 
 
@@ -59,7 +60,7 @@ class Process:
             ends = []
             for theta in [self.theta] if self.theta is not None else self.starts(known[chosen]):
                 self.theta = theta
-                self.climb(steps, rate)
+                self.climb(steps, rate, 0 if most > STEPS[0][0] else NARROW_STEPS)
                 ends.append(self.theta)
             self.theta = max(ends, key=self.value) if len(ends) > 1 else ends[0]
             if additive and most == STEPS[0][0]:
@@ -135,7 +136,7 @@ class Process:
     def value(self, theta):
         n, system = len(self.targets), self.system(theta)
         variance = (self.targets @ np.linalg.solve(system, self.targets) + 1e-6) / n
-        prior = np.sum(((theta - self.mean(theta)) / 5) ** 2)
+        prior = np.sum(((theta - self.mean(theta)) / self.tau) ** 2)
         return -0.5 * (n * np.log(variance) + np.linalg.slogdet(system)[1] + prior)
 
     def gradient(self, theta):
@@ -153,11 +154,13 @@ class Process:
             last = [share * (1 - share) * np.sum(pull * (correlations(weight, 1.0, self.apart)
                                                          - correlations(weight, 0.0, self.apart)))]
         each = np.sum(pull * slopes * along, axis=(1, 2))
-        return np.concatenate([each, [noise * trace], last]) - (theta - self.mean(theta)) / 25
+        return np.concatenate([each, [noise * trace], last]) - ((theta - self.mean(theta))
+                                                                 / self.tau ** 2)
 
-    def climb(self, steps, rate):
+    def climb(self, steps, rate, narrow=0):
         first = second = np.zeros(len(self.theta))
         for k in range(1, steps + 1):
+            self.tau = NARROW if k <= narrow else WIDE
             gradient = self.gradient(self.theta)
             first, second = 0.9 * first + 0.1 * gradient, 0.98 * second + 0.02 * gradient ** 2
             step = first / (1 - 0.9 ** k) / (np.sqrt(second / (1 - 0.98 ** k)) + 1e-8)
@@ -166,6 +169,7 @@ class Process:
 
     def starts(self, z):
         """The best one, and the best one along directions."""
+        self.tau = NARROW
         axes = z.shape[1]
         rough = [np.rint(2 ** 20 * self.roughness(z[:, s])) for s in range(len(self.cards))]
         finest = np.arange(axes) == np.argmin(rough)

@@ -24,9 +24,9 @@ DIRECTED = 1024                  # rows that directions are found on, at most
 MOMENTS = (0.9, 0.98)            # Adam's (Kingma & Ba 2015)
 EPSILON = 1e-8
 LEAST, MOST = -13.0, 6.0         # of every log
-# of the logs under their prior, about minus the log of the number of slots, and
-SPREAD = 5.0
-LOG_NOISE = -3.0                 # this
+SPREADS = (5.0, 20.0)            # of the logs under their prior: at first, and after
+NARROW_STEPS = 24                # of the first stage; about minus the log of the number of slots,
+LOG_NOISE = -3.0                 # that of the noise about this
 STARTS = (-1.0, 0.0, 1.5)        # of all slots, beside the prior's mean
 FINE = (1.5, 3.0, 4.5)           # of the finest slot, or
 DIRECT = (-1.0, 0.5, 2.0)        # of all directions, while the others are
@@ -110,7 +110,7 @@ class Fit:
     """
 
     def __init__(self, points, coordinate, y, used):
-        self.points, self.y, self.used = points, y, used
+        self.points, self.y, self.used, self.spread = points, y, used, SPREADS[1]
         self.slot, self.shared = coordinate
         self.slots = used.sum(1, keepdim=True).clamp_min(1)
         mean = -self.slots.to(y.dtype).log().expand(-1, used.shape[1])
@@ -131,7 +131,7 @@ class Fit:
         return torch.linalg.cholesky(matrix), slope, noise
 
     def prior(self, theta):
-        return (theta - self.mean) / SPREAD * self.counts
+        return (theta - self.mean) / self.spread * self.counts
 
     def value(self, theta):
         return self.likelihood(self.system(theta)[0]) - 0.5 * self.prior(theta).square().sum(1)
@@ -163,7 +163,7 @@ class Fit:
     def gradient(self, theta):
         factor, slope, noise = self.system(theta)
         pull = self.pull(factor)
-        gradient = -self.prior(theta) / SPREAD
+        gradient = -self.prior(theta) / self.spread
         gradient[:, -1] += noise * pull.diagonal(dim1=1, dim2=2).sum(1)
         return (gradient + self.along(off_diagonal(pull * slope), theta)) * self.counts
 
@@ -197,7 +197,7 @@ class SharedFit(Fit):
     def gradient(self, theta):
         factor, product, slope, alone, share = self.system(theta)
         pull = self.pull(factor)
-        gradient = -self.prior(theta) / SPREAD
+        gradient = -self.prior(theta) / self.spread
         gradient[:, -2] += theta[:, -2].exp() * pull.diagonal(dim1=1, dim2=2).sum(1)
         pull = off_diagonal(pull)
         gradient[:, -1] += share * (1 - share) * (pull * (alone - product)).sum((1, 2))
@@ -206,10 +206,16 @@ class SharedFit(Fit):
         return (gradient + self.along(pull, theta)) * self.counts
 
 
-def climb(fit, theta, steps, rate):
-    """Steps of Adam with a rate that falls as a square root."""
+def climb(fit, theta, steps, rate, narrow=0):
+    """Steps of Adam with a rate that falls as a square root, the first `narrow` of them with the
+    narrow prior.
+
+    Steps are of one length however flat the posterior is: with little noise a wide prior would let
+    columns that matter sink so low at first that nothing brings them back.
+    """
     first, second = torch.zeros_like(theta), torch.zeros_like(theta)
     for k in range(1, steps + 1):
+        fit.spread = SPREADS[k > narrow]
         gradient = fit.gradient(theta)
         first = MOMENTS[0] * first + (1 - MOMENTS[0]) * gradient
         second = MOMENTS[1] * second + (1 - MOMENTS[1]) * gradient.square()
@@ -247,6 +253,7 @@ def begin(fit, z, directed=0):
     """The best of the starts, [B, S + 1], and with directions the best one along these; z [B, n, S]
     values of the fit's rows, those of `directed` directions last.
     """
+    fit.spread = SPREADS[0]
     slots = fit.mean[:, :-1]
     directions = torch.arange(slots.shape[1], device=z.device) >= slots.shape[1] - directed
     rough = torch.where(fit.used & ~directions, roughness(z, fit.y),
@@ -423,7 +430,8 @@ def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0, is
         if theta is None:
             starts = begin(fit, wide.gather(1, rows[..., None].expand(-1, -1, wide.shape[2])),
                            directions)
-            theta, *along_directions = [climb(fit, start, steps, rate) for start in starts]
+            theta, *along_directions = [climb(fit, start, steps, rate, NARROW_STEPS)
+                                        for start in starts]
             for other in along_directions:
                 # A task without directions has begun here like any other.
                 better = (fit.value(other) > fit.value(theta)) & found.any(1)

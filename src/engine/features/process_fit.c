@@ -28,7 +28,9 @@
 #define EPSILON 1e-8
 #define LEAST -13.0			/* of every log */
 #define MOST 6.0
-#define SPREAD 5.0				/* of the logs under their prior */
+#define NARROW 5.0				/* spread of the logs under their prior, at first and */
+#define WIDE 20.0				/* after so many steps: */
+#define NARROW_STEPS 24
 #define LOG_NOISE -3.0			/* mean of the noise's */
 #define LEVELS 3				/* of the starts */
 #define REST -3.0				/* of other axes beside the prior's mean */
@@ -54,7 +56,8 @@ typedef struct Fit
 	int			n,
 				axes;
 	bool		additive;		/* theta has one number more, the share's logit */
-	double		mean;			/* of the weights' logs under their prior */
+	double		mean,			/* of the weights' logs under their prior */
+				spread;			/* of all logs */
 	TnpPoints	points;
 	double	   *scaled;			/* [axes, n] values, those of categories too */
 	double	   *y;				/* [n] scaled and clipped targets */
@@ -98,6 +101,7 @@ fit_make(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, int 
 	fit->mean = -log(axes);
 	if (n < 0 || !tnp_points_make(model, stats, n, &fit->points))
 		return false;
+	fit->spread = WIDE;
 	fit->scaled = tnp_alloc_zero(env, (size_t) n * (2 * axes + 4) + axes, sizeof(double));
 	fit->slope = tnp_alloc_zero(env, (4 + model->config.encode_x.additive) * square,
 								sizeof(double));
@@ -141,7 +145,7 @@ prior_deviation(const Fit *fit, const double *theta, int k)
 {
 	const double mean = k < fit->axes ? fit->mean : k == fit->axes ? LOG_NOISE : 0;
 
-	return (theta[k] - mean) / SPREAD;
+	return (theta[k] - mean) / fit->spread;
 }
 
 static int
@@ -330,7 +334,7 @@ fit_gradient(Fit *fit, const double *theta, double *gradient)
 	int			n = fit->n;
 
 	for (int k = 0; k < n_theta(fit); k++)
-		gradient[k] = -prior_deviation(fit, theta, k) / SPREAD;
+		gradient[k] = -prior_deviation(fit, theta, k) / fit->spread;
 	if (!fit_factorise(fit, theta))
 		return false;
 	fit_invert(fit);
@@ -442,6 +446,7 @@ choose_start(Fit *fit, int first, int end, double *theta, double *try)
 				least = INFINITY;
 	int			finest = 0;
 
+	fit->spread = NARROW;
 	for (int s = 0; s < fit->stats->n_slots; s++)
 	{
 		double		rough = roughness(fit, s);
@@ -469,9 +474,13 @@ choose_start(Fit *fit, int first, int end, double *theta, double *try)
 
 /* ---- the steps ------------------------------------------------------------------------------- */
 
-/* The steps of a stage; work [3, n_theta]. */
+/*
+ * The steps of a stage, of which the first have the narrow prior; work [3, n_theta]. Steps are of
+ * one length however flat the posterior is: with little noise a wide prior would let columns that
+ * matter sink so low at first that nothing brings them back.
+ */
 static TnpStatus
-climb(Fit *fit, int steps, double rate, double *theta, double *work, TnpError *error)
+climb(Fit *fit, int steps, int narrow, double rate, double *theta, double *work, TnpError *error)
 {
 	int			n = n_theta(fit);
 	double	   *gradient = work,
@@ -487,6 +496,7 @@ climb(Fit *fit, int steps, double rate, double *theta, double *work, TnpError *e
 
 		if (tnp_interrupted(&fit->model->env))
 			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
+		fit->spread = step < narrow ? NARROW : WIDE;
 		/* the least noise is far above rounding: there is always a factor */
 		if (!fit_gradient(fit, theta, gradient))
 			return TNP_OK;
@@ -516,11 +526,11 @@ begin(Fit *fit, double *theta, double *work, TnpError *error)
 	TnpStatus	status;
 
 	choose_start(fit, 0, 2 * LEVELS, theta, work);
-	status = climb(fit, stage_steps[0], stage_rate[0], theta, work, error);
+	status = climb(fit, stage_steps[0], NARROW_STEPS, stage_rate[0], theta, work, error);
 	if (status != TNP_OK || fit->axes == fit->stats->n_slots)
 		return status;
 	choose_start(fit, 2 * LEVELS, 3 * LEVELS, other, work);
-	status = climb(fit, stage_steps[0], stage_rate[0], other, work, error);
+	status = climb(fit, stage_steps[0], NARROW_STEPS, stage_rate[0], other, work, error);
 	if (status == TNP_OK && fit_value(fit, other) > fit_value(fit, theta))
 		memcpy(theta, other, n * sizeof(double));
 	return status;
@@ -571,7 +581,7 @@ share_out(Fit *fit, double *theta, double *work, TnpError *error)
 		return TNP_OK;
 	make_shared_start(fit, found, theta, work);
 	memcpy(theta, work, (fit->axes + 2) * sizeof(double));
-	return climb(fit, SHARE_STEPS, stage_rate[0], theta, work, error);
+	return climb(fit, SHARE_STEPS, 0, stage_rate[0], theta, work, error);
 }
 
 TnpStatus
@@ -603,7 +613,7 @@ tnp_process_climb(const TnpModel *model, const TnpRows *rows, const TnpStats *st
 		else
 		{
 			fit.additive = additive;
-			status = climb(&fit, stage_steps[k], stage_rate[k], found, work, error);
+			status = climb(&fit, stage_steps[k], 0, stage_rate[k], found, work, error);
 		}
 		if (status == TNP_OK)
 		{
