@@ -9,7 +9,7 @@ FROM c, r WHERE i = 101 GROUP BY ctx;
 SELECT posterior.log_density(ctx, y, t ORDER BY i) > 24 * 0.3 + (SELECT sum(posterior.log_pdf(
 			posterior.predict(c.ctx, q.t), q.y)) FROM c, r q WHERE i > 100) AS learns
 FROM c, r WHERE i > 100 GROUP BY ctx;
--- draws: each the same alone or among others; of neighbours, nearer to each other than to the median
+-- draws: each the same alone or among others; neighbours nearer to each other than to the median
 CREATE TABLE d AS SELECT s.* FROM c, posterior.sample(ctx, ARRAY(SELECT ROW(t) FROM r WHERE i > 100
 			ORDER BY i), 200, 4) s;
 SELECT count(*), bool_and(a.y = d.y) AS same
