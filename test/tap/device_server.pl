@@ -146,7 +146,7 @@ my ($status, $out, $err) = (0, '', '');
 			posterior.sample(ctx, ARRAY(SELECT ROW(x, z) FROM t WHERE i <= 20), 200) WHERE k = 1';
 	my $expected = $node->safe_psql('postgres', "SET posterior.device = cpu; $small");
 	my $victim = begin('SET posterior.on_device_error = cpu', $small);
-	# in the middle of a request, unless it has been answered before anyone looked
+	# in the middle of a request, unless its answer came before the look
 	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 	{
 		last if $node->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity
