@@ -58,7 +58,8 @@ SELECT a.drawn = b.drawn AS seed, a.drawn <> c.drawn AS other
 	posterior.forecast('one', 'day', 'qty', 1, draws => 20, seed => 4) c;
 SELECT t.series, abs(t.mean - f.mean) < 1e-6 AS mean, t.low < t.median
 	AND t.median < t.high AS ordered, t.high - t.low < f.widths AS "narrower than the sum of bands"
-FROM posterior.forecast_total('"Daily Sales"', 'day', 'Qty "sold"', 5, by => '{Store}') t,
+FROM posterior.forecast_total('"Daily Sales"', 'day', 'Qty "sold"', 5, by => '{Store}',
+		draws => 200) t,
 	LATERAL (SELECT sum(mean) AS mean, sum(high - low) AS widths
 			FROM posterior.forecast('"Daily Sales"', 'day', 'Qty "sold"', 5, by => '{Store}') f
 			WHERE f.series = t.series) f ORDER BY 1;
@@ -114,8 +115,8 @@ SELECT series, origin, n, crps > 0 AND crps < baseline_crps AS better,
 	abs(skill - (1 - crps / baseline_crps)) < 1e-12 AS skill,
 	(SELECT abs(sum(p) - 1) < 1e-9 FROM unnest(pit) p) AND cardinality(pit) = 10 AS pit
 		FROM posterior.backtest('"Daily Sales"', 'day', 'Qty "sold"', 7, by => '{Store}',
-			origins => 4);
-SELECT origin::date, n FROM posterior.backtest('one', 'day', 'qty', 7, origins => 3,
+			origins => 2);
+SELECT origin::date, n FROM posterior.backtest('one', 'day', 'qty', 7, origins => 2,
 		each_origin => true);
 -- no leak: what comes after an origin changes nothing at that origin, in whichever part of the
 -- answer
@@ -130,7 +131,7 @@ WHERE a.origin <= '2023-05-11'::date - '2023-01-01'::date + 1;
 -- a leak would show: coins cannot be foretold
 CREATE VIEW coins AS SELECT i AS k, (hashint4(i) & 1)::float8 AS y FROM generate_series(1, 150) i;
 SELECT n, mae > 0.3 AS mae, rmse > 0.45 AS rmse, log_density < 3 AS density
-	FROM posterior.backtest('coins', 'k', 'y', 3, origins => 12);
+	FROM posterior.backtest('coins', 'k', 'y', 3, origins => 8);
 -- mistakes
 SELECT posterior.forecast('one', 'day', 'qty', horizon => 0);
 SELECT posterior.forecast('one', 'day', 'qty', horizon => NULL);
