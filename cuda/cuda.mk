@@ -15,9 +15,11 @@ endif
 CUDA_HOST := $(wildcard cuda/*.c)
 CUDA_KERNEL_LISTS := HALF_16 HALF_32 HALF_64 FLOAT_16 FLOAT_32
 CUDA_STEP_LISTS := HALF FLOAT
-# CUDA_LISTS: fewer of these, for a device that tests open and nothing installs.
+# CUDA_LISTS: fewer of these, for a device that tests open and nothing installs; CUDA_TILES: of each
+# only the kernel for heads of so many tiles.
 CUDA_LISTS = $(CUDA_KERNEL_LISTS)
 CUDA_LEFT_OUT = $(filter-out $(CUDA_LISTS),$(CUDA_KERNEL_LISTS))
+CUDA_TILES =
 CUDA_BUILD = build/cuda-$(subst $() $(),-,$(strip $(CUDA_ARCHS) $(if $(CUDA_LEFT_OUT),part)))
 CUDA_CPPFLAGS = $(ENGINE_CPPFLAGS) -iquote cuda
 # And an intermediate form, which the driver translates for other devices: of the oldest generation
@@ -48,7 +50,7 @@ $(CUDA_BUILD)/%.o: cuda/%.c cuda/cuda.mk
 $(CUDA_BUILD)/kernels_%.o: cuda/kernels.cu $(CUDA_HEADERS)
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCC_FLAGS) $(if $(filter $*,$(CUDA_LEFT_OUT)),-DKERNELS_LEFT_OUT) \
-		-DKERNELS_OF=$* -c -o $@ $< $(CUDA_TEXT)
+		$(CUDA_TILES:%=-DKERNELS_TILES=%) -DKERNELS_OF=$* -c -o $@ $< $(CUDA_TEXT)
 
 $(CUDA_BUILD)/kernels_STEPS_%.o: cuda/layered.cu cuda/layered.h cuda/step.h $(CUDA_HEADERS)
 	@mkdir -p $(@D)
@@ -163,11 +165,10 @@ build/cuda-tests-open: test/cuda/open.c test/unit/tap.h src/server/device_api.h 
 	@mkdir -p $(@D)
 	$(CC) $(ENGINE_CFLAGS) -O1 $(ENGINE_CPPFLAGS) -iquote test/unit -o $@ $< -ldl -lm
 cuda-tests-open: build/cuda-tests-open
-# The device that they open where nothing reads its machine code: with the kernels of 16 bits that
-# have copies and bells, and those that have a ring, which together use all that nvcc must know. It
-# takes a minute and a half for each, or ten seconds where it knows how to optimize little.
+# The device that they open where nothing reads its machine code: two kernels of 16 bits, one with
+# copies and bells and one with a ring, which together use all that nvcc must know.
 cuda-part:
-	$(MAKE) CUDA_LISTS='HALF_16 HALF_64' cuda \
+	$(MAKE) CUDA_LISTS='HALF_16 HALF_64' CUDA_TILES=2 cuda \
 		CUDA_EFFORT="$$($(NVCC) --help | grep -q -e -Ofc && echo -Ofc max || echo -O3)"
 
 # The suites that need nothing of the emulator, and the benchmark, on the GPU of this machine.
