@@ -18,23 +18,13 @@ static_assert(sizeof(CudaWalk) <= 4096, "the parameters of a launch have room fo
 #define KERNELS_TILES 0
 #endif
 
-template <bool wanted> struct Kernel
+template <class T, int R, int NV> static const void *
+kernel(void)
 {
-	template <class T, int R, int NV> static const void *
-	found(void)
-	{
+	if constexpr (KERNELS_TILES == 0 || KERNELS_TILES == NV)
 		return (const void *) cuda_walk<T, R, NV>;
-	}
-};
-
-template <> struct Kernel<false>
-{
-	template <class T, int R, int NV> static const void *
-	found(void)
-	{
-		return nullptr;
-	}
-};
+	return nullptr;
+}
 
 /* The kernel of this list with the given shape, or NULL. */
 extern "C" const void *
@@ -42,7 +32,7 @@ FIND([[maybe_unused]] int precision, [[maybe_unused]] int rows, [[maybe_unused]]
 {
 #define ENTRY(type, height, wide) \
 	if (precision == Precision<type>::code && rows == height && head_tiles == wide) \
-		return Kernel<KERNELS_TILES == 0 || KERNELS_TILES == wide>::found<type, height, wide>();
+		return kernel<type, height, wide>();
 #ifndef KERNELS_LEFT_OUT
 	JOIN(CUDA_KERNELS_, KERNELS_OF)(ENTRY)
 #endif

@@ -3,9 +3,12 @@
 SET TimeZone = 'UTC';
 -- calendar: sine and cosine of one angle each, of the local clock
 SELECT round(hour_sin::numeric, 3) AS hour_sin, round(hour_cos::numeric, 3) AS hour_cos,
-	round(weekday_sin::numeric, 3) AS weekday_sin, round(monthday_cos::numeric, 3) AS monthday_cos,
+	round(weekday_sin::numeric, 3) AS weekday_sin, round(weekday_cos::numeric, 3) AS weekday_cos
+FROM (VALUES (timestamp '2024-01-01 06:00'), ('2024-02-29 12:00')) v (t), posterior.calendar(t);
+SELECT round(monthday_sin::numeric, 3) AS monthday_sin,
+	round(monthday_cos::numeric, 3) AS monthday_cos, round(yearday_sin::numeric, 3) AS yearday_sin,
 	round(yearday_cos::numeric, 3) AS yearday_cos
-		FROM posterior.calendar('2024-01-01 06:00'::timestamp);
+FROM (VALUES (timestamp '2024-01-01 06:00'), ('2024-02-29 12:00')) v (t), posterior.calendar(t);
 SELECT bool_and(abs(hour_sin ^ 2 + hour_cos ^ 2 - 1) < 1e-12
 		AND abs(weekday_sin ^ 2 + weekday_cos ^ 2 - 1) < 1e-12
 		AND abs(monthday_sin ^ 2 + monthday_cos ^ 2 - 1) < 1e-12

@@ -86,11 +86,10 @@ same(const Answers *a, const Answers *b)
 static void
 check_shapes(TnpDeviceEncoding *e, const char *name, const TestRows *rows, size_t number)
 {
-	/* the first model has nearly every shape, the others in turn those that differ most */
-	bool		all = number == 0;
-
 	Answers		first,
 				other;
+	/* the first model has nearly every shape, the others in turn those that differ most */
+	bool		all = number == 0;
 
 	cuda_force = (CudaForce) {16, 1, 0, 0, 1, 0};
 	ok(ask_all(e, CONTEXT, rows, &first) == TNP_OK, "%s: asked", name);

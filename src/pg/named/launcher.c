@@ -70,9 +70,16 @@ static Place places[POSTERIOR_WORKERS];
 static Database databases[POSTERIOR_WRITER_LOGS];
 
 /*
- * What is known of a database. One that is new takes a place that is free, or that of the database
- * whose turn or rest was longest ago: one that waits for its turn keeps its place.
+ * Whether the place of a is taken before that of b: free ones first, then those of databases that
+ * rest, and only then those of databases that wait for their turn, the longest first.
  */
+static bool
+database_gives_way(const Database *a, const Database *b)
+{
+	return a->due != b->due ? a->due < b->due : a->rests < b->rests;
+}
+
+/* What is known of a database. */
 static Database *
 database_find(Oid oid)
 {
@@ -82,7 +89,7 @@ database_find(Oid oid)
 	{
 		if (databases[i].oid == oid)
 			return &databases[i];
-		if (Max(databases[i].due, databases[i].rests) < Max(free->due, free->rests))
+		if (database_gives_way(&databases[i], free))
 			free = &databases[i];
 	}
 	*free = (Database) {.oid = oid};
