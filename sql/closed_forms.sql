@@ -28,15 +28,15 @@ SELECT id, abs(sum(w * f) - 1) < 1e-3 AS total, abs(sum(w * f * (y - m))) < 1e-3
 	abs(sum(w * f * (y - m) ^ 2) / max(s) ^ 2 - 1) < 1e-3 AS variance,
 	abs(-sum(CASE WHEN f > 0 THEN w * f * ln(f) ELSE 0 END) - max(e)) < 1e-3 AS entropy,
 		abs(sum(w * (c - (y >= m + 0.3 * s)::int) ^ 2) - max(crps)) < 1e-3 * max(s) AS crps
-FROM (SELECT id, m + s * (i + 0.5) / 1000 AS y, s / 1000 AS w, CASE
-		WHEN posterior.log_pdf(d, m + s * (i + 0.5) / 1000) > -400
-		THEN posterior.pdf(d, m + s * (i + 0.5) / 1000) ELSE 0 END AS f,
-		CASE WHEN posterior.cdf(d, m + s * (i + 0.5) / 1000) > 1e-100
-		THEN posterior.cdf(d, m + s * (i + 0.5) / 1000) ELSE 0 END AS c, m, s,
+FROM (SELECT id, m + s * (i + 0.5) / 600 AS y, s / 600 AS w, CASE
+		WHEN posterior.log_pdf(d, m + s * (i + 0.5) / 600) > -400
+		THEN posterior.pdf(d, m + s * (i + 0.5) / 600) ELSE 0 END AS f,
+		CASE WHEN posterior.cdf(d, m + s * (i + 0.5) / 600) > 1e-100
+		THEN posterior.cdf(d, m + s * (i + 0.5) / 600) ELSE 0 END AS c, m, s,
 		posterior.entropy(d) AS e,
 		posterior.crps(d, m + 0.3 * s) AS crps
 	FROM (SELECT id, d, posterior.mean(d) AS m, posterior.stddev(d) AS s FROM d) t,
-		generate_series(-10000, 9999) i) g GROUP BY id ORDER BY id;
+		generate_series(-6000, 5999) i) g GROUP BY id ORDER BY id;
 -- the mode is where the density is highest
 SELECT id, bool_and(posterior.pdf(d, posterior.mode(d)) >= posterior.pdf(d,
 			posterior.quantile(d, i / 500.0)) * (1 - 1e-9)) AS highest FROM d, generate_series(1,

@@ -1,6 +1,7 @@
 -- the commonest mistakes with each verb: a clear error with a hint, or a right answer
 \set SHOW_CONTEXT never
 SET TimeZone = 'UTC';
+SET posterior.model = 'tabular_small';
 CREATE TABLE good (id int PRIMARY KEY, at date, x float8, kind text, site text, y float8);
 INSERT INTO good SELECT i, '2024-01-01'::date + (i + 1) / 2, i % 7,
 	(ARRAY['p', 'q'])[1 + i % 3 / 2],

@@ -1,6 +1,7 @@
 -- evaluate, detect_anomalies, impute, importance
 \set SHOW_CONTEXT never
 SET TimeZone = 'UTC';
+SET posterior.model = 'tabular_small';
 CREATE TABLE "Lab" (id int PRIMARY KEY, a float8, "b ""B""" text, noise float8, site text, y float8,
 		grade text, at timestamptz);
 INSERT INTO "Lab" SELECT i, z[1], (ARRAY['u', 'v', 'w'])[1 + i % 3], z[2],
@@ -119,6 +120,7 @@ FROM posterior.impute('twins', draws => 8, seed => 1) a
 WHERE row_key->>'id' = '50' AND column_name IN ('a', 'b') ORDER BY 3;
 SELECT posterior.impute('twins', draws => 2, key => '{c}');
 DROP TABLE twins;
+RESET posterior.model;
 -- importance
 SELECT feature, evidence_loss > 2 AS evidence, permutation_loss > 0.3 AS permutation
 	FROM posterior.importance('"Lab"', 'y', '{a,"b \"B\"",noise}') ORDER BY 1;
