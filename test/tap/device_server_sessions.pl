@@ -1,4 +1,4 @@
-# Two hundred sessions on one server process for devices, with contexts that together need many
+# A hundred sessions on one server process for devices, with contexts that together need many
 # times its memory limit: all answers are right and the limit holds. When the sessions have ended,
 # by themselves or in the middle of a request, the server holds nothing of them, by its own account
 # and by the operating system's.
@@ -18,12 +18,12 @@ use Restart;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-my $clients = 200;
+my $clients = 100;
 my $contexts = 60;
 my $limit = 10 << 20;
 
 my $node = device_server('crowd', qq{
-	max_connections = 220
+	max_connections = 120
 	shared_buffers = 32MB
 	posterior.device_memory = '@{[$limit >> 20]}MB'
 	posterior.cache_size = '32MB'
@@ -185,7 +185,7 @@ is(server('failures'), '0', 'no request has failed');
 
 stops_rising($pid, sub
 {
-	my $crowd = begin_wave(20, 30);
+	my $crowd = begin_wave(10, 30);
 	$crowd->{run}->finish or die $crowd->{err};
 	$node->poll_query_until('postgres', $gone, 't') or die 'a session has stayed';
 }, 'sessions that end leave no memory behind');
@@ -207,8 +207,8 @@ stops_rising($pid, sub
 		'no socket and no memory file is left open');
 	stops_rising($pid, sub
 	{
-		my $crowd = begin_wave(20, 0);
-		$node->poll_query_until('postgres', 'SELECT clients > 20 FROM posterior.stat_server', 't')
+		my $crowd = begin_wave(10, 0);
+		$node->poll_query_until('postgres', 'SELECT clients > 10 FROM posterior.stat_server', 't')
 			or die 'too few have come';
 		end_wave($crowd);
 		$node->poll_query_until('postgres', $gone, 't') or die 'a session has stayed';

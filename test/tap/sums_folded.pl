@@ -60,7 +60,7 @@ sub delay
 sub load
 {
 	my ($first) = @_;
-	my $last = $first + 79999;
+	my $last = $first + 39999;
 	$node->safe_psql('postgres', qq{
 		INSERT INTO t SELECT i, sin(i), chr(97 + i % 5), cos(i)
 		FROM generate_series($first, $last) i;
@@ -78,7 +78,7 @@ sub folded
 # ---- without a worker ----------------------------------------------------------------------------
 load(1000);
 my $loaded = $node->safe_psql('postgres', $notes);
-cmp_ok($loaded, '>', 160000, 'a load leaves notes');
+cmp_ok($loaded, '>', 90000, 'a load leaves notes');
 my $before = $node->safe_psql('postgres', $state);
 like($before, qr/^5100 /, 'which readers add up');
 is($node->safe_psql('postgres', $notes), $loaded, 'without a worker they stay');
