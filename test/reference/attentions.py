@@ -32,17 +32,28 @@ def kernel_logits(tensors, name, config, head, asked, keys):
 
 
 def softmax_rows(logits, visible):
-    """Softmax over the visible keys; a row that sees none is zero."""
-    logits = np.where(visible, logits, -np.inf)
-    largest = logits.max(axis=1, keepdims=True, initial=-np.inf)
+    """Softmax [..., n, m] over the visible keys [n, m]; a row that sees none is zero."""
+    if not visible.all():
+        logits = np.where(visible, logits, -np.inf)
+    largest = logits.max(axis=-1, keepdims=True, initial=-np.inf)
     e = np.exp(logits - np.where(np.isfinite(largest), largest, 0))
-    total = e.sum(axis=1, keepdims=True)
+    total = e.sum(axis=-1, keepdims=True)
     return e / np.where(total > 0, total, 1)
 
 
 def split(matrix, heads, head):
     size = matrix.shape[1] // heads
     return matrix[:, head * size:(head + 1) * size]
+
+
+def by_heads(matrix, heads):
+    """[n, heads * size] as [heads, n, size]."""
+    return matrix.reshape(len(matrix), heads, -1).swapaxes(0, 1)
+
+
+def side_by_side(parts):
+    """[heads, n, size] as [n, heads * size]."""
+    return parts.swapaxes(0, 1).reshape(parts.shape[1], -1)
 
 
 def softmax_attention(tensors, name, config, queries, source, visible, places):
@@ -53,17 +64,15 @@ def softmax_attention(tensors, name, config, queries, source, visible, places):
     if a.get("kernel") and a["kernel"].get("causal") is not None:
         column = a["kernel"]["causal"]
         visible = visible & (places[1][None, :, column] <= places[0][:, None, column])
-    out = []
-    for j in range(heads):
-        mine = split(q, heads, j)
-        logits = mine @ split(k, heads, j).T / math.sqrt(mine.shape[1])
-        if name + ".log_scale" in tensors:
-            slope, offset = tensors[name + ".log_scale"][j]
-            logits = logits * (slope * np.log(visible.sum(axis=1, keepdims=True)) + offset)
-        if a.get("kernel"):
-            logits = logits + kernel_logits(tensors, name, config, j, *places)
-        out.append(softmax_rows(logits, visible) @ split(v, heads, j))
-    return linear(tensors, name + ".o", np.concatenate(out, axis=1))
+    q = by_heads(q, heads)
+    logits = q @ by_heads(k, heads).swapaxes(1, 2) / math.sqrt(q.shape[2])
+    if name + ".log_scale" in tensors:
+        slope, offset = tensors[name + ".log_scale"].T[:, :, None, None]
+        logits = logits * (slope * np.log(visible.sum(axis=1, keepdims=True)) + offset)
+    if a.get("kernel"):
+        logits = logits + [kernel_logits(tensors, name, config, j, *places) for j in range(heads)]
+    read = softmax_rows(logits, visible) @ by_heads(v, heads)
+    return linear(tensors, name + ".o", side_by_side(read))
 
 
 def deep_kernel_attention(tensors, name, config, queries, source, visible, places):

@@ -57,20 +57,18 @@ def attend(tensors, name, heads, queries, source, visible, extra=None):
     q, k, v = linear(tensors, name + ".q", queries), linear(tensors, name + ".k",
                                                             source), linear(
                                                                 tensors, name + ".v", source)
-    size = q.shape[1] // heads
-    out = []
-    for j in range(heads):
-        part = slice(j * size, (j + 1) * size)
-        logits = q[:, part] @ k[:, part].T / math.sqrt(size)
-        if name + ".log_scale" in tensors:
-            a, b = tensors[name + ".log_scale"][j]
-            logits = logits * (a * np.log(visible.sum(axis=1, keepdims=True)) + b)
-        if extra is not None:
-            logits = logits + extra[j]
+    q, k, v = (part.reshape(len(part), heads, -1).swapaxes(0, 1) for part in (q, k, v))
+    logits = q @ k.swapaxes(1, 2) / math.sqrt(q.shape[2])           # [heads, n, m]
+    if name + ".log_scale" in tensors:
+        a, b = tensors[name + ".log_scale"].T[:, :, None, None]
+        logits = logits * (a * np.log(visible.sum(axis=1, keepdims=True)) + b)
+    if extra is not None:
+        logits = logits + extra[:, None]
+    if not visible.all():
         logits = np.where(visible, logits, -np.inf)
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-        out.append(weights / weights.sum(axis=1, keepdims=True) @ v[:, part])
-    return linear(tensors, name + ".o", np.concatenate(out, axis=1))
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    read = weights / weights.sum(axis=-1, keepdims=True) @ v
+    return linear(tensors, name + ".o", read.swapaxes(0, 1).reshape(len(queries), -1))
 
 
 def block(tensors, name, config, heads, h, source, visible=None):

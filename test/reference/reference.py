@@ -1,7 +1,8 @@
 """The oracle: docs/model-format.md in float64, as simply as it can be said.
 
-There are no caches. A context is its raw rows; every question encodes them again with full masks
-and a dense softmax. Nothing here is shared with the engine but the page. The parts: scaling.py
+No state is kept. A context is its raw rows; every question encodes them again with full masks and
+a dense softmax, and only what was asked word for word before, after the same rows, is remembered.
+Nothing here is shared with the engine but the page. The parts: scaling.py
 (section 3), rows.py (5), layers.py and trunk.py (4, 6, 7), heads.py (8), random_numbers.py (11);
 this file has the verbs and chains (9, 10).
 
@@ -105,13 +106,27 @@ class Encoding:
         if model.config["head"]["kind"] == "joint-gaussian":
             return [self.joint([row]) for row in queries]
         if self.statistics.donors:
-            return [self.completed(row) for row in np.asarray(queries, dtype=float)]
+            return self.completed(np.asarray(queries, dtype=float))
         return self.as_they_are(queries)
 
-    def completed(self, query):
-        """The answer that follows from those to a query with the cells of its donors."""
-        variants, weights = self.statistics.donors(query)
-        return self.statistics.donors.shifted(join(self.as_they_are(variants), weights), query)
+    def follow(self, query):
+        """predict() for one row, which chains ask again and again after the same rows."""
+        later = self.statistics.n
+        key = (self.x[later:].tobytes(), self.y[later:].tobytes(), self.prefix, self.chain,
+               np.asarray(query, dtype=float).tobytes())
+        if key not in self.statistics.said:
+            self.statistics.said[key] = self.predict([query])[0]
+        return self.statistics.said[key]
+
+    def completed(self, queries):
+        """The answers that follow from those to queries with the cells of their donors."""
+        donors, out, at = self.statistics.donors, [], 0
+        lent = [donors(query) for query in queries]
+        answers = self.as_they_are(np.concatenate([variants for variants, _ in lent]))
+        for query, (_, weights) in zip(queries, lent):
+            out.append(donors.shifted(join(answers[at:at + len(weights)], weights), query))
+            at += len(weights)
+        return out
 
     def as_they_are(self, queries):
         """One distribution for every query, whatever it lacks."""
@@ -224,11 +239,13 @@ class Encoding:
             longer.prefix = len(longer.x)
         return longer
 
-    def conditionals(self, x, y):
-        """The log density of each row given those before it, by one encoding per row."""
+    def conditionals(self, x, y, asked=None):
+        """The log density of each row given those before it, by one encoding per row; NaN where
+        `asked` has no such place.
+        """
         at, out = self, []
-        for row, target in zip(x, y):
-            out.append(at.predict([row])[0].log_pdf(target))
+        for i, (row, target) in enumerate(zip(x, y)):
+            out.append(at.follow(row).log_pdf(target) if asked is None or i in asked else np.nan)
             at = at.step(row, target)
         return np.array(out)
 
@@ -261,7 +278,7 @@ class Encoding:
                 out[d] = self.joint(queries).draw(np.array(z)).reshape(out[d].shape)
                 continue
             for step, row in enumerate(queries):
-                answer = at.predict([row])[0]
+                answer = at.follow(row)
                 out[d, step] = answer.draw(*u[step][0]) if targets == 1 else answer.draw(u[step])
                 at = at.step(row, out[d, step])
         return out
@@ -284,7 +301,7 @@ def build(model, x, y, prefix, kinds=None, classes=None):
     scaling = Scaling(model.config, kinds, x[:n0], y[:n0])
     classes = classes or model.config["head"].get("classes")
     statistics = SimpleNamespace(scaling=scaling, n=n0, tokeniser=None, donors=None,
-                                 classes=classes)
+                                 classes=classes, said={})
     if model.has_tokeniser:
         statistics.tokeniser = RowTokeniser(model, scaling, kinds, x[:n0], y[:n0], classes)
         most = model.config["embedder"]["x"].get("donors", 0)

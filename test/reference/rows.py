@@ -41,8 +41,9 @@ class Bins:
         self.count = (CATEGORICAL_BINS if categorical else NUMERIC_BINS) + 1
         values = np.sort(column[~np.isnan(column)])
         if categorical:
-            distinct = sorted(set(values), key=lambda v: (-np.sum(values == v), v))
-            self.bin_of = {v: min(i, CATEGORICAL_BINS - 1) for i, v in enumerate(distinct)}
+            distinct, often = np.unique(values, return_counts=True)
+            self.bin_of = {v: min(i, CATEGORICAL_BINS - 1)
+                           for i, v in enumerate(distinct[np.lexsort((distinct, -often))])}
         else:
             self.edges = ([self.edge(values, j) for j in range(1, NUMERIC_BINS)] if len(values)
                           else [])
@@ -306,7 +307,7 @@ class ClassCard:
     def __init__(self, codes, z, y, categorical, room):
         self.categorical = categorical
         self.bins = Bins(codes, categorical)
-        self.onehot = np.array([[target == c for c in range(room)] for target in y], dtype=float)
+        self.onehot = (y[:, None] == np.arange(room)).astype(float)
         self.share = self.onehot.mean(axis=0)
         which = self.bins.of(codes)
         self.count = np.array([np.sum(which == b) for b in range(self.bins.count)], dtype=float)
@@ -322,12 +323,13 @@ class ClassCard:
     @staticmethod
     def between(group, values):
         """The share of the variance of values [n, k] that lies between groups [n], adjusted."""
-        n, groups = len(values), len(set(group))
+        n, members = len(values), [group == g for g in np.unique(group)]
+        groups = len(members)
         if n <= groups or np.all(values == values[0]):
             return 0.0
         center = values.mean(axis=0)
-        inside = sum(np.sum(group == g) * np.sum((values[group == g].mean(axis=0) - center) ** 2)
-                     for g in set(group))
+        inside = sum(np.sum(own) * np.sum((values[own].mean(axis=0) - center) ** 2)
+                     for own in members)
         return max(0.0, 1 - (1 - inside / np.sum((values - center) ** 2)) * (n - 1) / (n - groups))
 
 

@@ -60,19 +60,24 @@ class Tree:
 
         both = np.concatenate([slope, curve], axis=1)
         total, k = both.sum(axis=0), slope.shape[1]
-        whole, found, most = gain(total[:k], total[k:]), (None, 0), 1e-6
-        for s in slots:
-            # sums of whole numbers below 2^53
-            at = bins[:, s, None] * (2 * k) + np.arange(2 * k)
-            left = np.bincount(at.ravel(), both.ravel(), (EDGES + 2) * 2 * k).reshape(-1, 2 * k)
-            left = (left if self.labels[s] else np.cumsum(left, axis=0))[:-1]
-            right = total - left
-            gains = gain(left[:, :k], left[:, k:]) + gain(right[:, :k], right[:, k:]) - whole
-            enough = np.minimum(left[:, k:].sum(axis=1), right[:, k:].sum(axis=1)) >= unit
-            gains = np.where(enough, gains, -np.inf)
-            if gains.max() > most:
-                most, found = gains.max(), (s, int(gains.argmax()))
-        return found
+        whole = gain(total[:k], total[k:])
+        # sums of whole numbers below 2^53, of all slots at once: [slots, bins, 2 k]
+        at = ((np.arange(len(slots)) * (EDGES + 2) + bins[:, slots])[:, :, None] * (2 * k)
+              + np.arange(2 * k))
+        left = np.bincount(at.ravel(), np.repeat(both, len(slots), axis=0).ravel(),
+                           len(slots) * (EDGES + 2) * 2 * k).reshape(len(slots), -1, 2 * k)
+        labels = np.array(self.labels)[slots]
+        left = np.where(labels[:, None, None], left, np.cumsum(left, axis=1))[:, :-1]
+        right = total - left
+        gains = (gain(left[..., :k], left[..., k:]) + gain(right[..., :k], right[..., k:])
+                 - whole)
+        enough = np.minimum(left[..., k:].sum(axis=2), right[..., k:].sum(axis=2)) >= unit
+        gains = np.where(enough, gains, -np.inf)
+        if not gains.max() > 1e-6:
+            return None, 0
+        # the first slot of the largest gain, and its first bin
+        place, found = np.unravel_index(gains.argmax(), gains.shape)
+        return slots[place], int(found)
 
     def goes_left(self, split, bins):
         slot, at = split

@@ -111,8 +111,7 @@ def visibility(config, n, prefix):
     first = sinks + prefix
     mask = np.zeros((sinks + n, sinks + n), dtype=bool)
     mask[:, :first] = True
-    for i in range(first, sinks + n):
-        mask[i, first:i + (0 if strict else 1)] = True
+    mask[first:, first:] = np.tri(n - prefix, k=-1 if strict else 0, dtype=bool)
     return mask
 
 
