@@ -46,9 +46,10 @@ def split(matrix, heads, head):
     return matrix[:, head * size:(head + 1) * size]
 
 
-def by_heads(matrix, heads):
-    """[n, heads * size] as [heads, n, size]."""
-    return matrix.reshape(len(matrix), heads, -1).swapaxes(0, 1)
+def all_heads(matrix, heads):
+    """[..., n, heads * size] as [..., heads, n, size]."""
+    size = matrix.shape[-1] // heads
+    return matrix.reshape(*matrix.shape[:-1], heads, size).swapaxes(-2, -3)
 
 
 def side_by_side(parts):
@@ -64,14 +65,14 @@ def softmax_attention(tensors, name, config, queries, source, visible, places):
     if a.get("kernel") and a["kernel"].get("causal") is not None:
         column = a["kernel"]["causal"]
         visible = visible & (places[1][None, :, column] <= places[0][:, None, column])
-    q = by_heads(q, heads)
-    logits = q @ by_heads(k, heads).swapaxes(1, 2) / math.sqrt(q.shape[2])
+    q = all_heads(q, heads)
+    logits = q @ all_heads(k, heads).swapaxes(1, 2) / math.sqrt(q.shape[2])
     if name + ".log_scale" in tensors:
         slope, offset = tensors[name + ".log_scale"].T[:, :, None, None]
         logits = logits * (slope * np.log(visible.sum(axis=1, keepdims=True)) + offset)
     if a.get("kernel"):
         logits = logits + [kernel_logits(tensors, name, config, j, *places) for j in range(heads)]
-    read = softmax_rows(logits, visible) @ by_heads(v, heads)
+    read = softmax_rows(logits, visible) @ all_heads(v, heads)
     return linear(tensors, name + ".o", side_by_side(read))
 
 

@@ -16,11 +16,16 @@ SHARES = (0.0, 2.0, 4.0)
 
 
 def correlation(distance):
-    return (1 + distance / 8) ** -4.0
+    """(1 + distance / 8)^-4, by products, which take a tenth of the time of powers."""
+    square = 1 + distance / 8
+    square *= square
+    square *= square
+    return 1 / square
 
 
 def slope(distance):
-    return -0.5 * (1 + distance / 8) ** -5.0
+    """-0.5 (1 + distance / 8)^-5."""
+    return -0.5 / (1 + distance / 8) * correlation(distance)
 
 
 def correlations(weight, share, pairs):
@@ -67,11 +72,9 @@ class Process:
                 self.share_out(rate)
         self.apart = None               # large, and known again from the points
         self.carry()
-        answers = [self.answer(f, t) for f, t in zip(self.phi, self.y)]
-        self.left_out = [(soft_clip(np.array([mean]), knee)[0], 0.5 * np.log(variance))
-                         for mean, variance in answers]
-        density = [-0.5 * (np.log(2 * np.pi * v) + (m - t) ** 2 / v)
-                   for (m, v), t in zip(answers, self.y)]
+        mean, variance = self.answer(self.phi, self.y)
+        self.left_out = np.stack([soft_clip(mean, knee), 0.5 * np.log(variance)], axis=1)
+        density = -0.5 * (np.log(2 * np.pi * variance) + (mean - self.y) ** 2 / variance)
         self.quality = soft_clip(np.array([np.mean(density)]), knee)[0]
 
     def spread(self, most):
@@ -153,7 +156,7 @@ class Process:
             slopes = (1 - share) * slopes + share * 2 * slope(2 * along) / len(along)
             last = [share * (1 - share) * np.sum(pull * (correlations(weight, 1.0, self.apart)
                                                          - correlations(weight, 0.0, self.apart)))]
-        each = np.sum(pull * slopes * along, axis=(1, 2))
+        each = np.einsum("aij,aij->a" if share else "ij,aij->a", pull * slopes, along)
         return np.concatenate([each, [noise * trace], last]) - ((theta - self.mean(theta))
                                                                  / self.tau ** 2)
 
@@ -213,9 +216,9 @@ class Process:
         self.carriers = self.points[self.spread(STEPS[-1][0])]
         known = correlations(self.weight, self.share, self.pairs(self.carriers, self.carriers))
         np.fill_diagonal(known, 1)
-        self.factor = np.linalg.cholesky(known + 1e-6 * np.eye(len(known)))
+        self.unmixed = np.linalg.inv(np.linalg.cholesky(known + 1e-6 * np.eye(len(known))))
         self.phi = phi = self.features(self.points)
-        own = np.array([self.apart_of(f) for f in phi])
+        own = self.apart_of(phi)
         self.inverse = np.linalg.inv(np.eye(len(known)) + (phi.T / own) @ phi)
         self.weights = self.inverse @ (phi.T @ (self.y / own))
         # the page's difference of squares, as a sum of them
@@ -226,35 +229,35 @@ class Process:
     def features(self, points):
         """[len(points), carriers]"""
         known = correlations(self.weight, self.share, self.pairs(self.carriers, points))
-        return np.linalg.solve(self.factor, known).T
+        return (self.unmixed @ known).T
 
     def apart_of(self, phi):
-        return max(1 - phi @ phi, 0.0) + self.noise
+        return np.maximum(1 - np.sum(phi ** 2, axis=-1), 0.0) + self.noise
 
     def answer(self, phi, target=None):
-        """Mean and variance of a row of these features; target is that of a prefix row, which is
-        then left out.
+        """Means and variances of rows of these features [n, carriers]; target [n] are those of
+        prefix rows, which are then left out.
         """
-        own, mean, share = self.apart_of(phi), phi @ self.weights, phi @ self.inverse @ phi
+        own, mean = self.apart_of(phi), phi @ self.weights
+        share = np.sum((phi @ self.inverse) * phi, axis=1)
         if target is None:
             return mean, self.variance * (own + share)
-        rest = max(1 - share / own, 1e-9)
+        rest = np.maximum(1 - share / own, 1e-9)
         return target - (target - mean) / rest, self.variance * own / rest
 
     def shift(self, rows):
         """The inverse variance of a shift of the targets of these rows of the prefix, and the
         shift times that: by generalised least squares, with the prefix's covariance itself.
         """
-        own = np.array([self.apart_of(f) for f in self.phi])
-        covariance = self.variance * (self.phi @ self.phi.T + np.diag(own))
+        covariance = self.variance * (self.phi @ self.phi.T + np.diag(self.apart_of(self.phi)))
         solved = np.linalg.solve(covariance, np.asarray(rows, dtype=float))
         return rows @ solved, self.y @ solved
 
     def __call__(self, codes, z, row):
         """The numbers of a row; row: its place if it is one of the prefix, else None."""
         if row is None:
-            mean, variance = self.answer(self.features(self.point(codes, z)[None])[0])
-            said = [soft_clip(np.array([mean]), self.knee)[0], 0.5 * np.log(variance)]
+            mean, variance = self.answer(self.features(self.point(codes, z)[None]))
+            said = [soft_clip(mean, self.knee)[0], 0.5 * np.log(variance[0])]
         else:
             said = list(self.left_out[row])
         return said + [0.5 * np.log(self.variance * self.noise), self.quality]

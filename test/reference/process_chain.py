@@ -25,7 +25,7 @@ def conditioned(process, codes, z, before_codes, before_z, before_y):
     phi = process.features(points)
     alike = correlations(process.weight, process.share, process.pairs(points, points))
     covariance = alike - phi @ phi.T + phi @ process.inverse @ phi.T
-    own = [process.apart_of(f) + f @ process.inverse @ f for f in phi]
+    own = process.apart_of(phi) + np.sum((phi @ process.inverse) * phi, axis=1)
     np.fill_diagonal(covariance, own)
     means = phi @ process.weights
     weights = np.linalg.solve(covariance[:-1, :-1], covariance[:-1, -1])

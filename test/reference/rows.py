@@ -249,7 +249,7 @@ class Logistic:
         u, own = self.design.rows(codes, z), y[:, None] == np.arange(classes)
         n, width = u.shape
         self.shift = np.log((own.sum(axis=0) + 0.5) / (n + 0.5 * classes))
-        weights, self.quality = np.zeros((classes, width)), -np.inf
+        weights, self.quality, self.shortest = np.zeros((classes, width)), -np.inf, 1.0
         hessians = self.hessians(u, np.exp(self.log_p(u @ weights.T + self.shift)))
         for penalty in 4.0 ** np.arange(3, -4, -1):
             inverses = [np.linalg.inv(h + penalty * np.eye(width)) for h in hessians]
@@ -257,7 +257,9 @@ class Logistic:
                 p = np.exp(self.log_p(u @ weights.T + self.shift))
                 gradient = (own - p).T @ u - penalty * weights
                 step = np.array([inverse @ g for inverse, g in zip(inverses, gradient)])
-                weights = weights + self.length(u, own, penalty, weights, step) * step
+                length = self.length(u, own, penalty, weights, step)
+                self.shortest = min(self.shortest, length)
+                weights = weights + length * step
             p = np.exp(self.log_p(u @ weights.T + self.shift))
             hessians = self.hessians(u, p)
             inverses = [np.linalg.inv(h + penalty * np.eye(width)) for h in hessians]

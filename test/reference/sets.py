@@ -7,39 +7,38 @@ import math
 import numpy as np
 
 from layers import linear, mlp, norm
-from attentions import split
+from attentions import all_heads
 
 
 def plain_block(tensors, name, config, h, source, rotary=None):
-    """A pre-norm block with biases and a layer norm; rotary turns queries and keys."""
+    """A pre-norm block with biases and a layer norm, of tokens [..., n, c] that read [..., m, c];
+    rotary turns queries and keys.
+    """
     stage, eps = config["stage"], config["norm"]["eps"]
     layered = {"norm": {"kind": "layer", "eps": eps}}
     u, s = norm(tensors, name + ".norm1", layered, h), norm(tensors, name + ".norm1", layered,
                                                             source)
-    q, k, v = (linear(tensors, f"{name}.attn.{n}", x) for n, x in (("q", u), ("k", s), ("v", s)))
-    out = []
-    for j in range(stage["heads"]):
-        mine, theirs = split(q, stage["heads"], j), split(k, stage["heads"], j)
-        if rotary:
-            mine, theirs = rotary(mine), rotary(theirs)
-        logits = mine @ theirs.T / math.sqrt(mine.shape[1])
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-        out.append(weights / weights.sum(axis=1, keepdims=True) @ split(v, stage["heads"], j))
-    h = h + linear(tensors, name + ".attn.o", np.concatenate(out, axis=1))
+    q, k, v = (all_heads(linear(tensors, f"{name}.attn.{n}", x), stage["heads"])
+               for n, x in (("q", u), ("k", s), ("v", s)))
+    if rotary:
+        q, k = rotary(q), rotary(k)
+    logits = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])        # [..., heads, n, m]
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    read = (weights / weights.sum(axis=-1, keepdims=True) @ v).swapaxes(-2, -3)
+    h = h + linear(tensors, name + ".attn.o", read.reshape(u.shape))
     inner = norm(tensors, name + ".norm2", layered, h)
     return h + mlp(tensors, name + ".ff", inner, config["activation"])
 
 
 def turn(u, base, layout):
-    """Rotary positions 0, 1, … of u [n, dh]."""
-    half, out = u.shape[1] // 2, u.copy()
-    for place in range(len(u)):
-        for i in range(half):
-            a, b = (2 * i, 2 * i + 1) if layout == "interleaved" else (i, i + half)
-            angle = place * base ** (-2 * i / u.shape[1])
-            cos, sin = math.cos(angle), math.sin(angle)
-            out[place, a] = u[place, a] * cos - u[place, b] * sin
-            out[place, b] = u[place, a] * sin + u[place, b] * cos
+    """Rotary positions 0, 1, … of u [..., n, dh]."""
+    places, half, out = np.arange(u.shape[-2]), u.shape[-1] // 2, u.copy()
+    for i in range(half):
+        a, b = (2 * i, 2 * i + 1) if layout == "interleaved" else (i, i + half)
+        angle = places * base ** (-2 * i / u.shape[-1])
+        cos, sin = np.cos(angle), np.sin(angle)
+        out[..., a] = u[..., a] * cos - u[..., b] * sin
+        out[..., b] = u[..., a] * sin + u[..., b] * cos
     return out
 
 
@@ -48,19 +47,16 @@ def column_stage(model, z, prefix):
     embedder, tensors = model.config["embedder"], model.tensors
     config = {**model.config, "stage": embedder["columns"], "activation": model.embedder_activation}
     layered = {"norm": {"kind": "layer", "eps": config["norm"]["eps"]}}
-    out = []
-    for column in z.T:
-        cells = linear(tensors, "embed.column.in", column[:, None])
-        for i in range(embedder["columns"]["layers"]):
-            name = f"embed.column.{i}"
-            known = tensors[name + ".inducing"]
-            known = plain_block(tensors, name + ".a", config, known, cells[:prefix])
-            cells = plain_block(tensors, name + ".b", config, cells, known)
-        weight, shift = (norm(tensors, f"embed.column.{n}_norm", layered,
-                              linear(tensors, f"embed.column.{n}", cells))
-                              for n in ("scale", "shift"))
-        out.append(column[:, None] * weight + shift)
-    return np.stack(out, axis=1)
+    columns = z.T[:, :, None]                                       # [F, T, 1]
+    cells = linear(tensors, "embed.column.in", columns)
+    for i in range(embedder["columns"]["layers"]):
+        name = f"embed.column.{i}"
+        known = np.repeat(tensors[name + ".inducing"][None], len(columns), axis=0)
+        known = plain_block(tensors, name + ".a", config, known, cells[:, :prefix])
+        cells = plain_block(tensors, name + ".b", config, cells, known)
+    weight, shift = (norm(tensors, f"embed.column.{n}_norm", layered,
+                          linear(tensors, f"embed.column.{n}", cells)) for n in ("scale", "shift"))
+    return (columns * weight + shift).swapaxes(0, 1)
 
 
 def row_stage(model, cells):
@@ -69,14 +65,13 @@ def row_stage(model, cells):
     stage = embedder["rows"]
     config = {**model.config, "stage": stage, "activation": model.embedder_activation}
     layered = {"norm": {"kind": "layer", "eps": config["norm"]["eps"]}}
-    kept, out = 1 if stage["take"] == "first" else stage["readouts"], []
-    for row in cells:
-        h = np.concatenate([tensors["embed.row.readout"], row])
-        for i in range(stage["layers"]):
-            h = plain_block(tensors, f"embed.row.{i}", config, h, h,
-                            lambda u: turn(u, stage["rotary"], stage["layout"]))
-        out.append(norm(tensors, "embed.row.norm", layered, h[:kept]).ravel())
-    return np.array(out).reshape(len(cells), -1)
+    kept = 1 if stage["take"] == "first" else stage["readouts"]
+    readout = np.repeat(tensors["embed.row.readout"][None], len(cells), axis=0)
+    h = np.concatenate([readout, cells], axis=1)
+    for i in range(stage["layers"]):
+        h = plain_block(tensors, f"embed.row.{i}", config, h, h,
+                        lambda u: turn(u, stage["rotary"], stage["layout"]))
+    return norm(tensors, "embed.row.norm", layered, h[:, :kept]).reshape(len(cells), -1)
 
 
 def yeo_johnson(z, power):
