@@ -43,7 +43,11 @@ class Waves(torch.autograd.Function):
 
 
 class KernelBias(nn.Module):
-    """Basis functions of the distance between positions, for every component, head and basis."""
+    """Basis functions of the distance between positions, for every component, head and basis.
+
+    The authors begin with a = b = 1, c = 0 for all, but functions that begin alike have one
+    gradient and stay alike: here their widths go from 1 to 1/16.
+    """
 
     def __init__(self, config):
         super().__init__()
@@ -52,7 +56,8 @@ class KernelBias(nn.Module):
         self.components = kernel.get("components") or [list(range(features))]
         self.causal = kernel.get("causal")
         shape = len(self.components), config["heads"], kernel["basis"]
-        self.a, self.b = nn.Parameter(torch.ones(shape)), nn.Parameter(torch.ones(shape))
+        self.a = nn.Parameter(torch.ones(shape))
+        self.b = nn.Parameter((2 ** torch.linspace(0, 8, kernel["basis"])).repeat(*shape[:2], 1))
         self.c = nn.Parameter(torch.zeros(shape))
 
     def logits(self, asked, keys):

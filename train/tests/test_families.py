@@ -8,6 +8,7 @@ import unittest
 
 import numpy as np
 import torch
+from torch import nn
 
 from pg_posterior_train.classes import class_chain, classify, is_classifier, prepare_classes
 from pg_posterior_train.config import ConfigError, check_config, check_model
@@ -22,7 +23,7 @@ from pg_posterior_train.predict import chain, predict
 from pg_posterior_train.prior import PRIORS
 from pg_posterior_train.questions import is_split, split_questions, training_questions
 from pg_posterior_train.tasks import Tasks
-from pg_posterior_train.trainer import Run
+from pg_posterior_train.trainer import Run, batch_loss
 
 from .models import EXTRA, REFERENCE, ROWS, configuration
 
@@ -165,6 +166,26 @@ class Families(unittest.TestCase):
         config["training"]["questions"] = "split"
         with self.assertRaisesRegex(ConfigError, "training.questions"):
             check_config(config)
+
+    def test_basis_functions_become_different(self):
+        """No two functions of a head have the gradients of one, of which training would move both
+        alike for ever.
+        """
+        config, _ = make_family("scan")
+        network, tasks = make_model(config).double(), fixed_tasks(config, 14)
+        for name, value in network.named_parameters():
+            # outputs that begin at zero hide the rest
+            if ".o." in name and not value.any():
+                nn.init.normal_(value, generator=torch.Generator().manual_seed(3))
+        near = Tasks(tasks.x * 0.2, tasks.y, tasks.categorical)
+        batch_loss(network, near, 8, 8, False).backward()
+        found = 0
+        for name, value in network.named_parameters():
+            if name.endswith("kernel.a"):
+                gaps = value.grad.sort(-1).values.diff() / value.grad.abs().amax(-1, keepdim=True)
+                self.assertGreater(float(gaps.min()), 1e-6)
+                found += 1
+        self.assertEqual(found, config["layers"])
 
     def test_kernel_bias_knows_differences_only(self):
         """Positions shifted by a million give the same answers, to rounding of the positions."""
