@@ -102,6 +102,12 @@ class Encoding:
 
     def predict(self, queries):
         """One distribution for every query; of a joint head each query alone."""
+        answers = self.afresh(queries)
+        self.statistics.said.update((self.question(query), answer)
+                                    for query, answer in zip(queries, answers))
+        return answers
+
+    def afresh(self, queries):
         model = self.model
         if model.config["head"]["kind"] == "joint-gaussian":
             return [self.joint([row]) for row in queries]
@@ -109,13 +115,17 @@ class Encoding:
             return self.completed(np.asarray(queries, dtype=float))
         return self.as_they_are(queries)
 
+    def question(self, query):
+        """All that tells an answer from others under these statistics."""
+        later = self.statistics.n
+        return (self.x[later:].tobytes(), self.y[later:].tobytes(), self.prefix, self.chain,
+                np.asarray(query, dtype=float).tobytes())
+
     def follow(self, query):
         """predict() for one row, which chains ask again and again after the same rows."""
-        later = self.statistics.n
-        key = (self.x[later:].tobytes(), self.y[later:].tobytes(), self.prefix, self.chain,
-               np.asarray(query, dtype=float).tobytes())
+        key = self.question(query)
         if key not in self.statistics.said:
-            self.statistics.said[key] = self.predict([query])[0]
+            self.predict([query])
         return self.statistics.said[key]
 
     def completed(self, queries):

@@ -245,9 +245,9 @@ class SumsEncoding:
 
     def conditionals(self, x, y):
         at, out = self, []
-        for row, target in zip(x, y):
+        for i, (row, target) in enumerate(zip(x, y)):
+            at = at.step(x[i - 1], y[i - 1]) if i > 0 else at
             out.append(at.predict([row])[0].log_pdf(target))
-            at = at.step(row, target)
         return np.array(out)
 
     def score(self, x, y, orders=0, seed=0):
