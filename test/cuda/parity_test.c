@@ -126,6 +126,7 @@ check_chains(const Pair *p, const TnpRows *rows, const char *what)
 	TnpRows		plain = *rows;
 	TnpRequest	r;
 	TnpError	error = {0};
+	TnpStatus	status;
 
 	plain.y = NULL;
 	if (has_defined_draws(p))
@@ -134,7 +135,8 @@ check_chains(const Pair *p, const TnpRows *rows, const char *what)
 		r.seed = 4711;
 		r.first_draw = 3;
 		r.draws = draws;
-		if (cuda_ask(p->device, &r) == TNP_NOT_HERE)
+		status = cuda_ask(p->device, &r);
+		if (status == TNP_NOT_HERE)
 		{
 			ok(p->leaves_chains, "%s: %s chains are the session's", p->name, what);
 			free(want);
@@ -142,8 +144,8 @@ check_chains(const Pair *p, const TnpRows *rows, const char *what)
 			return;
 		}
 		ok(tnp_sample(p->engine, &plain, 4711, 3, draws, want, &error) == TNP_OK
-		   && cuda_ask(p->device, &r) == TNP_OK, "%s: %s draws: %s%s", p->name, what, error.message,
-		   r.status == TNP_OK ? "" : r.error.message);
+		   && status == TNP_OK, "%s: %s draws: %s%s", p->name, what, error.message,
+		   status == TNP_OK ? "" : r.error.message);
 		difference = largest_difference(got, want, n);
 		ok(difference <= tolerances * 10 * TOLERANCE, "%s: %s draws agree (%.1e)", p->name, what,
 		   difference);
@@ -153,15 +155,16 @@ check_chains(const Pair *p, const TnpRows *rows, const char *what)
 		r = request(TNP_REQUEST_SCORE, p, rows, &score);
 		r.orders = orders;
 		r.seed = 99;
-		if (cuda_ask(p->device, &r) == TNP_NOT_HERE)
+		status = cuda_ask(p->device, &r);
+		if (status == TNP_NOT_HERE)
 		{
 			ok(p->leaves_chains && (orders >= 0 || p->device->model->layered),
 			   "%s: %s density is the session's", p->name, what);
 			continue;
 		}
 		ok(tnp_score(p->engine, rows, orders, 99, &wanted, NULL, &error) == TNP_OK
-		   && cuda_ask(p->device, &r) == TNP_OK, "%s: %s density: %s%s", p->name, what,
-		   error.message, r.status == TNP_OK ? "" : r.error.message);
+		   && status == TNP_OK, "%s: %s density: %s%s", p->name, what, error.message,
+		   status == TNP_OK ? "" : r.error.message);
 		is_near(score, wanted, tolerances * LOG_TOLERANCE * (1 + fabs(wanted) / 10),
 				"the density agrees");
 	}

@@ -90,8 +90,8 @@ check_shapes(TnpDeviceEncoding *e, const char *name, const TestRows *rows, size_
 	Answers		first,
 				other;
 	/*
-	 * The first model has nearly every shape, in either precision every second one, and so all pairs
-	 * of height, team and split; the others have in turn those that differ most.
+	 * The first model has nearly every shape: in either precision every second one, and so all
+	 * pairs of height, team and split. The others have in turn those that differ most.
 	 */
 	bool		all = number == 0;
 	int			place = precision;
