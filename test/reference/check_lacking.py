@@ -63,7 +63,8 @@ def made_table(random, family, n):
     flag = random.randint(0, 2, n)
     y = family(random, x, label, flag.astype(float))
     y = (y - y.mean()) / y.std() + 0.2 * random.standard_normal(n)
-    identity = random.choice(10 ** 6, levels, replace=False).astype(float)
+    # different ones; a choice among a million would shuffle all of them for each table
+    identity = 10.0 ** 5 * random.permutation(levels) + random.randint(0, 10 ** 5, levels)
     kinds = ["numeric"] * 5 + ["categorical"]
     return np.column_stack([x, flag, identity[label]]), kinds, 10 ** random.uniform(-2, 3) * y
 
