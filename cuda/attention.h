@@ -58,6 +58,8 @@ template <class T, int R, int NV> struct Tile
 	typedef Ahead<T, NV, ahead_kind> Next;
 	/* whether all registers are taken, so that what can be found again must not keep any */
 	static const bool tight = Precision<T>::code == 0 ? NV * tiles >= 16 : NV >= 4;
+	/* and of the whole walk, too */
+	static const bool crowded = Precision<T>::code == 1 && NV > 8;
 	/* whether a warp's queries are in registers while it goes over keys */
 	static const bool held = !tight || (Precision<T>::code == 0 && NV * together <= 8);
 	typedef typename QueriesOf<T, NV, together, held>::type Queries;
@@ -98,10 +100,11 @@ template <class T, int R, int NV> struct Tile
 		return tight ? anew(lane) : lane;
 	}
 
+	/* Where blocks share heads each has one, and only there is a slice more than 0. */
 	DEVICE int
 	head(int local) const
 	{
-		return share > 1 ? rank % model->heads : rank + local * team;
+		return rank - slice * model->heads + local * team;
 	}
 
 	DEVICE const uint32_t *
@@ -137,7 +140,8 @@ template <class T, int R, int NV> struct Tile
 			*slot = rows.store[row];
 			return walk->cache;
 		}
-		*slot = (int64_t) rows.store[row] * walk->group + row % 8 % walk->group;
+		/* a group is 1, 2, 4 or 8 */
+		*slot = (int64_t) rows.store[row] * walk->group + (row & 7 & (walk->group - 1));
 		return own_cache(row / 16);
 	}
 
@@ -186,14 +190,19 @@ template <class T, int R, int NV> struct Tile
 	DEVICE void
 	push(T *buffer, int row, int column, float a, float b, bool rings) const
 	{
+		T		   *place = buffer + row * walk->row_x + column;
+		typename P::Pair pair = P::pair(a, b);
+
 		if (team == 1)
-			return P::store_pair(buffer + row * walk->row_x + column, a, b);
-		ROLLED
-		for (int peer = 0; peer < team; peer++)
-			if (copied && rings)
-				P::ring_pair(buffer + row * walk->row_x + column, bell(0), peer, team, a, b);
-			else
-				P::push_pair(buffer + row * walk->row_x + column, peer, team, a, b);
+			return P::store_pair(place, pair);
+		if (copied && rings)
+			ROLLED
+			for (int peer = 0; peer < team; peer++)
+				P::ring_pair(place, bell(0), peer, team, pair);
+		else
+			ROLLED
+			for (int peer = 0; peer < team; peer++)
+				P::push_pair(place, peer, team, pair);
 	}
 
 	DEVICE void
@@ -284,27 +293,38 @@ template <class T, int R, int NV> struct Tile
 	ask_early(int layer, int first, int end) const
 	{
 		const int	words = 2 * (H::key_words + H::value_words);
-		int			h = head(warp % (n_heads > 0 ? n_heads : 1));
+		int			slot = early * CUDA_CHUNK + first * CUDA_BLOCK,
+					h;
 
 		if (early < 0)
 			return;
+		/* there are heads */
+		h = head(n_heads == 1 ? 0 : (int) ((unsigned) warp % (unsigned) n_heads));
+		/* not those behind the last that is seen */
+		if (walk->mode != CUDA_APPEND)
+		{
+			int			seen = first + (int) (walk->shared - slot + CUDA_BLOCK - 1) / CUDA_BLOCK;
+
+			end = seen < end ? seen : end;
+		}
+
+		size_t		panel = (size_t) (slot / CUDA_PANEL);
+		const uint32_t *k = keys(walk->cache, layer, h) + panel * H::key_words + lane * 4,
+				   *v = values(walk->cache, layer, h) + panel * H::value_words + lane * 4;
+		uint32_t   *to = early_place() + first * words;
+
 		ROLLED
 		for (int block = first; block < end; block++)
 		{
-			int			slot = early * CUDA_CHUNK + block * CUDA_BLOCK;
-			size_t		panel = (size_t) (slot / CUDA_PANEL);
-			const uint32_t *k = keys(walk->cache, layer, h) + panel * H::key_words + lane * 4,
-					   *v = values(walk->cache, layer, h) + panel * H::value_words + lane * 4;
-			uint32_t   *to = early_place() + block * words;
-
-			if (walk->mode != CUDA_APPEND && slot >= walk->shared)
-				break;
 			UNROLL
 			for (int i = 0; i < 2 * H::key_tiles; i++)
 				copy_ahead(to + i * 128, k + i * 128);
 			UNROLL
 			for (int i = 0; i < 2 * H::value_words / 128; i++)
 				copy_ahead(to + (2 * H::key_tiles + i) * 128, v + i * 128);
+			k += 2 * H::key_words;
+			v += 2 * H::value_words;
+			to += words;
 		}
 		close_copies();
 	}
@@ -402,6 +422,37 @@ template <class T, int R, int NV> struct Tile
 		}
 	}
 
+	/* x1 = a lane's part of tile m of a head's attention, for tile `first` + m of the rows. */
+	DEVICE void
+	put_results(const Softmax<NV, together> &all, int head, int first, int m, int lane) const
+	{
+		/* the usual case: one block, and features that fill the head's tiles */
+		bool		alone = team == 1 && model->head_width == NV * 8;
+		T		   *to = x1 + ((first + m) * 16 + lane / 4) * walk->row_x + head * NV * 8 +
+			lane % 4 * 2;
+
+		UNROLL
+		for (int half = 0; half < 2; half++)
+		{
+			int			row = (first + m) * 16 + half * 8 + lane / 4;
+			float		scale = closing_scale(all.base[m][half], all.sum[m][half],
+											  rows.visible[row] + rows.own[row]);
+
+			if (alone)
+				UNROLL
+				for (int n = 0; n < NV; n++)
+					P::store_pair(to + half * 8 * walk->row_x + n * 8,
+								  P::pair(product(all.values[m][n][2 * half], scale),
+										  product(all.values[m][n][2 * half + 1], scale)));
+			else
+				UNROLL
+				for (int n = 0; n < NV; n++)
+					put_result(head, row, n * 8 + lane % 4 * 2,
+							   product(all.values[m][n][2 * half], scale),
+							   product(all.values[m][n][2 * half + 1], scale));
+		}
+	}
+
 	/* Chunks of this tile, the private keys' counted as one more. */
 	DEVICE int
 	chunks(void) const
@@ -449,13 +500,27 @@ template <class T, int R, int NV> struct Tile
 		return parts_here ? part_here[at] : part_there[at];
 	}
 
-	DEVICE void
-	set_part(int64_t at, float v) const
+	/* A lane's part of rows lane / 4 and lane / 4 + 8 of MT tiles; the first begins at `to`. */
+	template <int MT> DEVICE void
+	put_rows(float *to, const Softmax<NV, MT> &state, int first, int lane) const
 	{
-		if (parts_here)
-			part_here[at] = v;
-		else
-			part_there[at] = v;
+		UNROLL
+		for (int m = 0; m < MT; m++)
+			UNROLL
+			for (int half = 0; half < 2; half++)
+			{
+				int			below = m * 16 + half * 8;
+				float	   *row = to + below * part_width;
+
+				if ((rows.flags[first * 16 + below + lane / 4] & ROW_ACTIVE) == 0)
+					continue;
+				UNROLL
+				for (int n = 0; n < NV; n++)
+					store_two(row + n * 8 + lane % 4 * 2, state.values[m][n][2 * half],
+							  state.values[m][n][2 * half + 1]);
+				if (lane % 4 == 0)
+					store_two(row + NV * 8, state.base[m][half], state.sum[m][half]);
+			}
 	}
 
 	template <int MT> DEVICE void
@@ -463,29 +528,12 @@ template <class T, int R, int NV> struct Tile
 			 int first) const
 	{
 		int			lane = own_lane();
+		int64_t		to = part_at(layer, local, chunk, n_chunks, first * 16 + lane / 4);
 
-		UNROLL
-		for (int m = 0; m < MT; m++)
-			UNROLL
-			for (int half = 0; half < 2; half++)
-			{
-				int			row = (first + m) * 16 + half * 8 + lane / 4;
-				int64_t		to = part_at(layer, local, chunk, n_chunks, row);
-
-				if ((rows.flags[row] & ROW_ACTIVE) == 0)
-					continue;
-				UNROLL
-				for (int n = 0; n < NV; n++)
-				{
-					set_part(to + n * 8 + lane % 4 * 2, state.values[m][n][2 * half]);
-					set_part(to + n * 8 + lane % 4 * 2 + 1, state.values[m][n][2 * half + 1]);
-				}
-				if (lane % 4 == 0)
-				{
-					set_part(to + NV * 8, state.base[m][half]);
-					set_part(to + NV * 8 + 1, state.sum[m][half]);
-				}
-			}
+		if (parts_here)
+			put_rows<MT>(part_here + to, state, first, lane);
+		else
+			put_rows<MT>(in_device_memory(part_there + to), state, first, lane);
 	}
 
 	/*
@@ -538,19 +586,7 @@ template <class T, int R, int NV> struct Tile
 
 		UNROLL
 		for (int m = 0; m < together; m++)
-			UNROLL
-			for (int half = 0; half < 2; half++)
-			{
-				int			row = (first + m) * 16 + half * 8 + lane / 4;
-				float		scale = closing_scale(all.base[m][half], all.sum[m][half],
-												  rows.visible[row] + rows.own[row]);
-
-				UNROLL
-				for (int n = 0; n < NV; n++)
-					put_result(head(local), row, n * 8 + lane % 4 * 2,
-							   product(all.values[m][n][2 * half], scale),
-							   product(all.values[m][n][2 * half + 1], scale));
-			}
+			put_results(all, head(local), first, m, lane);
 	}
 
 	/* Numbers of a row's values that a lane folds; chunks that it reads ahead; few chunks. */
@@ -560,7 +596,10 @@ template <class T, int R, int NV> struct Tile
 	/* chunks that are folded at once */
 	static const int folded = copied ? WARP : few;
 
-	/* A row's values in `count` chunks at most, from chunk `start` on. */
+	/*
+	 * A row's values in `count` chunks at most, from chunk `start` on, eight by eight: of those
+	 * behind the last nothing is known.
+	 */
 	DEVICE void
 	get_values(int layer, int local, int start, int count, int n_chunks, int row,
 			   float value[ahead][each]) const
@@ -569,10 +608,14 @@ template <class T, int R, int NV> struct Tile
 
 		UNROLL
 		for (int c = 0; c < ahead; c++)
+		{
+			if (c % 8 == 0 && c >= count)
+				break;
 			UNROLL
 			for (int i = 0; i < each; i++)
 				value[c][i] = c < count && lane + i * WARP < NV * 8
 					? get_part(from + (int64_t) c * R * part_width + i * WARP) : 0.0f;
+		}
 	}
 
 	/*
@@ -609,6 +652,9 @@ template <class T, int R, int NV> struct Tile
 				get_values(layer, local, start + first, count - first, n_chunks, row, chunk_value);
 			UNROLL
 			for (int c = 0; c < ahead; c++)
+			{
+				if (c % 8 == 0 && first + c >= count)
+					break;
 				if (first + c < count)
 				{
 					float		k = shuffle_from(keep, first + c),
@@ -619,6 +665,7 @@ template <class T, int R, int NV> struct Tile
 					for (int i = 0; i < each; i++)
 						value[i] = fold_value(value[i], k, chunk_value[c][i], a);
 				}
+			}
 		}
 	}
 
@@ -729,6 +776,13 @@ template <class T, int R, int NV> struct Tile
 			? before : n_chunks - 1;
 	}
 
+	/* How many of n things are every `by`th one, from the first on; n is more than -by. */
+	DEVICE int
+	in_turns(int n, int by) const
+	{
+		return by == 1 ? n : (int) ((unsigned) (n + by - 1) / (unsigned) by);
+	}
+
 	/*
 	 * x1 = attention of q to cache layer `layer`, in all blocks of the team. Ends with the team's
 	 * barrier, but in kernels where carry() has one for all results.
@@ -743,9 +797,9 @@ template <class T, int R, int NV> struct Tile
 					/* this block's chunks: begin, begin + stride, ...; then those of one team */
 					begin = slice + share * copy,
 					stride = share * copies(),
-					mine = walk->split ? (common - begin + stride - 1) / stride : 1,
+					mine = walk->split ? in_turns(common - begin, stride) : 1,
 					last = copied && walk->split && copy == 0
-						? (n_chunks - 1 - common - slice + share - 1) / share : 0,
+						? in_turns(n_chunks - 1 - common - slice, share) : 0,
 					chunk_tasks = units * (mine + last),
 					tasks = chunk_tasks + (walk->split && slice == 0 && copy == 0
 										   ? n_heads * tiles : 0);
@@ -753,9 +807,11 @@ template <class T, int R, int NV> struct Tile
 		ROLLED
 		for (int task = warp; task < tasks; task += CUDA_WARPS)
 		{
-			int			local = task % n_heads,
-						first = task / n_heads % groups * together,
-						number = task / units,
+			/* of one head and one group of tiles, all units; they are few: no sign, one division */
+			int			unit = n_heads == 1 ? task : (int) ((unsigned) task / (unsigned) n_heads),
+						local = task - unit * n_heads,
+						first = unit % groups * together,
+						number = unit / groups,
 						chunk = 0,
 						end = n_chunks - 1,
 						own = together;
@@ -770,7 +826,7 @@ template <class T, int R, int NV> struct Tile
 			else if (walk->split)
 			{
 				/* private keys of one tile; that of a pair is not loaded for them */
-				first = (task - chunk_tasks) / n_heads;
+				first = unit - groups * (mine + last);
 				end = 0;
 				own = 1;
 				if (rows.most_own[first] == 0)

@@ -15,7 +15,8 @@ template <class T, int R, int NV> struct EmbedderTile : LinearTile<T, R, NV>
 	typedef Precision<T> P;
 	using Base::walk;
 	using Base::model;
-	using Base::team;
+	using Base::lane;
+	using Base::warp;
 	using Base::x0;
 	using Base::x1;
 	using Base::h;
@@ -76,29 +77,34 @@ template <class T, int R, int NV> struct EmbedderTile : LinearTile<T, R, NV>
 	{
 		int			d = model->width;
 
-		for (int item = thread(); item < R * d; item += CUDA_THREADS)
+		ROLLED
+		for (int row = warp; row < R; row += CUDA_WARPS)
 		{
-			int			row = item / d,
-						i = item % d,
-						flags = rows.flags[row];
-			float		v = 0.0f;
+			int			flags = rows.flags[row],
+						source = rows.source[row];
+			bool		made = (flags & ROW_ACTIVE) != 0 && !model->concat;
 
-			if ((flags & ROW_SINK) != 0)
-				v = model->sink[rows.source[row] * d + i];
-			else if ((flags & ROW_ACTIVE) != 0 && !model->concat)
+			ROLLED
+			for (int i = lane; i < d; i += WARP)
 			{
-				if (walk->x_is_half)
-					v = walk->x[(int64_t) rows.source[row] * walk->x_width + i];
-				if (model->role != nullptr && walk->mode != CUDA_HALVES)
-					v += model->role[rows.role[row] * d + i];
-				if (model->position != nullptr && rows.position[row] >= 0)
-					v += model->position[rows.position[row] * d + i];
-				if (model->y_table != nullptr && (flags & ROW_Y) != 0)
-					v += model->y_table[(int) rows.target[row] * d + i];
+				float		v = 0.0f;
+
+				if ((flags & ROW_SINK) != 0)
+					v = model->sink[source * d + i];
+				else if (made)
+				{
+					if (walk->x_is_half)
+						v = walk->x[(int64_t) source * walk->x_width + i];
+					if (model->role != nullptr && walk->mode != CUDA_HALVES)
+						v += model->role[rows.role[row] * d + i];
+					if (model->position != nullptr && rows.position[row] >= 0)
+						v += model->position[rows.position[row] * d + i];
+					if (model->y_table != nullptr && (flags & ROW_Y) != 0)
+						v += model->y_table[(int) rows.target[row] * d + i];
+				}
+				h[row * walk->row_h + i] = v;
 			}
-			h[row * walk->row_h + i] = v;
 		}
-		sync_team(team);
 	}
 
 	/*

@@ -60,6 +60,9 @@ template <class Base> struct Layered : Base
 	}
 };
 
+/* Blocks of its kernel on a multiprocessor: with 16 bits registers just allow so many. */
+#define ROW_WISE_BESIDE(precision) ((precision) == 0 ? 4 : 1)
+
 template <class T> struct RowWise : Layered<EmbedderTile<T, STEP_ROWS, 2>>
 {
 	typedef Layered<EmbedderTile<T, STEP_ROWS, 2>> Base;
@@ -213,7 +216,7 @@ template <class T> struct RowWise : Layered<EmbedderTile<T, STEP_ROWS, 2>>
 	}
 };
 
-template <class T> KERNEL(CUDA_THREADS, 1)
+template <class T> KERNEL(CUDA_THREADS, ROW_WISE_BESIDE(Precision<T>::code))
 cuda_row_wise(const GRID_CONSTANT CudaStep step)
 {
 	RowWise<T>	tile;

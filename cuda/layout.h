@@ -269,6 +269,7 @@ typedef struct CudaModel
 				head_tiles,
 				feedforward,
 				sinks;
+	float		logit_scale;	/* log2(e) over the root of a head's width */
 	int			activation;		/* as TnpActivation */
 	int			concat,			/* embedder: one MLP over [x, y, flag], else a sum of encoders */
 				features;		/* concat: numbers of x */

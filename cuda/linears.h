@@ -79,7 +79,7 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 	DEVICE float
 	logit_scale(const float *log_scale, int head, int row) const
 	{
-		float		scale = (float) CUDA_LOG2E / sqrtf((float) model->head_width);
+		float		scale = model->logit_scale;
 
 		if (log_scale != nullptr)
 			scale *= load_float(log_scale + 2 * head) * rows.log_keys[row] +
@@ -162,14 +162,13 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 	}
 
 	/*
-	 * The first tile of w whose columns a block of the team computes, or the next block's. Where
-	 * weights are asked for before, the team's size is a shift: a division takes as long as they.
+	 * The first tile of w whose columns a block of the team computes, or the next block's. The
+	 * team's size is a shift: a division takes as long as the first weights.
 	 */
 	DEVICE int
 	first_tile(const CudaLinear &w, int block) const
 	{
-		return Base::copied ? w.n_tiles * block >> walk->team_bits
-			: (int) ((int64_t) w.n_tiles * block / team);
+		return w.n_tiles * block >> walk->team_bits;
 	}
 
 	/* Ask for what this warp needs first of w; queries: of this block's first head. */
@@ -184,25 +183,29 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 
 	/*
 	 * A linear on x, its columns dealt out to the team; before: this warp's first tile of it has
-	 * been asked for. Ends with the team's barrier, but in kernels that have a barrier of all
-	 * teams, too: there carry() has one for all results, so that the first-level cache is dropped
-	 * at no more places.
+	 * been asked for. carry() has the barriers behind it, at few places, because each of them drops
+	 * the first-level cache.
 	 */
+	template <ResultKind kind> DEVICE void
+	linear(const CudaLinear &w, const T *x, bool before, Asked &asked, const Result<T> &r) const
+	{
+		columns<kind>(w, x, first_tile(w, rank), first_tile(w, rank + 1), warp, before, asked, r);
+	}
+
+	/* The same of an encoder or the head, whose linears have results of three kinds. */
 	DEVICE void
-	linear(ResultKind kind, const CudaLinear &w, const T *x, bool before, Asked &asked,
-		   const Result<T> &r) const
+	linear_of_mlp(ResultKind kind, const CudaLinear &w, const T *x, Asked &asked,
+				  const Result<T> &r) const
 	{
 		int			first = first_tile(w, rank),
 					end = first_tile(w, rank + 1);
 
 		if (kind == RESULT_OPERAND)
-			columns<RESULT_OPERAND>(w, x, first, end, warp, before, asked, r);
+			columns<RESULT_OPERAND>(w, x, first, end, warp, false, asked, r);
 		else if (kind == RESULT_STATE)
-			columns<RESULT_STATE>(w, x, first, end, warp, before, asked, r);
+			columns<RESULT_STATE>(w, x, first, end, warp, false, asked, r);
 		else
-			columns<RESULT_RAW>(w, x, first, end, warp, before, asked, r);
-		if (!Base::copied)
-			sync_team(team);
+			columns<RESULT_RAW>(w, x, first, end, warp, false, asked, r);
 	}
 
 	/* Two outputs that every block computes for itself, not yet activated. */
@@ -227,28 +230,26 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 	DEVICE void
 	linear_direct(ResultKind kind, const CudaLinear &w, const Result<T> &r) const
 	{
-		int			pairs = w.n_tiles * 4;
+		int			columns = w.n_tiles * 8;
 
 		ROLLED
-		for (int item = thread(); item < R * pairs; item += CUDA_THREADS)
-		{
-			int			row = item / pairs,
-						column = item % pairs * 2;
-			float		a = w.bias != nullptr ? load_float(w.bias + column) : 0.0f,
-						b = w.bias != nullptr ? load_float(w.bias + column + 1) : 0.0f;
-
-			for (int i = 0; i < w.in; i++)
+		for (int row = warp; row < R; row += CUDA_WARPS)
+			ROLLED
+			for (int column = 2 * lane; column < columns; column += 2 * WARP)
 			{
-				float		v = input[row * CUDA_DIRECT + i];
-				const float *at = w.direct + i * w.out + column;
+				float		a = w.bias != nullptr ? load_float(w.bias + column) : 0.0f,
+							b = w.bias != nullptr ? load_float(w.bias + column + 1) : 0.0f;
 
-				a = fused(v, column < w.out ? load_float(at) : 0.0f, a);
-				b = fused(v, column + 1 < w.out ? load_float(at + 1) : 0.0f, b);
+				for (int i = 0; i < w.in; i++)
+				{
+					float		v = input[row * CUDA_DIRECT + i];
+					const float *at = w.direct + i * w.out + column;
+
+					a = fused(v, column < w.out ? load_float(at) : 0.0f, a);
+					b = fused(v, column + 1 < w.out ? load_float(at + 1) : 0.0f, b);
+				}
+				put_direct(kind, r, row, column, a, b);
 			}
-			put_direct(kind, r, row, column, a, b);
-		}
-		if (!Base::copied)
-			sync_team(team);
 	}
 
 	/* Add to the residual stream, in all blocks; rings: pushed to their bells. */
@@ -259,18 +260,20 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 
 		if (!keeps(row, keep))
 			return;
-		a += place[0];
-		b += place[1];
+
+		Two			before = load_two(place);
+
+		a += before.a;
+		b += before.b;
 		if (alone || team == 1)
-		{
 			store_two(place, a, b);
-			return;
-		}
-		ROLLED
-		for (int peer = 0; peer < team; peer++)
-			if (Base::copied && rings)
+		else if (Base::copied && rings)
+			ROLLED
+			for (int peer = 0; peer < team; peer++)
 				push_two(place, this->bell(1), peer, team, a, b);
-			else
+		else
+			ROLLED
+			for (int peer = 0; peer < team; peer++)
 				team_store_pair(place, peer, team, a, b);
 	}
 
@@ -285,50 +288,75 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 		if (result == RESULT_OF_BARRIER)
 			sync_team(team);
 		else
-		{
-			if (thread() == 0)
-				expect_pushes(this->bell(result & 1), bytes * rows.active[0]);
-			await_pushes(this->bell(result & 1), result >> 1);
-		}
+			receive_pushes(result, bytes);
+	}
+
+	DEVICE void
+	receive_pushes(int result, int bytes) const
+	{
+		if (thread() == 0)
+			expect_pushes(this->bell(result & 1), bytes * rows.active[0]);
+		await_pushes(this->bell(result & 1), result >> 1);
 	}
 
 	/*
-	 * Warp: x0 = norm(h) of a row, whose numbers are read once where a row has at most KEPT * 32;
-	 * the rows of `keep` get it in h as well.
+	 * Columns of a norm: a lane has four side by side of every 128. All norms add up a row's
+	 * numbers in this order.
 	 */
-	template <int KEPT> DEVICE void
+	static const int norm_step = 4 * WARP;
+
+	DEVICE int
+	norm_column(void) const
+	{
+		return 4 * lane;
+	}
+
+	static DEVICE float
+	sum_four(const Four &v)
+	{
+		return v.a + v.b + v.c + v.d;
+	}
+
+	static DEVICE float
+	squares_of_four(const Four &v)
+	{
+		return fused(v.d, v.d, fused(v.c, v.c, fused(v.b, v.b, product(v.a, v.a))));
+	}
+
+	/* Numbers of a row of d, as offsets from its mean; those behind the last are zeros. */
+	static DEVICE Four
+	offsets(const float *from, int column, int d, float mean)
+	{
+		return Four{column < d ? from[column] - mean : 0.0f,
+					column + 1 < d ? from[column + 1] - mean : 0.0f,
+					column + 2 < d ? from[column + 2] - mean : 0.0f,
+					column + 3 < d ? from[column + 3] - mean : 0.0f};
+	}
+
+	/*
+	 * Warp: x0 = norm(h) of a row of any length; the rows of `keep` get it in h as well.
+	 */
+	DEVICE void
 	norm_row(const CudaNorm &n, int keep, int row) const
 	{
 		int			d = model->width;
 		float	   *from = h + row * walk->row_h;
 		T		   *to = x0 + row * walk->row_x;
 		bool		kept = (rows.flags[row] & keep) != 0;
-		float		value[KEPT],
-					mean = 0.0f,
+		float		mean = 0.0f,
 					square = 0.0f,
 					scale;
 
-		UNROLL
-		for (int i = 0; i < KEPT; i++)
-			value[i] = lane + i * WARP < d ? from[lane + i * WARP] : 0.0f;
 		if (n.centred)
 		{
-			UNROLL
-			for (int i = 0; i < KEPT; i++)
-				mean += value[i];
-			for (int i = lane + KEPT * WARP; i < d; i += WARP)
-				mean += from[i];
+			ROLLED
+			for (int i = norm_column(); i < d; i += norm_step)
+				mean += sum_four(offsets(from, i, d, 0.0f));
 			mean = warp_sum(mean) / (float) d;
 		}
-		UNROLL
-		for (int i = 0; i < KEPT; i++)
-		{
-			float		offset = lane + i * WARP < d ? value[i] - mean : 0.0f;
-
-			square = fused(offset, offset, square);
-		}
-		for (int i = lane + KEPT * WARP; i < d; i += WARP)
-			square = fused(from[i] - mean, from[i] - mean, square);
+		ROLLED
+		for (int i = norm_column(); i < d; i += norm_step)
+			square += squares_of_four(offsets(from, i, d, mean));
 		square = warp_sum(square);
 		scale = 1.0f / sqrtf(square / (float) d + n.eps);
 		if (!(square <= 1e38f))
@@ -336,11 +364,8 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 			norm_large(n, kept, from, to);
 			return;
 		}
-		UNROLL
-		for (int i = 0; i < KEPT; i++)
-			if (lane + i * WARP < d)
-				put_norm(n, kept, lane + i * WARP, product(value[i] - mean, scale), from, to);
-		for (int i = lane + KEPT * WARP; i < d; i += WARP)
+		ROLLED
+		for (int i = lane; i < d; i += WARP)
 			put_norm(n, kept, i, product(from[i] - mean, scale), from, to);
 	}
 
@@ -356,15 +381,19 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 			from[i] = v;
 	}
 
-	DEVICE void
-	put_weighted(float weight, float bias, bool kept, int i, float centred, float *from,
-				 T *to) const
+	/* The same of four side by side, whose offsets from the mean these are. */
+	static DEVICE void
+	put_four(const Four &weight, const Four &bias, bool kept, const Four &offset, float scale,
+			 float *from, T *to)
 	{
-		float		v = product(centred, weight) + bias;
+		Four		v = {product(product(offset.a, scale), weight.a) + bias.a,
+						 product(product(offset.b, scale), weight.b) + bias.b,
+						 product(product(offset.c, scale), weight.c) + bias.c,
+						 product(product(offset.d, scale), weight.d) + bias.d};
 
-		to[i] = P::from(v);
+		P::store_four(to, v);
 		if (kept)
-			from[i] = v;
+			store_four(from, v);
 	}
 
 	/*
@@ -381,66 +410,64 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 					scale;
 
 		if (n.centred)
+			ROLLED
 			for (int i = lane; i < d; i += WARP)
 				sum += from[i];
 		mean = warp_sum(sum) / d;
+		ROLLED
 		for (int i = lane; i < d; i += WARP)
 			square += (from[i] - mean) * (from[i] - mean);
 		scale = 1.0 / sqrt(warp_sum(square) / d + n.eps);
+		ROLLED
 		for (int i = lane; i < d; i += WARP)
 			put_norm(n, kept, i, (float) ((from[i] - mean) * scale), from, to);
 	}
 
 	/*
-	 * Warp: norm_row() of the ROWS rows warp, warp + CUDA_WARPS, ... side by side: their sums take
-	 * shuffles together, each lane finds the scale of one row, and weights come while sums are
-	 * formed. Rows that are not there are left alone.
+	 * Warp: norm_row() of the ROWS rows first, first + CUDA_WARPS, ... side by side, of a width
+	 * that is a multiple of four: their sums take shuffles together, each lane finds the scale of
+	 * one row, and weights come while sums are formed. Of the first 128 columns all is read once.
+	 * Rows that are not there are left alone.
 	 */
-	template <int KEPT, int ROWS> DEVICE void
-	norm_rows(const CudaNorm &n, int keep) const
+	template <int ROWS> DEVICE void
+	norm_rows(const CudaNorm &n, int keep, int first) const
 	{
+		const Four	zeros = {0.0f, 0.0f, 0.0f, 0.0f};
 		int			d = model->width,
-					stride = CUDA_WARPS * walk->row_h;
-		float	   *from = h + warp * walk->row_h;
-		float		weight[KEPT],
-					bias[KEPT],
-					value[ROWS][KEPT],
-					mean[ROWS],
+					stride = CUDA_WARPS * walk->row_h,
+					column = norm_column();
+		bool		there = column < d,
+					longer = d > norm_step;
+		float	   *from = h + first * walk->row_h;
+		T		   *to = x0 + first * walk->row_x;
+		Four		weight = there ? load_four_constant(n.weight + column) : zeros,
+					bias = there && n.bias != nullptr ? load_four_constant(n.bias + column)
+					: zeros,
+					value[ROWS];
+		float		mean[ROWS],
 					sum[ROWS],
 					scale;
 		unsigned	large;
 
 		UNROLL
-		for (int i = 0; i < KEPT; i++)
-		{
-			bool		there = lane + i * WARP < d;
-
-			weight[i] = there ? load_float(n.weight + lane + i * WARP) : 0.0f;
-			bias[i] = there && n.bias != nullptr ? load_float(n.bias + lane + i * WARP) : 0.0f;
-			UNROLL
-			for (int j = 0; j < ROWS; j++)
-				value[j][i] = there ? from[j * stride + lane + i * WARP] : 0.0f;
-		}
-		UNROLL
 		for (int j = 0; j < ROWS; j++)
+		{
+			value[j] = there ? load_four(from + j * stride + column) : zeros;
 			mean[j] = 0.0f;
+		}
 		if (n.centred)
 		{
 			float		own;
 
 			UNROLL
 			for (int j = 0; j < ROWS; j++)
-			{
-				sum[j] = 0.0f;
-				UNROLL
-				for (int i = 0; i < KEPT; i++)
-					sum[j] += value[j][i];
-			}
-			ROLLED
-			for (int i = lane + KEPT * WARP; i < d; i += WARP)
-				UNROLL
-				for (int j = 0; j < ROWS; j++)
-					sum[j] += from[j * stride + i];
+				sum[j] = sum_four(value[j]);
+			if (longer)
+				ROLLED
+				for (int i = column + norm_step; i < d; i += norm_step)
+					UNROLL
+					for (int j = 0; j < ROWS; j++)
+						sum[j] += sum_four(load_four(from + j * stride + i));
 			own = warp_sums<ROWS>(sum, lane) / (float) d;
 			UNROLL
 			for (int j = 0; j < ROWS; j++)
@@ -449,55 +476,53 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 		UNROLL
 		for (int j = 0; j < ROWS; j++)
 		{
-			sum[j] = 0.0f;
-			UNROLL
-			for (int i = 0; i < KEPT; i++)
-			{
-				/* columns that are not there stay zero */
-				value[j][i] = lane + i * WARP < d ? value[j][i] - mean[j] : 0.0f;
-				sum[j] = fused(value[j][i], value[j][i], sum[j]);
-			}
+			value[j] = minus(value[j], mean[j]);
+			/* columns that are not there stay zero */
+			sum[j] = there ? squares_of_four(value[j]) : 0.0f;
 		}
-		ROLLED
-		for (int i = lane + KEPT * WARP; i < d; i += WARP)
-			UNROLL
-			for (int j = 0; j < ROWS; j++)
-			{
-				float		offset = from[j * stride + i] - mean[j];
-
-				sum[j] = fused(offset, offset, sum[j]);
-			}
+		if (longer)
+			ROLLED
+			for (int i = column + norm_step; i < d; i += norm_step)
+				UNROLL
+				for (int j = 0; j < ROWS; j++)
+					sum[j] += squares_of_four(minus(load_four(from + j * stride + i), mean[j]));
 		scale = warp_sums<ROWS>(sum, lane);
 		large = warp_ballot(!(scale <= 1e38f));
 		scale = 1.0f / sqrtf(scale / (float) d + n.eps);
 		UNROLL
 		for (int j = 0; j < ROWS; j++)
 		{
-			int			row = warp + j * CUDA_WARPS,
-						flags = rows.flags[row];
+			int			flags = rows.flags[first + j * CUDA_WARPS];
+			bool		kept = (flags & keep) != 0;
 			float		s = of_warp_sums<ROWS>(scale, j);
+			float	   *row = from + j * stride;
+			T		   *out = to + j * CUDA_WARPS * walk->row_x;
 
 			if ((flags & ROW_ACTIVE) == 0 || (large >> j * (WARP / ROWS) & 1) != 0)
 				continue;
-			UNROLL
-			for (int i = 0; i < KEPT; i++)
-				if (lane + i * WARP < d)
-					put_weighted(weight[i], bias[i], (flags & keep) != 0, lane + i * WARP,
-								 product(value[j][i], s), from + j * stride,
-								 x0 + row * walk->row_x);
-			ROLLED
-			for (int i = lane + KEPT * WARP; i < d; i += WARP)
-				put_norm(n, (flags & keep) != 0, i, product(from[j * stride + i] - mean[j], s),
-						 from + j * stride, x0 + row * walk->row_x);
+			if (there)
+				put_four(weight, bias, kept, value[j], s, row + column, out + column);
+			if (longer)
+				ROLLED
+				for (int i = column + norm_step; i < d; i += norm_step)
+					put_four(load_four_constant(n.weight + i),
+							 n.bias != nullptr ? load_four_constant(n.bias + i) : zeros, kept,
+							 minus(load_four(row + i), mean[j]), s, row + i, out + i);
 		}
 		ROLLED
-		for (int row = warp; large != 0; row += CUDA_WARPS)
+		for (int row = first; large != 0; row += CUDA_WARPS)
 		{
 			if ((large & 1) != 0 && (rows.flags[row] & ROW_ACTIVE) != 0)
 				norm_large(n, (rows.flags[row] & keep) != 0, h + row * walk->row_h,
 						   x0 + row * walk->row_x);
 			large = large >> (WARP / ROWS - 1) >> 1;
 		}
+	}
+
+	static DEVICE Four
+	minus(const Four &v, float mean)
+	{
+		return Four{v.a - mean, v.b - mean, v.c - mean, v.d - mean};
 	}
 
 	/* Whether this warp has rows that are there. */
@@ -519,10 +544,10 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 	DEVICE void
 	norm(const CudaNorm &n, int keep) const
 	{
-		if (Base::norms > 1 && n.weight != nullptr)
+		if (Base::norms > 1 && n.weight != nullptr && model->width % 4 == 0)
 		{
 			if (has_rows())
-				norm_rows<4, Base::norms>(n, keep);
+				norm_rows<Base::norms>(n, keep, warp);
 		}
 		else
 		{
@@ -531,9 +556,12 @@ template <class T, int R, int NV> struct LinearTile : RowTile<T, R, NV>
 			{
 				if ((rows.flags[row] & ROW_ACTIVE) == 0)
 					continue;
-				if (Base::norms == 1 && n.weight != nullptr)
-					norm_row<4>(n, keep, row);
+				if (Base::norms == 1 && n.weight != nullptr && model->width % 4 == 0)
+					norm_rows<1>(n, keep, row);
+				else if (n.weight != nullptr)
+					norm_row(n, keep, row);
 				else
+					ROLLED
 					for (int i = lane; i < model->width; i += WARP)
 						x0[row * walk->row_x + i] = P::from(h[row * walk->row_h + i]);
 			}

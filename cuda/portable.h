@@ -207,11 +207,72 @@ team_store_pair(float *place, int rank, int team, float a, float b)
 	*(float2 *) place = make_float2(a, b);
 }
 
-/* Two numbers side by side in this block's shared memory, the first on an even place. */
+/*
+ * Two or four numbers, or two words, side by side, the first on a multiple of all of them, in
+ * whatever memory; of what is not written while the kernel runs, `constant`.
+ */
+struct Two
+{
+	float		a,
+				b;
+};
+
+struct Four
+{
+	float		a,
+				b,
+				c,
+				d;
+};
+
+DEVICE Two
+load_two(const float *place)
+{
+	float2		v = *(const float2 *) place;
+
+	return Two{v.x, v.y};
+}
+
+DEVICE Two
+load_two_constant(const float *place)
+{
+	float2		v = __ldg((const float2 *) place);
+
+	return Two{v.x, v.y};
+}
+
 DEVICE void
 store_two(float *place, float a, float b)
 {
 	*(float2 *) place = make_float2(a, b);
+}
+
+DEVICE void
+store_two_words(uint32_t *place, uint32_t a, uint32_t b)
+{
+	*(uint2 *) place = make_uint2(a, b);
+}
+
+DEVICE Four
+load_four(const float *place)
+{
+	float4		v = *(const float4 *) place;
+
+	return Four{v.x, v.y, v.z, v.w};
+}
+
+DEVICE Four
+load_four_constant(const float *place)
+{
+	float4		v = __ldg((const float4 *) place);
+
+	return Four{v.x, v.y, v.z, v.w};
+}
+
+DEVICE void
+store_four(float *place, const Four &v)
+{
+	*(float4 *) place = make_float4(v.a, v.b, v.c, v.d);
 }
 
 /*
@@ -443,6 +504,14 @@ store_shared(uint32_t *place, Words v)
 {
 	asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};"
 				 :: "r"(shared_address(place)), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+}
+
+/* Four words of device memory. */
+DEVICE void
+store_words(uint32_t *place, Words v)
+{
+	__builtin_assume(__isGlobal(place));
+	*(uint4 *) place = make_uint4(v.x, v.y, v.z, v.w);
 }
 
 /* The bits of a number in shared memory, read where it is asked for and not before. */

@@ -38,22 +38,43 @@ template <> struct Precision<half16>
 		return to_half(v);
 	}
 
+	/* Two numbers side by side, as they are stored. */
+	typedef uint32_t Pair;
+
+	static DEVICE Pair
+	pair(float low, float high)
+	{
+		return pack_halves(low, high);
+	}
+
+	static DEVICE void
+	store_pair(half16 *place, Pair pair)
+	{
+		*(uint32_t *) place = pair;
+	}
+
+	static DEVICE void
+	store_four(half16 *place, const Four &v)
+	{
+		store_two_words((uint32_t *) place, pair(v.a, v.b), pair(v.c, v.d));
+	}
+
 	static DEVICE void
 	store_pair(half16 *place, float low, float high)
 	{
-		*(uint32_t *) place = pack_halves(low, high);
+		store_pair(place, pair(low, high));
 	}
 
 	static DEVICE void
-	push_pair(half16 *place, int rank, int team, float low, float high)
+	push_pair(half16 *place, int rank, int team, Pair pair)
 	{
-		team_store((uint32_t *) place, rank, team, pack_halves(low, high));
+		team_store((uint32_t *) place, rank, team, pair);
 	}
 
 	static DEVICE void
-	ring_pair(half16 *place, Bell *bell, int rank, int team, float low, float high)
+	ring_pair(half16 *place, Bell *bell, int rank, int team, Pair pair)
 	{
-		push_word((uint32_t *) place, bell, rank, team, pack_halves(low, high));
+		push_word((uint32_t *) place, bell, rank, team, pair);
 	}
 
 	static DEVICE void
@@ -90,23 +111,47 @@ template <> struct Precision<float>
 		return v;
 	}
 
+	struct Pair
+	{
+		float		low,
+					high;
+	};
+
+	static DEVICE Pair
+	pair(float low, float high)
+	{
+		return Pair{low, high};
+	}
+
+	static DEVICE void
+	store_pair(float *place, Pair pair)
+	{
+		place[0] = pair.low;
+		place[1] = pair.high;
+	}
+
+	static DEVICE void
+	store_four(float *place, const Four &v)
+	{
+		::store_four(place, v);
+	}
+
 	static DEVICE void
 	store_pair(float *place, float low, float high)
 	{
-		place[0] = low;
-		place[1] = high;
+		store_pair(place, pair(low, high));
 	}
 
 	static DEVICE void
-	push_pair(float *place, int rank, int team, float low, float high)
+	push_pair(float *place, int rank, int team, Pair pair)
 	{
-		team_store_pair(place, rank, team, low, high);
+		team_store_pair(place, rank, team, pair.low, pair.high);
 	}
 
 	static DEVICE void
-	ring_pair(float *place, Bell *bell, int rank, int team, float low, float high)
+	ring_pair(float *place, Bell *bell, int rank, int team, Pair pair)
 	{
-		push_two(place, bell, rank, team, low, high);
+		push_two(place, bell, rank, team, pair.low, pair.high);
 	}
 
 	static DEVICE void
@@ -261,6 +306,22 @@ add_products(Sums<MT> &sums, const T *x, int stride, const uint32_t *b, int k_st
 		}
 }
 
+/* One step of MT * 16 rows, which are `offset` elements after `place`. */
+template <int MT> DEVICE void
+add_step(Sums<MT> &sums, TilePlace place, int stride, int offset, const Words &weights)
+{
+	UNROLL
+	for (int m = 0; m < MT; m++)
+	{
+		uint32_t	a[4];
+
+		load_tile(a, place, m * 16 * stride + offset);
+		mma_half(sums.even[m], a, weights.x, weights.y);
+		load_tile(a, place, m * 16 * stride + offset + Precision<half16>::depth);
+		mma_half(sums.odd[m], a, weights.z, weights.w);
+	}
+}
+
 /*
  * The same of 16 bits, in less than half the instructions, with registers for places: they count on
  * by whole iterations, so that within one all offsets are known, and weights come into the
@@ -273,31 +334,42 @@ add_products_at(Sums<MT> &sums, const half16 *x, int stride, const uint32_t *b, 
 	const int	depth = Precision<half16>::depth;
 	TilePlace	place = tile_place(x, stride, lane);
 
+	int			left = k_steps;
+
+	/* whole iterations that another one follows; then what is left, which is usually a whole one */
 	ROLLED
-	for (int left = k_steps; left > 0; left -= CUDA_AHEAD)
+	while (left >= 2 * CUDA_AHEAD)
 	{
 		UNROLL
 		for (int i = 0; i < CUDA_AHEAD; i++)
 		{
-			if (i >= left)
-				break;
-			UNROLL
-			for (int m = 0; m < MT; m++)
-			{
-				int			offset = m * 16 * stride + i * 2 * depth;
-				uint32_t	a[4];
-
-				load_tile(a, place, offset);
-				mma_half(sums.even[m], a, ahead[i].x, ahead[i].y);
-				load_tile(a, place, offset + depth);
-				mma_half(sums.odd[m], a, ahead[i].z, ahead[i].w);
-			}
-			if (i + CUDA_AHEAD < left)
-				ahead[i] = load_constant(b + (i + CUDA_AHEAD) * 128);
+			add_step<MT>(sums, place, stride, i * 2 * depth, ahead[i]);
+			ahead[i] = load_constant(b + (i + CUDA_AHEAD) * 128);
 		}
+		left -= CUDA_AHEAD;
 		b += CUDA_AHEAD * 128;
 		place = tile_forward(place, CUDA_AHEAD * 2 * depth);
 	}
+	if (left == CUDA_AHEAD)
+		UNROLL
+		for (int i = 0; i < CUDA_AHEAD; i++)
+			add_step<MT>(sums, place, stride, i * 2 * depth, ahead[i]);
+	else
+		ROLLED
+		for (; left > 0; left -= CUDA_AHEAD)
+		{
+			UNROLL
+			for (int i = 0; i < CUDA_AHEAD; i++)
+			{
+				if (i >= left)
+					break;
+				add_step<MT>(sums, place, stride, i * 2 * depth, ahead[i]);
+				if (i + CUDA_AHEAD < left)
+					ahead[i] = load_constant(b + (i + CUDA_AHEAD) * 128);
+			}
+			b += CUDA_AHEAD * 128;
+			place = tile_forward(place, CUDA_AHEAD * 2 * depth);
+		}
 }
 
 /* There are no registers for places with 32-bit inputs. */
@@ -321,11 +393,22 @@ struct Asked
 		const uint32_t *b = w.packed + lane * 4 + (size_t) tile * w.k_steps * 128;
 		int			column = tile * 8 + lane % 4 * 2;
 
-		b0 = w.bias != nullptr ? load_float(w.bias + column) : 0.0f;
-		b1 = w.bias != nullptr ? load_float(w.bias + column + 1) : 0.0f;
-		UNROLL
-		for (int i = 0; i < CUDA_AHEAD; i++)
-			ahead[i] = load_constant(b + (i < w.k_steps ? i : w.k_steps - 1) * 128);
+		b0 = b1 = 0.0f;
+		if (w.bias != nullptr)
+		{
+			Two			both = load_two_constant(w.bias + column);
+
+			b0 = both.a;
+			b1 = both.b;
+		}
+		if (w.k_steps >= CUDA_AHEAD)
+			UNROLL
+			for (int i = 0; i < CUDA_AHEAD; i++)
+				ahead[i] = load_constant(b + i * 128);
+		else
+			UNROLL
+			for (int i = 0; i < CUDA_AHEAD; i++)
+				ahead[i] = load_constant(b + (i < w.k_steps ? i : w.k_steps - 1) * 128);
 	}
 };
 

@@ -7,9 +7,9 @@
  * before any attends, so there a launch ends after the keys of its layer, and the next begins by
  * attending to them.
  *
- * All of it is one loop over stages, and every part of it is inlined at one place: what a function
- * is given by reference, or a member of an object whose address it takes, lies in memory, and each
- * use of it waits for that.
+ * All of it is one loop over halves of layers, and every part of it is inlined: what a function is
+ * given by reference, or a member of an object whose address it takes, lies in memory, and each use
+ * of it waits for that.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -20,16 +20,18 @@
 #include "embedder.h"
 #include "gate.h"
 
-/* What a tile goes through between one barrier and the next. */
+/* Where a tile is: what is decided while the kernel runs. */
 enum Stage
 {
 	STAGE_MLP,					/* a linear of an encoder, or of the head */
-	STAGE_KEYS,					/* of a block: norm; keys, values and queries */
+	STAGE_KEYS,					/* of a block: norm; keys, values and queries; then */
 	STAGE_ATTEND,				/* attention and its output */
-	STAGE_WIDEN,				/* norm; the first linear of the feed-forward part */
-	STAGE_NARROW,				/* the second */
+	STAGE_WIDEN,				/* norm; the feed-forward part */
 	STAGE_CLOSE,				/* post-norm: the norm at the end */
-	STAGE_DONE
+	STAGE_DONE,
+	/* where kernels with bells have none: the second linear of a half, behind a barrier */
+	STAGE_OUTPUT,
+	STAGE_NARROW
 };
 
 template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
@@ -54,7 +56,7 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 	using Base::begin;
 	using Base::describe;
 	using Base::columns;
-	using Base::linear;
+	using Base::linear_of_mlp;
 	using Base::linear_direct;
 	using Base::norm;
 	using Base::fill;
@@ -74,11 +76,18 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 	project(const CudaLayer *layer, int at, bool ask, bool store, const CudaLinear &queries,
 			Asked &asked) const
 	{
+		bool		keeps = store && this->slice == 0 && copy == 0;
 		int			used = 0;
-		CudaLinear	w[3] = {Base::copied ? queries : constant(&layer->q), constant(&layer->k),
-							constant(&layer->v)};
+		CudaLinear	q = Base::copied ? queries : constant(&layer->q),
+					k = q,
+					v = q;
 		const float *log_scale = constant(&layer->log_scale);
 
+		if (keeps)
+		{
+			k = constant(&layer->k);
+			v = constant(&layer->v);
+		}
 		ROLLED
 		for (int local = 0; local < n_heads; local++)
 		{
@@ -88,17 +97,17 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 			/* the next warps in turn */
 			if (ask)
 			{
-				this->template columns<RESULT_QUERY>(w[0], x0, own * NV, own * NV + NV,
+				this->template columns<RESULT_QUERY>(q, x0, own * NV, own * NV + NV,
 									  (warp + used) % CUDA_WARPS, Base::copied && local == 0,
 									  asked, r);
 				used += CUDA_WARPS - NV % CUDA_WARPS;
 			}
-			if (store && this->slice == 0 && copy == 0)
+			if (keeps)
 			{
-				this->template columns<RESULT_KEY>(w[1], x0, own * NV, own * NV + NV,
+				this->template columns<RESULT_KEY>(k, x0, own * NV, own * NV + NV,
 									(warp + used) % CUDA_WARPS, false, asked, r);
 				used += CUDA_WARPS - NV % CUDA_WARPS;
-				this->template columns<RESULT_VALUE>(w[2], x0, own * NV, own * NV + NV,
+				this->template columns<RESULT_VALUE>(v, x0, own * NV, own * NV + NV,
 									  (warp + used) % CUDA_WARPS, false, asked, r);
 				used += CUDA_WARPS - NV % CUDA_WARPS;
 			}
@@ -110,21 +119,27 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 	}
 
 	/*
-	 * A quarter of the next attention's early keys at a time, behind the first weights of a stage:
-	 * these wait for none of them, and those of the next stage with first weights come so much
-	 * later that they do not, either. STAGE_NARROW asks for weights twice.
+	 * A quarter of the next attention's early keys at a time, behind the first weights of a stage,
+	 * of which `of_next` are for the layer after this one: these wait for none of them, and those
+	 * of the next linear with first weights come so much later that they do not, either. The
+	 * feed-forward part asks for weights twice, and for keys with the first of them.
 	 */
 	DEVICE void
-	ask_keys_early(Stage stage, int l, bool asks, bool again) const
+	ask_keys_early(int first, int end, bool of_next, int l, bool asks, bool again) const
 	{
-		int			next = stage == STAGE_KEYS ? l : l + 1 < model->layers ? l + 1
-			: again ? 0 : model->layers,
-					first = stage == STAGE_KEYS ? 3 : stage == STAGE_ATTEND ? 0 : 1,
-					end = stage == STAGE_KEYS ? 4 : stage == STAGE_ATTEND ? 1 : 3;
+		int			next = !of_next ? l : l + 1 < model->layers ? l + 1
+			: again ? 0 : model->layers;
 
 		/* rows that only store do not attend in the last layer */
-		if (stage != STAGE_NARROW && next < (asks ? model->layers : model->layers - 1))
+		if (next < (asks ? model->layers : model->layers - 1))
 			this->ask_early(next, first, end);
+	}
+
+	/* The head's outputs of the tile. */
+	DEVICE float *
+	raw_outputs(void) const
+	{
+		return walk->raw + (int64_t) tile * R * model->outputs;
 	}
 
 	/*
@@ -179,22 +194,17 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 				next_block = true;
 			else
 			{
-				if (Base::copied && stage == STAGE_ATTEND)
-				{
-					this->attend(at);
-					due = this->pushes() ? 0 : RESULT_OF_BARRIER;
-					due_bytes = model->heads * model->head_width * (int) sizeof(T);
-				}
 				/* weights come while results of other blocks do */
-				if (Base::copied && stage >= STAGE_KEYS && stage <= STAGE_NARROW)
+				if (Base::copied && (stage == STAGE_KEYS || stage == STAGE_WIDEN))
 				{
-					const CudaLinear *its = stage == STAGE_KEYS ? &layer->q
-						: stage == STAGE_ATTEND ? &layer->o
-						: stage == STAGE_WIDEN ? &layer->ff0 : &layer->ff1;
+					const CudaLinear *its = stage == STAGE_KEYS ? &layer->q : &layer->ff0;
 
 					w = known == its ? next : constant(its);
 					this->ask_first(w, stage == STAGE_KEYS, asked);
-					ask_keys_early(stage, l, asks, again);
+					if (stage == STAGE_KEYS)
+						ask_keys_early(3, 4, false, l, asks, again);
+					else
+						ask_keys_early(1, 3, true, l, asks, again);
 				}
 				if (Base::copied && due != RESULT_OF_NOTHING)
 					this->receive(due, due_bytes);
@@ -202,11 +212,9 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 				if (Base::copied && stage == STAGE_DONE)
 					return;
 				/* and what they are of comes while the stage before computes */
-				if (Base::copied && stage >= STAGE_KEYS && stage <= STAGE_NARROW)
+				if (Base::copied && (stage == STAGE_KEYS || stage == STAGE_WIDEN))
 				{
-					known = stage == STAGE_KEYS ? &layer->o
-						: stage == STAGE_ATTEND ? &layer->ff0
-						: stage == STAGE_WIDEN ? &layer->ff1 : &layer[l + 1 < layers].q;
+					known = stage == STAGE_KEYS ? &layer->o : &layer->ff1;
 					next = constant(known);
 				}
 
@@ -234,37 +242,7 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 					if (number == stop)
 						return;
 				}
-				if (!Base::copied && stage == STAGE_ATTEND)
-				{
-					this->attend(at);
-					/* what can be found again takes no registers meanwhile */
-					if (Base::tight)
-						this->find(walk);
-				}
-
-				/* its linear */
-				if (stage == STAGE_ATTEND)
-				{
-					if (!Base::copied)
-						w = constant(&layer->o);
-					from_x1 = true;
-				}
-				else if (stage == STAGE_WIDEN)
-				{
-					if (!Base::copied)
-						w = constant(&layer->ff0);
-					from_x1 = false;
-					kind = RESULT_OPERAND;
-					r.activation = model->activation;
-					r.keep = 0;
-				}
-				else if (stage == STAGE_NARROW)
-				{
-					if (!Base::copied)
-						w = constant(&layer->ff1);
-					from_x1 = true;
-				}
-				else if (stage == STAGE_MLP)
+				if (stage == STAGE_MLP)
 				{
 					const CudaEncoder *mlp = &model->mlps[number];
 					bool		begins = i < 0,
@@ -297,23 +275,13 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 						to_x0 = from_x1;
 					}
 					i += !skip;
-				}
-				r.rings = this->pushes() && stage != STAGE_MLP;
-				if (stage == STAGE_MLP && direct)
-					linear_direct(kind, w, r);
-				else if (stage != STAGE_KEYS && stage != STAGE_CLOSE)
-				{
-					linear(kind, w, from_x1 ? x1 : x0, Base::copied && stage != STAGE_MLP, asked,
-						   r);
-					/* of every column, those beyond the last too */
-					due_bytes = w.n_tiles * 8 * (kind == RESULT_STATE ? 4 : (int) sizeof(T));
-				}
-				if (stage != STAGE_KEYS && stage != STAGE_CLOSE)
-					due = r.rings ? stage - STAGE_ATTEND + 1 : RESULT_OF_BARRIER;
+					if (direct)
+						linear_direct(kind, w, r);
+					else
+						linear_of_mlp(kind, w, from_x1 ? x1 : x0, asked, r);
+					due = RESULT_OF_BARRIER;
 
-				/* what comes next */
-				if (stage == STAGE_MLP)
-				{
+					/* what comes next */
 					from_x1 = !to_x0;
 					direct = false;
 					if (i >= model->mlps[number].mlp.n)
@@ -325,16 +293,87 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 							first_block = next_block = true;
 					}
 				}
-				else if (stage == STAGE_KEYS && rest)
-					stage = STAGE_ATTEND;
-				else if (stage == STAGE_ATTEND)
-					stage = STAGE_WIDEN;
-				else if (stage == STAGE_WIDEN)
-					stage = STAGE_NARROW;
-				else if (stage == STAGE_NARROW && model->post_norm)
-					stage = STAGE_CLOSE;
+				else if ((stage <= STAGE_WIDEN || (Base::copied && stage > STAGE_DONE))
+						 && (stage != STAGE_KEYS || rest))
+				{
+					/* x1: what attention found, or the wide features; then its linear */
+					bool		attends = stage != STAGE_WIDEN &&
+						!(Base::copied && stage == STAGE_NARROW),
+								first = !Base::copied || stage < STAGE_DONE;
+					const CudaLinear *its = attends ? &layer->o : &layer->ff1;
+
+					r.rings = this->pushes();
+					if (first && attends)
+					{
+						this->attend(at);
+						due = r.rings ? 0 : RESULT_OF_BARRIER;
+						due_bytes = model->heads * model->head_width * (int) sizeof(T);
+						/* what can be found again takes no registers meanwhile */
+						if (Base::tight)
+							this->find(walk);
+						if (Base::crowded)
+						{
+							int			mode = anew(walk->mode);
+
+							stores = mode != CUDA_QUERY;
+							asks = mode == CUDA_QUERY || mode == CUDA_CHAIN;
+							stop = mode == CUDA_ENCODE
+								? walk->layer * (model->two_stream ? 2 : 1) : -1;
+							layers = model->layers;
+							blocks = model->two_stream ? 2 * layers : layers;
+							raw = raw_outputs();
+						}
+					}
+					else if (first)
+					{
+						if (!Base::copied)
+							w = constant(&layer->ff0);
+						r.activation = model->activation;
+						r.keep = 0;
+						this->template linear<RESULT_OPERAND>(w, x0, Base::copied, asked, r);
+						if (!Base::copied)
+							sync_team(team);
+						due = r.rings ? 2 : RESULT_OF_BARRIER;
+						/* of every column, those beyond the last too */
+						due_bytes = w.n_tiles * 8 * (int) sizeof(T);
+						r.activation = 0;
+						r.keep = keep;
+					}
+					w = known == its ? next : constant(its);
+					if (Base::copied && first)
+					{
+						this->ask_first(w, false, asked);
+						if (attends)
+							ask_keys_early(0, 1, true, l, asks, again);
+					}
+					/* the one barrier is where the loop begins */
+					if (Base::copied && first && !r.rings)
+						stage = attends ? STAGE_OUTPUT : STAGE_NARROW;
+					else
+					{
+						if (Base::copied)
+						{
+							if (first)
+								this->receive_pushes(due, due_bytes);
+							known = attends ? &layer->ff0 : &layer[l + 1 < layers].q;
+							next = constant(known);
+						}
+						this->template linear<RESULT_STATE>(w, x1, Base::copied, asked, r);
+						due = !r.rings ? RESULT_OF_BARRIER : attends ? 1 : 3;
+						due_bytes = w.n_tiles * 8 * 4;
+						if (attends)
+							stage = STAGE_WIDEN;
+						else if (model->post_norm)
+							stage = STAGE_CLOSE;
+						else
+							next_block = true;
+					}
+				}
 				else
 					next_block = true;
+				/* in other kernels; a norm, and keys without attention, end with their block's */
+				if (!Base::copied && due != RESULT_OF_NOTHING)
+					sync_team(team);
 			}
 			if (next_block)
 			{
@@ -496,37 +535,45 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 	{
 		int			d = model->width;
 
-		for (int item = thread(); item < R * d; item += CUDA_THREADS)
+		ROLLED
+		for (int row = warp; row < R && (int64_t) tile * R + row < walk->n; row += CUDA_WARPS)
 		{
-			int64_t		i = (int64_t) tile * R + item / d;
-			float	   *here = h + item / d * walk->row_h + item % d;
+			float	   *here = h + row * walk->row_h,
+					   *there = in_device_memory(walk->state + ((int64_t) tile * R + row) * d);
 
-			if (i >= walk->n)
-				continue;
-			if (load)
-				*here = walk->state[i * d + item % d];
+			if (d % 4 == 0)
+				ROLLED
+				for (int i = 4 * lane; i < d; i += 4 * WARP)
+					if (load)
+						store_four(here + i, load_four(there + i));
+					else
+						store_four(there + i, load_four(here + i));
 			else
-				walk->state[i * d + item % d] = *here;
+				ROLLED
+				for (int i = lane; i < d; i += WARP)
+					if (load)
+						here[i] = there[i];
+					else
+						there[i] = here[i];
 		}
 	}
 
 	DEVICE void
 	move_queries(bool load) const
 	{
+		/* rows are as long there as here, and follow each other */
 		int			words = walk->row_q * (int) sizeof(T) / 4;
-		uint32_t   *here = (uint32_t *) q;
+		int64_t		left = walk->n - (int64_t) tile * R;
+		int			end = (left < R ? (int) left : R) * words;
+		uint32_t   *here = (uint32_t *) q,
+				   *there = in_device_memory(walk->query + (int64_t) tile * R * words);
 
-		for (int item = thread(); item < R * words; item += CUDA_THREADS)
-		{
-			int64_t		i = (int64_t) tile * R + item / words;
-
-			if (i >= walk->n)
-				continue;
+		ROLLED
+		for (int i = 4 * thread(); i < end; i += 4 * CUDA_THREADS)
 			if (load)
-				here[item] = walk->query[i * words + item % words];
+				store_shared(here + i, load_words(there + i));
 			else
-				walk->query[i * words + item % words] = here[item];
-		}
+				store_words(there + i, load_shared(here + i));
 	}
 
 	/* ---- the whole --------------------------------------------------------------------------- */
@@ -541,21 +588,21 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 		bool		encodes = mode == CUDA_ENCODE,
 					resumes = encodes && l > 0,
 					asks = mode == CUDA_QUERY || mode == CUDA_CHAIN;
-		float	   *raw = walk->raw + (int64_t) tile * R * model->outputs;
+		float	   *raw = raw_outputs();
 
 		describe(step);
 		if (resumes)
 		{
 			move_state(true);
 			move_queries(true);
-			sync_team(team);
 		}
 		else
 			begin_tokens();
+		sync_team(team);
 		carry(resumes ? STAGE_ATTEND : STAGE_MLP, resumes ? (l - 1) * streams : 0,
 			  encodes ? l * streams : -1, mode != CUDA_QUERY, asks, again, raw);
 		if (asks && copy == 0)
-			answer(raw);
+			answer(Base::crowded ? raw_outputs() : raw);
 		else if (encodes && (l < model->layers - 1 || (model->two_stream && l < model->layers)))
 		{
 			move_state(false);

@@ -328,6 +328,7 @@ place_model(Block *b, const TnpModel *m, bool halves_on_host, CudaModel *shape)
 	s.layers = c->layers;
 	s.heads = c->heads;
 	s.head_width = c->width / c->heads;
+	s.logit_scale = (float) CUDA_LOG2E / sqrtf((float) s.head_width);
 	s.head_tiles = b->head_tiles;
 	s.feedforward = c->feedforward;
 	s.sinks = c->sinks;

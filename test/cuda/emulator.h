@@ -148,13 +148,77 @@ team_store(E *place, int rank, int team, E v)
 	*team_peer(place, rank, team) = v;
 }
 
-static inline void
+struct Two
+{
+	float		a,
+				b;
+};
+
+struct Four
+{
+	float		a,
+				b,
+				c,
+				d;
+};
+
+inline void
+check_together(const void *place, size_t size)
+{
+	if ((uintptr_t) place % size != 0)
+		emulator_stop("misaligned numbers side by side");
+}
+
+inline Two
+load_two(const float *place)
+{
+	check_together(place, 8);
+	return Two{place[0], place[1]};
+}
+
+inline Two
+load_two_constant(const float *place)
+{
+	return load_two(place);
+}
+
+inline void
 store_two(float *place, float a, float b)
 {
-	if ((uintptr_t) place % 8 != 0)
-		emulator_stop("a misaligned pair of numbers");
+	check_together(place, 8);
 	place[0] = a;
 	place[1] = b;
+}
+
+inline void
+store_two_words(uint32_t *place, uint32_t a, uint32_t b)
+{
+	check_together(place, 8);
+	place[0] = a;
+	place[1] = b;
+}
+
+inline Four
+load_four(const float *place)
+{
+	check_together(place, 16);
+	return Four{place[0], place[1], place[2], place[3]};
+}
+
+inline Four
+load_four_constant(const float *place)
+{
+	return load_four(place);
+}
+
+inline void
+store_four(float *place, const Four &v)
+{
+	check_together(place, 16);
+	place[0] = v.a;
+	place[1] = v.b;
+	place[2] = v.c;
+	place[3] = v.d;
 }
 
 inline void
@@ -225,6 +289,13 @@ store_shared(uint32_t *place, Words v)
 	place[1] = v.y;
 	place[2] = v.z;
 	place[3] = v.w;
+}
+
+inline void
+store_words(uint32_t *place, Words v)
+{
+	check_together(place, 16);
+	store_shared(place, v);
 }
 
 inline int
