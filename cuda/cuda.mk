@@ -104,8 +104,10 @@ build/sanitized/cuda/%.o build/sanitized/test/cuda/%.o build/plain/cuda/%.o \
 
 # The kernels' own arithmetic is not instrumented for undefined behaviour: it is many times slower,
 # and the faults to be found there are wrong addresses.
+# The emulator knows a barrier by its call, which g++ copies to where threads jump from.
 EMULATOR_FLAGS = -std=c++17 -O1 -g1 -Wall -Wextra -ffp-contract=off -fsanitize=address \
-	-fno-omit-frame-pointer -iquote cuda -iquote test/cuda
+	-fno-omit-frame-pointer -iquote cuda -iquote test/cuda \
+	$(if $(findstring clang,$(SANITIZE_CXX)),,-fno-thread-jumps)
 build/emulated/kernels_%.o: test/cuda/kernels_emulated.cpp $(CUDA_HEADERS) test/cuda/emulator.h
 	@mkdir -p $(@D)
 	$(SANITIZE_CXX) $(EMULATOR_FLAGS) -DKERNELS_OF=$* -c -o $@ $<
