@@ -36,7 +36,7 @@
 #define CUDA_MAX_HIDDEN 9
 #define CUDA_MAX_HEAD 128		/* widest head */
 #define CUDA_BELLS 2			/* of a block: portable.h */
-#define TILE_ROW_ARRAYS 11		/* numbers kept about each row of a tile: TileRows in attention.h */
+#define TILE_ROW_ARRAYS 11		/* numbers kept about each row of a tile: TileRows in tile.h */
 /* What a row of a launch is. */
 #define ROW_ACTIVE 1
 #define ROW_X 2					/* takes E_x */

@@ -333,7 +333,6 @@ add_products_at(Sums<MT> &sums, const half16 *x, int stride, const uint32_t *b, 
 {
 	const int	depth = Precision<half16>::depth;
 	TilePlace	place = tile_place(x, stride, lane);
-
 	int			left = k_steps;
 
 	/* whole iterations that another one follows; then what is left, which is usually a whole one */
