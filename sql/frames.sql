@@ -76,11 +76,15 @@ WITH w AS (SELECT i, x, g, posterior.regress(y, x)
 			ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS d FROM many),
 	c AS MATERIALIZED (SELECT g, posterior.context(y, x ORDER BY i) AS ctx FROM many GROUP BY g)
 SELECT g, count(*), count(d) AS answered, count(DISTINCT d::text) AS different,
-	bool_and(d::text = posterior.predict(ctx, x)::text) AS same FROM w JOIN c USING (g)
+	bool_and(d::text = posterior.predict(ctx, x)::text) FILTER (WHERE i % 8 < 2) AS same
+	FROM w JOIN c USING (g)
 	GROUP BY g ORDER BY g;
-WITH w AS (SELECT x, posterior.regress(y, x) OVER () AS d FROM (SELECT * FROM many ORDER BY i) m),
+WITH w AS (SELECT i, x, posterior.regress(y, x) OVER () AS d
+		FROM (SELECT * FROM many ORDER BY i) m),
 	c AS MATERIALIZED (SELECT posterior.context(y, x ORDER BY i) AS ctx FROM many)
-SELECT count(*), bool_and(d::text = posterior.predict(ctx, x)::text) AS same FROM w, c;
+SELECT count(d),
+	bool_and(d::text = posterior.predict(ctx, x)::text) FILTER (WHERE i % 8 < 2) AS same
+	FROM w, c;
 SELECT array_agg(i ORDER BY i) FROM (SELECT i, posterior.regress(y, x) OVER () FROM many LIMIT 4) w;
 DROP TABLE many;
 -- a growing frame and log_evidence are one chain rule. With min_rows 0 the first row's density is

@@ -10,7 +10,7 @@ INSERT INTO reading SELECT i, sin(i), CASE WHEN i % 5 > 0 THEN i % 17 END,
 	(ARRAY['x', 'y', 'z', 'w'])[1 + i * i % 4],
 	timestamptz '2024-01-01 UTC' + i * interval '1 hour',
 	CASE WHEN i % 11 > 0 THEN sin(i) + cos(i) / 3 END
-FROM generate_series(1, 400) i;
+FROM generate_series(1, 220) i;
 SELECT posterior.create_context('all', 'reading', 'y', '{a,b,c,t}');
 SELECT posterior.create_context('some', 'reading', 'y', '{a,c}', filter => 'b > 3 AND c <> ''w''');
 SELECT name, order_by, maintain, max_rows FROM posterior.contexts ORDER BY name COLLATE "C";
