@@ -98,7 +98,7 @@ asm(".text\n"
 	"	ret\n"
 	".size emulator_switch,.-emulator_switch\n");
 
-static void
+UNCHECKED static void
 enter(Fiber *fiber)
 {
 	current = fiber;
@@ -106,7 +106,7 @@ enter(Fiber *fiber)
 	current = nullptr;
 }
 
-void
+UNCHECKED void
 leave(void)
 {
 	emulator_switch(&current->stack_pointer, scheduler_pointer);
@@ -177,7 +177,7 @@ start(Fiber *fiber)
 /* ---- scheduling ------------------------------------------------------------------------------ */
 
 /* Run one warp until its threads wait for others or have ended. */
-static void
+UNCHECKED static void
 run_warp(Block *block, int warp)
 {
 	Fiber	   *lanes[LANES];

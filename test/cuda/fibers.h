@@ -17,6 +17,9 @@
 #define LANES 32
 #define MOST_BELLS 2
 
+/* For functions that touch what the emulator keeps and nothing else: they run all the time. */
+#define UNCHECKED __attribute__((no_sanitize("address")))
+
 enum Wait { READY, WARP, BLOCK, TEAM, GRID, PUSHES, DONE };
 
 /* What a thread brings to something that its warp does together. */

@@ -10,7 +10,7 @@
 #include "cuda_tests.h"
 #include "tap.h"
 
-#define SEEDS 3
+#define SEEDS 2
 #define QUERIES 48
 #define STEPS 4
 #define DRAWS 16

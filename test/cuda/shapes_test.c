@@ -454,7 +454,9 @@ main(void)
 				TnpError	error;
 				const TnpModelInfo *info;
 
-				if (strcmp(models[i].name, names[k]) != 0 || (precision == 1 && k > 1 && k < wide))
+				/* wide ones have weights beyond the range of 16 bits: they are computed in 32 */
+				if (strcmp(models[i].name, names[k]) != 0
+					|| (k >= wide ? precision == 0 : precision == 1 && k > 1))
 					continue;
 				m = cuda_load(device, &models[i]);
 				info = tnp_device.model_info(m);
