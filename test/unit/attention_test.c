@@ -331,7 +331,7 @@ same_alone(const Tile *t)
 static void
 test_table(void)
 {
-	int			rounds = getenv("TNP_QUICK") != NULL ? 12 : 400,
+	int			rounds = getenv("TNP_QUICK") != NULL ? 6 : 400,
 				parts = 0;
 	double		worst = 0;
 	bool		same = true,

@@ -295,7 +295,7 @@ test_faults(const char *name)
 		long		n;
 
 		/* polls are five times as many as allocations */
-		step = !quick ? 3 : memory ? 40 : 240;
+		step = !quick ? (TEST_EVERY > 1 ? 15 : 3) : memory ? 40 : 240;
 		for (n = 1; status == expected; n += step)
 		{
 			env.calls = env.polls = 0;

@@ -247,7 +247,7 @@ test_process(const TestModel *file, bool sum)
 	ok(ended, "no memory anywhere: an error, and nothing is lost");
 	env.fail_at = 0;
 	ended = false;
-	for (env.stop_at = 1; !ended && env.stop_at < 10000; env.stop_at += TEST_EVERY)
+	for (env.stop_at = 1; !ended && env.stop_at < 10000; env.stop_at += TEST_STOPS)
 	{
 		long		live = env.live;
 

@@ -888,7 +888,7 @@ test_draws(int n)
 int
 main(void)
 {
-	int			rounds = getenv("TNP_QUICK") != NULL ? 8 : 1500 / TEST_EVERY;
+	int			rounds = getenv("TNP_QUICK") != NULL ? 4 : 1500 / TEST_EVERY;
 
 	test_normal();
 	test_philox();

@@ -133,7 +133,7 @@ main(void)
 		{
 			halves++;
 			test_range(tables[t]);
-			for (int i = t % TEST_EVERY; i < n; i += getenv("TNP_QUICK") != NULL ? 12 : TEST_EVERY)
+			for (int i = t % TEST_EVERY; i < n; i += getenv("TNP_QUICK") != NULL ? 30 : TEST_EVERY)
 				test_model(&models[i], tables[t]);
 		}
 	ok((tnp_cpu_half_kernels()->number == sizeof(uint16_t)) == (halves > 0),

@@ -245,7 +245,7 @@ test_failures(const TnpModel *model)
 		   draws ? "draws" : "a density");
 		env.fail_at = 0;
 		ended = false;
-		for (env.stop_at = 1; !ended && env.stop_at < 10000; env.stop_at++)
+		for (env.stop_at = 1; !ended && env.stop_at < 10000; env.stop_at += TEST_STOPS)
 		{
 			env.polls = 0;
 			ended = (draws ? tnp_sample(e, &next, 1, 0, 2, drawn, &error)

@@ -193,7 +193,7 @@ main(void)
 
 		table = tables[t];
 		for (int i = t % TEST_EVERY; table->pack_halves != NULL && i < n;
-			 i += getenv("TNP_QUICK") != NULL ? 30 : TEST_EVERY)
+			 i += getenv("TNP_QUICK") != NULL ? 60 : TEST_EVERY)
 		{
 			unsigned char *bytes = malloc(models[i].length),
 					   *first = NULL;
