@@ -49,7 +49,8 @@ cuda_x_width(const TnpDeviceModel *m, const TnpStats *stats)
 int
 cuda_prior_width(const TnpDeviceModel *m, const TnpStats *stats)
 {
-	return !m->halves_on_host && tnp_trees_blend_weight(m->model, stats) > 0
+	return !m->halves_on_host
+		&& (tnp_trees_blend_weight(m->model, stats) > 0 || stats->trees.share > 0)
 		? tnp_prior_logits_width(m->model) : 0;
 }
 
@@ -63,6 +64,7 @@ cuda_lean(const TnpDeviceModel *m, const TnpStats *stats, const float *x, const 
 		: x + (m->halves_on_host ? m->model->config.width : tnp_ridge_width(m->model));
 	walk->said_step = apart > 0 ? apart : cuda_x_width(m, stats);
 	walk->share = tnp_prior_share(m->model, stats);
+	walk->pull = stats->trees.share;
 	walk->gate_rows = (float) (log1p((double) stats->n0) / 8);
 }
 
@@ -115,12 +117,10 @@ fill_plain(const Fill *f, int64_t at, int n, TnpError *error)
 		if (!tnp_all_finite(f->width, to))
 			return tnp_feature_too_large(f->m->model, f->stats, to, row, error);
 		if (f->prior != NULL)
-		{
-			float	   *prior = f->prior + (at + r) * f->prior_width;
-
-			memcpy(prior, to + tnp_ridge_width(f->m->model), f->prior_width * sizeof(float));
-			tnp_prior_logits(f->m->model, f->stats, f->rows->x + row * f->rows->n_features, prior);
-		}
+			tnp_note_prior_logits(f->m->model, f->stats,
+								  f->rows->x + row * f->rows->n_features,
+								  to + tnp_ridge_width(f->m->model),
+								  f->prior + (at + r) * f->prior_width);
 	}
 	return TNP_OK;
 }

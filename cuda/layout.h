@@ -246,6 +246,7 @@ typedef struct CudaEncoder
 	CudaMlp		mlp;
 } CudaEncoder;
 
+#define CUDA_PROCESS_NUMBERS 4	/* as TNP_PROCESS_NUMBERS */
 #define CUDA_GATE_NUMBERS 10		/* as TNP_GATE_NUMBERS */
 #define CUDA_GATE_HEAD 4
 #define CUDA_GATED_TILES 4		/* of a head, in kernels that can ask a gate */
@@ -367,11 +368,13 @@ typedef struct CudaWalk
 	int			x_is_half,
 				x_width;
 	/*
-	 * what the head takes a share of, or a gate reads of a process, for row i at i * said_step
+	 * what the head takes a share of, or a gate reads of a process, and behind it what trees say,
+	 * for row i at i * said_step
 	 */
 	const float *prior_logits;
 	int			said_step;
-	double		share;			/* of a classifier's logits, or 0 */
+	double		share,			/* of a classifier's logits, or 0 */
+				pull;			/* of the way from a mixture's mean to what trees say, or 0 */
 	float		gate_rows;		/* what a gate reads of the number of the prefix's rows */
 	const float *target;		/* network's units [.], or NULL */
 	float	   *halves;			/* CUDA_HALVES: [n, d] */

@@ -19,6 +19,7 @@
 #include "answers.h"
 #include "embedder.h"
 #include "gate.h"
+#include "pull.h"
 
 /* Where a tile is: what is decided while the kernel runs. */
 enum Stage
@@ -485,6 +486,14 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 				if (!add_process(row, raw + (int64_t) row * model->outputs, params))
 					atomic_or(&walk->flags[which], 1);
 				sync_warp();
+				if (walk->pull > 0.0)
+				{
+					pull_mean(params, walk->pull, walk->y_center + walk->y_scale *
+							  (double) load_float(walk->prior_logits + CUDA_PROCESS_NUMBERS +
+												  (int64_t) rows.source[row] * walk->said_step),
+							  model->components, lane);
+					sync_warp();
+				}
 			}
 			d.kind = model->head_kind;
 			d.half_normal = model->half_normal != 0;

@@ -17,6 +17,7 @@
 _Static_assert(TNP_GPU_HEAD <= CUDA_MAX_HEAD, "heads that kernels have room for");
 _Static_assert(TNP_GPU_GATED_HEAD <= CUDA_GATED_TILES * 8, "heads whose kernels ask a gate");
 _Static_assert(TNP_GATE_NUMBERS == CUDA_GATE_NUMBERS, "what a gate reads");
+_Static_assert(TNP_PROCESS_NUMBERS == CUDA_PROCESS_NUMBERS, "what a process says");
 
 #define NO_WEIGHT -1e30f			/* a logit of which the exponential is zero */
 

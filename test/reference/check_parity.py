@@ -529,7 +529,7 @@ def case_trees(model):
     """Classes that steps of two columns tell apart, which regressions do not see: a head that takes
     a share of trees takes much of it. Two classes have one score.
     """
-    if not model.config["head"].get("trees"):
+    if not model.config["head"].get("trees") or "classes" not in model.config["head"]:
         return
     for classes, n in ((3, 600), (2, 512)):
         x, _, kinds = rows(model, n + 8, 17)
@@ -544,6 +544,30 @@ def case_trees(model):
                    {**request(x[:n], y[:n], kinds, prefix, queries=cells(x[n:])),
                     "classes": classes},
                    predictions(encoding, x[n:]))
+
+
+def case_number_trees(model):
+    """Targets that steps of two columns make, which a process smooths: the mean of an answer moves
+    to what trees say, of chains as well. A row less than 512 has no trees.
+    """
+    if not model.config["head"].get("trees") or "classes" in model.config["head"]:
+        return
+    for n in (600, 512, 511):
+        x, y, kinds = rows(model, n + 6, 18)
+        high = [np.nan_to_num(x[:, f]) > np.nanmedian(x[:, f]) for f in (0, 2)]
+        y = 5 - 3.0 * (high[0] ^ high[1]) + 0.3 * y
+        encoding = build(model, x[:n], y[:n], n, kinds)
+        trees = encoding.statistics.tokeniser.trees
+        assert (trees is not None) == (n >= 512), n
+        assert trees is None or trees.share(1) > 0.5, (trees.loss, trees.known)
+        asked = x[n:]
+        yield Case(f"trees of {n} numbers",
+                   request(x[:n], y[:n], kinds, n, queries=cells(asked),
+                           score={**table(asked, y[n:]), "orders": 0},
+                           sample={**table(asked), "draws": 2, "seed": 5}),
+                   {**predictions(encoding, asked),
+                    "per_row": (encoding.conditionals(asked, y[n:]), LOG_DENSITY),
+                    "draws": (encoding.sample(asked, 5, 2), DRAWS)})
 
 
 def case_no_share(model):
@@ -632,7 +656,8 @@ CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, ca
          case_noise, case_pairs, case_process, case_process_directions, case_process_additive,
          case_process_share_start,
          case_directions, case_short, case_grow, case_evidence, case_classes, case_one_class,
-         case_rare, case_lean, case_trees, case_no_share)
+         case_rare, case_lean, case_trees, case_number_trees,
+         case_no_share)
 
 
 def main():

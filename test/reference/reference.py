@@ -22,6 +22,7 @@ from rows import RowTokeniser
 from safetensors_io import read_model
 from scaling import Scaling
 from sums import SumsEncoding, statistics_of
+from trees import pulled
 from trunk import head_outputs, run
 
 
@@ -172,9 +173,16 @@ class Encoding:
         u = mlp(model.tensors, "head.gate", read,
                 head.get("activation", model.config["activation"]))[0]
         weight = 1 / (1 + np.exp(-u))
-        return Mixture(np.append(answer.weights * (1 - weight), weight),
-                       np.append(answer.means, scaling.y_center + scaling.y_scale * m),
-                       np.append(answer.sds, unit * np.exp(spread)))
+        weights = np.append(answer.weights * (1 - weight), weight)
+        means = np.append((answer.means - scaling.y_center) / scaling.y_scale, m)
+        sds = np.append(answer.sds / unit, np.exp(spread))
+        trees = tokeniser.trees
+        share = trees.share(head["trees"]) if trees is not None else 0
+        if share > 0:
+            mean = weights @ means
+            weights = pulled(weights, means, sds,
+                             mean + share * (trees(codes[None])[0] - mean))
+        return Mixture(weights, scaling.y_center + scaling.y_scale * means, unit * sds)
 
     def chained(self, codes, z):
         """What the process says of a query, given the rows of the chain (section 9)."""

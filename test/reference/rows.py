@@ -9,7 +9,7 @@ import numpy as np
 from layers import activate, block, linear, mlp
 from process import Process
 from scaling import soft_clip
-from trees import LEAST_ROWS, Trees
+from trees import LEAST_ROWS, NumberTrees, Trees
 
 NUMERIC_BINS, CATEGORICAL_BINS = 8, 16
 KNOTS = (-0.7, 0.0, 0.7)
@@ -373,12 +373,17 @@ class RowTokeniser:
                     for ridge in self.ridges:
                         ridge.measure_absent(codes[:, self.slots], z[:, self.slots])
         self.trees = None
-        if model.config["head"].get("trees") and classes > 1 and self.n0 >= LEAST_ROWS:
+        trees = model.config["head"].get("trees") and self.n0 >= LEAST_ROWS
+        if trees and classes and classes > 1:
             self.trees = shared(Trees, *given[:2], y, classes)
         if model.config["embedder"]["x"].get("process", False):
             self.processes = [shared(Process, *given, y * np.sign(scaling.y_scale),
                                      model.config["target"]["clip"], own.get("directions", 0),
                                      own.get("additive", False))]
+            if trees:
+                self.trees = shared(NumberTrees, *given[:2],
+                                    (y - scaling.y_center) / scaling.y_scale,
+                                    self.processes[0].left_out[:, 0])
 
     def prune(self, codes, z, targets):
         """The slots that do not look like noise."""
@@ -468,7 +473,7 @@ class RowTokeniser:
 
     def trees_share(self):
         """How much of the logits trees say."""
-        if self.trees is None:
+        if self.trees is None or not self.classes:
             return 0
         known = max(opinion.quality for opinion in self.logistics + self.ridges)
         return self.trees.share(self.model.config["head"]["trees"], known)

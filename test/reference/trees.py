@@ -1,10 +1,11 @@
-"""Boosted trees of a classifier's prefix (docs/model-format.md, section 8, "Trees"), in float64 and
-whole numbers, independent of the engine.
+"""Boosted trees of the prefix (docs/model-format.md, section 8, "Trees"), in float64 and whole
+numbers, independent of the engine.
 """
 import numpy as np
 
 EDGES, DEPTH, FOLDS, ROUNDS, RATE, OF_TREE = 31, 5, 3, 40, 0.2, 12
 LEAST_ROWS, MISSING_LABEL, SLOPE, SHARPER = 512, 16, 1.5, 1.5
+LEAST_NUMBERS, FARTHEST, SLOPE_OF_SHARE = 8, 8.0, 2.0      # of trees of numbers
 MASK = 2 ** 64 - 1
 
 
@@ -38,8 +39,9 @@ def sharpness(scores, y):
 class Tree:
     """A tree of one fold: splits (slot or None, bin) level by level, and the leaves' values."""
 
-    def __init__(self, labels, bins, slope, curve, unit, slots):
+    def __init__(self, labels, bins, slope, curve, unit, slots, least=1):
         self.labels, self.splits, self.values = labels, [], []
+        self.least = least * unit
         nodes = [np.arange(len(bins))]
         for _ in range(DEPTH):
             below = []
@@ -71,7 +73,8 @@ class Tree:
         right = total - left
         gains = (gain(left[..., :k], left[..., k:]) + gain(right[..., :k], right[..., k:])
                  - whole)
-        enough = np.minimum(left[..., k:].sum(axis=2), right[..., k:].sum(axis=2)) >= unit
+        enough = (np.minimum(left[..., k:].sum(axis=2), right[..., k:].sum(axis=2))
+                  >= self.least)
         gains = np.where(enough, gains, -np.inf)
         if not gains.max() > 1e-6:
             return None, 0
@@ -187,3 +190,67 @@ class Trees:
                     for start, trees in self.folds_kept)
         return log_softmax(SHARPER * self.sharpness * self.scores(total / FOLDS)) \
             + np.log(self.classes)
+
+
+class NumberTrees(Trees):
+    """Trees of the scaled targets z [n] of the prefix; a process says left_out [n] of each without
+    its own target.
+    """
+
+    def __init__(self, cards, codes, z, left_out):
+        self.cards, self.labels = cards, [card.categorical for card in cards]
+        self.edges = [self.cut(codes[:, s]) for s in range(len(cards))]
+        z, bins, n = np.clip(z, -FARTHEST, FARTHEST), self.bins(codes), len(codes)
+        fold = self.folds(bins, z)
+        unit = 2.0 ** (25 - int(np.ceil(np.log2(n))))
+        losses, folds = np.zeros(ROUNDS + 1), []
+        for f in range(FOLDS):
+            given = fold != f
+            start = np.rint(z[given] * 2 ** 20).sum() / 2 ** 20 / given.sum()
+            score, trees = np.full(n, start), []
+            for t in range(ROUNDS + 1):
+                error = np.clip(score - z, -32, 32)
+                losses[t] += np.rint(error[~given] ** 2 / 2 * 2 ** 20).sum()
+                if t == ROUNDS:
+                    break
+                slope = np.rint(error[given, None] * unit).astype(np.int64)
+                trees.append(Tree(self.labels, bins[given], slope,
+                                  np.full(slope.shape, int(unit)), unit, self.slots_of(t),
+                                  LEAST_NUMBERS))
+                score = score + trees[-1](bins)[:, 0]
+            folds.append((start, trees))
+        self.rounds = int(losses.argmin())
+        self.loss = losses.min() / 2 ** 20 / n
+        self.folds_kept = [(start, trees[:self.rounds]) for start, trees in folds]
+        self.known = np.rint((left_out - z) ** 2 / 2 * 2 ** 20).sum() / 2 ** 20 / n
+
+    def share(self, most):
+        """How far an answer's mean moves to what the trees say."""
+        if self.rounds == 0 or self.known == 0:
+            return 0
+        return min(max(0.5 + SLOPE_OF_SHARE * (1 - self.loss / self.known), 0), most)
+
+    def __call__(self, codes):
+        """Scaled targets [n] of rows."""
+        bins = self.bins(codes)
+        return sum(start + sum((tree(bins)[:, 0] for tree in trees), np.zeros(len(bins)))
+                   for start, trees in self.folds_kept) / FOLDS
+
+
+def pulled(weights, means, sds, wanted):
+    """Weights of a mixture times exp(eta mean), so that its mean is wanted, as far as |eta| of
+    three inverse deviations takes it.
+    """
+    mean = weights @ means
+    away = means - mean
+
+    def tilted(eta):
+        out = weights * np.exp(eta * away - np.max(eta * away[weights > 0]))
+        return out / out.sum()
+
+    high = 3 / np.sqrt(weights @ (sds ** 2 + away ** 2))
+    low = -high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if tilted(middle) @ away < wanted - mean else (low, middle)
+    return tilted((low + high) / 2)

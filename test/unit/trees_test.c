@@ -1,5 +1,6 @@
 /*
- * trees_test.c: boosted trees of a classifier's prefix (docs/model-format.md section 8, "Trees"):
+ * trees_test.c: boosted trees of the prefix, of classes and of numbers (docs/model-format.md
+ * section 8, "Trees"):
  * the same to the last bit whatever order rows come in and whatever kernels there are, with a
  * prefix that later rows leave alone; surer where rows left out allow; none of few rows; and
  * nothing left behind by a growth that fails.
@@ -26,6 +27,7 @@ static double x[ROWS * COLUMNS],
 			y[ROWS];
 static TnpModel *model;
 static const char *name;
+static bool numbers;			/* the model's targets are no classes */
 
 /* Classes by steps of two columns, some of them wrong, and labels; cells are missing. */
 static void
@@ -50,8 +52,15 @@ make_rows(void)
 static TnpRows
 slice(int first, int n)
 {
-	return (TnpRows) {.n = n, .n_features = COLUMNS, .kinds = kinds, .n_classes = 3,
+	return (TnpRows) {.n = n, .n_features = COLUMNS, .kinds = kinds,
+					  .n_classes = numbers ? 0 : 3,
 					  .x = x + (size_t) first * COLUMNS, .y = y + first, .n_targets = 1};
+}
+
+static double
+share_of(const TnpStats *stats)
+{
+	return numbers ? stats->trees.share : tnp_trees_blend_weight(model, stats);
 }
 
 static bool
@@ -60,7 +69,7 @@ same_trees(const TnpTrees *a, const TnpTrees *b)
 	size_t		trees = (size_t) TNP_TREE_FOLDS * a->rounds;
 
 	return a->n_classes == b->n_classes && a->rounds == b->rounds && a->loss == b->loss
-		&& a->sharpness == b->sharpness
+		&& a->sharpness == b->sharpness && a->share == b->share
 		&& memcmp(a->start, b->start, sizeof(double) * TNP_TREE_FOLDS * a->channels) == 0
 		&& memcmp(a->value, b->value, sizeof(float) * trees * TNP_TREE_LEAVES * a->channels) == 0
 		&& memcmp(a->split, b->split, sizeof(TnpTreeSplit) * trees * TNP_TREE_SPLITS) == 0
@@ -82,10 +91,10 @@ test_growth(const TestModel *file)
 	TnpModel   *plain;
 
 	test_must(tnp_stats_build(model, &rows, PREFIX, &stats, &error), &error);
-	ok(stats.trees.n_classes == 3 && stats.trees.rounds > 1
-	   && tnp_trees_blend_weight(model, &stats) > 0.1,
+	ok(stats.trees.n_classes == (numbers ? 1 : 3) && stats.trees.rounds > 1
+	   && share_of(&stats) > 0.1,
 	   "%s: trees find steps that regressions do not: %d rounds, a share of %g", name,
-	   stats.trees.rounds, tnp_trees_blend_weight(model, &stats));
+	   stats.trees.rounds, share_of(&stats));
 
 	for (int i = 0; i < PREFIX; i++)
 	{
@@ -113,7 +122,7 @@ test_growth(const TestModel *file)
 	tnp_model_close(plain);
 
 	test_must(tnp_stats_build(model, &rows, PREFIX - 1, &again, &error), &error);
-	ok(again.trees.n_classes == 0 && tnp_trees_blend_weight(model, &again) == 0
+	ok(again.trees.n_classes == 0 && share_of(&again) == 0
 	   && tnp_trees_bytes(&again.trees) == 0, "%s: a row fewer, no trees", name);
 	tnp_stats_free(&model->env, &again);
 	tnp_stats_free(&model->env, &stats);
@@ -158,9 +167,11 @@ test_nothing(void)
 	for (int i = 0; i < PREFIX; i++)
 		own[(size_t) i * COLUMNS + 1] = NAN;
 	test_must(tnp_stats_build(model, &rows, PREFIX, &stats, &error), &error);
-	ok(stats.trees.n_classes == 3 && isfinite(stats.trees.loss)
-	   && tnp_trees_blend_weight(model, &stats) < 0.01, "%s: rows that say nothing: %g", name,
-	   tnp_trees_blend_weight(model, &stats));
+	/* trees of numbers and the process say the same then, so that no share of them is wrong */
+	ok(isfinite(stats.trees.loss) && isfinite(share_of(&stats))
+	   && (numbers ? fabs(tnp_trees_number(&stats, own)) < 0.1
+		   : stats.trees.n_classes == 3 && share_of(&stats) < 0.01),
+	   "%s: rows that say nothing: %g", name, share_of(&stats));
 	tnp_stats_free(&model->env, &stats);
 	free(own);
 }
@@ -244,7 +255,8 @@ test_failures(const TestModel *file)
 	env.stop_at = 0;
 	ok(clean, "%s: an interrupt leaves nothing behind", name);
 	clean = true;
-	for (long at = 1; at <= calls; at += TEST_EVERY)
+	/* that of trees comes last; with numbers a process is fitted before */
+	for (long at = numbers ? calls - 16 : 1; at <= calls; at += TEST_EVERY)
 	{
 		env.calls = 0;
 		env.fail_at = at;
@@ -269,15 +281,17 @@ main(void)
 		TestEnv		env;
 		TnpError	error = {0};
 
-		if (strncmp(models[i].name, "classes_trees", 13) != 0)
-			continue;
 		name = models[i].name;
+		numbers = strncmp(name, "rows_trees", 10) == 0;
+		if (!numbers && strncmp(name, "classes_trees", 13) != 0)
+			continue;
 		test_env_init(&env, test_kernels());
 		test_must(tnp_model_open(&env.env, models[i].bytes, models[i].length, &model, &error),
 				  &error);
 		tried++;
 		test_growth(&models[i]);
-		test_sharpness();
+		if (!numbers)
+			test_sharpness();
 		test_nothing();
 		test_answers();
 		test_failures(&models[i]);

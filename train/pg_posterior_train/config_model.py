@@ -64,6 +64,8 @@ mixture = objects(
         "floor": number(0),
         "process": integer(1, 256),
         "process_chain": boolean,
+        # of answers alone: training and the gate's fit go without
+        "trees": number(0, 1),
     },
 )
 classes = objects(
@@ -245,7 +247,11 @@ def model_rules(c):
     yield bool(head.get("logistic")) and not x.get(
         "logistic"
     ), "head.logistic needs embedder.x.logistic"
-    yield bool(head.get("trees")) and not x.get("logistic"), "head.trees needs embedder.x.logistic"
+    classes = head["kind"] == "classes"
+    yield (bool(head.get("trees")) and classes and not x.get("logistic"),
+           "head.trees needs embedder.x.logistic")
+    yield (bool(head.get("trees")) and not classes and not head.get("process"),
+           "head.trees needs head.process")
     yield is_class != (
         head["kind"] == "classes"
     ), 'target.scaling "classes" and head.kind "classes" need each other'

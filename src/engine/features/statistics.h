@@ -128,19 +128,20 @@ typedef struct TnpTreeSplit
 	bool		label;
 } TnpTreeSplit;
 
-/* Boosted trees of a classifier's prefix (trees.c); a fold has those of the rows not in it. */
+/* Boosted trees of the prefix (trees.c); a fold has those of the rows not in it. */
 typedef struct TnpTrees
 {
-	int			n_classes;		/* K; 0: there are none */
+	int			n_classes;		/* K; 1: of a number; 0: there are none */
 	int			n_slots;
 	int			rounds;			/* trees of a fold */
-	int			channels;		/* scores: K, of two classes 1, that of the second */
+	int			channels;		/* scores: K, of two classes 1, that of the second; of a number 1 */
 	double	   *edges;			/* [n_slots, TNP_TREE_EDGES] ascending */
 	double	   *start;			/* [TNP_TREE_FOLDS, channels] */
 	TnpTreeSplit *split;		/* [TNP_TREE_FOLDS, rounds, TNP_TREE_SPLITS] */
 	float	   *value;			/* [TNP_TREE_FOLDS, rounds, TNP_TREE_LEAVES, channels] */
 	double		loss;			/* mean of the rows', each by the trees of its fold */
-	double		sharpness;		/* what those scores are best multiplied by */
+	double		sharpness;		/* classes: what those scores are best multiplied by */
+	double		share;			/* of a number: how far an answer's mean moves to them */
 } TnpTrees;
 
 /* The Gaussian process of the prefix (process.c). */

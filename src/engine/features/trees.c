@@ -1,5 +1,5 @@
 /*
- * trees.c: what boosted trees of a classifier's prefix say about a row, and how much of an answer
+ * trees.c: what boosted trees of the prefix say about a row, and how much of a classifier's answer
  * that is (docs/model-format.md section 8, "Trees"). They are grown in trees_grow.c.
  *
  * A network of smooth attention averages over neighbours, and needs many rows to find the steps and
@@ -73,6 +73,7 @@ tnp_trees_copy(const TnpEnv *env, const TnpTrees *from, TnpTrees *to)
 		return false;
 	to->loss = from->loss;
 	to->sharpness = from->sharpness;
+	to->share = from->share;
 	memcpy(to->edges, from->edges, edges_bytes(from));
 	memcpy(to->start, from->start, starts_bytes(from));
 	memcpy(to->split, from->split, splits_bytes(from));
@@ -113,6 +114,7 @@ tnp_trees_bins(const TnpStats *stats, const TnpTrees *trees, const double *x, un
 			at = tnp_column_bin(column, value);
 		else if (!isnan(value))
 		{
+			value = tnp_column_value(column, value);
 			at = 1;
 			while (at <= TNP_TREE_EDGES && value > edges[at - 1])
 				at++;
@@ -137,19 +139,15 @@ tnp_tree_leaf(const TnpTreeSplit *split, const unsigned char *bin, size_t stride
 	return node - TNP_TREE_SPLITS;
 }
 
-/*
- * Logs [K] of a row's probabilities, up to a constant: the mean over the folds' scores, as sure as
- * rows left out allow, and surer: three folds together know more than each, and the network, with
- * which the answer is a mean, knows less of steps.
- */
+/* The folds' scores of a row, added up: sum [channels]. */
 static void
-trees_score(const TnpStats *stats, const double *x, double *score)
+add_folds(const TnpStats *stats, const double *x, double *sum)
 {
 	const TnpTrees *trees = &stats->trees;
 	int			channels = trees->channels;
 	unsigned char bin[TNP_MOST_SLOTS];
-	double		sum[TNP_MAX_CLASS_ROOM] = {0};
 
+	memset(sum, 0, channels * sizeof(double));
 	tnp_trees_bins(stats, trees, x, bin);
 	for (int i = 0; i < TNP_TREE_FOLDS * channels; i++)
 		sum[i % channels] += trees->start[i];
@@ -161,6 +159,32 @@ trees_score(const TnpStats *stats, const double *x, double *score)
 		for (int c = 0; c < channels; c++)
 			sum[c] += value[c];
 	}
+}
+
+double
+tnp_trees_number(const TnpStats *stats, const double *x)
+{
+	double		sum;
+
+	if (stats->trees.n_classes != 1)
+		return 0;
+	add_folds(stats, x, &sum);
+	return sum / TNP_TREE_FOLDS;
+}
+
+/*
+ * Logs [K] of a row's probabilities, up to a constant: the mean over the folds' scores, as sure as
+ * rows left out allow, and surer: three folds together know more than each, and the network, with
+ * which the answer is a mean, knows less of steps.
+ */
+static void
+trees_score(const TnpStats *stats, const double *x, double *score)
+{
+	const TnpTrees *trees = &stats->trees;
+	int			channels = trees->channels;
+	double		sum[TNP_MAX_CLASS_ROOM];
+
+	add_folds(stats, x, sum);
 	if (trees->n_classes == 2)
 		score[0] = 0;
 	for (int c = 0; c < channels; c++)
@@ -176,7 +200,7 @@ tnp_trees_blend_weight(const TnpModel *model, const TnpStats *stats)
 	double		known = stats->logistic.quality,
 				loss;
 
-	if (stats->trees.n_classes == 0)
+	if (stats->trees.n_classes < 2)
 		return 0;
 	if (model->config.encode_x.ridge)
 		for (int k = 0; k < TNP_RIDGES; k++)

@@ -1,6 +1,6 @@
 /*
- * trees.h: boosted trees of a classifier's prefix, of which its head takes a share
- * (docs/model-format.md section 8, "Trees").
+ * trees.h: boosted trees of the prefix, of which the head takes a share (docs/model-format.md
+ * section 8, "Trees").
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -10,8 +10,8 @@
 #include "engine/features/statistics.h"
 
 /*
- * Grow them where there are rows and classes enough; needs the slots and the regressions of stats.
- * On failure what was made is freed by tnp_trees_free.
+ * Grow them where there are rows and classes enough; needs the slots and the regressions of stats,
+ * or its process. On failure what was made is freed by tnp_trees_free.
  */
 TnpStatus	tnp_trees_grow(const TnpModel *model, const TnpRows *rows, const TnpStats *stats,
 						   TnpTrees *trees, TnpError *error);
@@ -35,8 +35,12 @@ void		tnp_trees_bins(const TnpStats *stats, const TnpTrees *trees, const double 
 /* The leaf of a tree that a row with these bins falls in; split [TNP_TREE_SPLITS]. */
 int			tnp_tree_leaf(const TnpTreeSplit *split, const unsigned char *bin, size_t stride);
 
+/* What trees of a number say of a row x [F], in units of the scaled target; 0 where none are. */
+double		tnp_trees_number(const TnpStats *stats, const double *x);
+
 /*
- * How much of a row's logits is what the trees say, 0 … 1; 0 for models whose head takes none.
+ * How much of a row's logits is what the trees say, 0 … 1; 0 for models whose head takes none, and
+ * for those of numbers.
  */
 double		tnp_trees_blend_weight(const TnpModel *model, const TnpStats *stats);
 

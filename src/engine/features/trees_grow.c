@@ -1,6 +1,6 @@
 /*
- * trees_grow.c: growing boosted trees on a classifier's prefix (docs/model-format.md section 8,
- * "Trees").
+ * trees_grow.c: growing boosted trees on the prefix, of its classes or of its numbers
+ * (docs/model-format.md section 8, "Trees").
  *
  * Three times two thirds of the rows grow trees, and the last third says how many are good. Sums
  * are those of whole numbers, so that no order of the rows changes a bit, and the rows of a third
@@ -16,18 +16,25 @@
 #include <string.h>
 
 #include "engine/features/class_counts.h"
+#include "engine/features/column.h"
 
 #define LEAST_ROWS 512			/* fewer say too little about which of two predictions is better */
 #define ROUNDS 40
 #define RATE 0.2
 #define PENALTY 1.0				/* of a leaf's squared value */
-#define LEAST_CURVATURE 1.0		/* of the rows in a leaf */
+#define LEAST_CURVATURE 1.0		/* of the rows in a leaf, with classes */
+#define LEAST_NUMBERS 8.0		/* rows in a leaf, with numbers */
+#define MOST_NUMBERS (1 << 25)	/* rows: sums of errors as whole numbers have no room for more */
+#define FARTHEST_NUMBER 8.0		/* scaled, from the mean */
+#define FARTHEST_ERROR 32.0		/* of a number, as it counts */
+#define ERROR_BITS 5
 #define LEAST_GAIN 1e-6			/* of a split */
 #define SLOTS_OF_TREE 12
 #define WHOLE_BITS 30			/* of the largest sum over all rows */
 #define LOSS_UNIT 1048576.0		/* 1 nat */
 #define SHARPNESS_STEPS 6
 #define MOST_SHARPNESS 4.0
+#define SLOPE_OF_SHARE 2.0		/* in how much less trees of a number lose than the process */
 #define TREE_BINS (TNP_TREE_EDGES + 2)	/* as many as labels have, or more */
 
 /* Trees on their way. */
@@ -40,10 +47,12 @@ typedef struct Growth
 				classes,
 				channels,
 				width;			/* of sums: channels' slopes, then their curvatures */
-	double		unit;			/* of slopes and curvatures as whole numbers */
+	double		unit,			/* of slopes and curvatures as whole numbers */
+				least;			/* curvature of the rows in a leaf */
 	const bool *label;			/* [n_slots] a slot of labels */
 	const unsigned char *bin;	/* [n_slots, n] */
-	const unsigned char *y;		/* [n] */
+	const unsigned char *y;		/* [n] classes, or */
+	const double *number;		/* [n] */
 	const unsigned char *fold;	/* [n] */
 	double	   *score;			/* [n, channels] */
 	int32_t    *sum;			/* [n, width] of every row */
@@ -75,13 +84,15 @@ compare_numbers(const void *a, const void *b)
 
 /* The cuts of a numeric slot: quantiles of its m non-missing numbers; work [n]. */
 static void
-cut_slot(const TnpRows *rows, int64_t n, int column, double *work, double *edges)
+cut_slot(const TnpRows *rows, const TnpStats *stats, int64_t n, int column, double *work,
+		 double *edges)
 {
 	int64_t		m = 0;
 
 	for (int64_t i = 0; i < n; i++)
 		if (!isnan(rows->x[i * rows->n_features + column]))
-			work[m++] = rows->x[i * rows->n_features + column];
+			work[m++] = tnp_column_value(&stats->columns[column],
+							rows->x[i * rows->n_features + column]);
 	qsort(work, (size_t) m, sizeof(double), compare_numbers);
 	for (int j = 1; m > 0 && j <= TNP_TREE_EDGES; j++)
 		edges[j - 1] = work[((m - 1) * j + (TNP_TREE_EDGES + 1) / 2) / (TNP_TREE_EDGES + 1)];
@@ -91,7 +102,7 @@ typedef struct Place
 {
 	uint64_t	key;
 	int64_t		row;
-	unsigned char y;
+	double		y;
 } Place;
 
 static int
@@ -100,11 +111,12 @@ compare_places(const void *a, const void *b)
 	const Place *p = a,
 			   *q = b;
 
-	return p->key != q->key ? (p->key > q->key) - (p->key < q->key) : p->y - q->y;
+	return p->key != q->key ? (p->key > q->key) - (p->key < q->key)
+		: (p->y > q->y) - (p->y < q->y);
 }
 
 /*
- * Folds [n]: rows in the order of a hash of their bins, then of their class, take turns. Rows that
+ * Folds [n]: rows in the order of a hash of their bins, then of their target, take turns. Rows that
  * are equal here are equal to trees.
  */
 static TnpStatus
@@ -120,7 +132,7 @@ choose_folds(const Growth *g, unsigned char *fold, TnpError *error)
 
 		for (int s = 0; s < g->n_slots; s++)
 			key = mix(key ^ g->bin[(size_t) s * g->n + i]);
-		places[i] = (Place) {key, i, g->y[i]};
+		places[i] = (Place) {key, i, g->number != NULL ? g->number[i] : g->y[i]};
 	}
 	qsort(places, (size_t) g->n, sizeof(Place), compare_places);
 	for (int64_t r = 0; r < g->n; r++)
@@ -155,6 +167,25 @@ choose_slots(int n_slots, int t, int *slots)
 }
 
 /* ---- one tree -------------------------------------------------------------------------------- */
+
+/* The same of numbers: half the square of the error. */
+static int64_t
+measure_numbers(Growth *g, int fold)
+{
+	int64_t		lost = 0;
+
+	for (int64_t i = 0; i < g->n; i++)
+	{
+		int32_t    *sum = g->sum + (size_t) i * g->width;
+		double		error = fmin(fmax(g->score[i] - g->number[i], -FARTHEST_ERROR), FARTHEST_ERROR);
+
+		if (g->fold[i] == fold)
+			lost += llrint(0.5 * error * error * LOSS_UNIT);
+		sum[0] = (int32_t) lrint(error * g->unit);
+		sum[1] = (int32_t) g->unit;
+	}
+	return lost;
+}
 
 /* What the rows of a fold lose, and slopes and curvatures of the others. */
 static int64_t
@@ -222,7 +253,7 @@ best_split(const Growth *g, const int *slots, int n, const int32_t *cells)
 		for (int c = 0; c < g->width; c++)
 			all[c] += cells[(size_t) b * g->width + c];
 	whole = leaf_gain(g, all, &curvature);
-	for (int j = 0; curvature >= 2 * LEAST_CURVATURE && j < n; j++)
+	for (int j = 0; curvature >= 2 * g->least && j < n; j++)
 	{
 		bool		label = g->label[slots[j]];
 		const int32_t *from = cells + (size_t) j * TREE_BINS * g->width;
@@ -242,7 +273,60 @@ best_split(const Growth *g, const int *slots, int n, const int32_t *cells)
 			gain = leaf_gain(g, left, &less);
 			gain += leaf_gain(g, right, &more);
 			gain -= whole;
-			if (less >= LEAST_CURVATURE && more >= LEAST_CURVATURE && gain > most)
+			if (less >= g->least && more >= g->least && gain > most)
+			{
+				most = gain;
+				best = (TnpTreeSplit) {(short) slots[j], (unsigned char) b, label};
+			}
+		}
+	}
+	return best;
+}
+
+/* The same of numbers, where what a leaf gains is a square over a number of rows. */
+static TnpTreeSplit
+best_number_split(const Growth *g, const int *slots, int n, const int32_t *cells)
+{
+	TnpTreeSplit best = {.slot = -1};
+	int32_t		slope = 0,
+				rows = 0,
+				least = (int32_t) (g->least * g->unit);
+	int32_t		sum[2];
+	double		most = LEAST_GAIN,
+				whole,
+				unused;
+
+	for (int b = 0; b < TREE_BINS; b++)
+	{
+		slope += cells[2 * b];
+		rows += cells[2 * b + 1];
+	}
+	sum[0] = slope;
+	sum[1] = rows;
+	whole = leaf_gain(g, sum, &unused);
+	for (int j = 0; rows >= 2 * least && j < n; j++)
+	{
+		bool		label = g->label[slots[j]];
+		const int32_t *from = cells + (size_t) j * 2 * TREE_BINS;
+		int32_t		left[2] = {0, 0};
+
+		for (int b = 0; b < TREE_BINS - 1; b++, from += 2)
+		{
+			double		gain;
+
+			/* without rows of its own a bin parts the others as the one before it does */
+			if (from[1] == 0)
+				continue;
+			left[0] = (label ? 0 : left[0]) + from[0];
+			left[1] = (label ? 0 : left[1]) + from[1];
+			sum[0] = slope - left[0];
+			sum[1] = rows - left[1];
+			if (left[1] < least || sum[1] < least)
+				continue;
+			gain = leaf_gain(g, left, &unused);
+			gain += leaf_gain(g, sum, &unused);
+			gain -= whole;
+			if (gain > most)
 			{
 				most = gain;
 				best = (TnpTreeSplit) {(short) slots[j], (unsigned char) b, label};
@@ -329,7 +413,8 @@ grow_tree(Growth *g, int t, int64_t m, TnpTreeSplit *split, float *value)
 
 			memset(g->cells, 0, cells * sizeof(int32_t));
 			add_rows(g, slots, n, begin[v], begin[v + 1], g->cells);
-			*own = best_split(g, slots, n, g->cells);
+			*own = g->number != NULL ? best_number_split(g, slots, n, g->cells)
+				: best_split(g, slots, n, g->cells);
 			next[2 * v] = begin[v];
 			next[2 * v + 1] = part_rows(g, own, begin[v], begin[v + 1]);
 		}
@@ -341,6 +426,26 @@ grow_tree(Growth *g, int t, int64_t m, TnpTreeSplit *split, float *value)
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
+
+/* Scores at the start: the mean of the rows that are not of the fold. */
+static int64_t
+start_numbers(Growth *g, int fold)
+{
+	double	   *start = g->trees->start + fold;
+	int64_t		m = 0,
+				sum = 0;
+
+	for (int64_t i = 0; i < g->n; i++)
+		if (g->fold[i] != fold)
+		{
+			sum += llrint(g->number[i] * LOSS_UNIT);
+			m++;
+		}
+	*start = (double) sum / LOSS_UNIT / (double) m;
+	for (int64_t i = 0; i < g->n; i++)
+		g->score[i] = *start;
+	return m;
+}
 
 /* Scores at the start: logs of the shares of the classes in the rows that are not of the fold. */
 static int64_t
@@ -370,7 +475,7 @@ start_fold(Growth *g, int fold)
 static TnpStatus
 grow_fold(Growth *g, int fold, TnpError *error)
 {
-	int64_t		m = start_fold(g, fold);
+	int64_t		m = g->number != NULL ? start_numbers(g, fold) : start_fold(g, fold);
 
 	for (int t = 0;; t++)
 	{
@@ -381,7 +486,7 @@ grow_fold(Growth *g, int fold, TnpError *error)
 
 		if (tnp_interrupted(&g->model->env))
 			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
-		g->loss[t] += measure_rows(g, fold);
+		g->loss[t] += g->number != NULL ? measure_numbers(g, fold) : measure_rows(g, fold);
 		if (t == ROUNDS)
 			return TNP_OK;
 		for (int64_t i = 0; i < g->n; i++)
@@ -508,12 +613,35 @@ find_sharpness(Growth *g, TnpError *error)
 	return TNP_OK;
 }
 
+/*
+ * How far an answer's mean moves to what trees of numbers say: half the way where they lose as much
+ * as the process does, both on rows left out; further where they lose less.
+ */
+static void
+find_share(Growth *g, const TnpStats *stats)
+{
+	TnpTrees   *trees = g->trees;
+	int64_t		sum = 0;
+	double		lost;
+
+	for (int64_t i = 0; i < g->n; i++)
+	{
+		double		error = stats->process.left_out[2 * i] - g->number[i];
+
+		sum += llrint(0.5 * error * error * LOSS_UNIT);
+	}
+	lost = (double) sum / LOSS_UNIT / (double) g->n;
+	trees->share = trees->rounds == 0 || sum == 0 ? 0
+		: fmin(fmax(0.5 + SLOPE_OF_SHARE * (1 - trees->loss / lost), 0),
+			   g->model->config.trees_blend_weight);
+}
+
 /* ---- from rows ------------------------------------------------------------------------------- */
 
-/* Cuts and bins of all slots, and classes. */
+/* Cuts and bins of all slots, and classes or numbers. */
 static TnpStatus
 bin_rows(Growth *g, const TnpRows *rows, const TnpStats *stats, bool *label, unsigned char *bin,
-		 unsigned char *y, TnpError *error)
+		 unsigned char *y, double *number, TnpError *error)
 {
 	const TnpEnv *env = &g->model->env;
 	double	   *work = tnp_alloc(env, (size_t) g->n, sizeof(double));
@@ -525,7 +653,7 @@ bin_rows(Growth *g, const TnpRows *rows, const TnpStats *stats, bool *label, uns
 	{
 		label[s] = stats->columns[stats->slot[s]].kind == TNP_CATEGORICAL;
 		if (!label[s])
-			cut_slot(rows, g->n, stats->slot[s], work,
+			cut_slot(rows, stats, g->n, stats->slot[s], work,
 					 g->trees->edges + (size_t) s * TNP_TREE_EDGES);
 	}
 	tnp_free(env, work);
@@ -534,7 +662,11 @@ bin_rows(Growth *g, const TnpRows *rows, const TnpStats *stats, bool *label, uns
 		tnp_trees_bins(stats, g->trees, rows->x + i * rows->n_features, own);
 		for (int s = 0; s < g->n_slots; s++)
 			bin[(size_t) s * g->n + i] = own[s];
-		y[i] = (unsigned char) rows->y[i];
+		if (stats->n_classes > 0)
+			y[i] = (unsigned char) rows->y[i];
+		else
+			number[i] = fmin(fmax((rows->y[i] - stats->y_center) / stats->y_scale,
+								  -FARTHEST_NUMBER), FARTHEST_NUMBER);
 	}
 	return TNP_OK;
 }
@@ -548,6 +680,7 @@ grow(Growth *g, const TnpRows *rows, const TnpStats *stats, TnpError *error)
 	unsigned char *bin = tnp_alloc(env, (size_t) g->n_slots + 1, n),
 			   *y = tnp_alloc(env, n, 1),
 			   *fold = tnp_alloc(env, n, 1);
+	double	   *number = g->classes > 1 ? NULL : tnp_alloc(env, n, sizeof(double));
 	TnpStatus	status;
 
 	g->score = tnp_alloc(env, n, g->channels * sizeof(double));
@@ -558,10 +691,12 @@ grow(Growth *g, const TnpRows *rows, const TnpStats *stats, TnpError *error)
 	g->label = label;
 	g->bin = bin;
 	g->y = y;
+	g->number = number;
 	g->fold = fold;
 	status = label == NULL || bin == NULL || y == NULL || fold == NULL || g->score == NULL
 		|| g->sum == NULL || g->order == NULL || g->other == NULL || g->cells == NULL
-		? tnp_no_memory(error) : bin_rows(g, rows, stats, label, bin, y, error);
+		|| (number == NULL && g->classes == 1)
+		? tnp_no_memory(error) : bin_rows(g, rows, stats, label, bin, y, number, error);
 	if (status == TNP_OK)
 		status = choose_folds(g, fold, error);
 	for (int f = 0; status == TNP_OK && f < TNP_TREE_FOLDS; f++)
@@ -569,11 +704,15 @@ grow(Growth *g, const TnpRows *rows, const TnpStats *stats, TnpError *error)
 	if (status == TNP_OK)
 	{
 		keep_best(g);
-		status = find_sharpness(g, error);
+		if (number != NULL)
+			find_share(g, stats);
+		else
+			status = find_sharpness(g, error);
 	}
 	tnp_free(env, label);
 	tnp_free(env, bin);
 	tnp_free(env, y);
+	tnp_free(env, number);
 	tnp_free(env, fold);
 	tnp_free(env, g->score);
 	tnp_free(env, g->sum);
@@ -591,14 +730,18 @@ tnp_trees_grow(const TnpModel *model, const TnpRows *rows, const TnpStats *stats
 					 .classes = stats->n_classes};
 	int			bits = 0;
 
-	if (model->config.trees_blend_weight == 0 || stats->n0 < LEAST_ROWS || stats->n_classes < 2
-		|| stats->n_slots == 0)
+	if (model->config.trees_blend_weight == 0 || stats->n0 < LEAST_ROWS || stats->n_classes == 1
+		|| (stats->n_classes == 0 && stats->n0 > MOST_NUMBERS) || stats->n_slots == 0)
 		return TNP_OK;
+	/* a regression model has no classes, and its trees one score */
+	if (stats->n_classes == 0)
+		g.classes = 1;
 	if (!tnp_trees_make(&model->env, g.n_slots, g.classes, ROUNDS, trees))
 		return tnp_no_memory(error);
 	while (((int64_t) 1 << bits) < g.n)
 		bits++;
-	g.unit = ldexp(1, WHOLE_BITS - bits);
+	g.unit = ldexp(1, WHOLE_BITS - bits - (g.classes == 1 ? ERROR_BITS : 0));
+	g.least = g.classes == 1 ? LEAST_NUMBERS : LEAST_CURVATURE;
 	g.channels = trees->channels;
 	g.width = 2 * g.channels;
 	return grow(&g, rows, stats, error);

@@ -405,6 +405,7 @@ static const TnpKey mixture_keys[] = {
 	TNP_INTEGER("components", TnpConfig, head_outputs, 1, TNP_MOST_COMPONENTS),
 	TNP_INTEGER_OPTIONAL("process", TnpConfig, gate_hidden, 1, TNP_MAX_GATE),
 	TNP_BOOLEAN_OPTIONAL("process_chain", TnpConfig, process_chain),
+	TNP_NUMBER_OPTIONAL("trees", TnpConfig, trees_blend_weight, 0, 1),
 	TNP_END
 };
 static const TnpKey bars_keys[] = {

@@ -145,7 +145,7 @@ struct TnpConfig
 	int			head_outputs;
 	/* classes: how much of the logits at most is what the logistic regression says */
 	double		logistic_blend_weight;
-	/* classes: how much of them at most is what boosted trees say */
+	/* classes: how much of them at most is what boosted trees say; mixture: of an answer's mean */
 	double		trees_blend_weight;
 	int			gate_hidden;	/* mixture: of the gate to a process's answer; 0: there is none */
 	bool		process_chain;	/* that process learns from the rows of a chain */

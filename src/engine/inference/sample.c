@@ -29,7 +29,7 @@ typedef struct Group
 	/* where the process learns from the rows before: */
 	TnpProcessChain process;
 	TnpProcessTold *told;		/* [draws] */
-	float	   *said;			/* [variants, draws, TNP_PROCESS_NUMBERS] */
+	float	   *said;			/* [variants, draws, tnp_prior_logits_width] */
 } Group;
 
 /* One question. */
@@ -103,7 +103,8 @@ make_group(Sample *s, int64_t block, Group *g, TnpError *error)
 	if (s->queries->n > 1 && tnp_process_chain_wanted(model))
 	{
 		g->told = tnp_alloc(env, s->group, sizeof(TnpProcessTold));
-		g->said = tnp_alloc(env, tokens - s->group, TNP_PROCESS_NUMBERS * sizeof(float));
+		g->said = tnp_alloc(env, tokens - s->group,
+							tnp_prior_logits_width(model) * sizeof(float));
 		status = g->told == NULL || g->said == NULL ? tnp_no_memory(error)
 			: tnp_process_chain_make(model, &s->root->stats, &g->process, error);
 	}
@@ -250,16 +251,17 @@ ask_process(const Sample *s, Group *g, int64_t row, int asked)
 	const TnpFeatureEmbedding *half = s->variants.x != NULL ? &s->asked : &s->half;
 	const TnpRows *variants = &s->variants.rows;
 	float	   *said = g->said;
+	int			width = tnp_prior_logits_width(s->root->model);
 
 	for (int v = 0; v < tnp_variants_count(&s->variants, row); v++)
 	{
 		int64_t		variant = tnp_variants_first(&s->variants, row) + v;
 
 		tnp_process_chain_ask(&g->process, variants->x + variant * variants->n_features);
-		for (int b = 0; b < asked; b++, said += TNP_PROCESS_NUMBERS)
+		for (int b = 0; b < asked; b++, said += width)
 		{
 			memcpy(said, tnp_feature_embedding_prior_logits(s->root->model, half, variant),
-				   TNP_PROCESS_NUMBERS * sizeof(float));
+				   width * sizeof(float));
 			tnp_process_chain_say(&g->process, &g->told[b], said);
 		}
 	}
@@ -282,11 +284,11 @@ answer_asked(const Sample *s, const TnpEncoding *e, TnpWorker *worker, int64_t r
 	{
 		int64_t		variant = tnp_variants_first(&s->variants, row) + v;
 		const float *said = chained != NULL
-			? chained + (size_t) v * asked * TNP_PROCESS_NUMBERS
+			? chained + (size_t) v * asked * tnp_prior_logits_width(model)
 			: tnp_feature_embedding_prior_logits(model, half, variant);
 
 		status = tnp_answers(model, &e->stats, asked, h + (size_t) v * asked * d, said,
-							 chained != NULL ? TNP_PROCESS_NUMBERS : 0, worker->work,
+							 chained != NULL ? tnp_prior_logits_width(model) : 0, worker->work,
 							 params + (size_t) v * asked * tnp_answer_size(model), error);
 	}
 	return status;

@@ -237,7 +237,7 @@ chain_process(Score *s, TnpWorker *worker, const int64_t *place, int64_t n, TnpE
 
 			tnp_process_chain_ask(process, asked->x + variant * asked->n_features);
 			tnp_process_chain_say(process, &p->told, said);
-			said += TNP_PROCESS_NUMBERS;
+			said += tnp_prior_logits_width(s->root->model);
 		}
 		/* a row of the chain has the cells that it has */
 		if (s->variants.x != NULL)

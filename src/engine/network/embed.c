@@ -89,14 +89,17 @@ add_places(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, in
 	}
 }
 
-/*
- * What the head takes a share of for a row x with these numbers of the regressions: those of its
- * process, or its classes' logits, into out [tnp_prior_logits_width].
- */
-static void
-note_prior_logits(const TnpModel *model, const TnpStats *stats, const double *x,
-				  const float *numbers, float *out)
+void
+tnp_note_prior_logits(const TnpModel *model, const TnpStats *stats, const double *x,
+					  const float *numbers, float *out)
 {
+	if (model->config.gate_hidden > 0)
+	{
+		memcpy(out, numbers, TNP_PROCESS_NUMBERS * sizeof(float));
+		if (model->config.trees_blend_weight > 0)
+			out[TNP_PROCESS_NUMBERS] = (float) tnp_trees_number(stats, x);
+		return;
+	}
 	memcpy(out, numbers, tnp_prior_logits_width(model) * sizeof(float));
 	if (model->config.trees_blend_weight > 0)
 		tnp_prior_logits(model, stats, x, out);
@@ -121,8 +124,8 @@ tnp_feature_embedding_tile(const TnpModel *model, const TnpStats *stats, const T
 		if (!tnp_all_finite(width, cells))
 			return tnp_feature_too_large(model, stats, cells, row, error);
 		if (prior_logits != NULL)
-			note_prior_logits(model, stats, rows->x + row * rows->n_features,
-							  cells + tnp_ridge_width(model), prior_logits + i * classes);
+			tnp_note_prior_logits(model, stats, rows->x + row * rows->n_features,
+								  cells + tnp_ridge_width(model), prior_logits + i * classes);
 	}
 	if (concat)
 	{

@@ -25,6 +25,13 @@ typedef struct TnpFeatureEmbedding
 } TnpFeatureEmbedding;
 
 /*
+ * What the head takes a share of for a row x [F] with these numbers of the regressions: those of
+ * its process and what trees say, or its classes' logits, into out [tnp_prior_logits_width].
+ */
+void		tnp_note_prior_logits(const TnpModel *model, const TnpStats *stats, const double *x,
+								  const float *numbers, float *out);
+
+/*
  * Halves [n, half width] of rows first … first + n - 1, n at most work->rows; what is said of rows
  * below stats->n0 of a context (in_context) is said without them. said receives [n,
  * tnp_prior_logits_width] numbers for the head, or is NULL: rows of a context have no answer.

@@ -13,6 +13,7 @@
 #include "engine/network/block.h"
 #include "engine/network/gate.h"
 #include "engine/network/mlp.h"
+#include "engine/network/pull.h"
 
 void
 tnp_answer_shape(const TnpModel *model, TnpDistributionKind *kind, int *n)
@@ -94,8 +95,8 @@ blend(int n, double share, const float *prior_logits, float *raw)
 }
 
 /*
- * A mixture with the answer of a process as its last component; said [TNP_PROCESS_NUMBERS] is what
- * the process says of the query.
+ * A mixture with the answer of a process as its last component; said [tnp_prior_logits_width] is
+ * what the process says of the query, and what trees say.
  */
 static void
 answer_gated(const TnpModel *model, const TnpStats *stats, const float *said, const float *raw,
@@ -111,6 +112,8 @@ answer_gated(const TnpModel *model, const TnpStats *stats, const float *said, co
 		params[2 * (n + 1) + i] = map_std(c, raw[2 * n + i]);
 	}
 	tnp_gate_add(model, stats, said, n, params);
+	if (stats->trees.share > 0)
+		tnp_mixture_pull(n + 1, stats->trees.share, said[TNP_PROCESS_NUMBERS], params);
 	for (int i = 0; i <= n; i++)
 	{
 		params[n + 1 + i] = stats->y_center + stats->y_scale * params[n + 1 + i];
