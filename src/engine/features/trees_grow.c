@@ -168,7 +168,7 @@ choose_slots(int n_slots, int t, int *slots)
 
 /* ---- one tree -------------------------------------------------------------------------------- */
 
-/* The same of numbers: half the square of the error. */
+/* What numbers of a fold lose, half the squares of their errors, and slopes of all rows. */
 static int64_t
 measure_numbers(Growth *g, int fold)
 {
@@ -283,7 +283,7 @@ best_split(const Growth *g, const int *slots, int n, const int32_t *cells)
 	return best;
 }
 
-/* The same of numbers, where what a leaf gains is a square over a number of rows. */
+/* The same of numbers, whose curvature is their number: bins without rows need no look. */
 static TnpTreeSplit
 best_number_split(const Growth *g, const int *slots, int n, const int32_t *cells)
 {
