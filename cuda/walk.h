@@ -486,14 +486,12 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 				if (!add_process(row, raw + (int64_t) row * model->outputs, params))
 					atomic_or(&walk->flags[which], 1);
 				sync_warp();
+				/* a lane changes those weights alone that it reads of a mixture */
 				if (walk->pull > 0.0)
-				{
 					pull_mean(params, walk->pull, walk->y_center + walk->y_scale *
 							  (double) load_float(walk->prior_logits + CUDA_PROCESS_NUMBERS +
 												  (int64_t) rows.source[row] * walk->said_step),
 							  model->components, lane);
-					sync_warp();
-				}
 			}
 			d.kind = model->head_kind;
 			d.half_normal = model->half_normal != 0;
