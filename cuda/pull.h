@@ -15,8 +15,9 @@
 
 /*
  * Warp: change the weights of params [3, n] so that the mixture's mean m becomes m + share (wanted
- * - m), or as near as they may come. A lane has its components; sums over lanes are always in one
- * order. It is a call, so that it takes few of the registers that attention needs.
+ * - m), or as near as they may come; not at all where wanted is no number. A lane has its
+ * components; sums over lanes are always in one order. It is a call, so that it takes few of the
+ * registers that attention needs.
  */
 DEVICE_CALL void
 pull_mean(double *params, double share, double wanted, int n, int lane)
@@ -29,6 +30,8 @@ pull_mean(double *params, double share, double wanted, int n, int lane)
 				high,
 				eta = 0.0;
 
+	if (wanted != wanted)
+		return;
 	params = in_device_memory(params);
 	ROLLED
 	for (int i = lane; i < n; i += WARP)

@@ -173,11 +173,12 @@ check_chains(const Pair *p, const TnpRows *rows, const char *what)
 }
 
 /*
- * Classes by steps of columns, which trees find and regressions do not; rows from `whole` on lack
- * no cells, so that devices answer joint questions about them.
+ * Classes by steps of columns, which trees find and regressions do not. Some of the rows from
+ * `asked` on have a cell that no row of the context has, in a column of few values; those from
+ * `whole` on lack no cells, so that devices answer joint questions about them.
  */
 static void
-make_steps(TestRows *rows, int64_t whole)
+make_steps(TestRows *rows, int64_t asked, int64_t whole)
 {
 	for (int64_t i = 0; i < rows->view.n; i++)
 	{
@@ -185,6 +186,7 @@ make_steps(TestRows *rows, int64_t whole)
 
 		for (int f = 0; i >= whole && f < rows->view.n_features; f++)
 			x[f] = isnan(x[f]) ? 0 : x[f];
+		x[0] = round(4 * x[0]) / 4 + (i >= asked && i % 3 == 0 ? 0.125 : 0);
 		rows->y[i] = x[0] > 0 ? x[2] > 0.3 : 2 * (x[3] > 0.2);
 	}
 }
@@ -215,7 +217,7 @@ check_model(const TestModel *file, TnpDeviceModel *dm, TnpModel *model, int n, i
 		shape.n_features = columns;
 	test_rows_make(&rows, &shape, n + 20, 7);
 	if (n >= TREES)
-		make_steps(&rows, n + QUERIES);
+		make_steps(&rows, n, n + QUERIES);
 	context = test_slice(&rows, 0, n);
 	queries = test_slice(&rows, n, QUERIES);
 	if (tnp_build(model, &context, prefix, &p.engine, &error) != TNP_OK

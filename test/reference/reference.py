@@ -177,7 +177,7 @@ class Encoding:
         means = np.append((answer.means - scaling.y_center) / scaling.y_scale, m)
         sds = np.append(answer.sds / unit, np.exp(spread))
         trees = tokeniser.trees
-        share = trees.share(head["trees"]) if trees is not None else 0
+        share = trees.share(head["trees"], query[tokeniser.slots]) if trees is not None else 0
         if share > 0:
             mean = weights @ means
             weights = pulled(weights, means, sds,

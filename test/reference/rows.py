@@ -382,6 +382,7 @@ class RowTokeniser:
                                      own.get("additive", False))]
             if trees:
                 self.trees = shared(NumberTrees, *given[:2],
+                                    x[:, self.slots],
                                     (y - scaling.y_center) / scaling.y_scale,
                                     self.processes[0].left_out[:, 0])
 

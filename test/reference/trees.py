@@ -193,11 +193,11 @@ class Trees:
 
 
 class NumberTrees(Trees):
-    """Trees of the scaled targets z [n] of the prefix; a process says left_out [n] of each without
-    its own target.
+    """Trees of the scaled targets z [n] of the prefix with cells [n, S]; a process says left_out
+    [n] of each without its own target.
     """
 
-    def __init__(self, cards, codes, z, left_out):
+    def __init__(self, cards, codes, cells, z, left_out):
         self.cards, self.labels = cards, [card.categorical for card in cards]
         self.edges = [self.cut(codes[:, s]) for s in range(len(cards))]
         z, bins, n = np.clip(z, -FARTHEST, FARTHEST), self.bins(codes), len(codes)
@@ -222,11 +222,19 @@ class NumberTrees(Trees):
         self.rounds = int(losses.argmin())
         self.loss = losses.min() / 2 ** 20 / n
         self.folds_kept = [(start, trees[:self.rounds]) for start, trees in folds]
+        values = [np.unique(column) for column in self.equal(cells).T]
+        self.few = {s: own for s, own in enumerate(values) if len(own) <= n // LEAST_NUMBERS}
         self.known = np.rint((left_out - z) ** 2 / 2 * 2 ** 20).sum() / 2 ** 20 / n
 
-    def share(self, most):
-        """How far an answer's mean moves to what the trees say."""
-        if self.rounds == 0 or self.known == 0:
+    @staticmethod
+    def equal(cells):
+        """What is missing is equal to what is missing."""
+        return np.where(np.isnan(cells), np.inf, cells)
+
+    def share(self, most, cells):
+        """How far the mean of the answer to a row with cells [S] moves to what the trees say."""
+        known = all(self.equal(cells)[s] in own for s, own in self.few.items())
+        if not known or self.rounds == 0 or self.known == 0:
             return 0
         return min(max(0.5 + SLOPE_OF_SHARE * (1 - self.loss / self.known), 0), most)
 

@@ -1,9 +1,9 @@
 /*
  * trees_test.c: boosted trees of the prefix, of classes and of numbers (docs/model-format.md
- * section 8, "Trees"):
- * the same to the last bit whatever order rows come in and whatever kernels there are, with a
- * prefix that later rows leave alone; surer where rows left out allow; none of few rows; and
- * nothing left behind by a growth that fails.
+ * section 8, "Trees"): the same to the last bit whatever order rows come in and whatever kernels
+ * there are, with a prefix that later rows leave alone; surer where rows left out allow; none of
+ * few rows, and silent about rows of groups that they have not seen; and nothing left behind by a
+ * growth that fails.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -176,6 +176,36 @@ test_nothing(void)
 	free(own);
 }
 
+/* Trees of numbers are silent about a row with a new cell in a column of few values. */
+static void
+test_known(void)
+{
+	double	   *own = malloc(sizeof(double) * ROWS * COLUMNS);
+	TnpRows		rows = slice(0, PREFIX);
+	TnpError	error = {0};
+	TnpStats	stats;
+	int			spoken = 0,
+				silent = 0;
+
+	memcpy(own, x, sizeof(double) * ROWS * COLUMNS);
+	for (int i = 0; i < ROWS; i++)
+		own[(size_t) i * COLUMNS] = floor(8 * own[(size_t) i * COLUMNS]);
+	rows.x = own;
+	test_must(tnp_stats_build(model, &rows, PREFIX, &stats, &error), &error);
+	for (int i = PREFIX; i < ROWS; i++)
+	{
+		double	   *row = own + (size_t) i * COLUMNS;
+
+		spoken += isfinite(tnp_trees_number(&stats, row));
+		row[0] = 8;
+		silent += isnan(tnp_trees_number(&stats, row));
+	}
+	ok(spoken == ROWS - PREFIX, "%s: trees speak of rows whose cells the prefix has", name);
+	ok(silent == ROWS - PREFIX, "%s: and are silent about others", name);
+	tnp_stats_free(&model->env, &stats);
+	free(own);
+}
+
 static void
 answer(const TnpEncoding *e, int first, int n, double *params)
 {
@@ -293,6 +323,8 @@ main(void)
 		if (!numbers)
 			test_sharpness();
 		test_nothing();
+		if (numbers)
+			test_known();
 		test_answers();
 		test_failures(&models[i]);
 		tnp_model_close(model);

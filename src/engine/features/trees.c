@@ -16,6 +16,7 @@
 #include "engine/features/class_counts.h"
 #include "engine/features/column.h"
 #include "engine/features/logistic.h"
+#include "engine/features/trees_known.h"
 
 /* of the share of the regressions' loss that the trees do away with */
 #define SLOPE 1.5
@@ -49,6 +50,19 @@ values_bytes(const TnpTrees *trees)
 		* sizeof(float);
 }
 
+static size_t
+known_until_bytes(const TnpTrees *trees)
+{
+	return trees->known_until == NULL ? 0 : (size_t) trees->n_slots * sizeof(int64_t);
+}
+
+static size_t
+known_bytes(const TnpTrees *trees)
+{
+	return trees->known_until == NULL ? 0
+		: (size_t) trees->known_until[trees->n_slots - 1] * sizeof(double);
+}
+
 bool
 tnp_trees_make(const TnpEnv *env, int n_slots, int classes, int rounds, TnpTrees *trees)
 {
@@ -78,6 +92,15 @@ tnp_trees_copy(const TnpEnv *env, const TnpTrees *from, TnpTrees *to)
 	memcpy(to->start, from->start, starts_bytes(from));
 	memcpy(to->split, from->split, splits_bytes(from));
 	memcpy(to->value, from->value, values_bytes(from));
+	if (from->known_until == NULL)
+		return true;
+	to->known_until = tnp_alloc(env, 1, known_until_bytes(from));
+	/* a byte more: no slot may have few values */
+	to->known = tnp_alloc(env, 1, known_bytes(from) + 1);
+	if (to->known_until == NULL || to->known == NULL)
+		return false;
+	memcpy(to->known_until, from->known_until, known_until_bytes(from));
+	memcpy(to->known, from->known, known_bytes(from));
 	return true;
 }
 
@@ -88,6 +111,8 @@ tnp_trees_free(const TnpEnv *env, TnpTrees *trees)
 	tnp_free(env, trees->start);
 	tnp_free(env, trees->split);
 	tnp_free(env, trees->value);
+	tnp_free(env, trees->known_until);
+	tnp_free(env, trees->known);
 	memset(trees, 0, sizeof(*trees));
 }
 
@@ -95,7 +120,8 @@ size_t
 tnp_trees_bytes(const TnpTrees *trees)
 {
 	return trees->n_classes == 0 ? 0 : edges_bytes(trees) + starts_bytes(trees)
-		+ splits_bytes(trees) + values_bytes(trees);
+		+ splits_bytes(trees) + values_bytes(trees) + known_until_bytes(trees)
+		+ known_bytes(trees);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -168,6 +194,8 @@ tnp_trees_number(const TnpStats *stats, const double *x)
 
 	if (stats->trees.n_classes != 1)
 		return 0;
+	if (!tnp_trees_know(stats, x))
+		return NAN;
 	add_folds(stats, x, &sum);
 	return sum / TNP_TREE_FOLDS;
 }

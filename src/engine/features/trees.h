@@ -35,7 +35,10 @@ void		tnp_trees_bins(const TnpStats *stats, const TnpTrees *trees, const double 
 /* The leaf of a tree that a row with these bins falls in; split [TNP_TREE_SPLITS]. */
 int			tnp_tree_leaf(const TnpTreeSplit *split, const unsigned char *bin, size_t stride);
 
-/* What trees of a number say of a row x [F], in units of the scaled target; 0 where none are. */
+/*
+ * What trees of a number say of a row x [F], in units of the scaled target; NaN of a row that they
+ * may not speak of, and 0 where none are.
+ */
 double		tnp_trees_number(const TnpStats *stats, const double *x);
 
 /*

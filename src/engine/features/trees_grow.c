@@ -17,6 +17,7 @@
 
 #include "engine/features/class_counts.h"
 #include "engine/features/column.h"
+#include "engine/features/trees_known.h"
 
 #define LEAST_ROWS 512			/* fewer say too little about which of two predictions is better */
 #define ROUNDS 40
@@ -736,7 +737,8 @@ tnp_trees_grow(const TnpModel *model, const TnpRows *rows, const TnpStats *stats
 	/* a regression model has no classes, and its trees one score */
 	if (stats->n_classes == 0)
 		g.classes = 1;
-	if (!tnp_trees_make(&model->env, g.n_slots, g.classes, ROUNDS, trees))
+	if (!tnp_trees_make(&model->env, g.n_slots, g.classes, ROUNDS, trees)
+		|| (g.classes == 1 && !tnp_trees_note_known(&model->env, rows, stats, trees)))
 		return tnp_no_memory(error);
 	while (((int64_t) 1 << bits) < g.n)
 		bits++;

@@ -55,6 +55,8 @@ tnp_mixture_pull(int n, double share, double wanted, double *params)
 				eta = 0,
 				weight[TNP_MOST_COMPONENTS];
 
+	if (isnan(wanted))
+		return;
 	for (int i = 0; i < n; i++)
 		mean += params[i] * params[n + i];
 	for (int i = 0; i < n; i++)

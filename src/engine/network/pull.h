@@ -1,6 +1,6 @@
 /*
  * pull.h: the mean of a mixture moved to what boosted trees say (docs/model-format.md section 8,
- * "Trees")
+ * "Trees of numbers").
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -9,7 +9,8 @@
 
 /*
  * Change the weights of params [3, n] of a mixture so that its mean m becomes m + share (wanted -
- * m), or as near as weights may come. Means and deviations of the components stay.
+ * m), or as near as weights may come; not at all where wanted is NaN. Means and deviations of the
+ * components stay.
  */
 void		tnp_mixture_pull(int n, double share, double wanted, double *params);
 
