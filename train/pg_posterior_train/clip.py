@@ -8,3 +8,11 @@ def soft_clip(z, knee):
         return z
     excess = (z.abs() - knee).clamp_min(0)
     return torch.where(z.abs() <= knee, z, z.sign() * (knee + torch.log1p(excess)))
+
+
+def unclip(z, knee):
+    """What soft_clip makes z of."""
+    if not knee:
+        return z
+    excess = (z.abs() - knee).clamp_min(0)
+    return torch.where(z.abs() <= knee, z, z.sign() * (knee + torch.expm1(excess)))

@@ -139,6 +139,16 @@ def encode_categories(x, prefix, categorical, y=None):
     return codes, rank.gather(1, identity)
 
 
+def level_bins(tasks, y_input, prefix, config):
+    """Bins [B, N, F] of the categorical cells of `tasks`, MISSING_BIN of what is missing or unseen;
+    columns that are not categorical have any.
+    """
+    by_targets = config["embedder"]["x"].get("codes") == "targets"
+    codes, found = encode_categories(tasks.x, prefix, tasks.categorical,
+                                     y_input[:, :prefix] if by_targets else None)
+    return torch.where(codes.isnan(), torch.full_like(found, MISSING_BIN), found)
+
+
 def codes_by_targets(missing, bins, y):
     """Codes by the targets instead of the identities, [B, N, F]: the rank of a cell's bin among
     those of its column that the prefix fills, by the prefix's mean target in them, shrunk; of equal
@@ -197,17 +207,27 @@ def slot_bins(counts, order):
     return (counts > 0).gather(2, order[:, None].expand(-1, counts.shape[1], -1))
 
 
+def oriented(tasks, y_input, prefix, config):
+    """The cells of `tasks` [B, N, F], where the model asks for it those of columns that fall with
+    the targets turned.
+    """
+    x = tasks.x
+    if not config["embedder"]["x"].get("orient", False):
+        return x
+    knee = config["inputs"].get("clip", 0)
+    r = pearson(soft_clip(scale_features(x[:, :prefix], prefix), knee).nan_to_num(0.0),
+                y_input[:, :prefix], ~x[:, :prefix].isnan())
+    return turn_columns(x, r, tasks.categorical)
+
+
 def cells(tasks, y_input, prefix, config, found=None, chain=None):
     """Cell vectors in slot order, flat, [B, N, min(F, max_features) * 8], followed by what `ridge`
     and `process` say, to the queries of a chain (process_chain.Chain) given its rows before them.
     `found`, a list, gets what donors need (donors.Slots).
     """
-    x, categorical, tokeniser = tasks.x, tasks.categorical, config["embedder"]["x"]
+    categorical, tokeniser = tasks.categorical, config["embedder"]["x"]
     knee_x = config["inputs"].get("clip", 0)
-    if tokeniser.get("orient", False):
-        r = pearson(soft_clip(scale_features(x[:, :prefix], prefix), knee_x).nan_to_num(0.0),
-                    y_input[:, :prefix], ~x[:, :prefix].isnan())
-        x = turn_columns(x, r, categorical)
+    x = oriented(tasks, y_input, prefix, config)
     if categorical.any():
         by_targets = tokeniser.get("codes") == "targets"
         codes, category_bins = encode_categories(x, prefix, categorical,

@@ -13,6 +13,7 @@ from .process import NUMBERS
 from .process_chain import Chain
 from .questions import chain_passes, statistics_rows, whole_prefix
 from .tasks import Tasks
+from .trees_numbers import pull
 
 
 class Prediction:
@@ -90,6 +91,7 @@ def predict(model, tasks, rows, prefix=None, visible=None, statistics=None, chai
         said = {"said": learnt.x[:, rows:, -NUMBERS:]}
     outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, rows:], prefix,
                     visible, **said)
+    outputs = pull(outputs, asked.tasks, inputs, rows, statistics, model.config)
     answer = shifted(join_variants(distribution(model, outputs), asked.weights), asked.shift)
     return Prediction(answer, inputs.center, inputs.scale)
 

@@ -77,10 +77,11 @@ def sharpness(z, y):
 
 
 class Tree:
-    """Of rows with bins b [n, S], slopes and curvatures [n, C] in whole numbers, units of 1/unit.
+    """Of rows with bins b [n, S], slopes and curvatures [n, C] in whole numbers, units of 1/unit;
+    leaves have a curvature of `least` or more.
     """
 
-    def __init__(self, b, labels, slots, slope, curve, unit):
+    def __init__(self, b, labels, slots, slope, curve, unit, least=1):
         self.labels, self.split = labels, []
         node, both = np.zeros(len(b), dtype=np.int64), np.concatenate([slope, curve], 1)
         kinds = labels[slots][None, :, None, None]
@@ -95,7 +96,8 @@ class Tree:
             left = np.where(kinds, cells, cells.cumsum(2))[:, :, :-1]
             (gain, less), (more_gain, more), (base, _) = (
                 self.gain(v, unit) for v in (left, whole - left, whole))
-            gain = np.where(np.minimum(less, more) >= unit, gain + more_gain - base, -np.inf)
+            enough = np.minimum(less, more) >= least * unit
+            gain = np.where(enough, gain + more_gain - base, -np.inf)
             gain = gain.reshape(nodes, -1)
             best = gain.argmax(1)
             found = gain.max(1) > 1e-6

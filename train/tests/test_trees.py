@@ -1,4 +1,5 @@
-"""Boosted trees of a classifier's prefix, against the reference and the engine."""
+"""Boosted trees of a prefix, of classes and of numbers, against the reference and the engine."""
+import math
 import os
 import sys
 import unittest
@@ -8,13 +9,16 @@ import torch
 
 from pg_posterior_train.classes import classify
 from pg_posterior_train.export import load_model
+from pg_posterior_train.predict import chain, predict
 from pg_posterior_train.tasks import Tasks
-from pg_posterior_train.trees import LEAST_ROWS, Trees
+from pg_posterior_train.trees import LEAST_ROWS, Trees, bins
+from pg_posterior_train.trees_numbers import NumberTrees, tilts
 
 from .models import REFERENCE, TOOL
 
-MODEL = os.path.join(os.path.dirname(__file__), "..", "..", "models",
-                     "tabular_class.safetensors")
+MODELS = os.path.join(os.path.dirname(__file__), "..", "..", "models")
+MODEL = os.path.join(MODELS, "tabular_class.safetensors")
+OF_NUMBERS = os.path.join(MODELS, "tabular.safetensors")
 if os.path.isdir(REFERENCE):
     sys.path.insert(0, REFERENCE)
     import rows as reference_rows
@@ -74,6 +78,62 @@ class TreesTest(unittest.TestCase):
                               classes=3, prefix="whole")
         engine = np.array(answer["params"])[:, :int(classes)]
         np.testing.assert_allclose(log_p[0, :, :int(classes)].exp().numpy(), engine, atol=2e-3)
+
+    def test_the_reference_grows_the_same_of_numbers(self):
+        x, y, labels = steps(560, 5, 3, 4)
+        x[:, 4] = np.floor(40 * x[:, 4])
+        n, z = 520, (y - 1) / 0.8
+        x[-9:, 4] = 40
+        ours = NumberTrees(x, bins(x, labels, n), labels, z[:n], n)
+        codes = x.copy()
+        codes[:, 2] = np.where(np.isin(x[:, 2], x[:n, 2]), x[:, 2], np.nan)
+        cards = [reference_rows.Card(codes[:n, f], np.nan_to_num(codes[:n, f]), z[:n], labels[f])
+                 for f in range(5)]
+        left_out = 0.3 * z[:n]
+        theirs = reference.NumberTrees(cards, codes[:n], x[:n], z[:n], left_out)
+        self.assertGreater(ours.rounds, 1)
+        self.assertEqual((ours.rounds, ours.loss), (theirs.rounds, theirs.loss))
+        shares, silent = np.array([theirs.share(0.9, row) for row in x]), np.isnan(ours.said)
+        self.assertEqual(set(shares[~silent]), {ours.share(left_out, z[:n], 0.9)})
+        self.assertFalse(shares[silent].any())
+        self.assertTrue(silent[-9:].all() and not silent[:n].any())
+        np.testing.assert_allclose(ours.said[~silent], theirs(codes[~silent]), atol=1e-9)
+
+    @unittest.skipUnless(os.path.exists(TOOL), "no tool")
+    def test_the_engine_moves_means_alike(self):
+        x, y, labels = steps(LEAST_ROWS + 20, 6, 3, 6)
+        x[:, 4] = np.floor(40 * x[:, 4])
+        x, n = np.nan_to_num(x), LEAST_ROWS
+        x[-6:, 4] = 50
+        y = y + 0.1 * x[:, 5]
+        model = load_model(OF_NUMBERS)
+        self.assertGreater(model.config["head"]["trees"], 0)
+        tasks = Tasks(torch.from_numpy(x)[None].float(), torch.from_numpy(y)[None].float(),
+                      torch.from_numpy(labels)[None])
+        kinds = ["categorical" if label else "numeric" for label in labels]
+        with Tool(TOOL, OF_NUMBERS) as tool:
+            answer = tool.ask(context=table(x[:n], y[:n]), kinds=kinds, queries=cells(x[n:]),
+                              score={**table(x[n:], y[n:]), "orders": 0}, prefix="whole")
+        mean, sd = (part[0].numpy() for part in predict(model, tasks, n).moments())
+        np.testing.assert_allclose(mean, answer["mean"], atol=2e-3)
+        np.testing.assert_allclose(sd, answer["sd"], atol=2e-3)
+        joint = chain(model, tasks, n).log_prob(tasks.y[:, n:])[0].numpy()
+        np.testing.assert_allclose(joint, answer["per_row"], atol=1e-2)
+        model.config["head"].pop("trees")
+        plain = predict(model, tasks, n).moments()[0][0].numpy()
+        self.assertGreater(np.abs(plain - mean)[:-6].max(), 0.05)
+        np.testing.assert_allclose(plain[-6:], mean[-6:], atol=1e-6)
+
+    def test_a_tilt_ends_where_components_do(self):
+        class Pair:
+            log_weight, mean = torch.tensor([0.25, 0.75]).log(), torch.tensor([-1.0, 1.0])
+
+            @staticmethod
+            def moments():
+                return torch.tensor(0.5), torch.tensor(1.0)
+
+        eta = tilts(Pair, torch.tensor([0.5, 0.0, 9.0]))
+        np.testing.assert_allclose(eta, [0, -math.log(3) / 2, 3], atol=1e-6)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,131 @@
+"""Boosted trees of a regression's prefix, to which the means of its answers move
+(docs/model-format.md, section 8, "Trees of numbers").
+
+Grown as those of classes (trees.py). Not part of training: rows of a batch have one length, and
+trees are grown of each task by itself.
+"""
+import math
+
+import numpy as np
+import torch
+
+from .clip import unclip
+from .mixture import Mixture
+from .normalise import cells, level_bins, oriented, scale_targets
+from .process import NUMBERS
+from .trees import FOLDS, LEAST_ROWS, LOSS_UNIT, ROUNDS, Tree, Trees, bins, folds
+
+LEAST_OF_LEAF, FARTHEST, FARTHEST_ERROR = 8, 8.0, 32.0
+SLOPE_OF_SHARE = 2.0
+FARTHEST_TILT, BISECTIONS = 3.0, 60
+
+
+class NumberTrees:
+    """Of prefix rows with cells x and bins b [N, S], the first n, of slots that are labels or not
+    [S], and their scaled targets z [n].
+
+    said [N] of all rows, NaN of those with a cell that the prefix lacks in a slot of few values;
+    the mean loss of the prefix rows, each by its fold; and how many rounds are good.
+    """
+
+    def __init__(self, x, b, labels, z, n):
+        z = np.clip(z, -FARTHEST, FARTHEST)
+        fold = folds(b[:n], z)
+        unit = 2.0 ** (25 - math.ceil(math.log2(n)))
+        said, losses = np.zeros((ROUNDS + 1, len(b))), np.zeros(ROUNDS + 1)
+        for f in range(FOLDS):
+            given, judged = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
+            score = np.full(len(b), np.rint(z[given] * LOSS_UNIT).sum() / LOSS_UNIT / len(given))
+            for t in range(ROUNDS + 1):
+                said[t] += score / FOLDS
+                error = np.clip(score[:n] - z, -FARTHEST_ERROR, FARTHEST_ERROR)
+                losses[t] += np.rint(error[judged] ** 2 / 2 * LOSS_UNIT).sum()
+                if t < ROUNDS:
+                    slope = np.rint(error[given, None] * unit)
+                    score = score + Tree(b[given], labels, Trees.slots(t, len(labels)), slope,
+                                         np.full_like(slope, unit), unit, LEAST_OF_LEAF)(b)[:, 0]
+        self.rounds = int(losses.argmin())
+        self.loss = float(losses.min() / LOSS_UNIT / n)
+        self.said = np.where(unknown(x, n), np.nan, said[self.rounds])
+
+    def share(self, left_out, z, most):
+        """How far means move to what the trees say, where a process says left_out [n] of targets z
+        [n].
+        """
+        lost = np.rint((left_out - np.clip(z, -FARTHEST, FARTHEST)) ** 2 / 2 * LOSS_UNIT).sum()
+        if self.rounds == 0 or lost == 0:
+            return 0.0
+        return min(max(0.5 + SLOPE_OF_SHARE * (1 - self.loss * LOSS_UNIT * len(z) / lost), 0), most)
+
+
+def unknown(x, n):
+    """Which rows of x [N, S] have a cell that the first n lack in a column of few values, [N]."""
+    x, out = np.where(np.isnan(x), np.inf, x), np.zeros(len(x), dtype=bool)
+    for column in x.T:
+        values = np.unique(column[:n])
+        if len(values) <= n // LEAST_OF_LEAF:
+            out |= ~np.isin(column, values)
+    return out
+
+
+def tilts(mixture, wanted):
+    """The eta [...] for which the mean of mixtures whose weights are multiplied by exp(eta mean) is
+    nearest to wanted [...].
+    """
+    mean, sd = mixture.moments()
+    away = mixture.mean - mean[..., None]
+    high = FARTHEST_TILT / sd
+    low = -high
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        weight = (mixture.log_weight + middle[..., None] * away).softmax(-1)
+        below = (weight * away).sum(-1) < wanted - mean
+        low, high = torch.where(below, middle, low), torch.where(below, high, middle)
+    return (low + high) / 2
+
+
+def pull(outputs, tasks, inputs, rows, statistics, config):
+    """Outputs [B, M, 3C + 3] of the head for the rows of `tasks` after the first `rows`, their
+    weights such that means move to what trees say.
+
+    inputs: what the network sees of these tasks.
+    """
+    most = config["head"].get("trees", 0)
+    if not most or statistics < LEAST_ROWS:
+        return outputs
+    found = []
+    _, y_input, center, scale = scale_targets(tasks.y, statistics, config)
+    cells(tasks, y_input, statistics, config, found)
+    x = oriented(tasks, y_input, statistics, config).double().numpy()
+    levels = level_bins(tasks, y_input, statistics, config).numpy()
+    z = ((tasks.y - center[:, None]) / scale[:, None]).double().numpy()[:, :statistics]
+    left_out = unclip(inputs.x[:, :statistics, -NUMBERS].double(), config["target"].get("clip", 0))
+    out = outputs.clone()
+    for task in range(len(outputs)):
+        slots = found[0].order[task, found[0].used[task]].numpy()
+        if len(slots) == 0:
+            continue
+        own, level = (np.concatenate([v[task, :statistics], v[task, rows:]])[:, slots]
+                      for v in (x, levels))
+        labels = tasks.categorical[task, slots].numpy()
+        b = np.where(labels, level, bins(own, labels, statistics))
+        trees = NumberTrees(own, b, labels, z[task], statistics)
+        share = trees.share(left_out[task].numpy(), z[task], most)
+        if share > 0:
+            move(out[task], torch.from_numpy(trees.said[statistics:]), share, config["head"])
+    return out
+
+
+def move(out, said, share, head):
+    """Change the logits and the gate of out [M, 3C + 3] so that its means move to said [M], a share
+    of the way; not where said is NaN.
+    """
+    outputs = out.double()
+    mixture = Mixture(outputs, head)
+    mean = mixture.moments()[0]
+    eta = tilts(mixture, torch.where(said.isnan(), mean, mean + share * (said - mean)))[:, None]
+    width = (outputs.shape[1] - 3) // 3
+    logits = outputs[:, :width].log_softmax(-1)
+    own, of_process = (eta * part for part in (mixture.mean[:, :width], mixture.mean[:, width:]))
+    out[:, :width] = logits + own
+    out[:, -3] = outputs[:, -3] + of_process[:, 0] - torch.logsumexp(logits + own, -1)
