@@ -63,7 +63,8 @@ cuda_lean(const TnpDeviceModel *m, const TnpStats *stats, const float *x, const 
 	walk->prior_logits = apart > 0 ? prior
 		: x + (m->halves_on_host ? m->model->config.width : tnp_ridge_width(m->model));
 	walk->said_step = apart > 0 ? apart : cuda_x_width(m, stats);
-	walk->share = tnp_prior_share(m->model, stats);
+	walk->share = tnp_prior_share(m->model, stats, true);
+	walk->share_alone = tnp_prior_share(m->model, stats, false);
 	walk->pull = stats->trees.share;
 	walk->gate_rows = (float) (log1p((double) stats->n0) / 8);
 }

@@ -374,6 +374,7 @@ typedef struct CudaWalk
 	const float *prior_logits;
 	int			said_step;
 	double		share,			/* of a classifier's logits, or 0 */
+				share_alone,	/* where trees are silent, as the number behind the logits says */
 				pull;			/* of the way from a mixture's mean to what trees say, or 0 */
 	float		gate_rows;		/* what a gate reads of the number of the prefix's rows */
 	const float *target;		/* network's units [.], or NULL */

@@ -402,9 +402,12 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 	{
 		const float *prior_logits = walk->prior_logits +
 			(int64_t) rows.source[row] * walk->said_step;
+		double		share = walk->share;
 
+		if (walk->share_alone != share && load_float(prior_logits + model->components) == 0.0f)
+			share = walk->share_alone;
 		for (int i = lane; i < model->components; i += WARP)
-			raw[i] = (float) ((1.0 - walk->share) * raw[i] + walk->share * prior_logits[i]);
+			raw[i] = (float) ((1.0 - share) * raw[i] + share * prior_logits[i]);
 	}
 
 	/* Whether the process's answer, of a gated model, is a component that may be: lane 0 says. */

@@ -224,8 +224,9 @@ class Encoding:
         if trees == 0:
             return outputs
         said = tokeniser.trees(self.statistics.scaling.encode(queries)[:, tokeniser.slots])
-        return [np.append((1 - trees) * logits[:len(own)] + trees * own, logits[len(own):])
-                for logits, own in zip(outputs, said)]
+        shares = [trees * tokeniser.trees.knows(query[tokeniser.slots]) for query in queries]
+        return [np.append((1 - share) * logits[:len(own)] + share * own, logits[len(own):])
+                for logits, own, share in zip(outputs, said, shares)]
 
     def trees_share(self):
         """How much of the logits trees say."""

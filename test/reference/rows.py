@@ -375,7 +375,7 @@ class RowTokeniser:
         self.trees = None
         trees = model.config["head"].get("trees") and self.n0 >= LEAST_ROWS
         if trees and classes and classes > 1:
-            self.trees = shared(Trees, *given[:2], y, classes)
+            self.trees = shared(Trees, *given[:2], x[:, self.slots], y, classes)
         if model.config["embedder"]["x"].get("process", False):
             self.processes = [shared(Process, *given, y * np.sign(scaling.y_scale),
                                      model.config["target"]["clip"], own.get("directions", 0),

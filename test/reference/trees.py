@@ -102,9 +102,10 @@ class Trees:
     classes y [n].
     """
 
-    def __init__(self, cards, codes, y, classes):
+    def __init__(self, cards, codes, cells, y, classes):
         self.cards, self.classes = cards, classes
         self.labels = [card.categorical for card in cards]
+        self.few = self.few_values(cells)
         self.edges = [self.cut(codes[:, s]) for s in range(len(cards))]
         y, bins, n = y.astype(int), self.bins(codes), len(codes)
         fold = self.folds(bins, y)
@@ -178,6 +179,20 @@ class Trees:
         ranked = sorted(range(len(self.labels)), key=lambda s: mix(256 * t + s))
         return sorted(ranked[:OF_TREE])
 
+    @staticmethod
+    def equal(cells):
+        """What is missing is equal to what is missing."""
+        return np.where(np.isnan(cells), np.inf, cells)
+
+    def few_values(self, cells):
+        """The values of the slots of prefix cells [n, S] that have few."""
+        values = [np.unique(column) for column in self.equal(cells).T]
+        return {s: own for s, own in enumerate(values) if len(own) <= len(cells) // LEAST_NUMBERS}
+
+    def knows(self, cells):
+        """Whether the prefix has all cells [S] of a row in those slots."""
+        return all(self.equal(cells)[s] in own for s, own in self.few.items())
+
     def share(self, most, known):
         """How much of the logits the trees say, where regressions have this quality."""
         loss = max(np.log(self.classes) - known, 1e-6)
@@ -199,6 +214,7 @@ class NumberTrees(Trees):
 
     def __init__(self, cards, codes, cells, z, left_out):
         self.cards, self.labels = cards, [card.categorical for card in cards]
+        self.few = self.few_values(cells)
         self.edges = [self.cut(codes[:, s]) for s in range(len(cards))]
         z, bins, n = np.clip(z, -FARTHEST, FARTHEST), self.bins(codes), len(codes)
         fold = self.folds(bins, z)
@@ -222,19 +238,11 @@ class NumberTrees(Trees):
         self.rounds = int(losses.argmin())
         self.loss = losses.min() / 2 ** 20 / n
         self.folds_kept = [(start, trees[:self.rounds]) for start, trees in folds]
-        values = [np.unique(column) for column in self.equal(cells).T]
-        self.few = {s: own for s, own in enumerate(values) if len(own) <= n // LEAST_NUMBERS}
         self.known = np.rint((left_out - z) ** 2 / 2 * 2 ** 20).sum() / 2 ** 20 / n
-
-    @staticmethod
-    def equal(cells):
-        """What is missing is equal to what is missing."""
-        return np.where(np.isnan(cells), np.inf, cells)
 
     def share(self, most, cells):
         """How far the mean of the answer to a row with cells [S] moves to what the trees say."""
-        known = all(self.equal(cells)[s] in own for s, own in self.few.items())
-        if not known or self.rounds == 0 or self.known == 0:
+        if not self.knows(cells) or self.rounds == 0 or self.known == 0:
             return 0
         return min(max(0.5 + SLOPE_OF_SHARE * (1 - self.loss / self.known), 0), most)
 

@@ -19,6 +19,7 @@ LEAST_ROWS, SLOPE, SHARPER = 512, 1.5, 1.5
 SHARPNESS_STEPS, MOST_SHARPNESS = 6, 4.0
 BINS = EDGES + 2
 LOSS_UNIT = 2.0 ** 20
+LEAST_OF_LEAF = 8             # rows with a number, and so many of a value on average
 
 
 def mix(z):
@@ -55,6 +56,16 @@ def folds(b, y):
         key = mix(key ^ column.astype(np.uint64))
     out = np.empty(len(b), dtype=np.int64)
     out[np.lexsort((y, key))] = np.arange(len(b)) % FOLDS
+    return out
+
+
+def unknown(x, n):
+    """Which rows of x [N, S] have a cell that the first n lack in a column of few values, [N]."""
+    x, out = np.where(np.isnan(x), np.inf, x), np.zeros(len(x), dtype=bool)
+    for column in x.T:
+        values = np.unique(column[:n])
+        if len(values) <= n // LEAST_OF_LEAF:
+            out |= ~np.isin(column, values)
     return out
 
 
@@ -200,6 +211,7 @@ def lean(outputs, tasks, order, inputs, y, classes, rows, statistics, config):
                       statistics, k)
         loss = max(math.log(k) - float(known[task]), 1e-6)
         share = min(max(SLOPE * (1 - trees.loss / loss), 0), most)
+        shares = torch.from_numpy(share * ~unknown(x, statistics)[statistics:])[:, None]
         said = torch.from_numpy(trees.log_p[statistics:]) + math.log(k)
-        out[task, :, :k] = (1 - share) * outputs[task, :, :k] + share * said.to(outputs.dtype)
+        out[task, :, :k] = ((1 - shares) * outputs[task, :, :k] + shares * said).to(outputs.dtype)
     return out

@@ -13,9 +13,10 @@ from .clip import unclip
 from .mixture import Mixture
 from .normalise import cells, level_bins, oriented, scale_targets
 from .process import NUMBERS
-from .trees import FOLDS, LEAST_ROWS, LOSS_UNIT, ROUNDS, Tree, Trees, bins, folds
+from .trees import (FOLDS, LEAST_OF_LEAF, LEAST_ROWS, LOSS_UNIT, ROUNDS, Tree, Trees, bins, folds,
+                    unknown)
 
-LEAST_OF_LEAF, FARTHEST, FARTHEST_ERROR = 8, 8.0, 32.0
+FARTHEST, FARTHEST_ERROR = 8.0, 32.0
 SLOPE_OF_SHARE = 2.0
 FARTHEST_TILT, BISECTIONS = 3.0, 60
 
@@ -56,16 +57,6 @@ class NumberTrees:
         if self.rounds == 0 or lost == 0:
             return 0.0
         return min(max(0.5 + SLOPE_OF_SHARE * (1 - self.loss * LOSS_UNIT * len(z) / lost), 0), most)
-
-
-def unknown(x, n):
-    """Which rows of x [N, S] have a cell that the first n lack in a column of few values, [N]."""
-    x, out = np.where(np.isnan(x), np.inf, x), np.zeros(len(x), dtype=bool)
-    for column in x.T:
-        values = np.unique(column[:n])
-        if len(values) <= n // LEAST_OF_LEAF:
-            out |= ~np.isin(column, values)
-    return out
 
 
 def tilts(mixture, wanted):

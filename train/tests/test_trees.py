@@ -54,7 +54,7 @@ class TreesTest(unittest.TestCase):
             codes[:, 2] = np.where(np.isin(x[:, 2], x[:n, 2]), x[:, 2], np.nan)
             cards = [reference_rows.ClassCard(codes[:n, f], np.nan_to_num(codes[:n, f]), y[:n],
                                               labels[f], classes) for f in range(columns)]
-            theirs = reference.Trees(cards, codes[:n], y[:n], classes)
+            theirs = reference.Trees(cards, codes[:n], x[:n], y[:n], classes)
             self.assertGreater(ours.rounds, 1)
             self.assertEqual((ours.rounds, ours.loss), (theirs.rounds, theirs.loss))
             self.assertAlmostEqual(ours.sharpness, theirs.sharpness, 9)
@@ -66,6 +66,8 @@ class TreesTest(unittest.TestCase):
     def test_the_engine_answers_the_same(self):
         x, y, labels = steps(LEAST_ROWS + 20, 6, 3, 5)
         x = np.nan_to_num(x)
+        x[:, 4] = np.floor(40 * x[:, 4])
+        x[-6:, 4] = 50
         model = load_model(MODEL)
         self.assertGreater(model.config["head"]["trees"], 0)
         n = LEAST_ROWS

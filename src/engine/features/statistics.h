@@ -142,7 +142,7 @@ typedef struct TnpTrees
 	double		loss;			/* mean of the rows', each by the trees of its fold */
 	double		sharpness;		/* classes: what those scores are best multiplied by */
 	double		share;			/* of a number: how far an answer's mean moves to them */
-	int64_t    *known_until;	/* of a number: [n_slots] where the cells of a slot end in known */
+	int64_t    *known_until;	/* [n_slots] where the cells of a slot end in known */
 	double	   *known;			/* ascending cells of each slot of few values (trees_known.c) */
 } TnpTrees;
 

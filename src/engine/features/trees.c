@@ -239,9 +239,9 @@ tnp_trees_blend_weight(const TnpModel *model, const TnpStats *stats)
 }
 
 double
-tnp_prior_share(const TnpModel *model, const TnpStats *stats)
+tnp_prior_share(const TnpModel *model, const TnpStats *stats, bool trees_speak)
 {
-	double		trees = tnp_trees_blend_weight(model, stats),
+	double		trees = trees_speak ? tnp_trees_blend_weight(model, stats) : 0,
 				logistic = tnp_logistic_blend_weight(model, stats);
 
 	return trees == 0 ? logistic : 1 - (1 - logistic) * (1 - trees);
@@ -252,12 +252,13 @@ tnp_prior_logits(const TnpModel *model, const TnpStats *stats, const double *x, 
 {
 	double		trees = tnp_trees_blend_weight(model, stats),
 				logistic = tnp_logistic_blend_weight(model, stats),
-				both = tnp_prior_share(model, stats),
+				both = tnp_prior_share(model, stats, true),
 				score[TNP_MAX_CLASS_ROOM],
 				sum;
 	int			classes = stats->n_classes;
 
-	if (trees == 0)
+	said[tnp_classes(model)] = trees > 0 && tnp_trees_know(stats, x);
+	if (said[tnp_classes(model)] == 0)
 		return;
 	trees_score(stats, x, score);
 	sum = tnp_log_sum(classes, score);

@@ -48,10 +48,11 @@ double		tnp_trees_number(const TnpStats *stats, const double *x);
 double		tnp_trees_blend_weight(const TnpModel *model, const TnpStats *stats);
 
 /*
- * How much of a row's logits is what regressions and trees say together, and what that is: said
- * holds the K clipped logits of the logistic regression, which are overwritten.
+ * How much of a row's logits is what regressions say, and trees where they speak, and what that is:
+ * said [tnp_prior_logits_width] holds the C clipped logits of the logistic regression, which are
+ * overwritten; the number behind them becomes 1 where trees speak, else 0.
  */
-double		tnp_prior_share(const TnpModel *model, const TnpStats *stats);
+double		tnp_prior_share(const TnpModel *model, const TnpStats *stats, bool trees_speak);
 void		tnp_prior_logits(const TnpModel *model, const TnpStats *stats, const double *x,
 							 float *said);
 

@@ -738,7 +738,7 @@ tnp_trees_grow(const TnpModel *model, const TnpRows *rows, const TnpStats *stats
 	if (stats->n_classes == 0)
 		g.classes = 1;
 	if (!tnp_trees_make(&model->env, g.n_slots, g.classes, ROUNDS, trees)
-		|| (g.classes == 1 && !tnp_trees_note_known(&model->env, rows, stats, trees)))
+		|| !tnp_trees_note_known(&model->env, rows, stats, trees))
 		return tnp_no_memory(error);
 	while (((int64_t) 1 << bits) < g.n)
 		bits++;

@@ -1,6 +1,5 @@
 /*
- * trees_known.c: of which rows trees of numbers may speak (docs/model-format.md section 8, "Trees
- * of numbers").
+ * trees_known.c: of which rows trees may speak (docs/model-format.md section 8, "Trees").
  *
  * Rows come in groups often: those of one person, of one day. A tree knows a group by heart from a
  * few of its rows, and the others, left out, make it look good; of a group that it has not seen it

@@ -1,6 +1,5 @@
 /*
- * trees_known.h: of which rows trees of numbers may speak (docs/model-format.md section 8, "Trees
- * of numbers").
+ * trees_known.h: of which rows trees may speak (docs/model-format.md section 8, "Trees").
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -142,7 +142,8 @@ int			tnp_regression_features_width(const TnpModel *model);
 
 /*
  * How many numbers the head takes a share of (section 8): the C of a classifier's regression and
- * trees, those of a process and behind them one of trees, or none.
+ * trees, and behind them whether trees speak; those of a process, and behind them one of trees; or
+ * none.
  */
 int			tnp_prior_logits_width(const TnpModel *model);
 

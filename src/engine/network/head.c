@@ -248,7 +248,8 @@ answer_states(const TnpModel *model, const TnpStats *stats, int n, int first, in
 				targets = c->n_targets / planes,
 				size,
 				count;
-	double		share = tnp_prior_share(model, stats);
+	double		share = tnp_prior_share(model, stats, true),
+				alone = tnp_prior_share(model, stats, false);
 	TnpDistributionKind kind;
 
 	tnp_answer_shape(model, &kind, &count);
@@ -265,7 +266,12 @@ answer_states(const TnpModel *model, const TnpStats *stats, int n, int first, in
 		int			plane = (first + i) % planes;
 
 		if (share > 0)
-			blend(count, share, prior_logits + i * step, raw);
+		{
+			const float *said = prior_logits + i * step;
+			bool		silent = c->trees_blend_weight > 0 && said[tnp_classes(model)] == 0;
+
+			blend(count, silent ? alone : share, said, raw);
+		}
 		if (c->gate_hidden > 0)
 			answer_gated(model, stats, prior_logits + i * step, raw, to);
 		for (int t = 0; t < targets; t++)
