@@ -729,6 +729,7 @@ tnp_trees_grow(const TnpModel *model, const TnpRows *rows, const TnpStats *stats
 {
 	Growth		g = {.model = model, .trees = trees, .n = stats->n0, .n_slots = stats->n_slots,
 					 .classes = stats->n_classes};
+	TnpStatus	status;
 	int			bits = 0;
 
 	if (model->config.trees_blend_weight == 0 || stats->n0 < LEAST_ROWS || stats->n_classes == 1
@@ -737,9 +738,11 @@ tnp_trees_grow(const TnpModel *model, const TnpRows *rows, const TnpStats *stats
 	/* a regression model has no classes, and its trees one score */
 	if (stats->n_classes == 0)
 		g.classes = 1;
-	if (!tnp_trees_make(&model->env, g.n_slots, g.classes, ROUNDS, trees)
-		|| !tnp_trees_note_known(&model->env, rows, stats, trees))
+	if (!tnp_trees_make(&model->env, g.n_slots, g.classes, ROUNDS, trees))
 		return tnp_no_memory(error);
+	status = tnp_trees_note_known(&model->env, rows, stats, trees, error);
+	if (status != TNP_OK)
+		return status;
 	while (((int64_t) 1 << bits) < g.n)
 		bits++;
 	g.unit = ldexp(1, WHOLE_BITS - bits - (g.classes == 1 ? ERROR_BITS : 0));

@@ -48,33 +48,43 @@ list_values(const TnpRows *rows, const TnpStats *stats, int slot, double *values
 	return found;
 }
 
-bool
+TnpStatus
 tnp_trees_note_known(const TnpEnv *env, const TnpRows *rows, const TnpStats *stats,
-					 TnpTrees *trees)
+					 TnpTrees *trees, TnpError *error)
 {
 	int64_t		few = stats->n0 / ROWS_OF_VALUE,
 				noted = 0;
 	/* each slot is listed behind those before it */
 	double	   *values = tnp_alloc(env, (size_t) (trees->n_slots * few + stats->n0),
 								   sizeof(double));
+	TnpStatus	status;
 
 	trees->known_until = tnp_alloc_zero(env, (size_t) trees->n_slots, sizeof(int64_t));
-	if (values != NULL && trees->known_until != NULL)
+	status = values == NULL || trees->known_until == NULL ? tnp_no_memory(error) : TNP_OK;
+	for (int s = 0; status == TNP_OK && s < trees->n_slots; s++)
 	{
-		for (int s = 0; s < trees->n_slots; s++)
-		{
-			int64_t		found = list_values(rows, stats, s, values + noted);
+		int64_t		found;
 
-			noted += found <= few ? found : 0;
-			trees->known_until[s] = noted;
+		if (tnp_interrupted(env))
+		{
+			status = tnp_fail(error, TNP_INTERRUPTED, "interrupted");
+			break;
 		}
+		found = list_values(rows, stats, s, values + noted);
+		noted += found <= few ? found : 0;
+		trees->known_until[s] = noted;
+	}
+	if (status == TNP_OK)
+	{
 		/* a byte more: no slot may have few values */
 		trees->known = tnp_alloc(env, 1, noted * sizeof(double) + 1);
-		if (trees->known != NULL)
+		if (trees->known == NULL)
+			status = tnp_no_memory(error);
+		else
 			memcpy(trees->known, values, noted * sizeof(double));
 	}
 	tnp_free(env, values);
-	return trees->known != NULL;
+	return status;
 }
 
 bool
