@@ -572,13 +572,14 @@ def case_number_trees(model):
             shares = [trees.share(1, row) for row in x[n:, encoding.statistics.tokeniser.slots]]
             assert shares[0] == 0 and max(shares) > 0.5, (shares, trees.loss, trees.known)
         asked = x[n:]
+        wanted, questions = predictions(encoding, asked), {}
+        if n == 600:
+            wanted.update(per_row=(encoding.conditionals(asked, y[n:]), LOG_DENSITY),
+                          draws=(encoding.sample(asked, 5, 2), DRAWS))
+            questions.update(score={**table(asked, y[n:]), "orders": 0},
+                             sample={**table(asked), "draws": 2, "seed": 5})
         yield Case(f"trees of {n} numbers",
-                   request(x[:n], y[:n], kinds, n, queries=cells(asked),
-                           score={**table(asked, y[n:]), "orders": 0},
-                           sample={**table(asked), "draws": 2, "seed": 5}),
-                   {**predictions(encoding, asked),
-                    "per_row": (encoding.conditionals(asked, y[n:]), LOG_DENSITY),
-                    "draws": (encoding.sample(asked, 5, 2), DRAWS)})
+                   request(x[:n], y[:n], kinds, n, queries=cells(asked), **questions), wanted)
 
 
 def case_no_share(model):

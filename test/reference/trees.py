@@ -54,6 +54,11 @@ class Tree:
         for rows in nodes:
             self.values.append((-RATE * (slope[rows].sum(axis=0) / unit)
                                 / (curve[rows].sum(axis=0) / unit + 1)).astype(np.float32))
+        self.values = np.array(self.values, dtype=float)
+        # every row is left of what is no split
+        self.slot = np.array([slot or 0 for slot, _ in self.splits])
+        self.bound = np.array([2 ** 30 if slot is None else at for slot, at in self.splits])
+        self.equals = np.array([slot is not None and labels[slot] for slot, _ in self.splits])
 
     def best(self, bins, slope, curve, unit, slots):
         """The split of these rows that gains most."""
@@ -90,11 +95,12 @@ class Tree:
 
     def __call__(self, bins):
         """Values [n, channels] of rows with bins [n, S]."""
-        node = np.zeros(len(bins), dtype=int)
-        for at, split in enumerate(self.splits):
-            here = np.flatnonzero(node == at)
-            node[here] = 2 * at + np.where(self.goes_left(split, bins[here]), 1, 2)
-        return np.array(self.values, dtype=float)[node - len(self.splits)]
+        at, rows = np.zeros(len(bins), dtype=int), np.arange(len(bins))
+        for _ in range(DEPTH):
+            own = bins[rows, self.slot[at]]
+            left = np.where(self.equals[at], own == self.bound[at], own <= self.bound[at])
+            at = 2 * at + np.where(left, 1, 2)
+        return self.values[at - len(self.splits)]
 
 
 class Trees:
