@@ -16,6 +16,13 @@ COMMENT ON FUNCTION posterior.predict(name, anyelement)
 COMMENT ON FUNCTION posterior.progress()
 	IS 'what backends are reading and encoding, as far as the user may see it; the view '
 		'posterior.stat_progress shows it';
+COMMENT ON FUNCTION posterior.load_model(text, text)
+	IS 'load a model from a file of the server; needs EXECUTE, INSERT on posterior.model_file and '
+		'pg_read_server_files';
+COMMENT ON FUNCTION posterior.load_model(text, bytea)
+	IS 'load a model from the bytes of its file; needs EXECUTE and INSERT on posterior.model_file';
+COMMENT ON FUNCTION posterior.drop_model(text)
+	IS 'forget a model; needs EXECUTE and DELETE on posterior.model_file';
 
 ALTER TABLE posterior.context_definition ADD UNIQUE (id);
 REVOKE SELECT ON posterior.context_definition FROM PUBLIC;

@@ -233,17 +233,18 @@ GRANT SELECT ON posterior.models TO PUBLIC;
 CREATE FUNCTION posterior.load_model(name text, path text) RETURNS void
 	AS 'MODULE_PATHNAME', 'posterior_load_model_path' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION posterior.load_model(text, text)
-	IS 'load a model from a file of the server; needs pg_read_server_files';
+	IS 'load a model from a file of the server; needs EXECUTE, INSERT on posterior.model_file and '
+		'pg_read_server_files';
 REVOKE EXECUTE ON FUNCTION posterior.load_model(text, text) FROM PUBLIC;
 CREATE FUNCTION posterior.load_model(name text, file bytea) RETURNS void
 	AS 'MODULE_PATHNAME', 'posterior_load_model_bytes' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION posterior.load_model(text, bytea)
-	IS 'load a model from the bytes of its file; needs INSERT on posterior.model_file';
+	IS 'load a model from the bytes of its file; needs EXECUTE and INSERT on posterior.model_file';
 REVOKE EXECUTE ON FUNCTION posterior.load_model(text, bytea) FROM PUBLIC;
 CREATE FUNCTION posterior.drop_model(name text) RETURNS void
 	AS 'MODULE_PATHNAME', 'posterior_drop_model' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION posterior.drop_model(text)
-	IS 'forget a model; needs DELETE on posterior.model_file';
+	IS 'forget a model; needs EXECUTE and DELETE on posterior.model_file';
 REVOKE EXECUTE ON FUNCTION posterior.drop_model(text) FROM PUBLIC;
 
 -- ---- context: type and aggregate ----------------------------------------------------------------

@@ -138,7 +138,8 @@ GROUP BY v.oid, relname ORDER BY relname COLLATE "C";
 \echo
 \echo '## Settings'
 \echo
-\echo '"Session" settings are changed by SET, "reload" ones in postgresql.conf.'
+\echo '"Session" settings are changed by SET, "reload" ones in postgresql.conf, "restart" ones'
+\echo 'there and with a restart of the server.'
 \echo
 SELECT E'| setting | default | values | changed by | |\n|---|---|---|---|---|\n'
 	|| string_agg(format('| `%s` | %s | %s | %s | %s |', name,
@@ -146,8 +147,9 @@ SELECT E'| setting | default | values | changed by | |\n|---|---|---|---|---|\n'
 	CASE vartype WHEN 'enum' THEN '`' || array_to_string(enumvals, '`, `') || '`'
 		WHEN 'string' THEN 'text'
 		ELSE concat(min_val, ' … ', max_val, ' ' || unit) END,
-	CASE context WHEN 'user' THEN 'session' WHEN 'superuser' THEN 'session, superuser'
+	CASE WHEN name = 'posterior.cache_size' THEN 'restart where preloaded, else session'
+		ELSE CASE context WHEN 'user' THEN 'session' WHEN 'superuser' THEN 'session, superuser'
 		WHEN 'sighup' THEN 'reload'
-		WHEN 'postmaster' THEN 'restart' ELSE context END,
+		WHEN 'postmaster' THEN 'restart' ELSE context END END,
 	pg_temp.cell(concat_ws(' ', short_desc, extra_desc))), E'\n' ORDER BY name COLLATE "C")
 FROM pg_settings WHERE name LIKE 'posterior.%';
