@@ -307,6 +307,22 @@ def case_process(model):
                    predictions(encoding, x[n:]))
 
 
+def case_process_ties(model):
+    """Rows that differ in the ninth and tenth slot alone, whose order changes nothing."""
+    if (not model.config["embedder"].get("x", {}).get("process", False)
+            or model.config["inputs"]["max_features"] < 10):
+        return
+    n, random = 300, np.random.RandomState(300)
+    x = random.uniform(size=(n + 8, 10))
+    x[:, :8] = np.round(x[:, :1])
+    y = x[:n, 0] + ((x[:n, 8] > 0.5) & (x[:n, 9] > 0.3))
+    encoding = build(model, x[:n], y, whole_prefix(model, n))
+    order = random.permutation(n)
+    yield Case("rows that differ in late slots, in another order",
+               request(x[:n][order], y[order], ["numeric"] * 10, "whole", queries=cells(x[n:])),
+               predictions(encoding, x[n:]))
+
+
 def along_directions(n, noise, alone):
     """Rows n and eight more of six columns, one of them of labels, with missing cells: targets
     along two directions, and `alone` of what one column says.
@@ -665,7 +681,8 @@ def check_refusals(tap, model, tool, kernels, label):
 
 
 CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, case_wide, case_power,
-         case_noise, case_pairs, case_process, case_process_directions, case_process_additive,
+         case_noise, case_pairs, case_process, case_process_ties,
+         case_process_directions, case_process_additive,
          case_process_share_start,
          case_directions, case_short, case_grow, case_evidence, case_classes, case_one_class,
          case_rare, case_lean, case_trees, case_number_trees,

@@ -18,7 +18,8 @@ class Donors:
     def __init__(self, tokeniser, x, y, most, shift=False):
         self.tokeniser, self.most = tokeniser, most
         z = tokeniser.scaling.features(x)
-        ties = [np.nan_to_num(z[:, f]) for f in tokeniser.slots[:8]]
+        cells = z[:, tokeniser.slots].T
+        ties = [*np.nan_to_num(cells), *np.isnan(cells)]
         order = np.lexsort([*ties[::-1], y * np.sign(tokeniser.scaling.y_scale)])
         m = min(len(y), ROWS)
         self.x = x[[order[(2 * i + 1) * len(y) // (2 * m)] for i in range(m)]]

@@ -49,7 +49,7 @@ class Process:
         self.cards, self.knee, self.y = cards, knee, np.asarray(y, dtype=float)
         self.directions = np.zeros((0, len(cards)))
         known = np.where(np.isnan(codes), 0.0, z)
-        ties = [known[:, s] for s in range(min(8, len(cards)))]
+        ties = [*known.T, *np.isnan(codes).T]
         self.order = np.lexsort([*ties[::-1], np.asarray(raw, dtype=float)])
         if directions > 0:
             self.directions = self.direct(codes, z, directions)

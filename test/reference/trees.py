@@ -193,7 +193,8 @@ class Trees:
     def few_values(self, cells):
         """The values of the slots of prefix cells [n, S] that have few."""
         values = [np.unique(column) for column in self.equal(cells).T]
-        return {s: own for s, own in enumerate(values) if len(own) <= len(cells) // LEAST_NUMBERS}
+        return {s: own for s, own in enumerate(values)
+                if 1 < len(own) <= len(cells) // LEAST_NUMBERS}
 
     def knows(self, cells):
         """Whether the prefix has all cells [S] of a row in those slots."""

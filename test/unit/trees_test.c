@@ -188,7 +188,7 @@ speaks(const TnpStats *stats, const double *row)
 	return said[tnp_classes(model)] == 1;
 }
 
-/* Trees are silent about a row with a new cell in a column of few values. */
+/* Trees are silent about a row with a new cell in a column of few values, not of a single one. */
 static void
 test_known(void)
 {
@@ -201,7 +201,10 @@ test_known(void)
 
 	memcpy(own, x, sizeof(double) * ROWS * COLUMNS);
 	for (int i = 0; i < ROWS; i++)
+	{
 		own[(size_t) i * COLUMNS] = floor(8 * own[(size_t) i * COLUMNS]);
+		own[(size_t) i * COLUMNS + 2] = i < PREFIX ? 2024 : 2025;
+	}
 	rows.x = own;
 	test_must(tnp_stats_build(model, &rows, PREFIX, &stats, &error), &error);
 	for (int i = PREFIX; i < ROWS; i++)

@@ -9,7 +9,7 @@ import torch
 
 from .tasks import Tasks
 
-ROWS, TIES = 256, 8
+ROWS = 256
 
 
 @dataclass
@@ -60,10 +60,12 @@ def shift_of(count, said):
 
 
 class Lenders:
-    """The rows of one task's prefix that lend: x [n0, F] raw, y [n0], z [n0, S] of its slots."""
+    """The rows of one task's prefix that lend: x [n0, F] raw, y [n0], z (0 where missing) and
+    missing [n0, S] of its slots.
+    """
 
-    def __init__(self, x, y, z):
-        order = np.lexsort([*z.T[:TIES][::-1], y])
+    def __init__(self, x, y, z, missing):
+        order = np.lexsort([*missing.T[::-1], *z.T[::-1], y])
         m = min(len(y), ROWS)
         self.x = x[order[(2 * np.arange(m) + 1) * len(y) // (2 * m)]]
 
@@ -100,7 +102,8 @@ def task_variants(x, y, slots, b, rows, n0, most):
     share = dict(zip(order, share[used])) if slots.shift is None else {}
     shifts = {} if slots.shift is None else dict(zip(order, shift_of(
         *(v[b].double().numpy()[used] for v in (slots.count, slots.shift)))))
-    lenders = Lenders(x[:n0], y[:n0], slots.z[b].numpy()[:n0, kept])
+    lenders = Lenders(x[:n0], y[:n0], slots.z[b].numpy()[:n0, kept],
+                      slots.missing[b].numpy()[:n0, kept])
     out = []
     for i in range(rows, len(x)):
         lacks = order[lacking[i]]

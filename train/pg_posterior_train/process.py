@@ -34,18 +34,26 @@ REST = -3.0                      # beside the prior's mean
 NOISES = (0.03, 0.3)
 FEWEST_VALUES = 16               # a slot with fewer is never the finest
 ROUGHNESS_STEPS = 2.0 ** 20     # equal up to rounding is equal
-TIES = 8                         # slots that order rows of equal targets
+FIRST = 9                        # keys by which next to all rows differ
 JITTER = 1e-6
 SMALLEST = 1e-6                  # added to sums of squares
 
 
-def spread_rows(y, z, most):
+def spread_rows(y, z, missing, most):
     """[B, m] rows of at most `most`, evenly spaced along the targets y [B, n]; equal ones are in
-    the order of the first slots z [B, n, S].
+    the order of the slots z (0 where missing), then of the cells that are missing [B, n, S].
     """
-    order = torch.arange(y.shape[1], device=y.device).expand_as(y)
-    for key in [z[..., s] for s in range(min(TIES, z.shape[2]))][::-1] + [y]:
-        order = order.gather(1, key.gather(1, order).argsort(dim=1, stable=True))
+    def arranged(keys):
+        order = torch.arange(y.shape[1], device=y.device).expand_as(y)
+        for key in keys[::-1]:
+            order = order.gather(1, key.gather(1, order).argsort(dim=1, stable=True))
+        return order
+
+    keys = [y, *z.unbind(2), *missing.to(torch.int8).unbind(2)]
+    order = arranged(keys[:FIRST])
+    tied = torch.stack([key.gather(1, order).diff() == 0 for key in keys[:FIRST]]).all(0)
+    if tied.any():
+        order = arranged(keys)
     n = y.shape[1]
     m = min(n, most)
     place = torch.div((2 * torch.arange(m, device=y.device) + 1) * n, 2 * m, rounding_mode="floor")
@@ -380,11 +388,11 @@ def sparse(points, coordinate, theta, inducing, y, prefix, axes=None, chain=None
     return mean, spread, variance * noise
 
 
-def along(z, used, categorical, y, most):
+def along(z, missing, used, categorical, y, most):
     """(values [B, N, most] of all rows along the directions, which of these were found [B, most]);
-    z [B, N, S] (0 where missing), y [B, prefix] targets.
+    z [B, N, S] (0 where missing), y [B, prefix] targets, missing [B, prefix, S] cells.
     """
-    rows = spread_rows(y, z[:, :y.shape[1]], DIRECTED)
+    rows = spread_rows(y, z[:, :y.shape[1]], missing, DIRECTED)
     values = z.new_zeros(*z.shape[:2], most)
     found = torch.zeros(len(z), most, dtype=torch.bool, device=z.device)
     for task, chosen in enumerate(rows):
@@ -408,11 +416,12 @@ def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0, is
     `shifts`, a list, gets what missing cells say of the targets (missed).
     """
     wide, head = z.double(), y_input[:, :prefix].double()
-    found_shifts = None if shifts is None else [bins[:, :prefix] == BINS - 1]
+    missing = bins[:, :prefix] == BINS - 1
+    found_shifts = None if shifts is None else [missing]
     slots = wide
     if directions > 0:
         # A direction is a slot more, of numbers that are never missing.
-        values, found = along(wide, used, categorical, head, directions)
+        values, found = along(wide, missing, used, categorical, head, directions)
         wide = torch.cat([wide, values], 2)
         bins = torch.cat([bins, torch.zeros_like(values, dtype=bins.dtype)], 2)
         used = torch.cat([used, found], 1)
@@ -424,7 +433,7 @@ def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0, is
         if theta is not None and prefix <= len(rows[0]):
             # The same rows again: further steps would change little.
             break
-        rows = spread_rows(head, slots[:, :prefix], most)
+        rows = spread_rows(head, slots[:, :prefix], missing, most)
         chosen = points.gather(1, rows[..., None].expand(-1, -1, points.shape[2]))
         fit = Fit(chosen, coordinate, head.gather(1, rows), used)
         if theta is None:
@@ -442,7 +451,7 @@ def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0, is
             theta = climb_on(fit, theta, axes.rows(rows), steps, rate)
         else:
             theta = climb(fit, theta, steps, rate)
-    rows = spread_rows(head, slots[:, :prefix], STAGES[-1][0])
+    rows = spread_rows(head, slots[:, :prefix], missing, STAGES[-1][0])
     mean, spread, noise = sparse(points, coordinate, theta, rows, y_input.double(), prefix, axes,
                                  chain, found_shifts)
     if shifts is not None:

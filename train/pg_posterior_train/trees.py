@@ -64,7 +64,7 @@ def unknown(x, n):
     x, out = np.where(np.isnan(x), np.inf, x), np.zeros(len(x), dtype=bool)
     for column in x.T:
         values = np.unique(column[:n])
-        if len(values) <= n // LEAST_OF_LEAF:
+        if 1 < len(values) <= n // LEAST_OF_LEAF:
             out |= ~np.isin(column, values)
     return out
 

@@ -11,12 +11,11 @@
 
 #include "engine/features/column.h"
 
-#define TIES 8					/* slots that order rows of equal targets */
-
 /* A row of the prefix, and what orders it. */
 typedef struct Place
 {
-	double		key[1 + TIES];	/* the target, then the first slots' values */
+	const double *key;			/* the target, the slots' values, which cells are missing */
+	int			width;			/* of key */
 	int64_t		row;
 } Place;
 
@@ -26,7 +25,7 @@ compare_places(const void *a, const void *b)
 	const Place *x = a,
 			   *y = b;
 
-	for (int k = 0; k <= TIES; k++)
+	for (int k = 0; k < x->width; k++)
 		if (x->key[k] != y->key[k])
 			return x->key[k] > y->key[k] ? 1 : -1;
 	return (x->row > y->row) - (x->row < y->row);
@@ -38,26 +37,37 @@ tnp_spread_rows(const TnpModel *model, const TnpRows *rows, const TnpStats *stat
 {
 	int64_t		n = stats->n0,
 				m = n < most ? n : most;
+	int			slots = stats->n_slots,
+				width = 1 + 2 * slots;
 	Place	   *places = tnp_alloc_zero(&model->env, n, sizeof(Place));
+	double	   *keys = tnp_alloc(&model->env, (size_t) n * width, sizeof(double));
 
-	if (places == NULL)
+	if (places == NULL || keys == NULL)
+	{
+		tnp_free(&model->env, keys);
+		tnp_free(&model->env, places);
 		return -1;
+	}
 	for (int64_t i = 0; i < n; i++)
 	{
-		places[i].row = i;
-		places[i].key[0] = stats->y_scale < 0 ? -rows->y[i] : rows->y[i];
-		for (int s = 0; s < TIES && s < stats->n_slots; s++)
+		double	   *key = keys + i * width;
+
+		places[i] = (Place) {key, width, i};
+		key[0] = stats->y_scale < 0 ? -rows->y[i] : rows->y[i];
+		for (int s = 0; s < slots; s++)
 		{
 			const TnpColumn *column = &stats->columns[stats->slot[s]];
 			double		value = tnp_column_value(column, rows->x[i * rows->n_features
 															 + stats->slot[s]]);
 
-			places[i].key[1 + s] = isnan(value) ? 0 : tnp_column_scale(model, column, value);
+			key[1 + s] = isnan(value) ? 0 : tnp_column_scale(model, column, value);
+			key[1 + slots + s] = isnan(value);
 		}
 	}
 	qsort(places, n, sizeof(Place), compare_places);
 	for (int64_t i = 0; i < m; i++)
 		chosen[i] = places[(2 * i + 1) * n / (2 * m)].row;
+	tnp_free(&model->env, keys);
 	tnp_free(&model->env, places);
 	return (int) m;
 }

@@ -3,7 +3,8 @@
  *
  * Rows come in groups often: those of one person, of one day. A tree knows a group by heart from a
  * few of its rows, and the others, left out, make it look good; of a group that it has not seen it
- * knows less than a smooth function does. A column of few values tells new groups from others.
+ * knows less than a smooth function does. A column of few values tells new groups from others; one
+ * of a single value tells nothing.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -71,7 +72,7 @@ tnp_trees_note_known(const TnpEnv *env, const TnpRows *rows, const TnpStats *sta
 			break;
 		}
 		found = list_values(rows, stats, s, values + noted);
-		noted += found <= few ? found : 0;
+		noted += found > 1 && found <= few ? found : 0;
 		trees->known_until[s] = noted;
 	}
 	if (status == TNP_OK)
