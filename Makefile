@@ -80,7 +80,7 @@ install-cuda: installdirs
 	$(if $(wildcard build/pg_posterior_cuda.so),\
 		$(INSTALL_SHLIB) build/pg_posterior_cuda.so '$(DESTDIR)$(pkglibdir)/')
 install-models: installdirs
-	$(MKDIR_P) '$(MODEL_DIRECTORY)'
+	$(MKDIR_P) '$(MODEL_DIRECTORY)' && chmod 755 '$(MODEL_DIRECTORY)'
 	$(if $(MODELS),$(INSTALL_DATA) $(MODELS) '$(MODEL_DIRECTORY)/')
 
 uninstall: uninstall-added
