@@ -308,13 +308,16 @@ def case_process(model):
 
 
 def case_process_ties(model):
-    """Rows that differ in the ninth and tenth slot alone, whose order changes nothing."""
+    """Rows that differ in the ninth and tenth slot alone: their order changes nothing, neither
+    where they carry a process nor where they lend cells.
+    """
     if (not model.config["embedder"].get("x", {}).get("process", False)
             or model.config["inputs"]["max_features"] < 10):
         return
     n, random = 300, np.random.RandomState(300)
     x = random.uniform(size=(n + 8, 10))
     x[:, :8] = np.round(x[:, :1])
+    x[n, 8], x[n + 1, 9] = np.nan, np.nan
     y = x[:n, 0] + ((x[:n, 8] > 0.5) & (x[:n, 9] > 0.3))
     encoding = build(model, x[:n], y, whole_prefix(model, n))
     order = random.permutation(n)
