@@ -116,7 +116,7 @@ fill_plain(const Fill *f, int64_t at, int n, TnpError *error)
 		float	   *to = f->x + (at + r) * f->width;
 
 		if (!tnp_all_finite(f->width, to))
-			return tnp_feature_too_large(f->m->model, f->stats, to, row, error);
+			return tnp_feature_too_large(f->m->model, f->stats, f->rows, row, to, error);
 		if (f->prior != NULL)
 			tnp_note_prior_logits(f->m->model, f->stats,
 								  f->rows->x + row * f->rows->n_features,

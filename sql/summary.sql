@@ -67,7 +67,20 @@ SELECT posterior.predict_summary(posterior.class_context(CASE WHEN i % 2 = 0 THE
 			x ORDER BY i), ARRAY[1.0]) FROM t;
 SELECT posterior.predict_summary('nobody', ARRAY(SELECT t FROM t));
 
+-- a row of an array is named by its place, wherever the array is divided; a row that a statement
+-- asks about by itself has none, alone or in a block
+\set VERBOSITY default
+SET posterior.model = gp1d;
+CREATE TABLE far AS SELECT i, CASE WHEN i = 978 THEN 1e308 ELSE i / 500.0::float8 END AS x
+	FROM generate_series(1, 1000) i;
+CREATE TABLE line AS SELECT posterior.context(y, x ORDER BY i) AS ctx FROM t;
+SELECT count(*) FROM line, posterior.predict_rows(ctx, ARRAY(SELECT x FROM far ORDER BY i));
+SELECT count(*) FROM line, posterior.predict_summary(ctx, ARRAY(SELECT x FROM far ORDER BY i));
+SELECT max(posterior.mean(posterior.predict(ctx, far.x))) FROM line, far;
+SELECT posterior.predict(ctx, 1e308::float8) FROM line;
+\set VERBOSITY terse
+
 SELECT posterior.drop_context('summary');
 SELECT posterior.drop_model('gauss'), posterior.drop_model('bars');
 DROP FUNCTION compare(text, text, float8[]);
-DROP TABLE t, q, c, named;
+DROP TABLE t, q, c, named, far, line;

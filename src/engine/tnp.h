@@ -133,19 +133,35 @@ typedef struct TnpRows
 	 * ignored
 	 */
 	int			n_classes;
-	/* rows of the same table before these, which errors count as well */
+	/* rows of the same table before these, which errors count as well; or TNP_UNNUMBERED */
 	int64_t		before;
 	/* D, numbers that a row's target consists of; 0: 1. Queries: ignored */
 	int			n_targets;
 } TnpRows;
 
 #define TNP_MAX_TARGETS 64		/* of a row */
+#define TNP_UNNUMBERED (-1)		/* rows of no table that a user knows: errors name none */
 
 /* D of rows. */
 static inline int
 tnp_rows_targets(const TnpRows *rows)
 {
 	return rows->n_targets > 0 ? rows->n_targets : 1;
+}
+
+/* Rows [first, first + n) of rows; errors count them as before. */
+static inline TnpRows
+tnp_rows_part(const TnpRows *rows, int64_t first, int64_t n)
+{
+	TnpRows		part = *rows;
+
+	part.n = n;
+	part.x += first * rows->n_features;
+	if (rows->y != NULL)
+		part.y += first * tnp_rows_targets(rows);
+	if (rows->before != TNP_UNNUMBERED)
+		part.before += first;
+	return part;
 }
 
 /* ---- model ----------------------------------------------------------------------------------- */

@@ -112,6 +112,8 @@ request_objection(const TnpWireRequest *a)
 		return "numbers of rows out of range";
 	if (a->first < 0 || a->first > a->rows || a->given > a->rows - a->first)
 		return "more rows given than asked about";
+	if (a->before < TNP_UNNUMBERED || a->before > INT64_MAX - TNP_WIRE_MAX_ROWS)
+		return "queries of no table";
 	switch (a->kind)
 	{
 		case TNP_REQUEST_PREDICT:
@@ -181,9 +183,10 @@ tnp_wire_read_request(const void *payload, uint64_t length, TnpWireQuery *q, Tnp
 									 i + 1);
 	numbers += a->n_levels;
 	q->given = (TnpRows) {a->given, a->n_features, q->kinds, numbers,
-						  numbers + a->given * a->n_features, a->n_classes, 0, 1};
+						  numbers + a->given * a->n_features, a->n_classes, a->first, 1};
 	numbers += a->given * (a->n_features + 1);
-	q->queries = (TnpRows) {a->queries, a->n_features, q->kinds, numbers, NULL, a->n_classes, 0, 1};
+	q->queries = (TnpRows) {a->queries, a->n_features, q->kinds, numbers, NULL, a->n_classes,
+							a->before, 1};
 	if ((a->flags & TNP_EXECUTE_TARGETS) != 0)
 		q->queries.y = numbers + a->queries * a->n_features;
 	return TNP_OK;

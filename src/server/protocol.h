@@ -20,7 +20,7 @@
 #include "server/device_api.h"
 
 #define TNP_WIRE_MAGIC 0x53504e54U	/* "TNPS" */
-#define TNP_WIRE_VERSION 2
+#define TNP_WIRE_VERSION 3
 
 /*
  * payloads up to this size follow the header, larger ones come as memory files where the system has
@@ -109,7 +109,8 @@ typedef struct TnpWireRequest
 				first,			/* rows [first, first + given) are in the payload */
 				given,
 				capacity,		/* room that is worth having */
-				queries;
+				queries,
+				before;			/* of the queries, as in TnpRows */
 	uint64_t	seed,
 				first_draw;
 	int64_t		draws,

@@ -31,6 +31,7 @@ example(void)
 	a.given = 4;
 	a.capacity = 20;
 	a.queries = 2;
+	a.before = 70;
 	a.n_features = 3;
 	a.kind = TNP_REQUEST_REDUCE;
 	a.reductions = TNP_REDUCE_MEAN | TNP_REDUCE_QUANTILES | TNP_REDUCE_LOG_DENSITY;
@@ -74,7 +75,7 @@ test_headers(void)
 	bad.version++;
 	ok(tnp_wire_check_header(&bad, &foreign, &error) != TNP_OK && foreign,
 	   "another version is told as such");
-	contains(error.detail, "protocol version 3 was received, 2 is spoken here",
+	contains(error.detail, "protocol version 4 was received, 3 is spoken here",
 			 "with both numbers");
 	h = tnp_wire_header(TNP_EXECUTE, 1, TNP_WIRE_MAX + 1, true);
 	ok(tnp_wire_check_header(&h, &foreign, &error) != TNP_OK,
@@ -98,6 +99,7 @@ test_requests(void)
 	   memcmp(q.given.x, x, sizeof(x)) == 0 && memcmp(q.given.y, y, sizeof(y)) == 0, "its rows");
 	ok(q.queries.n == 2 && memcmp(q.queries.x, x + 3, 6 * sizeof(double)) == 0 &&
 	   memcmp(q.queries.y, y + 1, 2 * sizeof(double)) == 0, "its queries");
+	ok(q.given.before == a.first && q.queries.before == 70, "and what comes before these");
 	ok(q.kinds[0] == TNP_NUMERIC && q.kinds[1] == TNP_CATEGORICAL &&
 	   memcmp(q.levels, levels, sizeof(levels)) == 0, "kinds and levels");
 	for (uint64_t shorter = 0; shorter < length; shorter += 8)
@@ -140,6 +142,8 @@ test_refusals(void)
 	REFUSED(a.given = INT64_MAX, "a monstrous number of given rows");
 	REFUSED(a.queries = -1, "a negative number of queries");
 	REFUSED(a.queries = INT64_MAX / 8, "a monstrous number of queries");
+	REFUSED(a.before = TNP_UNNUMBERED - 1, "queries before all");
+	REFUSED(a.before = INT64_MAX, "queries behind all");
 	REFUSED(a.n_features = -1, "a negative number of features");
 	REFUSED(a.n_features = 5000, "too many features");
 	REFUSED(a.n_levels = 65, "too many levels");

@@ -67,7 +67,7 @@ set_cells_item(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 
 		tnp_scale_features(model, &e->stats, &rows, i, 1, true, cells);
 		if (!tnp_all_finite(width, cells))
-			status = tnp_feature_too_large(model, &e->stats, cells, i, error);
+			status = tnp_feature_too_large(model, &e->stats, &rows, i, cells, error);
 	}
 	return status;
 }

@@ -33,6 +33,14 @@ check_cell(const TnpModel *model, const TnpRows *rows, int column, double value,
 	return TNP_OK;
 }
 
+/* Name row i of these in the error's detail, where a user can count them. */
+static void
+detail_row(const TnpRows *rows, int64_t i, TnpError *error)
+{
+	if (rows->before != TNP_UNNUMBERED)
+		tnp_detail(error, "row %lld", (long long) (rows->before + i + 1));
+}
+
 TnpStatus
 tnp_rows_check(const TnpModel *model, const TnpRows *rows, bool need_y, TnpError *error)
 {
@@ -78,7 +86,7 @@ tnp_rows_check(const TnpModel *model, const TnpRows *rows, bool need_y, TnpError
 
 			if (status != TNP_OK)
 			{
-				tnp_detail(error, "row %lld", (long long) (rows->before + i + 1));
+				detail_row(rows, i, error);
 				return status;
 			}
 		}
@@ -97,7 +105,7 @@ tnp_rows_check(const TnpModel *model, const TnpRows *rows, bool need_y, TnpError
 			if (isfinite(y))
 				continue;
 			tnp_fail(error, TNP_BAD_VALUE, "a target is %s", isnan(y) ? "NaN" : "infinite");
-			tnp_detail(error, "row %lld", (long long) (rows->before + i + 1));
+			detail_row(rows, i, error);
 			return TNP_BAD_VALUE;
 		}
 	}
@@ -250,8 +258,8 @@ feature_size(float x)
 }
 
 TnpStatus
-tnp_feature_too_large(const TnpModel *model, const TnpStats *stats, const float *features,
-					  int64_t row, TnpError *error)
+tnp_feature_too_large(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
+					  int64_t row, const float *features, TnpError *error)
 {
 	bool		cells = tnp_fills_slots(model);
 	int			n = cells ? stats->n_slots : model->config.max_features,
@@ -268,6 +276,6 @@ tnp_feature_too_large(const TnpModel *model, const TnpStats *stats, const float 
 				 (cells ? stats->slot[most] : most) + 1);
 	else
 		tnp_fail(error, TNP_BAD_VALUE, "a feature is too large for the model");
-	tnp_detail(error, "row %lld", (long long) row + 1);
+	detail_row(rows, row, error);
 	return TNP_BAD_VALUE;
 }

@@ -39,10 +39,11 @@ bool		tnp_all_finite(size_t n, const float *x);
 
 /*
  * Refuse a row whose features [tnp_features_width], or what becomes of them, are too large for
- * float32; names the column and the row.
+ * float32; names the column and, unless rows are unnumbered, the row.
  */
 TnpStatus	tnp_feature_too_large(const TnpModel *model, const TnpStats *stats,
-								  const float *features, int64_t row, TnpError *error);
+								  const TnpRows *rows, int64_t row, const float *features,
+								  TnpError *error);
 
 /* The target as the network's input, of a model with one target. */
 float		tnp_scale_target(const TnpModel *model, const TnpStats *stats, double y);

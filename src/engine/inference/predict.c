@@ -159,10 +159,9 @@ tnp_predict(const TnpEncoding *e, const TnpRows *queries, double *params, TnpErr
 		return predict_rows(e, queries, params, error);
 	for (int64_t first = 0; status == TNP_OK && first < queries->n; first += VARIANTS_BLOCK)
 	{
-		TnpRows		block = *queries;
+		int64_t		n = queries->n - first < VARIANTS_BLOCK ? queries->n - first : VARIANTS_BLOCK;
+		TnpRows		block = tnp_rows_part(queries, first, n);
 
-		block.n = queries->n - first < VARIANTS_BLOCK ? queries->n - first : VARIANTS_BLOCK;
-		block.x += first * queries->n_features;
 		block.y = NULL;
 		status = predict_variants(e, &block, params + first * tnp_answer_size(model), error);
 	}

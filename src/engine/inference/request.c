@@ -63,11 +63,9 @@ request_reduce(const TnpEncoding *e, const TnpRequest *r, TnpError *error)
 		return tnp_no_memory(error);
 	for (int64_t start = 0; status == TNP_OK && start < r->queries.n; start += REDUCE_BLOCK)
 	{
-		TnpRows		queries = r->queries;
+		int64_t		n = r->queries.n - start < REDUCE_BLOCK ? r->queries.n - start : REDUCE_BLOCK;
+		TnpRows		queries = tnp_rows_part(&r->queries, start, n);
 
-		queries.n = r->queries.n - start < REDUCE_BLOCK ? r->queries.n - start : REDUCE_BLOCK;
-		queries.before += start;
-		queries.x += start * queries.n_features;
 		queries.y = NULL;
 		status = tnp_predict(e, &queries, params, error);
 		for (int64_t i = 0; status == TNP_OK && i < queries.n * targets; i++)

@@ -466,23 +466,6 @@ tnp_score(const TnpEncoding *e, const TnpRows *rows, int64_t orders, uint64_t se
 	return status;
 }
 
-/* Rows [0, n) of rows, and the rows from n on. */
-static TnpRows
-head_rows(const TnpRows *rows, int64_t n)
-{
-	return (TnpRows) {n, rows->n_features, rows->kinds, rows->x, rows->y, rows->n_classes, 0,
-					  rows->n_targets};
-}
-
-static TnpRows
-slice_rows(const TnpRows *rows, int64_t first, int64_t end)
-{
-	return (TnpRows) {end - first, rows->n_features, rows->kinds,
-					  rows->x + first * rows->n_features,
-					  rows->y + first * tnp_rows_targets(rows), rows->n_classes, 0,
-					  rows->n_targets};
-}
-
 TnpStatus
 tnp_evidence_begin(const TnpModel *model, const TnpRows *rows, int64_t *given, TnpError *error)
 {
@@ -536,8 +519,8 @@ tnp_evidence(const TnpModel *model, const TnpRows *rows, double *log_evidence, i
 	for (int64_t n = *conditioned; status == TNP_OK && n < rows->n;)
 	{
 		int64_t		end = tnp_evidence_end(model, n, rows->n);
-		TnpRows		context = head_rows(rows, n),
-					next = slice_rows(rows, n, end);
+		TnpRows		context = tnp_rows_part(rows, 0, n),
+					next = tnp_rows_part(rows, n, end - n);
 		TnpEncoding *e;
 		double		part = 0;
 

@@ -80,6 +80,7 @@ tnp_variants_make(const TnpModel *model, const TnpStats *stats, const TnpRows *q
 	v->rows.n = n;
 	v->rows.x = v->x;
 	v->rows.y = NULL;
+	v->rows.before = TNP_UNNUMBERED;
 	return TNP_OK;
 }
 

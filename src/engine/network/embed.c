@@ -122,7 +122,7 @@ tnp_feature_embedding_tile(const TnpModel *model, const TnpStats *stats, const T
 		float	   *cells = features + (size_t) i * width;
 
 		if (!tnp_all_finite(width, cells))
-			return tnp_feature_too_large(model, stats, cells, row, error);
+			return tnp_feature_too_large(model, stats, rows, row, cells, error);
 		if (prior_logits != NULL)
 			tnp_note_prior_logits(model, stats, rows->x + row * rows->n_features,
 								  cells + tnp_ridge_width(model), prior_logits + i * classes);
@@ -135,8 +135,8 @@ tnp_feature_embedding_tile(const TnpModel *model, const TnpStats *stats, const T
 	encode_x(model, stats, n, features, work, values);
 	for (int i = 0; i < n; i++)
 		if (!tnp_all_finite(model->config.width, values + (size_t) i * model->config.width))
-			return tnp_feature_too_large(model, stats, features + (size_t) i * width, first + i,
-										 error);
+			return tnp_feature_too_large(model, stats, rows, first + i,
+										 features + (size_t) i * width, error);
 	add_places(model, stats, rows, first, n, model->config.width, values);
 	return TNP_OK;
 }

@@ -98,7 +98,7 @@ attempt_append_rest(const Attempt *a, PosteriorCachedContext *b, int64 from, Tnp
 
 	while (status == TNP_OK && from < w->rows.n)
 	{
-		TnpRows		more = posterior_rows_rest(&w->rows, from);
+		TnpRows		more = tnp_rows_part(&w->rows, from, w->rows.n - from);
 
 		more.n = Min(more.n, a->device ? DEVICE_CHUNK : CHUNK);
 		posterior_progress(POSTERIOR_SUFFIX, from, w->rows.n);
@@ -409,7 +409,7 @@ static PosteriorContextHandle *
 attempt_append(Attempt *a, PosteriorCacheEntry *entry, int64 common)
 {
 	const PosteriorLookup *w = a->w;
-	TnpRows		more = posterior_rows_rest(&w->rows, common);
+	TnpRows		more = tnp_rows_part(&w->rows, common, w->rows.n - common);
 	TnpStatus	status;
 
 	posterior_progress(POSTERIOR_SUFFIX, common, w->rows.n);

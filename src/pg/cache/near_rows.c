@@ -287,6 +287,7 @@ execute_block(PosteriorContextHandle *e, TnpRequest *r, const Place *places, int
 			memcpy(y + i * targets, r->queries.y + at * targets, targets * sizeof(double));
 	}
 	part.queries.n = n;
+	part.queries.before = TNP_UNNUMBERED;
 	part.queries.x = x;
 	if (r->queries.y != NULL)
 		part.queries.y = y;

@@ -158,7 +158,7 @@ request_write(const PosteriorModel *model, const PosteriorDeviceRows *rows, cons
 			  uint64 *length)
 {
 	TnpWireRequest	ask;
-	TnpRows		given = rows->rows;
+	TnpRows		given;
 	void	   *bytes;
 
 	memset(&ask, 0, sizeof(ask));
@@ -171,6 +171,7 @@ request_write(const PosteriorModel *model, const PosteriorDeviceRows *rows, cons
 	ask.given = r->rows - ask.first;
 	ask.capacity = rows->capacity;
 	ask.queries = r->queries.n;
+	ask.before = r->queries.before;
 	ask.seed = r->seed;
 	ask.first_draw = r->first_draw;
 	ask.draws = r->draws;
@@ -186,9 +187,7 @@ request_write(const PosteriorModel *model, const PosteriorDeviceRows *rows, cons
 	bytes = *length > 0 ? posterior_scratch_alloc(*length) : NULL;
 	if (bytes == NULL)
 		return NULL;
-	given.n = ask.given;
-	given.x += ask.first * given.n_features;
-	given.y += ask.first;
+	given = tnp_rows_part(&rows->rows, ask.first, ask.given);
 	tnp_wire_write_request(&ask, &given, &r->queries, r->levels, bytes);
 	return bytes;
 }

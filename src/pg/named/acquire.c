@@ -242,7 +242,7 @@ acquire_by_content(const Acquisition *q, bool fresh)
 		request_publish(q, e, content.total, content.last);
 	if (lookup.rows.n < all.n)
 	{
-		TnpRows		own = posterior_rows_rest(&all, lookup.rows.n);
+		TnpRows		own = tnp_rows_part(&all, lookup.rows.n, all.n - lookup.rows.n);
 
 		outcome = CACHE_LOOKUP_PRIVATE;
 		e = posterior_handle_with_own_rows(e, &own, NULL);

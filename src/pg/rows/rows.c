@@ -238,18 +238,6 @@ posterior_rows_view(const PosteriorRows *rows, bool with_y)
 		rows->list.n, 0, rows->n_targets};
 }
 
-TnpRows
-posterior_rows_rest(const TnpRows *all, int64 n)
-{
-	TnpRows		rows = *all;
-
-	rows.n -= n;
-	rows.before += n;
-	rows.x += n * rows.n_features;
-	rows.y += n * tnp_rows_targets(all);
-	return rows;
-}
-
 int
 posterior_argument_types(FunctionCallInfo fcinfo, int first, Oid *types)
 {

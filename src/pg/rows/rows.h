@@ -72,9 +72,6 @@ bool		posterior_aggregate_ordered(FunctionCallInfo fcinfo);
 /* The engine's view; y is NULL for queries. Labels are settled. */
 TnpRows		posterior_rows_view(const PosteriorRows *rows, bool with_y);
 
-/* Rows of a view from row n on. */
-TnpRows		posterior_rows_rest(const TnpRows *all, int64 n);
-
 /* Types of the arguments of this call from `first` on; the number of them. */
 int			posterior_argument_types(FunctionCallInfo fcinfo, int first, Oid *types);
 

@@ -227,7 +227,8 @@ rows_evidence(PosteriorModel *model, const PosteriorRows *rows, bool may_be_few,
 	{
 		int64		end = tnp_evidence_end(model->model, n, all.n);
 		double		part;
-		TnpRequest	request = {.kind = TNP_REQUEST_SCORE,.queries = all,
+		TnpRequest	request = {.kind = TNP_REQUEST_SCORE,
+								.queries = tnp_rows_part(&all, n, end - n),
 								.orders = TNP_AS_APPENDED,.answer = &part};
 		PosteriorLookup lookup = {.model = model,
 								  .kinds = rows->kinds,
@@ -236,9 +237,6 @@ rows_evidence(PosteriorModel *model, const PosteriorRows *rows, bool may_be_few,
 								  .prefix = tnp_canonical_prefix(model->model, n)};
 
 		CHECK_FOR_INTERRUPTS();
-		request.queries.n = end - n;
-		request.queries.x += n * all.n_features;
-		request.queries.y += n * tnp_rows_targets(&all);
 		lookup.rows.n = n;
 		posterior_execute_uncached(posterior_handle_build_uncached(&lookup), NULL, &request);
 		*sum += part;

@@ -97,6 +97,7 @@ posterior_batch_answer(PosteriorBatch *batch)
 	tnp_answer_shape(call->model->model, &kind, &n);
 	size = tnp_answer_size(call->model->model);
 	request.queries = posterior_rows_view(batch->rows, false);
+	request.queries.before = TNP_UNNUMBERED;
 	request.answer = MemoryContextAllocHuge(batch->memory,
 											(Size) batch->rows->n * size * sizeof(double));
 	batch->before = posterior_encode_counters;

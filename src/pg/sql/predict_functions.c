@@ -22,6 +22,17 @@
 #define BATCH 256				/* rows of one request, where a device may answer: */
 #define DEVICE_BATCH 65536
 
+/* The row in the call's arguments. */
+static TnpRows
+row_view(FunctionCallInfo fcinfo, PosteriorCall *call)
+{
+	TnpRows		row = posterior_rows_view(posterior_argument_row(fcinfo, call), false);
+
+	row.n = 1;
+	row.before = TNP_UNNUMBERED;
+	return row;
+}
+
 /* Answers of n queries. params [n, size]. */
 static void
 row_answer(PosteriorCall *call, const TnpRows *queries, int size, double *params)
@@ -46,8 +57,7 @@ posterior_predict(PG_FUNCTION_ARGS)
 		PG_RETURN_NULL();
 	posterior_argument_row_types(fcinfo, call);
 	posterior_call_context(call, PG_GETARG_DATUM(0));
-	query = posterior_rows_view(posterior_argument_row(fcinfo, call), false);
-	query.n = 1;
+	query = row_view(fcinfo, call);
 	tnp_answer_shape(call->model->model, &kind, &n);
 	params = palloc(tnp_distribution_size(kind, n) * sizeof(double));
 	row_answer(call, &query, tnp_distribution_size(kind, n), params);
@@ -77,8 +87,7 @@ posterior_predict_targets(PG_FUNCTION_ARGS)
 	call->several = true;
 	posterior_argument_row_types(fcinfo, call);
 	posterior_call_context(call, PG_GETARG_DATUM(0));
-	query = posterior_rows_view(posterior_argument_row(fcinfo, call), false);
-	query.n = 1;
+	query = row_view(fcinfo, call);
 	size = tnp_answer_size(call->model->model);
 	params = palloc(size * sizeof(double));
 	row_answer(call, &query, size, params);
@@ -110,8 +119,9 @@ named_answer(FunctionCallInfo fcinfo, PosteriorCall *call)
 		posterior_call_acquire(call, NULL);
 		there = true;
 	}
-	query = (TnpRows){
-		1, named->n_features, palloc(named->n_features * sizeof(TnpColumnKind)), NULL, NULL, 0};
+	query = (TnpRows) {.n = 1,.n_features = named->n_features,
+					   .kinds = palloc(named->n_features * sizeof(TnpColumnKind)),
+					   .before = TNP_UNNUMBERED};
 	query.x = palloc(query.n_features * sizeof(double));
 	posterior_match_value(call, type, PG_GETARG_DATUM(1), false, (double *) query.x);
 	for (int f = 0; f < named->n_features; f++)
@@ -176,11 +186,10 @@ predict_rows(PosteriorCall *call, PosteriorRows *rows, ReturnSetInfo *result)
 	params = MemoryContextAllocHuge(CurrentMemoryContext, (Size) batch * size * sizeof(double));
 	for (int64 start = 0; start < rows->n; start += batch)
 	{
-		TnpRows		queries = posterior_rows_view(rows, false);
+		TnpRows		all = posterior_rows_view(rows, false),
+					queries = tnp_rows_part(&all, start, Min(batch, rows->n - start));
 
 		CHECK_FOR_INTERRUPTS();
-		queries.n = Min(batch, rows->n - start);
-		queries.x += start * rows->n_features;
 		row_answer(call, &queries, size, params);
 		for (int64 i = 0; i < queries.n; i++)
 		{

@@ -149,10 +149,10 @@ rows_summarize(FunctionCallInfo fcinfo, PosteriorCall *call, const PosteriorRows
 	numbers = MemoryContextAllocHuge(CurrentMemoryContext, (Size) batch * width * sizeof(double));
 	for (int64 start = 0; start < rows->n; start += batch)
 	{
+		TnpRows		all = posterior_rows_view(rows, false);
+
 		CHECK_FOR_INTERRUPTS();
-		request.queries = posterior_rows_view(rows, false);
-		request.queries.n = Min(batch, rows->n - start);
-		request.queries.x += start * rows->n_features;
+		request.queries = tnp_rows_part(&all, start, Min(batch, rows->n - start));
 		request.queries.y = w.observed != NULL ? w.observed + start : NULL;
 		request.answer = numbers;
 		posterior_call_execute(call, &request, request.queries.n * width,

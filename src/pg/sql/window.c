@@ -366,9 +366,10 @@ read_queries(Window *w, WindowObject object, int64 most)
 static TnpRequest
 make_request(const Window *w, double *answers)
 {
-	return (TnpRequest){.kind = TNP_REQUEST_PREDICT,
-						.queries = posterior_rows_view(w->queries, false),
-						.answer = answers};
+	TnpRows		queries = posterior_rows_view(w->queries, false);
+
+	queries.before = TNP_UNNUMBERED;
+	return (TnpRequest) {.kind = TNP_REQUEST_PREDICT,.queries = queries,.answer = answers};
 }
 
 /* The answers to the queries; false when there is no encoding to ask. */
