@@ -4,6 +4,7 @@
 
 -- What is new in 1.1 lies in parts/, which the install script includes, too.
 
+\ir parts/schema.sql
 \ir parts/label_probability.sql
 COMMENT ON FUNCTION posterior.probability(d posterior.distribution, label text)
 	IS 'probability of a label; NULL for what is no label of the distribution';
@@ -24,6 +25,8 @@ COMMENT ON FUNCTION posterior.load_model(text, bytea)
 COMMENT ON FUNCTION posterior.drop_model(text)
 	IS 'forget a model; needs EXECUTE and DELETE on posterior.model_file';
 
+-- what a model's weights are kept under: adding a model must not replace one
+ALTER TABLE posterior.model_file ADD UNIQUE (version);
 ALTER TABLE posterior.context_definition ADD UNIQUE (id);
 REVOKE SELECT ON posterior.context_definition FROM PUBLIC;
 \ir parts/definition_rights.sql

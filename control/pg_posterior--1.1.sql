@@ -1,6 +1,23 @@
 -- pg_posterior 1.1: complain if this script is sourced in psql rather than by CREATE EXTENSION
 \echo Use "CREATE EXTENSION pg_posterior" to load this file. \quit
 
+\ir parts/schema.sql
+DO $$
+DECLARE
+	first text;
+BEGIN
+	SELECT pg_describe_object(classid, objid, objsubid) INTO first FROM pg_depend
+	WHERE refclassid = 'pg_namespace'::regclass::oid AND refobjid = 'posterior'::regnamespace::oid
+		AND classid NOT IN ('pg_extension'::regclass::oid, 'pg_default_acl'::regclass::oid)
+	ORDER BY 1 LIMIT 1;
+	IF FOUND THEN
+		RAISE EXCEPTION 'schema "posterior" is not empty'
+			USING ERRCODE = 'object_not_in_prerequisite_state',
+			DETAIL = format('There is %s.', first),
+			HINT = 'Drop or move what is in the schema.';
+	END IF;
+END $$;
+
 -- ---- distribution: type, input and output, accessors --------------------------------------------
 
 CREATE TYPE posterior.distribution;
@@ -195,7 +212,7 @@ CREATE OPERATOR CLASS posterior.distribution_ops DEFAULT FOR TYPE posterior.dist
 
 CREATE TABLE posterior.model_file (
 	name text PRIMARY KEY,
-	version uuid NOT NULL DEFAULT pg_catalog.gen_random_uuid(),
+	version uuid NOT NULL UNIQUE DEFAULT pg_catalog.gen_random_uuid(),
 	file bytea NOT NULL,
 	bundled boolean NOT NULL DEFAULT false,
 	loaded_by name NOT NULL DEFAULT CURRENT_USER,

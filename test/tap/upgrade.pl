@@ -264,5 +264,37 @@ my ($status, $out, $err) = $node->psql('restored', slurp_file($dumped));
 is($err, '', 'restored by 1.1');
 is(answer('restored', $asked{$_}), $before{$_}, "restored: $_") for sort keys %asked;
 
+# ---- a schema that somebody else has made --------------------------------------------------------
+
+# The scripts run as superuser, and an operator for just these types would come before pg_catalog's.
+my $lies_in_wait = q{
+	CREATE FUNCTION posterior.same(oid, regnamespace) RETURNS boolean LANGUAGE plpgsql AS
+	$$ BEGIN EXECUTE 'ALTER ROLE stranger SUPERUSER'; RETURN true; END $$;
+	CREATE OPERATOR posterior.= (LEFTARG = oid, RIGHTARG = regnamespace,
+		FUNCTION = posterior.same);};
+my $belongs = qr/schema "posterior" belongs to role "stranger"/;
+$node->safe_psql('postgres', 'CREATE ROLE stranger');
+for my $database ('taken', 'taken_before')
+{
+	$node->safe_psql('postgres', "CREATE DATABASE $database");
+	$node->safe_psql($database, 'CREATE SCHEMA posterior AUTHORIZATION stranger');
+}
+$node->safe_psql('taken', "SET ROLE stranger; $lies_in_wait");
+like(answer('taken', 'CREATE EXTENSION pg_posterior'), $belongs,
+	'an installation looks whose it is');
+$node->safe_psql('taken', 'ALTER SCHEMA posterior OWNER TO CURRENT_USER');
+like(answer('taken', 'CREATE EXTENSION pg_posterior'),
+	qr/schema "posterior" is not empty.*There is /s, 'and what is in it');
+$node->safe_psql('taken', 'DROP SCHEMA posterior CASCADE; CREATE SCHEMA posterior;
+	CREATE EXTENSION pg_posterior');
+$node->safe_psql('taken_before', "CREATE EXTENSION pg_posterior VERSION '1.0';
+	SET ROLE stranger; $lies_in_wait");
+like(answer('taken_before', 'ALTER EXTENSION pg_posterior UPDATE'), $belongs,
+	'an upgrade looks whose it is');
+$node->safe_psql('taken_before', 'ALTER SCHEMA posterior OWNER TO CURRENT_USER;
+	ALTER EXTENSION pg_posterior UPDATE');
+is($node->safe_psql('postgres', "SELECT rolsuper FROM pg_roles WHERE rolname = 'stranger'"), 'f',
+	'nothing of it has run');
+
 $node->stop;
 done_testing();
