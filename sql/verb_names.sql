@@ -32,6 +32,17 @@ INSERT INTO "Odd ""schema"."Sales %s $1" ("Day", "select", "it's")
 -- the density of a joint answer may be too small for a number: its logarithm is what counts
 SELECT rows, gap >= 0 AS gap, kl_gap IS NOT NULL AS kl
 	FROM posterior.order_gap('Odd "context', :odd, orders => 4, draws => 2);
+-- triggers of contexts whose names differ at their ends alone
+SELECT posterior.create_context(name, :odd, 'select', ARRAY['Ünï col'], order_by => '"Day"'),
+		posterior.watch(name, "column")
+	FROM (VALUES (repeat('north', 12), 's1'), (repeat('north', 11) || 'south', 's2'))
+		v (name, "column");
+INSERT INTO "Odd ""schema"."Sales %s $1" ("Day", "select", "Ünï col") VALUES ('2025-01-02', 12, 1)
+	RETURNING s1 IS NOT NULL AS s1, s2 IS NOT NULL AS s2;
+SELECT posterior.unwatch(repeat('north', 12));
+INSERT INTO "Odd ""schema"."Sales %s $1" ("Day", "select", "Ünï col") VALUES ('2025-01-03', 12, 1)
+	RETURNING s1 IS NOT NULL AS s1, s2 IS NOT NULL AS s2;
+SELECT posterior.drop_context(name) FROM posterior.contexts WHERE name ~ 'north';
 SELECT posterior.drop_context('Odd "context');
 
 -- columns named as parts of the verbs' statements are named

@@ -254,6 +254,15 @@ END $$;
 COMMENT ON FUNCTION posterior_internal.watch_row(text, text, boolean, anyelement) IS
 	'surprise of a row that is about to be inserted';
 
+CREATE FUNCTION posterior_internal.watch_trigger(kind text, context text) RETURNS name
+	LANGUAGE sql IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+	SELECT CASE WHEN whole::name::text = whole THEN whole
+		ELSE format('posterior_%s_%s', kind, md5(context)) END::name
+	FROM format('posterior_%s_%s', kind, context) whole
+$$;
+COMMENT ON FUNCTION posterior_internal.watch_trigger(text, text) IS
+	'name of a trigger of a watched context, by a digest where the context''s has no room in it';
+
 CREATE FUNCTION posterior_internal.watch_insert() RETURNS trigger
 	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -353,8 +362,8 @@ BEGIN
 		END IF;
 		EXECUTE format('CREATE OR REPLACE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW
 			EXECUTE FUNCTION posterior_internal.watch_record(%L, %L, %L, %L, %L, %L)',
-			'posterior_record_' || context, defined.relation, context, defined.target, kind, record,
-			coalesce("time", ''),
+			posterior_internal.watch_trigger('record', context), defined.relation, context,
+			defined.target, kind, record, coalesce("time", ''),
 			posterior_internal.key_columns(defined.relation, key, defined.features));
 	END IF;
 	IF named IS NULL THEN
@@ -378,7 +387,8 @@ BEGIN
 	EXECUTE
 		format('CREATE OR REPLACE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW
 			EXECUTE FUNCTION posterior_internal.watch_insert(%L, %L, %L, %L)',
-		'posterior_watch_' || context, defined.relation, context, defined.target, named, kind);
+			posterior_internal.watch_trigger('watch', context), defined.relation, context,
+			defined.target, named, kind);
 	IF leave_out THEN
 		condition := format('(%1$I IS NULL OR %1$I >= %2$L::float8)', named, threshold);
 		IF defined.filter IS NULL THEN
@@ -401,9 +411,9 @@ DECLARE
 BEGIN
 	FOREACH kind IN ARRAY '{watch,record}'::text[] LOOP
 		IF EXISTS (SELECT FROM pg_trigger WHERE tgrelid = defined.relation
-			AND tgname = format('posterior_%s_%s', kind, context)::name) THEN
-			EXECUTE format('DROP TRIGGER %I ON %s', format('posterior_%s_%s', kind, context)::name,
-				defined.relation);
+			AND tgname = posterior_internal.watch_trigger(kind, context)) THEN
+			EXECUTE format('DROP TRIGGER %I ON %s',
+				posterior_internal.watch_trigger(kind, context), defined.relation);
 		END IF;
 	END LOOP;
 END $$;
