@@ -601,7 +601,7 @@ posterior_named_may_change(const PosteriorNamed *named)
 
 /*
  * Count a statement about a context that keeps sums: the rows that its fit is of are what a prefix
- * is to others, and all rows are compared with them. What policies show is not what others have.
+ * is to others, and all rows are compared with them.
  */
 static void
 sums_count(const Acquisition *q, PosteriorLookupOutcome outcome, const PosteriorContextHandle *e)
@@ -615,8 +615,8 @@ sums_count(const Acquisition *q, PosteriorLookupOutcome outcome, const Posterior
 	if (!posterior_is_shared)
 		return;
 	posterior_reuse_state_count(&q->named->id, outcome, &reuse);
-	posterior_reuse_state_note_drift(&q->named->id, &reuse, posterior_named_policies(q->named)
-									 ? get_float8_nan() : tnp_sums_drift(e->cached->encoding));
+	posterior_reuse_state_note_drift(&q->named->id, &reuse,
+									 tnp_sums_drift(e->cached->encoding));
 }
 
 /* Of a context that keeps sums: found by other rules (kept_sums.c). */
@@ -660,7 +660,7 @@ request_run(Acquisition q)
 		q.pending = NULL;
 	q.memory = AllocSetContextCreate(CurrentMemoryContext, "posterior acquisition",
 									 ALLOCSET_DEFAULT_SIZES);
-	e = q.named->basis != NULL ? acquire_sums(&q, false) : request_acquire(&q);
+	e = posterior_named_by_sums(q.named) ? acquire_sums(&q, false) : request_acquire(&q);
 	MemoryContextDelete(q.memory);
 	return with_near_rows(&q, e, posterior_cache_mode == POSTERIOR_CACHE_OFF);
 }
@@ -692,7 +692,7 @@ posterior_named_build_uncached(PosteriorModel *model, const PosteriorNamed *name
 
 	q.memory = AllocSetContextCreate(CurrentMemoryContext, "posterior acquisition",
 									 ALLOCSET_DEFAULT_SIZES);
-	e = named->basis != NULL ? acquire_sums(&q, true) : acquire_by_content(&q, true);
+	e = posterior_named_by_sums(named) ? acquire_sums(&q, true) : acquire_by_content(&q, true);
 	MemoryContextDelete(q.memory);
 	return with_near_rows(&q, e, true);
 }

@@ -135,6 +135,17 @@ check_sums(Oid relation, const char *order, bool window)
 				 errhint("Leave the argument out, or use maintain => 'read'.")));
 }
 
+/* Raise unless the user may make triggers; before the relation is locked for that. */
+static void
+check_owned(Oid relation)
+{
+	if (!relation_is_owned(relation))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("must be owner of relation %s", get_rel_name(relation)),
+				 errhint("With maintain => 'read' a context needs no triggers on its relation.")));
+}
+
 /* How a context shall keep up: as asked, or as is possible. */
 static Maintain
 decide_maintain(Oid relation, const char *asked)
@@ -149,11 +160,7 @@ decide_maintain(Oid relation, const char *asked)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid value for maintain: \"%s\"", asked),
 				 errhint("Values are trigger, read and sums.")));
-	if (!relation_is_owned(relation))
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("must be owner of relation %s", get_rel_name(relation)),
-				 errhint("With maintain => 'read' a context needs no triggers on its relation.")));
+	check_owned(relation);
 	if (strcmp(asked, "sums") == 0)
 		return BY_SUMS;
 	if (!posterior_can_be_maintained(relation))
@@ -669,6 +676,7 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 			 && filter == NULL);
 	if (sums && anew)
 	{
+		check_owned(columns.relation);
 		check_sums(columns.relation, text_argument(fcinfo, ORDER_BY),
 				   !PG_ARGISNULL(MAX_ROWS) && PG_GETARG_INT32(MAX_ROWS) != 0);
 		take_no_order(&p, columns.relation);
@@ -707,7 +715,8 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 		== 0)
 		posterior_definition_vanished(name);
 	check_definition(new_name != NULL ? new_name : name);
-	if (maintained)
+	/* of a table that belongs to somebody else by now the triggers stay as they are */
+	if (maintained && relation_is_owned(columns.relation))
 		posterior_make_triggers(columns.relation);
 	else if (relation_is_owned(columns.relation))
 		posterior_drop_triggers(columns.relation);

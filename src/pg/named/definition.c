@@ -335,9 +335,34 @@ targets_take(PosteriorNamed *named, HeapTuple row, TupleDesc desc)
 		named->targets[1 + t] = others[t];
 }
 
-/* Fill in a definition from its row, and what follows from it by the catalogs. */
+/*
+ * Raise unless the current user may see the definition, by the rule of the view posterior.contexts:
+ * errors that follow quote it.
+ */
 static void
-definition_resolve(PosteriorNamed *named, const char *name, HeapTuple row, TupleDesc desc)
+definition_check_rights(const PosteriorNamed *named)
+{
+	Oid			user = GetUserId(),
+				schema = get_rel_namespace(named->relation);
+
+	if (has_privs_of_role(user, named->owner))
+		return;
+	if (posterior_schema_aclcheck(schema, user, ACL_USAGE) != ACLCHECK_OK)
+		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SCHEMA, get_namespace_name(schema));
+	if (pg_class_aclcheck(named->relation, user, ACL_SELECT) != ACLCHECK_OK
+		&& pg_attribute_aclcheck_all(named->relation, user, ACL_SELECT, ACLMASK_ANY)
+		!= ACLCHECK_OK)
+		aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(get_rel_relkind(named->relation)),
+					   get_rel_name(named->relation));
+}
+
+/*
+ * Fill in a definition from its row, and what follows from it by the catalogs. checked: for the
+ * current user, who must have the right to see it.
+ */
+static void
+definition_resolve(PosteriorNamed *named, const char *name, HeapTuple row, TupleDesc desc,
+				   bool checked)
 {
 	Datum	   *descending,
 				filter;
@@ -356,6 +381,8 @@ definition_resolve(PosteriorNamed *named, const char *name, HeapTuple row, Tuple
 	relation_keep_names(named->relation);
 	if (get_rel_name(named->relation) == NULL)
 		posterior_no_relation(name);
+	if (checked)
+		definition_check_rights(named);
 	strlcpy(named->model, TextDatumGetCString(VALUE(MODEL)), sizeof(named->model));
 	named->max_rows = DatumGetInt32(VALUE(MAX_ROWS));
 	if (isnull)
@@ -384,8 +411,8 @@ definition_resolve(PosteriorNamed *named, const char *name, HeapTuple row, Tuple
 #undef VALUE
 }
 
-PosteriorNamed *
-posterior_named_find(const char *name, MemoryContext memory)
+static PosteriorNamed *
+named_find(const char *name, MemoryContext memory, bool checked)
 {
 	MemoryContext before = CurrentMemoryContext;
 	PosteriorNamed *named;
@@ -397,39 +424,78 @@ posterior_named_find(const char *name, MemoryContext memory)
 	MemoryContextSwitchTo(memory);
 	named = palloc0(sizeof(PosteriorNamed));
 	named->memory = memory;
-	definition_resolve(named, name, row, SPI_tuptable->tupdesc);
+	definition_resolve(named, name, row, SPI_tuptable->tupdesc, checked);
 	MemoryContextSwitchTo(before);
 	SPI_finish();
 	return named;
 }
 
 PosteriorNamed *
-posterior_named_of_kept(const pg_uuid_t *kept, MemoryContext memory)
+posterior_named_find(const char *name, MemoryContext memory)
+{
+	return named_find(name, memory, true);
+}
+
+/*
+ * Name, in `memory`, and relation of the context with this identity, as the active snapshot shows
+ * it; false, and neither is written, if there is none.
+ */
+static bool
+kept_find(const pg_uuid_t *kept, MemoryContext memory, char **name, Oid *relation)
 {
 	Oid			type = UUIDOID;
 	Datum		value = UUIDPGetDatum(kept);
-	PosteriorNamed *named = NULL;
-	char	   *name = NULL;
 	PosteriorCaller caller;
-	bool		isnull;
+	bool		found,
+				isnull;
 
-	PushActiveSnapshot(GetLatestSnapshot());
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 	posterior_definitions_begin(&caller);
-	if (posterior_plan_execute("SELECT name FROM " POSTERIOR_DEFINITIONS
-							   " WHERE kept OPERATOR(pg_catalog.=) $1", 1, &type, 0, &value, 1)
+	if (posterior_plan_execute("SELECT name, relation::pg_catalog.oid FROM "
+							   POSTERIOR_DEFINITIONS " WHERE kept OPERATOR(pg_catalog.=) $1",
+							   1, &type, 0, &value, 1)
 		!= SPI_OK_SELECT)
 		elog(ERROR, "could not read " POSTERIOR_DEFINITIONS);
 	posterior_definitions_end(&caller);
-	if (SPI_processed > 0)
-		name = MemoryContextStrdup(memory, TextDatumGetCString(
-			SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull)));
+	found = SPI_processed > 0;
+	if (found)
+	{
+		HeapTuple	row = SPI_tuptable->vals[0];
+		TupleDesc	desc = SPI_tuptable->tupdesc;
+
+		*name = MemoryContextStrdup(memory,
+									TextDatumGetCString(SPI_getbinval(row, desc, 1, &isnull)));
+		*relation = DatumGetObjectId(SPI_getbinval(row, desc, 2, &isnull));
+	}
 	SPI_finish();
-	if (name != NULL)
-		named = posterior_named_find(name, memory);
+	return found;
+}
+
+PosteriorNamed *
+posterior_named_of_kept(const pg_uuid_t *kept, MemoryContext memory)
+{
+	PosteriorNamed *named = NULL;
+	char	   *name;
+	Oid			relation;
+
+	PushActiveSnapshot(GetLatestSnapshot());
+	if (kept_find(kept, memory, &name, &relation))
+		named = named_find(name, memory, false);
 	PopActiveSnapshot();
 	return named;
+}
+
+Oid
+posterior_relation_of_kept(const pg_uuid_t *kept)
+{
+	char	   *name;
+	Oid			relation = InvalidOid;
+
+	PushActiveSnapshot(GetLatestSnapshot());
+	(void) kept_find(kept, CurrentMemoryContext, &name, &relation);
+	PopActiveSnapshot();
+	return relation;
 }
 
 PosteriorModel *
@@ -521,6 +587,12 @@ posterior_named_policies(const PosteriorNamed *named)
 			 errhint("SET posterior.row_security = private computes the answers for you alone, "
 					 "from the rows that you may see.")));
 	return true;
+}
+
+bool
+posterior_named_by_sums(const PosteriorNamed *named)
+{
+	return named->basis != NULL && !posterior_named_policies(named);
 }
 
 bool

@@ -73,21 +73,31 @@ typedef struct PosteriorNamed
 
 /*
  * The context of this name as the active snapshot shows it, in `memory`. Raises 42704 when there is
- * none, and clear errors when its relation or a column of it is gone.
+ * none, 42501 unless the current user may see definitions of its relation's contexts or owns it,
+ * and clear errors when its relation or a column of it is gone.
  */
 PosteriorNamed *posterior_named_find(const char *name, MemoryContext memory);
 
 /*
- * The context that keeps sums under this identity, whatever the transaction's snapshot shows; NULL
- * if none does.
+ * The context that keeps sums under this identity, whatever the transaction's snapshot shows and
+ * the current user may see; NULL if none does.
  */
 PosteriorNamed *posterior_named_of_kept(const pg_uuid_t *kept, MemoryContext memory);
+
+/* Its relation, which may be gone; 0 if no context keeps sums under this identity. */
+Oid			posterior_relation_of_kept(const pg_uuid_t *kept);
 
 /*
  * Whether row-level security applies to the current user: then answers are computed for this user
  * alone. Raises if posterior.row_security = refuse forbids that.
  */
 bool		posterior_named_policies(const PosteriorNamed *named);
+
+/*
+ * Whether the current user is answered from the sums that the context keeps. Where row-level
+ * security applies the rows are read: basis and fit are of all rows, and would tell of them.
+ */
+bool		posterior_named_by_sums(const PosteriorNamed *named);
 
 /*
  * Whether the current user may surely read every column of the relation; if not, reading will tell.

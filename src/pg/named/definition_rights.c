@@ -15,6 +15,8 @@
 #include "pg/types/regcolumn.h"
 
 #include "catalog/namespace.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
@@ -91,6 +93,20 @@ may_read_more(Oid relation, HeapTuple row, TupleDesc desc)
 	return isnull || may_read_columns(relation, more);
 }
 
+/*
+ * Whether rows of a relation may depend on who reads them, and the current user is none who may see
+ * all statistics: conditions of a view and policies below it, and accounts on foreign servers, are
+ * of the reader's role, and counts are those that somebody else's statement left.
+ */
+static bool
+rows_are_roles(Oid relation)
+{
+	char		kind = get_rel_relkind(relation);
+
+	return (kind == RELKIND_VIEW || kind == RELKIND_FOREIGN_TABLE)
+		&& !has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+}
+
 /* Whether the current user may read all that a definition, a row of that query, reads. */
 static bool
 may_read(HeapTuple row, TupleDesc desc)
@@ -104,7 +120,8 @@ may_read(HeapTuple row, TupleDesc desc)
 		return has_privs_of_role(GetUserId(), DatumGetObjectId(VALUE(OWNER)));
 	if (posterior_schema_aclcheck(get_rel_namespace(relation), GetUserId(), ACL_USAGE)
 			!= ACLCHECK_OK
-		|| check_enable_rls(relation, InvalidOid, true) == RLS_ENABLED)
+		|| check_enable_rls(relation, InvalidOid, true) == RLS_ENABLED
+		|| rows_are_roles(relation))
 		return false;
 	if (pg_class_aclcheck(relation, GetUserId(), ACL_SELECT) == ACLCHECK_OK)
 		return true;

@@ -29,6 +29,7 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "utils/inval.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
@@ -251,13 +252,11 @@ tell_why(const PosteriorNamed *named, const char *why)
 									 why)));
 }
 
-/* Find what is stored, if the policies that apply let it be; false where rows must be read. */
+/* Find what is stored; false where rows must be read. */
 static bool
 find(const PosteriorNamed *named, Stored *stored)
 {
-	const char *why = posterior_named_policies(named)
-		? "policies decide which of them the reader sees"
-		: posterior_cache_mode == POSTERIOR_CACHE_OFF ? "posterior.cache is off"
+	const char *why = posterior_cache_mode == POSTERIOR_CACHE_OFF ? "posterior.cache is off"
 		: unreliable_reason(named);
 
 	if (why == NULL && stored_find(named, stored, &why))
@@ -354,6 +353,14 @@ posterior_kept_value(PosteriorModel *model, const PosteriorNamed *named)
 						   "sums.")
 				 : errhint("posterior.create_context(..., maintain => 'sums') makes a context that "
 						   "keeps sums.")));
+	if (posterior_named_policies(named))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("row-level security of \"%s\" applies to you",
+						get_rel_name(named->relation)),
+				 errdetail("The basis of the sums of context \"%s\" is made of all rows.",
+						   named->name),
+				 errhint("posterior.basis makes one of the rows that a query of yours reads.")));
 	if (find(named, &stored))
 	{
 		s = solution_find(model, named, &stored, &outcome, &why);

@@ -257,14 +257,19 @@ definition_try(const pg_uuid_t *kept, bool *broken)
 static void
 source_resolve(Source *s, Relation relation)
 {
-	PosteriorNamed *named = definition_try(&s->key.kept, &s->broken);
+	Oid			root = posterior_relation_of_kept(&s->key.kept);
+	PosteriorNamed *named;
 	TupleDesc	desc;
 
-	if (named == NULL)
+	/*
+	 * any table can be given a trigger with this identity by its owner; find_all_inheritors gives a
+	 * relation that is gone, too
+	 */
+	if (!OidIsValid(root)
+		|| !list_member_oid(find_all_inheritors(root, AccessShareLock, NULL), s->key.relation))
 		return;
-	/* any table can be given a trigger with this identity by its owner */
-	if (!list_member_oid(find_all_inheritors(named->relation, AccessShareLock, NULL),
-						 s->key.relation))
+	named = definition_try(&s->key.kept, &s->broken);
+	if (named == NULL)
 		return;
 	s->root = named->relation;
 	if (s->root != s->key.relation)
@@ -294,6 +299,28 @@ source_resolve(Source *s, Relation relation)
 	}
 }
 
+static void
+source_forget(Source *s)
+{
+	MemoryContext memory = s->memory;
+
+	hash_search(sources, &s->key, HASH_REMOVE, NULL);
+	MemoryContextDelete(memory);
+}
+
+/* Forget sources that are not valid: nobody asks again for those of contexts that are gone. */
+static void
+sources_sweep(void)
+{
+	HASH_SEQ_STATUS status;
+	Source	   *s;
+
+	hash_seq_init(&status, sources);
+	while ((s = hash_seq_search(&status)) != NULL)
+		if (!s->valid)
+			source_forget(s);
+}
+
 static Source *
 source_find(const pg_uuid_t *kept, Relation relation)
 {
@@ -311,12 +338,7 @@ source_find(const pg_uuid_t *kept, Relation relation)
 	s = hash_search(sources, &key, HASH_FIND, NULL);
 	if (s != NULL && s->valid)
 		return s;
-	if (s != NULL)
-	{
-		memory = s->memory;
-		hash_search(sources, &key, HASH_REMOVE, NULL);
-		MemoryContextDelete(memory);
-	}
+	sources_sweep();
 	memory = AllocSetContextCreate(CurrentMemoryContext, "posterior source of sums",
 								   ALLOCSET_SMALL_SIZES);
 	before = MemoryContextSwitchTo(memory);
@@ -405,7 +427,8 @@ row_of_slot_filtered(Source *s, TupleTableSlot *slot, Row *row)
 
 	if (error == NULL)
 		return;
-	if (ERRCODE_TO_CATEGORY(error->sqlerrcode) != ERRCODE_DATA_EXCEPTION)
+	if (ERRCODE_TO_CATEGORY(error->sqlerrcode) != ERRCODE_DATA_EXCEPTION
+		&& ERRCODE_TO_CATEGORY(error->sqlerrcode) != ERRCODE_PROGRAM_LIMIT_EXCEEDED)
 		ReThrowError(error);
 	row->is_one = row->strange = true;
 }

@@ -358,7 +358,7 @@ void
 posterior_call_check_joint(const PosteriorCall *call, int64 n, int64 chains)
 {
 	const PosteriorCachedContext *cached = call->encoding->cached;
-	bool		sums = call->named != NULL ? call->named->basis != NULL : call->sums;
+	bool		sums = call->named != NULL ? posterior_named_by_sums(call->named) : call->sums;
 	int64		rows = posterior_cached_rows(cached);
 
 	if (n == 0)

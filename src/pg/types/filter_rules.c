@@ -36,7 +36,8 @@ foreign_function(Oid function, void *context)
 
 /*
  * Whether a function that the server calls immutable asks the session's settings: numbers as text
- * extra_float_digits, bytes as text bytea_output, quote_ident quote_all_identifiers.
+ * extra_float_digits, bytes as text bytea_output, quote_ident quote_all_identifiers, the months
+ * between two points in time TimeZone.
  */
 static bool
 function_asks_settings(Oid function, void *context)
@@ -54,6 +55,7 @@ function_asks_settings(Oid function, void *context)
 		case F_CIRCLE_OUT:
 		case F_BYTEAOUT:
 		case F_QUOTE_IDENT:
+		case F_AGE_TIMESTAMPTZ_TIMESTAMPTZ:
 			return true;
 		default:
 			return false;
@@ -134,6 +136,21 @@ posterior_type_is_foreign(Node *node)
 		return InvalidOid;
 	type = exprType(node);
 	return OidIsValid(type) && !type_is_own(type) ? type : InvalidOid;
+}
+
+/*
+ * Whether a column is a range of a type of users: the planner's estimates call the function that
+ * takes the difference of two bounds, which anybody can write.
+ */
+static bool
+column_is_foreign_range(Node *node)
+{
+	Oid			type;
+
+	if (!IsA(node, Var))
+		return false;
+	type = getBaseType(exprType(node));
+	return type >= FirstNormalObjectId && (type_is_range(type) || type_is_multirange(type));
 }
 
 static void
@@ -250,6 +267,11 @@ posterior_filter_check_parts(Node *node, void *shown)
 					  "than the row; UTC and names like Europe/Paris do not.");
 	if (OidIsValid(posterior_type_is_foreign(node)))
 		type_refuse(posterior_type_is_foreign(node), shown);
+	if (column_is_foreign_range(node))
+		posterior_filter_refuse(shown,
+								psprintf("It uses a column of type %s, a range that is not part "
+										 "of PostgreSQL and may call anything.",
+										 format_type_be(exprType(node))));
 	if (node_is_replaceable(node))
 		posterior_filter_refuse(shown,
 					  "It compares by IS DISTINCT FROM, NULLIF, CASE or as rows, which name no "

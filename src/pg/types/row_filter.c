@@ -144,7 +144,7 @@ typedef struct Change
 	Oid			relation;
 	/*
 	 * whose type is another one; 0 when it is the type of a value, which is gone or none that a
-	 * filter may have, or an attribute
+	 * filter may have, an attribute, or a collation
 	 */
 	AttrNumber	column;
 } Change;
@@ -181,7 +181,9 @@ filter_find_change(Node *node, void *context)
 		change->column = var->varattno;
 		return type != var->vartype || collation != var->varcollid;
 	}
-	if (OidIsValid(posterior_type_is_foreign(node)))
+	if (OidIsValid(posterior_type_is_foreign(node))
+		|| (IsA(node, CollateExpr)
+			&& get_collation_name(((CollateExpr *) node)->collOid) == NULL))
 	{
 		change->column = 0;
 		return true;
@@ -345,7 +347,11 @@ posterior_row_filter_expression(Datum datum, const char *context)
 	if (filter_is_gone(filter))
 		return NULL;
 	expression = kept_expression(filter, &change);
-	return expression != NULL ? expression : filter_read_again(filter, context, &change);
+	if (expression == NULL)
+		return filter_read_again(filter, context, &change);
+	/* it may have been made by a version that knew fewer rules */
+	posterior_filter_check_parts(expression, filter_text_now(filter));
+	return expression;
 }
 
 char *
