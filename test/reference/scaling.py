@@ -18,6 +18,8 @@ def soft_clip(z, knee):
 
 def moments(values):
     """Mean and standard deviation, in a unit in which squares have room."""
+    if values.min() == values.max():
+        return values[0], 0.0
     exponent = int(np.frexp(np.abs(values).max())[1])
     scaled = np.ldexp(values, -exponent)
     scaled_mean = scaled.mean()
@@ -124,7 +126,7 @@ class Scaling:
         if target["scaling"] == "fixed":
             both = target["center"], target["scale"]
             return both if which is None else tuple(value[which] for value in both)
-        center, deviation = (y[0], 0.0) if y.min() == y.max() else moments(y)
+        center, deviation = moments(y)
         scale = max(deviation, 1e-6 * abs(center))
         scale = scale if scale >= 1e-100 else 1e-9
         if self.orients and np.rint(2 ** 20 * np.mean(((y - center) / scale) ** 3)) < 0:

@@ -84,12 +84,11 @@ sum_distances(const double *v, int64_t n, int step, int exponent, double mean, d
 }
 
 /*
- * Mean and population standard deviation of n values, more than 0 and `step` apart, in units of
- * 2^exponent; two passes.
+ * Mean and population standard deviation of n values, more than 0, `step` apart and not all equal,
+ * in units of 2^exponent; two passes.
  */
 static void
-moments_in_unit(const double *v, int64_t n, int step, bool differ, int exponent, double *mean,
-				double *sd)
+moments_in_unit(const double *v, int64_t n, int step, int exponent, double *mean, double *sd)
 {
 	double		sum = 0,
 				square,
@@ -103,7 +102,7 @@ moments_in_unit(const double *v, int64_t n, int step, bool differ, int exponent,
 	 * the mean of numbers far from zero but near each other has been rounded by more than they
 	 * differ
 	 */
-	if (differ && fabs(rest) > LARGEST_REST * sqrt(square / n) * n)
+	if (fabs(rest) > LARGEST_REST * sqrt(square / n) * n)
 	{
 		*mean += rest / n;
 		sum_distances(v, n, step, exponent, *mean, &rest, &square);
@@ -129,10 +128,16 @@ moments(const double *v, int64_t n, int step, double *mean, double *sd)
 		largest = fmax(largest, fabs(v[i * step]));
 		differ = differ || v[i * step] != v[0];
 	}
-	moments_in_unit(v, n, step, differ, 0, mean, sd);
-	if (isfinite(*mean) && isfinite(*sd) && (!differ || *sd > SMALLEST_SD))
+	/* a sum of equal values is rounded, and what is left of them would count as a difference */
+	if (!differ)
+	{
+		*mean = v[0];
 		return;
-	moments_in_unit(v, n, step, differ, ilogb(largest), mean, sd);
+	}
+	moments_in_unit(v, n, step, 0, mean, sd);
+	if (isfinite(*mean) && isfinite(*sd) && *sd > SMALLEST_SD)
+		return;
+	moments_in_unit(v, n, step, ilogb(largest), mean, sd);
 	*mean = ldexp(*mean, ilogb(largest));
 	*sd = ldexp(*sd, ilogb(largest));
 }
