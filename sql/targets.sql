@@ -78,6 +78,12 @@ SELECT posterior.log_density(two, ARRAY[u, v], a, b ORDER BY id)
 	posterior.log_density(two, CASE WHEN id = 3 THEN NULL ELSE ARRAY[u, v] END, a, b ORDER BY id)
 	= posterior.log_density(two, ARRAY[u, v], a, b ORDER BY id) FILTER (WHERE id <> 3) AS left_out
 FROM c, asked GROUP BY two;
+-- of no row that has a target nothing is to be said
+SELECT id % 2 AS part,
+	posterior.log_density(two, CASE WHEN id % 2 = 0 THEN ARRAY[u, v] END, a, b) = 0 AS nothing,
+	posterior.log_density_averaged(two, 4, 1, CASE WHEN id % 2 = 0 THEN ARRAY[u, v] END, a, b) = 0
+		AS averaged
+FROM c, asked GROUP BY two, id % 2 ORDER BY part;
 SET posterior.model = 'several_fixed';
 SELECT abs(posterior.log_density(two, ARRAY[q.u, q.v], q.a, q.b ORDER BY q.id)
 	- (SELECT sum(posterior.log_pdf(p[1], r.u) + posterior.log_pdf(p[2], r.v)) FROM asked r,

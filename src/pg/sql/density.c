@@ -332,15 +332,17 @@ posterior_density_final(PG_FUNCTION_ARGS)
 	if (!posterior_aggregate_ordered(fcinfo))
 		posterior_rows_sort(state->rows);
 	call = state->call;
+	/* rows without any target are none, and tell no number of targets */
+	if (state->rows->n == 0)
+		PG_RETURN_FLOAT8(0);
 	if (call == NULL)
 	{
 		call = posterior_call_make(CurrentMemoryContext);
 		/* rows of a number where the context has arrays are refused by the engine */
 		call->several = true;
 		posterior_call_context(call, PointerGetDatum(state->context));
-		if (state->rows->n > 0)
-			posterior_check_model_targets(call->model->model, call->model->name,
-										  state->rows->n_targets);
+		posterior_check_model_targets(call->model->model, call->model->name,
+									  state->rows->n_targets);
 	}
 	posterior_call_check_joint(call, state->rows->n, Max(state->orders, 1));
 	request.queries = posterior_rows_view(state->rows, true);
