@@ -199,7 +199,8 @@ BEGIN
 	-- on what was observed: the mean over orders of log q, and the logarithm of the mean of q, of
 	-- the same orders
 	EXECUTE format($q$
-		SELECT avg(l), stddev(l), max(l) + ln(avg(exp(greatest(l - m, -700)))) - avg(l)
+		SELECT avg(l), nullif(stddev(l), 'NaN'),
+			nullif(max(l) + ln(avg(exp(greatest(l - m, -700)))) - avg(l), 'NaN')
 		FROM (SELECT l, max(l) OVER () AS m FROM (
 			SELECT (SELECT posterior.log_density_averaged($1, 1, $2 + o.i, r.%1$I::float8, r.*)
 				FROM %2$s r WHERE r.%1$I IS NOT NULL) AS l

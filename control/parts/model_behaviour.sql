@@ -22,7 +22,8 @@ CREATE OR REPLACE VIEW posterior.models AS
 	FROM posterior.model_file;
 COMMENT ON COLUMN posterior.models.appendable
 	IS 'whether rows that are appended are encoded by themselves; otherwise all rows are encoded '
-		'again, of models with a buffer of K rows once in K rows';
+		'again, of models with a buffer of K rows once in K rows, and where buffer is NULL once '
+		'the prefix grows';
 COMMENT ON COLUMN posterior.models.mergeable
 	IS 'whether contexts of parts of a table can be merged, and rows taken away, in time that does '
 		'not depend on the rows that there are (posterior.merge)';
@@ -30,8 +31,9 @@ COMMENT ON COLUMN posterior.models.revisable
 	IS 'whether rows of a context that are deleted or changed are encoded by themselves, wherever '
 		'they are; otherwise those after them are encoded again, too';
 COMMENT ON COLUMN posterior.models.row_bytes
-	IS 'bytes of an encoding per row of its context, beside the row itself, half of it with '
-		'posterior.kernels = half; 0 where they are the same for any number of rows';
+	IS 'bytes of an encoding per row of its context, beside the row itself and the room that is '
+		'left for more, half of it or more with posterior.kernels = half; 0 where they are the '
+		'same for any number of rows';
 COMMENT ON COLUMN posterior.models.gpu
 	IS 'whether the server has GPU kernels for it; otherwise the CPU answers';
 COMMENT ON COLUMN posterior.models.targets

@@ -169,8 +169,8 @@ define_model_settings(void)
 		"posterior.kernels",
 		"Arithmetic of predictions: fast, fast with keys and values of contexts in 16 bits, or "
 		"the slow reference.",
-		"half halves the memory of encodings and the time of single predictions on long contexts; "
-		"where the processor cannot convert 16-bit numbers it is cpu.",
+		"half halves the memory of most encodings and the time of single predictions on long "
+		"contexts; where the processor cannot convert 16-bit numbers it is cpu.",
 		&posterior_kernels, POSTERIOR_KERNELS_CPU, kernel_tables, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("posterior.threads",
 							"Threads, the session's own included, that work on one large request.",

@@ -97,8 +97,8 @@ latent_slots(const TnpModel *model, int64_t prefix, int64_t rows)
 static size_t
 latent_row_bytes(const TnpModel *model)
 {
-	(void) model;
-	return 0;
+	/* without a bound of the buffer rows behind the prefix are kept */
+	return model->config.buffer > 0 ? 0 : tnp_stack_row_bytes(model, model->config.layers);
 }
 
 static void

@@ -127,7 +127,8 @@ products_row_bytes(const TnpModel *model)
 	TnpCacheShape s;
 
 	products_cache_shape(model, &s);
-	return model->config.context == TNP_FULL ? 0
+	/* without a bound of the buffer rows behind the prefix are kept */
+	return model->config.context == TNP_FULL && model->config.buffer > 0 ? 0
 		: (size_t) s.layers * s.heads * (s.key_width + s.value_width) * s.number;
 }
 

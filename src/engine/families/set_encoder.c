@@ -130,7 +130,8 @@ static TnpStatus
 set_token_too_large(const TnpWalk *w, const TnpToken *t, TnpError *error)
 {
 	set_too_large(w->model, error);
-	if (t->own == NULL && t->slot >= 0)
+	/* a sink is no row, and the rows that it has read are many */
+	if (t->own == NULL && t->slot >= w->model->config.sinks)
 		tnp_detail(error, "row %lld", (long long) (t->slot - w->model->config.sinks + 1));
 	return TNP_BAD_VALUE;
 }

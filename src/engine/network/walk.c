@@ -61,7 +61,9 @@ walk_too_large(const TnpWalk *w, const TnpToken *t, TnpError *error)
 		const TnpEncoding *e = w->encoding;
 		int64_t others = e->model->config.family->slots(e->model, e->prefix, e->prefix) - e->prefix;
 
-		tnp_detail(error, "row %lld", (long long) (t->slot - others + 1));
+		/* a sink is no row, and the rows that it has read are many */
+		if (t->slot >= others)
+			tnp_detail(error, "row %lld", (long long) (t->slot - others + 1));
 	}
 	return TNP_BAD_VALUE;
 }
