@@ -3,10 +3,22 @@ and other verbs.
 """
 import argparse
 import json
+import math
 import os
 
 from . import begin, evaluate, export, gate, keep, large, trainer
 from .config import ConfigError, check_config
+
+
+def positive(kind, zero=False):
+    """An argument's type: numbers of a kind that are finite and more than 0, or 0 as well."""
+    def number(text):
+        value = kind(text)
+        if not (math.isfinite(value) and (value > 0 or zero and value == 0)):
+            raise argparse.ArgumentTypeError(f"{text} is not a number "
+                                             + ("from 0 on" if zero else "above 0"))
+        return value
+    return number
 
 
 def add_train(commands):
@@ -14,21 +26,24 @@ def add_train(commands):
     p.add_argument("config", help="a file of configs/")
     p.add_argument("--run", help="folder of the checkpoints (default: runs/<name of the config>)")
     p.add_argument("--out", help="model file to write at intervals and at the end")
-    p.add_argument("--minutes", type=float, help="time budget, counted over all continuations")
+    p.add_argument("--minutes", type=positive(float),
+                   help="time budget, counted over all continuations")
     p.add_argument("--seed", type=int, help="instead of the configuration's")
-    p.add_argument("--steps", type=int, help="step budget instead of a time budget")
+    p.add_argument("--steps", type=positive(int), help="step budget instead of a time budget")
     p.add_argument("--processor-time", action="store_true",
                    help="--minutes are of processor time: equal budgets on a busy machine")
     p.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
-    p.add_argument("--workers", type=int, default=1, help="processes with gradient averaging (CPU)")
-    p.add_argument("--threads", type=int, default=1, help="threads of each process")
+    p.add_argument("--workers", type=positive(int), default=1,
+                   help="processes with gradient averaging (CPU)")
+    p.add_argument("--threads", type=positive(int), default=1, help="threads of each process")
     p.add_argument("--compile", action="store_true", help="torch.compile of the blocks (PyTorch 2)")
-    p.add_argument("--resume", default="latest",
-                   help="checkpoint to go on from: latest, stable (before the decay), none")
+    p.add_argument("--resume", default="latest", choices=["latest", "stable", "none"],
+                   help="checkpoint to go on from; stable: before the decay; none: begin anew")
     p.add_argument("--start", help="model file (or checkpoint) whose weights a new run begins "
                                    "with; parts that it lacks begin at zero")
-    p.add_argument("--export-minutes", type=float, default=5.0, help="interval of the exports")
-    p.add_argument("--checkpoint-seconds", type=float, default=60.0,
+    p.add_argument("--export-minutes", type=positive(float, True), default=5.0,
+                   help="interval of the exports")
+    p.add_argument("--checkpoint-seconds", type=positive(float, True), default=60.0,
                    help="interval of the checkpoints")
     p.set_defaults(call=run_train)
 
@@ -41,9 +56,9 @@ def run_train(a):
             config = json.load(f)
     except (OSError, ValueError) as e:
         raise SystemExit(f"{a.config}: {e}") from e
+    check_config(config)
     if a.seed is not None:
         config["training"]["seed"] = a.seed
-    check_config(config)
     # A configuration that grows out of a bundled model names its file, relative to its own folder.
     grown = config["training"].get("start")
     start = a.start or (os.path.join(os.path.dirname(a.config), grown) if grown else None)

@@ -6,9 +6,8 @@ the first numbers of every cell. Head and target encoder are new.
 """
 import json
 
-import torch
-
 from .classes import COMMON
+from .keep import read_checkpoint
 from .trainer import Run
 
 TARGET_MEAN = 3    # the cell number that regression has and classification has not
@@ -29,7 +28,7 @@ def adapt(name, given, own):
 
 def begin(config, folder, checkpoint):
     """Write `latest.pt` to the folder; returns the names of the tensors that start anew."""
-    given = torch.load(checkpoint, map_location="cpu")["average"]
+    given = read_checkpoint(checkpoint, "cpu")["average"]
     run = Run(config, folder)
     state, fresh = run.model.state_dict(), []
     for name, own in state.items():

@@ -172,6 +172,10 @@ def check_tasks(config, tasks):
                 "the prior makes categorical columns or missing cells, which need the embedder's "
                 'x.kind "rows"'
             )
+    targets = tasks.y.shape[2] if tasks.y.ndim == 3 else 1
+    if targets != config["target"].get("count", 1):
+        raise ConfigError(f"the prior makes {targets} targets, and target.count is "
+                          f"{config['target'].get('count', 1)}")
     if config["target"]["scaling"] == "classes":
         low, high = float(tasks.y.min()), float(tasks.y.max())
         most = config["head"]["classes"] - 1

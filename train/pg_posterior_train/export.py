@@ -6,6 +6,7 @@ import struct
 import torch
 
 from .config import ConfigError
+from .keep import read_checkpoint
 
 DTYPES = {"F32": torch.float32, "F16": torch.float16}
 
@@ -91,7 +92,7 @@ def run_export(a):
 
     model = a.checkpoint
     if a.out:
-        checkpoint = torch.load(a.checkpoint, map_location="cpu")
+        checkpoint = read_checkpoint(a.checkpoint, "cpu")
         state = checkpoint["model" if a.raw else "average"]
         write_model(a.out, checkpoint["config"]["model"], state, "F16" if a.half else "F32")
         model = a.out

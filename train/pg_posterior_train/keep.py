@@ -13,6 +13,14 @@ import torch
 FORMAT = 1
 
 
+def read_checkpoint(path, device):
+    """The content of a checkpoint; ends the program by its path where it is none."""
+    try:
+        return torch.load(path, map_location=device)
+    except (OSError, EOFError, RuntimeError, pickle.UnpicklingError) as e:
+        raise SystemExit(f"{path} is no checkpoint that can be read: {e}") from e
+
+
 def narrow(value, dtype):
     """The floating-point tensors of a nested state in another precision, but for counters."""
     if isinstance(value, dict):
@@ -26,7 +34,7 @@ def narrow(value, dtype):
 
 def keep(checkpoint, path):
     """Write the small copy of a checkpoint atomically."""
-    state = torch.load(checkpoint, map_location="cpu")
+    state = read_checkpoint(checkpoint, "cpu")
     for part in ("average", "optimisers"):
         state[part] = narrow(state[part], torch.bfloat16)
     temporary = path + ".tmp"

@@ -160,6 +160,15 @@ def splits_protocol(server, table, options):
     return out
 
 
+def check_size(table):
+    """Raise unless a split fits the table: rows of the smallest context and 20 queries."""
+    if "splits" in table.description:
+        least = min(table.description["splits"]["context"])
+        if len(table.y) < least + 20:
+            raise BadTable(f"table {table.name} has {len(table.y)} rows with a target: the least "
+                           f"context of its splits, {least}, and 20 queries need {least + 20}")
+
+
 def middle_size(table):
     """A context size of at most 256 for the protocols that vary something else."""
     sizes = ([n for n in table.description["splits"]["context"] if n <= 256]
@@ -316,12 +325,13 @@ def ordered_protocol(server, table, options):
 
 def difference_from_torch(server, model_file, table, options):
     """Largest difference of log densities between the extension and this package on one split, or
-    None without PyTorch.
+    None without PyTorch, or where this package does not know the model's family.
     """
     if not find_spec("torch"):
         return None
     import torch
 
+    from .config import ConfigError
     from .export import load_model
     from .predict import predict
     from .tasks import Tasks
@@ -337,8 +347,11 @@ def difference_from_torch(server, model_file, table, options):
     both = np.concatenate([context.x, queries.x]), np.concatenate([context.y, queries.y])
     tasks = Tasks(torch.from_numpy(both[0])[None], torch.from_numpy(both[1])[None],
                   torch.from_numpy(table.categorical)[None])
-    theirs = predict(load_model(model_file, torch.float64), tasks,
-                     n).log_prob(tasks.y[:, n:])[0].numpy()
+    try:
+        model = load_model(model_file, torch.float64)
+    except ConfigError:    # of a family that is not trained, such as sums
+        return None
+    theirs = predict(model, tasks, n).log_prob(tasks.y[:, n:])[0].numpy()
     ours = server.predict(context, queries)[:, 0]
     return float(np.abs(ours - theirs).max())
 
@@ -436,8 +449,12 @@ def measure(model_file, folder, options):
     run = {"splits": splits_protocol, "missing": missing_protocol, "absent": absent_protocol,
            "noise": noise_protocol, "appended": appended_protocol,
            "ordered": ordered_protocol}
-    for name, description in tables:
-        table = read_table(folder, name, description)
+    # all of them before any is measured, which takes long
+    read = [(d, read_table(folder, name, d)) for name, d in tables]
+    for description, table in read:
+        check_size(table)
+    for description, table in read:
+        name = table.name
         rows = result["tables"][name] = {"rows": len(table.y), "columns": table.columns}
         for protocol in options.protocols:
             needs = "ordered" if protocol == "ordered" else "splits"

@@ -72,7 +72,21 @@ def read_description(path):
     if unknown:
         raise BadTable(f"{path}: unknown key {sorted(unknown)[0]!r}; known are "
                        f"{', '.join(sorted(KEYS))}")
+    check_splits(path, d)
     return d
+
+
+def check_splits(path, d):
+    """Raise unless `splits` is as the head of this file has it."""
+    splits = d.get("splits")
+    if splits is None:
+        return
+    sizes = splits.get("context") if isinstance(splits, dict) else None
+    numbers = ([*sizes, splits.get("queries"), splits.get("repeats")]
+               if isinstance(sizes, list) and sizes else [None])
+    if not all(isinstance(n, int) and n > 0 for n in numbers):
+        raise BadTable(f"{path}: splits needs \"context\", a list of sizes, \"queries\" and "
+                       "\"repeats\", all of them integers above 0")
 
 
 def descriptions(folder):
@@ -89,10 +103,14 @@ def descriptions(folder):
 
 
 def read_rows(path):
-    opened = (gzip.open(path, "rt", encoding="utf-8") if path.endswith(".gz")
-              else open(path, encoding="utf-8"))
-    with opened as f:
-        return [row for row in csv.reader(f) if row]
+    """The rows of a CSV file, empty lines left out; a byte order mark is none of its first cell."""
+    form = {"mode": "rt", "encoding": "utf-8-sig", "newline": ""}
+    opened = gzip.open(path, **form) if path.endswith(".gz") else open(path, **form)
+    try:
+        with opened as f:
+            return [row for row in csv.reader(f) if row]
+    except (UnicodeDecodeError, csv.Error) as e:
+        raise BadTable(f"{path} is no CSV file in UTF-8: {e}") from e
 
 
 def hours(text):
@@ -111,7 +129,10 @@ def encode(column, missing, categorical, time):
     """
     absent = [v in missing for v in column]
     if time:
-        return np.array([np.nan if m else hours(v) for v, m in zip(column, absent)]), False
+        try:
+            return np.array([np.nan if m else hours(v) for v, m in zip(column, absent)]), False
+        except ValueError as e:
+            raise BadTable(f"it is a column of timestamps: {e}") from e
     if not categorical:
         try:
             return np.array([np.nan if m else float(v) for v, m in zip(column, absent)]), False
@@ -126,9 +147,21 @@ def read_table(folder, name, description):
     d = description
     path = os.path.join(folder, d["file"])
     rows = read_rows(path)
+    if len(rows) < (2 if d.get("header", True) else 1):
+        raise BadTable(f"{path} has no rows")
     names = rows.pop(0) if d.get("header", True) else [str(i) for i in range(len(rows[0]))]
     if any(len(row) != len(names) for row in rows):
         raise BadTable(f"{path}: not every row has {len(names)} cells")
+
+    if len(set(names)) < len(names):
+        twice = next(n for i, n in enumerate(names) if n in names[:i])
+        raise BadTable(f"{path} has two columns {twice!r}")
+
+    def column(j, **kind):
+        try:
+            return encode(cells[j], missing, **kind)
+        except BadTable as e:
+            raise BadTable(f"{path}, column {names[j]!r}: {e}") from e
 
     def index(column):
         text = str(len(names) + column) if isinstance(column, int) and column < 0 else str(column)
@@ -145,14 +178,14 @@ def read_table(folder, name, description):
                                                                    for c in d.get("time", [])}
     missing = set(d.get("missing", ["", "NA", "nan"]))
     cells = list(zip(*rows))
-    y, text = encode(cells[target], missing, False, False)
-    if text:
+    y, text = column(target, categorical=False, time=False)
+    if text or np.isinf(y).any():
         raise BadTable(f"{path}: the target {names[target]!r} is not a number in every row")
-    encoded = [encode(cells[j], missing, j in labels, j in times) for j in features]
+    encoded = [column(j, categorical=j in labels, time=j in times) for j in features]
     kept = np.flatnonzero(~np.isnan(y))
     if "order" in d:
         j = index(d["order"])
-        kept = kept[np.argsort(encode(cells[j], missing, False, j in times)[0][kept],
+        kept = kept[np.argsort(column(j, categorical=False, time=j in times)[0][kept],
                                kind="stable")]
     group = np.array(cells[index(d["group"])] if "group" in d else [""] * len(rows))
     table = Table(name, [names[j] for j in features], np.stack([c for c, _ in encoded], 1), y,

@@ -9,6 +9,7 @@ are frozen at the prefix, as the database freezes them.
 All randomness is a function of (seed, step, worker), so a killed run continues with the tasks it
 would have seen.
 """
+import fcntl
 import json
 import math
 import os
@@ -27,6 +28,7 @@ from .curriculum import Curriculum
 from .export import read_model, write_model
 from .blocks import Block
 from .heads import Joint, distribution
+from .keep import read_checkpoint
 from .model import make_model
 from .normalise import ask, prepare
 from .optim import make_optimisers, schedule
@@ -74,6 +76,8 @@ def draw_tasks(prior, generator, tasks, rows, shared, given=0):
     except TypeError as e:
         if "keyword argument" not in str(e):
             raise
+        raise ConfigError(f"prior: {e}") from e
+    except (ValueError, OSError) as e:
         raise ConfigError(f"prior: {e}") from e
 
 
@@ -169,8 +173,12 @@ class Run:
         """Continue from a checkpoint if there is one."""
         if not os.path.exists(self.path(name)):
             return False
-        state = torch.load(self.path(name), map_location=self.device)
-        self.model.load_state_dict(state["model"])
+        state = read_checkpoint(self.path(name), self.device)
+        try:
+            self.model.load_state_dict(state["model"])
+        except RuntimeError as e:
+            raise SystemExit(f"{self.path(name)} is of a run of another model; give --run another "
+                             f"folder, or --resume none to begin anew ({e})") from e
         self.average = state["average"]
         for optimiser, saved in zip(self.optimisers, state["optimisers"]):
             optimiser.load_state_dict(saved)
@@ -186,19 +194,17 @@ class Run:
         """Begin with the weights of a model file or checkpoint. What the file lacks must be zero
         here, so that the answers stay the same.
         """
-        state = (torch.load(path, map_location="cpu")["average"] if path.endswith(".pt")
+        state = (read_checkpoint(path, "cpu")["average"] if path.endswith(".pt")
                  else read_model(path)[1])
         own = self.model.state_dict()
-        wrong = [name for name in own if name in state and state[name].shape != own[name].shape]
+        wrong = [f"{name} is {list(state[name].shape)} there and {list(own[name].shape)} here"
+                 for name in own if name in state and state[name].shape != own[name].shape]
         new = tuple(self.training.get("faster", {}))
-        wrong += [
-            name
-            for name in own
-            if name not in state and own[name].any() and not name.startswith(new)
-        ]
-        wrong += [name for name in state if name not in own]
+        wrong += [f"{name} is not there, and does not begin at zero" for name in own
+                  if name not in state and own[name].any() and not name.startswith(new)]
+        wrong += [f"{name} is there alone" for name in state if name not in own]
         if wrong:
-            raise SystemExit(f"{path} cannot start this configuration: " + ", ".join(sorted(wrong)))
+            raise SystemExit(f"{path} cannot start this configuration: " + "; ".join(sorted(wrong)))
         self.model.load_state_dict({**own, **state})
         self.average = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
 
@@ -353,14 +359,30 @@ def work(rank, config, folder, options):
         dist.destroy_process_group()
 
 
+def check_resume(folder, name):
+    """Refuse to begin anew where a checkpoint that is asked for is not there and others are."""
+    there = [found for found in ("latest", "stable")
+             if os.path.exists(os.path.join(folder, found + ".pt"))]
+    if there and name != "none" and name not in there:
+        raise SystemExit(f"{folder} has no checkpoint {name}, and has {there[0]}: --resume "
+                         f"{there[0]} goes on, --resume none begins anew")
+
+
 def train(config, folder, **options):
     """Train with `workers` processes; see __main__.py for the options."""
     os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, "config.json"), "w") as f:
-        json.dump(config, f, indent=1)
-    if options["workers"] == 1:
-        return work(0, config, folder, options)
-    options["store"] = os.path.join(folder, "store")
-    if os.path.exists(options["store"]):
-        os.remove(options["store"])
-    torch.multiprocessing.spawn(work, (config, folder, options), options["workers"])
+    # two runs in a folder would take each other's checkpoints for theirs
+    with open(os.path.join(folder, "lock"), "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as e:
+            raise SystemExit(f"another process trains in {folder}") from e
+        check_resume(folder, options["resume"])
+        with open(os.path.join(folder, "config.json"), "w") as f:
+            json.dump(config, f, indent=1)
+        if options["workers"] == 1:
+            return work(0, config, folder, options)
+        options["store"] = os.path.join(folder, "store")
+        if os.path.exists(options["store"]):
+            os.remove(options["store"])
+        return torch.multiprocessing.spawn(work, (config, folder, options), options["workers"])

@@ -77,6 +77,36 @@ class Tables(unittest.TestCase):
             self.write(folder, "t.csv", "a,b,y\n1,u\n")
             with self.assertRaisesRegex(BadTable, "not every row has 3 cells"):
                 read_table(folder, "t", {"file": "t.csv", "target": "y"})
+            contents = [("", "has no rows"), ("a,b,y\n", "has no rows"),
+                        ("a,a,y\n1,2,3\n", "has two columns 'a'"),
+                        ("a,b,y\n1,2,inf\n", "target 'y' is not a number"),
+                        ("a,b,y\nthe 5th,2,3\n", "column 'a': it is a column of timestamps")]
+            for text, message in contents:
+                self.write(folder, "t.csv", text)
+                with self.assertRaisesRegex(BadTable, message):
+                    read_table(folder, "t", {"file": "t.csv", "target": "y", "time": ["a"]})
+            with open(os.path.join(folder, "t.csv"), "wb") as f:
+                f.write("a,y\n\u00e9,1\n".encode("latin-1"))
+            with self.assertRaisesRegex(BadTable, "no CSV file in UTF-8"):
+                read_table(folder, "t", {"file": "t.csv", "target": "y"})
+            for splits in ("x", {"context": []}, {"context": [-5], "queries": 1, "repeats": 1}):
+                self.write(folder, "t.json", {"file": "t.csv", "target": "y", "splits": splits})
+                with self.assertRaisesRegex(BadTable, "splits needs"):
+                    descriptions(folder)
+
+    def test_a_byte_order_mark_is_no_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.write(folder, "t.csv", '\ufeffy,a\r\n1,"u\r\nv"\r\n2,w\r\n')
+            table = read_table(folder, "t", {"file": "t.csv", "target": "y"})
+            self.assertEqual((table.columns, table.y.tolist()), (["a"], [1.0, 2.0]))
+
+    def test_a_table_that_no_split_fits(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.write(folder, "t.csv", "y,a\n1,2\n2,3\n")
+            table = read_table(folder, "t", {"file": "t.csv", "target": "y", "splits": {
+                "context": [64, 8], "queries": 20, "repeats": 1}})
+            with self.assertRaisesRegex(BadTable, "t has 2 rows.*need 28"):
+                measure.check_size(table)
 
 
 class Scores(unittest.TestCase):

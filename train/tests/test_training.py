@@ -1,4 +1,6 @@
 """Runs that are killed continue as if nothing had happened."""
+import fcntl
+import io
 import itertools
 import json
 import os
@@ -132,6 +134,34 @@ class Training(unittest.TestCase):
                     main()
                 self.assertIs(train.call_args.args[6], clock)
                 self.assertEqual(train.call_args.args[0].training["seed"], 77)
+
+    def test_what_would_lose_a_run_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path, run = os.path.join(folder, "small.json"), os.path.join(folder, "run")
+            with open(path, "w") as f:
+                json.dump(config("gp1d"), f)
+            command = ["", "train", path, "--run", run]
+
+            def ends_with(message, *options):
+                with mock.patch.object(sys, "argv", [*command, *options]), \
+                        mock.patch.object(sys, "stderr", io.StringIO()) as told:
+                    with self.assertRaises(SystemExit) as end:
+                        main()
+                self.assertRegex(f"{end.exception} {told.getvalue()}", message)
+
+            for budget in ("-3", "0", "nan", "inf"):
+                ends_with("not a number above 0", "--minutes", budget)
+            ends_with("invalid choice", "--steps", "1", "--resume", "stabel")
+            with mock.patch.object(sys, "argv", [*command, "--steps", "1"]):
+                main()
+            ends_with("no checkpoint stable, and has latest", "--steps", "2", "--resume", "stable")
+            with open(os.path.join(run, "lock"), "w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                ends_with("another process trains in", "--steps", "2")
+            self.assertEqual(torch.load(os.path.join(run, "latest.pt"))["step"], 1)
+            with open(os.path.join(run, "latest.pt"), "r+b") as f:
+                f.truncate(100)
+            ends_with("latest.pt is no checkpoint that can be read", "--steps", "2")
 
     def test_curriculum(self):
         """Stages end when they are learnt, in the order of the list; a killed run knows its stage;

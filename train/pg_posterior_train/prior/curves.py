@@ -152,6 +152,9 @@ def draw(generator, tasks, rows, kernels=("rbf",), lengthscale=0.5, period=1.0, 
         x = x.repeat_interleave(functions, 0)
         for name in ("kernel", "lengthscale", "period", "variance"):
             setattr(curves, name, getattr(curves, name).repeat_interleave(functions, 0))
+    if latent and given > x.shape[1]:
+        raise ValueError("latent targets are asked at all points, those of the context among them: "
+                         "a shape's extra must be at least its rows")
     if latent:
         seen = y[:, :given] + noise * s.randn(len(y), given)
         x, y = torch.cat([x[:, :given], x], 1), torch.cat([seen, y], 1)
