@@ -106,13 +106,27 @@ is_fault(TnpServer *server)
 static void
 reply_status(TnpServer *server, TnpClient *c, TnpStatus status, const TnpError *error)
 {
-	bool		fault = is_fault(server);
+	bool		known = server->code != 0,
+				fault = is_fault(server);
 
-	if (fault)
+	if (fault && !known)
+	{
+		server->failure = *error;
 		tnp_say(server, 'W', "the device has failed: %s%s%s", error->message,
 				error->detail[0] != '\0' ? ": " : "", error->detail);
+	}
 	tnp_reply_failure(server, c, status, fault || (status == TNP_INTERRUPTED && server->ending),
 					  error);
+}
+
+/* The server ends before it has come to this client's request. */
+static void
+reply_end(TnpServer *server, TnpClient *c)
+{
+	TnpError	ends = {TNP_INTERRUPTED, "the server ends", ""};
+
+	tnp_reply_failure(server, c, TNP_INTERRUPTED, true,
+					  server->code != 0 ? &server->failure : &ends);
 }
 
 /*
@@ -315,12 +329,20 @@ tnp_answer_queued(TnpServer *server)
 	/* those that the end came before */
 	for (int i = 0; i < batch.n; i++)
 		if (batch.clients[i]->state == TNP_ANSWERING)
-		{
-			TnpError	error = {TNP_INTERRUPTED, "the server ends", ""};
-
-			reply_status(server, batch.clients[i], TNP_INTERRUPTED, &error);
-		}
+			reply_end(server, batch.clients[i]);
 	batch.n = 0;
 	server->answering = false;
 	tnp_sweep(server);
+}
+
+void
+tnp_tell_queued(TnpServer *server)
+{
+	while (server->queue != NULL)
+	{
+		batch.n = 0;
+		queue_take(server, server->queue, NULL);
+		reply_end(server, batch.clients[0]);
+	}
+	batch.n = 0;
 }

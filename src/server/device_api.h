@@ -33,7 +33,7 @@
  * Cancellation. TnpDeviceConfig.interrupted is polled between kernels or tiles, from the calling
  * thread, at least every 50 ms of work. When it returns true no client wants the answers any more:
  * the call returns TNP_INTERRUPTED soon, with nothing left allocated. Polling also tells the server
- * that the device is alive: after a minute without a poll the process is ended.
+ * that the device is alive: after posterior.device_timeout without a poll the process is ended.
  *
  * Numbers. All answers are those of the engine's functions of the same name (tnp.h,
  * docs/model-format.md): exactly, if TnpDeviceInfo.exact, else within the tolerance of

@@ -343,6 +343,7 @@ main(int argc, char **argv)
 		tnp_serve_once(&server, server.queue != NULL || server.n_released > 0 ? 0 : -1);
 		tnp_answer_queued(&server);
 	}
+	tnp_tell_queued(&server);
 	/* under a supervisor it may be a successor's by now */
 	if (!o.supervised)
 		unlink(o.socket);

@@ -84,6 +84,7 @@ typedef struct TnpServer
 	bool		answering;
 	bool		ending;
 	int			code;			/* exit status */
+	TnpError	failure;		/* of the device, when code is 2 */
 	uint64_t	requests,
 				batches,
 				largest_batch,
@@ -157,6 +158,9 @@ void		tnp_drop_reply(TnpClient *client);
  * Free what was released, then answer the oldest request and those that can be answered with it.
  */
 void		tnp_answer_queued(TnpServer *server);
+
+/* Tell those whose requests are queued that the server ends, and of what. */
+void		tnp_tell_queued(TnpServer *server);
 
 /* Whether no client wants what the device is computing. For TnpDeviceConfig.interrupted. */
 bool		tnp_unwanted(void *server);

@@ -243,13 +243,10 @@ store_build(TnpStore *store, const TnpWireQuery *q, uint64_t client, TnpStoredMo
 static TnpStatus
 store_append(TnpStore *store, const TnpWireQuery *q, TnpStored *s, TnpError *error)
 {
-	TnpRows		more = q->given;
 	int64_t		skip = store->api->encoding_rows(s->encoding) - q->request->first;
+	TnpRows		more = tnp_rows_part(&q->given, skip, q->given.n - skip);
 	TnpStatus	status;
 
-	more.n -= skip;
-	more.x += skip * more.n_features;
-	more.y += skip;
 	do
 		status = store->api->encoding_append(s->encoding, &more, error);
 	while (status == TNP_NO_MEMORY && store_evict(store, s, s->model));
@@ -302,6 +299,22 @@ tnp_store_prepare(TnpStore *store, const TnpWireQuery *q, uint64_t client, TnpSt
 	return TNP_OK;
 }
 
+/* Have the device answer a request by itself. */
+static void
+store_answer_one(TnpStore *store, TnpStored *stored, TnpRequest *r)
+{
+	TnpError	error;
+	TnpStatus	status;
+
+	r->status = TNP_INTERRUPTED;
+	status = store->api->answer(stored->encoding, 1, r, &error);
+	if (status != TNP_OK && r->status == TNP_INTERRUPTED)
+	{
+		r->status = status;
+		r->error = error;
+	}
+}
+
 void
 tnp_store_answer(TnpStore *store, TnpStored *stored, int n, TnpRequest *requests)
 {
@@ -323,24 +336,19 @@ tnp_store_answer(TnpStore *store, TnpStored *stored, int n, TnpRequest *requests
 			r->status = status;
 			r->error = error;
 		}
-		/* one by one they need less room at once */
-		while (r->status == TNP_NO_MEMORY && !store->api->lost(store->device))
+	}
+	/* one by one they need less room at once */
+	for (int i = 0; i < n; i++)
+		while (requests[i].status == TNP_NO_MEMORY && !store->api->lost(store->device))
 		{
 			bool		room = store_evict(store, stored, stored->model);
 
 			if (!room && n == 1)
 				break;
-			r->status = TNP_INTERRUPTED;
-			if ((status = store->api->answer(stored->encoding, 1, r, &error)) != TNP_OK
-				&& r->status == TNP_INTERRUPTED)
-			{
-				r->status = status;
-				r->error = error;
-			}
+			store_answer_one(store, stored, &requests[i]);
 			if (!room)
 				break;
 		}
-	}
 }
 
 void

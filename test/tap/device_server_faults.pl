@@ -44,7 +44,7 @@ sub fnv
 sub header
 {
 	my ($kind, $id, $length, $version) = @_;
-	my $h = pack('L S S Q Q L', 0x53504e54, $version || 2, $kind, $id, $length, 0);
+	my $h = pack('L S S Q Q L', 0x53504e54, $version || 3, $kind, $id, $length, 0);
 	return $h . pack('L', fnv($h));
 }
 $SIG{ALRM} = sub { print STDERR "\n"; alarm 1 }; alarm 1; $SIG{PIPE} = 'IGNORE';
@@ -179,6 +179,23 @@ ok($node->poll_query_until('postgres', q{
 like(slurp_file($node->logfile), qr/posterior server: the slow device has been translated/,
 	'to the end of its opening');
 $node->append_conf('postgresql.conf', "posterior.device_timeout = 30\n");
+
+# A server that is ready each time and then fails is started after ever longer times, too.
+my $short_lived = $node->data_dir . '/../short_lived';
+open($wrapper, '>', $short_lived) or die;
+print $wrapper "#!/bin/sh\necho 'R pretended' >&2\n"
+	. "echo 'W it has failed as pretended' >&2\nexit 2\n";
+close $wrapper;
+chmod 0755, $short_lived;
+$node->append_conf('postgresql.conf', "posterior.server_program = '$short_lived'\n");
+$node->reload;
+ok($node->poll_query_until('postgres', q{
+	SELECT last_end = 'it has failed as pretended' FROM posterior.stat_server}, 't'),
+	'a server that ends soon says why');
+my $looks = 0;
+sleep 1 until slurp_file($node->logfile) =~ /started again in 800 ms/ || ++$looks > 180;
+like(slurp_file($node->logfile), qr/ 100 ms.* 200 ms.* 400 ms.* 800 ms/s,
+	'and has more time each time');
 
 # The real program again.
 $node->append_conf('postgresql.conf', "posterior.server_program = ''\n");

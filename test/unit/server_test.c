@@ -229,20 +229,26 @@ question(uint8_t model, uint64_t serial, const TestRows *all, int64_t n, int64_t
 	return a;
 }
 
-static int
-ask(int s, const TnpWireRequest *a, const TestRows *all, int from, const double *levels,
-	TnpParcel *parcel)
+static void
+put_question(int s, const TnpWireRequest *a, const TestRows *all, int from, const double *levels)
 {
 	TnpRows		given = test_slice(all, (int) a->first, (int) a->given),
 				queries = test_slice(all, from, (int) a->queries);
 	uint64_t	length = tnp_wire_request_length(a);
 	void	   *bytes = malloc((size_t) length);
-	int			reply;
 
 	tnp_wire_write_request(a, &given, &queries, levels, bytes);
-	reply = talk(s, TNP_EXECUTE, 3, bytes, length, parcel);
+	put(s, TNP_EXECUTE, 3, bytes, length);
 	free(bytes);
-	return reply;
+}
+
+static int
+ask(int s, const TnpWireRequest *a, const TestRows *all, int from, const double *levels,
+	TnpParcel *parcel)
+{
+	put_question(s, a, all, from, levels);
+	work();
+	return get(s, 3, parcel);
 }
 
 /* ---- answers are the engine's ---------------------------------------------------------------- */
@@ -770,6 +776,112 @@ test_left(const TestModel *file)
 	test_rows_free(&rows);
 }
 
+/* ---- a device without room, and one that is lost --------------------------------------------- */
+
+static int	calls;
+
+/* There is room for one request. */
+static TnpStatus
+answer_one(TnpDeviceEncoding *encoding, int n, TnpRequest *requests, TnpError *error)
+{
+	(void) encoding;
+	calls++;
+	if (n > 1)
+		return tnp_fail(error, TNP_NO_MEMORY, "out of device memory");
+	requests[0].status = TNP_OK;
+	return TNP_OK;
+}
+
+static void
+test_little_room(void)
+{
+	TnpDeviceApi api = tnp_cpu_device;
+	TnpStore	store;
+	TnpStoredModel model = {0};
+	TnpStored	stored = {.model = &model};
+	TnpRequest	requests[3] = {{0}};
+	int			answered = 0;
+
+	api.answer = answer_one;
+	start_server(0);
+	tnp_store_init(&store, &api, device);
+	calls = 0;
+	tnp_store_answer(&store, &stored, 3, requests);
+	for (int i = 0; i < 3; i++)
+		answered += requests[i].status == TNP_OK;
+	is_int(answered, 3, "requests that have no room together are answered one by one");
+	is_int(calls, 4, "each of them once");
+	end_server("little room");
+}
+
+static bool device_is_lost;
+
+static bool
+lost(const TnpDevice *of)
+{
+	(void) of;
+	return device_is_lost;
+}
+
+static TnpStatus
+lose(TnpDeviceEncoding *encoding, int n, TnpRequest *requests, TnpError *error)
+{
+	(void) encoding;
+	(void) n;
+	(void) requests;
+	device_is_lost = true;
+	return tnp_fail(error, TNP_BAD_ARGUMENT, "an illegal address");
+}
+
+static void
+test_lost(const TestModel *file)
+{
+	TnpDeviceApi api = tnp_cpu_device;
+	TnpModel   *model;
+	TestRows	rows;
+	TnpError	error;
+	int			s[2];
+
+	api.answer = lose;
+	api.lost = lost;
+	device_is_lost = false;
+	if (tnp_model_open(&tnp_default_env, file->bytes, file->length, &model, &error) != TNP_OK)
+		exit(1);
+	test_rows_make(&rows, tnp_model_info(model), 45, 3);
+	start_server(0);
+	server.store.api = &api;
+	s[0] = hello();
+	s[1] = hello();
+	is_int(load(s[0], file, 1), TNP_DONE, "a model");
+	for (int i = 0; i < 2; i++)
+	{
+		TnpWireRequest a = question(1, (uint64_t) i + 1, &rows, 40, tnp_whole_prefix(model, 40),
+									0, 5);
+
+		put_question(s[i], &a, &rows, 40, NULL);
+	}
+	while (server.n_queued < 2)
+		tnp_serve_once(&server, 10);
+	tnp_answer_queued(&server);
+	ok(server.ending && server.code == 2, "a lost device ends the server");
+	tnp_tell_queued(&server);
+	work();
+	for (int i = 0; i < 2; i++)
+	{
+		TnpParcel	parcel;
+
+		ok(get(s[i], 3, &parcel) == TNP_FAILED, "client %d is told", i);
+		is_string(((TnpWireFailure *) parcel.bytes)->message, "an illegal address", "of what");
+		ok(((TnpWireFailure *) parcel.bytes)->fault == 1, "which is no fault of its request");
+		tnp_parcel_free(&parcel);
+		close(s[i]);
+	}
+	work();
+	end_server("lost");
+	tnp_model_close(model);
+	test_rows_free(&rows);
+}
+
 /* ---- more clients than files ----------------------------------------------------------------- */
 
 static void
@@ -843,6 +955,8 @@ main(void)
 	test_memory(appendable);
 	test_killed(appendable);
 	test_left(appendable);
+	test_little_room();
+	test_lost(appendable);
 	/*
 	 * valgrind, which asks for fewer rounds, counts files by itself, and closes the one too many
 	 * instead of leaving its caller to wait

@@ -9,8 +9,8 @@
  * the server hangs and is killed; a time in which this process did not run either does not count
  * (silence.h).
  *
- * A server that was ready and then is killed is started anew at once; one that cannot start, or
- * that fails soon, each time after twice the time.
+ * A server that was ready and then is killed is started anew after FIRST_DELAY; one that cannot
+ * start, or that fails soon, each time after twice the time.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -63,6 +63,7 @@ static int	output = -1;		/* its standard error, this process's end */
 static char line[1024];			/* what has been read of the current line */
 static int	line_length = 0;
 static char arguments[2048];	/* the command line of the child, for comparison */
+static bool warned;				/* the child has said why it ends, or what is wrong */
 static int	delay = FIRST_DELAY;
 static double next_start = 0,	/* by clock_ms() */
 			started = 0;
@@ -237,6 +238,7 @@ child_start(void)
 	(void) fcntl(output, F_SETFD, FD_CLOEXEC);
 	(void) fcntl(output, F_SETFL, O_NONBLOCK);
 	line_length = 0;
+	warned = false;
 	started = clock_ms();
 	tnp_silence_break(&silence, started);
 	pg_atomic_fetch_add_u64(&posterior_server->starts, 1);
@@ -252,16 +254,16 @@ child_take_line(const char *text)
 	if (text[0] == '\0')
 		return;
 	if (text[0] == 'R' && text[1] == ' ')
-	{
 		server_set_state(POSTERIOR_SERVER_READY);
-		delay = FIRST_DELAY;
-	}
 	else if ((text[0] == 'L' || text[0] == 'W' || text[0] == 'D') && text[1] == ' ')
 	{
 		ereport(text[0] == 'W' ? WARNING : text[0] == 'L' ? LOG : DEBUG1,
 				(errmsg_internal("posterior server: %s", text + 2)));
 		if (text[0] == 'W')
+		{
 			strlcpy(posterior_server->ended, text + 2, sizeof(posterior_server->ended));
+			warned = true;
+		}
 	}
 	else
 		ereport(LOG,
@@ -336,7 +338,9 @@ child_ended(void)
 		 young = clock_ms() - started < SOON;
 	int			wait = FIRST_DELAY;
 
-	if (young && !(was_ready && killed))
+	if (!young)
+		delay = FIRST_DELAY;
+	else if (!(was_ready && killed))
 	{
 		wait = delay;
 		delay = Min(2 * delay, LAST_DELAY);
@@ -344,7 +348,7 @@ child_ended(void)
 	if (WIFSIGNALED(status))
 		snprintf(posterior_server->ended, sizeof(posterior_server->ended),
 				 "it was ended by signal %d", WTERMSIG(status));
-	else if (was_ready)
+	else if (was_ready && !warned)
 		snprintf(posterior_server->ended, sizeof(posterior_server->ended),
 				 "it exited with status %d", WEXITSTATUS(status));
 	child_close();
