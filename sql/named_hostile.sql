@@ -141,7 +141,7 @@ SELECT count(*) = :sums AS "sums are there" FROM posterior_internal.kept_sums;
 SELECT posterior.drop_context('kept');
 DROP TABLE kept, forged;
 
--- the triggers of a table that belongs to somebody else by now stay as they are
+-- the triggers of a table that belongs to another role by now stay as they are
 SET ROLE posterior_author;
 CREATE TABLE public.given (id int PRIMARY KEY, x float8, y float8);
 INSERT INTO given SELECT i, i, i FROM generate_series(1, 400) i;

@@ -1,5 +1,5 @@
 -- The script runs with a superuser's rights and in the schema: nothing there may take the place of
--- what it means, and nobody may put something there later that users of the extension then find.
+-- what it means, and no other role may put there later what users of the extension then find.
 SET LOCAL search_path = pg_catalog, pg_temp;
 DO $$
 DECLARE

@@ -264,7 +264,7 @@ my ($status, $out, $err) = $node->psql('restored', slurp_file($dumped));
 is($err, '', 'restored by 1.1');
 is(answer('restored', $asked{$_}), $before{$_}, "restored: $_") for sort keys %asked;
 
-# ---- a schema that somebody else has made --------------------------------------------------------
+# ---- a schema that another role has made ---------------------------------------------------------
 
 # The scripts run as superuser, and an operator for just these types would come before pg_catalog's.
 my $lies_in_wait = q{

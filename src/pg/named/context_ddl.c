@@ -715,7 +715,7 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 		== 0)
 		posterior_definition_vanished(name);
 	check_definition(new_name != NULL ? new_name : name);
-	/* of a table that belongs to somebody else by now the triggers stay as they are */
+	/* of a table that belongs to another role by now the triggers stay as they are */
 	if (maintained && relation_is_owned(columns.relation))
 		posterior_make_triggers(columns.relation);
 	else if (relation_is_owned(columns.relation))

@@ -308,7 +308,7 @@ source_forget(Source *s)
 	MemoryContextDelete(memory);
 }
 
-/* Forget sources that are not valid: nobody asks again for those of contexts that are gone. */
+/* Forget sources that are not valid: those of contexts that are gone are not asked for again. */
 static void
 sources_sweep(void)
 {

@@ -140,7 +140,7 @@ posterior_type_is_foreign(Node *node)
 
 /*
  * Whether a column is a range of a type of users: the planner's estimates call the function that
- * takes the difference of two bounds, which anybody can write.
+ * takes the difference of two bounds, which any role can write.
  */
 static bool
 column_is_foreign_range(Node *node)
