@@ -473,12 +473,15 @@ echo "second 1.0  log density 0"
 
 
 class Beside(unittest.TestCase):
-    """on_gpu, with stand-ins for the service, for PyTorch and for the trainer."""
+    """on_gpu, with stand-ins for the service, for PyTorch and for the trainer, and by a clock that
+    stands still: a run is over when its trainings are, however long these take on a busy machine.
+    """
 
     def calls(self, seconds, places, fails=""):
         """(what it says, how trainers were called, sorted)."""
         with tempfile.TemporaryDirectory() as folder:
-            for name, text in (("nvidia-cuda-mps-control", "#!/bin/sh\ntrue\n"),
+            for name, text in (("date", "#!/bin/sh\necho 1000\n"),
+                               ("nvidia-cuda-mps-control", "#!/bin/sh\ntrue\n"),
                                ("torch.py", TORCH),
                                ("python", PYTHON.format(python=sys.executable))):
                 path = os.path.join(folder, name)
