@@ -96,7 +96,7 @@ may_read_more(Oid relation, HeapTuple row, TupleDesc desc)
 /*
  * Whether rows of a relation may depend on who reads them, and the current user is none who may see
  * all statistics: conditions of a view and policies below it, and accounts on foreign servers, are
- * of the reader's role, and counts are those that somebody else's statement left.
+ * of the role that reads, and counts are those that the last statement left, of whatever role.
  */
 static bool
 rows_are_roles(Oid relation)
