@@ -338,9 +338,10 @@ child_ended(void)
 		 young = clock_ms() - started < SOON;
 	int			wait = FIRST_DELAY;
 
-	if (!young)
+	/* one that lived, or was ready until it was killed, can start */
+	if (!young || (was_ready && killed))
 		delay = FIRST_DELAY;
-	else if (!(was_ready && killed))
+	else
 	{
 		wait = delay;
 		delay = Min(2 * delay, LAST_DELAY);
