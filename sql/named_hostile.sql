@@ -26,6 +26,7 @@ SELECT answer('pay', 15);
 SET posterior.row_security = private;
 SELECT x, answer('pay', x) = answer('shown', x) AS "of the reader's"
 	FROM unnest('{15, 300, 1e6}'::float8[]) x;
+SELECT posterior.warm_context('pay');
 SELECT posterior.rows(posterior.sums('pay'));
 RESET posterior.row_security;
 SELECT posterior.rows(posterior.sums('pay'));

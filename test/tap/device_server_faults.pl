@@ -197,6 +197,19 @@ sleep 1 until slurp_file($node->logfile) =~ /started again in 800 ms/ || ++$look
 like(slurp_file($node->logfile), qr/ 100 ms.* 200 ms.* 400 ms.* 800 ms/s,
 	'and has more time each time');
 
+# What was wrong earlier, and what it has survived, is not why it ends.
+my $survivor = $node->data_dir . '/../survivor';
+open($wrapper, '>', $survivor) or die;
+print $wrapper "#!/bin/sh\necho 'R pretended' >&2\necho 'W a client is refused' >&2\n"
+	. "echo >&2\nexit 3\n";
+close $wrapper;
+chmod 0755, $survivor;
+$node->append_conf('postgresql.conf', "posterior.server_program = '$survivor'\n");
+$node->reload;
+ok($node->poll_query_until('postgres', q{
+	SELECT last_end = 'it exited with status 3' FROM posterior.stat_server}, 't'),
+	'a server that has gone on after a warning ends for another reason');
+
 # The real program again.
 $node->append_conf('postgresql.conf', "posterior.server_program = ''\n");
 $node->reload;

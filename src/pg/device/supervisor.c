@@ -63,7 +63,7 @@ static int	output = -1;		/* its standard error, this process's end */
 static char line[1024];			/* what has been read of the current line */
 static int	line_length = 0;
 static char arguments[2048];	/* the command line of the child, for comparison */
-static bool warned;				/* the child has said why it ends, or what is wrong */
+static bool warned;				/* the child's last sign of life has said what is wrong */
 static int	delay = FIRST_DELAY;
 static double next_start = 0,	/* by clock_ms() */
 			started = 0;
@@ -252,7 +252,11 @@ child_take_line(const char *text)
 {
 	tnp_silence_break(&silence, clock_ms());
 	if (text[0] == '\0')
+	{
+		/* it has gone on */
+		warned = false;
 		return;
+	}
 	if (text[0] == 'R' && text[1] == ' ')
 		server_set_state(POSTERIOR_SERVER_READY);
 	else if ((text[0] == 'L' || text[0] == 'W' || text[0] == 'D') && text[1] == ' ')

@@ -716,10 +716,13 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 		posterior_definition_vanished(name);
 	check_definition(new_name != NULL ? new_name : name);
 	/* of a table that belongs to another role by now the triggers stay as they are */
-	if (maintained && relation_is_owned(columns.relation))
-		posterior_make_triggers(columns.relation);
-	else if (relation_is_owned(columns.relation))
-		posterior_drop_triggers(columns.relation);
+	if (relation_is_owned(columns.relation))
+	{
+		if (maintained)
+			posterior_make_triggers(columns.relation);
+		else
+			posterior_drop_triggers(columns.relation);
+	}
 	if (had_sums && anew)
 		sums_end(columns.relation, &kept);
 	if (sums && anew)

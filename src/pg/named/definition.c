@@ -336,8 +336,8 @@ targets_take(PosteriorNamed *named, HeapTuple row, TupleDesc desc)
 }
 
 /*
- * Raise unless the current user may see the definition, by the rule of the view posterior.contexts:
- * errors that follow quote it.
+ * Raise unless the current user owns the context, or may read a column of its relation: errors that
+ * follow quote the definition.
  */
 static void
 definition_check_rights(const PosteriorNamed *named)

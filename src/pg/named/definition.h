@@ -73,8 +73,8 @@ typedef struct PosteriorNamed
 
 /*
  * The context of this name as the active snapshot shows it, in `memory`. Raises 42704 when there is
- * none, 42501 unless the current user may see definitions of its relation's contexts or owns it,
- * and clear errors when its relation or a column of it is gone.
+ * none, 42501 unless the current user owns it or may read a column of its relation, and clear
+ * errors when its relation or a column of it is gone.
  */
 PosteriorNamed *posterior_named_find(const char *name, MemoryContext memory);
 

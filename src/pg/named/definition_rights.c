@@ -94,9 +94,9 @@ may_read_more(Oid relation, HeapTuple row, TupleDesc desc)
 }
 
 /*
- * Whether rows of a relation may depend on who reads them, and the current user is none who may see
- * all statistics: conditions of a view and policies below it, and accounts on foreign servers, are
- * of the role that reads, and counts are those that the last statement left, of whatever role.
+ * Whether rows of a relation may depend on the role that reads them, and the current user may not
+ * see all statistics: conditions of a view and policies below it, and accounts on foreign servers,
+ * are of the role that reads, and counts are those that the last statement left, of whatever role.
  */
 static bool
 rows_are_roles(Oid relation)
