@@ -146,13 +146,12 @@ ENGINE = ("several_concat", "several_mixture", "several_fixed", "mean_prefix", "
           "decoupled_buffer", "deep_kernel", "deep_kernel_causal", "deep_kernel_buffer",
           "deep_kernel_several", "random_features", "random_features_causal",
           "random_features_several", "mean", "mean_causal", "mean_scaled", "latent",
-          "latent_buffer", "latent_any",
-          "latent_strict", "decoupled", "decoupled_one", "decoupled_causal",
-          "decoupled_distance", "decoupled_linear", "decoupled_convolution", "decoupled_rnn",
-          "decoupled_lstm", "scan", "scan_causal", "scan_prefix_causal",
+          "latent_buffer", "latent_any", "latent_strict", "decoupled", "decoupled_one",
+          "decoupled_causal", "decoupled_distance", "decoupled_linear", "decoupled_convolution",
+          "decoupled_rnn", "decoupled_lstm", "scan", "scan_causal", "scan_prefix_causal",
           "scan_time", "joint_full", "joint_prefix", "joint_several", "scan_one_target",
-          "scan_widths", "buffered", "buffered_classes", "sums", "sums_fixed",
-          "sums_directions", "set", "set_power")
+          "scan_widths", "buffered", "buffered_classes", "sums", "sums_fixed", "sums_directions",
+          "set", "set_power")
 SUMS_LACK = ("width", "layers", "heads", "feedforward", "norm", "attention", "activation",
              "embedder", "head")
 MEAN_LACKS = "layers", "heads", "feedforward", "norm", "attention"
