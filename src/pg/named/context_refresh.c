@@ -113,9 +113,8 @@ offer_refresh(const PosteriorNamed *named, const PosteriorContextHandle *e)
 				fitted = tnp_sums_fit_rows(e->cached->encoding);
 	double		drift = tnp_sums_drift(e->cached->encoding);
 
-	if ((rows / OFFERED_GROWTH >= fitted
-		 || drift > (posterior_drift_limit > 0 ? posterior_drift_limit : OFFERED_DRIFT))
-		&& !posterior_named_policies(named))
+	if (rows / OFFERED_GROWTH >= fitted
+		|| drift > (posterior_drift_limit > 0 ? posterior_drift_limit : OFFERED_DRIFT))
 		ereport(NOTICE,
 				(errmsg("context \"%s\" was fitted to other rows than it has now", named->name),
 				 errdetail("There were %lld rows, and are %lld; the drift is %.2f.",
@@ -131,16 +130,18 @@ context_warm(const char *name, PosteriorReading *reading)
 	PosteriorNamed *named = posterior_named_find(name, CurrentMemoryContext);
 	PosteriorModel *model = posterior_named_model(named, CurrentMemoryContext);
 	PosteriorContextHandle *e;
+	bool		sums;
 	int64		rows;
 	Size		bytes;
 
 	e = posterior_named_encode_ahead(model, named, reading);
 	rows = posterior_cached_rows(e->cached);
 	bytes = posterior_cached_bytes(e->cached);
-	if (named->basis == NULL && e->entry == NULL && posterior_cache_mode != POSTERIOR_CACHE_OFF
+	sums = posterior_named_by_sums(named);
+	if (!sums && e->entry == NULL && posterior_cache_mode != POSTERIOR_CACHE_OFF
 		&& bytes > (Size) posterior_cache_size * 1024)
 		tell_too_large(named, bytes);
-	if (named->basis != NULL)
+	if (sums)
 		offer_refresh(named, e);
 	posterior_handle_release(e);
 	return rows;
