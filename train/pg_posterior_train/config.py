@@ -7,6 +7,7 @@ trainer does not train. The rest are the trainer's own keys.
 
 from .config_families import family_rules
 from .config_model import model, model_rules
+from .config_priors import prior
 from .config_values import (SMALLEST, ConfigError, anything, array, choice, fail, integer, number,
                             objects, text)
 
@@ -91,13 +92,8 @@ training = objects(
 )
 
 
-def is_named(path, value):
-    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
-        fail(path + ".name", "missing")
-
-
 whole = objects(
-    {"model": anything, "prior": is_named, "training": training}, {"evaluation": anything}
+    {"model": anything, "prior": prior, "training": training}, {"evaluation": anything}
 )
 
 
@@ -122,7 +118,7 @@ def training_rules(c, t):
 
 def large_rules(c, config):
     """(broken, message) of every rule about steps of one shape (large.py), c the model part."""
-    t, prior = config["training"]["large"], config["prior"]
+    t, drawn = config["training"]["large"], config["prior"]
     attention, size = c.get("attention", {}), c["chain"]["buffer"]
     kinds = ("packed", "two-stream") + (("latent", "decoupled") if size == 1 else ())
     known = (
@@ -140,7 +136,7 @@ def large_rules(c, config):
         yield short, "training.large.shapes: least must be from min_rows to rows"
         part = c["architecture"] == "decoupled" and s["least"] < s["rows"]
         yield part, "training.large.shapes: least must be rows in a decoupled model"
-        few = s["extra"] < (s["rows"] if prior.get("latent") else size == 1)
+        few = s["extra"] < (s["rows"] if drawn.get("latent") else size == 1)
         yield few, ("training.large.shapes: extra must be at least rows where the prior is latent, "
                     "and 1 where chain.buffer is")
 
@@ -148,6 +144,8 @@ def large_rules(c, config):
 def check_config(config):
     """Refuse a training configuration that cannot end in a model that the engine agrees with."""
     whole("", config)
+    for i, stage in enumerate(config["training"].get("curriculum", [])):
+        prior(f"training.curriculum[{i}].prior", {**config["prior"], **stage["prior"]})
     check_model(config["model"])
     for broken, message in training_rules(config["model"], config["training"]):
         if broken:

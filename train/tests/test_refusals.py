@@ -2,6 +2,7 @@
 well or the trainer says that it is alone.
 """
 
+import inspect
 import json
 import os
 import random
@@ -16,6 +17,8 @@ import torch
 from pg_posterior_train.config import ConfigError, check_config, check_model
 from pg_posterior_train.export import write_model
 from pg_posterior_train import trainer
+from pg_posterior_train.config_priors import OPTIONS
+from pg_posterior_train.prior import PRIORS, curves
 from pg_posterior_train.trainer import Run
 
 from .common import is_protocol
@@ -204,6 +207,63 @@ class TrainingPart(unittest.TestCase):
                 with self.assertRaisesRegex(ConfigError, name):
                     for _ in range(20):
                         Run(config, folder).draw()
+
+    def test_options_of_priors(self):
+        good = configuration(self.model())
+        for name, key, value, message in (
+            ("gp1d", "surplus", 1, "unknown key"),
+            ("curves", "kernels", ["rbf", "cubic"], "not one of rbf"),
+            ("curves", "kernels", [], "empty"),
+            ("curves", "kernels", "rbf", "not an array"),
+            ("curves", "weights", [1, 2], "not 1 weights"),
+            ("curves", "lengthscale", "short", "neither a number nor one of"),
+            ("curves", "lengthscale", 0, "not a number from"),
+            ("curves", "lengthscale", {"normal": [0, 1]}, "not one of uniform"),
+            ("curves", "lengthscale", {"uniform": [1, 0.5]}, "above the second"),
+            ("curves", "lengthscale", {"uniform": [1]}, "not two numbers"),
+            ("curves", "lengthscale", {"beta": [3]}, "not two numbers"),
+            ("curves", "lengthscale", {"beta": [3, 0.5]}, "not an integer"),
+            ("curves", "noise", -1, "not a number from 0"),
+            ("curves", "noise", {"uniform": [0, 1]}, "sawtooth waves alone"),
+            ("curves", "inputs", [1, 2, 3], "not two numbers"),
+            ("curves", "inputs", {"grid": [0, 1]}, "points: missing"),
+            ("curves", "sawtooth", {"frequency": "high"}, "neither"),
+            ("curves", "latent", 1, "neither true nor false"),
+            ("curves", "functions", 0, "not an integer"),
+            ("fields", "features", 1.5, "not an integer"),
+            ("fields", "variance", float("nan"), "neither"),
+            ("feeder", "spread", [0.5, 0.1], "above the second"),
+            ("feeder", "bus", 1, "not an integer from 2 to 33"),
+            ("images", "folder", 1, "not a text"),
+            ("sir", "steps", [10, 5], "above the second"),
+            ("sir", "seeds", 5000, "more than there are cells"),
+            ("multisensory", "recalibration", None, "not a number"),
+            ("numbers", "columns", 1, "not an integer from 2"),
+            ("tabular", "families", ["forests"], "not one of scm"),
+            ("tabular", "weights", {"forests": 1}, "unknown key"),
+            ("tabular", "weights", {"linear": -1}, "not a number from 0"),
+            ("tabular", "absent", 2, "not a number from 0 to 1"),
+            ("classes", "max_features", 0, "not an integer from 1"),
+        ):
+            with self.subTest(prior=name, key=key, value=value):
+                self.refused({**good, "prior": {"name": name, key: value}}, rf"prior\.{key}")
+                self.refused({**good, "prior": {"name": name, key: value}}, message)
+        alone = {"name": "tabular", "families": ["linear"], "weights": {"linear": 0}}
+        self.refused({**good, "prior": alone}, "have the weight 0")
+        self.refused({**good, "prior": {"name": "tabular", "families": ["factor"],
+                                        "max_features": 4}}, "take 12")
+        staged = json.loads(json.dumps(good))
+        staged["prior"] = {"name": "gp1d"}
+        staged["training"]["curriculum"] = [{"prior": {"surplus": 1}, "until": 0}]
+        self.refused(staged, r"curriculum\[0\]\.prior\.surplus")
+
+    def test_every_option_of_every_prior_is_read(self):
+        self.assertEqual(set(OPTIONS), set(PRIORS) - {"any"})    # which tests add
+        for name in OPTIONS:
+            sample = PRIORS[name]
+            taken = inspect.signature(curves.draw if name == "curves" else sample).parameters
+            own = set(taken) - {"generator", "tasks", "rows", "shared", "given"}
+            self.assertEqual(set(OPTIONS[name]), own, name)
 
     def test_too_many_parameters(self):
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(trainer, "MOST_PARAMETERS",

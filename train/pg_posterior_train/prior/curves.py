@@ -12,6 +12,7 @@ import torch
 from ..tasks import numeric
 from .source import Source
 
+KERNELS = ("rbf", "matern12", "matern32", "matern52", "periodic")
 JITTER = 1e-6    # variance added where the noise is smaller than float64 needs for a factor
 
 
@@ -65,8 +66,7 @@ def covariance(kernel, a, b, lengthscale, period):
     if kernel == "periodic":
         return torch.exp(
             -2 * (torch.sin(math.pi * distance / period[:, None, None]) / scale).square())
-    raise ValueError(f"unknown kernel {kernel!r}; known are rbf, matern12, matern32, matern52, "
-                     f"periodic")
+    raise ValueError(f"unknown kernel {kernel!r}; known are " + ", ".join(KERNELS))
 
 
 def task_covariance(curves, a, b):
