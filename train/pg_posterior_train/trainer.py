@@ -28,6 +28,7 @@ from .curriculum import Curriculum
 from .export import read_model, write_model
 from .blocks import Block
 from .heads import Joint, distribution
+from .interrupt import STATUS, Interrupt
 from .keep import read_checkpoint
 from .model import make_model
 from .normalise import ask, prepare
@@ -289,10 +290,12 @@ class Run:
         return shared.item()
 
     def train(self, minutes=None, steps=None, out=None, export_minutes=5.0,
-              checkpoint_seconds=CHECKPOINT_SECONDS, clock=time.monotonic):
+              checkpoint_seconds=CHECKPOINT_SECONDS, clock=time.monotonic, interrupt=None):
         """Train until the budget, counted over all continuations, is used up; then export.
 
-        clock: seconds of the budget; time.process_time counts what worker 0 computes.
+        clock: seconds of the budget; time.process_time counts what worker 0 computes. interrupt:
+        once worker 0's has been asked, the step under way ends, and a checkpoint is all that is
+        written.
         """
         last = clock()
         shown = saved = exported = self.seconds
@@ -301,7 +304,12 @@ class Run:
         while True:
             if self.workers > 1 and os.getppid() != parent:
                 raise SystemExit("the parent process is gone")
-            progress = self.agree(self.step / steps if steps else self.seconds / (60 * minutes))
+            progress = self.agree(math.inf if interrupt and interrupt.asked else self.step / steps
+                                  if steps else self.seconds / (60 * minutes))
+            if progress == math.inf:
+                self.save()
+                self.say(f"stopped at step {self.step}; the same command goes on from there")
+                return
             if progress >= 1:
                 break
             if progress > 1 - self.training["decay"] and not self.stable_saved:
@@ -352,11 +360,14 @@ def work(rank, config, folder, options):
     elif rank == 0:
         print(f"continuing at step {run.step}, {run.seconds / 60:.1f} minutes, {run.tasks} tasks",
               flush=True)
-    run.train(options["minutes"], options["steps"], options["out"], options["export_minutes"],
-              options["checkpoint_seconds"],
-              time.process_time if options["processor_time"] else time.monotonic)
+    with Interrupt(patient=workers > 1).heard() as interrupt:
+        run.train(options["minutes"], options["steps"], options["out"], options["export_minutes"],
+                  options["checkpoint_seconds"],
+                  time.process_time if options["processor_time"] else time.monotonic, interrupt)
     if workers > 1:
         dist.destroy_process_group()
+    elif interrupt.asked:
+        raise SystemExit(STATUS)
 
 
 def check_resume(folder, name):
@@ -385,4 +396,7 @@ def train(config, folder, **options):
         options["store"] = os.path.join(folder, "store")
         if os.path.exists(options["store"]):
             os.remove(options["store"])
-        return torch.multiprocessing.spawn(work, (config, folder, options), options["workers"])
+        with Interrupt().heard() as interrupt:
+            torch.multiprocessing.spawn(work, (config, folder, options), options["workers"])
+        if interrupt.asked:
+            raise SystemExit(STATUS)

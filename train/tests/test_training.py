@@ -262,6 +262,34 @@ class Training(unittest.TestCase):
             self.assertEqual(torch.load(latest)["step"], reached + 2)
             self.assertEqual(load_model(out).config["width"], 16)
 
+    def test_a_request_to_end_waits_for_the_step(self):
+        """Ctrl-C (of a terminal, to all processes) and kill (of the first process alone)."""
+        for sent, workers in ((signal.SIGINT, 1), (signal.SIGTERM, 1), (signal.SIGINT, 2),
+                              (signal.SIGTERM, 2)):
+            with self.subTest(sent=sent, workers=workers), \
+                    tempfile.TemporaryDirectory() as folder:
+                path, run = os.path.join(folder, "small.json"), os.path.join(folder, "run")
+                with open(path, "w") as f:
+                    json.dump(config("gp1d"), f)
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "pg_posterior_train", "train", path, "--run", run,
+                     "--steps", "100000", "--workers", str(workers), "--checkpoint-seconds", "0"],
+                    cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                    start_new_session=True)
+                latest = os.path.join(run, "latest.pt")
+                try:
+                    deadline = time.monotonic() + 300
+                    while not os.path.exists(latest) and time.monotonic() < deadline:
+                        time.sleep(0.1)
+                    send = os.killpg if sent == signal.SIGINT else os.kill
+                    send(process.pid, sent)
+                    said, warned = process.communicate(timeout=300)
+                finally:
+                    process.kill()
+                self.assertEqual(process.returncode, 130, warned)
+                self.assertNotIn("Traceback", warned)
+                self.assertIn(f"stopped at step {torch.load(latest)['step']};", said)
+
 
 if __name__ == "__main__":
     unittest.main()
