@@ -1,6 +1,7 @@
 """Training by large batches: what a step of one shape computes, and that nothing in it is left on
 the host.
 """
+import collections
 import contextlib
 import copy
 import itertools
@@ -10,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 from unittest import mock
 
@@ -289,12 +291,15 @@ class SharedInputs(unittest.TestCase):
 
 
 class Runs(unittest.TestCase):
-    """By a clock that every look at it moves on, so that a busy machine trains as much as any."""
+    """By a clock that every look at it moves on, so that a busy machine trains as much as any; each
+    thread has its own, so that none trains while another waits.
+    """
 
     def setUp(self):
         torch.set_num_threads(1)
-        clock = itertools.count(1000.0, 0.02)
-        patched = mock.patch("pg_posterior_train.large.time.time", lambda: next(clock))
+        clocks = collections.defaultdict(lambda: itertools.count(1000.0, 0.02))
+        patched = mock.patch("pg_posterior_train.large.time.time",
+                             lambda: next(clocks[threading.get_ident()]))
         patched.start()
         self.addCleanup(patched.stop)
 
