@@ -12,6 +12,7 @@
 
 #include "engine/base/normal.h"
 #include "engine/base/random.h"
+#include "engine/distribution/distribution.h"
 #include "engine/tnp.h"
 
 #include <float.h>
@@ -749,6 +750,22 @@ test_by_hand(void)
 				1e-14) &&
 	   isfinite(tnp_quantile(&f, 5e-324)) && tnp_quantile(&f, 5e-324) <= tnp_quantile(&f, 1e-323),
 	   "mixture: far lower tail");
+
+	{
+		/* distances in standard deviations beyond the range of a double */
+		const TnpDistribution sharp = {TNP_GAUSSIAN, 1, (const double[]) {0, 1e-150}},
+					two = {TNP_MIXTURE, 2,
+						   (const double[]) {0.5, 0.5, 0, 1, 1e-150, 1e-150}},
+					none = {TNP_MIXTURE, 2, (const double[]) {0.9999995, 0, 0, 1e6, 1, 1}};
+		const double u[2] = {0.9999999, 0.5};
+
+		ok(tnp_crps(&sharp, 1e200) == 1e200 && tnp_crps(&two, -1e200) == 1e200 &&
+		   tnp_expected_excess(&sharp, -1e200) == 1e200 &&
+		   tnp_expected_excess(&sharp, 1e200) == 0 &&
+		   tnp_expected_excess(&two, -1e200) == 1e200,
+		   "far outside of a narrow distribution: crps and excess are the distance");
+		ok(tnp_mixture_ops.draw(&none, u) == 0, "mixture: no draw from a component of weight 0");
+	}
 
 	ok(close_to(tnp_entropy(&c), 1.5 * log(2), 1e-15), "classes: entropy");
 	ok(tnp_mode(&c) == 0 && tnp_pdf(&c, 0) == 0.5 && tnp_pdf(&c, 2) == 0.25 &&

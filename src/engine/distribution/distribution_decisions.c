@@ -21,11 +21,18 @@
 static double
 normal_excess(double z)
 {
-	if (z == -INFINITY)
-		return INFINITY;
 	if (z == INFINITY)
 		return 0.0;
 	return fmax(tnp_normal_pdf(z) - z * tnp_normal_cdf(-z), 0.0);
+}
+
+/* E[max(X - y, 0)] of a normal X. */
+static double
+gaussian_excess(double mean, double sd, double y)
+{
+	double		z = (y - mean) / sd;
+
+	return z == -INFINITY ? mean - y : sd * normal_excess(z);
 }
 
 /* E[max(u - |Z|, 0)], u >= 0. */
@@ -83,7 +90,7 @@ mixture_excess(const TnpDistribution *d, double y)
 
 	for (int i = 0; i < d->n; i++)
 		if (WEIGHT(d, i) > 0.0)
-			sum += WEIGHT(d, i) * (SD(d, i) * normal_excess((y - MEAN(d, i)) / SD(d, i)));
+			sum += WEIGHT(d, i) * gaussian_excess(MEAN(d, i), SD(d, i), y);
 	return sum / tnp_total_weight(d);
 }
 
@@ -97,7 +104,7 @@ tnp_expected_excess(const TnpDistribution *d, double y)
 	switch (d->kind)
 	{
 		case TNP_GAUSSIAN:
-			return d->params[1] * normal_excess((y - d->params[0]) / d->params[1]);
+			return gaussian_excess(d->params[0], d->params[1], y);
 		case TNP_MIXTURE:
 			return mixture_excess(d, y);
 		case TNP_BARS:

@@ -63,6 +63,8 @@ gaussian_crps(const TnpDistribution *d, double y)
 {
 	double		z = standardised(d, y);
 
+	if (isinf(z))
+		return fabs(y - d->params[0]);
 	return d->params[1] * (z * erf(z * TNP_SQRT1_2) + 2.0 * tnp_normal_pdf(z) - TNP_1_SQRTPI);
 }
 

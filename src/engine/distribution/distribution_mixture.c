@@ -112,6 +112,8 @@ mean_absolute(double mean, double sd)
 {
 	double		z = mean / sd;
 
+	if (isinf(z))
+		return fabs(mean);
 	return sd * (2.0 * tnp_normal_pdf(z) + z * erf(z * TNP_SQRT1_2));
 }
 
@@ -144,20 +146,20 @@ mixture_crps(const TnpDistribution *d, double y)
 	return fmax(to_y / total - among / (total * total), 0.0);
 }
 
-/* The first component whose cumulative weight exceeds u[0], the last if none does. */
+/* The first component whose cumulative weight exceeds u[0], the last with a weight if none does. */
 static double
 mixture_draw(const TnpDistribution *d, const double u[2])
 {
 	double		cumulative = 0.0;
-	int			i;
+	int			chosen = 0;
 
-	for (i = 0; i < d->n - 1; i++)
+	for (int i = 0; i < d->n && cumulative <= u[0]; i++)
 	{
 		cumulative += WEIGHT(d, i);
-		if (cumulative > u[0])
-			break;
+		if (WEIGHT(d, i) > 0.0)
+			chosen = i;
 	}
-	return MEAN(d, i) + SD(d, i) * tnp_normal_quantile(u[1]);
+	return MEAN(d, chosen) + SD(d, chosen) * tnp_normal_quantile(u[1]);
 }
 
 const TnpDistributionOps tnp_mixture_ops = {

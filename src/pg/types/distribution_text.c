@@ -191,12 +191,14 @@ static double
 read_number(Reader *r)
 {
 	char	   *end;
+	const char *digits;
 	double		v;
 
 	skip_spaces(r);
+	digits = r->at + (*r->at == '+' || *r->at == '-');
 	/* strtod also takes "nan", "inf" and hexadecimal, none of which is printed */
-	if (*r->at == '\0' || strchr("+-.0123456789", *r->at) == NULL
-		|| (r->at[0] == '0' && (r->at[1] | 0x20) == 'x'))
+	if (*digits == '\0' || strchr(".0123456789", *digits) == NULL
+		|| (digits[0] == '0' && (digits[1] | 0x20) == 'x'))
 		syntax_error(r, "a number");
 	v = strtod(r->at, &end);
 	if (end == r->at || !isfinite(v))
