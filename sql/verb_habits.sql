@@ -50,3 +50,11 @@ SET posterior.leak_notice = off;
 SELECT count(p) FROM (SELECT posterior.regress(y, x) OVER (ORDER BY k) AS p FROM r) s;
 RESET posterior.leak_notice;
 DROP TABLE r;
+-- objects that are no distribution
+SELECT posterior.from_jsonb('{"kind": "normal", "mean": 1}');
+SELECT posterior.from_jsonb('{"kind": "normal", "mean": null, "sd": 1}');
+SELECT posterior.from_jsonb('{"kind": "mixture", "weights": 1}');
+SELECT posterior.from_jsonb('{"kind": "quantiles", "quantiles": [1, 2, 3], "upper_tail": 1}');
+SELECT posterior.from_jsonb('{"kind": "bars", "masses": ["1"], "borders": [0, 1]}');
+SELECT posterior.from_jsonb('{"kind": "categorical", "labels": [1], "probabilities": [1]}');
+SELECT 'normal(-0x10, 1)'::posterior.distribution;

@@ -39,13 +39,23 @@ COMMENT ON FUNCTION posterior_internal.target_is_number(regclass,
 	text) IS 'whether a target is a number, else a label';
 
 -- Rows in an order that depends on what is in them alone: a hash of their columns and the seed.
-CREATE FUNCTION posterior_internal.hash_of(columns text[], seed bigint) RETURNS text
-	LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-	SELECT format('hashtextextended(concat_ws(E''\t'', %s), %s)',
-		string_agg(format('coalesce(%I::text, E''\n'')', c), ', ' ORDER BY i), seed)
-	FROM unnest(columns) WITH ORDINALITY u (c, i)
-$$;
-COMMENT ON FUNCTION posterior_internal.hash_of(text[], bigint) IS 'expression of a hash of columns';
+-- Times are hashed as seconds, texts whatever their collations; what calls it sets how the
+-- digits of numbers are written.
+CREATE FUNCTION posterior_internal.hash_of(relation regclass, columns text[], seed bigint)
+	RETURNS text
+	LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	PERFORM posterior_internal.check_seed(seed);
+	RETURN (SELECT format('hashtextextended(concat_ws(E''\t'', %s), %s)',
+		string_agg(format(CASE WHEN posterior_internal.base_type(a.atttypid) IN ('date'::regtype,
+				'timestamp', 'timestamptz', 'interval')
+			THEN 'coalesce(extract(epoch FROM %I)::text, E''\n'')'
+			ELSE 'coalesce(%I::text COLLATE "C", E''\n'')' END, c), ', ' ORDER BY i), seed)
+		FROM unnest(columns) WITH ORDINALITY u (c, i)
+			JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c);
+END $$;
+COMMENT ON FUNCTION posterior_internal.hash_of(regclass, text[], bigint) IS
+	'expression of a hash of columns';
 
 -- How many rows have a target, where the question is whether there are enough.
 CREATE FUNCTION posterior_internal.present_rows(relation regclass, target text, lowest integer,
@@ -149,8 +159,8 @@ DECLARE
 		FROM generate_series(1, cardinality(features)) i);
 	named text := (SELECT string_agg(format('%I AS f%s', f, i), ', ' ORDER BY i)
 		FROM unnest(features) WITH ORDINALITY u (f, i));
-	parts text := posterior_internal.hash_of(coalesce(nullif(together, '{}'), features || target),
-		seed);
+	parts text := posterior_internal.hash_of(relation,
+		coalesce(nullif(together, '{}'), features || target), seed);
 BEGIN
 	RETURN QUERY EXECUTE format($q$
 		WITH given AS (
@@ -213,7 +223,8 @@ CREATE FUNCTION posterior.evaluate(relation regclass, target text, features text
 		rmse float8, mae float8, coverage float8, width float8, pit float8[],
 		accuracy float8, baseline_crps float8, baseline_rmse float8, baseline_accuracy float8,
 			skill float8, ridge_log_density float8, ridge_crps float8, ridge_rmse float8)
-	LANGUAGE plpgsql VOLATILE ROWS 10 COST 1000000 SET search_path = pg_catalog, pg_temp AS $$
+	LANGUAGE plpgsql VOLATILE ROWS 10 COST 1000000 SET extra_float_digits = 1
+	SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
 	before text;
@@ -291,8 +302,8 @@ CREATE FUNCTION posterior.detect_anomalies(relation regclass, target text,
 			model text DEFAULT NULL)
 	RETURNS TABLE (series jsonb, row_key jsonb, at timestamptz, value float8, label text,
 		surprise float8, median float8, low float8, high float8, prediction posterior.distribution)
-	LANGUAGE plpgsql VOLATILE ROWS 100 COST 1000000 SET jit = off SET search_path = pg_catalog,
-		pg_temp AS $$
+	LANGUAGE plpgsql VOLATILE ROWS 100 COST 1000000 SET jit = off SET extra_float_digits = 1
+	SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
 	before text;
@@ -392,7 +403,8 @@ COMMENT ON FUNCTION posterior.detect_anomalies(regclass, text, text[], text[], f
 	IS 'rows whose target is surprising, given the rows before them in time or the other rows';
 
 -- One column's missing cells: distributions, and with draws joint draws of them. A row of a draw
--- has what that draw has put into the columns before, `filled`: {row: {column: [draws]}}.
+-- has what that draw has put into the columns before, `filled`: {row: {column: [draws]}}. Each
+-- column, group and block of cells has random numbers of its own.
 CREATE FUNCTION posterior_internal.impute_column(relation regclass, target text, number boolean,
 	used text[], "by" text[], shown text[], level float8, draws integer, max_rows integer,
 	seed bigint, filled jsonb, before text[],
@@ -407,6 +419,8 @@ DECLARE
 	chained boolean := filled IS NOT NULL AND used && before;
 	sampled text := CASE WHEN number THEN 'y::text' ELSE 'label' END;
 	sample text := CASE WHEN number THEN 'posterior.sample' ELSE 'posterior.sample_labels' END;
+	own_seed text := format('hashtextextended(concat_ws(E''\t'', %L, q.series, q.block%s), %s)',
+		target, CASE WHEN chained THEN ', r.draw' ELSE '' END, seed);
 BEGIN
 	SELECT string_agg(format('f%s', i), ', ' ORDER BY i),
 		string_agg(format('%I AS f%s', f, i), ', ' ORDER BY i),
@@ -414,7 +428,7 @@ BEGIN
 			format('coalesce(b.f%1$s%2$s, (f.cells->%3$L->>(draw - 1))::%4$s)', i,
 				CASE WHEN posterior_internal.is_number(a.atttypid) THEN '::float8' ELSE '' END, f,
 				CASE WHEN posterior_internal.is_number(a.atttypid) THEN 'float8'
-				ELSE a.atttypid::regtype::text END)
+				ELSE format_type(a.atttypid, a.atttypmod) END)
 			ELSE format('b.f%s', i) END, ', ' ORDER BY i)
 	INTO fs, named, cells
 	FROM unnest(used) WITH ORDINALITY u (f, i)
@@ -438,7 +452,7 @@ BEGIN
 		posterior_internal.group_key(relation, "by"),
 		posterior_internal.group_key(relation, shown),
 		format(CASE WHEN number THEN '%I::float8' ELSE '%I::text' END, target), named,
-		posterior_internal.hash_of(used || target, seed), relation,
+		posterior_internal.hash_of(relation, used || target, seed), relation,
 		CASE WHEN number THEN 'posterior.context' ELSE 'posterior.class_context' END, fs, max_rows,
 		CASE WHEN draws > 0 THEN 256 ELSE 1000 END,
 		CASE WHEN number THEN
@@ -448,15 +462,16 @@ BEGIN
 		CASE WHEN draws = 0 THEN 'SELECT NULL::integer AS ord, NULL::text[] AS drawn'
 			WHEN NOT chained THEN
 				format('SELECT ord, array_agg(%s ORDER BY draw) AS drawn
-					FROM %s(c.context, q.rows, %s, %s) GROUP BY ord', sampled, sample, draws, seed)
+					FROM %s(c.context, q.rows, %s, %s) GROUP BY ord', sampled, sample, draws,
+					own_seed)
 			ELSE format('SELECT s.ord, array_agg(%s ORDER BY r.draw) AS drawn
 				FROM (SELECT draw, array_agg(ROW(%s) ORDER BY n) AS rows
 					FROM generate_series(1, %s) draw CROSS JOIN b
 						LEFT JOIN jsonb_each($1) f (key, cells)
 							ON f.key = b.series::text || b.row_key::text
 					WHERE b.series = q.series AND b.block = q.block GROUP BY draw) r,
-					LATERAL %s(c.context, r.rows, 1, %s + r.draw) s GROUP BY s.ord',
-				's.' || sampled, cells, draws, sample, seed) END)
+					LATERAL %s(c.context, r.rows, 1, %s) s GROUP BY s.ord',
+				's.' || sampled, cells, draws, sample, own_seed) END)
 	USING filled;
 END $$;
 COMMENT ON FUNCTION posterior_internal.impute_column(regclass, text, boolean, text[], text[],
@@ -469,8 +484,8 @@ CREATE FUNCTION posterior.impute(relation regclass, columns text[] DEFAULT NULL,
 			seed bigint DEFAULT 0, model text DEFAULT NULL, class_model text DEFAULT NULL)
 	RETURNS TABLE (series jsonb, row_key jsonb, column_name text, prediction posterior.distribution,
 		value text, low float8, high float8, drawn text[])
-	LANGUAGE plpgsql VOLATILE ROWS 100 COST 1000000 SET jit = off SET search_path = pg_catalog,
-		pg_temp AS $$
+	LANGUAGE plpgsql VOLATILE ROWS 100 COST 1000000 SET jit = off SET extra_float_digits = 1
+	SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
 	model_before text;
@@ -490,7 +505,7 @@ DECLARE
 	names text[] := '{}';
 	values jsonb[] := '{}';
 BEGIN
-	PERFORM posterior_internal.check_level(level),
+	PERFORM posterior_internal.check_level(level), posterior_internal.check_seed(seed),
 		posterior_internal.check_count(draws, 'draws', 0, 10000),
 		posterior_internal.check_count(max_rows, 'max_rows', 8, 20000);
 	PERFORM posterior_internal.group_key(relation, "by", coalesce(columns, '{}'));
@@ -539,9 +554,9 @@ BEGIN
 	-- the columns with the fewest missing cells first: the more is known when the others are drawn
 	FOR target, cells IN SELECT t, m FROM unnest(filling, missing) WITH ORDINALITY u (t, m, i)
 		ORDER BY CASE WHEN draws > 0 THEN m END, i LOOP
+		CONTINUE WHEN cells = 0;
 		used := posterior_internal.check_features(relation, target, array_remove(features, target),
 			shown || coalesce("by", '{}'));
-		CONTINUE WHEN cells = 0;
 		number := posterior_internal.target_is_number(relation, target);
 		FOR series, row_key, prediction, value, low, high, drawn IN
 			SELECT c.series, c.row_key, c.prediction, c.value, c.low, c.high, c.drawn
@@ -584,8 +599,8 @@ CREATE FUNCTION posterior.importance(relation regclass, target text, features te
 	"by" text[] DEFAULT NULL, folds integer DEFAULT 5,
 		max_rows integer DEFAULT 512, seed bigint DEFAULT 0, model text DEFAULT NULL)
 	RETURNS TABLE (series jsonb, feature text, evidence_loss float8, permutation_loss float8)
-	LANGUAGE plpgsql VOLATILE ROWS 10 COST 1000000 SET jit = off SET search_path = pg_catalog,
-		pg_temp AS $$
+	LANGUAGE plpgsql VOLATILE ROWS 10 COST 1000000 SET jit = off SET extra_float_digits = 1
+	SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
 	before text;
@@ -651,7 +666,8 @@ BEGIN
 			format(CASE WHEN number THEN '%I::float8' ELSE '%I::text' END, target),
 		(SELECT string_agg(format('%I AS f%s', f, i), ', ' ORDER BY i)
 			FROM unnest(used) WITH ORDINALITY u (f, i)),
-			posterior_internal.hash_of(used || target, seed), relation, target, max_rows, fs,
+			posterior_internal.hash_of(relation, used || target, seed), relation, target, max_rows,
+			fs,
 		evidence, folds, CASE WHEN number THEN 'posterior.context'
 			ELSE 'posterior.class_context' END,
 		CASE WHEN number THEN 'posterior.log_pdf(p.prediction, q.y[p.ord])'

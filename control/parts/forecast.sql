@@ -282,6 +282,7 @@ BEGIN
 		'horizon => 14 asks for the next 14 steps.'),
 		posterior_internal.check_level(level),
 			posterior_internal.check_count(draws, 'draws', 0, 100000),
+			posterior_internal.check_seed(seed),
 			posterior_internal.check_count(history, 'history', 12, 1000000),
 		posterior_internal.check_count(coalesce(forecast.season, 1), 'season', 1, 100000,
 			'season is the number of steps of one cycle, as 24 for hours of a day.');
@@ -300,8 +301,10 @@ BEGIN
 			coalesce(forecast.season, s.season), horizon, draws > 0) f;
 		IF draws > 0 THEN
 			SELECT array_agg(e ORDER BY i) INTO paths
-				FROM posterior.draw(posterior.normal(0, 1), draws * horizon, seed) WITH
-				ORDINALITY u (e, i);
+				FROM posterior.draw(posterior.normal(0, 1), draws * horizon,
+				-- each of several series has random numbers of its own
+				CASE WHEN s.series IS NULL THEN seed ELSE hashtextextended(s.series::text,
+				seed) END) WITH ORDINALITY u (e, i);
 		END IF;
 		FOR h IN 1 .. horizon LOOP
 			prediction := answers[h];

@@ -89,6 +89,12 @@ BEGIN
 			FROM (SELECT i, (extract(year FROM t) * 12 + extract(month FROM t))::integer AS m
 			FROM (SELECT i, to_timestamp(l) AT TIME ZONE 'UTC' AS t
 				FROM unnest(local) WITH ORDINALITY u (l, i)) t) n) o;
+	ELSIF (SELECT (max(e) - min(e)) / usual > 1e9 FROM unnest(exact) e) THEN
+		RAISE EXCEPTION 'a series has more gaps than values'
+			USING ERRCODE = 'invalid_parameter_value',
+			DETAIL = format('There are %s rows in %s steps.', cardinality(exact),
+				(SELECT ((max(e) - min(e)) / usual)::numeric(40) FROM unnest(exact) e)),
+			HINT = 'Give a longer step and aggregate in a view, or leave out what is long ago.';
 	ELSE
 		unit := CASE WHEN days THEN 'day' WHEN kind = 'integer' THEN 'integer' ELSE 'second' END;
 		length := usual;
@@ -117,7 +123,8 @@ COMMENT ON FUNCTION posterior_internal.grid(text, float8[], float8[],
 -- seconds of the first time.
 CREATE FUNCTION posterior_internal.grid_time(kind text, unit text, length float8, exact float8,
 	local float8, month_end boolean, i integer) RETURNS text
-	LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+	LANGUAGE sql STABLE PARALLEL SAFE SET datestyle = 'ISO, MDY' SET search_path = pg_catalog,
+		pg_temp AS $$
 	SELECT CASE
 		WHEN kind = 'integer' THEN (exact + (i - 1) * length)::bigint::text
 		WHEN unit = 'second' AND kind = 'timestamp with time zone' THEN
@@ -278,7 +285,8 @@ BEGIN
 				count(DISTINCT exact) AS times, count(value) AS present,
 				count(*) - count(exact) AS timeless,
 			bool_or(value IN ('Infinity', '-Infinity', 'NaN')
-				OR exact IN ('Infinity', '-Infinity')) AS infinite
+				OR exact IN ('Infinity', '-Infinity')) AS infinite,
+			max(abs(exact)) AS furthest
 		FROM (SELECT %2$s, %3$I::float8 AS value, ARRAY[%4$s]::float8[] AS features %5$s,
 			row_number() OVER (PARTITION BY NULL %9$s ORDER BY %6$I DESC) AS newest FROM %7$s) t
 		WHERE newest <= %8$s GROUP BY NULL::integer %10$s ORDER BY NULL::integer %10$s$q$, key,
@@ -294,6 +302,12 @@ BEGIN
 			RAISE EXCEPTION 'a target or a time is NaN or infinite'
 				USING ERRCODE = 'numeric_value_out_of_range',
 				HINT = 'Use NULL for a missing value.';
+		ELSIF kind = 'integer' AND r.furthest >= 2 ^ 53 THEN
+			RAISE EXCEPTION 'a time is too large to be told from the next one'
+				USING ERRCODE = 'numeric_value_out_of_range',
+				DETAIL = 'Integer times lie between -2^53 and 2^53.',
+				HINT = format('Count from the first one in a view, as in SELECT %1$I - (SELECT '
+					'min(%1$I) FROM %2$s) AS %1$I, and name the view instead.', "time", relation);
 		ELSIF r.times < r.rows THEN
 			PERFORM posterior_internal.refuse_times(concat_ws(' ', 'Column', quote_ident("time"),
 				'has', r.times, 'values in', r.rows, 'rows' || (' of ' || r.key::text)) || '.');

@@ -166,6 +166,16 @@ END $$;
 COMMENT ON FUNCTION posterior_internal.check_count(bigint, text, bigint, bigint,
 	text) IS 'an error unless a number is in its range';
 
+CREATE FUNCTION posterior_internal.check_seed(seed bigint) RETURNS void
+	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	IF seed IS NULL THEN
+		RAISE EXCEPTION 'seed must not be NULL' USING ERRCODE = 'null_value_not_allowed',
+			HINT = 'Leave it out for the default.';
+	END IF;
+END $$;
+COMMENT ON FUNCTION posterior_internal.check_seed(bigint) IS 'an error unless a seed is there';
+
 -- The setting lasts until the verb ends: verbs put back what they found; an error does by the end
 -- of its (sub)transaction.
 CREATE FUNCTION posterior_internal.use_model(model text, labels boolean DEFAULT false) RETURNS text
