@@ -138,3 +138,60 @@ CREATE VIEW "some" AS SELECT * FROM odd WHERE n < 6;
 SELECT rows FROM posterior.order_gap('odd', '"some"', orders => 2, draws => 2);
 DROP VIEW "some";
 DROP TABLE odd;
+-- the best so far is one that the context may have
+CREATE TABLE tries AS SELECT i AS id, i / 10.0 AS x, sin(i / 10.0) AS y, true AS ok
+FROM generate_series(1, 40) i;
+INSERT INTO tries VALUES (41, 4.1, 1000, false), (42, 4.2, 'NaN', false);
+SELECT posterior.create_context('tries', 'tries', 'y', '{x}', 'id', filter => 'ok');
+CREATE VIEW open AS SELECT i AS id, i / 4.0 AS x FROM generate_series(1, 12) i;
+SELECT count(*) FILTER (WHERE improvement > 0) > 3 AS some
+FROM posterior.suggest('tries', 'open', 12, method => 'improvement');
+DROP VIEW open;
+DROP TABLE tries;
+-- a watch follows its context's name and target, and ends with it
+CREATE TABLE watched AS SELECT i AS id, i / 10.0 AS x, sin(i / 10.0) AS y
+FROM generate_series(1, 40) i;
+SELECT posterior.create_context('first', 'watched', 'y', '{x}', 'id');
+SELECT posterior.watch('first'), posterior.watch('first', into_table => 'told', key => '{id}');
+SELECT posterior.alter_context('first', new_name => 'it''s \the second');
+ALTER TABLE watched RENAME y TO target;
+INSERT INTO watched (id, x, target) VALUES (41, 0, 1), (42, 'NaN', 1), (43, 1, 'NaN'), (44, 1, NULL)
+	RETURNING id, surprise > 0 AS told;
+SELECT count(*), count(surprise) AS told FROM told;
+DELETE FROM watched WHERE id IN (42, 43);
+DROP TABLE told;
+ALTER TABLE watched RENAME surprise TO oddity;
+INSERT INTO watched (id, x, target) VALUES (45, 0, 1) RETURNING oddity;
+SELECT posterior.watch('it''s \the second', 'oddity');
+INSERT INTO watched (id, x, target) VALUES (46, 0, 1) RETURNING oddity > 0 AS told;
+SELECT posterior.drop_context('it''s \the second');
+SELECT tgname FROM pg_trigger WHERE tgrelid = 'watched'::regclass;
+SELECT posterior.unwatch('it''s \the second');
+-- triggers of a context that is gone without them
+SELECT posterior.create_context('gone', 'watched', 'target', '{x}', 'id');
+SELECT posterior.watch('gone', 'oddity');
+SELECT posterior.drop_context('gone');
+CREATE TRIGGER posterior_watch_gone BEFORE INSERT ON watched FOR EACH ROW
+	EXECUTE FUNCTION posterior_internal.watch_insert('gone', 'target', 'oddity', 'number');
+INSERT INTO watched (id, x, target) VALUES (47, 0, 1) RETURNING oddity;
+SELECT posterior.unwatch('gone');
+INSERT INTO watched (id, x, target) VALUES (48, 0, 1) RETURNING oddity;
+DROP TABLE watched;
+-- a filter that has the column's name in it; a threshold that is changed; a name with odd signs
+CREATE TABLE left_out AS SELECT i AS id, i / 10.0 AS x, sin(i / 10.0) AS y, false AS surprise_known
+FROM generate_series(1, 40) i;
+SELECT posterior.create_context('left out', 'left_out', 'y', '{x}', 'id',
+	filter => 'NOT surprise_known');
+SELECT posterior.watch('left out', leave_out => true);
+SELECT posterior.watch('left out', threshold => 0.2, leave_out => true);
+SELECT filter FROM posterior.contexts WHERE name = 'left out';
+SELECT posterior.watch('left out', 'o"d\d [1]', leave_out => true);
+SELECT posterior.watch('left out', 'o"d\d [1]', threshold => 1e-5, leave_out => true);
+SELECT filter FROM posterior.contexts WHERE name = 'left out';
+DROP TABLE left_out;
+-- labels of a column of fixed width
+CREATE TABLE padded AS SELECT i AS id, i / 10.0 AS x,
+	CASE WHEN i % 2 = 0 THEN 'ab' ELSE 'cde' END::char(5) AS k FROM generate_series(1, 80) i;
+SELECT posterior.create_context('padded', 'padded', 'k', '{x}', 'id'), posterior.watch('padded');
+INSERT INTO padded VALUES (81, 2, 'ab') RETURNING surprise > 0 AS told;
+DROP TABLE padded;

@@ -83,7 +83,7 @@ CREATE FUNCTION posterior.contrast(context text, "row" jsonb, other jsonb, level
 			OUT high float8, OUT probability_greater float8)
 	LANGUAGE plpgsql STABLE COST 100000 SET jit = off SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-	PERFORM posterior_internal.check_level(level),
+	PERFORM posterior_internal.check_level(level), posterior_internal.check_seed(seed),
 		posterior_internal.check_count(draws, 'draws', 10, 100000),
 		posterior_internal.check_number(c.relation, c.target, 'target')
 		FROM posterior_internal.context_row(context) c;
@@ -120,7 +120,7 @@ DECLARE
 	goal float8 := best;
 	many bigint;
 BEGIN
-	PERFORM posterior_internal.check_count(n, 'n', 1, 100000),
+	PERFORM posterior_internal.check_count(n, 'n', 1, 100000), posterior_internal.check_seed(seed),
 		posterior_internal.check_count(draws, 'draws', 1, 100000);
 	IF method IS NULL OR method NOT IN ('draws', 'improvement', 'bound') THEN
 		RAISE EXCEPTION 'unknown method "%"', coalesce(method, 'NULL')
@@ -141,8 +141,9 @@ BEGIN
 			HINT = 'Make a view of those that are worth a look, as by TABLESAMPLE.';
 	END IF;
 	IF goal IS NULL THEN
-		EXECUTE format('SELECT %s(%I)::float8 FROM %s', CASE WHEN maximize THEN 'max'
-			ELSE 'min' END, defined.target, defined.relation) INTO goal;
+		EXECUTE format('SELECT %s(%I)::float8 FROM %s WHERE %s', CASE WHEN maximize THEN 'max'
+			ELSE 'min' END, defined.target, defined.relation, coalesce(defined.filter, 'true'))
+			INTO goal;
 	END IF;
 	RETURN QUERY EXECUTE format($q$
 		WITH q AS MATERIALIZED (SELECT array_agg(r ORDER BY row_key) AS rows,
@@ -184,6 +185,7 @@ DECLARE
 	defined posterior.contexts := posterior_internal.context_row(context);
 BEGIN
 	PERFORM posterior_internal.check_count(orders, 'orders', 2, 10000),
+		posterior_internal.check_seed(seed),
 		posterior_internal.check_count(draws, 'draws', 0, 10000),
 		posterior_internal.check_number(defined.relation, defined.target, 'target'),
 			posterior_internal.check_number(relation, defined.target, 'target of the context');
@@ -202,7 +204,8 @@ BEGIN
 		SELECT avg(l), nullif(stddev(l), 'NaN'),
 			nullif(max(l) + ln(avg(exp(greatest(l - m, -700)))) - avg(l), 'NaN')
 		FROM (SELECT l, max(l) OVER () AS m FROM (
-			SELECT (SELECT posterior.log_density_averaged($1, 1, $2 + o.i, r.%1$I::float8, r.*)
+			SELECT (SELECT posterior.log_density_averaged($1, 1, hashint8extended(o.i, $2),
+				r.%1$I::float8, r.*)
 				FROM %2$s r WHERE r.%1$I IS NOT NULL) AS l
 				FROM generate_series(1, $3) o (i)) o) m$q$,
 		defined.target, relation) INTO log_density, log_density_stddev, gap
@@ -227,32 +230,45 @@ COMMENT ON FUNCTION posterior.order_gap(text, regclass, integer, integer, bigint
 		'how far joint answers for rows depend on their order: on observed values, and as a '
 		'divergence on the model''s own draws';
 
--- What a context says of a new row before it is there. NULL where the target is missing, and where
--- the context has too few rows yet, which must not keep rows out.
-CREATE FUNCTION posterior_internal.watch_row(context text, target text, number boolean,
+-- What a context says of a new row before it is there. NULL where the target is missing, or the
+-- context has too few rows yet; and with a warning where the context is gone, or a cell is NaN: to
+-- watch a table must not keep rows out of it. kind: number, label or padded label.
+CREATE FUNCTION posterior_internal.watch_row(context text, target text, kind text,
 	"row" anyelement, OUT value float8, OUT label text, OUT surprise float8,
 		OUT prediction posterior.distribution)
-	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+	LANGUAGE plpgsql VOLATILE SET extra_float_digits = 1 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-	outcome text := to_jsonb("row") ->> target;
+	cells jsonb := to_jsonb("row");
+	outcome text := cells ->> target;
+	trouble text;
 BEGIN
+	-- a column that has another name by now, which the context knows
+	IF NOT cells ? target THEN
+		SELECT cells ->> c.target INTO outcome FROM posterior.contexts c WHERE c.name = context;
+	END IF;
+	IF kind = 'number' THEN
+		value := outcome::float8;
+	ELSE
+		label := CASE kind WHEN 'padded label' THEN rtrim(outcome, ' ') ELSE outcome END;
+	END IF;
 	IF outcome IS NULL THEN
 		RETURN;
 	END IF;
-	IF number THEN
-		value := outcome::float8;
-	ELSE
-		label := outcome;
-	END IF;
 	BEGIN
 		prediction := posterior.predict(context::name, "row");
-		surprise := CASE WHEN number THEN posterior.surprise(prediction, value)
+		surprise := CASE kind WHEN 'number' THEN posterior.surprise(prediction, value)
 			ELSE posterior.surprise(prediction, label) END;
-	EXCEPTION WHEN object_not_in_prerequisite_state OR no_data_found THEN
-		prediction := NULL;
+	EXCEPTION
+		WHEN object_not_in_prerequisite_state OR no_data_found THEN
+			prediction := NULL;
+		WHEN undefined_object OR undefined_column OR data_exception THEN
+			prediction := NULL;
+			GET STACKED DIAGNOSTICS trouble = MESSAGE_TEXT;
+			RAISE WARNING 'a new row is not told its surprise: %', trouble
+				USING HINT = format('SELECT posterior.unwatch(%L) ends the watch.', context);
 	END;
 END $$;
-COMMENT ON FUNCTION posterior_internal.watch_row(text, text, boolean, anyelement) IS
+COMMENT ON FUNCTION posterior_internal.watch_row(text, text, text, anyelement) IS
 	'surprise of a row that is about to be inserted';
 
 CREATE FUNCTION posterior_internal.watch_trigger(kind text, context text) RETURNS name
@@ -264,17 +280,24 @@ $$;
 COMMENT ON FUNCTION posterior_internal.watch_trigger(text, text) IS
 	'name of a trigger of a watched context, by a digest where the context''s has no room in it';
 
+-- arguments: context, target, column, kind of the target
 CREATE FUNCTION posterior_internal.watch_insert() RETURNS trigger
 	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+	IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = TG_RELID AND attname = TG_ARGV[2]
+			AND NOT attisdropped) THEN
+		RAISE WARNING 'a new row is not told its surprise: relation % has no column "%"',
+			TG_RELID::regclass, TG_ARGV[2] USING HINT = format('SELECT posterior.unwatch(%L) ends '
+			'the watch, posterior.watch(%1$L, ''column'') begins another.', TG_ARGV[0]);
+		RETURN NEW;
+	END IF;
 	RETURN jsonb_populate_record(NEW, jsonb_build_object(TG_ARGV[2],
-		(posterior_internal.watch_row(TG_ARGV[0], TG_ARGV[1], TG_ARGV[3] = 'number',
-			NEW)).surprise));
+		(posterior_internal.watch_row(TG_ARGV[0], TG_ARGV[1], TG_ARGV[3], NEW)).surprise));
 END $$;
 COMMENT ON FUNCTION posterior_internal.watch_insert() IS
 	'trigger of watched tables: sets the surprise of a new row';
 
--- arguments: context, target, number or label, table, column of the time or an empty string, key
+-- arguments: context, target, its kind, table, column of the time or an empty string, key
 CREATE FUNCTION posterior_internal.watch_record() RETURNS trigger
 	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -282,7 +305,12 @@ DECLARE
 	told record;
 BEGIN
 	SELECT * INTO told
-		FROM posterior_internal.watch_row(TG_ARGV[0], TG_ARGV[1], TG_ARGV[2] = 'number', NEW);
+		FROM posterior_internal.watch_row(TG_ARGV[0], TG_ARGV[1], TG_ARGV[2], NEW);
+	IF to_regclass(TG_ARGV[3]) IS NULL THEN
+		RAISE WARNING 'the surprise of a new row is not recorded: there is no table %', TG_ARGV[3]
+			USING HINT = format('SELECT posterior.unwatch(%L) ends the watch.', TG_ARGV[0]);
+		RETURN NEW;
+	END IF;
 	EXECUTE format('INSERT INTO %s (row_key, at, value, label, surprise, prediction)
 		VALUES ($1, $2, $3, $4, $5, $6)', TG_ARGV[3])
 	USING (SELECT jsonb_object_agg(k, r -> k) FROM unnest(TG_ARGV[5]::text[]) k),
@@ -301,12 +329,16 @@ DECLARE
 	defined posterior.contexts := posterior_internal.context_row(context);
 	number boolean := posterior_internal.target_is_number(defined.relation, defined.target)
 		AND (SELECT m.classes IS NULL FROM posterior.models m WHERE m.name = defined.model);
-	kind text := CASE WHEN number THEN 'number' ELSE 'label' END;
+	kind text := CASE WHEN number THEN 'number'
+		WHEN posterior_internal.base_type(posterior_internal.check_column(defined.relation,
+			defined.target, 'target')) = 'bpchar'::regtype THEN 'padded label' ELSE 'label' END;
 	-- a column, unless another table was asked for
 	named text := coalesce("column", CASE WHEN into_table IS NULL THEN 'surprise' END);
 	home name;
 	record text;
 	condition text;
+	pattern text;
+	there text[];
 	wrong text;
 BEGIN
 	IF threshold IS NULL OR NOT (threshold > 0 AND threshold <= 1) THEN
@@ -391,12 +423,21 @@ BEGIN
 			posterior_internal.watch_trigger('watch', context), defined.relation, context,
 			defined.target, named, kind);
 	IF leave_out THEN
-		condition := format('(%1$I IS NULL OR %1$I >= %2$L::float8)', named, threshold);
+		condition := '((%1$I IS NULL) OR (%1$I >= %2$L::double precision))';
+		-- the same condition that an earlier watch has made, with whatever threshold
+		pattern := regexp_replace(format(condition, named, 0), '([^[:alnum:] ])', E'\\\\\\1', 'g');
+		pattern := replace(pattern, E'\\''0\\''', '''([^'']*)''');
+		condition := format(condition, named, threshold);
+		there := regexp_match(defined.filter, pattern);
 		IF defined.filter IS NULL THEN
 			PERFORM posterior.alter_context(context, filter => condition);
-		ELSIF position(quote_ident(named) IN defined.filter) = 0 THEN
+		ELSIF there IS NULL THEN
 			PERFORM posterior.alter_context(context,
 				filter => format('(%s) AND %s', defined.filter, condition));
+		ELSIF there[1]::float8 <> threshold THEN
+			PERFORM posterior.alter_context(context,
+				filter => regexp_replace(defined.filter, pattern, replace(condition, E'\\',
+				E'\\\\')));
 		END IF;
 	END IF;
 END $$;
@@ -404,19 +445,61 @@ COMMENT ON FUNCTION posterior.watch(text, text, float8, boolean, text, text[], t
 	'have every row that is inserted into a context''s table tell its surprise in a column or in '
 	'another table, and leave surprising ones out of the context if asked';
 
+CREATE FUNCTION posterior_internal.watch_triggers(context text, OUT kind text,
+	OUT relation regclass, OUT name name, OUT definition text)
+	RETURNS SETOF record
+	LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT k, t.tgrelid::regclass, t.tgname, pg_get_triggerdef(t.oid)
+	FROM (VALUES ('watch', 'posterior_internal.watch_insert()'::regprocedure),
+			('record', 'posterior_internal.watch_record()')) u (k, f)
+		JOIN pg_trigger t
+			ON t.tgfoid = f AND t.tgname = posterior_internal.watch_trigger(k, context)
+$$;
+COMMENT ON FUNCTION posterior_internal.watch_triggers(text) IS
+	'triggers that posterior.watch has made for a context';
+
+-- The triggers of a watched table when its context is dropped, or has another name.
+CREATE FUNCTION posterior_internal.watch_follows(relation regclass, context text, new_name text)
+	RETURNS void
+	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	t record;
+	head text;
+	first text;
+BEGIN
+	FOR t IN SELECT w.* FROM posterior_internal.watch_triggers(context) w
+		WHERE w.relation = watch_follows.relation LOOP
+		head := format('CREATE TRIGGER %I ', t.name);
+		first := format('posterior_internal.watch_%s(%L', CASE t.kind WHEN 'watch' THEN 'insert'
+			ELSE t.kind END, context);
+		EXECUTE format('DROP TRIGGER %I ON %s', t.name, t.relation);
+		IF new_name IS NOT NULL AND starts_with(t.definition, head)
+			AND position(first IN t.definition) > 0 THEN
+			EXECUTE format('CREATE TRIGGER %I ', posterior_internal.watch_trigger(t.kind, new_name))
+				|| overlay(substr(t.definition, length(head) + 1)
+					PLACING replace(first, quote_literal(context), quote_literal(new_name))
+					FROM position(first IN substr(t.definition, length(head) + 1))
+					FOR length(first));
+		END IF;
+	END LOOP;
+END $$;
+COMMENT ON FUNCTION posterior_internal.watch_follows(regclass, text, text) IS
+	'drop the triggers of a watched table, or have them name a context by its new name';
+
 CREATE FUNCTION posterior.unwatch(context text) RETURNS void
 	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-	defined posterior.contexts := posterior_internal.context_row(context);
-	kind text;
+	t record;
+	any_left boolean := false;
 BEGIN
-	FOREACH kind IN ARRAY '{watch,record}'::text[] LOOP
-		IF EXISTS (SELECT FROM pg_trigger WHERE tgrelid = defined.relation
-			AND tgname = posterior_internal.watch_trigger(kind, context)) THEN
-			EXECUTE format('DROP TRIGGER %I ON %s',
-				posterior_internal.watch_trigger(kind, context), defined.relation);
-		END IF;
+	FOR t IN SELECT w.* FROM posterior_internal.watch_triggers(context) w LOOP
+		any_left := true;
+		EXECUTE format('DROP TRIGGER %I ON %s', t.name, t.relation);
 	END LOOP;
+	-- a context that is gone may have left triggers, else its name is wrong
+	IF NOT any_left THEN
+		PERFORM posterior_internal.context_row(context);
+	END IF;
 END $$;
 COMMENT ON FUNCTION posterior.unwatch(text) IS
 	'drop the triggers that posterior.watch has made; the column, the table and the filter stay';

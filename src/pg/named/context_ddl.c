@@ -718,6 +718,8 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 	/* of a table that belongs to another role by now the triggers stay as they are */
 	if (relation_is_owned(columns.relation))
 	{
+		if (new_name != NULL && strcmp(new_name, name) != 0 && posterior_definitions_extended())
+			posterior_watch_follows(columns.relation, name, new_name);
 		if (maintained)
 			posterior_make_triggers(columns.relation);
 		else
@@ -756,8 +758,13 @@ posterior_drop_context(PG_FUNCTION_ARGS)
 						  2, types, values, NULL)
 		== 0)
 		posterior_definition_vanished(name);
-	if (maintained && relation_is_owned(columns.relation))
-		posterior_drop_triggers(columns.relation);
+	if (relation_is_owned(columns.relation))
+	{
+		if (maintained)
+			posterior_drop_triggers(columns.relation);
+		if (posterior_definitions_extended())
+			posterior_watch_follows(columns.relation, name, NULL);
+	}
 	if (sums)
 		sums_end(columns.relation, &kept);
 	PG_RETURN_VOID();

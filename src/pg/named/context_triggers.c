@@ -162,6 +162,27 @@ posterior_drop_triggers(Oid relation)
 			sql_execute(psprintf("DROP TRIGGER %s ON %s", triggers[i].name, name));
 }
 
+void
+posterior_watch_follows(Oid relation, const char *name, const char *new_name)
+{
+	Oid			types[] = {REGCLASSOID, TEXTOID, TEXTOID};
+	Datum		values[] = {ObjectIdGetDatum(relation), CStringGetTextDatum(name), (Datum) 0};
+	char		nulls[] = {' ', ' ', 'n'};
+
+	if (new_name != NULL)
+	{
+		values[2] = CStringGetTextDatum(new_name);
+		nulls[2] = ' ';
+	}
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	if (SPI_execute_with_args("SELECT posterior_internal.watch_follows($1, $2, $3)", 3, types,
+							  values, nulls, false, 0)
+		!= SPI_OK_SELECT)
+		elog(ERROR, "could not call posterior_internal.watch_follows");
+	SPI_finish();
+}
+
 /* ---- of contexts that keep sums -------------------------------------------------------------- */
 
 /* The names of the triggers of an identity: for rows, and for TRUNCATE. */

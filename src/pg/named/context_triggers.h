@@ -22,6 +22,12 @@ void		posterior_make_triggers(Oid relation);
 void		posterior_drop_triggers(Oid relation);
 
 /*
+ * The triggers of posterior.watch on a context's table, which name it: drop them, or have them name
+ * it anew.
+ */
+void		posterior_watch_follows(Oid relation, const char *name, const char *new_name);
+
+/*
  * The same for the triggers that note rows under an identity (sums_notes.c), which a context that
  * keeps sums has for itself.
  */
