@@ -122,7 +122,7 @@ SELECT posterior.impute('twins', draws => 2, key => '{c}');
 DROP TABLE twins;
 RESET posterior.model;
 -- importance
-SELECT feature, evidence_loss > 2 AS evidence, permutation_loss > 0.3 AS permutation
+SELECT feature, evidence_loss > 3 AS evidence, permutation_loss > 0.3 AS permutation
 	FROM posterior.importance('"Lab"', 'y', '{a,"b \"B\"",noise}') ORDER BY 1;
 SELECT series, feature, permutation_loss > 0.1 AS matters
 	FROM posterior.importance('"Lab"', 'grade', '{a,noise}', by => '{site}') ORDER BY 1, 2;
