@@ -47,3 +47,6 @@ RESET jit;
 RESET jit_above_cost;
 DROP TABLE rows;
 DROP FUNCTION plan_cost;
+-- shares that are none
+SELECT posterior.plot_histogram('{0.5,NaN}');
+SELECT posterior.plot_histogram('{0.5,-0.1}');

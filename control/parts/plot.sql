@@ -146,12 +146,20 @@ COMMENT ON AGGREGATE posterior.plot_text(float8, float8, float8, float8,
 	float8) IS 'the picture of posterior.plot in block characters, for a terminal';
 
 CREATE FUNCTION posterior.plot_histogram(shares float8[]) RETURNS text
-	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-	SELECT string_agg(format('%s %s %s', lpad(to_char((i - 1)::float8 / n, 'FM0.00'), 5),
+	LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	wrong float8 := (SELECT s FROM unnest(shares) s WHERE NOT (s >= 0 AND s <= 1e6) LIMIT 1);
+BEGIN
+	IF wrong IS NOT NULL THEN
+		RAISE EXCEPTION 'shares must be from 0 on' USING ERRCODE = 'numeric_value_out_of_range',
+			DETAIL = format('One is %s.', wrong),
+			HINT = 'They are those of a histogram, as in the column pit of posterior.evaluate.';
+	END IF;
+	RETURN (SELECT string_agg(format('%s %s %s', lpad(to_char((i - 1)::float8 / n, 'FM0.00'), 5),
 		rpad(repeat('█', round(40 * s / nullif(top, 0))::integer), 40),
 		round(100 * s::numeric) || ' %'), E'\n' ORDER BY i)
 	FROM (SELECT i, s, max(s) OVER () AS top, count(*) OVER () AS n
-		FROM unnest(shares) WITH ORDINALITY u (s, i)) p
-$$;
+		FROM unnest(shares) WITH ORDINALITY u (s, i)) p);
+END $$;
 COMMENT ON FUNCTION posterior.plot_histogram(float8[]) IS
 	'shares, such as a PIT histogram, as bars of block characters';

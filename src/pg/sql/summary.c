@@ -75,7 +75,8 @@ take_levels(Lookup *w, ArrayType *array)
 			ereport(ERROR,
 					(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 					 errmsg("a level must be between 0 and 1"),
-					 errdetail("Level %d is %g.", i + 1, level)));
+					 errdetail("Level %d is %g.", i + 1, level),
+					 errhint("90 %% is 0.9.")));
 		w->levels[i] = level;
 	}
 }

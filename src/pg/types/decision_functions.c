@@ -233,7 +233,8 @@ posterior_pool(PG_FUNCTION_ARGS)
 	if (n == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
-				 errmsg("there is no distribution to pool")));
+				 errmsg("there is no distribution to pool"),
+				 errhint("Give an array of at least one, with a weight for each.")));
 	weights = pool_weights(PG_GETARG_ARRAYTYPE_P(1), n);
 	d = palloc(n * sizeof(*d));
 	for (int i = 0; i < n; i++)

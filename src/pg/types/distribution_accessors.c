@@ -42,7 +42,8 @@ check_probability(double p, const char *name)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg("%s must be between 0 and 1", name),
-				 errdetail("It is %g.", p)));
+				 errdetail("It is %g.", p),
+				 errhint("90 %% is 0.9.")));
 	return p;
 }
 
