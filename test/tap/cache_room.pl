@@ -57,5 +57,30 @@ for my $case (['toy', 1500], ['tabular_small', 100], ['tabular_small', 300])
 	($hits, $misses, $evictions, $private) = counted($model, 1, $size);
 	is("$hits $misses $private", '1 0 0', "$model and $size rows are kept");
 }
+# What was kept in between leaves no fences: entries and models of several sizes come and go, and an
+# encoding of a fifth of the cache is kept after them.
+$node->restart;
+for my $turn (1 .. 30)
+{
+	counted('toy', 20, 6 * $turn);
+	counted('tabular_small', 3, 10 * $turn);
+	counted('gp1d', 3, 8 * $turn);
+}
+for my $size (500, 700, 900)
+{
+	counted('tabular_small', 1, $size);
+	($hits, $misses, $evictions, $private) = counted('tabular_small', 1, $size);
+	is("$misses $private", '0 0', "$size rows are kept after much has come and gone");
+}
+
+# warm_context says that an encoding finds no room, whatever its size.
+$node->safe_psql('postgres', q{
+	CREATE TABLE t AS SELECT i, sin(i) AS y, i / 10.0 AS x FROM generate_series(1, 2600) i;
+	SELECT posterior.create_context('large', 't', 'y', '{x}', 'i', 'tabular_small')});
+my ($code, $out, $told) =
+  $node->psql('postgres', "SELECT posterior.warm_context('large')");
+like($told,
+	qr/NOTICE:  the encoding of context "large" (?:finds no room in|is larger than) the cache/,
+	'an encoding that is not kept is told of');
 $node->stop;
 done_testing();

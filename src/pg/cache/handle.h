@@ -47,6 +47,7 @@ typedef struct PosteriorContextHandle
 	/* work of small requests answered by a device, where no entry counts it */
 	double		small;
 	bool		transient;		/* answered with transient rows; not reusable */
+	bool		no_room;		/* not kept because the cache has no room for it */
 	int			n_features;
 	uint8	   *kinds;		/* [n_features] PosteriorColumnKind */
 	PosteriorLabelList labels;	/* of its classes, or none */

@@ -614,6 +614,8 @@ posterior_handle_lookup(const PosteriorLookup *w, PosteriorLookupOutcome *outcom
 		a = (Attempt) {.w = w};
 		e = attempt_find(&a, outcome);
 	}
+	if (e != NULL)
+		e->no_room = a.full;
 	lookup_explain(&a, *outcome);
 	posterior_entries_note_lookup(*outcome);
 	return e;

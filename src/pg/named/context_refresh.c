@@ -86,10 +86,13 @@ posterior_refresh_context(PG_FUNCTION_ARGS)
 
 /* Say that an encoding is not there for others, which is what it was made for. */
 static void
-tell_too_large(const PosteriorNamed *named, Size bytes)
+tell_not_kept(const PosteriorNamed *named, Size bytes)
 {
-	ereport(NOTICE, (errmsg("the encoding of context \"%s\" is larger than the cache and not kept",
-							named->name),
+	ereport(NOTICE, (bytes > (Size) posterior_cache_size * 1024
+					 ? errmsg("the encoding of context \"%s\" is larger than the cache and not "
+							  "kept", named->name)
+					 : errmsg("the encoding of context \"%s\" finds no room in the cache and is "
+							  "not kept", named->name),
 					 errdetail("It takes %zu kB, posterior.cache_size is %d kB: every statement "
 							   "reads and encodes the rows.",
 							   bytes / 1024, posterior_cache_size),
@@ -139,8 +142,8 @@ context_warm(const char *name, PosteriorReading *reading)
 	bytes = posterior_cached_bytes(e->cached);
 	sums = posterior_named_by_sums(named);
 	if (!sums && e->entry == NULL && posterior_cache_mode != POSTERIOR_CACHE_OFF
-		&& bytes > (Size) posterior_cache_size * 1024)
-		tell_too_large(named, bytes);
+		&& (e->no_room || bytes > (Size) posterior_cache_size * 1024))
+		tell_not_kept(named, bytes);
 	if (sums)
 		offer_refresh(named, e);
 	posterior_handle_release(e);

@@ -271,6 +271,12 @@ posterior_arena_alloc(Size size)
 		if (total > arena_size())
 			return NULL;
 		pointer = dsa_allocate_extended(area, total, DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
+		/* blocks of small pieces that are empty by now lie between the pages that are free */
+		if (!DsaPointerIsValid(pointer))
+		{
+			dsa_trim(area);
+			pointer = dsa_allocate_extended(area, total, DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
+		}
 		piece = DsaPointerIsValid(pointer) ? dsa_get_address(area, pointer) : NULL;
 	}
 	else if (pg_atomic_read_u64(&posterior_shared->used) + total
