@@ -2,8 +2,8 @@
 """Distributions as values: what posterior.distribution holds, with the methods of scipy.stats'
 frozen distributions.
 
-Only the standard library is used. Numbers agree with the accessors in SQL; mixtures are inverted by
-bisection.
+Only the standard library is used. Numbers agree with the accessors in SQL, but for the entropy of
+mixtures, which is a mean over 500 quantiles; mixtures are inverted by bisection.
 """
 import bisect
 import json
@@ -21,6 +21,27 @@ __all__ = [
 _KINDS = {1: "normal", 2: "mixture", 3: "bars", 4: "bars_half_normal", 5: "categorical",
           6: "quantiles"}
 _QUARTILE = NormalDist().inv_cdf(0.75)
+_LOG_SQRT_TAU = 0.5 * math.log(2 * math.pi)
+
+
+def _log(p):
+    return math.log(p) if p > 0 else -math.inf
+
+
+def _log_sum(terms):
+    """The logarithm of the sum of the terms' exponentials."""
+    terms = list(terms)
+    top = max(terms)
+    return top if math.isinf(top) else top + math.log(math.fsum(math.exp(t - top) for t in terms))
+
+
+def _log_normal_tail(u):
+    """The logarithm of the probability that a standard normal number is above u."""
+    if u < 30:
+        return math.log(0.5 * math.erfc(u / math.sqrt(2)))
+    # the asymptotic series, to 1e-16 there
+    return -0.5 * u * u - _LOG_SQRT_TAU - math.log(u) + math.log1p(
+        -1 / u ** 2 + 3 / u ** 4 - 15 / u ** 6 + 105 / u ** 8)
 
 
 class Distribution:
@@ -49,8 +70,7 @@ class Distribution:
         return self.ppf(0.5)
 
     def logpdf(self, y):
-        density = self.pdf(y)
-        return math.log(density) if density > 0 else -math.inf
+        return _log(self.pdf(y))
 
     def sf(self, y):
         """Probability of more than y."""
@@ -81,15 +101,17 @@ class Distribution:
 
     def isf(self, p):
         """The value that is exceeded with probability p."""
-        return self.ppf(1 - p)
+        return -self._mirrored().ppf(p)
+
+    def _mirrored(self):
+        """The distribution of -y."""
+        raise NotImplementedError
 
     def logcdf(self, y):
-        below = self.cdf(y)
-        return math.log(below) if below > 0 else -math.inf
+        return _log(self.cdf(y))
 
     def logsf(self, y):
-        above = self.sf(y)
-        return math.log(above) if above > 0 else -math.inf
+        return self._mirrored().logcdf(-y)
 
     def support(self):
         """Lowest and highest value."""
@@ -158,6 +180,17 @@ class Mixture(Distribution):
         return self._sum(math.exp(-0.5 * ((y - m) / s) ** 2) / (s * math.sqrt(2 * math.pi))
                          for m, s in zip(self.means, self.sds))
 
+    def logpdf(self, y):
+        return _log_sum(_log(w) - 0.5 * ((y - m) / s) ** 2 - math.log(s) - _LOG_SQRT_TAU
+                        for w, m, s in zip(self.weights, self.means, self.sds))
+
+    def logcdf(self, y):
+        return _log_sum(_log(w) + _log_normal_tail((m - y) / s)
+                        for w, m, s in zip(self.weights, self.means, self.sds))
+
+    def _mirrored(self):
+        return Mixture(self.weights, [-m for m in self.means], self.sds)
+
     def _support(self):
         return -math.inf, math.inf
 
@@ -178,6 +211,13 @@ class Normal(Mixture):
         if p in (0, 1):
             return math.inf if p else -math.inf
         return NormalDist(self.means[0], self.sds[0]).inv_cdf(p)
+
+    def entropy(self):
+        """Differential entropy in nats."""
+        return 0.5 + _LOG_SQRT_TAU + math.log(self.sds[0])
+
+    def _mirrored(self):
+        return Normal(-self.means[0], self.sds[0])
 
     def __repr__(self):
         return f"normal({self.means[0]!r}, {self.sds[0]!r})"
@@ -245,6 +285,31 @@ class Bars(Distribution):
                 return mass / width
         return 0.0
 
+    def logpdf(self, y):
+        for i, mass in enumerate(self.masses):
+            left, width, scale = self._bucket(i)
+            if self._tail(i) and (y <= left + width if i == 0 else y > left):
+                u = (left + width - y if i == 0 else y - left) / scale
+                return _log(mass) + math.log(2) - u * u / 2 - math.log(scale) - _LOG_SQRT_TAU
+        return _log(self.pdf(y))
+
+    def logcdf(self, y):
+        left, width, scale = self._bucket(0)
+        if self._tail(0) and y <= left + width:
+            return _log(self.masses[0]) + math.log(2) + _log_normal_tail((left + width - y) / scale)
+        return _log(self.cdf(y))
+
+    def entropy(self):
+        """Differential entropy in nats."""
+        def spread(i):
+            _, width, scale = self._bucket(i)
+            return (0.5 + math.log(scale / 2) + _LOG_SQRT_TAU if self._tail(i)
+                    else math.log(width))
+        return math.fsum(m * (spread(i) - math.log(m)) for i, m in enumerate(self.masses) if m > 0)
+
+    def _mirrored(self):
+        return Bars(self.masses[::-1], [-b for b in self.borders[::-1]], self.half_normal_tails)
+
     def _support(self):
         return (-math.inf, math.inf) if self.half_normal_tails else (self.borders[0],
                                                                      self.borders[-1])
@@ -302,6 +367,28 @@ class Quantiles(Distribution):
             return self._mass * math.exp((last - y) / self.upper_tail) / self.upper_tail
         i = bisect.bisect_left(self.quantiles, y)
         return self._mass / (self.quantiles[i] - self.quantiles[i - 1])
+
+    def logpdf(self, y):
+        first, last = self.quantiles[0], self.quantiles[-1]
+        if y <= first:
+            return (y - first) / self.lower_tail + math.log(self._mass / self.lower_tail)
+        if y > last:
+            return (last - y) / self.upper_tail + math.log(self._mass / self.upper_tail)
+        return _log(self.pdf(y))
+
+    def logcdf(self, y):
+        first = self.quantiles[0]
+        return (math.log(self._mass) + (y - first) / self.lower_tail if y <= first
+                else _log(self.cdf(y)))
+
+    def entropy(self):
+        """Differential entropy in nats."""
+        tails = [1 - math.log(self._mass / t) for t in (self.lower_tail, self.upper_tail)]
+        return self._mass * math.fsum(tails + [math.log((b - a) / self._mass)
+                                               for a, b in self._intervals()])
+
+    def _mirrored(self):
+        return Quantiles([-q for q in self.quantiles[::-1]], self.upper_tail, self.lower_tail)
 
     def ppf(self, p):
         place = p / self._mass

@@ -43,11 +43,35 @@ class Alone(unittest.TestCase):
             self.assertAlmostEqual(d.expect(lambda y: y > d.median()), 0.5, 2)
         self.assertEqual(ALL[2].logcdf(-2), -math.inf)
         normal = 0.5 * math.log(2 * math.pi * math.e * 4)
-        self.assertAlmostEqual(Normal(3, 2).entropy(), normal, 2)
+        self.assertAlmostEqual(Normal(3, 2).entropy(), normal, 14)
         labels = Categorical(["a", "b"], [0.25, 0.75])
         self.assertEqual(labels.logpmf("a"), math.log(0.25))
         self.assertAlmostEqual(labels.rvs(2000, random_state=3).count("a") / 2000, 0.25, 1)
         self.assertIn(labels.rvs(), ("a", "b"))
+
+    def test_entropy(self):
+        for d in ALL:
+            low, high = d.ppf(1e-9), d.isf(1e-9)
+            step = (high - low) / 20000
+            grid = [low + (i + 0.5) * step for i in range(20000)]
+            found = -step * sum(d.pdf(y) * d.logpdf(y) for y in grid if d.pdf(y) > 0)
+            self.assertAlmostEqual(d.entropy(), found, 1 if d.kind == "mixture" else 2)
+
+    def test_far_tails(self):
+        """Logarithms, and quantiles of tails, where densities and masses are 0."""
+        standard = Normal(0, 1)
+        self.assertAlmostEqual(standard.logpdf(40), -800.9189385332047, 11)
+        self.assertAlmostEqual(standard.logcdf(-40), -804.6084420137539, 11)
+        self.assertAlmostEqual(standard.isf(1e-20), 9.262340089798405, 12)
+        for d in ALL:
+            for y in (d.ppf(0.02), d.ppf(0.6), d.isf(0.01)):
+                self.assertAlmostEqual(math.exp(d.logpdf(y)), d.pdf(y), 14)
+                self.assertAlmostEqual(math.exp(d.logcdf(y)), d.cdf(y), 14)
+                self.assertAlmostEqual(math.exp(d.logsf(y)), d.sf(y), 14)
+            self.assertEqual((d.isf(0), d.isf(1)), d.support()[::-1])
+            if math.isinf(d.support()[0]):
+                for y in (d.mean() - 100 * d.std(), d.mean() + 100 * d.std()):
+                    self.assertTrue(-1e6 < d.logpdf(y) < -50)
 
     def test_summary(self):
         for text in ("mean 3.200, sd 0.500, 90 % in [2.378, 4.022]", '"no" 0.750, "yes" 0.250'):
@@ -95,15 +119,18 @@ class WithServer(unittest.TestCase):
         ]
         for text in texts:
             for binary in (False, True):
-                d, mean, sd, low, density = self.connection.execute(
+                d, mean, sd, low, density, far, entropy = self.connection.execute(
                     "SELECT d, posterior.mean(d), posterior.stddev(d), posterior.quantile(d, 0.1), "
-                    "posterior.pdf(d, 0.5)"
+                    "posterior.pdf(d, 0.5), posterior.log_pdf(d, 300), posterior.entropy(d)"
                     " FROM (SELECT %s::text::posterior.distribution AS d) d", (text,),
                     binary=binary).fetchone()
                 self.assertAlmostEqual(d.mean(), mean, 9)
                 self.assertAlmostEqual(d.std(), sd, 9)
                 self.assertAlmostEqual(d.ppf(0.1), low, 6)
                 self.assertAlmostEqual(d.pdf(0.5), density, 9)
+                if math.isfinite(far):
+                    self.assertAlmostEqual(d.logpdf(300) / far, 1, 12)
+                self.assertAlmostEqual(d.entropy(), entropy, 1 if d.kind == "mixture" else 12)
 
     def test_json_and_labels(self):
         d, j = self.connection.execute(
