@@ -334,3 +334,8 @@ DROP SCHEMA kept_sums CASCADE;
 DROP ROLE kept_reader;
 SELECT count(*) FROM posterior_internal.noted_row;
 SELECT posterior.drop_model('sums');
+-- a model that has none
+CREATE TABLE none_kept AS SELECT i::float8 AS x, sin(i) AS y FROM generate_series(1, 20) i;
+SELECT posterior.create_context('none kept', 'none_kept', 'y', '{x}', model => 'tabular',
+	maintain => 'sums');
+DROP TABLE none_kept;

@@ -154,3 +154,8 @@ RESET posterior.model;
 RESET posterior.class_model;
 SELECT posterior.drop_model('transparent');
 SELECT posterior.drop_model('transparent_limited');
+-- rows of a model of sums, which has another way out
+SET posterior.model = 'tabular_sums';
+SELECT posterior.predict(posterior.context(sin(i), i::float8), 1.0::float8)
+FROM generate_series(1, 20001) i;
+RESET posterior.model;

@@ -187,3 +187,22 @@ SELECT row_key FROM posterior.impute('given', columns => '{r}', features => '{y,
 SELECT count(*) FROM posterior.importance('given', 'target', '{r,y}');
 SELECT count(*) FROM posterior.forecast('given', 't', 'target', 2);
 DROP TABLE given;
+-- wide relations: more columns than a function takes arguments, in keys and hashes
+DO $$ BEGIN
+	EXECUTE 'CREATE TABLE wide AS SELECT ' || (SELECT string_agg(format('sin(i * %s.37) AS c%1$s', k),
+		', ' ORDER BY k) FROM generate_series(1, 98) k) || ', i % 3 + cos(i / 5.0) AS y
+		FROM generate_series(1, 60) i';
+END $$;
+SELECT n FROM posterior.evaluate('wide', 'y');
+SELECT count(*) FROM posterior.detect_anomalies('wide', 'y', all_rows => true);
+ALTER TABLE wide ADD c99 int;
+SELECT n FROM posterior.evaluate('wide', 'y');
+SELECT posterior.create_context('wide', 'wide', 'y', order_by => 'c1');
+SELECT count(mean) FROM posterior.score('wide', 'wide');
+DROP TABLE wide;
+-- a column of more labels than the model tells apart is no reason to fill none
+CREATE TABLE people AS SELECT i AS id, nullif('person ' || i, 'person 77') AS name,
+	CASE WHEN i % 9 > 0 THEN i % 5 END AS a, i % 5 * 2 + sin(i) AS b FROM generate_series(1, 200) i;
+SELECT column_name, count(*) FROM posterior.impute('people', key => '{id}') GROUP BY 1;
+SELECT column_name FROM posterior.impute('people', '{name}', key => '{id}');
+DROP TABLE people;

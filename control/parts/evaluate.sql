@@ -46,13 +46,17 @@ CREATE FUNCTION posterior_internal.hash_of(relation regclass, columns text[], se
 	LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	PERFORM posterior_internal.check_seed(seed);
+	-- a function takes a hundred arguments
 	RETURN (SELECT format('hashtextextended(concat_ws(E''\t'', %s), %s)',
-		string_agg(format(CASE WHEN posterior_internal.base_type(a.atttypid) IN ('date'::regtype,
-				'timestamp', 'timestamptz', 'interval')
-			THEN 'coalesce(extract(epoch FROM %I)::text, E''\n'')'
-			ELSE 'coalesce(%I::text COLLATE "C", E''\n'')' END, c), ', ' ORDER BY i), seed)
-		FROM unnest(columns) WITH ORDINALITY u (c, i)
-			JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c);
+		string_agg(format('concat_ws(E''\t'', %s)', part), ', ' ORDER BY chunk), seed)
+		FROM (SELECT (i - 1) / 40 AS chunk,
+				string_agg(format(CASE WHEN posterior_internal.base_type(a.atttypid)
+					IN ('date'::regtype, 'timestamp', 'timestamptz', 'interval')
+				THEN 'coalesce(extract(epoch FROM %I)::text, E''\n'')'
+				ELSE 'coalesce(%I::text COLLATE "C", E''\n'')' END, c), ', ' ORDER BY i) AS part
+			FROM unnest(columns) WITH ORDINALITY u (c, i)
+				JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c
+			GROUP BY (i - 1) / 40) p);
 END $$;
 COMMENT ON FUNCTION posterior_internal.hash_of(regclass, text[], bigint) IS
 	'expression of a hash of columns';
@@ -74,6 +78,21 @@ END $$;
 COMMENT ON FUNCTION posterior_internal.present_rows(regclass, text, integer, text[])
 	IS 'rows that have a target, of the largest group; without groups, counted up to the lowest '
 		'number that suffices';
+
+-- How many labels a target has, in the group that has most.
+CREATE FUNCTION posterior_internal.label_count(relation regclass, target text, "by" text[])
+	RETURNS bigint
+	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	n bigint;
+BEGIN
+	EXECUTE format('SELECT max(n) FROM (SELECT count(DISTINCT y) AS n
+		FROM (SELECT %1$s AS g, %3$I::text AS y FROM %2$s) p GROUP BY g) c',
+		posterior_internal.group_key(relation, "by"), relation, target) INTO n;
+	RETURN n;
+END $$;
+COMMENT ON FUNCTION posterior_internal.label_count(regclass, text, text[]) IS
+	'how many labels a target has, in the group that has most';
 
 -- An error unless enough rows have a target.
 CREATE FUNCTION posterior_internal.check_present(relation regclass, target text, lowest integer,
@@ -496,6 +515,7 @@ DECLARE
 	targets text[] := columns;
 	filling text[] := '{}';
 	sparse text[] := '{}';
+	many text[] := '{}';
 	missing bigint[] := '{}';
 	cells bigint;
 	used text[];
@@ -535,7 +555,13 @@ BEGIN
 			sparse := sparse || target;
 			CONTINUE;
 		END IF;
-		PERFORM posterior_internal.target_is_number(relation, target);
+		IF NOT posterior_internal.target_is_number(relation, target) AND columns IS NULL
+			AND posterior_internal.label_count(relation, target, "by") > (SELECT m.classes
+				FROM posterior.models m WHERE m.name = coalesce(class_model,
+				nullif(current_setting('posterior.class_model', true), ''), 'tabular_class')) THEN
+			many := many || target;
+			CONTINUE;
+		END IF;
 		IF columns IS NOT NULL THEN
 			PERFORM posterior_internal.check_present(relation, target, 8, "by");
 		END IF;
@@ -543,7 +569,11 @@ BEGIN
 		filling := filling || target;
 		missing := missing || cells;
 	END LOOP;
-	IF sparse <> '{}' AND filling = '{}' THEN
+	IF many <> '{}' THEN
+		RAISE WARNING 'columns with more labels than the model tells apart are left as they are: %',
+			array_to_string(many, ', ');
+	END IF;
+	IF sparse <> '{}' AND filling = '{}' AND many = '{}' THEN
 		PERFORM posterior_internal.check_present(relation, sparse[1], 8, "by");
 	ELSIF sparse <> '{}' THEN
 		RAISE WARNING 'columns with less than 8 values are left as they are: %',

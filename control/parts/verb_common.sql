@@ -82,6 +82,17 @@ END $$;
 COMMENT ON FUNCTION posterior_internal.check_number(regclass, text,
 	text) IS 'an error unless a column holds numbers';
 
+CREATE FUNCTION posterior_internal.refuse_features(relation regclass, n integer) RETURNS void
+	LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	RAISE EXCEPTION 'there are % features of relation %, and a verb takes 98', n, relation
+		USING ERRCODE = 'too_many_arguments',
+			HINT = 'Name those that matter, as in features => ''{temperature,weekday}'', or ask a '
+			'named context, which takes any number.';
+END $$;
+COMMENT ON FUNCTION posterior_internal.refuse_features(regclass, integer) IS
+	'the error of more features than a function takes';
+
 CREATE FUNCTION posterior_internal.check_features(relation regclass, target text, features text[],
 	excluded text[] DEFAULT '{}') RETURNS text[]
 	LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -96,7 +107,9 @@ BEGIN
 		WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped AND attname <> target
 			AND attname <> ALL (excluded)
 			AND posterior_internal.is_feature(atttypid);
-		IF found IS NULL THEN
+		IF cardinality(found) > 98 THEN
+			PERFORM posterior_internal.refuse_features(relation, cardinality(found));
+		ELSIF found IS NULL THEN
 			RAISE EXCEPTION 'relation % has no column that can be a feature', relation
 				USING ERRCODE = 'undefined_column',
 					HINT =
@@ -105,7 +118,9 @@ BEGIN
 		END IF;
 		RETURN found;
 	END IF;
-	IF cardinality(features) = 0 THEN
+	IF cardinality(features) > 98 THEN
+		PERFORM posterior_internal.refuse_features(relation, cardinality(features));
+	ELSIF cardinality(features) = 0 THEN
 		RAISE EXCEPTION 'at least one feature is needed' USING ERRCODE = 'invalid_parameter_value',
 			HINT = 'Leave out features to use all columns that can be one.';
 	END IF;
@@ -218,9 +233,11 @@ BEGIN
 					'''{store}''.';
 		END IF;
 	END LOOP;
-	RETURN (SELECT format('jsonb_build_object(%s)',
-		string_agg(format('%L, %s%I', b, prefix, b), ', ' ORDER BY i))
-		FROM unnest("by") WITH ORDINALITY u (b, i));
+	-- a function takes a hundred arguments
+	RETURN (SELECT format('(%s)', string_agg(part, ' || ' ORDER BY chunk))
+		FROM (SELECT (i - 1) / 40 AS chunk, format('jsonb_build_object(%s)',
+				string_agg(format('%L, %s%I', b, prefix, b), ', ' ORDER BY i)) AS part
+			FROM unnest("by") WITH ORDINALITY u (b, i) GROUP BY (i - 1) / 40) c);
 END $$;
 COMMENT ON FUNCTION posterior_internal.group_key(regclass, text[], text[],
 	text) IS 'expression of the key of a group';

@@ -70,15 +70,20 @@ limit_detail(const PosteriorModel *model, int64 n, int n_features)
 		tnp_model_info(model->model)->encoding_bytes_per_row + (n_features + 1) * sizeof(double);
 
 	return errdetail("Encoding %lld rows by model \"%s\" takes %s of memory and, at 10 billion "
-					 "multiplications a second, %s; time grows with the square of the rows.",
+					 "multiplications a second, %s%s.",
 					 (long long) n, model->name, memory_in_words(n * row),
-					 time_in_words(tnp_encoding_cost(model->model, n) / RATE));
+					 time_in_words(tnp_encoding_cost(model->model, n) / RATE),
+					 tnp_keeps_sums(model->model) ? "" : "; time grows with the square of the rows");
 }
 
 /* The ways out: a HINT. */
 static int
-limit_hint(void)
+limit_hint(const PosteriorModel *model)
 {
+	if (tnp_keeps_sums(model->model))
+		return errhint("Sums take any number of rows: posterior.basis of some of them, and "
+					   "posterior.context(basis, ...) of all, or a named context with maintain => "
+					   "'sums'; or raise posterior.row_limit.");
 	return errhint("Take fewer rows: max_rows of a named context, those nearest to the query, "
 				   "or a sample; or a model of a higher limit; or raise posterior.row_limit.");
 }
@@ -92,7 +97,7 @@ posterior_check_row_limit(const PosteriorModel *model, const char *whose, int64 
 		ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 						errmsg("%s has %lld rows, the limit is %lld", whose, (long long) n,
 							   (long long) limit),
-						limit_detail(model, n, n_features), limit_hint()));
+						limit_detail(model, n, n_features), limit_hint(model)));
 }
 
 void
@@ -104,7 +109,7 @@ posterior_beyond_row_limit(const PosteriorModel *model, const char *whose, int n
 			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 			 errmsg("%s has more than %lld rows, which are the limit", whose, (long long) limit),
 			 limit_detail(model, limit, n_features),
-			 limit_hint()));
+			 limit_hint(model)));
 }
 
 void
@@ -117,7 +122,7 @@ posterior_warn_row_limit(const PosteriorModel *model, const char *whose, int n_f
 		(errmsg(
 			 "%s has more than %lld rows, which are the limit: predictions from it will be refused",
 			 whose, (long long) limit),
-		 limit_detail(model, limit, n_features), limit_hint()));
+		 limit_detail(model, limit, n_features), limit_hint(model)));
 }
 
 void

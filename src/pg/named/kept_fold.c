@@ -356,7 +356,11 @@ posterior_kept_begin(const char *name)
 	posterior_kept_lock(&named->kept, true);
 	model = posterior_model_pin(named->model, memory);
 	if (!tnp_keeps_sums(model->model))
-		cannot_keep(named, psprintf("model \"%s\" has no sums", named->model));
+		ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+						errmsg("context \"%s\" cannot keep sums", named->name),
+						errdetail("Model \"%s\" has none.", named->model),
+						errhint("The model tabular_sums has, as in model => 'tabular_sums'; with "
+								"maintain => 'trigger' the rows themselves are the context.")));
 	if (check_enable_rls(named->relation, InvalidOid, true) == RLS_ENABLED)
 		cannot_keep(named, "row-level security applies to you");
 	signature = posterior_kept_signature(named, &why);

@@ -141,7 +141,8 @@ posterior_labels_add(PosteriorLabels *labels, const char *text)
 		ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 						errmsg("more than %d different labels", labels->most),
 						errdetail("The first one too many is \"%s\".", text),
-						errhint("Give rare labels one name, for example by CASE; a quantity is "
+						errhint("Give rare labels one name, for example by CASE, until the model "
+								"tells them apart (classes in posterior.models); a quantity is "
 								"better predicted as a number.")));
 	labels->text[labels->n] = MemoryContextStrdup(labels->context, text);
 	return labels->n++;
