@@ -104,3 +104,14 @@ RESET min_parallel_table_scan_size;
 RESET max_parallel_workers_per_gather;
 DROP FUNCTION plan_of;
 DROP TABLE t, c, e, p, serial;
+-- targets that differ by little of their mean
+CREATE TABLE far AS SELECT i % 10 AS x, 3.0::float8 * (i % 10) + i % 4 AS y
+FROM generate_series(1, 100) i;
+WITH p AS (SELECT far_off, posterior.predict(c, 5) AS p
+	FROM (SELECT far_off, posterior.context(y + far_off, x) AS c
+		FROM far, unnest('{0,1e8,1e10}'::float8[]) far_off GROUP BY far_off) c)
+SELECT p.far_off,
+	abs(posterior.mean(p.p) - p.far_off - posterior.mean(z.p)) < 1e-4 AS "mean",
+	abs(posterior.stddev(p.p) / posterior.stddev(z.p) - 1) < 1e-4 AS stddev
+FROM p JOIN p z ON z.far_off = 0 ORDER BY 1;
+DROP TABLE far;

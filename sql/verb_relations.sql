@@ -189,8 +189,8 @@ SELECT count(*) FROM posterior.forecast('given', 't', 'target', 2);
 DROP TABLE given;
 -- wide relations: more columns than a function takes arguments, in keys and hashes
 DO $$ BEGIN
-	EXECUTE 'CREATE TABLE wide AS SELECT ' || (SELECT string_agg(format('sin(i * %s.37) AS c%1$s', k),
-		', ' ORDER BY k) FROM generate_series(1, 98) k) || ', i % 3 + cos(i / 5.0) AS y
+	EXECUTE 'CREATE TABLE wide AS SELECT ' || (SELECT string_agg(format('sin(i * %s.37) AS c%1$s',
+		k), ', ' ORDER BY k) FROM generate_series(1, 98) k) || ', i % 3 + cos(i / 5.0) AS y
 		FROM generate_series(1, 60) i';
 END $$;
 SELECT n FROM posterior.evaluate('wide', 'y');

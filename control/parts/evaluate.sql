@@ -555,7 +555,8 @@ BEGIN
 			sparse := sparse || target;
 			CONTINUE;
 		END IF;
-		IF NOT posterior_internal.target_is_number(relation, target) AND columns IS NULL
+		number := posterior_internal.target_is_number(relation, target);
+		IF columns IS NULL AND NOT number
 			AND posterior_internal.label_count(relation, target, "by") > (SELECT m.classes
 				FROM posterior.models m WHERE m.name = coalesce(class_model,
 				nullif(current_setting('posterior.class_model', true), ''), 'tabular_class')) THEN
@@ -584,9 +585,11 @@ BEGIN
 	-- the columns with the fewest missing cells first: the more is known when the others are drawn
 	FOR target, cells IN SELECT t, m FROM unnest(filling, missing) WITH ORDINALITY u (t, m, i)
 		ORDER BY CASE WHEN draws > 0 THEN m END, i LOOP
-		CONTINUE WHEN cells = 0;
+		-- a feature without missing cells may be the only one
+		CONTINUE WHEN cells = 0 AND target = ANY (features);
 		used := posterior_internal.check_features(relation, target, array_remove(features, target),
 			shown || coalesce("by", '{}'));
+		CONTINUE WHEN cells = 0;
 		number := posterior_internal.target_is_number(relation, target);
 		FOR series, row_key, prediction, value, low, high, drawn IN
 			SELECT c.series, c.row_key, c.prediction, c.value, c.low, c.high, c.drawn

@@ -47,8 +47,9 @@ def target_scale(y, prefix):
     head = y[:, :prefix]
     mean = head.mean(1)
     sd = head.std(1, unbiased=False)
-    scale = torch.maximum(sd, 1e-6 * mean.abs())
-    # Single precision has no smaller squares; where it can, this is the format's limit.
+    # Single precision knows a mean no better, and has no smaller squares; else these are the limits
+    # of the format.
+    scale = torch.maximum(sd, (1e-6 if y.dtype == torch.float32 else 1e-11) * mean.abs())
     least = 1e-30 if y.dtype == torch.float32 else 1e-100
     return mean, torch.where(scale < least, torch.full_like(scale, 1e-9), scale)
 

@@ -28,6 +28,7 @@
 #define CODE_STEPS 1048576.0	/* in which mean targets are compared */
 #define CODE_SHRINKAGE 1.5		/* rows of the mean target that a bin has in addition */
 #define SMALLEST_SCALE 1e-100	/* of targets */
+#define LEAST_SCALE 1e-11		/* of targets, to their mean: rounding is far below it */
 #define SMALLEST_SD 1e-140		/* whose square is far from the smallest number */
 #define LARGEST_REST 1e-6		/* of a mean, in standard deviations */
 #define SCALE_OF_ZEROS 1e-9
@@ -434,7 +435,7 @@ build_target(const TnpModel *model, const TnpRows *rows, int t, TnpStats *stats,
 	else if (c->target_scaling == TNP_SCALE_PREFIX)
 	{
 		moments(rows->y + t, stats->n0, c->n_targets, &center, &sd);
-		scale = fmax(sd, 1e-6 * fabs(center));
+		scale = fmax(sd, LEAST_SCALE * fabs(center));
 		/* nothing but zeros, or numbers too small to divide by */
 		if (scale < SMALLEST_SCALE)
 			scale = SCALE_OF_ZEROS;

@@ -73,7 +73,8 @@ limit_detail(const PosteriorModel *model, int64 n, int n_features)
 					 "multiplications a second, %s%s.",
 					 (long long) n, model->name, memory_in_words(n * row),
 					 time_in_words(tnp_encoding_cost(model->model, n) / RATE),
-					 tnp_keeps_sums(model->model) ? "" : "; time grows with the square of the rows");
+					 tnp_keeps_sums(model->model) ? ""
+					 : "; time grows with the square of the rows");
 }
 
 /* The ways out: a HINT. */
