@@ -75,7 +75,7 @@ CREATE FUNCTION width(target float8) RETURNS float8 LANGUAGE sql AS $$
 	SELECT posterior.stddev(posterior.predict((SELECT posterior.context(target,
 				CASE WHEN i % 6 > 0 THEN sin(i) END, cos(i * i), chr(97 + i % 4), 7.5 ORDER BY i)
 			FROM generate_series(1, 130) i), 0.3, 0.2, 'b'::text, 7.5)) / target $$;
-SELECT target, round((width(target) / width(0.5))::numeric, 6) AS ratio
+SELECT target, round((width(target) / width(0.5))::numeric, 4) AS ratio
 	FROM unnest('{0.1, 0.25, 0.7, 1.1, 3, 12.3}'::float8[]) target ORDER BY target;
 DROP FUNCTION width(float8);
 DROP TABLE f;
