@@ -195,3 +195,10 @@ CREATE TABLE padded AS SELECT i AS id, i / 10.0 AS x,
 SELECT posterior.create_context('padded', 'padded', 'k', '{x}', 'id'), posterior.watch('padded');
 INSERT INTO padded VALUES (81, 2, 'ab') RETURNING surprise > 0 AS told;
 DROP TABLE padded;
+-- a number that no double precision holds
+CREATE TABLE huge AS SELECT i AS id, i / 10.0 AS x, i::numeric AS y FROM generate_series(1, 20) i;
+SELECT posterior.create_context('huge', 'huge', 'y', '{x}', 'id'), posterior.watch('huge');
+SET client_min_messages = error;
+INSERT INTO huge VALUES (21, 2, 1e400) RETURNING surprise IS NULL AS "let in";
+RESET client_min_messages;
+DROP TABLE huge;

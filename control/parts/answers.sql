@@ -246,15 +246,15 @@ BEGIN
 	IF NOT cells ? target THEN
 		SELECT cells ->> c.target INTO outcome FROM posterior.contexts c WHERE c.name = context;
 	END IF;
-	IF kind = 'number' THEN
-		value := outcome::float8;
-	ELSE
-		label := CASE kind WHEN 'padded label' THEN rtrim(outcome, ' ') ELSE outcome END;
-	END IF;
 	IF outcome IS NULL THEN
 		RETURN;
 	END IF;
 	BEGIN
+		IF kind = 'number' THEN
+			value := outcome::float8;
+		ELSE
+			label := CASE kind WHEN 'padded label' THEN rtrim(outcome, ' ') ELSE outcome END;
+		END IF;
 		prediction := posterior.predict(context::name, "row");
 		surprise := CASE kind WHEN 'number' THEN posterior.surprise(prediction, value)
 			ELSE posterior.surprise(prediction, label) END;

@@ -180,17 +180,24 @@ like(slurp_file($node->logfile), qr/posterior server: the slow device has been t
 	'to the end of its opening');
 $node->append_conf('postgresql.conf', "posterior.device_timeout = 30\n");
 
+# Have a shell script pretend to be the server that is ready; until it has ended as it should.
+sub ends_as
+{
+	my ($name, $script, $end) = @_;
+	my $program = $node->data_dir . "/../$name";
+	open(my $file, '>', $program) or die;
+	print $file "#!/bin/sh\necho 'R pretended' >&2\n$script\n";
+	close $file;
+	chmod 0755, $program;
+	$node->append_conf('postgresql.conf', "posterior.server_program = '$program'\n");
+	$node->reload;
+	return $node->poll_query_until('postgres',
+		"SELECT last_end = '$end' FROM posterior.stat_server", 't');
+}
+
 # A server that is ready each time and then fails is started after ever longer times, too.
-my $short_lived = $node->data_dir . '/../short_lived';
-open($wrapper, '>', $short_lived) or die;
-print $wrapper "#!/bin/sh\necho 'R pretended' >&2\n"
-	. "echo 'W it has failed as pretended' >&2\nexit 2\n";
-close $wrapper;
-chmod 0755, $short_lived;
-$node->append_conf('postgresql.conf', "posterior.server_program = '$short_lived'\n");
-$node->reload;
-ok($node->poll_query_until('postgres', q{
-	SELECT last_end = 'it has failed as pretended' FROM posterior.stat_server}, 't'),
+ok(ends_as('short_lived', "echo 'W it has failed as pretended' >&2\nexit 2",
+		'it has failed as pretended'),
 	'a server that ends soon says why');
 my $looks = 0;
 sleep 1 until slurp_file($node->logfile) =~ /started again in 800 ms/ || ++$looks > 180;
@@ -198,16 +205,8 @@ like(slurp_file($node->logfile), qr/ 100 ms.* 200 ms.* 400 ms.* 800 ms/s,
 	'and has more time each time');
 
 # What was wrong earlier, and what it has survived, is not why it ends.
-my $survivor = $node->data_dir . '/../survivor';
-open($wrapper, '>', $survivor) or die;
-print $wrapper "#!/bin/sh\necho 'R pretended' >&2\necho 'W a client is refused' >&2\n"
-	. "echo >&2\nexit 3\n";
-close $wrapper;
-chmod 0755, $survivor;
-$node->append_conf('postgresql.conf', "posterior.server_program = '$survivor'\n");
-$node->reload;
-ok($node->poll_query_until('postgres', q{
-	SELECT last_end = 'it exited with status 3' FROM posterior.stat_server}, 't'),
+ok(ends_as('survivor', "echo 'W a client is refused' >&2\necho >&2\nexit 3",
+		'it exited with status 3'),
 	'a server that has gone on after a warning ends for another reason');
 
 # The real program again.

@@ -99,12 +99,6 @@ text_argument(FunctionCallInfo fcinfo, int i)
 	return PG_ARGISNULL(i) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(i));
 }
 
-static bool
-relation_is_owned(Oid relation)
-{
-	return has_privs_of_role(GetUserId(), posterior_relation_owner(relation));
-}
-
 /* How a context keeps up with its table. */
 typedef enum Maintain
 {
@@ -139,7 +133,7 @@ check_sums(Oid relation, const char *order, bool window)
 static void
 check_owned(Oid relation)
 {
-	if (!relation_is_owned(relation))
+	if (!posterior_relation_is_owned(relation))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("must be owner of relation %s", get_rel_name(relation)),
@@ -151,7 +145,7 @@ static Maintain
 decide_maintain(Oid relation, const char *asked)
 {
 	if (asked == NULL)
-		return posterior_can_be_maintained(relation) && relation_is_owned(relation)
+		return posterior_can_be_maintained(relation) && posterior_relation_is_owned(relation)
 			? BY_TRIGGERS : BY_READING;
 	if (strcmp(asked, "read") == 0)
 		return BY_READING;
@@ -495,7 +489,7 @@ sums_by_default(FunctionCallInfo fcinfo, Oid relation, const Parameters *p)
 {
 	return PG_ARGISNULL(MAINTAIN) && PG_ARGISNULL(ORDER_BY) && p->nulls[P_MAX_ROWS] == 'n'
 		&& p->nulls[P_NEIGHBOURS] == 'n'
-		&& relation_is_owned(relation) && posterior_can_keep(relation)
+		&& posterior_relation_is_owned(relation) && posterior_can_keep(relation)
 		&& model_keeps_sums(TextDatumGetCString(p->values[P_MODEL]));
 }
 
@@ -613,7 +607,7 @@ sums_end(Oid relation, const pg_uuid_t *kept)
 	Oid			type = UUIDOID;
 	Datum		value = UUIDPGetDatum(kept);
 
-	if (relation_is_owned(relation))
+	if (posterior_relation_is_owned(relation))
 		posterior_drop_note_triggers(relation, kept);
 	posterior_definitions_write("WITH sums AS (DELETE FROM posterior_internal.kept_sums"
 								" WHERE kept OPERATOR(pg_catalog.=) $1)"
@@ -716,9 +710,9 @@ posterior_alter_context(PG_FUNCTION_ARGS)
 		posterior_definition_vanished(name);
 	check_definition(new_name != NULL ? new_name : name);
 	/* of a table that belongs to another role by now the triggers stay as they are */
-	if (relation_is_owned(columns.relation))
+	if (posterior_relation_is_owned(columns.relation))
 	{
-		if (new_name != NULL && strcmp(new_name, name) != 0 && posterior_definitions_extended())
+		if (new_name != NULL && strcmp(new_name, name) != 0)
 			posterior_watch_follows(columns.relation, name, new_name);
 		if (maintained)
 			posterior_make_triggers(columns.relation);
@@ -758,12 +752,11 @@ posterior_drop_context(PG_FUNCTION_ARGS)
 						  2, types, values, NULL)
 		== 0)
 		posterior_definition_vanished(name);
-	if (relation_is_owned(columns.relation))
+	if (posterior_relation_is_owned(columns.relation))
 	{
 		if (maintained)
 			posterior_drop_triggers(columns.relation);
-		if (posterior_definitions_extended())
-			posterior_watch_follows(columns.relation, name, NULL);
+		posterior_watch_follows(columns.relation, name, NULL);
 	}
 	if (sums)
 		sums_end(columns.relation, &kept);

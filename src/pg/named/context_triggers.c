@@ -169,6 +169,8 @@ posterior_watch_follows(Oid relation, const char *name, const char *new_name)
 	Datum		values[] = {ObjectIdGetDatum(relation), CStringGetTextDatum(name), (Datum) 0};
 	char		nulls[] = {' ', ' ', 'n'};
 
+	if (!posterior_definitions_extended())
+		return;
 	if (new_name != NULL)
 	{
 		values[2] = CStringGetTextDatum(new_name);

@@ -7,6 +7,8 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -23,6 +25,12 @@ posterior_relation_owner(Oid relation)
 		ReleaseSysCache(tuple);
 	}
 	return owner;
+}
+
+bool
+posterior_relation_is_owned(Oid relation)
+{
+	return has_privs_of_role(GetUserId(), posterior_relation_owner(relation));
 }
 
 char *

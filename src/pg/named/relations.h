@@ -14,6 +14,9 @@ char	   *posterior_relation_name(Oid relation);
 /* The owner of a relation, or InvalidOid when it is gone. */
 Oid			posterior_relation_owner(Oid relation);
 
+/* Whether the current role has the rights of a relation's owner. */
+bool		posterior_relation_is_owned(Oid relation);
+
 /* Raise that the relation of a context is gone (42P01). */
 pg_noreturn void posterior_no_relation(const char *context);
 
