@@ -78,7 +78,8 @@ build/bench-engine: build/plain/bench/engine.o build/plain/bench/limits.o $(PROG
 	@mkdir -p $(@D)
 	$(CC) $(PROGRAM_LDFLAGS) -o $@ $^ $(ENGINE_LIBS)
 build/plain/bench/limits.o: ENGINE_CFLAGS += -ffp-contract=fast -Wno-psabi
-build/plain/bench/limits.o build/plain/test/unit/upper_test.o: ENGINE_OPTIMIZE = -O3
+build/plain/bench/limits.o build/plain/test/unit/upper_test.o build/plain/test/unit/waves_test.o: \
+	ENGINE_OPTIMIZE = -O3
 
 build/fuzz/%: build/sanitized/test/fuzz/%.o $(SANITIZED_ENGINE)
 	@mkdir -p $(@D)

@@ -14,6 +14,7 @@
 
 #include "engine/base/cholesky.h"
 #include "engine/base/random.h"
+#include "engine/base/waves.h"
 #include "engine/features/least_squares.h"
 #include "engine/kernels/moments_reference.h"
 
@@ -27,7 +28,6 @@
 #define STREAM 5				/* of random numbers */
 #define RIDGE 1e-6				/* of a constant, sine and cosine */
 #define CLEARLY (1 - 1e-9)		/* by which a candidate must be better than those before it */
-#define MOST_ANGLE 1048576.0
 #define SMOOTH_WAVES 8			/* of a direction, which later ones do not see */
 #define SMOOTH (1 + SMOOTH_WAVES + 2)
 
@@ -35,9 +35,9 @@
 typedef struct Wave
 {
 	double	   *w,				/* [columns] */
-			   *sine,			/* [n] */
+			   *sine,			/* [n]; behind them cosines and errors */
 			   *cosine,
-			   *error,			/* [n] that is left */
+			   *error,			/* what is left */
 				k[3],
 				squares;		/* of errors; infinite where nothing can be fitted */
 } Wave;
@@ -47,57 +47,28 @@ typedef struct Search
 	const TnpEnv *env;
 	int			n,				/* rows */
 				columns;
+	int			screened;		/* rows that candidates are compared on */
 	const double *z;			/* [n, columns] scores */
-	double	   *rest,			/* [n] what nothing has explained yet */
+	double	   *across,			/* [columns, n] the same */
+			   *some,			/* [columns, screened] of the screened rows */
+			   *one,			/* [n] of one */
+			   *angle,			/* [n] */
+			   *rest,			/* [n] what nothing has explained yet */
 			   *slope,			/* [columns] of the targets, of length 1 or 0 */
 			   *candidate,		/* [CANDIDATES, columns] */
 			   *best,			/* [columns] the best frequency vector */
-			   *design,			/* [n, entries] of a regression */
+			   *design,			/* [n, entries] of a regression, or [entries, n] */
 			   *gram;			/* what it and a step work with */
 	Wave		wave[2];		/* at hand, and where a step leads */
 } Search;
-
-/* ---- sines ----------------------------------------------------------------------------------- */
-
-/* To the nearest integer, of numbers below 2^51. */
-static inline double
-nearest(double x)
-{
-	const double shift = 6755399441055744.0;
-
-	return (x + shift) - shift;
-}
-
-/* Sine and cosine of |x| <= MOST_ANGLE, to about 1e-16: series within an eighth of a turn. */
-static void
-sine_and_cosine(double x, double *sine, double *cosine)
-{
-	/* a quarter turn in two parts, the first of 33 bits */
-	const double turns = nearest(x * 0.63661977236758134308),
-				r = (x - turns * 1.57079632673412561417) - turns * 6.07710050650619224932e-11,
-				r2 = r * r;
-	const int	quarter = (int) turns & 3;
-	double		s = 0,
-				c = 0;
-
-	for (int k = 16; k > 0; k -= 2)
-	{
-		s = (1 + s) * (-r2 / ((double) k * (k + 1)));
-		c = (1 + c) * (-r2 / ((double) k * (k - 1)));
-	}
-	s = r * (1 + s);
-	c = 1 + c;
-	*sine = quarter == 0 ? s : quarter == 1 ? c : quarter == 2 ? -s : -c;
-	*cosine = quarter == 0 ? c : quarter == 1 ? -s : quarter == 2 ? -c : s;
-}
 
 /* ---- memory and rows ------------------------------------------------------------------------- */
 
 static void
 search_free(Search *s)
 {
-	double	   *all[] = {s->slope, s->candidate, s->best, s->design, s->gram, s->wave[0].w,
-	s->wave[1].w};
+	double	   *all[] = {s->across, s->some, s->one, s->angle, s->slope, s->candidate, s->best,
+	s->design, s->gram, s->wave[0].w, s->wave[1].w};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		tnp_free(s->env, all[i]);
@@ -120,14 +91,41 @@ search_room(Search *s)
 {
 	size_t		entries = s->columns + 3 > SMOOTH ? s->columns + 3 : SMOOTH;
 
+	s->across = tnp_alloc(s->env, (size_t) s->n * s->columns, sizeof(double));
+	s->some = tnp_alloc(s->env, (size_t) s->screened * s->columns, sizeof(double));
+	s->one = tnp_alloc(s->env, s->n, sizeof(double));
+	s->angle = tnp_alloc(s->env, s->n, sizeof(double));
 	s->slope = tnp_alloc_zero(s->env, s->columns, sizeof(double));
 	s->candidate = tnp_alloc(s->env, (size_t) CANDIDATES * s->columns, sizeof(double));
 	s->best = tnp_alloc(s->env, s->columns, sizeof(double));
 	s->design = tnp_alloc(s->env, (size_t) s->n * entries, sizeof(double));
 	s->gram = tnp_alloc(s->env, (2 * entries + 2) * entries, sizeof(double));
-	return s->slope != NULL && s->candidate != NULL && s->best != NULL && s->design != NULL
+	return s->across != NULL && s->some != NULL && s->one != NULL && s->angle != NULL
+		&& s->slope != NULL && s->candidate != NULL && s->best != NULL && s->design != NULL
 		&& s->gram != NULL && search_room_for_wave(s, &s->wave[0])
 		&& search_room_for_wave(s, &s->wave[1]);
+}
+
+/* The row of that many that is screened as number i. */
+static inline size_t
+screened_row(const Search *s, int i)
+{
+	return (size_t) i * s->n / s->screened;
+}
+
+/* Scores, column by column. */
+static void
+search_turn(Search *s)
+{
+	for (int f = 0; f < s->columns; f++)
+	{
+		for (int i = 0; i < s->n; i++)
+			s->across[(size_t) f * s->n + i] = s->z[(size_t) i * s->columns + f];
+		for (int i = 0; i < s->screened; i++)
+			s->some[(size_t) f * s->screened + i] = s->z[screened_row(s, i) * s->columns + f];
+	}
+	for (int i = 0; i < s->n; i++)
+		s->one[i] = 1;
 }
 
 /* The slope of the targets, and what a line leaves of them. */
@@ -138,6 +136,7 @@ search_begin(Search *s)
 	const double *slope = tnp_least_squares(s->n, m, s->z, s->rest, s->gram);
 	double		norm = 0;
 
+	search_turn(s);
 	for (int f = 0; slope != NULL && f < m; f++)
 		norm += slope[f] * slope[f];
 	for (int f = 0; norm > 0 && f < m; f++)
@@ -189,37 +188,26 @@ search_propose(Search *s, int direction)
 	}
 }
 
-/* Squares that the sine and cosine of a candidate take from the rest, whose mean is given. */
+/* Squares that the sine and cosine of a candidate take from what is left of the screened rows. */
 static double
-screen(const Search *s, const double *w, int rows, double mean)
+screen(const Search *s, const double *w, const double *left)
 {
-	double		sum[2] = {0, 0},
-				with[2] = {0, 0},
-				square[3] = {0, 0, 0},
-				left = 0;
+	const int	n = s->screened;
+	double	   *sine = s->wave[0].sine,
+			   *cosine = s->wave[0].cosine,
+				sum[2],
+				with[2],
+				square[3];
 
-	for (int i = 0; i < rows; i++)
-	{
-		size_t		row = (size_t) i * s->n / rows;
-		double		sine,
-					cosine,
-					r = s->rest[row] - mean;
-
-		sine_and_cosine(tnp_dot(s->columns, s->z + row * s->columns, w), &sine, &cosine);
-		sum[0] += sine;
-		sum[1] += cosine;
-		with[0] += sine * r;
-		with[1] += cosine * r;
-		square[0] += sine * sine;
-		square[1] += sine * cosine;
-		square[2] += cosine * cosine;
-		left += r;
-	}
-	with[0] -= sum[0] * left / rows;
-	with[1] -= sum[1] * left / rows;
-	square[0] -= sum[0] * sum[0] / rows;
-	square[1] -= sum[0] * sum[1] / rows;
-	square[2] -= sum[1] * sum[1] / rows;
+	tnp_weighted_sum(n, s->columns, s->some, w, s->angle);
+	tnp_sines(n, s->angle, sine, cosine);
+	sum[0] = tnp_sum_of_products(n, sine, s->one);
+	sum[1] = tnp_sum_of_products(n, cosine, s->one);
+	with[0] = tnp_sum_of_products(n, sine, left);
+	with[1] = tnp_sum_of_products(n, cosine, left);
+	square[0] = tnp_sum_of_products(n, sine, sine) - sum[0] * sum[0] / n;
+	square[1] = tnp_sum_of_products(n, sine, cosine) - sum[0] * sum[1] / n;
+	square[2] = tnp_sum_of_products(n, cosine, cosine) - sum[1] * sum[1] / n;
 	return (square[2] * with[0] * with[0] - 2 * square[1] * with[0] * with[1]
 			+ square[0] * with[1] * with[1])
 		/ fmax(square[0] * square[2] - square[1] * square[1], 1e-9);
@@ -229,13 +217,16 @@ screen(const Search *s, const double *w, int rows, double mean)
 static bool
 search_screen(const Search *s, int *kept)
 {
-	const int	rows = s->n < SCREENED_ROWS ? s->n : SCREENED_ROWS;
 	double		gain[KEPT + 1],
+			   *left = s->wave[0].error,
 				mean = 0;
 	int			n = 0;
 
-	for (int i = 0; i < rows; i++)
-		mean += s->rest[(size_t) i * s->n / rows] / rows;
+	for (int i = 0; i < s->screened; i++)
+		left[i] = s->rest[screened_row(s, i)];
+	mean = tnp_sum_of_products(s->screened, left, s->one) / s->screened;
+	for (int i = 0; i < s->screened; i++)
+		left[i] -= mean;
 	for (int i = 0; i < CANDIDATES; i++)
 	{
 		double		value;
@@ -243,7 +234,7 @@ search_screen(const Search *s, int *kept)
 
 		if (i % 16 == 0 && tnp_interrupted(s->env))
 			return false;
-		value = screen(s, s->candidate + (size_t) i * s->columns, rows, mean);
+		value = screen(s, s->candidate + (size_t) i * s->columns, left);
 		for (; at > 0 && gain[at - 1] < value; at--)
 			if (at < KEPT)
 			{
@@ -265,72 +256,60 @@ search_screen(const Search *s, int *kept)
 static void
 wave_fit(const Search *s, Wave *wave)
 {
+	const int	n = s->n;
+	const double *entry[3] = {s->one, wave->sine, wave->cosine};
 	double		gram[9] = {0},
 				factor[9];
 
 	wave->squares = INFINITY;
 	memset(wave->k, 0, sizeof(wave->k));
-	for (int i = 0; i < s->n; i++)
-	{
-		double		angle = tnp_dot(s->columns, s->z + (size_t) i * s->columns, wave->w),
-					entry[3] = {1};
-
-		if (!(fabs(angle) <= MOST_ANGLE))
+	tnp_weighted_sum(n, s->columns, s->across, wave->w, s->angle);
+	for (int i = 0; i < n; i++)
+		if (!(fabs(s->angle[i]) <= TNP_MOST_ANGLE))
 			return;
-		sine_and_cosine(angle, &entry[1], &entry[2]);
-		wave->sine[i] = entry[1];
-		wave->cosine[i] = entry[2];
-		for (int a = 0; a < 3; a++)
-		{
-			wave->k[a] += entry[a] * s->rest[i];
-			for (int b = 0; b <= a; b++)
-				gram[3 * a + b] += entry[a] * entry[b];
-		}
+	tnp_sines(n, s->angle, wave->sine, wave->cosine);
+	for (int a = 0; a < 3; a++)
+	{
+		wave->k[a] = tnp_sum_of_products(n, entry[a], s->rest);
+		for (int b = 0; b <= a; b++)
+			gram[3 * a + b] = tnp_sum_of_products(n, entry[a], entry[b]);
 	}
 	if (!tnp_factorise(gram, 3, RIDGE, factor))
 		return;
 	tnp_solve_lower(factor, 3, wave->k);
 	tnp_solve_upper(factor, 3, wave->k);
-	wave->squares = 0;
-	for (int i = 0; i < s->n; i++)
-	{
+	for (int i = 0; i < n; i++)
 		wave->error[i] = s->rest[i] - (wave->k[0] + wave->k[1] * wave->sine[i]
 									   + wave->k[2] * wave->cosine[i]);
-		wave->squares += wave->error[i] * wave->error[i];
-	}
+	wave->squares = tnp_sum_of_products(n, wave->error, wave->error);
 }
 
 /* Add a step of Levenberg and Marquardt to w of `to`; false if the matrix has no factor. */
 static bool
 wave_step(const Search *s, const Wave *from, double damping, Wave *to)
 {
-	const int	m = s->columns + 3;
+	const int	n = s->n,
+				m = s->columns + 3;
 	double	   *factor = s->gram + (size_t) m * m,
-			   *step = factor + (size_t) m * m,
-			   *entry = step + m;
+			   *step = factor + (size_t) m * m;
+	const double *last[3] = {s->one, from->sine, from->cosine};
 
-	memset(s->gram, 0, (size_t) m * m * sizeof(double));
-	memset(step, 0, m * sizeof(double));
-	for (int i = 0; i < s->n; i++)
-	{
-		double		slope = from->k[1] * from->cosine[i] - from->k[2] * from->sine[i];
-
-		for (int f = 0; f < s->columns; f++)
-			entry[f] = slope * s->z[(size_t) i * s->columns + f];
-		entry[m - 3] = 1;
-		entry[m - 2] = from->sine[i];
-		entry[m - 1] = from->cosine[i];
-		for (int a = 0; a < m; a++)
-		{
-			double	   *row = s->gram + (size_t) a * m;
-
-			for (int b = 0; b <= a; b++)
-				row[b] += entry[a] * entry[b];
-			step[a] += entry[a] * from->error[i];
-		}
-	}
+	for (int i = 0; i < n; i++)
+		s->angle[i] = from->k[1] * from->cosine[i] - from->k[2] * from->sine[i];
+	for (int f = 0; f < s->columns; f++)
+		for (int i = 0; i < n; i++)
+			s->design[(size_t) f * n + i] = s->angle[i] * s->across[(size_t) f * n + i];
 	for (int a = 0; a < m; a++)
-		s->gram[(size_t) a * m + a] += damping * (s->gram[(size_t) a * m + a] + 1e-6);
+	{
+		const double *entry = a < s->columns ? s->design + (size_t) a * n : last[a - s->columns];
+		double	   *row = s->gram + (size_t) a * m;
+
+		for (int b = 0; b <= a; b++)
+			row[b] = tnp_sum_of_products(n, entry, b < s->columns ? s->design + (size_t) b * n
+										 : last[b - s->columns]);
+		row[a] += damping * (row[a] + 1e-6);
+		step[a] = tnp_sum_of_products(n, entry, from->error);
+	}
 	if (!tnp_factorise(s->gram, m, 0, factor))
 		return false;
 	tnp_solve_lower(factor, m, step);
@@ -412,13 +391,15 @@ search_left(Search *s, const double *w, double *left)
 	sd = sqrt(squares_from_mean(s->n, left) / s->n);
 	if (!(sd > 0))
 		return 0;
+	tnp_sines(s->n, left, s->wave[0].sine, s->wave[0].cosine);
 	for (int i = 0; i < s->n; i++)
 	{
 		double	   *entry = s->design + (size_t) i * SMOOTH;
 
 		entry[0] = 1;
 		tnp_waves(tnp_squash(left[i], 0, sd), SMOOTH_WAVES, entry + 1);
-		sine_and_cosine(left[i], entry + SMOOTH - 2, entry + SMOOTH - 1);
+		entry[SMOOTH - 2] = s->wave[0].sine[i];
+		entry[SMOOTH - 1] = s->wave[0].cosine[i];
 	}
 	memcpy(left, s->rest, s->n * sizeof(double));
 	tnp_least_squares_rest(s->n, SMOOTH, s->design, left, s->gram);
@@ -481,7 +462,8 @@ tnp_directions_find(const TnpEnv *env, int n, int columns, const double *z, doub
 {
 	TnpStatus	status = TNP_OK;
 	bool		over = false;
-	Search		s = {.env = env, .n = n, .columns = columns, .z = z, .rest = rest};
+	Search		s = {.env = env, .n = n, .columns = columns, .z = z, .rest = rest,
+	.screened = n < SCREENED_ROWS ? n : SCREENED_ROWS};
 
 	*found = 0;
 	if (columns < 2 || n < ROWS_PER_PARAMETER * (columns + 2))

@@ -37,6 +37,7 @@
 #define MOST_SHARPNESS 4.0
 #define SLOPE_OF_SHARE 2.0		/* in how much less trees of a number lose than the process */
 #define TREE_BINS (TNP_TREE_EDGES + 2)	/* as many as labels have, or more */
+#define MOST_NODES (TNP_TREE_LEAVES / 2)	/* of a level that part */
 
 /* Trees on their way. */
 typedef struct Growth
@@ -48,7 +49,8 @@ typedef struct Growth
 				classes,
 				channels,
 				width;			/* of sums: channels' slopes, then their curvatures */
-	double		unit,			/* of slopes and curvatures as whole numbers */
+	double		unit,			/* of slopes and curvatures as whole numbers, a power of two */
+				real,			/* 1 / unit */
 				least;			/* curvature of the rows in a leaf */
 	const bool *label;			/* [n_slots] a slot of labels */
 	const unsigned char *bin;	/* [n_slots, n] */
@@ -57,7 +59,7 @@ typedef struct Growth
 	const unsigned char *fold;	/* [n] */
 	double	   *score;			/* [n, channels] */
 	int32_t    *sum;			/* [n, width] of every row */
-	int32_t    *cells;			/* [nodes of a level, SLOTS_OF_TREE, TREE_BINS, width] */
+	int32_t    *cells;			/* [MOST_NODES, SLOTS_OF_TREE, TREE_BINS, width] */
 	int64_t    *order,			/* [n] rows by node, and scratch */
 			   *other;
 	int64_t		loss[ROUNDS + 1];	/* of rows that were not seen, after so many trees */
@@ -229,8 +231,8 @@ leaf_gain(const Growth *g, const int32_t *sum, double *curvature)
 	*curvature = 0;
 	for (int c = 0; c < g->channels; c++)
 	{
-		double		slope = sum[c] / g->unit,
-					curve = sum[g->channels + c] / g->unit;
+		double		slope = sum[c] * g->real,
+					curve = sum[g->channels + c] * g->real;
 
 		gain += slope * slope / (curve + PENALTY);
 		*curvature += curve;
@@ -338,11 +340,10 @@ best_number_split(const Growth *g, const int *slots, int n, const int32_t *cells
 }
 
 /* Add the sums of rows [from, to) of the order to cells [slots, TREE_BINS, width]. */
-static void
-add_rows(const Growth *g, const int *slots, int n, int64_t from, int64_t to, int32_t *cells)
+static inline __attribute__((always_inline)) void
+add_some_rows(const Growth *g, const int width, const int *slots, int n, int64_t from, int64_t to,
+			  int32_t *cells)
 {
-	int			width = g->width;
-
 	for (int j = 0; j < n; j++, cells += (size_t) TREE_BINS * width)
 	{
 		const unsigned char *bin = g->bin + (size_t) slots[j] * g->n;
@@ -356,6 +357,43 @@ add_rows(const Growth *g, const int *slots, int n, int64_t from, int64_t to, int
 			for (int c = 0; c < width; c++)
 				cell[c] += sum[c];
 		}
+	}
+}
+
+/* Numbers, and two classes, have sums of two, which a compiler adds at once if it knows. */
+static void
+add_rows(const Growth *g, const int *slots, int n, int64_t from, int64_t to, int32_t *cells)
+{
+	if (g->width == 2)
+		add_some_rows(g, 2, slots, n, from, to, cells);
+	else
+		add_some_rows(g, g->width, slots, n, from, to, cells);
+}
+
+/*
+ * The cells of two nodes of which one, whose rows [begin[0], begin[1]) of the order were parted at
+ * begin[1] < begin[2], was made: those of the node with fewer rows are added up, and the other one
+ * has what is left. at: places in g->cells of both; of the node before at first, and of none.
+ */
+static void
+part_cells(const Growth *g, const int *slots, int n, const int64_t *begin, int *at)
+{
+	const bool	left = begin[1] - begin[0] <= begin[2] - begin[1];	/* has fewer */
+	const size_t each = (size_t) SLOTS_OF_TREE * TREE_BINS * g->width,
+				used = (size_t) n * TREE_BINS * g->width;
+	int32_t    *rest = g->cells + at[0] * each,
+			   *few = g->cells + at[1] * each;
+
+	memset(few, 0, used * sizeof(int32_t));
+	add_rows(g, slots, n, begin[left ? 0 : 1], begin[left ? 1 : 2], few);
+	for (size_t i = 0; i < used; i++)
+		rest[i] -= few[i];
+	if (left)
+	{
+		int			swap = at[0];
+
+		at[0] = at[1];
+		at[1] = swap;
 	}
 }
 
@@ -391,8 +429,8 @@ fill_leaf(const Growth *g, int64_t from, int64_t to, float *value)
 		for (int c = 0; c < g->width; c++)
 			sum[c] += g->sum[(size_t) g->order[r] * g->width + c];
 	for (int c = 0; c < g->channels; c++)
-		value[c] = (float) (-RATE * (sum[c] / g->unit)
-							/ (sum[g->channels + c] / g->unit + PENALTY));
+		value[c] = (float) (-RATE * (sum[c] * g->real)
+							/ (sum[g->channels + c] * g->real + PENALTY));
 }
 
 /* Tree number t on the rows that are not of a fold, of which there are m. */
@@ -401,9 +439,12 @@ grow_tree(Growth *g, int t, int64_t m, TnpTreeSplit *split, float *value)
 {
 	int64_t		begin[TNP_TREE_LEAVES + 1] = {0, m};
 	int			slots[SLOTS_OF_TREE],
-				n = choose_slots(g->n_slots, t, slots);
-	size_t		cells = (size_t) SLOTS_OF_TREE * TREE_BINS * g->width;
+				n = choose_slots(g->n_slots, t, slots),
+				at[MOST_NODES] = {0};	/* place of a node's cells */
+	size_t		each = (size_t) SLOTS_OF_TREE * TREE_BINS * g->width;
 
+	memset(g->cells, 0, (size_t) n * TREE_BINS * g->width * sizeof(int32_t));
+	add_rows(g, slots, n, 0, m, g->cells);
 	for (int nodes = 1; nodes < TNP_TREE_LEAVES; nodes *= 2)
 	{
 		int64_t		next[TNP_TREE_LEAVES + 1];
@@ -411,16 +452,23 @@ grow_tree(Growth *g, int t, int64_t m, TnpTreeSplit *split, float *value)
 		for (int v = 0; v < nodes; v++)
 		{
 			TnpTreeSplit *own = &split[nodes - 1 + v];
+			const int32_t *cells = g->cells + at[v] * each;
 
-			memset(g->cells, 0, cells * sizeof(int32_t));
-			add_rows(g, slots, n, begin[v], begin[v + 1], g->cells);
-			*own = g->number != NULL ? best_number_split(g, slots, n, g->cells)
-				: best_split(g, slots, n, g->cells);
+			*own = g->number != NULL ? best_number_split(g, slots, n, cells)
+				: best_split(g, slots, n, cells);
 			next[2 * v] = begin[v];
 			next[2 * v + 1] = part_rows(g, own, begin[v], begin[v + 1]);
 		}
 		next[2 * nodes] = m;
 		memcpy(begin, next, (size_t) (2 * nodes + 1) * sizeof(int64_t));
+		for (int v = nodes - 1; v >= 0 && nodes < MOST_NODES; v--)
+		{
+			int			both[2] = {at[v], nodes + v};
+
+			part_cells(g, slots, n, begin + 2 * v, both);
+			at[2 * v] = both[0];
+			at[2 * v + 1] = both[1];
+		}
 	}
 	for (int leaf = 0; leaf < TNP_TREE_LEAVES; leaf++)
 		fill_leaf(g, begin[leaf], begin[leaf + 1], value + (size_t) leaf * g->channels);
@@ -688,7 +736,8 @@ grow(Growth *g, const TnpRows *rows, const TnpStats *stats, TnpError *error)
 	g->sum = tnp_alloc(env, n, g->width * sizeof(int32_t));
 	g->order = tnp_alloc(env, n, sizeof(int64_t));
 	g->other = tnp_alloc(env, n, sizeof(int64_t));
-	g->cells = tnp_alloc(env, (size_t) SLOTS_OF_TREE * TREE_BINS, g->width * sizeof(int32_t));
+	g->cells = tnp_alloc(env, (size_t) MOST_NODES * SLOTS_OF_TREE * TREE_BINS,
+						 g->width * sizeof(int32_t));
 	g->label = label;
 	g->bin = bin;
 	g->y = y;
@@ -746,6 +795,7 @@ tnp_trees_grow(const TnpModel *model, const TnpRows *rows, const TnpStats *stats
 	while (((int64_t) 1 << bits) < g.n)
 		bits++;
 	g.unit = ldexp(1, WHOLE_BITS - bits - (g.classes == 1 ? ERROR_BITS : 0));
+	g.real = 1 / g.unit;
 	g.least = g.classes == 1 ? LEAST_NUMBERS : LEAST_CURVATURE;
 	g.channels = trees->channels;
 	g.width = 2 * g.channels;
