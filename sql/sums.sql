@@ -124,6 +124,15 @@ CREATE VIEW evidence AS SELECT posterior.log_evidence(posterior.context(
 	count(y) * ln(1000) AS by
 FROM reading;
 SELECT of_all > of_one + 100 AS columns_help, abs(larger + by - of_all) < 0.1 AS unit FROM evidence;
+-- first targets that are all equal keep no others out, whatever their unit is
+SELECT unit, count(d) AS answers, bool_and(abs(posterior.mean(d) / unit) < 40) AS sane
+FROM (SELECT unit, posterior.regress(CASE WHEN i <= 64 THEN unit ELSE unit * (i - 80) END, i % 9)
+		OVER (PARTITION BY unit ORDER BY i) AS d
+	FROM generate_series(1, 100) i, (VALUES (1e-7), (0.5), (-7e6)) c (unit)) f
+GROUP BY unit ORDER BY unit;
+SELECT posterior.rows(posterior.context(b.basis, y, y)) AS rows
+FROM (VALUES (0), (3), (-60000)) t (y),
+	(SELECT posterior.basis(0, 1.0 * i) AS basis FROM generate_series(1, 20) i) b;
 -- what is refused
 SELECT posterior.merge(w.context, o.context) FROM whole w,
 	(SELECT posterior.context(b.basis, y, a, 1.0 * id, c) AS context FROM reading,

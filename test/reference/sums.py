@@ -43,6 +43,8 @@ class Basis:
         inputs, target = config["inputs"], config["target"]
         self.center, self.scale = scaling_of(target["scaling"], y,
                                              (target.get("center"), target.get("scale")))
+        if target["scaling"] == "prefix" and np.all(y == y[:1]):
+            self.scale = scale_of(self.center, abs(self.center))
         self.columns = []
         for f, kind in enumerate(kinds):
             if kind == "categorical":

@@ -350,6 +350,19 @@ make_pairs(const TnpModel *model, const TnpRows *rows, int64_t *basis, TnpError 
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
+static bool
+all_equal(const double *y, int64_t n)
+{
+	for (int64_t i = 1; i < n; i++)
+		if (y[i] != y[0])
+			return false;
+	return true;
+}
+
+/*
+ * Targets that are all equal, as the first ones of counts may be, do not say how far others lie:
+ * their own size is the only one there is.
+ */
 static TnpStatus
 make_target(const TnpModel *model, const TnpRows *rows, int64_t *basis, TnpError *error)
 {
@@ -357,7 +370,11 @@ make_target(const TnpModel *model, const TnpRows *rows, int64_t *basis, TnpError
 				sd = 1;
 
 	if (sums_config(model)->target == TNP_SCALE_PREFIX)
+	{
 		moments(rows->y, rows->n, 1, &mean, &sd);
+		if (all_equal(rows->y, rows->n))
+			sd = fabs(mean);
+	}
 	else if (sums_config(model)->target == TNP_SCALE_FIXED)
 	{
 		mean = model->config.target_center[0];
