@@ -29,3 +29,19 @@ SELECT abs(posterior.log_density(plain, y, a, b, k ORDER BY i)
 		= posterior.log_density(two, y, -a, -b, k ORDER BY i) AS reflected
 FROM c, q GROUP BY plain, mirrored, two;
 DROP TABLE r, c, q;
+-- nor does the order of columns, even of those that say no more than chance
+CREATE TABLE r AS SELECT i, chr(97 + i % 3) AS c, sin(i * 1.7) AS y, sin(i * 1.7) + i % 3 AS a,
+		sin(i * i * 0.7) AS n1, cos(i * i * 1.3) AS n2, sin(i * i * 2.9) AS n3,
+		chr(97 + i * i % 7) AS n4
+	FROM generate_series(1, 60) i;
+CREATE TABLE c AS SELECT posterior.context(y, a, n1, n2, n3, n4 ORDER BY i) AS numbers,
+		posterior.context(y, n3, n4, n2, a, n1 ORDER BY i) AS moved_numbers,
+		posterior.class_context(c, a, n1, n2, n3, n4 ORDER BY i) AS labels,
+		posterior.class_context(c, n3, n4, n2, a, n1 ORDER BY i) AS moved_labels
+	FROM r WHERE i <= 40;
+SELECT count(*), bool_and(posterior.predict(numbers, a, n1, n2, n3, n4)::text
+		= posterior.predict(moved_numbers, n3, n4, n2, a, n1)::text) AS numbers,
+	bool_and(posterior.predict(labels, a, n1, n2, n3, n4)::text
+		= posterior.predict(moved_labels, n3, n4, n2, a, n1)::text) AS labels
+FROM c, r WHERE i > 40;
+DROP TABLE r, c;

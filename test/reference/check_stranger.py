@@ -132,6 +132,8 @@ class Column:
             0.0 if n0 <= k or alike else max(0.0, 1 - (1 - inside / total) * (n0 - 1) / (n0 - k))
         )
         self.relevance = round(2**20 * max(self.e, self.r**2))
+        share = 0.0 if alike else inside / total
+        self.tie = round(2**20 * (share + (self.r**2 if room is None else self.plain_ratio(there))))
 
     def code(self, v):
         if not self.categorical:
@@ -164,13 +166,18 @@ class Column:
             return 0.0
         return float(np.corrcoef(z, y)[0, 1])
 
-    def ratio(self, there):
+    def plain_ratio(self, there):
         z, y = (np.array([v for v, t in zip(values, there) if t]) for values in (self.z, self.y))
-        m, g = len(z), len(set(y))
-        if m <= g or np.ptp(z) == 0:
+        if len(z) == 0 or np.ptp(z) == 0:
             return 0.0
         between = sum(np.sum(y == c) * (z[y == c].mean() - z.mean()) ** 2 for c in set(y))
-        share = between / np.sum((z - z.mean()) ** 2)
+        return between / np.sum((z - z.mean()) ** 2)
+
+    def ratio(self, there):
+        m, g = sum(there), len({t for t, own in zip(self.y, there) if own})
+        share = self.plain_ratio(there)
+        if m <= g or share == 0:
+            return 0.0
         return math.sqrt(max(0.0, 1 - (1 - share) * (m - 1) / (m - g)))
 
 
@@ -186,7 +193,10 @@ class Tokeniser:
             self.share = np.array([sum(t == k for t in y) for k in range(self.room)]) / self.n0
         share = self.share if classes else None
         self.columns = [Column(c, x[:, f], kinds[f], y, classes, share) for f in range(x.shape[1])]
-        order = sorted(range(len(kinds)), key=lambda f: (-self.columns[f].relevance, f))
+        order = sorted(
+            range(len(kinds)),
+            key=lambda f: (-self.columns[f].relevance, -self.columns[f].tie, f),
+        )
         self.slots = order[: c["inputs"]["max_features"]]
         own = c["embedder"]["x"]
         if own.get("prune") and len(self.slots) > 8:

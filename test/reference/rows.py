@@ -84,8 +84,9 @@ class Card:
         self.missing = np.mean(np.isnan(codes))
         present = ~np.isnan(codes)
         self.r = self.correlation(z[present], y[present])
-        self.e = self.explained(y)
+        self.e, share = self.explained(y)
         self.relevance = np.rint(max(self.e, self.r ** 2) * 2 ** 20)
+        self.tie = np.rint((share + self.r ** 2) * 2 ** 20)
 
     @staticmethod
     def correlation(a, b):
@@ -95,14 +96,16 @@ class Card:
         return np.sum(a * b) / np.sqrt(np.sum(a * a) * np.sum(b * b))
 
     def explained(self, y):
+        """The share of the variance between bins, adjusted and as it is."""
         n, k = len(y), np.sum(self.count > 0)
-        if n <= k or y.min() == y.max():
-            return 0.0
+        if y.min() == y.max():
+            return 0.0, 0.0
         filled = self.count > 0
         between = np.sum(
             self.count[filled] * (self.sum[filled] / self.count[filled] - y.mean()) ** 2)
         total = np.sum((y - y.mean()) ** 2)
-        return max(0.0, 1 - (1 - between / total) * (n - 1) / (n - k))
+        share = between / total
+        return 0.0 if n <= k else max(0.0, 1 - (1 - share) * (n - 1) / (n - k)), share
 
 
 class Design:
@@ -317,22 +320,27 @@ class ClassCard:
             [np.sum(self.onehot[which == b] - self.share, axis=0) for b in range(self.bins.count)])
         self.missing = np.mean(np.isnan(codes))
         present = ~np.isnan(codes)
-        self.r = np.sqrt(self.between(np.unique(y[present], return_inverse=True)[1],
-                                      z[present, None]))
-        self.e = self.between(which, self.onehot)
+        square, ratio = self.between(np.unique(y[present], return_inverse=True)[1],
+                                     z[present, None])
+        self.r = np.sqrt(square)
+        self.e, share = self.between(which, self.onehot)
         self.relevance = np.rint(max(self.e, self.r ** 2) * 2 ** 20)
+        self.tie = np.rint((share + ratio) * 2 ** 20)
 
     @staticmethod
     def between(group, values):
-        """The share of the variance of values [n, k] that lies between groups [n], adjusted."""
+        """The share of the variance of values [n, k] that lies between groups [n], adjusted and as
+        it is.
+        """
         n, members = len(values), [group == g for g in np.unique(group)]
         groups = len(members)
-        if n <= groups or np.all(values == values[0]):
-            return 0.0
+        if n == 0 or np.all(values == values[0]):
+            return 0.0, 0.0
         center = values.mean(axis=0)
         inside = sum(np.sum(own) * np.sum((values[own].mean(axis=0) - center) ** 2)
                      for own in members)
-        return max(0.0, 1 - (1 - inside / np.sum((values - center) ** 2)) * (n - 1) / (n - groups))
+        share = inside / np.sum((values - center) ** 2)
+        return 0.0 if n <= groups else max(0.0, 1 - (1 - share) * (n - 1) / (n - groups)), share
 
 
 class RowTokeniser:
@@ -350,7 +358,7 @@ class RowTokeniser:
         make = (lambda *given: ClassCard(*given, self.room)) if classes else Card
         self.cards = [make(codes[:, f], z[:, f], targets, kind == "categorical")
                       for f, kind in enumerate(kinds)]
-        order = sorted(range(len(kinds)), key=lambda f: (-self.cards[f].relevance, f))
+        order = sorted(range(len(kinds)), key=lambda f: (-self.cards[f].relevance, -self.cards[f].tie, f))
         self.slots = order[:model.config["inputs"]["max_features"]]
         own = model.config["embedder"]["x"]
         many = "prune_below" in own and self.n0 >= own["prune_below"] * len(self.slots)

@@ -14,12 +14,11 @@ from . import logistic, ridge, trees
 from .clip import soft_clip
 from .donors import Slots, Variants, join_log, lend
 from .normalise import (MISSING_BIN, Inputs, ask, encode_categories, numeric_bins, plain_features,
-                        scale_features, slot_bins)
+                        scale_features, slot_bins, slot_order)
 from .questions import chain_passes, statistics_rows, training_questions, whole_prefix
 from .tasks import Tasks
 
 COMMON = 8                     # numbers of a cell before its class shares
-RELEVANCE_STEPS = 2.0 ** 20    # relevance is compared in steps: equal up to rounding is equal
 
 
 def is_classifier(config):
@@ -41,11 +40,11 @@ class ClassEncoder(nn.Embedding):
 
 
 def correlation_ratio(z, onehot, present):
-    """Adjusted correlation ratio of a number and the classes, [B, F]: z, present [B, n, F]; onehot
-    [B, n, C].
+    """The square of the correlation ratio of a number and the classes, adjusted and as it is, [B, F]
+    each: z, present [B, n, F]; onehot [B, n, C].
 
-    The share of the variance of z that lies between the classes, adjusted as in `between`, its
-    root. With two classes it is the size of the Pearson correlation, but for the adjustment.
+    The share of the variance of z that lies between the classes, adjusted as in `between`. With two
+    classes its root is the size of the Pearson correlation, but for the adjustment.
     """
     w = present.to(z.dtype)
     count = w.sum(1)
@@ -55,14 +54,17 @@ def correlation_ratio(z, onehot, present):
     inside = (sums.square() / members.clamp_min(1)).sum(1)
     total = z.square().sum(1)
     classes = (members > 0).sum(1)
-    share = 1 - (1 - inside / total.clamp_min(1e-30)) * (count - 1) / (count - classes).clamp_min(1)
     tiny = torch.finfo(z.dtype).eps ** 2 * 16
-    flat = (count <= classes) | (total <= tiny * count)
-    return torch.where(flat, torch.zeros_like(share), share.clamp(0, 1)).sqrt()
+    flat = total <= tiny * count
+    ratio = torch.where(flat, torch.zeros_like(total), inside / total.clamp_min(1e-30))
+    share = 1 - (1 - ratio) * (count - 1) / (count - classes).clamp_min(1)
+    return torch.where(flat | (count <= classes), torch.zeros_like(share),
+                       share.clamp(0, 1)), ratio
 
 
 def between(counts, excess, share, n):
-    """Adjusted share of the classes' variance between bins (Goodman and Kruskal's tau), [B, F].
+    """The share of the classes' variance between bins (Goodman and Kruskal's tau), adjusted and as
+    it is, [B, F] each.
 
     counts [B, bins, F]; excess [B, bins, C, F]: members of a class beyond those expected; share [B,
     C] of the classes.
@@ -70,8 +72,9 @@ def between(counts, excess, share, n):
     inside = (excess.square() / counts.clamp_min(1)[:, :, None]).sum((1, 2))
     total = (n * (1 - share.square().sum(1)))[:, None]
     bins = (counts > 0).sum(1)
-    e = 1 - (1 - inside / total.clamp_min(1e-30)) * (n - 1) / (n - bins).clamp_min(1)
-    return torch.where((bins >= n) | (total <= 1e-9), torch.zeros_like(e), e.clamp_min(0))
+    tau = torch.where(total <= 1e-9, torch.zeros_like(inside), inside / total.clamp_min(1e-30))
+    e = 1 - (1 - tau) * (n - 1) / (n - bins).clamp_min(1)
+    return torch.where((bins >= n) | (total <= 1e-9), torch.zeros_like(e), e.clamp_min(0)), tau
 
 
 def class_cells(tasks, y, classes, prefix, config, found=None):
@@ -100,12 +103,12 @@ def class_cells(tasks, y, classes, prefix, config, found=None):
     counts = members.sum(2)
     excess = members - counts[:, :, None] * share[:, None, :, None]
 
-    r = correlation_ratio(z[:, :prefix], onehot[:, :prefix], ~missing[:, :prefix])
-    e = between(counts, excess, share, prefix)
+    square, ratio = correlation_ratio(z[:, :prefix], onehot[:, :prefix], ~missing[:, :prefix])
+    r = square.sqrt()
+    e, tau = between(counts, excess, share, prefix)
     w = missing[:, :prefix].to(z.dtype).mean(1)
-    relevance = (torch.maximum(e, r.square()).double() * RELEVANCE_STEPS).round()
-    order = relevance.sort(stable=True, dim=1,
-                           descending=True).indices[:, :config["inputs"]["max_features"]]
+    order = slot_order(torch.maximum(e, r.square()), tau + ratio,
+                       config["inputs"]["max_features"])
 
     def slots(v):
         """The used columns of v [B, …, F] in slot order."""

@@ -188,8 +188,8 @@ def pearson(z, y, present):
 
 
 def between_bin_share(counts, sums, y):
-    """Adjusted share of the target's variance between bins, [B, F]; counts and sums [B, bins, F], y
-    [B, n].
+    """The share of the target's variance between bins, adjusted and as it is, [B, F] each; counts
+    and sums [B, bins, F], y [B, n].
     """
     n = y.shape[1]
     mean = y.mean(1)[:, None, None]
@@ -197,8 +197,19 @@ def between_bin_share(counts, sums, y):
     ssb = (counts * (bin_mean - mean).square()).sum(1)
     sst = (y - y.mean(1, keepdim=True)).square().sum(1)[:, None]
     bins = (counts > 0).sum(1)
-    e = 1 - (1 - ssb / sst.clamp_min(1e-30)) * (n - 1) / (n - bins).clamp_min(1)
-    return torch.where((bins >= n) | (sst <= 0), torch.zeros_like(e), e.clamp_min(0))
+    share = torch.where(sst <= 0, torch.zeros_like(ssb), ssb / sst.clamp_min(1e-30))
+    e = 1 - (1 - share) * (n - 1) / (n - bins).clamp_min(1)
+    return torch.where((bins >= n) | (sst <= 0), torch.zeros_like(e), e.clamp_min(0)), share
+
+
+def slot_order(relevance, tie, most):
+    """The columns of the slots, [B, S], by descending relevance [B, F], then by descending tie [B,
+    F], both in steps; S is at most `most`.
+    """
+    steps = ((v.double() * RELEVANCE_STEPS).round() for v in (relevance, tie))
+    first, then = steps
+    return (first * (4 * RELEVANCE_STEPS) + then).sort(stable=True, dim=1,
+                                                      descending=True).indices[:, :most]
 
 
 def slot_bins(counts, order):
@@ -250,7 +261,7 @@ def cells(tasks, y_input, prefix, config, found=None, chain=None):
     counts.scatter_add_(1, bins[:, :prefix], torch.ones_like(spread_y))
     sums.scatter_add_(1, bins[:, :prefix], spread_y)
     r = pearson(z[:, :prefix], head_y, ~missing[:, :prefix])
-    e = between_bin_share(counts, sums, head_y)
+    e, share = between_bin_share(counts, sums, head_y)
     w = missing[:, :prefix].to(z.dtype).mean(1)
 
     in_prefix = torch.zeros(x.shape[1], 1, dtype=z.dtype, device=x.device)
@@ -262,8 +273,8 @@ def cells(tasks, y_input, prefix, config, found=None, chain=None):
     card = (v[:, None, :].expand_as(z) for v in (r, e, w))
     cell = torch.stack([z, missing.to(z.dtype), flags, t, size, *card], -1)
     relevance = (torch.maximum(e, r.square()).double() * RELEVANCE_STEPS).round()
-    order = relevance.sort(stable=True, dim=1,
-                           descending=True).indices[:, :config["inputs"]["max_features"]]
+    order = slot_order(torch.maximum(e, r.square()), share + r.square(),
+                       config["inputs"]["max_features"])
     used = torch.ones_like(order, dtype=torch.bool)
     many = tokeniser.get("prune_below", 0) and prefix >= tokeniser["prune_below"] * order.shape[1]
     if tokeniser.get("prune", False) and order.shape[1] > ridge.ALWAYS_KEPT and not many:

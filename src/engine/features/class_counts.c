@@ -103,21 +103,30 @@ bin_excess(const TnpStats *stats, int f, int bin)
 	return stats->class_excess + ((size_t) f * TNP_BINS + bin) * stats->class_room;
 }
 
+/* A share of variance that lies between groups of n values. */
+typedef struct Share
+{
+	double		share;
+	int64_t		n;
+	int			groups;
+} Share;
+
 /* 1 - (1 - share) (n - 1) / (n - groups), at least 0; 0 where every group may be a single row. */
 static double
-adjusted(double share, int64_t n, int groups)
+adjusted(const Share *s)
 {
-	return n > groups ? fmax(0, 1 - (1 - share) * (double) (n - 1) / (double) (n - groups)) : 0;
+	return s->n <= s->groups ? 0
+		: fmax(0, 1 - (1 - s->share) * (double) (s->n - 1) / (double) (s->n - s->groups));
 }
 
-/* Goodman and Kruskal's tau between bins and classes, adjusted. */
-static double
+/* Goodman and Kruskal's tau between bins and classes. */
+static Share
 between_share(const TnpStats *stats, int f)
 {
 	const TnpColumn *column = &stats->columns[f];
+	Share		found = {0, stats->n0, 0};
 	double		inside = 0,
 				total = 1;
-	int			bins = 0;
 
 	for (int c = 0; c < stats->class_room; c++)
 		total -= stats->class_blend_weight[c] * stats->class_blend_weight[c];
@@ -127,30 +136,29 @@ between_share(const TnpStats *stats, int f)
 
 		if (column->count[b] == 0)
 			continue;
-		bins++;
+		found.groups++;
 		for (int c = 0; c < stats->class_room; c++)
 			inside += excess[c] * excess[c] / column->count[b];
 	}
 	/* one class alone: nothing to explain, up to the rounding of its share */
-	if (total <= 1e-9)
-		return 0;
-	return adjusted(inside / (total * stats->n0), stats->n0, bins);
+	if (total > 1e-9)
+		found.share = inside / (total * stats->n0);
+	return found;
 }
 
-/* Root of the adjusted share of the variance of z that lies between the classes; work [2, C]. */
-static double
+/* The share of the variance of z that lies between the classes; work [2, C]. */
+static Share
 correlation_ratio(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int f,
 				  double *work)
 {
 	const TnpColumn *column = &stats->columns[f];
-	int			room = stats->class_room,
-				groups = 0;
+	int			room = stats->class_room;
+	Share		found = {0, 0, 0};
 	double	   *members = work,
 			   *sums = work + room;
 	double		mean = 0,
 				total = 0,
 				between = 0;
-	int64_t		m = 0;
 
 	memset(work, 0, 2 * room * sizeof(double));
 	for (int pass = 0; pass < 2; pass++)
@@ -167,23 +175,25 @@ correlation_ratio(const TnpModel *model, const TnpStats *stats, const TnpRows *r
 			if (pass == 0)
 			{
 				mean += z;
-				m++;
+				found.n++;
 				continue;
 			}
 			members[c]++;
 			sums[c] += z - mean;
 			total += (z - mean) * (z - mean);
 		}
-		if (pass == 0 && m > 0)
-			mean /= m;
+		if (pass == 0 && found.n > 0)
+			mean /= found.n;
 	}
 	for (int c = 0; c < room; c++)
 		if (members[c] > 0)
 		{
 			between += sums[c] * sums[c] / members[c];
-			groups++;
+			found.groups++;
 		}
-	return total > 0 ? sqrt(adjusted(fmin(1, between / total), m, groups)) : 0;
+	if (total > 0)
+		found.share = fmin(1, between / total);
+	return found;
 }
 
 TnpStatus
@@ -191,6 +201,8 @@ tnp_class_card(const TnpModel *model, TnpStats *stats, const TnpRows *rows, int 
 {
 	TnpColumn  *column = &stats->columns[f];
 	double	   *work = tnp_alloc(&model->env, 2 * (size_t) stats->class_room, sizeof(double));
+	Share		bins,
+				classes;
 
 	if (work == NULL)
 		return tnp_no_memory(error);
@@ -204,8 +216,11 @@ tnp_class_card(const TnpModel *model, TnpStats *stats, const TnpRows *rows, int 
 	for (int b = 0; b < TNP_BINS; b++)
 		for (int c = 0; c < stats->class_room; c++)
 			bin_excess(stats, f, b)[c] -= column->count[b] * stats->class_blend_weight[c];
-	column->between = between_share(stats, f);
-	column->correlation = correlation_ratio(model, stats, rows, f, work);
+	bins = between_share(stats, f);
+	classes = correlation_ratio(model, stats, rows, f, work);
+	column->between = adjusted(&bins);
+	column->correlation = sqrt(adjusted(&classes));
+	column->unadjusted = bins.share + classes.share;
 	tnp_free(&model->env, work);
 	return TNP_OK;
 }

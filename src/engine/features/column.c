@@ -112,3 +112,9 @@ tnp_column_relevance(const TnpColumn *column)
 	return rint(fmax(column->between, column->correlation * column->correlation) *
 				RELEVANCE_STEPS) / RELEVANCE_STEPS;
 }
+
+double
+tnp_column_tie(const TnpColumn *column)
+{
+	return rint(column->unadjusted * RELEVANCE_STEPS);
+}

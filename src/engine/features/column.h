@@ -26,6 +26,12 @@ double		tnp_column_value(const TnpColumn *column, double x);
  */
 double		tnp_column_relevance(const TnpColumn *column);
 
+/*
+ * What tells columns of equal relevance apart, as those that say no more than chance: the larger
+ * comes first, whatever the order of the columns.
+ */
+double		tnp_column_tie(const TnpColumn *column);
+
 /* The bin of a raw cell. */
 int			tnp_column_bin(const TnpColumn *column, double x);
 

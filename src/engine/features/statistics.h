@@ -50,6 +50,7 @@ typedef struct TnpColumn
 	};
 	double		correlation,
 				between,		/* adjusted between-bin variance share */
+				unadjusted,		/* both shares of variance, added up before that */
 				missing_rate;
 } TnpColumn;
 

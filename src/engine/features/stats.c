@@ -385,12 +385,24 @@ build_card(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, in
 		}
 	if (zz > 0 && yy > 0)
 		column->correlation = fmax(-1, fmin(1, zy / sqrt(zz * yy)));
+	column->unadjusted = column->correlation * column->correlation
+		+ (total > 0 ? between / total : 0);
 	if (n0 > bins && total > 0)
 		column->between =
 			fmax(0, 1 - (1 - between / total) * (double) (n0 - 1) / (double) (n0 - bins));
 }
 
-/* Assign the most relevant columns to slots: descending relevance, ties by column number. */
+/* Whether column a comes before column b whatever their places. */
+static bool
+is_before(const TnpColumn *a, const TnpColumn *b)
+{
+	double		own = tnp_column_relevance(a),
+				other = tnp_column_relevance(b);
+
+	return own != other ? own > other : tnp_column_tie(a) > tnp_column_tie(b);
+}
+
+/* Assign the most relevant columns to slots, those that are equal in their order. */
 static TnpStatus
 build_slots(const TnpModel *model, TnpStats *stats, TnpError *error)
 {
@@ -405,8 +417,7 @@ build_slots(const TnpModel *model, TnpStats *stats, TnpError *error)
 		int			place = f;
 
 		/* insertion keeps equal columns in order; a few dozen columns */
-		while (place > 0 && tnp_column_relevance(&stats->columns[order[place - 1]]) <
-			   tnp_column_relevance(&stats->columns[f]))
+		while (place > 0 && is_before(&stats->columns[f], &stats->columns[order[place - 1]]))
 		{
 			order[place] = order[place - 1];
 			place--;
