@@ -131,6 +131,8 @@ FAMILIES = {
     "decoupled_lstm": {**DVA, **NO_FF, **CAUSAL, "backbone": {"kind": "lstm"}},
     "set": TABLE,
     "set_power": {**TABLE, "width": 16, "inputs": {"max_features": 7, "scaling": "power"},
+                  # more sinks than a state has numbers of cells
+                  "attention": {"bias": "all", "sinks": 9},
                   "embedder": {**SET, "rows": {**SET["rows"], "take": "first", "layout": "half"}}},
 }
 FAMILIES["sums"] = SUMS

@@ -137,7 +137,7 @@ static const float *
 set_bind_sinks(TnpBinder *b)
 {
 	const TnpConfig *c = &b->model->config;
-	int			wide = c->width + c->max_features;
+	int			wide = c->family->state_width(b->model);
 	const float *given = tnp_bind_tensor(b, "sinks", 2, c->sinks, c->width, 0);
 	float	   *states = tnp_bind_floats(b, (size_t) c->sinks * wide);
 
