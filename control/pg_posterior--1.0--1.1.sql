@@ -66,6 +66,7 @@ DROP FUNCTION posterior.context_state(uuid);
 \ir parts/habits.sql
 \ir parts/sums.sql
 \ir parts/kept_sums.sql
+\ir parts/replication.sql
 \ir parts/targets.sql
 \ir parts/costs.sql
 \ir parts/internals.sql

@@ -830,6 +830,7 @@ DROP FUNCTION posterior.load_bundled_models();
 \ir parts/habits.sql
 \ir parts/sums.sql
 \ir parts/kept_sums.sql
+\ir parts/replication.sql
 \ir parts/targets.sql
 \ir parts/costs.sql
 \ir parts/internals.sql

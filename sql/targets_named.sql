@@ -83,6 +83,12 @@ SELECT posterior.log_density('several_fixed', 0.4, (0.1, 0.2)::pair);
 SELECT posterior.log_density('several_fixed', ARRAY[0.4, 0.1, 0.2], (0.1, 0.2)::pair);
 SELECT posterior.create_context('other', 'points', 'u', '{a,b}', model => 'several_fixed');
 SELECT posterior.create_context('other', 'points', 'y', '{a,b}', model => 'gp1d');
+-- functions about one target say so
+SELECT posterior.create_context('array', 'points', 'y', '{a,b}', model => 'several_fixed');
+SELECT * FROM posterior.score('array', 'points');
+SELECT * FROM posterior.contrast('array', '{"a": 1, "b": 1}', '{"a": 2, "b": 1}');
+SELECT posterior.watch('array');
+SELECT posterior.drop_context('array');
 CREATE TABLE ragged (id int PRIMARY KEY, a float8, b float8, y float8[]);
 INSERT INTO ragged SELECT i, sin(i), cos(i), ARRAY[i, i / 2.0] FROM generate_series(1, 9) i;
 SELECT posterior.create_context('ragged', 'ragged', 'y', '{a,b}', order_by => 'id',

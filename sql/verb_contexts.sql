@@ -202,3 +202,19 @@ SET client_min_messages = error;
 INSERT INTO huge VALUES (21, 2, 1e400) RETURNING surprise IS NULL AS "let in";
 RESET client_min_messages;
 DROP TABLE huge;
+-- more labels, or rows, than a context takes
+CREATE TABLE many AS SELECT i AS id, i / 10.0 AS x, chr(97 + i % 10) AS k
+FROM generate_series(1, 40) i;
+SELECT posterior.create_context('many', 'many', 'k', '{x}', 'id'), posterior.watch('many');
+SET client_min_messages = error;
+INSERT INTO many VALUES (41, 2, 'z') RETURNING surprise;
+INSERT INTO many VALUES (42, 2, 'a') RETURNING surprise IS NULL AS "let in";
+DELETE FROM many WHERE k = 'z';
+INSERT INTO many VALUES (43, 2, 'a') RETURNING surprise > 0 AS told;
+SET posterior.row_limit = 30;
+INSERT INTO many VALUES (44, 2, 'a') RETURNING surprise IS NULL AS "let in";
+RESET posterior.row_limit;
+ALTER TABLE many ALTER x TYPE point USING NULL;
+INSERT INTO many VALUES (45, NULL, 'a') RETURNING surprise IS NULL AS "let in";
+RESET client_min_messages;
+DROP TABLE many;

@@ -4,6 +4,7 @@ CREATE FUNCTION posterior_internal.context_row(context text) RETURNS posterior.c
 	LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	defined posterior.contexts;
+	type text;
 BEGIN
 	SELECT c.* INTO defined FROM posterior.contexts c WHERE c.name = context;
 	IF NOT FOUND THEN
@@ -13,11 +14,13 @@ BEGIN
 				'The view posterior.contexts lists those whose relation you may read; '
 				'posterior.create_context makes one.';
 	END IF;
-	IF defined.target LIKE '{%' AND NOT EXISTS (SELECT FROM pg_attribute a
-			WHERE a.attrelid = defined.relation AND a.attname = defined.target::name) THEN
+	SELECT format_type(a.atttypid, NULL) INTO type FROM pg_attribute a
+	WHERE a.attrelid = defined.relation AND a.attname = defined.target::name;
+	IF type LIKE '%[]' OR type IS NULL AND defined.target LIKE '{%' THEN
 		RAISE EXCEPTION 'context "%" has several targets, and this function is about one', context
-			USING ERRCODE = 'feature_not_supported', DETAIL = format('They are %s.',
-				defined.target),
+			USING ERRCODE = 'feature_not_supported',
+				DETAIL = format(CASE WHEN type IS NULL THEN 'They are %s.'
+					ELSE 'They are the elements of %s.' END, defined.target),
 				HINT = 'posterior.predict_targets answers about all of them; a context for each '
 					'of them answers about that one.';
 	END IF;
@@ -261,7 +264,8 @@ BEGIN
 	EXCEPTION
 		WHEN object_not_in_prerequisite_state OR no_data_found THEN
 			prediction := NULL;
-		WHEN undefined_object OR undefined_column OR data_exception THEN
+		WHEN undefined_object OR undefined_column OR data_exception OR program_limit_exceeded
+			OR datatype_mismatch OR feature_not_supported OR system_error THEN
 			prediction := NULL;
 			GET STACKED DIAGNOSTICS trouble = MESSAGE_TEXT;
 			RAISE WARNING 'a new row is not told its surprise: %', trouble

@@ -1,6 +1,7 @@
 # Replication slots and long transactions: answers stay right while a slot keeps old rows and old
-# catalogs, a slot's stream has the writes to tables and nothing of the extension's, and the worker
-# keeps no snapshot that would hold them longer.
+# catalogs, a slot's stream has the writes to tables and nothing of the extension's, the worker
+# keeps no snapshot that would hold them longer, and a publication of all tables stops nothing and
+# counts no row twice.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -97,6 +98,53 @@ $standby->start;
 $primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 is(same($standby), ($n + 10) . ' same', 'and comes back');
 $standby->stop;
+
+# The tables of the extension are in a publication of all tables, too.
+$primary->safe_psql('postgres', q{
+	CREATE TABLE s (k int PRIMARY KEY, x float8, y float8);
+	INSERT INTO s SELECT i, i * 0.1, sin(i) FROM generate_series(1, 60) i;
+	SELECT posterior.create_context('s', 's', 'y', '{x}', model => 'tabular_sums');
+	CREATE TABLE passing (i int);
+	CREATE PUBLICATION everything FOR ALL TABLES});
+is($primary->psql('postgres', 'DROP TABLE passing'), 0, 'a table of others is dropped');
+$primary->safe_psql('postgres', q{
+	CREATE TABLE passing (k int, x float8, y float8);
+	INSERT INTO passing SELECT * FROM s;
+	SELECT posterior.create_context('passing', 'passing', 'y', '{x}', model => 'tabular_sums');
+	INSERT INTO passing VALUES (0, 0, 0)});
+is($primary->psql('postgres', 'DROP TABLE passing'), 0, 'so is one with a context of sums');
+is($primary->safe_psql('postgres', q{SELECT count(*) FROM posterior.contexts WHERE name = 'passing'}
+		. q{ UNION ALL SELECT count(*) FROM posterior_internal.kept_sums}
+		. q{ UNION ALL SELECT count(DISTINCT kept) FROM posterior_internal.noted_row
+			WHERE kept NOT IN (SELECT kept FROM posterior_internal.kept_sums)}),
+		"0\n1\n0", 'and nothing of it is left');
+
+# A copy, as pg_createsubscriber makes one: its notes are those of the primary until it follows.
+$primary->safe_psql('postgres', q{SELECT posterior.warm_context('s');
+	SELECT pg_create_logical_replication_slot('everything', 'pgoutput')});
+$primary->backup('subscriber');
+my $subscriber = PostgreSQL::Test::Cluster->new('subscriber');
+$subscriber->init_from_backup($primary, 'subscriber');
+$subscriber->start;
+my $from = $primary->connstr . ' dbname=postgres';
+$subscriber->safe_psql('postgres', qq{DROP PUBLICATION everything;
+	CREATE SUBSCRIPTION everything CONNECTION '$from' PUBLICATION everything
+		WITH (create_slot = false, slot_name = 'everything', copy_data = false)});
+$primary->safe_psql('postgres',
+	'INSERT INTO s SELECT i, 3, 50 FROM generate_series(100, 120) i; DELETE FROM s WHERE k < 11');
+ok($subscriber->poll_query_until('postgres', 'SELECT count(*) = 71 FROM s'), 'rows come');
+is($subscriber->safe_psql('postgres', q{SET posterior.cache = verify;
+	SELECT posterior.rows(posterior.sums('s')), posterior.predict('s', '{"x": 3}'::jsonb) IS NULL}),
+		'71|f', 'and are counted once');
+$primary->safe_psql('postgres', q{SELECT posterior.warm_context('s');
+	INSERT INTO s SELECT i, 3, 51 FROM generate_series(200, 220) i});
+ok($subscriber->poll_query_until('postgres', 'SELECT count(*) = 92 FROM s'), 'more come');
+is($subscriber->safe_psql('postgres', q{SET posterior.cache = verify;
+	SELECT posterior.rows(posterior.sums('s')), posterior.predict('s', '{"x": 3}'::jsonb) IS NULL}),
+		'92|f', 'after the primary has put its own into sums');
+$subscriber->safe_psql('postgres', q{ALTER SUBSCRIPTION everything DISABLE;
+	ALTER SUBSCRIPTION everything SET (slot_name = NONE); DROP SUBSCRIPTION everything});
+$subscriber->stop;
 $primary->stop;
 
 done_testing();

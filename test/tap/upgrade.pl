@@ -124,7 +124,7 @@ my %asked = (
 		max_rows, maintain, refreshed_rows FROM posterior.contexts ORDER BY name',
 	'definitions through a view' => 'SELECT * FROM seen ORDER BY name',
 	triggers => q{SELECT tgrelid::regclass, tgname, tgenabled, tgfoid::regproc
-		FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1, 2},
+		FROM pg_trigger WHERE NOT tgisinternal AND tgname <> 'keep_out' ORDER BY 1, 2},
 	'named contexts' => q{SELECT name, posterior.predict(name, q)
 		FROM posterior.contexts, (SELECT 61 AS id, 20.0::float8 AS temp, 'sun'::sky AS sky,
 			3 AS breeze, 410.0::float8 AS cnt) q ORDER BY name},

@@ -11,6 +11,7 @@
 #include "pg/named/definition_write.h"
 #include "pg/named/kept_fold.h"
 #include "pg/named/kept_signature.h"
+#include "pg/named/kept_store.h"
 #include "pg/named/relations.h"
 #include "pg/rows/column_types.h"
 #include "pg/types/context_value.h"
@@ -22,7 +23,6 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
-#include "commands/event_trigger.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/array.h"
@@ -604,15 +604,9 @@ change_definition(const char *statement, Parameters *p, const char *new_name)
 static void
 sums_end(Oid relation, const pg_uuid_t *kept)
 {
-	Oid			type = UUIDOID;
-	Datum		value = UUIDPGetDatum(kept);
-
 	if (posterior_relation_is_owned(relation))
 		posterior_drop_note_triggers(relation, kept);
-	posterior_definitions_write("WITH sums AS (DELETE FROM posterior_internal.kept_sums"
-								" WHERE kept OPERATOR(pg_catalog.=) $1)"
-								" DELETE FROM posterior_internal.noted_row"
-								" WHERE kept OPERATOR(pg_catalog.=) $1", 1, &type, &value, NULL);
+	posterior_kept_end(kept);
 }
 
 /*
@@ -761,40 +755,4 @@ posterior_drop_context(PG_FUNCTION_ARGS)
 	if (sums)
 		sums_end(columns.relation, &kept);
 	PG_RETURN_VOID();
-}
-
-/* The event trigger for dropped tables: their contexts go with them. */
-PG_FUNCTION_INFO_V1(posterior_dropped);
-Datum
-posterior_dropped(PG_FUNCTION_ARGS)
-{
-	if (!CALLED_AS_EVENT_TRIGGER(fcinfo))
-		ereport(ERROR,
-				(errcode(ERRCODE_E_R_I_E_EVENT_TRIGGER_PROTOCOL_VIOLATED),
-				 errmsg("not called by an event trigger")));
-	/*
-	 * the extension itself may be among what is dropped, or be half there; and a context may be
-	 * younger than the transaction's snapshot, like the table that is gone for all
-	 */
-	if (OidIsValid(get_relname_relid("context_definition", get_namespace_oid("posterior", true))))
-	{
-#define DROPPED_DEFINITIONS \
-	"DELETE FROM " POSTERIOR_DEFINITIONS \
-	" d USING pg_catalog.pg_event_trigger_dropped_objects() o" \
-	" WHERE o.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass" \
-	" AND o.objsubid OPERATOR(pg_catalog.=) 0 AND d.relation::pg_catalog.oid " \
-	"OPERATOR(pg_catalog.=) o.objid"
-		posterior_definitions_write_seen(
-			true,
-			OidIsValid(get_relname_relid("noted_row",
-										 get_namespace_oid("posterior_internal", true)))
-			? "WITH gone AS (" DROPPED_DEFINITIONS " RETURNING d.kept),"
-			" sums AS (DELETE FROM posterior_internal.kept_sums k USING gone"
-			" WHERE k.kept OPERATOR(pg_catalog.=) gone.kept)"
-			" DELETE FROM posterior_internal.noted_row n USING gone"
-			" WHERE n.kept OPERATOR(pg_catalog.=) gone.kept"
-			: DROPPED_DEFINITIONS,
-			0, NULL, NULL, NULL);
-	}
-	PG_RETURN_POINTER(NULL);
 }

@@ -343,3 +343,57 @@ posterior_kept_forget(const pg_uuid_t *kept)
 	}
 	UnregisterSnapshot(now);
 }
+
+/* Delete a row; false if another transaction has put a new one in its place meanwhile. */
+static bool
+delete_row(Relation table, ItemPointer place)
+{
+	TM_FailureData failure;
+
+	return heap_delete(table, place, GetCurrentCommandId(true), InvalidSnapshot, true, &failure,
+					   false) != TM_Updated;
+}
+
+/*
+ * Not by a statement: the executor refuses to delete from a table without a replica identity that
+ * is published, as that of the notes is by FOR ALL TABLES.
+ */
+void
+posterior_kept_end(const pg_uuid_t *kept)
+{
+	Relation	sums = table_open(table_of("kept_sums"), RowExclusiveLock),
+				noted = table_open(table_of("noted_row"), RowExclusiveLock);
+	bool		gone = false;
+
+	while (!gone)
+	{
+		Snapshot	now = RegisterSnapshot(GetLatestSnapshot());
+		PosteriorKeptSums found;
+
+		gone = !posterior_kept_find(kept, now, &found) || delete_row(sums, &found.place);
+		if (gone)
+		{
+			SysScanDesc scan = notes_scan(noted, kept, NULL, now);
+			HeapTuple	tuple;
+
+			while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+			{
+				CHECK_FOR_INTERRUPTS();
+				delete_row(noted, &tuple->t_self);
+			}
+			systable_endscan(scan);
+		}
+		UnregisterSnapshot(now);
+	}
+	table_close(noted, NoLock);
+	table_close(sums, NoLock);
+}
+
+/* posterior_internal.end_sums(kept): the same, of definitions that go with their tables */
+PG_FUNCTION_INFO_V1(posterior_end_sums);
+Datum
+posterior_end_sums(PG_FUNCTION_ARGS)
+{
+	posterior_kept_end(PG_GETARG_UUID_P(0));
+	PG_RETURN_VOID();
+}

@@ -84,4 +84,7 @@ void		posterior_kept_write(const pg_uuid_t *kept, const PosteriorKeptSums *old,
 /* Forget the sums that are stored now, whatever the transaction's snapshot shows. */
 void		posterior_kept_forget(const pg_uuid_t *kept);
 
+/* Delete the sums and all notes under `kept`, whose definition has gone. */
+void		posterior_kept_end(const pg_uuid_t *kept);
+
 #endif							/* POSTERIOR_KEPT_STORE_H */

@@ -19,6 +19,7 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "access/tableam.h"
+#include "access/xlog.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
@@ -286,6 +287,9 @@ source_may_exceed(const PosteriorNamed *named, int64 most)
 	bool may =
 		kind == RELKIND_PARTITIONED_TABLE || kind == RELKIND_RELATION || kind == RELKIND_MATVIEW;
 
+	/* an unlogged table has no file on a standby, and its query says so */
+	if (RecoveryInProgress() && relation->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
+		may = false;
 	if (may && kind != RELKIND_PARTITIONED_TABLE && relation->rd_rel->relam == HEAP_TABLE_AM_OID
 		&& !relation->rd_rel->relhassubclass)
 		may = (int64) RelationGetNumberOfBlocks(relation) * MaxHeapTuplesPerPage > most;
