@@ -358,7 +358,8 @@ class RowTokeniser:
         make = (lambda *given: ClassCard(*given, self.room)) if classes else Card
         self.cards = [make(codes[:, f], z[:, f], targets, kind == "categorical")
                       for f, kind in enumerate(kinds)]
-        order = sorted(range(len(kinds)), key=lambda f: (-self.cards[f].relevance, -self.cards[f].tie, f))
+        order = sorted(range(len(kinds)),
+                       key=lambda f: (-self.cards[f].relevance, -self.cards[f].tie, f))
         self.slots = order[:model.config["inputs"]["max_features"]]
         own = model.config["embedder"]["x"]
         many = "prune_below" in own and self.n0 >= own["prune_below"] * len(self.slots)

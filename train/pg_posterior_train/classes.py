@@ -40,8 +40,8 @@ class ClassEncoder(nn.Embedding):
 
 
 def correlation_ratio(z, onehot, present):
-    """The square of the correlation ratio of a number and the classes, adjusted and as it is, [B, F]
-    each: z, present [B, n, F]; onehot [B, n, C].
+    """The square of the correlation ratio of a number and the classes, adjusted and as it is, [B,
+    F] each: z, present [B, n, F]; onehot [B, n, C].
 
     The share of the variance of z that lies between the classes, adjusted as in `between`. With two
     classes its root is the size of the Pearson correlation, but for the adjustment.

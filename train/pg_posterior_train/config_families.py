@@ -143,6 +143,14 @@ def packed_rules(c):
     packed = c["architecture"] == "packed"
     kind, kernel, embedder = a.get("kind", "softmax"), a.get("kernel"), c["embedder"]["kind"]
     heads = c.get("heads", 1)
+    own = kernel or kind != "softmax" or a.get("value_hidden") or any(
+        key in a for key in ("query_width", "value_width")
+    )
+    for key in ("sinks", "log_scale") if packed and own else ():
+        yield bool(a.get(key)), (
+            f"attention of another kind, of widths of its own, or with a kernel, excludes "
+            f"attention.{key}"
+        )
     for key in ("query_width", "value_width"):
         yield a.get(key, heads) % heads != 0, f"heads must divide attention.{key}"
     if packed and kind == "deep-kernel":
@@ -164,8 +172,6 @@ def packed_rules(c):
         yield causal is not None and causal >= features, (
             "attention.kernel.causal must be a column below inputs.features"
         )
-        yield bool(a.get("sinks")), "attention.sinks must be 0 with attention.kernel"
-        yield bool(a.get("log_scale")), "attention.log_scale must be false with attention.kernel"
     yield embedder == "parts" and not packed, 'the embedder "parts" is for packed models'
     yield embedder == "separate" and c["architecture"] != "decoupled", (
         'the embedder "separate" is for decoupled models'

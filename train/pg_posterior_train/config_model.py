@@ -291,7 +291,10 @@ def model_rules(c):
     yield positions > 0 and positions < (
         buffer or 1
     ) - 1, "embedder.positions must be at least chain.buffer - 1"
-    yield c["width"] % c.get("heads", 1) != 0, "heads must divide width"
+    widths = c.get("attention", {})
+    yield c["width"] % c.get("heads", 1) != 0 and not (
+        "query_width" in widths and "value_width" in widths
+    ), "heads must divide width"
     yield std in (
         "exp",
         "bounded",

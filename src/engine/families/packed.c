@@ -116,8 +116,14 @@ read_kernel(TnpReader *reader, const char *path, const json_t *value, void *fiel
 	if (status != TNP_OK || kernel->components > 0)
 		return status;
 	if (features < 1 || features > TNP_MAX_PLACES)
-		return tnp_fail_value(reader, path, value,
-							  "an object with components where columns are many or any number");
+	{
+		char		expected[80];
+
+		snprintf(expected, sizeof(expected),
+				 "an object with components where columns are more than %d or any number",
+				 TNP_MAX_PLACES);
+		return tnp_fail_value(reader, path, value, expected);
+	}
 	for (int f = 0; f < features; f++)
 		kernel->column[f] = (uint16_t) f;
 	kernel->end[kernel->components++] = features;
