@@ -21,7 +21,7 @@
 	" AND o.objsubid OPERATOR(pg_catalog.=) 0 AND d.relation::pg_catalog.oid " \
 	"OPERATOR(pg_catalog.=) o.objid"
 
-/* Whether the function is there that ends sums; whoever drops a table may not see its schema. */
+/* Whether the function is there that ends sums; its schema is not open to all roles. */
 static bool
 sums_can_end(void)
 {
