@@ -115,3 +115,14 @@ SELECT p.far_off,
 	abs(posterior.stddev(p.p) / posterior.stddev(z.p) - 1) < 1e-4 AS stddev
 FROM p JOIN p z ON z.far_off = 0 ORDER BY 1;
 DROP TABLE far;
+-- after equal targets another one is told, in frames and in named contexts, before the prefix moves
+CREATE TABLE rare AS SELECT i, sin(i * i) AS x, CASE WHEN i > 70 THEN 10 + sin(i) ELSE 0 END AS y
+FROM generate_series(1, 120) i;
+SELECT posterior.create_context('rare', 'rare', 'y', '{x}', 'i');
+SELECT posterior.mean(d) BETWEEN 8 AND 12 AS mean, posterior.surprise(d, 11) > 0.1 AS told
+FROM posterior.predict('rare', '{"x": 0.5}'::jsonb) d;
+SELECT i, posterior.mean(d) BETWEEN 8 AND 12 AS mean, posterior.stddev(d) > 0.5 AS wide
+FROM (SELECT i, posterior.regress(y, x) OVER (ORDER BY i
+		ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS d FROM rare) f
+WHERE i IN (70, 71, 120) ORDER BY i;
+DROP TABLE rare;

@@ -40,9 +40,9 @@ FROM (SELECT posterior.context(y, CASE WHEN i % 5 > 0 THEN b END, k) AS ctx FROM
 SELECT posterior.stddev(posterior.predict(ctx, 1, 5)) BETWEEN 0.001 AND 10 AS proper,
 	posterior.predict(ctx, 1, 5)::text = posterior.predict(ctx, 99, 5)::text AS constant_is_ignored
 FROM (SELECT posterior.context(y, 1, b) AS ctx FROM f) s;
-SELECT abs(posterior.mean(posterior.predict(ctx, 5)) - 7) < 1e-3 AS mean,
-	posterior.stddev(posterior.predict(ctx, 5)) < 1e-3 AS narrow
-FROM (SELECT posterior.context(7, b) AS ctx FROM f) s;
+-- equal targets are near, and others are not thought impossible
+SELECT abs(posterior.mean(d) - 7) < 0.5 AS mean, posterior.stddev(d) BETWEEN 0.01 AND 2 AS near
+FROM (SELECT posterior.predict(posterior.context(7, b), 5) AS d FROM f) s;
 -- more columns than the model has slots: the most relevant are used
 SELECT posterior.kind(posterior.predict(ctx,
 			1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,

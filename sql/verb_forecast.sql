@@ -109,7 +109,7 @@ CREATE VIEW numbers AS SELECT 10 * i AS k, sin(i / 3.0) AS y FROM generate_serie
 SELECT at_number, at FROM posterior.forecast('numbers', 'k', 'y', 2, season => 19);
 -- constant and short series have finite answers
 CREATE VIEW constant AS SELECT i AS k, 5 AS y FROM generate_series(1, 30) i;
-SELECT step, round(mean::numeric, 3) AS mean, high - low < 0.5 AS narrow
+SELECT step, round(mean::numeric, 1) AS mean, high - low < 0.5 AS narrow
 	FROM posterior.forecast('constant', 'k', 'y', 2);
 CREATE VIEW short AS SELECT i AS k, i % 3 AS y FROM generate_series(1, 12) i;
 SELECT count(*) AS steps, bool_and(high > low) AS bands

@@ -72,8 +72,10 @@ class Scale:
         self.center = float(np.mean(values)) if values else 0.0
         self.scale = float(np.std(values)) if values else 0.0
         if is_target:
-            self.scale = max(self.scale, 1e-11 * abs(self.center))
-            self.scale = self.scale if self.scale >= 1e-100 else 1e-9
+            size = abs(self.center)
+            alike = min(values) == max(values)
+            self.scale = size if alike else max(self.scale, 1e-11 * size)
+            self.scale = self.scale if self.scale >= 1e-100 else 1.0
         elif not values or min(values) == max(values):
             self.scale = math.inf
 

@@ -127,8 +127,8 @@ class Scaling:
             both = target["center"], target["scale"]
             return both if which is None else tuple(value[which] for value in both)
         center, deviation = moments(y)
-        scale = max(deviation, 1e-11 * abs(center))
-        scale = scale if scale >= 1e-100 else 1e-9
+        scale = abs(center) if np.all(y == y[0]) else max(deviation, 1e-11 * abs(center))
+        scale = scale if scale >= 1e-100 else 1.0
         if self.orients and np.rint(2 ** 20 * np.mean(((y - center) / scale) ** 3)) < 0:
             scale = -scale
         return center, scale

@@ -50,8 +50,9 @@ def target_scale(y, prefix):
     # Single precision knows a mean no better, and has no smaller squares; else these are the limits
     # of the format.
     scale = torch.maximum(sd, (1e-6 if y.dtype == torch.float32 else 1e-11) * mean.abs())
+    scale = torch.where((head == head[:, :1]).all(1), mean.abs(), scale)
     least = 1e-30 if y.dtype == torch.float32 else 1e-100
-    return mean, torch.where(scale < least, torch.full_like(scale, 1e-9), scale)
+    return mean, torch.where(scale < least, torch.ones_like(scale), scale)
 
 
 def scale_targets(y, prefix, config):

@@ -103,7 +103,7 @@ class Normalise(unittest.TestCase):
         data = Tasks(torch.randn(1, 8, 2), torch.full((1, 8), 7.0),
                      torch.zeros(1, 2, dtype=torch.bool))
         inputs = prepare(data, 6, model)
-        self.assertAlmostEqual(float(inputs.scale[0]), 7e-6, places=9)
+        self.assertEqual(float(inputs.scale[0]), 7.0)
         self.assertTrue(torch.isfinite(inputs.x).all())
 
 

@@ -31,7 +31,6 @@
 #define LEAST_SCALE 1e-11		/* of targets, to their mean: rounding is far below it */
 #define SMALLEST_SD 1e-140		/* whose square is far from the smallest number */
 #define LARGEST_REST 1e-6		/* of a mean, in standard deviations */
-#define SCALE_OF_ZEROS 1e-9
 
 static int
 compare_doubles(const void *a, const void *b)
@@ -429,7 +428,19 @@ build_slots(const TnpModel *model, TnpStats *stats, TnpError *error)
 	return TNP_OK;
 }
 
-/* Centre and scale of target number t. */
+static bool
+all_equal(const double *y, int64_t n, int stride)
+{
+	for (int64_t i = 1; i < n; i++)
+		if (y[i * stride] != y[0])
+			return false;
+	return true;
+}
+
+/*
+ * Centre and scale of target number t. Targets that are all equal, as the first ones of counts may
+ * be, do not say how far others lie: their own size is the only one there is.
+ */
 static TnpStatus
 build_target(const TnpModel *model, const TnpRows *rows, int t, TnpStats *stats, TnpError *error)
 {
@@ -446,10 +457,11 @@ build_target(const TnpModel *model, const TnpRows *rows, int t, TnpStats *stats,
 	else if (c->target_scaling == TNP_SCALE_PREFIX)
 	{
 		moments(rows->y + t, stats->n0, c->n_targets, &center, &sd);
-		scale = fmax(sd, LEAST_SCALE * fabs(center));
+		scale = all_equal(rows->y + t, stats->n0, c->n_targets) ? fabs(center)
+			: fmax(sd, LEAST_SCALE * fabs(center));
 		/* nothing but zeros, or numbers too small to divide by */
 		if (scale < SMALLEST_SCALE)
-			scale = SCALE_OF_ZEROS;
+			scale = 1;
 		if (!(fabs(center) <= TNP_LARGEST_PARAMETER && scale <= TNP_LARGEST_PARAMETER))
 		{
 			tnp_fail(error, TNP_BAD_VALUE, "the targets are too large to be scaled");
