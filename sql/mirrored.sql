@@ -44,4 +44,14 @@ SELECT count(*), bool_and(posterior.predict(numbers, a, n1, n2, n3, n4)::text
 	bool_and(posterior.predict(labels, a, n1, n2, n3, n4)::text
 		= posterior.predict(moved_labels, n3, n4, n2, a, n1)::text) AS labels
 FROM c, r WHERE i > 40;
-DROP TABLE r, c;
+-- nor do columns that say nothing, of equal cells or of none
+CREATE TABLE s AS SELECT posterior.context(y, 7, a, n1, n2, NULL::float8, 'x', n3, n4 ORDER BY i)
+		AS numbers,
+		posterior.class_context(c, 7, a, n1, n2, NULL::float8, 'x', n3, n4 ORDER BY i) AS labels
+	FROM r WHERE i <= 40;
+SELECT count(*), bool_and(posterior.predict(c.numbers, a, n1, n2, n3, n4)::text
+		= posterior.predict(s.numbers, 7, a, n1, n2, NULL::float8, 'x', n3, n4)::text) AS numbers,
+	bool_and(posterior.predict(c.labels, a, n1, n2, n3, n4)::text
+		= posterior.predict(s.labels, 9, a, n1, n2, 3, 'y', n3, n4)::text) AS labels
+FROM c, s, r WHERE i > 40;
+DROP TABLE r, c, s;

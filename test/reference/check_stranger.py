@@ -106,6 +106,7 @@ class Column:
         n0, k = len(y), len(set(bins))
         self.count = {b: bins.count(b) for b in set(bins)}
         self.missing = 1 - len(present) / n0
+        self.says_something = 0 < self.missing < 1 or len(set(codes)) > 1
         room = c["head"].get("classes")
         if room is None:
             self.sum = {b: sum(t for t, own in zip(y, bins) if own == b) for b in self.count}
@@ -196,7 +197,7 @@ class Tokeniser:
         share = self.share if classes else None
         self.columns = [Column(c, x[:, f], kinds[f], y, classes, share) for f in range(x.shape[1])]
         order = sorted(
-            range(len(kinds)),
+            [f for f in range(len(kinds)) if self.columns[f].says_something] or [0],
             key=lambda f: (-self.columns[f].relevance, -self.columns[f].tie, f),
         )
         self.slots = order[: c["inputs"]["max_features"]]

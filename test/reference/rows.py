@@ -70,6 +70,12 @@ class Bins:
         return np.where(np.isnan(values), self.count - 1, np.searchsorted(self.edges, values))
 
 
+def says_nothing(codes):
+    """Whether the cells of a column are all equal, or all missing."""
+    missing = np.isnan(codes)
+    return bool(missing.all() or not missing.any() and codes.min() == codes.max())
+
+
 class Card:
     """What is known of one column: codes [n0] of the prefix, its scaled features z [n0] and targets
     [n0].
@@ -87,6 +93,7 @@ class Card:
         self.e, share = self.explained(y)
         self.relevance = np.rint(max(self.e, self.r ** 2) * 2 ** 20)
         self.tie = np.rint((share + self.r ** 2) * 2 ** 20)
+        self.flat = says_nothing(codes)
 
     @staticmethod
     def correlation(a, b):
@@ -326,6 +333,7 @@ class ClassCard:
         self.e, share = self.between(which, self.onehot)
         self.relevance = np.rint(max(self.e, self.r ** 2) * 2 ** 20)
         self.tie = np.rint((share + ratio) * 2 ** 20)
+        self.flat = says_nothing(codes)
 
     @staticmethod
     def between(group, values):
@@ -358,8 +366,8 @@ class RowTokeniser:
         make = (lambda *given: ClassCard(*given, self.room)) if classes else Card
         self.cards = [make(codes[:, f], z[:, f], targets, kind == "categorical")
                       for f, kind in enumerate(kinds)]
-        order = sorted(range(len(kinds)),
-                       key=lambda f: (-self.cards[f].relevance, -self.cards[f].tie, f))
+        order = sorted((f for f, card in enumerate(self.cards) if not card.flat),
+                       key=lambda f: (-self.cards[f].relevance, -self.cards[f].tie, f)) or [0]
         self.slots = order[:model.config["inputs"]["max_features"]]
         own = model.config["embedder"]["x"]
         many = "prune_below" in own and self.n0 >= own["prune_below"] * len(self.slots)

@@ -107,8 +107,8 @@ def class_cells(tasks, y, classes, prefix, config, found=None):
     r = square.sqrt()
     e, tau = between(counts, excess, share, prefix)
     w = missing[:, :prefix].to(z.dtype).mean(1)
-    order = slot_order(torch.maximum(e, r.square()), tau + ratio,
-                       config["inputs"]["max_features"])
+    order, used = slot_order(torch.maximum(e, r.square()), tau + ratio, x, prefix,
+                             config["inputs"]["max_features"])
 
     def slots(v):
         """The used columns of v [B, …, F] in slot order."""
@@ -128,16 +128,17 @@ def class_cells(tasks, y, classes, prefix, config, found=None):
         absent, many = slots(excess)[:, MISSING_BIN], slots(counts)[:, MISSING_BIN]
         expected = (many.clamp_min(1)[:, None] * share[..., None]).clamp_min(1e-30)
         degrees = ((share > 0).sum(1, keepdim=True) - 1).expand(-1, many.shape[1])
-        found.append(Slots(order, torch.ones_like(order, dtype=torch.bool), z, bins == MISSING_BIN,
+        found.append(Slots(order, used, z, bins == MISSING_BIN,
                            many, (absent.square() / expected).sum(1), degrees))
     common = [z, slots(missing).to(z.dtype), slots(categorical)[:, None].to(z.dtype).expand_as(z),
               (classes.to(z.dtype) / most)[:, None, None].expand_as(z),
               torch.full_like(z, math.log1p(prefix) / 8)]
     common += [slots(v)[:, None].expand_as(z) for v in (r, e, w)]
-    flat = torch.cat([torch.stack(common, -1), t.transpose(2, 3)], -1).flatten(2)
+    flat = (torch.cat([torch.stack(common, -1), t.transpose(2, 3)], -1)
+            * used[:, None, :, None]).flatten(2)
     return torch.cat(
-        [flat, *regressions(z, bins, slot_bins(counts, order), categorical.gather(1, order), y,
-                            classes, prefix, config)], 2)
+        [flat, *regressions(z, bins, slot_bins(counts, order) & used[:, None],
+                            categorical.gather(1, order), y, classes, prefix, config)], 2)
 
 
 def regressions(z, bins, filled, categorical, y, classes, prefix, config):
@@ -232,7 +233,7 @@ def classify(model, tasks, rows, prefix=None, visible=None, statistics=None, num
     outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, rows:], prefix,
                     visible.repeat_interleave(asked.count))
     if config["head"].get("trees"):
-        outputs = trees.lean(outputs, asked.tasks, found[0].order, inputs.x, y, classes, rows,
+        outputs = trees.lean(outputs, asked.tasks, found[0], inputs.x, y, classes, rows,
                              statistics, config)
     log_p = join_log(log_probabilities(outputs, classes), asked.weights)
     return log_p, classes, y[:, rows:].long(), known[:, rows:]

@@ -203,14 +203,20 @@ def between_bin_share(counts, sums, y):
     return torch.where((bins >= n) | (sst <= 0), torch.zeros_like(e), e.clamp_min(0)), share
 
 
-def slot_order(relevance, tie, most):
+def slot_order(relevance, tie, x, prefix, most):
     """The columns of the slots, [B, S], by descending relevance [B, F], then by descending tie [B,
-    F], both in steps; S is at most `most`.
+    F], both in steps, and which slots are used, [B, S]: columns of x [B, N, F] whose prefix cells
+    are all equal, or all missing, come last and are not, but for the first of nothing else. S is at
+    most `most`.
     """
-    steps = ((v.double() * RELEVANCE_STEPS).round() for v in (relevance, tie))
-    first, then = steps
-    return (first * (4 * RELEVANCE_STEPS) + then).sort(stable=True, dim=1,
-                                                      descending=True).indices[:, :most]
+    first, then = ((v.double() * RELEVANCE_STEPS).round() for v in (relevance, tie))
+    head = x[:, :prefix]
+    flat = (head == head[:, :1]).all(1) | head.isnan().all(1)
+    order = torch.where(flat, -1, first * (4 * RELEVANCE_STEPS) + then).sort(
+        stable=True, dim=1, descending=True).indices[:, :most]
+    used = ~flat.gather(1, order)
+    used[:, 0] = True
+    return order, used
 
 
 def slot_bins(counts, order):
@@ -274,17 +280,18 @@ def cells(tasks, y_input, prefix, config, found=None, chain=None):
     card = (v[:, None, :].expand_as(z) for v in (r, e, w))
     cell = torch.stack([z, missing.to(z.dtype), flags, t, size, *card], -1)
     relevance = (torch.maximum(e, r.square()).double() * RELEVANCE_STEPS).round()
-    order = slot_order(torch.maximum(e, r.square()), share + r.square(),
-                       config["inputs"]["max_features"])
-    used = torch.ones_like(order, dtype=torch.bool)
-    many = tokeniser.get("prune_below", 0) and prefix >= tokeniser["prune_below"] * order.shape[1]
-    if tokeniser.get("prune", False) and order.shape[1] > ridge.ALWAYS_KEPT and not many:
+    order, used = slot_order(torch.maximum(e, r.square()), share + r.square(), x, prefix,
+                             config["inputs"]["max_features"])
+    below, slots = tokeniser.get("prune_below", 0), used.sum(1)
+    many = prefix >= below * slots if below else torch.zeros_like(slots, dtype=torch.bool)
+    if tokeniser.get("prune", False) and order.shape[1] > ridge.ALWAYS_KEPT and not many.all():
         wide = order[:, None].expand(-1, prefix, -1)
         keep = ridge.worth_keeping(z[:, :prefix].gather(2, wide), bins[:, :prefix].gather(2, wide),
-                                   slot_bins(counts, order),
+                                   slot_bins(counts, order) & used[:, None],
                                    categorical.gather(1, order), head_y,
                                    relevance.gather(1, order) / RELEVANCE_STEPS,
-                                   tokeniser.get("pairs", False))
+                                   tokeniser.get("pairs", False), slots)
+        keep = (keep | many[:, None]) & used
         # What stays moves up; behind it the slots are empty.
         used, moved = keep.to(torch.int8).sort(dim=1, descending=True, stable=True)
         used, order = used.bool(), order.gather(1, moved)

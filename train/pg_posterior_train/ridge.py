@@ -9,7 +9,6 @@ network sees the probabilities that their answers are worth on rows left out.
 
 All in float64: the penalty is the best of a grid, and which is best should not hang on rounding.
 """
-import math
 
 import torch
 
@@ -196,12 +195,13 @@ def opinions_width(classes=0):
 
 
 @torch.no_grad()
-def worth_keeping(z, bins, filled, categorical, y_input, relevance, pairs=False):
+def worth_keeping(z, bins, filled, categorical, y_input, relevance, pairs=False,
+                  used=None):
     """[B, S]: the slots that are not left out: the first few, and what is relevant beyond chance,
     alone, in the linear regression or, with pairs, in a product with another slot.
 
-    z, bins [B, n, S] of the prefix, in slot order; relevance [B, S] in [0, 1]; the rest as for
-    `design`.
+    z, bins [B, n, S] of the prefix, in slot order; relevance [B, S] in [0, 1]; used [B]: how
+    many slots there are, by default S; the rest as for `design`.
     """
     slots, n = z.shape[2], z.shape[1]
     strictness = min(1.0, n / ENOUGH_ROWS)
@@ -225,23 +225,26 @@ def worth_keeping(z, bins, filled, categorical, y_input, relevance, pairs=False)
     if pairs:
         residual = y - (u @ weights)[..., 0]
         there = (bins != filled.shape[1] - 1) & ~categorical[:, None]
-        keep |= say_something_together(z.double(), there, residual)
+        keep |= say_something_together(z.double(), there, residual, used)
     return keep
 
 
-def say_something_together(z, there, residual):
+def say_something_together(z, there, residual, used=None):
     """[B, S]: the slots that, in a product with another, say something of the residuals [B, n].
 
-    z [B, n, S] numbers, there [B, n, S]: which count.
+    z [B, n, S] numbers, there [B, n, S]: which count; used [B]: how many slots there are, by
+    default S.
     """
     n, slots = z.shape[1:]
+    used = torch.full_like(z[:, 0, 0], slots) if used is None else used.double()
     m = min(n, PAIR_ROWS)
     looked_at = (2 * torch.arange(m, device=z.device) + 1) * n // (2 * m)
     z, there, residual = z[:, looked_at], there[:, looked_at], residual[:, looked_at, None]
     count = there.sum(1, keepdim=True).clamp_min(1)
     forms = [torch.where(there, form - (form * there).sum(1, keepdim=True) / count, 0)
              for form in (z, z.abs())]
-    limit, said = 2 * math.log(slots * (slots - 1)), torch.zeros_like(there[:, 0])
+    limit = 2 * (used * (used - 1)).clamp_min(1).log()[:, None, None]
+    said = torch.zeros_like(there[:, 0])
     for own in forms:
         for other in forms:
             first = (residual * own).transpose(1, 2)

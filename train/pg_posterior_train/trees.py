@@ -190,10 +190,10 @@ def qualities(features, most, config):
     return torch.stack(found, 1)
 
 
-def lean(outputs, tasks, order, inputs, y, classes, rows, statistics, config):
+def lean(outputs, tasks, found, inputs, y, classes, rows, statistics, config):
     """Logits [B, M, C] of the rows after the first `rows`, a share of which is what the trees say.
 
-    order [B, S] of the columns in slots, y [B, N] classes, classes [B] their number, inputs [B, N,
+    found: the slots (donors.Slots), y [B, N] classes, classes [B] their number, inputs [B, N,
     numbers] as the network reads them.
     """
     most = config["head"].get("trees", 0)
@@ -202,7 +202,7 @@ def lean(outputs, tasks, order, inputs, y, classes, rows, statistics, config):
     known = qualities(inputs[:, 0], outputs.shape[-1], config).amax(1)
     out = outputs.clone()
     for task in range(len(outputs)):
-        k, slots = int(classes[task]), order[task]
+        k, slots = int(classes[task]), found.order[task, found.used[task]]
         if k < 2:
             continue
         x = tasks.x[task][:, slots].double().numpy()

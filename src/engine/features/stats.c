@@ -401,20 +401,32 @@ is_before(const TnpColumn *a, const TnpColumn *b)
 	return own != other ? own > other : tnp_column_tie(a) > tnp_column_tie(b);
 }
 
-/* Assign the most relevant columns to slots, those that are equal in their order. */
+/* Whether a column says nothing: all cells of the prefix are equal, or all are missing. */
+static bool
+is_flat(const TnpColumn *column)
+{
+	return column->constant && (column->missing_rate == 0 || column->missing_rate == 1);
+}
+
+/*
+ * Assign the most relevant columns to slots, those that are equal in their order. Columns that say
+ * nothing get none, so that a table with them has the answers of one without, unless there are no
+ * others.
+ */
 static TnpStatus
 build_slots(const TnpModel *model, TnpStats *stats, TnpError *error)
 {
-	int			n = stats->n_columns,
-				used = n < model->config.max_features ? n : model->config.max_features;
-	int		   *order = tnp_alloc(&model->env, n, sizeof(int));
+	int			n = 0;
+	int		   *order = tnp_alloc(&model->env, stats->n_columns, sizeof(int));
 
 	if (order == NULL)
 		return tnp_no_memory(error);
-	for (int f = 0; f < n; f++)
+	for (int f = 0; f < stats->n_columns; f++)
 	{
-		int			place = f;
+		int			place = n;
 
+		if (is_flat(&stats->columns[f]))
+			continue;
 		/* insertion keeps equal columns in order; a few dozen columns */
 		while (place > 0 && is_before(&stats->columns[f], &stats->columns[order[place - 1]]))
 		{
@@ -422,9 +434,12 @@ build_slots(const TnpModel *model, TnpStats *stats, TnpError *error)
 			place--;
 		}
 		order[place] = f;
+		n++;
 	}
+	if (n == 0 && stats->n_columns > 0)
+		order[n++] = 0;
 	stats->slot = order;
-	stats->n_slots = used;
+	stats->n_slots = n < model->config.max_features ? n : model->config.max_features;
 	return TNP_OK;
 }
 
