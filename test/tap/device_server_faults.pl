@@ -157,6 +157,13 @@ is($node->safe_psql('postgres', "SET posterior.device = auto; $short"), $right,
 	'auto answers on the CPU');
 is($node->safe_psql('postgres', "SET posterior.on_device_error = cpu; $short"), $right,
 	'so does cuda when told to');
+($status, $out, $err) = run(q{
+	CREATE TABLE watched AS SELECT i AS k, i * 0.1 AS x, sin(i) AS y FROM generate_series(1, 40) i;
+	SELECT posterior.create_context('watched', 'watched', 'y', '{x}', 'k'),
+		posterior.watch('watched');
+	INSERT INTO watched VALUES (41, 1, 1) RETURNING surprise IS NULL;});
+is($out, "|\nt", 'a watch lets rows in');
+like($err, qr/WARNING:.*the posterior server is not running/, 'and says why they are told nothing');
 like(slurp_file($node->logfile), qr/posterior server has ended: its program cannot be started/,
 	'the log says so');
 

@@ -99,6 +99,19 @@ $primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 is(same($standby), ($n + 10) . ' same', 'and comes back');
 $standby->stop;
 
+# An unlogged table has no rows there, and a context over it says so.
+$primary->safe_psql('postgres', q{
+	CREATE UNLOGGED TABLE unlogged AS SELECT i AS k, i * 0.1 AS x, sin(i) AS y
+		FROM generate_series(1, 20) i;
+	SELECT posterior.create_context('unlogged', 'unlogged', 'y', '{x}', 'k')});
+$standby->start;
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+my ($status, $out, $err) = $standby->psql('postgres',
+	q{SELECT posterior.predict('unlogged', '{"x": 1}'::jsonb)});
+like($err, qr/cannot access temporary or unlogged relations during recovery/,
+	'an unlogged table on the standby');
+$standby->stop;
+
 # The tables of the extension are in a publication of all tables, too.
 $primary->safe_psql('postgres', q{
 	CREATE TABLE s (k int PRIMARY KEY, x float8, y float8);
@@ -142,6 +155,25 @@ ok($subscriber->poll_query_until('postgres', 'SELECT count(*) = 92 FROM s'), 'mo
 is($subscriber->safe_psql('postgres', q{SET posterior.cache = verify;
 	SELECT posterior.rows(posterior.sums('s')), posterior.predict('s', '{"x": 3}'::jsonb) IS NULL}),
 		'92|f', 'after the primary has put its own into sums');
+
+# A subscriber that has the tables and the extension alone: the first copy comes to an end.
+$primary->safe_psql('postgres', q{
+	SELECT posterior.load_model('mine', file) FROM posterior.model_file WHERE name = 'toy';
+	DROP TABLE unlogged});
+$subscriber->safe_psql('postgres', 'CREATE DATABASE plain');
+my $shape = $primary->safe_psql('postgres',
+	q{SELECT string_agg(format('%I %s', attname, format_type(atttypid, atttypmod)), ', ')
+		FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0 AND NOT attisdropped});
+$subscriber->safe_psql('plain', "CREATE EXTENSION pg_posterior; CREATE TABLE t ($shape);
+	CREATE TABLE s (k int PRIMARY KEY, x float8, y float8);
+	CREATE SUBSCRIPTION plain CONNECTION '$from' PUBLICATION everything");
+ok($subscriber->poll_query_until('plain',
+		q{SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel}), 'the first copy ends');
+is($subscriber->safe_psql('plain', q{SELECT (SELECT count(*) FROM s),
+		(SELECT count(*) FROM posterior.model_file WHERE NOT bundled) > 0,
+		(SELECT count(*) FROM posterior_internal.kept_sums)}), '92|t|0',
+	'with loaded models, and without sums');
+$subscriber->safe_psql('plain', 'DROP SUBSCRIPTION plain');
 $subscriber->safe_psql('postgres', q{ALTER SUBSCRIPTION everything DISABLE;
 	ALTER SUBSCRIPTION everything SET (slot_name = NONE); DROP SUBSCRIPTION everything});
 $subscriber->stop;

@@ -437,6 +437,9 @@ static const BadConfig bad_configs[] = {
 	 "embedder.x.shift needs embedder.x.donors and process", NULL},
 	{lending, "\"donors\": 15", "\"donors\": 15, \"process\": true, \"shift\": 1",
 	 "\"embedder.x.shift\" must be true or false", NULL},
+	{classes, "\"sinks\": 2", "\"kernel\": {\"basis\": 2}",
+	 "\"attention.kernel\" must be an object with components where columns are more than 64 or any "
+	 "number", NULL},
 	{classes, "\"tokens\": null}", "\"tokens\": null, \"absent\": true}",
 	 "embedder.x.absent is for regression models", NULL},
 	{classes, "\"tokens\": null}", "\"tokens\": null, \"codes\": \"targets\"}",

@@ -17,6 +17,7 @@
 #define tnp_upper_invert own_invert
 #include "engine/base/upper.c"
 
+#include "noise.h"
 #include "tap.h"
 
 #define MOST 131
@@ -31,17 +32,6 @@ static double matrix[SQUARE],
 			solved[STEP * MOST],
 			lanes[TNP_UPPER_MANY * MOST],
 			solved_lanes[TNP_UPPER_MANY * MOST];
-
-/* A number in (-1, 1) of a place. */
-static double
-noise(unsigned i)
-{
-	i = (i ^ 61u) * 2654435761u;
-	i ^= i >> 15;
-	i *= 2246822519u;
-	i ^= i >> 13;
-	return (i % 20011) / 10005.5 - 1;
-}
 
 /* A definite matrix [n, n], as of points that lie close together. */
 static void

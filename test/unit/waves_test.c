@@ -12,6 +12,7 @@
 #define tnp_sum_of_products own_sum_of_products
 #include "engine/base/waves.c"
 
+#include "noise.h"
 #include "tap.h"
 
 #define MOST 1031
@@ -23,17 +24,6 @@ static double angle[MOST],
 			weight[COLUMNS] = {0.3, -1.7, 0.01, 2.5, 0},
 			results[RESULTS],
 			others[RESULTS];
-
-/* A number in (-1, 1) of a place. */
-static double
-noise(unsigned i)
-{
-	i = (i ^ 61u) * 2654435761u;
-	i ^= i >> 15;
-	i *= 2246822519u;
-	i ^= i >> 13;
-	return (i % 20011) / 10005.5 - 1;
-}
 
 /* Angles up to `most`, each third of them close to a multiple of an eighth of a turn. */
 static void

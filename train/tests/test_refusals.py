@@ -2,6 +2,7 @@
 well or the trainer says that it is alone.
 """
 
+import copy
 import inspect
 import json
 import os
@@ -70,6 +71,29 @@ class Refusals(unittest.TestCase):
             ]
         self.assertGreater(len({r for r in refused if r}), 12)
         self.assertGreater(sum(r is None for r in refused), 20)
+
+    def test_widths_of_their_own(self):
+        base = model_of(
+            repair({**{name: values[0] for name, values in CHOICES.items()}, "embedder": "mlp"})
+        )
+        base["attention"] = {"bias": "all"}
+        base["min_rows"] = 2
+        widths = {"query_width": 6, "value_width": 9}
+        with tempfile.TemporaryDirectory() as folder:
+            for attention, heads, refused in (
+                (widths, 3, None),
+                ({"value_width": 9}, 3, "heads must divide width"),
+                ({"value_width": 8}, 2, None),
+                ({"value_width": 8, "sinks": 2}, 2, "excludes attention.sinks"),
+                ({"value_hidden": [4], "log_scale": True}, 2, "excludes attention.log_scale"),
+            ):
+                model = copy.deepcopy(base)
+                model["heads"] = heads
+                model["attention"].update(attention)
+                mine = self.both(folder, model)
+                self.assertEqual(mine is None, refused is None, mine)
+                if refused:
+                    self.assertIn(refused, mine)
 
     def test_ranges_and_unknown_keys(self):
         base = model_of(

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "engine/base/cholesky.h"
+#include "engine/features/column.h"
 #include "engine/features/least_squares.h"
 #include "engine/features/scale.h"
 
@@ -350,15 +351,6 @@ make_pairs(const TnpModel *model, const TnpRows *rows, int64_t *basis, TnpError 
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static bool
-all_equal(const double *y, int64_t n)
-{
-	for (int64_t i = 1; i < n; i++)
-		if (y[i] != y[0])
-			return false;
-	return true;
-}
-
 /*
  * Targets that are all equal, as the first ones of counts may be, do not say how far others lie:
  * their own size is the only one there is.
@@ -372,7 +364,7 @@ make_target(const TnpModel *model, const TnpRows *rows, int64_t *basis, TnpError
 	if (sums_config(model)->target == TNP_SCALE_PREFIX)
 	{
 		moments(rows->y, rows->n, 1, &mean, &sd);
-		if (all_equal(rows->y, rows->n))
+		if (tnp_all_equal(rows->y, rows->n, 1))
 			sd = fabs(mean);
 	}
 	else if (sums_config(model)->target == TNP_SCALE_FIXED)

@@ -118,3 +118,12 @@ tnp_column_tie(const TnpColumn *column)
 {
 	return rint(column->unadjusted * RELEVANCE_STEPS);
 }
+
+bool
+tnp_all_equal(const double *v, int64_t n, int stride)
+{
+	for (int64_t i = 1; i < n; i++)
+		if (v[i * stride] != v[0])
+			return false;
+	return true;
+}

@@ -32,6 +32,9 @@ double		tnp_column_relevance(const TnpColumn *column);
  */
 double		tnp_column_tie(const TnpColumn *column);
 
+/* Whether n numbers, every `stride`th, are all equal. */
+bool		tnp_all_equal(const double *v, int64_t n, int stride);
+
 /* The bin of a raw cell. */
 int			tnp_column_bin(const TnpColumn *column, double x);
 

@@ -443,15 +443,6 @@ build_slots(const TnpModel *model, TnpStats *stats, TnpError *error)
 	return TNP_OK;
 }
 
-static bool
-all_equal(const double *y, int64_t n, int stride)
-{
-	for (int64_t i = 1; i < n; i++)
-		if (y[i * stride] != y[0])
-			return false;
-	return true;
-}
-
 /*
  * Centre and scale of target number t. Targets that are all equal, as the first ones of counts may
  * be, do not say how far others lie: their own size is the only one there is.
@@ -472,7 +463,7 @@ build_target(const TnpModel *model, const TnpRows *rows, int t, TnpStats *stats,
 	else if (c->target_scaling == TNP_SCALE_PREFIX)
 	{
 		moments(rows->y + t, stats->n0, c->n_targets, &center, &sd);
-		scale = all_equal(rows->y + t, stats->n0, c->n_targets) ? fabs(center)
+		scale = tnp_all_equal(rows->y + t, stats->n0, c->n_targets) ? fabs(center)
 			: fmax(sd, LEAST_SCALE * fabs(center));
 		/* nothing but zeros, or numbers too small to divide by */
 		if (scale < SMALLEST_SCALE)

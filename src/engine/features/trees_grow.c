@@ -9,7 +9,7 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#include "engine/features/trees.h"
+#include "engine/features/trees_growth.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,7 +20,6 @@
 #include "engine/features/trees_known.h"
 
 #define LEAST_ROWS 512			/* fewer say too little about which of two predictions is better */
-#define ROUNDS 40
 #define RATE 0.2
 #define PENALTY 1.0				/* of a leaf's squared value */
 #define LEAST_CURVATURE 1.0		/* of the rows in a leaf, with classes */
@@ -32,38 +31,8 @@
 #define LEAST_GAIN 1e-6			/* of a split */
 #define SLOTS_OF_TREE 12
 #define WHOLE_BITS 30			/* of the largest sum over all rows */
-#define LOSS_UNIT 1048576.0		/* 1 nat */
-#define SHARPNESS_STEPS 6
-#define MOST_SHARPNESS 4.0
-#define SLOPE_OF_SHARE 2.0		/* in how much less trees of a number lose than the process */
 #define TREE_BINS (TNP_TREE_EDGES + 2)	/* as many as labels have, or more */
 #define MOST_NODES (TNP_TREE_LEAVES / 2)	/* of a level that part */
-
-/* Trees on their way. */
-typedef struct Growth
-{
-	const TnpModel *model;
-	TnpTrees   *trees;
-	int64_t		n;
-	int			n_slots,
-				classes,
-				channels,
-				width;			/* of sums: channels' slopes, then their curvatures */
-	double		unit,			/* of slopes and curvatures as whole numbers, a power of two */
-				real,			/* 1 / unit */
-				least;			/* curvature of the rows in a leaf */
-	const bool *label;			/* [n_slots] a slot of labels */
-	const unsigned char *bin;	/* [n_slots, n] */
-	const unsigned char *y;		/* [n] classes, or */
-	const double *number;		/* [n] */
-	const unsigned char *fold;	/* [n] */
-	double	   *score;			/* [n, channels] */
-	int32_t    *sum;			/* [n, width] of every row */
-	int32_t    *cells;			/* [MOST_NODES, SLOTS_OF_TREE, TREE_BINS, width] */
-	int64_t    *order,			/* [n] rows by node, and scratch */
-			   *other;
-	int64_t		loss[ROUNDS + 1];	/* of rows that were not seen, after so many trees */
-} Growth;
 
 static uint64_t
 mix(uint64_t z)
@@ -123,7 +92,7 @@ compare_places(const void *a, const void *b)
  * are equal here are equal to trees.
  */
 static TnpStatus
-choose_folds(const Growth *g, unsigned char *fold, TnpError *error)
+choose_folds(const TnpGrowth *g, unsigned char *fold, TnpError *error)
 {
 	Place	   *places = tnp_alloc(&g->model->env, (size_t) g->n, sizeof(Place));
 
@@ -173,7 +142,7 @@ choose_slots(int n_slots, int t, int *slots)
 
 /* What numbers of a fold lose, half the squares of their errors, and slopes of all rows. */
 static int64_t
-measure_numbers(Growth *g, int fold)
+measure_numbers(TnpGrowth *g, int fold)
 {
 	int64_t		lost = 0;
 
@@ -183,7 +152,7 @@ measure_numbers(Growth *g, int fold)
 		double		error = fmin(fmax(g->score[i] - g->number[i], -FARTHEST_ERROR), FARTHEST_ERROR);
 
 		if (g->fold[i] == fold)
-			lost += llrint(0.5 * error * error * LOSS_UNIT);
+			lost += llrint(0.5 * error * error * TNP_TREE_LOSS_UNIT);
 		sum[0] = (int32_t) lrint(error * g->unit);
 		sum[1] = (int32_t) g->unit;
 	}
@@ -192,7 +161,7 @@ measure_numbers(Growth *g, int fold)
 
 /* What the rows of a fold lose, and slopes and curvatures of the others. */
 static int64_t
-measure_rows(Growth *g, int fold)
+measure_rows(TnpGrowth *g, int fold)
 {
 	int64_t		lost = 0;
 	double		z[TNP_MAX_CLASS_ROOM] = {0};
@@ -208,7 +177,7 @@ measure_rows(Growth *g, int fold)
 		total = tnp_log_sum(g->classes, z);
 		if (g->fold[i] == fold)
 		{
-			lost += llrint((total - z[g->y[i]]) * LOSS_UNIT);
+			lost += llrint((total - z[g->y[i]]) * TNP_TREE_LOSS_UNIT);
 			continue;
 		}
 		for (int c = 0; c < g->channels; c++)
@@ -224,7 +193,7 @@ measure_rows(Growth *g, int fold)
 
 /* What a leaf of these sums gains, but for a constant; its curvature is returned in *curvature. */
 static double
-leaf_gain(const Growth *g, const int32_t *sum, double *curvature)
+leaf_gain(const TnpGrowth *g, const int32_t *sum, double *curvature)
 {
 	double		gain = 0;
 
@@ -242,7 +211,7 @@ leaf_gain(const Growth *g, const int32_t *sum, double *curvature)
 
 /* The best split of a node with these cells [slots, TREE_BINS, width]. */
 static TnpTreeSplit
-best_split(const Growth *g, const int *slots, int n, const int32_t *cells)
+best_split(const TnpGrowth *g, const int *slots, int n, const int32_t *cells)
 {
 	TnpTreeSplit best = {.slot = -1};
 	int32_t		all[2 * TNP_MAX_CLASS_ROOM] = {0},
@@ -288,7 +257,7 @@ best_split(const Growth *g, const int *slots, int n, const int32_t *cells)
 
 /* The same of numbers, whose curvature is their number: bins without rows need no look. */
 static TnpTreeSplit
-best_number_split(const Growth *g, const int *slots, int n, const int32_t *cells)
+best_number_split(const TnpGrowth *g, const int *slots, int n, const int32_t *cells)
 {
 	TnpTreeSplit best = {.slot = -1};
 	int32_t		slope = 0,
@@ -341,8 +310,8 @@ best_number_split(const Growth *g, const int *slots, int n, const int32_t *cells
 
 /* Add the sums of rows [from, to) of the order to cells [slots, TREE_BINS, width]. */
 static inline __attribute__((always_inline)) void
-add_some_rows(const Growth *g, const int width, const int *slots, int n, int64_t from, int64_t to,
-			  int32_t *cells)
+add_some_rows(const TnpGrowth *g, const int width, const int *slots, int n, int64_t from,
+			  int64_t to, int32_t *cells)
 {
 	for (int j = 0; j < n; j++, cells += (size_t) TREE_BINS * width)
 	{
@@ -362,7 +331,7 @@ add_some_rows(const Growth *g, const int width, const int *slots, int n, int64_t
 
 /* Numbers, and two classes, have sums of two, which a compiler adds at once if it knows. */
 static void
-add_rows(const Growth *g, const int *slots, int n, int64_t from, int64_t to, int32_t *cells)
+add_rows(const TnpGrowth *g, const int *slots, int n, int64_t from, int64_t to, int32_t *cells)
 {
 	if (g->width == 2)
 		add_some_rows(g, 2, slots, n, from, to, cells);
@@ -376,7 +345,7 @@ add_rows(const Growth *g, const int *slots, int n, int64_t from, int64_t to, int
  * has what is left. at: places in g->cells of both; of the node before at first, and of none.
  */
 static void
-part_cells(const Growth *g, const int *slots, int n, const int64_t *begin, int *at)
+part_cells(const TnpGrowth *g, const int *slots, int n, const int64_t *begin, int *at)
 {
 	const bool	left = begin[1] - begin[0] <= begin[2] - begin[1];	/* has fewer */
 	const size_t each = (size_t) SLOTS_OF_TREE * TREE_BINS * g->width,
@@ -399,7 +368,7 @@ part_cells(const Growth *g, const int *slots, int n, const int64_t *begin, int *
 
 /* Rows [from, to) of the order, those left of a split first; returns where the others begin. */
 static int64_t
-part_rows(Growth *g, const TnpTreeSplit *split, int64_t from, int64_t to)
+part_rows(TnpGrowth *g, const TnpTreeSplit *split, int64_t from, int64_t to)
 {
 	int64_t		left = from,
 				right = 0;
@@ -421,7 +390,7 @@ part_rows(Growth *g, const TnpTreeSplit *split, int64_t from, int64_t to)
 }
 
 static void
-fill_leaf(const Growth *g, int64_t from, int64_t to, float *value)
+fill_leaf(const TnpGrowth *g, int64_t from, int64_t to, float *value)
 {
 	int32_t		sum[2 * TNP_MAX_CLASS_ROOM] = {0};
 
@@ -435,7 +404,7 @@ fill_leaf(const Growth *g, int64_t from, int64_t to, float *value)
 
 /* Tree number t on the rows that are not of a fold, of which there are m. */
 static void
-grow_tree(Growth *g, int t, int64_t m, TnpTreeSplit *split, float *value)
+grow_tree(TnpGrowth *g, int t, int64_t m, TnpTreeSplit *split, float *value)
 {
 	int64_t		begin[TNP_TREE_LEAVES + 1] = {0, m};
 	int			slots[SLOTS_OF_TREE],
@@ -478,7 +447,7 @@ grow_tree(Growth *g, int t, int64_t m, TnpTreeSplit *split, float *value)
 
 /* Scores at the start: the mean of the rows that are not of the fold. */
 static int64_t
-start_numbers(Growth *g, int fold)
+start_numbers(TnpGrowth *g, int fold)
 {
 	double	   *start = g->trees->start + fold;
 	int64_t		m = 0,
@@ -487,10 +456,10 @@ start_numbers(Growth *g, int fold)
 	for (int64_t i = 0; i < g->n; i++)
 		if (g->fold[i] != fold)
 		{
-			sum += llrint(g->number[i] * LOSS_UNIT);
+			sum += llrint(g->number[i] * TNP_TREE_LOSS_UNIT);
 			m++;
 		}
-	*start = (double) sum / LOSS_UNIT / (double) m;
+	*start = (double) sum / TNP_TREE_LOSS_UNIT / (double) m;
 	for (int64_t i = 0; i < g->n; i++)
 		g->score[i] = *start;
 	return m;
@@ -498,7 +467,7 @@ start_numbers(Growth *g, int fold)
 
 /* Scores at the start: logs of the shares of the classes in the rows that are not of the fold. */
 static int64_t
-start_fold(Growth *g, int fold)
+start_fold(TnpGrowth *g, int fold)
 {
 	double		share[TNP_MAX_CLASS_ROOM],
 			   *start = g->trees->start + (size_t) fold * g->channels;
@@ -522,21 +491,21 @@ start_fold(Growth *g, int fold)
 }
 
 static TnpStatus
-grow_fold(Growth *g, int fold, TnpError *error)
+grow_fold(TnpGrowth *g, int fold, TnpError *error)
 {
 	int64_t		m = g->number != NULL ? start_numbers(g, fold) : start_fold(g, fold);
 
 	for (int t = 0;; t++)
 	{
-		TnpTreeSplit *split = g->trees->split + ((size_t) fold * ROUNDS + t) * TNP_TREE_SPLITS;
-		float	   *value = g->trees->value
-			+ ((size_t) fold * ROUNDS + t) * TNP_TREE_LEAVES * g->channels;
+		size_t		tree = (size_t) fold * TNP_TREE_ROUNDS + t;
+		TnpTreeSplit *split = g->trees->split + tree * TNP_TREE_SPLITS;
+		float	   *value = g->trees->value + tree * TNP_TREE_LEAVES * g->channels;
 		int64_t		at = 0;
 
 		if (tnp_interrupted(&g->model->env))
 			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
 		g->loss[t] += g->number != NULL ? measure_numbers(g, fold) : measure_rows(g, fold);
-		if (t == ROUNDS)
+		if (t == TNP_TREE_ROUNDS)
 			return TNP_OK;
 		for (int64_t i = 0; i < g->n; i++)
 			if (g->fold[i] != fold)
@@ -555,141 +524,32 @@ grow_fold(Growth *g, int fold, TnpError *error)
 
 /* Keep the trees of the best number of rounds, which are those of the smallest loss. */
 static void
-keep_best(Growth *g)
+keep_best(TnpGrowth *g)
 {
 	TnpTrees   *trees = g->trees;
 	size_t		values = (size_t) TNP_TREE_LEAVES * g->channels;
 	int			best = 0;
 
-	for (int t = 1; t <= ROUNDS; t++)
+	for (int t = 1; t <= TNP_TREE_ROUNDS; t++)
 		if (g->loss[t] < g->loss[best])
 			best = t;
 	for (int fold = 1; fold < TNP_TREE_FOLDS; fold++)
 	{
 		memmove(trees->split + (size_t) fold * best * TNP_TREE_SPLITS,
-				trees->split + (size_t) fold * ROUNDS * TNP_TREE_SPLITS,
+				trees->split + (size_t) fold * TNP_TREE_ROUNDS * TNP_TREE_SPLITS,
 				(size_t) best * TNP_TREE_SPLITS * sizeof(TnpTreeSplit));
-		memmove(trees->value + fold * best * values, trees->value + fold * ROUNDS * values,
+		memmove(trees->value + fold * best * values, trees->value + fold * TNP_TREE_ROUNDS * values,
 				best * values * sizeof(float));
 	}
 	trees->rounds = best;
-	trees->loss = (double) g->loss[best] / LOSS_UNIT / (double) g->n;
-}
-
-/* ---- how sure they may be -------------------------------------------------------------------- */
-
-/* Scores of all rows by the kept trees of their folds. */
-static void
-score_rows(Growth *g)
-{
-	const TnpTrees *trees = g->trees;
-
-	for (int64_t i = 0; i < g->n; i++)
-	{
-		double	   *z = g->score + i * g->channels;
-		int			fold = g->fold[i];
-
-		for (int c = 0; c < g->channels; c++)
-			z[c] = trees->start[fold * g->channels + c];
-		for (int t = fold * trees->rounds; t < (fold + 1) * trees->rounds; t++)
-		{
-			int			leaf = tnp_tree_leaf(trees->split + (size_t) t * TNP_TREE_SPLITS,
-											 g->bin + i, (size_t) g->n);
-			const float *own = trees->value + ((size_t) t * TNP_TREE_LEAVES + leaf) * g->channels;
-
-			for (int c = 0; c < g->channels; c++)
-				z[c] += own[c];
-		}
-	}
-}
-
-/*
- * Slope and curvature of the rows' log probabilities in what their scores are multiplied by, in
- * units of 1 / LOSS_UNIT: whole numbers, whose sums no order of the rows changes.
- */
-static void
-measure_sharpness(const Growth *g, double sharpness, int64_t *slope, int64_t *curve)
-{
-	int			first = g->classes - g->channels;
-	double		z[TNP_MAX_CLASS_ROOM] = {0},
-				sharp[TNP_MAX_CLASS_ROOM] = {0};
-
-	*slope = *curve = 0;
-	for (int64_t i = 0; i < g->n; i++)
-	{
-		double		total,
-					mean = 0,
-					square = 0;
-
-		for (int c = first; c < g->classes; c++)
-		{
-			z[c] = g->score[i * g->channels + c - first];
-			sharp[c] = sharpness * z[c];
-		}
-		total = tnp_log_sum(g->classes, sharp);
-		for (int c = 0; c < g->classes; c++)
-		{
-			double		p = exp(sharp[c] - total);
-
-			mean += p * z[c];
-			square += p * z[c] * z[c];
-		}
-		*slope += llrint((z[g->y[i]] - mean) * LOSS_UNIT);
-		*curve += llrint(fmax(square - mean * mean, 0) * LOSS_UNIT);
-	}
-}
-
-/* What the scores of rows that were not seen are best multiplied by: Newton's steps from 1. */
-static TnpStatus
-find_sharpness(Growth *g, TnpError *error)
-{
-	double		sharpness = 1;
-
-	score_rows(g);
-	for (int step = 0; step < SHARPNESS_STEPS; step++)
-	{
-		int64_t		slope,
-					curve;
-
-		if (tnp_interrupted(&g->model->env))
-			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
-		measure_sharpness(g, sharpness, &slope, &curve);
-		if (curve > 0)
-			sharpness = fmin(fmax(sharpness + (double) slope / (double) curve, 1 / MOST_SHARPNESS),
-							 MOST_SHARPNESS);
-	}
-	g->trees->sharpness = sharpness;
-	return TNP_OK;
-}
-
-/*
- * How far an answer's mean moves to what trees of numbers say: half the way where they lose as much
- * as the process does, both on rows left out; further where they lose less.
- */
-static void
-find_share(Growth *g, const TnpStats *stats)
-{
-	TnpTrees   *trees = g->trees;
-	int64_t		sum = 0;
-	double		lost;
-
-	for (int64_t i = 0; i < g->n; i++)
-	{
-		double		error = stats->process.left_out[2 * i] - g->number[i];
-
-		sum += llrint(0.5 * error * error * LOSS_UNIT);
-	}
-	lost = (double) sum / LOSS_UNIT / (double) g->n;
-	trees->share = trees->rounds == 0 || sum == 0 ? 0
-		: fmin(fmax(0.5 + SLOPE_OF_SHARE * (1 - trees->loss / lost), 0),
-			   g->model->config.trees_blend_weight);
+	trees->loss = (double) g->loss[best] / TNP_TREE_LOSS_UNIT / (double) g->n;
 }
 
 /* ---- from rows ------------------------------------------------------------------------------- */
 
 /* Cuts and bins of all slots, and classes or numbers. */
 static TnpStatus
-bin_rows(Growth *g, const TnpRows *rows, const TnpStats *stats, bool *label, unsigned char *bin,
+bin_rows(TnpGrowth *g, const TnpRows *rows, const TnpStats *stats, bool *label, unsigned char *bin,
 		 unsigned char *y, double *number, TnpError *error)
 {
 	const TnpEnv *env = &g->model->env;
@@ -721,7 +581,7 @@ bin_rows(Growth *g, const TnpRows *rows, const TnpStats *stats, bool *label, uns
 }
 
 static TnpStatus
-grow(Growth *g, const TnpRows *rows, const TnpStats *stats, TnpError *error)
+grow(TnpGrowth *g, const TnpRows *rows, const TnpStats *stats, TnpError *error)
 {
 	const TnpEnv *env = &g->model->env;
 	size_t		n = (size_t) g->n;
@@ -755,9 +615,9 @@ grow(Growth *g, const TnpRows *rows, const TnpStats *stats, TnpError *error)
 	{
 		keep_best(g);
 		if (number != NULL)
-			find_share(g, stats);
+			tnp_growth_share(g, stats);
 		else
-			status = find_sharpness(g, error);
+			status = tnp_growth_sharpness(g, error);
 	}
 	tnp_free(env, label);
 	tnp_free(env, bin);
@@ -776,7 +636,7 @@ TnpStatus
 tnp_trees_grow(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpTrees *trees,
 			   TnpError *error)
 {
-	Growth		g = {.model = model, .trees = trees, .n = stats->n0, .n_slots = stats->n_slots,
+	TnpGrowth		g = {.model = model, .trees = trees, .n = stats->n0, .n_slots = stats->n_slots,
 					 .classes = stats->n_classes};
 	TnpStatus	status;
 	int			bits = 0;
@@ -787,7 +647,7 @@ tnp_trees_grow(const TnpModel *model, const TnpRows *rows, const TnpStats *stats
 	/* a regression model has no classes, and its trees one score */
 	if (stats->n_classes == 0)
 		g.classes = 1;
-	if (!tnp_trees_make(&model->env, g.n_slots, g.classes, ROUNDS, trees))
+	if (!tnp_trees_make(&model->env, g.n_slots, g.classes, TNP_TREE_ROUNDS, trees))
 		return tnp_no_memory(error);
 	status = tnp_trees_note_known(&model->env, rows, stats, trees, error);
 	if (status != TNP_OK)
