@@ -107,6 +107,7 @@ def base_for(key):
         "inputs.max_features": "rows_tokens",
         "embedder.x.prune_below": "rows_absent",
         "embedder.x.directions": "rows_directions",
+        "embedder.x.split": "rows_split",
         "embedder.x.donors": "rows_donors",
         "embedder.hidden": "packed_flag",
         "head.buckets": "head_bars",

@@ -285,6 +285,50 @@ def case_pairs(model):
                    predictions(encoding, x[n:]))
 
 
+def many_labels(n, seed):
+    """(x [n, 5], y [n], kinds): a column of 50 labels that matter, some often and some missing; one
+    of 30 that say nothing; a number; names, of which most are there once and 40 matter; one of 17
+    labels.
+    """
+    random = np.random.RandomState(seed)
+    often = random.choice(50, n, p=np.arange(50, 0, -1) / np.arange(51).sum())
+    name = np.where(random.uniform(size=n) < 0.4, random.randint(0, 40, n), 1000 + np.arange(n))
+    few = random.randint(0, 17, n)
+    effect = [random.standard_normal(k) for k in (50, 40, 17)]
+    x = np.stack([often, random.randint(0, 30, n), random.standard_normal(n), name, few],
+                 axis=1).astype(float)
+    x[:, [0, 1, 3, 4]] = np.floor(x[:, [0, 1, 3, 4]] * 2654435761 % 100003)    # in no order
+    y = (1.5 * effect[0][often] + np.where(name < 40, 2 * effect[1][name % 40], 0)
+         + 0.7 * effect[2][few] + 0.5 * x[:, 2] + 0.2 * random.standard_normal(n))
+    x[random.uniform(size=n) < 0.05, 0] = np.nan
+    return x, y, ["categorical", "categorical", "numeric", "categorical", "categorical"]
+
+
+def case_split(model):
+    """Features of many labels, some of which matter: those are split, and the others are not.
+    Queries have labels that no row has, and none. Too few rows for a split, and enough for trees.
+    """
+    most = model.config["embedder"].get("x", {}).get("split")
+    room = model.config["head"].get("classes")
+    if not most:
+        return
+    for n in (20, 250, 560):
+        x, y, kinds = many_labels(n + 12, 5)
+        x[n:n + 2, 0], x[n + 2, 3], x[n + 3] = (123456.0, np.nan), 123457.0, np.nan
+        if room:
+            y = np.searchsorted(np.quantile(y, [0.3, 0.6]), y).astype(float)
+        prefix = n if n != 250 else 220
+        encoding = build(model, x[:n], y[:n], prefix, kinds, 3 if room else None)
+        sources = encoding.statistics.scaling.sources
+        found = [sources.count(f) for f in range(5)]
+        assert found == [1] * 5 if n == 20 else (
+            min(found[0], found[3]) > 1 and max(found) <= most and found[1:3] == [1, 1]), found
+        yield Case(f"{n} rows of many labels",
+                   {**request(x[:n], y[:n], kinds, prefix, queries=cells(x[n:])),
+                    **({"classes": 3} if room else {})},
+                   predictions(encoding, x[n:]))
+
+
 def case_process(model):
     """More rows than carry a process, or than the first stage of its fit sees; a fine column, equal
     targets, labels, missing cells.
@@ -563,7 +607,7 @@ def case_trees(model):
         encoding = build(model, x[:n], y[:n], prefix, kinds, classes)
         tokeniser = encoding.statistics.tokeniser
         assert encoding.trees_share() > 0.2 and tokeniser.trees.rounds > 1
-        known = [tokeniser.trees.knows(row) for row in x[n:, tokeniser.slots]]
+        known = [tokeniser.trees.knows(row) for row in x[n:, tokeniser.features]]
         assert not known[0] and any(known), known
         yield Case(f"a share of trees of {classes} classes",
                    {**request(x[:n], y[:n], kinds, prefix, queries=cells(x[n:])),
@@ -588,7 +632,7 @@ def case_number_trees(model):
         trees = encoding.statistics.tokeniser.trees
         assert (trees is not None) == (n >= 512), n
         if trees is not None:
-            shares = [trees.share(1, row) for row in x[n:, encoding.statistics.tokeniser.slots]]
+            shares = [trees.share(1, row) for row in x[n:, encoding.statistics.tokeniser.features]]
             assert shares[0] == 0 and max(shares) > 0.5, (shares, trees.loss, trees.known)
         asked = x[n:]
         wanted, questions = predictions(encoding, asked), {}
@@ -684,7 +728,7 @@ def check_refusals(tap, model, tool, kernels, label):
 
 
 CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, case_wide, case_power,
-         case_noise, case_pairs, case_process, case_process_ties,
+         case_split, case_noise, case_pairs, case_process, case_process_ties,
          case_process_directions, case_process_additive,
          case_process_share_start,
          case_directions, case_short, case_grow, case_evidence, case_classes, case_one_class,

@@ -42,10 +42,10 @@ class Donors:
         return known + (1 - known) * (1 - 1 / (1 + odds))
 
     def lacks(self, query):
-        """Columns whose cells are lent."""
+        """Features whose cells are lent."""
         codes = self.tokeniser.scaling.encode(query[None])[0]
-        return [f for f in self.tokeniser.slots if np.isnan(codes[f])
-                and 4 * self.tokeniser.cards[f].count[-1] <= self.tokeniser.n0]
+        return list(dict.fromkeys(f for f in self.tokeniser.features if np.isnan(codes[f])
+                                  and 4 * self.tokeniser.cards[f].count[-1] <= self.tokeniser.n0))
 
     def shift_by(self, column):
         """(weight, mean, variance) of what rows without a cell of this column are shifted by, in

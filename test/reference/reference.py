@@ -177,7 +177,7 @@ class Encoding:
         means = np.append((answer.means - scaling.y_center) / scaling.y_scale, m)
         sds = np.append(answer.sds / unit, np.exp(spread))
         trees = tokeniser.trees
-        share = trees.share(head["trees"], query[tokeniser.slots]) if trees is not None else 0
+        share = trees.share(head["trees"], query[tokeniser.features]) if trees is not None else 0
         if share > 0:
             mean = weights @ means
             weights = pulled(weights, means, sds,
@@ -224,7 +224,7 @@ class Encoding:
         if trees == 0:
             return outputs
         said = tokeniser.trees(self.statistics.scaling.encode(queries)[:, tokeniser.slots])
-        shares = [trees * tokeniser.trees.knows(query[tokeniser.slots]) for query in queries]
+        shares = [trees * tokeniser.trees.knows(query[tokeniser.features]) for query in queries]
         return [np.append((1 - share) * logits[:len(own)] + share * own, logits[len(own):])
                 for logits, own, share in zip(outputs, said, shares)]
 
@@ -322,7 +322,7 @@ def build(model, x, y, prefix, kinds=None, classes=None):
     statistics = SimpleNamespace(scaling=scaling, n=n0, tokeniser=None, donors=None,
                                  classes=classes, said={})
     if model.has_tokeniser:
-        statistics.tokeniser = RowTokeniser(model, scaling, kinds, x[:n0], y[:n0], classes)
+        statistics.tokeniser = RowTokeniser(model, scaling, x[:n0], y[:n0], classes)
         most = model.config["embedder"]["x"].get("donors", 0)
         if most:
             statistics.donors = Donors(statistics.tokeniser, x[:n0], y[:n0], most,

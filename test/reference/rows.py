@@ -24,7 +24,8 @@ def shared(make, cards, codes, *given):
     """What is made of these, once: it does not depend on a model's weights, and cards follow from
     the rest but for kinds.
     """
-    key = (make, tuple(card.categorical for card in cards), codes.tobytes(),
+    bins = tuple(card.categorical and tuple(card.bins.bin_of.items()) for card in cards)
+    key = (make, bins, codes.tobytes(),
            *(part.tobytes() if isinstance(part, np.ndarray) else part for part in given))
     if key not in SHARED:
         SHARED[key] = make(cards, codes, *given)
@@ -32,18 +33,16 @@ def shared(make, cards, codes, *given):
 
 
 class Bins:
-    """The bins of one column, from its prefix cells (codes for categorical columns); missing cells
-    have the last bin.
+    """The bins of one column, from its prefix cells, or of a categorical one the bin of every code;
+    missing cells have the last bin.
     """
 
-    def __init__(self, column, categorical):
-        self.categorical = categorical
+    def __init__(self, column, bin_of):
+        self.categorical = categorical = bin_of is not None
         self.count = (CATEGORICAL_BINS if categorical else NUMERIC_BINS) + 1
         values = np.sort(column[~np.isnan(column)])
         if categorical:
-            distinct, often = np.unique(values, return_counts=True)
-            self.bin_of = {v: min(i, CATEGORICAL_BINS - 1)
-                           for i, v in enumerate(distinct[np.lexsort((distinct, -often))])}
+            self.bin_of = bin_of
         else:
             self.edges = ([self.edge(values, j) for j in range(1, NUMERIC_BINS)] if len(values)
                           else [])
@@ -78,12 +77,12 @@ def says_nothing(codes):
 
 class Card:
     """What is known of one column: codes [n0] of the prefix, its scaled features z [n0] and targets
-    [n0].
+    [n0]; of a categorical one the bin of every code, else None.
     """
 
-    def __init__(self, codes, z, y, categorical):
-        self.categorical = categorical
-        self.bins = Bins(codes, categorical)
+    def __init__(self, codes, z, y, bin_of):
+        self.categorical = bin_of is not None
+        self.bins = Bins(codes, bin_of)
         which = self.bins.of(codes)
         self.count = np.array([np.sum(which == b) for b in range(self.bins.count)], dtype=float)
         self.sum = np.array([np.sum(y[which == b]) for b in range(self.bins.count)])
@@ -316,9 +315,9 @@ class ClassCard:
     their indices.
     """
 
-    def __init__(self, codes, z, y, categorical, room):
-        self.categorical = categorical
-        self.bins = Bins(codes, categorical)
+    def __init__(self, codes, z, y, bin_of, room):
+        self.categorical = bin_of is not None
+        self.bins = Bins(codes, bin_of)
         self.onehot = (y[:, None] == np.arange(room)).astype(float)
         self.share = self.onehot.mean(axis=0)
         which = self.bins.of(codes)
@@ -356,7 +355,7 @@ class RowTokeniser:
     the number of classes, or None.
     """
 
-    def __init__(self, model, scaling, kinds, x, y, classes=None):
+    def __init__(self, model, scaling, x, y, classes=None):
         self.classes, self.room = classes, model.config["head"].get("classes")
         self.model = model
         self.scaling = scaling
@@ -364,8 +363,8 @@ class RowTokeniser:
         self.made = {}                      # vectors of rows
         codes, z, targets = scaling.encode(x), scaling.features(x), scaling.target(y)
         make = (lambda *given: ClassCard(*given, self.room)) if classes else Card
-        self.cards = [make(codes[:, f], z[:, f], targets, kind == "categorical")
-                      for f, kind in enumerate(kinds)]
+        self.cards = [make(codes[:, f], z[:, f], targets, of and of.bin_of())
+                      for f, of in enumerate(scaling.codes)]
         order = sorted((f for f, card in enumerate(self.cards) if not card.flat),
                        key=lambda f: (-self.cards[f].relevance, -self.cards[f].tie, f)) or [0]
         self.slots = order[:model.config["inputs"]["max_features"]]
@@ -373,6 +372,7 @@ class RowTokeniser:
         many = "prune_below" in own and self.n0 >= own["prune_below"] * len(self.slots)
         if own.get("prune", False) and len(self.slots) > ALWAYS_KEPT and not many:
             self.slots = self.prune(codes, z, targets)
+        self.features = [scaling.sources[f] for f in self.slots]
         self.ridges, self.processes, self.logistics = [], [], []
         given = [self.cards[f] for f in self.slots], codes[:, self.slots], z[:, self.slots], targets
         if model.config["embedder"]["x"].get("logistic", False):
@@ -392,14 +392,14 @@ class RowTokeniser:
         self.trees = None
         trees = model.config["head"].get("trees") and self.n0 >= LEAST_ROWS
         if trees and classes and classes > 1:
-            self.trees = shared(Trees, *given[:2], x[:, self.slots], y, classes)
+            self.trees = shared(Trees, *given[:2], x[:, self.features], y, classes)
         if model.config["embedder"]["x"].get("process", False):
             self.processes = [shared(Process, *given, y * np.sign(scaling.y_scale),
                                      model.config["target"]["clip"], own.get("directions", 0),
                                      own.get("additive", False))]
             if trees:
                 self.trees = shared(NumberTrees, *given[:2],
-                                    x[:, self.slots],
+                                    x[:, self.features],
                                     (y - scaling.y_center) / scaling.y_scale,
                                     self.processes[0].left_out[:, 0])
 

@@ -6,6 +6,7 @@ SPDX-License-Identifier: PostgreSQL
 import numpy as np
 
 from sets import PowerColumn
+from trees import mix
 
 
 def soft_clip(z, knee):
@@ -28,34 +29,101 @@ def moments(values):
                                                      exponent)
 
 
+def adjusted_share(groups, values):
+    """The adjusted share of the variance of values [n, C] that lies between groups [n]."""
+    n, inverse = len(values), np.unique(groups, return_inverse=True)[1]
+    k = inverse.max() + 1
+    center = values - values.mean(axis=0)
+    sums = np.stack([np.bincount(inverse, column, k) for column in center.T], axis=1)
+    total = np.sum(center ** 2)
+    if total <= 1e-12 or n <= k:
+        return 0.0, k
+    between = np.sum((sums.T ** 2) / np.bincount(inverse))
+    return 1 - (1 - between / total) * (n - 1) / (n - k), k
+
+
 class Codes:
     """Identities of one categorical column -> ranks among the identities of the prefix; unknown
     ones become missing.
+
+    column [n0] has the prefix's cells, y [n0] its scaled targets where codes follow these.
     """
 
-    def __init__(self, column):
-        self.known, self.rank = sorted(set(column[~np.isnan(column)])), None
+    OWN = 15
 
-    def by_targets(self, column, y):
-        """From now on, codes are ranks of bins by the mean of the targets y in them, of the prefix.
-        """
+    def __init__(self, column, y=None):
+        self.column, self.y = column, y
+        self.known = sorted(set(column[~np.isnan(column)]))
         counts = {identity: np.sum(column == identity) for identity in self.known}
-        told = {identity: np.rint(2 ** 20 * np.sum(y[column == identity]))
-                for identity in self.known}
-        frequent = sorted(self.known, key=lambda identity: (-counts[identity], told[identity],
-                                                            identity))
-        bins = [[identity] for identity in frequent[:15]] + [frequent[15:]] * (len(frequent) > 15)
-        inside = [np.isin(column, members) for members in bins]
-        mean = [np.rint(2 ** 20 * np.sum(y[rows]) / (np.sum(rows) + 1.5)) for rows in inside]
-        order = sorted(range(len(bins)), key=lambda b: (mean[b], b))
+        self.counts, self.told = counts, dict.fromkeys(self.known, 0)
+        if y is not None:
+            self.told = {identity: np.rint(2 ** 20 * np.sum(y[column == identity]))
+                         for identity in self.known}
+        self.frequent = sorted(self.known, key=lambda identity: (
+            -counts[identity], self.told[identity], identity))
+        self.set_bins(self.frequent[:self.OWN])
+
+    def set_bins(self, own):
+        """Bins of these identities, and another of all others; codes follow."""
+        rest = [identity for identity in self.frequent if identity not in set(own)]
+        self.bins = [[identity] for identity in own] + [rest] * bool(rest)
+        if self.y is not None:
+            self.by_targets()
+        else:
+            self.rank = {identity: float(i) for i, identity in enumerate(self.known)}
+
+    def by_targets(self):
+        """Codes are ranks of bins by the mean of the targets in them."""
+        inside = [np.isin(self.column, members) for members in self.bins]
+        mean = [np.rint(2 ** 20 * np.sum(self.y[rows]) / (np.sum(rows) + 1.5)) for rows in inside]
+        order = sorted(range(len(self.bins)), key=lambda b: (mean[b], b))
         self.rank = {identity: float(place) for place, b in enumerate(order)
-                     for identity in bins[b]}
+                     for identity in self.bins[b]}
+
+    def bin_of(self):
+        """The bin of every code."""
+        return {self.rank[identity]: b for b, members in enumerate(self.bins)
+                for identity in members}
 
     def __call__(self, column):
-        if self.rank:
-            return np.array([self.rank.get(value, np.nan) for value in column])
-        rank = {identity: float(i) for i, identity in enumerate(self.known)}
-        return np.array([rank.get(value, np.nan) for value in column])
+        return np.array([self.rank.get(value, np.nan) for value in column])
+
+    def parts(self, most, targets):
+        """The codes of the columns that this one is split into, `most` at most; targets [n0, C]
+        are scaled, or the indicators of classes.
+        """
+        if len(self.known) <= self.OWN + 1:
+            return [self]
+        if self.y is not None:                  # ties by lot
+            lot = {identity: mix(place) for place, identity in enumerate(self.frequent)}
+            self.frequent.sort(key=lambda identity: (-self.counts[identity], lot[identity]))
+            self.set_bins(self.frequent[:self.OWN])
+        apart = self.frequent
+        if 2 * len(self.known) > sum(self.counts.values()):
+            apart = [identity for identity in apart if self.counts[identity] > 1]
+        count = min(-(-len(apart) // self.OWN), most)
+        place = {identity: i for i, identity in enumerate(apart)}
+        groups = [-1 if np.isnan(cell) else place.get(cell, len(apart)) for cell in self.column]
+        e, k = adjusted_share(np.array(groups), targets)
+        free = max(np.sum(targets.any(axis=0)) - 1, 1)
+        n = len(targets)
+        if count < 2 or n <= k or e <= (1 - e) * 2 * np.sqrt(
+                2 * (k - 1) / ((n - 1) * (n - k) * free)):
+            return [self]
+        return [Part(self, (self.frequent if i == 0 else apart)[self.OWN * i:][:self.OWN])
+                for i in range(count)]
+
+
+class Part(Codes):
+    """One of the columns that a column of many labels is split into: it tells these apart."""
+
+    def __init__(self, whole, own):
+        self.column, self.y, self.known = whole.column, whole.y, whole.known
+        self.frequent = whole.frequent
+        self.set_bins(own)
+        if self.y is None:
+            self.rank = {identity: float(sorted(own).index(identity)) if identity in own
+                         else float(len(own)) for identity in self.known}
 
 
 class Scaling:
@@ -66,15 +134,17 @@ class Scaling:
     def __init__(self, config, kinds, x, y):
         self.config = config
         self.orients = config["embedder"].get("x", {}).get("orient", False)
-        self.signs = np.ones(x.shape[1])
-        self.codes = [Codes(x[:, f]) if kind == "categorical" else None
-                      for f, kind in enumerate(kinds)]
+        told = None
         if config["embedder"].get("x", {}).get("codes") == "targets":
             self.y_center, self.y_scale = self.target_statistics(y)
-            for f, codes in enumerate(self.codes):
-                if codes:
-                    codes.by_targets(x[:, f], self.target(y))
-        raw, x = x, self.encode(x)
+            told = self.target(y)
+        self.codes = [Codes(x[:, f], told) if kind == "categorical" else None
+                      for f, kind in enumerate(kinds)]
+        self.kinds, self.sources = list(kinds), list(range(len(kinds)))
+        if config["embedder"].get("x", {}).get("split"):
+            self.split(config["embedder"]["x"]["split"], y)
+        self.signs = np.ones(len(self.kinds))
+        raw, x = x[:, self.sources], self.encode(x)
         features = x.shape[1]
         self.center, self.scale = np.zeros(features), np.ones(features)
         if config["inputs"]["scaling"] == "fixed":
@@ -94,10 +164,26 @@ class Scaling:
         if self.orients:
             self.turn_columns(raw, self.target(y))
 
+    def split(self, most, y):
+        """Columns of many labels become several: the first in place, the others at the end."""
+        if self.config["target"]["scaling"] == "classes":
+            targets = (y[:, None] == np.arange(int(y.max()) + 1)).astype(float)
+        else:
+            self.y_center, self.y_scale = self.target_statistics(y)
+            targets = self.target(y)[:, None]
+        for f, codes in list(enumerate(self.codes)):
+            parts = codes.parts(most, targets) if codes else [None]
+            self.codes[f] = parts[0]
+            self.codes += parts[1:]
+            self.kinds += ["categorical"] * (len(parts) - 1)
+            self.sources += [f] * (len(parts) - 1)
+
     def encode(self, x):
-        """Categorical cells become codes, numbers of columns that are turned their negatives."""
-        columns = [codes(x[:, f]) if codes else x[:, f] * self.signs[f]
-                   for f, codes in enumerate(self.codes)]
+        """Categorical cells become codes, numbers of columns that are turned their negatives; the
+        columns that features are split into come after all features.
+        """
+        columns = [codes(x[:, f]) if codes else x[:, f] * sign
+                   for f, codes, sign in zip(self.sources, self.codes, self.signs)]
         return np.stack(columns, axis=1) if columns else x
 
     def turn_columns(self, x, y):

@@ -165,7 +165,8 @@ correlation_ratio(const TnpModel *model, const TnpStats *stats, const TnpRows *r
 	{
 		for (int64_t i = 0; i < stats->n0; i++)
 		{
-			double		value = tnp_column_value(column, rows->x[i * rows->n_features + f]),
+			double		value = tnp_column_value(column, rows->x[i * rows->n_features
+														   + column->feature]),
 						z;
 			int			c = (int) rows->y[i];
 
@@ -208,7 +209,7 @@ tnp_class_card(const TnpModel *model, TnpStats *stats, const TnpRows *rows, int 
 		return tnp_no_memory(error);
 	for (int64_t i = 0; i < stats->n0; i++)
 	{
-		int			bin = tnp_column_bin(column, rows->x[i * rows->n_features + f]);
+		int			bin = tnp_column_bin(column, rows->x[i * rows->n_features + column->feature]);
 
 		column->count[bin]++;
 		bin_excess(stats, f, bin)[(int) rows->y[i]]++;

@@ -46,7 +46,7 @@ tnp_column_value(const TnpColumn *column, double x)
 
 		if (level < 0)
 			return NAN;
-		return column->by_target ? column->bin_code[column->level_bin[level]] : (double) level;
+		return column->by_bin ? column->bin_code[column->level_bin[level]] : (double) level;
 	}
 	return column->turned ? 0 - x : x;
 }

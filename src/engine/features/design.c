@@ -54,7 +54,7 @@ tnp_design_choose(const TnpStats *stats, bool splines, TnpDesign *design)
 
 	for (int s = 0; s < stats->n_slots; s++)
 	{
-		int			more = column_entries(&stats->columns[stats->slot[s]], splines, kind);
+		int			more = column_entries(tnp_slot_column(stats, s), splines, kind);
 
 		if (n + more > TNP_LARGEST_DESIGN - 1)
 			break;
@@ -81,11 +81,12 @@ tnp_design_row(const TnpModel *model, const TnpStats *stats, const TnpDesign *de
 
 		if (design->slot[i] != slot)
 		{
-			const TnpColumn *column = &stats->columns[stats->slot[design->slot[i]]];
-			double		value = tnp_column_value(column, x[stats->slot[design->slot[i]]]);
+			const TnpColumn *column = tnp_slot_column(stats, design->slot[i]);
+			double		cell = tnp_slot_cell(stats, design->slot[i], x),
+						value = tnp_column_value(column, cell);
 
 			slot = design->slot[i];
-			bin = tnp_column_bin(column, x[stats->slot[slot]]);
+			bin = tnp_column_bin(column, cell);
 			z = isnan(value) ? 0 : tnp_column_scale(model, column, value);
 		}
 		if (kind == ENTRY_VALUE)

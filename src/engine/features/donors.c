@@ -125,8 +125,8 @@ tnp_donors_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, Tn
 			d->told[f] = told_by_absence(stats, f);
 	else
 		for (int s = 0; s < stats->n_slots; s++)
-			if (stats->columns[stats->slot[s]].count[TNP_MISSING_BIN] > 0)
-				set_shift(&stats->process, s, stats->slot[s], d);
+			if (tnp_slot_column(stats, s)->count[TNP_MISSING_BIN] > 0)
+				set_shift(&stats->process, s, tnp_slot_column(stats, s)->feature, d);
 	for (int i = 0; i < n; i++)
 		memcpy(d->x + i * width, rows->x + chosen[i] * width, width * sizeof(double));
 	return TNP_OK;
@@ -159,9 +159,19 @@ tnp_donors_bytes(const TnpDonors *donors)
 	return donors->x == NULL ? 0 : block_size(donors->n, donors->n_features);
 }
 
+static bool
+is_among(int f, const int *features, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (features[i] == f)
+			return true;
+	return false;
+}
+
 /*
- * Columns of which a row lacks the cell, into lacks [TNP_MOST_SLOTS]; returns how many. Those that
- * many rows of the prefix lack do not count: the network has learnt from these what it means.
+ * Features of which a row lacks the cell, into lacks [TNP_MOST_SLOTS]; returns how many. Those that
+ * many rows of the prefix lack do not count: the network has learnt from these what it means. The
+ * parts of a feature lack it together.
  */
 static int
 lacks_of(const TnpStats *stats, const double *x, int *lacks)
@@ -170,11 +180,12 @@ lacks_of(const TnpStats *stats, const double *x, int *lacks)
 
 	for (int s = 0; s < stats->n_slots; s++)
 	{
-		int			f = stats->slot[s];
-		const TnpColumn *column = &stats->columns[f];
+		const TnpColumn *column = tnp_slot_column(stats, s);
 
-		if (tnp_column_is_lent(stats, f) && isnan(tnp_column_value(column, x[f])))
-			lacks[n++] = f;
+		if (tnp_column_is_lent(stats, stats->slot[s])
+			&& isnan(tnp_column_value(column, tnp_slot_cell(stats, s, x)))
+			&& !is_among(column->feature, lacks, n))
+			lacks[n++] = column->feature;
 	}
 	return n;
 }

@@ -33,7 +33,7 @@ found_read(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, Fo
 	TnpPoints	points = {0};
 
 	for (int s = 0; s < stats->n_slots; s++)
-		if (stats->columns[stats->slot[s]].kind != TNP_CATEGORICAL)
+		if (tnp_slot_column(stats, s)->kind != TNP_CATEGORICAL)
 			f->numeric[f->n_numeric++] = s;
 	f->n = tnp_spread_rows(model, rows, stats, ROWS, chosen);
 	if (f->n < 0 || !tnp_points_make(model, stats, f->n, &points))

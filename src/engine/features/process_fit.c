@@ -125,8 +125,8 @@ fit_make(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, int 
 		fit->y[i] = tnp_clipped_target(model, stats, rows->y[chosen[i]]);
 		for (int s = 0; s < stats->n_slots; s++)
 		{
-			const TnpColumn *column = &stats->columns[stats->slot[s]];
-			double		value = tnp_column_value(column, x[stats->slot[s]]);
+			const TnpColumn *column = tnp_slot_column(stats, s);
+			double		value = tnp_column_value(column, tnp_slot_cell(stats, s, x));
 
 			fit->scaled[(size_t) s * n + i] = isnan(value) ? 0
 				: tnp_column_scale(model, column, value);

@@ -26,7 +26,7 @@ tnp_missed_begin(const TnpEnv *env, const TnpStats *stats, const TnpProcess *p, 
 	*missed = (TnpMissed) {slots, n, NULL, NULL, {false}};
 	for (int s = 0; s < slots; s++)
 		missed->wanted[s] = tnp_column_is_lent(stats, stats->slot[s])
-			&& stats->columns[stats->slot[s]].count[TNP_MISSING_BIN] > 0;
+			&& tnp_slot_column(stats, s)->count[TNP_MISSING_BIN] > 0;
 	missed->features = tnp_alloc_zero(env, (size_t) slots * (n + 2) + 1, sizeof(double));
 	if (missed->features == NULL)
 		return false;
@@ -40,10 +40,10 @@ tnp_missed_add(TnpMissed *missed, const TnpStats *stats, const double *x, const 
 {
 	for (int s = 0; s < missed->n_slots; s++)
 	{
-		int			f = stats->slot[s];
 		double	   *own = missed->features + (size_t) s * missed->n;
 
-		if (!missed->wanted[s] || !isnan(tnp_column_value(&stats->columns[f], x[f])))
+		if (!missed->wanted[s] || !isnan(tnp_column_value(tnp_slot_column(stats, s),
+														  tnp_slot_cell(stats, s, x))))
 			continue;
 		for (int j = 0; j < missed->n; j++)
 			own[j] += weight * features[j];

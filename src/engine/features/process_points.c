@@ -45,10 +45,11 @@ tnp_points_set(const TnpModel *model, const TnpStats *stats, const double *x, Tn
 
 	for (int s = 0; s < stats->n_slots; s++)
 	{
-		const TnpColumn *column = &stats->columns[stats->slot[s]];
-		double		value = tnp_column_value(column, x[stats->slot[s]]);
+		const TnpColumn *column = tnp_slot_column(stats, s);
+		double		cell = tnp_slot_cell(stats, s, x),
+					value = tnp_column_value(column, cell);
 		bool		category = column->kind == TNP_CATEGORICAL;
-		int			bin = category ? tnp_column_bin(column, x[stats->slot[s]]) : 0;
+		int			bin = category ? tnp_column_bin(column, cell) : 0;
 		size_t		place = (size_t) s * points->n + i;
 
 		points->value[place] = category || isnan(value) ? 0
@@ -72,7 +73,7 @@ tnp_points_label_distance(const TnpStats *stats, int axis)
 {
 	if (axis >= stats->n_slots)
 		return 0;
-	return stats->columns[stats->slot[axis]].kind == TNP_CATEGORICAL ? LABEL_OF_CATEGORY
+	return tnp_slot_column(stats, axis)->kind == TNP_CATEGORICAL ? LABEL_OF_CATEGORY
 		: LABEL_OF_NUMBER;
 }
 

@@ -25,7 +25,7 @@ typedef struct Answers
 static bool
 is_absent(const TnpStats *stats, int slot, const double *x)
 {
-	return isnan(tnp_column_value(&stats->columns[stats->slot[slot]], x[stats->slot[slot]]));
+	return isnan(tnp_column_value(tnp_slot_column(stats, slot), tnp_slot_cell(stats, slot, x)));
 }
 
 static void

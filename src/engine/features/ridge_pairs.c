@@ -67,7 +67,7 @@ pairs_row(const Pairs *p, const TnpStats *stats, int64_t i)
 static void
 slot_forms(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, int s, Pairs *p)
 {
-	const TnpColumn *column = &stats->columns[stats->slot[s]];
+	const TnpColumn *column = tnp_slot_column(stats, s);
 	double		mean[FORMS] = {0};
 	int64_t		present = 0;
 
@@ -75,7 +75,7 @@ slot_forms(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, in
 		for (int64_t i = 0; i < p->m; i++)
 		{
 			const double *x = rows->x + pairs_row(p, stats, i) * rows->n_features;
-			double		value = tnp_column_value(column, x[stats->slot[s]]),
+			double		value = tnp_column_value(column, tnp_slot_cell(stats, s, x)),
 						z;
 
 			if (isnan(value))
@@ -150,7 +150,7 @@ tnp_ridge_pairs(const TnpModel *model, const TnpRows *rows, const TnpStats *stat
 		p.residual[i] = tnp_clipped_target(model, stats, rows->y[row]) - answer;
 	}
 	for (int s = 0; s < p.n_slots; s++)
-		if (stats->columns[stats->slot[s]].kind != TNP_CATEGORICAL)
+		if (tnp_slot_column(stats, s)->kind != TNP_CATEGORICAL)
 			slot_forms(model, rows, stats, s, &p);
 	for (int h = 0; h + 1 < p.n_slots && !interrupted; h++)
 	{

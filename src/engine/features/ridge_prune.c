@@ -60,7 +60,7 @@ tnp_ridge_prune(const TnpModel *model, const TnpRows *rows, TnpStats *stats, Tnp
 	if (status == TNP_OK && model->config.encode_x.pairs)
 		status = tnp_ridge_pairs(model, rows, stats, &ridge, heavy, error);
 	for (int s = 0; status == TNP_OK && s < stats->n_slots; s++)
-		if (s < ALWAYS_KEPT || tnp_column_relevance(&stats->columns[stats->slot[s]]) *
+		if (s < ALWAYS_KEPT || tnp_column_relevance(tnp_slot_column(stats, s)) *
 			(double) stats->n0 > strictness * CHANCE || heavy[s])
 			stats->slot[kept++] = stats->slot[s];
 	if (status == TNP_OK)

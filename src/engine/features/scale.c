@@ -203,12 +203,13 @@ write_row(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int
 		out += tnp_regression_features_width(model);
 		for (int s = 0; s < stats->n_slots; s++)
 		{
-			int			f = stats->slot[s];
+			double		cell = tnp_slot_cell(stats, s, x);
 
 			if (tnp_classes(model) > 0)
-				tnp_class_cell(model, stats, f, x[f], y, out + s * tnp_cell_width(model));
+				tnp_class_cell(model, stats, stats->slot[s], cell, y,
+							   out + s * tnp_cell_width(model));
 			else
-				write_cell(model, stats, &stats->columns[f], x[f], y, out + s * TNP_CELL);
+				write_cell(model, stats, tnp_slot_column(stats, s), cell, y, out + s * TNP_CELL);
 		}
 		return;
 	}
@@ -273,7 +274,7 @@ tnp_feature_too_large(const TnpModel *model, const TnpStats *stats, const TnpRow
 			most = i;
 	if (n > 0)
 		tnp_fail(error, TNP_BAD_VALUE, "feature %d is too large for the model",
-				 (cells ? stats->slot[most] : most) + 1);
+				 (cells ? tnp_slot_column(stats, most)->feature : most) + 1);
 	else
 		tnp_fail(error, TNP_BAD_VALUE, "a feature is too large for the model");
 	detail_row(rows, row, error);

@@ -56,9 +56,9 @@ tnp_spread_rows(const TnpModel *model, const TnpRows *rows, const TnpStats *stat
 		key[0] = stats->y_scale < 0 ? -rows->y[i] : rows->y[i];
 		for (int s = 0; s < slots; s++)
 		{
-			const TnpColumn *column = &stats->columns[stats->slot[s]];
-			double		value = tnp_column_value(column, rows->x[i * rows->n_features
-															 + stats->slot[s]]);
+			const TnpColumn *column = tnp_slot_column(stats, s);
+			double		value = tnp_column_value(column, tnp_slot_cell(stats, s, rows->x
+																	   + i * rows->n_features));
 
 			key[1 + s] = isnan(value) ? 0 : tnp_column_scale(model, column, value);
 			key[1 + slots + s] = isnan(value);

@@ -25,19 +25,25 @@ typedef struct TnpPowerScale
 	TnpBounds	bounds;
 } TnpPowerScale;
 
-/* One column's frozen statistics. */
+/*
+ * One column's frozen statistics. A categorical feature of many labels is split into several
+ * columns, its parts: each tells other labels apart (levels.c).
+ */
 typedef struct TnpColumn
 {
 	TnpColumnKind kind;
+	int			feature;		/* whose cells these are */
+	int			part;			/* of the feature, from 0 */
+	int			n_parts;		/* of the feature */
 	bool		constant;
 	bool		turned;			/* a number counts as its negative */
 	double		mean,
 				sd;
 	double		edges[TNP_EDGES];
 	int64_t		n_levels;		/* categories known from the prefix */
-	double	   *levels;			/* [n_levels] ascending identities */
+	double	   *levels;			/* [n_levels] ascending identities; parts of a feature share it */
 	unsigned char *level_bin;	/* [n_levels] */
-	bool		by_target;		/* a category's code is that of its bin, and not its level */
+	bool		by_bin;			/* a category's code is that of its bin, and not its level */
 	unsigned char bin_code[TNP_MISSING_BIN];
 	union
 	{
@@ -189,7 +195,7 @@ struct TnpStats
 				y_scale;		/* negative where the targets are turned */
 	int			n_more;			/* targets after it, and */
 	double	   *y_more;			/* [n_more, 2] their centers and scales, or NULL */
-	int			n_columns;
+	int			n_columns;		/* features, and behind them parts of split ones but the first */
 	TnpColumn  *columns;		/* [n_columns] with prefix scaling, else NULL */
 	int			n_slots;		/* row tokeniser: columns used */
 	int		   *slot;			/* [n_slots] column of each slot */
@@ -204,6 +210,19 @@ struct TnpStats
 	TnpTrees	trees;
 	TnpDonors	donors;
 };
+
+static inline const TnpColumn *
+tnp_slot_column(const TnpStats *stats, int slot)
+{
+	return &stats->columns[stats->slot[slot]];
+}
+
+/* The cell of a slot in a raw row x. */
+static inline double
+tnp_slot_cell(const TnpStats *stats, int slot, const double *x)
+{
+	return x[tnp_slot_column(stats, slot)->feature];
+}
 
 /* Center and scale of target number t. */
 static inline double

@@ -11,6 +11,7 @@
 #include "engine/distribution/distribution.h"
 #include "engine/features/column.h"
 #include "engine/features/donors.h"
+#include "engine/features/levels.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -23,10 +24,6 @@
 #include "engine/features/ridge.h"
 #include "engine/features/trees.h"
 
-/* most frequent identities with a bin of their own; the rest share one more */
-#define CATEGORY_BINS 15
-#define CODE_STEPS 1048576.0	/* in which mean targets are compared */
-#define CODE_SHRINKAGE 1.5		/* rows of the mean target that a bin has in addition */
 #define SMALLEST_SCALE 1e-100	/* of targets */
 #define LEAST_SCALE 1e-11		/* of targets, to their mean: rounding is far below it */
 #define SMALLEST_SD 1e-140		/* whose square is far from the smallest number */
@@ -39,29 +36,6 @@ compare_doubles(const void *a, const void *b)
 				y = *(const double *) b;
 
 	return (x > y) - (x < y);
-}
-
-/* A distinct identity of a column: how often it occurs, and its place in ascending order. */
-typedef struct Level
-{
-	double		identity;
-	int64_t		count;
-	int64_t		place;
-	double		told;			/* sum of its targets, in steps, where codes follow the targets */
-} Level;
-
-/* Most frequent first, then ascending sum of targets, then ascending identity. */
-static int
-compare_levels(const void *a, const void *b)
-{
-	const Level *x = a,
-			   *y = b;
-
-	if (x->count != y->count)
-		return x->count > y->count ? -1 : 1;
-	if (x->told != y->told)
-		return x->told > y->told ? 1 : -1;
-	return (x->identity > y->identity) - (x->identity < y->identity);
 }
 
 /*
@@ -142,66 +116,6 @@ moments(const double *v, int64_t n, int step, double *mean, double *sd)
 	*sd = ldexp(*sd, ilogb(largest));
 }
 
-/*
- * What tells levels of equal counts apart where their names must not: the sums of their targets, in
- * steps. levels [n] in the order of the column's.
- */
-static void
-sum_levels(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int f,
-		   const TnpColumn *column, Level *levels)
-{
-	for (int64_t i = 0; i < stats->n0; i++)
-	{
-		double		x = rows->x[i * rows->n_features + f];
-
-		if (!isnan(x))
-			levels[tnp_find_level(column, x)].told += tnp_clipped_target(model, stats, rows->y[i]);
-	}
-	for (int64_t i = 0; i < column->n_levels; i++)
-		levels[i].told = rint(CODE_STEPS * levels[i].told);
-}
-
-/* Levels and bins of categorical column f from its m sorted non-missing identities. */
-static TnpStatus
-build_levels(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int f,
-			 const double *sorted, int64_t m, TnpColumn *column, TnpError *error)
-{
-	const TnpEnv *env = &model->env;
-	int64_t		n = 0;
-	Level	   *levels;
-
-	for (int64_t i = 0; i < m; i++)
-		n += i == 0 || sorted[i] != sorted[i - 1];
-	levels = tnp_alloc(env, n, sizeof(Level));
-	column->levels = tnp_alloc(env, n, sizeof(double));
-	column->level_bin = tnp_alloc(env, n, 1);
-	if (levels == NULL || column->levels == NULL || column->level_bin == NULL)
-	{
-		tnp_free(env, levels);
-		return tnp_no_memory(error);
-	}
-	column->n_levels = n;
-	n = 0;
-	for (int64_t i = 0; i < m; i++)
-	{
-		if (i == 0 || sorted[i] != sorted[i - 1])
-		{
-			column->levels[n] = sorted[i];
-			levels[n] = (Level) {sorted[i], 0, n, 0};
-			n++;
-		}
-		levels[n - 1].count++;
-	}
-	if (model->config.encode_x.codes_by_targets)
-		sum_levels(model, stats, rows, f, column, levels);
-	qsort(levels, n, sizeof(Level), compare_levels);
-	for (int64_t i = 0; i < n; i++)
-		column->level_bin[levels[i].place] = (unsigned char) (i < CATEGORY_BINS ? i
-															  : CATEGORY_BINS);
-	tnp_free(env, levels);
-	return TNP_OK;
-}
-
 /* Edges of a numeric column from its m sorted non-missing values. */
 static void
 build_edges(const double *sorted, int64_t m, TnpColumn *column)
@@ -219,35 +133,6 @@ build_edges(const double *sorted, int64_t m, TnpColumn *column)
 	}
 }
 
-/*
- * Codes of a categorical column by the targets: the rank of a level's bin by the mean target in it,
- * shrunk, of equal ones the lower bin first. In steps, so that rounding does not decide.
- */
-static void
-build_codes(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int f,
-			TnpColumn *column)
-{
-	double		count[TNP_MISSING_BIN] = {0},
-				sum[TNP_MISSING_BIN] = {0};
-
-	for (int64_t i = 0; i < stats->n0; i++)
-	{
-		int			bin = tnp_column_bin(column, rows->x[i * rows->n_features + f]);
-
-		if (bin == TNP_MISSING_BIN)
-			continue;
-		count[bin]++;
-		sum[bin] += tnp_clipped_target(model, stats, rows->y[i]);
-	}
-	for (int b = 0; b < TNP_MISSING_BIN; b++)
-		sum[b] = rint(CODE_STEPS * sum[b] / (count[b] + CODE_SHRINKAGE));
-	column->by_target = true;
-	for (int b = 0; b < TNP_MISSING_BIN; b++)
-		for (int other = 0; other < TNP_MISSING_BIN; other++)
-			if (count[other] > 0 && (sum[other] < sum[b] || (sum[other] == sum[b] && other < b)))
-				column->bin_code[b]++;
-}
-
 /* From now on the column's numbers are their negatives, those of its m values in work, too. */
 static void
 turn_column(TnpColumn *column, int64_t m, double *work)
@@ -258,7 +143,37 @@ turn_column(TnpColumn *column, int64_t m, double *work)
 		work[i] = 0 - work[i];
 }
 
-/* Centre, scale, levels and edges of one column; work [n0]. */
+/*
+ * Centre and scale of a column, whose m values are then in work [n0]. In row order, so that they do
+ * not depend on a sort.
+ */
+static TnpStatus
+measure_column(const TnpStats *stats, const TnpRows *rows, double *work, int64_t *m,
+			   TnpColumn *column, TnpError *error)
+{
+	*m = 0;
+	column->constant = true;
+	for (int64_t i = 0; i < stats->n0; i++)
+	{
+		double		value = tnp_column_value(column, rows->x[i * rows->n_features
+														   + column->feature]);
+
+		if (isnan(value))
+			continue;
+		work[(*m)++] = value;
+		if (value != work[0])
+			column->constant = false;
+	}
+	moments(work, *m, 1, &column->mean, &column->sd);
+	if (column->sd == 0)
+		column->constant = true;
+	if (!isfinite(column->mean) || !isfinite(column->sd))
+		return tnp_fail(error, TNP_BAD_VALUE, "the values of feature %d are too large to be scaled",
+						column->feature + 1);
+	return TNP_OK;
+}
+
+/* Centre, scale, levels and edges of one feature's column; work [n0]. */
 static TnpStatus
 build_column(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int f, double *work,
 			 TnpColumn *column, TnpError *error)
@@ -270,6 +185,8 @@ build_column(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, 
 
 	memset(column, 0, sizeof(*column));
 	column->kind = rows->kinds != NULL ? rows->kinds[f] : TNP_NUMERIC;
+	column->feature = f;
+	column->n_parts = 1;
 	for (int64_t i = 0; i < n0; i++)
 	{
 		double		x = rows->x[i * rows->n_features + f];
@@ -281,32 +198,12 @@ build_column(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, 
 	if (cards && column->kind == TNP_CATEGORICAL)
 	{
 		qsort(work, m, sizeof(double), compare_doubles);
-		status = build_levels(model, stats, rows, f, work, m, column, error);
-		if (status != TNP_OK)
-			return status;
-		if (model->config.encode_x.codes_by_targets)
-			build_codes(model, stats, rows, f, column);
+		status = tnp_levels_build(model, stats, rows, work, m, column, error);
 	}
-
-	/* moments in row order, so that they do not depend on the sort */
-	m = 0;
-	column->constant = true;
-	for (int64_t i = 0; i < n0; i++)
-	{
-		double		value = tnp_column_value(column, rows->x[i * rows->n_features + f]);
-
-		if (isnan(value))
-			continue;
-		work[m++] = value;
-		if (value != work[0])
-			column->constant = false;
-	}
-	moments(work, m, 1, &column->mean, &column->sd);
-	if (column->sd == 0)
-		column->constant = true;
-	if (!isfinite(column->mean) || !isfinite(column->sd))
-		return tnp_fail(error, TNP_BAD_VALUE, "the values of feature %d are too large to be scaled",
-						f + 1);
+	if (status == TNP_OK)
+		status = measure_column(stats, rows, work, &m, column, error);
+	if (status != TNP_OK)
+		return status;
 	if (model->config.input_scaling == TNP_SCALE_POWER)
 		tnp_power_column_fit(column, m, work);
 	if (model->config.encode_x.orient && column->kind == TNP_NUMERIC
@@ -320,10 +217,45 @@ build_column(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, 
 	return TNP_OK;
 }
 
+/* The parts of split features, but for the first ones, behind the columns; work [n0]. */
+static TnpStatus
+build_parts(const TnpModel *model, const TnpRows *rows, double *work, TnpStats *stats,
+			TnpError *error)
+{
+	int			n = stats->n_columns,
+				all = n;
+	int64_t		m;
+	TnpColumn  *columns;
+	TnpStatus	status = TNP_OK;
+
+	for (int f = 0; f < n; f++)
+		all += stats->columns[f].n_parts - 1;
+	if (all == n)
+		return TNP_OK;
+	columns = tnp_alloc_zero(&model->env, all, sizeof(TnpColumn));
+	if (columns == NULL)
+		return tnp_no_memory(error);
+	memcpy(columns, stats->columns, n * sizeof(TnpColumn));
+	tnp_free(&model->env, stats->columns);
+	stats->columns = columns;
+	for (int f = 0; f < n; f++)
+		for (int part = 1; status == TNP_OK && part < columns[f].n_parts; part++)
+		{
+			TnpColumn  *column = &columns[stats->n_columns++];
+
+			if (tnp_interrupted(&model->env))
+				status = tnp_fail(error, TNP_INTERRUPTED, "interrupted");
+			else
+				status = tnp_levels_part(model, stats, rows, &columns[f], part, column, error);
+			if (status == TNP_OK)
+				status = measure_column(stats, rows, work, &m, column, error);
+		}
+	return status;
+}
+
 /* Bin sums, correlation and between-bin share of one column; needs the target's scale. */
 static void
-build_card(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int f,
-		   TnpColumn *column)
+build_card(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, TnpColumn *column)
 {
 	int64_t		n0 = stats->n0;
 	double		mean = 0,
@@ -339,7 +271,7 @@ build_card(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, in
 
 	for (int64_t i = 0; i < n0; i++)
 	{
-		double		x = rows->x[i * rows->n_features + f],
+		double		x = rows->x[i * rows->n_features + column->feature],
 					y = tnp_clipped_target(model, stats, rows->y[i]),
 					value = tnp_column_value(column, x);
 		int			bin = tnp_column_bin(column, x);
@@ -362,7 +294,8 @@ build_card(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, in
 	for (int64_t i = 0; i < n0; i++)
 	{
 		double		y = tnp_clipped_target(model, stats, rows->y[i]),
-					value = tnp_column_value(column, rows->x[i * rows->n_features + f]);
+					value = tnp_column_value(column, rows->x[i * rows->n_features
+														   + column->feature]);
 
 		total += (y - mean) * (y - mean);
 		if (!isnan(value))
@@ -389,6 +322,25 @@ build_card(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, in
 	if (n0 > bins && total > 0)
 		column->between =
 			fmax(0, 1 - (1 - between / total) * (double) (n0 - 1) / (double) (n0 - bins));
+}
+
+/* The cards of all columns. */
+static TnpStatus
+build_cards(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError *error)
+{
+	bool		classes = tnp_classes(model) > 0;
+	TnpStatus	status = classes ? tnp_class_stats_make(model, rows, stats, error) : TNP_OK;
+
+	for (int f = 0; status == TNP_OK && f < stats->n_columns; f++)
+	{
+		if (tnp_interrupted(&model->env))
+			status = tnp_fail(error, TNP_INTERRUPTED, "interrupted");
+		else if (classes)
+			status = tnp_class_card(model, stats, rows, f, error);
+		else
+			build_card(model, stats, rows, &stats->columns[f]);
+	}
+	return status;
 }
 
 /* Whether column a comes before column b whatever their places. */
@@ -533,23 +485,18 @@ tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats
 		status = tnp_no_memory(error);
 	else
 		stats->n_columns = rows->n_features;
-	if (status == TNP_OK && tnp_fills_slots(model) && tnp_classes(model) > 0)
-		status = tnp_class_stats_make(model, rows, stats, error);
 	for (int f = 0; status == TNP_OK && f < rows->n_features; f++)
 	{
 		if (tnp_interrupted(&model->env))
 			status = tnp_fail(error, TNP_INTERRUPTED, "interrupted");
 		else
 			status = build_column(model, stats, rows, f, work, &stats->columns[f], error);
-		if (status == TNP_OK && tnp_classes(model) > 0)
-		{
-			if (tnp_fills_slots(model))
-				status = tnp_class_card(model, stats, rows, f, error);
-		}
-		else if (status == TNP_OK && tnp_fills_slots(model))
-			build_card(model, stats, rows, f, &stats->columns[f]);
 	}
+	if (status == TNP_OK)
+		status = build_parts(model, rows, work, stats, error);
 	tnp_free(&model->env, work);
+	if (status == TNP_OK && tnp_fills_slots(model))
+		status = build_cards(model, rows, stats, error);
 	if (status == TNP_OK && tnp_fills_slots(model))
 		status = build_slots(model, stats, error);
 	if (status == TNP_OK && c->encode_x.prune)
@@ -573,10 +520,7 @@ void
 tnp_stats_free(const TnpEnv *env, TnpStats *stats)
 {
 	for (int f = 0; f < stats->n_columns; f++)
-	{
-		tnp_free(env, stats->columns[f].levels);
-		tnp_free(env, stats->columns[f].level_bin);
-	}
+		tnp_levels_free(env, &stats->columns[f]);
 	for (int k = 0; k < TNP_RIDGES; k++)
 		tnp_ridge_free(env, &stats->ridge[k]);
 	tnp_process_free(env, &stats->process);
@@ -597,7 +541,7 @@ tnp_stats_bytes(const TnpStats *stats)
 		(size_t) stats->n_slots * sizeof(int) + (size_t) stats->n_more * 2 * sizeof(double);
 
 	for (int f = 0; f < stats->n_columns; f++)
-		bytes += (size_t) stats->columns[f].n_levels * (sizeof(double) + 1);
+		bytes += tnp_levels_bytes(&stats->columns[f]);
 	for (int k = 0; k < TNP_RIDGES; k++)
 		bytes += tnp_ridge_bytes(&stats->ridge[k]);
 	bytes += tnp_process_bytes(&stats->process) + tnp_donors_bytes(&stats->donors);

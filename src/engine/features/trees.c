@@ -131,9 +131,9 @@ tnp_trees_bins(const TnpStats *stats, const TnpTrees *trees, const double *x, un
 {
 	for (int s = 0; s < trees->n_slots; s++)
 	{
-		const TnpColumn *column = &stats->columns[stats->slot[s]];
+		const TnpColumn *column = tnp_slot_column(stats, s);
 		const double *edges = trees->edges + (size_t) s * TNP_TREE_EDGES;
-		double		value = x[stats->slot[s]];
+		double		value = tnp_slot_cell(stats, s, x);
 		int			at = 0;
 
 		if (column->kind == TNP_CATEGORICAL)

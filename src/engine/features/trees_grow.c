@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/mix.h"
 #include "engine/features/class_counts.h"
 #include "engine/features/column.h"
 #include "engine/features/trees_known.h"
@@ -34,15 +35,6 @@
 #define TREE_BINS (TNP_TREE_EDGES + 2)	/* as many as labels have, or more */
 #define MOST_NODES (TNP_TREE_LEAVES / 2)	/* of a level that part */
 
-static uint64_t
-mix(uint64_t z)
-{
-	z += UINT64_C(0x9e3779b97f4a7c15);
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
-}
-
 /* ---- bins and folds -------------------------------------------------------------------------- */
 
 static int
@@ -56,15 +48,18 @@ compare_numbers(const void *a, const void *b)
 
 /* The cuts of a numeric slot: quantiles of its m non-missing numbers; work [n]. */
 static void
-cut_slot(const TnpRows *rows, const TnpStats *stats, int64_t n, int column, double *work,
+cut_slot(const TnpRows *rows, const TnpStats *stats, int64_t n, int slot, double *work,
 		 double *edges)
 {
 	int64_t		m = 0;
 
 	for (int64_t i = 0; i < n; i++)
-		if (!isnan(rows->x[i * rows->n_features + column]))
-			work[m++] = tnp_column_value(&stats->columns[column],
-							rows->x[i * rows->n_features + column]);
+	{
+		double		cell = tnp_slot_cell(stats, slot, rows->x + i * rows->n_features);
+
+		if (!isnan(cell))
+			work[m++] = tnp_column_value(tnp_slot_column(stats, slot), cell);
+	}
 	qsort(work, (size_t) m, sizeof(double), compare_numbers);
 	for (int j = 1; m > 0 && j <= TNP_TREE_EDGES; j++)
 		edges[j - 1] = work[((m - 1) * j + (TNP_TREE_EDGES + 1) / 2) / (TNP_TREE_EDGES + 1)];
@@ -103,7 +98,7 @@ choose_folds(const TnpGrowth *g, unsigned char *fold, TnpError *error)
 		uint64_t	key = 0;
 
 		for (int s = 0; s < g->n_slots; s++)
-			key = mix(key ^ g->bin[(size_t) s * g->n + i]);
+			key = tnp_mix(key ^ g->bin[(size_t) s * g->n + i]);
 		places[i] = (Place) {key, i, g->number != NULL ? g->number[i] : g->y[i]};
 	}
 	qsort(places, (size_t) g->n, sizeof(Place), compare_places);
@@ -127,11 +122,11 @@ choose_slots(int n_slots, int t, int *slots)
 	}
 	for (int s = 0; s < n_slots; s++)
 	{
-		uint64_t	own = mix((uint64_t) t * TNP_MOST_SLOTS + s);
+		uint64_t	own = tnp_mix((uint64_t) t * TNP_MOST_SLOTS + s);
 		int			before = 0;
 
 		for (int other = 0; other < n_slots; other++)
-			before += mix((uint64_t) t * TNP_MOST_SLOTS + other) < own;
+			before += tnp_mix((uint64_t) t * TNP_MOST_SLOTS + other) < own;
 		if (before < SLOTS_OF_TREE)
 			slots[n++] = s;
 	}
@@ -560,9 +555,9 @@ bin_rows(TnpGrowth *g, const TnpRows *rows, const TnpStats *stats, bool *label, 
 		return tnp_no_memory(error);
 	for (int s = 0; s < g->n_slots; s++)
 	{
-		label[s] = stats->columns[stats->slot[s]].kind == TNP_CATEGORICAL;
+		label[s] = tnp_slot_column(stats, s)->kind == TNP_CATEGORICAL;
 		if (!label[s])
-			cut_slot(rows, stats, g->n, stats->slot[s], work,
+			cut_slot(rows, stats, g->n, s, work,
 					 g->trees->edges + (size_t) s * TNP_TREE_EDGES);
 	}
 	tnp_free(env, work);

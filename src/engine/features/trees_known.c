@@ -29,7 +29,7 @@ compare_cells(const void *a, const void *b)
 static double
 cell_of(const TnpStats *stats, int slot, const double *x)
 {
-	double		value = x[stats->slot[slot]];
+	double		value = tnp_slot_cell(stats, slot, x);
 
 	return isnan(value) ? INFINITY : value;
 }

@@ -280,6 +280,7 @@ static const TnpKey encoder_rows_keys[] = {
 	TNP_BOOLEAN_OPTIONAL("pairs", TnpEncoderConfig, pairs),
 	TNP_BOOLEAN_OPTIONAL("absent", TnpEncoderConfig, absent),
 	TNP_FLAG_OPTIONAL("codes", TnpEncoderConfig, codes_by_targets, code_orders),
+	TNP_INTEGER_OPTIONAL("split", TnpEncoderConfig, split, 2, TNP_MOST_PARTS),
 	TNP_BOOLEAN_OPTIONAL("process", TnpEncoderConfig, process),
 	TNP_INTEGER_OPTIONAL("directions", TnpEncoderConfig, directions, 1, TNP_MOST_DIRECTIONS),
 	TNP_BOOLEAN_OPTIONAL("additive", TnpEncoderConfig, additive),

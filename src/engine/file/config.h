@@ -53,6 +53,7 @@ typedef struct TnpEncoderConfig
 	int			prune_below;	/* rows: ... with fewer rows per column than this; 0: always */
 	bool		pairs;			/* rows: ... but none that says something with another */
 	bool		absent;			/* rows: regressions know the spread of what a missing cell says */
+	int			split;			/* rows: columns that a feature of many labels becomes, at most */
 	bool		codes_by_targets;	/* rows: categories in the order of their mean targets */
 	bool		process;		/* rows: what a Gaussian process says beside the cells */
 	int			directions;		/* rows: that the process has beside the columns, at most */
@@ -164,6 +165,7 @@ struct TnpConfig
 #define TNP_MOST_DONORS 64		/* of a query */
 #define TNP_MOST_DIRECTIONS 8	/* of the process */
 #define TNP_MOST_SLOTS 256		/* of inputs.max_features */
+#define TNP_MOST_PARTS 16		/* of embedder.x.split */
 #define TNP_MOST_COMPONENTS 1024 /* of a mixture */
 #define TNP_MAX_FEATURES 1024
 #define TNP_MAX_LAYERS 128
