@@ -16,6 +16,7 @@ from .donors import Slots, Variants, join_log, lend
 from .normalise import (MISSING_BIN, Inputs, ask, encode_categories, numeric_bins, plain_features,
                         scale_features, slot_bins, slot_order)
 from .questions import chain_passes, statistics_rows, training_questions, whole_prefix
+from .split import split_labels
 from .tasks import Tasks
 
 COMMON = 8                     # numbers of a cell before its class shares
@@ -180,6 +181,7 @@ def prepare_classes(tasks, rows, prefix, config, numbered=None):
     whose classes are those of `rows` rows, or numbered as `known_classes` says."""
     y, classes, known = numbered or known_classes(tasks.y, rows, config["head"]["classes"])
     if "max_features" in config["inputs"]:
+        tasks = split_labels(tasks, y, prefix, config)
         x = class_cells(tasks, y, classes, prefix, config)
     else:
         x = plain_features(tasks.x, prefix, config["inputs"])
@@ -220,6 +222,8 @@ def classify(model, tasks, rows, prefix=None, visible=None, statistics=None, num
     if visible is None:
         visible = torch.full((tasks.y.shape[1] - rows,), rows)
     y, classes, known = numbered or known_classes(tasks.y, rows, config["head"]["classes"])
+    if "max_features" in config["inputs"]:
+        tasks = split_labels(tasks, y, statistics, config)
     asked = Variants(tasks, 1, torch.ones(*tasks.y[:, rows:].shape, 1))
     most, found = config["embedder"].get("x", {}).get("donors"), []
     if most or config["head"].get("trees"):

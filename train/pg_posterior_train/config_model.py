@@ -40,6 +40,7 @@ rows = objects(
         "donors": integer(1, 64),
         "shift": boolean,
         "codes": choice("identity", "targets"),
+        "split": integer(2, 16),
         "orient": boolean,
     },
 )

@@ -14,6 +14,7 @@ from .clip import soft_clip
 from .donors import Slots
 from .orient import target_signs, turn_columns
 from .power import power_features
+from .split import OWN, REST, lots, split_labels
 
 NUMERIC_BINS, CATEGORY_BINS, MISSING_BIN = 8, 16, 16
 RELEVANCE_STEPS = 2.0 ** 20    # relevance is compared in steps: equal up to rounding is equal
@@ -112,33 +113,54 @@ def numeric_bins(x, prefix):
     return bins
 
 
-def encode_categories(x, prefix, categorical, y=None):
+def level_places(counts, sums, splits):
+    """Places [B, L, F] of labels with these counts and sums of targets in the order of their bins:
+    by descending count, ties by ascending sum, then identity; with `splits`, ties of columns of
+    many labels by lot.
+    """
+    def sort(by, order, descending=False):
+        return order.gather(1, by.gather(1, order).sort(dim=1, stable=True,
+                                                        descending=descending).indices)
+
+    order = sort(counts, sums.sort(dim=1, stable=True).indices, True)
+    places = order.argsort(1)
+    if not splits:
+        return places
+    many = ((counts > 0).sum(1) > OWN + 1)[:, None]
+    drawn = torch.from_numpy(lots(places.cpu().numpy())).to(places.device)
+    return sort(counts, torch.where(many, drawn, places).argsort(1), True).argsort(1)
+
+
+def encode_categories(x, prefix, categorical, y=None, splits=False):
     """Codes and bins of categorical cells.
 
     Returns (codes [B, N, F] with NaN for missing and unseen identities, bins [B, N, F]). Identities
     are small integers >= 0; columns that are not categorical are ignored. With y [B, n], the
-    targets of the prefix as inputs, identities of equal counts are ordered by the sums of theirs.
+    targets of the prefix as inputs, identities of equal counts are ordered by the sums of theirs,
+    or, of features that the model splits where they have many, by lot. Those from REST on, which
+    a part does not tell apart (split.py), are one, the last.
     """
     ignore = x.isnan() | ~categorical[:, None, :]
     identity = torch.where(ignore, torch.zeros_like(x), x).long()
+    rest = identity >= REST
+    identity = torch.where(rest, identity - int(REST), identity)
     levels = int(identity.max()) + 1
     counts = torch.zeros(x.shape[0], levels, x.shape[2], dtype=torch.long, device=x.device)
-    counts.scatter_add_(1, identity[:, :prefix], (~ignore[:, :prefix]).long())
-    seen = counts > 0
-    code = seen.long().cumsum(1) - 1
-    # Descending count, ties by ascending sum of targets, then identity: sorts that keep the order.
+    own, head = torch.zeros_like(counts), identity[:, :prefix]
+    counts.scatter_add_(1, head, (~ignore[:, :prefix]).long())
+    own.scatter_add_(1, head, (~ignore & ~rest)[:, :prefix].long())
     sums = torch.zeros(counts.shape, dtype=torch.float64, device=x.device)
     if y is not None:
         told = (~ignore[:, :prefix]) * y.double()[..., None]
-        sums = (RELEVANCE_STEPS * sums.scatter_add_(1, identity[:, :prefix], told)).round()
-    order = sums.sort(dim=1, stable=True).indices
-    order = order.gather(1, counts.gather(1, order).sort(dim=1, stable=True,
-                                                        descending=True).indices)
-    rank = order.argsort(1).clamp_max(CATEGORY_BINS - 1)
-    known = seen.gather(1, identity) & ~ignore
-    codes = torch.where(known, code.gather(1, identity).to(x.dtype),
-                        torch.full_like(x, float("nan")))
-    return codes, rank.gather(1, identity)
+        sums = (RELEVANCE_STEPS * sums.scatter_add_(1, head, told)).round()
+    places = level_places(counts, sums, splits and y is not None)
+    own = own > 0
+    rank = torch.where(own, places, levels).argsort(1).argsort(1)
+    rank, others = rank.clamp_max(CATEGORY_BINS - 1), own.sum(1, keepdim=True)
+    code = own.long().cumsum(1) - 1
+    known = (own.gather(1, identity) | rest) & ~ignore
+    codes, bins = (torch.where(rest, others, v.gather(1, identity)) for v in (code, rank))
+    return torch.where(known, codes.to(x.dtype), torch.full_like(x, float("nan"))), bins
 
 
 def level_bins(tasks, y_input, prefix, config):
@@ -147,7 +169,8 @@ def level_bins(tasks, y_input, prefix, config):
     """
     by_targets = config["embedder"]["x"].get("codes") == "targets"
     codes, found = encode_categories(tasks.x, prefix, tasks.categorical,
-                                     y_input[:, :prefix] if by_targets else None)
+                                     y_input[:, :prefix] if by_targets else None,
+                                     "split" in config["embedder"]["x"])
     return torch.where(codes.isnan(), torch.full_like(found, MISSING_BIN), found)
 
 
@@ -250,7 +273,8 @@ def cells(tasks, y_input, prefix, config, found=None, chain=None):
     if categorical.any():
         by_targets = tokeniser.get("codes") == "targets"
         codes, category_bins = encode_categories(x, prefix, categorical,
-                                                 y_input[:, :prefix] if by_targets else None)
+                                                 y_input[:, :prefix] if by_targets else None,
+                                                 "split" in tokeniser)
         if by_targets:
             codes = codes_by_targets(codes.isnan(), category_bins, y_input[:, :prefix]).to(x.dtype)
         x = torch.where(categorical[:, None, :], codes, x)
@@ -349,6 +373,7 @@ def prepare(tasks, prefix, config, chain=None):
     if config["embedder"]["kind"] == "set":
         x = whole_table(tasks, prefix, inputs)
     elif "max_features" in inputs:
+        tasks = split_labels(tasks, y_input, prefix, config)
         x = cells(tasks, y_input, prefix, config, chain=chain)
     else:
         x = plain_features(tasks.x, prefix, inputs)

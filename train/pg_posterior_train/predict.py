@@ -12,6 +12,7 @@ from .normalise import cells, prepare, scale_targets
 from .process import NUMBERS
 from .process_chain import Chain
 from .questions import chain_passes, statistics_rows, whole_prefix
+from .split import split_labels
 from .tasks import Tasks
 from .trees_numbers import pull
 
@@ -80,6 +81,9 @@ def predict(model, tasks, rows, prefix=None, visible=None, statistics=None, chai
     statistics = statistics_rows(model.config, prefix) if statistics is None else statistics
     if visible is None:
         visible = torch.full((tasks.y.shape[1] - rows,), rows)
+    if "max_features" in model.config["inputs"]:
+        y_input = scale_targets(tasks.y, statistics, model.config)[1]
+        tasks = split_labels(tasks, y_input, statistics, model.config)
     asked = variants(tasks, rows, statistics, model.config)
     visible = visible.repeat_interleave(asked.count)
     inputs = prepare(asked.tasks, statistics, model.config)

@@ -12,7 +12,9 @@ import numpy as np
 import torch
 
 from . import logistic, ridge
+from .mix import mix
 from .normalise import CATEGORY_BINS, MISSING_BIN
+from .split import REST
 
 EDGES, DEPTH, FOLDS, ROUNDS, RATE, OF_TREE = 31, 5, 3, 40, 0.2, 12
 LEAST_ROWS, SLOPE, SHARPER = 512, 1.5, 1.5
@@ -22,15 +24,6 @@ LOSS_UNIT = 2.0 ** 20
 LEAST_OF_LEAF = 8             # rows with a number, and so many of a value on average
 
 
-def mix(z):
-    """A hash of 64-bit integers."""
-    with np.errstate(over="ignore"):
-        z = z + np.uint64(0x9e3779b97f4a7c15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xbf58476d1ce4e5b9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94d049bb133111eb)
-    return z ^ (z >> np.uint64(31))
-
-
 def bins(x, labels, n):
     """Bins [N, S] of cells x [N, S], of which the first n are of the prefix; labels [S]."""
     out = np.zeros(x.shape, dtype=np.int64)
@@ -38,7 +31,11 @@ def bins(x, labels, n):
         there = column[:n][~np.isnan(column[:n])]
         if labels[s]:
             levels, counts = np.unique(there, return_counts=True)
-            rank = dict(zip(levels[np.lexsort((levels, -counts))], range(len(levels))))
+            # What a part does not tell apart comes last.
+            order = np.lexsort((levels, np.where(levels < REST, -counts, 0)))
+            own = (levels < REST).sum()
+            rank = dict(zip(levels[order], np.minimum(np.arange(len(levels)), own
+                                                      if own < len(levels) else len(levels))))
             out[:, s] = [min(rank[v], CATEGORY_BINS - 1) if v in rank else MISSING_BIN
                          for v in column]
         else:

@@ -42,6 +42,13 @@ def steps(n, columns, classes, seed):
     return x, y, np.arange(columns) == 2
 
 
+def bin_of(column):
+    """The bin of each label of a column's prefix cells."""
+    labels, counts = np.unique(column[~np.isnan(column)], return_counts=True)
+    order = labels[np.lexsort((labels, -counts))]
+    return {label: min(place, 15) for place, label in enumerate(order)}
+
+
 @unittest.skipUnless(os.path.isdir(REFERENCE), "no reference")
 class TreesTest(unittest.TestCase):
 
@@ -53,7 +60,8 @@ class TreesTest(unittest.TestCase):
             codes = x.copy()
             codes[:, 2] = np.where(np.isin(x[:, 2], x[:n, 2]), x[:, 2], np.nan)
             cards = [reference_rows.ClassCard(codes[:n, f], np.nan_to_num(codes[:n, f]), y[:n],
-                                              labels[f], classes) for f in range(columns)]
+                                              bin_of(codes[:n, f]) if labels[f] else None,
+                                              classes) for f in range(columns)]
             theirs = reference.Trees(cards, codes[:n], x[:n], y[:n], classes)
             self.assertGreater(ours.rounds, 1)
             self.assertEqual((ours.rounds, ours.loss), (theirs.rounds, theirs.loss))
@@ -89,7 +97,8 @@ class TreesTest(unittest.TestCase):
         ours = NumberTrees(x, bins(x, labels, n), labels, z[:n], n)
         codes = x.copy()
         codes[:, 2] = np.where(np.isin(x[:, 2], x[:n, 2]), x[:, 2], np.nan)
-        cards = [reference_rows.Card(codes[:n, f], np.nan_to_num(codes[:n, f]), z[:n], labels[f])
+        cards = [reference_rows.Card(codes[:n, f], np.nan_to_num(codes[:n, f]), z[:n],
+                                     bin_of(codes[:n, f]) if labels[f] else None)
                  for f in range(5)]
         left_out = 0.3 * z[:n]
         theirs = reference.NumberTrees(cards, codes[:n], x[:n], z[:n], left_out)
