@@ -50,7 +50,7 @@ int
 cuda_prior_width(const TnpDeviceModel *m, const TnpStats *stats)
 {
 	return !m->halves_on_host
-		&& (tnp_trees_blend_weight(m->model, stats) > 0 || stats->trees.share > 0)
+		&& (tnp_trees_blend_weight(m->model, stats) > 0 || stats->wanted_mean.share > 0)
 		? tnp_prior_logits_width(m->model) : 0;
 }
 
@@ -65,7 +65,7 @@ cuda_lean(const TnpDeviceModel *m, const TnpStats *stats, const float *x, const 
 	walk->said_step = apart > 0 ? apart : cuda_x_width(m, stats);
 	walk->share = tnp_prior_share(m->model, stats, true);
 	walk->share_alone = tnp_prior_share(m->model, stats, false);
-	walk->pull = stats->trees.share;
+	walk->pull = stats->wanted_mean.share;
 	walk->gate_rows = (float) (log1p((double) stats->n0) / 8);
 }
 

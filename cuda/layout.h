@@ -368,14 +368,14 @@ typedef struct CudaWalk
 	int			x_is_half,
 				x_width;
 	/*
-	 * what the head takes a share of, or a gate reads of a process, and behind it what trees say,
-	 * for row i at i * said_step
+	 * what the head takes a share of, or a gate reads of a process, and behind it what the mean
+	 * moves to, for row i at i * said_step
 	 */
 	const float *prior_logits;
 	int			said_step;
 	double		share,			/* of a classifier's logits, or 0 */
 				share_alone,	/* where trees are silent, as the number behind the logits says */
-				pull;			/* of the way from a mixture's mean to what trees say, or 0 */
+				pull;			/* of the way from a mixture's mean to what it moves to, or 0 */
 	float		gate_rows;		/* what a gate reads of the number of the prefix's rows */
 	const float *target;		/* network's units [.], or NULL */
 	float	   *halves;			/* CUDA_HALVES: [n, d] */

@@ -1,6 +1,5 @@
 /*
- * pull.h: the mean of a mixture moved to what boosted trees say, as in the engine
- * (engine/network/pull.c).
+ * pull.h: the mean of a mixture moved, as in the engine (engine/network/pull.c).
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -645,6 +645,32 @@ def case_number_trees(model):
                    request(x[:n], y[:n], kinds, n, queries=cells(asked), **questions), wanted)
 
 
+def case_few_values(model):
+    """Targets of few values, of which the process knows the mean: with trees and without, of chains
+    as well. Where each value comes seldom nothing moves; nor of a row of a new group, with trees.
+    """
+    if not model.config["head"].get("few_values"):
+        return
+    for n, unit in ((300, 1.0), (255, 1.0), (600, 1.0), (600, 1e-3)):
+        random = np.random.RandomState(n)
+        x, y, kinds = rows(model, n + 8, 23)
+        x[:, 2] = np.round(4 * x[:, 2])
+        x[n, 2] = 1e3
+        y = unit * np.floor((np.sin(2 * np.nan_to_num(x[:, 0])) + 0.4 * np.nan_to_num(x[:, 2])
+                             + 0.3 * random.standard_normal(n + 8)) / unit)
+        encoding = build(model, x[:n], y[:n], n, kinds)
+        weights = encoding.statistics.tokeniser.few.weights
+        assert (weights is not None) == (unit == 1 and n != 255), (n, unit, weights)
+        assert weights is None or 0.2 < weights[0] and weights.sum() <= 1 + 1e-9, weights
+        wanted = predictions(encoding, x[n:])
+        # a row far outside has a density that has no digits left
+        scored = x[n + 1:], y[n + 1:]
+        wanted["per_row"] = (encoding.conditionals(*scored), LOG_DENSITY)
+        yield Case(f"{n} targets of few values, of units of {unit:g}",
+                   request(x[:n], y[:n], kinds, n, queries=cells(x[n:]),
+                           score={**table(*scored), "orders": 0}), wanted)
+
+
 def case_no_share(model):
     """Classes that have nothing to do with the rows: the regression is worse than chance, and the
     head takes none of it.
@@ -732,7 +758,7 @@ CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, ca
          case_process_directions, case_process_additive,
          case_process_share_start,
          case_directions, case_short, case_grow, case_evidence, case_classes, case_one_class,
-         case_rare, case_lean, case_trees, case_number_trees,
+         case_rare, case_lean, case_trees, case_number_trees, case_few_values,
          case_no_share)
 
 

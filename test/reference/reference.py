@@ -153,6 +153,21 @@ class Encoding:
         return [self.gated(answer, row)
                 for answer, row in zip(made, np.asarray(queries, dtype=float))]
 
+    def moved(self, mean, codes, z, query):
+        """Where a mean moves: to what trees say, and from there to what regressions say."""
+        head, tokeniser = self.model.config["head"], self.statistics.tokeniser
+        trees, few = tokeniser.trees, tokeniser.few
+        if trees is not None:
+            share = trees.share(head["trees"], query[tokeniser.features])
+            if share == 0 and trees.would_share(head["trees"]) > 0:
+                return mean
+            mean = mean + share * (trees(codes[None])[0] - mean)
+        if few is None or few.weights is None:
+            return mean
+        said = [tokeniser.processes[0](codes, z, None)[0],
+                tokeniser.ridges[1](codes[None], z[None], [])[0, 0]]
+        return mean + head["few_values"] * (few.weights @ said - mean)
+
     def gated(self, answer, query):
         """The mixture with the answer of the process as one more component (section 8)."""
         model, scaling, tokeniser = self.model, self.statistics.scaling, self.statistics.tokeniser
@@ -176,12 +191,10 @@ class Encoding:
         weights = np.append(answer.weights * (1 - weight), weight)
         means = np.append((answer.means - scaling.y_center) / scaling.y_scale, m)
         sds = np.append(answer.sds / unit, np.exp(spread))
-        trees = tokeniser.trees
-        share = trees.share(head["trees"], query[tokeniser.features]) if trees is not None else 0
-        if share > 0:
-            mean = weights @ means
-            weights = pulled(weights, means, sds,
-                             mean + share * (trees(codes[None])[0] - mean))
+        mean = weights @ means
+        moved = self.moved(mean, codes, z, query)
+        if moved != mean:
+            weights = pulled(weights, means, sds, moved)
         return Mixture(weights, scaling.y_center + scaling.y_scale * means, unit * sds)
 
     def chained(self, codes, z):

@@ -9,7 +9,7 @@ import numpy as np
 from layers import activate, block, linear, mlp
 from process import Process
 from scaling import soft_clip
-from trees import LEAST_ROWS, NumberTrees, Trees
+from trees import LEAST_ROWS, FewValues, NumberTrees, Trees
 
 NUMERIC_BINS, CATEGORICAL_BINS = 8, 16
 KNOTS = (-0.7, 0.0, 0.7)
@@ -402,6 +402,12 @@ class RowTokeniser:
                                     x[:, self.features],
                                     (y - scaling.y_center) / scaling.y_scale,
                                     self.processes[0].left_out[:, 0])
+        self.few = None
+        if model.config["head"].get("few_values"):
+            knee = model.config["target"]["clip"]
+            said = [soft_clip(self.processes[0].left_out[:, 0], knee),
+                    self.ridges[1](codes[:, self.slots], z[:, self.slots], targets)[:, 0]]
+            self.few = FewValues(y, targets, np.stack(said, axis=1))
 
     def prune(self, codes, z, targets):
         """The slots that do not look like noise."""

@@ -249,7 +249,11 @@ class NumberTrees(Trees):
 
     def share(self, most, cells):
         """How far the mean of the answer to a row with cells [S] moves to what the trees say."""
-        if not self.knows(cells) or self.rounds == 0 or self.known == 0:
+        return self.would_share(most) if self.knows(cells) else 0
+
+    def would_share(self, most):
+        """The same of rows that are not of a new group."""
+        if self.rounds == 0 or self.known == 0:
             return 0
         return min(max(0.5 + SLOPE_OF_SHARE * (1 - self.loss / self.known), 0), most)
 
@@ -258,6 +262,34 @@ class NumberTrees(Trees):
         bins = self.bins(codes)
         return sum(start + sum((tree(bins)[:, 0] for tree in trees), np.zeros(len(bins)))
                    for start, trees in self.folds_kept) / FOLDS
+
+
+class FewValues:
+    """Where the targets y [n] of the prefix have few values: the weights of what the process and
+    the second regression say, for which their sum is nearest to the scaled targets; said [n, 2] of
+    each row without its own target.
+    """
+
+    LEAST_ROWS = 256
+
+    def __init__(self, y, targets, said):
+        self.weights = None
+        if len(y) < self.LEAST_ROWS or not 2 <= len(np.unique(y)) <= len(y) // 8:
+            return
+
+        def loss(w):
+            return np.sum((targets - said @ w) ** 2)
+
+        corners, found = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), [np.zeros(2)]
+        for a, b in zip(corners, np.roll(corners, 1, axis=0)):
+            along = said @ (b - a)
+            if along @ along > 0:
+                found.append(a + (b - a) * np.clip(along @ (targets - said @ a)
+                                                   / (along @ along), 0, 1))
+        inside = np.linalg.lstsq(said, targets, rcond=None)[0]
+        if inside.min() >= 0 and inside.sum() <= 1:
+            found.append(inside)
+        self.weights = min(found, key=loss)
 
 
 def pulled(weights, means, sds, wanted):

@@ -153,6 +153,18 @@ typedef struct TnpTrees
 	double	   *known;			/* ascending cells of each slot of few values (trees_known.c) */
 } TnpTrees;
 
+/*
+ * What the mean of a mixture moves to: the sum, so weighted, of what trees, the process and the
+ * additive regression say (wanted_mean.c).
+ */
+typedef struct TnpWantedMean
+{
+	double		share,			/* of the way that it moves; 0: it stays */
+				trees,
+				process,
+				ridge;
+} TnpWantedMean;
+
 /* The Gaussian process of the prefix (process.c). */
 typedef struct TnpProcess
 {
@@ -208,6 +220,7 @@ struct TnpStats
 	TnpProcess	process;
 	TnpLogistic logistic;
 	TnpTrees	trees;
+	TnpWantedMean wanted_mean;
 	TnpDonors	donors;
 };
 

@@ -23,6 +23,7 @@
 #include "engine/features/process.h"
 #include "engine/features/ridge.h"
 #include "engine/features/trees.h"
+#include "engine/features/wanted_mean.h"
 
 #define SMALLEST_SCALE 1e-100	/* of targets */
 #define LEAST_SCALE 1e-11		/* of targets, to their mean: rounding is far below it */
@@ -509,6 +510,8 @@ tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats
 		status = tnp_logistic_fit(model, rows, stats, &stats->logistic, error);
 	if (status == TNP_OK && c->trees_blend_weight > 0)
 		status = tnp_trees_grow(model, rows, stats, &stats->trees, error);
+	if (status == TNP_OK && c->trees_blend_weight > 0 && c->gate_hidden > 0)
+		status = tnp_wanted_mean_build(model, rows, stats, error);
 	if (status == TNP_OK && c->encode_x.donors > 0)
 		status = tnp_donors_build(model, rows, stats, error);
 	if (status != TNP_OK)

@@ -148,6 +148,8 @@ struct TnpConfig
 	double		logistic_blend_weight;
 	/* classes: how much of them at most is what boosted trees say; mixture: of an answer's mean */
 	double		trees_blend_weight;
+	/* mixture: how far its mean moves to regressions where targets have few values */
+	double		few_values;
 	int			gate_hidden;	/* mixture: of the gate to a process's answer; 0: there is none */
 	bool		process_chain;	/* that process learns from the rows of a chain */
 	/* joint-gaussian: numbers per row of which products make the factor, blocks before them */

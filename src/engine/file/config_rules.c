@@ -113,6 +113,8 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 		 "head.trees needs embedder.x.logistic", NULL, 0, NULL, 0},
 		{c->trees_blend_weight > 0 && c->head == TNP_HEAD_MIXTURE && c->gate_hidden == 0,
 		 "head.trees needs head.process", NULL, 0, NULL, 0},
+		{c->few_values > 0 && !(c->trees_blend_weight > 0 && rows && c->encode_x.ridge),
+		 "head.few_values needs head.trees and embedder.x.ridge", NULL, 0, NULL, 0},
 		{rows && c->encode_x.prune && !c->encode_x.ridge, "embedder.x.prune needs embedder.x.ridge",
 		 NULL, 0, NULL, 0},
 		{rows && c->encode_x.prune_below > 0 && !c->encode_x.prune,

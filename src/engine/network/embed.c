@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine/features/trees.h"
+#include "engine/features/wanted_mean.h"
 #include "engine/network/parts.h"
 #include "engine/network/tokens.h"
 
@@ -97,7 +98,7 @@ tnp_note_prior_logits(const TnpModel *model, const TnpStats *stats, const double
 	{
 		memcpy(out, numbers, TNP_PROCESS_NUMBERS * sizeof(float));
 		if (model->config.trees_blend_weight > 0)
-			out[TNP_PROCESS_NUMBERS] = (float) tnp_trees_number(stats, x);
+			out[TNP_PROCESS_NUMBERS] = (float) tnp_wanted_mean(stats, x, numbers);
 		return;
 	}
 	memcpy(out, numbers, tnp_prior_logits_width(model) * sizeof(float));

@@ -112,8 +112,8 @@ answer_gated(const TnpModel *model, const TnpStats *stats, const float *said, co
 		params[2 * (n + 1) + i] = map_std(c, raw[2 * n + i]);
 	}
 	tnp_gate_add(model, stats, said, n, params);
-	if (stats->trees.share > 0)
-		tnp_mixture_pull(n + 1, stats->trees.share, said[TNP_PROCESS_NUMBERS], params);
+	if (stats->wanted_mean.share > 0)
+		tnp_mixture_pull(n + 1, stats->wanted_mean.share, said[TNP_PROCESS_NUMBERS], params);
 	for (int i = 0; i <= n; i++)
 	{
 		params[n + 1 + i] = stats->y_center + stats->y_scale * params[n + 1 + i];

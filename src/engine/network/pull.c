@@ -1,6 +1,5 @@
 /*
- * pull.c: the mean of a mixture moved to what boosted trees say (docs/model-format.md section 8,
- * "Trees of numbers").
+ * pull.c: the mean of a mixture moved (docs/model-format.md section 8, "Trees of numbers").
  *
  * The weights are tilted: times exp(eta x mean of the component), which of all weights with that
  * mean are the nearest to those before (in Kullback and Leibler's sense). So peaks on the levels of

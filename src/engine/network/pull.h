@@ -1,6 +1,5 @@
 /*
- * pull.h: the mean of a mixture moved to what boosted trees say (docs/model-format.md section 8,
- * "Trees of numbers").
+ * pull.h: the mean of a mixture moved (docs/model-format.md section 8, "Trees of numbers").
  *
  * SPDX-License-Identifier: PostgreSQL
  */
