@@ -67,6 +67,7 @@ mixture = objects(
         "process_chain": boolean,
         # of answers alone: training and the gate's fit go without
         "trees": number(0, 1),
+        "few_values": number(0, 1),
     },
 )
 classes = objects(
@@ -253,6 +254,8 @@ def model_rules(c):
            "head.trees needs embedder.x.logistic")
     yield (bool(head.get("trees")) and not classes and not head.get("process"),
            "head.trees needs head.process")
+    yield (bool(head.get("few_values")) and not (head.get("trees") and x.get("ridge")),
+           "head.few_values needs head.trees and embedder.x.ridge")
     yield is_class != (
         head["kind"] == "classes"
     ), 'target.scaling "classes" and head.kind "classes" need each other'

@@ -1,5 +1,6 @@
-"""Boosted trees of a regression's prefix, to which the means of its answers move
-(docs/model-format.md, section 8, "Trees of numbers").
+"""Boosted trees of a regression's prefix, to which the means of its answers move, and what they
+move to where targets have few values (docs/model-format.md, section 8, "Trees of numbers" and
+"Few values").
 
 Grown as those of classes (trees.py). Not part of training: rows of a batch have one length, and
 trees are grown of each task by itself.
@@ -19,6 +20,8 @@ from .trees import (FOLDS, LEAST_OF_LEAF, LEAST_ROWS, LOSS_UNIT, ROUNDS, Tree, T
 FARTHEST, FARTHEST_ERROR = 8.0, 32.0
 SLOPE_OF_SHARE = 2.0
 FARTHEST_TILT, BISECTIONS = 3.0, 60
+FEW_ROWS, LEAST_APART = 256, 1e-12
+SPLINES = -NUMBERS - 3        # where a row has the mean of the second regression
 
 
 class NumberTrees:
@@ -75,35 +78,85 @@ def tilts(mixture, wanted):
     return (low + high) / 2
 
 
+def opinions_weights(y, targets, said):
+    """The weights [2] of what the process and the second regression say [n, 2] of rows left out for
+    which their sum is nearest to the scaled, clipped targets [n]: none is negative, and they are at
+    most 1 together. None where the raw targets y [n] have many values, or there are few rows
+    ("Few values").
+    """
+    n = len(y)
+    if n < FEW_ROWS or not 2 <= len(np.unique(y)) <= n // LEAST_OF_LEAF:
+        return None
+    (pp, pr), (_, rr) = said.T @ said
+    py, ry = said.T @ targets
+    apart, determinant = pp - 2 * pr + rr, pp * rr - pr * pr
+    found = [(0.0, 0.0), (min(max(py / pp, 0), 1), 0.0), (0.0, min(max(ry / rr, 0), 1))]
+    if apart > LEAST_APART * (pp + rr):
+        along = min(max((py - ry - pr + rr) / apart, 0), 1)
+        found.append((along, 1 - along))
+    if determinant > LEAST_APART * pp * rr:
+        inside = (py * rr - ry * pr) / determinant, (ry * pp - py * pr) / determinant
+        if min(inside) >= 0 and sum(inside) <= 1:
+            found.append(inside)
+    return np.array(min(found, key=lambda w: ((targets - said @ np.array(w)) ** 2).sum()))
+
+
 def pull(outputs, tasks, inputs, rows, statistics, config):
     """Outputs [B, M, 3C + 3] of the head for the rows of `tasks` after the first `rows`, their
-    weights such that means move to what trees say.
+    weights such that means move to what trees say, and where targets have few values to what
+    regressions say.
 
     inputs: what the network sees of these tasks.
     """
-    most = config["head"].get("trees", 0)
-    if not most or statistics < LEAST_ROWS:
+    head = config["head"]
+    few = head.get("few_values", 0) if statistics >= FEW_ROWS else 0
+    if not head.get("trees", 0) or statistics < LEAST_ROWS and not few:
         return outputs
+    knee, out = config["target"].get("clip", 0), outputs.clone()
+    z, y_input, *_ = scale_targets(tasks.y, statistics, config)
+    z = z.double().numpy()[:, :statistics]
+    grown = [None] * len(outputs)
+    if statistics >= LEAST_ROWS:
+        grown = grow(tasks, y_input, z, rows, statistics, config)
+    for task, trees in enumerate(grown):
+        own = inputs.x[task, :statistics, -NUMBERS:].double()
+        wanted, share = 0.0, 0.0
+        if trees is not None:
+            share = trees.share(unclip(own[:, 0], knee).numpy(), z[task], head["trees"])
+            wanted = torch.from_numpy(trees.said[statistics:]) if share > 0 else 0.0
+        weights = None
+        if few:
+            process, splines = (inputs.x[task, :, at].double() for at in (-NUMBERS, SPLINES))
+            said = torch.stack([process, splines], 1)
+            weights = opinions_weights(tasks.y[task, :statistics].numpy(),
+                                       y_input[task, :statistics].double().numpy(),
+                                       said[:statistics].numpy())
+        if weights is not None:
+            both = said[rows:] @ torch.from_numpy(weights)
+            wanted, share = (1 - few) * share * wanted + few * both, 1 - (1 - share) * (1 - few)
+            wanted = wanted / share
+        if share > 0:
+            move(out[task], wanted, share, head)
+    return out
+
+
+def grow(tasks, y_input, z, rows, statistics, config):
+    """The trees of every task, None of those without slots; z [B, n] scaled targets."""
     found = []
-    _, y_input, center, scale = scale_targets(tasks.y, statistics, config)
     cells(tasks, y_input, statistics, config, found)
     x = oriented(tasks, y_input, statistics, config).double().numpy()
     levels = level_bins(tasks, y_input, statistics, config).numpy()
-    z = ((tasks.y - center[:, None]) / scale[:, None]).double().numpy()[:, :statistics]
-    left_out = unclip(inputs.x[:, :statistics, -NUMBERS].double(), config["target"].get("clip", 0))
-    out = outputs.clone()
-    for task in range(len(outputs)):
+    out = []
+    for task in range(len(z)):
         slots = found[0].order[task, found[0].used[task]].numpy()
         if len(slots) == 0:
+            out.append(None)
             continue
         own, level = (np.concatenate([v[task, :statistics], v[task, rows:]])[:, slots]
                       for v in (x, levels))
         labels = tasks.categorical[task, slots].numpy()
         b = np.where(labels, level, bins(own, labels, statistics))
-        trees = NumberTrees(own, b, labels, z[task], statistics)
-        share = trees.share(left_out[task].numpy(), z[task], most)
-        if share > 0:
-            move(out[task], torch.from_numpy(trees.said[statistics:]), share, config["head"])
+        out.append(NumberTrees(own, b, labels, z[task], statistics))
     return out
 
 

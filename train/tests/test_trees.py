@@ -2,6 +2,7 @@
 import math
 import os
 import sys
+import tempfile
 import unittest
 
 import numpy as np
@@ -12,7 +13,7 @@ from pg_posterior_train.export import load_model
 from pg_posterior_train.predict import chain, predict
 from pg_posterior_train.tasks import Tasks
 from pg_posterior_train.trees import LEAST_ROWS, Trees, bins
-from pg_posterior_train.trees_numbers import NumberTrees, tilts
+from pg_posterior_train.trees_numbers import NumberTrees, opinions_weights, tilts
 
 from .models import REFERENCE, TOOL
 
@@ -24,6 +25,8 @@ if os.path.isdir(REFERENCE):
     import rows as reference_rows
     import trees as reference
     from checking import Tool, cells, table
+    from make_models import make_random
+    from safetensors_io import write_model
 
     sys.path.remove(REFERENCE)
 
@@ -134,6 +137,51 @@ class TreesTest(unittest.TestCase):
         plain = predict(model, tasks, n).moments()[0][0].numpy()
         self.assertGreater(np.abs(plain - mean)[:-6].max(), 0.05)
         np.testing.assert_allclose(plain[-6:], mean[-6:], atol=1e-6)
+
+    @unittest.skipUnless(os.path.exists(TOOL), "no tool")
+    def test_the_engine_moves_means_of_few_values_alike(self):
+        config, tensors, dtype = make_random("rows_few_values", 0)
+        for n, few in ((300, True), (560, True), (560, False), (250, False)):
+            x, y, labels = steps(n + 12, 6, 3, 8)
+            x[-4:, 4] = np.nan
+            y = y + np.sin(5 * x[:, 5].round(2)) if few or n == 250 else y + x[:, 5]
+            y = np.nan_to_num(np.floor(4 * y) if few or n == 250 else y)
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "model.safetensors")
+                write_model(path, config, tensors, dtype)
+                with Tool(TOOL, path) as tool:
+                    said = tool.ask(context=table(x[:n], y[:n]), queries=cells(x[n:]),
+                                    kinds=["categorical" if one else "numeric" for one in labels],
+                                    score={**table(x[n:], y[n:]), "orders": 0}, prefix="whole",
+                                    kernels="reference")
+                model = load_model(path).double()
+            tasks = Tasks(torch.from_numpy(x)[None], torch.from_numpy(y)[None],
+                          torch.from_numpy(labels)[None])
+            mean, sd = (part[0].numpy() for part in predict(model, tasks, n).moments())
+            np.testing.assert_allclose(mean, said["mean"], atol=1e-3, err_msg=str((n, few)))
+            np.testing.assert_allclose(sd, said["sd"], atol=1e-3)
+            joint = chain(model, tasks, n).log_prob(tasks.y[:, n:])[0].numpy()
+            np.testing.assert_allclose(joint, said["per_row"], atol=1e-2)
+            del model.config["head"]["few_values"]
+            plain = predict(model, tasks, n).moments()[0][0].numpy()
+            self.assertEqual(np.abs(plain - mean).max() > 0.01, few, (n, few))
+
+    def test_weights_of_opinions(self):
+        random = np.random.default_rng(1)
+        y = random.integers(5, size=400).astype(float)
+        z = (y - y.mean()) / y.std()
+        noise = random.standard_normal((2, 400))
+        for said, wanted in ((np.stack([z, z + noise[0]], 1), [1, 0]),
+                             (np.stack([noise[0], noise[1]], 1) + 1e-9, [0, 0]),
+                             (np.stack([-z, 2 * z], 1), [0, 0.5]),
+                             (np.stack([z + noise[0], z + noise[1]], 1) / 2, [0.5, 0.5]),
+                             (np.stack([z, z], 1), [1, 0])):
+            found = opinions_weights(y, z, said)
+            np.testing.assert_allclose(found, wanted, atol=0.12)
+            theirs = reference.FewValues(y, z, said).weights
+            np.testing.assert_allclose(said @ found, said @ theirs, atol=1e-9)
+        self.assertIsNone(opinions_weights(np.arange(400.0), z, np.stack([z, z], 1)))
+        self.assertIsNone(opinions_weights(y[:255], z[:255], np.stack([z, z], 1)[:255]))
 
     def test_a_tilt_ends_where_components_do(self):
         class Pair:
