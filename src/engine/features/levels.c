@@ -135,7 +135,9 @@ groups_differ(const TnpStats *stats, const double *sums, int64_t n_groups, int c
 {
 	double		n = (double) stats->n0,
 				between = 0,
-				mean = 0;		/* sum of squares of the channels' sums over all rows, by n */
+				mean = 0,		/* sum of squares of the channels' sums over all rows, by n */
+				adjusted,
+				degrees;
 	int			groups = 0,
 				filled = 0;
 
@@ -158,14 +160,10 @@ groups_differ(const TnpStats *stats, const double *sums, int64_t n_groups, int c
 	}
 	if (!(square > mean) || n <= groups)
 		return false;
-	{
-		double		free = filled > 1 ? filled - 1 : 1,
-					adjusted = 1 - (1 - (between - mean) / (square - mean)) * (n - 1)
-			/ (n - groups);
-
-		return adjusted > (1 - adjusted) * BEYOND_CHANCE
-			* sqrt(2 * (groups - 1) / ((n - 1) * (n - groups) * free));
-	}
+	degrees = filled > 1 ? filled - 1 : 1;
+	adjusted = 1 - (1 - (between - mean) / (square - mean)) * (n - 1) / (n - groups);
+	return adjusted > (1 - adjusted) * BEYOND_CHANCE
+		* sqrt(2 * (groups - 1) / ((n - 1) * (n - groups) * degrees));
 }
 
 /*
@@ -183,8 +181,11 @@ labels_matter(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
 	int64_t    *of_level = tnp_alloc(env, column->n_levels, sizeof(int64_t)),
 			   *group = tnp_alloc(env, stats->n0, sizeof(int64_t));
 	double	   *sums = tnp_alloc_zero(env, n_groups * (1 + channels), sizeof(double));
+	TnpStatus	status = TNP_OK;
 
-	if (of_level != NULL && group != NULL && sums != NULL)
+	if (of_level == NULL || group == NULL || sums == NULL)
+		status = tnp_no_memory(error);
+	else
 	{
 		double		square;
 
@@ -201,13 +202,8 @@ labels_matter(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
 	}
 	tnp_free(env, of_level);
 	tnp_free(env, group);
-	if (sums == NULL || group == NULL || of_level == NULL)
-	{
-		tnp_free(env, sums);
-		return tnp_no_memory(error);
-	}
 	tnp_free(env, sums);
-	return TNP_OK;
+	return status;
 }
 
 /* How many parts the feature of a column has: one where all levels have a bin, or say nothing. */
