@@ -1,4 +1,4 @@
-# Limits of the operating system on a session: no threads, and ten amounts of memory. Each statement
+# Limits of the operating system on a session: no threads, and amounts of memory. Each statement
 # gives the right answer or an error that names the shortage, and the session goes on.
 #
 # SPDX-License-Identifier: PostgreSQL
@@ -74,7 +74,7 @@ leave($s);
 # ---- memory --------------------------------------------------------------------------------------
 
 my ($answers, $errors) = (0, 0);
-for my $more (map { $_ << 20 } 0, 1, 2, 4, 8, 16, 32, 64, 128, 512)
+for my $more (map { $_ << 20 } 0, 1, 2, 4, 8, 12, 14, 16, 18, 20, 24, 32, 64, 128, 512)
 {
 	my @wrong;
 	$s = limited(sub { '--as=' . ($_[0] + $more) });

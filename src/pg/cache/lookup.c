@@ -310,10 +310,14 @@ attempt_keep(Attempt *a, PosteriorContextHandle *e, PosteriorCachedContext *buil
 	status = cached_keep(a, built, n, lookup_capacity(a->w), kept, error);
 	if (status == TNP_NO_MEMORY)
 	{
-		e->cached = built;
 		a->full = true;
 		status = attempt_append_rest(a, built, n, error);
-		return status == TNP_OK ? TNP_NO_MEMORY : status;
+		if (status == TNP_OK)
+		{
+			e->cached = built;
+			return TNP_NO_MEMORY;
+		}
+		/* it has a part of the rows: where this process has no room either, it must not answer */
 	}
 	posterior_cached_free(built);
 	return status == TNP_OK ? attempt_append_rest(a, *kept, n, error) : status;
