@@ -378,9 +378,14 @@ build_slots(const TnpModel *model, TnpStats *stats, TnpError *error)
 	{
 		int			place = n;
 
+		if (tnp_interrupted(&model->env))
+		{
+			tnp_free(&model->env, order);
+			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
+		}
 		if (is_flat(&stats->columns[f]))
 			continue;
-		/* insertion keeps equal columns in order; a few dozen columns */
+		/* insertion keeps equal columns in order; a few dozen columns, as a rule */
 		while (place > 0 && is_before(&stats->columns[f], &stats->columns[order[place - 1]]))
 		{
 			order[place] = order[place - 1];

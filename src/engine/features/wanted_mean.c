@@ -176,7 +176,8 @@ double
 tnp_wanted_mean(const TnpStats *stats, const double *x, const float *numbers)
 {
 	const TnpWantedMean *w = &stats->wanted_mean;
-	double		sum = w->trees > 0 ? w->trees * tnp_trees_number(stats, x) : 0;
+	/* also where trees have no weight: what they are silent about is a row of a new group */
+	double		sum = stats->trees.share > 0 ? w->trees * tnp_trees_number(stats, x) : 0;
 
 	if (w->process > 0)
 		sum += w->process * numbers[0];
