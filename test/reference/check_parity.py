@@ -651,12 +651,12 @@ def case_few_values(model):
     """
     if not model.config["head"].get("few_values"):
         return
-    for n, unit in ((300, 1.0), (255, 1.0), (600, 1.0), (600, 1e-3)):
+    for n, unit in ((300, 1.0), (255, 1.0), (600, 1.0), (600, 0.2)):
         random = np.random.RandomState(n)
         x, y, kinds = rows(model, n + 8, 23)
         x[:, 2] = np.round(4 * x[:, 2])
         x[n, 2] = 1e3
-        y = unit * np.floor((np.sin(2 * np.nan_to_num(x[:, 0])) + 0.4 * np.nan_to_num(x[:, 2])
+        y = unit * np.floor((2 * np.sin(2 * np.nan_to_num(x[:, 0])) + 0.2 * np.nan_to_num(x[:, 2])
                              + 0.3 * random.standard_normal(n + 8)) / unit)
         encoding = build(model, x[:n], y[:n], n, kinds)
         weights = encoding.statistics.tokeniser.few.weights

@@ -274,7 +274,7 @@ class FewValues:
 
     def __init__(self, y, targets, said):
         self.weights = None
-        if len(y) < self.LEAST_ROWS or not 2 <= len(np.unique(y)) <= len(y) // 8:
+        if len(y) < self.LEAST_ROWS or not 2 <= len(np.unique(y)) <= min(len(y) // 8, 16):
             return
 
         def loss(w):

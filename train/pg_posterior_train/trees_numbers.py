@@ -20,7 +20,7 @@ from .trees import (FOLDS, LEAST_OF_LEAF, LEAST_ROWS, LOSS_UNIT, ROUNDS, Tree, T
 FARTHEST, FARTHEST_ERROR = 8.0, 32.0
 SLOPE_OF_SHARE = 2.0
 FARTHEST_TILT, BISECTIONS = 3.0, 60
-FEW_ROWS, LEAST_APART = 256, 1e-12
+FEW_ROWS, MOST_VALUES, LEAST_APART = 256, 16, 1e-12
 SPLINES = -NUMBERS - 3        # where a row has the mean of the second regression
 
 
@@ -85,7 +85,7 @@ def opinions_weights(y, targets, said):
     ("Few values").
     """
     n = len(y)
-    if n < FEW_ROWS or not 2 <= len(np.unique(y)) <= n // LEAST_OF_LEAF:
+    if n < FEW_ROWS or not 2 <= len(np.unique(y)) <= min(n // LEAST_OF_LEAF, MOST_VALUES):
         return None
     (pp, pr), (_, rr) = said.T @ said
     py, ry = said.T @ targets

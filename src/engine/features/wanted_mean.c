@@ -22,6 +22,7 @@
 
 #define LEAST_ROWS 256			/* of a prefix: with fewer the regressions' own fit misleads */
 #define ROWS_OF_VALUE 8			/* on average, or more, of few values */
+#define MOST_VALUES 16			/* a network puts components on no more, and its gate is right then */
 #define SPLINES 1				/* the regression with these of the two */
 #define SPLINES_FROM_PROCESS (-3)	/* its mean, in the numbers of a row before the process's */
 #define LEAST_APART 1e-12		/* of two opinions: a share of their squares */
@@ -158,7 +159,7 @@ tnp_wanted_mean_build(const TnpModel *model, const TnpRows *rows, TnpStats *stat
 	values = count_values(&model->env, rows, stats->n0);
 	if (values == 0)
 		return tnp_no_memory(error);
-	if (values == 1 || values > stats->n0 / ROWS_OF_VALUE)
+	if (values == 1 || values > MOST_VALUES || values > stats->n0 / ROWS_OF_VALUE)
 		return TNP_OK;
 	status = sum_products(model, rows, stats, &s, error);
 	if (status != TNP_OK)
