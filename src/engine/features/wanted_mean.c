@@ -22,7 +22,7 @@
 
 #define LEAST_ROWS 256			/* of a prefix: with fewer the regressions' own fit misleads */
 #define ROWS_OF_VALUE 8			/* on average, or more, of few values */
-#define MOST_VALUES 16			/* a network puts components on no more, and its gate is right then */
+#define MOST_VALUES 16			/* with more a mixture has no peaks on them: the gate is right */
 #define SPLINES 1				/* the regression with these of the two */
 #define SPLINES_FROM_PROCESS (-3)	/* its mean, in the numbers of a row before the process's */
 #define LEAST_APART 1e-12		/* of two opinions: a share of their squares */
