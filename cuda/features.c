@@ -66,6 +66,13 @@ cuda_lean(const TnpDeviceModel *m, const TnpStats *stats, const float *x, const 
 	walk->share = tnp_prior_share(m->model, stats, true);
 	walk->share_alone = tnp_prior_share(m->model, stats, false);
 	walk->pull = stats->wanted_mean.share;
+	walk->rare.n = stats->rare.n;
+	for (int k = 0; k < stats->rare.n; k++)
+	{
+		walk->rare.weight[k] = stats->rare.weight[k];
+		walk->rare.mean[k] = stats->y_center + stats->y_scale * stats->rare.mean[k];
+		walk->rare.sd[k] = fabs(stats->y_scale) * stats->rare.sd[k];
+	}
 	walk->gate_rows = (float) (log1p((double) stats->n0) / 8);
 }
 

@@ -321,6 +321,15 @@ typedef struct CudaCache
 	int64_t		panels;			/* of a layer and head */
 } CudaCache;
 
+/* Components that stand for rare targets, in original units (engine/features/statistics.h). */
+typedef struct CudaRare
+{
+	int			n;				/* at most 2 */
+	double		weight[2],
+				mean[2],
+				sd[2];
+} CudaRare;
+
 /* What is wanted of the queries [first, first + n) of a launch. */
 typedef struct CudaAnswer
 {
@@ -373,6 +382,7 @@ typedef struct CudaWalk
 	 */
 	const float *prior_logits;
 	int			said_step;
+	CudaRare	rare;			/* of a gated model */
 	double		share,			/* of a classifier's logits, or 0 */
 				share_alone,	/* where trees are silent, as the number behind the logits says */
 				pull;			/* of the way from a mixture's mean to what it moves to, or 0 */

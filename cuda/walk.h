@@ -20,6 +20,7 @@
 #include "embedder.h"
 #include "gate.h"
 #include "pull.h"
+#include "rare.h"
 
 /* Where a tile is: what is decided while the kernel runs. */
 enum Stage
@@ -489,7 +490,8 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 				if (!add_process(row, raw + (int64_t) row * model->outputs, params))
 					atomic_or(&walk->flags[which], 1);
 				sync_warp();
-				/* a lane changes those weights alone that it reads of a mixture */
+				/* a lane changes those components alone that it reads of a mixture */
+				put_rare(&walk->rare, params, model->components - 1, model->components, lane);
 				if (walk->pull > 0.0)
 					pull_mean(params, walk->pull, walk->y_center + walk->y_scale *
 							  (double) load_float(walk->prior_logits + CUDA_PROCESS_NUMBERS +

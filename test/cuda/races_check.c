@@ -37,7 +37,7 @@ typedef struct Shape
 } Shape;
 
 static const char *const sources[] = {"attention.h", "embedder.h", "linears.h", "rows.h", "walk.h",
-									  "answers.h", "pull.h", "products.h", "softmax.h",
+									  "answers.h", "pull.h", "rare.h", "products.h", "softmax.h",
 									  "layered.h"};
 
 /* Rows, team, split, partial results in memory, teams that compute the same, whether they push. */

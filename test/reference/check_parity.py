@@ -671,6 +671,33 @@ def case_few_values(model):
                            score={**table(*scored), "orders": 0}), wanted)
 
 
+def case_rare_targets(model):
+    """Targets of which most are one value and few lie far from it: above, below, on both sides; of
+    chains as well. Where no value is that of more than half of them nothing is changed.
+    """
+    least = model.config["head"].get("rare")
+    if not least:
+        return
+    for n, above, below, many in ((260, 3, 0, False), (130, 0, 1, False), (600, 2, 3, False),
+                                  (260, 3, 0, True)):
+        random = np.random.RandomState(n + below)
+        x, y, kinds = rows(model, n + 8, 29)
+        y = np.full(n + 8, 7.0)
+        y[5:5 + above] = 40 + 3 * random.standard_normal(above)
+        y[20:20 + below] = -30 - 2 * random.standard_normal(below)
+        y[n:] = 7, 41, -30, 20, 7, 7, 7, 7
+        if many:
+            y[30:30 + n // 2] += 0.1
+        encoding = build(model, x[:n], y[:n], n, kinds)
+        found = encoding.statistics.tokeniser.rare
+        assert len(found) == (0 if many else (above > 0) + (below > 0)), (n, found)
+        wanted = predictions(encoding, x[n:])
+        wanted["per_row"] = (encoding.conditionals(x[n:], y[n:]), LOG_DENSITY)
+        yield Case(f"{n} targets, {above} far above and {below} below, {'many' if many else 'few'}",
+                   request(x[:n], y[:n], kinds, n, queries=cells(x[n:]),
+                           score={**table(x[n:], y[n:]), "orders": 0}), wanted)
+
+
 def case_no_share(model):
     """Classes that have nothing to do with the rows: the regression is worse than chance, and the
     head takes none of it.
@@ -759,7 +786,7 @@ CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, ca
          case_process_share_start,
          case_directions, case_short, case_grow, case_evidence, case_classes, case_one_class,
          case_rare, case_lean, case_trees, case_number_trees, case_few_values,
-         case_no_share)
+         case_rare_targets, case_no_share)
 
 
 def main():

@@ -191,6 +191,14 @@ class Encoding:
         weights = np.append(answer.weights * (1 - weight), weight)
         means = np.append((answer.means - scaling.y_center) / scaling.y_scale, m)
         sds = np.append(answer.sds / unit, np.exp(spread))
+        taken = []
+        for weight, *where in tokeniser.rare:
+            # a component once taken weighs nothing of the network's any more
+            least = np.argmin(np.where(np.isin(np.arange(len(weights) - 1), taken), np.inf,
+                                       weights[:-1]))
+            taken.append(least)
+            weights = weights * (1 - weight) / (1 - weights[least])
+            weights[least], means[least], sds[least] = weight, *where
         mean = weights @ means
         moved = self.moved(mean, codes, z, query)
         if moved != mean:

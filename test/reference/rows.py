@@ -350,6 +350,25 @@ class ClassCard:
         return 0.0 if n <= groups else max(0.0, 1 - (1 - share) * (n - 1) / (n - groups)), share
 
 
+def rare_targets(y, scaled, clipped, said, least):
+    """Weight, mean and standard deviation of the scaled targets [n] beyond `least`, above and
+    below, where more than half of the raw ones y [n] are one value (section 8, "Rare targets");
+    clipped [n] as a process reads them, which says [n] of each without its row.
+    """
+    values, counts = np.unique(y, return_counts=True)
+    if 2 * counts.max() <= len(y):
+        return []
+    common, found = scaled[y == values[counts.argmax()]][0], []
+    for side in (1, -1):
+        is_far = side * scaled > least
+        far, unforeseen = scaled[is_far], np.sum(is_far & (side * said < side * clipped / 2))
+        if unforeseen > 0:
+            spread = np.sum((far - far.mean()) ** 2) + 2 * ((far.mean() - common) / 2) ** 2
+            found.append((unforeseen / (len(y) + 1), far.mean(),
+                          np.sqrt(spread / (len(far) + 2))))
+    return found
+
+
 class RowTokeniser:
     """Rows -> vectors, with statistics frozen at the prefix x [n0, F], y [n0] (raw); `classes` is
     the number of classes, or None.
@@ -408,6 +427,11 @@ class RowTokeniser:
             said = [soft_clip(self.processes[0].left_out[:, 0], knee),
                     self.ridges[1](codes[:, self.slots], z[:, self.slots], targets)[:, 0]]
             self.few = FewValues(y, targets, np.stack(said, axis=1))
+        self.rare = []
+        if model.config["head"].get("rare"):
+            self.rare = rare_targets(y, (y - scaling.y_center) / scaling.y_scale, targets,
+                                     self.processes[0].left_out[:, 0],
+                                     model.config["head"]["rare"])
 
     def prune(self, codes, z, targets):
         """The slots that do not look like noise."""

@@ -68,6 +68,7 @@ mixture = objects(
         # of answers alone: training and the gate's fit go without
         "trees": number(0, 1),
         "few_values": number(0, 1),
+        "rare": number(0, 100),
     },
 )
 classes = objects(
@@ -256,6 +257,9 @@ def model_rules(c):
            "head.trees needs head.process")
     yield (bool(head.get("few_values")) and not (head.get("trees") and x.get("ridge")),
            "head.few_values needs head.trees and embedder.x.ridge")
+    yield bool(head.get("rare")) and not gated, "head.rare needs head.process"
+    yield (bool(head.get("rare")) and head.get("components", 3) < 3,
+           "head.rare needs head.components of 3 or more")
     yield is_class != (
         head["kind"] == "classes"
     ), 'target.scaling "classes" and head.kind "classes" need each other'

@@ -1,6 +1,7 @@
 """The Gaussian and mixture heads: density, distribution function, moments and quantiles
 (docs/model-format.md, section 8).
 """
+import copy
 import math
 
 import torch
@@ -39,6 +40,13 @@ class Mixture:
                                         -1)
             self.mean, self.sd = torch.cat([self.mean, mean],
                                            -1), torch.cat([self.sd, log_sd.exp()], -1)
+
+    def __getitem__(self, index):
+        """Some of them, in double precision."""
+        some = copy.copy(self)
+        some.log_weight, some.mean, some.sd = (part[index].double() for part in
+                                               (self.log_weight, self.mean, self.sd))
+        return some
 
     def log_prob(self, y):
         """Log density of y [...]."""

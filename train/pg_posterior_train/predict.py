@@ -12,6 +12,7 @@ from .normalise import cells, prepare, scale_targets
 from .process import NUMBERS
 from .process_chain import Chain
 from .questions import chain_passes, statistics_rows, whole_prefix
+from .rare import put_rare
 from .split import split_labels
 from .tasks import Tasks
 from .trees_numbers import pull
@@ -95,8 +96,11 @@ def predict(model, tasks, rows, prefix=None, visible=None, statistics=None, chai
         said = {"said": learnt.x[:, rows:, -NUMBERS:]}
     outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, rows:], prefix,
                     visible, **said)
-    outputs = pull(outputs, asked.tasks, inputs, rows, statistics, model.config)
-    answer = shifted(join_variants(distribution(model, outputs), asked.weights), asked.shift)
+    answer = distribution(model, outputs)
+    if model.config["head"].get("process"):
+        put_rare(answer, tasks.y[:, :statistics], inputs, model.config)
+        pull(answer, asked.tasks, inputs, rows, statistics, model.config)
+    answer = shifted(join_variants(answer, asked.weights), asked.shift)
     return Prediction(answer, inputs.center, inputs.scale)
 
 

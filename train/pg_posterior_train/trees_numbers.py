@@ -11,7 +11,6 @@ import numpy as np
 import torch
 
 from .clip import unclip
-from .mixture import Mixture
 from .normalise import cells, level_bins, oriented, scale_targets
 from .process import NUMBERS
 from .trees import (FOLDS, LEAST_OF_LEAF, LEAST_ROWS, LOSS_UNIT, ROUNDS, Tree, Trees, bins, folds,
@@ -101,21 +100,21 @@ def opinions_weights(y, targets, said):
     return np.array(min(found, key=lambda w: ((targets - said @ np.array(w)) ** 2).sum()))
 
 
-def pull(outputs, tasks, inputs, rows, statistics, config):
-    """Outputs [B, M, 3C + 3] of the head for the rows of `tasks` after the first `rows`, their
-    weights such that means move to what trees say, and where targets have few values to what
-    regressions say.
+def pull(mixture, tasks, inputs, rows, statistics, config):
+    """Change the weights of mixtures [B, M], a gated head's answers to the rows of `tasks` after
+    the first `rows`, so that means move to what trees say, and where targets have few values to
+    what regressions say.
 
     inputs: what the network sees of these tasks.
     """
     head = config["head"]
     few = head.get("few_values", 0) if statistics >= FEW_ROWS else 0
     if not head.get("trees", 0) or statistics < LEAST_ROWS and not few:
-        return outputs
-    knee, out = config["target"].get("clip", 0), outputs.clone()
+        return
+    knee = config["target"].get("clip", 0)
     z, y_input, *_ = scale_targets(tasks.y, statistics, config)
     z = z.double().numpy()[:, :statistics]
-    grown = [None] * len(outputs)
+    grown = [None] * len(z)
     if statistics >= LEAST_ROWS:
         grown = grow(tasks, y_input, z, rows, statistics, config)
     for task, trees in enumerate(grown):
@@ -136,8 +135,7 @@ def pull(outputs, tasks, inputs, rows, statistics, config):
             wanted, share = (1 - few) * share * wanted + few * both, 1 - (1 - share) * (1 - few)
             wanted = wanted / share
         if share > 0:
-            move(out[task], wanted, share, head)
-    return out
+            mixture.log_weight[task] = moved(mixture[task], wanted, share)
 
 
 def grow(tasks, y_input, z, rows, statistics, config):
@@ -160,16 +158,10 @@ def grow(tasks, y_input, z, rows, statistics, config):
     return out
 
 
-def move(out, said, share, head):
-    """Change the logits and the gate of out [M, 3C + 3] so that its means move to said [M], a share
-    of the way; not where said is NaN.
+def moved(mixture, said, share):
+    """Logs of weights [M, C] for which the means of mixtures [M] are said [M], a share of the way;
+    as they are where said is NaN.
     """
-    outputs = out.double()
-    mixture = Mixture(outputs, head)
     mean = mixture.moments()[0]
-    eta = tilts(mixture, torch.where(said.isnan(), mean, mean + share * (said - mean)))[:, None]
-    width = (outputs.shape[1] - 3) // 3
-    logits = outputs[:, :width].log_softmax(-1)
-    own, of_process = (eta * part for part in (mixture.mean[:, :width], mixture.mean[:, width:]))
-    out[:, :width] = logits + own
-    out[:, -3] = outputs[:, -3] + of_process[:, 0] - torch.logsumexp(logits + own, -1)
+    eta = tilts(mixture, torch.where(said.isnan(), mean, mean + share * (said - mean)))
+    return (mixture.log_weight + eta[:, None] * mixture.mean).log_softmax(-1)

@@ -165,6 +165,15 @@ typedef struct TnpWantedMean
 				ridge;
 } TnpWantedMean;
 
+/* Targets far from all others, above and below, in units of the scaled target (rare.c). */
+typedef struct TnpRare
+{
+	int			n;				/* 0, 1 or 2 kinds */
+	double		weight[2],		/* how many are not foreseen, of all rows and one more */
+				mean[2],
+				sd[2];
+} TnpRare;
+
 /* The Gaussian process of the prefix (process.c). */
 typedef struct TnpProcess
 {
@@ -221,6 +230,7 @@ struct TnpStats
 	TnpLogistic logistic;
 	TnpTrees	trees;
 	TnpWantedMean wanted_mean;
+	TnpRare		rare;
 	TnpDonors	donors;
 };
 

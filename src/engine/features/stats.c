@@ -21,6 +21,7 @@
 #include "engine/features/orient.h"
 #include "engine/features/power_column.h"
 #include "engine/features/process.h"
+#include "engine/features/rare.h"
 #include "engine/features/ridge.h"
 #include "engine/features/trees.h"
 #include "engine/features/wanted_mean.h"
@@ -517,6 +518,8 @@ tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats
 		status = tnp_trees_grow(model, rows, stats, &stats->trees, error);
 	if (status == TNP_OK && c->trees_blend_weight > 0 && c->gate_hidden > 0)
 		status = tnp_wanted_mean_build(model, rows, stats, error);
+	if (status == TNP_OK && c->rare > 0)
+		tnp_rare_build(model, rows, stats);
 	if (status == TNP_OK && c->encode_x.donors > 0)
 		status = tnp_donors_build(model, rows, stats, error);
 	if (status != TNP_OK)

@@ -408,6 +408,7 @@ static const TnpKey mixture_keys[] = {
 	TNP_BOOLEAN_OPTIONAL("process_chain", TnpConfig, process_chain),
 	TNP_NUMBER_OPTIONAL("trees", TnpConfig, trees_blend_weight, 0, 1),
 	TNP_NUMBER_OPTIONAL("few_values", TnpConfig, few_values, 0, 1),
+	TNP_NUMBER_OPTIONAL("rare", TnpConfig, rare, 0, 100),
 	TNP_END
 };
 static const TnpKey bars_keys[] = {

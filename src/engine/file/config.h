@@ -150,6 +150,8 @@ struct TnpConfig
 	double		trees_blend_weight;
 	/* mixture: how far its mean moves to regressions where targets have few values */
 	double		few_values;
+	/* mixture: targets farther away, in deviations, are rare ones; 0: none are */
+	double		rare;
 	int			gate_hidden;	/* mixture: of the gate to a process's answer; 0: there is none */
 	bool		process_chain;	/* that process learns from the rows of a chain */
 	/* joint-gaussian: numbers per row of which products make the factor, blocks before them */

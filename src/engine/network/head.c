@@ -14,6 +14,7 @@
 #include "engine/network/gate.h"
 #include "engine/network/mlp.h"
 #include "engine/network/pull.h"
+#include "engine/network/rare_mixture.h"
 
 void
 tnp_answer_shape(const TnpModel *model, TnpDistributionKind *kind, int *n)
@@ -112,6 +113,7 @@ answer_gated(const TnpModel *model, const TnpStats *stats, const float *said, co
 		params[2 * (n + 1) + i] = map_std(c, raw[2 * n + i]);
 	}
 	tnp_gate_add(model, stats, said, n, params);
+	tnp_mixture_rare(&stats->rare, n, n + 1, params);
 	if (stats->wanted_mean.share > 0)
 		tnp_mixture_pull(n + 1, stats->wanted_mean.share, said[TNP_PROCESS_NUMBERS], params);
 	for (int i = 0; i <= n; i++)
