@@ -177,14 +177,15 @@ struct Distribution
 
 	/*
 	 * Warp: parameters of one row from raw outputs into `to`; whether they are proper. Of a
-	 * classifier's outputs the first `classes` count.
+	 * classifier's outputs those of its classes count.
 	 */
 	static DEVICE bool
-	make(const CudaModel &model, const float *raw, double center, double scale, int classes,
-		 double *to, int lane)
+	make(const CudaModel &model, const float *raw, double center, double scale,
+		 const CudaClasses &classes, double *to, int lane)
 	{
 		int			all = model.components,
-					n = model.head_kind == 3 ? classes : all;
+					n = model.head_kind == 3 ? classes.n : all;
+		bool		ordered = model.head_kind == 3 && classes.ordered;
 		double		most = -INFINITY,
 					sum = 0.0;
 		bool		good = true;
@@ -210,13 +211,15 @@ struct Distribution
 		most = warp_max(most);
 		for (int i = lane; i < n; i += WARP)
 		{
-			to[i] = exp((double) raw[i] - most);
-			sum += to[i];
+			double		own = exp((double) raw[i] - most);
+
+			to[ordered ? classes.given[i] : i] = own;
+			sum += own;
 		}
 		sum = warp_sum(sum);
 		for (int i = lane; i < n; i += WARP)
 		{
-			to[i] /= sum;
+			to[ordered ? classes.given[i] : i] /= sum;
 			if (model.head_kind == 1)
 			{
 				double		sd = fabs(scale) * map_std(model.std_map, model.std_floor,

@@ -411,7 +411,13 @@ cuda_walk_of(const TnpDeviceEncoding *e, int64_t rows, CudaMode mode)
 	walk.y_center = e->stats.y_center;
 	walk.y_scale = e->stats.y_scale;
 	walk.y_clip = c->target_clip;
-	walk.classes = e->stats.n_classes;
+	walk.classes.n = e->stats.n_classes;
+	walk.classes.ordered = e->stats.orders_classes;
+	for (int i = 0; e->stats.orders_classes && i < e->stats.n_classes; i++)
+	{
+		walk.classes.place[i] = e->stats.class_place[i];
+		walk.classes.given[e->stats.class_place[i]] = (unsigned char) i;
+	}
 	walk.group = 1;
 	walk.copies = 1;
 	return walk;

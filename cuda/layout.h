@@ -249,6 +249,7 @@ typedef struct CudaEncoder
 #define CUDA_PROCESS_NUMBERS 4	/* as TNP_PROCESS_NUMBERS */
 #define CUDA_GATE_NUMBERS 10		/* as TNP_GATE_NUMBERS */
 #define CUDA_GATE_HEAD 4
+#define CUDA_CLASSES 64			/* the largest room of a classifier */
 #define CUDA_GATED_TILES 4		/* of a head, in kernels that can ask a gate */
 #define CUDA_GATE_ROW (CUDA_GATE_NUMBERS + 2)
 
@@ -320,6 +321,15 @@ typedef struct CudaCache
 			   *v;
 	int64_t		panels;			/* of a layer and head */
 } CudaCache;
+
+/* Classes of a context, and their order (engine/features/class_order.h). */
+typedef struct CudaClasses
+{
+	int			n;
+	int			ordered;		/* whether the network sees them in another order than they have */
+	unsigned char place[CUDA_CLASSES],	/* where the network sees a class */
+				given[CUDA_CLASSES];	/* the class that is seen there */
+} CudaClasses;
 
 /* Components that stand for rare targets, in original units (engine/features/statistics.h). */
 typedef struct CudaRare
@@ -417,7 +427,7 @@ typedef struct CudaWalk
 	double		y_center,
 				y_scale,
 				y_clip;
-	int			classes;		/* classifier: of the context */
+	CudaClasses classes;		/* classifier: of the context */
 	float	   *raw;			/* [teams, R, outputs] */
 	double	   *params;			/* [teams, R, params] */
 	float	   *part;			/* [blocks, part_floats] when not in shared memory */

@@ -262,10 +262,13 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 		}
 	}
 
-	/* A raw target in the network's units, soft-clipped. */
+	/* A raw target in the network's units, soft-clipped; of a classifier its place. */
 	DEVICE float
 	scale_target(double y) const
 	{
+		if (walk->classes.ordered)
+			return walk->classes.place[(int) y];
+
 		double		z = (y - walk->y_center) / walk->y_scale,
 					size = fabs(z),
 					knee = walk->y_clip;

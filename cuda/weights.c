@@ -15,6 +15,7 @@
 #include "kernels.h"
 
 _Static_assert(TNP_GPU_HEAD <= CUDA_MAX_HEAD, "heads that kernels have room for");
+_Static_assert(TNP_MAX_CLASS_ROOM == CUDA_CLASSES, "room for all classes");
 _Static_assert(TNP_GPU_GATED_HEAD <= CUDA_GATED_TILES * 8, "heads whose kernels ask a gate");
 _Static_assert(TNP_GATE_NUMBERS == CUDA_GATE_NUMBERS, "what a gate reads");
 _Static_assert(TNP_PROCESS_NUMBERS == CUDA_PROCESS_NUMBERS, "what a process says");

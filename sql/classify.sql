@@ -178,6 +178,18 @@ FROM (SELECT i, CASE WHEN x * x + y * y < 2 THEN 'inside' WHEN x > 0 THEN 'right
 		posterior.classify(CASE WHEN i > 200 THEN NULL WHEN x * x + y * y < 2 THEN 'inside'
 				WHEN x > 0 THEN 'right' ELSE 'left' END, x, y) OVER () AS d FROM circles) s
 			WHERE i > 200;
+-- what classes are called changes nothing, nor which of them are equally frequent
+SELECT count(*) AS rows, bool_and(posterior.probability(d, truth) = posterior.probability(e, name)
+		AND posterior.probability(d, 'out') = posterior.probability(e, 'a')) AS same
+FROM (SELECT truth, CASE truth WHEN 'in' THEN 'z' WHEN 'out' THEN 'a' ELSE 'b' END AS name,
+		posterior.predict(c, x, y) AS d, posterior.predict(o, x, y) AS e
+	FROM (SELECT *, (ARRAY['in', 'out', 'between'])[1 + i % 3] AS truth FROM circles) s,
+		(SELECT posterior.class_context(truth, x, y ORDER BY i) AS c,
+			posterior.class_context(CASE truth WHEN 'in' THEN 'z' WHEN 'out' THEN 'a' ELSE 'b' END,
+				x, y ORDER BY i) AS o
+		FROM (SELECT *, (ARRAY['in', 'out', 'between'])[1 + i % 3] AS truth FROM circles
+			WHERE i <= 180) f) q
+	WHERE i > 180) p;
 RESET posterior.class_model;
 DROP TABLE t, v, drawn, circles;
 DROP FUNCTION labels(posterior.context);

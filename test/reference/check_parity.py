@@ -530,6 +530,31 @@ def case_classes(model):
                 "draws": (encoding.sample(asked, 3, 20), 0)})
 
 
+def case_class_order(model):
+    """Classes in the order of their counts, of which two are equal and one has no rows; by rows
+    that come later another one is the largest. Joint questions.
+    """
+    if model.config["target"].get("order") != "counts":
+        return
+    classes, n, m = 5, 40, 5
+    x, _, kinds = rows(model, n + m, 15)
+    y = np.array([2, 4, 0, 4, 1, 2, 4, 1] * 4 + [1] * 8, dtype=float)
+    prefix = 32 if model.context != "causal" else 0
+    encoding = build(model, x[:n], y, prefix, kinds, classes)
+    place = encoding.statistics.place
+    if prefix:
+        assert place[4] == 0 and sorted(place[[1, 2]]) == [1, 2] and place[3] == 4, place
+    assert list(place) != list(range(classes)), place
+    asked, observed = x[n:], np.arange(m) % float(classes)
+    yield Case(f"{classes} classes in another order",
+               {**request(x[:n], y, kinds, prefix, queries=cells(asked),
+                          score=table(asked, observed),
+                          sample={**table(asked), "draws": 20, "seed": 3}), "classes": classes},
+               {**predictions(encoding, asked),
+                "per_row": (encoding.conditionals(asked, observed), LOG_DENSITY),
+                "draws": (encoding.sample(asked, 3, 20), 0)})
+
+
 def case_one_class(model):
     """All rows have the only class."""
     if "classes" not in model.config["head"]:
@@ -784,7 +809,8 @@ CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, ca
          case_split, case_noise, case_pairs, case_process, case_process_ties,
          case_process_directions, case_process_additive,
          case_process_share_start,
-         case_directions, case_short, case_grow, case_evidence, case_classes, case_one_class,
+         case_directions, case_short, case_grow, case_evidence, case_classes,
+         case_class_order, case_one_class,
          case_rare, case_lean, case_trees, case_number_trees, case_few_values,
          case_rare_targets, case_no_share)
 

@@ -124,6 +124,11 @@ class Classes:
     def __init__(self, probabilities):
         self.params = probabilities
 
+    def of_places(self, place):
+        """Those of the classes that the network sees at these places."""
+        rest = self.params[len(place):]
+        return Classes(np.concatenate([self.params[place.astype(int)], rest]))
+
     def mean(self):
         return math.nan
 

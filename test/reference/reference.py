@@ -141,13 +141,16 @@ class Encoding:
 
     def as_they_are(self, queries):
         """One distribution for every query, whatever it lacks."""
-        model = self.model
-        states = run(model, self.statistics, self.x, self.y, self.prefix,
+        model, place = self.model, self.statistics.place
+        seen = self.y if place is None else place[self.y.astype(int)]
+        states = run(model, self.statistics, self.x, seen, self.prefix,
                      np.asarray(queries, dtype=float))
         scaling = self.statistics.scaling
         made = [distribution(model.config["head"], outputs, model.tensors.get("head.borders"),
                              scaling.y_center, scaling.y_scale, self.statistics.classes)
                 for outputs in self.lean(head_outputs(model, states), queries)]
+        if place is not None:
+            return [answer.of_places(place) for answer in made]
         if not model.config["head"].get("process"):
             return made
         return [self.gated(answer, row)
@@ -324,6 +327,21 @@ class Encoding:
         return out
 
 
+def class_places(kinds, x, y, classes):
+    """Where the network sees each class: the place [classes], by rows x [n0, F] with classes y
+    [n0] (section 3, "Order of classes").
+    """
+    apart = np.zeros(len(x))
+    for column, kind in zip(x.T, kinds):
+        below, until = (np.sum(more, axis=1) for more in (column < column[:, None],
+                                                          column <= column[:, None]))
+        own = until - below if kind == "categorical" else abs(
+            below + until - np.sum(~np.isnan(column)))
+        apart += np.where(np.isnan(column), 0, own)
+    count, total = np.bincount(y, minlength=classes), np.bincount(y, apart, classes)
+    return np.argsort(np.lexsort((np.arange(classes), -total, -count))).astype(float)
+
+
 def build(model, x, y, prefix, kinds=None, classes=None):
     """
     An encoding of raw rows x [n, F] (NaN: missing), y [n]; statistics from the first `prefix`, or
@@ -338,15 +356,19 @@ def build(model, x, y, prefix, kinds=None, classes=None):
         basis, settings = statistics_of(model.config, kinds, x[:n0], y[:n0])
         return SumsEncoding(model, x, y, prefix,
                             SimpleNamespace(basis=basis, settings=settings, n=n0, classes=None))
-    scaling = Scaling(model.config, kinds, x[:n0], y[:n0])
     classes = classes or model.config["head"].get("classes")
+    place = None
+    if model.config["target"].get("order") == "counts":
+        place = class_places(kinds, x[:n0], y[:n0].astype(int), classes)
+    seen = y[:n0] if place is None else place[y[:n0].astype(int)]
+    scaling = Scaling(model.config, kinds, x[:n0], seen)
     statistics = SimpleNamespace(scaling=scaling, n=n0, tokeniser=None, donors=None,
-                                 classes=classes, said={})
+                                 classes=classes, place=place, said={})
     if model.has_tokeniser:
-        statistics.tokeniser = RowTokeniser(model, scaling, x[:n0], y[:n0], classes)
+        statistics.tokeniser = RowTokeniser(model, scaling, x[:n0], seen, classes)
         most = model.config["embedder"]["x"].get("donors", 0)
         if most:
-            statistics.donors = Donors(statistics.tokeniser, x[:n0], y[:n0], most,
+            statistics.donors = Donors(statistics.tokeniser, x[:n0], seen, most,
                                        model.config["embedder"]["x"].get("shift", False))
     return Encoding(model, x, y, prefix, statistics)
 

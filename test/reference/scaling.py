@@ -137,7 +137,7 @@ class Scaling:
         told = None
         if config["embedder"].get("x", {}).get("codes") == "targets":
             self.y_center, self.y_scale = self.target_statistics(y)
-            told = self.target(y)
+            told = self.compared(y)
         self.codes = [Codes(x[:, f], told) if kind == "categorical" else None
                       for f, kind in enumerate(kinds)]
         self.kinds, self.sources = list(kinds), list(range(len(kinds)))
@@ -162,7 +162,7 @@ class Scaling:
         else:
             self.y_center, self.y_scale = self.target_statistics(y)
         if self.orients:
-            self.turn_columns(raw, self.target(y))
+            self.turn_columns(raw, self.compared(y))
 
     def split(self, most, y):
         """Columns of many labels become several: the first in place, the others at the end."""
@@ -228,6 +228,10 @@ class Scaling:
         return soft_clip(np.where(np.abs(x) > 1e300, x / self.scale - self.center / self.scale,
                                   (x - self.center) / self.scale),
                                   self.config["inputs"].get("clip", 0))
+
+    def compared(self, y):
+        """What codes and orientations compare: targets [n], of a classifier less places."""
+        return -y if self.config["target"]["scaling"] == "classes" else self.target(y)
 
     def target(self, y):
         """What the network sees of raw targets [n]."""

@@ -11,9 +11,11 @@ import torch
 from torch import nn
 
 from . import logistic, ridge, trees
+from .class_order import class_places
 from .clip import soft_clip
 from .donors import Slots, Variants, join_log, lend
-from .normalise import (MISSING_BIN, Inputs, ask, encode_categories, numeric_bins, plain_features,
+from .normalise import (MISSING_BIN, Inputs, ask, codes_by_targets, encode_categories,
+                        numeric_bins, oriented, plain_features,
                         scale_features, slot_bins, slot_order)
 from .questions import chain_passes, statistics_rows, training_questions, whole_prefix
 from .split import split_labels
@@ -83,11 +85,16 @@ def class_cells(tasks, y, classes, prefix, config, found=None):
     `logistic` followed by their numbers; y [B, N] long, classes [B]. `found` as of normalise.cells.
     """
     most = config["head"]["classes"]
-    x, categorical = tasks.x, tasks.categorical
+    # What codes and orientations compare; only places of ordered classes mean anything.
+    x, categorical = oriented(tasks, -y.to(tasks.x.dtype), prefix, config), tasks.categorical
     rows, features = x.shape[1:]
     bins = numeric_bins(x, prefix)
     if categorical.any():
-        codes, category_bins = encode_categories(x, prefix, categorical)
+        told = -y[:, :prefix] if config["embedder"]["x"].get("codes") == "targets" else None
+        codes, category_bins = encode_categories(x, prefix, categorical, told,
+                                                 "split" in config["embedder"]["x"])
+        if told is not None:
+            codes = codes_by_targets(codes.isnan(), category_bins, told).to(x.dtype)
         x = torch.where(categorical[:, None, :], codes, x)
         bins = torch.where(categorical[:, None, :], category_bins, bins)
     missing = x.isnan()
@@ -221,7 +228,9 @@ def classify(model, tasks, rows, prefix=None, visible=None, statistics=None, num
     statistics = statistics_rows(config, prefix) if statistics is None else statistics
     if visible is None:
         visible = torch.full((tasks.y.shape[1] - rows,), rows)
-    y, classes, known = numbered or known_classes(tasks.y, rows, config["head"]["classes"])
+    given, classes, known = numbered or known_classes(tasks.y, rows, config["head"]["classes"])
+    place = class_places(tasks, given, statistics, config)
+    y = place.gather(1, given.long()).to(given.dtype)
     if "max_features" in config["inputs"]:
         tasks = split_labels(tasks, y, statistics, config)
     asked = Variants(tasks, 1, torch.ones(*tasks.y[:, rows:].shape, 1))
@@ -240,7 +249,8 @@ def classify(model, tasks, rows, prefix=None, visible=None, statistics=None, num
         outputs = trees.lean(outputs, asked.tasks, found[0], inputs.x, y, classes, rows,
                              statistics, config)
     log_p = join_log(log_probabilities(outputs, classes), asked.weights)
-    return log_p, classes, y[:, rows:].long(), known[:, rows:]
+    log_p = log_p.gather(2, place[:, None].expand_as(log_p))
+    return log_p, classes, given[:, rows:].long(), known[:, rows:]
 
 
 @torch.no_grad()

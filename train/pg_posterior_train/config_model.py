@@ -95,6 +95,7 @@ INPUTS = objects(
 TARGET = objects(
     {"scaling": choice("none", "fixed", "prefix", "classes")},
     {
+        "order": choice("given", "counts"),
         "count": integer(1, 64),
         "center": one_or_array(number()),
         "scale": one_or_array(number(SMALLEST)),
@@ -229,11 +230,12 @@ def model_rules(c):
         "gaussian", "mixture"), 'embedder.x.shift needs head.kind "gaussian" or "mixture"'
     yield bool(x.get("pairs")) and not x.get("prune"), "embedder.x.pairs needs embedder.x.prune"
     yield "prune_below" in x and not x.get("prune"), "embedder.x.prune_below needs embedder.x.prune"
-    yield x.get(
-        "codes") == "targets" and is_class, 'embedder.x.codes "targets" is for regression models'
-    yield bool(x.get("orient")) and is_class, "embedder.x.orient is for regression models"
-    yield bool(x.get("orient")) and head["kind"] not in (
-        "gaussian",
+    ordered = target.get("order") == "counts"
+    yield (x.get("codes") == "targets" and is_class and not ordered,
+           'embedder.x.codes "targets" of a classifier needs target.order "counts"')
+    yield (bool(x.get("orient")) and is_class and not ordered,
+           'embedder.x.orient of a classifier needs target.order "counts"')
+    yield bool(x.get("orient")) and not is_class and head["kind"] not in (        "gaussian",
         "mixture",
     ), 'embedder.x.orient needs head.kind "gaussian" or "mixture"'
     process = bool(x.get("process"))
@@ -266,6 +268,8 @@ def model_rules(c):
     yield is_class != (
         embedder.get("y", {}).get("kind") == "classes"
     ), 'target.scaling "classes" and the embedder\'s y.kind "classes" need each other'
+    yield (target.get("order") == "counts" and not (is_class and x.get("kind") == "rows"),
+           'target.order "counts" needs target.scaling "classes" and the embedder\'s x.kind "rows"')
     yield is_class and bool(
         target.get("clip")
     ), 'target.clip must be 0 for target.scaling "classes"'

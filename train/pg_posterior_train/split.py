@@ -91,6 +91,7 @@ def split_labels(tasks, y_input, prefix, config):
     by_targets = config["embedder"]["x"].get("codes") == "targets"
     x = tasks.x.double().cpu().numpy().copy()
     y = y_input[:, :prefix].double().cpu().numpy()
+    told = -y if config["target"]["scaling"] == "classes" else y
     more = []
     for b, labelled in enumerate(tasks.categorical.cpu().numpy()):
         targets = y[b, :, None]
@@ -99,7 +100,7 @@ def split_labels(tasks, y_input, prefix, config):
         more.append([])
         for f in np.flatnonzero(labelled):
             column = x[b, :, f].copy()      # the first part takes its place
-            parts = parts_of(column[:prefix], y[b] if by_targets else None, targets, most)
+            parts = parts_of(column[:prefix], told[b] if by_targets else None, targets, most)
             known = np.unique(column[:prefix])
             made = [part_cells(column, own, known) for own in parts or []]
             if made:

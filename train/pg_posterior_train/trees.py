@@ -13,7 +13,7 @@ import torch
 
 from . import logistic, ridge
 from .mix import mix
-from .normalise import CATEGORY_BINS, MISSING_BIN
+from .normalise import CATEGORY_BINS, MISSING_BIN, level_bins, oriented
 from .split import REST
 
 EDGES, DEPTH, FOLDS, ROUNDS, RATE, OF_TREE = 31, 5, 3, 40, 0.2, 12
@@ -135,13 +135,14 @@ class Tree:
 
 class Trees:
     """Of prefix rows with cells x [N, S], the first n, of slots that are labels or not [S], and
-    their classes y [n], below `classes`.
+    their classes y [n], below `classes`; level [N, S] are the bins of labels, if not by identity.
 
     log_p [N, K] of all rows, and the mean loss of the prefix rows, each by its fold.
     """
 
-    def __init__(self, x, labels, y, n, classes):
+    def __init__(self, x, labels, y, n, classes, level=None):
         b = bins(x, labels, n)
+        b = b if level is None else np.where(labels, level, b)
         first = 1 if classes == 2 else 0      # of two classes only the second's score changes
         fold = np.concatenate([folds(b[:n], y), np.full(len(b) - n, -1)])
         unit = 2.0 ** (30 - math.ceil(math.log2(n)))
@@ -197,15 +198,18 @@ def lean(outputs, tasks, found, inputs, y, classes, rows, statistics, config):
     if not most or statistics < LEAST_ROWS:
         return outputs
     known = qualities(inputs[:, 0], outputs.shape[-1], config).amax(1)
+    compared = -y.to(tasks.x.dtype)
+    cells = oriented(tasks, compared, statistics, config)
+    levels = level_bins(tasks, compared, statistics, config)
     out = outputs.clone()
     for task in range(len(outputs)):
         k, slots = int(classes[task]), found.order[task, found.used[task]]
         if k < 2:
             continue
-        x = tasks.x[task][:, slots].double().numpy()
-        x = np.concatenate([x[:statistics], x[rows:]])
+        x, level = (torch.cat([v[task, :statistics], v[task, rows:]])[:, slots].numpy()
+                    for v in (cells.double(), levels))
         trees = Trees(x, tasks.categorical[task, slots].numpy(), y[task, :statistics].numpy(),
-                      statistics, k)
+                      statistics, k, level)
         loss = max(math.log(k) - float(known[task]), 1e-6)
         share = min(max(SLOPE * (1 - trees.loss / loss), 0), most)
         shares = torch.from_numpy(share * ~unknown(x, statistics)[statistics:])[:, None]

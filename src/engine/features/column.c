@@ -90,7 +90,8 @@ tnp_column_scale(const TnpModel *model, const TnpColumn *column, double value)
 static double
 standard_target(const TnpStats *stats, int target, double y)
 {
-	return (y - tnp_target_center(stats, target)) / tnp_target_scale(stats, target);
+	return stats->orders_classes ? stats->class_place[(int) y]
+		: (y - tnp_target_center(stats, target)) / tnp_target_scale(stats, target);
 }
 
 double
@@ -103,6 +104,12 @@ double
 tnp_clipped_target(const TnpModel *model, const TnpStats *stats, double y)
 {
 	return tnp_clipped_value(model, stats, 0, y);
+}
+
+double
+tnp_compared_target(const TnpModel *model, const TnpStats *stats, double y)
+{
+	return stats->n_classes > 0 ? -y : tnp_clipped_target(model, stats, y);
 }
 
 double

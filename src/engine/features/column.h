@@ -47,4 +47,10 @@ double		tnp_clipped_value(const TnpModel *model, const TnpStats *stats, int targ
 /* The same of a model with one target. */
 double		tnp_clipped_target(const TnpModel *model, const TnpStats *stats, double y);
 
+/*
+ * What codes and orientations compare of a prefix row, while statistics are built: its target as a
+ * network reads it, of a classifier the negative of its class's place.
+ */
+double		tnp_compared_target(const TnpModel *model, const TnpStats *stats, double y);
+
 #endif							/* TNP_COLUMN_H */

@@ -73,7 +73,7 @@ rank_levels(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
 			continue;
 		level->count++;
 		if (by_targets)
-			level->told += tnp_clipped_target(model, stats, rows->y[i]);
+			level->told += tnp_compared_target(model, stats, rows->y[i]);
 	}
 	for (int64_t k = 0; k < column->n_levels; k++)
 		ranked[k].told = rint(CODE_STEPS * ranked[k].told);
@@ -261,7 +261,7 @@ set_codes_by_targets(const TnpModel *model, const TnpStats *stats, const TnpRows
 		if (bin == TNP_MISSING_BIN)
 			continue;
 		count[bin]++;
-		sum[bin] += tnp_clipped_target(model, stats, rows->y[i]);
+		sum[bin] += tnp_compared_target(model, stats, rows->y[i]);
 	}
 	for (int b = 0; b < TNP_MISSING_BIN; b++)
 		sum[b] = rint(CODE_STEPS * sum[b] / (count[b] + CODE_SHRINKAGE));

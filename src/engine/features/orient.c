@@ -46,7 +46,7 @@ mean_pair(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int
 		if (isnan(x))
 			continue;
 		*mean_z += tnp_column_scale(model, column, x);
-		*mean_y += tnp_clipped_target(model, stats, rows->y[i]);
+		*mean_y += tnp_compared_target(model, stats, rows->y[i]);
 		m++;
 	}
 	if (m > 0)
@@ -78,7 +78,7 @@ tnp_column_turns(const TnpModel *model, const TnpStats *stats, const TnpRows *ro
 		if (isnan(x))
 			continue;
 		z = tnp_column_scale(model, column, x) - mean_z;
-		y = tnp_clipped_target(model, stats, rows->y[i]) - mean_y;
+		y = tnp_compared_target(model, stats, rows->y[i]) - mean_y;
 		zy += z * y;
 		zz += z * z;
 		yy += y * y;

@@ -192,7 +192,8 @@ write_row(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int
 	const TnpConfig *c = &model->config;
 	const double *x = rows->x + row * rows->n_features;
 	bool		own = in_context && row < stats->n0;
-	double		y = own ? rows->y[row] : NAN;
+	double		y = !own ? NAN : stats->orders_classes ? stats->class_place[(int) rows->y[row]]
+		: rows->y[row];
 
 	if (tnp_fills_slots(model))
 	{

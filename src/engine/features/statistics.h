@@ -221,6 +221,9 @@ struct TnpStats
 	int			n_slots;		/* row tokeniser: columns used */
 	int		   *slot;			/* [n_slots] column of each slot */
 	int			n_classes;		/* K; 0 in a regression model */
+	/* what a classifier's network sees of the caller's classes, once orders_classes is said */
+	bool		orders_classes;
+	unsigned char class_place[TNP_MAX_CLASS_ROOM];
 	int			class_room;		/* C, with cells of a classifier, else 0 */
 	double	   *class_blend_weight;	/* [C] of the n0 rows, or NULL; behind it: */
 	/* [n_columns, TNP_BINS, C] members of a class in a bin beyond those expected */

@@ -8,6 +8,7 @@
 #include "engine/features/stats.h"
 
 #include "engine/features/class_counts.h"
+#include "engine/features/class_order.h"
 #include "engine/distribution/distribution.h"
 #include "engine/features/column.h"
 #include "engine/features/donors.h"
@@ -435,7 +436,8 @@ build_target(const TnpModel *model, const TnpRows *rows, int t, TnpStats *stats,
 			return TNP_BAD_VALUE;
 		}
 	}
-	if (c->encode_x.orient && tnp_target_turns(rows, stats->n0, center, scale))
+	if (c->encode_x.orient && stats->n_classes == 0
+		&& tnp_target_turns(rows, stats->n0, center, scale))
 		scale = -scale;
 	if (t == 0)
 	{
@@ -470,23 +472,14 @@ build_targets(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpEr
 	return status;
 }
 
-TnpStatus
-tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats *stats,
-				TnpError *error)
+/* All that the rows say beyond centre and scale of their targets. */
+static TnpStatus
+build_inputs(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError *error)
 {
 	const TnpConfig *c = &model->config;
-	double	   *work;
-	TnpStatus	status;
+	double	   *work = tnp_alloc(&model->env, stats->n0, sizeof(double));
+	TnpStatus	status = TNP_OK;
 
-	memset(stats, 0, sizeof(*stats));
-	stats->n0 = n0;
-	status = build_targets(model, rows, stats, error);
-	if (status != TNP_OK)
-		tnp_stats_free(&model->env, stats);
-	if (status != TNP_OK || !tnp_scales_inputs(c))
-		return status;
-
-	work = tnp_alloc(&model->env, n0, sizeof(double));
 	stats->columns = tnp_alloc_zero(&model->env, rows->n_features, sizeof(TnpColumn));
 	if (work == NULL || stats->columns == NULL)
 		status = tnp_no_memory(error);
@@ -522,6 +515,42 @@ tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats
 		tnp_rare_build(model, rows, stats);
 	if (status == TNP_OK && c->encode_x.donors > 0)
 		status = tnp_donors_build(model, rows, stats, error);
+	return status;
+}
+
+/* The same of rows whose classes are in the order in which the network sees them. */
+static TnpStatus
+build_in_order(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError *error)
+{
+	double	   *y = tnp_alloc(&model->env, stats->n0, sizeof(double));
+	TnpRows		ordered = *rows;
+	TnpStatus	status;
+
+	if (y == NULL)
+		return tnp_no_memory(error);
+	ordered.n = stats->n0;
+	ordered.y = y;
+	status = tnp_class_order_build(model, rows, stats, y, error);
+	if (status == TNP_OK)
+		status = build_inputs(model, &ordered, stats, error);
+	tnp_free(&model->env, y);
+	stats->orders_classes = true;
+	return status;
+}
+
+TnpStatus
+tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats *stats,
+				TnpError *error)
+{
+	TnpStatus	status;
+
+	memset(stats, 0, sizeof(*stats));
+	stats->n0 = n0;
+	status = build_targets(model, rows, stats, error);
+	if (status == TNP_OK && model->config.orders_classes)
+		status = build_in_order(model, rows, stats, error);
+	else if (status == TNP_OK && tnp_scales_inputs(&model->config))
+		status = build_inputs(model, rows, stats, error);
 	if (status != TNP_OK)
 		tnp_stats_free(&model->env, stats);
 	return status;

@@ -220,6 +220,7 @@ const TnpChoice tnp_bias_choices[] = {{"all", TNP_BIAS_ALL}, {"output", TNP_BIAS
 static const TnpChoice embedders[] = {{"concat", TNP_CONCAT}, {"additive", TNP_ADDITIVE},
 									  {"separate", TNP_SEPARATE}, {"parts", TNP_PARTS},
 									  {"set", TNP_SET}, {0}};
+static const TnpChoice class_orders[] = {{"given", false}, {"counts", true}, {0}};
 static const TnpChoice code_orders[] = {{"identity", false}, {"targets", true}, {0}};
 static const TnpChoice encoders_x[] = {
 	{"linear", TNP_ENCODE_LINEAR}, {"mlp", TNP_ENCODE_MLP}, {"skip-mlp", TNP_ENCODE_SKIP_MLP},
@@ -451,6 +452,7 @@ static const TnpKey inputs_keys[] = {
 /* the count comes before the numbers of which there are so many */
 static const TnpKey target_keys[] = {
 	TNP_CHOICE("scaling", TnpConfig, target_scaling, target_scalings),
+	TNP_FLAG_OPTIONAL("order", TnpConfig, orders_classes, class_orders),
 	TNP_INTEGER_OPTIONAL("count", TnpConfig, n_targets, 1, TNP_MAX_TARGETS),
 	TNP_OTHER_OPTIONAL("center", TnpConfig, target_center, read_target_centers),
 	TNP_OTHER_OPTIONAL("scale", TnpConfig, target_scale, read_target_scales),

@@ -101,6 +101,7 @@ struct TnpConfig
 	double		input_clip;
 	/* TNP_SCALE_CLASSES: targets are class indices, and so are E_y and the head */
 	TnpScaling	target_scaling;
+	bool		orders_classes; /* classes are shown in the order of their counts */
 	int			n_targets;		/* D, numbers that a row's target consists of */
 	/* the weights are those of one target, and answer about each of the D by itself */
 	bool		each_target;

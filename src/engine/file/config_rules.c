@@ -96,6 +96,9 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 		{rows && c->target_scaling != TNP_SCALE_PREFIX && !classes,
 		"the embedder's x.kind \"rows\" needs target.scaling \"prefix\" or \"classes\"", NULL, 0,
 		NULL, 0},
+		{c->orders_classes && !(rows && classes),
+		 "target.order \"counts\" needs target.scaling \"classes\" and the embedder's x.kind "
+		 "\"rows\"", NULL, 0, NULL, 0},
 		{rows && c->encode_x.prune && classes, "embedder.x.prune is for regression models", NULL, 0,
 		 NULL, 0},
 		{rows && c->encode_x.ridge && !(c->input_clip > 0), "embedder.x.ridge needs inputs.clip",
@@ -142,11 +145,12 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 		{rows && c->encode_x.shift
 		 && c->head != TNP_HEAD_GAUSSIAN && c->head != TNP_HEAD_MIXTURE,
 		 "embedder.x.shift needs head.kind \"gaussian\" or \"mixture\"", NULL, 0, NULL, 0},
-		{rows && c->encode_x.codes_by_targets && classes,
-		 "embedder.x.codes \"targets\" is for regression models", NULL, 0, NULL, 0},
-		{rows && c->encode_x.orient && classes, "embedder.x.orient is for regression models", NULL,
-		 0, NULL, 0},
-		{rows && c->encode_x.orient
+		{rows && c->encode_x.codes_by_targets && classes && !c->orders_classes,
+		 "embedder.x.codes \"targets\" of a classifier needs target.order \"counts\"",
+		 NULL, 0, NULL, 0},
+		{rows && c->encode_x.orient && classes && !c->orders_classes,
+		 "embedder.x.orient of a classifier needs target.order \"counts\"", NULL, 0, NULL, 0},
+		{rows && c->encode_x.orient && !classes
 		 && c->head != TNP_HEAD_GAUSSIAN && c->head != TNP_HEAD_MIXTURE,
 		 "embedder.x.orient needs head.kind \"gaussian\" or \"mixture\"", NULL, 0, NULL, 0},
 		{c->gate_hidden > 0 && !(rows && c->encode_x.process),

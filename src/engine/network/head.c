@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/features/class_order.h"
 #include "engine/features/scale.h"
 #include "engine/features/trees.h"
 #include "engine/network/block.h"
@@ -161,6 +162,8 @@ answer(const TnpModel *model, const TnpStats *stats, const float *raw, int chunk
 			softmax(stats->n_classes, raw, params);
 			for (int i = stats->n_classes; i < n; i++)
 				params[i] = 0;
+			if (stats->orders_classes)
+				tnp_class_order_answer(stats, params);
 			break;
 		case TNP_HEAD_QUANTILES:
 			/* of families that answer for themselves */
