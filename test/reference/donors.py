@@ -73,13 +73,14 @@ class Donors:
         return join([answer, other], [1 - weight, weight])
 
     def __call__(self, query):
-        """Variants [k, F] of a query and their weights [k]; the query alone where it lacks
-        nothing, or no row has all of that.
+        """Variants [k, F] of a query, their weights [k], and how many of them, the first ones, are
+        a sample; the query alone where it lacks nothing, or no row has all of that.
         """
         lacks = self.lacks(query)
         able = self.x[~np.isnan(self.x[:, lacks]).any(axis=1)] if lacks else self.x[:0]
+        sample = 0
         if len(able) == 0:
-            return query[None], np.ones(1)
+            return query[None], np.ones(1), sample
         cells = [tuple(row) for row in able[:, lacks]]
         different = list(dict.fromkeys(cells))
         if len(different) <= self.most:
@@ -88,16 +89,27 @@ class Donors:
             different = [cells[(2 * i + 1) * len(cells) // (2 * self.most)]
                          for i in range(self.most)]
             weights = np.full(self.most, 1 / self.most)
+            sample = self.most
         variants = np.repeat(query[None], len(different), axis=0)
         variants[:, lacks] = different
         if self.shifts is not None:
-            return variants, weights
+            return variants, weights, sample
         told = max((self.told(self.tokeniser.cards[f]) for f in lacks if np.isnan(query[f])),
                    default=0.0)
         if told > 0:
             variants = np.concatenate([variants, query[None]])
             weights = np.append(weights * (1 - told), told)
-        return variants, weights
+        return variants, weights, sample
+
+
+def widened(answers, sample):
+    """Answers of which the first `sample` stand for what lies between them."""
+    if sample == 0 or not isinstance(answers[0], Mixture):
+        return answers
+    means = np.array([answer.mean() for answer in answers[:sample]])
+    apart = np.sort(abs(means[:, None] - means), axis=1)[:, min(4, sample - 1)]
+    return [Mixture(a.weights, a.means, np.hypot(a.sds, s / 2))
+            for a, s in zip(answers, apart)] + answers[sample:]
 
 
 def merged(a, b):

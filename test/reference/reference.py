@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from donors import Donors, join
+from donors import Donors, join, widened
 from heads import NORMAL, Joint, Mixture, distribution
 from layers import block, mlp
 from process_chain import conditioned, remembered
@@ -133,9 +133,10 @@ class Encoding:
         """The answers that follow from those to queries with the cells of their donors."""
         donors, out, at = self.statistics.donors, [], 0
         lent = [donors(query) for query in queries]
-        answers = self.as_they_are(np.concatenate([variants for variants, _ in lent]))
-        for query, (_, weights) in zip(queries, lent):
-            out.append(donors.shifted(join(answers[at:at + len(weights)], weights), query))
+        answers = self.as_they_are(np.concatenate([variants for variants, _, _ in lent]))
+        for query, (_, weights, sample) in zip(queries, lent):
+            own = widened(answers[at:at + len(weights)], sample)
+            out.append(donors.shifted(join(own, weights), query))
             at += len(weights)
         return out
 

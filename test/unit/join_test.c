@@ -58,7 +58,7 @@ test_moments(int n, double center, double scale)
 				square = 0;
 
 	random_mixtures(n, center, scale, (unsigned) n, params);
-	tnp_join(TNP_MIXTURE, n, COUNT, params, 3 * n, weight, work, joined);
+	tnp_join(TNP_MIXTURE, n, COUNT, params, 3 * n, weight, NULL, work, joined);
 	for (int k = 0; k < COUNT; k++)
 		mean += weight[k] * mean_of(TNP_MIXTURE, n, params + k * 3 * n);
 	for (int k = 0; k < COUNT; k++)
@@ -79,7 +79,7 @@ test_what_is_merged(void)
 				weight[] = {0.25, 0.75};
 	double		joined[6];
 
-	tnp_join(TNP_MIXTURE, 2, 2, params, 6, weight, work, joined);
+	tnp_join(TNP_MIXTURE, 2, 2, params, 6, weight, NULL, work, joined);
 	for (int i = 0; i < 6; i++)
 		is_near(joined[i], params[i], 1e-12, "two equal answers are that answer");
 }
@@ -92,13 +92,39 @@ test_few(void)
 	double		joined[6];
 
 	/* what weighs nothing is no component, and leaves room */
-	tnp_join(TNP_MIXTURE, 2, 2, params, 6, weight, work, joined);
+	tnp_join(TNP_MIXTURE, 2, 2, params, 6, weight, NULL, work, joined);
 	ok(joined[0] == 0.5 && joined[1] == 0.5 && joined[2] == 3 && joined[3] == 3,
 	   "components that weigh nothing are left out");
 	tnp_join(TNP_MIXTURE, 2, 2, (const double[]) {1, 0, 3, 9, 2, 9, 0, 1, 7, 3, 8, 2}, 6,
-			 (const double[]) {1, 0}, work, joined);
+			 (const double[]) {1, 0}, NULL, work, joined);
 	ok(joined[0] == 1 && joined[1] == 0 && joined[3] == 3 && joined[5] == 2,
 	   "and what is left is filled up with nothing");
+}
+
+/* Answers to a sample reach half way to their fourth nearest, the others stay as they are. */
+static void
+test_sample(void)
+{
+	const double params[] = {0, 1, 1, 1, 2, 1, 4, 1, 8, 1, 100, 1, 50, 1},
+				expected[] = {4, 3.5, 3, 2, 4, 49.5, 0},
+				weight[] = {0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.4};
+	double		wider[7],
+				joined[2];
+
+	tnp_join_sample(TNP_GAUSSIAN, 1, 7, 6, params, 2, wider);
+	for (int k = 0; k < 7; k++)
+		is_near(wider[k], expected[k], 1e-12, "an answer of a sample");
+	tnp_join(TNP_GAUSSIAN, 1, 7, params, 2, weight, wider, work, joined);
+	is_near(joined[0], 31.5, 1e-9, "the mean stays");
+	/* 1 + mean of wider^2 + variance of the means */
+	is_near(joined[1] * joined[1], 1 + 250.75 + 1016.25, 1e-9, "the variance grows");
+	tnp_join_sample(TNP_GAUSSIAN, 1, 2, 2, params, 2, wider);
+	ok(wider[0] == 0.5 && wider[1] == 0.5, "the farthest of fewer");
+	tnp_join_sample(TNP_GAUSSIAN, 1, 1, 1, params, 2, wider);
+	ok(wider[0] == 0, "nothing of one");
+	tnp_join_sample(TNP_MIXTURE, 2, 2, 2, (const double[]) {0.5, 0.5, 0, 2, 1, 1, 0.25, 0.75, 0, 4,
+															 1, 1}, 6, wider);
+	ok(wider[0] == 1 && wider[1] == 1, "by the means of mixtures");
 }
 
 static void
@@ -110,14 +136,14 @@ test_others(void)
 				weight[] = {0.25, 0.75};
 	double		joined[5];
 
-	tnp_join(TNP_GAUSSIAN, 1, 2, gaussians, 2, weight, work, joined);
+	tnp_join(TNP_GAUSSIAN, 1, 2, gaussians, 2, weight, NULL, work, joined);
 	is_near(joined[0], 4, 1e-12, "the mean of Gaussians");
 	is_near(joined[1] * joined[1], 0.25 * 4 + 0.75 * 9 + 0.25 * 9 + 0.75 * 1, 1e-12,
 			"and their variance");
-	tnp_join(TNP_CLASSES, 3, 2, classes, 3, weight, work, joined);
+	tnp_join(TNP_CLASSES, 3, 2, classes, 3, weight, NULL, work, joined);
 	is_near(joined[0], 0.5, 1e-12, "probabilities are averaged");
 	is_near(joined[2], 0.125, 1e-12, "of every class");
-	tnp_join(TNP_BARS, 2, 2, bars, 5, weight, work, joined);
+	tnp_join(TNP_BARS, 2, 2, bars, 5, weight, NULL, work, joined);
 	is_near(joined[0], 0.2, 1e-12, "so are masses");
 	ok(joined[2] == -1 && joined[3] == 0 && joined[4] == 4, "between the same borders");
 }
@@ -131,6 +157,7 @@ main(void)
 	test_moments(4, 0, 1e100);
 	test_what_is_merged();
 	test_few();
+	test_sample();
 	test_others();
 	return done_testing();
 }

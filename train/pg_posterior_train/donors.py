@@ -32,13 +32,15 @@ class Slots:
 
 @dataclass
 class Variants:
-    """The tasks with `count` variants of each query in its place, and their weights [B, M, count];
-    or also of what they are shifted by, the weight, mean and variance [B, M, 3].
+    """The tasks with `count` variants of each query in its place, their weights [B, M, count], and
+    how many, the first ones, are a sample [B, M]; or also of what they are shifted by, the weight,
+    mean and variance [B, M, 3].
     """
 
     tasks: Tasks
     count: int
     weights: torch.Tensor
+    sample: torch.Tensor | None = None
     shift: torch.Tensor | None = None
 
 
@@ -70,27 +72,30 @@ class Lenders:
         self.x = x[order[(2 * np.arange(m) + 1) * len(y) // (2 * m)]]
 
     def lend(self, lacks, most):
-        """(cells of the columns `lacks` [k, …], their weights [k]), k at most `most`."""
+        """(cells of the columns `lacks` [k, …], their weights [k], how many are a sample), k at most
+        `most`.
+        """
         cells = self.x[:, lacks]
         cells = cells[~np.isnan(cells).any(1)]
         different, first, size = np.unique(cells, axis=0, return_index=True, return_counts=True)
         if len(different) <= most:
             place = np.argsort(first)
-            return different[place], size[place] / max(len(cells), 1)
-        return cells[(2 * np.arange(most) + 1) * len(cells) // (2 * most)], np.full(most, 1 / most)
+            return different[place], size[place] / max(len(cells), 1), 0
+        return (cells[(2 * np.arange(most) + 1) * len(cells) // (2 * most)],
+                np.full(most, 1 / most), most)
 
 
 def variants_of(query, lacks, missing, weights_told, lenders, most):
-    """Variants [k, F] of a query and their weights [k]."""
-    cells, weights = lenders.lend(lacks, most)
+    """Variants [k, F] of a query, their weights [k], and how many are a sample."""
+    cells, weights, sample = lenders.lend(lacks, most)
     if len(lacks) == 0 or len(cells) == 0:
-        return query[None], np.ones(1)
+        return query[None], np.ones(1), 0
     made = np.repeat(query[None], len(cells), 0)
     made[:, lacks] = cells
     share = max((weights_told.get(f, 0.0) for f in missing), default=0.0)
     if share == 0:
-        return made, weights
-    return np.concatenate([made, query[None]]), np.append(weights * (1 - share), share)
+        return made, weights, sample
+    return np.concatenate([made, query[None]]), np.append(weights * (1 - share), share), sample
 
 
 def task_variants(x, y, slots, b, rows, n0, most):
@@ -108,11 +113,11 @@ def task_variants(x, y, slots, b, rows, n0, most):
     for i in range(rows, len(x)):
         lacks = order[lacking[i]]
         missing = lacks[np.isnan(x[i, lacks])]
-        variants, weights = variants_of(x[i], lacks, missing, share, lenders, most)
+        variants, weights, sample = variants_of(x[i], lacks, missing, share, lenders, most)
         shift = max((shifts[f] for f in missing if f in shifts), key=lambda s: s[0],
                     default=np.zeros(3))
         lent = not np.array_equal(variants, x[i][None], equal_nan=True)
-        out.append((variants, weights, shift if lent else np.zeros(3)))
+        out.append((variants, weights, sample, shift if lent else np.zeros(3)))
     return out
 
 
@@ -120,17 +125,18 @@ def lend(tasks, y, rows, n0, slots, most):
     """Variants of the tasks' rows after the first `rows`; y [B, N] orders the prefix of n0 rows."""
     x = tasks.x.numpy()
     made = [task_variants(x[b], y[b].numpy(), slots, b, rows, n0, most) for b in range(len(x))]
-    count = max((len(w) for task in made for _, w, _ in task), default=1)
+    count = max((len(w) for task in made for _, w, _, _ in task), default=1)
     cells = np.zeros((len(x), x.shape[1] - rows, count, x.shape[2]), x.dtype)
     weights, shift = np.zeros(cells.shape[:3]), np.zeros((*cells.shape[:2], 3))
+    sample = np.zeros(cells.shape[:2], np.int64)
     for b, task in enumerate(made):
-        for m, (variants, w, by) in enumerate(task):
-            cells[b, m], shift[b, m] = variants[0], by
+        for m, (variants, w, drawn, by) in enumerate(task):
+            cells[b, m], sample[b, m], shift[b, m] = variants[0], drawn, by
             cells[b, m, :len(w)], weights[b, m, :len(w)] = variants, w
     asked = torch.cat([tasks.x[:, :rows], torch.from_numpy(cells).flatten(1, 2)], 1)
     targets = torch.cat([tasks.y[:, :rows], tasks.y[:, rows:].repeat_interleave(count, 1)], 1)
     return Variants(Tasks(asked, targets, tasks.categorical), count, torch.from_numpy(weights),
-                    None if slots.shift is None else torch.from_numpy(shift))
+                    torch.from_numpy(sample), None if slots.shift is None else torch.from_numpy(shift))
 
 
 def merged(a, b):
@@ -168,8 +174,23 @@ def join_log(values, weights):
     return torch.logsumexp(split + weights.to(values)[..., None].log(), 2)
 
 
-def join(answer, weights):
+def widened(parts, sample):
+    """Components [k, C, 3] (weight, mean, standard deviation) of the answers to variants of which
+    the first `sample` stand for what lies between them.
+    """
+    if sample == 0:
+        return parts
+    own = parts[:sample]
+    means = (own[..., 0] * own[..., 1]).sum(1)
+    apart = np.sort(abs(means[:, None] - means), 1)[:, min(4, sample - 1)]
+    parts = parts.copy()
+    parts[:sample, :, 2] = np.hypot(own[..., 2], apart[:, None] / 2)
+    return parts
+
+
+def join(answer, variants):
     """The answer to each query from those to its variants: a mixture or bars, [B, M * k, …]."""
+    weights = variants.weights
     if weights.shape[2] == 1:
         return answer
     made = copy.copy(answer)
@@ -179,10 +200,13 @@ def join(answer, weights):
     count = answer.mean.shape[-1]
     parts = torch.stack([answer.log_weight.exp(), answer.mean, answer.sd], -1)
     parts = parts.unflatten(1, (-1, weights.shape[2])).double().clone()
-    parts[..., 0] *= weights[..., None]
-    joined = torch.tensor(np.array([[reduced(query.reshape(-1, 3), count) if alone < 1
-                                     else query[0] for query, alone in zip(task, one)]
-                                    for task, one in zip(parts.numpy(), weights[..., 0].numpy())]))
+    parts, weights = parts.numpy(), weights.numpy()
+    joined = np.empty((*weights.shape[:2], count, 3))
+    for place in np.ndindex(weights.shape[:2]):
+        own, share = widened(parts[place], int(variants.sample[place])), weights[place]
+        own[..., 0] *= share[:, None]
+        joined[place] = reduced(own.reshape(-1, 3), count) if share[0] < 1 else own[0]
+    joined = torch.from_numpy(joined)
     joined = joined.to(answer.mean)
     made.log_weight, made.mean, made.sd = joined[..., 0].log(), joined[..., 1], joined[..., 2]
     return made

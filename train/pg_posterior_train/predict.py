@@ -100,7 +100,7 @@ def predict(model, tasks, rows, prefix=None, visible=None, statistics=None, chai
     if model.config["head"].get("process"):
         put_rare(answer, tasks.y[:, :statistics], inputs, model.config)
         pull(answer, asked.tasks, inputs, rows, statistics, model.config)
-    answer = shifted(join_variants(answer, asked.weights), asked.shift)
+    answer = shifted(join_variants(answer, asked), asked.shift)
     return Prediction(answer, inputs.center, inputs.scale)
 
 

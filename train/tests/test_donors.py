@@ -43,14 +43,17 @@ class Variants(unittest.TestCase):
     def test_few_different_cells_are_weighted_by_their_share(self):
         y = np.arange(10.0)
         x = np.stack([y, np.array([5, 5, 7, 7, 7, 7, 9, 9, np.nan, 9])], 1)
-        cells, weights = Lenders(x, y, x, np.isnan(x)).lend(np.array([1]), 3)
+        cells, weights, sample = Lenders(x, y, x, np.isnan(x)).lend(np.array([1]), 3)
+        self.assertEqual(sample, 0)
         self.assertEqual(cells[:, 0].tolist(), [5, 7, 9])
         self.assertTrue(np.allclose(weights, [2 / 9, 4 / 9, 3 / 9]))
 
     def test_many_are_spread_along_the_target(self):
         y = -np.arange(12.0)
         x = np.stack([10 + y, y], 1)
-        cells, weights = Lenders(x, y, np.zeros((12, 2)), np.zeros((12, 2))).lend(np.array([0]), 3)
+        absent = np.zeros((12, 2))
+        cells, weights, sample = Lenders(x, y, absent, absent).lend(np.array([0]), 3)
+        self.assertEqual(sample, 3)
         self.assertEqual(cells[:, 0].tolist(), [-1 + 2, 3 + 2, 7 + 2])
         self.assertEqual(weights.tolist(), [1 / 3] * 3)
 

@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NEAR 4					/* of a sample, those that tell how close it is about an answer */
+#define HALF_WAY 0.5			/* of the distance to the last of these */
+
 /* One component on its way. */
 typedef struct Part
 {
@@ -66,11 +69,14 @@ loss_of(const Part *a, const Part *b)
 /* All parts that weigh anything, in units of `scale` about `center`; returns how many. */
 static int
 collect_parts(TnpDistributionKind kind, int n, int count, const double *params, size_t step,
-			  const double *weight, double center, double scale, Part *part)
+			  const double *weight, const double *wider, double center, double scale, Part *part)
 {
 	int			parts = 0;
 
 	for (int k = 0; k < count; k++)
+	{
+		double		more = wider == NULL ? 0 : wider[k] / scale;
+
 		for (int i = 0; i < n; i++)
 		{
 			const double *own = params + k * step;
@@ -79,8 +85,10 @@ collect_parts(TnpDistributionKind kind, int n, int count, const double *params, 
 						sd = (kind == TNP_MIXTURE ? own[2 * n + i] : own[1]) / scale;
 
 			if (w * weight[k] > 0)
-				part[parts++] = (Part) {w * weight[k], (mean - center) / scale, sd * sd, 0};
+				part[parts++] = (Part) {w * weight[k], (mean - center) / scale,
+										sd * sd + more * more, 0};
 		}
+	}
 	return parts;
 }
 
@@ -108,13 +116,14 @@ merge_parts(int parts, int n, Part *part)
 
 static void
 join_mixtures(TnpDistributionKind kind, int n, int count, const double *params, size_t step,
-			  const double *weight, double *work, double *joined)
+			  const double *weight, const double *wider, double *work, double *joined)
 {
 	Part	   *part = (Part *) (void *) work;
 	/* squares have room in a unit of the parameters' own */
 	double		center = kind == TNP_MIXTURE ? params[n] : params[0],
 				scale = kind == TNP_MIXTURE ? params[2 * n] : params[1];
-	int			parts = collect_parts(kind, n, count, params, step, weight, center, scale, part);
+	int			parts = collect_parts(kind, n, count, params, step, weight, wider, center,
+										 scale, part);
 
 	qsort(part, parts, sizeof(Part), compare_parts);
 	merge_parts(parts, n, part);
@@ -131,12 +140,12 @@ join_mixtures(TnpDistributionKind kind, int n, int count, const double *params, 
 
 void
 tnp_join(TnpDistributionKind kind, int n, int count, const double *params, size_t step,
-		 const double *weight, double *work, double *joined)
+		 const double *weight, const double *wider, double *work, double *joined)
 {
 	int			size = tnp_distribution_size(kind, n);
 
 	if (kind == TNP_GAUSSIAN || kind == TNP_MIXTURE)
-		join_mixtures(kind, n, count, params, step, weight, work, joined);
+		join_mixtures(kind, n, count, params, step, weight, wider, work, joined);
 	else
 	{
 		/* what follows the n masses is the same in all */
@@ -148,6 +157,52 @@ tnp_join(TnpDistributionKind kind, int n, int count, const double *params, size_
 				joined[i] += weight[k] * params[k * step + i];
 		}
 	}
+}
+
+static double
+mean_of(TnpDistributionKind kind, int n, const double *params)
+{
+	double		mean = 0;
+
+	if (kind == TNP_GAUSSIAN)
+		return params[0];
+	for (int i = 0; i < n; i++)
+		mean += params[i] * params[n + i];
+	return mean;
+}
+
+/* The distance of mean k to that of a near one, which few others are nearer than. */
+static double
+distance_near(TnpDistributionKind kind, int n, int sample, const double *params, size_t step, int k)
+{
+	double		nearest[NEAR] = {0},
+				own = mean_of(kind, n, params + k * step);
+	int			found = 0;
+
+	for (int j = 0; j < sample; j++)
+	{
+		double		apart = fabs(mean_of(kind, n, params + j * step) - own);
+		int			place = found;
+
+		if (j == k || (found == NEAR && apart >= nearest[NEAR - 1]))
+			continue;
+		if (found < NEAR)
+			found++;
+		else
+			place--;
+		for (; place > 0 && nearest[place - 1] > apart; place--)
+			nearest[place] = nearest[place - 1];
+		nearest[place] = apart;
+	}
+	return found > 0 ? nearest[found - 1] : 0;
+}
+
+void
+tnp_join_sample(TnpDistributionKind kind, int n, int count, int sample, const double *params,
+				size_t step, double *wider)
+{
+	for (int k = 0; k < count; k++)
+		wider[k] = k < sample ? HALF_WAY * distance_near(kind, n, sample, params, step, k) : 0;
 }
 
 size_t
@@ -174,5 +229,5 @@ tnp_join_shifted(TnpDistributionKind kind, int n, double weight, double mean, do
 		shifted[means + i] += mean;
 		shifted[means + components + i] = hypot(shifted[means + components + i], sd);
 	}
-	tnp_join(kind, n, 2, both, size, weights, work, params);
+	tnp_join(kind, n, 2, both, size, weights, NULL, work, params);
 }

@@ -15,10 +15,18 @@ size_t		tnp_join_work(TnpDistributionKind kind, int n, int count);
  * The weighted mean of `count` distributions of n components each, whose parameters are `step`
  * doubles apart from params on; weight [count] sums to one. It has n components, too, into
  * joined [size]: classes and bars of equal borders exactly, Gaussians and mixtures of these with
- * the same mean and variance (docs/model-format.md section 8, "Joining").
+ * the same mean and variance (docs/model-format.md section 8, "Joining"). wider [count], or NULL,
+ * are standard deviations that Gaussians and components of each get in addition.
  */
 void		tnp_join(TnpDistributionKind kind, int n, int count, const double *params, size_t step,
-					 const double *weight, double *work, double *joined);
+					 const double *weight, const double *wider, double *work, double *joined);
+
+/*
+ * wider [count]: how far the answers to a sample stand for what lies between them, 0 of others; the
+ * sample is the first `sample` of the `count` Gaussians or mixtures of n components.
+ */
+void		tnp_join_sample(TnpDistributionKind kind, int n, int count, int sample,
+							const double *params, size_t step, double *wider);
 
 /* Doubles of scratch that tnp_join_shifted() takes. */
 size_t		tnp_join_shifted_work(TnpDistributionKind kind, int n);

@@ -243,7 +243,7 @@ different_cells(const TnpDonors *d, const int *able, int n, const int *lacks, in
 /* Rows that lend: different cells where there are few, else evenly spaced ones. */
 static int
 lenders_of(const TnpDonors *d, const int *lacks, int n_lacks, int wanted, int *which,
-		   double *weight)
+		   double *weight, int *sample)
 {
 	int			able[MOST_ROWS],
 				n = 0,
@@ -260,20 +260,23 @@ lenders_of(const TnpDonors *d, const int *lacks, int n_lacks, int wanted, int *w
 		which[i] = able[(2 * i + 1) * n / (2 * wanted)];
 		weight[i] = 1.0 / wanted;
 	}
+	*sample = wanted;
 	return wanted;
 }
 
 int
 tnp_donors_of(const TnpModel *model, const TnpStats *stats, const double *x, int *which,
-			  double *weight)
+			  double *weight, int *sample)
 {
 	const TnpDonors *d = &stats->donors;
 	int			lacks[TNP_MOST_SLOTS],
 				n_lacks = d->n > 0 ? lacks_of(stats, x, lacks) : 0,
-				n = n_lacks == 0 ? 0
-		: lenders_of(d, lacks, n_lacks, model->config.encode_x.donors, which, weight);
+				n = 0;
 	double		told = 0;
 
+	*sample = 0;
+	if (n_lacks > 0)
+		n = lenders_of(d, lacks, n_lacks, model->config.encode_x.donors, which, weight, sample);
 	/* an unknown label is not missing */
 	for (int i = 0; i < n_lacks; i++)
 		if (isnan(x[lacks[i]]))

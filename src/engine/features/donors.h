@@ -30,10 +30,11 @@ bool		tnp_column_is_lent(const TnpStats *stats, int f);
 /*
  * Donors of a row with cells x [F], TNP_NO_DONOR perhaps being the last, and the weights of what
  * follows from each, which sum to one: which and weight [TNP_MOST_VARIANTS]. Returns how many, 0 of
- * a row that lacks nothing.
+ * a row that lacks nothing. *sample receives how many of them, the first ones, are drawn from more
+ * different ones.
  */
 int			tnp_donors_of(const TnpModel *model, const TnpStats *stats, const double *x,
-						  int *which, double *weight);
+						  int *which, double *weight, int *sample);
 
 /* By what the targets of rows may be shifted that lack a cell: a normal number. */
 typedef struct TnpShift

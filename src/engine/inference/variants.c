@@ -12,9 +12,11 @@ tnp_variants_wanted(const TnpModel *model, const TnpStats *stats, const TnpRows 
 {
 	int			which[TNP_MOST_VARIANTS];
 	double		weight[TNP_MOST_VARIANTS];
+	int			sample;
 
 	for (int64_t i = 0; stats->donors.n > 0 && i < queries->n; i++)
-		if (tnp_donors_of(model, stats, queries->x + i * queries->n_features, which, weight) > 0)
+		if (tnp_donors_of(model, stats, queries->x + i * queries->n_features, which, weight,
+						  &sample) > 0)
 			return true;
 	return false;
 }
@@ -30,7 +32,8 @@ fill_variants(const TnpModel *model, const TnpStats *stats, const TnpRows *queri
 	{
 		int			which[TNP_MOST_VARIANTS];
 		const double *own = queries->x + i * width;
-		int			donors = tnp_donors_of(model, stats, own, which, v->weight + n);
+		int			donors = tnp_donors_of(model, stats, own, which, v->weight + n,
+										   &v->sample[i]);
 
 		v->first[i] = n;
 		if (v->shift != NULL)
@@ -60,10 +63,11 @@ tnp_variants_make(const TnpModel *model, const TnpStats *stats, const TnpRows *q
 		return TNP_OK;
 	for (int64_t i = 0; i < queries->n; i++)
 	{
-		int			which[TNP_MOST_VARIANTS];
+		int			which[TNP_MOST_VARIANTS],
+					sample;
 		double		weight[TNP_MOST_VARIANTS];
 		int			donors = tnp_donors_of(model, stats, queries->x + i * queries->n_features,
-										   which, weight);
+										   which, weight, &sample);
 
 		n += donors > 0 ? donors : 1;
 	}
@@ -71,9 +75,10 @@ tnp_variants_make(const TnpModel *model, const TnpStats *stats, const TnpRows *q
 	v->first = tnp_alloc(env, queries->n + 1, sizeof(int64_t));
 	/* weights are written for as many donors as there may be */
 	v->weight = tnp_alloc(env, n + TNP_MOST_VARIANTS, sizeof(double));
+	v->sample = tnp_alloc(env, queries->n, sizeof(int));
 	if (model->config.encode_x.shift)
 		v->shift = tnp_alloc(env, queries->n, sizeof(TnpShift));
-	if (v->x == NULL || v->first == NULL || v->weight == NULL
+	if (v->x == NULL || v->first == NULL || v->weight == NULL || v->sample == NULL
 		|| (model->config.encode_x.shift && v->shift == NULL))
 		return tnp_no_memory(error);
 	fill_variants(model, stats, queries, v);
@@ -90,8 +95,10 @@ tnp_variants_free(const TnpEnv *env, TnpVariants *v)
 	tnp_free(env, v->x);
 	tnp_free(env, v->first);
 	tnp_free(env, v->weight);
+	tnp_free(env, v->sample);
 	tnp_free(env, v->shift);
 	v->x = v->weight = NULL;
+	v->sample = NULL;
 	v->shift = NULL;
 	v->first = NULL;
 }
@@ -120,9 +127,15 @@ tnp_variants_join(const TnpModel *model, const TnpVariants *v, int64_t query, co
 		memcpy(joined, params, tnp_answer_size(model) * sizeof(double));
 	else
 	{
+		double		wider[TNP_MOST_VARIANTS];
+		bool		widens;
+
 		tnp_answer_shape(model, &kind, &n);
-		tnp_join(kind, n, count, params, step, v->weight + tnp_variants_first(v, query), work,
-				 joined);
+		widens = v->sample[query] > 0 && (kind == TNP_GAUSSIAN || kind == TNP_MIXTURE);
+		if (widens)
+			tnp_join_sample(kind, n, count, v->sample[query], params, step, wider);
+		tnp_join(kind, n, count, params, step, v->weight + tnp_variants_first(v, query),
+				 widens ? wider : NULL, work, joined);
 	}
 	if (v->shift != NULL && v->shift[query].weight > 0)
 	{

@@ -16,6 +16,7 @@ typedef struct TnpVariants
 	double	   *x;				/* [rows.n, F], NULL where each query is its own variant */
 	int64_t    *first;			/* [queries + 1] of each query's variants */
 	double	   *weight;			/* [rows.n] of their answers */
+	int		   *sample;			/* [queries] how many, the first ones, are a sample */
 	TnpShift   *shift;			/* [queries] of what follows from them, or NULL */
 	int			most;			/* of one query */
 } TnpVariants;
