@@ -284,7 +284,7 @@ MODELS = {
                       "head": {**CLASS_HEAD, "logistic": 0.35, "trees": 0.4}},
     "classes_order_tokens": {**CLASS_TABULAR, "target": {"scaling": "classes", "order": "counts"},
                              "architecture": "two-stream", "context": "causal",
-                             "attention": {"bias": "output"}, "min_rows": 9,
+                             "attention": {"bias": "output"}, "min_rows": 7,
                              "embedder": additive(rows(TOKENS), CLASS)},
     "classes_lean_tokens": {**CLASS_TABULAR,
                             "embedder": additive(rows(TOKENS, logistic=True), CLASS),

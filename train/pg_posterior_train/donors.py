@@ -72,8 +72,8 @@ class Lenders:
         self.x = x[order[(2 * np.arange(m) + 1) * len(y) // (2 * m)]]
 
     def lend(self, lacks, most):
-        """(cells of the columns `lacks` [k, …], their weights [k], how many are a sample), k at most
-        `most`.
+        """(cells of the columns `lacks` [k, …], their weights [k], how many are a sample), k at
+        most `most`.
         """
         cells = self.x[:, lacks]
         cells = cells[~np.isnan(cells).any(1)]
@@ -136,7 +136,8 @@ def lend(tasks, y, rows, n0, slots, most):
     asked = torch.cat([tasks.x[:, :rows], torch.from_numpy(cells).flatten(1, 2)], 1)
     targets = torch.cat([tasks.y[:, :rows], tasks.y[:, rows:].repeat_interleave(count, 1)], 1)
     return Variants(Tasks(asked, targets, tasks.categorical), count, torch.from_numpy(weights),
-                    torch.from_numpy(sample), None if slots.shift is None else torch.from_numpy(shift))
+                    torch.from_numpy(sample),
+                    None if slots.shift is None else torch.from_numpy(shift))
 
 
 def merged(a, b):
