@@ -120,6 +120,7 @@ def base_for(key):
         "head.trees": "classes_trees",
         "head.few_values": "rows_few_values",
         "head.rare": "rows_rare",
+        "inputs.far": "rows_far",
         "head.process": "rows_gated",
     }
     name = "rows_tokens" if ".tokens." in key else named.get(key, "prefix_causal")

@@ -723,6 +723,36 @@ def case_rare_targets(model):
                            score={**table(x[n:], y[n:]), "orders": 0}), wanted)
 
 
+def case_far_cells(model):
+    """Columns with numbers that stand for missing ones, with one that is too large, and with a
+    group of its own far away, which stays; rows asked about and later ones have such cells, too.
+    """
+    if not model.config["inputs"].get("far"):
+        return
+    for n in (70, 600):
+        random = np.random.RandomState(n)
+        x, y, kinds = rows(model, n + 8, 31)
+        numbers = [f for f, kind in enumerate(kinds) if kind == "numeric"]
+        drawn = random.standard_normal((n + 8, 3))
+        drawn[random.permutation(n + 8)[:n // 12], 0] = -999
+        drawn[n + 1, 0] = -999
+        drawn[[7, n + 2], 1] = 1e6, 1e300
+        drawn[random.permutation(n)[:n // 10], 2] += 1e4
+        x[:, numbers[:3]] = drawn[:, :len(numbers[:3])]
+        classes = {}
+        if "classes" in model.config["head"]:
+            y, classes = (y > np.median(y)).astype(float), {"classes": 2}
+        encoding = build(model, x[:n], y[:n], n, kinds, classes.get("classes"))
+        found = np.isnan(encoding.x[:, numbers[:3]]).sum(axis=0)
+        assert found[0] >= n // 12 - 8 and found[1] == 1 and found[2] == 0, found
+        wanted = predictions(encoding, x[n:])
+        scored = x[n:n + 3], y[n:n + 3]
+        wanted["per_row"] = (encoding.conditionals(*scored), LOG_DENSITY)
+        yield Case(f"{n} rows with far cells",
+                   {**request(x[:n], y[:n], kinds, n, queries=cells(x[n:]),
+                              score={**table(*scored), "orders": 0}), **classes}, wanted)
+
+
 def case_no_share(model):
     """Classes that have nothing to do with the rows: the regression is worse than chance, and the
     head takes none of it.
@@ -812,7 +842,7 @@ CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, ca
          case_directions, case_short, case_grow, case_evidence, case_classes,
          case_class_order, case_one_class,
          case_rare, case_lean, case_trees, case_number_trees, case_few_values,
-         case_rare_targets, case_no_share)
+         case_rare_targets, case_far_cells, case_no_share)
 
 
 def main():

@@ -20,7 +20,7 @@ from process_chain import conditioned, remembered
 from random_numbers import permutation, value_uniforms
 from rows import RowTokeniser
 from safetensors_io import read_model
-from scaling import Scaling
+from scaling import Scaling, near_cells
 from sums import SumsEncoding, statistics_of
 from trees import pulled
 from trunk import head_outputs, run
@@ -103,6 +103,7 @@ class Encoding:
 
     def predict(self, queries):
         """One distribution for every query; of a joint head each query alone."""
+        queries = self.statistics.near(queries)
         answers = self.afresh(queries)
         self.statistics.said.update((self.question(query), answer)
                                     for query, answer in zip(queries, answers))
@@ -124,7 +125,7 @@ class Encoding:
 
     def follow(self, query):
         """predict() for one row, which chains ask again and again after the same rows."""
-        key = self.question(query)
+        key = self.question(self.statistics.near(query))
         if key not in self.statistics.said:
             self.predict([query])
         return self.statistics.said[key]
@@ -268,6 +269,7 @@ class Encoding:
 
     def append(self, x, y):
         """More rows behind the last one; prefix and statistics stay."""
+        x = self.statistics.near(x)
         return Encoding(self.model, np.concatenate([self.x, x]), np.concatenate([self.y, y]),
                         self.prefix, self.statistics)
 
@@ -361,10 +363,12 @@ def build(model, x, y, prefix, kinds=None, classes=None):
     place = None
     if model.config["target"].get("order") == "counts":
         place = class_places(kinds, x[:n0], y[:n0].astype(int), classes)
+    near = near_cells(model.config, kinds, x[:n0])
+    x = near(x)
     seen = y[:n0] if place is None else place[y[:n0].astype(int)]
     scaling = Scaling(model.config, kinds, x[:n0], seen)
     statistics = SimpleNamespace(scaling=scaling, n=n0, tokeniser=None, donors=None,
-                                 classes=classes, place=place, said={})
+                                 classes=classes, place=place, near=near, said={})
     if model.has_tokeniser:
         statistics.tokeniser = RowTokeniser(model, scaling, x[:n0], seen, classes)
         most = model.config["embedder"]["x"].get("donors", 0)

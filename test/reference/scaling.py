@@ -126,6 +126,40 @@ class Part(Codes):
                          else float(len(own)) for identity in self.known}
 
 
+def near_cells(config, kinds, x):
+    """A function that makes far cells of rows [n, F] missing, by the prefix x [n0, F]."""
+    times = config["inputs"].get("far", 0)
+    bounds = np.array([(-np.inf, np.inf) if kind == "categorical" else far_bounds(column, times)
+                       for kind, column in zip(kinds, x.T)]).reshape(-1, 2)
+
+    def near(rows):
+        rows = np.asarray(rows, dtype=float)
+        return np.where((rows < bounds[:, 0]) | (rows > bounds[:, 1]), np.nan, rows)
+    return near
+
+
+def far_bounds(column, times):
+    """(low, high) of the numbers of a column that do not count as missing (section 3, "Far
+    cells").
+    """
+    v = np.sort(column[~np.isnan(column)])
+    m = len(v)
+    bounds = -np.inf, np.inf
+    if times == 0 or m < 8:
+        return bounds
+    middle = 0.5 * v[(m - 1) // 2] + 0.5 * v[m // 2]
+    if 2 * np.sum(v == middle) > m:
+        return bounds
+    order = np.argsort(-abs(v - middle), kind="stable")
+    apart = abs(v - middle)[order]
+    for k in range(1, m // 8 + 1):
+        few = len(np.unique(v[order[:k]])) <= 2 or k <= m // 64
+        if apart[k] > 0 and apart[k - 1] >= times * apart[k] and few:
+            reach = np.sqrt(apart[k]) * np.sqrt(apart[k - 1])
+            bounds = middle - reach, middle + reach
+    return bounds
+
+
 class Scaling:
     """The frozen statistics of a prefix. x [n, F] and y [n] are raw; kinds [F] says which columns
     are categorical.

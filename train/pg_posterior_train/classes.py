@@ -14,6 +14,7 @@ from . import logistic, ridge, trees
 from .class_order import class_places
 from .clip import soft_clip
 from .donors import Slots, Variants, join_log, lend
+from .far import near_cells
 from .normalise import (MISSING_BIN, Inputs, ask, codes_by_targets, encode_categories,
                         numeric_bins, oriented, plain_features,
                         scale_features, slot_bins, slot_order)
@@ -231,6 +232,7 @@ def classify(model, tasks, rows, prefix=None, visible=None, statistics=None, num
     given, classes, known = numbered or known_classes(tasks.y, rows, config["head"]["classes"])
     place = class_places(tasks, given, statistics, config)
     y = place.gather(1, given.long()).to(given.dtype)
+    tasks = near_cells(tasks, statistics, config)
     if "max_features" in config["inputs"]:
         tasks = split_labels(tasks, y, statistics, config)
     asked = Variants(tasks, 1, torch.ones(*tasks.y[:, rows:].shape, 1))

@@ -68,7 +68,7 @@ mixture = objects(
         # of answers alone: training and the gate's fit go without
         "trees": number(0, 1),
         "few_values": number(0, 1),
-        "rare": number(0, 100),
+        "rare": number(1, 100),
     },
 )
 classes = objects(
@@ -90,6 +90,7 @@ INPUTS = objects(
         "center": array(number()),
         "scale": array(number(SMALLEST)),
         "clip": number(0),
+        "far": number(0, 1e6),
     },
 )
 TARGET = objects(
@@ -268,6 +269,7 @@ def model_rules(c):
     yield is_class != (
         embedder.get("y", {}).get("kind") == "classes"
     ), 'target.scaling "classes" and the embedder\'s y.kind "classes" need each other'
+    yield bool(inputs.get("far")) and not own_rows, 'inputs.far needs the embedder\'s x.kind "rows"'
     yield (target.get("order") == "counts" and not (is_class and x.get("kind") == "rows"),
            'target.order "counts" needs target.scaling "classes" and the embedder\'s x.kind "rows"')
     yield is_class and bool(

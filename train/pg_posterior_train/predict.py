@@ -7,6 +7,7 @@ import math
 import torch
 
 from .donors import Variants, join as join_variants, lend, shifted
+from .far import near_cells
 from .heads import Joint, distribution
 from .normalise import cells, prepare, scale_targets
 from .process import NUMBERS
@@ -82,6 +83,7 @@ def predict(model, tasks, rows, prefix=None, visible=None, statistics=None, chai
     statistics = statistics_rows(model.config, prefix) if statistics is None else statistics
     if visible is None:
         visible = torch.full((tasks.y.shape[1] - rows,), rows)
+    tasks = near_cells(tasks, statistics, model.config)
     if "max_features" in model.config["inputs"]:
         y_input = scale_targets(tasks.y, statistics, model.config)[1]
         tasks = split_labels(tasks, y_input, statistics, model.config)

@@ -37,10 +37,18 @@ tnp_find_level(const TnpColumn *column, double identity)
 	return low < column->n_levels && column->levels[low] == identity ? low : -1;
 }
 
+bool
+tnp_column_lacks(const TnpColumn *column, double x)
+{
+	return isnan(x) || (column->bounded && fabs(x - column->middle) > column->farthest);
+}
+
 double
 tnp_column_value(const TnpColumn *column, double x)
 {
-	if (column->kind == TNP_CATEGORICAL && !isnan(x))
+	if (tnp_column_lacks(column, x))
+		return NAN;
+	if (column->kind == TNP_CATEGORICAL)
 	{
 		int64_t		level = tnp_find_level(column, x);
 
@@ -56,7 +64,7 @@ tnp_column_bin(const TnpColumn *column, double x)
 {
 	int			bin = 0;
 
-	if (isnan(x))
+	if (tnp_column_lacks(column, x))
 		return TNP_MISSING_BIN;
 	if (column->kind == TNP_CATEGORICAL)
 	{

@@ -14,6 +14,9 @@ double		tnp_soft_clip(double z, double knee);
 /* Rank of a category identity among the column's levels, or -1. */
 int64_t		tnp_find_level(const TnpColumn *column, double identity);
 
+/* Whether a raw cell is missing, or a number that counts as that. */
+bool		tnp_column_lacks(const TnpColumn *column, double x);
+
 /*
  * The number behind a cell: itself, or its negative in a column that is turned; the code of a
  * category; NaN when missing or unknown.

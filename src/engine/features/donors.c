@@ -191,10 +191,10 @@ lacks_of(const TnpStats *stats, const double *x, int *lacks)
 }
 
 static bool
-has_all(const double *x, const int *columns, int n)
+has_all(const TnpStats *stats, const double *x, const int *features, int n)
 {
 	for (int i = 0; i < n; i++)
-		if (isnan(x[columns[i]]))
+		if (tnp_column_lacks(&stats->columns[features[i]], x[features[i]]))
 			return false;
 	return true;
 }
@@ -242,15 +242,16 @@ different_cells(const TnpDonors *d, const int *able, int n, const int *lacks, in
 
 /* Rows that lend: different cells where there are few, else evenly spaced ones. */
 static int
-lenders_of(const TnpDonors *d, const int *lacks, int n_lacks, int wanted, int *which,
+lenders_of(const TnpStats *stats, const int *lacks, int n_lacks, int wanted, int *which,
 		   double *weight, int *sample)
 {
+	const TnpDonors *d = &stats->donors;
 	int			able[MOST_ROWS],
 				n = 0,
 				found;
 
 	for (int i = 0; i < d->n; i++)
-		if (has_all(d->x + (size_t) i * d->n_features, lacks, n_lacks))
+		if (has_all(stats, d->x + (size_t) i * d->n_features, lacks, n_lacks))
 			able[n++] = i;
 	found = different_cells(d, able, n, lacks, n_lacks, wanted, which, weight);
 	if (found > 0 || n == 0)
@@ -276,10 +277,10 @@ tnp_donors_of(const TnpModel *model, const TnpStats *stats, const double *x, int
 
 	*sample = 0;
 	if (n_lacks > 0)
-		n = lenders_of(d, lacks, n_lacks, model->config.encode_x.donors, which, weight, sample);
+		n = lenders_of(stats, lacks, n_lacks, model->config.encode_x.donors, which, weight, sample);
 	/* an unknown label is not missing */
 	for (int i = 0; i < n_lacks; i++)
-		if (isnan(x[lacks[i]]))
+		if (tnp_column_lacks(&stats->columns[lacks[i]], x[lacks[i]]))
 			told = fmax(told, d->told[lacks[i]]);
 	if (n == 0 || told == 0 || model->config.encode_x.shift)
 		return n;
@@ -300,7 +301,8 @@ tnp_donors_shift(const TnpStats *stats, const double *x)
 
 	/* rows may lack several cells for one reason: what shifts most surely is that */
 	for (int i = 0; i < n; i++)
-		if (isnan(x[lacks[i]]) && d->told[lacks[i]] > shift.weight)
+		if (tnp_column_lacks(&stats->columns[lacks[i]], x[lacks[i]])
+			&& d->told[lacks[i]] > shift.weight)
 			shift = (TnpShift) {d->told[lacks[i]], d->shift[lacks[i]] * stats->y_scale,
 								d->shift_sd[lacks[i]] * fabs(stats->y_scale)};
 	return shift;

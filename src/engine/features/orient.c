@@ -43,7 +43,7 @@ mean_pair(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, int
 	{
 		double		x = rows->x[i * rows->n_features + f];
 
-		if (isnan(x))
+		if (tnp_column_lacks(column, x))
 			continue;
 		*mean_z += tnp_column_scale(model, column, x);
 		*mean_y += tnp_compared_target(model, stats, rows->y[i]);
@@ -75,7 +75,7 @@ tnp_column_turns(const TnpModel *model, const TnpStats *stats, const TnpRows *ro
 					z,
 					y;
 
-		if (isnan(x))
+		if (tnp_column_lacks(column, x))
 			continue;
 		z = tnp_column_scale(model, column, x) - mean_z;
 		y = tnp_compared_target(model, stats, rows->y[i]) - mean_y;

@@ -37,6 +37,9 @@ typedef struct TnpColumn
 	int			n_parts;		/* of the feature */
 	bool		constant;
 	bool		turned;			/* a number counts as its negative */
+	bool		bounded;		/* a number farther from the middle counts as missing: */
+	double		middle,
+				farthest;
 	double		mean,
 				sd;
 	double		edges[TNP_EDGES];

@@ -12,6 +12,7 @@
 #include "engine/distribution/distribution.h"
 #include "engine/features/column.h"
 #include "engine/features/donors.h"
+#include "engine/features/far.h"
 #include "engine/features/levels.h"
 
 #include <math.h>
@@ -196,6 +197,11 @@ build_column(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, 
 
 		if (!isnan(x))
 			work[m++] = x;
+	}
+	if (model->config.far_cells > 0 && column->kind == TNP_NUMERIC)
+	{
+		qsort(work, m, sizeof(double), compare_doubles);
+		m = tnp_column_bind(work, m, model->config.far_cells, column);
 	}
 	column->missing_rate = n0 > 0 ? (double) (n0 - m) / n0 : 0;
 	if (cards && column->kind == TNP_CATEGORICAL)

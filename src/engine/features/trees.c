@@ -138,7 +138,7 @@ tnp_trees_bins(const TnpStats *stats, const TnpTrees *trees, const double *x, un
 
 		if (column->kind == TNP_CATEGORICAL)
 			at = tnp_column_bin(column, value);
-		else if (!isnan(value))
+		else if (!tnp_column_lacks(column, value))
 		{
 			value = tnp_column_value(column, value);
 			at = 1;

@@ -57,8 +57,9 @@ cut_slot(const TnpRows *rows, const TnpStats *stats, int64_t n, int slot, double
 	{
 		double		cell = tnp_slot_cell(stats, slot, rows->x + i * rows->n_features);
 
+		cell = tnp_column_value(tnp_slot_column(stats, slot), cell);
 		if (!isnan(cell))
-			work[m++] = tnp_column_value(tnp_slot_column(stats, slot), cell);
+			work[m++] = cell;
 	}
 	qsort(work, (size_t) m, sizeof(double), compare_numbers);
 	for (int j = 1; m > 0 && j <= TNP_TREE_EDGES; j++)

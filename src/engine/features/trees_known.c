@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/features/column.h"
+
 #define ROWS_OF_VALUE 8			/* on average, or more: as many as a leaf has */
 
 static int
@@ -31,7 +33,7 @@ cell_of(const TnpStats *stats, int slot, const double *x)
 {
 	double		value = tnp_slot_cell(stats, slot, x);
 
-	return isnan(value) ? INFINITY : value;
+	return tnp_column_lacks(tnp_slot_column(stats, slot), value) ? INFINITY : value;
 }
 
 /* The values of a slot in the prefix, ascending, into values [n]; returns how many. */

@@ -409,7 +409,7 @@ static const TnpKey mixture_keys[] = {
 	TNP_BOOLEAN_OPTIONAL("process_chain", TnpConfig, process_chain),
 	TNP_NUMBER_OPTIONAL("trees", TnpConfig, trees_blend_weight, 0, 1),
 	TNP_NUMBER_OPTIONAL("few_values", TnpConfig, few_values, 0, 1),
-	TNP_NUMBER_OPTIONAL("rare", TnpConfig, rare, 0, 100),
+	TNP_NUMBER_OPTIONAL("rare", TnpConfig, rare, 1, 100),
 	TNP_END
 };
 static const TnpKey bars_keys[] = {
@@ -447,6 +447,7 @@ static const TnpKey inputs_keys[] = {
 	TNP_OTHER_OPTIONAL("center", TnpConfig, input_center, read_centers),
 	TNP_OTHER_OPTIONAL("scale", TnpConfig, input_scale, read_scales),
 	TNP_NUMBER_OPTIONAL("clip", TnpConfig, input_clip, 0, DBL_MAX),
+	TNP_NUMBER_OPTIONAL("far", TnpConfig, far_cells, 0, 1e6),
 	TNP_END
 };
 /* the count comes before the numbers of which there are so many */

@@ -99,6 +99,8 @@ struct TnpConfig
 	double	   *input_center,
 			   *input_scale;
 	double		input_clip;
+	/* how many times as far as others a number is that counts as missing; 0: none does */
+	double		far_cells;
 	/* TNP_SCALE_CLASSES: targets are class indices, and so are E_y and the head */
 	TnpScaling	target_scaling;
 	bool		orders_classes; /* classes are shown in the order of their counts */

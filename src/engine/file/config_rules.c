@@ -96,6 +96,8 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 		{rows && c->target_scaling != TNP_SCALE_PREFIX && !classes,
 		"the embedder's x.kind \"rows\" needs target.scaling \"prefix\" or \"classes\"", NULL, 0,
 		NULL, 0},
+		{c->far_cells > 0 && !rows, "inputs.far needs the embedder's x.kind \"rows\"", NULL, 0,
+		 NULL, 0},
 		{c->orders_classes && !(rows && classes),
 		 "target.order \"counts\" needs target.scaling \"classes\" and the embedder's x.kind "
 		 "\"rows\"", NULL, 0, NULL, 0},

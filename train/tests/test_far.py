@@ -1,0 +1,76 @@
+import os
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+import torch
+
+from pg_posterior_train.classes import classify
+from pg_posterior_train.export import load_model
+from pg_posterior_train.far import reach
+from pg_posterior_train.predict import predict
+from pg_posterior_train.tasks import Tasks
+
+from .models import REFERENCE, TOOL
+
+sys.path.insert(0, REFERENCE)
+try:
+    import scaling as reference
+    from checking import Tool, cells, table
+    from make_models import make_random
+    from safetensors_io import write_model
+finally:
+    sys.path.remove(REFERENCE)
+
+
+class FarCellsTest(unittest.TestCase):
+    def test_what_is_far(self):
+        random = np.random.default_rng(2)
+        near = random.standard_normal(80)
+        group, zeros, few = near.copy(), 0 * near, np.append(near[:6], 1e9)
+        group[:9] += 1e5
+        zeros[:30] = random.random(30)
+        zeros[3] = 1e4
+        for column, far in ((near, 0), (np.append(near, [-999] * 5), 5), (np.append(near, 1e6), 1),
+                            (np.append(near, [-999, 8e7, -999, np.nan]), 3), (group, 0),
+                            (zeros, 0), (few, 0), (np.append(near, [-999] * 20), 0)):
+            middle, most = reach(column, 32)
+            self.assertEqual((np.abs(column - middle) > most).sum(), far, column)
+            low, high = reference.far_bounds(column, 32)
+            self.assertEqual(((column < low) | (column > high)).sum(), far)
+
+    @unittest.skipUnless(os.path.exists(TOOL), "no tool")
+    def test_the_engine_answers_alike(self):
+        random = np.random.default_rng(5)
+        n = 120
+        x = random.standard_normal((n + 8, 4)).astype(np.float32).astype(float)
+        y = x[:, 0] + 0.5 * x[:, 1] + 0.2 * random.standard_normal(n + 8)
+        x[::16, 0] = -999
+        x[5, 1] = x[n + 1, 1] = 2.0 ** 30
+        for name in ("rows_far", "classes_far"):
+            config, tensors, dtype = make_random(name, 0)
+            of_classes = "classes" in config["head"]
+            own = (y > 0).astype(float) if of_classes else y
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "model.safetensors")
+                write_model(path, config, tensors, dtype)
+                with Tool(TOOL, path) as tool:
+                    said = tool.ask(context=table(x[:n], own[:n]), queries=cells(x[n:]),
+                                    prefix="whole", kernels="reference",
+                                    **({"classes": 2} if of_classes else {}))
+                model = load_model(path).double()
+            tasks = Tasks(torch.from_numpy(x)[None], torch.from_numpy(own)[None],
+                          torch.zeros(1, 4, dtype=torch.bool))
+            if of_classes:
+                log_p = classify(model, tasks, n)[0]
+                np.testing.assert_allclose(log_p[0, :, :2].exp().numpy(),
+                                           np.array(said["params"])[:, :2], atol=1e-4)
+                continue
+            mean, sd = (part[0].numpy() for part in predict(model, tasks, n).moments())
+            np.testing.assert_allclose(mean, said["mean"], atol=1e-3)
+            np.testing.assert_allclose(sd, said["sd"], atol=1e-3)
+
+
+if __name__ == "__main__":
+    unittest.main()
