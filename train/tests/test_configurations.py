@@ -16,6 +16,7 @@ from .test_paper_priors import write_png
 OWN = {
     "set_encoder": {"width": 16},
     "dva_feeder": {"feedforward": 32},
+    "deep_kernel_rbf": {"heads": 1},
 }
 
 
