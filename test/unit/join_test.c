@@ -108,22 +108,23 @@ test_sample(void)
 	const double params[] = {0, 1, 1, 1, 2, 1, 4, 1, 8, 1, 100, 1, 50, 1},
 				expected[] = {4, 3.5, 3, 2, 4, 49.5, 0},
 				weight[] = {0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.4};
-	double		wider[7],
+	double		mean[7],
+				wider[7],
 				joined[2];
 
-	tnp_join_sample(TNP_GAUSSIAN, 1, 7, 6, params, 2, wider);
+	tnp_join_sample(TNP_GAUSSIAN, 1, 7, 6, params, 2, mean, wider);
 	for (int k = 0; k < 7; k++)
 		is_near(wider[k], expected[k], 1e-12, "an answer of a sample");
 	tnp_join(TNP_GAUSSIAN, 1, 7, params, 2, weight, wider, work, joined);
 	is_near(joined[0], 31.5, 1e-9, "the mean stays");
 	/* 1 + mean of wider^2 + variance of the means */
 	is_near(joined[1] * joined[1], 1 + 250.75 + 1016.25, 1e-9, "the variance grows");
-	tnp_join_sample(TNP_GAUSSIAN, 1, 2, 2, params, 2, wider);
+	tnp_join_sample(TNP_GAUSSIAN, 1, 2, 2, params, 2, mean, wider);
 	ok(wider[0] == 0.5 && wider[1] == 0.5, "the farthest of fewer");
-	tnp_join_sample(TNP_GAUSSIAN, 1, 1, 1, params, 2, wider);
+	tnp_join_sample(TNP_GAUSSIAN, 1, 1, 1, params, 2, mean, wider);
 	ok(wider[0] == 0, "nothing of one");
 	tnp_join_sample(TNP_MIXTURE, 2, 2, 2, (const double[]) {0.5, 0.5, 0, 2, 1, 1, 0.25, 0.75, 0, 4,
-															 1, 1}, 6, wider);
+															 1, 1}, 6, mean, wider);
 	ok(wider[0] == 1 && wider[1] == 1, "by the means of mixtures");
 }
 

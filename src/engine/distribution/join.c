@@ -159,29 +159,16 @@ tnp_join(TnpDistributionKind kind, int n, int count, const double *params, size_
 	}
 }
 
+/* The distance of mean k to a near one, which few others are nearer than. */
 static double
-mean_of(TnpDistributionKind kind, int n, const double *params)
+distance_near(int sample, const double *mean, int k)
 {
-	double		mean = 0;
-
-	if (kind == TNP_GAUSSIAN)
-		return params[0];
-	for (int i = 0; i < n; i++)
-		mean += params[i] * params[n + i];
-	return mean;
-}
-
-/* The distance of mean k to that of a near one, which few others are nearer than. */
-static double
-distance_near(TnpDistributionKind kind, int n, int sample, const double *params, size_t step, int k)
-{
-	double		nearest[NEAR] = {0},
-				own = mean_of(kind, n, params + k * step);
+	double		nearest[NEAR] = {0};
 	int			found = 0;
 
 	for (int j = 0; j < sample; j++)
 	{
-		double		apart = fabs(mean_of(kind, n, params + j * step) - own);
+		double		apart = fabs(mean[j] - mean[k]);
 		int			place = found;
 
 		if (j == k || (found == NEAR && apart >= nearest[NEAR - 1]))
@@ -199,10 +186,12 @@ distance_near(TnpDistributionKind kind, int n, int sample, const double *params,
 
 void
 tnp_join_sample(TnpDistributionKind kind, int n, int count, int sample, const double *params,
-				size_t step, double *wider)
+				size_t step, double *mean, double *wider)
 {
+	for (int k = 0; k < sample; k++)
+		mean[k] = tnp_mean(&(TnpDistribution) {kind, n, params + k * step});
 	for (int k = 0; k < count; k++)
-		wider[k] = k < sample ? HALF_WAY * distance_near(kind, n, sample, params, step, k) : 0;
+		wider[k] = k < sample ? HALF_WAY * distance_near(sample, mean, k) : 0;
 }
 
 size_t

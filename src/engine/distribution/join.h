@@ -23,10 +23,11 @@ void		tnp_join(TnpDistributionKind kind, int n, int count, const double *params,
 
 /*
  * wider [count]: how far the answers to a sample stand for what lies between them, 0 of others; the
- * sample is the first `sample` of the `count` Gaussians or mixtures of n components.
+ * sample is the first `sample` of the `count` Gaussians or mixtures of n components, whose means
+ * come into mean [sample].
  */
 void		tnp_join_sample(TnpDistributionKind kind, int n, int count, int sample,
-							const double *params, size_t step, double *wider);
+							const double *params, size_t step, double *mean, double *wider);
 
 /* Doubles of scratch that tnp_join_shifted() takes. */
 size_t		tnp_join_shifted_work(TnpDistributionKind kind, int n);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/compare.h"
 #include "engine/base/error.h"
 
 typedef struct Class
@@ -35,15 +36,6 @@ compare_classes(const void *a, const void *b)
 	if (x->apart != y->apart)
 		return x->apart > y->apart ? -1 : 1;
 	return x->index - y->index;
-}
-
-static int
-compare_cells(const void *a, const void *b)
-{
-	double		x = *(const double *) a,
-				y = *(const double *) b;
-
-	return (x > y) - (x < y);
 }
 
 /* Where x, or what is not less, stands among n ascending cells. */
@@ -78,7 +70,7 @@ add_feature(const TnpRows *rows, int64_t n0, int f, double *work, Class *class)
 	for (int64_t i = 0; i < n0; i++)
 		if (!isnan(rows->x[i * rows->n_features + f]))
 			work[n++] = rows->x[i * rows->n_features + f];
-	qsort(work, n, sizeof(double), compare_cells);
+	qsort(work, n, sizeof(double), tnp_compare_doubles);
 	for (int64_t i = 0; i < n0; i++)
 	{
 		double		x = rows->x[i * rows->n_features + f];

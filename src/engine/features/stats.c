@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/compare.h"
 #include "engine/features/logistic.h"
 #include "engine/features/orient.h"
 #include "engine/features/power_column.h"
@@ -32,15 +33,6 @@
 #define LEAST_SCALE 1e-11		/* of targets, to their mean: rounding is far below it */
 #define SMALLEST_SD 1e-140		/* whose square is far from the smallest number */
 #define LARGEST_REST 1e-6		/* of a mean, in standard deviations */
-
-static int
-compare_doubles(const void *a, const void *b)
-{
-	double		x = *(const double *) a,
-				y = *(const double *) b;
-
-	return (x > y) - (x < y);
-}
 
 /*
  * Sums over n values, `step` apart, in units of 2^exponent: of their distances from a mean, and of
@@ -200,13 +192,13 @@ build_column(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, 
 	}
 	if (model->config.far_cells > 0 && column->kind == TNP_NUMERIC)
 	{
-		qsort(work, m, sizeof(double), compare_doubles);
+		qsort(work, m, sizeof(double), tnp_compare_doubles);
 		m = tnp_column_bind(work, m, model->config.far_cells, column);
 	}
 	column->missing_rate = n0 > 0 ? (double) (n0 - m) / n0 : 0;
 	if (cards && column->kind == TNP_CATEGORICAL)
 	{
-		qsort(work, m, sizeof(double), compare_doubles);
+		qsort(work, m, sizeof(double), tnp_compare_doubles);
 		status = tnp_levels_build(model, stats, rows, work, m, column, error);
 	}
 	if (status == TNP_OK)
@@ -220,7 +212,7 @@ build_column(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, 
 		turn_column(column, m, work);
 	if (cards && column->kind == TNP_NUMERIC)
 	{
-		qsort(work, m, sizeof(double), compare_doubles);
+		qsort(work, m, sizeof(double), tnp_compare_doubles);
 		build_edges(work, m, column);
 	}
 	return TNP_OK;

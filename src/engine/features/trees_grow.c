@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/compare.h"
 #include "engine/base/mix.h"
 #include "engine/features/class_counts.h"
 #include "engine/features/column.h"
@@ -37,15 +38,6 @@
 
 /* ---- bins and folds -------------------------------------------------------------------------- */
 
-static int
-compare_numbers(const void *a, const void *b)
-{
-	double		x = *(const double *) a,
-				y = *(const double *) b;
-
-	return (x > y) - (x < y);
-}
-
 /* The cuts of a numeric slot: quantiles of its m non-missing numbers; work [n]. */
 static void
 cut_slot(const TnpRows *rows, const TnpStats *stats, int64_t n, int slot, double *work,
@@ -61,7 +53,7 @@ cut_slot(const TnpRows *rows, const TnpStats *stats, int64_t n, int slot, double
 		if (!isnan(cell))
 			work[m++] = cell;
 	}
-	qsort(work, (size_t) m, sizeof(double), compare_numbers);
+	qsort(work, (size_t) m, sizeof(double), tnp_compare_doubles);
 	for (int j = 1; m > 0 && j <= TNP_TREE_EDGES; j++)
 		edges[j - 1] = work[((m - 1) * j + (TNP_TREE_EDGES + 1) / 2) / (TNP_TREE_EDGES + 1)];
 }

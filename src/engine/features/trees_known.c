@@ -14,18 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/compare.h"
 #include "engine/features/column.h"
 
 #define ROWS_OF_VALUE 8			/* on average, or more: as many as a leaf has */
-
-static int
-compare_cells(const void *a, const void *b)
-{
-	double		x = *(const double *) a,
-				y = *(const double *) b;
-
-	return (x > y) - (x < y);
-}
 
 /* A slot's cell; what is missing is equal, and above all others. */
 static double
@@ -44,7 +36,7 @@ list_values(const TnpRows *rows, const TnpStats *stats, int slot, double *values
 
 	for (int64_t i = 0; i < stats->n0; i++)
 		values[i] = cell_of(stats, slot, rows->x + i * rows->n_features);
-	qsort(values, (size_t) stats->n0, sizeof(double), compare_cells);
+	qsort(values, (size_t) stats->n0, sizeof(double), tnp_compare_doubles);
 	for (int64_t i = 0; i < stats->n0; i++)
 		if (i == 0 || values[i] > values[i - 1])
 			values[found++] = values[i];
@@ -102,7 +94,7 @@ tnp_trees_know(const TnpStats *stats, const double *x)
 		size_t		values = (size_t) (trees->known_until[s] - from);
 
 		if (values > 0 && bsearch(&cell, trees->known + from, values, sizeof(double),
-								  compare_cells) == NULL)
+								  tnp_compare_doubles) == NULL)
 			return false;
 		from += (int64_t) values;
 	}

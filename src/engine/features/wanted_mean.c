@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/compare.h"
 #include "engine/base/error.h"
 #include "engine/features/column.h"
 #include "engine/features/ridge_fit.h"
@@ -27,15 +28,6 @@
 #define SPLINES_FROM_PROCESS (-3)	/* its mean, in the numbers of a row before the process's */
 #define LEAST_APART 1e-12		/* of two opinions: a share of their squares */
 
-static int
-compare_numbers(const void *a, const void *b)
-{
-	double		x = *(const double *) a,
-				y = *(const double *) b;
-
-	return (x > y) - (x < y);
-}
-
 /* How many different targets the prefix has; 0 when memory ran out. */
 static int64_t
 count_values(const TnpEnv *env, const TnpRows *rows, int64_t n)
@@ -46,7 +38,7 @@ count_values(const TnpEnv *env, const TnpRows *rows, int64_t n)
 	if (y == NULL)
 		return 0;
 	memcpy(y, rows->y, n * sizeof(double));
-	qsort(y, n, sizeof(double), compare_numbers);
+	qsort(y, n, sizeof(double), tnp_compare_doubles);
 	for (int64_t i = 1; i < n; i++)
 		found += y[i] != y[i - 1];
 	tnp_free(env, y);

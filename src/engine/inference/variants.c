@@ -127,13 +127,14 @@ tnp_variants_join(const TnpModel *model, const TnpVariants *v, int64_t query, co
 		memcpy(joined, params, tnp_answer_size(model) * sizeof(double));
 	else
 	{
-		double		wider[TNP_MOST_VARIANTS];
+		double		mean[TNP_MOST_VARIANTS],
+					wider[TNP_MOST_VARIANTS];
 		bool		widens;
 
 		tnp_answer_shape(model, &kind, &n);
 		widens = v->sample[query] > 0 && (kind == TNP_GAUSSIAN || kind == TNP_MIXTURE);
 		if (widens)
-			tnp_join_sample(kind, n, count, v->sample[query], params, step, wider);
+			tnp_join_sample(kind, n, count, v->sample[query], params, step, mean, wider);
 		tnp_join(kind, n, count, params, step, v->weight + tnp_variants_first(v, query),
 				 widens ? wider : NULL, work, joined);
 	}
