@@ -23,6 +23,7 @@ class Donors:
         order = np.lexsort([*ties[::-1], y * np.sign(tokeniser.scaling.y_scale)])
         m = min(len(y), ROWS)
         self.x = x[[order[(2 * i + 1) * len(y) // (2 * m)] for i in range(m)]]
+        self.levels = len(np.unique(y)) <= 16
         self.lacking = np.isnan(tokeniser.scaling.encode(x))
         self.shifts = {} if shift else None
 
@@ -54,9 +55,9 @@ class Donors:
         if column not in self.shifts:
             rows = self.lacking[:, column]
             a, b = self.tokeniser.processes[0].shift(rows) if rows.any() else (0, 0)
-            odds = np.exp((b ** 2 / (1 + a) - np.log(1 + a)) / 2)
-            self.shifts[column] = (odds / (1 + odds) if rows.any() else 0.0, b / (1 + a),
-                                   1 / (1 + a))
+            u = (b ** 2 / (0.25 + a) - np.log(1 + 4 * a)) / 2
+            self.shifts[column] = (1 / (1 + np.exp(-u)) if rows.any() else 0.0, b / (0.25 + a),
+                                   1 / (0.25 + a))
         return self.shifts[column]
 
     def shifted(self, answer, query):
@@ -89,7 +90,7 @@ class Donors:
             different = [cells[(2 * i + 1) * len(cells) // (2 * self.most)]
                          for i in range(self.most)]
             weights = np.full(self.most, 1 / self.most)
-            sample = self.most
+            sample = 0 if self.levels else self.most
         variants = np.repeat(query[None], len(different), axis=0)
         variants[:, lacks] = different
         if self.shifts is not None:
@@ -107,7 +108,9 @@ def widened(answers, sample):
     if sample == 0 or not isinstance(answers[0], Mixture):
         return answers
     means = np.array([answer.mean() for answer in answers[:sample]])
-    apart = np.sort(abs(means[:, None] - means), axis=1)[:, min(4, sample - 1)]
+    near = np.sort(abs(means[:, None] - means), axis=1)[:, np.minimum([1, 2, 4], sample - 1)]
+    with np.errstate(divide="ignore"):
+        apart = np.minimum(near[:, 2], 8 / (1 / near[:, :2]).sum(axis=1))
     return [Mixture(a.weights, a.means, np.hypot(a.sds, s / 2))
             for a, s in zip(answers, apart)] + answers[sample:]
 

@@ -101,12 +101,15 @@ test_few(void)
 	   "and what is left is filled up with nothing");
 }
 
-/* Answers to a sample reach half way to their fourth nearest, the others stay as they are. */
+/*
+ * Answers to a sample reach half way to their fourth nearest, or less far where the nearest are
+ * nearer by far; the others stay as they are.
+ */
 static void
 test_sample(void)
 {
 	const double params[] = {0, 1, 1, 1, 2, 1, 4, 1, 8, 1, 100, 1, 50, 1},
-				expected[] = {4, 3.5, 3, 2, 4, 49.5, 0},
+				expected[] = {8.0 / 3, 2, 8.0 / 3, 2, 4, 49.5, 0},
 				weight[] = {0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.4};
 	double		mean[7],
 				wider[7],
@@ -118,11 +121,15 @@ test_sample(void)
 	tnp_join(TNP_GAUSSIAN, 1, 7, params, 2, weight, wider, work, joined);
 	is_near(joined[0], 31.5, 1e-9, "the mean stays");
 	/* 1 + mean of wider^2 + variance of the means */
-	is_near(joined[1] * joined[1], 1 + 250.75 + 1016.25, 1e-9, "the variance grows");
+	is_near(joined[1] * joined[1], 1 + 0.1 * (128.0 / 9 + 24 + 2450.25) + 1016.25, 1e-9,
+			"the variance grows");
 	tnp_join_sample(TNP_GAUSSIAN, 1, 2, 2, params, 2, mean, wider);
 	ok(wider[0] == 0.5 && wider[1] == 0.5, "the farthest of fewer");
 	tnp_join_sample(TNP_GAUSSIAN, 1, 1, 1, params, 2, mean, wider);
 	ok(wider[0] == 0, "nothing of one");
+	tnp_join_sample(TNP_GAUSSIAN, 1, 3, 3, (const double[]) {5, 1, 5, 1, 9, 1}, 2, mean,
+					wider);
+	ok(wider[0] == 0 && wider[1] == 0 && wider[2] == 2, "nothing of what is said twice");
 	tnp_join_sample(TNP_MIXTURE, 2, 2, 2, (const double[]) {0.5, 0.5, 0, 2, 1, 1, 0.25, 0.75, 0, 4,
 															 1, 1}, 6, mean, wider);
 	ok(wider[0] == 1 && wider[1] == 1, "by the means of mixtures");

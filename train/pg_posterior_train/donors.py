@@ -10,6 +10,8 @@ import torch
 from .tasks import Tasks
 
 ROWS = 256
+FEW_VALUES = 16         # different targets at most that are levels
+SUPPOSED_SHIFT = 4.0    # its variance beforehand, in that of the targets
 
 
 @dataclass
@@ -56,9 +58,10 @@ def shift_of(count, said):
     [S, 2] (process.missed).
     """
     information, rest = said.T
-    odds = (rest ** 2 / (1 + information) - np.log1p(information)) / 2
-    return np.stack([np.where(count > 0, 1 / (1 + np.exp(-odds)), 0.0), rest / (1 + information),
-                     1 / (1 + information)], 1)
+    precision = 1 / SUPPOSED_SHIFT + information
+    odds = (rest ** 2 / precision - np.log1p(SUPPOSED_SHIFT * information)) / 2
+    return np.stack([np.where(count > 0, 1 / (1 + np.exp(-odds)), 0.0), rest / precision,
+                     1 / precision], 1)
 
 
 class Lenders:
@@ -70,6 +73,7 @@ class Lenders:
         order = np.lexsort([*missing.T[::-1], *z.T[::-1], y])
         m = min(len(y), ROWS)
         self.x = x[order[(2 * np.arange(m) + 1) * len(y) // (2 * m)]]
+        self.levels = len(np.unique(y)) <= FEW_VALUES
 
     def lend(self, lacks, most):
         """(cells of the columns `lacks` [k, …], their weights [k], how many are a sample), k at
@@ -82,7 +86,7 @@ class Lenders:
             place = np.argsort(first)
             return different[place], size[place] / max(len(cells), 1), 0
         return (cells[(2 * np.arange(most) + 1) * len(cells) // (2 * most)],
-                np.full(most, 1 / most), most)
+                np.full(most, 1 / most), 0 if self.levels else most)
 
 
 def variants_of(query, lacks, missing, weights_told, lenders, most):
@@ -183,7 +187,9 @@ def widened(parts, sample):
         return parts
     own = parts[:sample]
     means = (own[..., 0] * own[..., 1]).sum(1)
-    apart = np.sort(abs(means[:, None] - means), 1)[:, min(4, sample - 1)]
+    near = np.sort(abs(means[:, None] - means), 1)[:, np.minimum([1, 2, 4], sample - 1)]
+    with np.errstate(divide="ignore"):
+        apart = np.minimum(near[:, 2], 8 / (1 / near[:, :2]).sum(1))
     parts = parts.copy()
     parts[:sample, :, 2] = np.hypot(own[..., 2], apart[:, None] / 2)
     return parts

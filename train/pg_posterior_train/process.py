@@ -330,6 +330,20 @@ def missed(lacking, phi, own, weights, outer, variance, y):
     return torch.stack([information.clamp_min(0), rest], -1) / variance[..., None]
 
 
+def apart(lacking, difference, variance):
+    """What corrects that, [B, S, 1]: how far the rows that lack a cell, once shifted, are from what
+    is said of them without their own targets, in the variance that this has by the process.
+
+    lacking [B, n, S]; difference and variance [B, n].
+    """
+    weight = lacking.to(variance.dtype) / variance[..., None]
+    difference = difference[..., None]
+    middle = (weight * difference).sum(1, keepdim=True) / weight.sum(1, keepdim=True).clamp_min(
+        SMALLEST)
+    square = (weight * (difference - middle).square()).sum(1)
+    return ((1 + square) / lacking.sum(1).clamp_min(1))[..., None]
+
+
 def sparse(points, coordinate, theta, inducing, y, prefix, axes=None, chain=None, shifts=None):
     """(mean, variance, noise variance [B]) of all rows, [B, N], those of the prefix without their
     own target.
@@ -385,6 +399,8 @@ def sparse(points, coordinate, theta, inducing, y, prefix, axes=None, chain=None
     rest = (1 - share[:, :prefix] / own[:, :prefix]).clamp_min(1e-9)
     mean[:, :prefix] = y - (y - mean[:, :prefix]) / rest
     spread[:, :prefix] = variance * own[:, :prefix] / rest
+    if shifts:
+        shifts[-1] = shifts[-1] / apart(shifts[0], y - mean[:, :prefix], spread[:, :prefix])
     return mean, spread, variance * noise
 
 

@@ -49,13 +49,16 @@ class Variants(unittest.TestCase):
         self.assertTrue(np.allclose(weights, [2 / 9, 4 / 9, 3 / 9]))
 
     def test_many_are_spread_along_the_target(self):
-        y = -np.arange(12.0)
+        y = -np.arange(24.0)
         x = np.stack([10 + y, y], 1)
-        absent = np.zeros((12, 2))
+        absent = np.zeros((24, 2))
         cells, weights, sample = Lenders(x, y, absent, absent).lend(np.array([0]), 3)
         self.assertEqual(sample, 3)
-        self.assertEqual(cells[:, 0].tolist(), [-1 + 2, 3 + 2, 7 + 2])
+        self.assertEqual(cells[:, 0].tolist(), [-9, -1, 7])
         self.assertEqual(weights.tolist(), [1 / 3] * 3)
+        for different, sample in ((16, 0), (17, 3)):
+            lenders = Lenders(x, y.clip(1 - different), absent, absent)
+            self.assertEqual(lenders.lend(np.array([0]), 3)[2], sample)
 
     def test_what_absence_tells(self):
         self.assertEqual(told(np.array(0.0), np.array(0.0), np.array(1.0)), 0)

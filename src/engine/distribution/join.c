@@ -12,7 +12,8 @@
 #include <string.h>
 
 #define NEAR 4					/* of a sample, those that tell how close it is about an answer */
-#define HALF_WAY 0.5			/* of the distance to the last of these */
+#define HALF_WAY 0.5			/* of the distance to the last of these, which is cut at */
+#define OF_NEAREST 4.0			/* times the harmonic mean of those to the first two */
 
 /* One component on its way. */
 typedef struct Part
@@ -159,7 +160,10 @@ tnp_join(TnpDistributionKind kind, int n, int count, const double *params, size_
 	}
 }
 
-/* The distance of mean k to a near one, which few others are nearer than. */
+/*
+ * The distance of mean k to a near one, which few others are nearer than. Where the nearest are
+ * nearer by far, as in a clump of few, what lies behind the gap is another clump's.
+ */
 static double
 distance_near(int sample, const double *mean, int k)
 {
@@ -181,7 +185,10 @@ distance_near(int sample, const double *mean, int k)
 			nearest[place] = nearest[place - 1];
 		nearest[place] = apart;
 	}
-	return found > 0 ? nearest[found - 1] : 0;
+	if (found == 0 || nearest[0] == 0)
+		return 0;
+	return fmin(nearest[found - 1],
+				2 * OF_NEAREST / (1 / nearest[0] + 1 / nearest[found > 1 ? 1 : 0]));
 }
 
 void

@@ -17,6 +17,7 @@
 #define LARGEST_SHARE 0.25		/* of missing cells in a column that is borrowed */
 #define KNOWN 0.5				/* what many rows without a cell count by their number alone */
 #define HALF_KNOWN 4			/* rows that count half of it */
+#define FEW_VALUES 16			/* different targets at most that are levels */
 
 /*
  * Squared deviation of the targets of the prefix rows that lack cells of column f, in units of its
@@ -47,20 +48,23 @@ deviation_of(const TnpStats *stats, int f, int *degrees)
 	return square;
 }
 
+#define SUPPOSED_SHIFT 4.0		/* its variance beforehand, in that of the targets */
+
 /*
- * What rows without a slot's cell say of a shift of their targets: that there is one, and a normal
- * one of the targets' own deviation, is as likely before that as that there is none.
+ * What rows without a slot's cell say of a shift of their targets: that there is one, a normal one,
+ * is as likely before that as that there is none.
  */
 static void
 set_shift(const TnpProcess *p, int s, int f, TnpDonors *d)
 {
 	double		information = p->missed[2 * s],
 				rest = p->missed[2 * s + 1],
-				odds = 0.5 * (rest * rest / (1 + information) - log1p(information));
+						precision = 1 / SUPPOSED_SHIFT + information,
+				odds = 0.5 * (rest * rest / precision - log1p(SUPPOSED_SHIFT * information));
 
 	d->told[f] = 1 / (1 + exp(-odds));
-	d->shift[f] = rest / (1 + information);
-	d->shift_sd[f] = 1 / sqrt(1 + information);
+	d->shift[f] = rest / precision;
+	d->shift_sd[f] = 1 / sqrt(precision);
 }
 
 /*
@@ -109,6 +113,28 @@ tnp_column_is_lent(const TnpStats *stats, int f)
 	return stats->columns[f].count[TNP_MISSING_BIN] <= LARGEST_SHARE * stats->n0;
 }
 
+/* Whether the prefix has few different targets. */
+static bool
+has_levels(const TnpRows *rows, int64_t n0)
+{
+	double		value[FEW_VALUES];
+	int			found = 0;
+
+	for (int64_t i = 0; i < n0; i++)
+	{
+		int			k = 0;
+
+		while (k < found && value[k] != rows->y[i])
+			k++;
+		if (k < found)
+			continue;
+		if (found == FEW_VALUES)
+			return false;
+		value[found++] = rows->y[i];
+	}
+	return true;
+}
+
 TnpStatus
 tnp_donors_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError *error)
 {
@@ -120,6 +146,7 @@ tnp_donors_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, Tn
 	if (n < 0 || (d->x = tnp_alloc_zero(&model->env, 1, block_size(n, rows->n_features))) == NULL)
 		return tnp_no_memory(error);
 	set_place(d, n, rows->n_features);
+	d->levels = has_levels(rows, stats->n0);
 	if (!model->config.encode_x.shift)
 		for (int f = 0; f < d->n_features; f++)
 			d->told[f] = told_by_absence(stats, f);
@@ -143,6 +170,7 @@ tnp_donors_copy(const TnpEnv *env, const TnpDonors *from, TnpDonors *to)
 		return false;
 	memcpy(to->x, from->x, tnp_donors_bytes(from));
 	set_place(to, from->n, from->n_features);
+	to->levels = from->levels;
 	return true;
 }
 
@@ -261,7 +289,7 @@ lenders_of(const TnpStats *stats, const int *lacks, int n_lacks, int wanted, int
 		which[i] = able[(2 * i + 1) * n / (2 * wanted)];
 		weight[i] = 1.0 / wanted;
 	}
-	*sample = wanted;
+	*sample = d->levels ? 0 : wanted;
 	return wanted;
 }
 

@@ -254,7 +254,7 @@ sum_rows(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpP
 /* What the process says of the prefix rows without their own target. */
 static TnpStatus
 leave_out(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpProcess *p,
-		  TnpError *error)
+		  TnpMissed *missed, TnpError *error)
 {
 	double		density = 0;
 
@@ -280,8 +280,13 @@ leave_out(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, Tnp
 			density -= 0.5 * (LOG_TWO_PI + log(spread) + (left - y) * (left - y) / spread);
 			out[0] = (float) tnp_soft_clip(left, model->config.target_clip);
 			out[1] = (float) (0.5 * log(spread));
+			if (missed != NULL)
+				tnp_missed_differ(missed, stats, rows->x + (first + k) * rows->n_features, y - left,
+								  1 / spread);
 		}
 	}
+	if (missed != NULL)
+		tnp_missed_correct(missed, p);
 	p->quality = tnp_soft_clip(density / stats->n0, model->config.target_clip);
 	return TNP_OK;
 }
@@ -291,7 +296,8 @@ tnp_process_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, T
 {
 	TnpProcess *p = &stats->process;
 	TnpStatus	status = tnp_process_direct(model, rows, stats, error);
-	TnpMissed	missed = {0};
+	TnpMissed	sums = {0},
+			   *missed = NULL;
 	double	   *phi = NULL;
 
 	if (status == TNP_OK)
@@ -304,19 +310,19 @@ tnp_process_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, T
 		p->weight[a] = exp(p->weight[a]);
 	p->noise = exp(p->weight[p->points.n_axes]);
 	phi = tnp_alloc_zero(&model->env, (size_t) TOGETHER * p->points.n, sizeof(double));
-	if (phi == NULL
-		|| (model->config.encode_x.shift && !tnp_missed_begin(&model->env, stats, p, &missed)))
+	if (model->config.encode_x.shift && tnp_missed_begin(&model->env, stats, p, &sums))
+		missed = &sums;
+	if (phi == NULL || (model->config.encode_x.shift && missed == NULL))
 		status = tnp_no_memory(error);
 	/* what is added to the diagonal keeps it definite */
 	else if (!factorise_carriers(stats, p))
 		status = tnp_fail(error, TNP_BAD_VALUE, "the rows are too large for the model");
 	else
-		status = sum_rows(model, rows, stats, p, phi, missed.features != NULL ? &missed : NULL,
-						  error);
+		status = sum_rows(model, rows, stats, p, phi, missed, error);
 	if (status == TNP_OK)
-		status = leave_out(model, rows, stats, p, error);
+		status = leave_out(model, rows, stats, p, missed, error);
 	tnp_free(&model->env, phi);
-	tnp_missed_free(&model->env, &missed);
+	tnp_missed_free(&model->env, &sums);
 	return status;
 }
 

@@ -5,6 +5,10 @@
  * of one basis function without a prior). The features of the process make both from sums over the
  * rows of l alone.
  *
+ * The process explains a shift that it does not know by weights and noise that hold rows without
+ * the cell far apart, so that C makes them less sure than they are. How far they really are from
+ * what is said of them without their own targets, once that is shifted, corrects its scale there.
+ *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "engine/features/process_missed.h"
@@ -23,15 +27,24 @@ tnp_missed_begin(const TnpEnv *env, const TnpStats *stats, const TnpProcess *p, 
 	int			slots = stats->n_slots,
 				n = p->points.n;
 
-	*missed = (TnpMissed) {slots, n, NULL, NULL, {false}};
+	*missed = (TnpMissed) {slots, n, NULL, NULL, NULL, {false}};
 	for (int s = 0; s < slots; s++)
 		missed->wanted[s] = tnp_column_is_lent(stats, stats->slot[s])
 			&& tnp_slot_column(stats, s)->count[TNP_MISSING_BIN] > 0;
-	missed->features = tnp_alloc_zero(env, (size_t) slots * (n + 2) + 1, sizeof(double));
+	missed->features = tnp_alloc_zero(env, (size_t) slots * (n + 6) + 1, sizeof(double));
 	if (missed->features == NULL)
 		return false;
 	missed->sums = missed->features + (size_t) slots * n;
+	missed->apart = missed->sums + 2 * slots;
 	return true;
+}
+
+/* Whether a row x is one of those that count for slot s. */
+static bool
+lacks_slot(const TnpMissed *missed, const TnpStats *stats, int s, const double *x)
+{
+	return missed->wanted[s]
+		&& isnan(tnp_column_value(tnp_slot_column(stats, s), tnp_slot_cell(stats, s, x)));
 }
 
 void
@@ -42,8 +55,7 @@ tnp_missed_add(TnpMissed *missed, const TnpStats *stats, const double *x, const 
 	{
 		double	   *own = missed->features + (size_t) s * missed->n;
 
-		if (!missed->wanted[s] || !isnan(tnp_column_value(tnp_slot_column(stats, s),
-														  tnp_slot_cell(stats, s, x))))
+		if (!lacks_slot(missed, stats, s, x))
 			continue;
 		for (int j = 0; j < missed->n; j++)
 			own[j] += weight * features[j];
@@ -71,8 +83,42 @@ tnp_missed_end(TnpMissed *missed, TnpProcess *p)
 }
 
 void
+tnp_missed_differ(TnpMissed *missed, const TnpStats *stats, const double *x, double difference,
+				  double weight)
+{
+	for (int s = 0; s < missed->n_slots; s++)
+	{
+		double	   *apart = missed->apart + 4 * s;
+
+		if (!lacks_slot(missed, stats, s, x))
+			continue;
+		apart[0]++;
+		apart[1] += weight;
+		apart[2] += weight * difference;
+		apart[3] += weight * difference * difference;
+	}
+}
+
+void
+tnp_missed_correct(const TnpMissed *missed, TnpProcess *p)
+{
+	for (int s = 0; s < missed->n_slots; s++)
+	{
+		const double *apart = missed->apart + 4 * s;
+		double		square;
+
+		if (!missed->wanted[s])
+			continue;
+		square = fmax(apart[3] - apart[2] * apart[2] / apart[1], 0);
+		/* one square of the size that is expected beforehand, so that few rows say little */
+		p->missed[2 * s] *= apart[0] / (1 + square);
+		p->missed[2 * s + 1] *= apart[0] / (1 + square);
+	}
+}
+
+void
 tnp_missed_free(const TnpEnv *env, TnpMissed *missed)
 {
 	tnp_free(env, missed->features);
-	missed->features = missed->sums = NULL;
+	missed->features = missed->sums = missed->apart = NULL;
 }

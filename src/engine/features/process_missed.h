@@ -16,6 +16,8 @@ typedef struct TnpMissed
 				n;				/* features */
 	double	   *features;		/* [n_slots, n] weighted; NULL: no sums are wanted */
 	double	   *sums;			/* [n_slots, 2] of weights, and of weighted targets; behind them */
+	/* [n_slots, 4] of rows left out: count, weights, weighted differences and squares of these */
+	double	   *apart;
 	bool		wanted[TNP_MOST_SLOTS]; /* few rows of the prefix lack the cell, but some do */
 } TnpMissed;
 
@@ -29,6 +31,16 @@ void		tnp_missed_add(TnpMissed *missed, const TnpStats *stats, const double *x,
 
 /* What follows, to p->missed; the features are lost. */
 void		tnp_missed_end(TnpMissed *missed, TnpProcess *p);
+
+/*
+ * Add how far the target of a row x [F] is from what the process says without it, with the inverse
+ * of the variance that this has by the process.
+ */
+void		tnp_missed_differ(TnpMissed *missed, const TnpStats *stats, const double *x,
+							  double difference, double weight);
+
+/* Correct what has been put to p->missed by how far the rows without a cell really are apart. */
+void		tnp_missed_correct(const TnpMissed *missed, TnpProcess *p);
 void		tnp_missed_free(const TnpEnv *env, TnpMissed *missed);
 
 #endif							/* TNP_PROCESS_MISSED_H */

@@ -205,6 +205,7 @@ typedef struct TnpDonors
 {
 	int			n,				/* 0: there are none */
 				n_features;
+	bool		levels;			/* the targets have few values, between which nothing lies */
 	double	   *x;				/* [n, n_features] raw, in ascending order of their targets */
 	double	   *told;			/* [n_features] by a missing cell, 0 … 1; behind x */
 	double	   *shift;			/* [n_features] of the targets by that, and behind it: */
