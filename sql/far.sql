@@ -1,4 +1,4 @@
--- numbers of a column that are far from all others count as missing
+-- numbers of a column that are far from all others count as missing, such targets as nearer
 \set SHOW_CONTEXT never
 CREATE TABLE runs AS SELECT i AS id, sin(i * 12.9898) AS load, cos(i * 78.233) AS heat,
 	sin(i * 12.9898) + 0.5 * cos(i * 78.233) + sin(i * 37.719) / 10 AS wear
@@ -36,5 +36,15 @@ SELECT posterior.predict('kept', k)::text = posterior.predict('kept', m)::text A
 	WHERE k.id = 202;
 SELECT posterior.drop_context('kept');
 DROP TABLE kept;
-DROP VIEW wrong, missing, coded;
+-- a target with its point in the wrong place, too; and one that is wrong by less is still found
+CREATE VIEW mistaken AS SELECT id, load, heat,
+	wear * CASE WHEN id = 11 THEN 1e6 ELSE 1 END + CASE WHEN id = 50 THEN 6 ELSE 0 END AS wear
+	FROM runs;
+SELECT max(abs(posterior.mean(posterior.predict(a, r.load, r.heat)) - wear)) < 0.25 AS known,
+	max(posterior.stddev(posterior.predict(a, r.load, r.heat))) < 1 AS sure
+	FROM runs r, (SELECT posterior.context(wear, load, heat ORDER BY id) AS a
+		FROM mistaken WHERE id <= 200) x WHERE id > 200;
+SELECT row_key FROM posterior.detect_anomalies('mistaken', 'wear', '{load,heat}', key => '{id}')
+	ORDER BY value;
+DROP VIEW mistaken, wrong, missing, coded;
 DROP TABLE runs;

@@ -242,10 +242,12 @@ TNP_EXPORT double tnp_encoding_cost(const TnpModel *model, int64_t n);
  * columns and the targets that are numbers, of the difference of the means in standard deviations
  * of the rows before and of the logarithm of the ratio of the standard deviations, each less three
  * standard errors. A column that was constant and is no more, or the other way round, has drifted
- * infinitely. 0 while either side has fewer than TNP_DRIFT_ROWS numbers.
+ * infinitely. 0 while either side has fewer than TNP_DRIFT_ROWS numbers. What is far from all
+ * others among the rows before counts as it does for the model, or, for NULL, as it is. NAN when
+ * memory ran out.
  */
 #define TNP_DRIFT_ROWS 32
-TNP_EXPORT double tnp_drift(const TnpRows *rows, int64_t first);
+TNP_EXPORT double tnp_drift(const TnpModel *model, const TnpRows *rows, int64_t first);
 
 /*
  * build: statistics from the first `prefix` rows, encoding of all rows (rows beyond the prefix

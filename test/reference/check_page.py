@@ -121,6 +121,7 @@ def base_for(key):
         "head.few_values": "rows_few_values",
         "head.rare": "rows_rare",
         "inputs.far": "rows_far",
+        "target.far": "rows_far_targets",
         "head.process": "rows_gated",
     }
     name = "rows_tokens" if ".tokens." in key else named.get(key, "prefix_causal")

@@ -21,6 +21,7 @@ from checking import (HALF, KERNELS, MadeModels, Tap, Tool, arguments, as_target
 from heads import NORMAL, Joint
 from random_numbers import self_test, value_uniforms
 from reference import Model, build, canonical_prefix, whole_prefix
+from scaling import near_targets
 
 MOMENTS, LOG_DENSITY, DRAWS = 1e-4, 1e-3, 1e-3
 
@@ -753,6 +754,60 @@ def case_far_cells(model):
                               score={**table(*scored), "orders": 0}), **classes}, wanted)
 
 
+def case_far_targets(model):
+    """Targets that are too large by far, in the context, among later rows and in chains; two of
+    them, and one among events, where most targets are one value.
+    """
+    if not model.config["target"].get("far"):
+        return
+    for n, wrong, kept in ((40, 1, 0), (300, 2, 0), (600, 3, 1), (300, 1, 250)):
+        random = np.random.RandomState(n + kept)
+        x, y, kinds = rows(model, n + 8, 37)
+        y[:kept] = 1.5
+        at = n - 1 - random.permutation(n - kept)[:wrong]
+        limit = np.max(np.abs(np.delete(y[:n], at) - np.median(y[:n])))
+        y[at] = 15 * (1 + random.random_sample(wrong)) * limit * (-1) ** np.arange(wrong)
+        y[n + 1] = -6 * limit
+        moved = near_targets(model.config, y[:n])(y)
+        assert list(np.flatnonzero(moved != y)) == sorted(at) + [n + 1], (n, at)
+        encoding = build(model, x[:n], y[:n], n, kinds)
+        wanted = predictions(encoding, x[n:])
+        scored = x[n:n + 4], y[n:n + 4]
+        wanted["per_row"] = (encoding.conditionals(*scored), LOG_DENSITY)
+        yield Case(f"{n} rows, {wrong} with far targets",
+                   request(x[:n], y[:n], kinds, n, queries=cells(x[n:]),
+                           score={**table(*scored), "orders": 0}), wanted)
+        at = encoding.append(x[n:n + 3], y[n:n + 3])
+        yield Case(f"{n} rows and three later ones, one of them with a far target",
+                   request(x[:n + 3], y[:n + 3], kinds, n, queries=cells(x[n + 3:])),
+                   predictions(at, x[n + 3:]))
+
+
+def case_lacking(model):
+    """Rows that lack a cell and have other targets for it, more or fewer of them, and rows that do
+    so to be asked about; numbers as targets, in clumps, and levels.
+    """
+    if (not model.config["embedder"].get("x", {}).get("donors") or model.context == "causal"
+            or "classes" in model.config["head"]):
+        return
+    for n, lack, kind in ((60, 1, "numbers"), (60, 9, "numbers"), (200, 20, "clumps"),
+                          (200, 3, "levels")):
+        random = np.random.RandomState(n + lack)
+        x, y, kinds = rows(model, n + 8, 41)
+        own = random.standard_normal(n + 8)
+        f = kinds.index("numeric")
+        x[:, f] = own
+        y = {"numbers": own + 0.1 * y / np.std(y), "levels": np.round(2 * own),
+             "clumps": np.round(own) + 0.01 * random.standard_normal(n + 8)}[kind]
+        x[:lack, f] = np.nan
+        y[:lack] += 5
+        x[n:n + 6, f] = np.nan
+        encoding = build(model, x[:n], y[:n], n, kinds)
+        wanted = predictions(encoding, x[n:])
+        yield Case(f"{n} rows, {lack} without a cell, {kind}",
+                   request(x[:n], y[:n], kinds, n, queries=cells(x[n:])), wanted)
+
+
 def case_no_share(model):
     """Classes that have nothing to do with the rows: the regression is worse than chance, and the
     head takes none of it.
@@ -842,7 +897,8 @@ CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, ca
          case_directions, case_short, case_grow, case_evidence, case_classes,
          case_class_order, case_one_class,
          case_rare, case_lean, case_trees, case_number_trees, case_few_values,
-         case_rare_targets, case_far_cells, case_no_share)
+         case_rare_targets, case_far_cells, case_far_targets,
+         case_lacking, case_no_share)
 
 
 def main():

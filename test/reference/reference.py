@@ -20,7 +20,7 @@ from process_chain import conditioned, remembered
 from random_numbers import permutation, value_uniforms
 from rows import RowTokeniser
 from safetensors_io import read_model
-from scaling import Scaling, near_cells
+from scaling import Scaling, near_cells, near_targets
 from sums import SumsEncoding, statistics_of
 from trees import pulled
 from trunk import head_outputs, run
@@ -365,8 +365,9 @@ def build(model, x, y, prefix, kinds=None, classes=None):
         place = class_places(kinds, x[:n0], y[:n0].astype(int), classes)
     near = near_cells(model.config, kinds, x[:n0])
     x = near(x)
-    seen = y[:n0] if place is None else place[y[:n0].astype(int)]
-    scaling = Scaling(model.config, kinds, x[:n0], seen)
+    near_y = near_targets(model.config, y[:n0])
+    seen = near_y(y[:n0]) if place is None else place[y[:n0].astype(int)]
+    scaling = Scaling(model.config, kinds, x[:n0], seen, near_y)
     statistics = SimpleNamespace(scaling=scaling, n=n0, tokeniser=None, donors=None,
                                  classes=classes, place=place, near=near, said={})
     if model.has_tokeniser:

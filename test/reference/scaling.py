@@ -126,6 +126,12 @@ class Part(Codes):
                          else float(len(own)) for identity in self.known}
 
 
+def middle_of(v):
+    """The mean of the two middle ones of sorted numbers, of the middle one twice."""
+    low, high = v[(len(v) - 1) // 2], v[len(v) // 2]
+    return low if low == high else 0.5 * low + 0.5 * high
+
+
 def near_cells(config, kinds, x):
     """A function that makes far cells of rows [n, F] missing, by the prefix x [n0, F]."""
     times = config["inputs"].get("far", 0)
@@ -147,26 +153,48 @@ def far_bounds(column, times):
     bounds = -np.inf, np.inf
     if times == 0 or m < 8:
         return bounds
-    middle = 0.5 * v[(m - 1) // 2] + 0.5 * v[m // 2]
+    middle = middle_of(v)
     if 2 * np.sum(v == middle) > m:
         return bounds
     order = np.argsort(-abs(v - middle), kind="stable")
     apart = abs(v - middle)[order]
     for k in range(1, m // 8 + 1):
         few = len(np.unique(v[order[:k]])) <= 2 or k <= m // 64
-        if apart[k] > 0 and apart[k - 1] >= times * apart[k] and few:
+        if np.inf > apart[k - 1] >= times * apart[k] > 0 and few:
             reach = np.sqrt(apart[k]) * np.sqrt(apart[k - 1])
             bounds = middle - reach, middle + reach
     return bounds
 
 
+def near_targets(config, y):
+    """A function that moves far targets of rows [n] to the limit, by those of the prefix y [n0]
+    (section 3, "Far targets").
+    """
+    times, m = config["target"].get("far", 0), len(y)
+    if times == 0 or m == 0:
+        return lambda targets: targets
+    v = np.sort(y)
+    middle = middle_of(v)
+    apart = np.sort(abs(v - middle))[::-1]
+    reach, limit = np.inf, 0.0
+    for k in range(1, -(-m // 256) + 1):
+        if k + 8 <= m and apart[k + 7] > 0 and np.inf > apart[k - 1] >= times * apart[k]:
+            reach, limit = np.sqrt(apart[k - 1]) * np.sqrt(apart[k]), apart[k]
+
+    def near(targets):
+        targets = np.asarray(targets, dtype=float)
+        return np.where(abs(targets - middle) > reach,
+                        middle + np.sign(targets - middle) * limit, targets)
+    return near
+
+
 class Scaling:
-    """The frozen statistics of a prefix. x [n, F] and y [n] are raw; kinds [F] says which columns
-    are categorical.
+    """The frozen statistics of a prefix. x [n, F] and y [n] are raw, but that far targets have been
+    moved by `near`; kinds [F] says which columns are categorical.
     """
 
-    def __init__(self, config, kinds, x, y):
-        self.config = config
+    def __init__(self, config, kinds, x, y, near):
+        self.config, self.near = config, near
         self.orients = config["embedder"].get("x", {}).get("orient", False)
         told = None
         if config["embedder"].get("x", {}).get("codes") == "targets":
@@ -269,4 +297,5 @@ class Scaling:
 
     def target(self, y):
         """What the network sees of raw targets [n]."""
-        return soft_clip((y - self.y_center) / self.y_scale, self.config["target"].get("clip", 0))
+        return soft_clip((self.near(y) - self.y_center) / self.y_scale,
+                         self.config["target"].get("clip", 0))

@@ -423,6 +423,8 @@ static const BadConfig bad_configs[] = {
 	 "unknown embedder.x.codes \"names\"", "known are identity, targets"},
 	{additive, "\"components\": 5", "\"components\": 5, \"few_values\": 0.5",
 	 "head.few_values needs head.trees and embedder.x.ridge", NULL},
+	{additive, "\"target\": {", "\"target\": {\"far\": 9, ",
+	 "target.far needs the embedder's x.kind \"rows\" and one target, which is a number", NULL},
 	{additive, "\"inputs\": {", "\"inputs\": {\"far\": 9, ",
 	 "inputs.far needs the embedder's x.kind \"rows\"", NULL},
 	{additive, "\"components\": 5", "\"components\": 5, \"rare\": 6",

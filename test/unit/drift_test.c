@@ -6,6 +6,7 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "models.h"
 #include "tap.h"
@@ -53,7 +54,7 @@ drift_after(int f, double factor, double shift)
 
 		*cell = factor * *cell + shift;
 	}
-	return tnp_drift(&rows, FIRST);
+	return tnp_drift(NULL, &rows, FIRST);
 }
 
 static bool
@@ -62,9 +63,47 @@ near(double a, double b)
 	return fabs(a - b) < 1e-3;
 }
 
+/*
+ * Cells and targets that are far among the rows before, and later ones like these, count as they do
+ * for a model that knows them; for others they are all that counts.
+ */
+static void
+test_far(const TestModel *file)
+{
+	TestEnv		env;
+	TnpModel   *model;
+	TnpError	error = {0};
+	double		plain;
+
+	test_env_init(&env, test_kernels());
+	test_must(tnp_model_open(&env.env, file->bytes, file->length, &model, &error), &error);
+	fill();
+	for (int i = FIRST; i < ROWS; i++)
+		y[i] += 2;
+	plain = tnp_drift(model, &rows, FIRST);
+	ok(plain > 1 && plain == tnp_drift(NULL, &rows, FIRST), "%s: drift without them", file->name);
+	y[3] = 1e9;
+	x[4 * COLUMNS] = x[(FIRST + 1) * COLUMNS] = -1e12;
+	ok(fabs(tnp_drift(model, &rows, FIRST) - plain) < 0.1, "%s: and as much with them",
+	   file->name);
+	ok(tnp_drift(NULL, &rows, FIRST) > 10, "%s: which are all that counts otherwise", file->name);
+	for (int i = FIRST; i < ROWS; i++)
+		y[i] -= 2;
+	x[(FIRST + 1) * COLUMNS] = 0;
+	ok(tnp_drift(model, &rows, FIRST) == 0 && tnp_drift(NULL, &rows, FIRST) > 1,
+	   "%s: rows without them are no drift", file->name);
+	env.fail_at = env.calls + 1;
+	ok(isnan(tnp_drift(model, &rows, FIRST)), "%s: unknown without memory", file->name);
+	tnp_model_close(model);
+	ok(env.live == 0, "%s: everything is freed", file->name);
+}
+
 int
 main(void)
 {
+	int			n,
+				tried = 0;
+	TestModel  *models = test_models(&n);
 	double		sd = sqrt((1 - 1.0 / (FIRST * FIRST)) / 3),
 				mean_chance = 3 * sqrt(2.0 / FIRST),
 				sd_chance = 3 * sqrt(1.0 / FIRST);
@@ -88,19 +127,19 @@ main(void)
 	fill();
 	for (int i = 0; i < FIRST; i++)
 		x[i * COLUMNS] = 5;
-	ok(isinf(tnp_drift(&rows, FIRST)), "and those that were until then");
+	ok(isinf(tnp_drift(NULL, &rows, FIRST)), "and those that were until then");
 	for (int i = 0; i < ROWS; i++)
 		x[i * COLUMNS] = 5;
-	ok(tnp_drift(&rows, FIRST) == 0, "but not those that always are");
+	ok(tnp_drift(NULL, &rows, FIRST) == 0, "but not those that always are");
 	fill();
 	for (int i = FIRST; i < ROWS; i++)
 		x[i * COLUMNS] = i < ROWS - TNP_DRIFT_ROWS + 1 ? NAN : 9;
-	ok(tnp_drift(&rows, FIRST) == 0, "too few numbers say nothing");
+	ok(tnp_drift(NULL, &rows, FIRST) == 0, "too few numbers say nothing");
 	x[FIRST * COLUMNS] = 9;
-	ok(isinf(tnp_drift(&rows, FIRST)), "one more, and they do");
+	ok(isinf(tnp_drift(NULL, &rows, FIRST)), "one more, and they do");
 	rows.kinds = NULL;
 	ok(near(drift_after(0, 1, 2 * sd), 2 - mean_chance), "without kinds all columns are numeric");
-	ok(tnp_drift(&rows, 0) == 0 && tnp_drift(&rows, ROWS) == 0,
+	ok(tnp_drift(NULL, &rows, 0) == 0 && tnp_drift(NULL, &rows, ROWS) == 0,
 	   "no rows before, or after, are no drift");
 	rows.n_features = 0;
 	ok(near(drift_after(-1, 1, 2 * sd), 2 - mean_chance), "nor are columns needed");
@@ -110,5 +149,15 @@ main(void)
 	ok(near(tnp_share_drift(300, 400, 0, 400), 0.75 - 3 * sqrt(0.375 * 0.625 / 200)),
 	   "and one that goes");
 	ok(tnp_share_drift(0, TNP_DRIFT_ROWS - 1, 400, 400) == 0, "of too few rows it says nothing");
+	rows.n_features = COLUMNS;
+	for (int i = 0; i < n; i++)
+		if (strcmp(models[i].name, "rows_far_targets") == 0)
+		{
+			tried++;
+			test_far(&models[i]);
+		}
+	if (tried == 0)
+		skip("the quick set has none of these models", "far cells and targets");
+	test_models_free(models, n);
 	return done_testing();
 }

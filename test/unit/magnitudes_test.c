@@ -219,7 +219,7 @@ drift(int before, int after, double shift)
 		x[i] = ldexp(test_uniform(&state) + (i < FIRST ? 0 : shift), i < FIRST ? before : after);
 		y[i] = test_uniform(&state);
 	}
-	return tnp_drift(&rows, FIRST);
+	return tnp_drift(NULL, &rows, FIRST);
 }
 
 static void

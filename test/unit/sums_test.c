@@ -494,7 +494,7 @@ drift_after(Change change, int f, double *plain)
 	test_must(tnp_sums_encode_fitted(model, rows.view.kinds, now, tnp_fit_words(model, basis), fit,
 									 false, &e, &error), &error);
 	drift = tnp_sums_drift(e);
-	*plain = tnp_drift(&both, FITTED);
+	*plain = tnp_drift(NULL, &both, FITTED);
 	tnp_encoding_free(e);
 	free(s);
 	free(now);

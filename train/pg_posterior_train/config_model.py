@@ -101,6 +101,7 @@ TARGET = objects(
         "center": one_or_array(number()),
         "scale": one_or_array(number(SMALLEST)),
         "clip": number(0),
+        "far": number(0, 1e6),
     },
 )
 NORM = objects(
@@ -269,6 +270,9 @@ def model_rules(c):
     yield is_class != (
         embedder.get("y", {}).get("kind") == "classes"
     ), 'target.scaling "classes" and the embedder\'s y.kind "classes" need each other'
+    yield (bool(target.get("far")) and not (own_rows and not is_class
+                                            and target.get("count", 1) == 1),
+           'target.far needs the embedder\'s x.kind "rows" and one target, which is a number')
     yield bool(inputs.get("far")) and not own_rows, 'inputs.far needs the embedder\'s x.kind "rows"'
     yield (target.get("order") == "counts" and not (is_class and x.get("kind") == "rows"),
            'target.order "counts" needs target.scaling "classes" and the embedder\'s x.kind "rows"')

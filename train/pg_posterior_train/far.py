@@ -1,5 +1,6 @@
-"""Numbers that are far from all others of their column are missing (docs/model-format.md, section
-3, "Far cells"). Not part of training, whose tables have none.
+"""Numbers that are far from all others: of a column they are missing, of the targets they count as
+nearer (docs/model-format.md, section 3, "Far cells" and "Far targets"). Tables of the priors have
+next to none.
 """
 import numpy as np
 import torch
@@ -7,6 +8,7 @@ import torch
 from .tasks import Tasks
 
 ROWS_OF_FAR, FEW_DIFFERENT, ROWS_OF_MISTAKE = 8, 2, 64
+OTHERS_OF_TARGET, ROWS_OF_TARGET = 8, 256
 
 
 def reach(column, times):
@@ -15,16 +17,41 @@ def reach(column, times):
     m = len(v)
     if m < ROWS_OF_FAR:
         return 0.0, np.inf
-    middle, found = 0.5 * v[(m - 1) // 2] + 0.5 * v[m // 2], np.inf
+    low, high = v[(m - 1) // 2], v[m // 2]
+    middle, found = low if low == high else 0.5 * low + 0.5 * high, np.inf
     if 2 * (v == middle).sum() > m:
         return middle, found
     order = np.argsort(-np.abs(v - middle), kind="stable")
     apart = np.abs(v - middle)[order]
     for k in range(1, m // ROWS_OF_FAR + 1):
         few = len(np.unique(v[order[:k]])) <= FEW_DIFFERENT or k <= m // ROWS_OF_MISTAKE
-        if few and apart[k] > 0 and apart[k - 1] >= times * apart[k]:
+        if few and np.inf > apart[k - 1] >= times * apart[k] > 0:
             found = np.sqrt(apart[k]) * np.sqrt(apart[k - 1])
     return middle, found
+
+
+def near_targets(y, statistics, config):
+    """Targets [B, N] whose far ones are moved to the limit, by the first `statistics` of each."""
+    times = config["target"].get("far", 0)
+    m = min(statistics, y.shape[1])
+    if not times or not m:
+        return y
+    head = y[:, :m].double().sort(1).values
+    low, high = head[:, (m - 1) // 2], head[:, m // 2]
+    middle = torch.where(low == high, low, 0.5 * low + 0.5 * high)
+    apart = (head - middle[:, None]).abs().sort(1, descending=True).values
+    reach, limit = torch.full_like(middle, torch.inf), torch.zeros_like(middle)
+    for k in range(1, (m - 1) // ROWS_OF_TARGET + 2):
+        if k + OTHERS_OF_TARGET > m:
+            break
+        outer, inner = apart[:, k - 1], apart[:, k]
+        found = ((apart[:, k + OTHERS_OF_TARGET - 1] > 0) & (outer >= times * inner)
+                 & outer.isfinite())
+        reach = torch.where(found, inner.sqrt() * outer.sqrt(), reach)
+        limit = torch.where(found, inner, limit)
+    away = y.double() - middle[:, None]
+    near = middle[:, None] + away.sign() * limit[:, None]
+    return torch.where(away.abs() > reach[:, None], near.to(y), y)
 
 
 def near_cells(tasks, statistics, config):

@@ -12,6 +12,7 @@ import torch
 from . import process, ridge
 from .clip import soft_clip
 from .donors import Slots
+from .far import near_targets
 from .orient import target_signs, turn_columns
 from .power import power_features
 from .split import OWN, REST, lots, split_labels
@@ -59,17 +60,19 @@ def target_scale(y, prefix):
 def scale_targets(y, prefix, config):
     """(y scaled, y as an input, centre, scale); y [B, N], or [B, N, D] of several targets."""
     kind = config["target"]["scaling"]
+    near = near_targets(y, prefix, config)
     if kind == "prefix":
-        center, scale = target_scale(y, prefix)
+        center, scale = target_scale(near, prefix)
     else:
         fixed = kind == "fixed"
         center = y.new_tensor(config["target"]["center"] if fixed else 0.0).expand_as(y[:, 0])
         scale = y.new_tensor(config["target"]["scale"] if fixed else 1.0).expand_as(y[:, 0])
     z = (y - center[:, None]) / scale[:, None]
+    shown = z if near is y else (near - center[:, None]) / scale[:, None]
     if config["embedder"].get("x", {}).get("orient", False):
-        sign = target_signs(z, prefix)
-        z, scale = z * sign[:, None], scale * sign
-    return z, soft_clip(z, config["target"].get("clip", 0)), center, scale
+        sign = target_signs(shown, prefix)
+        z, shown, scale = z * sign[:, None], shown * sign[:, None], scale * sign
+    return z, soft_clip(shown, config["target"].get("clip", 0)), center, scale
 
 
 def scale_features(x, prefix):

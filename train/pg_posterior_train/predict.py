@@ -7,7 +7,7 @@ import math
 import torch
 
 from .donors import Variants, join as join_variants, lend, shifted
-from .far import near_cells
+from .far import near_cells, near_targets
 from .heads import Joint, distribution
 from .normalise import cells, prepare, scale_targets
 from .process import NUMBERS
@@ -100,7 +100,8 @@ def predict(model, tasks, rows, prefix=None, visible=None, statistics=None, chai
                     visible, **said)
     answer = distribution(model, outputs)
     if model.config["head"].get("process"):
-        put_rare(answer, tasks.y[:, :statistics], inputs, model.config)
+        known = near_targets(tasks.y, statistics, model.config)[:, :statistics]
+        put_rare(answer, known, inputs, model.config)
         pull(answer, asked.tasks, inputs, rows, statistics, model.config)
     answer = shifted(join_variants(answer, asked), asked.shift)
     return Prediction(answer, inputs.center, inputs.scale)
@@ -115,7 +116,8 @@ def variants(tasks, rows, statistics, config):
     keep = []
     _, y_input, _, scale = scale_targets(tasks.y, statistics, config)
     cells(tasks, y_input, statistics, config, keep)
-    return lend(tasks, tasks.y * scale.sign()[:, None], rows, statistics, keep[0], most)
+    known = near_targets(tasks.y, statistics, config)
+    return lend(tasks, known * scale.sign()[:, None], rows, statistics, keep[0], most)
 
 
 @torch.no_grad()

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from .clip import unclip
+from .far import near_targets
 from .normalise import cells, level_bins, oriented, scale_targets
 from .process import NUMBERS
 from .trees import (FOLDS, LEAST_OF_LEAF, LEAST_ROWS, LOSS_UNIT, ROUNDS, Tree, Trees, bins, folds,
@@ -112,7 +113,8 @@ def pull(mixture, tasks, inputs, rows, statistics, config):
     if not head.get("trees", 0) or statistics < LEAST_ROWS and not few:
         return
     knee = config["target"].get("clip", 0)
-    z, y_input, *_ = scale_targets(tasks.y, statistics, config)
+    known = near_targets(tasks.y, statistics, config)
+    z, y_input, *_ = scale_targets(known, statistics, config)
     z = z.double().numpy()[:, :statistics]
     grown = [None] * len(z)
     if statistics >= LEAST_ROWS:
@@ -127,7 +129,7 @@ def pull(mixture, tasks, inputs, rows, statistics, config):
         if few:
             process, splines = (inputs.x[task, :, at].double() for at in (-NUMBERS, SPLINES))
             said = torch.stack([process, splines], 1)
-            weights = opinions_weights(tasks.y[task, :statistics].numpy(),
+            weights = opinions_weights(known[task, :statistics].numpy(),
                                        y_input[task, :statistics].double().numpy(),
                                        said[:statistics].numpy())
         if weights is not None:

@@ -8,7 +8,7 @@ import torch
 
 from pg_posterior_train.classes import classify
 from pg_posterior_train.export import load_model
-from pg_posterior_train.far import reach
+from pg_posterior_train.far import near_targets, reach
 from pg_posterior_train.predict import predict
 from pg_posterior_train.tasks import Tasks
 
@@ -22,6 +22,46 @@ try:
     from safetensors_io import write_model
 finally:
     sys.path.remove(REFERENCE)
+
+
+class FarTargetsTest(unittest.TestCase):
+    def test_what_is_far(self):
+        random = np.random.default_rng(3)
+        near = random.standard_normal((1, 300))
+        config = {"target": {"far": 16}}
+        for first, far in (([], 0), ([1e6], 1), ([-1e6, 1e9], 2), ([1e6, 2e6, -1e6], 0), ([30], 0)):
+            y = near.copy()
+            y[0, :len(first)] = first
+            y[0, -1] = -1e7
+            got = near_targets(torch.from_numpy(y), 299, config).numpy()
+            np.testing.assert_array_equal(
+                got[0], reference.near_targets(config, y[0, :299])(y[0]))
+            self.assertEqual((got != y).sum(), far + (far > 0))
+        self.assertIs(near_targets(near, 8, {"target": {}}), near)
+
+    @unittest.skipUnless(os.path.exists(TOOL), "no tool")
+    def test_the_engine_answers_alike(self):
+        random = np.random.default_rng(7)
+        config, tensors, dtype = make_random("rows_far_targets", 0)
+        for n, common in ((80, 0), (560, 0), (300, 200)):
+            x = random.standard_normal((n + 8, 4)).astype(np.float32).astype(float)
+            y = x[:, 0] + 0.5 * x[:, 1] + 0.2 * random.standard_normal(n + 8)
+            y[:common] = 0.25
+            y[n - 3] = 2.0 ** 30
+            x[n:, 2] = np.nan
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "model.safetensors")
+                write_model(path, config, tensors, dtype)
+                with Tool(TOOL, path) as tool:
+                    said = tool.ask(context=table(x[:n], y[:n]), queries=cells(x[n:]),
+                                    prefix="whole", kernels="reference")
+                model = load_model(path).double()
+            tasks = Tasks(torch.from_numpy(x)[None], torch.from_numpy(y)[None],
+                          torch.zeros(1, 4, dtype=torch.bool))
+            mean, sd = (part[0].numpy() for part in predict(model, tasks, n).moments())
+            self.assertLess(max(said["sd"]), 100)
+            np.testing.assert_allclose(mean, said["mean"], atol=1e-3)
+            np.testing.assert_allclose(sd, said["sd"], atol=1e-3)
 
 
 class FarCellsTest(unittest.TestCase):

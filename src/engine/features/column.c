@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "engine/features/far.h"
 #include "engine/features/power_column.h"
 
 #define RELEVANCE_STEPS 1048576.0	/* steps in which the relevance of columns is compared */
@@ -99,7 +100,8 @@ static double
 standard_target(const TnpStats *stats, int target, double y)
 {
 	return stats->orders_classes ? stats->class_place[(int) y]
-		: (y - tnp_target_center(stats, target)) / tnp_target_scale(stats, target);
+		: (tnp_bounded_target(&stats->y_bound, y) - tnp_target_center(stats, target))
+		/ tnp_target_scale(stats, target);
 }
 
 double

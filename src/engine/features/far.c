@@ -1,9 +1,10 @@
 /*
- * far.c: numbers of a column that are far from all others (docs/model-format.md section 3, "Far
- * cells").
+ * far.c: numbers that are far from all others, of a column and of the targets (docs/model-format.md
+ * section 3, "Far cells" and "Far targets").
  *
  * -999 that stands for nothing, or a decimal point in the wrong place, would make all other cells
- * of a column nearly equal. What such a cell says is what a missing one says.
+ * of a column nearly equal. What such a cell says is what a missing one says. A row with such a
+ * target still says on which side it lies.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -15,49 +16,110 @@
 #define FEW_DIFFERENT 2			/* with so many values at most, */
 #define ROWS_OF_MISTAKE 64		/* or one of so many: else they are a group of their own */
 
+#define OTHERS_OF_TARGET 8		/* targets away from the middle, beside far ones */
+#define ROWS_OF_TARGET 256		/* for each that is begun, one target may be far */
+
+/* Numbers in ascending order, taken from the farthest from their middle inwards. */
+typedef struct Inwards
+{
+	const double *v;
+	int64_t		m,
+				low,			/* what is left */
+				high;
+	double		middle;
+} Inwards;
+
+static Inwards
+begin_outside(const double *v, int64_t m)
+{
+	double		low = v[(m - 1) / 2],
+				high = v[m / 2];
+
+	/* half of the smallest number is none */
+	return (Inwards) {v, m, 0, m - 1, low == high ? low : 0.5 * low + 0.5 * high};
+}
+
+/* How far the farthest number of those left is from the middle. */
+static double
+reach(const Inwards *in)
+{
+	return fmax(in->middle - in->v[in->low], in->v[in->high] - in->middle);
+}
+
+/* Take it; returns whether it is another number than those taken. */
+static bool
+take(Inwards *in)
+{
+	if (in->middle - in->v[in->low] == reach(in))
+	{
+		in->low++;
+		return in->low == 1 || in->v[in->low - 1] != in->v[in->low - 2];
+	}
+	in->high--;
+	return in->high == in->m - 2 || in->v[in->high + 1] != in->v[in->high + 2];
+}
+
+/* How many of the numbers are their middle. */
+static int64_t
+count_middle(const Inwards *in)
+{
+	int64_t		equal = 0;
+
+	for (int64_t i = 0; i < in->m; i++)
+		equal += in->v[i] == in->middle;
+	return equal;
+}
+
 int64_t
 tnp_column_bind(const double *v, int64_t m, double times, TnpColumn *column)
 {
-	int64_t		low = 0,
-				high = m - 1,
-				left = m,
-				equal = 0,
+	Inwards		in;
+	int64_t		left = m,
 				different = 0;
-	double		middle;
 
 	if (m < ROWS_OF_FAR)
 		return m;
-	middle = 0.5 * v[(m - 1) / 2] + 0.5 * v[m / 2];
-	for (int64_t i = 0; i < m; i++)
-		equal += v[i] == middle;
+	in = begin_outside(v, m);
 	/* events among nothing are no mistakes */
-	if (2 * equal > m)
+	if (2 * count_middle(&in) > m)
 		return m;
-	/* from the farthest cell inwards */
 	for (int64_t k = 1; k <= m / ROWS_OF_FAR; k++)
 	{
-		double		outer = fmax(middle - v[low], v[high] - middle),
+		double		outer = reach(&in),
 					inner;
 
-		if (middle - v[low] == outer)
-		{
-			different += low == 0 || v[low] != v[low - 1];
-			low++;
-		}
-		else
-		{
-			different += high == m - 1 || v[high] != v[high + 1];
-			high--;
-		}
-		inner = fmax(middle - v[low], v[high] - middle);
-		if (inner > 0 && outer >= times * inner
+		different += take(&in);
+		inner = reach(&in);
+		if (inner > 0 && outer >= times * inner && isfinite(outer)
 			&& (different <= FEW_DIFFERENT || k <= m / ROWS_OF_MISTAKE))
 		{
 			left = m - k;
 			column->bounded = true;
-			column->middle = middle;
+			column->middle = in.middle;
 			column->farthest = sqrt(inner) * sqrt(outer);
 		}
 	}
 	return left;
+}
+
+void
+tnp_targets_bind(const double *v, int64_t m, double times, TnpTargetBound *bound)
+{
+	Inwards		in;
+	int64_t		apart;
+
+	bound->is_set = false;
+	if (m <= OTHERS_OF_TARGET)
+		return;
+	in = begin_outside(v, m);
+	/* few events among nothing say too little of how large events are */
+	apart = m - count_middle(&in);
+	for (int64_t k = 1; k <= (m - 1) / ROWS_OF_TARGET + 1 && k + OTHERS_OF_TARGET <= apart; k++)
+	{
+		double		outer = reach(&in);
+
+		take(&in);
+		if (outer >= times * reach(&in) && isfinite(outer))
+			*bound = (TnpTargetBound) {true, in.middle, sqrt(reach(&in)) * sqrt(outer), reach(&in)};
+	}
 }

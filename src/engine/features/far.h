@@ -1,11 +1,13 @@
 /*
- * far.h: numbers of a column that are far from all others (docs/model-format.md section 3, "Far
- * cells").
+ * far.h: numbers that are far from all others, of a column and of the targets (docs/model-format.md
+ * section 3, "Far cells" and "Far targets").
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #ifndef TNP_FAR_H
 #define TNP_FAR_H
+
+#include <math.h>
 
 #include "engine/features/statistics.h"
 
@@ -14,5 +16,20 @@
  * `times` as far from the middle as all others, or farther. Returns how many of the m are left.
  */
 int64_t		tnp_column_bind(const double *v, int64_t m, double times, TnpColumn *column);
+
+/*
+ * Say which targets count as nearer than they are, by the m of the prefix, v, ascending: those that
+ * are `times` as far from the middle as all others, or farther.
+ */
+void		tnp_targets_bind(const double *v, int64_t m, double times, TnpTargetBound *bound);
+
+/* The target that a context's row has for the network: y, or what a far one counts as. */
+static inline double
+tnp_bounded_target(const TnpTargetBound *bound, double y)
+{
+	if (!bound->is_set || !(fabs(y - bound->middle) > bound->farthest))
+		return y;
+	return bound->middle + copysign(bound->limit, y - bound->middle);
+}
 
 #endif							/* TNP_FAR_H */

@@ -212,12 +212,22 @@ typedef struct TnpDonors
 	double	   *shift_sd;		/* [n_features] how unsure that is */
 } TnpDonors;
 
+/* Targets that are farther from the middle count as if they were at the limit (far.c). */
+typedef struct TnpTargetBound
+{
+	bool		is_set;
+	double		middle,
+				farthest,
+				limit;
+} TnpTargetBound;
+
 typedef struct TnpStats TnpStats;
 struct TnpStats
 {
 	int64_t		n0;				/* rows they come from */
 	double		y_center,		/* of the first target */
 				y_scale;		/* negative where the targets are turned */
+	TnpTargetBound y_bound;		/* of the only target */
 	int			n_more;			/* targets after it, and */
 	double	   *y_more;			/* [n_more, 2] their centers and scales, or NULL */
 	int			n_columns;		/* features, and behind them parts of split ones but the first */

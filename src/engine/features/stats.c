@@ -536,6 +536,40 @@ build_in_order(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpE
 	return status;
 }
 
+static TnpStatus
+build_all(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError *error)
+{
+	TnpStatus	status = build_targets(model, rows, stats, error);
+
+	if (status == TNP_OK && model->config.orders_classes)
+		status = build_in_order(model, rows, stats, error);
+	else if (status == TNP_OK && tnp_scales_inputs(&model->config))
+		status = build_inputs(model, rows, stats, error);
+	return status;
+}
+
+/* The same of rows of which those with a far target have what it counts as. */
+static TnpStatus
+build_bounded(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError *error)
+{
+	double	   *y = tnp_alloc(&model->env, stats->n0, sizeof(double));
+	TnpRows		bounded = *rows;
+	TnpStatus	status;
+
+	if (y == NULL)
+		return tnp_no_memory(error);
+	memcpy(y, rows->y, stats->n0 * sizeof(double));
+	qsort(y, stats->n0, sizeof(double), tnp_compare_doubles);
+	tnp_targets_bind(y, stats->n0, model->config.far_targets, &stats->y_bound);
+	for (int64_t i = 0; i < stats->n0; i++)
+		y[i] = tnp_bounded_target(&stats->y_bound, rows->y[i]);
+	bounded.n = stats->n0;
+	bounded.y = y;
+	status = build_all(model, &bounded, stats, error);
+	tnp_free(&model->env, y);
+	return status;
+}
+
 TnpStatus
 tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats *stats,
 				TnpError *error)
@@ -544,11 +578,10 @@ tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats
 
 	memset(stats, 0, sizeof(*stats));
 	stats->n0 = n0;
-	status = build_targets(model, rows, stats, error);
-	if (status == TNP_OK && model->config.orders_classes)
-		status = build_in_order(model, rows, stats, error);
-	else if (status == TNP_OK && tnp_scales_inputs(&model->config))
-		status = build_inputs(model, rows, stats, error);
+	if (model->config.far_targets > 0 && model->config.n_targets == 1 && n0 > 0)
+		status = build_bounded(model, rows, stats, error);
+	else
+		status = build_all(model, rows, stats, error);
 	if (status != TNP_OK)
 		tnp_stats_free(&model->env, stats);
 	return status;

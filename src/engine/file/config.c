@@ -458,6 +458,7 @@ static const TnpKey target_keys[] = {
 	TNP_OTHER_OPTIONAL("center", TnpConfig, target_center, read_target_centers),
 	TNP_OTHER_OPTIONAL("scale", TnpConfig, target_scale, read_target_scales),
 	TNP_NUMBER_OPTIONAL("clip", TnpConfig, target_clip, 0, DBL_MAX),
+	TNP_NUMBER_OPTIONAL("far", TnpConfig, far_targets, 0, 1e6),
 	TNP_END
 };
 static const TnpKey chain_keys[] = {

@@ -103,6 +103,8 @@ struct TnpConfig
 	double		far_cells;
 	/* TNP_SCALE_CLASSES: targets are class indices, and so are E_y and the head */
 	TnpScaling	target_scaling;
+	/* how many times as far as others a target is that counts as nearer; 0: none does */
+	double		far_targets;
 	bool		orders_classes; /* classes are shown in the order of their counts */
 	int			n_targets;		/* D, numbers that a row's target consists of */
 	/* the weights are those of one target, and answer about each of the D by itself */

@@ -98,6 +98,9 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 		NULL, 0},
 		{c->far_cells > 0 && !rows, "inputs.far needs the embedder's x.kind \"rows\"", NULL, 0,
 		 NULL, 0},
+		{c->far_targets > 0 && !(rows && !classes && c->n_targets == 1),
+		 "target.far needs the embedder's x.kind \"rows\" and one target, which is a number", NULL,
+		 0, NULL, 0},
 		{c->orders_classes && !(rows && classes),
 		 "target.order \"counts\" needs target.scaling \"classes\" and the embedder's x.kind "
 		 "\"rows\"", NULL, 0, NULL, 0},

@@ -115,7 +115,8 @@ encoding_is_too_large(const pg_uuid_t *context)
  * grow, as times do, cost but a few times what encoding them once does.
  */
 static bool
-context_has_drifted(const PosteriorNamed *named, const PosteriorCachedContext *cached)
+context_has_drifted(const TnpModel *model, const PosteriorNamed *named,
+					const PosteriorCachedContext *cached)
 {
 	TnpRows		rows = posterior_cached_view(cached);
 	PosteriorReuse reuse = {.version = named->version,.rows = rows.n,
@@ -124,7 +125,7 @@ context_has_drifted(const PosteriorNamed *named, const PosteriorCachedContext *c
 	double		drift = get_float8_nan();
 
 	if (reuse.prefix > 0 && later >= Max(TNP_DRIFT_ROWS, reuse.prefix / 8))
-		drift = tnp_drift(&rows, reuse.prefix);
+		drift = tnp_drift(model, &rows, reuse.prefix);
 	posterior_reuse_state_note_drift(&named->id, &reuse, drift);
 	return posterior_drift_limit > 0 && drift > posterior_drift_limit;
 }
@@ -151,6 +152,7 @@ context_encode_ahead(Candidate *c)
 	PosteriorReading reading;
 	PosteriorActing before;
 	PosteriorNamed *named;
+	PosteriorModel *model;
 	PosteriorContextHandle *e;
 	bool		drifted = false;
 
@@ -164,13 +166,13 @@ context_encode_ahead(Candidate *c)
 
 		posterior_act_as(posterior_relation_owner(named->relation), &before);
 		policies = posterior_named_policies(named);
-		e = posterior_named_encode_ahead(posterior_named_model(named, CurrentMemoryContext), named,
-										 &reading);
+		model = posterior_named_model(named, CurrentMemoryContext);
+		e = posterior_named_encode_ahead(model, named, &reading);
 		/*
 		 * what policies show to the table's owner is no reason to have others' rows encoded anew,
 		 * and no refresh would end it
 		 */
-		drifted = !policies && context_has_drifted(named, e->cached);
+		drifted = !policies && context_has_drifted(model->model, named, e->cached);
 		c->drifted = named->version;
 		posterior_handle_release(e);
 	}
