@@ -38,10 +38,10 @@ far_of(int n, const double *given, int expected, const char *what)
 		for (int i = 0; i < CELLS; i++)
 			v[i] = sign * (i < n ? given[i] : (i - n) * 2.0 / (CELLS - n) - 1);
 		qsort(v, CELLS, sizeof(double), compare);
-		left = tnp_column_bind(v, CELLS, TIMES, &column);
+		left = tnp_cells_bind(v, CELLS, TIMES, &column.reach);
 		for (int i = 0; i < CELLS; i++)
 			lacking += tnp_column_lacks(&column, v[i]);
-		ok(left == CELLS - expected && lacking == expected && column.bounded == (expected > 0),
+		ok(left == CELLS - expected && lacking == expected && column.reach.is_set == (expected > 0),
 		   "%s: %d are far, %d", what, lacking, sign);
 		ok(!tnp_column_lacks(&column, 0.5) && tnp_column_lacks(&column, NAN)
 		   && tnp_column_lacks(&column, sign * 1e200) == (expected > 0), "%s: and others", what);
@@ -135,16 +135,16 @@ main(void)
 	far_of(2, near, 0, "not so far");
 	for (int i = 0; i < 8; i++)
 		wide[i] = i == 0 ? -1.2e308 : 1.2e308 + i * 1e306;
-	ok(tnp_column_bind(wide, 8, TIMES, &column) == 8 && !column.bounded,
+	ok(tnp_cells_bind(wide, 8, TIMES, &column.reach) == 8 && !column.reach.is_set,
 	   "a distance without room is none");
 	for (int i = 0; i < 8; i++)
 		wide[i] = i == 7 ? 1e-300 : 5e-324;
-	ok(tnp_column_bind(wide, 8, TIMES, &column) == 8 && !column.bounded,
+	ok(tnp_cells_bind(wide, 8, TIMES, &column.reach) == 8 && !column.reach.is_set,
 	   "most are the smallest number");
 	zeros[0] = 1e6;
 	far_of(CELLS / 2 + 2, zeros, 0, "one event among nothing");
-	ok(tnp_column_bind((const double[]) {1, 2, 3, 4, 5, 6, 1e9}, 7, TIMES, &column) == 7
-	   && !column.bounded, "too few to tell");
+	ok(tnp_cells_bind((const double[]) {1, 2, 3, 4, 5, 6, 1e9}, 7, TIMES, &column.reach) == 7
+	   && !column.reach.is_set, "too few to tell");
 	check_targets();
 	return done_testing();
 }

@@ -5,7 +5,9 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "models.h"
 #include "tap.h"
@@ -313,6 +315,43 @@ test_faults(void)
 	ok(clean && status == TNP_OK && n > COLUMNS, "interrupts at %d places", n - 2);
 }
 
+/*
+ * For a model that takes what is far from all others for missing, cells, or nearer, targets, it is
+ * so for distances, too.
+ */
+static void
+test_far(const TestModel *file)
+{
+	TnpNearest *nearest;
+	TnpError	error;
+	int64_t		coded[64],
+				missing[64],
+				block[2];
+	double		question[COLUMNS] = {NAN, 0.5, 1, 7};
+
+	test_must(tnp_model_open(&env.env, file->bytes, file->length, &model, &error), &error);
+	for (int k = 0; k < 2; k++)
+	{
+		fill();
+		for (int i = 0; i < ROWS; i += 20)
+			x[i * COLUMNS] = k == 0 ? -999 : NAN;
+		/* the largest of the others is the limit */
+		y[5] = 0;
+		for (int i = 0; i < 256; i++)
+			y[5] = fmax(y[5], y[i]);
+		y[5] = k == 0 ? 1e9 : y[5];
+		question[0] = k == 0 ? -999 : NAN;
+		nearest = made(64);
+		block[k] = block_of(nearest, question);
+		rows_of(nearest, block[k], k == 0 ? coded : missing);
+		tnp_nearest_free(nearest);
+	}
+	ok(block[0] == block[1] && memcmp(coded, missing, sizeof(coded)) == 0,
+	   "%s: what is far is missing, or nearer", file->name);
+	test_faults();
+	tnp_model_close(model);
+}
+
 int
 main(void)
 {
@@ -330,6 +369,9 @@ main(void)
 	test_magnitudes();
 	test_faults();
 	tnp_model_close(model);
+	for (int i = 0; i < n; i++)
+		if (strcmp(models[i].name, "rows_far_targets") == 0)
+			test_far(&models[i]);
 	ok(env.live == 0, "all memory is freed");
 	test_models_free(models, n);
 	return done_testing();

@@ -41,7 +41,7 @@ tnp_find_level(const TnpColumn *column, double identity)
 bool
 tnp_column_lacks(const TnpColumn *column, double x)
 {
-	return isnan(x) || (column->bounded && fabs(x - column->middle) > column->farthest);
+	return isnan(x) || tnp_is_far(&column->reach, x);
 }
 
 double

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #include "engine/base/compare.h"
-#include "engine/features/column.h"
 #include "engine/features/far.h"
 
 #define STANDARD_ERRORS 3
@@ -124,11 +123,11 @@ sort_first(const Numbers *numbers)
 static void
 leave_near_cells(const Numbers *numbers, double times)
 {
-	TnpColumn	column = {.kind = TNP_NUMERIC};
+	TnpReach	reach;
 
-	tnp_column_bind(numbers->sorted, sort_first(numbers), times, &column);
+	tnp_cells_bind(numbers->sorted, sort_first(numbers), times, &reach);
 	for (int64_t i = 0; i < numbers->n; i++)
-		if (tnp_column_lacks(&column, numbers->x[i]))
+		if (tnp_is_far(&reach, numbers->x[i]))
 			numbers->x[i] = NAN;
 }
 

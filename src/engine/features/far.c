@@ -41,7 +41,7 @@ begin_outside(const double *v, int64_t m)
 
 /* How far the farthest number of those left is from the middle. */
 static double
-reach(const Inwards *in)
+distance(const Inwards *in)
 {
 	return fmax(in->middle - in->v[in->low], in->v[in->high] - in->middle);
 }
@@ -50,7 +50,7 @@ reach(const Inwards *in)
 static bool
 take(Inwards *in)
 {
-	if (in->middle - in->v[in->low] == reach(in))
+	if (in->middle - in->v[in->low] == distance(in))
 	{
 		in->low++;
 		return in->low == 1 || in->v[in->low - 1] != in->v[in->low - 2];
@@ -71,12 +71,13 @@ count_middle(const Inwards *in)
 }
 
 int64_t
-tnp_column_bind(const double *v, int64_t m, double times, TnpColumn *column)
+tnp_cells_bind(const double *v, int64_t m, double times, TnpReach *reach)
 {
 	Inwards		in;
 	int64_t		left = m,
 				different = 0;
 
+	reach->is_set = false;
 	if (m < ROWS_OF_FAR)
 		return m;
 	in = begin_outside(v, m);
@@ -85,18 +86,16 @@ tnp_column_bind(const double *v, int64_t m, double times, TnpColumn *column)
 		return m;
 	for (int64_t k = 1; k <= m / ROWS_OF_FAR; k++)
 	{
-		double		outer = reach(&in),
+		double		outer = distance(&in),
 					inner;
 
 		different += take(&in);
-		inner = reach(&in);
+		inner = distance(&in);
 		if (inner > 0 && outer >= times * inner && isfinite(outer)
 			&& (different <= FEW_DIFFERENT || k <= m / ROWS_OF_MISTAKE))
 		{
 			left = m - k;
-			column->bounded = true;
-			column->middle = in.middle;
-			column->farthest = sqrt(inner) * sqrt(outer);
+			*reach = (TnpReach) {true, in.middle, sqrt(inner) * sqrt(outer)};
 		}
 	}
 	return left;
@@ -116,10 +115,14 @@ tnp_targets_bind(const double *v, int64_t m, double times, TnpTargetBound *bound
 	apart = m - count_middle(&in);
 	for (int64_t k = 1; k <= (m - 1) / ROWS_OF_TARGET + 1 && k + OTHERS_OF_TARGET <= apart; k++)
 	{
-		double		outer = reach(&in);
+		double		outer = distance(&in);
 
 		take(&in);
-		if (outer >= times * reach(&in) && isfinite(outer))
-			*bound = (TnpTargetBound) {true, in.middle, sqrt(reach(&in)) * sqrt(outer), reach(&in)};
+		if (outer >= times * distance(&in) && isfinite(outer))
+		{
+			double		limit = distance(&in);
+
+			*bound = (TnpTargetBound) {true, in.middle, sqrt(limit) * sqrt(outer), limit};
+		}
 	}
 }

@@ -15,7 +15,13 @@
  * Say which numbers of a column count as missing, by its m cells v, ascending: those that are
  * `times` as far from the middle as all others, or farther. Returns how many of the m are left.
  */
-int64_t		tnp_column_bind(const double *v, int64_t m, double times, TnpColumn *column);
+int64_t		tnp_cells_bind(const double *v, int64_t m, double times, TnpReach *reach);
+
+static inline bool
+tnp_is_far(const TnpReach *reach, double x)
+{
+	return reach->is_set && fabs(x - reach->middle) > reach->farthest;
+}
 
 /*
  * Say which targets count as nearer than they are, by the m of the prefix, v, ascending: those that

@@ -5,9 +5,10 @@
  * the table has, so that a row more seldom moves the others, and beyond KNEE its distance from the
  * mean counts by its logarithm. Two values that know nothing of each other are TNP_UNRELATED apart,
  * squared, in every column: for standardised numbers that is the mean; two labels that differ are
- * so far apart that it is the mean as well (FAR at most), and a number that is missing is that far
- * from one that is not. Each column's square is weighted by the square root of its relevance
- * (relevance.h) and, since columns may matter together only, a FLOOR of the columns' mean.
+ * so far apart that it is the mean as well (FAR at most), and a number that is missing, or is for
+ * the model (far.c), is that far from one that is not. Each column's square is weighted by the
+ * square root of its relevance (relevance.h) and, since columns may matter together only, a FLOOR
+ * of the columns' mean.
  *
  * Blocks. Encoding the neighbours of each question by themselves would take an encoding per
  * question. So every step-th row is an anchor, a question belongs to the block of the anchor that
@@ -23,8 +24,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/compare.h"
 #include "engine/base/error.h"
 #include "engine/features/column.h"
+#include "engine/features/far.h"
 #include "engine/file/model.h"
 
 #define KNEE 3.0
@@ -56,33 +59,49 @@ column_scale(const TnpNearestColumn *column, double x)
 
 	if (column->kind == TNP_CATEGORICAL || isnan(x))
 		return x;
+	if (tnp_is_far(&column->reach, x))
+		return NAN;
 	if (column->unit == 0)
 		return 0;
 	z = (x / column->unit - column->mean) / column->sd;
 	return tnp_soft_clip(fmin(fmax(z, -LARGEST), LARGEST), KNEE);
 }
 
-/* Mean and standard deviation of x[i stride] for i < m, those missing left out. */
+/* Which of m numbers x are far; work [m]. */
 static void
-column_measure(TnpNearestColumn *column, const double *x, int64_t stride, int64_t m)
+column_bind(TnpNearestColumn *column, const double *x, int64_t m, double times, double *work)
+{
+	int64_t		there = 0;
+
+	for (int64_t i = 0; i < m; i++)
+		if (!isnan(x[i]))
+			work[there++] = x[i];
+	qsort(work, (size_t) there, sizeof(double), tnp_compare_doubles);
+	tnp_cells_bind(work, there, times, &column->reach);
+}
+
+/* Mean and standard deviation of m numbers x, those missing and far left out. */
+static void
+column_measure(TnpNearestColumn *column, const double *x, int64_t m)
 {
 	int64_t		there = 0;
 	double		square = 0;
 
 	for (int64_t i = 0; i < m; i++)
-		column->unit = fmax(column->unit, isnan(x[i * stride]) ? 0 : fabs(x[i * stride]));
+		if (!isnan(x[i]) && !tnp_is_far(&column->reach, x[i]))
+			column->unit = fmax(column->unit, fabs(x[i]));
 	for (int64_t i = 0; column->unit > 0 && i < m; i++)
-		if (!isnan(x[i * stride]))
+		if (!isnan(x[i]) && !tnp_is_far(&column->reach, x[i]))
 		{
-			column->mean += x[i * stride] / column->unit;
+			column->mean += x[i] / column->unit;
 			there++;
 		}
 	if (there > 0)
 		column->mean /= (double) there;
 	for (int64_t i = 0; there > 0 && i < m; i++)
-		if (!isnan(x[i * stride]))
+		if (!isnan(x[i]) && !tnp_is_far(&column->reach, x[i]))
 		{
-			double		from = x[i * stride] / column->unit - column->mean;
+			double		from = x[i] / column->unit - column->mean;
 
 			square += from * from;
 		}
@@ -216,11 +235,27 @@ columns_weigh(TnpNearest *nearest, const TnpRows *rows, int64_t m, TnpError *err
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-static TnpStatus
-nearest_fill(TnpNearest *nearest, const TnpRows *rows, TnpError *error)
+/* Bring far targets of the first m rows near, into y [m]; work [m]. */
+static void
+bound_targets(const TnpRows *rows, int64_t m, double times, double *work, double *y)
 {
-	int64_t		m = power_of_two(rows->n);
+	TnpTargetBound bound;
+
+	memcpy(work, rows->y, (size_t) m * sizeof(double));
+	qsort(work, (size_t) m, sizeof(double), tnp_compare_doubles);
+	tnp_targets_bind(work, m, times, &bound);
+	for (int64_t i = 0; i < m; i++)
+		y[i] = tnp_bounded_target(&bound, rows->y[i]);
+}
+
+/* Scale the columns, by the first m rows, and weigh them; work [2 m]. */
+static TnpStatus
+nearest_fill(const TnpModel *model, TnpNearest *nearest, const TnpRows *rows, int64_t m,
+			 double *work, TnpError *error)
+{
+	const TnpConfig *c = &model->config;
 	int			n_features = rows->n_features;
+	TnpRows		near = *rows;
 
 	for (int f = 0; f < n_features; f++)
 	{
@@ -230,13 +265,25 @@ nearest_fill(TnpNearest *nearest, const TnpRows *rows, TnpError *error)
 		if (tnp_interrupted(&nearest->env))
 			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
 		column->kind = rows->kinds != NULL ? rows->kinds[f] : TNP_NUMERIC;
-		if (column->kind == TNP_NUMERIC)
-			column_measure(column, rows->x + f, n_features, m);
 		for (int64_t i = 0; i < rows->n; i++)
-			points[i] = column_scale(column, rows->x[i * n_features + f]);
+			points[i] = rows->x[i * n_features + f];
+		if (column->kind == TNP_NUMERIC && c->far_cells > 0)
+			column_bind(column, points, m, c->far_cells, work);
+		if (column->kind == TNP_NUMERIC)
+			column_measure(column, points, m);
+		for (int64_t i = 0; i < rows->n; i++)
+			points[i] = column_scale(column, points[i]);
 	}
 	/* all rows are neighbours, however far */
-	return nearest->k == rows->n ? TNP_OK : columns_weigh(nearest, rows, m, error);
+	if (nearest->k == rows->n)
+		return TNP_OK;
+	if (c->far_targets > 0 && c->n_targets == 1 && m > 0)
+	{
+		bound_targets(rows, m, c->far_targets, work, work + m);
+		near.y = work + m;
+		near.n = m;
+	}
+	return columns_weigh(nearest, &near, m, error);
 }
 
 TnpStatus
@@ -246,6 +293,8 @@ tnp_nearest_make(const TnpModel *model, const TnpRows *rows, int64_t k, TnpNeare
 	const TnpEnv *env = &model->env;
 	TnpNearest *made = tnp_alloc_zero(env, 1, sizeof(TnpNearest));
 	size_t		n_features = (size_t) rows->n_features;
+	int64_t		m = power_of_two(rows->n);
+	double	   *work = NULL;
 	TnpStatus	status;
 
 	*nearest = NULL;
@@ -261,8 +310,11 @@ tnp_nearest_make(const TnpModel *model, const TnpRows *rows, int64_t k, TnpNeare
 	made->columns = tnp_alloc_zero(env, n_features, sizeof(TnpNearestColumn));
 	if (rows->n == 0 || n_features <= SIZE_MAX / sizeof(double) / (size_t) rows->n)
 		made->points = tnp_alloc(env, n_features * (size_t) rows->n, sizeof(double));
-	status = made->columns == NULL || made->points == NULL ? tnp_no_memory(error)
-		: nearest_fill(made, rows, error);
+	if (made->points != NULL)
+		work = tnp_alloc(env, (size_t) m, 2 * sizeof(double));
+	status = made->columns == NULL || work == NULL ? tnp_no_memory(error)
+		: nearest_fill(model, made, rows, m, work, error);
+	tnp_free(env, work);
 	if (status != TNP_OK)
 	{
 		tnp_nearest_free(made);

@@ -8,6 +8,7 @@
 #define TNP_NEAREST_H
 
 #include "engine/features/relevance.h"
+#include "engine/features/statistics.h"
 
 /* Squared distance of two values of a column with weight 1 that says nothing about each other. */
 #define TNP_UNRELATED 2.0
@@ -16,6 +17,7 @@
 typedef struct TnpNearestColumn
 {
 	TnpColumnKind kind;
+	TnpReach	reach;			/* of numbers that are there */
 	double		unit,			/* largest absolute value of the rows, 0: constant */
 				mean,			/* in this unit */
 				sd;

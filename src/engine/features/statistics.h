@@ -25,6 +25,14 @@ typedef struct TnpPowerScale
 	TnpBounds	bounds;
 } TnpPowerScale;
 
+/* Cells of a column that are farther from the middle count as missing (far.c). */
+typedef struct TnpReach
+{
+	bool		is_set;
+	double		middle,
+				farthest;
+} TnpReach;
+
 /*
  * One column's frozen statistics. A categorical feature of many labels is split into several
  * columns, its parts: each tells other labels apart (levels.c).
@@ -37,9 +45,7 @@ typedef struct TnpColumn
 	int			n_parts;		/* of the feature */
 	bool		constant;
 	bool		turned;			/* a number counts as its negative */
-	bool		bounded;		/* a number farther from the middle counts as missing: */
-	double		middle,
-				farthest;
+	TnpReach	reach;
 	double		mean,
 				sd;
 	double		edges[TNP_EDGES];

@@ -193,7 +193,7 @@ build_column(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, 
 	if (model->config.far_cells > 0 && column->kind == TNP_NUMERIC)
 	{
 		qsort(work, m, sizeof(double), tnp_compare_doubles);
-		m = tnp_column_bind(work, m, model->config.far_cells, column);
+		m = tnp_cells_bind(work, m, model->config.far_cells, &column->reach);
 	}
 	column->missing_rate = n0 > 0 ? (double) (n0 - m) / n0 : 0;
 	if (cards && column->kind == TNP_CATEGORICAL)
