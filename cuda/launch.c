@@ -411,6 +411,9 @@ cuda_walk_of(const TnpDeviceEncoding *e, int64_t rows, CudaMode mode)
 	walk.y_center = e->stats.y_center;
 	walk.y_scale = e->stats.y_scale;
 	walk.y_clip = c->target_clip;
+	if (e->stats.y_bound.is_set)
+		walk.y_bound = (CudaBound) {1, e->stats.y_bound.middle, e->stats.y_bound.farthest,
+									e->stats.y_bound.limit};
 	walk.classes.n = e->stats.n_classes;
 	walk.classes.ordered = e->stats.orders_classes;
 	for (int i = 0; e->stats.orders_classes && i < e->stats.n_classes; i++)

@@ -331,6 +331,15 @@ typedef struct CudaClasses
 				given[CUDA_CLASSES];	/* the class that is seen there */
 } CudaClasses;
 
+/* Where targets count as nearer than they are (engine/features/far.c). */
+typedef struct CudaBound
+{
+	int			is_set;
+	double		middle,
+				farthest,
+				limit;
+} CudaBound;
+
 /* Components that stand for rare targets, in original units (engine/features/statistics.h). */
 typedef struct CudaRare
 {
@@ -427,6 +436,7 @@ typedef struct CudaWalk
 	double		y_center,
 				y_scale,
 				y_clip;
+	CudaBound	y_bound;
 	CudaClasses classes;		/* classifier: of the context */
 	float	   *raw;			/* [teams, R, outputs] */
 	double	   *params;			/* [teams, R, params] */

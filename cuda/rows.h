@@ -262,12 +262,17 @@ template <class T, int R, int NV> struct RowTile : Tile<T, R, NV>
 		}
 	}
 
-	/* A raw target in the network's units, soft-clipped; of a classifier its place. */
+	/* A raw target in the network's units, near and soft-clipped; of a classifier its place. */
 	DEVICE float
 	scale_target(double y) const
 	{
 		if (walk->classes.ordered)
 			return walk->classes.place[(int) y];
+
+		const CudaBound &bound = walk->y_bound;
+
+		if (bound.is_set && fabs(y - bound.middle) > bound.farthest)
+			y = bound.middle + copysign(bound.limit, y - bound.middle);
 
 		double		z = (y - walk->y_center) / walk->y_scale,
 					size = fabs(z),

@@ -192,6 +192,18 @@ make_steps(TestRows *rows, int64_t asked, int64_t whole)
 }
 
 /*
+ * Targets that a model which takes them for nearer calls far: one of the context, one of a row that
+ * chains ask about, and one that is appended.
+ */
+static void
+make_far(const char *name, TestRows *rows, int64_t n)
+{
+	rows->y[2] = strcmp(name, "rows_far_chains") == 0 ? 4 : 40;
+	rows->y[n + QUERIES + 1] = -12;
+	rows->y[n + 13] = 15;
+}
+
+/*
  * The device's model against the engine's, with n rows of which the prefix is the canonical one or
  * all; `columns` of them where the model takes any number, 0 for as many as is usual.
  */
@@ -218,6 +230,8 @@ check_model(const TestModel *file, TnpDeviceModel *dm, TnpModel *model, int n, i
 	test_rows_make(&rows, &shape, n + 20, 7);
 	if (n >= TREES)
 		make_steps(&rows, n, n + QUERIES);
+	if (strncmp(file->name, "rows_far_", 9) == 0)
+		make_far(file->name, &rows, n);
 	context = test_slice(&rows, 0, n);
 	queries = test_slice(&rows, n, QUERIES);
 	if (tnp_build(model, &context, prefix, &p.engine, &error) != TNP_OK

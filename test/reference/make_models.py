@@ -210,6 +210,9 @@ MODELS = {
                                                    codes="targets", donors=3, shift=True), MLP),
                          "head": {**MIXTURE, "process": 7, "process_chain": True, "trees": 0.8,
                                   "few_values": 0.5, "rare": 6}},
+    # what it calls far is near enough for draws to be so
+    "rows_far_chains": {**TABULAR, "target": {"scaling": "prefix", "clip": 5, "far": 1.2},
+                        "embedder": additive(rows(None, ridge=True), MLP)},
     "rows_trees_tokens": {**TABULAR, "embedder": additive(rows(TOKENS, process=True), MLP),
                           "head": {**MIXTURE, "process": 7, "trees": 1}},
     "rows_orient": {**TABULAR,
