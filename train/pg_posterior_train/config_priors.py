@@ -126,6 +126,7 @@ OPTIONS = {
         "near_copies": SHARE,
         "padded": SHARE,
         "absent": SHARE,
+        "events": SHARE,
     },
 }
 

@@ -7,7 +7,7 @@ import torch
 from pg_posterior_train.mixture import Mixture
 from pg_posterior_train.normalise import prepare
 from pg_posterior_train.predict import Prediction
-from pg_posterior_train.prior import corrupt, gp1d, ordered, tabular
+from pg_posterior_train.prior import corrupt, events, gp1d, ordered, tabular
 from pg_posterior_train.prior.source import Source
 
 from .common import config, tasks
@@ -65,6 +65,43 @@ class Priors(unittest.TestCase):
         self.assertGreaterEqual(int(first[missing.any(1)].min()), 40)
         self.assertTrue(missing[:, -1].any())
         self.assertFalse(corrupt.absent_later(s, s.randn(8, 20, 5), 0.0).any())
+
+    def test_events_are_few_and_follow_the_function(self):
+        s = Source(torch.Generator().manual_seed(4))
+        f = s.randn(400, 300)
+        y = events.target(s, f).double()
+        away = y != 0
+        share = away.double().mean(1)
+        self.assertTrue(torch.isfinite(y).all() and away.any(1).all())
+        few = torch.tensor([len(row.unique()) <= events.MOST_LEVELS for row in y])
+        whole, none = (y == y.round()).all(1), ~away.all(1)
+        two = torch.tensor([len(row.unique()) == 2 for row in y]) & none
+        for kind in (two, whole & ~two & none, none & ~whole, few & ~none):
+            self.assertGreater(kind.sum(), 50)
+        self.assertLessEqual(share[two | none & ~whole].max(), events.MOST_SHARE + 1 / 300)
+        self.assertLess(share[two].quantile(0.1), 0.05)
+        # rows with an event, and larger counts, have larger values of the function as a rule
+        size = y.abs() - y.abs().mean(1, keepdim=True)
+        self.assertGreater(((size * f).mean(1)[none] > 0).double().mean(), 0.9)
+        self.assertTrue(0.1 < (y.sum(1) < 0).double().mean() < 0.3)
+
+    def test_levels_are_uneven(self):
+        s = Source(torch.Generator().manual_seed(4))
+        f = s.randn(300, 200)
+        y = events.levels(s, f)
+        counts = torch.tensor([len(row.unique()) for row in y])
+        self.assertEqual((counts.min(), counts.max()), (2, events.MOST_LEVELS))
+        told = torch.tensor([torch.corrcoef(torch.stack(pair))[0, 1] for pair in zip(y, f)])
+        self.assertTrue(0.2 < (told.abs() < 0.15).double().mean() < 0.6)
+        self.assertGreater(told.max(), 0.9)
+        self.assertGreater(told.min(), -0.3)
+
+    def test_events_take_their_share_of_the_tasks(self):
+        plain, few = (tasks("tabular", 64, 60, 3, events=share) for share in (0.0, 1.0))
+        common = [[(row == row.mode().values).double().mean() > 0.4 for row in data.y]
+                  for data in (plain, few)]
+        self.assertLess(sum(common[0]), 10)
+        self.assertGreater(sum(common[1]), 40)
 
     def test_series_wander(self):
         """What no column sees follows itself from row to row, and has unit variance."""

@@ -9,7 +9,8 @@ from collections import Counter
 import torch
 
 from ..tasks import Tasks, concatenate
-from . import additive, corrupt, factor, gp, linear, ordered, panel, scm, sharp, timeseries, trees
+from . import (additive, corrupt, events, factor, gp, linear, ordered, panel, scm, sharp,
+               timeseries, trees)
 from .inputs import draw_inputs, relevance
 from .source import Source, standardise
 
@@ -56,10 +57,12 @@ def noise_columns(s, x, count):
     return torch.where(gaussian, s.randn(tasks, rows, count), shuffled)
 
 
-def one_family(s, family, tasks, rows, features, near_copies, padded=0.0, absent=0.0):
+def one_family(s, family, tasks, rows, features, near_copies, padded=0.0, absent=0.0, rare=0.0):
     """`tasks` corrupted tasks of one family; with probability `padded` up to 60 % of the columns
     are noise beside what the family draws, with probability `absent` a task lacks cells from some
-    row on, and numbers are mirrored at random."""
+    row on, and numbers are mirrored at random, with probability `rare` its targets are events,
+    counts or amounts that are mostly 0.
+    """
     added, spare = 0, features - FEWEST_COLUMNS.get(family, 1)
     if padded and spare > 0 and s.coin(padded, 1):
         added = min(1 + int(s.uniform(0, MOST_NOISE, 1) * (features - 1)), spare)
@@ -76,6 +79,8 @@ def one_family(s, family, tasks, rows, features, near_copies, padded=0.0, absent
     else:
         x, f = functional(s, family, tasks, rows, features, near_copies)
     y = corrupt.noisy_target(s, f, x, *NOISE.get(family, ()))
+    if rare:
+        y = torch.where(s.coin(rare, tasks, 1), events.target(s, f), y)
     if added:
         x = torch.cat([x, noise_columns(s, x, added)], 2)
         features += added
@@ -101,13 +106,14 @@ def one_family(s, family, tasks, rows, features, near_copies, padded=0.0, absent
 
 
 def sample(generator, tasks, rows, shared, max_features=64, families=None, weights=None,
-           near_copies=0.25, padded=0.0, absent=0.0):
+           near_copies=0.25, padded=0.0, absent=0.0, events=0.0):
     """A batch of tasks; `shared` decides the number of columns alike for all workers.
 
     families: the names that take part (default: all); weights: their shares where they differ from
     WEIGHTS; near_copies: share of the functional tasks whose columns are nearly collinear; padded:
     probability that a family's tasks get added columns of noise; absent: share of the tasks that
-    lack cells from some row on. The families `sharp` and `ordered` take part where weights name
+    lack cells from some row on; events: share of the tasks whose targets are events, counts or
+    amounts that are mostly 0. The families `sharp` and `ordered` take part where weights name
     them.
     """
     s = Source(generator)
@@ -121,7 +127,8 @@ def sample(generator, tasks, rows, shared, max_features=64, families=None, weigh
     picks = torch.multinomial(weight, groups, replacement=True, generator=generator).tolist()
     counts = Counter(picks)
     drawn = concatenate(
-        [one_family(s, allowed[i], counts[i] * GROUP, rows, features, near_copies, padded, absent)
+        [one_family(s, allowed[i], counts[i] * GROUP, rows, features, near_copies, padded, absent,
+                    events)
          for i in sorted(counts)])
     return usable(Tasks(drawn.x[:tasks], drawn.y[:tasks], drawn.categorical[:tasks]))
 
