@@ -785,19 +785,19 @@ def case_far_targets(model):
 
 def case_lacking(model):
     """Rows that lack a cell and have other targets for it, more or fewer of them, and rows that do
-    so to be asked about; numbers as targets, in clumps, and levels.
+    so to be asked about; numbers as targets, in clumps, and levels, and nothing but the shift.
     """
     if (not model.config["embedder"].get("x", {}).get("donors") or model.context == "causal"
             or "classes" in model.config["head"]):
         return
     for n, lack, kind in ((60, 1, "numbers"), (60, 9, "numbers"), (200, 20, "clumps"),
-                          (200, 3, "levels")):
+                          (200, 3, "levels"), (200, 20, "exact")):
         random = np.random.RandomState(n + lack)
         x, y, kinds = rows(model, n + 8, 41)
         own = random.standard_normal(n + 8)
         f = kinds.index("numeric")
         x[:, f] = own
-        y = {"numbers": own + 0.1 * y / np.std(y), "levels": np.round(2 * own),
+        y = {"numbers": own + 0.1 * y / np.std(y), "levels": np.round(2 * own), "exact": 0 * own,
              "clumps": np.round(own) + 0.01 * random.standard_normal(n + 8)}[kind]
         x[:lack, f] = np.nan
         y[:lack] += 5

@@ -17,6 +17,7 @@
 #define LARGEST_SHARE 0.25		/* of missing cells in a column that is borrowed */
 #define KNOWN 0.5				/* what many rows without a cell count by their number alone */
 #define HALF_KNOWN 4			/* rows that count half of it */
+#define SUPPOSED_SHIFT 4.0		/* variance of a shift beforehand, in that of the targets */
 #define FEW_VALUES 16			/* different targets at most that are levels */
 
 /*
@@ -48,8 +49,6 @@ deviation_of(const TnpStats *stats, int f, int *degrees)
 	return square;
 }
 
-#define SUPPOSED_SHIFT 4.0		/* its variance beforehand, in that of the targets */
-
 /*
  * What rows without a slot's cell say of a shift of their targets: that there is one, a normal one,
  * is as likely before that as that there is none.
@@ -59,7 +58,7 @@ set_shift(const TnpProcess *p, int s, int f, TnpDonors *d)
 {
 	double		information = p->missed[2 * s],
 				rest = p->missed[2 * s + 1],
-						precision = 1 / SUPPOSED_SHIFT + information,
+				precision = 1 / SUPPOSED_SHIFT + information,
 				odds = 0.5 * (rest * rest / precision - log1p(SUPPOSED_SHIFT * information));
 
 	d->told[f] = 1 / (1 + exp(-odds));

@@ -88,14 +88,17 @@ tnp_missed_differ(TnpMissed *missed, const TnpStats *stats, const double *x, dou
 {
 	for (int s = 0; s < missed->n_slots; s++)
 	{
-		double	   *apart = missed->apart + 4 * s;
+		double	   *apart = missed->apart + 4 * s,
+					from;
 
 		if (!lacks_slot(missed, stats, s, x))
 			continue;
+		from = difference - apart[2];
+		/* from the mean so far, as a sum of squares has no digits left where weights are large */
 		apart[0]++;
 		apart[1] += weight;
-		apart[2] += weight * difference;
-		apart[3] += weight * difference * difference;
+		apart[2] += weight / apart[1] * from;
+		apart[3] += weight * from * (difference - apart[2]);
 	}
 }
 
@@ -105,14 +108,12 @@ tnp_missed_correct(const TnpMissed *missed, TnpProcess *p)
 	for (int s = 0; s < missed->n_slots; s++)
 	{
 		const double *apart = missed->apart + 4 * s;
-		double		square;
 
 		if (!missed->wanted[s])
 			continue;
-		square = fmax(apart[3] - apart[2] * apart[2] / apart[1], 0);
 		/* one square of the size that is expected beforehand, so that few rows say little */
-		p->missed[2 * s] *= apart[0] / (1 + square);
-		p->missed[2 * s + 1] *= apart[0] / (1 + square);
+		p->missed[2 * s] *= apart[0] / (1 + apart[3]);
+		p->missed[2 * s + 1] *= apart[0] / (1 + apart[3]);
 	}
 }
 

@@ -16,7 +16,7 @@ typedef struct TnpMissed
 				n;				/* features */
 	double	   *features;		/* [n_slots, n] weighted; NULL: no sums are wanted */
 	double	   *sums;			/* [n_slots, 2] of weights, and of weighted targets; behind them */
-	/* [n_slots, 4] of rows left out: count, weights, weighted differences and squares of these */
+	/* [n_slots, 4] of rows left out: count, weights, weighted mean, squares about it */
 	double	   *apart;
 	bool		wanted[TNP_MOST_SLOTS]; /* few rows of the prefix lack the cell, but some do */
 } TnpMissed;
