@@ -196,7 +196,7 @@ cuda_fill_team(const TnpDeviceModel *m, const TnpStats *stats, int64_t first, in
 	/* what the process says of its own rows is kept with it */
 	int64_t		own = !in_context || stats->n0 < first ? 0
 		: stats->n0 - first < n ? stats->n0 - first : n;
-	double		carriers = stats->process.points.n,
+	double		carriers = stats->process.n_features,
 				cost = m->halves_on_host ? tnp_cost(m->model, (double) n, 0)
 		: (double) n * COST_OF_NUMBER * tnp_features_width(m->model, stats) +
 		(double) (n - own) * COST_OF_ELEMENT * carriers * carriers;

@@ -13,6 +13,14 @@
 
 #define GATE_SMALLEST_DEVIATION 1e-3f	/* added to the network's where it divides */
 #define GATE_FARTHEST 4.0f		/* of a log density in the network's units */
+#define GATE_CERTAIN 8.0f		/* a line that is certain says this for its log density */
+
+/* How much a process weighs, and how far it moves what else is said. */
+typedef struct GateShare
+{
+	float		share,
+				away;
+} GateShare;
 
 /*
  * Warp: how much the process weighs, the last of n components of params [3, n] in original units,
@@ -21,7 +29,7 @@
  * components and its hidden units; sums over lanes are always in one order. It is a call, and in
  * 32 bits, so that it takes few of the registers that attention needs.
  */
-DEVICE_CALL float
+DEVICE_CALL GateShare
 gate_share(const float *gate, float rows, const float *said, const float *raw, const double *params,
 		   float scale, int n, int lane)
 {
@@ -74,7 +82,9 @@ gate_share(const float *gate, float rows, const float *said, const float *raw, c
 		u = fused(sum[0], load_float(w + CUDA_GATE_NUMBERS + 1), u);
 	}
 	u = warp_sum(u) + load_float(gate + 2);
-	return 1.0f / (1.0f + expf(-u));
+	if (quality == GATE_CERTAIN)
+		return {1.0f - expf(-8.0f * rows), load_float(said) - mean};
+	return {1.0f / (1.0f + expf(-u)), 0.0f};
 }
 
 #endif							/* CUDA_GATE_H */

@@ -417,12 +417,16 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 	{
 		const float *said = walk->prior_logits + (int64_t) rows.source[row] * walk->said_step;
 		int			n = model->components;
-		float		share = gate_share(model->gate, walk->gate_rows, said, raw, params,
-									   fabsf((float) walk->y_scale), n, lane);
+		GateShare	gate = gate_share(model->gate, walk->gate_rows, said, raw, params,
+									  fabsf((float) walk->y_scale), n, lane);
+		float		share = gate.share;
 
 		ROLLED
 		for (int i = lane; i < n; i += WARP)
+		{
 			params[i] *= 1.0 - (double) share;
+			params[n + i] += walk->y_scale * (double) gate.away;
+		}
 		sync_warp();
 		if (lane != 0)
 			return true;

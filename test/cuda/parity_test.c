@@ -18,6 +18,7 @@
 #include "host.h"
 #include "tap.h"
 
+#define LINE 16				/* rows that tell one */
 #define TREES 512				/* rows of which trees are grown */
 #define TOLERANCE 1e-4
 #define LOG_TOLERANCE 1e-3
@@ -203,6 +204,20 @@ make_far(const char *name, TestRows *rows, int64_t n)
 	rows->y[n + 13] = 15;
 }
 
+/* Targets that are a sum of two columns, one of them with a long tail: a line, beyond the clips. */
+static void
+make_line(TestRows *rows)
+{
+	for (int64_t i = 0; i < rows->view.n; i++)
+	{
+		double	   *x = rows->x + i * rows->view.n_features;
+		int			last = rows->view.n_features - 1;
+
+		x[0] = 1e3 / (double) ((i * 7) % 40 + 1);
+		rows->y[i] = x[0] - (last > 1 && !isnan(x[last]) ? 30 * x[last] : 0);
+	}
+}
+
 /*
  * The device's model against the engine's, with n rows of which the prefix is the canonical one or
  * all; `columns` of them where the model takes any number, 0 for as many as is usual.
@@ -232,6 +247,8 @@ check_model(const TestModel *file, TnpDeviceModel *dm, TnpModel *model, int n, i
 		make_steps(&rows, n, n + QUERIES);
 	if (strncmp(file->name, "rows_far_", 9) == 0)
 		make_far(file->name, &rows, n);
+	if (strncmp(file->name, "rows_line", 9) == 0)
+		make_line(&rows);
 	context = test_slice(&rows, 0, n);
 	queries = test_slice(&rows, n, QUERIES);
 	if (tnp_build(model, &context, prefix, &p.engine, &error) != TNP_OK
@@ -245,6 +262,9 @@ check_model(const TestModel *file, TnpDeviceModel *dm, TnpModel *model, int n, i
 		ok(tnp_trees_blend_weight(model, &p.device->stats) > 0.05
 		   || p.device->stats.trees.share > 0.05,
 		   "%s: trees have a share of the answers", p.name);
+	if (strncmp(file->name, "rows_line", 9) == 0 && p.device->stats.n0 >= LINE)
+		ok(p.device->stats.process.is_certain,
+		   "%s: a line of %d rows", p.name, (int) p.device->stats.n0);
 	check_predictions(&p, &queries, whole ? "built" : "canonical");
 	few = test_slice(&rows, n + QUERIES, 6);
 	check_chains(&p, &few, whole ? "built" : "canonical");

@@ -19,6 +19,7 @@ import numpy as np
 from checking import (HALF, KERNELS, MadeModels, Tap, Tool, arguments, as_targets, cells, close,
                       other_tables, rows, table)
 from heads import NORMAL, Joint
+from line import Line
 from random_numbers import self_test, value_uniforms
 from reference import Model, build, canonical_prefix, whole_prefix
 from scaling import near_targets
@@ -434,6 +435,58 @@ def case_process_share_start(model):
     yield Case("process of a sum that looks like noise",
                request(x[:n], y[:n], ["numeric"] * 6, "whole", queries=cells(x[n:])),
                predictions(encoding, x[n:]))
+
+
+def along_line(n, noise, seed):
+    """Targets that are a weighted sum of cells with long tails, some of which are missing, and of
+    labels: x [n + 8, 6], y [n + 8], kinds.
+    """
+    random = np.random.RandomState([n, seed])
+    x = np.exp(1.3 * random.standard_normal((n + 8, 6)))
+    x[:, 3] = random.randint(0, 4, n + 8)
+    x[:, 5] = random.randint(0, 3, n + 8)
+    y = x[:, 0] + 2 * x[:, 1] - 0.5 * x[:, 2] + np.array([0, 5, -1, 2])[x[:, 3].astype(int)]
+    y += noise * random.standard_normal(n + 8)
+    x[random.uniform(size=n + 8) < 0.1, 4] = np.nan
+    x[n, 0], x[n + 1, 3], x[n + 2, 1], x[n + 3, 0] = np.nan, 9, 200, 1e300
+    return x, y, ["categorical" if f == 3 else "numeric" for f in range(6)]
+
+
+def case_line(model):
+    """A line in the place of the process, certain and not, and none: questions within and far
+    beyond the context, without a cell, with an unknown label; chains, merges and draws of it.
+    """
+    if not model.config["embedder"].get("x", {}).get("line"):
+        return
+    for n, noise, certain in ((14, 0, True), (40, 0, True), (60, 0.3, False), (300, 0.0, True),
+                              (600, 0.01, True), (700, 1.0, False)):
+        x, y, kinds = along_line(n, noise, 5)
+        if n == 300:
+            y = np.rint(y / 20)          # few values
+            x[:, 0] = y + x[:, 1]
+        encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds)
+        process = encoding.statistics.tokeniser.processes[0]
+        assert isinstance(process, Line) and process.is_certain == certain, (n, process)
+        mean, sd = (np.array(part) for part in moments(encoding.predict(x[n:])))
+        yield Case(f"line of {n} rows, certain: {certain}",
+                   request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])),
+                   {"mean": (mean, MOMENTS * np.maximum(1, abs(mean))),
+                    "sd": (sd, MOMENTS * np.maximum(1, abs(sd)))})
+        if n > 100:
+            continue
+        near = [n + 4, n + 5, n + 6, n + 7, n]
+        yield Case(f"chain along the line of {n} rows",
+                   request(x[:n], y[:n], kinds, "whole",
+                           score={**table(x[near], y[near]), "orders": 0},
+                           sample={**table(x[near]), "draws": 2, "seed": 5, "first": 0}),
+                   {"per_row": (encoding.conditionals(x[near], y[near]), 10 * LOG_DENSITY),
+                    "draws": (encoding.sample(x[near], 5, 2), DRAWS)})
+    x, y, kinds = along_line(60, 40.0, 7)
+    y[:60] = np.sin(3 * np.log(x[:60, 0]))
+    encoding = build(model, x[:60], y[:60], whole_prefix(model, 60), kinds)
+    assert not isinstance(encoding.statistics.tokeniser.processes[0], Line)
+    yield Case("no line", request(x[:60], y[:60], kinds, "whole", queries=cells(x[60:])),
+               predictions(encoding, x[60:]))
 
 
 def case_directions(model):
@@ -892,8 +945,7 @@ def check_refusals(tap, model, tool, kernels, label):
 
 CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, case_wide, case_power,
          case_split, case_noise, case_pairs, case_process, case_process_ties,
-         case_process_directions, case_process_additive,
-         case_process_share_start,
+         case_process_directions, case_process_additive, case_process_share_start, case_line,
          case_directions, case_short, case_grow, case_evidence, case_classes,
          case_class_order, case_one_class,
          case_rare, case_lean, case_trees, case_number_trees, case_few_values,

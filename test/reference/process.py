@@ -45,6 +45,8 @@ class Process:
     may be a mean over axes in part.
     """
 
+    is_certain = False
+
     def __init__(self, cards, codes, z, y, raw, knee, directions=0, additive=False):
         self.cards, self.knee, self.y = cards, knee, np.asarray(y, dtype=float)
         self.directions = np.zeros((0, len(cards)))
@@ -75,7 +77,8 @@ class Process:
         mean, variance = self.answer(self.phi, self.y)
         self.left_out = np.stack([soft_clip(mean, knee), 0.5 * np.log(variance)], axis=1)
         density = -0.5 * (np.log(2 * np.pi * variance) + (mean - self.y) ** 2 / variance)
-        self.quality = soft_clip(np.array([np.mean(density)]), knee)[0]
+        self.density = np.mean(density)
+        self.quality = soft_clip(np.array([self.density]), knee)[0]
 
     def spread(self, most):
         n = len(self.y)
@@ -230,6 +233,10 @@ class Process:
         """[len(points), carriers]"""
         known = correlations(self.weight, self.share, self.pairs(self.carriers, points))
         return (self.unmixed @ known).T
+
+    def alike(self, points):
+        """The correlations of points [n], as of different rows."""
+        return correlations(self.weight, self.share, self.pairs(points, points))
 
     def apart_of(self, phi):
         return np.maximum(1 - np.sum(phi ** 2, axis=-1), 0.0) + self.noise

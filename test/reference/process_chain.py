@@ -5,7 +5,6 @@ SPDX-License-Identifier: PostgreSQL
 """
 import numpy as np
 
-from process import correlations
 from scaling import soft_clip
 
 KEPT = 64
@@ -17,18 +16,17 @@ def remembered(step):
 
 
 def conditioned(process, codes, z, before_codes, before_z, before_y):
-    """The first two numbers of the row (codes, z), given rows before it and their targets in
-    standardised units.
+    """The first two numbers of the row (codes, z), given rows before it and their scaled targets,
+    not clipped.
     """
     points = np.array([process.point(c, v)
                        for c, v in zip([*before_codes, codes], [*before_z, z])])
     phi = process.features(points)
-    alike = correlations(process.weight, process.share, process.pairs(points, points))
-    covariance = alike - phi @ phi.T + phi @ process.inverse @ phi.T
+    covariance = process.alike(points) - phi @ phi.T + phi @ process.inverse @ phi.T
     own = process.apart_of(phi) + np.sum((phi @ process.inverse) * phi, axis=1)
     np.fill_diagonal(covariance, own)
     means = phi @ process.weights
     weights = np.linalg.solve(covariance[:-1, :-1], covariance[:-1, -1])
-    mean = means[-1] + weights @ (np.asarray(before_y) - means[:-1])
+    mean = means[-1] + weights @ (soft_clip(np.asarray(before_y), process.knee) - means[:-1])
     rest = max(covariance[-1, -1] - weights @ covariance[:-1, -1], process.noise)
     return soft_clip(np.array([mean]), process.knee)[0], 0.5 * np.log(process.variance * rest)

@@ -16,6 +16,7 @@ import numpy as np
 from donors import Donors, join, widened
 from heads import NORMAL, Joint, Mixture, distribution
 from layers import block, mlp
+from line import SAYS_CERTAIN
 from process_chain import conditioned, remembered
 from random_numbers import permutation, value_uniforms
 from rows import RowTokeniser
@@ -162,6 +163,8 @@ class Encoding:
         """Where a mean moves: to what trees say, and from there to what regressions say."""
         head, tokeniser = self.model.config["head"], self.statistics.tokeniser
         trees, few = tokeniser.trees, tokeniser.few
+        if tokeniser.processes[0].is_certain:
+            return mean
         if trees is not None:
             share = trees.share(head["trees"], query[tokeniser.features])
             if share == 0 and trees.would_share(head["trees"]) > 0:
@@ -193,8 +196,12 @@ class Encoding:
         u = mlp(model.tensors, "head.gate", read,
                 head.get("activation", model.config["activation"]))[0]
         weight = 1 / (1 + np.exp(-u))
+        others = (answer.means - scaling.y_center) / scaling.y_scale
+        if quality == SAYS_CERTAIN:
+            weight = 1 - 1 / (tokeniser.n0 + 1)
+            others = others + (m - mean)
         weights = np.append(answer.weights * (1 - weight), weight)
-        means = np.append((answer.means - scaling.y_center) / scaling.y_scale, m)
+        means = np.append(others, m)
         sds = np.append(answer.sds / unit, np.exp(spread))
         taken = []
         for weight, *where in tokeniser.rare:
@@ -217,7 +224,7 @@ class Encoding:
         y = self.y[len(self.y) - len(rows):]
         before = (part[:, tokeniser.slots] for part in (scaling.encode(rows),
                                                         scaling.features(rows)))
-        return conditioned(tokeniser.processes[0], codes, z, *before, scaling.target(y))
+        return conditioned(tokeniser.processes[0], codes, z, *before, scaling.scaled(y))
 
     def joint(self, queries):
         """The joint Gaussian of all queries (docs/families.md)."""

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 
 from layers import activate, block, linear, mlp
+from line import AHEAD, Line
 from process import Process
 from scaling import soft_clip
 from trees import LEAST_ROWS, FewValues, NumberTrees, Trees
@@ -416,6 +417,12 @@ class RowTokeniser:
             self.processes = [shared(Process, *given, y * np.sign(scaling.y_scale),
                                      model.config["target"]["clip"], own.get("directions", 0),
                                      own.get("additive", False))]
+            if own.get("line", False):
+                line = Line(Design(given[0], False), given[1], scaling.center[self.slots],
+                            scaling.scale[self.slots], scaling.scaled(y),
+                            model.config["target"]["clip"])
+                if line.density > self.processes[0].density + AHEAD:
+                    self.processes = [line]
             if trees:
                 self.trees = shared(NumberTrees, *given[:2],
                                     x[:, self.features],
@@ -423,8 +430,7 @@ class RowTokeniser:
                                     self.processes[0].left_out[:, 0])
         self.few = None
         if model.config["head"].get("few_values"):
-            knee = model.config["target"]["clip"]
-            said = [soft_clip(self.processes[0].left_out[:, 0], knee),
+            said = [self.processes[0].left_out[:, 0],
                     self.ridges[1](codes[:, self.slots], z[:, self.slots], targets)[:, 0]]
             self.few = FewValues(y, targets, np.stack(said, axis=1))
         self.rare = []

@@ -295,7 +295,10 @@ class Scaling:
         """What codes and orientations compare: targets [n], of a classifier less places."""
         return -y if self.config["target"]["scaling"] == "classes" else self.target(y)
 
+    def scaled(self, y):
+        """Raw targets [n], far ones at their limit, in units of the scale."""
+        return (self.near(y) - self.y_center) / self.y_scale
+
     def target(self, y):
         """What the network sees of raw targets [n]."""
-        return soft_clip((self.near(y) - self.y_center) / self.y_scale,
-                         self.config["target"].get("clip", 0))
+        return soft_clip(self.scaled(y), self.config["target"].get("clip", 0))

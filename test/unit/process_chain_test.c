@@ -71,7 +71,7 @@ covariance(const TnpModel *model, const TnpStats *stats, int i, int j)
 	tnp_points_free(&env.env, &points);
 	tnp_process_reach(model, stats, x + i * COLUMNS, reached[0], unknown[0], &mean);
 	tnp_process_reach(model, stats, x + j * COLUMNS, reached[1], unknown[1], &mean);
-	for (int k = 0; k < stats->process.points.n; k++)
+	for (int k = 0; k < stats->process.n_features; k++)
 		alike += unknown[0][k] * unknown[1][k] - reached[0][k] * reached[1][k];
 	return alike;
 }

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 
 from . import process
+from .line import is_certain
 from .config import ConfigError, check_config
 from .export import write_model
 from .heads import Gate
@@ -48,7 +49,9 @@ def answers(model, tasks, rows, prefix, generator):
     own = Mixture(head, model.head.gate.plain).log_prob(within)
     other = gaussian(within, *outputs[..., -2:].unbind(-1))
     some = torch.randperm(y.shape[1], generator=generator)[:QUERIES]
-    kept = (y.abs() <= LARGEST_TARGET)[:, some]
+    # A line that is certain does not ask the gate.
+    asks = ~is_certain(queries[..., -1])
+    kept = (asks & (y.abs() <= LARGEST_TARGET))[:, some]
     share = kept / kept.sum(1, keepdim=True).clamp_min(1)
     table = torch.cat([read[:, some], torch.stack([own[:, some], other[:, some], share], -1)], -1)
     return table[kept]

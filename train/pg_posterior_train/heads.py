@@ -10,6 +10,7 @@ from torch import nn
 from .attention import Layout
 from .bars import Bars
 from .blocks import Block
+from .line import is_certain
 from .mixture import Mixture
 from .network import MLP, target_count
 
@@ -65,6 +66,19 @@ class Gate(MLP):
         """
         u = super().forward(self.numbers(outputs, said, size))
         return torch.cat([u, said[..., :2]], -1)
+
+    def join(self, outputs, said, size):
+        """[B, M, 3C + 3]: outputs and forward(). A line that is certain has the weight of the rows
+        of the prefix against one more, and what the head says is moved to its mean.
+        """
+        own, certain = self(outputs, said, size), is_certain(said[..., 3])
+        if certain.any():
+            logits, means, raw = outputs.chunk(3, -1)
+            away = said[..., 0] - Mixture(outputs, self.plain).moments()[0]
+            outputs = torch.cat([logits, means + (away * certain)[..., None], raw], -1)
+            u = torch.where(certain, (8 * size).expm1().log(), own[..., 0])
+            own = torch.cat([u[..., None], own[..., 1:]], -1)
+        return torch.cat([outputs, own], -1)
 
 
 class Head(MLP):

@@ -91,7 +91,7 @@ class Network(nn.Module):
                 # The process's numbers are the last of a row, the size of the prefix is in its
                 # first cell.
                 said = queries[..., -process.NUMBERS :] if said is None else said
-                return torch.cat([outputs, self.head.gate(outputs, said, queries[..., 4])], -1)
+                return self.head.gate.join(outputs, said, queries[..., 4])
             return self.lean(outputs, queries) if self.share else outputs
 
     def lean(self, outputs, queries):

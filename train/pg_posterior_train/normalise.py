@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from . import process, ridge
+from . import line, process, ridge
 from .clip import soft_clip
 from .donors import Slots
 from .far import near_targets
@@ -337,9 +337,14 @@ def cells(tasks, y_input, prefix, config, found=None, chain=None):
         parts.append(ridge.opinions(z, bins, filled, kinds, y_input, prefix, knee, absent))
     if tokeniser.get("process", False):
         shifts = [] if found is not None and tokeniser.get("shift", False) else None
-        parts.append(process.opinions(z, bins, used, kinds, y_input, prefix, knee,
-                                      tokeniser.get("directions", 0),
-                                      tokeniser.get("additive", False), chain, shifts))
+        said = process.opinions(z, bins, used, kinds, y_input, prefix, knee,
+                                tokeniser.get("directions", 0), tokeniser.get("additive", False),
+                                chain, shifts)
+        if tokeniser.get("line", False):
+            whole = scale_features(x, prefix).nan_to_num(0.0).gather(2, wide)
+            said = line.instead(said, whole, bins, slot_bins(counts, order) & used[:, None], kinds,
+                                y_input, prefix, knee, chain, shifts)
+        parts.append(said)
         if shifts:
             found[0].shift = shifts[0]
     return torch.cat(parts, 2)

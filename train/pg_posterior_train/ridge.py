@@ -75,7 +75,7 @@ def design(z, bins, filled, categorical, splines):
                      2), torch.where(valid, slot, -torch.ones_like(slot))
 
 
-def choose_penalty(gram, moment, square, n):
+def choose_penalty(gram, moment, square, n, penalties=PENALTIES):
     """The penalty of the largest evidence (Bishop 2006, section 3.5, the noise profiled out), and
     the fit under it.
 
@@ -83,14 +83,16 @@ def choose_penalty(gram, moment, square, n):
     over n rows; all targets share penalty and noise. Returns (factor [B, D, D], weights [B, D, T],
     noise variance [B], penalty [B]).
     """
-    penalty = gram.new_tensor(PENALTIES)[:, None, None, None]
+    penalty = gram.new_tensor(penalties)[:, None, None, None]
     system = gram + penalty * torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
-    factor = torch.linalg.cholesky(system)                      # [K, B, D, D]
-    weights = torch.cholesky_solve(moment.expand(len(PENALTIES), -1, -1, -1), factor)
+    # Where rounding leaves a penalty without a factor it does not count.
+    factor, bad = torch.linalg.cholesky_ex(system)              # [K, B, D, D]
+    weights = torch.cholesky_solve(moment.expand(len(penalties), -1, -1, -1), factor)
     noise = ((square - (weights * moment).sum((-1, -2))) / n).clamp_min(SMALLEST_NOISE)
     determinant = (2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
                    - gram.shape[-1] * penalty[:, :, 0, 0].log())
-    best = (-0.5 * (n * noise.log() + determinant)).argmax(0)
+    evidence = -0.5 * (n * noise.log() + determinant)
+    best = torch.where(bad > 0, torch.full_like(evidence, -torch.inf), evidence).argmax(0)
     every = torch.arange(len(best), device=best.device)
     return factor[best, every], weights[best, every], noise[best, every], penalty[best, 0, 0, 0]
 

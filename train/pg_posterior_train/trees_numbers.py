@@ -10,9 +10,9 @@ import math
 import numpy as np
 import torch
 
-from .clip import unclip
 from .far import near_targets
 from .normalise import cells, level_bins, oriented, scale_targets
+from .line import is_certain
 from .process import NUMBERS
 from .trees import (FOLDS, LEAST_OF_LEAF, LEAST_ROWS, LOSS_UNIT, ROUNDS, Tree, Trees, bins, folds,
                     unknown)
@@ -112,7 +112,6 @@ def pull(mixture, tasks, inputs, rows, statistics, config):
     few = head.get("few_values", 0) if statistics >= FEW_ROWS else 0
     if not head.get("trees", 0) or statistics < LEAST_ROWS and not few:
         return
-    knee = config["target"].get("clip", 0)
     known = near_targets(tasks.y, statistics, config)
     z, y_input, *_ = scale_targets(known, statistics, config)
     z = z.double().numpy()[:, :statistics]
@@ -122,8 +121,10 @@ def pull(mixture, tasks, inputs, rows, statistics, config):
     for task, trees in enumerate(grown):
         own = inputs.x[task, :statistics, -NUMBERS:].double()
         wanted, share = 0.0, 0.0
+        if is_certain(own[0, 3]):
+            continue
         if trees is not None:
-            share = trees.share(unclip(own[:, 0], knee).numpy(), z[task], head["trees"])
+            share = trees.share(own[:, 0].numpy(), z[task], head["trees"])
             wanted = torch.from_numpy(trees.said[statistics:]) if share > 0 else 0.0
         weights = None
         if few:

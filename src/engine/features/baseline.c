@@ -218,6 +218,7 @@ baseline_fit(Baseline *b, TnpError *error)
 		square += y * y;
 	}
 	sums = (TnpNormalEquations){.rows = rows->n,
+								.smallest = TNP_SMALLEST_PENALTY,
 								.n = b->n,
 								.n_targets = 1,
 								.gram = b->gram,

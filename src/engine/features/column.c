@@ -80,19 +80,22 @@ tnp_column_bin(const TnpColumn *column, double x)
 }
 
 double
+tnp_column_standardise(const TnpColumn *column, double value)
+{
+	double		z = (value - column->mean) / column->sd;
+
+	/* the difference alone may have no room */
+	return isfinite(z) ? z : value / column->sd - column->mean / column->sd;
+}
+
+double
 tnp_column_scale(const TnpModel *model, const TnpColumn *column, double value)
 {
-	double		z;
-
 	if (column->constant)
 		return 0;
 	if (model->config.input_scaling == TNP_SCALE_POWER)
 		return tnp_soft_clip(tnp_power_column_scale(column, value), model->config.input_clip);
-	z = (value - column->mean) / column->sd;
-	/* the difference alone may have no room */
-	if (!isfinite(z))
-		z = value / column->sd - column->mean / column->sd;
-	return tnp_soft_clip(z, model->config.input_clip);
+	return tnp_soft_clip(tnp_column_standardise(column, value), model->config.input_clip);
 }
 
 /* A target in the network's units, not clipped. */
@@ -108,6 +111,12 @@ double
 tnp_clipped_value(const TnpModel *model, const TnpStats *stats, int target, double y)
 {
 	return tnp_soft_clip(standard_target(stats, target, y), model->config.target_clip);
+}
+
+double
+tnp_scaled_target(const TnpStats *stats, double y)
+{
+	return standard_target(stats, 0, y);
 }
 
 double

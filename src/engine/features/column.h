@@ -41,8 +41,14 @@ bool		tnp_all_equal(const double *v, int64_t n, int stride);
 /* The bin of a raw cell. */
 int			tnp_column_bin(const TnpColumn *column, double x);
 
-/* Scaled and clipped value of a number (after tnp_column_value). */
+/* A number (after tnp_column_value) in the unit of a column that is not constant. */
+double		tnp_column_standardise(const TnpColumn *column, double value);
+
+/* The same, clipped, of any column. */
 double		tnp_column_scale(const TnpModel *model, const TnpColumn *column, double value);
+
+/* The first target in the network's unit, not clipped. */
+double		tnp_scaled_target(const TnpStats *stats, double y);
 
 /* Scaled and clipped value of target number `target`. */
 double		tnp_clipped_value(const TnpModel *model, const TnpStats *stats, int target, double y);

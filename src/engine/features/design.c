@@ -11,6 +11,7 @@
 #include "engine/features/column.h"
 
 #define KNOTS 3
+#define FARTHEST 1048576.0		/* of numbers that are not clipped */
 
 static const double knots[KNOTS] = {-0.7, 0, 0.7};
 
@@ -65,6 +66,16 @@ tnp_design_choose(const TnpStats *stats, bool splines, TnpDesign *design)
 		}
 	}
 	design->n = n + 1;
+	design->is_whole = false;
+}
+
+/* A number as it is but for its scale, with room for its square. */
+static double
+whole_value(const TnpColumn *column, double value)
+{
+	if (column->constant)
+		return 0;
+	return fmin(fmax(tnp_column_standardise(column, value), -FARTHEST), FARTHEST);
 }
 
 void
@@ -87,7 +98,8 @@ tnp_design_row(const TnpModel *model, const TnpStats *stats, const TnpDesign *de
 
 			slot = design->slot[i];
 			bin = tnp_column_bin(column, cell);
-			z = isnan(value) ? 0 : tnp_column_scale(model, column, value);
+			z = isnan(value) ? 0 : design->is_whole ? whole_value(column, value)
+				: tnp_column_scale(model, column, value);
 		}
 		if (kind == ENTRY_VALUE)
 			u[i] = z;

@@ -13,8 +13,7 @@
 
 #include "engine/base/cholesky.h"
 
-#define PENALTIES 15			/* 4^-6 … 4^8 */
-#define SMALLEST_PENALTY (1.0 / 4096)
+#define LARGEST 8				/* log of the largest penalty to the base 4 */
 #define SMALLEST_NOISE 1e-8		/* variance, in units of the target's */
 
 /*
@@ -28,11 +27,11 @@ tnp_choose_penalty(const TnpNormalEquations *e, double *weights, double *factor,
 {
 	int			n = e->n;
 	size_t		all = (size_t) e->n_targets * n;
-	double		penalty = SMALLEST_PENALTY,
-				chosen = SMALLEST_PENALTY,
+	double		penalty = ldexp(1, 2 * e->smallest),
+				chosen = penalty,
 				best = -INFINITY;
 
-	for (int k = 0; k < PENALTIES; k++, penalty *= 4)
+	for (int k = e->smallest; k <= LARGEST; k++, penalty *= 4)
 	{
 		double		explained = 0,
 					determinant = 0,

@@ -8,12 +8,15 @@
 
 #include <stdint.h>
 
+#define TNP_SMALLEST_PENALTY -6	/* of the ridge regressions */
+
 /* The sums of a regression over its rows, and memory for the search. */
 typedef struct TnpNormalEquations
 {
 	int64_t		rows;
 	int			n;				/* entries of the design */
 	int			n_targets;
+	int			smallest;		/* penalty, its log to the base 4 */
 	const double *gram;			/* [n, n] U'U, lower triangle */
 	const double *moment;		/* [n_targets, n] U'y */
 	double		square;			/* sum of y'y over the targets */
@@ -22,9 +25,9 @@ typedef struct TnpNormalEquations
 } TnpNormalEquations;
 
 /*
- * The penalty of the largest evidence among 4^-6 … 4^8 (docs/model-format.md section 5, "Ridge"),
- * its weights [n_targets, n], the lower Cholesky factor [n, n] of gram + penalty * I, and the
- * variance of the noise in units of the targets, 1e-8 at least. Targets have a mean of 0 and a
+ * The penalty of the largest evidence among 4^smallest … 4^8 (docs/model-format.md section 5,
+ * "Ridge"), its weights [n_targets, n], the lower Cholesky factor [n, n] of gram + penalty * I, and
+ * the variance of the noise in units of the targets, 1e-8 at least. Targets have a mean of 0 and a
  * variance of about 1; entries of the design are small enough for no element of gram to exceed the
  * largest penalty by 2^52.
  */

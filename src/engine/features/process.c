@@ -17,6 +17,7 @@
 #include "engine/features/directions.h"
 #include "engine/features/process_directions.h"
 #include "engine/features/process_fit.h"
+#include "engine/features/process_line.h"
 #include "engine/features/process_missed.h"
 #include "engine/features/process_points.h"
 #include "engine/features/spread.h"
@@ -29,6 +30,12 @@
 #define SMALLEST 1e-6			/* added to sums of squares */
 #define SMALLEST_REST 1e-9		/* of one minus the share of a prefix row in its own answer */
 #define LOG_TWO_PI 1.8378770664093453
+
+double
+tnp_process_target(const TnpModel *model, const TnpStats *stats, const TnpProcess *p, double y)
+{
+	return p->is_line ? tnp_scaled_target(stats, y) : tnp_clipped_target(model, stats, y);
+}
 
 void
 tnp_process_correlate(const TnpStats *stats, const TnpPoints *from, int i, const TnpPoints *points,
@@ -46,6 +53,24 @@ tnp_process_correlate(const TnpStats *stats, const TnpPoints *from, int i, const
 	}
 }
 
+/* The correlations of a row x and the carriers, or of a line its features: phi [n_features]. */
+static void
+see_row(const TnpModel *model, const TnpStats *stats, const TnpProcess *p, const double *x,
+		double *phi)
+{
+	double		value[TNP_MOST_SLOTS + TNP_MOST_DIRECTIONS],
+				label[TNP_MOST_SLOTS + TNP_MOST_DIRECTIONS];
+	TnpPoints	one = {1, p->points.n_axes, value, label};
+
+	if (p->is_line)
+	{
+		tnp_line_features(model, stats, p, x, phi);
+		return;
+	}
+	tnp_points_set(model, stats, x, &one, 0);
+	tnp_process_correlate(stats, &one, 0, &p->points, 0, phi);
+}
+
 /*
  * The features phi [n_rows, n] of up to TOGETHER rows, `width` apart, and in own [n_rows] the
  * variance of what they do not reach and the noise, in units of the process's variance.
@@ -54,19 +79,18 @@ static void
 features_of(const TnpModel *model, const TnpStats *stats, const TnpProcess *p, const double *x,
 			int width, int n_rows, double *phi, double *own)
 {
-	double		value[TNP_MOST_SLOTS + TNP_MOST_DIRECTIONS],
-				label[TNP_MOST_SLOTS + TNP_MOST_DIRECTIONS];
-	TnpPoints	one = {1, p->points.n_axes, value, label};
-	int			n = p->points.n;
+	int			n = p->n_features;
 
 	for (int r = 0; r < n_rows; r++)
-	{
-		tnp_points_set(model, stats, x + (size_t) r * width, &one, 0);
-		tnp_process_correlate(stats, &one, 0, &p->points, 0, phi + (size_t) r * n);
-	}
-	tnp_upper_solve(p->factor, n, n_rows, phi);
+		see_row(model, stats, p, x + (size_t) r * width, phi + (size_t) r * n);
+	if (!p->is_line)
+		tnp_upper_solve(p->factor, n, n_rows, phi);
 	for (int r = 0; r < n_rows; r++)
-		own[r] = fmax(1 - tnp_dot(n, phi + (size_t) r * n, phi + (size_t) r * n), 0) + p->noise;
+	{
+		const double *own_phi = phi + (size_t) r * n;
+
+		own[r] = p->is_line ? 1 : fmax(1 - tnp_dot(n, own_phi, own_phi), 0) + p->noise;
+	}
 }
 
 /*
@@ -76,7 +100,7 @@ features_of(const TnpModel *model, const TnpStats *stats, const TnpProcess *p, c
 static void
 answers_of(const TnpProcess *p, int n_rows, double *phi, double *mean, double *share)
 {
-	int			n = p->points.n;
+	int			n = p->n_features;
 
 	for (int r = 0; r < n_rows; r++)
 		mean[r] = tnp_dot(n, phi + (size_t) r * n, p->coefficients);
@@ -92,29 +116,26 @@ answers_of_many(const TnpModel *model, const TnpStats *stats, const TnpProcess *
 {
 	double		lanes[TNP_PROCESS_ROWS * MANY] __attribute__((aligned(64))),
 				phi[TNP_PROCESS_ROWS],
-				value[TNP_MOST_SLOTS + TNP_MOST_DIRECTIONS],
-				label[TNP_MOST_SLOTS + TNP_MOST_DIRECTIONS],
 				square[MANY],
 				product[MANY];
-	TnpPoints	one = {1, p->points.n_axes, value, label};
-	int			n = p->points.n;
+	int			n = p->n_features;
 
 	if (n_rows < MANY)
 		memset(lanes, 0, n * MANY * sizeof(double));
 	for (int r = 0; r < n_rows; r++)
 	{
-		tnp_points_set(model, stats, x + (size_t) r * width, &one, 0);
-		tnp_process_correlate(stats, &one, 0, &p->points, 0, phi);
+		see_row(model, stats, p, x + (size_t) r * width, phi);
 		for (int j = 0; j < n; j++)
 			lanes[j * MANY + r] = phi[j];
 	}
-	tnp_upper_solve_many(p->factor, n, lanes);
+	if (!p->is_line)
+		tnp_upper_solve_many(p->factor, n, lanes);
 	tnp_upper_dot_many(n, lanes, NULL, square);
 	tnp_upper_dot_many(n, lanes, p->coefficients, product);
 	tnp_upper_solve_many(p->outer, n, lanes);
 	for (int r = 0; r < n_rows; r++)
 	{
-		own[r] = fmax(1 - square[r], 0) + p->noise;
+		own[r] = p->is_line ? 1 : fmax(1 - square[r], 0) + p->noise;
 		mean[r] = product[r];
 	}
 	tnp_upper_dot_many(n, lanes, NULL, square);
@@ -158,32 +179,47 @@ rows_together(const TnpStats *stats, int64_t first, int most)
 static size_t
 block_bytes(const TnpProcess *p)
 {
-	size_t		n = p->points.n,
-				axes = p->points.n_axes;
+	size_t		n = p->n_features,
+				axes = p->points.n_axes,
+				carriers = p->points.n;
 
-	return (2 * n * n + n + axes + 1 + 2 * (axes - p->n_directions)) * sizeof(double);
+	return (n * n + carriers * carriers + n + axes + 1 + 2 * (axes - p->n_directions))
+		* sizeof(double);
 }
 
-/* Choose the rows that carry the process; all of its memory. */
+/* All of its memory but for points; needs what block_bytes does. */
 static TnpStatus
-choose_carriers(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpProcess *p,
-				TnpError *error)
+make_room(const TnpModel *model, const TnpStats *stats, TnpProcess *p, TnpError *error)
 {
-	int64_t		chosen[TNP_PROCESS_ROWS];
-	int			n = tnp_spread_rows(model, rows, stats, TNP_PROCESS_ROWS, chosen);
-	size_t		square = (size_t) n * n;
+	size_t		carriers = p->points.n;
 
-	if (n < 0 || !tnp_points_make(model, stats, n, &p->points))
-		return tnp_no_memory(error);
 	p->n0 = stats->n0;
 	p->weight = tnp_alloc_zero(&model->env, 1, block_bytes(p));
 	p->left_out = tnp_alloc(&model->env, stats->n0, 2 * sizeof(float));
 	if (p->weight == NULL || p->left_out == NULL)
 		return tnp_no_memory(error);
 	p->coefficients = p->weight + p->points.n_axes + 1;
-	p->factor = p->coefficients + n;
-	p->outer = p->factor + square;
-	p->missed = p->outer + square;
+	p->factor = p->coefficients + p->n_features;
+	p->outer = p->factor + carriers * carriers;
+	p->missed = p->outer + (size_t) p->n_features * p->n_features;
+	return TNP_OK;
+}
+
+/* Choose the rows that carry the process. */
+static TnpStatus
+choose_carriers(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpProcess *p,
+				TnpError *error)
+{
+	int64_t		chosen[TNP_PROCESS_ROWS];
+	int			n = tnp_spread_rows(model, rows, stats, TNP_PROCESS_ROWS, chosen);
+	TnpStatus	status;
+
+	if (n < 0 || !tnp_points_make(model, stats, n, &p->points))
+		return tnp_no_memory(error);
+	p->n_features = n;
+	status = make_room(model, stats, p, error);
+	if (status != TNP_OK)
+		return status;
 	for (int i = 0; i < n; i++)
 		tnp_points_set(model, stats, rows->x + chosen[i] * rows->n_features, &p->points, i);
 	return TNP_OK;
@@ -209,7 +245,7 @@ static TnpStatus
 sum_rows(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpProcess *p,
 		 double *phi, TnpMissed *missed, TnpError *error)
 {
-	int			n = p->points.n;
+	int			n = p->n_features;
 	double		square = 0;
 
 	for (int i = 0; i < n; i++)
@@ -227,7 +263,7 @@ sum_rows(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpP
 		for (int k = 0; k < n_rows; k++)
 		{
 			const double *features = phi + (size_t) k * n;
-			double		y = tnp_clipped_target(model, stats, rows->y[r + k]);
+			double		y = tnp_process_target(model, stats, p, rows->y[r + k]);
 
 			weight[k] = 1 / own[k];
 			square += weight[k] * y * y;
@@ -271,7 +307,7 @@ leave_out(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, Tnp
 				   own, mean, share);
 		for (int k = 0; k < n_rows; k++)
 		{
-			double		y = tnp_clipped_target(model, stats, rows->y[first + k]),
+			double		y = tnp_process_target(model, stats, p, rows->y[first + k]),
 						rest = fmax(1 - share[k] / own[k], SMALLEST_REST),
 						left = y - (y - mean[k]) / rest,
 						spread = p->variance * own[k] / rest;
@@ -287,8 +323,60 @@ leave_out(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, Tnp
 	}
 	if (missed != NULL)
 		tnp_missed_correct(missed, p);
-	p->quality = tnp_soft_clip(density / stats->n0, model->config.target_clip);
+	p->density = density / stats->n0;
+	p->is_certain = p->is_line && p->density > TNP_LINE_CERTAIN;
+	p->quality = p->is_certain ? TNP_LINE_SAYS_CERTAIN
+		: tnp_soft_clip(p->density, model->config.target_clip);
 	return TNP_OK;
+}
+
+/* What follows from the features; `p` has room. */
+static TnpStatus
+take_in(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpProcess *p,
+		TnpError *error)
+{
+	TnpMissed	sums = {0},
+			   *missed = NULL;
+	TnpStatus	status;
+	double	   *phi = tnp_alloc_zero(&model->env, (size_t) TOGETHER * p->n_features,
+									 sizeof(double));
+
+	if (model->config.encode_x.shift && tnp_missed_begin(&model->env, stats, p, &sums))
+		missed = &sums;
+	if (phi == NULL || (model->config.encode_x.shift && missed == NULL))
+		status = tnp_no_memory(error);
+	else
+		status = sum_rows(model, rows, stats, p, phi, missed, error);
+	if (status == TNP_OK)
+		status = leave_out(model, rows, stats, p, missed, error);
+	tnp_free(&model->env, phi);
+	tnp_missed_free(&model->env, &sums);
+	return status;
+}
+
+/* A line takes the place of the process where it predicts rows left out better. */
+static TnpStatus
+weigh_line(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpProcess *p,
+		   TnpError *error)
+{
+	TnpProcess	line = {.points.n_axes = stats->n_slots},
+				loser;
+	TnpStatus	status = tnp_line_choose(model, rows, stats, &line, error);
+
+	line.noise = 1;
+	if (status == TNP_OK)
+		status = make_room(model, stats, &line, error);
+	if (status == TNP_OK)
+		status = take_in(model, rows, stats, &line, error);
+	loser = line;
+	if (status == TNP_OK && line.density > p->density + TNP_LINE_AHEAD)
+	{
+		loser = *p;
+		*p = line;
+	}
+	tnp_process_free(&model->env, &loser);
+	/* sums without room say nothing of the process */
+	return status == TNP_BAD_VALUE ? TNP_OK : status;
 }
 
 TnpStatus
@@ -296,9 +384,6 @@ tnp_process_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, T
 {
 	TnpProcess *p = &stats->process;
 	TnpStatus	status = tnp_process_direct(model, rows, stats, error);
-	TnpMissed	sums = {0},
-			   *missed = NULL;
-	double	   *phi = NULL;
 
 	if (status == TNP_OK)
 		status = choose_carriers(model, rows, stats, p, error);
@@ -309,20 +394,12 @@ tnp_process_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, T
 	for (int a = 0; a < p->points.n_axes; a++)
 		p->weight[a] = exp(p->weight[a]);
 	p->noise = exp(p->weight[p->points.n_axes]);
-	phi = tnp_alloc_zero(&model->env, (size_t) TOGETHER * p->points.n, sizeof(double));
-	if (model->config.encode_x.shift && tnp_missed_begin(&model->env, stats, p, &sums))
-		missed = &sums;
-	if (phi == NULL || (model->config.encode_x.shift && missed == NULL))
-		status = tnp_no_memory(error);
 	/* what is added to the diagonal keeps it definite */
-	else if (!factorise_carriers(stats, p))
-		status = tnp_fail(error, TNP_BAD_VALUE, "the rows are too large for the model");
-	else
-		status = sum_rows(model, rows, stats, p, phi, missed, error);
-	if (status == TNP_OK)
-		status = leave_out(model, rows, stats, p, missed, error);
-	tnp_free(&model->env, phi);
-	tnp_missed_free(&model->env, &sums);
+	if (!factorise_carriers(stats, p))
+		return tnp_fail(error, TNP_BAD_VALUE, "the rows are too large for the model");
+	status = take_in(model, rows, stats, p, error);
+	if (status == TNP_OK && model->config.encode_x.line)
+		status = weigh_line(model, rows, stats, p, error);
 	return status;
 }
 
@@ -351,22 +428,26 @@ bool
 tnp_process_copy(const TnpEnv *env, const TnpProcess *from, TnpProcess *to)
 {
 	memset(to, 0, sizeof(*to));
-	if (from->points.n == 0)
+	if (from->n_features == 0)
 		return true;
 	*to = *from;
 	to->direction = from->n_directions > 0 ? tnp_alloc(env, 1, direction_bytes(from)) : NULL;
-	to->points.value = tnp_alloc(env, 1, points_bytes(from));
+	to->points.value = from->points.n > 0 ? tnp_alloc(env, 1, points_bytes(from)) : NULL;
 	to->weight = tnp_alloc(env, 1, block_bytes(from));
 	to->left_out = tnp_alloc(env, 1, left_out_bytes(from));
-	if ((from->n_directions > 0 && to->direction == NULL) || to->points.value == NULL
-		|| to->weight == NULL || to->left_out == NULL)
+	if ((from->n_directions > 0 && to->direction == NULL)
+		|| (from->points.n > 0 && to->points.value == NULL) || to->weight == NULL
+		|| to->left_out == NULL)
 		return false;
 	if (from->n_directions > 0)
 		memcpy(to->direction, from->direction, direction_bytes(from));
-	memcpy(to->points.value, from->points.value, points_bytes(from));
+	if (from->points.n > 0)
+	{
+		memcpy(to->points.value, from->points.value, points_bytes(from));
+		to->points.label = to->points.value + (from->points.label - from->points.value);
+	}
 	memcpy(to->weight, from->weight, block_bytes(from));
 	memcpy(to->left_out, from->left_out, left_out_bytes(from));
-	to->points.label = to->points.value + (from->points.label - from->points.value);
 	to->coefficients = to->weight + (from->coefficients - from->weight);
 	to->factor = to->weight + (from->factor - from->weight);
 	to->outer = to->weight + (from->outer - from->weight);
@@ -387,7 +468,7 @@ tnp_process_free(const TnpEnv *env, TnpProcess *process)
 size_t
 tnp_process_bytes(const TnpProcess *process)
 {
-	return process->points.n == 0 ? 0 : direction_bytes(process) + points_bytes(process)
+	return process->n_features == 0 ? 0 : direction_bytes(process) + points_bytes(process)
 		+ block_bytes(process) + left_out_bytes(process);
 }
 
@@ -402,9 +483,15 @@ tnp_process_reach(const TnpModel *model, const TnpStats *stats, const double *x,
 				share;
 
 	features_of(model, stats, p, x, 0, 1, reached, &own);
-	memcpy(unknown, reached, p->points.n * sizeof(double));
+	memcpy(unknown, reached, p->n_features * sizeof(double));
 	answers_of(p, 1, unknown, mean, &share);
 	return own + share;
+}
+
+double
+tnp_process_mean(const TnpModel *model, const TnpProcess *p, double mean)
+{
+	return p->is_line ? mean : tnp_soft_clip(mean, model->config.target_clip);
 }
 
 /* The first two numbers of up to MANY rows x, `width` apart, that are none of the n0 rows. */
@@ -420,7 +507,7 @@ say_of_rows(const TnpModel *model, const TnpStats *stats, const double *x, int w
 	answers_at(model, stats, p, x, width, n_rows, own, mean, share);
 	for (int r = 0; r < n_rows; r++, out += step)
 	{
-		out[0] = (float) tnp_soft_clip(mean[r], model->config.target_clip);
+		out[0] = (float) tnp_process_mean(model, p, mean[r]);
 		out[1] = (float) (0.5 * log(p->variance * (own[r] + share[r])));
 	}
 }

@@ -28,14 +28,21 @@ void		tnp_process_features(const TnpModel *model, const TnpStats *stats, const T
 								 int64_t first, int n, bool in_context, float *out, size_t step);
 
 /*
- * Correlations of point i of `from` and points first … n - 1, at most TNP_PROCESS_ROWS, as of
- * different rows: out [n].
+ * Of a process that is no line: correlations of point i of `from` and points first … n - 1, at most
+ * TNP_PROCESS_ROWS, as of different rows: out [n].
  */
 void		tnp_process_correlate(const TnpStats *stats, const TnpPoints *from, int i,
 								  const TnpPoints *points, int first, double *out);
 
 /*
- * The features [carriers] of a row x [F] that is none of the n0 rows, as the process has them and
+ * A raw target as the process reads it; and a mean as it says that of a row that is none of the n0.
+ */
+double		tnp_process_target(const TnpModel *model, const TnpStats *stats, const TnpProcess *p,
+							   double y);
+double		tnp_process_mean(const TnpModel *model, const TnpProcess *p, double mean);
+
+/*
+ * The features [n_features] of a row x [F] that is none of the n0 rows, as the process has them and
  * with what it does not know of them, its mean, and in units of the process's variance how sure
  * that is.
  */

@@ -37,7 +37,7 @@ TnpStatus
 tnp_process_chain_make(const TnpModel *model, const TnpStats *stats, TnpProcessChain *chain,
 					   TnpError *error)
 {
-	size_t		carriers = stats->process.points.n,
+	size_t		carriers = stats->process.n_features,
 				rows = TNP_CHAIN_ROWS;
 
 	*chain = (TnpProcessChain) {.model = model,.stats = stats};
@@ -77,19 +77,21 @@ static void
 factorise_row(TnpProcessChain *chain, int i)
 {
 	const TnpProcess *p = &chain->stats->process;
-	int			carriers = p->points.n;
+	int			carriers = p->n_features;
 	double		alike[TNP_CHAIN_ROWS],
 				rest = chain->variance[i],
 			   *own = chain->factor + (size_t) i * TNP_CHAIN_ROWS;
 
-	tnp_process_correlate(chain->stats, &chain->points, i, &chain->points, 0, alike);
+	if (!p->is_line)
+		tnp_process_correlate(chain->stats, &chain->points, i, &chain->points, 0, alike);
 	for (int j = 0; j < i; j++)
 	{
 		const double *row = chain->factor + (size_t) j * TNP_CHAIN_ROWS;
-		double		both = alike[j]
+		/* the features of a line reach all that two rows share */
+		double		beyond = p->is_line ? 0 : alike[j]
 			- tnp_dot(carriers, chain->reached + (size_t) i * carriers,
-					  chain->reached + (size_t) j * carriers)
-			+ tnp_dot(carriers, chain->unknown + (size_t) i * carriers,
+					  chain->reached + (size_t) j * carriers),
+					both = beyond + tnp_dot(carriers, chain->unknown + (size_t) i * carriers,
 					  chain->unknown + (size_t) j * carriers);
 
 		own[j] = (both - tnp_dot(j, row, own)) / row[j];
@@ -102,7 +104,7 @@ void
 tnp_process_chain_ask(TnpProcessChain *chain, const double *x)
 {
 	int			i = chain->n,
-				carriers = chain->stats->process.points.n;
+				carriers = chain->stats->process.n_features;
 
 	tnp_points_set(chain->model, chain->stats, x, &chain->points, i);
 	chain->variance[i] = tnp_process_reach(chain->model, chain->stats, x,
@@ -119,7 +121,7 @@ tnp_process_chain_say(const TnpProcessChain *chain, const TnpProcessTold *told, 
 	double		mean = chain->mean[chain->n] + tnp_dot(chain->n, own, told->news),
 				rest = chain->n == 0 ? chain->variance[0] : own[chain->n] * own[chain->n];
 
-	said[0] = (float) tnp_soft_clip(mean, chain->model->config.target_clip);
+	said[0] = (float) tnp_process_mean(chain->model, &chain->stats->process, mean);
 	said[1] = (float) (0.5 * log(chain->stats->process.variance * rest));
 }
 
@@ -143,7 +145,8 @@ tnp_process_chain_tell(const TnpProcessChain *chain, double y, TnpProcessTold *t
 {
 	int			i = chain->n - 1;
 
-	told->away[i] = tnp_clipped_target(chain->model, chain->stats, y) - chain->mean[i];
+	told->away[i] = tnp_process_target(chain->model, chain->stats, &chain->stats->process, y)
+		- chain->mean[i];
 	hear(chain, i, told);
 }
 
@@ -151,7 +154,7 @@ bool
 tnp_process_chain_forget(TnpProcessChain *chain)
 {
 	size_t		kept = TNP_CHAIN_KEEPS,
-				carriers = chain->stats->process.points.n,
+				carriers = chain->stats->process.n_features,
 				gone = TNP_CHAIN_ROWS - kept;
 
 	if (chain->n < TNP_CHAIN_ROWS)

@@ -25,7 +25,7 @@ bool
 tnp_missed_begin(const TnpEnv *env, const TnpStats *stats, const TnpProcess *p, TnpMissed *missed)
 {
 	int			slots = stats->n_slots,
-				n = p->points.n;
+				n = p->n_features;
 
 	*missed = (TnpMissed) {slots, n, NULL, NULL, NULL, {false}};
 	for (int s = 0; s < slots; s++)

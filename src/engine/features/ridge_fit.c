@@ -114,6 +114,7 @@ tnp_ridge_fit(const TnpModel *model, const TnpRows *rows, const TnpStats *stats,
 	{
 		ridge->shift = ridge->weights + (size_t) targets * n;
 		sums = (TnpNormalEquations){.rows = stats->n0,
+									.smallest = TNP_SMALLEST_PENALTY,
 									.n = n,
 									.n_targets = targets,
 									.gram = w.gram,

@@ -75,6 +75,7 @@ typedef struct TnpColumn
 typedef struct TnpDesign
 {
 	int			n;				/* entries, the intercept last; 0: there is no regression */
+	bool		is_whole;		/* numbers are not clipped */
 	unsigned char slot[TNP_LARGEST_DESIGN]; /* slot of every other entry */
 	unsigned char kind[TNP_LARGEST_DESIGN]; /* what it is of its slot */
 } TnpDesign;
@@ -183,17 +184,22 @@ typedef struct TnpRare
 				sd[2];
 } TnpRare;
 
-/* The Gaussian process of the prefix (process.c). */
+/* The Gaussian process of the prefix (process.c), or a line in its place (process_line.c). */
 typedef struct TnpProcess
 {
-	TnpPoints	points;			/* of the rows that carry it; n = 0: there is no process */
+	int			n_features;		/* of a row; 0: there is no process */
+	bool		is_line,
+				is_certain;		/* a line that leaves next to nothing */
+	TnpDesign	design;			/* of a line, which times `unit` is a row's features */
+	double		unit;
+	TnpPoints	points;			/* of the rows that carry a process, one for each feature */
 	int64_t		n0;				/* rows of the fit */
 	int			n_directions;
 	double	   *direction;		/* [n_directions, n_slots] weights of the slots' values, or NULL */
 	double	   *weight;			/* [n_axes] of squared distances; behind it: */
-	double	   *coefficients;	/* [n] of the carriers' features */
+	double	   *coefficients;	/* [n_features] */
 	double	   *factor;			/* [n, n] upper factor of the carriers' correlations */
-	double	   *outer;			/* [n, n] that of the sum of the features' products */
+	double	   *outer;			/* [n_features, n_features] that of the sum of their products */
 	/*
 	 * [n_slots, 2] what the rows that lack a slot's cell say of a shift of their targets by that,
 	 * if few lack it: the inverse of its variance, and the shift times that (process_missed.c)
@@ -203,7 +209,8 @@ typedef struct TnpProcess
 				noise,			/* in units of the variance */
 				variance;
 	float	   *left_out;		/* [n0, 2] mean and log of the deviation of rows left out */
-	double		quality;		/* mean log density of the prefix rows, left out */
+	double		density,		/* mean log density of the prefix rows, left out, and */
+				quality;		/* what is said of it */
 } TnpProcess;
 
 /* Rows of the prefix that lend their cells to queries that lack them (donors.c). */

@@ -118,7 +118,7 @@ sum_products(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, 
 	for (int64_t i = 0; i < stats->n0; i++)
 	{
 		double		y = tnp_clipped_target(model, stats, rows->y[i]),
-					p = tnp_soft_clip(stats->process.left_out[2 * i], knee),
+					p = stats->process.left_out[2 * i],
 					r;
 
 		if (i % TNP_RIDGE_POLL_ROWS == 0 && tnp_interrupted(&model->env))
@@ -146,6 +146,11 @@ tnp_wanted_mean_build(const TnpModel *model, const TnpRows *rows, TnpStats *stat
 	TnpStatus	status;
 
 	*w = (TnpWantedMean) {.share = trees, .trees = 1};
+	if (stats->process.is_certain)
+	{
+		w->share = 0;
+		return TNP_OK;
+	}
 	if (few == 0 || stats->n0 < LEAST_ROWS || stats->n_slots == 0)
 		return TNP_OK;
 	values = count_values(&model->env, rows, stats->n0);

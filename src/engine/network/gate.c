@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "engine/features/process_line.h"
 #include "engine/network/mlp.h"
 
 #define SMALLEST_DEVIATION 1e-3	/* added to the network's where it divides */
@@ -65,6 +66,13 @@ tnp_gate_add(const TnpModel *model, const TnpStats *stats, const float *said, in
 	read[9] = (float) narrower;
 	tnp_mlp(model, &model->gate, 1, read, scratch, &u);
 	weight = 1 / (1 + exp(-(double) u));
+	if (said[3] == TNP_LINE_SAYS_CERTAIN)
+	{
+		/* one row more, about the next, might depart from it, and the network knows how far */
+		weight = 1 - 1 / ((double) stats->n0 + 1);
+		for (int i = 0; i < n; i++)
+			params[n + 1 + i] += said[0] - mean;
+	}
 	for (int i = 0; i < n; i++)
 		params[i] *= 1 - weight;
 	params[n] = weight;
