@@ -6,8 +6,10 @@ the targets, and `tabular_class` is right as often as it says within 5 points; b
 the same weights without donors, in log density and log loss. Where a missing cell shifts the target
 of its row, and from one row to 15 % of the context lack it, the intervals hold 84 to 96 %, and
 densities are better than without `shift`: over three times as many tables, for what is learnt of a
-shift from one row is right or wrong for all queries of a table. For one query, a density of one row
-is that of the marginal answer, and draws have its mean. A model that is not there is skipped.
+shift from one row is right or wrong for all queries of a table. So do they where two cells that
+rows lack each shift the target, by themselves, together or one only with the other, and where the
+cell of the column that says most of a bent function does. For one query, a density of one row is
+that of the marginal answer, and draws have its mean. A model that is not there is skipped.
 
 SPDX-License-Identifier: PostgreSQL
 """
@@ -167,6 +169,45 @@ def check_shifts(tap, tool, bare, name):
                0.96, 0.1)
 
 
+def together_questions(seed):
+    """Two cells, each of which shifts the target where a row lacks it; queries lack both."""
+    ways = itertools.product((64, 256), ((1, 1), (0.6, -1.2)), ("apart", "often", "within"))
+    for (n, shifts, how), repeat in itertools.product(ways, range(3)):
+        random = np.random.RandomState([seed, n, int(10 * shifts[0]), len(how), repeat])
+        x = random.standard_normal((n + 2 * QUERIES, 4))
+        y = np.sin(x[:, 0]) + 0.5 * x[:, 3] + 0.3 * random.standard_normal(len(x))
+        first, second = (random.uniform(size=(2, len(x))) < 0.2)
+        if how == "often":
+            second = np.where(random.uniform(size=len(x)) < 0.7, first, second)
+        elif how == "within":
+            second &= first
+            second |= first & (random.uniform(size=len(x)) < 0.5)
+        first[n:], second[n:] = True, True
+        y += y.std() * (shifts[0] * first + shifts[1] * second)
+        x[first, 1], x[second, 2] = np.nan, np.nan
+        yield x[:n], ["numeric"] * 4, y[:n], [(how, x[n:], y[n:])]
+
+
+def telling_questions(seed):
+    """A cell that says much and shifts the target where a row lacks it, which queries do."""
+    for n, shift, repeat in itertools.product((64, 256), (0.5, 1, -1), range(4)):
+        random = np.random.RandomState([seed, n, int(10 * shift) + 10, repeat])
+        x = random.standard_normal((n + 2 * QUERIES, 4))
+        y = np.sin(1.5 * x[:, 0]) + 0.6 * x[:, 1] + 0.3 * random.standard_normal(len(x))
+        lacks = random.uniform(size=len(x)) < 0.2
+        lacks[n:] = True
+        y[lacks] += shift * y.std()
+        x[lacks, 1] = np.nan
+        yield x[:n], ["numeric"] * 4, y[:n], [(shift, x[n:], y[n:])]
+
+
+def check_together(tap, tool, bare, name):
+    check_held(tap, name, compared(tool, bare, together_questions(90)),
+               lambda how: f"shifted by two cells, {how}", 0.84, 0.98, 0)
+    check_held(tap, name, compared(tool, bare, telling_questions(91)),
+               lambda shift: f"without what says most, shifted by {shift}", 0.82, 0.97, -0.05)
+
+
 def check_probabilities(tap, tool, bare, name):
     said, right, gained = ({what: [] for what in WHAT} for _ in range(3))
     for number, (x, kinds, y, asked) in enumerate(questions(60)):
@@ -216,7 +257,7 @@ def check_consistent(tap, tool, _, name):
 
 # what is compared with the model without these keys of embedder.x
 CHECKS = {"tabular": ((check_intervals, ("donors", "shift")), (check_shifts, ("shift",)),
-                      (check_consistent, ("shift",))),
+                      (check_together, ("shift",)), (check_consistent, ("shift",))),
           "tabular_class": ((check_probabilities, ("donors",)),)}
 
 

@@ -861,6 +861,32 @@ def case_lacking(model):
                    request(x[:n], y[:n], kinds, n, queries=cells(x[n:])), wanted)
 
 
+def case_lacking_several(model):
+    """Rows that lack several cells, each of which shifts the target, and queries that lack some of
+    these, all of them, and unknown labels beside them.
+    """
+    if not model.config["embedder"].get("x", {}).get("shift"):
+        return
+    for n, share in ((48, 0.2), (300, 0.1)):
+        random = np.random.RandomState(n)
+        x = random.standard_normal((n + 10, 12))
+        x[:, 2], x[:, 3] = random.randint(0, 4, (2, n + 10))
+        y = x[:, 0] + np.sin(x[:, 1]) + 0.5 * x[:, 2] + 0.2 * random.standard_normal(n + 10)
+        lacks = random.uniform(size=x.shape) < share
+        lacks[:, 5] &= lacks[:, 4]
+        lacks[:, 11] = False
+        lacks[n:n + 3, 1:11] = True
+        y += lacks @ np.array([0.5, 1, -1, 2, 0, 1, 0, 3, 0, -2, 0.3, 0])
+        x[lacks] = np.nan
+        x[n + 4, 3] = 9
+        kinds = ["categorical" if f in (2, 3) else "numeric" for f in range(12)]
+        encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds)
+        mean, sd = moments(encoding.predict(x[n:]))
+        yield Case(f"{n} rows without several cells",
+                   request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])),
+                   {"mean": (mean, 5 * MOMENTS), "sd": (sd, 5 * MOMENTS)})
+
+
 def case_no_share(model):
     """Classes that have nothing to do with the rows: the regression is worse than chance, and the
     head takes none of it.
@@ -950,7 +976,7 @@ CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, ca
          case_class_order, case_one_class,
          case_rare, case_lean, case_trees, case_number_trees, case_few_values,
          case_rare_targets, case_far_cells, case_far_targets,
-         case_lacking, case_no_share)
+         case_lacking, case_lacking_several, case_no_share)
 
 
 def main():

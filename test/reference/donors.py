@@ -6,6 +6,7 @@ SPDX-License-Identifier: PostgreSQL
 import numpy as np
 
 from heads import Bars, Classes, Mixture
+from shift import Shifts
 
 ROWS = 256
 
@@ -24,8 +25,7 @@ class Donors:
         m = min(len(y), ROWS)
         self.x = x[[order[(2 * i + 1) * len(y) // (2 * m)] for i in range(m)]]
         self.levels = len(np.unique(y)) <= 16
-        self.lacking = np.isnan(tokeniser.scaling.encode(x))
-        self.shifts = {} if shift else None
+        self.shifts = Shifts(self, x, y) if shift else None
 
     def told(self, card):
         """The weight of a row as it is, that lacks this column's cell."""
@@ -48,40 +48,28 @@ class Donors:
         return list(dict.fromkeys(f for f in self.tokeniser.features if np.isnan(codes[f])
                                   and 4 * self.tokeniser.cards[f].count[-1] <= self.tokeniser.n0))
 
-    def shift_by(self, column):
-        """(weight, mean, variance) of what rows without a cell of this column are shifted by, in
-        units of the scaled target.
-        """
-        if column not in self.shifts:
-            rows = self.lacking[:, column]
-            a, b = self.tokeniser.processes[0].shift(rows) if rows.any() else (0, 0)
-            u = (b ** 2 / (0.25 + a) - np.log(1 + 4 * a)) / 2
-            self.shifts[column] = (1 / (1 + np.exp(-u)) if rows.any() else 0.0, b / (0.25 + a),
-                                   1 / (0.25 + a))
-        return self.shifts[column]
-
     def shifted(self, answer, query):
-        """The answer of the variants where a missing cell may shift the target."""
-        lacks = self.lacks(query) if self.shifts is not None else []
-        weight, mean, variance = max((self.shift_by(f) for f in lacks if np.isnan(query[f])),
-                                     key=lambda s: s[0], default=(0.0, 0.0, 0.0))
-        if weight == 0 or len(self(query)[0]) == 1 and np.array_equal(
-                self(query)[0][0], query, equal_nan=True):
+        """The answer of the variants where missing cells may shift the target."""
+        if self.shifts is None or len(self.lent(query)[1]) == 0:
             return answer
-        scale = self.tokeniser.scaling.y_scale
-        other = Mixture(answer.weights, answer.means + scale * mean,
-                        np.hypot(answer.sds, scale * np.sqrt(variance)))
-        return join([answer, other], [1 - weight, weight])
+        found = self.shifts.of_query(query)
+        if found is None:
+            return answer
+        weights, means, variances = found
+        return join([Mixture(answer.weights, answer.means + mean,
+                             np.hypot(answer.sds, np.sqrt(variance)))
+                     for mean, variance in zip(means, variances)], weights)
 
-    def __call__(self, query):
-        """Variants [k, F] of a query, their weights [k], and how many of them, the first ones, are
-        a sample; the query alone where it lacks nothing, or no row has all of that.
+    def lent(self, query):
+        """Variants [k, F] of a query with the cells of rows that have all which it lacks, their
+        weights [k], and how many of them, the first ones, are a sample; none where it lacks
+        nothing, or no row has all of that.
         """
         lacks = self.lacks(query)
         able = self.x[~np.isnan(self.x[:, lacks]).any(axis=1)] if lacks else self.x[:0]
         sample = 0
         if len(able) == 0:
-            return query[None], np.ones(1), sample
+            return query[None][:0], np.ones(0), sample
         cells = [tuple(row) for row in able[:, lacks]]
         different = list(dict.fromkeys(cells))
         if len(different) <= self.most:
@@ -93,10 +81,19 @@ class Donors:
             sample = 0 if self.levels else self.most
         variants = np.repeat(query[None], len(different), axis=0)
         variants[:, lacks] = different
+        return variants, weights, sample
+
+    def __call__(self, query):
+        """The same with the query as it is: alone where it has no donors, or, without shifts, last
+        with a weight of its own.
+        """
+        variants, weights, sample = self.lent(query)
+        if len(weights) == 0:
+            return query[None], np.ones(1), sample
         if self.shifts is not None:
             return variants, weights, sample
-        told = max((self.told(self.tokeniser.cards[f]) for f in lacks if np.isnan(query[f])),
-                   default=0.0)
+        told = max((self.told(self.tokeniser.cards[f]) for f in self.lacks(query)
+                    if np.isnan(query[f])), default=0.0)
         if told > 0:
             variants = np.concatenate([variants, query[None]])
             weights = np.append(weights * (1 - told), told)

@@ -71,16 +71,6 @@ class Line:
         rest = np.maximum(1 - self.inside, 1e-9)
         return target - (target - mean) / rest, self.variance / rest
 
-    def shift(self, rows):
-        """As a process's."""
-        covariance = self.variance * (self.phi @ self.phi.T + np.eye(len(self.y)))
-        solved = np.linalg.solve(covariance, np.asarray(rows, dtype=float))
-        mean, variance = self.answer(self.phi, self.y)
-        apart, weight = (self.y - mean)[rows], 1 / variance[rows]
-        square = weight @ (apart - weight @ apart / weight.sum()) ** 2
-        scale = (1 + square) / len(apart)
-        return rows @ solved / scale, self.y @ solved / scale
-
     def __call__(self, codes, _, row):
         if row is None:
             mean, variance = self.answer(self.features(codes[None]))

@@ -252,19 +252,6 @@ class Process:
         rest = np.maximum(1 - share / own, 1e-9)
         return target - (target - mean) / rest, self.variance * own / rest
 
-    def shift(self, rows):
-        """The inverse variance of a shift of the targets of these rows of the prefix, and the
-        shift times that: by generalised least squares, with the prefix's covariance itself, in a
-        scale that follows from how far these rows are from what is said without them.
-        """
-        covariance = self.variance * (self.phi @ self.phi.T + np.diag(self.apart_of(self.phi)))
-        solved = np.linalg.solve(covariance, np.asarray(rows, dtype=float))
-        mean, variance = self.answer(self.phi, self.y)
-        apart, weight = (self.y - mean)[rows], 1 / variance[rows]
-        square = weight @ (apart - weight @ apart / weight.sum()) ** 2
-        scale = (1 + square) / len(apart)
-        return rows @ solved / scale, self.y @ solved / scale
-
     def __call__(self, codes, z, row):
         """The numbers of a row; row: its place if it is one of the prefix, else None."""
         if row is None:

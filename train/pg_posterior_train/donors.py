@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from .shift import TOGETHER
 from .tasks import Tasks
 
 ROWS = 256
 FEW_VALUES = 16         # different targets at most that are levels
-SUPPOSED_SHIFT = 4.0    # its variance beforehand, in that of the targets
 
 
 @dataclass
@@ -19,7 +19,7 @@ class Slots:
     """What donors need of the statistics: columns of the slots order [B, S], used [B, S], scaled
     cells z [B, N, S] (0 where missing), missing [B, N, S]; of the slots' missing bins count [B, S]
     and the deviation square [B, S] of their targets, with its degrees of freedom [B, S]; where a
-    missing cell may shift the target, what the prefix says of that [B, S, 2] (process.missed).
+    missing cell may shift the target, a shift.Known of each task.
     """
 
     order: torch.Tensor
@@ -29,14 +29,14 @@ class Slots:
     count: torch.Tensor
     square: torch.Tensor
     degrees: torch.Tensor
-    shift: torch.Tensor | None = None
+    known: list | None = None
 
 
 @dataclass
 class Variants:
     """The tasks with `count` variants of each query in its place, their weights [B, M, count], and
-    how many, the first ones, are a sample [B, M]; or also of what they are shifted by, the weight,
-    mean and variance [B, M, 3].
+    how many, the first ones, are a sample [B, M]; or also what they may be shifted by, weights,
+    means and variances [B, M, k, 3].
     """
 
     tasks: Tasks
@@ -51,17 +51,6 @@ def told(count, square, degrees):
     known = 0.5 * count / (count + 4)
     odds = (square * count / (count + 1) - degrees * np.log1p(count)) / 2
     return np.where(count > 0, known + (1 - known) / (1 + np.exp(-odds)), 0.0)
-
-
-def shift_of(count, said):
-    """[S, 3] weight, mean and variance of what rows without a slot's cell are shifted by; said
-    [S, 2] (process.missed).
-    """
-    information, rest = said.T
-    precision = 1 / SUPPOSED_SHIFT + information
-    odds = (rest ** 2 / precision - np.log1p(SUPPOSED_SHIFT * information)) / 2
-    return np.stack([np.where(count > 0, 1 / (1 + np.exp(-odds)), 0.0), rest / precision,
-                     1 / precision], 1)
 
 
 class Lenders:
@@ -102,46 +91,51 @@ def variants_of(query, lacks, missing, weights_told, lenders, most):
     return np.concatenate([made, query[None]]), np.append(weights * (1 - share), share), sample
 
 
-def task_variants(x, y, slots, b, rows, n0, most):
-    """The same of the queries of task b, a list, and the shift of each."""
-    kept = slots.used[b].numpy()
-    used = kept & (4 * slots.count[b].numpy() <= n0)
-    order, lacking = (v[b].numpy()[..., used] for v in (slots.order, slots.missing))
-    share = told(*(v[b].double().numpy() for v in (slots.count, slots.square, slots.degrees)))
-    share = dict(zip(order, share[used])) if slots.shift is None else {}
-    shifts = {} if slots.shift is None else dict(zip(order, shift_of(
-        *(v[b].double().numpy()[used] for v in (slots.count, slots.shift)))))
-    lenders = Lenders(x[:n0], y[:n0], slots.z[b].numpy()[:n0, kept],
-                      slots.missing[b].numpy()[:n0, kept])
-    out = []
-    for i in range(rows, len(x)):
-        lacks = order[lacking[i]]
-        missing = lacks[np.isnan(x[i, lacks])]
-        variants, weights, sample = variants_of(x[i], lacks, missing, share, lenders, most)
-        shift = max((shifts[f] for f in missing if f in shifts), key=lambda s: s[0],
-                    default=np.zeros(3))
-        lent = not np.array_equal(variants, x[i][None], equal_nan=True)
-        out.append((variants, weights, sample, shift if lent else np.zeros(3)))
-    return out
+class Task:
+    """What the prefix of n0 rows of task b lends; x [N, F] raw, y [N] orders its rows."""
+
+    def __init__(self, x, y, slots, b, n0):
+        kept = slots.used[b].numpy()
+        self.used = kept & (4 * slots.count[b].numpy() <= n0)
+        self.order, self.lacking = (v[b].numpy()[..., self.used]
+                                    for v in (slots.order, slots.missing))
+        self.count, self.x = slots.count[b].numpy()[self.used], x
+        share = told(*(v[b].double().numpy() for v in (slots.count, slots.square, slots.degrees)))
+        self.told = dict(zip(self.order, share[self.used])) if slots.known is None else {}
+        self.lenders = Lenders(x[:n0], y[:n0], slots.z[b].numpy()[:n0, kept],
+                               slots.missing[b].numpy()[:n0, kept])
+
+    def variants(self, row, most):
+        """Variants [k, F] of a row, their weights [k], and how many are a sample."""
+        lacks, own = self.order[self.lacking[row]], self.x[row]
+        return variants_of(own, lacks, lacks[np.isnan(own[lacks])], self.told, self.lenders, most)
 
 
-def lend(tasks, y, rows, n0, slots, most):
-    """Variants of the tasks' rows after the first `rows`; y [B, N] orders the prefix of n0 rows."""
-    x = tasks.x.numpy()
-    made = [task_variants(x[b], y[b].numpy(), slots, b, rows, n0, most) for b in range(len(x))]
-    count = max((len(w) for task in made for _, w, _, _ in task), default=1)
+def lend(tasks, y, rows, n0, slots, most, shifts=None):
+    """Variants of the tasks' rows after the first `rows`; y [B, N] orders the prefix of n0 rows;
+    shifts: a shift.Shifts of each task.
+    """
+    x, made = tasks.x.numpy(), []
+    for b, own in enumerate(x):
+        task = Task(own, y[b].numpy(), slots, b, n0)
+        made.append([task.variants(row, most) for row in range(rows, len(own))])
+    count = max((len(w) for task in made for _, w, _ in task), default=1)
     cells = np.zeros((len(x), x.shape[1] - rows, count, x.shape[2]), x.dtype)
-    weights, shift = np.zeros(cells.shape[:3]), np.zeros((*cells.shape[:2], 3))
-    sample = np.zeros(cells.shape[:2], np.int64)
+    weights, sample = np.zeros(cells.shape[:3]), np.zeros(cells.shape[:2], np.int64)
+    shift = np.zeros((*cells.shape[:2], 1 + TOGETHER, 3))
     for b, task in enumerate(made):
-        for m, (variants, w, drawn, by) in enumerate(task):
-            cells[b, m], sample[b, m], shift[b, m] = variants[0], drawn, by
+        for m, (variants, w, drawn) in enumerate(task):
+            cells[b, m], sample[b, m] = variants[0], drawn
             cells[b, m, :len(w)], weights[b, m, :len(w)] = variants, w
+            query = x[b, rows + m]
+            if shifts is not None and not np.array_equal(variants, query[None], equal_nan=True):
+                found = shifts[b].of_query(query)
+                shift[b, m, :len(found)] = found
     asked = torch.cat([tasks.x[:, :rows], torch.from_numpy(cells).flatten(1, 2)], 1)
     targets = torch.cat([tasks.y[:, :rows], tasks.y[:, rows:].repeat_interleave(count, 1)], 1)
     return Variants(Tasks(asked, targets, tasks.categorical), count, torch.from_numpy(weights),
                     torch.from_numpy(sample),
-                    None if slots.shift is None else torch.from_numpy(shift))
+                    None if shifts is None else torch.from_numpy(shift))
 
 
 def merged(a, b):
@@ -220,21 +214,19 @@ def join(answer, variants):
 
 
 def shifted(answer, shift):
-    """Mixtures [B, M, C], each joined with itself plus a normal number, shift [B, M, 3] its weight,
-    mean and variance.
+    """Mixtures [B, M, C], each plus one of normal numbers, shift [B, M, k, 3] their weights, means
+    and variances; of no weight at all where nothing changes.
     """
     if shift is None or not (shift[..., 0] > 0).any():
         return answer
-    made = copy.copy(answer)
-    weight, mean, variance = shift[..., None].unbind(2)
-    own = torch.stack([answer.log_weight.exp(), answer.mean, answer.sd], -1).double()
-    other = torch.stack([own[..., 0] * weight, own[..., 1] + mean,
-                         (own[..., 2].square() + variance).sqrt()], -1)
-    own[..., 0] *= 1 - weight
-    count, parts = answer.mean.shape[-1], torch.cat([own, other], 2)
-    joined = torch.tensor(np.array([[reduced(query, count) if by > 0 else query[:count]
-                                     for query, by in zip(task, one)]
-                                    for task, one in zip(parts.numpy(), weight[..., 0].numpy())]))
-    joined = joined.to(answer.mean)
+    made, count = copy.copy(answer), answer.mean.shape[-1]
+    own = torch.stack([answer.log_weight.exp(), answer.mean, answer.sd], -1).double().numpy()
+    joined = own.copy()
+    for place in zip(*np.nonzero((shift[..., 0] > 0).any(-1).numpy())):
+        weight, mean, sd = own[place].T
+        parts = [np.stack([weight * w, mean + m, np.hypot(sd, v ** 0.5)], 1)
+                 for w, m, v in shift[place].numpy()]
+        joined[place] = reduced(np.concatenate(parts), count)
+    joined = torch.from_numpy(joined).to(answer.mean)
     made.log_weight, made.mean, made.sd = joined[..., 0].log(), joined[..., 1], joined[..., 2]
     return made

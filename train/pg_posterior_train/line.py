@@ -9,8 +9,8 @@ import torch
 
 from . import process_chain
 from .clip import soft_clip, unclip
-from .process import apart, missed
 from .ridge import choose_penalty, design
+from .shift import Known
 
 PENALTIES = [4.0 ** k for k in range(-10, 9)]
 FARTHEST = 2.0 ** 20             # of numbers that are not clipped
@@ -24,18 +24,18 @@ def is_certain(quality):
     return quality == SAYS_CERTAIN
 
 
-def instead(said, z, bins, filled, categorical, y_input, prefix, clip, chain=None, shifts=None):
+def instead(said, z, bins, filled, categorical, y_input, prefix, clip, chain=None, kept=None):
     """What a process says [B, N, 4], in tasks where a line predicts better what the line says.
 
-    y_input [B, N] clipped targets; shifts, a list, has what missing cells say by the process, and
-    gets what they say by what says the rest; other arguments as of opinions().
+    y_input [B, N] clipped targets; kept, a list, has a shift.Known of each task by the process, and
+    gets those of lines; other arguments as of opinions().
     """
-    own = None if shifts is None else []
+    own = None if kept is None else []
     by_line, density = opinions(z, bins, filled, categorical, unclip(y_input.double(), clip),
                                 prefix, clip, chain, own)
     wins = density > unclip(said[:, 0, 3].double(), clip) + AHEAD
-    if shifts is not None:
-        shifts[0] = torch.where(wins[:, None, None], own[0], shifts[0])
+    if kept is not None:
+        kept[:] = [a if won else b for a, b, won in zip(own, kept, wins)]
     return torch.where(wins[:, None, None], by_line.to(said.dtype), said)
 
 
@@ -50,12 +50,12 @@ def features(z, bins, filled, categorical, y, prefix):
 
 
 @torch.no_grad()
-def opinions(z, bins, filled, categorical, y, prefix, clip, chain=None, shifts=None):
+def opinions(z, bins, filled, categorical, y, prefix, clip, chain=None, kept=None):
     """(numbers [B, N, 4], mean log density of the prefix's rows, left out, [B]).
 
     z, bins [B, N, S] in slot order, numbers scaled and not clipped (0 where missing); filled [B,
     bins, S], categorical [B, S]; y [B, N] scaled targets, not clipped; the targets' clip; chain and
-    shifts as of process.opinions.
+    kept as of process.opinions.
     """
     y = y.double()
     phi = features(z, bins, filled, categorical, y, prefix)
@@ -70,10 +70,9 @@ def opinions(z, bins, filled, categorical, y, prefix, clip, chain=None, shifts=N
     unknown = torch.linalg.solve_triangular(outer, phi.transpose(1, 2), upper=False)
     share = unknown.square().sum(1)
     spread = variance * (1 + share)
-    lacking = bins[:, :prefix] == filled.shape[1] - 1
-    told = None if shifts is None else missed(lacking, head.transpose(1, 2),
-                                              torch.ones_like(targets), weights, outer, variance,
-                                              targets)
+    if kept is not None:
+        kept += [Known(*of, is_line=True) for of in zip(phi.transpose(1, 2), torch.ones_like(share),
+                                                        weights, outer, variance, targets)]
     if chain is not None:
         def covariances(a, b):
             return unknown[:, :, a].transpose(1, 2) @ unknown[:, :, b]
@@ -84,8 +83,6 @@ def opinions(z, bins, filled, categorical, y, prefix, clip, chain=None, shifts=N
     mean[:, :prefix] = targets - (targets - mean[:, :prefix]) / rest
     spread[:, :prefix] = variance / rest
     away = targets - mean[:, :prefix]
-    if shifts is not None:
-        shifts.append(told / apart(lacking, away, spread[:, :prefix]))
     density = (-0.5 * ((2 * math.pi * spread[:, :prefix]).log()
                        + away.square() / spread[:, :prefix])).mean(1)
     density = torch.where(bad > 0, torch.full_like(density, -math.inf), density)

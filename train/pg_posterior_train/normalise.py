@@ -336,17 +336,17 @@ def cells(tasks, y_input, prefix, config, found=None, chain=None):
         filled = slot_bins(counts, order) & used[:, None]
         parts.append(ridge.opinions(z, bins, filled, kinds, y_input, prefix, knee, absent))
     if tokeniser.get("process", False):
-        shifts = [] if found is not None and tokeniser.get("shift", False) else None
+        kept = [] if found is not None and tokeniser.get("shift", False) else None
         said = process.opinions(z, bins, used, kinds, y_input, prefix, knee,
                                 tokeniser.get("directions", 0), tokeniser.get("additive", False),
-                                chain, shifts)
+                                chain, kept)
         if tokeniser.get("line", False):
             whole = scale_features(x, prefix).nan_to_num(0.0).gather(2, wide)
             said = line.instead(said, whole, bins, slot_bins(counts, order) & used[:, None], kinds,
-                                y_input, prefix, knee, chain, shifts)
+                                y_input, prefix, knee, chain, kept)
         parts.append(said)
-        if shifts:
-            found[0].shift = shifts[0]
+        if kept:
+            found[0].known = kept
     return torch.cat(parts, 2)
 
 

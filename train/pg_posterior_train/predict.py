@@ -4,9 +4,10 @@ densities.
 import copy
 import math
 
+import numpy as np
 import torch
 
-from .donors import Variants, join as join_variants, lend, shifted
+from .donors import Task, Variants, join as join_variants, lend, shifted
 from .far import near_cells, near_targets
 from .heads import Joint, distribution
 from .normalise import cells, prepare, scale_targets
@@ -14,6 +15,7 @@ from .process import NUMBERS
 from .process_chain import Chain
 from .questions import chain_passes, statistics_rows, whole_prefix
 from .rare import put_rare
+from .shift import Shifts, features_of
 from .split import split_labels
 from .tasks import Tasks
 from .trees_numbers import pull
@@ -116,8 +118,44 @@ def variants(tasks, rows, statistics, config):
     keep = []
     _, y_input, _, scale = scale_targets(tasks.y, statistics, config)
     cells(tasks, y_input, statistics, config, keep)
-    known = near_targets(tasks.y, statistics, config)
-    return lend(tasks, known * scale.sign()[:, None], rows, statistics, keep[0], most)
+    known = near_targets(tasks.y, statistics, config) * scale.sign()[:, None]
+    shifts = None
+    if keep[0].known is not None:
+        shifts = shifts_of(tasks, known, statistics, config, keep[0], most)
+    return lend(tasks, known, rows, statistics, keep[0], most, shifts)
+
+
+def shifts_of(tasks, y, statistics, config, slots, most):
+    """A shift.Shifts of each task: rows of the prefix that lack cells, with those of their donors,
+    as further rows, so that the process speaks of them too. y [B, N] orders the prefix.
+    """
+    x, found = tasks.x.numpy(), []
+    for b, own in enumerate(x):
+        task = Task(own, y[b].numpy(), slots, b, statistics)
+        features = features_of(own, task.order, task.count, statistics)
+        lacking = np.isnan(own[:statistics][:, features])
+        made = [(row, *task.variants(row, most)[:2]) for row in np.flatnonzero(lacking.any(1))]
+        made = [(row, variants, weight) for row, variants, weight in made
+                if not np.array_equal(variants, own[row][None], equal_nan=True)]
+        found.append((features, lacking, made))
+    count = max(sum(len(w) for *_, w in made) for *_, made in found)
+    more = np.repeat(x[:, :1], count, 1)
+    for b, (*_, made) in enumerate(found):
+        variants = [v for _, v, _ in made]
+        if variants:
+            more[b, :sum(map(len, variants))] = np.concatenate(variants)
+    asked = Tasks(torch.cat([tasks.x[:, :statistics], torch.from_numpy(more)], 1),
+                  torch.cat([tasks.y[:, :statistics], tasks.y[:, :1].expand(-1, count)], 1),
+                  tasks.categorical)
+    keep, out = [], []
+    cells(asked, scale_targets(asked.y, statistics, config)[1], statistics, config, keep)
+    for known, (features, lacking, made) in zip(keep[0].known, found):
+        at, said = statistics, []
+        for row, variants, weight in made:
+            said.append(known.compare(row, slice(at, at + len(variants)), weight))
+            at += len(variants)
+        out.append(Shifts(features, lacking[[row for row, *_ in made]], said))
+    return out
 
 
 @torch.no_grad()

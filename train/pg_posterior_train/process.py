@@ -16,6 +16,7 @@ import torch
 from . import additive, process_chain
 from . import directions as search
 from .clip import soft_clip
+from .shift import Known
 
 NUMBERS = 4                      # per row
 BINS = 17                        # of a categorical slot, the missing one included
@@ -316,42 +317,14 @@ def climb_on(fit, theta, axes, steps, rate):
     return out
 
 
-def missed(lacking, phi, own, weights, outer, variance, y):
-    """What rows of the prefix that lack a cell say of a shift of their targets, by generalised
-    least squares: the inverse of its variance, and the shift times that, [B, S, 2].
-
-    lacking [B, n, S]; features phi [B, m, n] of the prefix, what they do not reach own [B, n], the
-    process's weights [B, m, 1], factor outer [B, m, m] and variance [B, 1]; y [B, n].
-    """
-    each = lacking.to(y.dtype) / own[..., None]
-    half = torch.linalg.solve_triangular(outer, phi @ each, upper=False)
-    information = each.sum(1) - half.square().sum(1)
-    rest = (each * (y - (weights * phi).sum(1))[..., None]).sum(1)
-    return torch.stack([information.clamp_min(0), rest], -1) / variance[..., None]
-
-
-def apart(lacking, difference, variance):
-    """What corrects that, [B, S, 1]: how far the rows that lack a cell, once shifted, are from what
-    is said of them without their own targets, in the variance that this has by the process.
-
-    lacking [B, n, S]; difference and variance [B, n].
-    """
-    weight = lacking.to(variance.dtype) / variance[..., None]
-    difference = difference[..., None]
-    middle = (weight * difference).sum(1, keepdim=True) / weight.sum(1, keepdim=True).clamp_min(
-        SMALLEST)
-    square = (weight * (difference - middle).square()).sum(1)
-    return ((1 + square) / lacking.sum(1).clamp_min(1))[..., None]
-
-
-def sparse(points, coordinate, theta, inducing, y, prefix, axes=None, chain=None, shifts=None):
+def sparse(points, coordinate, theta, inducing, y, prefix, axes=None, chain=None, kept=None):
     """(mean, variance, noise variance [B]) of all rows, [B, N], those of the prefix without their
     own target.
 
     points [B, N, P], inducing [B, m] rows; y [B, N], of which the first `prefix` are the data. With
     axes (additive.Axes of all rows) theta has a share's logit behind the rest. The queries of a
-    chain (process_chain.Chain) are given the rows of the chain before them. `shifts`, a list of
-    which slots' cells the prefix lacks, gets what follows from that (missed).
+    chain (process_chain.Chain) are given the rows of the chain before them. `kept`, a list, gets a
+    shift.Known of each task.
     """
     theta, logit = (theta, None) if axes is None else (theta[:, :-1], theta[:, -1])
     slot, shared = coordinate
@@ -382,9 +355,9 @@ def sparse(points, coordinate, theta, inducing, y, prefix, axes=None, chain=None
     square = (y.square() / own[:, :prefix]).sum(1) - (weights * moment).sum((1, 2))
     variance = (square.clamp_min(0) + SMALLEST)[:, None] / prefix
     mean = (weights * phi).sum(1)
-    if shifts:
-        shifts.append(missed(shifts[0], phi[:, :, :prefix], own[:, :prefix], weights, outer,
-                             variance, y))
+    if kept is not None:
+        kept += [Known(*of, noise=float(by)) for *of, by in zip(phi, own, weights, outer, variance,
+                                                                y, noise)]
     unknown = torch.linalg.solve_triangular(outer, phi, upper=False)
     share = unknown.square().sum(1)
     spread = variance * (own + share)
@@ -399,8 +372,6 @@ def sparse(points, coordinate, theta, inducing, y, prefix, axes=None, chain=None
     rest = (1 - share[:, :prefix] / own[:, :prefix]).clamp_min(1e-9)
     mean[:, :prefix] = y - (y - mean[:, :prefix]) / rest
     spread[:, :prefix] = variance * own[:, :prefix] / rest
-    if shifts:
-        shifts[-1] = shifts[-1] / apart(shifts[0], y - mean[:, :prefix], spread[:, :prefix])
     return mean, spread, variance * noise
 
 
@@ -422,18 +393,17 @@ def along(z, missing, used, categorical, y, most):
 
 @torch.no_grad()
 def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0, is_additive=False,
-             chain=None, shifts=None):
+             chain=None, kept=None):
     """[B, N, NUMBERS]: mean (clipped), log of its standard deviation, log of the noise's, mean log
     density of the prefix's rows, left out.
 
     z (0 where missing), bins [B, N, S] in slot order; used, categorical [B, S]; y_input [B, N]
     scaled and clipped targets; how many directions the process may have; whether its correlation
     may be a mean over axes in part; the chain (process_chain.Chain) that the queries are of.
-    `shifts`, a list, gets what missing cells say of the targets (missed).
+    `kept`, a list, gets a shift.Known of each task.
     """
     wide, head = z.double(), y_input[:, :prefix].double()
     missing = bins[:, :prefix] == BINS - 1
-    found_shifts = None if shifts is None else [missing]
     slots = wide
     if directions > 0:
         # A direction is a slot more, of numbers that are never missing.
@@ -469,9 +439,7 @@ def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0, is
             theta = climb(fit, theta, steps, rate)
     rows = spread_rows(head, slots[:, :prefix], missing, STAGES[-1][0])
     mean, spread, noise = sparse(points, coordinate, theta, rows, y_input.double(), prefix, axes,
-                                 chain, found_shifts)
-    if shifts is not None:
-        shifts.append(found_shifts[1])
+                                 chain, kept)
     left = mean[:, :prefix] - head
     density = -0.5 * ((2 * math.pi * spread[:, :prefix]).log() + left.square() / spread[:, :prefix])
     quality = soft_clip(density.mean(1, keepdim=True), clip).expand_as(mean)

@@ -204,26 +204,33 @@ tnp_join_sample(TnpDistributionKind kind, int n, int count, int sample, const do
 size_t
 tnp_join_shifted_work(TnpDistributionKind kind, int n)
 {
-	return tnp_join_work(kind, n, 2) + 2 * (size_t) tnp_distribution_size(kind, n);
+	return tnp_join_work(kind, n, TNP_MOST_SHIFTS)
+		+ TNP_MOST_SHIFTS * (size_t) tnp_distribution_size(kind, n);
 }
 
 void
-tnp_join_shifted(TnpDistributionKind kind, int n, double weight, double mean, double sd,
-				 double *work, double *params)
+tnp_join_shifted(TnpDistributionKind kind, int n, int count, const TnpShift *shift, double *work,
+				 double *params)
 {
 	size_t		size = tnp_distribution_size(kind, n);
-	double	   *both = work + tnp_join_work(kind, n, 2),
-			   *shifted = both + size;
-	double		weights[] = {1 - weight, weight};
+	double	   *all = work + tnp_join_work(kind, n, TNP_MOST_SHIFTS),
+				weights[TNP_MOST_SHIFTS];
 	int			components = kind == TNP_MIXTURE ? n : 1,
 				means = kind == TNP_MIXTURE ? n : 0;
 
-	memcpy(both, params, size * sizeof(double));
-	memcpy(shifted, params, size * sizeof(double));
-	for (int i = 0; i < components; i++)
+	for (int k = 0; k < count; k++)
 	{
-		shifted[means + i] += mean;
-		shifted[means + components + i] = hypot(shifted[means + components + i], sd);
+		double	   *shifted = all + k * size;
+
+		weights[k] = shift[k].weight;
+		memcpy(shifted, params, size * sizeof(double));
+		for (int i = 0; i < components; i++)
+		{
+			double	   *sd = &shifted[means + components + i];
+
+			shifted[means + i] += shift[k].mean;
+			*sd = hypot(*sd, shift[k].sd);
+		}
 	}
-	tnp_join(kind, n, 2, both, size, weights, NULL, work, params);
+	tnp_join(kind, n, count, all, size, weights, NULL, work, params);
 }

@@ -29,14 +29,24 @@ void		tnp_join(TnpDistributionKind kind, int n, int count, const double *params,
 void		tnp_join_sample(TnpDistributionKind kind, int n, int count, int sample,
 							const double *params, size_t step, double *mean, double *wider);
 
+/* A normal number that a target may be shifted by. */
+typedef struct TnpShift
+{
+	double		weight,			/* how probable that is */
+				mean,
+				sd;
+} TnpShift;
+
+#define TNP_MOST_SHIFTS 9		/* none, and those of up to eight cells together */
+
 /* Doubles of scratch that tnp_join_shifted() takes. */
 size_t		tnp_join_shifted_work(TnpDistributionKind kind, int n);
 
 /*
- * A Gaussian, or a mixture of n, joined with itself plus a normal number of this mean and standard
- * deviation, which has that weight: params [size] become the answer's.
+ * A Gaussian, or a mixture of n, plus one of `count` normal numbers, at most TNP_MOST_SHIFTS, whose
+ * weights sum to one: params [size] become the answer's.
  */
-void		tnp_join_shifted(TnpDistributionKind kind, int n, double weight, double mean,
-							 double sd, double *work, double *params);
+void		tnp_join_shifted(TnpDistributionKind kind, int n, int count, const TnpShift *shift,
+							 double *work, double *params);
 
 #endif							/* TNP_JOIN_H */

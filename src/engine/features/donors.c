@@ -17,7 +17,6 @@
 #define LARGEST_SHARE 0.25		/* of missing cells in a column that is borrowed */
 #define KNOWN 0.5				/* what many rows without a cell count by their number alone */
 #define HALF_KNOWN 4			/* rows that count half of it */
-#define SUPPOSED_SHIFT 4.0		/* variance of a shift beforehand, in that of the targets */
 #define FEW_VALUES 16			/* different targets at most that are levels */
 
 /*
@@ -50,23 +49,6 @@ deviation_of(const TnpStats *stats, int f, int *degrees)
 }
 
 /*
- * What rows without a slot's cell say of a shift of their targets: that there is one, a normal one,
- * is as likely before that as that there is none.
- */
-static void
-set_shift(const TnpProcess *p, int s, int f, TnpDonors *d)
-{
-	double		information = p->missed[2 * s],
-				rest = p->missed[2 * s + 1],
-				precision = 1 / SUPPOSED_SHIFT + information,
-				odds = 0.5 * (rest * rest / precision - log1p(SUPPOSED_SHIFT * information));
-
-	d->told[f] = 1 / (1 + exp(-odds));
-	d->shift[f] = rest / precision;
-	d->shift_sd[f] = 1 / sqrt(precision);
-}
-
-/*
  * How much a missing cell of a column counts as one that says something about the target: where
  * rows of the prefix lack it, the network knows it a little, the better the more there are, and
  * surely where their targets stand out. The odds of that are those of a deviation as large as the
@@ -88,11 +70,11 @@ told_by_absence(const TnpStats *stats, int f)
 	return known + (1 - known) / (1 + exp(-odds));
 }
 
-/* Bytes of n rows, and of three numbers for each of their columns. */
+/* Bytes of n rows, and of one number for each of their columns. */
 static size_t
 block_size(int n, int n_features)
 {
-	return ((size_t) n + 3) * n_features * sizeof(double);
+	return ((size_t) n + 1) * n_features * sizeof(double);
 }
 
 /* x is there; the numbers lie behind it. */
@@ -102,8 +84,6 @@ set_place(TnpDonors *d, int n, int n_features)
 	d->n = n;
 	d->n_features = n_features;
 	d->told = d->x + (size_t) n * n_features;
-	d->shift = d->told + n_features;
-	d->shift_sd = d->shift + n_features;
 }
 
 bool
@@ -149,10 +129,6 @@ tnp_donors_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, Tn
 	if (!model->config.encode_x.shift)
 		for (int f = 0; f < d->n_features; f++)
 			d->told[f] = told_by_absence(stats, f);
-	else
-		for (int s = 0; s < stats->n_slots; s++)
-			if (tnp_slot_column(stats, s)->count[TNP_MISSING_BIN] > 0)
-				set_shift(&stats->process, s, tnp_slot_column(stats, s)->feature, d);
 	for (int i = 0; i < n; i++)
 		memcpy(d->x + i * width, rows->x + chosen[i] * width, width * sizeof(double));
 	return TNP_OK;
@@ -316,23 +292,6 @@ tnp_donors_of(const TnpModel *model, const TnpStats *stats, const double *x, int
 	which[n] = TNP_NO_DONOR;
 	weight[n] = told;
 	return n + 1;
-}
-
-TnpShift
-tnp_donors_shift(const TnpStats *stats, const double *x)
-{
-	const TnpDonors *d = &stats->donors;
-	TnpShift	shift = {0, 0, 0};
-	int			lacks[TNP_MOST_SLOTS],
-				n = lacks_of(stats, x, lacks);
-
-	/* rows may lack several cells for one reason: what shifts most surely is that */
-	for (int i = 0; i < n; i++)
-		if (tnp_column_lacks(&stats->columns[lacks[i]], x[lacks[i]])
-			&& d->told[lacks[i]] > shift.weight)
-			shift = (TnpShift) {d->told[lacks[i]], d->shift[lacks[i]] * stats->y_scale,
-								d->shift_sd[lacks[i]] * fabs(stats->y_scale)};
-	return shift;
 }
 
 void

@@ -36,17 +36,6 @@ bool		tnp_column_is_lent(const TnpStats *stats, int f);
 int			tnp_donors_of(const TnpModel *model, const TnpStats *stats, const double *x,
 						  int *which, double *weight, int *sample);
 
-/* By what the targets of rows may be shifted that lack a cell: a normal number. */
-typedef struct TnpShift
-{
-	double		weight,			/* that they are, 0 … 1 */
-				mean,
-				sd;
-} TnpShift;
-
-/* The shift of a row with cells x [F] that has donors, in units of the target. */
-TnpShift	tnp_donors_shift(const TnpStats *stats, const double *x);
-
 /* The row with the cells that it lacks from that donor: completed [F]. */
 void		tnp_donors_complete(const TnpStats *stats, const double *x, int donor,
 								double *completed);

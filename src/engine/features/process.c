@@ -18,7 +18,6 @@
 #include "engine/features/process_directions.h"
 #include "engine/features/process_fit.h"
 #include "engine/features/process_line.h"
-#include "engine/features/process_missed.h"
 #include "engine/features/process_points.h"
 #include "engine/features/spread.h"
 
@@ -183,8 +182,7 @@ block_bytes(const TnpProcess *p)
 				axes = p->points.n_axes,
 				carriers = p->points.n;
 
-	return (n * n + carriers * carriers + n + axes + 1 + 2 * (axes - p->n_directions))
-		* sizeof(double);
+	return (n * n + carriers * carriers + n + axes + 1) * sizeof(double);
 }
 
 /* All of its memory but for points; needs what block_bytes does. */
@@ -201,7 +199,6 @@ make_room(const TnpModel *model, const TnpStats *stats, TnpProcess *p, TnpError 
 	p->coefficients = p->weight + p->points.n_axes + 1;
 	p->factor = p->coefficients + p->n_features;
 	p->outer = p->factor + carriers * carriers;
-	p->missed = p->outer + (size_t) p->n_features * p->n_features;
 	return TNP_OK;
 }
 
@@ -243,7 +240,7 @@ factorise_carriers(const TnpStats *stats, TnpProcess *p)
 /* The sums over the prefix, and what follows from them; phi [TOGETHER, n] is scratch. */
 static TnpStatus
 sum_rows(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpProcess *p,
-		 double *phi, TnpMissed *missed, TnpError *error)
+		 double *phi, TnpError *error)
 {
 	int			n = p->n_features;
 	double		square = 0;
@@ -269,9 +266,6 @@ sum_rows(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpP
 			square += weight[k] * y * y;
 			for (int j = 0; j < n; j++)
 				p->coefficients[j] += weight[k] * y * features[j];
-			if (missed != NULL)
-				tnp_missed_add(missed, stats, rows->x + (r + k) * rows->n_features, features,
-							   weight[k], y);
 		}
 		tnp_upper_add(p->outer, n, phi, weight);
 	}
@@ -282,15 +276,13 @@ sum_rows(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpP
 	square -= tnp_dot(n, p->coefficients, p->coefficients);
 	tnp_upper_solve_back(p->outer, n, p->coefficients);
 	p->variance = (fmax(square, 0) + SMALLEST) / stats->n0;
-	if (missed != NULL)
-		tnp_missed_end(missed, p);
 	return TNP_OK;
 }
 
 /* What the process says of the prefix rows without their own target. */
 static TnpStatus
 leave_out(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpProcess *p,
-		  TnpMissed *missed, TnpError *error)
+		  TnpError *error)
 {
 	double		density = 0;
 
@@ -316,13 +308,8 @@ leave_out(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, Tnp
 			density -= 0.5 * (LOG_TWO_PI + log(spread) + (left - y) * (left - y) / spread);
 			out[0] = (float) tnp_soft_clip(left, model->config.target_clip);
 			out[1] = (float) (0.5 * log(spread));
-			if (missed != NULL)
-				tnp_missed_differ(missed, stats, rows->x + (first + k) * rows->n_features, y - left,
-								  1 / spread);
 		}
 	}
-	if (missed != NULL)
-		tnp_missed_correct(missed, p);
 	p->density = density / stats->n0;
 	p->is_certain = p->is_line && p->density > TNP_LINE_CERTAIN;
 	p->quality = p->is_certain ? TNP_LINE_SAYS_CERTAIN
@@ -335,23 +322,13 @@ static TnpStatus
 take_in(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpProcess *p,
 		TnpError *error)
 {
-	TnpMissed	sums = {0},
-			   *missed = NULL;
-	TnpStatus	status;
 	double	   *phi = tnp_alloc_zero(&model->env, (size_t) TOGETHER * p->n_features,
 									 sizeof(double));
+	TnpStatus	status = phi == NULL ? tnp_no_memory(error)
+		: sum_rows(model, rows, stats, p, phi, error);
 
-	if (model->config.encode_x.shift && tnp_missed_begin(&model->env, stats, p, &sums))
-		missed = &sums;
-	if (phi == NULL || (model->config.encode_x.shift && missed == NULL))
-		status = tnp_no_memory(error);
-	else
-		status = sum_rows(model, rows, stats, p, phi, missed, error);
-	if (status == TNP_OK)
-		status = leave_out(model, rows, stats, p, missed, error);
 	tnp_free(&model->env, phi);
-	tnp_missed_free(&model->env, &sums);
-	return status;
+	return status == TNP_OK ? leave_out(model, rows, stats, p, error) : status;
 }
 
 /* A line takes the place of the process where it predicts rows left out better. */
@@ -451,7 +428,6 @@ tnp_process_copy(const TnpEnv *env, const TnpProcess *from, TnpProcess *to)
 	to->coefficients = to->weight + (from->coefficients - from->weight);
 	to->factor = to->weight + (from->factor - from->weight);
 	to->outer = to->weight + (from->outer - from->weight);
-	to->missed = to->weight + (from->missed - from->weight);
 	return true;
 }
 
@@ -492,6 +468,45 @@ double
 tnp_process_mean(const TnpModel *model, const TnpProcess *p, double mean)
 {
 	return p->is_line ? mean : tnp_soft_clip(mean, model->config.target_clip);
+}
+
+void
+tnp_process_means(const TnpProcess *p, TnpProcessMeans *means)
+{
+	memcpy(means->of, p->coefficients, p->n_features * sizeof(double));
+	if (!p->is_line)
+		tnp_upper_solve_back(p->factor, p->n_features, means->of);
+}
+
+double
+tnp_process_mix(const TnpModel *model, const TnpStats *stats, const TnpProcessMeans *means,
+				const double *x, int width, int n_rows, const double *weight, double *reached,
+				double *unknown, double *mean, double *spread)
+{
+	const TnpProcess *p = &stats->process;
+	double		seen[TNP_PROCESS_ROWS],
+				own[TNP_MOST_DONORS + 1],
+				rest,
+				share;
+	int			n = p->n_features;
+
+	memset(reached, 0, n * sizeof(double));
+	for (int r = 0; r < n_rows; r++)
+	{
+		see_row(model, stats, p, x + (size_t) r * width, seen);
+		own[r] = tnp_dot(n, seen, means->of);
+		for (int j = 0; j < n; j++)
+			reached[j] += weight[r] * seen[j];
+	}
+	if (!p->is_line)
+		tnp_upper_solve(p->factor, n, 1, reached);
+	rest = p->is_line ? 1 : fmax(1 - tnp_dot(n, reached, reached), 0) + p->noise;
+	memcpy(unknown, reached, n * sizeof(double));
+	answers_of(p, 1, unknown, mean, &share);
+	*spread = 0;
+	for (int r = 0; r < n_rows; r++)
+		*spread += weight[r] * (own[r] - *mean) * (own[r] - *mean);
+	return rest + share;
 }
 
 /* The first two numbers of up to MANY rows x, `width` apart, that are none of the n0 rows. */

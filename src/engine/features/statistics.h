@@ -200,11 +200,6 @@ typedef struct TnpProcess
 	double	   *coefficients;	/* [n_features] */
 	double	   *factor;			/* [n, n] upper factor of the carriers' correlations */
 	double	   *outer;			/* [n_features, n_features] that of the sum of their products */
-	/*
-	 * [n_slots, 2] what the rows that lack a slot's cell say of a shift of their targets by that,
-	 * if few lack it: the inverse of its variance, and the shift times that (process_missed.c)
-	 */
-	double	   *missed;
 	double		share,			/* of the correlation that is a mean over axes, mostly 0 */
 				noise,			/* in units of the variance */
 				variance;
@@ -221,9 +216,18 @@ typedef struct TnpDonors
 	bool		levels;			/* the targets have few values, between which nothing lies */
 	double	   *x;				/* [n, n_features] raw, in ascending order of their targets */
 	double	   *told;			/* [n_features] by a missing cell, 0 … 1; behind x */
-	double	   *shift;			/* [n_features] of the targets by that, and behind it: */
-	double	   *shift_sd;		/* [n_features] how unsure that is */
 } TnpDonors;
+
+#define TNP_SHIFTED 64			/* features that may shift targets */
+
+/* By what each cell that some rows of the prefix lack shifts targets, if it does (shift.c). */
+typedef struct TnpShifts
+{
+	int			n,
+				feature[TNP_SHIFTED];
+	double	   *covariance,		/* [n, n] in units of the scaled target; behind it: */
+			   *mean;			/* [n] */
+} TnpShifts;
 
 /* Targets that are farther from the middle count as if they were at the limit (far.c). */
 typedef struct TnpTargetBound
@@ -262,6 +266,7 @@ struct TnpStats
 	TnpWantedMean wanted_mean;
 	TnpRare		rare;
 	TnpDonors	donors;
+	TnpShifts	shifts;
 };
 
 static inline const TnpColumn *

@@ -12,6 +12,7 @@
 #include "engine/distribution/distribution.h"
 #include "engine/features/column.h"
 #include "engine/features/donors.h"
+#include "engine/features/shift.h"
 #include "engine/features/far.h"
 #include "engine/features/levels.h"
 
@@ -513,6 +514,8 @@ build_inputs(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpErr
 		tnp_rare_build(model, rows, stats);
 	if (status == TNP_OK && c->encode_x.donors > 0)
 		status = tnp_donors_build(model, rows, stats, error);
+	if (status == TNP_OK && c->encode_x.shift)
+		status = tnp_shifts_build(model, rows, stats, error);
 	return status;
 }
 
@@ -598,6 +601,7 @@ tnp_stats_free(const TnpEnv *env, TnpStats *stats)
 	tnp_logistic_free(env, &stats->logistic);
 	tnp_trees_free(env, &stats->trees);
 	tnp_donors_free(env, &stats->donors);
+	tnp_shifts_free(env, &stats->shifts);
 	tnp_free(env, stats->columns);
 	tnp_free(env, stats->slot);
 	tnp_free(env, stats->y_more);
@@ -615,7 +619,8 @@ tnp_stats_bytes(const TnpStats *stats)
 		bytes += tnp_levels_bytes(&stats->columns[f]);
 	for (int k = 0; k < TNP_RIDGES; k++)
 		bytes += tnp_ridge_bytes(&stats->ridge[k]);
-	bytes += tnp_process_bytes(&stats->process) + tnp_donors_bytes(&stats->donors);
+	bytes += tnp_process_bytes(&stats->process) + tnp_donors_bytes(&stats->donors)
+		+ tnp_shifts_bytes(&stats->shifts);
 	bytes += tnp_logistic_bytes(&stats->logistic) + tnp_trees_bytes(&stats->trees);
 	return bytes + tnp_class_stats_bytes(stats);
 }

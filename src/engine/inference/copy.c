@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "engine/features/donors.h"
+#include "engine/features/shift.h"
 #include "engine/features/logistic.h"
 #include "engine/features/process.h"
 #include "engine/features/ridge.h"
@@ -66,6 +67,7 @@ copy_stats(const TnpEnv *env, const TnpStats *from, TnpStats *to)
 	memset(&to->logistic, 0, sizeof(to->logistic));
 	memset(&to->trees, 0, sizeof(to->trees));
 	memset(&to->donors, 0, sizeof(to->donors));
+	memset(&to->shifts, 0, sizeof(to->shifts));
 	to->columns = NULL;
 	to->slot = NULL;
 	to->y_more = NULL;
@@ -89,7 +91,8 @@ copy_stats(const TnpEnv *env, const TnpStats *from, TnpStats *to)
 		return false;
 	if (!tnp_trees_copy(env, &from->trees, &to->trees))
 		return false;
-	if (!tnp_donors_copy(env, &from->donors, &to->donors))
+	if (!tnp_donors_copy(env, &from->donors, &to->donors)
+		|| !tnp_shifts_copy(env, &from->shifts, &to->shifts))
 		return false;
 	if (from->columns == NULL)
 		return true;

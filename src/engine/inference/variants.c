@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "engine/features/shift.h"
+
 bool
 tnp_variants_wanted(const TnpModel *model, const TnpStats *stats, const TnpRows *queries)
 {
@@ -37,7 +39,8 @@ fill_variants(const TnpModel *model, const TnpStats *stats, const TnpRows *queri
 
 		v->first[i] = n;
 		if (v->shift != NULL)
-			v->shift[i] = donors > 0 ? tnp_donors_shift(stats, own) : (TnpShift) {0, 0, 0};
+			v->shifts[i] = donors > 0
+				? tnp_shifts_of(stats, own, v->shift + i * TNP_MOST_SHIFTS) : 0;
 		for (int k = 0; k < donors; k++)
 			tnp_donors_complete(stats, own, which[k], v->x + (n + k) * width);
 		if (donors == 0)
@@ -77,9 +80,12 @@ tnp_variants_make(const TnpModel *model, const TnpStats *stats, const TnpRows *q
 	v->weight = tnp_alloc(env, n + TNP_MOST_VARIANTS, sizeof(double));
 	v->sample = tnp_alloc(env, queries->n, sizeof(int));
 	if (model->config.encode_x.shift)
-		v->shift = tnp_alloc(env, queries->n, sizeof(TnpShift));
+	{
+		v->shift = tnp_alloc(env, queries->n * TNP_MOST_SHIFTS, sizeof(TnpShift));
+		v->shifts = tnp_alloc(env, queries->n, sizeof(int));
+	}
 	if (v->x == NULL || v->first == NULL || v->weight == NULL || v->sample == NULL
-		|| (model->config.encode_x.shift && v->shift == NULL))
+		|| (model->config.encode_x.shift && (v->shift == NULL || v->shifts == NULL)))
 		return tnp_no_memory(error);
 	fill_variants(model, stats, queries, v);
 	v->rows.n = n;
@@ -97,8 +103,9 @@ tnp_variants_free(const TnpEnv *env, TnpVariants *v)
 	tnp_free(env, v->weight);
 	tnp_free(env, v->sample);
 	tnp_free(env, v->shift);
+	tnp_free(env, v->shifts);
 	v->x = v->weight = NULL;
-	v->sample = NULL;
+	v->sample = v->shifts = NULL;
 	v->shift = NULL;
 	v->first = NULL;
 }
@@ -138,10 +145,10 @@ tnp_variants_join(const TnpModel *model, const TnpVariants *v, int64_t query, co
 		tnp_join(kind, n, count, params, step, v->weight + tnp_variants_first(v, query),
 				 widens ? wider : NULL, work, joined);
 	}
-	if (v->shift != NULL && v->shift[query].weight > 0)
+	if (v->shift != NULL && v->shifts[query] > 0)
 	{
 		tnp_answer_shape(model, &kind, &n);
-		tnp_join_shifted(kind, n, v->shift[query].weight, v->shift[query].mean,
-						 v->shift[query].sd, work, joined);
+		tnp_join_shifted(kind, n, v->shifts[query], v->shift + query * TNP_MOST_SHIFTS, work,
+						 joined);
 	}
 }
