@@ -8,7 +8,8 @@ of its row, and from one row to 15 % of the context lack it, the intervals hold 
 densities are better than without `shift`: over three times as many tables, for what is learnt of a
 shift from one row is right or wrong for all queries of a table. So do they where two cells that
 rows lack each shift the target, by themselves, together or one only with the other, and where the
-cell of the column that says most of a bent function does. For one query, a density of one row is
+cell of the column that says most of a bent function does. Where 10 to 16 rows have a number, all of
+them another one, and queries lack it, intervals hold 78 to 97 %. For one query, a density of one row is
 that of the marginal answer, and draws have its mean. A model that is not there is skipped.
 
 SPDX-License-Identifier: PostgreSQL
@@ -201,6 +202,21 @@ def telling_questions(seed):
         yield x[:n], ["numeric"] * 4, y[:n], [(shift, x[n:], y[n:])]
 
 
+def few_questions(seed):
+    """A number of which few rows tell, and which stands in none of them as the queries' does."""
+    for n, repeat in itertools.product((10, 13, 16), range(8)):
+        random = np.random.RandomState([seed, n, repeat])
+        x = random.standard_normal((n + 2 * QUERIES, 4))
+        y = np.sin(1.5 * x[:, 0]) + 0.3 * x[:, 1]
+        x[n:, 0] = np.nan
+        yield x[:n], ["numeric"] * 4, y[:n], [(n, x[n:], y[n:])]
+
+
+def check_few(tap, tool, bare, name):
+    check_held(tap, name, compared(tool, bare, few_questions(92)),
+               lambda n: f"of a number in {n} rows", 0.78, 0.97, -0.3)
+
+
 def check_together(tap, tool, bare, name):
     check_held(tap, name, compared(tool, bare, together_questions(90)),
                lambda how: f"shifted by two cells, {how}", 0.84, 0.98, 0)
@@ -257,7 +273,8 @@ def check_consistent(tap, tool, _, name):
 
 # what is compared with the model without these keys of embedder.x
 CHECKS = {"tabular": ((check_intervals, ("donors", "shift")), (check_shifts, ("shift",)),
-                      (check_together, ("shift",)), (check_consistent, ("shift",))),
+                      (check_together, ("shift",)), (check_few, ("donors", "shift")),
+                      (check_consistent, ("shift",))),
           "tabular_class": ((check_probabilities, ("donors",)),)}
 
 

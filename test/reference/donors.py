@@ -8,7 +8,7 @@ import numpy as np
 from heads import Bars, Classes, Mixture
 from shift import Shifts
 
-ROWS = 256
+ROWS, FEWEST_DRAWN = 256, 5
 
 
 class Donors:
@@ -24,7 +24,7 @@ class Donors:
         order = np.lexsort([*ties[::-1], y * np.sign(tokeniser.scaling.y_scale)])
         m = min(len(y), ROWS)
         self.x = x[[order[(2 * i + 1) * len(y) // (2 * m)] for i in range(m)]]
-        self.levels = len(np.unique(y)) <= 16
+        self.levels = len(np.unique(y)) <= min(16, len(y) / 2)
         self.shifts = Shifts(self, x, y) if shift else None
 
     def told(self, card):
@@ -74,6 +74,8 @@ class Donors:
         different = list(dict.fromkeys(cells))
         if len(different) <= self.most:
             weights = np.array([cells.count(one) for one in different]) / len(cells)
+            if len(different) == len(cells) >= FEWEST_DRAWN and not self.levels:
+                sample = len(cells)
         else:
             different = [cells[(2 * i + 1) * len(cells) // (2 * self.most)]
                          for i in range(self.most)]

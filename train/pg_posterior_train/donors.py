@@ -12,6 +12,7 @@ from .tasks import Tasks
 
 ROWS = 256
 FEW_VALUES = 16         # different targets at most that are levels
+FEWEST_DRAWN = 5        # different cells that tell of more
 
 
 @dataclass
@@ -62,7 +63,7 @@ class Lenders:
         order = np.lexsort([*missing.T[::-1], *z.T[::-1], y])
         m = min(len(y), ROWS)
         self.x = x[order[(2 * np.arange(m) + 1) * len(y) // (2 * m)]]
-        self.levels = len(np.unique(y)) <= FEW_VALUES
+        self.levels = len(np.unique(y)) <= min(FEW_VALUES, len(y) / 2)
 
     def lend(self, lacks, most):
         """(cells of the columns `lacks` [k, …], their weights [k], how many are a sample), k at
@@ -73,7 +74,9 @@ class Lenders:
         different, first, size = np.unique(cells, axis=0, return_index=True, return_counts=True)
         if len(different) <= most:
             place = np.argsort(first)
-            return different[place], size[place] / max(len(cells), 1), 0
+            drawn = len(different) == len(cells) >= FEWEST_DRAWN and not self.levels
+            return (different[place], size[place] / max(len(cells), 1),
+                    len(cells) if drawn else 0)
         return (cells[(2 * np.arange(most) + 1) * len(cells) // (2 * most)],
                 np.full(most, 1 / most), 0 if self.levels else most)
 

@@ -18,6 +18,7 @@
 #define KNOWN 0.5				/* what many rows without a cell count by their number alone */
 #define HALF_KNOWN 4			/* rows that count half of it */
 #define FEW_VALUES 16			/* different targets at most that are levels */
+#define FEWEST_DRAWN 5			/* different cells that tell of more */
 
 /*
  * Squared deviation of the targets of the prefix rows that lack cells of column f, in units of its
@@ -92,7 +93,7 @@ tnp_column_is_lent(const TnpStats *stats, int f)
 	return stats->columns[f].count[TNP_MISSING_BIN] <= LARGEST_SHARE * stats->n0;
 }
 
-/* Whether the prefix has few different targets. */
+/* Whether the prefix has few different targets, most of which come again. */
 static bool
 has_levels(const TnpRows *rows, int64_t n0)
 {
@@ -111,7 +112,7 @@ has_levels(const TnpRows *rows, int64_t n0)
 			return false;
 		value[found++] = rows->y[i];
 	}
-	return true;
+	return 2 * found <= n0;
 }
 
 TnpStatus
@@ -258,7 +259,11 @@ lenders_of(const TnpStats *stats, const int *lacks, int n_lacks, int wanted, int
 			able[n++] = i;
 	found = different_cells(d, able, n, lacks, n_lacks, wanted, which, weight);
 	if (found > 0 || n == 0)
+	{
+		/* where none comes twice there are more than these */
+		*sample = found == n && n >= FEWEST_DRAWN && !d->levels ? n : 0;
 		return found;
+	}
 	for (int i = 0; i < wanted; i++)
 	{
 		which[i] = able[(2 * i + 1) * n / (2 * wanted)];
