@@ -138,6 +138,28 @@ SELECT posterior.create_context('of sums', 'points', 'y', '{x,label}', model => 
 	neighbours => 40);
 SELECT maintain, posterior.mean(posterior.predict('of sums'::name, q)) IS NOT NULL AS answered
 FROM posterior.contexts, (SELECT 3.0::float8 AS x, 'low' AS label) q WHERE name = 'of sums';
+-- of targets with their point in the wrong place, three of 600 that lie together, every block has
+-- what they count as among all rows: the middle and the distance from it of the farthest other one
+CREATE TABLE runs AS SELECT i AS id, i * 37 % 641 / 64.0::float8 AS load,
+	round(64 * sin(i * 37 % 641 / 70.0) + 8 * sin(i * 12.9898)) / 64 AS wear
+	FROM generate_series(1, 640) i;
+CREATE VIEW mistaken AS SELECT id, load, wear + CASE WHEN nearest <= 3 THEN 1e6 * nearest
+	ELSE 0 END AS wear
+	FROM (SELECT *, row_number() OVER (ORDER BY abs(load - 3), id) AS nearest FROM runs
+		WHERE id <= 600) r;
+CREATE VIEW mended AS SELECT id, load, CASE WHEN wear < 1e3 THEN wear ELSE middle + farthest END
+	AS wear FROM mistaken, (SELECT middle, max(abs(wear - middle)) AS farthest
+		FROM mistaken, (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY wear) AS middle
+			FROM mistaken) m WHERE wear < 1e3 GROUP BY middle) a;
+SELECT count(posterior.create_context(name, name::regclass, 'wear', '{load}', 'id', 'tabular',
+	neighbours => 64)) FROM unnest(ARRAY['mistaken', 'mended']) name;
+CREATE VIEW later AS SELECT load, wear FROM runs WHERE id > 600 AND load BETWEEN 2 AND 4;
+SELECT count(*) > 5 AS some, bool_and(posterior.predict('mistaken', q)::text
+		= posterior.predict('mended', q)::text) AS same,
+	max(abs(posterior.mean(posterior.predict('mistaken', q)) - wear)) < 0.5 AS known,
+	max(posterior.stddev(posterior.predict('mistaken', q))) < 1 AS sure FROM later q;
+SELECT posterior.log_density('mistaken', wear, load ORDER BY load)
+	= posterior.log_density('mended', wear, load ORDER BY load) AS "same together" FROM later;
 -- what is refused
 SELECT posterior.create_context('other', 'points', 'y', '{x}', 'id', 'toy', neighbours => -1);
 SELECT posterior.create_context('other', 'points', 'y', '{x}', 'id', 'tabular', neighbours => 3);

@@ -358,6 +358,9 @@ TNP_EXPORT TnpStatus tnp_nearest_block(const TnpNearest *nearest, const double *
 TNP_EXPORT TnpStatus tnp_nearest_rows(const TnpNearest *nearest, int64_t block, int64_t *rows,
 									  TnpError *error);
 
+/* The target that a row of a block is encoded with: y, or what a far one counts as (far.c). */
+TNP_EXPORT double tnp_nearest_target(const TnpNearest *nearest, double y);
+
 /* ---- sums ------------------------------------------------------------------------------------ */
 
 /*

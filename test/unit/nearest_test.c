@@ -315,9 +315,24 @@ test_faults(void)
 	ok(clean && status == TNP_OK && n > COLUMNS, "interrupts at %d places", n - 2);
 }
 
+/* Whether blocks of k rows have the far target y as `expected`, and any other one as it is. */
+static bool
+is_encoded_as(int64_t k, double far, double expected)
+{
+	TnpNearest *nearest = made(k);
+	bool		as_it_is = true;
+	double		as = tnp_nearest_target(nearest, far);
+
+	for (int i = 0; i < ROWS; i++)
+		as_it_is = as_it_is && (y[i] > 1e3 || tnp_nearest_target(nearest, y[i]) == y[i]);
+	tnp_nearest_free(nearest);
+	return as_it_is && fabs(as - expected) <= 1e-15 * expected;
+}
+
 /*
  * For a model that takes what is far from all others for missing, cells, or nearer, targets, it is
- * so for distances, too.
+ * so for distances, too; and two of 300 targets that are far, of which two of 256 were not, are
+ * nearer in every block.
  */
 static void
 test_far(const TestModel *file)
@@ -327,7 +342,8 @@ test_far(const TestModel *file)
 	int64_t		coded[64],
 				missing[64],
 				block[2];
-	double		question[COLUMNS] = {NAN, 0.5, 1, 7};
+	double		limit = 0,
+				question[COLUMNS] = {NAN, 0.5, 1, 7};
 
 	test_must(tnp_model_open(&env.env, file->bytes, file->length, &model, &error), &error);
 	for (int k = 0; k < 2; k++)
@@ -335,17 +351,22 @@ test_far(const TestModel *file)
 		fill();
 		for (int i = 0; i < ROWS; i += 20)
 			x[i * COLUMNS] = k == 0 ? -999 : NAN;
+		y[5] = y[6] = 0;
 		/* the largest of the others is the limit */
-		y[5] = 0;
-		for (int i = 0; i < 256; i++)
-			y[5] = fmax(y[5], y[i]);
-		y[5] = k == 0 ? 1e9 : y[5];
+		for (int i = 0; i < ROWS; i++)
+			limit = fmax(limit, y[i]);
+		y[5] = k == 0 ? 1e9 : limit;
+		y[6] = k == 0 ? 2e9 : limit;
 		question[0] = k == 0 ? -999 : NAN;
 		nearest = made(64);
 		block[k] = block_of(nearest, question);
 		rows_of(nearest, block[k], k == 0 ? coded : missing);
 		tnp_nearest_free(nearest);
+		if (k == 0)
+			ok(is_encoded_as(64, 1e9, limit) && is_encoded_as(64, 2e9, limit)
+			   && is_encoded_as(ROWS, 1e9, 1e9), "%s: far targets of blocks", file->name);
 	}
+	ok(is_encoded_as(64, 1e9, 1e9), "%s: where none is far each is as it is", file->name);
 	ok(block[0] == block[1] && memcmp(coded, missing, sizeof(coded)) == 0,
 	   "%s: what is far is missing, or nearer", file->name);
 	test_faults();
@@ -368,6 +389,8 @@ main(void)
 	test_classes();
 	test_magnitudes();
 	test_faults();
+	y[5] = 1e9;
+	ok(is_encoded_as(64, 1e9, 1e9), "a model may take targets as they are");
 	tnp_model_close(model);
 	for (int i = 0; i < n; i++)
 		if (strcmp(models[i].name, "rows_far_targets") == 0)

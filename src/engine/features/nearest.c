@@ -16,6 +16,10 @@
  * of the table and the question alone: no question depends on another. Of equal distances the
  * earlier row comes first.
  *
+ * Targets. A block's encoding knows few rows. Of several far targets that lie together it would
+ * take the smaller ones for what is usual, so the targets of a block are brought near by the rule
+ * of all rows before (tnp_nearest_target).
+ *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "engine/features/nearest.h"
@@ -235,20 +239,19 @@ columns_weigh(TnpNearest *nearest, const TnpRows *rows, int64_t m, TnpError *err
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-/* Bring far targets of the first m rows near, into y [m]; work [m]. */
+/* Say which of n targets are far, and bring them near among the first m, into y [m]; work [n]. */
 static void
-bound_targets(const TnpRows *rows, int64_t m, double times, double *work, double *y)
+bring_near(const double *targets, int64_t n, int64_t m, double times, double *work,
+		   TnpTargetBound *bound, double *y)
 {
-	TnpTargetBound bound;
-
-	memcpy(work, rows->y, (size_t) m * sizeof(double));
-	qsort(work, (size_t) m, sizeof(double), tnp_compare_doubles);
-	tnp_targets_bind(work, m, times, &bound);
+	memcpy(work, targets, (size_t) n * sizeof(double));
+	qsort(work, (size_t) n, sizeof(double), tnp_compare_doubles);
+	tnp_targets_bind(work, n, times, bound);
 	for (int64_t i = 0; i < m; i++)
-		y[i] = tnp_bounded_target(&bound, rows->y[i]);
+		y[i] = tnp_bounded_target(bound, targets[i]);
 }
 
-/* Scale the columns, by the first m rows, and weigh them; work [2 m]. */
+/* Scale the columns, by the first m rows, and weigh them; work [3 m], all rows fit into [2 m]. */
 static TnpStatus
 nearest_fill(const TnpModel *model, TnpNearest *nearest, const TnpRows *rows, int64_t m,
 			 double *work, TnpError *error)
@@ -279,8 +282,12 @@ nearest_fill(const TnpModel *model, TnpNearest *nearest, const TnpRows *rows, in
 		return TNP_OK;
 	if (c->far_targets > 0 && c->n_targets == 1 && m > 0)
 	{
-		bound_targets(rows, m, c->far_targets, work, work + m);
-		near.y = work + m;
+		TnpTargetBound first;
+		double	   *y = work + 2 * m;
+
+		bring_near(rows->y, rows->n, m, c->far_targets, work, &nearest->bound, y);
+		bring_near(y, m, m, c->far_targets, work, &first, y);
+		near.y = y;
 		near.n = m;
 	}
 	return columns_weigh(nearest, &near, m, error);
@@ -311,7 +318,7 @@ tnp_nearest_make(const TnpModel *model, const TnpRows *rows, int64_t k, TnpNeare
 	if (rows->n == 0 || n_features <= SIZE_MAX / sizeof(double) / (size_t) rows->n)
 		made->points = tnp_alloc(env, n_features * (size_t) rows->n, sizeof(double));
 	if (made->points != NULL)
-		work = tnp_alloc(env, (size_t) m, 2 * sizeof(double));
+		work = tnp_alloc(env, (size_t) m, 3 * sizeof(double));
 	status = made->columns == NULL || work == NULL ? tnp_no_memory(error)
 		: nearest_fill(model, made, rows, m, work, error);
 	tnp_free(env, work);
@@ -448,6 +455,12 @@ int64_t
 tnp_nearest_size(const TnpNearest *nearest)
 {
 	return nearest->k;
+}
+
+double
+tnp_nearest_target(const TnpNearest *nearest, double y)
+{
+	return tnp_bounded_target(&nearest->bound, y);
 }
 
 TnpStatus

@@ -33,6 +33,7 @@ struct TnpNearest
 	int64_t		step;			/* every step-th row is an anchor */
 	int			n_features;
 	TnpNearestColumn *columns;	/* [n_features] */
+	TnpTargetBound bound;		/* of the targets of all rows, where a block has not all of them */
 	double	   *points;			/* [n_features, n] scaled numbers, or labels; NaN where missing */
 };
 

@@ -85,9 +85,9 @@ near_index(PosteriorContextHandle *e)
 	return near->index;
 }
 
-/* The rows of these numbers, in the current memory context. */
+/* The rows of these numbers, as they are encoded, in the current memory context. */
 static TnpRows
-rows_pick(const TnpRows *all, const int64_t *numbers, int64 n)
+rows_pick(const TnpNearest *index, const TnpRows *all, const int64_t *numbers, int64 n)
 {
 	int			targets = tnp_rows_targets(all),
 				d = all->n_features;
@@ -100,7 +100,8 @@ rows_pick(const TnpRows *all, const int64_t *numbers, int64 n)
 	for (int64 i = 0; i < n; i++)
 	{
 		memcpy(x + i * d, all->x + numbers[i] * d, d * sizeof(double));
-		memcpy(y + i * targets, all->y + numbers[i] * targets, targets * sizeof(double));
+		for (int t = 0; t < targets; t++)
+			y[i * targets + t] = tnp_nearest_target(index, all->y[numbers[i] * targets + t]);
 	}
 	rows.n = n;
 	rows.x = x;
@@ -131,7 +132,7 @@ near_encode(PosteriorContextHandle *e, int64 block, const int64_t *numbers, int6
 							  .context = near->options.context,
 							  .kinds = e->kinds,
 							  .labels = e->labels,
-							  .rows = rows_pick(&all, numbers, n),
+							  .rows = rows_pick(near_index(e), &all, numbers, n),
 							  .prefix = tnp_whole_prefix(e->model->model, n),
 							  .views = near->options.views,
 							  .publish = e->entry != NULL};
