@@ -179,6 +179,31 @@ SELECT posterior.backtest('short', 'k', 'y', 3);
 SELECT posterior.backtest('one', 'day', 'qty', 0);
 SELECT posterior.backtest('one', 'day', 'qty', 3, origins => 0);
 RESET posterior.model;
+-- a value with its point in the wrong place counts as missing to all members of the pool; two that
+-- end the series are its level; a model that does not say how far is far takes all as they are
+CREATE VIEW told AS SELECT name, array_agg(CASE WHEN k = ANY (wrong) THEN 1000 * y ELSE y END
+		ORDER BY k) AS y, array_agg(CASE WHEN k = ANY (wrong) THEN 'NaN' ELSE y END
+		ORDER BY k) AS lacking
+	FROM (SELECT k, 100 + k + 10 * sin(k * 2 * pi() / 7) + cos(k * k) AS y
+			FROM generate_series(1, 100) k) v,
+		(VALUES ('first', '{1}'::int[]), ('inside', '{40}'), ('last', '{100}'),
+			('last two', '{99,100}')) w (name, wrong) GROUP BY name;
+CREATE FUNCTION missed(model text) RETURNS TABLE (name text, missing boolean)
+	LANGUAGE sql AS $$
+	SELECT set_config('posterior.model', model, true);
+	SELECT name, bool_and(a.prediction::text = b.prediction::text)
+	FROM told, LATERAL posterior_internal.forecast_steps(y, NULL, 0, 7, 2) a
+		JOIN LATERAL posterior_internal.forecast_steps(lacking, NULL, 0, 7, 2) b USING (step)
+	GROUP BY name ORDER BY name $$;
+SELECT * FROM missed('tabular');
+SELECT * FROM missed('tabular_small') LIMIT 1;
+CREATE TABLE mistaken AS SELECT k, v FROM told, unnest(y) WITH ORDINALITY u (v, k)
+	WHERE name = 'last';
+SELECT step, round(mean / 10) AS mean, high - low < 20 AS narrow
+	FROM posterior.forecast('mistaken', 'k', 'v', 2, season => 7);
+DROP TABLE mistaken;
+DROP FUNCTION missed;
+DROP VIEW told;
 -- groups that are too short are left out with a warning; the setting of the model comes back, and
 -- an error brings it back
 DELETE FROM "Daily Sales" WHERE "Store" = 2 AND day > '2023-01-05';

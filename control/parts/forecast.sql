@@ -11,6 +11,13 @@ COMMENT ON FUNCTION posterior_internal.smooth(float8[], integer, integer, intege
 	integer[], integer) IS
 	'exponential smoothing with additive season, with or without damped trend; random walks';
 
+-- What forecasts are made from. A far value would be the last one of many rows, a part of means,
+-- and nearly all that smoothing and random walks know of how far values go.
+CREATE FUNCTION posterior_internal.near_series(y float8[]) RETURNS float8[]
+	AS 'MODULE_PATHNAME', 'posterior_near_series' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION posterior_internal.near_series(float8[]) IS
+	'a series with NaN in place of values that are far from all others, as the model says it';
+
 -- The next steps of one series. y: its values in time order, NaN where there is none; x: for every
 -- step of y and the `horizon` after it, known columns, the first `yearly` of them the year's
 -- calendar.
@@ -46,6 +53,7 @@ DECLARE
 	parts text := '';
 	spec integer := 0;
 BEGIN
+	y := posterior_internal.near_series(y);
 	SELECT count(*) FILTER (WHERE i > first), min(v) INTO present, lowest
 		FROM unnest(y) WITH ORDINALITY u (v, i) WHERE v <> 'NaN' AND i > first - rows;
 	cuts := CASE WHEN n - first >= 40 THEN ARRAY[first + (n - first) * 2 / 3,

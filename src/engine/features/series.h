@@ -1,5 +1,6 @@
 /*
- * series.h: a series of values, as smoothing and random walks read it.
+ * series.h: a series of values, as smoothing and random walks read it, and which of them are far
+ * from all others.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -16,5 +17,13 @@ typedef struct TnpSeries
 	int			season;			/* steps of a cycle; 1: none */
 	int			until;			/* parameters are chosen by the errors of the first `until` steps */
 } TnpSeries;
+
+/*
+ * The values y [n] that forecasts are made from, into near [n]: NaN in place of those that are far
+ * from all others, by themselves or from the values around them, as a model with the option
+ * target.far says it. Several that end the series on one side are where it is now, and stay.
+ */
+TnpStatus	tnp_series_near(const TnpModel *model, const double *y, int n, double *near,
+							TnpError *error);
 
 #endif							/* TNP_SERIES_H */

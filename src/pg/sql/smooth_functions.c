@@ -1,6 +1,6 @@
 /*
- * smooth_functions.c: exponential smoothing of a series and random walks with drift, members of the
- * pool that posterior.forecast answers with.
+ * smooth_functions.c: what posterior.forecast asks about a series by itself: which of its values
+ * are far from all others; exponential smoothing and random walks with drift, members of its pool.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -10,8 +10,10 @@
 
 #include "pg/base/bridge.h"
 #include "pg/models/engine_env.h"
+#include "pg/models/model_cache.h"
 #include "pg/types/distribution_value.h"
 
+#include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
 
@@ -19,6 +21,30 @@ static int
 array_items(ArrayType *array)
 {
 	return ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+}
+
+/* near_series(y float8[]) returns float8[], with NaN for what is far to the session's model */
+PG_FUNCTION_INFO_V1(posterior_near_series);
+Datum
+posterior_near_series(PG_FUNCTION_ARGS)
+{
+	ArrayType  *values = PG_GETARG_ARRAYTYPE_P(0);
+	PosteriorModel *model = posterior_model_pin(posterior_model_name, CurrentMemoryContext);
+	int			n = array_items(values),
+				bound[1] = {1};
+	double	   *near = palloc(Max(n, 1) * sizeof(double));
+	Datum	   *items = palloc(Max(n, 1) * sizeof(Datum));
+	TnpError	error;
+
+	if (array_contains_nulls(values))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("a series has no NULL")));
+	if (tnp_series_near(model->model, (double *) ARR_DATA_PTR(values), n, near, &error) != TNP_OK)
+		posterior_raise(&error, model->name);
+	for (int i = 0; i < n; i++)
+		items[i] = Float8GetDatum(near[i]);
+	PG_RETURN_ARRAYTYPE_P(construct_md_array(items, NULL, 1, &n, bound, FLOAT8OID, sizeof(float8),
+											 FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
 
 /*

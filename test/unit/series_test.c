@@ -1,0 +1,183 @@
+/*
+ * series_test.c: values of a series that are far from all others count as missing: one too large,
+ * one that a trend hides, one that ends the series; and growth, levels, events and gaps do not.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <math.h>
+#include <string.h>
+
+#include "models.h"
+#include "tap.h"
+#include "engine/features/series.h"
+
+#define STEPS 600
+
+static TestEnv env;
+static TnpModel *model;
+static double y[STEPS],
+			near[STEPS];
+static TnpError error;
+
+/* Numbers in [-1, 1] that hang together with nothing. */
+static double
+scatter(int i)
+{
+	return 2 * fmod((i + 1) * 0.6180339887498949, 1) - 1;
+}
+
+/* How many of the first n values count as missing; -1 if another one changed. */
+static int
+far_of(int n)
+{
+	int			count = 0;
+
+	test_must(tnp_series_near(model, y, n, near, &error), &error);
+	for (int i = 0; i < n; i++)
+	{
+		if (isnan(near[i]) && !isnan(y[i]))
+			count++;
+		else if (memcmp(&near[i], &y[i], sizeof(double)) != 0)
+			return -1;
+	}
+	return count;
+}
+
+static void
+fill_level(void)
+{
+	for (int i = 0; i < STEPS; i++)
+		y[i] = 100 + scatter(i);
+}
+
+static void
+fill_trend(void)
+{
+	for (int i = 0; i < STEPS; i++)
+		y[i] = 1000 + 5 * i + 10 * scatter(i);
+}
+
+static void
+test_mistakes(void)
+{
+	static const int places[] = {0, 1, 60, 118, 119};
+
+	for (int p = 0; p < 5; p++)
+		for (int sign = 1; sign >= -1; sign -= 2)
+		{
+			int			i = places[p];
+
+			fill_level();
+			y[i] = sign * 1e6;
+			ok(far_of(120) == 1 && isnan(near[i]), "%d: far from a level, %d", i, sign);
+			fill_trend();
+			/* four times as far from the middle as the trend goes in 120 steps */
+			y[i] = 1300 + sign * 1300;
+			ok(far_of(120) == 1 && isnan(near[i]), "%d: far from those around it, %d", i, sign);
+		}
+	fill_level();
+	y[17] = y[400] = 1e6;
+	ok(far_of(240) == 1 && far_of(512) == 2 && far_of(256) == 1, "one of each 256");
+	y[300] = 1e6;
+	ok(far_of(512) == 0, "three of 512 are a group of their own");
+	fill_level();
+	for (int i = 0; i < 120; i += 3)
+		y[i] = NAN;
+	y[61] = 1e6;
+	ok(far_of(120) == 1 && isnan(near[61]), "beside gaps");
+	y[61] = 1e308;
+	y[62] = -1e308;
+	ok(far_of(120) == 0, "two that are as far as numbers are");
+}
+
+static void
+test_honest(void)
+{
+	fill_level();
+	ok(far_of(STEPS) == 0, "a level");
+	fill_trend();
+	ok(far_of(STEPS) == 0, "a trend");
+	for (int i = 0; i < STEPS; i++)
+		y[i] = exp(i);
+	ok(far_of(STEPS) == 0, "growth");
+	fill_level();
+	for (int i = 118; i < 120; i++)
+		y[i] = 1e6 + scatter(i);
+	ok(far_of(120) == 0, "a level of two values");
+	fill_level();
+	for (int i = STEPS - 3; i < STEPS; i++)
+		y[i] = 1e6 + scatter(i);
+	ok(far_of(STEPS) == 0, "three of 600 that end the series are its level");
+	y[STEPS - 1] = 100;
+	ok(far_of(STEPS) == 2, "two that do not are mistakes");
+	fill_level();
+	y[STEPS - 2] = 1e6;
+	y[STEPS - 1] = -1e6;
+	ok(far_of(STEPS) == 2, "nor are two on both sides");
+	fill_trend();
+	for (int i = STEPS - 3; i < STEPS; i++)
+		y[i] -= 1e4;
+	ok(far_of(STEPS) == 0, "a level that a trend hides");
+	for (int i = 0; i < STEPS; i++)
+		y[i] = 100 + 1000 * (i >= 300) + scatter(i);
+	ok(far_of(STEPS) == 0, "two levels");
+	for (int i = 0; i < 120; i++)
+		y[i] = i % 40 == 7 ? 1e6 : 0;
+	ok(far_of(120) == 0, "events among nothing");
+	for (int i = 0; i < 120; i++)
+		y[i] = NAN;
+	ok(far_of(120) == 0, "nothing");
+	fill_level();
+	y[3] = 1e6;
+	ok(far_of(0) == 0 && far_of(9) == 0 && far_of(10) == 1, "too few to tell");
+}
+
+static void
+test_no_memory(void)
+{
+	TnpStatus	status = TNP_NO_MEMORY;
+	int			n;
+
+	for (n = 1; status == TNP_NO_MEMORY; n++)
+	{
+		env.calls = 0;
+		env.fail_at = n;
+		status = tnp_series_near(model, y, 120, near, &error);
+	}
+	env.fail_at = 0;
+	ok(status == TNP_OK && n == 3, "no memory at %d places", n - 2);
+}
+
+int
+main(void)
+{
+	int			n;
+	TestModel  *models = test_models(&n);
+
+	test_env_init(&env, &tnp_reference_kernels);
+	for (int i = 0; i < n; i++)
+	{
+		bool		knows = strcmp(models[i].name, "rows_far_targets") == 0;
+
+		if (!knows && i > 0)
+			continue;
+		test_must(tnp_model_open(&env.env, models[i].bytes, models[i].length, &model, &error),
+				  &error);
+		if (knows)
+		{
+			test_mistakes();
+			test_honest();
+			test_no_memory();
+		}
+		else
+		{
+			fill_level();
+			y[7] = 1e6;
+			ok(far_of(120) == 0, "a model may take values as they are");
+		}
+		tnp_model_close(model);
+	}
+	ok(env.live == 0, "all memory is freed");
+	test_models_free(models, n);
+	return done_testing();
+}
