@@ -9,8 +9,8 @@ densities are better than without `shift`: over three times as many tables, for 
 shift from one row is right or wrong for all queries of a table. So do they where two cells that
 rows lack each shift the target, by themselves, together or one only with the other, and where the
 cell of the column that says most of a bent function does. Where 10 to 16 rows have a number, all of
-them another one, and queries lack it, intervals hold 78 to 97 %. For one query, a density of one row is
-that of the marginal answer, and draws have its mean. A model that is not there is skipped.
+them another one, and queries lack it, intervals hold 78 to 97 %. For one query, a density of one
+row is that of the marginal answer, and draws have its mean. A model that is not there is skipped.
 
 SPDX-License-Identifier: PostgreSQL
 """
