@@ -400,6 +400,28 @@ def case_process_directions(model):
                    predictions(encoding, x[n:]))
 
 
+def case_process_groups(model):
+    """Numbers that name groups, of few rows and of many, and too many groups for their rows to tell
+    of them.
+    """
+    if not model.config["embedder"].get("x", {}).get("process"):
+        return
+    for n, groups, found in ((100, 12, True), (260, 20, True), (60, 400, False)):
+        random = np.random.RandomState(n)
+        x = random.standard_normal((n + 8, 4))
+        x[:, 1], x[:, 2] = random.randint(0, groups, n + 8), random.randint(0, 6, n + 8)
+        effects = random.standard_normal(groups)
+        y = x[:, 0] + 1.5 * effects[x[:, 1].astype(int)] + 0.2 * random.standard_normal(n + 8)
+        x[n + 1, 1] = groups + 3
+        encoding = build(model, x[:n], y[:n], whole_prefix(model, n))
+        process, tokeniser = (encoding.statistics.tokeniser.processes[0],
+                              encoding.statistics.tokeniser)
+        assert (process.theta[tokeniser.slots.index(1)] > 1) == found, (n, process.theta)
+        yield Case(f"process of {n} rows in {groups} groups",
+                   request(x[:n], y[:n], ["numeric"] * 4, "whole", queries=cells(x[n:])),
+                   predictions(encoding, x[n:]))
+
+
 def case_process_additive(model):
     """A process of a sum of one-dimensional functions, of labels as well, and of missing cells; of
     few rows, of some, of more than carry it; and of a product, which is no sum.
@@ -971,11 +993,10 @@ def check_refusals(tap, model, tool, kernels, label):
 
 CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, case_wide, case_power,
          case_split, case_noise, case_pairs, case_process, case_process_ties,
-         case_process_directions, case_process_additive, case_process_share_start, case_line,
-         case_directions, case_short, case_grow, case_evidence, case_classes,
-         case_class_order, case_one_class,
-         case_rare, case_lean, case_trees, case_number_trees, case_few_values,
-         case_rare_targets, case_far_cells, case_far_targets,
+         case_process_directions, case_process_groups, case_process_additive,
+         case_process_share_start, case_line, case_directions, case_short, case_grow, case_evidence,
+         case_classes, case_class_order, case_one_class, case_rare, case_lean, case_trees,
+         case_number_trees, case_few_values, case_rare_targets, case_far_cells, case_far_targets,
          case_lacking, case_lacking_several, case_no_share)
 
 

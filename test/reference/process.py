@@ -171,10 +171,10 @@ class Process:
             first, second = 0.9 * first + 0.1 * gradient, 0.98 * second + 0.02 * gradient ** 2
             step = first / (1 - 0.9 ** k) / (np.sqrt(second / (1 - 0.98 ** k)) + 1e-8)
             self.theta = np.clip(self.theta + rate * np.sqrt((steps - k + 1) / steps) * step, -13.0,
-                                 6.0)
+                                 9.0)
 
     def starts(self, z):
-        """The best one, and the best one along directions."""
+        """The best one, the best one along directions, and that of groups if it is likelier."""
         self.tau = NARROW
         axes = z.shape[1]
         rough = [np.rint(2 ** 20 * self.roughness(z[:, s])) for s in range(len(self.cards))]
@@ -189,7 +189,25 @@ class Process:
             ways = [np.append(level, np.log(noise))
                     for level, noise in itertools.product(group, (0.03, 0.3))]
             out.append(ways[int(np.argmax([self.value(way) for way in ways]))])
+        shares = [-1.0 if card.categorical else self.group_share(z[:, s])
+                  for s, card in enumerate(self.cards)]
+        if shares and max(shares) > 0:
+            groups = np.arange(axes) == np.argmax(shares)
+            ways = [np.append(np.where(groups, 7.5, usual + rest), np.log(noise))
+                    for rest, noise in itertools.product((0.0, -3.0), (0.03, 0.3))]
+            values = [self.value(way) for way in ways]
+            if max(values) > self.value(out[0]):
+                out.append(ways[int(np.argmax(values))])
         return out
+
+    def group_share(self, z):
+        """The adjusted share of the targets' variance between rows of different cells."""
+        values, group, count = np.unique(z, return_inverse=True, return_counts=True)
+        n, y = len(z), self.targets
+        if len(values) < 5 or len(values) > 0.75 * n or np.all(y == y[0]):
+            return -1.0
+        within = np.sum((y - (np.bincount(group, y) / count)[group]) ** 2) / (n - len(values))
+        return np.rint(2 ** 20 * (1 - within / (np.sum((y - y.mean()) ** 2) / (n - 1)))) / 2 ** 20
 
     def share_out(self, rate):
         """Further steps with a share of means over axes, where it is likelier at once."""

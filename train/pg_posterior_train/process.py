@@ -24,7 +24,7 @@ STAGES = ((128, 48, 0.8), (256, 12, 0.5))    # rows, steps, first step
 DIRECTED = 1024                  # rows that directions are found on, at most
 MOMENTS = (0.9, 0.98)            # Adam's (Kingma & Ba 2015)
 EPSILON = 1e-8
-LEAST, MOST = -13.0, 6.0         # of every log
+LEAST, MOST = -13.0, 9.0         # of every log
 SPREADS = (5.0, 20.0)            # of the logs under their prior: at first, and after
 NARROW_STEPS = 24                # of the first stage; about minus the log of the number of slots,
 LOG_NOISE = -3.0                 # that of the noise about this
@@ -32,6 +32,8 @@ STARTS = (-1.0, 0.0, 1.5)        # of all slots, beside the prior's mean
 FINE = (1.5, 3.0, 4.5)           # of the finest slot, or
 DIRECT = (-1.0, 0.5, 2.0)        # of all directions, while the others are
 REST = -3.0                      # beside the prior's mean
+FEWEST_GROUPS, MOST_GROUPS = 5, 0.75     # of equal cells, the latter of the rows
+GROUPS = 7.5                     # of the slot whose numbers name groups
 NOISES = (0.03, 0.3)
 FEWEST_VALUES = 16               # a slot with fewer is never the finest
 ROUGHNESS_STEPS = 2.0 ** 20     # equal up to rounding is equal
@@ -281,7 +283,49 @@ def begin(fit, z, directed=0):
     out = [ways[values[:first].argmax(0), tasks]]
     if directed > 0:
         out.append(ways[first + values[first:].argmax(0), tasks])
-    return out
+    return out, values[:first].amax(0)
+
+
+def group_share(z, y):
+    """The share of the targets' variance that lies between rows of different cells, adjusted for
+    how many these are, [B, S]; -1 where cells make no groups. z [B, n, S], y [B, n].
+    """
+    tasks, n, slots = z.shape
+    order = z.argsort(dim=1, stable=True)
+    ordered = z.gather(1, order)
+    group = torch.zeros_like(order)
+    group[:, 1:] = (ordered[:, 1:] != ordered[:, :-1]).long().cumsum(1)
+    own = y[..., None].expand_as(z).gather(1, order)
+    count, total = torch.zeros_like(z), torch.zeros_like(z)
+    count.scatter_add_(1, group, torch.ones_like(z))
+    total.scatter_add_(1, group, own)
+    groups = (count > 0).sum(1)
+    within = (own - (total / count.clamp_min(1)).gather(1, group)).square().sum(1)
+    square = (y - y.mean(1, keepdim=True)).square().sum(1, keepdim=True)
+    share = 1 - within / (n - groups).clamp_min(1) / (square / (n - 1)).clamp_min(1e-300)
+    told = (groups >= FEWEST_GROUPS) & (groups <= MOST_GROUPS * n) & (square > 0)
+    share = (share * ROUGHNESS_STEPS).round() / ROUGHNESS_STEPS
+    return torch.where(told, share, torch.full_like(share, -1.0))
+
+
+def begin_groups(fit, z, numeric, least):
+    """The start for numbers that name groups, [B, S + 1], and which tasks it is likelier for than
+    their best start, of log posterior least [B]; z [B, n, S], numeric [B, S] slots of numbers.
+    """
+    fit.spread = SPREADS[0]
+    slots = fit.mean[:, :-1]
+    share = torch.full_like(slots, -1.0)
+    share[:, :z.shape[2]] = torch.where(numeric, group_share(z, fit.y),
+                                        torch.full_like(numeric, -1.0, dtype=z.dtype))
+    most, axis = share.max(1, keepdim=True)
+    own = torch.zeros_like(slots).scatter_(1, axis, 1.0) > 0
+    ways = torch.stack([
+        torch.cat([torch.where(own, torch.full_like(slots, GROUPS), slots + rest),
+                   torch.full_like(slots[:, :1], math.log(noise))], 1)
+        for rest in (0.0, REST) for noise in NOISES])
+    values, found = torch.stack([fit.value(way) for way in ways]).max(0)
+    return (ways[found, torch.arange(len(slots), device=z.device)],
+            (most[:, 0] > 0) & (values > least))
 
 
 def share_out(fit, theta, axes):
@@ -423,14 +467,21 @@ def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0, is
         chosen = points.gather(1, rows[..., None].expand(-1, -1, points.shape[2]))
         fit = Fit(chosen, coordinate, head.gather(1, rows), used)
         if theta is None:
-            starts = begin(fit, wide.gather(1, rows[..., None].expand(-1, -1, wide.shape[2])),
-                           directions)
+            chosen_z = wide.gather(1, rows[..., None].expand(-1, -1, wide.shape[2]))
+            starts, likeliest = begin(fit, chosen_z, directions)
+            groups, some = begin_groups(fit, chosen_z[..., :slots.shape[2]],
+                                        (used & ~categorical)[:, :slots.shape[2]], likeliest)
             theta, *along_directions = [climb(fit, start, steps, rate, NARROW_STEPS)
                                         for start in starts]
             for other in along_directions:
                 # A task without directions has begun here like any other.
                 better = (fit.value(other) > fit.value(theta)) & found.any(1)
                 theta = torch.where(better[:, None], other, theta)
+            if some.any():
+                part = fit.tasks(some)
+                other = climb(part, groups[some], steps, rate, NARROW_STEPS)
+                better = part.value(other) > part.value(theta[some])
+                theta[some] = torch.where(better[:, None], other, theta[some])
             if is_additive:
                 theta = share_out(fit, theta, axes.rows(rows))
         elif is_additive:

@@ -27,7 +27,7 @@
 #define SECOND_DECAY 0.98
 #define EPSILON 1e-8
 #define LEAST -13.0			/* of every log */
-#define MOST 6.0
+#define MOST 9.0
 #define NARROW 5.0				/* spread of the logs under their prior, at first and */
 #define WIDE 20.0				/* after so many steps: */
 #define NARROW_STEPS 24
@@ -35,7 +35,10 @@
 #define LEVELS 3				/* of the starts */
 #define REST -3.0				/* of other axes beside the prior's mean */
 #define FEWEST_VALUES 16		/* an axis with fewer is never the finest */
-#define ROUGHNESS_STEPS 1048576.0	/* what is equal up to rounding is equal */
+#define FEWEST_GROUPS 5			/* of equal cells */
+#define MOST_GROUPS 0.75		/* of the rows */
+#define GROUPS_WEIGHT 7.5		/* of the axis whose values are groups */
+#define ROUGHNESS_STEPS 1048576.0	/* and of shares: what is equal up to rounding is equal */
 #define SMALLEST 1e-6			/* added to sums of squares */
 #define SMALLEST_CHANCE 1e-30
 
@@ -417,6 +420,46 @@ roughness(const Fit *fit, int axis)
 		: rint(ROUGHNESS_STEPS * between / fmax(chance, SMALLEST_CHANCE)) / ROUGHNESS_STEPS;
 }
 
+/*
+ * The share of the targets' variance that lies between rows of different cells along an axis,
+ * adjusted for how many these are; less than 0 where they do not make groups.
+ */
+static double
+group_share(const Fit *fit, int axis)
+{
+	Pair		pairs[TNP_PROCESS_ROWS];
+	double		mean = 0,
+				total = 0,
+				within = 0;
+	int			n = fit->n,
+				groups = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		pairs[i] = (Pair) {fit->scaled[(size_t) axis * n + i], fit->y[i]};
+		mean += fit->y[i] / n;
+	}
+	qsort(pairs, n, sizeof(Pair), compare_pairs);
+	for (int i = 0; i < n; groups++)
+	{
+		double		sum = 0;
+		int			first = i;
+
+		for (; i < n && pairs[i].z == pairs[first].z; i++)
+			sum += pairs[i].y;
+		sum /= i - first;
+		for (int j = first; j < i; j++)
+		{
+			within += (pairs[j].y - sum) * (pairs[j].y - sum);
+			total += (pairs[j].y - mean) * (pairs[j].y - mean);
+		}
+	}
+	if (groups < FEWEST_GROUPS || groups > MOST_GROUPS * n || total <= 0)
+		return -1;
+	return rint(ROUGHNESS_STEPS * (1 - within / (n - groups) / (total / (n - 1))))
+		/ ROUGHNESS_STEPS;
+}
+
 /* The weights' logs of start number level, of 2 * LEVELS, or with directions 3 * LEVELS. */
 static void
 make_start(const Fit *fit, int level, int finest, double *theta)
@@ -436,10 +479,10 @@ make_start(const Fit *fit, int level, int finest, double *theta)
 }
 
 /*
- * Of the starts of levels first … end - 1 that of the largest posterior: theta [axes + 1]; try
- * [axes + 1] is scratch.
+ * Of the starts of levels first … end - 1 that of the largest posterior, which is returned: theta
+ * [axes + 1]; try [axes + 1] is scratch.
  */
-static void
+static double
 choose_start(Fit *fit, int first, int end, double *theta, double *try)
 {
 	double		best = -INFINITY,
@@ -470,6 +513,46 @@ choose_start(Fit *fit, int first, int end, double *theta, double *try)
 			memcpy(theta, try, (fit->axes + 1) * sizeof(double));
 		}
 	}
+	return best;
+}
+
+/*
+ * The start for numbers that name groups, as an id does: those of one axis are all unlike. False
+ * where no axis has groups that differ, or where this is no likelier than `least`.
+ */
+static bool
+choose_groups(Fit *fit, double least, double *theta, double *try)
+{
+	double		most = 0,
+				best = least;
+	int			axis = -1;
+
+	for (int s = 0; s < fit->stats->n_slots; s++)
+	{
+		double		share = tnp_slot_column(fit->stats, s)->kind == TNP_CATEGORICAL ? -1
+			: group_share(fit, s);
+
+		if (share > most)
+		{
+			most = share;
+			axis = s;
+		}
+	}
+	for (int k = 0; axis >= 0 && k < 4; k++)
+	{
+		double		value;
+
+		for (int a = 0; a < fit->axes; a++)
+			try[a] = a == axis ? GROUPS_WEIGHT : fit->mean + (k < 2 ? 0 : REST);
+		try[fit->axes] = log(noises[k % 2]);
+		value = fit_value(fit, try);
+		if (value > best)
+		{
+			best = value;
+			memcpy(theta, try, (fit->axes + 1) * sizeof(double));
+		}
+	}
+	return best > least;
 }
 
 /* ---- the steps ------------------------------------------------------------------------------- */
@@ -514,25 +597,40 @@ climb(Fit *fit, int steps, int narrow, double rate, double *theta, double *work,
 	return TNP_OK;
 }
 
+/* The first stage from `other`, which takes the place of theta if the posterior ends larger. */
+static TnpStatus
+try_other(Fit *fit, double *other, double *theta, double *work, TnpError *error)
+{
+	TnpStatus	status = climb(fit, stage_steps[0], NARROW_STEPS, stage_rate[0], other, work,
+							   error);
+
+	if (status == TNP_OK && fit_value(fit, other) > fit_value(fit, theta))
+		memcpy(theta, other, (fit->axes + 1) * sizeof(double));
+	return status;
+}
+
 /*
- * The first stage: from the best start, and with directions from the best one along these, too;
- * where the posterior is larger in the end is kept. work [4, axes + 1].
+ * The first stage: from the best start, with directions from the best one along these, too, and
+ * with numbers that name groups from theirs; where the posterior is largest in the end is kept.
+ * work [4, axes + 1].
  */
 static TnpStatus
 begin(Fit *fit, double *theta, double *work, TnpError *error)
 {
-	const int	n = fit->axes + 1;
-	double	   *other = work + 3 * n;
-	TnpStatus	status;
+	double	   *other = work + 3 * (fit->axes + 1),
+				best = choose_start(fit, 0, 2 * LEVELS, theta, work);
+	TnpStatus	status = climb(fit, stage_steps[0], NARROW_STEPS, stage_rate[0], theta, work,
+							   error);
 
-	choose_start(fit, 0, 2 * LEVELS, theta, work);
-	status = climb(fit, stage_steps[0], NARROW_STEPS, stage_rate[0], theta, work, error);
-	if (status != TNP_OK || fit->axes == fit->stats->n_slots)
-		return status;
-	choose_start(fit, 2 * LEVELS, 3 * LEVELS, other, work);
-	status = climb(fit, stage_steps[0], NARROW_STEPS, stage_rate[0], other, work, error);
-	if (status == TNP_OK && fit_value(fit, other) > fit_value(fit, theta))
-		memcpy(theta, other, n * sizeof(double));
+	if (status == TNP_OK && fit->axes > fit->stats->n_slots)
+	{
+		choose_start(fit, 2 * LEVELS, 3 * LEVELS, other, work);
+		status = try_other(fit, other, theta, work, error);
+	}
+	fit->spread = NARROW;
+	if (status == TNP_OK && choose_groups(fit, best, other, work))
+		status = try_other(fit, other, theta, work, error);
+	fit->spread = WIDE;
 	return status;
 }
 
