@@ -7,7 +7,7 @@ import numpy as np
 from scaling import soft_clip
 
 FARTHEST = 2.0 ** 20
-AHEAD, CERTAIN, SAYS_CERTAIN = 0.1, 3.0, 8.0
+AHEAD, FREE, CERTAIN, SAYS_CERTAIN = 0.1, 5.0, 3.0, 8.0
 
 
 class Line:
@@ -37,6 +37,7 @@ class Line:
         self.inverse = (right.T * (self.penalty / shrunk - 1)) @ right + np.eye(u.shape[1])
         self.weights = root * (right.T @ (size / shrunk * along))
         self.phi = u / root
+        self.free = np.sum(1 - self.inside)
         mean, variance = self.answer(self.phi, self.y)
         self.left_out = np.stack([soft_clip(mean, clip), 0.5 * np.log(variance)], axis=1)
         self.density = np.mean(-0.5 * (np.log(2 * np.pi * variance)

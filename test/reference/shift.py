@@ -24,7 +24,7 @@ class Shifts:
         tokeniser = donors.tokeniser
         cards, n0 = tokeniser.cards, tokeniser.n0
         self.features = [f for f in dict.fromkeys(tokeniser.features)
-                         if 0 < 4 * cards[f].count[-1] <= n0][:FEATURES]
+                         if 0 < 4 * cards[f].count[-1] <= n0][:min(FEATURES, n0 // 4)]
         lacking = np.isnan(x[:, self.features])
         rows = [i for i in range(n0) if lacking[i].any() and len(donors.lent(x[i])[1]) > 0]
         found = np.array([self.compare(donors, x[i], y[i]) for i in rows]).reshape(-1, 2)

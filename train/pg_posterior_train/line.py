@@ -16,6 +16,7 @@ PENALTIES = [4.0 ** k for k in range(-10, 9)]
 FARTHEST = 2.0 ** 20             # of numbers that are not clipped
 SMALLEST = 1e-6                  # added to sums of squares
 AHEAD = 0.1                      # nats that a line must be ahead of the process
+FREE = 5.0                       # rows that it must leave free
 CERTAIN, SAYS_CERTAIN = 3.0, 8.0    # a line of this log density says this for it
 
 
@@ -51,7 +52,8 @@ def features(z, bins, filled, categorical, y, prefix):
 
 @torch.no_grad()
 def opinions(z, bins, filled, categorical, y, prefix, clip, chain=None, kept=None):
-    """(numbers [B, N, 4], mean log density of the prefix's rows, left out, [B]).
+    """(numbers [B, N, 4], mean log density of the prefix's rows, left out, [B], minus infinity
+    of a line that leaves too few rows free).
 
     z, bins [B, N, S] in slot order, numbers scaled and not clipped (0 where missing); filled [B,
     bins, S], categorical [B, S]; y [B, N] scaled targets, not clipped; the targets' clip; chain and
@@ -85,7 +87,8 @@ def opinions(z, bins, filled, categorical, y, prefix, clip, chain=None, kept=Non
     away = targets - mean[:, :prefix]
     density = (-0.5 * ((2 * math.pi * spread[:, :prefix]).log()
                        + away.square() / spread[:, :prefix])).mean(1)
-    density = torch.where(bad > 0, torch.full_like(density, -math.inf), density)
+    free = rest.sum(1) >= FREE
+    density = torch.where((bad > 0) | ~free, torch.full_like(density, -math.inf), density)
     mean[:, :prefix] = soft_clip(mean[:, :prefix], clip)
     quality = torch.where(density > CERTAIN, torch.full_like(density, SAYS_CERTAIN),
                           soft_clip(density, clip))

@@ -61,7 +61,7 @@ def features_of(x, order, count, rows):
                  and np.array_equal(whole[:, f], whole[:, g], equal_nan=True)]
         if 0 < 4 * lacking <= rows and not parts:
             out.append(f)
-    return out[:FEATURES]
+    return out[:min(FEATURES, rows // 4)]
 
 
 def least_squares(lacking, apart, weight):

@@ -284,7 +284,8 @@ static TnpStatus
 leave_out(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpProcess *p,
 		  TnpError *error)
 {
-	double		density = 0;
+	double		density = 0,
+				left_free = 0;
 
 	for (int64_t first = 0; first < stats->n0; first += MANY)
 	{
@@ -305,12 +306,14 @@ leave_out(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, Tnp
 						spread = p->variance * own[k] / rest;
 			float	   *out = p->left_out + 2 * (first + k);
 
+			left_free += rest;
 			density -= 0.5 * (LOG_TWO_PI + log(spread) + (left - y) * (left - y) / spread);
 			out[0] = (float) tnp_soft_clip(left, model->config.target_clip);
 			out[1] = (float) (0.5 * log(spread));
 		}
 	}
 	p->density = density / stats->n0;
+	p->left_free = left_free;
 	p->is_certain = p->is_line && p->density > TNP_LINE_CERTAIN;
 	p->quality = p->is_certain ? TNP_LINE_SAYS_CERTAIN
 		: tnp_soft_clip(p->density, model->config.target_clip);
@@ -346,7 +349,8 @@ weigh_line(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, Tn
 	if (status == TNP_OK)
 		status = take_in(model, rows, stats, &line, error);
 	loser = line;
-	if (status == TNP_OK && line.density > p->density + TNP_LINE_AHEAD)
+	if (status == TNP_OK && line.left_free >= TNP_LINE_FREE
+		&& line.density > p->density + TNP_LINE_AHEAD)
 	{
 		loser = *p;
 		*p = line;

@@ -18,6 +18,7 @@
 
 #define SUPPOSED 4.0			/* variance of a shift beforehand, in that of the targets */
 #define SMALLEST_REST 1e-9		/* of one minus the share of a prefix row in its own answer */
+#define ROWS_OF_SHIFT 4			/* of the prefix, for each cell that may */
 #define POLL_ROWS 16			/* rows between two looks at interrupts */
 
 /* What one row of the prefix that lacks cells says. */
@@ -36,7 +37,10 @@ _Static_assert(TNP_SHIFTED <= 64, "features are bits");
 static void
 choose_features(const TnpStats *stats, TnpShifts *shifts)
 {
-	for (int s = 0; s < stats->n_slots && shifts->n < TNP_SHIFTED; s++)
+	int64_t		most = stats->n0 / ROWS_OF_SHIFT < TNP_SHIFTED ? stats->n0 / ROWS_OF_SHIFT
+		: TNP_SHIFTED;
+
+	for (int s = 0; s < stats->n_slots && shifts->n < most; s++)
 	{
 		const TnpColumn *column = tnp_slot_column(stats, s);
 		int			j = 0;

@@ -205,7 +205,8 @@ typedef struct TnpProcess
 				variance;
 	float	   *left_out;		/* [n0, 2] mean and log of the deviation of rows left out */
 	double		density,		/* mean log density of the prefix rows, left out, and */
-				quality;		/* what is said of it */
+				quality,		/* what is said of it */
+				left_free;		/* rows less those that its weights are worth */
 } TnpProcess;
 
 /* Rows of the prefix that lend their cells to queries that lack them (donors.c). */
