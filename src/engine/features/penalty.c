@@ -16,6 +16,22 @@
 #define LARGEST 8				/* log of the largest penalty to the base 4 */
 #define SMALLEST_NOISE 1e-8		/* variance, in units of the target's */
 
+void
+tnp_equations_add(int n, const double *u, double y, double *gram, double *moment)
+{
+	for (int i = 0; i < n; i++)
+	{
+		double	   *row = gram + (size_t) i * n;
+
+		/* indicators are mostly zero */
+		if (u[i] == 0)
+			continue;
+		for (int j = 0; j <= i; j++)
+			row[j] += u[i] * u[j];
+		moment[i] += u[i] * y;
+	}
+}
+
 /*
  * The evidence is that of Bishop 2006, section 3.5, with the noise at its maximum:
  * -1/2 (rows ln noise + ln det(U'U / penalty + I)). All targets share penalty and noise. The

@@ -24,6 +24,9 @@ typedef struct TnpNormalEquations
 	double	   *try_weights;	/* [n_targets, n] */
 } TnpNormalEquations;
 
+/* Add a row u [n] of the design with target y to the sums gram [n, n] and moment [n]. */
+void		tnp_equations_add(int n, const double *u, double y, double *gram, double *moment);
+
 /*
  * The penalty of the largest evidence among 4^smallest … 4^8 (docs/model-format.md section 5,
  * "Ridge"), its weights [n_targets, n], the lower Cholesky factor [n, n] of gram + penalty * I, and

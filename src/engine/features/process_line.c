@@ -23,7 +23,6 @@ sum_design(const TnpModel *model, const TnpRows *rows, const TnpStats *stats,
 		   const TnpDesign *design, double *gram, double *moment, double *square, TnpError *error)
 {
 	double		u[TNP_LARGEST_DESIGN];
-	int			n = design->n;
 
 	*square = 0;
 	for (int64_t r = 0; r < stats->n0; r++)
@@ -33,17 +32,7 @@ sum_design(const TnpModel *model, const TnpRows *rows, const TnpStats *stats,
 		if (r % TNP_RIDGE_POLL_ROWS == 0 && tnp_interrupted(&model->env))
 			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
 		tnp_design_row(model, stats, design, rows->x + r * rows->n_features, u);
-		for (int i = 0; i < n; i++)
-		{
-			double	   *row = gram + (size_t) i * n;
-
-			/* indicators are mostly zero */
-			if (u[i] == 0)
-				continue;
-			for (int j = 0; j <= i; j++)
-				row[j] += u[i] * u[j];
-			moment[i] += u[i] * y;
-		}
+		tnp_equations_add(design->n, u, y, gram, moment);
 		*square += y * y;
 	}
 	return TNP_OK;

@@ -65,17 +65,7 @@ sum_rows(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, cons
 		if (r % TNP_RIDGE_POLL_ROWS == 0 && tnp_interrupted(&model->env))
 			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
 		tnp_design_row(model, stats, &ridge->design, rows->x + r * rows->n_features, u);
-		for (int i = 0; i < n; i++)
-		{
-			double	   *row = w->gram + (size_t) i * n;
-
-			/* indicators are mostly zero */
-			if (u[i] == 0)
-				continue;
-			for (int j = 0; j <= i; j++)
-				row[j] += u[i] * u[j];
-			moment[i] += u[i] * y;
-		}
+		tnp_equations_add(n, u, y, w->gram, moment);
 		if (!classes)
 			w->square += y * y;
 	}
