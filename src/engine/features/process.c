@@ -475,15 +475,15 @@ tnp_process_mean(const TnpModel *model, const TnpProcess *p, double mean)
 }
 
 void
-tnp_process_means(const TnpProcess *p, TnpProcessMeans *means)
+tnp_process_means(const TnpProcess *p, double *means)
 {
-	memcpy(means->of, p->coefficients, p->n_features * sizeof(double));
+	memcpy(means, p->coefficients, p->n_features * sizeof(double));
 	if (!p->is_line)
-		tnp_upper_solve_back(p->factor, p->n_features, means->of);
+		tnp_upper_solve_back(p->factor, p->n_features, means);
 }
 
 double
-tnp_process_mix(const TnpModel *model, const TnpStats *stats, const TnpProcessMeans *means,
+tnp_process_mix(const TnpModel *model, const TnpStats *stats, const double *means,
 				const double *x, int width, int n_rows, const double *weight, double *reached,
 				double *unknown, double *mean, double *spread)
 {
@@ -498,7 +498,7 @@ tnp_process_mix(const TnpModel *model, const TnpStats *stats, const TnpProcessMe
 	for (int r = 0; r < n_rows; r++)
 	{
 		see_row(model, stats, p, x + (size_t) r * width, seen);
-		own[r] = tnp_dot(n, seen, means->of);
+		own[r] = tnp_dot(n, seen, means);
 		for (int j = 0; j < n; j++)
 			reached[j] += weight[r] * seen[j];
 	}

@@ -49,20 +49,15 @@ double		tnp_process_mean(const TnpModel *model, const TnpProcess *p, double mean
 double		tnp_process_reach(const TnpModel *model, const TnpStats *stats, const double *x,
 							  double *reached, double *unknown, double *mean);
 
-/* What makes means of what the process sees of rows: of [n_features]. */
-typedef struct TnpProcessMeans
-{
-	double	   *of;
-} TnpProcessMeans;
-
-void		tnp_process_means(const TnpProcess *p, TnpProcessMeans *means);
+/* What makes means of what the process sees of rows: means [n_features]. */
+void		tnp_process_means(const TnpProcess *p, double *means);
 
 /*
  * tnp_process_reach() of a row that is one of n_rows, x `width` apart, with these weights, which
  * sum to one; *spread receives the variance of their means. At most TNP_MOST_DONORS + 1.
  */
 double		tnp_process_mix(const TnpModel *model, const TnpStats *stats,
-							const TnpProcessMeans *means, const double *x, int width, int n_rows,
+							const double *means, const double *x, int width, int n_rows,
 							const double *weight, double *reached, double *unknown, double *mean,
 							double *spread);
 

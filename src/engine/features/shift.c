@@ -72,7 +72,7 @@ cells_lacking(const TnpStats *stats, const double *x)
  * [4, n_features] are scratch.
  */
 static bool
-compare_row(const TnpModel *model, const TnpStats *stats, const TnpProcessMeans *means,
+compare_row(const TnpModel *model, const TnpStats *stats, const double *means,
 			const double *x, double y, double *variants, double *work, Lacking *row)
 {
 	const TnpProcess *p = &stats->process;
@@ -119,7 +119,6 @@ compare_rows(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, 
 	size_t		n = p->n_features;
 	double	   *work = tnp_alloc(&model->env, 5 * n + (size_t) TNP_MOST_VARIANTS * width,
 								 sizeof(double));
-	TnpProcessMeans means = {work == NULL ? NULL : work + 4 * n};
 	int64_t		count = 0;
 
 	if (work == NULL)
@@ -127,7 +126,7 @@ compare_rows(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, 
 		tnp_no_memory(error);
 		return -1;
 	}
-	tnp_process_means(p, &means);
+	tnp_process_means(p, work + 4 * n);
 	for (int64_t r = 0; r < stats->n0; r++)
 	{
 		const double *x = rows->x + r * width;
@@ -142,7 +141,7 @@ compare_rows(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, 
 			break;
 		}
 		found[count].cells = cells;
-		count += compare_row(model, stats, &means, x,
+		count += compare_row(model, stats, work + 4 * n, x,
 							 tnp_process_target(model, stats, p, rows->y[r]), work + 5 * n, work,
 							 &found[count]);
 	}

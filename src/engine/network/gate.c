@@ -68,7 +68,7 @@ tnp_gate_add(const TnpModel *model, const TnpStats *stats, const float *said, in
 	weight = 1 / (1 + exp(-(double) u));
 	if (said[3] == TNP_LINE_SAYS_CERTAIN)
 	{
-		/* one row more, about the next, might depart from it, and the network knows how far */
+		/* one more row than those that bore it out may depart; the network says how far */
 		weight = 1 - 1 / ((double) stats->n0 + 1);
 		for (int i = 0; i < n; i++)
 			params[n + 1 + i] += said[0] - mean;
