@@ -416,7 +416,9 @@ def case_process_groups(model):
         encoding = build(model, x[:n], y[:n], whole_prefix(model, n))
         process, tokeniser = (encoding.statistics.tokeniser.processes[0],
                               encoding.statistics.tokeniser)
-        assert (process.theta[tokeniser.slots.index(1)] > 1) == found, (n, process.theta)
+        # where labels stand beside them the numbers need not tell groups apart
+        if not model.config["embedder"]["x"].get("labels"):
+            assert (process.theta[tokeniser.slots.index(1)] > 1) == found, (n, process.theta)
         yield Case(f"process of {n} rows in {groups} groups",
                    request(x[:n], y[:n], ["numeric"] * 4, "whole", queries=cells(x[n:])),
                    predictions(encoding, x[n:]))
@@ -510,6 +512,57 @@ def case_line(model):
     assert not isinstance(encoding.statistics.tokeniser.processes[0], Line)
     yield Case("no line", request(x[:60], y[:60], kinds, "whole", queries=cells(x[60:])),
                predictions(encoding, x[60:]))
+
+
+def named_groups(n, groups, seed, smooth=False, noise=0.3):
+    """Targets of groups that a number names, and of another column: x [n + 12, 4], y [n + 12],
+    kinds. Rows from n + 8 on are of no known group, one of them far from all; or the number
+    measures something, along which targets are smooth.
+    """
+    random = np.random.RandomState([n, groups, seed])
+    names = np.sort(random.choice(40 * groups, 2 * groups, replace=False)).astype(float)
+    effects = np.sin(3 * names / (40 * groups)) if smooth else random.standard_normal(2 * groups)
+    which = 2 * random.randint(0, groups, n + 12)
+    which[n + 8:] += 1
+    x = random.standard_normal((n + 12, 4))
+    x[:, 1], x[:, 3] = names[which], random.randint(0, 3, n + 12)
+    y = effects[which] + 0.7 * x[:, 0] + noise * random.standard_normal(n + 12)
+    x[random.uniform(size=n + 12) < 0.05, 2] = np.nan
+    x[n, 1], x[n + 1, 0], x[n + 11, 1] = np.nan, np.nan, 1e9
+    return x, y, ["categorical" if f == 3 else "numeric" for f in range(4)]
+
+
+def case_labels(model):
+    """Numbers that name groups of rows, few of them, more than a column tells apart and more than
+    all parts do; a number that measures something; groups that leave next to nothing. Questions
+    of unknown groups, far ones and missing ones; rows that come later; a chain.
+    """
+    if not model.config["embedder"].get("x", {}).get("labels"):
+        return
+    for n, groups, smooth, noise, labels in (
+            (60, 8, False, 0.3, 1), (90, 16, False, 0.3, 1), (150, 25, False, 0.3, 2),
+            (320, 80, False, 0.3, 3), (150, 25, True, 0.3, 0), (150, 25, False, 0.0005, None)):
+        x, y, kinds = named_groups(n, groups, 3, smooth, noise)
+        encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds)
+        found = len(encoding.statistics.scaling.kinds) - 4
+        if "ridge" in model.config["embedder"]["x"] and labels is not None:
+            assert found == labels, (n, groups, found)
+        yield Case(f"{groups} groups in {n} rows, columns of labels: {found}",
+                   request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])),
+                   predictions(encoding, x[n:]))
+        if n != 150 or smooth:
+            continue
+        near = [n + 4, n + 5, n + 9, n]
+        yield Case(f"chain of {groups} groups",
+                   request(x[:n], y[:n], kinds, "whole",
+                           score={**table(x[near], y[near]), "orders": 0}),
+                   {"per_row": (encoding.conditionals(x[near], y[near]), 10 * LOG_DENSITY)})
+    x, y, kinds = named_groups(200, 20, 5)
+    encoding = build(model, x[:200], y[:200], 128, kinds)
+    later = [table(x[first:first + 36], y[first:first + 36]) for first in (128, 164)]
+    yield Case("groups of rows that are appended",
+               request(x[:128], y[:128], kinds, 128, append=later, queries=cells(x[200:])),
+               predictions(encoding, x[200:]))
 
 
 def case_directions(model):
@@ -995,7 +1048,8 @@ def check_refusals(tap, model, tool, kernels, label):
 CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, case_wide, case_power,
          case_split, case_noise, case_pairs, case_process, case_process_ties,
          case_process_directions, case_process_groups, case_process_additive,
-         case_process_share_start, case_line, case_directions, case_short, case_grow, case_evidence,
+         case_process_share_start, case_line, case_labels, case_directions, case_short, case_grow,
+         case_evidence,
          case_classes, case_class_order, case_one_class, case_rare, case_lean, case_trees,
          case_number_trees, case_few_values, case_rare_targets, case_far_cells, case_far_targets,
          case_lacking, case_lacking_several, case_no_share)

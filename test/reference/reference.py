@@ -17,6 +17,7 @@ from donors import Donors, join, widened
 from heads import NORMAL, Joint, Mixture, distribution
 from layers import block, mlp
 from line import SAYS_CERTAIN
+from named import with_labels
 from process_chain import conditioned, remembered
 from random_numbers import permutation, value_uniforms
 from rows import RowTokeniser
@@ -374,11 +375,19 @@ def build(model, x, y, prefix, kinds=None, classes=None):
     x = near(x)
     near_y = near_targets(model.config, y[:n0])
     seen = near_y(y[:n0]) if place is None else place[y[:n0].astype(int)]
-    scaling = Scaling(model.config, kinds, x[:n0], seen, near_y)
-    statistics = SimpleNamespace(scaling=scaling, n=n0, tokeniser=None, donors=None,
-                                 classes=classes, place=place, near=near, said={})
+    statistics = SimpleNamespace(scaling=Scaling(model.config, kinds, x[:n0], seen, near_y), n=n0,
+                                 tokeniser=None, donors=None, classes=classes, place=place,
+                                 near=near, said={})
     if model.has_tokeniser:
-        statistics.tokeniser = RowTokeniser(model, scaling, x[:n0], seen, classes)
+        def tokeniser(named):
+            return RowTokeniser(model, Scaling(model.config, kinds, x[:n0], seen, near_y, named),
+                                x[:n0], seen, classes)
+
+        if model.config["embedder"]["x"].get("labels", False):
+            statistics.tokeniser = with_labels(tokeniser, kinds, x[:n0], seen)
+        else:
+            statistics.tokeniser = tokeniser(())
+        statistics.scaling = statistics.tokeniser.scaling
         most = model.config["embedder"]["x"].get("donors", 0)
         if most:
             statistics.donors = Donors(statistics.tokeniser, x[:n0], seen, most,

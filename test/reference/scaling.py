@@ -88,19 +88,40 @@ class Codes:
     def __call__(self, column):
         return np.array([self.rank.get(value, np.nan) for value in column])
 
+    def draw_lots(self):
+        """Of labels of equal counts."""
+        if self.y is not None:                  # ties by lot
+            lot = {identity: mix(place) for place, identity in enumerate(self.frequent)}
+            self.frequent.sort(key=lambda identity: (-self.counts[identity], lot[identity]))
+            self.set_bins(self.frequent[:self.OWN])
+
+    def told_apart(self):
+        """The labels that parts tell apart, most frequent first."""
+        if 2 * len(self.known) > sum(self.counts.values()):
+            return [identity for identity in self.frequent if self.counts[identity] > 1]
+        return self.frequent
+
+    def all_parts(self, most):
+        """The columns that tell all labels apart, `most` at most."""
+        if len(self.known) <= self.OWN + 1:
+            return [self]
+        if most > 1:
+            self.draw_lots()
+        apart = self.told_apart()
+        count = max(1, min(-(-len(apart) // self.OWN), most))
+        if count == 1:
+            return [self]
+        return [Part(self, (self.frequent if i == 0 else apart)[self.OWN * i:][:self.OWN])
+                for i in range(count)]
+
     def parts(self, most, targets):
         """The codes of the columns that this one is split into, `most` at most; targets [n0, C]
         are scaled, or the indicators of classes.
         """
         if len(self.known) <= self.OWN + 1:
             return [self]
-        if self.y is not None:                  # ties by lot
-            lot = {identity: mix(place) for place, identity in enumerate(self.frequent)}
-            self.frequent.sort(key=lambda identity: (-self.counts[identity], lot[identity]))
-            self.set_bins(self.frequent[:self.OWN])
-        apart = self.frequent
-        if 2 * len(self.known) > sum(self.counts.values()):
-            apart = [identity for identity in apart if self.counts[identity] > 1]
+        self.draw_lots()
+        apart = self.told_apart()
         count = min(-(-len(apart) // self.OWN), most)
         place = {identity: i for i, identity in enumerate(apart)}
         groups = [-1 if np.isnan(cell) else place.get(cell, len(apart)) for cell in self.column]
@@ -190,10 +211,11 @@ def near_targets(config, y):
 
 class Scaling:
     """The frozen statistics of a prefix. x [n, F] and y [n] are raw, but that far targets have been
-    moved by `near`; kinds [F] says which columns are categorical.
+    moved by `near`; kinds [F] says which columns are categorical, named which of the others stand
+    as labels, too.
     """
 
-    def __init__(self, config, kinds, x, y, near):
+    def __init__(self, config, kinds, x, y, near, named=()):
         self.config, self.near = config, near
         self.orients = config["embedder"].get("x", {}).get("orient", False)
         told = None
@@ -203,8 +225,8 @@ class Scaling:
         self.codes = [Codes(x[:, f], told) if kind == "categorical" else None
                       for f, kind in enumerate(kinds)]
         self.kinds, self.sources = list(kinds), list(range(len(kinds)))
-        if config["embedder"].get("x", {}).get("split"):
-            self.split(config["embedder"]["x"]["split"], y)
+        labels = {f: Codes(x[:, f], told) for f in named}
+        self.split(config["embedder"].get("x", {}).get("split"), y, labels)
         self.signs = np.ones(len(self.kinds))
         raw, x = x[:, self.sources], self.encode(x)
         features = x.shape[1]
@@ -226,15 +248,21 @@ class Scaling:
         if self.orients:
             self.turn_columns(raw, self.compared(y))
 
-    def split(self, most, y):
-        """Columns of many labels become several: the first in place, the others at the end."""
+    def split(self, most, y, labels):
+        """Columns of many labels become several: the first in place, the others, and all of the
+        numbers' labels, at the end.
+        """
+        if not most and not labels:
+            return
         if self.config["target"]["scaling"] == "classes":
             targets = (y[:, None] == np.arange(int(y.max()) + 1)).astype(float)
         else:
             self.y_center, self.y_scale = self.target_statistics(y)
             targets = self.target(y)[:, None]
         for f, codes in list(enumerate(self.codes)):
-            parts = codes.parts(most, targets) if codes else [None]
+            parts = codes.parts(most, targets) if codes and most else [codes]
+            if f in labels:
+                parts += labels[f].all_parts(most or 1)
             self.codes[f] = parts[0]
             self.codes += parts[1:]
             self.kinds += ["categorical"] * (len(parts) - 1)

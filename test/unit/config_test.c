@@ -417,6 +417,8 @@ static const BadConfig bad_configs[] = {
 	 "embedder.x.pairs needs embedder.x.prune", NULL},
 	{tabular, "\"ridge\": true}", "\"ridge\": true, \"line\": true}",
 	 "embedder.x.line needs embedder.x.process", NULL},
+	{tabular, "\"ridge\": true}", "\"ridge\": true, \"labels\": true}",
+	 "embedder.x.labels needs embedder.x.process", NULL},
 	{tabular, "\"ridge\": true}", "\"ridge\": true, \"prune_below\": 30}",
 	 "embedder.x.prune_below needs embedder.x.prune", NULL},
 	{tabular, "\"ridge\": true}", "\"ridge\": true, \"prune\": true, \"prune_below\": 0}",

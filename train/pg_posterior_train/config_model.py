@@ -38,6 +38,7 @@ rows = objects(
         "directions": integer(1, 8),
         "additive": boolean,
         "line": boolean,
+        "labels": boolean,
         "donors": integer(1, 64),
         "shift": boolean,
         "codes": choice("identity", "targets"),
@@ -252,6 +253,7 @@ def model_rules(c):
     yield "directions" in x and not process, "embedder.x.directions needs embedder.x.process"
     yield bool(x.get("additive")) and not process, "embedder.x.additive needs embedder.x.process"
     yield bool(x.get("line")) and not process, "embedder.x.line needs embedder.x.process"
+    yield bool(x.get("labels")) and not process, "embedder.x.labels needs embedder.x.process"
     yield process and not target.get("clip"), "embedder.x.process needs target.clip"
     yield bool(head.get("logistic")) and not x.get(
         "logistic"

@@ -20,7 +20,8 @@ class Slots:
     """What donors need of the statistics: columns of the slots order [B, S], used [B, S], scaled
     cells z [B, N, S] (0 where missing), missing [B, N, S]; of the slots' missing bins count [B, S]
     and the deviation square [B, S] of their targets, with its degrees of freedom [B, S]; where a
-    missing cell may shift the target, a shift.Known of each task.
+    missing cell may shift the target, a shift.Known of each task. Of the prefix: what regressions
+    say [B, n, 6], the mean log density of the process [B].
     """
 
     order: torch.Tensor
@@ -31,6 +32,8 @@ class Slots:
     square: torch.Tensor
     degrees: torch.Tensor
     known: list | None = None
+    ridge: torch.Tensor | None = None
+    density: torch.Tensor | None = None
 
 
 @dataclass
@@ -95,9 +98,11 @@ def variants_of(query, lacks, missing, weights_told, lenders, most):
 
 
 class Task:
-    """What the prefix of n0 rows of task b lends; x [N, F] raw, y [N] orders its rows."""
+    """What the prefix of n0 rows of task b of `tasks` lends; y [N] orders its rows."""
 
-    def __init__(self, x, y, slots, b, n0):
+    def __init__(self, tasks, y, slots, b, n0):
+        x = tasks.x[b].numpy()
+        self.number = np.full(x.shape[1], -1) if tasks.number is None else tasks.number[b].numpy()
         kept = slots.used[b].numpy()
         self.used = kept & (4 * slots.count[b].numpy() <= n0)
         self.order, self.lacking = (v[b].numpy()[..., self.used]
@@ -111,6 +116,8 @@ class Task:
     def variants(self, row, most):
         """Variants [k, F] of a row, their weights [k], and how many are a sample."""
         lacks, own = self.order[self.lacking[row]], self.x[row]
+        # a number whose label is unknown is there
+        lacks = lacks[(self.number[lacks] < 0) | np.isnan(own[lacks])]
         return variants_of(own, lacks, lacks[np.isnan(own[lacks])], self.told, self.lenders, most)
 
 
@@ -120,7 +127,7 @@ def lend(tasks, y, rows, n0, slots, most, shifts=None):
     """
     x, made = tasks.x.numpy(), []
     for b, own in enumerate(x):
-        task = Task(own, y[b].numpy(), slots, b, n0)
+        task = Task(tasks, y[b].numpy(), slots, b, n0)
         made.append([task.variants(row, most) for row in range(rows, len(own))])
     count = max((len(w) for task in made for _, w, _ in task), default=1)
     cells = np.zeros((len(x), x.shape[1] - rows, count, x.shape[2]), x.dtype)
@@ -136,8 +143,8 @@ def lend(tasks, y, rows, n0, slots, most, shifts=None):
                 shift[b, m, :len(found)] = found
     asked = torch.cat([tasks.x[:, :rows], torch.from_numpy(cells).flatten(1, 2)], 1)
     targets = torch.cat([tasks.y[:, :rows], tasks.y[:, rows:].repeat_interleave(count, 1)], 1)
-    return Variants(Tasks(asked, targets, tasks.categorical), count, torch.from_numpy(weights),
-                    torch.from_numpy(sample),
+    return Variants(Tasks(asked, targets, tasks.categorical, tasks.number), count,
+                    torch.from_numpy(weights), torch.from_numpy(sample),
                     None if shifts is None else torch.from_numpy(shift))
 
 

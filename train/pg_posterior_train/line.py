@@ -26,7 +26,8 @@ def is_certain(quality):
 
 
 def instead(said, z, bins, filled, categorical, y_input, prefix, clip, chain=None, kept=None):
-    """What a process says [B, N, 4], in tasks where a line predicts better what the line says.
+    """What a process says [B, N, 4], in tasks where a line predicts better what the line says, and
+    the mean log density of the prefix's rows, left out, [B].
 
     y_input [B, N] clipped targets; kept, a list, has a shift.Known of each task by the process, and
     gets those of lines; other arguments as of opinions().
@@ -34,10 +35,12 @@ def instead(said, z, bins, filled, categorical, y_input, prefix, clip, chain=Non
     own = None if kept is None else []
     by_line, density = opinions(z, bins, filled, categorical, unclip(y_input.double(), clip),
                                 prefix, clip, chain, own)
-    wins = density > unclip(said[:, 0, 3].double(), clip) + AHEAD
+    others = unclip(said[:, 0, 3].double(), clip)
+    wins = density > others + AHEAD
     if kept is not None:
         kept[:] = [a if won else b for a, b, won in zip(own, kept, wins)]
-    return torch.where(wins[:, None, None], by_line.to(said.dtype), said)
+    return (torch.where(wins[:, None, None], by_line.to(said.dtype), said),
+            torch.where(wins, density, others))
 
 
 def features(z, bins, filled, categorical, y, prefix):

@@ -5,14 +5,15 @@ Everything is batched over tasks: x [B, N, F], y [B, N]; the first `prefix` rows
 statistic.
 """
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from . import line, process, ridge
-from .clip import soft_clip
+from .clip import soft_clip, unclip
 from .donors import Slots
 from .far import near_targets
+from .labels import add_labels
 from .orient import target_signs, turn_columns
 from .power import power_features
 from .split import OWN, REST, lots, split_labels
@@ -335,19 +336,37 @@ def cells(tasks, y_input, prefix, config, found=None, chain=None):
         absent = (bins == MISSING_BIN) & used[:, None] if tokeniser.get("absent", False) else None
         filled = slot_bins(counts, order) & used[:, None]
         parts.append(ridge.opinions(z, bins, filled, kinds, y_input, prefix, knee, absent))
+        if found is not None:
+            found[0].ridge = parts[-1][:, :prefix]
     if tokeniser.get("process", False):
         kept = [] if found is not None and tokeniser.get("shift", False) else None
         said = process.opinions(z, bins, used, kinds, y_input, prefix, knee,
                                 tokeniser.get("directions", 0), tokeniser.get("additive", False),
                                 chain, kept)
+        density = unclip(said[:, 0, 3].double(), knee)
         if tokeniser.get("line", False):
             whole = scale_features(x, prefix).nan_to_num(0.0).gather(2, wide)
-            said = line.instead(said, whole, bins, slot_bins(counts, order) & used[:, None], kinds,
-                                y_input, prefix, knee, chain, kept)
+            said, density = line.instead(said, whole, bins, slot_bins(counts, order)
+                                         & used[:, None], kinds, y_input, prefix, knee, chain, kept)
         parts.append(said)
-        if kept:
-            found[0].known = kept
+        if found is not None:
+            found[0].known, found[0].density = kept or None, density
     return torch.cat(parts, 2)
+
+
+def as_labels(tasks, y_input, prefix, config):
+    """Tasks whose features of many labels are split, and whose numbers that name groups stand as
+    labels, too, if the model wants that; tasks that have been through this stay as they are.
+    """
+    def split(given, named):
+        return split_labels(given, y_input, prefix, config, named)
+
+    if not config["embedder"]["x"].get("labels", False) or tasks.number is not None:
+        return split(tasks, None)
+    made = add_labels(tasks, y_input, prefix, config, cells, split)
+    if made.number is None:
+        made = replace(made, number=torch.full_like(made.categorical, -1, dtype=torch.int64))
+    return made
 
 
 def plain_features(x, prefix, inputs):
@@ -381,7 +400,7 @@ def prepare(tasks, prefix, config, chain=None):
     if config["embedder"]["kind"] == "set":
         x = whole_table(tasks, prefix, inputs)
     elif "max_features" in inputs:
-        tasks = split_labels(tasks, y_input, prefix, config)
+        tasks = as_labels(tasks, y_input, prefix, config)
         x = cells(tasks, y_input, prefix, config, chain=chain)
     else:
         x = plain_features(tasks.x, prefix, inputs)

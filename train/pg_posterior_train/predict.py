@@ -10,13 +10,12 @@ import torch
 from .donors import Task, Variants, join as join_variants, lend, shifted
 from .far import near_cells, near_targets
 from .heads import Joint, distribution
-from .normalise import cells, prepare, scale_targets
+from .normalise import as_labels, cells, prepare, scale_targets
 from .process import NUMBERS
 from .process_chain import Chain
 from .questions import chain_passes, statistics_rows, whole_prefix
 from .rare import put_rare
 from .shift import Shifts, features_of
-from .split import split_labels
 from .tasks import Tasks
 from .trees_numbers import pull
 
@@ -88,7 +87,7 @@ def predict(model, tasks, rows, prefix=None, visible=None, statistics=None, chai
     tasks = near_cells(tasks, statistics, model.config)
     if "max_features" in model.config["inputs"]:
         y_input = scale_targets(tasks.y, statistics, model.config)[1]
-        tasks = split_labels(tasks, y_input, statistics, model.config)
+        tasks = as_labels(tasks, y_input, statistics, model.config)
     asked = variants(tasks, rows, statistics, model.config)
     visible = visible.repeat_interleave(asked.count)
     inputs = prepare(asked.tasks, statistics, model.config)
@@ -131,8 +130,8 @@ def shifts_of(tasks, y, statistics, config, slots, most):
     """
     x, found = tasks.x.numpy(), []
     for b, own in enumerate(x):
-        task = Task(own, y[b].numpy(), slots, b, statistics)
-        features = features_of(own, task.order, task.count, statistics)
+        task = Task(tasks, y[b].numpy(), slots, b, statistics)
+        features = features_of(own, task.order, task.count, statistics, task.number)
         lacking = np.isnan(own[:statistics][:, features])
         made = [(row, *task.variants(row, most)[:2]) for row in np.flatnonzero(lacking.any(1))]
         made = [(row, variants, weight) for row, variants, weight in made
@@ -146,7 +145,7 @@ def shifts_of(tasks, y, statistics, config, slots, most):
             more[b, :sum(map(len, variants))] = np.concatenate(variants)
     asked = Tasks(torch.cat([tasks.x[:, :statistics], torch.from_numpy(more)], 1),
                   torch.cat([tasks.y[:, :statistics], tasks.y[:, :1].expand(-1, count)], 1),
-                  tasks.categorical)
+                  tasks.categorical, tasks.number)
     keep, out = [], []
     cells(asked, scale_targets(asked.y, statistics, config)[1], statistics, config, keep)
     for known, (features, lacking, made) in zip(keep[0].known, found):

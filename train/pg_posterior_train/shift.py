@@ -50,14 +50,15 @@ class Known:
         return float(self.y[row] - mean), float(1 / (variance + spread))
 
 
-def features_of(x, order, count, rows):
+def features_of(x, order, count, rows, number):
     """Columns of the slots order [S], one of each feature, whose cells at most a quarter of the
-    prefix's rows lack, count [S], but some do; x [N, F] raw.
+    prefix's rows lack, count [S], but some do; x [N, F] raw, number [F] as in Tasks.
     """
     whole = np.where(x >= REST, x - REST, x)
+    of = np.where(number < 0, np.arange(len(number)), number)
     out = []
     for f, lacking in zip(order, count):
-        parts = [g for g in out if (x[:, [f, g]] >= REST).any()
+        parts = [g for g in out if of[f] == of[g] or (x[:, [f, g]] >= REST).any()
                  and np.array_equal(whole[:, f], whole[:, g], equal_nan=True)]
         if 0 < 4 * lacking <= rows and not parts:
             out.append(f)

@@ -175,7 +175,7 @@ is_among(int f, const int *features, int n)
 /*
  * Features of which a row lacks the cell, into lacks [TNP_MOST_SLOTS]; returns how many. Those that
  * many rows of the prefix lack do not count: the network has learnt from these what it means. The
- * parts of a feature lack it together.
+ * parts of a feature lack it together; a number whose label is unknown is there.
  */
 static int
 lacks_of(const TnpStats *stats, const double *x, int *lacks)
@@ -185,9 +185,10 @@ lacks_of(const TnpStats *stats, const double *x, int *lacks)
 	for (int s = 0; s < stats->n_slots; s++)
 	{
 		const TnpColumn *column = tnp_slot_column(stats, s);
+		const TnpColumn *own = column->of_number ? &stats->columns[column->feature] : column;
 
 		if (tnp_column_is_lent(stats, stats->slot[s])
-			&& isnan(tnp_column_value(column, tnp_slot_cell(stats, s, x)))
+			&& isnan(tnp_column_value(own, x[column->feature]))
 			&& !is_among(column->feature, lacks, n))
 			lacks[n++] = column->feature;
 	}

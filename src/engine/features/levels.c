@@ -67,9 +67,10 @@ rank_levels(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
 	for (int64_t i = 0; i < stats->n0; i++)
 	{
 		double		x = rows->x[i * rows->n_features + column->feature];
-		Level	   *level = &ranked[isnan(x) ? 0 : tnp_find_level(column, x)];
+		bool		lacks = tnp_column_lacks(column, x);
+		Level	   *level = &ranked[lacks ? 0 : tnp_find_level(column, x)];
 
-		if (isnan(x))
+		if (lacks)
 			continue;
 		level->count++;
 		if (by_targets)
@@ -206,6 +207,22 @@ labels_matter(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
 	return status;
 }
 
+/* How many parts tell so many labels apart, or as many as there may be. */
+static int64_t
+most_parts(const TnpModel *model, int64_t told_apart)
+{
+	int64_t		parts = (told_apart + TNP_OWN_LABELS - 1) / TNP_OWN_LABELS;
+
+	return parts < model->config.encode_x.split ? parts : model->config.encode_x.split;
+}
+
+/* Which part of a feature's labels a column is: a number's come after the number itself. */
+static int
+part_of_labels(const TnpColumn *column)
+{
+	return column->part - column->of_number;
+}
+
 /* How many parts the feature of a column has: one where all levels have a bin, or say nothing. */
 static TnpStatus
 count_parts(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, const Level *ranked,
@@ -213,12 +230,10 @@ count_parts(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, c
 {
 	int64_t		n = column->n_levels,
 				told_apart = n > TNP_OWN_LABELS + 1 ? count_told_apart(ranked, n) : 0,
-				parts = (told_apart + TNP_OWN_LABELS - 1) / TNP_OWN_LABELS;
+				parts = most_parts(model, told_apart);
 	bool		matter = false;
 	TnpStatus	status = TNP_OK;
 
-	if (parts > model->config.encode_x.split)
-		parts = model->config.encode_x.split;
 	if (parts > 1)
 		status = labels_matter(model, stats, rows, column, ranked, told_apart, &matter, error);
 	column->n_parts = matter ? (int) parts : 1;
@@ -233,8 +248,8 @@ static int
 set_bins(const Level *ranked, TnpColumn *column)
 {
 	int64_t		n = column->n_levels,
-				first = (int64_t) column->part * TNP_OWN_LABELS,
-				end = column->part == 0 ? n : count_told_apart(ranked, n),
+				first = (int64_t) part_of_labels(column) * TNP_OWN_LABELS,
+				end = first == 0 ? n : count_told_apart(ranked, n),
 				own = end - first < TNP_OWN_LABELS ? end - first : TNP_OWN_LABELS;
 
 	for (int64_t k = 0; k < n; k++)
@@ -276,7 +291,7 @@ set_codes_by_targets(const TnpModel *model, const TnpStats *stats, const TnpRows
 static void
 set_codes_of_part(const Level *ranked, int own, TnpColumn *column)
 {
-	const Level *level = ranked + (int64_t) column->part * TNP_OWN_LABELS;
+	const Level *level = ranked + (int64_t) part_of_labels(column) * TNP_OWN_LABELS;
 
 	column->by_bin = true;
 	column->bin_code[own] = (unsigned char) own;
@@ -309,28 +324,55 @@ set_part(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, TnpC
 
 		if (c->codes_by_targets)
 			set_codes_by_targets(model, stats, rows, column);
-		else if (column->n_parts > 1)
+		else if (column->n_parts > 1 + column->of_number)
 			set_codes_of_part(ranked, own, column);
 	}
 	tnp_free(&model->env, ranked);
 	return status;
 }
 
-TnpStatus
-tnp_levels_build(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
-				 const double *sorted, int64_t m, TnpColumn *column, TnpError *error)
+/* The column's levels from m sorted identities; false when memory ran out. */
+static bool
+find_levels(const TnpModel *model, const double *sorted, int64_t m, TnpColumn *column)
 {
 	int64_t		n = 0;
 
 	for (int64_t i = 0; i < m; i++)
 		n += i == 0 || sorted[i] != sorted[i - 1];
 	column->levels = tnp_alloc(&model->env, n, sizeof(double));
-	if (column->levels == NULL)
-		return tnp_no_memory(error);
-	for (int64_t i = 0; i < m; i++)
+	for (int64_t i = 0; column->levels != NULL && i < m; i++)
 		if (i == 0 || sorted[i] != sorted[i - 1])
 			column->levels[column->n_levels++] = sorted[i];
+	return column->levels != NULL;
+}
+
+TnpStatus
+tnp_levels_build(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
+				 const double *sorted, int64_t m, TnpColumn *column, TnpError *error)
+{
+	if (!find_levels(model, sorted, m, column))
+		return tnp_no_memory(error);
 	return set_part(model, stats, rows, column, error);
+}
+
+TnpStatus
+tnp_levels_of_number(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
+					 const double *sorted, int64_t m, TnpColumn *column, TnpError *error)
+{
+	Level	   *ranked;
+	int64_t		parts = 1;
+
+	if (!find_levels(model, sorted, m, column))
+		return tnp_no_memory(error);
+	ranked = tnp_alloc(&model->env, column->n_levels, sizeof(Level));
+	if (ranked == NULL)
+		return tnp_no_memory(error);
+	rank_levels(model, stats, rows, column, ranked);
+	if (column->n_levels > TNP_OWN_LABELS + 1)
+		parts = most_parts(model, count_told_apart(ranked, column->n_levels));
+	column->n_parts = 1 + (parts > 1 ? (int) parts : 1);
+	tnp_free(&model->env, ranked);
+	return TNP_OK;
 }
 
 TnpStatus
@@ -338,10 +380,12 @@ tnp_levels_part(const TnpModel *model, const TnpStats *stats, const TnpRows *row
 				const TnpColumn *first, int part, TnpColumn *column, TnpError *error)
 {
 	*column = (TnpColumn) {
-		.kind = first->kind,
+		.kind = TNP_CATEGORICAL,
 		.feature = first->feature,
 		.part = part,
 		.n_parts = first->n_parts,
+		.of_number = first->kind == TNP_NUMERIC,
+		.reach = first->reach,
 		.n_levels = first->n_levels,
 		.levels = first->levels,
 		.missing_rate = first->missing_rate,

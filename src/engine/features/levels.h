@@ -21,6 +21,14 @@ TnpStatus	tnp_levels_build(const TnpModel *model, const TnpStats *stats, const T
 							 const double *sorted, int64_t m, TnpColumn *column, TnpError *error);
 
 /*
+ * Levels of a numeric column whose cells name groups, from the m sorted ones of the prefix, and how
+ * many parts its feature has: the number itself and its labels. What else its statistics are stays.
+ */
+TnpStatus	tnp_levels_of_number(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
+								 const double *sorted, int64_t m, TnpColumn *column,
+								 TnpError *error);
+
+/*
  * Make `column` that part, 1 … n_parts - 1, of the feature whose first part is `first`: its bins
  * and codes; the levels are those of the first.
  */

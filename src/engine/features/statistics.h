@@ -35,7 +35,8 @@ typedef struct TnpReach
 
 /*
  * One column's frozen statistics. A categorical feature of many labels is split into several
- * columns, its parts: each tells other labels apart (levels.c).
+ * columns, its parts: each tells other labels apart (levels.c). So may numbers that name groups,
+ * which then stand as labels, too.
  */
 typedef struct TnpColumn
 {
@@ -43,6 +44,7 @@ typedef struct TnpColumn
 	int			feature;		/* whose cells these are */
 	int			part;			/* of the feature, from 0 */
 	int			n_parts;		/* of the feature */
+	bool		of_number;		/* a part that has labels of a numeric feature */
 	bool		constant;
 	bool		turned;			/* a number counts as its negative */
 	TnpReach	reach;

@@ -22,6 +22,7 @@
 
 #include "engine/base/compare.h"
 #include "engine/features/logistic.h"
+#include "engine/features/named.h"
 #include "engine/features/orient.h"
 #include "engine/features/power_column.h"
 #include "engine/features/process.h"
@@ -219,10 +220,31 @@ build_column(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, 
 	return TNP_OK;
 }
 
-/* The parts of split features, but for the first ones, behind the columns; work [n0]. */
+/* The labels of a numeric column whose cells name groups; work [n0]. */
 static TnpStatus
-build_parts(const TnpModel *model, const TnpRows *rows, double *work, TnpStats *stats,
-			TnpError *error)
+label_column(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, double *work,
+			 TnpColumn *column, TnpError *error)
+{
+	int64_t		m = 0;
+
+	for (int64_t i = 0; i < stats->n0; i++)
+	{
+		double		x = rows->x[i * rows->n_features + column->feature];
+
+		if (!tnp_column_lacks(column, x))
+			work[m++] = x;
+	}
+	qsort(work, m, sizeof(double), tnp_compare_doubles);
+	return tnp_levels_of_number(model, stats, rows, work, m, column, error);
+}
+
+/*
+ * The parts of split features, but for the first ones, behind the columns, and labels of numbers
+ * that are named, if that is not NULL; work [n0].
+ */
+static TnpStatus
+build_parts(const TnpModel *model, const TnpRows *rows, const bool *named, double *work,
+			TnpStats *stats, TnpError *error)
 {
 	int			n = stats->n_columns,
 				all = n;
@@ -230,8 +252,14 @@ build_parts(const TnpModel *model, const TnpRows *rows, double *work, TnpStats *
 	TnpColumn  *columns;
 	TnpStatus	status = TNP_OK;
 
-	for (int f = 0; f < n; f++)
+	for (int f = 0; status == TNP_OK && f < n; f++)
+	{
+		if (named != NULL && named[f])
+			status = label_column(model, stats, rows, work, &stats->columns[f], error);
 		all += stats->columns[f].n_parts - 1;
+	}
+	if (status != TNP_OK)
+		return status;
 	if (all == n)
 		return TNP_OK;
 	columns = tnp_alloc_zero(&model->env, all, sizeof(TnpColumn));
@@ -471,9 +499,13 @@ build_targets(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpEr
 	return status;
 }
 
-/* All that the rows say beyond centre and scale of their targets. */
+/*
+ * What does not hang on the targets' scale alone, up to what the process says; numbers that are
+ * named stand as labels, too.
+ */
 static TnpStatus
-build_inputs(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError *error)
+build_opinions(const TnpModel *model, const TnpRows *rows, const bool *named, TnpStats *stats,
+			   TnpError *error)
 {
 	const TnpConfig *c = &model->config;
 	double	   *work = tnp_alloc(&model->env, stats->n0, sizeof(double));
@@ -492,7 +524,7 @@ build_inputs(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpErr
 			status = build_column(model, stats, rows, f, work, &stats->columns[f], error);
 	}
 	if (status == TNP_OK)
-		status = build_parts(model, rows, work, stats, error);
+		status = build_parts(model, rows, named, work, stats, error);
 	tnp_free(&model->env, work);
 	if (status == TNP_OK && tnp_fills_slots(model))
 		status = build_cards(model, rows, stats, error);
@@ -504,6 +536,76 @@ build_inputs(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpErr
 		status = tnp_ridge_build(model, rows, stats, error);
 	if (status == TNP_OK && c->encode_x.process)
 		status = tnp_process_build(model, rows, stats, error);
+	return status;
+}
+
+static void
+free_opinions(const TnpEnv *env, TnpStats *stats)
+{
+	for (int f = 0; f < stats->n_columns; f++)
+		tnp_levels_free(env, &stats->columns[f]);
+	for (int k = 0; k < TNP_RIDGES; k++)
+		tnp_ridge_free(env, &stats->ridge[k]);
+	tnp_process_free(env, &stats->process);
+	tnp_free(env, stats->columns);
+	tnp_free(env, stats->slot);
+}
+
+/*
+ * The same with labels for numbers that are named takes the place of what was built without, if
+ * rows left out are predicted better.
+ */
+static TnpStatus
+try_labels(const TnpModel *model, const TnpRows *rows, const bool *named, TnpStats *stats,
+		   TnpError *error)
+{
+	TnpStats	other = *stats,
+				loser;
+	bool		help = false;
+	TnpStatus	status;
+
+	other.n_columns = other.n_slots = 0;
+	other.columns = NULL;
+	other.slot = NULL;
+	memset(other.ridge, 0, sizeof(other.ridge));
+	memset(&other.process, 0, sizeof(other.process));
+	status = build_opinions(model, rows, named, &other, error);
+	if (status == TNP_OK)
+		status = tnp_labels_help(model, rows, stats, &other, &help, error);
+	loser = other;
+	if (status == TNP_OK && help)
+	{
+		loser = *stats;
+		*stats = other;
+	}
+	free_opinions(&model->env, &loser);
+	/* sums without room say nothing of what was built before */
+	return status == TNP_BAD_VALUE ? TNP_OK : status;
+}
+
+static TnpStatus
+add_labels(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError *error)
+{
+	bool	   *named = tnp_alloc(&model->env, rows->n_features, sizeof(bool)),
+				some = false;
+	TnpStatus	status = named == NULL ? tnp_no_memory(error)
+		: tnp_columns_name(model, stats, rows, named, &some, error);
+
+	if (status == TNP_OK && some)
+		status = try_labels(model, rows, named, stats, error);
+	tnp_free(&model->env, named);
+	return status;
+}
+
+/* All that the rows say beyond centre and scale of their targets. */
+static TnpStatus
+build_inputs(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError *error)
+{
+	const TnpConfig *c = &model->config;
+	TnpStatus	status = build_opinions(model, rows, NULL, stats, error);
+
+	if (status == TNP_OK && c->encode_x.labels && stats->process.density <= TNP_LABELS_WANTED)
+		status = add_labels(model, rows, stats, error);
 	if (status == TNP_OK && c->encode_x.logistic)
 		status = tnp_logistic_fit(model, rows, stats, &stats->logistic, error);
 	if (status == TNP_OK && c->trees_blend_weight > 0)
@@ -593,17 +695,11 @@ tnp_stats_build(const TnpModel *model, const TnpRows *rows, int64_t n0, TnpStats
 void
 tnp_stats_free(const TnpEnv *env, TnpStats *stats)
 {
-	for (int f = 0; f < stats->n_columns; f++)
-		tnp_levels_free(env, &stats->columns[f]);
-	for (int k = 0; k < TNP_RIDGES; k++)
-		tnp_ridge_free(env, &stats->ridge[k]);
-	tnp_process_free(env, &stats->process);
+	free_opinions(env, stats);
 	tnp_logistic_free(env, &stats->logistic);
 	tnp_trees_free(env, &stats->trees);
 	tnp_donors_free(env, &stats->donors);
 	tnp_shifts_free(env, &stats->shifts);
-	tnp_free(env, stats->columns);
-	tnp_free(env, stats->slot);
 	tnp_free(env, stats->y_more);
 	tnp_free(env, stats->class_blend_weight);
 	memset(stats, 0, sizeof(*stats));

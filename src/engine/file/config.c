@@ -286,6 +286,7 @@ static const TnpKey encoder_rows_keys[] = {
 	TNP_INTEGER_OPTIONAL("directions", TnpEncoderConfig, directions, 1, TNP_MOST_DIRECTIONS),
 	TNP_BOOLEAN_OPTIONAL("additive", TnpEncoderConfig, additive),
 	TNP_BOOLEAN_OPTIONAL("line", TnpEncoderConfig, line),
+	TNP_BOOLEAN_OPTIONAL("labels", TnpEncoderConfig, labels),
 	TNP_INTEGER_OPTIONAL("donors", TnpEncoderConfig, donors, 1, TNP_MOST_DONORS),
 	TNP_BOOLEAN_OPTIONAL("shift", TnpEncoderConfig, shift),
 	TNP_BOOLEAN_OPTIONAL("orient", TnpEncoderConfig, orient),

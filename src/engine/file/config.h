@@ -59,6 +59,7 @@ typedef struct TnpEncoderConfig
 	int			directions;		/* rows: that the process has beside the columns, at most */
 	bool		additive;		/* rows: the process may be a sum over columns in part */
 	bool		line;			/* rows: a line may take its place */
+	bool		labels;			/* rows: numbers that name groups may be labels, too */
 	int			donors;			/* rows: that a query borrows absent cells from, 0 for none */
 	bool		shift;			/* rows: a missing cell may shift the target of its row */
 	bool		orient;			/* rows: columns and targets are turned as the prefix says */

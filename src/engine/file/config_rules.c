@@ -177,6 +177,8 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 		 "embedder.x.additive needs embedder.x.process", NULL, 0, NULL, 0},
 		{rows && c->encode_x.line && !c->encode_x.process,
 		 "embedder.x.line needs embedder.x.process", NULL, 0, NULL, 0},
+		{rows && c->encode_x.labels && !c->encode_x.process,
+		 "embedder.x.labels needs embedder.x.process", NULL, 0, NULL, 0},
 		{classes && c->head != TNP_HEAD_CLASSES,
 		 "target.scaling \"classes\" needs head.kind \"classes\"", NULL, 0, NULL, 0},
 		{!classes && c->head == TNP_HEAD_CLASSES,

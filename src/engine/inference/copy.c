@@ -112,8 +112,10 @@ copy_stats(const TnpEnv *env, const TnpStats *from, TnpStats *to)
 		/* the first part of a feature comes before the others and lends them its levels */
 		to->columns[f].levels = column->part > 0 ? to->columns[column->feature].levels
 			: duplicate(env, column->levels, (size_t) column->n_levels * sizeof(double));
-		to->columns[f].level_bin = duplicate(env, column->level_bin, column->n_levels);
-		if (to->columns[f].levels == NULL || to->columns[f].level_bin == NULL)
+		if (column->level_bin != NULL)
+			to->columns[f].level_bin = duplicate(env, column->level_bin, column->n_levels);
+		if (to->columns[f].levels == NULL
+			|| (to->columns[f].level_bin == NULL) != (column->level_bin == NULL))
 			return false;
 	}
 	return true;
