@@ -5,10 +5,13 @@ CREATE TABLE r AS SELECT i, sin(i * 1.7) AS x, (ARRAY['a', 'b', 'c'])[1 + i * 7 
 		+ 0.06 * (sin(i * 9.1) + sin(i * 4.3) + sin(i * 13.7)) AS y
 	FROM generate_series(1, 90) i;
 CREATE TABLE c AS SELECT posterior.context(y, x, k, b ORDER BY i) AS ctx FROM r WHERE i <= 60;
--- an unknown label is a missing one where no row of the context lacks it
-SELECT posterior.predict(ctx, 0.5, 'new', true)::text = posterior.predict(ctx, 0.5, NULL,
-		true)::text AS same, posterior.predict(ctx, 0.5, 'new', true)::text
-		= posterior.predict(ctx, 0.5, 'other', true)::text AS whatever FROM c;
+-- an unknown label has the mean of a missing one where no row of the context lacks it, and may
+-- differ more from the known ones than these from each other
+SELECT abs(posterior.mean(unknown) - posterior.mean(missing)) < 1e-9 AS same,
+		posterior.stddev(unknown) > 1.3 * posterior.stddev(missing) AS wider,
+		unknown::text = posterior.predict(ctx, 0.5, 'other', true)::text AS whatever
+	FROM c, LATERAL posterior.predict(ctx, 0.5, 'new', true) unknown,
+		LATERAL posterior.predict(ctx, 0.5, NULL, true) missing;
 -- the mean and the spread are those of the labels', each by its share
 SELECT abs(posterior.mean(m) - (SELECT avg(posterior.mean(posterior.predict(ctx, 0.5, k, true)))
 		FROM r WHERE i <= 60)) < 1e-6 AS mean,

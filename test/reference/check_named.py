@@ -1,13 +1,14 @@
-"""Numbers that name groups, of the bundled `tabular` (docs/model-format.md section 5, "Named
-groups").
+"""Numbers and labels that name groups, of the bundled `tabular` (docs/model-format.md section 5,
+"Named groups"; section 8, "Joining").
 
 Over made-up tables of which a number names groups that differ by one deviation, beside another
 column with an effect: the root mean square error is within a tenth of that of the best answer there
 is, which knows all but the groups. The 90 % intervals hold 82 to 98 % of the targets of numbers
 that the context has, and as many of those that it does not have, which lie between. Days, which
 have a trend and each a shock of its own, are followed: of days that the context does not have,
-between and behind its own, the error is that of their shocks within a fifth. A model that is not
-there is skipped.
+between and behind its own, the error is that of their shocks within a fifth. Of new labels beside
+two to six known ones, which differ by half a deviation to two, 90 % intervals hold 80 to 95 %. A
+model that is not there is skipped.
 
 SPDX-License-Identifier: PostgreSQL
 """
@@ -44,10 +45,10 @@ def panel(groups, n, seed, trend=0.0):
     return x, y, best[which] + rest
 
 
-def scores(tool, x, y, n):
+def scores(tool, x, y, n, first="numeric"):
     """Means [queries] and whether the 90 % intervals hold the targets."""
-    said = tool.ask(kernels="cpu", kinds=["numeric"] * 3, context=table(x[:n], y[:n]),
-                    queries=cells(x[n:]))
+    said = tool.ask(kernels="cpu", kinds=[first, "numeric", "numeric"],
+                    context=table(x[:n], y[:n]), queries=cells(x[n:]))
     weights, means, sds = np.split(np.array(said["params"]), 3, axis=1)
     below = np.sum(weights * cdf((y[n:, None] - means) / sds), axis=1)
     return np.sum(weights * means, axis=1), abs(below - 0.5) < 0.45
@@ -86,6 +87,22 @@ def check_days(tap, tool):
            f"{error:.3f} and {shock:.3f}")
 
 
+def check_new_labels(tap, tool):
+    held = []
+    for known, n in ((2, 40), (2, 200), (3, 40), (3, 200), (6, 40), (6, 200)):
+        for seed in range(4 * REPEATS):
+            random = np.random.RandomState([known, n, seed])
+            effects = random.standard_normal(known + 1) * random.choice([0.5, 1, 2])
+            which = np.append(random.randint(0, known, n), np.full(10, known))
+            x = random.standard_normal((n + 10, 3))
+            x[:, 0] = which
+            y = effects[which] + x[:, 1] + 0.5 * random.standard_normal(n + 10)
+            held.append(np.mean(scores(tool, x, y, n, "categorical")[1]))
+    print(f"# new labels: {np.mean(held):.3f}")
+    tap.ok(0.8 <= np.mean(held) <= 0.95, "90 % intervals hold targets of new labels",
+           f"{np.mean(held)}")
+
+
 def main():
     options = arguments(__doc__.split("\n\n")[0])
     folder = options.models or os.path.join(os.path.dirname(os.path.dirname(HERE)), "models")
@@ -94,6 +111,7 @@ def main():
         with Tool(options.tool, path) as tool:
             check_panels(tap, tool)
             check_days(tap, tool)
+            check_new_labels(tap, tool)
     else:
         tap.skip("tabular", "the model is not there")
     tap.done()

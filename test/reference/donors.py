@@ -48,6 +48,14 @@ class Donors:
         return list(dict.fromkeys(f for f in self.tokeniser.features if np.isnan(codes[f])
                                   and 4 * self.tokeniser.cards[f].count[-1] <= self.tokeniser.n0))
 
+    def new_among(self, query):
+        """How many labels the prefix has of a feature of which the query has another one, the
+        fewest; 0 without one.
+        """
+        scaling = self.tokeniser.scaling
+        return min((len(scaling.codes[f].known) for f in self.lacks(query)
+                    if not self.levels and not np.isnan(query[f])), default=0)
+
     def shifted(self, answer, query):
         """The answer of the variants where missing cells may shift the target."""
         if self.shifts is None or len(self.lent(query)[1]) == 0:
@@ -102,8 +110,13 @@ class Donors:
         return variants, weights, sample
 
 
-def widened(answers, sample):
-    """Answers of which the first `sample` stand for what lies between them."""
+def widened(answers, sample, more):
+    """Answers of which the first `sample` stand for what lies between them, with this deviation
+    more.
+    """
+    if more > 0:
+        return [Mixture(a.weights, a.means, np.hypot(a.sds, more))
+                for a in widened(answers, sample, 0)]
     if sample == 0 or not isinstance(answers[0], Mixture):
         return answers
     means = np.array([answer.mean() for answer in answers[:sample]])
@@ -112,6 +125,17 @@ def widened(answers, sample):
         apart = np.minimum(near[:, 2], 8 / (1 / near[:, :2]).sum(axis=1))
     return [Mixture(a.weights, a.means, np.hypot(a.sds, s / 2))
             for a, s in zip(answers, apart)] + answers[sample:]
+
+
+def apart_as_new(answers, weights, known):
+    """The deviation that answers of these weights, each that of one of `known` groups, get as those
+    about another one.
+    """
+    if known < 2 or len(answers) < 2 or not isinstance(answers[0], Mixture):
+        return 0.0
+    means = np.array([a.mean() for a in answers])
+    between = np.sum(weights * (means - np.sum(weights * means)) ** 2)
+    return np.sqrt(2 * between / (known - 1))
 
 
 def merged(a, b):

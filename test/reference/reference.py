@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from donors import Donors, join, widened
+from donors import Donors, apart_as_new, join, widened
 from heads import NORMAL, Joint, Mixture, distribution
 from layers import block, mlp
 from line import SAYS_CERTAIN
@@ -138,7 +138,8 @@ class Encoding:
         lent = [donors(query) for query in queries]
         answers = self.as_they_are(np.concatenate([variants for variants, _, _ in lent]))
         for query, (_, weights, sample) in zip(queries, lent):
-            own = widened(answers[at:at + len(weights)], sample)
+            own = answers[at:at + len(weights)]
+            own = widened(own, sample, apart_as_new(own, weights, donors.new_among(query)))
             out.append(donors.shifted(join(own, weights), query))
             at += len(weights)
         return out

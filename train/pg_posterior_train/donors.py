@@ -39,7 +39,8 @@ class Slots:
 @dataclass
 class Variants:
     """The tasks with `count` variants of each query in its place, their weights [B, M, count], and
-    how many, the first ones, are a sample [B, M]; or also what they may be shifted by, weights,
+    how many, the first ones, are a sample [B, M], and how many labels the prefix has of a feature
+    of which the query has another one, or 0 [B, M]; or also what they may be shifted by, weights,
     means and variances [B, M, k, 3].
     """
 
@@ -47,6 +48,7 @@ class Variants:
     count: int
     weights: torch.Tensor
     sample: torch.Tensor | None = None
+    known: torch.Tensor | None = None
     shift: torch.Tensor | None = None
 
 
@@ -110,14 +112,28 @@ class Task:
         self.count, self.x = slots.count[b].numpy()[self.used], x
         share = told(*(v[b].double().numpy() for v in (slots.count, slots.square, slots.degrees)))
         self.told = dict(zip(self.order, share[self.used])) if slots.known is None else {}
+        self.head = x[:n0]
         self.lenders = Lenders(x[:n0], y[:n0], slots.z[b].numpy()[:n0, kept],
                                slots.missing[b].numpy()[:n0, kept])
 
+    def lacks(self, row):
+        """Columns that are lent to a row; a number whose label is unknown is there."""
+        lacks, own = self.order[self.lacking[row]], self.x[row]
+        return lacks[(self.number[lacks] < 0) | np.isnan(own[lacks])]
+
+    def new_among(self, row):
+        """How many labels the prefix has of a column of which a row has another one, the fewest; 0
+        without one, or where the targets have few values.
+        """
+        if self.lenders.levels:
+            return 0
+        return min((len(np.unique(column[~np.isnan(column)])) for column in
+                    (self.head[:, f] for f in self.lacks(row) if not np.isnan(self.x[row, f]))),
+                   default=0)
+
     def variants(self, row, most):
         """Variants [k, F] of a row, their weights [k], and how many are a sample."""
-        lacks, own = self.order[self.lacking[row]], self.x[row]
-        # a number whose label is unknown is there
-        lacks = lacks[(self.number[lacks] < 0) | np.isnan(own[lacks])]
+        lacks, own = self.lacks(row), self.x[row]
         return variants_of(own, lacks, lacks[np.isnan(own[lacks])], self.told, self.lenders, most)
 
 
@@ -128,14 +144,16 @@ def lend(tasks, y, rows, n0, slots, most, shifts=None):
     x, made = tasks.x.numpy(), []
     for b, own in enumerate(x):
         task = Task(tasks, y[b].numpy(), slots, b, n0)
-        made.append([task.variants(row, most) for row in range(rows, len(own))])
-    count = max((len(w) for task in made for _, w, _ in task), default=1)
+        made.append([(*task.variants(row, most), task.new_among(row))
+                     for row in range(rows, len(own))])
+    count = max((len(w) for task in made for _, w, *_ in task), default=1)
     cells = np.zeros((len(x), x.shape[1] - rows, count, x.shape[2]), x.dtype)
-    weights, sample = np.zeros(cells.shape[:3]), np.zeros(cells.shape[:2], np.int64)
+    weights = np.zeros(cells.shape[:3])
+    sample, known = (np.zeros(cells.shape[:2], np.int64) for _ in range(2))
     shift = np.zeros((*cells.shape[:2], 1 + TOGETHER, 3))
     for b, task in enumerate(made):
-        for m, (variants, w, drawn) in enumerate(task):
-            cells[b, m], sample[b, m] = variants[0], drawn
+        for m, (variants, w, drawn, among) in enumerate(task):
+            cells[b, m], sample[b, m], known[b, m] = variants[0], drawn, among
             cells[b, m, :len(w)], weights[b, m, :len(w)] = variants, w
             query = x[b, rows + m]
             if shifts is not None and not np.array_equal(variants, query[None], equal_nan=True):
@@ -144,7 +162,7 @@ def lend(tasks, y, rows, n0, slots, most, shifts=None):
     asked = torch.cat([tasks.x[:, :rows], torch.from_numpy(cells).flatten(1, 2)], 1)
     targets = torch.cat([tasks.y[:, :rows], tasks.y[:, rows:].repeat_interleave(count, 1)], 1)
     return Variants(Tasks(asked, targets, tasks.categorical, tasks.number), count,
-                    torch.from_numpy(weights), torch.from_numpy(sample),
+                    torch.from_numpy(weights), torch.from_numpy(sample), torch.from_numpy(known),
                     None if shifts is None else torch.from_numpy(shift))
 
 
@@ -199,6 +217,17 @@ def widened(parts, sample):
     return parts
 
 
+def apart_as_new(parts, weights, known):
+    """The deviation that answers of components [k, C, 3] (weight, mean, standard deviation) and of
+    these weights [k], each that of one of `known` groups, get as those about another one.
+    """
+    if known < 2 or (weights > 0).sum() < 2:
+        return 0.0
+    means = (parts[..., 0] * parts[..., 1]).sum(1)
+    between = (weights * (means - (weights * means).sum()) ** 2).sum()
+    return (2 * between / (known - 1)) ** 0.5
+
+
 def join(answer, variants):
     """The answer to each query from those to its variants: a mixture or bars, [B, M * k, …]."""
     weights = variants.weights
@@ -214,7 +243,10 @@ def join(answer, variants):
     parts, weights = parts.numpy(), weights.numpy()
     joined = np.empty((*weights.shape[:2], count, 3))
     for place in np.ndindex(weights.shape[:2]):
-        own, share = widened(parts[place], int(variants.sample[place])), weights[place]
+        share, more = weights[place], apart_as_new(parts[place], weights[place],
+                                                   int(variants.known[place]))
+        own = widened(parts[place], int(variants.sample[place])).copy()
+        own[..., 2] = np.hypot(own[..., 2], more)
         own[..., 0] *= share[:, None]
         joined[place] = reduced(own.reshape(-1, 3), count) if share[0] < 1 else own[0]
     joined = torch.from_numpy(joined)

@@ -361,7 +361,7 @@ def as_labels(tasks, y_input, prefix, config):
     def split(given, named):
         return split_labels(given, y_input, prefix, config, named)
 
-    if not config["embedder"]["x"].get("labels", False) or tasks.number is not None:
+    if not config["embedder"].get("x", {}).get("labels", False) or tasks.number is not None:
         return split(tasks, None)
     made = add_labels(tasks, y_input, prefix, config, cells, split)
     if made.number is None:

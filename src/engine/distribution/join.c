@@ -201,6 +201,29 @@ tnp_join_sample(TnpDistributionKind kind, int n, int count, int sample, const do
 		wider[k] = k < sample ? HALF_WAY * distance_near(sample, mean, k) : 0;
 }
 
+void
+tnp_join_new(TnpDistributionKind kind, int n, int count, int64_t known, const double *params,
+			 size_t step, const double *weight, double *wider)
+{
+	double		mean = 0,
+				between = 0;
+
+	/* one group says nothing of how much groups differ */
+	if (known < 2)
+		return;
+	for (int k = 0; k < count; k++)
+		mean += weight[k] * tnp_mean(&(TnpDistribution) {kind, n, params + k * step});
+	for (int k = 0; k < count; k++)
+	{
+		double		away = tnp_mean(&(TnpDistribution) {kind, n, params + k * step}) - mean;
+
+		between += weight[k] * away * away;
+	}
+	/* about the mean of L groups one more has (L + 1) / (L - 1) of their variance */
+	for (int k = 0; k < count; k++)
+		wider[k] = hypot(wider[k], sqrt(2 * between / (double) (known - 1)));
+}
+
 size_t
 tnp_join_shifted_work(TnpDistributionKind kind, int n)
 {

@@ -29,6 +29,13 @@ void		tnp_join(TnpDistributionKind kind, int n, int count, const double *params,
 void		tnp_join_sample(TnpDistributionKind kind, int n, int count, int sample,
 							const double *params, size_t step, double *mean, double *wider);
 
+/*
+ * Adds to wider [count] what a group beyond `known` ones may differ by more than these do, of which
+ * the `count` Gaussians or mixtures of n components are, weight [count] summing to one.
+ */
+void		tnp_join_new(TnpDistributionKind kind, int n, int count, int64_t known,
+						 const double *params, size_t step, const double *weight, double *wider);
+
 /* A normal number that a target may be shifted by. */
 typedef struct TnpShift
 {

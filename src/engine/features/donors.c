@@ -300,6 +300,23 @@ tnp_donors_of(const TnpModel *model, const TnpStats *stats, const double *x, int
 	return n + 1;
 }
 
+int64_t
+tnp_donors_new_among(const TnpStats *stats, const double *x)
+{
+	int			lacks[TNP_MOST_SLOTS],
+				n = stats->donors.levels ? 0 : lacks_of(stats, x, lacks);
+	int64_t		fewest = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		const TnpColumn *column = &stats->columns[lacks[i]];
+
+		if (!tnp_column_lacks(column, x[lacks[i]]) && (fewest == 0 || column->n_levels < fewest))
+			fewest = column->n_levels;
+	}
+	return fewest;
+}
+
 void
 tnp_donors_complete(const TnpStats *stats, const double *x, int donor, double *completed)
 {

@@ -36,6 +36,12 @@ bool		tnp_column_is_lent(const TnpStats *stats, int f);
 int			tnp_donors_of(const TnpModel *model, const TnpStats *stats, const double *x,
 						  int *which, double *weight, int *sample);
 
+/*
+ * How many labels the prefix has of a feature of which a row that has donors has another one, of
+ * several such features the fewest; 0 of a row without, or where the targets have few values.
+ */
+int64_t		tnp_donors_new_among(const TnpStats *stats, const double *x);
+
 /* The row with the cells that it lacks from that donor: completed [F]. */
 void		tnp_donors_complete(const TnpStats *stats, const double *x, int donor,
 								double *completed);
