@@ -906,10 +906,20 @@ def case_far_targets(model):
         yield Case(f"{n} rows, {wrong} with far targets",
                    request(x[:n], y[:n], kinds, n, queries=cells(x[n:]),
                            score={**table(*scored), "orders": 0}), wanted)
-        at = encoding.append(x[n:n + 3], y[n:n + 3])
+        later = encoding.append(x[n:n + 3], y[n:n + 3])
         yield Case(f"{n} rows and three later ones, one of them with a far target",
                    request(x[:n + 3], y[:n + 3], kinds, n, queries=cells(x[n + 3:])),
-                   predictions(at, x[n + 3:]))
+                   predictions(later, x[n + 3:]))
+        # a flag that foretells them, one that another row has, too, and one that one of them lacks
+        for flagged, lacking in ((at, []), ([*at, 2], []), (at, at[:1])):
+            told, number = x.copy(), kinds.index("numeric")
+            told[:, number] = 0
+            told[flagged, number], told[n::2, number], told[lacking, number] = 1, 1, np.nan
+            moved = near_targets(model.config, y[:n], told[:n])(y)
+            assert np.any(moved != y) == (len(flagged) > wrong or len(lacking) > 0), n
+            yield Case(f"{n} rows, {wrong} with far targets, {len(flagged)} of them foretold",
+                       request(told[:n], y[:n], kinds, n, queries=cells(told[n:])),
+                       predictions(build(model, told[:n], y[:n], n, kinds), told[n:]))
 
 
 def case_lacking(model):

@@ -374,7 +374,7 @@ def build(model, x, y, prefix, kinds=None, classes=None):
         place = class_places(kinds, x[:n0], y[:n0].astype(int), classes)
     near = near_cells(model.config, kinds, x[:n0])
     x = near(x)
-    near_y = near_targets(model.config, y[:n0])
+    near_y = near_targets(model.config, y[:n0], x[:n0])
     seen = near_y(y[:n0]) if place is None else place[y[:n0].astype(int)]
     statistics = SimpleNamespace(scaling=Scaling(model.config, kinds, x[:n0], seen, near_y), n=n0,
                                  tokeniser=None, donors=None, classes=classes, place=place,

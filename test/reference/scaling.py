@@ -187,9 +187,9 @@ def far_bounds(column, times):
     return bounds
 
 
-def near_targets(config, y):
+def near_targets(config, y, x=None):
     """A function that moves far targets of rows [n] to the limit, by those of the prefix y [n0]
-    (section 3, "Far targets").
+    whose cells are x [n0, F] (section 3, "Far targets").
     """
     times, m = config["target"].get("far", 0), len(y)
     if times == 0 or m == 0:
@@ -201,6 +201,11 @@ def near_targets(config, y):
     for k in range(1, -(-m // 256) + 1):
         if k + 8 <= m and apart[k + 7] > 0 and np.inf > apart[k - 1] >= times * apart[k]:
             reach, limit = np.sqrt(apart[k - 1]) * np.sqrt(apart[k]), apart[k]
+    far = abs(y - middle) > reach
+    for column in [] if x is None or not far.any() else x.T:
+        own, others = set(column[far]), set(column[~far & ~np.isnan(column)])
+        if len(own) == len(others) == 1 and own != others and not np.isnan(column[far]).any():
+            reach = np.inf
 
     def near(targets):
         targets = np.asarray(targets, dtype=float)

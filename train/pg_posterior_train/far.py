@@ -30,8 +30,24 @@ def reach(column, times):
     return middle, found
 
 
-def near_targets(y, statistics, config):
-    """Targets [B, N] whose far ones are moved to the limit, by the first `statistics` of each."""
+def foretold(x, far):
+    """Whether a column of x [B, m, F] has one cell in all rows that are far [B, m], and another one
+    in all others that have a cell, [B].
+    """
+    far, there, found = far[..., None], ~x.isnan(), []
+    for rows in (far, ~far):
+        most, least = (torch.where(rows & there, x, end).amax(1) if end < 0 else
+                       torch.where(rows & there, x, end).amin(1)
+                       for end in (-torch.inf, torch.inf))
+        found.append((most, most == least))
+    (one, equal), (other, alike) = found
+    return (equal & alike & (one != other) & (there | ~far).all(1)).any(1)
+
+
+def near_targets(y, statistics, config, x=None):
+    """Targets [B, N] of rows with cells x [B, N, F] whose far ones are moved to the limit, by the
+    first `statistics` of each.
+    """
     times = config["target"].get("far", 0)
     m = min(statistics, y.shape[1])
     if not times or not m:
@@ -51,7 +67,10 @@ def near_targets(y, statistics, config):
         limit = torch.where(found, inner, limit)
     away = y.double() - middle[:, None]
     near = middle[:, None] + away.sign() * limit[:, None]
-    return torch.where(away.abs() > reach[:, None], near.to(y), y)
+    far = away.abs() > reach[:, None]
+    if x is not None and far[:, :m].any():
+        far &= ~foretold(x[:, :m], far[:, :m])[:, None]
+    return torch.where(far, near.to(y), y)
 
 
 def near_cells(tasks, statistics, config):

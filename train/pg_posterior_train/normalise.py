@@ -58,10 +58,12 @@ def target_scale(y, prefix):
     return mean, torch.where(scale < least, torch.ones_like(scale), scale)
 
 
-def scale_targets(y, prefix, config):
-    """(y scaled, y as an input, centre, scale); y [B, N], or [B, N, D] of several targets."""
+def scale_targets(y, prefix, config, x=None):
+    """(y scaled, y as an input, centre, scale); y [B, N], or [B, N, D] of several targets, of rows
+    with cells x [B, N, F].
+    """
     kind = config["target"]["scaling"]
-    near = near_targets(y, prefix, config)
+    near = near_targets(y, prefix, config, x)
     if kind == "prefix":
         center, scale = target_scale(near, prefix)
     else:
@@ -395,7 +397,7 @@ def prepare(tasks, prefix, config, chain=None):
     """Network inputs of a batch of tasks whose statistics are frozen after `prefix` rows; chain
     (process_chain.Chain) where a process learns from one.
     """
-    y, y_input, center, scale = scale_targets(tasks.y, prefix, config)
+    y, y_input, center, scale = scale_targets(tasks.y, prefix, config, tasks.x)
     inputs = config["inputs"]
     if config["embedder"]["kind"] == "set":
         x = whole_table(tasks, prefix, inputs)

@@ -86,7 +86,7 @@ def predict(model, tasks, rows, prefix=None, visible=None, statistics=None, chai
         visible = torch.full((tasks.y.shape[1] - rows,), rows)
     tasks = near_cells(tasks, statistics, model.config)
     if "max_features" in model.config["inputs"]:
-        y_input = scale_targets(tasks.y, statistics, model.config)[1]
+        y_input = scale_targets(tasks.y, statistics, model.config, tasks.x)[1]
         tasks = as_labels(tasks, y_input, statistics, model.config)
     asked = variants(tasks, rows, statistics, model.config)
     visible = visible.repeat_interleave(asked.count)
@@ -101,7 +101,7 @@ def predict(model, tasks, rows, prefix=None, visible=None, statistics=None, chai
                     visible, **said)
     answer = distribution(model, outputs)
     if model.config["head"].get("process"):
-        known = near_targets(tasks.y, statistics, model.config)[:, :statistics]
+        known = near_targets(tasks.y, statistics, model.config, tasks.x)[:, :statistics]
         put_rare(answer, known, inputs, model.config)
         pull(answer, asked.tasks, inputs, rows, statistics, model.config)
     answer = shifted(join_variants(answer, asked), asked.shift)
@@ -115,9 +115,9 @@ def variants(tasks, rows, statistics, config):
     if not most:
         return Variants(tasks, 1, torch.ones(len(tasks.y), tasks.y.shape[1] - rows, 1))
     keep = []
-    _, y_input, _, scale = scale_targets(tasks.y, statistics, config)
+    _, y_input, _, scale = scale_targets(tasks.y, statistics, config, tasks.x)
     cells(tasks, y_input, statistics, config, keep)
-    known = near_targets(tasks.y, statistics, config) * scale.sign()[:, None]
+    known = near_targets(tasks.y, statistics, config, tasks.x) * scale.sign()[:, None]
     shifts = None
     if keep[0].known is not None:
         shifts = shifts_of(tasks, known, statistics, config, keep[0], most)
@@ -147,7 +147,8 @@ def shifts_of(tasks, y, statistics, config, slots, most):
                   torch.cat([tasks.y[:, :statistics], tasks.y[:, :1].expand(-1, count)], 1),
                   tasks.categorical, tasks.number)
     keep, out = [], []
-    cells(asked, scale_targets(asked.y, statistics, config)[1], statistics, config, keep)
+    y_input = scale_targets(asked.y, statistics, config, asked.x)[1]
+    cells(asked, y_input, statistics, config, keep)
     for known, (features, lacking, made) in zip(keep[0].known, found):
         at, said = statistics, []
         for row, variants, weight in made:

@@ -112,8 +112,8 @@ def pull(mixture, tasks, inputs, rows, statistics, config):
     few = head.get("few_values", 0) if statistics >= FEW_ROWS else 0
     if not head.get("trees", 0) or statistics < LEAST_ROWS and not few:
         return
-    known = near_targets(tasks.y, statistics, config)
-    z, y_input, *_ = scale_targets(known, statistics, config)
+    known = near_targets(tasks.y, statistics, config, tasks.x)
+    z, y_input, *_ = scale_targets(known, statistics, config, tasks.x)
     z = z.double().numpy()[:, :statistics]
     grown = [None] * len(z)
     if statistics >= LEAST_ROWS:

@@ -39,6 +39,24 @@ class FarTargetsTest(unittest.TestCase):
             self.assertEqual((got != y).sum(), far + (far > 0))
         self.assertIs(near_targets(near, 8, {"target": {}}), near)
 
+    def test_a_flag_foretells(self):
+        random = np.random.default_rng(5)
+        config, y = {"target": {"far": 16}}, random.standard_normal((1, 300))
+        y[0, [7, 90]] = 1e6, -1e5
+        x = random.standard_normal((1, 300, 3))
+        x[0, :, 1], x[0, 20, 1] = 0, np.nan
+        for flags, moved in (([7, 90], 0), ([7], 2), ([7, 90, 91], 2), ([7, 90, 20], 2)):
+            told = x.copy()
+            told[0, flags, 1] = 3
+            got = near_targets(torch.from_numpy(y), 300, config, torch.from_numpy(told))
+            self.assertEqual((got.numpy() != y).sum(), moved, flags)
+            np.testing.assert_array_equal(
+                got[0], reference.near_targets(config, y[0], told[0])(y[0]))
+        told[0, :, 1] = 0
+        told[0, [7, 90], 1] = 1, np.nan
+        got = near_targets(torch.from_numpy(y), 300, config, torch.from_numpy(told))
+        self.assertEqual((got.numpy() != y).sum(), 2)
+
     @unittest.skipUnless(os.path.exists(TOOL), "no tool")
     def test_the_engine_answers_alike(self):
         random = np.random.default_rng(7)

@@ -4,7 +4,7 @@
  *
  * -999 that stands for nothing, or a decimal point in the wrong place, would make all other cells
  * of a column nearly equal. What such a cell says is what a missing one says. A row with such a
- * target still says on which side it lies.
+ * target still says on which side it lies. A target that a flag foretells is no mistake.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -125,4 +125,34 @@ tnp_targets_bind(const double *v, int64_t m, double times, TnpTargetBound *bound
 			*bound = (TnpTargetBound) {true, in.middle, sqrt(limit) * sqrt(outer), limit};
 		}
 	}
+}
+
+/* Whether that column tells which of the first m rows have a far target. */
+static bool
+foretells(const TnpRows *rows, int64_t m, int column, const TnpTargetBound *bound)
+{
+	double		near = NAN,
+				far = NAN;
+
+	for (int64_t i = 0; i < m; i++)
+	{
+		double		x = rows->x[i * rows->n_features + column],
+				   *own = tnp_bounded_target(bound, rows->y[i]) == rows->y[i] ? &near : &far;
+
+		if (isnan(*own))
+			*own = x;
+		/* a far target without the cell, or two kinds of cells on one side */
+		if (own == &far ? !(x == far) : !isnan(x) && x != near)
+			return false;
+	}
+	return !isnan(near) && !isnan(far) && near != far;
+}
+
+bool
+tnp_targets_foretold(const TnpRows *rows, int64_t m, const TnpTargetBound *bound)
+{
+	for (int f = 0; bound->is_set && f < rows->n_features; f++)
+		if (foretells(rows, m, f, bound))
+			return true;
+	return false;
 }

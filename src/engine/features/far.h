@@ -29,6 +29,12 @@ tnp_is_far(const TnpReach *reach, double x)
  */
 void		tnp_targets_bind(const double *v, int64_t m, double times, TnpTargetBound *bound);
 
+/*
+ * Whether a column of the first m rows tells which of their targets are far: it has two different
+ * cells, one in all these rows and in no other.
+ */
+bool		tnp_targets_foretold(const TnpRows *rows, int64_t m, const TnpTargetBound *bound);
+
 /* The target that a context's row has for the network: y, or what a far one counts as. */
 static inline double
 tnp_bounded_target(const TnpTargetBound *bound, double y)

@@ -239,16 +239,18 @@ columns_weigh(TnpNearest *nearest, const TnpRows *rows, int64_t m, TnpError *err
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-/* Say which of n targets are far, and bring them near among the first m, into y [m]; work [n]. */
+/* Say which targets are far, and bring them near among the first m, into y [m]; work [rows->n]. */
 static void
-bring_near(const double *targets, int64_t n, int64_t m, double times, double *work,
-		   TnpTargetBound *bound, double *y)
+bring_near(const TnpRows *rows, int64_t m, double times, double *work, TnpTargetBound *bound,
+		   double *y)
 {
-	memcpy(work, targets, (size_t) n * sizeof(double));
-	qsort(work, (size_t) n, sizeof(double), tnp_compare_doubles);
-	tnp_targets_bind(work, n, times, bound);
+	memcpy(work, rows->y, (size_t) rows->n * sizeof(double));
+	qsort(work, (size_t) rows->n, sizeof(double), tnp_compare_doubles);
+	tnp_targets_bind(work, rows->n, times, bound);
+	if (tnp_targets_foretold(rows, rows->n, bound))
+		bound->is_set = false;
 	for (int64_t i = 0; i < m; i++)
-		y[i] = tnp_bounded_target(bound, targets[i]);
+		y[i] = tnp_bounded_target(bound, rows->y[i]);
 }
 
 /* Scale the columns, by the first m rows, and weigh them; work [3 m], all rows fit into [2 m]. */
@@ -285,10 +287,10 @@ nearest_fill(const TnpModel *model, TnpNearest *nearest, const TnpRows *rows, in
 		TnpTargetBound first;
 		double	   *y = work + 2 * m;
 
-		bring_near(rows->y, rows->n, m, c->far_targets, work, &nearest->bound, y);
-		bring_near(y, m, m, c->far_targets, work, &first, y);
+		bring_near(rows, m, c->far_targets, work, &nearest->bound, y);
 		near.y = y;
 		near.n = m;
+		bring_near(&near, m, c->far_targets, work, &first, y);
 	}
 	return columns_weigh(nearest, &near, m, error);
 }

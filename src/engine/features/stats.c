@@ -666,6 +666,8 @@ build_bounded(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpEr
 	memcpy(y, rows->y, stats->n0 * sizeof(double));
 	qsort(y, stats->n0, sizeof(double), tnp_compare_doubles);
 	tnp_targets_bind(y, stats->n0, model->config.far_targets, &stats->y_bound);
+	if (tnp_targets_foretold(rows, stats->n0, &stats->y_bound))
+		stats->y_bound.is_set = false;
 	for (int64_t i = 0; i < stats->n0; i++)
 		y[i] = tnp_bounded_target(&stats->y_bound, rows->y[i]);
 	bounded.n = stats->n0;
