@@ -539,6 +539,9 @@ def case_labels(model):
     """
     if not model.config["embedder"].get("x", {}).get("labels"):
         return
+    if "classes" in model.config["head"]:
+        yield from class_labels(model)
+        return
     for n, groups, smooth, noise, labels in (
             (60, 8, False, 0.3, 1), (90, 16, False, 0.3, 1), (150, 25, False, 0.3, 2),
             (320, 80, False, 0.3, 3), (150, 25, True, 0.3, 0), (150, 25, False, 0.0005, None)):
@@ -563,6 +566,22 @@ def case_labels(model):
     yield Case("groups of rows that are appended",
                request(x[:128], y[:128], kinds, 128, append=later, queries=cells(x[200:])),
                predictions(encoding, x[200:]))
+
+
+def class_labels(model):
+    """The same of classes."""
+    for n, groups, smooth, parts in ((200, 8, False, 1), (300, 25, False, 2), (500, 60, False, 3),
+                                     (300, 25, True, 0)):
+        x, y, kinds = named_groups(n, groups, 4, smooth, 0)
+        random = np.random.RandomState(n)
+        y = np.digitize(2 * y + random.logistic(size=len(y)), [-1.5, 1.0]).astype(float)
+        encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds, 3)
+        found = len(encoding.statistics.scaling.kinds) - 4
+        if "split" in model.config["embedder"]["x"]:
+            assert found == parts, (n, groups, found)
+        yield Case(f"classes of {groups} groups in {n} rows, columns of labels: {found}",
+                   request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:]), classes=3),
+                   predictions(encoding, x[n:]))
 
 
 def case_directions(model):

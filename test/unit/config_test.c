@@ -418,7 +418,7 @@ static const BadConfig bad_configs[] = {
 	{tabular, "\"ridge\": true}", "\"ridge\": true, \"line\": true}",
 	 "embedder.x.line needs embedder.x.process", NULL},
 	{tabular, "\"ridge\": true}", "\"ridge\": true, \"labels\": true}",
-	 "embedder.x.labels needs embedder.x.process", NULL},
+	 "embedder.x.labels needs embedder.x.process or embedder.x.logistic", NULL},
 	{tabular, "\"ridge\": true}", "\"ridge\": true, \"prune_below\": 30}",
 	 "embedder.x.prune_below needs embedder.x.prune", NULL},
 	{tabular, "\"ridge\": true}", "\"ridge\": true, \"prune\": true, \"prune_below\": 0}",

@@ -15,6 +15,7 @@ from .class_order import class_places
 from .clip import soft_clip
 from .donors import Slots, Variants, join_log, lend
 from .far import near_cells
+from .labels import add_class_labels, settled
 from .normalise import (MISSING_BIN, Inputs, ask, codes_by_targets, encode_categories,
                         numeric_bins, oriented, plain_features,
                         scale_features, slot_bins, slot_order)
@@ -184,12 +185,22 @@ def known_classes(y, rows, most):
         1), known
 
 
+def as_labels(tasks, y, classes, prefix, config):
+    """normalise.as_labels of a classifier: y [B, N] places of classes, classes [B]."""
+    def split(given, named):
+        return split_labels(given, y, prefix, config, named)
+
+    if not config["embedder"]["x"].get("labels", False) or tasks.number is not None:
+        return split(tasks, None)
+    return settled(add_class_labels(tasks, y, classes, prefix, config, class_cells, split))
+
+
 def prepare_classes(tasks, rows, prefix, config, numbered=None):
     """(Inputs, classes [B], known [B, N]) of tasks whose statistics are frozen after `prefix` and
     whose classes are those of `rows` rows, or numbered as `known_classes` says."""
     y, classes, known = numbered or known_classes(tasks.y, rows, config["head"]["classes"])
     if "max_features" in config["inputs"]:
-        tasks = split_labels(tasks, y, prefix, config)
+        tasks = as_labels(tasks, y, classes, prefix, config)
         x = class_cells(tasks, y, classes, prefix, config)
     else:
         x = plain_features(tasks.x, prefix, config["inputs"])
@@ -234,7 +245,7 @@ def classify(model, tasks, rows, prefix=None, visible=None, statistics=None, num
     y = place.gather(1, given.long()).to(given.dtype)
     tasks = near_cells(tasks, statistics, config)
     if "max_features" in config["inputs"]:
-        tasks = split_labels(tasks, y, statistics, config)
+        tasks = as_labels(tasks, y, classes, statistics, config)
     asked = Variants(tasks, 1, torch.ones(*tasks.y[:, rows:].shape, 1))
     most, found = config["embedder"].get("x", {}).get("donors"), []
     if most or config["head"].get("trees"):

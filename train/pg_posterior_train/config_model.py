@@ -253,7 +253,8 @@ def model_rules(c):
     yield "directions" in x and not process, "embedder.x.directions needs embedder.x.process"
     yield bool(x.get("additive")) and not process, "embedder.x.additive needs embedder.x.process"
     yield bool(x.get("line")) and not process, "embedder.x.line needs embedder.x.process"
-    yield bool(x.get("labels")) and not process, "embedder.x.labels needs embedder.x.process"
+    yield (bool(x.get("labels")) and not process and not x.get("logistic"),
+           "embedder.x.labels needs embedder.x.process or embedder.x.logistic")
     yield process and not target.get("clip"), "embedder.x.process needs target.clip"
     yield bool(head.get("logistic")) and not x.get(
         "logistic"

@@ -5,7 +5,7 @@ Everything is batched over tasks: x [B, N, F], y [B, N]; the first `prefix` rows
 statistic.
 """
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 
@@ -13,7 +13,7 @@ from . import line, process, ridge
 from .clip import soft_clip, unclip
 from .donors import Slots
 from .far import near_targets
-from .labels import add_labels
+from .labels import add_labels, settled
 from .orient import target_signs, turn_columns
 from .power import power_features
 from .split import OWN, REST, lots, split_labels
@@ -365,10 +365,7 @@ def as_labels(tasks, y_input, prefix, config):
 
     if not config["embedder"].get("x", {}).get("labels", False) or tasks.number is not None:
         return split(tasks, None)
-    made = add_labels(tasks, y_input, prefix, config, cells, split)
-    if made.number is None:
-        made = replace(made, number=torch.full_like(made.categorical, -1, dtype=torch.int64))
-    return made
+    return settled(add_labels(tasks, y_input, prefix, config, cells, split))
 
 
 def plain_features(x, prefix, inputs):

@@ -9,6 +9,7 @@ import unittest
 import numpy as np
 import torch
 
+from pg_posterior_train.classes import classify
 from pg_posterior_train.export import load_model
 from pg_posterior_train.labels import names_groups
 from pg_posterior_train.normalise import as_labels, prepare, scale_targets
@@ -119,6 +120,23 @@ class LabelsTest(unittest.TestCase):
         ours = chain(model, as_tasks(x[order], y[order]), n)
         ours = ours.log_prob(torch.from_numpy(y[rows])[None])[0].numpy()
         np.testing.assert_allclose(said["per_row"], ours, atol=2e-3)
+
+    @unittest.skipUnless(os.path.exists(TOOL), "no tool")
+    def test_the_engine_classifies_alike(self):
+        for name in ("classes_labels", "classes_labels_alone"):
+            with tempfile.TemporaryDirectory() as folder:
+                path, model = network(name, folder)
+                with Tool(TOOL, path) as tool:
+                    for n, groups in ((200, 8), (300, 25), (500, 60)):
+                        x, y = shops(n, groups, 4, noise=0)
+                        random = np.random.default_rng(n)
+                        y = np.digitize(2 * y + random.logistic(size=len(y)), [-1.5, 1]) + 0.0
+                        kinds = ["numeric", "numeric", "categorical", "numeric"]
+                        said = tool.ask(context=table(x[:n], y[:n]), kinds=kinds, prefix="whole",
+                                        queries=cells(x[n:]), classes=3, kernels="reference")
+                        log_p = classify(model, as_tasks(x, y), n)[0][0].exp().numpy()
+                        np.testing.assert_allclose(np.array(said["params"])[:, :3], log_p[:, :3],
+                                                   atol=1e-4, err_msg=f"{name} {n}")
 
 
 if __name__ == "__main__":

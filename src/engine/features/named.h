@@ -8,8 +8,8 @@
 
 #include "engine/features/statistics.h"
 
-/* Where rows left out are denser than this, numbers alone say next to all of the targets. */
-#define TNP_LABELS_WANTED 3.0
+/* Whether numbers alone may leave something to be said. */
+bool		tnp_labels_wanted(const TnpStats *stats);
 
 /*
  * Which features [F] are numbers that name groups of prefix rows, by what the linear regression of

@@ -500,8 +500,8 @@ build_targets(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpEr
 }
 
 /*
- * What does not hang on the targets' scale alone, up to what the process says; numbers that are
- * named stand as labels, too.
+ * What does not hang on the targets' scale alone, up to what process and regressions say; numbers
+ * that are named stand as labels, too.
  */
 static TnpStatus
 build_opinions(const TnpModel *model, const TnpRows *rows, const bool *named, TnpStats *stats,
@@ -536,6 +536,8 @@ build_opinions(const TnpModel *model, const TnpRows *rows, const bool *named, Tn
 		status = tnp_ridge_build(model, rows, stats, error);
 	if (status == TNP_OK && c->encode_x.process)
 		status = tnp_process_build(model, rows, stats, error);
+	if (status == TNP_OK && c->encode_x.logistic)
+		status = tnp_logistic_fit(model, rows, stats, &stats->logistic, error);
 	return status;
 }
 
@@ -547,6 +549,8 @@ free_opinions(const TnpEnv *env, TnpStats *stats)
 	for (int k = 0; k < TNP_RIDGES; k++)
 		tnp_ridge_free(env, &stats->ridge[k]);
 	tnp_process_free(env, &stats->process);
+	tnp_logistic_free(env, &stats->logistic);
+	tnp_free(env, stats->class_blend_weight);
 	tnp_free(env, stats->columns);
 	tnp_free(env, stats->slot);
 }
@@ -569,6 +573,8 @@ try_labels(const TnpModel *model, const TnpRows *rows, const bool *named, TnpSta
 	other.slot = NULL;
 	memset(other.ridge, 0, sizeof(other.ridge));
 	memset(&other.process, 0, sizeof(other.process));
+	memset(&other.logistic, 0, sizeof(other.logistic));
+	other.class_blend_weight = NULL;
 	status = build_opinions(model, rows, named, &other, error);
 	if (status == TNP_OK)
 		status = tnp_labels_help(model, rows, stats, &other, &help, error);
@@ -604,10 +610,8 @@ build_inputs(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpErr
 	const TnpConfig *c = &model->config;
 	TnpStatus	status = build_opinions(model, rows, NULL, stats, error);
 
-	if (status == TNP_OK && c->encode_x.labels && stats->process.density <= TNP_LABELS_WANTED)
+	if (status == TNP_OK && c->encode_x.labels && tnp_labels_wanted(stats))
 		status = add_labels(model, rows, stats, error);
-	if (status == TNP_OK && c->encode_x.logistic)
-		status = tnp_logistic_fit(model, rows, stats, &stats->logistic, error);
 	if (status == TNP_OK && c->trees_blend_weight > 0)
 		status = tnp_trees_grow(model, rows, stats, &stats->trees, error);
 	if (status == TNP_OK && c->trees_blend_weight > 0 && c->gate_hidden > 0)
@@ -698,12 +702,10 @@ void
 tnp_stats_free(const TnpEnv *env, TnpStats *stats)
 {
 	free_opinions(env, stats);
-	tnp_logistic_free(env, &stats->logistic);
 	tnp_trees_free(env, &stats->trees);
 	tnp_donors_free(env, &stats->donors);
 	tnp_shifts_free(env, &stats->shifts);
 	tnp_free(env, stats->y_more);
-	tnp_free(env, stats->class_blend_weight);
 	memset(stats, 0, sizeof(*stats));
 }
 
