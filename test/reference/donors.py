@@ -48,13 +48,17 @@ class Donors:
         return list(dict.fromkeys(f for f in self.tokeniser.features if np.isnan(codes[f])
                                   and 4 * self.tokeniser.cards[f].count[-1] <= self.tokeniser.n0))
 
-    def new_among(self, query):
-        """How many labels the prefix has of a feature of which the query has another one, the
-        fewest; 0 without one.
+    def new_labels(self, query):
+        """Features of which the query has a label that the prefix does not have, and how probably
+        two rows that may lend have the same label.
         """
-        scaling = self.tokeniser.scaling
-        return min((len(scaling.codes[f].known) for f in self.lacks(query)
-                    if not self.levels and not np.isnan(query[f])), default=0)
+        found = [f for f in self.lacks(query) if not self.levels and not np.isnan(query[f])]
+        alike = []
+        for f in found:
+            _, counts = np.unique(self.x[~np.isnan(self.x[:, f]), f], return_counts=True)
+            alike.append(np.sum(counts ** 2) / max(np.sum(counts) ** 2, 1))
+        kept = [(f, q) for f, q in zip(found, alike) if 0 < q < 1][:8]
+        return [f for f, _ in kept], [q for _, q in kept]
 
     def shifted(self, answer, query):
         """The answer of the variants where missing cells may shift the target."""
@@ -127,15 +131,19 @@ def widened(answers, sample, more):
             for a, s in zip(answers, apart)] + answers[sample:]
 
 
-def apart_as_new(answers, weights, known):
-    """The deviation that answers of these weights, each that of one of `known` groups, get as those
-    about another one.
+def apart_as_new(answers, weights, labels, alike):
+    """The deviation that answers of these weights get, whose rows have other labels [k, L] where
+    the query has new ones; alike [L]: how probably two rows have the same.
     """
-    if known < 2 or len(answers) < 2 or not isinstance(answers[0], Mixture):
+    if len(answers) < 2 or not isinstance(answers[0], Mixture):
         return 0.0
-    means = np.array([a.mean() for a in answers])
-    between = np.sum(weights * (means - np.sum(weights * means)) ** 2)
-    return np.sqrt(2 * between / (known - 1))
+    means, more = np.array([a.mean() for a in answers]), 0.0
+    for column, q in zip(labels.T, alike):
+        of = [column == label for label in np.unique(column)]
+        shares = np.array([np.sum(weights[own]) for own in of])
+        each = np.array([np.sum((weights * means)[own]) for own in of]) / shares
+        more += 2 * np.sum(shares * (each - np.sum(weights * means)) ** 2) * q / (1 - q)
+    return np.sqrt(more)
 
 
 def merged(a, b):

@@ -137,9 +137,9 @@ class Encoding:
         donors, out, at = self.statistics.donors, [], 0
         lent = [donors(query) for query in queries]
         answers = self.as_they_are(np.concatenate([variants for variants, _, _ in lent]))
-        for query, (_, weights, sample) in zip(queries, lent):
-            own = answers[at:at + len(weights)]
-            own = widened(own, sample, apart_as_new(own, weights, donors.new_among(query)))
+        for query, (variants, weights, sample) in zip(queries, lent):
+            own, (labels, alike) = answers[at:at + len(weights)], donors.new_labels(query)
+            own = widened(own, sample, apart_as_new(own, weights, variants[:, labels], alike))
             out.append(donors.shifted(join(own, weights), query))
             at += len(weights)
         return out

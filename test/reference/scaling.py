@@ -204,7 +204,8 @@ def near_targets(config, y, x=None):
     far = abs(y - middle) > reach
     for column in [] if x is None or not far.any() else x.T:
         own, others = set(column[far]), set(column[~far & ~np.isnan(column)])
-        if len(own) == len(others) == 1 and own != others and not np.isnan(column[far]).any():
+        if (len(own) == len(others) == 1 and own != others and not np.isnan(column[far]).any()
+                and 2 * np.sum(np.isnan(column[~far])) < np.sum(~far) and apart[0] <= 50 * limit):
             reach = np.inf
 
     def near(targets):

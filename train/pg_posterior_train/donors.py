@@ -8,11 +8,13 @@ import numpy as np
 import torch
 
 from .shift import TOGETHER
+from .split import REST
 from .tasks import Tasks
 
 ROWS = 256
 FEW_VALUES = 16         # different targets at most that are levels
 FEWEST_DRAWN = 5        # different cells that tell of more
+MOST_NEW = 8            # new labels of a row that count
 
 
 @dataclass
@@ -39,16 +41,17 @@ class Slots:
 @dataclass
 class Variants:
     """The tasks with `count` variants of each query in its place, their weights [B, M, count], and
-    how many, the first ones, are a sample [B, M], and how many labels the prefix has of a feature
-    of which the query has another one, or 0 [B, M]; or also what they may be shifted by, weights,
-    means and variances [B, M, k, 3].
+    how many, the first ones, are a sample [B, M]; of new labels the variants' own [B, M, count, L]
+    and how probably two rows have the same, or 0 [B, M, L]; or also what they may be shifted by,
+    weights, means and variances [B, M, k, 3].
     """
 
     tasks: Tasks
     count: int
     weights: torch.Tensor
     sample: torch.Tensor | None = None
-    known: torch.Tensor | None = None
+    labels: torch.Tensor | None = None
+    alike: torch.Tensor | None = None
     shift: torch.Tensor | None = None
 
 
@@ -121,15 +124,24 @@ class Task:
         lacks, own = self.order[self.lacking[row]], self.x[row]
         return lacks[(self.number[lacks] < 0) | np.isnan(own[lacks])]
 
-    def new_among(self, row):
-        """How many labels the prefix has of a column of which a row has another one, the fewest; 0
-        without one, or where the targets have few values.
+    def new_labels(self, row):
+        """{column: how probably two rows that may lend have the same label of it} of the columns of
+        which a row has a label that the prefix does not have, each feature once.
         """
-        if self.lenders.levels:
-            return 0
-        return min((len(np.unique(column[~np.isnan(column)])) for column in
-                    (self.head[:, f] for f in self.lacks(row) if not np.isnan(self.x[row, f]))),
-                   default=0)
+        out, seen = {}, []
+        for f in [] if self.lenders.levels else self.lacks(row):
+            column = self.lenders.x[:, f]
+            column = column[~np.isnan(column)]
+            whole = np.where(column >= REST, column - REST, column)
+            if np.isnan(self.x[row, f]) or len(out) == MOST_NEW or any(
+                    np.array_equal(whole, other) for other in seen):
+                continue
+            counts = np.unique(column, return_counts=True)[1]
+            alike = (counts ** 2).sum() / max(counts.sum() ** 2, 1)
+            seen.append(whole)
+            if 0 < alike < 1:
+                out[f] = alike
+        return out
 
     def variants(self, row, most):
         """Variants [k, F] of a row, their weights [k], and how many are a sample."""
@@ -144,16 +156,20 @@ def lend(tasks, y, rows, n0, slots, most, shifts=None):
     x, made = tasks.x.numpy(), []
     for b, own in enumerate(x):
         task = Task(tasks, y[b].numpy(), slots, b, n0)
-        made.append([(*task.variants(row, most), task.new_among(row))
+        made.append([(*task.variants(row, most), task.new_labels(row))
                      for row in range(rows, len(own))])
     count = max((len(w) for task in made for _, w, *_ in task), default=1)
     cells = np.zeros((len(x), x.shape[1] - rows, count, x.shape[2]), x.dtype)
     weights = np.zeros(cells.shape[:3])
-    sample, known = (np.zeros(cells.shape[:2], np.int64) for _ in range(2))
+    sample = np.zeros(cells.shape[:2], np.int64)
+    labels = np.zeros((*cells.shape[:3], MOST_NEW))
+    alike = np.zeros((*cells.shape[:2], MOST_NEW))
     shift = np.zeros((*cells.shape[:2], 1 + TOGETHER, 3))
     for b, task in enumerate(made):
-        for m, (variants, w, drawn, among) in enumerate(task):
-            cells[b, m], sample[b, m], known[b, m] = variants[0], drawn, among
+        for m, (variants, w, drawn, new) in enumerate(task):
+            cells[b, m], sample[b, m] = variants[0], drawn
+            labels[b, m, :len(w), :len(new)] = variants[:, list(new)]
+            alike[b, m, :len(new)] = list(new.values())
             cells[b, m, :len(w)], weights[b, m, :len(w)] = variants, w
             query = x[b, rows + m]
             if shifts is not None and not np.array_equal(variants, query[None], equal_nan=True):
@@ -162,7 +178,8 @@ def lend(tasks, y, rows, n0, slots, most, shifts=None):
     asked = torch.cat([tasks.x[:, :rows], torch.from_numpy(cells).flatten(1, 2)], 1)
     targets = torch.cat([tasks.y[:, :rows], tasks.y[:, rows:].repeat_interleave(count, 1)], 1)
     return Variants(Tasks(asked, targets, tasks.categorical, tasks.number), count,
-                    torch.from_numpy(weights), torch.from_numpy(sample), torch.from_numpy(known),
+                    torch.from_numpy(weights), torch.from_numpy(sample), torch.from_numpy(labels),
+                    torch.from_numpy(alike),
                     None if shifts is None else torch.from_numpy(shift))
 
 
@@ -217,15 +234,21 @@ def widened(parts, sample):
     return parts
 
 
-def apart_as_new(parts, weights, known):
+def apart_as_new(parts, weights, labels, alike):
     """The deviation that answers of components [k, C, 3] (weight, mean, standard deviation) and of
-    these weights [k], each that of one of `known` groups, get as those about another one.
+    these weights [k] get, whose rows have other labels [k, L] where the query has new ones; alike
+    [L]: how probably two rows have the same, or 0 where nothing is new.
     """
-    if known < 2 or (weights > 0).sum() < 2:
+    if (weights > 0).sum() < 2:
         return 0.0
-    means = (parts[..., 0] * parts[..., 1]).sum(1)
-    between = (weights * (means - (weights * means).sum()) ** 2).sum()
-    return (2 * between / (known - 1)) ** 0.5
+    means, more = (parts[..., 0] * parts[..., 1]).sum(1), 0.0
+    for column, q in zip(labels.T, alike):
+        if q > 0:
+            place = np.unique(column, return_inverse=True)[1]
+            share = np.bincount(place, weights)
+            each = np.bincount(place, weights * means) / np.maximum(share, 1e-300)
+            more += (2 * (share * (each - (weights * means).sum()) ** 2).sum()) * q / (1 - q)
+    return more ** 0.5
 
 
 def join(answer, variants):
@@ -243,8 +266,9 @@ def join(answer, variants):
     parts, weights = parts.numpy(), weights.numpy()
     joined = np.empty((*weights.shape[:2], count, 3))
     for place in np.ndindex(weights.shape[:2]):
-        share, more = weights[place], apart_as_new(parts[place], weights[place],
-                                                   int(variants.known[place]))
+        share, more = weights[place], apart_as_new(
+            parts[place], weights[place], variants.labels[place].numpy(),
+            variants.alike[place].numpy())
         own = widened(parts[place], int(variants.sample[place])).copy()
         own[..., 2] = np.hypot(own[..., 2], more)
         own[..., 0] *= share[:, None]

@@ -9,6 +9,7 @@ from .tasks import Tasks
 
 ROWS_OF_FAR, FEW_DIFFERENT, ROWS_OF_MISTAKE = 8, 2, 64
 OTHERS_OF_TARGET, ROWS_OF_TARGET = 8, 256
+MOST_TOLD = 50          # times as far as others, that a column may foretell
 
 
 def reach(column, times):
@@ -32,7 +33,7 @@ def reach(column, times):
 
 def foretold(x, far):
     """Whether a column of x [B, m, F] has one cell in all rows that are far [B, m], and another one
-    in all others that have a cell, [B].
+    in all others that have a cell, which are more than half of these, [B].
     """
     far, there, found = far[..., None], ~x.isnan(), []
     for rows in (far, ~far):
@@ -41,7 +42,8 @@ def foretold(x, far):
                        for end in (-torch.inf, torch.inf))
         found.append((most, most == least))
     (one, equal), (other, alike) = found
-    return (equal & alike & (one != other) & (there | ~far).all(1)).any(1)
+    many = 2 * (~there & ~far).sum(1) < (~far).sum(1)
+    return (equal & alike & many & (one != other) & (there | ~far).all(1)).any(1)
 
 
 def near_targets(y, statistics, config, x=None):
@@ -69,7 +71,8 @@ def near_targets(y, statistics, config, x=None):
     near = middle[:, None] + away.sign() * limit[:, None]
     far = away.abs() > reach[:, None]
     if x is not None and far[:, :m].any():
-        far &= ~foretold(x[:, :m], far[:, :m])[:, None]
+        told = foretold(x[:, :m], far[:, :m]) & (apart[:, 0] <= MOST_TOLD * limit)
+        far &= ~told[:, None]
     return torch.where(far, near.to(y), y)
 
 

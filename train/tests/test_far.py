@@ -42,7 +42,7 @@ class FarTargetsTest(unittest.TestCase):
     def test_a_flag_foretells(self):
         random = np.random.default_rng(5)
         config, y = {"target": {"far": 16}}, random.standard_normal((1, 300))
-        y[0, [7, 90]] = 1e6, -1e5
+        y[0, [7, 90]] = 120, -90
         x = random.standard_normal((1, 300, 3))
         x[0, :, 1], x[0, 20, 1] = 0, np.nan
         for flags, moved in (([7, 90], 0), ([7], 2), ([7, 90, 91], 2), ([7, 90, 20], 2)):

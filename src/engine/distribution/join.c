@@ -195,33 +195,43 @@ void
 tnp_join_sample(TnpDistributionKind kind, int n, int count, int sample, const double *params,
 				size_t step, double *mean, double *wider)
 {
-	for (int k = 0; k < sample; k++)
+	for (int k = 0; k < count; k++)
 		mean[k] = tnp_mean(&(TnpDistribution) {kind, n, params + k * step});
 	for (int k = 0; k < count; k++)
 		wider[k] = k < sample ? HALF_WAY * distance_near(sample, mean, k) : 0;
 }
 
 void
-tnp_join_new(TnpDistributionKind kind, int n, int count, int64_t known, const double *params,
-			 size_t step, const double *weight, double *wider)
+tnp_join_new(int count, const double *mean, const double *weight, const double *label,
+			 size_t step, double alike, double *wider)
 {
-	double		mean = 0,
-				between = 0;
+	double		all = 0,
+				between = 0,
+				more;
 
-	/* one group says nothing of how much groups differ */
-	if (known < 2)
-		return;
 	for (int k = 0; k < count; k++)
-		mean += weight[k] * tnp_mean(&(TnpDistribution) {kind, n, params + k * step});
+		all += weight[k] * mean[k];
 	for (int k = 0; k < count; k++)
 	{
-		double		away = tnp_mean(&(TnpDistribution) {kind, n, params + k * step}) - mean;
+		double		sum = 0,
+					share = 0;
 
-		between += weight[k] * away * away;
+		for (int j = 0; j < count; j++)
+			if (label[j * step] == label[k * step])
+			{
+				sum += weight[j] * mean[j];
+				share += weight[j];
+			}
+		if (share > 0)
+			between += weight[k] * (sum / share - all) * (sum / share - all);
 	}
-	/* about the mean of L groups one more has (L + 1) / (L - 1) of their variance */
+	/*
+	 * of labels of shares p the weighted variance is in the mean that of groups times 1 - sum p^2,
+	 * and what one more has about their weighted mean that times 1 + sum p^2
+	 */
+	more = sqrt(2 * between * alike / (1 - alike));
 	for (int k = 0; k < count; k++)
-		wider[k] = hypot(wider[k], sqrt(2 * between / (double) (known - 1)));
+		wider[k] = hypot(wider[k], more);
 }
 
 size_t

@@ -24,17 +24,18 @@ void		tnp_join(TnpDistributionKind kind, int n, int count, const double *params,
 /*
  * wider [count]: how far the answers to a sample stand for what lies between them, 0 of others; the
  * sample is the first `sample` of the `count` Gaussians or mixtures of n components, whose means
- * come into mean [sample].
+ * come into mean [count].
  */
 void		tnp_join_sample(TnpDistributionKind kind, int n, int count, int sample,
 							const double *params, size_t step, double *mean, double *wider);
 
 /*
- * Adds to wider [count] what a group beyond `known` ones may differ by more than these do, of which
- * the `count` Gaussians or mixtures of n components are, weight [count] summing to one.
+ * Adds to wider [count] what a new label may differ by more than those of the `count` answers of
+ * these means and weights, which sum to one, with labels `step` apart; two rows have the same one
+ * with probability `alike`.
  */
-void		tnp_join_new(TnpDistributionKind kind, int n, int count, int64_t known,
-						 const double *params, size_t step, const double *weight, double *wider);
+void		tnp_join_new(int count, const double *mean, const double *weight, const double *label,
+						 size_t step, double alike, double *wider);
 
 /* A normal number that a target may be shifted by. */
 typedef struct TnpShift

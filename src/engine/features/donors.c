@@ -71,11 +71,11 @@ told_by_absence(const TnpStats *stats, int f)
 	return known + (1 - known) / (1 + exp(-odds));
 }
 
-/* Bytes of n rows, and of one number for each of their columns. */
+/* Bytes of n rows, and of two numbers for each of their columns. */
 static size_t
 block_size(int n, int n_features)
 {
-	return ((size_t) n + 1) * n_features * sizeof(double);
+	return ((size_t) n + 2) * n_features * sizeof(double);
 }
 
 /* x is there; the numbers lie behind it. */
@@ -85,6 +85,25 @@ set_place(TnpDonors *d, int n, int n_features)
 	d->n = n;
 	d->n_features = n_features;
 	d->told = d->x + (size_t) n * n_features;
+	d->alike = d->told + n_features;
+}
+
+/* How probably two of the rows that have a label of feature f have the same. */
+static double
+alike_in(const TnpDonors *d, int f)
+{
+	double		same = 0,
+				rows = 0;
+
+	for (int i = 0; i < d->n; i++)
+	{
+		double		own = d->x[(size_t) i * d->n_features + f];
+
+		rows += !isnan(own);
+		for (int j = 0; j < d->n; j++)
+			same += own == d->x[(size_t) j * d->n_features + f];
+	}
+	return rows > 0 ? same / (rows * rows) : 1;
 }
 
 bool
@@ -132,6 +151,8 @@ tnp_donors_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, Tn
 			d->told[f] = told_by_absence(stats, f);
 	for (int i = 0; i < n; i++)
 		memcpy(d->x + i * width, rows->x + chosen[i] * width, width * sizeof(double));
+	for (int f = 0; f < d->n_features; f++)
+		d->alike[f] = stats->columns[f].kind == TNP_CATEGORICAL ? alike_in(d, f) : 1;
 	return TNP_OK;
 }
 
@@ -300,21 +321,18 @@ tnp_donors_of(const TnpModel *model, const TnpStats *stats, const double *x, int
 	return n + 1;
 }
 
-int64_t
-tnp_donors_new_among(const TnpStats *stats, const double *x)
+int
+tnp_donors_new(const TnpStats *stats, const double *x, TnpNewLabel *found)
 {
+	const TnpDonors *d = &stats->donors;
 	int			lacks[TNP_MOST_SLOTS],
-				n = stats->donors.levels ? 0 : lacks_of(stats, x, lacks);
-	int64_t		fewest = 0;
+				n = d->levels ? 0 : lacks_of(stats, x, lacks),
+				some = 0;
 
-	for (int i = 0; i < n; i++)
-	{
-		const TnpColumn *column = &stats->columns[lacks[i]];
-
-		if (!tnp_column_lacks(column, x[lacks[i]]) && (fewest == 0 || column->n_levels < fewest))
-			fewest = column->n_levels;
-	}
-	return fewest;
+	for (int i = 0; i < n && some < TNP_MOST_NEW; i++)
+		if (!tnp_column_lacks(&stats->columns[lacks[i]], x[lacks[i]]) && d->alike[lacks[i]] < 1)
+			found[some++] = (TnpNewLabel) {lacks[i], d->alike[lacks[i]]};
+	return some;
 }
 
 void

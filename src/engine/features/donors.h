@@ -36,11 +36,17 @@ bool		tnp_column_is_lent(const TnpStats *stats, int f);
 int			tnp_donors_of(const TnpModel *model, const TnpStats *stats, const double *x,
 						  int *which, double *weight, int *sample);
 
-/*
- * How many labels the prefix has of a feature of which a row that has donors has another one, of
- * several such features the fewest; 0 of a row without, or where the targets have few values.
- */
-int64_t		tnp_donors_new_among(const TnpStats *stats, const double *x);
+/* A feature of which a row has a label that the prefix does not have. */
+typedef struct TnpNewLabel
+{
+	int			feature;
+	double		alike;			/* how probably two rows of the prefix have one label, below 1 */
+} TnpNewLabel;
+
+#define TNP_MOST_NEW 8			/* of one row that count */
+
+/* Those of a row that has donors: found [TNP_MOST_NEW]; none where the targets have few values. */
+int			tnp_donors_new(const TnpStats *stats, const double *x, TnpNewLabel *found);
 
 /* The row with the cells that it lacks from that donor: completed [F]. */
 void		tnp_donors_complete(const TnpStats *stats, const double *x, int donor,

@@ -18,6 +18,7 @@
 
 #define OTHERS_OF_TARGET 8		/* targets away from the middle, beside far ones */
 #define ROWS_OF_TARGET 256		/* for each that is begun, one target may be far */
+#define MOST_TOLD 50.0			/* times as far as others, that a column may foretell */
 
 /* Numbers in ascending order, taken from the farthest from their middle inwards. */
 typedef struct Inwards
@@ -127,25 +128,35 @@ tnp_targets_bind(const double *v, int64_t m, double times, TnpTargetBound *bound
 	}
 }
 
-/* Whether that column tells which of the first m rows have a far target. */
+/*
+ * Whether that column tells which of the first m rows have a far target, none of which is so far
+ * that all others would be one.
+ */
 static bool
 foretells(const TnpRows *rows, int64_t m, int column, const TnpTargetBound *bound)
 {
 	double		near = NAN,
 				far = NAN;
+	int64_t		lacking = 0,
+				others = 0;
 
 	for (int64_t i = 0; i < m; i++)
 	{
 		double		x = rows->x[i * rows->n_features + column],
 				   *own = tnp_bounded_target(bound, rows->y[i]) == rows->y[i] ? &near : &far;
 
+		if (own == &far && !(fabs(rows->y[i] - bound->middle) <= MOST_TOLD * bound->limit))
+			return false;
 		if (isnan(*own))
 			*own = x;
+		others += own == &near;
+		lacking += own == &near && isnan(x);
 		/* a far target without the cell, or two kinds of cells on one side */
 		if (own == &far ? !(x == far) : !isnan(x) && x != near)
 			return false;
 	}
-	return !isnan(near) && !isnan(far) && near != far;
+	/* two cells that are there, of which one is that of a mistake, tell nothing */
+	return !isnan(near) && !isnan(far) && near != far && 2 * lacking < others;
 }
 
 bool

@@ -219,6 +219,7 @@ typedef struct TnpDonors
 	bool		levels;			/* the targets have few values, between which nothing lies */
 	double	   *x;				/* [n, n_features] raw, in ascending order of their targets */
 	double	   *told;			/* [n_features] by a missing cell, 0 … 1; behind x */
+	double	   *alike;			/* [n_features] how probably two rows have one label; behind told */
 } TnpDonors;
 
 #define TNP_SHIFTED 64			/* features that may shift targets */

@@ -38,7 +38,7 @@ fill_variants(const TnpModel *model, const TnpStats *stats, const TnpRows *queri
 										   &v->sample[i]);
 
 		v->first[i] = n;
-		v->known[i] = donors > 0 ? tnp_donors_new_among(stats, own) : 0;
+		v->labels[i] = donors > 1 ? tnp_donors_new(stats, own, v->label + i * TNP_MOST_NEW) : 0;
 		if (v->shift != NULL)
 			v->shifts[i] = donors > 0
 				? tnp_shifts_of(stats, own, v->shift + i * TNP_MOST_SHIFTS) : 0;
@@ -80,14 +80,15 @@ tnp_variants_make(const TnpModel *model, const TnpStats *stats, const TnpRows *q
 	/* weights are written for as many donors as there may be */
 	v->weight = tnp_alloc(env, n + TNP_MOST_VARIANTS, sizeof(double));
 	v->sample = tnp_alloc(env, queries->n, sizeof(int));
-	v->known = tnp_alloc(env, queries->n, sizeof(int64_t));
+	v->label = tnp_alloc(env, queries->n * TNP_MOST_NEW, sizeof(TnpNewLabel));
+	v->labels = tnp_alloc(env, queries->n, sizeof(int));
 	if (model->config.encode_x.shift)
 	{
 		v->shift = tnp_alloc(env, queries->n * TNP_MOST_SHIFTS, sizeof(TnpShift));
 		v->shifts = tnp_alloc(env, queries->n, sizeof(int));
 	}
 	if (v->x == NULL || v->first == NULL || v->weight == NULL || v->sample == NULL
-		|| v->known == NULL
+		|| v->label == NULL || v->labels == NULL
 		|| (model->config.encode_x.shift && (v->shift == NULL || v->shifts == NULL)))
 		return tnp_no_memory(error);
 	fill_variants(model, stats, queries, v);
@@ -105,12 +106,13 @@ tnp_variants_free(const TnpEnv *env, TnpVariants *v)
 	tnp_free(env, v->first);
 	tnp_free(env, v->weight);
 	tnp_free(env, v->sample);
-	tnp_free(env, v->known);
+	tnp_free(env, v->label);
+	tnp_free(env, v->labels);
 	tnp_free(env, v->shift);
 	tnp_free(env, v->shifts);
 	v->x = v->weight = NULL;
-	v->sample = v->shifts = NULL;
-	v->known = NULL;
+	v->sample = v->shifts = v->labels = NULL;
+	v->label = NULL;
 	v->shift = NULL;
 	v->first = NULL;
 }
@@ -141,15 +143,23 @@ tnp_variants_join(const TnpModel *model, const TnpVariants *v, int64_t query, co
 	{
 		double		mean[TNP_MOST_VARIANTS],
 					wider[TNP_MOST_VARIANTS];
-		const double *weight = v->weight + tnp_variants_first(v, query);
-		bool		widens = v->sample[query] > 0 || v->known[query] > 0;
+		int64_t		first = tnp_variants_first(v, query);
+		const double *weight = v->weight + first;
+		bool		widens = v->sample[query] > 0 || v->labels[query] > 0;
 
 		tnp_answer_shape(model, &kind, &n);
 		widens &= kind == TNP_GAUSSIAN || kind == TNP_MIXTURE;
 		if (widens)
 		{
 			tnp_join_sample(kind, n, count, v->sample[query], params, step, mean, wider);
-			tnp_join_new(kind, n, count, v->known[query], params, step, weight, wider);
+			for (int i = 0; i < v->labels[query]; i++)
+			{
+				const TnpNewLabel *label = &v->label[query * TNP_MOST_NEW + i];
+
+				tnp_join_new(count, mean, weight,
+							 v->x + first * v->rows.n_features + label->feature,
+							 v->rows.n_features, label->alike, wider);
+			}
 		}
 		tnp_join(kind, n, count, params, step, weight, widens ? wider : NULL, work, joined);
 	}

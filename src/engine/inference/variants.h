@@ -17,7 +17,8 @@ typedef struct TnpVariants
 	int64_t    *first;			/* [queries + 1] of each query's variants */
 	double	   *weight;			/* [rows.n] of their answers */
 	int		   *sample;			/* [queries] how many, the first ones, are a sample */
-	int64_t    *known;			/* [queries] labels of a feature that has another one there, or 0 */
+	TnpNewLabel *label;			/* [queries, TNP_MOST_NEW] that are new, and */
+	int		   *labels;			/* [queries] how many of these there are */
 	TnpShift   *shift;			/* [queries, TNP_MOST_SHIFTS] of what follows from them, or NULL */
 	int		   *shifts;			/* [queries] how many of these there are */
 	int			most;			/* of one query */
