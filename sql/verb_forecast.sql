@@ -203,6 +203,10 @@ SELECT step, round(mean / 10) AS mean, high - low < 20 AS narrow
 	FROM posterior.forecast('mistaken', 'k', 'v', 2, season => 7);
 DROP TABLE mistaken;
 DROP FUNCTION missed;
+-- a level that ends the series may go up and down
+SELECT count(*) FROM unnest(posterior_internal.near_series((SELECT array_agg(
+		CASE WHEN k > 395 THEN 5000 * (1 + k % 2) ELSE cos(k * k) END ORDER BY k)
+	FROM generate_series(1, 400) k))) v WHERE v = 'NaN';
 DROP VIEW told;
 -- groups that are too short are left out with a warning; the setting of the model comes back, and
 -- an error brings it back

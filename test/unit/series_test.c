@@ -132,6 +132,39 @@ test_honest(void)
 	ok(far_of(0) == 0 && far_of(9) == 0 && far_of(10) == 1, "too few to tell");
 }
 
+/* A level of so many values that ends the series, every other one twice as far. */
+static void
+fill_volatile_level(int values)
+{
+	fill_level();
+	for (int i = STEPS - values; i < STEPS; i++)
+		y[i] = 1000 * (1 + (i - STEPS + values) % 2) + scatter(i);
+}
+
+static void
+test_volatile_levels(void)
+{
+	int			kept = 0;
+
+	for (int values = 2; values <= 16; values++)
+	{
+		fill_volatile_level(values);
+		kept += far_of(STEPS) == 0;
+		for (int i = 0; i < STEPS; i++)
+			y[i] = -y[i];
+		kept += far_of(STEPS) == 0;
+	}
+	ok(kept == 30, "levels that go up and down");
+	fill_volatile_level(7);
+	y[STEPS - 3] = 100;
+	ok(far_of(STEPS) == 0, "one value in seven may be back");
+	fill_level();
+	y[STEPS - 1] = y[STEPS - 4] = 1e6;
+	ok(far_of(STEPS) == 2, "two of the last four are mistakes");
+	y[STEPS - 2] = 1e6;
+	ok(far_of(STEPS) == 0, "three of the last four are a level");
+}
+
 static void
 test_no_memory(void)
 {
@@ -167,6 +200,7 @@ main(void)
 		{
 			test_mistakes();
 			test_honest();
+			test_volatile_levels();
 			test_no_memory();
 		}
 		else

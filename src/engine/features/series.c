@@ -4,9 +4,11 @@
  * A value may be far from all others, or, where the series wanders, its distance from the median of
  * those around it from all such distances: both by the rule of far targets (far.c). It counts as
  * missing and not as nearer: smoothing, the last value and what is learned from it have use for a
- * value of the right size alone. Growth has no far values, however fast, nor has a level that two
- * values or more have reached: of several at the end the rule could call far as many as it allows,
- * but they are where the series is now.
+ * value of the right size alone.
+ *
+ * Growth has no far values, however fast, nor has a level that two values or more have reached: of
+ * several at the end the rule could call far as many as it allows, but they are where the series is
+ * now.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -22,6 +24,7 @@
 #include "engine/file/model.h"
 
 #define AROUND 9				/* values whose median one is compared with, itself included */
+#define LEVEL_OF_FAR 4			/* a level at the end has at most so many values for a far one */
 
 /* The values that are there. */
 typedef struct Values
@@ -31,40 +34,86 @@ typedef struct Values
 	double	   *y,				/* [m] */
 			   *apart,			/* [m] what is to be far: the values, or distances of them */
 			   *sorted;			/* [m] room */
+	TnpTargetBound bound;
 } Values;
 
 static bool
-is_far(const TnpTargetBound *bound, double y)
+is_far(const Values *v, int i)
 {
-	return tnp_bounded_target(bound, y) != y;
+	return tnp_bounded_target(&v->bound, v->apart[i]) != v->apart[i];
 }
 
-/* Where those begin that end the series and are far on one side; m if fewer than two do. */
+static void
+sort_doubles(double *v, int n)
+{
+	qsort(v, (size_t) n, sizeof(double), tnp_compare_doubles);
+}
+
+/* The median of `count` values from value `first` on; at most AROUND, the upper one of two. */
+static double
+median_from(const Values *v, int first, int count)
+{
+	double		sorted[AROUND];
+
+	memcpy(sorted, v->y + first, (size_t) count * sizeof(double));
+	sort_doubles(sorted, count);
+	return sorted[count / 2];
+}
+
+/* ---- the level at the end -------------------------------------------------------------------- */
+
+/*
+ * Whether the values from value i on are a new level: more than two thirds of them, and two at
+ * least, are far from the values before, on that side. It may be a level that goes up and down, of
+ * which only some values are far from those around them.
+ */
+static bool
+begins_level(const Values *v, int i, double side)
+{
+	int			before = i < AROUND ? i : AROUND,
+				beyond = 0;
+	double		middle = median_from(v, i - before, before);
+
+	for (int j = i; j < v->m; j++)
+		beyond += side * (v->y[j] - middle) > v->bound.farthest;
+	return beyond >= 2 && 3 * beyond > 2 * (v->m - i);
+}
+
+/* Where the level that ends the series begins, if it is on that side of the middle; else m. */
 static int
-begin_last_level(const Values *v, const TnpTargetBound *bound)
+begin_last_level(const Values *v, double side)
 {
-	int			begin = v->m;
+	int			begin = v->m,
+				far = 0;
 
-	while (begin > 0 && is_far(bound, v->apart[begin - 1])
-		   && (v->apart[begin - 1] > bound->middle) == (v->apart[v->m - 1] > bound->middle))
-		begin--;
-	return v->m - begin > 1 ? begin : v->m;
+	for (int i = v->m - 1; i > 0 && v->m - i <= LEVEL_OF_FAR * (far + 1); i--)
+		if (is_far(v, i) && side * (v->apart[i] - v->bound.middle) > 0)
+		{
+			far++;
+			if (begins_level(v, i, side))
+				begin = i;
+		}
+	return begin;
 }
+
+/* ---- far values ------------------------------------------------------------------------------ */
 
 /* Leave out those that are far, and say so in near. */
 static void
 leave_near(Values *v, double times, double *near)
 {
-	TnpTargetBound bound;
-	int			last,
+	int			last[2],
 				left = 0;
 
 	memcpy(v->sorted, v->apart, (size_t) v->m * sizeof(double));
-	qsort(v->sorted, (size_t) v->m, sizeof(double), tnp_compare_doubles);
-	tnp_targets_bind(v->sorted, v->m, times, &bound);
-	last = begin_last_level(v, &bound);
+	sort_doubles(v->sorted, v->m);
+	tnp_targets_bind(v->sorted, v->m, times, &v->bound);
+	if (!v->bound.is_set)
+		return;
+	for (int above = 0; above <= 1; above++)
+		last[above] = begin_last_level(v, above ? 1.0 : -1.0);
 	for (int i = 0; i < v->m; i++)
-		if (i < last && is_far(&bound, v->apart[i]))
+		if (is_far(v, i) && i < last[v->apart[i] > v->bound.middle])
 			near[v->step[i]] = NAN;
 		else
 		{
@@ -78,16 +127,11 @@ leave_near(Values *v, double times, double *near)
 static double
 median_around(const Values *v, int i)
 {
-	double		sorted[AROUND];
 	int			first = i - AROUND / 2;
 
 	if (first > v->m - AROUND)
 		first = v->m - AROUND;
-	if (first < 0)
-		first = 0;
-	memcpy(sorted, v->y + first, sizeof(sorted));
-	qsort(sorted, AROUND, sizeof(double), tnp_compare_doubles);
-	return sorted[AROUND / 2];
+	return median_from(v, first < 0 ? 0 : first, AROUND);
 }
 
 TnpStatus
