@@ -207,6 +207,34 @@ DROP FUNCTION missed;
 SELECT count(*) FROM unnest(posterior_internal.near_series((SELECT array_agg(
 		CASE WHEN k > 395 THEN 5000 * (1 + k % 2) ELSE cos(k * k) END ORDER BY k)
 	FROM generate_series(1, 400) k))) v WHERE v = 'NaN';
+-- a feature foretells events: they stay, and say nothing of other days; a mistake beside them is
+-- left out, and so are events that no column foretells
+CREATE TABLE events AS SELECT k, 100 + cos(k * k) + CASE WHEN k IN (100, 280) THEN 80 ELSE 0 END
+		AS y, (k IN (100, 280, 403))::int AS event FROM generate_series(1, 405) k;
+CREATE FUNCTION left_out(y float8[], x float8[]) RETURNS integer[] LANGUAGE sql AS $$
+	SELECT array_agg(k ORDER BY k)
+	FROM unnest(posterior_internal.near_series(y, x, 0)) WITH ORDINALITY u (v, k)
+	WHERE v = 'NaN' $$;
+SELECT left_out(y, x) AS foretold, left_out(y, NULL) AS alone,
+	left_out(y[:199] || 1e6::float8 || y[201:], x) AS mistake,
+	left_out(y, (SELECT array_agg(ARRAY[k]) FROM generate_series(1, 400) k)) AS "all different"
+FROM (SELECT array_agg(y ORDER BY k) AS y, array_agg(ARRAY[event]::float8[] ORDER BY k) AS x
+	FROM events WHERE k <= 400) e;
+SELECT posterior_internal.near_series('{1,2}', '{{1},{NULL}}', 0);
+SELECT posterior_internal.near_series('{1,2}', '{{1}}', 0);
+SELECT posterior_internal.near_series('{1,2}', '{{1},{2}}', 2);
+SELECT posterior_internal.near_series(NULL) IS NULL AS nothing;
+SELECT bool_or(f.prediction::text <> g.prediction::text) AS differ,
+	max(f.high - f.low) FILTER (WHERE f.step <> 3) < 4 AS narrow
+FROM (SELECT array_agg(y ORDER BY k) FILTER (WHERE k <= 400) AS y,
+		array_agg(CASE WHEN y > 150 THEN 'NaN' ELSE y END ORDER BY k) FILTER (WHERE k <= 400)
+			AS lacking, array_agg(ARRAY[event]::float8[] ORDER BY k) AS x FROM events) e,
+	LATERAL (SELECT step, prediction, posterior.quantile(prediction, 0.05) AS low,
+			posterior.quantile(prediction, 0.95) AS high
+		FROM posterior_internal.forecast_steps(y, x, 0, 1, 5)) f
+		JOIN LATERAL posterior_internal.forecast_steps(lacking, x, 0, 1, 5) g USING (step);
+DROP TABLE events;
+DROP FUNCTION left_out;
 DROP VIEW told;
 -- groups that are too short are left out with a warning; the setting of the model comes back, and
 -- an error brings it back

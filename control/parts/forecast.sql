@@ -12,11 +12,14 @@ COMMENT ON FUNCTION posterior_internal.smooth(float8[], integer, integer, intege
 	'exponential smoothing with additive season, with or without damped trend; random walks';
 
 -- What forecasts are made from. A far value would be the last one of many rows, a part of means,
--- and nearly all that smoothing and random walks know of how far values go.
-CREATE FUNCTION posterior_internal.near_series(y float8[]) RETURNS float8[]
-	AS 'MODULE_PATHNAME', 'posterior_near_series' LANGUAGE C STABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION posterior_internal.near_series(float8[]) IS
-	'a series with NaN in place of values that are far from all others, as the model says it';
+-- and nearly all that smoothing and random walks know of how far values go. A column of x, but
+-- the first `yearly` ones, may foretell it; then it stays.
+CREATE FUNCTION posterior_internal.near_series(y float8[], x float8[] DEFAULT NULL,
+	yearly integer DEFAULT 0) RETURNS float8[]
+	AS 'MODULE_PATHNAME', 'posterior_near_series' LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION posterior_internal.near_series(float8[], float8[], integer) IS
+	'a series with NaN in place of values that are far from all others, as the model says it, and '
+	'that no column foretells';
 
 -- The next steps of one series. y: its values in time order, NaN where there is none; x: for every
 -- step of y and the `horizon` after it, known columns, the first `yearly` of them the year's
@@ -38,6 +41,7 @@ CREATE FUNCTION posterior_internal.forecast_steps(y float8[], x float8[], yearly
 	LANGUAGE plpgsql VOLATILE SET jit = off SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	n integer := cardinality(y);
+	usual float8[];
 	rows integer := 512;
 	width integer := greatest(season, 4);
 	first integer := greatest(n - rows, 1);
@@ -53,7 +57,9 @@ DECLARE
 	parts text := '';
 	spec integer := 0;
 BEGIN
-	y := posterior_internal.near_series(y);
+	-- what a column foretells is learned from, but nothing starts from it
+	usual := posterior_internal.near_series(y);
+	y := posterior_internal.near_series(y, x, yearly);
 	SELECT count(*) FILTER (WHERE i > first), min(v) INTO present, lowest
 		FROM unnest(y) WITH ORDINALITY u (v, i) WHERE v <> 'NaN' AND i > first - rows;
 	cuts := CASE WHEN n - first >= 40 THEN ARRAY[first + (n - first) * 2 / 3,
@@ -105,8 +111,9 @@ BEGIN
 			spec, shape.anchor, shape.scale, columns);
 	END LOOP;
 	RETURN QUERY EXECUTE format($q$
-		WITH s AS MATERIALIZED (SELECT i::integer AS i, nullif(v, 'NaN') AS v
-			FROM unnest($1) WITH ORDINALITY u (v, i)),
+		WITH s AS MATERIALIZED (SELECT i::integer AS i, nullif(v, 'NaN') AS v,
+				nullif(value, 'NaN') AS value
+			FROM unnest($1, $4) WITH ORDINALITY u (v, value, i)),
 		known AS MATERIALIZED (
 			SELECT i, nullif($1[max(i) FILTER (WHERE v IS NOT NULL) OVER a], 'NaN') AS last,
 				avg(v) OVER near AS mean1, avg(v) OVER before AS mean2,
@@ -117,17 +124,17 @@ BEGIN
 				AND CURRENT ROW), before AS (ORDER BY i ROWS BETWEEN %2$s PRECEDING AND
 				%3$s PRECEDING)),
 		pairs AS (
-			SELECT 'past' AS role, i AS target, h, v AS value
+			SELECT 'past' AS role, i AS target, h, value
 				FROM s, LATERAL (SELECT 1 +
 				floor((i * 0.6180339887498949 - floor(i * 0.6180339887498949)) * %4$s)::integer)
 				g (h)
-			WHERE i > %5$s AND v IS NOT NULL
+			WHERE i > %5$s AND value IS NOT NULL
 			UNION ALL
 			SELECT 'ahead', %6$s + h, h, NULL FROM generate_series(1, %4$s) h
 			UNION ALL
-			SELECT 'path', o + h, h, v FROM generate_series(1, %4$s) h,
+			SELECT 'path', o + h, h, value FROM generate_series(1, %4$s) h,
 				generate_series(%7$s, %6$s - %4$s, greatest((%6$s - %4$s - %7$s) / 8, 1)) o
-				JOIN s ON true WHERE %8$s AND s.i = o + h AND v IS NOT NULL),
+				JOIN s ON true WHERE %8$s AND s.i = o + h AND value IS NOT NULL),
 		features AS MATERIALIZED (
 			SELECT p.*, k.last, coalesce(k.mean1, k.last) AS mean1, k.mean2,
 				coalesce(k.size, abs(nullif(k.last, 0)), 1) AS size, k.lag1, k.lag2, k.lag3,
@@ -209,7 +216,7 @@ BEGIN
 			cuts[greatest(cardinality(cuts) - 1, 1)],
 			CASE WHEN paths AND cardinality(cuts) > 1 THEN 'true' ELSE 'false' END,
 		season, least(8, greatest(3, 400 / greatest(season, 1))), lags, parts, spec)
-	USING y, x, cuts;
+	USING usual, x, cuts, y;
 END $$;
 COMMENT ON FUNCTION posterior_internal.forecast_steps(float8[], float8[], integer, integer, integer,
 	boolean) IS

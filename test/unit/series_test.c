@@ -1,6 +1,7 @@
 /*
  * series_test.c: values of a series that are far from all others count as missing: one too large,
- * one that a trend hides, one that ends the series; and growth, levels, events and gaps do not.
+ * one that a trend hides, one that ends the series; and growth, levels, events and gaps do not, nor
+ * does what a column foretells.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -16,7 +17,9 @@
 static TestEnv env;
 static TnpModel *model;
 static double y[STEPS],
+			x[STEPS][3],
 			near[STEPS];
+static TnpStepColumns columns;
 static TnpError error;
 
 /* Numbers in [-1, 1] that hang together with nothing. */
@@ -32,7 +35,7 @@ far_of(int n)
 {
 	int			count = 0;
 
-	test_must(tnp_series_near(model, y, n, near, &error), &error);
+	test_must(tnp_series_near(model, y, n, &columns, near, &error), &error);
 	for (int i = 0; i < n; i++)
 	{
 		if (isnan(near[i]) && !isnan(y[i]))
@@ -165,6 +168,69 @@ test_volatile_levels(void)
 	ok(far_of(STEPS) == 0, "three of the last four are a level");
 }
 
+/* Events of 80 at two places of 400, and column 1 of x, which foretells them. */
+static void
+fill_events(void)
+{
+	fill_level();
+	for (int i = 0; i < STEPS; i++)
+	{
+		bool		event = i == 100 || i == 280;
+
+		y[i] += 80 * event;
+		x[i][0] = i;
+		x[i][1] = event;
+		x[i][2] = i % 7;
+	}
+}
+
+static void
+test_foretold(void)
+{
+	columns = (TnpStepColumns) {x[0], 3, 3};
+	fill_events();
+	ok(far_of(400) == 0, "events that a column foretells");
+	for (int i = 0; i < 400; i++)
+		y[i] += i;
+	ok(far_of(400) == 0, "beside a trend");
+	fill_events();
+	y[200] = 130;
+	ok(far_of(STEPS) == 1 && isnan(near[200]), "a mistake that is nearer than they");
+	fill_events();
+	y[399] = 1e6;
+	ok(far_of(400) == 1 && isnan(near[399]), "a mistake that is farther");
+	fill_events();
+	y[280] = 1e6;
+	ok(far_of(400) == 1 && isnan(near[280]), "a mistake where an event is foretold, beside one");
+	fill_events();
+	for (int i = 0; i < 400; i++)
+		x[i][1] = x[i][1] == 1 ? 1 : NAN;
+	ok(far_of(400) == 0, "a column that is known of events alone");
+	for (int i = 0; i < 400; i++)
+		x[i][1] = x[i][1] == 1 ? NAN : 0;
+	ok(far_of(400) == 2, "what is not known foretells nothing");
+	fill_events();
+	x[50][1] = 1;
+	ok(far_of(400) == 2, "nor does what a near value has, too");
+	fill_events();
+	columns.x++;
+	ok(far_of(400) == 0, "columns after others");
+	columns.x++;
+	columns.n = 1;
+	ok(far_of(400) == 2, "a column that foretells nothing");
+	columns = (TnpStepColumns) {x[0], 1, 3};
+	ok(far_of(400) == 2, "all cells are different");
+	for (int i = 0; i < 400; i++)
+		x[i][0] = i / 3;
+	x[100][0] = x[280][0] = -1;
+	ok(far_of(400) == 2, "most cells are");
+	for (int i = 0; i < 400; i++)
+		x[i][0] = i / 5;
+	x[100][0] = x[280][0] = -1;
+	ok(far_of(400) == 0, "a few are");
+	columns = (TnpStepColumns) {x[0], 0, 0};
+}
+
 static void
 test_no_memory(void)
 {
@@ -175,7 +241,7 @@ test_no_memory(void)
 	{
 		env.calls = 0;
 		env.fail_at = n;
-		status = tnp_series_near(model, y, 120, near, &error);
+		status = tnp_series_near(model, y, 120, &columns, near, &error);
 	}
 	env.fail_at = 0;
 	ok(status == TNP_OK && n == 3, "no memory at %d places", n - 2);
@@ -201,6 +267,7 @@ main(void)
 			test_mistakes();
 			test_honest();
 			test_volatile_levels();
+			test_foretold();
 			test_no_memory();
 		}
 		else

@@ -23,23 +23,54 @@ array_items(ArrayType *array)
 	return ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
 }
 
-/* near_series(y float8[]) returns float8[], with NaN for what is far to the session's model */
+/* The columns of x [steps, pitch] from number `from` on, of n steps at least; none of NULL. */
+static TnpStepColumns
+step_columns(ArrayType *x, int from, int n)
+{
+	int			pitch;
+
+	if (x == NULL)
+		return (TnpStepColumns) {NULL, 0, 0};
+	if (ARR_NDIM(x) != 2 || ARR_DIMS(x)[0] < n || from < 0 || from > ARR_DIMS(x)[1]
+		|| array_contains_nulls(x))
+		ereport(ERROR,
+				(errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
+				 errmsg("columns of a series must be known of all its steps, without NULLs")));
+	pitch = ARR_DIMS(x)[1];
+	return (TnpStepColumns) {(double *) ARR_DATA_PTR(x) + from, pitch - from, pitch};
+}
+
+/*
+ * near_series(y float8[], x float8[], yearly integer) returns float8[], with NaN for what is far to
+ * the session's model and not foretold by columns of x, the first `yearly` of them left out
+ */
 PG_FUNCTION_INFO_V1(posterior_near_series);
 Datum
 posterior_near_series(PG_FUNCTION_ARGS)
 {
-	ArrayType  *values = PG_GETARG_ARRAYTYPE_P(0);
-	PosteriorModel *model = posterior_model_pin(posterior_model_name, CurrentMemoryContext);
-	int			n = array_items(values),
+	ArrayType  *values,
+			   *x = PG_ARGISNULL(1) ? NULL : PG_GETARG_ARRAYTYPE_P(1);
+	PosteriorModel *model;
+	TnpStepColumns columns;
+	int			n,
 				bound[1] = {1};
-	double	   *near = palloc(Max(n, 1) * sizeof(double));
-	Datum	   *items = palloc(Max(n, 1) * sizeof(Datum));
+	double	   *near;
+	Datum	   *items;
 	TnpError	error;
 
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(2))
+		PG_RETURN_NULL();
+	values = PG_GETARG_ARRAYTYPE_P(0);
 	if (array_contains_nulls(values))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("a series has no NULL")));
-	if (tnp_series_near(model->model, (double *) ARR_DATA_PTR(values), n, near, &error) != TNP_OK)
+	model = posterior_model_pin(posterior_model_name, CurrentMemoryContext);
+	n = array_items(values);
+	columns = step_columns(x, PG_GETARG_INT32(2), n);
+	near = palloc(Max(n, 1) * sizeof(double));
+	items = palloc(Max(n, 1) * sizeof(Datum));
+	if (tnp_series_near(model->model, (double *) ARR_DATA_PTR(values), n, &columns, near,
+						&error) != TNP_OK)
 		posterior_raise(&error, model->name);
 	for (int i = 0; i < n; i++)
 		items[i] = Float8GetDatum(near[i]);
