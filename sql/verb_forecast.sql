@@ -175,6 +175,19 @@ SELECT posterior.forecast('bad', 'at', 'y', 3);
 UPDATE bad SET at = '2024-01-01'::timestamptz
 	+ make_interval(mins => (extract(doy FROM t::date) ^ 2)::int);
 SELECT posterior.forecast('bad', 'at', 'y', 3);
+CREATE VIEW huge AS SELECT i AS k, 1e308 * sin(i) AS y, 1e-320::float8 * (i % 5) AS small,
+	1e120 * (3 + sin(i)) AS large, CASE i WHEN 70 THEN 1e200 WHEN 71 THEN -1e200 ELSE i % 3 END
+		AS two, CASE i WHEN 70 THEN 1e200 ELSE i % 3 END AS one FROM generate_series(1, 100) i;
+SELECT posterior.forecast('huge', 'k', 'y', 3);
+SELECT posterior.backtest('huge', 'k', 'y', 3);
+SELECT posterior.forecast('huge', 'k', 'small', 3);
+SELECT posterior.forecast('huge', 'k', 'two', 3);
+SELECT posterior.backtest('huge', 'k', 'one', 3);
+SELECT bool_and(low > 1e120 AND high < 5e120) AS large
+	FROM posterior.forecast('huge', 'k', 'large', 3);
+SELECT crps < baseline_crps AND rmse < baseline_rmse AS large
+	FROM posterior.backtest('huge', 'k', 'large', 3, origins => 3);
+DROP VIEW huge;
 SELECT posterior.backtest('short', 'k', 'y', 3);
 SELECT posterior.backtest('one', 'day', 'qty', 0);
 SELECT posterior.backtest('one', 'day', 'qty', 3, origins => 0);

@@ -21,6 +21,26 @@ COMMENT ON FUNCTION posterior_internal.near_series(float8[], float8[], integer) 
 	'a series with NaN in place of values that are far from all others, as the model says it, and '
 	'that no column foretells';
 
+-- Squares of values, and of their differences, must be numbers, and not 0.
+CREATE FUNCTION posterior_internal.check_size(y float8[]) RETURNS void
+	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	largest float8 := (SELECT max(abs(v)) FROM unnest(y) v WHERE v <> 'NaN');
+BEGIN
+	IF largest > 1e140 OR largest > 0 AND largest < 1e-75 THEN
+		RAISE EXCEPTION 'the values of a series are too %',
+				CASE WHEN largest > 1 THEN 'large' ELSE 'small' END
+			USING ERRCODE = 'numeric_value_out_of_range',
+				DETAIL = format('The largest is %s in absolute value; forecasts are made of 1e-75 '
+					'to 1e+140, and of 0.', ltrim(to_char(largest, '9.9EEEE'))),
+				HINT = format('Take another unit in a view, as in SELECT time, y * %s AS y, and '
+					'name the view instead; or leave out the values that are wrong.',
+					CASE WHEN largest > 1 THEN '1e-200' ELSE '1e+200' END);
+	END IF;
+END $$;
+COMMENT ON FUNCTION posterior_internal.check_size(float8[]) IS
+	'an error where values of a series are too large or too small to be forecast';
+
 -- The next steps of one series. y: its values in time order, NaN where there is none; x: for every
 -- step of y and the `horizon` after it, known columns, the first `yearly` of them the year's
 -- calendar.
@@ -60,6 +80,7 @@ BEGIN
 	-- what a column foretells is learned from, but nothing starts from it
 	usual := posterior_internal.near_series(y);
 	y := posterior_internal.near_series(y, x, yearly);
+	PERFORM posterior_internal.check_size(y);
 	SELECT count(*) FILTER (WHERE i > first), min(v) INTO present, lowest
 		FROM unnest(y) WITH ORDINALITY u (v, i) WHERE v <> 'NaN' AND i > first - rows;
 	cuts := CASE WHEN n - first >= 40 THEN ARRAY[first + (n - first) * 2 / 3,
@@ -401,12 +422,13 @@ DECLARE
 	usual float8;
 	known float8[];
 BEGIN
+	PERFORM posterior_internal.check_size(y);
 	FOR origin IN SELECT DISTINCT round(first + (n - horizon - first) * (i - 1)::float8 /
 		greatest(origins - 1, 1))::integer AS o FROM generate_series(1, origins) i ORDER BY o LOOP
 		known := y[1:origin];
 		CONTINUE WHEN known[origin] IS NULL;
 		-- the last season again, as wide as seasons differed
-		SELECT sqrt(avg((v - w) * (v - w))) INTO spread
+		SELECT sqrt(sum((v - w) * (v - w)) / count(v - w)) INTO spread
 		FROM (SELECT v, lag(v, season) OVER (ORDER BY i) AS w
 			FROM (SELECT i, nullif(v, 'NaN') AS v FROM unnest(known) WITH ORDINALITY u (v, i)) s) d;
 		SELECT v INTO usual FROM unnest(known) WITH ORDINALITY u (v, i)
@@ -473,7 +495,7 @@ BEGIN
 					1 - c.crps / nullif(c.baseline_crps, 0)
 			FROM (SELECT o, count(*) AS n, avg(posterior.log_pdf(prediction, value)) AS log_density,
 				avg(posterior.crps(prediction, value)) AS crps,
-					sqrt(avg((posterior.mean(prediction) - value) ^ 2)) AS rmse,
+					sqrt(sum((posterior.mean(prediction) - value) ^ 2) / count(*)) AS rmse,
 						avg(abs(posterior.median(prediction) - value)) AS mae,
 					avg((value <@ posterior.bounds(prediction, level))::integer::float8) AS
 						coverage,
@@ -482,7 +504,8 @@ BEGIN
 					posterior_internal.histogram(array_agg(posterior.cdf(prediction, value))) AS
 						pit,
 					avg(posterior.crps(baseline, value)) AS baseline_crps,
-						sqrt(avg((posterior.mean(baseline) - value) ^ 2)) AS baseline_rmse,
+						sqrt(sum((posterior.mean(baseline) - value) ^ 2) / count(*)) AS
+							baseline_rmse,
 					avg(abs(posterior.mean(baseline) - value)) AS baseline_mae,
 						avg((value <@ posterior.bounds(baseline, level))::integer::float8) AS
 						baseline_coverage
