@@ -192,6 +192,24 @@ SELECT posterior.backtest('short', 'k', 'y', 3);
 SELECT posterior.backtest('one', 'day', 'qty', 0);
 SELECT posterior.backtest('one', 'day', 'qty', 3, origins => 0);
 RESET posterior.model;
+-- a series that is constant, one that rarely changes, and one that follows a pattern exactly: what
+-- comes lies within the bands, however few components far to one side hold the mean beside it
+CREATE VIEW exact AS SELECT k, 7.0 AS fixed, 20 + 0.5 * (k / 100) AS price,
+	100 + k / 10.0 + 5 * (k % 7) AS pattern FROM generate_series(0, 149) k;
+SELECT count(*) AS steps, count(*) FILTER (WHERE 7 BETWEEN low AND high) AS within,
+	bool_and(high - low < 0.01) AS narrow FROM posterior.forecast('exact', 'k', 'fixed', 7);
+SELECT name, n, coverage > 0.9 AS covers
+FROM unnest('{fixed,price,pattern}'::text[]) name,
+	posterior.backtest('exact', 'k', name, 7, season => 7, origins => 6);
+DROP VIEW exact;
+-- a mixture that is widened keeps its mean and its peak; a normal distribution is one
+SELECT abs(posterior.mean(w) - posterior.mean(d)) < 1e-12 AS mean,
+	abs(posterior.median(w) - posterior.median(d)) < 1e-6 AS median,
+	posterior.stddev(w) > posterior.stddev(d) AS wider
+FROM posterior.pool(ARRAY[posterior.normal(7, 1e-6), posterior.normal(9, 1)], '{0.98, 0.02}') d,
+	posterior_internal.widen(d, 2) w;
+SELECT posterior_internal.widen(posterior.normal(3, 2), 2);
+SELECT posterior_internal.widen(posterior.normal(3, 2), 0);
 -- a value with its point in the wrong place counts as missing to all members of the pool; two that
 -- end the series are its level; a model that does not say how far is far takes all as they are
 CREATE VIEW told AS SELECT name, array_agg(CASE WHEN k = ANY (wrong) THEN 1000 * y ELSE y END

@@ -11,6 +11,14 @@ COMMENT ON FUNCTION posterior_internal.smooth(float8[], integer, integer, intege
 	integer[], integer) IS
 	'exponential smoothing with additive season, with or without damped trend; random walks';
 
+-- A pool that is to be wider or narrower. It has a peak where most of its members agree and few
+-- components far to one side: the peak stays where it is, and the mean, which totals are made of.
+CREATE FUNCTION posterior_internal.widen(d posterior.distribution,
+	factor float8) RETURNS posterior.distribution
+	AS 'MODULE_PATHNAME', 'posterior_widen' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 20;
+COMMENT ON FUNCTION posterior_internal.widen(posterior.distribution, float8) IS
+	'a mixture that is so many times as wide about its median, with its mean';
+
 -- What forecasts are made from. A far value would be the last one of many rows, a part of means,
 -- and nearly all that smoothing and random walks know of how far values go. A column of x, but
 -- the first `yearly` ones, may foretell it; then it stays.
@@ -228,7 +236,7 @@ BEGIN
 				0), 0.99) AS r
 			FROM normal a JOIN normal b ON b.origin = a.origin AND b.h = a.h + 1 AND b.role = 'path'
 				WHERE a.role = 'path')
-		SELECT h, posterior.affine(d, c, (1 - c) * posterior.mean(d)), coalesce(r, 0)
+		SELECT h, posterior_internal.widen(d, c), coalesce(r, 0)
 		FROM (SELECT p.*, coalesce((SELECT c FROM spread), 1)
 				* sqrt(1 + h::float8 / greatest(%6$s - %5$s, 1)) AS c
 			FROM pooled p WHERE role = 'ahead') p, (SELECT (SELECT r FROM chain) AS r) r

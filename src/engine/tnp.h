@@ -512,6 +512,14 @@ TNP_EXPORT double tnp_expected_excess(const TnpDistribution *d, double y);
  */
 TNP_EXPORT void tnp_affine(const TnpDistribution *d, double scale, double shift, double *params);
 
+/*
+ * A mixture that is `factor` times as wide, with its mean where it was and its peaks about there:
+ * standard deviations are multiplied by factor, and so are the distances from the median, on the
+ * side where they have less weight. Those of the other side are multiplied by what keeps the mean.
+ * params [3 n] are not checked, as above.
+ */
+TNP_EXPORT void tnp_widen(const TnpDistribution *mixture, double factor, double *params);
+
 /* One draw from the four words of a counter-based generator (model-format.md section 11). */
 TNP_EXPORT double tnp_draw(const TnpDistribution *d, uint64_t seed, uint64_t draw, uint32_t step);
 

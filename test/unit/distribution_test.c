@@ -793,6 +793,57 @@ test_by_hand(void)
 	}
 }
 
+/* A mixture that is widened keeps its mean, and its median where it is symmetric or has a peak. */
+static void
+test_widen(int rounds)
+{
+	/* a peak at 7, and one component in a hundred far above it */
+	static const double skewed[] = {0.69, 0.3, 0.01, 7, 7, 12, 1e-6, 1e-3, 2};
+	static const double turned[] = {0.69, 0.3, 0.01, -7, -7, -12, 1e-6, 1e-3, 2};
+	static const double even[] = {0.25, 0.5, 0.25, -4, 1, 6, 1, 2, 1};
+	TnpDistribution s = {TNP_MIXTURE, 3, skewed},
+				t = {TNP_MIXTURE, 3, turned},
+				e = {TNP_MIXTURE, 3, even};
+	bool		means = true,
+				widths = true;
+	double		params[3 * MAX_PARTS],
+				other[3 * MAX_PARTS];
+	TnpDistribution wide = {TNP_MIXTURE, 3, params};
+
+	for (double factor = 0.75; factor <= 2; factor += 1.25)
+	{
+		tnp_widen(&s, factor, params);
+		tnp_widen(&t, factor, other);
+		ok(close_to(tnp_mean(&wide), tnp_mean(&s), 1e-14) &&
+		   fabs(tnp_quantile(&wide, 0.5) - 7) < 1e-6 &&
+		   tnp_quantile(&wide, 0.05) < 7 && tnp_quantile(&wide, 0.95) > 7,
+		   "a peak stays, and a mean beside it, %g times as wide", factor);
+		ok(close_to(params[3], -other[3], 1e-14) && close_to(params[5], -other[5], 1e-14) &&
+		   params[8] == other[8],
+		   "whichever side has less, %g", factor);
+		tnp_widen(&e, factor, params);
+		ok(close_to(tnp_quantile(&wide, 0.5), 1, 1e-14) && close_to(tnp_mean(&wide), 1, 1e-14) &&
+		   close_to(tnp_variance(&wide), factor * factor * tnp_variance(&e), 1e-14),
+		   "what is symmetric is all %g times as wide", factor);
+	}
+	for (int i = 0; i < rounds; i++)
+	{
+		const Sample *sample = random_distribution(TNP_MIXTURE, false);
+		double		factor = between(0.5, 2);
+
+		wide.n = sample->d.n;
+		tnp_widen(&sample->d, factor, params);
+		means = means && fabs(tnp_mean(&wide) - tnp_mean(&sample->d)) <=
+			1e-12 * sqrt(tnp_variance(&sample->d));
+		widths = widths && tnp_variance(&wide) >=
+			fmin(factor, 1) * fmin(factor, 1) * tnp_variance(&sample->d) * (1 - 1e-9) &&
+			tnp_variance(&wide) <=
+				fmax(factor, 1) * fmax(factor, 1) * tnp_variance(&sample->d) * (1 + 1e-9);
+	}
+	ok(means, "a wider mixture has the same mean");
+	ok(widths, "its variance is within the square of the factor");
+}
+
 static void
 test_check(void)
 {
@@ -922,6 +973,7 @@ main(void)
 	test_extreme_entropy();
 	test_by_hand();
 	test_check();
+	test_widen(rounds);
 	test_draws(getenv("TNP_QUICK") != NULL ? 2000 : 50000);
 	return done_testing();
 }

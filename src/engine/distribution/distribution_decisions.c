@@ -1,6 +1,6 @@
 /*
  * distribution_decisions.c: what decisions ask of a distribution over numbers: upper tails,
- * expected excess over a threshold, and the same distribution in other units.
+ * expected excess over a threshold, the same distribution in other units, and wider mixtures.
  *
  * Classes have none of these; the functions then give NaN. Expected excess is the integral of the
  * upper tail, E[max(Y - y, 0)], which Bayesian optimisation calls expected improvement
@@ -158,5 +158,37 @@ tnp_affine(const TnpDistribution *d, double scale, double shift, double *params)
 			for (int i = 0; i < d->n; i++)
 				params[i] = NAN;
 			break;
+	}
+}
+
+/*
+ * About the mean, a factor would move a narrow peak away from what it foretells wherever few
+ * components far to one side hold the mean beside it. About the median it would move the mean.
+ */
+void
+tnp_widen(const TnpDistribution *mixture, double factor, double *params)
+{
+	const TnpDistribution *d = mixture;
+	double		median = tnp_quantile(d, 0.5),
+				below = 0.0,
+				above = 0.0,
+				lesser,
+				kept;
+
+	for (int i = 0; i < d->n; i++)
+	{
+		below += WEIGHT(d, i) * fmax(median - MEAN(d, i), 0.0);
+		above += WEIGHT(d, i) * fmax(MEAN(d, i) - median, 0.0);
+	}
+	lesser = fmin(below, above);
+	kept = lesser > 0.0 ? 1.0 + (factor - 1.0) * (lesser / fmax(below, above)) : 1.0;
+	for (int i = 0; i < d->n; i++)
+	{
+		double		distance = MEAN(d, i) - median;
+		bool		is_lesser = distance > 0.0 ? above == lesser : below == lesser;
+
+		params[i] = WEIGHT(d, i);
+		params[d->n + i] = median + (is_lesser ? factor : kept) * distance;
+		params[2 * d->n + i] = factor * SD(d, i);
 	}
 }

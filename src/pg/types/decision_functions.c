@@ -1,6 +1,6 @@
 /*
  * decision_functions.c: what decisions ask of a distribution: how surprising a value is,
- * expected excess and improvement, other units, and pools of several distributions.
+ * expected excess and improvement, other units, pools of several distributions, and wider ones.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -263,4 +263,26 @@ posterior_pool(PG_FUNCTION_ARGS)
 		for (int c = 0; c < component_count(d[i]); c++)
 			put_component(d[i], c, weights[i], params, total, at++);
 	PG_RETURN_POINTER(posterior_check_distribution(TNP_MIXTURE, total, params, NULL, 0));
+}
+
+/* widen(d, factor): a normal distribution or a mixture, so many times as wide (tnp_widen) */
+PG_FUNCTION_INFO_V1(posterior_widen);
+Datum
+posterior_widen(PG_FUNCTION_ARGS)
+{
+	PosteriorDistribution *d = PG_GETARG_DISTRIBUTION(0);
+	TnpDistribution mixture = {TNP_MIXTURE, component_count(d), NULL};
+	double		factor = PG_GETARG_FLOAT8(1),
+			   *given = palloc(3 * mixture.n * sizeof(double)),
+			   *params = palloc(3 * mixture.n * sizeof(double));
+
+	if (!(factor > 0) || isinf(factor))
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("a factor must be finite and above 0"), errdetail("It is %g.", factor)));
+	for (int i = 0; i < mixture.n; i++)
+		put_component(d, i, 1, given, mixture.n, i);
+	mixture.params = given;
+	tnp_widen(&mixture, factor, params);
+	PG_RETURN_POINTER(posterior_check_distribution(TNP_MIXTURE, mixture.n, params, NULL, 0));
 }
