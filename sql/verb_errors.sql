@@ -177,3 +177,9 @@ DROP VIEW north, text_times, shuffled, gaps, mostly_gaps, few, untold, untimed, 
 	holes, other, texts CASCADE;
 DROP TABLE good, mistake, outcome CASCADE;
 DROP FUNCTION attempt;
+-- targets of any size, or an error
+CREATE TABLE sizes AS SELECT i AS x, 2 + sin(i) AS y FROM generate_series(1, 40) i;
+CREATE VIEW large AS SELECT x, y * 1e100 AS y FROM sizes;
+SELECT rmse BETWEEN 1e98 AND 1e100 AS large FROM posterior.evaluate('large', 'y', '{x}');
+SELECT posterior.mean(posterior.predict(posterior.context(y * 1e-120, x), 3.0)) FROM sizes;
+DROP TABLE sizes CASCADE;

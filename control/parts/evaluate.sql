@@ -272,7 +272,8 @@ BEGIN
 			avg(CASE WHEN number THEN posterior.log_pdf(prediction, value)
 				ELSE ln(greatest(posterior.probability(prediction, label), 1e-300)) END),
 			avg(CASE WHEN number THEN posterior.crps(prediction, value) END),
-				sqrt(avg(CASE WHEN number THEN (posterior.mean(prediction) - value) ^ 2 END)),
+				sqrt(sum(CASE WHEN number THEN (posterior.mean(prediction) - value) ^ 2 END)
+					/ count(value)),
 			avg(CASE WHEN number THEN abs(posterior.median(prediction) - value) END),
 			avg(CASE WHEN number THEN (value <@ posterior.bounds(prediction,
 				level))::integer::float8 END),
@@ -283,7 +284,8 @@ BEGIN
 			avg(CASE WHEN NOT number THEN (posterior.most_probable(prediction) =
 				label)::integer::float8 END),
 			avg(CASE WHEN number THEN posterior.crps(simple, value) END),
-				sqrt(avg(CASE WHEN number THEN (posterior.mean(simple) - value) ^ 2 END)),
+				sqrt(sum(CASE WHEN number THEN (posterior.mean(simple) - value) ^ 2 END)
+					/ count(value)),
 			CASE WHEN NOT number THEN (SELECT max(c)
 				FROM (SELECT count(*)::float8 / sum(count(*)) OVER () AS c
 				FROM unnest(array_agg(label)) l GROUP BY l) l) END,
@@ -292,7 +294,8 @@ BEGIN
 				0) END,
 			avg(CASE WHEN number THEN posterior.log_pdf(ridge, value) END),
 			avg(CASE WHEN number THEN posterior.crps(ridge, value) END),
-			sqrt(avg(CASE WHEN number THEN (posterior.mean(ridge) - value) ^ 2 END))
+			sqrt(sum(CASE WHEN number THEN (posterior.mean(ridge) - value) ^ 2 END)
+					/ count(value))
 		FROM posterior_internal.cross_predictions(relation, target, used, "by", '{}', together,
 			"time", folds, max_rows, seed, number, true) p
 		GROUP BY 1, 2 ORDER BY 1, 2

@@ -178,21 +178,27 @@ def check_odd(tap, model, tool, tables, name):
 
 
 def check_target_limits(tap, model, tool, tables, name):
-    """Targets beyond 1e150 are refused; a spread below 1e-100 counts as none."""
+    """Targets beyond 1e150 are refused, and a spread below 1e-100, of sums below 1e-290; zeros are
+    not.
+    """
     if "classes" in model.config["head"]:
         return
     x, y, kinds = rows(model, CONTEXT + QUERIES, 23)
-    tiny = y * 1e-120
-    wanted = Oracle(model, x, tiny, kinds, tiny[CONTEXT:])
+    zeros = y * 0
+    wanted = Oracle(model, x, zeros, kinds, zeros[CONTEXT:])
     for kernels in tables:
         ask = lambda targets: tool.ask(kernels=kernels,
                                        **questions(x, targets, kinds, targets[CONTEXT:]))
         answers = [ask(y * unit) for unit in (1e152, 1e200, 1e300)]
         tap.ok(all(bad_value(a) and "targets are too large" in a["error"]["message"]
                    for a in answers), f"{name}, {kernels}: large targets are refused", *answers)
-        answer = ask(tiny)
+        small = (1e-310,) if model.is_sums else (1e-104, 1e-200, 1e-310)
+        answers = [ask(y * unit) for unit in small]
+        tap.ok(all(bad_value(a) and "targets are too small" in a["error"]["message"]
+                   for a in answers), f"{name}, {kernels}: small targets are refused", *answers)
+        answer = ask(zeros)
         wrong = answer["error"] if "error" in answer else wanted.wrong(answer, tables[kernels])
-        tap.ok(wrong is None, f"{name}, {kernels}: tiny targets are zeros", wrong)
+        tap.ok(wrong is None, f"{name}, {kernels}: zeros are zeros", wrong)
 
 
 # ---- models that do not scale --------------------------------------------------------------------

@@ -374,6 +374,8 @@ make_target(const TnpModel *model, const TnpRows *rows, int64_t *basis, TnpError
 	}
 	if (!(fabs(mean) <= LARGEST && sd <= LARGEST))
 		return tnp_fail(error, TNP_BAD_VALUE, "the targets are too large to be scaled");
+	if (sd < SMALLEST && !(mean == 0 && sd == 0))
+		return tnp_fail(error, TNP_BAD_VALUE, "the targets are too small to be scaled");
 	basis[SUMS_CENTER] = sums_word(mean);
 	basis[SUMS_SCALE] = sums_word(scale_of(mean, sd));
 	return TNP_OK;

@@ -430,6 +430,15 @@ build_slots(const TnpModel *model, TnpStats *stats, TnpError *error)
 	return TNP_OK;
 }
 
+static bool
+only_zeros(const TnpRows *rows, int t, int64_t n, int n_targets)
+{
+	for (int64_t i = 0; i < n; i++)
+		if (rows->y[i * n_targets + t] != 0)
+			return false;
+	return true;
+}
+
 /*
  * Centre and scale of target number t. Targets that are all equal, as the first ones of counts may
  * be, do not say how far others lie: their own size is the only one there is.
@@ -452,7 +461,13 @@ build_target(const TnpModel *model, const TnpRows *rows, int t, TnpStats *stats,
 		moments(rows->y + t, stats->n0, c->n_targets, &center, &sd);
 		scale = tnp_all_equal(rows->y + t, stats->n0, c->n_targets) ? fabs(center)
 			: fmax(sd, LEAST_SCALE * fabs(center));
-		/* nothing but zeros, or numbers too small to divide by */
+		if (scale < SMALLEST_SCALE && !only_zeros(rows, t, stats->n0, c->n_targets))
+		{
+			tnp_fail(error, TNP_BAD_VALUE, "the targets are too small to be scaled");
+			tnp_detail(error, "mean %g, standard deviation %g, which is to be at least %g", center,
+					   sd, SMALLEST_SCALE);
+			return TNP_BAD_VALUE;
+		}
 		if (scale < SMALLEST_SCALE)
 			scale = 1;
 		if (!(fabs(center) <= TNP_LARGEST_PARAMETER && scale <= TNP_LARGEST_PARAMETER))
