@@ -13,8 +13,8 @@ bool		tnp_labels_wanted(const TnpStats *stats);
 
 /*
  * Which features [F] are numbers that name groups of prefix rows, by what the linear regression of
- * these leaves of their targets, and whether there are some. Needs columns and regressions of
- * stats.
+ * these, or a classifier's logistic one, leaves of their targets, and whether there are some. Needs
+ * columns and regressions of stats.
  */
 TnpStatus	tnp_columns_name(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
 							 bool *named, bool *some, TnpError *error);
