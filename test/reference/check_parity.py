@@ -929,16 +929,22 @@ def case_far_targets(model):
         yield Case(f"{n} rows and three later ones, one of them with a far target",
                    request(x[:n + 3], y[:n + 3], kinds, n, queries=cells(x[n + 3:])),
                    predictions(later, x[n + 3:]))
-        # a flag that foretells them, one that another row has, too, and one that one of them lacks
-        for flagged, lacking in ((at, []), ([*at, 2], []), (at, at[:1])):
-            told, number = x.copy(), kinds.index("numeric")
+        # a flag that foretells them, one that another row has, too, and those that one of them or
+        # most others lack; targets that are too far for that
+        most = np.setdiff1d(np.arange(n), at)[:n // 2 + 1]
+        for flagged, lacking, times in ((at, [], 1), ([*at, 2], [], 1), (at, at[:1], 1),
+                                        (at, most, 1), (at, [], 8)):
+            told, number, farther = x.copy(), kinds.index("numeric"), y.copy()
             told[:, number] = 0
             told[flagged, number], told[n::2, number], told[lacking, number] = 1, 1, np.nan
-            moved = near_targets(model.config, y[:n], told[:n])(y)
-            assert np.any(moved != y) == (len(flagged) > wrong or len(lacking) > 0), n
-            yield Case(f"{n} rows, {wrong} with far targets, {len(flagged)} of them foretold",
-                       request(told[:n], y[:n], kinds, n, queries=cells(told[n:])),
-                       predictions(build(model, told[:n], y[:n], n, kinds), told[n:]))
+            farther[at] *= times
+            moved = near_targets(model.config, farther[:n], told[:n])(farther)
+            assert np.any(moved != farther) == (len(flagged) > wrong or len(lacking) > 0
+                                                or times > 1), n
+            yield Case(f"{n} rows, {wrong} with far targets and a flag of {len(flagged)} rows, "
+                       f"{len(lacking)} lack it, {times} times as far",
+                       request(told[:n], farther[:n], kinds, n, queries=cells(told[n:])),
+                       predictions(build(model, told[:n], farther[:n], n, kinds), told[n:]))
 
 
 def case_lacking(model):

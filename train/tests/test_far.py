@@ -52,6 +52,14 @@ class FarTargetsTest(unittest.TestCase):
             self.assertEqual((got.numpy() != y).sum(), moved, flags)
             np.testing.assert_array_equal(
                 got[0], reference.near_targets(config, y[0], told[0])(y[0]))
+        notes, farther = x.copy(), y.copy()
+        notes[0, :, 1], notes[0, 3, 1] = np.nan, 0
+        farther[0, 7] = 300
+        notes[0, [7, 90], 1] = told[0, [7, 90], 1] = 1
+        told[0, [20, 91], 1] = 0
+        for cells_of, targets, moved in ((told, y, 0), (notes, y, 2), (told, farther, 2)):
+            got = near_targets(torch.from_numpy(targets), 300, config, torch.from_numpy(cells_of))
+            self.assertEqual((got.numpy() != targets).sum(), moved)
         told[0, :, 1] = 0
         told[0, [7, 90], 1] = 1, np.nan
         got = near_targets(torch.from_numpy(y), 300, config, torch.from_numpy(told))

@@ -10,19 +10,17 @@ import numpy as np
 import torch
 
 from pg_posterior_train.classes import classify
-from pg_posterior_train.export import load_model
 from pg_posterior_train.labels import names_groups
 from pg_posterior_train.normalise import as_labels, prepare, scale_targets
 from pg_posterior_train.predict import chain, predict
 from pg_posterior_train.tasks import Tasks, concatenate
 
 from .models import REFERENCE, TOOL
+from .test_line import network
 
 sys.path.insert(0, REFERENCE)
 try:
     from checking import Tool, cells, table
-    from make_models import make_random
-    from safetensors_io import write_model
 finally:
     sys.path.remove(REFERENCE)
 
@@ -47,13 +45,6 @@ def shops(n, groups, seed, known=8, noise=0.3, smooth=False):
 def as_tasks(x, y):
     categorical = torch.tensor([[False, False, True, False]])
     return Tasks(torch.from_numpy(x)[None], torch.from_numpy(y)[None], categorical)
-
-
-def network(name, folder):
-    path = os.path.join(folder, "model.safetensors")
-    config, tensors, dtype = make_random(name, 0)
-    write_model(path, config, tensors, dtype)
-    return path, load_model(path).double()
 
 
 def labels_of(model, tasks, n):

@@ -251,7 +251,7 @@ struct TnpStats
 	TnpTargetBound y_bound;		/* of the only target */
 	int			n_more;			/* targets after it, and */
 	double	   *y_more;			/* [n_more, 2] their centers and scales, or NULL */
-	int			n_columns;		/* features, and behind them parts of split ones but the first */
+	int			n_columns;		/* features, and behind them the other parts of some */
 	TnpColumn  *columns;		/* [n_columns] with prefix scaling, else NULL */
 	int			n_slots;		/* row tokeniser: columns used */
 	int		   *slot;			/* [n_slots] column of each slot */
