@@ -130,8 +130,9 @@ SELECT count(*) AS steps, bool_and(a.prediction::text = b.prediction::text) AS p
 	bool_or(a.value <> b.value) AS "values differ"
 FROM (SELECT array_agg(qty ORDER BY day) AS y,
 		array_agg(CASE WHEN day > '2023-05-11' THEN 1e6 ELSE qty END ORDER BY day) AS z FROM one) s,
-	LATERAL posterior_internal.backtest_steps(y, NULL, 0, 7, 7, 4) a
-		JOIN LATERAL posterior_internal.backtest_steps(z, NULL, 0, 7, 7, 4) b USING (origin, step)
+	LATERAL posterior_internal.backtest_steps(y, NULL, 0, 7, 7, false, 4) a
+		JOIN LATERAL posterior_internal.backtest_steps(z, NULL, 0, 7, 7, false, 4) b
+			USING (origin, step)
 WHERE a.origin <= '2023-05-11'::date - '2023-01-01'::date + 1;
 -- a leak would show: coins cannot be foretold
 CREATE VIEW coins AS SELECT i AS k, (hashint4(i) & 1)::float8 AS y FROM generate_series(1, 150) i;
@@ -198,7 +199,8 @@ CREATE VIEW exact AS SELECT k, 7.0 AS fixed, 20 + 0.5 * (k / 100) AS price,
 	100 + k / 10.0 + 5 * (k % 7) AS pattern FROM generate_series(0, 149) k;
 SELECT count(*) AS steps, count(*) FILTER (WHERE 7 BETWEEN low AND high) AS within,
 	bool_and(high - low < 0.01) AS narrow FROM posterior.forecast('exact', 'k', 'fixed', 7);
-SELECT name, n, coverage > 0.9 AS covers
+-- and what the last season tells exactly leaves no skill to be had
+SELECT name, n, coverage > 0.9 AS covers, skill IS NULL AS "no skill"
 FROM unnest('{fixed,price,pattern}'::text[]) name,
 	posterior.backtest('exact', 'k', name, 7, season => 7, origins => 6);
 DROP VIEW exact;
@@ -223,8 +225,8 @@ CREATE FUNCTION missed(model text) RETURNS TABLE (name text, missing boolean)
 	LANGUAGE sql AS $$
 	SELECT set_config('posterior.model', model, true);
 	SELECT name, bool_and(a.prediction::text = b.prediction::text)
-	FROM told, LATERAL posterior_internal.forecast_steps(y, NULL, 0, 7, 2) a
-		JOIN LATERAL posterior_internal.forecast_steps(lacking, NULL, 0, 7, 2) b USING (step)
+	FROM told, LATERAL posterior_internal.forecast_steps(y, NULL, 0, 7, 2, false) a
+		JOIN LATERAL posterior_internal.forecast_steps(lacking, NULL, 0, 7, 2, false) b USING (step)
 	GROUP BY name ORDER BY name $$;
 SELECT * FROM missed('tabular');
 SELECT * FROM missed('tabular_small') LIMIT 1;
@@ -262,10 +264,26 @@ FROM (SELECT array_agg(y ORDER BY k) FILTER (WHERE k <= 400) AS y,
 			AS lacking, array_agg(ARRAY[event]::float8[] ORDER BY k) AS x FROM events) e,
 	LATERAL (SELECT step, prediction, posterior.quantile(prediction, 0.05) AS low,
 			posterior.quantile(prediction, 0.95) AS high
-		FROM posterior_internal.forecast_steps(y, x, 0, 1, 5)) f
-		JOIN LATERAL posterior_internal.forecast_steps(lacking, x, 0, 1, 5) g USING (step);
+		FROM posterior_internal.forecast_steps(y, x, 0, 1, 5, true)) f
+		JOIN LATERAL posterior_internal.forecast_steps(lacking, x, 0, 1, 5, true) g USING (step);
 DROP TABLE events;
 DROP FUNCTION left_out;
+-- where columns foretell something the regressions, which alone know them, can have nearly all of
+-- the pool; holidays are such a column, the calendar is none
+CREATE VIEW priced AS SELECT '2023-01-02'::date + k AS day,
+		(100 + 5 * sin(k * 2 * pi() / 7) + cos(k * k)) / price AS qty, price
+	FROM (SELECT k, 1 - 0.1 * (k / 7 * 5 % 4) AS price FROM generate_series(0, 209) k) p;
+SELECT told.crps < plain.crps / 3 AS better, told.coverage > 0.75 AS covers
+FROM posterior.backtest('priced', 'day', 'qty', 7, features => '{price}', origins => 4) told,
+	posterior.backtest('priced', 'day', 'qty', 7, origins => 4) plain;
+SELECT name, foretold
+FROM (VALUES ('alone', NULL, NULL, NULL), ('feature', '{price}', NULL, NULL),
+		('holidays', NULL, 'holidays', NULL), ('in months', NULL, 'holidays', 'month'))
+		v (name, features, free, step),
+	posterior_internal.series(CASE WHEN step IS NULL THEN 'priced' ELSE 'months' END, CASE
+		WHEN step IS NULL THEN 'day' ELSE 'at' END, CASE WHEN step IS NULL THEN 'qty' ELSE 'y' END,
+		NULL, features::text[], NULL, free::regclass, NULL, 0, 4096);
+DROP VIEW priced;
 DROP VIEW told;
 -- groups that are too short are left out with a warning; the setting of the model comes back, and
 -- an error brings it back

@@ -51,19 +51,20 @@ COMMENT ON FUNCTION posterior_internal.check_size(float8[]) IS
 
 -- The next steps of one series. y: its values in time order, NaN where there is none; x: for every
 -- step of y and the `horizon` after it, known columns, the first `yearly` of them the year's
--- calendar.
+-- calendar; foretold: not all of them are the calendar.
 --
 -- Each past step is one row of a context: its value relative to what was known `h` steps before, h
 -- running through 1 … horizon. Five such regressions, which differ in what they are relative to and
 -- in one or two columns, are asked and pooled with five forms of smoothing, spec 0 … -4. Form 1 has
 -- a share of its own; the others share the rest by their mean CRPS on two later parts of the
--- history, predicted from what was before them, the regressions as one with a share of four. The
--- same parts widen or narrow the pool. Its variance grows by h / n beyond that, n being the steps
--- that it is learned from: a trend that is estimated is not known, and of a random walk whose drift
--- is estimated the variance grows so (Hyndman and Athanasopoulos, "Forecasting: Principles and
--- Practice", section 5.5, third edition).
+-- history, predicted from what was before them, the regressions as one with a share of four. Where
+-- columns foretell something, which regressions alone can know, form 1 shares like the others, as
+-- four of them, and the regressions as six. The same parts widen or narrow the pool. Its variance
+-- grows by h / n beyond that, n being the steps that it is learned from: a trend that is estimated
+-- is not known, and of a random walk whose drift is estimated the variance grows so (Hyndman and
+-- Athanasopoulos, "Forecasting: Principles and Practice", section 5.5, third edition).
 CREATE FUNCTION posterior_internal.forecast_steps(y float8[], x float8[], yearly integer,
-	season integer, horizon integer, paths boolean DEFAULT false,
+	season integer, horizon integer, foretold boolean, paths boolean DEFAULT false,
 		OUT step integer, OUT prediction posterior.distribution, OUT persistence float8)
 	RETURNS SETOF record
 	LANGUAGE plpgsql VOLATILE SET jit = off SET search_path = pg_catalog, pg_temp AS $$
@@ -205,16 +206,19 @@ BEGIN
 			SELECT class, avg(posterior.crps(d, value) ORDER BY target, h) AS crps
 				FROM classes GROUP BY class),
 		shares AS (
-			SELECT class, CASE class WHEN 1 THEN 4 ELSE 1 END * CASE WHEN s.crps IS NOT NULL THEN
-				greatest(coalesce(min(s.crps) OVER () / nullif(s.crps, 0), 1), 1e-2) ^ 3
+			SELECT class, CASE class WHEN 1 THEN %14$s WHEN -1 THEN 4 ELSE 1 END
+				* CASE WHEN s.crps IS NOT NULL THEN
+				greatest(coalesce(min(s.crps) OVER () / nullif(s.crps, 0), 1), 1e-2) ^ %15$s
 				ELSE 1 END AS share
 			FROM (SELECT DISTINCT least(spec, 1) AS class FROM members) c
 				LEFT JOIN scores s USING (class)),
 		weights AS (
-			SELECT class, CASE class WHEN -1 THEN 0.4 ELSE 0.6 * share / sum(share) FILTER (
-				WHERE class <> -1) OVER (ORDER BY class ROWS BETWEEN UNBOUNDED PRECEDING AND
-				UNBOUNDED FOLLOWING) END / CASE class WHEN 1 THEN %13$s ELSE 1 END AS w
-				FROM shares),
+			SELECT class, CASE WHEN %16$s THEN share / sum(share) OVER every
+				WHEN class = -1 THEN 0.4
+				ELSE 0.6 * share / sum(share) FILTER (WHERE class <> -1) OVER every END
+				/ CASE class WHEN 1 THEN %13$s ELSE 1 END AS w
+				FROM shares WINDOW every AS (ORDER BY class ROWS BETWEEN UNBOUNDED PRECEDING AND
+				UNBOUNDED FOLLOWING)),
 		pooled AS MATERIALIZED (
 			SELECT role, cut, target, h, value,
 				posterior.pool(array_agg(d ORDER BY spec), array_agg(w ORDER BY spec)) AS d
@@ -244,11 +248,12 @@ BEGIN
 		width - 1, 2 * width - 1, width, horizon, first, n,
 			cuts[greatest(cardinality(cuts) - 1, 1)],
 			CASE WHEN paths AND cardinality(cuts) > 1 THEN 'true' ELSE 'false' END,
-		season, least(8, greatest(3, 400 / greatest(season, 1))), lags, parts, spec)
+		season, least(8, greatest(3, 400 / greatest(season, 1))), lags, parts, spec,
+		CASE WHEN foretold THEN 6 ELSE 4 END, CASE WHEN foretold THEN 4 ELSE 3 END, foretold::text)
 	USING usual, x, cuts, y;
 END $$;
 COMMENT ON FUNCTION posterior_internal.forecast_steps(float8[], float8[], integer, integer, integer,
-	boolean) IS
+	boolean, boolean) IS
 	'distributions of the next steps of a series, and how much of an error stays from step to step';
 
 -- The parts that forecast and backtest share: what is wrong with a series, NULL where nothing is.
@@ -342,7 +347,7 @@ BEGIN
 		answered := answered + 1;
 		SELECT array_agg(f.prediction ORDER BY f.step), max(f.persistence) INTO answers, persistence
 		FROM posterior_internal.forecast_steps(s.y, s.x, s.yearly,
-			coalesce(forecast.season, s.season), horizon, draws > 0) f;
+			coalesce(forecast.season, s.season), horizon, s.foretold, draws > 0) f;
 		IF draws > 0 THEN
 			SELECT array_agg(e ORDER BY i) INTO paths
 				FROM posterior.draw(posterior.normal(0, 1), draws * horizon,
@@ -417,7 +422,7 @@ COMMENT ON FUNCTION posterior.forecast_total(regclass, text, text, integer, text
 -- Forecasts of a series from earlier origins, each from what was there then and nothing later:
 -- slices end at the origin.
 CREATE FUNCTION posterior_internal.backtest_steps(y float8[], x float8[], yearly integer,
-	season integer, horizon integer, origins integer,
+	season integer, horizon integer, foretold boolean, origins integer,
 		OUT origin integer, OUT step integer, OUT value float8,
 			OUT prediction posterior.distribution, OUT baseline posterior.distribution)
 	RETURNS SETOF record
@@ -448,12 +453,12 @@ BEGIN
 					greatest(spread * sqrt(((f.step + season - 1) / season)::float8),
 						1e-9 * greatest(abs(usual), 1e-100)))
 			FROM posterior_internal.forecast_steps(known, x[1:origin + horizon], yearly, season,
-				horizon) f
+				horizon, foretold) f
 			WHERE y[origin + f.step] <> 'NaN';
 	END LOOP;
 END $$;
 COMMENT ON FUNCTION posterior_internal.backtest_steps(float8[], float8[], integer, integer, integer,
-	integer) IS 'forecasts from earlier origins, beside the last season again';
+	boolean, integer) IS 'forecasts from earlier origins, beside the last season again';
 
 CREATE FUNCTION posterior.backtest(relation regclass, "time" text, target text, horizon integer,
 	"by" text[] DEFAULT NULL, level float8 DEFAULT 0.9,
@@ -500,7 +505,8 @@ BEGIN
 				CASE WHEN s.kind = 'integer' THEN stamp::bigint END, c.n, c.log_density, c.crps,
 				c.rmse, c.mae, c.coverage, c.width,
 				c.pit, c.baseline_crps, c.baseline_rmse, c.baseline_mae, c.baseline_coverage,
-					1 - c.crps / nullif(c.baseline_crps, 0)
+					-- what the last season tells exactly leaves no skill to be had
+					CASE WHEN c.baseline_rmse > 0 THEN 1 - c.crps / c.baseline_crps END
 			FROM (SELECT o, count(*) AS n, avg(posterior.log_pdf(prediction, value)) AS log_density,
 				avg(posterior.crps(prediction, value)) AS crps,
 					sqrt(sum((posterior.mean(prediction) - value) ^ 2) / count(*)) AS rmse,
@@ -519,7 +525,7 @@ BEGIN
 						baseline_coverage
 				FROM (SELECT CASE WHEN each_origin THEN b.origin END AS o, b.*
 					FROM posterior_internal.backtest_steps(s.y, s.x, s.yearly, cycle, horizon,
-					origins) b) b
+					s.foretold, origins) b) b
 				GROUP BY o) c,
 				LATERAL (SELECT CASE WHEN o IS NOT NULL THEN posterior_internal.grid_time(s.kind,
 					s.unit, s.length, s.exact, s.local, s.month_end, o) END) t (stamp)

@@ -155,13 +155,14 @@ $$;
 COMMENT ON FUNCTION posterior_internal.season(text, float8) IS 'steps of a usual cycle';
 
 -- Calendar features of a series' steps, [steps][columns], those of the year first; `yearly` of
--- them.
+-- them. holiday: the last column is of the holidays.
 CREATE FUNCTION posterior_internal.calendar_matrix(kind text, unit text, length float8,
 	exact float8, local float8, month_end boolean, steps integer, holidays date[], OUT x float8[],
-	OUT yearly integer)
+	OUT yearly integer, OUT holiday boolean)
 	LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	yearly := 0;
+	holiday := holidays IS NOT NULL AND unit IN ('day', 'second') AND length <= 86400;
 	IF unit = 'integer' OR (unit = 'month' AND length >= 12) THEN
 		RETURN;
 	END IF;
@@ -170,8 +171,7 @@ BEGIN
 		|| CASE WHEN unit <> 'month' AND length < 86400 THEN ARRAY[c.hour_sin, c.hour_cos]
 			ELSE '{}' END
 		|| CASE WHEN unit <> 'month' AND length <= 86400 THEN ARRAY[sind(w), cosd(w)] ELSE '{}' END
-		|| CASE WHEN holidays IS NOT NULL AND unit <> 'month'
-			AND length <= 86400 THEN ARRAY[(t::date = ANY (holidays))::integer::float8]
+		|| CASE WHEN holiday THEN ARRAY[(t::date = ANY (holidays))::integer::float8]
 			ELSE '{}' END ORDER BY i)
 	INTO x
 	FROM (SELECT i, CASE WHEN unit = 'month' THEN posterior_internal.grid_time(kind, unit, length,
@@ -192,7 +192,8 @@ COMMENT ON FUNCTION posterior_internal.calendar_matrix(text, text, float8, float
 CREATE FUNCTION posterior_internal.series(relation regclass, "time" text, target text, "by" text[],
 	features text[], known regclass, holidays regclass,
 		step interval, ahead integer, history integer,
-		OUT series jsonb, OUT y float8[], OUT x float8[], OUT yearly integer, OUT season integer,
+		OUT series jsonb, OUT y float8[], OUT x float8[], OUT yearly integer,
+			OUT foretold boolean, OUT season integer,
 			OUT kind text, OUT unit text, OUT length float8,
 		OUT exact float8, OUT local float8, OUT month_end boolean)
 	RETURNS SETOF record
@@ -357,7 +358,7 @@ BEGIN
 				JOIN (SELECT index, p FROM unnest(g.index) WITH
 				ORDINALITY u (index, p)) u ON u.index = i;
 		END IF;
-		SELECT c.x, c.yearly INTO cal, yearly
+		SELECT c.x, c.yearly, c.holiday OR names <> '' INTO cal, yearly, foretold
 			FROM posterior_internal.calendar_matrix(kind, unit, length, exact, local, month_end,
 			n + ahead, free) c;
 		x := cal;
