@@ -7,7 +7,7 @@ import numpy as np
 from scaling import soft_clip
 
 FARTHEST = 2.0 ** 20
-AHEAD, FREE, CERTAIN, SAYS_CERTAIN = 0.1, 5.0, 3.0, 8.0
+AHEAD, EXACT, FREE, CERTAIN, SAYS_CERTAIN = 0.1, 5.0, 5.0, 3.0, 8.0
 
 
 class Line:

@@ -13,6 +13,7 @@ from scaling import soft_clip
 STEPS = ((128, 48, 0.8), (256, 12, 0.5))
 NARROW, WIDE, NARROW_STEPS = 5.0, 20.0, 24
 SHARES = (0.0, 2.0, 4.0)
+FEW = 32
 
 
 def correlation(distance):
@@ -170,8 +171,8 @@ class Process:
             gradient = self.gradient(self.theta)
             first, second = 0.9 * first + 0.1 * gradient, 0.98 * second + 0.02 * gradient ** 2
             step = first / (1 - 0.9 ** k) / (np.sqrt(second / (1 - 0.98 ** k)) + 1e-8)
-            self.theta = np.clip(self.theta + rate * np.sqrt((steps - k + 1) / steps) * step, -13.0,
-                                 9.0)
+            self.theta = np.clip(self.theta + rate * np.sqrt((steps - k + 1) / steps) * step,
+                                 -16.0 if len(self.targets) >= FEW else -13.0, 9.0)
 
     def starts(self, z):
         """The best one, the best one along directions, and that of groups if it is likelier."""
@@ -237,7 +238,7 @@ class Process:
         self.carriers = self.points[self.spread(STEPS[-1][0])]
         known = correlations(self.weight, self.share, self.pairs(self.carriers, self.carriers))
         np.fill_diagonal(known, 1)
-        self.unmixed = np.linalg.inv(np.linalg.cholesky(known + 1e-6 * np.eye(len(known))))
+        self.unmixed = np.linalg.inv(np.linalg.cholesky(known + 1e-8 * np.eye(len(known))))
         self.phi = phi = self.features(self.points)
         own = self.apart_of(phi)
         self.inverse = np.linalg.inv(np.eye(len(known)) + (phi.T / own) @ phi)

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from layers import activate, block, linear, mlp
-from line import AHEAD, FREE, Line
+from line import AHEAD, EXACT, FREE, Line
 from process import Process
 from scaling import soft_clip
 from trees import LEAST_ROWS, FewValues, NumberTrees, Trees
@@ -421,7 +421,8 @@ class RowTokeniser:
                 line = Line(Design(given[0], False), given[1], scaling.center[self.slots],
                             scaling.scale[self.slots], scaling.scaled(y),
                             model.config["target"]["clip"])
-                if line.free >= FREE and line.density > self.processes[0].density + AHEAD:
+                if (line.free >= FREE
+                        and line.density > min(self.processes[0].density + AHEAD, EXACT)):
                     self.processes = [line]
             if trees:
                 self.trees = shared(NumberTrees, *given[:2],

@@ -16,6 +16,7 @@ PENALTIES = [4.0 ** k for k in range(-10, 9)]
 FARTHEST = 2.0 ** 20             # of numbers that are not clipped
 SMALLEST = 1e-6                  # added to sums of squares
 AHEAD = 0.1                      # nats that a line must be ahead of the process
+EXACT = 5.0                      # or that it must reach, whatever the process does
 FREE = 5.0                       # rows that it must leave free
 CERTAIN, SAYS_CERTAIN = 3.0, 8.0    # a line of this log density says this for it
 
@@ -36,7 +37,7 @@ def instead(said, z, bins, filled, categorical, y_input, prefix, clip, chain=Non
     by_line, density = opinions(z, bins, filled, categorical, unclip(y_input.double(), clip),
                                 prefix, clip, chain, own)
     others = unclip(said[:, 0, 3].double(), clip)
-    wins = density > others + AHEAD
+    wins = density > (others + AHEAD).clamp(max=EXACT)
     if kept is not None:
         kept[:] = [a if won else b for a, b, won in zip(own, kept, wins)]
     return (torch.where(wins[:, None, None], by_line.to(said.dtype), said),

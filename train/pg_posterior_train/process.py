@@ -24,7 +24,8 @@ STAGES = ((128, 48, 0.8), (256, 12, 0.5))    # rows, steps, first step
 DIRECTED = 1024                  # rows that directions are found on, at most
 MOMENTS = (0.9, 0.98)            # Adam's (Kingma & Ba 2015)
 EPSILON = 1e-8
-LEAST, MOST = -13.0, 9.0         # of every log
+LEAST, MOST = -16.0, 9.0         # of every log, and
+LEAST_OF_FEW, FEW_ROWS = -13.0, 32       # the least with fewer rows, which look exact by chance
 SPREADS = (5.0, 20.0)            # of the logs under their prior: at first, and after
 NARROW_STEPS = 24                # of the first stage; about minus the log of the number of slots,
 LOG_NOISE = -3.0                 # that of the noise about this
@@ -38,7 +39,7 @@ NOISES = (0.03, 0.3)
 FEWEST_VALUES = 16               # a slot with fewer is never the finest
 ROUGHNESS_STEPS = 2.0 ** 20     # equal up to rounding is equal
 FIRST = 9                        # keys by which next to all rows differ
-JITTER = 1e-6
+JITTER = 1e-8
 SMALLEST = 1e-6                  # added to sums of squares
 
 
@@ -225,13 +226,14 @@ def climb(fit, theta, steps, rate, narrow=0):
     columns that matter sink so low at first that nothing brings them back.
     """
     first, second = torch.zeros_like(theta), torch.zeros_like(theta)
+    least = LEAST if fit.y.shape[1] >= FEW_ROWS else LEAST_OF_FEW
     for k in range(1, steps + 1):
         fit.spread = SPREADS[k > narrow]
         gradient = fit.gradient(theta)
         first = MOMENTS[0] * first + (1 - MOMENTS[0]) * gradient
         second = MOMENTS[1] * second + (1 - MOMENTS[1]) * gradient.square()
         step = (first / (1 - MOMENTS[0] ** k)) / ((second / (1 - MOMENTS[1] ** k)).sqrt() + EPSILON)
-        theta = (theta + rate * math.sqrt((steps - k + 1) / steps) * step).clamp(LEAST, MOST)
+        theta = (theta + rate * math.sqrt((steps - k + 1) / steps) * step).clamp(least, MOST)
     return theta
 
 

@@ -25,7 +25,7 @@
 #define MANY TNP_UPPER_MANY		/* or whose numbers lie side by side meanwhile */
 #define LEAST_MANY 8			/* rows for which that is faster than each by itself */
 #define POLL_ROWS (4 * MANY)	/* rows between two looks at interrupts */
-#define JITTER 1e-6				/* added to the carriers' correlations */
+#define JITTER 1e-8				/* added to the carriers' correlations */
 #define SMALLEST 1e-6			/* added to sums of squares */
 #define SMALLEST_REST 1e-9		/* of one minus the share of a prefix row in its own answer */
 #define LOG_TWO_PI 1.8378770664093453
@@ -350,7 +350,7 @@ weigh_line(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, Tn
 		status = take_in(model, rows, stats, &line, error);
 	loser = line;
 	if (status == TNP_OK && line.left_free >= TNP_LINE_FREE
-		&& line.density > p->density + TNP_LINE_AHEAD)
+		&& line.density > fmin(p->density + TNP_LINE_AHEAD, TNP_LINE_EXACT))
 	{
 		loser = *p;
 		*p = line;

@@ -26,7 +26,9 @@
 #define FIRST_DECAY 0.9			/* Adam's (Kingma & Ba 2015) */
 #define SECOND_DECAY 0.98
 #define EPSILON 1e-8
-#define LEAST -13.0			/* of every log */
+#define LEAST -16.0			/* of every log, and */
+#define LEAST_OF_FEW -13.0		/* with fewer rows than */
+#define FEW_ROWS 32				/* these, which chance may let look exact */
 #define MOST 9.0
 #define NARROW 5.0				/* spread of the logs under their prior, at first and */
 #define WIDE 20.0				/* after so many steps: */
@@ -569,6 +571,7 @@ climb(Fit *fit, int steps, int narrow, double rate, double *theta, double *work,
 	double	   *gradient = work,
 			   *first = work + n,
 			   *second = work + 2 * n,
+				least = fit->n < FEW_ROWS ? LEAST_OF_FEW : LEAST,
 				first_rest = 1,
 				second_rest = 1;
 
@@ -591,7 +594,7 @@ climb(Fit *fit, int steps, int narrow, double rate, double *theta, double *work,
 			second[k] = SECOND_DECAY * second[k] + (1 - SECOND_DECAY) * gradient[k] * gradient[k];
 			theta[k] += length * (first[k] / (1 - first_rest))
 				/ (sqrt(second[k] / (1 - second_rest)) + EPSILON);
-			theta[k] = fmin(fmax(theta[k], LEAST), MOST);
+			theta[k] = fmin(fmax(theta[k], least), MOST);
 		}
 	}
 	return TNP_OK;
