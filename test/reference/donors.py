@@ -3,6 +3,8 @@ the joining of their answers (section 8).
 
 SPDX-License-Identifier: PostgreSQL
 """
+from statistics import NormalDist
+
 import numpy as np
 
 from heads import Bars, Classes, Mixture
@@ -115,12 +117,12 @@ class Donors:
 
 
 def widened(answers, sample, more):
-    """Answers of which the first `sample` stand for what lies between them, with this deviation
-    more.
+    """Answers of which the first `sample` stand for what lies between them, with these deviations
+    more [k].
     """
-    if more > 0:
-        return [Mixture(a.weights, a.means, np.hypot(a.sds, more))
-                for a in widened(answers, sample, 0)]
+    if np.any(more > 0):
+        return [Mixture(a.weights, a.means, np.hypot(a.sds, s))
+                for a, s in zip(widened(answers, sample, np.zeros(1)), more)]
     if sample == 0 or not isinstance(answers[0], Mixture):
         return answers
     means = np.array([answer.mean() for answer in answers[:sample]])
@@ -132,17 +134,23 @@ def widened(answers, sample, more):
 
 
 def apart_as_new(answers, weights, labels, alike):
-    """The deviation that answers of these weights get, whose rows have other labels [k, L] where
-    the query has new ones; alike [L]: how probably two rows have the same.
+    """The deviations [k] that answers of these weights get, whose rows have other labels [k, L]
+    where the query has new ones; alike [L]: how probably two rows have the same.
     """
     if len(answers) < 2 or not isinstance(answers[0], Mixture):
-        return 0.0
-    means, more = np.array([a.mean() for a in answers]), 0.0
+        return np.zeros(len(answers))
+    means, more = np.array([a.mean() for a in answers]), np.zeros(len(answers))
+    places = [NormalDist().inv_cdf((k + 0.5) * 0.6180339887498949 % 1)
+              for k in range(len(answers))]
     for column, q in zip(labels.T, alike):
         of = [column == label for label in np.unique(column)]
         shares = np.array([np.sum(weights[own]) for own in of])
         each = np.array([np.sum((weights * means)[own]) for own in of]) / shares
-        more += 2 * np.sum(shares * (each - np.sum(weights * means)) ** 2) * q / (1 - q)
+        between = np.sum(shares * (each - np.sum(weights * means)) ** 2)
+        ninth = 2 / 9 / max(1 / q - 1, 1)
+        root = np.maximum(1 - ninth + np.sqrt(ninth) * np.array(places), 0)
+        known = 1 / np.maximum(root ** 3, 1 / 16)
+        more += between * np.maximum((1 + q) / (1 - q) * known - 1, 0)
     return np.sqrt(more)
 
 

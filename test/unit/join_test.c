@@ -135,6 +135,38 @@ test_sample(void)
 	ok(wider[0] == 1 && wider[1] == 1, "by the means of mixtures");
 }
 
+/*
+ * What a new label may differ by: nothing where labels do not differ; else as much as groups that
+ * are few may, the fewer the more, and more of some answers than of others.
+ */
+static void
+test_new(void)
+{
+	double		mean[] = {1, 1, -1, -1, 1, 1, -1, -1},
+				weight[] = {0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125},
+				label[] = {3, 3, 8, 8, 3, 3, 8, 8},
+				wider[8] = {0},
+				less[8] = {0},
+				same[8] = {0},
+				sum = 0,
+				fewer = 0;
+
+	tnp_join_new(8, mean, weight, label, 1, 0.5, wider);
+	tnp_join_new(8, mean, weight, label, 1, 0.1, less);
+	for (int k = 0; k < 8; k++)
+	{
+		sum += wider[k] * wider[k] / 8;
+		fewer += less[k] * less[k] / 8;
+		mean[k] = 1;
+	}
+	tnp_join_new(8, mean, weight, label, 1, 0.5, same);
+	/* between labels the variance is 1; of one more of two it is 3 in all if theirs is known */
+	ok(sum > 2, "a new label beside two differs by more than two of known variance");
+	ok(fewer > 0.2 && fewer < 1, "and by less beside ten");
+	ok(wider[0] != wider[1], "by more of some answers than of others");
+	ok(same[0] == 0 && same[7] == 0, "by nothing where labels do not differ");
+}
+
 static void
 test_others(void)
 {
@@ -166,6 +198,7 @@ main(void)
 	test_what_is_merged();
 	test_few();
 	test_sample();
+	test_new();
 	test_others();
 	return done_testing();
 }

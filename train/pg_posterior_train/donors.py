@@ -3,6 +3,7 @@
 """
 import copy
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import torch
@@ -15,6 +16,8 @@ ROWS = 256
 FEW_VALUES = 16         # different targets at most that are levels
 FEWEST_DRAWN = 5        # different cells that tell of more
 MOST_NEW = 8            # new labels of a row that count
+GOLDEN = 0.6180339887498949     # multiples of it are spread evenly over the unit interval
+MOST_VARIANCE = 16.0    # of groups of which few are known, times theirs
 
 
 @dataclass
@@ -234,20 +237,32 @@ def widened(parts, sample):
     return parts
 
 
+def variances_of_few(count, alike):
+    """What the variance of groups, of which few are known, may be instead of theirs, [count]: a
+    scaled inverse chi-square variable by quantiles of Wilson & Hilferty 1931.
+    """
+    ninth = 2 / 9 / max(1 / alike - 1, 1)
+    places = [NormalDist().inv_cdf((k + 0.5) * GOLDEN % 1) for k in range(count)]
+    root = np.maximum(1 - ninth + np.sqrt(ninth) * np.array(places), 0)
+    return 1 / np.maximum(root ** 3, 1 / MOST_VARIANCE)
+
+
 def apart_as_new(parts, weights, labels, alike):
-    """The deviation that answers of components [k, C, 3] (weight, mean, standard deviation) and of
-    these weights [k] get, whose rows have other labels [k, L] where the query has new ones; alike
-    [L]: how probably two rows have the same, or 0 where nothing is new.
+    """The deviations [k] that answers of components [k, C, 3] (weight, mean, standard deviation)
+    and of these weights [k] get, whose rows have other labels [k, L] where the query has new ones;
+    alike [L]: how probably two rows have the same, or 0 where nothing is new.
     """
     if (weights > 0).sum() < 2:
-        return 0.0
-    means, more = (parts[..., 0] * parts[..., 1]).sum(1), 0.0
+        return np.zeros(len(weights))
+    means, more = (parts[..., 0] * parts[..., 1]).sum(1), np.zeros(len(weights))
     for column, q in zip(labels.T, alike):
         if q > 0:
             place = np.unique(column, return_inverse=True)[1]
             share = np.bincount(place, weights)
             each = np.bincount(place, weights * means) / np.maximum(share, 1e-300)
-            more += (2 * (share * (each - (weights * means).sum()) ** 2).sum()) * q / (1 - q)
+            between = (share * (each - (weights * means).sum()) ** 2).sum()
+            more += between * np.maximum(
+                (1 + q) / (1 - q) * variances_of_few(len(weights), q) - 1, 0)
     return more ** 0.5
 
 
@@ -270,7 +285,7 @@ def join(answer, variants):
             parts[place], weights[place], variants.labels[place].numpy(),
             variants.alike[place].numpy())
         own = widened(parts[place], int(variants.sample[place])).copy()
-        own[..., 2] = np.hypot(own[..., 2], more)
+        own[..., 2] = np.hypot(own[..., 2], more[:, None])
         own[..., 0] *= share[:, None]
         joined[place] = reduced(own.reshape(-1, 3), count) if share[0] < 1 else own[0]
     joined = torch.from_numpy(joined)

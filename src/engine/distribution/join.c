@@ -11,9 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/normal.h"
+
 #define NEAR 4					/* of a sample, those that tell how close it is about an answer */
 #define HALF_WAY 0.5			/* of the distance to the last of these, which is cut at */
 #define OF_NEAREST 4.0			/* times the harmonic mean of those to the first two */
+#define GOLDEN 0.6180339887498949	/* multiples of it are spread evenly over the unit interval */
+#define MOST_VARIANCE 16.0		/* of groups of which few are known, times theirs */
 
 /* One component on its way. */
 typedef struct Part
@@ -201,13 +205,27 @@ tnp_join_sample(TnpDistributionKind kind, int n, int count, int sample, const do
 		wider[k] = k < sample ? HALF_WAY * distance_near(sample, mean, k) : 0;
 }
 
+/*
+ * What the variance of groups, of which few are known, may be instead of theirs, by answer k: a
+ * scaled inverse chi-square variable, by which a normal one is Student's t. Its quantiles are of
+ * Wilson & Hilferty 1931.
+ */
+static double
+variance_of_few(int k, double alike)
+{
+	double		ninth = 2 / (9 * fmax(1 / alike - 1, 1)),
+				place = (k + 0.5) * GOLDEN,
+				root = 1 - ninth + tnp_normal_quantile(place - floor(place)) * sqrt(ninth);
+
+	return 1 / fmax(pow(fmax(root, 0), 3), 1 / MOST_VARIANCE);
+}
+
 void
 tnp_join_new(int count, const double *mean, const double *weight, const double *label,
 			 size_t step, double alike, double *wider)
 {
 	double		all = 0,
-				between = 0,
-				more;
+				between = 0;
 
 	for (int k = 0; k < count; k++)
 		all += weight[k] * mean[k];
@@ -229,9 +247,12 @@ tnp_join_new(int count, const double *mean, const double *weight, const double *
 	 * of labels of shares p the weighted variance is in the mean that of groups times 1 - sum p^2,
 	 * and what one more has about their weighted mean that times 1 + sum p^2
 	 */
-	more = sqrt(2 * between * alike / (1 - alike));
 	for (int k = 0; k < count; k++)
-		wider[k] = hypot(wider[k], more);
+	{
+		double		more = between * ((1 + alike) / (1 - alike) * variance_of_few(k, alike) - 1);
+
+		wider[k] = hypot(wider[k], sqrt(fmax(more, 0)));
+	}
 }
 
 size_t

@@ -32,7 +32,7 @@ void		tnp_join_sample(TnpDistributionKind kind, int n, int count, int sample,
 /*
  * Adds to wider [count] what a new label may differ by more than those of the `count` answers of
  * these means and weights, which sum to one, with labels `step` apart; two rows have the same one
- * with probability `alike`.
+ * with probability `alike`. Together the answers then have the tails of Student's t.
  */
 void		tnp_join_new(int count, const double *mean, const double *weight, const double *label,
 						 size_t step, double alike, double *wider);
