@@ -285,6 +285,18 @@ def case_pairs(model):
         yield Case(f"pairs of {wide} columns, {n} rows",
                    request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])),
                    predictions(encoding, x[n:]))
+        # two labels together, and one that turns a number's sign; each with missing cells
+        x[random.uniform(size=n + 8) < 0.1, 5] = np.nan
+        same, label = (np.nan_to_num(x[:, f]) % 2 == 0 for f in (5, 6))
+        y = (x[:, :4].sum(axis=1) + x[:, 8:16].sum(axis=1) + 8 * (same != label)
+             + 3 * np.where(x[:, 7] < 2.5, x[:, 20], -x[:, 20]))
+        encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds)
+        tokeniser = encoding.statistics.tokeniser
+        assert len(tokeniser.slots) < wide and {5, 6, 7, 20} <= set(tokeniser.slots), (
+            tokeniser.slots)
+        yield Case(f"labels in pairs, {n} rows",
+                   request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])),
+                   predictions(encoding, x[n:]))
 
 
 def many_labels(n, seed):

@@ -454,20 +454,34 @@ class RowTokeniser:
                 * CHANCE or first.weighs(s, strictness) or f in together]
 
     def pairs(self, codes, z, residuals):
-        """The numeric slots that say something of the residuals in a product with another."""
-        m, found, forms = min(self.n0, PAIR_ROWS), set(), {}
+        """The slots that say something of the residuals in a product with another."""
+        m, found, forms, labels = min(self.n0, PAIR_ROWS), set(), {}, {}
         looked_at = [(2 * i + 1) * self.n0 // (2 * m) for i in range(m)]
         for f in self.slots:
             if not self.cards[f].categorical:
                 here = ~np.isnan(codes[looked_at, f])
                 forms[f] = [np.where(here, form - form[here].mean() if here.any() else 0, 0)
                             for form in (z[looked_at, f], np.abs(z[looked_at, f]))]
+            else:
+                labels[f] = self.cards[f].bins.of(codes[looked_at, f])
         limit = 2 * np.log(len(self.slots) * (len(self.slots) - 1))
         for f, g in itertools.combinations(forms, 2):
             products = [residuals[looked_at] * own * other for own in forms[f]
                         for other in forms[g]]
             if any(np.sum(p) ** 2 > limit * np.sum(p ** 2) for p in products):
                 found |= {f, g}
+        each = [(f, g, labels[f], [residuals[looked_at] * form for form in of])
+                for f in labels for g, of in forms.items()]
+        each += [(f, g, 1000 * labels[f] + labels[g], [residuals[looked_at]])
+                 for f, g in itertools.combinations(labels, 2)]
+        for f, g, label, products in each:
+            there = np.all([labels[k] < self.cards[k].bins.count - 1 for k in (f, g)
+                            if k in labels], axis=0)
+            for product in products:
+                groups = [product[there & (label == k)] for k in np.unique(label[there])]
+                said = [np.sum(p) ** 2 / np.sum(p ** 2) for p in groups if np.any(p != 0)]
+                if sum(said) > len(said) + np.sqrt(2 * len(said) * limit) + limit:
+                    found |= {f, g}
         return found
 
     def cells(self, f, codes, z, own):

@@ -226,8 +226,9 @@ def worth_keeping(z, bins, filled, categorical, y_input, relevance, pairs=False,
     keep |= by_weight[:, 1:]
     if pairs:
         residual = y - (u @ weights)[..., 0]
-        there = (bins != filled.shape[1] - 1) & ~categorical[:, None]
-        keep |= say_something_together(z.double(), there, residual, used)
+        known = bins != filled.shape[1] - 1
+        keep |= say_something_together(z.double(), known & ~categorical[:, None], residual, used)
+        keep |= labels_say_something(z.double(), bins, known, categorical, residual, used)
     return keep
 
 
@@ -239,9 +240,8 @@ def say_something_together(z, there, residual, used=None):
     """
     n, slots = z.shape[1:]
     used = torch.full_like(z[:, 0, 0], slots) if used is None else used.double()
-    m = min(n, PAIR_ROWS)
-    looked_at = (2 * torch.arange(m, device=z.device) + 1) * n // (2 * m)
-    z, there, residual = z[:, looked_at], there[:, looked_at], residual[:, looked_at, None]
+    rows = looked_at(n, z.device)
+    z, there, residual = z[:, rows], there[:, rows], residual[:, rows, None]
     count = there.sum(1, keepdim=True).clamp_min(1)
     forms = [torch.where(there, form - (form * there).sum(1, keepdim=True) / count, 0)
              for form in (z, z.abs())]
@@ -253,6 +253,56 @@ def say_something_together(z, there, residual, used=None):
             beyond = (first @ other).square() > limit * (first.square() @ other.square())
             beyond &= ~torch.eye(slots, dtype=torch.bool, device=z.device)
             said |= beyond.any(1) | beyond.any(2)
+    return said
+
+
+def looked_at(n, device):
+    """The rows of n that pairs are looked for in."""
+    m = min(n, PAIR_ROWS)
+    return (2 * torch.arange(m, device=device) + 1) * n // (2 * m)
+
+
+def labels_say_something(z, bins, known, categorical, residual, used=None):
+    """[B, S]: the categorical slots that say something of the residuals [B, n] with another slot,
+    and those others: sums of products, one for each label, whose squares are larger than chance
+    (Laurent & Massart 2000, lemma 1). known [B, n, S]: cells that are there; categorical [B, S].
+    """
+    n, slots = z.shape[1:]
+    used = torch.full_like(z[:, 0, 0], slots) if used is None else used.double()
+    limit = 2 * (used * (used - 1)).clamp_min(1).log()[:, None]
+    rows = looked_at(n, z.device)
+    z, bins, known, residual = z[:, rows], bins[:, rows].long(), known[:, rows], residual[:, rows]
+    numeric = known & ~categorical[:, None]
+    count = numeric.sum(1, keepdim=True).clamp_min(1)
+    forms = [torch.where(numeric, form - (form * numeric).sum(1, keepdim=True) / count, 0)
+             * residual[..., None] for form in (z, z.abs())]
+    room = int(bins.max()) + 1
+    said = torch.zeros_like(categorical)
+
+    def say(product, group, groups):
+        shape = (len(product), groups, product.shape[2])
+        where = group[..., None].expand_as(product)
+        total = product.new_zeros(shape).scatter_add_(1, where, product)
+        square = product.new_zeros(shape).scatter_add_(1, where, product.square())
+        there = (square > 0).sum(1)
+        return ((total.square() / square.clamp_min(1e-300)).sum(1)
+                > there + (2 * there * limit).sqrt() + limit)
+
+    for h in categorical.any(0).nonzero()[:, 0].tolist():
+        own = categorical[:, h, None]
+        here = known[:, :, h, None]
+        with_numbers = own & ~categorical
+        for form in forms:
+            beyond = say(form * here, bins[:, :, h], room) & with_numbers
+            said |= beyond
+            said[:, h] |= beyond.any(1)
+        for g in (categorical.any(0).nonzero()[:, 0]).tolist():
+            if g > h:
+                both = (here[..., 0] & known[:, :, g]).double() * residual
+                beyond = say(both[..., None], bins[:, :, h] * room + bins[:, :, g], room * room)
+                beyond = beyond[:, 0] & own[:, 0] & categorical[:, g]
+                said[:, h] |= beyond
+                said[:, g] |= beyond
     return said
 
 

@@ -168,7 +168,7 @@ class Ridge(unittest.TestCase):
 
     def test_pairs_are_kept(self):
         """Columns that say something in a product alone are kept, with few others, also where cells
-        are missing and targets have heavy tails; labels are in no pair.
+        are missing and targets have heavy tails; what is not there is in no pair.
         """
         g = torch.Generator().manual_seed(3)
         tasks, n, slots = 60, 200, 24
@@ -184,6 +184,29 @@ class Ridge(unittest.TestCase):
         self.assertFalse(said.any())
         said = ridge.say_something_together(z, there, noise / noise.roll(1, 0).abs())
         self.assertLess(float(said.float().sum(1).mean()), 0.8)
+
+    def test_labels_are_kept(self):
+        """Labels that turn the sign of a number, or say something with other labels alone, are kept
+        with few others.
+        """
+        g = torch.Generator().manual_seed(5)
+        tasks, n, slots = 60, 200, 24
+        z = torch.randn(tasks, n, slots, generator=g, dtype=torch.float64)
+        categorical = torch.zeros(tasks, slots, dtype=torch.bool)
+        categorical[:, ::4] = True
+        bins = torch.randint(0, 5, z.shape, generator=g)
+        known = torch.rand(z.shape, generator=g) > 0.05
+        noise = torch.randn(tasks, n, generator=g, dtype=torch.float64)
+        sign = torch.where(bins < 2, 1.0, -1.0).double()
+        for y, pair in ((sign[..., 8] * z[..., 13], [8, 13]),
+                        (sign[..., 12] * sign[..., 20], [12, 20])):
+            said = ridge.labels_say_something(z, bins, known, categorical,
+                                              y - y.mean(1, True) + 0.3 * noise)
+            self.assertGreater(float(said[:, pair].double().mean()), 0.95)
+            self.assertLess(float(said.double().sum(1).mean()), 3)
+        said = ridge.labels_say_something(z, bins, known, categorical,
+                                          noise / noise.roll(1, 0).abs())
+        self.assertLess(float(said.double().sum(1).mean()), 0.8)
 
     def test_pruned_slots_are_as_absent_columns(self):
         """A table with columns that are left out gives the cells and opinions of the table without

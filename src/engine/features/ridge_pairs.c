@@ -4,9 +4,9 @@
  *
  * Of a column that says nothing the product with another and with a residual has the mean 0,
  * whatever the other says. So its sum is compared with the root of its sum of squares, which needs
- * no variance to exist, and whose tails are those of a normal variable or lighter.
- *
- * SPDX-License-Identifier: PostgreSQL
+ * no variance to exist, and whose tails are those of a normal variable or lighter. With labels
+ * there is one such sum for each of them, and their squares are added up.  SPDX-License-Identifier:
+ * PostgreSQL
  */
 #include "engine/features/ridge_pairs.h"
 
@@ -28,6 +28,7 @@ typedef struct Pairs
 			   *form[FORMS],
 			   *sum,			/* [n_slots] of one form of one slot, with those behind it */
 			   *square;
+	int		   *label;			/* [m, n_slots] bins of categorical slots */
 } Pairs;
 
 static void
@@ -38,6 +39,7 @@ pairs_free(const TnpEnv *env, Pairs *p)
 	tnp_free(env, p->residual);
 	tnp_free(env, p->sum);
 	tnp_free(env, p->square);
+	tnp_free(env, p->label);
 }
 
 static bool
@@ -53,7 +55,9 @@ pairs_alloc(const TnpEnv *env, Pairs *p)
 	p->residual = tnp_alloc(env, (size_t) p->m, sizeof(double));
 	p->sum = tnp_alloc(env, (size_t) p->n_slots, sizeof(double));
 	p->square = tnp_alloc(env, (size_t) p->n_slots, sizeof(double));
-	return there && p->residual != NULL && p->sum != NULL && p->square != NULL;
+	p->label = tnp_alloc(env, (size_t) p->m * p->n_slots, sizeof(int));
+	return there && p->residual != NULL && p->sum != NULL && p->square != NULL
+		&& p->label != NULL;
 }
 
 /* The i-th row that is looked at. */
@@ -122,6 +126,71 @@ slot_with_others(int h, double limit, Pairs *p, bool *said)
 		}
 }
 
+/* The bins of a categorical slot; that of missing cells says nothing. */
+static void
+slot_labels(const TnpRows *rows, const TnpStats *stats, int s, Pairs *p)
+{
+	for (int64_t i = 0; i < p->m; i++)
+	{
+		const double *x = rows->x + pairs_row(p, stats, i) * rows->n_features;
+
+		p->label[i * p->n_slots + s] = tnp_column_bin(tnp_slot_column(stats, s),
+													  tnp_slot_cell(stats, s, x));
+	}
+}
+
+/*
+ * Whether sums of products, one for each of n labels, say more than chance: what the sum of as many
+ * squares of normal variables exceeds as rarely as one exceeds the limit (Laurent & Massart 2000,
+ * lemma 1).
+ */
+static bool
+labels_say(int n, const double *sum, const double *square, double limit)
+{
+	double		all = 0;
+	int			there = 0;
+
+	for (int k = 0; k < n; k++)
+		if (square[k] > 0)
+		{
+			all += sum[k] * sum[k] / square[k];
+			there++;
+		}
+	return all > there + sqrt(2 * there * limit) + limit;
+}
+
+/* What the labels of slot h say with numbers, and with labels of the slots behind it. */
+static void
+labels_with_others(const TnpStats *stats, int h, double limit, Pairs *p, bool *said)
+{
+	for (int s = 0; s < p->n_slots; s++)
+	{
+		bool		labels = tnp_slot_column(stats, s)->kind == TNP_CATEGORICAL;
+
+		for (int form = 0; s != h && form < (labels ? s > h : FORMS); form++)
+		{
+			double		sum[TNP_BINS * TNP_BINS] = {0},
+						square[TNP_BINS * TNP_BINS] = {0};
+
+			for (int64_t i = 0; i < p->m; i++)
+			{
+				int64_t		at = i * p->n_slots;
+				int			own = p->label[at + h],
+							other = labels ? p->label[at + s] : 0,
+							k = own * (labels ? TNP_BINS : 1) + other;
+				double		product = p->residual[i] * (labels ? 1 : p->form[form][at + s]);
+
+				if (own == TNP_MISSING_BIN || (labels && other == TNP_MISSING_BIN))
+					continue;
+				sum[k] += product;
+				square[k] += product * product;
+			}
+			if (labels_say(TNP_BINS * (labels ? TNP_BINS : 1), sum, square, limit))
+				said[h] = said[s] = true;
+		}
+	}
+}
+
 TnpStatus
 tnp_ridge_pairs(const TnpModel *model, const TnpRows *rows, const TnpStats *stats,
 				const TnpRidge *ridge, bool *said, TnpError *error)
@@ -152,10 +221,15 @@ tnp_ridge_pairs(const TnpModel *model, const TnpRows *rows, const TnpStats *stat
 	for (int s = 0; s < p.n_slots; s++)
 		if (tnp_slot_column(stats, s)->kind != TNP_CATEGORICAL)
 			slot_forms(model, rows, stats, s, &p);
-	for (int h = 0; h + 1 < p.n_slots && !interrupted; h++)
+		else
+			slot_labels(rows, stats, s, &p);
+	for (int h = 0; h < p.n_slots && !interrupted; h++)
 	{
 		interrupted = tnp_interrupted(&model->env);
-		slot_with_others(h, limit, &p, said);
+		if (tnp_slot_column(stats, h)->kind == TNP_CATEGORICAL)
+			labels_with_others(stats, h, limit, &p, said);
+		else
+			slot_with_others(h, limit, &p, said);
 	}
 	pairs_free(&model->env, &p);
 	return interrupted ? tnp_fail(error, TNP_INTERRUPTED, "interrupted") : TNP_OK;
