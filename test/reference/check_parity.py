@@ -984,6 +984,27 @@ def case_lacking(model):
                    request(x[:n], y[:n], kinds, n, queries=cells(x[n:])), wanted)
 
 
+def case_new_labels_of_classes(model):
+    """Rows with labels that the prefix does not have, one or two of them, and without a cell; a
+    class that the prefix lacks.
+    """
+    if (not model.config["embedder"].get("x", {}).get("donors") or model.context == "causal"
+            or "classes" not in model.config["head"]):
+        return
+    for n, labels in ((40, 2), (150, 7)):
+        random = np.random.RandomState(n)
+        x = random.standard_normal((n + 6, 4))
+        x[:, 1], x[:, 2] = random.randint(0, labels, (2, n + 6))
+        y = (x[:, 1] % 2 + (x[:, 0] + x[:, 2] > 1)).astype(float)
+        x[n:n + 2, 1] = x[n + 1:n + 4, 2] = 99
+        x[n + 3, 0] = np.nan
+        kinds = ["numeric", "categorical", "categorical", "numeric"]
+        encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds, 4)
+        yield Case(f"{labels} labels and new ones",
+                   request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:]), classes=4),
+                   predictions(encoding, x[n:]))
+
+
 def case_lacking_several(model):
     """Rows that lack several cells, each of which shifts the target, and queries that lack some of
     these, all of them, and unknown labels beside them.
@@ -1099,7 +1120,8 @@ CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, ca
          case_evidence,
          case_classes, case_class_order, case_one_class, case_rare, case_lean, case_trees,
          case_number_trees, case_few_values, case_rare_targets, case_far_cells, case_far_targets,
-         case_lacking, case_lacking_several, case_no_share)
+         case_lacking, case_lacking_several, case_new_labels_of_classes,
+         case_no_share)
 
 
 def main():

@@ -54,7 +54,8 @@ class Donors:
         """Features of which the query has a label that the prefix does not have, and how probably
         two rows that may lend have the same label.
         """
-        found = [f for f in self.lacks(query) if not self.levels and not np.isnan(query[f])]
+        found = [f for f in self.lacks(query)
+                 if (self.tokeniser.classes or not self.levels) and not np.isnan(query[f])]
         alike = []
         for f in found:
             _, counts = np.unique(self.x[~np.isnan(self.x[:, f]), f], return_counts=True)
@@ -152,6 +153,28 @@ def apart_as_new(answers, weights, labels, alike):
         known = 1 / np.maximum(root ** 3, 1 / 16)
         more += between * np.maximum((1 + q) / (1 - q) * known - 1, 0)
     return np.sqrt(more)
+
+
+def as_new_class(joined, answers, weights, labels, alike, share):
+    """Classes of a query with new labels, as joined from answers of these weights, whose rows have
+    other labels [k, L]; alike [L] as above; share [C]: that each class has
+    before anything is known.
+    """
+    if len(answers) < 2 or not isinstance(joined, Classes):
+        return joined
+    said, out = np.array([a.params[:len(share)] for a in answers]), joined.params.copy()
+    all_of = weights @ said
+    for column, q in zip(labels.T, alike):
+        between = 0.0
+        for label in np.unique(column):
+            own = column == label
+            rows = np.sum(weights[own])
+            between += rows * np.sum((weights[own] @ said[own] / rows - all_of) ** 2)
+        total = np.sum(all_of * (1 - all_of))
+        if between > 0 and total > 0:
+            other = min(4 * between / total, 1) * 3 / (3 + 1 / q)
+            out[:len(share)] += other * (share - out[:len(share)])
+    return Classes(out)
 
 
 def merged(a, b):

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from donors import Donors, apart_as_new, join, widened
+from donors import Donors, apart_as_new, as_new_class, join, widened
 from heads import NORMAL, Joint, Mixture, distribution
 from layers import block, mlp
 from line import SAYS_CERTAIN
@@ -140,7 +140,13 @@ class Encoding:
         for query, (variants, weights, sample) in zip(queries, lent):
             own, (labels, alike) = answers[at:at + len(weights)], donors.new_labels(query)
             own = widened(own, sample, apart_as_new(own, weights, variants[:, labels], alike))
-            out.append(donors.shifted(join(own, weights), query))
+            joined = join(own, weights)
+            if self.statistics.classes:
+                n0, classes = self.statistics.tokeniser.n0, self.statistics.classes
+                there = np.bincount(self.y[:n0].astype(int), minlength=classes) > 0
+                joined = as_new_class(joined, own, weights, variants[:, labels], alike,
+                                      there / np.sum(there))
+            out.append(donors.shifted(joined, query))
             at += len(weights)
         return out
 

@@ -13,7 +13,7 @@ from torch import nn
 from . import logistic, ridge, trees
 from .class_order import class_places
 from .clip import soft_clip
-from .donors import Slots, Variants, join_log, lend
+from .donors import Slots, Variants, join_classes, lend
 from .far import near_cells
 from .labels import add_class_labels, settled
 from .normalise import (MISSING_BIN, Inputs, ask, codes_by_targets, encode_categories,
@@ -251,7 +251,7 @@ def classify(model, tasks, rows, prefix=None, visible=None, statistics=None, num
     if most or config["head"].get("trees"):
         class_cells(tasks, y, classes, statistics, config, found)
     if most:
-        asked = lend(tasks, y, rows, statistics, found[0], most)
+        asked = lend(tasks, y, rows, statistics, found[0], most, classes=True)
     both = (torch.cat([v[:, :rows], v[:, rows:].repeat_interleave(asked.count, 1)], 1)
             for v in (y, known))
     many = next(both), classes, next(both)
@@ -261,7 +261,9 @@ def classify(model, tasks, rows, prefix=None, visible=None, statistics=None, num
     if config["head"].get("trees"):
         outputs = trees.lean(outputs, asked.tasks, found[0], inputs.x, y, classes, rows,
                              statistics, config)
-    log_p = join_log(log_probabilities(outputs, classes), asked.weights)
+    there = torch.nn.functional.one_hot(y[:, :statistics].long(), outputs.shape[-1]).amax(1)
+    log_p = join_classes(log_probabilities(outputs, classes), asked,
+                         there / there.double().sum(1, keepdim=True))
     log_p = log_p.gather(2, place[:, None].expand_as(log_p))
     return log_p, classes, given[:, rows:].long(), known[:, rows:]
 

@@ -18,6 +18,8 @@ FEWEST_DRAWN = 5        # different cells that tell of more
 MOST_NEW = 8            # new labels of a row that count
 GOLDEN = 0.6180339887498949     # multiples of it are spread evenly over the unit interval
 MOST_VARIANCE = 16.0    # of groups of which few are known, times theirs
+OF_BETWEEN = 4.0        # times the share of labels in all variance: how much they matter
+MORE_LABELS = 3.0       # of any class, that are added to those there are
 
 
 @dataclass
@@ -108,8 +110,8 @@ def variants_of(query, lacks, missing, weights_told, lenders, most):
 class Task:
     """What the prefix of n0 rows of task b of `tasks` lends; y [N] orders its rows."""
 
-    def __init__(self, tasks, y, slots, b, n0):
-        x = tasks.x[b].numpy()
+    def __init__(self, tasks, y, slots, b, n0, classes=False):
+        x, self.classes = tasks.x[b].numpy(), classes
         self.number = np.full(x.shape[1], -1) if tasks.number is None else tasks.number[b].numpy()
         kept = slots.used[b].numpy()
         self.used = kept & (4 * slots.count[b].numpy() <= n0)
@@ -132,7 +134,7 @@ class Task:
         which a row has a label that the prefix does not have, each feature once.
         """
         out, seen = {}, []
-        for f in [] if self.lenders.levels else self.lacks(row):
+        for f in [] if self.lenders.levels and not self.classes else self.lacks(row):
             column = self.lenders.x[:, f]
             column = column[~np.isnan(column)]
             whole = np.where(column >= REST, column - REST, column)
@@ -152,13 +154,13 @@ class Task:
         return variants_of(own, lacks, lacks[np.isnan(own[lacks])], self.told, self.lenders, most)
 
 
-def lend(tasks, y, rows, n0, slots, most, shifts=None):
+def lend(tasks, y, rows, n0, slots, most, shifts=None, classes=False):
     """Variants of the tasks' rows after the first `rows`; y [B, N] orders the prefix of n0 rows;
-    shifts: a shift.Shifts of each task.
+    shifts: a shift.Shifts of each task; classes: whether y are indices of classes.
     """
     x, made = tasks.x.numpy(), []
     for b, own in enumerate(x):
-        task = Task(tasks, y[b].numpy(), slots, b, n0)
+        task = Task(tasks, y[b].numpy(), slots, b, n0, classes)
         made.append([(*task.variants(row, most), task.new_labels(row))
                      for row in range(rows, len(own))])
     count = max((len(w) for task in made for _, w, *_ in task), default=1)
@@ -219,6 +221,30 @@ def join_log(values, weights):
     """Log masses or probabilities [B, M * k, …] of variants of weights [B, M, k], added up."""
     split = values.unflatten(1, (-1, weights.shape[2]))
     return torch.logsumexp(split + weights.to(values)[..., None].log(), 2)
+
+
+def join_classes(log_p, variants, share):
+    """Log probabilities [B, M, C] of queries from those [B, M * k, C] of their variants; share
+    [B, C]: that each class has of a new label before anything is known.
+    """
+    joined = join_log(log_p, variants.weights)
+    if variants.alike is None or not (variants.alike > 0).any():
+        return joined
+    out, weights = joined.double().exp(), variants.weights.double().numpy()
+    said = log_p.double().exp().unflatten(1, (-1, weights.shape[2])).numpy()
+    for b, m in np.ndindex(weights.shape[:2]):
+        every = weights[b, m] @ said[b, m]
+        total = (every * (1 - every)).sum()
+        for column, q in zip(variants.labels[b, m].numpy().T, variants.alike[b, m].tolist()):
+            if q > 0 and total > 0:
+                groups = np.unique(column, return_inverse=True)[1]
+                of = np.eye(groups.max() + 1)[groups] * weights[b, m][:, None]
+                rows = of.sum(0)
+                mean = of.T @ said[b, m] / np.maximum(rows, 1e-300)[:, None]
+                between = (rows[:, None] * (mean - every) ** 2).sum()
+                other = min(OF_BETWEEN * between / total, 1) * MORE_LABELS / (MORE_LABELS + 1 / q)
+                out[b, m] += other * (share[b] - out[b, m])
+    return out.log().to(joined)
 
 
 def widened(parts, sample):

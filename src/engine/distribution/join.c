@@ -18,6 +18,8 @@
 #define OF_NEAREST 4.0			/* times the harmonic mean of those to the first two */
 #define GOLDEN 0.6180339887498949	/* multiples of it are spread evenly over the unit interval */
 #define MOST_VARIANCE 16.0		/* of groups of which few are known, times theirs */
+#define OF_BETWEEN 4.0			/* times the share of labels in all variance: do they matter */
+#define MORE_LABELS 3.0			/* of any class, that are added to those there are */
 
 /* One component on its way. */
 typedef struct Part
@@ -206,6 +208,36 @@ tnp_join_sample(TnpDistributionKind kind, int n, int count, int sample, const do
 }
 
 /*
+ * The variance between labels of numbers value [count], `step` apart, of these weights; *all
+ * becomes their mean.
+ */
+static double
+between_labels(int count, const double *value, size_t step, const double *weight,
+			   const double *label, size_t label_step, double *all)
+{
+	double		between = 0;
+
+	*all = 0;
+	for (int k = 0; k < count; k++)
+		*all += weight[k] * value[k * step];
+	for (int k = 0; k < count; k++)
+	{
+		double		sum = 0,
+					share = 0;
+
+		for (int j = 0; j < count; j++)
+			if (label[j * label_step] == label[k * label_step])
+			{
+				sum += weight[j] * value[j * step];
+				share += weight[j];
+			}
+		if (share > 0)
+			between += weight[k] * (sum / share - *all) * (sum / share - *all);
+	}
+	return between;
+}
+
+/*
  * What the variance of groups, of which few are known, may be instead of theirs, by answer k: a
  * scaled inverse chi-square variable, by which a normal one is Student's t. Its quantiles are of
  * Wilson & Hilferty 1931.
@@ -224,25 +256,9 @@ void
 tnp_join_new(int count, const double *mean, const double *weight, const double *label,
 			 size_t step, double alike, double *wider)
 {
-	double		all = 0,
-				between = 0;
+	double		all,
+				between = between_labels(count, mean, 1, weight, label, step, &all);
 
-	for (int k = 0; k < count; k++)
-		all += weight[k] * mean[k];
-	for (int k = 0; k < count; k++)
-	{
-		double		sum = 0,
-					share = 0;
-
-		for (int j = 0; j < count; j++)
-			if (label[j * step] == label[k * step])
-			{
-				sum += weight[j] * mean[j];
-				share += weight[j];
-			}
-		if (share > 0)
-			between += weight[k] * (sum / share - all) * (sum / share - all);
-	}
 	/*
 	 * of labels of shares p the weighted variance is in the mean that of groups times 1 - sum p^2,
 	 * and what one more has about their weighted mean that times 1 + sum p^2
@@ -253,6 +269,29 @@ tnp_join_new(int count, const double *mean, const double *weight, const double *
 
 		wider[k] = hypot(wider[k], sqrt(fmax(more, 0)));
 	}
+}
+
+void
+tnp_join_new_class(int n_classes, int count, const double *params, size_t step,
+				   const double *weight, const double *label, size_t label_step, double alike,
+				   const double *share, double *joined)
+{
+	double		between = 0,
+				total = 0,
+				other;
+
+	for (int c = 0; c < n_classes; c++)
+	{
+		double		all;
+
+		between += between_labels(count, params + c, step, weight, label, label_step, &all);
+		total += all * (1 - all);
+	}
+	if (between <= 0 || total <= 0)
+		return;
+	other = fmin(OF_BETWEEN * between / total, 1) * MORE_LABELS / (MORE_LABELS + 1 / alike);
+	for (int c = 0; c < n_classes; c++)
+		joined[c] += other * (share[c] - joined[c]);
 }
 
 size_t

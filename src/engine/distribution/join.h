@@ -37,6 +37,15 @@ void		tnp_join_sample(TnpDistributionKind kind, int n, int count, int sample,
 void		tnp_join_new(int count, const double *mean, const double *weight, const double *label,
 						 size_t step, double alike, double *wider);
 
+/*
+ * The probabilities joined [n_classes] of a row with a new label, given those params [count] `step`
+ * apart with known ones: where these differ by their labels, as `alike` says how many there are,
+ * one label more may be of any class; share [n_classes] of it has each before anything is known.
+ */
+void		tnp_join_new_class(int n_classes, int count, const double *params, size_t step,
+							   const double *weight, const double *label, size_t label_step,
+							   double alike, const double *share, double *joined);
+
 /* A normal number that a target may be shifted by. */
 typedef struct TnpShift
 {

@@ -326,7 +326,7 @@ tnp_donors_new(const TnpStats *stats, const double *x, TnpNewLabel *found)
 {
 	const TnpDonors *d = &stats->donors;
 	int			lacks[TNP_MOST_SLOTS],
-				n = d->levels ? 0 : lacks_of(stats, x, lacks),
+				n = d->levels && stats->n_classes == 0 ? 0 : lacks_of(stats, x, lacks),
 				some = 0;
 
 	for (int i = 0; i < n && some < TNP_MOST_NEW; i++)

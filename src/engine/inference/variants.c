@@ -55,6 +55,24 @@ fill_variants(const TnpModel *model, const TnpStats *stats, const TnpRows *queri
 	v->first[queries->n] = n;
 }
 
+/* Among the classes that the prefix has. */
+static void
+share_equally(const TnpStats *stats, TnpVariants *v)
+{
+	int			there = 0;
+
+	v->n_classes = stats->n_classes;
+	for (int c = 0; c < v->n_classes; c++)
+	{
+		int			place = stats->orders_classes ? stats->class_place[c] : c;
+
+		v->share[c] = stats->class_blend_weight[place] > 0;
+		there += v->share[c] > 0;
+	}
+	for (int c = 0; c < v->n_classes; c++)
+		v->share[c] /= there;
+}
+
 TnpStatus
 tnp_variants_make(const TnpModel *model, const TnpStats *stats, const TnpRows *queries,
 				  TnpVariants *v, TnpError *error)
@@ -92,6 +110,7 @@ tnp_variants_make(const TnpModel *model, const TnpStats *stats, const TnpRows *q
 		|| (model->config.encode_x.shift && (v->shift == NULL || v->shifts == NULL)))
 		return tnp_no_memory(error);
 	fill_variants(model, stats, queries, v);
+	share_equally(stats, v);
 	v->rows.n = n;
 	v->rows.x = v->x;
 	v->rows.y = NULL;
@@ -162,6 +181,14 @@ tnp_variants_join(const TnpModel *model, const TnpVariants *v, int64_t query, co
 			}
 		}
 		tnp_join(kind, n, count, params, step, weight, widens ? wider : NULL, work, joined);
+		for (int i = 0; v->n_classes > 0 && i < v->labels[query]; i++)
+		{
+			const TnpNewLabel *label = &v->label[query * TNP_MOST_NEW + i];
+
+			tnp_join_new_class(v->n_classes, count, params, step, weight,
+							   v->x + first * v->rows.n_features + label->feature,
+							   v->rows.n_features, label->alike, v->share, joined);
+		}
 	}
 	if (v->shift != NULL && v->shifts[query] > 0)
 	{

@@ -22,6 +22,8 @@ typedef struct TnpVariants
 	TnpShift   *shift;			/* [queries, TNP_MOST_SHIFTS] of what follows from them, or NULL */
 	int		   *shifts;			/* [queries] how many of these there are */
 	int			most;			/* of one query */
+	int			n_classes;		/* 0 in a regression model */
+	double		share[TNP_MAX_CLASS_ROOM];	/* equal ones of those that the prefix has */
 } TnpVariants;
 
 /* The variants of queries that were checked; freed by the caller also after a failure. */
