@@ -421,8 +421,9 @@ class RowTokeniser:
                 line = Line(Design(given[0], False), given[1], scaling.center[self.slots],
                             scaling.scale[self.slots], scaling.scaled(y),
                             model.config["target"]["clip"])
+                exact = EXACT if np.any(y != y[0]) else np.inf
                 if (line.free >= FREE
-                        and line.density > min(self.processes[0].density + AHEAD, EXACT)):
+                        and line.density > min(self.processes[0].density + AHEAD, exact)):
                     self.processes = [line]
             if trees:
                 self.trees = shared(NumberTrees, *given[:2],

@@ -37,7 +37,10 @@ def instead(said, z, bins, filled, categorical, y_input, prefix, clip, chain=Non
     by_line, density = opinions(z, bins, filled, categorical, unclip(y_input.double(), clip),
                                 prefix, clip, chain, own)
     others = unclip(said[:, 0, 3].double(), clip)
-    wins = density > (others + AHEAD).clamp(max=EXACT)
+    head = y_input[:, :prefix]
+    # equal targets are along a line by whatever comes next
+    exact = torch.where((head == head[:, :1]).all(1), math.inf, EXACT).to(others)
+    wins = density > torch.minimum(others + AHEAD, exact)
     if kept is not None:
         kept[:] = [a if won else b for a, b, won in zip(own, kept, wins)]
     return (torch.where(wins[:, None, None], by_line.to(said.dtype), said),

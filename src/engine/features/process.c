@@ -341,6 +341,7 @@ weigh_line(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, Tn
 {
 	TnpProcess	line = {.points.n_axes = stats->n_slots},
 				loser;
+	double		exact;
 	TnpStatus	status = tnp_line_choose(model, rows, stats, &line, error);
 
 	line.noise = 1;
@@ -349,8 +350,10 @@ weigh_line(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, Tn
 	if (status == TNP_OK)
 		status = take_in(model, rows, stats, &line, error);
 	loser = line;
+	/* equal targets are along a line by whatever comes next */
+	exact = tnp_all_equal(rows->y, stats->n0, 1) ? INFINITY : TNP_LINE_EXACT;
 	if (status == TNP_OK && line.left_free >= TNP_LINE_FREE
-		&& line.density > fmin(p->density + TNP_LINE_AHEAD, TNP_LINE_EXACT))
+		&& line.density > fmin(p->density + TNP_LINE_AHEAD, exact))
 	{
 		loser = *p;
 		*p = line;
