@@ -157,8 +157,8 @@ def apart_as_new(answers, weights, labels, alike):
 
 def as_new_class(joined, answers, weights, labels, alike, share):
     """Classes of a query with new labels, as joined from answers of these weights, whose rows have
-    other labels [k, L]; alike [L] as above; share [C]: that each class has
-    before anything is known.
+    other labels [k, L]; alike [L] as above; share [C]: that each class has before anything is
+    known.
     """
     if len(answers) < 2 or not isinstance(joined, Classes):
         return joined

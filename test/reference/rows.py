@@ -455,7 +455,7 @@ class RowTokeniser:
                 * CHANCE or first.weighs(s, strictness) or f in together]
 
     def pairs(self, codes, z, residuals):
-        """The slots that say something of the residuals in a product with another."""
+        """The slots that say something of the residuals in a product with another, or bent."""
         m, found, forms, labels = min(self.n0, PAIR_ROWS), set(), {}, {}
         looked_at = [(2 * i + 1) * self.n0 // (2 * m) for i in range(m)]
         for f in self.slots:
@@ -466,6 +466,10 @@ class RowTokeniser:
             else:
                 labels[f] = self.cards[f].bins.of(codes[looked_at, f])
         limit = 2 * np.log(len(self.slots) * (len(self.slots) - 1))
+        for f, (_, bent) in forms.items():
+            product = residuals[looked_at] * bent
+            if np.sum(product) ** 2 > limit * np.sum(product ** 2):
+                found.add(f)
         for f, g in itertools.combinations(forms, 2):
             products = [residuals[looked_at] * own * other for own in forms[f]
                         for other in forms[g]]

@@ -233,7 +233,8 @@ def worth_keeping(z, bins, filled, categorical, y_input, relevance, pairs=False,
 
 
 def say_something_together(z, there, residual, used=None):
-    """[B, S]: the slots that, in a product with another, say something of the residuals [B, n].
+    """[B, S]: the slots that, in a product with another or by their distance from zero, say
+    something of the residuals [B, n].
 
     z [B, n, S] numbers, there [B, n, S]: which count; used [B]: how many slots there are, by
     default S.
@@ -246,7 +247,8 @@ def say_something_together(z, there, residual, used=None):
     forms = [torch.where(there, form - (form * there).sum(1, keepdim=True) / count, 0)
              for form in (z, z.abs())]
     limit = 2 * (used * (used - 1)).clamp_min(1).log()[:, None, None]
-    said = torch.zeros_like(there[:, 0])
+    bent = residual * forms[1]
+    said = bent.sum(1).square() > limit[:, 0] * bent.square().sum(1)
     for own in forms:
         for other in forms:
             first = (residual * own).transpose(1, 2)

@@ -167,8 +167,8 @@ class Ridge(unittest.TestCase):
         self.assertLess(float((weights[:, :-1].std(0) / predicted - 1).abs().max()), 0.25)
 
     def test_pairs_are_kept(self):
-        """Columns that say something in a product alone are kept, with few others, also where cells
-        are missing and targets have heavy tails; what is not there is in no pair.
+        """Columns that say something in a product or a curve alone are kept, with few others, also
+        where cells are missing and targets have heavy tails; what is not there is in no pair.
         """
         g = torch.Generator().manual_seed(3)
         tasks, n, slots = 60, 200, 24
@@ -180,6 +180,9 @@ class Ridge(unittest.TestCase):
             said = ridge.say_something_together(z * there, there, y - y.mean(1, True) + 0.1 * noise)
             self.assertGreater(float(said[:, [12, 20]].float().mean()), 0.95)
             self.assertLess(float(said.float().sum(1).mean()), 2.8)
+        said = ridge.say_something_together(z, there, a.square() - 1 + 0.3 * noise)
+        self.assertGreater(float(said[:, 12].double().mean()), 0.95)
+        self.assertLess(float(said.double().sum(1).mean()), 3)
         said = ridge.say_something_together(z, torch.zeros_like(there), y)
         self.assertFalse(said.any())
         said = ridge.say_something_together(z, there, noise / noise.roll(1, 0).abs())

@@ -1,12 +1,13 @@
 /*
- * ridge_pairs.c: columns that say something together, and nothing alone or in any linear way
+ * ridge_pairs.c: columns that say something together or by a curve, and nothing in any linear way
  * (docs/model-format.md section 5, "Pairs").
  *
  * Of a column that says nothing the product with another and with a residual has the mean 0,
  * whatever the other says. So its sum is compared with the root of its sum of squares, which needs
  * no variance to exist, and whose tails are those of a normal variable or lighter. With labels
- * there is one such sum for each of them, and their squares are added up.  SPDX-License-Identifier:
- * PostgreSQL
+ * there is one such sum for each of them, and their squares are added up.
+ *
+ * SPDX-License-Identifier: PostgreSQL
  */
 #include "engine/features/ridge_pairs.h"
 
@@ -126,6 +127,24 @@ slot_with_others(int h, double limit, Pairs *p, bool *said)
 		}
 }
 
+/* What a slot says by its distance from zero, as one end of a curve does that has two alike. */
+static void
+slot_alone(int h, double limit, const Pairs *p, bool *said)
+{
+	double		sum = 0,
+				square = 0;
+
+	for (int64_t i = 0; i < p->m; i++)
+	{
+		double		product = p->residual[i] * p->form[1][i * p->n_slots + h];
+
+		sum += product;
+		square += product * product;
+	}
+	if (sum * sum > limit * square)
+		said[h] = true;
+}
+
 /* The bins of a categorical slot; that of missing cells says nothing. */
 static void
 slot_labels(const TnpRows *rows, const TnpStats *stats, int s, Pairs *p)
@@ -166,8 +185,9 @@ labels_with_others(const TnpStats *stats, int h, double limit, Pairs *p, bool *s
 	for (int s = 0; s < p->n_slots; s++)
 	{
 		bool		labels = tnp_slot_column(stats, s)->kind == TNP_CATEGORICAL;
+		int			forms = !labels ? FORMS : s > h ? 1 : 0;
 
-		for (int form = 0; s != h && form < (labels ? s > h : FORMS); form++)
+		for (int form = 0; form < forms; form++)
 		{
 			double		sum[TNP_BINS * TNP_BINS] = {0},
 						square[TNP_BINS * TNP_BINS] = {0};
@@ -229,7 +249,10 @@ tnp_ridge_pairs(const TnpModel *model, const TnpRows *rows, const TnpStats *stat
 		if (tnp_slot_column(stats, h)->kind == TNP_CATEGORICAL)
 			labels_with_others(stats, h, limit, &p, said);
 		else
+		{
+			slot_alone(h, limit, &p, said);
 			slot_with_others(h, limit, &p, said);
+		}
 	}
 	pairs_free(&model->env, &p);
 	return interrupted ? tnp_fail(error, TNP_INTERRUPTED, "interrupted") : TNP_OK;
