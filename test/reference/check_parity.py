@@ -524,6 +524,15 @@ def case_line(model):
     assert not isinstance(encoding.statistics.tokeniser.processes[0], Line)
     yield Case("no line", request(x[:60], y[:60], kinds, "whole", queries=cells(x[60:])),
                predictions(encoding, x[60:]))
+    # level with the process, whose place it takes; nearly exact, and far behind it; equal targets
+    x = np.random.RandomState(33).standard_normal((72, 2))
+    for name, y, is_line in (("level", x[:, 0] + 0.003 * np.sin(3 * x[:, 1]), True),
+                             ("behind", x[:, 0] + 0.001 * x[:, 0] ** 2, False),
+                             ("equal", np.zeros(72), False)):
+        encoding = build(model, x[:64], y[:64], whole_prefix(model, 64))
+        assert isinstance(encoding.statistics.tokeniser.processes[0], Line) == is_line, name
+        yield Case(f"line: {name}", request(x[:64], y[:64], None, "whole", queries=cells(x[64:])),
+                   predictions(encoding, x[64:]))
 
 
 def named_groups(n, groups, seed, smooth=False, noise=0.3):
@@ -993,12 +1002,13 @@ def case_new_labels_of_classes(model):
         return
     for n, labels in ((40, 2), (150, 7)):
         random = np.random.RandomState(n)
-        x = random.standard_normal((n + 6, 4))
+        x = random.standard_normal((n + 6, 5))
         x[:, 1], x[:, 2] = random.randint(0, labels, (2, n + 6))
         y = (x[:, 1] % 2 + (x[:, 0] + x[:, 2] > 1)).astype(float)
         x[n:n + 2, 1] = x[n + 1:n + 4, 2] = 99
         x[n + 3, 0] = np.nan
-        kinds = ["numeric", "categorical", "categorical", "numeric"]
+        x[:, 4] = 3 * x[:, 1] + 1       # another name for the same
+        kinds = ["numeric", "categorical", "categorical", "numeric", "categorical"]
         encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds, 4)
         yield Case(f"{labels} labels and new ones",
                    request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:]), classes=4),

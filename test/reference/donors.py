@@ -134,6 +134,14 @@ def widened(answers, sample, more):
             for a, s in zip(answers, apart)] + answers[sample:]
 
 
+def told_apart(labels, alike):
+    """Of columns of labels [k, L] those that tell other rows apart than all before them do, and
+    their alike [L].
+    """
+    ways = [tuple((column[:, None] == column).ravel()) for column in labels.T]
+    return [(labels[:, i], alike[i]) for i, way in enumerate(ways) if way not in ways[:i]]
+
+
 def apart_as_new(answers, weights, labels, alike):
     """The deviations [k] that answers of these weights get, whose rows have other labels [k, L]
     where the query has new ones; alike [L]: how probably two rows have the same.
@@ -143,7 +151,7 @@ def apart_as_new(answers, weights, labels, alike):
     means, more = np.array([a.mean() for a in answers]), np.zeros(len(answers))
     places = [NormalDist().inv_cdf((k + 0.5) * 0.6180339887498949 % 1)
               for k in range(len(answers))]
-    for column, q in zip(labels.T, alike):
+    for column, q in told_apart(labels, alike):
         of = [column == label for label in np.unique(column)]
         shares = np.array([np.sum(weights[own]) for own in of])
         each = np.array([np.sum((weights * means)[own]) for own in of]) / shares
@@ -164,7 +172,7 @@ def as_new_class(joined, answers, weights, labels, alike, share):
         return joined
     said, out = np.array([a.params[:len(share)] for a in answers]), joined.params.copy()
     all_of = weights @ said
-    for column, q in zip(labels.T, alike):
+    for column, q in told_apart(labels, alike):
         between = 0.0
         for label in np.unique(column):
             own = column == label

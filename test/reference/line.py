@@ -7,7 +7,7 @@ import numpy as np
 from scaling import soft_clip
 
 FARTHEST = 2.0 ** 20
-AHEAD, EXACT, FREE, CERTAIN, SAYS_CERTAIN = 0.1, 5.0, 5.0, 3.0, 8.0
+AHEAD, BEHIND, EXACT, FREE, CERTAIN, SAYS_CERTAIN = 0.1, 0.3, 4.0, 5.0, 3.0, 8.0
 
 
 class Line:
@@ -44,6 +44,14 @@ class Line:
                                        + (mean - self.y) ** 2 / variance))
         self.is_certain = self.density > CERTAIN
         self.quality = SAYS_CERTAIN if self.is_certain else float(soft_clip(self.density, clip))
+
+    def wins(self, process, y):
+        """Whether it stands for a process of targets y."""
+        least = process.density + AHEAD
+        if np.any(y != y[0]):
+            least = min(process.density - BEHIND if self.is_certain else least,
+                        EXACT + np.log(len(y)) / 2)
+        return self.free >= FREE and self.density > least
 
     def rows(self, codes):
         with np.errstate(invalid="ignore"):

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from layers import activate, block, linear, mlp
-from line import AHEAD, EXACT, FREE, Line
+from line import Line
 from process import Process
 from scaling import soft_clip
 from trees import LEAST_ROWS, FewValues, NumberTrees, Trees
@@ -421,9 +421,7 @@ class RowTokeniser:
                 line = Line(Design(given[0], False), given[1], scaling.center[self.slots],
                             scaling.scale[self.slots], scaling.scaled(y),
                             model.config["target"]["clip"])
-                exact = EXACT if np.any(y != y[0]) else np.inf
-                if (line.free >= FREE
-                        and line.density > min(self.processes[0].density + AHEAD, exact)):
+                if line.wins(self.processes[0], y):
                     self.processes = [line]
             if trees:
                 self.trees = shared(NumberTrees, *given[:2],

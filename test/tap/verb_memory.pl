@@ -25,6 +25,8 @@ $node->append_conf('postgresql.conf', q{
 	posterior.model = 'tabular_small'
 	max_parallel_workers_per_gather = 0
 });
+# blocks of one size are given back at once, whatever was allocated before
+$ENV{MALLOC_MMAP_THRESHOLD_} = 131072;
 $node->start;
 my %rows = (tiny => 400, few => 2000, many => 8000);
 $node->safe_psql('postgres', 'CREATE EXTENSION pg_posterior');

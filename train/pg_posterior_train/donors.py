@@ -235,7 +235,8 @@ def join_classes(log_p, variants, share):
     for b, m in np.ndindex(weights.shape[:2]):
         every = weights[b, m] @ said[b, m]
         total = (every * (1 - every)).sum()
-        for column, q in zip(variants.labels[b, m].numpy().T, variants.alike[b, m].tolist()):
+        for column, q in told_apart(variants.labels[b, m].numpy(),
+                                    variants.alike[b, m].tolist(), weights[b, m]):
             if q > 0 and total > 0:
                 groups = np.unique(column, return_inverse=True)[1]
                 of = np.eye(groups.max() + 1)[groups] * weights[b, m][:, None]
@@ -273,6 +274,16 @@ def variances_of_few(count, alike):
     return 1 / np.maximum(root ** 3, 1 / MOST_VARIANCE)
 
 
+def told_apart(labels, alike, weights):
+    """Of columns of labels [k, L], where their alike [L] is no 0, those that tell other variants of
+    some weight [k] apart than all before them do, and their alike.
+    """
+    rows = weights > 0
+    ways = [tuple((column[:, None] == column).ravel()) for column in labels[rows].T]
+    return [(labels[:, i], q) for i, (way, q) in enumerate(zip(ways, alike))
+            if q > 0 and way not in ways[:i]]
+
+
 def apart_as_new(parts, weights, labels, alike):
     """The deviations [k] that answers of components [k, C, 3] (weight, mean, standard deviation)
     and of these weights [k] get, whose rows have other labels [k, L] where the query has new ones;
@@ -281,7 +292,7 @@ def apart_as_new(parts, weights, labels, alike):
     if (weights > 0).sum() < 2:
         return np.zeros(len(weights))
     means, more = (parts[..., 0] * parts[..., 1]).sum(1), np.zeros(len(weights))
-    for column, q in zip(labels.T, alike):
+    for column, q in told_apart(labels, alike, weights):
         if q > 0:
             place = np.unique(column, return_inverse=True)[1]
             share = np.bincount(place, weights)

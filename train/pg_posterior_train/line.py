@@ -16,7 +16,8 @@ PENALTIES = [4.0 ** k for k in range(-10, 9)]
 FARTHEST = 2.0 ** 20             # of numbers that are not clipped
 SMALLEST = 1e-6                  # added to sums of squares
 AHEAD = 0.1                      # nats that a line must be ahead of the process
-EXACT = 5.0                      # or that it must reach, whatever the process does
+BEHIND = 0.3                     # or may be behind if it is certain
+EXACT = 4.0                      # and half the log of the rows: it is as good as exact
 FREE = 5.0                       # rows that it must leave free
 CERTAIN, SAYS_CERTAIN = 3.0, 8.0    # a line of this log density says this for it
 
@@ -39,8 +40,10 @@ def instead(said, z, bins, filled, categorical, y_input, prefix, clip, chain=Non
     others = unclip(said[:, 0, 3].double(), clip)
     head = y_input[:, :prefix]
     # equal targets are along a line by whatever comes next
-    exact = torch.where((head == head[:, :1]).all(1), math.inf, EXACT).to(others)
-    wins = density > torch.minimum(others + AHEAD, exact)
+    equal = (head == head[:, :1]).all(1)
+    least = torch.where((density > CERTAIN) & ~equal, others - BEHIND, others + AHEAD)
+    exact = torch.where(equal, math.inf, EXACT + math.log(prefix) / 2).to(others)
+    wins = density > torch.minimum(least, exact)
     if kept is not None:
         kept[:] = [a if won else b for a, b, won in zip(own, kept, wins)]
     return (torch.where(wins[:, None, None], by_line.to(said.dtype), said),

@@ -341,7 +341,7 @@ weigh_line(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, Tn
 {
 	TnpProcess	line = {.points.n_axes = stats->n_slots},
 				loser;
-	double		exact;
+	double		least;
 	TnpStatus	status = tnp_line_choose(model, rows, stats, &line, error);
 
 	line.noise = 1;
@@ -350,10 +350,12 @@ weigh_line(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, Tn
 	if (status == TNP_OK)
 		status = take_in(model, rows, stats, &line, error);
 	loser = line;
+	least = p->density + (line.density > TNP_LINE_CERTAIN ? -TNP_LINE_BEHIND : TNP_LINE_AHEAD);
+	least = fmin(least, TNP_LINE_EXACT + 0.5 * log((double) stats->n0));
 	/* equal targets are along a line by whatever comes next */
-	exact = tnp_all_equal(rows->y, stats->n0, 1) ? INFINITY : TNP_LINE_EXACT;
-	if (status == TNP_OK && line.left_free >= TNP_LINE_FREE
-		&& line.density > fmin(p->density + TNP_LINE_AHEAD, exact))
+	if (tnp_all_equal(rows->y, stats->n0, 1))
+		least = p->density + TNP_LINE_AHEAD;
+	if (status == TNP_OK && line.left_free >= TNP_LINE_FREE && line.density > least)
 	{
 		loser = *p;
 		*p = line;

@@ -11,8 +11,13 @@
 
 /* A line must predict rows left out this much better than the process: nats a row. */
 #define TNP_LINE_AHEAD 0.1
-/* Or say this much of them: inside a process may know as much, but not far from the prefix. */
-#define TNP_LINE_EXACT 5.0
+/* One that is certain may be behind by this: outside it knows more than a process does. */
+#define TNP_LINE_BEHIND 0.3
+/*
+ * One that says this much, and half the log of the rows, is as good as exact, to some ten-
+ * thousandths of a deviation: inside a process may say more of it, and knows less.
+ */
+#define TNP_LINE_EXACT 4.0
 /* Of the prefix's rows a line must leave so many free: fewer are near it by luck. */
 #define TNP_LINE_FREE 5.0
 /* Beyond this mean log density of rows left out a line is certain, and says the other for it. */

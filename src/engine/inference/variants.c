@@ -55,6 +55,38 @@ fill_variants(const TnpModel *model, const TnpStats *stats, const TnpRows *queri
 	v->first[queries->n] = n;
 }
 
+/* Whether two features [n] tell the same variants apart, as an id and a name do. */
+static bool
+tell_alike(int n, size_t step, const double *a, const double *b)
+{
+	for (int i = 0; i < n; i++)
+		for (int j = 0; j < i; j++)
+			if ((a[i * step] == a[j * step]) != (b[i * step] == b[j * step]))
+				return false;
+	return true;
+}
+
+/* New labels that say what no other one before them says: into `kept`, how many. */
+static int
+new_labels(const TnpVariants *v, int64_t query, const TnpNewLabel **kept)
+{
+	const double *x = v->x + tnp_variants_first(v, query) * v->rows.n_features;
+	int			n = 0;
+
+	for (int i = 0; i < v->labels[query]; i++)
+	{
+		const TnpNewLabel *label = &v->label[query * TNP_MOST_NEW + i];
+		bool		again = false;
+
+		for (int j = 0; j < n && !again; j++)
+			again = tell_alike(tnp_variants_count(v, query), v->rows.n_features,
+							   x + label->feature, x + kept[j]->feature);
+		if (!again)
+			kept[n++] = label;
+	}
+	return n;
+}
+
 /* Among the classes that the prefix has. */
 static void
 share_equally(const TnpStats *stats, TnpVariants *v)
@@ -162,6 +194,8 @@ tnp_variants_join(const TnpModel *model, const TnpVariants *v, int64_t query, co
 	{
 		double		mean[TNP_MOST_VARIANTS],
 					wider[TNP_MOST_VARIANTS];
+		const TnpNewLabel *label[TNP_MOST_NEW];
+		int			labels = new_labels(v, query, label);
 		int64_t		first = tnp_variants_first(v, query);
 		const double *weight = v->weight + first;
 		bool		widens = v->sample[query] > 0 || v->labels[query] > 0;
@@ -171,24 +205,16 @@ tnp_variants_join(const TnpModel *model, const TnpVariants *v, int64_t query, co
 		if (widens)
 		{
 			tnp_join_sample(kind, n, count, v->sample[query], params, step, mean, wider);
-			for (int i = 0; i < v->labels[query]; i++)
-			{
-				const TnpNewLabel *label = &v->label[query * TNP_MOST_NEW + i];
-
+			for (int i = 0; i < labels; i++)
 				tnp_join_new(count, mean, weight,
-							 v->x + first * v->rows.n_features + label->feature,
-							 v->rows.n_features, label->alike, wider);
-			}
+							 v->x + first * v->rows.n_features + label[i]->feature,
+							 v->rows.n_features, label[i]->alike, wider);
 		}
 		tnp_join(kind, n, count, params, step, weight, widens ? wider : NULL, work, joined);
-		for (int i = 0; v->n_classes > 0 && i < v->labels[query]; i++)
-		{
-			const TnpNewLabel *label = &v->label[query * TNP_MOST_NEW + i];
-
+		for (int i = 0; v->n_classes > 0 && i < labels; i++)
 			tnp_join_new_class(v->n_classes, count, params, step, weight,
-							   v->x + first * v->rows.n_features + label->feature,
-							   v->rows.n_features, label->alike, v->share, joined);
-		}
+							   v->x + first * v->rows.n_features + label[i]->feature,
+							   v->rows.n_features, label[i]->alike, v->share, joined);
 	}
 	if (v->shift != NULL && v->shifts[query] > 0)
 	{
