@@ -285,6 +285,14 @@ def case_pairs(model):
         yield Case(f"pairs of {wide} columns, {n} rows",
                    request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])),
                    predictions(encoding, x[n:]))
+        # a curve that has two ends alike, too small for bins to tell with few rows
+        y = x[:, :4].sum(axis=1) + x[:, 8:16].sum(axis=1) + np.abs(x[:, 20])
+        encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds)
+        tokeniser = encoding.statistics.tokeniser
+        assert len(tokeniser.slots) < wide and 20 in tokeniser.slots, tokeniser.slots
+        yield Case(f"a curve of {wide} columns, {n} rows",
+                   request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])),
+                   predictions(encoding, x[n:]))
         # two labels together, and one that turns a number's sign; each with missing cells
         x[random.uniform(size=n + 8) < 0.1, 5] = np.nan
         same, label = (np.nan_to_num(x[:, f]) % 2 == 0 for f in (5, 6))
@@ -524,15 +532,20 @@ def case_line(model):
     assert not isinstance(encoding.statistics.tokeniser.processes[0], Line)
     yield Case("no line", request(x[:60], y[:60], kinds, "whole", queries=cells(x[60:])),
                predictions(encoding, x[60:]))
-    # level with the process, whose place it takes; nearly exact, and far behind it; equal targets
-    x = np.random.RandomState(33).standard_normal((72, 2))
+    # level with the process, whose place it takes; exact, where the process is surer; nearly so,
+    # and far behind; equal targets
+    x = np.random.RandomState(33).standard_normal((72, 3))
+    x[:, 2] = x[:, 0] > 0
     for name, y, is_line in (("level", x[:, 0] + 0.003 * np.sin(3 * x[:, 1]), True),
+                             ("exact", 3 * x[:, 2], True),
                              ("behind", x[:, 0] + 0.001 * x[:, 0] ** 2, False),
                              ("equal", np.zeros(72), False)):
-        encoding = build(model, x[:64], y[:64], whole_prefix(model, 64))
+        seen = x[:, 1:] if name == "exact" else x[:, :2]
+        encoding = build(model, seen[:64], y[:64], whole_prefix(model, 64))
         assert isinstance(encoding.statistics.tokeniser.processes[0], Line) == is_line, name
-        yield Case(f"line: {name}", request(x[:64], y[:64], None, "whole", queries=cells(x[64:])),
-                   predictions(encoding, x[64:]))
+        yield Case(f"line: {name}",
+                   request(seen[:64], y[:64], None, "whole", queries=cells(seen[64:])),
+                   predictions(encoding, seen[64:]))
 
 
 def named_groups(n, groups, seed, smooth=False, noise=0.3):

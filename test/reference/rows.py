@@ -482,9 +482,13 @@ class RowTokeniser:
                             if k in labels], axis=0)
             for product in products:
                 groups = [product[there & (label == k)] for k in np.unique(label[there])]
-                said = [np.sum(p) ** 2 / np.sum(p ** 2) for p in groups if np.any(p != 0)]
-                if sum(said) > len(said) + np.sqrt(2 * len(said) * limit) + limit:
-                    found |= {f, g}
+                groups = [p for p in groups if np.any(p != 0)]
+                if len(groups) > 1:
+                    every, free = np.concatenate(groups), len(groups) - 1
+                    said = (sum(np.sum(p) ** 2 / np.sum(p ** 2) for p in groups)
+                            - np.sum(every) ** 2 / np.sum(every ** 2))
+                    if said > free + np.sqrt(2 * free * limit) + limit:
+                        found |= {f, g}
         return found
 
     def cells(self, f, codes, z, own):

@@ -25,7 +25,7 @@ $node->append_conf('postgresql.conf', q{
 	posterior.model = 'tabular_small'
 	max_parallel_workers_per_gather = 0
 });
-# blocks of one size are given back at once, whatever was allocated before
+# malloc gives large blocks back at once; else that depends on what was allocated before
 $ENV{MALLOC_MMAP_THRESHOLD_} = 131072;
 $node->start;
 my %rows = (tiny => 400, few => 2000, many => 8000);

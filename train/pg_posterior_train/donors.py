@@ -237,7 +237,7 @@ def join_classes(log_p, variants, share):
         total = (every * (1 - every)).sum()
         for column, q in told_apart(variants.labels[b, m].numpy(),
                                     variants.alike[b, m].tolist(), weights[b, m]):
-            if q > 0 and total > 0:
+            if total > 0:
                 groups = np.unique(column, return_inverse=True)[1]
                 of = np.eye(groups.max() + 1)[groups] * weights[b, m][:, None]
                 rows = of.sum(0)
@@ -293,13 +293,11 @@ def apart_as_new(parts, weights, labels, alike):
         return np.zeros(len(weights))
     means, more = (parts[..., 0] * parts[..., 1]).sum(1), np.zeros(len(weights))
     for column, q in told_apart(labels, alike, weights):
-        if q > 0:
-            place = np.unique(column, return_inverse=True)[1]
-            share = np.bincount(place, weights)
-            each = np.bincount(place, weights * means) / np.maximum(share, 1e-300)
-            between = (share * (each - (weights * means).sum()) ** 2).sum()
-            more += between * np.maximum(
-                (1 + q) / (1 - q) * variances_of_few(len(weights), q) - 1, 0)
+        place = np.unique(column, return_inverse=True)[1]
+        share = np.bincount(place, weights)
+        each = np.bincount(place, weights * means) / np.maximum(share, 1e-300)
+        between = (share * (each - (weights * means).sum()) ** 2).sum()
+        more += between * np.maximum((1 + q) / (1 - q) * variances_of_few(len(weights), q) - 1, 0)
     return more ** 0.5
 
 

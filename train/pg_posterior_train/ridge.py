@@ -266,8 +266,8 @@ def looked_at(n, device):
 
 def labels_say_something(z, bins, known, categorical, residual, used=None):
     """[B, S]: the categorical slots that say something of the residuals [B, n] with another slot,
-    and those others: sums of products, one for each label, whose squares are larger than chance
-    (Laurent & Massart 2000, lemma 1). known [B, n, S]: cells that are there; categorical [B, S].
+    and those others: sums of products, one for each label, that differ by more than chance (Laurent
+    & Massart 2000, lemma 1). known [B, n, S]: cells that are there; categorical [B, S].
     """
     n, slots = z.shape[1:]
     used = torch.full_like(z[:, 0, 0], slots) if used is None else used.double()
@@ -286,9 +286,10 @@ def labels_say_something(z, bins, known, categorical, residual, used=None):
         where = group[..., None].expand_as(product)
         total = product.new_zeros(shape).scatter_add_(1, where, product)
         square = product.new_zeros(shape).scatter_add_(1, where, product.square())
-        there = (square > 0).sum(1)
-        return ((total.square() / square.clamp_min(1e-300)).sum(1)
-                > there + (2 * there * limit).sqrt() + limit)
+        free = ((square > 0).sum(1) - 1).clamp_min(0)
+        apart = (total.square() / square.clamp_min(1e-300)).sum(1)
+        common = total.sum(1).square() / square.sum(1).clamp_min(1e-300)
+        return (free > 0) & (apart - common > free + (2 * free * limit).sqrt() + limit)
 
     for h in categorical.any(0).nonzero()[:, 0].tolist():
         own = categorical[:, h, None]

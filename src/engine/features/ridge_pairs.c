@@ -159,23 +159,28 @@ slot_labels(const TnpRows *rows, const TnpStats *stats, int s, Pairs *p)
 }
 
 /*
- * Whether sums of products, one for each of n labels, say more than chance: what the sum of as many
- * squares of normal variables exceeds as rarely as one exceeds the limit (Laurent & Massart 2000,
- * lemma 1).
+ * Whether sums of products, one for each of n labels, differ by more than chance, beyond what they
+ * have in common: what the sum of as many squares of normal variables but one exceeds as rarely as
+ * one exceeds the limit (Laurent & Massart 2000, lemma 1).
  */
 static bool
 labels_say(int n, const double *sum, const double *square, double limit)
 {
-	double		all = 0;
-	int			there = 0;
+	double		apart = 0,
+				common = 0,
+				squares = 0;
+	int			free = -1;
 
 	for (int k = 0; k < n; k++)
 		if (square[k] > 0)
 		{
-			all += sum[k] * sum[k] / square[k];
-			there++;
+			apart += sum[k] * sum[k] / square[k];
+			common += sum[k];
+			squares += square[k];
+			free++;
 		}
-	return all > there + sqrt(2 * there * limit) + limit;
+	return free > 0
+		&& apart - common * common / squares > free + sqrt(2 * free * limit) + limit;
 }
 
 /* What the labels of slot h say with numbers, and with labels of the slots behind it. */
