@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "engine/features/trees.h"
+#include "engine/network/gate.h"
 
 #define MOST_THREADS 8			/* the sessions of this machine want processors, too */
 
@@ -73,7 +74,9 @@ cuda_lean(const TnpDeviceModel *m, const TnpStats *stats, const float *x, const 
 		walk->rare.mean[k] = stats->y_center + stats->y_scale * stats->rare.mean[k];
 		walk->rare.sd[k] = fabs(stats->y_scale) * stats->rare.sd[k];
 	}
-	walk->gate_rows = (float) (log1p((double) stats->n0) / 8);
+	walk->gate_rows = tnp_gate_rows(stats);
+	walk->certain = (float) tnp_gate_certain(stats);
+	memcpy(walk->record, stats->record, sizeof(walk->record));
 }
 
 /* Rows of which the features are made. */

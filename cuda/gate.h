@@ -25,13 +25,13 @@ typedef struct GateShare
 /*
  * Warp: how much the process weighs, the last of n components of params [3, n] in original units,
  * which until then weighs nothing. raw [3, n] are the outputs of the head, said [4] is what the
- * process says of the row, rows what the gate reads of the size of the prefix. A lane has its
- * components and its hidden units; sums over lanes are always in one order. It is a call, and in
- * 32 bits, so that it takes few of the registers that attention needs.
+ * process says of the row; the walk has what is read of the prefix. A lane has its components and
+ * its hidden units; sums over lanes are always in one order. It is a call, and in 32 bits, so that
+ * it takes few of the registers that attention needs.
  */
 DEVICE_CALL GateShare
-gate_share(const float *gate, float rows, const float *said, const float *raw, const double *params,
-		   float scale, int n, int lane)
+gate_share(const float *gate, const CudaWalk *walk, const float *said, const float *raw,
+		   const double *params, float scale, int n, int lane)
 {
 	float		mean = 0.0f,
 				variance = 0.0f,
@@ -63,8 +63,8 @@ gate_share(const float *gate, float rows, const float *said, const float *raw, c
 				quality = load_float(said + 3);
 	float		read[CUDA_GATE_NUMBERS] = {
 		quality, spread, load_float(said + 2), log_sd, spread - log_sd,
-		log1pf(apart / (sd + GATE_SMALLEST_DEVIATION)), log1pf(apart / expf(spread)), rows,
-		fminf(fmaxf(quality + log_sd, -GATE_FARTHEST), GATE_FARTHEST), narrower
+		log1pf(apart / (sd + GATE_SMALLEST_DEVIATION)), log1pf(apart / expf(spread)),
+		walk->gate_rows, fminf(fmaxf(quality + log_sd, -GATE_FARTHEST), GATE_FARTHEST), narrower
 	};
 	int			hidden = (int) load_float(gate),
 				activation = (int) load_float(gate + 1);
@@ -73,17 +73,20 @@ gate_share(const float *gate, float rows, const float *said, const float *raw, c
 	for (int j = lane; j < hidden; j += WARP)
 	{
 		const float *w = gate + CUDA_GATE_HEAD + j * CUDA_GATE_ROW;
-		float		sum[1] = {load_float(w + CUDA_GATE_NUMBERS)};
+		float		sum[1] = {load_float(w + CUDA_GATE_ROW - 2)};
 
 		UNROLL
 		for (int i = 0; i < CUDA_GATE_NUMBERS; i++)
 			sum[0] = fused(load_float(w + i), read[i], sum[0]);
+		ROLLED
+		for (int i = 0; i < CUDA_RECORD_NUMBERS; i++)
+			sum[0] = fused(load_float(w + CUDA_GATE_NUMBERS + i), walk->record[i], sum[0]);
 		activate<1>(sum, activation);
-		u = fused(sum[0], load_float(w + CUDA_GATE_NUMBERS + 1), u);
+		u = fused(sum[0], load_float(w + CUDA_GATE_ROW - 1), u);
 	}
 	u = warp_sum(u) + load_float(gate + 2);
 	if (quality == GATE_CERTAIN)
-		return {1.0f - expf(-8.0f * rows), load_float(said) - mean};
+		return {walk->certain, load_float(said) - mean};
 	return {1.0f / (1.0f + expf(-u)), 0.0f};
 }
 

@@ -251,7 +251,8 @@ typedef struct CudaEncoder
 #define CUDA_GATE_HEAD 4
 #define CUDA_CLASSES 64			/* the largest room of a classifier */
 #define CUDA_GATED_TILES 4		/* of a head, in kernels that can ask a gate */
-#define CUDA_GATE_ROW (CUDA_GATE_NUMBERS + 2)
+#define CUDA_RECORD_NUMBERS 7	/* as TNP_RECORD_NUMBERS */
+#define CUDA_GATE_ROW (CUDA_GATE_NUMBERS + CUDA_RECORD_NUMBERS + 2)
 
 #define CUDA_MLP_X 0
 #define CUDA_MLP_Y 1
@@ -295,7 +296,8 @@ typedef struct CudaModel
 	/*
 	 * the gate to a process's answer: CUDA_GATE_HEAD numbers, which are how many hidden units there
 	 * are, their activation and the bias of the output, then [hidden, CUDA_GATE_ROW]: a unit's
-	 * weights, its bias, and what the output takes of it; NULL: there is none
+	 * weights, those of the process's record among them, which may be 0, its bias, and what the
+	 * output takes of it; NULL: there is none
 	 */
 	const float *gate;
 } CudaModel;
@@ -405,7 +407,9 @@ typedef struct CudaWalk
 	double		share,			/* of a classifier's logits, or 0 */
 				share_alone,	/* where trees are silent, as the number behind the logits says */
 				pull;			/* of the way from a mixture's mean to what it moves to, or 0 */
-	float		gate_rows;		/* what a gate reads of the number of the prefix's rows */
+	float		gate_rows,		/* what a gate reads of the number of the prefix's rows */
+				certain,		/* what a line that is certain weighs */
+				record[CUDA_RECORD_NUMBERS];	/* of the process, or 0 */
 	const float *target;		/* network's units [.], or NULL */
 	float	   *halves;			/* CUDA_HALVES: [n, d] */
 	int64_t		prefix_slots;	/* APPEND, ENCODE: slots below have the prefix's role */

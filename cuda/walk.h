@@ -417,7 +417,7 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 	{
 		const float *said = walk->prior_logits + (int64_t) rows.source[row] * walk->said_step;
 		int			n = model->components;
-		GateShare	gate = gate_share(model->gate, walk->gate_rows, said, raw, params,
+		GateShare	gate = gate_share(model->gate, walk, said, raw, params,
 									  fabsf((float) walk->y_scale), n, lane);
 		float		share = gate.share;
 

@@ -17,7 +17,8 @@
 _Static_assert(TNP_GPU_HEAD <= CUDA_MAX_HEAD, "heads that kernels have room for");
 _Static_assert(TNP_MAX_CLASS_ROOM == CUDA_CLASSES, "room for all classes");
 _Static_assert(TNP_GPU_GATED_HEAD <= CUDA_GATED_TILES * 8, "heads whose kernels ask a gate");
-_Static_assert(TNP_GATE_NUMBERS == CUDA_GATE_NUMBERS, "what a gate reads");
+_Static_assert(TNP_GATE_NUMBERS == CUDA_GATE_NUMBERS
+			   && TNP_RECORD_NUMBERS == CUDA_RECORD_NUMBERS, "what a gate reads");
 _Static_assert(TNP_PROCESS_NUMBERS == CUDA_PROCESS_NUMBERS, "what a process says");
 
 #define NO_WEIGHT -1e30f			/* a logit of which the exponential is zero */
@@ -244,7 +245,8 @@ place_gate(Block *b, const TnpModel *m)
 {
 	const TnpLinear *hidden = &m->gate.linear[0],
 			   *out = &m->gate.linear[1];
-	int			n = m->config.gate_hidden;
+	int			n = m->config.gate_hidden,
+				read = CUDA_GATE_NUMBERS + (m->config.gate_record ? CUDA_RECORD_NUMBERS : 0);
 	const void *address;
 	float	   *to;
 
@@ -259,10 +261,10 @@ place_gate(Block *b, const TnpModel *m)
 	to += CUDA_GATE_HEAD;
 	for (int j = 0; j < n; j++, to += CUDA_GATE_ROW)
 	{
-		memcpy(to, hidden->weight + (size_t) j * hidden->stride,
-			   CUDA_GATE_NUMBERS * sizeof(float));
-		to[CUDA_GATE_NUMBERS] = hidden->bias[j];
-		to[CUDA_GATE_NUMBERS + 1] = out->weight[j];
+		memset(to, 0, CUDA_GATE_ROW * sizeof(float));
+		memcpy(to, hidden->weight + (size_t) j * hidden->stride, read * sizeof(float));
+		to[CUDA_GATE_ROW - 2] = hidden->bias[j];
+		to[CUDA_GATE_ROW - 1] = out->weight[j];
 	}
 	return address;
 }

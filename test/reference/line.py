@@ -77,8 +77,11 @@ class Line:
         mean, share = phi @ self.weights, np.sum((phi @ self.inverse) * phi, axis=1)
         if target is None:
             return mean, self.variance * (1 + share)
-        rest = np.maximum(1 - self.inside, 1e-9)
+        rest = self.left()
         return target - (target - mean) / rest, self.variance / rest
+
+    def left(self):
+        return np.maximum(1 - self.inside, 1e-9)
 
     def __call__(self, codes, _, row):
         if row is None:

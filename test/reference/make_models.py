@@ -189,6 +189,12 @@ MODELS = {
                                                   donors=3, shift=True), MLP),
                         "head": {**MIXTURE, "process": 7, "process_chain": True, "trees": 0.8,
                                  "few_values": 0.6}},
+    "rows_record": {**TABULAR, "inputs": {"max_features": 40, "scaling": "prefix", "clip": 3},
+                    "embedder": additive(rows(None, ridge=True, absent=True, process=True,
+                                              directions=2, additive=True, line=True, orient=True,
+                                              codes="targets", donors=3, shift=True), MLP),
+                    "head": {**MIXTURE, "process": 7, "process_record": True,
+                             "process_chain": True}},
     "rows_few_values_whole": {**TABULAR,
                               "embedder": additive(rows(None, ridge=True, process=True), MLP),
                               "head": {**MIXTURE, "process": 7, "trees": 0.8, "few_values": 1}},
@@ -454,7 +460,8 @@ class Weights:
                    "bars": head.get("buckets", 0), "classes": head.get("classes", 0)}[head["kind"]]
         self.mlp("head", [width, *head["hidden"], outputs], 1.4, 1.0)
         if head.get("process"):
-            self.mlp("head.gate", [10, head["process"], 1], 1.4, 1.0)
+            reads = 17 if head.get("process_record") else 10
+            self.mlp("head.gate", [reads, head["process"], 1], 1.4, 1.0)
         if head["kind"] == "bars":
             borders = (np.linspace(-3, 3, head["buckets"] + 1)
                        + self.random.uniform(-0.05, 0.05, head["buckets"] + 1))

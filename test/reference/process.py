@@ -268,8 +268,13 @@ class Process:
         share = np.sum((phi @ self.inverse) * phi, axis=1)
         if target is None:
             return mean, self.variance * (own + share)
-        rest = np.maximum(1 - share / own, 1e-9)
+        rest = self.left()
         return target - (target - mean) / rest, self.variance * own / rest
+
+    def left(self):
+        """Of each prefix row, what its own answer leaves to the others."""
+        share = np.sum((self.phi @ self.inverse) * self.phi, axis=1)
+        return np.maximum(1 - share / self.apart_of(self.phi), 1e-9)
 
     def __call__(self, codes, z, row):
         """The numbers of a row; row: its place if it is one of the prefix, else None."""

@@ -197,9 +197,11 @@ class Encoding:
         apart = abs(m - mean)
         read = np.array([quality, spread, noise, np.log(sd), spread - np.log(sd),
                          np.log(1 + apart / (sd + 1e-3)),
-                         np.log(1 + apart / np.exp(spread)), np.log(1 + tokeniser.n0) / 8,
+                         np.log(1 + apart / np.exp(spread)),
+                         np.log(1 + min(tokeniser.n0, 1024)) / 8,
                          np.clip(quality + np.log(sd), -4, 4),
-                         np.log(sd) - answer.weights @ np.log(answer.sds / unit)])
+                         np.log(sd) - answer.weights @ np.log(answer.sds / unit),
+                         *tokeniser.record])
         head = model.config["head"]
         u = mlp(model.tensors, "head.gate", read,
                 head.get("activation", model.config["activation"]))[0]

@@ -9,6 +9,7 @@ import numpy as np
 from layers import activate, block, linear, mlp
 from line import Line
 from process import Process
+from record import record
 from scaling import soft_clip
 from trees import LEAST_ROWS, FewValues, NumberTrees, Trees
 
@@ -433,6 +434,9 @@ class RowTokeniser:
             said = [self.processes[0].left_out[:, 0],
                     self.ridges[1](codes[:, self.slots], z[:, self.slots], targets)[:, 0]]
             self.few = FewValues(y, targets, np.stack(said, axis=1))
+        self.record = []
+        if model.config["head"].get("process_record"):
+            self.record = record(self.processes[0], self.processes[0].y, self.ridges)
         self.rare = []
         if model.config["head"].get("rare"):
             self.rare = rare_targets(y, (y - scaling.y_center) / scaling.y_scale, targets,

@@ -5,7 +5,7 @@ docs/families.md).
 import torch
 from torch import nn
 
-from . import logistic, process, ridge
+from . import logistic, process, record, ridge
 from .classes import ClassEncoder, cell_width, is_classifier
 from .network import ACTIVATIONS, MLP, encoder, make_norm, target_columns, target_count
 from .rows import RowTokeniser
@@ -24,8 +24,9 @@ def row_tokeniser(config):
               "logistic": logistic.opinions_width(room)}
     opinions = {name: width for name, width in widths.items() if x.get(name, False)}
     most, activation = config["inputs"]["max_features"], ACTIVATIONS[activation_of(config)]
-    cell = cell_width(config)
-    return RowTokeniser(most, x["hidden"], config["width"], activation, opinions, cell)
+    passed = record.LENGTH if config["head"].get("process_record", False) else 0
+    return RowTokeniser(most, x["hidden"], config["width"], activation, opinions,
+                        cell_width(config), passed)
 
 
 class Additive(nn.Module):

@@ -7,12 +7,19 @@ import math
 import torch
 from torch import nn
 
+from . import process, record, ridge
 from .attention import Layout
 from .bars import Bars
 from .blocks import Block
 from .line import is_certain
 from .mixture import Mixture
 from .network import MLP, target_count
+
+
+SIZE = 4                 # of a cell: the log of the prefix's rows and one, over 8
+# The record is before what regressions and the process say of a row.
+RECORD = slice(-(record.LENGTH + ridge.NUMBERS + process.NUMBERS),
+               -(ridge.NUMBERS + process.NUMBERS))
 
 
 def outputs_of(config):
@@ -25,27 +32,32 @@ def outputs_of(config):
 
 
 class Gate(MLP):
-    """How much of an answer is what a Gaussian process says: an MLP of ten numbers (section 8)."""
+    """How much of an answer is what a Gaussian process says: an MLP of ten numbers, and of the
+    process's record where the head has process_record (section 8).
+    """
 
     NUMBERS, AT_FIRST = 10, -3.0
+    ROWS = 1024          # of the prefix that it counts
 
     def __init__(self, head, activation):
-        super().__init__([self.NUMBERS, head["process"], 1], activation)
+        self.read = self.NUMBERS + (record.LENGTH if head.get("process_record", False) else 0)
+        super().__init__([self.read, head["process"], 1], activation)
         self.plain = {k: v for k, v in head.items() if k != "process"}
         with torch.no_grad():
             self[1].weight.zero_()
             self[1].bias.fill_(self.AT_FIRST)
 
-    def numbers(self, outputs, said, size):
-        """[B, M, 10] that decide the gate.
+    def numbers(self, outputs, said, asked):
+        """[B, M, 10 or more] that decide the gate.
 
-        outputs [B, M, 3C] of the head; said [B, M, 4] of the process; size [B, M] log of the rows
-        of the prefix and one, over 8.
+        outputs [B, M, 3C] of the head; said [B, M, 4] of the process; asked [B, M, …] what the
+        network sees of the queries, whose first cells have the size of the prefix.
         """
         mixture = Mixture(outputs, self.plain)
         mean, sd = mixture.moments()
         m, spread, noise, quality = said.unbind(-1)
         apart, log_sd = (m - mean).abs(), sd.log()
+        size = asked[..., SIZE]
         numbers = [
             quality,
             spread,
@@ -54,29 +66,32 @@ class Gate(MLP):
             spread - log_sd,
             (apart / (sd + 1e-3)).log1p(),
             (apart / spread.exp()).log1p(),
-            size,
+            size.clamp_max(math.log1p(self.ROWS) / 8),
             (quality + log_sd).clamp(-4, 4),
             # how much narrower than the whole its components are: peaks on the levels of a target
             log_sd - (mixture.log_weight.exp() * mixture.sd.log()).sum(-1),
         ]
-        return torch.stack(numbers, -1)
+        numbers = torch.stack(numbers, -1)
+        if self.read > self.NUMBERS:
+            numbers = torch.cat([numbers, asked[..., RECORD]], -1)
+        return numbers
 
-    def forward(self, outputs, said, size):
+    def forward(self, outputs, said, asked):
         """[B, M, 3]: gate, mean and log of the deviation of the process; arguments as of numbers.
         """
-        u = super().forward(self.numbers(outputs, said, size))
+        u = super().forward(self.numbers(outputs, said, asked))
         return torch.cat([u, said[..., :2]], -1)
 
-    def join(self, outputs, said, size):
+    def join(self, outputs, said, asked):
         """[B, M, 3C + 3]: outputs and forward(). A line that is certain has the weight of the rows
         of the prefix against one more, and what the head says is moved to its mean.
         """
-        own, certain = self(outputs, said, size), is_certain(said[..., 3])
+        own, certain = self(outputs, said, asked), is_certain(said[..., 3])
         if certain.any():
             logits, means, raw = outputs.chunk(3, -1)
             away = said[..., 0] - Mixture(outputs, self.plain).moments()[0]
             outputs = torch.cat([logits, means + (away * certain)[..., None], raw], -1)
-            u = torch.where(certain, (8 * size).expm1().log(), own[..., 0])
+            u = torch.where(certain, (8 * asked[..., SIZE]).expm1().log(), own[..., 0])
             own = torch.cat([u[..., None], own[..., 1:]], -1)
         return torch.cat([outputs, own], -1)
 

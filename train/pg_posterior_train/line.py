@@ -7,7 +7,7 @@ import math
 
 import torch
 
-from . import process_chain
+from . import process_chain, record
 from .clip import soft_clip, unclip
 from .ridge import choose_penalty, design
 from .shift import Known
@@ -27,16 +27,19 @@ def is_certain(quality):
     return quality == SAYS_CERTAIN
 
 
-def instead(said, z, bins, filled, categorical, y_input, prefix, clip, chain=None, kept=None):
+def instead(said, z, bins, filled, categorical, y_input, prefix, clip, chain=None, kept=None,
+            records=None):
     """What a process says [B, N, 4], in tasks where a line predicts better what the line says, and
     the mean log density of the prefix's rows, left out, [B].
 
     y_input [B, N] clipped targets; kept, a list, has a shift.Known of each task by the process, and
-    gets those of lines; other arguments as of opinions().
+    gets those of lines; so has records, a list, what the process has of its record; other arguments
+    as of opinions().
     """
     own = None if kept is None else []
+    told = []
     by_line, density = opinions(z, bins, filled, categorical, unclip(y_input.double(), clip),
-                                prefix, clip, chain, own)
+                                prefix, clip, chain, own, told)
     others = unclip(said[:, 0, 3].double(), clip)
     head = y_input[:, :prefix]
     # equal targets are along a line by whatever comes next
@@ -46,6 +49,9 @@ def instead(said, z, bins, filled, categorical, y_input, prefix, clip, chain=Non
     wins = density > torch.minimum(least, exact)
     if kept is not None:
         kept[:] = [a if won else b for a, b, won in zip(own, kept, wins)]
+    if records is not None:
+        records[0] = torch.where(wins[:, None], told[0], records[0])
+        records[1] = records[1].masked_fill(wins[:, None], 0)
     return (torch.where(wins[:, None, None], by_line.to(said.dtype), said),
             torch.where(wins, density, others))
 
@@ -61,13 +67,13 @@ def features(z, bins, filled, categorical, y, prefix):
 
 
 @torch.no_grad()
-def opinions(z, bins, filled, categorical, y, prefix, clip, chain=None, kept=None):
+def opinions(z, bins, filled, categorical, y, prefix, clip, chain=None, kept=None, told=None):
     """(numbers [B, N, 4], mean log density of the prefix's rows, left out, [B], minus infinity
     of a line that leaves too few rows free).
 
     z, bins [B, N, S] in slot order, numbers scaled and not clipped (0 where missing); filled [B,
     bins, S], categorical [B, S]; y [B, N] scaled targets, not clipped; the targets' clip; chain and
-    kept as of process.opinions.
+    kept as of process.opinions; told, a list, gets record.squares().
     """
     y = y.double()
     phi = features(z, bins, filled, categorical, y, prefix)
@@ -94,9 +100,10 @@ def opinions(z, bins, filled, categorical, y, prefix, clip, chain=None, kept=Non
     rest = (1 - share[:, :prefix]).clamp_min(1e-9)
     mean[:, :prefix] = targets - (targets - mean[:, :prefix]) / rest
     spread[:, :prefix] = variance / rest
-    away = targets - mean[:, :prefix]
-    density = (-0.5 * ((2 * math.pi * spread[:, :prefix]).log()
-                       + away.square() / spread[:, :prefix])).mean(1)
+    away = (targets - mean[:, :prefix]).square() / spread[:, :prefix]
+    density = (-0.5 * ((2 * math.pi * spread[:, :prefix]).log() + away)).mean(1)
+    if told is not None:
+        told.append(record.squares(away, rest))
     free = rest.sum(1) >= FREE
     density = torch.where((bad > 0) | ~free, torch.full_like(density, -math.inf), density)
     mean[:, :prefix] = soft_clip(mean[:, :prefix], clip)

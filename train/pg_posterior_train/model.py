@@ -88,10 +88,9 @@ class Network(nn.Module):
         with torch.autocast(device, enabled=False):
             outputs = self.head(h)
             if self.config["head"].get("process"):
-                # The process's numbers are the last of a row, the size of the prefix is in its
-                # first cell.
+                # The process's numbers are the last of a row.
                 said = queries[..., -process.NUMBERS :] if said is None else said
-                return self.head.gate.join(outputs, said, queries[..., 4])
+                return self.head.gate.join(outputs, said, queries)
             return self.lean(outputs, queries) if self.share else outputs
 
     def lean(self, outputs, queries):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from . import line, process, ridge
+from . import line, process, record, ridge
 from .clip import soft_clip, unclip
 from .donors import Slots
 from .far import near_targets
@@ -269,9 +269,10 @@ def oriented(tasks, y_input, prefix, config):
 
 
 def cells(tasks, y_input, prefix, config, found=None, chain=None):
-    """Cell vectors in slot order, flat, [B, N, min(F, max_features) * 8], followed by what `ridge`
-    and `process` say, to the queries of a chain (process_chain.Chain) given its rows before them.
-    `found`, a list, gets what donors need (donors.Slots).
+    """Cell vectors in slot order, flat, [B, N, min(F, max_features) * 8], followed by the process's
+    record where a gate reads it and by what `ridge` and `process` say, to the queries of a chain
+    (process_chain.Chain) given its rows before them. `found`, a list, gets what donors need
+    (donors.Slots).
     """
     categorical, tokeniser = tasks.categorical, config["embedder"]["x"]
     knee_x = config["inputs"].get("clip", 0)
@@ -342,14 +343,19 @@ def cells(tasks, y_input, prefix, config, found=None, chain=None):
             found[0].ridge = parts[-1][:, :prefix]
     if tokeniser.get("process", False):
         kept = [] if found is not None and tokeniser.get("shift", False) else None
+        records = [] if config["head"].get("process_record", False) else None
         said = process.opinions(z, bins, used, kinds, y_input, prefix, knee,
                                 tokeniser.get("directions", 0), tokeniser.get("additive", False),
-                                chain, kept)
+                                chain, kept, records)
         density = unclip(said[:, 0, 3].double(), knee)
         if tokeniser.get("line", False):
             whole = scale_features(x, prefix).nan_to_num(0.0).gather(2, wide)
             said, density = line.instead(said, whole, bins, slot_bins(counts, order)
-                                         & used[:, None], kinds, y_input, prefix, knee, chain, kept)
+                                         & used[:, None], kinds, y_input, prefix, knee, chain, kept,
+                                         records)
+        if records is not None:
+            own = record.record(*records, parts[-1][:, 0]).to(z.dtype)
+            parts.insert(1, own[:, None].expand(-1, z.shape[1], -1))
         parts.append(said)
         if found is not None:
             found[0].known, found[0].density = kept or None, density

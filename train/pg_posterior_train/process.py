@@ -13,7 +13,7 @@ import math
 
 import torch
 
-from . import additive, process_chain
+from . import additive, process_chain, record
 from . import directions as search
 from .clip import soft_clip
 from .shift import Known
@@ -365,7 +365,7 @@ def climb_on(fit, theta, axes, steps, rate):
 
 def sparse(points, coordinate, theta, inducing, y, prefix, axes=None, chain=None, kept=None):
     """(mean, variance, noise variance [B]) of all rows, [B, N], those of the prefix without their
-    own target.
+    own target, and of these what that leaves of 1 to the others, [B, prefix].
 
     points [B, N, P], inducing [B, m] rows; y [B, N], of which the first `prefix` are the data. With
     axes (additive.Axes of all rows) theta has a share's logit behind the rest. The queries of a
@@ -418,7 +418,7 @@ def sparse(points, coordinate, theta, inducing, y, prefix, axes=None, chain=None
     rest = (1 - share[:, :prefix] / own[:, :prefix]).clamp_min(1e-9)
     mean[:, :prefix] = y - (y - mean[:, :prefix]) / rest
     spread[:, :prefix] = variance * own[:, :prefix] / rest
-    return mean, spread, variance * noise
+    return mean, spread, variance * noise, rest
 
 
 def along(z, missing, used, categorical, y, most):
@@ -439,14 +439,15 @@ def along(z, missing, used, categorical, y, most):
 
 @torch.no_grad()
 def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0, is_additive=False,
-             chain=None, kept=None):
+             chain=None, kept=None, records=None):
     """[B, N, NUMBERS]: mean (clipped), log of its standard deviation, log of the noise's, mean log
     density of the prefix's rows, left out.
 
     z (0 where missing), bins [B, N, S] in slot order; used, categorical [B, S]; y_input [B, N]
     scaled and clipped targets; how many directions the process may have; whether its correlation
     may be a mean over axes in part; the chain (process_chain.Chain) that the queries are of.
-    `kept`, a list, gets a shift.Known of each task.
+    `kept`, a list, gets a shift.Known of each task; `records`, a list, what the process has of its
+    record, record.squares() and record.learnt().
     """
     wide, head = z.double(), y_input[:, :prefix].double()
     missing = bins[:, :prefix] == BINS - 1
@@ -491,10 +492,12 @@ def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0, is
         else:
             theta = climb(fit, theta, steps, rate)
     rows = spread_rows(head, slots[:, :prefix], missing, STAGES[-1][0])
-    mean, spread, noise = sparse(points, coordinate, theta, rows, y_input.double(), prefix, axes,
-                                 chain, kept)
-    left = mean[:, :prefix] - head
-    density = -0.5 * ((2 * math.pi * spread[:, :prefix]).log() + left.square() / spread[:, :prefix])
+    mean, spread, noise, rest = sparse(points, coordinate, theta, rows, y_input.double(), prefix,
+                                       axes, chain, kept)
+    away = (mean[:, :prefix] - head).square() / spread[:, :prefix]
+    density = -0.5 * ((2 * math.pi * spread[:, :prefix]).log() + away)
+    if records is not None:
+        records += [record.squares(away, rest), record.learnt(theta[:, :used.shape[1]], used)]
     quality = soft_clip(density.mean(1, keepdim=True), clip).expand_as(mean)
     said = [soft_clip(mean, clip), 0.5 * spread.log(), 0.5 * noise.log().expand_as(mean), quality]
     return torch.stack(said, -1).to(z.dtype)

@@ -31,10 +31,11 @@ def small():
 def made(queries, seed=0):
     """A table of `answers` in which the process is the better one where its quality is high."""
     g = torch.Generator().manual_seed(seed)
-    read = 3 * torch.randn(queries, gate.NUMBERS, generator=g) + 1
+    read = 3 * torch.randn(queries, Gate.NUMBERS, generator=g) + 1
     own = torch.randn(queries, generator=g)
     other = own + torch.where(read[:, 0] > 1, 2.0, -2.0)
-    return torch.cat([read, torch.stack([own, other, torch.ones(queries)], -1)], -1)
+    apart = torch.full_like(own, -5.0)
+    return torch.cat([read, torch.stack([own, other, apart, torch.ones(queries)], -1)], -1)
 
 
 class Fit(unittest.TestCase):
@@ -55,6 +56,23 @@ class Fit(unittest.TestCase):
         _, again, _ = gate.fit(fitted, tables, epochs=0)
         self.assertAlmostEqual(again, best, places=4)
 
+    def test_means_are_not_moved_by_hedging(self):
+        """Where both densities are alike and the network's mean is far off, the process counts."""
+        weights = []
+        for apart in (-5.0, 6.0):
+            fitted = Gate(HEAD, "gelu")
+            torch.manual_seed(1)
+            tables = [made(500, seed) for seed in range(8)]
+            for table in tables:
+                table[:, Gate.NUMBERS + 1] = table[:, Gate.NUMBERS] - 0.02
+                table[:, Gate.NUMBERS + 2] = apart
+            gate.fit(fitted, tables, epochs=200)
+            with torch.no_grad():
+                read = tables[0][:, :Gate.NUMBERS]
+                weights.append(float(super(Gate, fitted).forward(read).sigmoid().mean()))
+        self.assertLess(weights[0], 0.2)
+        self.assertGreater(weights[1], 0.9)
+
     def test_answers_are_those_of_the_loss(self):
         """The numbers kept of a batch give the loss that training would have."""
         with tempfile.TemporaryDirectory() as folder:
@@ -72,10 +90,10 @@ class Fit(unittest.TestCase):
         """The last number is 0 where all components are as wide as the whole, and grows as they
         become narrow."""
         g = Gate(HEAD, "gelu")
-        said, size = torch.zeros(1, 1, 4), torch.zeros(1, 1)
+        said, asked = torch.zeros(1, 1, 4), torch.zeros(1, 1, 8)
         wide = torch.tensor([[[0.0, 0, 0, 0, 0, 0, 1, 1, 1]]])
         narrow = torch.tensor([[[0.0, 0, 0, -2, 0, 2, -3, -3, -3]]])
-        found = [float(g.numbers(v, said, size)[0, 0, -1]) for v in (wide, narrow)]
+        found = [float(g.numbers(v, said, asked)[0, 0, -1]) for v in (wide, narrow)]
         sd = float(Mixture(narrow, g.plain).moments()[1])
         self.assertAlmostEqual(found[0], 0.0, places=5)
         self.assertAlmostEqual(found[1], float(torch.tensor(sd).log() - torch.nn.functional
@@ -93,7 +111,7 @@ class Command(unittest.TestCase):
             with open(at("c.json"), "w", encoding="utf-8") as f:
                 json.dump(c, f)
             plain = json.loads(json.dumps(c["model"]))
-            for key in ("process", "process_chain", "trees"):
+            for key in ("process", "process_record", "process_chain", "trees"):
                 del plain["head"][key]
             for key in ("process", "directions", "additive", "shift"):
                 del plain["embedder"]["x"][key]

@@ -77,7 +77,7 @@ class Process(unittest.TestCase):
         weight = theta.exp().gather(1, fit.slot)
         coordinate = fit.slot, fit.shared
         every = torch.arange(points.shape[1]).expand(len(points), -1)
-        mean, spread, noise = process.sparse(points, coordinate, theta, every, y, 24)
+        mean, spread, noise, _ = process.sparse(points, coordinate, theta, every, y, 24)
         known = process.correlation(process.distances_within(points, weight,
                                                              fit.shared))[0][0].numpy()
         gamma, targets = math.exp(-2), y[0].numpy()
@@ -138,8 +138,8 @@ class Gate(unittest.TestCase):
         g = torch.Generator().manual_seed(0)
         outputs = torch.randn(2, 5, 9, generator=g, dtype=torch.float64)
         said = torch.randn(2, 5, 4, generator=g, dtype=torch.float64)
-        size = torch.full((2, 5), 0.5, dtype=torch.float64)
-        mixture = Mixture(torch.cat([outputs, gate(outputs, said, size)], -1), self.HEAD)
+        asked = torch.full((2, 5, 8), 0.5, dtype=torch.float64)
+        mixture = Mixture(torch.cat([outputs, gate(outputs, said, asked)], -1), self.HEAD)
         plain = Mixture(outputs, gate.plain)
         weight = mixture.log_weight.exp()
         share = torch.sigmoid(torch.tensor(Gated.AT_FIRST, dtype=torch.float64))

@@ -28,6 +28,7 @@
 #define JITTER 1e-8				/* added to the carriers' correlations */
 #define SMALLEST 1e-6			/* added to sums of squares */
 #define SMALLEST_REST 1e-9		/* of one minus the share of a prefix row in its own answer */
+#define FARTHEST_SQUARE 100.0	/* of a target's distance in deviations, one row in the record */
 #define LOG_TWO_PI 1.8378770664093453
 
 double
@@ -285,7 +286,9 @@ leave_out(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, Tnp
 		  TnpError *error)
 {
 	double		density = 0,
-				left_free = 0;
+				left_free = 0,
+				square = 0,
+				near = 0;
 
 	for (int64_t first = 0; first < stats->n0; first += MANY)
 	{
@@ -303,17 +306,22 @@ leave_out(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, Tnp
 			double		y = tnp_process_target(model, stats, p, rows->y[first + k]),
 						rest = fmax(1 - share[k] / own[k], SMALLEST_REST),
 						left = y - (y - mean[k]) / rest,
-						spread = p->variance * own[k] / rest;
+						spread = p->variance * own[k] / rest,
+						away = (left - y) * (left - y) / spread;
 			float	   *out = p->left_out + 2 * (first + k);
 
 			left_free += rest;
-			density -= 0.5 * (LOG_TWO_PI + log(spread) + (left - y) * (left - y) / spread);
+			density -= 0.5 * (LOG_TWO_PI + log(spread) + away);
+			square += away;
+			near += (1 - rest) * fmin(away, FARTHEST_SQUARE);
 			out[0] = (float) tnp_soft_clip(left, model->config.target_clip);
 			out[1] = (float) (0.5 * log(spread));
 		}
 	}
 	p->density = density / stats->n0;
 	p->left_free = left_free;
+	p->square = square / stats->n0;
+	p->square_near = near / fmax(stats->n0 - left_free, SMALLEST_REST);
 	p->is_certain = p->is_line && p->density > TNP_LINE_CERTAIN;
 	p->quality = p->is_certain ? TNP_LINE_SAYS_CERTAIN
 		: tnp_soft_clip(p->density, model->config.target_clip);

@@ -208,6 +208,8 @@ typedef struct TnpProcess
 	float	   *left_out;		/* [n0, 2] mean and log of the deviation of rows left out */
 	double		density,		/* mean log density of the prefix rows, left out, and */
 				quality,		/* what is said of it */
+				square,			/* mean square of their targets' distance in deviations, and */
+				square_near,	/* that of rows by how much they lean on themselves */
 				left_free;		/* rows less those that its weights are worth */
 } TnpProcess;
 
@@ -269,6 +271,7 @@ struct TnpStats
 	TnpTrees	trees;
 	TnpWantedMean wanted_mean;
 	TnpRare		rare;
+	float		record[TNP_RECORD_NUMBERS];	/* of the process, for its gate */
 	TnpDonors	donors;
 	TnpShifts	shifts;
 };

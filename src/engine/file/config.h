@@ -160,6 +160,7 @@ struct TnpConfig
 	/* mixture: targets farther away, in deviations, are rare ones; 0: none are */
 	double		rare;
 	int			gate_hidden;	/* mixture: of the gate to a process's answer; 0: there is none */
+	bool		gate_record;	/* it reads the process's record, too */
 	bool		process_chain;	/* that process learns from the rows of a chain */
 	/* joint-gaussian: numbers per row of which products make the factor, blocks before them */
 	int			head_rank,

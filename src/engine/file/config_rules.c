@@ -163,6 +163,8 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 		{c->gate_hidden > 0 && c->head_outputs == TNP_MOST_COMPONENTS,
 		 "head.process needs room for one more of head.components", "head.components",
 		 c->head_outputs, NULL, 0},
+		{c->gate_record && !(c->gate_hidden > 0 && rows && c->encode_x.ridge),
+		 "head.process_record needs head.process and embedder.x.ridge", NULL, 0, NULL, 0},
 		{c->process_chain && c->gate_hidden == 0, "head.process_chain needs head.process", NULL, 0,
 		 NULL, 0},
 		{rows && c->encode_x.process && classes, "embedder.x.process is for regression models",

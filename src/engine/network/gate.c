@@ -8,6 +8,7 @@
 #include "engine/network/gate.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "engine/features/process_line.h"
 #include "engine/network/mlp.h"
@@ -40,10 +41,22 @@ moments(int n, const double *params, double *mean, double *sd, double *narrower)
 	*narrower = log(*sd) - logs;
 }
 
+float
+tnp_gate_rows(const TnpStats *stats)
+{
+	return (float) (log1p(fmin((double) stats->n0, TNP_GATE_ROWS)) / 8);
+}
+
+double
+tnp_gate_certain(const TnpStats *stats)
+{
+	return 1 - 1 / ((double) stats->n0 + 1);
+}
+
 void
 tnp_gate_add(const TnpModel *model, const TnpStats *stats, const float *said, int n, double *params)
 {
-	float		read[TNP_GATE_NUMBERS],
+	float		read[TNP_GATE_NUMBERS + TNP_RECORD_NUMBERS],
 				scratch[2 * TNP_MAX_GATE],
 				u;
 	double		mean,
@@ -61,15 +74,17 @@ tnp_gate_add(const TnpModel *model, const TnpStats *stats, const float *said, in
 	read[4] = (float) (said[1] - log(sd));
 	read[5] = (float) log1p(apart / (sd + SMALLEST_DEVIATION));
 	read[6] = (float) log1p(apart / exp(said[1]));
-	read[7] = (float) (log1p((double) stats->n0) / 8);
+	read[7] = tnp_gate_rows(stats);
 	read[8] = (float) fmin(fmax(said[3] + log(sd), -FARTHEST), FARTHEST);
 	read[9] = (float) narrower;
+	if (model->config.gate_record)
+		memcpy(read + TNP_GATE_NUMBERS, stats->record, sizeof(stats->record));
 	tnp_mlp(model, &model->gate, 1, read, scratch, &u);
 	weight = 1 / (1 + exp(-(double) u));
 	if (said[3] == TNP_LINE_SAYS_CERTAIN)
 	{
-		/* one more row than those that bore it out may depart; the network says how far */
-		weight = 1 - 1 / ((double) stats->n0 + 1);
+		/* the network says how far one might be from it */
+		weight = tnp_gate_certain(stats);
 		for (int i = 0; i < n; i++)
 			params[n + 1 + i] += said[0] - mean;
 	}

@@ -17,4 +17,10 @@
 void		tnp_gate_add(const TnpModel *model, const TnpStats *stats, const float *said, int n,
 						 double *params);
 
+/* What the gate reads of the size of the prefix. */
+float		tnp_gate_rows(const TnpStats *stats);
+
+/* How much a line that is certain weighs: one more row than those that bore it out may depart. */
+double		tnp_gate_certain(const TnpStats *stats);
+
 #endif							/* TNP_GATE_H */
