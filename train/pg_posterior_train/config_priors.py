@@ -77,7 +77,7 @@ def none_empty(read):
     return read_more
 
 
-FAMILIES = tuple(tabular.WEIGHTS) + ("sharp", "ordered")
+FAMILIES = tuple(tabular.WEIGHTS) + ("sharp", "ordered", "formula")
 OPTIONS = {
     "classes": {
         "max_features": COLUMNS,
@@ -127,6 +127,7 @@ OPTIONS = {
         "padded": SHARE,
         "absent": SHARE,
         "events": SHARE,
+        "breaks": SHARE,
     },
 }
 

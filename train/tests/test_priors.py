@@ -7,12 +7,12 @@ import torch
 from pg_posterior_train.mixture import Mixture
 from pg_posterior_train.normalise import prepare
 from pg_posterior_train.predict import Prediction
-from pg_posterior_train.prior import corrupt, events, gp1d, ordered, tabular
+from pg_posterior_train.prior import corrupt, events, formula, gp1d, ordered, tabular
 from pg_posterior_train.prior.source import Source
 
 from .common import config, tasks
 
-FAMILIES = (*tabular.WEIGHTS, "sharp", "ordered")
+FAMILIES = (*tabular.WEIGHTS, "sharp", "ordered", "formula")
 
 
 class Priors(unittest.TestCase):
@@ -55,6 +55,20 @@ class Priors(unittest.TestCase):
                     self.assertEqual(padded.x.shape, plain.x.shape)
                     self.assertEqual(padded.categorical.shape, plain.categorical.shape)
                     self.assertTrue(torch.isfinite(prepare(padded, 12, model).x).all())
+
+    def test_formulas_say_the_same_of_equal_rows(self):
+        """And most tasks' targets are theirs but for a fiftieth of a deviation."""
+        s = Source(torch.Generator().manual_seed(3))
+        x = formula.columns(s, 64, 50, 6)
+        f = formula.function(s, torch.cat([x, x], 1))
+        self.assertTrue(torch.isfinite(f).all())
+        self.assertTrue(torch.equal(f[:, :50], f[:, 50:]))
+        self.assertTrue((f.std(1) > 0).all())
+        x, y = formula.sample(s, 400, 200, 1)
+        # Of one column: neighbours along it are alike.
+        order = x[..., 0].argsort(1)
+        jumps = y.gather(1, order).diff(dim=1).abs().median(1).values
+        self.assertGreater((jumps < 0.05).double().mean(), 0.9)
 
     def test_cells_are_missing_from_some_row_on(self):
         """Where a column lacks cells, it has all of them up to a row."""

@@ -121,3 +121,17 @@ def drift(s, x):
     slope = (s.randn(tasks, 1, features) * s.coin(0.3, tasks, 1, features)
              * s.coin(0.08, tasks, 1, 1))
     return x + slope * torch.linspace(0, 1, rows, device=x.device)[:, None]
+
+
+def broken(s, y, share):
+    """Targets y [B, N], in that share of tasks of another relation from some row on: another level,
+    the other sign, another size, or nothing but noise.
+    """
+    tasks, rows = y.shape
+    later = torch.arange(rows, device=y.device) >= s.uniform(0.25, 1, tasks, 1) * rows
+    mean, sd = y.mean(1, keepdim=True), y.std(1, keepdim=True)
+    noise = y.gather(1, s.rand(tasks, rows).argsort(1))
+    kinds = torch.stack([y + 3 * s.randn(tasks, 1) * sd, 2 * mean - y,
+                         mean + s.log_uniform(0.2, 5, tasks, 1) * (y - mean), noise], 2)
+    kind = s.integers(0, kinds.shape[2] - 1, tasks, 1, 1).expand(-1, rows, -1)
+    return torch.where(later & s.coin(share, tasks, 1), kinds.gather(2, kind)[..., 0], y)

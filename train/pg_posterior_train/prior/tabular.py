@@ -9,7 +9,7 @@ from collections import Counter
 import torch
 
 from ..tasks import Tasks, concatenate
-from . import (additive, corrupt, events, factor, gp, linear, ordered, panel, scm, sharp,
+from . import (additive, corrupt, events, factor, formula, gp, linear, ordered, panel, scm, sharp,
                timeseries, trees)
 from .inputs import draw_inputs, relevance
 from .source import Source, standardise
@@ -17,7 +17,7 @@ from .source import Source, standardise
 FUNCTIONS = {"trees": trees.function, "gp": gp.function, "linear": linear.function,
              "additive": additive.function}
 SAMPLERS = {"scm": scm.sample, "timeseries": timeseries.sample, "factor": factor.sample,
-            "ordered": ordered.sample}
+            "ordered": ordered.sample, "formula": formula.sample}
 WEIGHTS = {"scm": 0.20, "trees": 0.12, "gp": 0.13, "linear": 0.15, "additive": 0.08,
            "timeseries": 0.06, "panel": 0.16,
            "factor": 0.10}
@@ -57,11 +57,13 @@ def noise_columns(s, x, count):
     return torch.where(gaussian, s.randn(tasks, rows, count), shuffled)
 
 
-def one_family(s, family, tasks, rows, features, near_copies, padded=0.0, absent=0.0, rare=0.0):
+def one_family(s, family, tasks, rows, features, near_copies, padded=0.0, absent=0.0, rare=0.0,
+               breaks=0.0):
     """`tasks` corrupted tasks of one family; with probability `padded` up to 60 % of the columns
     are noise beside what the family draws, with probability `absent` a task lacks cells from some
     row on, and numbers are mirrored at random, with probability `rare` its targets are events,
-    counts or amounts that are mostly 0.
+    counts or amounts that are mostly 0, with probability `breaks` another relation from some row
+    on.
     """
     added, spare = 0, features - FEWEST_COLUMNS.get(family, 1)
     if padded and spare > 0 and s.coin(padded, 1):
@@ -78,9 +80,11 @@ def one_family(s, family, tasks, rows, features, near_copies, padded=0.0, absent
         f = standardise(sharp.function(s, x))
     else:
         x, f = functional(s, family, tasks, rows, features, near_copies)
-    y = corrupt.noisy_target(s, f, x, *NOISE.get(family, ()))
+    y = f if family == "formula" else corrupt.noisy_target(s, f, x, *NOISE.get(family, ()))
     if rare:
         y = torch.where(s.coin(rare, tasks, 1), events.target(s, f), y)
+    if breaks:
+        y = corrupt.broken(s, y, breaks)
     if added:
         x = torch.cat([x, noise_columns(s, x, added)], 2)
         features += added
@@ -91,7 +95,7 @@ def one_family(s, family, tasks, rows, features, near_copies, padded=0.0, absent
         missing = missing | corrupt.absent_later(s, x, absent)
         mirrored = s.coin(0.5, tasks, 1, features) & ~categorical[:, None]
         x = torch.where(mirrored, -x, x)
-    if family == "sharp":
+    if family in ("sharp", "formula"):
         x, categorical = (corrupt.categories(s, x, categorical) if s.coin(0.1, 1)
                           else (x, categorical))
     elif family not in ("panel", "factor"):
@@ -106,15 +110,16 @@ def one_family(s, family, tasks, rows, features, near_copies, padded=0.0, absent
 
 
 def sample(generator, tasks, rows, shared, max_features=64, families=None, weights=None,
-           near_copies=0.25, padded=0.0, absent=0.0, events=0.0):
+           near_copies=0.25, padded=0.0, absent=0.0, events=0.0, breaks=0.0):
     """A batch of tasks; `shared` decides the number of columns alike for all workers.
 
     families: the names that take part (default: all); weights: their shares where they differ from
     WEIGHTS; near_copies: share of the functional tasks whose columns are nearly collinear; padded:
     probability that a family's tasks get added columns of noise; absent: share of the tasks that
     lack cells from some row on; events: share of the tasks whose targets are events, counts or
-    amounts that are mostly 0. The families `sharp` and `ordered` take part where weights name
-    them.
+    amounts that are mostly 0; breaks: share of the tasks whose targets follow another relation from
+    some row on. The families `sharp`, `ordered` and `formula` take part where weights
+    name them.
     """
     s = Source(generator)
     shares = {**WEIGHTS, **(weights or {})}
@@ -122,13 +127,13 @@ def sample(generator, tasks, rows, shared, max_features=64, families=None, weigh
     features = max(choose_features(shared, max_features),
                    min(FEWEST_COLUMNS.get(f, 1) for f in wanted))
     allowed = [f for f in wanted if features >= FEWEST_COLUMNS.get(f, 1)]
-    weight = torch.tensor([shares.get(f, 0.1) for f in allowed], device=s.device)
+    weight = torch.tensor([float(shares.get(f, 0.1)) for f in allowed], device=s.device)
     groups = -(-tasks // GROUP)
     picks = torch.multinomial(weight, groups, replacement=True, generator=generator).tolist()
     counts = Counter(picks)
     drawn = concatenate(
         [one_family(s, allowed[i], counts[i] * GROUP, rows, features, near_copies, padded, absent,
-                    events)
+                    events, breaks)
          for i in sorted(counts)])
     return usable(Tasks(drawn.x[:tasks], drawn.y[:tasks], drawn.categorical[:tasks]))
 
