@@ -16,7 +16,7 @@ SELECT count(*), bool_and(a.y = d.y) AS same
 FROM c, posterior.sample(ctx, ARRAY(SELECT ROW(t) FROM r WHERE i > 100 ORDER BY i), 3, 4) a
 	JOIN d USING (draw, ord);
 SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY abs(b.y - a.y))
-	< 0.3 * percentile_cont(0.5) WITHIN GROUP (ORDER BY abs(a.y - m)) AS neighbours
+	< 0.7 * percentile_cont(0.5) WITHIN GROUP (ORDER BY abs(a.y - m)) AS neighbours
 FROM d a JOIN d b ON b.draw = a.draw AND b.ord = a.ord + 1,
 	(SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY y) AS m FROM d WHERE ord = 20) s
 WHERE a.ord = 20;
